@@ -1,0 +1,44 @@
+# Every library that Troupe uses, found in this one place. docs/dependencies.md gives the reasons,
+# scripts/install-packages the Debian packages.
+
+find_package(Threads REQUIRED)
+find_package(absl REQUIRED)
+find_package(Protobuf 3.21 REQUIRED)
+find_package(Eigen3 3.4 REQUIRED NO_MODULE)
+find_package(OneDnn 2.6 REQUIRED)
+find_package(Boost 1.74 REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(CAF 0.17.6 REQUIRED COMPONENTS core OPTIONAL_COMPONENTS io openssl)
+if(TROUPE_TESTS)
+  find_package(GTest REQUIRED)
+  find_package(benchmark REQUIRED)
+endif()
+if(TROUPE_CUDA)
+  enable_language(CUDA)
+  find_package(CUDAToolkit REQUIRED)
+endif()
+
+find_library(TROUPE_RE2_LIBRARY re2 REQUIRED)
+
+# oneDNN runs its own loops with OpenMP; ours call into the same runtime to keep it at one thread.
+find_library(TROUPE_GOMP_LIBRARY NAMES gomp libgomp.so.1
+             HINTS /usr/lib/gcc/${CMAKE_LIBRARY_ARCHITECTURE}/12)
+
+# What users of libtroupe.so compile and link against.
+set(TROUPE_PUBLIC_LIBRARIES
+    absl::any_invocable absl::base absl::bits absl::btree absl::cleanup absl::cord
+    absl::core_headers absl::flat_hash_map absl::flat_hash_set absl::function_ref absl::hash
+    absl::inlined_vector absl::int128 absl::memory absl::node_hash_map absl::optional absl::span
+    absl::status absl::statusor absl::str_format absl::strings absl::synchronization absl::time
+    absl::variant protobuf::libprotobuf Threads::Threads)
+
+# What stays inside it.
+set(TROUPE_PRIVATE_LIBRARIES
+    CAF::core OneDnn::dnnl Eigen3::Eigen Boost::headers ZLIB::ZLIB nlohmann_json::nlohmann_json
+    ${TROUPE_RE2_LIBRARY} ${TROUPE_GOMP_LIBRARY})
+foreach(component IN ITEMS io openssl)
+  if(TARGET CAF::${component})
+    list(APPEND TROUPE_PRIVATE_LIBRARIES CAF::${component})
+  endif()
+endforeach()
