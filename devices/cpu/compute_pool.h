@@ -1,0 +1,59 @@
+/// The pool of threads that runs kernels.
+#ifndef TROUPE_DEVICES_CPU_COMPUTE_POOL_H_
+#define TROUPE_DEVICES_CPU_COMPUTE_POOL_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/functional/function_ref.h"
+
+namespace troupe {
+
+/// A unit of work that is queued without allocation: the owner embeds it and keeps it alive until
+/// `Run` has begun.
+class PoolTask {
+ public:
+  virtual ~PoolTask() = default;
+  virtual void Run() = 0;
+
+ private:
+  friend class ComputePool;
+  PoolTask* next_ = nullptr;
+};
+
+/// `threads - 1` worker threads; the thread that calls is the remaining one. Kernel libraries are
+/// called single-threaded inside it (OpenMP is told so per thread). Idle workers spin for a moment,
+/// then sleep. Thread-safe.
+class ComputePool {
+ public:
+  /// `threads` >= 1 counts the caller; 0: as many as the machine has cores.
+  explicit ComputePool(int threads);
+  ~ComputePool();
+  ComputePool(const ComputePool&) = delete;
+  ComputePool& operator=(const ComputePool&) = delete;
+
+  int threads() const { return threads_; }
+
+  /// Queues a task, first in first out, and wakes a sleeping worker if there is one. With one
+  /// thread (no workers) the task waits until somebody calls `RunOne`.
+  void Submit(PoolTask* task);
+  /// Takes the oldest task and runs it here; false if there was none.
+  bool RunOne();
+  /// Tasks queued and not yet begun (a hint).
+  int queued() const;
+
+  /// Calls `body(begin, end)` for consecutive ranges that cover [0, total), `grain` apart (the last may
+  /// be shorter), from this thread and from idle workers, and returns when all are done. The ranges
+  /// depend on `total` and `grain` only, never on the number of threads, so that results are the
+  /// same bits everywhere. Runs inline if there is one range or one thread. May be nested.
+  void ParallelFor(int64_t total, int64_t grain, absl::FunctionRef<void(int64_t, int64_t)> body);
+
+ private:
+  struct Impl;
+  int threads_;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_DEVICES_CPU_COMPUTE_POOL_H_

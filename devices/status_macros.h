@@ -1,0 +1,39 @@
+/// Passing errors on, and building their messages.
+#ifndef TROUPE_DEVICES_STATUS_MACROS_H_
+#define TROUPE_DEVICES_STATUS_MACROS_H_
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+
+/// Returns the status of `EXPR` from the enclosing function unless it is OK.
+#define TROUPE_RETURN_IF_ERROR(EXPR)                       \
+  do {                                                     \
+    absl::Status troupe_status_ = (EXPR);                  \
+    if (!troupe_status_.ok()) return troupe_status_;       \
+  } while (false)
+
+#define TROUPE_STATUS_CONCAT_INNER(a, b) a##b
+#define TROUPE_STATUS_CONCAT(a, b) TROUPE_STATUS_CONCAT_INNER(a, b)
+#define TROUPE_ASSIGN_OR_RETURN_IMPL(TEMP, LHS, EXPR) \
+  auto TEMP = (EXPR);                                 \
+  if (!TEMP.ok()) return std::move(TEMP).status();    \
+  LHS = std::move(TEMP).value()
+
+/// `TROUPE_ASSIGN_OR_RETURN(auto x, F());`: x is the value of the StatusOr, or its error is returned.
+#define TROUPE_ASSIGN_OR_RETURN(LHS, EXPR) \
+  TROUPE_ASSIGN_OR_RETURN_IMPL(TROUPE_STATUS_CONCAT(troupe_statusor_, __LINE__), LHS, EXPR)
+
+namespace troupe {
+
+/// InvalidArgument with the concatenated arguments as message.
+template <typename... Args>
+absl::Status InvalidArgument(const Args&... args) {
+  return absl::InvalidArgumentError(absl::StrCat(args...));
+}
+
+}  // namespace troupe
+
+#endif  // TROUPE_DEVICES_STATUS_MACROS_H_

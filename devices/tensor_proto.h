@@ -1,0 +1,24 @@
+/// Conversion between `Tensor` and the wire message `TensorProto`.
+#ifndef TROUPE_DEVICES_TENSOR_PROTO_H_
+#define TROUPE_DEVICES_TENSOR_PROTO_H_
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "devices/tensor.h"
+
+namespace troupe {
+
+/// Accepts both forms that TensorFlow writes: `tensor_content` (little-endian) and the typed
+/// `*_val` fields, of which the last value repeats up to the shape's size (none at all: zeros).
+/// Every size is checked against what the message holds before memory is taken;
+/// InvalidArgument for negative or overflowing shapes, too many values, wrong content length,
+/// or a type that holds no tensors.
+absl::StatusOr<Tensor> TensorFromProto(const TensorProto& proto);
+
+/// Plain types go to `tensor_content` when they have more than a few elements, else to typed
+/// fields, as TensorFlow's Python does for constants; both are read by TensorFlow.
+void TensorToProto(const Tensor& tensor, TensorProto* proto);
+
+}  // namespace troupe
+
+#endif  // TROUPE_DEVICES_TENSOR_PROTO_H_

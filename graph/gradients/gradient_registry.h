@@ -1,0 +1,116 @@
+/// Gradient functions of ops.
+///
+///     REGISTER_GRADIENT("Mul", MulGrad);
+///     absl::Status MulGrad(GradientContext& g) { ... g.set(0, ...); ... }
+#ifndef TROUPE_GRAPH_GRADIENTS_GRADIENT_REGISTRY_H_
+#define TROUPE_GRAPH_GRADIENTS_GRADIENT_REGISTRY_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "graph/graph.h"
+
+namespace troupe {
+
+/// Adds nodes for gradient functions: a thin layer over Graph::AddNode. After an error every call is
+/// without effect and gives an invalid Output; `status()` has the first error. Names are made unique
+/// under the scope's prefix. Not thread-safe.
+class GradientBuilder {
+ public:
+  GradientBuilder(Graph* graph, std::string prefix) : graph_(graph), prefix_(std::move(prefix)) {}
+
+  /// One node of any op; `attrs` fills in the specification before the node is added.
+  Node* Add(std::string_view op, absl::Span<const Output> inputs,
+            const std::function<void(NodeSpec&)>& attrs = nullptr);
+  /// For ops with list arguments: fills in everything.
+  Node* Add(NodeSpec spec);
+  /// First output of a node of `op` on `inputs` (each input is one argument).
+  Output Op(std::string_view op, std::initializer_list<Output> inputs,
+            const std::function<void(NodeSpec&)>& attrs = nullptr);
+  Output Const(const Tensor& value);
+  template <typename T>
+  Output Scalar(T value) {
+    return Const(Tensor::Scalar<T>(value));
+  }
+  /// A scalar of any numeric type with the value `value`.
+  Output ScalarOfType(ElementType type, double value);
+  Output IntVector(absl::Span<const int32_t> values);
+  Output Shape(Output x);   ///< int32 vector.
+  Output ZerosLike(Output x);
+  Output OnesLike(Output x);
+  /// For gradients of complex functions: Conj for complex types, else x itself.
+  Output Conj(Output x);
+
+  std::string NewName(std::string_view op);
+  Graph* graph() const { return graph_; }
+  const absl::Status& status() const { return status_; }
+  void Fail(absl::Status status) {
+    if (status_.ok()) status_ = std::move(status);
+  }
+
+ private:
+  Graph* graph_;
+  std::string prefix_;
+  absl::Status status_;
+};
+
+/// What a gradient function sees: a node, the gradients of its outputs; it sets those of its inputs.
+class GradientContext : public GradientBuilder {
+ public:
+  GradientContext(Node* node, std::vector<Output> grads, std::string prefix)
+      : GradientBuilder(node->graph(), std::move(prefix)),
+        node_(node),
+        grads_(std::move(grads)),
+        results_(node->num_inputs()) {}
+
+  Node* node() const { return node_; }
+  Output input(int i) const { return node_->input(i); }
+  Output output(int i) const { return Output(node_, i); }
+  /// The gradient of output i; invalid if nothing depends on that output through y.
+  Output grad(int i) const { return grads_[i]; }
+  /// The gradient of input i; never set: no gradient flows there.
+  void set(int i, Output grad) { results_[i] = grad; }
+  const std::vector<Output>& results() const { return results_; }
+
+ private:
+  Node* node_;
+  std::vector<Output> grads_;
+  std::vector<Output> results_;
+};
+
+using GradientFn = absl::Status (*)(GradientContext& g);
+
+/// Registry of gradient functions by op. Thread-safe.
+class GradientRegistry {
+ public:
+  static GradientRegistry* Global();
+  /// fn == nullptr: the op is known to have no gradient (it ends the chain).
+  void Register(std::string_view op, GradientFn fn);
+  /// NotFound if nothing is registered; a nullptr function for ops without a gradient.
+  absl::StatusOr<GradientFn> LookUp(std::string_view op) const;
+
+ private:
+  GradientRegistry();
+  struct Impl;
+  Impl* impl_;
+};
+
+namespace internal {
+struct GradientRegistrar {
+  GradientRegistrar(std::string_view op, GradientFn fn) {
+    GradientRegistry::Global()->Register(op, fn);
+  }
+};
+}  // namespace internal
+
+#define REGISTER_GRADIENT(OP, FN)                                                       \
+  [[maybe_unused]] static const ::troupe::internal::GradientRegistrar TROUPE_CONCAT(    \
+      troupe_gradient_registrar_, __COUNTER__)(OP, FN)
+#define REGISTER_NO_GRADIENT(OP) REGISTER_GRADIENT(OP, nullptr)
+
+}  // namespace troupe
+
+#endif  // TROUPE_GRAPH_GRADIENTS_GRADIENT_REGISTRY_H_

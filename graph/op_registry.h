@@ -1,0 +1,131 @@
+/// The registry of ops: what an op is called, what it takes and gives, how shapes follow.
+///
+///     REGISTER_OP("BiasAdd")
+///         .Input("value: T")
+///         .Input("bias: T")
+///         .Output("output: T")
+///         .Attr("T: numbertype")
+///         .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
+///         .SetShapeFn(BiasAddShape)
+///         .Doc("Adds `bias` to the last (NHWC) or second (NCHW) dimension of `value`.");
+///
+/// The definition language is TensorFlow's: `name: type` or `name: N * type` or `name: attr`,
+/// `Ref(type)` for references; attributes `name: kind >= minimum = default` with kinds string, int,
+/// float, bool, type, shape, tensor, func, list(kind), `{'a', 'b'}`, `{int32, float}`, `numbertype`,
+/// `realnumbertype`, `quantizedtype`.
+#ifndef TROUPE_GRAPH_OP_REGISTRY_H_
+#define TROUPE_GRAPH_OP_REGISTRY_H_
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace troupe {
+
+class InferenceContext;
+class OpDef;
+
+/// Computes the shapes of an op's outputs, or refuses the inputs (InvalidArgument).
+using ShapeFn = absl::Status (*)(InferenceContext* context);
+
+/// A registered op. Immutable once looked up.
+struct OpRegistration {
+  std::unique_ptr<OpDef> def;
+  ShapeFn shape_fn = nullptr;  ///< nullptr: outputs of unknown shape.
+  OpRegistration();
+  ~OpRegistration();
+};
+
+/// Collects one op definition as text; parsed when the op is first looked up.
+class OpDefBuilder {
+ public:
+  explicit OpDefBuilder(std::string name) : name_(std::move(name)) {}
+
+  OpDefBuilder& Input(std::string spec) { return Add(&inputs_, std::move(spec)); }
+  OpDefBuilder& Output(std::string spec) { return Add(&outputs_, std::move(spec)); }
+  OpDefBuilder& Attr(std::string spec) { return Add(&attrs_, std::move(spec)); }
+  OpDefBuilder& SetIsStateful() { return Set(&stateful_); }
+  OpDefBuilder& SetIsCommutative() { return Set(&commutative_); }
+  OpDefBuilder& SetIsAggregate() { return Set(&aggregate_); }
+  OpDefBuilder& SetAllowsUninitializedInput() { return Set(&allows_uninitialized_); }
+  OpDefBuilder& SetIsDistributedCommunication() { return Set(&distributed_); }
+  OpDefBuilder& Deprecated(int version, std::string explanation) {
+    deprecated_version_ = version;
+    deprecation_ = std::move(explanation);
+    return *this;
+  }
+  OpDefBuilder& SetShapeFn(ShapeFn fn) {
+    shape_fn_ = fn;
+    return *this;
+  }
+  /// First sentence: what it computes; then shapes and meanings of inputs and outputs.
+  OpDefBuilder& Doc(std::string text) {
+    doc_ = std::move(text);
+    return *this;
+  }
+
+  const std::string& name() const { return name_; }
+  /// Parses the specifications. InvalidArgument quotes the specification that is wrong.
+  absl::Status Build(OpRegistration* registration) const;
+
+ private:
+  OpDefBuilder& Add(std::vector<std::string>* list, std::string spec) {
+    list->push_back(std::move(spec));
+    return *this;
+  }
+  OpDefBuilder& Set(bool* flag) {
+    *flag = true;
+    return *this;
+  }
+
+  std::string name_;
+  std::vector<std::string> inputs_, outputs_, attrs_;
+  bool stateful_ = false, commutative_ = false, aggregate_ = false, allows_uninitialized_ = false,
+       distributed_ = false;
+  int deprecated_version_ = 0;
+  std::string deprecation_, doc_;
+  ShapeFn shape_fn_ = nullptr;
+};
+
+/// Names to op definitions. Thread-safe.
+class OpRegistry {
+ public:
+  /// The registry that REGISTER_OP fills.
+  static OpRegistry* Global();
+
+  OpRegistry();
+  ~OpRegistry();
+
+  /// AlreadyExists (found when the op is looked up) if a different op has the name.
+  void Register(OpDefBuilder builder);
+  /// NotFound for an unknown op. The result lives as long as the registry.
+  absl::StatusOr<const OpRegistration*> LookUp(std::string_view op) const;
+  /// Sorted.
+  std::vector<std::string> Names() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+namespace internal {
+struct OpRegistrar {
+  OpRegistrar(const OpDefBuilder& builder) {  // NOLINT: conversion is the point
+    OpRegistry::Global()->Register(builder);
+  }
+};
+}  // namespace internal
+
+#define TROUPE_CONCAT_INNER(a, b) a##b
+#define TROUPE_CONCAT(a, b) TROUPE_CONCAT_INNER(a, b)
+#define REGISTER_OP(NAME)                                                               \
+  [[maybe_unused]] static const ::troupe::internal::OpRegistrar TROUPE_CONCAT(          \
+      troupe_op_registrar_, __COUNTER__) = ::troupe::OpDefBuilder(NAME)
+
+}  // namespace troupe
+
+#endif  // TROUPE_GRAPH_OP_REGISTRY_H_

@@ -1,0 +1,207 @@
+/// Kernels: implementations of ops for a device and element types.
+///
+///     class NegKernel : public Kernel {
+///       absl::Status Compute(KernelContext& ctx) override {
+///         TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.ForwardOrAllocate(0, 0));
+///         ...
+///       }
+///     };
+#ifndef TROUPE_KERNELS_KERNEL_H_
+#define TROUPE_KERNELS_KERNEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "devices/tensor.h"
+#include "graph/attr_reader.h"
+#include "devices/status_macros.h"
+
+namespace troupe {
+
+class CancellationToken;
+class ComputePool;
+class Device;
+class OpDef;
+class ResourceProvider;
+class Stream;
+class Variable;
+
+/// Where a node's output waits for its consumers. The executor's; kernels use KernelContext.
+struct Slot {
+  Tensor tensor;
+  /// The variable behind a reference output (the container keeps it alive during the step).
+  Variable* ref = nullptr;
+  /// Consumers that have not finished with the value.
+  int32_t uses = 0;
+  bool dead = false;
+};
+
+/// What is the same for all kernels of a step on a device.
+struct StepContext {
+  int64_t step_id = 0;
+  Device* device = nullptr;
+  Allocator* allocator = nullptr;
+  ComputePool* pool = nullptr;  ///< nullptr: kernels run on the calling thread alone.
+  Stream* stream = nullptr;
+  CancellationToken* cancellation = nullptr;
+  ResourceProvider* resources = nullptr;
+};
+
+/// A kernel's view of one execution of its node. Inputs are read-only unless forwarded. Used by one thread at a
+/// time.
+class KernelContext {
+ public:
+  KernelContext(const StepContext* step, Slot* slots, const int32_t* input_slots, int num_inputs,
+                Slot* outputs, int num_outputs, uint64_t forwardable)
+      : step_(step),
+        slots_(slots),
+        input_slots_(input_slots),
+        outputs_(outputs),
+        forwardable_(forwardable),
+        num_inputs_(num_inputs),
+        num_outputs_(num_outputs) {}
+
+  int num_inputs() const { return num_inputs_; }
+  int num_outputs() const { return num_outputs_; }
+  const Tensor& input(int i) const { return slots_[input_slots_[i]].tensor; }
+  /// The variable behind a reference input.
+  Variable* input_ref(int i) const { return slots_[input_slots_[i]].ref; }
+  /// For Merge and the like: an input that is not there, or dead.
+  bool input_dead(int i) const { return slots_[input_slots_[i]].dead; }
+
+  /// Output i, still to be filled: set it, or allocate it with one of the functions below.
+  Tensor& output(int i) { return outputs_[i].tensor; }
+  void set_output(int i, Tensor tensor) { outputs_[i].tensor = std::move(tensor); }
+  /// A reference output; the variable must live in a container.
+  void set_output_ref(int i, Variable* variable) { outputs_[i].ref = variable; }
+  void set_output_dead(int i) { outputs_[i].dead = true; }
+
+  /// Makes output i a new tensor with uninitialised elements.
+  absl::StatusOr<Tensor*> AllocateOutput(int i, ElementType type, const Shape& shape);
+  /// True if input i's buffer may be overwritten: this kernel is its last user and nothing else holds it.
+  bool CanForward(int i) const {
+    return i < 64 && ((forwardable_ >> i) & 1) != 0 && input(i).unique();
+  }
+  /// Output `out` takes over input `in` (same buffer, same type; shape as given) if that is allowed and the
+  /// element sizes and counts agree, else is allocated. Elements are then written in place: element k of
+  /// the output may be written once element k of the input has been read.
+  absl::StatusOr<Tensor*> ForwardOrAllocate(int in, int out, ElementType type, const Shape& shape);
+  /// The same with the input's own type and shape.
+  absl::StatusOr<Tensor*> ForwardOrAllocate(int in, int out) {
+    return ForwardOrAllocate(in, out, input(in).type(), input(in).shape());
+  }
+  /// Output `out` takes over the first of two inputs that allows it (binary element-wise ops).
+  absl::StatusOr<Tensor*> ForwardEitherOrAllocate(int in_a, int in_b, int out, ElementType type,
+                                                  const Shape& shape);
+  /// Moves or copies (sharing) input `in` to output `out` with its shape; no bytes are copied.
+  void PassThrough(int in, int out) {
+    if (in < 64 && ((forwardable_ >> in) & 1) != 0) {
+      outputs_[out].tensor = std::move(slots_[input_slots_[in]].tensor);
+    } else {
+      outputs_[out].tensor = slots_[input_slots_[in]].tensor;
+    }
+  }
+  /// Scratch memory for the time of the call.
+  absl::StatusOr<Tensor> AllocateTemp(ElementType type, const Shape& shape) {
+    return Tensor::Allocate(type, shape, step_->allocator);
+  }
+
+  /// Runs body(begin, end) over [0, total) in pieces of `grain`, on several threads if there are any.
+  /// The pieces depend on total and grain only (same bits on any number of threads).
+  void ParallelFor(int64_t total, int64_t grain, absl::FunctionRef<void(int64_t, int64_t)> body);
+  /// A grain for `ParallelFor` that makes pieces of about 20 microseconds when one item takes `nanoseconds`.
+  static int64_t GrainFor(double nanoseconds);
+
+  const StepContext& step() const { return *step_; }
+  ResourceProvider* resources() const { return step_->resources; }
+  CancellationToken* cancellation() const { return step_->cancellation; }
+
+ private:
+  const StepContext* step_;
+  Slot* slots_;
+  const int32_t* input_slots_;
+  Slot* outputs_;
+  uint64_t forwardable_;
+  int num_inputs_;
+  int num_outputs_;
+};
+
+/// An implementation of an op: constructed once per node and plan, called for every execution of it, from several
+/// threads at once when steps overlap. State that changes needs its own synchronisation.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  /// Reads inputs, fills every output, returns. Errors get the node's name and op added by the caller.
+  virtual absl::Status Compute(KernelContext& ctx) = 0;
+  virtual class AsyncKernel* async() { return nullptr; }
+};
+
+/// Tells the executor that an asynchronous kernel has finished. Copyable; called exactly once, on any thread.
+struct KernelDone {
+  void (*fn)(void* self, void* node, absl::Status status);
+  void* self;
+  void* node;
+  void operator()(absl::Status status) const { fn(self, node, std::move(status)); }
+};
+
+/// A kernel that may have to wait for somebody: it must not block a thread.
+class AsyncKernel : public Kernel {
+ public:
+  /// Begins; `done` is called once the outputs are filled or the wait has failed, possibly before this
+  /// returns. `ctx` lives until then. Waits must end when ctx.cancellation() is cancelled.
+  virtual void ComputeAsync(KernelContext& ctx, KernelDone done) = 0;
+  absl::Status Compute(KernelContext&) final {
+    return absl::InternalError("an asynchronous kernel was called synchronously");
+  }
+  AsyncKernel* async() final { return this; }
+};
+
+/// What a kernel can learn of its node when it is made. Errors from here are reported when the graph is
+/// compiled for a run.
+class KernelConstruction {
+ public:
+  KernelConstruction(const NodeDef* def, const OpDef* op_def, Device* device,
+                     absl::Span<const ElementType> input_types,
+                     absl::Span<const ElementType> output_types)
+      : attrs_(def),
+        op_def_(op_def),
+        device_(device),
+        input_types_(input_types),
+        output_types_(output_types) {}
+
+  const AttrReader& attrs() const { return attrs_; }
+  template <typename T>
+  absl::Status GetAttr(std::string_view name, T* value) const {
+    return attrs_.Get(name, value);
+  }
+  /// For attributes that the op definition guarantees: `T` default constructed if absent.
+  template <typename T>
+  T Attr(std::string_view name) const {
+    return attrs_.GetOr<T>(name, T{});
+  }
+  const std::string& node_name() const;
+  const std::string& op() const;
+  Device* device() const { return device_; }
+  int num_inputs() const { return static_cast<int>(input_types_.size()); }
+  int num_outputs() const { return static_cast<int>(output_types_.size()); }
+  ElementType input_type(int i) const { return input_types_[i]; }
+  ElementType output_type(int i) const { return output_types_[i]; }
+
+ private:
+  AttrReader attrs_;
+  const OpDef* op_def_;
+  Device* device_;
+  absl::Span<const ElementType> input_types_;
+  absl::Span<const ElementType> output_types_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_KERNELS_KERNEL_H_

@@ -1,0 +1,121 @@
+/// Finding the kernel for a node.
+///
+///     REGISTER_KERNEL(KernelSpec("Neg").Device("CPU").Types("T", kNumberTypes), MakeNeg);
+#ifndef TROUPE_KERNELS_KERNEL_REGISTRY_H_
+#define TROUPE_KERNELS_KERNEL_REGISTRY_H_
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "devices/element_type.h"
+#include "graph/op_registry.h"
+#include "kernels/kernel.h"
+
+namespace troupe {
+
+/// Makes a kernel for one node; it dispatches on the node's types itself.
+using KernelFactory = absl::StatusOr<std::unique_ptr<Kernel>> (*)(KernelConstruction& construction);
+
+/// How a kernel is expected to spend its time, before it has been measured.
+enum class KernelCost : uint8_t {
+  kCheap,      ///< Less than a microsecond on usual inputs, or independent of sizes (shape ops, pass-through).
+  kBySize,     ///< Grows with the elements (the default).
+  kExpensive,  ///< Worth another thread even before it is measured (products, convolutions).
+};
+
+/// One registration: an op, a device type, the element types it serves.
+struct KernelSpec {
+  explicit KernelSpec(std::string op_name) : op(std::move(op_name)) {}
+  KernelSpec& Device(std::string type) {
+    device_type = std::move(type);
+    return *this;
+  }
+  /// Only nodes whose type attribute `attr` is one of `types` (for list(type): all of them are). Several
+  /// constraints must all hold.
+  KernelSpec& Types(std::string attr, std::vector<ElementType> types) {
+    constraints.emplace_back(std::move(attr), std::move(types));
+    return *this;
+  }
+  /// Arguments (inputs or outputs) that live in host memory on whatever device.
+  KernelSpec& HostMemory(std::string argument) {
+    host_arguments.push_back(std::move(argument));
+    return *this;
+  }
+  KernelSpec& Cost(KernelCost c) {
+    cost = c;
+    return *this;
+  }
+  /// Chosen over others that fit as well.
+  KernelSpec& Priority(int p) {
+    priority = p;
+    return *this;
+  }
+
+  std::string op;
+  std::string device_type = "CPU";
+  std::vector<std::pair<std::string, std::vector<ElementType>>> constraints;
+  std::vector<std::string> host_arguments;
+  KernelCost cost = KernelCost::kBySize;
+  int priority = 0;
+};
+
+struct KernelRegistration {
+  KernelSpec spec;
+  KernelFactory factory;
+};
+
+/// Thread-safe.
+class KernelRegistry {
+ public:
+  static KernelRegistry* Global();
+  void Register(KernelSpec spec, KernelFactory factory);
+  /// The registration that fits a node's attributes. NotFound lists what is registered for the op.
+  absl::StatusOr<const KernelRegistration*> Find(std::string_view device_type,
+                                                 const NodeDef& def) const;
+  /// Finds and makes the kernel. NotFound / the factory's error, with node name and op.
+  absl::StatusOr<std::unique_ptr<Kernel>> Create(KernelConstruction& construction,
+                                                 std::string_view device_type) const;
+  std::vector<const KernelRegistration*> ForOp(std::string_view op) const;
+
+ private:
+  KernelRegistry();
+  struct Impl;
+  Impl* impl_;
+};
+
+namespace internal {
+struct KernelRegistrar {
+  KernelRegistrar(KernelSpec spec, KernelFactory factory) {
+    KernelRegistry::Global()->Register(std::move(spec), factory);
+  }
+};
+}  // namespace internal
+
+#define REGISTER_KERNEL(SPEC, FACTORY)                                                  \
+  [[maybe_unused]] static const ::troupe::internal::KernelRegistrar TROUPE_CONCAT(      \
+      troupe_kernel_registrar_, __COUNTER__)(SPEC, FACTORY)
+
+/// A factory for a kernel class whose constructor is K(KernelConstruction&, absl::Status*).
+template <typename K>
+absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(KernelConstruction& construction) {
+  absl::Status status;
+  auto kernel = std::make_unique<K>(construction, &status);
+  if (!status.ok()) return status;
+  return std::unique_ptr<Kernel>(std::move(kernel));
+}
+
+/// Lists of element types for registrations. (The types of `semantics.md` 2.)
+std::vector<ElementType> RealNumberTypes();  ///< All integers, half, bfloat16, float, double.
+std::vector<ElementType> NumberTypes();      ///< And the complex types.
+std::vector<ElementType> FloatTypes();       ///< half, bfloat16, float, double.
+std::vector<ElementType> FloatAndComplexTypes();
+std::vector<ElementType> PlainTypes();       ///< NumberTypes and bool.
+std::vector<ElementType> AllTypes();         ///< PlainTypes, string, resource, variant.
+
+}  // namespace troupe
+
+#endif  // TROUPE_KERNELS_KERNEL_REGISTRY_H_
