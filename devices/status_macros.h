@@ -2,6 +2,8 @@
 #ifndef TROUPE_DEVICES_STATUS_MACROS_H_
 #define TROUPE_DEVICES_STATUS_MACROS_H_
 
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -28,10 +30,25 @@
 
 namespace troupe {
 
+namespace internal {
+// Debian's Abseil has a string_view of its own, which does not convert from the standard one.
+inline absl::string_view StrCatPiece(std::string_view s) { return {s.data(), s.size()}; }
+template <typename T>
+const T& StrCatPiece(const T& value) {
+  return value;
+}
+}  // namespace internal
+
+/// absl::StrCat that takes std::string_view as well.
+template <typename... Args>
+std::string StrCat(const Args&... args) {
+  return absl::StrCat(internal::StrCatPiece(args)...);
+}
+
 /// InvalidArgument with the concatenated arguments as message.
 template <typename... Args>
 absl::Status InvalidArgument(const Args&... args) {
-  return absl::InvalidArgumentError(absl::StrCat(args...));
+  return absl::InvalidArgumentError(StrCat(args...));
 }
 
 }  // namespace troupe

@@ -1,0 +1,49 @@
+/// Containers: named sets of resources that outlive steps, and sessions where these share a runtime.
+#ifndef TROUPE_ACTORS_STATE_CONTAINERS_H_
+#define TROUPE_ACTORS_STATE_CONTAINERS_H_
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "kernels/variable.h"
+
+namespace troupe {
+
+/// All containers of a device. "" names the default container. Thread-safe.
+class Containers final : public ResourceProvider {
+ public:
+  static constexpr std::string_view kDefault = "localhost";
+
+  ~Containers() override;
+
+  absl::StatusOr<RefPtr<Variable>> FindOrCreateVariable(std::string_view container,
+                                                        std::string_view name, ElementType type,
+                                                        const PartialShape& shape) override;
+  absl::StatusOr<RefPtr<Resource>> FindOrCreate(
+      std::string_view container, std::string_view name,
+      const std::function<absl::StatusOr<RefPtr<Resource>>()>& make) override;
+  absl::Status Destroy(std::string_view container, std::string_view name) override;
+
+  /// Removes everything in a container; "" the default one. Handles that are still around see destroyed
+  /// variables.
+  void Reset(std::string_view container);
+  void ResetAll();
+
+  /// "container/name: description" of everything, sorted.
+  std::vector<std::string> List() const;
+
+ private:
+  using Container = std::map<std::string, RefPtr<Resource>, std::less<>>;
+  static void MarkDestroyed(Resource* resource);
+  Container* FindContainer(std::string_view name);
+
+  mutable std::mutex mutex_;
+  std::map<std::string, Container, std::less<>> containers_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_STATE_CONTAINERS_H_
