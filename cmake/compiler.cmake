@@ -47,6 +47,9 @@ if(TROUPE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
       CCACHE_SLOPPINESS=pch_defines,time_macros ${TROUPE_CCACHE})
 endif()
 
+# Libraries that nothing calls yet are not loaded: start-up time and memory are measured.
+add_link_options(-Wl,--as-needed)
+
 find_program(TROUPE_MOLD mold)
 find_program(TROUPE_LLD ld.lld)
 if(TROUPE_MOLD AND (NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU"
