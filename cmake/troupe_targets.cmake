@@ -95,7 +95,7 @@ function(troupe_isa_kernels)
     target_compile_definitions(${target} PRIVATE TROUPE_ISA=${variant} Eigen=Eigen_${variant})
     # Contraction is off so that a multiplication and an addition round twice, as in TensorFlow's
     # plain kernels, with every instruction set.
-    target_compile_options(${target} PRIVATE -O3 -fno-exceptions -ffp-contract=off)
+    target_compile_options(${target} PRIVATE -O3 -fno-exceptions -fno-math-errno -ffp-contract=off)
     if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
       target_compile_options(${target} PRIVATE ${flags_${variant}})
     endif()
