@@ -1,0 +1,443 @@
+#include "actors/executor/executor_role.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "devices/status_macros.h"
+#include "kernels/cancellation.h"
+#include "kernels/variable.h"
+
+namespace troupe {
+
+namespace {
+
+// A node that takes longer than this goes to the pool when others are ready: several times what handing it
+// over costs.
+constexpr uint32_t kOffloadNs = 10000;
+// A waiting thread spins for about as long as waking it would take.
+constexpr uint64_t kSpinNs = 30000;
+// How deep executors may play one another on one thread's stack; past that the waiting caller is woken.
+constexpr int kMaxPlayDepth = 8;
+
+thread_local int play_depth = 0;
+
+uint64_t NowNs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+inline void CpuRelax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+ExecutorRole::ExecutorRole(std::shared_ptr<const Plan> plan)
+    : plan_(std::move(plan)),
+      pending_(plan_->initial_pending()),
+      slots_(std::make_unique<Slot[]>(plan_->num_slots())),
+      ready_(std::make_unique<int32_t[]>(plan_->num_nodes())) {
+  for (const auto& [slot, value] : plan_->constants()) slots_[slot].tensor = value;
+}
+
+ExecutorRole::~ExecutorRole() = default;
+
+absl::Status ExecutorRole::Run(const StepContext& step, absl::Span<const Tensor> feeds,
+                               absl::Span<Tensor> fetches, std::vector<NodeTrace>* trace) {
+  Begin(step, trace);
+  for (size_t i = 0; i < feeds.size(); ++i) SetFeed(static_cast<int>(i), feeds[i]);
+  PlayAndWait();
+  if (failed_) return Result();
+  for (size_t i = 0; i < fetches.size(); ++i) {
+    if (!TryFetch(static_cast<int>(i), &fetches[i])) {
+      FailStep(absl::InternalError("a fetch was not computed"));
+      break;
+    }
+  }
+  return Result();
+}
+
+void ExecutorRole::Start(const StepContext& step) {
+  Begin(step, nullptr);
+  PlayAndWait();
+}
+
+absl::Status ExecutorRole::Feed(absl::Span<const int> feeds, absl::Span<const Tensor> values) {
+  [[maybe_unused]] const bool acquired = mailbox_.TryAcquire();
+  assert(acquired);
+  if (!failed_) {
+    for (size_t i = 0; i < feeds.size(); ++i) SetFeed(feeds[i], values[i]);
+  }
+  PlayAndWait();
+  return status_;
+}
+
+bool ExecutorRole::TryFetch(int fetch, Tensor* value) {
+  Slot& slot = slots_[plan_->fetch_slots()[fetch]];
+  if (!slot.tensor.valid()) return false;
+  if (--slot.uses == 0) {
+    *value = std::move(slot.tensor);
+    slot.tensor = Tensor();
+  } else {
+    *value = slot.tensor;
+  }
+  return true;
+}
+
+absl::Status ExecutorRole::End() {
+  absl::Status status = status_;
+  CleanUp();
+  return status;
+}
+
+absl::Status ExecutorRole::Result() {
+  if (!failed_) return absl::OkStatus();
+  absl::Status status = std::move(status_);
+  CleanUp();
+  return status;
+}
+
+void ExecutorRole::Begin(const StepContext& step, std::vector<NodeTrace>* trace) {
+  [[maybe_unused]] const bool acquired = mailbox_.TryAcquire();
+  assert(acquired);
+  step_ = step;
+  trace_ = trace;
+  timed_ = plan_->NextRunMeasures() || trace != nullptr;
+  can_offload_ = step.pool != nullptr && step.pool->threads() > 1;
+  failed_ = false;
+  std::copy(plan_->initial_pending().begin(), plan_->initial_pending().end(), pending_.begin());
+  for (const auto& [slot, value] : plan_->constants()) slots_[slot].uses = INT32_MAX;
+  const std::vector<int32_t>& roots = plan_->roots();
+  std::copy(roots.begin(), roots.end(), ready_.get());
+  num_ready_ = static_cast<int32_t>(roots.size());
+}
+
+void ExecutorRole::SetFeed(int feed, const Tensor& value) {
+  const PlanNode& node = plan_->node(plan_->feeds()[feed]);
+  slots_[node.first_output].tensor = value;
+  Complete(node);
+}
+
+// --- playing -----------------------------------------------------------------------------------
+
+void ExecutorRole::PlayAndWait() {
+  caller_ = Parker::OfThisThread();
+  while (!Play(/*caller=*/true)) {
+    if (caller_->Wait() == Parker::Word::kOver) return;
+  }
+}
+
+bool ExecutorRole::Play(bool caller) {
+  while (true) {
+    Message* messages = std::exchange(handed_over_, nullptr);
+    if (messages == nullptr && outstanding_ > 0) messages = mailbox_.TakeAll();
+    if (messages != nullptr) HandleMessages(messages);
+    if (timed_) {
+      RunReady<true>();
+    } else {
+      RunReady<false>();
+    }
+    if (num_ready_ > 0) continue;  // The loop gave way to messages.
+    if (outstanding_ == 0) {
+      [[maybe_unused]] const bool released = mailbox_.TryRelease();
+      assert(released);
+      return true;
+    }
+    if (mailbox_.HasMessages() || (caller && HelpOrSpin())) continue;
+    if (mailbox_.TryRelease()) return false;
+  }
+}
+
+bool ExecutorRole::HelpOrSpin() {
+  ComputePool* pool = step_.pool;
+  if (pool != nullptr && pool->RunOne()) return true;
+  const uint64_t until = NowNs() + kSpinNs;
+  do {
+    for (int i = 0; i < 32; ++i) {
+      if (mailbox_.HasMessages()) return true;
+      CpuRelax();
+    }
+    if (pool != nullptr && pool->queued() > 0 && pool->RunOne()) return true;
+  } while (NowNs() < until);
+  return mailbox_.HasMessages();
+}
+
+void ExecutorRole::Send(Elsewhere* message) {
+  Parker* caller = caller_;  // The role may be gone once the token is released.
+  if (!mailbox_.Send(message)) return;
+  message->next = nullptr;
+  handed_over_ = message;
+  if (play_depth >= kMaxPlayDepth) {
+    caller->Wake(Parker::Word::kPlay);
+    return;
+  }
+  ++play_depth;
+  const bool over = Play(/*caller=*/false);
+  --play_depth;
+  if (over) caller->Wake(Parker::Word::kOver);
+}
+
+void ExecutorRole::HandleMessages(Message* messages) {
+  while (messages != nullptr) {
+    auto* elsewhere = static_cast<Elsewhere*>(messages);
+    messages = messages->next;
+    --outstanding_;
+    if (!elsewhere->resume) {
+      Finish(elsewhere);
+      continue;
+    }
+    const int32_t node = elsewhere->node;
+    const int32_t next = elsewhere->next_snapshot;
+    if (!elsewhere->status.ok()) Fail(node, elsewhere->status);
+    Recycle(elsewhere);
+    if (failed_) continue;
+    if (timed_) {
+      RunNode<true>(node, next);
+    } else {
+      RunNode<false>(node, next);
+    }
+  }
+}
+
+// --- nodes -------------------------------------------------------------------------------------
+
+KernelContext ExecutorRole::MakeContext(const PlanNode& node) {
+  Slot* slots = slots_.get();
+  const int32_t* inputs = plan_->input_slots().data() + node.first_input;
+  uint64_t forwardable = 0;
+  const int n = std::min<int>(node.num_inputs, 64);
+  for (int i = 0; i < n; ++i) {
+    forwardable |= static_cast<uint64_t>(slots[inputs[i]].uses == 1) << i;
+  }
+  return KernelContext(&step_, slots, inputs, node.num_inputs, slots + node.first_output,
+                       node.num_outputs, forwardable);
+}
+
+template <bool kTimed>
+void ExecutorRole::RunReady() {
+  while (num_ready_ > 0) {
+    if (step_.cancellation->cancelled()) [[unlikely]] {
+      FailStep(step_.cancellation->status());
+      return;
+    }
+    RunNode<kTimed>(ready_[--num_ready_], 0);
+    if (outstanding_ > 0 && mailbox_.HasMessages()) return;
+  }
+}
+
+template <bool kTimed>
+void ExecutorRole::RunNode(int32_t node, int32_t next_snapshot) {
+  const PlanNode& p = plan_->node(node);
+  if (p.has_snapshots && !TakeSnapshots(node, next_snapshot)) return;
+  switch (p.kind) {
+    case PlanNode::kNothing:
+      break;
+    case PlanNode::kPassThrough: {
+      KernelContext ctx = MakeContext(p);
+      ctx.PassThrough(0, 0);
+      break;
+    }
+    case PlanNode::kAsync:
+      StartAsync(node, p);
+      return;
+    case PlanNode::kSync: {
+      if (can_offload_ && num_ready_ > 0 && plan_->cost_ns(node) >= kOffloadNs) {
+        Offload(node, p);
+        return;
+      }
+      KernelContext ctx = MakeContext(p);
+      uint64_t start = 0;
+      if constexpr (kTimed) start = NowNs();
+      absl::Status status = p.kernel->Compute(ctx);
+      if constexpr (kTimed) {
+        const uint64_t end = NowNs();
+        plan_->RecordCost(node, end - start);
+        if (trace_ != nullptr) trace_->push_back({node, 0, start, end});
+      }
+      if (!status.ok()) [[unlikely]] {
+        Fail(node, status);
+        return;
+      }
+      break;
+    }
+  }
+  Complete(p);
+}
+
+bool ExecutorRole::TakeSnapshots(int32_t node, int32_t next) {
+  const int32_t last = static_cast<int32_t>(plan_->snapshots().size());
+  const Plan::Snapshot* all = plan_->snapshots().data();
+  if (next == 0) next = static_cast<int32_t>(plan_->SnapshotsOf(node) - all);
+  for (; next < last && all[next].node == node; ++next) {
+    Variable* variable = slots_[all[next].ref_slot].ref;
+    if (variable == nullptr) {
+      Fail(node, absl::InternalError("a reference input has no variable behind it"));
+      return false;
+    }
+    // Written by the visitor, wherever he runs: nobody else looks at the slot before the node goes on.
+    auto take = [this, slot = all[next].value_slot, variable](const Variable::Lease& lease) {
+      if (!lease.value().valid()) {
+        return absl::FailedPreconditionError(
+            StrCat("Attempting to use uninitialized value ", variable->name(),
+                   ". Run its initializer (Assign) first."));
+      }
+      slots_[slot].tensor = lease.value();
+      slots_[slot].uses = 1;
+      return absl::OkStatus();
+    };
+    if (Variable::Lease lease = variable->TryLend()) {
+      absl::Status status = take(lease);
+      if (!status.ok()) {
+        lease.Release();
+        Fail(node, status);
+        return false;
+      }
+      continue;
+    }
+    Elsewhere* elsewhere = NewElsewhere(node);
+    elsewhere->resume = true;
+    elsewhere->next_snapshot = next + 1;
+    ++outstanding_;
+    variable->Lend([take, elsewhere](Variable::Lease lease) {
+      elsewhere->status = take(lease);
+      lease.Release();
+      elsewhere->executor->Send(elsewhere);
+    });
+    return false;
+  }
+  return true;
+}
+
+void ExecutorRole::StartAsync(int32_t node, const PlanNode& plan_node) {
+  Elsewhere* elsewhere = NewElsewhere(node);
+  elsewhere->phase.store(Elsewhere::Phase::kCalling, std::memory_order_relaxed);
+  elsewhere->ctx = MakeContext(plan_node);
+  if (timed_) elsewhere->start_ns = NowNs();
+  ++outstanding_;
+  static_cast<AsyncKernel*>(plan_node.kernel)
+      ->ComputeAsync(elsewhere->ctx, KernelDone{&ExecutorRole::AsyncDone, this, elsewhere});
+  if (elsewhere->phase.exchange(Elsewhere::Phase::kReturned, std::memory_order_acq_rel) ==
+      Elsewhere::Phase::kDone) {
+    --outstanding_;
+    Finish(elsewhere);
+  }
+}
+
+void ExecutorRole::AsyncDone(void* self, void* node, absl::Status status) {
+  auto* elsewhere = static_cast<Elsewhere*>(node);
+  auto* executor = static_cast<ExecutorRole*>(self);
+  elsewhere->status = std::move(status);
+  if (executor->timed_) elsewhere->end_ns = NowNs();
+  if (elsewhere->phase.exchange(Elsewhere::Phase::kDone, std::memory_order_acq_rel) ==
+      Elsewhere::Phase::kReturned) {
+    executor->Send(elsewhere);
+  }
+}
+
+void ExecutorRole::Offload(int32_t node, const PlanNode& plan_node) {
+  Elsewhere* elsewhere = NewElsewhere(node);
+  elsewhere->ctx = MakeContext(plan_node);
+  ++outstanding_;
+  step_.pool->Submit(elsewhere);
+}
+
+void ExecutorRole::Elsewhere::Run() {
+  const bool timed = executor->timed_;
+  if (timed) start_ns = NowNs();
+  if (executor->step_.cancellation->cancelled()) {
+    status = executor->step_.cancellation->status();
+  } else {
+    status = executor->plan_->node(node).kernel->Compute(ctx);
+  }
+  if (timed) end_ns = NowNs();
+  executor->Send(this);
+}
+
+void ExecutorRole::Finish(Elsewhere* elsewhere) {
+  const int32_t node = elsewhere->node;
+  if (timed_ && elsewhere->end_ns > elsewhere->start_ns) {
+    const PlanNode::Kind kind = plan_->node(node).kind;
+    if (kind == PlanNode::kSync) plan_->RecordCost(node, elsewhere->end_ns - elsewhere->start_ns);
+    if (trace_ != nullptr) {
+      trace_->push_back({node, kind == PlanNode::kSync ? 1 : 0, elsewhere->start_ns, elsewhere->end_ns});
+    }
+  }
+  if (!elsewhere->status.ok()) Fail(node, elsewhere->status);
+  Recycle(elsewhere);
+  if (!failed_) Complete(plan_->node(node));
+}
+
+void ExecutorRole::Complete(const PlanNode& node) {
+  Slot* slots = slots_.get();
+  const int32_t* inputs = plan_->input_slots().data() + node.first_input;
+  for (int i = 0; i < node.num_inputs; ++i) {
+    Slot& slot = slots[inputs[i]];
+    if (--slot.uses == 0) slot.tensor = Tensor();
+  }
+  const int32_t* uses = plan_->slot_uses().data() + node.first_output;
+  for (int i = 0; i < node.num_outputs; ++i) {
+    Slot& slot = slots[node.first_output + i];
+    slot.uses = uses[i];
+    if (uses[i] == 0) slot.tensor = Tensor();
+  }
+  const int32_t* consumers = plan_->consumers().data() + node.first_consumer;
+  for (int32_t i = 0; i < node.num_consumers; ++i) {
+    if (--pending_[consumers[i]] == 0) ready_[num_ready_++] = consumers[i];
+  }
+}
+
+// --- failure -----------------------------------------------------------------------------------
+
+void ExecutorRole::Fail(int32_t node, const absl::Status& status) {
+  if (failed_) return;
+  FailStep(absl::Status(status.code(),
+                        StrCat(internal::StrCatPiece(std::string_view(status.message().data(),
+                                                                      status.message().size())),
+                               "\n\t [[node ", plan_->name(node), " = ", plan_->op(node), " on ",
+                               plan_->device_name(), "]]")));
+}
+
+void ExecutorRole::FailStep(const absl::Status& status) {
+  num_ready_ = 0;
+  if (failed_) return;
+  failed_ = true;
+  status_ = status;
+  // Wakes whatever this step still waits for.
+  step_.cancellation->Cancel(status);
+}
+
+void ExecutorRole::CleanUp() {
+  for (int i = 0; i < plan_->num_slots(); ++i) slots_[i].tensor = Tensor();
+  for (const auto& [slot, value] : plan_->constants()) slots_[slot].tensor = value;
+  status_ = absl::OkStatus();
+  failed_ = false;
+}
+
+ExecutorRole::Elsewhere* ExecutorRole::NewElsewhere(int32_t node) {
+  Elsewhere* elsewhere = free_;
+  if (elsewhere != nullptr) {
+    free_ = elsewhere->next_free;
+  } else {
+    all_elsewhere_.push_back(std::make_unique<Elsewhere>());
+    elsewhere = all_elsewhere_.back().get();
+    elsewhere->executor = this;
+  }
+  elsewhere->node = node;
+  elsewhere->resume = false;
+  elsewhere->status = absl::OkStatus();
+  elsewhere->start_ns = elsewhere->end_ns = 0;
+  return elsewhere;
+}
+
+void ExecutorRole::Recycle(Elsewhere* elsewhere) {
+  elsewhere->next_free = free_;
+  free_ = elsewhere;
+}
+
+}  // namespace troupe

@@ -1,0 +1,137 @@
+/// The executor: the role that runs one step of one plan.
+#ifndef TROUPE_ACTORS_EXECUTOR_EXECUTOR_ROLE_H_
+#define TROUPE_ACTORS_EXECUTOR_EXECUTOR_ROLE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "actors/executor/parker.h"
+#include "actors/executor/plan.h"
+#include "actors/mailbox.h"
+#include "devices/cpu/compute_pool.h"
+#include "kernels/kernel.h"
+
+namespace troupe {
+
+/// When and where a node ran.
+struct NodeTrace {
+  int32_t node;
+  int32_t thread;     ///< 0: the player of the executor; 1: somebody else (pool, or a waiting kernel's reply).
+  uint64_t start_ns;  ///< CLOCK_MONOTONIC.
+  uint64_t end_ns;
+};
+
+/// State and logic of one step. A node is ready when all its inputs have come; ready nodes run on the thread that
+/// plays the role, or on the compute pool when they are worth it and others are ready; completions of
+/// what runs elsewhere are messages. Every message counts: the step is over when nothing is ready and nothing is
+/// outstanding. The first error cancels the rest and is the step's result.
+///
+/// One executor runs one step at a time and is reused: between steps all slots are empty. `Run`, or `Start`
+/// and what follows, is called by one thread; messages come from any.
+class ExecutorRole {
+ public:
+  explicit ExecutorRole(std::shared_ptr<const Plan> plan);
+  ~ExecutorRole();
+  ExecutorRole(const ExecutorRole&) = delete;
+  ExecutorRole& operator=(const ExecutorRole&) = delete;
+
+  const Plan& plan() const { return *plan_; }
+
+  /// Runs a whole step: the calling thread plays. `step.cancellation` must be set; feeds and fetches in
+  /// the plan's order. With `trace` every node's times are recorded.
+  absl::Status Run(const StepContext& step, absl::Span<const Tensor> feeds,
+                   absl::Span<Tensor> fetches, std::vector<NodeTrace>* trace = nullptr);
+
+  // A step in pieces (partial run): Start, then Feed and TryFetch in any order, then End.
+
+  /// Begins a step of which all feeds are still to come.
+  void Start(const StepContext& step);
+  /// Supplies some feeds (index in the plan's order; each once) and runs what becomes ready.
+  absl::Status Feed(absl::Span<const int> feeds, absl::Span<const Tensor> values);
+  /// The value of a fetch if it has been computed: each fetch once. False if it waits for feeds.
+  bool TryFetch(int fetch, Tensor* value);
+  /// Ends the step, whatever is still missing, and gives its status.
+  absl::Status End();
+
+ private:
+  /// A node that is not run by the loop itself, or not at once; what happens to it is a message to this executor.
+  struct Elsewhere : Message, PoolTask {
+    Elsewhere() : ctx(nullptr, nullptr, nullptr, 0, nullptr, 0, 0) {}
+    void Run() override;  ///< The kernel, on a thread of the pool.
+
+    ExecutorRole* executor = nullptr;
+    int32_t node = 0;
+    /// The message says: the value of a variable came; go on with the node from this snapshot on.
+    bool resume = false;
+    int32_t next_snapshot = 0;
+    /// Which is first: ComputeAsync returning, or the kernel's `done`?
+    enum class Phase : uint8_t { kCalling, kReturned, kDone };
+    std::atomic<Phase> phase{Phase::kCalling};
+    KernelContext ctx;
+    absl::Status status;
+    uint64_t start_ns = 0, end_ns = 0;
+    Elsewhere* next_free = nullptr;
+  };
+
+  void Begin(const StepContext& step, std::vector<NodeTrace>* trace);
+  void SetFeed(int feed, const Tensor& value);
+
+  /// Plays, as the holder of the token, until nothing is ready or outstanding (true) or until only
+  /// others can go on (false); in both cases the token is released. `caller`: this thread waits anyway,
+  /// so it helps the pool and spins a little before it lets go.
+  bool Play(bool caller);
+  /// Plays, waits while others play, returns when nothing is ready or outstanding.
+  void PlayAndWait();
+  /// Waits a moment for messages, doing the pool's work meanwhile; false if none came.
+  bool HelpOrSpin();
+  void Send(Elsewhere* message);
+  void HandleMessages(Message* messages);
+
+  template <bool kTimed>
+  void RunReady();
+  template <bool kTimed>
+  void RunNode(int32_t node, int32_t next_snapshot);
+  /// Takes the node's snapshots from number `next` on; false if a variable is busy (the node goes on when it
+  /// has answered) or has no value (the step has failed).
+  bool TakeSnapshots(int32_t node, int32_t next);
+  void StartAsync(int32_t node, const PlanNode& plan_node);
+  void Offload(int32_t node, const PlanNode& plan_node);
+  KernelContext MakeContext(const PlanNode& node);
+  /// Books a node's end: lets go of its inputs, counts its consumers down.
+  void Complete(const PlanNode& node);
+  void Finish(Elsewhere* elsewhere);
+  void Fail(int32_t node, const absl::Status& status);
+  void FailStep(const absl::Status& status);
+  void CleanUp();
+  absl::Status Result();
+
+  Elsewhere* NewElsewhere(int32_t node);
+  void Recycle(Elsewhere* elsewhere);
+  static void AsyncDone(void* self, void* node, absl::Status status);
+
+  const std::shared_ptr<const Plan> plan_;
+  Mailbox mailbox_;
+  StepContext step_;
+  std::vector<int32_t> pending_;
+  std::unique_ptr<Slot[]> slots_;
+  std::unique_ptr<int32_t[]> ready_;  ///< A stack: the newest is taken first.
+  int32_t num_ready_ = 0;
+  int32_t outstanding_ = 0;  ///< Messages that are sure to come.
+  bool failed_ = false;
+  bool timed_ = false;
+  bool can_offload_ = false;
+  absl::Status status_;
+  std::vector<NodeTrace>* trace_ = nullptr;
+  Message* handed_over_ = nullptr;  ///< Messages that come with a token handed to the waiting caller.
+  Elsewhere* free_ = nullptr;
+  std::vector<std::unique_ptr<Elsewhere>> all_elsewhere_;
+  Parker* caller_ = nullptr;  ///< Who waits in PlayAndWait.
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_EXECUTOR_EXECUTOR_ROLE_H_
