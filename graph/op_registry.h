@@ -19,6 +19,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -114,9 +115,10 @@ class OpRegistry {
 
 namespace internal {
 struct OpRegistrar {
-  OpRegistrar(const OpDefBuilder& builder) {  // NOLINT: conversion is the point
-    OpRegistry::Global()->Register(builder);
+  OpRegistrar(OpDefBuilder& builder) {  // NOLINT: conversion is the point
+    OpRegistry::Global()->Register(std::move(builder));
   }
+  OpRegistrar(OpDefBuilder&& builder) : OpRegistrar(builder) {}  // NOLINT: the same
 };
 }  // namespace internal
 
