@@ -1,0 +1,172 @@
+#include "devices/tensor.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "devices/resource_handle.h"
+#include "devices/status_macros.h"
+
+namespace troupe {
+namespace {
+
+absl::Status AllocationError(ElementType type, const Shape& shape, const Allocator& allocator) {
+  if (ElementSize(type) == 0) {
+    return InvalidArgument("Cannot make a tensor of type ", ElementTypeName(type),
+                           ": tensors of this type are not supported");
+  }
+  const int64_t bytes =
+      MultiplyWithoutOverflow(shape.num_elements(), static_cast<int64_t>(ElementSize(type)));
+  const AllocatorStats stats = allocator.stats();
+  std::string message = StrCat(
+      "Out of memory allocating a tensor of type ", ElementTypeName(type), " and shape ",
+      shape.ToString(), " (",
+      bytes < 0 ? "more than 2^63" : absl::StrCat(bytes), " bytes) by allocator ", allocator.name(),
+      ": ", stats.bytes_in_use, " bytes are in use");
+  if (stats.bytes_limit > 0) absl::StrAppend(&message, ", the limit is ", stats.bytes_limit);
+  return absl::ResourceExhaustedError(message);
+}
+
+/// Appends the text of one element.
+class ElementPrinter {
+ public:
+  explicit ElementPrinter(const Tensor& tensor) : tensor_(tensor) {}
+
+  void Append(int64_t i, std::string* out) const {
+    switch (tensor_.type()) {
+      case ElementType::kFloat: return Number<float>(i, out);
+      case ElementType::kDouble: return Number<double>(i, out);
+      case ElementType::kHalf: return Number<float>(At<half>(i), out);
+      case ElementType::kBfloat16: return Number<float>(At<bfloat16>(i), out);
+      case ElementType::kInt8: return Number<int>(At<int8_t>(i), out);
+      case ElementType::kUint8: return Number<int>(At<uint8_t>(i), out);
+      case ElementType::kInt16: return Number<int>(At<int16_t>(i), out);
+      case ElementType::kUint16: return Number<int>(At<uint16_t>(i), out);
+      case ElementType::kInt32: return Number<int32_t>(i, out);
+      case ElementType::kUint32: return Number<uint32_t>(i, out);
+      case ElementType::kInt64: return Number<int64_t>(i, out);
+      case ElementType::kUint64: return Number<uint64_t>(i, out);
+      case ElementType::kBool: return Number<int>(At<bool>(i) ? 1 : 0, out);
+      case ElementType::kComplex64: return Complex(At<complex64>(i), out);
+      case ElementType::kComplex128: return Complex(At<complex128>(i), out);
+      case ElementType::kString: {
+        constexpr size_t kMaxBytes = 256;
+        const std::string& value = At<std::string>(i);
+        absl::StrAppend(out, "\"", absl::CEscape(value.substr(0, kMaxBytes)),
+                        value.size() > kMaxBytes ? "...\"" : "\"");
+        return;
+      }
+      case ElementType::kResource: {
+        const ResourceHandle& handle = At<ResourceHandle>(i);
+        absl::StrAppend(out, "<", handle.type_name, " ", handle.container, "/", handle.name, ">");
+        return;
+      }
+      case ElementType::kVariant:
+        absl::StrAppend(out, At<Variant>(i).empty() ? "<empty variant>" : "<variant>");
+        return;
+      default: out->append("?");
+    }
+  }
+
+ private:
+  template <typename T>
+  const T& At(int64_t i) const {
+    return tensor_.data<T>()[i];
+  }
+  template <typename T>
+  void Number(int64_t i, std::string* out) const {
+    absl::StrAppend(out, At<T>(i));
+  }
+  template <typename T, typename U>
+    requires(!std::is_same_v<U, int64_t>)
+  void Number(U value, std::string* out) const {
+    absl::StrAppend(out, T{value});
+  }
+  template <typename C>
+  void Complex(const C& value, std::string* out) const {
+    absl::StrAppend(out, "(", value.real(), ",", value.imag(), ")");
+  }
+
+  const Tensor& tensor_;
+};
+
+/// Elements from `*next` on, of the dimensions `axis` and below, until `limit` elements are printed.
+void AppendNested(const Tensor& tensor, const ElementPrinter& printer, int axis, int64_t limit,
+                  int64_t* next, std::string* out) {
+  if (axis == tensor.rank()) {
+    printer.Append((*next)++, out);
+    return;
+  }
+  out->push_back('[');
+  const bool innermost = axis + 1 == tensor.rank();
+  for (int64_t i = 0; i < tensor.dim(axis); ++i) {
+    if (*next >= limit) {
+      out->append(i > 0 && innermost ? " ..." : "...");
+      break;
+    }
+    if (i > 0 && innermost) out->push_back(' ');
+    AppendNested(tensor, printer, axis + 1, limit, next, out);
+  }
+  out->push_back(']');
+}
+
+}  // namespace
+
+absl::StatusOr<Tensor> Tensor::Allocate(ElementType type, const Shape& shape,
+                                        Allocator* allocator) {
+  RefPtr<Buffer> buffer = Buffer::Allocate(allocator, type, shape.num_elements());
+  if (!buffer) return AllocationError(type, shape, *allocator);
+  void* data = buffer->data();
+  return Tensor(type, shape, std::move(buffer), data);
+}
+
+Tensor Tensor::Uninitialized(ElementType type, const Shape& shape) {
+  RefPtr<Buffer> buffer = Buffer::Allocate(HostAllocator(), type, shape.num_elements());
+  if (!buffer) throw std::bad_alloc();
+  void* data = buffer->data();
+  return Tensor(type, shape, std::move(buffer), data);
+}
+
+Tensor Tensor::Slice(int64_t begin, int64_t end) const {
+  assert(rank() > 0 && 0 <= begin && begin <= end && end <= dim(0));
+  const int64_t rows = dim(0);
+  const int64_t row_elements = rows > 0 ? num_elements() / rows : 0;
+  const size_t offset = static_cast<size_t>(begin * row_elements) * ElementSize(type_);
+  Shape shape = shape_;
+  shape.set_dim(0, end - begin);
+  return Tensor(type_, std::move(shape), buffer_, static_cast<char*>(data_) + offset);
+}
+
+absl::StatusOr<Tensor> Tensor::Clone(Allocator* allocator) const {
+  if (!valid()) return Tensor();
+  TROUPE_ASSIGN_OR_RETURN(Tensor copy, Allocate(type_, shape_, allocator));
+  const int64_t n = num_elements();
+  switch (type_) {
+    case ElementType::kString:
+      std::copy_n(data<std::string>(), n, copy.mutable_data<std::string>());
+      break;
+    case ElementType::kResource:
+      std::copy_n(data<ResourceHandle>(), n, copy.mutable_data<ResourceHandle>());
+      break;
+    case ElementType::kVariant:
+      std::copy_n(data<Variant>(), n, copy.mutable_data<Variant>());
+      break;
+    default:
+      if (n > 0) std::memcpy(copy.mutable_raw_data(), data_, bytes());
+  }
+  return copy;
+}
+
+std::string Tensor::ToString(int max_elements) const {
+  if (!valid()) return "<no tensor>";
+  std::string text = absl::StrCat(ElementTypeName(type_), shape_.ToString(), " ");
+  if (space() == MemorySpace::kCuda) return text + "<in device memory>";
+  if (num_elements() == 0) return text + "[]";
+  int64_t next = 0;
+  AppendNested(*this, ElementPrinter(*this), 0, max_elements, &next, &text);
+  return text;
+}
+
+}  // namespace troupe
