@@ -30,7 +30,7 @@ class InferenceContext {
     /// The value, if it is constant; an invalid tensor if not.
     std::function<Tensor(int input)> tensor;
     /// The value read as a shape, as far as it is known (a 1-D integer tensor; -1 is unknown).
-    std::function<PartialShape(int input)> shape;
+    std::function<absl::StatusOr<PartialShape>(int input)> shape;
   };
 
   InferenceContext(const NodeDef* def, const OpDef* op_def, std::vector<PartialShape> inputs,
@@ -51,9 +51,11 @@ class InferenceContext {
 
   /// The constant value of input i; an invalid tensor if it is not known while the graph is built.
   const Tensor& input_tensor(int i);
-  /// Input i, a 1-D tensor of sizes (or a scalar -1), as a shape: what is known of it. A value below
-  /// -1 is InvalidArgument.
-  absl::StatusOr<PartialShape> InputAsShape(int i);
+  /// Input i, a 1-D tensor of sizes, as a shape: what is known of it. A value below -1 is
+  /// InvalidArgument; so is a scalar, unless `allow_scalar`, when a scalar -1 is a shape of unknown rank.
+  absl::StatusOr<PartialShape> InputAsShape(int i, bool allow_scalar = false);
+  /// A tensor's value as a shape, with the same rules.
+  static absl::StatusOr<PartialShape> TensorAsShape(const Tensor& tensor, bool allow_scalar = false);
   /// Input i as a scalar size: -1 if unknown; InvalidArgument if negative or no scalar.
   absl::StatusOr<int64_t> InputAsDim(int i);
 
