@@ -1,0 +1,141 @@
+/// Sessions: running graphs.
+#ifndef TROUPE_API_SESSION_H_
+#define TROUPE_API_SESSION_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "devices/device.h"
+#include "devices/tensor.h"
+#include "graph/graph.h"
+
+namespace troupe {
+
+class GraphDef;
+class Runtime;
+class RunMetadata;
+
+/// How a session works. A value.
+struct SessionOptions {
+  /// Where the master is. Empty: everything runs in this process.
+  std::string target;
+  /// Threads that compute, the caller of `Run` included; 0: one per core. Results are the same bits for any number.
+  int threads = 0;
+  /// CPU devices that this process shows.
+  int num_cpu_devices = 1;
+  /// Constant folding, common subexpressions, removal of identities.
+  bool optimize = true;
+  /// Run a node on the CPU when the device it asks for does not exist, instead of refusing it.
+  bool allow_soft_placement = false;
+  /// Threads, devices and containers shared with other sessions; null: a runtime of its own.
+  std::shared_ptr<Runtime> runtime;
+};
+
+/// How one run works. A value.
+struct RunOptions {
+  /// The run fails with DeadlineExceeded when this has passed.
+  absl::Duration timeout = absl::InfiniteDuration();
+  /// Record every node's times into the metadata's step stats.
+  bool trace = false;
+};
+
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+using FeedMap = std::vector<std::pair<Output, Tensor>>;
+
+/// Runs parts of a graph. All members are thread-safe; concurrent runs are independent steps that share
+/// variables. The graph may go on growing; it outlives the session. No call throws or aborts; errors name the
+/// node, op and device at fault.
+class Session {
+ public:
+  static absl::StatusOr<std::unique_ptr<Session>> Create(std::shared_ptr<Graph> graph,
+                                                         const SessionOptions& options = {});
+  /// Closes the session; returns in bounded time.
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  /// Runs what `fetches` and `targets` need and puts the fetched tensors, in order, into `values` (may be
+  /// nullptr if there are no fetches). Names are "node:port" or "node" (port 0). A feed replaces any
+  /// tensor of the graph. Codes: NotFound unknown names; InvalidArgument duplicate feeds, a
+  /// fetch that is fed, type or shape mismatch, nothing to run; DeadlineExceeded; Cancelled when the
+  /// session is closed; whatever a kernel reports.
+  absl::Status Run(const NamedTensors& feeds, const std::vector<std::string>& fetches,
+                   const std::vector<std::string>& targets, std::vector<Tensor>* values);
+  absl::Status Run(const RunOptions& options, const NamedTensors& feeds,
+                   const std::vector<std::string>& fetches, const std::vector<std::string>& targets,
+                   std::vector<Tensor>* values, RunMetadata* metadata = nullptr);
+
+  /// The same with tensors of the graph instead of names; the fetched values are the result.
+  absl::StatusOr<std::vector<Tensor>> Run(const FeedMap& feeds, absl::Span<const Output> fetches,
+                                          absl::Span<Node* const> targets = {},
+                                          const RunOptions& options = {},
+                                          RunMetadata* metadata = nullptr);
+  absl::StatusOr<std::vector<Tensor>> Run(absl::Span<const Output> fetches) {
+    return Run(FeedMap{}, fetches);
+  }
+  /// Runs nodes for their effect.
+  absl::Status RunTargets(absl::Span<Node* const> targets, const FeedMap& feeds = {});
+
+  /// Runs a step on a thread of the actor system; `done` is called there with its result.
+  void RunAsync(NamedTensors feeds, std::vector<std::string> fetches, std::vector<std::string> targets,
+                std::function<void(absl::StatusOr<std::vector<Tensor>>)> done);
+
+  /// Feeds, fetches and targets fixed once, then called with no look-up. Copyable; keeps working until
+  /// the session is closed. Thread-safe.
+  class Callable {
+   public:
+    Callable() = default;
+    /// As many feeds and fetches as were named, in that order.
+    absl::Status operator()(absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
+                            const RunOptions& options = {}, RunMetadata* metadata = nullptr) const;
+    /// Nodes that a call executes.
+    int num_nodes() const;
+
+   private:
+    friend class Session;
+    struct State;
+    std::shared_ptr<State> state_;
+  };
+  absl::StatusOr<Callable> MakeCallable(const std::vector<std::string>& feeds,
+                                        const std::vector<std::string>& fetches,
+                                        const std::vector<std::string>& targets);
+  absl::StatusOr<Callable> MakeCallable(absl::Span<const Output> feeds,
+                                        absl::Span<const Output> fetches,
+                                        absl::Span<Node* const> targets = {});
+
+  /// A step in pieces: declare all feeds and fetches, then call `PartialRun` with some of them at a time;
+  /// each feed and each fetch once. The step ends when all fetches are made, or with its first error.
+  absl::StatusOr<std::string> PartialRunSetup(const std::vector<std::string>& feeds,
+                                              const std::vector<std::string>& fetches,
+                                              const std::vector<std::string>& targets);
+  /// InvalidArgument if a fetch depends on feeds that have not been given.
+  absl::Status PartialRun(const std::string& handle, const NamedTensors& feeds,
+                          const std::vector<std::string>& fetches, std::vector<Tensor>* values);
+
+  /// Adds nodes to the session's graph.
+  absl::Status Extend(const GraphDef& def);
+  std::vector<DeviceAttributes> ListDevices() const;
+  /// Empties containers (destroys their variables); none named: the default one.
+  absl::Status Reset(const std::vector<std::string>& containers = {});
+  /// Cancels what runs and waits for it, in bounded time.
+  absl::Status Close();
+
+  const std::shared_ptr<Graph>& graph() const;
+  const std::shared_ptr<Runtime>& runtime() const;
+
+ private:
+  struct Impl;
+  explicit Session(std::shared_ptr<Impl> impl);
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_API_SESSION_H_
