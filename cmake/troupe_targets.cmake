@@ -70,7 +70,7 @@ function(troupe_protos target directory)
   endif()
   add_library(${target} OBJECT ${sources})
   target_link_libraries(${target} PUBLIC troupe_headers)
-  target_compile_options(${target} PRIVATE -w)
+  target_compile_options(${target} PRIVATE -w -O1)  # generated, large and seldom hot
 endfunction()
 
 # Every kernels/simd/*.isa.cc once per instruction set, each with Eigen under a name of its own:
