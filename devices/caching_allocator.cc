@@ -21,12 +21,13 @@ namespace troupe {
 namespace {
 
 // Multiples of the alignment up to 512, then four steps to the doubling.
-constexpr size_t kSmallSizes[] = {
-    64,    128,   192,   256,   320,   384,   448,   512,   640,   768,   896,   1024,
-    1280,  1536,  1792,  2048,  2560,  3072,  3584,  4096,  5120,  6144,  7168,  8192,
-    10240, 12288, 14336, 16384, 20480, 24576, 28672, 32768, 40960, 49152, 57344, 65536};
+constexpr size_t kSmallSizes[] = {64,    128,   192,   256,   320,   384,   448,   512,   640,
+                                  768,   896,   1024,  1280,  1536,  1792,  2048,  2560,  3072,
+                                  3584,  4096,  5120,  6144,  7168,  8192,  10240, 12288, 14336,
+                                  16384, 20480, 24576, 28672, 32768, 40960, 49152, 57344, 65536};
 constexpr size_t kNumSmallSizes = std::size(kSmallSizes);
-constexpr size_t kMaxCarved = 4096;    // larger small blocks are taken one by one, so that Trim can free them
+constexpr size_t kMaxCarved =
+    4096;  // larger small blocks are taken one by one, so that Trim can free them
 constexpr size_t kChunkSize = 64 << 10;
 
 struct ClassTable {
@@ -110,7 +111,8 @@ CachingAllocator* CachingAllocator::Get() {
 Allocator* HostAllocator() { return CachingAllocator::Get(); }
 
 CachingAllocator::ThreadCache* CachingAllocator::Cache() {
-  if (tls_cache != nullptr) [[likely]] return static_cast<ThreadCache*>(tls_cache);
+  if (tls_cache != nullptr) [[likely]]
+    return static_cast<ThreadCache*>(tls_cache);
   if (tls_ended) return nullptr;
   static thread_local ThreadExit exit;
   CachingAllocator* allocator = Get();
@@ -151,7 +153,8 @@ void* CachingAllocator::Allocate(size_t bytes) {
   if (bytes > kMaxSmall) return AllocateLarge(bytes);
   const size_t index = SmallClass(bytes);
   ThreadCache* cache = Cache();
-  if (cache == nullptr) [[unlikely]] return AllocateUncached(index);
+  if (cache == nullptr) [[unlikely]]
+    return AllocateUncached(index);
   LocalList& list = cache->lists[index];
   if (list.head == nullptr || limit_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
     void* block = AllocateSmallSlow(cache, index);
@@ -173,7 +176,8 @@ void CachingAllocator::Free(void* block, size_t bytes) {
   const size_t index = SmallClass(bytes);
   Unpoison(block, kSmallSizes[index], kSmallSizes[index]);
   ThreadCache* cache = Cache();
-  if (cache == nullptr) [[unlikely]] return FreeUncached(block, index);
+  if (cache == nullptr) [[unlikely]]
+    return FreeUncached(block, index);
   LocalList& list = cache->lists[index];
   FreeBlock* freed = static_cast<FreeBlock*>(block);
   freed->next = list.head;
@@ -181,7 +185,8 @@ void CachingAllocator::Free(void* block, size_t bytes) {
   ++list.count;
   cache->Count(-static_cast<int64_t>(kSmallSizes[index]));
   Poison(block, kSmallSizes[index]);
-  if (list.count > kTable.max_local[index]) [[unlikely]] FlushHalf(cache, index);
+  if (list.count > kTable.max_local[index]) [[unlikely]]
+    FlushHalf(cache, index);
 }
 
 void* CachingAllocator::AllocateSmallSlow(ThreadCache* cache, size_t index) {
@@ -409,8 +414,8 @@ bool CachingAllocator::AdmitLocked(int64_t bytes) {
 AllocatorStats CachingAllocator::stats() const {
   AllocatorStats stats;
   for (size_t i = 0; i < kNumSmallSizes; ++i) {
-    stats.bytes_cached += central_[i].count.load(std::memory_order_relaxed) *
-                          static_cast<int64_t>(kSmallSizes[i]);
+    stats.bytes_cached +=
+        central_[i].count.load(std::memory_order_relaxed) * static_cast<int64_t>(kSmallSizes[i]);
   }
   std::lock_guard lock(mutex_);
   stats.num_allocs = retired_allocs_ + large_allocs_;

@@ -1,4 +1,5 @@
-/// The host allocator: size classes, per-thread free lists for small blocks, a bounded cache of large ones.
+/// The host allocator: size classes, per-thread free lists for small blocks, a bounded cache of
+/// large ones.
 ///
 /// Small blocks (up to 64 KiB) come from lists that belong to the calling thread, without locks or
 /// atomic read-modify-writes; a list that grows too long gives half of itself to a central list,
@@ -22,9 +23,10 @@ namespace troupe {
 
 /// Thread-safe; one per process (its per-thread lists are), never destroyed. Use `HostAllocator()`.
 ///
-/// `bytes_in_use` is exact when no other thread allocates at the same time, and always exact against
-/// a limit. The peak is sampled whenever a small block is not found in the thread's own list, a large one
-/// is asked for, or statistics are: it may miss at most what one thread's lists hold.
+/// `bytes_in_use` is exact when no other thread allocates at the same time, and always exact
+/// against a limit. The peak is sampled whenever a small block is not found in the thread's own
+/// list, a large one is asked for, or statistics are: it may miss at most what one thread's lists
+/// hold.
 class CachingAllocator final : public Allocator {
  public:
   static constexpr size_t kMaxSmall = 64 << 10;

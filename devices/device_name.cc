@@ -24,8 +24,8 @@ bool ConsumeWord(std::string_view* text, bool hyphens, std::optional<std::string
   }
   if (text->empty() || !(absl::ascii_isalpha(text->front()) || text->front() == '_')) return false;
   size_t n = 1;
-  while (n < text->size() && (absl::ascii_isalnum((*text)[n]) || (*text)[n] == '_' ||
-                              (hyphens && (*text)[n] == '-'))) {
+  while (n < text->size() &&
+         (absl::ascii_isalnum((*text)[n]) || (*text)[n] == '_' || (hyphens && (*text)[n] == '-'))) {
     ++n;
   }
   *word = std::string(text->substr(0, n));

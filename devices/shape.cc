@@ -84,8 +84,10 @@ absl::StatusOr<Shape> Shape::Create(absl::Span<const int64_t> dims) {
     }
     product = MultiplyWithoutOverflow(product, dims[i]);
     if (product < 0) {
-      return InvalidArgument("Shape ", RawDims(dims), " is too large: the product of its sizes up to "
-                             "dimension ", i, " (number of elements) overflows 63 bits");
+      return InvalidArgument("Shape ", RawDims(dims),
+                             " is too large: the product of its sizes up to "
+                             "dimension ",
+                             i, " (number of elements) overflows 63 bits");
     }
   }
   return Shape(dims);
@@ -133,8 +135,8 @@ absl::StatusOr<PartialShape> PartialShape::Create(absl::Span<const int64_t> dims
   int64_t product = 1;  // -1 once a size is unknown
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] < kUnknown) {
-      return InvalidArgument("Shape ", RawDims(dims), " has the size ", dims[i], " in dimension ", i,
-                             "; expected -1 (unknown) or more");
+      return InvalidArgument("Shape ", RawDims(dims), " has the size ", dims[i], " in dimension ",
+                             i, "; expected -1 (unknown) or more");
     }
     if (product < 0 || dims[i] == kUnknown) {
       product = -1;
@@ -142,8 +144,10 @@ absl::StatusOr<PartialShape> PartialShape::Create(absl::Span<const int64_t> dims
     }
     product = MultiplyWithoutOverflow(product, dims[i]);
     if (product < 0) {
-      return InvalidArgument("Shape ", RawDims(dims), " is too large: the product of its sizes up to "
-                             "dimension ", i, " (number of elements) overflows 63 bits");
+      return InvalidArgument("Shape ", RawDims(dims),
+                             " is too large: the product of its sizes up to "
+                             "dimension ",
+                             i, " (number of elements) overflows 63 bits");
     }
   }
   return PartialShape(dims);

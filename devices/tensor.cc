@@ -22,9 +22,8 @@ absl::Status AllocationError(ElementType type, const Shape& shape, const Allocat
   const AllocatorStats stats = allocator.stats();
   std::string message = StrCat(
       "Out of memory allocating a tensor of type ", ElementTypeName(type), " and shape ",
-      shape.ToString(), " (",
-      bytes < 0 ? "more than 2^63" : absl::StrCat(bytes), " bytes) by allocator ", allocator.name(),
-      ": ", stats.bytes_in_use, " bytes are in use");
+      shape.ToString(), " (", bytes < 0 ? "more than 2^63" : absl::StrCat(bytes),
+      " bytes) by allocator ", allocator.name(), ": ", stats.bytes_in_use, " bytes are in use");
   if (stats.bytes_limit > 0) absl::StrAppend(&message, ", the limit is ", stats.bytes_limit);
   return absl::ResourceExhaustedError(message);
 }
@@ -36,21 +35,36 @@ class ElementPrinter {
 
   void Append(int64_t i, std::string* out) const {
     switch (tensor_.type()) {
-      case ElementType::kFloat: return Number<float>(i, out);
-      case ElementType::kDouble: return Number<double>(i, out);
-      case ElementType::kHalf: return Number<float>(At<half>(i), out);
-      case ElementType::kBfloat16: return Number<float>(At<bfloat16>(i), out);
-      case ElementType::kInt8: return Number<int>(At<int8_t>(i), out);
-      case ElementType::kUint8: return Number<int>(At<uint8_t>(i), out);
-      case ElementType::kInt16: return Number<int>(At<int16_t>(i), out);
-      case ElementType::kUint16: return Number<int>(At<uint16_t>(i), out);
-      case ElementType::kInt32: return Number<int32_t>(i, out);
-      case ElementType::kUint32: return Number<uint32_t>(i, out);
-      case ElementType::kInt64: return Number<int64_t>(i, out);
-      case ElementType::kUint64: return Number<uint64_t>(i, out);
-      case ElementType::kBool: return Number<int>(At<bool>(i) ? 1 : 0, out);
-      case ElementType::kComplex64: return Complex(At<complex64>(i), out);
-      case ElementType::kComplex128: return Complex(At<complex128>(i), out);
+      case ElementType::kFloat:
+        return Number<float>(i, out);
+      case ElementType::kDouble:
+        return Number<double>(i, out);
+      case ElementType::kHalf:
+        return Number<float>(At<half>(i), out);
+      case ElementType::kBfloat16:
+        return Number<float>(At<bfloat16>(i), out);
+      case ElementType::kInt8:
+        return Number<int>(At<int8_t>(i), out);
+      case ElementType::kUint8:
+        return Number<int>(At<uint8_t>(i), out);
+      case ElementType::kInt16:
+        return Number<int>(At<int16_t>(i), out);
+      case ElementType::kUint16:
+        return Number<int>(At<uint16_t>(i), out);
+      case ElementType::kInt32:
+        return Number<int32_t>(i, out);
+      case ElementType::kUint32:
+        return Number<uint32_t>(i, out);
+      case ElementType::kInt64:
+        return Number<int64_t>(i, out);
+      case ElementType::kUint64:
+        return Number<uint64_t>(i, out);
+      case ElementType::kBool:
+        return Number<int>(At<bool>(i) ? 1 : 0, out);
+      case ElementType::kComplex64:
+        return Complex(At<complex64>(i), out);
+      case ElementType::kComplex128:
+        return Complex(At<complex128>(i), out);
       case ElementType::kString: {
         constexpr size_t kMaxBytes = 256;
         const std::string& value = At<std::string>(i);
@@ -66,7 +80,8 @@ class ElementPrinter {
       case ElementType::kVariant:
         absl::StrAppend(out, At<Variant>(i).empty() ? "<empty variant>" : "<variant>");
         return;
-      default: out->append("?");
+      default:
+        out->append("?");
     }
   }
 
@@ -80,8 +95,7 @@ class ElementPrinter {
     absl::StrAppend(out, At<T>(i));
   }
   template <typename T, typename U>
-    requires(!std::is_same_v<U, int64_t>)
-  void Number(U value, std::string* out) const {
+  requires(!std::is_same_v<U, int64_t>) void Number(U value, std::string* out) const {
     absl::StrAppend(out, T{value});
   }
   template <typename C>
@@ -92,7 +106,8 @@ class ElementPrinter {
   const Tensor& tensor_;
 };
 
-/// Elements from `*next` on, of the dimensions `axis` and below, until `limit` elements are printed.
+/// Elements from `*next` on, of the dimensions `axis` and below, until `limit` elements are
+/// printed.
 void AppendNested(const Tensor& tensor, const ElementPrinter& printer, int axis, int64_t limit,
                   int64_t* next, std::string* out) {
   if (axis == tensor.rank()) {

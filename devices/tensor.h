@@ -84,11 +84,11 @@ class Tensor {
   }
   template <typename T>
   absl::Span<const T> values() const {
-    return {data<T>(), static_cast<size_t>(num_elements())};
+    return absl::Span<const T>(data<T>(), static_cast<size_t>(num_elements()));
   }
   template <typename T>
   absl::Span<T> mutable_values() {
-    return {mutable_data<T>(), static_cast<size_t>(num_elements())};
+    return absl::Span<T>(mutable_data<T>(), static_cast<size_t>(num_elements()));
   }
   template <typename T>
   const T& scalar() const {

@@ -27,7 +27,9 @@ class PoolTask {
 class ComputePool {
  public:
   /// `threads` >= 1 counts the caller; 0: as many as the machine has cores.
-  explicit ComputePool(int threads);
+  /// Idle workers spin for `spin_microseconds` before they sleep (not at all if there are more
+  /// threads than cores).
+  explicit ComputePool(int threads, int spin_microseconds = 30);
   ~ComputePool();
   ComputePool(const ComputePool&) = delete;
   ComputePool& operator=(const ComputePool&) = delete;
@@ -37,16 +39,21 @@ class ComputePool {
   /// Queues a task, first in first out, and wakes a sleeping worker if there is one. With one
   /// thread (no workers) the task waits until somebody calls `RunOne`.
   void Submit(PoolTask* task);
-  /// Takes the oldest task and runs it here; false if there was none.
+  /// Takes the oldest task and runs it here, or if there is none helps a ParallelFor under way with
+  /// one range; false if there was nothing to do.
   bool RunOne();
   /// Tasks queued and not yet begun (a hint).
   int queued() const;
 
-  /// Calls `body(begin, end)` for consecutive ranges that cover [0, total), `grain` apart (the last may
-  /// be shorter), from this thread and from idle workers, and returns when all are done. The ranges
-  /// depend on `total` and `grain` only, never on the number of threads, so that results are the
-  /// same bits everywhere. Runs inline if there is one range or one thread. May be nested.
+  /// Calls `body(begin, end)` for consecutive ranges that cover [0, total), `grain` apart (the last
+  /// may be shorter), from this thread and from idle workers, and returns when all are done. The
+  /// ranges depend on `total` and `grain` only, never on the number of threads, so that results are
+  /// the same bits everywhere. Runs inline if there is one range or one thread. May be nested.
   void ParallelFor(int64_t total, int64_t grain, absl::FunctionRef<void(int64_t, int64_t)> body);
+
+  /// Keeps kernel libraries to one thread when they are called from this thread. Workers have done
+  /// it; a thread that plays an executor does it first. Cheap when repeated.
+  static void PrepareThread();
 
  private:
   struct Impl;

@@ -1,0 +1,264 @@
+#include "devices/cpu/compute_pool.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <climits>
+#include <cstdio>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+// From the OpenMP runtime that oneDNN uses; its header is not there for every compiler.
+extern "C" void omp_set_num_threads(int);
+
+namespace troupe {
+namespace {
+
+void FutexWait(std::atomic<uint32_t>* word, uint32_t expected) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(word), FUTEX_WAIT_PRIVATE, expected, nullptr,
+          nullptr, 0);
+}
+
+void FutexWake(std::atomic<uint32_t>* word, int count) {
+  syscall(SYS_futex, reinterpret_cast<uint32_t*>(word), FUTEX_WAKE_PRIVATE, count, nullptr, nullptr,
+          0);
+}
+
+void Pause() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+int Cores() { return std::max(1u, std::thread::hardware_concurrency()); }
+
+/// Calls `ready` until it is true or `limit` has passed; says whether it became true.
+template <typename Ready>
+bool SpinUntil(std::chrono::microseconds limit, const Ready& ready) {
+  if (ready()) return true;
+  if (limit.count() == 0) return false;
+  const auto end = std::chrono::steady_clock::now() + limit;
+  do {
+    for (int i = 0; i < 32; ++i) {
+      Pause();
+      if (ready()) return true;
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  return false;
+}
+
+/// A ParallelFor under way. It lives on its caller's stack: threads join and leave under the pool's
+/// lock or through `helpers`, and the caller leaves when the loop is unlinked and nobody is inside.
+struct Loop {
+  int64_t total;
+  int64_t grain;
+  int64_t chunks;
+  absl::FunctionRef<void(int64_t, int64_t)> body;
+  std::atomic<int64_t> next{0};
+  std::atomic<uint32_t> helpers{0};
+  bool linked = true;
+  Loop* previous_loop = nullptr;
+  Loop* next_loop = nullptr;
+
+  bool exhausted() const { return next.load(std::memory_order_relaxed) >= chunks; }
+  bool RunChunk() {
+    const int64_t chunk = next.fetch_add(1, std::memory_order_relaxed);
+    if (chunk >= chunks) return false;
+    const int64_t begin = chunk * grain;
+    body(begin, std::min(grain, total - begin) + begin);
+    return true;
+  }
+};
+
+}  // namespace
+
+struct ComputePool::Impl {
+  std::chrono::microseconds spin{0};
+  std::vector<std::thread> workers;
+
+  std::mutex mutex;
+  PoolTask* head = nullptr;
+  PoolTask** tail = &head;
+  Loop* loops = nullptr;  // newest first, so that nested loops finish before outer ones go on
+
+  std::atomic<int> tasks{0};
+  std::atomic<int> open_loops{0};
+  std::atomic<int> spinners{0};
+  std::atomic<int> sleepers{0};
+  std::atomic<uint32_t> epoch{0};
+  std::atomic<bool> stopping{false};
+
+  bool HasWork() const { return tasks.load() > 0 || open_loops.load() > 0; }
+
+  /// Wakes sleepers for `items` new pieces of work that no spinning worker will see. A worker that
+  /// stops spinning looks for work once more after it has said so (all of this is sequentially
+  /// consistent), therefore no piece is overlooked.
+  void Wake(int items) {
+    const int wanted = items - spinners.load();
+    if (wanted <= 0 || sleepers.load() == 0) return;
+    epoch.fetch_add(1);
+    FutexWake(&epoch, wanted);
+  }
+
+  PoolTask* Pop() {
+    if (tasks.load() == 0) return nullptr;
+    std::lock_guard lock(mutex);
+    PoolTask* task = head;
+    if (task == nullptr) return nullptr;
+    head = task->next_;
+    if (head == nullptr) tail = &head;
+    tasks.fetch_sub(1);
+    return task;
+  }
+
+  void Unlink(Loop* loop) {
+    if (!loop->linked) return;
+    loop->linked = false;
+    if (loop->previous_loop != nullptr) {
+      loop->previous_loop->next_loop = loop->next_loop;
+    } else {
+      loops = loop->next_loop;
+    }
+    if (loop->next_loop != nullptr) loop->next_loop->previous_loop = loop->previous_loop;
+    open_loops.fetch_sub(1);
+  }
+
+  /// Joins a loop that has ranges left, for one range or for all; false if there is none.
+  bool HelpLoop(bool one_chunk) {
+    if (open_loops.load() == 0) return false;
+    Loop* loop;
+    {
+      std::lock_guard lock(mutex);
+      while (loops != nullptr && loops->exhausted()) Unlink(loops);
+      loop = loops;
+      if (loop == nullptr) return false;
+      loop->helpers.fetch_add(1, std::memory_order_relaxed);
+    }
+    bool ran = loop->RunChunk();
+    if (!one_chunk) {
+      while (loop->RunChunk()) {
+      }
+    }
+    // Nothing of `loop` may be read after this; waking an address that is no longer a loop is
+    // harmless.
+    if (loop->helpers.fetch_sub(1) == 1) FutexWake(&loop->helpers, INT_MAX);
+    return ran;
+  }
+
+  void WorkerMain(int index) {
+    char name[16];
+    std::snprintf(name, sizeof(name), "troupe-cpu-%d", index);
+    pthread_setname_np(pthread_self(), name);
+    PrepareThread();
+    while (true) {
+      if (PoolTask* task = Pop()) {
+        task->Run();
+        continue;
+      }
+      if (HelpLoop(/*one_chunk=*/false)) continue;
+      if (stopping.load()) return;
+      const auto ready = [this] { return HasWork() || stopping.load(); };
+      spinners.fetch_add(1);
+      const bool found = SpinUntil(spin, ready);
+      spinners.fetch_sub(1);
+      if (found) continue;
+      sleepers.fetch_add(1);
+      const uint32_t seen = epoch.load();
+      if (!ready()) FutexWait(&epoch, seen);
+      sleepers.fetch_sub(1);
+    }
+  }
+};
+
+void ComputePool::PrepareThread() {
+  static thread_local bool prepared = false;
+  if (prepared) return;
+  prepared = true;
+  omp_set_num_threads(1);
+}
+
+ComputePool::ComputePool(int threads, int spin_microseconds)
+    : threads_(threads > 0 ? threads : Cores()), impl_(std::make_unique<Impl>()) {
+  // With fewer cores than threads, a spinning thread would take the time of one that has work.
+  if (threads_ <= Cores()) impl_->spin = std::chrono::microseconds(std::max(0, spin_microseconds));
+  impl_->workers.reserve(threads_ - 1);
+  for (int i = 1; i < threads_; ++i) {
+    impl_->workers.emplace_back([this, i] { impl_->WorkerMain(i); });
+  }
+}
+
+ComputePool::~ComputePool() {
+  impl_->stopping.store(true);
+  impl_->epoch.fetch_add(1);
+  FutexWake(&impl_->epoch, INT_MAX);
+  for (std::thread& worker : impl_->workers) worker.join();
+}
+
+void ComputePool::Submit(PoolTask* task) {
+  task->next_ = nullptr;
+  {
+    std::lock_guard lock(impl_->mutex);
+    *impl_->tail = task;
+    impl_->tail = &task->next_;
+    impl_->tasks.fetch_add(1);
+  }
+  impl_->Wake(queued());
+}
+
+bool ComputePool::RunOne() {
+  if (PoolTask* task = impl_->Pop()) {
+    PrepareThread();
+    task->Run();
+    return true;
+  }
+  if (impl_->open_loops.load() == 0) return false;
+  PrepareThread();
+  return impl_->HelpLoop(/*one_chunk=*/true);
+}
+
+int ComputePool::queued() const { return impl_->tasks.load(std::memory_order_relaxed); }
+
+void ComputePool::ParallelFor(int64_t total, int64_t grain,
+                              absl::FunctionRef<void(int64_t, int64_t)> body) {
+  if (total <= 0) return;
+  grain = std::clamp<int64_t>(grain, 1, total);
+  const int64_t chunks = (total - 1) / grain + 1;
+  if (chunks == 1 || threads_ == 1) {
+    for (int64_t i = 0; i < chunks; ++i) {
+      const int64_t begin = i * grain;
+      body(begin, std::min(grain, total - begin) + begin);
+    }
+    return;
+  }
+  Loop loop{total, grain, chunks, body};
+  {
+    std::lock_guard lock(impl_->mutex);
+    loop.next_loop = impl_->loops;
+    if (impl_->loops != nullptr) impl_->loops->previous_loop = &loop;
+    impl_->loops = &loop;
+    impl_->open_loops.fetch_add(1);
+  }
+  impl_->Wake(static_cast<int>(std::min<int64_t>(chunks, threads_) - 1));
+  while (loop.RunChunk()) {
+  }
+  {
+    std::lock_guard lock(impl_->mutex);
+    impl_->Unlink(&loop);
+  }
+  // Nobody can join any more; those inside are running ranges that they took.
+  const auto alone = [&loop] { return loop.helpers.load(std::memory_order_acquire) == 0; };
+  while (!SpinUntil(impl_->spin, alone)) {
+    const uint32_t inside = loop.helpers.load(std::memory_order_acquire);
+    if (inside != 0) FutexWait(&loop.helpers, inside);
+  }
+}
+
+}  // namespace troupe
