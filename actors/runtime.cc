@@ -1,0 +1,45 @@
+#include "actors/runtime.h"
+
+#include <random>
+#include <utility>
+
+#include "actors/system.h"
+#include "devices/cpu/cpu_device.h"
+#include "devices/status_macros.h"
+
+namespace troupe {
+
+absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(const Options& options) {
+  if (options.threads < 0 || options.threads > 4096) {
+    return InvalidArgument("threads must be between 0 (one per core) and 4096, not ", options.threads);
+  }
+  if (options.num_cpu_devices < 1 || options.num_cpu_devices > 1024) {
+    return InvalidArgument("the number of CPU devices must be between 1 and 1024, not ",
+                           options.num_cpu_devices);
+  }
+  auto runtime = std::shared_ptr<Runtime>(new Runtime);
+  runtime->pool_ = std::make_shared<ComputePool>(options.threads);
+  for (int i = 0; i < options.num_cpu_devices; ++i) {
+    auto role = std::make_unique<DeviceRole>();
+    role->device = MakeCpuDevice({"localhost", 0, 0, "CPU", i}, runtime->pool_);
+    runtime->devices_.push_back(std::move(role));
+  }
+  return runtime;
+}
+
+Runtime::~Runtime() = default;
+
+DeviceRole* Runtime::FindDevice(std::string_view name) const {
+  for (const auto& role : devices_) {
+    if (role->device->name() == name) return role.get();
+  }
+  return nullptr;
+}
+
+ActorSystem* Runtime::actor_system() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!actor_system_) actor_system_ = std::make_unique<ActorSystem>(pool_->threads());
+  return actor_system_.get();
+}
+
+}  // namespace troupe

@@ -1,0 +1,57 @@
+/// What sessions of one process run on: devices, threads, containers.
+#ifndef TROUPE_ACTORS_RUNTIME_H_
+#define TROUPE_ACTORS_RUNTIME_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "actors/state/containers.h"
+#include "actors/timer.h"
+#include "devices/cpu/compute_pool.h"
+#include "devices/device.h"
+
+namespace troupe {
+
+class ActorSystem;
+
+/// A device as an actor: the processor, and the containers of the state that lives on it. Thread-safe.
+struct DeviceRole {
+  std::unique_ptr<Device> device;
+  Containers containers;
+};
+
+/// The threads, devices and state that sessions run on. Each local session makes its own unless it is given
+/// one to share; sessions that share one see each other's variables by name. Thread-safe.
+class Runtime {
+ public:
+  struct Options {
+    int threads = 0;          ///< That compute, the caller included; 0: one per core.
+    int num_cpu_devices = 1;  ///< Named /device:CPU:0, CPU:1, ...
+  };
+
+  static absl::StatusOr<std::shared_ptr<Runtime>> Create(const Options& options);
+  ~Runtime();
+
+  ComputePool* pool() const { return pool_.get(); }
+  DeadlineTimer* timer() { return &timer_; }
+  const std::vector<std::unique_ptr<DeviceRole>>& devices() const { return devices_; }
+  /// nullptr if there is none of that complete name.
+  DeviceRole* FindDevice(std::string_view name) const;
+  /// CAF's actor system, started when it is first asked for.
+  ActorSystem* actor_system();
+
+ private:
+  Runtime() = default;
+
+  std::shared_ptr<ComputePool> pool_;
+  std::vector<std::unique_ptr<DeviceRole>> devices_;
+  DeadlineTimer timer_;
+  std::mutex mutex_;
+  std::unique_ptr<ActorSystem> actor_system_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_RUNTIME_H_

@@ -1,0 +1,60 @@
+/// From a signature to a plan: prune, simplify, place, make kernels, flatten.
+#ifndef TROUPE_ACTORS_SESSION_COMPILE_H_
+#define TROUPE_ACTORS_SESSION_COMPILE_H_
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "actors/executor/plan.h"
+#include "actors/runtime.h"
+#include "actors/session/step_signature.h"
+#include "graph/passes/simplify.h"
+#include "kernels/kernel.h"
+
+namespace troupe {
+
+/// Kernels of stateful ops, which keep their state (a random generator's counter) from one signature of a
+/// session to the next. Thread-safe.
+class StatefulKernels {
+ public:
+  absl::StatusOr<std::shared_ptr<Kernel>> FindOrCreate(const Node& node, DeviceRole* device);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<Kernel>> kernels_;
+};
+
+struct CompileOptions {
+  bool simplify = true;  ///< Constant folding, common subexpressions, identities.
+  /// A node whose requested device does not exist here runs on the CPU instead of being refused.
+  bool soft_placement = false;
+};
+
+/// A compiled signature.
+struct CompiledStep {
+  std::shared_ptr<const Plan> plan;
+  DeviceRole* device = nullptr;
+  /// What each feed must be.
+  std::vector<std::pair<ElementType, PartialShape>> feed_types;
+  std::vector<std::string> feed_names;
+};
+
+/// Errors carry the node they belong to. NotFound: no kernel; InvalidArgument: devices, references; or what the passes
+/// and the kernels' constructors say.
+absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& signature,
+                                     const CompileOptions& options, Runtime* runtime,
+                                     StatefulKernels* stateful);
+
+/// Makes the kernel of a node for a device.
+absl::StatusOr<std::unique_ptr<Kernel>> CreateKernel(const Node& node, Device* device);
+
+/// Computes a node on host tensors, at once, on the calling thread: for constant folding and constant
+/// inputs of shape functions. Unimplemented for asynchronous kernels.
+absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node, absl::Span<const Tensor> inputs);
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_SESSION_COMPILE_H_

@@ -1,0 +1,25 @@
+#include "actors/session/step_stats.h"
+
+#include "devices/status_macros.h"
+#include "graph/protos/config.pb.h"
+
+namespace troupe {
+
+void AddStepStats(const Plan& plan, const std::vector<NodeTrace>& trace, RunMetadata* metadata) {
+  DeviceStepStats* device = metadata->mutable_step_stats()->add_dev_stats();
+  device->set_device(plan.device_name());
+  for (const NodeTrace& node : trace) {
+    NodeExecStats* stats = device->add_node_stats();
+    stats->set_node_name(plan.name(node.node));
+    stats->set_timeline_label(StrCat(plan.name(node.node), " = ", plan.op(node.node)));
+    stats->set_all_start_micros(static_cast<int64_t>(node.start_ns / 1000));
+    stats->set_all_start_nanos(static_cast<int64_t>(node.start_ns));
+    stats->set_op_end_rel_nanos(static_cast<int64_t>(node.end_ns - node.start_ns));
+    stats->set_op_end_rel_micros(static_cast<int64_t>((node.end_ns - node.start_ns) / 1000));
+    stats->set_all_end_rel_nanos(stats->op_end_rel_nanos());
+    stats->set_all_end_rel_micros(stats->op_end_rel_micros());
+    stats->set_thread_id(static_cast<uint32_t>(node.thread));
+  }
+}
+
+}  // namespace troupe

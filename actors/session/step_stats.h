@@ -1,0 +1,18 @@
+/// Traces of a step in TensorFlow's form.
+#ifndef TROUPE_ACTORS_SESSION_STEP_STATS_H_
+#define TROUPE_ACTORS_SESSION_STEP_STATS_H_
+
+#include <vector>
+
+#include "actors/executor/executor_role.h"
+
+namespace troupe {
+
+class RunMetadata;
+
+/// Adds the nodes' times to `metadata`'s step stats, as the device's.
+void AddStepStats(const Plan& plan, const std::vector<NodeTrace>& trace, RunMetadata* metadata);
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_SESSION_STEP_STATS_H_

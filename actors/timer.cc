@@ -1,0 +1,63 @@
+#include "actors/timer.h"
+
+#include <utility>
+
+namespace troupe {
+
+DeadlineTimer::~DeadlineTimer() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+    changed_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+uint64_t DeadlineTimer::Add(Clock::time_point when, std::function<void()> expired) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const uint64_t id = next_id_++;
+  auto it = deadlines_.emplace(std::make_pair(when, id), std::move(expired)).first;
+  by_id_.emplace(id, when);
+  if (!thread_.joinable()) {
+    thread_ = std::thread([this] { Loop(); });
+  } else if (it == deadlines_.begin()) {
+    changed_.notify_all();
+  }
+  return id;
+}
+
+void DeadlineTimer::Remove(uint64_t id) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (auto it = by_id_.find(id); it != by_id_.end()) {
+    deadlines_.erase({it->second, id});
+    by_id_.erase(it);
+    return;
+  }
+  changed_.wait(lock, [&] { return running_ != id; });
+}
+
+void DeadlineTimer::Loop() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!stopping_) {
+    if (deadlines_.empty()) {
+      changed_.wait(lock);
+      continue;
+    }
+    auto first = deadlines_.begin();
+    if (first->first.first > Clock::now()) {
+      changed_.wait_until(lock, first->first.first);
+      continue;
+    }
+    running_ = first->first.second;
+    std::function<void()> expired = std::move(first->second);
+    by_id_.erase(running_);
+    deadlines_.erase(first);
+    lock.unlock();
+    expired();
+    lock.lock();
+    running_ = 0;
+    changed_.notify_all();
+  }
+}
+
+}  // namespace troupe

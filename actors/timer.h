@@ -1,0 +1,46 @@
+/// Deadlines.
+#ifndef TROUPE_ACTORS_TIMER_H_
+#define TROUPE_ACTORS_TIMER_H_
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace troupe {
+
+/// One thread that calls functions when their time has come; started by the first deadline. Thread-safe.
+class DeadlineTimer {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  DeadlineTimer() = default;
+  /// Deadlines that have not come are dropped.
+  ~DeadlineTimer();
+  DeadlineTimer(const DeadlineTimer&) = delete;
+  DeadlineTimer& operator=(const DeadlineTimer&) = delete;
+
+  /// `expired` runs on the timer's thread and must be short. The result identifies it.
+  uint64_t Add(Clock::time_point when, std::function<void()> expired);
+  /// Afterwards `expired` is not running and will not run. Must not be called from `expired` itself.
+  void Remove(uint64_t id);
+
+ private:
+  void Loop();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::pair<Clock::time_point, uint64_t>, std::function<void()>> deadlines_;
+  std::map<uint64_t, Clock::time_point> by_id_;
+  uint64_t next_id_ = 1;
+  uint64_t running_ = 0;  ///< The one being called.
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_TIMER_H_
