@@ -80,7 +80,8 @@ class Node {
   std::pair<int, int> OutputRange(std::string_view name) const;
   std::pair<int, int> InputRange(std::string_view name) const;
 
-  /// All edges, control edges included, in the order in which they were added.
+  /// All edges, control edges included, in the order in which they were added; those from `_SOURCE` and
+  /// to `_SINK` are listed by these two only (see `Graph::source`).
   const std::vector<Edge*>& in_edges() const { return in_edges_; }
   const std::vector<Edge*>& out_edges() const { return out_edges_; }
   /// The edge into data input i (nullptr while a back edge is still missing).
@@ -97,6 +98,7 @@ class Node {
 
  private:
   friend class Graph;
+  friend class ConstantValues;
   Node() = default;
 
   int id_ = -1;
@@ -197,6 +199,8 @@ class Graph : public std::enable_shared_from_this<Graph> {
   /// All nodes by id, source and sink included, as of now.
   std::vector<Node*> nodes() const;
   int num_nodes() const;
+  /// `_SOURCE` precedes every node without inputs, `_SINK` follows every node whose outputs nobody uses. A
+  /// call brings their control edges up to date; the edges listed before become invalid.
   Node* source() const;
   Node* sink() const;
 
@@ -232,6 +236,7 @@ class Graph : public std::enable_shared_from_this<Graph> {
   absl::Status AddLibrary(const FunctionDefLibrary& library);
 
  private:
+  friend class GraphImporter;
   struct Impl;
   const OpRegistry* ops_;
   std::unique_ptr<Impl> impl_;

@@ -1,0 +1,89 @@
+/// What a Graph holds. For the sources of `graph/` only.
+#ifndef TROUPE_GRAPH_GRAPH_IMPL_H_
+#define TROUPE_GRAPH_GRAPH_IMPL_H_
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "graph/constant_values.h"
+#include "graph/graph.h"
+#include "graph/protos/graph.pb.h"
+
+namespace troupe {
+
+/// The GraphDef version that this runtime writes and reads (TensorFlow 2.21's).
+inline constexpr int kGraphDefVersion = 2474;
+
+/// All members need the lock (`mutex`), which no member function takes.
+struct Graph::Impl {
+  /// A node to be added, its inputs found.
+  struct NewNode {
+    std::unique_ptr<NodeDef> def;  ///< Without `input`.
+    const OpRegistration* registration = nullptr;
+    /// One per data input; an invalid Output is a back edge that comes later (Merge only).
+    absl::Span<const Output> inputs;
+    absl::Span<Node* const> control_inputs;
+  };
+
+  Impl(Graph* owner, const OpRegistry* registry);
+  ~Impl();
+
+  /// The registration of an op or of a function of the library. NotFound; Unimplemented if the op was removed
+  /// before version `producer`.
+  absl::StatusOr<const OpRegistration*> LookUp(const std::string& op, int producer) const;
+  /// Completes and checks the definition, infers shapes, joins the edges.
+  absl::StatusOr<Node*> Add(NewNode node);
+  absl::StatusOr<Output> FindOutput(std::string_view tensor_name) const;
+  Node* FindNode(std::string_view name) const;
+
+  Edge* AddEdge(Node* src, int src_output, Node* dst, int dst_input);
+  void AddControlEdge(Node* src, Node* dst);
+  absl::Status JoinBackEdge(Output src, Node* dst, int dst_input);
+  absl::Status Refine(Output tensor, const PartialShape& shape);
+  absl::Status AddLibrary(const FunctionDefLibrary& functions);
+
+  /// Takes back every node and edge added since there were `num_nodes` and `num_edges`.
+  void Truncate(size_t num_nodes, size_t num_edges);
+  /// Lists the edges that join source and sink to the rest, as of now.
+  void ConnectSourceAndSink();
+
+  mutable std::mutex mutex;
+  Graph* const graph;
+  const OpRegistry* const ops;
+  std::vector<std::unique_ptr<Node>> nodes;  // by id
+  std::deque<Edge> edges;                    // in the order of adding; never move
+  std::unordered_map<std::string_view, Node*> by_name;  // keys live in the nodes' definitions
+  std::deque<Edge> boundary_edges;
+  size_t connected_nodes = 0, connected_edges = 0;
+
+  std::unordered_map<std::string, int> used_names;  // by UniqueName: the next number to try
+  std::unordered_set<std::string> given_names;      // by UniqueName
+  std::map<std::string, std::vector<std::string>, std::less<>> collections;
+  std::optional<int64_t> seed;
+  int producer = kGraphDefVersion;
+  bool finalized = false;
+  FunctionDefLibrary library;
+  std::unordered_map<std::string, std::unique_ptr<OpRegistration>> functions;
+  mutable ConstantValues constants;
+};
+
+/// True for names that TensorFlow accepts for nodes: a letter, digit or dot, then also `_`, `-`, `/`, `\`, `>`.
+bool IsNodeName(std::string_view name);
+
+/// Splits "node:port", "node" (port 0) and "^node" (port Edge::kControlSlot). False if malformed.
+bool ParseTensorName(std::string_view text, std::string_view* node, int* port);
+
+}  // namespace troupe
+
+#endif  // TROUPE_GRAPH_GRAPH_IMPL_H_
