@@ -272,6 +272,14 @@ void Graph::Impl::Truncate(size_t num_nodes, size_t num_edges) {
   constants.Forget();
 }
 
+void Graph::Impl::TruncateLibrary(int num_functions, int num_gradients) {
+  while (library.function_size() > num_functions) {
+    functions.erase(library.function().rbegin()->signature().name());
+    library.mutable_function()->RemoveLast();
+  }
+  while (library.gradient_size() > num_gradients) library.mutable_gradient()->RemoveLast();
+}
+
 void Graph::Impl::ConnectSourceAndSink() {
   if (connected_nodes == nodes.size() && connected_edges == edges.size()) return;
   connected_nodes = nodes.size();

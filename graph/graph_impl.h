@@ -55,6 +55,8 @@ struct Graph::Impl {
 
   /// Takes back every node and edge added since there were `num_nodes` and `num_edges`.
   void Truncate(size_t num_nodes, size_t num_edges);
+  /// Takes back the functions and gradients of the library past the first ones.
+  void TruncateLibrary(int num_functions, int num_gradients);
   /// Lists the edges that join source and sink to the rest, as of now.
   void ConnectSourceAndSink();
 
