@@ -1,0 +1,59 @@
+/// Powers of float and double, for code that is compiled for several instruction sets.
+#ifndef TROUPE_KERNELS_SIMD_POWER_H_
+#define TROUPE_KERNELS_SIMD_POWER_H_
+
+#include "kernels/simd/packet_ops.h"
+#include "kernels/simd/scalar_ops.h"
+
+namespace troupe::simd::TROUPE_ISA {
+namespace {
+
+struct PacketPowOp {
+  template <typename T>
+  static Packet<T> Run(const Packet<T>& a, const Packet<T>& b) {
+    return Eigen::internal::generic_pow(a, b);
+  }
+};
+
+template <typename T>
+uint32_t PowAA(const void* a, const void* b, void* out, int64_t n) {
+  return PacketLoop2<PacketPowOp, T>(a, b, out, n);
+}
+
+// With one operand fixed: it is spread over a block, so that the packet code is compiled once.
+template <typename T>
+uint32_t PowSA(const void* a, const void* b, void* out, int64_t n) {
+  constexpr int64_t kBlock = 256;
+  T base[kBlock];
+  const T value = *static_cast<const T*>(a);
+  const int64_t size = n < kBlock ? n : kBlock;
+  for (int64_t i = 0; i < size; ++i) base[i] = value;
+  for (int64_t i = 0; i < n; i += kBlock) {
+    PowAA<T>(base, static_cast<const T*>(b) + i, static_cast<T*>(out) + i,
+             n - i < kBlock ? n - i : kBlock);
+  }
+  return 0;
+}
+
+template <typename T>
+uint32_t PowAS(const void* a, const void* b, void* out, int64_t n) {
+  const T value = *static_cast<const T*>(b);
+  if (value == T(2)) {
+    UnaryLoop<SquareOp, T>(a, out, n);
+    return 0;
+  }
+  constexpr int64_t kBlock = 256;
+  T exponent[kBlock];
+  const int64_t size = n < kBlock ? n : kBlock;
+  for (int64_t i = 0; i < size; ++i) exponent[i] = value;
+  for (int64_t i = 0; i < n; i += kBlock) {
+    PowAA<T>(static_cast<const T*>(a) + i, exponent, static_cast<T*>(out) + i,
+             n - i < kBlock ? n - i : kBlock);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace troupe::simd::TROUPE_ISA
+
+#endif  // TROUPE_KERNELS_SIMD_POWER_H_

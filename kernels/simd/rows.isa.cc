@@ -1,0 +1,202 @@
+// Softmax, cross entropy and leaky ReLU of the floating types.
+#include "kernels/simd/half_blocks.h"
+#include "kernels/simd/packet_ops.h"
+#include "kernels/simd/scalar_ops.h"
+#include "kernels/simd/table.h"
+
+namespace troupe::simd::TROUPE_ISA {
+namespace {
+
+template <typename T>
+T RowMax(const T* x, int64_t n) {
+  using P = Packet<T>;
+  constexpr int kSize = kPacketSize<T>;
+  T result = x[0];
+  int64_t i = 0;
+  if (n >= kSize) {
+    P acc = Eigen::internal::ploadu<P>(x);
+    for (i = kSize; i + kSize <= n; i += kSize) {
+      acc = Eigen::internal::pmax<Eigen::PropagateNaN>(acc, Eigen::internal::ploadu<P>(x + i));
+    }
+    T lanes[kSize];
+    Eigen::internal::pstoreu(lanes, acc);
+    for (int k = 0; k < kSize; ++k) result = MaximumOp::Run(result, lanes[k]);
+  }
+  for (; i < n; ++i) result = MaximumOp::Run(result, x[i]);
+  return result;
+}
+
+// out[i] = exp(x[i] - max) if kStore; returns their sum, in as many lanes for every instruction set.
+template <typename T, bool kStore>
+T SumExp(const T* x, T max, T* out, int64_t n) {
+  using P = Packet<T>;
+  constexpr int kSize = kPacketSize<T>;
+  constexpr int kLanes = 64 / sizeof(T);
+  constexpr int kPackets = kLanes / kSize;
+  const P shift = Eigen::internal::pset1<P>(max);
+  P acc[kPackets];
+  for (int k = 0; k < kPackets; ++k) acc[k] = Eigen::internal::pset1<P>(T(0));
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int k = 0; k < kPackets; ++k) {
+      const P e = ExpOp::Run<T>(Eigen::internal::psub(Eigen::internal::ploadu<P>(x + i + k * kSize), shift));
+      if constexpr (kStore) Eigen::internal::pstoreu(out + i + k * kSize, e);
+      acc[k] = Eigen::internal::padd(acc[k], e);
+    }
+  }
+  T lanes[kLanes];
+  for (int k = 0; k < kPackets; ++k) Eigen::internal::pstoreu(lanes + k * kSize, acc[k]);
+  if (i < n) {
+    T rest[kLanes];
+    for (int64_t j = 0; j < kLanes; ++j) rest[j] = i + j < n ? x[i + j] : max;
+    for (int k = 0; k < kPackets; ++k) {
+      if (i + k * kSize >= n) break;
+      Eigen::internal::pstoreu(rest + k * kSize,
+                               ExpOp::Run<T>(Eigen::internal::psub(
+                                   Eigen::internal::ploadu<P>(rest + k * kSize), shift)));
+    }
+    for (int64_t j = 0; i + j < n; ++j) {
+      if constexpr (kStore) out[i + j] = rest[j];
+      lanes[j] += rest[j];
+    }
+  }
+  for (int width = kLanes / 2; width > 0; width /= 2) {
+    for (int k = 0; k < width; ++k) lanes[k] += lanes[k + width];
+  }
+  return lanes[0];
+}
+
+// `out` may be `x`.
+template <typename T>
+void SoftmaxRow(const T* x, T* out, int64_t cols, bool log) {
+  const T max = RowMax(x, cols);
+  if (log) {
+    const T shift = std::log(SumExp<T, false>(x, max, nullptr, cols));
+#pragma GCC ivdep
+    for (int64_t c = 0; c < cols; ++c) out[c] = (x[c] - max) - shift;
+  } else {
+    const T scale = T(1) / SumExp<T, true>(x, max, out, cols);
+#pragma GCC ivdep
+    for (int64_t c = 0; c < cols; ++c) out[c] *= scale;
+  }
+}
+
+template <typename T>
+void Softmax(const void* logits, void* out, int64_t rows, int64_t cols, bool log) {
+  for (int64_t r = 0; r < rows; ++r) {
+    SoftmaxRow(static_cast<const T*>(logits) + r * cols, static_cast<T*>(out) + r * cols, cols, log);
+  }
+}
+
+// From logits in `backprop` (contiguous) to loss and gradient, in place.
+template <typename T>
+T CrossEntropyRow(const T* labels, int64_t step, T* backprop, int64_t cols) {
+  const T max = RowMax(backprop, cols);
+  const T sum = SumExp<T, false>(backprop, max, nullptr, cols);
+  const T log_sum = std::log(sum), scale = T(1) / sum;
+  T loss = 0;
+  for (int64_t c = 0; c < cols; ++c) loss += labels[c * step] * (log_sum - (backprop[c] - max));
+  SumExp<T, true>(backprop, max, backprop, cols);
+  for (int64_t c = 0; c < cols; ++c) backprop[c] = backprop[c] * scale - labels[c * step];
+  return loss;
+}
+
+template <typename T>
+void CrossEntropy(const void* logits, int64_t logits_stride, int64_t logits_step, const void* labels,
+                  int64_t labels_stride, int64_t labels_step, void* loss, void* backprop, int64_t rows,
+                  int64_t cols) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* x = static_cast<const T*>(logits) + r * logits_stride;
+    T* out = static_cast<T*>(backprop) + r * cols;
+#pragma GCC ivdep
+    for (int64_t c = 0; c < cols; ++c) out[c] = x[c * logits_step];
+    static_cast<T*>(loss)[r] = CrossEntropyRow(static_cast<const T*>(labels) + r * labels_stride,
+                                               labels_step, out, cols);
+  }
+}
+
+// `backprop` may be `x`.
+template <typename T>
+T SparseCrossEntropyRow(const T* x, int64_t label, T* backprop, int64_t cols) {
+  const T max = RowMax(x, cols);
+  const T shifted = x[label] - max;
+  const T sum = SumExp<T, true>(x, max, backprop, cols);
+  const T scale = T(1) / sum;
+#pragma GCC ivdep
+  for (int64_t c = 0; c < cols; ++c) backprop[c] *= scale;
+  backprop[label] -= T(1);
+  return std::log(sum) - shifted;
+}
+
+template <typename T>
+void SparseCrossEntropy(const void* logits, const int64_t* labels, void* loss, void* backprop,
+                        int64_t rows, int64_t cols) {
+  for (int64_t r = 0; r < rows; ++r) {
+    static_cast<T*>(loss)[r] =
+        SparseCrossEntropyRow(static_cast<const T*>(logits) + r * cols, labels[r],
+                              static_cast<T*>(backprop) + r * cols, cols);
+  }
+}
+
+template <typename T>
+void LeakyRelu(const void* in, void* out, int64_t n, float alpha) {
+  const T* x = static_cast<const T*>(in);
+  T* y = static_cast<T*>(out);
+  const T a = static_cast<T>(alpha);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] > T(0) ? x[i] : a * x[i];
+}
+
+template <typename T>
+void LeakyReluGrad(const void* g, const void* x, void* out, int64_t n, float alpha) {
+  const T* dy = static_cast<const T*>(g);
+  const T* v = static_cast<const T*>(x);
+  T* y = static_cast<T*>(out);
+  const T a = static_cast<T>(alpha);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) y[i] = v[i] > T(0) ? dy[i] : a * dy[i];
+}
+
+template <typename H>
+void HalfLeakyRelu(const void* in, void* out, int64_t n, float alpha) {
+  float buffer[kHalfBlock];
+  for (int64_t i = 0; i < n; i += kHalfBlock) {
+    const int64_t m = n - i < kHalfBlock ? n - i : kHalfBlock;
+    H::Load(static_cast<const uint16_t*>(in) + i, buffer, m);
+    LeakyRelu<float>(buffer, buffer, m, alpha);
+    H::Store(buffer, static_cast<uint16_t*>(out) + i, m);
+  }
+}
+template <typename H>
+void HalfLeakyReluGrad(const void* g, const void* x, void* out, int64_t n, float alpha) {
+  float u[kHalfBlock], v[kHalfBlock];
+  for (int64_t i = 0; i < n; i += kHalfBlock) {
+    const int64_t m = n - i < kHalfBlock ? n - i : kHalfBlock;
+    H::Load(static_cast<const uint16_t*>(g) + i, u, m);
+    H::Load(static_cast<const uint16_t*>(x) + i, v, m);
+    LeakyReluGrad<float>(u, v, u, m, alpha);
+    H::Store(u, static_cast<uint16_t*>(out) + i, m);
+  }
+}
+
+template <typename T>
+void Set(RowFns* fns) {
+  *fns = {Softmax<T>, CrossEntropy<T>, SparseCrossEntropy<T>, LeakyRelu<T>, LeakyReluGrad<T>};
+}
+// The rows of half and bfloat16 are widened by the kernels, which have memory for a whole row.
+template <typename H>
+void SetHalf(RowFns* fns) {
+  fns->leaky_relu = HalfLeakyRelu<H>;
+  fns->leaky_relu_grad = HalfLeakyReluGrad<H>;
+}
+
+}  // namespace
+
+void FillRows(Table* table) {
+  Set<float>(&table->rows[kF32]);
+  Set<double>(&table->rows[kF64]);
+  SetHalf<F16>(&table->rows[kF16]);
+  SetHalf<BF16>(&table->rows[kBF16]);
+}
+
+}  // namespace troupe::simd::TROUPE_ISA
