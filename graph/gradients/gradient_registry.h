@@ -5,13 +5,19 @@
 #ifndef TROUPE_GRAPH_GRADIENTS_GRADIENT_REGISTRY_H_
 #define TROUPE_GRAPH_GRADIENTS_GRADIENT_REGISTRY_H_
 
+#include <functional>
+#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "devices/tensor.h"
 #include "graph/graph.h"
+#include "graph/op_registry.h"
 
 namespace troupe {
 
@@ -38,13 +44,16 @@ class GradientBuilder {
   /// A scalar of any numeric type with the value `value`.
   Output ScalarOfType(ElementType type, double value);
   Output IntVector(absl::Span<const int32_t> values);
-  Output Shape(Output x);   ///< int32 vector.
+  /// int32 vector of x's sizes: a constant if they are all known.
+  Output Shape(Output x);
   Output ZerosLike(Output x);
   Output OnesLike(Output x);
   /// For gradients of complex functions: Conj for complex types, else x itself.
   Output Conj(Output x);
 
+  /// A node name that is not taken: the prefix, '/', the op, a number if need be.
   std::string NewName(std::string_view op);
+  const std::string& prefix() const { return prefix_; }
   Graph* graph() const { return graph_; }
   const absl::Status& status() const { return status_; }
   void Fail(absl::Status status) {
@@ -60,17 +69,27 @@ class GradientBuilder {
 /// What a gradient function sees: a node, the gradients of its outputs; it sets those of its inputs.
 class GradientContext : public GradientBuilder {
  public:
-  GradientContext(Node* node, std::vector<Output> grads, std::string prefix)
+  /// `wanted`: for every input, whether its gradient is of use; empty: all.
+  GradientContext(Node* node, std::vector<Output> grads, std::string prefix,
+                  std::vector<bool> wanted = {})
       : GradientBuilder(node->graph(), std::move(prefix)),
         node_(node),
         grads_(std::move(grads)),
-        results_(node->num_inputs()) {}
+        results_(node->num_inputs()),
+        wanted_(std::move(wanted)) {}
 
   Node* node() const { return node_; }
   Output input(int i) const { return node_->input(i); }
   Output output(int i) const { return Output(node_, i); }
   /// The gradient of output i; invalid if nothing depends on that output through y.
-  Output grad(int i) const { return grads_[i]; }
+  Output grad(int i = 0) const { return grads_[i]; }
+  /// The gradient of output i; zeros, made now, if nothing depends on that output.
+  Output GradOrZeros(int i) {
+    if (!grads_[i].valid()) grads_[i] = ZerosLike(output(i));
+    return grads_[i];
+  }
+  /// False if nobody will use the gradient of input i: gradient functions need not build it.
+  bool wanted(int i) const { return wanted_.empty() || wanted_[i]; }
   /// The gradient of input i; never set: no gradient flows there.
   void set(int i, Output grad) { results_[i] = grad; }
   const std::vector<Output>& results() const { return results_; }
@@ -79,8 +98,10 @@ class GradientContext : public GradientBuilder {
   Node* node_;
   std::vector<Output> grads_;
   std::vector<Output> results_;
+  std::vector<bool> wanted_;
 };
 
+/// Sets the gradients of a node's inputs in the context; an error ends the differentiation.
 using GradientFn = absl::Status (*)(GradientContext& g);
 
 /// Registry of gradient functions by op. Thread-safe.
@@ -91,6 +112,8 @@ class GradientRegistry {
   void Register(std::string_view op, GradientFn fn);
   /// NotFound if nothing is registered; a nullptr function for ops without a gradient.
   absl::StatusOr<GradientFn> LookUp(std::string_view op) const;
+  /// All ops with an entry, sorted.
+  std::vector<std::string> Names() const;
 
  private:
   GradientRegistry();

@@ -1,0 +1,144 @@
+#include "graph/gradients/gradient_registry.h"
+
+#include <limits>
+#include <map>
+#include <mutex>
+
+#include "absl/strings/str_cat.h"
+#include "devices/status_macros.h"
+
+namespace troupe {
+
+struct GradientRegistry::Impl {
+  mutable std::mutex mutex;
+  std::map<std::string, GradientFn, std::less<>> functions;
+};
+
+GradientRegistry::GradientRegistry() : impl_(new Impl) {}
+
+GradientRegistry* GradientRegistry::Global() {
+  // Never destroyed: static registrars of other libraries may run at any time.
+  static GradientRegistry* registry = new GradientRegistry;
+  return registry;
+}
+
+void GradientRegistry::Register(std::string_view op, GradientFn fn) {
+  std::lock_guard lock(impl_->mutex);
+  impl_->functions[std::string(op)] = fn;
+}
+
+absl::StatusOr<GradientFn> GradientRegistry::LookUp(std::string_view op) const {
+  std::lock_guard lock(impl_->mutex);
+  auto found = impl_->functions.find(op);
+  if (found == impl_->functions.end()) {
+    return absl::NotFoundError(StrCat("no gradient is registered for op '", op,
+                                            "': register one with REGISTER_GRADIENT"));
+  }
+  return found->second;
+}
+
+std::vector<std::string> GradientRegistry::Names() const {
+  std::lock_guard lock(impl_->mutex);
+  std::vector<std::string> names;
+  for (const auto& [op, fn] : impl_->functions) names.push_back(op);
+  return names;
+}
+
+std::string GradientBuilder::NewName(std::string_view op) {
+  return graph_->UniqueName(StrCat(prefix_, "/", op));
+}
+
+Node* GradientBuilder::Add(NodeSpec spec) {
+  if (!status_.ok()) return nullptr;
+  absl::StatusOr<Node*> node = graph_->AddNode(spec);
+  if (!node.ok()) {
+    Fail(std::move(node).status());
+    return nullptr;
+  }
+  return *node;
+}
+
+Node* GradientBuilder::Add(std::string_view op, absl::Span<const Output> inputs,
+                           const std::function<void(NodeSpec&)>& attrs) {
+  if (!status_.ok()) return nullptr;
+  NodeSpec spec(std::string(op), NewName(op));
+  for (const Output& input : inputs) {
+    if (!input.valid()) {
+      Fail(absl::InternalError(StrCat("a gradient function gave a node of op '", op,
+                                            "' an input that does not exist")));
+      return nullptr;
+    }
+    spec.Input(input);
+  }
+  if (attrs) attrs(spec);
+  return Add(std::move(spec));
+}
+
+Output GradientBuilder::Op(std::string_view op, std::initializer_list<Output> inputs,
+                           const std::function<void(NodeSpec&)>& attrs) {
+  return Output(Add(op, absl::MakeConstSpan(inputs.begin(), inputs.size()), attrs), 0);
+}
+
+Output GradientBuilder::Const(const Tensor& value) {
+  return Op("Const", {}, [&](NodeSpec& spec) {
+    spec.Attr("dtype", value.type());
+    spec.Attr("value", value);
+  });
+}
+
+Output GradientBuilder::ScalarOfType(ElementType type, double value) {
+  switch (type) {
+#define TROUPE_CASE(ENUM, CPP) \
+  case ElementType::ENUM:      \
+    return Scalar<CPP>(static_cast<CPP>(value))
+    TROUPE_CASE(kFloat, float);
+    TROUPE_CASE(kDouble, double);
+    TROUPE_CASE(kHalf, half);
+    TROUPE_CASE(kBfloat16, bfloat16);
+    TROUPE_CASE(kInt8, int8_t);
+    TROUPE_CASE(kInt16, int16_t);
+    TROUPE_CASE(kInt32, int32_t);
+    TROUPE_CASE(kInt64, int64_t);
+    TROUPE_CASE(kUint8, uint8_t);
+    TROUPE_CASE(kUint16, uint16_t);
+    TROUPE_CASE(kUint32, uint32_t);
+    TROUPE_CASE(kUint64, uint64_t);
+#undef TROUPE_CASE
+    case ElementType::kComplex64:
+      return Scalar<complex64>(complex64(static_cast<float>(value), 0));
+    case ElementType::kComplex128:
+      return Scalar<complex128>(complex128(value, 0));
+    default:
+      Fail(absl::InvalidArgumentError(
+          StrCat("no number of type ", ElementTypeName(type), " can be made")));
+      return Output();
+  }
+}
+
+Output GradientBuilder::IntVector(absl::Span<const int32_t> values) {
+  return Const(Tensor::Vector<int32_t>(values));
+}
+
+Output GradientBuilder::Shape(Output x) {
+  if (!status_.ok()) return Output();
+  const PartialShape& shape = x.shape();
+  if (shape.fully_known()) {
+    std::vector<int32_t> sizes;
+    for (int64_t size : shape.dims()) {
+      if (size > std::numeric_limits<int32_t>::max()) break;
+      sizes.push_back(static_cast<int32_t>(size));
+    }
+    if (static_cast<int>(sizes.size()) == shape.rank()) return IntVector(sizes);
+  }
+  return Op("Shape", {x});
+}
+
+Output GradientBuilder::ZerosLike(Output x) { return Op("ZerosLike", {x}); }
+Output GradientBuilder::OnesLike(Output x) { return Op("OnesLike", {x}); }
+
+Output GradientBuilder::Conj(Output x) {
+  if (!status_.ok() || !IsComplex(x.type())) return x;
+  return Op("Conj", {x});
+}
+
+}  // namespace troupe
