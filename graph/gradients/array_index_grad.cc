@@ -1,0 +1,189 @@
+// Gradients of ops that take or place parts of tensors by computed indices.
+#include "graph/gradients/gradient_ops.h"
+
+namespace troupe::gradients {
+namespace {
+
+Output SegmentSum(GradientContext& g, Output data, Output ids, Output count) {
+  return g.Op("UnsortedSegmentSum", {data, ids, count});
+}
+
+/// indices + [0, step, 2 step, ...] down the first axis of a matrix of indices.
+Output OffsetRows(GradientContext& g, Output indices, const Sizes& rows, const Sizes& step) {
+  Output numbers = g.Op("Range", {g.Scalar<int32_t>(0), rows.Scalar(), g.Scalar<int32_t>(1)});
+  Output offsets = Mul(g, g.Op("ExpandDims", {numbers, g.Scalar<int32_t>(1)}), step.Scalar());
+  if (!g.status().ok()) return Output();
+  return Add(g, indices, Cast(g, offsets, indices.type()));
+}
+
+/// Gather along axis 0: the rows of the gradient are added up where they came from.
+void GatherRows(GradientContext& g) {
+  const Output params = g.input(0);
+  Output indices = g.input(1), grad = g.grad();
+  Sizes sizes = Sizes::OfShape(g, params);
+  if (indices.shape().rank() == 0) {
+    Output zero = g.Scalar<int32_t>(0);
+    indices = g.Op("ExpandDims", {indices, zero});
+    grad = g.Op("ExpandDims", {grad, zero});
+  }
+  g.set(0, SegmentSum(g, grad, indices, sizes.Slice(0, 1).Scalar()));
+}
+
+/// Gather along a later axis, perhaps with batch dimensions. Sizes are taken together, so that params are
+/// [batch, outer, dim, inner], indices [batch, per_batch] and the gradient
+/// [batch, outer, per_batch, inner].
+void GatherAxis(GradientContext& g, const Sizes& batch, const Sizes& outer, const Sizes& dim,
+                const Sizes& inner, const Sizes& per_batch) {
+  const Output params = g.input(0), indices = g.input(1);
+  const bool one_outer = outer.known() && outer.at(0) == 1;
+  const Sizes leading = one_outer ? batch : batch.Concat(outer);
+  Output grad = Reshape(g, g.grad(), leading.Concat(per_batch).Concat(inner));
+  const bool one_batch = batch.known() && batch.at(0) == 1;
+  const std::vector<int64_t> swap = {0, 2, 1, 3};
+  if (!one_outer) grad = Transpose(g, grad, swap);
+  Output ids = Reshape(g, indices, batch.Concat(per_batch));
+  if (!g.status().ok()) return;
+  if (ids.type() == ElementType::kInt16) ids = Cast(g, ids, ElementType::kInt32);
+  if (!one_batch) ids = OffsetRows(g, ids, batch, dim);
+  Output sums = SegmentSum(g, grad, ids, batch.Times(dim).Scalar());
+  if (!one_outer) {
+    // [batch * dim, outer, inner] to [batch, outer, dim, inner].
+    if (!g.status().ok()) return;
+    sums = Reshape(g, sums, batch.Concat(dim).Concat(outer).Concat(inner));
+    sums = Transpose(g, sums, swap);
+  }
+  if (g.status().ok()) g.set(0, ReshapeLike(g, sums, params));
+}
+
+absl::Status GatherGrad(GradientContext& g) {
+  if (g.wanted(0)) {
+    const PartialShape& indices = g.input(1).shape();
+    if (!indices.unknown_rank()) {
+      GatherRows(g);
+    } else {
+      Sizes params = Sizes::OfShape(g, g.input(0)), one = Sizes::Known(g, {1});
+      GatherAxis(g, one, one, params.Slice(0, 1), params.Slice(1, Sizes::kEnd).Product(),
+                 Sizes::OfShape(g, g.input(1)).Product());
+    }
+  }
+  return g.status();
+}
+REGISTER_GRADIENT("Gather", GatherGrad);
+
+absl::Status GatherV2Grad(GradientContext& g) {
+  if (!g.wanted(0)) return g.status();
+  const Output indices = g.input(1);
+  int64_t batch_dims = g.node()->attrs().GetOr<int64_t>("batch_dims", 0);
+  if (batch_dims < 0) {
+    if (indices.shape().unknown_rank()) {
+      return absl::UnimplementedError(
+          "the gradient needs the rank of the indices, as batch_dims is negative; give the indices "
+          "a shape with EnsureShape");
+    }
+    batch_dims += indices.shape().rank();
+  }
+  const int b = static_cast<int>(batch_dims);
+  std::optional<std::vector<int64_t>> axis = ConstantInts(g, g.input(2));
+  Sizes params = Sizes::OfShape(g, g.input(0)), ids = Sizes::OfShape(g, indices);
+  Sizes batch = params.Slice(0, b).Product();
+  Sizes per_batch = ids.Slice(b, Sizes::kEnd).Product();
+  if (axis && axis->size() == 1 && ((*axis)[0] >= 0 || params.count_known())) {
+    int a = static_cast<int>((*axis)[0]);
+    if (a < 0) a += params.count();
+    if (a == 0 && !indices.shape().unknown_rank()) {
+      GatherRows(g);
+      return g.status();
+    }
+    GatherAxis(g, batch, params.Slice(b, a).Product(), params.Slice(a, a + 1),
+               params.Slice(a + 1, Sizes::kEnd).Product(), per_batch);
+    return g.status();
+  }
+  // The axis is known only when the graph runs.
+  Output rank = g.Op("Size", {params.Vector()});
+  Output at = g.Op("FloorMod", {Cast(g, g.input(2), ElementType::kInt32), rank});
+  at = g.Op("Reshape", {at, g.IntVector({1})});
+  Output first = g.IntVector({b}), one = g.IntVector({1}), rest = g.IntVector({-1});
+  if (!g.status().ok()) return g.status();
+  GatherAxis(g, batch, params.Slice(first, Sub(g, at, first)).Product(), params.Slice(at, one),
+             params.Slice(Add(g, at, one), rest).Product(), per_batch);
+  return g.status();
+}
+REGISTER_GRADIENT("GatherV2", GatherV2Grad);
+
+absl::Status DynamicStitchGrad(GradientContext& g) {
+  const int count = g.node()->num_inputs() / 2;
+  for (int i = 0; i < count; ++i) {
+    if (!g.wanted(count + i)) continue;
+    g.set(count + i, g.Op("GatherV2", {g.grad(), g.input(i), g.Scalar<int32_t>(0)}));
+  }
+  return g.status();
+}
+REGISTER_GRADIENT("DynamicStitch", DynamicStitchGrad);
+
+/// By how much the row-major index grows with each component of an index into `sizes`.
+Output Strides(GradientContext& g, const Sizes& sizes) {
+  if (sizes.known()) {
+    std::vector<int32_t> strides(sizes.count(), 1);
+    for (int i = sizes.count() - 2; i >= 0; --i) {
+      strides[i] = static_cast<int32_t>(strides[i + 1] * sizes.at(i + 1));
+    }
+    return g.IntVector(strides);
+  }
+  return g.Op("Cumprod", {sizes.Vector(), g.Scalar<int32_t>(0)}, [](NodeSpec& spec) {
+    spec.Attr("exclusive", true).Attr("reverse", true);
+  });
+}
+
+absl::Status ScatterNdGrad(GradientContext& g) {
+  // The gradient at the indices. Each index has one component for each leading axis of the result; they
+  // are joined to one index into the gradient with those axes taken together.
+  if (!g.wanted(1)) return g.status();
+  const Output indices = g.input(0);
+  Sizes depth = Sizes::OfShape(g, indices).Slice(-1, Sizes::kEnd);
+  Sizes shape = Sizes::OfShape(g, g.output(0));
+  if (!shape.count_known()) shape = Sizes::OfTensor(g, g.input(2));
+  Output zero = g.IntVector({0});
+  Sizes leading = depth.known() ? shape.Slice(0, static_cast<int>(depth.at(0)))
+                                : shape.Slice(zero, depth.Vector());
+  Sizes trailing = depth.known() ? shape.Slice(static_cast<int>(depth.at(0)), Sizes::kEnd)
+                                 : shape.Slice(depth.Vector(), g.IntVector({-1}));
+  Output rows = Reshape(g, g.grad(), leading.Product().Concat(trailing));
+  const ElementType type =
+      indices.type() == ElementType::kInt64 ? ElementType::kInt64 : ElementType::kInt32;
+  Output components = Cast(g, indices, type);
+  if (!leading.count_known() || leading.count() != 1) {
+    Output strides = Strides(g, leading);
+    if (!g.status().ok()) return g.status();
+    components = Mul(g, components, Cast(g, strides, type));
+  }
+  Output flat = Sum(g, components, {-1}, false);
+  g.set(1, g.Op("GatherV2", {rows, flat, g.Scalar<int32_t>(0)}));
+  return g.status();
+}
+REGISTER_GRADIENT("ScatterNd", ScatterNdGrad);
+
+absl::Status TopKGrad(GradientContext& g) {
+  Output grad = g.GradOrZeros(0), ids = g.output(1);
+  Sizes input = Sizes::OfShape(g, g.input(0)), output = Sizes::OfShape(g, ids);
+  Sizes rows = input.Slice(0, -1).Product();
+  Sizes length = input.Slice(-1, Sizes::kEnd);
+  if (ids.type() == ElementType::kInt16) ids = Cast(g, ids, ElementType::kInt32);
+  if (!rows.known() || rows.at(0) != 1) {
+    Sizes matrix = rows.Concat(output.Slice(-1, Sizes::kEnd));
+    ids = OffsetRows(g, Reshape(g, ids, matrix), rows, length);
+    grad = Reshape(g, grad, matrix);
+  }
+  Output sums = SegmentSum(g, grad, ids, rows.Times(length).Scalar());
+  if (!g.status().ok()) return g.status();
+  // Segments are counted across rows; where there is only one row of rank 1 that is the shape.
+  if (input.count_known() && input.count() == 1) {
+    g.set(0, sums);
+  } else {
+    g.set(0, ReshapeLike(g, sums, g.input(0)));
+  }
+  return g.status();
+}
+REGISTER_GRADIENT("TopKV2", TopKGrad);
+
+}  // namespace
+}  // namespace troupe::gradients
