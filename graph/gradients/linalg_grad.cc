@@ -1,0 +1,65 @@
+// Gradients of matrix products.
+#include "graph/gradients/gradient_ops.h"
+
+namespace troupe::gradients {
+namespace {
+
+Output Product(GradientContext& g, std::string_view op, std::string_view flag_a,
+               std::string_view flag_b, Output a, bool change_a, Output b, bool change_b) {
+  return g.Op(op, {a, b}, [&](NodeSpec& spec) {
+    spec.Attr(flag_a, change_a);
+    spec.Attr(flag_b, change_b);
+  });
+}
+
+/// The gradients of op(A) op(B), where op is a transposition or an adjunction or nothing. `a` and `b` are
+/// conjugated already if the flags only transpose.
+void ProductGrad(GradientContext& g, std::string_view flag_a, std::string_view flag_b, Output a,
+                 Output b, Output* grad_a, Output* grad_b) {
+  const std::string& op = g.node()->op();
+  const bool change_a = g.node()->attrs().GetOr<bool>(flag_a, false);
+  const bool change_b = g.node()->attrs().GetOr<bool>(flag_b, false);
+  const Output grad = g.grad();
+  auto product = [&](Output x, bool change_x, Output y, bool change_y) {
+    return Product(g, op, flag_a, flag_b, x, change_x, y, change_y);
+  };
+  if (grad_a != nullptr) {
+    *grad_a = change_a ? product(b, change_b, grad, true) : product(grad, false, b, !change_b);
+  }
+  if (grad_b != nullptr) {
+    *grad_b = change_b ? product(grad, true, a, change_a) : product(a, !change_a, grad, false);
+  }
+}
+
+absl::Status MatMulGrad(GradientContext& g) {
+  Output grad_a, grad_b;
+  ProductGrad(g, "transpose_a", "transpose_b", g.wanted(1) ? g.Conj(g.input(0)) : Output(),
+              g.wanted(0) ? g.Conj(g.input(1)) : Output(), g.wanted(0) ? &grad_a : nullptr,
+              g.wanted(1) ? &grad_b : nullptr);
+  g.set(0, grad_a);
+  g.set(1, grad_b);
+  return g.status();
+}
+REGISTER_GRADIENT("MatMul", MatMulGrad);
+
+absl::Status BatchMatMulGrad(GradientContext& g) {
+  Output grad_a, grad_b;
+  ProductGrad(g, "adj_x", "adj_y", g.input(0), g.input(1), g.wanted(0) ? &grad_a : nullptr,
+              g.wanted(1) ? &grad_b : nullptr);
+  // The batch dimensions of BatchMatMulV2 broadcast.
+  Sizes a = Sizes::OfShape(g, g.input(0)), b = Sizes::OfShape(g, g.input(1));
+  const bool may_broadcast = g.node()->op() != "BatchMatMul";
+  if (may_broadcast && !(a.count_known() && b.count_known() && a.count() == 2 && b.count() == 2)) {
+    Unbroadcast unbroadcast(g, a.Slice(0, -2), b.Slice(0, -2));
+    if (g.wanted(0)) grad_a = unbroadcast.Reduce(0, grad_a, &a);
+    if (g.wanted(1)) grad_b = unbroadcast.Reduce(1, grad_b, &b);
+  }
+  g.set(0, grad_a);
+  g.set(1, grad_b);
+  return g.status();
+}
+REGISTER_GRADIENT("BatchMatMul", BatchMatMulGrad);
+REGISTER_GRADIENT("BatchMatMulV2", BatchMatMulGrad);
+
+}  // namespace
+}  // namespace troupe::gradients
