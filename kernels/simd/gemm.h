@@ -1,11 +1,11 @@
 /// Matrix product of float and double, compiled once per instruction set.
 ///
-/// The product is cut into tiles that any threads may compute in any order: an element of the result is always
-/// the same sequence of fused multiply-adds, whatever the tiles, so that results do not depend on how
-/// the work was cut or on the number of threads.
+/// The product is cut into tiles that any threads may compute in any order: an element of the
+/// result is always the same sequence of fused multiply-adds, whatever the tiles, so that results
+/// do not depend on how the work was cut or on the number of threads.
 ///
-/// A tile packs the columns of `b` that it needs into a buffer of the size of the first-level cache and
-/// multiplies all of its rows with them (the layering of Goto and van de Geijn, "Anatomy of
+/// A tile packs the columns of `b` that it needs into a buffer of the size of the first-level cache
+/// and multiplies all of its rows with them (the layering of Goto and van de Geijn, "Anatomy of
 /// High-Performance Matrix Multiplication", 2008, without a shared packed matrix).
 #ifndef TROUPE_KERNELS_SIMD_GEMM_H_
 #define TROUPE_KERNELS_SIMD_GEMM_H_
@@ -14,8 +14,8 @@
 
 namespace troupe {
 
-/// c[i * ldc + j] = sum over l < k of a[i * a_row + l * a_col] * b[l * b_row + j * b_col], for i < m, j < n.
-/// One of a_row and a_col is 1, and one of b_row and b_col. k = 0 gives zeros.
+/// c[i * ldc + j] = sum over l < k of a[i * a_row + l * a_col] * b[l * b_row + j * b_col], for i <
+/// m, j < n. One of a_row and a_col is 1, and one of b_row and b_col. k = 0 gives zeros.
 template <typename T>
 struct GemmProblem {
   int64_t m = 0, n = 0, k = 0;
@@ -27,19 +27,18 @@ struct GemmProblem {
   int64_t ldc = 0;
 };
 
-/// Bounds of a tile: rows so that its part of `a` stays in the second-level cache, and the depth of a block.
+/// The most rows of a tile: its part of `a` stays in the second-level cache.
 inline constexpr int64_t kGemmTileRows = 384;
-inline constexpr int64_t kGemmMaxDepth = 256;
-/// Elements of scratch memory that a tile may need, aligned to 64 bytes.
-inline constexpr int64_t kGemmScratchElements = (kGemmTileRows + 64) * kGemmMaxDepth;
+/// Bytes of scratch memory that a tile may need, aligned to 64 bytes.
+inline constexpr int64_t kGemmScratchBytes = kGemmTileRows * 256 * 4;
 
 /// The functions of one instruction set. All are thread-safe.
 template <typename T>
 struct GemmFunctions {
   /// Columns that are computed at once: tiles should begin at multiples of it.
   int panel_columns;
-  /// Computes rows [row_begin, row_end), at most kGemmTileRows, of columns [col_begin, col_end) of the
-  /// result. `scratch` holds kGemmScratchElements elements.
+  /// Computes rows [row_begin, row_end), at most kGemmTileRows, of columns [col_begin, col_end) of
+  /// the result. `scratch` holds kGemmScratchBytes bytes.
   void (*tile)(const GemmProblem<T>& problem, int64_t row_begin, int64_t row_end, int64_t col_begin,
                int64_t col_end, T* scratch);
 };
@@ -52,14 +51,14 @@ const GemmFunctions<float>& Gemm<float>();
 template <>
 const GemmFunctions<double>& Gemm<double>();
 
-#define TROUPE_DECLARE_GEMM(ISA)                                                                   \
-  namespace ISA {                                                                                  \
-  int GemmPanelColumns(float);                                                                     \
-  int GemmPanelColumns(double);                                                                    \
-  void GemmTile(const GemmProblem<float>& problem, int64_t row_begin, int64_t row_end,             \
-                int64_t col_begin, int64_t col_end, float* scratch);                               \
-  void GemmTile(const GemmProblem<double>& problem, int64_t row_begin, int64_t row_end,            \
-                int64_t col_begin, int64_t col_end, double* scratch);                              \
+#define TROUPE_DECLARE_GEMM(ISA)                                                        \
+  namespace ISA {                                                                       \
+  int GemmPanelColumns(float);                                                          \
+  int GemmPanelColumns(double);                                                         \
+  void GemmTile(const GemmProblem<float>& problem, int64_t row_begin, int64_t row_end,  \
+                int64_t col_begin, int64_t col_end, float* scratch);                    \
+  void GemmTile(const GemmProblem<double>& problem, int64_t row_begin, int64_t row_end, \
+                int64_t col_begin, int64_t col_end, double* scratch);                   \
   }
 TROUPE_DECLARE_GEMM(v2)
 TROUPE_DECLARE_GEMM(v3)

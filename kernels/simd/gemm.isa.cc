@@ -33,7 +33,7 @@ using Vec = typename VectorOf<T>::Type;
 template <typename T>
 constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
 template <typename T>
-constexpr int kPanel = kVectors * kLanes<T>;
+constexpr int kPanel = kVectors* kLanes<T>;
 // A panel of kPanel columns and this depth takes half of the first-level cache, or a little more.
 template <typename T>
 constexpr int64_t kDepth = (kVectorBytes == 64 ? 192 : 256) * 4 / static_cast<int64_t>(sizeof(T));
@@ -78,9 +78,9 @@ inline V MultiplyAdd(V a, V b, V c) {
 }
 #endif
 
-// c[MR][NV vectors] (+)= a[MR][k] b[k][NV vectors]; only `cols` columns of c exist. With kByColumns the MR
-// elements of a column of a lie side by side and columns are `a_step` apart; otherwise the elements of a row
-// lie side by side and rows are `a_step` apart.
+// c[MR][NV vectors] (+)= a[MR][k] b[k][NV vectors]; only `cols` columns of c exist. With kByColumns
+// the MR elements of a column of a lie side by side and columns are `a_step` apart; otherwise the
+// elements of a row lie side by side and rows are `a_step` apart.
 template <typename T, int MR, int NV, bool kByColumns>
 void Micro(int64_t k, const T* a, int64_t a_step, const T* b, int64_t b_row, T* c, int64_t ldc,
            bool add, int cols) {
@@ -132,7 +132,8 @@ void Micro(int64_t k, const T* a, int64_t a_step, const T* b, int64_t b_row, T* 
 }
 
 template <typename T>
-using MicroFunction = void (*)(int64_t, const T*, int64_t, const T*, int64_t, T*, int64_t, bool, int);
+using MicroFunction = void (*)(int64_t, const T*, int64_t, const T*, int64_t, T*, int64_t, bool,
+                               int);
 
 template <typename T, int NV, bool kByColumns>
 MicroFunction<T> MicroForRows(int64_t rows) {
@@ -305,7 +306,8 @@ template <typename T, int MR>
 void SumOfRows(const GemmProblem<T>& p, int64_t row_begin, int64_t col_begin, int64_t col_end) {
   constexpr int L = kLanes<T>;
   constexpr int kAtOnce = 4;
-  constexpr int64_t kBlock = 4096 / static_cast<int64_t>(sizeof(T));  // stays in the first-level cache
+  constexpr int64_t kBlock =
+      4096 / static_cast<int64_t>(sizeof(T));  // stays in the first-level cache
   const T* a = p.a + row_begin * p.a_row;
   for (int64_t j0 = col_begin; j0 < col_end; j0 += kBlock) {
     const int64_t cols = col_end - j0 < kBlock ? col_end - j0 : kBlock;
@@ -356,7 +358,8 @@ void SumOfRows(const GemmProblem<T>& p, int64_t row_begin, int64_t col_begin, in
   }
 }
 
-// How the sum over k is cut and ordered depends on the number of rows of the whole problem, never on the tile.
+// How the sum over k is cut and ordered depends on the number of rows of the whole problem, never
+// on the tile.
 template <typename T>
 bool UsesDots(const GemmProblem<T>& p) {
   return p.m <= 2 && p.a_col == 1 && p.b_row == 1 && p.b_col != 1 && p.k > 0;
@@ -379,7 +382,8 @@ void DotTile(const GemmProblem<T>& p, int64_t row_begin, int64_t row_end, int64_
   }
 }
 
-// `rows` rows in strips of at most kRows rows, as equal as they can be: the first `longer` have base + 1.
+// `rows` rows in strips of at most kRows rows, as equal as they can be: the first `longer` have
+// base + 1.
 struct Strips {
   explicit Strips(int64_t rows) {
     count = (rows + kRows - 1) / kRows;
@@ -474,7 +478,8 @@ void Tile(const GemmProblem<T>& p, int64_t row_begin, int64_t row_end, int64_t c
       }
       T* c = p.c + row_begin * p.ldc + j;
       if (pack_a) {
-        StripsTimesPanel<T, true>(strips, depth, scratch, depth, 0, b, b_row, c, p.ldc, l > 0, cols);
+        StripsTimesPanel<T, true>(strips, depth, scratch, depth, 0, b, b_row, c, p.ldc, l > 0,
+                                  cols);
       } else if (p.a_col == 1) {
         StripsTimesPanel<T, false>(strips, depth, a, p.a_row, p.a_row, b, b_row, c, p.ldc, l > 0,
                                    cols);

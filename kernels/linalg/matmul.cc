@@ -1,0 +1,288 @@
+// MatMul, BatchMatMul, BatchMatMulV2.
+#include <algorithm>
+#include <complex>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "devices/half.h"
+#include "kernels/kernel.h"
+#include "kernels/kernel_registry.h"
+#include "kernels/linalg/product.h"
+#include "kernels/type_switch.h"
+
+namespace troupe {
+namespace {
+
+// The form of one product of row-major matrices: m x k (or its transpose) times k x n (or its
+// transpose).
+struct ProductForm {
+  int64_t m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false;
+  bool conjugate_a = false, conjugate_b = false;
+};
+
+template <typename T>
+GemmProblem<T> ToProblem(const ProductForm& f) {
+  GemmProblem<T> p;
+  p.m = f.m;
+  p.n = f.n;
+  p.k = f.k;
+  p.a_row = f.transpose_a ? 1 : f.k;
+  p.a_col = f.transpose_a ? f.m : 1;
+  p.b_row = f.transpose_b ? 1 : f.n;
+  p.b_col = f.transpose_b ? f.k : 1;
+  p.ldc = f.n;
+  return p;
+}
+
+// The type in which sums of T are formed: integers wrap, complex numbers are multiplied without the
+// standard library's treatment of infinities.
+template <typename T>
+struct Sum {
+  using Type = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
+  static Type From(T x, bool) { return static_cast<Type>(x); }
+  static void Add(Type a, Type b, Type* c) { *c += a * b; }
+  static T To(Type x) { return static_cast<T>(x); }
+};
+template <typename R>
+struct Sum<std::complex<R>> {
+  struct Type {
+    R re = 0, im = 0;
+  };
+  static Type From(std::complex<R> x, bool conjugate) {
+    return {x.real(), conjugate ? -x.imag() : x.imag()};
+  }
+  static void Add(Type a, Type b, Type* c) {
+    c->re += a.re * b.re - a.im * b.im;
+    c->im += a.re * b.im + a.im * b.re;
+  }
+  static std::complex<R> To(Type x) { return {x.re, x.im}; }
+};
+
+// One row of the result, for types without a fast product. `row` holds n sums.
+template <typename T>
+void RowOfProduct(const GemmProblem<T>& p, bool conjugate_a, bool conjugate_b, int64_t i,
+                  typename Sum<T>::Type* row) {
+  using S = Sum<T>;
+  std::fill(row, row + p.n, typename S::Type{});
+  const T* a = p.a + i * p.a_row;
+  if (p.b_col == 1) {
+    for (int64_t l = 0; l < p.k; ++l) {
+      const typename S::Type x = S::From(a[l * p.a_col], conjugate_a);
+      const T* b = p.b + l * p.b_row;
+      for (int64_t j = 0; j < p.n; ++j) S::Add(x, S::From(b[j], conjugate_b), &row[j]);
+    }
+  } else {
+    for (int64_t j = 0; j < p.n; ++j) {
+      const T* b = p.b + j * p.b_col;
+      for (int64_t l = 0; l < p.k; ++l) {
+        S::Add(S::From(a[l * p.a_col], conjugate_a), S::From(b[l * p.b_row], conjugate_b), &row[j]);
+      }
+    }
+  }
+  T* c = p.c + i * p.ldc;
+  for (int64_t j = 0; j < p.n; ++j) c[j] = S::To(row[j]);
+}
+
+using Offsets = absl::InlinedVector<std::pair<int64_t, int64_t>, 1>;
+
+// c[i] = a[offsets[i].first] * b[offsets[i].second]: which matrices are multiplied for each of the
+// results.
+template <typename T>
+absl::Status Multiply(KernelContext& ctx, const ProductForm& form, const Tensor& a, const Tensor& b,
+                      const Offsets& offsets, Tensor* c) {
+  const int64_t count = static_cast<int64_t>(offsets.size());
+  const int64_t a_size = form.m * form.k, b_size = form.k * form.n, c_size = form.m * form.n;
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+    const T* a_data = a.data<T>();
+    const T* b_data = b.data<T>();
+    T* c_data = c->mutable_data<T>();
+    RunProducts<T>(ctx, ToProblem<T>(form), count, [&](int64_t i, GemmProblem<T>* p) {
+      p->a = a_data + offsets[i].first * a_size;
+      p->b = b_data + offsets[i].second * b_size;
+      p->c = c_data + i * c_size;
+    });
+  } else if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
+    TROUPE_ASSIGN_OR_RETURN(Tensor wide_a, ctx.AllocateTemp(ElementType::kFloat, a.shape()));
+    TROUPE_ASSIGN_OR_RETURN(Tensor wide_b, ctx.AllocateTemp(ElementType::kFloat, b.shape()));
+    TROUPE_ASSIGN_OR_RETURN(Tensor wide_c, ctx.AllocateTemp(ElementType::kFloat, c->shape()));
+    const auto widen = [&](const Tensor& from, Tensor* to) {
+      const T* in = from.data<T>();
+      float* out = to->mutable_data<float>();
+      ctx.ParallelFor(from.num_elements(), 32768, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) out[i] = in[i];
+      });
+    };
+    widen(a, &wide_a);
+    widen(b, &wide_b);
+    TROUPE_RETURN_IF_ERROR(Multiply<float>(ctx, form, wide_a, wide_b, offsets, &wide_c));
+    const float* in = wide_c.data<float>();
+    T* out = c->mutable_data<T>();
+    ctx.ParallelFor(c->num_elements(), 32768, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) out[i] = T(in[i]);
+    });
+  } else {
+    const GemmProblem<T> problem = ToProblem<T>(form);
+    const double row_ns = 0.5 * static_cast<double>(form.n) * static_cast<double>(form.k);
+    ctx.ParallelFor(count * form.m, KernelContext::GrainFor(row_ns),
+                    [&](int64_t begin, int64_t end) {
+                      std::vector<typename Sum<T>::Type> row(form.n);
+                      for (int64_t r = begin; r < end; ++r) {
+                        const int64_t i = r / form.m;
+                        GemmProblem<T> p = problem;
+                        p.a = a.data<T>() + offsets[i].first * a_size;
+                        p.b = b.data<T>() + offsets[i].second * b_size;
+                        p.c = c->mutable_data<T>() + i * c_size;
+                        RowOfProduct(p, form.conjugate_a, form.conjugate_b, r % form.m, row.data());
+                      }
+                    });
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MultiplyAnyType(KernelContext& ctx, const ProductForm& form, const Offsets& offsets,
+                             const Shape& shape) {
+  const Tensor& a = ctx.input(0);
+  const Tensor& b = ctx.input(1);
+  TROUPE_ASSIGN_OR_RETURN(Tensor * c, ctx.AllocateOutput(0, a.type(), shape));
+  if (c->num_elements() == 0) return absl::OkStatus();
+  if (form.k == 0) {
+    std::memset(c->mutable_raw_data(), 0, c->bytes());
+    return absl::OkStatus();
+  }
+  if (a.type() == ElementType::kFloat) return Multiply<float>(ctx, form, a, b, offsets, c);
+  return SwitchType<double, half, bfloat16, int16_t, int32_t, int64_t, complex64, complex128>(
+      a.type(), [&]<typename T>() { return Multiply<T>(ctx, form, a, b, offsets, c); });
+}
+
+class MatMulKernel : public Kernel {
+ public:
+  MatMulKernel(KernelConstruction& construction, absl::Status* status) {
+    *status = construction.GetAttr("transpose_a", &transpose_a_);
+    if (status->ok()) *status = construction.GetAttr("transpose_b", &transpose_b_);
+  }
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Shape& a = ctx.input(0).shape();
+    const Shape& b = ctx.input(1).shape();
+    if (a.rank() != 2 || b.rank() != 2) {
+      return InvalidArgument("MatMul multiplies matrices, got shapes ", a.ToString(), " and ",
+                             b.ToString());
+    }
+    ProductForm form;
+    form.transpose_a = transpose_a_;
+    form.transpose_b = transpose_b_;
+    form.m = a.dim(transpose_a_ ? 1 : 0);
+    form.k = a.dim(transpose_a_ ? 0 : 1);
+    form.n = b.dim(transpose_b_ ? 0 : 1);
+    if (b.dim(transpose_b_ ? 1 : 0) != form.k) {
+      return InvalidArgument("MatMul: the matrices' sizes do not fit: ", a.ToString(),
+                             transpose_a_ ? " (transposed)" : "", " times ", b.ToString(),
+                             transpose_b_ ? " (transposed)" : "");
+    }
+    if (MultiplyWithoutOverflow(form.m, form.n) < 0) {
+      return InvalidArgument("MatMul: the result [", form.m, ",", form.n, "] is too large");
+    }
+    return MultiplyAnyType(ctx, form, Offsets(1), Shape({form.m, form.n}));
+  }
+
+ private:
+  bool transpose_a_ = false, transpose_b_ = false;
+};
+
+class BatchMatMulKernel : public Kernel {
+ public:
+  BatchMatMulKernel(KernelConstruction& construction, absl::Status* status)
+      : broadcasts_(construction.op() != "BatchMatMul"),
+        complex_(IsComplex(construction.input_type(0))) {
+    *status = construction.GetAttr("adj_x", &adj_x_);
+    if (status->ok()) *status = construction.GetAttr("adj_y", &adj_y_);
+  }
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Shape& x = ctx.input(0).shape();
+    const Shape& y = ctx.input(1).shape();
+    if (x.rank() < 2 || y.rank() < 2) {
+      return InvalidArgument("a batch product needs matrices, got shapes ", x.ToString(), " and ",
+                             y.ToString());
+    }
+    ProductForm form;
+    form.transpose_a = adj_x_;
+    form.transpose_b = adj_y_;
+    form.conjugate_a = adj_x_ && complex_;
+    form.conjugate_b = adj_y_ && complex_;
+    form.m = x.dim(x.rank() - (adj_x_ ? 1 : 2));
+    form.k = x.dim(x.rank() - (adj_x_ ? 2 : 1));
+    form.n = y.dim(y.rank() - (adj_y_ ? 2 : 1));
+    if (y.dim(y.rank() - (adj_y_ ? 1 : 2)) != form.k) {
+      return InvalidArgument("the matrices' sizes do not fit: ", x.ToString(),
+                             adj_x_ ? " (adjoint)" : "", " times ", y.ToString(),
+                             adj_y_ ? " (adjoint)" : "");
+    }
+    const int batch_rank = std::max(x.rank(), y.rank()) - 2;
+    if (!broadcasts_ && x.rank() != y.rank()) {
+      return InvalidArgument("BatchMatMul: the ranks differ: ", x.ToString(), " and ",
+                             y.ToString());
+    }
+    absl::InlinedVector<int64_t, 6> dims(batch_rank + 2), x_stride(batch_rank),
+        y_stride(batch_rank);
+    int64_t x_count = 1, y_count = 1;
+    for (int d = batch_rank - 1; d >= 0; --d) {
+      const int from_end = batch_rank - d + 2;
+      const int64_t x_dim = from_end <= x.rank() ? x.dim(x.rank() - from_end) : 1;
+      const int64_t y_dim = from_end <= y.rank() ? y.dim(y.rank() - from_end) : 1;
+      if (x_dim != y_dim && (!broadcasts_ || (x_dim != 1 && y_dim != 1))) {
+        return InvalidArgument("the batch sizes do not fit: ", x.ToString(), " and ", y.ToString());
+      }
+      dims[d] = x_dim == 1 ? y_dim : x_dim;
+      x_stride[d] = x_dim == 1 ? 0 : x_count;
+      y_stride[d] = y_dim == 1 ? 0 : y_count;
+      x_count *= x_dim;
+      y_count *= y_dim;
+    }
+    dims[batch_rank] = form.m;
+    dims[batch_rank + 1] = form.n;
+    TROUPE_ASSIGN_OR_RETURN(Shape shape, Shape::Create(dims));
+    Offsets offsets;
+    if (shape.num_elements() > 0) {
+      const int64_t count = shape.num_elements() / (form.m * form.n);
+      offsets.resize(count);
+      for (int64_t i = 0; i < count; ++i) {
+        int64_t rest = i, x_index = 0, y_index = 0;
+        for (int d = batch_rank - 1; d >= 0; --d) {
+          x_index += rest % dims[d] * x_stride[d];
+          y_index += rest % dims[d] * y_stride[d];
+          rest /= dims[d];
+        }
+        offsets[i] = {x_index, y_index};
+      }
+    }
+    return MultiplyAnyType(ctx, form, offsets, shape);
+  }
+
+ private:
+  const bool broadcasts_;
+  const bool complex_;
+  bool adj_x_ = false, adj_y_ = false;
+};
+
+std::vector<ElementType> ProductTypes() {
+  return {ElementType::kBfloat16, ElementType::kHalf,      ElementType::kFloat,
+          ElementType::kDouble,   ElementType::kInt16,     ElementType::kInt32,
+          ElementType::kInt64,    ElementType::kComplex64, ElementType::kComplex128};
+}
+
+KernelSpec ProductSpec(const char* op) {
+  return KernelSpec(op).Types("T", ProductTypes()).Cost(KernelCost::kExpensive);
+}
+
+REGISTER_KERNEL(ProductSpec("MatMul"), MakeKernel<MatMulKernel>);
+REGISTER_KERNEL(ProductSpec("BatchMatMul"), MakeKernel<BatchMatMulKernel>);
+REGISTER_KERNEL(ProductSpec("BatchMatMulV2"), MakeKernel<BatchMatMulKernel>);
+
+}  // namespace
+}  // namespace troupe

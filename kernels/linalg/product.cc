@@ -1,0 +1,119 @@
+#include "kernels/linalg/product.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+// A piece of work for one thread: long enough to be worth handing over, short enough to share out
+// evenly.
+constexpr double kPieceOperations = 4e6;
+
+// Scratch memory of this thread. Most products never touch it.
+void* Scratch() {
+  struct Free {
+    void operator()(void* p) const { std::free(p); }
+  };
+  static thread_local std::unique_ptr<void, Free> scratch(
+      std::aligned_alloc(64, static_cast<size_t>(kGemmScratchBytes)));
+  return scratch.get();
+}
+
+// A matrix times a vector is a row times a matrix: c' = b' a'.
+template <typename T>
+bool Flips(const GemmProblem<T>& p) {
+  return p.n == 1 && p.ldc == 1 && p.m > 1;
+}
+template <typename T>
+GemmProblem<T> Flipped(const GemmProblem<T>& p) {
+  GemmProblem<T> f;
+  f.m = 1;
+  f.n = p.m;
+  f.k = p.k;
+  f.a = p.b;
+  f.a_row = p.b_col;
+  f.a_col = p.b_row;
+  f.b = p.a;
+  f.b_row = p.a_col;
+  f.b_col = p.a_row;
+  f.c = p.c;
+  f.ldc = p.m;
+  return f;
+}
+
+// How a product is cut: tiles of about equal height and of whole panels.
+struct Cut {
+  template <typename T>
+  explicit Cut(const GemmProblem<T>& p) {
+    row_tiles = (p.m + kGemmTileRows - 1) / kGemmTileRows;
+    const int64_t panel = Gemm<T>().panel_columns;
+    const int64_t panels = (p.n + panel - 1) / panel;
+    const double panel_operations = 2.0 * static_cast<double>(p.m) /
+                                    static_cast<double>(row_tiles) * static_cast<double>(p.k) *
+                                    static_cast<double>(panel);
+    const double wanted = kPieceOperations / std::max(panel_operations, 1.0);
+    const int64_t panels_per_tile =
+        wanted >= static_cast<double>(panels)
+            ? panels
+            : std::min(panels, std::max<int64_t>(4, static_cast<int64_t>(wanted)));
+    col_tiles = (panels + panels_per_tile - 1) / panels_per_tile;
+    columns = (panels + col_tiles - 1) / col_tiles * panel;
+  }
+  int64_t row_tiles, col_tiles;
+  int64_t columns;  // of a tile
+};
+
+template <typename T>
+void RunTile(const GemmProblem<T>& p, const Cut& cut, int64_t tile) {
+  const int64_t r = tile / cut.col_tiles;
+  const int64_t c = tile % cut.col_tiles;
+  const int64_t col_begin = std::min(p.n, c * cut.columns);
+  Gemm<T>().tile(p, p.m * r / cut.row_tiles, p.m * (r + 1) / cut.row_tiles, col_begin,
+                 std::min(p.n, col_begin + cut.columns), static_cast<T*>(Scratch()));
+}
+
+}  // namespace
+
+template <typename T>
+void RunProducts(KernelContext& ctx, const GemmProblem<T>& form, int64_t count,
+                 absl::FunctionRef<void(int64_t, GemmProblem<T>*)> pointers) {
+  if (count <= 0 || form.m <= 0 || form.n <= 0) return;
+  const bool flips = Flips(form);
+  const Cut cut(flips ? Flipped(form) : form);
+  const int64_t tiles = cut.row_tiles * cut.col_tiles;
+  int64_t grain = 1;  // in tiles
+  if (tiles == 1) {
+    const double operations = 2.0 * static_cast<double>(form.m) * static_cast<double>(form.n) *
+                              static_cast<double>(std::max<int64_t>(form.k, 1));
+    grain = std::max<int64_t>(1, static_cast<int64_t>(kPieceOperations / operations));
+  }
+  ctx.ParallelFor(count * tiles, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      GemmProblem<T> problem = form;
+      pointers(t / tiles, &problem);
+      RunTile(flips ? Flipped(problem) : problem, cut, t % tiles);
+    }
+  });
+}
+template void RunProducts<float>(KernelContext&, const GemmProblem<float>&, int64_t,
+                                 absl::FunctionRef<void(int64_t, GemmProblem<float>*)>);
+template void RunProducts<double>(KernelContext&, const GemmProblem<double>&, int64_t,
+                                  absl::FunctionRef<void(int64_t, GemmProblem<double>*)>);
+
+template <typename T>
+void RunProductHere(const GemmProblem<T>& problem) {
+  if (problem.m <= 0 || problem.n <= 0) return;
+  const GemmProblem<T> p = Flips(problem) ? Flipped(problem) : problem;
+  const int64_t row_tiles = (p.m + kGemmTileRows - 1) / kGemmTileRows;
+  for (int64_t r = 0; r < row_tiles; ++r) {
+    Gemm<T>().tile(p, p.m * r / row_tiles, p.m * (r + 1) / row_tiles, 0, p.n,
+                   static_cast<T*>(Scratch()));
+  }
+}
+template void RunProductHere<float>(const GemmProblem<float>&);
+template void RunProductHere<double>(const GemmProblem<double>&);
+
+}  // namespace troupe
