@@ -1,0 +1,147 @@
+// Where, ListDiff, CheckNumerics: looking for elements.
+#include <cmath>
+#include <complex>
+#include <string>
+
+#include "absl/container/flat_hash_set.h"
+#include "kernels/common/integer_input.h"
+#include "kernels/kernel_registry.h"
+#include "kernels/type_switch.h"
+
+namespace troupe {
+namespace {
+
+class Where : public Kernel {
+ public:
+  Where(KernelConstruction&, absl::Status*) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor& input = ctx.input(0);
+    std::vector<int64_t> found;
+    TROUPE_RETURN_IF_ERROR(
+        (SwitchType<bool, float, int32_t, int64_t, double, half, bfloat16, int8_t, int16_t, uint8_t,
+                    uint16_t, uint32_t, uint64_t, complex64, complex128>(
+            input.type(), [&]<typename T>() {
+              const absl::Span<const T> values = input.values<T>();
+              for (size_t i = 0; i < values.size(); ++i) {
+                if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
+                  if (static_cast<float>(values[i]) != 0) found.push_back(static_cast<int64_t>(i));
+                } else {
+                  if (values[i] != T(0)) found.push_back(static_cast<int64_t>(i));
+                }
+              }
+              return absl::OkStatus();
+            })));
+    const int rank = input.rank();
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out,
+                            ctx.AllocateOutput(0, ElementType::kInt64,
+                                               Shape({static_cast<int64_t>(found.size()), rank})));
+    int64_t* row = out->mutable_data<int64_t>();
+    for (int64_t at : found) {
+      for (int d = rank - 1; d >= 0; --d) {
+        row[d] = at % input.dim(d);
+        at /= input.dim(d);
+      }
+      row += rank;
+    }
+    return absl::OkStatus();
+  }
+};
+
+/// What elements are compared by: half-precision ones by value, others as they are.
+template <typename T>
+auto Key(const T& value) {
+  if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
+    return static_cast<float>(value);
+  } else {
+    return value;
+  }
+}
+
+class ListDiff : public Kernel {
+ public:
+  ListDiff(KernelConstruction& construction, absl::Status*)
+      : index_type_(construction.output_type(1)) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor &x = ctx.input(0), &y = ctx.input(1);
+    if (x.rank() != 1 || y.rank() != 1) {
+      return InvalidArgument("x and y must be vectors, got shapes ", x.shape().ToString(), " and ",
+                             y.shape().ToString());
+    }
+    std::vector<int64_t> kept;
+    TROUPE_RETURN_IF_ERROR(
+        (SwitchType<int32_t, int64_t, float, double, half, bfloat16, int8_t, int16_t, uint8_t,
+                    uint16_t, uint32_t, uint64_t, std::string>(x.type(), [&]<typename T>() {
+          absl::flat_hash_set<decltype(Key(std::declval<T>()))> excluded;
+          for (const T& value : y.values<T>()) excluded.insert(Key(value));
+          const absl::Span<const T> values = x.values<T>();
+          for (size_t i = 0; i < values.size(); ++i) {
+            if (!excluded.contains(Key(values[i]))) kept.push_back(static_cast<int64_t>(i));
+          }
+          return absl::OkStatus();
+        })));
+    const Shape shape({static_cast<int64_t>(kept.size())});
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, x.type(), shape));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * index, ctx.AllocateOutput(1, index_type_, shape));
+    return SwitchBySize(x.type(), [&]<typename T>() {
+      const T* from = static_cast<const T*>(x.raw_data());
+      T* to = static_cast<T*>(out->mutable_raw_data());
+      for (size_t i = 0; i < kept.size(); ++i) {
+        to[i] = from[kept[i]];
+        if (index_type_ == ElementType::kInt64) {
+          index->mutable_data<int64_t>()[i] = kept[i];
+        } else {
+          index->mutable_data<int32_t>()[i] = static_cast<int32_t>(kept[i]);
+        }
+      }
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  ElementType index_type_;
+};
+
+class CheckNumerics : public Kernel {
+ public:
+  CheckNumerics(KernelConstruction& construction, absl::Status* status) {
+    *status = construction.GetAttr("message", &message_);
+  }
+  absl::Status Compute(KernelContext& ctx) override {
+    bool nan = false, inf = false;
+    TROUPE_RETURN_IF_ERROR(
+        (SwitchType<float, double, half, bfloat16>(ctx.input(0).type(), [&]<typename T>() {
+          for (const T& value : ctx.input(0).values<T>()) {
+            const auto x = Key(value);
+            // One subtraction finds both kinds.
+            if (x - x == 0) continue;
+            nan = nan || std::isnan(x);
+            inf = inf || std::isinf(x);
+          }
+          return absl::OkStatus();
+        })));
+    if (nan || inf) {
+      return InvalidArgument(message_, " : Tensor had ",
+                             nan && inf ? "Inf and NaN" : (nan ? "NaN" : "Inf"), " values");
+    }
+    ctx.PassThrough(0, 0);
+    return absl::OkStatus();
+  }
+
+ private:
+  std::string message_;
+};
+
+std::vector<ElementType> WithString(std::vector<ElementType> types) {
+  types.push_back(ElementType::kString);
+  return types;
+}
+
+REGISTER_KERNEL(KernelSpec("Where").Types("T", PlainTypes()), MakeKernel<Where>);
+REGISTER_KERNEL(KernelSpec("ListDiff")
+                    .Types("T", WithString(RealNumberTypes()))
+                    .Types("out_idx", {ElementType::kInt32, ElementType::kInt64}),
+                MakeKernel<ListDiff>);
+REGISTER_KERNEL(KernelSpec("CheckNumerics").Types("T", FloatTypes()), MakeKernel<CheckNumerics>);
+
+}  // namespace
+}  // namespace troupe

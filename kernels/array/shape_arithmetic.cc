@@ -1,0 +1,161 @@
+// Ops that compute with shapes held in small integer vectors.
+#include <algorithm>
+
+#include "absl/strings/str_join.h"
+#include "kernels/common/integer_input.h"
+#include "kernels/kernel_registry.h"
+
+namespace troupe {
+namespace {
+
+std::string Show(const DimVector& dims) { return absl::StrCat("[", absl::StrJoin(dims, ","), "]"); }
+
+/// Fills output i with `values` as a vector of int32 or int64.
+absl::Status StoreVector(KernelContext& ctx, int i, ElementType type, const DimVector& values) {
+  TROUPE_ASSIGN_OR_RETURN(
+      Tensor * out, ctx.AllocateOutput(i, type, Shape({static_cast<int64_t>(values.size())})));
+  if (type == ElementType::kInt64) {
+    std::copy(values.begin(), values.end(), out->mutable_data<int64_t>());
+  } else {
+    std::transform(values.begin(), values.end(), out->mutable_data<int32_t>(),
+                   [](int64_t value) { return static_cast<int32_t>(value); });
+  }
+  return absl::OkStatus();
+}
+
+/// Both shapes with ones put in front of the shorter one.
+absl::Status Align(DimVector* a, DimVector* b) {
+  const DimVector a0 = *a, b0 = *b;
+  const size_t rank = std::max(a->size(), b->size());
+  a->insert(a->begin(), rank - a->size(), 1);
+  b->insert(b->begin(), rank - b->size(), 1);
+  for (size_t i = 0; i < rank; ++i) {
+    if ((*a)[i] != (*b)[i] && (*a)[i] != 1 && (*b)[i] != 1) {
+      return InvalidArgument("incompatible shapes for broadcasting: ", Show(a0), " and ", Show(b0));
+    }
+  }
+  return absl::OkStatus();
+}
+
+class BroadcastArgs : public Kernel {
+ public:
+  BroadcastArgs(KernelConstruction& construction, absl::Status*)
+      : type_(construction.output_type(0)) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(DimVector a, ReadIntegerVector(ctx.input(0), "s0"));
+    TROUPE_ASSIGN_OR_RETURN(DimVector b, ReadIntegerVector(ctx.input(1), "s1"));
+    TROUPE_RETURN_IF_ERROR(Align(&a, &b));
+    for (size_t i = 0; i < a.size(); ++i) {
+      if (a[i] == 1) a[i] = b[i];
+    }
+    return StoreVector(ctx, 0, type_, a);
+  }
+
+ private:
+  ElementType type_;
+};
+
+class BroadcastGradientArgs : public Kernel {
+ public:
+  BroadcastGradientArgs(KernelConstruction& construction, absl::Status*)
+      : type_(construction.output_type(0)) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(DimVector a, ReadIntegerVector(ctx.input(0), "s0"));
+    TROUPE_ASSIGN_OR_RETURN(DimVector b, ReadIntegerVector(ctx.input(1), "s1"));
+    DimVector a_axes, b_axes;
+    if (a != b) {
+      TROUPE_RETURN_IF_ERROR(Align(&a, &b));
+      for (size_t i = 0; i < a.size(); ++i) {
+        // A size of one on both sides is reduced on both sides.
+        if (a[i] == 1) a_axes.push_back(static_cast<int64_t>(i));
+        if (b[i] == 1) b_axes.push_back(static_cast<int64_t>(i));
+      }
+    }
+    TROUPE_RETURN_IF_ERROR(StoreVector(ctx, 0, type_, a_axes));
+    return StoreVector(ctx, 1, type_, b_axes);
+  }
+
+ private:
+  ElementType type_;
+};
+
+class ConcatOffset : public Kernel {
+ public:
+  ConcatOffset(KernelConstruction& construction, absl::Status*)
+      : type_(construction.output_type(0)) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(const int64_t dim, ReadIntegerScalar(ctx.input(0), "concat_dim"));
+    TROUPE_ASSIGN_OR_RETURN(const DimVector first, ReadIntegerVector(ctx.input(1), "shape 0"));
+    const int rank = static_cast<int>(first.size());
+    TROUPE_ASSIGN_OR_RETURN(const int axis, ResolveAxis(dim, rank, "concat_dim"));
+    int64_t offset = 0;
+    for (int i = 0; i < ctx.num_outputs(); ++i) {
+      TROUPE_ASSIGN_OR_RETURN(const DimVector shape,
+                              ReadIntegerVector(ctx.input(i + 1), absl::StrCat("shape ", i)));
+      if (static_cast<int>(shape.size()) != rank) {
+        return InvalidArgument("shape ", i, " has ", shape.size(), " sizes, shape 0 has ", rank);
+      }
+      for (int d = 0; d < rank; ++d) {
+        if (d != axis && shape[d] != first[d]) {
+          return InvalidArgument("all sizes but that of dimension ", axis,
+                                 " must agree: shape 0 is ", Show(first), ", shape ", i, " is ",
+                                 Show(shape));
+        }
+      }
+      DimVector offsets(rank, 0);
+      offsets[axis] = offset;
+      TROUPE_RETURN_IF_ERROR(StoreVector(ctx, i, type_, offsets));
+      offset += shape[axis];
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  ElementType type_;
+};
+
+class InvertPermutation : public Kernel {
+ public:
+  InvertPermutation(KernelConstruction& construction, absl::Status*)
+      : type_(construction.output_type(0)) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(const DimVector x, ReadIntegerVector(ctx.input(0), "x"));
+    const int64_t n = static_cast<int64_t>(x.size());
+    DimVector y(n, -1);
+    for (int64_t i = 0; i < n; ++i) {
+      if (x[i] < 0 || x[i] >= n) {
+        return InvalidArgument("x[", i, "] = ", x[i], " is not in [0, ", n, ")");
+      }
+      if (y[x[i]] != -1) return InvalidArgument(x[i], " is duplicated in the input");
+      y[x[i]] = i;
+    }
+    return StoreVector(ctx, 0, type_, y);
+  }
+
+ private:
+  ElementType type_;
+};
+
+KernelSpec Cheap(const char* op, const char* attr) {
+  return KernelSpec(op)
+      .Cost(KernelCost::kCheap)
+      .Types(attr, {ElementType::kInt32, ElementType::kInt64});
+}
+
+REGISTER_KERNEL(Cheap("BroadcastArgs", "T").HostMemory("s0").HostMemory("s1").HostMemory("r0"),
+                MakeKernel<BroadcastArgs>);
+REGISTER_KERNEL(Cheap("BroadcastGradientArgs", "T")
+                    .HostMemory("s0")
+                    .HostMemory("s1")
+                    .HostMemory("r0")
+                    .HostMemory("r1"),
+                MakeKernel<BroadcastGradientArgs>);
+REGISTER_KERNEL(Cheap("ConcatOffset", "shape_type")
+                    .HostMemory("concat_dim")
+                    .HostMemory("shape")
+                    .HostMemory("offset"),
+                MakeKernel<ConcatOffset>);
+REGISTER_KERNEL(Cheap("InvertPermutation", "T"), MakeKernel<InvertPermutation>);
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,147 @@
+// TopKV2, InTopK, InTopKV2: the largest elements of rows.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "kernels/common/integer_input.h"
+#include "kernels/kernel_registry.h"
+#include "kernels/type_switch.h"
+
+namespace troupe {
+namespace {
+
+/// Puts the positions of the `k` largest of `n` values into order[0, k), largest first, of equal
+/// ones the first first.
+template <typename T>
+void SelectTop(const T* values, int64_t n, int64_t k, std::vector<int64_t>* order) {
+  auto before = [values](int64_t a, int64_t b) {
+    if (values[b] < values[a]) return true;
+    if (values[a] < values[b]) return false;
+    return a < b;
+  };
+  if (k == 1) {
+    int64_t best = 0;
+    for (int64_t i = 1; i < n; ++i) {
+      if (values[best] < values[i]) best = i;
+    }
+    (*order)[0] = best;
+    return;
+  }
+  std::iota(order->begin(), order->end(), 0);
+  if (k < n) std::nth_element(order->begin(), order->begin() + k, order->end(), before);
+  std::sort(order->begin(), order->begin() + k, before);
+}
+
+class TopK : public Kernel {
+ public:
+  TopK(KernelConstruction& construction, absl::Status*)
+      : index_type_(construction.output_type(1)) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor& input = ctx.input(0);
+    TROUPE_ASSIGN_OR_RETURN(const int64_t k, ReadIntegerScalar(ctx.input(1), "k"));
+    if (k < 0) return InvalidArgument("k must be at least 0, got ", k);
+    if (input.rank() < 1) return InvalidArgument("the input must have at least one dimension");
+    const int64_t n = input.dim(input.rank() - 1);
+    if (n < k) return InvalidArgument("the input must have at least k = ", k, " columns, got ", n);
+    Shape shape = input.shape();
+    shape.set_dim(input.rank() - 1, k);
+    TROUPE_ASSIGN_OR_RETURN(Tensor * values, ctx.AllocateOutput(0, input.type(), shape));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * indices, ctx.AllocateOutput(1, index_type_, shape));
+    if (shape.num_elements() == 0) return absl::OkStatus();
+    const int64_t rows = shape.num_elements() / k;
+    return SwitchType<float, double, int32_t, int64_t, half, bfloat16, int8_t, int16_t, uint8_t,
+                      uint16_t, uint32_t, uint64_t>(input.type(), [&]<typename T>() {
+      const T* from = input.data<T>();
+      T* to = values->mutable_data<T>();
+      const double row_ns = (k == 1 ? 1.0 : 5.0) * n + 20.0 * k;
+      ctx.ParallelFor(rows, KernelContext::GrainFor(row_ns), [&](int64_t begin, int64_t end) {
+        std::vector<int64_t> order(n);
+        for (int64_t r = begin; r < end; ++r) {
+          SelectTop(from + r * n, n, k, &order);
+          for (int64_t i = 0; i < k; ++i) {
+            to[r * k + i] = from[r * n + order[i]];
+            Store(indices, r * k + i, order[i]);
+          }
+        }
+      });
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  void Store(Tensor* indices, int64_t at, int64_t value) const {
+    switch (index_type_) {
+      case ElementType::kInt16:
+        indices->mutable_data<int16_t>()[at] = static_cast<int16_t>(value);
+        break;
+      case ElementType::kInt64:
+        indices->mutable_data<int64_t>()[at] = value;
+        break;
+      default:
+        indices->mutable_data<int32_t>()[at] = static_cast<int32_t>(value);
+    }
+  }
+
+  ElementType index_type_;
+};
+
+class InTopK : public Kernel {
+ public:
+  InTopK(KernelConstruction& construction, absl::Status* status) {
+    if (construction.num_inputs() == 2) *status = construction.GetAttr("k", &k_);
+  }
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor &predictions = ctx.input(0), &targets_input = ctx.input(1);
+    int64_t k = k_;
+    if (ctx.num_inputs() == 3) {
+      TROUPE_ASSIGN_OR_RETURN(k, ReadIntegerScalar(ctx.input(2), "k"));
+    }
+    if (predictions.rank() != 2 || targets_input.rank() != 1 ||
+        predictions.dim(0) != targets_input.dim(0)) {
+      return InvalidArgument(
+          "predictions must be a matrix and targets a vector with one element a ",
+          "row, got shapes ", predictions.shape().ToString(), " and ",
+          targets_input.shape().ToString());
+    }
+    TROUPE_ASSIGN_OR_RETURN(const DimVector targets, ReadIntegers(targets_input, "targets"));
+    const int64_t rows = predictions.dim(0), n = predictions.dim(1);
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ElementType::kBool, Shape({rows})));
+    const float* row = predictions.data<float>();
+    for (int64_t r = 0; r < rows; ++r, row += n) {
+      out->mutable_data<bool>()[r] =
+          targets[r] >= 0 && targets[r] < n && InTop(row, n, row[targets[r]], k);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  /// False as soon as a prediction that is not finite is met.
+  static bool InTop(const float* row, int64_t n, float target, int64_t k) {
+    if (!std::isfinite(target)) return false;
+    int64_t larger = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      if (!std::isfinite(row[i])) return false;
+      if (row[i] > target && ++larger > k) return false;
+    }
+    return larger < k;
+  }
+
+  int64_t k_ = 0;
+};
+
+std::vector<ElementType> Indices() { return {ElementType::kInt32, ElementType::kInt64}; }
+std::vector<ElementType> IndicesAndInt16() {
+  return {ElementType::kInt16, ElementType::kInt32, ElementType::kInt64};
+}
+
+REGISTER_KERNEL(KernelSpec("TopKV2")
+                    .Types("T", RealNumberTypes())
+                    .Types("Tk", IndicesAndInt16())
+                    .Types("index_type", IndicesAndInt16())
+                    .HostMemory("k"),
+                MakeKernel<TopK>);
+REGISTER_KERNEL(KernelSpec("InTopK").Types("T", Indices()), MakeKernel<InTopK>);
+REGISTER_KERNEL(KernelSpec("InTopKV2").Types("T", Indices()).HostMemory("k"), MakeKernel<InTopK>);
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,29 @@
+/// Reading inputs that hold sizes, axes and indices.
+#ifndef TROUPE_KERNELS_COMMON_INTEGER_INPUT_H_
+#define TROUPE_KERNELS_COMMON_INTEGER_INPUT_H_
+
+#include <cstdint>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "devices/tensor.h"
+#include "kernels/common/strided_copy.h"
+
+namespace troupe {
+
+/// All elements of an integer tensor of any shape. InvalidArgument for other element types; `what`
+/// names the input in messages.
+absl::StatusOr<DimVector> ReadIntegers(const Tensor& tensor, std::string_view what);
+/// The same of a tensor that must have rank 1.
+absl::StatusOr<DimVector> ReadIntegerVector(const Tensor& tensor, std::string_view what);
+/// The only element of a tensor that must have rank 0 or, as old graphs have it, be a vector of one
+/// element.
+absl::StatusOr<int64_t> ReadIntegerScalar(const Tensor& tensor, std::string_view what);
+/// A shape from a vector of sizes (or a scalar, as old graphs have it); all at least 0.
+absl::StatusOr<Shape> ReadShape(const Tensor& tensor, std::string_view what);
+/// `axis` counted from the front; InvalidArgument unless it lies in [-rank, rank).
+absl::StatusOr<int> ResolveAxis(int64_t axis, int rank, std::string_view what);
+
+}  // namespace troupe
+
+#endif  // TROUPE_KERNELS_COMMON_INTEGER_INPUT_H_

@@ -1,0 +1,246 @@
+#include "kernels/common/strided_copy.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include "kernels/type_switch.h"
+
+namespace troupe {
+namespace {
+
+/// Dimensions of a copy, outermost first, with what can be merged merged and sizes of one dropped.
+struct Loops {
+  DimVector dims, dst, src;
+  int rank() const { return static_cast<int>(dims.size()); }
+};
+
+Loops Merge(absl::Span<const int64_t> dims, absl::Span<const int64_t> dst,
+            absl::Span<const int64_t> src) {
+  Loops loops;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] == 1) continue;
+    if (!loops.dims.empty() && loops.dst.back() == dst[i] * dims[i] &&
+        loops.src.back() == src[i] * dims[i]) {
+      loops.dims.back() *= dims[i];
+      loops.dst.back() = dst[i];
+      loops.src.back() = src[i];
+    } else {
+      loops.dims.push_back(dims[i]);
+      loops.dst.push_back(dst[i]);
+      loops.src.push_back(src[i]);
+    }
+  }
+  if (loops.dims.empty()) {
+    loops.dims.push_back(1);
+    loops.dst.push_back(1);
+    loops.src.push_back(1);
+  }
+  return loops;
+}
+
+template <typename T>
+inline void CopyRun(T* dst, const T* src, int64_t n) {
+  if constexpr (std::is_trivially_copyable_v<T>) {
+    // A call costs more than a few elements.
+    if (n * sizeof(T) <= 32) {
+      for (int64_t i = 0; i < n; ++i) dst[i] = src[i];
+    } else {
+      std::memcpy(dst, src, n * sizeof(T));
+    }
+  } else {
+    std::copy(src, src + n, dst);
+  }
+}
+
+template <typename T>
+inline void CopyInner(T* dst, int64_t dst_stride, const T* src, int64_t src_stride, int64_t n) {
+  if (dst_stride == 1 && src_stride == 1) {
+    CopyRun(dst, src, n);
+  } else if (dst_stride == 1 && src_stride == 0) {
+    std::fill(dst, dst + n, *src);
+  } else {
+    for (int64_t i = 0; i < n; ++i) dst[i * dst_stride] = src[i * src_stride];
+  }
+}
+
+/// The elements [begin, end) of the copy, counted in row-major order of the loops.
+template <typename T>
+void CopyRange(const Loops& loops, T* dst, const T* src, int64_t begin, int64_t end) {
+  const int last = loops.rank() - 1;
+  DimVector index(loops.rank());
+  int64_t rest = begin;
+  for (int i = last; i >= 0; --i) {
+    index[i] = rest % loops.dims[i];
+    rest /= loops.dims[i];
+    dst += index[i] * loops.dst[i];
+    src += index[i] * loops.src[i];
+  }
+  const int64_t inner = loops.dims[last];
+  const int64_t dst_stride = loops.dst[last], src_stride = loops.src[last];
+  for (int64_t left = end - begin; left > 0;) {
+    const int64_t n = std::min(inner - index[last], left);
+    CopyInner(dst, dst_stride, src, src_stride, n);
+    left -= n;
+    if (left == 0) return;
+    dst -= index[last] * dst_stride;
+    src -= index[last] * src_stride;
+    index[last] = 0;
+    for (int i = last - 1; i >= 0; --i) {
+      dst += loops.dst[i];
+      src += loops.src[i];
+      if (++index[i] < loops.dims[i]) break;
+      dst -= loops.dims[i] * loops.dst[i];
+      src -= loops.dims[i] * loops.src[i];
+      index[i] = 0;
+    }
+  }
+}
+
+/// Tiles of this many elements a side: source and destination lines of one tile stay in the first
+/// cache.
+template <typename T>
+constexpr int64_t kTile = sizeof(T) >= 8 ? 16 : 32;
+
+/// One tile of a transposition: element (r, c) goes from src[r + c * src_stride] to dst[r *
+/// dst_stride + c].
+template <typename T>
+inline void TransposeTile(T* __restrict dst, int64_t dst_stride, const T* __restrict src,
+                          int64_t src_stride, int64_t rows, int64_t columns) {
+  if (columns >= 8) {
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = 0; c < columns; ++c) dst[r * dst_stride + c] = src[r + c * src_stride];
+    }
+  } else {
+    for (int64_t c = 0; c < columns; ++c) {
+      for (int64_t r = 0; r < rows; ++r) dst[r * dst_stride + c] = src[r + c * src_stride];
+    }
+  }
+}
+
+/// The last loop is adjacent in the destination, loop `row` in the source: both are walked in
+/// tiles, the other loops around them.
+template <typename T>
+void CopyTransposed(KernelContext& ctx, const Loops& loops, int row, T* dst, const T* src) {
+  const int last = loops.rank() - 1;
+  constexpr int64_t tile = kTile<T>;
+  const int64_t rows = loops.dims[row], columns = loops.dims[last];
+  const int64_t row_tiles = (rows + tile - 1) / tile;
+  // A strip of full width where it is narrow, so that small last dimensions make few units.
+  const int64_t strip = columns <= 4 * tile ? columns : tile;
+  const int64_t column_strips = (columns + strip - 1) / strip;
+  int64_t outer = 1;
+  for (int i = 0; i < last; ++i) {
+    if (i != row) outer *= loops.dims[i];
+  }
+  const int64_t units = outer * row_tiles * column_strips;
+  auto body = [&](int64_t begin, int64_t end) {
+    for (int64_t unit = begin; unit < end; ++unit) {
+      int64_t rest = unit;
+      const int64_t c0 = rest % column_strips * strip;
+      rest /= column_strips;
+      const int64_t r0 = rest % row_tiles * tile;
+      rest /= row_tiles;
+      T* to = dst + r0 * loops.dst[row] + c0;
+      const T* from = src + r0 + c0 * loops.src[last];
+      for (int i = last - 1; i >= 0; --i) {
+        if (i == row) continue;
+        const int64_t at = rest % loops.dims[i];
+        rest /= loops.dims[i];
+        to += at * loops.dst[i];
+        from += at * loops.src[i];
+      }
+      const int64_t r_count = std::min(tile, rows - r0), c_end = std::min(strip, columns - c0);
+      for (int64_t c = 0; c < c_end; c += tile) {
+        TransposeTile(to + c, loops.dst[row], from + c * loops.src[last], loops.src[last], r_count,
+                      std::min(tile, c_end - c));
+      }
+    }
+  };
+  const double unit_ns = 0.5 * std::min(rows, tile) * strip;
+  ctx.ParallelFor(units, KernelContext::GrainFor(unit_ns), body);
+}
+
+template <typename T>
+void Copy(KernelContext& ctx, const Loops& loops, int64_t total, T* dst, const T* src) {
+  const int last = loops.rank() - 1;
+  if (loops.dst[last] == 1 && loops.src[last] != 1 && loops.src[last] != 0) {
+    for (int i = last - 1; i >= 0; --i) {
+      if (loops.src[i] == 1) return CopyTransposed(ctx, loops, i, dst, src);
+    }
+  }
+  constexpr bool plain = std::is_trivially_copyable_v<T>;
+  const bool runs = loops.dst[last] == 1 && loops.src[last] <= 1 && loops.src[last] >= 0;
+  const double element_ns = !plain ? 20 : (runs ? 0.1 * sizeof(T) : 1) + 4.0 / loops.dims[last];
+  // Whole runs where possible: a grain that is a multiple of the run.
+  int64_t grain = KernelContext::GrainFor(element_ns);
+  if (grain > loops.dims[last]) grain -= grain % loops.dims[last];
+  ctx.ParallelFor(total, grain,
+                  [&](int64_t begin, int64_t end) { CopyRange(loops, dst, src, begin, end); });
+}
+
+}  // namespace
+
+void StridedCopy(KernelContext& ctx, ElementType type, absl::Span<const int64_t> dims, void* dst,
+                 absl::Span<const int64_t> dst_strides, const void* src,
+                 absl::Span<const int64_t> src_strides) {
+  int64_t total = 1;
+  for (const int64_t dim : dims) total *= dim;
+  if (total == 0) return;
+  const Loops loops = Merge(dims, dst_strides, src_strides);
+  (void)SwitchBySize(type, [&]<typename T>() {
+    Copy<T>(ctx, loops, total, static_cast<T*>(dst), static_cast<const T*>(src));
+    return absl::OkStatus();
+  });
+}
+
+void CopyRuns(KernelContext& ctx, ElementType type, int64_t rows, int64_t run, void* dst,
+              int64_t dst_stride, const void* src, int64_t src_stride) {
+  const int64_t dims[] = {rows, run};
+  const int64_t dst_strides[] = {dst_stride, 1};
+  const int64_t src_strides[] = {src_stride, 1};
+  StridedCopy(ctx, type, dims, dst, dst_strides, src, src_strides);
+}
+
+void FillElements(KernelContext& ctx, ElementType type, void* dst, int64_t count,
+                  const void* value) {
+  const int64_t one = 1, zero = 0;
+  StridedCopy(ctx, type, {&count, 1}, dst, {&one, 1}, value, {&zero, 1});
+}
+
+void ZeroElements(KernelContext& ctx, ElementType type, void* dst, int64_t count) {
+  if (!IsPlain(type)) {
+    (void)SwitchBySize(type, [&]<typename T>() {
+      std::fill(static_cast<T*>(dst), static_cast<T*>(dst) + count, T());
+      return absl::OkStatus();
+    });
+    return;
+  }
+  const int64_t size = static_cast<int64_t>(ElementSize(type));
+  ctx.ParallelFor(count * size, KernelContext::GrainFor(0.05), [&](int64_t begin, int64_t end) {
+    std::memset(static_cast<char*>(dst) + begin, 0, end - begin);
+  });
+}
+
+void CopyElements(ElementType type, void* dst, const void* src, int64_t count) {
+  if (IsPlain(type)) {
+    if (count > 0) std::memcpy(dst, src, count * ElementSize(type));
+    return;
+  }
+  (void)SwitchBySize(type, [&]<typename T>() {
+    std::copy(static_cast<const T*>(src), static_cast<const T*>(src) + count, static_cast<T*>(dst));
+    return absl::OkStatus();
+  });
+}
+
+DimVector RowMajorStrides(absl::Span<const int64_t> dims) {
+  DimVector strides(dims.size());
+  int64_t stride = 1;
+  for (int i = static_cast<int>(dims.size()) - 1; i >= 0; --i) {
+    strides[i] = stride;
+    stride *= dims[i];
+  }
+  return strides;
+}
+
+}  // namespace troupe
