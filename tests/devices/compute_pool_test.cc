@@ -1,0 +1,172 @@
+#include "devices/cpu/compute_pool.h"
+
+#include <atomic>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace troupe {
+namespace {
+
+struct CountTask : PoolTask {
+  std::atomic<int>* count = nullptr;
+  void Run() override { count->fetch_add(1); }
+};
+
+void WaitFor(ComputePool* pool, const std::atomic<int>& count, int wanted) {
+  while (count.load() < wanted) {
+    if (!pool->RunOne()) std::this_thread::yield();
+  }
+}
+
+TEST(ComputePool, WithoutWorkersTasksWaitForRunOne) {
+  ComputePool pool(1);
+  EXPECT_EQ(pool.threads(), 1);
+  std::atomic<int> count{0};
+  std::vector<CountTask> tasks(3);
+  for (CountTask& task : tasks) {
+    task.count = &count;
+    pool.Submit(&task);
+  }
+  EXPECT_EQ(pool.queued(), 3);
+  EXPECT_TRUE(pool.RunOne());
+  EXPECT_EQ(count.load(), 1);
+  EXPECT_TRUE(pool.RunOne());
+  EXPECT_TRUE(pool.RunOne());
+  EXPECT_FALSE(pool.RunOne());
+}
+
+TEST(ComputePool, WorkersRunEveryTaskOnce) {
+  for (int threads : {2, 4}) {
+    for (int spin : {0, 30}) {
+      ComputePool pool(threads, spin);
+      std::atomic<int> count{0};
+      std::vector<CountTask> tasks(2000);
+      int submitted = 0;
+      for (CountTask& task : tasks) {
+        task.count = &count;
+        pool.Submit(&task);
+        // Every so often the workers run dry and fall asleep.
+        if (++submitted % 100 == 0) WaitFor(&pool, count, submitted);
+      }
+      WaitFor(&pool, count, 2000);
+      EXPECT_EQ(count.load(), 2000);
+    }
+  }
+}
+
+TEST(ComputePool, SleepingWorkersWakeUp) {
+  ComputePool pool(2, 0);
+  std::atomic<int> count{0};
+  for (int i = 1; i <= 200; ++i) {
+    CountTask task;
+    task.count = &count;
+    pool.Submit(&task);
+    while (count.load() < i) std::this_thread::yield();  // only the worker can run it
+  }
+}
+
+TEST(ComputePool, DestructionRunsWhatIsQueued) {
+  std::atomic<int> count{0};
+  std::vector<CountTask> tasks(100);
+  {
+    ComputePool pool(3);
+    for (CountTask& task : tasks) {
+      task.count = &count;
+      pool.Submit(&task);
+    }
+  }
+  EXPECT_EQ(count.load(), 100);
+}
+
+TEST(ParallelFor, RangesDependOnTotalAndGrainOnly) {
+  const struct {
+    int64_t total, grain;
+  } kCases[] = {{0, 5},   {-3, 5},   {1, 1},    {10, 3}, {10, 0},
+                {10, -2}, {10, 100}, {1000, 7}, {64, 64}};
+  for (const auto& c : kCases) {
+    std::set<std::pair<int64_t, int64_t>> ranges[3];
+    int at = 0;
+    for (int threads : {1, 2, 4}) {
+      ComputePool pool(threads);
+      std::mutex mutex;
+      pool.ParallelFor(c.total, c.grain, [&](int64_t begin, int64_t end) {
+        std::lock_guard lock(mutex);
+        EXPECT_TRUE(ranges[at].insert({begin, end}).second);
+      });
+      ++at;
+    }
+    EXPECT_EQ(ranges[0], ranges[1]);
+    EXPECT_EQ(ranges[0], ranges[2]);
+    int64_t next = 0;
+    for (auto [begin, end] : ranges[0]) {
+      EXPECT_EQ(begin, next);
+      EXPECT_GT(end, begin);
+      next = end;
+    }
+    EXPECT_EQ(next, std::max<int64_t>(c.total, 0));
+  }
+}
+
+TEST(ParallelFor, HugeTotalsDoNotOverflow) {
+  ComputePool pool(2);
+  std::atomic<int> calls{0};
+  pool.ParallelFor(INT64_MAX, INT64_MAX / 2 + 1, [&](int64_t begin, int64_t end) {
+    EXPECT_LT(begin, end);
+    ++calls;
+  });
+  EXPECT_EQ(calls.load(), 2);
+}
+
+TEST(ParallelFor, Nests) {
+  ComputePool pool(4);
+  for (int round = 0; round < 200; ++round) {
+    std::atomic<int64_t> sum{0};
+    pool.ParallelFor(8, 1, [&](int64_t i, int64_t) {
+      pool.ParallelFor(8, 1, [&](int64_t j, int64_t) {
+        pool.ParallelFor(4, 1, [&](int64_t k, int64_t) { sum += i * 100 + j * 10 + k; });
+      });
+    });
+    EXPECT_EQ(sum.load(), 100 * 28 * 32 + 10 * 28 * 32 + 6 * 64);
+  }
+}
+
+TEST(ParallelFor, FromManyThreadsAndFromTasks) {
+  ComputePool pool(3);
+  struct LoopTask : PoolTask {
+    ComputePool* pool = nullptr;
+    std::atomic<int>* count = nullptr;
+    std::atomic<int>* done = nullptr;
+    void Run() override {
+      pool->ParallelFor(50, 3, [this](int64_t begin, int64_t end) { *count += int(end - begin); });
+      ++*done;
+    }
+  };
+  std::atomic<int> count{0}, done{0};
+  std::vector<LoopTask> tasks(100);
+  for (LoopTask& task : tasks) {
+    task.pool = &pool;
+    task.count = &count;
+    task.done = &done;
+    pool.Submit(&task);
+  }
+  std::vector<std::thread> callers;
+  for (int t = 0; t < 3; ++t) {
+    callers.emplace_back([&] {
+      for (int i = 0; i < 300; ++i) {
+        std::atomic<int> mine{0};
+        pool.ParallelFor(40, 7, [&](int64_t begin, int64_t end) { mine += int(end - begin); });
+        EXPECT_EQ(mine.load(), 40);
+      }
+    });
+  }
+  WaitFor(&pool, done, 100);
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(count.load(), 5000);
+}
+
+}  // namespace
+}  // namespace troupe
