@@ -1,0 +1,101 @@
+#include "graph/passes/rewrite.h"
+
+#include <algorithm>
+#include <string>
+
+namespace troupe {
+
+bool IsMergeOp(std::string_view op) {
+  return op == "Merge" || op == "RefMerge" || op == "_XlaMerge";
+}
+
+bool IsControlFlow(std::string_view op) {
+  if (op.substr(0, 3) == "Ref") op.remove_prefix(3);
+  for (std::string_view name : {"Switch", "Merge", "Enter", "Exit", "NextIteration", "LoopCond",
+                                "ControlTrigger", "_SwitchN", "_XlaMerge"}) {
+    if (op == name) return true;
+  }
+  return false;
+}
+
+bool IsPure(const SubNode& node) {
+  const Node& original = *node.original;
+  if (node.kind != SubNode::Kind::kOp || original.stateful() || IsControlFlow(original.op()) ||
+      original.op().compare(0, 11, "Placeholder") == 0) {
+    return false;
+  }
+  for (int i = 0; i < original.num_inputs(); ++i) {
+    if (IsRefType(original.input_type(i))) return false;
+  }
+  for (int i = 0; i < original.num_outputs(); ++i) {
+    if (IsRefType(original.output_type(i))) return false;
+  }
+  return true;
+}
+
+std::vector<Uses> CountUses(const Subgraph& subgraph) {
+  std::vector<Uses> uses(subgraph.nodes.size());
+  for (const SubNode& node : subgraph.nodes) {
+    const bool merge = node.kind == SubNode::Kind::kOp && IsMergeOp(node.original->op());
+    for (const SubOutput& input : node.inputs) {
+      ++uses[input.node].data;
+      uses[input.node].by_merge |= merge;
+    }
+    for (int32_t control : node.control_inputs) ++uses[control].control;
+  }
+  for (const SubOutput& fetch : subgraph.fetches) uses[fetch.node].fetched = true;
+  for (int32_t target : subgraph.targets) uses[target].target = true;
+  return uses;
+}
+
+void SortUnique(std::vector<int32_t>* list) {
+  std::sort(list->begin(), list->end());
+  list->erase(std::unique(list->begin(), list->end()), list->end());
+}
+
+void DropUnused(Subgraph* subgraph) {
+  std::vector<SubNode>& nodes = subgraph->nodes;
+  std::vector<char> needed(nodes.size(), 0);
+  std::vector<int32_t> stack;
+  auto need = [&](int32_t node) {
+    if (needed[node]) return;
+    needed[node] = 1;
+    stack.push_back(node);
+  };
+  for (int32_t feed : subgraph->feeds) need(feed);
+  for (const SubOutput& fetch : subgraph->fetches) need(fetch.node);
+  for (int32_t target : subgraph->targets) need(target);
+  while (!stack.empty()) {
+    const SubNode& node = nodes[stack.back()];
+    stack.pop_back();
+    for (const SubOutput& input : node.inputs) need(input.node);
+    for (int32_t control : node.control_inputs) need(control);
+  }
+  std::vector<int32_t> index(nodes.size(), -1);
+  int32_t kept = 0;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (needed[i]) index[i] = kept++;
+  }
+  if (kept == static_cast<int32_t>(nodes.size())) return;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (index[i] < 0) continue;
+    for (SubOutput& input : nodes[i].inputs) input.node = index[input.node];
+    for (int32_t& control : nodes[i].control_inputs) control = index[control];
+    if (index[i] != static_cast<int32_t>(i)) nodes[index[i]] = std::move(nodes[i]);
+  }
+  nodes.resize(kept);
+  for (int32_t& feed : subgraph->feeds) feed = index[feed];
+  for (SubOutput& fetch : subgraph->fetches) fetch.node = index[fetch.node];
+  for (int32_t& target : subgraph->targets) target = index[target];
+}
+
+void Simplify(const SimplifyOptions& options, const NodeEvaluator& evaluator, Subgraph* subgraph) {
+  if (options.remove_identities) RemoveIdentities(subgraph);
+  if (options.fold_constants) FoldConstants(evaluator, options.max_folded_bytes, subgraph);
+  if (options.eliminate_common) EliminateCommon(subgraph);
+  if (options.remove_identities || options.fold_constants || options.eliminate_common) {
+    DropUnused(subgraph);
+  }
+}
+
+}  // namespace troupe
