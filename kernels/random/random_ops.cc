@@ -1,0 +1,300 @@
+// RandomUniform, RandomStandardNormal, TruncatedNormal, RandomUniformInt. The numbers are
+// TensorFlow's for the same seeds; how the work is cut does not matter, since every piece starts at
+// its own counter.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "devices/half.h"
+#include "kernels/common/philox.h"
+#include "kernels/kernel.h"
+#include "kernels/kernel_registry.h"
+#include "kernels/simd/random.h"
+#include "kernels/type_switch.h"
+
+namespace troupe {
+namespace {
+
+// A run reserves this many blocks for each output, so that distributions that need more words for
+// some outputs than for others have room.
+constexpr uint64_t kBlocksPerOutput = 256;
+
+absl::StatusOr<Shape> ShapeFromInput(const Tensor& dims) {
+  if (dims.rank() != 1) {
+    return InvalidArgument("the shape must be a vector, got a tensor of shape ",
+                           dims.shape().ToString());
+  }
+  std::vector<int64_t> sizes(dims.num_elements());
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    sizes[i] =
+        dims.type() == ElementType::kInt32 ? dims.data<int32_t>()[i] : dims.data<int64_t>()[i];
+  }
+  return Shape::Create(sizes);
+}
+
+PhiloxBlocks BlocksFrom(Philox position, uint64_t first, uint64_t stride) {
+  position.Skip(first);
+  return {position.key(), position.counter_low(), position.counter_high(), stride};
+}
+
+// ---- Doubles from words, as TensorFlow's distributions make them.
+
+double ToUniform(uint32_t high, uint32_t low) {
+  const uint64_t bits = uint64_t{1023} << 52 | static_cast<uint64_t>(high & 0xfffff) << 32 | low;
+  return std::bit_cast<double>(bits) - 1.0;
+}
+
+void BoxMuller(const uint32_t* words, double* first, double* second) {
+  const double u = std::max(ToUniform(words[0], words[1]), 1.0e-7);
+  const double angle = 2 * 3.14159265358979323846 * ToUniform(words[2], words[3]);
+  const double radius = std::sqrt(-2.0 * std::log(u));
+  *first = std::sin(angle) * radius;
+  *second = std::cos(angle) * radius;
+}
+
+half ToUniformHalf(uint32_t word) {
+  return half(half::FromBits(static_cast<uint16_t>((word & 0x3ff) | 15 << 10)) - 1.0f);
+}
+bfloat16 ToUniformBfloat16(uint32_t word) {
+  return bfloat16(bfloat16::FromBits(static_cast<uint16_t>((word & 0x7f) | 127 << 7)) - 1.0f);
+}
+
+// ---- Filling `out[0, n)`, n in whole or broken groups of a block, from block `first` of the run.
+
+constexpr int64_t kBufferBlocks = 64;
+
+// Calls `make(blocks, count, words)` for runs of blocks and `use(words, i, count)` for every output
+// group.
+template <int kGroup, typename Value, typename Make, typename Use>
+void InBuffers(const Philox& position, int64_t begin, int64_t end, Make make, Use use) {
+  alignas(64) Value values[4 * kBufferBlocks];
+  for (int64_t i = begin; i < end; i += kGroup * kBufferBlocks) {
+    const int64_t n = std::min<int64_t>(end - i, kGroup * kBufferBlocks);
+    const int64_t blocks = (n + kGroup - 1) / kGroup;
+    make(BlocksFrom(position, static_cast<uint64_t>(i / kGroup), 1), blocks, values);
+    use(values, i, n);
+  }
+}
+
+// `begin` is a multiple of 4 here and below.
+void FillUniform(const Philox& position, int64_t begin, int64_t end, float* out) {
+  const int64_t whole = (end - begin) / 4 * 4;
+  Random().uniform(BlocksFrom(position, static_cast<uint64_t>(begin / 4), 1), whole / 4,
+                   out + begin);
+  if (begin + whole < end) {
+    float last[4];
+    Random().uniform(BlocksFrom(position, static_cast<uint64_t>((begin + whole) / 4), 1), 1, last);
+    std::copy(last, last + (end - begin - whole), out + begin + whole);
+  }
+}
+void FillUniform(const Philox& position, int64_t begin, int64_t end, double* out) {
+  InBuffers<2, uint32_t>(position, begin, end, Random().words,
+                         [&](const uint32_t* w, int64_t i, int64_t n) {
+                           for (int64_t j = 0; j < n; ++j) {
+                             out[i + j] = ToUniform(w[2 * j], w[2 * j + 1]);
+                           }
+                         });
+}
+template <typename T>
+void FillUniform(const Philox& position, int64_t begin, int64_t end, T* out) {
+  InBuffers<4, uint32_t>(position, begin, end, Random().words,
+                         [&](const uint32_t* w, int64_t i, int64_t n) {
+                           for (int64_t j = 0; j < n; ++j) {
+                             if constexpr (std::is_same_v<T, half>) {
+                               out[i + j] = ToUniformHalf(w[j]);
+                             } else {
+                               out[i + j] = ToUniformBfloat16(w[j]);
+                             }
+                           }
+                         });
+}
+
+void FillNormal(const Philox& position, int64_t begin, int64_t end, double* out) {
+  InBuffers<2, uint32_t>(position, begin, end, Random().words,
+                         [&](const uint32_t* w, int64_t i, int64_t n) {
+                           for (int64_t j = 0; j < n; j += 2) {
+                             double pair[2];
+                             BoxMuller(w + 2 * j, &pair[0], &pair[1]);
+                             out[i + j] = pair[0];
+                             if (j + 1 < n) out[i + j + 1] = pair[1];
+                           }
+                         });
+}
+template <typename T>
+void FillNormal(const Philox& position, int64_t begin, int64_t end, T* out) {
+  InBuffers<4, float>(position, begin, end, Random().normal,
+                      [&](const float* v, int64_t i, int64_t n) {
+                        for (int64_t j = 0; j < n; ++j) out[i + j] = T(v[j]);
+                      });
+}
+
+constexpr double kTruncateAt = 2.0;
+
+void FillTruncated(const Philox& position, int64_t begin, int64_t end, double* out) {
+  constexpr int kGroup = 2;
+  for (int64_t i = begin; i < end; i += kGroup) {
+    Philox group = position;
+    group.Skip(static_cast<uint64_t>(i / kGroup) * kGroup * kBlocksPerOutput / 4);
+    const int64_t wanted = std::min<int64_t>(kGroup, end - i);
+    for (int64_t found = 0; found < wanted;) {
+      double pair[2];
+      BoxMuller(group.Next().data(), &pair[0], &pair[1]);
+      for (int j = 0; j < 2 && found < wanted; ++j) {
+        if (std::abs(pair[j]) < kTruncateAt) out[i + found++] = pair[j];
+      }
+    }
+  }
+}
+template <typename T>
+void FillTruncated(const Philox& position, int64_t begin, int64_t end, T* out) {
+  constexpr int kGroup = 4;
+  constexpr uint64_t kSkip = kGroup * kBlocksPerOutput / 4;
+  alignas(64) float values[4 * kBufferBlocks];
+  for (int64_t i = begin; i < end; i += kGroup * kBufferBlocks) {
+    const int64_t groups = std::min<int64_t>((end - i + kGroup - 1) / kGroup, kBufferBlocks);
+    const uint64_t first = static_cast<uint64_t>(i / kGroup) * kSkip;
+    Random().normal(BlocksFrom(position, first, kSkip), groups, values);
+    for (int64_t g = 0; g < groups; ++g) {
+      const int64_t at = i + g * kGroup;
+      const int64_t wanted = std::min<int64_t>(kGroup, end - at);
+      float* candidates = values + 4 * g;
+      float more[4 * 4];
+      int64_t found = 0, available = 4;
+      uint64_t next_block = first + static_cast<uint64_t>(g) * kSkip + 1;
+      while (true) {
+        for (int64_t j = 0; j < available && found < wanted; ++j) {
+          if (std::abs(candidates[j]) < static_cast<float>(kTruncateAt)) {
+            out[at + found++] = T(candidates[j]);
+          }
+        }
+        if (found == wanted) break;
+        Random().normal(BlocksFrom(position, next_block, 1), 4, more);
+        next_block += 4;
+        candidates = more;
+        available = 16;
+      }
+    }
+  }
+}
+
+// ---- Kernels.
+
+enum class Distribution { kUniform, kNormal, kTruncatedNormal };
+
+template <Distribution kDistribution, typename T>
+void Fill(KernelContext& ctx, const Philox& position, int64_t n, T* out) {
+  const double ns = kDistribution == Distribution::kUniform  ? 1
+                    : std::is_same_v<T, double>              ? 20
+                    : kDistribution == Distribution::kNormal ? 3
+                                                             : 8;
+  const int64_t grain = (KernelContext::GrainFor(ns) + 3) / 4 * 4;
+  ctx.ParallelFor(n, grain, [&](int64_t begin, int64_t end) {
+    if constexpr (kDistribution == Distribution::kUniform) {
+      FillUniform(position, begin, end, out);
+    } else if constexpr (kDistribution == Distribution::kNormal) {
+      FillNormal(position, begin, end, out);
+    } else {
+      FillTruncated(position, begin, end, out);
+    }
+  });
+}
+
+class RandomKernel : public Kernel {
+ public:
+  RandomKernel(KernelConstruction& construction, absl::Status*)
+      : stream_(construction.Attr<int64_t>("seed"), construction.Attr<int64_t>("seed2")),
+        type_(construction.output_type(0)) {}
+
+ protected:
+  PhiloxStream stream_;
+  const ElementType type_;
+};
+
+template <Distribution kDistribution>
+class RandomFillKernel final : public RandomKernel {
+ public:
+  using RandomKernel::RandomKernel;
+
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(const Shape shape, ShapeFromInput(ctx.input(0)));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, type_, shape));
+    const int64_t n = shape.num_elements();
+    if (n == 0) return absl::OkStatus();
+    const Philox position = stream_.Reserve(static_cast<uint64_t>(n) * kBlocksPerOutput);
+    return SwitchType<float, double, half, bfloat16>(type_, [&]<typename T>() {
+      Fill<kDistribution>(ctx, position, n, out->mutable_data<T>());
+      return absl::OkStatus();
+    });
+  }
+};
+
+class RandomUniformIntKernel final : public RandomKernel {
+ public:
+  using RandomKernel::RandomKernel;
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor& low = ctx.input(1);
+    const Tensor& high = ctx.input(2);
+    if (low.rank() != 0 || high.rank() != 0) {
+      return InvalidArgument("minval and maxval must be scalars, got shapes ",
+                             low.shape().ToString(), " and ", high.shape().ToString());
+    }
+    TROUPE_ASSIGN_OR_RETURN(const Shape shape, ShapeFromInput(ctx.input(0)));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, type_, shape));
+    if (shape.num_elements() == 0) return absl::OkStatus();
+    return SwitchType<int32_t, int64_t>(type_, [&]<typename T>() {
+      return FillRange<T>(ctx, low.scalar<T>(), high.scalar<T>(), out);
+    });
+  }
+
+ private:
+  template <typename T>
+  absl::Status FillRange(KernelContext& ctx, T low, T high, Tensor* output) {
+    if (low >= high) {
+      return InvalidArgument("minval must be less than maxval, got ", low, " and ", high);
+    }
+    using U = std::make_unsigned_t<T>;
+    constexpr int kGroup = sizeof(T) == 4 ? 4 : 2;
+    const U range = static_cast<U>(high) - static_cast<U>(low);
+    const int64_t n = output->num_elements();
+    T* out = output->mutable_data<T>();
+    const Philox position = stream_.Reserve(static_cast<uint64_t>(n) * kBlocksPerOutput);
+    ctx.ParallelFor(n, 8192, [&](int64_t begin, int64_t end) {
+      InBuffers<kGroup, uint32_t>(position, begin, end, Random().words,
+                                  [&](const uint32_t* w, int64_t i, int64_t count) {
+                                    for (int64_t j = 0; j < count; ++j) {
+                                      U x;
+                                      if constexpr (sizeof(T) == 4) {
+                                        x = w[j];
+                                      } else {
+                                        x = static_cast<uint64_t>(w[2 * j + 1]) << 32 | w[2 * j];
+                                      }
+                                      out[i + j] = static_cast<T>(static_cast<U>(low) + x % range);
+                                    }
+                                  });
+    });
+    return absl::OkStatus();
+  }
+};
+
+KernelSpec RandomSpec(const char* op) {
+  return KernelSpec(op).Types("dtype", FloatTypes()).HostMemory("shape");
+}
+
+REGISTER_KERNEL(RandomSpec("RandomUniform"), MakeKernel<RandomFillKernel<Distribution::kUniform>>);
+REGISTER_KERNEL(RandomSpec("RandomStandardNormal"),
+                MakeKernel<RandomFillKernel<Distribution::kNormal>>);
+REGISTER_KERNEL(RandomSpec("TruncatedNormal"),
+                MakeKernel<RandomFillKernel<Distribution::kTruncatedNormal>>);
+REGISTER_KERNEL(KernelSpec("RandomUniformInt")
+                    .Types("Tout", {ElementType::kInt32, ElementType::kInt64})
+                    .HostMemory("shape")
+                    .HostMemory("minval")
+                    .HostMemory("maxval"),
+                MakeKernel<RandomUniformIntKernel>);
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,207 @@
+#include <stdint.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "kernels/simd/random.h"
+
+namespace troupe::TROUPE_ISA {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int kBytes = 64;
+#elif defined(__AVX2__)
+constexpr int kBytes = 32;
+#else
+constexpr int kBytes = 16;
+#endif
+constexpr int kLanes = kBytes / 4;
+
+typedef float Floats __attribute__((vector_size(kBytes)));
+typedef int32_t Ints __attribute__((vector_size(kBytes)));
+typedef uint32_t Words __attribute__((vector_size(kBytes)));
+typedef uint64_t Longs __attribute__((vector_size(kBytes)));
+
+struct Block {
+  Words w[4];  // lane i: word of block i
+};
+
+inline Words Splat(uint32_t x) { return x - Words{}; }
+inline Floats Splat(float x) { return x - Floats{}; }
+
+// Products of the lanes with a constant: upper and lower halves.
+inline void Multiply(Words a, uint32_t constant, Words* high, Words* low) {
+#if defined(__SSE4_1__)
+#if defined(__AVX512F__)
+  const __m512i m = _mm512_set1_epi32(static_cast<int>(constant));
+  const Longs even = (Longs)_mm512_mul_epu32((__m512i)a, m);
+  const Longs odd = (Longs)_mm512_mul_epu32((__m512i)((Longs)a >> 32), m);
+#elif defined(__AVX2__)
+  const __m256i m = _mm256_set1_epi32(static_cast<int>(constant));
+  const Longs even = (Longs)_mm256_mul_epu32((__m256i)a, m);
+  const Longs odd = (Longs)_mm256_mul_epu32((__m256i)((Longs)a >> 32), m);
+#else
+  const __m128i m = _mm_set1_epi32(static_cast<int>(constant));
+  const Longs even = (Longs)_mm_mul_epu32((__m128i)a, m);
+  const Longs odd = (Longs)_mm_mul_epu32((__m128i)((Longs)a >> 32), m);
+#endif
+  const Longs upper = Longs{} + 0xffffffff00000000u;
+  *high = (Words)((even >> 32) | (odd & upper));
+  *low = (Words)((even & ~upper) | (odd << 32));
+#else
+  for (int i = 0; i < kLanes; ++i) {
+    const uint64_t p = static_cast<uint64_t>(constant) * a[i];
+    (*high)[i] = static_cast<uint32_t>(p >> 32);
+    (*low)[i] = static_cast<uint32_t>(p);
+  }
+#endif
+}
+
+inline Floats SquareRoot(Floats x) {
+#if defined(__AVX512F__)
+  return (Floats)_mm512_sqrt_ps((__m512)x);
+#elif defined(__AVX__)
+  return (Floats)_mm256_sqrt_ps((__m256)x);
+#elif defined(__SSE__)
+  return (Floats)_mm_sqrt_ps((__m128)x);
+#else
+  for (int i = 0; i < kLanes; ++i) x[i] = __builtin_sqrtf(x[i]);
+  return x;
+#endif
+}
+
+// kLanes blocks from number `first` on.
+inline Block Compute(const PhiloxBlocks& blocks, int64_t first) {
+  Block b;
+  for (int i = 0; i < kLanes; ++i) {
+    const uint64_t low = blocks.low + static_cast<uint64_t>(first + i) * blocks.stride;
+    const uint64_t high = blocks.high + (low < blocks.low);
+    b.w[0][i] = static_cast<uint32_t>(low);
+    b.w[1][i] = static_cast<uint32_t>(low >> 32);
+    b.w[2][i] = static_cast<uint32_t>(high);
+    b.w[3][i] = static_cast<uint32_t>(high >> 32);
+  }
+  uint32_t k0 = static_cast<uint32_t>(blocks.key), k1 = static_cast<uint32_t>(blocks.key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    Words high0, low0, high1, low1;
+    Multiply(b.w[0], 0xD2511F53, &high0, &low0);
+    Multiply(b.w[2], 0xCD9E8D57, &high1, &low1);
+    b.w[0] = high1 ^ b.w[1] ^ Splat(k0);
+    b.w[1] = low1;
+    b.w[2] = high0 ^ b.w[3] ^ Splat(k1);
+    b.w[3] = low0;
+    k0 += 0x9E3779B9;
+    k1 += 0xBB67AE85;
+  }
+  return b;
+}
+
+// Lane i's four values become out[4i .. 4i + 3], for the first `count` lanes.
+template <typename V, typename T>
+inline void Interleave(const V* v, int count, T* out) {
+  T lanes[4][kLanes];
+  for (int j = 0; j < 4; ++j) memcpy(lanes[j], &v[j], sizeof(V));
+  T mixed[4 * kLanes];
+  for (int i = 0; i < kLanes; ++i) {
+    for (int j = 0; j < 4; ++j) mixed[4 * i + j] = lanes[j][i];
+  }
+  if (count == kLanes) {
+    memcpy(out, mixed, sizeof(mixed));
+  } else {
+    memcpy(out, mixed, sizeof(T) * 4 * count);
+  }
+}
+
+inline Floats ToUniform(Words w) {
+  return (Floats)((w & Splat(0x7fffffu)) | Splat(0x3f800000u)) - Splat(1.0f);
+}
+
+// Natural logarithm of positive normal numbers: polynomial of Cephes' logf.
+inline Floats Log(Floats x) {
+  Words bits = (Words)x;
+  // Mantissa in [sqrt(1/2), sqrt(2)).
+  bits += Splat(0x3f800000u - 0x3f3504f3u);
+  const Floats e = __builtin_convertvector((Ints)(bits >> 23) - 127, Floats);
+  bits = (bits & Splat(0x007fffffu)) + Splat(0x3f3504f3u);
+  const Floats m = (Floats)bits - Splat(1.0f);
+  const Floats z = m * m;
+  Floats y = Splat(7.0376836292e-2f);
+  y = y * m + Splat(-1.1514610310e-1f);
+  y = y * m + Splat(1.1676998740e-1f);
+  y = y * m + Splat(-1.2420140846e-1f);
+  y = y * m + Splat(1.4249322787e-1f);
+  y = y * m + Splat(-1.6668057665e-1f);
+  y = y * m + Splat(2.0000714765e-1f);
+  y = y * m + Splat(-2.4999993993e-1f);
+  y = y * m + Splat(3.3333331174e-1f);
+  y = y * m * z;
+  y = y + e * Splat(-2.12194440e-4f);
+  y = y - Splat(0.5f) * z;
+  return m + y + e * Splat(0.693359375f);
+}
+
+// Sine and cosine for x in [0, 2 pi]: polynomials of Cephes' sinf and cosf.
+inline void SineCosine(Floats x, Floats* sine, Floats* cosine) {
+  const Ints quadrant = __builtin_convertvector(x * Splat(0.636619772f) + Splat(0.5f), Ints);
+  const Floats q = __builtin_convertvector(quadrant, Floats);
+  Floats r = x - q * Splat(1.5703125f);
+  r = r - q * Splat(4.837512969970703125e-4f);
+  r = r - q * Splat(7.54978995489188216e-8f);
+  const Floats z = r * r;
+  Floats s = Splat(-1.9515295891e-4f);
+  s = s * z + Splat(8.3321608736e-3f);
+  s = s * z + Splat(-1.6666654611e-1f);
+  s = s * z * r + r;
+  Floats c = Splat(2.443315711809948e-5f);
+  c = c * z + Splat(-1.388731625493765e-3f);
+  c = c * z + Splat(4.166664568298827e-2f);
+  c = c * z * z - Splat(0.5f) * z + Splat(1.0f);
+  const Words swap = (Words)((quadrant & 1) != 0);
+  const Words sine_sign = (Words)(quadrant & 2) << 30;
+  const Words cosine_sign = (Words)((quadrant + 1) & 2) << 30;
+  *sine = (Floats)(((swap & (Words)c) | (~swap & (Words)s)) ^ sine_sign);
+  *cosine = (Floats)(((swap & (Words)s) | (~swap & (Words)c)) ^ cosine_sign);
+}
+
+inline void BoxMuller(Words a, Words b, Floats* first, Floats* second) {
+  Floats u = ToUniform(a);
+  const Floats least = Splat(1.0e-7f);
+  const Words small = (Words)(u < least);
+  u = (Floats)((small & (Words)least) | (~small & (Words)u));
+  const Floats radius = SquareRoot(Splat(-2.0f) * Log(u));
+  Floats sine, cosine;
+  SineCosine(ToUniform(b) * Splat(6.2831853071795864769f), &sine, &cosine);
+  *first = sine * radius;
+  *second = cosine * radius;
+}
+
+}  // namespace
+
+void RandomWords(const PhiloxBlocks& blocks, int64_t count, uint32_t* out) {
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const Block b = Compute(blocks, i);
+    Interleave(b.w, static_cast<int>(count - i < kLanes ? count - i : kLanes), out + 4 * i);
+  }
+}
+
+void RandomUniform(const PhiloxBlocks& blocks, int64_t count, float* out) {
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const Block b = Compute(blocks, i);
+    Floats v[4];
+    for (int j = 0; j < 4; ++j) v[j] = ToUniform(b.w[j]);
+    Interleave(v, static_cast<int>(count - i < kLanes ? count - i : kLanes), out + 4 * i);
+  }
+}
+
+void RandomNormal(const PhiloxBlocks& blocks, int64_t count, float* out) {
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const Block b = Compute(blocks, i);
+    Floats v[4];
+    BoxMuller(b.w[0], b.w[1], &v[0], &v[1]);
+    BoxMuller(b.w[2], b.w[3], &v[2], &v[3]);
+    Interleave(v, static_cast<int>(count - i < kLanes ? count - i : kLanes), out + 4 * i);
+  }
+}
+
+}  // namespace troupe::TROUPE_ISA
