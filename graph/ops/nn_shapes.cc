@@ -1,0 +1,197 @@
+// Shapes of convolutions, biases, batch normalisation, softmax and losses.
+#include <string>
+
+#include "devices/status_macros.h"
+#include "graph/ops/shape_functions.h"
+#include "graph/ops/shape_helpers.h"
+#include "graph/shape_inference.h"
+
+namespace troupe {
+
+using C = InferenceContext;
+
+namespace {
+
+/// Where the channels of a tensor are: -1 (the last) or 1, by the attribute `data_format`. At least
+/// the rank that the format needs.
+absl::StatusOr<PartialShape> WithChannels(InferenceContext* c, const PartialShape& shape,
+                                          int* channels) {
+  const bool channels_second = c->attrs().GetOr<std::string>("data_format", "NHWC") == "NCHW";
+  *channels = channels_second ? 1 : -1;
+  return C::WithRankAtLeast(shape, channels_second ? 3 : 2);
+}
+
+}  // namespace
+
+absl::Status BiasAddShape(InferenceContext* c) {
+  int channels;
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape value, WithChannels(c, c->input(0), &channels));
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape bias, C::WithRank(c->input(1), 1));
+  if (value.unknown_rank()) return UnknownShape(c);
+  const int64_t value_channels = C::DimOf(value, channels);
+  if (!C::MergeDim(value_channels, bias.dim(0)).ok()) {
+    return InvalidArgument("A bias of shape ", bias.ToString(),
+                           " cannot be added to a value of shape ", value.ToString(), " with ",
+                           value_channels, " channels");
+  }
+  c->set_output(
+      0, C::ReplaceDim(value, channels, value_channels != -1 ? value_channels : bias.dim(0)));
+  return absl::OkStatus();
+}
+
+absl::Status BiasAddGradShape(InferenceContext* c) {
+  int channels;
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape gradient, WithChannels(c, c->input(0), &channels));
+  c->set_output(0, C::VectorOf(C::DimOf(gradient, channels)));
+  return absl::OkStatus();
+}
+
+absl::Status Conv2DShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ImageLayout layout, ImageLayoutOf(c));
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape input, C::WithRank(c->input(0), 4));
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape filter, C::WithRank(c->input(1), 4));
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<int64_t> dilations, FourIntegers(c, "dilations"));
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<int64_t> strides, FourIntegers(c, "strides"));
+  const int64_t depth = input.dim(layout.channels), filter_depth = filter.dim(2);
+  if (depth != -1 && filter_depth != -1) {
+    if (filter_depth == 0) return InvalidArgument("The filter has no input channels");
+    if (depth % filter_depth != 0) {
+      return InvalidArgument("The ", depth, " channels of the input of shape ", input.ToString(),
+                             " are no multiple of the ", filter_depth, " of the filter of shape ",
+                             filter.ToString());
+    }
+    const int64_t groups = depth / filter_depth;
+    if (depth != filter_depth && filter.dim(3) != -1) {
+      if (groups == 0) return InvalidArgument("The input has no channels");
+      if (filter.dim(3) % groups != 0) {
+        return InvalidArgument("The ", filter.dim(3), " outputs of the filter of shape ",
+                               filter.ToString(), " are no multiple of the number of groups, ",
+                               groups);
+      }
+    }
+  }
+  std::vector<int64_t> pads;
+  TROUPE_ASSIGN_OR_RETURN(const Padding padding, PaddingOf(c, layout, &pads));
+  std::vector<int64_t> sizes(4);
+  sizes[layout.batch] = input.dim(layout.batch);
+  sizes[layout.channels] = filter.dim(3);
+  int filter_dim = 0;
+  for (const int d : {layout.height, layout.width}) {
+    TROUPE_ASSIGN_OR_RETURN(
+        sizes[d], WindowPositions(input.dim(d), filter.dim(filter_dim++), dilations[d], strides[d],
+                                  padding, pads[2 * d], pads[2 * d + 1]));
+  }
+  c->set_output(0, PartialShape(sizes));
+  return absl::OkStatus();
+}
+
+absl::Status Conv2DBackpropFilterShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(PartialShape sizes, c->InputAsShape(1));
+  TROUPE_ASSIGN_OR_RETURN(sizes, C::WithRank(sizes, 4));
+  c->set_output(0, sizes);
+  return absl::OkStatus();
+}
+
+absl::Status Conv2DBackpropInputShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ImageLayout layout, ImageLayoutOf(c));
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape gradient, C::WithRank(c->input(2), 4));
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape filter, C::WithRank(c->input(1), 4));
+  TROUPE_RETURN_IF_ERROR(C::MergeDim(gradient.dim(layout.channels), filter.dim(3)).status());
+  TROUPE_ASSIGN_OR_RETURN(PartialShape given, c->InputAsShape(0));
+  TROUPE_ASSIGN_OR_RETURN(given, C::WithRank(given, 4));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t batch,
+                          C::MergeDim(given.dim(layout.batch), gradient.dim(layout.batch)));
+  c->set_output(0, C::ReplaceDim(given, layout.batch, batch));
+  return absl::OkStatus();
+}
+
+namespace {
+
+/// The attribute `data_format` of batch normalisation: the rank and where the channels are.
+absl::StatusOr<std::pair<int, int>> NormLayout(InferenceContext* c) {
+  std::string format;
+  TROUPE_RETURN_IF_ERROR(c->GetAttr("data_format", &format));
+  if (format == "NHWC") return std::pair(4, 3);
+  if (format == "NCHW") return std::pair(4, 1);
+  if (format == "NDHWC") return std::pair(5, 4);
+  if (format == "NCDHW") return std::pair(5, 1);
+  return InvalidArgument("data_format is ", format, " but must be NHWC, NCHW, NDHWC or NCDHW");
+}
+
+/// `channels` merged with the lengths of the vectors that are inputs [begin, end).
+absl::StatusOr<int64_t> MergeVectors(InferenceContext* c, int begin, int end, int64_t channels) {
+  for (int i = begin; i < end; ++i) {
+    TROUPE_ASSIGN_OR_RETURN(const PartialShape vector, C::WithRank(c->input(i), 1));
+    TROUPE_ASSIGN_OR_RETURN(channels, C::MergeDim(channels, vector.dim(0)));
+  }
+  return channels;
+}
+
+}  // namespace
+
+absl::Status FusedBatchNormShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const auto layout, NormLayout(c));
+  const auto [rank, at] = layout;
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape x, C::WithRank(c->input(0), rank));
+  bool is_training;
+  TROUPE_RETURN_IF_ERROR(c->GetAttr("is_training", &is_training));
+  // While training on the batch alone, mean and variance are empty and not looked at.
+  const bool vectors_used =
+      !is_training || c->attrs().GetOr<float>("exponential_avg_factor", 1.0f) != 1.0f;
+  TROUPE_ASSIGN_OR_RETURN(const int64_t channels,
+                          MergeVectors(c, 1, vectors_used ? 5 : 3, x.dim(at)));
+  c->set_output(0, C::ReplaceDim(x, at, channels));
+  for (int i = 1; i < 5; ++i) c->set_output(i, C::VectorOf(channels));
+  if (c->num_outputs() == 6) c->set_output(5, PartialShape());
+  return absl::OkStatus();
+}
+
+absl::Status FusedBatchNormGradShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const auto layout, NormLayout(c));
+  const auto [rank, at] = layout;
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape y, C::WithRank(c->input(0), rank));
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape x, C::WithRank(c->input(1), rank));
+  TROUPE_ASSIGN_OR_RETURN(int64_t channels, C::MergeDim(y.dim(at), x.dim(at)));
+  TROUPE_ASSIGN_OR_RETURN(channels, MergeVectors(c, 2, 5, channels));
+  c->set_output(0, C::ReplaceDim(y, at, channels));
+  c->set_output(1, C::VectorOf(channels));
+  c->set_output(2, C::VectorOf(channels));
+  c->set_output(3, C::VectorOf(0));
+  c->set_output(4, C::VectorOf(0));
+  return absl::OkStatus();
+}
+
+absl::Status SoftmaxShape(InferenceContext* c) {
+  TROUPE_RETURN_IF_ERROR(C::WithRankAtLeast(c->input(0), 1).status());
+  return UnchangedShape(c);
+}
+
+absl::Status SoftmaxCrossEntropyShape(InferenceContext* c) {
+  const PartialShape &features = c->input(0), &labels = c->input(1);
+  PartialShape both;
+  const auto matrix = C::WithRank(features, 2);
+  const auto merged = matrix.ok() ? C::Merge(*matrix, labels) : matrix;
+  if (merged.ok()) {
+    both = *merged;
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(both, BroadcastShapes(features, labels, false));
+    if (both.rank() != 2) {
+      return InvalidArgument("Features of shape ", features.ToString(), " and labels of shape ",
+                             labels.ToString(), " must broadcast to a matrix");
+    }
+  }
+  c->set_output(0, C::VectorOf(both.dim(0)));
+  c->set_output(1, both);
+  return absl::OkStatus();
+}
+
+absl::Status SparseSoftmaxCrossEntropyShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape features, C::WithRank(c->input(0), 2));
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape labels, C::WithRank(c->input(1), 1));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t batch, C::MergeDim(features.dim(0), labels.dim(0)));
+  c->set_output(0, C::VectorOf(batch));
+  c->set_output(1, C::ReplaceDim(features, 0, batch));
+  return absl::OkStatus();
+}
+
+}  // namespace troupe

@@ -1,0 +1,89 @@
+// Shapes of pooling ops.
+#include "devices/status_macros.h"
+#include "graph/ops/shape_functions.h"
+#include "graph/ops/shape_helpers.h"
+#include "graph/shape_inference.h"
+
+namespace troupe {
+
+using C = InferenceContext;
+
+namespace {
+
+/// Output 0 from input 0 and the windows' sizes and strides, 4 of each; the windows slide over the
+/// channels as well if `over_channels`.
+absl::Status PooledShape(InferenceContext* c, const std::vector<int64_t>& ksize,
+                         const std::vector<int64_t>& strides, bool over_channels) {
+  TROUPE_ASSIGN_OR_RETURN(const ImageLayout layout, ImageLayoutOf(c));
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape input, C::WithRank(c->input(0), 4));
+  std::vector<int64_t> pads;
+  TROUPE_ASSIGN_OR_RETURN(const Padding padding, PaddingOf(c, layout, &pads));
+  std::vector<int64_t> sizes(input.dims().begin(), input.dims().end());
+  for (const int d : {layout.height, layout.width, layout.channels}) {
+    if (d == layout.channels && !over_channels) continue;
+    TROUPE_ASSIGN_OR_RETURN(sizes[d], WindowPositions(input.dim(d), ksize[d], 1, strides[d],
+                                                      padding, pads[2 * d], pads[2 * d + 1]));
+  }
+  c->set_output(0, PartialShape(sizes));
+  return absl::OkStatus();
+}
+
+absl::Status PooledByAttrs(InferenceContext* c, bool over_channels) {
+  TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(0), 4).status());
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<int64_t> strides, FourIntegers(c, "strides"));
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<int64_t> ksize, FourIntegers(c, "ksize"));
+  return PooledShape(c, ksize, strides, over_channels);
+}
+
+/// Sizes and strides are the last two inputs.
+absl::Status PooledByInputs(InferenceContext* c) {
+  TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(0), 4).status());
+  const int at = c->num_inputs() - 2;
+  for (int i = at; i < at + 2; ++i) {
+    TROUPE_ASSIGN_OR_RETURN(const PartialShape vector, C::WithRank(c->input(i), 1));
+    TROUPE_RETURN_IF_ERROR(WithValue(vector.dim(0), 4).status());
+  }
+  if (!c->input_tensor(at).valid() || !c->input_tensor(at + 1).valid()) return UnknownShape(c);
+  return PooledShape(c, IntegerValues(c->input_tensor(at)), IntegerValues(c->input_tensor(at + 1)),
+                     true);
+}
+
+/// For second gradients, whose output is shaped like the pooled tensor: `grad` is shaped like the
+/// input.
+absl::Status CheckSecondGradient(InferenceContext* c) {
+  TROUPE_RETURN_IF_ERROR(C::Merge(c->input(0), c->input(2)).status());
+  return C::Merge(c->input(1), c->output(0)).status();
+}
+
+}  // namespace
+
+absl::Status AvgPoolShape(InferenceContext* c) { return PooledByAttrs(c, false); }
+
+absl::Status AvgPoolGradShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(PartialShape shape, c->InputAsShape(0));
+  TROUPE_ASSIGN_OR_RETURN(shape, C::WithRank(shape, 4));
+  c->set_output(0, shape);
+  return absl::OkStatus();
+}
+
+absl::Status MaxPoolShape(InferenceContext* c) { return PooledByAttrs(c, true); }
+
+absl::Status MaxPoolV2Shape(InferenceContext* c) { return PooledByInputs(c); }
+
+absl::Status MaxPoolGradShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape shape, C::WithRank(c->input(0), 4));
+  c->set_output(0, shape);
+  return absl::OkStatus();
+}
+
+absl::Status MaxPoolGradGradShape(InferenceContext* c) {
+  TROUPE_RETURN_IF_ERROR(PooledByAttrs(c, true));
+  return CheckSecondGradient(c);
+}
+
+absl::Status MaxPoolGradGradV2Shape(InferenceContext* c) {
+  TROUPE_RETURN_IF_ERROR(PooledByInputs(c));
+  return CheckSecondGradient(c);
+}
+
+}  // namespace troupe
