@@ -1,0 +1,121 @@
+/// Scopes: where nodes are added, and what they have in common.
+#ifndef TROUPE_API_SCOPE_H_
+#define TROUPE_API_SCOPE_H_
+
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "devices/tensor.h"
+#include "graph/graph.h"
+
+namespace troupe {
+
+class Scope;
+
+/// What an op function takes: a tensor of the graph, or a value from which a constant is made in the scope of
+/// the op. Implicit: `Mul(s, x, 2.0f)`, `Add(s, x, {1.0f, 2.0f})`. A value.
+class Input {
+ public:
+  Input(Output output) : output_(output) {}  // NOLINT: conversions are the point
+  Input(Node* node) : output_(node) {}       // NOLINT
+  Input(Tensor value) : value_(std::move(value)) {}  // NOLINT
+  template <typename T>
+    requires(std::is_arithmetic_v<T>)
+  Input(T value) : value_(Tensor::Scalar<T>(value)) {}  // NOLINT
+  Input(const char* value) : value_(Tensor::Scalar(value)) {}  // NOLINT
+  Input(const std::string& value) : value_(Tensor::Scalar<std::string>(value)) {}  // NOLINT
+  /// A vector.
+  template <typename T>
+    requires(std::is_arithmetic_v<T>)
+  Input(std::initializer_list<T> values) : value_(Tensor::Vector<T>(values)) {}  // NOLINT
+
+  /// The tensor, after a constant has been made for a value.
+  Output ToOutput(const Scope& scope) const;
+  bool is_value() const { return value_.valid(); }
+  const Tensor& value() const { return value_; }
+  Output output() const { return output_; }
+
+ private:
+  Output output_;
+  Tensor value_;
+};
+
+/// Adds nodes to a graph under a common prefix, device, control inputs and so on. A value that shares its graph
+/// and its error with all scopes derived from it: op functions after the first error add nothing and give
+/// invalid outputs, so that a whole graph can be written down and checked once with `status()`. Not
+/// thread-safe; scopes on one graph may be used by different threads if each thread starts from a root of its own.
+class Scope {
+ public:
+  /// The root scope of a new graph.
+  static Scope NewRoot();
+  /// A root scope of a graph that is there.
+  explicit Scope(std::shared_ptr<Graph> graph);
+
+  const std::shared_ptr<Graph>& graph() const;
+  bool ok() const { return status().ok(); }
+  /// The first error of any op added through this scope or its relatives.
+  absl::Status status() const;
+  /// Sets the error, unless there is one.
+  void UpdateStatus(absl::Status status) const;
+
+  /// Names below get `name/` before them; the prefix is made unique.
+  Scope NewSubScope(std::string_view name) const;
+  /// The next op is called `name` (made unique), instead of after its type.
+  Scope WithOpName(std::string_view name) const;
+  /// Nodes added run after `nodes`, in addition to those of this scope.
+  Scope WithControlDependencies(absl::Span<Node* const> nodes) const;
+  Scope WithControlDependencies(std::initializer_list<Output> outputs) const;
+  Scope WithNoControlDependencies() const;
+  /// A full or partial device name; parts given here win over those of this scope. "" clears it.
+  Scope WithDevice(std::string_view device) const;
+  /// The device as a function of the node's op and name.
+  Scope WithDeviceFunction(
+      std::function<std::string(std::string_view op, std::string_view name)> device) const;
+  /// Nodes are placed with `node` (attribute `_class`).
+  Scope ColocateWith(Node* node) const;
+  Scope ClearColocation() const;
+  /// Container of the variables, queues and so on.
+  Scope WithContainer(std::string_view container) const;
+  /// Seed of random ops that name none.
+  void SetGraphSeed(int64_t seed) const { graph()->set_seed(seed); }
+
+  /// Adds a node with everything that the scope brings; an invalid node after an error. `spec`'s name is set
+  /// by the scope.
+  Node* AddNode(std::string_view op, const std::function<void(NodeSpec&)>& fill) const;
+  /// A full name for `base`: with the prefix, unique.
+  std::string UniqueName(std::string_view base) const;
+  /// "a/b/" or "".
+  std::string prefix() const;
+  const std::string& container() const;
+
+ private:
+  struct Shared;
+  struct Local;
+  Scope(std::shared_ptr<Shared> shared, std::shared_ptr<const Local> local)
+      : shared_(std::move(shared)), local_(std::move(local)) {}
+  template <typename Change>
+  Scope Derive(Change change) const;
+
+  std::shared_ptr<Shared> shared_;
+  std::shared_ptr<const Local> local_;
+};
+
+/// A constant. T is the element type of the tensor.
+Output Const(const Scope& scope, Tensor value);
+template <typename T>
+  requires(std::is_arithmetic_v<T>)
+Output Const(const Scope& scope, T value) {
+  return Const(scope, Tensor::Scalar<T>(value));
+}
+
+}  // namespace troupe
+
+#endif  // TROUPE_API_SCOPE_H_
