@@ -10,9 +10,9 @@
 namespace troupe {
 namespace {
 
-/// One run of AddSymbolicGradients. Nodes are dealt with in reverse topological order: when a node's
-/// turn comes, all its consumers on paths from xs to ys have sent it their gradients. Nothing recurses:
-/// graphs may be very deep.
+/// One run of AddSymbolicGradients. Nodes are dealt with in reverse topological order: when a
+/// node's turn comes, all its consumers on paths from xs to ys have sent it their gradients.
+/// Nothing recurses: graphs may be very deep.
 class Differentiation {
  public:
   Differentiation(Graph* graph, absl::Span<const Output> ys, absl::Span<const Output> xs,
@@ -56,7 +56,9 @@ class Differentiation {
   absl::Status SumReceived(Visit& visit);
   absl::Status Differentiate(Visit& visit);
   absl::Status Send(Visit& visit, const GradientContext& context);
-  std::string ScopeOf(const Node* node) const { return StrCat(prefix_, "/", node->name(), "_grad"); }
+  std::string ScopeOf(const Node* node) const {
+    return StrCat(prefix_, "/", node->name(), "_grad");
+  }
 
   Graph* graph_;
   absl::Span<const Output> ys_, xs_;
@@ -205,10 +207,9 @@ absl::Status Differentiation::Differentiate(Visit& visit) {
   absl::Status status = (*function)(context);
   if (status.ok()) status = context.status();
   if (!status.ok()) {
-    return absl::Status(
-        status.code(),
-        StrCat("gradient of node '", node->name(), "' (op ", node->op(), "): ",
-               std::string_view(status.message().data(), status.message().size())));
+    return absl::Status(status.code(),
+                        StrCat("gradient of node '", node->name(), "' (op ", node->op(), "): ",
+                               std::string_view(status.message().data(), status.message().size())));
   }
   return Send(visit, context);
 }
@@ -222,10 +223,10 @@ absl::Status Differentiation::Send(Visit& visit, const GradientContext& context)
     const Output input = node->input(i);
     if (input.type() != ElementType::kResource) {
       if (grad.type() != input.type()) {
-        return absl::InternalError(
-            StrCat("gradient of op ", node->op(), " (node '", node->name(), "') for input ", i,
-                   " is of type ", ElementTypeName(grad.type()), ", expected ",
-                   ElementTypeName(input.type())));
+        return absl::InternalError(StrCat("gradient of op ", node->op(), " (node '", node->name(),
+                                          "') for input ", i, " is of type ",
+                                          ElementTypeName(grad.type()), ", expected ",
+                                          ElementTypeName(input.type())));
       }
       // Shapes known better in the forward graph keep shape arithmetic out of the backward one.
       if (!grad.shape().fully_known() && !(input.shape() == grad.shape())) {

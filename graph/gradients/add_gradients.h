@@ -12,23 +12,23 @@
 
 namespace troupe {
 
-/// True for the element types that gradients flow through: floating, complex, and the handles of what
-/// holds them (resource, variant). Reference types count as what they refer to.
+/// True for the element types that gradients flow through: floating, complex, and the handles of
+/// what holds them (resource, variant). Reference types count as what they refer to.
 bool IsDifferentiable(ElementType type);
 
-/// Adds to the graph of `ys` nodes that compute, for every x, d(sum of <y, grad_y>)/dx, and puts them into
-/// `grads` (one per x; invalid where no y depends on x through differentiable ops).
+/// Adds to the graph of `ys` nodes that compute, for every x, d(sum of <y, grad_y>)/dx, and puts
+/// them into `grads` (one per x; invalid where no y depends on x through differentiable ops).
 ///
-/// `grad_ys`: empty (ones), or one per y (an invalid Output: ones), of y's type and of a shape compatible
-/// with y's; complex ys must have one. A y may be given several times, and may be an x. The
-/// gradient of a resource variable's handle is that of its value. Contributions are summed by AddN.
-/// Ops that are registered as having no gradient, and tensors of integers, end the chain.
+/// `grad_ys`: empty (ones), or one per y (an invalid Output: ones), of y's type and of a shape
+/// compatible with y's; complex ys must have one. A y may be given several times, and may be an x.
+/// The gradient of a resource variable's handle is that of its value. Contributions are summed by
+/// AddN. Ops that are registered as having no gradient, and tensors of integers, end the chain.
 ///
-/// NotFound names the op and node on the path that has no gradient registered; InvalidArgument: ys that
-/// are no numbers, tensors of other graphs, grad_ys that do not fit; Unimplemented: loops. After an
-/// error nodes may have been added that nothing uses. Nodes are named under `prefix`, which is made
-/// unique; those of one node's gradient under "<prefix>/<node>_grad". Thread-safe as long as nobody else
-/// changes the graph.
+/// NotFound names the op and node on the path that has no gradient registered; InvalidArgument: ys
+/// that are no numbers, tensors of other graphs, grad_ys that do not fit; Unimplemented: loops.
+/// After an error nodes may have been added that nothing uses. Nodes are named under `prefix`,
+/// which is made unique; those of one node's gradient under "<prefix>/<node>_grad". Thread-safe as
+/// long as nobody else changes the graph.
 absl::Status AddSymbolicGradients(absl::Span<const Output> ys, absl::Span<const Output> xs,
                                   absl::Span<const Output> grad_ys, std::vector<Output>* grads,
                                   std::string_view prefix = "gradients");

@@ -24,8 +24,8 @@ absl::Status IdentityNGrad(GradientContext& g) {
 REGISTER_GRADIENT("IdentityN", IdentityNGrad);
 
 absl::Status PreventGradientGrad(GradientContext& g) {
-  return absl::NotFoundError(StrCat("the gradient is prevented: ",
-                                    g.node()->attrs().GetOr<std::string>("message", "")));
+  return absl::NotFoundError(
+      StrCat("the gradient is prevented: ", g.node()->attrs().GetOr<std::string>("message", "")));
 }
 REGISTER_GRADIENT("PreventGradient", PreventGradientGrad);
 

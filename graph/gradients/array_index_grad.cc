@@ -29,9 +29,9 @@ void GatherRows(GradientContext& g) {
   g.set(0, SegmentSum(g, grad, indices, sizes.Slice(0, 1).Scalar()));
 }
 
-/// Gather along a later axis, perhaps with batch dimensions. Sizes are taken together, so that params are
-/// [batch, outer, dim, inner], indices [batch, per_batch] and the gradient
-/// [batch, outer, per_batch, inner].
+/// Gather along a later axis, perhaps with batch dimensions. Sizes are taken together, so that
+/// params are [batch, outer, dim, inner], indices [batch, per_batch] and the gradient [batch,
+/// outer, per_batch, inner].
 void GatherAxis(GradientContext& g, const Sizes& batch, const Sizes& outer, const Sizes& dim,
                 const Sizes& inner, const Sizes& per_batch) {
   const Output params = g.input(0), indices = g.input(1);
@@ -129,14 +129,13 @@ Output Strides(GradientContext& g, const Sizes& sizes) {
     }
     return g.IntVector(strides);
   }
-  return g.Op("Cumprod", {sizes.Vector(), g.Scalar<int32_t>(0)}, [](NodeSpec& spec) {
-    spec.Attr("exclusive", true).Attr("reverse", true);
-  });
+  return g.Op("Cumprod", {sizes.Vector(), g.Scalar<int32_t>(0)},
+              [](NodeSpec& spec) { spec.Attr("exclusive", true).Attr("reverse", true); });
 }
 
 absl::Status ScatterNdGrad(GradientContext& g) {
-  // The gradient at the indices. Each index has one component for each leading axis of the result; they
-  // are joined to one index into the gradient with those axes taken together.
+  // The gradient at the indices. Each index has one component for each leading axis of the result;
+  // they are joined to one index into the gradient with those axes taken together.
   if (!g.wanted(1)) return g.status();
   const Output indices = g.input(0);
   Sizes depth = Sizes::OfShape(g, indices).Slice(-1, Sizes::kEnd);

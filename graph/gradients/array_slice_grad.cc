@@ -71,8 +71,7 @@ REGISTER_GRADIENT("Pad", PadGrad);
 REGISTER_GRADIENT("PadV2", PadGrad);
 
 void CopyMasks(const Node* node, NodeSpec& spec) {
-  CopyAttrs(node,
-            {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"},
+  CopyAttrs(node, {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"},
             spec);
 }
 

@@ -100,8 +100,7 @@ PlainGradient WritePlainly(GradientContext& g, const Layout& layout, Output dy, 
   if (training) {
     Output mean = Mean(g, x, axes);
     Output centered = Sub(g, x, mean);
-    Output difference =
-        g.Op("SquaredDifference", {x, g.Op("StopGradient", {mean})});
+    Output difference = g.Op("SquaredDifference", {x, g.Op("StopGradient", {mean})});
     Output variance = Add(g, Mean(g, difference, axes), epsilon_scalar);
     Output deviation = g.Op("Rsqrt", {variance});
     Output product = Mul(g, dy, centered);

@@ -6,10 +6,10 @@ namespace {
 
 Output ConvOp(GradientContext& g, std::string_view op, std::initializer_list<Output> inputs) {
   return g.Op(op, inputs, [&](NodeSpec& spec) {
-    CopyAttrs(g.node(),
-              {"strides", "padding", "explicit_paddings", "data_format", "dilations",
-               "use_cudnn_on_gpu"},
-              spec);
+    CopyAttrs(
+        g.node(),
+        {"strides", "padding", "explicit_paddings", "data_format", "dilations", "use_cudnn_on_gpu"},
+        spec);
   });
 }
 

@@ -150,8 +150,8 @@ Sizes Sizes::Gather(const Sizes& indices) const {
   }
   Sizes sizes(g_, std::move(values));
   if (sizes.known()) return sizes;
-  sizes.tensor_ = g_->Op(
-      "GatherV2", {Vector(), indices.Vector(), g_->ScalarOfType(ElementType::kInt32, 0)});
+  sizes.tensor_ =
+      g_->Op("GatherV2", {Vector(), indices.Vector(), g_->ScalarOfType(ElementType::kInt32, 0)});
   return sizes;
 }
 

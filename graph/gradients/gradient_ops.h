@@ -97,8 +97,8 @@ Output BroadcastTo(GradientBuilder& g, Output a, const Sizes& sizes);
 Output Transpose(GradientBuilder& g, Output a, const std::vector<int64_t>& permutation);
 
 /// The inverse of broadcasting two operands against each other: sums gradients of the result over
-/// the dimensions along which an operand was repeated. What is needed is found while building if the
-/// shapes allow, else by BroadcastGradientArgs, once for both operands.
+/// the dimensions along which an operand was repeated. What is needed is found while building if
+/// the shapes allow, else by BroadcastGradientArgs, once for both operands.
 class Unbroadcast {
  public:
   Unbroadcast(GradientBuilder& g, Output x, Output y)
@@ -107,8 +107,8 @@ class Unbroadcast {
   Unbroadcast(GradientBuilder& g, Sizes x, Sizes y)
       : g_(g), operands_{std::move(x), std::move(y)} {}
 
-  /// The gradient of operand 0 or 1, given that of the result; `target`: the operand's shape if it is
-  /// not what was given to the constructor.
+  /// The gradient of operand 0 or 1, given that of the result; `target`: the operand's shape if it
+  /// is not what was given to the constructor.
   Output Reduce(int operand, Output grad, const Sizes* target = nullptr);
 
  private:

@@ -31,8 +31,8 @@ absl::StatusOr<GradientFn> GradientRegistry::LookUp(std::string_view op) const {
   std::lock_guard lock(impl_->mutex);
   auto found = impl_->functions.find(op);
   if (found == impl_->functions.end()) {
-    return absl::NotFoundError(StrCat("no gradient is registered for op '", op,
-                                            "': register one with REGISTER_GRADIENT"));
+    return absl::NotFoundError(
+        StrCat("no gradient is registered for op '", op, "': register one with REGISTER_GRADIENT"));
   }
   return found->second;
 }
@@ -64,8 +64,8 @@ Node* GradientBuilder::Add(std::string_view op, absl::Span<const Output> inputs,
   NodeSpec spec(std::string(op), NewName(op));
   for (const Output& input : inputs) {
     if (!input.valid()) {
-      Fail(absl::InternalError(StrCat("a gradient function gave a node of op '", op,
-                                            "' an input that does not exist")));
+      Fail(absl::InternalError(
+          StrCat("a gradient function gave a node of op '", op, "' an input that does not exist")));
       return nullptr;
     }
     spec.Input(input);

@@ -21,9 +21,9 @@
 
 namespace troupe {
 
-/// Adds nodes for gradient functions: a thin layer over Graph::AddNode. After an error every call is
-/// without effect and gives an invalid Output; `status()` has the first error. Names are made unique
-/// under the scope's prefix. Not thread-safe.
+/// Adds nodes for gradient functions: a thin layer over Graph::AddNode. After an error every call
+/// is without effect and gives an invalid Output; `status()` has the first error. Names are made
+/// unique under the scope's prefix. Not thread-safe.
 class GradientBuilder {
  public:
   GradientBuilder(Graph* graph, std::string prefix) : graph_(graph), prefix_(std::move(prefix)) {}
@@ -66,7 +66,8 @@ class GradientBuilder {
   absl::Status status_;
 };
 
-/// What a gradient function sees: a node, the gradients of its outputs; it sets those of its inputs.
+/// What a gradient function sees: a node, the gradients of its outputs; it sets those of its
+/// inputs.
 class GradientContext : public GradientBuilder {
  public:
   /// `wanted`: for every input, whether its gradient is of use; empty: all.
@@ -129,8 +130,8 @@ struct GradientRegistrar {
 };
 }  // namespace internal
 
-#define REGISTER_GRADIENT(OP, FN)                                                       \
-  [[maybe_unused]] static const ::troupe::internal::GradientRegistrar TROUPE_CONCAT(    \
+#define REGISTER_GRADIENT(OP, FN)                                                    \
+  [[maybe_unused]] static const ::troupe::internal::GradientRegistrar TROUPE_CONCAT( \
       troupe_gradient_registrar_, __COUNTER__)(OP, FN)
 #define REGISTER_NO_GRADIENT(OP) REGISTER_GRADIENT(OP, nullptr)
 

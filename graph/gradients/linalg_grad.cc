@@ -12,8 +12,8 @@ Output Product(GradientContext& g, std::string_view op, std::string_view flag_a,
   });
 }
 
-/// The gradients of op(A) op(B), where op is a transposition or an adjunction or nothing. `a` and `b` are
-/// conjugated already if the flags only transpose.
+/// The gradients of op(A) op(B), where op is a transposition or an adjunction or nothing. `a` and
+/// `b` are conjugated already if the flags only transpose.
 void ProductGrad(GradientContext& g, std::string_view flag_a, std::string_view flag_b, Output a,
                  Output b, Output* grad_a, Output* grad_b) {
   const std::string& op = g.node()->op();

@@ -5,7 +5,8 @@ namespace troupe::gradients {
 namespace {
 
 absl::Status AddGrad(GradientContext& g) {
-  SetBinary(g, [&] { return g.grad(); }, [&] { return g.grad(); });
+  SetBinary(
+      g, [&] { return g.grad(); }, [&] { return g.grad(); });
   return g.status();
 }
 REGISTER_GRADIENT("Add", AddGrad);
@@ -38,7 +39,10 @@ REGISTER_GRADIENT("Mul", MulGrad);
 absl::Status QuotientGrad(GradientContext& g, std::string_view div) {
   Output y = g.Conj(g.input(1));
   SetBinary(
-      g, [&] { return g.Op(div, {g.grad(), y}); },
+      g,
+      [&] {
+        return g.Op(div, {g.grad(), y});
+      },
       [&] {
         Output quotient = g.Op(div, {Neg(g, g.Conj(g.input(0))), y});
         return Mul(g, g.grad(), g.Op(div, {quotient, y}));

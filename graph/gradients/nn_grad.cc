@@ -9,9 +9,8 @@ namespace {
 absl::Status BiasAddGrad(GradientContext& g) {
   g.set(0, g.grad());
   if (g.wanted(1)) {
-    g.set(1, g.Op("BiasAddGrad", {g.grad()}, [&](NodeSpec& spec) {
-      CopyAttrs(g.node(), {"data_format"}, spec);
-    }));
+    g.set(1, g.Op("BiasAddGrad", {g.grad()},
+                  [&](NodeSpec& spec) { CopyAttrs(g.node(), {"data_format"}, spec); }));
   }
   return g.status();
 }
@@ -59,8 +58,8 @@ Output ScaleRows(GradientContext& g, Output per_row, Output rows) {
   return Mul(g, g.Op("ExpandDims", {per_row, g.Scalar<int32_t>(-1)}), rows);
 }
 
-/// The gradient of a cross entropy for its logits. Output 1 is what the kernel computed as derivative of
-/// output 0; where that is differentiated in turn, it is softmax's derivative.
+/// The gradient of a cross entropy for its logits. Output 1 is what the kernel computed as
+/// derivative of output 0; where that is differentiated in turn, it is softmax's derivative.
 Output LogitsGrad(GradientContext& g) {
   Output grad;
   if (g.grad(0).valid()) grad = ScaleRows(g, g.grad(0), g.output(1));
@@ -78,9 +77,8 @@ absl::Status SoftmaxCrossEntropyGrad(GradientContext& g) {
   // Either input may be broadcast over the batch; if the shapes do not tell, it is not.
   auto reduce = [&](int i, Output grad) {
     const PartialShape& shape = g.input(i).shape();
-    return shape.fully_known() && g.input(1 - i).shape().fully_known()
-               ? unbroadcast.Reduce(i, grad)
-               : grad;
+    return shape.fully_known() && g.input(1 - i).shape().fully_known() ? unbroadcast.Reduce(i, grad)
+                                                                       : grad;
   };
   if (g.wanted(0)) g.set(0, reduce(0, LogitsGrad(g)));
   if (g.wanted(1)) {

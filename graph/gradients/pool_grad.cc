@@ -31,8 +31,7 @@ absl::Status MaxPoolGrad(GradientContext& g) {
 REGISTER_GRADIENT("MaxPool", MaxPoolGrad);
 
 absl::Status MaxPoolV2Grad(GradientContext& g) {
-  g.set(0, PoolOp(g, "MaxPoolGradV2",
-                  {g.input(0), g.output(0), g.grad(), g.input(1), g.input(2)}));
+  g.set(0, PoolOp(g, "MaxPoolGradV2", {g.input(0), g.output(0), g.grad(), g.input(1), g.input(2)}));
   return g.status();
 }
 REGISTER_GRADIENT("MaxPoolV2", MaxPoolV2Grad);

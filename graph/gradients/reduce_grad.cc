@@ -61,7 +61,8 @@ Sizes KeptSizes(GradientContext& g, const Reduction& reduction) {
   return Sizes::OfTensor(g, Output(g.Add(std::move(spec)), 0));
 }
 
-/// `result`, which has the shape of the reduction's result, in a shape that broadcasts to the input's.
+/// `result`, which has the shape of the reduction's result, in a shape that broadcasts to the
+/// input's.
 Output Expand(GradientContext& g, const Reduction& reduction, Output result) {
   if (reduction.keep_dims || reduction.all_axes) return result;
   if (reduction.axes) {
@@ -219,14 +220,15 @@ absl::Status UnsortedSegmentSumGrad(GradientContext& g) {
   if (data.count_known() && segments.count_known()) {
     const int trailing = data.count() - segments.count();
     if (trailing > 0) {
-      kept = g.Op("Reshape", {kept, segments.Concat(Sizes::Known(g, std::vector<int64_t>(
-                                                                       trailing, 1)))
-                                        .ReshapeVector()});
+      kept = g.Op(
+          "Reshape",
+          {kept,
+           segments.Concat(Sizes::Known(g, std::vector<int64_t>(trailing, 1))).ReshapeVector()});
     }
   } else {
     Output trailing = Sub(g, g.Op("Rank", {rows}), g.Op("Rank", {ids}));
-    Output ones = g.Op("Fill", {g.Op("Reshape", {trailing, g.IntVector({1})}),
-                                g.Scalar<int32_t>(1)});
+    Output ones =
+        g.Op("Fill", {g.Op("Reshape", {trailing, g.IntVector({1})}), g.Scalar<int32_t>(1)});
     if (!g.status().ok()) return g.status();
     kept = g.Op("Reshape", {kept, segments.Concat(Sizes::OfTensor(g, ones)).Vector()});
   }

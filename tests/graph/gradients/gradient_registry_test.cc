@@ -1,0 +1,105 @@
+#include "graph/gradients/gradient_registry.h"
+
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/graph/gradients/gradient_test_util.h"
+
+namespace troupe {
+namespace {
+
+// Ops about whose gradients nothing is registered, on purpose: as in TensorFlow, asking for one is
+// an error. Every other op has a gradient, or is registered as having none.
+const std::set<std::string> kUnregistered = {"All",
+                                             "Any",
+                                             "ApplyAdam",
+                                             "ApplyGradientDescent",
+                                             "ApplyMomentum",
+                                             "AssignAddVariableOp",
+                                             "AssignSubVariableOp",
+                                             "AssignVariableOp",
+                                             "BroadcastArgs",
+                                             "CountUpTo",
+                                             "DestroyResourceOp",
+                                             "InTopK",
+                                             "InTopKV2",
+                                             "IsFinite",
+                                             "IsInf",
+                                             "IsNan",
+                                             "IsVariableInitialized",
+                                             "ListDiff",
+                                             "MaxPoolGradGradV2",
+                                             "Mod",
+                                             "NoOp",
+                                             "Placeholder",
+                                             "PlaceholderV2",
+                                             "RandomUniformInt",
+                                             "ResourceApplyAdam",
+                                             "ResourceApplyGradientDescent",
+                                             "ResourceApplyMomentum",
+                                             "Snapshot",
+                                             "SoftsignGrad",
+                                             "TruncateMod",
+                                             "VarHandleOp",
+                                             "Variable",
+                                             "VariableV2",
+                                             "Where"};
+
+TEST(GradientRegistry, EveryOpIsDecidedOn) {
+  for (const std::string& op : OpRegistry::Global()->Names()) {
+    if (op[0] == '_') continue;  // The runtime's own.
+    EXPECT_EQ(GradientRegistry::Global()->LookUp(op).ok(), kUnregistered.count(op) == 0)
+        << op << " needs a gradient, REGISTER_NO_GRADIENT, or an entry here";
+  }
+}
+
+TEST(GradientRegistry, EveryEntryIsOfAnOp) {
+  for (const std::string& op : GradientRegistry::Global()->Names()) {
+    EXPECT_TRUE(OpRegistry::Global()->LookUp(op).ok()) << op;
+  }
+}
+
+TEST(GradientRegistry, NoEntryIsNotFound) {
+  absl::Status status = GradientRegistry::Global()->LookUp("NoSuchOp").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(status.ToString(), ::testing::HasSubstr("'NoSuchOp'"));
+}
+
+TEST(GradientBuilder, AfterAnErrorNothingIsAdded) {
+  TestGraph g;
+  Output x = g.Placeholder({3});
+  EXPECT_FALSE(g.Op("NoSuchOp", {x}).valid());
+  EXPECT_EQ(g.status().code(), absl::StatusCode::kNotFound);
+  const int nodes = g.graph()->num_nodes();
+  EXPECT_FALSE(g.Op("Neg", {x}).valid());
+  EXPECT_FALSE(g.Shape(x).valid());
+  EXPECT_FALSE(g.ScalarOfType(ElementType::kFloat, 1).valid());
+  EXPECT_EQ(g.graph()->num_nodes(), nodes);
+  EXPECT_EQ(g.status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(GradientBuilder, AMissingInputIsAnError) {
+  TestGraph g;
+  EXPECT_FALSE(g.Op("Neg", {Output()}).valid());
+  EXPECT_EQ(g.status().code(), absl::StatusCode::kInternal);
+}
+
+TEST(GradientBuilder, ScalarsOfAllNumericTypes) {
+  TestGraph g;
+  for (ElementType type :
+       {ElementType::kFloat, ElementType::kDouble, ElementType::kHalf, ElementType::kBfloat16,
+        ElementType::kInt8, ElementType::kInt16, ElementType::kInt32, ElementType::kInt64,
+        ElementType::kUint8, ElementType::kUint16, ElementType::kUint32, ElementType::kUint64,
+        ElementType::kComplex64, ElementType::kComplex128}) {
+    Output two = g.ScalarOfType(type, 2);
+    ASSERT_TRUE(two.valid()) << ElementTypeName(type);
+    EXPECT_EQ(two.type(), type);
+  }
+  EXPECT_FALSE(g.ScalarOfType(ElementType::kString, 2).valid());
+  EXPECT_EQ(g.status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace troupe
