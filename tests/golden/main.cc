@@ -1,0 +1,160 @@
+// troupe_golden: replays cases recorded with TensorFlow and compares.
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "tests/golden/case_file.h"
+#include "tests/golden/compare.h"
+#include "tests/golden/isolate.h"
+
+namespace troupe::golden {
+namespace {
+
+constexpr char kUsage[] =
+    "usage: troupe_golden [--op NAME] [--case NAME] [--list-skipped] [--in-process]\n"
+    "                     [--devices N | --workers N] [--seed S] PATH...\n"
+    "PATH is a case file (.pb, .pb.gz) or a folder of them.\n"
+    "  --op NAME        only cases about this op\n"
+    "  --case NAME      only the case of this name\n"
+    "  --list-skipped   print each skipped case with the op that is missing\n"
+    "  --in-process     run in this process, for debuggers (else a child process runs the cases)\n";
+
+struct Options {
+  std::string op;
+  std::string name;
+  bool list_skipped = false;
+  bool in_process = false;
+  int devices = 0;
+  int workers = 0;
+  uint64_t seed = 0;
+  std::vector<std::string> paths;
+};
+
+bool ParseNumber(const char* text, uint64_t* number) {
+  char* end;
+  *number = std::strtoull(text, &end, 10);
+  return *text >= '0' && *text <= '9' && *end == '\0';
+}
+
+bool ParseOptions(int argc, char** argv, Options* options) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string arg = argv[i];
+    uint64_t number = 0;
+    if (arg == "--list-skipped") {
+      options->list_skipped = true;
+    } else if (arg == "--in-process") {
+      options->in_process = true;
+    } else if (!arg.starts_with("--")) {
+      options->paths.push_back(arg);
+    } else if (++i == argc) {
+      return false;
+    } else if (arg == "--op") {
+      options->op = argv[i];
+    } else if (arg == "--case") {
+      options->name = argv[i];
+    } else if (!ParseNumber(argv[i], &number)) {
+      return false;
+    } else if (arg == "--devices" && number >= 1 && number <= 64) {
+      options->devices = static_cast<int>(number);
+    } else if (arg == "--workers" && number >= 1 && number <= 64) {
+      options->workers = static_cast<int>(number);
+    } else if (arg == "--seed") {
+      options->seed = number;
+    } else {
+      return false;
+    }
+  }
+  return !options->paths.empty() && (options->devices == 0 || options->workers == 0);
+}
+
+struct Counts {
+  int64_t passed = 0, failed = 0, skipped = 0;
+  void Add(const Counts& other) {
+    passed += other.passed;
+    failed += other.failed;
+    skipped += other.skipped;
+  }
+  void Print(const char* head) const {
+    std::printf("%s%lld passed, %lld failed, %lld skipped\n", head, static_cast<long long>(passed),
+                static_cast<long long>(failed), static_cast<long long>(skipped));
+    std::fflush(stdout);
+  }
+};
+
+Counts RunFile(const std::string& file, const CaseFile& case_file, const Options& options) {
+  std::vector<const Case*> cases;
+  for (const Case& test : case_file.case_()) {
+    if (!options.op.empty() && test.op() != options.op) continue;
+    if (!options.name.empty() && test.name() != options.name) continue;
+    cases.push_back(&test);
+  }
+  Counts counts;
+  const auto report = [&](const Case& test, const Outcome& outcome) {
+    for (const std::string& failure : outcome.failures) {
+      std::printf("FAIL %s %s: %s\n", file.c_str(), test.name().c_str(), failure.c_str());
+    }
+    switch (outcome.verdict) {
+      case Verdict::kPassed:
+        ++counts.passed;
+        break;
+      case Verdict::kFailed:
+        ++counts.failed;
+        break;
+      case Verdict::kSkipped:
+        ++counts.skipped;
+        if (options.list_skipped) {
+          std::printf("SKIP %s %s: missing op: %s\n", file.c_str(), test.name().c_str(),
+                      outcome.missing_op.c_str());
+        }
+        break;
+    }
+  };
+  if (options.in_process) {
+    RunHere(cases, report);
+  } else {
+    RunIsolated(cases, /*seconds=*/120, report);
+  }
+  counts.Print((file + ": ").c_str());
+  return counts;
+}
+
+int Fail(const absl::Status& status) {
+  std::fprintf(stderr, "%s\n", StatusLine(status).c_str());
+  return 1;
+}
+
+int Main(int argc, char** argv) {
+  Options options;
+  if (!ParseOptions(argc, argv, &options)) {
+    std::fputs(kUsage, stderr);
+    return 2;
+  }
+  if (options.devices > 1 || options.workers > 0) {
+    return Fail(absl::UnimplementedError(
+        "Spreading a graph over several devices or workers is not supported yet; run without "
+        "--devices and --workers"));
+  }
+  std::vector<std::string> files;
+  for (const std::string& path : options.paths) {
+    const absl::StatusOr<std::vector<std::string>> listed = ListCaseFiles(path);
+    if (!listed.ok()) return Fail(listed.status());
+    files.insert(files.end(), listed->begin(), listed->end());
+  }
+  Counts total;
+  for (const std::string& file : files) {
+    const absl::StatusOr<CaseFile> cases = ReadCaseFile(file);
+    if (!cases.ok()) return Fail(cases.status());
+    total.Add(RunFile(file, *cases, options));
+  }
+  total.Print("");
+  return total.failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace troupe::golden
+
+int main(int argc, char** argv) { return troupe::golden::Main(argc, argv); }

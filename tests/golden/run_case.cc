@@ -1,0 +1,281 @@
+#include "tests/golden/run_case.h"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "api/session.h"
+#include "devices/status_macros.h"
+#include "devices/tensor_proto.h"
+#include "graph/gradients/add_gradients.h"
+#include "graph/graph.h"
+#include "graph/graph_def.h"
+#include "graph/protos/graph.pb.h"
+#include "graph/protos/tensor.pb.h"
+#include "tests/golden/compare.h"
+#include "tests/golden/tensorflow_ops.h"
+
+namespace troupe::golden {
+namespace {
+
+const std::set<std::string_view>& TensorFlowOps() {
+  static const std::set<std::string_view>* const ops = [] {
+    auto* names = new std::set<std::string_view>;
+    std::string_view rest = kTensorFlowOps;
+    while (!rest.empty()) {
+      const size_t end = std::min(rest.find('\n'), rest.size());
+      if (end > 0) names->insert(rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    return names;
+  }();
+  return *ops;
+}
+
+bool IsMissing(const std::string& op) {
+  return TensorFlowOps().contains(op) && !OpRegistry::Global()->LookUp(op).ok();
+}
+
+absl::StatusOr<Tensor> ParseTensor(const std::string& bytes) {
+  TensorProto proto;
+  if (!proto.ParseFromString(bytes)) return InvalidArgument("the case holds a broken TensorProto");
+  return TensorFromProto(proto);
+}
+
+absl::Status ParseFeeds(const google::protobuf::RepeatedPtrField<NamedTensor>& feeds,
+                        NamedTensors* tensors) {
+  for (const NamedTensor& feed : feeds) {
+    absl::StatusOr<Tensor> tensor = ParseTensor(feed.tensor());
+    if (!tensor.ok()) return tensor.status();
+    tensors->emplace_back(feed.name(), *std::move(tensor));
+  }
+  return absl::OkStatus();
+}
+
+/// One case under way.
+class CaseRunner {
+ public:
+  explicit CaseRunner(const Case& test)
+      : test_(test), tolerance_{test.rtol(), test.atol(), test.any_order()} {
+    run_options_.timeout = absl::Seconds(30);
+  }
+
+  std::vector<std::string> Run() {
+    absl::Status built = Build();
+    if (!test_.build_error().empty()) {
+      // What importing does not refuse, running must.
+      const bool imported = built.ok();
+      if (imported) built = RunEverything();
+      if (!CodeMatches(built.code(), test_.build_error())) {
+        Fail(StrCat(imported ? "run" : "import", ": got ", StatusLine(built), ", want ",
+                    test_.build_error()));
+      }
+      return std::move(failures_);
+    }
+    if (!built.ok()) {
+      Fail(StrCat("import: got ", StatusLine(built), ", want OK"));
+      return std::move(failures_);
+    }
+    for (const ShapeCheck& check : test_.shape()) CheckShape(check);
+    for (int i = 0; i < test_.step_size(); ++i) CheckStep(i);
+    for (int i = 0; i < test_.gradient_size(); ++i) CheckGradient(i);
+    return std::move(failures_);
+  }
+
+ private:
+  void Fail(std::string what) { failures_.push_back(std::move(what)); }
+
+  absl::Status Build() {
+    GraphDef def;
+    TROUPE_RETURN_IF_ERROR(ParseGraphDef(test_.graph(), &def));
+    graph_ = std::make_shared<Graph>();
+    TROUPE_RETURN_IF_ERROR(ImportGraphDef(def, ImportOptions(), graph_.get()));
+    TROUPE_ASSIGN_OR_RETURN(session_, Session::Create(graph_));
+    return absl::OkStatus();
+  }
+
+  /// Fetches every output that no node consumes, and runs the nodes that have none.
+  absl::Status RunEverything() {
+    std::vector<std::string> fetches, targets;
+    for (const Node* node : graph_->nodes()) {
+      if (node->IsSource() || node->IsSink()) continue;
+      std::vector<bool> consumed(static_cast<size_t>(node->num_outputs()));
+      for (const Edge* edge : node->out_edges()) {
+        if (!edge->control()) consumed[static_cast<size_t>(edge->src_output)] = true;
+      }
+      for (size_t i = 0; i < consumed.size(); ++i) {
+        if (!consumed[i]) fetches.push_back(StrCat(node->name(), ":", i));
+      }
+      if (consumed.empty()) targets.push_back(node->name());
+    }
+    std::vector<Tensor> values;
+    return session_->Run(run_options_, {}, fetches, targets, &values);
+  }
+
+  void CheckShape(const ShapeCheck& check) {
+    TensorShapeProto proto;
+    absl::StatusOr<PartialShape> want = absl::DataLossError("the case holds a broken shape");
+    if (proto.ParseFromString(check.shape())) want = PartialShape::FromProto(proto);
+    const absl::StatusOr<Output> output = graph_->FindOutput(check.tensor());
+    if (!want.ok() || !output.ok()) {
+      return Fail(StrCat("shape ", check.tensor(), ": got ",
+                         StatusLine(want.ok() ? output.status() : want.status()), ", want OK"));
+    }
+    if (output->shape() != *want) {
+      Fail(StrCat("shape ", check.tensor(), ": got ", output->shape().ToString(), ", want ",
+                  want->ToString()));
+    }
+  }
+
+  void CheckStep(int index) {
+    const Step& step = test_.step(index);
+    const std::string where = StrCat("step ", index);
+    NamedTensors feeds;
+    if (absl::Status status = ParseFeeds(step.feed(), &feeds); !status.ok()) {
+      return Fail(StrCat(where, ": feed: got ", StatusLine(status), ", want OK"));
+    }
+    const std::vector<std::string> fetches(step.fetch().begin(), step.fetch().end());
+    const std::vector<std::string> targets(step.target().begin(), step.target().end());
+    std::vector<Tensor> values;
+    const absl::Status status = session_->Run(run_options_, feeds, fetches, targets, &values);
+    if (!step.error().empty()) {
+      if (!CodeMatches(status.code(), step.error())) {
+        Fail(StrCat(where, ": got ", StatusLine(status), ", want ", step.error()));
+      }
+      return;
+    }
+    if (!status.ok()) return Fail(StrCat(where, ": got ", StatusLine(status), ", want OK"));
+    if (values.size() != fetches.size() || step.expected_size() != step.fetch_size()) {
+      return Fail(StrCat(where, ": got ", values.size(), " values, want ", step.expected_size()));
+    }
+    for (size_t i = 0; i < values.size(); ++i) {
+      CheckValue(StrCat(where, " ", fetches[i]), values[i], step.expected(static_cast<int>(i)));
+    }
+  }
+
+  void CheckValue(const std::string& where, const Tensor& got, const std::string& expected) {
+    const absl::StatusOr<Tensor> want = ParseTensor(expected);
+    if (!want.ok()) {
+      return Fail(StrCat(where, ": want unreadable: ", StatusLine(want.status())));
+    }
+    const std::string difference = CompareTensors(got, *want, tolerance_);
+    if (!difference.empty()) Fail(StrCat(where, ": ", difference));
+  }
+
+  /// Nodes for the tensors of a gradient check.
+  absl::Status FindAll(const google::protobuf::RepeatedPtrField<std::string>& names,
+                       std::vector<Output>* outputs) {
+    for (const std::string& name : names) {
+      TROUPE_ASSIGN_OR_RETURN(Output output, graph_->FindOutput(name));
+      outputs->push_back(output);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Prepare(const GradientCheck& check, std::vector<Output>* ys, std::vector<Output>* xs,
+                       std::vector<Output>* grad_ys, FeedMap* feeds) {
+    TROUPE_RETURN_IF_ERROR(FindAll(check.y(), ys));
+    TROUPE_RETURN_IF_ERROR(FindAll(check.x(), xs));
+    for (const std::string& bytes : check.grad_y()) {
+      TROUPE_ASSIGN_OR_RETURN(Tensor value, ParseTensor(bytes));
+      TROUPE_ASSIGN_OR_RETURN(Node * node,
+                              graph_->AddNode(NodeSpec("Const", graph_->UniqueName("grad_y"))
+                                                  .Attr("dtype", value.type())
+                                                  .Attr("value", value)));
+      grad_ys->push_back(Output(node));
+    }
+    NamedTensors named;
+    TROUPE_RETURN_IF_ERROR(ParseFeeds(check.feed(), &named));
+    for (auto& [name, tensor] : named) {
+      TROUPE_ASSIGN_OR_RETURN(Output output, graph_->FindOutput(name));
+      feeds->emplace_back(output, std::move(tensor));
+    }
+    return absl::OkStatus();
+  }
+
+  void CheckGradient(int index) {
+    const GradientCheck& check = test_.gradient(index);
+    const std::string where = StrCat("gradient ", index);
+    std::vector<Output> ys, xs, grad_ys, grads;
+    FeedMap feeds;
+    if (absl::Status status = Prepare(check, &ys, &xs, &grad_ys, &feeds); !status.ok()) {
+      return Fail(StrCat(where, ": preparing: got ", StatusLine(status), ", want OK"));
+    }
+    const absl::Status added =
+        AddSymbolicGradients(ys, xs, grad_ys, &grads, graph_->UniqueName("gradients"));
+    if (!check.error().empty()) {
+      if (!CodeMatches(added.code(), check.error())) {
+        Fail(StrCat(where, ": adding: got ", StatusLine(added), ", want ", check.error()));
+      }
+      return;
+    }
+    if (!added.ok()) return Fail(StrCat(where, ": adding: got ", StatusLine(added), ", want OK"));
+    if (grads.size() != xs.size() || check.expected_size() != check.x_size()) {
+      return Fail(
+          StrCat(where, ": got ", grads.size(), " gradients, want ", check.expected_size()));
+    }
+    std::vector<Output> fetches;
+    for (size_t i = 0; i < grads.size(); ++i) {
+      const bool connected = !check.expected(static_cast<int>(i)).empty();
+      if (grads[i].valid() != connected) {
+        Fail(StrCat(where, " ", check.x(static_cast<int>(i)), ": got ",
+                    connected ? "unconnected, want a gradient" : "a gradient, want unconnected"));
+      }
+      if (grads[i].valid() && connected) fetches.push_back(grads[i]);
+    }
+    if (fetches.empty()) return;
+    const absl::StatusOr<std::vector<Tensor>> values =
+        session_->Run(feeds, fetches, {}, run_options_);
+    if (!values.ok()) {
+      return Fail(StrCat(where, ": got ", StatusLine(values.status()), ", want OK"));
+    }
+    size_t next = 0;
+    for (size_t i = 0; i < grads.size(); ++i) {
+      const std::string& expected = check.expected(static_cast<int>(i));
+      if (!grads[i].valid() || expected.empty()) continue;
+      CheckValue(StrCat(where, " ", check.x(static_cast<int>(i))), (*values)[next++], expected);
+    }
+  }
+
+  const Case& test_;
+  const Tolerance tolerance_;
+  RunOptions run_options_;
+  std::shared_ptr<Graph> graph_;
+  std::unique_ptr<Session> session_;
+  std::vector<std::string> failures_;
+};
+
+}  // namespace
+
+std::string MissingOp(const Case& test) {
+  GraphDef def;
+  if (!def.ParseFromString(test.graph())) return "";
+  for (const NodeDef& node : def.node()) {
+    if (IsMissing(node.op())) return node.op();
+  }
+  for (const FunctionDef& function : def.library().function()) {
+    for (const NodeDef& node : function.node_def()) {
+      if (IsMissing(node.op())) return node.op();
+    }
+  }
+  return "";
+}
+
+Outcome RunCase(const Case& test) {
+  Outcome outcome;
+  if (test.build_error().empty()) {
+    outcome.missing_op = MissingOp(test);
+    if (!outcome.missing_op.empty()) {
+      outcome.verdict = Verdict::kSkipped;
+      return outcome;
+    }
+  }
+  outcome.failures = CaseRunner(test).Run();
+  if (!outcome.failures.empty()) outcome.verdict = Verdict::kFailed;
+  return outcome;
+}
+
+}  // namespace troupe::golden

@@ -1,0 +1,31 @@
+/// Replays one golden case.
+#ifndef TROUPE_TESTS_GOLDEN_RUN_CASE_H_
+#define TROUPE_TESTS_GOLDEN_RUN_CASE_H_
+
+#include <string>
+#include <vector>
+
+#include "tests/golden/golden.pb.h"
+
+namespace troupe::golden {
+
+enum class Verdict { kPassed, kFailed, kSkipped };
+
+struct Outcome {
+  Verdict verdict = Verdict::kPassed;
+  std::vector<std::string> failures;  ///< "step 0 out:0: got ..., want ..., max error ..."
+  std::string missing_op;             ///< Why it was skipped.
+};
+
+/// Imports the case's graph into a graph and a session of its own, checks inferred shapes, runs the
+/// steps, adds the gradients, compares. Skips a case without `build_error` if one of its ops exists
+/// in TensorFlow but is not registered here.
+Outcome RunCase(const Case& test);
+
+/// The first op of the case's graph or functions that exists in TensorFlow but is not registered
+/// here; empty if there is none.
+std::string MissingOp(const Case& test);
+
+}  // namespace troupe::golden
+
+#endif  // TROUPE_TESTS_GOLDEN_RUN_CASE_H_
