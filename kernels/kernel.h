@@ -108,6 +108,13 @@ class KernelContext {
       outputs_[out].tensor = slots_[input_slots_[in]].tensor;
     }
   }
+  /// Input `in`, moved out if this kernel is its last user, else shared.
+  Tensor TakeInput(int in) {
+    if (in < 64 && ((forwardable_ >> in) & 1) != 0) {
+      return std::move(slots_[input_slots_[in]].tensor);
+    }
+    return input(in);
+  }
   /// Scratch memory for the time of the call.
   absl::StatusOr<Tensor> AllocateTemp(ElementType type, const Shape& shape) {
     return Tensor::Allocate(type, shape, step_->allocator);

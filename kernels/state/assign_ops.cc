@@ -1,0 +1,207 @@
+// Changing variables: Assign, AssignAdd, AssignSub, their resource forms, CountUpTo.
+#include <complex>
+#include <type_traits>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/common/strided_copy.h"
+#include "kernels/kernel_registry.h"
+#include "kernels/simd/updates.h"
+#include "kernels/state/variable_kernel.h"
+#include "kernels/type_switch.h"
+
+namespace troupe {
+namespace {
+
+/// The variable's new value from input `i`: its buffer if that is to be had, else a copy, in the
+/// variable's own buffer if that fits and nobody reads it.
+absl::Status TakeValue(KernelContext& ctx, int i, Variable::Lease& lease) {
+  const Tensor& input = ctx.input(i);
+  // A view of a part of something larger would keep all of it alive.
+  const bool compact = input.buffer() && input.buffer()->bytes() <= 2 * input.bytes() + 4096;
+  if (ctx.CanForward(i) && compact) {
+    lease.set_value(ctx.TakeInput(i));
+    return absl::OkStatus();
+  }
+  const Tensor& old = lease.value();
+  if (!old.valid() || !old.unique() || !(old.shape() == input.shape())) {
+    TROUPE_ASSIGN_OR_RETURN(Tensor value, ctx.AllocateTemp(input.type(), input.shape()));
+    lease.set_value(std::move(value));
+  }
+  TROUPE_ASSIGN_OR_RETURN(Tensor * value, lease.mutable_value());
+  const int64_t count = input.num_elements();
+  CopyRuns(ctx, input.type(), 1, count, value->mutable_raw_data(), count, input.raw_data(), count);
+  return absl::OkStatus();
+}
+
+class AssignBase : public VariableKernel {
+ public:
+  AssignBase(KernelConstruction& construction, absl::Status*)
+      : VariableKernel(construction, 1),
+        validate_shape_(construction.Attr<bool>("validate_shape")),
+        type_(construction.input_type(1)) {}
+
+ protected:
+  absl::StatusOr<RefPtr<Variable>> Resolve(KernelContext& ctx, int i) override {
+    return FindOrMakeVariable(ctx, i, type_);
+  }
+
+  bool validate_shape_;
+  ElementType type_;
+};
+
+class Assign : public AssignBase {
+ public:
+  using AssignBase::AssignBase;
+
+ protected:
+  absl::Status Apply(KernelContext& ctx, Leases& leases) override {
+    const Shape& shape = ctx.input(1).shape();
+    if (validate_shape_) {
+      const Tensor& old = leases[0].value();
+      const PartialShape expected =
+          old.valid() ? PartialShape(old.shape()) : leases[0].variable()->shape();
+      if (!expected.IsCompatibleWith(shape)) {
+        return InvalidArgument("Assign requires shapes of both tensors to match: the variable '",
+                               leases[0].variable()->name(), "' has shape ", expected.ToString(),
+                               ", the value ", shape.ToString(),
+                               "; set validate_shape to false to change the variable's shape");
+      }
+    }
+    return TakeValue(ctx, 1, leases[0]);
+  }
+};
+
+class AssignVariable : public AssignBase {
+ public:
+  using AssignBase::AssignBase;
+
+ protected:
+  absl::Status Apply(KernelContext& ctx, Leases& leases) override {
+    const Shape& shape = ctx.input(1).shape();
+    const Tensor& old = leases[0].value();
+    if (validate_shape_ && old.valid() && !(old.shape() == shape)) {
+      return InvalidArgument("the variable '", leases[0].variable()->name(), "' has shape ",
+                             old.shape().ToString(), ", the value ", shape.ToString(),
+                             ": they must be the same");
+    }
+    return TakeValue(ctx, 1, leases[0]);
+  }
+};
+
+/// out[i] = a[i] + b[i] or a[i] - b[i]; out may be a.
+template <typename T, bool kSubtract>
+void Combine(const T* a, const T* b, T* out, int64_t n) {
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+    (kSubtract ? Updates<T>().subtract : Updates<T>().add)(a, b, out, n);
+  } else if constexpr (std::is_integral_v<T>) {
+    // Unsigned arithmetic wraps around.
+    using U = std::make_unsigned_t<T>;
+    for (int64_t i = 0; i < n; ++i) {
+      const U x = static_cast<U>(a[i]), y = static_cast<U>(b[i]);
+      out[i] = static_cast<T>(kSubtract ? U(x - y) : U(x + y));
+    }
+  } else {
+    for (int64_t i = 0; i < n; ++i) out[i] = T(kSubtract ? a[i] - b[i] : a[i] + b[i]);
+  }
+}
+
+template <bool kSubtract>
+class AssignUpdate : public VariableKernel {
+ public:
+  AssignUpdate(KernelConstruction& construction, absl::Status*)
+      : VariableKernel(construction, 1), type_(construction.input_type(1)) {}
+
+ protected:
+  absl::Status Apply(KernelContext& ctx, Leases& leases) override {
+    Variable::Lease& lease = leases[0];
+    const Tensor& update = ctx.input(1);
+    const Tensor& old = lease.value();
+    if (!old.valid()) return lease.mutable_value().status();
+    if (old.type() != type_) {
+      return InvalidArgument("the variable '", lease.variable()->name(), "' is of type ",
+                             ElementTypeName(old.type()), ", the update of type ",
+                             ElementTypeName(type_));
+    }
+    if (!(old.shape() == update.shape())) {
+      return InvalidArgument("the variable '", lease.variable()->name(), "' has shape ",
+                             old.shape().ToString(), ", the update ", update.shape().ToString(),
+                             ": they must be the same");
+    }
+    // In place if nobody reads the old value, else in one pass into a new one.
+    Tensor fresh;
+    void* to;
+    if (old.unique()) {
+      TROUPE_ASSIGN_OR_RETURN(Tensor * value, lease.mutable_value());
+      to = value->mutable_raw_data();
+    } else {
+      TROUPE_ASSIGN_OR_RETURN(fresh, ctx.AllocateTemp(type_, old.shape()));
+      to = fresh.mutable_raw_data();
+    }
+    TROUPE_RETURN_IF_ERROR(
+        (SwitchType<float, double, int32_t, int64_t, half, bfloat16, int8_t, int16_t, uint8_t,
+                    uint16_t, uint32_t, uint64_t, complex64, complex128>(type_, [&]<typename T>() {
+          const T *a = old.data<T>(), *b = update.data<T>();
+          T* out = static_cast<T*>(to);
+          ctx.ParallelFor(old.num_elements(), KernelContext::GrainFor(0.5),
+                          [&](int64_t begin, int64_t end) {
+                            Combine<T, kSubtract>(a + begin, b + begin, out + begin, end - begin);
+                          });
+          return absl::OkStatus();
+        })));
+    if (fresh.valid()) lease.set_value(std::move(fresh));
+    return absl::OkStatus();
+  }
+
+ private:
+  ElementType type_;
+};
+
+class CountUpTo : public VariableKernel {
+ public:
+  CountUpTo(KernelConstruction& construction, absl::Status* status)
+      : VariableKernel(construction, 1) {
+    *status = construction.GetAttr("limit", &limit_);
+  }
+
+ protected:
+  absl::Status Apply(KernelContext& ctx, Leases& leases) override {
+    TROUPE_ASSIGN_OR_RETURN(Tensor * value, leases[0].mutable_value());
+    if (value->rank() != 0) {
+      return InvalidArgument("CountUpTo needs a scalar variable, '", leases[0].variable()->name(),
+                             "' has shape ", value->shape().ToString());
+    }
+    return value->type() == ElementType::kInt64 ? Count<int64_t>(ctx, value)
+                                                : Count<int32_t>(ctx, value);
+  }
+
+ private:
+  template <typename T>
+  absl::Status Count(KernelContext& ctx, Tensor* value) {
+    T* count = value->mutable_data<T>();
+    if (*count >= limit_) return absl::OutOfRangeError(absl::StrCat("Reached limit of ", limit_));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, value->type(), Shape()));
+    *out->mutable_data<T>() = (*count)++;
+    return absl::OkStatus();
+  }
+
+  int64_t limit_ = 0;
+};
+
+REGISTER_KERNEL(KernelSpec("Assign").Types("T", AllTypes()), MakeKernel<Assign>);
+REGISTER_KERNEL(KernelSpec("AssignAdd").Types("T", NumberTypes()), MakeKernel<AssignUpdate<false>>);
+REGISTER_KERNEL(KernelSpec("AssignSub").Types("T", NumberTypes()), MakeKernel<AssignUpdate<true>>);
+REGISTER_KERNEL(KernelSpec("AssignVariableOp").Types("dtype", AllTypes()).HostMemory("resource"),
+                MakeKernel<AssignVariable>);
+REGISTER_KERNEL(
+    KernelSpec("AssignAddVariableOp").Types("dtype", NumberTypes()).HostMemory("resource"),
+    MakeKernel<AssignUpdate<false>>);
+REGISTER_KERNEL(
+    KernelSpec("AssignSubVariableOp").Types("dtype", NumberTypes()).HostMemory("resource"),
+    MakeKernel<AssignUpdate<true>>);
+REGISTER_KERNEL(KernelSpec("CountUpTo")
+                    .Types("T", {ElementType::kInt32, ElementType::kInt64})
+                    .Cost(KernelCost::kCheap),
+                MakeKernel<CountUpTo>);
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,221 @@
+#include "kernels/state/variable_kernel.h"
+
+#include <algorithm>
+#include <functional>
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/cancellation.h"
+
+namespace troupe {
+namespace {
+
+absl::StatusOr<const ResourceHandle*> HandleOf(KernelContext& ctx, int i) {
+  const Tensor& tensor = ctx.input(i);
+  if (tensor.type() != ElementType::kResource || tensor.num_elements() != 1) {
+    return InvalidArgument("input ", i, " must be one resource handle, got ", tensor.ToString());
+  }
+  return tensor.data<ResourceHandle>();
+}
+
+absl::StatusOr<RefPtr<Variable>> AsVariable(RefPtr<Resource> resource,
+                                            const ResourceHandle& handle) {
+  auto* variable = dynamic_cast<Variable*>(resource.get());
+  if (variable == nullptr) {
+    return InvalidArgument("the resource '", handle.name, "' is no variable but ",
+                           resource->DebugString());
+  }
+  return RefPtr<Variable>::Share(variable);
+}
+
+/// The variable that the handle carries, unless it is gone; null if it carries none.
+Variable* Carried(const ResourceHandle& handle) {
+  if (!handle.resource) return nullptr;
+  auto* variable = dynamic_cast<Variable*>(handle.resource.get());
+  return variable != nullptr && !variable->destroyed() ? variable : nullptr;
+}
+
+}  // namespace
+
+absl::StatusOr<RefPtr<Variable>> FindVariable(KernelContext& ctx, int i) {
+  TROUPE_ASSIGN_OR_RETURN(const ResourceHandle* handle, HandleOf(ctx, i));
+  if (Variable* variable = Carried(*handle)) return RefPtr<Variable>::Share(variable);
+  absl::StatusOr<RefPtr<Resource>> found =
+      ctx.resources()->FindOrCreate(handle->container, handle->name, nullptr);
+  if (!found.ok()) {
+    if (found.status().code() != absl::StatusCode::kNotFound) return found.status();
+    return absl::NotFoundError(absl::StrCat(
+        "the variable '", handle->name, "' of container '",
+        handle->container.empty() ? "localhost" : handle->container,
+        "' does not exist: it was never assigned (run its initializer first) or was destroyed"));
+  }
+  return AsVariable(*std::move(found), *handle);
+}
+
+absl::StatusOr<RefPtr<Variable>> FindOrMakeVariable(KernelContext& ctx, int i, ElementType type) {
+  TROUPE_ASSIGN_OR_RETURN(const ResourceHandle* handle, HandleOf(ctx, i));
+  Variable* variable = Carried(*handle);
+  if (variable == nullptr) {
+    PartialShape shape;
+    if (!handle->types_and_shapes.empty()) shape = handle->types_and_shapes[0].second;
+    return ctx.resources()->FindOrCreateVariable(handle->container, handle->name, type, shape);
+  }
+  if (variable->type() != type) {
+    return InvalidArgument("the variable '", variable->name(), "' is of type ",
+                           ElementTypeName(variable->type()), ", the value is of type ",
+                           ElementTypeName(type));
+  }
+  return RefPtr<Variable>::Share(variable);
+}
+
+/// The state of a call that has to wait for a variable. Shared by the visits and the cancellation
+/// callback: whichever comes first decides how the call ends.
+class LeaseWait : public std::enable_shared_from_this<LeaseWait> {
+ public:
+  LeaseWait(VariableKernel* kernel, KernelContext* ctx, KernelDone done,
+            VariableKernel::Variables variables, Leases leases)
+      : kernel_(kernel),
+        ctx_(ctx),
+        done_(done),
+        variables_(std::move(variables)),
+        leases_(std::move(leases)) {}
+
+  void Start() {
+    if (CancellationToken* token = ctx_->cancellation()) {
+      auto self = shared_from_this();
+      token_ = token;
+      if (!token->Register([self] { self->Cancel(); }, &callback_)) {
+        leases_.held_.clear();
+        return done_(token->status());
+      }
+    }
+    AskNext();
+  }
+
+ private:
+  enum class Phase : uint8_t { kWaiting, kComplete, kCancelled };
+
+  void AskNext() {
+    Variable* variable;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (phase_ != Phase::kWaiting) return;
+      variable = variables_[leases_.held_.size()].get();
+    }
+    auto self = shared_from_this();
+    variable->Lend([self](Variable::Lease lease) { self->Got(std::move(lease)); });
+  }
+
+  void Got(Variable::Lease lease) {
+    bool complete;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      // Of a cancelled call the lease goes back when it leaves this function.
+      if (phase_ != Phase::kWaiting) return;
+      leases_.held_.push_back(std::move(lease));
+      complete = leases_.held_.size() == variables_.size();
+      if (complete) phase_ = Phase::kComplete;
+    }
+    if (!complete) return AskNext();
+    if (token_ != nullptr) token_->Deregister(callback_);
+    done_(kernel_->Finish(*ctx_, leases_));
+  }
+
+  void Cancel() {
+    Leases held;
+    absl::Status status;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (phase_ != Phase::kWaiting) return;
+      phase_ = Phase::kCancelled;
+      std::swap(held.held_, leases_.held_);
+      status = ctx_->cancellation()->status();
+    }
+    held.held_.clear();
+    done_(std::move(status));
+  }
+
+  VariableKernel* kernel_;
+  KernelContext* ctx_;
+  KernelDone done_;
+  VariableKernel::Variables variables_;  ///< Distinct, by address.
+  std::mutex mutex_;
+  Leases leases_;
+  Phase phase_ = Phase::kWaiting;
+  CancellationToken* token_ = nullptr;
+  uint64_t callback_ = 0;
+};
+
+VariableKernel::VariableKernel(KernelConstruction& construction, int num_variables)
+    : num_variables_(num_variables),
+      by_reference_(IsRefType(construction.input_type(0))),
+      reference_output_(construction.num_outputs() > 0 && IsRefType(construction.output_type(0))) {}
+
+absl::StatusOr<RefPtr<Variable>> VariableKernel::Resolve(KernelContext& ctx, int i) {
+  return FindVariable(ctx, i);
+}
+
+absl::Status VariableKernel::OnMissing(KernelContext&, const absl::Status& not_found) {
+  return not_found;
+}
+
+absl::Status VariableKernel::Collect(KernelContext& ctx, Variables* variables, Leases* leases) {
+  for (int i = 0; i < num_variables_; ++i) {
+    if (by_reference_) {
+      Variable* variable = ctx.input_ref(i);
+      if (variable == nullptr) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("input ", i, " is not a reference to a variable"));
+      }
+      variables->push_back(RefPtr<Variable>::Share(variable));
+    } else {
+      TROUPE_ASSIGN_OR_RETURN(RefPtr<Variable> variable, Resolve(ctx, i));
+      variables->push_back(std::move(variable));
+    }
+  }
+  if (num_variables_ == 1) {
+    leases->slots_.push_back(0);
+    return absl::OkStatus();
+  }
+  const Variables by_input = *variables;
+  auto less = [](const RefPtr<Variable>& a, const RefPtr<Variable>& b) {
+    return std::less<Variable*>()(a.get(), b.get());
+  };
+  std::sort(variables->begin(), variables->end(), less);
+  variables->erase(std::unique(variables->begin(), variables->end()), variables->end());
+  for (const RefPtr<Variable>& variable : by_input) {
+    leases->slots_.push_back(static_cast<uint8_t>(
+        std::lower_bound(variables->begin(), variables->end(), variable, less) -
+        variables->begin()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status VariableKernel::Finish(KernelContext& ctx, Leases& leases) {
+  absl::Status status = Apply(ctx, leases);
+  if (status.ok() && reference_output_) ctx.set_output_ref(0, ctx.input_ref(0));
+  leases.held_.clear();
+  return status;
+}
+
+void VariableKernel::ComputeAsync(KernelContext& ctx, KernelDone done) {
+  Leases leases;
+  Variables variables;
+  absl::Status status = Collect(ctx, &variables, &leases);
+  if (!status.ok()) {
+    if (status.code() == absl::StatusCode::kNotFound) status = OnMissing(ctx, status);
+    return done(std::move(status));
+  }
+  for (const RefPtr<Variable>& variable : variables) {
+    Variable::Lease lease = variable->TryLend();
+    if (!lease) {
+      return std::make_shared<LeaseWait>(this, &ctx, done, std::move(variables), std::move(leases))
+          ->Start();
+    }
+    leases.held_.push_back(std::move(lease));
+  }
+  done(Finish(ctx, leases));
+}
+
+}  // namespace troupe
