@@ -116,6 +116,12 @@ endfunction()
 
 # All rooms in one shared library, so that no static registration is ever dropped by the linker.
 function(troupe_shared_library)
+  add_custom_target(troupe_generated)  # all generated headers
+  foreach(generated IN ITEMS troupe_protos_generated troupe_ops_generated)
+    if(TARGET ${generated})
+      add_dependencies(troupe_generated ${generated})
+    endif()
+  endforeach()
   get_property(libraries GLOBAL PROPERTY TROUPE_OBJECT_LIBRARIES)
   file(CONFIGURE OUTPUT ${TROUPE_GENERATED_DIR}/version.cc
        CONTENT "extern \"C\" const char troupe_version[] = \"@PROJECT_VERSION@\";\n" @ONLY)
@@ -128,12 +134,12 @@ function(troupe_shared_library)
                                           SOVERSION ${PROJECT_VERSION_MAJOR})
   target_link_libraries(troupe PUBLIC troupe_headers PRIVATE ${TROUPE_PRIVATE_LIBRARIES})
   target_link_options(troupe PRIVATE -Wl,-Bsymbolic-functions)
-  add_dependencies(troupe troupe_protos_generated)
+  add_dependencies(troupe troupe_generated)
 endfunction()
 
 # troupe_program(NAME SOURCE...): a program beside the others, linked against the library.
 function(troupe_program name)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE troupe)
-  add_dependencies(${name} troupe_protos_generated)
+  add_dependencies(${name} troupe_generated)
 endfunction()
