@@ -127,7 +127,9 @@ Tensor ConstantValues::FromShapes(Output tensor) {
   const std::string& op = node.op();
   if (op == "Const") {
     Tensor value;
-    return node.attrs().Get("value", &value).ok() ? value : Tensor();
+    const bool good =
+        node.attrs().Get("value", &value).ok() && value.type() == node.output_type(0);
+    return good ? value : Tensor();
   }
   if (node.num_inputs() == 0 || node.in_data_edge(0) == nullptr) return Tensor();
   if (op == "StridedSlice") return ElementOfShape(node);

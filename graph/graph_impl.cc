@@ -1,5 +1,7 @@
 #include "graph/graph_impl.h"
 
+#include <google/protobuf/util/message_differencer.h>
+
 #include <algorithm>
 #include <cctype>
 
@@ -13,6 +15,11 @@ namespace {
 
 /// A Merge may be added before the ends of its loops' back edges exist.
 bool MayMissInputs(const std::string& op) { return op == "Merge" || op == "RefMerge"; }
+
+/// Equal but for the order of map entries.
+bool SameMessage(const google::protobuf::Message& a, const google::protobuf::Message& b) {
+  return google::protobuf::util::MessageDifferencer::Equals(a, b);
+}
 
 std::string Signature(const NodeDef& def) {
   return StrCat("node '", def.name(), "' (op ", def.op(), ")");
@@ -222,24 +229,30 @@ absl::Status Graph::Impl::Refine(Output tensor, const PartialShape& shape) {
 
 absl::Status Graph::Impl::AddLibrary(const FunctionDefLibrary& added) {
   // Everything is checked before anything is added.
+  std::unordered_map<std::string_view, const FunctionDef*> known;
+  for (const FunctionDef& function : library.function()) {
+    known.emplace(function.signature().name(), &function);
+  }
+  std::vector<const FunctionDef*> fresh;
   for (const FunctionDef& function : added.function()) {
     const std::string& name = function.signature().name();
     if (name.empty()) return InvalidArgument("a function of the library has no name");
-    if (auto found = functions.find(name); found != functions.end()) {
-      if (found->second->def->SerializeAsString() != function.signature().SerializeAsString()) {
-        return InvalidArgument("cannot add function '", name,
-                               "': a different function of that name exists");
+    auto [place, is_new] = known.emplace(name, &function);
+    if (is_new) {
+      if (ops->LookUp(name).ok()) {
+        return InvalidArgument("cannot add function '", name, "': an op of that name exists");
       }
-    } else if (ops->LookUp(name).ok()) {
-      return InvalidArgument("cannot add function '", name, "': an op of that name exists");
+      fresh.push_back(&function);
+    } else if (!SameMessage(*place->second, function)) {
+      return InvalidArgument("cannot add function '", name,
+                             "': a different function of that name exists");
     }
   }
-  for (const FunctionDef& function : added.function()) {
-    auto [place, is_new] = functions.try_emplace(function.signature().name());
-    if (!is_new) continue;
-    place->second = std::make_unique<OpRegistration>();
-    place->second->def = std::make_unique<OpDef>(function.signature());
-    *library.add_function() = function;
+  for (const FunctionDef* function : fresh) {
+    auto registration = std::make_unique<OpRegistration>();
+    registration->def = std::make_unique<OpDef>(function->signature());
+    functions.emplace(function->signature().name(), std::move(registration));
+    *library.add_function() = *function;
   }
   for (const GradientDef& gradient : added.gradient()) {
     bool known = false;
