@@ -260,7 +260,7 @@ class OpWriter {
   }
 
   void WriteComment(std::ostream& out) const {
-    Comment(out, op_.description().empty() ? op_.summary() : op_.description());
+    Comment(out, StrCat(op_.summary(), " ", op_.description()));
     if (op_.input_arg_size() > 0) {
       std::string text = "Inputs:";
       for (const auto& arg : op_.input_arg()) text += " " + Describe(arg) + ",";

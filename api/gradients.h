@@ -1,0 +1,21 @@
+/// Symbolic gradients.
+#ifndef TROUPE_API_GRADIENTS_H_
+#define TROUPE_API_GRADIENTS_H_
+
+#include <vector>
+
+#include "absl/types/span.h"
+#include "api/scope.h"
+#include "graph/gradients/add_gradients.h"
+
+namespace troupe {
+
+/// Adds to the scope's graph, under `gradients/`, nodes that compute d(sum of ys)/dx for every x; one tensor of
+/// x's type and shape per x, an invalid one where no y depends on x. `grad_ys`, if given, are the
+/// gradients that flow into the ys. Errors (an op without a gradient, a y that is not floating) go to the scope.
+std::vector<Output> Gradients(const Scope& scope, absl::Span<const Output> ys,
+                              absl::Span<const Output> xs, absl::Span<const Output> grad_ys = {});
+
+}  // namespace troupe
+
+#endif  // TROUPE_API_GRADIENTS_H_

@@ -1,0 +1,80 @@
+/// Variables of a model.
+#ifndef TROUPE_API_TRAINING_VARIABLES_H_
+#define TROUPE_API_TRAINING_VARIABLES_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/scope.h"
+#include "api/training/initializers.h"
+
+namespace troupe {
+
+/// Keys of graph collections.
+namespace collections {
+inline constexpr char kVariables[] = "variables";
+inline constexpr char kTrainableVariables[] = "trainable_variables";
+inline constexpr char kVariableInitializers[] = "variable_initializers";
+inline constexpr char kGlobalStep[] = "global_step";
+inline constexpr char kLosses[] = "losses";
+inline constexpr char kTrainOp[] = "train_op";
+}  // namespace collections
+
+/// A tensor that outlives steps, held by an actor. Refers to nodes of a graph; copies refer to the same variable. The
+/// value exists per session, once `initializer` has run there. Operations on it are handled one at a time.
+class ModelVariable {
+ public:
+  ModelVariable() = default;
+  /// A variable called `name` (under the scope's prefix), of the type and shape of `initial_value`, which must
+  /// be known. Added to the collections "variables" and, if trainable, "trainable_variables".
+  ModelVariable(const Scope& scope, const Output& initial_value, std::string_view name,
+                bool trainable = true);
+  /// The initial value made by an initializer.
+  ModelVariable(const Scope& scope, const Shape& shape, const Initializer& initializer,
+                std::string_view name, bool trainable = true,
+                ElementType type = ElementType::kFloat);
+
+  /// The variable of which `handle_name` is the handle's node; an invalid one if there is none.
+  static ModelVariable FromHandle(const Graph& graph, const std::string& handle_name);
+  /// The trainable variables of a graph, in the order in which they were made.
+  static std::vector<ModelVariable> Trainable(const Graph& graph);
+
+  bool valid() const { return handle_.valid(); }
+  /// "layer/weights": the name under which steps and sessions know it.
+  const std::string& name() const { return name_; }
+  ElementType type() const { return type_; }
+  const PartialShape& shape() const { return shape_; }
+
+  /// The resource handle.
+  Output handle() const { return handle_; }
+  /// The value as the step finds it when this is read: one read for all users, and what to differentiate by.
+  Output value() const { return value_; }
+  /// A read of its own: after `scope`'s control inputs.
+  Output Read(const Scope& scope) const;
+  /// The node that sets the initial value.
+  Node* initializer() const { return initializer_; }
+
+  Node* Assign(const Scope& scope, const Input& value) const;
+  Node* AssignAdd(const Scope& scope, const Input& value) const;
+  Node* AssignSub(const Scope& scope, const Input& value) const;
+
+ private:
+  void Build(const Scope& scope, const Output& initial_value, bool trainable);
+
+  std::string name_;
+  Output handle_, value_;
+  Node* initializer_ = nullptr;
+  ElementType type_ = ElementType::kInvalid;
+  PartialShape shape_;
+};
+
+/// A node that runs the initializers of all variables made so far in the scope's graph.
+Node* GlobalVariablesInitializer(const Scope& scope);
+
+/// The graph's int64 variable "global_step", which counts training steps; made by the first call.
+ModelVariable GlobalStep(const Scope& scope);
+
+}  // namespace troupe
+
+#endif  // TROUPE_API_TRAINING_VARIABLES_H_

@@ -1,0 +1,26 @@
+/// Troupe's C++ interface: everything that an application needs.
+///
+///     #include <troupe/troupe.h>
+///
+///     troupe::Scope s = troupe::Scope::NewRoot();
+///     troupe::Output x = troupe::ops::Placeholder(s, troupe::ElementType::kFloat);
+///     troupe::Output y = troupe::ops::Mul(s, x, 2.0f);
+///     auto session = troupe::Session::Create(s.graph());
+///     auto values = (*session)->Run({{x, troupe::Tensor::Scalar(21.0f)}}, {y});
+#ifndef TROUPE_API_TROUPE_H_
+#define TROUPE_API_TROUPE_H_
+
+#include "api/gradients.h"
+#include "api/nn.h"
+#include "api/ops.h"
+#include "api/scope.h"
+#include "api/session.h"
+#include "api/tensor_access.h"
+#include "api/training/initializers.h"
+#include "api/training/optimizer.h"
+#include "api/training/variables.h"
+#include "devices/tensor.h"
+#include "graph/graph.h"
+#include "graph/graph_def.h"
+
+#endif  // TROUPE_API_TROUPE_H_
