@@ -5,6 +5,8 @@
 # AVX-512 code on a machine without it. Every global or weak symbol must carry the variant's name,
 # from the namespace TROUPE_ISA or from Eigen's renamed namespace.
 
+cmake_minimum_required(VERSION 3.25)
+
 set(bad "")
 foreach(object IN LISTS OBJECTS)
   execute_process(COMMAND ${NM} --defined-only --extern-only --format=posix ${object}

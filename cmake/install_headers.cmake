@@ -1,6 +1,8 @@
 # At install time: copies the public headers, and every header of ours that they include.
 # Public are the client API and what an application needs to register ops and kernels of its own.
 
+cmake_minimum_required(VERSION 3.25)
+
 set(pending "")
 foreach(pattern IN ITEMS api/*.h api/training/*.h kernels/kernel.h kernels/kernel_registry.h
                          graph/op_registry.h graph/shape_inference.h)

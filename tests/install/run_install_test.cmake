@@ -3,6 +3,8 @@
 # Installs the build into a fresh folder, builds the sample project against nothing but that folder,
 # and runs it.
 
+cmake_minimum_required(VERSION 3.25)
+
 set(work ${BUILD_DIR}/install_test)
 file(REMOVE_RECURSE ${work})
 
