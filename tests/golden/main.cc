@@ -15,11 +15,12 @@ namespace troupe::golden {
 namespace {
 
 constexpr char kUsage[] =
-    "usage: troupe_golden [--op NAME] [--case NAME] [--list-skipped] [--in-process]\n"
+    "usage: troupe_golden [--op NAME] [--case NAME] [--stage N] [--list-skipped] [--in-process]\n"
     "                     [--devices N | --workers N] [--seed S] PATH...\n"
     "PATH is a case file (.pb, .pb.gz) or a folder of them.\n"
     "  --op NAME        only cases about this op\n"
     "  --case NAME      only the case of this name\n"
+    "  --stage N        only cases whose ops are of stage N or before\n"
     "  --list-skipped   print each skipped case with the op that is missing\n"
     "  --in-process     run in this process, for debuggers (else a child process runs the cases)\n";
 
@@ -28,6 +29,7 @@ struct Options {
   std::string name;
   bool list_skipped = false;
   bool in_process = false;
+  int stage = 9;
   int devices = 0;
   int workers = 0;
   uint64_t seed = 0;
@@ -62,6 +64,8 @@ bool ParseOptions(int argc, char** argv, Options* options) {
       options->devices = static_cast<int>(number);
     } else if (arg == "--workers" && number >= 1 && number <= 64) {
       options->workers = static_cast<int>(number);
+    } else if (arg == "--stage" && number <= 9) {
+      options->stage = static_cast<int>(number);
     } else if (arg == "--seed") {
       options->seed = number;
     } else {
@@ -90,6 +94,7 @@ Counts RunFile(const std::string& file, const CaseFile& case_file, const Options
   for (const Case& test : case_file.case_()) {
     if (!options.op.empty() && test.op() != options.op) continue;
     if (!options.name.empty() && test.name() != options.name) continue;
+    if (options.stage < 9 && Stage(test) > options.stage) continue;
     cases.push_back(&test);
   }
   Counts counts;

@@ -1,8 +1,8 @@
 #include "tests/golden/run_case.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -21,22 +21,32 @@
 namespace troupe::golden {
 namespace {
 
-const std::set<std::string_view>& TensorFlowOps() {
-  static const std::set<std::string_view>* const ops = [] {
-    auto* names = new std::set<std::string_view>;
-    std::string_view rest = kTensorFlowOps;
+/// TensorFlow's ops and their stages.
+const std::map<std::string_view, int>& TensorFlowOps() {
+  static const std::map<std::string_view, int>* const ops = [] {
+    auto* stages = new std::map<std::string_view, int>;
+    std::string_view rest = kTensorFlowOps;  // lines "name stage"
     while (!rest.empty()) {
-      const size_t end = std::min(rest.find('\n'), rest.size());
-      if (end > 0) names->insert(rest.substr(0, end));
-      rest.remove_prefix(std::min(end + 1, rest.size()));
+      const std::string_view line = rest.substr(0, rest.find('\n'));
+      const size_t space = line.find(' ');
+      if (space + 1 < line.size()) (*stages)[line.substr(0, space)] = line[space + 1] - '0';
+      rest.remove_prefix(std::min(line.size() + 1, rest.size()));
     }
-    return names;
+    return stages;
   }();
   return *ops;
 }
 
-bool IsMissing(const std::string& op) {
-  return TensorFlowOps().contains(op) && !OpRegistry::Global()->LookUp(op).ok();
+/// The ops of a case's graph and functions.
+std::vector<std::string> Ops(const Case& test) {
+  std::vector<std::string> ops;
+  GraphDef def;
+  if (!def.ParseFromString(test.graph())) return ops;
+  for (const NodeDef& node : def.node()) ops.push_back(node.op());
+  for (const FunctionDef& function : def.library().function()) {
+    for (const NodeDef& node : function.node_def()) ops.push_back(node.op());
+  }
+  return ops;
 }
 
 absl::StatusOr<Tensor> ParseTensor(const std::string& bytes) {
@@ -204,8 +214,7 @@ class CaseRunner {
     if (absl::Status status = Prepare(check, &ys, &xs, &grad_ys, &feeds); !status.ok()) {
       return Fail(StrCat(where, ": preparing: got ", StatusLine(status), ", want OK"));
     }
-    const absl::Status added =
-        AddSymbolicGradients(ys, xs, grad_ys, &grads, graph_->UniqueName("gradients"));
+    const absl::Status added = AddSymbolicGradients(ys, xs, grad_ys, &grads);
     if (!check.error().empty()) {
       if (!CodeMatches(added.code(), check.error())) {
         Fail(StrCat(where, ": adding: got ", StatusLine(added), ", want ", check.error()));
@@ -251,17 +260,19 @@ class CaseRunner {
 }  // namespace
 
 std::string MissingOp(const Case& test) {
-  GraphDef def;
-  if (!def.ParseFromString(test.graph())) return "";
-  for (const NodeDef& node : def.node()) {
-    if (IsMissing(node.op())) return node.op();
-  }
-  for (const FunctionDef& function : def.library().function()) {
-    for (const NodeDef& node : function.node_def()) {
-      if (IsMissing(node.op())) return node.op();
-    }
+  for (const std::string& op : Ops(test)) {
+    if (TensorFlowOps().contains(op) && !OpRegistry::Global()->LookUp(op).ok()) return op;
   }
   return "";
+}
+
+int Stage(const Case& test) {
+  int stage = 0;
+  for (const std::string& op : Ops(test)) {
+    const auto found = TensorFlowOps().find(op);
+    if (found != TensorFlowOps().end()) stage = std::max(stage, found->second);
+  }
+  return stage;
 }
 
 Outcome RunCase(const Case& test) {

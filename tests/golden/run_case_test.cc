@@ -144,6 +144,17 @@ TEST(RunCase, UnknownOpsAreNoReasonToSkip) {
   EXPECT_EQ(RunCase(test).verdict, Verdict::kFailed);
 }
 
+TEST(Stage, IsThatOfTheLatestOp) {
+  Case test;
+  EXPECT_EQ(Stage(test), 0);
+  test.set_graph(GraphBytes(kGraph));
+  EXPECT_EQ(Stage(test), 1);
+  test.set_graph(GraphBytes(R"(
+      node { name: "a" op: "NoSuchOpAnywhere" }
+      library { function { node_def { name: "b" op: "Switch" } } })"));
+  EXPECT_EQ(Stage(test), 2);
+}
+
 TEST(CaseFiles, AreFoundAndRead) {
   const auto files = ListCaseFiles(std::string(TROUPE_SOURCE_DIR) + "/tests/golden");
   ASSERT_TRUE(files.ok()) << files.status();
