@@ -119,7 +119,8 @@ class GraphImporter {
       }
       names_[i] = prefix + node.name();
     }
-    std::unordered_set<std::string_view> chosen(names_.begin(), names_.end());
+    std::unordered_set<std::string> chosen;
+    if (options_.uniquify_names) chosen.insert(names_.begin(), names_.end());
     for (std::string& name : names_) {
       if (impl_->FindNode(name) == nullptr) continue;
       if (!options_.uniquify_names) {
@@ -130,9 +131,9 @@ class GraphImporter {
       do {
         unique = StrCat(name, "_", ++number);
       } while (impl_->FindNode(unique) != nullptr || chosen.count(unique) > 0);
-      uniquified_.push_back(unique);
       chosen.insert(unique);
       name = std::move(unique);
+      renamed_ = true;
     }
     return absl::OkStatus();
   }
@@ -302,7 +303,7 @@ class GraphImporter {
   }
 
   void RenameColocation(NodeDef* def) {
-    if (options_.prefix.empty() && uniquified_.empty()) return;
+    if (options_.prefix.empty() && !renamed_) return;
     auto found = def->mutable_attr()->find("_class");
     if (found == def->mutable_attr()->end()) return;
     for (std::string& group : *found->second.mutable_list()->mutable_s()) {
@@ -349,9 +350,9 @@ class GraphImporter {
   const ImportOptions& options_;
   Graph::Impl* impl_;
   int producer_ = 0;
+  bool renamed_ = false;
   std::vector<Node*> dependencies_;
   std::vector<std::string> names_;  // by index: the name in the graph
-  std::deque<std::string> uniquified_;
   std::unordered_map<std::string_view, int> by_name_;  // names of the definition
   std::vector<Pending> pending_;
   std::vector<BackEdge> back_edges_;
