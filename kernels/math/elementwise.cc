@@ -37,11 +37,11 @@ absl::Status UnaryKernel::Compute(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-absl::Status SameShapeKernel::Compute(KernelContext& ctx) {
+absl::Status SameSizeKernel::Compute(KernelContext& ctx) {
   const Tensor& a = ctx.input(0);
   const Tensor& b = ctx.input(1);
-  if (!(a.shape() == b.shape())) [[unlikely]] {
-    return InvalidArgument("the inputs must have the same shape, got ", a.shape().ToString(), " and ",
+  if (same_shape_ ? !(a.shape() == b.shape()) : a.num_elements() != b.num_elements()) [[unlikely]] {
+    return InvalidArgument("the inputs must have the same ", same_shape_ ? "shape" : "size", ", got ", a.shape().ToString(), " and ",
                            b.shape().ToString());
   }
   const void* x = a.raw_data();

@@ -23,16 +23,18 @@ class UnaryKernel final : public Kernel {
   int64_t grain_;
 };
 
-/// out[i] = fn(a[i], b[i]) of two inputs of the same shape (gradients of element-wise functions).
-class SameShapeKernel final : public Kernel {
+/// out[i] = fn(a[i], b[i]) of two inputs of as many elements (gradients of element-wise functions); the output
+/// has the first one's shape. `same_shape`: the shapes must be equal, too.
+class SameSizeKernel final : public Kernel {
  public:
-  SameShapeKernel(simd::BinaryFn fn, double cost)
-      : fn_(fn), grain_(KernelContext::GrainFor(cost)) {}
+  SameSizeKernel(simd::BinaryFn fn, bool same_shape, double cost)
+      : fn_(fn), grain_(KernelContext::GrainFor(cost)), same_shape_(same_shape) {}
   absl::Status Compute(KernelContext& ctx) override;
 
  private:
   simd::BinaryFn fn_;
   int64_t grain_;
+  bool same_shape_;
 };
 
 /// What a binary kernel says of an element that has no result.

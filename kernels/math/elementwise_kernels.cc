@@ -87,7 +87,7 @@ struct BinaryEntry {
   std::string_view op;
   simd::BinaryOp function;
   TypeList types;
-  enum Kind : uint8_t { kBroadcast, kToBool, kSameShape } kind = kBroadcast;
+  enum Kind : uint8_t { kBroadcast, kToBool, kSameShape, kSameSize } kind = kBroadcast;
   BinaryError error = BinaryError::kNone;
 };
 
@@ -104,7 +104,7 @@ constexpr BinaryEntry kBinary[] = {
      BinaryError::kDivisionByZero},
     {"Greater", simd::kGreater, RealNumberTypes, BinaryEntry::kToBool},
     {"GreaterEqual", simd::kGreaterEqual, RealNumberTypes, BinaryEntry::kToBool},
-    {"InvGrad", simd::kInvGrad, FloatAndComplexTypes, BinaryEntry::kSameShape},
+    {"InvGrad", simd::kInvGrad, FloatAndComplexTypes, BinaryEntry::kSameSize},
     {"Less", simd::kLess, RealNumberTypes, BinaryEntry::kToBool},
     {"LessEqual", simd::kLessEqual, RealNumberTypes, BinaryEntry::kToBool},
     {"LogicalAnd", simd::kAnd, BoolType, BinaryEntry::kToBool},
@@ -116,18 +116,18 @@ constexpr BinaryEntry kBinary[] = {
     {"NotEqual", simd::kNotEqual, EqualTypes, BinaryEntry::kToBool},
     {"Pow", simd::kPow, SignedAndComplexTypes, BinaryEntry::kBroadcast, BinaryError::kNegativePower},
     {"RealDiv", simd::kDiv, FloatAndComplexTypes},
-    {"ReciprocalGrad", simd::kInvGrad, FloatAndComplexTypes, BinaryEntry::kSameShape},
+    {"ReciprocalGrad", simd::kInvGrad, FloatAndComplexTypes, BinaryEntry::kSameSize},
     {"Relu6Grad", simd::kRelu6Grad, RealNumberTypes, BinaryEntry::kSameShape},
     {"ReluGrad", simd::kReluGrad, RealNumberTypes, BinaryEntry::kSameShape},
-    {"RsqrtGrad", simd::kRsqrtGrad, FloatAndComplexTypes, BinaryEntry::kSameShape},
+    {"RsqrtGrad", simd::kRsqrtGrad, FloatAndComplexTypes, BinaryEntry::kSameSize},
     {"SeluGrad", simd::kSeluGrad, FloatTypes, BinaryEntry::kSameShape},
-    {"SigmoidGrad", simd::kSigmoidGrad, FloatAndComplexTypes, BinaryEntry::kSameShape},
+    {"SigmoidGrad", simd::kSigmoidGrad, FloatAndComplexTypes, BinaryEntry::kSameSize},
     {"SoftplusGrad", simd::kSoftplusGrad, FloatTypes, BinaryEntry::kSameShape},
     {"SoftsignGrad", simd::kSoftsignGrad, FloatTypes, BinaryEntry::kSameShape},
-    {"SqrtGrad", simd::kSqrtGrad, FloatAndComplexTypes, BinaryEntry::kSameShape},
+    {"SqrtGrad", simd::kSqrtGrad, FloatAndComplexTypes, BinaryEntry::kSameSize},
     {"SquaredDifference", simd::kSquaredDifference, SquaredDifferenceTypes},
     {"Sub", simd::kSub, NumberTypes},
-    {"TanhGrad", simd::kTanhGrad, FloatAndComplexTypes, BinaryEntry::kSameShape},
+    {"TanhGrad", simd::kTanhGrad, FloatAndComplexTypes, BinaryEntry::kSameSize},
     {"TruncateDiv", simd::kTruncateDiv, RealNumberTypes, BinaryEntry::kBroadcast,
      BinaryError::kTruncatedDivisionByZero},
     {"TruncateMod", simd::kMod, ModTypes, BinaryEntry::kBroadcast,
@@ -158,8 +158,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeBinary(KernelConstruction& c) {
     const simd::BinaryFns fns = FindBinary(entry.function, type);
     if (fns.aa == nullptr) return NoFunction(c);
     const double cost = BinaryCost(entry.function, type);
-    if (entry.kind == BinaryEntry::kSameShape) {
-      return std::make_unique<SameShapeKernel>(fns.aa, cost);
+    if (entry.kind == BinaryEntry::kSameShape || entry.kind == BinaryEntry::kSameSize) {
+      return std::make_unique<SameSizeKernel>(fns.aa, entry.kind == BinaryEntry::kSameShape, cost);
     }
     int unequal_shapes = -1;
     if ((entry.function == simd::kEqual || entry.function == simd::kNotEqual) &&

@@ -1,0 +1,148 @@
+// Select and SelectV2: elements of one of two tensors, as a condition says.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include "kernels/common/broadcast.h"
+#include "kernels/kernel_registry.h"
+#include "kernels/type_switch.h"
+
+namespace troupe {
+namespace {
+
+template <typename T>
+void SelectLoop(const bool* condition, const T* x, const T* y, T* out, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = condition[i] ? x[i] : y[i];
+}
+
+// The output for elements chosen one by one. Unplain elements are not written in place.
+absl::StatusOr<Tensor*> ForwardBranch(KernelContext& ctx, ElementType type, const Shape& shape) {
+  if (!IsPlain(type)) return ctx.AllocateOutput(0, type, shape);
+  return ctx.ForwardEitherOrAllocate(1, 2, 0, type, shape);
+}
+
+template <typename T>
+absl::Status SelectSame(KernelContext& ctx) {
+  const bool* condition = ctx.input(0).data<bool>();
+  const T* x = static_cast<const T*>(ctx.input(1).raw_data());
+  const T* y = static_cast<const T*>(ctx.input(2).raw_data());
+  const Shape& shape = ctx.input(1).shape();
+  const int64_t n = shape.num_elements();
+  TROUPE_ASSIGN_OR_RETURN(Tensor * output, ForwardBranch(ctx, ctx.input(1).type(), shape));
+  T* out = static_cast<T*>(output->mutable_raw_data());
+  ctx.ParallelFor(n, KernelContext::GrainFor(0.5), [&](int64_t begin, int64_t end) {
+    SelectLoop(condition + begin, x + begin, y + begin, out + begin, end - begin);
+  });
+  return absl::OkStatus();
+}
+
+// The condition is one value for each row.
+template <typename T>
+absl::Status SelectRows(KernelContext& ctx) {
+  const bool* condition = ctx.input(0).data<bool>();
+  const T* x = static_cast<const T*>(ctx.input(1).raw_data());
+  const T* y = static_cast<const T*>(ctx.input(2).raw_data());
+  const Shape& shape = ctx.input(1).shape();
+  const int64_t rows = shape.dim(0);
+  TROUPE_ASSIGN_OR_RETURN(Tensor * output, ForwardBranch(ctx, ctx.input(1).type(), shape));
+  T* out = static_cast<T*>(output->mutable_raw_data());
+  if (rows == 0) return absl::OkStatus();
+  const int64_t length = output->num_elements() / rows;
+  const int64_t grain = KernelContext::GrainFor(0.2 * static_cast<double>(length) + 1);
+  ctx.ParallelFor(rows, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T* from = (condition[r] ? x : y) + r * length;
+      if (from != out + r * length) std::copy(from, from + length, out + r * length);
+    }
+  });
+  return absl::OkStatus();
+}
+
+class SelectKernel final : public Kernel {
+ public:
+  SelectKernel(KernelConstruction&, absl::Status*) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    const Shape& condition = ctx.input(0).shape();
+    const Shape& shape = ctx.input(1).shape();
+    if (!(shape == ctx.input(2).shape())) {
+      return InvalidArgument("the branches must have the same shape, got ", shape.ToString(), " and ",
+                             ctx.input(2).shape().ToString());
+    }
+    if (condition.rank() == 0) {
+      ctx.PassThrough(ctx.input(0).scalar<bool>() ? 1 : 2, 0);
+      return absl::OkStatus();
+    }
+    const bool same = condition == shape;
+    if (!same && (condition.rank() != 1 || shape.rank() == 0 || condition.dim(0) != shape.dim(0))) {
+      return InvalidArgument(
+          "the condition must be a scalar, a vector with a value for each row of the branches, or of "
+          "their shape; got condition ",
+          condition.ToString(), " and branches ", shape.ToString());
+    }
+    return SwitchBySize(ctx.input(1).type(), [&]<typename T>() -> absl::Status {
+      return same ? SelectSame<T>(ctx) : SelectRows<T>(ctx);
+    });
+  }
+};
+
+template <typename T>
+absl::Status SelectBroadcast(KernelContext& ctx, const Shape& shape) {
+  const bool* condition = ctx.input(0).data<bool>();
+  const T* x = static_cast<const T*>(ctx.input(1).raw_data());
+  const T* y = static_cast<const T*>(ctx.input(2).raw_data());
+  const BroadcastWalk walk(shape,
+                           {&ctx.input(0).shape(), &ctx.input(1).shape(), &ctx.input(2).shape()});
+  TROUPE_ASSIGN_OR_RETURN(Tensor * output, ForwardBranch(ctx, ctx.input(1).type(), shape));
+  T* out = static_cast<T*>(output->mutable_raw_data());
+  const int64_t n = walk.run_length();
+  const int64_t sc = walk.run_step(0), sx = walk.run_step(1), sy = walk.run_step(2);
+  auto run = [&](int64_t at, const BroadcastWalk::Offsets& offsets, int64_t begin, int64_t end) {
+    const bool* c = condition + offsets[0];
+    const T* u = x + offsets[1];
+    const T* v = y + offsets[2];
+    T* w = out + at;
+    for (int64_t i = begin; i < end; ++i) w[i] = c[i * sc] ? u[i * sx] : v[i * sy];
+  };
+  if (walk.num_runs() == 1) {
+    ctx.ParallelFor(n, KernelContext::GrainFor(0.7),
+                    [&](int64_t begin, int64_t end) { run(0, {}, begin, end); });
+    return absl::OkStatus();
+  }
+  const int64_t grain = KernelContext::GrainFor(0.7 * static_cast<double>(n) + 3);
+  ctx.ParallelFor(walk.num_runs(), grain, [&](int64_t begin, int64_t end) {
+    walk.ForEach(begin, end, [&](int64_t at, const BroadcastWalk::Offsets& offsets) {
+      run(at, offsets, 0, n);
+    });
+  });
+  return absl::OkStatus();
+}
+
+class SelectV2Kernel final : public Kernel {
+ public:
+  SelectV2Kernel(KernelConstruction&, absl::Status*) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    const Shape& condition = ctx.input(0).shape();
+    const Shape& x = ctx.input(1).shape();
+    const Shape& y = ctx.input(2).shape();
+    if (x == y && condition.rank() == 0) {
+      ctx.PassThrough(ctx.input(0).scalar<bool>() ? 1 : 2, 0);
+      return absl::OkStatus();
+    }
+    if (x == y && x == condition) {
+      return SwitchBySize(ctx.input(1).type(),
+                          [&]<typename T>() -> absl::Status { return SelectSame<T>(ctx); });
+    }
+    TROUPE_ASSIGN_OR_RETURN(Shape branches, BroadcastShapes(x, y));
+    TROUPE_ASSIGN_OR_RETURN(Shape shape, BroadcastShapes(condition, branches));
+    return SwitchBySize(ctx.input(1).type(), [&]<typename T>() -> absl::Status {
+      return SelectBroadcast<T>(ctx, shape);
+    });
+  }
+};
+
+REGISTER_KERNEL(KernelSpec("Select").Types("T", AllTypes()), MakeKernel<SelectKernel>);
+REGISTER_KERNEL(KernelSpec("SelectV2").Types("T", AllTypes()), MakeKernel<SelectV2Kernel>);
+
+}  // namespace
+}  // namespace troupe

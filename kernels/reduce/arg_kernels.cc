@@ -1,0 +1,149 @@
+// ArgMax and ArgMin.
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/common/integer_input.h"
+#include "kernels/kernel_registry.h"
+#include "kernels/type_switch.h"
+
+namespace troupe {
+namespace {
+
+// What every element must exceed to be chosen; where none does (NaN only, say) the result is 0.
+template <typename T, bool kMax>
+auto Start() {
+  if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
+    const float extreme = std::is_same_v<T, half> ? 65504.0f : 3.3895314e38f;
+    return kMax ? -extreme : extreme;
+  } else {
+    return kMax ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
+  }
+}
+
+template <bool kMax, typename T>
+bool Better(T a, T b) {
+  return kMax ? a > b : a < b;
+}
+
+template <typename T, bool kMax>
+int64_t BestOfRow(const T* x, int64_t n) {
+  auto best = Start<T, kMax>();
+  int64_t index = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const decltype(best) value = x[i];
+    if (Better<kMax>(value, best)) {
+      best = value;
+      index = i;
+    }
+  }
+  return index;
+}
+
+// For each of `cols` columns of n elements, `cols` apart.
+template <typename T, bool kMax>
+void BestOfCols(const T* x, int64_t n, int64_t cols, int64_t* index) {
+  using V = decltype(Start<T, kMax>());
+  constexpr int64_t kBlock = 256;
+  V best[kBlock];
+  for (int64_t c = 0; c < cols; c += kBlock) {
+    const int64_t m = std::min(kBlock, cols - c);
+    std::fill(best, best + m, Start<T, kMax>());
+    std::fill(index + c, index + c + m, 0);
+    for (int64_t i = 0; i < n; ++i) {
+      const T* row = x + i * cols + c;
+      for (int64_t k = 0; k < m; ++k) {
+        const V value = row[k];
+        const bool better = Better<kMax>(value, best[k]);
+        best[k] = better ? value : best[k];
+        index[c + k] = better ? i : index[c + k];
+      }
+    }
+  }
+}
+
+void Store(const int64_t* index, ElementType type, void* out, int64_t at, int64_t n) {
+  auto store = [&]<typename T>() -> absl::Status {
+    T* to = static_cast<T*>(out) + at;
+    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(index[i]);
+    return absl::OkStatus();
+  };
+  SwitchType<int64_t, int32_t, int16_t, uint16_t>(type, store).IgnoreError();
+}
+
+template <bool kMax>
+class ArgKernel final : public Kernel {
+ public:
+  ArgKernel(KernelConstruction& c, absl::Status*) : output_type_(c.output_type(0)) {}
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor& input = ctx.input(0);
+    if (ctx.input(1).rank() != 0) {
+      return InvalidArgument("the dimension must be a scalar, got shape ",
+                             ctx.input(1).shape().ToString());
+    }
+    TROUPE_ASSIGN_OR_RETURN(int64_t dimension, ReadIntegerScalar(ctx.input(1), "dimension"));
+    const int rank = input.rank();
+    if (dimension < -rank || dimension >= rank) {
+      return InvalidArgument("the dimension must be in [", -rank, ", ", rank, "), got ", dimension);
+    }
+    const int axis = static_cast<int>(dimension < 0 ? dimension + rank : dimension);
+    const int64_t n = input.dim(axis);
+    if (n == 0) {
+      return InvalidArgument("reduction axis ", axis, " is empty in shape ", input.shape().ToString());
+    }
+    int64_t outer = 1, inner = 1;
+    Shape shape;
+    for (int d = 0; d < rank; ++d) {
+      if (d == axis) continue;
+      (d < axis ? outer : inner) *= input.dim(d);
+      shape.AddDim(input.dim(d));
+    }
+    TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, output_type_, shape));
+    if (outer == 0 || inner == 0) return absl::OkStatus();
+    void* out = output->mutable_raw_data();
+    return SwitchType<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
+                      uint16_t, uint32_t, uint64_t, bool>(
+        input.type(), [&]<typename T>() -> absl::Status {
+          const T* in = input.data<T>();
+          const int64_t grain = KernelContext::GrainFor(static_cast<double>(n * inner) + 5);
+          ctx.ParallelFor(outer, grain, [&](int64_t begin, int64_t end) {
+            absl::InlinedVector<int64_t, 64> index(inner);
+            for (int64_t o = begin; o < end; ++o) {
+              const T* x = in + o * n * inner;
+              if (inner == 1) {
+                index[0] = BestOfRow<T, kMax>(x, n);
+              } else {
+                BestOfCols<T, kMax>(x, n, inner, index.data());
+              }
+              Store(index.data(), output_type_, out, o * inner, inner);
+            }
+          });
+          return absl::OkStatus();
+        });
+  }
+
+ private:
+  ElementType output_type_;
+};
+
+std::vector<ElementType> ArgTypes() {
+  std::vector<ElementType> types = RealNumberTypes();
+  types.push_back(ElementType::kBool);
+  return types;
+}
+
+REGISTER_KERNEL(KernelSpec("ArgMax")
+                    .Types("T", ArgTypes())
+                    .Types("output_type", {ElementType::kInt16, ElementType::kUint16,
+                                           ElementType::kInt32, ElementType::kInt64}),
+                MakeKernel<ArgKernel<true>>);
+REGISTER_KERNEL(KernelSpec("ArgMin")
+                    .Types("T", ArgTypes())
+                    .Types("output_type", {ElementType::kInt32, ElementType::kInt64}),
+                MakeKernel<ArgKernel<false>>);
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,132 @@
+// Sum, Prod, Max, Min, Mean, All, Any, L2Loss.
+#include <memory>
+#include <vector>
+
+#include "kernels/kernel_registry.h"
+#include "kernels/reduce/reduce.h"
+
+namespace troupe {
+namespace {
+
+// Marks the dimensions named by `axes` (a scalar or a list; negative ones count from the back).
+absl::Status MarkAxes(const Tensor& axes, int rank, absl::InlinedVector<bool, 8>* reduced) {
+  reduced->assign(rank, false);
+  auto mark = [&](int64_t axis) -> absl::Status {
+    if (axis < -rank || axis >= rank) {
+      return InvalidArgument("invalid reduction dimension ", axis, " for an input with ", rank,
+                             " dimensions");
+    }
+    bool& flag = (*reduced)[axis < 0 ? axis + rank : axis];
+    if (flag) return InvalidArgument("the reduction axes name dimension ", axis, " twice");
+    flag = true;
+    return absl::OkStatus();
+  };
+  const int64_t n = axes.num_elements();
+  for (int64_t i = 0; i < n; ++i) {
+    TROUPE_RETURN_IF_ERROR(mark(axes.type() == ElementType::kInt32 ? axes.data<int32_t>()[i]
+                                                                   : axes.data<int64_t>()[i]));
+  }
+  return absl::OkStatus();
+}
+
+class ReduceKernel final : public Kernel {
+ public:
+  ReduceKernel(KernelConstruction& c, absl::Status* status, Reduction op)
+      : loops_(FindReduce(op, RemoveRef(c.input_type(0)))),
+        keep_dims_(c.Attr<bool>("keep_dims")) {
+    if (loops_.row == nullptr) {
+      *status = absl::UnimplementedError(
+          absl::StrCat(c.op(), " is not defined for ", ElementTypeName(c.input_type(0))));
+    }
+  }
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor& input = ctx.input(0);
+    absl::InlinedVector<bool, 8> reduced;
+    TROUPE_RETURN_IF_ERROR(MarkAxes(ctx.input(1), input.rank(), &reduced));
+    ReduceDims dims;
+    absl::InlinedVector<int64_t, 8> sizes;
+    for (int d = 0; d < input.rank(); ++d) {
+      dims.Add(input.dim(d), reduced[d]);
+      if (!reduced[d]) {
+        sizes.push_back(input.dim(d));
+      } else if (keep_dims_) {
+        sizes.push_back(1);
+      }
+    }
+    const Shape shape{absl::MakeConstSpan(sizes)};
+    if (dims.num_reduced() == 1) {  // Every result is an element as it is.
+      ctx.PassThrough(0, 0);
+      ctx.output(0).set_shape(shape);
+      return absl::OkStatus();
+    }
+    TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, input.type(), shape));
+    return Reduce(ctx, loops_, input.type(), input.raw_data(), dims, output->mutable_raw_data());
+  }
+
+ private:
+  ReduceLoops loops_;
+  bool keep_dims_;
+};
+
+template <Reduction kOp>
+absl::StatusOr<std::unique_ptr<Kernel>> Make(KernelConstruction& c) {
+  absl::Status status;
+  auto kernel = std::make_unique<ReduceKernel>(c, &status, kOp);
+  if (!status.ok()) return status;
+  return std::unique_ptr<Kernel>(std::move(kernel));
+}
+
+// Half the sum of squares.
+class L2LossKernel final : public Kernel {
+ public:
+  L2LossKernel(KernelConstruction& c, absl::Status*)
+      : loops_(FindReduce(Reduction::kSumOfSquares, RemoveRef(c.input_type(0)))) {}
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor& input = ctx.input(0);
+    ReduceDims dims;
+    dims.Add(input.num_elements(), true);
+    TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, input.type(), Shape()));
+    // The accumulator is halved before it is rounded to a narrow type.
+    if (loops_.acc_type == ElementType::kDouble) {
+      double sum = 0;
+      TROUPE_RETURN_IF_ERROR(
+        ReduceAccumulators(ctx, loops_, input.type(), input.raw_data(), dims, &sum));
+      *output->mutable_data<double>() = sum / 2;
+      return absl::OkStatus();
+    }
+    float sum = 0;
+    TROUPE_RETURN_IF_ERROR(
+        ReduceAccumulators(ctx, loops_, input.type(), input.raw_data(), dims, &sum));
+    sum /= 2;
+    if (loops_.finish == nullptr) {
+      *output->mutable_data<float>() = sum;
+    } else {
+      loops_.finish(&sum, output->mutable_raw_data(), 1, 1);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  ReduceLoops loops_;
+};
+
+KernelSpec BoolSpec(const char* op) {
+  return KernelSpec(op).Types("Tidx", {ElementType::kInt32, ElementType::kInt64});
+}
+KernelSpec Spec(const char* op, std::vector<ElementType> types) {
+  return BoolSpec(op).Types("T", std::move(types));
+}
+
+REGISTER_KERNEL(Spec("Sum", NumberTypes()), Make<Reduction::kSum>);
+REGISTER_KERNEL(Spec("Prod", NumberTypes()), Make<Reduction::kProd>);
+REGISTER_KERNEL(Spec("Mean", NumberTypes()), Make<Reduction::kMean>);
+REGISTER_KERNEL(Spec("Max", RealNumberTypes()), Make<Reduction::kMax>);
+REGISTER_KERNEL(Spec("Min", RealNumberTypes()), Make<Reduction::kMin>);
+REGISTER_KERNEL(BoolSpec("All"), Make<Reduction::kAll>);
+REGISTER_KERNEL(BoolSpec("Any"), Make<Reduction::kAny>);
+REGISTER_KERNEL(KernelSpec("L2Loss").Types("T", FloatTypes()), MakeKernel<L2LossKernel>);
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,113 @@
+#include "kernels/reduce/reduce_loops.h"
+
+#include "kernels/reduce/generic_loops.h"
+#include "kernels/simd/dispatch.h"
+
+namespace troupe {
+namespace {
+
+using namespace internal;  // NOLINT: the loops
+
+template <typename T>
+ReduceLoops IntegerLoops(Reduction op) {
+  switch (op) {
+    case Reduction::kSum:
+      return Loops<SumOf, T>(false);
+    case Reduction::kProd:
+      return Loops<ProdOf, T>(false);
+    case Reduction::kMax:
+      return Loops<MaxOf, T>(false);
+    case Reduction::kMin:
+      return Loops<MinOf, T>(false);
+    case Reduction::kMean:
+      if constexpr (sizeof(T) < 8) {
+        return Loops<SumOf, T, int64_t>(true);
+      } else {
+        return Loops<SumOf, T>(true);
+      }
+    default:
+      return {};
+  }
+}
+
+// Types with loops per instruction set: T elements, A accumulators.
+template <typename T, typename A>
+ReduceLoops SimdLoops(Reduction op) {
+  simd::ReduceOp simd_op = simd::kSum;
+  switch (op) {
+    case Reduction::kSum:
+    case Reduction::kMean:
+      break;
+    case Reduction::kProd:
+      simd_op = simd::kProd;
+      break;
+    case Reduction::kMax:
+      simd_op = simd::kMax;
+      break;
+    case Reduction::kMin:
+      simd_op = simd::kMin;
+      break;
+    case Reduction::kSumOfSquares:
+      simd_op = simd::kSumOfSquares;
+      break;
+    default:
+      return {};
+  }
+  const simd::Table& table = simd::Functions();
+  const simd::ReduceFns& fns = table.reduce[simd::TypeOf(kElementType<T>)][simd_op];
+  const simd::ReduceOp join = simd_op == simd::kSumOfSquares ? simd::kSum : simd_op;
+  ReduceLoops loops;
+  loops.row = fns.row;
+  loops.cols = fns.cols;
+  loops.join = table.reduce[simd::TypeOf(kElementType<A>)][join].cols;
+  if (op == Reduction::kMean) {
+    loops.finish = Finish<T, A, true>;
+  } else if (!std::is_same_v<T, A>) {
+    loops.finish = Finish<T, A, false>;
+  }
+  loops.acc_type = kElementType<A>;
+  loops.cost = 0.15;
+  return loops;
+}
+
+}  // namespace
+
+ReduceLoops FindReduce(Reduction op, ElementType type) {
+  switch (type) {
+    case ElementType::kFloat:
+      return SimdLoops<float, float>(op);
+    case ElementType::kDouble:
+      return SimdLoops<double, double>(op);
+    case ElementType::kHalf:
+      return SimdLoops<half, float>(op);
+    case ElementType::kBfloat16:
+      return SimdLoops<bfloat16, float>(op);
+    case ElementType::kInt32:
+      return op == Reduction::kMean ? IntegerLoops<int32_t>(op) : SimdLoops<int32_t, int32_t>(op);
+    case ElementType::kInt64:
+      return SimdLoops<int64_t, int64_t>(op);
+    case ElementType::kInt8:
+      return IntegerLoops<int8_t>(op);
+    case ElementType::kInt16:
+      return IntegerLoops<int16_t>(op);
+    case ElementType::kUint8:
+      return IntegerLoops<uint8_t>(op);
+    case ElementType::kUint16:
+      return IntegerLoops<uint16_t>(op);
+    case ElementType::kUint32:
+      return IntegerLoops<uint32_t>(op);
+    case ElementType::kUint64:
+      return IntegerLoops<uint64_t>(op);
+    case ElementType::kComplex64:
+    case ElementType::kComplex128:
+      return internal::ComplexReduce(op, type);
+    case ElementType::kBool:
+      if (op == Reduction::kAll) return Loops<AllOf, bool>(false);
+      if (op == Reduction::kAny) return Loops<AnyOf, bool>(false);
+      return {};
+    default:
+      return {};
+  }
+}
+
+}  // namespace troupe
