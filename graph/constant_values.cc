@@ -127,8 +127,7 @@ Tensor ConstantValues::FromShapes(Output tensor) {
   const std::string& op = node.op();
   if (op == "Const") {
     Tensor value;
-    const bool good =
-        node.attrs().Get("value", &value).ok() && value.type() == node.output_type(0);
+    const bool good = node.attrs().Get("value", &value).ok() && value.type() == node.output_type(0);
     return good ? value : Tensor();
   }
   if (node.num_inputs() == 0 || node.in_data_edge(0) == nullptr) return Tensor();
@@ -171,44 +170,49 @@ bool ConstantValues::Evaluate(const Node& node) {
 Tensor ConstantValues::Value(Output wanted) {
   if (const Tensor* known = Find(wanted); known != nullptr) return *known;
   std::vector<Output> stack = {wanted};
+  std::vector<Output> expanded;  // those of the stack whose inputs have been put on it
   int budget = kMaxNodes;
-  auto give_up = [&] {
-    // Whatever waits on the stack depends on what is not known.
-    for (const Output& output : stack) Remember(output, Tensor());
+  auto give_up = [&](Output unknown) {
+    // Whatever was expanded depends on what is not known; the other inputs of it may be known.
+    expanded.push_back(unknown);
+    for (const Output& output : expanded) {
+      if (Find(output) == nullptr) Remember(output, Tensor());
+    }
     return Tensor();
   };
   while (!stack.empty()) {
     const Output current = stack.back();
     if (const Tensor* known = Find(current); known != nullptr) {
-      if (!known->valid()) return give_up();
+      if (!known->valid()) return give_up(current);
       stack.pop_back();
       continue;
     }
     if (Tensor value = FromShapes(current); value.valid()) {
       if (value.bytes() > kMaxBytes) {
         if (current == wanted) return value;
-        return give_up();
+        return give_up(current);
       }
       Remember(current, std::move(value));
       continue;
     }
     const Node& node = *current.node;
-    if (!MayEvaluate(node)) return give_up();
+    if (!MayEvaluate(node)) return give_up(current);
     bool ready = true;
     for (int i = 0; i < node.num_inputs(); ++i) {
       const Output input = node.input(i);
       const Tensor* known = Find(input);
-      if (known != nullptr && !known->valid()) return give_up();
+      if (known != nullptr && !known->valid()) return give_up(current);
       if (known == nullptr) {
         stack.push_back(input);
         ready = false;
       }
     }
     if (!ready) {
-      if (--budget < 0) return give_up();
+      expanded.push_back(current);
+      if (--budget < 0) return give_up(current);
       continue;
     }
-    if (!Evaluate(node)) return give_up();
+    if (!Evaluate(node)) return give_up(current);
   }
   return *Find(wanted);
 }

@@ -61,6 +61,11 @@ absl::Status ConstShape(InferenceContext* c) {
 absl::Status EnsureShapeShape(InferenceContext* c) {
   PartialShape shape;
   TROUPE_RETURN_IF_ERROR(c->GetAttr("shape", &shape));
+  // TensorFlow takes an unknown shape for one that no known rank fits.
+  if (shape.unknown_rank() && !c->input(0).unknown_rank()) {
+    return InvalidArgument("The attribute `shape` has an unknown rank, the input the shape ",
+                           c->input(0).ToString());
+  }
   TROUPE_ASSIGN_OR_RETURN(shape, C::Merge(c->input(0), shape));
   c->set_output(0, shape);
   return absl::OkStatus();
@@ -109,7 +114,8 @@ absl::Status OneHotShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const int64_t depth, c->InputAsDim(1));
   const PartialShape& indices = c->input(0);
   if (indices.unknown_rank()) return UnknownShape(c);
-  const int at = axis == -1 ? indices.rank() : std::min<int>(axis, indices.rank());
+  // As in TensorFlow, an axis that is too large is refused only by the kernel.
+  const int at = axis == -1 ? indices.rank() : axis % (indices.rank() + 1);
   std::vector<int64_t> sizes(indices.dims().begin(), indices.dims().end());
   sizes.insert(sizes.begin() + at, depth);
   c->set_output(0, PartialShape(sizes));

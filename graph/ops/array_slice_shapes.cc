@@ -124,11 +124,14 @@ absl::Status PadShape(InferenceContext* c) {
   std::vector<int64_t> sizes(input.rank());
   for (int i = 0; i < input.rank(); ++i) {
     int64_t amount;
+    if (amounts[2 * i] < 0 || amounts[2 * i + 1] < 0) {
+      return InvalidArgument("The paddings of dimension ", i, " are negative: ", amounts[2 * i],
+                             " and ", amounts[2 * i + 1]);
+    }
     if (__builtin_add_overflow(amounts[2 * i], amounts[2 * i + 1], &amount)) {
       return InvalidArgument("The paddings of dimension ", i, " are too large");
     }
     TROUPE_ASSIGN_OR_RETURN(sizes[i], AddDims(input.dim(i), amount));
-    if (sizes[i] < -1) return InvalidArgument("The paddings of dimension ", i, " are negative");
   }
   c->set_output(0, PartialShape(sizes));
   return absl::OkStatus();
@@ -209,12 +212,18 @@ absl::Status SplitVShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const int64_t known_axis, AxisInput(c, 2, input.rank()));
   if (input.unknown_rank()) return UnknownShape(c);
   if (input.rank() == 0) return InvalidArgument("A scalar cannot be split");
-  const int axis = static_cast<int>(known_axis);
   const Tensor& sizes_value = c->input_tensor(1);
-  if (axis == -1 || !sizes_value.valid()) {
-    SetAllOutputs(c, axis == -1 ? C::UnknownOfRank(input.rank()) : C::ReplaceDim(input, axis, -1));
+  if (!sizes_value.valid()) {
+    SetAllOutputs(c, known_axis == -1 ? C::UnknownOfRank(input.rank())
+                                      : C::ReplaceDim(input, static_cast<int>(known_axis), -1));
     return absl::OkStatus();
   }
+  if (sizes_value.rank() != 1) {
+    return InvalidArgument("`size_splits` must be a vector, but its shape is ",
+                           sizes_value.shape().ToString());
+  }
+  // TensorFlow takes an unknown axis for the last one as soon as it knows the parts' sizes.
+  const int axis = static_cast<int>(known_axis == -1 ? input.rank() - 1 : known_axis);
   const std::vector<int64_t> sizes = IntegerValues(sizes_value);
   if (static_cast<int>(sizes.size()) != c->num_outputs()) {
     return InvalidArgument("`size_splits` has ", sizes.size(), " numbers for ", c->num_outputs(),

@@ -163,8 +163,6 @@ absl::StatusOr<int64_t> RangeSize(const Tensor& a, const Tensor& b, const Tensor
       return IntegerRange<uint32_t>(a, b, d);
     case ElementType::kUint64:
       return IntegerRange<uint64_t>(a, b, d);
-    case ElementType::kHalf:
-      return FloatRange<half, float>(a, b, d);
     case ElementType::kBfloat16:
       return FloatRange<bfloat16, float>(a, b, d);
     case ElementType::kFloat:

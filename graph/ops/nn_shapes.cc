@@ -98,10 +98,23 @@ absl::Status Conv2DBackpropInputShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const PartialShape filter, C::WithRank(c->input(1), 4));
   TROUPE_RETURN_IF_ERROR(C::MergeDim(gradient.dim(layout.channels), filter.dim(3)).status());
   TROUPE_ASSIGN_OR_RETURN(PartialShape given, c->InputAsShape(0));
-  TROUPE_ASSIGN_OR_RETURN(given, C::WithRank(given, 4));
-  TROUPE_ASSIGN_OR_RETURN(const int64_t batch,
-                          C::MergeDim(given.dim(layout.batch), gradient.dim(layout.batch)));
-  c->set_output(0, C::ReplaceDim(given, layout.batch, batch));
+  if (given.unknown_rank()) given = C::UnknownOfRank(4);
+  std::vector<int64_t> sizes(4);
+  if (given.rank() == 4) {
+    TROUPE_RETURN_IF_ERROR(
+        C::MergeDim(given.dim(layout.batch), gradient.dim(layout.batch)).status());
+    sizes.assign(given.dims().begin(), given.dims().end());
+  } else if (given.rank() == 2) {
+    // Height and width only; the filter then tells the channels of the single group.
+    sizes[layout.channels] = filter.dim(2);
+    sizes[layout.height] = given.dim(0);
+    sizes[layout.width] = given.dim(1);
+  } else {
+    return InvalidArgument("`input_sizes` must have 4 numbers, or 2 (height and width), not ",
+                           given.rank());
+  }
+  sizes[layout.batch] = gradient.dim(layout.batch);
+  c->set_output(0, PartialShape(sizes));
   return absl::OkStatus();
 }
 

@@ -26,12 +26,20 @@ absl::StatusOr<PartialShape> CheckedVariable(InferenceContext* c) {
   return shapes[0].second;
 }
 
-/// Merges the shapes of `variables` (of what they refer to, where they are handles) and of input
-/// `gradient`, and checks that `scalars` are scalars. Output 0, if there is one: the merged shape.
-absl::Status UpdateShape(InferenceContext* c, std::initializer_list<int> variables, int gradient,
-                         std::initializer_list<int> scalars) {
-  const bool handles = c->num_outputs() == 0;
-  PartialShape merged = c->input(gradient);
+/// True if the op takes handles to variables, false if references.
+bool TakesHandles(InferenceContext* c) { return c->num_outputs() == 0; }
+
+/// The shape of a gradient; TensorFlow leaves it to the kernels where variables are resources.
+PartialShape GradientShape(InferenceContext* c, int i) {
+  return TakesHandles(c) ? PartialShape() : c->input(i);
+}
+
+/// Merges the shapes of `variables` (of what they refer to, where they are handles) and of the
+/// gradient, and checks that `scalars` are scalars. Output 0, if there is one: the merged shape.
+absl::Status UpdateShape(InferenceContext* c, std::initializer_list<int> variables,
+                         const PartialShape& gradient, std::initializer_list<int> scalars) {
+  const bool handles = TakesHandles(c);
+  PartialShape merged = gradient;
   for (const int i : variables) {
     TROUPE_ASSIGN_OR_RETURN(merged, C::Merge(handles ? HandleShape(c, i) : c->input(i), merged));
   }
@@ -91,11 +99,15 @@ absl::Status VariableShapeShape(InferenceContext* c) {
 }
 
 absl::Status ApplyAdamShape(InferenceContext* c) {
-  return UpdateShape(c, {0, 1, 2}, 9, {3, 4, 5, 6, 7, 8});
+  return UpdateShape(c, {0, 1, 2}, GradientShape(c, 9), {3, 4, 5, 6, 7, 8});
 }
 
-absl::Status ApplyGradientDescentShape(InferenceContext* c) { return UpdateShape(c, {0}, 2, {1}); }
+absl::Status ApplyGradientDescentShape(InferenceContext* c) {
+  return UpdateShape(c, {0}, c->input(2), {1});
+}
 
-absl::Status ApplyMomentumShape(InferenceContext* c) { return UpdateShape(c, {0, 1}, 3, {2, 4}); }
+absl::Status ApplyMomentumShape(InferenceContext* c) {
+  return UpdateShape(c, {0, 1}, GradientShape(c, 3), {2, 4});
+}
 
 }  // namespace troupe
