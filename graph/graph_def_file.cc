@@ -1,5 +1,6 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/text_format.h>
 
 #include <cstring>
@@ -52,6 +53,7 @@ bool LooksLikeText(std::string_view bytes) {
 
 absl::Status ParseGraphDef(std::string_view bytes, GraphDef* def) {
   def->Clear();
+  google::protobuf::LogSilencer silencer;  // the error is the caller's to report
   if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max())) {
     return InvalidArgument("a GraphDef of ", bytes.size(),
                            " bytes is too large; the format ends at 2 GB");
