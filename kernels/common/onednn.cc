@@ -1,0 +1,87 @@
+#include "kernels/common/onednn.h"
+
+#include <omp.h>
+
+namespace troupe {
+
+const dnnl::engine& OneDnnEngine() {
+  static const auto* engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return *engine;
+}
+
+namespace {
+
+// This thread's stream; making it tells OpenMP that the thread works alone.
+dnnl_stream_t ThreadStream() {
+  struct Holder {
+    Holder() : stream(OneDnnEngine()) { omp_set_num_threads(1); }
+    dnnl::stream stream;
+  };
+  static thread_local Holder holder;
+  return holder.stream.get();
+}
+
+}  // namespace
+
+struct OneDnnPrimitive::Binding {
+  std::vector<dnnl::memory> memories;
+  std::vector<dnnl_exec_arg_t> arguments;
+};
+
+OneDnnPrimitive::OneDnnPrimitive(const dnnl::primitive& primitive,
+                                 std::vector<OneDnnArgument> arguments)
+    : primitive_(primitive), arguments_(std::move(arguments)) {}
+
+OneDnnPrimitive::~OneDnnPrimitive() {
+  delete spare_.load();
+  for (Binding* binding : free_) delete binding;
+}
+
+OneDnnPrimitive::Binding* OneDnnPrimitive::Acquire() {
+  Binding* binding = spare_.exchange(nullptr, std::memory_order_acquire);
+  if (binding != nullptr) return binding;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!free_.empty()) {
+      binding = free_.back();
+      free_.pop_back();
+      return binding;
+    }
+  }
+  auto made = std::make_unique<Binding>();
+  for (const OneDnnArgument& a : arguments_) {
+    made->memories.push_back(dnnl::memory(a.layout, OneDnnEngine(), nullptr));
+    made->arguments.push_back({a.id, made->memories.back().get()});
+  }
+  return made.release();
+}
+
+void OneDnnPrimitive::Release(Binding* binding) {
+  Binding* none = nullptr;
+  if (spare_.compare_exchange_strong(none, binding, std::memory_order_release)) return;
+  std::lock_guard<std::mutex> lock(mutex_);
+  free_.push_back(binding);
+}
+
+absl::Status OneDnnPrimitive::Execute(absl::Span<void* const> data) {
+  try {
+    const dnnl_stream_t stream = ThreadStream();
+    Binding* binding = Acquire();
+    dnnl_status_t status = dnnl_success;
+    for (size_t i = 0; i < data.size() && status == dnnl_success; ++i) {
+      status = dnnl_memory_set_data_handle(binding->memories[i].get(), data[i]);
+    }
+    if (status == dnnl_success) {
+      status = dnnl_primitive_execute(primitive_.get(), stream, static_cast<int>(data.size()),
+                                      binding->arguments.data());
+    }
+    Release(binding);
+    if (status == dnnl_success) return absl::OkStatus();
+    return absl::InternalError(
+        absl::StrCat("oneDNN refused to run a primitive: status ", static_cast<int>(status)));
+  } catch (const std::exception& e) {
+    return absl::InternalError(absl::StrCat("oneDNN: ", e.what()));
+  }
+}
+
+}  // namespace troupe

@@ -1,0 +1,214 @@
+// Conv2D, Conv2DBackpropInput, Conv2DBackpropFilter.
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+#include "devices/half.h"
+#include "kernels/kernel.h"
+#include "kernels/kernel_registry.h"
+#include "kernels/nn/conv_shape.h"
+#include "kernels/type_switch.h"
+
+namespace troupe {
+namespace {
+
+// `tensor` as floats: itself, or a converted copy.
+absl::StatusOr<Tensor> ToFloat(KernelContext& ctx, const Tensor& tensor) {
+  TROUPE_ASSIGN_OR_RETURN(Tensor wide, ctx.AllocateTemp(ElementType::kFloat, tensor.shape()));
+  float* out = wide.mutable_data<float>();
+  TROUPE_RETURN_IF_ERROR((SwitchType<half, bfloat16>(tensor.type(), [&]<typename T>() {
+    const T* in = tensor.data<T>();
+    ctx.ParallelFor(tensor.num_elements(), 32768, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) out[i] = in[i];
+    });
+    return absl::OkStatus();
+  })));
+  return wide;
+}
+
+absl::Status FromFloat(KernelContext& ctx, const Tensor& wide, Tensor* tensor) {
+  const float* in = wide.data<float>();
+  return SwitchType<half, bfloat16>(tensor->type(), [&]<typename T>() {
+    T* out = tensor->mutable_data<T>();
+    ctx.ParallelFor(tensor->num_elements(), 32768, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) out[i] = T(in[i]);
+    });
+    return absl::OkStatus();
+  });
+}
+
+// A shape from a vector of int32 or int64.
+absl::StatusOr<Shape> ShapeFromSizes(const Tensor& sizes, const char* name) {
+  if (sizes.rank() != 1) {
+    return InvalidArgument(name, " must be a vector, got shape ", sizes.shape().ToString());
+  }
+  std::vector<int64_t> dims(sizes.num_elements());
+  for (size_t i = 0; i < dims.size(); ++i) {
+    dims[i] =
+        sizes.type() == ElementType::kInt32 ? sizes.data<int32_t>()[i] : sizes.data<int64_t>()[i];
+  }
+  return Shape::Create(dims);
+}
+
+class ConvKernel : public Kernel {
+ public:
+  ConvKernel(KernelConstruction& construction, ConvOp op, absl::Status* status) : op_(op) {
+    *status = attributes_.Read(construction, op);
+  }
+
+ protected:
+  // Output 0 from two tensors (input and filter, or filter and gradient, or input and gradient).
+  absl::Status Run(KernelContext& ctx, const ConvShape& shape, const Tensor& a, const Tensor& b,
+                   const Shape& result) {
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, a.type(), result));
+    if (out->num_elements() == 0) return absl::OkStatus();
+    if (a.num_elements() == 0 || b.num_elements() == 0) {
+      std::memset(out->mutable_raw_data(), 0, out->bytes());
+      return absl::OkStatus();
+    }
+    switch (a.type()) {
+      case ElementType::kFloat:
+        return RunFloat(ctx, shape, a, b, out);
+      case ElementType::kDouble:
+        RunDirect<double>(ctx, shape, a, b, out);
+        return absl::OkStatus();
+      case ElementType::kInt32:
+        RunDirect<int32_t>(ctx, shape, a, b, out);
+        return absl::OkStatus();
+      default: {
+        TROUPE_ASSIGN_OR_RETURN(const Tensor wide_a, ToFloat(ctx, a));
+        TROUPE_ASSIGN_OR_RETURN(const Tensor wide_b, ToFloat(ctx, b));
+        TROUPE_ASSIGN_OR_RETURN(Tensor wide_out, ctx.AllocateTemp(ElementType::kFloat, result));
+        TROUPE_RETURN_IF_ERROR(RunFloat(ctx, shape, wide_a, wide_b, &wide_out));
+        return FromFloat(ctx, wide_out, out);
+      }
+    }
+  }
+
+  ConvAttributes attributes_;
+
+ private:
+  absl::Status RunFloat(KernelContext& ctx, const ConvShape& shape, const Tensor& a,
+                        const Tensor& b, Tensor* out) {
+    const float* x = a.data<float>();
+    const float* y = b.data<float>();
+    float* z = out->mutable_data<float>();
+    switch (op_) {
+      case ConvOp::kForward:
+        return onednn_.Forward(ctx, shape, x, y, z);
+      case ConvOp::kBackwardInput:
+        return onednn_.BackwardInput(ctx, shape, x, y, z);
+      case ConvOp::kBackwardFilter:
+        return onednn_.BackwardFilter(ctx, shape, x, y, z);
+    }
+    return absl::OkStatus();
+  }
+
+  template <typename T>
+  void RunDirect(KernelContext& ctx, const ConvShape& shape, const Tensor& a, const Tensor& b,
+                 Tensor* out) {
+    const T* x = a.data<T>();
+    const T* y = b.data<T>();
+    T* z = out->mutable_data<T>();
+    switch (op_) {
+      case ConvOp::kForward:
+        return DirectConvForward(ctx, shape, x, y, z);
+      case ConvOp::kBackwardInput:
+        return DirectConvBackwardInput(ctx, shape, x, y, z);
+      case ConvOp::kBackwardFilter:
+        return DirectConvBackwardFilter(ctx, shape, x, y, z);
+    }
+  }
+
+  const ConvOp op_;
+  OneDnnConv onednn_;
+};
+
+class Conv2DKernel final : public ConvKernel {
+ public:
+  Conv2DKernel(KernelConstruction& construction, absl::Status* status)
+      : ConvKernel(construction, ConvOp::kForward, status) {}
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor& input = ctx.input(0);
+    const Tensor& filter = ctx.input(1);
+    TROUPE_ASSIGN_OR_RETURN(const ConvShape shape,
+                            attributes_.Resolve(input.shape(), filter.shape()));
+    return Run(ctx, shape, input, filter, shape.output_shape());
+  }
+};
+
+// Checks the gradient of a convolution's output against what the convolution gives.
+absl::Status CheckGradient(const ConvShape& shape, const Shape& gradient) {
+  if (shape.groups != 1) {
+    return InvalidArgument("gradients of grouped convolutions are not supported on the CPU (depth ",
+                           shape.in_depth, ", filter's depth ", shape.filter_depth(), ")");
+  }
+  if (gradient.rank() != 4) {
+    return InvalidArgument("out_backprop must be of rank 4, got shape ", gradient.ToString());
+  }
+  const Shape want = shape.output_shape();
+  if (!(gradient == want)) {
+    return InvalidArgument("out_backprop has shape ", gradient.ToString(),
+                           ", the convolution's output ", want.ToString());
+  }
+  return absl::OkStatus();
+}
+
+class Conv2DBackpropInputKernel final : public ConvKernel {
+ public:
+  Conv2DBackpropInputKernel(KernelConstruction& construction, absl::Status* status)
+      : ConvKernel(construction, ConvOp::kBackwardInput, status) {}
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor& filter = ctx.input(1);
+    const Tensor& gradient = ctx.input(2);
+    TROUPE_ASSIGN_OR_RETURN(Shape input, ShapeFromSizes(ctx.input(0), "input_sizes"));
+    if (input.rank() == 2 && gradient.rank() == 4 && filter.rank() == 4) {
+      // The spatial sizes alone.
+      TROUPE_ASSIGN_OR_RETURN(
+          input, Shape::Create({gradient.dim(0), input.dim(0), input.dim(1), filter.dim(2)}));
+    }
+    if (input.rank() != 4) {
+      return InvalidArgument("input_sizes must have 4 elements (or 2, the rows and columns), got ",
+                             input.rank());
+    }
+    TROUPE_ASSIGN_OR_RETURN(const ConvShape shape, attributes_.Resolve(input, filter.shape()));
+    TROUPE_RETURN_IF_ERROR(CheckGradient(shape, gradient.shape()));
+    return Run(ctx, shape, filter, gradient, input);
+  }
+};
+
+class Conv2DBackpropFilterKernel final : public ConvKernel {
+ public:
+  Conv2DBackpropFilterKernel(KernelConstruction& construction, absl::Status* status)
+      : ConvKernel(construction, ConvOp::kBackwardFilter, status) {}
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor& input = ctx.input(0);
+    const Tensor& gradient = ctx.input(2);
+    TROUPE_ASSIGN_OR_RETURN(const Shape filter, ShapeFromSizes(ctx.input(1), "filter_sizes"));
+    TROUPE_ASSIGN_OR_RETURN(const ConvShape shape, attributes_.Resolve(input.shape(), filter));
+    TROUPE_RETURN_IF_ERROR(CheckGradient(shape, gradient.shape()));
+    return Run(ctx, shape, input, gradient, filter);
+  }
+};
+
+KernelSpec ConvSpec(const char* op, std::vector<ElementType> types) {
+  return KernelSpec(op).Types("T", std::move(types)).Cost(KernelCost::kExpensive);
+}
+
+std::vector<ElementType> FloatAndInt32Types() {
+  std::vector<ElementType> types = FloatTypes();
+  types.push_back(ElementType::kInt32);
+  return types;
+}
+
+REGISTER_KERNEL(ConvSpec("Conv2D", FloatAndInt32Types()), MakeKernel<Conv2DKernel>);
+REGISTER_KERNEL(ConvSpec("Conv2DBackpropInput", FloatAndInt32Types()).HostMemory("input_sizes"),
+                MakeKernel<Conv2DBackpropInputKernel>);
+REGISTER_KERNEL(ConvSpec("Conv2DBackpropFilter", FloatTypes()).HostMemory("filter_sizes"),
+                MakeKernel<Conv2DBackpropFilterKernel>);
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,67 @@
+#include "kernels/nn/window.h"
+
+#include <algorithm>
+
+namespace troupe {
+
+absl::Status Slide(PaddingMode padding, Window* w) {
+  if (w->size <= 0 || w->stride <= 0 || w->dilation <= 0) {
+    return InvalidArgument("window sizes, strides and dilations must be positive, got ", w->size,
+                           ", ", w->stride, " and ", w->dilation);
+  }
+  const int64_t extent = MultiplyWithoutOverflow(w->size - 1, w->dilation);
+  // Sums below stay far from 63 bits.
+  constexpr int64_t kMost = int64_t{1} << 60;
+  if (extent < 0 || extent > kMost || w->stride > kMost || w->input > kMost ||
+      w->pad_before > kMost || w->pad_after > kMost) {
+    return InvalidArgument("a window of ", w->size, " elements, ", w->dilation,
+                           " apart, is too large");
+  }
+  switch (padding) {
+    case PaddingMode::kSame: {
+      w->output = (w->input + w->stride - 1) / w->stride;
+      const int64_t total =
+          std::max<int64_t>(0, (w->output - 1) * w->stride + extent + 1 - w->input);
+      w->pad_before = total / 2;
+      w->pad_after = total - w->pad_before;
+      break;
+    }
+    case PaddingMode::kValid:
+      w->pad_before = w->pad_after = 0;
+      [[fallthrough]];
+    case PaddingMode::kExplicit:
+      w->output = (w->input + w->pad_before + w->pad_after - (extent + 1) + w->stride) / w->stride;
+      break;
+  }
+  if (w->output < 0) {
+    return InvalidArgument("the output's size would be negative: ", w->output, " (input ", w->input,
+                           ", window ", extent + 1, ", stride ", w->stride, ")");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadPadding(const KernelConstruction& construction, PaddingMode* padding,
+                         std::vector<int64_t>* paddings) {
+  std::string name;
+  TROUPE_RETURN_IF_ERROR(construction.GetAttr("padding", &name));
+  if (construction.attrs().Has("explicit_paddings")) {
+    TROUPE_RETURN_IF_ERROR(construction.GetAttr("explicit_paddings", paddings));
+  }
+  if (name == "EXPLICIT") {
+    *padding = PaddingMode::kExplicit;
+    if (paddings->size() != 8) {
+      return InvalidArgument("explicit_paddings must have 8 elements, got ", paddings->size());
+    }
+    for (int64_t p : *paddings) {
+      if (p < 0) return InvalidArgument("explicit_paddings must not be negative, got ", p);
+    }
+    return absl::OkStatus();
+  }
+  if (!paddings->empty()) {
+    return InvalidArgument("explicit_paddings go with the padding EXPLICIT only, not with ", name);
+  }
+  *padding = name == "SAME" ? PaddingMode::kSame : PaddingMode::kValid;
+  return absl::OkStatus();
+}
+
+}  // namespace troupe

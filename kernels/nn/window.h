@@ -1,0 +1,37 @@
+/// Sliding windows of convolutions and poolings: sizes and paddings.
+#ifndef TROUPE_KERNELS_NN_WINDOW_H_
+#define TROUPE_KERNELS_NN_WINDOW_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/kernel.h"
+
+namespace troupe {
+
+enum class PaddingMode { kSame, kValid, kExplicit };
+
+/// One dimension of a window that slides over an input.
+struct Window {
+  int64_t input = 0, output = 0;
+  int64_t size = 1, stride = 1, dilation = 1;
+  int64_t pad_before = 0, pad_after = 0;
+
+  int64_t effective_size() const { return (size - 1) * dilation + 1; }
+};
+
+/// Fills `output` and, unless the padding is explicit, `pad_before` and `pad_after`.
+/// InvalidArgument if the output's size would be negative or the window has no elements. A window
+/// one larger than the input gives an empty output.
+absl::Status Slide(PaddingMode padding, Window* window);
+
+/// The attributes padding and explicit_paddings; `paddings` gets 8 numbers if the padding is
+/// explicit.
+absl::Status ReadPadding(const KernelConstruction& construction, PaddingMode* padding,
+                         std::vector<int64_t>* paddings);
+
+}  // namespace troupe
+
+#endif  // TROUPE_KERNELS_NN_WINDOW_H_
