@@ -65,6 +65,10 @@ absl::Status ParseFeeds(const google::protobuf::RepeatedPtrField<NamedTensor>& f
   return absl::OkStatus();
 }
 
+std::string FullName(const std::string& tensor) {
+  return tensor.find(':') == std::string::npos ? tensor + ":0" : tensor;
+}
+
 /// One case under way.
 class CaseRunner {
  public:
@@ -90,7 +94,10 @@ class CaseRunner {
       return std::move(failures_);
     }
     for (const ShapeCheck& check : test_.shape()) CheckShape(check);
-    for (int i = 0; i < test_.step_size(); ++i) CheckStep(i);
+    // Later steps work on the state that earlier ones leave: after a failure they would only echo
+    // it.
+    for (int i = 0; i < test_.step_size() && CheckStep(i); ++i) {
+    }
     for (int i = 0; i < test_.gradient_size(); ++i) CheckGradient(i);
     return std::move(failures_);
   }
@@ -140,30 +147,59 @@ class CaseRunner {
     }
   }
 
-  void CheckStep(int index) {
+  /// Runs a step as TensorFlow's Python client does, by which the cases were recorded: a fetch that
+  /// is fed is the value fed, and is not asked of the session, which refuses it.
+  absl::Status RunStep(const Step& step, std::vector<Tensor>* values) {
+    NamedTensors feeds;
+    TROUPE_RETURN_IF_ERROR(ParseFeeds(step.feed(), &feeds));
+    std::vector<std::string> fetches;
+    std::vector<size_t> positions;
+    values->assign(static_cast<size_t>(step.fetch_size()), Tensor());
+    for (int i = 0; i < step.fetch_size(); ++i) {
+      const auto fed = std::find_if(feeds.begin(), feeds.end(), [&](const auto& feed) {
+        return FullName(feed.first) == FullName(step.fetch(i));
+      });
+      if (fed != feeds.end()) {
+        (*values)[static_cast<size_t>(i)] = fed->second;
+      } else {
+        fetches.push_back(step.fetch(i));
+        positions.push_back(static_cast<size_t>(i));
+      }
+    }
+    const std::vector<std::string> targets(step.target().begin(), step.target().end());
+    if (fetches.empty() && targets.empty() && step.fetch_size() > 0) return absl::OkStatus();
+    std::vector<Tensor> fetched;
+    TROUPE_RETURN_IF_ERROR(session_->Run(run_options_, feeds, fetches, targets, &fetched));
+    if (fetched.size() != fetches.size()) {
+      return absl::InternalError(
+          StrCat("the session gave ", fetched.size(), " values for ", fetches.size(), " fetches"));
+    }
+    for (size_t i = 0; i < fetched.size(); ++i) (*values)[positions[i]] = std::move(fetched[i]);
+    return absl::OkStatus();
+  }
+
+  /// False if something was wrong.
+  bool CheckStep(int index) {
     const Step& step = test_.step(index);
     const std::string where = StrCat("step ", index);
-    NamedTensors feeds;
-    if (absl::Status status = ParseFeeds(step.feed(), &feeds); !status.ok()) {
-      return Fail(StrCat(where, ": feed: got ", StatusLine(status), ", want OK"));
-    }
-    const std::vector<std::string> fetches(step.fetch().begin(), step.fetch().end());
-    const std::vector<std::string> targets(step.target().begin(), step.target().end());
+    const size_t failures = failures_.size();
     std::vector<Tensor> values;
-    const absl::Status status = session_->Run(run_options_, feeds, fetches, targets, &values);
+    const absl::Status status = RunStep(step, &values);
     if (!step.error().empty()) {
       if (!CodeMatches(status.code(), step.error())) {
         Fail(StrCat(where, ": got ", StatusLine(status), ", want ", step.error()));
       }
-      return;
+    } else if (!status.ok()) {
+      Fail(StrCat(where, ": got ", StatusLine(status), ", want OK"));
+    } else if (step.expected_size() != step.fetch_size()) {
+      Fail(StrCat(where, ": got ", step.fetch_size(), " values, want ", step.expected_size()));
+    } else {
+      for (int i = 0; i < step.fetch_size(); ++i) {
+        CheckValue(StrCat(where, " ", step.fetch(i)), values[static_cast<size_t>(i)],
+                   step.expected(i));
+      }
     }
-    if (!status.ok()) return Fail(StrCat(where, ": got ", StatusLine(status), ", want OK"));
-    if (values.size() != fetches.size() || step.expected_size() != step.fetch_size()) {
-      return Fail(StrCat(where, ": got ", values.size(), " values, want ", step.expected_size()));
-    }
-    for (size_t i = 0; i < values.size(); ++i) {
-      CheckValue(StrCat(where, " ", fetches[i]), values[i], step.expected(static_cast<int>(i)));
-    }
+    return failures_.size() == failures;
   }
 
   void CheckValue(const std::string& where, const Tensor& got, const std::string& expected) {
@@ -268,9 +304,18 @@ std::string MissingOp(const Case& test) {
 
 int Stage(const Case& test) {
   int stage = 0;
+  bool calls_functions = false;
   for (const std::string& op : Ops(test)) {
     const auto found = TensorFlowOps().find(op);
-    if (found != TensorFlowOps().end()) stage = std::max(stage, found->second);
+    if (found != TensorFlowOps().end()) {
+      stage = std::max(stage, found->second);
+    } else {
+      calls_functions = true;
+    }
+  }
+  // The gradient of a call is the op SymbolicGradient.
+  if (calls_functions && test.gradient_size() > 0) {
+    stage = std::max(stage, TensorFlowOps().at("SymbolicGradient"));
   }
   return stage;
 }

@@ -27,8 +27,8 @@ Outcome RunCase(const Case& test);
 std::string MissingOp(const Case& test);
 
 /// The highest stage (1 first light, 2 control flow and training, 3 computing, 4 input, 5
-/// collectives) among the ops of the case's graph and functions; ops that TensorFlow does not have
-/// count as 0.
+/// collectives) among the ops of the case's graph and functions and of the gradients of function
+/// calls; ops that TensorFlow does not have count as 0.
 int Stage(const Case& test);
 
 }  // namespace troupe::golden

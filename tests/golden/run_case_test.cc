@@ -125,6 +125,16 @@ TEST(RunCase, NoticesEveryMutation) {
   FirstFailure(test);
 }
 
+TEST(RunCase, FedFetchesAreTheFeeds) {
+  Case test = GoodCase();
+  Step* step = test.mutable_step(0);
+  step->add_fetch("x");
+  step->add_expected(Bytes(Tensor::Vector<float>({2, 3})));
+  EXPECT_EQ(RunCase(test).verdict, Verdict::kPassed);
+  step->set_expected(1, Bytes(Tensor::Vector<float>({2, 4})));
+  FirstFailure(test);
+}
+
 TEST(RunCase, BuildErrorsMayComeWhenTheGraphIsRun) {
   Case test;
   test.set_graph(GraphBytes(kGraph));  // imports, and cannot run without a feed
