@@ -1,0 +1,245 @@
+// Element-wise ops of two inputs: functions, broadcasting, errors.
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "kernels/common/broadcast.h"
+#include "tests/kernels/kernel_test_util.h"
+
+namespace troupe::testing {
+namespace {
+
+using enum ElementType;
+
+struct BinaryCase {
+  const char* op;
+  double (*reference)(double, double);
+  bool integers = true;
+  bool to_bool = false;
+};
+
+double FloorMod(double a, double b) { return a - b * std::floor(a / b); }
+
+const BinaryCase kCases[] = {
+    {"AddV2", [](double a, double b) { return a + b; }},
+    {"Sub", [](double a, double b) { return a - b; }},
+    {"Mul", [](double a, double b) { return a * b; }},
+    {"RealDiv", [](double a, double b) { return a / b; }, false},
+    {"DivNoNan", [](double a, double b) { return b == 0 ? 0 : a / b; }, false},
+    {"FloorDiv", [](double a, double b) { return std::floor(a / b); }},
+    {"FloorMod", FloorMod},
+    {"TruncateDiv", [](double a, double b) { return std::trunc(a / b); }},
+    {"Maximum", [](double a, double b) { return std::max(a, b); }},
+    {"Minimum", [](double a, double b) { return std::min(a, b); }},
+    {"SquaredDifference", [](double a, double b) { return (a - b) * (a - b); }, false},
+    {"Less", [](double a, double b) { return double(a < b); }, true, true},
+    {"LessEqual", [](double a, double b) { return double(a <= b); }, true, true},
+    {"Greater", [](double a, double b) { return double(a > b); }, true, true},
+    {"GreaterEqual", [](double a, double b) { return double(a >= b); }, true, true},
+    {"Equal", [](double a, double b) { return double(a == b); }, true, true},
+    {"NotEqual", [](double a, double b) { return double(a != b); }, true, true},
+};
+
+// Element `i` of `out`, looked up in an operand that is broadcast to it.
+int64_t SourceIndex(const Shape& out, const Shape& operand, int64_t i) {
+  int64_t index = 0, stride = 1;
+  for (int d = out.rank() - 1; d >= 0; --d) {
+    const int64_t at = i % out.dim(d);
+    i /= out.dim(d);
+    const int k = d - (out.rank() - operand.rank());
+    if (k < 0) continue;
+    if (operand.dim(k) != 1) index += at * stride;
+    stride *= operand.dim(k);
+  }
+  return index;
+}
+
+const std::pair<Shape, Shape> kShapes[] = {
+    {Shape({7}), Shape({7})},
+    {Shape(), Shape()},
+    {Shape({3, 5}), Shape()},
+    {Shape(), Shape({3, 5})},
+    {Shape({1, 1}), Shape({4})},
+    {Shape({37, 5}), Shape({5})},
+    {Shape({5}), Shape({37, 5})},
+    {Shape({6, 1}), Shape({6, 4})},
+    {Shape({6, 1}), Shape({1, 4})},
+    {Shape({2, 3, 4}), Shape({3, 1})},
+    {Shape({2, 1, 4, 1, 3}), Shape({5, 1, 2, 1})},
+    {Shape({2, 0, 3}), Shape({1, 3})},
+    {Shape({300, 700}), Shape({700})},
+    {Shape({1, 300000}), Shape({300000})},
+};
+
+TEST(BinaryTest, BroadcastsLikeNumPy) {
+  for (const BinaryCase& c : kCases) {
+    for (ElementType type : {kFloat, kDouble, kHalf, kInt32, kInt8, kUint16}) {
+      const bool floating = IsFloating(type);
+      if (!floating && !c.integers) continue;
+      for (const auto& [a_shape, b_shape] : kShapes) {
+        if (a_shape.num_elements() > 1000 && std::string(c.op) != "AddV2") continue;
+        SCOPED_TRACE(::testing::Message() << c.op << " " << ElementTypeName(type) << " "
+                                          << a_shape.ToString() << " " << b_shape.ToString());
+        // Integers in half's exact range; divisors not 0.
+        const bool is_signed = type != kUint16;
+        Tensor a = RandomTensor(type, a_shape, is_signed ? -6 : 0, 6, 3);
+        Tensor b = RandomTensor(type, b_shape, 1, 5, 4);
+        const auto shape = BroadcastShapes(a_shape, b_shape);
+        ASSERT_TRUE(shape.ok());
+        Tensor want = Tensor::Uninitialized(c.to_bool ? kBool : type, *shape);
+        if (floating) {  // Away from where rounding changes a quotient's floor.
+          for (Tensor* t : {&a, &b}) {
+            for (int64_t i = 0; i < t->num_elements(); ++i) Set(t, i, std::rint(At(*t, i) * 2) / 2);
+          }
+        }
+        for (int64_t i = 0; i < shape->num_elements(); ++i) {
+          double value = c.reference(At(a, SourceIndex(*shape, a_shape, i)),
+                                     At(b, SourceIndex(*shape, b_shape, i)));
+          if (type == kUint16 && value < 0) value += 65536;
+          Set(&want, i, value);
+        }
+        for (bool in_place : {false, true}) {
+          OpTest op(c.op, in_place ? 2 : 1);
+          op.Input(a, in_place).Input(b, in_place);
+          ASSERT_TRUE(op.Run().ok());
+          ExpectNear(op.output(0), want, type == kHalf ? 2e-3 : 1e-6, type == kHalf ? 1e-3 : 1e-6);
+        }
+      }
+    }
+  }
+}
+
+absl::Status RunBinary(const char* name, Tensor a, Tensor b, Tensor* out = nullptr) {
+  OpTest op(name);
+  op.Input(std::move(a)).Input(std::move(b));
+  absl::Status status = op.Run();
+  if (status.ok() && out != nullptr) *out = op.output(0);
+  return status;
+}
+
+TEST(BinaryTest, IntegerDivisionErrors) {
+  const Tensor a = Tensor::Vector<int32_t>({1, 2}), zero = Tensor::Vector<int32_t>({1, 0});
+  for (const char* op : {"Div", "FloorDiv", "FloorMod", "Mod"}) {
+    EXPECT_EQ(RunBinary(op, a, zero).code(), absl::StatusCode::kInvalidArgument) << op;
+  }
+  EXPECT_EQ(RunBinary("TruncateDiv", a, zero).code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(RunBinary("Pow", a, Tensor::Vector<int32_t>({1, -1})).code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(RunBinary("AddV2", a, Tensor::Vector<int32_t>({1, 2, 3})).code(),
+            absl::StatusCode::kInvalidArgument);
+  // A broadcast result that is too large for any machine.
+  const Tensor column = Tensor::Uninitialized(kFloat, Shape({0}));
+  EXPECT_FALSE(RunBinary("AddV2", column.Reshaped(Shape({int64_t{1} << 40, 1, 0})),
+                         column.Reshaped(Shape({int64_t{1} << 40, 1, 1, 0})))
+                   .ok());
+}
+
+TEST(BinaryTest, TheLowestIntegerDividedByMinusOneWrapsAround) {
+  const int64_t lowest = std::numeric_limits<int64_t>::min();
+  Tensor out;
+  for (const char* op : {"Div", "FloorDiv", "TruncateDiv"}) {
+    ASSERT_TRUE(RunBinary(op, Tensor::Scalar(lowest), Tensor::Scalar(int64_t{-1}), &out).ok());
+    ExpectEqual(out, Tensor::Scalar(lowest));
+  }
+  ASSERT_TRUE(RunBinary("FloorMod", Tensor::Scalar(lowest), Tensor::Scalar(int64_t{-1}), &out).ok());
+  ExpectEqual(out, Tensor::Scalar(int64_t{0}));
+}
+
+TEST(BinaryTest, NanPropagates) {
+  const float nan = std::nanf("");
+  Tensor out;
+  for (const char* op : {"Maximum", "Minimum"}) {
+    ASSERT_TRUE(RunBinary(op, Tensor::Vector<float>({nan, 1, nan}), Tensor::Vector<float>({1, nan, nan}),
+                          &out)
+                    .ok());
+    ExpectEqual(out, Tensor::Vector<float>({nan, nan, nan}));
+  }
+}
+
+TEST(BinaryTest, Powers) {
+  Tensor out;
+  ASSERT_TRUE(RunBinary("Pow", Tensor::Vector<int32_t>({2, -3, 0, 7, 3}),
+                        Tensor::Vector<int32_t>({10, 3, 0, 0, 40}), &out)
+                  .ok());
+  ExpectEqual(out, Tensor::Vector<int32_t>(
+                       {1024, -27, 1, 1, static_cast<int32_t>(12157665459056928801ull)}));
+  const Tensor a = RandomTensor(kFloat, Shape({100}), 0.1, 5);
+  for (double exponent : {2.0, 0.5, -1.5, 3.0}) {
+    Tensor want = Tensor::Uninitialized(kFloat, Shape({100}));
+    for (int i = 0; i < 100; ++i) Set(&want, i, std::pow(At(a, i), exponent));
+    ASSERT_TRUE(RunBinary("Pow", a, Tensor::Scalar(static_cast<float>(exponent)), &out).ok());
+    ExpectNear(out, want, 1e-6);
+  }
+}
+
+TEST(BinaryTest, Strings) {
+  Tensor out;
+  const Tensor a = Tensor::Vector<std::string>({"a", "b"}), b = Tensor::Scalar("b");
+  ASSERT_TRUE(RunBinary("Add", a, b, &out).ok());
+  ExpectEqual(out, Tensor::Vector<std::string>({"ab", "bb"}));
+  ASSERT_TRUE(RunBinary("Equal", a, b, &out).ok());
+  ExpectEqual(out, Tensor::Vector<bool>({false, true}));
+}
+
+TEST(BinaryTest, EqualOfIncompatibleShapes) {
+  for (const char* name : {"Equal", "NotEqual"}) {
+    OpTest op(name);
+    op.Input(Tensor::Vector<float>({1, 2})).Input(Tensor::Vector<float>({1, 2, 3}));
+    op.Attr("incompatible_shape_error", false);
+    ASSERT_TRUE(op.Run().ok());
+    ExpectEqual(op.output(0), Tensor::Scalar(std::string(name) == "NotEqual"));
+  }
+}
+
+// Gradient ops against numeric derivatives of the forward op.
+TEST(BinaryTest, GradientOps) {
+  struct Case {
+    const char* op;
+    const char* forward;
+    double low, high;
+    bool gradient_first;  // (gradients, features or outputs) or (y, dy)
+    bool of_output;
+  };
+  for (const Case& c : std::vector<Case>{{"TanhGrad", "Tanh", -2, 2, false, true},
+                                         {"SigmoidGrad", "Sigmoid", -3, 3, false, true},
+                                         {"SqrtGrad", "Sqrt", 0.5, 4, false, true},
+                                         {"RsqrtGrad", "Rsqrt", 0.5, 4, false, true},
+                                         {"InvGrad", "Inv", 0.5, 4, false, true},
+                                         {"ReluGrad", "Relu", 0.2, 4, true, false},
+                                         {"Relu6Grad", "Relu6", 0.2, 5, true, false},
+                                         {"EluGrad", "Elu", -3, -0.1, true, true},
+                                         {"SeluGrad", "Selu", -3, -0.1, true, true},
+                                         {"SoftplusGrad", "Softplus", -3, 3, true, false},
+                                         {"SoftsignGrad", "Softsign", 0.1, 3, true, false},
+                                         {"LeakyReluGrad", "LeakyRelu", -3, -0.1, true, false}}) {
+    SCOPED_TRACE(c.op);
+    const Shape shape({40});
+    const Tensor x = RandomTensor(kDouble, shape, c.low, c.high);
+    const Tensor dy = RandomTensor(kDouble, shape, -2, 2, 7);
+    auto forward = [&](double shift) {
+      Tensor moved = *x.Clone();
+      for (int i = 0; i < 40; ++i) Set(&moved, i, At(x, i) + shift);
+      OpTest op(c.forward);
+      op.Input(moved);
+      EXPECT_TRUE(op.Run().ok());
+      return op.output(0);
+    };
+    const double h = 1e-6;
+    const Tensor up = forward(h), down = forward(-h), y = forward(0);
+    Tensor want = Tensor::Uninitialized(kDouble, shape);
+    for (int i = 0; i < 40; ++i) Set(&want, i, At(dy, i) * (At(up, i) - At(down, i)) / (2 * h));
+    const Tensor& value = c.of_output ? y : x;
+    OpTest op(c.op);
+    op.Input(c.gradient_first ? dy : value).Input(c.gradient_first ? value : dy);
+    ASSERT_TRUE(op.Run().ok());
+    ExpectNear(op.output(0), want, 1e-6, 1e-7);
+    OpTest wrong(c.op);
+    wrong.Input(dy).Input(Tensor::Vector<double>({1}));
+    EXPECT_EQ(wrong.Run().code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
+}  // namespace
+}  // namespace troupe::testing
