@@ -19,7 +19,8 @@ class Buffer : public RefCounted {
   /// default constructed. nullptr if the allocator refuses or the size overflows.
   static RefPtr<Buffer> Allocate(Allocator* allocator, ElementType type, int64_t count);
 
-  /// Wraps foreign memory of a plain type; `release(data, context)` runs when the last user is gone.
+  /// Wraps foreign memory of a plain type; `release(data, context)` runs when the last user is
+  /// gone.
   static RefPtr<Buffer> Wrap(void* data, size_t bytes, void (*release)(void* data, void* context),
                              void* context, MemorySpace space = MemorySpace::kHost);
 

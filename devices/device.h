@@ -17,15 +17,15 @@ namespace troupe {
 
 class ComputePool;
 
-/// An ordered queue of work on a device. Work enqueued on one stream runs in order; kernels of a GPU
-/// only enqueue and return. On the CPU everything is done when the call returns. Thread-safe.
+/// An ordered queue of work on a device. Work enqueued on one stream runs in order; kernels of a
+/// GPU only enqueue and return. On the CPU everything is done when the call returns. Thread-safe.
 class Stream {
  public:
   virtual ~Stream() = default;
   /// True if everything enqueued so far has finished.
   virtual bool Done() const = 0;
-  /// Runs `done` once all that was enqueued before has finished, on whatever thread notices; at once
-  /// on a CPU stream.
+  /// Runs `done` once all that was enqueued before has finished, on whatever thread notices; at
+  /// once on a CPU stream.
   virtual void WhenDone(std::function<void(absl::Status)> done) = 0;
   /// Enqueued work of this stream after the call waits for what `other` holds now.
   virtual absl::Status WaitFor(Stream* other) = 0;

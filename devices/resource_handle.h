@@ -36,14 +36,14 @@ class ResourceHandle {
   RefPtr<Resource> resource;  ///< Null in other processes.
 };
 
-/// A value of any copyable type, for tensor lists and optionals. A copy copies the value, so hold large
-/// things by shared pointer.
+/// A value of any copyable type, for tensor lists and optionals. A copy copies the value, so hold
+/// large things by shared pointer.
 class Variant {
  public:
   Variant() = default;
   template <typename T>
-    requires(!std::is_same_v<std::decay_t<T>, Variant>)
-  explicit Variant(T&& value) : value_(std::forward<T>(value)) {}
+  requires(!std::is_same_v<std::decay_t<T>, Variant>) explicit Variant(T&& value)
+      : value_(std::forward<T>(value)) {}
   /// nullptr if empty or of another type.
   template <typename T>
   const T* get() const {

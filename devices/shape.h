@@ -28,7 +28,8 @@ class Shape {
   /// The shape of a scalar.
   Shape() = default;
   /// For sizes that are known to be right (the runtime's own). From outside use `Create`.
-  Shape(std::initializer_list<int64_t> dims) : Shape(absl::MakeConstSpan(dims.begin(), dims.size())) {}
+  Shape(std::initializer_list<int64_t> dims)
+      : Shape(absl::MakeConstSpan(dims.begin(), dims.size())) {}
   explicit Shape(absl::Span<const int64_t> dims);
   Shape(const Shape& other) { CopyFrom(other); }
   Shape(Shape&& other) noexcept { MoveFrom(other); }

@@ -11,10 +11,10 @@
 #include "absl/strings/str_cat.h"
 
 /// Returns the status of `EXPR` from the enclosing function unless it is OK.
-#define TROUPE_RETURN_IF_ERROR(EXPR)                       \
-  do {                                                     \
-    absl::Status troupe_status_ = (EXPR);                  \
-    if (!troupe_status_.ok()) return troupe_status_;       \
+#define TROUPE_RETURN_IF_ERROR(EXPR)                 \
+  do {                                               \
+    absl::Status troupe_status_ = (EXPR);            \
+    if (!troupe_status_.ok()) return troupe_status_; \
   } while (false)
 
 #define TROUPE_STATUS_CONCAT_INNER(a, b) a##b
@@ -24,7 +24,8 @@
   if (!TEMP.ok()) return std::move(TEMP).status();    \
   LHS = std::move(TEMP).value()
 
-/// `TROUPE_ASSIGN_OR_RETURN(auto x, F());`: x is the value of the StatusOr, or its error is returned.
+/// `TROUPE_ASSIGN_OR_RETURN(auto x, F());`: x is the value of the StatusOr, or its error is
+/// returned.
 #define TROUPE_ASSIGN_OR_RETURN(LHS, EXPR) \
   TROUPE_ASSIGN_OR_RETURN_IMPL(TROUPE_STATUS_CONCAT(troupe_statusor_, __LINE__), LHS, EXPR)
 

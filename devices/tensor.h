@@ -101,8 +101,8 @@ class Tensor {
   bool unique() const { return buffer_ && buffer_->unique(); }
   bool SharesBufferWith(const Tensor& other) const { return buffer_ == other.buffer_; }
   const RefPtr<Buffer>& buffer() const { return buffer_; }
-  /// Hands the reference over to the caller. Type, shape and address stay readable here for as long as
-  /// the buffer lives.
+  /// Hands the reference over to the caller. Type, shape and address stay readable here for as long
+  /// as the buffer lives.
   RefPtr<Buffer> ReleaseBuffer() { return std::move(buffer_); }
 
   /// Rows [begin, end) of dimension 0, sharing memory. Bounds are the caller's invariant.

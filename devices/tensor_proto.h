@@ -10,8 +10,8 @@ namespace troupe {
 
 /// Accepts both forms that TensorFlow writes: `tensor_content` (little-endian) and the typed
 /// `*_val` fields, of which the last value repeats up to the shape's size (none at all: zeros).
-/// Values beyond the shape's size are ignored. Sizes are checked against what the message holds before
-/// memory is taken; what is filled up beyond that is at most 1 GiB, else ResourceExhausted.
+/// Values beyond the shape's size are ignored. Sizes are checked against what the message holds
+/// before memory is taken; what is filled up beyond that is at most 1 GiB, else ResourceExhausted.
 /// InvalidArgument for negative or overflowing shapes, wrong content length,
 /// or a type that holds no tensors; Unimplemented for variants.
 absl::StatusOr<Tensor> TensorFromProto(const TensorProto& proto);
