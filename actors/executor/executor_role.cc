@@ -128,6 +128,7 @@ void ExecutorRole::SetFeed(int feed, const Tensor& value) {
 
 void ExecutorRole::PlayAndWait() {
   caller_ = Parker::OfThisThread();
+  ComputePool::PrepareThread();
   while (!Play(/*caller=*/true)) {
     if (caller_->Wait() == Parker::Word::kOver) return;
   }

@@ -73,6 +73,11 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
   TROUPE_ASSIGN_OR_RETURN(
       Subgraph subgraph,
       Prune(graph, signature.feeds, signature.fetches, absl::MakeConstSpan(signature.targets)));
+  // Before anything is folded away, so that an impossible device is always refused.
+  for (const SubNode& node : subgraph.nodes) {
+    if (node.kind != SubNode::Kind::kOp) continue;
+    TROUPE_RETURN_IF_ERROR(Place(*node.original, options, *runtime).status());
+  }
   if (options.simplify) Simplify(SimplifyOptions(), EvaluateNode, &subgraph);
 
   CompiledStep step;

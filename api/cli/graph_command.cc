@@ -1,0 +1,113 @@
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <set>
+
+#include "api/cli/cli.h"
+#include "api/cli/draw.h"
+#include "devices/status_macros.h"
+#include "graph/graph_def.h"
+#include "graph/op_registry.h"
+#include "graph/protos/graph.pb.h"
+#include "kernels/kernel_registry.h"
+
+namespace troupe::cli {
+
+namespace {
+
+/// The node with its op's default attributes filled in, as import would.
+NodeDef WithDefaults(const NodeDef& node, const OpDef& op) {
+  NodeDef result = node;
+  for (const OpDef::AttrDef& attr : op.attr()) {
+    if (attr.has_default_value() && result.attr().count(attr.name()) == 0) {
+      (*result.mutable_attr())[attr.name()] = attr.default_value();
+    }
+  }
+  return result;
+}
+
+/// The element types of a node's type attributes: "float", "float,int32".
+std::string TypesOf(const NodeDef& node, const OpDef& op) {
+  std::string types;
+  for (const OpDef::AttrDef& attr : op.attr()) {
+    if (attr.type() != "type") continue;
+    auto it = node.attr().find(attr.name());
+    if (it == node.attr().end()) continue;
+    if (!types.empty()) types += ",";
+    types += ElementTypeName(static_cast<ElementType>(it->second.type()));
+  }
+  return types.empty() ? "-" : types;
+}
+
+/// What a graph needs and is not here.
+class Missing {
+ public:
+  void Check(const NodeDef& node) {
+    absl::StatusOr<const OpRegistration*> op = OpRegistry::Global()->LookUp(node.op());
+    if (!op.ok()) {
+      ++ops_[node.op()];
+      return;
+    }
+    const OpDef& def = *(*op)->def;
+    const NodeDef full = WithDefaults(node, def);
+    if (!KernelRegistry::Global()->Find("CPU", full).ok()) {
+      ++kernels_[node.op() + " " + TypesOf(full, def)];
+    }
+  }
+  bool any() const { return !ops_.empty() || !kernels_.empty(); }
+  void Print() const {
+    for (const auto& [op, n] : ops_) std::cout << "missing op: " << op << " (" << n << " nodes)\n";
+    for (const auto& [kernel, n] : kernels_) {
+      std::cout << "missing kernel: " << kernel << " (" << n << " nodes)\n";
+    }
+  }
+
+ private:
+  std::map<std::string, int> ops_, kernels_;
+};
+
+absl::Status WriteFile(const std::string& file, const std::string& content) {
+  std::ofstream out(file, std::ios::binary);
+  out << content;
+  out.close();
+  return out.good() ? absl::OkStatus()
+                    : absl::PermissionDeniedError(StrCat("cannot write ", file));
+}
+
+}  // namespace
+
+absl::StatusOr<int> GraphCommand(const Options& options) {
+  GraphDef def;
+  TROUPE_RETURN_IF_ERROR(ReadGraphDef(options.graph, &def));
+  std::map<std::string, int> ops;
+  std::set<std::string> devices;
+  int64_t data_edges = 0, control_edges = 0;
+  Missing missing;
+  for (const NodeDef& node : def.node()) {
+    ++ops[node.op()];
+    if (!node.device().empty()) devices.insert(node.device());
+    for (const std::string& input : node.input()) {
+      ++(!input.empty() && input[0] == '^' ? control_edges : data_edges);
+    }
+    missing.Check(node);
+  }
+  for (const FunctionDef& function : def.library().function()) {
+    for (const NodeDef& node : function.node_def()) missing.Check(node);
+  }
+  std::cout << options.graph << ": " << def.node_size() << " nodes, " << data_edges
+            << " data edges, " << control_edges << " control edges, "
+            << def.library().function_size() << " functions, producer "
+            << def.versions().producer() << "\n";
+  for (const std::string& device : devices) std::cout << "device: " << device << "\n";
+  std::vector<std::pair<std::string, int>> by_count(ops.begin(), ops.end());
+  std::stable_sort(by_count.begin(), by_count.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  for (const auto& [op, n] : by_count) std::cout << "  " << n << " " << op << "\n";
+  missing.Print();
+  if (!options.dot_file.empty()) TROUPE_RETURN_IF_ERROR(WriteFile(options.dot_file, ToDot(def)));
+  if (!options.svg_file.empty()) TROUPE_RETURN_IF_ERROR(WriteFile(options.svg_file, ToSvg(def)));
+  return missing.any() ? 1 : 0;
+}
+
+}  // namespace troupe::cli
