@@ -92,6 +92,14 @@ absl::StatusOr<PartialShape> StridedSubshape(const PartialShape& shape, int64_t 
   return PartialShape(dims);
 }
 
+/// A dimension of a shape as a scalar; invalid if it is not known.
+Tensor SizeAt(const PartialShape& shape, int64_t at, ElementType type) {
+  if (shape.unknown_rank()) return Tensor();
+  if (at < 0) at += shape.rank();
+  if (at < 0 || at >= shape.rank() || shape.dim(static_cast<int>(at)) < 0) return Tensor();
+  return IntegerTensor(type, {shape.dim(static_cast<int>(at))}, Shape());
+}
+
 }  // namespace
 
 Tensor* ConstantValues::Find(Output tensor) {
@@ -117,9 +125,7 @@ Tensor ConstantValues::ElementOfShape(const Node& slice) {
   const PartialShape& shape = shape_node.input(0).shape();
   int64_t at;
   if (shape.unknown_rank() || !Integer(slice.input(1), &at)) return Tensor();
-  if (at < 0) at += shape.rank();
-  if (at < 0 || at >= shape.rank() || shape.dim(static_cast<int>(at)) < 0) return Tensor();
-  return IntegerTensor(slice.output_type(0), {shape.dim(static_cast<int>(at))}, Shape());
+  return SizeAt(shape, at, slice.output_type(0));
 }
 
 Tensor ConstantValues::FromShapes(Output tensor) {
@@ -132,6 +138,11 @@ Tensor ConstantValues::FromShapes(Output tensor) {
   }
   if (node.num_inputs() == 0 || node.in_data_edge(0) == nullptr) return Tensor();
   if (op == "StridedSlice") return ElementOfShape(node);
+  if (op == "Unpack") {
+    const Node& shape_node = *node.input(0).node;
+    if (shape_node.op() != "Shape" || node.attrs().GetOr<int64_t>("axis", 0) != 0) return Tensor();
+    return SizeAt(shape_node.input(0).shape(), tensor.index, node.output_type(tensor.index));
+  }
   if (op != "Shape" && op != "Rank" && op != "Size") return Tensor();
   const PartialShape& shape = node.input(0).shape();
   if (shape.unknown_rank()) return Tensor();
@@ -227,7 +238,7 @@ absl::StatusOr<PartialShape> ConstantValues::PackAsShape(const Node& pack) {
     int64_t size;
     dims.push_back(Integer(pack.input(i), &size) && size >= 0 ? size : -1);
   }
-  return PartialShape::Create(dims);
+  return PartialShape(dims);
 }
 
 absl::StatusOr<PartialShape> ConstantValues::ConcatAsShape(const Node& concat, int* budget) {
