@@ -80,7 +80,12 @@ absl::StatusOr<PartialShape> InferenceContext::TensorAsShape(const Tensor& tenso
                              "; it must be at least -1 (unknown)");
     }
   }
-  return PartialShape::Create(sizes);
+  if (sizes.size() > Shape::kMaxRank) {
+    return InvalidArgument("a shape has at most ", Shape::kMaxRank, " dimensions, not ",
+                           sizes.size());
+  }
+  // That the number of elements may overflow is found when the tensor is made.
+  return PartialShape(sizes);
 }
 
 absl::StatusOr<PartialShape> InferenceContext::InputAsShape(int i, bool allow_scalar) {
