@@ -12,7 +12,7 @@ namespace {
 
 // How far a search may go, so that a large constant sub-graph does not make building slow.
 constexpr int kMaxNodes = 1000;
-// Larger values are not kept, and no node that would compute one is run.
+// Larger values are not looked at, and no node that would compute one is run.
 constexpr int64_t kMaxBytes = 10 << 20;
 
 bool KnownToBeLarge(const Node& node) {
@@ -132,6 +132,7 @@ Tensor ConstantValues::FromShapes(Output tensor) {
   const Node& node = *tensor.node;
   const std::string& op = node.op();
   if (op == "Const") {
+    if (KnownToBeLarge(node)) return Tensor();  // a few bytes may stand for gigabytes of one value
     Tensor value;
     const bool good = node.attrs().Get("value", &value).ok() && value.type() == node.output_type(0);
     return good ? value : Tensor();
