@@ -205,7 +205,7 @@ class Graph : public std::enable_shared_from_this<Graph> {
   Node* sink() const;
 
   /// A constant's value if it can be known while building: Const nodes, and small sub-graphs of them by
-  /// the evaluator. An invalid tensor if not.
+  /// the evaluator. An invalid tensor if not, or if it is larger than 10 MB.
   Tensor ConstantValue(Output tensor) const;
   /// Sets a better shape for an output (as `Tensor.set_shape`): merged with what is known.
   absl::Status RefineShape(Output tensor, const PartialShape& shape);

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "graph/passes/rewrite.h"
+#include "graph/protos/graph.pb.h"
 #include "graph/shape_inference.h"
 
 namespace troupe {
@@ -22,6 +23,14 @@ bool TooLarge(const Node& node, int64_t max_bytes) {
     if (elements < 0 || (size > 0 && elements > max_bytes / size)) return true;
   }
   return false;
+}
+
+/// True for a Const node whose few bytes stand for very many elements of one value.
+bool IsInflated(const Node& node, int64_t max_bytes) {
+  if (!TooLarge(node, max_bytes)) return false;
+  const AttrValue* value = node.attrs().Find("value");
+  const int64_t held = value == nullptr ? 0 : static_cast<int64_t>(value->ByteSizeLong());
+  return TooLarge(node, std::max(max_bytes, 16 * held));
 }
 
 bool HoldsHandles(const Node& node) {
@@ -48,6 +57,7 @@ void FoldConstants(const NodeEvaluator& evaluator, int64_t max_bytes, Subgraph* 
     std::vector<Tensor> values;
     if (original.op() == "Const") {
       Tensor value;
+      if (IsInflated(original, max_bytes)) continue;
       if (!original.attrs().Get("value", &value).ok() || value.type() != original.output_type(0)) {
         continue;
       }
