@@ -93,13 +93,17 @@ class ConvKernel : public Kernel {
     const float* x = a.data<float>();
     const float* y = b.data<float>();
     float* z = out->mutable_data<float>();
+    const bool narrow = NarrowConvPays(op_, shape);
     switch (op_) {
       case ConvOp::kForward:
-        return onednn_.Forward(ctx, shape, x, y, z);
+        return narrow ? NarrowConvForward(ctx, shape, x, y, z)
+                      : onednn_.Forward(ctx, shape, x, y, z);
       case ConvOp::kBackwardInput:
-        return onednn_.BackwardInput(ctx, shape, x, y, z);
+        return narrow ? NarrowConvBackwardInput(ctx, shape, x, y, z)
+                      : onednn_.BackwardInput(ctx, shape, x, y, z);
       case ConvOp::kBackwardFilter:
-        return onednn_.BackwardFilter(ctx, shape, x, y, z);
+        return narrow ? NarrowConvBackwardFilter(ctx, shape, x, y, z)
+                      : onednn_.BackwardFilter(ctx, shape, x, y, z);
     }
     return absl::OkStatus();
   }

@@ -64,6 +64,17 @@ class OneDnnConv {
   std::unique_ptr<Impl> impl_;
 };
 
+/// Float, for images of few channels, where oneDNN leaves most lanes of its vectors empty.
+bool NarrowConvPays(ConvOp op, const ConvShape& shape);
+absl::Status NarrowConvForward(KernelContext& ctx, const ConvShape& shape, const float* input,
+                               const float* filter, float* output);
+absl::Status NarrowConvBackwardInput(KernelContext& ctx, const ConvShape& shape,
+                                     const float* filter, const float* output_gradient,
+                                     float* input_gradient);
+absl::Status NarrowConvBackwardFilter(KernelContext& ctx, const ConvShape& shape,
+                                      const float* input, const float* output_gradient,
+                                      float* filter_gradient);
+
 /// Any type, by loops. T is double or int32_t.
 template <typename T>
 void DirectConvForward(KernelContext& ctx, const ConvShape& shape, const T* input, const T* filter,

@@ -1,0 +1,301 @@
+// FusedBatchNorm, FusedBatchNormV3 and their gradients (Ioffe and Szegedy, "Batch Normalization",
+// 2015).
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "devices/half.h"
+#include "kernels/kernel.h"
+#include "kernels/kernel_registry.h"
+#include "kernels/type_switch.h"
+
+namespace troupe {
+namespace {
+
+// Where channels lie: element i belongs to channel i / inner % channels.
+struct ChannelLayout {
+  int64_t outer = 0, channels = 0, inner = 1;
+
+  int64_t per_channel() const { return outer * inner; }
+};
+
+absl::StatusOr<ChannelLayout> LayoutOf(const Shape& shape, bool channels_first) {
+  if (shape.rank() != 4 && shape.rank() != 5) {
+    return InvalidArgument("the input must be of rank 4 or 5, got shape ", shape.ToString());
+  }
+  ChannelLayout layout;
+  const int axis = channels_first ? 1 : shape.rank() - 1;
+  layout.channels = shape.dim(axis);
+  layout.outer = 1;
+  for (int d = 0; d < axis; ++d) layout.outer *= shape.dim(d);
+  for (int d = axis + 1; d < shape.rank(); ++d) layout.inner *= shape.dim(d);
+  return layout;
+}
+
+// For each channel c the sum of value(i, c) over its elements i. Pieces of fixed size, added in
+// order.
+template <typename Value>
+std::vector<double> ChannelSums(KernelContext& ctx, const ChannelLayout& layout, Value value) {
+  const int64_t channels = layout.channels;
+  const bool last = layout.inner == 1;
+  const int64_t piece =
+      last ? std::clamp<int64_t>(32768 / std::max<int64_t>(channels, 1), 16, 4096) : 1;
+  const int64_t pieces = (layout.outer + piece - 1) / piece;
+  std::vector<double> sums(channels, 0.0);
+  std::vector<float> partial(pieces * channels, 0.0f);
+  const int64_t grain =
+      std::max<int64_t>(1, 32768 / std::max<int64_t>(1, piece * channels * layout.inner));
+  ctx.ParallelFor(pieces, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      float* sum = partial.data() + p * channels;
+      if (last) {
+        for (int64_t row = p * piece; row < std::min(layout.outer, (p + 1) * piece); ++row) {
+          for (int64_t c = 0; c < channels; ++c) sum[c] += value(row * channels + c, c);
+        }
+        continue;
+      }
+      for (int64_t c = 0; c < channels; ++c) {
+        double total = 0;
+        const int64_t first = (p * channels + c) * layout.inner;
+        for (int64_t block = 0; block < layout.inner; block += 1024) {
+          float part = 0;
+          const int64_t block_end = std::min(layout.inner, block + 1024);
+          for (int64_t i = block; i < block_end; ++i) part += value(first + i, c);
+          total += part;
+        }
+        sum[c] = static_cast<float>(total);
+      }
+    }
+  });
+  for (int64_t p = 0; p < pieces; ++p) {
+    for (int64_t c = 0; c < channels; ++c) sums[c] += partial[p * channels + c];
+  }
+  return sums;
+}
+
+// Calls visit(i, c) for every element i of channel c, from several threads.
+template <typename Visit>
+void ForElements(KernelContext& ctx, const ChannelLayout& layout, Visit visit) {
+  const int64_t row = layout.channels * layout.inner;
+  ctx.ParallelFor(layout.outer, std::max<int64_t>(1, 32768 / std::max<int64_t>(row, 1)),
+                  [&](int64_t begin, int64_t end) {
+                    for (int64_t o = begin; o < end; ++o) {
+                      for (int64_t c = 0; c < layout.channels; ++c) {
+                        const int64_t first = o * row + c * layout.inner;
+                        for (int64_t i = 0; i < layout.inner; ++i) visit(first + i, c);
+                      }
+                    }
+                  });
+}
+
+absl::Status CheckVector(const char* name, const Tensor& t, int64_t channels) {
+  if (t.rank() == 1 && t.dim(0) == channels) return absl::OkStatus();
+  return InvalidArgument(name, " must be a vector of one element per channel, ", channels,
+                         ", got shape ", t.shape().ToString());
+}
+
+// `tensor` as floats: itself, or a converted copy.
+absl::StatusOr<Tensor> AsFloat(KernelContext& ctx, const Tensor& tensor) {
+  if (tensor.type() == ElementType::kFloat) return tensor;
+  TROUPE_ASSIGN_OR_RETURN(Tensor wide, ctx.AllocateTemp(ElementType::kFloat, tensor.shape()));
+  float* out = wide.mutable_data<float>();
+  TROUPE_RETURN_IF_ERROR((SwitchType<half, bfloat16>(tensor.type(), [&]<typename T>() {
+    const T* in = tensor.data<T>();
+    for (int64_t i = 0; i < tensor.num_elements(); ++i) out[i] = in[i];
+    return absl::OkStatus();
+  })));
+  return wide;
+}
+
+class BatchNormKernel : public Kernel {
+ public:
+  BatchNormKernel(KernelConstruction& construction, absl::Status* status) {
+    std::string format;
+    *status = construction.GetAttr("data_format", &format);
+    channels_first_ = format.size() > 1 && format[1] == 'C';
+    if (status->ok()) *status = construction.GetAttr("epsilon", &epsilon_);
+    if (status->ok()) *status = construction.GetAttr("is_training", &is_training_);
+  }
+
+ protected:
+  // Output 0 of x's type, to be filled by `fill(float*)`.
+  template <typename Fill>
+  absl::Status FillOutput(KernelContext& ctx, const Tensor& x, Fill fill) {
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, x.type(), x.shape()));
+    if (x.type() == ElementType::kFloat) {
+      fill(out->mutable_data<float>());
+      return absl::OkStatus();
+    }
+    TROUPE_ASSIGN_OR_RETURN(Tensor wide, ctx.AllocateTemp(ElementType::kFloat, x.shape()));
+    fill(wide.mutable_data<float>());
+    const float* in = wide.data<float>();
+    return SwitchType<half, bfloat16>(x.type(), [&]<typename T>() {
+      T* narrow = out->mutable_data<T>();
+      for (int64_t i = 0; i < x.num_elements(); ++i) narrow[i] = T(in[i]);
+      return absl::OkStatus();
+    });
+  }
+
+  absl::StatusOr<float*> ChannelOutput(KernelContext& ctx, int i, int64_t channels) {
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out,
+                            ctx.AllocateOutput(i, ElementType::kFloat, Shape({channels})));
+    return out->mutable_data<float>();
+  }
+
+  bool channels_first_ = false;
+  bool is_training_ = true;
+  float epsilon_ = 0;
+};
+
+class FusedBatchNormKernel final : public BatchNormKernel {
+ public:
+  FusedBatchNormKernel(KernelConstruction& construction, absl::Status* status)
+      : BatchNormKernel(construction, status),
+        factor_(construction.attrs().GetOr<float>("exponential_avg_factor", 1.0f)) {}
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor& x = ctx.input(0);
+    TROUPE_ASSIGN_OR_RETURN(const ChannelLayout layout, LayoutOf(x.shape(), channels_first_));
+    const int64_t channels = layout.channels;
+    TROUPE_RETURN_IF_ERROR(CheckVector("scale", ctx.input(1), channels));
+    TROUPE_RETURN_IF_ERROR(CheckVector("offset", ctx.input(2), channels));
+    const bool uses_given = !is_training_ || factor_ != 1.0f;
+    if (uses_given) {
+      TROUPE_RETURN_IF_ERROR(CheckVector("mean", ctx.input(3), channels));
+      TROUPE_RETURN_IF_ERROR(CheckVector("variance", ctx.input(4), channels));
+    }
+    float* out[4];  // batch mean and variance, saved mean and variance
+    for (int i = 0; i < 4; ++i) {
+      TROUPE_ASSIGN_OR_RETURN(out[i], ChannelOutput(ctx, i + 1, channels));
+    }
+    if (ctx.num_outputs() == 6) {  // reserve_space_3, of use to other devices only
+      TROUPE_ASSIGN_OR_RETURN(Tensor * reserve,
+                              ctx.AllocateOutput(5, ElementType::kFloat, Shape()));
+      *reserve->mutable_data<float>() = 0;
+    }
+    if (x.num_elements() == 0) {
+      std::fill(out[0], out[0] + channels, std::numeric_limits<float>::quiet_NaN());
+      std::fill(out[1], out[1] + channels, std::numeric_limits<float>::quiet_NaN());
+      std::fill(out[2], out[2] + channels, 0.0f);
+      std::fill(out[3], out[3] + channels, 0.0f);
+      return FillOutput(ctx, x, [](float*) {});
+    }
+    TROUPE_ASSIGN_OR_RETURN(const Tensor wide, AsFloat(ctx, x));
+    const float* in = wide.data<float>();
+    const float* scale = ctx.input(1).data<float>();
+    const float* offset = ctx.input(2).data<float>();
+    if (is_training_) {
+      const double count = static_cast<double>(layout.per_channel());
+      const std::vector<double> sums =
+          ChannelSums(ctx, layout, [&](int64_t i, int64_t) { return in[i]; });
+      for (int64_t c = 0; c < channels; ++c) out[2][c] = static_cast<float>(sums[c] / count);
+      const float* mean = out[2];
+      const std::vector<double> squares = ChannelSums(ctx, layout, [&](int64_t i, int64_t c) {
+        const float d = in[i] - mean[c];
+        return d * d;
+      });
+      for (int64_t c = 0; c < channels; ++c) {
+        out[3][c] = static_cast<float>(squares[c] / count);
+        const float unbiased = static_cast<float>(squares[c] / std::max(count - 1, 1.0));
+        out[0][c] = mean[c];
+        out[1][c] = unbiased;
+        if (factor_ != 1.0f) {
+          out[0][c] = (1 - factor_) * ctx.input(3).data<float>()[c] + factor_ * mean[c];
+          out[1][c] = (1 - factor_) * ctx.input(4).data<float>()[c] + factor_ * unbiased;
+        }
+      }
+    } else {
+      for (int i = 0; i < 4; ++i) {
+        const float* given = ctx.input(3 + i % 2).data<float>();
+        std::copy(given, given + channels, out[i]);
+      }
+    }
+    const float* mean = out[2];
+    std::vector<float> factor(channels);
+    for (int64_t c = 0; c < channels; ++c) factor[c] = scale[c] / std::sqrt(out[3][c] + epsilon_);
+    return FillOutput(ctx, x, [&](float* y) {
+      ForElements(ctx, layout,
+                  [&](int64_t i, int64_t c) { y[i] = (in[i] - mean[c]) * factor[c] + offset[c]; });
+    });
+  }
+
+ private:
+  const float factor_;
+};
+
+class FusedBatchNormGradKernel final : public BatchNormKernel {
+ public:
+  using BatchNormKernel::BatchNormKernel;
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor& dy = ctx.input(0);
+    const Tensor& x = ctx.input(1);
+    TROUPE_ASSIGN_OR_RETURN(const ChannelLayout layout, LayoutOf(x.shape(), channels_first_));
+    if (!(dy.shape() == x.shape())) {
+      return InvalidArgument("y_backprop and x must have the same shape, got ",
+                             dy.shape().ToString(), " and ", x.shape().ToString());
+    }
+    const int64_t channels = layout.channels;
+    TROUPE_RETURN_IF_ERROR(CheckVector("scale", ctx.input(2), channels));
+    TROUPE_RETURN_IF_ERROR(CheckVector("the saved mean", ctx.input(3), channels));
+    TROUPE_RETURN_IF_ERROR(CheckVector("the saved variance", ctx.input(4), channels));
+    TROUPE_ASSIGN_OR_RETURN(float* scale_gradient, ChannelOutput(ctx, 1, channels));
+    TROUPE_ASSIGN_OR_RETURN(float* offset_gradient, ChannelOutput(ctx, 2, channels));
+    TROUPE_RETURN_IF_ERROR(ChannelOutput(ctx, 3, 0).status());
+    TROUPE_RETURN_IF_ERROR(ChannelOutput(ctx, 4, 0).status());
+    if (x.num_elements() == 0) {
+      std::fill(scale_gradient, scale_gradient + channels, 0.0f);
+      std::fill(offset_gradient, offset_gradient + channels, 0.0f);
+      return FillOutput(ctx, x, [](float*) {});
+    }
+    TROUPE_ASSIGN_OR_RETURN(const Tensor wide_x, AsFloat(ctx, x));
+    TROUPE_ASSIGN_OR_RETURN(const Tensor wide_dy, AsFloat(ctx, dy));
+    const float* in = wide_x.data<float>();
+    const float* grad = wide_dy.data<float>();
+    const float* scale = ctx.input(2).data<float>();
+    const float* mean = ctx.input(3).data<float>();
+    const float* variance = ctx.input(4).data<float>();
+    const std::vector<double> sums =
+        ChannelSums(ctx, layout, [&](int64_t i, int64_t) { return grad[i]; });
+    const std::vector<double> products =
+        ChannelSums(ctx, layout, [&](int64_t i, int64_t c) { return grad[i] * (in[i] - mean[c]); });
+    // dx = factor (dy - shift - (x - mean) slope); the statistics depend on x in training only.
+    std::vector<float> factor(channels), shift(channels, 0.0f), slope(channels, 0.0f);
+    const double count = static_cast<double>(layout.per_channel());
+    for (int64_t c = 0; c < channels; ++c) {
+      const double inverse = 1.0 / std::sqrt(static_cast<double>(variance[c]) + epsilon_);
+      scale_gradient[c] = static_cast<float>(products[c] * inverse);
+      offset_gradient[c] = static_cast<float>(sums[c]);
+      factor[c] = static_cast<float>(scale[c] * inverse);
+      if (is_training_) {
+        shift[c] = static_cast<float>(sums[c] / count);
+        slope[c] = static_cast<float>(products[c] / count * inverse * inverse);
+      }
+    }
+    return FillOutput(ctx, x, [&](float* dx) {
+      ForElements(ctx, layout, [&](int64_t i, int64_t c) {
+        dx[i] = factor[c] * (grad[i] - shift[c] - (in[i] - mean[c]) * slope[c]);
+      });
+    });
+  }
+};
+
+const std::vector<ElementType>& InputTypes() {
+  static const auto* types =
+      new std::vector<ElementType>{ElementType::kBfloat16, ElementType::kFloat, ElementType::kHalf};
+  return *types;
+}
+KernelSpec Version1(const char* op) { return KernelSpec(op).Types("T", {ElementType::kFloat}); }
+KernelSpec Version3(const char* op) {
+  return KernelSpec(op).Types("T", InputTypes()).Types("U", {ElementType::kFloat});
+}
+
+REGISTER_KERNEL(Version1("FusedBatchNorm"), MakeKernel<FusedBatchNormKernel>);
+REGISTER_KERNEL(Version3("FusedBatchNormV3"), MakeKernel<FusedBatchNormKernel>);
+REGISTER_KERNEL(Version1("FusedBatchNormGrad"), MakeKernel<FusedBatchNormGradKernel>);
+REGISTER_KERNEL(Version3("FusedBatchNormGradV3"), MakeKernel<FusedBatchNormGradKernel>);
+
+}  // namespace
+}  // namespace troupe
