@@ -322,7 +322,7 @@ absl::StatusOr<PartialShape> ConstantValues::AsShape(Output tensor, int* budget)
 
 absl::Status InferShapes(const NodeDef& def, const OpRegistration& registration,
                          absl::Span<const Output> inputs, int num_outputs,
-                         ConstantValues* constants, InferredShapes* result) {
+                         int graph_version, ConstantValues* constants, InferredShapes* result) {
   result->shapes.resize(num_outputs);
   result->handles.resize(num_outputs);
   if (registration.shape_fn == nullptr) return absl::OkStatus();
@@ -343,6 +343,7 @@ absl::Status InferShapes(const NodeDef& def, const OpRegistration& registration,
   };
   InferenceContext context(&def, registration.def.get(), std::move(shapes), std::move(handles),
                            num_outputs, std::move(values));
+  context.set_graph_version(graph_version);
   const absl::Status status = registration.shape_fn(&context);
   if (!status.ok()) {
     std::string list;

@@ -11,14 +11,16 @@
 
 namespace troupe {
 
-/// Finds and remembers values of outputs. As TensorFlow's shape refiner: Const nodes, Shape, ShapeN, Size and
-/// Rank of known shapes, an element of a partly known shape, and what the evaluator makes of those. Ops with
-/// state, Merge and PlaceholderWithDefault end the search. Not thread-safe.
+/// Finds and remembers values of outputs. As TensorFlow's shape refiner: Const nodes, Shape,
+/// ShapeN, Size and Rank of known shapes, an element of a partly known shape, and what the
+/// evaluator makes of those. Ops with state, Merge and PlaceholderWithDefault end the search. Not
+/// thread-safe.
 class ConstantValues {
  public:
   /// An invalid tensor if the value is not known.
   Tensor Value(Output tensor);
-  /// The value, a vector of sizes, as far as it is known: through Shape, Pack, Concat, StridedSlice, Cast.
+  /// The value, a vector of sizes, as far as it is known: through Shape, Pack, Concat,
+  /// StridedSlice, Cast.
   absl::StatusOr<PartialShape> AsShape(Output tensor);
   /// Shapes have changed: what was unknown may be known now.
   void Forget() { known_.clear(); }
@@ -51,7 +53,7 @@ struct InferredShapes {
 /// Runs the op's shape function. InvalidArgument names node, op and the inputs' shapes.
 absl::Status InferShapes(const NodeDef& def, const OpRegistration& registration,
                          absl::Span<const Output> inputs, int num_outputs,
-                         ConstantValues* constants, InferredShapes* result);
+                         int graph_version, ConstantValues* constants, InferredShapes* result);
 
 }  // namespace troupe
 

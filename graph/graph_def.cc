@@ -22,8 +22,8 @@ bool IsNextIteration(const std::string& op) {
 
 }  // namespace
 
-/// One import. Nodes are added in an order in which producers come first; it holds the graph's lock, and takes
-/// everything back on failure.
+/// One import. Nodes are added in an order in which producers come first; it holds the graph's
+/// lock, and takes everything back on failure.
 class GraphImporter {
  public:
   GraphImporter(const GraphDef& def, const ImportOptions& options, Graph* graph)
@@ -58,8 +58,8 @@ class GraphImporter {
  private:
   /// Where an input comes from: a node of the definition, or one that the graph has already.
   struct Source {
-    int index = -1;          // of the definition; -1: `outside`
-    int port = 0;            // kControlSlot: a control input
+    int index = -1;  // of the definition; -1: `outside`
+    int port = 0;    // kControlSlot: a control input
     Output outside;
   };
   struct Pending {
@@ -102,9 +102,9 @@ class GraphImporter {
     pending_.resize(def_.node_size());
     names_.resize(def_.node_size());
     by_name_.reserve(def_.node_size());
-    const std::string prefix =
-        options_.prefix.empty() || options_.prefix.back() == '/' ? options_.prefix
-                                                                 : options_.prefix + "/";
+    const std::string prefix = options_.prefix.empty() || options_.prefix.back() == '/'
+                                   ? options_.prefix
+                                   : options_.prefix + "/";
     for (int i = 0; i < def_.node_size(); ++i) {
       const NodeDef& node = def_.node(i);
       if (!IsNodeName(node.name())) {
@@ -241,7 +241,8 @@ class GraphImporter {
     if (added == size) return absl::OkStatus();
     for (int i = 0; i < size; ++i) {
       if (pending_[i].added == nullptr) {
-        return InvalidArgument(size - added, " nodes are in a cycle or depend on one, the first is '",
+        return InvalidArgument(size - added,
+                               " nodes are in a cycle or depend on one, the first is '",
                                def_.node(i).name(), "' (op ", def_.node(i).op(), ")");
       }
     }
@@ -298,6 +299,7 @@ class GraphImporter {
     added.registration = *registration;
     added.inputs = inputs_;
     added.control_inputs = controls_;
+    added.producer = producer_;
     TROUPE_ASSIGN_OR_RETURN(pending.added, impl_->Add(std::move(added)));
     return RefineByAttribute(node, pending.added);
   }
@@ -323,8 +325,9 @@ class GraphImporter {
       TROUPE_ASSIGN_OR_RETURN(PartialShape shape, PartialShape::FromProto(shapes[i]));
       if (!node->output_shape(i).IsCompatibleWith(shape)) {
         return InvalidArgument("node '", def.name(), "' has an _output_shapes attribute (",
-                               shape.ToString(), ") inconsistent with the shape inferred for output ",
-                               i, " (", node->output_shape(i).ToString(), ")");
+                               shape.ToString(),
+                               ") inconsistent with the shape inferred for output ", i, " (",
+                               node->output_shape(i).ToString(), ")");
       }
       TROUPE_RETURN_IF_ERROR(impl_->Refine(Output(node, i), shape));
     }
@@ -352,11 +355,11 @@ class GraphImporter {
   int producer_ = 0;
   bool renamed_ = false;
   std::vector<Node*> dependencies_;
-  std::vector<std::string> names_;  // by index: the name in the graph
+  std::vector<std::string> names_;                     // by index: the name in the graph
   std::unordered_map<std::string_view, int> by_name_;  // names of the definition
   std::vector<Pending> pending_;
   std::vector<BackEdge> back_edges_;
-  std::vector<Output> inputs_;   // of the node being added
+  std::vector<Output> inputs_;  // of the node being added
   std::vector<Node*> controls_;
 };
 

@@ -160,7 +160,7 @@ absl::StatusOr<Node*> Graph::Impl::Add(NewNode added) {
   }
   InferredShapes inferred;
   TROUPE_RETURN_IF_ERROR(InferShapes(def, *added.registration, added.inputs, node->num_outputs(),
-                                     &constants, &inferred));
+                                     added.producer.value_or(producer), &constants, &inferred));
 
   node->id_ = static_cast<int>(nodes.size());
   node->graph_ = graph;

@@ -34,13 +34,15 @@ struct Graph::Impl {
     /// One per data input; an invalid Output is a back edge that comes later (Merge only).
     absl::Span<const Output> inputs;
     absl::Span<Node* const> control_inputs;
+    /// GraphDef version of the definition; that of this graph if there is none.
+    std::optional<int> producer;
   };
 
   Impl(Graph* owner, const OpRegistry* registry);
   ~Impl();
 
-  /// The registration of an op or of a function of the library. NotFound; Unimplemented if the op was removed
-  /// before version `producer`.
+  /// The registration of an op or of a function of the library. NotFound; Unimplemented if the op
+  /// was removed before version `producer`.
   absl::StatusOr<const OpRegistration*> LookUp(const std::string& op, int producer) const;
   /// Completes and checks the definition, infers shapes, joins the edges.
   absl::StatusOr<Node*> Add(NewNode node);
@@ -63,8 +65,8 @@ struct Graph::Impl {
   mutable std::mutex mutex;
   Graph* const graph;
   const OpRegistry* const ops;
-  std::vector<std::unique_ptr<Node>> nodes;  // by id
-  std::deque<Edge> edges;                    // in the order of adding; never move
+  std::vector<std::unique_ptr<Node>> nodes;             // by id
+  std::deque<Edge> edges;                               // in the order of adding; never move
   std::unordered_map<std::string_view, Node*> by_name;  // keys live in the nodes' definitions
   std::deque<Edge> boundary_edges;
   size_t connected_nodes = 0, connected_edges = 0;
@@ -80,7 +82,8 @@ struct Graph::Impl {
   mutable ConstantValues constants;
 };
 
-/// True for names that TensorFlow accepts for nodes: a letter, digit or dot, then also `_`, `-`, `/`, `\`, `>`.
+/// True for names that TensorFlow accepts for nodes: a letter, digit or dot, then also `_`, `-`,
+/// `/`, `\`, `>`.
 bool IsNodeName(std::string_view name);
 
 /// Splits "node:port", "node" (port 0) and "^node" (port Edge::kControlSlot). False if malformed.

@@ -2,6 +2,7 @@
 #ifndef TROUPE_GRAPH_SHAPE_INFERENCE_H_
 #define TROUPE_GRAPH_SHAPE_INFERENCE_H_
 
+#include <climits>
 #include <functional>
 #include <optional>
 #include <string_view>
@@ -21,8 +22,8 @@ class OpDef;
 /// Element types and shapes behind a resource handle.
 using HandleShapes = std::vector<std::pair<ElementType, PartialShape>>;
 
-/// The inputs of a node under shape inference, and where its outputs' shapes go. Unknown sizes are -1
-/// (`PartialShape::kUnknown`). Not thread-safe.
+/// The inputs of a node under shape inference, and where its outputs' shapes go. Unknown sizes are
+/// -1 (`PartialShape::kUnknown`). Not thread-safe.
 class InferenceContext {
  public:
   /// Finds what is known of the values of an input; asked only by shape functions that need values.
@@ -44,6 +45,9 @@ class InferenceContext {
   const PartialShape& output(int i) const { return outputs_[i]; }
   void set_output(int i, PartialShape shape) { outputs_[i] = std::move(shape); }
   const AttrReader& attrs() const { return attrs_; }
+  /// Version of the GraphDef that the node comes from (`producer`); old ones mean other things.
+  int graph_version() const { return graph_version_; }
+  void set_graph_version(int version) { graph_version_ = version; }
   template <typename T>
   absl::Status GetAttr(std::string_view name, T* value) const {
     return attrs_.Get(name, value);
@@ -52,10 +56,12 @@ class InferenceContext {
   /// The constant value of input i; an invalid tensor if it is not known while the graph is built.
   const Tensor& input_tensor(int i);
   /// Input i, a 1-D tensor of sizes, as a shape: what is known of it. A value below -1 is
-  /// InvalidArgument; so is a scalar, unless `allow_scalar`, when a scalar -1 is a shape of unknown rank.
+  /// InvalidArgument; so is a scalar, unless `allow_scalar`, when a scalar -1 is a shape of unknown
+  /// rank.
   absl::StatusOr<PartialShape> InputAsShape(int i, bool allow_scalar = false);
   /// A tensor's value as a shape, with the same rules.
-  static absl::StatusOr<PartialShape> TensorAsShape(const Tensor& tensor, bool allow_scalar = false);
+  static absl::StatusOr<PartialShape> TensorAsShape(const Tensor& tensor,
+                                                    bool allow_scalar = false);
   /// Input i as a scalar size: -1 if unknown; InvalidArgument if negative or no scalar.
   absl::StatusOr<int64_t> InputAsDim(int i);
 
@@ -96,6 +102,7 @@ class InferenceContext {
 
  private:
   AttrReader attrs_;
+  int graph_version_ = INT_MAX;
   const OpDef* op_def_;
   std::vector<PartialShape> inputs_, outputs_;
   std::vector<HandleShapes> input_handles_, output_handles_;
@@ -104,9 +111,9 @@ class InferenceContext {
 };
 
 // Shape functions that many ops share.
-absl::Status UnchangedShape(InferenceContext* c);        ///< All outputs like input 0.
-absl::Status ScalarShape(InferenceContext* c);           ///< All outputs scalars.
-absl::Status UnknownShape(InferenceContext* c);          ///< Nothing known.
+absl::Status UnchangedShape(InferenceContext* c);  ///< All outputs like input 0.
+absl::Status ScalarShape(InferenceContext* c);     ///< All outputs scalars.
+absl::Status UnknownShape(InferenceContext* c);    ///< Nothing known.
 absl::Status NoOutputs(InferenceContext* c);
 absl::Status BroadcastBinaryShape(InferenceContext* c);  ///< Output 0: inputs 0 and 1 broadcast.
 absl::Status MergeInputsShape(InferenceContext* c);      ///< Output 0: all inputs merged.

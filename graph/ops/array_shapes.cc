@@ -129,7 +129,12 @@ absl::Status ShapeAttrShape(InferenceContext* c) {
   return absl::OkStatus();
 }
 
-absl::Status PlaceholderShape(InferenceContext* c) { return ShapeAttrShape(c); }
+absl::Status PlaceholderShape(InferenceContext* c) {
+  TROUPE_RETURN_IF_ERROR(ShapeAttrShape(c));
+  // Old graphs wrote the shape of a scalar where nothing was known.
+  if (c->graph_version() <= 21 && c->output(0).rank() == 0) return UnknownShape(c);
+  return absl::OkStatus();
+}
 
 absl::Status PlaceholderWithDefaultShape(InferenceContext* c) {
   PartialShape shape;

@@ -44,7 +44,10 @@ absl::Status SelectV2Shape(InferenceContext* c) {
 
 absl::Status ReductionShape(InferenceContext* c) {
   const PartialShape& input = c->input(0);
-  TROUPE_RETURN_IF_ERROR(C::WithRankAtMost(c->input(1), 1).status());
+  // Old graphs may give the axes as a tensor of any rank.
+  if (c->graph_version() >= 21) {
+    TROUPE_RETURN_IF_ERROR(C::WithRankAtMost(c->input(1), 1).status());
+  }
   bool keep_dims;
   TROUPE_RETURN_IF_ERROR(c->GetAttr("keep_dims", &keep_dims));
   const Tensor& axes = c->input_tensor(1);
