@@ -12,8 +12,9 @@ class OpDef;
 /// Adds the attributes that are missing and have defaults.
 void FillDefaultAttrs(const OpDef& op_def, NodeDef* def);
 
-/// Checks that every attribute of the definition is there, is of its kind and allowed. Attributes that the
-/// definition does not have are accepted. InvalidArgument names node, op, attribute, and what was expected.
+/// Checks that every attribute of the definition is there, is of its kind and allowed. Attributes
+/// that the definition does not have are accepted. InvalidArgument names node, op, attribute, and
+/// what was expected.
 absl::Status CheckAttrs(const OpDef& op_def, const NodeDef& def);
 
 }  // namespace troupe

@@ -26,7 +26,7 @@ absl::Status WrongKind(const NodeDef& def, std::string_view name, std::string_vi
 
 absl::Status BadValue(const NodeDef& def, std::string_view name, const absl::Status& status) {
   return absl::Status(status.code(), StrCat("attribute '", name, "' of node '", def.name(),
-                                                  "' (op ", def.op(), "): ", status.message()));
+                                            "' (op ", def.op(), "): ", status.message()));
 }
 
 /// Finds a single value of the given kind.
@@ -151,16 +151,16 @@ absl::Status AttrReader::Get(std::string_view name, const NameAttrList** value) 
 
 absl::Status AttrReader::Get(std::string_view name, std::vector<std::string>* value) const {
   const AttrValue::ListValue* list;
-  TROUPE_RETURN_IF_ERROR(
-      List(*this, name, "list(string)", [](const auto& l) { return l.s_size(); }, &list));
+  TROUPE_RETURN_IF_ERROR(List(
+      *this, name, "list(string)", [](const auto& l) { return l.s_size(); }, &list));
   value->assign(list->s().begin(), list->s().end());
   return absl::OkStatus();
 }
 
 absl::Status AttrReader::Get(std::string_view name, std::vector<int64_t>* value) const {
   const AttrValue::ListValue* list;
-  TROUPE_RETURN_IF_ERROR(
-      List(*this, name, "list(int)", [](const auto& l) { return l.i_size(); }, &list));
+  TROUPE_RETURN_IF_ERROR(List(
+      *this, name, "list(int)", [](const auto& l) { return l.i_size(); }, &list));
   value->assign(list->i().begin(), list->i().end());
   return absl::OkStatus();
 }
@@ -177,24 +177,24 @@ absl::Status AttrReader::Get(std::string_view name, std::vector<int32_t>* value)
 
 absl::Status AttrReader::Get(std::string_view name, std::vector<float>* value) const {
   const AttrValue::ListValue* list;
-  TROUPE_RETURN_IF_ERROR(
-      List(*this, name, "list(float)", [](const auto& l) { return l.f_size(); }, &list));
+  TROUPE_RETURN_IF_ERROR(List(
+      *this, name, "list(float)", [](const auto& l) { return l.f_size(); }, &list));
   value->assign(list->f().begin(), list->f().end());
   return absl::OkStatus();
 }
 
 absl::Status AttrReader::Get(std::string_view name, std::vector<bool>* value) const {
   const AttrValue::ListValue* list;
-  TROUPE_RETURN_IF_ERROR(
-      List(*this, name, "list(bool)", [](const auto& l) { return l.b_size(); }, &list));
+  TROUPE_RETURN_IF_ERROR(List(
+      *this, name, "list(bool)", [](const auto& l) { return l.b_size(); }, &list));
   value->assign(list->b().begin(), list->b().end());
   return absl::OkStatus();
 }
 
 absl::Status AttrReader::Get(std::string_view name, std::vector<ElementType>* value) const {
   const AttrValue::ListValue* list;
-  TROUPE_RETURN_IF_ERROR(
-      List(*this, name, "list(type)", [](const auto& l) { return l.type_size(); }, &list));
+  TROUPE_RETURN_IF_ERROR(List(
+      *this, name, "list(type)", [](const auto& l) { return l.type_size(); }, &list));
   value->resize(list->type_size());
   for (int i = 0; i < list->type_size(); ++i) {
     TROUPE_RETURN_IF_ERROR(ToElementType(*this, name, list->type(i), &(*value)[i]));
@@ -204,8 +204,8 @@ absl::Status AttrReader::Get(std::string_view name, std::vector<ElementType>* va
 
 absl::Status AttrReader::Get(std::string_view name, std::vector<PartialShape>* value) const {
   const AttrValue::ListValue* list;
-  TROUPE_RETURN_IF_ERROR(
-      List(*this, name, "list(shape)", [](const auto& l) { return l.shape_size(); }, &list));
+  TROUPE_RETURN_IF_ERROR(List(
+      *this, name, "list(shape)", [](const auto& l) { return l.shape_size(); }, &list));
   value->clear();
   for (const TensorShapeProto& proto : list->shape()) {
     auto shape = PartialShape::FromProto(proto);

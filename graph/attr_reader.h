@@ -19,8 +19,8 @@ class AttrValue;
 class NameAttrList;
 class NodeDef;
 
-/// Reads the attributes of one NodeDef, which must outlive it. Every `Get` gives NotFound if there is
-/// no such attribute and InvalidArgument if it is of another kind; both name node and attribute.
+/// Reads the attributes of one NodeDef, which must outlive it. Every `Get` gives NotFound if there
+/// is no such attribute and InvalidArgument if it is of another kind; both name node and attribute.
 /// Thread-compatible.
 class AttrReader {
  public:

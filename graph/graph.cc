@@ -215,7 +215,8 @@ std::pair<int64_t, int64_t> Graph::OpSeeds(const int64_t* op_seed) const {
   int64_t seed, seed2;
   if (impl_->seed.has_value()) {
     seed = *impl_->seed;
-    // TensorFlow takes the number of the last node. Its nodes count from 1, ours from 2 (after source and sink).
+    // TensorFlow takes the number of the last node. Its nodes count from 1, ours from 2 (after
+    // source and sink).
     seed2 = op_seed != nullptr ? *op_seed : static_cast<int64_t>(impl_->nodes.size()) - 2;
   } else if (op_seed != nullptr) {
     seed = kDefaultGraphSeed;

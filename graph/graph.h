@@ -31,8 +31,8 @@ class Node;
 class NodeDef;
 class OpDef;
 
-/// A value or an ordering that flows from one node to another. Control edges have kControlSlot on both
-/// ends.
+/// A value or an ordering that flows from one node to another. Control edges have kControlSlot on
+/// both ends.
 struct Edge {
   static constexpr int kControlSlot = -1;
   Node* src;
@@ -80,8 +80,8 @@ class Node {
   std::pair<int, int> OutputRange(std::string_view name) const;
   std::pair<int, int> InputRange(std::string_view name) const;
 
-  /// All edges, control edges included, in the order in which they were added; those from `_SOURCE` and
-  /// to `_SINK` are listed by these two only (see `Graph::source`).
+  /// All edges, control edges included, in the order in which they were added; those from `_SOURCE`
+  /// and to `_SINK` are listed by these two only (see `Graph::source`).
   const std::vector<Edge*>& in_edges() const { return in_edges_; }
   const std::vector<Edge*>& out_edges() const { return out_edges_; }
   /// The edge into data input i (nullptr while a back edge is still missing).
@@ -111,8 +111,8 @@ class Node {
   std::vector<HandleShapes> output_handles_;
 };
 
-/// What is needed to add a node. Attributes that have defaults, or that follow from the inputs' types and
-/// number (`T`, `N`), may be left out.
+/// What is needed to add a node. Attributes that have defaults, or that follow from the inputs'
+/// types and number (`T`, `N`), may be left out.
 class NodeSpec {
  public:
   NodeSpec(std::string op, std::string name);
@@ -157,14 +157,14 @@ class NodeSpec {
   std::vector<Node*> control_inputs_;
 };
 
-/// Computes a small constant sub-graph while a graph is built: runs `node` on host tensors. Given by
-/// whoever has kernels (rooms above); without one only Const nodes have known values.
-using NodeEvaluator =
-    std::function<absl::StatusOr<std::vector<Tensor>>(const Node& node, absl::Span<const Tensor> inputs)>;
+/// Computes a small constant sub-graph while a graph is built: runs `node` on host tensors. Given
+/// by whoever has kernels (rooms above); without one only Const nodes have known values.
+using NodeEvaluator = std::function<absl::StatusOr<std::vector<Tensor>>(
+    const Node& node, absl::Span<const Tensor> inputs)>;
 
-/// A set of nodes and edges, with `_SOURCE` (id 0) and `_SINK` (id 1). Shared by reference: it outlives every
-/// session that uses it. Every member function is thread-safe; pointers to nodes stay valid for the
-/// life of the graph. Nodes are never removed (passes build new graphs).
+/// A set of nodes and edges, with `_SOURCE` (id 0) and `_SINK` (id 1). Shared by reference: it
+/// outlives every session that uses it. Every member function is thread-safe; pointers to nodes
+/// stay valid for the life of the graph. Nodes are never removed (passes build new graphs).
 class Graph : public std::enable_shared_from_this<Graph> {
  public:
   explicit Graph(const OpRegistry* ops = OpRegistry::Global());
@@ -184,12 +184,13 @@ class Graph : public std::enable_shared_from_this<Graph> {
   absl::StatusOr<Node*> AddNode(const NodeSpec& spec);
   /// The same from a definition whose inputs name nodes of this graph.
   absl::StatusOr<Node*> AddNode(const NodeDef& def);
-  /// Joins a loop's back edge: `src` (an output of NextIteration) becomes input `dst_input` of `dst`
-  /// (a Merge), which was added with that input missing or repeated.
+  /// Joins a loop's back edge: `src` (an output of NextIteration) becomes input `dst_input` of
+  /// `dst` (a Merge), which was added with that input missing or repeated.
   absl::Status AddBackEdge(Output src, Node* dst, int dst_input);
   absl::Status AddControlEdge(Node* src, Node* dst);
 
-  /// `prefix`, or `prefix_1`, `prefix_2`...: the first name that no node has and no call gave before.
+  /// `prefix`, or `prefix_1`, `prefix_2`...: the first name that no node has and no call gave
+  /// before.
   std::string UniqueName(std::string_view prefix);
 
   /// nullptr if there is none.
@@ -199,13 +200,13 @@ class Graph : public std::enable_shared_from_this<Graph> {
   /// All nodes by id, source and sink included, as of now.
   std::vector<Node*> nodes() const;
   int num_nodes() const;
-  /// `_SOURCE` precedes every node without inputs, `_SINK` follows every node whose outputs nobody uses. A
-  /// call brings their control edges up to date; the edges listed before become invalid.
+  /// `_SOURCE` precedes every node without inputs, `_SINK` follows every node whose outputs nobody
+  /// uses. A call brings their control edges up to date; the edges listed before become invalid.
   Node* source() const;
   Node* sink() const;
 
-  /// A constant's value if it can be known while building: Const nodes, and small sub-graphs of them by
-  /// the evaluator. An invalid tensor if not, or if it is larger than 10 MB.
+  /// A constant's value if it can be known while building: Const nodes, and small sub-graphs of
+  /// them by the evaluator. An invalid tensor if not, or if it is larger than 10 MB.
   Tensor ConstantValue(Output tensor) const;
   /// Sets a better shape for an output (as `Tensor.set_shape`): merged with what is known.
   absl::Status RefineShape(Output tensor, const PartialShape& shape);

@@ -13,20 +13,22 @@
 namespace troupe {
 
 struct ImportOptions {
-  std::string prefix;                         ///< Put before every name, with '/'.
-  std::map<std::string, Output> input_map;    ///< "node:port" of the definition to a tensor of the graph.
+  std::string prefix;  ///< Put before every name, with '/'.
+  std::map<std::string, Output>
+      input_map;  ///< "node:port" of the definition to a tensor of the graph.
   std::vector<std::string> control_dependencies;
   std::string default_device;
-  bool uniquify_names = false;                ///< Else a taken name is an error.
+  bool uniquify_names = false;  ///< Else a taken name is an error.
 };
 
-/// Adds the nodes of `def` to `graph`, in topological order; loops' back edges are joined at the end.
-/// All or nothing. Codes: NotFound unknown op or input, InvalidArgument malformed names, types, attributes,
-/// shapes, cycles, duplicated names; Unimplemented an op removed by its version. Messages name the node.
+/// Adds the nodes of `def` to `graph`, in topological order; loops' back edges are joined at the
+/// end. All or nothing. Codes: NotFound unknown op or input, InvalidArgument malformed names,
+/// types, attributes, shapes, cycles, duplicated names; Unimplemented an op removed by its version.
+/// Messages name the node.
 absl::Status ImportGraphDef(const GraphDef& def, const ImportOptions& options, Graph* graph);
 
-/// Parses bytes that are a GraphDef in binary or text form (told by the content). InvalidArgument with
-/// what is wrong; nesting and sizes are bounded.
+/// Parses bytes that are a GraphDef in binary or text form (told by the content). InvalidArgument
+/// with what is wrong; nesting and sizes are bounded.
 absl::Status ParseGraphDef(std::string_view bytes, GraphDef* def);
 absl::Status ReadGraphDef(const std::string& file, GraphDef* def);
 

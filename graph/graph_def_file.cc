@@ -64,7 +64,8 @@ absl::Status ParseGraphDef(std::string_view bytes, GraphDef* def) {
     def->Clear();
     return InvalidArgument("not a GraphDef: ", bytes.size(),
                            " bytes that are neither text nor a valid binary message (cut off, "
-                           "damaged, or nested deeper than ", kMaxNesting, " messages)");
+                           "damaged, or nested deeper than ",
+                           kMaxNesting, " messages)");
   }
   google::protobuf::TextFormat::Parser parser;
   FirstError error;

@@ -111,8 +111,8 @@ absl::StatusOr<Node*> Graph::AddNode(const NodeSpec& spec) {
   auto def = std::make_unique<NodeDef>(*spec.def_);
   auto registration = impl_->LookUp(def->op(), impl_->producer);
   if (!registration.ok()) {
-    return absl::Status(registration.status().code(), StrCat("node '", def->name(), "': ",
-                                                             registration.status().message()));
+    return absl::Status(registration.status().code(),
+                        StrCat("node '", def->name(), "': ", registration.status().message()));
   }
   const OpDef& op_def = *(*registration)->def;
   if (static_cast<int>(spec.arguments_.size()) != op_def.input_arg_size()) {
@@ -137,8 +137,7 @@ absl::StatusOr<Node*> Graph::AddNode(const NodeSpec& spec) {
       if (tensor.node->graph() != this || tensor.index < 0 ||
           tensor.index >= tensor.node->num_outputs()) {
         return InvalidArgument("node '", def->name(), "' (op ", def->op(), "): argument '",
-                               arg.name(), "': '", tensor.name(),
-                               "' is no tensor of this graph");
+                               arg.name(), "': '", tensor.name(), "' is no tensor of this graph");
       }
       if (first == nullptr) first = &tensor;
     }
@@ -185,8 +184,8 @@ absl::StatusOr<Node*> Graph::AddNode(const NodeDef& given) {
   }
   auto registration = impl_->LookUp(given.op(), impl_->producer);
   if (!registration.ok()) {
-    return absl::Status(registration.status().code(), StrCat("node '", given.name(), "': ",
-                                                             registration.status().message()));
+    return absl::Status(registration.status().code(),
+                        StrCat("node '", given.name(), "': ", registration.status().message()));
   }
   std::vector<Output> inputs;
   std::vector<Node*> controls;

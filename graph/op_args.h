@@ -26,8 +26,8 @@ std::string AttrKind(const AttrValue& value);
 /// Which of a definition's arguments.
 enum class ArgSide { kInputs, kOutputs };
 
-/// Types of all inputs or outputs of a node, references marked. InvalidArgument if an attribute that is
-/// needed is missing or of the wrong kind, or if there would be more than a million.
+/// Types of all inputs or outputs of a node, references marked. InvalidArgument if an attribute
+/// that is needed is missing or of the wrong kind, or if there would be more than a million.
 absl::Status ArgTypes(const OpDef& op_def, ArgSide side, const AttrReader& attrs,
                       std::vector<ElementType>* types);
 

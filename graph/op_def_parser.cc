@@ -95,13 +95,13 @@ class Cursor {
 };
 
 using E = ElementType;
-constexpr E kNumberTypes[] = {E::kFloat,     E::kDouble, E::kInt32,  E::kUint8,    E::kInt16,
-                              E::kInt8,      E::kComplex64, E::kInt64, E::kQint8,  E::kQuint8,
-                              E::kQint32,    E::kBfloat16,  E::kQint16, E::kQuint16, E::kUint16,
-                              E::kComplex128, E::kHalf,   E::kUint32, E::kUint64};
-constexpr E kRealNumberTypes[] = {E::kFloat, E::kDouble,   E::kInt32,  E::kUint8,
-                                  E::kInt16, E::kInt8,     E::kInt64,  E::kBfloat16,
-                                  E::kUint16, E::kHalf,    E::kUint32, E::kUint64};
+constexpr E kNumberTypes[] = {E::kFloat,      E::kDouble,    E::kInt32,  E::kUint8,   E::kInt16,
+                              E::kInt8,       E::kComplex64, E::kInt64,  E::kQint8,   E::kQuint8,
+                              E::kQint32,     E::kBfloat16,  E::kQint16, E::kQuint16, E::kUint16,
+                              E::kComplex128, E::kHalf,      E::kUint32, E::kUint64};
+constexpr E kRealNumberTypes[] = {E::kFloat,  E::kDouble, E::kInt32,  E::kUint8,
+                                  E::kInt16,  E::kInt8,   E::kInt64,  E::kBfloat16,
+                                  E::kUint16, E::kHalf,   E::kUint32, E::kUint64};
 constexpr E kQuantizedTypes[] = {E::kQint8, E::kQuint8, E::kQint32, E::kQint16, E::kQuint16};
 
 /// Adds the types that `word` stands for: a group or one type. False if it is neither.

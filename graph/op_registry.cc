@@ -1,8 +1,8 @@
 #include "graph/op_registry.h"
 
 #include <algorithm>
-#include <deque>
 #include <cctype>
+#include <deque>
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
@@ -142,7 +142,8 @@ struct OpRegistry::Impl {
   static void Check(Entry* entry) {
     if (entry->checked) return;
     entry->checked = true;
-    if (entry->registration.def == nullptr) entry->status = entry->builder.Build(&entry->registration);
+    if (entry->registration.def == nullptr)
+      entry->status = entry->builder.Build(&entry->registration);
     for (const OpDefBuilder& other : entry->others) {
       if (!entry->status.ok()) break;
       OpRegistration second;
@@ -154,8 +155,8 @@ struct OpRegistry::Impl {
         def->clear_description();
       }
       if (first.SerializeAsString() != second.def->SerializeAsString()) {
-        entry->status = absl::AlreadyExistsError(
-            StrCat("op ", entry->builder.name(), " is registered twice, with different definitions"));
+        entry->status = absl::AlreadyExistsError(StrCat(
+            "op ", entry->builder.name(), " is registered twice, with different definitions"));
       }
     }
     entry->others.clear();
@@ -202,7 +203,8 @@ absl::StatusOr<const OpRegistration*> OpRegistry::LookUp(std::string_view op) co
   const Impl::Entry* entry = impl_->Find(op);
   if (entry == nullptr) {
     return absl::NotFoundError(
-        StrCat("op type '", op, "' is not registered; is its name right, and is the library that "
+        StrCat("op type '", op,
+               "' is not registered; is its name right, and is the library that "
                "defines it loaded?"));
   }
   if (!entry->status.ok()) return entry->status;

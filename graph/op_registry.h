@@ -11,8 +11,8 @@
 ///
 /// The definition language is TensorFlow's: `name: type` or `name: N * type` or `name: attr`,
 /// `Ref(type)` for references; attributes `name: kind >= minimum = default` with kinds string, int,
-/// float, bool, type, shape, tensor, func, list(kind), `{'a', 'b'}`, `{int32, float}`, `numbertype`,
-/// `realnumbertype`, `quantizedtype`.
+/// float, bool, type, shape, tensor, func, list(kind), `{'a', 'b'}`, `{int32, float}`,
+/// `numbertype`, `realnumbertype`, `quantizedtype`.
 #ifndef TROUPE_GRAPH_OP_REGISTRY_H_
 #define TROUPE_GRAPH_OP_REGISTRY_H_
 
@@ -124,8 +124,8 @@ struct OpRegistrar {
 
 #define TROUPE_CONCAT_INNER(a, b) a##b
 #define TROUPE_CONCAT(a, b) TROUPE_CONCAT_INNER(a, b)
-#define REGISTER_OP(NAME)                                                               \
-  [[maybe_unused]] static const ::troupe::internal::OpRegistrar TROUPE_CONCAT(          \
+#define REGISTER_OP(NAME)                                                      \
+  [[maybe_unused]] static const ::troupe::internal::OpRegistrar TROUPE_CONCAT( \
       troupe_op_registrar_, __COUNTER__) = ::troupe::OpDefBuilder(NAME)
 
 }  // namespace troupe

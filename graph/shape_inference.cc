@@ -199,8 +199,8 @@ absl::StatusOr<PartialShape> InferenceContext::Broadcast(const PartialShape& a,
     } else if (x == y) {
       dims[i] = x;
     } else {
-      return InvalidArgument("Dimensions must be equal, but are ", x, " and ", y,
-                             "; shapes ", a.ToString(), " and ", b.ToString(),
+      return InvalidArgument("Dimensions must be equal, but are ", x, " and ", y, "; shapes ",
+                             a.ToString(), " and ", b.ToString(),
                              " cannot be broadcast against each other");
     }
   }

@@ -226,15 +226,14 @@ class Pruner {
   absl::Span<const Output> fetches_;
   absl::Span<Node* const> targets_;
   std::unordered_map<uint64_t, int> fed_;
-  std::vector<char> needed_;         // by node id
+  std::vector<char> needed_;  // by node id
   std::vector<const Node*> order_;
 };
 
 }  // namespace
 
 absl::StatusOr<Subgraph> Prune(const Graph& graph, absl::Span<const Output> feeds,
-                               absl::Span<const Output> fetches,
-                               absl::Span<Node* const> targets) {
+                               absl::Span<const Output> fetches, absl::Span<Node* const> targets) {
   return Pruner(graph, feeds, fetches, targets).Run();
 }
 

@@ -44,9 +44,9 @@ class IdentityRemover {
  private:
   struct Removed {
     bool is = false;
-    SubOutput value;                  // what takes the place of output 0
-    std::vector<int32_t> carried;     // control inputs that pass on to whoever uses the value
-    std::vector<int32_t> control;     // what takes the place of the node as a control input
+    SubOutput value;               // what takes the place of output 0
+    std::vector<int32_t> carried;  // control inputs that pass on to whoever uses the value
+    std::vector<int32_t> control;  // what takes the place of the node as a control input
   };
 
   bool IsValue(int32_t node) const { return nodes_[node].kind != SubNode::Kind::kOp; }
@@ -89,8 +89,8 @@ class IdentityRemover {
     if (node.device != producer.device && !IsValue(source.node)) return;
     const std::string& wanted = node.original->requested_device();
     if (!wanted.empty() && wanted != producer.original->requested_device()) return;
-    // Who waits for this node waits for one port of a Switch, which may be the dead one, or enters a
-    // frame; the producer itself says neither.
+    // Who waits for this node waits for one port of a Switch, which may be the dead one, or enters
+    // a frame; the producer itself says neither.
     if (use.control > 0 && !IsValue(source.node) && IsControlFlow(producer.original->op())) return;
     // Constants and feeds send no events, which is what a Merge waits for.
     if (use.by_merge && IsValue(source.node)) return;

@@ -11,19 +11,19 @@
 
 namespace troupe {
 
-/// Switch, Merge, Enter, Exit, NextIteration, LoopCond, ControlTrigger and their reference forms: ops that
-/// the executor treats in ways of their own.
+/// Switch, Merge, Enter, Exit, NextIteration, LoopCond, ControlTrigger and their reference forms:
+/// ops that the executor treats in ways of their own.
 bool IsControlFlow(std::string_view op);
 bool IsMergeOp(std::string_view op);
 
-/// True for an op node that may be computed once for several, or while compiling: no state, no references, no
-/// control flow, no placeholder.
+/// True for an op node that may be computed once for several, or while compiling: no state, no
+/// references, no control flow, no placeholder.
 bool IsPure(const SubNode& node);
 
 /// How the outputs of each node are used.
 struct Uses {
-  int32_t data = 0;      ///< By inputs of other nodes.
-  int32_t control = 0;   ///< By control inputs.
+  int32_t data = 0;     ///< By inputs of other nodes.
+  int32_t control = 0;  ///< By control inputs.
   bool by_merge = false;
   bool fetched = false;
   bool target = false;

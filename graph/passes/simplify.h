@@ -19,13 +19,16 @@ struct SimplifyOptions {
 };
 
 /// Rewrites `subgraph` in place; order, feeds, fetches and targets stay valid.
-/// - Constant folding: nodes without side effects whose inputs are all known become kConstant, their values
-///   computed by `evaluator` (none: nothing is folded). A node that fails is left, so that the error
-///   arises when it is run. Const nodes become kConstant too when `fold_constants` is set.
+/// - Constant folding: nodes without side effects whose inputs are all known become kConstant,
+/// their values
+///   computed by `evaluator` (none: nothing is folded). A node that fails is left, so that the
+///   error arises when it is run. Const nodes become kConstant too when `fold_constants` is set.
 /// - Common subexpressions: of nodes with equal op, attributes, device and inputs one remains.
-/// - Identities: Identity, StopGradient, PreventGradient and the like, and NoOps, give way to direct edges
+/// - Identities: Identity, StopGradient, PreventGradient and the like, and NoOps, give way to
+/// direct edges
 ///   where that does not add any; an Identity of a reference is a snapshot and stays.
-/// Stateful ops, references and control flow are never touched, fetched and targeted nodes stay available.
+/// Stateful ops, references and control flow are never touched, fetched and targeted nodes stay
+/// available.
 void Simplify(const SimplifyOptions& options, const NodeEvaluator& evaluator, Subgraph* subgraph);
 
 }  // namespace troupe

@@ -1,5 +1,5 @@
-/// The part of a graph that one signature (feeds, fetches, targets) executes: a light copy that passes
-/// change and from which a plan is built in one pass over its nodes.
+/// The part of a graph that one signature (feeds, fetches, targets) executes: a light copy that
+/// passes change and from which a plan is built in one pass over its nodes.
 #ifndef TROUPE_GRAPH_PASSES_SUBGRAPH_H_
 #define TROUPE_GRAPH_PASSES_SUBGRAPH_H_
 
@@ -23,7 +23,8 @@ struct SubOutput {
 struct SubNode {
   enum class Kind : uint8_t {
     kOp,        ///< Runs the kernel of `original`.
-    kFeed,      ///< Stands for a fed tensor: output `fed_port` of `original`, here at port 0. No inputs.
+    kFeed,      ///< Stands for a fed tensor: output `fed_port` of `original`, here at port 0. No
+                ///< inputs.
     kConstant,  ///< `values` are its outputs, known while compiling (folded). No inputs.
   };
   Kind kind = Kind::kOp;
@@ -31,8 +32,8 @@ struct SubNode {
   int32_t fed_port = 0;
   /// Never nullptr: names, types and attributes. Lives as long as its graph.
   const Node* original = nullptr;
-  /// One per data input of `original` (kOp). A producer has a smaller index than its consumer, except
-  /// a NextIteration that feeds a Merge.
+  /// One per data input of `original` (kOp). A producer has a smaller index than its consumer,
+  /// except a NextIteration that feeds a Merge.
   std::vector<SubOutput> inputs;
   /// Nodes that must have finished before: sorted, no duplicates, never a kFeed or kConstant.
   std::vector<int32_t> control_inputs;
@@ -49,8 +50,8 @@ struct SubNode {
   }
 };
 
-/// Nodes in topological order (loops' back edges, NextIteration to Merge, excepted). Neither source nor sink.
-/// A value.
+/// Nodes in topological order (loops' back edges, NextIteration to Merge, excepted). Neither source
+/// nor sink. A value.
 struct Subgraph {
   std::vector<SubNode> nodes;
   std::vector<int32_t> feeds;      ///< Per feed, in the caller's order: its kFeed node.

@@ -1,4 +1,5 @@
-// A GraphDef from outside, binary or text: parsed, imported, written, and what was written imported again.
+// A GraphDef from outside, binary or text: parsed, imported, written, and what was written imported
+// again.
 
 #include <cstdint>
 #include <cstdlib>

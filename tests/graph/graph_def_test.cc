@@ -18,9 +18,10 @@ using Code = absl::StatusCode;
 const OpRegistry* Ops() {
   static OpRegistry* registry = [] {
     auto* r = new OpRegistry;
-    r->Register(OpDefBuilder("In").Output("y: T").Attr("T: type = DT_FLOAT").SetShapeFn(ScalarShape));
-    r->Register(OpDefBuilder("Id").Input("x: T").Output("y: T").Attr("T: type").SetShapeFn(
-        UnchangedShape));
+    r->Register(
+        OpDefBuilder("In").Output("y: T").Attr("T: type = DT_FLOAT").SetShapeFn(ScalarShape));
+    r->Register(
+        OpDefBuilder("Id").Input("x: T").Output("y: T").Attr("T: type").SetShapeFn(UnchangedShape));
     r->Register(OpDefBuilder("Add2")
                     .Input("x: T")
                     .Input("y: T")
@@ -28,15 +29,21 @@ const OpRegistry* Ops() {
                     .Attr("T: {float, int32}")
                     .SetShapeFn(MergeInputsShape));
     r->Register(OpDefBuilder("Var").Output("v: Ref(float)"));
-    r->Register(OpDefBuilder("Set").Input("v: Ref(float)").Input("x: float").Output("o: Ref(float)"));
+    r->Register(
+        OpDefBuilder("Set").Input("v: Ref(float)").Input("x: float").Output("o: Ref(float)"));
     r->Register(OpDefBuilder("Nop"));
     r->Register(OpDefBuilder("Many").Input("x: N * float").Attr("N: int >= 2"));
-    r->Register(OpDefBuilder("Mode").Attr("m: {'A', 'B'} = 'A'").Attr("s: shape = {}").Attr(
-        "l: list(int) >= 1 = [1]"));
+    r->Register(OpDefBuilder("Mode")
+                    .Attr("m: {'A', 'B'} = 'A'")
+                    .Attr("s: shape = {}")
+                    .Attr("l: list(int) >= 1 = [1]"));
     r->Register(OpDefBuilder("Gone").Deprecated(10, "Use Id."));
-    r->Register(
-        OpDefBuilder("Merge").Input("inputs: N * T").Output("output: T").Output("index: int32").Attr(
-            "T: type").Attr("N: int >= 1"));
+    r->Register(OpDefBuilder("Merge")
+                    .Input("inputs: N * T")
+                    .Output("output: T")
+                    .Output("index: int32")
+                    .Attr("T: type")
+                    .Attr("N: int >= 1"));
     r->Register(OpDefBuilder("NextIteration").Input("data: T").Output("output: T").Attr("T: type"));
     return r;
   }();
@@ -131,7 +138,8 @@ TEST(ImportGraphDef, Options) {
 TEST(ImportGraphDef, NotedShapesAreUsed) {
   Graph graph(Ops());
   const std::string noted =
-      "node { name: 'v' op: 'Var' attr { key: '_output_shapes' value { list { shape { dim { size: 2 "
+      "node { name: 'v' op: 'Var' attr { key: '_output_shapes' value { list { shape { dim { size: "
+      "2 "
       "} } } } } }";
   ASSERT_TRUE(Import(noted, &graph).ok());
   EXPECT_EQ(graph.FindNode("v")->output_shape(0), PartialShape({2}));
@@ -174,11 +182,13 @@ std::vector<Bad> BadDefs() {
       {"too many", a + "node { name: 'b' op: 'Id' input: 'a' input: 'a'" + t + "}"},
       {"type", a + "node { name: 'b' op: 'Id' input: 'a'" + ints + "}"},
       {"no type", a + "node { name: 'b' op: 'Id' input: 'a' }"},
-      {"type not allowed", "node { name: 'a' op: 'In' attr { key: 'T' value { type: DT_BOOL } } } "
-                           "node { name: 'b' op: 'Add2' input: 'a' input: 'a' attr { key: 'T' "
-                           "value { type: DT_BOOL } } }"},
+      {"type not allowed",
+       "node { name: 'a' op: 'In' attr { key: 'T' value { type: DT_BOOL } } } "
+       "node { name: 'b' op: 'Add2' input: 'a' input: 'a' attr { key: 'T' "
+       "value { type: DT_BOOL } } }"},
       {"invalid type", "node { name: 'a' op: 'In' attr { key: 'T' value { type: DT_INVALID } } }"},
-      {"reference type", "node { name: 'a' op: 'In' attr { key: 'T' value { type: DT_FLOAT_REF } } }"},
+      {"reference type",
+       "node { name: 'a' op: 'In' attr { key: 'T' value { type: DT_FLOAT_REF } } }"},
       {"kind", "node { name: 'a' op: 'In' attr { key: 'T' value { i: 1 } } }"},
       {"kind", "node { name: 'a' op: 'In' attr { key: 'T' value { } } }"},
       {"kind", "node { name: 'a' op: 'In' attr { key: 'T' value { list { type: DT_FLOAT } } } }"},
@@ -186,8 +196,9 @@ std::vector<Bad> BadDefs() {
       {"text not allowed", "node { name: 'a' op: 'Mode' attr { key: 'm' value { s: 'C' } } }"},
       {"list too short", "node { name: 'a' op: 'Mode' attr { key: 'l' value { list { } } } }"},
       {"list of others", "node { name: 'a' op: 'Mode' attr { key: 'l' value { list { f: 1 } } } }"},
-      {"negative shape", "node { name: 'a' op: 'Mode' attr { key: 's' value { shape { dim { size: "
-                         "-2 } } } } }"},
+      {"negative shape",
+       "node { name: 'a' op: 'Mode' attr { key: 's' value { shape { dim { size: "
+       "-2 } } } } }"},
       {"below minimum",
        a + "node { name: 'b' op: 'Many' input: 'a' attr { key: 'N' value { i: 1 } } }"},
       {"negative number", "node { name: 'b' op: 'Many' attr { key: 'N' value { i: -5 } } }"},
@@ -197,33 +208,36 @@ std::vector<Bad> BadDefs() {
       {"self", "node { name: 'b' op: 'Id' input: 'b'" + t + "}"},
       {"control cycle",
        "node { name: 'b' op: 'Nop' input: '^c' } node { name: 'c' op: 'Nop' input: '^b' }"},
-      {"cycle", "node { name: 'b' op: 'Id' input: 'c'" + t + "} node { name: 'c' op: 'Id' input: 'b'" +
-                    t + "}"},
+      {"cycle", "node { name: 'b' op: 'Id' input: 'c'" + t +
+                    "} node { name: 'c' op: 'Id' input: 'b'" + t + "}"},
       {"merge cycle without iteration",
-       a + "node { name: 'm' op: 'Merge' input: 'a' input: 'i' attr { key: 'N' value { i: 2 } }" + t +
-           "} node { name: 'i' op: 'Id' input: 'm'" + t + "}"},
+       a + "node { name: 'm' op: 'Merge' input: 'a' input: 'i' attr { key: 'N' value { i: 2 } }" +
+           t + "} node { name: 'i' op: 'Id' input: 'm'" + t + "}"},
       {"loop that is never entered",
        "node { name: 'm' op: 'Merge' input: 'n' attr { key: 'N' value { i: 1 } }" + t +
            "} node { name: 'n' op: 'NextIteration' input: 'm'" + t + "}"},
       {"back edge port",
        a + "node { name: 'm' op: 'Merge' input: 'a' input: 'n:3' attr { key: 'N' value { i: 2 } }" +
            t + "} node { name: 'n' op: 'NextIteration' input: 'm'" + t + "}"},
-      {"back edge into another op",
-       "node { name: 'b' op: 'Id' input: 'n'" + t + "} node { name: 'n' op: 'NextIteration' input: 'b'" +
-           t + "}"},
+      {"back edge into another op", "node { name: 'b' op: 'Id' input: 'n'" + t +
+                                        "} node { name: 'n' op: 'NextIteration' input: 'b'" + t +
+                                        "}"},
       {"colocated with nobody",
        "node { name: 'a' op: 'In' attr { key: '_class' value { list { s: 'loc:@z' } } } }"},
       {"too new", a + "versions { producer: 99999 min_consumer: 99999 }"},
       {"negative version", a + "versions { producer: -1 }"},
-      {"shape contradicts", "node { name: 'a' op: 'In' attr { key: '_output_shapes' value { list { "
-                            "shape { dim { size: 2 } } } } } }"},
+      {"shape contradicts",
+       "node { name: 'a' op: 'In' attr { key: '_output_shapes' value { list { "
+       "shape { dim { size: 2 } } } } } }"},
       {"function named as an op", "library { function { signature { name: 'Id' } } }"},
       {"function without a name", "library { function { signature { } } }"},
       {"two functions of one name",
-       "library { function { signature { name: 'F' } } function { signature { name: 'F' is_stateful: "
+       "library { function { signature { name: 'F' } } function { signature { name: 'F' "
+       "is_stateful: "
        "true } } }"},
-      {"two gradients", "library { gradient { function_name: 'F' gradient_func: 'G' } gradient { "
-                        "function_name: 'F' gradient_func: 'H' } }"},
+      {"two gradients",
+       "library { gradient { function_name: 'F' gradient_func: 'G' } gradient { "
+       "function_name: 'F' gradient_func: 'H' } }"},
   };
 }
 
@@ -249,7 +263,8 @@ TEST(ImportGraphDef, RefusesBadDefinitionsAndLeavesNothingBehind) {
 
 TEST(ImportGraphDef, UnknownAttributesAndOldVersionsAreAccepted) {
   Graph graph(Ops());
-  EXPECT_TRUE(Import("node { name: 'a' op: 'Gone' attr { key: 'what' value { i: 1 } } }", &graph).ok());
+  EXPECT_TRUE(
+      Import("node { name: 'a' op: 'Gone' attr { key: 'what' value { i: 1 } } }", &graph).ok());
 }
 
 TEST(ImportGraphDef, NodesMayCallFunctionsOfTheLibrary) {
@@ -298,8 +313,13 @@ TEST(ParseGraphDef, RefusesWhatIsNone) {
   const std::string good =
       Text("node { name: 'some_name' op: 'SomeOp' input: 'x' input: 'y' }").SerializeAsString();
   std::vector<std::string> bad = {
-      "nonsense", "node { name: 'a'", "node { name: 3 }", "node: 7", std::string("\x00\x00\x00", 3),
-      std::string("\x0a\xff\xff\xff\xff\x07", 6), std::string("\x0a\xff\xff\xff\xff\xff\xff\xff\xff", 9),
+      "nonsense",
+      "node { name: 'a'",
+      "node { name: 3 }",
+      "node: 7",
+      std::string("\x00\x00\x00", 3),
+      std::string("\x0a\xff\xff\xff\xff\x07", 6),
+      std::string("\x0a\xff\xff\xff\xff\xff\xff\xff\xff", 9),
       std::string(100, '\xff'),
       std::string("\x0a\x03\x0a\x01\xff", 5),  // a name that is no UTF-8
   };

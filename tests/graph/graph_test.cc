@@ -64,9 +64,8 @@ TEST_F(GraphTest, RefusesWrongNodes) {
   Node* x = Placeholder("x", {2, 3});
   Node* n = Placeholder("n", {2, 3}, ElementType::kInt32);
   Graph other_graph;
-  Node* other = other_graph
-                    .AddNode(NodeSpec("Placeholder", "o").Attr("dtype", ElementType::kFloat))
-                    .value();
+  Node* other =
+      other_graph.AddNode(NodeSpec("Placeholder", "o").Attr("dtype", ElementType::kFloat)).value();
   const Output list[] = {x, x};
   EXPECT_EQ(Fail(NodeSpec("NoSuchOp", "a")).code(), Code::kNotFound);
   EXPECT_EQ(Fail(NodeSpec("Neg", "x").Input(x)).code(), Code::kAlreadyExists);
@@ -87,9 +86,9 @@ TEST_F(GraphTest, RefusesWrongNodes) {
   EXPECT_EQ(Fail(NodeSpec("Mul", "a").Input(x).Input(n)).code(), Code::kInvalidArgument);
   EXPECT_EQ(Fail(NodeSpec("Placeholder", "a")).code(), Code::kInvalidArgument);
   EXPECT_EQ(Fail(NodeSpec("Placeholder", "a").Attr("dtype", 3)).code(), Code::kInvalidArgument);
-  EXPECT_EQ(Fail(NodeSpec("Placeholder", "a").Attr("dtype", MakeRefType(ElementType::kFloat)))
-                .code(),
-            Code::kInvalidArgument);
+  EXPECT_EQ(
+      Fail(NodeSpec("Placeholder", "a").Attr("dtype", MakeRefType(ElementType::kFloat))).code(),
+      Code::kInvalidArgument);
   EXPECT_EQ(Fail(NodeSpec("Pack", "a").Input(absl::Span<const Output>())).code(),
             Code::kInvalidArgument);
   EXPECT_EQ(Fail(NodeSpec("MatMul", "a").Input(x).Input(x).Attr("T", ElementType::kString)).code(),
@@ -215,8 +214,7 @@ TEST_F(GraphTest, KnowsConstantsAndShapes) {
   EXPECT_EQ(fill->output_shape(0), PartialShape({-1, 3}));
   Node* axis = Const("axis", Tensor::Scalar<int32_t>(0));
   const Output parts[] = {shape_x, c};
-  Node* concat =
-      Add(NodeSpec("ConcatV2", "concat").Input(absl::MakeConstSpan(parts)).Input(axis));
+  Node* concat = Add(NodeSpec("ConcatV2", "concat").Input(absl::MakeConstSpan(parts)).Input(axis));
   Node* fill2 = Add(NodeSpec("Fill", "fill2").Input(concat).Input(one));
   EXPECT_EQ(fill2->output_shape(0), PartialShape({-1, 3, 4, 6}));
   // A better shape makes more known.

@@ -42,16 +42,16 @@ TEST(OpDefBuilder, Arguments) {
                 .Attr("N: int >= 2")
                 .Attr("Ts: list(type)"),
             R"pb(name: "Test"
-               input_arg { name: "a" type: DT_FLOAT }
-               input_arg { name: "b" type_attr: "T" }
-               input_arg { name: "c" type_attr: "T" number_attr: "N" }
-               input_arg { name: "d" type_list_attr: "Ts" }
-               input_arg { name: "e" type_attr: "T" is_ref: true }
-               input_arg { name: "f" type: DT_INT32 number_attr: "N" }
-               output_arg { name: "g" type: DT_STRING is_ref: true }
-               attr { name: "T" type: "type" }
-               attr { name: "N" type: "int" has_minimum: true minimum: 2 }
-               attr { name: "Ts" type: "list(type)" has_minimum: true minimum: 1 })pb");
+                 input_arg { name: "a" type: DT_FLOAT }
+                 input_arg { name: "b" type_attr: "T" }
+                 input_arg { name: "c" type_attr: "T" number_attr: "N" }
+                 input_arg { name: "d" type_list_attr: "Ts" }
+                 input_arg { name: "e" type_attr: "T" is_ref: true }
+                 input_arg { name: "f" type: DT_INT32 number_attr: "N" }
+                 output_arg { name: "g" type: DT_STRING is_ref: true }
+                 attr { name: "T" type: "type" }
+                 attr { name: "N" type: "int" has_minimum: true minimum: 2 }
+                 attr { name: "Ts" type: "list(type)" has_minimum: true minimum: 1 })pb");
 }
 
 TEST(OpDefBuilder, AttributesWithDefaults) {
@@ -70,24 +70,82 @@ TEST(OpDefBuilder, AttributesWithDefaults) {
                 .Attr("l: func")
                 .Attr("m: quantizedtype"),
             R"pb(name: "Test"
-               attr { name: "a" type: "string" default_value { s: "x'y" } }
-               attr { name: "b" type: "int" has_minimum: true minimum: -1 default_value { i: 3 } }
-               attr { name: "c" type: "float" default_value { f: 0.001 } }
-               attr { name: "d" type: "bool" default_value { b: true } }
-               attr { name: "e" type: "type" default_value { type: DT_INT32 } }
-               attr { name: "f" type: "shape" default_value { shape { unknown_rank: true } } }
-               attr { name: "g" type: "list(int)" default_value { list { i: 1 i: 2 } } }
-               attr { name: "h" type: "list(string)" has_minimum: true default_value { list {} } }
-               attr { name: "i" type: "string" allowed_values { list { s: "SAME" s: "VALID" } }
-                      default_value { s: "SAME" } }
-               attr { name: "j" type: "type" default_value { type: DT_FLOAT }
-                      allowed_values { list { type: DT_INT32 type: DT_FLOAT } } }
-               attr { name: "k" type: "list(type)" has_minimum: true minimum: 1
-                      allowed_values { list { type: DT_HALF type: DT_FLOAT } } }
-               attr { name: "l" type: "func" }
-               attr { name: "m" type: "type" allowed_values { list {
-                      type: DT_QINT8 type: DT_QUINT8 type: DT_QINT32 type: DT_QINT16
-                      type: DT_QUINT16 } } })pb");
+                 attr {
+                   name: "a"
+                   type: "string"
+                   default_value { s: "x'y" }
+                 }
+                 attr {
+                   name: "b"
+                   type: "int"
+                   has_minimum: true
+                   minimum: -1
+                   default_value { i: 3 }
+                 }
+                 attr {
+                   name: "c"
+                   type: "float"
+                   default_value { f: 0.001 }
+                 }
+                 attr {
+                   name: "d"
+                   type: "bool"
+                   default_value { b: true }
+                 }
+                 attr {
+                   name: "e"
+                   type: "type"
+                   default_value { type: DT_INT32 }
+                 }
+                 attr {
+                   name: "f"
+                   type: "shape"
+                   default_value { shape { unknown_rank: true } }
+                 }
+                 attr {
+                   name: "g"
+                   type: "list(int)"
+                   default_value { list { i: 1 i: 2 } }
+                 }
+                 attr {
+                   name: "h"
+                   type: "list(string)"
+                   has_minimum: true
+                   default_value { list {} }
+                 }
+                 attr {
+                   name: "i"
+                   type: "string"
+                   allowed_values { list { s: "SAME" s: "VALID" } }
+                   default_value { s: "SAME" }
+                 }
+                 attr {
+                   name: "j"
+                   type: "type"
+                   default_value { type: DT_FLOAT }
+                   allowed_values { list { type: DT_INT32 type: DT_FLOAT } }
+                 }
+                 attr {
+                   name: "k"
+                   type: "list(type)"
+                   has_minimum: true
+                   minimum: 1
+                   allowed_values { list { type: DT_HALF type: DT_FLOAT } }
+                 }
+                 attr { name: "l" type: "func" }
+                 attr {
+                   name: "m"
+                   type: "type"
+                   allowed_values {
+                     list {
+                       type: DT_QINT8
+                       type: DT_QUINT8
+                       type: DT_QINT32
+                       type: DT_QINT16
+                       type: DT_QUINT16
+                     }
+                   }
+                 })pb");
 }
 
 TEST(OpDefBuilder, FlagsAndDoc) {

@@ -20,7 +20,8 @@ const OpRegistry* Ops() {
     r->Register(OpDefBuilder("Two").Input("x: float").Output("y: float").Output("z: float"));
     r->Register(OpDefBuilder("Add").Input("x: float").Input("y: float").Output("z: float"));
     r->Register(OpDefBuilder("Var").Output("v: Ref(float)").SetIsStateful());
-    r->Register(OpDefBuilder("Set").Input("v: Ref(float)").Input("x: float").Output("o: Ref(float)"));
+    r->Register(
+        OpDefBuilder("Set").Input("v: Ref(float)").Input("x: float").Output("o: Ref(float)"));
     r->Register(OpDefBuilder("NoOp"));
     r->Register(
         OpDefBuilder("Merge").Input("inputs: N * float").Output("output: float").Attr("N: int"));

@@ -26,8 +26,11 @@ const OpRegistry* Ops() {
     add(OpDefBuilder("Identity").Input("x: T").Output("y: T").Attr("T: type"));
     add(OpDefBuilder("NoOp"));
     add(OpDefBuilder("Effect").Input("x: float").SetIsStateful());
-    add(OpDefBuilder("Switch").Input("x: float").Input("p: bool").Output("f: float").Output(
-        "t: float"));
+    add(OpDefBuilder("Switch")
+            .Input("x: float")
+            .Input("p: bool")
+            .Output("f: float")
+            .Output("t: float"));
     add(OpDefBuilder("Merge").Input("inputs: N * float").Output("y: float").Attr("N: int"));
     return r;
   }();
@@ -236,12 +239,10 @@ TEST_F(SimplifyTest, RemovesNoOps) {
   EXPECT_EQ(Names(Run(kIdentities, {x}, {}, {group})), "feed:x e f group ");
   // Three to three would make nine edges of six.
   Node* g = Add(NodeSpec("Effect", "g").Input(x));
-  Node* wide =
-      Add(NodeSpec("NoOp", "wide").ControlInput(e).ControlInput(f).ControlInput(g));
+  Node* wide = Add(NodeSpec("NoOp", "wide").ControlInput(e).ControlInput(f).ControlInput(g));
   std::vector<Output> fetches;
   for (int i = 0; i < 3; ++i) {
-    fetches.emplace_back(
-        Add(NodeSpec("Neg", "w" + std::to_string(i)).Input(x).ControlInput(wide)));
+    fetches.emplace_back(Add(NodeSpec("Neg", "w" + std::to_string(i)).Input(x).ControlInput(wide)));
   }
   EXPECT_EQ(Names(Run(kIdentities, {x}, fetches)), "feed:x e f g wide w0 w1 w2 ");
 }
