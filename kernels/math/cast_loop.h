@@ -22,8 +22,6 @@ To CastElement(From x) {
     if constexpr (kIsComplexType<To>) {
       using R = typename To::value_type;
       return To(static_cast<R>(x.real()), static_cast<R>(x.imag()));
-    } else if constexpr (std::is_same_v<To, bool>) {
-      return x != From(0);
     } else {
       return CastElement<typename From::value_type, To>(x.real());
     }

@@ -121,10 +121,11 @@ BinaryFns Binary(BinaryOp op) {
       return FormsOf<T, bool, [](T a, T b) { return a == b; }>();
     case simd::kNotEqual:
       return FormsOf<T, bool, [](T a, T b) { return a != b; }>();
+    // As TensorFlow has it, only some of the gradients conjugate; callers conjugate y for the others.
     case simd::kTanhGrad:
-      return FormsOf<T, T, [](T y, T dy) { return dy * (T(1) - std::conj(y) * std::conj(y)); }>();
+      return FormsOf<T, T, [](T y, T dy) { return dy * (T(1) - y * y); }>();
     case simd::kSigmoidGrad:
-      return FormsOf<T, T, [](T y, T dy) { return dy * std::conj(y) * (T(1) - std::conj(y)); }>();
+      return FormsOf<T, T, [](T y, T dy) { return dy * y * (T(1) - y); }>();
     case simd::kSqrtGrad:
       return FormsOf<T, T, [](T y, T dy) {
         return dy == T(0) ? T(0) : T(0.5) * dy / std::conj(y);

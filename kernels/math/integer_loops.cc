@@ -24,8 +24,6 @@ UnaryFn Unary(UnaryOp op) {
       return UnaryLoop<ReluOp, T>;
     case kRelu6:
       return UnaryLoop<Relu6Op, T>;
-    case kRint:
-      return UnaryLoop<RintOp, T>;
     default:
       return nullptr;
   }

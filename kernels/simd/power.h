@@ -8,16 +8,39 @@
 namespace troupe::simd::TROUPE_ISA {
 namespace {
 
-struct PacketPowOp {
-  template <typename T>
-  static Packet<T> Run(const Packet<T>& a, const Packet<T>& b) {
-    return Eigen::internal::generic_pow(a, b);
-  }
-};
+template <typename T>
+bool IsOrdinary(T x) {
+  const T size = std::abs(x);
+  return size > T(0) && size <= std::numeric_limits<T>::max();
+}
 
+// The C library where the base is 0 or infinite: Eigen loses the sign of odd powers of -0 and -inf.
 template <typename T>
 uint32_t PowAA(const void* a, const void* b, void* out, int64_t n) {
-  return PacketLoop2<PacketPowOp, T>(a, b, out, n);
+  using P = Packet<T>;
+  constexpr int kSize = kPacketSize<T>;
+  const T* x = static_cast<const T*>(a);
+  const T* y = static_cast<const T*>(b);
+  T* z = static_cast<T*>(out);
+  for (int64_t i = 0; i < n; i += kSize) {
+    const int m = n - i < kSize ? static_cast<int>(n - i) : kSize;
+    T base[kSize] = {}, exponent[kSize] = {}, power[kSize];
+    bool special = false;
+    for (int k = 0; k < m; ++k) {
+      base[k] = x[i + k];
+      exponent[k] = y[i + k];
+      special |= !IsOrdinary(base[k]);
+    }
+    Eigen::internal::pstoreu(power, Eigen::internal::generic_pow(Eigen::internal::ploadu<P>(base),
+                                                                 Eigen::internal::ploadu<P>(exponent)));
+    if (special) {
+      for (int k = 0; k < m; ++k) {
+        if (!IsOrdinary(base[k])) power[k] = std::pow(base[k], exponent[k]);
+      }
+    }
+    for (int k = 0; k < m; ++k) z[i + k] = power[k];
+  }
+  return 0;
 }
 
 // With one operand fixed: it is spread over a block, so that the packet code is compiled once.

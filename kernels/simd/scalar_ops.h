@@ -103,7 +103,7 @@ struct RintOp {
   template <typename T>
   static T Run(T x) {
     if constexpr (kIsInteger<T>) {
-      return x;
+      return x - x;  // What TensorFlow's Round gives for integers.
     } else {
       return std::rint(x);
     }

@@ -174,6 +174,23 @@ TEST(BinaryTest, Powers) {
   }
 }
 
+TEST(BinaryTest, PowersOfSpecialValues) {
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  const double values[] = {0.0, -0.0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, inf, -inf, nan};
+  for (ElementType type : {kFloat, kDouble}) {
+    Tensor a = Tensor::Uninitialized(type, Shape({13, 13}));
+    Tensor b = Tensor::Uninitialized(type, Shape({13, 13}));
+    Tensor want = Tensor::Uninitialized(type, Shape({13, 13})), out;
+    for (int i = 0; i < 169; ++i) {
+      Set(&a, i, values[i / 13]);
+      Set(&b, i, values[i % 13]);
+      Set(&want, i, std::pow(values[i / 13], values[i % 13]));
+    }
+    ASSERT_TRUE(RunBinary("Pow", a, b, &out).ok());
+    ExpectNear(out, want, 1e-6);
+  }
+}
+
 TEST(BinaryTest, Strings) {
   Tensor out;
   const Tensor a = Tensor::Vector<std::string>({"a", "b"}), b = Tensor::Scalar("b");
