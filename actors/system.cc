@@ -14,10 +14,8 @@ namespace {
 struct Config : caf::actor_system_config {
   explicit Config(int threads) {
     add_message_types<caf::id_block::troupe_actors>();
-    set("caf.scheduler.policy", "sharing");
-    set("caf.scheduler.max-threads", static_cast<size_t>(threads));
-    set("caf.logger.console.verbosity", "quiet");
-    set("caf.logger.file.verbosity", "quiet");
+    set("scheduler.policy", "sharing");
+    set("scheduler.max-threads", static_cast<size_t>(threads));
   }
 };
 

@@ -21,7 +21,8 @@ struct Scope::Local {
 };
 
 Output Input::ToOutput(const Scope& scope) const {
-  return value_.valid() ? Const(scope, value_) : output_;
+  // The scope's op name is the op's, not its constant's.
+  return value_.valid() ? Const(scope.WithOpName("Const"), value_) : output_;
 }
 
 Scope Scope::NewRoot() { return Scope(std::make_shared<Graph>()); }

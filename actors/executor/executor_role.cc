@@ -40,6 +40,10 @@ inline void CpuRelax() {
 
 ExecutorRole::ExecutorRole(std::shared_ptr<const Plan> plan)
     : plan_(std::move(plan)),
+      nodes_(plan_->nodes().data()),
+      input_slots_(plan_->input_slots().data()),
+      consumers_(plan_->consumers().data()),
+      slot_uses_(plan_->slot_uses().data()),
       pending_(plan_->initial_pending()),
       slots_(std::make_unique<Slot[]>(plan_->num_slots())),
       ready_(std::make_unique<int32_t[]>(plan_->num_nodes())) {
@@ -208,9 +212,9 @@ void ExecutorRole::HandleMessages(Message* messages) {
 
 // --- nodes -------------------------------------------------------------------------------------
 
-KernelContext ExecutorRole::MakeContext(const PlanNode& node) {
+inline KernelContext ExecutorRole::MakeContext(const PlanNode& node) {
   Slot* slots = slots_.get();
-  const int32_t* inputs = plan_->input_slots().data() + node.first_input;
+  const int32_t* inputs = input_slots_ + node.first_input;
   uint64_t forwardable = 0;
   const int n = std::min<int>(node.num_inputs, 64);
   for (int i = 0; i < n; ++i) {
@@ -218,6 +222,25 @@ KernelContext ExecutorRole::MakeContext(const PlanNode& node) {
   }
   return KernelContext(&step_, slots, inputs, node.num_inputs, slots + node.first_output,
                        node.num_outputs, forwardable);
+}
+
+inline void ExecutorRole::Complete(const PlanNode& node) {
+  Slot* slots = slots_.get();
+  const int32_t* inputs = input_slots_ + node.first_input;
+  for (int i = 0; i < node.num_inputs; ++i) {
+    Slot& slot = slots[inputs[i]];
+    if (--slot.uses == 0) slot.tensor = Tensor();
+  }
+  const int32_t* uses = slot_uses_ + node.first_output;
+  for (int i = 0; i < node.num_outputs; ++i) {
+    Slot& slot = slots[node.first_output + i];
+    slot.uses = uses[i];
+    if (uses[i] == 0) slot.tensor = Tensor();
+  }
+  const int32_t* consumers = consumers_ + node.first_consumer;
+  for (int32_t i = 0; i < node.num_consumers; ++i) {
+    if (--pending_[consumers[i]] == 0) ready_[num_ready_++] = consumers[i];
+  }
 }
 
 template <bool kTimed>
@@ -233,8 +256,8 @@ void ExecutorRole::RunReady() {
 }
 
 template <bool kTimed>
-void ExecutorRole::RunNode(int32_t node, int32_t next_snapshot) {
-  const PlanNode& p = plan_->node(node);
+inline void ExecutorRole::RunNode(int32_t node, int32_t next_snapshot) {
+  const PlanNode& p = nodes_[node];
   if (p.has_snapshots && !TakeSnapshots(node, next_snapshot)) return;
   switch (p.kind) {
     case PlanNode::kNothing:
@@ -372,25 +395,6 @@ void ExecutorRole::Finish(Elsewhere* elsewhere) {
   if (!elsewhere->status.ok()) Fail(node, elsewhere->status);
   Recycle(elsewhere);
   if (!failed_) Complete(plan_->node(node));
-}
-
-void ExecutorRole::Complete(const PlanNode& node) {
-  Slot* slots = slots_.get();
-  const int32_t* inputs = plan_->input_slots().data() + node.first_input;
-  for (int i = 0; i < node.num_inputs; ++i) {
-    Slot& slot = slots[inputs[i]];
-    if (--slot.uses == 0) slot.tensor = Tensor();
-  }
-  const int32_t* uses = plan_->slot_uses().data() + node.first_output;
-  for (int i = 0; i < node.num_outputs; ++i) {
-    Slot& slot = slots[node.first_output + i];
-    slot.uses = uses[i];
-    if (uses[i] == 0) slot.tensor = Tensor();
-  }
-  const int32_t* consumers = plan_->consumers().data() + node.first_consumer;
-  for (int32_t i = 0; i < node.num_consumers; ++i) {
-    if (--pending_[consumers[i]] == 0) ready_[num_ready_++] = consumers[i];
-  }
 }
 
 // --- failure -----------------------------------------------------------------------------------

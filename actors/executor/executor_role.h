@@ -114,6 +114,11 @@ class ExecutorRole {
   static void AsyncDone(void* self, void* node, absl::Status status);
 
   const std::shared_ptr<const Plan> plan_;
+  // The plan's arrays, as the loop wants them.
+  const PlanNode* const nodes_;
+  const int32_t* const input_slots_;
+  const int32_t* const consumers_;
+  const int32_t* const slot_uses_;
   Mailbox mailbox_;
   StepContext step_;
   std::vector<int32_t> pending_;

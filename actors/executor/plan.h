@@ -75,6 +75,7 @@ class Plan {
 
   int num_nodes() const { return static_cast<int>(nodes_.size()); }
   int num_slots() const { return static_cast<int>(slot_uses_.size()); }
+  const std::vector<PlanNode>& nodes() const { return nodes_; }
   const PlanNode& node(int i) const { return nodes_[i]; }
   const std::string& name(int i) const { return spec_.nodes[i].name; }
   const std::string& op(int i) const { return spec_.nodes[i].op; }
