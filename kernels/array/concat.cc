@@ -25,7 +25,7 @@ absl::Status Join(KernelContext& ctx, int first, int n, const Shape& shape, int6
 
 absl::Status Concatenate(KernelContext& ctx, int first, int n, const Tensor& axis_input,
                          const char* axis_name) {
-  TROUPE_ASSIGN_OR_RETURN(const int64_t dim, ReadIntegerScalar(axis_input, axis_name));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t dim, ReadOneInteger(axis_input, axis_name));
   const Shape& shape = ctx.input(first).shape();
   TROUPE_ASSIGN_OR_RETURN(const int axis, ResolveAxis(dim, shape.rank(), axis_name));
   int64_t size = shape.dim(axis);

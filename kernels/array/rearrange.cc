@@ -131,6 +131,9 @@ class BroadcastTo : public Kernel {
   BroadcastTo(KernelConstruction&, absl::Status*) {}
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& input = ctx.input(0);
+    if (ctx.input(1).rank() != 1) {
+      return InvalidArgument("shape must be a vector, got shape ", ctx.input(1).shape().ToString());
+    }
     TROUPE_ASSIGN_OR_RETURN(const troupe::Shape shape, ReadShape(ctx.input(1), "shape"));
     const int skipped = shape.rank() - input.rank();
     if (skipped < 0) {

@@ -33,8 +33,8 @@ class ScatterNd : public Kernel {
       return InvalidArgument("shape must be a vector, got shape ", ctx.input(2).shape().ToString());
     }
     TROUPE_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(2), "shape"));
-    if (indices.rank() < 1 || updates.rank() < 1) {
-      return InvalidArgument("indices and updates must have at least one dimension, got shapes ",
+    if (indices.rank() < 2 || updates.rank() < 1) {
+      return InvalidArgument("indices must have at least two dimensions, updates one, got shapes ",
                              indices.shape().ToString(), " and ", updates.shape().ToString());
     }
     if (shape.num_elements() == 0 && (indices.num_elements() > 0 || updates.num_elements() > 0)) {

@@ -16,6 +16,7 @@ class Where : public Kernel {
   Where(KernelConstruction&, absl::Status*) {}
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& input = ctx.input(0);
+    if (input.rank() == 0) return InvalidArgument("the input must have at least one dimension");
     std::vector<int64_t> found;
     TROUPE_RETURN_IF_ERROR(
         (SwitchType<bool, float, int32_t, int64_t, double, half, bfloat16, int8_t, int16_t, uint8_t,

@@ -65,7 +65,7 @@ class SplitV : public Kernel {
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& input = ctx.input(0);
     const int n = ctx.num_outputs();
-    TROUPE_ASSIGN_OR_RETURN(const int64_t dim, ReadIntegerScalar(ctx.input(2), "split_dim"));
+    TROUPE_ASSIGN_OR_RETURN(const int64_t dim, ReadOneInteger(ctx.input(2), "split_dim"));
     TROUPE_ASSIGN_OR_RETURN(DimVector sizes, ReadIntegerVector(ctx.input(1), "size_splits"));
     if (static_cast<int>(sizes.size()) != n) {
       return InvalidArgument("size_splits must hold one size for each of ", n, " outputs, got ",

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <type_traits>
 
 #include "kernels/common/integer_input.h"
 #include "kernels/kernel_registry.h"
@@ -10,19 +11,29 @@
 namespace troupe {
 namespace {
 
+/// An order of all values: NaN, equal to itself, comes after everything else.
+template <typename T>
+bool Less(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    return a < b;
+  } else {
+    return a < b || (b != b && a == a);
+  }
+}
+
 /// Puts the positions of the `k` largest of `n` values into order[0, k), largest first, of equal
 /// ones the first first.
 template <typename T>
 void SelectTop(const T* values, int64_t n, int64_t k, std::vector<int64_t>* order) {
   auto before = [values](int64_t a, int64_t b) {
-    if (values[b] < values[a]) return true;
-    if (values[a] < values[b]) return false;
+    if (Less(values[b], values[a])) return true;
+    if (Less(values[a], values[b])) return false;
     return a < b;
   };
   if (k == 1) {
     int64_t best = 0;
     for (int64_t i = 1; i < n; ++i) {
-      if (values[best] < values[i]) best = i;
+      if (Less(values[best], values[i])) best = i;
     }
     (*order)[0] = best;
     return;

@@ -43,6 +43,14 @@ absl::StatusOr<DimVector> ReadIntegerVector(const Tensor& tensor, std::string_vi
 }
 
 absl::StatusOr<int64_t> ReadIntegerScalar(const Tensor& tensor, std::string_view what) {
+  if (tensor.rank() != 0) {
+    return InvalidArgument(std::string(what), " must be a scalar integer, got shape ",
+                           tensor.shape().ToString());
+  }
+  return ReadOneInteger(tensor, what);
+}
+
+absl::StatusOr<int64_t> ReadOneInteger(const Tensor& tensor, std::string_view what) {
   if (tensor.rank() > 1 || tensor.num_elements() != 1) {
     return InvalidArgument(std::string(what), " must be a scalar integer, got shape ",
                            tensor.shape().ToString());

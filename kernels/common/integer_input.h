@@ -16,9 +16,10 @@ namespace troupe {
 absl::StatusOr<DimVector> ReadIntegers(const Tensor& tensor, std::string_view what);
 /// The same of a tensor that must have rank 1.
 absl::StatusOr<DimVector> ReadIntegerVector(const Tensor& tensor, std::string_view what);
-/// The only element of a tensor that must have rank 0 or, as old graphs have it, be a vector of one
-/// element.
+/// The only element of a tensor that must have rank 0.
 absl::StatusOr<int64_t> ReadIntegerScalar(const Tensor& tensor, std::string_view what);
+/// The same, but, as some ops take it from old graphs, a vector of one element will do.
+absl::StatusOr<int64_t> ReadOneInteger(const Tensor& tensor, std::string_view what);
 /// A shape from a vector of sizes (or a scalar, as old graphs have it); all at least 0.
 absl::StatusOr<Shape> ReadShape(const Tensor& tensor, std::string_view what);
 /// `axis` counted from the front; InvalidArgument unless it lies in [-rank, rank).

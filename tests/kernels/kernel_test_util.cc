@@ -12,6 +12,7 @@
 #include "kernels/cancellation.h"
 #include "kernels/kernel_registry.h"
 #include "kernels/type_switch.h"
+#include "kernels/variable.h"
 
 namespace troupe::testing {
 namespace {
@@ -62,6 +63,18 @@ OpTest& OpTest::Input(Tensor tensor, bool forwardable) {
   Slot slot;
   slot.tensor = std::move(tensor);
   inputs_.push_back(std::move(slot));
+  return *this;
+}
+
+OpTest& OpTest::InputRef(Variable* variable) {
+  Slot slot;
+  slot.ref = variable;
+  inputs_.push_back(std::move(slot));
+  return *this;
+}
+
+OpTest& OpTest::Cancellation(CancellationToken* token) {
+  step_.cancellation = token;
   return *this;
 }
 
@@ -155,7 +168,8 @@ absl::Status OpTest::InferAttrs() {
     }
     if (next + count > inputs_.size()) return absl::InvalidArgumentError("the test gives too few inputs");
     if (!arg.type_attr().empty() && count > 0 && !attrs.contains(arg.type_attr())) {
-      attrs[arg.type_attr()].set_type(static_cast<DataType>(inputs_[next].tensor.type()));
+      attrs[arg.type_attr()].set_type(static_cast<DataType>(
+          inputs_[next].ref != nullptr ? inputs_[next].ref->type() : inputs_[next].tensor.type()));
     }
     next += count;
   }

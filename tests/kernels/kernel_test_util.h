@@ -34,6 +34,8 @@ class OpTest {
 
   /// Appends an input. `forwardable`: the kernel may take its buffer over (if nothing else holds it).
   OpTest& Input(Tensor tensor, bool forwardable = false);
+  /// Appends a reference to a variable.
+  OpTest& InputRef(Variable* variable);
   OpTest& ClearInputs();
 
   OpTest& Attr(std::string_view name, bool value);
@@ -52,6 +54,9 @@ class OpTest {
 
   /// Steps share these if set before the first `Run` (for stateful ops).
   OpTest& Resources(ResourceProvider* resources);
+
+  /// Cancels the kernel's waits.
+  OpTest& Cancellation(CancellationToken* token);
 
   /// Makes the kernel; its error if that fails.
   absl::Status Init();
