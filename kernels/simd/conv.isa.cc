@@ -41,39 +41,29 @@ inline Floats MultiplyAdd(Floats a, Floats b, Floats c) {
 #endif
 }
 
-// Stores the first `count` lanes of NV vectors.
-template <int NV>
-inline void StoreFirst(float* p, const Floats* v, int count) {
-  if (count == NV * kLanes) {
-    for (int i = 0; i < NV; ++i) Store(p + i * kLanes, v[i]);
-    return;
-  }
-  float lanes[NV * kLanes];
-  for (int i = 0; i < NV; ++i) Store(lanes + i * kLanes, v[i]);
-  const float* from = lanes;
-#if defined(__AVX512F__)
+// Copies `count` < 32 elements.
+inline void CopyFew(const float* from, float* to, int count) {
   if (count & 16) {
-    memcpy(p, from, 64);
-    p += 16;
+    memcpy(to, from, 64);
+    to += 16;
     from += 16;
   }
-#endif
   if (count & 8) {
-    memcpy(p, from, 32);
-    p += 8;
+    memcpy(to, from, 32);
+    to += 8;
     from += 8;
   }
   if (count & 4) {
-    memcpy(p, from, 16);
-    p += 4;
+    memcpy(to, from, 16);
+    to += 4;
     from += 4;
   }
   if (count & 2) {
-    memcpy(p, from, 8);
-    p += 2;
+    memcpy(to, from, 8);
+    to += 2;
     from += 2;
   }
-  if (count & 1) *p = *from;
+  if (count & 1) *to = *from;
 }
 
 template <int MR, int NV>
@@ -105,8 +95,22 @@ void Pixels(const ConvImage& conv, const float* const* in, const float* filter, 
 #pragma GCC unroll 16
     for (int i = 0; i < MR; ++i) rows[i] += conv.tap_step;
   }
+  if (count == NV * kLanes) {
 #pragma GCC unroll 16
-  for (int i = 0; i < MR; ++i) StoreFirst<NV>(out[i], sum[i], count);
+    for (int i = 0; i < MR; ++i) {
+#pragma GCC unroll 2
+      for (int v = 0; v < NV; ++v) Store(out[i] + v * kLanes, sum[i][v]);
+    }
+    return;
+  }
+  // All sums at once: if one of them had an address of its own, none would stay in a register.
+  float pixels[MR][NV * kLanes];
+#pragma GCC unroll 16
+  for (int i = 0; i < MR; ++i) {
+#pragma GCC unroll 2
+    for (int v = 0; v < NV; ++v) Store(pixels[i] + v * kLanes, sum[i][v]);
+  }
+  for (int i = 0; i < MR; ++i) CopyFew(pixels[i], out[i], count);
 }
 
 // All pixels for one panel. The last group of MR may overlap the one before, with the same results.
@@ -182,10 +186,14 @@ void FilterRows(const ConvFilterImage& conv, const float* in, const float* gradi
       x += step;
     }
   }
+  float lanes[MR][NV * kLanes];
+#pragma GCC unroll 16
   for (int i = 0; i < MR; ++i) {
-    float lanes[NV * kLanes];
-    for (int v = 0; v < NV; ++v) Store(lanes + v * kLanes, sum[i][v]);
-    for (int j = 0; j < count; ++j) out[i * conv.depth + j] += lanes[j];
+#pragma GCC unroll 2
+    for (int v = 0; v < NV; ++v) Store(lanes[i] + v * kLanes, sum[i][v]);
+  }
+  for (int i = 0; i < MR; ++i) {
+    for (int j = 0; j < count; ++j) out[i * conv.depth + j] += lanes[i][j];
   }
 }
 

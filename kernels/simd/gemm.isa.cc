@@ -247,6 +247,15 @@ inline void PackColumns(const T* in, int64_t column_stride, int64_t depth, int64
 }
 
 template <typename T>
+inline T MultiplyAddOne(T a, T b, T c) {
+#if defined(__FMA__)
+  return sizeof(T) == 4 ? __builtin_fmaf(a, b, c) : __builtin_fma(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+template <typename T>
 inline T HorizontalSum(Vec<T> v) {
   T lanes[kLanes<T>];
   Store(lanes, v);
@@ -286,19 +295,12 @@ void Dots(int64_t k, const T* a, int64_t a_row, const T* b, int64_t b_col, T* c,
   for (int i = 0; i < MR; ++i) {
     for (int j = 0; j < NC; ++j) {
       T sum = HorizontalSum<T>(kSets == 2 ? acc[0][i][j] + acc[kSets - 1][i][j] : acc[0][i][j]);
-      for (int64_t r = l; r < k; ++r) sum += a[i * a_row + r] * b[j * b_col + r];
+      for (int64_t r = l; r < k; ++r) {
+        sum = MultiplyAddOne(a[i * a_row + r], b[j * b_col + r], sum);
+      }
       c[i * ldc + j] = sum;
     }
   }
-}
-
-template <typename T>
-inline T MultiplyAddOne(T a, T b, T c) {
-#if defined(__FMA__)
-  return sizeof(T) == 4 ? __builtin_fmaf(a, b, c) : __builtin_fma(a, b, c);
-#else
-  return a * b + c;
-#endif
 }
 
 // Few rows, b with contiguous rows: they are added up in the order in which they lie in memory.
@@ -358,11 +360,14 @@ void SumOfRows(const GemmProblem<T>& p, int64_t row_begin, int64_t col_begin, in
   }
 }
 
+// Shorter sums are formed in the order of k, as in the other ways.
+constexpr int64_t kShortestDot = 64;
+
 // How the sum over k is cut and ordered depends on the number of rows of the whole problem, never
 // on the tile.
 template <typename T>
 bool UsesDots(const GemmProblem<T>& p) {
-  return p.m <= 2 && p.a_col == 1 && p.b_row == 1 && p.b_col != 1 && p.k > 0;
+  return p.m <= 2 && p.a_col == 1 && p.b_row == 1 && p.b_col != 1 && p.k >= kShortestDot;
 }
 
 template <typename T>

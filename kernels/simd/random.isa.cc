@@ -164,6 +164,14 @@ inline void SineCosine(Floats x, Floats* sine, Floats* cosine) {
   *cosine = (Floats)(((swap & (Words)s) | (~swap & (Words)c)) ^ cosine_sign);
 }
 
+// The angle is the double-precision product rounded to float, as TensorFlow's is: where the sine is
+// small, the last bit of the angle counts.
+typedef double Doubles __attribute__((vector_size(2 * kBytes)));
+inline Floats Angle(Floats u) {
+  const Doubles product = __builtin_convertvector(u, Doubles) * (2 * 3.14159265358979323846);
+  return __builtin_convertvector(product, Floats);
+}
+
 inline void BoxMuller(Words a, Words b, Floats* first, Floats* second) {
   Floats u = ToUniform(a);
   const Floats least = Splat(1.0e-7f);
@@ -171,7 +179,7 @@ inline void BoxMuller(Words a, Words b, Floats* first, Floats* second) {
   u = (Floats)((small & (Words)least) | (~small & (Words)u));
   const Floats radius = SquareRoot(Splat(-2.0f) * Log(u));
   Floats sine, cosine;
-  SineCosine(ToUniform(b) * Splat(6.2831853071795864769f), &sine, &cosine);
+  SineCosine(Angle(ToUniform(b)), &sine, &cosine);
   *first = sine * radius;
   *second = cosine * radius;
 }

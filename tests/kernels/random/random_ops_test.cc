@@ -240,7 +240,7 @@ TEST(PhiloxTest, NormalsAreAccurate) {
   for (int i = 0; i < 4 * kBlocks; i += 2) {
     const double radius = std::sqrt(-2 * std::log(std::max(uniform(words[i]), 1e-7)));
     // The angle is a float, as TensorFlow's is.
-    const float angle = 6.2831853071795864769f * static_cast<float>(uniform(words[i + 1]));
+    const float angle = static_cast<float>(2 * M_PI * uniform(words[i + 1]));
     EXPECT_NEAR(normals[i], radius * std::sin(static_cast<double>(angle)), 1e-6);
     EXPECT_NEAR(normals[i + 1], radius * std::cos(static_cast<double>(angle)), 1e-6);
   }
