@@ -15,14 +15,14 @@ using RunDone = std::function<void(RunReply)>;
 }  // namespace troupe
 
 CAF_BEGIN_TYPE_ID_BLOCK(troupe_actors, first_custom_type_id)
-  CAF_ADD_TYPE_ID(troupe_actors, (troupe::RunRequest))
-  CAF_ADD_TYPE_ID(troupe_actors, (troupe::RunReply))
-  CAF_ADD_TYPE_ID(troupe_actors, (troupe::ReadVariableRequest))
-  CAF_ADD_TYPE_ID(troupe_actors, (troupe::AssignVariableRequest))
-  CAF_ADD_TYPE_ID(troupe_actors, (troupe::VariableReply))
-  CAF_ADD_TYPE_ID(troupe_actors, (troupe::ListResourcesRequest))
-  CAF_ADD_TYPE_ID(troupe_actors, (troupe::ResetContainerRequest))
-  CAF_ADD_TYPE_ID(troupe_actors, (troupe::RunDone))
+CAF_ADD_TYPE_ID(troupe_actors, (troupe::RunRequest))
+CAF_ADD_TYPE_ID(troupe_actors, (troupe::RunReply))
+CAF_ADD_TYPE_ID(troupe_actors, (troupe::ReadVariableRequest))
+CAF_ADD_TYPE_ID(troupe_actors, (troupe::AssignVariableRequest))
+CAF_ADD_TYPE_ID(troupe_actors, (troupe::VariableReply))
+CAF_ADD_TYPE_ID(troupe_actors, (troupe::ListResourcesRequest))
+CAF_ADD_TYPE_ID(troupe_actors, (troupe::ResetContainerRequest))
+CAF_ADD_TYPE_ID(troupe_actors, (troupe::RunDone))
 CAF_END_TYPE_ID_BLOCK(troupe_actors)
 
 // Inside one process messages travel by reference; none of these has a wire form yet.
@@ -41,11 +41,11 @@ namespace troupe {
 using SessionActor = caf::typed_actor<caf::replies_to<RunRequest>::with<RunReply>>;
 
 /// A device, with its variables, as a CAF actor.
-using DeviceActor = caf::typed_actor<
-    caf::replies_to<ReadVariableRequest>::with<VariableReply>,
-    caf::replies_to<AssignVariableRequest>::with<VariableReply>,
-    caf::replies_to<ListResourcesRequest>::with<std::vector<std::string>>,
-    caf::replies_to<ResetContainerRequest>::with<std::vector<std::string>>>;
+using DeviceActor =
+    caf::typed_actor<caf::replies_to<ReadVariableRequest>::with<VariableReply>,
+                     caf::replies_to<AssignVariableRequest>::with<VariableReply>,
+                     caf::replies_to<ListResourcesRequest>::with<std::vector<std::string>>,
+                     caf::replies_to<ResetContainerRequest>::with<std::vector<std::string>>>;
 
 }  // namespace troupe
 

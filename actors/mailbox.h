@@ -6,16 +6,17 @@
 
 namespace troupe {
 
-/// A link of a mailbox's queue; messages derive from it. The sender owns nothing once it has been sent.
+/// A link of a mailbox's queue; messages derive from it. The sender owns nothing once it has been
+/// sent.
 struct Message {
   Message* next = nullptr;
 };
 
-/// The queue of a role together with its token. Whoever holds the token plays the role: he alone touches its
-/// state, takes messages, and lets go of the token only when none are left. A message to a role whose
-/// token is free makes the sender its player; otherwise it is queued for the one who plays. One atomic
-/// word holds both, so that sending to an idle role is one uncontended compare-and-swap, and no message
-/// can be left behind without a player.
+/// The queue of a role together with its token. Whoever holds the token plays the role: he alone
+/// touches its state, takes messages, and lets go of the token only when none are left. A message
+/// to a role whose token is free makes the sender its player; otherwise it is queued for the one
+/// who plays. One atomic word holds both, so that sending to an idle role is one uncontended
+/// compare-and-swap, and no message can be left behind without a player.
 ///
 /// Thread-safe: any thread may send; only the holder of the token may take and release.
 class Mailbox {
@@ -31,9 +32,9 @@ class Mailbox {
                                          std::memory_order_relaxed);
   }
 
-  /// Queues `message`, or takes the token if it is free. True: the caller is now the player, and the
-  /// message is not in the queue but his to handle. False: somebody else will handle it, and neither
-  /// the message nor the role may be touched any more.
+  /// Queues `message`, or takes the token if it is free. True: the caller is now the player, and
+  /// the message is not in the queue but his to handle. False: somebody else will handle it, and
+  /// neither the message nor the role may be touched any more.
   bool Send(Message* message) {
     Message* head = head_.load(std::memory_order_relaxed);
     while (true) {

@@ -30,7 +30,8 @@ struct ReadVariableRequest {
   std::string name;
 };
 
-/// To a device: a new value for a variable, which is made if there is none. Answered by VariableReply.
+/// To a device: a new value for a variable, which is made if there is none. Answered by
+/// VariableReply.
 struct AssignVariableRequest {
   std::string container;
   std::string name;

@@ -11,7 +11,8 @@ namespace troupe {
 
 absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(const Options& options) {
   if (options.threads < 0 || options.threads > 4096) {
-    return InvalidArgument("threads must be between 0 (one per core) and 4096, not ", options.threads);
+    return InvalidArgument("threads must be between 0 (one per core) and 4096, not ",
+                           options.threads);
   }
   if (options.num_cpu_devices < 1 || options.num_cpu_devices > 1024) {
     return InvalidArgument("the number of CPU devices must be between 1 and 1024, not ",

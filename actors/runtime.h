@@ -16,14 +16,15 @@ namespace troupe {
 
 class ActorSystem;
 
-/// A device as an actor: the processor, and the containers of the state that lives on it. Thread-safe.
+/// A device as an actor: the processor, and the containers of the state that lives on it.
+/// Thread-safe.
 struct DeviceRole {
   std::unique_ptr<Device> device;
   Containers containers;
 };
 
-/// The threads, devices and state that sessions run on. Each local session makes its own unless it is given
-/// one to share; sessions that share one see each other's variables by name. Thread-safe.
+/// The threads, devices and state that sessions run on. Each local session makes its own unless it
+/// is given one to share; sessions that share one see each other's variables by name. Thread-safe.
 class Runtime {
  public:
   struct Options {

@@ -30,8 +30,7 @@ SessionActor::behavior_type StepWorker(SessionActor::pointer self, SessionRole* 
   }};
 }
 
-SessionActor::behavior_type SessionBehavior(SessionActor::pointer self,
-                                            SessionRole* role) {
+SessionActor::behavior_type SessionBehavior(SessionActor::pointer self, SessionRole* role) {
   return {[self, role](RunRequest& request) {
     return self->delegate(self->spawn(StepWorker, role), std::move(request));
   }};
@@ -50,8 +49,7 @@ void VisitVariable(Variable* variable, caf::typed_response_promise<VariableReply
   });
 }
 
-DeviceActor::behavior_type DeviceBehavior(DeviceActor::pointer self,
-                                           DeviceRole* device) {
+DeviceActor::behavior_type DeviceBehavior(DeviceActor::pointer self, DeviceRole* device) {
   return {
       [self, device](const ReadVariableRequest& request) -> caf::result<VariableReply> {
         auto promise = self->make_response_promise<VariableReply>();
@@ -66,8 +64,8 @@ DeviceActor::behavior_type DeviceBehavior(DeviceActor::pointer self,
         }
         VisitVariable(variable, promise, [name = request.name](const Variable::Lease& lease) {
           return lease.value().valid() ? absl::OkStatus()
-                                       : absl::FailedPreconditionError(
-                                             "variable " + name + " has not been initialized");
+                                       : absl::FailedPreconditionError("variable " + name +
+                                                                       " has not been initialized");
         });
         return promise;
       },
@@ -99,8 +97,7 @@ SessionActor SpawnSession(caf::actor_system& system, SessionRole* role) {
   return system.spawn(SessionBehavior, role);
 }
 
-DeviceActor SpawnDevice(caf::actor_system& system, 
-                        DeviceRole* device) {
+DeviceActor SpawnDevice(caf::actor_system& system, DeviceRole* device) {
   return system.spawn(DeviceBehavior, device);
 }
 

@@ -10,13 +10,12 @@
 
 namespace troupe {
 
-/// An actor that hands each request to a worker of its own, so that steps run concurrently. `role` must
-/// outlive its requests.
+/// An actor that hands each request to a worker of its own, so that steps run concurrently. `role`
+/// must outlive its requests.
 SessionActor SpawnSession(caf::actor_system& system, SessionRole* role);
 
 /// An actor that answers for a device, which must outlive it.
-DeviceActor SpawnDevice(caf::actor_system& system, 
-                        DeviceRole* device);
+DeviceActor SpawnDevice(caf::actor_system& system, DeviceRole* device);
 
 }  // namespace troupe
 

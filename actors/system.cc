@@ -19,7 +19,8 @@ struct Config : caf::actor_system_config {
   }
 };
 
-/// Set while a user's function runs on one of the system's own threads, which cannot be joined from there.
+/// Set while a user's function runs on one of the system's own threads, which cannot be joined from
+/// there.
 thread_local bool in_callback = false;
 
 /// Counts the requests that still use a session.
@@ -57,9 +58,9 @@ caf::behavior Client(caf::event_based_actor* self, SessionActor session,
     self->request(session, caf::infinite, std::move(request))
         .then([answer](RunReply& reply) { answer(std::move(reply)); },
               [answer](const caf::error& error) {
-                answer(RunReply{absl::AbortedError("the session's actor has ended: " +
-                                                   caf::to_string(error)),
-                                {}});
+                answer(RunReply{
+                    absl::AbortedError("the session's actor has ended: " + caf::to_string(error)),
+                    {}});
               });
   }};
 }

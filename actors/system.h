@@ -16,13 +16,13 @@ namespace troupe {
 
 class SessionRole;
 
-/// Runs actors on a scheduler of `threads` threads (policy `sharing`: the default one sleeps in a way that a
-/// message does not interrupt). Thread-safe.
+/// Runs actors on a scheduler of `threads` threads (policy `sharing`: the default one sleeps in a
+/// way that a message does not interrupt). Thread-safe.
 class ActorSystem {
  public:
   explicit ActorSystem(int threads);
-  /// Waits for the actors, which end when their last handle goes; in the background if called by a function
-  /// that an actor of this system calls.
+  /// Waits for the actors, which end when their last handle goes; in the background if called by a
+  /// function that an actor of this system calls.
   ~ActorSystem();
 
   caf::actor_system& caf();
@@ -32,7 +32,8 @@ class ActorSystem {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The shell of a session: steps that nobody's thread waits for. `role` must outlive it. Thread-safe.
+/// The shell of a session: steps that nobody's thread waits for. `role` must outlive it.
+/// Thread-safe.
 class SessionShell {
  public:
   SessionShell(ActorSystem* system, SessionRole* role);

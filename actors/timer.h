@@ -12,7 +12,8 @@
 
 namespace troupe {
 
-/// One thread that calls functions when their time has come; started by the first deadline. Thread-safe.
+/// One thread that calls functions when their time has come; started by the first deadline.
+/// Thread-safe.
 class DeadlineTimer {
  public:
   using Clock = std::chrono::steady_clock;
@@ -25,7 +26,8 @@ class DeadlineTimer {
 
   /// `expired` runs on the timer's thread and must be short. The result identifies it.
   uint64_t Add(Clock::time_point when, std::function<void()> expired);
-  /// Afterwards `expired` is not running and will not run. Must not be called from `expired` itself.
+  /// Afterwards `expired` is not running and will not run. Must not be called from `expired`
+  /// itself.
   void Remove(uint64_t id);
 
  private:

@@ -10,9 +10,10 @@
 
 namespace troupe {
 
-/// Adds to the scope's graph, under `gradients/`, nodes that compute d(sum of ys)/dx for every x; one tensor of
-/// x's type and shape per x, an invalid one where no y depends on x. `grad_ys`, if given, are the
-/// gradients that flow into the ys. Errors (an op without a gradient, a y that is not floating) go to the scope.
+/// Adds to the scope's graph, under `gradients/`, nodes that compute d(sum of ys)/dx for every x;
+/// one tensor of x's type and shape per x, an invalid one where no y depends on x. `grad_ys`, if
+/// given, are the gradients that flow into the ys. Errors (an op without a gradient, a y that is
+/// not floating) go to the scope.
 std::vector<Output> Gradients(const Scope& scope, absl::Span<const Output> ys,
                               absl::Span<const Output> xs, absl::Span<const Output> grad_ys = {});
 

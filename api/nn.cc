@@ -28,8 +28,8 @@ Output Dropout(const Scope& scope, const Output& x, const Input& keep_probabilit
   if (!own.ok() || !x.valid()) return Output();
   const OpSeed s = OpSeed::For(own, seed);
   const Output keep = keep_probability.ToOutput(own);
-  const Output uniform = ops::RandomUniform(own, ops::Shape(own, x), x.type(),
-                                            {.seed = s.seed, .seed2 = s.seed2});
+  const Output uniform =
+      ops::RandomUniform(own, ops::Shape(own, x), x.type(), {.seed = s.seed, .seed2 = s.seed2});
   // 1 with probability `keep`, else 0.
   const Output mask = ops::Floor(own, ops::Add(own, uniform, keep));
   return ops::Mul(own, ops::RealDiv(own, x, keep), mask);

@@ -9,8 +9,9 @@
 
 namespace troupe {
 
-/// Keeps each element of `x` (floating) with probability `keep_probability` (a scalar of x's type), scaled by
-/// its inverse, and makes the others zero. Same shape. (Srivastava et al. 2014.) The seed is by TensorFlow's rule.
+/// Keeps each element of `x` (floating) with probability `keep_probability` (a scalar of x's type),
+/// scaled by its inverse, and makes the others zero. Same shape. (Srivastava et al. 2014.) The seed
+/// is by TensorFlow's rule.
 Output Dropout(const Scope& scope, const Output& x, const Input& keep_probability,
                std::optional<int64_t> seed = std::nullopt);
 
@@ -19,8 +20,8 @@ Output ReduceMean(const Scope& scope, const Output& x);
 /// Sum over all elements: a scalar.
 Output ReduceSum(const Scope& scope, const Output& x);
 
-/// The part of rows of `logits` [n, classes] whose largest element is the one that `labels` [n] (int32 or
-/// int64) names: a scalar float.
+/// The part of rows of `logits` [n, classes] whose largest element is the one that `labels` [n]
+/// (int32 or int64) names: a scalar float.
 Output Accuracy(const Scope& scope, const Output& logits, const Output& labels);
 
 }  // namespace troupe

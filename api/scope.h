@@ -20,22 +20,21 @@ namespace troupe {
 
 class Scope;
 
-/// What an op function takes: a tensor of the graph, or a value from which a constant is made in the scope of
-/// the op. Implicit: `Mul(s, x, 2.0f)`, `Add(s, x, {1.0f, 2.0f})`. A value.
+/// What an op function takes: a tensor of the graph, or a value from which a constant is made in
+/// the scope of the op. Implicit: `Mul(s, x, 2.0f)`, `Add(s, x, {1.0f, 2.0f})`. A value.
 class Input {
  public:
-  Input(Output output) : output_(output) {}  // NOLINT: conversions are the point
-  Input(Node* node) : output_(node) {}       // NOLINT
+  Input(Output output) : output_(output) {}          // NOLINT: conversions are the point
+  Input(Node* node) : output_(node) {}               // NOLINT
   Input(Tensor value) : value_(std::move(value)) {}  // NOLINT
   template <typename T>
-    requires(std::is_arithmetic_v<T>)
-  Input(T value) : value_(Tensor::Scalar<T>(value)) {}  // NOLINT
-  Input(const char* value) : value_(Tensor::Scalar(value)) {}  // NOLINT
-  Input(const std::string& value) : value_(Tensor::Scalar<std::string>(value)) {}  // NOLINT
+  requires(std::is_arithmetic_v<T>) Input(T value) : value_(Tensor::Scalar<T>(value)) {}  // NOLINT
+  Input(const char* value) : value_(Tensor::Scalar(value)) {}                             // NOLINT
+  Input(const std::string& value) : value_(Tensor::Scalar<std::string>(value)) {}         // NOLINT
   /// A vector.
   template <typename T>
-    requires(std::is_arithmetic_v<T>)
-  Input(std::initializer_list<T> values) : value_(Tensor::Vector<T>(values)) {}  // NOLINT
+  requires(std::is_arithmetic_v<T>) Input(std::initializer_list<T> values)
+      : value_(Tensor::Vector<T>(values)) {}  // NOLINT
 
   /// The tensor, after a constant has been made for a value.
   Output ToOutput(const Scope& scope) const;
@@ -48,10 +47,11 @@ class Input {
   Tensor value_;
 };
 
-/// Adds nodes to a graph under a common prefix, device, control inputs and so on. A value that shares its graph
-/// and its error with all scopes derived from it: op functions after the first error add nothing and give
-/// invalid outputs, so that a whole graph can be written down and checked once with `status()`. Not
-/// thread-safe; scopes on one graph may be used by different threads if each thread starts from a root of its own.
+/// Adds nodes to a graph under a common prefix, device, control inputs and so on. A value that
+/// shares its graph and its error with all scopes derived from it: op functions after the first
+/// error add nothing and give invalid outputs, so that a whole graph can be written down and
+/// checked once with `status()`. Not thread-safe; scopes on one graph may be used by different
+/// threads if each thread starts from a root of its own.
 class Scope {
  public:
   /// The root scope of a new graph.
@@ -87,8 +87,8 @@ class Scope {
   /// Seed of random ops that name none.
   void SetGraphSeed(int64_t seed) const { graph()->set_seed(seed); }
 
-  /// Adds a node with everything that the scope brings; an invalid node after an error. `spec`'s name is set
-  /// by the scope.
+  /// Adds a node with everything that the scope brings; an invalid node after an error. `spec`'s
+  /// name is set by the scope.
   Node* AddNode(std::string_view op, const std::function<void(NodeSpec&)>& fill) const;
   /// A full name for `base`: with the prefix, unique.
   std::string UniqueName(std::string_view base) const;
@@ -111,8 +111,7 @@ class Scope {
 /// A constant. T is the element type of the tensor.
 Output Const(const Scope& scope, Tensor value);
 template <typename T>
-  requires(std::is_arithmetic_v<T>)
-Output Const(const Scope& scope, T value) {
+requires(std::is_arithmetic_v<T>) Output Const(const Scope& scope, T value) {
   return Const(scope, Tensor::Scalar<T>(value));
 }
 

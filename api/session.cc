@@ -33,8 +33,8 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(std::shared_ptr<Graph> 
                                                          const SessionOptions& options) {
   if (graph == nullptr) return InvalidArgument("a session needs a graph");
   if (!options.target.empty()) {
-    return absl::UnimplementedError(
-        StrCat("target ", options.target, ": only sessions in this process (an empty target) exist"));
+    return absl::UnimplementedError(StrCat(
+        "target ", options.target, ": only sessions in this process (an empty target) exist"));
   }
   auto impl = std::make_shared<Impl>();
   impl->graph = std::move(graph);
@@ -89,7 +89,8 @@ absl::StatusOr<std::vector<Tensor>> Session::Run(const FeedMap& feeds,
   }
   signature.fetches.assign(fetches.begin(), fetches.end());
   signature.targets.assign(targets.begin(), targets.end());
-  return impl_->Run(impl_->role->Prepare(signature), feed_values, fetches.size(), options, metadata);
+  return impl_->Run(impl_->role->Prepare(signature), feed_values, fetches.size(), options,
+                    metadata);
 }
 
 absl::Status Session::RunTargets(absl::Span<Node* const> targets, const FeedMap& feeds) {

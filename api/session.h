@@ -26,7 +26,8 @@ class RunMetadata;
 struct SessionOptions {
   /// Where the master is. Empty: everything runs in this process.
   std::string target;
-  /// Threads that compute, the caller of `Run` included; 0: one per core. Results are the same bits for any number.
+  /// Threads that compute, the caller of `Run` included; 0: one per core. Results are the same bits
+  /// for any number.
   int threads = 0;
   /// CPU devices that this process shows.
   int num_cpu_devices = 1;
@@ -49,9 +50,9 @@ struct RunOptions {
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 using FeedMap = std::vector<std::pair<Output, Tensor>>;
 
-/// Runs parts of a graph. All members are thread-safe; concurrent runs are independent steps that share
-/// variables. The graph may go on growing; it outlives the session. No call throws or aborts; errors name the
-/// node, op and device at fault.
+/// Runs parts of a graph. All members are thread-safe; concurrent runs are independent steps that
+/// share variables. The graph may go on growing; it outlives the session. No call throws or aborts;
+/// errors name the node, op and device at fault.
 class Session {
  public:
   static absl::StatusOr<std::unique_ptr<Session>> Create(std::shared_ptr<Graph> graph,
@@ -61,11 +62,11 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  /// Runs what `fetches` and `targets` need and puts the fetched tensors, in order, into `values` (may be
-  /// nullptr if there are no fetches). Names are "node:port" or "node" (port 0). A feed replaces any
-  /// tensor of the graph. Codes: NotFound unknown names; InvalidArgument duplicate feeds, a
-  /// fetch that is fed, type or shape mismatch, nothing to run; DeadlineExceeded; Cancelled when the
-  /// session is closed; whatever a kernel reports.
+  /// Runs what `fetches` and `targets` need and puts the fetched tensors, in order, into `values`
+  /// (may be nullptr if there are no fetches). Names are "node:port" or "node" (port 0). A feed
+  /// replaces any tensor of the graph. Codes: NotFound unknown names; InvalidArgument duplicate
+  /// feeds, a fetch that is fed, type or shape mismatch, nothing to run; DeadlineExceeded;
+  /// Cancelled when the session is closed; whatever a kernel reports.
   absl::Status Run(const NamedTensors& feeds, const std::vector<std::string>& fetches,
                    const std::vector<std::string>& targets, std::vector<Tensor>* values);
   absl::Status Run(const RunOptions& options, const NamedTensors& feeds,
@@ -84,11 +85,12 @@ class Session {
   absl::Status RunTargets(absl::Span<Node* const> targets, const FeedMap& feeds = {});
 
   /// Runs a step on a thread of the actor system; `done` is called there with its result.
-  void RunAsync(NamedTensors feeds, std::vector<std::string> fetches, std::vector<std::string> targets,
+  void RunAsync(NamedTensors feeds, std::vector<std::string> fetches,
+                std::vector<std::string> targets,
                 std::function<void(absl::StatusOr<std::vector<Tensor>>)> done);
 
-  /// Feeds, fetches and targets fixed once, then called with no look-up. Copyable; keeps working until
-  /// the session is closed. Thread-safe.
+  /// Feeds, fetches and targets fixed once, then called with no look-up. Copyable; keeps working
+  /// until the session is closed. Thread-safe.
   class Callable {
    public:
     Callable() = default;
@@ -110,8 +112,9 @@ class Session {
                                         absl::Span<const Output> fetches,
                                         absl::Span<Node* const> targets = {});
 
-  /// A step in pieces: declare all feeds and fetches, then call `PartialRun` with some of them at a time;
-  /// each feed and each fetch once. The step ends when all fetches are made, or with its first error.
+  /// A step in pieces: declare all feeds and fetches, then call `PartialRun` with some of them at a
+  /// time; each feed and each fetch once. The step ends when all fetches are made, or with its
+  /// first error.
   absl::StatusOr<std::string> PartialRunSetup(const std::vector<std::string>& feeds,
                                               const std::vector<std::string>& fetches,
                                               const std::vector<std::string>& targets);

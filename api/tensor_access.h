@@ -11,8 +11,8 @@
 
 namespace troupe {
 
-/// The elements in row-major order; InvalidArgument if the tensor is not of type T. The span lives as long as some
-/// copy of the tensor.
+/// The elements in row-major order; InvalidArgument if the tensor is not of type T. The span lives
+/// as long as some copy of the tensor.
 template <typename T>
 absl::StatusOr<absl::Span<const T>> Values(const Tensor& tensor) {
   if (tensor.type() != kElementType<T>) {
@@ -32,7 +32,8 @@ absl::StatusOr<T> ScalarValue(const Tensor& tensor) {
   return values[0];
 }
 
-/// A tensor of the given shape with copies of the values; InvalidArgument if their number does not fit.
+/// A tensor of the given shape with copies of the values; InvalidArgument if their number does not
+/// fit.
 template <typename T>
 absl::StatusOr<Tensor> MakeTensor(absl::Span<const T> values, absl::Span<const int64_t> shape) {
   TROUPE_ASSIGN_OR_RETURN(Shape full, Shape::Create(shape));

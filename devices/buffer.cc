@@ -20,13 +20,18 @@ void DestroyAll(void* data, int64_t count) {
   std::destroy_n(static_cast<T*>(data), count);
 }
 
-/// The head of a block whose elements follow it, one alignment further on.
+/// The head of a block whose elements follow it, one alignment further on; a scalar finds room in
+/// the rest of the head's own cache line.
 class InlineBuffer final : public Buffer {
  public:
   static constexpr size_t kHeader = Allocator::kAlignment;
+  static constexpr size_t kScalar = 8;
+
+  /// Where the elements begin.
+  static size_t DataOffset(size_t bytes) { return bytes <= kScalar ? kHeader - kScalar : kHeader; }
 
   InlineBuffer(Allocator* allocator, ElementType type, int64_t count, size_t bytes)
-      : Buffer(reinterpret_cast<char*>(this) + kHeader, bytes, allocator->space()),
+      : Buffer(reinterpret_cast<char*>(this) + DataOffset(bytes), bytes, allocator->space()),
         type_(type),
         allocator_(allocator),
         count_(count) {
@@ -43,7 +48,7 @@ class InlineBuffer final : public Buffer {
       if (type_ == ElementType::kVariant) DestroyAll<Variant>(data(), count_);
     }
     Allocator* allocator = allocator_;
-    const size_t block_bytes = kHeader + bytes();
+    const size_t block_bytes = DataOffset(bytes()) + bytes();
     void* block = this;
     this->~InlineBuffer();
     allocator->Free(block, block_bytes);
@@ -54,7 +59,7 @@ class InlineBuffer final : public Buffer {
   Allocator* allocator_;
   int64_t count_;
 };
-static_assert(sizeof(InlineBuffer) <= InlineBuffer::kHeader);
+static_assert(sizeof(InlineBuffer) <= InlineBuffer::kHeader - InlineBuffer::kScalar);
 
 /// Memory that the host cannot address: its head lives apart.
 class DeviceBuffer final : public Buffer {
@@ -98,7 +103,8 @@ RefPtr<Buffer> Buffer::Allocate(Allocator* allocator, ElementType type, int64_t 
     if (data == nullptr) return nullptr;
     return RefPtr<Buffer>::Adopt(new DeviceBuffer(allocator, data, static_cast<size_t>(bytes)));
   }
-  void* block = allocator->Allocate(InlineBuffer::kHeader + static_cast<size_t>(bytes));
+  void* block = allocator->Allocate(InlineBuffer::DataOffset(static_cast<size_t>(bytes)) +
+                                    static_cast<size_t>(bytes));
   if (block == nullptr) return nullptr;
   return RefPtr<Buffer>::Adopt(
       new (block) InlineBuffer(allocator, type, count, static_cast<size_t>(bytes)));

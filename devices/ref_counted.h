@@ -71,7 +71,9 @@ class RefPtr {
   explicit operator bool() const { return p_ != nullptr; }
   bool operator==(const RefPtr& o) const { return p_ == o.p_; }
   T* release() { return std::exchange(p_, nullptr); }
-  void reset() { *this = RefPtr(); }
+  void reset() {
+    if (T* p = std::exchange(p_, nullptr)) p->Unref();
+  }
 
  private:
   T* p_ = nullptr;

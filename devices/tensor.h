@@ -34,7 +34,7 @@ class Tensor {
   static Tensor Uninitialized(ElementType type, const Shape& shape);
   /// Views `shape.num_elements()` elements of `type` that begin at `data` inside `buffer`.
   Tensor(ElementType type, Shape shape, RefPtr<Buffer> buffer, void* data)
-      : buffer_(std::move(buffer)), data_(data), type_(type), shape_(std::move(shape)) {}
+      : buffer_(std::move(buffer)), data_(data), shape_(std::move(shape)), type_(type) {}
 
   template <typename T>
   static Tensor Scalar(T value) {
@@ -61,6 +61,12 @@ class Tensor {
     return t;
   }
 
+  /// Lets go of the elements; afterwards as if default constructed.
+  void Reset() {
+    buffer_.reset();
+    type_ = ElementType::kInvalid;
+  }
+
   bool valid() const { return type_ != ElementType::kInvalid; }
   ElementType type() const { return type_; }
   const Shape& shape() const { return shape_; }
@@ -71,7 +77,8 @@ class Tensor {
   MemorySpace space() const { return buffer_ ? buffer_->space() : MemorySpace::kHost; }
 
   /// The elements in row-major order. `T` must be the tensor's type (an invariant of kernels; users
-  /// have `api/`'s checked access). Memory is 64-byte aligned unless the tensor is a slice.
+  /// have `api/`'s checked access). Memory is 64-byte aligned unless the tensor is a slice or has 8
+  /// bytes or less.
   template <typename T>
   const T* data() const {
     assert(type_ == kElementType<T>);
@@ -126,9 +133,11 @@ class Tensor {
  private:
   RefPtr<Buffer> buffer_;
   void* data_ = nullptr;
+  // The type sits in what the shape leaves over of its last word: a tensor is one cache line.
+  [[no_unique_address]] Shape shape_;
   ElementType type_ = ElementType::kInvalid;
-  Shape shape_;
 };
+static_assert(sizeof(Tensor) == 64);
 
 }  // namespace troupe
 

@@ -2,8 +2,8 @@
 //
 //     build/release/bin/fashion_cnn --steps 6000 --show 8
 //
-// Three convolutions (6x6 to 6 channels; 5x5 to 12, stride 2; 4x4 to 24, stride 2), a dense layer of 200 units with
-// dropout, and 10 outputs.
+// Three convolutions (6x6 to 6 channels; 5x5 to 12, stride 2; 4x4 to 24, stride 2), a dense layer
+// of 200 units with dropout, and 10 outputs.
 
 #include "examples/fashion_mnist.h"
 
@@ -11,7 +11,8 @@ namespace {
 
 using namespace troupe;  // NOLINT: a tutorial
 
-/// A rectified convolution with a square filter and SAME padding on images [batch, height, width, channels].
+/// A rectified convolution with a square filter and SAME padding on images [batch, height, width,
+/// channels].
 Output Convolution(const Scope& scope, const Output& x, int64_t size, int64_t inputs,
                    int64_t outputs, int64_t stride) {
   ModelVariable filter(scope, {size, size, inputs, outputs}, TruncatedNormalInitializer(0.0, 0.1),

@@ -29,7 +29,8 @@ int main(int argc, char** argv) {
   model.labels =
       ops::Placeholder(s.WithOpName("labels"), ElementType::kInt32, {.shape = PartialShape({-1})});
 
-  // Dropout keeps three quarters of the units when training and all when testing: the same graph, another feed.
+  // Dropout keeps three quarters of the units when training and all when testing: the same graph,
+  // another feed.
   model.keep =
       ops::Placeholder(s.WithOpName("keep"), ElementType::kFloat, {.shape = PartialShape({})});
   model.keep_when_training = 0.75f;

@@ -63,7 +63,8 @@ inline Options ParseOptions(int argc, char** argv) {
     }
     char* end = nullptr;
     const int64_t number = std::strtoll(value.c_str(), &end, 10);
-    if (value.empty() || *end != '\0' || number < 0) usage("option " + name + ": no number: " + value);
+    if (value.empty() || *end != '\0' || number < 0)
+      usage("option " + name + ": no number: " + value);
     if (name == "--steps") {
       options.steps = number;
     } else if (name == "--batch" && number > 0) {
@@ -112,9 +113,10 @@ struct Dataset {
 inline std::vector<uint8_t> ReadIdx(const std::string& file, std::vector<int64_t> expected_tail) {
   gzFile in = gzopen(file.c_str(), "rb");
   if (in == nullptr) {
-    Die(absl::NotFoundError("cannot read " + file + ": " + std::strerror(errno) +
-                            ". Install Debian's package dataset-fashion-mnist, or name a folder that "
-                            "has the files with --data"));
+    Die(absl::NotFoundError(
+        "cannot read " + file + ": " + std::strerror(errno) +
+        ". Install Debian's package dataset-fashion-mnist, or name a folder that "
+        "has the files with --data"));
   }
   auto read = [&](void* to, unsigned n) {
     if (gzread(in, to, n) != static_cast<int>(n)) Die(absl::DataLossError(file + " is cut short"));
@@ -276,7 +278,8 @@ inline int TrainAndTest(const troupe::Scope& scope, const Model& model, const Op
   };
   int64_t right = 0;
   for (int64_t begin = 0; begin < test.size(); begin += 1000) {
-    const auto indices = absl::MakeConstSpan(all).subspan(begin, std::min<int64_t>(1000, test.size() - begin));
+    const auto indices =
+        absl::MakeConstSpan(all).subspan(begin, std::min<int64_t>(1000, test.size() - begin));
     const troupe::Tensor logits = classify(indices);
     for (size_t k = 0; k < indices.size(); ++k) {
       const float* row = logits.data<float>() + k * kClasses;

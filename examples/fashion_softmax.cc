@@ -2,8 +2,8 @@
 //
 //     build/release/bin/fashion_softmax --steps 6000
 //
-// An image is a row of 784 pixels. The model is one matrix and one vector: logits = pixels * W + b. Training lowers the
-// cross entropy between softmax(logits) and the labels by gradient descent.
+// An image is a row of 784 pixels. The model is one matrix and one vector: logits = pixels * W + b.
+// Training lowers the cross entropy between softmax(logits) and the labels by gradient descent.
 
 #include "examples/fashion_mnist.h"
 
@@ -11,7 +11,8 @@ int main(int argc, char** argv) {
   using namespace troupe;  // NOLINT: a tutorial
   const fashion::Options options = fashion::ParseOptions(argc, argv);
 
-  // Everything below only describes the computation: a graph of ops. Errors are collected in the scope.
+  // Everything below only describes the computation: a graph of ops. Errors are collected in the
+  // scope.
   Scope s = Scope::NewRoot();
   s.SetGraphSeed(options.seed);
 
@@ -25,8 +26,7 @@ int main(int argc, char** argv) {
   // Variables keep their values from step to step. These start as zeros.
   ModelVariable weights(s, {fashion::kPixels, fashion::kClasses}, ZerosInitializer(), "weights");
   ModelVariable biases(s, {fashion::kClasses}, ZerosInitializer(), "biases");
-  model.logits =
-      ops::BiasAdd(s, ops::MatMul(s, model.images, weights.value()), biases.value());
+  model.logits = ops::BiasAdd(s, ops::MatMul(s, model.images, weights.value()), biases.value());
 
   // The loss is summed over the batch, so the rate is small.
   auto entropy = ops::SparseSoftmaxCrossEntropyWithLogits(s, model.logits, model.labels);

@@ -321,8 +321,8 @@ absl::StatusOr<PartialShape> ConstantValues::AsShape(Output tensor, int* budget)
 }
 
 absl::Status InferShapes(const NodeDef& def, const OpRegistration& registration,
-                         absl::Span<const Output> inputs, int num_outputs,
-                         int graph_version, ConstantValues* constants, InferredShapes* result) {
+                         absl::Span<const Output> inputs, int num_outputs, int graph_version,
+                         ConstantValues* constants, InferredShapes* result) {
   result->shapes.resize(num_outputs);
   result->handles.resize(num_outputs);
   if (registration.shape_fn == nullptr) return absl::OkStatus();

@@ -52,8 +52,8 @@ struct InferredShapes {
 
 /// Runs the op's shape function. InvalidArgument names node, op and the inputs' shapes.
 absl::Status InferShapes(const NodeDef& def, const OpRegistration& registration,
-                         absl::Span<const Output> inputs, int num_outputs,
-                         int graph_version, ConstantValues* constants, InferredShapes* result);
+                         absl::Span<const Output> inputs, int num_outputs, int graph_version,
+                         ConstantValues* constants, InferredShapes* result);
 
 }  // namespace troupe
 

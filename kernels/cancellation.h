@@ -12,7 +12,8 @@
 
 namespace troupe {
 
-/// Shared by all that works on one step. Cancelled at most once; the first reason wins. Thread-safe.
+/// Shared by all that works on one step. Cancelled at most once; the first reason wins.
+/// Thread-safe.
 class CancellationToken {
  public:
   bool cancelled() const { return cancelled_.load(std::memory_order_acquire); }
@@ -20,8 +21,8 @@ class CancellationToken {
   absl::Status status() const;
   /// Runs the registered callbacks on this thread. Later calls do nothing.
   void Cancel(absl::Status reason);
-  /// `callback` will run when the token is cancelled, unless deregistered before. Returns false (and
-  /// registers nothing) if it is cancelled already.
+  /// `callback` will run when the token is cancelled, unless deregistered before. Returns false
+  /// (and registers nothing) if it is cancelled already.
   bool Register(std::function<void()> callback, uint64_t* id);
   /// True if the callback was removed before it ran; false if it ran or is running now.
   bool Deregister(uint64_t id);

@@ -19,9 +19,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "devices/status_macros.h"
 #include "devices/tensor.h"
 #include "graph/attr_reader.h"
-#include "devices/status_macros.h"
 
 namespace troupe {
 
@@ -54,8 +54,8 @@ struct StepContext {
   ResourceProvider* resources = nullptr;
 };
 
-/// A kernel's view of one execution of its node. Inputs are read-only unless forwarded. Used by one thread at a
-/// time.
+/// A kernel's view of one execution of its node. Inputs are read-only unless forwarded. Used by one
+/// thread at a time.
 class KernelContext {
  public:
   KernelContext(const StepContext* step, Slot* slots, const int32_t* input_slots, int num_inputs,
@@ -85,13 +85,14 @@ class KernelContext {
 
   /// Makes output i a new tensor with uninitialised elements.
   absl::StatusOr<Tensor*> AllocateOutput(int i, ElementType type, const Shape& shape);
-  /// True if input i's buffer may be overwritten: this kernel is its last user and nothing else holds it.
+  /// True if input i's buffer may be overwritten: this kernel is its last user and nothing else
+  /// holds it.
   bool CanForward(int i) const {
     return i < 64 && ((forwardable_ >> i) & 1) != 0 && input(i).unique();
   }
-  /// Output `out` takes over input `in` (same buffer, same type; shape as given) if that is allowed and the
-  /// element sizes and counts agree, else is allocated. Elements are then written in place: element k of
-  /// the output may be written once element k of the input has been read.
+  /// Output `out` takes over input `in` (same buffer, same type; shape as given) if that is allowed
+  /// and the element sizes and counts agree, else is allocated. Elements are then written in place:
+  /// element k of the output may be written once element k of the input has been read.
   absl::StatusOr<Tensor*> ForwardOrAllocate(int in, int out, ElementType type, const Shape& shape);
   /// The same with the input's own type and shape.
   absl::StatusOr<Tensor*> ForwardOrAllocate(int in, int out) {
@@ -120,10 +121,11 @@ class KernelContext {
     return Tensor::Allocate(type, shape, step_->allocator);
   }
 
-  /// Runs body(begin, end) over [0, total) in pieces of `grain`, on several threads if there are any.
-  /// The pieces depend on total and grain only (same bits on any number of threads).
+  /// Runs body(begin, end) over [0, total) in pieces of `grain`, on several threads if there are
+  /// any. The pieces depend on total and grain only (same bits on any number of threads).
   void ParallelFor(int64_t total, int64_t grain, absl::FunctionRef<void(int64_t, int64_t)> body);
-  /// A grain for `ParallelFor` that makes pieces of about 20 microseconds when one item takes `nanoseconds`.
+  /// A grain for `ParallelFor` that makes pieces of about 20 microseconds when one item takes
+  /// `nanoseconds`.
   static int64_t GrainFor(double nanoseconds);
 
   const StepContext& step() const { return *step_; }
@@ -140,17 +142,20 @@ class KernelContext {
   int num_outputs_;
 };
 
-/// An implementation of an op: constructed once per node and plan, called for every execution of it, from several
-/// threads at once when steps overlap. State that changes needs its own synchronisation.
+/// An implementation of an op: constructed once per node and plan, called for every execution of
+/// it, from several threads at once when steps overlap. State that changes needs its own
+/// synchronisation.
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  /// Reads inputs, fills every output, returns. Errors get the node's name and op added by the caller.
+  /// Reads inputs, fills every output, returns. Errors get the node's name and op added by the
+  /// caller.
   virtual absl::Status Compute(KernelContext& ctx) = 0;
   virtual class AsyncKernel* async() { return nullptr; }
 };
 
-/// Tells the executor that an asynchronous kernel has finished. Copyable; called exactly once, on any thread.
+/// Tells the executor that an asynchronous kernel has finished. Copyable; called exactly once, on
+/// any thread.
 struct KernelDone {
   void (*fn)(void* self, void* node, absl::Status status);
   void* self;
@@ -161,8 +166,8 @@ struct KernelDone {
 /// A kernel that may have to wait for somebody: it must not block a thread.
 class AsyncKernel : public Kernel {
  public:
-  /// Begins; `done` is called once the outputs are filled or the wait has failed, possibly before this
-  /// returns. `ctx` lives until then. Waits must end when ctx.cancellation() is cancelled.
+  /// Begins; `done` is called once the outputs are filled or the wait has failed, possibly before
+  /// this returns. `ctx` lives until then. Waits must end when ctx.cancellation() is cancelled.
   virtual void ComputeAsync(KernelContext& ctx, KernelDone done) = 0;
   absl::Status Compute(KernelContext&) final {
     return absl::InternalError("an asynchronous kernel was called synchronously");
@@ -170,8 +175,8 @@ class AsyncKernel : public Kernel {
   AsyncKernel* async() final { return this; }
 };
 
-/// What a kernel can learn of its node when it is made. Errors from here are reported when the graph is
-/// compiled for a run.
+/// What a kernel can learn of its node when it is made. Errors from here are reported when the
+/// graph is compiled for a run.
 class KernelConstruction {
  public:
   KernelConstruction(const NodeDef* def, const OpDef* op_def, Device* device,

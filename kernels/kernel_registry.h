@@ -22,7 +22,8 @@ using KernelFactory = absl::StatusOr<std::unique_ptr<Kernel>> (*)(KernelConstruc
 
 /// How a kernel is expected to spend its time, before it has been measured.
 enum class KernelCost : uint8_t {
-  kCheap,      ///< Less than a microsecond on usual inputs, or independent of sizes (shape ops, pass-through).
+  kCheap,      ///< Less than a microsecond on usual inputs, or independent of sizes (shape ops,
+               ///< pass-through).
   kBySize,     ///< Grows with the elements (the default).
   kExpensive,  ///< Worth another thread even before it is measured (products, convolutions).
 };
@@ -34,8 +35,8 @@ struct KernelSpec {
     device_type = std::move(type);
     return *this;
   }
-  /// Only nodes whose type attribute `attr` is one of `types` (for list(type): all of them are). Several
-  /// constraints must all hold.
+  /// Only nodes whose type attribute `attr` is one of `types` (for list(type): all of them are).
+  /// Several constraints must all hold.
   KernelSpec& Types(std::string attr, std::vector<ElementType> types) {
     constraints.emplace_back(std::move(attr), std::move(types));
     return *this;
@@ -95,8 +96,8 @@ struct KernelRegistrar {
 };
 }  // namespace internal
 
-#define REGISTER_KERNEL(SPEC, FACTORY)                                                  \
-  [[maybe_unused]] static const ::troupe::internal::KernelRegistrar TROUPE_CONCAT(      \
+#define REGISTER_KERNEL(SPEC, FACTORY)                                             \
+  [[maybe_unused]] static const ::troupe::internal::KernelRegistrar TROUPE_CONCAT( \
       troupe_kernel_registrar_, __COUNTER__)(SPEC, FACTORY)
 
 /// A factory for a kernel class whose constructor is K(KernelConstruction&, absl::Status*).
@@ -113,8 +114,8 @@ std::vector<ElementType> RealNumberTypes();  ///< All integers, half, bfloat16, 
 std::vector<ElementType> NumberTypes();      ///< And the complex types.
 std::vector<ElementType> FloatTypes();       ///< half, bfloat16, float, double.
 std::vector<ElementType> FloatAndComplexTypes();
-std::vector<ElementType> PlainTypes();       ///< NumberTypes and bool.
-std::vector<ElementType> AllTypes();         ///< PlainTypes, string, resource, variant.
+std::vector<ElementType> PlainTypes();  ///< NumberTypes and bool.
+std::vector<ElementType> AllTypes();    ///< PlainTypes, string, resource, variant.
 
 }  // namespace troupe
 

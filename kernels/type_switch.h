@@ -19,10 +19,9 @@ namespace troupe {
 template <typename... Types, typename F>
 absl::Status SwitchType(ElementType type, F&& f) {
   absl::Status result;
-  const bool found = ((type == kElementType<Types>
-                           ? (result = f.template operator()<Types>(), true)
-                           : false) ||
-                      ...);
+  const bool found =
+      ((type == kElementType<Types> ? (result = f.template operator()<Types>(), true) : false) ||
+       ...);
   if (!found) {
     return absl::UnimplementedError(
         absl::StrCat("no implementation for element type ", ElementTypeName(type)));
@@ -30,8 +29,9 @@ absl::Status SwitchType(ElementType type, F&& f) {
   return result;
 }
 
-/// For kernels that only move elements: an unsigned integer of the element's size stands for all plain types
-/// of that size (complex128 by a struct of 16 bytes), so that code is compiled once per size.
+/// For kernels that only move elements: an unsigned integer of the element's size stands for all
+/// plain types of that size (complex128 by a struct of 16 bytes), so that code is compiled once per
+/// size.
 struct Bytes16 {
   uint64_t low, high;
 };

@@ -15,13 +15,13 @@
 
 namespace troupe {
 
-/// A variable as an actor: messages to it are handled one at a time. A message is a visit: while a visitor
-/// holds the `Lease` the variable's state is his alone, and other messages wait in the mailbox; nobody
-/// blocks a thread. Thread-safe.
+/// A variable as an actor: messages to it are handled one at a time. A message is a visit: while a
+/// visitor holds the `Lease` the variable's state is his alone, and other messages wait in the
+/// mailbox; nobody blocks a thread. Thread-safe.
 class Variable : public Resource {
  public:
-  /// Exclusive access to a variable's state; given back when destroyed (which may run the next visitor
-  /// on this thread). Move-only.
+  /// Exclusive access to a variable's state; given back when destroyed (which may run the next
+  /// visitor on this thread). Move-only.
   class Lease {
    public:
     Lease() = default;
@@ -37,8 +37,8 @@ class Variable : public Resource {
     Variable* variable() const { return variable_.get(); }
     /// The current value; an invalid tensor if not initialised.
     const Tensor& value() const { return variable_->value_; }
-    /// For updates in place: the value, if nobody else holds its buffer, else first replaced by a copy
-    /// (ResourceExhausted). FailedPrecondition, naming the variable, if not initialised.
+    /// For updates in place: the value, if nobody else holds its buffer, else first replaced by a
+    /// copy (ResourceExhausted). FailedPrecondition, naming the variable, if not initialised.
     absl::StatusOr<Tensor*> mutable_value();
     /// Replaces the value; readers of the old one keep it.
     void set_value(Tensor value) { variable_->value_ = std::move(value); }
@@ -55,8 +55,8 @@ class Variable : public Resource {
 
   /// The state at once if the variable is idle, else an empty lease.
   virtual Lease TryLend() = 0;
-  /// Calls `visit` with the state: now, on this thread, if the variable is idle; otherwise when those
-  /// before are done, on the thread of the one who gives it back.
+  /// Calls `visit` with the state: now, on this thread, if the variable is idle; otherwise when
+  /// those before are done, on the thread of the one who gives it back.
   virtual void Lend(std::function<void(Lease)> visit) = 0;
 
   const std::string& name() const { return name_; }
@@ -64,7 +64,8 @@ class Variable : public Resource {
   const PartialShape& shape() const { return shape_; }
   std::string DebugString() const override;
 
-  /// Set when the variable is removed from its container (destroyed or reset): handles to it are stale.
+  /// Set when the variable is removed from its container (destroyed or reset): handles to it are
+  /// stale.
   bool destroyed() const { return destroyed_.load(std::memory_order_acquire); }
   void set_destroyed() { destroyed_.store(true, std::memory_order_release); }
 

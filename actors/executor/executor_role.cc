@@ -14,12 +14,13 @@ namespace troupe {
 
 namespace {
 
-// A node that takes longer than this goes to the pool when others are ready: several times what handing it
-// over costs.
+// A node that takes longer than this goes to the pool when others are ready: several times what
+// handing it over costs.
 constexpr uint32_t kOffloadNs = 10000;
 // A waiting thread spins for about as long as waking it would take.
 constexpr uint64_t kSpinNs = 30000;
-// How deep executors may play one another on one thread's stack; past that the waiting caller is woken.
+// How deep executors may play one another on one thread's stack; past that the waiting caller is
+// woken.
 constexpr int kMaxPlayDepth = 8;
 
 thread_local int play_depth = 0;
@@ -87,7 +88,7 @@ bool ExecutorRole::TryFetch(int fetch, Tensor* value) {
   if (!slot.tensor.valid()) return false;
   if (--slot.uses == 0) {
     *value = std::move(slot.tensor);
-    slot.tensor = Tensor();
+    slot.tensor.Reset();
   } else {
     *value = slot.tensor;
   }
@@ -229,13 +230,13 @@ inline void ExecutorRole::Complete(const PlanNode& node) {
   const int32_t* inputs = input_slots_ + node.first_input;
   for (int i = 0; i < node.num_inputs; ++i) {
     Slot& slot = slots[inputs[i]];
-    if (--slot.uses == 0) slot.tensor = Tensor();
+    if (--slot.uses == 0) slot.tensor.Reset();
   }
   const int32_t* uses = slot_uses_ + node.first_output;
   for (int i = 0; i < node.num_outputs; ++i) {
     Slot& slot = slots[node.first_output + i];
     slot.uses = uses[i];
-    if (uses[i] == 0) slot.tensor = Tensor();
+    if (uses[i] == 0) slot.tensor.Reset();
   }
   const int32_t* consumers = consumers_ + node.first_consumer;
   for (int32_t i = 0; i < node.num_consumers; ++i) {
@@ -304,12 +305,13 @@ bool ExecutorRole::TakeSnapshots(int32_t node, int32_t next) {
       Fail(node, absl::InternalError("a reference input has no variable behind it"));
       return false;
     }
-    // Written by the visitor, wherever he runs: nobody else looks at the slot before the node goes on.
+    // Written by the visitor, wherever he runs: nobody else looks at the slot before the node goes
+    // on.
     auto take = [this, slot = all[next].value_slot, variable](const Variable::Lease& lease) {
       if (!lease.value().valid()) {
-        return absl::FailedPreconditionError(
-            StrCat("Attempting to use uninitialized value ", variable->name(),
-                   ". Run its initializer (Assign) first."));
+        return absl::FailedPreconditionError(StrCat("Attempting to use uninitialized value ",
+                                                    variable->name(),
+                                                    ". Run its initializer (Assign) first."));
       }
       slots_[slot].tensor = lease.value();
       slots_[slot].uses = 1;
@@ -389,7 +391,8 @@ void ExecutorRole::Finish(Elsewhere* elsewhere) {
     const PlanNode::Kind kind = plan_->node(node).kind;
     if (kind == PlanNode::kSync) plan_->RecordCost(node, elsewhere->end_ns - elsewhere->start_ns);
     if (trace_ != nullptr) {
-      trace_->push_back({node, kind == PlanNode::kSync ? 1 : 0, elsewhere->start_ns, elsewhere->end_ns});
+      trace_->push_back(
+          {node, kind == PlanNode::kSync ? 1 : 0, elsewhere->start_ns, elsewhere->end_ns});
     }
   }
   if (!elsewhere->status.ok()) Fail(node, elsewhere->status);
@@ -401,11 +404,11 @@ void ExecutorRole::Finish(Elsewhere* elsewhere) {
 
 void ExecutorRole::Fail(int32_t node, const absl::Status& status) {
   if (failed_) return;
-  FailStep(absl::Status(status.code(),
-                        StrCat(internal::StrCatPiece(std::string_view(status.message().data(),
-                                                                      status.message().size())),
-                               "\n\t [[node ", plan_->name(node), " = ", plan_->op(node), " on ",
-                               plan_->device_name(), "]]")));
+  FailStep(absl::Status(
+      status.code(), StrCat(internal::StrCatPiece(
+                                std::string_view(status.message().data(), status.message().size())),
+                            "\n\t [[node ", plan_->name(node), " = ", plan_->op(node), " on ",
+                            plan_->device_name(), "]]")));
 }
 
 void ExecutorRole::FailStep(const absl::Status& status) {
@@ -418,7 +421,7 @@ void ExecutorRole::FailStep(const absl::Status& status) {
 }
 
 void ExecutorRole::CleanUp() {
-  for (int i = 0; i < plan_->num_slots(); ++i) slots_[i].tensor = Tensor();
+  for (int i = 0; i < plan_->num_slots(); ++i) slots_[i].tensor.Reset();
   for (const auto& [slot, value] : plan_->constants()) slots_[slot].tensor = value;
   status_ = absl::OkStatus();
   failed_ = false;

@@ -20,18 +20,20 @@ namespace troupe {
 /// When and where a node ran.
 struct NodeTrace {
   int32_t node;
-  int32_t thread;     ///< 0: the player of the executor; 1: somebody else (pool, or a waiting kernel's reply).
+  int32_t thread;  ///< 0: the player of the executor; 1: somebody else (pool, or a waiting kernel's
+                   ///< reply).
   uint64_t start_ns;  ///< CLOCK_MONOTONIC.
   uint64_t end_ns;
 };
 
-/// State and logic of one step. A node is ready when all its inputs have come; ready nodes run on the thread that
-/// plays the role, or on the compute pool when they are worth it and others are ready; completions of
-/// what runs elsewhere are messages. Every message counts: the step is over when nothing is ready and nothing is
-/// outstanding. The first error cancels the rest and is the step's result.
+/// State and logic of one step. A node is ready when all its inputs have come; ready nodes run on
+/// the thread that plays the role, or on the compute pool when they are worth it and others are
+/// ready; completions of what runs elsewhere are messages. Every message counts: the step is over
+/// when nothing is ready and nothing is outstanding. The first error cancels the rest and is the
+/// step's result.
 ///
-/// One executor runs one step at a time and is reused: between steps all slots are empty. `Run`, or `Start`
-/// and what follows, is called by one thread; messages come from any.
+/// One executor runs one step at a time and is reused: between steps all slots are empty. `Run`, or
+/// `Start` and what follows, is called by one thread; messages come from any.
 class ExecutorRole {
  public:
   explicit ExecutorRole(std::shared_ptr<const Plan> plan);
@@ -41,8 +43,8 @@ class ExecutorRole {
 
   const Plan& plan() const { return *plan_; }
 
-  /// Runs a whole step: the calling thread plays. `step.cancellation` must be set; feeds and fetches in
-  /// the plan's order. With `trace` every node's times are recorded.
+  /// Runs a whole step: the calling thread plays. `step.cancellation` must be set; feeds and
+  /// fetches in the plan's order. With `trace` every node's times are recorded.
   absl::Status Run(const StepContext& step, absl::Span<const Tensor> feeds,
                    absl::Span<Tensor> fetches, std::vector<NodeTrace>* trace = nullptr);
 
@@ -58,7 +60,8 @@ class ExecutorRole {
   absl::Status End();
 
  private:
-  /// A node that is not run by the loop itself, or not at once; what happens to it is a message to this executor.
+  /// A node that is not run by the loop itself, or not at once; what happens to it is a message to
+  /// this executor.
   struct Elsewhere : Message, PoolTask {
     Elsewhere() : ctx(nullptr, nullptr, nullptr, 0, nullptr, 0, 0) {}
     void Run() override;  ///< The kernel, on a thread of the pool.
@@ -81,8 +84,8 @@ class ExecutorRole {
   void SetFeed(int feed, const Tensor& value);
 
   /// Plays, as the holder of the token, until nothing is ready or outstanding (true) or until only
-  /// others can go on (false); in both cases the token is released. `caller`: this thread waits anyway,
-  /// so it helps the pool and spins a little before it lets go.
+  /// others can go on (false); in both cases the token is released. `caller`: this thread waits
+  /// anyway, so it helps the pool and spins a little before it lets go.
   bool Play(bool caller);
   /// Plays, waits while others play, returns when nothing is ready or outstanding.
   void PlayAndWait();
@@ -95,8 +98,8 @@ class ExecutorRole {
   void RunReady();
   template <bool kTimed>
   void RunNode(int32_t node, int32_t next_snapshot);
-  /// Takes the node's snapshots from number `next` on; false if a variable is busy (the node goes on when it
-  /// has answered) or has no value (the step has failed).
+  /// Takes the node's snapshots from number `next` on; false if a variable is busy (the node goes
+  /// on when it has answered) or has no value (the step has failed).
   bool TakeSnapshots(int32_t node, int32_t next);
   void StartAsync(int32_t node, const PlanNode& plan_node);
   void Offload(int32_t node, const PlanNode& plan_node);
@@ -131,7 +134,8 @@ class ExecutorRole {
   bool can_offload_ = false;
   absl::Status status_;
   std::vector<NodeTrace>* trace_ = nullptr;
-  Message* handed_over_ = nullptr;  ///< Messages that come with a token handed to the waiting caller.
+  Message* handed_over_ =
+      nullptr;  ///< Messages that come with a token handed to the waiting caller.
   Elsewhere* free_ = nullptr;
   std::vector<std::unique_ptr<Elsewhere>> all_elsewhere_;
   Parker* caller_ = nullptr;  ///< Who waits in PlayAndWait.

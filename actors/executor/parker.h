@@ -8,8 +8,8 @@
 
 namespace troupe {
 
-/// One waiting thread, at most one waker at a time. The waker may go on touching the parker after the
-/// waiter has been told, so a parker belongs to its thread, not to what is waited for.
+/// One waiting thread, at most one waker at a time. The waker may go on touching the parker after
+/// the waiter has been told, so a parker belongs to its thread, not to what is waited for.
 class Parker {
  public:
   enum class Word {

@@ -13,8 +13,8 @@ namespace {
 // Where an estimate starts: what is worth another thread from the first run on.
 constexpr uint32_t kExpensiveNs = 20000;
 
-/// Numbers the nodes in the order in which one thread would run them (the newest ready one first), so that a step
-/// walks through slots and nodes roughly from front to back.
+/// Numbers the nodes in the order in which one thread would run them (the newest ready one first),
+/// so that a step walks through slots and nodes roughly from front to back.
 void RenumberByExecution(PlanSpec* spec) {
   const int n = static_cast<int>(spec->nodes.size());
   std::vector<int> pending(n, 0);
@@ -84,8 +84,8 @@ absl::Status CheckIndices(const PlanSpec& spec) {
 
 absl::StatusOr<std::shared_ptr<const Plan>> Plan::Build(PlanSpec spec) {
   TROUPE_RETURN_IF_ERROR(CheckIndices(spec));
-  // A fetch of a reference is a snapshot at the end of the node that puts it out. Added last, it is the last
-  // of that node's consumers, which the executor's stack takes first.
+  // A fetch of a reference is a snapshot at the end of the node that puts it out. Added last, it is
+  // the last of that node's consumers, which the executor's stack takes first.
   for (PlanSpec::Input& fetch : spec.fetches) {
     if (!fetch.snapshot) continue;
     PlanSpec::Node node;
@@ -111,7 +111,8 @@ absl::StatusOr<std::shared_ptr<const Plan>> Plan::Build(PlanSpec spec) {
     const PlanSpec::Node& from = spec.nodes[i];
     if (from.inputs.size() > std::numeric_limits<uint16_t>::max() ||
         from.num_outputs > std::numeric_limits<uint16_t>::max()) {
-      return absl::UnimplementedError(StrCat("node ", from.name, " has more than 65535 inputs or outputs"));
+      return absl::UnimplementedError(
+          StrCat("node ", from.name, " has more than 65535 inputs or outputs"));
     }
     PlanNode& node = plan->nodes_[i];
     node.first_output = num_slots;
@@ -154,7 +155,8 @@ absl::StatusOr<std::shared_ptr<const Plan>> Plan::Build(PlanSpec spec) {
       if (!is_constant(before)) ++plan->initial_pending_[i];
     }
   }
-  // The stack takes last what is pushed first: consumers and roots stand from the highest number to the lowest.
+  // The stack takes last what is pushed first: consumers and roots stand from the highest number to
+  // the lowest.
   std::vector<std::vector<int32_t>> consumers(n);
   for (int i = n - 1; i >= 0; --i) {
     for (const PlanSpec::Input& input : spec.nodes[i].inputs) consumers[input.node].push_back(i);
@@ -190,8 +192,8 @@ void Plan::RecordCost(int node, uint64_t nanoseconds) const {
   std::atomic<uint32_t>& cost = costs_[node];
   const uint64_t old = cost.load(std::memory_order_relaxed);
   const uint64_t now = old == 0 ? nanoseconds : (3 * old + nanoseconds) / 4;
-  cost.store(static_cast<uint32_t>(
-                 std::min<uint64_t>(std::max<uint64_t>(now, 1), std::numeric_limits<uint32_t>::max())),
+  cost.store(static_cast<uint32_t>(std::min<uint64_t>(std::max<uint64_t>(now, 1),
+                                                      std::numeric_limits<uint32_t>::max())),
              std::memory_order_relaxed);
 }
 

@@ -14,13 +14,14 @@
 
 namespace troupe {
 
-/// What a plan is built from: nodes with their kernels, how they are joined, what goes in and comes out.
+/// What a plan is built from: nodes with their kernels, how they are joined, what goes in and comes
+/// out.
 struct PlanSpec {
   struct Input {
     int node;
     int port;
-    /// The producer's output is a reference, and this consumer wants the value that the variable has when it
-    /// starts.
+    /// The producer's output is a reference, and this consumer wants the value that the variable
+    /// has when it starts.
     bool snapshot = false;
   };
   struct Node {
@@ -59,8 +60,9 @@ struct PlanNode {
   bool has_snapshots = false;
 };
 
-/// A partition compiled into flat arrays: no maps, strings or locks on the path of a node. Immutable but
-/// for the measured costs (relaxed atomics), and shared by all steps that run it. Thread-safe.
+/// A partition compiled into flat arrays: no maps, strings or locks on the path of a node.
+/// Immutable but for the measured costs (relaxed atomics), and shared by all steps that run it.
+/// Thread-safe.
 class Plan {
  public:
   /// A value that is read from a variable when a node starts.

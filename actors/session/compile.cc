@@ -70,9 +70,8 @@ absl::StatusOr<std::shared_ptr<Kernel>> StatefulKernels::FindOrCreate(const Node
 absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& signature,
                                      const CompileOptions& options, Runtime* runtime,
                                      StatefulKernels* stateful) {
-  TROUPE_ASSIGN_OR_RETURN(
-      Subgraph subgraph,
-      Prune(graph, signature.feeds, signature.fetches, absl::MakeConstSpan(signature.targets)));
+  TROUPE_ASSIGN_OR_RETURN(Subgraph subgraph, Prune(graph, signature.feeds, signature.fetches,
+                                                   absl::MakeConstSpan(signature.targets)));
   // Before anything is folded away, so that an impossible device is always refused.
   for (const SubNode& node : subgraph.nodes) {
     if (node.kind != SubNode::Kind::kOp) continue;
@@ -108,9 +107,8 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
     } else {
       TROUPE_ASSIGN_OR_RETURN(to.kernel, CreateKernel(node, device->device.get()));
     }
-    TROUPE_ASSIGN_OR_RETURN(
-        const KernelRegistration* registration,
-        KernelRegistry::Global()->Find(device->device->type(), node.def()));
+    TROUPE_ASSIGN_OR_RETURN(const KernelRegistration* registration,
+                            KernelRegistry::Global()->Find(device->device->type(), node.def()));
     to.cost = registration->spec.cost;
   }
   // A constant that nothing orders is known from the start; the others must wait for their turn.
@@ -123,8 +121,8 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
       node.constants.push_back(std::move(value));
     }
   }
-  // All CPU devices of a process share memory and threads: one plan runs them all, and its state lives
-  // with the first.
+  // All CPU devices of a process share memory and threads: one plan runs them all, and its state
+  // lives with the first.
   step.device = runtime->devices().front().get();
   spec.device_name = step.device->device->name();
   spec.feeds.assign(subgraph.feeds.begin(), subgraph.feeds.end());
@@ -141,8 +139,7 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
 
 absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node,
                                                  absl::Span<const Tensor> inputs) {
-  static Device* const device =
-      MakeCpuDevice({"localhost", 0, 0, "CPU", 0}, nullptr).release();
+  static Device* const device = MakeCpuDevice({"localhost", 0, 0, "CPU", 0}, nullptr).release();
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, CreateKernel(node, device));
   if (kernel->async() != nullptr) {
     return absl::UnimplementedError(StrCat("node ", node.name(), " is asynchronous"));

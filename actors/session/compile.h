@@ -16,8 +16,8 @@
 
 namespace troupe {
 
-/// Kernels of stateful ops, which keep their state (a random generator's counter) from one signature of a
-/// session to the next. Thread-safe.
+/// Kernels of stateful ops, which keep their state (a random generator's counter) from one
+/// signature of a session to the next. Thread-safe.
 class StatefulKernels {
  public:
   absl::StatusOr<std::shared_ptr<Kernel>> FindOrCreate(const Node& node, DeviceRole* device);
@@ -42,8 +42,8 @@ struct CompiledStep {
   std::vector<std::string> feed_names;
 };
 
-/// Errors carry the node they belong to. NotFound: no kernel; InvalidArgument: devices, references; or what the passes
-/// and the kernels' constructors say.
+/// Errors carry the node they belong to. NotFound: no kernel; InvalidArgument: devices, references;
+/// or what the passes and the kernels' constructors say.
 absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& signature,
                                      const CompileOptions& options, Runtime* runtime,
                                      StatefulKernels* stateful);
@@ -51,8 +51,8 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
 /// Makes the kernel of a node for a device.
 absl::StatusOr<std::unique_ptr<Kernel>> CreateKernel(const Node& node, Device* device);
 
-/// Computes a node on host tensors, at once, on the calling thread: for constant folding and constant
-/// inputs of shape functions. Unimplemented for asynchronous kernels.
+/// Computes a node on host tensors, at once, on the calling thread: for constant folding and
+/// constant inputs of shape functions. Unimplemented for asynchronous kernels.
 absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node, absl::Span<const Tensor> inputs);
 
 }  // namespace troupe

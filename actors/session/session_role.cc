@@ -49,8 +49,8 @@ void Executable::Close(const absl::Status& reason) {
   std::unique_lock<std::mutex> lock(mutex_);
   closed_ = reason;
   for (const auto& step : steps_) {
-    // Under the lock, so that the step is not released and destroyed meanwhile; a token's callbacks only
-    // wake waiters and send messages.
+    // Under the lock, so that the step is not released and destroyed meanwhile; a token's callbacks
+    // only wake waiters and send messages.
     if (step->running) running.push_back(step.get());
   }
   for (Step* step : running) step->cancellation.Cancel(reason);
@@ -129,9 +129,9 @@ absl::StatusOr<std::shared_ptr<Executable>> SessionRole::Prepare(
   }
   std::vector<std::string> feed_names;
   for (const auto& feed : feeds) feed_names.push_back(feed.first);
-  return CompileAndCache(key, StepSignature::FromNames(*graph_, feed_names,
-                                                       {fetches.begin(), fetches.end()},
-                                                       {targets.begin(), targets.end()}));
+  return CompileAndCache(
+      key, StepSignature::FromNames(*graph_, feed_names, {fetches.begin(), fetches.end()},
+                                    {targets.begin(), targets.end()}));
 }
 
 absl::StatusOr<std::shared_ptr<Executable>> SessionRole::Prepare(const StepSignature& signature) {
@@ -157,7 +157,8 @@ absl::StatusOr<std::shared_ptr<Executable>> SessionRole::Prepare(const StepSigna
 
 absl::StatusOr<std::shared_ptr<Executable>> SessionRole::CompileAndCache(
     const std::string& key, const absl::StatusOr<StepSignature>& signature) {
-  const std::string owned_key = key;  // The caller's key is reused by runs that compiling may start.
+  const std::string owned_key =
+      key;  // The caller's key is reused by runs that compiling may start.
   if (closed_) return ClosedError();
   if (!signature.ok()) return signature.status();
   TROUPE_ASSIGN_OR_RETURN(CompiledStep compiled, Compile(*graph_, *signature, options_.compile,

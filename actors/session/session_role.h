@@ -46,7 +46,8 @@ class Executable {
   void Close(const absl::Status& reason);
   /// Waits until no step runs; false at the deadline.
   bool WaitIdle(std::chrono::steady_clock::time_point deadline);
-  /// Type and shape of each feed. InvalidArgument names the tensor, what was expected and what was got.
+  /// Type and shape of each feed. InvalidArgument names the tensor, what was expected and what was
+  /// got.
   absl::Status CheckFeeds(absl::Span<const Tensor> feeds) const;
   absl::Status CheckFeed(int feed, const Tensor& value) const;
 
@@ -64,8 +65,8 @@ struct StepOptions {
   bool trace = false;
 };
 
-/// A local session. Any number of threads may run steps at once; each step is played by the thread that
-/// calls. Thread-safe.
+/// A local session. Any number of threads may run steps at once; each step is played by the thread
+/// that calls. Thread-safe.
 class SessionRole {
  public:
   struct Options {
@@ -81,8 +82,8 @@ class SessionRole {
 
   /// The executable of a signature, compiled the first time it is asked for. By name:
   absl::StatusOr<std::shared_ptr<Executable>> Prepare(
-      absl::Span<const std::pair<std::string, Tensor>> feeds,
-      absl::Span<const std::string> fetches, absl::Span<const std::string> targets);
+      absl::Span<const std::pair<std::string, Tensor>> feeds, absl::Span<const std::string> fetches,
+      absl::Span<const std::string> targets);
   /// By tensors:
   absl::StatusOr<std::shared_ptr<Executable>> Prepare(const StepSignature& signature);
 

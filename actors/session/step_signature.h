@@ -16,9 +16,9 @@ struct StepSignature {
   std::vector<Output> fetches;
   std::vector<Node*> targets;
 
-  /// Looks names up: "node:port" or "node" for feeds and fetches, "node" or "^node" for targets. NotFound for what
-  /// does not exist, InvalidArgument for malformed names, ports that do not exist, duplicate feeds, a
-  /// fetch that is fed, nothing to fetch or to run.
+  /// Looks names up: "node:port" or "node" for feeds and fetches, "node" or "^node" for targets.
+  /// NotFound for what does not exist, InvalidArgument for malformed names, ports that do not
+  /// exist, duplicate feeds, a fetch that is fed, nothing to fetch or to run.
   static absl::StatusOr<StepSignature> FromNames(const Graph& graph,
                                                  const std::vector<std::string>& feeds,
                                                  const std::vector<std::string>& fetches,

@@ -25,7 +25,7 @@ absl::StatusOr<RefPtr<Resource>> Containers::FindOrCreate(
   if (auto it = resources->find(name); it != resources->end()) return it->second;
   if (!make) {
     return absl::NotFoundError(StrCat("there is no resource ", container, "/", name,
-                                            ": it was never created, or has been destroyed"));
+                                      ": it was never created, or has been destroyed"));
   }
   TROUPE_ASSIGN_OR_RETURN(RefPtr<Resource> resource, make());
   resources->emplace(std::string(name), resource);

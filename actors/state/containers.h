@@ -1,4 +1,5 @@
-/// Containers: named sets of resources that outlive steps, and sessions where these share a runtime.
+/// Containers: named sets of resources that outlive steps, and sessions where these share a
+/// runtime.
 #ifndef TROUPE_ACTORS_STATE_CONTAINERS_H_
 #define TROUPE_ACTORS_STATE_CONTAINERS_H_
 
@@ -27,8 +28,8 @@ class Containers final : public ResourceProvider {
       const std::function<absl::StatusOr<RefPtr<Resource>>()>& make) override;
   absl::Status Destroy(std::string_view container, std::string_view name) override;
 
-  /// Removes everything in a container; "" the default one. Handles that are still around see destroyed
-  /// variables.
+  /// Removes everything in a container; "" the default one. Handles that are still around see
+  /// destroyed variables.
   void Reset(std::string_view container);
   void ResetAll();
 

@@ -34,8 +34,8 @@ void VariableRole::Lend(std::function<void(Lease)> visit) {
 }
 
 void VariableRole::GiveBack() {
-  // Given back from inside a visit that `Serve` is making: its loop goes on, so that a long queue does
-  // not become a deep stack.
+  // Given back from inside a visit that `Serve` is making: its loop goes on, so that a long queue
+  // does not become a deep stack.
   Visiting state = Visiting::kCalled;
   if (visiting_.compare_exchange_strong(state, Visiting::kGivenBack, std::memory_order_acq_rel)) {
     return;
@@ -59,7 +59,8 @@ void VariableRole::Serve() {
     waiting_ = visit->next;
     visiting_.store(Visiting::kCalled, std::memory_order_relaxed);
     visit->visit(MakeLease());
-    // The visitor has given the lease back, or keeps it for longer: then whoever gives it back serves.
+    // The visitor has given the lease back, or keeps it for longer: then whoever gives it back
+    // serves.
     Visiting state = Visiting::kCalled;
     if (visiting_.compare_exchange_strong(state, Visiting::kKept, std::memory_order_acq_rel)) {
       return;

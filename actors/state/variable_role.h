@@ -11,9 +11,9 @@
 
 namespace troupe {
 
-/// A variable behind a mailbox: its token is the lease. An idle variable is visited by the sender's own thread at
-/// the cost of an uncontended compare-and-swap; visits to a busy one wait in the mailbox and are made, in
-/// order, by whoever gives it back. Thread-safe.
+/// A variable behind a mailbox: its token is the lease. An idle variable is visited by the sender's
+/// own thread at the cost of an uncontended compare-and-swap; visits to a busy one wait in the
+/// mailbox and are made, in order, by whoever gives it back. Thread-safe.
 class VariableRole final : public Variable {
  public:
   VariableRole(std::string name, ElementType type, PartialShape shape)

@@ -59,7 +59,8 @@ std::string Escape(std::string_view text, bool xml) {
   return out;
 }
 
-/// Each node's layer: one more than the largest of its producers'. Loops' back edges are cut where they close.
+/// Each node's layer: one more than the largest of its producers'. Loops' back edges are cut where
+/// they close.
 std::vector<int> Layers(int n, const std::vector<Link>& links) {
   std::vector<int> layer(n, 0), waiting(n, 0);
   std::vector<std::vector<int>> consumers(n);
@@ -103,7 +104,8 @@ std::string ToDot(const GraphDef& graph) {
   std::string out = "digraph graph_def {\n  node [shape=box, fontname=\"sans-serif\"];\n";
   for (int i = 0; i < graph.node_size(); ++i) {
     const NodeDef& node = graph.node(i);
-    out += StrCat("  n", i, " [label=\"", Escape(node.name(), false), "\\n", Escape(node.op(), false));
+    out +=
+        StrCat("  n", i, " [label=\"", Escape(node.name(), false), "\\n", Escape(node.op(), false));
     if (!node.device().empty()) out += StrCat("\\n", Escape(node.device(), false));
     out += "\"];\n";
   }
@@ -156,8 +158,9 @@ std::string ToSvg(const GraphDef& graph) {
   const double height = 2 * kMargin + static_cast<double>(rows.size()) * (kHeight + kGapY);
   auto x = [&](int i) { return width / 2 + position[i] * (kWidth + kGapX); };
   auto y = [&](int i) { return kMargin + layer[i] * (kHeight + kGapY); };
-  std::string out = StrCat("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", Number(width),
-                           " ", Number(height), "\" font-family=\"sans-serif\" font-size=\"11\">\n");
+  std::string out =
+      StrCat("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", Number(width), " ",
+             Number(height), "\" font-family=\"sans-serif\" font-size=\"11\">\n");
   out +=
       "<defs><marker id=\"a\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"7\" "
       "markerHeight=\"7\" orient=\"auto\"><path d=\"M0 0L8 4L0 8z\"/></marker></defs>\n"
@@ -165,9 +168,9 @@ std::string ToSvg(const GraphDef& graph) {
   for (const Link& link : links) {
     const double x1 = x(link.from), y1 = y(link.from) + kHeight, x2 = x(link.to), y2 = y(link.to);
     const double bend = std::max(kGapY / 2, (y2 - y1) / 2);
-    out += StrCat("<path d=\"M", Number(x1), " ", Number(y1), "C", Number(x1), " ", Number(y1 + bend),
-                  " ", Number(x2), " ", Number(y2 - bend), " ", Number(x2), " ", Number(y2),
-                  "\" fill=\"none\" stroke=\"#555\" marker-end=\"url(#a)\"",
+    out += StrCat("<path d=\"M", Number(x1), " ", Number(y1), "C", Number(x1), " ",
+                  Number(y1 + bend), " ", Number(x2), " ", Number(y2 - bend), " ", Number(x2), " ",
+                  Number(y2), "\" fill=\"none\" stroke=\"#555\" marker-end=\"url(#a)\"",
                   link.control ? " stroke-dasharray=\"4 3\"" : "", "/>\n");
   }
   for (int i = 0; i < n; ++i) {

@@ -14,8 +14,8 @@ namespace troupe::cli {
 /// Graphviz's language: data edges solid, control edges dashed; nodes with their op.
 std::string ToDot(const GraphDef& graph);
 
-/// A picture drawn here: layers by longest path from the inputs, each ordered to keep edges short (Sugiyama et
-/// al. 1981, barycentre rule, two sweeps).
+/// A picture drawn here: layers by longest path from the inputs, each ordered to keep edges short
+/// (Sugiyama et al. 1981, barycentre rule, two sweeps).
 std::string ToSvg(const GraphDef& graph);
 
 }  // namespace troupe::cli

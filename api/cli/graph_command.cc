@@ -71,8 +71,7 @@ absl::Status WriteFile(const std::string& file, const std::string& content) {
   std::ofstream out(file, std::ios::binary);
   out << content;
   out.close();
-  return out.good() ? absl::OkStatus()
-                    : absl::PermissionDeniedError(StrCat("cannot write ", file));
+  return out.good() ? absl::OkStatus() : absl::PermissionDeniedError(StrCat("cannot write ", file));
 }
 
 }  // namespace
@@ -97,8 +96,8 @@ absl::StatusOr<int> GraphCommand(const Options& options) {
   }
   std::cout << options.graph << ": " << def.node_size() << " nodes, " << data_edges
             << " data edges, " << control_edges << " control edges, "
-            << def.library().function_size() << " functions, producer "
-            << def.versions().producer() << "\n";
+            << def.library().function_size() << " functions, producer " << def.versions().producer()
+            << "\n";
   for (const std::string& device : devices) std::cout << "device: " << device << "\n";
   std::vector<std::pair<std::string, int>> by_count(ops.begin(), ops.end());
   std::stable_sort(by_count.begin(), by_count.end(),

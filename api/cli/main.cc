@@ -27,8 +27,8 @@ double ParseNumber(const std::string& option, const std::string& text, double mi
   const double number = std::strtod(text.c_str(), &end);
   if (text.empty() || *end != '\0' || !(number >= minimum && number <= maximum) ||
       (whole && number != std::floor(number))) {
-    throw UsageError{option + " takes a number" + (whole ? " without fraction" : "") + ", not \"" + text +
-                     "\""};
+    throw UsageError{option + " takes a number" + (whole ? " without fraction" : "") + ", not \"" +
+                     text + "\""};
   }
   return number;
 }

@@ -44,8 +44,7 @@ absl::StatusOr<Prepared> Prepare(const Options& options) {
   }
   for (const auto& fetch : options.fetches) fetches.push_back(fetch.first);
   for (const std::string& init : options.init) {
-    TROUPE_RETURN_IF_ERROR(
-        prepared.session->Run(prepared.run_options, {}, {}, {init}, nullptr));
+    TROUPE_RETURN_IF_ERROR(prepared.session->Run(prepared.run_options, {}, {}, {init}, nullptr));
   }
   TROUPE_ASSIGN_OR_RETURN(prepared.step,
                           prepared.session->MakeCallable(feeds, fetches, options.targets));
@@ -88,11 +87,14 @@ double MillisecondsSinceStart() {
   for (int i = 3; i <= 22; ++i) fields >> field;
   timespec now;
   clock_gettime(CLOCK_BOOTTIME, &now);
-  const double started = std::strtod(field.c_str(), nullptr) / static_cast<double>(sysconf(_SC_CLK_TCK));
-  return 1e3 * (static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec) - started);
+  const double started =
+      std::strtod(field.c_str(), nullptr) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  return 1e3 *
+         (static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec) - started);
 }
 
-/// The largest resident size of this process, in KiB. (getrusage would count what the parent held before exec.)
+/// The largest resident size of this process, in KiB. (getrusage would count what the parent held
+/// before exec.)
 int64_t PeakResidentKb() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -137,7 +139,8 @@ absl::Status BenchCommand(const Options& options) {
       options.threads > 0 ? options.threads : static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   std::printf(
       "{\"name\": \"%s\", \"threads\": %d, \"runs\": %zu, \"nodes\": %d, \"min_us\": %.3f, "
-      "\"median_us\": %.3f, \"p99_us\": %.3f, \"startup_ms\": %.1f, \"resident_kb\": %" PRId64 "}\n",
+      "\"median_us\": %.3f, \"p99_us\": %.3f, \"startup_ms\": %.1f, \"resident_kb\": %" PRId64
+      "}\n",
       name.c_str(), threads, n, prepared.step.num_nodes(), micros[0], micros[n / 2],
       micros[std::min(n - 1, n * 99 / 100)], startup_ms, PeakResidentKb());
   return absl::OkStatus();

@@ -26,7 +26,8 @@ std::string Quoted(std::string_view text) {
 absl::Status ShapeOf(const json& value, std::vector<int64_t>* dims) {
   const json* inner = &value;
   while (inner->is_array()) {
-    if (dims->size() >= kMaxDepth) return InvalidArgument("lists are nested more than ", kMaxDepth, " deep");
+    if (dims->size() >= kMaxDepth)
+      return InvalidArgument("lists are nested more than ", kMaxDepth, " deep");
     dims->push_back(static_cast<int64_t>(inner->size()));
     if (inner->empty()) break;
     inner = &inner->front();
@@ -134,8 +135,7 @@ std::string ElementText(const std::string& v) {
   return json(v).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 template <typename T>
-  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
-std::string ElementText(T v) {
+requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) std::string ElementText(T v) {
   return std::to_string(v);
 }
 

@@ -5,8 +5,8 @@
 //     struct FooAttrs { float alpha = 0.5f; };
 //     Output Foo(const Scope& scope, Input x, Input y, int64_t k, const FooAttrs& attrs = {});
 //
-// Attributes that follow from the inputs (element types, numbers of tensors) are not asked for. Ops with several
-// outputs give a struct of them, ops without outputs their node.
+// Attributes that follow from the inputs (element types, numbers of tensors) are not asked for. Ops
+// with several outputs give a struct of them, ops without outputs their node.
 
 #include <cctype>
 #include <fstream>
@@ -26,12 +26,13 @@ namespace {
 
 const std::set<std::string>& ReservedNames() {
   static const auto* names = new std::set<std::string>{
-      "and",    "attrs",  "bool",   "break",  "case",   "class",    "const", "continue", "default",
-      "delete", "do",     "double", "else",   "enum",   "explicit", "false", "float",    "for",
-      "goto",   "if",     "int",    "long",   "namespace", "new",   "node",  "not",      "operator",
-      "or",     "private", "public", "return", "scope",  "short",   "signed", "sizeof",  "static",
-      "struct", "switch", "template", "this", "throw",  "true",     "try",   "typename", "union",
-      "unsigned", "using", "virtual", "void", "while", "xor"};
+      "and",     "attrs",  "bool",     "break",    "case",    "class",    "const",     "continue",
+      "default", "delete", "do",       "double",   "else",    "enum",     "explicit",  "false",
+      "float",   "for",    "goto",     "if",       "int",     "long",     "namespace", "new",
+      "node",    "not",    "operator", "or",       "private", "public",   "return",    "scope",
+      "short",   "signed", "sizeof",   "static",   "struct",  "switch",   "template",  "this",
+      "throw",   "true",   "try",      "typename", "union",   "unsigned", "using",     "virtual",
+      "void",    "while",  "xor"};
   return *names;
 }
 
@@ -250,7 +251,8 @@ class OpWriter {
     }
     for (const auto* attr : required_) {
       const std::string type = CppType(attr->type());
-      const bool by_value = type == "int64_t" || type == "float" || type == "bool" || type == "ElementType";
+      const bool by_value =
+          type == "int64_t" || type == "float" || type == "bool" || type == "ElementType";
       text += ", " + (by_value ? type : "const " + type + "&") + " " + Identifier(attr->name());
     }
     if (!optional_.empty()) {
@@ -295,7 +297,8 @@ class OpWriter {
   bool supported_ = true;
 };
 
-constexpr char kHeaderStart[] = R"(/// One function for every registered op. Written by troupe_opgen from the op registry.
+constexpr char kHeaderStart[] =
+    R"(/// One function for every registered op. Written by troupe_opgen from the op registry.
 ///
 /// Each adds one node to the scope's graph and gives its outputs; shapes and element types are checked at once,
 /// and an error is kept in the scope (`Scope::status`). Inputs may be tensors of the graph or values. The rules for

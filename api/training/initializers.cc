@@ -50,8 +50,8 @@ Initializer OnesInitializer() { return ConstantInitializer(1.0); }
 Initializer RandomUniformInitializer(double minimum, double maximum, std::optional<int64_t> seed) {
   return [=](const Scope& scope, const Shape& shape, ElementType type) {
     const OpSeed s = OpSeed::For(scope, seed);
-    const Output samples = ops::RandomUniform(scope, ShapeOf(scope, shape), type,
-                                              {.seed = s.seed, .seed2 = s.seed2});
+    const Output samples =
+        ops::RandomUniform(scope, ShapeOf(scope, shape), type, {.seed = s.seed, .seed2 = s.seed2});
     return Scale(scope, samples, type, maximum - minimum, minimum);
   };
 }
@@ -77,8 +77,8 @@ Initializer TruncatedNormalInitializer(double mean, double stddev, std::optional
 Initializer VarianceScalingInitializer(const VarianceScaling& options) {
   return [options](const Scope& scope, const Shape& shape, ElementType type) {
     if (!(options.scale > 0)) {
-      scope.UpdateStatus(InvalidArgument("variance scaling: the scale must be positive, not ",
-                                         options.scale));
+      scope.UpdateStatus(
+          InvalidArgument("variance scaling: the scale must be positive, not ", options.scale));
       return Output();
     }
     double receptive = 1, inputs = 1, outputs = 1;
@@ -105,8 +105,8 @@ Initializer VarianceScalingInitializer(const VarianceScaling& options) {
     }
     // A standard normal cut off at two deviations has this standard deviation.
     constexpr double kTruncatedDeviation = 0.87962566103423978;
-    return TruncatedNormalInitializer(0.0, std::sqrt(variance) / kTruncatedDeviation,
-                                      options.seed)(scope, shape, type);
+    return TruncatedNormalInitializer(0.0, std::sqrt(variance) / kTruncatedDeviation, options.seed)(
+        scope, shape, type);
   };
 }
 

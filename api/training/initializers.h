@@ -13,8 +13,8 @@ namespace troupe {
 /// Adds nodes that compute an initial value of the given shape and floating element type.
 using Initializer = std::function<Output(const Scope& scope, const Shape& shape, ElementType type)>;
 
-/// {seed, seed2} attributes of a random op: from the graph's seed and the op's own by TensorFlow's rule; without
-/// either the numbers differ from session to session.
+/// {seed, seed2} attributes of a random op: from the graph's seed and the op's own by TensorFlow's
+/// rule; without either the numbers differ from session to session.
 struct OpSeed {
   int64_t seed = 0;
   int64_t seed2 = 0;
@@ -33,9 +33,9 @@ Initializer RandomNormalInitializer(double mean = 0.0, double stddev = 0.05,
 Initializer TruncatedNormalInitializer(double mean = 0.0, double stddev = 0.05,
                                        std::optional<int64_t> seed = std::nullopt);
 
-/// Variance `scale / n`, where n is the number of inputs of a unit, of its outputs, or their mean. Dimensions
-/// are read as [..., inputs, outputs], what is before them being the receptive field. (Glorot and Bengio
-/// 2010: scale 1, kFanAverage; He et al. 2015: scale 2, kFanIn.)
+/// Variance `scale / n`, where n is the number of inputs of a unit, of its outputs, or their mean.
+/// Dimensions are read as [..., inputs, outputs], what is before them being the receptive field.
+/// (Glorot and Bengio 2010: scale 1, kFanAverage; He et al. 2015: scale 2, kFanIn.)
 struct VarianceScaling {
   enum Mode { kFanIn, kFanOut, kFanAverage };
   enum Distribution { kTruncatedNormal, kUntruncatedNormal, kUniform };

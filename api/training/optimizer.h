@@ -15,17 +15,18 @@ namespace troupe {
 /// A gradient (invalid if the loss does not depend on the variable) and its variable.
 using GradientAndVariable = std::pair<Output, ModelVariable>;
 
-/// Base of the optimizers. Each kind says how one variable is updated; slots (momenta and so on) are variables
-/// named after the variable and the optimizer. Errors go to the scope. Not thread-safe.
+/// Base of the optimizers. Each kind says how one variable is updated; slots (momenta and so on)
+/// are variables named after the variable and the optimizer. Errors go to the scope. Not
+/// thread-safe.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
   /// Gradients of `loss` (a scalar) by `variables`; empty: all trainable variables of the graph.
-  std::vector<GradientAndVariable> ComputeGradients(const Scope& scope, const Output& loss,
-                                                    std::vector<ModelVariable> variables = {}) const;
-  /// A node that updates the variables and then, if it is given, adds one to `global_step`. InvalidArgument if no
-  /// variable has a gradient.
+  std::vector<GradientAndVariable> ComputeGradients(
+      const Scope& scope, const Output& loss, std::vector<ModelVariable> variables = {}) const;
+  /// A node that updates the variables and then, if it is given, adds one to `global_step`.
+  /// InvalidArgument if no variable has a gradient.
   Node* ApplyGradients(const Scope& scope, const std::vector<GradientAndVariable>& gradients,
                        const ModelVariable& global_step = {});
   /// Both in one.
@@ -42,7 +43,8 @@ class Optimizer {
   /// Makes hyper-parameters into tensors and slots, before any update is added.
   virtual void Prepare(const Scope& scope, const std::vector<ModelVariable>& variables) = 0;
   /// A node that updates one variable.
-  virtual Node* Apply(const Scope& scope, const ModelVariable& variable, const Output& gradient) = 0;
+  virtual Node* Apply(const Scope& scope, const ModelVariable& variable,
+                      const Output& gradient) = 0;
   /// What is to run after all updates; the result orders it before the training op's end.
   virtual std::vector<Node*> Finish(const Scope& scope, const std::vector<Node*>& updates) {
     (void)scope;
@@ -50,7 +52,8 @@ class Optimizer {
   }
 
   /// A slot of the variable's shape, filled with `value`; made once.
-  ModelVariable MakeSlot(const ModelVariable& variable, const std::string& slot, double value = 0.0);
+  ModelVariable MakeSlot(const ModelVariable& variable, const std::string& slot,
+                         double value = 0.0);
   /// A hyper-parameter in the variable's type.
   static Output Parameter(const Scope& scope, const Input& value, ElementType type);
 
@@ -73,8 +76,8 @@ class GradientDescentOptimizer : public Optimizer {
   Input learning_rate_;
 };
 
-/// accumulator = momentum * accumulator + gradient; var -= learning_rate * accumulator. With Nesterov: var -=
-/// learning_rate * (gradient + momentum * accumulator). (Sutskever et al. 2013.)
+/// accumulator = momentum * accumulator + gradient; var -= learning_rate * accumulator. With
+/// Nesterov: var -= learning_rate * (gradient + momentum * accumulator). (Sutskever et al. 2013.)
 class MomentumOptimizer : public Optimizer {
  public:
   MomentumOptimizer(Input learning_rate, Input momentum, bool use_nesterov = false,

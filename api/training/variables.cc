@@ -23,10 +23,10 @@ void ModelVariable::Build(const Scope& scope, const Output& initial_value, bool 
   // The prefix is unique and so is the variable's name: all steps and sessions know it by that.
   name_ = scope.prefix();
   name_.pop_back();
-  handle_ = ops::VarHandleOp(scope.WithOpName("handle"), type_, shape_,
-                             {.shared_name = name_});
+  handle_ = ops::VarHandleOp(scope.WithOpName("handle"), type_, shape_, {.shared_name = name_});
   initializer_ = ops::AssignVariableOp(scope.WithOpName("assign"), handle_, initial_value);
-  value_ = ops::ReadVariableOp(scope.WithOpName("read").WithNoControlDependencies(), handle_, type_);
+  value_ =
+      ops::ReadVariableOp(scope.WithOpName("read").WithNoControlDependencies(), handle_, type_);
   if (!scope.ok()) {
     handle_ = Output();
     return;

@@ -21,13 +21,15 @@ inline constexpr char kLosses[] = "losses";
 inline constexpr char kTrainOp[] = "train_op";
 }  // namespace collections
 
-/// A tensor that outlives steps, held by an actor. Refers to nodes of a graph; copies refer to the same variable. The
-/// value exists per session, once `initializer` has run there. Operations on it are handled one at a time.
+/// A tensor that outlives steps, held by an actor. Refers to nodes of a graph; copies refer to the
+/// same variable. The value exists per session, once `initializer` has run there. Operations on it
+/// are handled one at a time.
 class ModelVariable {
  public:
   ModelVariable() = default;
-  /// A variable called `name` (under the scope's prefix), of the type and shape of `initial_value`, which must
-  /// be known. Added to the collections "variables" and, if trainable, "trainable_variables".
+  /// A variable called `name` (under the scope's prefix), of the type and shape of `initial_value`,
+  /// which must be known. Added to the collections "variables" and, if trainable,
+  /// "trainable_variables".
   ModelVariable(const Scope& scope, const Output& initial_value, std::string_view name,
                 bool trainable = true);
   /// The initial value made by an initializer.
@@ -48,7 +50,8 @@ class ModelVariable {
 
   /// The resource handle.
   Output handle() const { return handle_; }
-  /// The value as the step finds it when this is read: one read for all users, and what to differentiate by.
+  /// The value as the step finds it when this is read: one read for all users, and what to
+  /// differentiate by.
   Output value() const { return value_; }
   /// A read of its own: after `scope`'s control inputs.
   Output Read(const Scope& scope) const;

@@ -24,6 +24,11 @@ absl::StatusOr<Shape> BroadcastShapes(const Shape& a, const Shape& b) {
 }
 
 BroadcastWalk::BroadcastWalk(const Shape& out, std::initializer_list<const Shape*> operands) {
+  if (out.num_elements() == 0) {
+    num_runs_ = 0;
+    run_length_ = 0;
+    return;
+  }
   // From the last dimension to the first; `dims` holds merged ones, innermost first.
   absl::InlinedVector<Dim, 6> dims;
   Offsets sizes = {1, 1, 1};  // Elements of each operand inside the current dimension.
@@ -48,11 +53,6 @@ BroadcastWalk::BroadcastWalk(const Shape& out, std::initializer_list<const Shape
     } else {
       dims.push_back(dim);
     }
-  }
-  if (out.num_elements() == 0) {
-    num_runs_ = 0;
-    run_length_ = 0;
-    return;
   }
   if (dims.empty()) {  // A single element.
     run_steps_ = {1, 1, 1};

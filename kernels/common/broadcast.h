@@ -1,4 +1,5 @@
-/// NumPy's broadcasting: shapes are aligned at their last dimensions, and dimensions of size 1 stretch.
+/// NumPy's broadcasting: shapes are aligned at their last dimensions, and dimensions of size 1
+/// stretch.
 #ifndef TROUPE_KERNELS_COMMON_BROADCAST_H_
 #define TROUPE_KERNELS_COMMON_BROADCAST_H_
 
@@ -12,13 +13,13 @@
 
 namespace troupe {
 
-/// The shape of `a` and `b` broadcast against each other. InvalidArgument shows both if they do not fit, or
-/// if the result is too large.
+/// The shape of `a` and `b` broadcast against each other. InvalidArgument shows both if they do not
+/// fit, or if the result is too large.
 absl::StatusOr<Shape> BroadcastShapes(const Shape& a, const Shape& b);
 
-/// How up to three operands are read to fill an output that they are broadcast to: as runs, which are
-/// stretches of the output along which every operand either advances element by element or stands still.
-/// Neighbouring dimensions that behave alike are taken as one. Immutable.
+/// How up to three operands are read to fill an output that they are broadcast to: as runs, which
+/// are stretches of the output along which every operand either advances element by element or
+/// stands still. Neighbouring dimensions that behave alike are taken as one. Immutable.
 class BroadcastWalk {
  public:
   static constexpr int kMaxOperands = 3;
@@ -40,7 +41,8 @@ class BroadcastWalk {
   };
   const absl::InlinedVector<Dim, 6>& outer() const { return outer_; }
 
-  /// Calls f(first element of the run in the output, first elements in the operands) for runs [begin, end).
+  /// Calls f(first element of the run in the output, first elements in the operands) for runs
+  /// [begin, end).
   template <typename F>
   void ForEach(int64_t begin, int64_t end, F&& f) const {
     if (begin >= end) return;

@@ -76,8 +76,8 @@ class BiasAddGradKernel final : public Kernel {
     const int channel = ChannelDim(gradient.shape(), channels_first_);
     ReduceDims dims;
     for (int d = 0; d < gradient.rank(); ++d) dims.Add(gradient.dim(d), d != channel);
-    TROUPE_ASSIGN_OR_RETURN(
-        Tensor * output, ctx.AllocateOutput(0, gradient.type(), Shape({gradient.dim(channel)})));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * output,
+                            ctx.AllocateOutput(0, gradient.type(), Shape({gradient.dim(channel)})));
     return Reduce(ctx, loops_, gradient.type(), gradient.raw_data(), dims,
                   output->mutable_raw_data());
   }

@@ -102,7 +102,9 @@ simd::UnaryFn FindTruncation(ElementType from, ElementType to) {
   const bool to_float = to == ElementType::kFloat || to == ElementType::kComplex64;
   switch (from) {
     case ElementType::kFloat:
-      return to_half ? ClearLowBits<uint32_t, 13> : to_bfloat16 ? ClearLowBits<uint32_t, 16> : nullptr;
+      return to_half       ? ClearLowBits<uint32_t, 13>
+             : to_bfloat16 ? ClearLowBits<uint32_t, 16>
+                           : nullptr;
     case ElementType::kDouble:
       return to_float      ? ClearLowBits<uint64_t, 29>
              : to_half     ? ClearLowBits<uint64_t, 42>

@@ -57,8 +57,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeCast(KernelConstruction& c) {
     return absl::UnimplementedError(absl::StrCat("Cast ", ElementTypeName(from), " to ",
                                                  ElementTypeName(to), " is not supported"));
   }
-  const simd::UnaryFn truncate =
-      c.Attr<bool>("Truncate") ? FindTruncation(from, to) : nullptr;
+  const simd::UnaryFn truncate = c.Attr<bool>("Truncate") ? FindTruncation(from, to) : nullptr;
   return std::make_unique<CastKernel>(cast, truncate, from, to);
 }
 

@@ -8,8 +8,8 @@ namespace {
 
 template <typename F>
 absl::Status ForEveryType(ElementType type, F&& f) {
-  return SwitchType<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
-                    uint32_t, uint64_t, bool, complex64, complex128>(type, f);
+  return SwitchType<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
+                    uint16_t, uint32_t, uint64_t, bool, complex64, complex128>(type, f);
 }
 
 template <typename C>

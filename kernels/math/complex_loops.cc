@@ -38,8 +38,8 @@ T Sign(T x) {
   return size == 0 ? T(0) : x / size;
 }
 
-// exp(x) - 1 without cancellation near 0: with z = a + bi it is expm1(a) cos b + (cos b - 1) + i exp(a) sin b,
-// and cos b - 1 = -2 sin^2(b / 2).
+// exp(x) - 1 without cancellation near 0: with z = a + bi it is expm1(a) cos b + (cos b - 1) + i
+// exp(a) sin b, and cos b - 1 = -2 sin^2(b / 2).
 template <typename T>
 T Expm1(T x) {
   const auto s = std::sin(x.imag() / 2);
@@ -121,15 +121,15 @@ BinaryFns Binary(BinaryOp op) {
       return FormsOf<T, bool, [](T a, T b) { return a == b; }>();
     case simd::kNotEqual:
       return FormsOf<T, bool, [](T a, T b) { return a != b; }>();
-    // As TensorFlow has it, only some of the gradients conjugate; callers conjugate y for the others.
+    // As TensorFlow has it, only some of the gradients conjugate; callers conjugate y for the
+    // others.
     case simd::kTanhGrad:
       return FormsOf<T, T, [](T y, T dy) { return dy * (T(1) - y * y); }>();
     case simd::kSigmoidGrad:
       return FormsOf<T, T, [](T y, T dy) { return dy * y * (T(1) - y); }>();
     case simd::kSqrtGrad:
-      return FormsOf<T, T, [](T y, T dy) {
-        return dy == T(0) ? T(0) : T(0.5) * dy / std::conj(y);
-      }>();
+      return FormsOf<T, T,
+                     [](T y, T dy) { return dy == T(0) ? T(0) : T(0.5) * dy / std::conj(y); }>();
     case simd::kRsqrtGrad:
       return FormsOf<T, T, [](T y, T dy) {
         const T c = std::conj(y);

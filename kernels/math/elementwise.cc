@@ -13,8 +13,8 @@ namespace {
 const char* At(const void* data, int64_t bytes) { return static_cast<const char*>(data) + bytes; }
 char* At(void* data, int64_t bytes) { return static_cast<char*>(data) + bytes; }
 
-// A matrix and a short row: as much of the matrix as fits goes with a repeated row, so that the function
-// is called on long arrays.
+// A matrix and a short row: as much of the matrix as fits goes with a repeated row, so that the
+// function is called on long arrays.
 constexpr int64_t kTileBytes = 2048;
 
 }  // namespace
@@ -41,14 +41,15 @@ absl::Status SameSizeKernel::Compute(KernelContext& ctx) {
   const Tensor& a = ctx.input(0);
   const Tensor& b = ctx.input(1);
   if (same_shape_ ? !(a.shape() == b.shape()) : a.num_elements() != b.num_elements()) [[unlikely]] {
-    return InvalidArgument("the inputs must have the same ", same_shape_ ? "shape" : "size", ", got ", a.shape().ToString(), " and ",
-                           b.shape().ToString());
+    return InvalidArgument("the inputs must have the same ", same_shape_ ? "shape" : "size",
+                           ", got ", a.shape().ToString(), " and ", b.shape().ToString());
   }
   const void* x = a.raw_data();
   const void* y = b.raw_data();
   const int64_t n = a.num_elements();
   const int64_t size = ElementSize(a.type());
-  TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.ForwardEitherOrAllocate(0, 1, 0, a.type(), a.shape()));
+  TROUPE_ASSIGN_OR_RETURN(Tensor * output,
+                          ctx.ForwardEitherOrAllocate(0, 1, 0, a.type(), a.shape()));
   void* out = output->mutable_raw_data();
   ctx.ParallelFor(n, grain_, [&](int64_t begin, int64_t end) {
     fn_(At(x, begin * size), At(y, begin * size), At(out, begin * size), end - begin);
@@ -98,7 +99,8 @@ absl::Status BinaryKernel::Compute(KernelContext& ctx) {
   void* out = output->mutable_raw_data();
   if (n <= grain_) {
     const uint32_t failed = fn(x, y, out, n);
-    if (failed != 0) [[unlikely]] return BinaryStatus(error_, failed);
+    if (failed != 0) [[unlikely]]
+      return BinaryStatus(error_, failed);
     return absl::OkStatus();
   }
   const int64_t size = ElementSize(input_type_), out_size = ElementSize(output_type_);
@@ -123,8 +125,8 @@ absl::Status BinaryKernel::Broadcast(KernelContext& ctx) {
   }
   TROUPE_ASSIGN_OR_RETURN(Tensor * output,
                           ctx.ForwardEitherOrAllocate(0, 1, 0, output_type_, *shape));
-  return BinaryStatus(error_, BroadcastBinary(ctx, fns_, grain_, a, a.shape(), b, b.shape(), *shape,
-                                              output));
+  return BinaryStatus(
+      error_, BroadcastBinary(ctx, fns_, grain_, a, a.shape(), b, b.shape(), *shape, output));
 }
 
 uint32_t BroadcastBinary(KernelContext& ctx, const simd::BinaryFns& fns, int64_t grain,
@@ -141,7 +143,8 @@ uint32_t BroadcastBinary(KernelContext& ctx, const simd::BinaryFns& fns, int64_t
   const int64_t length = walk.run_length();
   std::atomic<uint32_t> failed = 0;
   auto note = [&failed](uint32_t result) {
-    if (result != 0) [[unlikely]] failed.store(result, std::memory_order_relaxed);
+    if (result != 0) [[unlikely]]
+      failed.store(result, std::memory_order_relaxed);
   };
 
   if (walk.num_runs() == 1) {

@@ -23,8 +23,8 @@ class UnaryKernel final : public Kernel {
   int64_t grain_;
 };
 
-/// out[i] = fn(a[i], b[i]) of two inputs of as many elements (gradients of element-wise functions); the output
-/// has the first one's shape. `same_shape`: the shapes must be equal, too.
+/// out[i] = fn(a[i], b[i]) of two inputs of as many elements (gradients of element-wise functions);
+/// the output has the first one's shape. `same_shape`: the shapes must be equal, too.
 class SameSizeKernel final : public Kernel {
  public:
   SameSizeKernel(simd::BinaryFn fn, bool same_shape, double cost)
@@ -38,7 +38,12 @@ class SameSizeKernel final : public Kernel {
 };
 
 /// What a binary kernel says of an element that has no result.
-enum class BinaryError : uint8_t { kNone, kDivisionByZero, kTruncatedDivisionByZero, kNegativePower };
+enum class BinaryError : uint8_t {
+  kNone,
+  kDivisionByZero,
+  kTruncatedDivisionByZero,
+  kNegativePower
+};
 
 /// Status for `error` if `failed` is not 0.
 absl::Status BinaryStatus(BinaryError error, uint32_t failed);
@@ -46,8 +51,8 @@ absl::Status BinaryStatus(BinaryError error, uint32_t failed);
 /// Applies a binary function to two inputs broadcast against each other.
 class BinaryKernel final : public Kernel {
  public:
-  /// `unequal_shapes` < 0: shapes that do not fit are an error; otherwise the output is then a scalar bool of
-  /// that value.
+  /// `unequal_shapes` < 0: shapes that do not fit are an error; otherwise the output is then a
+  /// scalar bool of that value.
   BinaryKernel(simd::BinaryFns fns, ElementType input_type, ElementType output_type, double cost,
                BinaryError error, int unequal_shapes)
       : fns_(fns),
@@ -68,8 +73,8 @@ class BinaryKernel final : public Kernel {
   int8_t unequal_shapes_;
 };
 
-/// out = fn(a, b) with a and b of shapes that broadcast to `out`'s; all plain or string elements of `type`.
-/// Returns what the function returned. `out` may be the operand that has its shape.
+/// out = fn(a, b) with a and b of shapes that broadcast to `out`'s; all plain or string elements of
+/// `type`. Returns what the function returned. `out` may be the operand that has its shape.
 uint32_t BroadcastBinary(KernelContext& ctx, const simd::BinaryFns& fns, int64_t grain,
                          const Tensor& a, const Shape& a_shape, const Tensor& b,
                          const Shape& b_shape, const Shape& out_shape, Tensor* out);

@@ -18,7 +18,8 @@ std::vector<ElementType> SignedTypes() {
   return {kInt8, kInt16, kInt32, kInt64, kHalf, kBfloat16, kFloat, kDouble};
 }
 std::vector<ElementType> SignedAndComplexTypes() {
-  return {kInt8, kInt16, kInt32, kInt64, kHalf, kBfloat16, kFloat, kDouble, kComplex64, kComplex128};
+  return {kInt8,     kInt16, kInt32,  kInt64,     kHalf,
+          kBfloat16, kFloat, kDouble, kComplex64, kComplex128};
 }
 std::vector<ElementType> RoundTypes() {
   return {kInt32, kInt64, kHalf, kBfloat16, kFloat, kDouble};
@@ -26,8 +27,8 @@ std::vector<ElementType> RoundTypes() {
 std::vector<ElementType> RintTypes() { return {kFloat, kDouble}; }
 std::vector<ElementType> ComplexTypes() { return {kComplex64, kComplex128}; }
 std::vector<ElementType> AddTypes() {
-  return {kInt8,  kInt16, kInt32,     kInt64,      kUint8, kHalf, kBfloat16,
-          kFloat, kDouble, kComplex64, kComplex128, kString};
+  return {kInt8,     kInt16, kInt32,  kInt64,     kUint8,      kHalf,
+          kBfloat16, kFloat, kDouble, kComplex64, kComplex128, kString};
 }
 std::vector<ElementType> SquaredDifferenceTypes() {
   return {kInt32, kInt64, kHalf, kBfloat16, kFloat, kDouble, kComplex64, kComplex128};
@@ -114,7 +115,8 @@ constexpr BinaryEntry kBinary[] = {
     {"Mod", simd::kMod, ModTypes, BinaryEntry::kBroadcast, BinaryError::kDivisionByZero},
     {"Mul", simd::kMul, NumberTypes},
     {"NotEqual", simd::kNotEqual, EqualTypes, BinaryEntry::kToBool},
-    {"Pow", simd::kPow, SignedAndComplexTypes, BinaryEntry::kBroadcast, BinaryError::kNegativePower},
+    {"Pow", simd::kPow, SignedAndComplexTypes, BinaryEntry::kBroadcast,
+     BinaryError::kNegativePower},
     {"RealDiv", simd::kDiv, FloatAndComplexTypes},
     {"ReciprocalGrad", simd::kInvGrad, FloatAndComplexTypes, BinaryEntry::kSameSize},
     {"Relu6Grad", simd::kRelu6Grad, RealNumberTypes, BinaryEntry::kSameShape},
@@ -166,9 +168,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeBinary(KernelConstruction& c) {
         !c.attrs().GetOr<bool>("incompatible_shape_error", true)) {
       unequal_shapes = entry.function == simd::kNotEqual ? 1 : 0;
     }
-    return std::make_unique<BinaryKernel>(
-        fns, type, entry.kind == BinaryEntry::kToBool ? kBool : type, cost, entry.error,
-        unequal_shapes);
+    return std::make_unique<BinaryKernel>(fns, type,
+                                          entry.kind == BinaryEntry::kToBool ? kBool : type, cost,
+                                          entry.error, unequal_shapes);
   }
   return NoFunction(c);
 }

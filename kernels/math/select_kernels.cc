@@ -66,8 +66,8 @@ class SelectKernel final : public Kernel {
     const Shape& condition = ctx.input(0).shape();
     const Shape& shape = ctx.input(1).shape();
     if (!(shape == ctx.input(2).shape())) {
-      return InvalidArgument("the branches must have the same shape, got ", shape.ToString(), " and ",
-                             ctx.input(2).shape().ToString());
+      return InvalidArgument("the branches must have the same shape, got ", shape.ToString(),
+                             " and ", ctx.input(2).shape().ToString());
     }
     if (condition.rank() == 0) {
       ctx.PassThrough(ctx.input(0).scalar<bool>() ? 1 : 2, 0);
@@ -76,7 +76,8 @@ class SelectKernel final : public Kernel {
     const bool same = condition == shape;
     if (!same && (condition.rank() != 1 || shape.rank() == 0 || condition.dim(0) != shape.dim(0))) {
       return InvalidArgument(
-          "the condition must be a scalar, a vector with a value for each row of the branches, or of "
+          "the condition must be a scalar, a vector with a value for each row of the branches, or "
+          "of "
           "their shape; got condition ",
           condition.ToString(), " and branches ", shape.ToString());
     }

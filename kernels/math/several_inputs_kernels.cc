@@ -31,7 +31,8 @@ class AddNKernel final : public Kernel {
       ctx.PassThrough(0, 0);
       return absl::OkStatus();
     }
-    // In place in the first input that allows it; blocks stay in the cache while all others are added.
+    // In place in the first input that allows it; blocks stay in the cache while all others are
+    // added.
     int target = 0;
     for (int i = 0; i < count; ++i) {
       if (ctx.CanForward(i)) {
@@ -46,9 +47,11 @@ class AddNKernel final : public Kernel {
     const int64_t n = first.num_elements(), size = ElementSize(first.type());
     TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.ForwardOrAllocate(target, 0));
     char* out = static_cast<char*>(output->mutable_raw_data());
-    // The order of additions must not depend on which buffer was taken over, unless there are only two.
+    // The order of additions must not depend on which buffer was taken over, unless there are only
+    // two.
     const bool in_place_later = target > 1 && out == inputs[target];
-    const int64_t grain = std::max<int64_t>(1, KernelContext::GrainFor(0.2 * count) / kBlock) * kBlock;
+    const int64_t grain =
+        std::max<int64_t>(1, KernelContext::GrainFor(0.2 * count) / kBlock) * kBlock;
     ctx.ParallelFor(n, grain, [&](int64_t begin, int64_t end) {
       alignas(64) char sum[kBlock * 16];
       for (int64_t i = begin; i < end; i += kBlock) {
@@ -87,9 +90,10 @@ class ClipKernel final : public Kernel {
     for (int i = 1; i < 3; ++i) {
       const Shape& bound = ctx.input(i).shape();
       if (bound.rank() != 0 && !(bound == input.shape())) {
-        return InvalidArgument("clip_value_min and clip_value_max must be scalars or of the input's shape ",
-                               input.shape().ToString(), ", got ", ctx.input(1).shape().ToString(),
-                               " and ", ctx.input(2).shape().ToString());
+        return InvalidArgument(
+            "clip_value_min and clip_value_max must be scalars or of the input's shape ",
+            input.shape().ToString(), ", got ", ctx.input(1).shape().ToString(), " and ",
+            ctx.input(2).shape().ToString());
       }
     }
     return SwitchType<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,

@@ -94,9 +94,9 @@ class CrossEntropyKernel final : public Kernel {
     ctx.ParallelFor(rows, RowGrain(2 * cols), [&](int64_t begin, int64_t end) {
       const int64_t size = type_.size;
       if (type_.widen == nullptr) {
-        type_.fns.cross_entropy(x.Row(begin, size), x.row_stride, x.step, y.Row(begin, size), y.row_stride,
-                                y.step, losses + begin * size, out + begin * cols * size, end - begin,
-                                cols);
+        type_.fns.cross_entropy(x.Row(begin, size), x.row_stride, x.step, y.Row(begin, size),
+                                y.row_stride, y.step, losses + begin * size,
+                                out + begin * cols * size, end - begin, cols);
         return;
       }
       std::vector<float> wide(3 * cols);
@@ -107,7 +107,8 @@ class CrossEntropyKernel final : public Kernel {
         float value;
         type_.widen(x.Row(r, size), logits_row, x.step == 0 ? 1 : cols);
         type_.widen(y.Row(r, size), labels_row, y.step == 0 ? 1 : cols);
-        type_.fns.cross_entropy(logits_row, 0, x.step, labels_row, 0, y.step, &value, gradient, 1, cols);
+        type_.fns.cross_entropy(logits_row, 0, x.step, labels_row, 0, y.step, &value, gradient, 1,
+                                cols);
         type_.round(&value, losses + r * size, 1);
         type_.round(gradient, out + r * cols * size, cols);
       }
@@ -158,8 +159,8 @@ class SparseCrossEntropyKernel final : public Kernel {
     const int64_t* classes = Labels(labels, &wide_labels);
     for (int64_t r = 0; r < rows; ++r) {
       if (classes[r] < 0 || classes[r] >= cols) {
-        return InvalidArgument("label ", r, " is ", classes[r], ", outside the valid range [0, ", cols,
-                               ")");
+        return InvalidArgument("label ", r, " is ", classes[r], ", outside the valid range [0, ",
+                               cols, ")");
       }
     }
     TROUPE_ASSIGN_OR_RETURN(Tensor * loss, ctx.AllocateOutput(0, logits.type(), Shape({rows})));

@@ -92,17 +92,16 @@ class ArgKernel final : public Kernel {
     const int axis = static_cast<int>(dimension < 0 ? dimension + rank : dimension);
     const int64_t n = input.dim(axis);
     if (n == 0) {
-      return InvalidArgument("reduction axis ", axis, " is empty in shape ", input.shape().ToString());
+      return InvalidArgument("reduction axis ", axis, " is empty in shape ",
+                             input.shape().ToString());
     }
-    int64_t outer = 1, inner = 1;
-    Shape shape;
-    for (int d = 0; d < rank; ++d) {
-      if (d == axis) continue;
-      (d < axis ? outer : inner) *= input.dim(d);
-      shape.AddDim(input.dim(d));
-    }
+    Shape shape = input.shape();
+    shape.RemoveDim(axis);
     TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, output_type_, shape));
-    if (outer == 0 || inner == 0) return absl::OkStatus();
+    if (input.num_elements() == 0) return absl::OkStatus();
+    int64_t inner = 1;
+    for (int d = axis + 1; d < rank; ++d) inner *= input.dim(d);
+    const int64_t outer = output->num_elements() / inner;
     void* out = output->mutable_raw_data();
     return SwitchType<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
                       uint16_t, uint32_t, uint64_t, bool>(

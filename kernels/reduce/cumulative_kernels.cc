@@ -57,7 +57,8 @@ class CumulativeKernel final : public Kernel {
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& input = ctx.input(0);
     if (ctx.input(1).rank() != 0) {
-      return InvalidArgument("the axis must be a scalar, got shape ", ctx.input(1).shape().ToString());
+      return InvalidArgument("the axis must be a scalar, got shape ",
+                             ctx.input(1).shape().ToString());
     }
     TROUPE_ASSIGN_OR_RETURN(int64_t axis, ReadIntegerScalar(ctx.input(1), "axis"));
     const int rank = input.rank();
@@ -80,7 +81,8 @@ class CumulativeKernel final : public Kernel {
           const int64_t grain = KernelContext::GrainFor(static_cast<double>(n * inner) + 5);
           ctx.ParallelFor(outer, grain, [&](int64_t begin, int64_t end) {
             for (int64_t o = begin; o < end; ++o) {
-              Scan<T, kProduct>(in + o * n * inner, out + o * n * inner, n, inner, exclusive_, reverse_);
+              Scan<T, kProduct>(in + o * n * inner, out + o * n * inner, n, inner, exclusive_,
+                                reverse_);
             }
           });
           return absl::OkStatus();

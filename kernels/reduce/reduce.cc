@@ -8,6 +8,11 @@
 namespace troupe {
 namespace {
 
+// Wraps around: sizes beside one that is 0 may have any product.
+int64_t Multiply(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
+
 // Walks over the combinations of several dimensions.
 struct Walk {
   absl::InlinedVector<int64_t, 4> sizes, strides;
@@ -15,7 +20,7 @@ struct Walk {
   void Add(int64_t size, int64_t stride) {
     sizes.push_back(size);
     strides.push_back(stride);
-    count *= size;
+    count = Multiply(count, size);
   }
   int64_t Offset(int64_t i) const {
     int64_t offset = 0;
@@ -46,12 +51,12 @@ Plan MakePlan(const ReduceDims& all) {
   }
   if (last > 0) {  // Neighbours differ, so this one is reduced.
     plan.rows = dims[--last].size;
-    stride *= plan.rows;
+    stride = Multiply(stride, plan.rows);
   }
   absl::InlinedVector<int64_t, 8> strides(last);
   for (int d = last - 1; d >= 0; --d) {
     strides[d] = stride;
-    stride *= dims[d].size;
+    stride = Multiply(stride, dims[d].size);
   }
   for (int d = 0; d < last; ++d) {
     (dims[d].reduced ? plan.reduced : plan.kept).Add(dims[d].size, strides[d]);
@@ -104,14 +109,16 @@ struct Reducer {
   }
 
   absl::Status Run() {
-    const int64_t per_output = plan.reduced.count * plan.rows * plan.cols;
-    const int64_t grain = KernelContext::GrainFor(loops.cost * static_cast<double>(per_output));
+    const double per_output = static_cast<double>(plan.reduced.count) *
+                              static_cast<double>(plan.rows) * static_cast<double>(plan.cols);
+    const int64_t grain = KernelContext::GrainFor(loops.cost * per_output);
     const bool few = plan.kept.count < 8 && plan.reduced.count == 1;
-    if (few && plan.rows * plan.cols > kPieceElements) {
+    if (few && per_output > kPieceElements) {
       if (plan.by_cols && plan.rows <= kPieceRows) return SplitCols();
       return SplitRows();
     }
-    ctx.ParallelFor(plan.kept.count, grain, [&](int64_t begin, int64_t end) { Outputs(begin, end); });
+    ctx.ParallelFor(plan.kept.count, grain,
+                    [&](int64_t begin, int64_t end) { Outputs(begin, end); });
     return absl::OkStatus();
   }
 
@@ -162,10 +169,11 @@ struct Reducer {
 }  // namespace
 
 void ReduceDims::Add(int64_t size, bool reduced) {
-  (reduced ? reduced_ : kept_) *= size;
+  int64_t& count = reduced ? reduced_ : kept_;
+  count = Multiply(count, size);
   if (size == 1) return;
   if (!dims_.empty() && dims_.back().reduced == reduced) {
-    dims_.back().size *= size;
+    dims_.back().size = Multiply(dims_.back().size, size);
   } else {
     dims_.push_back({size, reduced});
   }

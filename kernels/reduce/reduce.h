@@ -12,7 +12,8 @@
 
 namespace troupe {
 
-/// Dimensions of the input with their fate. `Add` joins neighbours of the same fate and drops sizes of 1.
+/// Dimensions of the input with their fate. `Add` joins neighbours of the same fate and drops sizes
+/// of 1.
 class ReduceDims {
  public:
   struct Dim {
@@ -30,9 +31,9 @@ class ReduceDims {
   int64_t kept_ = 1, reduced_ = 1;
 };
 
-/// Reduces the elements at `in`, of `type` and dimensions `dims`, into the dims.num_kept() elements at `out`, of the
-/// same type. The order of additions depends on `dims` only. ResourceExhausted without memory for partial
-/// results.
+/// Reduces the elements at `in`, of `type` and dimensions `dims`, into the dims.num_kept() elements
+/// at `out`, of the same type. The order of additions depends on `dims` only. ResourceExhausted
+/// without memory for partial results.
 absl::Status Reduce(KernelContext& ctx, const ReduceLoops& loops, ElementType type, const void* in,
                     const ReduceDims& dims, void* out);
 

@@ -32,8 +32,7 @@ absl::Status MarkAxes(const Tensor& axes, int rank, absl::InlinedVector<bool, 8>
 class ReduceKernel final : public Kernel {
  public:
   ReduceKernel(KernelConstruction& c, absl::Status* status, Reduction op)
-      : loops_(FindReduce(op, RemoveRef(c.input_type(0)))),
-        keep_dims_(c.Attr<bool>("keep_dims")) {
+      : loops_(FindReduce(op, RemoveRef(c.input_type(0)))), keep_dims_(c.Attr<bool>("keep_dims")) {
     if (loops_.row == nullptr) {
       *status = absl::UnimplementedError(
           absl::StrCat(c.op(), " is not defined for ", ElementTypeName(c.input_type(0))));
@@ -54,7 +53,7 @@ class ReduceKernel final : public Kernel {
         sizes.push_back(1);
       }
     }
-    const Shape shape{absl::MakeConstSpan(sizes)};
+    TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(sizes));
     if (dims.num_reduced() == 1) {  // Every result is an element as it is.
       ctx.PassThrough(0, 0);
       ctx.output(0).set_shape(shape);
@@ -92,7 +91,7 @@ class L2LossKernel final : public Kernel {
     if (loops_.acc_type == ElementType::kDouble) {
       double sum = 0;
       TROUPE_RETURN_IF_ERROR(
-        ReduceAccumulators(ctx, loops_, input.type(), input.raw_data(), dims, &sum));
+          ReduceAccumulators(ctx, loops_, input.type(), input.raw_data(), dims, &sum));
       *output->mutable_data<double>() = sum / 2;
       return absl::OkStatus();
     }

@@ -20,14 +20,15 @@ enum class Reduction : uint8_t {
   kAny,
 };
 
-/// How elements of one type are reduced. Accumulators are of a type that may be wider: float for half and
-/// bfloat16, int64 for means of small integers.
+/// How elements of one type are reduced. Accumulators are of a type that may be wider: float for
+/// half and bfloat16, int64 for means of small integers.
 struct ReduceLoops {
   simd::ReduceRowFn row = nullptr;
   simd::ReduceColsFn cols = nullptr;
   /// Joins accumulators: `cols` for elements of the accumulator's type.
   simd::ReduceColsFn join = nullptr;
-  /// From n accumulators to n elements of the type; the mean divides by `count`. nullptr: they are the same.
+  /// From n accumulators to n elements of the type; the mean divides by `count`. nullptr: they are
+  /// the same.
   void (*finish)(const void* acc, void* out, int64_t n, int64_t count) = nullptr;
   ElementType acc_type = ElementType::kInvalid;
   double cost = 1;  ///< Nanoseconds per element.

@@ -29,14 +29,11 @@ class UnsortedSegmentSumKernel final : public Kernel {
     for (int d = 0; prefix && d < ids.rank(); ++d) prefix = ids.dim(d) == data.dim(d);
     if (!prefix) {
       return InvalidArgument("the data's shape ", data.shape().ToString(),
-                             " does not start with that of the segment ids, ", ids.shape().ToString());
+                             " does not start with that of the segment ids, ",
+                             ids.shape().ToString());
     }
     absl::InlinedVector<int64_t, 8> dims = {segments};
-    int64_t length = 1;
-    for (int d = ids.rank(); d < data.rank(); ++d) {
-      dims.push_back(data.dim(d));
-      length *= data.dim(d);
-    }
+    for (int d = ids.rank(); d < data.rank(); ++d) dims.push_back(data.dim(d));
     TROUPE_ASSIGN_OR_RETURN(Shape shape, Shape::Create(dims));
     TROUPE_ASSIGN_OR_RETURN(DimVector segment_of, ReadIntegers(ids, "segment_ids"));
     for (size_t i = 0; i < segment_of.size(); ++i) {
@@ -46,6 +43,8 @@ class UnsortedSegmentSumKernel final : public Kernel {
       }
     }
     TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, data.type(), shape));
+    if (output->num_elements() == 0) return absl::OkStatus();
+    const int64_t length = output->num_elements() / segments;
     char* out = static_cast<char*>(output->mutable_raw_data());
     std::memset(out, 0, output->bytes());
     const char* in = static_cast<const char*>(data.raw_data());
@@ -69,7 +68,8 @@ class UnsortedSegmentSumKernel final : public Kernel {
 
 REGISTER_KERNEL(KernelSpec("UnsortedSegmentSum")
                     .Types("T", NumberTypes())
-                    .Types("Tindices", {ElementType::kInt16, ElementType::kInt32, ElementType::kInt64}),
+                    .Types("Tindices",
+                           {ElementType::kInt16, ElementType::kInt32, ElementType::kInt64}),
                 MakeKernel<UnsortedSegmentSumKernel>);
 
 }  // namespace

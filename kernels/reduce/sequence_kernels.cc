@@ -15,7 +15,8 @@ absl::Status CheckScalar(const Tensor& t, const char* name) {
   return InvalidArgument(name, " must be a scalar, got shape ", t.shape().ToString());
 }
 
-// ceil(|limit - start| / |delta|) without overflow; the differences of 64-bit numbers fit 64 unsigned bits.
+// ceil(|limit - start| / |delta|) without overflow; the differences of 64-bit numbers fit 64
+// unsigned bits.
 uint64_t IntegerCount(int64_t start, int64_t limit, int64_t delta) {
   const uint64_t from = static_cast<uint64_t>(start), to = static_cast<uint64_t>(limit);
   const uint64_t distance = delta > 0 ? to - from : from - to;
@@ -61,15 +62,15 @@ class RangeKernel final : public Kernel {
       return InvalidArgument("the range from ", first, " to ", last, " by ", step,
                              " has too many elements");
     }
-    TROUPE_ASSIGN_OR_RETURN(Tensor * output,
-                            ctx.AllocateOutput(0, kElementType<T>, Shape({n})));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, kElementType<T>, Shape({n})));
     T* out = output->mutable_data<T>();
     for (int64_t i = 0; i < n; ++i) {
       if constexpr (std::is_integral_v<T>) {
         out[i] = static_cast<T>(static_cast<uint64_t>(start) +
                                 static_cast<uint64_t>(i) * static_cast<uint64_t>(delta));
       } else if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
-        const T product = T(static_cast<float>(T(static_cast<float>(i))) * static_cast<float>(delta));
+        const T product =
+            T(static_cast<float>(T(static_cast<float>(i))) * static_cast<float>(delta));
         out[i] = T(static_cast<float>(start) + static_cast<float>(product));
       } else {
         out[i] = start + static_cast<T>(i) * delta;
@@ -106,10 +107,12 @@ class LinSpaceKernel final : public Kernel {
 };
 
 using enum ElementType;
-REGISTER_KERNEL(KernelSpec("Range").Types("Tidx", {kHalf, kBfloat16, kFloat, kDouble, kInt32, kInt64}),
+REGISTER_KERNEL(KernelSpec("Range").Types("Tidx",
+                                          {kHalf, kBfloat16, kFloat, kDouble, kInt32, kInt64}),
                 MakeKernel<RangeKernel>);
-REGISTER_KERNEL(KernelSpec("LinSpace").Types("T", {kFloat, kDouble}).Types("Tidx", {kInt32, kInt64}),
-                MakeKernel<LinSpaceKernel>);
+REGISTER_KERNEL(
+    KernelSpec("LinSpace").Types("T", {kFloat, kDouble}).Types("Tidx", {kInt32, kInt64}),
+    MakeKernel<LinSpaceKernel>);
 
 }  // namespace
 }  // namespace troupe

@@ -66,9 +66,10 @@ inline void CopyFew(const float* from, float* to, int count) {
   if (count & 1) *to = *from;
 }
 
+// Not inlined, so that the sums have all registers for themselves.
 template <int MR, int NV>
-void Pixels(const ConvImage& conv, const float* const* in, const float* filter, float* const* out,
-            int count) {
+[[gnu::noinline]] void Pixels(const ConvImage& conv, const float* const* in, const float* filter,
+                              float* const* out, int count) {
   Floats sum[MR][NV];
 #pragma GCC unroll 16
   for (int i = 0; i < MR; ++i) {
@@ -161,8 +162,8 @@ void Image(const ConvImage& conv) {
 }
 
 template <int MR, int NV>
-void FilterRows(const ConvFilterImage& conv, const float* in, const float* gradient, float* out,
-                int count) {
+[[gnu::noinline]] void FilterRows(const ConvFilterImage& conv, const float* in,
+                                  const float* gradient, float* out, int count) {
   Floats sum[MR][NV];
 #pragma GCC unroll 16
   for (int i = 0; i < MR; ++i) {

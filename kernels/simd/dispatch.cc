@@ -5,29 +5,29 @@
 
 namespace troupe::simd {
 
-#define TROUPE_DECLARE_VARIANT(ISA)     \
-  namespace ISA {                       \
-  void FillUnary(Table* table);         \
-  void FillBinaryFloat(Table* table);   \
-  void FillBinaryDouble(Table* table);  \
-  void FillBinaryInt(Table* table);     \
-  void FillReduce(Table* table);        \
-  void FillRows(Table* table);          \
-  void FillCast(Table* table);          \
-  static const Table* MakeTable() {     \
-    static const Table table = [] {     \
-      Table t;                          \
-      FillUnary(&t);                    \
-      FillBinaryFloat(&t);              \
-      FillBinaryDouble(&t);             \
-      FillBinaryInt(&t);                \
-      FillReduce(&t);                   \
-      FillRows(&t);                     \
-      FillCast(&t);                     \
-      return t;                         \
-    }();                                \
-    return &table;                      \
-  }                                     \
+#define TROUPE_DECLARE_VARIANT(ISA)    \
+  namespace ISA {                      \
+  void FillUnary(Table* table);        \
+  void FillBinaryFloat(Table* table);  \
+  void FillBinaryDouble(Table* table); \
+  void FillBinaryInt(Table* table);    \
+  void FillReduce(Table* table);       \
+  void FillRows(Table* table);         \
+  void FillCast(Table* table);         \
+  static const Table* MakeTable() {    \
+    static const Table table = [] {    \
+      Table t;                         \
+      FillUnary(&t);                   \
+      FillBinaryFloat(&t);             \
+      FillBinaryDouble(&t);            \
+      FillBinaryInt(&t);               \
+      FillReduce(&t);                  \
+      FillRows(&t);                    \
+      FillCast(&t);                    \
+      return t;                        \
+    }();                               \
+    return &table;                     \
+  }                                    \
   }
 
 TROUPE_DECLARE_VARIANT(v2)

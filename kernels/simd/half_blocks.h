@@ -1,5 +1,5 @@
-/// Half and bfloat16 in code that is compiled for several instruction sets: blocks are widened to float on
-/// the stack, computed, and rounded back to nearest even.
+/// Half and bfloat16 in code that is compiled for several instruction sets: blocks are widened to
+/// float on the stack, computed, and rounded back to nearest even.
 #ifndef TROUPE_KERNELS_SIMD_HALF_BLOCKS_H_
 #define TROUPE_KERNELS_SIMD_HALF_BLOCKS_H_
 

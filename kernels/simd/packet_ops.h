@@ -110,12 +110,6 @@ struct CosOp {
     return Eigen::internal::pcos(x);
   }
 };
-struct TanhOp {
-  template <typename T>
-  static Packet<T> Run(const Packet<T>& x) {
-    return KeepNan(x, Eigen::internal::ptanh(x));
-  }
-};
 struct SigmoidOp {
   template <typename T>
   static Packet<T> Run(const Packet<T>& x) {

@@ -31,8 +31,9 @@ uint32_t PowAA(const void* a, const void* b, void* out, int64_t n) {
       exponent[k] = y[i + k];
       special |= !IsOrdinary(base[k]);
     }
-    Eigen::internal::pstoreu(power, Eigen::internal::generic_pow(Eigen::internal::ploadu<P>(base),
-                                                                 Eigen::internal::ploadu<P>(exponent)));
+    Eigen::internal::pstoreu(power,
+                             Eigen::internal::generic_pow(Eigen::internal::ploadu<P>(base),
+                                                          Eigen::internal::ploadu<P>(exponent)));
     if (special) {
       for (int k = 0; k < m; ++k) {
         if (!IsOrdinary(base[k])) power[k] = std::pow(base[k], exponent[k]);

@@ -177,7 +177,7 @@ void PlainCols(const T* in, int64_t rows, int64_t stride, int64_t cols, T* acc) 
   for (; r < rows; ++r) AddRow<R, T>(in + r * stride, cols, acc);
 }
 
-constexpr int64_t kNarrow = 32;   // Fewer columns than this are widened:
+constexpr int64_t kNarrow = 32;    // Fewer columns than this are widened:
 constexpr int64_t kTogether = 16;  // so many rows are taken as one.
 
 template <typename R, typename T>

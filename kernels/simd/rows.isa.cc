@@ -26,7 +26,8 @@ T RowMax(const T* x, int64_t n) {
   return result;
 }
 
-// out[i] = exp(x[i] - max) if kStore; returns their sum, in as many lanes for every instruction set.
+// out[i] = exp(x[i] - max) if kStore; returns their sum, in as many lanes for every instruction
+// set.
 template <typename T, bool kStore>
 T SumExp(const T* x, T max, T* out, int64_t n) {
   using P = Packet<T>;
@@ -39,7 +40,8 @@ T SumExp(const T* x, T max, T* out, int64_t n) {
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
     for (int k = 0; k < kPackets; ++k) {
-      const P e = ExpOp::Run<T>(Eigen::internal::psub(Eigen::internal::ploadu<P>(x + i + k * kSize), shift));
+      const P e = ExpOp::Run<T>(
+          Eigen::internal::psub(Eigen::internal::ploadu<P>(x + i + k * kSize), shift));
       if constexpr (kStore) Eigen::internal::pstoreu(out + i + k * kSize, e);
       acc[k] = Eigen::internal::padd(acc[k], e);
     }
@@ -84,7 +86,8 @@ void SoftmaxRow(const T* x, T* out, int64_t cols, bool log) {
 template <typename T>
 void Softmax(const void* logits, void* out, int64_t rows, int64_t cols, bool log) {
   for (int64_t r = 0; r < rows; ++r) {
-    SoftmaxRow(static_cast<const T*>(logits) + r * cols, static_cast<T*>(out) + r * cols, cols, log);
+    SoftmaxRow(static_cast<const T*>(logits) + r * cols, static_cast<T*>(out) + r * cols, cols,
+               log);
   }
 }
 
@@ -92,26 +95,33 @@ void Softmax(const void* logits, void* out, int64_t rows, int64_t cols, bool log
 template <typename T>
 T CrossEntropyRow(const T* labels, int64_t step, T* backprop, int64_t cols) {
   const T max = RowMax(backprop, cols);
-  const T sum = SumExp<T, false>(backprop, max, nullptr, cols);
+  constexpr int64_t kExpsKept = 256;  // Exponentials of longer rows are computed twice.
+  T exps[kExpsKept];
+  const T sum = cols <= kExpsKept ? SumExp<T, true>(backprop, max, exps, cols)
+                                  : SumExp<T, false>(backprop, max, nullptr, cols);
   const T log_sum = std::log(sum), scale = T(1) / sum;
   T loss = 0;
   for (int64_t c = 0; c < cols; ++c) loss += labels[c * step] * (log_sum - (backprop[c] - max));
+  if (cols <= kExpsKept) {
+    for (int64_t c = 0; c < cols; ++c) backprop[c] = exps[c] * scale - labels[c * step];
+    return loss;
+  }
   SumExp<T, true>(backprop, max, backprop, cols);
   for (int64_t c = 0; c < cols; ++c) backprop[c] = backprop[c] * scale - labels[c * step];
   return loss;
 }
 
 template <typename T>
-void CrossEntropy(const void* logits, int64_t logits_stride, int64_t logits_step, const void* labels,
-                  int64_t labels_stride, int64_t labels_step, void* loss, void* backprop, int64_t rows,
-                  int64_t cols) {
+void CrossEntropy(const void* logits, int64_t logits_stride, int64_t logits_step,
+                  const void* labels, int64_t labels_stride, int64_t labels_step, void* loss,
+                  void* backprop, int64_t rows, int64_t cols) {
   for (int64_t r = 0; r < rows; ++r) {
     const T* x = static_cast<const T*>(logits) + r * logits_stride;
     T* out = static_cast<T*>(backprop) + r * cols;
 #pragma GCC ivdep
     for (int64_t c = 0; c < cols; ++c) out[c] = x[c * logits_step];
-    static_cast<T*>(loss)[r] = CrossEntropyRow(static_cast<const T*>(labels) + r * labels_stride,
-                                               labels_step, out, cols);
+    static_cast<T*>(loss)[r] =
+        CrossEntropyRow(static_cast<const T*>(labels) + r * labels_stride, labels_step, out, cols);
   }
 }
 

@@ -1,7 +1,8 @@
 /// Element-wise operations as functors, for loops that the compiler vectorises.
 ///
-/// Included by code that is compiled for several instruction sets: everything is in an unnamed namespace
-/// inside the variant's, so that nothing can be merged across variants. TROUPE_ISA names the variant.
+/// Included by code that is compiled for several instruction sets: everything is in an unnamed
+/// namespace inside the variant's, so that nothing can be merged across variants. TROUPE_ISA names
+/// the variant.
 #ifndef TROUPE_KERNELS_SIMD_SCALAR_OPS_H_
 #define TROUPE_KERNELS_SIMD_SCALAR_OPS_H_
 
@@ -430,7 +431,8 @@ uint32_t CheckedBinaryLoop(const void* a, const void* b, void* out, int64_t n) {
   T* z = static_cast<T*>(out);
   const T x0 = kScalarA ? x[0] : T(), y0 = kScalarB ? y[0] : T();
   uint32_t error = 0;
-  for (int64_t i = 0; i < n; ++i) z[i] = Op::Run(kScalarA ? x0 : x[i], kScalarB ? y0 : y[i], &error);
+  for (int64_t i = 0; i < n; ++i)
+    z[i] = Op::Run(kScalarA ? x0 : x[i], kScalarB ? y0 : y[i], &error);
   return error;
 }
 

@@ -16,6 +16,27 @@ struct ErfOp {
   }
 };
 
+// x P(x^2) / Q(x^2) on [-c, c], outside of which the quotient is 1: the coefficients are those of the
+// rational minimax approximation in Eigen's current ptanh_float, which TensorFlow gives the bits of.
+struct FloatTanhOp {
+  static float Run(float value) {
+    constexpr float kClamp = 7.90738964080810547f;
+    float x = value > kClamp ? kClamp : value;
+    x = x < -kClamp ? -kClamp : x;
+    const float x2 = x * x, x3 = x2 * x;
+    float p = 1.394553628e-8f;
+    p = p * x2 + 2.102733560e-5f;
+    p = p * x2 + 3.520756727e-3f;
+    p = p * x2 + 1.340216100e-1f;
+    float q = 8.015776984e-7f;
+    q = q * x2 + 3.326951409e-4f;
+    q = q * x2 + 2.597254514e-2f;
+    q = q * x2 + 4.673548340e-1f;
+    q = q * x2 + 1.0f;
+    return (x3 * p + x) / q;
+  }
+};
+
 template <UnaryFn F, UnaryOp kOp, bool kToBool = false>
 void SetFloat(Table* table) {
   table->unary[kF32][kOp] = F;
@@ -93,7 +114,8 @@ void FillUnary(Table* table) {
   SetMixed<Log1pOp, ScalarLog1pOp, kLog1p>(table);
   SetMixed<SinOp, ScalarSinOp, kSin>(table);
   SetMixed<CosOp, ScalarCosOp, kCos>(table);
-  SetMixed<TanhOp, ScalarTanhOp, kTanh>(table);
+  SetFloat<UnaryLoop<FloatTanhOp, float>, kTanh>(table);
+  table->unary[kF64][kTanh] = UnaryLoop<ScalarTanhOp, double>;
   SetMixed<ErfOp, ScalarErfOp, kErf>(table);
   SetMixed<EluOp, ScalarEluOp, kElu>(table);
   SetMixed<SeluOp, ScalarSeluOp, kSelu>(table);

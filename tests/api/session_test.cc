@@ -72,11 +72,23 @@ TEST_P(SessionTest, WrongRunsAreRefusedBeforeAnythingRuns) {
       {{{"x", good}}, {"nothing"}, {}, absl::StatusCode::kNotFound, "nothing"},
       {{{"x", good}}, {}, {"nothing"}, absl::StatusCode::kNotFound, "nothing"},
       {{{"x", good}}, {"y:1"}, {}, absl::StatusCode::kInvalidArgument, "y"},
-      {{{"x", good}, {"x:0", good}}, {"y"}, {}, absl::StatusCode::kInvalidArgument, "more than once"},
+      {{{"x", good}, {"x:0", good}},
+       {"y"},
+       {},
+       absl::StatusCode::kInvalidArgument,
+       "more than once"},
       {{{"x", good}}, {"x"}, {}, absl::StatusCode::kInvalidArgument, "both fed and fetched"},
       {{{"x", good}}, {}, {}, absl::StatusCode::kInvalidArgument, "nothing to run"},
-      {{{"x", Tensor::Vector<int32_t>({1, 2})}}, {"y"}, {}, absl::StatusCode::kInvalidArgument, "int32"},
-      {{{"x", Tensor::Vector<float>({1, 2, 3})}}, {"y"}, {}, absl::StatusCode::kInvalidArgument, "[3]"},
+      {{{"x", Tensor::Vector<int32_t>({1, 2})}},
+       {"y"},
+       {},
+       absl::StatusCode::kInvalidArgument,
+       "int32"},
+      {{{"x", Tensor::Vector<float>({1, 2, 3})}},
+       {"y"},
+       {},
+       absl::StatusCode::kInvalidArgument,
+       "[3]"},
       {{{"x", Tensor()}}, {"y"}, {}, absl::StatusCode::kInvalidArgument, "x"},
       {{}, {"y"}, {}, absl::StatusCode::kInvalidArgument, "x"},
   };
@@ -146,8 +158,8 @@ TEST_P(SessionTest, ErrorsNameNodeOpAndDevice) {
   Output x = Placeholder("x");
   ops::CheckNumerics(s_.WithOpName("check"), x, "weights exploded");
   auto session = NewSession();
-  const absl::Status status =
-      session->Run({{"x", Tensor::Scalar(std::numeric_limits<float>::infinity())}}, {"check"}, {}, nullptr);
+  const absl::Status status = session->Run(
+      {{"x", Tensor::Scalar(std::numeric_limits<float>::infinity())}}, {"check"}, {}, nullptr);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   for (const char* part : {"weights exploded", "check", "CheckNumerics", "CPU:0"}) {
     EXPECT_THAT(Message(status), HasSubstr(part));
@@ -221,7 +233,8 @@ TEST_P(SessionTest, MetadataHasEveryNodesTime) {
   RunOptions options;
   options.trace = true;
   RunMetadata metadata;
-  ASSERT_TRUE(session->Run(options, {{"x", Tensor::Scalar(1.0f)}}, {"b"}, {}, nullptr, &metadata).ok());
+  ASSERT_TRUE(
+      session->Run(options, {{"x", Tensor::Scalar(1.0f)}}, {"b"}, {}, nullptr, &metadata).ok());
   ASSERT_EQ(metadata.step_stats().dev_stats_size(), 1);
   std::vector<std::string> nodes;
   for (const auto& node : metadata.step_stats().dev_stats(0).node_stats()) {

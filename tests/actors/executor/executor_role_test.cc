@@ -168,8 +168,8 @@ TEST_F(ExecutorRoleTest, TheFirstErrorStopsWhatDependsOnItAndNamesItsNode) {
   Tensor out[1];
   absl::Status status = executor->Run(step_, {}, out);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), testing::AllOf(testing::HasSubstr("no good"),
-                                                            testing::HasSubstr("bad")));
+  EXPECT_THAT(std::string(status.message()),
+              testing::AllOf(testing::HasSubstr("no good"), testing::HasSubstr("bad")));
   EXPECT_FALSE(ran);
   EXPECT_TRUE(cancellation_.cancelled());
   cancellation_.Reset();
@@ -289,7 +289,8 @@ TEST_F(ExecutorRoleTest, ABusyVariableIsWaitedForWithoutBlocking) {
 
 TEST_F(ExecutorRoleTest, AnUninitialisedVariableIsNamed) {
   Containers containers;
-  RefPtr<Variable> v = *containers.FindOrCreateVariable("", "weights", ElementType::kFloat, Shape());
+  RefPtr<Variable> v =
+      *containers.FindOrCreateVariable("", "weights", ElementType::kFloat, Shape());
   PlanSpec spec;
   spec.nodes.push_back(MakeNode("v", std::make_shared<FunctionKernel>([&](KernelContext& ctx) {
                                   ctx.set_output_ref(0, v.get());

@@ -56,9 +56,8 @@ TEST(VariableRoleTest, ConcurrentUpdatesAreNotLost) {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < 20000; ++i) {
-        v->Lend([](Variable::Lease lease) {
-          *(*lease.mutable_value())->mutable_data<int64_t>() += 1;
-        });
+        v->Lend(
+            [](Variable::Lease lease) { *(*lease.mutable_value())->mutable_data<int64_t>() += 1; });
       }
     });
   }

@@ -132,8 +132,8 @@ TEST(InitializersTest, HaveTheMomentsThatTheyPromise) {
       {RandomNormalInitializer(2, 0.5), 2, 0.5},
       {TruncatedNormalInitializer(0, 0.1), 0, 0.087962566},
       {VarianceScalingInitializer({.scale = 2.0}), 0, std::sqrt(2.0 / 200)},
-      {VarianceScalingInitializer({.mode = VarianceScaling::kFanOut,
-                                   .distribution = VarianceScaling::kUntruncatedNormal}),
+      {VarianceScalingInitializer(
+           {.mode = VarianceScaling::kFanOut, .distribution = VarianceScaling::kUntruncatedNormal}),
        0, std::sqrt(1.0 / 300)},
       {GlorotUniformInitializer(), 0, std::sqrt(2.0 / 500)},
   };
