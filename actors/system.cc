@@ -14,7 +14,7 @@ namespace {
 struct Config : caf::actor_system_config {
   explicit Config(int threads) {
     add_message_types<caf::id_block::troupe_actors>();
-    set("scheduler.policy", "sharing");
+    set("scheduler.policy", caf::atom("sharing"));
     set("scheduler.max-threads", static_cast<size_t>(threads));
   }
 };

@@ -8,6 +8,7 @@
 
 #include "devices/status_macros.h"
 #include "graph/graph_impl.h"
+#include "graph/passes/inline_functions.h"
 #include "graph/protos/graph.pb.h"
 
 namespace troupe {
@@ -364,7 +365,9 @@ class GraphImporter {
 };
 
 absl::Status ImportGraphDef(const GraphDef& def, const ImportOptions& options, Graph* graph) {
-  return GraphImporter(def, options, graph).Run();
+  if (!CallsFunctions(def)) return GraphImporter(def, options, graph).Run();
+  TROUPE_ASSIGN_OR_RETURN(const GraphDef inlined, InlineFunctionCalls(def, *graph->ops()));
+  return GraphImporter(inlined, options, graph).Run();
 }
 
 }  // namespace troupe

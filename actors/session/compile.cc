@@ -54,7 +54,12 @@ absl::StatusOr<std::unique_ptr<Kernel>> CreateKernel(const Node& node, Device* d
   for (int i = 0; i < node.num_inputs(); ++i) inputs.push_back(node.input_type(i));
   for (int i = 0; i < node.num_outputs(); ++i) outputs.push_back(node.output_type(i));
   KernelConstruction construction(&node.def(), &node.op_def(), device, inputs, outputs);
-  return KernelRegistry::Global()->Create(construction, device->type());
+  absl::StatusOr<std::unique_ptr<Kernel>> kernel =
+      KernelRegistry::Global()->Create(construction, device->type());
+  // A graph that asks for what no device can do is a wrong graph (TensorFlow's placer says the
+  // same).
+  if (absl::IsNotFound(kernel.status())) return InvalidArgument(Text(kernel.status()));
+  return kernel;
 }
 
 absl::StatusOr<std::shared_ptr<Kernel>> StatefulKernels::FindOrCreate(const Node& node,

@@ -1,0 +1,27 @@
+/// Inlining of function calls in a GraphDef.
+#ifndef TROUPE_GRAPH_PASSES_INLINE_FUNCTIONS_H_
+#define TROUPE_GRAPH_PASSES_INLINE_FUNCTIONS_H_
+
+#include "absl/status/statusor.h"
+#include "graph/op_registry.h"
+
+namespace troupe {
+
+class GraphDef;
+
+/// True if some node of `def` is a direct call of a function of its library (its op is the
+/// function's name).
+bool CallsFunctions(const GraphDef& def);
+
+/// Replaces every direct call by the function's body, calls inside bodies included. The body's
+/// nodes are named `call/node`; the call itself becomes an IdentityN of the results (NoOp if there
+/// are none) that waits for the body's stateful nodes and control results, so that all names that
+/// others use stay. What a call waits for, its whole body waits for. InvalidArgument names call and
+/// function: missing attributes, arguments or results that do not exist, recursion, and more than a
+/// million nodes in all. Gradients and functional control flow, which name functions in attributes,
+/// are left as they are.
+absl::StatusOr<GraphDef> InlineFunctionCalls(const GraphDef& def, const OpRegistry& ops);
+
+}  // namespace troupe
+
+#endif  // TROUPE_GRAPH_PASSES_INLINE_FUNCTIONS_H_
