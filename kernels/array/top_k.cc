@@ -38,6 +38,19 @@ void SelectTop(const T* values, int64_t n, int64_t k, std::vector<int64_t>* orde
     (*order)[0] = best;
     return;
   }
+  if (k <= 32) {
+    // A short list in order: once it is full, most elements are turned away by its last one.
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      if (count == k && !Less(values[(*order)[k - 1]], values[i])) continue;
+      int64_t at = count < k ? count++ : k - 1;
+      for (; at > 0 && Less(values[(*order)[at - 1]], values[i]); --at) {
+        (*order)[at] = (*order)[at - 1];
+      }
+      (*order)[at] = i;
+    }
+    return;
+  }
   std::iota(order->begin(), order->end(), 0);
   if (k < n) std::nth_element(order->begin(), order->begin() + k, order->end(), before);
   std::sort(order->begin(), order->begin() + k, before);
@@ -64,7 +77,7 @@ class TopK : public Kernel {
                       uint16_t, uint32_t, uint64_t>(input.type(), [&]<typename T>() {
       const T* from = input.data<T>();
       T* to = values->mutable_data<T>();
-      const double row_ns = (k == 1 ? 1.0 : 5.0) * n + 20.0 * k;
+      const double row_ns = (k <= 32 ? 2.0 : 10.0) * n + 20.0 * k;
       ctx.ParallelFor(rows, KernelContext::GrainFor(row_ns), [&](int64_t begin, int64_t end) {
         std::vector<int64_t> order(n);
         for (int64_t r = begin; r < end; ++r) {

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
 
 #include "kernels/type_switch.h"
 
@@ -54,11 +57,25 @@ inline void CopyRun(T* dst, const T* src, int64_t n) {
 }
 
 template <typename T>
+inline void FillRun(T* dst, const T& value, int64_t n) {
+  if constexpr (std::is_trivially_copyable_v<T>) {
+    constexpr int64_t kBlock = 256 / sizeof(T);
+    if (n >= 2 * kBlock) {
+      // Copies of a block are as wide as the machine's copies are.
+      T block[kBlock];
+      std::fill(block, block + kBlock, value);
+      for (; n >= kBlock; n -= kBlock, dst += kBlock) std::memcpy(dst, block, sizeof(block));
+    }
+  }
+  std::fill(dst, dst + n, value);
+}
+
+template <typename T>
 inline void CopyInner(T* dst, int64_t dst_stride, const T* src, int64_t src_stride, int64_t n) {
   if (dst_stride == 1 && src_stride == 1) {
     CopyRun(dst, src, n);
   } else if (dst_stride == 1 && src_stride == 0) {
-    std::fill(dst, dst + n, *src);
+    FillRun(dst, *src, n);
   } else {
     for (int64_t i = 0; i < n; ++i) dst[i * dst_stride] = src[i * src_stride];
   }
@@ -97,16 +114,58 @@ void CopyRange(const Loops& loops, T* dst, const T* src, int64_t begin, int64_t 
   }
 }
 
-/// Tiles of this many elements a side: source and destination lines of one tile stay in the first
-/// cache.
+/// Tiles of this many elements a side: a side is at least one cache line.
 template <typename T>
-constexpr int64_t kTile = sizeof(T) >= 8 ? 16 : 32;
+constexpr int64_t kTile = std::max<int64_t>(16, 64 / static_cast<int64_t>(sizeof(T)));
+
+/// dst[r * dst_stride + c] = buffer[c * n + r] for a whole tile of n x n.
+template <typename T>
+inline void StoreTransposed(const T* buffer, T* dst, int64_t dst_stride) {
+  constexpr int64_t n = kTile<T>;
+#if defined(__SSE2__)
+  if constexpr (sizeof(T) == 4) {
+    const float* from = reinterpret_cast<const float*>(buffer);
+    for (int64_t r = 0; r < n; r += 4) {
+      float* to = reinterpret_cast<float*>(dst + r * dst_stride);
+      for (int64_t c = 0; c < n; c += 4) {
+        __m128 a0 = _mm_loadu_ps(from + c * n + r), a1 = _mm_loadu_ps(from + (c + 1) * n + r);
+        __m128 a2 = _mm_loadu_ps(from + (c + 2) * n + r), a3 = _mm_loadu_ps(from + (c + 3) * n + r);
+        _MM_TRANSPOSE4_PS(a0, a1, a2, a3);
+        _mm_storeu_ps(to + c, a0);
+        _mm_storeu_ps(to + dst_stride + c, a1);
+        _mm_storeu_ps(to + 2 * dst_stride + c, a2);
+        _mm_storeu_ps(to + 3 * dst_stride + c, a3);
+      }
+    }
+    return;
+  }
+#endif
+  for (int64_t r = 0; r < n; ++r) {
+    T line[n];
+    for (int64_t c = 0; c < n; ++c) line[c] = buffer[c * n + r];
+    std::memcpy(dst + r * dst_stride, line, sizeof(line));
+  }
+}
 
 /// One tile of a transposition: element (r, c) goes from src[r + c * src_stride] to dst[r *
-/// dst_stride + c].
+/// dst_stride
+/// + c].
 template <typename T>
 inline void TransposeTile(T* __restrict dst, int64_t dst_stride, const T* __restrict src,
                           int64_t src_stride, int64_t rows, int64_t columns) {
+  if constexpr (std::is_trivially_copyable_v<T>) {
+    constexpr int64_t n = kTile<T>;
+    if (rows == n && columns == n) {
+      // Through a buffer, so that every line of both sides is touched once: with strides that are
+      // powers of two, lines of a tile push one another out of the cache.
+      T buffer[n * n];
+      for (int64_t c = 0; c < n; ++c) {
+        std::memcpy(buffer + c * n, src + c * src_stride, n * sizeof(T));
+      }
+      StoreTransposed(buffer, dst, dst_stride);
+      return;
+    }
+  }
   if (columns >= 8) {
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t c = 0; c < columns; ++c) dst[r * dst_stride + c] = src[r + c * src_stride];
