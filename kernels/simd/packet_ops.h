@@ -1,8 +1,8 @@
-/// Functions of float and double that Eigen computes on packets (exponentials and the like), for code
-/// that is compiled for several instruction sets.
+/// Functions of float and double that Eigen computes on packets (exponentials and the like), for
+/// code that is compiled for several instruction sets.
 ///
-/// An element's result does not depend on where it stands: the rest at the end of an array goes through
-/// the same packet code, padded.
+/// An element's result does not depend on where it stands: the rest at the end of an array goes
+/// through the same packet code, padded.
 #ifndef TROUPE_KERNELS_SIMD_PACKET_OPS_H_
 #define TROUPE_KERNELS_SIMD_PACKET_OPS_H_
 
@@ -132,7 +132,8 @@ struct SeluOp {
   template <typename T>
   static Packet<T> Run(const Packet<T>& x) {
     using Eigen::internal::pmul;
-    return Eigen::internal::pselect(Negative<T>(x), pmul(Set1<T>(kSeluScaleAlpha), Expm1Op::Run<T>(x)),
+    return Eigen::internal::pselect(Negative<T>(x),
+                                    pmul(Set1<T>(kSeluScaleAlpha), Expm1Op::Run<T>(x)),
                                     pmul(Set1<T>(kSeluScale), x));
   }
 };
@@ -143,8 +144,8 @@ struct SoftplusOp {
     using Eigen::internal::pcmp_lt, Eigen::internal::pselect;
     constexpr double kThreshold = sizeof(T) == 4 ? -13.942385 : -34.04365;
     const Packet<T> exp_x = ExpOp::Run<T>(x);
-    const Packet<T> middle = pselect(pcmp_lt(x, Set1<T>(kThreshold)), exp_x,
-                                     Eigen::internal::generic_plog1p(exp_x));
+    const Packet<T> middle =
+        pselect(pcmp_lt(x, Set1<T>(kThreshold)), exp_x, Eigen::internal::generic_plog1p(exp_x));
     return pselect(pcmp_lt(Set1<T>(-kThreshold), x), x, middle);
   }
 };

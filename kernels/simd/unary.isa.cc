@@ -16,8 +16,9 @@ struct ErfOp {
   }
 };
 
-// x P(x^2) / Q(x^2) on [-c, c], outside of which the quotient is 1: the coefficients are those of the
-// rational minimax approximation in Eigen's current ptanh_float, which TensorFlow gives the bits of.
+// x P(x^2) / Q(x^2) on [-c, c], outside of which the quotient is 1: the coefficients are those of
+// the rational minimax approximation in Eigen's current ptanh_float, which TensorFlow gives the
+// bits of.
 struct FloatTanhOp {
   static float Run(float value) {
     constexpr float kClamp = 7.90738964080810547f;

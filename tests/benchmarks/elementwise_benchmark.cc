@@ -18,7 +18,8 @@ namespace {
 // One float node with its kernel and slots.
 class Node {
  public:
-  Node(const char* op, std::vector<Tensor> inputs) : slots_(inputs.size()), indices_(inputs.size()) {
+  Node(const char* op, std::vector<Tensor> inputs)
+      : slots_(inputs.size()), indices_(inputs.size()) {
     def_.set_name("node");
     def_.set_op(op);
     const OpRegistration* registration = OpRegistry::Global()->LookUp(op).value();
@@ -33,14 +34,15 @@ class Node {
     }
     (*def_.mutable_attr())["T"].set_type(DT_FLOAT);
     const std::vector<ElementType> output_types(1, ElementType::kFloat);
-    KernelConstruction construction(&def_, registration->def.get(), nullptr, input_types, output_types);
+    KernelConstruction construction(&def_, registration->def.get(), nullptr, input_types,
+                                    output_types);
     kernel_ = KernelRegistry::Global()->Create(construction, "CPU").value();
     step_.allocator = HostAllocator();
   }
 
   void Run() {
-    KernelContext ctx(&step_, slots_.data(), indices_.data(), static_cast<int>(slots_.size()), &output_, 1,
-                      0);
+    KernelContext ctx(&step_, slots_.data(), indices_.data(), static_cast<int>(slots_.size()),
+                      &output_, 1, 0);
     benchmark::DoNotOptimize(kernel_->Compute(ctx).ok());
   }
 
@@ -84,8 +86,9 @@ void RowBroadcast(benchmark::State& state) {
 
 void Sum(benchmark::State& state) {
   const int64_t rows = state.range(0), cols = state.range(1);
-  Measure(state, Node("Sum", {Filled(Shape({rows, cols})),
-                              Tensor::Scalar(static_cast<int32_t>(state.range(2)))}),
+  Measure(state,
+          Node("Sum",
+               {Filled(Shape({rows, cols})), Tensor::Scalar(static_cast<int32_t>(state.range(2)))}),
           rows * cols);
 }
 
@@ -108,7 +111,11 @@ TROUPE_BINARY(AddV2);
 TROUPE_BINARY(ReluGrad);
 TROUPE_BINARY(Pow);
 BENCHMARK(RowBroadcast)->Args({100, 200})->Args({78400, 6})->Args({1000, 1000});
-BENCHMARK(Sum)->Args({1, 100, 1})->Args({1000, 1000, 0})->Args({1000, 1000, 1})->Args({78400, 6, 0});
+BENCHMARK(Sum)
+    ->Args({1, 100, 1})
+    ->Args({1000, 1000, 0})
+    ->Args({1000, 1000, 1})
+    ->Args({78400, 6, 0});
 BENCHMARK(Softmax)->Args({100, 10})->Args({1024, 1024});
 
 }  // namespace

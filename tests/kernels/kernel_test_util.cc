@@ -21,11 +21,12 @@ namespace {
 template <typename F>
 void ForNumeric(ElementType type, F&& f) {
   absl::Status status =
-      SwitchType<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
-                 uint32_t, uint64_t, bool, complex64, complex128>(type, [&]<typename T>() {
-        f.template operator()<T>();
-        return absl::OkStatus();
-      });
+      SwitchType<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
+                 uint16_t, uint32_t, uint64_t, bool, complex64, complex128>(
+          type, [&]<typename T>() {
+            f.template operator()<T>();
+            return absl::OkStatus();
+          });
   if (!status.ok()) ADD_FAILURE() << status;
 }
 
@@ -166,7 +167,8 @@ absl::Status OpTest::InferAttrs() {
       }
       count = attrs[arg.type_list_attr()].list().type_size();
     }
-    if (next + count > inputs_.size()) return absl::InvalidArgumentError("the test gives too few inputs");
+    if (next + count > inputs_.size())
+      return absl::InvalidArgumentError("the test gives too few inputs");
     if (!arg.type_attr().empty() && count > 0 && !attrs.contains(arg.type_attr())) {
       attrs[arg.type_attr()].set_type(static_cast<DataType>(
           inputs_[next].ref != nullptr ? inputs_[next].ref->type() : inputs_[next].tensor.type()));

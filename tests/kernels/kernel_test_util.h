@@ -24,15 +24,16 @@
 
 namespace troupe::testing {
 
-/// One node and its kernel. Type and number attributes that are not set follow from the inputs, others
-/// from the op's defaults. The kernel is made by the first `Run` and kept for the next ones.
+/// One node and its kernel. Type and number attributes that are not set follow from the inputs,
+/// others from the op's defaults. The kernel is made by the first `Run` and kept for the next ones.
 class OpTest {
  public:
   /// `threads`: of the compute pool; 1 has none.
   explicit OpTest(std::string_view op, int threads = 1);
   ~OpTest();
 
-  /// Appends an input. `forwardable`: the kernel may take its buffer over (if nothing else holds it).
+  /// Appends an input. `forwardable`: the kernel may take its buffer over (if nothing else holds
+  /// it).
   OpTest& Input(Tensor tensor, bool forwardable = false);
   /// Appends a reference to a variable.
   OpTest& InputRef(Variable* variable);
@@ -42,7 +43,9 @@ class OpTest {
   OpTest& Attr(std::string_view name, int value) { return Attr(name, int64_t{value}); }
   OpTest& Attr(std::string_view name, int64_t value);
   OpTest& Attr(std::string_view name, float value);
-  OpTest& Attr(std::string_view name, double value) { return Attr(name, static_cast<float>(value)); }
+  OpTest& Attr(std::string_view name, double value) {
+    return Attr(name, static_cast<float>(value));
+  }
   OpTest& Attr(std::string_view name, const char* value) { return Attr(name, std::string(value)); }
   OpTest& Attr(std::string_view name, const std::string& value);
   OpTest& Attr(std::string_view name, ElementType value);
@@ -86,8 +89,8 @@ class OpTest {
   std::unique_ptr<Kernel> kernel_;
 };
 
-/// Same type, same shape, and elements |got - want| <= atol + rtol |want|, NaN equal to NaN; strings, bools
-/// and integers exactly.
+/// Same type, same shape, and elements |got - want| <= atol + rtol |want|, NaN equal to NaN;
+/// strings, bools and integers exactly.
 void ExpectNear(const Tensor& got, const Tensor& want, double rtol = 1e-5, double atol = 1e-6);
 inline void ExpectEqual(const Tensor& got, const Tensor& want) { ExpectNear(got, want, 0, 0); }
 
@@ -103,7 +106,8 @@ inline Tensor MakeTensor(ElementType type, const Shape& shape,
   return MakeTensor(type, shape, absl::MakeConstSpan(values.begin(), values.size()));
 }
 /// Reproducible values, uniform in [low, high] (integers: both ends included).
-Tensor RandomTensor(ElementType type, const Shape& shape, double low, double high, uint32_t seed = 1);
+Tensor RandomTensor(ElementType type, const Shape& shape, double low, double high,
+                    uint32_t seed = 1);
 
 }  // namespace troupe::testing
 

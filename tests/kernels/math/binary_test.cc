@@ -143,7 +143,8 @@ TEST(BinaryTest, TheLowestIntegerDividedByMinusOneWrapsAround) {
     ASSERT_TRUE(RunBinary(op, Tensor::Scalar(lowest), Tensor::Scalar(int64_t{-1}), &out).ok());
     ExpectEqual(out, Tensor::Scalar(lowest));
   }
-  ASSERT_TRUE(RunBinary("FloorMod", Tensor::Scalar(lowest), Tensor::Scalar(int64_t{-1}), &out).ok());
+  ASSERT_TRUE(
+      RunBinary("FloorMod", Tensor::Scalar(lowest), Tensor::Scalar(int64_t{-1}), &out).ok());
   ExpectEqual(out, Tensor::Scalar(int64_t{0}));
 }
 
@@ -151,8 +152,8 @@ TEST(BinaryTest, NanPropagates) {
   const float nan = std::nanf("");
   Tensor out;
   for (const char* op : {"Maximum", "Minimum"}) {
-    ASSERT_TRUE(RunBinary(op, Tensor::Vector<float>({nan, 1, nan}), Tensor::Vector<float>({1, nan, nan}),
-                          &out)
+    ASSERT_TRUE(RunBinary(op, Tensor::Vector<float>({nan, 1, nan}),
+                          Tensor::Vector<float>({1, nan, nan}), &out)
                     .ok());
     ExpectEqual(out, Tensor::Vector<float>({nan, nan, nan}));
   }

@@ -21,8 +21,9 @@ Tensor Cast(const Tensor& x, ElementType to, bool truncate = false) {
 }
 
 TEST(CastTest, EveryPairOfTypes) {
-  const ElementType types[] = {kFloat, kDouble, kHalf,   kBfloat16, kInt8,      kInt16,      kInt32, kInt64,
-                               kUint8, kUint16, kUint32, kUint64,   kComplex64, kComplex128, kBool};
+  const ElementType types[] = {kFloat,  kDouble, kHalf,      kBfloat16,   kInt8,
+                               kInt16,  kInt32,  kInt64,     kUint8,      kUint16,
+                               kUint32, kUint64, kComplex64, kComplex128, kBool};
   const double values[] = {0, 1, 2, 17, 100, 3};
   for (ElementType from : types) {
     for (ElementType to : types) {
@@ -76,7 +77,8 @@ TEST(SelectTest, BroadcastsThreeWays) {
       .Input(Tensor::Vector<std::string>({"a", "b", "c"}))
       .Input(Tensor::Scalar("-"));
   ASSERT_TRUE(op.Run().ok());
-  ExpectEqual(op.output(0), Tensor::FromValues<std::string>({"a", "b", "c", "-", "-", "-"}, Shape({2, 3})));
+  ExpectEqual(op.output(0),
+              Tensor::FromValues<std::string>({"a", "b", "c", "-", "-", "-"}, Shape({2, 3})));
 }
 
 TEST(AddNTest, AddsInOrderWhicheverBufferIsTaken) {
@@ -109,7 +111,8 @@ TEST(ClipTest, BoundsOfBothForms) {
     return op.output(0);
   };
   const Tensor x = Tensor::Vector<float>({nan, 1, 5, -2});
-  ExpectEqual(run(x, Tensor::Scalar(0.f), Tensor::Scalar(3.f)), Tensor::Vector<float>({nan, 1, 3, 0}));
+  ExpectEqual(run(x, Tensor::Scalar(0.f), Tensor::Scalar(3.f)),
+              Tensor::Vector<float>({nan, 1, 3, 0}));
   ExpectEqual(run(x, Tensor::Vector<float>({0, 2, 0, -5}), Tensor::Scalar(3.f)),
               Tensor::Vector<float>({nan, 2, 3, -2}));
   OpTest wrong("ClipByValue");
@@ -161,7 +164,10 @@ std::vector<double> SoftmaxRow(const Tensor& logits, int64_t r, int64_t cols) {
 
 TEST(SoftmaxTest, RowsAndLosses) {
   for (ElementType type : {kFloat, kDouble, kHalf, kBfloat16}) {
-    const double tolerance = type == kFloat ? 2e-6 : type == kDouble ? 1e-13 : type == kHalf ? 5e-3 : 4e-2;
+    const double tolerance = type == kFloat    ? 2e-6
+                             : type == kDouble ? 1e-13
+                             : type == kHalf   ? 5e-3
+                                               : 4e-2;
     for (int64_t cols : {1, 3, 10, 16, 33, 1000}) {
       SCOPED_TRACE(::testing::Message() << ElementTypeName(type) << " " << cols);
       const int64_t rows = 7;

@@ -34,12 +34,16 @@ const UnaryCase kCases[] = {
     {"Log1p", [](double x) { return std::log1p(x); }, -0.9, 10},
     {"Neg", [](double x) { return -x; }, -5, 5},
     {"Relu", [](double x) { return x < 0 ? 0 : x; }, -5, 5},
-    {"Relu6", [](double x) { return x < 0 ? 0 : x > 6 ? 6 : x; }, -3, 9},
+    {"Relu6", [](double x) { return x < 0   ? 0
+                                    : x > 6 ? 6
+                                            : x; }, -3, 9},
     {"Round", [](double x) { return std::rint(x); }, -5, 5},
     {"Rsqrt", [](double x) { return 1 / std::sqrt(x); }, 0.1, 20},
     {"Selu", [](double x) { return x < 0 ? kScaleAlpha * std::expm1(x) : kScale * x; }, -5, 5},
     {"Sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, -20, 20},
-    {"Sign", [](double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : x; }, -5, 5},
+    {"Sign", [](double x) { return x > 0   ? 1.0
+                                   : x < 0 ? -1.0
+                                           : x; }, -5, 5},
     {"Sin", [](double x) { return std::sin(x); }, -30, 30},
     {"Softplus", [](double x) { return x > 30 ? x : std::log1p(std::exp(x)); }, -40, 40},
     {"Softsign", [](double x) { return x / (1 + std::abs(x)); }, -5, 5},
@@ -105,8 +109,8 @@ TEST(UnaryTest, SpecialValues) {
 }
 
 TEST(UnaryTest, Integers) {
-  for (ElementType type : {ElementType::kInt8, ElementType::kInt16, ElementType::kInt32,
-                           ElementType::kInt64}) {
+  for (ElementType type :
+       {ElementType::kInt8, ElementType::kInt16, ElementType::kInt32, ElementType::kInt64}) {
     SCOPED_TRACE(ElementTypeName(type));
     const double lowest = -std::pow(2.0, 8 * static_cast<double>(ElementSize(type)) - 1);
     const Tensor x = MakeTensor(type, Shape({5}), {lowest, -3, 0, 2, 11});
@@ -145,8 +149,8 @@ TEST(UnaryTest, ForwardsItsInput) {
   ExpectEqual(op.output(0), Tensor::Scalar(-2.0f));
 }
 
-// Every variant that this machine can run gives the same results, bit for bit where arithmetic is exact or
-// correctly rounded.
+// Every variant that this machine can run gives the same results, bit for bit where arithmetic is
+// exact or correctly rounded.
 TEST(InstructionSetTest, VariantsAgree) {
   const simd::Table* v2 = simd::FunctionsFor("v2");
   ASSERT_NE(v2, nullptr);
@@ -172,7 +176,8 @@ TEST(InstructionSetTest, VariantsAgree) {
       if (op == simd::kPow) continue;
       Tensor x = Tensor::Uninitialized(ElementType::kFloat, Shape({kN}));
       Tensor y = Tensor::Uninitialized(ElementType::kFloat, Shape({kN}));
-      v2->binary[simd::kF32][op].aa(positive.raw_data(), other.raw_data(), x.mutable_raw_data(), kN);
+      v2->binary[simd::kF32][op].aa(positive.raw_data(), other.raw_data(), x.mutable_raw_data(),
+                                    kN);
       table->binary[simd::kF32][op].aa(positive.raw_data(), other.raw_data(), y.mutable_raw_data(),
                                        kN);
       SCOPED_TRACE(op);
