@@ -17,21 +17,6 @@ int64_t PanelColumns(int64_t depth) {
   return columns;
 }
 
-// Copies rows of `depth` elements, `row_step` apart, into panels.
-void PackPanels(const float* from, int64_t rows, int64_t row_step, int64_t depth, float* to) {
-  const int64_t lanes = NarrowConv().lanes;
-  for (int64_t c = 0; c < depth;) {
-    const int64_t width = ConvPanelWidth(depth - c, lanes);
-    const int64_t count = std::min(width, depth - c);
-    for (int64_t r = 0; r < rows; ++r, to += width) {
-      const float* row = from + r * row_step + c;
-      for (int64_t j = 0; j < count; ++j) to[j] = row[j];
-      for (int64_t j = count; j < width; ++j) to[j] = 0;
-    }
-    c += width;
-  }
-}
-
 // An image with a border of zeros: element (y, x) of the original is element (y + top, x + left).
 struct PaddedImage {
   int64_t rows, columns, depth, top, left;
@@ -124,9 +109,24 @@ bool NarrowConvPays(ConvOp op, const ConvShape& s) {
   if (s.rows.stride > 4 || s.columns.stride > 4) return false;
   const int64_t filter_bytes = s.filter_shape().num_elements() * 4;
   if (filter_bytes > 128 * 1024) return false;
-  if (op == ConvOp::kForward) return s.out_depth <= 32;
-  if (op == ConvOp::kBackwardInput) return s.in_depth <= 32;
-  return s.in_depth <= 32 && s.out_depth <= 32;
+  // Measured against oneDNN (tests/benchmarks/conv_benchmark): its blocks of one vector suit an odd
+  // number of whole vectors better than panels of two, and it copes better with mostly empty
+  // vectors of gradients.
+  const int64_t lanes = NarrowConv().lanes;
+  const auto suits = [lanes](int64_t depth) {
+    return depth <= 32 && (depth <= lanes || depth % lanes != 0 || depth / lanes % 2 == 0);
+  };
+  const auto fills = [lanes](int64_t depth) { return 2 * depth > lanes; };
+  switch (op) {
+    case ConvOp::kForward:
+      return suits(s.out_depth);
+    case ConvOp::kBackwardInput:
+      return s.in_depth <= lanes && fills(s.in_depth) &&
+             s.out_depth * s.columns.size >= 12 * s.columns.stride;
+    case ConvOp::kBackwardFilter:
+      return s.in_depth <= 32 && s.out_depth <= 32 && fills(s.out_depth);
+  }
+  return false;
 }
 
 absl::Status NarrowConvForward(KernelContext& ctx, const ConvShape& s, const float* input,
@@ -134,7 +134,7 @@ absl::Status NarrowConvForward(KernelContext& ctx, const ConvShape& s, const flo
   const PaddedImage padded = PaddedInput(s);
   const int64_t filter_rows = s.rows.size * s.columns.size * s.in_depth;
   TROUPE_ASSIGN_OR_RETURN(Tensor panels, Floats(ctx, filter_rows * PanelColumns(s.out_depth)));
-  PackPanels(filter, filter_rows, s.out_depth, s.out_depth, panels.mutable_data<float>());
+  NarrowConv().pack(filter, filter_rows, s.out_depth, panels.mutable_data<float>());
   ConvImage form;
   form.in_row_step = s.rows.stride * padded.columns * s.in_depth;
   form.in_column_step = s.columns.stride * s.in_depth;
@@ -195,7 +195,7 @@ absl::Status NarrowConvBackwardInput(KernelContext& ctx, const ConvShape& s, con
         }
       }
       const int64_t filter_rows = row.taps * column.taps * s.out_depth;
-      PackPanels(turned.data<float>(), filter_rows, s.in_depth, s.in_depth, next_panels);
+      NarrowConv().pack(turned.data<float>(), filter_rows, s.in_depth, next_panels);
       PhaseConv conv;
       conv.form.in_row_step = padded.columns * s.out_depth;
       conv.form.in_column_step = s.out_depth;
@@ -259,8 +259,8 @@ absl::Status NarrowConvBackwardFilter(KernelContext& ctx, const ConvShape& s, co
                                      const int64_t piece = n / images;
                                      float* gradient =
                                          panels.mutable_data<float>() + piece * panel_size;
-                                     PackPanels(output_gradient + n * pixels * s.out_depth, pixels,
-                                                s.out_depth, s.out_depth, gradient);
+                                     NarrowConv().pack(output_gradient + n * pixels * s.out_depth,
+                                                       pixels, s.out_depth, gradient);
                                      ConvFilterImage conv = form;
                                      conv.in = image;
                                      conv.gradient = gradient;

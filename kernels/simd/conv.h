@@ -43,6 +43,8 @@ struct ConvFilterImage {
 /// The functions of one instruction set. Thread-safe.
 struct ConvFunctions {
   int64_t lanes;
+  /// Copies a matrix of `depth` columns into panels; what fills them up is undefined.
+  void (*pack)(const float* from, int64_t rows, int64_t depth, float* to);
   void (*image)(const ConvImage& conv);
   void (*filter)(const ConvFilterImage& conv);
 };
