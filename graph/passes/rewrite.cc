@@ -91,9 +91,11 @@ void DropUnused(Subgraph* subgraph) {
 
 void Simplify(const SimplifyOptions& options, const NodeEvaluator& evaluator, Subgraph* subgraph) {
   if (options.remove_identities) RemoveIdentities(subgraph);
+  if (options.remove_unused) RemoveUnused(subgraph);
   if (options.fold_constants) FoldConstants(evaluator, options.max_folded_bytes, subgraph);
   if (options.eliminate_common) EliminateCommon(subgraph);
-  if (options.remove_identities || options.fold_constants || options.eliminate_common) {
+  if (options.remove_identities || options.remove_unused || options.fold_constants ||
+      options.eliminate_common) {
     DropUnused(subgraph);
   }
 }

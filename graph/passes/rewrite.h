@@ -38,6 +38,8 @@ void DropUnused(Subgraph* subgraph);
 void FoldConstants(const NodeEvaluator& evaluator, int64_t max_bytes, Subgraph* subgraph);
 void EliminateCommon(Subgraph* subgraph);
 void RemoveIdentities(Subgraph* subgraph);
+/// What becomes unused is still there afterwards; `DropUnused` drops it.
+void RemoveUnused(Subgraph* subgraph);
 
 }  // namespace troupe
 

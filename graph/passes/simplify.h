@@ -14,6 +14,7 @@ struct SimplifyOptions {
   bool fold_constants = true;
   bool eliminate_common = true;
   bool remove_identities = true;
+  bool remove_unused = true;
   /// A folded node's outputs together may not be larger (bytes).
   int64_t max_folded_bytes = 10 << 20;
 };
@@ -27,6 +28,9 @@ struct SimplifyOptions {
 /// - Identities: Identity, StopGradient, PreventGradient and the like, and NoOps, give way to
 /// direct edges
 ///   where that does not add any; an Identity of a reference is a snapshot and stays.
+/// - Unused values: a node that is only waited for, and whose values nobody takes, gives way to
+/// what it
+///   waited for itself (gradients to inputs of the model, say). Its errors, if any, go with it.
 /// Stateful ops, references and control flow are never touched, fetched and targeted nodes stay
 /// available.
 void Simplify(const SimplifyOptions& options, const NodeEvaluator& evaluator, Subgraph* subgraph);

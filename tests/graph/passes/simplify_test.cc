@@ -96,10 +96,11 @@ class SimplifyTest : public ::testing::Test {
     return names;
   }
 
-  static constexpr SimplifyOptions kNothing{false, false, false};
-  static constexpr SimplifyOptions kFold{true, false, false};
-  static constexpr SimplifyOptions kCommon{false, true, false};
-  static constexpr SimplifyOptions kIdentities{false, false, true};
+  static constexpr SimplifyOptions kNothing{false, false, false, false};
+  static constexpr SimplifyOptions kFold{true, false, false, false};
+  static constexpr SimplifyOptions kCommon{false, true, false, false};
+  static constexpr SimplifyOptions kIdentities{false, false, true, false};
+  static constexpr SimplifyOptions kUnused{false, false, false, true};
 
   Graph graph_{Ops()};
 };
@@ -225,6 +226,39 @@ TEST_F(SimplifyTest, PivotsOfBranchesStay) {
                     .Attr("dtype", ElementType::kFloat)
                     .ControlInput(pivot));
   EXPECT_EQ(Names(Run({}, {x}, {Neg("n", c)})), "feed:x const:p s pivot c n ");
+}
+
+TEST_F(SimplifyTest, RemovesWhatIsOnlyWaitedFor) {
+  Node* x = Add(NodeSpec("Placeholder", "x"));
+  Node* r = Add(NodeSpec("Random", "r"));
+  Node* e = Add(NodeSpec("Effect", "e").Input(x));
+  Node* a = Neg("a", r);
+  Node* b = Add(NodeSpec("Add", "b").Input(a).Input(x).ControlInput(e));
+  Node* n = Add(NodeSpec("Neg", "n").Input(x).ControlInput(b));
+  // Whoever waited for a sum, of which one term is needed for nothing else, waits for what the
+  // terms came from.
+  const Subgraph subgraph = Run(kUnused, {x}, {n});
+  EXPECT_EQ(Names(subgraph), "feed:x r e n ");
+  EXPECT_EQ(subgraph.nodes[3].control_inputs, (std::vector<int32_t>{1, 2}));
+  // What is fetched, targeted or has effects stays, and so does what it needs.
+  EXPECT_EQ(Names(Run(kUnused, {x}, {n, b})), "feed:x r e a b n ");
+  EXPECT_EQ(Names(Run(kUnused, {x}, {n}, {a})), "feed:x r e a n ");
+  Node* f = Add(NodeSpec("Effect", "f").Input(b));
+  EXPECT_EQ(Names(Run(kUnused, {x}, {n}, {f})), "feed:x r e a b n f ");
+}
+
+TEST_F(SimplifyTest, PivotsAreWaitedFor) {
+  Node* x = Add(NodeSpec("Placeholder", "x"));
+  Node* p = Add(NodeSpec("Const", "p")
+                    .Attr("value", Tensor::Scalar<bool>(true))
+                    .Attr("dtype", ElementType::kBool));
+  Node* s = Add(NodeSpec("Switch", "s").Input(x).Input(p));
+  Node* pivot = Add(NodeSpec("Identity", "pivot").Input(Output(s, 1)));
+  Node* second = Neg("second", pivot);
+  Node* n = Add(NodeSpec("Neg", "n").Input(x).ControlInput(second));
+  const Subgraph subgraph = Run(kUnused, {x}, {n});
+  EXPECT_EQ(Names(subgraph), "feed:x p s pivot n ");
+  EXPECT_EQ(subgraph.nodes[4].control_inputs, (std::vector<int32_t>{3}));
 }
 
 TEST_F(SimplifyTest, RemovesNoOps) {
