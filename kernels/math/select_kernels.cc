@@ -6,14 +6,33 @@
 
 #include "kernels/common/broadcast.h"
 #include "kernels/kernel_registry.h"
+#include "kernels/simd/select.h"
 #include "kernels/type_switch.h"
 
 namespace troupe {
 namespace {
 
+// Both elements are read before one is chosen: conditions of dropout and the like are beyond any
+// branch predictor. The steps are 0 (one value for all) or 1.
 template <typename T>
-void SelectLoop(const bool* condition, const T* x, const T* y, T* out, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) out[i] = condition[i] ? x[i] : y[i];
+void SelectLoop(const bool* condition, int64_t condition_step, const T* x, int64_t x_step,
+                const T* y, int64_t y_step, T* out, int64_t n) {
+  if (condition_step == 1) {
+    if constexpr (std::is_same_v<T, uint32_t>) {
+      return SelectWords()(condition, x, x_step, y, y_step, out, n);
+    }
+    if constexpr (std::is_same_v<T, uint64_t>) {
+      return SelectDoubleWords()(condition, x, x_step, y, y_step, out, n);
+    }
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    if constexpr (std::is_trivially_copyable_v<T>) {
+      const T u = x[i * x_step], v = y[i * y_step];
+      out[i] = condition[i * condition_step] ? u : v;
+    } else {
+      out[i] = condition[i * condition_step] ? x[i * x_step] : y[i * y_step];
+    }
+  }
 }
 
 // The output for elements chosen one by one. Unplain elements are not written in place.
@@ -32,7 +51,7 @@ absl::Status SelectSame(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(Tensor * output, ForwardBranch(ctx, ctx.input(1).type(), shape));
   T* out = static_cast<T*>(output->mutable_raw_data());
   ctx.ParallelFor(n, KernelContext::GrainFor(0.5), [&](int64_t begin, int64_t end) {
-    SelectLoop(condition + begin, x + begin, y + begin, out + begin, end - begin);
+    SelectLoop(condition + begin, 1, x + begin, 1, y + begin, 1, out + begin, end - begin);
   });
   return absl::OkStatus();
 }
@@ -99,11 +118,8 @@ absl::Status SelectBroadcast(KernelContext& ctx, const Shape& shape) {
   const int64_t n = walk.run_length();
   const int64_t sc = walk.run_step(0), sx = walk.run_step(1), sy = walk.run_step(2);
   auto run = [&](int64_t at, const BroadcastWalk::Offsets& offsets, int64_t begin, int64_t end) {
-    const bool* c = condition + offsets[0];
-    const T* u = x + offsets[1];
-    const T* v = y + offsets[2];
-    T* w = out + at;
-    for (int64_t i = begin; i < end; ++i) w[i] = c[i * sc] ? u[i * sx] : v[i * sy];
+    SelectLoop(condition + offsets[0] + begin * sc, sc, x + offsets[1] + begin * sx, sx,
+               y + offsets[2] + begin * sy, sy, out + at + begin, end - begin);
   };
   if (walk.num_runs() == 1) {
     ctx.ParallelFor(n, KernelContext::GrainFor(0.7),
