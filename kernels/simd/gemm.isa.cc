@@ -412,10 +412,19 @@ void PackA(const GemmProblem<T>& p, const Strips& strips, const T* a, int64_t de
   }
 }
 
+// The rows of the panel of b that comes next, nullptr if they need no help. They lie too far apart
+// for the processor to foresee, and would have to be waited for when the panel is packed.
+template <typename T>
+struct NextPanel {
+  const T* rows;
+  int64_t step;
+};
+
 template <typename T, bool kByColumns>
 void StripsTimesPanel(const Strips& strips, int64_t depth, const T* a, int64_t a_strip,
                       int64_t a_step, const T* b, int64_t b_row, T* c, int64_t ldc, bool add,
-                      int64_t cols) {
+                      int64_t cols, const NextPanel<T>& next) {
+  int64_t fetched = 0, strip = 0;
   const bool narrow = cols <= kLanes<T>;
   for (int part = 0; part < 2; ++part) {  // the longer strips, then the others
     const int64_t height = strips.base + (part == 0);
@@ -426,6 +435,14 @@ void StripsTimesPanel(const Strips& strips, int64_t depth, const T* a, int64_t a
     // Packed strips (a_step 0): as many elements from column to column as the strip has rows.
     const int64_t step = a_step == 0 ? height : a_step;
     for (int64_t s = 0; s < count; ++s) {
+      if (next.rows != nullptr) {
+        const int64_t until = depth * ++strip / strips.count;
+        for (; fetched < until; ++fetched) {
+          const T* row = next.rows + fetched * next.step;
+          __builtin_prefetch(row, 0, 2);
+          __builtin_prefetch(row + kPanel<T> - 1, 0, 2);
+        }
+      }
       micro(depth, a, step, b, b_row, c, ldc, add, static_cast<int>(cols));
       a += height * a_strip;
       c += height * ldc;
@@ -481,15 +498,20 @@ void Tile(const GemmProblem<T>& p, int64_t row_begin, int64_t row_end, int64_t c
         b = panel;
         b_row = width;
       }
+      NextPanel<T> next = {nullptr, p.b_row};
+      if (!direct_b && p.b_col == 1 && col_end - j >= 2 * kPanelColumns) {
+        next.rows = p.b + l * p.b_row + j + kPanelColumns;
+      }
       T* c = p.c + row_begin * p.ldc + j;
       if (pack_a) {
-        StripsTimesPanel<T, true>(strips, depth, scratch, depth, 0, b, b_row, c, p.ldc, l > 0,
-                                  cols);
+        StripsTimesPanel<T, true>(strips, depth, scratch, depth, 0, b, b_row, c, p.ldc, l > 0, cols,
+                                  next);
       } else if (p.a_col == 1) {
         StripsTimesPanel<T, false>(strips, depth, a, p.a_row, p.a_row, b, b_row, c, p.ldc, l > 0,
-                                   cols);
+                                   cols, next);
       } else {
-        StripsTimesPanel<T, true>(strips, depth, a, 1, p.a_col, b, b_row, c, p.ldc, l > 0, cols);
+        StripsTimesPanel<T, true>(strips, depth, a, 1, p.a_col, b, b_row, c, p.ldc, l > 0, cols,
+                                  next);
       }
     }
   }
