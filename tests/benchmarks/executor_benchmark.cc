@@ -1,4 +1,5 @@
-// The cost of a node: plans of trivial kernels run by the executor alone, and whole runs through a session.
+// The cost of a node: plans of trivial kernels run by the executor alone, and whole runs through a
+// session.
 
 #include <benchmark/benchmark.h>
 
@@ -31,8 +32,9 @@ class SumKernel : public Kernel {
   absl::Status Compute(KernelContext& ctx) override {
     float sum = 0;
     for (int i = 0; i < ctx.num_inputs(); ++i) sum += ctx.input(i).scalar<float>();
-    TROUPE_ASSIGN_OR_RETURN(Tensor * out,
-                            ctx.ForwardEitherOrAllocate(0, ctx.num_inputs() - 1, 0, ElementType::kFloat, Shape()));
+    TROUPE_ASSIGN_OR_RETURN(
+        Tensor * out,
+        ctx.ForwardEitherOrAllocate(0, ctx.num_inputs() - 1, 0, ElementType::kFloat, Shape()));
     *out->mutable_data<float>() = sum;
     return absl::OkStatus();
   }
@@ -96,7 +98,8 @@ void Layers(benchmark::State& state) {
   for (int i = 0; i < width; ++i) spec.nodes.push_back(Source());
   for (int layer = 0; layer < depth; ++layer) {
     for (int i = 0; i < width; ++i) {
-      spec.nodes.push_back(Node(kernel, {{layer * width + i, 0}, {layer * width + (i + 1) % width, 0}}));
+      spec.nodes.push_back(
+          Node(kernel, {{layer * width + i, 0}, {layer * width + (i + 1) % width, 0}}));
     }
   }
   RunPlan(state, std::move(spec), int64_t{width} * depth);
@@ -150,7 +153,8 @@ void NullRunByName(benchmark::State& state) {
   const std::vector<std::string> fetches = {"y"}, targets;
   std::vector<Tensor> values;
   for (auto _ : state) {
-    if (!null.session->Run(feeds, fetches, targets, &values).ok()) state.SkipWithError("the run failed");
+    if (!null.session->Run(feeds, fetches, targets, &values).ok())
+      state.SkipWithError("the run failed");
   }
 }
 BENCHMARK(NullRunByName);

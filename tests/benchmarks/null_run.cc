@@ -1,5 +1,5 @@
-// Null runs by name: one tensor fed, one fetched, through Session::Run; timed as `troupe bench` times callables. A
-// program of scripts/bench-peers.
+// Null runs by name: one tensor fed, one fetched, through Session::Run; timed as `troupe bench`
+// times callables. A program of scripts/bench-peers.
 //
 //   null_run GRAPH --feed NAME --fetch NAME [--seconds S]
 //
@@ -37,7 +37,8 @@ absl::Status Measure(const std::string& file, const std::string& feed, const std
   const NamedTensors feeds = {{feed, Tensor::Scalar(1.0f)}};
   const std::vector<std::string> fetches = {fetch}, targets;
   std::vector<Tensor> values;
-  for (int i = 0; i < 1000; ++i) TROUPE_RETURN_IF_ERROR(session->Run(feeds, fetches, targets, &values));
+  for (int i = 0; i < 1000; ++i)
+    TROUPE_RETURN_IF_ERROR(session->Run(feeds, fetches, targets, &values));
   std::vector<double> micros;
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   Clock::time_point before = Clock::now();
@@ -49,8 +50,9 @@ absl::Status Measure(const std::string& file, const std::string& feed, const std
   } while (before < end);
   std::sort(micros.begin(), micros.end());
   const size_t n = micros.size();
-  std::printf("{\"threads\": 1, \"runs\": %zu, \"min_us\": %.3f, \"median_us\": %.3f, \"p99_us\": %.3f}\n", n,
-              micros[0], micros[n / 2], micros[std::min(n - 1, n * 99 / 100)]);
+  std::printf(
+      "{\"threads\": 1, \"runs\": %zu, \"min_us\": %.3f, \"median_us\": %.3f, \"p99_us\": %.3f}\n",
+      n, micros[0], micros[n / 2], micros[std::min(n - 1, n * 99 / 100)]);
   return absl::OkStatus();
 }
 

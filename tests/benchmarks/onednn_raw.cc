@@ -3,10 +3,11 @@
 //   onednn_raw matmul M K N CALLS INPUTS --seconds S
 //   onednn_raw forward|data|filter BATCH SIDE DEPTH SIZE FILTERS STRIDE CALLS INPUTS --seconds S
 //
-// A run executes one primitive CALLS times, on INPUTS different inputs in turn. Layouts are plain: ab for matrices, NHWC
-// for pictures, HWIO for filters (of the convolution, its gradient to the input or to the filter; SAME
-// padding, square pictures). A filter may be brought into the layout that oneDNN likes best if that
-// happens anew in each call: both ways are timed, and the faster one is reported.
+// A run executes one primitive CALLS times, on INPUTS different inputs in turn. Layouts are plain:
+// ab for matrices, NHWC for pictures, HWIO for filters (of the convolution, its gradient to the
+// input or to the filter; SAME padding, square pictures). A filter may be brought into the layout
+// that oneDNN likes best if that happens anew in each call: both ways are timed, and the faster one
+// is reported.
 
 #include <omp.h>
 
@@ -42,9 +43,9 @@ class Raw {
 
   /// One way of running a product.
   std::function<void()> MatMul(int64_t m, int64_t k, int64_t n, int calls, int inputs) {
-    const memory::desc a({m, k}, kFloat, tag::ab), b({k, n}, kFloat, tag::ab), c({m, n}, kFloat, tag::ab);
-    const dnnl::matmul product(
-        dnnl::matmul::primitive_desc(dnnl::matmul::desc(a, b, c), engine_));
+    const memory::desc a({m, k}, kFloat, tag::ab), b({k, n}, kFloat, tag::ab),
+        c({m, n}, kFloat, tag::ab);
+    const dnnl::matmul product(dnnl::matmul::primitive_desc(dnnl::matmul::desc(a, b, c), engine_));
     std::vector<memory> as, bs;
     for (int i = 0; i < inputs; ++i) {
       as.push_back(Make(a));
@@ -63,9 +64,10 @@ class Raw {
     int64_t batch, side, depth, size, filters, stride;
   };
 
-  /// A convolution (or a gradient of it) with the filter as it is, or brought into oneDNN's layout in each call.
-  std::function<void()> Conv(const std::string& kind, const Convolution& s, bool reorders, int calls,
-                             int inputs) {
+  /// A convolution (or a gradient of it) with the filter as it is, or brought into oneDNN's layout
+  /// in each call.
+  std::function<void()> Conv(const std::string& kind, const Convolution& s, bool reorders,
+                             int calls, int inputs) {
     const int64_t out = (s.side + s.stride - 1) / s.stride;
     const int64_t padding = std::max<int64_t>(0, (out - 1) * s.stride + s.size - s.side);
     const memory::dims strides = {s.stride, s.stride}, before = {padding / 2, padding / 2},
@@ -91,7 +93,8 @@ class Raw {
           {direct, x, asked, y, strides, before, after}, engine_, forward);
       primitive = dnnl::convolution_backward_data(backward);
       packed = backward.weights_desc();
-      from = y, to = x, from_id = DNNL_ARG_DIFF_DST, to_id = DNNL_ARG_DIFF_SRC, filter_id = DNNL_ARG_WEIGHTS;
+      from = y, to = x, from_id = DNNL_ARG_DIFF_DST, to_id = DNNL_ARG_DIFF_SRC,
+      filter_id = DNNL_ARG_WEIGHTS;
     } else {
       const dnnl::convolution_backward_weights::primitive_desc backward(
           {direct, x, asked, y, strides, before, after}, engine_, forward);
@@ -119,7 +122,9 @@ class Raw {
       for (int i = 0; i < calls; ++i) {
         const int j = i % inputs;
         if (changes && !writes_filter) reorder.execute(stream_, plains[j], space);
-        primitive.execute(stream_, {{from_id, froms[j]}, {to_id, tos[j]}, {filter_id, changes ? space : plains[j]}});
+        primitive.execute(
+            stream_,
+            {{from_id, froms[j]}, {to_id, tos[j]}, {filter_id, changes ? space : plains[j]}});
         if (changes && writes_filter) reorder.execute(stream_, space, plains[j]);
       }
     };
@@ -148,7 +153,8 @@ int main(int argc, char** argv) {
   if ((kind != "matmul" && kind != "forward" && kind != "data" && kind != "filter") ||
       static_cast<int>(n.size()) != wanted || *std::min_element(n.begin(), n.end()) < 1) {
     std::cerr << "usage: onednn_raw matmul M K N CALLS INPUTS [--seconds S]\n"
-                 "       onednn_raw forward|data|filter BATCH SIDE DEPTH SIZE FILTERS STRIDE CALLS INPUTS "
+                 "       onednn_raw forward|data|filter BATCH SIDE DEPTH SIZE FILTERS STRIDE CALLS "
+                 "INPUTS "
                  "[--seconds S]\n";
     return 2;
   }
@@ -168,7 +174,8 @@ int main(int argc, char** argv) {
   size_t best_way = 0;
   for (size_t way = 0; way < num_ways; ++way) {
     ways[way]();
-    const auto end = Clock::now() + std::chrono::duration<double>(seconds / static_cast<double>(num_ways));
+    const auto end =
+        Clock::now() + std::chrono::duration<double>(seconds / static_cast<double>(num_ways));
     std::vector<double> micros;
     do {
       const Clock::time_point before = Clock::now();
@@ -184,7 +191,7 @@ int main(int argc, char** argv) {
   std::printf(
       "{\"threads\": 1, \"runs\": %zu, \"min_us\": %.3f, \"median_us\": %.3f, \"p99_us\": %.3f, "
       "\"reorders\": %s}\n",
-      best.size(), best[0], best[best.size() / 2], best[std::min(best.size() - 1, best.size() * 99 / 100)],
-      best_way == 1 ? "true" : "false");
+      best.size(), best[0], best[best.size() / 2],
+      best[std::min(best.size() - 1, best.size() * 99 / 100)], best_way == 1 ? "true" : "false");
   return 0;
 }

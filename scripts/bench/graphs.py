@@ -1,0 +1,226 @@
+"""Writes the graphs of scripts/bench-peers, with TensorFlow's own Python library.
+
+    graphs.py FOLDER
+
+leaves FOLDER/NAME.pb (GraphDef), the .npy files that are fed and FOLDER/graphs.json: per name
+{"init": [...], "feeds": {name: file}, "fetches": [...], "targets": [...]}, and for graphs of one kernel what
+onednn_raw is to be told: {"raw": [...], "calls": nodes of the graph, "inputs": different inputs}.
+"""
+
+import gzip
+import json
+import os
+import sys
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+import numpy as np
+import tensorflow as tf
+
+v1 = tf.compat.v1
+
+FASHION_MNIST = "/usr/share/datasets/fashion-mnist/"
+BATCH = 100
+# (m, k, n) and (batch, side, channels in, filter side, channels out, stride).
+PRODUCTS = [(100, 784, 200), (128, 1024, 1024), (512, 512, 512), (2048, 2048, 2048), (16, 16, 16),
+            (32, 32, 32)]
+CONVOLUTIONS = [(100, 28, 1, 6, 6, 1), (100, 28, 6, 5, 12, 2), (8, 56, 64, 3, 64, 1),
+                (8, 14, 256, 3, 256, 1)]
+# Inputs of nodes of a kind that a graph holds: as many as are needed, within this many bytes.
+INPUT_BYTES = 32 << 20
+
+
+def num_nodes(operations):
+    """A hundred nodes; ten where a hundred would take many seconds."""
+    return 100 if operations < 5e9 else 10
+
+
+def num_inputs(nodes, bytes_each):
+    return max(1, min(nodes, INPUT_BYTES // bytes_each))
+
+
+class Writer:
+    def __init__(self, folder):
+        self.folder = folder
+        self.described = {}
+        self.random = np.random.default_rng(1)
+
+    def save(self, name, graph, init=(), feeds=None, fetches=(), targets=(), **more):
+        with open(f"{self.folder}/{name}.pb", "wb") as file:
+            file.write(graph.as_graph_def().SerializeToString())
+        files = {}
+        for key, value in (feeds or {}).items():
+            files[key] = f"{name}.{key}.npy"
+            np.save(f"{self.folder}/{files[key]}", value)
+        self.described[name] = {"init": list(init), "feeds": files, "fetches": list(fetches),
+                                "targets": list(targets), **more}
+
+    # --- nodes -------------------------------------------------------------------------------
+
+    def chain(self, name, op, count=10000):
+        with tf.Graph().as_default() as graph:
+            x = tf.constant(1.0)
+            for _ in range(count):
+                x = op(x)
+            tf.group(x, name="done")
+            self.save(name, graph, targets=["done"])
+
+    def layers(self, width=100, depth=100):
+        with tf.Graph().as_default() as graph:
+            row = [tf.constant(float(i)) for i in range(width)]
+            for _ in range(depth):
+                row = [tf.minimum(row[i], row[(i + 1) % width]) for i in range(width)]
+            tf.group(*row, name="done")
+            self.save("minimum", graph, targets=["done"])
+
+    def no_ops(self, count=10000):
+        with tf.Graph().as_default() as graph:
+            last = None
+            for i in range(count):
+                with graph.control_dependencies([last] if last is not None else []):
+                    last = v1.no_op(name="done" if i == count - 1 else None)
+            self.save("noop", graph, targets=["done"])
+
+    def null_run(self):
+        with tf.Graph().as_default() as graph:
+            x = v1.placeholder(tf.float32, [], name="x")
+            tf.identity(x, name="y")
+            self.save("null", graph, feeds={"x": np.float32(1)}, fetches=["y"])
+
+    # --- kernels -----------------------------------------------------------------------------
+
+    def constants(self, shape, count):
+        return [tf.constant(self.random.uniform(-1, 1, shape).astype(np.float32)) for _ in range(count)]
+
+    def products(self, name, m, k, n, count, inputs):
+        with tf.Graph().as_default() as graph:
+            a, b = self.constants((m, k), inputs), self.constants((k, n), inputs)
+            tf.group(*[tf.matmul(a[i % inputs], b[i % inputs]).op for i in range(count)], name="done")
+            more = {"raw": ["matmul", str(m), str(k), str(n)], "calls": count, "inputs": inputs}
+            self.save(name, graph, targets=["done"], **(more if name != "products" else {}))
+
+    def convolutions(self, kind, name, batch, side, depth, size, filters, stride):
+        out = (side + stride - 1) // stride
+        flops = 2.0 * batch * out * out * filters * size * size * depth
+        count = num_nodes(flops)
+        bytes_each = 4 * batch * max(side * side * depth, out * out * filters)
+        inputs = num_inputs(count, bytes_each)
+        images, outputs = (batch, side, side, depth), (batch, out, out, filters)
+        weights = (size, size, depth, filters)
+        with tf.Graph().as_default() as graph:
+            x = self.constants(images, inputs) if kind != "data" else None
+            w = self.constants(weights, inputs) if kind != "filter" else None
+            d = self.constants(outputs, inputs) if kind != "forward" else None
+            nodes = []
+            for i in range(count):
+                j = i % inputs
+                if kind == "forward":
+                    y = tf.nn.conv2d(x[j], w[j], stride, "SAME")
+                elif kind == "data":
+                    y = v1.nn.conv2d_backprop_input(images, w[j], d[j], [1, stride, stride, 1], "SAME")
+                else:
+                    y = v1.nn.conv2d_backprop_filter(x[j], weights, d[j], [1, stride, stride, 1], "SAME")
+                nodes.append(y.op)
+            tf.group(*nodes, name="done")
+            sizes = [batch, side, depth, size, filters, stride]
+            self.save(name, graph, targets=["done"], raw=[kind, *map(str, sizes)], calls=count,
+                      inputs=inputs)
+
+    # --- models ------------------------------------------------------------------------------
+
+    def batch(self):
+        """The first images of Fashion-MNIST, or noise where the data set is not installed."""
+        try:
+            with gzip.open(FASHION_MNIST + "train-images-idx3-ubyte.gz") as file:
+                images = np.frombuffer(file.read(16 + BATCH * 784)[16:], np.uint8)
+            with gzip.open(FASHION_MNIST + "train-labels-idx1-ubyte.gz") as file:
+                labels = np.frombuffer(file.read(8 + BATCH)[8:], np.uint8)
+        except OSError:
+            images = self.random.integers(0, 256, BATCH * 784)
+            labels = self.random.integers(0, 10, BATCH)
+        return {"images": (images.reshape(BATCH, 784) / 255).astype(np.float32),
+                "labels": labels.astype(np.int32)}
+
+    def model(self, name, build):
+        with tf.Graph().as_default() as graph:
+            v1.set_random_seed(1)
+            images = v1.placeholder(tf.float32, [None, 784], name="images")
+            labels = v1.placeholder(tf.int32, [None], name="labels")
+            build(images, labels)
+            v1.variables_initializer(v1.global_variables(), name="init")
+            self.save(name, graph, init=["init"], feeds=self.batch(), targets=["train"])
+
+
+def variable(shape, value=None):
+    initial = v1.truncated_normal(shape, stddev=0.1) if value is None else tf.constant(value, shape=shape)
+    return v1.Variable(initial, use_resource=False)
+
+
+def dense(x, inputs, units):
+    return tf.nn.bias_add(tf.matmul(x, variable([inputs, units])), variable([units], 0.1))
+
+
+def dropout(x):
+    return tf.nn.dropout(x, rate=0.25)
+
+
+def adam(loss):
+    step = v1.Variable(0, trainable=False, use_resource=False)
+    rate = 0.0001 + 0.0029 * tf.exp(tf.cast(step, tf.float32) / -2000.0)
+    v1.train.AdamOptimizer(rate).minimize(loss, global_step=step, name="train")
+
+
+def mean_loss(logits, labels):
+    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
+
+
+def softmax(images, labels):
+    weights, biases = variable([784, 10], 0.0), variable([10], 0.0)
+    logits = tf.nn.bias_add(tf.matmul(images, weights), biases)
+    loss = tf.reduce_sum(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
+    v1.train.GradientDescentOptimizer(0.003).minimize(loss, name="train")
+
+
+def mlp(images, labels):
+    x, inputs = images, 784
+    for units in (200, 100, 60, 30):
+        x, inputs = dropout(tf.nn.relu(dense(x, inputs, units))), units
+    adam(mean_loss(dense(x, inputs, 10), labels))
+
+
+def cnn(images, labels):
+    x = tf.reshape(images, [-1, 28, 28, 1])
+    for size, inputs, outputs, stride in ((6, 1, 6, 1), (5, 6, 12, 2), (4, 12, 24, 2)):
+        y = tf.nn.conv2d(x, variable([size, size, inputs, outputs]), stride, "SAME")
+        x = tf.nn.relu(tf.nn.bias_add(y, variable([outputs], 0.1)))
+    x = dropout(tf.nn.relu(dense(tf.reshape(x, [-1, 7 * 7 * 24]), 7 * 7 * 24, 200)))
+    adam(mean_loss(dense(x, 200, 10), labels))
+
+
+def main():
+    folder = sys.argv[1]
+    os.makedirs(folder, exist_ok=True)
+    writer = Writer(folder)
+    writer.chain("identity", lambda x: tf.raw_ops.Identity(input=x))
+    writer.chain("neg", lambda x: tf.raw_ops.Neg(x=x))
+    writer.layers()
+    writer.no_ops()
+    writer.null_run()
+    writer.products("products", 256, 256, 256, 64, 64)
+    for m, k, n in PRODUCTS:
+        count = num_nodes(2.0 * m * k * n)
+        writer.products(f"matmul_{m}x{k}x{n}", m, k, n, count, num_inputs(count, 4 * (m * k + k * n)))
+    for batch, side, depth, size, filters, stride in CONVOLUTIONS:
+        for kind in ("forward", "data", "filter"):
+            if kind == "data" and depth == 1:
+                continue  # Nobody wants the gradient of the pictures.
+            name = f"conv_{kind}_{batch}x{side}x{side}x{depth}_{size}x{size}x{filters}_s{stride}"
+            writer.convolutions(kind, name, batch, side, depth, size, filters, stride)
+    writer.model("softmax", softmax)
+    writer.model("mlp", mlp)
+    writer.model("cnn", cnn)
+    with open(f"{folder}/graphs.json", "w") as file:
+        json.dump(writer.described, file, indent=1)
+
+
+main()
