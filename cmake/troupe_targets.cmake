@@ -134,6 +134,9 @@ function(troupe_shared_library)
                                           SOVERSION ${PROJECT_VERSION_MAJOR})
   target_link_libraries(troupe PUBLIC troupe_headers PRIVATE ${TROUPE_PRIVATE_LIBRARIES})
   target_link_options(troupe PRIVATE -Wl,-Bsymbolic-functions)
+  if(NOT TROUPE_SANITIZE)  # a sanitizer's runtime comes with the program
+    target_link_options(troupe PRIVATE -Wl,--no-undefined)
+  endif()
   add_dependencies(troupe troupe_generated)
 endfunction()
 

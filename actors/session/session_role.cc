@@ -195,12 +195,16 @@ absl::Status SessionRole::Run(Executable* executable, absl::Span<const Tensor> f
   absl::Status status;
   uint64_t timer = 0;
   if (options.timeout != absl::InfiniteDuration()) {
-    timer = runtime_->timer()->Add(
-        DeadlineTimer::Clock::now() + absl::ToChronoNanoseconds(options.timeout),
-        [token = &step->cancellation, timeout = options.timeout] {
-          token->Cancel(absl::DeadlineExceededError(
-              StrCat("the run did not finish within ", absl::FormatDuration(timeout))));
-        });
+    auto expire = [token = &step->cancellation, timeout = options.timeout] {
+      token->Cancel(absl::DeadlineExceededError(
+          StrCat("the run did not finish within ", absl::FormatDuration(timeout))));
+    };
+    if (options.timeout <= absl::ZeroDuration()) {
+      expire();
+    } else {
+      timer = runtime_->timer()->Add(
+          DeadlineTimer::Clock::now() + absl::ToChronoNanoseconds(options.timeout), expire);
+    }
   }
   if (options.trace && metadata != nullptr) {
     std::vector<NodeTrace> trace;
