@@ -1,6 +1,7 @@
 #include "api/session.h"
 
 #include <mutex>
+#include <set>
 
 #include "actors/runtime.h"
 #include "actors/session/session_role.h"
@@ -172,7 +173,26 @@ absl::Status Session::PartialRun(const std::string& handle, const NamedTensors& 
 }
 
 absl::Status Session::Extend(const GraphDef& def) {
-  return ImportGraphDef(def, ImportOptions(), impl_->graph.get());
+  Graph* graph = impl_->graph.get();
+  std::set<std::string_view> added;
+  for (const NodeDef& node : def.node()) added.insert(node.name());
+  // What the new nodes do not bring along, they take from the graph.
+  ImportOptions options;
+  for (const NodeDef& node : def.node()) {
+    for (const std::string& input : node.input()) {
+      std::string_view name = input;
+      const bool control = !name.empty() && name[0] == '^';
+      if (control) name.remove_prefix(1);
+      const std::string node_name(name.substr(0, name.find(':')));
+      if (added.count(node_name) != 0) continue;
+      if (control) {
+        if (Node* known = graph->FindNode(node_name)) options.input_map[input] = Output(known);
+      } else if (absl::StatusOr<Output> known = graph->FindOutput(input); known.ok()) {
+        options.input_map[input] = *known;
+      }
+    }
+  }
+  return ImportGraphDef(def, options, graph);
 }
 
 std::vector<DeviceAttributes> Session::ListDevices() const {

@@ -122,7 +122,8 @@ class Session {
   absl::Status PartialRun(const std::string& handle, const NamedTensors& feeds,
                           const std::vector<std::string>& fetches, std::vector<Tensor>* values);
 
-  /// Adds nodes to the session's graph.
+  /// Adds nodes to the session's graph; their inputs may name nodes that it has already. All or
+  /// nothing.
   absl::Status Extend(const GraphDef& def);
   std::vector<DeviceAttributes> ListDevices() const;
   /// Empties containers (destroys their variables); none named: the default one.

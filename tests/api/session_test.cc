@@ -252,12 +252,22 @@ TEST_P(SessionTest, ExtendsItsGraph) {
   node->set_op("Neg");
   node->add_input("x");
   (*node->mutable_attr())["T"].set_type(DT_FLOAT);
-  EXPECT_FALSE(session->Extend(def).ok()) << "an import sees only its own nodes";
-  Output later = ops::Neg(s_.WithOpName("later"), x);
+  node = def.add_node();
+  node->set_name("even_later");
+  node->set_op("Identity");
+  node->add_input("later:0");
+  node->add_input("^x");
+  (*node->mutable_attr())["T"].set_type(DT_FLOAT);
+  const absl::Status extended = session->Extend(def);
+  ASSERT_TRUE(extended.ok()) << extended;
+  EXPECT_FALSE(session->Extend(def).ok()) << "the names are taken";
+  Output twice = ops::Add(s_.WithOpName("twice"), x, x);
   std::vector<Tensor> values;
-  ASSERT_TRUE(session->Run({{"x", Tensor::Scalar(4.0f)}}, {later.name()}, {}, &values).ok())
+  ASSERT_TRUE(
+      session->Run({{"x", Tensor::Scalar(4.0f)}}, {"even_later", twice.name()}, {}, &values).ok())
       << "a session sees what its graph has grown";
   EXPECT_EQ(values[0].scalar<float>(), -4);
+  EXPECT_EQ(values[1].scalar<float>(), 8);
 }
 
 TEST_P(SessionTest, ImpossibleDevicesAreRefused) {
