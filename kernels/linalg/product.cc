@@ -55,10 +55,13 @@ struct Cut {
                                     static_cast<double>(row_tiles) * static_cast<double>(p.k) *
                                     static_cast<double>(panel);
     const double wanted = kPieceOperations / std::max(panel_operations, 1.0);
+    // A tile's part of `a` is packed for the tile alone: large products get wider tiles, as long as
+    // there are several to share out.
+    const int64_t least = std::clamp<int64_t>(panels * row_tiles / 8, 4, 48);
     const int64_t panels_per_tile =
         wanted >= static_cast<double>(panels)
             ? panels
-            : std::min(panels, std::max<int64_t>(4, static_cast<int64_t>(wanted)));
+            : std::min(panels, std::max(least, static_cast<int64_t>(wanted)));
     col_tiles = (panels + panels_per_tile - 1) / panels_per_tile;
     columns = (panels + col_tiles - 1) / col_tiles * panel;
   }

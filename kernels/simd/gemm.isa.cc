@@ -119,9 +119,15 @@ void Micro(int64_t k, const T* a, int64_t a_step, const T* b, int64_t b_row, T* 
     }
     return;
   }
-  T row[NV * L];
+  // Unrolled: an index that is not constant would put the sums into memory from the start.
+  T block[MR * NV * L];
+#pragma GCC unroll 16
   for (int i = 0; i < MR; ++i) {
-    for (int v = 0; v < NV; ++v) Store(row + v * L, acc[i][v]);
+#pragma GCC unroll 4
+    for (int v = 0; v < NV; ++v) Store(block + (i * NV + v) * L, acc[i][v]);
+  }
+  for (int i = 0; i < MR; ++i) {
+    const T* row = block + i * NV * L;
     T* p = c + i * ldc;
     if (add) {
       for (int j = 0; j < cols; ++j) p[j] = row[j] + p[j];
