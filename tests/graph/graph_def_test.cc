@@ -267,14 +267,15 @@ TEST(ImportGraphDef, UnknownAttributesAndOldVersionsAreAccepted) {
       Import("node { name: 'a' op: 'Gone' attr { key: 'what' value { i: 1 } } }", &graph).ok());
 }
 
-TEST(ImportGraphDef, NodesMayCallFunctionsOfTheLibrary) {
+TEST(ImportGraphDef, ACallOfAFunctionWithoutBodyIsRefused) {
   Graph graph(Ops());
-  ASSERT_TRUE(Import("node { name: 'a' op: 'In' } node { name: 'f' op: 'F' input: 'a' } library { "
-                     "function { signature { name: 'F' input_arg { name: 'x' type: DT_FLOAT } "
-                     "output_arg { name: 'y' type: DT_INT32 } } } }",
-                     &graph)
-                  .ok());
-  EXPECT_EQ(graph.FindNode("f")->output_type(0), ElementType::kInt32);
+  EXPECT_EQ(Import("node { name: 'a' op: 'In' } node { name: 'f' op: 'F' input: 'a' } library { "
+                   "function { signature { name: 'F' input_arg { name: 'x' type: DT_FLOAT } "
+                   "output_arg { name: 'y' type: DT_INT32 } } } }",
+                   &graph)
+                .code(),
+            Code::kInvalidArgument);
+  EXPECT_EQ(graph.FindNode("a"), nullptr);
 }
 
 TEST(ImportGraphDef, DeepGraphsNeedNoDeepStack) {
