@@ -32,23 +32,24 @@ inline Floats Splat(float x) { return x - Floats{}; }
 
 // Products of the lanes with a constant: upper and lower halves.
 inline void Multiply(Words a, uint32_t constant, Words* high, Words* low) {
-#if defined(__SSE4_1__)
 #if defined(__AVX512F__)
   const __m512i m = _mm512_set1_epi32(static_cast<int>(constant));
-  const Longs even = (Longs)_mm512_mul_epu32((__m512i)a, m);
-  const Longs odd = (Longs)_mm512_mul_epu32((__m512i)((Longs)a >> 32), m);
+  const __m512i even = _mm512_mul_epu32((__m512i)a, m);
+  const __m512i odd = _mm512_mul_epu32((__m512i)((Longs)a >> 32), m);
+  *high = (Words)_mm512_mask_mov_epi32((__m512i)((Longs)even >> 32), 0xaaaa, odd);
+  *low = (Words)_mm512_mask_mov_epi32(even, 0xaaaa, (__m512i)((Longs)odd << 32));
 #elif defined(__AVX2__)
   const __m256i m = _mm256_set1_epi32(static_cast<int>(constant));
-  const Longs even = (Longs)_mm256_mul_epu32((__m256i)a, m);
-  const Longs odd = (Longs)_mm256_mul_epu32((__m256i)((Longs)a >> 32), m);
-#else
+  const __m256i even = _mm256_mul_epu32((__m256i)a, m);
+  const __m256i odd = _mm256_mul_epu32((__m256i)((Longs)a >> 32), m);
+  *high = (Words)_mm256_blend_epi32((__m256i)((Longs)even >> 32), odd, 0xaa);
+  *low = (Words)_mm256_blend_epi32(even, (__m256i)((Longs)odd << 32), 0xaa);
+#elif defined(__SSE4_1__)
   const __m128i m = _mm_set1_epi32(static_cast<int>(constant));
-  const Longs even = (Longs)_mm_mul_epu32((__m128i)a, m);
-  const Longs odd = (Longs)_mm_mul_epu32((__m128i)((Longs)a >> 32), m);
-#endif
-  const Longs upper = Longs{} + 0xffffffff00000000u;
-  *high = (Words)((even >> 32) | (odd & upper));
-  *low = (Words)((even & ~upper) | (odd << 32));
+  const __m128i even = _mm_mul_epu32((__m128i)a, m);
+  const __m128i odd = _mm_mul_epu32((__m128i)((Longs)a >> 32), m);
+  *high = (Words)_mm_blend_epi16((__m128i)((Longs)even >> 32), odd, 0xcc);
+  *low = (Words)_mm_blend_epi16(even, (__m128i)((Longs)odd << 32), 0xcc);
 #else
   for (int i = 0; i < kLanes; ++i) {
     const uint64_t p = static_cast<uint64_t>(constant) * a[i];
@@ -71,46 +72,156 @@ inline Floats SquareRoot(Floats x) {
 #endif
 }
 
-// kLanes blocks from number `first` on.
-inline Block Compute(const PhiloxBlocks& blocks, int64_t first) {
-  Block b;
-  for (int i = 0; i < kLanes; ++i) {
-    const uint64_t low = blocks.low + static_cast<uint64_t>(first + i) * blocks.stride;
-    const uint64_t high = blocks.high + (low < blocks.low);
-    b.w[0][i] = static_cast<uint32_t>(low);
-    b.w[1][i] = static_cast<uint32_t>(low >> 32);
-    b.w[2][i] = static_cast<uint32_t>(high);
-    b.w[3][i] = static_cast<uint32_t>(high >> 32);
+constexpr int kRounds = 10;
+
+// What does not change from block to block.
+struct Generator {
+  explicit Generator(const PhiloxBlocks& blocks) : blocks(blocks) {
+    uint32_t k0 = static_cast<uint32_t>(blocks.key), k1 = static_cast<uint32_t>(blocks.key >> 32);
+    for (int round = 0; round < kRounds; ++round) {
+      keys[round][0] = Splat(k0);
+      keys[round][1] = Splat(k1);
+      k0 += 0x9E3779B9;
+      k1 += 0xBB67AE85;
+    }
+    for (int i = 0; i < kLanes / 2; ++i) {
+      even[i] = static_cast<uint64_t>(2 * i) * blocks.stride;
+      odd[i] = static_cast<uint64_t>(2 * i + 1) * blocks.stride;
+    }
   }
-  uint32_t k0 = static_cast<uint32_t>(blocks.key), k1 = static_cast<uint32_t>(blocks.key >> 32);
-  for (int round = 0; round < 10; ++round) {
-    Words high0, low0, high1, low1;
-    Multiply(b.w[0], 0xD2511F53, &high0, &low0);
-    Multiply(b.w[2], 0xCD9E8D57, &high1, &low1);
-    b.w[0] = high1 ^ b.w[1] ^ Splat(k0);
-    b.w[1] = low1;
-    b.w[2] = high0 ^ b.w[3] ^ Splat(k1);
-    b.w[3] = low0;
-    k0 += 0x9E3779B9;
-    k1 += 0xBB67AE85;
+
+  // kLanes blocks from number `first` on.
+  inline Block Counters(int64_t first) const {
+    const uint64_t begin = blocks.low + static_cast<uint64_t>(first) * blocks.stride;
+    const Longs even_low = even + begin, odd_low = odd + begin;
+    const Longs even_high = blocks.high - (Longs)(even_low < blocks.low);
+    const Longs odd_high = blocks.high - (Longs)(odd_low < blocks.low);
+    const Longs lower = Longs{} + 0xffffffffu;
+    Block b;
+    b.w[0] = (Words)((even_low & lower) | (odd_low << 32));
+    b.w[1] = (Words)((even_low >> 32) | (odd_low & ~lower));
+    b.w[2] = (Words)((even_high & lower) | (odd_high << 32));
+    b.w[3] = (Words)((even_high >> 32) | (odd_high & ~lower));
+    return b;
   }
-  return b;
+
+  // kCount times kLanes blocks, side by side: one alone would wait for its own products.
+  template <int kCount>
+  inline void Compute(int64_t first, Block* b) const {
+#pragma GCC unroll 4
+    for (int g = 0; g < kCount; ++g) b[g] = Counters(first + g * kLanes);
+#pragma GCC unroll 1
+    for (int round = 0; round < kRounds; ++round) {
+#pragma GCC unroll 4
+      for (int g = 0; g < kCount; ++g) {
+        Words* w = b[g].w;
+        Words high0, low0, high1, low1;
+        Multiply(w[0], 0xD2511F53, &high0, &low0);
+        Multiply(w[2], 0xCD9E8D57, &high1, &low1);
+        w[0] = high1 ^ w[1] ^ keys[round][0];
+        w[1] = low1;
+        w[2] = high0 ^ w[3] ^ keys[round][1];
+        w[3] = low0;
+      }
+    }
+  }
+
+  const PhiloxBlocks blocks;
+  Words keys[kRounds][2];
+  Longs even, odd;  // counters of the even and of the odd lanes
+};
+
+// Calls use(block, number of the first, how many) for all blocks.
+template <typename Use>
+inline void ForEachBlock(const PhiloxBlocks& blocks, int64_t count, const Use& use) {
+  constexpr int kAtOnce = 2;
+  const Generator generator(blocks);
+  int64_t i = 0;
+  Block b[kAtOnce];
+  for (; i + kAtOnce * kLanes <= count; i += kAtOnce * kLanes) {
+    generator.Compute<kAtOnce>(i, b);
+#pragma GCC unroll 4
+    for (int g = 0; g < kAtOnce; ++g) use(b[g], i + g * kLanes, kLanes);
+  }
+  for (; i < count; i += kLanes) {
+    generator.Compute<1>(i, b);
+    use(b[0], i, static_cast<int>(count - i < kLanes ? count - i : kLanes));
+  }
 }
+
+#if defined(__SSE2__)
+// In each part of 16 bytes: a0 b0 a1 b1, a2 b2 a3 b3, and the same with pairs of words.
+#if defined(__AVX512F__)
+inline Words LowWords(Words a, Words b) {
+  return (Words)_mm512_unpacklo_epi32((__m512i)a, (__m512i)b);
+}
+inline Words HighWords(Words a, Words b) {
+  return (Words)_mm512_unpackhi_epi32((__m512i)a, (__m512i)b);
+}
+inline Words LowPairs(Words a, Words b) {
+  return (Words)_mm512_unpacklo_epi64((__m512i)a, (__m512i)b);
+}
+inline Words HighPairs(Words a, Words b) {
+  return (Words)_mm512_unpackhi_epi64((__m512i)a, (__m512i)b);
+}
+#elif defined(__AVX2__)
+inline Words LowWords(Words a, Words b) {
+  return (Words)_mm256_unpacklo_epi32((__m256i)a, (__m256i)b);
+}
+inline Words HighWords(Words a, Words b) {
+  return (Words)_mm256_unpackhi_epi32((__m256i)a, (__m256i)b);
+}
+inline Words LowPairs(Words a, Words b) {
+  return (Words)_mm256_unpacklo_epi64((__m256i)a, (__m256i)b);
+}
+inline Words HighPairs(Words a, Words b) {
+  return (Words)_mm256_unpackhi_epi64((__m256i)a, (__m256i)b);
+}
+#else
+inline Words LowWords(Words a, Words b) {
+  return (Words)_mm_unpacklo_epi32((__m128i)a, (__m128i)b);
+}
+inline Words HighWords(Words a, Words b) {
+  return (Words)_mm_unpackhi_epi32((__m128i)a, (__m128i)b);
+}
+inline Words LowPairs(Words a, Words b) {
+  return (Words)_mm_unpacklo_epi64((__m128i)a, (__m128i)b);
+}
+inline Words HighPairs(Words a, Words b) {
+  return (Words)_mm_unpackhi_epi64((__m128i)a, (__m128i)b);
+}
+#endif
+#endif
 
 // Lane i's four values become out[4i .. 4i + 3], for the first `count` lanes.
 template <typename V, typename T>
 inline void Interleave(const V* v, int count, T* out) {
-  T lanes[4][kLanes];
-  for (int j = 0; j < 4; ++j) memcpy(lanes[j], &v[j], sizeof(V));
   T mixed[4 * kLanes];
+#if defined(__SSE2__)
+  const Words low01 = LowWords((Words)v[0], (Words)v[1]);
+  const Words low23 = LowWords((Words)v[2], (Words)v[3]);
+  const Words high01 = HighWords((Words)v[0], (Words)v[1]);
+  const Words high23 = HighWords((Words)v[2], (Words)v[3]);
+  // quads[j]: the values of lanes j, 4 + j, 8 + j, ...
+  const Words quads[4] = {LowPairs(low01, low23), HighPairs(low01, low23), LowPairs(high01, high23),
+                          HighPairs(high01, high23)};
+  T* to = count == kLanes ? out : mixed;
+#pragma GCC unroll 4
+  for (int j = 0; j < 4; ++j) {
+    T quad[kLanes];
+    memcpy(quad, &quads[j], sizeof(quad));
+#pragma GCC unroll 4
+    for (int part = 0; part < kLanes / 4; ++part) {
+      memcpy(to + 4 * (4 * part + j), quad + 4 * part, 4 * sizeof(T));
+    }
+  }
+  if (count == kLanes) return;
+#else
   for (int i = 0; i < kLanes; ++i) {
-    for (int j = 0; j < 4; ++j) mixed[4 * i + j] = lanes[j][i];
+    for (int j = 0; j < 4; ++j) mixed[4 * i + j] = v[j][i];
   }
-  if (count == kLanes) {
-    memcpy(out, mixed, sizeof(mixed));
-  } else {
-    memcpy(out, mixed, sizeof(T) * 4 * count);
-  }
+#endif
+  memcpy(out, mixed, sizeof(T) * 4 * count);
 }
 
 inline Floats ToUniform(Words w) {
@@ -187,29 +298,26 @@ inline void BoxMuller(Words a, Words b, Floats* first, Floats* second) {
 }  // namespace
 
 void RandomWords(const PhiloxBlocks& blocks, int64_t count, uint32_t* out) {
-  for (int64_t i = 0; i < count; i += kLanes) {
-    const Block b = Compute(blocks, i);
-    Interleave(b.w, static_cast<int>(count - i < kLanes ? count - i : kLanes), out + 4 * i);
-  }
+  ForEachBlock(blocks, count, [out](const Block& b, int64_t i, int lanes) {
+    Interleave(b.w, lanes, out + 4 * i);
+  });
 }
 
 void RandomUniform(const PhiloxBlocks& blocks, int64_t count, float* out) {
-  for (int64_t i = 0; i < count; i += kLanes) {
-    const Block b = Compute(blocks, i);
+  ForEachBlock(blocks, count, [out](const Block& b, int64_t i, int lanes) {
     Floats v[4];
     for (int j = 0; j < 4; ++j) v[j] = ToUniform(b.w[j]);
-    Interleave(v, static_cast<int>(count - i < kLanes ? count - i : kLanes), out + 4 * i);
-  }
+    Interleave(v, lanes, out + 4 * i);
+  });
 }
 
 void RandomNormal(const PhiloxBlocks& blocks, int64_t count, float* out) {
-  for (int64_t i = 0; i < count; i += kLanes) {
-    const Block b = Compute(blocks, i);
+  ForEachBlock(blocks, count, [out](const Block& b, int64_t i, int lanes) {
     Floats v[4];
     BoxMuller(b.w[0], b.w[1], &v[0], &v[1]);
     BoxMuller(b.w[2], b.w[3], &v[2], &v[3]);
-    Interleave(v, static_cast<int>(count - i < kLanes ? count - i : kLanes), out + 4 * i);
-  }
+    Interleave(v, lanes, out + 4 * i);
+  });
 }
 
 }  // namespace troupe::TROUPE_ISA
