@@ -55,6 +55,9 @@ bool SpinUntil(std::chrono::microseconds limit, const Ready& ready) {
   return false;
 }
 
+/// The thread belongs to a pool.
+thread_local bool is_worker = false;
+
 /// A ParallelFor under way. It lives on its caller's stack: threads join and leave under the pool's
 /// lock or through `helpers`, and the caller leaves when the loop is unlinked and nobody is inside.
 struct Loop {
@@ -62,16 +65,22 @@ struct Loop {
   int64_t grain;
   int64_t chunks;
   absl::FunctionRef<void(int64_t, int64_t)> body;
-  std::atomic<int64_t> next{0};
+  std::atomic<int64_t> taken{0};
+  std::atomic<int64_t> taken_in_front{0};
+  std::atomic<int64_t> taken_behind{0};
   std::atomic<uint32_t> helpers{0};
   bool linked = true;
   Loop* previous_loop = nullptr;
   Loop* next_loop = nullptr;
 
-  bool exhausted() const { return next.load(std::memory_order_relaxed) >= chunks; }
+  bool exhausted() const { return taken.load(std::memory_order_relaxed) >= chunks; }
+  /// Workers take ranges from the back and others from the front: with the same loop in the next
+  /// step most ranges come to the core that holds their data.
   bool RunChunk() {
-    const int64_t chunk = next.fetch_add(1, std::memory_order_relaxed);
-    if (chunk >= chunks) return false;
+    if (taken.fetch_add(1, std::memory_order_relaxed) >= chunks) return false;
+    const int64_t chunk = is_worker
+                              ? chunks - 1 - taken_behind.fetch_add(1, std::memory_order_relaxed)
+                              : taken_in_front.fetch_add(1, std::memory_order_relaxed);
     const int64_t begin = chunk * grain;
     body(begin, std::min(grain, total - begin) + begin);
     return true;
@@ -158,6 +167,7 @@ struct ComputePool::Impl {
     std::snprintf(name, sizeof(name), "troupe-cpu-%d", index);
     pthread_setname_np(pthread_self(), name);
     PrepareThread();
+    is_worker = true;
     while (true) {
       if (PoolTask* task = Pop()) {
         task->Run();

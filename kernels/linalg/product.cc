@@ -10,7 +10,7 @@ namespace {
 
 // A piece of work for one thread: long enough to be worth handing over, short enough to share out
 // evenly.
-constexpr double kPieceOperations = 4e6;
+constexpr double kPieceOperations = 2e6;
 
 // Scratch memory of this thread. Most products never touch it.
 void* Scratch() {
@@ -49,8 +49,8 @@ struct Cut {
   template <typename T>
   explicit Cut(const GemmProblem<T>& p) {
     row_tiles = (p.m + kGemmTileRows - 1) / kGemmTileRows;
-    const int64_t panel = Gemm<T>().panel_columns;
-    const int64_t panels = (p.n + panel - 1) / panel;
+    panel = Gemm<T>().panel_columns;
+    panels = (p.n + panel - 1) / panel;
     const double panel_operations = 2.0 * static_cast<double>(p.m) /
                                     static_cast<double>(row_tiles) * static_cast<double>(p.k) *
                                     static_cast<double>(panel);
@@ -63,19 +63,20 @@ struct Cut {
             ? panels
             : std::min(panels, std::max(least, static_cast<int64_t>(wanted)));
     col_tiles = (panels + panels_per_tile - 1) / panels_per_tile;
-    columns = (panels + col_tiles - 1) / col_tiles * panel;
   }
+  /// Where tile `c` of the columns begins.
+  int64_t ColumnBegin(int64_t c) const { return panels * c / col_tiles * panel; }
+
   int64_t row_tiles, col_tiles;
-  int64_t columns;  // of a tile
+  int64_t panel, panels;  // columns of a panel, number of panels
 };
 
 template <typename T>
 void RunTile(const GemmProblem<T>& p, const Cut& cut, int64_t tile) {
   const int64_t r = tile / cut.col_tiles;
   const int64_t c = tile % cut.col_tiles;
-  const int64_t col_begin = std::min(p.n, c * cut.columns);
-  Gemm<T>().tile(p, p.m * r / cut.row_tiles, p.m * (r + 1) / cut.row_tiles, col_begin,
-                 std::min(p.n, col_begin + cut.columns), static_cast<T*>(Scratch()));
+  Gemm<T>().tile(p, p.m * r / cut.row_tiles, p.m * (r + 1) / cut.row_tiles, cut.ColumnBegin(c),
+                 std::min(p.n, cut.ColumnBegin(c + 1)), static_cast<T*>(Scratch()));
 }
 
 }  // namespace
