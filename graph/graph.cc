@@ -169,6 +169,19 @@ absl::Status Graph::RefineShape(Output tensor, const PartialShape& shape) {
   return impl_->Refine(tensor, shape);
 }
 
+absl::Status Graph::Replace(Node* node, Node* replacement) {
+  std::lock_guard lock(impl_->mutex);
+  if (node->graph() != this || replacement->graph() != this || node == replacement ||
+      node->output_types_ != replacement->output_types_) {
+    return InvalidArgument("node '", node->name(), "' (op ", node->op(),
+                           ") cannot be replaced by node '", replacement->name(), "' (op ",
+                           replacement->op(),
+                           "): they must be of this graph and have equal outputs");
+  }
+  node->replacement_.store(replacement, std::memory_order_release);
+  return absl::OkStatus();
+}
+
 void Graph::Finalize() {
   std::lock_guard lock(impl_->mutex);
   impl_->finalized = true;

@@ -2,6 +2,7 @@
 #ifndef TROUPE_GRAPH_GRAPH_H_
 #define TROUPE_GRAPH_GRAPH_H_
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -91,6 +92,9 @@ class Node {
   const PartialShape& output_shape(int i) const { return output_shapes_[i]; }
   const HandleShapes& output_handle(int i) const { return output_handles_[i]; }
 
+  /// The node that is executed in this one's stead; nullptr: itself (see `Graph::Replace`).
+  Node* replacement() const { return replacement_.load(std::memory_order_acquire); }
+
   bool IsSource() const { return id_ == 0; }
   bool IsSink() const { return id_ == 1; }
   bool stateful() const;
@@ -109,6 +113,7 @@ class Node {
   std::vector<Edge*> in_edges_, out_edges_, in_data_;
   std::vector<PartialShape> output_shapes_;
   std::vector<HandleShapes> output_handles_;
+  std::atomic<Node*> replacement_{nullptr};
 };
 
 /// What is needed to add a node. Attributes that have defaults, or that follow from the inputs'
@@ -210,6 +215,11 @@ class Graph : public std::enable_shared_from_this<Graph> {
   Tensor ConstantValue(Output tensor) const;
   /// Sets a better shape for an output (as `Tensor.set_shape`): merged with what is known.
   absl::Status RefineShape(Output tensor, const PartialShape& shape);
+
+  /// From now on runs take `replacement`'s outputs (as many, of the same types) wherever `node`'s are
+  /// consumed or fetched, and wait for it wherever they would wait for `node`. Differentiation does
+  /// so with functional control flow that it has lowered. InvalidArgument if they do not match.
+  absl::Status Replace(Node* node, Node* replacement);
 
   /// No nodes can be added any more.
   void Finalize();

@@ -28,6 +28,7 @@ namespace troupe {
 class CancellationToken;
 class ComputePool;
 class Device;
+class FunctionRunner;
 class OpDef;
 class ResourceProvider;
 class Stream;
@@ -52,6 +53,12 @@ struct StepContext {
   Stream* stream = nullptr;
   CancellationToken* cancellation = nullptr;
   ResourceProvider* resources = nullptr;
+  /// What lives as long as the step (stacks, tensor arrays with string handles, temporary
+  /// variables): emptied at its end. Shared by the functions that the step calls.
+  ResourceProvider* step_resources = nullptr;
+  /// The functions that kernels may call; nullptr: there are none.
+  FunctionRunner* functions = nullptr;
+  int32_t call_depth = 0;  ///< How many function calls are around this one.
 };
 
 /// A kernel's view of one execution of its node. Inputs are read-only unless forwarded. Used by one

@@ -49,6 +49,7 @@ ExecutorRole::ExecutorRole(std::shared_ptr<const Plan> plan)
       slots_(std::make_unique<Slot[]>(plan_->num_slots())),
       ready_(std::make_unique<int32_t[]>(plan_->num_nodes())) {
   for (const auto& [slot, value] : plan_->constants()) slots_[slot].tensor = value;
+  play_task_.executor = this;
 }
 
 ExecutorRole::~ExecutorRole() = default;
@@ -58,6 +59,19 @@ absl::Status ExecutorRole::Run(const StepContext& step, absl::Span<const Tensor>
   Begin(step, trace);
   for (size_t i = 0; i < feeds.size(); ++i) SetFeed(static_cast<int>(i), feeds[i]);
   PlayAndWait();
+  return Finish(fetches);
+}
+
+void ExecutorRole::RunAsync(const StepContext& step, absl::Span<const Tensor> feeds,
+                            StepCompletion* completion) {
+  Begin(step, nullptr);
+  for (size_t i = 0; i < feeds.size(); ++i) SetFeed(static_cast<int>(i), feeds[i]);
+  completion_ = completion;
+  ComputePool::PrepareThread();
+  PlayOn();
+}
+
+absl::Status ExecutorRole::Finish(absl::Span<Tensor> fetches) {
   if (failed_) return Result();
   for (size_t i = 0; i < fetches.size(); ++i) {
     if (!TryFetch(static_cast<int>(i), &fetches[i])) {
@@ -112,6 +126,7 @@ void ExecutorRole::Begin(const StepContext& step, std::vector<NodeTrace>* trace)
   [[maybe_unused]] const bool acquired = mailbox_.TryAcquire();
   assert(acquired);
   step_ = step;
+  completion_ = nullptr;
   trace_ = trace;
   timed_ = plan_->NextRunMeasures() || trace != nullptr;
   can_offload_ = step.pool != nullptr && step.pool->threads() > 1;
@@ -175,18 +190,34 @@ bool ExecutorRole::HelpOrSpin() {
 }
 
 void ExecutorRole::Send(Elsewhere* message) {
-  Parker* caller = caller_;  // The role may be gone once the token is released.
   if (!mailbox_.Send(message)) return;
   message->next = nullptr;
   handed_over_ = message;
   if (play_depth >= kMaxPlayDepth) {
-    caller->Wake(Parker::Word::kPlay);
-    return;
+    if (completion_ == nullptr) {
+      caller_->Wake(Parker::Word::kPlay);
+      return;
+    }
+    if (step_.pool != nullptr) {
+      step_.pool->Submit(&play_task_);
+      return;
+    }
   }
   ++play_depth;
-  const bool over = Play(/*caller=*/false);
+  PlayOn();
   --play_depth;
-  if (over) caller->Wake(Parker::Word::kOver);
+}
+
+void ExecutorRole::PlayOn() {
+  // The role may be gone once the token is released.
+  Parker* caller = caller_;
+  StepCompletion* completion = completion_;
+  if (!Play(/*caller=*/false)) return;
+  if (completion != nullptr) {
+    completion->Over();
+  } else {
+    caller->Wake(Parker::Word::kOver);
+  }
 }
 
 void ExecutorRole::HandleMessages(Message* messages) {

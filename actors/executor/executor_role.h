@@ -26,6 +26,14 @@ struct NodeTrace {
   uint64_t end_ns;
 };
 
+/// Told when a step that nobody waits for is over.
+class StepCompletion {
+ public:
+  virtual ~StepCompletion() = default;
+  /// On the thread that played last; the executor may be used again, or destroyed, from here.
+  virtual void Over() = 0;
+};
+
 /// State and logic of one step. A node is ready when all its inputs have come; ready nodes run on
 /// the thread that plays the role, or on the compute pool when they are worth it and others are
 /// ready; completions of what runs elsewhere are messages. Every message counts: the step is over
@@ -47,6 +55,13 @@ class ExecutorRole {
   /// fetches in the plan's order. With `trace` every node's times are recorded.
   absl::Status Run(const StepContext& step, absl::Span<const Tensor> feeds,
                    absl::Span<Tensor> fetches, std::vector<NodeTrace>* trace = nullptr);
+
+  /// Begins a whole step and never waits: `completion` is told when it is over, possibly before
+  /// this returns; then `Finish` gives its result.
+  void RunAsync(const StepContext& step, absl::Span<const Tensor> feeds,
+                StepCompletion* completion);
+  /// The result of a step that is over.
+  absl::Status Finish(absl::Span<Tensor> fetches);
 
   // A step in pieces (partial run): Start, then Feed and TryFetch in any order, then End.
 
@@ -80,6 +95,12 @@ class ExecutorRole {
     Elsewhere* next_free = nullptr;
   };
 
+  /// Plays on a thread of the pool, for a step that nobody waits for.
+  struct PlayTask : PoolTask {
+    void Run() override { executor->PlayOn(); }
+    ExecutorRole* executor = nullptr;
+  };
+
   void Begin(const StepContext& step, std::vector<NodeTrace>* trace);
   void SetFeed(int feed, const Tensor& value);
 
@@ -91,6 +112,8 @@ class ExecutorRole {
   void PlayAndWait();
   /// Waits a moment for messages, doing the pool's work meanwhile; false if none came.
   bool HelpOrSpin();
+  /// Plays with messages in hand and tells whoever wants to know when the step is over.
+  void PlayOn();
   void Send(Elsewhere* message);
   void HandleMessages(Message* messages);
 
@@ -136,9 +159,11 @@ class ExecutorRole {
   std::vector<NodeTrace>* trace_ = nullptr;
   Message* handed_over_ =
       nullptr;  ///< Messages that come with a token handed to the waiting caller.
+  PlayTask play_task_;
   Elsewhere* free_ = nullptr;
   std::vector<std::unique_ptr<Elsewhere>> all_elsewhere_;
-  Parker* caller_ = nullptr;  ///< Who waits in PlayAndWait.
+  Parker* caller_ = nullptr;              ///< Who waits in PlayAndWait.
+  StepCompletion* completion_ = nullptr;  ///< Who is told, if nobody waits.
 };
 
 }  // namespace troupe

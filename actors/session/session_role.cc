@@ -27,6 +27,7 @@ void Executable::Release(Step* step) {
   // Enough executors to go on with at once are kept; a burst of concurrent steps leaves no more.
   constexpr size_t kKept = 16;
   std::unique_ptr<Step> surplus;
+  if (step->resources.used()) step->resources.ResetAll();
   std::lock_guard<std::mutex> lock(mutex_);
   step->running = false;
   step->cancellation.Reset();
@@ -170,15 +171,16 @@ absl::StatusOr<std::shared_ptr<Executable>> SessionRole::CompileAndCache(
   return executables_.emplace(owned_key, std::move(executable)).first->second;
 }
 
-StepContext SessionRole::MakeStepContext(const CompiledStep& compiled, CancellationToken* token) {
+StepContext SessionRole::MakeStepContext(const CompiledStep& compiled, Executable::Step* step) {
   StepContext context;
   context.step_id = next_step_id_.fetch_add(1, std::memory_order_relaxed);
   context.device = compiled.device->device.get();
   context.allocator = HostAllocator();
   context.pool = runtime_->pool()->threads() > 1 ? runtime_->pool() : nullptr;
   context.stream = compiled.device->device->stream(0);
-  context.cancellation = token;
+  context.cancellation = &step->cancellation;
   context.resources = &compiled.device->containers;
+  context.step_resources = &step->resources;
   return context;
 }
 
@@ -191,7 +193,7 @@ absl::Status SessionRole::Run(Executable* executable, absl::Span<const Tensor> f
                            " fetched tensors, got ", fetches.size());
   }
   TROUPE_ASSIGN_OR_RETURN(Executable::Step * step, executable->Acquire());
-  const StepContext context = MakeStepContext(executable->compiled(), &step->cancellation);
+  const StepContext context = MakeStepContext(executable->compiled(), step);
   absl::Status status;
   uint64_t timer = 0;
   if (options.timeout != absl::InfiniteDuration()) {
@@ -236,7 +238,7 @@ absl::StatusOr<std::string> SessionRole::PartialRunSetup(const std::vector<std::
     }
   }
   TROUPE_ASSIGN_OR_RETURN(partial->step, partial->executable->Acquire());
-  partial->context = MakeStepContext(partial->executable->compiled(), &partial->step->cancellation);
+  partial->context = MakeStepContext(partial->executable->compiled(), partial->step);
   std::string handle;
   {
     std::lock_guard<std::mutex> lock(mutex_);

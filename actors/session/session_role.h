@@ -33,6 +33,7 @@ class Executable {
     explicit Step(std::shared_ptr<const Plan> plan) : executor(std::move(plan)) {}
     ExecutorRole executor;
     CancellationToken cancellation;
+    Containers resources;  ///< The step's own.
     bool running = false;
   };
 
@@ -110,7 +111,7 @@ class SessionRole {
 
   absl::StatusOr<std::shared_ptr<Executable>> CompileAndCache(
       const std::string& key, const absl::StatusOr<StepSignature>& signature);
-  StepContext MakeStepContext(const CompiledStep& compiled, CancellationToken* token);
+  StepContext MakeStepContext(const CompiledStep& compiled, Executable::Step* step);
   void FinishPartial(PartialStep* partial);
   absl::Status ClosedError() const;
 

@@ -29,6 +29,7 @@ absl::StatusOr<RefPtr<Resource>> Containers::FindOrCreate(
   }
   TROUPE_ASSIGN_OR_RETURN(RefPtr<Resource> resource, make());
   resources->emplace(std::string(name), resource);
+  used_.store(true, std::memory_order_relaxed);
   return resource;
 }
 
@@ -79,6 +80,7 @@ void Containers::ResetAll() {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     std::swap(removed, containers_);
+    used_.store(false, std::memory_order_relaxed);
   }
   for (auto& [name, container] : removed) {
     for (auto& [key, resource] : container) MarkDestroyed(resource.get());

@@ -3,6 +3,7 @@
 #ifndef TROUPE_ACTORS_STATE_CONTAINERS_H_
 #define TROUPE_ACTORS_STATE_CONTAINERS_H_
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -32,6 +33,8 @@ class Containers final : public ResourceProvider {
   /// destroyed variables.
   void Reset(std::string_view container);
   void ResetAll();
+  /// False: nothing was ever put in since the last `ResetAll`. Costs one relaxed load.
+  bool used() const { return used_.load(std::memory_order_relaxed); }
 
   /// "container/name: description" of everything, sorted.
   std::vector<std::string> List() const;
@@ -41,6 +44,7 @@ class Containers final : public ResourceProvider {
   static void MarkDestroyed(Resource* resource);
   Container* FindContainer(std::string_view name);
 
+  std::atomic<bool> used_{false};
   mutable std::mutex mutex_;
   std::map<std::string, Container, std::less<>> containers_;
 };
