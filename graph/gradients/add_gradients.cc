@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "devices/status_macros.h"
-#include "graph/gradients/gradient_ops.h"
+#include "graph/gradients/aggregate.h"
 #include "graph/gradients/gradient_registry.h"
 
 namespace troupe {
@@ -23,7 +23,7 @@ class Differentiation {
         prefix_(std::move(prefix)),
         slot_(graph->num_nodes(), kNotReached) {}
 
-  absl::Status Run(absl::Span<const Output> grad_ys, std::vector<Output>* grads);
+  absl::Status Run(absl::Span<const Output> grad_ys, std::vector<Gradient>* grads);
 
  private:
   static constexpr int kNotReached = -2;  // Does not depend on any x.
@@ -35,8 +35,8 @@ class Differentiation {
     int pending = 0;  ///< Uses of its outputs by nodes whose turn is still to come.
     bool is_y = false, is_x = false, done = false, differentiated = false;
     /// Gradients received: output, contribution.
-    std::vector<std::pair<int, Output>> received;
-    std::vector<Output> grads;  ///< Their sums per output, kept for xs.
+    std::vector<std::pair<int, Gradient>> received;
+    std::vector<Gradient> grads;  ///< Their sums per output, kept for xs.
   };
 
   /// The visit of the node that feeds input i; nullptr if it is not between xs and ys.
@@ -153,7 +153,7 @@ absl::Status Differentiation::SeedYs(absl::Span<const Output> grad_ys) {
       TROUPE_ASSIGN_OR_RETURN(grad, OnesFor(y));
     }
     if (visit == nullptr) continue;
-    visit->received.emplace_back(y.index, grad);
+    visit->received.emplace_back(y.index, Gradient(grad));
     if (visit->pending == 0 && !visit->is_y) ready_.push_back(slot_[y.node->id()]);
     visit->is_y = true;
   }
@@ -161,23 +161,17 @@ absl::Status Differentiation::SeedYs(absl::Span<const Output> grad_ys) {
 }
 
 absl::Status Differentiation::SumReceived(Visit& visit) {
-  visit.grads.assign(visit.node->num_outputs(), Output());
+  visit.grads.assign(visit.node->num_outputs(), Gradient());
   for (int i = 0; i < visit.node->num_outputs(); ++i) {
-    std::vector<Output> parts;
+    std::vector<Gradient> parts;
     for (const auto& [output, grad] : visit.received) {
       if (output == i) parts.push_back(grad);
     }
-    if (parts.size() < 2) {
-      if (!parts.empty()) visit.grads[i] = parts[0];
-      continue;
-    }
     GradientBuilder g(graph_, prefix_);
-    NodeSpec spec("AddN", g.NewName("AddN"));
-    spec.Input(absl::MakeConstSpan(parts));
-    visit.grads[i] = Output(g.Add(std::move(spec)), 0);
+    visit.grads[i] = gradients::SumGradients(g, parts);
     TROUPE_RETURN_IF_ERROR(g.status());
   }
-  std::vector<std::pair<int, Output>>().swap(visit.received);
+  std::vector<std::pair<int, Gradient>>().swap(visit.received);
   return absl::OkStatus();
 }
 
@@ -185,7 +179,7 @@ absl::Status Differentiation::Differentiate(Visit& visit) {
   Node* node = visit.node;
   TROUPE_RETURN_IF_ERROR(SumReceived(visit));
   bool has_gradient = false, leads_on = false;
-  for (const Output& grad : visit.grads) has_gradient |= grad.valid();
+  for (const Gradient& grad : visit.grads) has_gradient |= grad.valid();
   std::vector<bool> wanted(node->num_inputs());
   for (int i = 0; i < node->num_inputs(); ++i) {
     const bool between = Source(node, i) != nullptr;
@@ -217,7 +211,8 @@ absl::Status Differentiation::Differentiate(Visit& visit) {
 absl::Status Differentiation::Send(Visit& visit, const GradientContext& context) {
   const Node* node = visit.node;
   for (int i = 0; i < node->num_inputs(); ++i) {
-    const Output grad = context.results()[i];
+    const Gradient& result = context.results()[i];
+    const Output grad = result.values;
     Visit* source = grad.valid() ? Source(node, i) : nullptr;
     if (source == nullptr) continue;
     const Output input = node->input(i);
@@ -229,7 +224,7 @@ absl::Status Differentiation::Send(Visit& visit, const GradientContext& context)
                                           ElementTypeName(input.type())));
       }
       // Shapes known better in the forward graph keep shape arithmetic out of the backward one.
-      if (!grad.shape().fully_known() && !(input.shape() == grad.shape())) {
+      if (!result.sparse() && !grad.shape().fully_known() && !(input.shape() == grad.shape())) {
         absl::Status status = graph_->RefineShape(grad, input.shape());
         if (!status.ok()) {
           return InvalidArgument("gradient of op ", node->op(), " (node '", node->name(),
@@ -238,12 +233,12 @@ absl::Status Differentiation::Send(Visit& visit, const GradientContext& context)
         }
       }
     }
-    source->received.emplace_back(input.index, grad);
+    source->received.emplace_back(input.index, result);
   }
   return absl::OkStatus();
 }
 
-absl::Status Differentiation::Run(absl::Span<const Output> grad_ys, std::vector<Output>* grads) {
+absl::Status Differentiation::Run(absl::Span<const Output> grad_ys, std::vector<Gradient>* grads) {
   MarkReached();
   CollectBetween();
   TROUPE_RETURN_IF_ERROR(SeedYs(grad_ys));
@@ -252,7 +247,7 @@ absl::Status Differentiation::Run(absl::Span<const Output> grad_ys, std::vector<
     ready_.pop_front();
     TROUPE_RETURN_IF_ERROR(Differentiate(visit));
     visit.done = true;
-    if (!visit.is_x) std::vector<Output>().swap(visit.grads);
+    if (!visit.is_x) std::vector<Gradient>().swap(visit.grads);
     for (int i = 0; i < visit.node->num_inputs(); ++i) {
       Visit* source = Source(visit.node, i);
       if (source != nullptr && --source->pending == 0) ready_.push_back(slot_[source->node->id()]);
@@ -265,12 +260,12 @@ absl::Status Differentiation::Run(absl::Span<const Output> grad_ys, std::vector<
                                              "): it is part of a loop"));
     }
   }
-  grads->assign(xs_.size(), Output());
+  grads->assign(xs_.size(), Gradient());
   GradientBuilder g(graph_, prefix_);
   for (size_t i = 0; i < xs_.size(); ++i) {
     Visit* visit = Find(xs_[i].node);
     if (visit == nullptr) continue;
-    Output& grad = visit->grads[xs_[i].index];
+    Gradient& grad = visit->grads[xs_[i].index];
     // A node that was differentiated counts as connected as a whole, as in TensorFlow.
     if (!grad.valid() && visit->differentiated && IsDifferentiable(xs_[i].type())) {
       grad = g.ZerosLike(xs_[i]);
@@ -308,9 +303,9 @@ bool IsDifferentiable(ElementType type) {
 }
 
 absl::Status AddSymbolicGradients(absl::Span<const Output> ys, absl::Span<const Output> xs,
-                                  absl::Span<const Output> grad_ys, std::vector<Output>* grads,
-                                  std::string_view prefix) {
-  grads->assign(xs.size(), Output());
+                                  absl::Span<const Output> grad_ys, std::vector<Gradient>* grads,
+                                  const GradientOptions& options) {
+  grads->assign(xs.size(), Gradient());
   if (ys.empty() || xs.empty()) return absl::OkStatus();
   if (!ys[0].valid()) return InvalidArgument("one of the ys is no tensor");
   Graph* graph = ys[0].node->graph();
@@ -321,8 +316,30 @@ absl::Status AddSymbolicGradients(absl::Span<const Output> ys, absl::Span<const 
     return InvalidArgument("got ", grad_ys.size(), " grad_ys for ", ys.size(),
                            " ys; give none, or one for each (an invalid Output stands for ones)");
   }
-  Differentiation differentiation(graph, ys, xs, graph->UniqueName(prefix));
+  Differentiation differentiation(graph, ys, xs, graph->UniqueName(options.prefix));
   return differentiation.Run(grad_ys, grads);
+}
+
+absl::Status AddSymbolicGradients(absl::Span<const Output> ys, absl::Span<const Output> xs,
+                                  absl::Span<const Output> grad_ys, std::vector<Output>* grads,
+                                  const GradientOptions& options) {
+  std::vector<Gradient> found;
+  grads->assign(xs.size(), Output());
+  TROUPE_RETURN_IF_ERROR(AddSymbolicGradients(ys, xs, grad_ys, &found, options));
+  for (size_t i = 0; i < found.size(); ++i) {
+    GradientBuilder g(xs[i].node->graph(), options.prefix);
+    (*grads)[i] = g.Dense(found[i]);
+    TROUPE_RETURN_IF_ERROR(g.status());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddSymbolicGradients(absl::Span<const Output> ys, absl::Span<const Output> xs,
+                                  absl::Span<const Output> grad_ys, std::vector<Output>* grads,
+                                  std::string_view prefix) {
+  GradientOptions options;
+  options.prefix = std::string(prefix);
+  return AddSymbolicGradients(ys, xs, grad_ys, grads, options);
 }
 
 }  // namespace troupe

@@ -6,7 +6,7 @@ namespace troupe::gradients {
 namespace {
 
 absl::Status IdentityGrad(GradientContext& g) {
-  g.set(0, g.grad());
+  g.set(0, g.gradient());
   return g.status();
 }
 REGISTER_GRADIENT("EnsureShape", IdentityGrad);

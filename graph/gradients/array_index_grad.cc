@@ -16,17 +16,24 @@ Output OffsetRows(GradientContext& g, Output indices, const Sizes& rows, const S
   return Add(g, indices, Cast(g, offsets, indices.type()));
 }
 
-/// Gather along axis 0: the rows of the gradient are added up where they came from.
+/// Gather along axis 0: the rows of the gradient belong where they came from.
 void GatherRows(GradientContext& g) {
   const Output params = g.input(0);
-  Output indices = g.input(1), grad = g.grad();
-  Sizes sizes = Sizes::OfShape(g, params);
-  if (indices.shape().rank() == 0) {
+  Output indices = g.input(1), values = g.grad();
+  const int rank = indices.shape().rank();
+  if (rank == 0) {
     Output zero = g.Scalar<int32_t>(0);
     indices = g.Op("ExpandDims", {indices, zero});
-    grad = g.Op("ExpandDims", {grad, zero});
+    values = g.Op("ExpandDims", {values, zero});
+  } else if (rank != 1) {
+    Sizes row = Sizes::OfShape(g, params).Slice(1, Sizes::kEnd);
+    Sizes count = Sizes::OfShape(g, indices).Product();
+    indices = g.Op("Reshape", {indices, g.IntVector({-1})});
+    values = Reshape(g, values, count.Concat(row));
   }
-  g.set(0, SegmentSum(g, grad, indices, sizes.Slice(0, 1).Scalar()));
+  if (!g.status().ok()) return;
+  if (indices.type() == ElementType::kInt16) indices = Cast(g, indices, ElementType::kInt32);
+  g.set(0, Gradient(values, indices, g.Shape(params)));
 }
 
 /// Gather along a later axis, perhaps with batch dimensions. Sizes are taken together, so that
@@ -56,16 +63,7 @@ void GatherAxis(GradientContext& g, const Sizes& batch, const Sizes& outer, cons
 }
 
 absl::Status GatherGrad(GradientContext& g) {
-  if (g.wanted(0)) {
-    const PartialShape& indices = g.input(1).shape();
-    if (!indices.unknown_rank()) {
-      GatherRows(g);
-    } else {
-      Sizes params = Sizes::OfShape(g, g.input(0)), one = Sizes::Known(g, {1});
-      GatherAxis(g, one, one, params.Slice(0, 1), params.Slice(1, Sizes::kEnd).Product(),
-                 Sizes::OfShape(g, g.input(1)).Product());
-    }
-  }
+  if (g.wanted(0)) GatherRows(g);
   return g.status();
 }
 REGISTER_GRADIENT("Gather", GatherGrad);
@@ -90,7 +88,7 @@ absl::Status GatherV2Grad(GradientContext& g) {
   if (axis && axis->size() == 1 && ((*axis)[0] >= 0 || params.count_known())) {
     int a = static_cast<int>((*axis)[0]);
     if (a < 0) a += params.count();
-    if (a == 0 && !indices.shape().unknown_rank()) {
+    if (a == 0 && b == 0) {
       GatherRows(g);
       return g.status();
     }
@@ -109,6 +107,42 @@ absl::Status GatherV2Grad(GradientContext& g) {
   return g.status();
 }
 REGISTER_GRADIENT("GatherV2", GatherV2Grad);
+
+absl::Status ResourceGatherGrad(GradientContext& g) {
+  if (!g.wanted(0)) return g.status();
+  if (g.node()->attrs().GetOr<int64_t>("batch_dims", 0) != 0) {
+    return absl::UnimplementedError("batch_dims other than 0 have no gradient");
+  }
+  Output indices = g.input(1), values = g.grad();
+  const HandleShapes& handle = g.input(0).node->output_handle(g.input(0).index);
+  const PartialShape known = handle.empty() ? PartialShape() : handle[0].second;
+  Output shape;
+  if (known.fully_known()) {
+    shape = Sizes::Known(g, {known.dims().begin(), known.dims().end()}).Vector();
+  } else {
+    shape = g.Op("VariableShape", {g.input(0)});
+  }
+  if (!g.status().ok()) return g.status();
+  if (indices.shape().rank() != 1) {
+    Sizes row = Sizes::OfTensor(g, shape).Slice(1, Sizes::kEnd);
+    Sizes count = Sizes::OfShape(g, indices).Product();
+    indices = g.Op("Reshape", {indices, g.IntVector({-1})});
+    values = Reshape(g, values, count.Concat(row));
+  }
+  if (g.status().ok()) g.set(0, Gradient(values, indices, shape));
+  return g.status();
+}
+REGISTER_GRADIENT("ResourceGather", ResourceGatherGrad);
+
+absl::Status ResourceGatherNdGrad(GradientContext& g) {
+  if (!g.wanted(0)) return g.status();
+  g.set(0, g.Op("ScatterNd",
+                {g.input(1), g.grad(), g.Op("VariableShape", {g.input(0)}, [&](NodeSpec& spec) {
+                   spec.Attr("out_type", g.input(1).type());
+                 })}));
+  return g.status();
+}
+REGISTER_GRADIENT("ResourceGatherNd", ResourceGatherNdGrad);
 
 absl::Status DynamicStitchGrad(GradientContext& g) {
   const int count = g.node()->num_inputs() / 2;

@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "devices/status_macros.h"
+#include "graph/gradients/gradient_ops.h"
+#include "graph/protos/graph.pb.h"
 
 namespace troupe {
 
@@ -48,8 +50,17 @@ std::string GradientBuilder::NewName(std::string_view op) {
   return graph_->UniqueName(StrCat(prefix_, "/", op));
 }
 
-Node* GradientBuilder::Add(NodeSpec spec) {
-  if (!status_.ok()) return nullptr;
+Output GradientBuilder::Value(Output x) {
+  if (!status_.ok() || place_ == nullptr || !x.valid()) return x;
+  absl::StatusOr<Output> value = place_->Value(x);
+  if (!value.ok()) {
+    Fail(std::move(value).status());
+    return Output();
+  }
+  return *value;
+}
+
+Node* GradientBuilder::AddNode(const NodeSpec& spec) {
   absl::StatusOr<Node*> node = graph_->AddNode(spec);
   if (!node.ok()) {
     Fail(std::move(node).status());
@@ -58,20 +69,60 @@ Node* GradientBuilder::Add(NodeSpec spec) {
   return *node;
 }
 
+Node* GradientBuilder::Add(NodeSpec spec) {
+  if (!status_.ok()) return nullptr;
+  Node* node = AddNode(spec);
+  if (node == nullptr || place_ == nullptr) return node;
+  // The specification hides its inputs: those that are not of this place show only now.
+  bool moved = false;
+  std::vector<Output> inputs;
+  for (int i = 0; i < node->num_inputs(); ++i) {
+    inputs.push_back(Value(node->input(i)));
+    if (!status_.ok()) return nullptr;
+    moved |= inputs.back() != node->input(i);
+  }
+  if (moved) {
+    NodeDef def = node->def();
+    def.set_name(NewName(def.op()));
+    for (const Output& input : inputs) def.add_input(input.name());
+    absl::StatusOr<Node*> again = graph_->AddNode(def);
+    if (!again.ok()) {
+      Fail(std::move(again).status());
+      return nullptr;
+    }
+    node = *again;
+  }
+  Fail(place_->Added(node));
+  return node;
+}
+
 Node* GradientBuilder::Add(std::string_view op, absl::Span<const Output> inputs,
                            const std::function<void(NodeSpec&)>& attrs) {
   if (!status_.ok()) return nullptr;
   NodeSpec spec(std::string(op), NewName(op));
+  const bool beside =
+      place_ != nullptr && inputs.size() == 1 && place_->BelongsBeside(op, inputs[0]);
   for (const Output& input : inputs) {
     if (!input.valid()) {
       Fail(absl::InternalError(
           StrCat("a gradient function gave a node of op '", op, "' an input that does not exist")));
       return nullptr;
     }
-    spec.Input(input);
+    const Output value = beside ? input : Value(input);
+    if (!status_.ok()) return nullptr;
+    spec.Input(value);
   }
   if (attrs) attrs(spec);
-  return Add(std::move(spec));
+  Node* node = AddNode(spec);
+  if (node != nullptr && place_ != nullptr && !beside) Fail(place_->Added(node));
+  return node;
+}
+
+Output GradientBuilder::Dense(const Gradient& gradient) {
+  if (!gradient.sparse() || !status_.ok()) return gradient.values;
+  using gradients::Sizes;
+  const Output rows = Sizes::OfTensor(*this, gradient.dense_shape).Slice(0, 1).Scalar();
+  return Op("UnsortedSegmentSum", {gradient.values, gradient.indices, rows});
 }
 
 Output GradientBuilder::Op(std::string_view op, std::initializer_list<Output> inputs,
@@ -133,8 +184,23 @@ Output GradientBuilder::Shape(Output x) {
   return Op("Shape", {x});
 }
 
-Output GradientBuilder::ZerosLike(Output x) { return Op("ZerosLike", {x}); }
-Output GradientBuilder::OnesLike(Output x) { return Op("OnesLike", {x}); }
+Output GradientBuilder::ZerosLike(Output x) {
+  if (!status_.ok()) return Output();
+  // In a loop only the shape of x need be saved.
+  if (place_ != nullptr && x.type() != ElementType::kVariant &&
+      (x.shape().fully_known() || place_->BelongsBeside("Shape", x))) {
+    return Op("Fill", {Shape(x), ScalarOfType(x.type(), 0)});
+  }
+  return Op("ZerosLike", {x});
+}
+
+Output GradientBuilder::OnesLike(Output x) {
+  if (!status_.ok()) return Output();
+  if (place_ != nullptr && (x.shape().fully_known() || place_->BelongsBeside("Shape", x))) {
+    return Op("Fill", {Shape(x), ScalarOfType(x.type(), 1)});
+  }
+  return Op("OnesLike", {x});
+}
 
 Output GradientBuilder::Conj(Output x) {
   if (!status_.ok() || !IsComplex(x.type())) return x;
