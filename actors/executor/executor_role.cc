@@ -1,11 +1,10 @@
 #include "actors/executor/executor_role.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <cassert>
 #include <utility>
 
+#include "actors/executor/flow.h"
 #include "devices/status_macros.h"
 #include "kernels/cancellation.h"
 #include "kernels/variable.h"
@@ -14,9 +13,6 @@ namespace troupe {
 
 namespace {
 
-// A node that takes longer than this goes to the pool when others are ready: several times what
-// handing it over costs.
-constexpr uint32_t kOffloadNs = 10000;
 // A waiting thread spins for about as long as waking it would take.
 constexpr uint64_t kSpinNs = 30000;
 // How deep executors may play one another on one thread's stack; past that the waiting caller is
@@ -24,12 +20,6 @@ constexpr uint64_t kSpinNs = 30000;
 constexpr int kMaxPlayDepth = 8;
 
 thread_local int play_depth = 0;
-
-uint64_t NowNs() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
-}
 
 inline void CpuRelax() {
 #if defined(__x86_64__)
@@ -50,6 +40,7 @@ ExecutorRole::ExecutorRole(std::shared_ptr<const Plan> plan)
       ready_(std::make_unique<int32_t[]>(plan_->num_nodes())) {
   for (const auto& [slot, value] : plan_->constants()) slots_[slot].tensor = value;
   play_task_.executor = this;
+  if (plan_->has_flow()) flow_ = std::make_unique<Flow>(*plan_, slots_.get());
 }
 
 ExecutorRole::~ExecutorRole() = default;
@@ -72,12 +63,8 @@ void ExecutorRole::RunAsync(const StepContext& step, absl::Span<const Tensor> fe
 }
 
 absl::Status ExecutorRole::Finish(absl::Span<Tensor> fetches) {
-  if (failed_) return Result();
-  for (size_t i = 0; i < fetches.size(); ++i) {
-    if (!TryFetch(static_cast<int>(i), &fetches[i])) {
-      FailStep(absl::InternalError("a fetch was not computed"));
-      break;
-    }
+  for (size_t i = 0; i < fetches.size() && !failed_; ++i) {
+    if (!TryFetch(static_cast<int>(i), &fetches[i])) FailStep(MissingFetch(static_cast<int>(i)));
   }
   return Result();
 }
@@ -99,7 +86,7 @@ absl::Status ExecutorRole::Feed(absl::Span<const int> feeds, absl::Span<const Te
 
 bool ExecutorRole::TryFetch(int fetch, Tensor* value) {
   Slot& slot = slots_[plan_->fetch_slots()[fetch]];
-  if (!slot.tensor.valid()) return false;
+  if (!slot.tensor.valid() || slot.dead) return false;
   if (--slot.uses == 0) {
     *value = std::move(slot.tensor);
     slot.tensor.Reset();
@@ -116,9 +103,9 @@ absl::Status ExecutorRole::End() {
 }
 
 absl::Status ExecutorRole::Result() {
-  if (!failed_) return absl::OkStatus();
+  if (!failed_ && flow_ == nullptr) return absl::OkStatus();
   absl::Status status = std::move(status_);
-  CleanUp();
+  CleanUp();  // After a loop some slots may hold what nobody took.
   return status;
 }
 
@@ -131,17 +118,26 @@ void ExecutorRole::Begin(const StepContext& step, std::vector<NodeTrace>* trace)
   timed_ = plan_->NextRunMeasures() || trace != nullptr;
   can_offload_ = step.pool != nullptr && step.pool->threads() > 1;
   failed_ = false;
-  std::copy(plan_->initial_pending().begin(), plan_->initial_pending().end(), pending_.begin());
   for (const auto& [slot, value] : plan_->constants()) slots_[slot].uses = INT32_MAX;
+  if (flow_ != nullptr) {
+    BeginFlow();
+    return;
+  }
+  std::copy(plan_->initial_pending().begin(), plan_->initial_pending().end(), pending_.begin());
   const std::vector<int32_t>& roots = plan_->roots();
   std::copy(roots.begin(), roots.end(), ready_.get());
   num_ready_ = static_cast<int32_t>(roots.size());
 }
 
 void ExecutorRole::SetFeed(int feed, const Tensor& value) {
-  const PlanNode& node = plan_->node(plan_->feeds()[feed]);
+  const int32_t index = plan_->feeds()[feed];
+  const PlanNode& node = nodes_[index];
   slots_[node.first_output].tensor = value;
-  Complete(node);
+  if (flow_ != nullptr) {
+    Deliver(index, flow_->root(), /*dead=*/false);
+  } else {
+    Complete(node);
+  }
 }
 
 // --- playing -----------------------------------------------------------------------------------
@@ -159,10 +155,10 @@ bool ExecutorRole::Play(bool caller) {
     Message* messages = std::exchange(handed_over_, nullptr);
     if (messages == nullptr && outstanding_ > 0) messages = mailbox_.TakeAll();
     if (messages != nullptr) HandleMessages(messages);
-    if (timed_) {
-      RunReady<true>();
+    if (flow_ != nullptr) {
+      timed_ ? RunReadyFlow<true>() : RunReadyFlow<false>();
     } else {
-      RunReady<false>();
+      timed_ ? RunReady<true>() : RunReady<false>();
     }
     if (num_ready_ > 0) continue;  // The loop gave way to messages.
     if (outstanding_ == 0) {
@@ -231,21 +227,22 @@ void ExecutorRole::HandleMessages(Message* messages) {
     }
     const int32_t node = elsewhere->node;
     const int32_t next = elsewhere->next_snapshot;
+    Iteration* iteration = elsewhere->iteration;
     if (!elsewhere->status.ok()) Fail(node, elsewhere->status);
     Recycle(elsewhere);
     if (failed_) continue;
-    if (timed_) {
-      RunNode<true>(node, next);
+    if (iteration != nullptr) {
+      timed_ ? RunNodeFlow<true>(node, iteration, false, next)
+             : RunNodeFlow<false>(node, iteration, false, next);
     } else {
-      RunNode<false>(node, next);
+      timed_ ? RunNode<true>(node, next) : RunNode<false>(node, next);
     }
   }
 }
 
 // --- nodes -------------------------------------------------------------------------------------
 
-inline KernelContext ExecutorRole::MakeContext(const PlanNode& node) {
-  Slot* slots = slots_.get();
+KernelContext ExecutorRole::MakeContext(const PlanNode& node, Slot* slots) {
   const int32_t* inputs = input_slots_ + node.first_input;
   uint64_t forwardable = 0;
   const int n = std::min<int>(node.num_inputs, 64);
@@ -290,24 +287,25 @@ void ExecutorRole::RunReady() {
 template <bool kTimed>
 inline void ExecutorRole::RunNode(int32_t node, int32_t next_snapshot) {
   const PlanNode& p = nodes_[node];
-  if (p.has_snapshots && !TakeSnapshots(node, next_snapshot)) return;
+  if (p.has_snapshots && !TakeSnapshots(node, next_snapshot, slots_.get(), nullptr)) return;
   switch (p.kind) {
     case PlanNode::kNothing:
+    case PlanNode::kFlow:
       break;
     case PlanNode::kPassThrough: {
-      KernelContext ctx = MakeContext(p);
+      KernelContext ctx = MakeContext(p, slots_.get());
       ctx.PassThrough(0, 0);
       break;
     }
     case PlanNode::kAsync:
-      StartAsync(node, p);
+      StartAsync(node, p, slots_.get(), nullptr);
       return;
     case PlanNode::kSync: {
       if (can_offload_ && num_ready_ > 0 && plan_->cost_ns(node) >= kOffloadNs) {
-        Offload(node, p);
+        Offload(node, p, slots_.get(), nullptr);
         return;
       }
-      KernelContext ctx = MakeContext(p);
+      KernelContext ctx = MakeContext(p, slots_.get());
       uint64_t start = 0;
       if constexpr (kTimed) start = NowNs();
       absl::Status status = p.kernel->Compute(ctx);
@@ -326,26 +324,26 @@ inline void ExecutorRole::RunNode(int32_t node, int32_t next_snapshot) {
   Complete(p);
 }
 
-bool ExecutorRole::TakeSnapshots(int32_t node, int32_t next) {
+bool ExecutorRole::TakeSnapshots(int32_t node, int32_t next, Slot* slots, Iteration* iteration) {
   const int32_t last = static_cast<int32_t>(plan_->snapshots().size());
   const Plan::Snapshot* all = plan_->snapshots().data();
   if (next == 0) next = static_cast<int32_t>(plan_->SnapshotsOf(node) - all);
   for (; next < last && all[next].node == node; ++next) {
-    Variable* variable = slots_[all[next].ref_slot].ref;
+    Variable* variable = slots[all[next].ref_slot].ref;
     if (variable == nullptr) {
       Fail(node, absl::InternalError("a reference input has no variable behind it"));
       return false;
     }
     // Written by the visitor, wherever he runs: nobody else looks at the slot before the node goes
     // on.
-    auto take = [this, slot = all[next].value_slot, variable](const Variable::Lease& lease) {
+    auto take = [slot = &slots[all[next].value_slot], variable](const Variable::Lease& lease) {
       if (!lease.value().valid()) {
         return absl::FailedPreconditionError(StrCat("Attempting to use uninitialized value ",
                                                     variable->name(),
                                                     ". Run its initializer (Assign) first."));
       }
-      slots_[slot].tensor = lease.value();
-      slots_[slot].uses = 1;
+      slot->tensor = lease.value();
+      slot->uses = 1;
       return absl::OkStatus();
     };
     if (Variable::Lease lease = variable->TryLend()) {
@@ -357,7 +355,7 @@ bool ExecutorRole::TakeSnapshots(int32_t node, int32_t next) {
       }
       continue;
     }
-    Elsewhere* elsewhere = NewElsewhere(node);
+    Elsewhere* elsewhere = NewElsewhere(node, iteration);
     elsewhere->resume = true;
     elsewhere->next_snapshot = next + 1;
     ++outstanding_;
@@ -371,10 +369,11 @@ bool ExecutorRole::TakeSnapshots(int32_t node, int32_t next) {
   return true;
 }
 
-void ExecutorRole::StartAsync(int32_t node, const PlanNode& plan_node) {
-  Elsewhere* elsewhere = NewElsewhere(node);
+void ExecutorRole::StartAsync(int32_t node, const PlanNode& plan_node, Slot* slots,
+                              Iteration* iteration) {
+  Elsewhere* elsewhere = NewElsewhere(node, iteration);
   elsewhere->phase.store(Elsewhere::Phase::kCalling, std::memory_order_relaxed);
-  elsewhere->ctx = MakeContext(plan_node);
+  elsewhere->ctx = MakeContext(plan_node, slots);
   if (timed_) elsewhere->start_ns = NowNs();
   ++outstanding_;
   static_cast<AsyncKernel*>(plan_node.kernel)
@@ -397,9 +396,10 @@ void ExecutorRole::AsyncDone(void* self, void* node, absl::Status status) {
   }
 }
 
-void ExecutorRole::Offload(int32_t node, const PlanNode& plan_node) {
-  Elsewhere* elsewhere = NewElsewhere(node);
-  elsewhere->ctx = MakeContext(plan_node);
+void ExecutorRole::Offload(int32_t node, const PlanNode& plan_node, Slot* slots,
+                           Iteration* iteration) {
+  Elsewhere* elsewhere = NewElsewhere(node, iteration);
+  elsewhere->ctx = MakeContext(plan_node, slots);
   ++outstanding_;
   step_.pool->Submit(elsewhere);
 }
@@ -427,8 +427,14 @@ void ExecutorRole::Finish(Elsewhere* elsewhere) {
     }
   }
   if (!elsewhere->status.ok()) Fail(node, elsewhere->status);
+  Iteration* iteration = elsewhere->iteration;
   Recycle(elsewhere);
-  if (!failed_) Complete(plan_->node(node));
+  if (failed_) return;
+  if (iteration != nullptr) {
+    CompleteFlow(node, iteration, /*dead=*/false);
+  } else {
+    Complete(nodes_[node]);
+  }
 }
 
 // --- failure -----------------------------------------------------------------------------------
@@ -454,11 +460,12 @@ void ExecutorRole::FailStep(const absl::Status& status) {
 void ExecutorRole::CleanUp() {
   for (int i = 0; i < plan_->num_slots(); ++i) slots_[i].tensor.Reset();
   for (const auto& [slot, value] : plan_->constants()) slots_[slot].tensor = value;
+  if (flow_ != nullptr) CleanUpFlow();
   status_ = absl::OkStatus();
   failed_ = false;
 }
 
-ExecutorRole::Elsewhere* ExecutorRole::NewElsewhere(int32_t node) {
+ExecutorRole::Elsewhere* ExecutorRole::NewElsewhere(int32_t node, Iteration* iteration) {
   Elsewhere* elsewhere = free_;
   if (elsewhere != nullptr) {
     free_ = elsewhere->next_free;
@@ -468,6 +475,7 @@ ExecutorRole::Elsewhere* ExecutorRole::NewElsewhere(int32_t node) {
     elsewhere->executor = this;
   }
   elsewhere->node = node;
+  elsewhere->iteration = iteration;
   elsewhere->resume = false;
   elsewhere->status = absl::OkStatus();
   elsewhere->start_ns = elsewhere->end_ns = 0;

@@ -75,6 +75,10 @@ class ExecutorRole {
   absl::Status End();
 
  private:
+  struct Iteration;
+  struct FrameInstance;
+  struct Flow;
+
   /// A node that is not run by the loop itself, or not at once; what happens to it is a message to
   /// this executor.
   struct Elsewhere : Message, PoolTask {
@@ -83,6 +87,7 @@ class ExecutorRole {
 
     ExecutorRole* executor = nullptr;
     int32_t node = 0;
+    Iteration* iteration = nullptr;  ///< In plans with control flow.
     /// The message says: the value of a variable came; go on with the node from this snapshot on.
     bool resume = false;
     int32_t next_snapshot = 0;
@@ -123,10 +128,10 @@ class ExecutorRole {
   void RunNode(int32_t node, int32_t next_snapshot);
   /// Takes the node's snapshots from number `next` on; false if a variable is busy (the node goes
   /// on when it has answered) or has no value (the step has failed).
-  bool TakeSnapshots(int32_t node, int32_t next);
-  void StartAsync(int32_t node, const PlanNode& plan_node);
-  void Offload(int32_t node, const PlanNode& plan_node);
-  KernelContext MakeContext(const PlanNode& node);
+  bool TakeSnapshots(int32_t node, int32_t next, Slot* slots, Iteration* iteration);
+  void StartAsync(int32_t node, const PlanNode& plan_node, Slot* slots, Iteration* iteration);
+  void Offload(int32_t node, const PlanNode& plan_node, Slot* slots, Iteration* iteration);
+  KernelContext MakeContext(const PlanNode& node, Slot* slots);
   /// Books a node's end: lets go of its inputs, counts its consumers down.
   void Complete(const PlanNode& node);
   void Finish(Elsewhere* elsewhere);
@@ -135,7 +140,33 @@ class ExecutorRole {
   void CleanUp();
   absl::Status Result();
 
-  Elsewhere* NewElsewhere(int32_t node);
+  // Plans with control flow (flow.cc): every node belongs to an iteration of a frame.
+  template <bool kTimed>
+  void RunReadyFlow();
+  template <bool kTimed>
+  void RunNodeFlow(int32_t node, Iteration* iteration, bool dead, int32_t next_snapshot);
+  void BeginFlow();
+  /// Runs a node that the executor itself plays; false if it has failed.
+  bool PlayFlowOp(int32_t node, Iteration* iteration);
+  void CompleteFlow(int32_t node, Iteration* iteration, bool dead);
+  void Enter(int32_t node, Iteration* iteration, bool dead);
+  void Exit(int32_t node, Iteration* iteration, bool dead);
+  void NextIteration(int32_t node, Iteration* iteration, bool dead);
+  /// Tells the consumers of a node in `to` that it has finished.
+  void Deliver(int32_t node, Iteration* to, bool dead);
+  void ReleaseInputs(int32_t node, Iteration* iteration);
+  Iteration* AddIteration(FrameInstance* frame);
+  /// One node, or frame, less to wait for in an iteration.
+  void LeaveIteration(Iteration* iteration);
+  /// Empties the block of an iteration that is over.
+  void EndIteration(Iteration* iteration);
+  void EndFrame(FrameInstance* frame);
+  void FreeFrame(FrameInstance* frame);
+  void CleanUpFlow();
+  /// Why a fetch has no value.
+  absl::Status MissingFetch(int fetch) const;
+
+  Elsewhere* NewElsewhere(int32_t node, Iteration* iteration);
   void Recycle(Elsewhere* elsewhere);
   static void AsyncDone(void* self, void* node, absl::Status status);
 
@@ -149,6 +180,7 @@ class ExecutorRole {
   StepContext step_;
   std::vector<int32_t> pending_;
   std::unique_ptr<Slot[]> slots_;
+  std::unique_ptr<Flow> flow_;        ///< nullptr: the plan has no control flow.
   std::unique_ptr<int32_t[]> ready_;  ///< A stack: the newest is taken first.
   int32_t num_ready_ = 0;
   int32_t outstanding_ = 0;  ///< Messages that are sure to come.

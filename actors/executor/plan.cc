@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "devices/status_macros.h"
@@ -24,6 +25,10 @@ void RenumberByExecution(PlanSpec* spec) {
     for (int before : spec->nodes[i].control_inputs) consumers[before].push_back(i);
     pending[i] =
         static_cast<int>(spec->nodes[i].inputs.size() + spec->nodes[i].control_inputs.size());
+    // A Merge goes on with its first input.
+    if (spec->nodes[i].flow == FlowOp::kMerge) {
+      pending[i] = 1 + static_cast<int>(spec->nodes[i].control_inputs.size());
+    }
   }
   std::vector<int> ready, order;
   for (int i = 0; i < n; ++i) {
@@ -44,6 +49,11 @@ void RenumberByExecution(PlanSpec* spec) {
     new_index[i] = static_cast<int>(order.size());
     order.push_back(i);
   }
+  if (spec->frames.size() > 1) {  // A frame's nodes stand together.
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int a, int b) { return spec->nodes[a].frame < spec->nodes[b].frame; });
+    for (int i = 0; i < n; ++i) new_index[order[i]] = i;
+  }
   std::vector<PlanSpec::Node> nodes;
   nodes.reserve(n);
   for (int old : order) {
@@ -54,6 +64,27 @@ void RenumberByExecution(PlanSpec* spec) {
   spec->nodes = std::move(nodes);
   for (int& feed : spec->feeds) feed = new_index[feed];
   for (PlanSpec::Input& fetch : spec->fetches) fetch.node = new_index[fetch.node];
+}
+
+/// A Merge waits for events, which constants do not send: a node that passes the constant on does.
+/// And it takes the value of a reference only from an input that has come.
+void SendConstantsToMerges(PlanSpec* spec) {
+  const int n = static_cast<int>(spec->nodes.size());
+  for (int i = 0; i < n; ++i) {
+    if (spec->nodes[i].flow != FlowOp::kMerge) continue;
+    for (size_t k = 0; k < spec->nodes[i].inputs.size(); ++k) {
+      const PlanSpec::Input input = spec->nodes[i].inputs[k];
+      if (spec->nodes[input.node].constants.empty() && !input.snapshot) continue;
+      PlanSpec::Node node;
+      node.name = spec->nodes[input.node].name;
+      node.op = spec->nodes[input.node].op;
+      node.inputs = {input};
+      node.num_outputs = 1;
+      if (input.snapshot) node.frame = spec->nodes[i].frame;
+      spec->nodes[i].inputs[k] = {static_cast<int>(spec->nodes.size()), 0, false};
+      spec->nodes.push_back(std::move(node));
+    }
+  }
 }
 
 absl::Status CheckIndices(const PlanSpec& spec) {
@@ -96,7 +127,11 @@ absl::StatusOr<std::shared_ptr<const Plan>> Plan::Build(PlanSpec spec) {
     fetch = {static_cast<int>(spec.nodes.size()), 0, false};
     spec.nodes.push_back(std::move(node));
   }
-
+  if (spec.frames.empty()) {
+    spec.frames.emplace_back();
+  } else {
+    SendConstantsToMerges(&spec);
+  }
   RenumberByExecution(&spec);
   auto plan = std::shared_ptr<Plan>(new Plan);
   const int n = static_cast<int>(spec.nodes.size());
@@ -106,7 +141,10 @@ absl::StatusOr<std::shared_ptr<const Plan>> Plan::Build(PlanSpec spec) {
   std::vector<bool> is_feed(n, false);
   for (int feed : spec.feeds) is_feed[feed] = true;
 
-  int32_t num_slots = 0;
+  // Slots are counted per frame, outputs in the frame of their consumers.
+  std::vector<std::vector<int32_t>> uses(spec.frames.size());
+  auto is_constant = [&](int node) { return !spec.nodes[node].constants.empty(); };
+  std::vector<int> output_frame(n, 0);
   for (int i = 0; i < n; ++i) {
     const PlanSpec::Node& from = spec.nodes[i];
     if (from.inputs.size() > std::numeric_limits<uint16_t>::max() ||
@@ -114,21 +152,29 @@ absl::StatusOr<std::shared_ptr<const Plan>> Plan::Build(PlanSpec spec) {
       return absl::UnimplementedError(
           StrCat("node ", from.name, " has more than 65535 inputs or outputs"));
     }
+    output_frame[i] = from.frame;
+    if (from.flow == FlowOp::kExit) output_frame[i] = spec.frames[from.frame].parent;
+    if (from.flow == FlowOp::kEnter || from.flow == FlowOp::kConstantEnter) {
+      output_frame[i] = from.enters;
+    }
     PlanNode& node = plan->nodes_[i];
-    node.first_output = num_slots;
+    std::vector<int32_t>& slots = uses[output_frame[i]];
+    node.first_output = static_cast<int32_t>(slots.size());
     node.num_outputs = static_cast<uint16_t>(from.num_outputs);
-    num_slots += from.num_outputs;
+    slots.resize(slots.size() + from.num_outputs, 0);
   }
-  plan->slot_uses_.assign(num_slots, 0);
 
-  auto is_constant = [&](int node) { return !spec.nodes[node].constants.empty(); };
+  std::vector<PlanFrame> frames(spec.frames.size());
+  std::map<std::pair<int, std::pair<int, int>>, int32_t> constant_slots;  // In other frames.
   for (int i = 0; i < n; ++i) {
     const PlanSpec::Node& from = spec.nodes[i];
     PlanNode& node = plan->nodes_[i];
     node.first_input = static_cast<int32_t>(plan->input_slots_.size());
     node.num_inputs = static_cast<uint16_t>(from.inputs.size());
     node.kernel = from.kernel.get();
-    if (from.kernel != nullptr) {
+    if (from.flow != FlowOp::kNone) {
+      node.kind = PlanNode::kFlow;
+    } else if (from.kernel != nullptr) {
       node.kind = from.kernel->async() != nullptr ? PlanNode::kAsync : PlanNode::kSync;
       plan->has_async_ |= node.kind == PlanNode::kAsync;
     } else if (!from.inputs.empty()) {
@@ -139,14 +185,24 @@ absl::StatusOr<std::shared_ptr<const Plan>> Plan::Build(PlanSpec spec) {
                           std::memory_order_relaxed);
     for (const PlanSpec::Input& input : from.inputs) {
       int32_t slot = plan->nodes_[input.node].first_output + input.port;
-      if (input.snapshot) {
-        const int32_t value_slot = num_slots++;
-        plan->slot_uses_.push_back(1);
+      if (is_constant(input.node) && from.frame != 0) {
+        auto [it, first] = constant_slots.emplace(
+            std::make_pair(from.frame, std::make_pair(input.node, input.port)),
+            static_cast<int32_t>(uses[from.frame].size()));
+        if (first) {
+          uses[from.frame].push_back(0);
+          frames[from.frame].constants.emplace_back(it->second,
+                                                    spec.nodes[input.node].constants[input.port]);
+        }
+        slot = it->second;
+      } else if (input.snapshot) {
+        const int32_t value_slot = static_cast<int32_t>(uses[from.frame].size());
+        uses[from.frame].push_back(1);
         plan->snapshots_.push_back({i, slot, value_slot});
         node.has_snapshots = true;
         slot = value_slot;
       } else {
-        ++plan->slot_uses_[slot];
+        ++uses[from.frame][slot];
       }
       plan->input_slots_.push_back(slot);
       if (!is_constant(input.node)) ++plan->initial_pending_[i];
@@ -176,11 +232,81 @@ absl::StatusOr<std::shared_ptr<const Plan>> Plan::Build(PlanSpec spec) {
   }
   for (const PlanSpec::Input& fetch : spec.fetches) {
     const int32_t slot = plan->nodes_[fetch.node].first_output + fetch.port;
-    ++plan->slot_uses_[slot];
+    if (output_frame[fetch.node] != 0) {
+      return absl::InternalError(
+          StrCat("plan: fetch of ", spec.nodes[fetch.node].name, ", which is in a loop"));
+    }
+    ++uses[0][slot];
     plan->fetch_slots_.push_back(slot);
+  }
+  plan->num_root_slots_ = static_cast<int>(uses[0].size());
+  for (size_t f = 0; f < frames.size(); ++f) {
+    frames[f].num_slots = static_cast<int32_t>(uses[f].size());
+    plan->frame_uses_.push_back(static_cast<int32_t>(plan->slot_uses_.size()));
+    plan->slot_uses_.insert(plan->slot_uses_.end(), uses[f].begin(), uses[f].end());
+  }
+  if (spec.frames.size() > 1 || std::any_of(spec.nodes.begin(), spec.nodes.end(), [](auto& node) {
+        return node.flow != FlowOp::kNone;
+      })) {
+    plan->BuildFlow(spec, std::move(frames), is_constant);
   }
   plan->spec_ = std::move(spec);
   return std::shared_ptr<const Plan>(plan);
+}
+
+void Plan::BuildFlow(const PlanSpec& spec, std::vector<PlanFrame> frames,
+                     absl::FunctionRef<bool(int)> is_constant) {
+  const int n = static_cast<int>(spec.nodes.size());
+  std::vector<int32_t> child_index(frames.size(), 0);
+  for (size_t f = 0; f < frames.size(); ++f) {
+    frames[f].parent = spec.frames[f].parent;
+    frames[f].num_enters = spec.frames[f].num_enters;
+    frames[f].parallel_iterations = spec.frames[f].parallel_iterations;
+    if (f > 0) child_index[f] = frames[frames[f].parent].num_children++;
+  }
+  flow_nodes_.resize(n);
+  for (int i = 0; i < n; ++i) {
+    const PlanSpec::Node& from = spec.nodes[i];
+    FlowNode& node = flow_nodes_[i];
+    PlanFrame& frame = frames[from.frame];
+    node.op = from.flow;
+    node.frame = from.frame;
+    if (frame.num_nodes == 0) frame.first_node = i;
+    node.local = frame.num_nodes++;
+    NodeState state{initial_pending_[i], 0};
+    if (from.flow == FlowOp::kMerge) {
+      // Constants send no event, and none of them feeds a Merge: see SendConstantsToMerges.
+      const int32_t controls = state.pending - static_cast<int32_t>(from.inputs.size());
+      state.pending = 2 * controls + 1;
+      initial_pending_[i] = state.pending;
+    }
+    frame.initial.push_back(state);
+    if (from.flow == FlowOp::kEnter || from.flow == FlowOp::kConstantEnter) {
+      node.enters = from.enters;
+      node.child = child_index[from.enters];
+    }
+  }
+  std::vector<std::vector<FlowEdge>> edges(n);
+  for (int i = n - 1; i >= 0; --i) {
+    const bool to_merge = flow_nodes_[i].op == FlowOp::kMerge;
+    auto add = [&](int source, int32_t slot, int32_t input) {
+      if (is_constant(source)) return;
+      edges[source].push_back({i, flow_nodes_[i].local, slot, input, to_merge});
+    };
+    int32_t input = 0;
+    for (const PlanSpec::Input& from : spec.nodes[i].inputs) {
+      // A snapshot's input slot gets its value when the node starts; dead or alive is the
+      // reference.
+      add(from.node, nodes_[from.node].first_output + from.port, input++);
+    }
+    for (int before : spec.nodes[i].control_inputs) add(before, -1, -1);
+  }
+  for (int i = 0; i < n; ++i) {
+    flow_nodes_[i].first_edge = static_cast<int32_t>(flow_edges_.size());
+    flow_nodes_[i].num_edges = static_cast<int32_t>(edges[i].size());
+    flow_edges_.insert(flow_edges_.end(), edges[i].begin(), edges[i].end());
+  }
+  frames_ = std::move(frames);
 }
 
 const Plan::Snapshot* Plan::SnapshotsOf(int node) const {

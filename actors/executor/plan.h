@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "graph/passes/frames.h"
 #include "kernels/kernel.h"
 #include "kernels/kernel_registry.h"
 
@@ -32,22 +34,29 @@ struct PlanSpec {
     std::vector<Input> inputs;
     std::vector<int> control_inputs;  ///< Each predecessor once.
     int num_outputs = 0;
+    FlowOp flow = FlowOp::kNone;  ///< Other than kNone: played by the executor, no kernel.
+    int frame = 0;                ///< Index into `frames`.
+    int enters = 0;               ///< Enter: the frame that it leads into.
     /// Outputs known beforehand (then no kernel, and no inputs of any kind).
     std::vector<Tensor> constants;
   };
   std::vector<Node> nodes;
-  std::vector<int> feeds;      ///< Per feed: a node with one output, no inputs and no kernel.
-  std::vector<Input> fetches;  ///< Per fetch: where the value comes from.
-  std::string device_name;     ///< For messages.
+  std::vector<FrameInfo> frames;  ///< Empty: no control flow, everything is in the root.
+  std::vector<int> feeds;         ///< Per feed: a node with one output, no inputs and no kernel.
+  std::vector<Input> fetches;     ///< Per fetch: where the value comes from.
+  std::string device_name;        ///< For messages.
 };
 
-/// A node as the executor's loop sees it. Ranges point into the plan's flat arrays.
+/// A node as the executor's loop sees it. Ranges point into the plan's flat arrays; slots are
+/// counted from the beginning of a frame's own, inputs in the frame where the node runs, outputs in
+/// the frame where they are consumed.
 struct PlanNode {
   enum Kind : uint8_t {
     kNothing,      ///< Only orders others.
     kSync,         ///< Kernel::Compute.
     kAsync,        ///< AsyncKernel::ComputeAsync.
     kPassThrough,  ///< Output 0 is input 0 (a fetch of a reference).
+    kFlow,         ///< Played by the executor: see FlowNode.
   };
   Kernel* kernel = nullptr;
   int32_t first_input = 0;
@@ -58,6 +67,48 @@ struct PlanNode {
   uint16_t num_outputs = 0;
   Kind kind = kNothing;
   bool has_snapshots = false;
+};
+
+/// What is more to a node in a plan with control flow.
+struct FlowNode {
+  FlowOp op = FlowOp::kNone;
+  int32_t frame = 0;       ///< Where it runs.
+  int32_t local = 0;       ///< Its number there.
+  int32_t enters = 0;      ///< Enter: the frame that it leads into,
+  int32_t child = 0;       ///< and which of its parent's children that is.
+  int32_t first_edge = 0;  ///< In `flow_edges`.
+  int32_t num_edges = 0;
+};
+
+/// An edge to a consumer in a plan with control flow.
+struct FlowEdge {
+  int32_t node;      ///< The consumer.
+  int32_t local;     ///< Its number in its frame.
+  int32_t src_slot;  ///< The slot that it carries, in the block of the consumer; -1: control.
+  int32_t input;     ///< Which input of the consumer it is.
+  bool to_merge;
+};
+
+/// How far a node is from running in an iteration.
+struct NodeState {
+  /// Edges that must still arrive. A Merge: twice the control edges, and 1 until an input is alive.
+  int32_t pending;
+  /// Not zero: some input was dead. A Merge: how many data inputs were dead, or, from the first
+  /// live one on, -1 minus its number.
+  int32_t dead;
+};
+
+/// A frame's part of a plan: nodes and slots are numbered by frames.
+struct PlanFrame {
+  int32_t parent = -1;
+  int32_t first_node = 0;
+  int32_t num_nodes = 0;
+  int32_t num_slots = 0;
+  int32_t num_children = 0;
+  int32_t num_enters = 0;
+  int32_t parallel_iterations = 1;
+  std::vector<NodeState> initial;  ///< By local number.
+  std::vector<std::pair<int32_t, Tensor>> constants;
 };
 
 /// A partition compiled into flat arrays: no maps, strings or locks on the path of a node.
@@ -76,7 +127,8 @@ class Plan {
   static absl::StatusOr<std::shared_ptr<const Plan>> Build(PlanSpec spec);
 
   int num_nodes() const { return static_cast<int>(nodes_.size()); }
-  int num_slots() const { return static_cast<int>(slot_uses_.size()); }
+  /// Slots of the root frame, without control flow all there are.
+  int num_slots() const { return num_root_slots_; }
   const std::vector<PlanNode>& nodes() const { return nodes_; }
   const PlanNode& node(int i) const { return nodes_[i]; }
   const std::string& name(int i) const { return spec_.nodes[i].name; }
@@ -87,11 +139,24 @@ class Plan {
   const std::vector<int32_t>& initial_pending() const { return initial_pending_; }
   /// How many consumers a slot has, fetches included.
   const std::vector<int32_t>& slot_uses() const { return slot_uses_; }
+  /// True: the executor keeps frames and iterations, and dead tensors may occur.
+  bool has_flow() const { return !flow_nodes_.empty(); }
+  const std::vector<FlowNode>& flow_nodes() const { return flow_nodes_; }
+  const std::vector<FlowEdge>& flow_edges() const { return flow_edges_; }
+  const std::vector<PlanFrame>& frames() const { return frames_; }
+  /// Index into `slot_uses` of the first slot of each frame.
+  const std::vector<int32_t>& frame_uses() const { return frame_uses_; }
+  /// "root", or the frame's name.
+  const std::string& frame_name(int frame) const { return spec_.frames[frame].name; }
   /// Nodes that are ready when a step starts.
   const std::vector<int32_t>& roots() const { return roots_; }
   const std::vector<int>& feeds() const { return spec_.feeds; }
   /// Slot of each fetch.
   const std::vector<int32_t>& fetch_slots() const { return fetch_slots_; }
+  /// For messages.
+  const std::string& fetch_name(int fetch) const {
+    return spec_.nodes[spec_.fetches[fetch].node].name;
+  }
   const std::vector<std::pair<int32_t, Tensor>>& constants() const { return constants_; }
   /// Sorted by node.
   const std::vector<Snapshot>& snapshots() const { return snapshots_; }
@@ -112,6 +177,8 @@ class Plan {
 
  private:
   Plan() = default;
+  void BuildFlow(const PlanSpec& spec, std::vector<PlanFrame> frames,
+                 absl::FunctionRef<bool(int)> is_constant);
 
   PlanSpec spec_;
   std::vector<PlanNode> nodes_;
@@ -120,6 +187,11 @@ class Plan {
   std::vector<Snapshot> snapshots_;
   mutable std::unique_ptr<std::atomic<uint32_t>[]> costs_;
   mutable std::atomic<uint64_t> runs_{0};
+  std::vector<FlowNode> flow_nodes_;
+  std::vector<FlowEdge> flow_edges_;
+  std::vector<PlanFrame> frames_;
+  std::vector<int32_t> frame_uses_;
+  int num_root_slots_ = 0;
   bool has_async_ = false;
   int num_executed_ = 0;
 };

@@ -6,6 +6,7 @@
 
 #include "devices/cpu/cpu_device.h"
 #include "devices/status_macros.h"
+#include "graph/passes/frames.h"
 #include "graph/passes/prune.h"
 #include "kernels/cancellation.h"
 #include "kernels/kernel_registry.h"
@@ -82,10 +83,16 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
     if (node.kind != SubNode::Kind::kOp) continue;
     TROUPE_RETURN_IF_ERROR(Place(*node.original, options, *runtime).status());
   }
+  // Likewise: loops must be well-formed as they were written.
+  TROUPE_ASSIGN_OR_RETURN(Frames frames, FindFrames(subgraph));
   if (options.simplify) Simplify(SimplifyOptions(), EvaluateNode, &subgraph);
 
   CompiledStep step;
   PlanSpec spec;
+  if (frames.has_control_flow) {
+    TROUPE_ASSIGN_OR_RETURN(frames, FindFrames(subgraph));
+    spec.frames = frames.frames;
+  }
   spec.nodes.resize(subgraph.nodes.size());
   for (size_t i = 0; i < subgraph.nodes.size(); ++i) {
     SubNode& from = subgraph.nodes[i];
@@ -95,6 +102,7 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
     to.op = node.op();
     to.num_outputs = from.num_outputs();
     to.control_inputs.assign(from.control_inputs.begin(), from.control_inputs.end());
+    to.frame = frames.frame_of.empty() ? 0 : frames.frame_of[i];
     if (from.kind == SubNode::Kind::kConstant) {
       to.constants = std::move(from.values);
       continue;
@@ -107,6 +115,11 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
     }
     TROUPE_ASSIGN_OR_RETURN(DeviceRole * device, Place(node, options, *runtime));
     if (IsNoOp(node)) continue;
+    to.flow = FlowOpOf(node);
+    if (to.flow != FlowOp::kNone) {
+      to.enters = frames.enters[i];
+      continue;
+    }
     if (node.stateful()) {
       TROUPE_ASSIGN_OR_RETURN(to.kernel, stateful->FindOrCreate(node, device));
     } else {

@@ -1,0 +1,95 @@
+/// The executor's state for plans with control flow: frames and iterations.
+#ifndef TROUPE_ACTORS_EXECUTOR_FLOW_H_
+#define TROUPE_ACTORS_EXECUTOR_FLOW_H_
+
+#include <time.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "actors/executor/executor_role.h"
+
+namespace troupe {
+
+/// A node that takes longer than this goes to the pool when others are ready: several times what
+/// handing it over costs.
+inline constexpr uint32_t kOffloadNs = 10000;
+
+inline uint64_t NowNs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+/// One iteration of a loop that is under way: the counts and slots of the frame's nodes. The root
+/// frame has one, which is the step. Blocks are kept by the executor and used again.
+struct ExecutorRole::Iteration {
+  FrameInstance* frame = nullptr;
+  Iteration* next = nullptr;  ///< The following iteration, or of a free block the next free one.
+  int32_t outstanding = 0;    ///< Nodes that are ready or run, and frames inside that are not over.
+  Slot* slots = nullptr;
+  std::unique_ptr<Slot[]> owned_slots;
+  std::unique_ptr<NodeState[]> states;
+  std::unique_ptr<FrameInstance*[]> children;  ///< Per child of the frame: its instance, if any.
+  bool has_invariants = false;                 ///< The slots of the loop's invariants are filled.
+};
+
+/// A loop under way: one instance of a frame for each iteration of the frame around it that enters.
+struct ExecutorRole::FrameInstance {
+  /// A value that waits for its iteration: see `parallel_iterations`.
+  struct Waiting {
+    int32_t node;  ///< The NextIteration.
+    Slot value;
+  };
+  /// A loop invariant.
+  struct Invariant {
+    int32_t node;  ///< The Enter.
+    Slot value;
+    bool dead;
+  };
+
+  int32_t frame = 0;       ///< Index in the plan.
+  int32_t child = 0;       ///< Which child of the iteration around it.
+  int32_t live_index = 0;  ///< In `Flow::live`.
+  Iteration* parent = nullptr;
+  Iteration* first = nullptr;  ///< The oldest iteration that is not over.
+  Iteration* last = nullptr;
+  int32_t num_iterations = 0;  ///< Under way.
+  int32_t enters_to_come = 0;
+  std::vector<Invariant> invariants;
+  /// What a node's state is at the start of an iteration when all invariants are there, and which
+  /// nodes are ready then; empty until all have come.
+  std::vector<NodeState> start;
+  std::vector<std::pair<int32_t, bool>> start_ready;  ///< Node, dead.
+  std::vector<Waiting> waiting;
+  std::vector<int32_t> dead_exits;  ///< Exits that were dead in the last iteration so far.
+  Iteration* free = nullptr;        ///< Blocks that hold this loop's invariants.
+};
+
+struct ExecutorRole::Flow {
+  struct Ready {
+    int32_t node;
+    bool dead;
+    Iteration* iteration;
+  };
+
+  Flow(const Plan& plan, Slot* root_slots);
+  Iteration* root() { return &root_iteration; }
+
+  const Plan& plan;
+  const FlowNode* const nodes;
+  const FlowEdge* const edges;
+  std::vector<Ready> ready;  ///< The first `num_ready_` are a stack.
+  Iteration root_iteration;
+  FrameInstance root_frame;
+  std::vector<Iteration*> free_blocks;  ///< Per frame of the plan.
+  std::vector<FrameInstance*> free_instances;
+  std::vector<FrameInstance*> live;  ///< Those under way (in no order).
+  std::vector<std::unique_ptr<Iteration>> all_blocks;
+  std::vector<std::unique_ptr<FrameInstance>> all_instances;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_EXECUTOR_FLOW_H_
