@@ -1,0 +1,90 @@
+/// Putting the bodies of functions in the place of nodes: what inlining and lowering share. For the
+/// sources of `graph/passes/` only.
+#ifndef TROUPE_GRAPH_PASSES_FUNCTION_EXPANDER_H_
+#define TROUPE_GRAPH_PASSES_FUNCTION_EXPANDER_H_
+
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "graph/function_library.h"
+#include "graph/protos/graph.pb.h"
+
+namespace troupe {
+
+/// One expansion of a GraphDef. Used once.
+class FunctionExpander {
+ public:
+  /// `wanted`: which functional nodes are lowered. Direct calls are inlined unless the function
+  /// calls itself directly or has a gradient of its own.
+  FunctionExpander(const GraphDef& def, const OpRegistry& ops,
+                   absl::FunctionRef<bool(const NodeDef&)> wanted);
+
+  absl::StatusOr<GraphDef> Run();
+
+ private:
+  /// What a body leaves behind.
+  struct Expanded {
+    std::vector<std::string> results;
+    std::vector<DataType> types;
+    std::vector<std::string>
+        done;  ///< "^node": what has run when the body's effects have happened.
+  };
+  using Strings = std::vector<std::string>;
+  using Types = std::vector<DataType>;
+
+  // function_expander.cc
+  absl::Status Add(const NodeDef& node, bool takes_ungated);
+  absl::Status Replace(const NodeDef& node, bool takes_ungated);
+  absl::Status AddStart(const NodeDef& node, Strings* inputs, Strings* controls);
+  absl::Status InlineCall(const NodeDef& node, const std::string& function, const AttrMap& attrs,
+                          Strings inputs, Strings controls, const Types* types);
+  /// `lowered`: the first control of `options` says when the body runs.
+  absl::StatusOr<Expanded> AddBody(const std::string& function, const AttrMap& attrs,
+                                   const std::string& prefix, const BindOptions& options,
+                                   bool lowered, const Types* arg_types, const Types* result_types);
+  absl::Status AddResult(const NodeDef& node, const Strings& results, const Types& types,
+                         const Strings& controls);
+  /// A new node; `inputs` may end with controls. Its name.
+  absl::StatusOr<std::string> AddNode(const std::string& name, const std::string& op,
+                                      const std::string& device, const Strings& inputs,
+                                      DataType type = DT_INVALID, const char* type_attr = "T");
+  NodeDef* Last() { return out_.mutable_node(out_.node_size() - 1); }
+  std::string Unique(const std::string& name);
+  bool InlinesCallsOf(const std::string& function) const;
+
+  // lower_functions.cc
+  absl::Status Lower(const NodeDef& node, Strings inputs, Strings controls);
+  absl::Status LowerIf(const NodeDef& node, Strings inputs, Strings controls);
+  absl::Status LowerCase(const NodeDef& node, Strings inputs, Strings controls);
+  absl::Status LowerWhile(const NodeDef& node, Strings inputs, Strings controls);
+  absl::Status LowerFor(const NodeDef& node, Strings inputs, Strings controls);
+  /// One branch: its arguments are outputs `port` of the switches, its pivot that of `pred_switch`.
+  absl::StatusOr<Expanded> AddBranch(const NodeDef& node, const NameAttrList& function,
+                                     const std::string& what, const Strings& switches,
+                                     const std::string& pred_switch, int port, std::string* pivot);
+  /// Joins the branches to the node's results.
+  absl::Status JoinBranches(const NodeDef& node, const std::vector<Expanded>& branches,
+                            const Strings& pivots);
+  struct Loop;
+  absl::Status EnterLoop(Loop* loop);
+  absl::Status LeaveLoop(Loop* loop);
+
+  const GraphDef& def_;
+  const FunctionLibrary library_;
+  absl::FunctionRef<bool(const NodeDef&)> wanted_;
+  GraphDef out_;
+  std::unordered_set<std::string> names_;
+  std::vector<std::string> stack_;  ///< The functions whose bodies are being put in.
+  /// "^node": runs exactly when the branch or iteration that is being put in runs; "" outside.
+  std::string gate_;
+  bool has_primitive_flow_ = false;  ///< The graph has Switch or Enter nodes of its own.
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_GRAPH_PASSES_FUNCTION_EXPANDER_H_
