@@ -1,5 +1,8 @@
 #include "api/scope.h"
 
+#include <unordered_map>
+
+#include "api/flow_context.h"
 #include "devices/device_name.h"
 #include "devices/status_macros.h"
 
@@ -8,6 +11,8 @@ namespace troupe {
 struct Scope::Shared {
   std::shared_ptr<Graph> graph;
   absl::Status status;
+  /// Where nodes inside branches and loops belong.
+  std::unordered_map<const Node*, std::shared_ptr<FlowContext>> contexts;
 };
 
 struct Scope::Local {
@@ -18,11 +23,44 @@ struct Scope::Local {
   std::function<std::string(std::string_view, std::string_view)> device_function;
   std::vector<std::string> colocation;
   std::string container;
+  std::shared_ptr<FlowContext> context;
 };
 
 Output Input::ToOutput(const Scope& scope) const {
   // The scope's op name is the op's, not its constant's.
   return value_.valid() ? Const(scope.WithOpName("Const"), value_) : output_;
+}
+
+std::vector<Output> InputList::ToOutputs(const Scope& scope) const {
+  std::vector<Output> outputs;
+  outputs.reserve(inputs_.size());
+  for (const Input& input : inputs_) outputs.push_back(input.ToOutput(scope));
+  return outputs;
+}
+
+ScopedSpec& ScopedSpec::Input(Output tensor) {
+  inputs_.push_back(scope_.Bring(tensor));
+  spec_.Input(inputs_.back());
+  return *this;
+}
+
+ScopedSpec& ScopedSpec::Input(absl::Span<const Output> list) {
+  std::vector<Output> brought;
+  brought.reserve(list.size());
+  for (const Output& tensor : list) brought.push_back(scope_.Bring(tensor));
+  inputs_.insert(inputs_.end(), brought.begin(), brought.end());
+  spec_.Input(brought);
+  return *this;
+}
+
+ScopedSpec& ScopedSpec::ControlInput(Node* node) {
+  controls_.push_back(node);
+  return *this;
+}
+
+ScopedSpec& ScopedSpec::Device(std::string device) {
+  spec_.Device(std::move(device));
+  return *this;
 }
 
 Scope Scope::NewRoot() { return Scope(std::make_shared<Graph>()); }
@@ -37,6 +75,26 @@ absl::Status Scope::status() const { return shared_->status; }
 void Scope::UpdateStatus(absl::Status status) const { shared_->status.Update(std::move(status)); }
 std::string Scope::prefix() const { return local_->prefix; }
 const std::string& Scope::container() const { return local_->container; }
+const std::string& Scope::op_name() const { return local_->op_name; }
+const std::shared_ptr<FlowContext>& Scope::flow_context() const { return local_->context; }
+
+std::shared_ptr<FlowContext> Scope::FlowContextOf(const Node* node) const {
+  auto found = shared_->contexts.find(node);
+  return found == shared_->contexts.end() ? nullptr : found->second;
+}
+
+void Scope::SetFlowContextOf(const Node* node, std::shared_ptr<FlowContext> context) const {
+  shared_->contexts[node] = std::move(context);
+}
+
+Scope Scope::WithFlowContext(std::shared_ptr<FlowContext> context) const {
+  return Derive([&](Local& local) {
+    local.op_name.clear();
+    local.control_inputs.clear();
+    local.colocation.clear();
+    local.context = std::move(context);
+  });
+}
 
 template <typename Change>
 Scope Scope::Derive(Change change) const {
@@ -49,6 +107,13 @@ Scope Scope::NewSubScope(std::string_view name) const {
   const std::string prefix = graph()->UniqueName(StrCat(local_->prefix, name)) + "/";
   return Derive([&](Local& local) {
     local.prefix = prefix;
+    local.op_name.clear();
+  });
+}
+
+Scope Scope::WithPrefix(std::string prefix) const {
+  return Derive([&](Local& local) {
+    local.prefix = std::move(prefix);
     local.op_name.clear();
   });
 }
@@ -109,29 +174,57 @@ std::string Scope::UniqueName(std::string_view base) const {
   return graph()->UniqueName(StrCat(local_->prefix, base));
 }
 
-Node* Scope::AddNode(std::string_view op, const std::function<void(NodeSpec&)>& fill) const {
-  if (!ok()) return nullptr;
-  NodeSpec spec(std::string(op), UniqueName(local_->op_name.empty() ? op : local_->op_name));
+Output Scope::Bring(Output tensor) const {
+  if (!tensor.valid() || !ok()) return tensor;
+  return FlowContext::Bring(*this, local_->context, tensor);
+}
+
+ScopedSpec Scope::NewSpec(std::string_view op) const {
+  ScopedSpec spec(
+      *this, NodeSpec(std::string(op), UniqueName(local_->op_name.empty() ? op : local_->op_name)));
   if (!local_->device.empty()) spec.Device(local_->device);
   if (local_->device_function) {
     const std::string device = local_->device_function(op, local_->op_name);
     if (!device.empty()) spec.Device(device);
   }
-  for (Node* node : local_->control_inputs) spec.ControlInput(node);
+  spec.controls_ = local_->control_inputs;
   if (!local_->colocation.empty()) {
     spec.Attr("_class", absl::MakeConstSpan(local_->colocation));
   }
-  fill(spec);
-  absl::StatusOr<Node*> node = graph()->AddNode(spec);
+  return spec;
+}
+
+Node* Scope::Add(ScopedSpec spec) const {
+  if (local_->context != nullptr || !shared_->contexts.empty()) {
+    FlowContext::BringControls(*this, spec.inputs_, &spec.controls_);
+  }
+  if (!ok()) return nullptr;
+  for (Node* node : spec.controls_) spec.spec_.ControlInput(node);
+  absl::StatusOr<Node*> node = graph()->AddNode(spec.spec_);
   if (!node.ok()) {
     UpdateStatus(node.status());
     return nullptr;
   }
+  if (local_->context != nullptr) shared_->contexts.emplace(*node, local_->context);
   return *node;
 }
 
+Node* Scope::AddNode(std::string_view op, const std::function<void(ScopedSpec&)>& fill) const {
+  if (!ok()) return nullptr;
+  ScopedSpec spec = NewSpec(op);
+  fill(spec);
+  return Add(std::move(spec));
+}
+
+Node* Scope::AddNode(std::string_view op, const std::function<void(NodeSpec&)>& fill) const {
+  if (!ok()) return nullptr;
+  ScopedSpec spec = NewSpec(op);
+  fill(spec.spec_);
+  return Add(std::move(spec));
+}
+
 Output Const(const Scope& scope, Tensor value) {
-  Node* node = scope.AddNode("Const", [&](NodeSpec& spec) {
+  Node* node = scope.AddNode("Const", [&](ScopedSpec& spec) {
     spec.Attr("dtype", value.type());
     spec.Attr("value", value);
   });

@@ -19,6 +19,7 @@
 namespace troupe {
 
 class Scope;
+struct FlowContext;
 
 /// What an op function takes: a tensor of the graph, or a value from which a constant is made in
 /// the scope of the op. Implicit: `Mul(s, x, 2.0f)`, `Add(s, x, {1.0f, 2.0f})`. A value.
@@ -45,6 +46,50 @@ class Input {
  private:
   Output output_;
   Tensor value_;
+};
+
+/// A list of what op functions take: `{x, 0, y}`, or tensors of the graph. A value.
+class InputList {
+ public:
+  InputList() = default;
+  InputList(std::initializer_list<Input> inputs) : inputs_(inputs) {}   // NOLINT
+  InputList(std::vector<Input> inputs) : inputs_(std::move(inputs)) {}  // NOLINT
+  InputList(const std::vector<Output>& outputs)                         // NOLINT
+      : inputs_(outputs.begin(), outputs.end()) {}
+  InputList(absl::Span<const Output> outputs)
+      : inputs_(outputs.begin(), outputs.end()) {}  // NOLINT
+
+  size_t size() const { return inputs_.size(); }
+  bool empty() const { return inputs_.empty(); }
+  const Input& operator[](size_t i) const { return inputs_[i]; }
+  /// The tensors, after constants have been made for values.
+  std::vector<Output> ToOutputs(const Scope& scope) const;
+
+ private:
+  std::vector<Input> inputs_;
+};
+
+/// What `Scope::AddNode` is given to fill in: a NodeSpec whose inputs are brought into the branch
+/// or loop that the scope is in. Used while the node is added.
+class ScopedSpec {
+ public:
+  ScopedSpec& Input(Output tensor);
+  ScopedSpec& Input(absl::Span<const Output> list);
+  ScopedSpec& ControlInput(Node* node);
+  ScopedSpec& Device(std::string device);
+  template <typename T>
+  ScopedSpec& Attr(std::string_view name, const T& value) {
+    spec_.Attr(name, value);
+    return *this;
+  }
+
+ private:
+  friend class Scope;
+  ScopedSpec(const Scope& scope, NodeSpec spec) : scope_(scope), spec_(std::move(spec)) {}
+  const Scope& scope_;
+  NodeSpec spec_;
+  std::vector<Output> inputs_;
+  std::vector<Node*> controls_;
 };
 
 /// Adds nodes to a graph under a common prefix, device, control inputs and so on. A value that
@@ -89,16 +134,38 @@ class Scope {
 
   /// Adds a node with everything that the scope brings; an invalid node after an error. `spec`'s
   /// name is set by the scope.
+  Node* AddNode(std::string_view op, const std::function<void(ScopedSpec&)>& fill) const;
+  /// The same for inputs that have been brought in already (`Bring`).
   Node* AddNode(std::string_view op, const std::function<void(NodeSpec&)>& fill) const;
   /// A full name for `base`: with the prefix, unique.
   std::string UniqueName(std::string_view base) const;
   /// "a/b/" or "".
   std::string prefix() const;
   const std::string& container() const;
+  /// The name that the next op gets, "" if it is named after its type.
+  const std::string& op_name() const;
+
+  /// `tensor` as nodes of this scope see it. In a branch of `Cond` or in a `WhileLoop` a tensor
+  /// from outside comes in by a Switch or an Enter, which this adds if need be; AddNode does so
+  /// with all inputs. InvalidArgument (in the status) for a tensor of a loop that the scope is not
+  /// in.
+  Output Bring(Output tensor) const;
+  /// The branch or loop that the scope is in; nullptr: neither. For `control_flow.cc`.
+  const std::shared_ptr<FlowContext>& flow_context() const;
+  /// Without control inputs, colocation and op name, in a branch or loop.
+  Scope WithFlowContext(std::shared_ptr<FlowContext> context) const;
+  /// With a prefix ("a/b/") as it stands, of names that are there already.
+  Scope WithPrefix(std::string prefix) const;
+  /// The branch or loop that `node` was added in, by a scope that shares this one's root.
+  std::shared_ptr<FlowContext> FlowContextOf(const Node* node) const;
+  void SetFlowContextOf(const Node* node, std::shared_ptr<FlowContext> context) const;
 
  private:
+  friend class ScopedSpec;
   struct Shared;
   struct Local;
+  ScopedSpec NewSpec(std::string_view op) const;
+  Node* Add(ScopedSpec spec) const;
   Scope(std::shared_ptr<Shared> shared, std::shared_ptr<const Local> local)
       : shared_(std::move(shared)), local_(std::move(local)) {}
   template <typename Change>
