@@ -10,14 +10,21 @@
 #ifndef TROUPE_API_TROUPE_H_
 #define TROUPE_API_TROUPE_H_
 
+#include "api/embedding.h"
 #include "api/gradients.h"
 #include "api/nn.h"
 #include "api/ops.h"
+#include "api/sampled_loss.h"
 #include "api/scope.h"
 #include "api/session.h"
 #include "api/tensor_access.h"
+#include "api/training/accumulation.h"
+#include "api/training/clipping.h"
 #include "api/training/initializers.h"
+#include "api/training/learning_rate.h"
+#include "api/training/moving_average.h"
 #include "api/training/optimizer.h"
+#include "api/training/optimizers.h"
 #include "api/training/variables.h"
 #include "devices/tensor.h"
 #include "graph/graph.h"

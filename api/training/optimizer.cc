@@ -1,19 +1,59 @@
 #include "api/training/optimizer.h"
 
-#include "api/gradients.h"
+#include <algorithm>
+
 #include "api/ops.h"
+#include "api/training/raw_op.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
 
-std::vector<GradientAndVariable> Optimizer::ComputeGradients(
-    const Scope& scope, const Output& loss, std::vector<ModelVariable> variables) const {
+namespace {
+
+/// The same gradients, each available only when all are.
+void Gate(const Scope& scope, std::vector<GradientAndVariable>* gradients) {
+  std::vector<Node*> nodes;
+  for (const auto& [gradient, variable] : *gradients) {
+    if (gradient.valid()) nodes.push_back(gradient.values.node);
+    if (gradient.sparse()) nodes.push_back(gradient.indices.node);
+  }
+  const Scope own = scope.NewSubScope("gate_gradients");
+  const Scope after = own.WithControlDependencies({ops::NoOp(own.WithControlDependencies(nodes))});
+  for (auto& [gradient, variable] : *gradients) {
+    if (gradient.valid()) gradient.values = ops::Identity(after, gradient.values);
+  }
+}
+
+}  // namespace
+
+Gradient SumRepeatedRows(const Scope& scope, const Gradient& gradient) {
+  if (!gradient.sparse() || !scope.ok()) return gradient;
+  const Scope own = scope.NewSubScope("sum_repeated_rows");
+  Node* unique = RawOp(own, "Unique", {gradient.indices});
+  if (unique == nullptr) return gradient;
+  const Output rows(unique, 0), row_of(unique, 1);
+  const Output sums = ops::UnsortedSegmentSum(own, gradient.values, row_of, ops::Size(own, rows));
+  return Gradient(sums, rows, gradient.dense_shape);
+}
+
+std::vector<GradientAndVariable> Optimizer::ComputeGradients(const Scope& scope, const Output& loss,
+                                                             std::vector<ModelVariable> variables,
+                                                             GateGradients gate,
+                                                             GradientOptions options) const {
   if (variables.empty()) variables = ModelVariable::Trainable(*scope.graph());
+  // By the handles: reads of the whole value and look-ups of rows both count.
   std::vector<Output> xs;
-  for (const ModelVariable& variable : variables) xs.push_back(variable.value());
-  const std::vector<Output> gradients = Gradients(scope, {loss}, xs);
+  for (const ModelVariable& variable : variables) xs.push_back(variable.handle());
+  std::vector<Gradient> gradients(xs.size());
+  options.prefix = scope.UniqueName(options.prefix);
+  options.gate_gradients |= gate == GateGradients::kOp;
+  if (scope.ok()) {
+    scope.UpdateStatus(AddSymbolicGradients({loss}, xs, {}, &gradients, options));
+  }
+  gradients.resize(xs.size());
   std::vector<GradientAndVariable> result;
   for (size_t i = 0; i < variables.size(); ++i) result.emplace_back(gradients[i], variables[i]);
+  if (gate == GateGradients::kGraph && scope.ok()) Gate(scope, &result);
   return result;
 }
 
@@ -21,21 +61,21 @@ Node* Optimizer::ApplyGradients(const Scope& scope,
                                 const std::vector<GradientAndVariable>& gradients,
                                 const ModelVariable& global_step) {
   if (!scope.ok()) return nullptr;
-  std::vector<ModelVariable> variables;
-  for (const auto& [gradient, variable] : gradients) {
-    if (gradient.valid()) variables.push_back(variable);
-  }
-  if (variables.empty()) {
+  const bool any = std::any_of(gradients.begin(), gradients.end(),
+                               [](const GradientAndVariable& g) { return g.first.valid(); });
+  if (!any) {
     scope.UpdateStatus(InvalidArgument(
         name_, ": no variable has a gradient. Does the loss depend on a trainable variable?"));
     return nullptr;
   }
+  CreateSlots(scope, gradients);
   const Scope own = scope.NewSubScope(name_);
-  Prepare(own, variables);
   std::vector<Node*> updates;
   for (const auto& [gradient, variable] : gradients) {
     if (!gradient.valid() || !own.ok()) continue;
-    updates.push_back(Apply(own.NewSubScope("update"), variable, gradient));
+    const Scope one = own.NewSubScope(StrCat("update_", variable.name()));
+    const Gradient rows = TakesRepeatedRows() ? gradient : SumRepeatedRows(one, gradient);
+    if (one.ok()) updates.push_back(Apply(Update(*this, one, variable, rows)));
   }
   if (!own.ok()) return nullptr;
   updates = Finish(own, updates);
@@ -49,9 +89,38 @@ Node* Optimizer::ApplyGradients(const Scope& scope,
   return train;
 }
 
+void Optimizer::CreateSlots(const Scope& scope, const std::vector<GradientAndVariable>& gradients) {
+  if (!scope.ok()) return;
+  for (const auto& [gradient, variable] : gradients) {
+    if (!gradient.valid()) continue;
+    for (const Slot& slot : Slots()) MakeSlot(scope, variable, slot);
+  }
+  Prepare(scope);
+}
+
 Node* Optimizer::Minimize(const Scope& scope, const Output& loss, const ModelVariable& global_step,
                           std::vector<ModelVariable> variables) {
   return ApplyGradients(scope, ComputeGradients(scope, loss, std::move(variables)), global_step);
+}
+
+Node* Optimizer::Update::Apply(const std::string& rule, const std::vector<std::string>& slots,
+                               const std::vector<Output>& arguments,
+                               const std::vector<std::pair<std::string, bool>>& attributes) const {
+  std::vector<Output> inputs = {variable_.handle()};
+  for (const std::string& name : slots) inputs.push_back(slot(name).handle());
+  for (const Output& argument : arguments) {
+    inputs.push_back(argument);
+    if (sparse() && argument == gradient()) inputs.push_back(indices());
+  }
+  // An invalid input is the sign of an error that the scope has already.
+  for (const Output& input : inputs) {
+    if (!input.valid()) return nullptr;
+  }
+  return scope_.AddNode(StrCat(sparse() ? "ResourceSparseApply" : "ResourceApply", rule),
+                        [&](ScopedSpec& spec) {
+                          for (const Output& input : inputs) spec.Input(input);
+                          for (const auto& [name, value] : attributes) spec.Attr(name, value);
+                        });
 }
 
 ModelVariable Optimizer::GetSlot(const ModelVariable& variable, const std::string& slot) const {
@@ -59,75 +128,34 @@ ModelVariable Optimizer::GetSlot(const ModelVariable& variable, const std::strin
   return it == slots_.end() ? ModelVariable() : it->second;
 }
 
-ModelVariable Optimizer::MakeSlot(const ModelVariable& variable, const std::string& slot,
-                                  double value) {
-  ModelVariable& known = slots_[{variable.name(), slot}];
-  if (known.valid()) return known;
-  const Scope root(variable.handle().node->graph()->shared_from_this());
+std::vector<std::string> Optimizer::SlotNames() const {
+  std::vector<std::string> names;
+  for (const Slot& slot : Slots()) names.push_back(slot.name);
+  return names;
+}
+
+ModelVariable Optimizer::MakeSlot(const Scope& scope, const ModelVariable& variable,
+                                  const Slot& slot) {
+  ModelVariable& known = slots_[{variable.name(), slot.name}];
+  if (known.valid() || !scope.ok()) return known;
   absl::StatusOr<Shape> shape = variable.shape().ToShape();
-  if (!shape.ok()) return known;
-  known = ModelVariable(root, *shape, ConstantInitializer(value),
-                        StrCat(variable.name(), "/", name_, "_", slot),
-                        /*trainable=*/false, variable.type());
+  if (!shape.ok()) {
+    scope.UpdateStatus(InvalidArgument(name_, ": the slot '", slot.name, "' of the variable '",
+                                       variable.name(), "' needs the variable's shape, which is ",
+                                       variable.shape().ToString()));
+    return known;
+  }
+  // Named after the variable alone, wherever the optimizer is used; placed where the variable is.
+  const Scope root = Scope(scope.graph()).WithDevice(variable.handle().node->requested_device());
+  known = ModelVariable(root, *shape, ConstantInitializer(slot.initial_value),
+                        StrCat(variable.name(), "/", name_), /*trainable=*/false, variable.type());
+  scope.UpdateStatus(root.status());
   return known;
 }
 
 Output Optimizer::Parameter(const Scope& scope, const Input& value, ElementType type) {
   const Output output = value.ToOutput(scope);
   return !output.valid() || output.type() == type ? output : ops::Cast(scope, output, type);
-}
-
-// --- gradient descent, momentum ---
-
-Node* GradientDescentOptimizer::Apply(const Scope& scope, const ModelVariable& variable,
-                                      const Output& gradient) {
-  return ops::ResourceApplyGradientDescent(
-      scope, variable.handle(), Parameter(scope, learning_rate_, variable.type()), gradient);
-}
-
-void MomentumOptimizer::Prepare(const Scope&, const std::vector<ModelVariable>& variables) {
-  for (const ModelVariable& variable : variables) MakeSlot(variable, "momentum");
-}
-
-Node* MomentumOptimizer::Apply(const Scope& scope, const ModelVariable& variable,
-                               const Output& gradient) {
-  return ops::ResourceApplyMomentum(
-      scope, variable.handle(), GetSlot(variable, "momentum").handle(),
-      Parameter(scope, learning_rate_, variable.type()), gradient,
-      Parameter(scope, momentum_, variable.type()), {.use_nesterov = use_nesterov_});
-}
-
-// --- Adam ---
-
-void AdamOptimizer::Prepare(const Scope& scope, const std::vector<ModelVariable>& variables) {
-  for (const ModelVariable& variable : variables) {
-    MakeSlot(variable, "m");
-    MakeSlot(variable, "v");
-  }
-  // The powers are kept in the first variable's type, as TensorFlow does.
-  const ElementType type = variables.front().type();
-  beta1_power_ = ModelVariable(scope, Parameter(scope, beta1_, type), "beta1_power", false);
-  beta2_power_ = ModelVariable(scope, Parameter(scope, beta2_, type), "beta2_power", false);
-}
-
-Node* AdamOptimizer::Apply(const Scope& scope, const ModelVariable& variable,
-                           const Output& gradient) {
-  const ElementType type = variable.type();
-  return ops::ResourceApplyAdam(
-      scope, variable.handle(), GetSlot(variable, "m").handle(), GetSlot(variable, "v").handle(),
-      Parameter(scope, beta1_power_.value(), type), Parameter(scope, beta2_power_.value(), type),
-      Parameter(scope, learning_rate_, type), Parameter(scope, beta1_, type),
-      Parameter(scope, beta2_, type), Parameter(scope, epsilon_, type), gradient);
-}
-
-std::vector<Node*> AdamOptimizer::Finish(const Scope& scope, const std::vector<Node*>& updates) {
-  const Scope after = scope.WithControlDependencies(updates);
-  const ElementType type = beta1_power_.type();
-  Node* power1 = beta1_power_.Assign(
-      after, ops::Mul(scope, beta1_power_.value(), Parameter(scope, beta1_, type)));
-  Node* power2 = beta2_power_.Assign(
-      after, ops::Mul(scope, beta2_power_.value(), Parameter(scope, beta2_, type)));
-  return {power1, power2};
 }
 
 }  // namespace troupe
