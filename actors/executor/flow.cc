@@ -210,6 +210,18 @@ void ExecutorRole::Deliver(int32_t node, Iteration* to, bool dead) {
         if (state.pending != 1 || !runs_dead) continue;
       }
     }
+    if (runs_dead) {
+      // A loop's dead ends need no turn of their own.
+      const FlowOp op = flow_->nodes[edge->node].op;
+      if (op == FlowOp::kExit || op == FlowOp::kNextIteration) {
+        if (op == FlowOp::kExit) {
+          Exit(edge->node, to, true);
+        } else {
+          NextIteration(edge->node, to, true);
+        }
+        continue;
+      }
+    }
     ++to->outstanding;
     if (num_ready_ == static_cast<int32_t>(flow_->ready.size())) {
       flow_->ready.resize(2 * flow_->ready.size());

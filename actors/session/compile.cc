@@ -7,6 +7,7 @@
 #include "devices/cpu/cpu_device.h"
 #include "devices/status_macros.h"
 #include "graph/passes/frames.h"
+#include "graph/passes/loosen_constants.h"
 #include "graph/passes/prune.h"
 #include "kernels/cancellation.h"
 #include "kernels/kernel_registry.h"
@@ -85,6 +86,7 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
   }
   // Likewise: loops must be well-formed as they were written.
   TROUPE_ASSIGN_OR_RETURN(Frames frames, FindFrames(subgraph));
+  if (frames.has_control_flow) LoosenConstants(&subgraph);
   if (options.simplify) Simplify(SimplifyOptions(), EvaluateNode, &subgraph);
 
   CompiledStep step;

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <string>
+#include <string_view>
 
 #include "graph/passes/rewrite.h"
 
@@ -8,6 +10,32 @@ namespace {
 // How many control edges more than before the removal of a node may add: a product saved is worth a
 // few.
 constexpr size_t kMostAdded = 16;
+
+/// True for a node that may fail on some values of its inputs: it is run for its error. What is
+/// left are computations on floating-point numbers whose ranks were checked when the graph was
+/// built.
+bool MayFail(const Subgraph& subgraph, const SubNode& node) {
+  const Node& original = *node.original;
+  for (std::string_view op : {"Identity", "Shape", "Size", "Rank", "ShapeN", "ZerosLike",
+                              "OnesLike", "IdentityN", "Const", "StopGradient"}) {
+    if (original.op() == op) return false;
+  }
+  for (std::string_view part : {"Gather", "Scatter", "CheckNumerics", "EnsureShape", "Matrix",
+                                "Cholesky", "Softmax", "Segment", "Tensor", "Range"}) {
+    if (original.op().find(part) != std::string::npos) return true;
+  }
+  for (int i = 0; i < original.num_inputs(); ++i) {
+    const SubNode& producer = subgraph.nodes[node.inputs[i].node];
+    if (producer.kind == SubNode::Kind::kConstant || producer.original->op() == "Const") continue;
+    if (!IsFloating(original.input_type(i)) && !IsComplex(original.input_type(i))) return true;
+    const int port =
+        producer.kind == SubNode::Kind::kFeed ? producer.fed_port : node.inputs[i].port;
+    if (original.num_inputs() > 1 && producer.original->output_shape(port).unknown_rank()) {
+      return true;
+    }
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -23,8 +51,7 @@ void RemoveUnused(Subgraph* subgraph) {
     const SubNode& node = nodes[i];
     const Uses& use = uses[i];
     if (use.data > 0 || use.control == 0 || use.fetched || use.target || !IsPure(node)) continue;
-    // Made for its error, if it has one.
-    if (node.original->op() == "EnsureShape") continue;
+    if (MayFail(*subgraph, node)) continue;
     std::vector<int32_t> before = node.control_inputs;
     bool movable = true;
     for (const SubOutput& input : node.inputs) {
