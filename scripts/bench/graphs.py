@@ -18,6 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 v1 = tf.compat.v1
+v1.disable_control_flow_v2()
 
 FASHION_MNIST = "/usr/share/datasets/fashion-mnist/"
 BATCH = 100
@@ -87,6 +88,80 @@ class Writer:
             tf.identity(x, name="y")
             self.save("null", graph, feeds={"x": np.float32(1)}, fetches=["y"])
 
+    # --- control flow and functions ------------------------------------------------------------
+
+    def loop(self, count=10000):
+        with tf.Graph().as_default() as graph:
+            tf.group(while_loop(lambda i: i < count, lambda i: i + 1, [tf.constant(0)]), name="done")
+            self.save("while", graph, targets=["done"])
+
+    def nested_loop(self, outer=100, inner=100):
+        with tf.Graph().as_default() as graph:
+
+            def row(i, n):
+                _, n = while_loop(lambda j, n: j < inner, lambda j, n: [j + 1, n + 1], [tf.constant(0), n])
+                return [i + 1, n]
+
+            result = while_loop(lambda i, n: i < outer, row, [tf.constant(0), tf.constant(0)])
+            tf.group(*result, name="done")
+            self.save("while_nested", graph, targets=["done"])
+
+    def product_loop(self, size=64, count=1000):
+        with tf.Graph().as_default() as graph:
+            w = tf.constant(self.random.uniform(-0.1, 0.1, (size, size)).astype(np.float32))
+            x = tf.constant(self.random.uniform(-1, 1, (size, size)).astype(np.float32))
+            result = while_loop(lambda i, x: i < count, lambda i, x: [i + 1, tf.matmul(x, w)],
+                                [tf.constant(0), x])
+            tf.group(*result, name="done")
+            self.save("while_matmul", graph, targets=["done"])
+
+    def conds(self, count=1000):
+        with tf.Graph().as_default() as graph:
+            x = v1.placeholder(tf.float32, [], name="x")
+            y = x
+            for i in range(count):
+                y = v1.cond(y > 0.0, lambda y=y: y - 1.0, lambda y=y: y + 1.0)
+            tf.group(y, name="done")
+            self.save("conds", graph, feeds={"x": np.float32(0.5)}, targets=["done"])
+
+    def calls(self, count=10000):
+        @tf.function(input_signature=[tf.TensorSpec([], tf.float32)], experimental_attributes={"_noinline": True})
+        def trivial(x):
+            return tf.raw_ops.Neg(x=x)
+
+        with tf.Graph().as_default() as graph:
+            y = v1.placeholder(tf.float32, [], name="x")
+            for _ in range(count):
+                y = trivial(y)
+            tf.group(y, name="done")
+            self.save("calls", graph, feeds={"x": np.float32(1)}, targets=["done"])
+
+    def lstm(self, units=128, steps=50, batch=32):
+        with tf.Graph().as_default() as graph:
+            v1.set_random_seed(1)
+            images = v1.placeholder(tf.float32, [steps, batch, units], name="x")
+            weights = variable([2 * units, 4 * units])
+            biases = variable([4 * units], 0.0)
+            inputs = tf.TensorArray(tf.float32, steps).unstack(images)
+            outputs = tf.TensorArray(tf.float32, steps, element_shape=[batch, units])
+
+            def step(t, c, h, outputs):
+                gates = tf.nn.bias_add(tf.matmul(tf.concat([inputs.read(t), h], 1), weights), biases)
+                i, j, f, o = tf.split(gates, 4, 1)
+                c = c * tf.sigmoid(f + 1.0) + tf.sigmoid(i) * tf.tanh(j)
+                h = tf.tanh(c) * tf.sigmoid(o)
+                return [t + 1, c, h, outputs.write(t, h)]
+
+            zeros = tf.zeros([batch, units])
+            last = while_loop(lambda t, *_: t < steps, step, [tf.constant(0), zeros, zeros, outputs])
+            y = tf.identity(last[3].stack(), name="y")
+            loss = tf.reduce_mean(tf.square(y - 0.5))
+            v1.train.GradientDescentOptimizer(0.1).minimize(loss, name="train")
+            v1.variables_initializer(v1.global_variables(), name="init")
+            feeds = {"x": self.random.uniform(-1, 1, (steps, batch, units)).astype(np.float32)}
+            self.save("lstm_forward", graph, init=["init"], feeds=feeds, fetches=["y"])
+            self.save("lstm_train", graph, init=["init"], feeds=feeds, targets=["train"])
+
     # --- kernels -----------------------------------------------------------------------------
 
     def constants(self, shape, count):
@@ -151,6 +226,11 @@ class Writer:
             self.save(name, graph, init=["init"], feeds=self.batch(), targets=["train"])
 
 
+def while_loop(condition, body, variables):
+    """A loop of primitive ops, as TensorFlow 1 writes it."""
+    return v1.while_loop(condition, body, variables)
+
+
 def variable(shape, value=None):
     initial = v1.truncated_normal(shape, stddev=0.1) if value is None else tf.constant(value, shape=shape)
     return v1.Variable(initial, use_resource=False)
@@ -206,6 +286,12 @@ def main():
     writer.layers()
     writer.no_ops()
     writer.null_run()
+    writer.loop()
+    writer.nested_loop()
+    writer.product_loop()
+    writer.conds()
+    writer.calls()
+    writer.lstm()
     writer.products("products", 256, 256, 256, 64, 64)
     for m, k, n in PRODUCTS:
         count = num_nodes(2.0 * m * k * n)
