@@ -95,9 +95,6 @@ absl::Status MaxPoolV2Shape(InferenceContext* c);
 absl::Status RandomUniformIntShape(InferenceContext* c);
 
 // state_shapes.cc
-absl::Status ApplyAdamShape(InferenceContext* c);
-absl::Status ApplyGradientDescentShape(InferenceContext* c);
-absl::Status ApplyMomentumShape(InferenceContext* c);
 absl::Status AssignShape(InferenceContext* c);
 absl::Status AssignVariableShape(InferenceContext* c);
 absl::Status CountUpToShape(InferenceContext* c);

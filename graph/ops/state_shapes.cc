@@ -1,6 +1,4 @@
 // Shapes of variables and of the ops that change them.
-#include <initializer_list>
-
 #include "devices/status_macros.h"
 #include "graph/ops/shape_functions.h"
 #include "graph/ops/shape_helpers.h"
@@ -24,28 +22,6 @@ absl::StatusOr<PartialShape> CheckedVariable(InferenceContext* c) {
                            " but is used as one of ", ElementTypeName(type));
   }
   return shapes[0].second;
-}
-
-/// True if the op takes handles to variables, false if references.
-bool TakesHandles(InferenceContext* c) { return c->num_outputs() == 0; }
-
-/// The shape of a gradient; TensorFlow leaves it to the kernels where variables are resources.
-PartialShape GradientShape(InferenceContext* c, int i) {
-  return TakesHandles(c) ? PartialShape() : c->input(i);
-}
-
-/// Merges the shapes of `variables` (of what they refer to, where they are handles) and of the
-/// gradient, and checks that `scalars` are scalars. Output 0, if there is one: the merged shape.
-absl::Status UpdateShape(InferenceContext* c, std::initializer_list<int> variables,
-                         const PartialShape& gradient, std::initializer_list<int> scalars) {
-  const bool handles = TakesHandles(c);
-  PartialShape merged = gradient;
-  for (const int i : variables) {
-    TROUPE_ASSIGN_OR_RETURN(merged, C::Merge(handles ? HandleShape(c, i) : c->input(i), merged));
-  }
-  for (const int i : scalars) TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(i), 0).status());
-  if (!handles) c->set_output(0, merged);
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -96,18 +72,6 @@ absl::Status VariableShapeShape(InferenceContext* c) {
   const HandleShapes& shapes = c->input_handle(0);
   c->set_output(0, C::VectorOf(shapes.empty() ? -1 : shapes[0].second.rank()));
   return absl::OkStatus();
-}
-
-absl::Status ApplyAdamShape(InferenceContext* c) {
-  return UpdateShape(c, {0, 1, 2}, GradientShape(c, 9), {3, 4, 5, 6, 7, 8});
-}
-
-absl::Status ApplyGradientDescentShape(InferenceContext* c) {
-  return UpdateShape(c, {0}, c->input(2), {1});
-}
-
-absl::Status ApplyMomentumShape(InferenceContext* c) {
-  return UpdateShape(c, {0, 1}, GradientShape(c, 3), {2, 4});
 }
 
 }  // namespace troupe

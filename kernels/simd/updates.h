@@ -1,34 +1,61 @@
-/// Updates of variables in bulk, compiled once per instruction set. Every element is computed
-/// alone, with the same roundings whatever the instruction set.
+/// Updates of variables in bulk. Every element is computed alone, with the same roundings whatever
+/// the instruction set: those of float and double are compiled once per instruction set.
 #ifndef TROUPE_KERNELS_SIMD_UPDATES_H_
 #define TROUPE_KERNELS_SIMD_UPDATES_H_
 
+#include <complex>
 #include <cstdint>
+
+#include "devices/half.h"
 
 namespace troupe {
 
-/// What Adam takes besides arrays. `alpha` is lr * sqrt(1 - beta2_power) / (1 - beta1_power).
+/// Rules by which optimisers change a variable, called as the ops are. `update_rules.h` has the
+/// formulas.
+enum UpdateRule : uint8_t {
+  kAdaMax,
+  kAdadelta,
+  kAdagrad,
+  kAdagradDA,
+  kAdagradV2,
+  kAdam,
+  kAdamWithAmsgrad,
+  kAddSign,
+  kCenteredRMSProp,
+  kFtrl,
+  kFtrlV2,
+  kGradientDescent,
+  kKerasMomentum,
+  kMomentum,
+  kPowerSign,
+  kProximalAdagrad,
+  kProximalGradientDescent,
+  kRMSProp,
+  kNumUpdateRules
+};
+
+inline constexpr int kMaxUpdateScalars = 6;
+
+/// Applies a rule to `n` elements. `variables` are the variable and its slots, in the order of the
+/// op's inputs; two of them may be the same. `scalars` has kMaxUpdateScalars elements: the op's
+/// scalars, in the order of its inputs, then anything.
 template <typename T>
-struct AdamFactors {
-  T alpha, beta1, beta2, epsilon;
+using UpdateFn = void (*)(T* const* variables, const T* grad, const T* scalars, int64_t n);
+
+/// The functions of a rule, by whether the op is sparse, then by its flag (`use_nesterov`,
+/// `update_slots`, `multiply_linear_by_lr`; where it has none, both are the same). nullptr: the
+/// rule is not for this type.
+template <typename T>
+struct UpdateTable {
+  UpdateFn<T> rules[kNumUpdateRules][2][2] = {};
 };
 
 /// The functions of one instruction set; arrays have `n` elements. Thread-safe.
 template <typename T>
-struct UpdateFunctions {
+struct UpdateFunctions : UpdateTable<T> {
   /// out = a + b, out = a - b; `out` may be `a`.
   void (*add)(const T* a, const T* b, T* out, int64_t n);
   void (*subtract)(const T* a, const T* b, T* out, int64_t n);
-  /// var -= grad * rate
-  void (*descend)(T* var, const T* grad, T rate, int64_t n);
-  /// accum = accum * momentum + grad; var -= accum * rate, or with Nesterov's look ahead
-  /// var -= grad * rate + accum * momentum * rate.
-  void (*momentum)(T* var, T* accum, const T* grad, T rate, T momentum, bool nesterov, int64_t n);
-  /// m += (grad - m) * (1 - beta1); v += (grad * grad - v) * (1 - beta2);
-  /// var -= m * alpha / (sqrt(v) + epsilon); Nesterov: (grad * (1 - beta1) + beta1 * m) for m
-  /// there.
-  void (*adam)(T* var, T* m, T* v, const T* grad, const AdamFactors<T>& factors, bool nesterov,
-               int64_t n);
 };
 
 /// The best functions that this processor can run.
@@ -38,6 +65,18 @@ template <>
 const UpdateFunctions<float>& Updates<float>();
 template <>
 const UpdateFunctions<double>& Updates<double>();
+
+/// The rules for the element types that have no functions per instruction set.
+template <typename T>
+const UpdateTable<T>& PlainUpdates();
+template <>
+const UpdateTable<half>& PlainUpdates<half>();
+template <>
+const UpdateTable<bfloat16>& PlainUpdates<bfloat16>();
+template <>
+const UpdateTable<std::complex<float>>& PlainUpdates<std::complex<float>>();
+template <>
+const UpdateTable<std::complex<double>>& PlainUpdates<std::complex<double>>();
 
 #define TROUPE_DECLARE_UPDATES(ISA)                     \
   namespace ISA {                                       \
