@@ -1,7 +1,6 @@
 // Shapes of variables and of the ops that change them.
 #include "devices/status_macros.h"
 #include "graph/ops/shape_functions.h"
-#include "graph/ops/shape_helpers.h"
 #include "graph/shape_inference.h"
 
 namespace troupe {
