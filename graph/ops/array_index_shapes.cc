@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "absl/algorithm/container.h"
 #include "devices/status_macros.h"
+#include "graph/ops/scatter_shape.h"
 #include "graph/ops/shape_functions.h"
 #include "graph/ops/shape_helpers.h"
 #include "graph/shape_inference.h"
@@ -111,23 +111,7 @@ absl::Status ScatterNdShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const PartialShape indices, C::WithRankAtLeast(c->input(0), 1));
   TROUPE_ASSIGN_OR_RETURN(const PartialShape updates, C::WithRankAtLeast(c->input(1), 1));
   TROUPE_ASSIGN_OR_RETURN(const PartialShape output, c->InputAsShape(2));
-  if (absl::c_linear_search(output.dims(), 0) &&
-      (C::NumElements(indices) > 0 || C::NumElements(updates) > 0)) {
-    return InvalidArgument("There are indices or updates for an empty output of shape ",
-                           output.ToString());
-  }
-  if (!indices.unknown_rank() && !updates.unknown_rank()) {
-    const int outer = indices.rank() - 1;
-    const int64_t depth = indices.dim(outer);
-    if (depth != -1) {
-      TROUPE_ASSIGN_OR_RETURN(const PartialShape indices_outer, C::Subshape(indices, 0, outer));
-      TROUPE_ASSIGN_OR_RETURN(const PartialShape updates_outer, C::Subshape(updates, 0, outer));
-      TROUPE_RETURN_IF_ERROR(C::Merge(indices_outer, updates_outer).status());
-      TROUPE_ASSIGN_OR_RETURN(const PartialShape slice, C::Subshape(output, depth));
-      TROUPE_ASSIGN_OR_RETURN(const PartialShape updates_slice, C::Subshape(updates, outer));
-      TROUPE_RETURN_IF_ERROR(C::Merge(slice, updates_slice).status());
-    }
-  }
+  TROUPE_RETURN_IF_ERROR(CheckScatterNdShapes(output, indices, updates));
   c->set_output(0, output);
   return absl::OkStatus();
 }

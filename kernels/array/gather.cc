@@ -1,9 +1,12 @@
-// Gather, GatherV2: slices of a tensor picked by index.
+// Gather, GatherV2, GatherNd: slices of a tensor picked by index.
+#include "kernels/array/gather.h"
+
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
 
 #include "kernels/array/index_view.h"
+#include "kernels/array/scatter.h"
 #include "kernels/kernel_registry.h"
 #include "kernels/type_switch.h"
 
@@ -46,8 +49,10 @@ void CopySlices(KernelContext& ctx, const Sizes& n, const T* params, const int64
                   });
 }
 
-absl::Status GatherSlices(KernelContext& ctx, int axis, int batch_dims) {
-  const Tensor &params = ctx.input(0), &indices = ctx.input(1);
+}  // namespace
+
+absl::Status GatherSlices(KernelContext& ctx, const Tensor& params, const Tensor& indices, int axis,
+                          int batch_dims) {
   Sizes n;
   DimVector dims;
   for (int d = 0; d < batch_dims; ++d) {
@@ -89,12 +94,62 @@ absl::Status GatherSlices(KernelContext& ctx, int axis, int batch_dims) {
   });
 }
 
+absl::Status GatherNdSlices(KernelContext& ctx, const Tensor& params, const Tensor& indices,
+                            bool ignore_bad) {
+  if (params.rank() < 1 || indices.rank() < 1) {
+    return InvalidArgument("params and indices must have at least one dimension, got shapes ",
+                           params.shape().ToString(), " and ", indices.shape().ToString());
+  }
+  const int64_t depth = indices.dim(indices.rank() - 1);
+  if (depth > params.rank()) {
+    return InvalidArgument("an index has ", depth, " components (indices of shape ",
+                           indices.shape().ToString(), "), but params has only ", params.rank(),
+                           " dimensions (shape ", params.shape().ToString(), ")");
+  }
+  Sizes n;
+  DimVector dims;
+  for (int d = 0; d + 1 < indices.rank(); ++d) {
+    n.indices *= indices.dim(d);
+    dims.push_back(indices.dim(d));
+  }
+  for (int d = static_cast<int>(depth); d < params.rank(); ++d) {
+    n.inner *= params.dim(d);
+    dims.push_back(params.dim(d));
+  }
+  if (n.indices > 0 && params.num_elements() == 0) {
+    return InvalidArgument("there is nothing to gather ", n.indices, " slices from: params has ",
+                           "the shape ", params.shape().ToString());
+  }
+  TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+  TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, params.type(), shape));
+  if (shape.num_elements() == 0) return absl::OkStatus();
+  TROUPE_ASSIGN_OR_RETURN(std::vector<int64_t> rows,
+                          NdOffsets(indices, params.shape(), ignore_bad));
+  std::vector<int64_t> ignored;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i] < 0) ignored.push_back(static_cast<int64_t>(i));
+    rows[i] = std::max<int64_t>(rows[i], 0) / n.inner;
+  }
+  TROUPE_RETURN_IF_ERROR(SwitchBySize(params.type(), [&]<typename T>() {
+    CopySlices(ctx, n, static_cast<const T*>(params.raw_data()), rows.data(),
+               static_cast<T*>(out->mutable_raw_data()));
+    return absl::OkStatus();
+  }));
+  for (const int64_t i : ignored) {
+    ZeroElements(ctx, out->type(), ElementAt(out->type(), out->mutable_raw_data(), i * n.inner),
+                 n.inner);
+  }
+  return absl::OkStatus();
+}
+
+namespace {
+
 class Gather : public Kernel {
  public:
   Gather(KernelConstruction&, absl::Status*) {}
   absl::Status Compute(KernelContext& ctx) override {
     if (ctx.input(0).rank() < 1) return InvalidArgument("params must have at least one dimension");
-    return GatherSlices(ctx, 0, 0);
+    return GatherSlices(ctx, ctx.input(0), ctx.input(1), 0, 0);
   }
 };
 
@@ -120,11 +175,27 @@ class GatherV2 : public Kernel {
       return InvalidArgument("batch_dims, ", batch_dims, ", must be less than the rank of params, ",
                              params_rank, ", and not more than the axis, ", axis);
     }
-    return GatherSlices(ctx, axis, static_cast<int>(batch_dims));
+    return GatherSlices(ctx, ctx.input(0), ctx.input(1), axis, static_cast<int>(batch_dims));
   }
 
  private:
   int64_t batch_dims_ = 0;
+};
+
+class GatherNd : public Kernel {
+ public:
+  GatherNd(KernelConstruction& construction, absl::Status* status) {
+    absl::StatusOr<bool> ignore =
+        IgnoresBadIndices(construction.Attr<std::string>("bad_indices_policy"));
+    *status = ignore.status();
+    ignore_bad_ = ignore.ok() && *ignore;
+  }
+  absl::Status Compute(KernelContext& ctx) override {
+    return GatherNdSlices(ctx, ctx.input(0), ctx.input(1), ignore_bad_);
+  }
+
+ private:
+  bool ignore_bad_ = false;
 };
 
 KernelSpec Spec(const char* op) {
@@ -134,6 +205,7 @@ KernelSpec Spec(const char* op) {
 }
 
 REGISTER_KERNEL(Spec("Gather"), MakeKernel<Gather>);
+REGISTER_KERNEL(Spec("GatherNd"), MakeKernel<GatherNd>);
 REGISTER_KERNEL(
     Spec("GatherV2").Types("Taxis", {ElementType::kInt32, ElementType::kInt64}).HostMemory("axis"),
     MakeKernel<GatherV2>);

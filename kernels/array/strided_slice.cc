@@ -1,4 +1,4 @@
-// StridedSlice and its gradient: NumPy's basic indexing.
+// StridedSlice, its gradient, TensorStridedSliceUpdate: NumPy's basic indexing.
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
@@ -19,6 +19,7 @@ bool Bit(int64_t mask, int64_t i) { return i < 63 && ((mask >> i) & 1) != 0; }
 struct DenseSlice {
   DimVector begin, stride, size;
   DimVector result;  ///< The shape with new axes put in and shrunk ones left out.
+  DimVector place;   ///< Where each dimension is in `result`; -1 if it is left out.
   bool whole = true;
 };
 
@@ -66,6 +67,7 @@ absl::StatusOr<DenseSlice> Resolve(absl::Span<const int64_t> shape, const Tensor
     slice.begin.push_back(0);
     slice.stride.push_back(1);
     slice.size.push_back(shape[d]);
+    slice.place.push_back(static_cast<int64_t>(slice.result.size()));
     slice.result.push_back(shape[d]);
     ++d;
   };
@@ -82,6 +84,7 @@ absl::StatusOr<DenseSlice> Resolve(absl::Span<const int64_t> shape, const Tensor
     const int64_t dim = shape[d], stride = strides[i];
     if (stride == 0) return InvalidArgument("strides[", i, "] must not be zero");
     int64_t first, count;
+    slice.place.push_back(-1);
     if (Bit(masks.shrink_axis, i)) {
       if (stride < 0) {
         return InvalidArgument("strides[", i, "] must be positive where a single index is taken, ",
@@ -96,6 +99,7 @@ absl::StatusOr<DenseSlice> Resolve(absl::Span<const int64_t> shape, const Tensor
     } else {
       ResolveRange(dim, begin[i], Bit(masks.begin, i), end[i], Bit(masks.end, i), stride, &first,
                    &count);
+      slice.place.back() = static_cast<int64_t>(slice.result.size());
       slice.result.push_back(count);
     }
     slice.whole = slice.whole && stride == 1 && count == dim;
@@ -198,6 +202,65 @@ class StridedSliceGrad : public Kernel {
   Masks masks_;
 };
 
+class TensorStridedSliceUpdate : public Kernel {
+ public:
+  TensorStridedSliceUpdate(KernelConstruction& construction, absl::Status*)
+      : masks_(ReadMasks(construction)) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor& value = ctx.input(4);
+    const Shape shape = ctx.input(0).shape();
+    TROUPE_ASSIGN_OR_RETURN(const DenseSlice slice, Resolve(shape.dims(), ctx.input(1),
+                                                            ctx.input(2), ctx.input(3), masks_));
+    TROUPE_ASSIGN_OR_RETURN(const DimVector value_strides, BroadcastStrides(value, slice));
+    if (ctx.CanForward(0)) {
+      ctx.set_output(0, ctx.TakeInput(0));
+    } else {
+      const Tensor& input = ctx.input(0);
+      TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, input.type(), shape));
+      const int64_t count = input.num_elements();
+      CopyRuns(ctx, input.type(), 1, count, out->mutable_raw_data(), count, input.raw_data(),
+               count);
+    }
+    if (std::count(slice.size.begin(), slice.size.end(), 0) > 0) return absl::OkStatus();
+    Tensor& out = ctx.output(0);
+    DimVector strides;
+    const int64_t offset = Locate(slice, shape.dims(), &strides);
+    StridedCopy(ctx, out.type(), slice.size, ElementAt(out.type(), out.mutable_raw_data(), offset),
+                strides, value.raw_data(), value_strides);
+    return absl::OkStatus();
+  }
+
+ private:
+  /// For each dimension of the sliced tensor, the value's stride along it when the value is
+  /// broadcast to the shape of the slice.
+  static absl::StatusOr<DimVector> BroadcastStrides(const Tensor& value, const DenseSlice& slice) {
+    const int rank = static_cast<int>(slice.result.size());
+    const DimVector strides = RowMajorStrides(value.shape().dims());
+    DimVector by_result(rank, 0);
+    bool fits = true;
+    for (int v = 0; v < value.rank(); ++v) {
+      const int at = v + rank - value.rank();
+      if (at < 0) {
+        fits = fits && value.dim(v) == 1;
+      } else if (value.dim(v) == slice.result[at]) {
+        by_result[at] = strides[v];
+      } else {
+        fits = fits && value.dim(v) == 1;
+      }
+    }
+    if (!fits) {
+      return InvalidArgument("the value of shape ", value.shape().ToString(),
+                             " cannot be broadcast to the slice, [",
+                             absl::StrJoin(slice.result, ","), "]");
+    }
+    DimVector by_dim;
+    for (const int64_t place : slice.place) by_dim.push_back(place < 0 ? 0 : by_result[place]);
+    return by_dim;
+  }
+
+  Masks masks_;
+};
+
 KernelSpec Spec(const char* op) {
   return KernelSpec(op)
       .Types("T", AllTypes())
@@ -208,6 +271,7 @@ KernelSpec Spec(const char* op) {
 }
 
 REGISTER_KERNEL(Spec("StridedSlice"), MakeKernel<StridedSlice>);
+REGISTER_KERNEL(Spec("TensorStridedSliceUpdate"), MakeKernel<TensorStridedSliceUpdate>);
 REGISTER_KERNEL(Spec("StridedSliceGrad").HostMemory("shape"), MakeKernel<StridedSliceGrad>);
 
 }  // namespace
