@@ -1,0 +1,139 @@
+// Gradients of decompositions, linear systems, diagonals and bands of matrices. A gradient G of y
+// stands for the change <G, dy> of what is differentiated; with it the gradient of x is what turns
+// dy into dx (after Giles, "Collected matrix derivative results for forward and reverse mode
+// algorithmic differentiation", 2008).
+#include "graph/gradients/gradient_ops.h"
+
+namespace troupe::gradients {
+namespace {
+
+/// a * b, with their conjugate transposes if asked for.
+Output Product(GradientContext& g, Output a, bool adjoint_a, Output b, bool adjoint_b) {
+  return g.Op("BatchMatMulV2", {a, b},
+              [&](NodeSpec& spec) { spec.Attr("adj_x", adjoint_a).Attr("adj_y", adjoint_b); });
+}
+
+/// The conjugate transposes of the matrices in the last two dimensions.
+Output Adjoint(GradientContext& g, Output x) {
+  const int rank = x.shape().rank();
+  if (rank >= 2) {
+    std::vector<int64_t> permutation(rank);
+    for (int i = 0; i < rank; ++i) permutation[i] = i;
+    std::swap(permutation[rank - 1], permutation[rank - 2]);
+    return g.Conj(Transpose(g, x, permutation));
+  }
+  Output axes = g.Op("Range", {g.Scalar<int32_t>(0), g.Op("Rank", {x}), g.Scalar<int32_t>(1)});
+  if (!g.status().ok()) return Output();
+  const Sizes all = Sizes::OfTensor(g, axes);
+  const Sizes swapped =
+      all.Slice(0, -2).Concat(all.Slice(-1, Sizes::kEnd)).Concat(all.Slice(-2, -1));
+  return g.Conj(g.Op("Transpose", {x, swapped.Vector()}));
+}
+
+Output BandPart(GradientContext& g, Output x, int64_t lower, int64_t upper) {
+  return g.Op("MatrixBandPart", {x, g.Scalar<int64_t>(lower), g.Scalar<int64_t>(upper)});
+}
+
+Output TriangularSolve(GradientContext& g, Output matrix, Output rhs, bool lower, bool adjoint) {
+  return g.Op("MatrixTriangularSolve", {matrix, rhs},
+              [&](NodeSpec& spec) { spec.Attr("lower", lower).Attr("adjoint", adjoint); });
+}
+
+absl::Status CholeskyGrad(GradientContext& g) {
+  // With P the lower triangle of L^H G, its diagonal halved: the Hermitian part of L^-H P L^-1.
+  const Output l = g.output(0);
+  Output p = Product(g, l, true, g.grad(), false);
+  p = g.Op("MatrixSetDiag", {p, Scale(g, g.Op("MatrixDiagPart", {p}), 0.5)});
+  p = BandPart(g, p, -1, 0);
+  if (!g.status().ok()) return g.status();
+  const Output half_solved = TriangularSolve(g, l, p, true, true);
+  if (!g.status().ok()) return g.status();
+  const Output solved = TriangularSolve(g, l, Adjoint(g, half_solved), true, true);
+  if (!g.status().ok()) return g.status();
+  g.set(0, Scale(g, Add(g, solved, Adjoint(g, solved)), 0.5));
+  return g.status();
+}
+REGISTER_GRADIENT("Cholesky", CholeskyGrad);
+
+absl::Status MatrixInverseGrad(GradientContext& g) {
+  // -Y^H G Y^H; for the inverse of the adjoint its adjoint, -Y G^H Y.
+  const Output y = g.output(0);
+  const bool adjoint = g.node()->attrs().GetOr<bool>("adjoint", false);
+  const Output product = Product(g, g.grad(), adjoint, y, !adjoint);
+  g.set(0, Neg(g, Product(g, y, !adjoint, product, false)));
+  return g.status();
+}
+REGISTER_GRADIENT("MatrixInverse", MatrixInverseGrad);
+
+/// The matrix's gradient, where `grad_rhs` is that of the right-hand side.
+Output MatrixGrad(GradientContext& g, bool adjoint, Output grad_rhs) {
+  const Output x = g.output(0);
+  return Neg(g,
+             adjoint ? Product(g, x, false, grad_rhs, true) : Product(g, grad_rhs, false, x, true));
+}
+
+absl::Status MatrixSolveGrad(GradientContext& g) {
+  const bool adjoint = g.node()->attrs().GetOr<bool>("adjoint", false);
+  const Output grad_rhs = g.Op("MatrixSolve", {g.input(0), g.grad()},
+                               [&](NodeSpec& spec) { spec.Attr("adjoint", !adjoint); });
+  if (g.wanted(0)) g.set(0, MatrixGrad(g, adjoint, grad_rhs));
+  g.set(1, grad_rhs);
+  return g.status();
+}
+REGISTER_GRADIENT("MatrixSolve", MatrixSolveGrad);
+
+absl::Status MatrixTriangularSolveGrad(GradientContext& g) {
+  const bool adjoint = g.node()->attrs().GetOr<bool>("adjoint", false);
+  const bool lower = g.node()->attrs().GetOr<bool>("lower", true);
+  Output grad_rhs = TriangularSolve(g, g.input(0), g.grad(), lower, !adjoint);
+  Output grad_matrix;
+  if (g.wanted(0)) {
+    grad_matrix = MatrixGrad(g, adjoint, grad_rhs);
+    grad_matrix = lower ? BandPart(g, grad_matrix, -1, 0) : BandPart(g, grad_matrix, 0, -1);
+  }
+  // The batch dimensions broadcast.
+  Sizes a = Sizes::OfShape(g, g.input(0)), b = Sizes::OfShape(g, g.input(1));
+  if (!g.status().ok()) return g.status();
+  if (!(a.count_known() && b.count_known() && a.count() == 2 && b.count() == 2)) {
+    Unbroadcast unbroadcast(g, a.Slice(0, -2), b.Slice(0, -2));
+    if (g.wanted(0)) grad_matrix = unbroadcast.Reduce(0, grad_matrix, &a);
+    if (g.wanted(1)) grad_rhs = unbroadcast.Reduce(1, grad_rhs, &b);
+  }
+  g.set(0, grad_matrix);
+  g.set(1, grad_rhs);
+  return g.status();
+}
+REGISTER_GRADIENT("MatrixTriangularSolve", MatrixTriangularSolveGrad);
+
+absl::Status MatrixBandPartGrad(GradientContext& g) {
+  g.set(0, g.Op("MatrixBandPart", {g.grad(), g.input(1), g.input(2)}));
+  return g.status();
+}
+REGISTER_GRADIENT("MatrixBandPart", MatrixBandPartGrad);
+
+absl::Status MatrixDiagGrad(GradientContext& g) {
+  g.set(0, g.Op("MatrixDiagPart", {g.grad()}));
+  return g.status();
+}
+REGISTER_GRADIENT("MatrixDiag", MatrixDiagGrad);
+
+absl::Status MatrixDiagPartGrad(GradientContext& g) {
+  const PartialShape& matrices = g.input(0).shape();
+  const int rank = matrices.rank();
+  const bool square =
+      rank >= 2 && matrices.dim(rank - 1) != -1 && matrices.dim(rank - 1) == matrices.dim(rank - 2);
+  g.set(0, square ? g.Op("MatrixDiag", {g.grad()})
+                  : g.Op("MatrixSetDiag", {g.ZerosLike(g.input(0)), g.grad()}));
+  return g.status();
+}
+REGISTER_GRADIENT("MatrixDiagPart", MatrixDiagPartGrad);
+
+absl::Status MatrixSetDiagGrad(GradientContext& g) {
+  if (g.wanted(0)) g.set(0, g.Op("MatrixSetDiag", {g.grad(), g.ZerosLike(g.input(1))}));
+  if (g.wanted(1)) g.set(1, g.Op("MatrixDiagPart", {g.grad()}));
+  return g.status();
+}
+REGISTER_GRADIENT("MatrixSetDiag", MatrixSetDiagGrad);
+
+}  // namespace
+}  // namespace troupe::gradients

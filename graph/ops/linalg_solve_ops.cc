@@ -1,0 +1,165 @@
+// Decompositions, linear systems, diagonals and bands of matrices: of the last two dimensions.
+#include <algorithm>
+
+#include "devices/status_macros.h"
+#include "graph/op_registry.h"
+#include "graph/ops/shape_functions.h"
+#include "graph/ops/shape_helpers.h"
+#include "graph/shape_inference.h"
+
+namespace troupe {
+namespace {
+
+using C = InferenceContext;
+
+/// `shape` as a batch of square matrices.
+absl::StatusOr<PartialShape> SquareMatrices(const PartialShape& shape) {
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape matrices, C::WithRankAtLeast(shape, 2));
+  if (matrices.unknown_rank()) return matrices;
+  TROUPE_ASSIGN_OR_RETURN(const int64_t n,
+                          C::MergeDim(C::DimOf(matrices, -2), C::DimOf(matrices, -1)));
+  return C::ReplaceDim(C::ReplaceDim(matrices, -2, n), -1, n);
+}
+
+absl::Status SquareMatricesShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape output, SquareMatrices(c->input(0)));
+  c->set_output(0, output);
+  return absl::OkStatus();
+}
+
+absl::Status SystemShape(InferenceContext* c, bool broadcast) {
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape matrix, SquareMatrices(c->input(0)));
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape rhs, C::WithRankAtLeast(c->input(1), 2));
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape matrix_batch, C::Subshape(matrix, 0, -2));
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape rhs_batch, C::Subshape(rhs, 0, -2));
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape batch,
+                          broadcast ? BroadcastShapes(matrix_batch, rhs_batch, false)
+                                    : C::Merge(matrix_batch, rhs_batch));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t n, C::MergeDim(C::DimOf(matrix, -2), C::DimOf(rhs, -2)));
+  c->set_output(0, batch.unknown_rank() ? PartialShape()
+                                        : batch.Concatenate(PartialShape({n, C::DimOf(rhs, -1)})));
+  return absl::OkStatus();
+}
+absl::Status MatrixSolveShape(InferenceContext* c) { return SystemShape(c, false); }
+absl::Status MatrixTriangularSolveShape(InferenceContext* c) { return SystemShape(c, true); }
+
+absl::Status MatrixDiagShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape diagonal, C::WithRankAtLeast(c->input(0), 1));
+  if (diagonal.unknown_rank()) return UnknownShape(c);
+  c->set_output(0, diagonal.Concatenate(C::VectorOf(C::DimOf(diagonal, -1))));
+  return absl::OkStatus();
+}
+
+/// The length of the diagonals of matrices of a known rank.
+int64_t DiagonalLength(const PartialShape& matrices) {
+  const int64_t rows = C::DimOf(matrices, -2), columns = C::DimOf(matrices, -1);
+  if (rows == 0 || columns == 0) return 0;
+  return rows == -1 || columns == -1 ? -1 : std::min(rows, columns);
+}
+
+absl::Status MatrixDiagPartShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape input, C::WithRankAtLeast(c->input(0), 2));
+  if (input.unknown_rank()) return UnknownShape(c);
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape batch, C::Subshape(input, 0, -2));
+  c->set_output(0, batch.Concatenate(C::VectorOf(DiagonalLength(input))));
+  return absl::OkStatus();
+}
+
+absl::Status MatrixSetDiagShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(PartialShape input, C::WithRankAtLeast(c->input(0), 2));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape diagonal, C::WithRankAtLeast(c->input(1), 1));
+  if (!input.unknown_rank()) {
+    TROUPE_ASSIGN_OR_RETURN(diagonal, C::WithRank(diagonal, input.rank() - 1));
+    TROUPE_RETURN_IF_ERROR(C::MergeDim(DiagonalLength(input), C::DimOf(diagonal, -1)).status());
+  }
+  if (!diagonal.unknown_rank()) {
+    TROUPE_ASSIGN_OR_RETURN(const PartialShape batch, C::Subshape(diagonal, 0, -1));
+    TROUPE_ASSIGN_OR_RETURN(input, C::Merge(input, batch.Concatenate(C::UnknownOfRank(2))));
+  }
+  c->set_output(0, input);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+REGISTER_OP("Cholesky")
+    .Input("input: T")
+    .Output("output: T")
+    .Attr("T: {double, float, half, complex64, complex128}")
+    .SetShapeFn(SquareMatricesShape)
+    .Doc(
+        "Gives the lower triangular matrices L of which L times its conjugate transpose is "
+        "`input` [..., n, n], Hermitian and positive definite (only the lower triangle is read). "
+        "NaNs where it is not positive definite.");
+
+REGISTER_OP("MatrixBandPart")
+    .Input("input: T")
+    .Input("num_lower: Tindex")
+    .Input("num_upper: Tindex")
+    .Output("band: T")
+    .Attr("T: type")
+    .Attr("Tindex: {int32, int64} = DT_INT64")
+    .SetShapeFn(UnchangedShape)
+    .Doc(
+        "Gives the matrices `input` [..., m, n] with zeros further below the diagonal than "
+        "`num_lower` and further above than `num_upper`; a negative number keeps all.");
+
+REGISTER_OP("MatrixDiag")
+    .Input("diagonal: T")
+    .Output("output: T")
+    .Attr("T: type")
+    .SetShapeFn(MatrixDiagShape)
+    .Doc("Gives matrices [..., n, n] with `diagonal` [..., n] on the diagonal, zeros elsewhere.");
+
+REGISTER_OP("MatrixDiagPart")
+    .Input("input: T")
+    .Output("diagonal: T")
+    .Attr("T: type")
+    .SetShapeFn(MatrixDiagPartShape)
+    .Doc("Gives the diagonals [..., min(m, n)] of the matrices `input` [..., m, n].");
+
+REGISTER_OP("MatrixInverse")
+    .Input("input: T")
+    .Output("output: T")
+    .Attr("adjoint: bool = false")
+    .Attr("T: {double, float, half, complex64, complex128}")
+    .SetShapeFn(SquareMatricesShape)
+    .Doc(
+        "Inverts the matrices `input` [..., n, n], or their conjugate transposes if `adjoint`. A "
+        "singular one is an error.");
+
+REGISTER_OP("MatrixSetDiag")
+    .Input("input: T")
+    .Input("diagonal: T")
+    .Output("output: T")
+    .Attr("T: type")
+    .SetShapeFn(MatrixSetDiagShape)
+    .Doc(
+        "Gives the matrices `input` [..., m, n] with `diagonal` [..., min(m, n)] on the "
+        "diagonal.");
+
+REGISTER_OP("MatrixSolve")
+    .Input("matrix: T")
+    .Input("rhs: T")
+    .Output("output: T")
+    .Attr("adjoint: bool = false")
+    .Attr("T: {double, float, half, complex64, complex128}")
+    .SetShapeFn(MatrixSolveShape)
+    .Doc(
+        "Gives the solutions x [..., n, k] of matrix * x = rhs, for `matrix` [..., n, n] (its "
+        "conjugate transpose if `adjoint`) and `rhs` [..., n, k]. A singular matrix is an error.");
+
+REGISTER_OP("MatrixTriangularSolve")
+    .Input("matrix: T")
+    .Input("rhs: T")
+    .Output("output: T")
+    .Attr("lower: bool = true")
+    .Attr("adjoint: bool = false")
+    .Attr("T: {bfloat16, double, float, half, complex64, complex128}")
+    .SetShapeFn(MatrixTriangularSolveShape)
+    .Doc(
+        "Gives the solutions x [..., n, k] of matrix * x = rhs, for the lower or upper triangle of "
+        "`matrix` [..., n, n] (its conjugate transpose if `adjoint`) and `rhs` [..., n, k], whose "
+        "outer dimensions are broadcast.");
+
+}  // namespace troupe

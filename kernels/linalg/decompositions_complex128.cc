@@ -1,0 +1,7 @@
+#include "kernels/linalg/decompositions_impl.h"
+
+namespace troupe {
+
+TROUPE_DECOMPOSITIONS(, complex128)
+
+}  // namespace troupe
