@@ -1,9 +1,24 @@
 // Reductions, scans, segment sums and number sequences.
+#include "devices/status_macros.h"
 #include "graph/op_registry.h"
 #include "graph/ops/shape_functions.h"
 #include "graph/shape_inference.h"
 
 namespace troupe {
+namespace {
+
+using C = InferenceContext;
+
+absl::Status SegmentShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape data, C::WithRankAtLeast(c->input(0), 1));
+  TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(1), 1).status());
+  if (data.unknown_rank()) return UnknownShape(c);
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape row, C::Subshape(data, 1));
+  c->set_output(0, C::VectorOf(-1).Concatenate(row));
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 REGISTER_OP("All")
     .Input("input: bool")
@@ -157,6 +172,18 @@ REGISTER_OP("Range")
     .Doc(
         "Gives the numbers `start`, start + delta, ... as far as they do not reach `limit`: a "
         "vector. All inputs are scalars.");
+
+REGISTER_OP("SegmentSum")
+    .Input("data: T")
+    .Input("segment_ids: Tindices")
+    .Output("output: T")
+    .Attr("T: numbertype")
+    .Attr("Tindices: {int32, int64}")
+    .SetShapeFn(SegmentShape)
+    .Doc(
+        "Adds up the rows of `data` that have the same number in the vector `segment_ids`, which "
+        "must not fall. `output` has a row for each number from 0 to the last one; zeros where "
+        "there is none.");
 
 REGISTER_OP("Sum")
     .Input("input: T")

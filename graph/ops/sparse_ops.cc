@@ -1,0 +1,33 @@
+// Tensors given by the places and values of some elements.
+#include "devices/status_macros.h"
+#include "graph/op_registry.h"
+#include "graph/ops/shape_functions.h"
+#include "graph/shape_inference.h"
+
+namespace troupe {
+namespace {
+
+absl::Status SparseToDenseShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape shape, c->InputAsShape(1));
+  c->set_output(0, shape);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+REGISTER_OP("SparseToDense")
+    .Input("sparse_indices: Tindices")
+    .Input("output_shape: Tindices")
+    .Input("sparse_values: T")
+    .Input("default_value: T")
+    .Output("dense: T")
+    .Attr("validate_indices: bool = true")
+    .Attr("T: type")
+    .Attr("Tindices: {int32, int64}")
+    .SetShapeFn(SparseToDenseShape)
+    .Doc(
+        "Gives a tensor of shape `output_shape` with `sparse_values`, a vector or a scalar for "
+        "all, at `sparse_indices` [n, rank] and `default_value` elsewhere. A vector of indices, or "
+        "a scalar, is for a vector. Indices must be in order, each once, if `validate_indices`.");
+
+}  // namespace troupe
