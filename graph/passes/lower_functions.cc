@@ -244,6 +244,7 @@ absl::Status FunctionExpander::EnterLoop(Loop* loop) {
   if (auto found = node.attr().find("parallel_iterations"); found != node.attr().end()) {
     parallel = found->second.i();
   }
+  loop->merge_index.resize(loop->types.size());
   for (size_t i = 0; i < loop->types.size(); ++i) {
     TROUPE_ASSIGN_OR_RETURN(std::string enter,
                             AddNode(StrCat(node.name(), "/enter_", i), "Enter", node.device(),
