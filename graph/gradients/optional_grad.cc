@@ -1,0 +1,38 @@
+// Gradients of optionals: optionals of gradients.
+#include <vector>
+
+#include "graph/gradients/gradient_ops.h"
+
+namespace troupe::gradients {
+namespace {
+
+absl::Status OptionalFromValueGrad(GradientContext& g) {
+  std::vector<ElementType> types;
+  std::vector<PartialShape> shapes;
+  for (int i = 0; i < g.node()->num_inputs(); ++i) {
+    types.push_back(g.input(i).type());
+    shapes.push_back(g.input(i).shape());
+  }
+  Node* values = g.Add("OptionalGetValue", {g.grad()}, [&](NodeSpec& spec) {
+    spec.Attr("output_types", absl::MakeConstSpan(types))
+        .Attr("output_shapes", absl::MakeConstSpan(shapes));
+  });
+  if (!g.status().ok()) return g.status();
+  for (int i = 0; i < g.node()->num_inputs(); ++i) g.set(i, Output(values, i));
+  return g.status();
+}
+REGISTER_GRADIENT("OptionalFromValue", OptionalFromValueGrad);
+
+absl::Status OptionalGetValueGrad(GradientContext& g) {
+  std::vector<Output> grads;
+  for (int i = 0; i < g.node()->num_outputs(); ++i) grads.push_back(g.Value(g.GradOrZeros(i)));
+  if (!g.status().ok()) return g.status();
+  NodeSpec spec("OptionalFromValue", g.NewName("OptionalFromValue"));
+  spec.Input(absl::MakeConstSpan(grads));
+  g.set(0, Output(g.Add(std::move(spec)), 0));
+  return g.status();
+}
+REGISTER_GRADIENT("OptionalGetValue", OptionalGetValueGrad);
+
+}  // namespace
+}  // namespace troupe::gradients

@@ -1,0 +1,138 @@
+// Gradients of the TensorArray ops. The gradients of an array's elements are elements of another
+// array, which has the differentiation's name among those that the array keeps. What is written to
+// it is ordered by its own flow: the gradient of a flow is a flow.
+#include <string>
+#include <string_view>
+
+#include "graph/gradients/gradient_ops.h"
+
+namespace troupe::gradients {
+namespace {
+
+/// Tells one differentiation from another: the prefix that all of its nodes' names have.
+std::string SourceOf(const GradientContext& g) {
+  const std::string& prefix = g.prefix();
+  const std::string own = "/" + g.node()->name() + "_grad";
+  if (prefix.size() > own.size() &&
+      prefix.compare(prefix.size() - own.size(), own.size(), own) == 0) {
+    return prefix.substr(0, prefix.size() - own.size());
+  }
+  // Nodes in a place of their own: as far as the last component that is called like a
+  // differentiation.
+  const size_t found = prefix.rfind("gradients");
+  if (found == std::string::npos) return prefix;
+  return prefix.substr(0, prefix.find('/', found));
+}
+
+/// An array of gradients and its flow.
+struct GradientArray {
+  Output handle, flow;
+};
+
+bool ByName(const GradientContext& g) { return g.node()->input_type(0) == ElementType::kString; }
+
+/// The op of the node's version: "TensorArrayReadV3".
+std::string VersionOf(const GradientContext& g, std::string_view op) {
+  return std::string(op) + (ByName(g) ? "V2" : "V3");
+}
+
+/// The array of gradients for input 0 of the node, from after `flow` on.
+GradientArray ArrayOfGradients(GradientContext& g, Output flow) {
+  const std::string source = SourceOf(g);
+  Node* array = g.Add(VersionOf(g, "TensorArrayGrad"), {g.input(0), flow},
+                      [&](NodeSpec& spec) { spec.Attr("source", source); });
+  if (!g.status().ok()) return {};
+  // The array must be there, with its size and shapes, before the forward one changes again.
+  Output after = g.Op("Identity", {flow}, [&](NodeSpec& spec) { spec.ControlInput(array); });
+  return {Output(array, 0), after};
+}
+
+absl::Status ReadGrad(GradientContext& g) {
+  const GradientArray array = ArrayOfGradients(g, g.input(2));
+  g.set(2,
+        g.Op(VersionOf(g, "TensorArrayWrite"), {array.handle, g.input(1), g.grad(), array.flow}));
+  return g.status();
+}
+REGISTER_GRADIENT("TensorArrayReadV2", ReadGrad);
+REGISTER_GRADIENT("TensorArrayReadV3", ReadGrad);
+
+absl::Status WriteGrad(GradientContext& g) {
+  const ElementType type = g.input(2).type();
+  const GradientArray array = ArrayOfGradients(g, g.grad());
+  g.set(2, g.Op(VersionOf(g, "TensorArrayRead"), {array.handle, g.input(1), array.flow},
+                [type](NodeSpec& spec) { spec.Attr("dtype", type); }));
+  g.set(3, g.grad());
+  return g.status();
+}
+REGISTER_GRADIENT("TensorArrayWriteV2", WriteGrad);
+REGISTER_GRADIENT("TensorArrayWriteV3", WriteGrad);
+
+absl::Status GatherGrad(GradientContext& g) {
+  const GradientArray array = ArrayOfGradients(g, g.input(2));
+  g.set(2,
+        g.Op(VersionOf(g, "TensorArrayScatter"), {array.handle, g.input(1), g.grad(), array.flow}));
+  return g.status();
+}
+REGISTER_GRADIENT("TensorArrayGatherV2", GatherGrad);
+REGISTER_GRADIENT("TensorArrayGatherV3", GatherGrad);
+
+absl::Status ScatterGrad(GradientContext& g) {
+  const Output value = g.input(2);
+  const ElementType type = value.type();
+  PartialShape element;
+  if (!value.shape().unknown_rank() && value.shape().rank() > 0) {
+    element = PartialShape(value.shape().dims().subspan(1));
+  }
+  const GradientArray array = ArrayOfGradients(g, g.grad());
+  g.set(2, g.Op(VersionOf(g, "TensorArrayGather"), {array.handle, g.input(1), array.flow},
+                [&](NodeSpec& spec) { spec.Attr("dtype", type).Attr("element_shape", element); }));
+  g.set(3, g.grad());
+  return g.status();
+}
+REGISTER_GRADIENT("TensorArrayScatterV2", ScatterGrad);
+REGISTER_GRADIENT("TensorArrayScatterV3", ScatterGrad);
+
+absl::Status ConcatGrad(GradientContext& g) {
+  if (!g.gradient(0).valid()) return g.status();
+  const GradientArray array = ArrayOfGradients(g, g.input(1));
+  g.set(1,
+        g.Op(VersionOf(g, "TensorArraySplit"), {array.handle, g.grad(), g.output(1), array.flow}));
+  return g.status();
+}
+REGISTER_GRADIENT("TensorArrayConcatV2", ConcatGrad);
+REGISTER_GRADIENT("TensorArrayConcatV3", ConcatGrad);
+
+absl::Status SplitGrad(GradientContext& g) {
+  const Output value = g.input(1);
+  const ElementType type = value.type();
+  PartialShape row;
+  if (!value.shape().unknown_rank() && value.shape().rank() > 0) {
+    row = PartialShape(value.shape().dims().subspan(1));
+  }
+  const GradientArray array = ArrayOfGradients(g, g.grad());
+  g.set(1, g.Op(VersionOf(g, "TensorArrayConcat"), {array.handle, array.flow}, [&](NodeSpec& spec) {
+    spec.Attr("dtype", type).Attr("element_shape_except0", row);
+  }));
+  g.set(3, g.grad());
+  return g.status();
+}
+REGISTER_GRADIENT("TensorArraySplitV2", SplitGrad);
+REGISTER_GRADIENT("TensorArraySplitV3", SplitGrad);
+
+REGISTER_NO_GRADIENT("TensorArrayV2");
+REGISTER_NO_GRADIENT("TensorArrayV3");
+REGISTER_NO_GRADIENT("TensorArrayGradV2");
+REGISTER_NO_GRADIENT("TensorArrayGradV3");
+REGISTER_NO_GRADIENT("TensorArrayGradWithShape");
+REGISTER_NO_GRADIENT("TensorArraySizeV2");
+REGISTER_NO_GRADIENT("TensorArraySizeV3");
+REGISTER_NO_GRADIENT("TensorArrayCloseV2");
+REGISTER_NO_GRADIENT("TensorArrayCloseV3");
+
+REGISTER_NO_GRADIENT("Stack");
+REGISTER_NO_GRADIENT("StackPush");
+REGISTER_NO_GRADIENT("StackPop");
+REGISTER_NO_GRADIENT("StackClose");
+
+}  // namespace
+}  // namespace troupe::gradients

@@ -1,0 +1,213 @@
+#include "graph/ops/tensor_list_shapes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "devices/status_macros.h"
+#include "graph/shape_inference.h"
+
+namespace troupe {
+namespace {
+
+/// The attribute `element_dtype`.
+absl::StatusOr<ElementType> ElementTypeOfOp(InferenceContext* c) {
+  return c->attrs().Get<ElementType>("element_dtype");
+}
+
+/// The element shape of the list that is input `i`, as far as it is known. InvalidArgument if its
+/// elements are known not to be of `type`.
+absl::StatusOr<PartialShape> ListShape(InferenceContext* c, int i, ElementType type) {
+  const HandleShapes& handle = c->input_handle(i);
+  if (handle.empty()) return PartialShape();
+  if (handle.size() != 1) {
+    return InvalidArgument("input ", i, " holds no list: ", handle.size(),
+                           " types are known of it");
+  }
+  if (handle[0].first != type) {
+    return InvalidArgument("Trying to use a list with wrong element dtype. List has type ",
+                           ElementTypeName(handle[0].first), " but the op's element_dtype is ",
+                           ElementTypeName(type));
+  }
+  return handle[0].second;
+}
+
+void SetList(InferenceContext* c, int i, ElementType type, PartialShape shape) {
+  c->set_output(i, InferenceContext::Scalar());
+  c->set_output_handle(i, {{type, std::move(shape)}});
+}
+
+/// [leading..., element...]
+void SetJoined(InferenceContext* c, const PartialShape& leading, const PartialShape& element) {
+  c->set_output(0, leading.Concatenate(element));
+}
+
+/// What input `shape_input` says of the elements and what is known of list 0 together.
+absl::StatusOr<PartialShape> ElementShape(InferenceContext* c, int shape_input, ElementType type) {
+  TROUPE_ASSIGN_OR_RETURN(PartialShape list, ListShape(c, 0, type));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape given, c->InputAsShape(shape_input, true));
+  return given.MergeWith(list);
+}
+
+}  // namespace
+
+absl::Status TensorListMakeShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape shape, c->InputAsShape(0, true));
+  SetList(c, 0, type, std::move(shape));
+  return absl::OkStatus();
+}
+
+absl::Status TensorListPushBackShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape shape, ListShape(c, 0, type));
+  TROUPE_RETURN_IF_ERROR(shape.MergeWith(c->input(1)).status());
+  SetList(c, 0, type, std::move(shape));
+  return absl::OkStatus();
+}
+
+absl::Status TensorListPopBackShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape list, ListShape(c, 0, type));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape element, ElementShape(c, 1, type));
+  SetList(c, 0, type, std::move(list));
+  c->set_output(1, std::move(element));
+  return absl::OkStatus();
+}
+
+absl::Status TensorListSetItemShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
+  TROUPE_RETURN_IF_ERROR(InferenceContext::WithRank(c->input(1), 0).status());
+  TROUPE_ASSIGN_OR_RETURN(PartialShape shape, ListShape(c, 0, type));
+  TROUPE_RETURN_IF_ERROR(shape.MergeWith(c->input(2)).status());
+  SetList(c, 0, type, std::move(shape));
+  return absl::OkStatus();
+}
+
+absl::Status TensorListGetItemShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
+  TROUPE_RETURN_IF_ERROR(InferenceContext::WithRank(c->input(1), 0).status());
+  TROUPE_ASSIGN_OR_RETURN(PartialShape element, ElementShape(c, 2, type));
+  c->set_output(0, std::move(element));
+  return absl::OkStatus();
+}
+
+absl::Status TensorListElementShapeShape(InferenceContext* c) {
+  const HandleShapes& handle = c->input_handle(0);
+  // The scalar -1 stands for a shape of unknown rank.
+  if (handle.size() == 1 && !handle[0].second.unknown_rank()) {
+    c->set_output(0, InferenceContext::VectorOf(handle[0].second.rank()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TensorListResizeShape(InferenceContext* c) {
+  TROUPE_RETURN_IF_ERROR(InferenceContext::WithRank(c->input(1), 0).status());
+  c->set_output(0, InferenceContext::Scalar());
+  c->set_output_handle(0, c->input_handle(0));
+  return absl::OkStatus();
+}
+
+absl::Status TensorListStackShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape element, ElementShape(c, 1, type));
+  const int64_t count = c->attrs().GetOr<int64_t>("num_elements", -1);
+  SetJoined(c, InferenceContext::VectorOf(std::max<int64_t>(count, -1)), element);
+  return absl::OkStatus();
+}
+
+absl::Status TensorListGatherShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape element, ElementShape(c, 2, type));
+  SetJoined(c, c->input(1), element);
+  return absl::OkStatus();
+}
+
+namespace {
+
+absl::Status SetConcat(InferenceContext* c, const PartialShape& element) {
+  TROUPE_ASSIGN_OR_RETURN(PartialShape row, InferenceContext::WithRankAtLeast(element, 1));
+  TROUPE_ASSIGN_OR_RETURN(row, InferenceContext::Subshape(row, 1));
+  SetJoined(c, InferenceContext::VectorOf(-1), row);
+  c->set_output(1, InferenceContext::VectorOf(-1));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status TensorListConcatShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape list, ListShape(c, 0, type));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape given, c->attrs().Get<PartialShape>("element_shape"));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape element, given.MergeWith(list));
+  return SetConcat(c, element);
+}
+
+absl::Status TensorListConcatV2Shape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape element, ElementShape(c, 1, type));
+  return SetConcat(c, element);
+}
+
+absl::Status TensorListFromTensorShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape tensor, InferenceContext::WithRankAtLeast(c->input(0), 1));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape row, InferenceContext::Subshape(tensor, 1));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape element, c->InputAsShape(1, true));
+  TROUPE_RETURN_IF_ERROR(row.MergeWith(element).status());
+  SetList(c, 0, type, std::move(element));
+  return absl::OkStatus();
+}
+
+absl::Status TensorListSplitShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape tensor, InferenceContext::WithRankAtLeast(c->input(0), 1));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape row, InferenceContext::Subshape(tensor, 1));
+  TROUPE_RETURN_IF_ERROR(InferenceContext::WithRank(c->input(2), 1).status());
+  TROUPE_ASSIGN_OR_RETURN(PartialShape element, c->InputAsShape(1, true));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape vectors, InferenceContext::WithRankAtLeast(element, 1));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape element_row, InferenceContext::Subshape(vectors, 1));
+  TROUPE_RETURN_IF_ERROR(row.MergeWith(element_row).status());
+  SetList(c, 0, type, std::move(element));
+  return absl::OkStatus();
+}
+
+absl::Status TensorListScatterShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape tensor, InferenceContext::WithRankAtLeast(c->input(0), 1));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape row, InferenceContext::Subshape(tensor, 1));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape element, c->InputAsShape(2, true));
+  TROUPE_RETURN_IF_ERROR(row.MergeWith(element).status());
+  SetList(c, 0, type, std::move(element));
+  return absl::OkStatus();
+}
+
+absl::Status TensorListConcatListsShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape batch, c->input(0).MergeWith(c->input(1)));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape a, ListShape(c, 0, type));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape b, ListShape(c, 1, type));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape merged, a.MergeWith(b));
+  c->set_output(0, std::move(batch));
+  c->set_output_handle(0, {{type, std::move(merged)}});
+  return absl::OkStatus();
+}
+
+absl::Status TensorListPushBackBatchShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
+  const PartialShape &lists = c->input(0), &tensor = c->input(1);
+  if (!lists.unknown_rank()) {
+    TROUPE_ASSIGN_OR_RETURN(PartialShape at_least,
+                            InferenceContext::WithRankAtLeast(tensor, lists.rank()));
+    if (!at_least.unknown_rank()) {
+      TROUPE_ASSIGN_OR_RETURN(PartialShape prefix,
+                              InferenceContext::Subshape(at_least, 0, lists.rank()));
+      TROUPE_RETURN_IF_ERROR(lists.MergeWith(prefix).status());
+    }
+  }
+  TROUPE_ASSIGN_OR_RETURN(PartialShape shape, ListShape(c, 0, type));
+  c->set_output(0, lists);
+  c->set_output_handle(0, {{type, std::move(shape)}});
+  return absl::OkStatus();
+}
+
+}  // namespace troupe

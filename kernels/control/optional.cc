@@ -1,0 +1,155 @@
+// Optionals: variants that hold a tuple of tensors, or nothing.
+#include <utility>
+#include <vector>
+
+#include "kernels/data/variant_value.h"
+#include "kernels/kernel_registry.h"
+
+namespace troupe {
+namespace {
+
+class Optional final : public VariantValue {
+ public:
+  Optional() : VariantValue(Kind::kOptional) {}
+  Optional(const Optional&) = default;
+
+  bool has_value() const { return has_value_; }
+  const std::vector<Tensor>& components() const { return components_; }
+  absl::Status Set(std::vector<Tensor> components) {
+    for (const Tensor& component : components) TROUPE_RETURN_IF_ERROR(Nest(component));
+    components_ = std::move(components);
+    has_value_ = true;
+    return absl::OkStatus();
+  }
+
+  const char* name() const override { return "Optional"; }
+  RefPtr<VariantValue> Copy() const override { return MakeRef<Optional>(*this); }
+  absl::StatusOr<RefPtr<VariantValue>> ZerosLike(Allocator* allocator) const override {
+    auto zeros = MakeRef<Optional>();
+    if (!has_value_) return {std::move(zeros)};
+    std::vector<Tensor> components;
+    for (const Tensor& component : components_) {
+      TROUPE_ASSIGN_OR_RETURN(Tensor zero, ZerosLikeTensor(component, allocator));
+      components.push_back(std::move(zero));
+    }
+    TROUPE_RETURN_IF_ERROR(zeros->Set(std::move(components)));
+    return {std::move(zeros)};
+  }
+  absl::Status AddFrom(const VariantValue& value, Allocator* allocator) override {
+    const auto& other = static_cast<const Optional&>(value);
+    if (has_value_ != other.has_value_) {
+      return InvalidArgument("Cannot add optionals because one has a value and the other doesn't.");
+    }
+    if (components_.size() != other.components_.size()) {
+      return InvalidArgument("Cannot add optionals of ", components_.size(), " and ",
+                             other.components_.size(), " components.");
+    }
+    for (size_t i = 0; i < components_.size(); ++i) {
+      TROUPE_RETURN_IF_ERROR(AddTensor(&components_[i], other.components_[i], allocator));
+      TROUPE_RETURN_IF_ERROR(Nest(components_[i]));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  std::vector<Tensor> components_;
+  bool has_value_ = false;
+};
+
+absl::StatusOr<const Optional*> OptionalIn(const Tensor& tensor) {
+  if (tensor.rank() != 0) {
+    return InvalidArgument("an optional must be a scalar tensor of DT_VARIANT, got shape ",
+                           tensor.shape().ToString());
+  }
+  const VariantValue* value = ValueOf(tensor.scalar<Variant>());
+  if (value == nullptr || value->kind() != VariantValue::Kind::kOptional) {
+    return InvalidArgument("the input is no optional, but holds ",
+                           value == nullptr ? "nothing of the kind" : value->name());
+  }
+  return static_cast<const Optional*>(value);
+}
+
+/// OptionalNone, OptionalFromValue.
+class MakeOptional final : public Kernel {
+ public:
+  MakeOptional(KernelConstruction& c, absl::Status*) : has_value_(c.op() == "OptionalFromValue") {}
+  absl::Status Compute(KernelContext& ctx) override {
+    auto optional = MakeRef<Optional>();
+    if (has_value_) {
+      std::vector<Tensor> components;
+      components.reserve(ctx.num_inputs());
+      for (int i = 0; i < ctx.num_inputs(); ++i) components.push_back(ctx.TakeInput(i));
+      TROUPE_RETURN_IF_ERROR(optional->Set(std::move(components)));
+    }
+    TROUPE_ASSIGN_OR_RETURN(Tensor tensor,
+                            MakeVariantTensor(std::move(optional), ctx.step().allocator));
+    ctx.set_output(0, std::move(tensor));
+    return absl::OkStatus();
+  }
+
+ private:
+  bool has_value_;
+};
+
+class HasValue final : public Kernel {
+ public:
+  HasValue(KernelConstruction&, absl::Status*) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(const Optional* optional, OptionalIn(ctx.input(0)));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ElementType::kBool, Shape()));
+    *out->mutable_data<bool>() = optional->has_value();
+    return absl::OkStatus();
+  }
+};
+
+class GetValue final : public Kernel {
+ public:
+  GetValue(KernelConstruction& c, absl::Status* status) {
+    *status = c.GetAttr("output_types", &types_);
+    if (status->ok()) *status = c.GetAttr("output_shapes", &shapes_);
+    if (status->ok() && types_.size() != shapes_.size()) {
+      *status = InvalidArgument("output_types and output_shapes must be same length, got ",
+                                types_.size(), " and ", shapes_.size());
+    }
+  }
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(const Optional* optional, OptionalIn(ctx.input(0)));
+    if (!optional->has_value()) {
+      return InvalidArgument("The given optional does not have a value.");
+    }
+    const std::vector<Tensor>& components = optional->components();
+    if (components.size() != types_.size()) {
+      return InvalidArgument("The given optional has ", components.size(), " components, expected ",
+                             types_.size(), ".");
+    }
+    for (size_t i = 0; i < components.size(); ++i) {
+      if (components[i].type() != types_[i]) {
+        return InvalidArgument("The given optional does not match the expected type for component ",
+                               i, ". Expected: ", ElementTypeName(types_[i]),
+                               ". Actual: ", ElementTypeName(components[i].type()), ".");
+      }
+      if (!shapes_[i].IsCompatibleWith(components[i].shape())) {
+        return InvalidArgument(
+            "The given optional does not match the expected shape for component ", i,
+            ". Expected: ", shapes_[i].ToString(), ". Actual: ", components[i].shape().ToString(),
+            ".");
+      }
+      ctx.set_output(static_cast<int>(i), components[i]);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  std::vector<ElementType> types_;
+  std::vector<PartialShape> shapes_;
+};
+
+KernelSpec Cheap(const char* op) { return KernelSpec(op).Cost(KernelCost::kCheap); }
+
+REGISTER_KERNEL(Cheap("OptionalNone"), MakeKernel<MakeOptional>);
+REGISTER_KERNEL(Cheap("OptionalFromValue"), MakeKernel<MakeOptional>);
+REGISTER_KERNEL(Cheap("OptionalHasValue").HostMemory("has_value"), MakeKernel<HasValue>);
+REGISTER_KERNEL(Cheap("OptionalGetValue"), MakeKernel<GetValue>);
+
+}  // namespace
+}  // namespace troupe

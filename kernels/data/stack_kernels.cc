@@ -1,0 +1,210 @@
+// Stacks of tensors, which live as long as a step.
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "devices/resource_handle.h"
+#include "kernels/data/release.h"
+#include "kernels/kernel_registry.h"
+#include "kernels/variable.h"
+
+namespace troupe {
+namespace {
+
+/// Container of the stacks in the step's resources; that of their names.
+constexpr char kContainer[] = "_stacks";
+constexpr char kNameContainer[] = "_stack_names";
+
+/// A stack of tensors of one element type. Errors are InvalidArgument. Thread-safe.
+class Stack final : public Resource {
+ public:
+  Stack(std::string name, ElementType type, int64_t max_size)
+      : name_(std::move(name)), type_(type), max_size_(max_size) {}
+  ~Stack() override {
+    if (!IsPlain(type_)) Release(std::move(tensors_));
+  }
+
+  const std::string& stack_name() const { return name_; }
+  std::string DebugString() const override {
+    return StrCat("Stack '", name_, "' of ", ElementTypeName(type_));
+  }
+
+  absl::Status Push(const Tensor& tensor) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    TROUPE_RETURN_IF_ERROR(Check(tensor.type()));
+    if (max_size_ >= 0 && static_cast<int64_t>(tensors_.size()) >= max_size_) {
+      return InvalidArgument("Stack[", name_, "] overflowed its max_size (", max_size_, ")");
+    }
+    tensors_.push_back(tensor);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<Tensor> Pop(ElementType type) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    TROUPE_RETURN_IF_ERROR(Check(type));
+    if (tensors_.empty()) {
+      return InvalidArgument("Stack[", name_, "] is empty when calling Pop().");
+    }
+    Tensor top = std::move(tensors_.back());
+    tensors_.pop_back();
+    return top;
+  }
+  void Close() {
+    std::vector<Tensor> tensors;
+    std::lock_guard<std::mutex> lock(mutex_);
+    closed_ = true;
+    tensors.swap(tensors_);
+  }
+
+ private:
+  absl::Status Check(ElementType type) const {
+    if (closed_) return InvalidArgument("Stack[", name_, "] has already been closed.");
+    if (type != type_) {
+      return InvalidArgument("Must have matching element types: Stack[", name_, "] holds ",
+                             ElementTypeName(type_), ", got ", ElementTypeName(type));
+    }
+    return absl::OkStatus();
+  }
+
+  std::mutex mutex_;
+  std::string name_;
+  ElementType type_;
+  int64_t max_size_;
+  bool closed_ = false;
+  std::vector<Tensor> tensors_;
+};
+
+absl::StatusOr<ResourceProvider*> StepResources(KernelContext& ctx) {
+  ResourceProvider* resources = ctx.step().step_resources;
+  if (resources != nullptr) return resources;
+  return absl::FailedPreconditionError("stacks with a reference as handle need a step to live in");
+}
+
+/// The stack that input 0 is a handle to.
+absl::StatusOr<RefPtr<Stack>> FindStack(KernelContext& ctx) {
+  RefPtr<Resource> resource;
+  if (const Variable* name = ctx.input_ref(0)) {
+    TROUPE_ASSIGN_OR_RETURN(ResourceProvider * resources, StepResources(ctx));
+    TROUPE_ASSIGN_OR_RETURN(resource, resources->FindOrCreate(kContainer, name->name(), nullptr));
+  } else {
+    const Tensor& handle = ctx.input(0);
+    if (handle.type() != ElementType::kResource || handle.num_elements() != 1) {
+      return InvalidArgument("the handle of a stack must be a scalar, got shape ",
+                             handle.shape().ToString());
+    }
+    resource = handle.data<ResourceHandle>()->resource;
+  }
+  auto* stack = dynamic_cast<Stack*>(resource.get());
+  if (stack == nullptr) {
+    return InvalidArgument("the handle does not refer to a stack of this process");
+  }
+  return RefPtr<Stack>::Share(stack);
+}
+
+/// Stack, StackV2.
+class MakeStack final : public Kernel {
+ public:
+  MakeStack(KernelConstruction& c, absl::Status* status)
+      : by_name_(IsRefType(c.output_type(0))), name_(c.Attr<std::string>("stack_name")) {
+    if (name_.empty()) name_ = c.node_name();
+    *status = c.GetAttr("elem_type", &type_);
+  }
+  absl::Status Compute(KernelContext& ctx) override {
+    int64_t max_size = -1;
+    if (ctx.num_inputs() > 0) {
+      if (ctx.input(0).rank() != 0) {
+        return InvalidArgument("Stack size must be a scalar, but had shape: ",
+                               ctx.input(0).shape().ToString());
+      }
+      max_size = ctx.input(0).scalar<int32_t>();
+    }
+    static std::atomic<uint64_t> count{0};
+    auto stack = MakeRef<Stack>(StrCat(name_, "_", count.fetch_add(1, std::memory_order_relaxed)),
+                                type_, max_size);
+    if (by_name_) return PutName(ctx, std::move(stack));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * handle,
+                            ctx.AllocateOutput(0, ElementType::kResource, Shape()));
+    ResourceHandle& resource = *handle->mutable_data<ResourceHandle>();
+    resource.container = kContainer;
+    resource.name = stack->stack_name();
+    resource.type_name = "Stack";
+    resource.resource = std::move(stack);
+    return absl::OkStatus();
+  }
+
+ private:
+  /// A reference to a string variable that is called like the stack.
+  absl::Status PutName(KernelContext& ctx, RefPtr<Stack> stack) {
+    TROUPE_ASSIGN_OR_RETURN(ResourceProvider * resources, StepResources(ctx));
+    const std::string name = stack->stack_name();
+    TROUPE_RETURN_IF_ERROR(
+        resources
+            ->FindOrCreate(kContainer, name,
+                           [&]() -> absl::StatusOr<RefPtr<Resource>> { return {stack}; })
+            .status());
+    TROUPE_ASSIGN_OR_RETURN(
+        RefPtr<Variable> variable,
+        resources->FindOrCreateVariable(kNameContainer, name, ElementType::kString, Shape({2})));
+    if (Variable::Lease lease = variable->TryLend()) {
+      lease.set_value(Tensor::Vector<std::string>({kContainer, name}));
+    }
+    ctx.set_output_ref(0, variable.get());
+    return absl::OkStatus();
+  }
+
+  bool by_name_;
+  std::string name_;
+  ElementType type_ = ElementType::kInvalid;
+};
+
+class Push final : public Kernel {
+ public:
+  Push(KernelConstruction&, absl::Status*) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(RefPtr<Stack> stack, FindStack(ctx));
+    TROUPE_RETURN_IF_ERROR(stack->Push(ctx.input(1)));
+    ctx.PassThrough(1, 0);
+    return absl::OkStatus();
+  }
+};
+
+class Pop final : public Kernel {
+ public:
+  Pop(KernelConstruction& c, absl::Status*) : type_(c.output_type(0)) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(RefPtr<Stack> stack, FindStack(ctx));
+    TROUPE_ASSIGN_OR_RETURN(Tensor top, stack->Pop(type_));
+    ctx.set_output(0, std::move(top));
+    return absl::OkStatus();
+  }
+
+ private:
+  ElementType type_;
+};
+
+class Close final : public Kernel {
+ public:
+  Close(KernelConstruction&, absl::Status*) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(RefPtr<Stack> stack, FindStack(ctx));
+    stack->Close();
+    return absl::OkStatus();
+  }
+};
+
+KernelSpec Cheap(const char* op) {
+  return KernelSpec(op).Cost(KernelCost::kCheap).HostMemory("handle");
+}
+
+REGISTER_KERNEL(Cheap("Stack"), MakeKernel<MakeStack>);
+REGISTER_KERNEL(Cheap("StackV2").HostMemory("max_size"), MakeKernel<MakeStack>);
+REGISTER_KERNEL(Cheap("StackPush").Types("T", AllTypes()), MakeKernel<Push>);
+REGISTER_KERNEL(Cheap("StackPushV2").Types("T", AllTypes()), MakeKernel<Push>);
+REGISTER_KERNEL(Cheap("StackPop").Types("elem_type", AllTypes()), MakeKernel<Pop>);
+REGISTER_KERNEL(Cheap("StackPopV2").Types("elem_type", AllTypes()), MakeKernel<Pop>);
+REGISTER_KERNEL(Cheap("StackClose"), MakeKernel<Close>);
+REGISTER_KERNEL(Cheap("StackCloseV2"), MakeKernel<Close>);
+
+}  // namespace
+}  // namespace troupe

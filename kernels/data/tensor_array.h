@@ -1,0 +1,101 @@
+/// Tensor arrays: the resource behind the TensorArray ops.
+#ifndef TROUPE_KERNELS_DATA_TENSOR_ARRAY_H_
+#define TROUPE_KERNELS_DATA_TENSOR_ARRAY_H_
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "devices/resource_handle.h"
+#include "devices/tensor.h"
+#include "kernels/kernel.h"
+
+namespace troupe {
+
+/// `type_name` of the handles of tensor arrays.
+inline constexpr char kTensorArrayTypeName[] = "TensorArray";
+
+/// An array of tensors of one element type, each written once and read (perhaps once). Errors are
+/// InvalidArgument and name the array. Thread-safe.
+class TensorArray final : public Resource {
+ public:
+  struct Options {
+    std::string name;  ///< For messages.
+    ElementType type = ElementType::kInvalid;
+    PartialShape element_shape;
+    bool dynamic_size = false;              ///< Writes past the end make it longer.
+    bool clear_after_read = true;           ///< An element can be read once.
+    bool identical_element_shapes = false;  ///< The first one written decides for all.
+    bool aggregate = false;  ///< Several writes to one index are added up (gradients).
+  };
+  /// Elements that memory is reserved for: a guard against indices that are mistakes.
+  static constexpr int64_t kMaxStored = int64_t{1} << 25;
+
+  TensorArray(Options options, int64_t size) : options_(std::move(options)), size_(size) {}
+  ~TensorArray() override;
+
+  const std::string& array_name() const { return options_.name; }
+  ElementType type() const { return options_.type; }
+  std::string DebugString() const override;
+
+  absl::Status Write(int64_t index, Tensor value, Allocator* allocator);
+  /// Element `indices[k]` becomes `values[k]`, one after the other.
+  absl::Status WriteMany(absl::Span<const int32_t> indices, std::vector<Tensor> values,
+                         Allocator* allocator);
+  /// What was written; zeros if nothing was and the shape is known.
+  absl::StatusOr<Tensor> Read(int64_t index, Allocator* allocator);
+  absl::Status ReadMany(absl::Span<const int32_t> indices, Allocator* allocator,
+                        std::vector<Tensor>* values);
+  absl::Status ReadAll(Allocator* allocator, std::vector<Tensor>* values);
+
+  absl::StatusOr<int64_t> Size();
+  bool dynamic_size();
+  PartialShape element_shape();
+  /// What is known of the elements' shape grows by `shape`.
+  absl::Status MergeElementShape(const PartialShape& shape);
+  /// Lets go of the elements; every later use is an error.
+  void Close();
+
+  /// The array for gradients called `source`: as long as this one, which cannot grow any more, with
+  /// the shapes of its elements (`prepend`: dimensions before them). Made by the first call, kept
+  /// as long as this array.
+  absl::StatusOr<RefPtr<TensorArray>> Gradient(std::string_view source,
+                                               absl::Span<const int64_t> prepend);
+
+ private:
+  struct Element {
+    Tensor tensor;  ///< Not valid: zeros of `shape` if `written`.
+    Shape shape;
+    bool written = false, read = false, cleared = false;
+  };
+
+  // With the lock held.
+  absl::Status CheckOpen() const;
+  absl::Status StoreUpTo(int64_t size);
+  absl::Status WriteLocked(int64_t index, Tensor value, Allocator* allocator);
+  absl::StatusOr<Tensor> ReadLocked(int64_t index, Allocator* allocator);
+
+  std::mutex mutex_;
+  Options options_;
+  int64_t size_;
+  bool closed_ = false;
+  bool added_up_ = false;        ///< An index of this array of gradients was written to repeatedly.
+  std::vector<Element> stored_;  ///< The rest has not been written to.
+  std::vector<std::pair<std::string, RefPtr<TensorArray>>> gradients_;
+};
+
+/// The array that input 0 of a kernel is a handle to: a resource, or a vector of two strings by
+/// which it is found among the step's resources. InvalidArgument, NotFound.
+absl::StatusOr<RefPtr<TensorArray>> FindTensorArray(KernelContext& ctx);
+/// The same; InvalidArgument if it does not hold elements of `type`.
+absl::StatusOr<RefPtr<TensorArray>> FindTensorArray(KernelContext& ctx, ElementType type);
+
+}  // namespace troupe
+
+#endif  // TROUPE_KERNELS_DATA_TENSOR_ARRAY_H_

@@ -1,0 +1,251 @@
+// Tensor arrays and whole tensors: gathering and concatenating elements, scattering and splitting
+// tensors into elements.
+#include <algorithm>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "kernels/data/join.h"
+#include "kernels/data/tensor_array.h"
+#include "kernels/kernel_registry.h"
+
+namespace troupe {
+namespace {
+
+std::vector<Piece> PiecesOf(const std::vector<Tensor>& values) {
+  std::vector<Piece> pieces;
+  pieces.reserve(values.size());
+  for (const Tensor& value : values) pieces.push_back({value.raw_data(), value.num_elements()});
+  return pieces;
+}
+
+/// InvalidArgument unless the input called `what` is a vector.
+absl::Status CheckVector(const Tensor& tensor, const char* what) {
+  if (tensor.rank() == 1) return absl::OkStatus();
+  return InvalidArgument("Expected ", what,
+                         " to be a vector, but received shape: ", tensor.shape().ToString());
+}
+
+class Gather final : public Kernel {
+ public:
+  Gather(KernelConstruction& c, absl::Status* status) : type_(c.output_type(0)) {
+    *status = c.GetAttr("element_shape", &element_shape_);
+  }
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor& indices = ctx.input(1);
+    TROUPE_RETURN_IF_ERROR(CheckVector(indices, "indices"));
+    TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> array, FindTensorArray(ctx, type_));
+    TROUPE_RETURN_IF_ERROR(array->MergeElementShape(element_shape_));
+    Shape element;
+    std::vector<Tensor> values;
+    if (indices.num_elements() == 0) {
+      TROUPE_RETURN_IF_ERROR(array->Size().status());
+      const PartialShape shape = array->element_shape();
+      if (!shape.fully_known()) {
+        return absl::UnimplementedError(
+            StrCat("TensorArray ", array->array_name(),
+                   ": no elements are gathered, but element "
+                   "shape ",
+                   shape.ToString(),
+                   " is not fully defined. Currently only static "
+                   "shapes are supported when packing zero-size TensorArrays."));
+      }
+      TROUPE_ASSIGN_OR_RETURN(element, shape.ToShape());
+    } else {
+      TROUPE_RETURN_IF_ERROR(
+          array->ReadMany(indices.values<int32_t>(), ctx.step().allocator, &values));
+      element = values[0].shape();
+    }
+    for (size_t i = 1; i < values.size(); ++i) {
+      if (!(values[i].shape() == element)) {
+        return InvalidArgument("TensorArray ", array->array_name(),
+                               " has inconsistent shapes.  Index 0 has shape: ", element.ToString(),
+                               " but index ", i, " has shape: ", values[i].shape().ToString());
+      }
+    }
+    std::vector<int64_t> dims = {indices.num_elements()};
+    dims.insert(dims.end(), element.dims().begin(), element.dims().end());
+    TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, type_, shape));
+    WritePieces(ctx, PiecesOf(values), output);
+    return absl::OkStatus();
+  }
+
+ private:
+  ElementType type_;
+  PartialShape element_shape_;
+};
+
+class Concat final : public Kernel {
+ public:
+  Concat(KernelConstruction& c, absl::Status* status) : type_(c.output_type(0)) {
+    *status = c.GetAttr("element_shape_except0", &except0_);
+  }
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> array, FindTensorArray(ctx, type_));
+    std::vector<Tensor> values;
+    TROUPE_RETURN_IF_ERROR(array->ReadAll(ctx.step().allocator, &values));
+    Shape row;
+    if (values.empty()) {
+      if (!except0_.fully_known()) {
+        return absl::UnimplementedError(
+            StrCat("TensorArray ", array->array_name(),
+                   " has size zero, but "
+                   "element_shape_except0 ",
+                   except0_.ToString(),
+                   " is not fully defined. "
+                   "Currently only static shapes are supported when concatenating zero-size "
+                   "TensorArrays."));
+      }
+      TROUPE_ASSIGN_OR_RETURN(row, except0_.ToShape());
+    }
+    TROUPE_ASSIGN_OR_RETURN(
+        Tensor * lengths,
+        ctx.AllocateOutput(1, ElementType::kInt64, Shape({static_cast<int64_t>(values.size())})));
+    int64_t rows = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const Shape& shape = values[i].shape();
+      if (shape.rank() == 0) {
+        return InvalidArgument("TensorArray ", array->array_name(),
+                               ": Concat saw a scalar shape "
+                               "at index ",
+                               i,
+                               " but requires at least vectors.  Did you mean to "
+                               "call pack?");
+      }
+      const Shape own = WithoutFirst(shape);
+      if (i == 0) {
+        if (!except0_.IsCompatibleWith(own)) {
+          return InvalidArgument("TensorArray was passed element_shape_except0 ",
+                                 except0_.ToString(),
+                                 " but index 0 has (excluding dimension 0) shape: ", own.ToString(),
+                                 " which does not match.");
+        }
+        row = own;
+      } else if (!(own == row)) {
+        return InvalidArgument("TensorArray ", array->array_name(),
+                               " has inconsistent shapes.  "
+                               "Index 0 has (excluding dimension 0) shape: ",
+                               row.ToString(), " but index ", i,
+                               " has (excluding dimension 0) shape: ", own.ToString());
+      }
+      lengths->mutable_data<int64_t>()[i] = shape.dim(0);
+      rows += shape.dim(0);
+    }
+    std::vector<int64_t> dims = {rows};
+    dims.insert(dims.end(), row.dims().begin(), row.dims().end());
+    TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, type_, shape));
+    WritePieces(ctx, PiecesOf(values), output);
+    return absl::OkStatus();
+  }
+
+ private:
+  ElementType type_;
+  PartialShape except0_;
+};
+
+absl::Status CheckType(const TensorArray& array, ElementType type) {
+  if (array.type() == type) return absl::OkStatus();
+  return InvalidArgument("TensorArray ", array.array_name(), " has dtype ",
+                         ElementTypeName(array.type()), " but the value has dtype ",
+                         ElementTypeName(type), ".");
+}
+
+class Scatter final : public Kernel {
+ public:
+  Scatter(KernelConstruction&, absl::Status*) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor &indices = ctx.input(1), &value = ctx.input(2);
+    TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> array, FindTensorArray(ctx));
+    TROUPE_RETURN_IF_ERROR(CheckType(*array, value.type()));
+    TROUPE_RETURN_IF_ERROR(CheckVector(indices, "indices"));
+    if (value.rank() == 0) {
+      return InvalidArgument(
+          "Input value for unpack must be at least a vector but received shape: []");
+    }
+    if (value.dim(0) != indices.dim(0)) {
+      return InvalidArgument("Expected len(indices) == values.shape[0], but saw: ", indices.dim(0),
+                             " vs. ", value.dim(0));
+    }
+    TROUPE_ASSIGN_OR_RETURN(const int64_t size, array->Size());
+    if (indices.num_elements() > 0 && !array->dynamic_size()) {
+      const absl::Span<const int32_t> at = indices.values<int32_t>();
+      const int32_t highest = *std::max_element(at.begin(), at.end());
+      if (highest >= size) {
+        return InvalidArgument("TensorArray ", array->array_name(),
+                               ": Max scatter index must be < array size (", highest, " vs. ", size,
+                               ")");
+      }
+    }
+    const Shape row = WithoutFirst(value.shape());
+    std::vector<Tensor> rows;
+    rows.reserve(value.dim(0));
+    for (int64_t i = 0; i < value.dim(0); ++i) rows.push_back(RowOf(value, row, i));
+    TROUPE_RETURN_IF_ERROR(
+        array->WriteMany(indices.values<int32_t>(), std::move(rows), ctx.step().allocator));
+    ctx.PassThrough(3, 0);
+    return absl::OkStatus();
+  }
+};
+
+class Split final : public Kernel {
+ public:
+  Split(KernelConstruction&, absl::Status*) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor &value = ctx.input(1), &lengths = ctx.input(2);
+    TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> array, FindTensorArray(ctx));
+    TROUPE_RETURN_IF_ERROR(CheckType(*array, value.type()));
+    TROUPE_RETURN_IF_ERROR(CheckVector(lengths, "lengths"));
+    if (value.rank() == 0) {
+      return InvalidArgument("Expected value to be at least a vector, but received shape: []");
+    }
+    const int64_t count = lengths.num_elements();
+    TROUPE_ASSIGN_OR_RETURN(const int64_t size, array->Size());
+    if (count > INT32_MAX || (!array->dynamic_size() && count != size)) {
+      return InvalidArgument("TensorArray's size is not equal to the size of lengths (", size,
+                             " vs. ", count,
+                             "), and the TensorArray is not marked as dynamically resizeable");
+    }
+    std::vector<Tensor> pieces;
+    pieces.reserve(count);
+    int64_t begin = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t length = lengths.data<int64_t>()[i];
+      if (length < 0 || length > value.dim(0) - begin) {
+        return InvalidArgument("Expected lengths that add up to values.shape[0], ", value.dim(0),
+                               ", got length ", length, " at index ", i, " after ", begin,
+                               " rows; value's shape is: ", value.shape().ToString());
+      }
+      pieces.push_back(value.Slice(begin, begin + length));
+      begin += length;
+    }
+    if (begin != value.dim(0)) {
+      return InvalidArgument(
+          "Expected sum of lengths to be equal to values.shape[0], but sum of "
+          "lengths is ",
+          begin, " and value's shape is: ", value.shape().ToString());
+    }
+    std::vector<int32_t> indices(count);
+    std::iota(indices.begin(), indices.end(), 0);
+    TROUPE_RETURN_IF_ERROR(array->WriteMany(indices, std::move(pieces), ctx.step().allocator));
+    ctx.PassThrough(3, 0);
+    return absl::OkStatus();
+  }
+};
+
+KernelSpec OfType(const char* op, const char* attr) {
+  return KernelSpec(op).Types(attr, AllTypes()).HostMemory("handle");
+}
+
+REGISTER_KERNEL(OfType("TensorArrayGatherV2", "dtype").HostMemory("indices"), MakeKernel<Gather>);
+REGISTER_KERNEL(OfType("TensorArrayGatherV3", "dtype").HostMemory("indices"), MakeKernel<Gather>);
+REGISTER_KERNEL(OfType("TensorArrayConcatV2", "dtype").HostMemory("lengths"), MakeKernel<Concat>);
+REGISTER_KERNEL(OfType("TensorArrayConcatV3", "dtype").HostMemory("lengths"), MakeKernel<Concat>);
+REGISTER_KERNEL(OfType("TensorArrayScatterV2", "T").HostMemory("indices"), MakeKernel<Scatter>);
+REGISTER_KERNEL(OfType("TensorArrayScatterV3", "T").HostMemory("indices"), MakeKernel<Scatter>);
+REGISTER_KERNEL(OfType("TensorArraySplitV2", "T").HostMemory("lengths"), MakeKernel<Split>);
+REGISTER_KERNEL(OfType("TensorArraySplitV3", "T").HostMemory("lengths"), MakeKernel<Split>);
+
+}  // namespace
+}  // namespace troupe

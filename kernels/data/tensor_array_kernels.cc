@@ -1,0 +1,195 @@
+// Tensor arrays: making them and their gradients' arrays, and reading and writing single elements.
+#include <atomic>
+#include <utility>
+
+#include "kernels/common/integer_input.h"
+#include "kernels/data/tensor_array.h"
+#include "kernels/kernel_registry.h"
+#include "kernels/variable.h"
+
+namespace troupe {
+namespace {
+
+/// Container of the arrays with string handles in the step's resources.
+constexpr char kContainer[] = "_tensor_arrays";
+
+absl::Status PutStringHandle(KernelContext& ctx, const std::string& name) {
+  TROUPE_ASSIGN_OR_RETURN(Tensor * handle, ctx.AllocateOutput(0, ElementType::kString, Shape({2})));
+  handle->mutable_data<std::string>()[0] = kContainer;
+  handle->mutable_data<std::string>()[1] = name;
+  return absl::OkStatus();
+}
+
+absl::Status PutResourceHandle(KernelContext& ctx, RefPtr<TensorArray> array) {
+  TROUPE_ASSIGN_OR_RETURN(Tensor * handle, ctx.AllocateOutput(0, ElementType::kResource, Shape()));
+  ResourceHandle& resource = *handle->mutable_data<ResourceHandle>();
+  resource.container = kContainer;
+  resource.name = array->array_name();
+  resource.type_name = kTensorArrayTypeName;
+  resource.resource = std::move(array);
+  return absl::OkStatus();
+}
+
+/// Puts an array under its name among the step's resources, where it stays until the step ends.
+absl::Status PutInStep(KernelContext& ctx, const RefPtr<TensorArray>& array) {
+  if (ctx.step().step_resources == nullptr) {
+    return absl::FailedPreconditionError("tensor arrays need a step to live in");
+  }
+  return ctx.step()
+      .step_resources
+      ->FindOrCreate(kContainer, array->array_name(),
+                     [&]() -> absl::StatusOr<RefPtr<Resource>> { return {array}; })
+      .status();
+}
+
+/// TensorArrayV2, TensorArrayV3.
+class MakeArray final : public Kernel {
+ public:
+  MakeArray(KernelConstruction& c, absl::Status* status)
+      : by_name_(c.output_type(0) == ElementType::kString), no_flow_(Tensor::Scalar(0.0f)) {
+    options_.type = c.Attr<ElementType>("dtype");
+    options_.dynamic_size = c.Attr<bool>("dynamic_size");
+    options_.clear_after_read = c.Attr<bool>("clear_after_read");
+    options_.identical_element_shapes = c.Attr<bool>("identical_element_shapes");
+    options_.name = c.Attr<std::string>("tensor_array_name");
+    if (options_.name.empty()) options_.name = c.node_name();
+    *status = c.GetAttr("element_shape", &options_.element_shape);
+  }
+  absl::Status Compute(KernelContext& ctx) override {
+    if (ctx.input(0).rank() != 0) {
+      return InvalidArgument("TensorArray size must be scalar, but had shape: ",
+                             ctx.input(0).shape().ToString());
+    }
+    const int32_t size = ctx.input(0).scalar<int32_t>();
+    if (size < 0) return InvalidArgument("Size should be >= 0, got ", size);
+    TensorArray::Options options = options_;
+    static std::atomic<uint64_t> count{0};
+    absl::StrAppend(&options.name, "_", count.fetch_add(1, std::memory_order_relaxed));
+    auto array = MakeRef<TensorArray>(std::move(options), size);
+    if (by_name_) {
+      TROUPE_RETURN_IF_ERROR(PutInStep(ctx, array));
+      return PutStringHandle(ctx, array->array_name());
+    }
+    ctx.set_output(1, no_flow_);
+    return PutResourceHandle(ctx, std::move(array));
+  }
+
+ private:
+  bool by_name_;
+  Tensor no_flow_;
+  TensorArray::Options options_;
+};
+
+/// TensorArrayGradV2, TensorArrayGradV3, TensorArrayGradWithShape.
+class GradientArray final : public Kernel {
+ public:
+  GradientArray(KernelConstruction& c, absl::Status* status) : prepends_(c.num_inputs() > 2) {
+    *status = c.GetAttr("source", &source_);
+  }
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> array, FindTensorArray(ctx));
+    DimVector prepend;
+    if (prepends_) {
+      TROUPE_ASSIGN_OR_RETURN(prepend, ReadIntegerVector(ctx.input(2), "shape_to_prepend"));
+      TROUPE_RETURN_IF_ERROR(Shape::Create(prepend).status());
+    }
+    TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> gradient, array->Gradient(source_, prepend));
+    if (ctx.num_outputs() == 1) {
+      TROUPE_RETURN_IF_ERROR(PutInStep(ctx, gradient));
+      return PutStringHandle(ctx, gradient->array_name());
+    }
+    ctx.PassThrough(1, 1);
+    return PutResourceHandle(ctx, std::move(gradient));
+  }
+
+ private:
+  std::string source_;
+  bool prepends_;
+};
+
+absl::StatusOr<int32_t> Index(KernelContext& ctx) {
+  if (ctx.input(1).rank() != 0) {
+    return InvalidArgument("TensorArray index must be scalar, but had shape: ",
+                           ctx.input(1).shape().ToString());
+  }
+  return ctx.input(1).scalar<int32_t>();
+}
+
+class Write final : public Kernel {
+ public:
+  Write(KernelConstruction&, absl::Status*) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(const int32_t index, Index(ctx));
+    TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> array, FindTensorArray(ctx));
+    TROUPE_RETURN_IF_ERROR(array->Write(index, ctx.TakeInput(2), ctx.step().allocator));
+    ctx.PassThrough(3, 0);
+    return absl::OkStatus();
+  }
+};
+
+class Read final : public Kernel {
+ public:
+  Read(KernelConstruction& c, absl::Status*) : type_(c.output_type(0)) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(const int32_t index, Index(ctx));
+    TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> array, FindTensorArray(ctx, type_));
+    TROUPE_ASSIGN_OR_RETURN(Tensor value, array->Read(index, ctx.step().allocator));
+    ctx.set_output(0, std::move(value));
+    return absl::OkStatus();
+  }
+
+ private:
+  ElementType type_;
+};
+
+class Size final : public Kernel {
+ public:
+  Size(KernelConstruction&, absl::Status*) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> array, FindTensorArray(ctx));
+    TROUPE_ASSIGN_OR_RETURN(const int64_t size, array->Size());
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ElementType::kInt32, Shape()));
+    *out->mutable_data<int32_t>() = static_cast<int32_t>(size);
+    return absl::OkStatus();
+  }
+};
+
+class Close final : public Kernel {
+ public:
+  Close(KernelConstruction&, absl::Status*) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> array, FindTensorArray(ctx));
+    array->Close();
+    return absl::OkStatus();
+  }
+};
+
+KernelSpec Cheap(const char* op) {
+  return KernelSpec(op).Cost(KernelCost::kCheap).HostMemory("handle");
+}
+KernelSpec MakesArray(const char* op) {
+  return Cheap(op).Types("dtype", AllTypes()).HostMemory("size");
+}
+KernelSpec MakesGradient(const char* op) { return Cheap(op).HostMemory("grad_handle"); }
+
+REGISTER_KERNEL(MakesArray("TensorArrayV2"), MakeKernel<MakeArray>);
+REGISTER_KERNEL(MakesArray("TensorArrayV3"), MakeKernel<MakeArray>);
+REGISTER_KERNEL(MakesGradient("TensorArrayGradV2"), MakeKernel<GradientArray>);
+REGISTER_KERNEL(MakesGradient("TensorArrayGradV3"), MakeKernel<GradientArray>);
+REGISTER_KERNEL(MakesGradient("TensorArrayGradWithShape").HostMemory("shape_to_prepend"),
+                MakeKernel<GradientArray>);
+REGISTER_KERNEL(Cheap("TensorArrayWriteV2").Types("T", AllTypes()).HostMemory("index"),
+                MakeKernel<Write>);
+REGISTER_KERNEL(Cheap("TensorArrayWriteV3").Types("T", AllTypes()).HostMemory("index"),
+                MakeKernel<Write>);
+REGISTER_KERNEL(Cheap("TensorArrayReadV2").Types("dtype", AllTypes()).HostMemory("index"),
+                MakeKernel<Read>);
+REGISTER_KERNEL(Cheap("TensorArrayReadV3").Types("dtype", AllTypes()).HostMemory("index"),
+                MakeKernel<Read>);
+REGISTER_KERNEL(Cheap("TensorArraySizeV2").HostMemory("size"), MakeKernel<Size>);
+REGISTER_KERNEL(Cheap("TensorArraySizeV3").HostMemory("size"), MakeKernel<Size>);
+REGISTER_KERNEL(Cheap("TensorArrayCloseV2"), MakeKernel<Close>);
+REGISTER_KERNEL(Cheap("TensorArrayCloseV3"), MakeKernel<Close>);
+
+}  // namespace
+}  // namespace troupe

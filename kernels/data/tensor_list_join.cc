@@ -1,0 +1,408 @@
+// Tensor lists and whole tensors: stacking, gathering and concatenating the elements of a list;
+// making a list of the rows or slices of a tensor.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "graph/shape_inference.h"
+#include "kernels/data/join.h"
+#include "kernels/data/tensor_list.h"
+#include "kernels/kernel_registry.h"
+
+namespace troupe {
+namespace {
+
+/// `tensor`, or as many zeros if it is not initialised.
+void AddPiece(const Tensor& tensor, int64_t elements, std::vector<Piece>* pieces) {
+  if (tensor.valid()) {
+    pieces->push_back({tensor.raw_data(), elements});
+  } else if (!pieces->empty() && pieces->back().from == nullptr) {
+    pieces->back().count += elements;  // Long lists may consist of little else.
+  } else {
+    pieces->push_back({nullptr, elements});
+  }
+}
+
+/// Elements that are put together along a new dimension.
+class StackBase : public Kernel {
+ protected:
+  explicit StackBase(KernelConstruction& c) : type_(c.output_type(0)) {}
+
+  /// Stacks `count` elements of the list, number k of which is `element(k)`.
+  template <typename ElementAt>
+  absl::Status Stack(KernelContext& ctx, const TensorList& list, const Tensor& shape_input,
+                     absl::Span<const int64_t> leading, int64_t count, ElementAt element) {
+    absl::StatusOr<PartialShape> merged = list.MergedShape(shape_input);
+    if (!merged.ok()) return merged.status();
+    PartialShape shape = *std::move(merged);
+    if (count == 0 && !shape.fully_known()) {
+      return InvalidArgument(
+          "Tried to stack or gather no elements from a list with non-fully-defined element_shape: ",
+          shape.ToString());
+    }
+    Shape known;
+    bool is_known = false;
+    if (shape.fully_known()) {
+      TROUPE_ASSIGN_OR_RETURN(known, shape.ToShape());
+      is_known = true;
+    }
+    // The elements of a list are of its shape; those beyond `stored` are not initialised.
+    const bool check = !list.element_shape().fully_known();
+    if (check) {
+      for (int64_t k = 0; k < count; ++k) {
+        const Tensor& tensor = element(k);
+        if (!tensor.valid()) continue;
+        if (is_known ? !(known == tensor.shape()) : !shape.IsCompatibleWith(tensor.shape())) {
+          return InvalidArgument(
+              "Tried to stack or gather elements of a list whose shapes differ: "
+              "element ",
+              k, " has shape ", tensor.shape().ToString(), ", expected ", shape.ToString());
+        }
+        if (!is_known) {
+          known = tensor.shape();
+          shape = known;
+          is_known = true;
+        }
+      }
+    }
+    if (!is_known) {
+      return InvalidArgument(
+          "Tried to stack or gather a list which only contains uninitialized "
+          "tensors and has a non-fully-defined element_shape: ",
+          shape.ToString());
+    }
+    std::vector<int64_t> dims(leading.begin(), leading.end());
+    dims.insert(dims.end(), known.dims().begin(), known.dims().end());
+    TROUPE_ASSIGN_OR_RETURN(const Shape output_shape, Shape::Create(dims));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, type_, output_shape));
+    if (output->num_elements() == 0) return absl::OkStatus();
+    std::vector<Piece> pieces;
+    for (int64_t k = 0; k < count; ++k) AddPiece(element(k), known.num_elements(), &pieces);
+    WritePieces(ctx, pieces, output);
+    return absl::OkStatus();
+  }
+
+  ElementType type_;
+};
+
+class StackList final : public StackBase {
+ public:
+  StackList(KernelConstruction& c, absl::Status* status) : StackBase(c) {
+    *status = c.GetAttr("num_elements", &num_elements_);
+  }
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
+    TROUPE_RETURN_IF_ERROR(list->CheckType(type_));
+    const int64_t size = list->size();
+    if (num_elements_ != -1 && size != num_elements_) {
+      return InvalidArgument("Operation expected a list with ", num_elements_,
+                             " elements but got a list with ", size, " elements.");
+    }
+    return Stack(ctx, *list, ctx.input(1), {size}, size,
+                 [list](int64_t k) -> const Tensor& { return list->at(k); });
+  }
+
+ private:
+  int64_t num_elements_ = -1;
+};
+
+class GatherList final : public StackBase {
+ public:
+  GatherList(KernelConstruction& c, absl::Status*) : StackBase(c) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
+    TROUPE_RETURN_IF_ERROR(list->CheckType(type_));
+    const Tensor& indices = ctx.input(1);
+    for (int32_t index : indices.values<int32_t>()) {
+      if (index < 0 || index >= list->size()) {
+        return InvalidArgument("Trying to gather element ", index, " in a list with ", list->size(),
+                               " elements.");
+      }
+    }
+    const int32_t* at = indices.data<int32_t>();
+    return Stack(ctx, *list, ctx.input(2), indices.shape().dims(), indices.num_elements(),
+                 [list, at](int64_t k) -> const Tensor& { return list->at(at[k]); });
+  }
+};
+
+/// TensorListConcat, TensorListConcatV2.
+class ConcatList final : public Kernel {
+ public:
+  ConcatList(KernelConstruction& c, absl::Status* status)
+      : type_(c.output_type(0)), shape_is_input_(c.num_inputs() > 1) {
+    if (!shape_is_input_) *status = c.GetAttr("element_shape", &element_shape_);
+  }
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
+    TROUPE_RETURN_IF_ERROR(list->CheckType(type_));
+    absl::StatusOr<PartialShape> merged = shape_is_input_
+                                              ? list->MergedShape(ctx.input(1))
+                                              : element_shape_.MergeWith(list->element_shape());
+    if (!merged.ok()) return merged.status();
+    PartialShape shape = *std::move(merged);
+    if (!shape.unknown_rank() && shape.rank() < 1) {
+      return InvalidArgument(
+          "Concat requires elements to be at least vectors, found scalars "
+          "instead.");
+    }
+    PartialShape row = WithoutFirst(shape);
+    int64_t first = shape.unknown_rank() ? -1 : shape.dim(0);
+    const int64_t size = list->size();
+    if (size == 0 && !row.fully_known()) {
+      return InvalidArgument(
+          "All except the first dimension must be fully defined when concating "
+          "an empty tensor list. element_shape: ",
+          shape.ToString());
+    }
+    TROUPE_RETURN_IF_ERROR(CheckElements(*list, &row, &first));
+    if (!row.fully_known()) {
+      return InvalidArgument(
+          "Trying to concat list with only uninitialized tensors but "
+          "element_shape is not fully defined but for its first dimension: ",
+          shape.ToString());
+    }
+    TROUPE_ASSIGN_OR_RETURN(const Shape row_shape, row.ToShape());
+    const int64_t row_elements = row_shape.num_elements();
+    TROUPE_ASSIGN_OR_RETURN(Tensor * lengths,
+                            ctx.AllocateOutput(1, ElementType::kInt64, Shape({size})));
+    int64_t* length = lengths->mutable_data<int64_t>();
+    std::vector<Piece> pieces;
+    int64_t rows = 0;
+    for (int64_t i = 0; i < size; ++i) {
+      const Tensor& tensor = list->at(i);
+      if (tensor.valid()) {
+        length[i] = tensor.dim(0);
+      } else {
+        TROUPE_ASSIGN_OR_RETURN(length[i], LengthOfUninitialized(ctx, i, first));
+      }
+      const int64_t elements = MultiplyWithoutOverflow(length[i], row_elements);
+      if (elements < 0 || rows + length[i] < rows) {
+        return InvalidArgument("the concatenated list would be too large: element ", i, " has ",
+                               length[i], " rows of shape ", row_shape.ToString());
+      }
+      rows += length[i];
+      AddPiece(tensor, elements, &pieces);
+    }
+    std::vector<int64_t> dims = {rows};
+    dims.insert(dims.end(), row_shape.dims().begin(), row_shape.dims().end());
+    TROUPE_ASSIGN_OR_RETURN(const Shape output_shape, Shape::Create(dims));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, type_, output_shape));
+    WritePieces(ctx, pieces, output);
+    return absl::OkStatus();
+  }
+
+ private:
+  /// Rows must be of one shape; if the leading size is not given, it is that of all elements if
+  /// they agree.
+  absl::Status CheckElements(const TensorList& list, PartialShape* row, int64_t* first) {
+    const bool given = *first >= 0;
+    bool agree = !given;
+    for (int64_t i = 0; i < static_cast<int64_t>(list.stored().size()); ++i) {
+      const Tensor& tensor = list.at(i);
+      if (!tensor.valid()) continue;
+      if (tensor.rank() < 1) {
+        return InvalidArgument("Concat saw a scalar shape at index ", i,
+                               " but requires at least vectors.");
+      }
+      const Shape tensor_row = WithoutFirst(tensor.shape());
+      if (!row->IsCompatibleWith(tensor_row)) {
+        return InvalidArgument("Tried to concat tensors with unequal shapes: element ", i, " has ",
+                               tensor.shape().ToString(),
+                               ", expected, but for the first dimension, ", row->ToString());
+      }
+      if (!row->fully_known()) *row = tensor_row;
+      if (given && *first != tensor.dim(0)) {
+        return InvalidArgument(
+            "First entry of element_shape input does not match the first dim of "
+            "list element at index: ",
+            i, ". Expected: ", *first, " Actual: ", tensor.dim(0));
+      }
+      if (agree && *first < 0) *first = tensor.dim(0);
+      if (agree && *first != tensor.dim(0)) {
+        agree = false;
+        *first = -1;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<int64_t> LengthOfUninitialized(KernelContext& ctx, int64_t i, int64_t first) {
+    if (shape_is_input_) {
+      const Tensor& leading = ctx.input(2);
+      if (i < leading.num_elements()) {
+        const int64_t length = leading.data<int64_t>()[i];
+        if (length < 0) {
+          return InvalidArgument("leading_dims[", i, "] is ", length, ", must not be negative");
+        }
+        return length;
+      }
+      if (first < 0) {
+        return InvalidArgument("List contains uninitialized tensor at index ", i,
+                               " but leading_dims has only ", leading.num_elements(), " elements.");
+      }
+    }
+    if (first < 0) {
+      return InvalidArgument(
+          "Concating a list with uninitialized tensors requires their leading "
+          "dimension: element ",
+          i, " is not initialized");
+    }
+    return first;
+  }
+
+  ElementType type_;
+  bool shape_is_input_;
+  PartialShape element_shape_;
+};
+
+absl::Status AtLeastVector(const Tensor& tensor) {
+  if (tensor.rank() > 0) return absl::OkStatus();
+  return InvalidArgument("Tensor must be at least a vector, but saw shape: ",
+                         tensor.shape().ToString());
+}
+
+class FromTensor final : public Kernel {
+ public:
+  FromTensor(KernelConstruction&, absl::Status*) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor& tensor = ctx.input(0);
+    TROUPE_ASSIGN_OR_RETURN(PartialShape shape,
+                            InferenceContext::TensorAsShape(ctx.input(1), true));
+    TROUPE_RETURN_IF_ERROR(AtLeastVector(tensor));
+    const Shape row = WithoutFirst(tensor.shape());
+    if (!shape.IsCompatibleWith(row)) {
+      return InvalidArgument("Specified a list with shape ", shape.ToString(),
+                             " from a tensor with shape ", row.ToString());
+    }
+    if (tensor.dim(0) > TensorList::kMaxSize) {
+      return InvalidArgument("the tensor has too many rows for a list: ", tensor.dim(0));
+    }
+    auto list = MakeRef<TensorList>(tensor.type(), std::move(shape));
+    list->Resize(tensor.dim(0));
+    for (int64_t i = tensor.dim(0) - 1; i >= 0; --i) {
+      TROUPE_RETURN_IF_ERROR(list->Set(i, RowOf(tensor, row, i)));
+    }
+    return PutList(ctx, 0, std::move(list));
+  }
+};
+
+class SplitToList final : public Kernel {
+ public:
+  SplitToList(KernelConstruction&, absl::Status*) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor &tensor = ctx.input(0), &lengths = ctx.input(2);
+    TROUPE_ASSIGN_OR_RETURN(PartialShape shape,
+                            InferenceContext::TensorAsShape(ctx.input(1), true));
+    if (!shape.unknown_rank() && shape.rank() < 1) {
+      return InvalidArgument(
+          "TensorListSplit requires element_shape to be at least of rank 1, but "
+          "saw: ",
+          shape.ToString());
+    }
+    if (lengths.rank() != 1) {
+      return InvalidArgument("Expected lengths to be a vector, received shape: ",
+                             lengths.shape().ToString());
+    }
+    TROUPE_RETURN_IF_ERROR(AtLeastVector(tensor));
+    if (!WithoutFirst(shape).IsCompatibleWith(WithoutFirst(tensor.shape()))) {
+      return InvalidArgument("tensor shape ", tensor.shape().ToString(),
+                             " is not compatible with element_shape ", shape.ToString());
+    }
+    auto list = MakeRef<TensorList>(tensor.type(), std::move(shape));
+    int64_t begin = 0;
+    for (int64_t length : lengths.values<int64_t>()) {
+      if (length < 0) return InvalidArgument("Invalid value in lengths: ", length);
+      if (length > tensor.dim(0) - begin) {
+        return InvalidArgument("Attempting to slice ", length, " rows from row ", begin,
+                               " on of a tensor with length ", tensor.dim(0));
+      }
+      TROUPE_RETURN_IF_ERROR(list->Push(tensor.Slice(begin, begin + length)));
+      begin += length;
+    }
+    if (begin != tensor.dim(0)) {
+      return InvalidArgument("Unused values in tensor. Length of tensor: ", tensor.dim(0),
+                             " Values used: ", begin);
+    }
+    return PutList(ctx, 0, std::move(list));
+  }
+};
+
+/// TensorListScatter, TensorListScatterV2.
+class ScatterToList final : public Kernel {
+ public:
+  ScatterToList(KernelConstruction& c, absl::Status*) : has_size_(c.num_inputs() > 3) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor &tensor = ctx.input(0), &indices = ctx.input(1);
+    TROUPE_ASSIGN_OR_RETURN(PartialShape shape,
+                            InferenceContext::TensorAsShape(ctx.input(2), true));
+    TROUPE_RETURN_IF_ERROR(AtLeastVector(tensor));
+    if (indices.rank() != 1 || indices.dim(0) != tensor.dim(0)) {
+      return InvalidArgument("Invalid number of rows in input tensor. Expected a vector of ",
+                             tensor.dim(0), " indices, received shape ",
+                             indices.shape().ToString());
+    }
+    const Shape row = WithoutFirst(tensor.shape());
+    if (!shape.IsCompatibleWith(row)) {
+      return InvalidArgument("Specified a list with shape ", shape.ToString(),
+                             " from a tensor with shape ", row.ToString());
+    }
+    int64_t size = -1;
+    if (has_size_) {
+      if (ctx.input(3).rank() != 0) {
+        return InvalidArgument("num_elements must be a scalar, got shape ",
+                               ctx.input(3).shape().ToString());
+      }
+      size = ctx.input(3).scalar<int32_t>();
+      if (size < -1) {
+        return InvalidArgument("TensorListScatter expects num_elements >= -1, found: ", size);
+      }
+    }
+    int64_t highest = -1;
+    for (int32_t index : indices.values<int32_t>()) {
+      if (index < 0) {
+        return InvalidArgument("Indices in TensorListScatter must all be non-negative, got ",
+                               index);
+      }
+      if (size >= 0 && index >= size) {
+        return InvalidArgument("TensorListScatter: Trying to scatter at index ", index,
+                               " in list with size ", size);
+      }
+      highest = std::max<int64_t>(highest, index);
+    }
+    auto list = MakeRef<TensorList>(tensor.type(), std::move(shape));
+    list->Resize(size >= 0 ? size : highest + 1);
+    for (int64_t i = 0; i < indices.num_elements(); ++i) {
+      TROUPE_RETURN_IF_ERROR(list->Set(indices.data<int32_t>()[i], RowOf(tensor, row, i)));
+    }
+    return PutList(ctx, 0, std::move(list));
+  }
+
+ private:
+  bool has_size_;
+};
+
+KernelSpec OfElements(const char* op) { return KernelSpec(op).Types("element_dtype", AllTypes()); }
+
+REGISTER_KERNEL(OfElements("TensorListStack").HostMemory("element_shape"), MakeKernel<StackList>);
+REGISTER_KERNEL(OfElements("TensorListGather").HostMemory("indices").HostMemory("element_shape"),
+                MakeKernel<GatherList>);
+REGISTER_KERNEL(OfElements("TensorListConcat").HostMemory("lengths"), MakeKernel<ConcatList>);
+REGISTER_KERNEL(OfElements("TensorListConcatV2")
+                    .HostMemory("element_shape")
+                    .HostMemory("leading_dims")
+                    .HostMemory("lengths"),
+                MakeKernel<ConcatList>);
+REGISTER_KERNEL(OfElements("TensorListFromTensor").HostMemory("element_shape"),
+                MakeKernel<FromTensor>);
+REGISTER_KERNEL(OfElements("TensorListSplit").HostMemory("element_shape").HostMemory("lengths"),
+                MakeKernel<SplitToList>);
+REGISTER_KERNEL(OfElements("TensorListScatter").HostMemory("indices").HostMemory("element_shape"),
+                MakeKernel<ScatterToList>);
+REGISTER_KERNEL(OfElements("TensorListScatterV2")
+                    .HostMemory("indices")
+                    .HostMemory("element_shape")
+                    .HostMemory("num_elements"),
+                MakeKernel<ScatterToList>);
+
+}  // namespace
+}  // namespace troupe

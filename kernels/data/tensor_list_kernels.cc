@@ -1,0 +1,285 @@
+// Tensor lists: making them, and reading and changing single elements.
+#include <utility>
+
+#include "graph/shape_inference.h"
+#include "kernels/data/join.h"
+#include "kernels/data/tensor_list.h"
+#include "kernels/kernel_registry.h"
+
+namespace troupe {
+namespace {
+
+/// The value of a scalar int32 input.
+absl::StatusOr<int32_t> ScalarInput(const Tensor& tensor, const char* what) {
+  if (tensor.rank() != 0) {
+    return InvalidArgument(what, " must be a scalar, got shape ", tensor.shape().ToString());
+  }
+  return tensor.scalar<int32_t>();
+}
+
+absl::Status PutInt(KernelContext& ctx, int out, int64_t value) {
+  TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(out, ElementType::kInt32, Shape()));
+  *output->mutable_data<int32_t>() = static_cast<int32_t>(value);
+  return absl::OkStatus();
+}
+
+/// EmptyTensorList, TensorListReserve.
+class MakeList final : public Kernel {
+ public:
+  MakeList(KernelConstruction& c, absl::Status* status) : reserve_(c.op() == "TensorListReserve") {
+    *status = c.GetAttr("element_dtype", &type_);
+  }
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(PartialShape shape,
+                            InferenceContext::TensorAsShape(ctx.input(0), true));
+    TROUPE_ASSIGN_OR_RETURN(
+        const int32_t number,
+        ScalarInput(ctx.input(1), reserve_ ? "num_elements" : "max_num_elements"));
+    if (reserve_ && number < 0) {
+      return InvalidArgument("The num_elements to reserve must be a non negative number, but got ",
+                             number);
+    }
+    auto list = MakeRef<TensorList>(type_, std::move(shape), reserve_ ? -1 : number);
+    if (reserve_) list->Resize(number);
+    return PutList(ctx, 0, std::move(list));
+  }
+
+ private:
+  bool reserve_;
+  ElementType type_ = ElementType::kInvalid;
+};
+
+class PushBack final : public Kernel {
+ public:
+  PushBack(KernelConstruction&, absl::Status*) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
+    TROUPE_RETURN_IF_ERROR(list->Check(ctx.input(1), "append"));
+    if (list->max_size() >= 0 && list->size() >= list->max_size()) {
+      return InvalidArgument("Tried to push item into a full list; list size: ", list->size(),
+                             ", max_num_elements: ", list->max_size());
+    }
+    TROUPE_ASSIGN_OR_RETURN(TensorList * output, TakeList(ctx, 0, 0));
+    return output->Push(ctx.TakeInput(1));
+  }
+};
+
+class PopBack final : public Kernel {
+ public:
+  PopBack(KernelConstruction& c, absl::Status*) : type_(c.output_type(1)) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
+    TROUPE_RETURN_IF_ERROR(list->CheckType(type_));
+    if (list->size() == 0) return InvalidArgument("Trying to pop from an empty list.");
+    Tensor zeros;
+    if (!list->at(list->size() - 1).valid()) {
+      TROUPE_ASSIGN_OR_RETURN(zeros,
+                              list->Read(list->size() - 1, ctx.input(1), ctx.step().allocator));
+    }
+    TROUPE_ASSIGN_OR_RETURN(TensorList * output, TakeList(ctx, 0, 0));
+    Tensor last = output->Pop();
+    ctx.set_output(1, last.valid() ? std::move(last) : std::move(zeros));
+    return absl::OkStatus();
+  }
+
+ private:
+  ElementType type_;
+};
+
+class GetItem final : public Kernel {
+ public:
+  GetItem(KernelConstruction& c, absl::Status*) : type_(c.output_type(0)) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
+    TROUPE_RETURN_IF_ERROR(list->CheckType(type_));
+    TROUPE_ASSIGN_OR_RETURN(const int32_t index, ScalarInput(ctx.input(1), "index"));
+    if (index < 0 || index >= list->size()) {
+      return InvalidArgument("Trying to access element ", index, " in a list with ", list->size(),
+                             " elements.");
+    }
+    const Tensor& element = list->at(index);
+    if (element.valid()) {
+      ctx.set_output(0, element);
+      return absl::OkStatus();
+    }
+    TROUPE_ASSIGN_OR_RETURN(Tensor zeros, list->Read(index, ctx.input(2), ctx.step().allocator));
+    ctx.set_output(0, std::move(zeros));
+    return absl::OkStatus();
+  }
+
+ private:
+  ElementType type_;
+};
+
+class SetItem final : public Kernel {
+ public:
+  SetItem(KernelConstruction& c, absl::Status* status) {
+    *status = c.GetAttr("resize_if_index_out_of_bounds", &resize_);
+  }
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
+    TROUPE_RETURN_IF_ERROR(list->Check(ctx.input(2), "set"));
+    TROUPE_ASSIGN_OR_RETURN(const int32_t index, ScalarInput(ctx.input(1), "index"));
+    if (index < 0 || (index >= list->size() && !resize_)) {
+      return InvalidArgument("Trying to modify element ", index, " in a list with ", list->size(),
+                             " elements.");
+    }
+    TROUPE_ASSIGN_OR_RETURN(TensorList * output, TakeList(ctx, 0, 0));
+    if (index >= output->size()) output->Resize(int64_t{index} + 1);
+    return output->Set(index, ctx.TakeInput(2));
+  }
+
+ private:
+  bool resize_ = false;
+};
+
+class Length final : public Kernel {
+ public:
+  Length(KernelConstruction&, absl::Status*) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
+    return PutInt(ctx, 0, list->size());
+  }
+};
+
+class ElementShape final : public Kernel {
+ public:
+  ElementShape(KernelConstruction& c, absl::Status*) : type_(c.output_type(0)) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
+    const PartialShape& shape = list->element_shape();
+    TROUPE_ASSIGN_OR_RETURN(
+        Tensor * output,
+        ctx.AllocateOutput(0, type_, shape.unknown_rank() ? Shape() : Shape({shape.rank()})));
+    for (int i = 0; i < output->num_elements(); ++i) {
+      const int64_t size = shape.unknown_rank() ? -1 : shape.dim(i);
+      if (type_ == ElementType::kInt64) {
+        output->mutable_data<int64_t>()[i] = size;
+      } else if (size > INT32_MAX) {
+        return InvalidArgument("dimension ", i, " of element shape ", shape.ToString(),
+                               " does not fit int32: ask for shape_type int64");
+      } else {
+        output->mutable_data<int32_t>()[i] = static_cast<int32_t>(size);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  ElementType type_;
+};
+
+class Resize final : public Kernel {
+ public:
+  Resize(KernelConstruction&, absl::Status*) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(const int32_t size, ScalarInput(ctx.input(1), "size"));
+    if (size < 0) {
+      return InvalidArgument("TensorListResize expects size to be non-negative. Got: ", size);
+    }
+    TROUPE_ASSIGN_OR_RETURN(TensorList * output, TakeList(ctx, 0, 0));
+    output->Resize(size);
+    return absl::OkStatus();
+  }
+};
+
+/// The elements of one list, then those of the other, for every pair of lists.
+class ConcatLists final : public Kernel {
+ public:
+  ConcatLists(KernelConstruction& c, absl::Status* status) {
+    *status = c.GetAttr("element_dtype", &type_);
+  }
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor &a = ctx.input(0), &b = ctx.input(1);
+    if (!(a.shape() == b.shape())) {
+      return InvalidArgument("input_a and input_b must have the same shape, got ",
+                             a.shape().ToString(), " and ", b.shape().ToString());
+    }
+    TROUPE_ASSIGN_OR_RETURN(Tensor * output,
+                            ctx.AllocateOutput(0, ElementType::kVariant, a.shape()));
+    for (int64_t i = 0; i < a.num_elements(); ++i) {
+      TROUPE_ASSIGN_OR_RETURN(const TensorList* first, ListIn(a.data<Variant>()[i]));
+      TROUPE_ASSIGN_OR_RETURN(const TensorList* second, ListIn(b.data<Variant>()[i]));
+      TROUPE_RETURN_IF_ERROR(first->CheckType(type_));
+      TROUPE_RETURN_IF_ERROR(second->CheckType(type_));
+      absl::StatusOr<PartialShape> shape =
+          first->element_shape().MergeWith(second->element_shape());
+      if (!shape.ok()) {
+        return InvalidArgument("the lists of pair ", i, " have incompatible element shapes: ",
+                               first->element_shape().ToString(), " and ",
+                               second->element_shape().ToString());
+      }
+      if (first->size() + second->size() > TensorList::kMaxSize) {
+        return absl::ResourceExhaustedError("the lists together are too long");
+      }
+      auto joined = MakeRef<TensorList>(type_, *std::move(shape), first->max_size());
+      joined->Resize(first->size() + second->size());
+      for (int64_t k = 0; k < static_cast<int64_t>(first->stored().size()); ++k) {
+        TROUPE_RETURN_IF_ERROR(joined->Set(k, first->at(k)));
+      }
+      for (int64_t k = 0; k < static_cast<int64_t>(second->stored().size()); ++k) {
+        TROUPE_RETURN_IF_ERROR(joined->Set(first->size() + k, second->at(k)));
+      }
+      output->mutable_data<Variant>()[i] = Variant(RefPtr<VariantValue>(std::move(joined)));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  ElementType type_ = ElementType::kInvalid;
+};
+
+/// Appends a row of a tensor to each list of a batch.
+class PushBackBatch final : public Kernel {
+ public:
+  PushBackBatch(KernelConstruction&, absl::Status*) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor &lists = ctx.input(0), &tensor = ctx.input(1);
+    const int prefix = lists.rank();
+    bool fits = tensor.rank() >= prefix;
+    for (int d = 0; fits && d < prefix; ++d) fits = tensor.dim(d) == lists.dim(d);
+    if (!fits) {
+      return InvalidArgument("the shape of tensor, ", tensor.shape().ToString(),
+                             ", must begin with that of input_handles, ", lists.shape().ToString());
+    }
+    const Shape row(tensor.shape().dims().subspan(prefix));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * output,
+                            ctx.AllocateOutput(0, ElementType::kVariant, lists.shape()));
+    for (int64_t i = 0; i < lists.num_elements(); ++i) {
+      TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(lists.data<Variant>()[i]));
+      Tensor element = RowOf(tensor, row, i);
+      TROUPE_RETURN_IF_ERROR(list->Check(element, "append"));
+      if (list->max_size() >= 0 && list->size() >= list->max_size()) {
+        return InvalidArgument("Tried to push item into a full list, ", i,
+                               "; list size: ", list->size(),
+                               ", max_num_elements: ", list->max_size());
+      }
+      auto longer = MakeRef<TensorList>(*list);
+      TROUPE_RETURN_IF_ERROR(longer->Push(std::move(element)));
+      output->mutable_data<Variant>()[i] = Variant(RefPtr<VariantValue>(std::move(longer)));
+    }
+    return absl::OkStatus();
+  }
+};
+
+KernelSpec Cheap(const char* op) { return KernelSpec(op).Cost(KernelCost::kCheap); }
+KernelSpec OfElements(const char* op) { return Cheap(op).Types("element_dtype", AllTypes()); }
+
+REGISTER_KERNEL(Cheap("EmptyTensorList").HostMemory("element_shape").HostMemory("max_num_elements"),
+                MakeKernel<MakeList>);
+REGISTER_KERNEL(Cheap("TensorListReserve").HostMemory("element_shape").HostMemory("num_elements"),
+                MakeKernel<MakeList>);
+REGISTER_KERNEL(Cheap("TensorListPushBack"), MakeKernel<PushBack>);
+REGISTER_KERNEL(OfElements("TensorListPopBack").HostMemory("element_shape"), MakeKernel<PopBack>);
+REGISTER_KERNEL(OfElements("TensorListGetItem").HostMemory("index").HostMemory("element_shape"),
+                MakeKernel<GetItem>);
+REGISTER_KERNEL(Cheap("TensorListSetItem").HostMemory("index"), MakeKernel<SetItem>);
+REGISTER_KERNEL(Cheap("TensorListLength").HostMemory("length"), MakeKernel<Length>);
+REGISTER_KERNEL(Cheap("TensorListElementShape").HostMemory("element_shape"),
+                MakeKernel<ElementShape>);
+REGISTER_KERNEL(Cheap("TensorListResize").HostMemory("size"), MakeKernel<Resize>);
+REGISTER_KERNEL(Cheap("TensorListConcatLists"), MakeKernel<ConcatLists>);
+REGISTER_KERNEL(OfElements("TensorListPushBackBatch"), MakeKernel<PushBackBatch>);
+
+}  // namespace
+}  // namespace troupe
