@@ -1,5 +1,7 @@
 #include "api/training/moving_average.h"
 
+#include <set>
+
 #include "api/ops.h"
 #include "devices/status_macros.h"
 
@@ -130,18 +132,24 @@ std::string ExponentialMovingAverage::AverageName(const Output& tensor) const {
 
 std::map<std::string, ModelVariable> ExponentialMovingAverage::VariablesToRestore(
     const Graph& graph) const {
-  std::map<std::string, ModelVariable> result;
-  std::map<std::string, bool> averaged;
+  std::set<std::string> averaged;
   for (const ModelVariable& variable : ModelVariable::Trainable(graph)) {
-    averaged[variable.name()] = true;
+    averaged.insert(variable.name());
   }
-  for (const auto& [name, average] : averages_) averaged[name] = true;
+  for (const auto& [name, average] : averages_) averaged.insert(name);
+  std::map<std::string, ModelVariable> result;
+  std::vector<ModelVariable> others;
   for (const std::string& handle : graph.Collection(collections::kVariables)) {
     const ModelVariable variable = ModelVariable::FromHandle(graph, handle);
     if (!variable.valid()) continue;
-    const bool has_average = averaged.count(variable.name()) != 0;
-    result[has_average ? AverageName(variable) : variable.name()] = variable;
+    if (averaged.count(variable.name()) != 0) {
+      result[AverageName(variable)] = variable;
+    } else {
+      others.push_back(variable);
+    }
   }
+  // The shadow variables are among them: what is saved under their names is already spoken for.
+  for (const ModelVariable& variable : others) result.emplace(variable.name(), variable);
   return result;
 }
 

@@ -73,7 +73,9 @@ Node* Optimizer::ApplyGradients(const Scope& scope,
   std::vector<Node*> updates;
   for (const auto& [gradient, variable] : gradients) {
     if (!gradient.valid() || !own.ok()) continue;
-    const Scope one = own.NewSubScope(StrCat("update_", variable.name()));
+    Scope one = own.NewSubScope(StrCat("update_", variable.name()));
+    // All of the step sees the value from before: a gradient may be there before every read is.
+    if (!gradient.sparse()) one = one.WithControlDependencies({variable.value()});
     const Gradient rows = TakesRepeatedRows() ? gradient : SumRepeatedRows(one, gradient);
     if (one.ok()) updates.push_back(Apply(Update(*this, one, variable, rows)));
   }

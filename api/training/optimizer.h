@@ -18,7 +18,8 @@ namespace troupe {
 /// used) and its variable.
 using GradientAndVariable = std::pair<Gradient, ModelVariable>;
 
-/// When updates may start.
+/// When updates may start. In any case a variable with a dense gradient is updated after
+/// `ModelVariable::value()` has been read for the step.
 enum class GateGradients {
   kNone,  ///< Each as soon as its own gradient is there: the most parallelism, the least memory.
   kOp,    ///< Like kNone, and the gradients of one op's inputs are used when all of them are there.
