@@ -2,6 +2,10 @@
 #ifndef TROUPE_KERNELS_FUNCTION_RUNNER_H_
 #define TROUPE_KERNELS_FUNCTION_RUNNER_H_
 
+#include <atomic>
+#include <memory>
+#include <mutex>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -18,23 +22,58 @@ class CallableFunction {
   virtual ~CallableFunction() = default;
   virtual int num_args() const = 0;
   virtual int num_results() const = 0;
+  virtual ElementType arg_type(int i) const = 0;
+  virtual ElementType result_type(int i) const = 0;
   /// Begins a call; `done` is called when the results are there or the call has failed, possibly
-  /// before this returns, on any thread. `args`: num_args() tensors, used only during this call;
-  /// `results`: num_results() tensors that live until `done`. `step` is the caller's; it lives
-  /// until `done`. InvalidArgument: arguments that do not fit; ResourceExhausted: calls nested too
-  /// deep.
-  virtual void Call(const StepContext& step, absl::Span<const Tensor> args, Tensor* results,
+  /// before this returns, on any thread. `args`: num_args() tensors, moved from; `results`:
+  /// num_results() tensors that live until `done`. `step` is the caller's; it lives until `done`.
+  /// InvalidArgument: arguments that do not fit; ResourceExhausted: calls nested too deep.
+  virtual void Call(const StepContext& step, absl::Span<Tensor> args, Tensor* results,
                     KernelDone done) = 0;
+  /// The same with a kernel's inputs from `first_input` on as arguments (those that nobody else
+  /// uses are moved), and its outputs as results.
+  virtual void Call(KernelContext& ctx, int first_input, KernelDone done) = 0;
 };
 
 /// The functions of a session's graph. Thread-safe.
 class FunctionRunner {
  public:
   virtual ~FunctionRunner() = default;
-  /// The function with its attributes bound; its body is compiled by the first call. NotFound if
-  /// the library has no such function, or the body's own error.
+  /// The function with its attributes bound, compiled. NotFound if the library has no such
+  /// function, or the body's own error.
   virtual absl::StatusOr<CallableFunction*> Find(const NameAttrList& function) = 0;
 };
+
+/// A function that a kernel calls: found when it is first called, and then at hand. Thread-safe.
+class FunctionReference {
+ public:
+  /// `function` is copied. The function must take and give tensors of these types.
+  FunctionReference(const NameAttrList& function, std::vector<ElementType> args,
+                    std::vector<ElementType> results);
+  FunctionReference(FunctionReference&&) noexcept;
+  ~FunctionReference();
+
+  /// nullptr with the reason in `status`: FailedPrecondition without functions, InvalidArgument if
+  /// the types differ, or what the runner says.
+  CallableFunction* Get(const StepContext& step, absl::Status* status) {
+    if (step.functions != nullptr && runner_.load(std::memory_order_acquire) == step.functions) {
+      return function_;
+    }
+    return Find(step, status);
+  }
+
+ private:
+  CallableFunction* Find(const StepContext& step, absl::Status* status);
+
+  std::unique_ptr<NameAttrList> name_;
+  std::vector<ElementType> args_, results_;
+  std::mutex mutex_;
+  CallableFunction* function_ = nullptr;  ///< Written once, before `runner_`.
+  std::atomic<FunctionRunner*> runner_{nullptr};
+};
+
+/// The kernel of a node whose op is a function of the library.
+absl::StatusOr<std::unique_ptr<Kernel>> MakeFunctionCall(KernelConstruction& construction);
 
 }  // namespace troupe
 

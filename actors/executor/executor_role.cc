@@ -53,10 +53,10 @@ absl::Status ExecutorRole::Run(const StepContext& step, absl::Span<const Tensor>
   return Finish(fetches);
 }
 
-void ExecutorRole::RunAsync(const StepContext& step, absl::Span<const Tensor> feeds,
+void ExecutorRole::RunAsync(const StepContext& step, absl::Span<Tensor> feeds,
                             StepCompletion* completion) {
   Begin(step, nullptr);
-  for (size_t i = 0; i < feeds.size(); ++i) SetFeed(static_cast<int>(i), feeds[i]);
+  for (size_t i = 0; i < feeds.size(); ++i) SetFeed(static_cast<int>(i), std::move(feeds[i]));
   completion_ = completion;
   ComputePool::PrepareThread();
   PlayOn();
@@ -129,10 +129,10 @@ void ExecutorRole::Begin(const StepContext& step, std::vector<NodeTrace>* trace)
   num_ready_ = static_cast<int32_t>(roots.size());
 }
 
-void ExecutorRole::SetFeed(int feed, const Tensor& value) {
+void ExecutorRole::SetFeed(int feed, Tensor value) {
   const int32_t index = plan_->feeds()[feed];
   const PlanNode& node = nodes_[index];
-  slots_[node.first_output].tensor = value;
+  slots_[node.first_output].tensor = std::move(value);
   if (flow_ != nullptr) {
     Deliver(index, flow_->root(), /*dead=*/false);
   } else {

@@ -57,8 +57,8 @@ class ExecutorRole {
                    absl::Span<Tensor> fetches, std::vector<NodeTrace>* trace = nullptr);
 
   /// Begins a whole step and never waits: `completion` is told when it is over, possibly before
-  /// this returns; then `Finish` gives its result.
-  void RunAsync(const StepContext& step, absl::Span<const Tensor> feeds,
+  /// this returns; then `Finish` gives its result. The feeds are moved from.
+  void RunAsync(const StepContext& step, absl::Span<Tensor> feeds,
                 StepCompletion* completion);
   /// The result of a step that is over.
   absl::Status Finish(absl::Span<Tensor> fetches);
@@ -107,7 +107,7 @@ class ExecutorRole {
   };
 
   void Begin(const StepContext& step, std::vector<NodeTrace>* trace);
-  void SetFeed(int feed, const Tensor& value);
+  void SetFeed(int feed, Tensor value);
 
   /// Plays, as the holder of the token, until nothing is ready or outstanding (true) or until only
   /// others can go on (false); in both cases the token is released. `caller`: this thread waits

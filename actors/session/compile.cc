@@ -4,12 +4,15 @@
 #include <utility>
 #include <vector>
 
+#include "actors/session/lower.h"
 #include "devices/cpu/cpu_device.h"
 #include "devices/status_macros.h"
 #include "graph/passes/frames.h"
 #include "graph/passes/loosen_constants.h"
 #include "graph/passes/prune.h"
+#include "graph/passes/read_late.h"
 #include "kernels/cancellation.h"
+#include "kernels/function_runner.h"
 #include "kernels/kernel_registry.h"
 
 namespace troupe {
@@ -42,6 +45,11 @@ absl::StatusOr<DeviceRole*> Place(const Node& node, const CompileOptions& option
                          "; name one of them, or allow soft placement");
 }
 
+/// True for a node whose op is a function of its graph's library.
+bool IsFunctionCall(const Node& node) {
+  return !node.graph()->ops()->LookUp(node.op()).ok();
+}
+
 bool IsNoOp(const Node& node) { return node.op() == "NoOp"; }
 
 /// How a node's output reaches a consumer that takes a value although the output is a reference.
@@ -56,6 +64,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> CreateKernel(const Node& node, Device* d
   for (int i = 0; i < node.num_inputs(); ++i) inputs.push_back(node.input_type(i));
   for (int i = 0; i < node.num_outputs(); ++i) outputs.push_back(node.output_type(i));
   KernelConstruction construction(&node.def(), &node.op_def(), device, inputs, outputs);
+  if (IsFunctionCall(node)) return MakeFunctionCall(construction);
   absl::StatusOr<std::unique_ptr<Kernel>> kernel =
       KernelRegistry::Global()->Create(construction, device->type());
   // A graph that asks for what no device can do is a wrong graph (TensorFlow's placer says the
@@ -79,6 +88,14 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
                                      StatefulKernels* stateful) {
   TROUPE_ASSIGN_OR_RETURN(Subgraph subgraph, Prune(graph, signature.feeds, signature.fetches,
                                                    absl::MakeConstSpan(signature.targets)));
+  StepSignature in_lowered;
+  TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<Graph> lowered,
+                          LowerForStep(graph, subgraph, signature, &in_lowered));
+  if (lowered != nullptr) {
+    TROUPE_ASSIGN_OR_RETURN(subgraph,
+                            Prune(*lowered, in_lowered.feeds, in_lowered.fetches,
+                                  absl::MakeConstSpan(in_lowered.targets)));
+  }
   // Before anything is folded away, so that an impossible device is always refused.
   for (const SubNode& node : subgraph.nodes) {
     if (node.kind != SubNode::Kind::kOp) continue;
@@ -86,6 +103,7 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
   }
   // Likewise: loops must be well-formed as they were written.
   TROUPE_ASSIGN_OR_RETURN(Frames frames, FindFrames(subgraph));
+  ReadLate(&subgraph);
   if (frames.has_control_flow) LoosenConstants(&subgraph);
   if (options.simplify) Simplify(SimplifyOptions(), EvaluateNode, &subgraph);
 
@@ -127,6 +145,7 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
     } else {
       TROUPE_ASSIGN_OR_RETURN(to.kernel, CreateKernel(node, device->device.get()));
     }
+    if (IsFunctionCall(node)) continue;
     TROUPE_ASSIGN_OR_RETURN(const KernelRegistration* registration,
                             KernelRegistry::Global()->Find(device->device->type(), node.def()));
     to.cost = registration->spec.cost;

@@ -106,7 +106,10 @@ struct SessionRole::PartialStep {
 
 SessionRole::SessionRole(std::shared_ptr<Graph> graph, std::shared_ptr<Runtime> runtime,
                          Options options)
-    : graph_(std::move(graph)), runtime_(std::move(runtime)), options_(std::move(options)) {}
+    : graph_(std::move(graph)),
+      runtime_(std::move(runtime)),
+      options_(std::move(options)),
+      functions_(graph_, runtime_.get(), options_.compile) {}
 
 SessionRole::~SessionRole() { Close().IgnoreError(); }
 
@@ -181,6 +184,7 @@ StepContext SessionRole::MakeStepContext(const CompiledStep& compiled, Executabl
   context.cancellation = &step->cancellation;
   context.resources = &compiled.device->containers;
   context.step_resources = &step->resources;
+  context.functions = &functions_;
   return context;
 }
 

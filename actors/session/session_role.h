@@ -19,6 +19,7 @@
 #include "actors/executor/executor_role.h"
 #include "actors/runtime.h"
 #include "actors/session/compile.h"
+#include "actors/session/functions.h"
 #include "kernels/cancellation.h"
 
 namespace troupe {
@@ -119,6 +120,7 @@ class SessionRole {
   const std::shared_ptr<Runtime> runtime_;
   const Options options_;
   StatefulKernels stateful_kernels_;
+  SessionFunctions functions_;
   std::atomic<int64_t> next_step_id_{1};
   std::atomic<bool> closed_{false};
   std::mutex mutex_;

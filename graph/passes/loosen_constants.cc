@@ -134,6 +134,7 @@ class Loosener {
     node.kind = SubNode::Kind::kConstant;
     node.control_inputs.clear();
     node.values = {std::move(value)};
+    conditions_[i].clear();  // The consumers' other constants cannot rely on this one any more.
     return true;
   }
 

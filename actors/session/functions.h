@@ -1,0 +1,91 @@
+/// The functions of a session's graph, compiled when they are first called.
+#ifndef TROUPE_ACTORS_SESSION_FUNCTIONS_H_
+#define TROUPE_ACTORS_SESSION_FUNCTIONS_H_
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "actors/session/compile.h"
+#include "graph/function_body.h"
+#include "kernels/function_runner.h"
+
+namespace troupe {
+
+/// A compiled body with the executors of its calls, which are reused. A call is played by the
+/// thread that makes it, inside the call's kernel; it takes no lock and allocates nothing but what
+/// the body's kernels do. Calls that are nested too deep for the stack are put off until the thread
+/// has come back to its outermost call. Thread-safe.
+class CompiledFunction final : public CallableFunction {
+ public:
+  /// How many calls may be around a call.
+  static constexpr int kMaxDepth = 10000;
+
+  /// What `Compile` says, with the function's name.
+  static absl::StatusOr<std::unique_ptr<CompiledFunction>> Create(FunctionBody body,
+                                                                  const CompileOptions& options,
+                                                                  Runtime* runtime);
+  ~CompiledFunction() override;
+
+  int num_args() const override { return static_cast<int>(arg_types_.size()); }
+  int num_results() const override { return static_cast<int>(result_types_.size()); }
+  ElementType arg_type(int i) const override { return arg_types_[i]; }
+  ElementType result_type(int i) const override { return result_types_[i]; }
+  void Call(const StepContext& step, absl::Span<Tensor> args, Tensor* results,
+            KernelDone done) override;
+  void Call(KernelContext& ctx, int first_input, KernelDone done) override;
+
+ private:
+  /// One call under way, or resting.
+  struct Frame;
+  /// Where a result comes from: a fetch of the plan, or an argument.
+  struct Source {
+    bool is_arg = false;
+    int index = 0;
+  };
+
+  CompiledFunction() = default;
+  /// nullptr if the call is nested too deep; `done` has been told.
+  Frame* Acquire(const StepContext& step, KernelDone done);
+  void Release(Frame* frame);
+
+  FunctionBody body_;
+  StatefulKernels stateful_;
+  std::shared_ptr<const Plan> plan_;
+  std::vector<ElementType> arg_types_, result_types_;
+  std::vector<Source> sources_;  ///< Per result.
+
+  std::atomic<Frame*> hot_{nullptr};  ///< The frame used last, so that most calls take no lock.
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Frame>> free_;
+};
+
+/// All functions that the steps of a session call. Stateful kernels in their bodies keep their
+/// state per function and attributes, as long as the session lives. Thread-safe.
+class SessionFunctions final : public FunctionRunner {
+ public:
+  SessionFunctions(std::shared_ptr<const Graph> graph, Runtime* runtime, CompileOptions options);
+  ~SessionFunctions() override;
+
+  absl::StatusOr<CallableFunction*> Find(const NameAttrList& function) override;
+
+ private:
+  /// Looks again at the graph's library if it has grown; false if it has not.
+  bool Refresh();
+
+  const std::shared_ptr<const Graph> graph_;
+  Runtime* const runtime_;
+  const CompileOptions options_;
+  std::mutex mutex_;
+  std::unique_ptr<FunctionDefLibrary> definitions_;
+  std::unique_ptr<FunctionLibrary> library_;
+  std::map<std::string, std::unique_ptr<CompiledFunction>> compiled_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_SESSION_FUNCTIONS_H_

@@ -1,0 +1,64 @@
+// _Arg and _Retval, which calls play; ToBool.
+#include "devices/status_macros.h"
+#include "kernels/control/truth.h"
+#include "kernels/kernel_registry.h"
+#include "kernels/type_switch.h"
+
+namespace troupe {
+
+absl::StatusOr<bool> TruthOf(const Tensor& value) {
+  if (value.rank() != 0) return value.num_elements() > 0;
+  bool truth = false;
+  if (value.type() == ElementType::kString) return !value.scalar<std::string>().empty();
+  if (value.type() == ElementType::kHalf) return static_cast<float>(value.scalar<half>()) != 0;
+  if (value.type() == ElementType::kBfloat16) {
+    return static_cast<float>(value.scalar<bfloat16>()) != 0;
+  }
+  absl::Status status = SwitchType<bool, int32_t, int64_t, float, double, int8_t, int16_t, uint8_t,
+                                   uint16_t, uint32_t, uint64_t>(value.type(), [&]<typename T>() {
+    truth = value.scalar<T>() != T{0};
+    return absl::OkStatus();
+  });
+  if (status.ok()) return truth;
+  return InvalidArgument("a scalar of type ", ElementTypeName(value.type()),
+                         " is neither true nor false: expected bool, a number or a string");
+}
+
+namespace {
+
+/// Only functions have arguments and results.
+class FunctionEnd : public Kernel {
+ public:
+  FunctionEnd(KernelConstruction& c, absl::Status* status) {
+    *status = c.GetAttr("index", &index_);
+    is_argument_ = c.num_outputs() > 0;
+  }
+  absl::Status Compute(KernelContext& ctx) override {
+    // A result is fetched where it comes from.
+    if (!is_argument_) return absl::OkStatus();
+    static_cast<void>(ctx);
+    return absl::FailedPreconditionError(
+        StrCat("argument ", index_, " has no value: the node is not run by a call of a function"));
+  }
+
+ private:
+  int64_t index_ = 0;
+  bool is_argument_ = false;
+};
+
+class ToBool : public Kernel {
+ public:
+  ToBool(KernelConstruction&, absl::Status*) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(const bool truth, TruthOf(ctx.input(0)));
+    ctx.set_output(0, Tensor::Scalar(truth));
+    return absl::OkStatus();
+  }
+};
+
+REGISTER_KERNEL(KernelSpec("_Arg").Cost(KernelCost::kCheap), MakeKernel<FunctionEnd>);
+REGISTER_KERNEL(KernelSpec("_Retval").Cost(KernelCost::kCheap), MakeKernel<FunctionEnd>);
+REGISTER_KERNEL(KernelSpec("ToBool").Cost(KernelCost::kCheap), MakeKernel<ToBool>);
+
+}  // namespace
+}  // namespace troupe
