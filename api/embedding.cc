@@ -2,20 +2,11 @@
 
 #include "api/ops.h"
 #include "api/training/clipping.h"
-#include "api/training/raw_op.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
 
 namespace {
-
-Output Rows(const Scope& s, const ModelVariable& table, const Output& ids) {
-  if (!table.valid() || !ids.valid()) return Output();
-  Node* rows = s.AddNode("ResourceGather", [&](ScopedSpec& spec) {
-    spec.Input(table.handle()).Input(ids).Attr("dtype", table.type());
-  });
-  return rows == nullptr ? Output() : Output(rows);
-}
 
 /// Rows [ids.shape, row shape] no longer than `max_norm`.
 Output LimitNorm(const Scope& s, const Output& rows, const Output& ids, double max_norm) {
@@ -73,17 +64,6 @@ Place FindPlaces(const Scope& s, const std::vector<ModelVariable>& tables, const
   return place;
 }
 
-std::vector<Output> Partition(const Scope& s, const Output& data, const Output& partitions,
-                              int64_t n) {
-  std::vector<Output> parts;
-  if (!data.valid() || !partitions.valid()) return parts;
-  Node* node = s.AddNode("DynamicPartition", [&](ScopedSpec& spec) {
-    spec.Input(data).Input(partitions).Attr("num_partitions", n);
-  });
-  for (int i = 0; node != nullptr && i < n; ++i) parts.emplace_back(node, i);
-  return parts;
-}
-
 }  // namespace
 
 Output EmbeddingLookup(const Scope& scope, const ModelVariable& table, const Input& ids,
@@ -102,13 +82,15 @@ Output EmbeddingLookup(const Scope& scope, const Output& table, const Input& ids
 Output EmbeddingLookup(const Scope& scope, const std::vector<ModelVariable>& tables,
                        const Input& ids, PartitionStrategy strategy, double max_norm) {
   const Scope s = scope.NewSubScope("embedding_lookup");
-  if (tables.empty()) {
-    s.UpdateStatus(InvalidArgument("EmbeddingLookup: there is no table"));
+  if (tables.empty()) s.UpdateStatus(InvalidArgument("EmbeddingLookup: there is no table"));
+  for (const ModelVariable& table : tables) {
+    if (!table.valid()) s.UpdateStatus(InvalidArgument("EmbeddingLookup: a table is no variable"));
   }
   const Output which = ids.ToOutput(s);
   if (!s.ok() || !which.valid()) return Output();
   if (tables.size() == 1) {
-    return LimitNorm(s, Rows(s, tables[0], which), which, max_norm);
+    return LimitNorm(s, ops::ResourceGather(s, tables[0].handle(), which, tables[0].type()), which,
+                     max_norm);
   }
   const int64_t n = static_cast<int64_t>(tables.size());
   const Output flat = ops::Reshape(s, which, {-1});
@@ -117,11 +99,12 @@ Output EmbeddingLookup(const Scope& scope, const std::vector<ModelVariable>& tab
   // Each table's part is looked up there, and put back to where its ids were.
   const Output table = ops::Cast(s, place.table, ElementType::kInt32);
   const Output positions = ops::Range(s, 0, ops::Size(s, flat), 1);
-  const std::vector<Output> rows_of = Partition(s, place.row, table, n);
-  const std::vector<Output> positions_of = Partition(s, positions, table, n);
+  const std::vector<Output> rows_of = ops::DynamicPartition(s, place.row, table, n);
+  const std::vector<Output> positions_of = ops::DynamicPartition(s, positions, table, n);
   if (!s.ok()) return Output();
   std::vector<Output> found;
-  for (int64_t i = 0; i < n; ++i) found.push_back(Rows(s, tables[i], rows_of[i]));
+  for (int64_t i = 0; i < n; ++i)
+    found.push_back(ops::ResourceGather(s, tables[i].handle(), rows_of[i], tables[i].type()));
   if (!s.ok()) return Output();
   const Output stitched = ops::DynamicStitch(s, positions_of, found);
   const Output row_shape = ops::Slice(s, ops::Shape(s, stitched), {1}, {-1});

@@ -10,25 +10,6 @@ namespace troupe {
 
 namespace {
 
-CandidateSample Sample(const Scope& scope, std::string_view op, const Input& true_classes,
-                       int64_t num_true, int64_t num_sampled, int64_t num_classes,
-                       const SamplerOptions& options) {
-  const Output classes = true_classes.ToOutput(scope);
-  if (!scope.ok() || !classes.valid()) return {};
-  const OpSeed seed = OpSeed::For(scope, options.seed);
-  Node* node = scope.AddNode(op, [&](ScopedSpec& spec) {
-    spec.Input(classes)
-        .Attr("num_true", num_true)
-        .Attr("num_sampled", num_sampled)
-        .Attr("unique", options.unique)
-        .Attr("range_max", num_classes)
-        .Attr("seed", seed.seed)
-        .Attr("seed2", seed.seed2);
-  });
-  if (node == nullptr) return {};
-  return {Output(node, 0), Output(node, 1), Output(node, 2)};
-}
-
 /// Logits [batch, num_true + num_sampled] of the right classes, then of the candidates, and the
 /// targets: 1 / num_true for each right class, 0 for candidates.
 struct Logits {
@@ -40,18 +21,13 @@ struct Logits {
 Output AccidentalHits(const Scope& s, const Output& labels, const CandidateSample& sample,
                       const SampledLossOptions& options, const Output& logits) {
   const OpSeed seed = OpSeed::For(s, options.seed);
-  Node* hits = s.AddNode("ComputeAccidentalHits", [&](ScopedSpec& spec) {
-    spec.Input(labels)
-        .Input(sample.candidates)
-        .Attr("num_true", options.num_true)
-        .Attr("seed", seed.seed)
-        .Attr("seed2", seed.seed2);
-  });
-  if (hits == nullptr) return Output();
-  const Output example = ops::Cast(s, Output(hits, 0), ElementType::kInt64), id = Output(hits, 1);
-  const std::vector<Output> columns = {ops::ExpandDims(s, example, 1), ops::ExpandDims(s, id, 1)};
+  const auto hits = ops::ComputeAccidentalHits(s, labels, sample.candidates, options.num_true,
+                                               {.seed = seed.seed, .seed2 = seed.seed2});
+  const Output example = ops::Cast(s, hits.indices, ElementType::kInt64);
+  const std::vector<Output> columns = {ops::ExpandDims(s, example, 1),
+                                       ops::ExpandDims(s, hits.ids, 1)};
   const Output shape = ops::Shape(s, logits, {.out_type = ElementType::kInt64});
-  const Output added = ops::ScatterNd(s, ops::ConcatV2(s, columns, 1), Output(hits, 2), shape);
+  const Output added = ops::ScatterNd(s, ops::ConcatV2(s, columns, 1), hits.weights, shape);
   // An example that has the same label twice hits twice: the sum is infinite.
   return ops::Maximum(s, added, std::numeric_limits<float>::lowest());
 }
@@ -119,15 +95,21 @@ Logits SampledLogits(const Scope& s, const std::vector<ModelVariable>& weights,
 CandidateSample LogUniformCandidates(const Scope& scope, const Input& true_classes,
                                      int64_t num_true, int64_t num_sampled, int64_t num_classes,
                                      const SamplerOptions& options) {
-  return Sample(scope, "LogUniformCandidateSampler", true_classes, num_true, num_sampled,
-                num_classes, options);
+  const OpSeed seed = OpSeed::For(scope, options.seed);
+  const auto sample =
+      ops::LogUniformCandidateSampler(scope, true_classes, num_true, num_sampled, options.unique,
+                                      num_classes, {.seed = seed.seed, .seed2 = seed.seed2});
+  return {sample.sampled_candidates, sample.true_expected_count, sample.sampled_expected_count};
 }
 
 CandidateSample UniformCandidates(const Scope& scope, const Input& true_classes, int64_t num_true,
                                   int64_t num_sampled, int64_t num_classes,
                                   const SamplerOptions& options) {
-  return Sample(scope, "UniformCandidateSampler", true_classes, num_true, num_sampled, num_classes,
-                options);
+  const OpSeed seed = OpSeed::For(scope, options.seed);
+  const auto sample =
+      ops::UniformCandidateSampler(scope, true_classes, num_true, num_sampled, options.unique,
+                                   num_classes, {.seed = seed.seed, .seed2 = seed.seed2});
+  return {sample.sampled_candidates, sample.true_expected_count, sample.sampled_expected_count};
 }
 
 Output SampledSoftmaxLoss(const Scope& scope, const std::vector<ModelVariable>& weights,

@@ -2,7 +2,6 @@
 
 #include "api/control_flow.h"
 #include "api/ops.h"
-#include "api/training/raw_op.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -50,7 +49,7 @@ void GradientAccumulation::Prepare(const Scope& scope) {
 Node* GradientAccumulation::Apply(const Update& u) {
   const ModelVariable sum = u.slot("sum");
   if (!u.sparse()) return sum.AssignAdd(u.scope(), u.gradient());
-  return RawOp(u.scope(), "ResourceScatterAdd", {sum.handle(), u.indices(), u.gradient()});
+  return ops::ResourceScatterAdd(u.scope(), sum.handle(), u.indices(), u.gradient());
 }
 
 std::vector<Node*> GradientAccumulation::Finish(const Scope& scope,

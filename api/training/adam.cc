@@ -1,7 +1,6 @@
 // Adam and AdaMax: their powers of beta, and sparse updates, which are made of several ops.
 #include "api/ops.h"
 #include "api/training/optimizers.h"
-#include "api/training/raw_op.h"
 
 namespace troupe {
 
@@ -21,14 +20,6 @@ Node* NextPower(const Scope& scope, const Scope& after, const ModelVariable& pow
 
 Output OneMinus(const Scope& scope, const Output& x) {
   return ops::Sub(scope, ops::OnesLike(scope, x), x);
-}
-
-/// The rows of a variable.
-Output Rows(const Scope& scope, const Output& handle, const Output& indices, ElementType type) {
-  Node* node = scope.AddNode("ResourceGather", [&](ScopedSpec& spec) {
-    spec.Input(handle).Input(indices).Attr("dtype", type);
-  });
-  return node == nullptr ? Output() : Output(node);
 }
 
 }  // namespace
@@ -55,8 +46,8 @@ Node* AdamOptimizer::ApplySparse(const Update& u) const {
   auto decay_and_add = [&](const ModelVariable& slot, const Output& beta, const Output& x) {
     if (!slot.valid()) return Output();
     Node* decayed = slot.Assign(s, ops::Mul(s, slot.Read(s), beta));
-    Node* added = RawOp(s.WithControlDependencies({decayed}), "ResourceScatterAdd",
-                        {slot.handle(), u.indices(), ops::Mul(s, x, OneMinus(s, beta))});
+    Node* added = ops::ResourceScatterAdd(s.WithControlDependencies({decayed}), slot.handle(),
+                                          u.indices(), ops::Mul(s, x, OneMinus(s, beta)));
     return slot.Read(s.WithControlDependencies({added}));
   };
   const Output m = decay_and_add(u.slot("m"), u.parameter(beta1_), u.gradient());
@@ -93,18 +84,18 @@ Node* AdaMaxOptimizer::ApplySparse(const Update& u) const {
   const Scope& s = u.scope();
   const Output beta1 = u.parameter(beta1_), beta2 = u.parameter(beta2_);
   auto rows = [&](const char* slot) {
-    return Rows(s, u.slot(slot).handle(), u.indices(), u.variable().type());
+    return ops::ResourceGather(s, u.slot(slot).handle(), u.indices(), u.variable().type());
   };
   const Output m =
       ops::Add(s, ops::Mul(s, rows("m"), beta1), ops::Mul(s, u.gradient(), OneMinus(s, beta1)));
   const Output v = ops::Maximum(s, ops::Mul(s, rows("v"), beta2), ops::Abs(s, u.gradient()));
-  Node* set_m = RawOp(s, "ResourceScatterUpdate", {u.slot("m").handle(), u.indices(), m});
-  Node* set_v = RawOp(s, "ResourceScatterUpdate", {u.slot("v").handle(), u.indices(), v});
+  Node* set_m = ops::ResourceScatterUpdate(s, u.slot("m").handle(), u.indices(), m);
+  Node* set_v = ops::ResourceScatterUpdate(s, u.slot("v").handle(), u.indices(), v);
   const Output rate =
       ops::RealDiv(s, u.parameter(learning_rate_), OneMinus(s, u.parameter(beta1_power_.value())));
   const Output step = ops::Mul(s, rate, ops::RealDiv(s, m, ops::Add(s, v, u.parameter(epsilon_))));
-  return RawOp(s.WithControlDependencies({set_m, set_v}), "ResourceScatterSub",
-               {u.variable().handle(), u.indices(), step});
+  return ops::ResourceScatterSub(s.WithControlDependencies({set_m, set_v}), u.variable().handle(),
+                                 u.indices(), step);
 }
 
 std::vector<Node*> AdaMaxOptimizer::Finish(const Scope& scope, const std::vector<Node*>& updates) {

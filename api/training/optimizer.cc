@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "api/ops.h"
-#include "api/training/raw_op.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -29,11 +28,10 @@ void Gate(const Scope& scope, std::vector<GradientAndVariable>* gradients) {
 Gradient SumRepeatedRows(const Scope& scope, const Gradient& gradient) {
   if (!gradient.sparse() || !scope.ok()) return gradient;
   const Scope own = scope.NewSubScope("sum_repeated_rows");
-  Node* unique = RawOp(own, "Unique", {gradient.indices});
-  if (unique == nullptr) return gradient;
-  const Output rows(unique, 0), row_of(unique, 1);
-  const Output sums = ops::UnsortedSegmentSum(own, gradient.values, row_of, ops::Size(own, rows));
-  return Gradient(sums, rows, gradient.dense_shape);
+  const auto rows = ops::Unique(own, gradient.indices);
+  const Output sums =
+      ops::UnsortedSegmentSum(own, gradient.values, rows.idx, ops::Size(own, rows.y));
+  return Gradient(sums, rows.y, gradient.dense_shape);
 }
 
 std::vector<GradientAndVariable> Optimizer::ComputeGradients(const Scope& scope, const Output& loss,

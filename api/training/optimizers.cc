@@ -2,7 +2,6 @@
 #include "api/training/optimizers.h"
 
 #include "api/ops.h"
-#include "api/training/raw_op.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -10,8 +9,8 @@ namespace troupe {
 Node* GradientDescentOptimizer::Apply(const Update& u) {
   const Output rate = u.parameter(learning_rate_);
   if (!u.sparse()) return u.Apply("GradientDescent", {}, {rate, u.gradient()});
-  return RawOp(u.scope(), "ResourceScatterSub",
-               {u.variable().handle(), u.indices(), ops::Mul(u.scope(), u.gradient(), rate)});
+  return ops::ResourceScatterSub(u.scope(), u.variable().handle(), u.indices(),
+                                 ops::Mul(u.scope(), u.gradient(), rate));
 }
 
 Node* MomentumOptimizer::Apply(const Update& u) {
