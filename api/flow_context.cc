@@ -1,5 +1,6 @@
 #include "api/flow_context.h"
 
+#include "api/ops.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -74,9 +75,9 @@ Node* BringControl(const Scope& any, const ContextPtr& loop, Node* node) {
   Node* outside = BringControl(any, LoopOf(loop->parent), node);
   if (outside == nullptr) return nullptr;
   // Only tensors enter loops: one that is there when the node has run.
-  const Output token = Const(
-      Around(any, *loop).WithOpName("Control").WithControlDependencies(absl::MakeSpan(&outside, 1)),
-      Tensor::Scalar(true));
+  const Scope around = Around(any, *loop).WithOpName("Control");
+  const Output token =
+      ops::Identity(around.WithControlDependencies(absl::MakeConstSpan(&outside, 1)), true);
   if (!token.valid()) return nullptr;
   brought = EnterConstant(any, loop, token).node;
   return brought;

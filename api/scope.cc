@@ -179,7 +179,8 @@ Output Scope::Bring(Output tensor) const {
   return FlowContext::Bring(*this, local_->context, tensor);
 }
 
-ScopedSpec Scope::NewSpec(std::string_view op) const {
+Node* Scope::AddNode(std::string_view op, const std::function<void(ScopedSpec&)>& fill) const {
+  if (!ok()) return nullptr;
   ScopedSpec spec(
       *this, NodeSpec(std::string(op), UniqueName(local_->op_name.empty() ? op : local_->op_name)));
   if (!local_->device.empty()) spec.Device(local_->device);
@@ -191,10 +192,7 @@ ScopedSpec Scope::NewSpec(std::string_view op) const {
   if (!local_->colocation.empty()) {
     spec.Attr("_class", absl::MakeConstSpan(local_->colocation));
   }
-  return spec;
-}
-
-Node* Scope::Add(ScopedSpec spec) const {
+  fill(spec);
   if (local_->context != nullptr || !shared_->contexts.empty()) {
     FlowContext::BringControls(*this, spec.inputs_, &spec.controls_);
   }
@@ -207,20 +205,6 @@ Node* Scope::Add(ScopedSpec spec) const {
   }
   if (local_->context != nullptr) shared_->contexts.emplace(*node, local_->context);
   return *node;
-}
-
-Node* Scope::AddNode(std::string_view op, const std::function<void(ScopedSpec&)>& fill) const {
-  if (!ok()) return nullptr;
-  ScopedSpec spec = NewSpec(op);
-  fill(spec);
-  return Add(std::move(spec));
-}
-
-Node* Scope::AddNode(std::string_view op, const std::function<void(NodeSpec&)>& fill) const {
-  if (!ok()) return nullptr;
-  ScopedSpec spec = NewSpec(op);
-  fill(spec.spec_);
-  return Add(std::move(spec));
 }
 
 Output Const(const Scope& scope, Tensor value) {

@@ -135,8 +135,6 @@ class Scope {
   /// Adds a node with everything that the scope brings; an invalid node after an error. `spec`'s
   /// name is set by the scope.
   Node* AddNode(std::string_view op, const std::function<void(ScopedSpec&)>& fill) const;
-  /// The same for inputs that have been brought in already (`Bring`).
-  Node* AddNode(std::string_view op, const std::function<void(NodeSpec&)>& fill) const;
   /// A full name for `base`: with the prefix, unique.
   std::string UniqueName(std::string_view base) const;
   /// "a/b/" or "".
@@ -164,8 +162,6 @@ class Scope {
   friend class ScopedSpec;
   struct Shared;
   struct Local;
-  ScopedSpec NewSpec(std::string_view op) const;
-  Node* Add(ScopedSpec spec) const;
   Scope(std::shared_ptr<Shared> shared, std::shared_ptr<const Local> local)
       : shared_(std::move(shared)), local_(std::move(local)) {}
   template <typename Change>

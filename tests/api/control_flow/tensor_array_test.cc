@@ -96,7 +96,7 @@ TEST_P(TensorArrayTest, MapFn) {
 
 TEST_P(TensorArrayTest, MapFnOfSeveralTensorsAndTypes) {
   Output a = Placeholder(ElementType::kFloat, PartialShape({-1, 2}));
-  Output b = Placeholder(ElementType::kInt32, PartialShape());
+  Output b = Placeholder(ElementType::kInt32, PartialShape({-1}));
   Outputs y =
       MapFn(s_,
             [&](const Scope& s, Variables rows) {
