@@ -11,6 +11,10 @@
 #define TROUPE_API_TROUPE_H_
 
 #include "api/embedding.h"
+#include "api/control_flow.h"
+#include "api/defaults.h"
+#include "api/extension.h"
+#include "api/functions.h"
 #include "api/gradients.h"
 #include "api/nn.h"
 #include "api/ops.h"

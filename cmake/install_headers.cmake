@@ -5,7 +5,7 @@ cmake_minimum_required(VERSION 3.25)
 
 set(pending "")
 foreach(pattern IN ITEMS api/*.h api/training/*.h kernels/kernel.h kernels/kernel_registry.h
-                         graph/op_registry.h graph/shape_inference.h)
+                         kernels/type_switch.h graph/op_registry.h graph/shape_inference.h)
   file(GLOB found RELATIVE ${TROUPE_SOURCE_DIR} ${TROUPE_SOURCE_DIR}/${pattern})
   list(APPEND pending ${found})
 endforeach()

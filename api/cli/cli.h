@@ -25,6 +25,8 @@ struct UsageError {
 struct Options {
   std::string command;
   std::string graph;
+  /// Shared libraries with ops and kernels, loaded before anything else.
+  std::vector<std::string> libraries;
   std::vector<std::string> init;
   std::vector<std::pair<std::string, std::string>> feeds;
   /// Name, and file or "".

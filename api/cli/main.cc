@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "api/cli/cli.h"
+#include "api/extension.h"
 #include "devices/status_macros.h"
 
 namespace troupe::cli {
@@ -16,9 +17,11 @@ namespace {
 constexpr char kUsage[] =
     R"(usage: troupe run GRAPH [--init NODE]... [--feed NAME=VALUE]... [--fetch NAME[=FILE.npy]]...
                   [--target NODE]... [--steps N] [--threads N] [--no-optimize] [--timeout SECONDS]
+                  [--library FILE]...
        troupe bench GRAPH [the same] [--seconds S]
-       troupe graph GRAPH [--dot FILE] [--svg FILE]
-GRAPH is a GraphDef, binary or text. VALUE is JSON, or the name of a .npy file.
+       troupe graph GRAPH [--dot FILE] [--svg FILE] [--library FILE]...
+GRAPH is a GraphDef, binary or text. VALUE is JSON, or the name of a .npy file. Libraries have ops
+and kernels of their own.
 )";
 
 double ParseNumber(const std::string& option, const std::string& text, double minimum,
@@ -66,7 +69,9 @@ Options Options::Parse(int argc, char** argv) {
       if (i + 1 >= argc) throw UsageError{name + " needs a value"};
       return argv[++i];
     };
-    if (runs && name == "--init") {
+    if (name == "--library") {
+      options.libraries.push_back(value());
+    } else if (runs && name == "--init") {
       options.init.push_back(value());
     } else if (runs && name == "--feed") {
       options.feeds.push_back(SplitAtEquals(value()));
@@ -110,7 +115,11 @@ int Main(int argc, char** argv) {
   absl::StatusOr<int> result = 0;
   try {
     const Options options = Options::Parse(argc, argv);
-    if (options.command == "graph") {
+    absl::Status loaded;
+    for (const std::string& library : options.libraries) loaded.Update(LoadLibrary(library));
+    if (!loaded.ok()) {
+      result = loaded;
+    } else if (options.command == "graph") {
       result = GraphCommand(options);
     } else {
       const absl::Status status =

@@ -1,0 +1,245 @@
+#include "api/extension.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "api/elf_symbol.h"
+#include "devices/status_macros.h"
+#include "graph/protos/graph.pb.h"
+
+namespace troupe {
+namespace {
+
+constexpr std::array<const char*, kExtensionLayout.size()> kLayoutNames = {
+    "sizeof(void*)",
+    "_GLIBCXX_USE_CXX11_ABI",
+    "sizeof(std::string)",
+    "sizeof(std::function)",
+    "sizeof(absl::Status)",
+    "sizeof(absl::StatusOr)",
+    "sizeof(Shape)",
+    "sizeof(PartialShape)",
+    "sizeof(Tensor)",
+    "alignof(Tensor)",
+    "sizeof(Slot)",
+    "sizeof(StepContext)",
+    "sizeof(KernelContext)",
+    "sizeof(KernelConstruction)",
+    "sizeof(Kernel)",
+    "sizeof(AsyncKernel)",
+    "sizeof(KernelSpec)",
+    "sizeof(OpDefBuilder)",
+    "sizeof(InferenceContext)",
+    "sizeof(Gradient)",
+    "sizeof(GradientContext)",
+    "sizeof(Extension)",
+};
+
+/// Everything in ExtensionInfo before the function.
+constexpr size_t kPlainBytes = offsetof(ExtensionInfo, function);
+/// What does not move from version to version.
+constexpr size_t kFixedBytes = offsetof(ExtensionInfo, layout);
+
+/// One library or function at a time; a function may load the libraries that it needs.
+std::recursive_mutex& ExtensionMutex() {
+  static auto* mutex = new std::recursive_mutex;
+  return *mutex;
+}
+
+/// The definition without its documentation.
+std::string Definition(OpDef def) {
+  def.clear_summary();
+  def.clear_description();
+  return def.SerializeAsString();
+}
+
+bool SameSpec(const KernelSpec& a, const KernelSpec& b) {
+  return a.device_type == b.device_type && a.constraints == b.constraints &&
+         a.priority == b.priority;
+}
+
+}  // namespace
+
+/// Checks what an extension has collected, then registers it.
+class ExtensionRegistration {
+ public:
+  absl::Status Run(const Extension& extension) {
+    for (const OpDefBuilder& op : extension.ops_) TROUPE_RETURN_IF_ERROR(CheckOp(op));
+    for (const KernelRegistration& kernel : extension.kernels_) {
+      TROUPE_RETURN_IF_ERROR(CheckKernel(kernel));
+    }
+    for (const auto& [op, function] : extension.gradients_) {
+      TROUPE_RETURN_IF_ERROR(CheckGradient(op, function));
+    }
+    for (const OpDefBuilder* op : new_ops_) OpRegistry::Global()->Register(*op);
+    for (const KernelRegistration* kernel : new_kernels_) {
+      KernelRegistry::Global()->Register(kernel->spec, kernel->factory);
+    }
+    for (const auto& [op, function] : new_gradients_) {
+      GradientRegistry::Global()->Register(op, function);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status CheckOp(const OpDefBuilder& op) {
+    OpRegistration registration;
+    TROUPE_RETURN_IF_ERROR(op.Build(&registration));
+    auto [defined, first] = defined_.try_emplace(op.name(), *registration.def);
+    absl::StatusOr<const OpRegistration*> known = OpRegistry::Global()->LookUp(op.name());
+    if (!known.ok() && !absl::IsNotFound(known.status())) return known.status();
+    const OpDef* other = known.ok() ? (*known)->def.get() : &defined->second;
+    if (Definition(*other) != Definition(*registration.def)) {
+      return absl::AlreadyExistsError(
+          StrCat("op ", op.name(),
+                 " exists already, with another definition: ", other->ShortDebugString()));
+    }
+    if (!known.ok() && first) new_ops_.push_back(&op);
+    return absl::OkStatus();
+  }
+
+  /// The definition of an op that this extension or somebody before it defines.
+  absl::StatusOr<const OpDef*> Find(const std::string& op, const char* what) const {
+    if (auto found = defined_.find(op); found != defined_.end()) return &found->second;
+    absl::StatusOr<const OpRegistration*> known = OpRegistry::Global()->LookUp(op);
+    if (known.ok()) return (*known)->def.get();
+    return absl::Status(known.status().code(),
+                        StrCat(what, " of op ", op, ": ", known.status().message()));
+  }
+
+  absl::Status CheckKernel(const KernelRegistration& kernel) {
+    const KernelSpec& spec = kernel.spec;
+    TROUPE_ASSIGN_OR_RETURN(const OpDef* def, Find(spec.op, "a kernel"));
+    if (kernel.factory == nullptr)
+      return InvalidArgument("a kernel of op ", spec.op, " has no factory");
+    for (const auto& [name, types] : spec.constraints) {
+      const std::string& attr = name;
+      const bool known = std::any_of(def->attr().begin(), def->attr().end(),
+                                     [&](const auto& a) { return a.name() == attr; });
+      if (!known) {
+        return InvalidArgument("a kernel of op ", spec.op, " depends on the attribute '", attr,
+                               "', which the op does not have");
+      }
+    }
+    const auto others = KernelRegistry::Global()->ForOp(spec.op);
+    const bool exists = std::any_of(others.begin(), others.end(),
+                                    [&](const auto* k) { return SameSpec(k->spec, spec); });
+    if (exists && defined_.count(spec.op) == 0) {
+      return absl::AlreadyExistsError(
+          StrCat("op ", spec.op, " has a kernel for ", spec.device_type,
+                 " and the same element types already; give this one a higher Priority to replace "
+                 "it"));
+    }
+    if (!exists) new_kernels_.push_back(&kernel);
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckGradient(const std::string& op, GradientFn function) {
+    TROUPE_RETURN_IF_ERROR(Find(op, "a gradient").status());
+    const bool exists = GradientRegistry::Global()->LookUp(op).ok();
+    if (exists && defined_.count(op) == 0) {
+      return absl::AlreadyExistsError(StrCat("op ", op, " has a gradient already"));
+    }
+    if (!exists) new_gradients_.emplace_back(op, function);
+    return absl::OkStatus();
+  }
+
+  std::map<std::string, OpDef> defined_;
+  std::vector<const OpDefBuilder*> new_ops_;
+  std::vector<const KernelRegistration*> new_kernels_;
+  std::vector<std::pair<std::string, GradientFn>> new_gradients_;
+};
+
+absl::Status RegisterExtension(ExtensionFunction function) {
+  if (function == nullptr) return InvalidArgument("an extension without a function");
+  std::lock_guard lock(ExtensionMutex());
+  Extension extension;
+  try {
+    TROUPE_RETURN_IF_ERROR(function(extension));
+  } catch (const std::exception& error) {
+    return absl::InternalError(StrCat("an extension's function threw: ", error.what()));
+  }
+  return ExtensionRegistration().Run(extension);
+}
+
+namespace {
+
+/// FailedPrecondition unless `plain`, the plain part of an ExtensionInfo, is what this build makes.
+absl::Status CheckInfo(std::string_view plain) {
+  const ExtensionInfo mine = MakeExtensionInfo(nullptr);
+  ExtensionInfo info{};
+  std::memcpy(&info, plain.data(), std::min(plain.size(), kPlainBytes));
+  if (plain.size() < kFixedBytes || std::memcmp(info.magic, mine.magic, sizeof(info.magic)) != 0) {
+    return InvalidArgument(
+        "its symbol 'troupe_extension' was not made by TROUPE_EXTENSION(function)");
+  }
+  const std::string_view version(info.version, strnlen(info.version, sizeof(info.version)));
+  if (info.interface != mine.interface || version != mine.version) {
+    return absl::FailedPreconditionError(
+        StrCat("it was built for Troupe ", version, " (extension interface ", info.interface,
+               "), but this is Troupe ", mine.version, " (extension interface ", mine.interface,
+               "): build it again with this version's headers"));
+  }
+  if (plain.size() < kPlainBytes || info.num_layout != mine.num_layout) {
+    return absl::FailedPreconditionError(StrCat("it was built for another Troupe ", version,
+                                                " with ", info.num_layout,
+                                                " layout entries, but this has ", mine.num_layout,
+                                                ": build it again with this version's headers"));
+  }
+  for (size_t i = 0; i < info.layout.size(); ++i) {
+    if (info.layout[i] == mine.layout[i]) continue;
+    return absl::FailedPreconditionError(StrCat(
+        "it was built for Troupe ", version, " with another compiler or other headers: ",
+        kLayoutNames[i], " is ", info.layout[i], " there and ", mine.layout[i],
+        " here; build it again with the compiler and headers of this Troupe ", mine.version));
+  }
+  return absl::OkStatus();
+}
+
+std::string LoaderError() {
+  const char* text = dlerror();
+  return text == nullptr ? "unknown error of the loader" : text;
+}
+
+absl::Status Load(const std::string& file) {
+  TROUPE_ASSIGN_OR_RETURN(const std::string plain,
+                          ReadElfSymbol(file, "troupe_extension", kPlainBytes));
+  TROUPE_RETURN_IF_ERROR(CheckInfo(plain));
+
+  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return absl::InvalidArgumentError(LoaderError());
+  // A library is never unloaded, whatever comes: somebody may hold pointers into it.
+  static auto* loaded = new std::set<void*>;
+  if (loaded->count(library) > 0) return absl::OkStatus();
+  const auto* info = static_cast<const ExtensionInfo*>(dlsym(library, "troupe_extension"));
+  if (info == nullptr) return absl::InvalidArgumentError(LoaderError());
+  // The file may have been replaced in between.
+  TROUPE_RETURN_IF_ERROR(
+      CheckInfo(std::string_view(reinterpret_cast<const char*>(info), kPlainBytes)));
+  TROUPE_RETURN_IF_ERROR(RegisterExtension(info->function));
+  loaded->insert(library);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status LoadLibrary(const std::string& path) {
+  std::lock_guard lock(ExtensionMutex());
+  // With a slash, so that the loader does not search for it elsewhere.
+  const std::string file = path.find('/') == std::string::npos ? StrCat("./", path) : path;
+  const absl::Status status = Load(file);
+  if (status.ok()) return status;
+  std::string message(status.message());
+  if (message.find(file) == std::string::npos) message = StrCat("library '", path, "': ", message);
+  return absl::Status(status.code(), message);
+}
+
+}  // namespace troupe

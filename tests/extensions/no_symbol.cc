@@ -1,0 +1,2 @@
+// A shared library like any other.
+extern "C" int AnswerOfALibrary() { return 42; }

@@ -1,0 +1,2 @@
+// A function has the name.
+extern "C" int troupe_extension() { return 42; }

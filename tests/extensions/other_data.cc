@@ -1,0 +1,2 @@
+// Something else has the name.
+extern "C" const char troupe_extension[600] = "nothing of Troupe's";
