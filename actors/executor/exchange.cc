@@ -1,0 +1,86 @@
+#include "actors/executor/exchange.h"
+
+#include <utility>
+#include <vector>
+
+#include "devices/status_macros.h"
+
+namespace troupe {
+
+uint64_t ExchangeKey(std::string_view name) {
+  uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a: the same on every machine.
+  for (char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return hash;
+}
+
+void Exchange::Receive(const ExchangeEdge& edge, uint64_t tag, ReceiveDone* done) {
+  Tensor value;
+  bool dead = false;
+  absl::Status status;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    status = aborted_;
+    if (status.ok()) {
+      auto [it, first] = entries_.try_emplace(Place{edge.key, tag});
+      if (first) {
+        it->second.waiting = done;
+        return;
+      }
+      if (!it->second.has_value) {
+        status = absl::InternalError(StrCat("two wait for the value of edge ", edge.name));
+      } else {
+        value = std::move(it->second.value);
+        dead = it->second.dead;
+        entries_.erase(it);
+      }
+    }
+  }
+  done->Received(std::move(status), std::move(value), dead);
+}
+
+void Exchange::Deliver(uint64_t key, uint64_t tag, Tensor value, bool dead) {
+  ReceiveDone* done = nullptr;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!aborted_.ok()) return;
+    auto [it, first] = entries_.try_emplace(Place{key, tag});
+    if (first) {
+      it->second.has_value = true;
+      it->second.value = std::move(value);
+      it->second.dead = dead;
+      return;
+    }
+    if (it->second.has_value) return;  // Sent twice: the first one counts.
+    done = it->second.waiting;
+    entries_.erase(it);
+  }
+  done->Received(absl::OkStatus(), std::move(value), dead);
+}
+
+void Exchange::Abort(const absl::Status& status) {
+  std::vector<ReceiveDone*> waiting;
+  std::unordered_map<Place, Entry, HashPlace> dropped;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (aborted_.ok()) aborted_ = status;
+    for (auto& [place, entry] : entries_) {
+      if (entry.waiting != nullptr) waiting.push_back(entry.waiting);
+    }
+    dropped.swap(entries_);
+  }
+  for (ReceiveDone* done : waiting) done->Received(status, Tensor(), false);
+}
+
+void Exchange::Reset() {
+  std::unordered_map<Place, Entry, HashPlace> dropped;
+  std::lock_guard<std::mutex> lock(mutex_);
+  dropped.swap(entries_);
+  aborted_ = absl::OkStatus();
+}
+
+void Exchange::SendRemote(const ExchangeEdge& edge, uint64_t, Tensor, bool) {
+  Abort(absl::InternalError(
+      StrCat("edge ", edge.name, " leads to another process, ", edge.recv_device)));
+}
+
+}  // namespace troupe
