@@ -16,7 +16,7 @@ Output AddN(GradientBuilder& g, const std::vector<Output>& parts) {
     group.insert(group.end(), parts.begin() + static_cast<std::ptrdiff_t>(next),
                  parts.begin() + static_cast<std::ptrdiff_t>(end));
     NodeSpec spec("AddN", g.NewName("AddN"));
-    spec.Input(absl::MakeConstSpan(group));
+    spec.Input(g.Values(group));
     sum = Output(g.Add(std::move(spec)), 0);
     next = end;
   }
@@ -43,7 +43,7 @@ Output ConcatRows(GradientBuilder& g, const std::vector<Output>& parts) {
   const Output axis = g.Scalar<int32_t>(0);
   if (!g.status().ok()) return Output();
   NodeSpec spec("ConcatV2", g.NewName("concat"));
-  spec.Input(absl::MakeConstSpan(parts)).Input(axis);
+  spec.Input(g.Values(parts)).Input(axis);
   return Output(g.Add(std::move(spec)), 0);
 }
 

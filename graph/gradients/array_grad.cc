@@ -129,7 +129,7 @@ absl::Status TileGrad(GradientContext& g) {
   Output pairs[] = {multiples.Vector(), input.Vector()};
   if (!g.status().ok()) return g.status();
   NodeSpec spec("Pack", g.NewName("Pack"));
-  spec.Input(absl::MakeConstSpan(pairs)).Attr("axis", 1);
+  spec.Input(g.Values(pairs)).Attr("axis", 1);
   Output split = g.Op("Reshape", {Output(g.Add(std::move(spec)), 0), g.IntVector({-1})});
   Output axes = g.Op("Range", {g.Scalar<int32_t>(0), g.Op("Size", {split}), g.Scalar<int32_t>(2)});
   g.set(0, Sum(g, g.Op("Reshape", {g.grad(), split}), axes, false));
@@ -166,7 +166,7 @@ absl::Status UnpackGrad(GradientContext& g) {
   std::vector<Output> grads = AllGrads(g);
   if (!g.status().ok() || grads.empty()) return g.status();
   NodeSpec spec("Pack", g.NewName("Pack"));
-  spec.Input(absl::MakeConstSpan(grads));
+  spec.Input(g.Values(grads));
   CopyAttrs(g.node(), {"axis"}, spec);
   g.set(0, Output(g.Add(std::move(spec)), 0));
   return g.status();
@@ -177,7 +177,7 @@ Output Concat(GradientContext& g, const std::vector<Output>& parts, Output axis)
   if (parts.size() == 1) return parts[0];
   if (!g.status().ok()) return Output();
   NodeSpec spec("ConcatV2", g.NewName("concat"));
-  spec.Input(absl::MakeConstSpan(parts)).Input(axis);
+  spec.Input(g.Values(parts)).Input(g.Value(axis));
   return Output(g.Add(std::move(spec)), 0);
 }
 
@@ -216,18 +216,14 @@ absl::Status ConcatGradOf(GradientContext& g, int first, int count, int axis_inp
     for (int i = 0; i < count && parts != nullptr; ++i) g.set(first + i, Output(parts, i));
     return g.status();
   }
-  std::vector<Output> inputs;
-  for (int i = 0; i < count; ++i) inputs.push_back(g.input(first + i));
-  NodeSpec shapes_spec("ShapeN", g.NewName("ShapeN"));
-  shapes_spec.Input(absl::MakeConstSpan(inputs));
-  Node* shapes = g.Add(std::move(shapes_spec));
+  // Shapes one by one: in a loop those are saved, not what has them.
+  std::vector<Output> shape_outputs;
+  for (int i = 0; i < count; ++i) shape_outputs.push_back(g.Value(g.Shape(g.input(first + i))));
   Output positive = Cast(g, axis, ElementType::kInt32);
   positive = g.Op("FloorMod", {positive, g.Op("Rank", {g.input(first)})});
   if (!g.status().ok()) return g.status();
-  std::vector<Output> shape_outputs;
-  for (int i = 0; i < count; ++i) shape_outputs.push_back(Output(shapes, i));
   NodeSpec offset_spec("ConcatOffset", g.NewName("ConcatOffset"));
-  offset_spec.Input(positive).Input(absl::MakeConstSpan(shape_outputs));
+  offset_spec.Input(positive).Input(shape_outputs);
   Node* offsets = g.Add(std::move(offset_spec));
   if (offsets == nullptr) return g.status();
   for (int i = 0; i < count; ++i) {

@@ -41,7 +41,7 @@ absl::Status SliceGrad(GradientContext& g) {
   Output columns[] = {begin, after};
   if (!g.status().ok()) return g.status();
   NodeSpec spec("Pack", g.NewName("Pack"));
-  spec.Input(absl::MakeConstSpan(columns)).Attr("axis", 1);
+  spec.Input(g.Values(columns)).Attr("axis", 1);
   g.set(0, g.Op("Pad", {g.grad(), Output(g.Add(std::move(spec)), 0)}));
   return g.status();
 }

@@ -168,7 +168,7 @@ Sizes Sizes::Concat(const Sizes& other) const {
   NodeSpec spec("ConcatV2", g_->NewName("concat"));
   Output parts[] = {Vector(), other.Vector()};
   if (!g_->status().ok()) return sizes;
-  spec.Input(absl::MakeConstSpan(parts)).Input(g_->ScalarOfType(ElementType::kInt32, 0));
+  spec.Input(g_->Values(parts)).Input(g_->ScalarOfType(ElementType::kInt32, 0));
   sizes.tensor_ = Output(g_->Add(std::move(spec)), 0);
   return sizes;
 }

@@ -60,6 +60,12 @@ Output GradientBuilder::Value(Output x) {
   return *value;
 }
 
+std::vector<Output> GradientBuilder::Values(absl::Span<const Output> xs) {
+  std::vector<Output> values;
+  for (const Output& x : xs) values.push_back(Value(x));
+  return values;
+}
+
 Node* GradientBuilder::AddNode(const NodeSpec& spec) {
   absl::StatusOr<Node*> node = graph_->AddNode(spec);
   if (!node.ok()) {
@@ -77,6 +83,7 @@ Node* GradientBuilder::Add(NodeSpec spec) {
   bool moved = false;
   std::vector<Output> inputs;
   for (int i = 0; i < node->num_inputs(); ++i) {
+    if (node->in_data_edge(i) == nullptr) continue;  // a loop's back edge, still missing
     inputs.push_back(Value(node->input(i)));
     if (!status_.ok()) return nullptr;
     moved |= inputs.back() != node->input(i);

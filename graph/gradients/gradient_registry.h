@@ -54,6 +54,7 @@ class GradientBuilder {
   /// The tensor that has the value of a forward tensor where this builder adds nodes: in a loop's
   /// gradient what was saved of it, else x itself.
   Output Value(Output x);
+  std::vector<Output> Values(absl::Span<const Output> xs);
   /// A gradient as one tensor: the rows of a sparse one are added up where they belong.
   Output Dense(const Gradient& gradient);
   /// First output of a node of `op` on `inputs` (each input is one argument).

@@ -57,7 +57,7 @@ Sizes KeptSizes(GradientContext& g, const Reduction& reduction) {
   Output data[] = {shape, g.OnesLike(axes)};
   if (!g.status().ok()) return input;
   NodeSpec spec("DynamicStitch", g.NewName("DynamicStitch"));
-  spec.Input(absl::MakeConstSpan(indices)).Input(absl::MakeConstSpan(data));
+  spec.Input(g.Values(indices)).Input(g.Values(data));
   return Sizes::OfTensor(g, Output(g.Add(std::move(spec)), 0));
 }
 

@@ -22,6 +22,12 @@ bool IsBackEdge(const Edge& edge) {
   return !edge.control() && IsMerge(*edge.dst) && IsNextIteration(*edge.src);
 }
 
+/// Who runs in a node's stead.
+const Node* Stand(const Node* node) {
+  while (const Node* replacement = node->replacement()) node = replacement;
+  return node;
+}
+
 /// One pruning: which nodes are needed, in which order, and their copies.
 class Pruner {
  public:
@@ -86,6 +92,7 @@ class Pruner {
     needed_.assign(graph_.num_nodes(), 0);
     std::vector<const Node*> stack;
     auto need = [&](const Node* node) {
+      node = Stand(node);
       if (node->id() >= static_cast<int>(needed_.size()) || needed_[node->id()]) return;
       needed_[node->id()] = 1;
       stack.push_back(node);
@@ -133,7 +140,7 @@ class Pruner {
     bool in_order = true;
     for (const Node* node : order_) {
       for (const Edge* edge : node->in_edges()) {
-        if (edge->src->id() >= node->id() && Orders(*edge)) in_order = false;
+        if (Stand(edge->src)->id() >= node->id() && Orders(*edge)) in_order = false;
       }
     }
     if (in_order) return absl::OkStatus();
@@ -141,9 +148,14 @@ class Pruner {
     std::vector<int> waits_for(needed_.size(), 0);
     std::priority_queue<int, std::vector<int>, std::greater<int>> ready;
     std::unordered_map<int, const Node*> nodes;
+    std::unordered_map<const Node*, std::vector<const Edge*>> stands_for;
     for (const Node* node : order_) {
       nodes[node->id()] = node;
-      for (const Edge* edge : node->in_edges()) waits_for[node->id()] += Orders(*edge);
+      for (const Edge* edge : node->in_edges()) {
+        waits_for[node->id()] += Orders(*edge);
+        const Node* stand = Stand(edge->src);
+        if (stand != edge->src) stands_for[stand].push_back(edge);
+      }
       if (waits_for[node->id()] == 0) ready.push(node->id());
     }
     std::vector<const Node*> sorted;
@@ -151,12 +163,16 @@ class Pruner {
       const Node* node = nodes[ready.top()];
       ready.pop();
       sorted.push_back(node);
-      for (const Edge* edge : node->out_edges()) {
+      auto finish = [&](const Edge* edge) {
         const int id = edge->dst->id();
         if (id < static_cast<int>(needed_.size()) && needed_[id] && Orders(*edge) &&
             --waits_for[id] == 0) {
           ready.push(id);
         }
+      };
+      for (const Edge* edge : node->out_edges()) finish(edge);
+      if (auto found = stands_for.find(node); found != stands_for.end()) {
+        for (const Edge* edge : found->second) finish(edge);
       }
     }
     if (sorted.size() < order_.size()) {
@@ -194,13 +210,14 @@ class Pruner {
       for (int k = 0; k < original->num_inputs(); ++k) {
         const Edge* edge = original->in_data_edge(k);
         const int feed = Fed(edge->src, edge->src_output);
-        node.inputs.push_back(feed >= 0 ? SubOutput{feed, 0}
-                                        : SubOutput{index[edge->src->id()], edge->src_output});
+        node.inputs.push_back(feed >= 0
+                                  ? SubOutput{feed, 0}
+                                  : SubOutput{index[Stand(edge->src)->id()], edge->src_output});
       }
       if (original->in_edges().size() == node.inputs.size()) continue;
       for (const Edge* edge : original->in_edges()) {
         if (edge->control() && !Replaced(edge->src)) {
-          node.control_inputs.push_back(index[edge->src->id()]);
+          node.control_inputs.push_back(index[Stand(edge->src)->id()]);
         }
       }
       auto& controls = node.control_inputs;
@@ -208,10 +225,10 @@ class Pruner {
       controls.erase(std::unique(controls.begin(), controls.end()), controls.end());
     }
     for (const Output& fetch : fetches_) {
-      subgraph.fetches.push_back({index[fetch.node->id()], fetch.index});
+      subgraph.fetches.push_back({index[Stand(fetch.node)->id()], fetch.index});
     }
     for (const Node* target : targets_) {
-      const int32_t at = index[target->id()];
+      const int32_t at = index[Stand(target)->id()];
       if (at < 0) continue;
       if (std::find(subgraph.targets.begin(), subgraph.targets.end(), at) ==
           subgraph.targets.end()) {

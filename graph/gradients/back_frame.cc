@@ -1,0 +1,446 @@
+#include "graph/gradients/back_frame.h"
+
+#include <set>
+#include <utility>
+
+#include "devices/status_macros.h"
+#include "graph/protos/graph.pb.h"
+
+namespace troupe::gradients {
+
+BackwardState::Home BackwardState::HomeOf(const Node* node) {
+  if (node->id() < num_analysed) return {nullptr, flow.FrameOf(node), {}};
+  auto found = homes.find(node);
+  if (found != homes.end()) return found->second;
+  // Added beside forward nodes, or to the base frame.
+  Home home{nullptr, base_frame, {}};
+  if (node->num_inputs() > 0 && node->in_data_edge(0) != nullptr) {
+    home = HomeOf(node->in_data_edge(0)->src);
+    if (home.back == nullptr) home.path = PathOf(node->input(0));
+  }
+  homes.emplace(node, home);
+  return home;
+}
+
+Path BackwardState::PathOf(Output tensor) {
+  const Home home = HomeOf(tensor.node);
+  if (tensor.node->id() >= num_analysed) return home.path;
+  const Node* condition = flow.frame(home.frame).loop_cond;
+  Path path;
+  for (const Branch& branch : flow.PathOf(tensor)) {
+    if (branch.pred.node != condition) path.push_back(branch);
+  }
+  return path;
+}
+
+Path BackwardState::PathOfNode(const Node* node) {
+  const Node* condition = flow.frame(flow.FrameOf(node)).loop_cond;
+  Path path;
+  for (const Branch& branch : flow.PathOf(node)) {
+    if (branch.pred.node != condition) path.push_back(branch);
+  }
+  return path;
+}
+
+bool BackwardState::InBody(Output tensor) {
+  const Node* node = tensor.node;
+  if (node->id() >= num_analysed) {
+    const bool beside = node->num_inputs() == 1 && !IsExit(node);
+    return !beside || InBody(node->input(0));
+  }
+  for (const Branch& branch : flow.PathOf(tensor)) {
+    if (branch.pred.node == flow.frame(flow.FrameOf(node)).loop_cond) return branch.index == 1;
+  }
+  return false;
+}
+
+BackFrame::BackFrame(BackwardState* state, BackFrame* parent, int frame)
+    : state_(state), parent_(parent), frame_(frame) {}
+
+GradientBuilder BackFrame::Builder(std::string_view what) {
+  return GradientBuilder(state_->graph,
+                         parent_ == nullptr ? state_->prefix : StrCat(counter_.prefix, "/", what),
+                         place());
+}
+
+absl::Status BackFrame::Open() {
+  const LoopFrame& loop = state_->flow.frame(frame_);
+  TROUPE_ASSIGN_OR_RETURN(IterationCounter * forward, state_->forward->Counter(frame_));
+  state_->homes[forward->exit] = {nullptr, loop.parent, state_->forward->PathOfLoop(frame_)};
+  counter_.prefix = state_->graph->UniqueName(StrCat(state_->prefix, "/", loop.name, "_grad"));
+  attrs_ = {counter_.prefix, loop.parallel_iterations};
+  GradientBuilder outer(state_->graph, counter_.prefix, parent_->place());
+  steps_ = count_ = outer.Value(forward->exit);
+  if (state_->max_back_iterations > 0) {
+    const Output most = outer.Scalar(
+        static_cast<int32_t>(std::min<int64_t>(state_->max_back_iterations, INT32_MAX)));
+    steps_ = outer.Op("Minimum", {count_, most});
+    truncated_ = outer.Op("Greater", {count_, most});
+  }
+  TROUPE_RETURN_IF_ERROR(outer.status());
+  Node* enter = AddEnter(outer, steps_, attrs_, false);
+  TROUPE_RETURN_IF_ERROR(outer.status());
+
+  // These nodes are the frame's own: nothing they use has to be brought in.
+  GradientBuilder g(state_->graph, counter_.prefix);
+  auto own = [&](Node* node) {
+    if (node != nullptr) state_->homes[node] = {this, 0, {}};
+    return node;
+  };
+  auto constant = [&](int32_t value, Node* after) {
+    return own(g.Add("Const", {}, [&](NodeSpec& spec) {
+      spec.Attr("dtype", ElementType::kInt32).Attr("value", Tensor::Scalar<int32_t>(value));
+      if (after != nullptr) spec.ControlInput(after);
+    }));
+  };
+  enter_ = own(enter);
+  counter_.merge = own(AddLoopMerge(g, enter, PartialShape(Shape())));
+  Node* more = own(g.Add("Greater", {counter_.merge, constant(0, counter_.merge)}));
+  Node* condition = own(g.Add("LoopCond", {more}));
+  condition_ = condition;
+  counter_.loop_switch = own(AddSwitch(g, counter_.merge, condition));
+  TROUPE_RETURN_IF_ERROR(g.status());
+  counter_.number = own(g.Add("Identity", {Output(counter_.loop_switch, 1)}));
+  counter_.step = own(g.Add("Sub", {counter_.number, constant(1, counter_.number)}));
+  Node* next = own(g.Add("NextIteration", {counter_.step}));
+  TROUPE_RETURN_IF_ERROR(g.status());
+  TROUPE_RETURN_IF_ERROR(state_->graph->AddBackEdge(next, counter_.merge, 1));
+  pivot_ = counter_.number;
+  if (parent_->parent_ != nullptr) {
+    // The next iteration of the outer loop takes from the same stacks.
+    TROUPE_ASSIGN_OR_RETURN(Node * done, Done());
+    TROUPE_RETURN_IF_ERROR(
+        parent_->counter_.Await(state_->graph, done, !state_->forward->PathOfLoop(frame_).empty()));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Node*> BackFrame::Done() {
+  if (counter_.exit == nullptr) {
+    GradientBuilder g(state_->graph, counter_.prefix);
+    counter_.exit = g.Add("Exit", {Output(counter_.loop_switch, 0)});
+    TROUPE_RETURN_IF_ERROR(g.status());
+    state_->homes[counter_.exit] = {parent_, 0, {}};
+  }
+  return counter_.exit;
+}
+
+absl::Status BackFrame::Added(Node* node) {
+  if (parent_ == nullptr) {
+    state_->homes[node] = {nullptr, frame_, {}};
+  } else if (!IsEnter(node) && !IsExit(node)) {
+    state_->homes[node] = {this, 0, {}};
+  }
+  // A node without inputs would run in the root.
+  if (node->in_edges().empty() && pivot_ != nullptr) {
+    return state_->graph->AddControlEdge(pivot_, node);
+  }
+  return absl::OkStatus();
+}
+
+bool BackFrame::InForwardLoop(const Node* node) {
+  const BackwardState::Home home = state_->HomeOf(node);
+  return home.back == nullptr && home.frame == frame_;
+}
+
+bool BackFrame::BelongsBeside(std::string_view op, Output x) {
+  if (parent_ == nullptr || (op != "Shape" && op != "Size" && op != "Rank")) return false;
+  if (!InForwardLoop(x.node) || IsInvariant(x)) return false;
+  return !values_.contains({x.node, x.index});
+}
+
+absl::StatusOr<Output> BackFrame::Value(Output x) {
+  const BackwardState::Home home = state_->HomeOf(x.node);
+  if (parent_ == nullptr || home.back == this) return x;
+  if (home.back != nullptr || home.frame != frame_) {
+    TROUPE_ASSIGN_OR_RETURN(Output outer, parent_->Value(x));
+    return Bring(outer);
+  }
+  if (x.node->id() < state_->num_analysed) x = state_->flow.Origin(x);
+  const std::pair<Node*, int> key(x.node, x.index);
+  auto found = values_.find(key);
+  if (found != values_.end()) return found->second;
+  Output value;
+  if (IsInvariant(x)) {
+    TROUPE_ASSIGN_OR_RETURN(value, InvariantValue(x));
+  } else if (IsFlow(x)) {
+    GradientBuilder g = Builder("flow");
+    value = g.Scalar<float>(0);
+    TROUPE_RETURN_IF_ERROR(g.status());
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(value, Save(x));
+  }
+  TROUPE_RETURN_IF_ERROR(state_->graph->RefineShape(value, x.shape()));
+  values_[key] = value;
+  return value;
+}
+
+absl::StatusOr<Output> BackFrame::Repeat(Output constant) {
+  GradientBuilder g = Builder("Const");
+  NodeDef def = constant.node->def();
+  def.set_name(g.NewName("Const"));
+  def.clear_device();
+  def.mutable_attr()->erase("_class");
+  TROUPE_ASSIGN_OR_RETURN(Node * node, state_->graph->AddNode(def));
+  TROUPE_RETURN_IF_ERROR(Added(node));
+  return Output(node);
+}
+
+absl::StatusOr<Output> BackFrame::Bring(Output outer) {
+  Output& brought = brought_[{outer.node, outer.index}];
+  if (brought.valid()) return brought;
+  if (outer.node->op() == "Const" &&
+      outer.node->attrs().GetOr<Tensor>("value", Tensor()).bytes() <= 1024) {
+    TROUPE_ASSIGN_OR_RETURN(brought, Repeat(outer));
+    return brought;
+  }
+  // Nothing enters a loop that is in a branch not taken.
+  TROUPE_ASSIGN_OR_RETURN(Output gated, parent_->Gate(outer, state_->forward->PathOfLoop(frame_)));
+  GradientBuilder g(state_->graph, counter_.prefix);
+  Node* enter = AddEnter(g, gated, attrs_, true);
+  TROUPE_RETURN_IF_ERROR(g.status());
+  state_->homes[enter] = {this, 0, {}};
+  brought = enter;
+  return brought;
+}
+
+absl::StatusOr<Output> BackFrame::Gate(Output value, const Branch& branch) {
+  Node*& node = switches_[{value.node, value.index, branch.pred.node, branch.pred.index}];
+  if (node == nullptr) {
+    GradientBuilder g = Builder("cond");
+    const char* op = branch.pred.type() == ElementType::kBool ? "Switch" : "_SwitchN";
+    node = g.Add(op, {value, branch.pred}, [&](NodeSpec& spec) {
+      if (branch.pred.type() != ElementType::kBool) spec.Attr("num_outs", branch.count);
+    });
+    TROUPE_RETURN_IF_ERROR(g.status());
+  }
+  return Output(node, branch.index);
+}
+
+absl::StatusOr<Output> BackFrame::Gate(Output value, const Path& path) {
+  for (const Branch& branch : path) {
+    TROUPE_ASSIGN_OR_RETURN(value, Gate(value, branch));
+  }
+  return value;
+}
+
+// --- Values that need not be saved ---
+
+bool BackFrame::IsFlow(Output x) const {
+  for (int steps = 0; steps < 100 && x.type() == ElementType::kFloat; ++steps) {
+    const Node* node = x.node;
+    if (node->op().starts_with("TensorArray")) {
+      return node->op_def().output_arg(node->num_outputs() > 1 ? 1 : 0).name().starts_with("flow");
+    }
+    const LoopVariable* variable =
+        node->id() < state_->num_analysed ? state_->flow.VariableOf(node) : nullptr;
+    if (variable != nullptr && variable->enter != nullptr) {
+      x = variable->enter->input(0);
+    } else if (IsSwitch(node) || IsEnter(node) || node->op() == "Identity") {
+      x = node->input(0);
+    } else {
+      return false;
+    }
+  }
+  return false;
+}
+
+bool BackFrame::IsInvariant(Output x, int depth) {
+  // What is computed again in each iteration of the backward loop: nothing that takes long.
+  static const auto* const cheap = new std::set<std::string, std::less<>>{
+      "Cast", "ConcatV2", "ExpandDims", "Fill",  "FloorMod",     "Identity", "Minimum",  "Maximum",
+      "Mul",  "Pack",     "Prod",       "Range", "Rank",         "Reshape",  "Shape",    "Size",
+      "Add",  "AddV2",    "Squeeze",    "Sub",   "StridedSlice", "Neg",      "ZerosLike"};
+  const Node* node = x.node;
+  if (!InForwardLoop(node) || depth > 32) return false;
+  if (node->op() == "Const" || IsConstantEnter(node)) return true;
+  auto [found, added] = invariant_.try_emplace({x.node, x.index}, false);
+  if (!added) return found->second;
+  const LoopVariable* variable =
+      node->id() < state_->num_analysed ? state_->flow.VariableOf(node) : nullptr;
+  bool result = false;
+  if (variable != nullptr) {
+    result = variable->invariant && variable->enter != nullptr && x != Output(variable->merge, 1);
+  } else if (IsSwitch(node)) {
+    result = IsInvariant(node->input(0), depth + 1);
+  } else if ((node->op() == "Shape" || node->op() == "Size" || node->op() == "Rank") &&
+             state_->graph->ConstantValue(x).valid()) {
+    result = true;
+  } else if (cheap->contains(node->op())) {
+    result = node->num_inputs() > 0;
+    for (int i = 0; result && i < node->num_inputs(); ++i) {
+      result = IsInvariant(node->input(i), depth + 1);
+    }
+  }
+  invariant_[{x.node, x.index}] = result;
+  return result;
+}
+
+absl::StatusOr<Output> BackFrame::InvariantValue(Output x) {
+  auto found = values_.find({x.node, x.index});
+  if (found != values_.end()) return found->second;
+  Node* node = x.node;
+  Output value;
+  const LoopVariable* variable =
+      node->id() < state_->num_analysed ? state_->flow.VariableOf(node) : nullptr;
+  const Node* enter = variable != nullptr ? variable->enter : IsEnter(node) ? node : nullptr;
+  if (node->op() == "Const") {
+    TROUPE_ASSIGN_OR_RETURN(value, Repeat(x));
+  } else if (enter != nullptr) {
+    TROUPE_ASSIGN_OR_RETURN(Output outer, parent_->Value(enter->input(0)));
+    TROUPE_ASSIGN_OR_RETURN(value, Bring(outer));
+  } else if (IsSwitch(node) || node->op() == "Identity") {
+    TROUPE_ASSIGN_OR_RETURN(value, InvariantValue(node->input(0)));
+  } else if (Tensor known = state_->graph->ConstantValue(x); known.valid()) {
+    GradientBuilder g = Builder("Const");
+    value = g.Const(known);
+    TROUPE_RETURN_IF_ERROR(g.status());
+  } else {
+    GradientBuilder g = Builder(node->op());
+    NodeDef def = node->def();
+    def.set_name(g.NewName("again"));
+    def.clear_device();
+    def.mutable_attr()->erase("_class");
+    def.clear_input();
+    for (int i = 0; i < node->num_inputs(); ++i) {
+      TROUPE_ASSIGN_OR_RETURN(Output input, InvariantValue(node->input(i)));
+      def.add_input(input.name());
+    }
+    TROUPE_ASSIGN_OR_RETURN(Node * again, state_->graph->AddNode(def));
+    TROUPE_RETURN_IF_ERROR(Added(again));
+    value = Output(again, x.index);
+  }
+  values_[{x.node, x.index}] = value;
+  return value;
+}
+
+// --- Values that are saved ---
+
+absl::StatusOr<Output> BackFrame::Save(Output x) {
+  const Path path = state_->PathOf(x);
+  if (!state_->InBody(x)) {
+    // Computed once more than the body runs: by the iteration that ends the loop.
+    const Output condition(state_->flow.frame(frame_).loop_cond);
+    TROUPE_ASSIGN_OR_RETURN(x, state_->forward->Gate(x, {Branch{condition, 1, 2}}));
+  }
+  return state_->max_back_iterations > 0 ? SaveInList(x, path) : SaveOnStack(x, path);
+}
+
+absl::StatusOr<Output> BackFrame::SaveOnStack(Output x, const Path& path) {
+  Graph* graph = state_->graph;
+  GradientBuilder g(graph, StrCat(state_->prefix, "/", x.node->name(), "_saved"));
+  TROUPE_ASSIGN_OR_RETURN(Node * after, state_->forward->Pivot(frame_));
+  const Output no_limit = g.Op("Const", {}, [&](NodeSpec& spec) {
+    spec.Attr("dtype", ElementType::kInt32).Attr("value", Tensor::Scalar<int32_t>(-1));
+    if (after != nullptr) spec.ControlInput(after);
+  });
+  // One stack serves all runs of a nested loop: the last values pushed are the first needed.
+  const Output stack = g.Op("StackV2", {no_limit}, [&](NodeSpec& spec) {
+    spec.Attr("elem_type", x.type()).Attr("stack_name", x.node->name());
+  });
+  TROUPE_RETURN_IF_ERROR(g.status());
+  TROUPE_ASSIGN_OR_RETURN(IterationCounter * counter, state_->forward->Counter(frame_));
+  TROUPE_ASSIGN_OR_RETURN(Output forward_stack, state_->forward->Bring(stack, frame_));
+  Node* push = g.Add("StackPushV2", {forward_stack, x},
+                     [&](NodeSpec& spec) { spec.ControlInput(counter->number); });
+  TROUPE_RETURN_IF_ERROR(g.status());
+  state_->homes[push] = {nullptr, frame_, path};
+  TROUPE_RETURN_IF_ERROR(counter->Await(graph, push, !path.empty()));
+
+  TROUPE_ASSIGN_OR_RETURN(Output handle, Value(stack));
+  TROUPE_ASSIGN_OR_RETURN(handle, Gate(handle, path));
+  GradientBuilder b = Builder("saved");
+  Node* pop = b.Add("StackPopV2", {handle}, [&](NodeSpec& spec) {
+    spec.Attr("elem_type", x.type()).ControlInput(counter_.number);
+  });
+  TROUPE_RETURN_IF_ERROR(b.status());
+  TROUPE_RETURN_IF_ERROR(counter_.Await(graph, pop, !path.empty()));
+  return Output(pop);
+}
+
+absl::StatusOr<Output> BackFrame::ListIndex() {
+  if (list_index_.valid()) return list_index_;
+  // The forward iterations that are gone back through are numbered count - steps to count - 1.
+  GradientBuilder outer(state_->graph, counter_.prefix, parent_->place());
+  const Output offset =
+      outer.Op("Sub", {outer.Op("Sub", {count_, steps_}), outer.Scalar<int32_t>(1)});
+  GradientBuilder g = Builder("index");
+  const Output number = g.Op("AddV2", {counter_.number, offset});
+  const Output length =
+      g.Scalar(static_cast<int32_t>(std::min<int64_t>(state_->max_back_iterations, INT32_MAX)));
+  list_index_ = g.Op("FloorMod", {number, length});
+  TROUPE_RETURN_IF_ERROR(outer.status());
+  TROUPE_RETURN_IF_ERROR(g.status());
+  return list_index_;
+}
+
+absl::StatusOr<Output> BackFrame::SaveInList(Output x, const Path& path) {
+  Graph* graph = state_->graph;
+  const LoopFrame& loop = state_->flow.frame(frame_);
+  TROUPE_ASSIGN_OR_RETURN(IterationCounter * counter, state_->forward->Counter(frame_));
+  const int32_t length =
+      static_cast<int32_t>(std::min<int64_t>(state_->max_back_iterations, INT32_MAX));
+  GradientBuilder g(graph, StrCat(state_->prefix, "/", x.node->name(), "_saved"));
+  TROUPE_ASSIGN_OR_RETURN(Node * after, state_->forward->Pivot(frame_));
+  if (after == nullptr && loop.parent != state_->base_frame) {
+    TROUPE_ASSIGN_OR_RETURN(IterationCounter * outer, state_->forward->Counter(loop.parent));
+    after = outer->number;
+  }
+  auto constant = [&](int32_t value, Node* control) {
+    return g.Op("Const", {}, [&](NodeSpec& spec) {
+      spec.Attr("dtype", ElementType::kInt32).Attr("value", Tensor::Scalar<int32_t>(value));
+      if (control != nullptr) spec.ControlInput(control);
+    });
+  };
+  Output list = g.Op("TensorListReserve", {constant(-1, after), constant(length, after)},
+                     [&](NodeSpec& spec) {
+                       spec.Attr("element_dtype", x.type()).Attr("shape_type", ElementType::kInt32);
+                     });
+  TROUPE_RETURN_IF_ERROR(g.status());
+  TROUPE_ASSIGN_OR_RETURN(list, state_->forward->Gate(list, state_->forward->PathOfLoop(frame_)));
+  Node* enter = AddEnter(g, list, {loop.name, loop.parallel_iterations}, false);
+  Node* merge = AddLoopMerge(g, enter, PartialShape(Shape()));
+  Node* loop_switch = AddSwitch(g, merge, loop.loop_cond);
+  TROUPE_RETURN_IF_ERROR(g.status());
+  if (!forward_list_index_.valid()) {
+    forward_list_index_ =
+        g.Op("FloorMod", {Output(counter->number), constant(length, counter->number)});
+  }
+  // In a branch that is not taken the list stays as it is.
+  std::vector<Output> otherwise;
+  Output kept(loop_switch, 1);
+  for (const Branch& branch : path) {
+    TROUPE_ASSIGN_OR_RETURN(Output inner, state_->forward->Gate(kept, {branch}));
+    for (int i = 0; i < branch.count; ++i) {
+      if (i != branch.index) otherwise.push_back(Output(inner.node, i));
+    }
+    kept = inner;
+  }
+  kept = g.Op("TensorListSetItem", {kept, forward_list_index_, x});
+  for (size_t i = path.size(); i-- > 0;) {
+    std::vector<Output> branches = {kept};
+    for (int k = 1; k < path[i].count; ++k) {
+      branches.push_back(otherwise.back());
+      otherwise.pop_back();
+    }
+    NodeSpec spec("Merge", g.NewName("Merge"));
+    spec.Input(absl::MakeConstSpan(branches));
+    kept = Output(g.Add(std::move(spec)), 0);
+  }
+  AddBackEdge(g, kept, merge);
+  Node* exit = g.Add("Exit", {Output(loop_switch, 0)});
+  TROUPE_RETURN_IF_ERROR(g.status());
+  state_->homes[exit] = {nullptr, loop.parent, state_->forward->PathOfLoop(frame_)};
+
+  TROUPE_ASSIGN_OR_RETURN(Output outer, parent_->Value(exit));
+  TROUPE_ASSIGN_OR_RETURN(Output saved, Bring(outer));
+  TROUPE_ASSIGN_OR_RETURN(saved, Gate(saved, path));
+  TROUPE_ASSIGN_OR_RETURN(Output index, ListIndex());
+  GradientBuilder b = Builder("saved");
+  const Output value = b.Op("TensorListGetItem", {saved, index, b.Scalar<int32_t>(-1)},
+                            [&](NodeSpec& spec) { spec.Attr("element_dtype", x.type()); });
+  TROUPE_RETURN_IF_ERROR(b.status());
+  return value;
+}
+
+}  // namespace troupe::gradients
