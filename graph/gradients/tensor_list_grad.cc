@@ -141,6 +141,20 @@ absl::Status ScatterGrad(GradientContext& g) {
 REGISTER_GRADIENT("TensorListScatter", ScatterGrad);
 REGISTER_GRADIENT("TensorListScatterV2", ScatterGrad);
 
+absl::Status ScatterIntoGrad(GradientContext& g) {
+  const Output tensor = g.input(1), indices = g.input(2);
+  if (g.wanted(0)) {
+    g.set(0, g.Op("TensorListScatterIntoExistingList", {g.grad(), ZerosFor(g, tensor), indices},
+                  Elements(tensor.type())));
+  }
+  if (g.wanted(1)) {
+    g.set(1, g.Op("TensorListGather", {g.grad(), indices, RowShapeOf(g, tensor)},
+                  Elements(tensor.type())));
+  }
+  return g.status();
+}
+REGISTER_GRADIENT("TensorListScatterIntoExistingList", ScatterIntoGrad);
+
 absl::Status ConcatGrad(GradientContext& g) {
   if (!g.gradient(0).valid()) return g.status();
   g.set(0, g.Op("TensorListSplit", {g.grad(), ElementShapeOf(g, g.input(0)), g.output(1)},

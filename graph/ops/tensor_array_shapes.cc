@@ -46,7 +46,11 @@ absl::Status TensorArrayGradShape(InferenceContext* c) {
   TROUPE_RETURN_IF_ERROR(CheckScalar(c, 1));
   HandleShapes handle = c->input_handle(0);
   if (c->num_inputs() > 2) {
-    TROUPE_ASSIGN_OR_RETURN(const PartialShape prepend, c->InputAsShape(2));
+    TROUPE_ASSIGN_OR_RETURN(const PartialShape sizes, InferenceContext::WithRank(c->input(2), 1));
+    const PartialShape prepend =
+        sizes.dim(0) > Shape::kMaxRank
+            ? PartialShape()
+            : InferenceContext::UnknownOfRank(static_cast<int>(sizes.dim(0)));
     for (auto& [type, shape] : handle) shape = prepend.Concatenate(shape);
   }
   c->set_output(0, InferenceContext::VectorOf(2));
@@ -76,8 +80,10 @@ absl::Status TensorArrayGatherShape(InferenceContext* c) {
   TROUPE_RETURN_IF_ERROR(CheckHandle(c));
   TROUPE_ASSIGN_OR_RETURN(PartialShape indices, InferenceContext::WithRank(c->input(1), 1));
   TROUPE_RETURN_IF_ERROR(CheckScalar(c, 2));
-  TROUPE_ASSIGN_OR_RETURN(PartialShape given, c->attrs().Get<PartialShape>("element_shape"));
-  TROUPE_ASSIGN_OR_RETURN(PartialShape element, given.MergeWith(ElementShape(c)));
+  PartialShape element = ElementShape(c);
+  if (element.unknown_rank()) {
+    TROUPE_ASSIGN_OR_RETURN(element, c->attrs().Get<PartialShape>("element_shape"));
+  }
   c->set_output(0, indices.Concatenate(element));
   return absl::OkStatus();
 }

@@ -145,6 +145,17 @@ REGISTER_OP("TensorListScatter")
         "Gives a list with the rows of `tensor` at the vector `indices`, as long as they need; of "
         "equal indices the last one counts.");
 
+REGISTER_OP("TensorListScatterIntoExistingList")
+    .Input("input_handle: variant")
+    .Input("tensor: element_dtype")
+    .Input("indices: int32")
+    .Output("output_handle: variant")
+    .Attr("element_dtype: type")
+    .SetShapeFn(TensorListScatterIntoShape)
+    .Doc(
+        "Gives a list with the rows of `tensor` at the vector `indices`, and longer if they need "
+        "it; of equal indices the last one counts.");
+
 REGISTER_OP("TensorListScatterV2")
     .Input("tensor: element_dtype")
     .Input("indices: int32")

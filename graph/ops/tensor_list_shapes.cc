@@ -118,7 +118,8 @@ absl::Status TensorListStackShape(InferenceContext* c) {
 absl::Status TensorListGatherShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
   TROUPE_ASSIGN_OR_RETURN(PartialShape element, ElementShape(c, 2, type));
-  SetJoined(c, c->input(1), element);
+  // One new dimension, whatever the rank of the indices.
+  SetJoined(c, InferenceContext::VectorOf(InferenceContext::NumElements(c->input(1))), element);
   return absl::OkStatus();
 }
 
@@ -181,6 +182,17 @@ absl::Status TensorListScatterShape(InferenceContext* c) {
   return absl::OkStatus();
 }
 
+absl::Status TensorListScatterIntoShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape tensor, InferenceContext::WithRankAtLeast(c->input(1), 1));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape row, InferenceContext::Subshape(tensor, 1));
+  TROUPE_RETURN_IF_ERROR(InferenceContext::WithRank(c->input(2), 1).status());
+  TROUPE_ASSIGN_OR_RETURN(PartialShape element, ListShape(c, 0, type));
+  TROUPE_RETURN_IF_ERROR(row.MergeWith(element).status());
+  SetList(c, 0, type, std::move(element));
+  return absl::OkStatus();
+}
+
 absl::Status TensorListConcatListsShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
   TROUPE_ASSIGN_OR_RETURN(PartialShape batch, c->input(0).MergeWith(c->input(1)));
@@ -194,18 +206,15 @@ absl::Status TensorListConcatListsShape(InferenceContext* c) {
 
 absl::Status TensorListPushBackBatchShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
-  const PartialShape &lists = c->input(0), &tensor = c->input(1);
-  if (!lists.unknown_rank()) {
-    TROUPE_ASSIGN_OR_RETURN(PartialShape at_least,
-                            InferenceContext::WithRankAtLeast(tensor, lists.rank()));
-    if (!at_least.unknown_rank()) {
-      TROUPE_ASSIGN_OR_RETURN(PartialShape prefix,
-                              InferenceContext::Subshape(at_least, 0, lists.rank()));
-      TROUPE_RETURN_IF_ERROR(lists.MergeWith(prefix).status());
-    }
+  TROUPE_ASSIGN_OR_RETURN(PartialShape lists, InferenceContext::WithRank(c->input(0), 1));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape tensor, InferenceContext::WithRankAtLeast(c->input(1), 1));
+  if (!tensor.unknown_rank()) {
+    TROUPE_ASSIGN_OR_RETURN(const int64_t batch,
+                            InferenceContext::MergeDim(lists.dim(0), tensor.dim(0)));
+    lists = InferenceContext::VectorOf(batch);
   }
   TROUPE_ASSIGN_OR_RETURN(PartialShape shape, ListShape(c, 0, type));
-  c->set_output(0, lists);
+  c->set_output(0, std::move(lists));
   c->set_output_handle(0, {{type, std::move(shape)}});
   return absl::OkStatus();
 }

@@ -24,6 +24,7 @@ absl::Status TensorListConcatV2Shape(InferenceContext* c);
 absl::Status TensorListFromTensorShape(InferenceContext* c);
 absl::Status TensorListSplitShape(InferenceContext* c);
 absl::Status TensorListScatterShape(InferenceContext* c);
+absl::Status TensorListScatterIntoShape(InferenceContext* c);
 absl::Status TensorListConcatListsShape(InferenceContext* c);
 absl::Status TensorListPushBackBatchShape(InferenceContext* c);
 

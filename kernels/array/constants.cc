@@ -27,16 +27,6 @@ class ZerosLike : public Kernel {
  public:
   ZerosLike(KernelConstruction&, absl::Status*) {}
   absl::Status Compute(KernelContext& ctx) override {
-    const Tensor& input = ctx.input(0);
-    if (input.type() == ElementType::kVariant) {
-      for (const Variant& value : input.values<Variant>()) {
-        if (!value.empty()) {
-          return absl::UnimplementedError(
-              "ZerosLike of a variant tensor that holds values: use the op of the values' own "
-              "kind");
-        }
-      }
-    }
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.ForwardOrAllocate(0, 0));
     ZeroElements(ctx, out->type(), out->mutable_raw_data(), out->num_elements());
     return absl::OkStatus();
@@ -111,7 +101,6 @@ class OneHot : public Kernel {
 
 std::vector<ElementType> WithString(std::vector<ElementType> types) {
   types.push_back(ElementType::kString);
-  types.push_back(ElementType::kVariant);
   return types;
 }
 

@@ -202,7 +202,7 @@ class Split final : public Kernel {
     }
     const int64_t count = lengths.num_elements();
     TROUPE_ASSIGN_OR_RETURN(const int64_t size, array->Size());
-    if (count > INT32_MAX || (!array->dynamic_size() && count != size)) {
+    if (count > INT32_MAX || count < size || (count > size && !array->dynamic_size())) {
       return InvalidArgument("TensorArray's size is not equal to the size of lengths (", size,
                              " vs. ", count,
                              "), and the TensorArray is not marked as dynamically resizeable");

@@ -31,7 +31,7 @@ class StackBase : public Kernel {
   /// Stacks `count` elements of the list, number k of which is `element(k)`.
   template <typename ElementAt>
   absl::Status Stack(KernelContext& ctx, const TensorList& list, const Tensor& shape_input,
-                     absl::Span<const int64_t> leading, int64_t count, ElementAt element) {
+                     int64_t count, ElementAt element) {
     absl::StatusOr<PartialShape> merged = list.MergedShape(shape_input);
     if (!merged.ok()) return merged.status();
     PartialShape shape = *std::move(merged);
@@ -71,7 +71,7 @@ class StackBase : public Kernel {
           "tensors and has a non-fully-defined element_shape: ",
           shape.ToString());
     }
-    std::vector<int64_t> dims(leading.begin(), leading.end());
+    std::vector<int64_t> dims = {count};
     dims.insert(dims.end(), known.dims().begin(), known.dims().end());
     TROUPE_ASSIGN_OR_RETURN(const Shape output_shape, Shape::Create(dims));
     TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, type_, output_shape));
@@ -98,7 +98,7 @@ class StackList final : public StackBase {
       return InvalidArgument("Operation expected a list with ", num_elements_,
                              " elements but got a list with ", size, " elements.");
     }
-    return Stack(ctx, *list, ctx.input(1), {size}, size,
+    return Stack(ctx, *list, ctx.input(1), size,
                  [list](int64_t k) -> const Tensor& { return list->at(k); });
   }
 
@@ -120,7 +120,7 @@ class GatherList final : public StackBase {
       }
     }
     const int32_t* at = indices.data<int32_t>();
-    return Stack(ctx, *list, ctx.input(2), indices.shape().dims(), indices.num_elements(),
+    return Stack(ctx, *list, ctx.input(2), indices.num_elements(),
                  [list, at](int64_t k) -> const Tensor& { return list->at(at[k]); });
   }
 };
@@ -146,7 +146,10 @@ class ConcatList final : public Kernel {
           "instead.");
     }
     PartialShape row = WithoutFirst(shape);
-    int64_t first = shape.unknown_rank() ? -1 : shape.dim(0);
+    // Without an input that gives it, the size of uninitialised elements is that of the others, if
+    // the list does not say what shape its elements have.
+    const bool infer = shape_is_input_ || !list->element_shape().fully_known();
+    int64_t first = shape_is_input_ && !shape.unknown_rank() ? shape.dim(0) : -1;
     const int64_t size = list->size();
     if (size == 0 && !row.fully_known()) {
       return InvalidArgument(
@@ -154,7 +157,7 @@ class ConcatList final : public Kernel {
           "an empty tensor list. element_shape: ",
           shape.ToString());
     }
-    TROUPE_RETURN_IF_ERROR(CheckElements(*list, &row, &first));
+    TROUPE_RETURN_IF_ERROR(CheckElements(*list, infer, &row, &first));
     if (!row.fully_known()) {
       return InvalidArgument(
           "Trying to concat list with only uninitialized tensors but "
@@ -192,11 +195,12 @@ class ConcatList final : public Kernel {
   }
 
  private:
-  /// Rows must be of one shape; if the leading size is not given, it is that of all elements if
-  /// they agree.
-  absl::Status CheckElements(const TensorList& list, PartialShape* row, int64_t* first) {
+  /// Rows must be of one shape; if the leading size is not given and to be inferred, it is that of
+  /// all elements if they agree.
+  absl::Status CheckElements(const TensorList& list, bool infer, PartialShape* row,
+                             int64_t* first) {
     const bool given = *first >= 0;
-    bool agree = !given;
+    bool agree = infer && !given;
     for (int64_t i = 0; i < static_cast<int64_t>(list.stored().size()); ++i) {
       const Tensor& tensor = list.at(i);
       if (!tensor.valid()) continue;
@@ -327,6 +331,32 @@ class SplitToList final : public Kernel {
   }
 };
 
+/// The vector `indices` of the rows of `tensor`; the highest one, -1 if there are none.
+absl::StatusOr<int64_t> CheckIndices(const Tensor& tensor, const Tensor& indices) {
+  TROUPE_RETURN_IF_ERROR(AtLeastVector(tensor));
+  if (indices.rank() != 1 || indices.dim(0) != tensor.dim(0)) {
+    return InvalidArgument("Invalid number of rows in input tensor. Expected a vector of ",
+                           tensor.dim(0), " indices, received shape ", indices.shape().ToString());
+  }
+  int64_t highest = -1;
+  for (int32_t index : indices.values<int32_t>()) {
+    if (index < 0) {
+      return InvalidArgument("Indices in TensorListScatter must all be non-negative, got ", index);
+    }
+    highest = std::max<int64_t>(highest, index);
+  }
+  return highest;
+}
+
+/// Makes the rows of `tensor` elements of the list, which is long enough.
+absl::Status ScatterRows(const Tensor& tensor, const Tensor& indices, TensorList* list) {
+  const Shape row = WithoutFirst(tensor.shape());
+  for (int64_t i = 0; i < indices.num_elements(); ++i) {
+    TROUPE_RETURN_IF_ERROR(list->Set(indices.data<int32_t>()[i], RowOf(tensor, row, i)));
+  }
+  return absl::OkStatus();
+}
+
 /// TensorListScatter, TensorListScatterV2.
 class ScatterToList final : public Kernel {
  public:
@@ -335,12 +365,7 @@ class ScatterToList final : public Kernel {
     const Tensor &tensor = ctx.input(0), &indices = ctx.input(1);
     TROUPE_ASSIGN_OR_RETURN(PartialShape shape,
                             InferenceContext::TensorAsShape(ctx.input(2), true));
-    TROUPE_RETURN_IF_ERROR(AtLeastVector(tensor));
-    if (indices.rank() != 1 || indices.dim(0) != tensor.dim(0)) {
-      return InvalidArgument("Invalid number of rows in input tensor. Expected a vector of ",
-                             tensor.dim(0), " indices, received shape ",
-                             indices.shape().ToString());
-    }
+    TROUPE_ASSIGN_OR_RETURN(const int64_t highest, CheckIndices(tensor, indices));
     const Shape row = WithoutFirst(tensor.shape());
     if (!shape.IsCompatibleWith(row)) {
       return InvalidArgument("Specified a list with shape ", shape.ToString(),
@@ -357,28 +382,37 @@ class ScatterToList final : public Kernel {
         return InvalidArgument("TensorListScatter expects num_elements >= -1, found: ", size);
       }
     }
-    int64_t highest = -1;
-    for (int32_t index : indices.values<int32_t>()) {
-      if (index < 0) {
-        return InvalidArgument("Indices in TensorListScatter must all be non-negative, got ",
-                               index);
-      }
-      if (size >= 0 && index >= size) {
-        return InvalidArgument("TensorListScatter: Trying to scatter at index ", index,
-                               " in list with size ", size);
-      }
-      highest = std::max<int64_t>(highest, index);
+    if (size >= 0 && highest >= size) {
+      return InvalidArgument("TensorListScatter: Trying to scatter at index ", highest,
+                             " in list with size ", size);
     }
     auto list = MakeRef<TensorList>(tensor.type(), std::move(shape));
     list->Resize(size >= 0 ? size : highest + 1);
-    for (int64_t i = 0; i < indices.num_elements(); ++i) {
-      TROUPE_RETURN_IF_ERROR(list->Set(indices.data<int32_t>()[i], RowOf(tensor, row, i)));
-    }
+    TROUPE_RETURN_IF_ERROR(ScatterRows(tensor, indices, list.get()));
     return PutList(ctx, 0, std::move(list));
   }
 
  private:
   bool has_size_;
+};
+
+class ScatterIntoList final : public Kernel {
+ public:
+  ScatterIntoList(KernelConstruction&, absl::Status*) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor &tensor = ctx.input(1), &indices = ctx.input(2);
+    TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
+    TROUPE_RETURN_IF_ERROR(list->CheckType(tensor.type()));
+    TROUPE_ASSIGN_OR_RETURN(const int64_t highest, CheckIndices(tensor, indices));
+    if (!list->element_shape().IsCompatibleWith(WithoutFirst(tensor.shape()))) {
+      return InvalidArgument("Tried to scatter rows of a tensor of shape ",
+                             tensor.shape().ToString(), " into a list with element shape ",
+                             list->element_shape().ToString());
+    }
+    TROUPE_ASSIGN_OR_RETURN(TensorList * output, TakeList(ctx, 0, 0));
+    if (highest >= output->size()) output->Resize(highest + 1);
+    return ScatterRows(tensor, indices, output);
+  }
 };
 
 KernelSpec OfElements(const char* op) { return KernelSpec(op).Types("element_dtype", AllTypes()); }
@@ -398,6 +432,8 @@ REGISTER_KERNEL(OfElements("TensorListSplit").HostMemory("element_shape").HostMe
                 MakeKernel<SplitToList>);
 REGISTER_KERNEL(OfElements("TensorListScatter").HostMemory("indices").HostMemory("element_shape"),
                 MakeKernel<ScatterToList>);
+REGISTER_KERNEL(OfElements("TensorListScatterIntoExistingList").HostMemory("indices"),
+                MakeKernel<ScatterIntoList>);
 REGISTER_KERNEL(OfElements("TensorListScatterV2")
                     .HostMemory("indices")
                     .HostMemory("element_shape")
