@@ -1,6 +1,6 @@
 // A language model: after reading some text, which character comes next?
 //
-//     build/release/bin/lstm_language_model --steps 1000
+//     build/release/bin/lstm_language_model --steps 1500
 //
 // The model reads character by character. What it remembers is the state of an LSTM (Hochreiter and
 // Schmidhuber 1997): two vectors, h and c. A loop in the graph goes over the characters of a piece
@@ -169,8 +169,8 @@ std::string Sample(Session* session, const Model& m, const corpus::Vocabulary<ch
 }  // namespace
 
 int main(int argc, char** argv) {
-  const corpus::Options options = corpus::ParseOptions(
-      argc, argv, {.steps = 1000, .batch = 32, .texts = {"/usr/share/common-licenses/GPL-3"}});
+  const corpus::Options options =
+      corpus::ParseOptions(argc, argv, {.steps = 1500, .batch = 32, .texts = corpus::Licences()});
 
   // The last tenth of the text is kept for the test.
   const std::string text = corpus::ReadText(options.texts);

@@ -84,6 +84,17 @@ inline Options ParseOptions(int argc, char** argv, Options options) {
   return options;
 }
 
+/// Licences, which every Debian has: English of a kind, and free.
+inline std::vector<std::string> Licences() {
+  std::vector<std::string> files;
+  for (const char* name :
+       {"Apache-2.0", "Artistic", "GFDL-1.3", "MPL-2.0", "LGPL-2.1", "GPL-2", "GPL-3"}) {
+    const std::string file = std::string("/usr/share/common-licenses/") + name;
+    if (std::ifstream(file)) files.push_back(file);  // Older systems have fewer.
+  }
+  return files;
+}
+
 /// All of the files' characters, runs of blanks and line ends as one blank.
 inline std::string ReadText(const std::vector<std::string>& files) {
   std::string text;

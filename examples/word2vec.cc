@@ -75,14 +75,8 @@ class Pairs {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string folder = "/usr/share/common-licenses/";
-  corpus::Options defaults = {.steps = 20000, .batch = 128};
-  for (const char* name : {"GPL-1", "GPL-2", "GPL-3", "LGPL-2", "LGPL-2.1", "LGPL-3", "GFDL-1.2",
-                           "GFDL-1.3", "Apache-2.0", "MPL-1.1", "MPL-2.0", "Artistic"}) {
-    // Not every Debian has all of them.
-    if (std::ifstream(folder + name)) defaults.texts.push_back(folder + name);
-  }
-  const corpus::Options options = corpus::ParseOptions(argc, argv, defaults);
+  const corpus::Options options =
+      corpus::ParseOptions(argc, argv, {.steps = 20000, .batch = 128, .texts = corpus::Licences()});
   const std::vector<std::string> words = corpus::Words(corpus::ReadText(options.texts));
   const corpus::Vocabulary<std::string> vocabulary(words, kMinCount);
   if (vocabulary.size() < 2 * kSampled) {
