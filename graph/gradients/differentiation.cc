@@ -78,7 +78,8 @@ absl::Status Differentiation::FindBase() {
   for (const auto& [tensors, what] : {std::pair(&ys_, "y"), std::pair(&xs_, "x")}) {
     for (const Output& tensor : *tensors) {
       const int frame = flow.FrameOf(tensor.node);
-      if (frame == state_->base_frame && !IsEnter(tensor.node)) continue;
+      // What a loop's body is given may be an x there; nothing flows further.
+      if (frame == state_->base_frame && (tensors == &xs_ || !IsEnter(tensor.node))) continue;
       return InvalidArgument(
           "cannot differentiate ", ys_[0].name(), " by ", xs_[0].name(), ": ", what, " ",
           tensor.name(), " (op ", tensor.node->op(), ") is inside loop '", flow.frame(frame).name,
