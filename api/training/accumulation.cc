@@ -41,9 +41,7 @@ std::vector<std::string> GradientAccumulation::SlotNames() const {
 }
 
 void GradientAccumulation::Prepare(const Scope& scope) {
-  if (runs_.valid()) return;
-  const Scope free = scope.WithNoControlDependencies();
-  runs_ = ModelVariable(free, Const(free, int64_t{0}), name() + "/runs", /*trainable=*/false);
+  if (!runs_.valid()) runs_ = MakeState(scope, int64_t{0}, name() + "/runs");
 }
 
 Node* GradientAccumulation::Apply(const Update& u) {

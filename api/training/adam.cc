@@ -6,13 +6,6 @@ namespace troupe {
 
 namespace {
 
-/// A variable that holds beta^t at step t. Kept in beta's own type: in a short one (bfloat16)
-/// 0.999 is 1. Made under the caller's names, but not under its control inputs.
-ModelVariable Power(const Scope& scope, const Input& beta, std::string_view name) {
-  const Scope free = scope.WithNoControlDependencies();
-  return ModelVariable(free, beta.ToOutput(free), name, /*trainable=*/false);
-}
-
 Node* NextPower(const Scope& scope, const Scope& after, const ModelVariable& power,
                 const Input& beta) {
   return power.Assign(after, ops::Mul(scope, power.value(), beta));
@@ -28,8 +21,9 @@ Output OneMinus(const Scope& scope, const Output& x) {
 
 void AdamOptimizer::Prepare(const Scope& scope) {
   if (beta1_power_.valid()) return;
-  beta1_power_ = Power(scope, beta1_, "beta1_power");
-  beta2_power_ = Power(scope, beta2_, "beta2_power");
+  // In beta's own type: in a short one (bfloat16) 0.999 is 1.
+  beta1_power_ = MakeState(scope, beta1_, "beta1_power");
+  beta2_power_ = MakeState(scope, beta2_, "beta2_power");
 }
 
 Node* AdamOptimizer::Apply(const Update& u) {
@@ -70,7 +64,7 @@ std::vector<Node*> AdamOptimizer::Finish(const Scope& scope, const std::vector<N
 // --- AdaMax ---
 
 void AdaMaxOptimizer::Prepare(const Scope& scope) {
-  if (!beta1_power_.valid()) beta1_power_ = Power(scope, beta1_, "beta1_power");
+  if (!beta1_power_.valid()) beta1_power_ = MakeState(scope, beta1_, "beta1_power");
 }
 
 Node* AdaMaxOptimizer::Apply(const Update& u) {

@@ -153,6 +153,14 @@ ModelVariable Optimizer::MakeSlot(const Scope& scope, const ModelVariable& varia
   return known;
 }
 
+ModelVariable Optimizer::MakeState(const Scope& scope, const Input& value, std::string_view name) {
+  if (!scope.ok()) return ModelVariable();
+  const Scope outside = Scope(scope.graph()).WithPrefix(scope.prefix());
+  const ModelVariable state(outside, value.ToOutput(outside), name, /*trainable=*/false);
+  scope.UpdateStatus(outside.status());
+  return state;
+}
+
 Output Optimizer::Parameter(const Scope& scope, const Input& value, ElementType type) {
   const Output output = value.ToOutput(scope);
   return !output.valid() || output.type() == type ? output : ops::Cast(scope, output, type);

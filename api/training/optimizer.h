@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -118,6 +119,10 @@ class Optimizer {
 
   /// A slot of the variable's shape; made once.
   ModelVariable MakeSlot(const Scope& scope, const ModelVariable& variable, const Slot& slot);
+  /// A variable that holds `value` (a hyper-parameter) at the start, named under the scope's
+  /// prefix. It is outside of the branch or loop that the scope may be in, and waits for none of
+  /// its control inputs: what initializes it is not part of a step.
+  static ModelVariable MakeState(const Scope& scope, const Input& value, std::string_view name);
   /// A hyper-parameter in another type.
   static Output Parameter(const Scope& scope, const Input& value, ElementType type);
 

@@ -205,6 +205,31 @@ TEST(AccumulationTest, TakesSparseGradients) {
   EXPECT_EQ(Doubles((*got)[0]), (std::vector<double>{-8, 0, -20}));
 }
 
+TEST(AccumulationTest, AnOptimizerMayBeUsedInABranch) {
+  Scope s = Scope::NewRoot();
+  const ModelVariable w(s, Const(s, 1.0), "w");
+  const Output go = ops::Placeholder(s, ElementType::kBool, {.shape = PartialShape(Shape({}))});
+  AdamOptimizer optimizer(0.1, 0.9, 0.999, 0.0);
+  const std::vector<Output> done = Cond(
+      s, go,
+      [&](const Scope& b) {
+        return std::vector<Output>{
+            Output(optimizer.ApplyGradients(b, {{Gradient(Const(b, 2.0)), w}}))};
+      },
+      [&](const Scope& b) { return std::vector<Output>{Output(ops::NoOp(b))}; });
+  Node* init = GlobalVariablesInitializer(s);
+  ASSERT_TRUE(s.ok()) << s.status();
+  auto session = *Session::Create(s.graph());
+  ASSERT_TRUE(session->RunTargets({init}).ok());
+  // Adam's first steps with a constant gradient are as long as its rate.
+  for (const auto& [run, expected] :
+       {std::pair(false, 1.0), std::pair(true, 0.9), std::pair(false, 0.9), std::pair(true, 0.8)}) {
+    auto result = session->Run({{go, Tensor::Scalar(run)}}, {done[0]});
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_NEAR((*session->Run({w.value()}))[0].scalar<double>(), expected, 1e-9);
+  }
+}
+
 TEST(AccumulationTest, NoStepsAreAnError) {
   Scope s = Scope::NewRoot();
   const ModelVariable w(s, Const(s, 1.0f), "w");
