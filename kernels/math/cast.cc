@@ -105,20 +105,14 @@ simd::UnaryFn FindTruncation(ElementType from, ElementType to) {
       return to_half       ? ClearLowBits<uint32_t, 13>
              : to_bfloat16 ? ClearLowBits<uint32_t, 16>
                            : nullptr;
-    case ElementType::kDouble:
-      return to_float      ? ClearLowBits<uint64_t, 29>
-             : to_half     ? ClearLowBits<uint64_t, 42>
-             : to_bfloat16 ? ClearLowBits<uint64_t, 45>
-                           : nullptr;
+    case ElementType::kDouble:  // Only floats are truncated to bfloat16, as in TensorFlow.
+      return to_float ? ClearLowBits<uint64_t, 29> : to_half ? ClearLowBits<uint64_t, 42> : nullptr;
     case ElementType::kComplex64:
-      return to_half       ? ClearLowBitsOfPairs<uint32_t, 13>
-             : to_bfloat16 ? ClearLowBitsOfPairs<uint32_t, 16>
-                           : nullptr;
+      return to_half ? ClearLowBitsOfPairs<uint32_t, 13> : nullptr;
     case ElementType::kComplex128:
-      return to_float      ? ClearLowBitsOfPairs<uint64_t, 29>
-             : to_half     ? ClearLowBitsOfPairs<uint64_t, 42>
-             : to_bfloat16 ? ClearLowBitsOfPairs<uint64_t, 45>
-                           : nullptr;
+      return to_float  ? ClearLowBitsOfPairs<uint64_t, 29>
+             : to_half ? ClearLowBitsOfPairs<uint64_t, 42>
+                       : nullptr;
     default:
       return nullptr;
   }
