@@ -390,10 +390,21 @@ void ExecutorRole::AsyncDone(void* self, void* node, absl::Status status) {
   auto* executor = static_cast<ExecutorRole*>(self);
   elsewhere->status = std::move(status);
   if (executor->timed_) elsewhere->end_ns = NowNs();
+  executor->AsyncOver(elsewhere);
+}
+
+void ExecutorRole::AsyncOver(Elsewhere* elsewhere) {
   if (elsewhere->phase.exchange(Elsewhere::Phase::kDone, std::memory_order_acq_rel) ==
       Elsewhere::Phase::kReturned) {
-    executor->Send(elsewhere);
+    Send(elsewhere);
   }
+}
+
+void ExecutorRole::Elsewhere::Received(absl::Status received, Tensor tensor, bool is_dead) {
+  status = std::move(received);
+  value = std::move(tensor);
+  dead = is_dead;
+  executor->AsyncOver(this);
 }
 
 void ExecutorRole::Offload(int32_t node, const PlanNode& plan_node, Slot* slots,
@@ -428,10 +439,15 @@ void ExecutorRole::Finish(Elsewhere* elsewhere) {
   }
   if (!elsewhere->status.ok()) Fail(node, elsewhere->status);
   Iteration* iteration = elsewhere->iteration;
+  const bool dead = elsewhere->dead;
+  if (elsewhere->value.valid()) {
+    if (!failed_) SetReceived(node, iteration, std::move(elsewhere->value));
+    elsewhere->value.Reset();
+  }
   Recycle(elsewhere);
   if (failed_) return;
   if (iteration != nullptr) {
-    CompleteFlow(node, iteration, /*dead=*/false);
+    CompleteFlow(node, iteration, dead);
   } else {
     Complete(nodes_[node]);
   }
@@ -477,6 +493,7 @@ ExecutorRole::Elsewhere* ExecutorRole::NewElsewhere(int32_t node, Iteration* ite
   elsewhere->node = node;
   elsewhere->iteration = iteration;
   elsewhere->resume = false;
+  elsewhere->dead = false;
   elsewhere->status = absl::OkStatus();
   elsewhere->start_ns = elsewhere->end_ns = 0;
   return elsewhere;

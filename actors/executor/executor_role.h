@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "actors/executor/exchange.h"
 #include "actors/executor/parker.h"
 #include "actors/executor/plan.h"
 #include "actors/mailbox.h"
@@ -56,10 +57,13 @@ class ExecutorRole {
   absl::Status Run(const StepContext& step, absl::Span<const Tensor> feeds,
                    absl::Span<Tensor> fetches, std::vector<NodeTrace>* trace = nullptr);
 
+  /// Where the values of the plan's edges to other partitions meet; set before each step of a plan
+  /// that has some.
+  void set_exchange(Exchange* exchange) { exchange_ = exchange; }
+
   /// Begins a whole step and never waits: `completion` is told when it is over, possibly before
   /// this returns; then `Finish` gives its result. The feeds are moved from.
-  void RunAsync(const StepContext& step, absl::Span<Tensor> feeds,
-                StepCompletion* completion);
+  void RunAsync(const StepContext& step, absl::Span<Tensor> feeds, StepCompletion* completion);
   /// The result of a step that is over.
   absl::Status Finish(absl::Span<Tensor> fetches);
 
@@ -81,9 +85,10 @@ class ExecutorRole {
 
   /// A node that is not run by the loop itself, or not at once; what happens to it is a message to
   /// this executor.
-  struct Elsewhere : Message, PoolTask {
+  struct Elsewhere : Message, PoolTask, ReceiveDone {
     Elsewhere() : ctx(nullptr, nullptr, nullptr, 0, nullptr, 0, 0) {}
     void Run() override;  ///< The kernel, on a thread of the pool.
+    void Received(absl::Status received, Tensor tensor, bool is_dead) override;
 
     ExecutorRole* executor = nullptr;
     int32_t node = 0;
@@ -96,6 +101,8 @@ class ExecutorRole {
     std::atomic<Phase> phase{Phase::kCalling};
     KernelContext ctx;
     absl::Status status;
+    Tensor value;  ///< Received.
+    bool dead = false;
     uint64_t start_ns = 0, end_ns = 0;
     Elsewhere* next_free = nullptr;
   };
@@ -147,7 +154,9 @@ class ExecutorRole {
   void RunNodeFlow(int32_t node, Iteration* iteration, bool dead, int32_t next_snapshot);
   void BeginFlow();
   /// Runs a node that the executor itself plays; false if it has failed.
-  bool PlayFlowOp(int32_t node, Iteration* iteration);
+  bool PlayFlowOp(int32_t node, Iteration* iteration, bool dead);
+  void Receive(int32_t node, Iteration* iteration);
+  void SetReceived(int32_t node, Iteration* iteration, Tensor value);
   void CompleteFlow(int32_t node, Iteration* iteration, bool dead);
   void Enter(int32_t node, Iteration* iteration, bool dead);
   void Exit(int32_t node, Iteration* iteration, bool dead);
@@ -170,6 +179,9 @@ class ExecutorRole {
   void Recycle(Elsewhere* elsewhere);
   static void AsyncDone(void* self, void* node, absl::Status status);
 
+  /// A node elsewhere that is asynchronous has finished, on whatever thread.
+  void AsyncOver(Elsewhere* elsewhere);
+
   const std::shared_ptr<const Plan> plan_;
   // The plan's arrays, as the loop wants them.
   const PlanNode* const nodes_;
@@ -178,6 +190,7 @@ class ExecutorRole {
   const int32_t* const slot_uses_;
   Mailbox mailbox_;
   StepContext step_;
+  Exchange* exchange_ = nullptr;
   std::vector<int32_t> pending_;
   std::unique_ptr<Slot[]> slots_;
   std::unique_ptr<Flow> flow_;        ///< nullptr: the plan has no control flow.

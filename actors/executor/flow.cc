@@ -25,6 +25,12 @@ inline void Take(Slot& from, Slot& to) {
   }
 }
 
+inline uint64_t Mix(uint64_t a, uint64_t b) {
+  uint64_t mixed = (a + 0x9e3779b97f4a7c15u) ^ (b * 0xbf58476d1ce4e5b9u);
+  mixed = (mixed ^ (mixed >> 30)) * 0x94d049bb133111ebu;
+  return mixed ^ (mixed >> 31);
+}
+
 inline bool IsConstantEnter(const FlowNode& node) { return node.op == FlowOp::kConstantEnter; }
 
 }  // namespace
@@ -34,6 +40,9 @@ ExecutorRole::Flow::Flow(const Plan& p, Slot* root_slots)
   const PlanFrame& root = p.frames()[0];
   ready.resize(std::max(p.num_nodes(), 16));
   free_blocks.assign(p.frames().size(), nullptr);
+  for (size_t i = 0; i < p.frames().size(); ++i) {
+    frame_hashes.push_back(ExchangeKey(p.frame_name(static_cast<int>(i))));
+  }
   root_iteration.frame = &root_frame;
   root_iteration.slots = root_slots;
   root_iteration.states = std::make_unique<NodeState[]>(root.num_nodes);
@@ -69,9 +78,16 @@ template <bool kTimed>
 void ExecutorRole::RunNodeFlow(int32_t node, Iteration* iteration, bool dead,
                                int32_t next_snapshot) {
   const PlanNode& p = nodes_[node];
-  if (dead && flow_->nodes[node].op != FlowOp::kControlTrigger) {
-    CompleteFlow(node, iteration, true);
-    return;
+  if (dead) {
+    const FlowOp op = flow_->nodes[node].op;
+    if (op == FlowOp::kSend) {  // The other end must know.
+      if (PlayFlowOp(node, iteration, true)) CompleteFlow(node, iteration, true);
+      return;
+    }
+    if (op != FlowOp::kControlTrigger) {
+      CompleteFlow(node, iteration, true);
+      return;
+    }
   }
   Slot* const slots = iteration->slots;
   if (p.has_snapshots && !TakeSnapshots(node, next_snapshot, slots, iteration)) return;
@@ -82,7 +98,11 @@ void ExecutorRole::RunNodeFlow(int32_t node, Iteration* iteration, bool dead,
       Take(slots[input_slots_[p.first_input]], slots[p.first_output]);
       break;
     case PlanNode::kFlow:
-      if (!PlayFlowOp(node, iteration)) return;
+      if (flow_->nodes[node].op == FlowOp::kRecv) {
+        Receive(node, iteration);
+        return;
+      }
+      if (!PlayFlowOp(node, iteration, false)) return;
       break;
     case PlanNode::kAsync:
       StartAsync(node, p, slots, iteration);
@@ -116,7 +136,7 @@ template void ExecutorRole::RunReadyFlow<false>();
 template void ExecutorRole::RunNodeFlow<true>(int32_t, Iteration*, bool, int32_t);
 template void ExecutorRole::RunNodeFlow<false>(int32_t, Iteration*, bool, int32_t);
 
-bool ExecutorRole::PlayFlowOp(int32_t node, Iteration* iteration) {
+bool ExecutorRole::PlayFlowOp(int32_t node, Iteration* iteration, bool dead) {
   const PlanNode& p = nodes_[node];
   Slot* const slots = iteration->slots;
   const int32_t* inputs = input_slots_ + p.first_input;
@@ -142,12 +162,36 @@ bool ExecutorRole::PlayFlowOp(int32_t node, Iteration* iteration) {
       }
       return true;
     }
+    case FlowOp::kSend: {
+      Slot value;  // A control edge carries nothing.
+      if (!dead && p.num_inputs > 0) Take(slots[inputs[0]], value);
+      exchange_->Send(plan_->edges()[flow_->nodes[node].edge], iteration->tag,
+                      std::move(value.tensor), dead);
+      return true;
+    }
     case FlowOp::kLoopCond:
       Take(slots[inputs[0]], outputs[0]);
       return true;
     default:  // What crosses frames and iterations is moved when the node completes.
       return true;
   }
+}
+
+void ExecutorRole::Receive(int32_t node, Iteration* iteration) {
+  Elsewhere* elsewhere = NewElsewhere(node, iteration);
+  elsewhere->phase.store(Elsewhere::Phase::kCalling, std::memory_order_relaxed);
+  ++outstanding_;
+  exchange_->Receive(plan_->edges()[flow_->nodes[node].edge], iteration->tag, elsewhere);
+  if (elsewhere->phase.exchange(Elsewhere::Phase::kReturned, std::memory_order_acq_rel) ==
+      Elsewhere::Phase::kDone) {
+    --outstanding_;
+    Finish(elsewhere);
+  }
+}
+
+void ExecutorRole::SetReceived(int32_t node, Iteration* iteration, Tensor value) {
+  const PlanNode& p = nodes_[node];
+  if (p.num_outputs > 0) iteration->slots[p.first_output].tensor = std::move(value);
 }
 
 // --- readiness ---------------------------------------------------------------------------------
@@ -267,6 +311,9 @@ void ExecutorRole::Enter(int32_t node, Iteration* iteration, bool dead) {
     instance->frame = f.enters;
     instance->child = f.child;
     instance->parent = iteration;
+    // The same in every partition, whose numbering of frames is its own.
+    instance->tag = Mix(iteration->tag, flow_->frame_hashes[f.enters]);
+    instance->next_number = 0;
     ++iteration->outstanding;
     instance->enters_to_come = plan_->frames()[f.enters].num_enters;
     // The first iteration is not over before everything has entered.
@@ -349,6 +396,7 @@ ExecutorRole::Iteration* ExecutorRole::AddIteration(FrameInstance* frame) {
   block->frame = frame;
   block->next = nullptr;
   block->outstanding = 0;
+  block->tag = Mix(frame->tag, ++frame->next_number);
   if (frame->last == nullptr) {
     frame->first = block;
   } else {

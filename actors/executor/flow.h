@@ -27,7 +27,9 @@ inline uint64_t NowNs() {
 struct ExecutorRole::Iteration {
   FrameInstance* frame = nullptr;
   Iteration* next = nullptr;  ///< The following iteration, or of a free block the next free one.
-  int32_t outstanding = 0;    ///< Nodes that are ready or run, and frames inside that are not over.
+  /// Says in every partition which iteration of which loops this is; 0 for the root.
+  uint64_t tag = 0;
+  int32_t outstanding = 0;  ///< Nodes that are ready or run, and frames inside that are not over.
   Slot* slots = nullptr;
   std::unique_ptr<Slot[]> owned_slots;
   std::unique_ptr<NodeState[]> states;
@@ -56,6 +58,8 @@ struct ExecutorRole::FrameInstance {
   Iteration* first = nullptr;  ///< The oldest iteration that is not over.
   Iteration* last = nullptr;
   int32_t num_iterations = 0;  ///< Under way.
+  uint64_t tag = 0;            ///< Of the loop; the next iteration's is that and
+  uint64_t next_number = 0;    ///< its number.
   int32_t enters_to_come = 0;
   std::vector<Invariant> invariants;
   /// What a node's state is at the start of an iteration when all invariants are there, and which
@@ -80,7 +84,8 @@ struct ExecutorRole::Flow {
   const Plan& plan;
   const FlowNode* const nodes;
   const FlowEdge* const edges;
-  std::vector<Ready> ready;  ///< The first `num_ready_` are a stack.
+  std::vector<uint64_t> frame_hashes;  ///< Of the names of the plan's frames.
+  std::vector<Ready> ready;            ///< The first `num_ready_` are a stack.
   Iteration root_iteration;
   FrameInstance root_frame;
   std::vector<Iteration*> free_blocks;  ///< Per frame of the plan.

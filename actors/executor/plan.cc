@@ -270,6 +270,7 @@ void Plan::BuildFlow(const PlanSpec& spec, std::vector<PlanFrame> frames,
     FlowNode& node = flow_nodes_[i];
     PlanFrame& frame = frames[from.frame];
     node.op = from.flow;
+    node.edge = from.edge;
     node.frame = from.frame;
     if (frame.num_nodes == 0) frame.first_node = i;
     node.local = frame.num_nodes++;

@@ -10,6 +10,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "actors/executor/exchange.h"
 #include "graph/passes/frames.h"
 #include "kernels/kernel.h"
 #include "kernels/kernel_registry.h"
@@ -36,15 +37,17 @@ struct PlanSpec {
     int num_outputs = 0;
     FlowOp flow = FlowOp::kNone;  ///< Other than kNone: played by the executor, no kernel.
     int frame = 0;                ///< Index into `frames`.
+    int edge = -1;                ///< kSend, kRecv: index into `edges`.
     int enters = 0;               ///< Enter: the frame that it leads into.
     /// Outputs known beforehand (then no kernel, and no inputs of any kind).
     std::vector<Tensor> constants;
   };
   std::vector<Node> nodes;
   std::vector<FrameInfo> frames;  ///< Empty: no control flow, everything is in the root.
-  std::vector<int> feeds;         ///< Per feed: a node with one output, no inputs and no kernel.
-  std::vector<Input> fetches;     ///< Per fetch: where the value comes from.
-  std::string device_name;        ///< For messages.
+  std::vector<ExchangeEdge> edges;
+  std::vector<int> feeds;      ///< Per feed: a node with one output, no inputs and no kernel.
+  std::vector<Input> fetches;  ///< Per fetch: where the value comes from.
+  std::string device_name;     ///< For messages.
 };
 
 /// A node as the executor's loop sees it. Ranges point into the plan's flat arrays; slots are
@@ -76,6 +79,7 @@ struct FlowNode {
   int32_t local = 0;       ///< Its number there.
   int32_t enters = 0;      ///< Enter: the frame that it leads into,
   int32_t child = 0;       ///< and which of its parent's children that is.
+  int32_t edge = -1;       ///< Send, Recv: in `edges`.
   int32_t first_edge = 0;  ///< In `flow_edges`.
   int32_t num_edges = 0;
 };
@@ -146,6 +150,8 @@ class Plan {
   const std::vector<PlanFrame>& frames() const { return frames_; }
   /// Index into `slot_uses` of the first slot of each frame.
   const std::vector<int32_t>& frame_uses() const { return frame_uses_; }
+  /// What crosses to other partitions; empty: the plan is alone.
+  const std::vector<ExchangeEdge>& edges() const { return spec_.edges; }
   /// "root", or the frame's name.
   const std::string& frame_name(int frame) const { return spec_.frames[frame].name; }
   /// Nodes that are ready when a step starts.

@@ -23,6 +23,8 @@ enum class FlowOp : uint8_t {
   kNextIteration,
   kLoopCond,
   kControlTrigger,
+  kSend,  ///< In a partition: to, and
+  kRecv,  ///< from another one. Never said by `FlowOpOf`.
 };
 FlowOp FlowOpOf(const Node& node);
 

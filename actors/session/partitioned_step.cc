@@ -1,0 +1,121 @@
+#include "actors/session/partitioned_step.h"
+
+#include <utility>
+
+#include "actors/executor/flow.h"
+#include "devices/device.h"
+#include "kernels/cancellation.h"
+
+namespace troupe {
+
+namespace {
+// A waiting thread looks for work for about as long as waking it would take.
+constexpr uint64_t kSpinNs = 30000;
+}  // namespace
+
+class PartitionedStep::Partition : public StepCompletion {
+ public:
+  Partition(PartitionedStep* step, LocalPartition partition)
+      : step_(step), partition_(std::move(partition)), executor_(partition_.plan) {
+    feeds_.resize(partition_.feeds.size());
+    values_.resize(partition_.fetches.size());
+  }
+
+  void Start(StepContext context, Exchange* exchange, absl::Span<const Tensor> feeds) {
+    context.device = partition_.device->device.get();
+    context.stream = context.device->stream(0);
+    context.resources = &partition_.device->containers;
+    for (size_t i = 0; i < feeds_.size(); ++i) feeds_[i] = feeds[partition_.feeds[i]];
+    executor_.set_exchange(exchange);
+    executor_.RunAsync(context, absl::MakeSpan(feeds_), this);
+  }
+  void Over() override { step_->Leave(); }
+  absl::Status Finish(absl::Span<Tensor> fetches) {
+    absl::Status status = executor_.Finish(absl::MakeSpan(values_));
+    for (size_t i = 0; i < values_.size(); ++i) {
+      if (status.ok()) fetches[partition_.fetches[i]] = std::move(values_[i]);
+      values_[i].Reset();
+    }
+    return status;
+  }
+
+ private:
+  PartitionedStep* const step_;
+  const LocalPartition partition_;
+  ExecutorRole executor_;
+  std::vector<Tensor> feeds_, values_;
+};
+
+PartitionedStep::PartitionedStep(std::vector<LocalPartition> partitions) {
+  for (LocalPartition& partition : partitions) {
+    partitions_.push_back(std::make_unique<Partition>(this, std::move(partition)));
+  }
+}
+
+PartitionedStep::~PartitionedStep() = default;
+
+void PartitionedStep::Start(const StepContext& step, std::shared_ptr<Exchange> exchange,
+                            absl::Span<const Tensor> feeds) {
+  cancellation_ = step.cancellation;
+  // The callback may still run when the step is over: it holds what it touches.
+  registered_ = cancellation_->Register(
+      [exchange, token = cancellation_] { exchange->Abort(token->status()); }, &callback_);
+  if (!registered_) exchange->Abort(cancellation_->status());
+  // One more than there are: the step cannot end before everybody has begun.
+  running_.store(static_cast<int>(partitions_.size()) + 1, std::memory_order_relaxed);
+  for (auto& partition : partitions_) partition->Start(step, exchange.get(), feeds);
+}
+
+void PartitionedStep::Leave() {
+  Parker* const caller = caller_;
+  if (running_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+  if (caller != nullptr) {
+    caller->Wake(Parker::Word::kOver);
+    return;
+  }
+  std::function<void(absl::Status)> done = std::move(done_);
+  absl::Status status = Finish();
+  done(std::move(status));
+}
+
+absl::Status PartitionedStep::Finish() {
+  if (registered_) cancellation_->Deregister(callback_);
+  absl::Status first;
+  for (auto& partition : partitions_) {
+    absl::Status status = partition->Finish(fetches_);
+    if (first.ok()) first = std::move(status);
+  }
+  // Whoever failed first cancelled the others, which say the same, or that they were cut off.
+  if (!first.ok() && cancellation_->cancelled()) return cancellation_->status();
+  return first;
+}
+
+absl::Status PartitionedStep::Run(const StepContext& step, std::shared_ptr<Exchange> exchange,
+                                  absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches) {
+  caller_ = Parker::OfThisThread();
+  fetches_ = fetches;
+  Start(step, std::move(exchange), feeds);
+  Leave();
+  uint64_t idle_since = NowNs();
+  while (running_.load(std::memory_order_acquire) > 0 && step.pool != nullptr) {
+    if (step.pool->RunOne()) {
+      idle_since = NowNs();
+    } else if (NowNs() - idle_since > kSpinNs) {
+      break;
+    }
+  }
+  caller_->Wait();
+  return Finish();
+}
+
+void PartitionedStep::RunAsync(const StepContext& step, std::shared_ptr<Exchange> exchange,
+                               absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
+                               std::function<void(absl::Status)> done) {
+  caller_ = nullptr;
+  done_ = std::move(done);
+  fetches_ = fetches;
+  Start(step, std::move(exchange), feeds);
+  Leave();
+}
+
+}  // namespace troupe

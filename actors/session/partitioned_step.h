@@ -1,0 +1,67 @@
+/// Steps of several partitions in one process.
+#ifndef TROUPE_ACTORS_SESSION_PARTITIONED_STEP_H_
+#define TROUPE_ACTORS_SESSION_PARTITIONED_STEP_H_
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "actors/executor/exchange.h"
+#include "actors/executor/executor_role.h"
+#include "actors/executor/plan.h"
+#include "actors/runtime.h"
+
+namespace troupe {
+
+/// What one device of this process does in a step.
+struct LocalPartition {
+  std::shared_ptr<const Plan> plan;
+  DeviceRole* device = nullptr;
+  std::vector<int> feeds;    ///< Per feed of the plan: which feed of the step it is.
+  std::vector<int> fetches;  ///< Per fetch of the plan: which fetch of the step it is.
+};
+
+/// The executors of one step's partitions, which exchange values while they run. One step at a
+/// time; reused from step to step.
+class PartitionedStep {
+ public:
+  explicit PartitionedStep(std::vector<LocalPartition> partitions);
+  ~PartitionedStep();
+
+  /// Runs all partitions: this thread plays them in turn, and helps the pool while others do.
+  /// `step` names what is common (device, stream and resources are each partition's own);
+  /// `exchange` is new, and outlives the step. The first error, whose partition cancels the step's
+  /// token, is the result.
+  absl::Status Run(const StepContext& step, std::shared_ptr<Exchange> exchange,
+                   absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches);
+  /// The same without waiting: `done` is called once, from any thread, after which the object may
+  /// be used again. `fetches` live until then.
+  void RunAsync(const StepContext& step, std::shared_ptr<Exchange> exchange,
+                absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
+                std::function<void(absl::Status)> done);
+
+ private:
+  class Partition;
+
+  void Start(const StepContext& step, std::shared_ptr<Exchange> exchange,
+             absl::Span<const Tensor> feeds);
+  /// One partition less to wait for; the last one ends the step.
+  void Leave();
+  absl::Status Finish();
+
+  std::vector<std::unique_ptr<Partition>> partitions_;
+  std::atomic<int> running_{0};
+  CancellationToken* cancellation_ = nullptr;
+  uint64_t callback_ = 0;
+  bool registered_ = false;
+  absl::Span<Tensor> fetches_;
+  Parker* caller_ = nullptr;  ///< Who waits in Run.
+  std::function<void(absl::Status)> done_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_SESSION_PARTITIONED_STEP_H_
