@@ -212,6 +212,63 @@ TEST_P(WhileTest, ControlInputsFromOutsideEnterTheBody) {
   EXPECT_EQ(Scalar<float>(end[1]), 15);
 }
 
+TEST_P(WhileTest, TensorsOfTheConditionMayBeUsedInTheBody) {
+  // They are computed once more than the body runs.
+  Output n = Placeholder(ElementType::kInt32);
+  Output twice;
+  Outputs end = WhileLoop(
+      s_, {0, 0, 0},
+      [&](const Scope& s, Variables v) {
+        twice = ops::Mul(s, v[0], 2);
+        return ops::Less(s, twice, n);
+      },
+      [&](const Scope& s, Variables v) {
+        return Outputs{ops::Add(s, v[0], 1), twice, ops::Add(s, twice, twice)};
+      });
+  ASSERT_EQ(end.size(), 3u) << s_.status();
+  auto values = Run(end, {{n, Tensor::Scalar<int32_t>(9)}});
+  EXPECT_EQ(values[0].scalar<int32_t>(), 5);
+  EXPECT_EQ(values[1].scalar<int32_t>(), 8);
+  EXPECT_EQ(values[2].scalar<int32_t>(), 16);
+  EXPECT_EQ(Scalar<int32_t>(end[1], {{n, Tensor::Scalar<int32_t>(0)}}), 0);
+}
+
+TEST_P(WhileTest, ReferencesAreAssignedInLoopsAndBranches) {
+  Output a = ops::VariableV2(s_, PartialShape({}), ElementType::kFloat);
+  Output set = ops::Assign(s_, a, 1.0f);
+  Outputs end = WhileLoop(
+      s_.WithControlDependencies({set}), {0},
+      [](const Scope& s, Variables v) { return ops::Less(s, v[0], 6); },
+      [&](const Scope& s, Variables v) {
+        Output done = Cond(
+            s, ops::Less(s, v[0], 2),
+            [&](const Scope& t) { return ops::Identity(t, ops::AssignAdd(t, a, 10.0f)); },
+            [&](const Scope& t) { return ops::Identity(t, ops::AssignSub(t, a, 1.0f)); });
+        return Outputs{ops::Add(s.WithControlDependencies({done}), v[0], 1)};
+      });
+  ASSERT_EQ(end.size(), 1u) << s_.status();
+  Output after = ops::Identity(s_.WithControlDependencies({end[0]}), a);
+  auto session = NewSession();
+  for (int i = 0; i < 3; ++i) {
+    auto value = session->Run({after});
+    ASSERT_TRUE(value.ok()) << value.status();
+    EXPECT_EQ((*value)[0].scalar<float>(), 1 + 20 - 4);
+  }
+}
+
+TEST_P(WhileTest, RandomNumbersDifferInEveryIteration) {
+  Outputs end = WhileLoop(
+      s_, {0, Const(s_, Tensor::Vector<float>({0})), 0},
+      [](const Scope& s, Variables v) { return ops::Less(s, v[0], 50); },
+      [](const Scope& s, Variables v) {
+        Output draw = ops::RandomUniform(s, {1}, ElementType::kFloat, {.seed = 7});
+        Output same = ops::Cast(s, ops::All(s, ops::Equal(s, draw, v[1]), 0), ElementType::kInt32);
+        return Outputs{ops::Add(s, v[0], 1), draw, ops::Add(s, v[2], same)};
+      });
+  ASSERT_EQ(end.size(), 3u) << s_.status();
+  EXPECT_EQ(Scalar<int32_t>(end[2]), 0);
+}
+
 TEST_P(WhileTest, TheStructureIsTensorFlows) {
   Output x = Placeholder();
   WhileLoop(
