@@ -40,7 +40,7 @@ absl::Status TensorArray::StoreUpTo(int64_t size) {
       // All at once if the size is fixed: elements are often written from the first to the last.
       const int64_t fixed = options_.dynamic_size ? 0 : std::min(size_, kMaxStored);
       const int64_t twice = std::min<int64_t>(2 * stored_.size(), kMaxStored);
-      stored_.reserve(std::max({size, twice, std::min<int64_t>(fixed, 1024)}));
+      stored_.reserve(std::max({size, twice, std::min<int64_t>(fixed, 1 << 16)}));
     }
     stored_.resize(size);
   } catch (const std::bad_alloc&) {
