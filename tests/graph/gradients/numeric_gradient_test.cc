@@ -203,6 +203,44 @@ void AddProductCases(std::vector<Case>* cases) {
   }
 }
 
+void AddMatrixCases(std::vector<Case>* cases) {
+  auto add = [&](Case c) { cases->push_back(std::move(c)); };
+  add({"MatrixBandPart", {X({2, 3, 4}), I(1), I(0)}});
+  add({"MatrixBandPart", {X({3, 3}), I(-1), I(1)}});
+  add({"MatrixDiag", {X({2, 3})}});
+  add({"MatrixDiagPart", {X({2, 3, 3})}});
+  add({"MatrixDiagPart", {X({2, 4, 3})}});
+  add({"MatrixSetDiag", {X({2, 3, 4}), X({2, 3})}});
+  for (bool adjoint : {false, true}) {
+    add({"MatrixInverse", {Distinct({2, 3, 3})}, Bools({{"adjoint", adjoint}})});
+    add({"MatrixSolve", {Distinct({2, 3, 3}), X({2, 3, 2})}, Bools({{"adjoint", adjoint}})});
+    for (bool lower : {false, true}) {
+      const Attrs attrs = Bools({{"lower", lower}, {"adjoint", adjoint}});
+      add({"MatrixTriangularSolve", {X({3, 3}, 1, 2), X({3, 2})}, attrs});
+      add({"MatrixTriangularSolve", {X({2, 3, 3}, 1, 2), X({3, 2})}, attrs});
+      add({"MatrixTriangularSolve", {X({1, 2, 2}, 1, 2), X({2, 3, 2, 1})}, attrs});
+    }
+  }
+}
+
+void AddUpdateCases(std::vector<Case>* cases) {
+  auto add = [&](Case c) { cases->push_back(std::move(c)); };
+  const In pairs = I({0, 1, 1, 2, 0, 1}, {3, 2}), rows = I({2, 0}, {2, 1});
+  add({"GatherNd", {X({2, 3}), pairs}});
+  add({"GatherNd", {X({3, 2, 2}), rows}});
+  add({"GatherNd", {X({3, 2, 2}), I({1, 0})}});
+  add({"TensorScatterAdd", {X({2, 3}), pairs, X({3})}});
+  add({"TensorScatterUpdate", {X({3, 2}), rows, X({2, 2})}});
+  const In begin = I({1, 0}), end = I({3, 3}), strides = I({1, 2});
+  add({"TensorStridedSliceUpdate", {X({3, 4}), begin, end, strides, X({2, 2})}});
+  add({"TensorStridedSliceUpdate", {X({3, 4}), begin, end, strides, X({2, 1})}});
+  add({"TensorStridedSliceUpdate",
+       {X({3, 4}), begin, end, strides, X({2})},
+       Number("shrink_axis_mask", 1)});
+  add({"SparseToDense", {I({0, 1, 1, 2}, {2, 2}), I({2, 3}), X({2}), X({})}});
+  add({"SparseToDense", {I({1, 3}), I({4}), X({}), X({})}});
+}
+
 void AddNetworkCases(std::vector<Case>* cases) {
   auto add = [&](Case c) { cases->push_back(std::move(c)); };
   const std::vector<int64_t> s1 = {1, 1, 1, 1}, s2 = {1, 2, 2, 1}, k2 = {1, 2, 2, 1};
@@ -279,6 +317,8 @@ std::vector<Case> Cases() {
   AddReductionCases(&cases);
   AddArrayCases(&cases);
   AddProductCases(&cases);
+  AddMatrixCases(&cases);
+  AddUpdateCases(&cases);
   AddNetworkCases(&cases);
   return cases;
 }
@@ -519,11 +559,14 @@ TEST(NumericGradient, ComplexNumbers) {
 
 // Checked elsewhere: they cannot be fed, need a variable, or are no functions.
 const std::set<std::string> kCheckedElsewhere = {
+    "Cholesky",              // composite_gradient_test.cc.
     "Conj",                  // ComplexNumbers, below.
+    "DynamicPartition",      // composite_gradient_test.cc.
     "FusedBatchNormGrad",    // SecondDerivatives, below.
     "FusedBatchNormGradV3",  // The same.
     "PreventGradient",       // add_gradients_test.cc.
     "ReadVariableOp",        // The same.
+    "SegmentSum",            // composite_gradient_test.cc.
 };
 
 TEST(NumericGradient, EveryGradientIsChecked) {
