@@ -152,7 +152,9 @@ absl::StatusOr<FunctionExpander::Expanded> FunctionExpander::AddBody(
   if (lowered) gate_ = options.controls.front();
   for (size_t i = 0; i < body->nodes.size(); ++i) {
     absl::Status status = Add(body->nodes[i], body->takes_ungated[i]);
-    if (!status.ok()) return Prefixed(status, where);
+    if (status.ok()) continue;
+    stack_.pop_back();
+    return Prefixed(status, where);
   }
   gate_ = outer_gate;
   stack_.pop_back();
