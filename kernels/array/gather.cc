@@ -123,6 +123,11 @@ absl::Status GatherNdSlices(KernelContext& ctx, const Tensor& params, const Tens
   TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, params.type(), shape));
   if (shape.num_elements() == 0) return absl::OkStatus();
+  // Indices without components take no memory, but a row each would.
+  if (depth == 0 && n.indices > (int64_t{1} << 32)) {
+    return InvalidArgument("indices of shape ", indices.shape().ToString(),
+                           " ask for too many copies of params");
+  }
   TROUPE_ASSIGN_OR_RETURN(std::vector<int64_t> rows,
                           NdOffsets(indices, params.shape(), ignore_bad));
   std::vector<int64_t> ignored;

@@ -21,9 +21,8 @@ class SparseToDense : public Kernel {
                              ctx.input(0).shape().ToString());
     }
     // A scalar is one index, a vector several, into a vector.
-    const int64_t rows = ctx.input(0).rank() > 0 ? ctx.input(0).dim(0) : 1;
+    int64_t rows = ctx.input(0).rank() > 0 ? ctx.input(0).dim(0) : 1;
     const int64_t depth = ctx.input(0).rank() > 1 ? ctx.input(0).dim(1) : 1;
-    const Tensor indices = ctx.input(0).Reshaped(Shape({rows, depth}));
     if (ctx.input(1).rank() != 1 || ctx.input(1).dim(0) != depth) {
       return InvalidArgument("output_shape must be a vector of ", depth,
                              " sizes, as many as an index has components, got shape ",
@@ -38,6 +37,17 @@ class SparseToDense : public Kernel {
       return InvalidArgument("default_value must be a scalar, got shape ",
                              default_value.shape().ToString());
     }
+    if (depth == 0 && rows > 1 && values.rank() == 0) {
+      // So many indices take no memory at all: they are not to be gone through one by one.
+      if (validate_) {
+        return InvalidArgument(
+            "sparse_indices[1] is repeated: the only index into a scalar can be "
+            "given once, not ",
+            rows, " times");
+      }
+      rows = 1;
+    }
+    const Tensor indices = ctx.input(0).Reshaped(Shape({rows, depth}));
     TROUPE_ASSIGN_OR_RETURN(const std::vector<int64_t> offsets, NdOffsets(indices, shape, false));
     if (validate_) {
       // Within the tensor, lexicographic order is that of the offsets.

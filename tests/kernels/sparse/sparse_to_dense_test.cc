@@ -44,6 +44,16 @@ TEST(SparseToDense, OrderIsCheckedUnlessToldOtherwise) {
   EXPECT_NE(status.message().find(" = 3 is not in [0, 3)"), std::string::npos) << status;
 }
 
+TEST(SparseToDense, IndicesWithoutComponents) {
+  const Tensor many = Tensor::Uninitialized(ElementType::kInt32, Shape({int64_t{1} << 50, 0}));
+  OpTest strict("SparseToDense"), lax("SparseToDense");
+  EXPECT_EQ(Densify(strict, many, Ints({}), Tensor::Scalar(5.0f)).code(),
+            StatusCode::kInvalidArgument);
+  lax.Attr("validate_indices", false);
+  ASSERT_TRUE(Densify(lax, many, Ints({}), Tensor::Scalar(5.0f)).ok());
+  ExpectEqual(lax.output(0), Tensor::Scalar(5.0f));
+}
+
 TEST(SparseToDense, ShapesThatDoNotFit) {
   const auto run = [](const Tensor& indices, const Tensor& shape, const Tensor& values) {
     OpTest op("SparseToDense");
