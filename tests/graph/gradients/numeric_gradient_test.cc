@@ -559,14 +559,74 @@ TEST(NumericGradient, ComplexNumbers) {
 
 // Checked elsewhere: they cannot be fed, need a variable, or are no functions.
 const std::set<std::string> kCheckedElsewhere = {
-    "Cholesky",              // composite_gradient_test.cc.
-    "Conj",                  // ComplexNumbers, below.
-    "DynamicPartition",      // composite_gradient_test.cc.
-    "FusedBatchNormGrad",    // SecondDerivatives, below.
-    "FusedBatchNormGradV3",  // The same.
-    "PreventGradient",       // add_gradients_test.cc.
-    "ReadVariableOp",        // The same.
-    "SegmentSum",            // composite_gradient_test.cc.
+    // composite_gradient_test.cc.
+    "Cholesky",
+    "DynamicPartition",
+    "SegmentSum",
+    // ComplexNumbers and SecondDerivatives, above.
+    "Conj",
+    "FusedBatchNormGrad",
+    "FusedBatchNormGradV3",
+    // add_gradients_test.cc.
+    "PreventGradient",
+    "ReadVariableOp",
+    // sparse_gradient_test.cc.
+    "ResourceGather",
+    "ResourceGatherNd",
+    // loop_gradient_test.cc.
+    "Enter",
+    "Exit",
+    "Merge",
+    "NextIteration",
+    "Switch",
+    "TensorArrayGatherV3",
+    "TensorArrayReadV3",
+    "TensorArrayScatterV3",
+    "TensorArrayWriteV3",
+    // call_gradient_test.cc.
+    "Case",
+    "For",
+    "If",
+    "PartitionedCall",
+    "RemoteCall",
+    "StatefulPartitionedCall",
+    "StatelessCase",
+    "StatelessIf",
+    "StatelessWhile",
+    "SymbolicGradient",
+    "While",
+    // The recorded cases (tests/golden), data structures and control flow.
+    "OptionalFromValue",
+    "OptionalGetValue",
+    "Print",
+    "RefEnter",
+    "RefExit",
+    "RefIdentity",
+    "RefMerge",
+    "RefNextIteration",
+    "RefSwitch",
+    "TensorArrayConcatV2",
+    "TensorArrayConcatV3",
+    "TensorArrayGatherV2",
+    "TensorArrayReadV2",
+    "TensorArrayScatterV2",
+    "TensorArraySplitV2",
+    "TensorArraySplitV3",
+    "TensorArrayWriteV2",
+    "TensorListConcat",
+    "TensorListConcatV2",
+    "TensorListFromTensor",
+    "TensorListGather",
+    "TensorListGetItem",
+    "TensorListPopBack",
+    "TensorListPushBack",
+    "TensorListResize",
+    "TensorListScatter",
+    "TensorListScatterIntoExistingList",
+    "TensorListScatterV2",
+    "TensorListSetItem",
+    "TensorListSplit",
+    "TensorListStack",
 };
 
 TEST(NumericGradient, EveryGradientIsChecked) {
