@@ -1,6 +1,5 @@
 #include "actors/session/compile.h"
 
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -21,20 +20,18 @@ namespace {
 
 std::string Text(const absl::Status& status) { return std::string(status.message()); }
 
-/// The device that a node runs on. With one device there is nothing to choose, only to check.
-absl::StatusOr<DeviceRole*> Place(const Node& node, const CompileOptions& options,
-                                  const Runtime& runtime) {
-  DeviceRole* fallback = runtime.devices().front().get();
+/// With one device there is nothing to choose, only to check.
+absl::Status CheckDevice(const Node& node, const CompileOptions& options, const Runtime& runtime) {
   const std::string& requested = node.requested_device();
-  if (requested.empty()) return fallback;
+  if (requested.empty()) return absl::OkStatus();
   absl::StatusOr<DeviceName> name = DeviceName::Parse(requested);
   if (!name.ok()) {
     return InvalidArgument("node ", node.name(), " (", node.op(), "): ", Text(name.status()));
   }
   for (const auto& role : runtime.devices()) {
-    if (role->device->parsed_name().Matches(*name)) return role.get();
+    if (role->device->parsed_name().Matches(*name)) return absl::OkStatus();
   }
-  if (options.soft_placement) return fallback;
+  if (options.soft_placement) return absl::OkStatus();
   std::string available;
   for (const auto& role : runtime.devices()) {
     if (!available.empty()) available += ", ";
@@ -46,9 +43,7 @@ absl::StatusOr<DeviceRole*> Place(const Node& node, const CompileOptions& option
 }
 
 /// True for a node whose op is a function of its graph's library.
-bool IsFunctionCall(const Node& node) {
-  return !node.graph()->ops()->LookUp(node.op()).ok();
-}
+bool IsFunctionCall(const Node& node) { return !node.graph()->ops()->LookUp(node.op()).ok(); }
 
 bool IsNoOp(const Node& node) { return node.op() == "NoOp"; }
 
@@ -83,48 +78,56 @@ absl::StatusOr<std::shared_ptr<Kernel>> StatefulKernels::FindOrCreate(const Node
   return kernel;
 }
 
-absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& signature,
-                                     const CompileOptions& options, Runtime* runtime,
-                                     StatefulKernels* stateful) {
-  TROUPE_ASSIGN_OR_RETURN(Subgraph subgraph, Prune(graph, signature.feeds, signature.fetches,
+namespace {
+
+/// What a signature executes, checked and simplified, ready to be placed.
+struct Prepared {
+  Subgraph subgraph;
+  std::shared_ptr<Graph> lowered;  ///< Holds the nodes if functional ops were lowered.
+};
+
+absl::StatusOr<Prepared> Prepare(const Graph& graph, const StepSignature& signature,
+                                 const CompileOptions& options,
+                                 absl::FunctionRef<absl::Status(const Subgraph&)> check_devices) {
+  Prepared prepared;
+  TROUPE_ASSIGN_OR_RETURN(prepared.subgraph, Prune(graph, signature.feeds, signature.fetches,
                                                    absl::MakeConstSpan(signature.targets)));
+  Subgraph& subgraph = prepared.subgraph;
   StepSignature in_lowered;
-  TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<Graph> lowered,
-                          LowerForStep(graph, subgraph, signature, &in_lowered));
-  if (lowered != nullptr) {
-    TROUPE_ASSIGN_OR_RETURN(subgraph,
-                            Prune(*lowered, in_lowered.feeds, in_lowered.fetches,
-                                  absl::MakeConstSpan(in_lowered.targets)));
+  TROUPE_ASSIGN_OR_RETURN(prepared.lowered, LowerForStep(graph, subgraph, signature, &in_lowered));
+  if (prepared.lowered != nullptr) {
+    TROUPE_ASSIGN_OR_RETURN(subgraph, Prune(*prepared.lowered, in_lowered.feeds, in_lowered.fetches,
+                                            absl::MakeConstSpan(in_lowered.targets)));
   }
   // Before anything is folded away, so that an impossible device is always refused.
-  for (const SubNode& node : subgraph.nodes) {
-    if (node.kind != SubNode::Kind::kOp) continue;
-    TROUPE_RETURN_IF_ERROR(Place(*node.original, options, *runtime).status());
-  }
+  TROUPE_RETURN_IF_ERROR(check_devices(subgraph));
   // Likewise: loops must be well-formed as they were written.
-  TROUPE_ASSIGN_OR_RETURN(Frames frames, FindFrames(subgraph));
+  TROUPE_ASSIGN_OR_RETURN(const Frames frames, FindFrames(subgraph));
   ReadLate(&subgraph);
   if (frames.has_control_flow) LoosenConstants(&subgraph);
   if (options.simplify) Simplify(SimplifyOptions(), EvaluateNode, &subgraph);
+  return prepared;
+}
 
-  CompiledStep step;
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Plan>> BuildPlan(const Subgraph& subgraph, DeviceRole* device,
+                                                      StatefulKernels* stateful) {
+  TROUPE_ASSIGN_OR_RETURN(const Frames frames, FindFrames(subgraph));
   PlanSpec spec;
-  if (frames.has_control_flow) {
-    TROUPE_ASSIGN_OR_RETURN(frames, FindFrames(subgraph));
-    spec.frames = frames.frames;
-  }
+  if (frames.has_control_flow) spec.frames = frames.frames;
   spec.nodes.resize(subgraph.nodes.size());
   for (size_t i = 0; i < subgraph.nodes.size(); ++i) {
-    SubNode& from = subgraph.nodes[i];
+    const SubNode& from = subgraph.nodes[i];
     PlanSpec::Node& to = spec.nodes[i];
     const Node& node = *from.original;
     to.name = node.name();
     to.op = node.op();
     to.num_outputs = from.num_outputs();
     to.control_inputs.assign(from.control_inputs.begin(), from.control_inputs.end());
-    to.frame = frames.frame_of.empty() ? 0 : frames.frame_of[i];
+    to.frame = frames.frame_of[i];
     if (from.kind == SubNode::Kind::kConstant) {
-      to.constants = std::move(from.values);
+      to.constants = from.values;
       continue;
     }
     if (from.kind == SubNode::Kind::kFeed) continue;
@@ -133,11 +136,17 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
       const bool takes_ref = IsRefType(node.input_type(static_cast<int>(k)));
       to.inputs.push_back({input.node, input.port, NeedsSnapshot(subgraph, input, takes_ref)});
     }
-    TROUPE_ASSIGN_OR_RETURN(DeviceRole * device, Place(node, options, *runtime));
     if (IsNoOp(node)) continue;
     to.flow = FlowOpOf(node);
     if (to.flow != FlowOp::kNone) {
       to.enters = frames.enters[i];
+      continue;
+    }
+    // A constant that nothing orders is known from the start; the others must wait for their turn.
+    Tensor value;
+    if (to.op == "Const" && to.control_inputs.empty() && node.attrs().Get("value", &value).ok() &&
+        value.type() == node.output_type(0)) {
+      to.constants.push_back(std::move(value));
       continue;
     }
     if (node.stateful()) {
@@ -150,29 +159,33 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
                             KernelRegistry::Global()->Find(device->device->type(), node.def()));
     to.cost = registration->spec.cost;
   }
-  // A constant that nothing orders is known from the start; the others must wait for their turn.
-  for (PlanSpec::Node& node : spec.nodes) {
-    if (node.op != "Const" || node.kernel == nullptr || !node.control_inputs.empty()) continue;
-    Tensor value;
-    const size_t index = &node - spec.nodes.data();
-    if (subgraph.nodes[index].original->attrs().Get("value", &value).ok()) {
-      node.kernel = nullptr;
-      node.constants.push_back(std::move(value));
-    }
-  }
-  // All CPU devices of a process share memory and threads: one plan runs them all, and its state
-  // lives with the first.
-  step.device = runtime->devices().front().get();
-  spec.device_name = step.device->device->name();
+  spec.device_name = device->device->name();
   spec.feeds.assign(subgraph.feeds.begin(), subgraph.feeds.end());
   for (const SubOutput& fetch : subgraph.fetches) {
     spec.fetches.push_back({fetch.node, fetch.port, NeedsSnapshot(subgraph, fetch, false)});
   }
+  return Plan::Build(std::move(spec));
+}
+
+absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& signature,
+                                     const CompileOptions& options, Runtime* runtime,
+                                     StatefulKernels* stateful) {
+  auto check_devices = [&](const Subgraph& subgraph) {
+    for (const SubNode& node : subgraph.nodes) {
+      if (node.kind != SubNode::Kind::kOp) continue;
+      TROUPE_RETURN_IF_ERROR(CheckDevice(*node.original, options, *runtime));
+    }
+    return absl::OkStatus();
+  };
+  TROUPE_ASSIGN_OR_RETURN(const Prepared prepared,
+                          Prepare(graph, signature, options, check_devices));
+  CompiledStep step;
   for (const Output& feed : signature.feeds) {
     step.feed_types.emplace_back(RemoveRef(feed.type()), feed.shape());
     step.feed_names.push_back(feed.name());
   }
-  TROUPE_ASSIGN_OR_RETURN(step.plan, Plan::Build(std::move(spec)));
+  step.device = runtime->devices().front().get();
+  TROUPE_ASSIGN_OR_RETURN(step.plan, BuildPlan(prepared.subgraph, step.device, stateful));
   return step;
 }
 

@@ -117,10 +117,38 @@ class Loosener {
     return all;
   }
 
+  /// True for what only says whether a branch is taken or an iteration begun: to wait for it is to
+  /// wait for the predicates, Merges and Enters that are its conditions, and for no effect.
+  bool IsPivot(int32_t i) const {
+    SubOutput from = {i, 0};
+    while (true) {
+      const SubNode& node = nodes_[from.node];
+      if (node.kind != SubNode::Kind::kOp) return false;
+      switch (flow_[from.node]) {
+        case FlowOp::kMerge:
+        case FlowOp::kEnter:
+        case FlowOp::kConstantEnter:
+          return node.control_inputs.empty();
+        case FlowOp::kSwitch:
+          if (!node.control_inputs.empty()) return false;
+          // What it switches is the predicate itself, or a pivot of the branch around.
+          if (Origin(node.inputs[0]) == Origin(node.inputs[1])) return true;
+          from = node.inputs[0];
+          continue;
+        default:
+          if (node.original->op() != "Identity" || !node.control_inputs.empty()) return false;
+          from = node.inputs[0];
+      }
+    }
+  }
+
   bool TryLoosen(int32_t i) {
     SubNode& node = nodes_[i];
     Conditions needed;
-    for (int32_t control : node.control_inputs) Unite(conditions_[control], &needed);
+    for (int32_t control : node.control_inputs) {
+      if (!IsPivot(control)) return false;
+      Unite(conditions_[control], &needed);
+    }
     if (needed.size() > kMostConditions) return false;
     for (int32_t consumer : consumers_[i]) {
       const Conditions others = Needed(consumer, i);

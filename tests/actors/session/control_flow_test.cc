@@ -238,6 +238,30 @@ TEST_P(ControlFlowTest, FailureInAnIterationEndsTheStepAndLeavesNothing) {
   }
 }
 
+TEST_P(ControlFlowTest, ConstantBehindAnEffectWaitsForIt) {
+  GraphText g;
+  const std::string attrs =
+      "attr { key: \"dtype\" value { type: DT_INT32 } } attr { key: \"shape\" value { shape {} } }";
+  g.Int("one", 1).Int("zero", 0).Int("ten", 10).Bool("yes", true);
+  g.Node("v", "VarHandleOp", {}, attrs + " attr { key: \"shared_name\" value { s: \"v\" } }");
+  g.Node("init", "AssignVariableOp", {"v", "zero"},
+         "attr { key: \"dtype\" value { type: DT_INT32 } }");
+  g.Node("add", "AssignAddVariableOp", {"v", "one"},
+         "attr { key: \"dtype\" value { type: DT_INT32 } }");
+  g.Int("start", 7, {"^add"});  // The only one that needs the update.
+  g.CountingLoop("loop", "start", "ten");
+  g.Node("read", "ReadVariableOp", {"v"}, "attr { key: \"dtype\" value { type: DT_INT32 } }");
+  Loaded loaded = Load(g);
+  ASSERT_TRUE(loaded.status.ok()) << loaded.status;
+  ASSERT_TRUE(loaded.session->Run({}, {}, {"init"}, nullptr).ok());
+  auto got = Fetch(loaded, "loop/exit");
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_EQ(*got, 10);
+  auto value = Fetch(loaded, "read");
+  ASSERT_TRUE(value.ok()) << value.status();
+  EXPECT_EQ(*value, 1);
+}
+
 // --- what is not well-formed
 // -----------------------------------------------------------------------
 
