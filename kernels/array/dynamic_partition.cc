@@ -1,8 +1,10 @@
 // DynamicPartition: the slices of a tensor dealt out to several tensors.
+#include <algorithm>
 #include <vector>
 
 #include "kernels/common/integer_input.h"
 #include "kernels/kernel_registry.h"
+#include "kernels/type_switch.h"
 
 namespace troupe {
 namespace {
@@ -43,18 +45,25 @@ class DynamicPartition : public Kernel {
       ends[p] = out->mutable_raw_data();
     }
     if (slice == 0) return absl::OkStatus();
-    // Neighbours that go to one place are copied together.
-    for (size_t i = 0; i < ids.size();) {
-      size_t next = i + 1;
-      while (next < ids.size() && ids[next] == ids[i]) ++next;
-      const int64_t elements = static_cast<int64_t>(next - i) * slice;
-      CopyElements(data.type(), ends[ids[i]],
-                   ElementAt(data.type(), data.raw_data(), static_cast<int64_t>(i) * slice),
-                   elements);
-      ends[ids[i]] = ElementAt(data.type(), ends[ids[i]], elements);
-      i = next;
-    }
-    return absl::OkStatus();
+    return SwitchBySize(data.type(), [&]<typename T>() {
+      std::vector<T*> to(count);
+      for (int p = 0; p < count; ++p) to[p] = static_cast<T*>(ends[p]);
+      const T* from = static_cast<const T*>(data.raw_data());
+      if (slice == 1) {
+        for (const int32_t id : ids) *to[id]++ = *from++;
+        return absl::OkStatus();
+      }
+      // Neighbours that go to one place are copied together.
+      for (size_t i = 0; i < ids.size();) {
+        size_t next = i + 1;
+        while (next < ids.size() && ids[next] == ids[i]) ++next;
+        const int64_t elements = static_cast<int64_t>(next - i) * slice;
+        to[ids[i]] = std::copy_n(from, elements, to[ids[i]]);
+        from += elements;
+        i = next;
+      }
+      return absl::OkStatus();
+    });
   }
 };
 

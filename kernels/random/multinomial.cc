@@ -1,7 +1,6 @@
 // Multinomial: classes drawn with probabilities given by logits. The numbers are TensorFlow's for
 // the same seeds.
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "kernels/common/integer_input.h"
 #include "kernels/common/philox.h"
 #include "kernels/kernel_registry.h"
+#include "kernels/math/loops.h"
 #include "kernels/random/draws.h"
 #include "kernels/type_switch.h"
 
@@ -57,6 +57,7 @@ class Multinomial : public Kernel {
     const double row_ns =
         8.0 * static_cast<double>(classes) +
         (10 + 3 * std::log2(static_cast<double>(classes))) * static_cast<double>(samples);
+    const simd::UnaryFn exp = FindUnary(simd::kExp, ElementType::kDouble);
     ctx.ParallelFor(rows, KernelContext::GrainFor(row_ns), [&](int64_t begin, int64_t end) {
       // A double takes two words, half a block.
       const uint64_t halves = static_cast<uint64_t>(begin) * static_cast<uint64_t>(samples);
@@ -74,10 +75,11 @@ class Multinomial : public Kernel {
           const double x = static_cast<double>(row[j]);
           if (std::isfinite(x)) largest = std::max(largest, x);
         }
+        for (int64_t j = 0; j < classes; ++j) sums[j] = static_cast<double>(row[j]) - largest;
+        exp(sums.data(), sums.data(), classes);
         double sum = 0;
         for (int64_t j = 0; j < classes; ++j) {
-          const double x = static_cast<double>(row[j]);
-          if (std::isfinite(x)) sum += std::exp(x - largest);
+          if (std::isfinite(static_cast<double>(row[j]))) sum += sums[j];
           sums[j] = sum;
         }
         for (int64_t i = 0; i < samples; ++i) {
