@@ -374,10 +374,17 @@ void ExecutorRole::StartAsync(int32_t node, const PlanNode& plan_node, Slot* slo
   Elsewhere* elsewhere = NewElsewhere(node, iteration);
   elsewhere->phase.store(Elsewhere::Phase::kCalling, std::memory_order_relaxed);
   elsewhere->ctx = MakeContext(plan_node, slots);
-  if (timed_) elsewhere->start_ns = NowNs();
   ++outstanding_;
+  if (can_offload_ && num_ready_ > 0 && plan_->cost_ns(node) >= kOffloadNs) {
+    // It holds the thread for long: a call of a function, most likely.
+    step_.pool->Submit(elsewhere);
+    return;
+  }
+  uint64_t start = 0;
+  if (timed_) elsewhere->start_ns = start = NowNs();
   static_cast<AsyncKernel*>(plan_node.kernel)
       ->ComputeAsync(elsewhere->ctx, KernelDone{&ExecutorRole::AsyncDone, this, elsewhere});
+  if (timed_) plan_->RecordCost(node, NowNs() - start);
   if (elsewhere->phase.exchange(Elsewhere::Phase::kReturned, std::memory_order_acq_rel) ==
       Elsewhere::Phase::kDone) {
     --outstanding_;
@@ -417,11 +424,22 @@ void ExecutorRole::Offload(int32_t node, const PlanNode& plan_node, Slot* slots,
 
 void ExecutorRole::Elsewhere::Run() {
   const bool timed = executor->timed_;
-  if (timed) start_ns = NowNs();
+  const PlanNode& plan_node = executor->plan_->node(node);
+  uint64_t start = 0;
+  if (timed) start_ns = start = NowNs();
   if (executor->step_.cancellation->cancelled()) {
     status = executor->step_.cancellation->status();
+  } else if (plan_node.kind == PlanNode::kAsync) {
+    static_cast<AsyncKernel*>(plan_node.kernel)
+        ->ComputeAsync(ctx, KernelDone{&ExecutorRole::AsyncDone, executor, this});
+    if (timed) executor->plan_->RecordCost(node, NowNs() - start);
+    // Nothing may be touched any more if the completion comes second.
+    if (phase.exchange(Phase::kReturned, std::memory_order_acq_rel) == Phase::kDone) {
+      executor->Send(this);
+    }
+    return;
   } else {
-    status = executor->plan_->node(node).kernel->Compute(ctx);
+    status = plan_node.kernel->Compute(ctx);
   }
   if (timed) end_ns = NowNs();
   executor->Send(this);
