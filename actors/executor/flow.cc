@@ -45,8 +45,113 @@ ExecutorRole::Flow::Flow(const Plan& p, Slot* root_slots)
   }
   root_iteration.frame = &root_frame;
   root_iteration.slots = root_slots;
+  root_iteration.uses = p.slot_uses().data();
   root_iteration.states = std::make_unique<NodeState[]>(root.num_nodes);
   root_iteration.children = std::make_unique<FrameInstance*[]>(root.num_children);
+}
+
+// --- readiness ---------------------------------------------------------------------------------
+
+inline void ExecutorRole::ReleaseInputs(int32_t node, Iteration* iteration) {
+  const PlanNode& p = nodes_[node];
+  const int32_t* input = input_slots_ + p.first_input;
+  const int32_t* const end = input + p.num_inputs;
+  Slot* const slots = iteration->slots;
+  if (p.kind == PlanNode::kFlow && flow_->nodes[node].op == FlowOp::kMerge) [[unlikely]] {
+    // The others have not come.
+    const int32_t state = iteration->states[flow_->nodes[node].local].dead;
+    if (state >= 0) return;
+    input += -1 - state;
+    Slot& slot = slots[*input];
+    if (--slot.uses == 0) slot.tensor.Reset();
+    return;
+  }
+  for (; input != end; ++input) {
+    Slot& slot = slots[*input];
+    if (--slot.uses == 0) slot.tensor.Reset();
+  }
+}
+
+void ExecutorRole::Deliver(int32_t node, Iteration* to, bool dead) {
+  const PlanNode& p = nodes_[node];
+  const FlowNode& f = flow_->nodes[node];
+  Slot* const slots = to->slots;
+  const int32_t* uses = to->uses + p.first_output;
+  for (int i = 0; i < p.num_outputs; ++i) {
+    Slot& slot = slots[p.first_output + i];
+    slot.uses = uses[i];
+    if (dead) slot.dead = true;
+    if (uses[i] == 0) slot.tensor.Reset();
+  }
+  NodeState* const states = to->states.get();
+  const FlowEdge* edge = flow_->edges + f.first_edge;
+  for (const FlowEdge* end = edge + f.num_edges; edge != end; ++edge) {
+    NodeState& state = states[edge->local];
+    const bool control = edge->src_slot < 0;
+    const bool edge_dead = control ? dead : slots[edge->src_slot].dead;
+    bool runs_dead;
+    if (!edge->to_merge) {
+      if (edge_dead) state.dead = 1;
+      if (--state.pending != 0) continue;
+      runs_dead = state.dead != 0;
+    } else {
+      const int32_t num_inputs = nodes_[edge->node].num_inputs;
+      if (control) {
+        state.pending -= 2;
+        runs_dead = state.dead == num_inputs;
+        if (state.pending != 0 && !(state.pending == 1 && runs_dead)) continue;
+      } else if (!edge_dead) {
+        if ((state.pending & 1) == 0) continue;  // The first one alive is taken.
+        state.pending &= ~1;
+        state.dead = -1 - edge->input;
+        if (state.pending != 0) continue;
+        runs_dead = false;
+      } else {
+        if (state.dead < 0 || state.dead == num_inputs) continue;
+        ++state.dead;
+        // A loop that is never entered has no back edge either.
+        if (f.op == FlowOp::kEnter || f.op == FlowOp::kConstantEnter) state.dead = num_inputs;
+        runs_dead = state.dead == num_inputs;
+        if (state.pending != 1 || !runs_dead) continue;
+      }
+    }
+    if (runs_dead) {
+      // A loop's dead ends need no turn of their own.
+      const FlowOp op = flow_->nodes[edge->node].op;
+      if (op == FlowOp::kExit || op == FlowOp::kNextIteration) {
+        if (op == FlowOp::kExit) {
+          Exit(edge->node, to, true);
+        } else {
+          NextIteration(edge->node, to, true);
+        }
+        continue;
+      }
+    }
+    ++to->outstanding;
+    if (num_ready_ == static_cast<int32_t>(flow_->ready.size())) {
+      flow_->ready.resize(2 * flow_->ready.size());
+    }
+    flow_->ready[num_ready_++] = {edge->node, runs_dead, to};
+  }
+}
+
+void ExecutorRole::CompleteFlow(int32_t node, Iteration* iteration, bool dead) {
+  switch (nodes_[node].kind == PlanNode::kFlow ? flow_->nodes[node].op : FlowOp::kNone) {
+    case FlowOp::kEnter:
+    case FlowOp::kConstantEnter:
+      Enter(node, iteration, dead);
+      break;
+    case FlowOp::kExit:
+      Exit(node, iteration, dead);
+      break;
+    case FlowOp::kNextIteration:
+      NextIteration(node, iteration, dead);
+      break;
+    default:
+      Deliver(node, iteration, dead);
+      ReleaseInputs(node, iteration);
+  }
+  LeaveIteration(iteration);
 }
 
 // --- the loop ----------------------------------------------------------------------------------
@@ -157,7 +262,7 @@ bool ExecutorRole::PlayFlowOp(int32_t node, Iteration* iteration, bool dead) {
     case FlowOp::kMerge: {
       const int32_t chosen = -1 - iteration->states[flow_->nodes[node].local].dead;
       Take(slots[inputs[chosen]], outputs[0]);
-      if (slot_uses_[plan_->frame_uses()[flow_->nodes[node].frame] + p.first_output + 1] > 0) {
+      if (iteration->uses[p.first_output + 1] > 0) {
         outputs[1].tensor = Tensor::Scalar<int32_t>(chosen);
       }
       return true;
@@ -192,105 +297,6 @@ void ExecutorRole::Receive(int32_t node, Iteration* iteration) {
 void ExecutorRole::SetReceived(int32_t node, Iteration* iteration, Tensor value) {
   const PlanNode& p = nodes_[node];
   if (p.num_outputs > 0) iteration->slots[p.first_output].tensor = std::move(value);
-}
-
-// --- readiness ---------------------------------------------------------------------------------
-
-void ExecutorRole::ReleaseInputs(int32_t node, Iteration* iteration) {
-  const PlanNode& p = nodes_[node];
-  const int32_t* inputs = input_slots_ + p.first_input;
-  Slot* const slots = iteration->slots;
-  auto release = [](Slot& slot) {
-    if (--slot.uses == 0) slot.tensor.Reset();
-  };
-  if (flow_->nodes[node].op == FlowOp::kMerge) {  // The others have not come.
-    const int32_t state = iteration->states[flow_->nodes[node].local].dead;
-    if (state < 0) release(slots[inputs[-1 - state]]);
-    return;
-  }
-  for (int i = 0; i < p.num_inputs; ++i) release(slots[inputs[i]]);
-}
-
-void ExecutorRole::Deliver(int32_t node, Iteration* to, bool dead) {
-  const PlanNode& p = nodes_[node];
-  const FlowNode& f = flow_->nodes[node];
-  Slot* const slots = to->slots;
-  const int32_t* uses = slot_uses_ + plan_->frame_uses()[to->frame->frame] + p.first_output;
-  for (int i = 0; i < p.num_outputs; ++i) {
-    Slot& slot = slots[p.first_output + i];
-    slot.uses = uses[i];
-    if (dead) slot.dead = true;
-    if (uses[i] == 0) slot.tensor.Reset();
-  }
-  NodeState* const states = to->states.get();
-  const FlowEdge* edge = flow_->edges + f.first_edge;
-  for (const FlowEdge* end = edge + f.num_edges; edge != end; ++edge) {
-    NodeState& state = states[edge->local];
-    const bool control = edge->src_slot < 0;
-    const bool edge_dead = control ? dead : slots[edge->src_slot].dead;
-    bool runs_dead;
-    if (!edge->to_merge) {
-      if (edge_dead) state.dead = 1;
-      if (--state.pending != 0) continue;
-      runs_dead = state.dead != 0;
-    } else {
-      const int32_t num_inputs = nodes_[edge->node].num_inputs;
-      if (control) {
-        state.pending -= 2;
-        runs_dead = state.dead == num_inputs;
-        if (state.pending != 0 && !(state.pending == 1 && runs_dead)) continue;
-      } else if (!edge_dead) {
-        if ((state.pending & 1) == 0) continue;  // The first one alive is taken.
-        state.pending &= ~1;
-        state.dead = -1 - edge->input;
-        if (state.pending != 0) continue;
-        runs_dead = false;
-      } else {
-        if (state.dead < 0 || state.dead == num_inputs) continue;
-        ++state.dead;
-        // A loop that is never entered has no back edge either.
-        if (f.op == FlowOp::kEnter || f.op == FlowOp::kConstantEnter) state.dead = num_inputs;
-        runs_dead = state.dead == num_inputs;
-        if (state.pending != 1 || !runs_dead) continue;
-      }
-    }
-    if (runs_dead) {
-      // A loop's dead ends need no turn of their own.
-      const FlowOp op = flow_->nodes[edge->node].op;
-      if (op == FlowOp::kExit || op == FlowOp::kNextIteration) {
-        if (op == FlowOp::kExit) {
-          Exit(edge->node, to, true);
-        } else {
-          NextIteration(edge->node, to, true);
-        }
-        continue;
-      }
-    }
-    ++to->outstanding;
-    if (num_ready_ == static_cast<int32_t>(flow_->ready.size())) {
-      flow_->ready.resize(2 * flow_->ready.size());
-    }
-    flow_->ready[num_ready_++] = {edge->node, runs_dead, to};
-  }
-}
-
-void ExecutorRole::CompleteFlow(int32_t node, Iteration* iteration, bool dead) {
-  switch (flow_->nodes[node].op) {
-    case FlowOp::kEnter:
-    case FlowOp::kConstantEnter:
-      Enter(node, iteration, dead);
-      break;
-    case FlowOp::kExit:
-      Exit(node, iteration, dead);
-      break;
-    case FlowOp::kNextIteration:
-      NextIteration(node, iteration, dead);
-      break;
-    default:
-      Deliver(node, iteration, dead);
-      ReleaseInputs(node, iteration);
-  }
-  LeaveIteration(iteration);
 }
 
 // --- frames and iterations -----------------------------------------------------------------------
@@ -385,6 +391,7 @@ ExecutorRole::Iteration* ExecutorRole::AddIteration(FrameInstance* frame) {
     block = flow_->all_blocks.back().get();
     block->owned_slots = std::make_unique<Slot[]>(plan.num_slots);
     block->slots = block->owned_slots.get();
+    block->uses = slot_uses_ + plan_->frame_uses()[frame->frame];
     block->states = std::make_unique<NodeState[]>(plan.num_nodes);
     block->children = std::make_unique<FrameInstance*[]>(plan.num_children);
     for (const auto& [slot, value] : plan.constants) {

@@ -31,6 +31,7 @@ struct ExecutorRole::Iteration {
   uint64_t tag = 0;
   int32_t outstanding = 0;  ///< Nodes that are ready or run, and frames inside that are not over.
   Slot* slots = nullptr;
+  const int32_t* uses = nullptr;  ///< How many consumers each slot has.
   std::unique_ptr<Slot[]> owned_slots;
   std::unique_ptr<NodeState[]> states;
   std::unique_ptr<FrameInstance*[]> children;  ///< Per child of the frame: its instance, if any.
