@@ -235,6 +235,10 @@ TEST_F(SimplifyTest, RemovesWhatIsOnlyWaitedFor) {
   Node* a = Neg("a", r);
   Node* b = Add(NodeSpec("Add", "b").Input(a).Input(x).ControlInput(e));
   Node* n = Add(NodeSpec("Neg", "n").Input(x).ControlInput(b));
+  // Shapes that might not fit are an error that somebody may be waiting for.
+  EXPECT_EQ(Names(Run(kUnused, {x}, {n})), "feed:x r e a b n ");
+  ASSERT_TRUE(graph_.RefineShape(x, PartialShape({})).ok());
+  ASSERT_TRUE(graph_.RefineShape(a, PartialShape({})).ok());
   // Whoever waited for a sum, of which one term is needed for nothing else, waits for what the
   // terms came from.
   const Subgraph subgraph = Run(kUnused, {x}, {n});
