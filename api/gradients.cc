@@ -5,9 +5,13 @@
 
 namespace troupe {
 
-std::vector<Output> Gradients(const Scope& scope, absl::Span<const Output> ys,
-                              absl::Span<const Output> xs, absl::Span<const Output> grad_ys) {
-  std::vector<Output> grads(xs.size());
+namespace {
+
+template <typename T>
+std::vector<T> GradientsOf(const Scope& scope, absl::Span<const Output> ys,
+                           absl::Span<const Output> xs, absl::Span<const Output> grad_ys,
+                           GradientOptions options) {
+  std::vector<T> grads(xs.size());
   // In a branch or loop the chain starts at what comes in from outside.
   auto bring = [&](absl::Span<const Output> tensors) {
     std::vector<Output> brought;
@@ -16,13 +20,27 @@ std::vector<Output> Gradients(const Scope& scope, absl::Span<const Output> ys,
   };
   const std::vector<Output> inner_ys = bring(ys), inner_xs = bring(xs),
                             inner_grads = bring(grad_ys);
+  options.stop_gradients = bring(options.stop_gradients);
   if (!scope.ok()) return grads;
   const int num_nodes = scope.graph()->num_nodes();
-  const std::string prefix = scope.UniqueName("gradients");
-  scope.UpdateStatus(AddSymbolicGradients(inner_ys, inner_xs, inner_grads, &grads, prefix));
-  FlowContext::Adopt(scope, num_nodes, prefix);
+  options.prefix = scope.UniqueName(options.prefix);
+  scope.UpdateStatus(AddSymbolicGradients(inner_ys, inner_xs, inner_grads, &grads, options));
+  FlowContext::Adopt(scope, num_nodes, options.prefix);
   grads.resize(xs.size());
   return grads;
+}
+
+}  // namespace
+
+std::vector<Output> Gradients(const Scope& scope, absl::Span<const Output> ys,
+                              absl::Span<const Output> xs, absl::Span<const Output> grad_ys) {
+  return GradientsOf<Output>(scope, ys, xs, grad_ys, {});
+}
+
+std::vector<Gradient> SparseGradients(const Scope& scope, absl::Span<const Output> ys,
+                                      absl::Span<const Output> xs, absl::Span<const Output> grad_ys,
+                                      const GradientOptions& options) {
+  return GradientsOf<Gradient>(scope, ys, xs, grad_ys, options);
 }
 
 }  // namespace troupe

@@ -17,6 +17,12 @@ namespace troupe {
 std::vector<Output> Gradients(const Scope& scope, absl::Span<const Output> ys,
                               absl::Span<const Output> xs, absl::Span<const Output> grad_ys = {});
 
+/// The same; what is looked up in a table has a sparse gradient, and options can be given.
+std::vector<Gradient> SparseGradients(const Scope& scope, absl::Span<const Output> ys,
+                                      absl::Span<const Output> xs,
+                                      absl::Span<const Output> grad_ys = {},
+                                      const GradientOptions& options = {});
+
 }  // namespace troupe
 
 #endif  // TROUPE_API_GRADIENTS_H_

@@ -270,13 +270,19 @@ void Graph::ToGraphDef(GraphDef* def) const {
     const Node& node = *impl_->nodes[id];
     NodeDef* out = def->add_node();
     *out = *node.def_;
+    // Whoever reads the definition gets what runs here: a node's replacement is used in its stead.
+    auto source = [](const Edge* edge) {
+      const Node* src = edge->src;
+      while (const Node* replacement = src->replacement()) src = replacement;
+      return src->name();
+    };
     for (const Edge* edge : node.in_data_) {
       if (edge == nullptr) continue;
-      out->add_input(edge->src_output == 0 ? edge->src->name()
-                                           : StrCat(edge->src->name(), ":", edge->src_output));
+      out->add_input(edge->src_output == 0 ? source(edge)
+                                           : StrCat(source(edge), ":", edge->src_output));
     }
     for (const Edge* edge : node.in_edges_) {
-      if (edge->control()) out->add_input(StrCat("^", edge->src->name()));
+      if (edge->control()) out->add_input(StrCat("^", source(edge)));
     }
   }
   if (impl_->library.function_size() > 0 || impl_->library.gradient_size() > 0) {

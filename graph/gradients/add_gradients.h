@@ -41,9 +41,10 @@ struct GradientOptions {
 /// and ResourceGather are sparse.
 ///
 /// NotFound names the op and node on the path that has no gradient registered; InvalidArgument: ys
-/// that are no numbers, tensors of other graphs, grad_ys that do not fit; Unimplemented: loops.
-/// After an error nodes may have been added that nothing uses. Those of one node's gradient are
-/// named under "<prefix>/<node>_grad". Thread-safe as long as nobody else changes the graph.
+/// that are no numbers, tensors of other graphs or inside loops, grad_ys that do not fit, malformed
+/// loops. Functional control flow and calls on the path are replaced by what they stand for. After
+/// an error nodes may have been added that nothing uses. Those of one node's gradient are named
+/// under "<prefix>/<node>_grad". Thread-safe as long as nobody else changes the graph.
 absl::Status AddSymbolicGradients(absl::Span<const Output> ys, absl::Span<const Output> xs,
                                   absl::Span<const Output> grad_ys, std::vector<Gradient>* grads,
                                   const GradientOptions& options = {});

@@ -5,6 +5,7 @@
 #include "devices/status_macros.h"
 #include "graph/gradients/aggregate.h"
 #include "graph/gradients/gradient_registry.h"
+#include "graph/gradients/loop_shapes.h"
 #include "graph/gradients/lower_calls.h"
 
 namespace troupe::gradients {
@@ -434,6 +435,11 @@ absl::Status Differentiation::Run(absl::Span<const Output> grad_ys, std::vector<
   CollectBetween();
   for (const Visit& visit : visits_) TROUPE_RETURN_IF_ERROR(state_->flow.Check(visit.node));
   CountUses();
+  for (int child = 1; child < state_->flow.num_frames(); ++child) {
+    if (levels_[child].between && state_->flow.frame(child).parent == state_->base_frame) {
+      InferLoopShapes(graph_, state_->flow, child);
+    }
+  }
   TROUPE_RETURN_IF_ERROR(SeedYs(grad_ys));
   const int base = state_->base_frame;
   for (const int at : levels_[base].visits) {
