@@ -1,0 +1,62 @@
+/// The nodes that partitioning adds. For the sources of `graph/passes/` only.
+#ifndef TROUPE_GRAPH_PASSES_PARTITION_NODES_H_
+#define TROUPE_GRAPH_PASSES_PARTITION_NODES_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "graph/graph.h"
+#include "graph/passes/frames.h"
+#include "graph/passes/partition.h"
+
+namespace troupe {
+
+/// Makes nodes in a graph of their own. They are templates: the wiring is that of the subgraphs.
+class PartitionNodes {
+ public:
+  explicit PartitionNodes(const PartitionOptions& options);
+
+  /// What both ends of a transfer say.
+  struct Ends {
+    std::string tensor_name;
+    std::string node_prefix;
+    std::string from, to;  ///< Devices.
+    ElementType type = ElementType::kInvalid;
+    PartialShape shape;
+    bool lossy = false;
+  };
+  absl::StatusOr<const Node*> Send(const Ends& ends);
+  absl::StatusOr<const Node*> Recv(const Ends& ends);
+
+  /// A constant without elements; one suffices.
+  absl::StatusOr<const Node*> Nothing();
+  static Tensor NoElements();
+
+  /// The nodes of the control loop of a frame; the same for all devices.
+  struct Loop {
+    const Node* enter = nullptr;
+    const Node* merge = nullptr;
+    const Node* switch_node = nullptr;
+    const Node* next = nullptr;
+  };
+  absl::StatusOr<Loop> ControlLoop(const FrameInfo& frame);
+
+  std::shared_ptr<Graph> graph() const { return graph_; }
+
+ private:
+  /// Something of a type, for nodes that need an input while they are made.
+  absl::StatusOr<Node*> Source(ElementType type);
+
+  const PartitionOptions& options_;
+  const std::shared_ptr<Graph> graph_;
+  std::map<ElementType, Node*> sources_;
+  const Node* nothing_ = nullptr;
+  std::map<std::string, Loop> loops_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_GRAPH_PASSES_PARTITION_NODES_H_
