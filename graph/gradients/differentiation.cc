@@ -314,14 +314,15 @@ absl::Status Differentiation::SendAll(Visit& visit, const GradientContext& conte
       TROUPE_RETURN_IF_ERROR(g.status());
     }
   }
-  /// True if a result is dead when the node is: if it depends on what came or on what was saved.
+  // True if a tensor is dead when the node is, as it depends on what came.
   auto follows = [&](Output result) {
     std::vector<Node*> stack = {result.node};
     for (size_t next = 0; next < stack.size() && next < 1000; ++next) {
       const Node* at = stack[next];
-      if (at->id() < first_node && at->op() != "Const" && !IsEnter(at)) return true;
-      if (at->op() == "StackPopV2" || at->op() == "TensorListGetItem") return true;
-      if (IsEnter(at)) continue;
+      for (const Gradient& grad : visit.grads) {
+        if (grad.valid() && (at == grad.values.node || at == grad.indices.node)) return true;
+      }
+      if (at->id() < first_node) continue;
       for (int i = 0; i < at->num_inputs(); ++i) stack.push_back(at->in_data_edge(i)->src);
     }
     return false;
@@ -350,6 +351,9 @@ absl::Status Differentiation::SendAll(Visit& visit, const GradientContext& conte
     }
     if (!path.empty() && !follows(grad.values)) {
       TROUPE_ASSIGN_OR_RETURN(grad.values, back->Gate(grad.values, path));
+    }
+    if (!path.empty() && grad.sparse() && !follows(grad.indices)) {
+      TROUPE_ASSIGN_OR_RETURN(grad.indices, back->Gate(grad.indices, path));
     }
     TROUPE_RETURN_IF_ERROR(AboutNode(node, Send(input, grad, path, back)));
   }
