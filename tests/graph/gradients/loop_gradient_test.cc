@@ -1,4 +1,5 @@
 // Gradients through loops and branches, and theirs.
+#include "devices/allocator.h"
 #include "tests/graph/gradients/flow_gradient_test_util.h"
 
 namespace troupe {
@@ -260,6 +261,35 @@ TEST_F(LoopGradient, TheLastIterationsOfLoopsInLoops) {
   options.max_back_iterations = 2;
   std::vector<Tensor> some = Run(Gradients({y}, {w}, options), feeds);
   EXPECT_EQ(some[0].scalar<double>(), 4 * 3 * std::pow(2, 14));
+}
+
+TEST_F(LoopGradient, MemoryIsWhatTheBackwardLoopNeeds) {
+  // Tensors of 1/2 MB, 200 iterations: 100 MB if every iteration saves one.
+  constexpr int64_t kTensor = 256 * 256 * 8;
+  constexpr int32_t kIterations = 200;
+  Output x = Placeholder(Shape({256, 256})), w = Placeholder(Shape());
+  Output linear = Repeat(s_, kIterations, x, [&](const Scope& t, Output, Output v) {
+    return ops::Mul(t, ops::Add(t, v, x), w);
+  });
+  Output curved =
+      Repeat(s_, kIterations, x, [&](const Scope& t, Output, Output v) { return ops::Tanh(t, v); });
+  GradientOptions last;
+  last.max_back_iterations = 5;
+  const Output of_linear = Gradients({linear}, {x})[0];
+  const Output of_curved = Gradients({curved}, {x})[0];
+  const Output of_last = Gradients({curved}, {x}, last)[0];
+  const FeedMap feeds = {{x, Values({256, 256}, 1)}, {w, Tensor::Scalar(0.5)}};
+  auto run = [&](Output fetch, int64_t tensors) {
+    HostAllocator()->set_limit(HostAllocator()->stats().bytes_in_use + tensors * kTensor);
+    const absl::Status status = session().Run(feeds, {fetch}).status();
+    HostAllocator()->set_limit(0);
+    return status.code();
+  };
+  EXPECT_EQ(run(of_linear, 40), absl::StatusCode::kOk);
+  EXPECT_EQ(run(of_last, 40), absl::StatusCode::kOk);
+  EXPECT_EQ(run(of_curved, 40), absl::StatusCode::kResourceExhausted);
+  // One tensor for each iteration, and what the allocator's block sizes add.
+  EXPECT_EQ(run(of_curved, kIterations * 5 / 4 + 40), absl::StatusCode::kOk);
 }
 
 TEST_F(LoopGradient, SparseInALoop) {
