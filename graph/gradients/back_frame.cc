@@ -9,16 +9,23 @@
 namespace troupe::gradients {
 
 BackwardState::Home BackwardState::HomeOf(const Node* node) {
-  if (node->id() < num_analysed) return {nullptr, flow.FrameOf(node), {}};
-  auto found = homes.find(node);
-  if (found != homes.end()) return found->second;
-  // Added beside forward nodes, or to the base frame.
-  Home home{nullptr, base_frame, {}};
-  if (node->num_inputs() > 0 && node->in_data_edge(0) != nullptr) {
-    home = HomeOf(node->in_data_edge(0)->src);
-    if (home.back == nullptr) home.path = PathOf(node->input(0));
+  // Nodes that nothing is noted of were added beside forward nodes, or to the base frame: they run
+  // where their first input does. Chains of them may be long.
+  std::vector<const Node*> chain;
+  const Node* at = node;
+  while (at->id() >= num_analysed && !homes.contains(at)) {
+    chain.push_back(at);
+    if (at->num_inputs() == 0 || at->in_data_edge(0) == nullptr) break;
+    at = at->in_data_edge(0)->src;
   }
-  homes.emplace(node, home);
+  Home home{nullptr, base_frame, {}};
+  if (at->id() < num_analysed) {
+    home = {nullptr, flow.FrameOf(at), {}};
+    if (!chain.empty()) home.path = PathOf(chain.back()->input(0));
+  } else if (auto found = homes.find(at); found != homes.end()) {
+    home = found->second;
+  }
+  for (const Node* added : chain) homes.emplace(added, home);
   return home;
 }
 
