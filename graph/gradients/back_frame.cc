@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "devices/status_macros.h"
+#include "graph/gradients/gradient_ops.h"
 #include "graph/protos/graph.pb.h"
 
 namespace troupe::gradients {
@@ -175,7 +176,10 @@ absl::StatusOr<Output> BackFrame::Value(Output x) {
     value = g.Scalar<float>(0);
     TROUPE_RETURN_IF_ERROR(g.status());
   } else {
-    TROUPE_ASSIGN_OR_RETURN(value, Save(x));
+    TROUPE_ASSIGN_OR_RETURN(value, CountedValue(x));
+    if (!value.valid()) {
+      TROUPE_ASSIGN_OR_RETURN(value, Save(x));
+    }
   }
   TROUPE_RETURN_IF_ERROR(state_->graph->RefineShape(value, x.shape()));
   values_[key] = value;
@@ -365,18 +369,65 @@ absl::StatusOr<Output> BackFrame::SaveOnStack(Output x, const Path& path) {
   return Output(pop);
 }
 
-absl::StatusOr<Output> BackFrame::ListIndex() {
-  if (list_index_.valid()) return list_index_;
+absl::StatusOr<Output> BackFrame::ForwardNumber() {
+  if (number_.valid()) return number_;
+  GradientBuilder g = Builder("number");
+  if (state_->max_back_iterations == 0) {
+    number_ = g.Op("Sub", {counter_.number, g.Scalar<int32_t>(1)});
+    TROUPE_RETURN_IF_ERROR(g.status());
+    return number_;
+  }
   // The forward iterations that are gone back through are numbered count - steps to count - 1.
   GradientBuilder outer(state_->graph, counter_.prefix, parent_->place());
   const Output offset =
       outer.Op("Sub", {outer.Op("Sub", {count_, steps_}), outer.Scalar<int32_t>(1)});
+  number_ = g.Op("AddV2", {counter_.number, offset});
+  TROUPE_RETURN_IF_ERROR(outer.status());
+  TROUPE_RETURN_IF_ERROR(g.status());
+  return number_;
+}
+
+absl::StatusOr<Output> BackFrame::CountedValue(Output x) {
+  const LoopVariable* variable =
+      x.node->id() < state_->num_analysed ? state_->flow.VariableOf(x.node) : nullptr;
+  if (variable == nullptr || variable->enter == nullptr || variable->next == nullptr ||
+      x != Output(variable->loop_switch, 1) ||
+      (x.type() != ElementType::kInt32 && x.type() != ElementType::kInt64) ||
+      x.shape().rank() != 0) {
+    return Output();
+  }
+  const Output next = state_->flow.Origin(variable->next->input(0));
+  if (next.node->op() != "Add" && next.node->op() != "AddV2") return Output();
+  for (int i = 0; i < 2; ++i) {
+    if (state_->flow.Origin(next.node->input(i)) != x) continue;
+    const Output added = next.node->input(1 - i);
+    const Tensor step = state_->graph->ConstantValue(added);
+    if (!step.valid() || step.rank() != 0) return Output();
+    const int64_t by =
+        x.type() == ElementType::kInt32 ? step.scalar<int32_t>() : step.scalar<int64_t>();
+    const Output start = variable->enter->input(0);
+    const Tensor known = state_->graph->ConstantValue(start);
+    const bool from_zero =
+        known.valid() && known.rank() == 0 &&
+        (x.type() == ElementType::kInt32 ? known.scalar<int32_t>() : known.scalar<int64_t>()) == 0;
+    TROUPE_ASSIGN_OR_RETURN(Output value, ForwardNumber());
+    GradientBuilder g = Builder("counted");
+    value = Cast(g, value, x.type());
+    if (by != 1) value = g.Op("Mul", {value, g.Const(step)});
+    if (!from_zero) value = g.Op("AddV2", {value, start});
+    TROUPE_RETURN_IF_ERROR(g.status());
+    return value;
+  }
+  return Output();
+}
+
+absl::StatusOr<Output> BackFrame::ListIndex() {
+  if (list_index_.valid()) return list_index_;
+  TROUPE_ASSIGN_OR_RETURN(const Output number, ForwardNumber());
   GradientBuilder g = Builder("index");
-  const Output number = g.Op("AddV2", {counter_.number, offset});
   const Output length =
       g.Scalar(static_cast<int32_t>(std::min<int64_t>(state_->max_back_iterations, INT32_MAX)));
   list_index_ = g.Op("FloorMod", {number, length});
-  TROUPE_RETURN_IF_ERROR(outer.status());
   TROUPE_RETURN_IF_ERROR(g.status());
   return list_index_;
 }

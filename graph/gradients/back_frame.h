@@ -54,7 +54,8 @@ struct BackwardState {
 ///
 /// - constants are repeated;
 /// - invariants of F enter as invariants;
-/// - shapes, casts and the like of these are computed again;
+/// - shapes, casts and the like of these are computed again, and so are loop variables that grow
+///   by a constant;
 /// - anything else is saved: pushed on a stack by the iteration of F that computes it and popped by
 ///   the iteration that goes with it, in a branch only if that was taken. With
 ///   `max_back_iterations` a list takes the place of the stack, which keeps only so many.
@@ -111,8 +112,13 @@ class BackFrame : public GradientPlace {
   absl::StatusOr<Output> Save(Output x);
   absl::StatusOr<Output> SaveOnStack(Output x, const Path& path);
   absl::StatusOr<Output> SaveInList(Output x, const Path& path);
-  /// What the iteration's number in the forward loop is, modulo the length of lists.
+  /// The number of the iteration of the forward loop that goes with this one.
+  absl::StatusOr<Output> ForwardNumber();
+  /// The same, modulo the length of lists.
   absl::StatusOr<Output> ListIndex();
+  /// A loop variable that grows by a constant follows from the iteration's number; invalid for
+  /// other tensors.
+  absl::StatusOr<Output> CountedValue(Output x);
 
   BackwardState* state_;
   BackFrame* parent_;
@@ -123,7 +129,7 @@ class BackFrame : public GradientPlace {
   Node* enter_ = nullptr;
   Output condition_, truncated_;
   Output count_, steps_;  // in the parent: of the forward loop, and of this
-  Output list_index_, forward_list_index_;
+  Output number_, list_index_, forward_list_index_;
   std::map<std::pair<Node*, int>, Output> values_, brought_;
   std::map<std::pair<Node*, int>, bool> invariant_;
   std::map<std::tuple<Node*, int, Node*, int>, Node*> switches_;

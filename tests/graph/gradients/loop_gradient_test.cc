@@ -204,6 +204,54 @@ TEST_F(LoopGradient, OnlyWhatIsNeededIsSaved) {
   EXPECT_EQ(Count("StackV2"), 1);
 }
 
+TEST_F(LoopGradient, CountersAreNotSaved) {
+  Output x = Placeholder(Shape({9}));
+  const Outputs end = WhileLoop(
+      s_, {1, D(s_, 1), int64_t{3}},
+      [](const Scope& t, Variables v) { return ops::Less(t, v[0], 5); },
+      [&](const Scope& t, Variables v) {
+        // x[1] .. x[4], and x[3], x[5], ...
+        Output row = ops::Add(t, ops::Gather(t, x, v[0]), ops::Gather(t, x, v[2]));
+        return Outputs{ops::Add(t, v[0], 1), ops::Add(t, v[1], row), ops::Add(t, v[2], int64_t{1})};
+      });
+  ASSERT_TRUE(s_.ok()) << s_.status();
+  const FeedMap feeds = {{x, Values({9}, 1)}};
+  const Output all = Gradients({end[1]}, {x})[0];
+  EXPECT_EQ(Count("StackV2"), 0);
+  EXPECT_THAT(Run({all}, feeds)[0].values<double>(),
+              testing::ElementsAre(0, 1, 1, 2, 2, 1, 1, 0, 0));
+  GradientOptions last;
+  last.max_back_iterations = 2;
+  EXPECT_THAT(Run(Gradients({end[1]}, {x}, last), feeds)[0].values<double>(),
+              testing::ElementsAre(0, 0, 0, 1, 1, 1, 1, 0, 0));
+}
+
+TEST_F(LoopGradient, BatchNormalisationTwice) {
+  // Its second derivative is differentiation within the backward loop.
+  Output x = ops::Placeholder(s_, ElementType::kFloat, {.shape = Shape({2, 2, 2, 3})});
+  Output scale = Const(s_, Tensor::Vector<float>({1, 2, 3}));
+  Output none = Const(s_, Tensor::Vector<float>({}));
+  auto normal = [&](const Scope& s, Output v) {
+    return ops::Square(s, ops::FusedBatchNormV3(s, v, scale, scale, none, none).y);
+  };
+  Output direct = normal(s_, x);
+  Output looped = Repeat(s_, 1, x, [&](const Scope& t, Output, Output v) { return normal(t, v); });
+  Tensor at = Tensor::Uninitialized(ElementType::kFloat, Shape({2, 2, 2, 3}));
+  const Tensor numbers = Values({2, 2, 2, 3}, 4);
+  for (int i = 0; i < 24; ++i) {
+    at.mutable_data<float>()[i] = static_cast<float>(numbers.data<double>()[i]);
+  }
+  Outputs seconds;
+  for (const Output& y : {direct, looped}) {
+    Output first = Gradients({y}, {x})[0];
+    seconds.push_back(Gradients({ops::Square(s_, first)}, {x})[0]);
+  }
+  const std::vector<Tensor> values = Run(seconds, {{x, at}});
+  for (int i = 0; i < 24; ++i) {
+    EXPECT_FLOAT_EQ(values[1].data<float>()[i], values[0].data<float>()[i]);
+  }
+}
+
 TEST_F(LoopGradient, ShapesAreSavedNotValues) {
   Output x = ops::Placeholder(s_, ElementType::kDouble, {.shape = PartialShape({-1, 2})});
   WhileOptions options;
