@@ -134,7 +134,7 @@ absl::Status Session::Callable::operator()(absl::Span<const Tensor> feeds,
 }
 
 int Session::Callable::num_nodes() const {
-  return state_ == nullptr ? 0 : state_->executable->compiled().plan->num_executed();
+  return state_ == nullptr ? 0 : state_->executable->compiled().num_nodes;
 }
 
 absl::StatusOr<Session::Callable> Session::MakeCallable(const std::vector<std::string>& feeds,

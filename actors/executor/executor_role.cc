@@ -54,8 +54,8 @@ absl::Status ExecutorRole::Run(const StepContext& step, absl::Span<const Tensor>
 }
 
 void ExecutorRole::RunAsync(const StepContext& step, absl::Span<Tensor> feeds,
-                            StepCompletion* completion) {
-  Begin(step, nullptr);
+                            StepCompletion* completion, std::vector<NodeTrace>* trace) {
+  Begin(step, trace);
   for (size_t i = 0; i < feeds.size(); ++i) SetFeed(static_cast<int>(i), std::move(feeds[i]));
   completion_ = completion;
   ComputePool::PrepareThread();

@@ -63,7 +63,8 @@ class ExecutorRole {
 
   /// Begins a whole step and never waits: `completion` is told when it is over, possibly before
   /// this returns; then `Finish` gives its result. The feeds are moved from.
-  void RunAsync(const StepContext& step, absl::Span<Tensor> feeds, StepCompletion* completion);
+  void RunAsync(const StepContext& step, absl::Span<Tensor> feeds, StepCompletion* completion,
+                std::vector<NodeTrace>* trace = nullptr);
   /// The result of a step that is over.
   absl::Status Finish(absl::Span<Tensor> fetches);
 

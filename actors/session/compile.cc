@@ -8,6 +8,8 @@
 #include "devices/status_macros.h"
 #include "graph/passes/frames.h"
 #include "graph/passes/loosen_constants.h"
+#include "graph/passes/partition.h"
+#include "graph/passes/place.h"
 #include "graph/passes/prune.h"
 #include "graph/passes/read_late.h"
 #include "kernels/cancellation.h"
@@ -68,6 +70,20 @@ absl::StatusOr<std::unique_ptr<Kernel>> CreateKernel(const Node& node, Device* d
   return kernel;
 }
 
+std::unordered_map<std::string, std::string> StatefulKernels::devices() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return devices_;
+}
+
+void StatefulKernels::RememberDevices(const Subgraph& placed) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const SubNode& node : placed.nodes) {
+    if (node.kind == SubNode::Kind::kOp && node.original->stateful()) {
+      devices_.emplace(node.original->name(), node.device);
+    }
+  }
+}
+
 absl::StatusOr<std::shared_ptr<Kernel>> StatefulKernels::FindOrCreate(const Node& node,
                                                                       DeviceRole* device) {
   std::lock_guard<std::mutex> lock(mutex_);
@@ -79,6 +95,33 @@ absl::StatusOr<std::shared_ptr<Kernel>> StatefulKernels::FindOrCreate(const Node
 }
 
 namespace {
+
+/// The edge of a `_Send` or `_Recv`.
+absl::StatusOr<ExchangeEdge> EdgeOf(const Node& node) {
+  ExchangeEdge edge;
+  TROUPE_RETURN_IF_ERROR(node.attrs().Get("tensor_name", &edge.name));
+  TROUPE_RETURN_IF_ERROR(node.attrs().Get("send_device", &edge.send_device));
+  TROUPE_RETURN_IF_ERROR(node.attrs().Get("recv_device", &edge.recv_device));
+  edge.key = ExchangeKey(edge.name);
+  TROUPE_ASSIGN_OR_RETURN(const DeviceName from, DeviceName::Parse(edge.send_device));
+  TROUPE_ASSIGN_OR_RETURN(const DeviceName to, DeviceName::Parse(edge.recv_device));
+  edge.remote = from.job != to.job || from.replica != to.replica || from.task != to.task;
+  return edge;
+}
+
+/// What there is to place on.
+PlacementInput PlacementOn(const Runtime& runtime, const CompileOptions& options) {
+  PlacementInput input;
+  for (const auto& role : runtime.devices()) {
+    // The CPU devices of a process are one processor under several names.
+    input.devices.push_back({role->device->name(), role->device->parsed_name(), 1, 0});
+  }
+  input.allow_soft_placement = options.soft_placement;
+  input.has_kernel = [](const Node& node, const std::string& type) {
+    return IsFunctionCall(node) || KernelRegistry::Global()->Find(type, node.def()).ok();
+  };
+  return input;
+}
 
 /// What a signature executes, checked and simplified, ready to be placed.
 struct Prepared {
@@ -112,7 +155,7 @@ absl::StatusOr<Prepared> Prepare(const Graph& graph, const StepSignature& signat
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Plan>> BuildPlan(const Subgraph& subgraph, DeviceRole* device,
-                                                      StatefulKernels* stateful) {
+                                                      StatefulKernels* stateful, bool exchange) {
   TROUPE_ASSIGN_OR_RETURN(const Frames frames, FindFrames(subgraph));
   PlanSpec spec;
   if (frames.has_control_flow) spec.frames = frames.frames;
@@ -137,6 +180,13 @@ absl::StatusOr<std::shared_ptr<const Plan>> BuildPlan(const Subgraph& subgraph, 
       to.inputs.push_back({input.node, input.port, NeedsSnapshot(subgraph, input, takes_ref)});
     }
     if (IsNoOp(node)) continue;
+    if (exchange && (to.op == "_Send" || to.op == "_Recv")) {
+      to.flow = to.op == "_Send" ? FlowOp::kSend : FlowOp::kRecv;
+      to.edge = static_cast<int>(spec.edges.size());
+      TROUPE_ASSIGN_OR_RETURN(ExchangeEdge edge, EdgeOf(node));
+      spec.edges.push_back(std::move(edge));
+      continue;
+    }
     to.flow = FlowOpOf(node);
     if (to.flow != FlowOp::kNone) {
       to.enters = frames.enters[i];
@@ -177,15 +227,63 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
     }
     return absl::OkStatus();
   };
-  TROUPE_ASSIGN_OR_RETURN(const Prepared prepared,
-                          Prepare(graph, signature, options, check_devices));
+  const bool several = runtime->devices().size() > 1 && !options.one_device;
+  PlacementInput placement;
+  std::unordered_map<std::string, std::string> fixed;
+  if (several) {
+    placement = PlacementOn(*runtime, options);
+    fixed = stateful->devices();
+    placement.fixed = &fixed;
+  }
+  auto check_placement = [&](const Subgraph& subgraph) {
+    return CheckPlacement(placement, subgraph);
+  };
+  TROUPE_ASSIGN_OR_RETURN(Prepared prepared,
+                          several ? Prepare(graph, signature, options, check_placement)
+                                  : Prepare(graph, signature, options, check_devices));
   CompiledStep step;
+  step.num_fetches = static_cast<int>(signature.fetches.size());
   for (const Output& feed : signature.feeds) {
     step.feed_types.emplace_back(RemoveRef(feed.type()), feed.shape());
     step.feed_names.push_back(feed.name());
   }
   step.device = runtime->devices().front().get();
-  TROUPE_ASSIGN_OR_RETURN(step.plan, BuildPlan(prepared.subgraph, step.device, stateful));
+  if (!several) {
+    TROUPE_ASSIGN_OR_RETURN(step.plan, BuildPlan(prepared.subgraph, step.device, stateful, false));
+    step.num_nodes = step.plan->num_executed();
+    return step;
+  }
+  TROUPE_RETURN_IF_ERROR(Place(placement, &prepared.subgraph));
+  stateful->RememberDevices(prepared.subgraph);
+  TROUPE_ASSIGN_OR_RETURN(PartitionedGraph parts, Partition(std::move(prepared.subgraph), {}));
+  for (DevicePartition& part : parts.partitions) {
+    LocalPartition& local = step.partitions.emplace_back();
+    local.device = runtime->FindDevice(part.device);
+    if (local.device == nullptr) {
+      return absl::InternalError(StrCat("a partition was placed on ", part.device));
+    }
+    local.feeds.assign(part.feeds.begin(), part.feeds.end());
+    local.fetches.assign(part.fetches.begin(), part.fetches.end());
+    TROUPE_ASSIGN_OR_RETURN(local.plan, BuildPlan(part.subgraph, local.device, stateful, true));
+    step.num_nodes += local.plan->num_executed();
+  }
+  const bool plain = step.partitions.size() == 1 && step.partitions[0].plan->edges().empty() &&
+                     step.partitions[0].feeds.size() == signature.feeds.size();
+  if (plain) {  // Everything is on one device after all.
+    LocalPartition only = std::move(step.partitions[0]);
+    bool in_order = true;
+    for (size_t i = 0; i < only.feeds.size(); ++i) in_order &= only.feeds[i] == static_cast<int>(i);
+    for (size_t i = 0; i < only.fetches.size(); ++i) {
+      in_order &= only.fetches[i] == static_cast<int>(i);
+    }
+    if (in_order) {
+      step.plan = std::move(only.plan);
+      step.device = only.device;
+      step.partitions.clear();
+    } else {
+      step.partitions[0] = std::move(only);
+    }
+  }
   return step;
 }
 

@@ -6,10 +6,13 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "actors/executor/plan.h"
 #include "actors/runtime.h"
+#include "actors/session/partitioned_step.h"
 #include "actors/session/step_signature.h"
 #include "graph/passes/simplify.h"
 #include "kernels/kernel.h"
@@ -21,9 +24,13 @@ namespace troupe {
 class StatefulKernels {
  public:
   absl::StatusOr<std::shared_ptr<Kernel>> FindOrCreate(const Node& node, DeviceRole* device);
+  /// Where what is stateful was first placed, by node name: there it stays.
+  std::unordered_map<std::string, std::string> devices() const;
+  void RememberDevices(const Subgraph& placed);
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, std::string> devices_;
   std::map<std::string, std::shared_ptr<Kernel>> kernels_;
 };
 
@@ -31,12 +38,17 @@ struct CompileOptions {
   bool simplify = true;  ///< Constant folding, common subexpressions, identities.
   /// A node whose requested device does not exist here runs on the CPU instead of being refused.
   bool soft_placement = false;
+  /// Everything runs on the first device (the body of a function: on its caller's).
+  bool one_device = false;
 };
 
 /// A compiled signature.
 struct CompiledStep {
-  std::shared_ptr<const Plan> plan;
-  DeviceRole* device = nullptr;
+  std::shared_ptr<const Plan> plan;  ///< nullptr: there are `partitions`.
+  DeviceRole* device = nullptr;      ///< The plan's.
+  std::vector<LocalPartition> partitions;
+  int num_fetches = 0;
+  int num_nodes = 0;  ///< That a run executes.
   /// What each feed must be.
   std::vector<std::pair<ElementType, PartialShape>> feed_types;
   std::vector<std::string> feed_names;
@@ -47,6 +59,11 @@ struct CompiledStep {
 absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& signature,
                                      const CompileOptions& options, Runtime* runtime,
                                      StatefulKernels* stateful);
+
+/// The plan of what one device runs. `exchange`: `_Send` and `_Recv` are edges to other partitions
+/// of the step, found by the attribute `tensor_name`; else they are kernels like others.
+absl::StatusOr<std::shared_ptr<const Plan>> BuildPlan(const Subgraph& subgraph, DeviceRole* device,
+                                                      StatefulKernels* stateful, bool exchange);
 
 /// Makes the kernel of a node for a device.
 absl::StatusOr<std::unique_ptr<Kernel>> CreateKernel(const Node& node, Device* device);

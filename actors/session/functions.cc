@@ -128,8 +128,10 @@ absl::StatusOr<std::unique_ptr<CompiledFunction>> CompiledFunction::Create(
     }
     function->sources_.push_back(source);
   }
+  CompileOptions on_callers_device = options;
+  on_callers_device.one_device = true;
   absl::StatusOr<CompiledStep> compiled =
-      Compile(*body.graph, signature, options, runtime, &function->stateful_);
+      Compile(*body.graph, signature, on_callers_device, runtime, &function->stateful_);
   if (!compiled.ok()) {
     return absl::Status(
         compiled.status().code(),

@@ -21,13 +21,14 @@ class PartitionedStep::Partition : public StepCompletion {
     values_.resize(partition_.fetches.size());
   }
 
-  void Start(StepContext context, Exchange* exchange, absl::Span<const Tensor> feeds) {
+  void Start(StepContext context, Exchange* exchange, absl::Span<const Tensor> feeds,
+             std::vector<NodeTrace>* trace) {
     context.device = partition_.device->device.get();
     context.stream = context.device->stream(0);
     context.resources = &partition_.device->containers;
     for (size_t i = 0; i < feeds_.size(); ++i) feeds_[i] = feeds[partition_.feeds[i]];
     executor_.set_exchange(exchange);
-    executor_.RunAsync(context, absl::MakeSpan(feeds_), this);
+    executor_.RunAsync(context, absl::MakeSpan(feeds_), this, trace);
   }
   void Over() override { step_->Leave(); }
   absl::Status Finish(absl::Span<Tensor> fetches) {
@@ -55,7 +56,9 @@ PartitionedStep::PartitionedStep(std::vector<LocalPartition> partitions) {
 PartitionedStep::~PartitionedStep() = default;
 
 void PartitionedStep::Start(const StepContext& step, std::shared_ptr<Exchange> exchange,
-                            absl::Span<const Tensor> feeds) {
+                            absl::Span<const Tensor> feeds,
+                            std::vector<std::vector<NodeTrace>>* traces) {
+  if (traces != nullptr) traces->resize(partitions_.size());
   cancellation_ = step.cancellation;
   // The callback may still run when the step is over: it holds what it touches.
   registered_ = cancellation_->Register(
@@ -63,7 +66,9 @@ void PartitionedStep::Start(const StepContext& step, std::shared_ptr<Exchange> e
   if (!registered_) exchange->Abort(cancellation_->status());
   // One more than there are: the step cannot end before everybody has begun.
   running_.store(static_cast<int>(partitions_.size()) + 1, std::memory_order_relaxed);
-  for (auto& partition : partitions_) partition->Start(step, exchange.get(), feeds);
+  for (size_t i = 0; i < partitions_.size(); ++i) {
+    partitions_[i]->Start(step, exchange.get(), feeds, traces == nullptr ? nullptr : &(*traces)[i]);
+  }
 }
 
 void PartitionedStep::Leave() {
@@ -91,10 +96,11 @@ absl::Status PartitionedStep::Finish() {
 }
 
 absl::Status PartitionedStep::Run(const StepContext& step, std::shared_ptr<Exchange> exchange,
-                                  absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches) {
+                                  absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
+                                  std::vector<std::vector<NodeTrace>>* traces) {
   caller_ = Parker::OfThisThread();
   fetches_ = fetches;
-  Start(step, std::move(exchange), feeds);
+  Start(step, std::move(exchange), feeds, traces);
   Leave();
   uint64_t idle_since = NowNs();
   while (running_.load(std::memory_order_acquire) > 0 && step.pool != nullptr) {
@@ -114,7 +120,7 @@ void PartitionedStep::RunAsync(const StepContext& step, std::shared_ptr<Exchange
   caller_ = nullptr;
   done_ = std::move(done);
   fetches_ = fetches;
-  Start(step, std::move(exchange), feeds);
+  Start(step, std::move(exchange), feeds, nullptr);
   Leave();
 }
 

@@ -35,8 +35,10 @@ class PartitionedStep {
   /// `step` names what is common (device, stream and resources are each partition's own);
   /// `exchange` is new, and outlives the step. The first error, whose partition cancels the step's
   /// token, is the result.
+  /// With `traces` every node's times are recorded, per partition.
   absl::Status Run(const StepContext& step, std::shared_ptr<Exchange> exchange,
-                   absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches);
+                   absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
+                   std::vector<std::vector<NodeTrace>>* traces = nullptr);
   /// The same without waiting: `done` is called once, from any thread, after which the object may
   /// be used again. `fetches` live until then.
   void RunAsync(const StepContext& step, std::shared_ptr<Exchange> exchange,
@@ -47,7 +49,7 @@ class PartitionedStep {
   class Partition;
 
   void Start(const StepContext& step, std::shared_ptr<Exchange> exchange,
-             absl::Span<const Tensor> feeds);
+             absl::Span<const Tensor> feeds, std::vector<std::vector<NodeTrace>>* traces);
   /// One partition less to wait for; the last one ends the step.
   void Leave();
   absl::Status Finish();

@@ -10,11 +10,19 @@ namespace troupe {
 
 // --- Executable --------------------------------------------------------------------------------
 
+Executable::Step::Step(const CompiledStep& compiled) {
+  if (compiled.plan != nullptr) {
+    executor = std::make_unique<ExecutorRole>(compiled.plan);
+  } else {
+    partitioned = std::make_unique<PartitionedStep>(compiled.partitions);
+  }
+}
+
 absl::StatusOr<Executable::Step*> Executable::Acquire() {
   std::lock_guard<std::mutex> lock(mutex_);
   if (!closed_.ok()) return closed_;
   if (free_.empty()) {
-    steps_.push_back(std::make_unique<Step>(compiled_.plan));
+    steps_.push_back(std::make_unique<Step>(compiled_));
     free_.push_back(steps_.back().get());
   }
   Step* step = free_.back();
@@ -192,8 +200,8 @@ absl::Status SessionRole::Run(Executable* executable, absl::Span<const Tensor> f
                               absl::Span<Tensor> fetches, const StepOptions& options,
                               RunMetadata* metadata) {
   TROUPE_RETURN_IF_ERROR(executable->CheckFeeds(feeds));
-  if (fetches.size() != executable->compiled().plan->fetch_slots().size()) {
-    return InvalidArgument("expected room for ", executable->compiled().plan->fetch_slots().size(),
+  if (static_cast<int>(fetches.size()) != executable->compiled().num_fetches) {
+    return InvalidArgument("expected room for ", executable->compiled().num_fetches,
                            " fetched tensors, got ", fetches.size());
   }
   TROUPE_ASSIGN_OR_RETURN(Executable::Step * step, executable->Acquire());
@@ -212,12 +220,20 @@ absl::Status SessionRole::Run(Executable* executable, absl::Span<const Tensor> f
           DeadlineTimer::Clock::now() + absl::ToChronoNanoseconds(options.timeout), expire);
     }
   }
-  if (options.trace && metadata != nullptr) {
+  const bool traced = options.trace && metadata != nullptr;
+  if (step->partitioned != nullptr) {
+    std::vector<std::vector<NodeTrace>> traces;
+    status = step->partitioned->Run(context, std::make_shared<Exchange>(), feeds, fetches,
+                                    traced ? &traces : nullptr);
+    for (size_t i = 0; i < traces.size(); ++i) {
+      AddStepStats(*executable->compiled().partitions[i].plan, traces[i], metadata);
+    }
+  } else if (traced) {
     std::vector<NodeTrace> trace;
-    status = step->executor.Run(context, feeds, fetches, &trace);
+    status = step->executor->Run(context, feeds, fetches, &trace);
     AddStepStats(*executable->compiled().plan, trace, metadata);
   } else {
-    status = step->executor.Run(context, feeds, fetches);
+    status = step->executor->Run(context, feeds, fetches);
   }
   if (timer != 0) runtime_->timer()->Remove(timer);
   executable->Release(step);
@@ -233,6 +249,10 @@ absl::StatusOr<std::string> SessionRole::PartialRunSetup(const std::vector<std::
                           StepSignature::FromNames(*graph_, feeds, fetches, targets));
   TROUPE_ASSIGN_OR_RETURN(CompiledStep compiled, Compile(*graph_, signature, options_.compile,
                                                          runtime_.get(), &stateful_kernels_));
+  if (compiled.plan == nullptr) {
+    return absl::UnimplementedError(
+        "a partial run of nodes on several devices; place them on one, or make whole runs");
+  }
   auto partial = std::make_shared<PartialStep>();
   partial->executable = std::make_shared<Executable>(std::move(compiled));
   for (size_t i = 0; i < feeds.size(); ++i) partial->feeds[feeds[i]] = static_cast<int>(i);
@@ -251,7 +271,7 @@ absl::StatusOr<std::string> SessionRole::PartialRunSetup(const std::vector<std::
     executables_.emplace(StrCat("p", handle), partial->executable);  // So that Close reaches it.
   }
   std::lock_guard<std::mutex> lock(partial->mutex);
-  partial->step->executor.Start(partial->context);
+  partial->step->executor->Start(partial->context);
   return handle;
 }
 
@@ -292,12 +312,12 @@ absl::Status SessionRole::PartialRun(const std::string& handle,
     }
   }
   for (const std::string& name : given) partial->feeds.erase(name);
-  absl::Status status = partial->step->executor.Feed(feed_indices, feed_values);
+  absl::Status status = partial->step->executor->Feed(feed_indices, feed_values);
   if (status.ok() && values != nullptr) values->clear();
   for (const std::string& name : fetches) {
     if (!status.ok()) break;
     Tensor value;
-    if (!partial->step->executor.TryFetch(partial->fetches[name], &value)) {
+    if (!partial->step->executor->TryFetch(partial->fetches[name], &value)) {
       return InvalidArgument("partial run ", handle, ": ", name,
                              " depends on feeds that have not been given yet");
     }
@@ -316,7 +336,7 @@ absl::Status SessionRole::PartialRun(const std::string& handle,
 void SessionRole::FinishPartial(PartialStep* partial) {
   if (partial->over) return;
   partial->over = true;
-  partial->step->executor.End().IgnoreError();
+  partial->step->executor->End().IgnoreError();
   partial->executable->Release(partial->step);
 }
 

@@ -31,8 +31,9 @@ class Executable {
  public:
   /// One running or resting step.
   struct Step {
-    explicit Step(std::shared_ptr<const Plan> plan) : executor(std::move(plan)) {}
-    ExecutorRole executor;
+    explicit Step(const CompiledStep& compiled);
+    std::unique_ptr<ExecutorRole> executor;        ///< One plan, or
+    std::unique_ptr<PartitionedStep> partitioned;  ///< several partitions.
     CancellationToken cancellation;
     Containers resources;  ///< The step's own.
     bool running = false;

@@ -239,7 +239,8 @@ class Grouper {
       if (at < 0) continue;  // Only nodes outside.
       PlacementGroup& group = groups[at];
       const std::string& device = node->requested_device();
-      if (!device.empty()) {
+      // A NextIteration goes where its Merge is, whatever scope the loop's body was written in.
+      if (!device.empty() && !node->op().ends_with("NextIteration")) {
         const Request& request = RequestOf(device);
         if (!request.status.ok()) {
           return InvalidArgument("node '", node->name(), "' (op ", node->op(),

@@ -4,12 +4,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "tests/golden/case_file.h"
 #include "tests/golden/compare.h"
 #include "tests/golden/isolate.h"
+#include "tests/golden/spread.h"
 
 namespace troupe::golden {
 namespace {
@@ -33,6 +35,7 @@ struct Options {
   int devices = 0;
   int workers = 0;
   uint64_t seed = 0;
+  bool seeded = false;
   std::vector<std::string> paths;
 };
 
@@ -68,6 +71,7 @@ bool ParseOptions(int argc, char** argv, Options* options) {
       options->stage = static_cast<int>(number);
     } else if (arg == "--seed") {
       options->seed = number;
+      options->seeded = true;
     } else {
       return false;
     }
@@ -138,10 +142,18 @@ int Main(int argc, char** argv) {
     std::fputs(kUsage, stderr);
     return 2;
   }
-  if (options.devices > 1 || options.workers > 0) {
+  if (options.workers > 0) {
     return Fail(absl::UnimplementedError(
-        "Spreading a graph over several devices or workers is not supported yet; run without "
-        "--devices and --workers"));
+        "Spreading a graph over several workers is not supported yet; run without --workers"));
+  }
+  if (options.devices > 1) {
+    Spread& spread = CurrentSpread();
+    spread.seed = options.seeded ? options.seed : std::random_device()();
+    for (int i = 0; i < options.devices; ++i) {
+      spread.devices.push_back("/device:CPU:" + std::to_string(i));
+    }
+    std::printf("--devices %d --seed %llu\n", options.devices,
+                static_cast<unsigned long long>(spread.seed));
   }
   std::vector<std::string> files;
   for (const std::string& path : options.paths) {

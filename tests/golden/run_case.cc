@@ -16,6 +16,7 @@
 #include "graph/protos/graph.pb.h"
 #include "graph/protos/tensor.pb.h"
 #include "tests/golden/compare.h"
+#include "tests/golden/spread.h"
 #include "tests/golden/tensorflow_ops.h"
 
 namespace troupe::golden {
@@ -108,10 +109,21 @@ class CaseRunner {
   absl::Status Build() {
     GraphDef def;
     TROUPE_RETURN_IF_ERROR(ParseGraphDef(test_.graph(), &def));
+    SpreadGraph(test_.name(), ExpectsError(), &def);
     graph_ = std::make_shared<Graph>();
     TROUPE_RETURN_IF_ERROR(ImportGraphDef(def, ImportOptions(), graph_.get()));
-    TROUPE_ASSIGN_OR_RETURN(session_, Session::Create(graph_));
+    SessionOptions options;
+    options.num_cpu_devices = std::max(1, static_cast<int>(CurrentSpread().devices.size()));
+    TROUPE_ASSIGN_OR_RETURN(session_, Session::Create(graph_, options));
     return absl::OkStatus();
+  }
+
+  bool ExpectsError() const {
+    if (!test_.build_error().empty()) return true;
+    for (const Step& step : test_.step()) {
+      if (!step.error().empty()) return true;
+    }
+    return false;
   }
 
   /// Fetches every output that no node consumes, and runs the nodes that have none.

@@ -1,0 +1,31 @@
+/// Spreading a case's graph over devices.
+#ifndef TROUPE_TESTS_GOLDEN_SPREAD_H_
+#define TROUPE_TESTS_GOLDEN_SPREAD_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace troupe {
+class GraphDef;
+}
+
+namespace troupe::golden {
+
+/// Over what cases are spread. Set before any runs.
+struct Spread {
+  std::vector<std::string> devices;  ///< Names for `NodeDef::device`; empty: graphs are left alone.
+  uint64_t seed = 0;
+};
+Spread& CurrentSpread();
+
+/// Gives every group of nodes that must be together (by reference and resource edges, and by
+/// `_class`) a device of the spread, at random by seed and case. Devices named in the graph are
+/// overwritten, unless `keep_named`. Does nothing to a graph that cannot be imported.
+void SpreadGraph(const std::string& case_name, bool keep_named, GraphDef* def);
+
+}  // namespace troupe::golden
+
+#endif  // TROUPE_TESTS_GOLDEN_SPREAD_H_
