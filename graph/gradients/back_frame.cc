@@ -215,12 +215,21 @@ absl::StatusOr<Output> BackFrame::Bring(Output outer) {
   return brought;
 }
 
+absl::StatusOr<Output> BackFrame::PredicateValue(Output pred) {
+  if (parent_ == nullptr) return pred;
+  TROUPE_ASSIGN_OR_RETURN(const Output value, Value(pred));
+  // An invariant that is used in a branch is here whether that is taken or not.
+  if (!IsInvariant(pred)) return value;
+  return Gate(value, state_->PathOf(pred));
+}
+
 absl::StatusOr<Output> BackFrame::Gate(Output value, const Branch& branch) {
-  Node*& node = switches_[{value.node, value.index, branch.pred.node, branch.pred.index}];
+  TROUPE_ASSIGN_OR_RETURN(const Output pred, PredicateValue(branch.pred));
+  Node*& node = switches_[{value.node, value.index, pred.node, pred.index}];
   if (node == nullptr) {
     GradientBuilder g = Builder("cond");
     const char* op = branch.pred.type() == ElementType::kBool ? "Switch" : "_SwitchN";
-    node = g.Add(op, {value, branch.pred}, [&](NodeSpec& spec) {
+    node = g.Add(op, {value, pred}, [&](NodeSpec& spec) {
       if (branch.pred.type() != ElementType::kBool) spec.Attr("num_outs", branch.count);
     });
     TROUPE_RETURN_IF_ERROR(g.status());

@@ -102,6 +102,8 @@ class BackFrame : public GradientPlace {
 
  private:
   GradientBuilder Builder(std::string_view what);
+  /// The value of a predicate, dead when the predicate is.
+  absl::StatusOr<Output> PredicateValue(Output pred);
   /// True if a forward tensor of the loop is the same in each iteration, or follows from such.
   bool IsInvariant(Output x, int depth = 0);
   absl::StatusOr<Output> InvariantValue(Output x);

@@ -93,7 +93,8 @@ absl::StatusOr<Gradient> Differentiation::MergeBranches(Output to, std::vector<G
   }
   std::vector<Output> values, indices;
   for (size_t i = 0; i < branches.size(); ++i) {
-    Path path = outer;
+    // A predicate that is dead outside `outer` makes what it switches so.
+    Path path = Difference(outer, state_->PathOf(pred));
     path.push_back(Branch{pred, static_cast<int>(i), static_cast<int>(branches.size())});
     Gradient& branch = branches[i];
     if (sparse && branch.valid()) {
@@ -136,7 +137,8 @@ absl::StatusOr<Gradient> Differentiation::Lift(Output to, Gradient grad, const P
   for (size_t i = extra.size(); i-- > 0;) {
     std::vector<Gradient> branches(extra[i].count);
     branches[extra[i].index] = grad;
-    const Path outer(extra.begin(), extra.begin() + static_cast<std::ptrdiff_t>(i));
+    Path outer = state_->PathOf(to);
+    outer.insert(outer.end(), extra.begin(), extra.begin() + static_cast<std::ptrdiff_t>(i));
     TROUPE_ASSIGN_OR_RETURN(grad,
                             MergeBranches(to, std::move(branches), outer, extra[i].pred, back));
   }
@@ -156,10 +158,14 @@ absl::Status Differentiation::SwitchGradient(Visit& visit, BackFrame* back) {
   const Output data = InputOf(node, 0);
   const Path path = state_->PathOfNode(node);
   const Output pred = state_->flow.Origin(node->input(1));
-  TROUPE_ASSIGN_OR_RETURN(
-      const Gradient merged,
-      MergeBranches(data, std::vector<Gradient>(visit.grads.begin(), visit.grads.end()), {}, pred,
-                    back));
+  for (const Branch& branch : path) {
+    // Within a branch of the same predicate only one output is ever alive.
+    if (branch.pred != pred) continue;
+    const Gradient& grad = visit.grads[branch.index];
+    return grad.valid() ? Send(data, grad, path, back) : absl::OkStatus();
+  }
+  const std::vector<Gradient> branches(visit.grads.begin(), visit.grads.end());
+  TROUPE_ASSIGN_OR_RETURN(const Gradient merged, MergeBranches(data, branches, path, pred, back));
   return Send(data, merged, path, back);
 }
 

@@ -108,7 +108,8 @@ class Differentiation {
   absl::StatusOr<Output> ZerosFor(Output like, ElementType type, const Path& path, BackFrame* back);
   absl::StatusOr<Output> ShapeFor(Output like, const Path& path, BackFrame* back);
   absl::StatusOr<Gradient> Lift(Output to, Gradient grad, const Path& extra, BackFrame* back);
-  /// The gradient of what a Switch passed on, from those of its outputs, some perhaps invalid.
+  /// The gradient of what a Switch passed on, from those of its outputs, some perhaps invalid, in
+  /// the branches `outer`.
   absl::StatusOr<Gradient> MergeBranches(Output to, std::vector<Gradient> branches,
                                          const Path& outer, Output pred, BackFrame* back);
   absl::Status SwitchGradient(Visit& visit, BackFrame* back);

@@ -179,6 +179,43 @@ TEST_F(LoopGradient, TensorArrays) {
       {{4, 2}, {2}}, 1);
 }
 
+/// The sum of what a loop writes into an array: v c^k.
+Output SumOfPowers(const Scope& s, Output v, Output c, int32_t n) {
+  TensorArray array(s, n, ElementType::kDouble);
+  const Outputs end = WhileLoop(
+      s, {0, v, array.flow()}, [&](const Scope& t, Variables u) { return ops::Less(t, u[0], n); },
+      [&](const Scope& t, Variables u) {
+        Output next = ops::Mul(t, ops::Sin(t, u[1]), c);
+        TensorArray written = array.WithFlow(u[2]).Write(t, u[0], next);
+        return Outputs{ops::Add(t, u[0], 1), next, written.flow()};
+      });
+  if (end.empty()) return Output();
+  return ops::Add(s, ops::Sum(s, array.WithFlow(end[2]).Stack(s), 0), end[1]);
+}
+
+TEST_F(LoopGradient, ArraysInLoops) {
+  Check(
+      [](const Scope& s, const Outputs& xs) {
+        return Repeat(s, 3, xs[0], [&](const Scope& t, Output, Output v) {
+          return SumOfPowers(t, v, ops::Mul(t, xs[1], v), 2);
+        });
+      },
+      {{}, {}}, 3);
+}
+
+TEST_F(LoopGradient, ArraysInBranchesInLoops) {
+  Check(
+      [](const Scope& s, const Outputs& xs) {
+        return Repeat(s, 4, xs[0], [&](const Scope& t, Output i, Output v) {
+          return Cond(
+              t, ops::Equal(t, ops::FloorMod(t, i, 2), 1),
+              [&](const Scope& u) { return SumOfPowers(u, v, ops::Mul(u, xs[1], v), 3); },
+              [&](const Scope& u) { return ops::Mul(u, v, ops::Cos(u, v)); });
+        });
+      },
+      {{}, {}}, 3);
+}
+
 TEST_F(LoopGradient, LoopsOneAfterTheOther) {
   Check(
       [](const Scope& s, const Outputs& xs) {
