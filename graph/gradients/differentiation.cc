@@ -403,7 +403,14 @@ absl::Status Differentiation::ProcessLevel(int frame, BackFrame* back) {
                              frame == 0 ? "" : "'");
     }
   }
-  return absl::InternalError("loops that depend on each other cannot be differentiated");
+  for (int child = 1; child < state_->flow.num_frames(); ++child) {
+    if (levels_[child].pending > 0 && state_->flow.frame(child).parent == frame) {
+      return InvalidArgument(
+          "loop '", state_->flow.frame(child).name,
+          "' cannot be differentiated: what enters it depends on what leaves it");
+    }
+  }
+  return absl::InternalError("not all nodes between ys and xs were dealt with");
 }
 
 absl::Status Differentiation::Results(std::vector<Gradient>* grads) {
