@@ -410,7 +410,10 @@ absl::Status Differentiation::ProcessLevel(int frame, BackFrame* back) {
           "' cannot be differentiated: what enters it depends on what leaves it");
     }
   }
-  return absl::InternalError("not all nodes between ys and xs were dealt with");
+  return InvalidArgument(
+      "the control flow on the way from ", xs_[0].name(), " to ", ys_[0].name(),
+      frame == 0 ? "" : StrCat(", in loop '", state_->flow.frame(frame).name, "',"),
+      " is malformed");
 }
 
 absl::Status Differentiation::Results(std::vector<Gradient>* grads) {
