@@ -1,0 +1,90 @@
+#include "net/address.h"
+
+#include <arpa/inet.h>
+
+#include <cctype>
+#include <cstring>
+
+#include "devices/status_macros.h"
+
+namespace troupe {
+namespace {
+
+// The longest name that DNS knows.
+constexpr size_t kMaxHost = 253;
+
+bool IsHostName(std::string_view host) {
+  if (host.empty() || host.size() > kMaxHost) return false;
+  for (char c : host) {
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '.' && c != '_') {
+      return false;
+    }
+  }
+  return host.front() != '.' && host.front() != '-';
+}
+
+bool IsIpv6(const std::string& host) {
+  in6_addr address;
+  return inet_pton(AF_INET6, host.c_str(), &address) == 1;
+}
+
+/// A name that consists of digits and dots is meant as an IPv4 address and must be one.
+bool LooksLikeIpv4(std::string_view host) {
+  return host.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
+}  // namespace
+
+std::string HostPort::ToString() const {
+  if (host.find(':') != std::string::npos) return StrCat("[", host, "]:", port);
+  return StrCat(host, ":", port);
+}
+
+absl::StatusOr<HostPort> ParseHostPort(std::string_view text, bool any_port) {
+  const auto wrong = [&](std::string_view why) {
+    return InvalidArgument("address \"", text.substr(0, 300), "\": ", why,
+                           "; expected HOST:PORT or [IPV6]:PORT");
+  };
+  const size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return wrong("the port is missing");
+  HostPort result;
+  std::string_view host = text.substr(0, colon);
+  if (!host.empty() && host.front() == '[') {
+    if (host.back() != ']') return wrong("the bracket is not closed");
+    result.host = std::string(host.substr(1, host.size() - 2));
+    if (!IsIpv6(result.host)) return wrong("what stands in brackets is no IPv6 address");
+  } else {
+    if (host.find(':') != std::string_view::npos) {
+      return wrong("more than one colon (write IPv6 addresses in brackets)");
+    }
+    if (!IsHostName(host)) return wrong(host.empty() ? "the host is missing" : "bad host name");
+    result.host = std::string(host);
+    in_addr address;
+    if (LooksLikeIpv4(host) && inet_pton(AF_INET, result.host.c_str(), &address) != 1) {
+      return wrong("no IPv4 address");
+    }
+  }
+  const std::string_view port = text.substr(colon + 1);
+  if (port.empty() || port.size() > 5 ||
+      port.find_first_not_of("0123456789") != std::string_view::npos) {
+    return wrong("the port is no number from 1 to 65535");
+  }
+  for (char c : port) result.port = result.port * 10 + (c - '0');
+  if (result.port > 65535 || (result.port == 0 && !any_port)) {
+    return wrong("the port is no number from 1 to 65535");
+  }
+  return result;
+}
+
+bool IsLoopback(const std::string& host) {
+  if (host == "localhost") return true;
+  in_addr v4;
+  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
+  in6_addr v6;
+  if (inet_pton(AF_INET6, host.c_str(), &v6) == 1) {
+    return std::memcmp(&v6, &in6addr_loopback, sizeof(v6)) == 0;
+  }
+  return false;
+}
+
+}  // namespace troupe

@@ -1,0 +1,302 @@
+#include "net/control_plane.h"
+
+#include <atomic>
+#include <caf/all.hpp>
+#include <caf/io/all.hpp>
+#include <caf/openssl/all.hpp>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "devices/status_macros.h"
+#include "net/address.h"
+
+namespace troupe {
+
+/// What travels between processes.
+struct WireMessage {
+  std::string bytes;
+};
+
+template <typename Inspector>
+typename Inspector::result_type inspect(Inspector& f, WireMessage& message) {
+  return f(caf::meta::type_name("troupe::WireMessage"), message.bytes);
+}
+
+/// Work for a thread of the actor system; stays in the process.
+struct ControlJob {
+  std::function<void()> run;
+};
+
+}  // namespace troupe
+
+CAF_BEGIN_TYPE_ID_BLOCK(troupe_net, first_custom_type_id + 64)
+CAF_ADD_TYPE_ID(troupe_net, (troupe::WireMessage))
+CAF_ADD_TYPE_ID(troupe_net, (troupe::ControlJob))
+CAF_ADD_ATOM(troupe_net, troupe, cluster_tick_atom, "troupe_tick")
+CAF_ADD_ATOM(troupe_net, troupe, cluster_link_atom, "troupe_link")
+CAF_END_TYPE_ID_BLOCK(troupe_net)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::ControlJob)
+
+namespace troupe {
+
+namespace {
+
+/// How a task looks from outside. Requests, replies and everything else are one-way messages:
+/// deadlines and the loss of peers are ours to deal with (`Calls`).
+using ControlActor = caf::typed_actor<caf::reacts_to<WireMessage>>;
+
+struct Config : caf::actor_system_config {
+  explicit Config(const ControlOptions& options) {
+    add_message_types<caf::id_block::troupe_net>();
+    load<caf::io::middleman>();
+    if (!options.tls_certificate.empty()) {
+      openssl_certificate = options.tls_certificate;
+      openssl_key = options.tls_key;
+      openssl_cafile = options.tls_authority;
+      load<caf::openssl::manager>();
+    }
+    set("scheduler.policy", caf::atom("sharing"));
+    set("scheduler.max-threads", static_cast<size_t>(options.threads));
+    set("middleman.app-identifiers", std::vector<std::string>{"troupe-control-1"});
+    set("middleman.workers", size_t{0});
+    set("middleman.moderate-poll-attempts", size_t{0});
+    set("logger.verbosity", caf::atom("quiet"));
+  }
+};
+
+}  // namespace
+
+struct ControlPlane::Impl {
+  explicit Impl(const ControlOptions& o) : options(o), config(o) {}
+
+  caf::io::middleman_actor Middleman() {
+    if (!options.tls_certificate.empty()) return system->openssl_manager().actor_handle();
+    return system->middleman().actor_handle();
+  }
+
+  // --- Played by the control actor. ---
+
+  void OnWire(caf::event_based_actor* self, const WireMessage& wire) {
+    cluster::Message message;
+    const caf::strong_actor_ptr sender = self->current_sender();
+    if (sender == nullptr || wire.bytes.size() > kMaxBytes ||
+        !message.ParseFromString(wire.bytes)) {
+      return;  // Nobody whom an answer would reach, or nothing that could be answered.
+    }
+    const PeerId from = PeerOf(self, sender, message);
+    if (ControlHandler* h = handler) h->OnMessage(from, std::move(message));
+  }
+
+  PeerId PeerOf(caf::event_based_actor* self, const caf::strong_actor_ptr& sender,
+                const cluster::Message& message) {
+    auto known = by_actor.find(sender->address());
+    if (known != by_actor.end()) return known->second;
+    PeerId peer = next_client++;
+    if (!message.task().empty()) {
+      for (PeerId i = 0; i < options.tasks.size(); ++i) {
+        if (options.tasks[i] == message.task()) peer = i;
+      }
+    }
+    Link(self, peer, sender);
+    return peer;
+  }
+
+  void Link(caf::event_based_actor* self, PeerId peer, const caf::strong_actor_ptr& actor) {
+    if (by_actor.count(actor->address()) != 0) return;
+    self->monitor(caf::actor_cast<caf::actor>(actor));
+    by_actor[actor->address()] = peer;
+    std::lock_guard<std::mutex> lock(mutex);
+    actors[peer] = actor;
+  }
+
+  void OnDown(const caf::actor_addr& address) {
+    auto known = by_actor.find(address);
+    if (known == by_actor.end()) return;
+    const PeerId peer = known->second;
+    by_actor.erase(known);
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      auto it = actors.find(peer);
+      // Perhaps the peer has a newer actor already: then this is an old story.
+      if (it == actors.end() || it->second->address() != address) return;
+      actors.erase(it);
+    }
+    if (ControlHandler* h = handler) h->OnLinkDown(peer);
+  }
+
+  void Connect(caf::event_based_actor* self, PeerId peer) {
+    if (peer >= options.addresses.size() || connecting[peer]) return;
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      if (actors.count(peer) != 0) return;
+    }
+    absl::StatusOr<HostPort> address = ParseHostPort(options.addresses[peer]);
+    if (!address.ok()) return;
+    connecting[peer] = true;
+    self->request(caf::actor_cast<caf::actor>(Middleman()), std::chrono::seconds(10),
+                  caf::connect_atom_v, address->host, static_cast<uint16_t>(address->port))
+        .then(
+            [this, self, peer](const caf::node_id&, const caf::strong_actor_ptr& actor,
+                               const std::set<std::string>&) {
+              connecting[peer] = false;
+              if (actor != nullptr) Link(self, peer, actor);
+              Flush(peer);
+            },
+            [this, peer](const caf::error&) {
+              connecting[peer] = false;
+              std::lock_guard<std::mutex> lock(mutex);
+              waiting.erase(peer);
+            });
+  }
+
+  void Flush(PeerId peer) {
+    std::vector<WireMessage> messages;
+    caf::strong_actor_ptr to;
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      if (auto it = waiting.find(peer); it != waiting.end()) {
+        messages = std::move(it->second);
+        waiting.erase(it);
+      }
+      if (auto it = actors.find(peer); it != actors.end()) to = it->second;
+    }
+    if (to == nullptr) return;
+    for (WireMessage& message : messages) SendTo(to, std::move(message));
+  }
+
+  void SendTo(const caf::strong_actor_ptr& to, WireMessage wire) {
+    to->get()->enqueue(control_ptr, caf::make_message_id(), caf::make_message(std::move(wire)),
+                       nullptr);
+  }
+
+  static caf::behavior Control(caf::event_based_actor* self, Impl* impl) {
+    self->set_down_handler([impl](const caf::down_msg& down) { impl->OnDown(down.source); });
+    self->set_default_handler(caf::drop);
+    self->set_error_handler([](caf::scheduled_actor*, caf::error&) {});
+    self->delayed_send(self, impl->options.tick, cluster_tick_atom_v);
+    return {
+        [self, impl](const WireMessage& wire) { impl->OnWire(self, wire); },
+        [self, impl](cluster_tick_atom) {
+          self->delayed_send(self, impl->options.tick, cluster_tick_atom_v);
+          if (ControlHandler* h = impl->handler) h->OnTick();
+        },
+        [self, impl](cluster_link_atom, uint64_t peer) { impl->Connect(self, peer); },
+    };
+  }
+
+  const ControlOptions options;
+  Config config;
+  std::unique_ptr<caf::actor_system> system;
+  caf::actor control;
+  caf::strong_actor_ptr control_ptr;
+  std::atomic<ControlHandler*> handler{nullptr};
+  // Of the control actor.
+  std::map<caf::actor_addr, PeerId> by_actor;
+  std::map<PeerId, bool> connecting;
+  PeerId next_client = kFirstClient + 1;
+
+  std::mutex mutex;
+  std::map<PeerId, caf::strong_actor_ptr> actors;
+  std::map<PeerId, std::vector<WireMessage>> waiting;  ///< For links that are being made.
+  bool stopped = false;
+};
+
+absl::StatusOr<std::unique_ptr<ControlPlane>> ControlPlane::Create(const ControlOptions& options) {
+  auto impl = std::make_unique<Impl>(options);
+  impl->system = std::make_unique<caf::actor_system>(impl->config);
+  return std::unique_ptr<ControlPlane>(new ControlPlane(std::move(impl)));
+}
+
+ControlPlane::ControlPlane(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+ControlPlane::~ControlPlane() { Stop(); }
+
+void ControlPlane::Start(ControlHandler* handler) {
+  impl_->handler = handler;
+  impl_->control = impl_->system->spawn(&Impl::Control, impl_.get());
+  impl_->control_ptr = caf::actor_cast<caf::strong_actor_ptr>(impl_->control);
+}
+
+absl::StatusOr<int> ControlPlane::Listen(const std::string& host, int port) {
+  const char* address = host == "localhost" ? "127.0.0.1" : host.c_str();
+  auto published =
+      impl_->options.tls_certificate.empty()
+          ? impl_->system->middleman().publish(impl_->control, static_cast<uint16_t>(port), address,
+                                               true)
+          : caf::openssl::publish(impl_->control, static_cast<uint16_t>(port), address, true);
+  if (!published) {
+    return absl::UnavailableError(StrCat("cannot listen at ", host, ":", port,
+                                         "; is the port in use? (",
+                                         caf::to_string(published.error()), ")"));
+  }
+  return static_cast<int>(*published);
+}
+
+void ControlPlane::Send(PeerId to, cluster::Message message) {
+  WireMessage wire;
+  if (message.ByteSizeLong() > kMaxBytes || !message.SerializeToString(&wire.bytes)) {
+    // Whoever waits is told: a request is answered here, a reply becomes an error.
+    cluster::Message error;
+    error.set_version(message.version());
+    error.set_kind(cluster::REPLY);
+    error.set_id(message.id());
+    error.set_code(static_cast<int>(absl::StatusCode::kResourceExhausted));
+    error.set_error(StrCat("a message of ", message.ByteSizeLong(),
+                           " bytes is too large for the control plane, which takes ", kMaxBytes));
+    error.set_incarnation(message.to_incarnation() != 0 ? message.to_incarnation() : 1);
+    if (message.kind() == cluster::REQUEST) {
+      Post([impl = impl_.get(), to, error] {
+        if (ControlHandler* handler = impl->handler) handler->OnMessage(to, error);
+      });
+      return;
+    }
+    if (message.kind() != cluster::REPLY) return;
+    error.set_task(message.task());
+    error.set_incarnation(message.incarnation());
+    error.SerializeToString(&wire.bytes);
+  }
+  caf::strong_actor_ptr actor;
+  {
+    std::lock_guard<std::mutex> lock(impl_->mutex);
+    if (impl_->stopped) return;
+    if (auto it = impl_->actors.find(to); it != impl_->actors.end()) {
+      actor = it->second;
+    } else if (to < impl_->options.addresses.size()) {
+      // Two tasks that dialled each other at once would close each other's connection.
+      for (PeerId i = 0; !impl_->options.task.empty() && i < to; ++i) {
+        if (impl_->options.tasks[i] == impl_->options.task) actor = impl_->control_ptr;
+      }
+      if (!impl_->options.task.empty() && actor == nullptr) return;  // The other one dials.
+      actor = nullptr;
+      auto& queue = impl_->waiting[to];
+      if (queue.size() < 1000) queue.push_back(std::move(wire));
+    }
+  }
+  if (actor != nullptr) {
+    impl_->SendTo(actor, std::move(wire));
+  } else if (to < impl_->options.addresses.size()) {
+    caf::anon_send(impl_->control, cluster_link_atom_v, to);
+  }
+}
+
+void ControlPlane::Post(std::function<void()> job) {
+  impl_->system->spawn([job = std::move(job)](caf::event_based_actor*) { job(); });
+}
+
+void ControlPlane::Stop() {
+  {
+    std::lock_guard<std::mutex> lock(impl_->mutex);
+    if (impl_->stopped) return;
+    impl_->stopped = true;
+    impl_->actors.clear();
+    impl_->waiting.clear();
+  }
+  if (impl_->control) caf::anon_send_exit(impl_->control, caf::exit_reason::user_shutdown);
+  impl_->control = nullptr;
+  impl_->control_ptr = nullptr;
+  impl_->system.reset();
+  impl_->handler = nullptr;
+}
+
+}  // namespace troupe

@@ -1,0 +1,100 @@
+/// How two tasks come to trust a stream: who they are, that they speak the same version and belong
+/// to the same cluster, and that both know its secret.
+#ifndef TROUPE_NET_HANDSHAKE_H_
+#define TROUPE_NET_HANDSHAKE_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+
+namespace troupe {
+
+/// What a task tells of itself.
+struct Identity {
+  std::string cluster;  ///< Tasks of clusters of other names are refused.
+  std::string task;     ///< "/job:worker/replica:0/task:0".
+  uint64_t incarnation = 0;
+  std::string secret;  ///< Is proven to the peer, never sent.
+};
+
+/// What two tasks agree on for one stream.
+struct StreamTerms {
+  uint64_t connection = 0;  ///< Drawn by who connects: streams that belong together.
+  int lane = 0;             ///< Which of a connection's two streams this is.
+  uint64_t window = 0;      ///< Credits that the teller grants on it.
+  uint64_t max_tensor_bytes = 0;
+};
+
+/// One side of the handshake, as a role: bytes in, bytes out, no sockets, no clock.
+/// Hello, challenge, proof, welcome; docs/transport.md has their fields. Both sides prove that they
+/// know the secret by an HMAC (RFC 2104, with SHA-256) over everything that was said, random
+/// numbers of both sides included. Thread-compatible.
+class Handshake {
+ public:
+  /// The side that connects. `expected_task` and `expected_incarnation`, unless empty or 0, are
+  /// what the other must be.
+  static Handshake Connecting(Identity self, StreamTerms terms, std::string expected_task,
+                              uint64_t expected_incarnation);
+  /// The side that answers; `terms_for` gives its terms for a lane (window, max_tensor_bytes).
+  static Handshake Answering(Identity self, std::function<StreamTerms(int lane)> terms_for);
+
+  /// Bytes to send now; taken away.
+  std::string TakeOutput() { return std::exchange(output_, {}); }
+  /// How many bytes can be consumed now; 0: none are expected.
+  size_t wanted() const { return wanted_; }
+  /// `bytes.size() <= wanted()`. Errors are kept in `status()`; what is to be told to the peer
+  /// about it is in the output.
+  void Consume(std::string_view bytes);
+
+  /// Why the stream is refused, by this side or the other.
+  const absl::Status& status() const { return status_; }
+  /// The answering side knows who connects, and is to call `Welcome` or `Refuse`.
+  bool verified() const { return state_ == State::kVerified; }
+  void Welcome();
+  void Refuse(const absl::Status& why);
+  /// The stream is open as soon as the output has been sent.
+  bool open() const { return state_ == State::kOpen; }
+
+  /// Who the peer is; known from when `verified` or `open`. The secret is not set.
+  const Identity& peer() const { return peer_; }
+  const StreamTerms& peer_terms() const { return peer_terms_; }
+
+ private:
+  enum class State {
+    kAwaitHello,
+    kAwaitChallenge,
+    kAwaitProof,
+    kVerified,
+    kAwaitWelcome,
+    kOpen,
+    kFailed
+  };
+
+  void OnFrame();
+  void OnHello(std::string_view body);
+  void OnChallenge(std::string_view body);
+  void OnProof(std::string_view body);
+  void Fail(const absl::Status& status);
+  void Expect(State state);
+  std::string Proof(bool connecting) const;
+
+  bool connecting_ = false;
+  State state_ = State::kFailed;
+  Identity self_, peer_;
+  StreamTerms terms_, peer_terms_;
+  std::function<StreamTerms(int)> terms_for_;
+  std::string expected_task_;
+  uint64_t expected_incarnation_ = 0;
+  std::string hello_, challenge_;  ///< Bodies, as they were sent; what the proofs are over.
+  std::string input_, output_;
+  size_t wanted_ = 0;
+  absl::Status status_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_NET_HANDSHAKE_H_

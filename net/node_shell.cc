@@ -1,0 +1,98 @@
+#include "net/node_shell.h"
+
+#include <chrono>
+
+#include "devices/status_macros.h"
+#include "devices/tensor_proto.h"
+
+namespace troupe {
+
+ClusterTime NodeShell::Now() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+void NodeShell::Init(NodeRole::Options options, WorkerEngine* worker, MasterEngine* master) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  role_ = std::make_unique<NodeRole>(std::move(options), this, worker, master, Now());
+}
+
+void NodeShell::Send(PeerId to, cluster::Message message) {
+  if (to == role_->self()) {
+    to_self_.push_back(std::move(message));
+  } else {
+    outgoing_.emplace_back(to, std::move(message));
+  }
+}
+
+void NodeShell::Enter(std::function<void()> event) {
+  std::vector<std::pair<PeerId, cluster::Message>> outgoing;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    event();
+    while (!to_self_.empty()) {
+      cluster::Message message = std::move(to_self_.front());
+      to_self_.pop_front();
+      role_->OnMessage(role_->self(), std::move(message), Now());
+    }
+    outgoing.swap(outgoing_);
+  }
+  for (auto& [to, message] : outgoing) control_->Send(to, std::move(message));
+}
+
+void NodeShell::OnMessage(PeerId from, cluster::Message message) {
+  Enter([&] { role_->OnMessage(from, std::move(message), Now()); });
+}
+
+void NodeShell::OnLinkDown(PeerId peer) {
+  Enter([&] { role_->OnLinkDown(peer, Now()); });
+}
+
+void NodeShell::OnTick() {
+  Enter([&] { role_->Tick(Now()); });
+}
+
+void NodeShell::SendTensor(const std::string& task, uint64_t step, uint64_t key, uint64_t tag,
+                           bool dead, Tensor value) {
+  const NodeRole::Options& options = role_->options();  // Never changes.
+  PeerId to = 0;
+  while (to < options.tasks.size() && options.tasks[to].name != task) ++to;
+  absl::Status status;
+  if (to == options.tasks.size()) {
+    status = absl::InternalError(StrCat("a value is to go to ", task, ", which does not exist"));
+  } else if (!dead && (value.type() == ElementType::kVariant ||
+                       value.type() == ElementType::kResource)) {
+    status = absl::UnimplementedError(StrCat("a tensor of type ", ElementTypeName(value.type()),
+                                             " cannot go to another process, to ", task));
+  } else if (tensor_sender_) {
+    status = tensor_sender_(to, step, key, tag, dead, std::move(value));
+  } else {
+    cluster::Message message;
+    message.set_version(kProtocolVersion);
+    message.set_task(options.task);
+    message.set_incarnation(options.incarnation);
+    message.set_kind(cluster::TENSOR);
+    message.set_step(step);
+    cluster::CrossingTensor* crossing = message.mutable_crossing();
+    crossing->set_key(key);
+    crossing->set_tag(tag);
+    crossing->set_dead(dead);
+    if (!dead) TensorToProto(value, crossing->mutable_value());
+    if (message.ByteSizeLong() > ControlPlane::kMaxBytes) {
+      status = absl::ResourceExhaustedError(
+          StrCat("a tensor of ", message.ByteSizeLong(), " bytes is too large to go to ", task));
+    } else {
+      control_->Send(to, std::move(message));
+    }
+  }
+  if (status.ok()) return;
+  // The executor is in the middle of its loop: the bad news must come from elsewhere.
+  Post([this, step, status] {
+    Enter([&] {
+      if (role_->worker() != nullptr) role_->worker()->OnSendFailed(step, status);
+    });
+  });
+}
+
+}  // namespace troupe

@@ -1,0 +1,45 @@
+/// The bytes in which tensors of strings, resources and variants travel. Other tensors travel as
+/// they lie in memory.
+#ifndef TROUPE_NET_TENSOR_CODEC_H_
+#define TROUPE_NET_TENSOR_CODEC_H_
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "devices/allocator.h"
+#include "devices/tensor.h"
+
+namespace troupe {
+
+/// Serializes the elements of a tensor that is not plain. Strings: each its length as a varint and
+/// its bytes. Resources: the fields of the handle; the resource itself stays where it is. Variants:
+/// the name of what they hold and its form. Unimplemented for variants of kinds that have none.
+absl::Status EncodeElements(const Tensor& tensor, std::string* out);
+
+/// The reverse. Lengths are checked before memory is taken. InvalidArgument, ResourceExhausted.
+absl::StatusOr<Tensor> DecodeElements(ElementType type, const Shape& shape, std::string_view bytes,
+                                      Allocator* allocator = HostAllocator());
+
+/// A form for one kind of values of variants, registered by whoever knows the kind. Both are called
+/// on any thread; `depth` counts the variants around this one and is passed on to nested tensors.
+struct VariantCodec {
+  /// False if `value` is of another kind.
+  bool (*handles)(const Variant& value);
+  absl::Status (*encode)(const Variant& value, int depth, std::string* out);
+  absl::StatusOr<Variant> (*decode)(std::string_view bytes, int depth, Allocator* allocator);
+};
+
+/// Before the first tensor travels; `name` stands for the kind on the wire and must be unique.
+void RegisterVariantCodec(const std::string& name, const VariantCodec& codec);
+
+/// A whole tensor inside another value's form: type, shape and elements. An invalid tensor is kept
+/// as such. InvalidArgument beyond 64 levels.
+absl::Status EncodeNestedTensor(const Tensor& tensor, int depth, std::string* out);
+/// Takes one from the front of `*bytes`.
+absl::StatusOr<Tensor> DecodeNestedTensor(std::string_view* bytes, int depth, Allocator* allocator);
+
+}  // namespace troupe
+
+#endif  // TROUPE_NET_TENSOR_CODEC_H_

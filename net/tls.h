@@ -1,0 +1,46 @@
+/// TLS between tasks: both sides show a certificate of the cluster's authority.
+#ifndef TROUPE_NET_TLS_H_
+#define TROUPE_NET_TLS_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "net/byte_stream.h"
+
+namespace troupe {
+
+/// PEM files. All three are needed: there is no anonymous TLS, and none of one side only.
+struct TlsFiles {
+  std::string certificate;  ///< This task's, followed by those between it and the authority's.
+  std::string key;          ///< Belongs to the certificate; without a passphrase.
+  std::string authority;    ///< Certificates that every peer's must descend from.
+  /// Also compare the name or address that was connected to with the peer's certificate. Off by
+  /// default: the authority is the cluster's own, and any task with a certificate of it a member.
+  bool check_host = false;
+};
+
+/// Certificates and settings of a task, read once. TLS 1.2 and 1.3. Thread-safe.
+class TlsContext {
+ public:
+  /// NotFound, InvalidArgument: names the file and what is wrong with it, a key that does not
+  /// belong to the certificate and a certificate that is out of date included.
+  static absl::StatusOr<std::shared_ptr<TlsContext>> Create(const TlsFiles& files);
+  ~TlsContext();
+  TlsContext(const TlsContext&) = delete;
+  TlsContext& operator=(const TlsContext&) = delete;
+
+  /// A stream on a connected socket. `host` is what was connected to; empty on the side that
+  /// answers.
+  std::unique_ptr<ByteStream> MakeStream(int socket, const std::string& host) const;
+
+ private:
+  TlsContext() = default;
+
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_NET_TLS_H_

@@ -1,0 +1,409 @@
+#include "net/transport.h"
+
+#include <condition_variable>
+#include <future>
+#include <map>
+#include <mutex>
+#include <random>
+#include <set>
+#include <utility>
+
+#include "devices/status_macros.h"
+#include "net/address.h"
+#include "net/connection.h"
+#include "net/credits.h"
+#include "net/dial.h"
+#include "net/handshake.h"
+#include "net/io_loop.h"
+#include "net/opening.h"
+
+namespace troupe {
+namespace {
+
+using boost::asio::ip::tcp;
+
+// Streams whose handshake is under way; more are turned away.
+constexpr size_t kMaxOpenings = 1024;
+// Until the next attempt to accept, when the process has no descriptors left.
+constexpr std::chrono::milliseconds kAcceptPause(100);
+
+uint64_t RandomNumber() {
+  std::random_device device;
+  const uint64_t number = (static_cast<uint64_t>(device()) << 32) | device();
+  return number == 0 ? 1 : number;
+}
+
+}  // namespace
+
+class Transport::Impl : public std::enable_shared_from_this<Transport::Impl> {
+ public:
+  Impl(TransportOptions options, TensorSink* sink)
+      : options_(std::move(options)),
+        sink_(sink),
+        loop_(std::make_shared<IoLoop>(options_.spin)),
+        tick_(loop_->context()) {}
+
+  void Start() {
+    loop_->Post([self = shared_from_this()] { self->Tick(); });
+  }
+
+  const TransportOptions& options() const { return options_; }
+
+  absl::StatusOr<int> Listen(const std::string& host, int port);
+  void Connect(const std::string& address, const ConnectOptions& options, Connected done);
+  absl::StatusOr<std::shared_ptr<Peer>> ConnectAndWait(const std::string& address,
+                                                       const ConnectOptions& options);
+  std::vector<std::shared_ptr<Peer>> peers() const;
+  absl::Status Stop(std::chrono::milliseconds drain);
+
+ private:
+  using Acceptor = std::shared_ptr<tcp::acceptor>;
+  using Link = std::shared_ptr<Connection>;
+
+  /// The streams of a connection that a peer opens.
+  struct Pair {
+    std::shared_ptr<Opening> lanes[Connection::kLanes];
+    int open = 0;
+  };
+  using PairKey = std::pair<std::string, std::pair<uint64_t, uint64_t>>;
+
+  Identity Self() const {
+    return {options_.cluster, options_.task, options_.incarnation, options_.secret};
+  }
+  StreamTerms Terms(uint64_t connection, int lane) const {
+    return {connection, lane,
+            lane == Connection::kBulkLane ? options_.window_bytes : options_.small_window_bytes,
+            options_.max_tensor_bytes};
+  }
+  static PairKey KeyOf(const Opening& opening) {
+    const Handshake& role = opening.role();
+    return {role.peer().task, {role.peer().incarnation, role.peer_terms().connection}};
+  }
+  static PeerInfo InfoOf(const Opening& opening, bool answered) {
+    return {opening.role().peer().task, opening.role().peer().incarnation, opening.address(),
+            answered};
+  }
+
+  void Accept(const Acceptor& acceptor);
+  void Answer(tcp::socket socket);
+  void OnAnswered(const std::shared_ptr<Opening>& opening, Opening::Event event);
+  void Join(const std::shared_ptr<Opening>& opening);
+  Link Establish(const std::shared_ptr<Opening> (&lanes)[Connection::kLanes], bool answered);
+  void Tick();
+  void StartStop(std::chrono::milliseconds drain);
+
+  TransportOptions options_;
+  TensorSink* const sink_;
+  const std::shared_ptr<IoLoop> loop_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::set<Link> links_;  ///< Guarded by `mutex_`.
+  bool stopping_ = false, closing_ = false, stopped_ = false;
+
+  // I/O thread.
+  bool ending_ = false;
+  boost::asio::steady_timer tick_;
+  std::set<Acceptor> acceptors_;
+  std::set<std::shared_ptr<Opening>> openings_;
+  std::map<PairKey, Pair> pairs_;
+  std::set<std::shared_ptr<Dial>> dials_;
+};
+
+// ---- Answering ----
+
+absl::StatusOr<int> Transport::Impl::Listen(const std::string& host, int port) {
+  const std::string where = HostPort{host, port}.ToString();
+  if (port < 0 || port > 65535) return InvalidArgument("data plane: there is no port ", port);
+  if (!IsLoopback(host) && options_.tls == nullptr && !options_.insecure) {
+    return absl::FailedPreconditionError(
+        StrCat("data plane: ", where, " can be reached from other machines; give certificates ",
+               "(--tls-cert, --tls-key, --tls-ca) or allow it with --insecure"));
+  }
+  absl::StatusOr<std::vector<std::string>> hosts = ResolveNow(host);
+  if (!hosts.ok()) return hosts.status();
+  const tcp::endpoint end(boost::asio::ip::make_address(hosts->front()),
+                          static_cast<uint16_t>(port));
+  boost::system::error_code error;
+  auto acceptor = std::make_shared<tcp::acceptor>(loop_->context());
+  acceptor->open(end.protocol(), error);
+  if (!error) acceptor->set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor->bind(end, error);
+  if (!error) acceptor->listen(boost::asio::socket_base::max_listen_connections, error);
+  const tcp::endpoint bound = error ? tcp::endpoint() : acceptor->local_endpoint(error);
+  if (error) {
+    return absl::UnavailableError(
+        StrCat("data plane: cannot listen on ", where, ": ", error.message()));
+  }
+  const bool posted = loop_->Post([self = shared_from_this(), acceptor] {
+    if (self->ending_) return;
+    self->acceptors_.insert(acceptor);
+    self->Accept(acceptor);
+  });
+  if (!posted) return absl::CancelledError("data plane: the transport has been stopped");
+  return bound.port();
+}
+
+void Transport::Impl::Accept(const Acceptor& acceptor) {
+  acceptor->async_accept([self = shared_from_this(), acceptor](
+                             const boost::system::error_code& error, tcp::socket socket) {
+    if (self->ending_) return;
+    if (!error) {
+      self->Answer(std::move(socket));
+      return self->Accept(acceptor);
+    }
+    auto pause = std::make_shared<boost::asio::steady_timer>(self->loop_->context(), kAcceptPause);
+    pause->async_wait([self, acceptor, pause](const boost::system::error_code&) {
+      if (!self->ending_) self->Accept(acceptor);
+    });
+  });
+}
+
+void Transport::Impl::Answer(tcp::socket socket) {
+  if (openings_.size() >= kMaxOpenings) {
+    sink_->OnStranger(RemoteAddress(socket),
+                      absl::ResourceExhaustedError(StrCat("data plane: ", kMaxOpenings,
+                                                          " handshakes are under way already")));
+    return;
+  }
+  const auto opening = std::make_shared<Opening>(
+      loop_.get(), std::move(socket), options_.tls.get(), "",
+      Handshake::Answering(Self(), [this](int lane) { return Terms(0, lane); }));
+  openings_.insert(opening);
+  opening->Start(std::chrono::steady_clock::now() + options_.handshake_timeout,
+                 [self = shared_from_this()](const std::shared_ptr<Opening>& o,
+                                             Opening::Event event) { self->OnAnswered(o, event); });
+}
+
+void Transport::Impl::OnAnswered(const std::shared_ptr<Opening>& opening, Opening::Event event) {
+  if (ending_) return;
+  if (event == Opening::Event::kVerified) return Join(opening);
+  openings_.erase(opening);
+  const auto found = pairs_.find(KeyOf(*opening));
+  const int lane = opening->role().peer_terms().lane;
+  const bool paired = found != pairs_.end() && found->second.lanes[lane] == opening;
+  if (event == Opening::Event::kOpen) {
+    if (!paired) return opening->Abandon();  // The other stream has failed meanwhile.
+    if (++found->second.open < Connection::kLanes) return;
+    const Pair pair = found->second;
+    pairs_.erase(found);
+    Establish(pair.lanes, true);
+    return;
+  }
+  if (paired) {
+    const std::shared_ptr<Opening> other = found->second.lanes[1 - lane];
+    pairs_.erase(found);
+    if (other != nullptr && openings_.erase(other) > 0) other->Abandon();
+  }
+  sink_->OnStranger(opening->address(), opening->failure());
+}
+
+void Transport::Impl::Join(const std::shared_ptr<Opening>& opening) {
+  const int lane = opening->role().peer_terms().lane;
+  Pair& pair = pairs_[KeyOf(*opening)];
+  if (pair.lanes[lane] != nullptr) {
+    return opening->Refuse(InvalidArgument("data plane: this stream is open already"));
+  }
+  pair.lanes[lane] = opening;
+  if (pair.lanes[1 - lane] == nullptr) return;
+  const Pair both = pair;  // What follows may change the map.
+  const absl::Status status = sink_->OnHello(InfoOf(*opening, true));
+  if (!status.ok()) pairs_.erase(KeyOf(*opening));
+  for (const auto& each : both.lanes) {
+    if (status.ok()) {
+      each->Welcome();
+    } else {
+      each->Refuse(status);
+    }
+  }
+}
+
+// ---- Connecting ----
+
+void Transport::Impl::Connect(const std::string& address, const ConnectOptions& options,
+                              Connected done) {
+  const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
+  if (!parsed.ok()) return done(parsed.status());
+  Dial::Streams streams;
+  streams.tls = options_.tls.get();
+  const uint64_t id = RandomNumber();
+  for (int lane = 0; lane < Connection::kLanes; ++lane) {
+    streams.roles.push_back(Handshake::Connecting(Self(), Terms(id, lane), options.expected_task,
+                                                  options.expected_incarnation));
+  }
+  const auto dial = std::make_shared<Dial>(loop_, *parsed, options, std::move(streams));
+  const auto shared_done = std::make_shared<Connected>(std::move(done));
+  const bool posted = loop_->Post([self = shared_from_this(), dial, shared_done] {
+    if (self->ending_) {
+      return (*shared_done)(absl::CancelledError("data plane: the transport has been stopped"));
+    }
+    self->dials_.insert(dial);
+    dial->Start([self, dial, shared_done](const absl::Status& status) {
+      self->dials_.erase(dial);
+      if (!status.ok()) return (*shared_done)(status);
+      const std::shared_ptr<Opening> lanes[] = {dial->openings()[0], dial->openings()[1]};
+      const Link link = self->Establish(lanes, false);
+      (*shared_done)(std::shared_ptr<Peer>(link));
+    });
+  });
+  if (!posted) {
+    (*shared_done)(absl::CancelledError("data plane: the transport has been stopped"));
+  }
+}
+
+absl::StatusOr<std::shared_ptr<Peer>> Transport::Impl::ConnectAndWait(
+    const std::string& address, const ConnectOptions& options) {
+  if (loop_->OnThread()) {
+    return absl::FailedPreconditionError("data plane: the I/O thread cannot wait for itself");
+  }
+  using Result = absl::StatusOr<std::shared_ptr<Peer>>;
+  auto promise = std::make_shared<std::promise<Result>>();
+  std::future<Result> future = promise->get_future();
+  Connect(address, options, [promise](Result result) { promise->set_value(std::move(result)); });
+  return future.get();  // The attempt has a deadline.
+}
+
+Transport::Impl::Link Transport::Impl::Establish(
+    const std::shared_ptr<Opening> (&lanes)[Connection::kLanes], bool answered) {
+  Connection::Options options;
+  options.limits.max_tensor_bytes = options_.max_tensor_bytes;
+  options.limits.max_message_bytes = kMaxMessageBytes;
+  options.allocator = options_.allocator;
+  options.peer_max_tensor_bytes = lanes[0]->role().peer_terms().max_tensor_bytes;
+  for (int i = 0; i < Connection::kLanes; ++i) {
+    options.send_windows[i] = lanes[i]->role().peer_terms().window;
+    options.receive_windows[i] = Terms(0, i).window;
+  }
+  const Link link = std::make_shared<Connection>(loop_, sink_, InfoOf(*lanes[0], answered), options,
+                                                 [weak = weak_from_this()](const Link& lost) {
+                                                   const auto self = weak.lock();
+                                                   if (self == nullptr) return;
+                                                   std::lock_guard<std::mutex> lock(self->mutex_);
+                                                   self->links_.erase(lost);
+                                                   self->changed_.notify_all();
+                                                 });
+  for (int i = 0; i < Connection::kLanes; ++i) link->Attach(i, lanes[i]);
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    links_.insert(link);
+  }
+  sink_->OnPeerConnected(link);
+  link->Start();
+  return link;
+}
+
+// ---- Watching and stopping ----
+
+void Transport::Impl::Tick() {
+  if (ending_) return;
+  std::vector<Link> links;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    links.assign(links_.begin(), links_.end());
+  }
+  for (const Link& link : links) link->Tick();
+  tick_.expires_after(options_.stall_timeout / Connection::kTicks);
+  tick_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (!error) self->Tick();
+  });
+}
+
+std::vector<std::shared_ptr<Peer>> Transport::Impl::peers() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return {links_.begin(), links_.end()};
+}
+
+void Transport::Impl::StartStop(std::chrono::milliseconds drain) {
+  ending_ = true;
+  boost::system::error_code ignored;
+  tick_.cancel();
+  for (const Acceptor& acceptor : std::exchange(acceptors_, {})) acceptor->close(ignored);
+  for (const auto& opening : std::exchange(openings_, {})) opening->Abandon();
+  pairs_.clear();
+  for (const auto& dial : std::exchange(dials_, {})) {
+    dial->Cancel(absl::CancelledError("the transport has been stopped"));
+  }
+  std::vector<Link> links;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    links.assign(links_.begin(), links_.end());
+  }
+  for (const Link& link : links) link->StartClose("the task stops", drain);
+  std::lock_guard<std::mutex> lock(mutex_);
+  closing_ = true;
+  changed_.notify_all();
+}
+
+absl::Status Transport::Impl::Stop(std::chrono::milliseconds drain) {
+  if (loop_->OnThread()) {
+    return absl::FailedPreconditionError("data plane: the I/O thread cannot stop itself");
+  }
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (stopping_) {
+    changed_.wait(lock, [this] { return stopped_; });
+    return absl::OkStatus();
+  }
+  stopping_ = true;
+  lock.unlock();
+  loop_->Post([self = shared_from_this(), drain] { self->StartStop(drain); });
+  // The connections close by themselves, at the latest when the time to drain is over.
+  lock.lock();
+  changed_.wait(lock, [this] { return closing_ && links_.empty(); });
+  lock.unlock();
+  loop_->Stop();
+  lock.lock();
+  stopped_ = true;
+  changed_.notify_all();
+  return absl::OkStatus();
+}
+
+// ---- The public face ----
+
+Transport::Transport(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Transport::~Transport() { (void)Stop(); }
+
+absl::StatusOr<std::unique_ptr<Transport>> Transport::Create(const TransportOptions& options,
+                                                             TensorSink* sink) {
+  if (options.task.empty() || options.task.size() > 500 || options.cluster.size() > 500) {
+    return InvalidArgument("data plane: a task and its cluster need names of at most 500 bytes");
+  }
+  for (const uint64_t window : {options.window_bytes, options.small_window_bytes}) {
+    if (window < kMinWindow || window > kMaxWindow) {
+      return InvalidArgument("data plane: a window of ", window, " bytes; expected ", kMinWindow,
+                             " to ", kMaxWindow);
+    }
+  }
+  if (options.max_tensor_bytes == 0 || options.allocator == nullptr || sink == nullptr ||
+      options.allocator->space() == MemorySpace::kCuda || options.stall_timeout.count() < 4) {
+    return InvalidArgument(
+        "data plane: a sink, an allocator of the host's memory, and a positive limit and stall "
+        "timeout are needed");
+  }
+  TransportOptions complete = options;
+  if (complete.incarnation == 0) complete.incarnation = RandomNumber();
+  auto impl = std::make_shared<Impl>(std::move(complete), sink);
+  impl->Start();
+  return std::unique_ptr<Transport>(new Transport(std::move(impl)));
+}
+
+absl::StatusOr<int> Transport::Listen(const std::string& host, int port) {
+  return impl_->Listen(host, port);
+}
+
+void Transport::Connect(const std::string& address, const ConnectOptions& options, Connected done) {
+  impl_->Connect(address, options, std::move(done));
+}
+
+absl::StatusOr<std::shared_ptr<Peer>> Transport::Connect(const std::string& address,
+                                                         const ConnectOptions& options) {
+  return impl_->ConnectAndWait(address, options);
+}
+
+const TransportOptions& Transport::options() const { return impl_->options(); }
+
+std::vector<std::shared_ptr<Peer>> Transport::peers() const { return impl_->peers(); }
+
+absl::Status Transport::Stop(std::chrono::milliseconds drain) { return impl_->Stop(drain); }
+
+}  // namespace troupe
