@@ -464,6 +464,12 @@ void ExecutorRole::LeaveIteration(Iteration* iteration) {
     frame->first = over->next;
     if (frame->first == nullptr) frame->last = nullptr;
     --frame->num_iterations;
+    // In a loop that is not regular a node may never run; the other end waits all the same.
+    for (int32_t send : plan_->frames()[frame->frame].sends) {
+      const FlowNode& node = flow_->nodes[send];
+      if (over->states[node.local].pending == 0) continue;
+      exchange_->Send(plan_->edges()[node.edge], over->tag, Tensor(), /*dead=*/true);
+    }
     EndIteration(over);
     over->next = frame->free;
     frame->free = over;

@@ -282,6 +282,7 @@ void Plan::BuildFlow(const PlanSpec& spec, std::vector<PlanFrame> frames,
       initial_pending_[i] = state.pending;
     }
     frame.initial.push_back(state);
+    if (from.flow == FlowOp::kSend) frame.sends.push_back(i);
     if (from.flow == FlowOp::kEnter || from.flow == FlowOp::kConstantEnter) {
       node.enters = from.enters;
       node.child = child_index[from.enters];

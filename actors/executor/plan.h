@@ -112,6 +112,7 @@ struct PlanFrame {
   int32_t num_enters = 0;
   int32_t parallel_iterations = 1;
   std::vector<NodeState> initial;  ///< By local number.
+  std::vector<int32_t> sends;      ///< The nodes that send to other partitions.
   std::vector<std::pair<int32_t, Tensor>> constants;
 };
 
