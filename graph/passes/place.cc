@@ -59,7 +59,11 @@ class Placer {
     const bool spread = any_free || std::any_of(chosen_.begin(), chosen_.end(), [&](int device) {
                           return device != chosen_.front();
                         });
-    if (spread) Simulate();
+    if (input_.spread_seed) {
+      for (size_t g = 0; g < groups_.groups.size(); ++g) Draw(g);
+    } else if (spread) {
+      Simulate();
+    }
     for (size_t i = 0; i < nodes_.size(); ++i) {
       const int32_t group = groups_.group_of[i];
       if (group >= 0 && chosen_[group] >= 0) nodes_[i].device = Name(chosen_[group]);
@@ -98,6 +102,22 @@ class Placer {
       Why(at, "holds state: the default device");
     }
     return true;
+  }
+
+  /// The same device for the same name, whatever else the step has.
+  void Draw(size_t g) {
+    const PlacementGroup& group = groups_.groups[g];
+    const std::vector<int>& devices = groups_.sets.devices(group.set);
+    if (group.fixed || devices.size() == 1) return;
+    uint64_t hash = 0xcbf29ce484222325u ^ *input_.spread_seed;
+    for (char c : nodes_[group.first].original->name()) {
+      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+    }
+    hash ^= hash >> 33;
+    hash *= 0xff51afd7ed558ccdu;
+    hash ^= hash >> 33;
+    chosen_[g] = devices[hash % devices.size()];
+    Why(static_cast<int32_t>(g), "drawn at random");
   }
 
   // --- simulation --------------------------------------------------------------------------------
@@ -404,7 +424,7 @@ bool TriviallyPossible(const PlacementInput& input, const Subgraph& subgraph) {
   for (const SubNode& node : subgraph.nodes) {
     if (node.kind != SubNode::Kind::kOp) continue;
     const std::string& request = node.original->requested_device();
-    if (!request.empty() && (last == nullptr || *last != request)) {
+    if (!request.empty() && !input.spread_seed && (last == nullptr || *last != request)) {
       absl::StatusOr<DeviceName> name = DeviceName::Parse(request);
       if (!name.ok() || !only.Matches(*name)) return false;
       last = &request;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -48,6 +49,9 @@ struct PlacementInput {
   /// placed them. May be nullptr.
   const std::unordered_map<std::string, std::string>* fixed = nullptr;
   const CostModel* costs = nullptr;  ///< nullptr: static estimates only.
+  /// For tests of everything across devices: devices named in the graph do not count (colocation
+  /// does), and each group goes to a device drawn by this number and the name of its first node.
+  std::optional<uint64_t> spread_seed;
   TransferCost within_process{1.0, 0.5, 0};
   TransferCost between_types{10.0, 1.0, 1e4};  ///< Devices of one task, of different types.
   TransferCost between_tasks{60.0, 10.0, 1e3};

@@ -160,7 +160,7 @@ class Grouper {
   const Request& RequestOf(const std::string& text) {
     auto [it, first] = requests_.try_emplace(text);
     Request& request = it->second;
-    if (!first || text.empty() || text[0] == '@') return request;
+    if (!first || text.empty() || text[0] == '@' || input_.spread_seed) return request;
     absl::StatusOr<DeviceName> name = DeviceName::Parse(text);
     if (!name.ok()) {
       request.status = name.status();
