@@ -22,7 +22,7 @@ absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(const Options& options)
   runtime->pool_ = std::make_shared<ComputePool>(options.threads);
   for (int i = 0; i < options.num_cpu_devices; ++i) {
     auto role = std::make_unique<DeviceRole>();
-    role->device = MakeCpuDevice({"localhost", 0, 0, "CPU", i}, runtime->pool_);
+    role->device = MakeCpuDevice({options.job, 0, options.task, "CPU", i}, runtime->pool_);
     runtime->devices_.push_back(std::move(role));
   }
   return runtime;

@@ -1,0 +1,75 @@
+/// What the cluster's roles have done for them: compiling and running. Roles only say what and
+/// when.
+#ifndef TROUPE_ACTORS_CLUSTER_ENGINE_H_
+#define TROUPE_ACTORS_CLUSTER_ENGINE_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "devices/tensor.h"
+#include "graph/protos/cluster.pb.h"
+
+namespace troupe {
+
+/// Runs partitions on the devices of this task. No function calls back before it has returned;
+/// `done` is called once, as an event of the node.
+class WorkerEngine {
+ public:
+  using Done = std::function<void(absl::Status)>;
+  using StepDone = std::function<void(absl::Status, std::vector<TensorProto> fetches)>;
+
+  virtual ~WorkerEngine() = default;
+
+  virtual std::vector<cluster::DeviceInfo> Devices() = 0;
+  /// Compiles the partitions of `request` (REGISTER_GRAPH).
+  virtual void Register(cluster::Message request, Done done) = 0;
+  /// Steps that run keep what they need.
+  virtual void Deregister(const std::string& session, const std::string& handle) = 0;
+  virtual void DeleteSession(const std::string& session) = 0;
+  /// Runs a step of a registered graph; `request` is RUN_GRAPH.
+  virtual void Start(cluster::Message request, StepDone done) = 0;
+  /// A value for a step that has been started, and is perhaps over.
+  virtual void Deliver(uint64_t step, cluster::CrossingTensor value) = 0;
+  /// Cancels a step; its `done` will be called soon.
+  virtual void Abort(uint64_t step, const absl::Status& status) = 0;
+  /// Empties containers; none named: the default one.
+  virtual void ResetContainers(const std::vector<std::string>& containers) = 0;
+};
+
+/// A signature, cut into what each task does.
+struct BuiltStep {
+  struct Part {
+    std::string task;
+    std::vector<cluster::Partition> partitions;
+    std::vector<int> feeds;    ///< Per feed of the task: which feed of the step it is.
+    std::vector<int> fetches;  ///< Per fetch of the task: which fetch of the step it is.
+    int64_t num_nodes = 0;
+  };
+  std::vector<Part> parts;
+  int num_fetches = 0;
+};
+
+/// Holds the graphs of a master's sessions, and places and cuts signatures. No function calls back
+/// before it has returned; `done` is called once, as an event of the node.
+class MasterEngine {
+ public:
+  using Done = std::function<void(absl::Status)>;
+  using BuildDone = std::function<void(absl::StatusOr<BuiltStep>)>;
+
+  virtual ~MasterEngine() = default;
+
+  /// `request` is CREATE_SESSION: graph and configuration.
+  virtual void CreateGraph(const std::string& session, cluster::Message request, Done done) = 0;
+  virtual void ExtendGraph(const std::string& session, cluster::Message request, Done done) = 0;
+  virtual void DeleteGraph(const std::string& session) = 0;
+  /// `request` has the names of feeds, fetches and targets.
+  virtual void Build(const std::string& session, cluster::Message request,
+                     std::vector<cluster::DeviceInfo> devices, BuildDone done) = 0;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_CLUSTER_ENGINE_H_

@@ -1,0 +1,198 @@
+#include "actors/cluster/graph_engine.h"
+
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "actors/cluster/partition_def.h"
+#include "actors/session/compile.h"
+#include "actors/session/lower.h"
+#include "actors/session/step_signature.h"
+#include "devices/status_macros.h"
+#include "graph/graph_def.h"
+#include "graph/passes/frames.h"
+#include "graph/passes/loosen_constants.h"
+#include "graph/passes/partition.h"
+#include "graph/passes/place.h"
+#include "graph/passes/prune.h"
+#include "graph/passes/read_late.h"
+#include "graph/protos/graph.pb.h"
+#include "kernels/kernel_registry.h"
+
+namespace troupe {
+
+/// A session's graph, and where its state is.
+struct GraphEngine::SessionGraph {
+  std::mutex mutex;  ///< One signature at a time: what is stateful must be placed once.
+  std::shared_ptr<Graph> graph;
+  bool simplify = true;
+  bool soft_placement = false;
+  std::unordered_map<std::string, std::string> fixed;
+};
+
+GraphEngine::~GraphEngine() = default;
+
+absl::Status ExtendGraphWith(const GraphDef& def, Graph* graph) {
+  std::set<std::string, std::less<>> added;
+  for (const NodeDef& node : def.node()) added.insert(node.name());
+  // What the new nodes do not bring along, they take from the graph.
+  ImportOptions options;
+  for (const NodeDef& node : def.node()) {
+    for (const std::string& input : node.input()) {
+      std::string_view name = input;
+      const bool control = !name.empty() && name[0] == '^';
+      if (control) name.remove_prefix(1);
+      const std::string node_name(name.substr(0, name.find(':')));
+      if (added.count(node_name) != 0) continue;
+      if (control) {
+        if (Node* known = graph->FindNode(node_name)) options.input_map[input] = Output(known);
+      } else if (absl::StatusOr<Output> known = graph->FindOutput(input); known.ok()) {
+        options.input_map[input] = *known;
+      }
+    }
+  }
+  return ImportGraphDef(def, options, graph);
+}
+
+std::shared_ptr<GraphEngine::SessionGraph> GraphEngine::Find(const std::string& session) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto it = sessions_.find(session);
+  return it == sessions_.end() ? nullptr : it->second;
+}
+
+void GraphEngine::CreateGraph(const std::string& name, cluster::Message request, Done done) {
+  auto session = std::make_shared<SessionGraph>();
+  session->simplify = !request.config().no_optimize();
+  session->soft_placement = request.config().allow_soft_placement();
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    sessions_[name] = session;
+  }
+  host_->Post([this, session, request = std::move(request), done = std::move(done)] {
+    absl::Status status;
+    GraphDef def;
+    if (!def.ParseFromString(request.graph())) {
+      status = InvalidArgument("what should be the session's graph is no GraphDef");
+    } else {
+      std::lock_guard<std::mutex> lock(session->mutex);
+      session->graph = std::make_shared<Graph>();
+      status = ImportGraphDef(def, ImportOptions(), session->graph.get());
+    }
+    host_->Enter([&] { done(status); });
+  });
+}
+
+void GraphEngine::ExtendGraph(const std::string& name, cluster::Message request, Done done) {
+  host_->Post([this, session = Find(name), request = std::move(request), done = std::move(done)] {
+    absl::Status status;
+    GraphDef def;
+    if (session == nullptr) {
+      status = absl::CancelledError("the session has been closed");
+    } else if (!def.ParseFromString(request.graph())) {
+      status = InvalidArgument("what should be added to the session's graph is no GraphDef");
+    } else {
+      std::lock_guard<std::mutex> lock(session->mutex);
+      status = ExtendGraphWith(def, session->graph.get());
+    }
+    host_->Enter([&] { done(status); });
+  });
+}
+
+void GraphEngine::DeleteGraph(const std::string& name) {
+  std::shared_ptr<SessionGraph> dropped;
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto it = sessions_.find(name);
+  if (it == sessions_.end()) return;
+  dropped = std::move(it->second);
+  sessions_.erase(it);
+  host_->Post([dropped] {});  // To be destroyed elsewhere.
+}
+
+void GraphEngine::Build(const std::string& name, cluster::Message request,
+                        std::vector<cluster::DeviceInfo> devices, BuildDone done) {
+  host_->Post([this, session = Find(name), request = std::move(request),
+               devices = std::move(devices), done = std::move(done)] {
+    absl::StatusOr<BuiltStep> built = absl::CancelledError("the session has been closed");
+    if (session != nullptr) {
+      std::lock_guard<std::mutex> lock(session->mutex);
+      built = Cut(session.get(), request, devices);
+    }
+    host_->Enter([&] { done(std::move(built)); });
+  });
+}
+
+absl::StatusOr<BuiltStep> GraphEngine::Cut(SessionGraph* session, const cluster::Message& request,
+                                           const std::vector<cluster::DeviceInfo>& devices) {
+  const Graph& graph = *session->graph;
+  TROUPE_ASSIGN_OR_RETURN(
+      const StepSignature signature,
+      StepSignature::FromNames(graph, {request.feed_names().begin(), request.feed_names().end()},
+                               {request.fetch_names().begin(), request.fetch_names().end()},
+                               {request.target_names().begin(), request.target_names().end()}));
+  PlacementInput placement;
+  std::unordered_map<std::string, uint64_t> incarnations;
+  for (const cluster::DeviceInfo& device : devices) {
+    TROUPE_ASSIGN_OR_RETURN(DeviceName parsed, DeviceName::Parse(device.name()));
+    placement.devices.push_back({device.name(), std::move(parsed)});
+    incarnations[device.name()] = device.incarnation();
+  }
+  placement.allow_soft_placement = session->soft_placement;
+  placement.fixed = &session->fixed;
+  placement.has_kernel = [](const Node& node, const std::string& type) {
+    return !node.graph()->ops()->LookUp(node.op()).ok() ||
+           KernelRegistry::Global()->Find(type, node.def()).ok();
+  };
+
+  TROUPE_ASSIGN_OR_RETURN(Subgraph subgraph, Prune(graph, signature.feeds, signature.fetches,
+                                                   absl::MakeConstSpan(signature.targets)));
+  StepSignature in_lowered;
+  TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<Graph> lowered,
+                          LowerForStep(graph, subgraph, signature, &in_lowered));
+  if (lowered != nullptr) {
+    TROUPE_ASSIGN_OR_RETURN(subgraph, Prune(*lowered, in_lowered.feeds, in_lowered.fetches,
+                                            absl::MakeConstSpan(in_lowered.targets)));
+  }
+  TROUPE_RETURN_IF_ERROR(CheckPlacement(placement, subgraph));
+  TROUPE_ASSIGN_OR_RETURN(const Frames frames, FindFrames(subgraph));
+  ReadLate(&subgraph);
+  if (frames.has_control_flow) LoosenConstants(&subgraph);
+  if (session->simplify) Simplify(SimplifyOptions(), EvaluateNode, &subgraph);
+  TROUPE_RETURN_IF_ERROR(Place(placement, &subgraph));
+  for (const SubNode& node : subgraph.nodes) {
+    if (node.kind == SubNode::Kind::kOp && node.original->stateful()) {
+      session->fixed.emplace(node.original->name(), node.device);
+    }
+  }
+  PartitionOptions options;
+  options.incarnation = [&](const std::string& device) { return incarnations[device]; };
+  TROUPE_ASSIGN_OR_RETURN(const PartitionedGraph parts, Partition(std::move(subgraph), options));
+
+  BuiltStep built;
+  built.num_fetches = static_cast<int>(signature.fetches.size());
+  std::map<std::string, size_t> part_of;
+  for (const DevicePartition& partition : parts.partitions) {
+    const std::string task = partition.device.substr(0, partition.device.find("/device:"));
+    auto [it, is_new] = part_of.try_emplace(task, built.parts.size());
+    if (is_new) built.parts.emplace_back().task = task;
+    BuiltStep::Part& part = built.parts[it->second];
+    TROUPE_ASSIGN_OR_RETURN(cluster::Partition def,
+                            PartitionToDef(lowered != nullptr ? *lowered : graph, partition));
+    // Feeds and fetches are numbered by task; what two devices of it are fed is sent once.
+    for (int i = 0; i < def.feed_index_size(); ++i) {
+      const int feed = def.feed_index(i);
+      size_t k = 0;
+      while (k < part.feeds.size() && part.feeds[k] != feed) ++k;
+      if (k == part.feeds.size()) part.feeds.push_back(feed);
+      def.set_feed_index(i, static_cast<int>(k));
+    }
+    for (int i = 0; i < def.fetch_index_size(); ++i) {
+      part.fetches.push_back(def.fetch_index(i));
+      def.set_fetch_index(i, static_cast<int>(part.fetches.size()) - 1);
+    }
+    part.num_nodes += def.targets_size();
+    part.partitions.push_back(std::move(def));
+  }
+  return built;
+}
+
+}  // namespace troupe

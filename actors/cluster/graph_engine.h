@@ -1,0 +1,47 @@
+/// Holds the graphs of a master's sessions; places, cuts and packs their signatures.
+#ifndef TROUPE_ACTORS_CLUSTER_GRAPH_ENGINE_H_
+#define TROUPE_ACTORS_CLUSTER_GRAPH_ENGINE_H_
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "actors/cluster/engine.h"
+#include "actors/cluster/engine_host.h"
+#include "graph/graph.h"
+
+namespace troupe {
+
+/// The master's engine. Work is done by threads of the actor system. Thread-safe. Must outlive its
+/// host's jobs.
+class GraphEngine final : public MasterEngine {
+ public:
+  explicit GraphEngine(EngineHost* host) : host_(host) {}
+  ~GraphEngine() override;
+
+  void CreateGraph(const std::string& session, cluster::Message request, Done done) override;
+  void ExtendGraph(const std::string& session, cluster::Message request, Done done) override;
+  void DeleteGraph(const std::string& session) override;
+  void Build(const std::string& session, cluster::Message request,
+             std::vector<cluster::DeviceInfo> devices, BuildDone done) override;
+
+ private:
+  struct SessionGraph;
+
+  std::shared_ptr<SessionGraph> Find(const std::string& session);
+  static absl::StatusOr<BuiltStep> Cut(SessionGraph* session, const cluster::Message& request,
+                                       const std::vector<cluster::DeviceInfo>& devices);
+
+  EngineHost* const host_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<SessionGraph>> sessions_;
+};
+
+/// Adds nodes to a graph; their inputs may name nodes that it has already. All or nothing.
+absl::Status ExtendGraphWith(const GraphDef& def, Graph* graph);
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_CLUSTER_GRAPH_ENGINE_H_

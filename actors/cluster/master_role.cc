@@ -1,0 +1,609 @@
+#include "actors/cluster/master_role.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "devices/status_macros.h"
+
+namespace troupe {
+
+namespace {
+
+absl::Status ClosedError() { return absl::CancelledError("the session has been closed"); }
+
+std::string KeyOf(const cluster::Message& request) {
+  std::string key;
+  for (const auto& name : request.feed_names()) (key += name) += '\0';
+  key += '\1';
+  for (const auto& name : request.fetch_names()) (key += name) += '\0';
+  key += '\1';
+  for (const auto& name : request.target_names()) (key += name) += '\0';
+  return key;
+}
+
+/// Answers when as many have said something as were asked; the first error counts.
+struct Gather {
+  Calls* calls;
+  Responder to;
+  int left;
+  absl::Status status;
+
+  void Add(const absl::Status& one) {
+    status.Update(one);
+    if (--left == 0) calls->Reply(to, status);
+  }
+};
+
+}  // namespace
+
+MasterRole::MasterRole(Options options, std::vector<Task> tasks, Calls* calls, MasterEngine* engine)
+    : options_(options), calls_(calls), engine_(engine) {
+  for (Task& task : tasks) {
+    task_by_name_[task.name] = tasks_.size();
+    tasks_.push_back({std::move(task)});
+  }
+}
+
+std::string MasterRole::Describe(PeerId task) const {
+  return StrCat(tasks_[task].task.name, " (", tasks_[task].task.address, ")");
+}
+
+std::vector<std::string> MasterRole::MissingTasks() const {
+  std::vector<std::string> missing;
+  for (PeerId i = 0; i < tasks_.size(); ++i) {
+    if (tasks_[i].incarnation == 0) missing.push_back(Describe(i));
+  }
+  return missing;
+}
+
+std::vector<cluster::DeviceInfo> MasterRole::AllDevices() const {
+  // The master's own first: what may run anywhere runs there.
+  std::vector<cluster::DeviceInfo> devices = tasks_[options_.self].devices;
+  for (PeerId i = 0; i < tasks_.size(); ++i) {
+    if (i == options_.self) continue;
+    devices.insert(devices.end(), tasks_[i].devices.begin(), tasks_[i].devices.end());
+  }
+  return devices;
+}
+
+MasterRole::SessionState* MasterRole::FindSession(Responder from, const std::string& name) {
+  auto it = sessions_.find(name);
+  if (it == sessions_.end() || it->second->client != from.from) {
+    calls_->Reply(from,
+                  absl::AbortedError(StrCat(
+                      "there is no session ", name, " of this client on ", Describe(options_.self),
+                      "; the task may have been restarted: create a new session")));
+    return nullptr;
+  }
+  return it->second.get();
+}
+
+void MasterRole::OnRequest(Responder from, cluster::Message request, ClusterTime now) {
+  now_ = now;
+  if (stopped_) {
+    calls_->Reply(from, absl::UnavailableError(StrCat(Describe(options_.self), " is stopping")));
+    return;
+  }
+  switch (request.method()) {
+    case cluster::CREATE_SESSION:
+      if (MissingTasks().empty()) {
+        CreateSession(from, std::move(request));
+      } else {
+        ClusterTime wait = options_.wait_for_workers;
+        if (request.timeout_us() > 0) wait = std::min<ClusterTime>(wait, request.timeout_us());
+        waiting_.push_back({from, std::move(request), now + wait});
+      }
+      return;
+    case cluster::EXTEND_SESSION:
+      ExtendSession(from, std::move(request));
+      return;
+    case cluster::RUN_STEP:
+    case cluster::RUN_CALLABLE:
+      RunStep(from, std::move(request), now);
+      return;
+    case cluster::MAKE_CALLABLE:
+      MakeCallable(from, std::move(request));
+      return;
+    case cluster::RELEASE_CALLABLE:
+      if (SessionState* session = FindSession(from, request.session())) {
+        session->callables.erase(request.handle());
+        calls_->Reply(from, absl::OkStatus());
+      }
+      return;
+    case cluster::CLOSE_SESSION:
+      if (FindSession(from, request.session()) != nullptr) CloseSession(request.session(), from);
+      return;
+    case cluster::LIST_DEVICES:
+      ListDevices(from);
+      return;
+    case cluster::RESET:
+      Reset(from, request);
+      return;
+    case cluster::CANCEL: {
+      std::vector<uint64_t> steps;
+      for (const auto& [id, step] : steps_) {
+        if (step.client.from == from.from && std::find(request.ids().begin(), request.ids().end(),
+                                                       step.client.id) != request.ids().end()) {
+          steps.push_back(id);
+        }
+      }
+      for (uint64_t id : steps) {
+        Fail(id,
+             absl::Status(
+                 request.code() == 0 ? absl::StatusCode::kCancelled : StatusOf(request).code(),
+                 request.error().empty() ? "the client has cancelled the run" : request.error()));
+      }
+      calls_->Reply(from, absl::OkStatus());
+      return;
+    }
+    case cluster::PARTIAL_RUN_SETUP:
+      calls_->Reply(from, absl::UnimplementedError(
+                              "partial runs exist in local sessions only; run the pieces as "
+                              "steps of their own"));
+      return;
+    default:
+      calls_->Reply(from, absl::UnimplementedError(
+                              StrCat("a master does not know method ", request.method())));
+  }
+}
+
+void MasterRole::CreateSession(Responder from, cluster::Message request) {
+  const std::string name = StrCat("s", absl::Hex(options_.seed), "_", next_name_++);
+  auto session = std::make_shared<SessionState>();
+  session->client = from.from;
+  session->closing = true;  // Until the graph has been read.
+  sessions_[name] = session;
+  engine_->CreateGraph(name, std::move(request), [this, from, name](const absl::Status& status) {
+    auto it = sessions_.find(name);
+    if (it == sessions_.end()) {
+      engine_->DeleteGraph(name);
+      calls_->Reply(from, status.ok() ? ClosedError() : status);
+      return;
+    }
+    cluster::Message reply;
+    if (status.ok()) {
+      it->second->closing = false;
+      reply.set_session(name);
+      for (auto& device : AllDevices()) *reply.add_devices() = std::move(device);
+    } else {
+      sessions_.erase(it);
+      engine_->DeleteGraph(name);
+    }
+    calls_->Reply(from, status, std::move(reply));
+  });
+}
+
+void MasterRole::ExtendSession(Responder from, cluster::Message request) {
+  if (FindSession(from, request.session()) == nullptr) return;
+  const std::string name = request.session();
+  engine_->ExtendGraph(name, std::move(request),
+                       [this, from](const absl::Status& status) { calls_->Reply(from, status); });
+}
+
+std::shared_ptr<MasterRole::Signature> MasterRole::FindOrBuild(const std::string& name,
+                                                               SessionState* session,
+                                                               const cluster::Message& request) {
+  std::shared_ptr<Signature>& signature = session->signatures[KeyOf(request)];
+  if (signature != nullptr) return signature;
+  signature = std::make_shared<Signature>();
+  *signature->request.mutable_feed_names() = request.feed_names();
+  *signature->request.mutable_fetch_names() = request.fetch_names();
+  *signature->request.mutable_target_names() = request.target_names();
+  engine_->Build(name, signature->request, AllDevices(),
+                 [this, name, signature](absl::StatusOr<BuiltStep> built) {
+                   OnBuilt(name, signature, std::move(built));
+                 });
+  return signature;
+}
+
+void MasterRole::OnBuilt(const std::string& name, std::shared_ptr<Signature> signature,
+                         absl::StatusOr<BuiltStep> built) {
+  signature->building = false;
+  absl::Status status = built.status();
+  auto session = sessions_.find(name);
+  if (session == sessions_.end()) status = ClosedError();
+  if (status.ok()) {
+    signature->built = *std::move(built);
+    for (const BuiltStep::Part& part : signature->built->parts) {
+      auto task = task_by_name_.find(part.task);
+      if (task == task_by_name_.end()) {
+        status = absl::InternalError(StrCat("there is no task ", part.task));
+        break;
+      }
+      signature->tasks.push_back(task->second);
+    }
+  }
+  std::vector<Responder> makers = std::move(signature->makers);
+  signature->makers.clear();
+  if (status.ok()) {
+    int64_t nodes = 0;
+    for (const BuiltStep::Part& part : signature->built->parts) nodes += part.num_nodes;
+    for (const Responder& maker : makers) {
+      cluster::Message reply;
+      reply.set_handle(StrCat("c", next_name_++));
+      reply.set_num_nodes(nodes);
+      session->second->callables[reply.handle()] = signature;
+      calls_->Reply(maker, absl::OkStatus(), std::move(reply));
+    }
+    AdvanceAll(name, signature);
+    return;
+  }
+  for (const Responder& maker : makers) calls_->Reply(maker, status);
+  if (session != sessions_.end()) session->second->signatures.erase(KeyOf(signature->request));
+  std::vector<uint64_t> steps = std::move(signature->waiting);
+  signature->waiting.clear();
+  for (uint64_t id : steps) Fail(id, status);
+}
+
+void MasterRole::MakeCallable(Responder from, cluster::Message request) {
+  SessionState* session = FindSession(from, request.session());
+  if (session == nullptr) return;
+  std::shared_ptr<Signature> signature = FindOrBuild(request.session(), session, request);
+  signature->makers.push_back(from);
+  if (!signature->building) OnBuilt(request.session(), signature, *signature->built);
+}
+
+void MasterRole::RunStep(Responder from, cluster::Message request, ClusterTime now) {
+  SessionState* session = FindSession(from, request.session());
+  if (session == nullptr) return;
+  std::shared_ptr<Signature> signature;
+  if (request.method() == cluster::RUN_CALLABLE) {
+    auto it = session->callables.find(request.handle());
+    if (it == session->callables.end()) {
+      calls_->Reply(from, absl::NotFoundError(StrCat("there is no callable ", request.handle())));
+      return;
+    }
+    signature = it->second;
+  } else {
+    signature = FindOrBuild(request.session(), session, request);
+  }
+  if (request.tensors_size() != signature->request.feed_names_size()) {
+    calls_->Reply(from, InvalidArgument("expected ", signature->request.feed_names_size(),
+                                        " fed tensors, got ", request.tensors_size()));
+    return;
+  }
+  const uint64_t id = (options_.seed << 32) | (next_step_++ & 0xffffffffu);
+  Step& step = steps_[id];
+  step.client = from;
+  step.session = request.session();
+  step.signature = signature;
+  for (TensorProto& feed : *request.mutable_tensors()) step.feeds.push_back(std::move(feed));
+  if (request.timeout_us() > 0) step.deadline = now + request.timeout_us();
+  if (signature->building) {
+    signature->waiting.push_back(id);
+  } else {
+    Advance(id);
+  }
+}
+
+bool MasterRole::EnsureOpen(const std::string& name, SessionState* session, PeerId task) {
+  const uint64_t life = tasks_[task].incarnation;
+  if (auto it = session->opened.find(task); it != session->opened.end() && it->second == life) {
+    return true;
+  }
+  if (auto it = session->opening.find(task); it != session->opening.end() && it->second == life) {
+    return false;
+  }
+  session->opening[task] = life;
+  cluster::Message request;
+  request.set_method(cluster::CREATE_WORKER_SESSION);
+  request.set_session(name);
+  request.set_reset(true);
+  calls_->Call(task, life, std::move(request), now_, options_.register_timeout,
+               [this, name, task, life](const absl::Status& status, const cluster::Message&) {
+                 auto it = sessions_.find(name);
+                 if (it == sessions_.end()) return;
+                 SessionState& session = *it->second;
+                 if (auto o = session.opening.find(task);
+                     o != session.opening.end() && o->second == life) {
+                   session.opening.erase(o);
+                 }
+                 if (status.ok() && tasks_[task].incarnation == life) session.opened[task] = life;
+                 auto signatures = session.signatures;
+                 for (const auto& [key, signature] : signatures) {
+                   if (std::find(signature->tasks.begin(), signature->tasks.end(), task) ==
+                       signature->tasks.end()) {
+                     continue;
+                   }
+                   if (status.ok()) {
+                     AdvanceAll(name, signature);
+                   } else {
+                     std::vector<uint64_t> steps = std::move(signature->waiting);
+                     signature->waiting.clear();
+                     for (uint64_t id : steps) Fail(id, status);
+                   }
+                 }
+               });
+  return false;
+}
+
+void MasterRole::AdvanceAll(const std::string&, const std::shared_ptr<Signature>& signature) {
+  std::vector<uint64_t> steps = std::move(signature->waiting);
+  signature->waiting.clear();
+  for (uint64_t id : steps) Advance(id);
+}
+
+void MasterRole::Advance(uint64_t step_id) {
+  auto found = steps_.find(step_id);
+  if (found == steps_.end() || found->second.running || !found->second.status.ok()) return;
+  Step& step = found->second;
+  std::shared_ptr<Signature> signature = step.signature;
+  const std::string session_name = step.session;
+  auto session = sessions_.find(session_name);
+  if (session == sessions_.end()) {
+    Fail(step_id, ClosedError());
+    return;
+  }
+  bool ready = true;
+  for (size_t i = 0; i < signature->tasks.size(); ++i) {
+    const PeerId task = signature->tasks[i];
+    const uint64_t life = tasks_[task].incarnation;
+    if (life == 0) {
+      Fail(step_id, tasks_[task].lost.ok()
+                        ? absl::UnavailableError(StrCat(Describe(task), " cannot be reached"))
+                        : tasks_[task].lost);
+      return;
+    }
+    auto [it, is_new] = signature->registrations.try_emplace(task);
+    if (!is_new && it->second.incarnation == life) {
+      ready &= it->second.ready;
+      continue;
+    }
+    ready = false;
+    if (!EnsureOpen(session_name, session->second.get(), task)) {
+      signature->registrations.erase(it);
+      continue;
+    }
+    Registration& registration = it->second;
+    registration.incarnation = life;
+    registration.ready = false;
+    registration.handle = StrCat("g", next_name_++);
+    cluster::Message request;
+    request.set_method(cluster::REGISTER_GRAPH);
+    request.set_session(session_name);
+    request.set_handle(registration.handle);
+    for (const cluster::Partition& part : signature->built->parts[i].partitions) {
+      *request.add_partitions() = part;
+    }
+    calls_->Call(task, life, std::move(request), now_, options_.register_timeout,
+                 [this, session_name, signature, task, life, handle = registration.handle](
+                     const absl::Status& status, const cluster::Message&) {
+                   auto it = signature->registrations.find(task);
+                   if (it == signature->registrations.end() || it->second.handle != handle) return;
+                   if (status.ok()) {
+                     it->second.ready = true;
+                     AdvanceAll(session_name, signature);
+                     return;
+                   }
+                   signature->registrations.erase(it);
+                   std::vector<uint64_t> steps = std::move(signature->waiting);
+                   signature->waiting.clear();
+                   for (uint64_t id : steps) Fail(id, status);
+                 });
+  }
+  if (!ready) {
+    signature->waiting.push_back(step_id);
+    return;
+  }
+  SendRuns(step_id, &step);
+}
+
+void MasterRole::SendRuns(uint64_t step_id, Step* step) {
+  step->running = true;
+  std::shared_ptr<Signature> signature = step->signature;
+  const BuiltStep& built = *signature->built;
+  step->fetches.resize(built.num_fetches);
+  for (size_t i = 0; i < built.parts.size(); ++i) {
+    const PeerId task = signature->tasks[i];
+    const Registration& registration = signature->registrations.at(task);
+    cluster::Message request;
+    request.set_method(cluster::RUN_GRAPH);
+    request.set_session(step->session);
+    request.set_handle(registration.handle);
+    request.set_step(step_id);
+    for (int feed : built.parts[i].feeds) *request.add_tensors() = step->feeds[feed];
+    if (built.parts.size() > 1) {
+      for (const BuiltStep::Part& part : built.parts) request.add_tasks(part.task);
+    }
+    step->calls[task] =
+        calls_->Call(task, registration.incarnation, std::move(request), now_, 0,
+                     [this, step_id, task, i](const absl::Status& status, cluster::Message reply) {
+                       OnRunDone(step_id, task, i, status, std::move(reply));
+                     });
+  }
+  step->feeds.clear();
+  if (step->calls.empty()) Finish(step_id);
+}
+
+void MasterRole::OnRunDone(uint64_t step_id, PeerId task, size_t part, const absl::Status& status,
+                           cluster::Message reply) {
+  auto it = steps_.find(step_id);
+  if (it == steps_.end()) return;
+  Step& step = it->second;
+  step.calls.erase(task);
+  absl::Status result = status;
+  const std::vector<int>& fetches = step.signature->built->parts[part].fetches;
+  if (result.ok() && reply.tensors_size() != static_cast<int>(fetches.size())) {
+    result = absl::InternalError(StrCat(Describe(task), " sent ", reply.tensors_size(),
+                                        " tensors, ", fetches.size(), " were fetched"));
+  }
+  if (!result.ok()) {
+    Fail(step_id, result, reply.derived());
+    return;
+  }
+  for (size_t i = 0; i < fetches.size(); ++i) {
+    step.fetches[fetches[i]] = std::move(*reply.mutable_tensors(static_cast<int>(i)));
+  }
+  if (step.calls.empty()) Finish(step_id);
+}
+
+void MasterRole::Fail(uint64_t step_id, const absl::Status& status, bool derived) {
+  auto it = steps_.find(step_id);
+  if (it == steps_.end()) return;
+  Step& step = it->second;
+  const bool first = step.status.ok();
+  if (first || (step.derived && !derived)) {
+    step.status = status;
+    step.derived = derived;
+  }
+  if (first) {
+    step.give_up = now_ + options_.grace;
+    for (const auto& [task, call] : step.calls) {
+      cluster::Message cleanup;
+      cleanup.set_method(cluster::CLEANUP_GRAPH);
+      cleanup.set_step(step_id);
+      cleanup.set_error(StrCat("the step failed elsewhere: ", std::string(status.message())));
+      calls_->Call(task, tasks_[task].incarnation, std::move(cleanup), now_, options_.grace,
+                   [](const absl::Status&, const cluster::Message&) {});
+    }
+  }
+  if (step.calls.empty()) Finish(step_id);
+}
+
+void MasterRole::Finish(uint64_t step_id) {
+  auto it = steps_.find(step_id);
+  Step step = std::move(it->second);
+  steps_.erase(it);
+  for (const auto& [task, call] : step.calls) calls_->Forget(call);
+  cluster::Message reply;
+  if (step.status.ok()) {
+    for (TensorProto& fetch : step.fetches) *reply.add_tensors() = std::move(fetch);
+  }
+  calls_->Reply(step.client, step.status, std::move(reply));
+}
+
+void MasterRole::CloseSession(const std::string& name, std::optional<Responder> from) {
+  auto it = sessions_.find(name);
+  if (it == sessions_.end()) return;
+  std::shared_ptr<SessionState> session = it->second;
+  sessions_.erase(it);
+  std::vector<uint64_t> steps;
+  for (const auto& [id, step] : steps_) {
+    if (step.session == name) steps.push_back(id);
+  }
+  for (uint64_t id : steps) Fail(id, ClosedError());
+  engine_->DeleteGraph(name);
+  std::map<PeerId, uint64_t> opened = session->opened;
+  for (const auto& [task, life] : session->opening) opened[task] = life;
+  auto gather = std::make_shared<Gather>(
+      Gather{calls_, from.value_or(Responder()), static_cast<int>(opened.size()) + 1, {}});
+  for (const auto& [task, life] : opened) {
+    cluster::Message request;
+    request.set_method(cluster::DELETE_WORKER_SESSION);
+    request.set_session(name);
+    // A task that is gone has nothing left to delete.
+    calls_->Call(task, life, std::move(request), now_, options_.grace,
+                 [gather](const absl::Status&, const cluster::Message&) { gather->Add({}); });
+  }
+  gather->Add(absl::OkStatus());
+}
+
+void MasterRole::ListDevices(Responder from) {
+  cluster::Message reply;
+  for (cluster::DeviceInfo& device : AllDevices()) *reply.add_devices() = std::move(device);
+  calls_->Reply(from, absl::OkStatus(), std::move(reply));
+}
+
+void MasterRole::Reset(Responder from, const cluster::Message& request) {
+  auto gather = std::make_shared<Gather>(
+      Gather{calls_, from, static_cast<int>(tasks_.size()) + 1, absl::OkStatus()});
+  for (PeerId i = 0; i < tasks_.size(); ++i) {
+    if (tasks_[i].incarnation == 0) {
+      gather->Add(absl::UnavailableError(
+          StrCat(Describe(i), " cannot be reached; the containers of the others were reset")));
+      continue;
+    }
+    cluster::Message call;
+    call.set_method(cluster::CLEANUP_ALL);
+    *call.mutable_containers() = request.containers();
+    calls_->Call(
+        i, tasks_[i].incarnation, std::move(call), now_, options_.wait_for_workers,
+        [gather](const absl::Status& status, const cluster::Message&) { gather->Add(status); });
+  }
+  gather->Add(absl::OkStatus());
+}
+
+void MasterRole::OnTaskUp(PeerId task, uint64_t incarnation, const cluster::Message& status,
+                          ClusterTime now) {
+  now_ = now;
+  TaskState& state = tasks_[task];
+  state.incarnation = incarnation;
+  state.devices.assign(status.devices().begin(), status.devices().end());
+  state.lost = absl::OkStatus();
+  if (!MissingTasks().empty()) return;
+  std::vector<Waiting> waiting = std::move(waiting_);
+  waiting_.clear();
+  for (Waiting& one : waiting) CreateSession(one.client, std::move(one.request));
+}
+
+void MasterRole::OnTaskLost(PeerId task, const absl::Status& status) {
+  tasks_[task].incarnation = 0;
+  tasks_[task].lost = status;
+  for (auto& [name, session] : sessions_) {
+    session->opened.erase(task);
+    session->opening.erase(task);
+    for (auto& [key, signature] : session->signatures) signature->registrations.erase(task);
+  }
+  // Steps that wait for a registration on another task need not wait any longer.
+  std::vector<uint64_t> steps;
+  for (const auto& [id, step] : steps_) {
+    const auto& tasks = step.signature->tasks;
+    if (std::find(tasks.begin(), tasks.end(), task) != tasks.end()) steps.push_back(id);
+  }
+  for (uint64_t id : steps) Fail(id, status);
+}
+
+void MasterRole::OnClientLost(PeerId client, ClusterTime now) {
+  now_ = now;
+  std::vector<std::string> names;
+  for (const auto& [name, session] : sessions_) {
+    if (session->client == client) names.push_back(name);
+  }
+  for (const std::string& name : names) CloseSession(name, std::nullopt);
+  waiting_.erase(std::remove_if(waiting_.begin(), waiting_.end(),
+                                [client](const Waiting& w) { return w.client.from == client; }),
+                 waiting_.end());
+}
+
+void MasterRole::Tick(ClusterTime now) {
+  now_ = now;
+  for (size_t i = 0; i < waiting_.size();) {
+    if (now < waiting_[i].deadline) {
+      ++i;
+      continue;
+    }
+    std::string missing;
+    for (const std::string& task : MissingTasks()) missing += (missing.empty() ? "" : ", ") + task;
+    calls_->Reply(waiting_[i].client,
+                  absl::UnavailableError(StrCat("the session was not created: no answer from ",
+                                                missing, "; are these tasks running?")));
+    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  std::vector<uint64_t> late, given_up;
+  for (const auto& [id, step] : steps_) {
+    if (!step.status.ok()) {
+      if (now >= step.give_up) given_up.push_back(id);
+    } else if (step.deadline != 0 && now >= step.deadline) {
+      late.push_back(id);
+    }
+  }
+  for (uint64_t id : given_up) Finish(id);
+  for (uint64_t id : late) {
+    Fail(id, absl::DeadlineExceededError("the run did not finish within its timeout"));
+  }
+}
+
+void MasterRole::Stop(ClusterTime now) {
+  now_ = now;
+  stopped_ = true;
+  std::vector<std::string> names;
+  for (const auto& [name, session] : sessions_) names.push_back(name);
+  for (const std::string& name : names) CloseSession(name, std::nullopt);
+  for (Waiting& one : waiting_) {
+    calls_->Reply(one.client,
+                  absl::UnavailableError(StrCat(Describe(options_.self), " is stopping")));
+  }
+  waiting_.clear();
+}
+
+}  // namespace troupe

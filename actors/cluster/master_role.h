@@ -1,0 +1,148 @@
+/// The master service of a task: sessions, their signatures and steps over all tasks.
+#ifndef TROUPE_ACTORS_CLUSTER_MASTER_ROLE_H_
+#define TROUPE_ACTORS_CLUSTER_MASTER_ROLE_H_
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "actors/cluster/calls.h"
+#include "actors/cluster/engine.h"
+
+namespace troupe {
+
+/// A session belongs to the client that made it, and ends with it. A signature is built once, and
+/// registered on each of its tasks once per life of the task; a step sends each of its tasks one
+/// RUN_GRAPH. The first error that does not follow from another one is the step's. Pure:
+/// thread-compatible, no clock; an event of its node.
+class MasterRole {
+ public:
+  struct Task {
+    std::string name;     ///< "/job:worker/replica:0/task:0".
+    std::string address;  ///< For messages.
+  };
+  struct Options {
+    PeerId self = 0;  ///< Its own task, whose devices come first.
+    /// How long the creation of a session waits for tasks that are missing.
+    ClusterTime wait_for_workers = 10 * kSecond;
+    /// How long a failed step waits for its tasks to stop.
+    ClusterTime grace = 2 * kSecond;
+    ClusterTime register_timeout = 60 * kSecond;
+    /// Makes step ids of several masters differ.
+    uint64_t seed = 0;
+  };
+
+  MasterRole(Options options, std::vector<Task> tasks, Calls* calls, MasterEngine* engine);
+
+  /// A request of the master service; it is answered now or later.
+  void OnRequest(Responder from, cluster::Message request, ClusterTime now);
+  /// A task answered GET_STATUS.
+  void OnTaskUp(PeerId task, uint64_t incarnation, const cluster::Message& status, ClusterTime now);
+  /// A task is gone. Calls to it have been failed already.
+  void OnTaskLost(PeerId task, const absl::Status& status);
+  /// A client is gone.
+  void OnClientLost(PeerId client, ClusterTime now);
+  void Tick(ClusterTime now);
+  /// No new sessions or steps; those that run are cancelled.
+  void Stop(ClusterTime now);
+
+  size_t num_sessions() const { return sessions_.size(); }
+  size_t num_steps() const { return steps_.size(); }
+  /// "/job:a/replica:0/task:0 (host:port)".
+  std::string Describe(PeerId task) const;
+
+ private:
+  struct TaskState {
+    Task task;
+    uint64_t incarnation = 0;  ///< 0: not there.
+    std::vector<cluster::DeviceInfo> devices;
+    absl::Status lost;  ///< Why it is not there, once it has been.
+  };
+  /// A signature on a task.
+  struct Registration {
+    uint64_t incarnation = 0;
+    bool ready = false;
+    std::string handle;
+  };
+  struct Signature {
+    cluster::Message request;
+    bool building = true;
+    bool one_shot = false;
+    std::optional<BuiltStep> built;
+    std::vector<PeerId> tasks;  ///< Per part.
+    std::map<PeerId, Registration> registrations;
+    std::vector<uint64_t> waiting;  ///< Steps; callables that are being made.
+    std::vector<Responder> makers;
+  };
+  struct SessionState {
+    PeerId client = 0;
+    std::map<std::string, std::shared_ptr<Signature>> signatures;  ///< By what is asked for.
+    std::map<std::string, std::shared_ptr<Signature>> callables;
+    std::map<PeerId, uint64_t> opened;   ///< The life in which the task has the session.
+    std::map<PeerId, uint64_t> opening;  ///< The same, asked for.
+    uint64_t version = 0;                ///< Of the graph.
+    bool closing = false;
+  };
+  struct Step {
+    Responder client;
+    std::string session;
+    std::shared_ptr<Signature> signature;
+    std::vector<TensorProto> feeds, fetches;
+    ClusterTime deadline = 0;
+    bool running = false;
+    std::map<PeerId, uint64_t> calls;  ///< RUN_GRAPHs without an answer.
+    absl::Status status;
+    bool derived = false;
+    ClusterTime give_up = 0;  ///< When a failed step stops waiting for its tasks.
+  };
+  struct Waiting {
+    Responder client;
+    cluster::Message request;
+    ClusterTime deadline = 0;
+  };
+
+  void CreateSession(Responder from, cluster::Message request);
+  void ExtendSession(Responder from, cluster::Message request);
+  void RunStep(Responder from, cluster::Message request, ClusterTime now);
+  void MakeCallable(Responder from, cluster::Message request);
+  void CloseSession(const std::string& name, std::optional<Responder> from);
+  void ListDevices(Responder from);
+  void Reset(Responder from, const cluster::Message& request);
+
+  std::shared_ptr<Signature> FindOrBuild(const std::string& name, SessionState* session,
+                                         const cluster::Message& request);
+  void OnBuilt(const std::string& session, std::shared_ptr<Signature> signature,
+               absl::StatusOr<BuiltStep> built);
+  /// Registers what is missing, and runs the step when nothing is.
+  void Advance(uint64_t step_id);
+  void AdvanceAll(const std::string& session, const std::shared_ptr<Signature>& signature);
+  bool EnsureOpen(const std::string& name, SessionState* session, PeerId task);
+  void SendRuns(uint64_t step_id, Step* step);
+  void OnRunDone(uint64_t step_id, PeerId task, size_t part, const absl::Status& status,
+                 cluster::Message reply);
+  void Fail(uint64_t step_id, const absl::Status& status, bool derived = false);
+  void Finish(uint64_t step_id);
+  std::vector<std::string> MissingTasks() const;
+  std::vector<cluster::DeviceInfo> AllDevices() const;
+  SessionState* FindSession(Responder from, const std::string& name);
+
+  const Options options_;
+  Calls* const calls_;
+  MasterEngine* const engine_;
+  std::vector<TaskState> tasks_;
+  std::map<std::string, PeerId> task_by_name_;
+  std::map<std::string, std::shared_ptr<SessionState>> sessions_;
+  std::map<uint64_t, Step> steps_;
+  std::vector<Waiting> waiting_;
+  ClusterTime now_ = 0;  ///< Of the event that is being handled.
+  uint64_t next_step_ = 1;
+  uint64_t next_name_ = 1;
+  bool stopped_ = false;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_CLUSTER_MASTER_ROLE_H_

@@ -1,0 +1,224 @@
+#include "actors/cluster/node_role.h"
+
+#include <utility>
+
+#include "devices/status_macros.h"
+
+namespace troupe {
+
+NodeRole::NodeRole(Options options, Outbox* outbox, WorkerEngine* worker_engine,
+                   MasterEngine* master_engine, ClusterTime now)
+    : options_(std::move(options)),
+      calls_({options_.task, options_.incarnation, options_.health.interval}, outbox),
+      detector_(options_.health),
+      outbox_(outbox) {
+  for (PeerId i = 0; i < options_.tasks.size(); ++i) {
+    if (!options_.task.empty() && options_.tasks[i].name == options_.task) {
+      self_ = i;
+    } else {
+      detector_.Add(i, now);
+    }
+  }
+  if (worker_engine != nullptr) {
+    worker_ = std::make_unique<WorkerRole>(options_.worker, &calls_, worker_engine);
+  }
+  if (master_engine != nullptr) {
+    MasterRole::Options master;
+    master.self = self_;
+    master.wait_for_workers = options_.wait_for_workers;
+    master.seed = options_.incarnation;
+    master_ = std::make_unique<MasterRole>(master, options_.tasks, &calls_, master_engine);
+  }
+  if (master_ != nullptr && worker_engine != nullptr) {
+    cluster::Message status;
+    for (cluster::DeviceInfo& device : worker_engine->Devices()) {
+      *status.add_devices() = std::move(device);
+    }
+    master_->OnTaskUp(self_, options_.incarnation, status, now);
+  }
+}
+
+std::string NodeRole::Describe(PeerId peer) const {
+  if (peer >= options_.tasks.size()) return "a client";
+  const MasterRole::Task& task = options_.tasks[peer];
+  return task.name.empty() ? task.address : StrCat(task.name, " (", task.address, ")");
+}
+
+bool NodeRole::Admit(PeerId from, const cluster::Message& message) {
+  absl::Status error;
+  if (message.version() != kProtocolVersion) {
+    error = absl::FailedPreconditionError(StrCat(
+        "protocol version ", message.version(), " is not spoken here: ", Describe(self_),
+        " speaks version ", kProtocolVersion, "; run the same version of Troupe everywhere"));
+  } else if (message.incarnation() == 0) {
+    error = InvalidArgument("a message without an incarnation");
+  } else if (message.to_incarnation() != 0 && message.to_incarnation() != options_.incarnation) {
+    error = absl::AbortedError(StrCat("the message is for an earlier life of ", Describe(self_),
+                                      ", which has been restarted"));
+  } else if (detector_.IsEarlierLife(from, message.incarnation())) {
+    error = absl::AbortedError(StrCat("the message is from an earlier life of ", Describe(from)));
+  }
+  if (error.ok()) return true;
+  if (message.kind() == cluster::REQUEST) {
+    cluster::Message reply;
+    reply.set_kind(cluster::REPLY);
+    reply.set_id(message.id());
+    reply.set_code(static_cast<int>(error.code()));
+    reply.set_error(std::string(error.message()));
+    calls_.Send(from, std::move(reply));
+  }
+  return false;
+}
+
+void NodeRole::OnMessage(PeerId from, cluster::Message message, ClusterTime now) {
+  if (!Admit(from, message)) return;
+  if (from != self_) {
+    if (from < options_.tasks.size()) {
+      Handle(detector_.Heard(from, message.incarnation(), now), now, "it was restarted");
+    } else if (!stopped_) {
+      clients_[from] = now;
+    }
+  }
+  switch (message.kind()) {
+    case cluster::REQUEST:
+      OnRequest(from, std::move(message), now);
+      return;
+    case cluster::REPLY:
+      calls_.OnReply(from, std::move(message));
+      return;
+    case cluster::PING: {
+      cluster::Message pong;
+      pong.set_kind(cluster::PONG);
+      calls_.Send(from, std::move(pong));
+      return;
+    }
+    case cluster::CHECK:
+      calls_.OnCheck(from, message);
+      return;
+    case cluster::CHECKED:
+      calls_.OnChecked(from, message);
+      return;
+    case cluster::TENSOR:
+      if (worker_ != nullptr) worker_->OnTensor(from, std::move(message), now);
+      return;
+    default:
+      return;  // PONG has said all by having come.
+  }
+}
+
+void NodeRole::OnRequest(PeerId from, cluster::Message message, ClusterTime now) {
+  if (!calls_.Accept(from, message)) return;
+  const Responder responder{from, message.id()};
+  const cluster::Method method = message.method();
+  const bool ends_something =
+      method == cluster::CLEANUP_GRAPH || method == cluster::DELETE_WORKER_SESSION ||
+      method == cluster::DEREGISTER_GRAPH || method == cluster::CLOSE_SESSION ||
+      method == cluster::CANCEL || method == cluster::GET_STATUS;
+  if (stopped_ || (draining_ && !ends_something)) {
+    calls_.Reply(responder, absl::UnavailableError(StrCat(Describe(self_), " is stopping")));
+  } else if (message.method() >= cluster::CREATE_SESSION) {
+    if (master_ != nullptr) {
+      master_->OnRequest(responder, std::move(message), now);
+    } else {
+      calls_.Reply(responder, absl::UnimplementedError("this is not a master"));
+    }
+  } else if (worker_ != nullptr) {
+    worker_->OnRequest(responder, std::move(message), now);
+  } else {
+    calls_.Reply(responder, absl::UnimplementedError("this is not a worker"));
+  }
+}
+
+void NodeRole::Handle(const std::vector<FailureDetectorRole::Event>& events, ClusterTime now,
+                      const std::string& why) {
+  using Change = FailureDetectorRole::Change;
+  for (const FailureDetectorRole::Event& event : events) {
+    switch (event.change) {
+      case Change::kPing: {
+        cluster::Message ping;
+        ping.set_kind(cluster::PING);
+        calls_.Send(event.peer, std::move(ping));
+        break;
+      }
+      case Change::kSuspected:
+        break;
+      case Change::kLost:
+        Lost(event.peer, why, now);
+        if (watcher_) watcher_(event.peer, event.change, event.incarnation);
+        break;
+      case Change::kUp:
+        if (master_ != nullptr) AskStatus(event.peer, event.incarnation, now);
+        if (watcher_) watcher_(event.peer, event.change, event.incarnation);
+        break;
+    }
+  }
+}
+
+void NodeRole::Lost(PeerId peer, const std::string& why, ClusterTime now) {
+  const absl::Status status = absl::UnavailableError(StrCat("lost ", Describe(peer), ": ", why));
+  calls_.FailPeer(peer, status);
+  calls_.ForgetPeer(peer);
+  if (master_ != nullptr) {
+    master_->OnTaskLost(peer, status);
+    master_->OnClientLost(peer, now);
+  }
+  if (worker_ != nullptr) worker_->OnPeerLost(peer, options_.tasks[peer].name, status);
+}
+
+void NodeRole::AskStatus(PeerId peer, uint64_t incarnation, ClusterTime now) {
+  cluster::Message request;
+  request.set_method(cluster::GET_STATUS);
+  calls_.Call(
+      peer, incarnation, std::move(request), now, options_.health.timeout,
+      [this, peer, incarnation, now](const absl::Status& status, cluster::Message reply) {
+        if (stopped_ || detector_.incarnation(peer) != incarnation || !detector_.alive(peer)) {
+          return;
+        }
+        if (status.ok()) {
+          master_->OnTaskUp(peer, incarnation, reply, now);
+        } else if (status.code() == absl::StatusCode::kUnavailable ||
+                   status.code() == absl::StatusCode::kDeadlineExceeded) {
+          // It lives, but the question was lost.
+          AskStatus(peer, incarnation, now + options_.health.timeout);
+        }
+      });
+}
+
+void NodeRole::OnLinkDown(PeerId peer, ClusterTime now) {
+  if (peer < options_.tasks.size()) {
+    Handle(detector_.LinkDown(peer, now), now, "its connection broke");
+    return;
+  }
+  clients_.erase(peer);
+  calls_.ForgetPeer(peer);
+  if (master_ != nullptr) master_->OnClientLost(peer, now);
+}
+
+void NodeRole::Tick(ClusterTime now) {
+  Handle(detector_.Tick(now), now,
+         StrCat("nothing has been heard of it for ", options_.health.timeout / 1000, " ms"));
+  std::vector<PeerId> silent;
+  for (const auto& [client, heard] : clients_) {
+    if (now - heard >= 2 * options_.health.timeout) silent.push_back(client);
+  }
+  for (PeerId client : silent) OnLinkDown(client, now);
+  calls_.Tick(now);
+  if (worker_ != nullptr) worker_->Tick(now);
+  if (master_ != nullptr) master_->Tick(now);
+}
+
+void NodeRole::Stop(ClusterTime now) {
+  stopped_ = true;
+  if (master_ != nullptr) master_->Stop(now);
+  if (worker_ != nullptr) {
+    worker_->AbortAll(absl::UnavailableError(StrCat(Describe(self_), " is stopping")));
+  }
+}
+
+uint64_t NodeRole::Call(PeerId to, cluster::Message request, ClusterTime now, ClusterTime timeout,
+                        Calls::Done done) {
+  return calls_.Call(to, detector_.incarnation(to), std::move(request), now, timeout,
+                     std::move(done));
+}
+
+}  // namespace troupe

@@ -1,0 +1,86 @@
+/// A member of a cluster: a task with its services, or a client.
+#ifndef TROUPE_ACTORS_CLUSTER_NODE_ROLE_H_
+#define TROUPE_ACTORS_CLUSTER_NODE_ROLE_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/cluster/calls.h"
+#include "actors/cluster/failure_detector_role.h"
+#include "actors/cluster/master_role.h"
+#include "actors/cluster/worker_role.h"
+
+namespace troupe {
+
+/// Joins calls, failure detector, worker and master, and hands each message to whom it concerns.
+/// Messages from other versions, from strangers and for an earlier life are refused. A client is a
+/// node without engines, whose tasks are the masters that it talks to. Pure: thread-compatible, no
+/// clock; a shell or a simulator plays it.
+class NodeRole {
+ public:
+  struct Options {
+    std::string task;                     ///< Empty: a client.
+    uint64_t incarnation = 0;             ///< Not 0, and different for each life.
+    std::vector<MasterRole::Task> tasks;  ///< Peer i is tasks[i].
+    FailureDetectorRole::Options health;
+    WorkerRole::Options worker;
+    ClusterTime wait_for_workers = 10 * kSecond;
+  };
+  /// Told when a task comes up or is lost.
+  using Watcher = std::function<void(PeerId, FailureDetectorRole::Change, uint64_t incarnation)>;
+
+  NodeRole(Options options, Outbox* outbox, WorkerEngine* worker_engine,
+           MasterEngine* master_engine, ClusterTime now);
+
+  void OnMessage(PeerId from, cluster::Message message, ClusterTime now);
+  /// The connection to a peer broke.
+  void OnLinkDown(PeerId peer, ClusterTime now);
+  void Tick(ClusterTime now);
+  /// From now on nothing new is begun: requests that would are refused.
+  void Drain() { draining_ = true; }
+  /// Ends all sessions and steps; later requests are refused.
+  void Stop(ClusterTime now);
+
+  /// For clients: a request to task `to`.
+  uint64_t Call(PeerId to, cluster::Message request, ClusterTime now, ClusterTime timeout,
+                Calls::Done done);
+
+  /// The task's own number; kFirstClient for a client.
+  PeerId self() const { return self_; }
+  void set_watcher(Watcher watcher) { watcher_ = std::move(watcher); }
+  Calls* calls() { return &calls_; }
+  const FailureDetectorRole& detector() const { return detector_; }
+  MasterRole* master() { return master_.get(); }
+  WorkerRole* worker() { return worker_.get(); }
+  const Options& options() const { return options_; }
+  /// "/job:worker/replica:0/task:1 (127.0.0.1:7001)".
+  std::string Describe(PeerId peer) const;
+
+ private:
+  void Handle(const std::vector<FailureDetectorRole::Event>& events, ClusterTime now,
+              const std::string& why);
+  void Lost(PeerId peer, const std::string& why, ClusterTime now);
+  void AskStatus(PeerId peer, uint64_t incarnation, ClusterTime now);
+  /// True if the message may be handled.
+  bool Admit(PeerId from, const cluster::Message& message);
+  void OnRequest(PeerId from, cluster::Message message, ClusterTime now);
+
+  const Options options_;
+  PeerId self_ = kFirstClient;
+  Calls calls_;
+  FailureDetectorRole detector_;
+  std::unique_ptr<WorkerRole> worker_;
+  std::unique_ptr<MasterRole> master_;
+  std::map<PeerId, ClusterTime> clients_;  ///< When each was last heard.
+  Watcher watcher_;
+  Outbox* const outbox_;
+  bool draining_ = false;
+  bool stopped_ = false;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_CLUSTER_NODE_ROLE_H_

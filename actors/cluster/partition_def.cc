@@ -1,0 +1,193 @@
+#include "actors/cluster/partition_def.h"
+
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "actors/session/step_signature.h"
+#include "devices/status_macros.h"
+#include "devices/tensor_proto.h"
+#include "graph/function_library.h"
+#include "graph/graph_def.h"
+#include "graph/passes/prune.h"
+#include "graph/protos/graph.pb.h"
+
+namespace troupe {
+
+namespace {
+
+/// Writes a subgraph as a GraphDef.
+class PartitionWriter {
+ public:
+  explicit PartitionWriter(const Subgraph& subgraph) : subgraph_(subgraph) {}
+
+  absl::StatusOr<GraphDef> Run(const Graph& graph) {
+    GraphDef def;
+    def.mutable_versions()->set_producer(graph.producer());
+    NameNodes(graph);
+    for (size_t i = 0; i < subgraph_.nodes.size(); ++i) TROUPE_RETURN_IF_ERROR(Write(i, &def));
+    const FunctionLibrary library(graph.library(), *graph.ops());
+    for (const NodeDef& node : def.node()) {
+      for (const std::string& called : library.CalledBy(node)) {
+        library.CopyReachable(called, def.mutable_library());
+      }
+    }
+    return def;
+  }
+
+  std::string NameOf(SubOutput output) const {
+    const SubNode& node = subgraph_.nodes[output.node];
+    // A folded node is one Const per output.
+    if (node.kind == SubNode::Kind::kConstant && output.port > 0) {
+      return StrCat(names_[output.node], "/output_", output.port, ":0");
+    }
+    return StrCat(names_[output.node], ":", output.port);
+  }
+  const std::string& name(int32_t node) const { return names_[node]; }
+
+ private:
+  void NameNodes(const Graph& graph) {
+    // Nodes of the session's graph keep their names: errors and stateful kernels go by them.
+    names_.resize(subgraph_.nodes.size());
+    for (size_t i = 0; i < subgraph_.nodes.size(); ++i) {
+      const SubNode& node = subgraph_.nodes[i];
+      if (node.kind == SubNode::Kind::kOp && graph.FindNode(node.original->name()) != nullptr &&
+          taken_.insert(node.original->name()).second) {
+        names_[i] = node.original->name();
+      }
+    }
+    for (size_t i = 0; i < subgraph_.nodes.size(); ++i) {
+      if (!names_[i].empty()) continue;
+      const SubNode& node = subgraph_.nodes[i];
+      std::string name = node.original->name();
+      if (node.kind == SubNode::Kind::kFeed) name = StrCat(name, "/fed_", node.fed_port);
+      while (!taken_.insert(name).second) name += "_";
+      names_[i] = name;
+    }
+  }
+
+  absl::Status Write(size_t i, GraphDef* graph) const {
+    const SubNode& node = subgraph_.nodes[i];
+    if (node.kind == SubNode::Kind::kFeed) {
+      NodeDef* def = graph->add_node();
+      def->set_name(names_[i]);
+      def->set_op("Placeholder");
+      const ElementType type = RemoveRef(node.original->output_type(node.fed_port));
+      (*def->mutable_attr())["dtype"].set_type(static_cast<DataType>(type));
+      node.original->output_shape(node.fed_port)
+          .ToProto((*def->mutable_attr())["shape"].mutable_shape());
+      return absl::OkStatus();
+    }
+    if (node.kind == SubNode::Kind::kConstant) {
+      for (size_t port = 0; port < node.values.size(); ++port) {
+        const Tensor& value = node.values[port];
+        if (value.type() == ElementType::kVariant || value.type() == ElementType::kResource) {
+          return absl::UnimplementedError(StrCat("node ", node.original->name(),
+                                                 " is a constant that has no wire form; create "
+                                                 "the session without optimization"));
+        }
+        NodeDef* def = graph->add_node();
+        def->set_name(port == 0 ? names_[i] : StrCat(names_[i], "/output_", port));
+        def->set_op("Const");
+        (*def->mutable_attr())["dtype"].set_type(static_cast<DataType>(value.type()));
+        TensorToProto(value, (*def->mutable_attr())["value"].mutable_tensor());
+      }
+      return absl::OkStatus();
+    }
+    NodeDef* def = graph->add_node();
+    *def = node.original->def();
+    def->set_name(names_[i]);
+    def->clear_input();
+    def->clear_device();
+    def->mutable_attr()->erase("_class");
+    for (const SubOutput& input : node.inputs) def->add_input(NameOf(input));
+    for (int32_t control : node.control_inputs) def->add_input("^" + names_[control]);
+    return absl::OkStatus();
+  }
+
+  const Subgraph& subgraph_;
+  std::unordered_set<std::string> taken_;
+  std::vector<std::string> names_;  // By index in the subgraph.
+};
+
+}  // namespace
+
+absl::StatusOr<cluster::Partition> PartitionToDef(const Graph& graph,
+                                                  const DevicePartition& partition) {
+  const Subgraph& subgraph = partition.subgraph;
+  PartitionWriter writer(subgraph);
+  TROUPE_ASSIGN_OR_RETURN(const GraphDef def, writer.Run(graph));
+  cluster::Partition result;
+  result.set_device(partition.device);
+  if (!def.SerializeToString(result.mutable_graph())) {
+    return absl::ResourceExhaustedError(
+        StrCat("the graph of ", partition.device, " has more than 2 GiB; feed large constants"));
+  }
+  for (size_t i = 0; i < subgraph.feeds.size(); ++i) {
+    result.add_feeds(StrCat(writer.name(subgraph.feeds[i]), ":0"));
+    result.add_feed_index(partition.feeds[i]);
+  }
+  for (size_t i = 0; i < subgraph.fetches.size(); ++i) {
+    result.add_fetches(writer.NameOf(subgraph.fetches[i]));
+    result.add_fetch_index(partition.fetches[i]);
+  }
+  // Whatever was left in is to be run, whether or not something depends on it.
+  for (size_t i = 0; i < subgraph.nodes.size(); ++i) {
+    if (subgraph.nodes[i].kind == SubNode::Kind::kOp) {
+      result.add_targets(writer.name(static_cast<int32_t>(i)));
+    }
+  }
+  return result;
+}
+
+absl::StatusOr<ReceivedPartition> PartitionFromDef(const cluster::Partition& def) {
+  ReceivedPartition result;
+  if (def.feeds_size() != def.feed_index_size() || def.fetches_size() != def.fetch_index_size()) {
+    return InvalidArgument("a partition whose feeds or fetches are not numbered");
+  }
+  GraphDef graph_def;
+  if (!graph_def.ParseFromString(def.graph())) {
+    return InvalidArgument("the graph of device ", def.device(), " is no GraphDef");
+  }
+  result.graph = std::make_shared<Graph>();
+  TROUPE_RETURN_IF_ERROR(ImportGraphDef(graph_def, ImportOptions(), result.graph.get()));
+  const Graph& graph = *result.graph;
+  std::vector<Output> feeds, fetches;
+  std::vector<Node*> targets;
+  for (const std::string& name : def.feeds()) {
+    TROUPE_ASSIGN_OR_RETURN(const Output feed, graph.FindOutput(name));
+    feeds.push_back(feed);
+    result.feed_types.emplace_back(RemoveRef(feed.type()), feed.shape());
+  }
+  for (const std::string& name : def.fetches()) {
+    TROUPE_ASSIGN_OR_RETURN(const Output fetch, graph.FindOutput(name));
+    fetches.push_back(fetch);
+  }
+  for (const std::string& name : def.targets()) {
+    Node* node = graph.FindNode(name);
+    if (node == nullptr) return absl::NotFoundError(StrCat("there is no target ", name));
+    targets.push_back(node);
+  }
+  TROUPE_ASSIGN_OR_RETURN(result.subgraph,
+                          Prune(graph, feeds, fetches, absl::MakeConstSpan(targets)));
+  // What was folded on the master is known from the start here too.
+  for (SubNode& node : result.subgraph.nodes) {
+    if (node.kind != SubNode::Kind::kOp || node.original->op() != "Const" ||
+        !node.control_inputs.empty()) {
+      continue;
+    }
+    Tensor value;
+    TROUPE_RETURN_IF_ERROR(node.original->attrs().Get("value", &value));
+    node.kind = SubNode::Kind::kConstant;
+    node.values.push_back(std::move(value));
+  }
+  // A constant orders nobody and is nobody's target.
+  Subgraph& subgraph = result.subgraph;
+  auto constant = [&](int32_t i) { return subgraph.nodes[i].kind == SubNode::Kind::kConstant; };
+  for (SubNode& node : subgraph.nodes) std::erase_if(node.control_inputs, constant);
+  std::erase_if(subgraph.targets, constant);
+  return result;
+}
+
+}  // namespace troupe

@@ -1,0 +1,33 @@
+/// Partitions as messages: a subgraph becomes a GraphDef on the master, and a subgraph again on the
+/// worker.
+#ifndef TROUPE_ACTORS_CLUSTER_PARTITION_DEF_H_
+#define TROUPE_ACTORS_CLUSTER_PARTITION_DEF_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "graph/graph.h"
+#include "graph/passes/partition.h"
+#include "graph/protos/cluster.pb.h"
+
+namespace troupe {
+
+/// `graph` is where the subgraph comes from: version and functions. Feeds become placeholders,
+/// folded constants Consts. `feed_index` and `fetch_index` are those of the whole step.
+/// Unimplemented: a folded constant that has no wire form.
+absl::StatusOr<cluster::Partition> PartitionToDef(const Graph& graph,
+                                                  const DevicePartition& partition);
+
+/// A partition that came from a master.
+struct ReceivedPartition {
+  std::shared_ptr<Graph> graph;
+  Subgraph subgraph;
+  std::vector<std::pair<ElementType, PartialShape>> feed_types;
+};
+
+/// Everything is checked; InvalidArgument, NotFound.
+absl::StatusOr<ReceivedPartition> PartitionFromDef(const cluster::Partition& def);
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_CLUSTER_PARTITION_DEF_H_

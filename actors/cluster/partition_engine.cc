@@ -1,0 +1,321 @@
+#include "actors/cluster/partition_engine.h"
+
+#include <utility>
+
+#include "actors/cluster/partition_def.h"
+#include "actors/session/compile.h"
+#include "actors/session/functions.h"
+#include "actors/session/partitioned_step.h"
+#include "devices/status_macros.h"
+#include "devices/tensor_proto.h"
+#include "kernels/cancellation.h"
+
+namespace troupe {
+
+namespace {
+
+/// "/job:a/replica:0/task:1" of a device of that task.
+std::string TaskOf(const std::string& device) { return device.substr(0, device.find("/device:")); }
+
+}  // namespace
+
+/// What a session keeps between its graphs: stateful kernels.
+struct PartitionEngine::Session {
+  StatefulKernels kernels;
+  std::map<std::string, std::shared_ptr<RegisteredGraph>> graphs;  ///< Under the engine's mutex.
+};
+
+/// A graph that a master has registered, with steps that rest.
+struct PartitionEngine::RegisteredGraph {
+  std::shared_ptr<Session> session;
+  std::vector<ReceivedPartition> received;  ///< Own the nodes.
+  std::vector<LocalPartition> partitions;
+  std::vector<std::unique_ptr<SessionFunctions>> functions;
+  std::vector<std::pair<ElementType, PartialShape>> feed_types;
+  std::vector<std::string> feed_names;
+  int num_fetches = 0;
+  std::mutex mutex;
+  std::vector<std::unique_ptr<PartitionedStep>> resting;
+};
+
+/// A step of this task's partitions.
+struct PartitionEngine::RunningStep {
+  /// Sends what leaves the process.
+  class Exit final : public Exchange {
+   public:
+    Exit(EngineHost* host, uint64_t step) : host_(host), step_(step) {}
+
+   protected:
+    void SendRemote(const ExchangeEdge& edge, uint64_t tag, Tensor value, bool dead) override {
+      host_->SendTensor(TaskOf(edge.recv_device), step_, edge.key, tag, dead, std::move(value));
+    }
+
+   private:
+    EngineHost* const host_;
+    const uint64_t step_;
+  };
+
+  uint64_t id = 0;
+  std::shared_ptr<RegisteredGraph> graph;
+  std::shared_ptr<Exit> exchange;
+  std::unique_ptr<PartitionedStep> step;
+  CancellationToken cancellation;
+  Containers resources;
+  std::vector<Tensor> feeds, fetches;
+  StepDone done;
+};
+
+PartitionEngine::PartitionEngine(std::shared_ptr<Runtime> runtime, EngineHost* host)
+    : runtime_(std::move(runtime)), host_(host) {}
+
+PartitionEngine::~PartitionEngine() = default;
+
+std::vector<cluster::DeviceInfo> PartitionEngine::Devices() {
+  std::vector<cluster::DeviceInfo> devices;
+  for (const auto& role : runtime_->devices()) {
+    const DeviceAttributes& attributes = role->device->attributes();
+    cluster::DeviceInfo& info = devices.emplace_back();
+    info.set_name(attributes.name);
+    info.set_type(attributes.type);
+    info.set_memory_limit(attributes.memory_limit);
+    info.set_incarnation(attributes.incarnation);
+    info.set_description(attributes.description);
+  }
+  return devices;
+}
+
+void PartitionEngine::Register(cluster::Message request, Done done) {
+  std::shared_ptr<Session> session;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    std::shared_ptr<Session>& found = sessions_[request.session()];
+    if (found == nullptr) found = std::make_shared<Session>();
+    session = found;
+  }
+  host_->Post([this, session, request = std::move(request), done = std::move(done)]() {
+    auto graph = Compile(session.get(), request);
+    if (graph.ok()) {
+      (*graph)->session = session;
+      std::lock_guard<std::mutex> lock(mutex_);
+      session->graphs[request.handle()] = *graph;
+    }
+    host_->Enter([&] { done(graph.status()); });
+  });
+}
+
+absl::StatusOr<std::shared_ptr<PartitionEngine::RegisteredGraph>> PartitionEngine::Compile(
+    Session* session, const cluster::Message& request) {
+  auto graph = std::make_shared<RegisteredGraph>();
+  auto number = [](int32_t index, auto* list) {
+    if (index < 0 || index > (1 << 20)) return false;
+    if (list->size() <= static_cast<size_t>(index)) list->resize(index + 1);
+    return true;
+  };
+  std::vector<bool> fetched;
+  for (const cluster::Partition& def : request.partitions()) {
+    DeviceRole* device = runtime_->FindDevice(def.device());
+    if (device == nullptr) {
+      return absl::NotFoundError(StrCat("there is no device ", def.device(),
+                                        " here; the first one is ",
+                                        runtime_->devices().front()->device->name()));
+    }
+    TROUPE_ASSIGN_OR_RETURN(ReceivedPartition received, PartitionFromDef(def));
+    LocalPartition& local = graph->partitions.emplace_back();
+    local.device = device;
+    for (int i = 0; i < def.feed_index_size(); ++i) {
+      const int32_t index = def.feed_index(i);
+      if (!number(index, &graph->feed_types)) return InvalidArgument("feed number ", index);
+      graph->feed_types[index] = received.feed_types[i];
+      graph->feed_names.resize(graph->feed_types.size());
+      graph->feed_names[index] = def.feeds(i);
+      local.feeds.push_back(index);
+    }
+    for (int32_t index : def.fetch_index()) {
+      if (!number(index, &fetched)) return InvalidArgument("fetch number ", index);
+      fetched[index] = true;
+      local.fetches.push_back(index);
+    }
+    TROUPE_ASSIGN_OR_RETURN(local.plan,
+                            BuildPlan(received.subgraph, device, &session->kernels, true));
+    graph->received.push_back(std::move(received));
+  }
+  for (bool known : fetched) {
+    if (!known) return InvalidArgument("a fetch that no partition has");
+  }
+  if (graph->partitions.empty()) return InvalidArgument("a graph without partitions");
+  graph->num_fetches = static_cast<int>(fetched.size());
+  CompileOptions options;
+  options.one_device = true;
+  // The partitions of a task have the functions of one library between them.
+  auto library = std::make_shared<Graph>();
+  for (const ReceivedPartition& received : graph->received) {
+    TROUPE_RETURN_IF_ERROR(library->AddLibrary(received.graph->library()));
+  }
+  graph->functions.push_back(std::make_unique<SessionFunctions>(library, runtime_.get(), options));
+  return graph;
+}
+
+void PartitionEngine::Deregister(const std::string& session, const std::string& handle) {
+  std::shared_ptr<RegisteredGraph> dropped;
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto it = sessions_.find(session);
+  if (it == sessions_.end()) return;
+  auto graph = it->second->graphs.find(handle);
+  if (graph == it->second->graphs.end()) return;
+  dropped = std::move(graph->second);
+  it->second->graphs.erase(graph);
+}
+
+void PartitionEngine::DeleteSession(const std::string& session) {
+  std::shared_ptr<Session> dropped;
+  std::map<std::string, std::shared_ptr<RegisteredGraph>> graphs;  // They hold the session.
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto it = sessions_.find(session);
+    if (it == sessions_.end()) return;
+    dropped = std::move(it->second);
+    sessions_.erase(it);
+    graphs.swap(dropped->graphs);
+  }
+  host_->Post([dropped, graphs = std::move(graphs)] {});  // To be destroyed elsewhere.
+}
+
+void PartitionEngine::Start(cluster::Message request, StepDone done) {
+  auto step = std::make_shared<RunningStep>();
+  step->id = request.step();
+  step->done = std::move(done);
+  step->exchange = std::make_shared<RunningStep::Exit>(host_, step->id);
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto session = sessions_.find(request.session());
+    if (session != sessions_.end()) {
+      auto graph = session->second->graphs.find(request.handle());
+      if (graph != session->second->graphs.end()) step->graph = graph->second;
+    }
+    steps_[step->id] = step;
+  }
+  host_->Post([this, step, request = std::move(request)] { Play(step, request); });
+}
+
+void PartitionEngine::Play(std::shared_ptr<RunningStep> step, const cluster::Message& request) {
+  RegisteredGraph* graph = step->graph.get();
+  if (graph == nullptr) {
+    Over(step, absl::NotFoundError(StrCat("there is no graph ", request.handle(), " here")));
+    return;
+  }
+  if (request.tensors_size() != static_cast<int>(graph->feed_types.size())) {
+    Over(step, InvalidArgument("expected ", graph->feed_types.size(), " feeds, got ",
+                               request.tensors_size()));
+    return;
+  }
+  for (int i = 0; i < request.tensors_size(); ++i) {
+    absl::StatusOr<Tensor> feed = TensorFromProto(request.tensors(i));
+    if (!feed.ok()) {
+      Over(step, feed.status());
+      return;
+    }
+    const auto& [type, shape] = graph->feed_types[i];
+    if (feed->type() != type || !shape.IsCompatibleWith(PartialShape(feed->shape()))) {
+      Over(step, InvalidArgument("feed ", graph->feed_names[i], " is to be ", ElementTypeName(type),
+                                 " ", shape.ToString(), ", got ", ElementTypeName(feed->type()),
+                                 " ", feed->shape().ToString()));
+      return;
+    }
+    step->feeds.push_back(*std::move(feed));
+  }
+  step->fetches.resize(graph->num_fetches);
+  {
+    std::lock_guard<std::mutex> lock(graph->mutex);
+    if (!graph->resting.empty()) {
+      step->step = std::move(graph->resting.back());
+      graph->resting.pop_back();
+    }
+  }
+  if (step->step == nullptr) step->step = std::make_unique<PartitionedStep>(graph->partitions);
+  StepContext context;
+  context.step_id = static_cast<int64_t>(step->id);
+  context.allocator = HostAllocator();
+  context.pool = runtime_->pool()->threads() > 1 ? runtime_->pool() : nullptr;
+  context.cancellation = &step->cancellation;
+  context.step_resources = &step->resources;
+  context.functions = graph->functions.front().get();
+  step->step->RunAsync(context, step->exchange, step->feeds, absl::MakeSpan(step->fetches),
+                       [this, step](const absl::Status& status) {
+                         std::unique_ptr<PartitionedStep> rest = std::move(step->step);
+                         {
+                           std::lock_guard<std::mutex> lock(step->graph->mutex);
+                           step->graph->resting.push_back(std::move(rest));
+                         }
+                         Over(step, status);
+                       });
+}
+
+void PartitionEngine::Over(const std::shared_ptr<RunningStep>& step, const absl::Status& status) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    steps_.erase(step->id);
+  }
+  absl::Status result = status;
+  std::vector<TensorProto> fetches;
+  for (Tensor& value : step->fetches) {
+    if (!result.ok()) break;
+    if (value.type() == ElementType::kVariant || value.type() == ElementType::kResource) {
+      result = absl::UnimplementedError(
+          StrCat("a tensor of type ", ElementTypeName(value.type()),
+                 " cannot be fetched from another process; fetch what it stands for"));
+      break;
+    }
+    TensorToProto(value, &fetches.emplace_back());
+    value.Reset();
+  }
+  StepDone done = std::move(step->done);
+  host_->Enter([&] { done(result, std::move(fetches)); });
+}
+
+std::shared_ptr<PartitionEngine::RunningStep> PartitionEngine::FindStep(uint64_t id) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto it = steps_.find(id);
+  return it == steps_.end() ? nullptr : it->second;
+}
+
+void PartitionEngine::Deliver(uint64_t id, cluster::CrossingTensor value) {
+  host_->Post([this, id, value = std::move(value)] {
+    if (value.dead()) {
+      Deliver(id, value.key(), value.tag(), true, Tensor());
+      return;
+    }
+    absl::StatusOr<Tensor> tensor = TensorFromProto(value.value());
+    if (!tensor.ok()) {
+      if (auto step = FindStep(id)) step->cancellation.Cancel(tensor.status());
+      return;
+    }
+    Deliver(id, value.key(), value.tag(), false, *std::move(tensor));
+  });
+}
+
+bool PartitionEngine::Deliver(uint64_t id, uint64_t key, uint64_t tag, bool dead, Tensor value) {
+  std::shared_ptr<RunningStep> step = FindStep(id);
+  if (step == nullptr) return false;
+  step->exchange->Deliver(key, tag, std::move(value), dead);
+  return true;
+}
+
+void PartitionEngine::Abort(uint64_t id, const absl::Status& status) {
+  host_->Post([this, id, status] {
+    if (auto step = FindStep(id)) step->cancellation.Cancel(status);
+  });
+}
+
+void PartitionEngine::ResetContainers(const std::vector<std::string>& containers) {
+  for (const auto& device : runtime_->devices()) {
+    if (containers.empty()) device->containers.Reset("");
+    for (const std::string& container : containers) device->containers.Reset(container);
+  }
+}
+
+bool PartitionEngine::idle() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return steps_.empty();
+}
+
+}  // namespace troupe

@@ -1,0 +1,260 @@
+#include "actors/cluster/worker_role.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "devices/status_macros.h"
+
+namespace troupe {
+
+namespace {
+// Values that are late by more than so many steps do not exist.
+constexpr size_t kBuried = 8192;
+}  // namespace
+
+void WorkerRole::OnRequest(Responder from, cluster::Message request, ClusterTime now) {
+  switch (request.method()) {
+    case cluster::GET_STATUS: {
+      cluster::Message reply;
+      for (cluster::DeviceInfo& device : engine_->Devices()) {
+        *reply.add_devices() = std::move(device);
+      }
+      calls_->Reply(from, absl::OkStatus(), std::move(reply));
+      return;
+    }
+    case cluster::CREATE_WORKER_SESSION:
+      CreateSession(from, request);
+      return;
+    case cluster::DELETE_WORKER_SESSION:
+      DeleteSession(request.session(), absl::CancelledError("the session has been closed"));
+      calls_->Reply(from, absl::OkStatus());
+      return;
+    case cluster::REGISTER_GRAPH:
+      Register(from, std::move(request));
+      return;
+    case cluster::DEREGISTER_GRAPH: {
+      auto it = sessions_.find(request.session());
+      if (it != sessions_.end() && it->second.graphs.erase(request.handle()) != 0) {
+        engine_->Deregister(request.session(), request.handle());
+      }
+      calls_->Reply(from, absl::OkStatus());
+      return;
+    }
+    case cluster::RUN_GRAPH:
+      Run(from, std::move(request), now);
+      return;
+    case cluster::CLEANUP_GRAPH: {
+      absl::Status reason = absl::CancelledError("the master has ended the step");
+      if (!request.error().empty()) reason = absl::CancelledError(request.error());
+      Abort(request.step(), reason, true);
+      if (steps_.count(request.step()) == 0) Bury(request.step());
+      calls_->Reply(from, absl::OkStatus());
+      return;
+    }
+    case cluster::CLEANUP_ALL:
+      engine_->ResetContainers({request.containers().begin(), request.containers().end()});
+      calls_->Reply(from, absl::OkStatus());
+      return;
+    default:
+      calls_->Reply(from, absl::UnimplementedError(
+                              StrCat("a worker does not know method ", request.method())));
+  }
+}
+
+void WorkerRole::CreateSession(Responder from, const cluster::Message& request) {
+  if (request.session().empty()) {
+    calls_->Reply(from, InvalidArgument("a session needs a name"));
+    return;
+  }
+  auto it = sessions_.find(request.session());
+  if (it != sessions_.end()) {
+    if (it->second.master != from.from) {
+      calls_->Reply(from, absl::AlreadyExistsError(
+                              StrCat("session ", request.session(), " belongs to another master")));
+      return;
+    }
+    // The master has lost sight of this task for a while: what it left here is forgotten.
+    if (request.reset()) {
+      DeleteSession(request.session(), absl::AbortedError("the master has begun anew"));
+    }
+  }
+  sessions_[request.session()].master = from.from;
+  calls_->Reply(from, absl::OkStatus());
+}
+
+void WorkerRole::DeleteSession(const std::string& name, const absl::Status& status) {
+  auto it = sessions_.find(name);
+  if (it == sessions_.end()) return;
+  sessions_.erase(it);
+  std::vector<uint64_t> steps;
+  for (const auto& [id, step] : steps_) {
+    if (step.session == name) steps.push_back(id);
+  }
+  std::sort(steps.begin(), steps.end());
+  for (uint64_t id : steps) Abort(id, status, true);
+  engine_->DeleteSession(name);
+}
+
+void WorkerRole::Register(Responder from, cluster::Message request) {
+  auto it = sessions_.find(request.session());
+  if (it == sessions_.end() || it->second.master != from.from) {
+    calls_->Reply(from, absl::NotFoundError(StrCat("there is no session ", request.session(),
+                                                   " here; create it first")));
+    return;
+  }
+  const std::string session = request.session(), handle = request.handle();
+  if (handle.empty() || !it->second.graphs.insert(handle).second) {
+    calls_->Reply(from, absl::AlreadyExistsError(
+                            StrCat("graph \"", handle, "\" of session ", session, " exists")));
+    return;
+  }
+  it->second.compiling.insert(handle);
+  engine_->Register(std::move(request), [this, from, session, handle](absl::Status status) {
+    auto found = sessions_.find(session);
+    if (found == sessions_.end()) {
+      if (status.ok()) status = absl::CancelledError("the session was deleted meanwhile");
+    } else {
+      found->second.compiling.erase(handle);
+      if (!status.ok()) found->second.graphs.erase(handle);
+    }
+    calls_->Reply(from, status);
+  });
+}
+
+void WorkerRole::Run(Responder from, cluster::Message request, ClusterTime) {
+  const uint64_t id = request.step();
+  auto session = sessions_.find(request.session());
+  absl::Status error;
+  if (session == sessions_.end() || session->second.master != from.from) {
+    error = absl::NotFoundError(StrCat("there is no session ", request.session(), " here"));
+  } else if (session->second.graphs.count(request.handle()) == 0 ||
+             session->second.compiling.count(request.handle()) != 0) {
+    error = absl::NotFoundError(
+        StrCat("session ", request.session(), " has no graph ", request.handle(), " here"));
+  } else if (buried_.count(id) != 0) {
+    error = absl::CancelledError("the step was cancelled before it began");
+  } else if (steps_.count(id) != 0) {
+    error = absl::AlreadyExistsError(StrCat("step ", id, " runs already"));
+  }
+  if (!error.ok()) {
+    calls_->Reply(from, error);
+    return;
+  }
+  Step& step = steps_[id];
+  step.master = from;
+  step.session = request.session();
+  step.tasks.assign(request.tasks().begin(), request.tasks().end());
+  engine_->Start(std::move(request),
+                 [this, id](const absl::Status& status, std::vector<TensorProto> fetches) {
+                   OnStepDone(id, status, std::move(fetches));
+                 });
+  if (auto early = early_.find(id); early != early_.end()) {
+    std::vector<cluster::CrossingTensor> values = std::move(early->second.values);
+    num_early_ -= values.size();
+    early_bytes_ -= early->second.bytes;
+    early_.erase(early);
+    for (cluster::CrossingTensor& value : values) engine_->Deliver(id, std::move(value));
+  }
+}
+
+void WorkerRole::OnStepDone(uint64_t id, const absl::Status& status,
+                            std::vector<TensorProto> fetches) {
+  auto it = steps_.find(id);
+  if (it == steps_.end()) return;
+  Step step = std::move(it->second);
+  steps_.erase(it);
+  Bury(id);
+  cluster::Message reply;
+  absl::Status result = status;
+  if (!status.ok() && !step.aborted.ok()) {
+    result = step.aborted;
+    reply.set_derived(step.derived);
+  }
+  if (result.ok()) {
+    for (TensorProto& fetch : fetches) *reply.add_tensors() = std::move(fetch);
+  }
+  calls_->Reply(step.master, result, std::move(reply));
+}
+
+void WorkerRole::Abort(uint64_t id, const absl::Status& status, bool derived) {
+  auto it = steps_.find(id);
+  if (it == steps_.end() || !it->second.aborted.ok()) return;
+  it->second.aborted = status;
+  it->second.derived = derived;
+  engine_->Abort(id, status);
+}
+
+void WorkerRole::Bury(uint64_t id) {
+  DropEarly(id);
+  if (!buried_.insert(id).second) return;
+  burials_.push_back(id);
+  if (burials_.size() > kBuried) {
+    buried_.erase(burials_.front());
+    burials_.pop_front();
+  }
+}
+
+void WorkerRole::DropEarly(uint64_t id) {
+  auto it = early_.find(id);
+  if (it == early_.end()) return;
+  num_early_ -= it->second.values.size();
+  early_bytes_ -= it->second.bytes;
+  early_.erase(it);
+}
+
+void WorkerRole::OnTensor(PeerId, cluster::Message message, ClusterTime now) {
+  const uint64_t id = message.step();
+  if (steps_.count(id) != 0) {
+    engine_->Deliver(id, std::move(*message.mutable_crossing()));
+    return;
+  }
+  if (buried_.count(id) != 0) return;
+  const int64_t bytes = static_cast<int64_t>(message.crossing().ByteSizeLong());
+  // What does not fit is dropped: its step, should it come, is ended by its deadline or its peers.
+  // A sender within its credits never gets here.
+  if (num_early_ >= options_.max_early_values || bytes > options_.max_early_bytes - early_bytes_) {
+    return;
+  }
+  Early& early = early_[id];
+  if (early.values.empty()) early.since = now;
+  early.bytes += bytes;
+  early_bytes_ += bytes;
+  ++num_early_;
+  early.values.push_back(std::move(*message.mutable_crossing()));
+}
+
+void WorkerRole::OnPeerLost(PeerId peer, const std::string& task, const absl::Status& status) {
+  std::vector<std::string> sessions;
+  for (const auto& [name, session] : sessions_) {
+    if (session.master == peer) sessions.push_back(name);
+  }
+  for (const std::string& name : sessions) DeleteSession(name, status);
+  std::vector<uint64_t> steps;
+  for (const auto& [id, step] : steps_) {
+    if (std::find(step.tasks.begin(), step.tasks.end(), task) != step.tasks.end()) {
+      steps.push_back(id);
+    }
+  }
+  std::sort(steps.begin(), steps.end());
+  for (uint64_t id : steps) Abort(id, status, false);
+}
+
+void WorkerRole::OnSendFailed(uint64_t step, const absl::Status& status) {
+  Abort(step, status, false);
+}
+
+void WorkerRole::Tick(ClusterTime now) {
+  std::vector<uint64_t> old;
+  for (const auto& [id, early] : early_) {
+    if (now - early.since >= options_.early_lifetime) old.push_back(id);
+  }
+  for (uint64_t id : old) Bury(id);
+}
+
+void WorkerRole::AbortAll(const absl::Status& status) {
+  std::vector<std::string> names;
+  for (const auto& [name, session] : sessions_) names.push_back(name);
+  for (const std::string& name : names) DeleteSession(name, status);
+}
+
+}  // namespace troupe

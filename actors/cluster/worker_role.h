@@ -1,0 +1,91 @@
+/// The worker service of a task: graphs that masters register here, and the steps of these.
+#ifndef TROUPE_ACTORS_CLUSTER_WORKER_ROLE_H_
+#define TROUPE_ACTORS_CLUSTER_WORKER_ROLE_H_
+
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "actors/cluster/calls.h"
+#include "actors/cluster/engine.h"
+
+namespace troupe {
+
+/// Sessions belong to the master that made them; when it is lost, so are they. Values that come
+/// before their step are kept, within bounds, and for a bounded time. Pure: thread-compatible, no
+/// clock; an event of its node.
+class WorkerRole {
+ public:
+  struct Options {
+    /// Of values whose step has not come yet.
+    int64_t max_early_bytes = int64_t{1} << 30;
+    size_t max_early_values = 100000;
+    ClusterTime early_lifetime = 10 * kSecond;
+  };
+
+  WorkerRole(Options options, Calls* calls, WorkerEngine* engine)
+      : options_(options), calls_(calls), engine_(engine) {}
+
+  /// A request of the worker service; it is answered now or later.
+  void OnRequest(Responder from, cluster::Message request, ClusterTime now);
+  /// A value from another process.
+  void OnTensor(PeerId from, cluster::Message message, ClusterTime now);
+  /// A task is gone: steps in which it takes part cannot end, sessions that it mastered are over.
+  void OnPeerLost(PeerId peer, const std::string& task, const absl::Status& status);
+  /// A value could not be brought to its task.
+  void OnSendFailed(uint64_t step, const absl::Status& status);
+  void Tick(ClusterTime now);
+  /// Everything stops.
+  void AbortAll(const absl::Status& status);
+
+  size_t num_steps() const { return steps_.size(); }
+  size_t num_sessions() const { return sessions_.size(); }
+  size_t num_early_values() const { return num_early_; }
+
+ private:
+  struct Session {
+    PeerId master = 0;
+    std::set<std::string> graphs;
+    std::set<std::string> compiling;
+  };
+  struct Step {
+    Responder master;
+    std::string session;
+    std::vector<std::string> tasks;
+    absl::Status aborted;
+    bool derived = false;
+  };
+  struct Early {
+    ClusterTime since = 0;
+    int64_t bytes = 0;
+    std::vector<cluster::CrossingTensor> values;
+  };
+
+  void CreateSession(Responder from, const cluster::Message& request);
+  void DeleteSession(const std::string& name, const absl::Status& status);
+  void Register(Responder from, cluster::Message request);
+  void Run(Responder from, cluster::Message request, ClusterTime now);
+  void OnStepDone(uint64_t id, const absl::Status& status, std::vector<TensorProto> fetches);
+  void Abort(uint64_t id, const absl::Status& status, bool derived);
+  /// Values of the step that come later are dropped.
+  void Bury(uint64_t id);
+  void DropEarly(uint64_t id);
+
+  const Options options_;
+  Calls* const calls_;
+  WorkerEngine* const engine_;
+  std::map<std::string, Session> sessions_;
+  std::unordered_map<uint64_t, Step> steps_;
+  std::map<uint64_t, Early> early_;
+  int64_t early_bytes_ = 0;
+  size_t num_early_ = 0;
+  std::set<uint64_t> buried_;
+  std::deque<uint64_t> burials_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_CLUSTER_WORKER_ROLE_H_
