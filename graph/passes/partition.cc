@@ -187,6 +187,7 @@ class Partitioner {
     const size_t num_frames = frames_.frames.size();
     members_.resize(num_frames);
     loop_conds_.assign(num_frames, -1);
+    repeats_.assign(num_frames, 0);
     if (num_frames < 2) return absl::OkStatus();
     for (int32_t i = 0; i < static_cast<int32_t>(nodes_.size()); ++i) {
       const int32_t frame = frames_.frame_of[i];
@@ -196,11 +197,12 @@ class Partitioner {
       members_[frame].insert(members_[frame].end(), places_[i].begin(), places_[i].end());
       if (members_[frame].size() > 1000) SortUnique(&members_[frame]);
       if (Flow(i) == FlowOp::kLoopCond) loop_conds_[frame] = i;
+      if (Flow(i) == FlowOp::kNextIteration) repeats_[frame] = 1;
     }
     for (size_t f = num_frames - 1; f > 0; --f) {
       SortUnique(&members_[f]);
       if (members_[f].size() < 2) continue;
-      if (loop_conds_[f] < 0) {
+      if (loop_conds_[f] < 0 && repeats_[f]) {
         return InvalidArgument("the loop of frame '", frames_.frames[f].name,
                                "' spans devices, among them ", DeviceOf(members_[f][0]), " and ",
                                DeviceOf(members_[f][1]),
@@ -215,7 +217,7 @@ class Partitioner {
     return absl::OkStatus();
   }
 
-  /// The Merge that begins each iteration of a frame in a partition.
+  /// The node that begins each iteration of a frame in a partition: the Merge of its control loop.
   absl::StatusOr<int32_t> BeginLoop(int32_t frame, int32_t q) {
     auto found = loops_.find({frame, q});
     if (found != loops_.end()) return found->second.merge;
@@ -228,10 +230,14 @@ class Partitioner {
     }
     TROUPE_ASSIGN_OR_RETURN(const PartitionNodes::Loop loop, added_.ControlLoop(info));
     const int32_t enter = Add(q, loop.enter, {data});
+    const int32_t cond = loop_conds_[frame];
+    if (cond < 0) {  // There is one iteration, which begins with what enters.
+      loops_[{frame, q}] = {enter, true};
+      return enter;
+    }
     const int32_t merge = Add(q, loop.merge, {{enter, 0}, {-1, 0}});
     loops_[{frame, q}].merge = merge;
     // What comes before the condition may need the loop, and what comes after.
-    const int32_t cond = loop_conds_[frame];
     if (at_[cond] >= 0) TROUPE_RETURN_IF_ERROR(CompleteLoop(frame, q));
     return merge;
   }
@@ -266,7 +272,7 @@ class Partitioner {
       if (loop_conds_[frame] >= 0 && homes_[i] == homes_[loop_conds_[frame]]) goes_on[frame] = 1;
     }
     for (int32_t f = static_cast<int32_t>(frames_.frames.size()) - 1; f > 0; --f) {
-      if (members_[f].size() < 2 || goes_on[f]) continue;
+      if (members_[f].size() < 2 || goes_on[f] || loop_conds_[f] < 0) continue;
       TROUPE_RETURN_IF_ERROR(BeginLoop(f, homes_[loop_conds_[f]]).status());
     }
     return absl::OkStatus();
@@ -537,6 +543,7 @@ class Partitioner {
   std::vector<std::vector<int32_t>> places_;   // Per node: the partitions that have it.
   std::vector<std::vector<int32_t>> members_;  // Per frame: the partitions that take part.
   std::vector<int32_t> loop_conds_;            // Per frame; -1: none.
+  std::vector<char> repeats_;                  // Per frame: it has a NextIteration.
   std::vector<int32_t> at_;                    // Per node: where it is in its home; -1: not yet.
   std::map<std::pair<int32_t, int32_t>, int32_t> copies_;
   std::map<std::pair<int32_t, int32_t>, ControlLoop> loops_;  // By frame and partition.

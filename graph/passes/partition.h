@@ -73,7 +73,7 @@ struct PartitionedGraph {
 /// only: whoever keeps kernels by node name must leave them out.
 ///
 /// InvalidArgument: a node without device; a reference or resource edge that crosses; a loop across
-/// devices without LoopCond, or what FindFrames refuses. Thread-safe.
+/// devices that repeats without a LoopCond, or what FindFrames refuses. Thread-safe.
 absl::StatusOr<PartitionedGraph> Partition(Subgraph subgraph, const PartitionOptions& options);
 
 }  // namespace troupe

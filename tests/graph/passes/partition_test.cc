@@ -517,6 +517,20 @@ TEST_F(PartitionTest, LoopsAcrossDevicesNeedACondition) {
   EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("'f'"), HasSubstr("LoopCond")));
 }
 
+TEST_F(PartitionTest, AFrameThatDoesNotRepeatNeedsNoCondition) {
+  Node* x = Placeholder("x");
+  Node* in = Enter("in", x, "f");
+  Node* neg = Unary("Neg", "neg", in);
+  Node* inner = Enter("inner", neg, "g");
+  Node* more = Unary("Neg", "more", inner);
+  Node* again = Unary("Neg", "again", more);
+  Node* out = Unary("Exit", "out", Unary("Exit", "inner_out", again));
+  const Subgraph whole = Placed({x}, {out}, {}, {{"neg", 1}, {"more", 2}, {"again", 3}});
+  const PartitionedGraph cut = Cut(whole);
+  EXPECT_EQ(CountOp(cut, "Merge"), 0);
+  Compare(whole, cut, {7});
+}
+
 /// Random graphs with branches, loops within loops, control edges and constants.
 class RandomGraph : public PartitionTest {
  protected:
