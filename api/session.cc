@@ -1,11 +1,12 @@
 #include "api/session.h"
 
 #include <mutex>
-#include <set>
 
+#include "actors/cluster/graph_engine.h"
 #include "actors/runtime.h"
 #include "actors/session/session_role.h"
 #include "actors/system.h"
+#include "api/remote_session.h"
 #include "devices/status_macros.h"
 #include "graph/graph_def.h"
 #include "graph/protos/graph.pb.h"
@@ -16,6 +17,7 @@ struct Session::Impl {
   std::shared_ptr<Graph> graph;
   std::shared_ptr<Runtime> runtime;
   std::unique_ptr<SessionRole> role;
+  std::unique_ptr<RemoteSession> remote;  ///< Instead of runtime and role, with a target.
   std::mutex mutex;
   std::unique_ptr<SessionShell> shell;  ///< Made by the first RunAsync.
 
@@ -28,17 +30,43 @@ struct Session::Impl {
                                      {options.timeout, options.trace}, metadata));
     return values;
   }
+
+  absl::StatusOr<std::vector<Tensor>> RunRemotely(const StepSignature& signature,
+                                                  absl::Span<const Tensor> feeds,
+                                                  const RunOptions& options) {
+    std::vector<Tensor> values(signature.fetches.size());
+    TROUPE_RETURN_IF_ERROR(remote->Run(signature, "", feeds, absl::MakeSpan(values), options));
+    return values;
+  }
+  absl::StatusOr<StepSignature> Names(const NamedTensors& feeds,
+                                      const std::vector<std::string>& fetches,
+                                      const std::vector<std::string>& targets) {
+    std::vector<std::string> names;
+    for (const auto& feed : feeds) names.push_back(feed.first);
+    return StepSignature::FromNames(*graph, names, fetches, targets);
+  }
 };
+
+namespace {
+
+std::vector<Tensor> ValuesOf(const NamedTensors& feeds) {
+  std::vector<Tensor> values;
+  values.reserve(feeds.size());
+  for (const auto& feed : feeds) values.push_back(feed.second);
+  return values;
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Create(std::shared_ptr<Graph> graph,
                                                          const SessionOptions& options) {
   if (graph == nullptr) return InvalidArgument("a session needs a graph");
-  if (!options.target.empty()) {
-    return absl::UnimplementedError(StrCat(
-        "target ", options.target, ": only sessions in this process (an empty target) exist"));
-  }
   auto impl = std::make_shared<Impl>();
   impl->graph = std::move(graph);
+  if (!options.target.empty()) {
+    TROUPE_ASSIGN_OR_RETURN(impl->remote, RemoteSession::Create(impl->graph, options));
+    return std::unique_ptr<Session>(new Session(std::move(impl)));
+  }
   impl->runtime = options.runtime;
   if (impl->runtime == nullptr) {
     TROUPE_ASSIGN_OR_RETURN(impl->runtime,
@@ -68,9 +96,14 @@ absl::Status Session::Run(const RunOptions& options, const NamedTensors& feeds,
                           const std::vector<std::string>& fetches,
                           const std::vector<std::string>& targets, std::vector<Tensor>* values,
                           RunMetadata* metadata) {
-  std::vector<Tensor> feed_values;
-  feed_values.reserve(feeds.size());
-  for (const auto& feed : feeds) feed_values.push_back(feed.second);
+  const std::vector<Tensor> feed_values = ValuesOf(feeds);
+  if (impl_->remote != nullptr) {
+    TROUPE_ASSIGN_OR_RETURN(const StepSignature signature, impl_->Names(feeds, fetches, targets));
+    TROUPE_ASSIGN_OR_RETURN(std::vector<Tensor> result,
+                            impl_->RunRemotely(signature, feed_values, options));
+    if (values != nullptr) *values = std::move(result);
+    return absl::OkStatus();
+  }
   TROUPE_ASSIGN_OR_RETURN(std::vector<Tensor> result,
                           impl_->Run(impl_->role->Prepare(feeds, fetches, targets), feed_values,
                                      fetches.size(), options, metadata));
@@ -90,6 +123,10 @@ absl::StatusOr<std::vector<Tensor>> Session::Run(const FeedMap& feeds,
   }
   signature.fetches.assign(fetches.begin(), fetches.end());
   signature.targets.assign(targets.begin(), targets.end());
+  if (impl_->remote != nullptr) {
+    TROUPE_RETURN_IF_ERROR(signature.Check(*impl_->graph));
+    return impl_->RunRemotely(signature, feed_values, options);
+  }
   return impl_->Run(impl_->role->Prepare(signature), feed_values, fetches.size(), options,
                     metadata);
 }
@@ -101,6 +138,15 @@ absl::Status Session::RunTargets(absl::Span<Node* const> targets, const FeedMap&
 void Session::RunAsync(NamedTensors feeds, std::vector<std::string> fetches,
                        std::vector<std::string> targets,
                        std::function<void(absl::StatusOr<std::vector<Tensor>>)> done) {
+  if (impl_->remote != nullptr) {
+    absl::StatusOr<StepSignature> signature = impl_->Names(feeds, fetches, targets);
+    if (!signature.ok()) {
+      done(signature.status());
+      return;
+    }
+    impl_->remote->RunAsync(*signature, ValuesOf(feeds), std::move(done));
+    return;
+  }
   SessionShell* shell;
   {
     std::lock_guard<std::mutex> lock(impl_->mutex);
@@ -121,20 +167,32 @@ void Session::RunAsync(NamedTensors feeds, std::vector<std::string> fetches,
 }
 
 struct Session::Callable::State {
+  ~State() {
+    if (!handle.empty()) session->remote->ReleaseCallable(handle);
+  }
   std::shared_ptr<Session::Impl> session;
   std::shared_ptr<Executable> executable;
+  // With a remote session, instead of the executable:
+  StepSignature signature;
+  std::string handle;
+  int num_nodes = 0;
 };
 
 absl::Status Session::Callable::operator()(absl::Span<const Tensor> feeds,
                                            absl::Span<Tensor> fetches, const RunOptions& options,
                                            RunMetadata* metadata) const {
   if (state_ == nullptr) return absl::FailedPreconditionError("an empty callable was called");
+  if (state_->session->remote != nullptr) {
+    return state_->session->remote->Run(state_->signature, state_->handle, feeds, fetches, options);
+  }
   return state_->session->role->Run(state_->executable.get(), feeds, fetches,
                                     {options.timeout, options.trace}, metadata);
 }
 
 int Session::Callable::num_nodes() const {
-  return state_ == nullptr ? 0 : state_->executable->compiled().num_nodes;
+  if (state_ == nullptr) return 0;
+  if (state_->executable == nullptr) return state_->num_nodes;
+  return state_->executable->compiled().num_nodes;
 }
 
 absl::StatusOr<Session::Callable> Session::MakeCallable(const std::vector<std::string>& feeds,
@@ -152,6 +210,16 @@ absl::StatusOr<Session::Callable> Session::MakeCallable(absl::Span<const Output>
   signature.feeds.assign(feeds.begin(), feeds.end());
   signature.fetches.assign(fetches.begin(), fetches.end());
   signature.targets.assign(targets.begin(), targets.end());
+  if (impl_->remote != nullptr) {
+    TROUPE_RETURN_IF_ERROR(signature.Check(*impl_->graph));
+    Callable callable;
+    callable.state_ = std::make_shared<Callable::State>();
+    callable.state_->session = impl_;
+    TROUPE_RETURN_IF_ERROR(impl_->remote->MakeCallable(signature, &callable.state_->handle,
+                                                       &callable.state_->num_nodes));
+    callable.state_->signature = std::move(signature);
+    return callable;
+  }
   TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<Executable> executable, impl_->role->Prepare(signature));
   Callable callable;
   callable.state_ = std::make_shared<Callable::State>();
@@ -163,49 +231,45 @@ absl::StatusOr<Session::Callable> Session::MakeCallable(absl::Span<const Output>
 absl::StatusOr<std::string> Session::PartialRunSetup(const std::vector<std::string>& feeds,
                                                      const std::vector<std::string>& fetches,
                                                      const std::vector<std::string>& targets) {
+  if (impl_->remote != nullptr) {
+    return absl::UnimplementedError(
+        "partial runs exist in local sessions only; run the pieces as steps of their own");
+  }
   return impl_->role->PartialRunSetup(feeds, fetches, targets);
 }
 
 absl::Status Session::PartialRun(const std::string& handle, const NamedTensors& feeds,
                                  const std::vector<std::string>& fetches,
                                  std::vector<Tensor>* values) {
+  if (impl_->remote != nullptr) {
+    return absl::UnimplementedError(
+        "partial runs exist in local sessions only; run the pieces as steps of their own");
+  }
   return impl_->role->PartialRun(handle, feeds, fetches, values);
 }
 
 absl::Status Session::Extend(const GraphDef& def) {
-  Graph* graph = impl_->graph.get();
-  std::set<std::string_view> added;
-  for (const NodeDef& node : def.node()) added.insert(node.name());
-  // What the new nodes do not bring along, they take from the graph.
-  ImportOptions options;
-  for (const NodeDef& node : def.node()) {
-    for (const std::string& input : node.input()) {
-      std::string_view name = input;
-      const bool control = !name.empty() && name[0] == '^';
-      if (control) name.remove_prefix(1);
-      const std::string node_name(name.substr(0, name.find(':')));
-      if (added.count(node_name) != 0) continue;
-      if (control) {
-        if (Node* known = graph->FindNode(node_name)) options.input_map[input] = Output(known);
-      } else if (absl::StatusOr<Output> known = graph->FindOutput(input); known.ok()) {
-        options.input_map[input] = *known;
-      }
-    }
-  }
-  return ImportGraphDef(def, options, graph);
+  TROUPE_RETURN_IF_ERROR(ExtendGraphWith(def, impl_->graph.get()));
+  return impl_->remote != nullptr ? impl_->remote->Extend() : absl::OkStatus();
 }
 
 std::vector<DeviceAttributes> Session::ListDevices() const {
+  if (impl_->remote != nullptr) {
+    return impl_->remote->ListDevices().value_or(std::vector<DeviceAttributes>());
+  }
   std::vector<DeviceAttributes> devices;
   for (const auto& role : impl_->runtime->devices()) devices.push_back(role->device->attributes());
   return devices;
 }
 
 absl::Status Session::Reset(const std::vector<std::string>& containers) {
+  if (impl_->remote != nullptr) return impl_->remote->Reset(containers);
   return impl_->role->Reset(containers);
 }
 
-absl::Status Session::Close() { return impl_->role->Close(); }
+absl::Status Session::Close() {
+  return impl_->remote != nullptr ? impl_->remote->Close() : impl_->role->Close();
+}
 
 const std::shared_ptr<Graph>& Session::graph() const { return impl_->graph; }
 const std::shared_ptr<Runtime>& Session::runtime() const { return impl_->runtime; }

@@ -24,7 +24,8 @@ class RunMetadata;
 
 /// How a session works. A value.
 struct SessionOptions {
-  /// Where the master is. Empty: everything runs in this process.
+  /// Where the master is: "troupe://host:port", any task of a cluster. Empty: everything runs in
+  /// this process.
   std::string target;
   /// Threads that compute, the caller of `Run` included; 0: one per core. Results are the same bits
   /// for any number.
@@ -125,6 +126,7 @@ class Session {
   /// Adds nodes to the session's graph; their inputs may name nodes that it has already. All or
   /// nothing.
   absl::Status Extend(const GraphDef& def);
+  /// Of the whole cluster with a target; empty if the master cannot be reached.
   std::vector<DeviceAttributes> ListDevices() const;
   /// Empties containers (destroys their variables); none named: the default one.
   absl::Status Reset(const std::vector<std::string>& containers = {});
@@ -132,6 +134,7 @@ class Session {
   absl::Status Close();
 
   const std::shared_ptr<Graph>& graph() const;
+  /// nullptr with a target.
   const std::shared_ptr<Runtime>& runtime() const;
 
  private:

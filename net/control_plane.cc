@@ -33,8 +33,8 @@ struct ControlJob {
 CAF_BEGIN_TYPE_ID_BLOCK(troupe_net, first_custom_type_id + 64)
 CAF_ADD_TYPE_ID(troupe_net, (troupe::WireMessage))
 CAF_ADD_TYPE_ID(troupe_net, (troupe::ControlJob))
-CAF_ADD_ATOM(troupe_net, troupe, cluster_tick_atom, "troupe_tick")
-CAF_ADD_ATOM(troupe_net, troupe, cluster_link_atom, "troupe_link")
+CAF_ADD_ATOM(troupe_net, troupe, cluster_tick_atom, "trp_tick")
+CAF_ADD_ATOM(troupe_net, troupe, cluster_link_atom, "trp_link")
 CAF_END_TYPE_ID_BLOCK(troupe_net)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::ControlJob)
 
@@ -60,7 +60,6 @@ struct Config : caf::actor_system_config {
     set("scheduler.max-threads", static_cast<size_t>(options.threads));
     set("middleman.app-identifiers", std::vector<std::string>{"troupe-control-1"});
     set("middleman.workers", size_t{0});
-    set("middleman.moderate-poll-attempts", size_t{0});
     set("logger.verbosity", caf::atom("quiet"));
   }
 };

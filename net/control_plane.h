@@ -34,8 +34,8 @@ struct ControlOptions {
 
 /// An actor system with one actor that speaks for this process. It is published at the task's port;
 /// messages are protobuf bytes. Links are made when they are first needed, by the task that comes
-/// first in the cluster; clients make theirs. Thread-safe. Only shells include CAF: this header does
-/// not.
+/// first in the cluster; clients make theirs. Thread-safe. Only shells include CAF: this header
+/// does not.
 class ControlPlane final : public Outbox {
  public:
   /// Larger messages are refused before they are sent: CAF holds several copies of each, and cuts
@@ -47,7 +47,8 @@ class ControlPlane final : public Outbox {
 
   /// Messages go to `handler` from now on. It must live until `Stop` has returned.
   void Start(ControlHandler* handler);
-  /// Accepts peers at `host:port`; 0: any port. The result is the port. Unavailable if it is in use.
+  /// Accepts peers at `host:port`; 0: any port. The result is the port. Unavailable if it is in
+  /// use.
   absl::StatusOr<int> Listen(const std::string& host, int port);
   /// Never waits. What cannot be sent is lost, as on any link.
   void Send(PeerId to, cluster::Message message) override;

@@ -61,8 +61,8 @@ void NodeShell::SendTensor(const std::string& task, uint64_t step, uint64_t key,
   absl::Status status;
   if (to == options.tasks.size()) {
     status = absl::InternalError(StrCat("a value is to go to ", task, ", which does not exist"));
-  } else if (!dead && (value.type() == ElementType::kVariant ||
-                       value.type() == ElementType::kResource)) {
+  } else if (!dead &&
+             (value.type() == ElementType::kVariant || value.type() == ElementType::kResource)) {
     status = absl::UnimplementedError(StrCat("a tensor of type ", ElementTypeName(value.type()),
                                              " cannot go to another process, to ", task));
   } else if (tensor_sender_) {

@@ -92,8 +92,7 @@ absl::StatusOr<std::unique_ptr<TaskServer>> TaskServer::Start(const TaskServerOp
   impl->shell->Init(node, impl->worker.get(), impl->master.get());
   impl->control->Start(impl->shell.get());
   std::unique_ptr<TaskServer> server(new TaskServer(std::move(impl)));
-  TROUPE_RETURN_IF_ERROR(
-      server->impl_->control->Listen(address.host, address.port).status());
+  TROUPE_RETURN_IF_ERROR(server->impl_->control->Listen(address.host, address.port).status());
   return server;
 }
 

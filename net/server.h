@@ -42,8 +42,9 @@ class TaskServer {
   uint64_t incarnation() const;
   const std::shared_ptr<Runtime>& runtime() const;
 
-  /// Takes no new work, gives running steps up to `drain` to end, cancels the others, and leaves the
-  /// cluster. Returns within `drain` and a few seconds; DeadlineExceeded if kernels did not stop.
+  /// Takes no new work, gives running steps up to `drain` to end, cancels the others, and leaves
+  /// the cluster. Returns within `drain` and a few seconds; DeadlineExceeded if kernels did not
+  /// stop.
   absl::Status Stop(std::chrono::milliseconds drain = std::chrono::milliseconds(2000));
 
  private:

@@ -37,6 +37,8 @@ struct Options {
   int threads = 0;
   bool optimize = true;
   std::optional<double> timeout;
+  /// "troupe://host:port"; empty: the graph is run in this process.
+  std::string master;
   std::string dot_file;
   std::string svg_file;
 

@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "api/cli/cli.h"
+#include "api/cli/cluster_command.h"
 #include "api/extension.h"
 #include "devices/status_macros.h"
 
@@ -17,9 +18,12 @@ namespace {
 constexpr char kUsage[] =
     R"(usage: troupe run GRAPH [--init NODE]... [--feed NAME=VALUE]... [--fetch NAME[=FILE.npy]]...
                   [--target NODE]... [--steps N] [--threads N] [--no-optimize] [--timeout SECONDS]
-                  [--library FILE]...
+                  [--library FILE]... [--master troupe://HOST:PORT]
        troupe bench GRAPH [the same] [--seconds S]
        troupe graph GRAPH [--dot FILE] [--svg FILE] [--library FILE]...
+       troupe worker --cluster FILE --job J --task N [--data-port P] [--heartbeat-timeout S]
+                  [--tls-cert F --tls-key F --tls-ca F | --insecure] [--threads N] [--devices N]
+       troupe cluster FILE [the same but for the task's]
 GRAPH is a GraphDef, binary or text. VALUE is JSON, or the name of a .npy file. Libraries have ops
 and kernels of their own.
 )";
@@ -88,6 +92,8 @@ Options Options::Parse(int argc, char** argv) {
       options.optimize = false;
     } else if (runs && name == "--timeout") {
       options.timeout = ParseNumber(name, value(), 0, 1e9, false);
+    } else if (runs && name == "--master") {
+      options.master = value();
     } else if (options.command == "bench" && name == "--seconds") {
       options.seconds = ParseNumber(name, value(), 0, 1e6, false);
     } else if (graph && name == "--dot") {
@@ -107,6 +113,16 @@ Options Options::Parse(int argc, char** argv) {
 
 namespace {
 
+/// The exit status; an error is one line.
+int Report(const absl::StatusOr<int>& result) {
+  std::cout.flush();
+  if (result.ok()) return *result;
+  std::string message(result.status().message());
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  std::cerr << absl::StatusCodeToString(result.status().code()) << ": " << message << "\n";
+  return 1;
+}
+
 int Main(int argc, char** argv) {
   if (argc == 2 && (std::string_view(argv[1]) == "--help" || std::string_view(argv[1]) == "help")) {
     std::cout << kUsage;
@@ -114,6 +130,12 @@ int Main(int argc, char** argv) {
   }
   absl::StatusOr<int> result = 0;
   try {
+    const std::string command = argc < 2 ? "" : argv[1];
+    if (command == "worker" || command == "cluster") {
+      const ServeOptions serve = ServeOptions::Parse(argc, argv);
+      result = command == "worker" ? WorkerCommand(serve) : ClusterCommand(serve);
+      return Report(result);
+    }
     const Options options = Options::Parse(argc, argv);
     absl::Status loaded;
     for (const std::string& library : options.libraries) loaded.Update(LoadLibrary(library));
@@ -130,12 +152,7 @@ int Main(int argc, char** argv) {
     std::cerr << "troupe: " << error.message << "\n" << kUsage;
     return 2;
   }
-  std::cout.flush();
-  if (result.ok()) return *result;
-  std::string message(result.status().message());
-  std::replace(message.begin(), message.end(), '\n', ' ');
-  std::cerr << absl::StatusCodeToString(result.status().code()) << ": " << message << "\n";
-  return 1;
+  return Report(result);
 }
 
 }  // namespace

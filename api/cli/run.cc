@@ -28,6 +28,7 @@ absl::StatusOr<Prepared> Prepare(const Options& options) {
   SessionOptions session_options;
   session_options.threads = options.threads;
   session_options.optimize = options.optimize;
+  session_options.target = options.master;
   TROUPE_ASSIGN_OR_RETURN(prepared.session, Session::Create(graph, session_options));
   if (options.timeout) prepared.run_options.timeout = absl::Seconds(*options.timeout);
 

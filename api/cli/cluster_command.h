@@ -1,0 +1,37 @@
+// The commands that serve: `troupe worker` and `troupe cluster`.
+
+#ifndef TROUPE_API_CLI_CLUSTER_COMMAND_H_
+#define TROUPE_API_CLI_CLUSTER_COMMAND_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace troupe::cli {
+
+/// Options of `worker` and `cluster`.
+struct ServeOptions {
+  std::string command;
+  std::string cluster_file;
+  std::string job;
+  int task = -1;
+  int data_port = 0;
+  std::string join;
+  std::string tls_cert, tls_key, tls_ca;
+  bool insecure = false;
+  double heartbeat_timeout = 5;
+  int threads = 0;
+  int devices = 1;
+
+  /// Throws UsageError.
+  static ServeOptions Parse(int argc, char** argv);
+};
+
+/// Serves as one task until SIGTERM or SIGINT; the exit status.
+absl::StatusOr<int> WorkerCommand(const ServeOptions& options);
+/// Starts a process for every task of the cluster, and ends with them.
+absl::StatusOr<int> ClusterCommand(const ServeOptions& options);
+
+}  // namespace troupe::cli
+
+#endif  // TROUPE_API_CLI_CLUSTER_COMMAND_H_

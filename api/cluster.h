@@ -1,0 +1,76 @@
+/// Clusters: tasks that run graphs together.
+#ifndef TROUPE_API_CLUSTER_H_
+#define TROUPE_API_CLUSTER_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "net/cluster_spec.h"
+
+namespace troupe {
+
+class Runtime;
+
+/// How a task serves. A value.
+struct ServerOptions {
+  ClusterSpec cluster;
+  std::string job;
+  int task = 0;
+  int threads = 0;          ///< That compute; 0: one per core.
+  int num_cpu_devices = 1;  ///< That the task shows.
+  int data_port = 0;        ///< Of the data plane; 0: any free one.
+  absl::Duration heartbeat_interval = absl::Seconds(1);
+  absl::Duration heartbeat_timeout = absl::Seconds(5);
+  /// How long the creation of a session waits for tasks that are missing.
+  absl::Duration wait_for_workers = absl::Seconds(10);
+  /// Serve addresses other than loopback without TLS.
+  bool insecure = false;
+  /// PEM files: this task's certificate and key, and the authority's. All or none.
+  std::string tls_certificate, tls_key, tls_authority;
+};
+
+/// A task of a cluster in this process: it works, and any session may have it as its master. A
+/// process may have several. Thread-safe.
+///
+///     auto cluster = ClusterSpec::Parse(R"({"worker": ["127.0.0.1:7000", "127.0.0.1:7001"]})");
+///     auto server = Server::Start({.cluster = *cluster, .job = "worker", .task = 0});
+///     auto session = Session::Create(graph, {.target = (*server)->target()});
+class Server {
+ public:
+  /// Returns when the task serves. InvalidArgument, NotFound: it is not in the cluster, or options
+  /// that do not fit; FailedPrecondition: an address that other machines may reach, without TLS and
+  /// `insecure`; Unavailable: the port is in use.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
+  /// Stops without draining; returns in bounded time.
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  /// "troupe://host:port", for `SessionOptions::target`.
+  std::string target() const;
+  /// "/job:worker/replica:0/task:0".
+  std::string task() const;
+  /// Differs from one start of the task to the next.
+  uint64_t incarnation() const;
+  /// The task's devices and containers: a session that shares them runs in this process alone.
+  const std::shared_ptr<Runtime>& runtime() const;
+
+  /// Waits until the server has been stopped.
+  void Join();
+  /// Takes nothing new, gives steps that run up to `drain` to end, cancels the others, and leaves
+  /// the cluster: whoever needs this task gets Unavailable at once. Returns within `drain` and a
+  /// few seconds; DeadlineExceeded if kernels did not stop.
+  absl::Status Stop(absl::Duration drain = absl::Seconds(2));
+
+ private:
+  struct Impl;
+  explicit Server(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_API_CLUSTER_H_

@@ -1,0 +1,344 @@
+#include "api/remote_session.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+#include "devices/status_macros.h"
+#include "devices/tensor_proto.h"
+#include "graph/protos/graph.pb.h"
+#include "net/address.h"
+#include "net/node_shell.h"
+#include "net/server.h"
+
+namespace troupe {
+
+namespace {
+
+constexpr std::string_view kScheme = "troupe://";
+constexpr ClusterTime kConnectTimeout = 10 * kSecond;
+// The master waits for its workers within this, and for what it has them do.
+constexpr ClusterTime kControlTimeout = 60 * kSecond;
+// What the master may take to stop a step whose time is up, before the client stops waiting.
+constexpr ClusterTime kGrace = 3 * kSecond;
+
+ClusterTime Microseconds(absl::Duration duration) { return absl::ToInt64Microseconds(duration); }
+
+void SetNames(const StepSignature& signature, cluster::Message* request) {
+  for (const Output& feed : signature.feeds) request->add_feed_names(feed.name());
+  for (const Output& fetch : signature.fetches) request->add_fetch_names(fetch.name());
+  for (const Node* target : signature.targets) request->add_target_names(target->name());
+}
+
+absl::Status CheckFeeds(const StepSignature& signature, absl::Span<const Tensor> feeds) {
+  if (feeds.size() != signature.feeds.size()) {
+    return InvalidArgument("expected ", signature.feeds.size(), " fed tensors, got ", feeds.size());
+  }
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    const Output& output = signature.feeds[i];
+    const ElementType type = RemoveRef(output.type());
+    if (!feeds[i].valid()) return InvalidArgument("feed ", output.name(), " is an empty tensor");
+    if (feeds[i].type() != type) {
+      return InvalidArgument("feed ", output.name(), " is to be of type ", ElementTypeName(type),
+                             ", got ", ElementTypeName(feeds[i].type()));
+    }
+    if (!output.shape().IsCompatibleWith(PartialShape(feeds[i].shape()))) {
+      return InvalidArgument("feed ", output.name(), " is to have shape ",
+                             output.shape().ToString(), ", got ", feeds[i].shape().ToString());
+    }
+    if (type == ElementType::kVariant || type == ElementType::kResource) {
+      return absl::UnimplementedError(StrCat("feed ", output.name(), ": a tensor of type ",
+                                             ElementTypeName(type),
+                                             " cannot go to another process"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// One answer, waited for.
+struct Waiter {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  absl::Status status;
+  cluster::Message reply;
+};
+
+}  // namespace
+
+struct RemoteSession::Impl {
+  std::shared_ptr<Graph> graph;
+  std::string target;
+  std::string session;
+  std::unique_ptr<ControlPlane> control;
+  std::unique_ptr<NodeShell> shell;
+  bool closed = false;  ///< Within the shell's events.
+
+  std::mutex graph_mutex;
+  int sent_nodes = 0;
+  int sent_functions = 0;
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool up = false;
+
+  void CallAsync(cluster::Message request, ClusterTime timeout, Calls::Done done) {
+    shell->Enter([&] {
+      NodeRole* role = shell->role();
+      if (closed) {
+        done(absl::CancelledError("the session has been closed"), {});
+      } else if (!role->detector().alive(0)) {
+        done(absl::UnavailableError(StrCat("lost the master, ", target)), {});
+      } else {
+        role->Call(0, std::move(request), NodeShell::Now(), timeout, std::move(done));
+      }
+    });
+  }
+
+  absl::Status Call(cluster::Message request, ClusterTime timeout, cluster::Message* reply) {
+    auto waiter = std::make_shared<Waiter>();
+    CallAsync(std::move(request), timeout,
+              [waiter](const absl::Status& status, cluster::Message answer) {
+                std::lock_guard<std::mutex> lock(waiter->mutex);
+                waiter->status = status;
+                waiter->reply = std::move(answer);
+                waiter->done = true;
+                waiter->changed.notify_all();
+              });
+    std::unique_lock<std::mutex> lock(waiter->mutex);
+    waiter->changed.wait(lock, [&] { return waiter->done; });
+    if (reply != nullptr) *reply = std::move(waiter->reply);
+    return waiter->status;
+  }
+
+  /// What is in the graph and has not been sent; false if nothing. With `graph_mutex` held.
+  bool New(cluster::Message* request) {
+    const int nodes = graph->num_nodes();
+    const int functions = graph->library().function_size();
+    if (nodes == sent_nodes && functions == sent_functions) return false;
+    GraphDef all;
+    graph->ToGraphDef(&all);
+    if (sent_nodes > 0) {
+      all.mutable_node()->DeleteSubrange(0, std::min(sent_nodes, all.node_size()));
+      if (functions == sent_functions) all.clear_library();
+    }
+    sent_nodes = nodes;
+    sent_functions = functions;
+    all.SerializeToString(request->mutable_graph());
+    return true;
+  }
+
+  absl::Status Extend() {
+    std::lock_guard<std::mutex> lock(graph_mutex);
+    const int nodes_before = sent_nodes, functions_before = sent_functions;
+    cluster::Message request;
+    if (!New(&request)) return absl::OkStatus();
+    request.set_method(cluster::EXTEND_SESSION);
+    request.set_session(session);
+    absl::Status status = Call(std::move(request), kControlTimeout, nullptr);
+    if (!status.ok()) {
+      sent_nodes = nodes_before;
+      sent_functions = functions_before;
+    }
+    return status;
+  }
+
+  /// OK: the request is ready.
+  absl::Status MakeRun(const StepSignature& signature, const std::string& callable,
+                       absl::Span<const Tensor> feeds, const RunOptions& options,
+                       cluster::Message* request, ClusterTime* timeout) {
+    TROUPE_RETURN_IF_ERROR(CheckFeeds(signature, feeds));
+    *timeout = 0;
+    if (options.timeout != absl::InfiniteDuration()) {
+      if (options.timeout <= absl::ZeroDuration()) {
+        return absl::DeadlineExceededError("the run did not finish within 0");
+      }
+      request->set_timeout_us(std::max<ClusterTime>(1, Microseconds(options.timeout)));
+      *timeout = request->timeout_us() + kGrace;
+    }
+    request->set_session(session);
+    if (callable.empty()) {
+      TROUPE_RETURN_IF_ERROR(Extend());
+      request->set_method(cluster::RUN_STEP);
+      SetNames(signature, request);
+    } else {
+      request->set_method(cluster::RUN_CALLABLE);
+      request->set_handle(callable);
+    }
+    for (const Tensor& feed : feeds) TensorToProto(feed, request->add_tensors());
+    return absl::OkStatus();
+  }
+};
+
+absl::StatusOr<std::unique_ptr<RemoteSession>> RemoteSession::Create(
+    std::shared_ptr<Graph> graph, const SessionOptions& options) {
+  if (options.target.rfind(kScheme, 0) != 0) {
+    return InvalidArgument("target \"", options.target,
+                           "\" is neither empty nor of the form troupe://host:port");
+  }
+  const std::string address = options.target.substr(kScheme.size());
+  TROUPE_RETURN_IF_ERROR(ParseHostPort(address).status());
+  auto impl = std::make_unique<Impl>();
+  impl->graph = std::move(graph);
+  impl->target = options.target;
+  ControlOptions control;
+  control.addresses.push_back(address);
+  control.threads = 2;
+  TROUPE_ASSIGN_OR_RETURN(impl->control, ControlPlane::Create(control));
+  impl->shell = std::make_unique<NodeShell>(impl->control.get());
+  NodeRole::Options node;
+  node.incarnation = NewIncarnation();
+  node.tasks.push_back({"", options.target});
+  impl->shell->Init(node, nullptr, nullptr);
+  impl->shell->Enter([raw = impl.get()] {
+    raw->shell->role()->set_watcher([raw](PeerId, FailureDetectorRole::Change change, uint64_t) {
+      std::lock_guard<std::mutex> lock(raw->mutex);
+      raw->up = change == FailureDetectorRole::Change::kUp;
+      raw->changed.notify_all();
+    });
+  });
+  impl->control->Start(impl->shell.get());
+  std::unique_ptr<RemoteSession> session(new RemoteSession(std::move(impl)));
+  Impl* raw = session->impl_.get();
+  {
+    std::unique_lock<std::mutex> lock(raw->mutex);
+    if (!raw->changed.wait_for(lock, std::chrono::microseconds(kConnectTimeout),
+                               [raw] { return raw->up; })) {
+      return absl::UnavailableError(StrCat("no answer from ", options.target, " within ",
+                                           kConnectTimeout / kSecond,
+                                           " s; does a task of the same version serve there?"));
+    }
+  }
+  cluster::Message request, reply;
+  request.set_method(cluster::CREATE_SESSION);
+  request.mutable_config()->set_no_optimize(!options.optimize);
+  request.mutable_config()->set_allow_soft_placement(options.allow_soft_placement);
+  {
+    std::lock_guard<std::mutex> lock(raw->graph_mutex);
+    raw->New(&request);
+  }
+  TROUPE_RETURN_IF_ERROR(raw->Call(std::move(request), kControlTimeout, &reply));
+  raw->session = reply.session();
+  return session;
+}
+
+RemoteSession::RemoteSession(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+RemoteSession::~RemoteSession() {
+  Close().IgnoreError();
+  impl_->control->Stop();
+}
+
+absl::Status RemoteSession::Run(const StepSignature& signature, const std::string& callable,
+                                absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
+                                const RunOptions& options) {
+  if (fetches.size() != signature.fetches.size()) {
+    return InvalidArgument("expected room for ", signature.fetches.size(), " fetched tensors, got ",
+                           fetches.size());
+  }
+  cluster::Message request, reply;
+  ClusterTime timeout = 0;
+  TROUPE_RETURN_IF_ERROR(impl_->MakeRun(signature, callable, feeds, options, &request, &timeout));
+  TROUPE_RETURN_IF_ERROR(impl_->Call(std::move(request), timeout, &reply));
+  if (reply.tensors_size() != static_cast<int>(fetches.size())) {
+    return absl::InternalError(StrCat(impl_->target, " sent ", reply.tensors_size(), " tensors, ",
+                                      fetches.size(), " were fetched"));
+  }
+  for (size_t i = 0; i < fetches.size(); ++i) {
+    TROUPE_ASSIGN_OR_RETURN(fetches[i], TensorFromProto(reply.tensors(static_cast<int>(i))));
+  }
+  return absl::OkStatus();
+}
+
+void RemoteSession::RunAsync(const StepSignature& signature, absl::Span<const Tensor> feeds,
+                             std::function<void(absl::StatusOr<std::vector<Tensor>>)> done) {
+  cluster::Message request;
+  ClusterTime timeout = 0;
+  absl::Status status = impl_->MakeRun(signature, "", feeds, RunOptions(), &request, &timeout);
+  if (!status.ok()) {
+    impl_->control->Post([status, done = std::move(done)] { done(status); });
+    return;
+  }
+  impl_->CallAsync(std::move(request), timeout,
+                   [control = impl_->control.get(), done = std::move(done)](
+                       const absl::Status& status, cluster::Message reply) {
+                     control->Post([status, reply = std::move(reply), done] {
+                       if (!status.ok()) {
+                         done(status);
+                         return;
+                       }
+                       std::vector<Tensor> values;
+                       for (const TensorProto& proto : reply.tensors()) {
+                         absl::StatusOr<Tensor> value = TensorFromProto(proto);
+                         if (!value.ok()) {
+                           done(value.status());
+                           return;
+                         }
+                         values.push_back(*std::move(value));
+                       }
+                       done(std::move(values));
+                     });
+                   });
+}
+
+absl::Status RemoteSession::MakeCallable(const StepSignature& signature, std::string* handle,
+                                         int* num_nodes) {
+  TROUPE_RETURN_IF_ERROR(impl_->Extend());
+  cluster::Message request, reply;
+  request.set_method(cluster::MAKE_CALLABLE);
+  request.set_session(impl_->session);
+  SetNames(signature, &request);
+  TROUPE_RETURN_IF_ERROR(impl_->Call(std::move(request), kControlTimeout, &reply));
+  *handle = reply.handle();
+  *num_nodes = static_cast<int>(reply.num_nodes());
+  return absl::OkStatus();
+}
+
+void RemoteSession::ReleaseCallable(const std::string& handle) {
+  cluster::Message request;
+  request.set_method(cluster::RELEASE_CALLABLE);
+  request.set_session(impl_->session);
+  request.set_handle(handle);
+  impl_->CallAsync(std::move(request), kControlTimeout,
+                   [](const absl::Status&, const cluster::Message&) {});
+}
+
+absl::StatusOr<std::vector<DeviceAttributes>> RemoteSession::ListDevices() {
+  cluster::Message request, reply;
+  request.set_method(cluster::LIST_DEVICES);
+  TROUPE_RETURN_IF_ERROR(impl_->Call(std::move(request), kControlTimeout, &reply));
+  std::vector<DeviceAttributes> devices;
+  for (const cluster::DeviceInfo& device : reply.devices()) {
+    devices.push_back({device.name(), device.type(), device.memory_limit(), device.incarnation(),
+                       device.description()});
+  }
+  return devices;
+}
+
+absl::Status RemoteSession::Reset(const std::vector<std::string>& containers) {
+  cluster::Message request;
+  request.set_method(cluster::RESET);
+  for (const std::string& container : containers) request.add_containers(container);
+  return impl_->Call(std::move(request), kControlTimeout, nullptr);
+}
+
+absl::Status RemoteSession::Extend() { return impl_->Extend(); }
+
+absl::Status RemoteSession::Close() {
+  if (impl_->session.empty()) return absl::OkStatus();
+  cluster::Message request;
+  request.set_method(cluster::CLOSE_SESSION);
+  request.set_session(impl_->session);
+  absl::Status status = impl_->Call(std::move(request), 5 * kSecond, nullptr);
+  impl_->shell->Enter([this] {
+    impl_->closed = true;
+    impl_->shell->role()->calls()->FailPeer(0, absl::CancelledError("the session has been closed"));
+  });
+  // A session that has ended otherwise, with its master, is closed too.
+  if (absl::IsCancelled(status) || absl::IsUnavailable(status) || absl::IsAborted(status)) {
+    return absl::OkStatus();
+  }
+  return status;
+}
+
+}  // namespace troupe

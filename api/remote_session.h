@@ -1,0 +1,54 @@
+/// Sessions whose master is a task of a cluster. Not public: `Session` with a target uses it.
+#ifndef TROUPE_API_REMOTE_SESSION_H_
+#define TROUPE_API_REMOTE_SESSION_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "actors/session/step_signature.h"
+#include "api/session.h"
+
+namespace troupe {
+
+/// The client's end of a session. The graph stays here; the master has a copy, which is extended by
+/// what is new before each run. All functions return in bounded time when the master is gone:
+/// Unavailable, naming it. Thread-safe.
+class RemoteSession {
+ public:
+  /// `options.target` is "troupe://host:port". Waits for the master, and the master for its
+  /// workers, for at most 10 seconds each; errors name who is missing.
+  static absl::StatusOr<std::unique_ptr<RemoteSession>> Create(std::shared_ptr<Graph> graph,
+                                                               const SessionOptions& options);
+  ~RemoteSession();
+
+  /// `callable` empty: what is to be run is looked up by name.
+  absl::Status Run(const StepSignature& signature, const std::string& callable,
+                   absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
+                   const RunOptions& options);
+  /// `done` is called on a thread of the actor system.
+  void RunAsync(const StepSignature& signature, absl::Span<const Tensor> feeds,
+                std::function<void(absl::StatusOr<std::vector<Tensor>>)> done);
+  /// Gives the handle of a callable, and how many nodes it executes.
+  absl::Status MakeCallable(const StepSignature& signature, std::string* handle, int* num_nodes);
+  /// The master forgets a callable.
+  void ReleaseCallable(const std::string& handle);
+  absl::StatusOr<std::vector<DeviceAttributes>> ListDevices();
+  absl::Status Reset(const std::vector<std::string>& containers);
+  /// Sends what is new in the graph.
+  absl::Status Extend();
+  absl::Status Close();
+
+ private:
+  struct Impl;
+  explicit RemoteSession(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_API_REMOTE_SESSION_H_
