@@ -414,6 +414,8 @@ void Connection::Fail(const absl::Status& why) {
     lane->socket.shutdown(boost::asio::ip::tcp::socket::shutdown_both, ignored);
     lane->socket.cancel(ignored);
     if (!writing) lane->socket.close(ignored);
+    // The user may keep the peer; its memory must not wait for that.
+    lane->reader.Abandon();
   }
   const auto self = shared_from_this();
   sink_->OnPeerLost(self, why);

@@ -39,6 +39,14 @@ FrameReader::FrameReader(const FrameLimits& limits, bool bulk, ReceiveCredits* c
 
 FrameReader::~FrameReader() = default;
 
+void FrameReader::Abandon() {
+  transfers_.clear();
+  current_ = nullptr;
+  buffer_ = {};
+  text_ = {};
+  begin_ = end_ = body_left_ = 0;
+}
+
 char* FrameReader::Destination() {
   if (current_ != nullptr) {
     if (!current_->why.ok()) return nullptr;

@@ -68,6 +68,8 @@ class FrameReader {
   /// more.
   absl::Status Consume(size_t bytes);
 
+  /// Lets go of the memory of tensors that will not be finished. The last call.
+  void Abandon();
   /// A frame or a tensor has begun and not ended.
   bool midway() const { return body_left_ > 0 || end_ > begin_ || !transfers_.empty(); }
   /// The peer has said that nothing more will come.

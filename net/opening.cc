@@ -122,6 +122,15 @@ void Opening::Fail(const absl::Status& why) {
     return;
   }
   failure_ = why;
+  if (!secured_ && absl::IsFailedPrecondition(why)) {
+    // The peer speaks no TLS: tell it in plain words.
+    role_.TakeOutput();
+    role_.Refuse(absl::FailedPreconditionError(
+        "this task speaks TLS; start all tasks with certificates or none"));
+    const std::string words = role_.TakeOutput();
+    const iovec piece = {const_cast<char*>(words.data()), words.size()};
+    (void)MakePlainStream(socket.native_handle())->Write(&piece, 1);
+  }
   // Reading on until the peer closes, for a moment, lets it read what it was told.
   if (secured_) {
     stream->CloseWrite();

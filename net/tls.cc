@@ -3,6 +3,8 @@
 #include <arpa/inet.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <openssl/x509err.h>
 #include <openssl/x509v3.h>
 #include <sys/socket.h>
 
@@ -281,9 +283,9 @@ absl::StatusOr<std::shared_ptr<TlsContext>> TlsContext::Create(const TlsFiles& f
     return BadFile("certificate", files.certificate);
   }
   if (SSL_CTX_use_PrivateKey_file(context, files.key.c_str(), SSL_FILETYPE_PEM) != 1) {
-    return BadFile("key", files.key);
-  }
-  if (SSL_CTX_check_private_key(context) != 1) {
+    if (ERR_GET_REASON(ERR_peek_error()) != X509_R_KEY_VALUES_MISMATCH) {
+      return BadFile("key", files.key);
+    }
     ERR_clear_error();
     return InvalidArgument("TLS: key file ", files.key, " does not belong to certificate file ",
                            files.certificate);

@@ -1,0 +1,183 @@
+#include "net/cluster_spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include "net/address.h"
+#include "net/json.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string Message(const absl::Status& status) { return std::string(status.message()); }
+
+TEST(ClusterSpec, ReadsJobsAndTasks) {
+  const auto spec = ClusterSpec::Parse(
+      R"({"ps": ["127.0.0.1:7000"], "worker": ["127.0.0.1:7001", "host-b.example:7002"]})");
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->num_tasks("ps"), 1);
+  EXPECT_EQ(spec->num_tasks("worker"), 2);
+  EXPECT_EQ(spec->num_tasks("chief"), 0);
+  EXPECT_EQ(*spec->Address({"worker", 1}), "host-b.example:7002");
+  EXPECT_EQ(spec->tasks().size(), 3u);
+  EXPECT_EQ(spec->TaskAt("localhost:7001")->ToString(), "/job:worker/replica:0/task:0");
+  EXPECT_EQ(*ClusterSpec::Parse(spec->ToJson()), *spec);
+}
+
+TEST(ClusterSpec, ReadsTheMemberClusterAndNumberedTasks) {
+  const auto nested = ClusterSpec::Parse(R"({"cluster": {"worker": ["a:1", "b:1"]}})");
+  const auto numbered = ClusterSpec::Parse(R"({"worker": {"1": "b:1", "0": "a:1"}})");
+  ASSERT_TRUE(nested.ok() && numbered.ok()) << nested.status() << numbered.status();
+  EXPECT_EQ(*nested, *numbered);
+  // A job may be called "cluster".
+  EXPECT_EQ(ClusterSpec::Parse(R"({"cluster": ["a:1"]})")->num_tasks("cluster"), 1);
+  EXPECT_EQ(ClusterSpec::Parse(R"({"cluster": {"0": "a:1"}})")->num_tasks("cluster"), 1);
+}
+
+TEST(ClusterSpec, RefusesBadDescriptions) {
+  const struct {
+    const char* json;
+    const char* message;
+  } cases[] = {
+      {"", "JSON"},
+      {"{\"worker\": [\"a:1\"]", "syntax error"},
+      {"{\"worker\": [\"a:1\"]} x", "syntax error"},
+      {"[]", "expected an object of jobs"},
+      {"{}", "no jobs"},
+      {R"({"worker": []})", "has no tasks"},
+      {R"({"worker": "a:1"})", "expected a list"},
+      {R"({"worker": [7]})", "no string"},
+      {R"({"9worker": ["a:1"]})", "no job name"},
+      {R"({"a/b": ["a:1"]})", "no job name"},
+      {R"({"worker": ["a"]})", "port is missing"},
+      {R"({"worker": ["a:0"]})", "1 to 65535"},
+      {R"({"worker": ["a:65536"]})", "1 to 65535"},
+      {R"({"worker": ["a:99999999999"]})", "1 to 65535"},
+      {R"({"worker": ["a:-1"]})", "1 to 65535"},
+      {R"({"worker": [":1"]})", "host is missing"},
+      {R"({"worker": ["a b:1"]})", "bad host name"},
+      {R"({"worker": ["1.2.3:1"]})", "no IPv4 address"},
+      {R"({"worker": ["::1:1"]})", "brackets"},
+      {R"({"worker": ["[::1:1"]})", "bracket"},
+      {R"({"worker": ["a:1", "a:1"]})", "also that of /job:worker/replica:0/task:0"},
+      {R"({"ps": ["localhost:1"], "worker": ["127.0.0.1:1"]})", "also that of /job:ps"},
+      {R"({"ps": ["A:1"], "worker": ["a:1"]})", "also that of /job:ps"},
+      {R"({"worker": ["a:1"], "worker": ["b:1"]})", "twice"},
+      {R"({"worker": {"0": "a:1", "2": "b:1"}})", "task 1 is missing"},
+      {R"({"worker": {"x": "a:1"}})", "no task number"},
+      {R"({"worker": {"0": 5}})", "no string"},
+      {R"({"worker": [[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]})", "levels deep"},
+  };
+  for (const auto& c : cases) {
+    const auto spec = ClusterSpec::Parse(c.json);
+    EXPECT_TRUE(absl::IsInvalidArgument(spec.status())) << c.json << spec.status();
+    EXPECT_THAT(Message(spec.status()), HasSubstr(c.message)) << c.json;
+  }
+  EXPECT_THAT(Message(ClusterSpec::Parse(std::string(5 << 20, ' ')).status()),
+              HasSubstr("more than"));
+}
+
+TEST(ClusterSpec, NamesWhatIsUnknown) {
+  const auto spec = ClusterSpec::Parse(R"({"ps": ["a:1"], "worker": ["b:1"]})");
+  EXPECT_THAT(Message(spec->Address({"chief", 0}).status()), HasSubstr("its jobs are: ps, worker"));
+  EXPECT_THAT(Message(spec->Address({"worker", 1}).status()), HasSubstr("tasks 0 to 0"));
+  EXPECT_TRUE(absl::IsNotFound(spec->Address({"worker", -1}).status()));
+  EXPECT_TRUE(absl::IsNotFound(spec->TaskAt("c:1").status()));
+}
+
+TEST(ClusterSpec, MapsDeviceNames) {
+  EXPECT_EQ(TaskId::FromDeviceName("/job:worker/replica:0/task:3/device:CPU:0")->ToString(),
+            "/job:worker/replica:0/task:3");
+  EXPECT_EQ(TaskId::FromDeviceName("/job:ps/task:0")->job, "ps");
+  EXPECT_FALSE(TaskId::FromDeviceName("/job:ps").ok());
+  EXPECT_FALSE(TaskId::FromDeviceName("/job:ps/replica:1/task:0").ok());
+  EXPECT_FALSE(TaskId::FromDeviceName("ps0").ok());
+  const auto spec = ClusterSpec::Parse(R"({"ps": ["a:1"], "worker": ["b:1", "c:1"]})");
+  const auto matching = [&](const char* name) {
+    return spec->Matching(*DeviceName::Parse(name)).size();
+  };
+  EXPECT_EQ(matching("/job:worker"), 2u);
+  EXPECT_EQ(matching("/task:0"), 2u);
+  EXPECT_EQ(matching("/job:worker/task:1/device:CPU:0"), 1u);
+  EXPECT_EQ(matching("/job:worker/replica:1"), 0u);
+  EXPECT_EQ(matching(""), 3u);
+}
+
+TEST(ClusterSpec, TasksMayJoin) {
+  ClusterSpec spec = *ClusterSpec::Parse(R"({"worker": ["a:1"]})");
+  EXPECT_TRUE(spec.AddTask({"worker", 1}, "b:1").ok());
+  EXPECT_TRUE(spec.AddTask({"worker", 1}, "b:1").ok());  // Again: nothing changes.
+  EXPECT_TRUE(spec.AddTask({"ps", 0}, "c:1").ok());
+  EXPECT_EQ(spec.tasks().size(), 3u);
+  EXPECT_TRUE(absl::IsAlreadyExists(spec.AddTask({"worker", 1}, "d:1")));
+  EXPECT_THAT(Message(spec.AddTask({"worker", 3}, "d:1")), HasSubstr("the next of job"));
+  EXPECT_THAT(Message(spec.AddTask({"worker", 2}, "a:1")), HasSubstr("also that of"));
+  EXPECT_FALSE(spec.AddTask({"worker", 2}, "d").ok());
+  EXPECT_FALSE(spec.AddTask({"wor ker", 0}, "d:1").ok());
+  EXPECT_EQ(spec.tasks().size(), 3u);
+}
+
+TEST(ClusterSpec, ReadsFiles) {
+  EXPECT_TRUE(absl::IsNotFound(ClusterSpec::ReadFile("/nonexistent/cluster.json").status()));
+  const std::string file = ::testing::TempDir() + "cluster_spec_test.json";
+  std::ofstream(file) << R"({"worker": ["a:1", 7]})";
+  const auto spec = ClusterSpec::ReadFile(file);
+  EXPECT_THAT(Message(spec.status()), HasSubstr(file));
+  std::remove(file.c_str());
+}
+
+TEST(TfConfig, ReadsClusterAndTask) {
+  const auto config = ParseTfConfig(
+      R"({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1},
+          "environment": "cloud"})");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->task.ToString(), "/job:worker/replica:0/task:1");
+  EXPECT_TRUE(ParseTfConfig(R"({"cluster": {"worker": ["a:1"]},
+                                "task": {"type": "worker", "index": "0"}})")
+                  .ok());
+}
+
+TEST(TfConfig, RefusesWhatDoesNotFit) {
+  for (const char* json :
+       {"{}", R"({"cluster": {"worker": ["a:1"]}})",
+        R"({"cluster": {"worker": ["a:1"]}, "task": {"type": "ps", "index": 0}})",
+        R"({"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": 1}})",
+        R"({"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": -1}})",
+        R"({"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": 0.5}})",
+        R"({"cluster": {"worker": ["a:1"]}, "task": {"type": "worker"}})",
+        R"({"cluster": {"worker": ["a:1"]}, "task": 5})", R"({"cluster": [], "task": {}})"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(ParseTfConfig(json).status())) << json;
+  }
+}
+
+TEST(Address, KnowsLoopback) {
+  for (const char* host : {"localhost", "127.0.0.1", "127.1.2.3", "::1"}) {
+    EXPECT_TRUE(IsLoopback(host)) << host;
+  }
+  for (const char* host : {"0.0.0.0", "10.0.0.1", "::", "example.com", ""}) {
+    EXPECT_FALSE(IsLoopback(host)) << host;
+  }
+  EXPECT_EQ(ParseHostPort("[::1]:80")->ToString(), "[::1]:80");
+  EXPECT_EQ(ParseHostPort("a:0", true)->port, 0);
+}
+
+TEST(Json, KeepsStringsAndNumbers) {
+  const auto value = ParseJson(R"({"a": ["\u00e9\n", 12, -3, 1.5, true, null]})", 100, 3);
+  ASSERT_TRUE(value.ok()) << value.status();
+  const auto& items = value->Find("a")->items;
+  EXPECT_EQ(items[0].text, "\xc3\xa9\n");
+  EXPECT_EQ(items[1].integer, 12);
+  EXPECT_EQ(items[2].integer, -3);
+  EXPECT_FALSE(items[3].integral);
+  EXPECT_TRUE(items[4].boolean);
+  EXPECT_EQ(items[5].kind, Json::Kind::kNull);
+  EXPECT_EQ(JsonQuoted("a\"b"), "\"a\\\"b\"");
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,154 @@
+// Deadlines of the transport, and peers that die: these take the time that they test.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "net/frame.h"
+#include "tests/net/raw_socket.h"
+#include "tests/net/recording_sink.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr char kPs[] = "/job:ps/replica:0/task:0";
+constexpr char kWorker[] = "/job:worker/replica:0/task:0";
+
+TransportOptions Quick() {
+  TransportOptions options;
+  options.handshake_timeout = milliseconds(300);
+  options.stall_timeout = milliseconds(400);
+  return options;
+}
+
+TEST(TransportRealtime, WhoSaysNothingIsTurnedAway) {
+  Task ps(kPs, Quick());
+  RawSocket silent(ps.port), half(ps.port);
+  half.Write("TRPF");
+  ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.strangers.size() == 2; }));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(ps.sink.strangers[0]));
+  EXPECT_EQ(silent.Read(1), "");
+}
+
+TEST(TransportRealtime, AStreamWithoutItsPairIsTurnedAway) {
+  Task ps(kPs, Quick());
+  RawSocket socket(ps.port);
+  Handshake role = Handshake::Connecting({"", kWorker, 5, ""}, {1, 0, 1 << 20, 1 << 30}, "", 0);
+  EXPECT_FALSE(socket.Play(&role));
+  ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.strangers.size() == 1; }));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(ps.sink.strangers[0]));
+}
+
+TEST(TransportRealtime, ConnectHasADeadline) {
+  // A listener that accepts (the kernel does) and never answers.
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::listen(fd, 5), 0);
+  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  Task worker(kWorker);
+  ConnectOptions options;
+  options.timeout = milliseconds(300);
+  options.expected_task = kPs;
+  const auto before = Clock::now();
+  const auto peer =
+      worker.transport->Connect("127.0.0.1:" + std::to_string(ntohs(address.sin_port)), options);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(peer.status())) << peer.status();
+  EXPECT_THAT(std::string(peer.status().message()), HasSubstr(kPs));
+  EXPECT_LT(Clock::now() - before, milliseconds(2000));
+  // Stopping does not wait for an attempt.
+  options.timeout = std::chrono::seconds(100);
+  absl::Status status;
+  worker.transport->Connect("127.0.0.1:" + std::to_string(ntohs(address.sin_port)), options,
+                            [&](const auto& result) { status = result.status(); });
+  std::this_thread::sleep_for(milliseconds(50));
+  worker.Stop();
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  ::close(fd);
+}
+
+/// Has another process, forked before this one has threads, push tensors without end to a task
+/// here, and sends it a signal in the middle.
+template <typename F>
+void WithPusher(int signal_to_send, F check) {
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::close(ready[1]);
+    int port = 0;
+    if (::read(ready[0], &port, sizeof(port)) != sizeof(port)) ::_exit(1);
+    Task worker(kWorker);
+    auto peer = worker.transport->Connect("127.0.0.1:" + std::to_string(port));
+    if (!peer.ok()) ::_exit(1);
+    const Tensor tensor = Tensor::Uninitialized(ElementType::kFloat, Shape({16 << 20}));
+    while ((*peer)->connected()) {
+      if ((*peer)->stats().queued_bytes < uint64_t{256} << 20) {
+        (void)(*peer)->Send({1, 1, 0, false, tensor});
+      }
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+    ::_exit(0);
+  }
+  ::close(ready[0]);
+  {
+    Task ps(kPs, Quick());
+    ASSERT_EQ(::write(ready[1], &ps.port, sizeof(int)), ssize_t{sizeof(int)});
+    ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.tensors.size() >= 2; }));
+    ::kill(pid, signal_to_send);
+    const auto before = Clock::now();
+    ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.lost.size() == 1; }));
+    check(ps.sink.lost[0].second, Clock::now() - before);
+    std::this_thread::sleep_for(milliseconds(50));
+    EXPECT_EQ(ps.sink.lost.size(), 1u);
+  }
+  ::kill(pid, SIGKILL);
+  ::close(ready[1]);
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+}
+
+TEST(TransportRealtime, APeerKilledInATransfer) {
+  WithPusher(SIGKILL, [](const absl::Status& why, Clock::duration took) {
+    EXPECT_TRUE(absl::IsUnavailable(why)) << why;
+    EXPECT_THAT(std::string(why.message()), HasSubstr(kWorker));
+    EXPECT_LT(took, milliseconds(500));
+  });
+}
+
+TEST(TransportRealtime, APeerFrozenInATransfer) {
+  WithPusher(SIGSTOP, [](const absl::Status& why, Clock::duration took) {
+    EXPECT_TRUE(absl::IsUnavailable(why)) << why;
+    EXPECT_THAT(std::string(why.message()), HasSubstr("stopped"));
+    EXPECT_LT(took, milliseconds(2000));
+  });
+}
+
+TEST(TransportRealtime, AConsumerThatTakesItsTimeIsNotLost) {
+  TransportOptions options = Quick();
+  options.window_bytes = 1 << 20;
+  Task ps(kPs, options), worker(kWorker, Quick());
+  ps.sink.keep_credits = true;
+  const auto peer = worker.ConnectTo(ps);
+  ASSERT_NE(peer, nullptr);
+  const Tensor tensor = Tensor::Uninitialized(ElementType::kFloat, Shape({1 << 18}));
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(peer->Send({1, 1, 0, false, tensor}).ok());
+  std::this_thread::sleep_for(milliseconds(1200));
+  EXPECT_TRUE(peer->connected());
+  EXPECT_EQ(ps.sink.lost.size(), 0u);
+}
+
+}  // namespace
+}  // namespace troupe
