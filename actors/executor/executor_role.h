@@ -166,6 +166,7 @@ class ExecutorRole {
   void Deliver(int32_t node, Iteration* to, bool dead);
   void ReleaseInputs(int32_t node, Iteration* iteration);
   Iteration* AddIteration(FrameInstance* frame);
+  Iteration* NewIteration(FrameInstance* frame);
   /// One node, or frame, less to wait for in an iteration.
   void LeaveIteration(Iteration* iteration);
   /// Empties the block of an iteration that is over.

@@ -110,7 +110,10 @@ void ExecutorRole::Deliver(int32_t node, Iteration* to, bool dead) {
         if (state.dead < 0 || state.dead == num_inputs) continue;
         ++state.dead;
         // A loop that is never entered has no back edge either.
-        if (f.op == FlowOp::kEnter || f.op == FlowOp::kConstantEnter) state.dead = num_inputs;
+        if (f.op == FlowOp::kEnter || f.op == FlowOp::kConstantEnter ||
+            f.op == FlowOp::kNextIteration) {
+          state.dead = num_inputs;
+        }
         runs_dead = state.dead == num_inputs;
         if (state.pending != 1 || !runs_dead) continue;
       }
@@ -376,11 +379,29 @@ void ExecutorRole::NextIteration(int32_t node, Iteration* iteration, bool dead) 
       Take(input, to->slots[p.first_output]);
       Deliver(node, to, false);
     }
+  } else if (!plan_->edges().empty()) {
+    // A dead value begins no iteration. If another variable's value begins one all the same, other
+    // partitions wait there for what comes of this one.
+    if (iteration->next != nullptr) {
+      Deliver(node, iteration->next, true);
+    } else {
+      iteration->frame->dead_nexts.push_back(node);
+    }
   }
   ReleaseInputs(node, iteration);
 }
 
 ExecutorRole::Iteration* ExecutorRole::AddIteration(FrameInstance* frame) {
+  Iteration* const block = NewIteration(frame);
+  if (!frame->dead_nexts.empty()) [[unlikely]] {
+    const std::vector<int32_t> dead = std::move(frame->dead_nexts);
+    frame->dead_nexts.clear();
+    for (int32_t node : dead) Deliver(node, block, true);
+  }
+  return block;
+}
+
+ExecutorRole::Iteration* ExecutorRole::NewIteration(FrameInstance* frame) {
   const PlanFrame& plan = plan_->frames()[frame->frame];
   Iteration*& free = frame->free != nullptr ? frame->free : flow_->free_blocks[frame->frame];
   Iteration* block = free;
@@ -521,6 +542,7 @@ void ExecutorRole::FreeFrame(FrameInstance* frame) {
   frame->start_ready.clear();
   frame->waiting.clear();
   frame->dead_exits.clear();
+  frame->dead_nexts.clear();
   flow_->live.back()->live_index = frame->live_index;
   flow_->live[frame->live_index] = flow_->live.back();
   flow_->live.pop_back();

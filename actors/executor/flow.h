@@ -68,6 +68,8 @@ struct ExecutorRole::FrameInstance {
   std::vector<NodeState> start;
   std::vector<std::pair<int32_t, bool>> start_ready;  ///< Node, dead.
   std::vector<Waiting> waiting;
+  /// With other partitions: NextIterations that were dead in the last iteration so far.
+  std::vector<int32_t> dead_nexts;
   std::vector<int32_t> dead_exits;  ///< Exits that were dead in the last iteration so far.
   Iteration* free = nullptr;        ///< Blocks that hold this loop's invariants.
 };
