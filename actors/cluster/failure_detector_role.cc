@@ -25,6 +25,7 @@ std::vector<FailureDetectorRole::Event> FailureDetectorRole::Heard(PeerId peer,
   const bool was_up = known.health == Health::kAlive || known.health == Health::kSuspected;
   if (new_life && known.incarnation != 0) {
     if (was_up) events.push_back({peer, Change::kLost, known.incarnation});
+    std::erase(known.earlier, incarnation);
     known.earlier.push_back(known.incarnation);
     if (known.earlier.size() > kLivesRemembered) known.earlier.erase(known.earlier.begin());
   }
@@ -89,6 +90,9 @@ uint64_t FailureDetectorRole::incarnation(PeerId peer) const {
 bool FailureDetectorRole::IsEarlierLife(PeerId peer, uint64_t incarnation) const {
   auto it = peers_.find(peer);
   if (it == peers_.end()) return false;
+  // While the life that is thought to be the present one is not heard, that may have been a mistake:
+  // a message that was overtaken looks like a new life.
+  if (it->second.health == Health::kLost) return false;
   const auto& earlier = it->second.earlier;
   return std::find(earlier.begin(), earlier.end(), incarnation) != earlier.end();
 }

@@ -285,6 +285,7 @@ bool MasterRole::EnsureOpen(const std::string& name, SessionState* session, Peer
     return false;
   }
   session->opening[task] = life;
+  session->touched.insert(task);
   cluster::Message request;
   request.set_method(cluster::CREATE_WORKER_SESSION);
   request.set_session(name);
@@ -366,16 +367,21 @@ void MasterRole::Advance(uint64_t step_id) {
       *request.add_partitions() = part;
     }
     calls_->Call(task, life, std::move(request), now_, options_.register_timeout,
-                 [this, session_name, signature, task, life, handle = registration.handle](
-                     const absl::Status& status, const cluster::Message&) {
+                 [this, session_name, signature, task, handle = registration.handle](
+                     absl::Status status, const cluster::Message& reply) {
                    auto it = signature->registrations.find(task);
-                   if (it == signature->registrations.end() || it->second.handle != handle) return;
+                   if (it == signature->registrations.end() || it->second.handle != handle) {
+                     // Forgotten meanwhile: those who wait for it look again.
+                     AdvanceAll(session_name, signature);
+                     return;
+                   }
                    if (status.ok()) {
                      it->second.ready = true;
                      AdvanceAll(session_name, signature);
                      return;
                    }
                    signature->registrations.erase(it);
+                   if (reply.reset()) status = Forgotten(session_name, task);
                    std::vector<uint64_t> steps = std::move(signature->waiting);
                    signature->waiting.clear();
                    for (uint64_t id : steps) Fail(id, status);
@@ -428,6 +434,7 @@ void MasterRole::OnRunDone(uint64_t step_id, PeerId task, size_t part, const abs
                                         " tensors, ", fetches.size(), " were fetched"));
   }
   if (!result.ok()) {
+    if (reply.reset()) result = Forgotten(step.session, task);
     Fail(step_id, result, reply.derived());
     return;
   }
@@ -483,19 +490,52 @@ void MasterRole::CloseSession(const std::string& name, std::optional<Responder> 
   }
   for (uint64_t id : steps) Fail(id, ClosedError());
   engine_->DeleteGraph(name);
-  std::map<PeerId, uint64_t> opened = session->opened;
-  for (const auto& [task, life] : session->opening) opened[task] = life;
-  auto gather = std::make_shared<Gather>(
-      Gather{calls_, from.value_or(Responder()), static_cast<int>(opened.size()) + 1, {}});
-  for (const auto& [task, life] : opened) {
+  auto gather = std::make_shared<Gather>(Gather{calls_, from.value_or(Responder()),
+                                                static_cast<int>(session->touched.size()) + 1,
+                                                absl::OkStatus()});
+  for (PeerId task : session->touched) {
+    // Until the task has said so, it may still have the session.
+    orphans_[task].insert(name);
+    if (tasks_[task].incarnation == 0) {
+      gather->Add(absl::OkStatus());
+      continue;
+    }
     cluster::Message request;
     request.set_method(cluster::DELETE_WORKER_SESSION);
     request.set_session(name);
-    // A task that is gone has nothing left to delete.
-    calls_->Call(task, life, std::move(request), now_, options_.grace,
-                 [gather](const absl::Status&, const cluster::Message&) { gather->Add({}); });
+    calls_->Call(task, tasks_[task].incarnation, std::move(request), now_, options_.grace,
+                 [this, gather, task, name](const absl::Status& status, const cluster::Message&) {
+                   if (status.ok()) orphans_[task].erase(name);
+                   gather->Add(absl::OkStatus());
+                 });
   }
   gather->Add(absl::OkStatus());
+}
+
+void MasterRole::DeleteOrphans() {
+  for (const auto& [task, names] : orphans_) {
+    if (tasks_[task].incarnation == 0) continue;
+    for (const std::string& name : names) {
+      cluster::Message request;
+      request.set_method(cluster::DELETE_WORKER_SESSION);
+      request.set_session(name);
+      calls_->Call(task, tasks_[task].incarnation, std::move(request), now_, options_.grace,
+                   [this, task = task, name](const absl::Status& status, const cluster::Message&) {
+                     if (status.ok()) orphans_[task].erase(name);
+                   });
+    }
+  }
+}
+
+absl::Status MasterRole::Forgotten(const std::string& session, PeerId task) {
+  if (auto it = sessions_.find(session); it != sessions_.end()) {
+    it->second->opened.erase(task);
+    for (auto& [key, signature] : it->second->signatures) signature->registrations.erase(task);
+  }
+  return absl::UnavailableError(
+      StrCat(Describe(task),
+             " could not hear the master for a while and has forgotten the session's "
+             "graphs; they will be registered again by the next run"));
 }
 
 void MasterRole::ListDevices(Responder from) {
@@ -578,6 +618,10 @@ void MasterRole::Tick(ClusterTime now) {
                   absl::UnavailableError(StrCat("the session was not created: no answer from ",
                                                 missing, "; are these tasks running?")));
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  if (now >= next_orphans_) {
+    next_orphans_ = now + 2 * options_.grace;
+    DeleteOrphans();
   }
   std::vector<uint64_t> late, given_up;
   for (const auto& [id, step] : steps_) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -84,6 +85,7 @@ class MasterRole {
     std::map<PeerId, uint64_t> opened;   ///< The life in which the task has the session.
     std::map<PeerId, uint64_t> opening;  ///< The same, asked for.
     uint64_t version = 0;                ///< Of the graph.
+    std::set<PeerId> touched;            ///< Tasks that may know of the session.
     bool closing = false;
   };
   struct Step {
@@ -119,6 +121,9 @@ class MasterRole {
   /// Registers what is missing, and runs the step when nothing is.
   void Advance(uint64_t step_id);
   void AdvanceAll(const std::string& session, const std::shared_ptr<Signature>& signature);
+  /// A task does not know of the session, or of a graph, any more.
+  absl::Status Forgotten(const std::string& session, PeerId task);
+  void DeleteOrphans();
   bool EnsureOpen(const std::string& name, SessionState* session, PeerId task);
   void SendRuns(uint64_t step_id, Step* step);
   void OnRunDone(uint64_t step_id, PeerId task, size_t part, const absl::Status& status,
@@ -137,6 +142,9 @@ class MasterRole {
   std::map<std::string, std::shared_ptr<SessionState>> sessions_;
   std::map<uint64_t, Step> steps_;
   std::vector<Waiting> waiting_;
+  /// Closed sessions that tasks have not confirmed to have deleted.
+  std::map<PeerId, std::set<std::string>> orphans_;
+  ClusterTime next_orphans_ = 0;
   ClusterTime now_ = 0;  ///< Of the event that is being handled.
   uint64_t next_step_ = 1;
   uint64_t next_name_ = 1;

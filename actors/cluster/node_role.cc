@@ -71,6 +71,7 @@ bool NodeRole::Admit(PeerId from, const cluster::Message& message) {
 }
 
 void NodeRole::OnMessage(PeerId from, cluster::Message message, ClusterTime now) {
+  now_ = now;
   if (!Admit(from, message)) return;
   if (from != self_) {
     if (from < options_.tasks.size()) {
@@ -147,7 +148,7 @@ void NodeRole::Handle(const std::vector<FailureDetectorRole::Event>& events, Clu
         if (watcher_) watcher_(event.peer, event.change, event.incarnation);
         break;
       case Change::kUp:
-        if (master_ != nullptr) AskStatus(event.peer, event.incarnation, now);
+        if (master_ != nullptr) AskStatus(event.peer, event.incarnation);
         if (watcher_) watcher_(event.peer, event.change, event.incarnation);
         break;
     }
@@ -165,26 +166,27 @@ void NodeRole::Lost(PeerId peer, const std::string& why, ClusterTime now) {
   if (worker_ != nullptr) worker_->OnPeerLost(peer, options_.tasks[peer].name, status);
 }
 
-void NodeRole::AskStatus(PeerId peer, uint64_t incarnation, ClusterTime now) {
+void NodeRole::AskStatus(PeerId peer, uint64_t incarnation) {
   cluster::Message request;
   request.set_method(cluster::GET_STATUS);
   calls_.Call(
-      peer, incarnation, std::move(request), now, options_.health.timeout,
-      [this, peer, incarnation, now](const absl::Status& status, cluster::Message reply) {
+      peer, incarnation, std::move(request), now_, options_.health.timeout,
+      [this, peer, incarnation](const absl::Status& status, cluster::Message reply) {
         if (stopped_ || detector_.incarnation(peer) != incarnation || !detector_.alive(peer)) {
           return;
         }
         if (status.ok()) {
-          master_->OnTaskUp(peer, incarnation, reply, now);
+          master_->OnTaskUp(peer, incarnation, reply, now_);
         } else if (status.code() == absl::StatusCode::kUnavailable ||
                    status.code() == absl::StatusCode::kDeadlineExceeded) {
           // It lives, but the question was lost.
-          AskStatus(peer, incarnation, now + options_.health.timeout);
+          AskStatus(peer, incarnation);
         }
       });
 }
 
 void NodeRole::OnLinkDown(PeerId peer, ClusterTime now) {
+  now_ = now;
   if (peer < options_.tasks.size()) {
     Handle(detector_.LinkDown(peer, now), now, "its connection broke");
     return;
@@ -195,6 +197,7 @@ void NodeRole::OnLinkDown(PeerId peer, ClusterTime now) {
 }
 
 void NodeRole::Tick(ClusterTime now) {
+  now_ = now;
   Handle(detector_.Tick(now), now,
          StrCat("nothing has been heard of it for ", options_.health.timeout / 1000, " ms"));
   std::vector<PeerId> silent;

@@ -63,7 +63,7 @@ class NodeRole {
   void Handle(const std::vector<FailureDetectorRole::Event>& events, ClusterTime now,
               const std::string& why);
   void Lost(PeerId peer, const std::string& why, ClusterTime now);
-  void AskStatus(PeerId peer, uint64_t incarnation, ClusterTime now);
+  void AskStatus(PeerId peer, uint64_t incarnation);
   /// True if the message may be handled.
   bool Admit(PeerId from, const cluster::Message& message);
   void OnRequest(PeerId from, cluster::Message message, ClusterTime now);
@@ -76,6 +76,7 @@ class NodeRole {
   std::unique_ptr<MasterRole> master_;
   std::map<PeerId, ClusterTime> clients_;  ///< When each was last heard.
   Watcher watcher_;
+  ClusterTime now_ = 0;  ///< Of the last event.
   Outbox* const outbox_;
   bool draining_ = false;
   bool stopped_ = false;

@@ -98,8 +98,7 @@ void WorkerRole::DeleteSession(const std::string& name, const absl::Status& stat
 void WorkerRole::Register(Responder from, cluster::Message request) {
   auto it = sessions_.find(request.session());
   if (it == sessions_.end() || it->second.master != from.from) {
-    calls_->Reply(from, absl::NotFoundError(StrCat("there is no session ", request.session(),
-                                                   " here; create it first")));
+    ReplyUnknown(from, StrCat("there is no session ", request.session(), " here"));
     return;
   }
   const std::string session = request.session(), handle = request.handle();
@@ -121,17 +120,27 @@ void WorkerRole::Register(Responder from, cluster::Message request) {
   });
 }
 
+void WorkerRole::ReplyUnknown(Responder to, const std::string& what) {
+  // It may have been forgotten because the master could not be heard for a while.
+  cluster::Message reply;
+  reply.set_reset(true);
+  calls_->Reply(to, absl::NotFoundError(what), std::move(reply));
+}
+
 void WorkerRole::Run(Responder from, cluster::Message request, ClusterTime) {
   const uint64_t id = request.step();
   auto session = sessions_.find(request.session());
-  absl::Status error;
   if (session == sessions_.end() || session->second.master != from.from) {
-    error = absl::NotFoundError(StrCat("there is no session ", request.session(), " here"));
-  } else if (session->second.graphs.count(request.handle()) == 0 ||
-             session->second.compiling.count(request.handle()) != 0) {
-    error = absl::NotFoundError(
-        StrCat("session ", request.session(), " has no graph ", request.handle(), " here"));
-  } else if (buried_.count(id) != 0) {
+    ReplyUnknown(from, StrCat("there is no session ", request.session(), " here"));
+    return;
+  }
+  if (session->second.graphs.count(request.handle()) == 0 ||
+      session->second.compiling.count(request.handle()) != 0) {
+    ReplyUnknown(from, StrCat("session ", request.session(), " has no graph ", request.handle()));
+    return;
+  }
+  absl::Status error;
+  if (buried_.count(id) != 0) {
     error = absl::CancelledError("the step was cancelled before it began");
   } else if (steps_.count(id) != 0) {
     error = absl::AlreadyExistsError(StrCat("step ", id, " runs already"));

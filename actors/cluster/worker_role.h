@@ -67,6 +67,8 @@ class WorkerRole {
   void CreateSession(Responder from, const cluster::Message& request);
   void DeleteSession(const std::string& name, const absl::Status& status);
   void Register(Responder from, cluster::Message request);
+  /// Tells a master that this task has not, or no longer, what it takes for granted.
+  void ReplyUnknown(Responder to, const std::string& what);
   void Run(Responder from, cluster::Message request, ClusterTime now);
   void OnStepDone(uint64_t id, const absl::Status& status, std::vector<TensorProto> fetches);
   void Abort(uint64_t id, const absl::Status& status, bool derived);
