@@ -6,9 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "devices/resource_handle.h"
 #include "devices/status_macros.h"
-#include "net/wire.h"
 
 namespace troupe {
 namespace {
@@ -43,26 +41,8 @@ void EncodeHandle(const ResourceHandle& handle, std::string* out) {
   writer.Varint(handle.types_and_shapes.size());
   for (const auto& [type, shape] : handle.types_and_shapes) {
     writer.Number(static_cast<uint8_t>(type));
-    writer.Number(shape.unknown_rank() ? kUnknownRank : static_cast<uint8_t>(shape.rank()));
-    for (const int64_t dim : shape.dims()) writer.Number(dim);
+    EncodePartialShape(shape, out);
   }
-}
-
-bool DecodePartialShape(WireReader* reader, PartialShape* shape) {
-  uint8_t rank = 0;
-  if (!reader->Number(&rank)) return false;
-  if (rank == kUnknownRank) {
-    *shape = PartialShape();
-    return true;
-  }
-  int64_t dims[Shape::kMaxRank + 1];
-  for (int i = 0; i < rank; ++i) {
-    if (!reader->Number(&dims[i])) return false;
-  }
-  absl::StatusOr<PartialShape> created = PartialShape::Create(absl::MakeConstSpan(dims, rank));
-  if (!created.ok()) return false;
-  *shape = *std::move(created);
-  return true;
 }
 
 bool DecodeHandle(WireReader* reader, ResourceHandle* handle) {
@@ -197,6 +177,29 @@ absl::StatusOr<Tensor> DecodeAt(ElementType type, const Shape& shape, std::strin
 }
 
 }  // namespace
+
+void EncodePartialShape(const PartialShape& shape, std::string* out) {
+  WireWriter writer(out);
+  writer.Number(shape.unknown_rank() ? kUnknownRank : static_cast<uint8_t>(shape.rank()));
+  for (const int64_t dim : shape.dims()) writer.Number(dim);
+}
+
+bool DecodePartialShape(WireReader* reader, PartialShape* shape) {
+  uint8_t rank = 0;
+  if (!reader->Number(&rank)) return false;
+  if (rank == kUnknownRank) {
+    *shape = PartialShape();
+    return true;
+  }
+  int64_t dims[Shape::kMaxRank + 1];
+  for (int i = 0; i < rank; ++i) {
+    if (!reader->Number(&dims[i])) return false;
+  }
+  absl::StatusOr<PartialShape> created = PartialShape::Create(absl::MakeConstSpan(dims, rank));
+  if (!created.ok()) return false;
+  *shape = *std::move(created);
+  return true;
+}
 
 absl::Status EncodeElements(const Tensor& tensor, std::string* out) {
   return EncodeAt(tensor, 0, out);

@@ -9,7 +9,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "devices/allocator.h"
+#include "devices/resource_handle.h"
 #include "devices/tensor.h"
+#include "net/wire.h"
 
 namespace troupe {
 
@@ -39,6 +41,11 @@ void RegisterVariantCodec(const std::string& name, const VariantCodec& codec);
 absl::Status EncodeNestedTensor(const Tensor& tensor, int depth, std::string* out);
 /// Takes one from the front of `*bytes`.
 absl::StatusOr<Tensor> DecodeNestedTensor(std::string_view* bytes, int depth, Allocator* allocator);
+
+/// A shape of which parts may be unknown.
+void EncodePartialShape(const PartialShape& shape, std::string* out);
+/// False if that is malformed.
+bool DecodePartialShape(WireReader* reader, PartialShape* shape);
 
 }  // namespace troupe
 

@@ -1,0 +1,22 @@
+// Descriptions of clusters from outside: what is accepted is written and read again.
+
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "net/cluster_spec.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  (void)troupe::ParseTfConfig(text);
+  (void)troupe::TaskId::FromDeviceName(text);
+  const absl::StatusOr<troupe::ClusterSpec> spec = troupe::ClusterSpec::Parse(text);
+  if (!spec.ok()) return 0;
+  for (const troupe::TaskId& task : spec->tasks()) {
+    const absl::StatusOr<std::string> address = spec->Address(task);
+    if (!address.ok() || *spec->TaskAt(*address) != task) std::abort();
+  }
+  const absl::StatusOr<troupe::ClusterSpec> copy = troupe::ClusterSpec::Parse(spec->ToJson());
+  if (!copy.ok() || !(*copy == *spec)) std::abort();
+  return 0;
+}
