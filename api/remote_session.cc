@@ -76,6 +76,7 @@ struct RemoteSession::Impl {
 
   std::mutex graph_mutex;
   int sent_nodes = 0;
+  int sent_defs = 0;
   int sent_functions = 0;
 
   std::mutex mutex;
@@ -118,10 +119,10 @@ struct RemoteSession::Impl {
     if (nodes == sent_nodes && functions == sent_functions) return false;
     GraphDef all;
     graph->ToGraphDef(&all);
-    if (sent_nodes > 0) {
-      all.mutable_node()->DeleteSubrange(0, std::min(sent_nodes, all.node_size()));
-      if (functions == sent_functions) all.clear_library();
-    }
+    const int defs = all.node_size();  // Source and sink are nodes, but not defined.
+    all.mutable_node()->DeleteSubrange(0, std::min(sent_defs, defs));
+    if (functions == sent_functions) all.clear_library();
+    sent_defs = defs;
     sent_nodes = nodes;
     sent_functions = functions;
     all.SerializeToString(request->mutable_graph());
@@ -130,7 +131,8 @@ struct RemoteSession::Impl {
 
   absl::Status Extend() {
     std::lock_guard<std::mutex> lock(graph_mutex);
-    const int nodes_before = sent_nodes, functions_before = sent_functions;
+    const int nodes_before = sent_nodes, defs_before = sent_defs;
+    const int functions_before = sent_functions;
     cluster::Message request;
     if (!New(&request)) return absl::OkStatus();
     request.set_method(cluster::EXTEND_SESSION);
@@ -138,6 +140,7 @@ struct RemoteSession::Impl {
     absl::Status status = Call(std::move(request), kControlTimeout, nullptr);
     if (!status.ok()) {
       sent_nodes = nodes_before;
+      sent_defs = defs_before;
       sent_functions = functions_before;
     }
     return status;
