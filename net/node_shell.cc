@@ -61,30 +61,13 @@ void NodeShell::SendTensor(const std::string& task, uint64_t step, uint64_t key,
   absl::Status status;
   if (to == options.tasks.size()) {
     status = absl::InternalError(StrCat("a value is to go to ", task, ", which does not exist"));
-  } else if (!dead &&
-             (value.type() == ElementType::kVariant || value.type() == ElementType::kResource)) {
-    status = absl::UnimplementedError(StrCat("a tensor of type ", ElementTypeName(value.type()),
-                                             " cannot go to another process, to ", task));
   } else if (tensor_sender_) {
-    status = tensor_sender_(to, step, key, tag, dead, std::move(value));
+    status = tensor_sender_(to, step, key, tag, dead, value);
   } else {
-    cluster::Message message;
-    message.set_version(kProtocolVersion);
-    message.set_task(options.task);
-    message.set_incarnation(options.incarnation);
-    message.set_kind(cluster::TENSOR);
-    message.set_step(step);
-    cluster::CrossingTensor* crossing = message.mutable_crossing();
-    crossing->set_key(key);
-    crossing->set_tag(tag);
-    crossing->set_dead(dead);
-    if (!dead) TensorToProto(value, crossing->mutable_value());
-    if (message.ByteSizeLong() > ControlPlane::kMaxBytes) {
-      status = absl::ResourceExhaustedError(
-          StrCat("a tensor of ", message.ByteSizeLong(), " bytes is too large to go to ", task));
-    } else {
-      control_->Send(to, std::move(message));
-    }
+    status = absl::NotFoundError("no data plane");
+  }
+  if (to < options.tasks.size() && absl::IsNotFound(status)) {
+    status = SendOverControlPlane(to, step, key, tag, dead, value);
   }
   if (status.ok()) return;
   // The executor is in the middle of its loop: the bad news must come from elsewhere.
@@ -93,6 +76,33 @@ void NodeShell::SendTensor(const std::string& task, uint64_t step, uint64_t key,
       if (role_->worker() != nullptr) role_->worker()->OnSendFailed(step, status);
     });
   });
+}
+
+absl::Status NodeShell::SendOverControlPlane(PeerId to, uint64_t step, uint64_t key, uint64_t tag,
+                                             bool dead, const Tensor& value) {
+  const NodeRole::Options& options = role_->options();
+  const std::string& task = options.tasks[to].name;
+  if (!dead && (value.type() == ElementType::kVariant || value.type() == ElementType::kResource)) {
+    return absl::UnimplementedError(StrCat("a tensor of type ", ElementTypeName(value.type()),
+                                           " cannot go to another process, to ", task));
+  }
+  cluster::Message message;
+  message.set_version(kProtocolVersion);
+  message.set_task(options.task);
+  message.set_incarnation(options.incarnation);
+  message.set_kind(cluster::TENSOR);
+  message.set_step(step);
+  cluster::CrossingTensor* crossing = message.mutable_crossing();
+  crossing->set_key(key);
+  crossing->set_tag(tag);
+  crossing->set_dead(dead);
+  if (!dead) TensorToProto(value, crossing->mutable_value());
+  if (message.ByteSizeLong() > ControlPlane::kMaxBytes) {
+    return absl::ResourceExhaustedError(
+        StrCat("a tensor of ", message.ByteSizeLong(), " bytes is too large to go to ", task));
+  }
+  control_->Send(to, std::move(message));
+  return absl::OkStatus();
 }
 
 }  // namespace troupe

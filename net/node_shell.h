@@ -37,12 +37,15 @@ class NodeShell final : public ControlHandler, public EngineHost, public Outbox 
   void SendTensor(const std::string& task, uint64_t step, uint64_t key, uint64_t tag, bool dead,
                   Tensor value) override;
 
-  /// Tensors go here instead of over the control plane. Not OK: they are not on their way.
+  /// Tensors go here instead of over the control plane, unless the answer is NotFound. Not OK: they
+  /// are not on their way.
   using TensorSender = std::function<absl::Status(PeerId to, uint64_t step, uint64_t key,
                                                   uint64_t tag, bool dead, Tensor value)>;
   void set_tensor_sender(TensorSender sender) { tensor_sender_ = std::move(sender); }
 
  private:
+  absl::Status SendOverControlPlane(PeerId to, uint64_t step, uint64_t key, uint64_t tag, bool dead,
+                                    const Tensor& value);
   void Send(PeerId to, cluster::Message message) override;  ///< From the role, within an event.
 
   ControlPlane* const control_;

@@ -10,6 +10,7 @@
 #include "actors/cluster/partition_engine.h"
 #include "devices/status_macros.h"
 #include "net/address.h"
+#include "net/data_plane.h"
 #include "net/node_shell.h"
 
 namespace troupe {
@@ -30,6 +31,7 @@ struct TaskServer::Impl {
   std::unique_ptr<NodeShell> shell;
   std::unique_ptr<PartitionEngine> worker;
   std::unique_ptr<GraphEngine> master;
+  std::unique_ptr<DataPlane> data;
   std::mutex mutex;
   bool stopped = false;
   bool stuck = false;
@@ -89,7 +91,51 @@ absl::StatusOr<std::unique_ptr<TaskServer>> TaskServer::Start(const TaskServerOp
   impl->shell = std::make_unique<NodeShell>(impl->control.get());
   impl->worker = std::make_unique<PartitionEngine>(impl->runtime, impl->shell.get());
   impl->master = std::make_unique<GraphEngine>(impl->shell.get());
+  TransportOptions transport;
+  transport.task = node.task;
+  transport.incarnation = impl->incarnation;
+  transport.insecure = options.insecure;
+  if (tls) {
+    TROUPE_ASSIGN_OR_RETURN(
+        transport.tls,
+        TlsContext::Create({options.tls_certificate, options.tls_key, options.tls_authority}));
+  }
+  DataPlane::Events events;
+  events.tensor = [engine = impl->worker.get()](ReceivedTensor tensor) {
+    auto credit = std::make_shared<CreditLease>(std::move(tensor.credit));
+    engine->Arrive(tensor.step, tensor.key, tensor.tag, tensor.dead, std::move(tensor.tensor),
+                   std::move(credit));
+  };
+  events.rejected = [shell = impl->shell.get()](uint64_t step, const absl::Status& why) {
+    shell->Enter([&] { shell->role()->worker()->OnSendFailed(step, why); });
+  };
+  // Half a link is none: what is under way with the task fails, and it is taken back at its next
+  // word.
+  events.lost = [shell = impl->shell.get(), tasks = control.tasks](const std::string& task) {
+    for (PeerId i = 0; i < tasks.size(); ++i) {
+      if (tasks[i] == task) shell->OnLinkDown(i);
+    }
+  };
+  TROUPE_ASSIGN_OR_RETURN(impl->data, DataPlane::Create(transport, std::move(events)));
+  TROUPE_ASSIGN_OR_RETURN(node.worker.data_port,
+                          impl->data->Listen(address.host, options.data_port));
+  impl->shell->set_tensor_sender(
+      [data = impl->data.get(), tasks = control.tasks](PeerId to, uint64_t step, uint64_t key,
+                                                       uint64_t tag, bool dead, Tensor value) {
+        return data->Send(tasks[to], {step, key, tag, dead, std::move(value)});
+      });
   impl->shell->Init(node, impl->worker.get(), impl->master.get());
+  impl->shell->Enter([&] {
+    NodeRole* role = impl->shell->role();
+    role->set_status_watcher(
+        [data = impl->data.get(), tasks = node.tasks, self = role->self()](
+            PeerId peer, uint64_t incarnation, const cluster::Message& status) {
+          if (status.data_port() == 0) return;
+          HostPort at = *ParseHostPort(tasks[peer].address);
+          at.port = status.data_port();
+          data->TaskUp(tasks[peer].name, incarnation, at.ToString(), self < peer);
+        });
+  });
   impl->control->Start(impl->shell.get());
   std::unique_ptr<TaskServer> server(new TaskServer(std::move(impl)));
   TROUPE_RETURN_IF_ERROR(server->impl_->control->Listen(address.host, address.port).status());
@@ -128,6 +174,7 @@ absl::Status TaskServer::Stop(std::chrono::milliseconds drain) {
   if (idle) {
     // The last answers are on their way.
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    impl_->data->Stop(std::chrono::milliseconds(100));
     impl_->control->Stop();
     return absl::OkStatus();
   }

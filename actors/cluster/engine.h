@@ -3,6 +3,7 @@
 #ifndef TROUPE_ACTORS_CLUSTER_ENGINE_H_
 #define TROUPE_ACTORS_CLUSTER_ENGINE_H_
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
@@ -33,6 +34,10 @@ class WorkerEngine {
   virtual void Start(cluster::Message request, StepDone done) = 0;
   /// A value for a step that has been started, and is perhaps over.
   virtual void Deliver(uint64_t step, cluster::CrossingTensor value) = 0;
+  /// Values of a step that is over, or was never begun, are not wanted any more.
+  virtual void Forget(uint64_t step) { (void)step; }
+  /// Values whose step has not come for so long are dropped.
+  virtual void DropEarly(std::chrono::seconds older_than) { (void)older_than; }
   /// Cancels a step; its `done` will be called soon.
   virtual void Abort(uint64_t step, const absl::Status& status) = 0;
   /// Empties containers; none named: the default one.

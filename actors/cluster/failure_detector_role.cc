@@ -90,8 +90,8 @@ uint64_t FailureDetectorRole::incarnation(PeerId peer) const {
 bool FailureDetectorRole::IsEarlierLife(PeerId peer, uint64_t incarnation) const {
   auto it = peers_.find(peer);
   if (it == peers_.end()) return false;
-  // While the life that is thought to be the present one is not heard, that may have been a mistake:
-  // a message that was overtaken looks like a new life.
+  // While the life that is thought to be the present one is not heard, that may have been a
+  // mistake: a message that was overtaken looks like a new life.
   if (it->second.health == Health::kLost) return false;
   const auto& earlier = it->second.earlier;
   return std::find(earlier.begin(), earlier.end(), incarnation) != earlier.end();

@@ -176,6 +176,7 @@ void NodeRole::AskStatus(PeerId peer, uint64_t incarnation) {
           return;
         }
         if (status.ok()) {
+          if (status_watcher_) status_watcher_(peer, incarnation, reply);
           master_->OnTaskUp(peer, incarnation, reply, now_);
         } else if (status.code() == absl::StatusCode::kUnavailable ||
                    status.code() == absl::StatusCode::kDeadlineExceeded) {

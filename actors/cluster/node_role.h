@@ -48,6 +48,10 @@ class NodeRole {
   uint64_t Call(PeerId to, cluster::Message request, ClusterTime now, ClusterTime timeout,
                 Calls::Done done);
 
+  /// Told what a task that came up says of itself (GET_STATUS).
+  using StatusWatcher = std::function<void(PeerId, uint64_t incarnation, const cluster::Message&)>;
+  void set_status_watcher(StatusWatcher watcher) { status_watcher_ = std::move(watcher); }
+
   /// The task's own number; kFirstClient for a client.
   PeerId self() const { return self_; }
   void set_watcher(Watcher watcher) { watcher_ = std::move(watcher); }
@@ -76,6 +80,7 @@ class NodeRole {
   std::unique_ptr<MasterRole> master_;
   std::map<PeerId, ClusterTime> clients_;  ///< When each was last heard.
   Watcher watcher_;
+  StatusWatcher status_watcher_;
   ClusterTime now_ = 0;  ///< Of the last event.
   Outbox* const outbox_;
   bool draining_ = false;

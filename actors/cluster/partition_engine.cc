@@ -193,6 +193,12 @@ void PartitionEngine::Start(cluster::Message request, StepDone done) {
       if (graph != session->second->graphs.end()) step->graph = graph->second;
     }
     steps_[step->id] = step;
+    if (auto it = early_.find(step->id); it != early_.end()) {
+      for (EarlyValue& value : it->second.values) {
+        step->exchange->Deliver(value.key, value.tag, std::move(value.value), value.dead);
+      }
+      early_.erase(it);
+    }
   }
   host_->Post([this, step, request = std::move(request)] { Play(step, request); });
 }
@@ -254,6 +260,7 @@ void PartitionEngine::Over(const std::shared_ptr<RunningStep>& step, const absl:
   {
     std::lock_guard<std::mutex> lock(mutex_);
     steps_.erase(step->id);
+    Bury(step->id);
   }
   absl::Status result = status;
   std::vector<TensorProto> fetches;
@@ -298,6 +305,49 @@ bool PartitionEngine::Deliver(uint64_t id, uint64_t key, uint64_t tag, bool dead
   if (step == nullptr) return false;
   step->exchange->Deliver(key, tag, std::move(value), dead);
   return true;
+}
+
+void PartitionEngine::Arrive(uint64_t id, uint64_t key, uint64_t tag, bool dead, Tensor value,
+                             std::shared_ptr<void> credit) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (steps_.count(id) == 0) {
+      if (buried_.count(id) != 0) return;
+      Early& early = early_[id];
+      if (early.values.empty()) early.since = std::chrono::steady_clock::now();
+      early.values.push_back({key, tag, dead, std::move(value), std::move(credit)});
+      return;
+    }
+  }
+  // Whoever delivers may have to play the step: not the thread that brings the values.
+  host_->Post(
+      [this, id, key, tag, dead, value = std::move(value), credit = std::move(credit)]() mutable {
+        Deliver(id, key, tag, dead, std::move(value));
+      });
+}
+
+void PartitionEngine::Bury(uint64_t id) {
+  constexpr size_t kBuried = 8192;
+  early_.erase(id);
+  if (!buried_.insert(id).second) return;
+  burials_.push_back(id);
+  if (burials_.size() > kBuried) {
+    buried_.erase(burials_.front());
+    burials_.pop_front();
+  }
+}
+
+void PartitionEngine::Forget(uint64_t id) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (steps_.count(id) == 0) Bury(id);
+}
+
+void PartitionEngine::DropEarly(std::chrono::seconds older_than) {
+  const auto limit = std::chrono::steady_clock::now() - older_than;
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (auto it = early_.begin(); it != early_.end();) {
+    it = it->second.since < limit ? early_.erase(it) : std::next(it);
+  }
 }
 
 void PartitionEngine::Abort(uint64_t id, const absl::Status& status) {

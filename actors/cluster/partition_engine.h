@@ -2,11 +2,14 @@
 #ifndef TROUPE_ACTORS_CLUSTER_PARTITION_ENGINE_H_
 #define TROUPE_ACTORS_CLUSTER_PARTITION_ENGINE_H_
 
+#include <chrono>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "actors/cluster/engine.h"
@@ -31,8 +34,13 @@ class PartitionEngine final : public WorkerEngine {
   void Abort(uint64_t step, const absl::Status& status) override;
   void ResetContainers(const std::vector<std::string>& containers) override;
 
-  /// A value that came as it is. False: no such step runs.
-  bool Deliver(uint64_t step, uint64_t key, uint64_t tag, bool dead, Tensor value);
+  void Forget(uint64_t step) override;
+  void DropEarly(std::chrono::seconds older_than) override;
+
+  /// A value that came over the data plane; kept if its step has not come yet. `credit` is let go
+  /// of when the value has found its step, or is dropped.
+  void Arrive(uint64_t step, uint64_t key, uint64_t tag, bool dead, Tensor value,
+              std::shared_ptr<void> credit);
   /// True if no step runs.
   bool idle();
 
@@ -43,6 +51,20 @@ class PartitionEngine final : public WorkerEngine {
 
   absl::StatusOr<std::shared_ptr<RegisteredGraph>> Compile(Session* session,
                                                            const cluster::Message& request);
+  struct EarlyValue {
+    uint64_t key, tag;
+    bool dead;
+    Tensor value;
+    std::shared_ptr<void> credit;
+  };
+  struct Early {
+    std::chrono::steady_clock::time_point since;
+    std::vector<EarlyValue> values;
+  };
+
+  /// False: no such step runs.
+  bool Deliver(uint64_t step, uint64_t key, uint64_t tag, bool dead, Tensor value);
+  void Bury(uint64_t step);  ///< With the mutex held.
   std::shared_ptr<RunningStep> FindStep(uint64_t id);
   void Play(std::shared_ptr<RunningStep> step, const cluster::Message& request);
   void Over(const std::shared_ptr<RunningStep>& step, const absl::Status& status);
@@ -52,6 +74,9 @@ class PartitionEngine final : public WorkerEngine {
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Session>> sessions_;
   std::unordered_map<uint64_t, std::shared_ptr<RunningStep>> steps_;
+  std::unordered_map<uint64_t, Early> early_;
+  std::unordered_set<uint64_t> buried_;  ///< Steps whose values come too late.
+  std::deque<uint64_t> burials_;
 };
 
 }  // namespace troupe

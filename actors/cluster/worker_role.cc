@@ -16,6 +16,7 @@ void WorkerRole::OnRequest(Responder from, cluster::Message request, ClusterTime
   switch (request.method()) {
     case cluster::GET_STATUS: {
       cluster::Message reply;
+      reply.set_data_port(options_.data_port);
       for (cluster::DeviceInfo& device : engine_->Devices()) {
         *reply.add_devices() = std::move(device);
       }
@@ -195,6 +196,7 @@ void WorkerRole::Abort(uint64_t id, const absl::Status& status, bool derived) {
 
 void WorkerRole::Bury(uint64_t id) {
   DropEarly(id);
+  engine_->Forget(id);
   if (!buried_.insert(id).second) return;
   burials_.push_back(id);
   if (burials_.size() > kBuried) {
@@ -258,6 +260,7 @@ void WorkerRole::Tick(ClusterTime now) {
     if (now - early.since >= options_.early_lifetime) old.push_back(id);
   }
   for (uint64_t id : old) Bury(id);
+  engine_->DropEarly(std::chrono::seconds(options_.early_lifetime / kSecond));
 }
 
 void WorkerRole::AbortAll(const absl::Status& status) {

@@ -24,6 +24,7 @@ class WorkerRole {
     int64_t max_early_bytes = int64_t{1} << 30;
     size_t max_early_values = 100000;
     ClusterTime early_lifetime = 10 * kSecond;
+    int data_port = 0;  ///< Where the data plane listens; 0: there is none.
   };
 
   WorkerRole(Options options, Calls* calls, WorkerEngine* engine)
