@@ -60,6 +60,13 @@ class RecordingSink : public TensorSink {
     return changed.wait_for(lock, std::chrono::seconds(10), condition);
   }
 
+  /// A copy of one of the members below: more may come while a test looks.
+  template <typename T>
+  T Get(const T& member) {
+    std::lock_guard<std::mutex> lock(mutex);
+    return member;
+  }
+
   // Set before the sink is used.
   std::function<absl::Status(const PeerInfo&)> on_hello;
   std::function<absl::Status(const TensorInfo&)> admit;

@@ -131,7 +131,7 @@ TEST(Tls, CarriesTensorsBothWays) {
   }
   worker.Stop(std::chrono::seconds(1));
   ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.lost.size() == 1; }));
-  EXPECT_THAT(Message(ps.sink.lost[0].second), HasSubstr("the task stops"));
+  EXPECT_THAT(Message(ps.sink.Get(ps.sink.lost)[0].second), HasSubstr("the task stops"));
 }
 
 /// What both sides say when a connection does not come about.
@@ -143,7 +143,8 @@ std::pair<std::string, std::string> Refused(const TransportOptions& ps_options,
   EXPECT_TRUE(ps.sink.Await([&] { return !ps.sink.strangers.empty(); }));
   EXPECT_TRUE(ps.sink.connected.empty());
   EXPECT_THAT(Message(peer.status()), HasSubstr(ps.address));
-  return {ps.sink.strangers.empty() ? "" : Message(ps.sink.strangers[0]), Message(peer.status())};
+  return {ps.sink.Get(ps.sink.strangers).empty() ? "" : Message(ps.sink.Get(ps.sink.strangers)[0]),
+          Message(peer.status())};
 }
 
 TEST(Tls, AnotherAuthorityIsRefused) {
@@ -186,7 +187,7 @@ TEST(Tls, AClientWithoutCertificateIsRefused) {
   char byte;
   EXPECT_LE(SSL_read(ssl, &byte, 1), 0);
   ASSERT_TRUE(ps.sink.Await([&] { return !ps.sink.strangers.empty(); }));
-  EXPECT_THAT(Message(ps.sink.strangers[0]), HasSubstr("shows no certificate"));
+  EXPECT_THAT(Message(ps.sink.Get(ps.sink.strangers)[0]), HasSubstr("shows no certificate"));
   SSL_free(ssl);
   SSL_CTX_free(context);
   ::close(fd);

@@ -35,7 +35,7 @@ TEST(TransportRealtime, WhoSaysNothingIsTurnedAway) {
   RawSocket silent(ps.port), half(ps.port);
   half.Write("TRPF");
   ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.strangers.size() == 2; }));
-  EXPECT_TRUE(absl::IsDeadlineExceeded(ps.sink.strangers[0]));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(ps.sink.Get(ps.sink.strangers)[0]));
   EXPECT_EQ(silent.Read(1), "");
 }
 
@@ -45,7 +45,7 @@ TEST(TransportRealtime, AStreamWithoutItsPairIsTurnedAway) {
   Handshake role = Handshake::Connecting({"", kWorker, 5, ""}, {1, 0, 1 << 20, 1 << 30}, "", 0);
   EXPECT_FALSE(socket.Play(&role));
   ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.strangers.size() == 1; }));
-  EXPECT_TRUE(absl::IsDeadlineExceeded(ps.sink.strangers[0]));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(ps.sink.Get(ps.sink.strangers)[0]));
 }
 
 TEST(TransportRealtime, ConnectHasADeadline) {
@@ -110,9 +110,9 @@ void WithPusher(int signal_to_send, F check) {
     ::kill(pid, signal_to_send);
     const auto before = Clock::now();
     ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.lost.size() == 1; }));
-    check(ps.sink.lost[0].second, Clock::now() - before);
+    check(ps.sink.Get(ps.sink.lost)[0].second, Clock::now() - before);
     std::this_thread::sleep_for(milliseconds(50));
-    EXPECT_EQ(ps.sink.lost.size(), 1u);
+    EXPECT_EQ(ps.sink.Get(ps.sink.lost).size(), 1u);
   }
   ::kill(pid, SIGKILL);
   ::close(ready[1]);
@@ -147,7 +147,7 @@ TEST(TransportRealtime, AConsumerThatTakesItsTimeIsNotLost) {
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(peer->Send({1, 1, 0, false, tensor}).ok());
   std::this_thread::sleep_for(milliseconds(1200));
   EXPECT_TRUE(peer->connected());
-  EXPECT_EQ(ps.sink.lost.size(), 0u);
+  EXPECT_EQ(ps.sink.Get(ps.sink.lost).size(), 0u);
 }
 
 }  // namespace

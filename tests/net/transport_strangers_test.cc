@@ -80,7 +80,7 @@ TEST(Strangers, OtherProtocolsAreRefused) {
     EXPECT_EQ(socket.Read(4), "TRPF");  // A refusal, in our own words; then the end.
     socket.Read(1 << 20);
     ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.strangers.size() == i + 1; }));
-    EXPECT_TRUE(absl::IsInvalidArgument(ps.sink.strangers[i]));
+    EXPECT_TRUE(absl::IsInvalidArgument(ps.sink.Get(ps.sink.strangers)[i]));
   }
   EXPECT_TRUE(ps.sink.connected.empty());
 }
@@ -97,7 +97,8 @@ TEST(Strangers, OtherVersionsAreRefused) {
   EXPECT_TRUE(absl::IsFailedPrecondition(role.status())) << role.status();
   EXPECT_THAT(std::string(role.status().message()), HasSubstr("speaks version 2"));
   ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.strangers.size() == 1; }));
-  EXPECT_THAT(std::string(ps.sink.strangers[0].message()), HasSubstr("speaks version 2"));
+  EXPECT_THAT(std::string(ps.sink.Get(ps.sink.strangers)[0].message()),
+              HasSubstr("speaks version 2"));
 }
 
 TEST(Strangers, AStreamIsJoinedOnce) {
@@ -153,8 +154,10 @@ TEST(Strangers, BadFramesEndTheirConnectionOnly) {
       (bulk ? impostor.bulk : impostor.small).Write(c.bytes);
       ++lost;
       ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.lost.size() == lost; })) << c.message;
-      EXPECT_THAT(std::string(ps.sink.lost.back().second.message()), HasSubstr(c.message));
-      EXPECT_THAT(std::string(ps.sink.lost.back().second.message()), HasSubstr(kWorker));
+      EXPECT_THAT(std::string(ps.sink.Get(ps.sink.lost).back().second.message()),
+                  HasSubstr(c.message));
+      EXPECT_THAT(std::string(ps.sink.Get(ps.sink.lost).back().second.message()),
+                  HasSubstr(kWorker));
     }
   }
   EXPECT_LT(HostAllocator()->stats().peak_bytes_in_use, int64_t{3} << 30);
@@ -173,7 +176,7 @@ TEST(Strangers, APeerThatIsCutOffInATensor) {
     impostor.bulk.Close();
     impostor.small.Close();
     ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.lost.size() == 1; }));
-    EXPECT_TRUE(absl::IsUnavailable(ps.sink.lost[0].second));
+    EXPECT_TRUE(absl::IsUnavailable(ps.sink.Get(ps.sink.lost)[0].second));
     std::lock_guard<std::mutex> lock(ps.sink.mutex);
     ps.sink.lost.clear();
   }
