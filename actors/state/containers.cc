@@ -51,6 +51,7 @@ absl::StatusOr<RefPtr<Variable>> Containers::FindOrCreateVariable(std::string_vi
 }
 
 absl::Status Containers::Destroy(std::string_view container, std::string_view name) {
+  RefPtr<Resource> removed;  // Destroyed outside the lock, as in `Reset`.
   std::lock_guard<std::mutex> lock(mutex_);
   Container* resources = FindContainer(container);
   auto it = resources->find(name);
@@ -58,6 +59,7 @@ absl::Status Containers::Destroy(std::string_view container, std::string_view na
     return absl::NotFoundError(StrCat("there is no resource ", container, "/", name));
   }
   MarkDestroyed(it->second.get());
+  removed = std::move(it->second);
   resources->erase(it);
   return absl::OkStatus();
 }

@@ -1,0 +1,136 @@
+// The kernels of the accumulator ops, with references to strings or resources as handles.
+#include <algorithm>
+#include <utility>
+
+#include "kernels/kernel_registry.h"
+#include "kernels/queues/accumulator.h"
+
+namespace troupe {
+namespace {
+
+template <bool sparse>
+class MakeAccumulator final : public ResourceMaker {
+ public:
+  MakeAccumulator(KernelConstruction& c, absl::Status* status)
+      : ResourceMaker(c, sparse ? "SparseConditionalAccumulator" : "ConditionalAccumulator",
+                      status) {
+    if (status->ok()) *status = c.GetAttr("dtype", &options_.type);
+    if (status->ok()) *status = c.GetAttr("shape", &options_.shape);
+    options_.mean = c.Attr<std::string>("reduction_type") == "MEAN";
+  }
+
+ private:
+  RefPtr<WaitingResource> Make(const std::string& name) override {
+    return sparse ? MakeSparseAccumulator(name, options_) : MakeDenseAccumulator(name, options_);
+  }
+  absl::Status Check(const WaitingResource& resource) override {
+    const auto* accumulator = dynamic_cast<const Accumulator*>(&resource);
+    if (accumulator != nullptr && accumulator->sparse() == sparse &&
+        accumulator->options() == options_) {
+      return absl::OkStatus();
+    }
+    return InvalidArgument("the shared resource is a ", resource.DebugString(),
+                           ", which has another kind, type, shape or reduction than is asked for: ",
+                           ElementTypeName(options_.type), " ", options_.shape.ToString());
+  }
+
+  AccumulatorOptions options_;
+};
+
+/// The scalar that is input `i`.
+template <typename T>
+absl::StatusOr<int64_t> ScalarInput(const KernelContext& ctx, int i, const char* what) {
+  if (ctx.input(i).rank() != 0) {
+    return InvalidArgument(what, " must be a scalar, got shape ", ctx.input(i).shape().ToString());
+  }
+  return ctx.input(i).scalar<T>();
+}
+
+class ApplyGradient final : public Kernel {
+ public:
+  ApplyGradient(KernelConstruction& c, absl::Status*)
+      : has_shape_(c.attrs().GetOr<bool>("has_known_shape", false)) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(RefPtr<Accumulator> accumulator, FindWaiting<Accumulator>(ctx));
+    TROUPE_ASSIGN_OR_RETURN(const int64_t step, ScalarInput<int64_t>(ctx, 1, "local_step"));
+    return accumulator->Apply(ctx, step, has_shape_);
+  }
+
+ private:
+  bool has_shape_;
+};
+
+class SetGlobalStep final : public Kernel {
+ public:
+  SetGlobalStep(KernelConstruction&, absl::Status*) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(RefPtr<Accumulator> accumulator, FindWaiting<Accumulator>(ctx));
+    TROUPE_ASSIGN_OR_RETURN(const int64_t step, ScalarInput<int64_t>(ctx, 1, "new_global_step"));
+    accumulator->SetGlobalStep(step);
+    return absl::OkStatus();
+  }
+};
+
+class NumAccumulated final : public Kernel {
+ public:
+  NumAccumulated(KernelConstruction&, absl::Status*) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(RefPtr<Accumulator> accumulator, FindWaiting<Accumulator>(ctx));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * count, ctx.AllocateOutput(0, ElementType::kInt32, Shape()));
+    *count->mutable_data<int32_t>() =
+        static_cast<int32_t>(std::min<int64_t>(accumulator->NumAccumulated(), INT32_MAX));
+    return absl::OkStatus();
+  }
+};
+
+class TakeGradient final : public AsyncKernel {
+ public:
+  TakeGradient(KernelConstruction& c, absl::Status*)
+      : sparse_(c.num_outputs() == 3), type_(c.output_type(sparse_ ? 1 : 0)) {}
+  void ComputeAsync(KernelContext& ctx, KernelDone done) override {
+    if (absl::Status status = Take(ctx, done); !status.ok()) done(std::move(status));
+  }
+
+ private:
+  /// An error: `done` was not and will not be called.
+  absl::Status Take(KernelContext& ctx, KernelDone done) {
+    TROUPE_ASSIGN_OR_RETURN(RefPtr<Accumulator> accumulator, FindWaiting<Accumulator>(ctx));
+    TROUPE_ASSIGN_OR_RETURN(const int64_t required, ScalarInput<int32_t>(ctx, 1, "num_required"));
+    if (accumulator->options().type != type_ || accumulator->sparse() != sparse_) {
+      return InvalidArgument("the handle refers to a ", accumulator->DebugString(),
+                             ", but what is taken is ", sparse_ ? "sparse" : "dense",
+                             " and of type ", ElementTypeName(type_));
+    }
+    accumulator->TakeGradient(ctx, done, required);
+    return absl::OkStatus();
+  }
+
+  bool sparse_;
+  ElementType type_;
+};
+
+KernelSpec Spec(const char* op) { return KernelSpec(op).HostMemory("handle"); }
+
+std::vector<ElementType> Types() {
+  return {ElementType::kHalf, ElementType::kFloat, ElementType::kDouble};
+}
+
+REGISTER_KERNEL(Spec("ConditionalAccumulator").Types("dtype", Types()),
+                MakeKernel<MakeAccumulator<false>>);
+REGISTER_KERNEL(Spec("ResourceConditionalAccumulator").Types("dtype", Types()),
+                MakeKernel<MakeAccumulator<false>>);
+REGISTER_KERNEL(Spec("SparseConditionalAccumulator").Types("dtype", Types()),
+                MakeKernel<MakeAccumulator<true>>);
+REGISTER_KERNEL(Spec("AccumulatorApplyGradient"), MakeKernel<ApplyGradient>);
+REGISTER_KERNEL(Spec("ResourceAccumulatorApplyGradient"), MakeKernel<ApplyGradient>);
+REGISTER_KERNEL(Spec("SparseAccumulatorApplyGradient"), MakeKernel<ApplyGradient>);
+REGISTER_KERNEL(Spec("AccumulatorNumAccumulated"), MakeKernel<NumAccumulated>);
+REGISTER_KERNEL(Spec("ResourceAccumulatorNumAccumulated"), MakeKernel<NumAccumulated>);
+REGISTER_KERNEL(Spec("AccumulatorSetGlobalStep"), MakeKernel<SetGlobalStep>);
+REGISTER_KERNEL(Spec("ResourceAccumulatorSetGlobalStep"), MakeKernel<SetGlobalStep>);
+REGISTER_KERNEL(Spec("AccumulatorTakeGradient"), MakeKernel<TakeGradient>);
+REGISTER_KERNEL(Spec("ResourceAccumulatorTakeGradient"), MakeKernel<TakeGradient>);
+REGISTER_KERNEL(Spec("SparseAccumulatorTakeGradient"), MakeKernel<TakeGradient>);
+
+}  // namespace
+}  // namespace troupe

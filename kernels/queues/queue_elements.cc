@@ -1,0 +1,91 @@
+// The orders in which queues give out what they hold.
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include "kernels/common/philox.h"
+#include "kernels/queues/queue.h"
+
+namespace troupe {
+namespace {
+
+class FifoElements final : public QueueElements {
+ public:
+  void Put(Tuple tuple) override { tuples_.push_back(std::move(tuple)); }
+  Tuple Take() override {
+    Tuple first = std::move(tuples_.front());
+    tuples_.pop_front();
+    return first;
+  }
+  void PutBack(std::vector<Tuple> tuples) override {
+    for (auto it = tuples.rbegin(); it != tuples.rend(); ++it) tuples_.push_front(std::move(*it));
+  }
+  int64_t size() const override { return static_cast<int64_t>(tuples_.size()); }
+
+ private:
+  std::deque<Tuple> tuples_;
+};
+
+/// Any element; the last one takes its place.
+class ShuffleElements final : public QueueElements {
+ public:
+  ShuffleElements(int64_t seed, int64_t seed2) : words_(PhiloxStream(seed, seed2).Reserve(0)) {}
+
+  void Put(Tuple tuple) override { tuples_.push_back(std::move(tuple)); }
+  Tuple Take() override {
+    std::swap(tuples_[words_() % tuples_.size()], tuples_.back());
+    Tuple taken = std::move(tuples_.back());
+    tuples_.pop_back();
+    return taken;
+  }
+  void PutBack(std::vector<Tuple> tuples) override {
+    for (Tuple& tuple : tuples) tuples_.push_back(std::move(tuple));
+  }
+  int64_t size() const override { return static_cast<int64_t>(tuples_.size()); }
+
+ private:
+  std::vector<Tuple> tuples_;
+  PhiloxWords words_;
+};
+
+/// The smallest number in the first component first; a heap.
+class PriorityElements final : public QueueElements {
+ public:
+  void Put(Tuple tuple) override {
+    tuples_.push_back(std::move(tuple));
+    std::push_heap(tuples_.begin(), tuples_.end(), After);
+  }
+  Tuple Take() override {
+    std::pop_heap(tuples_.begin(), tuples_.end(), After);
+    Tuple first = std::move(tuples_.back());
+    tuples_.pop_back();
+    return first;
+  }
+  void PutBack(std::vector<Tuple> tuples) override {
+    for (Tuple& tuple : tuples) Put(std::move(tuple));
+  }
+  int64_t size() const override { return static_cast<int64_t>(tuples_.size()); }
+
+ private:
+  static bool After(const Tuple& a, const Tuple& b) {
+    return a[0].scalar<int64_t>() > b[0].scalar<int64_t>();
+  }
+  std::vector<Tuple> tuples_;
+};
+
+}  // namespace
+
+std::unique_ptr<QueueElements> MakeQueueElements(const QueueOptions& options) {
+  switch (options.kind) {
+    case QueueOptions::Kind::kRandomShuffle:
+      return std::make_unique<ShuffleElements>(options.seed, options.seed2);
+    case QueueOptions::Kind::kPriority:
+      return std::make_unique<PriorityElements>();
+    case QueueOptions::Kind::kFifo:
+    case QueueOptions::Kind::kPaddingFifo:
+      break;
+  }
+  return std::make_unique<FifoElements>();
+}
+
+}  // namespace troupe

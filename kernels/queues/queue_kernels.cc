@@ -1,0 +1,234 @@
+// The kernels of the queue ops. The first versions have references to strings as handles, the
+// second ones resources.
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include "kernels/kernel_registry.h"
+#include "kernels/queues/queue.h"
+
+namespace troupe {
+namespace {
+
+using Kind = QueueOptions::Kind;
+
+template <Kind kind>
+class MakeQueue final : public ResourceMaker {
+ public:
+  MakeQueue(KernelConstruction& c, absl::Status* status) : ResourceMaker(c, TypeName(), status) {
+    if (status->ok()) *status = Read(c);
+  }
+
+ private:
+  static const char* TypeName() {
+    switch (kind) {
+      case Kind::kFifo:
+        return "FIFOQueue";
+      case Kind::kPaddingFifo:
+        return "PaddingFIFOQueue";
+      case Kind::kRandomShuffle:
+        return "RandomShuffleQueue";
+      case Kind::kPriority:
+        return "PriorityQueue";
+    }
+    return "";
+  }
+
+  absl::Status Read(KernelConstruction& c) {
+    options_.kind = kind;
+    TROUPE_RETURN_IF_ERROR(c.GetAttr("component_types", &options_.types));
+    TROUPE_RETURN_IF_ERROR(c.GetAttr("shapes", &options_.shapes));
+    TROUPE_RETURN_IF_ERROR(c.GetAttr("capacity", &options_.capacity));
+    if (options_.capacity < 0) options_.capacity = std::numeric_limits<int64_t>::max();
+    const bool needs_shapes = kind == Kind::kPaddingFifo || kind == Kind::kPriority;
+    if ((needs_shapes || !options_.shapes.empty()) &&
+        options_.shapes.size() != options_.types.size()) {
+      return InvalidArgument("there are ", options_.types.size(), " component types, but ",
+                             options_.shapes.size(), " shapes",
+                             needs_shapes ? ": all components need one" : "");
+    }
+    for (const PartialShape& shape : options_.shapes) {
+      if (kind == Kind::kPaddingFifo ? shape.unknown_rank() : !shape.fully_known()) {
+        return InvalidArgument("shape ", shape.ToString(), " of a component must ",
+                               kind == Kind::kPaddingFifo ? "have known rank" : "be fully known");
+      }
+    }
+    if (kind == Kind::kPriority) {
+      options_.types.insert(options_.types.begin(), ElementType::kInt64);
+      options_.shapes.insert(options_.shapes.begin(), PartialShape(Shape()));
+    }
+    if (kind == Kind::kRandomShuffle) {
+      TROUPE_RETURN_IF_ERROR(c.GetAttr("min_after_dequeue", &options_.min_after_dequeue));
+      TROUPE_RETURN_IF_ERROR(c.GetAttr("seed", &options_.seed));
+      TROUPE_RETURN_IF_ERROR(c.GetAttr("seed2", &options_.seed2));
+      if (options_.min_after_dequeue < 0 || options_.min_after_dequeue >= options_.capacity) {
+        return InvalidArgument("min_after_dequeue must be >= 0 and less than the capacity ",
+                               options_.capacity, ", got ", options_.min_after_dequeue);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  RefPtr<WaitingResource> Make(const std::string& name) override {
+    return MakeRef<Queue>(name, options_);
+  }
+
+  absl::Status Check(const WaitingResource& resource) override {
+    const auto* queue = dynamic_cast<const Queue*>(&resource);
+    const auto wrong = [&](const char* what) {
+      return InvalidArgument("the shared ", resource.DebugString(), " differs from what this ",
+                             TypeName(), " asks for in: ", what);
+    };
+    if (queue == nullptr || queue->options().kind != kind) return wrong("its kind");
+    const QueueOptions& found = queue->options();
+    if (found.types != options_.types) return wrong("component_types");
+    if (found.shapes != options_.shapes) return wrong("shapes");
+    if (found.capacity != options_.capacity) return wrong("capacity");
+    if (found.min_after_dequeue != options_.min_after_dequeue) return wrong("min_after_dequeue");
+    // A queue that was made without seeds has some of its own, which nobody can ask for.
+    const bool seeded = options_.seed != 0 || options_.seed2 != 0;
+    if (seeded && (found.seed != options_.seed || found.seed2 != options_.seed2)) {
+      return wrong("seed, seed2");
+    }
+    return absl::OkStatus();
+  }
+
+  QueueOptions options_;
+};
+
+/// A kernel that may wait at a queue.
+class QueueKernel : public AsyncKernel {
+ public:
+  QueueKernel(KernelConstruction& c, absl::Status* status) {
+    if (c.attrs().GetOr<int64_t>("timeout_ms", -1) != -1) {
+      *status = InvalidArgument("timeout_ms is not supported: give the step a deadline instead");
+    }
+  }
+  void ComputeAsync(KernelContext& ctx, KernelDone done) final {
+    absl::StatusOr<RefPtr<Queue>> queue = FindWaiting<Queue>(ctx);
+    if (!queue.ok()) return done(queue.status());
+    Call(**queue, ctx, done);
+  }
+
+ protected:
+  virtual void Call(Queue& queue, KernelContext& ctx, KernelDone done) = 0;
+};
+
+template <bool many>
+class Enqueue final : public QueueKernel {
+ public:
+  using QueueKernel::QueueKernel;
+
+ private:
+  void Call(Queue& queue, KernelContext& ctx, KernelDone done) override {
+    queue.Enqueue(ctx, done, many);
+  }
+};
+
+class DequeueKernel : public QueueKernel {
+ public:
+  DequeueKernel(KernelConstruction& c, absl::Status* status) : QueueKernel(c, status) {
+    for (int i = 0; i < c.num_outputs(); ++i) types_.push_back(c.output_type(i));
+  }
+
+ protected:
+  absl::Status CheckTypes(const Queue& queue) const {
+    if (queue.options().types == types_) return absl::OkStatus();
+    return InvalidArgument("component_types is not what the ", queue.DebugString(), " holds");
+  }
+
+ private:
+  std::vector<ElementType> types_;
+};
+
+class Dequeue final : public DequeueKernel {
+ public:
+  using DequeueKernel::DequeueKernel;
+
+ private:
+  void Call(Queue& queue, KernelContext& ctx, KernelDone done) override {
+    if (absl::Status status = CheckTypes(queue); !status.ok()) return done(std::move(status));
+    queue.Dequeue(ctx, done);
+  }
+};
+
+template <bool up_to>
+class DequeueMany final : public DequeueKernel {
+ public:
+  using DequeueKernel::DequeueKernel;
+
+ private:
+  void Call(Queue& queue, KernelContext& ctx, KernelDone done) override {
+    if (absl::Status status = CheckTypes(queue); !status.ok()) return done(std::move(status));
+    const Tensor& n = ctx.input(1);
+    if (n.num_elements() != 1) {
+      return done(InvalidArgument("n must be a scalar, got shape ", n.shape().ToString()));
+    }
+    queue.DequeueMany(ctx, done, n.scalar<int32_t>(), up_to);
+  }
+};
+
+class Close final : public QueueKernel {
+ public:
+  Close(KernelConstruction& c, absl::Status* status) : QueueKernel(c, status) {
+    *status = c.GetAttr("cancel_pending_enqueues", &cancel_pending_);
+  }
+
+ private:
+  void Call(Queue& queue, KernelContext& ctx, KernelDone done) override {
+    queue.Close(ctx, done, cancel_pending_);
+  }
+  bool cancel_pending_ = false;
+};
+
+class Size final : public Kernel {
+ public:
+  Size(KernelConstruction&, absl::Status*) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(RefPtr<Queue> queue, FindWaiting<Queue>(ctx));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * size, ctx.AllocateOutput(0, ElementType::kInt32, Shape()));
+    *size->mutable_data<int32_t>() =
+        static_cast<int32_t>(std::min<int64_t>(queue->Size(), INT32_MAX));
+    return absl::OkStatus();
+  }
+};
+
+class IsClosed final : public Kernel {
+ public:
+  IsClosed(KernelConstruction&, absl::Status*) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(RefPtr<Queue> queue, FindWaiting<Queue>(ctx));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * closed, ctx.AllocateOutput(0, ElementType::kBool, Shape()));
+    *closed->mutable_data<bool>() = queue->closed();
+    return absl::OkStatus();
+  }
+};
+
+KernelSpec Spec(const char* op) {
+  return KernelSpec(op).Cost(KernelCost::kCheap).HostMemory("handle");
+}
+
+#define REGISTER_BOTH(OP, SPEC, ...)                       \
+  REGISTER_KERNEL(Spec(OP) SPEC, MakeKernel<__VA_ARGS__>); \
+  REGISTER_KERNEL(Spec(OP "V2") SPEC, MakeKernel<__VA_ARGS__>)
+
+REGISTER_BOTH("FIFOQueue", .Types("component_types", AllTypes()), MakeQueue<Kind::kFifo>);
+REGISTER_BOTH("PaddingFIFOQueue", .Types("component_types", AllTypes()),
+              MakeQueue<Kind::kPaddingFifo>);
+REGISTER_BOTH("PriorityQueue", .Types("component_types", AllTypes()), MakeQueue<Kind::kPriority>);
+REGISTER_BOTH("RandomShuffleQueue", .Types("component_types", AllTypes()),
+              MakeQueue<Kind::kRandomShuffle>);
+REGISTER_BOTH("QueueEnqueue", .Types("Tcomponents", AllTypes()), Enqueue<false>);
+REGISTER_BOTH("QueueEnqueueMany", .Types("Tcomponents", AllTypes()), Enqueue<true>);
+REGISTER_BOTH("QueueDequeue", .Types("component_types", AllTypes()), Dequeue);
+REGISTER_BOTH("QueueDequeueMany", .Types("component_types", AllTypes()).HostMemory("n"),
+              DequeueMany<false>);
+REGISTER_BOTH("QueueDequeueUpTo", .Types("component_types", AllTypes()).HostMemory("n"),
+              DequeueMany<true>);
+REGISTER_BOTH("QueueClose", , Close);
+REGISTER_BOTH("QueueSize", .HostMemory("size"), Size);
+REGISTER_BOTH("QueueIsClosed", .HostMemory("is_closed"), IsClosed);
+
+}  // namespace
+}  // namespace troupe
