@@ -10,6 +10,7 @@
 #include "net/address.h"
 #include "net/node_shell.h"
 #include "net/server.h"
+#include "net/tls.h"
 
 namespace troupe {
 
@@ -187,6 +188,16 @@ absl::StatusOr<std::unique_ptr<RemoteSession>> RemoteSession::Create(
   ControlOptions control;
   control.addresses.push_back(address);
   control.threads = 2;
+  control.tls_certificate = options.tls_certificate;
+  control.tls_key = options.tls_key;
+  control.tls_authority = options.tls_authority;
+  if (!control.tls_certificate.empty() || !control.tls_key.empty() ||
+      !control.tls_authority.empty()) {
+    // CAF would end the process over a bad file, or speak without certificates over a missing one.
+    TROUPE_RETURN_IF_ERROR(
+        TlsContext::Create({control.tls_certificate, control.tls_key, control.tls_authority})
+            .status());
+  }
   TROUPE_ASSIGN_OR_RETURN(impl->control, ControlPlane::Create(control));
   impl->shell = std::make_unique<NodeShell>(impl->control.get());
   NodeRole::Options node;

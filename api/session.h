@@ -27,6 +27,9 @@ struct SessionOptions {
   /// Where the master is: "troupe://host:port", any task of a cluster. Empty: everything runs in
   /// this process.
   std::string target;
+  /// PEM files for a master that speaks TLS: a certificate for this client, its key, and the
+  /// authority's certificate. All or none.
+  std::string tls_certificate, tls_key, tls_authority;
   /// Threads that compute, the caller of `Run` included; 0: one per core. Results are the same bits
   /// for any number.
   int threads = 0;

@@ -58,6 +58,12 @@ absl::StatusOr<std::unique_ptr<TaskServer>> TaskServer::Start(const TaskServerOp
                            " ms need a timeout of at least twice that, not ",
                            options.heartbeat_timeout.count(), " ms");
   }
+  std::shared_ptr<TlsContext> tls_context;
+  if (tls) {  // First of all: CAF would end the process over a bad file.
+    TROUPE_ASSIGN_OR_RETURN(
+        tls_context,
+        TlsContext::Create({options.tls_certificate, options.tls_key, options.tls_authority}));
+  }
   auto impl = std::make_unique<Impl>();
   impl->options = options;
   impl->address = listed;
@@ -95,11 +101,7 @@ absl::StatusOr<std::unique_ptr<TaskServer>> TaskServer::Start(const TaskServerOp
   transport.task = node.task;
   transport.incarnation = impl->incarnation;
   transport.insecure = options.insecure;
-  if (tls) {
-    TROUPE_ASSIGN_OR_RETURN(
-        transport.tls,
-        TlsContext::Create({options.tls_certificate, options.tls_key, options.tls_authority}));
-  }
+  transport.tls = tls_context;
   DataPlane::Events events;
   events.tensor = [engine = impl->worker.get()](ReceivedTensor tensor) {
     auto credit = std::make_shared<CreditLease>(std::move(tensor.credit));

@@ -39,6 +39,7 @@ struct Options {
   std::optional<double> timeout;
   /// "troupe://host:port"; empty: the graph is run in this process.
   std::string master;
+  std::string tls_cert, tls_key, tls_ca;
   std::string dot_file;
   std::string svg_file;
 

@@ -18,7 +18,7 @@ namespace {
 constexpr char kUsage[] =
     R"(usage: troupe run GRAPH [--init NODE]... [--feed NAME=VALUE]... [--fetch NAME[=FILE.npy]]...
                   [--target NODE]... [--steps N] [--threads N] [--no-optimize] [--timeout SECONDS]
-                  [--library FILE]... [--master troupe://HOST:PORT]
+                  [--library FILE]... [--master troupe://HOST:PORT [--tls-cert F --tls-key F --tls-ca F]]
        troupe bench GRAPH [the same] [--seconds S]
        troupe graph GRAPH [--dot FILE] [--svg FILE] [--library FILE]...
        troupe worker --cluster FILE --job J --task N [--data-port P] [--heartbeat-timeout S]
@@ -94,6 +94,12 @@ Options Options::Parse(int argc, char** argv) {
       options.timeout = ParseNumber(name, value(), 0, 1e9, false);
     } else if (runs && name == "--master") {
       options.master = value();
+    } else if (runs && name == "--tls-cert") {
+      options.tls_cert = value();
+    } else if (runs && name == "--tls-key") {
+      options.tls_key = value();
+    } else if (runs && name == "--tls-ca") {
+      options.tls_ca = value();
     } else if (options.command == "bench" && name == "--seconds") {
       options.seconds = ParseNumber(name, value(), 0, 1e6, false);
     } else if (graph && name == "--dot") {

@@ -29,6 +29,9 @@ absl::StatusOr<Prepared> Prepare(const Options& options) {
   session_options.threads = options.threads;
   session_options.optimize = options.optimize;
   session_options.target = options.master;
+  session_options.tls_certificate = options.tls_cert;
+  session_options.tls_key = options.tls_key;
+  session_options.tls_authority = options.tls_ca;
   TROUPE_ASSIGN_OR_RETURN(prepared.session, Session::Create(graph, session_options));
   if (options.timeout) prepared.run_options.timeout = absl::Seconds(*options.timeout);
 

@@ -1,0 +1,216 @@
+// Clusters of real processes, which are killed, stopped and started again.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "api/cluster.h"
+#include "api/troupe.h"
+#include "tests/api/free_port.h"
+
+namespace troupe {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr absl::Duration kTimeout = absl::Seconds(2);
+
+/// The program `troupe`, running. Killed at the end.
+class Process {
+ public:
+  explicit Process(std::vector<std::string> arguments) {
+    const auto program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "troupe";
+    arguments.insert(arguments.begin(), program.string());
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return;
+    pid_ = fork();
+    if (pid_ == 0) {
+      dup2(ends[1], STDOUT_FILENO);
+      dup2(ends[1], STDERR_FILENO);
+      execv(argv[0], argv.data());
+      _exit(127);
+    }
+    close(ends[1]);
+    output_ = ends[0];
+  }
+  ~Process() {
+    if (pid_ > 0) {
+      Signal(SIGKILL);
+      Wait();
+    }
+    close(output_);
+  }
+  std::string Line() {
+    std::string line;
+    char c;
+    while (read(output_, &c, 1) == 1 && c != '\n') line += c;
+    return line;
+  }
+  void Signal(int number) { kill(pid_, number); }
+  int Wait() {
+    int status = -1;
+    waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return status;
+  }
+
+ private:
+  pid_t pid_ = -1;
+  int output_ = -1;
+};
+
+class ClusterProcesses : public testing::Test {
+ protected:
+  void SetUp() override {
+    file_ = testing::TempDir() + "/cluster_" + std::to_string(getpid()) + ".json";
+    ps_address_ = "127.0.0.1:" + std::to_string(FreePort());
+    worker_address_ = "127.0.0.1:" + std::to_string(FreePort());
+    std::ofstream(file_) << "{\"ps\": [\"" << ps_address_ << "\"], \"worker\": [\""
+                         << worker_address_ << "\"]}";
+    Scope s = Scope::NewRoot();
+    Scope ps = s.WithDevice("/job:ps/task:0"), worker = s.WithDevice("/job:worker/task:0");
+    w_ = ops::VariableV2(ps, PartialShape({}), ElementType::kFloat);
+    init_ = ops::Assign(ps, w_, Tensor::Scalar(21.0f));
+    y_ = ops::Add(worker, w_, w_);
+    graph_ = s.graph();
+    ps_ = Start("ps");
+    worker_ = Start("worker");
+  }
+  std::unique_ptr<Process> Start(const std::string& job) {
+    auto process = std::make_unique<Process>(std::vector<std::string>{
+        "worker", "--cluster", file_, "--job", job, "--task", "0", "--heartbeat-timeout", "2"});
+    EXPECT_THAT(process->Line(),
+                StartsWith("ready troupe://" + (job == "ps" ? ps_address_ : worker_address_)));
+    return process;
+  }
+  std::unique_ptr<Session> Connect() {
+    SessionOptions options;
+    options.target = "troupe://" + ps_address_;
+    auto session = Session::Create(graph_, options);
+    EXPECT_TRUE(session.ok()) << session.status();
+    if (!session.ok()) return nullptr;
+    EXPECT_TRUE((*session)->Run({init_}).ok());
+    return *std::move(session);
+  }
+  /// Runs until it fails, for at most a minute; `*took` is since `trouble` was made, in the midst.
+  absl::Status RunUntilError(Session* session, const std::function<void()>& trouble,
+                             absl::Duration* took) {
+    absl::Time when;
+    std::thread other([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      when = absl::Now();
+      trouble();
+    });
+    absl::Status status;
+    for (const absl::Time end = absl::Now() + absl::Minutes(1); status.ok() && absl::Now() < end;) {
+      status = session->Run({y_}).status();
+    }
+    const absl::Time failed = absl::Now();
+    other.join();
+    *took = failed - when;
+    return status;
+  }
+  /// A run that succeeds within 10 seconds.
+  void ExpectRecovery(Session* session) {
+    absl::Status status;
+    for (int i = 0; i < 100; ++i) {
+      auto values = session->Run({y_});
+      status = values.status();
+      if (status.ok()) {
+        EXPECT_EQ(*(*values)[0].data<float>(), 42);
+        return;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    ADD_FAILURE() << status;
+  }
+
+  std::string file_, ps_address_, worker_address_;
+  std::unique_ptr<Process> ps_, worker_;
+  Output w_, init_, y_;
+  std::shared_ptr<Graph> graph_;
+};
+
+TEST_F(ClusterProcesses, KilledWorkerIsNamedAndTakenBack) {
+  auto session = Connect();
+  ASSERT_NE(session, nullptr);
+  absl::Duration took;
+  const absl::Status status = RunUntilError(
+      session.get(), [&] { worker_->Signal(SIGKILL); }, &took);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/job:worker/replica:0/task:0"));
+  EXPECT_LT(took, 2 * kTimeout);
+  worker_ = Start("worker");
+  ExpectRecovery(session.get());  // Same session; the parameter server kept its variable.
+}
+
+TEST_F(ClusterProcesses, StoppedWorkerIsNamedAndTakenBack) {
+  auto session = Connect();
+  ASSERT_NE(session, nullptr);
+  absl::Duration took;
+  const absl::Status status = RunUntilError(
+      session.get(), [&] { worker_->Signal(SIGSTOP); }, &took);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/job:worker/replica:0/task:0"));
+  EXPECT_LT(took, 2 * kTimeout);
+  worker_->Signal(SIGCONT);
+  ExpectRecovery(session.get());
+}
+
+TEST_F(ClusterProcesses, KilledMasterFailsTheClient) {
+  auto session = Connect();
+  ASSERT_NE(session, nullptr);
+  absl::Duration took;
+  const absl::Status status = RunUntilError(
+      session.get(), [&] { ps_->Signal(SIGKILL); }, &took);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_LT(took, 2 * kTimeout);
+  session.reset();
+  ps_ = Start("ps");
+  ASSERT_NE(session = Connect(), nullptr);
+  ExpectRecovery(session.get());
+}
+
+TEST_F(ClusterProcesses, TermDrainsAndEndsWithZero) {
+  auto session = Connect();
+  ASSERT_NE(session, nullptr);
+  absl::Duration took;
+  const absl::Status status = RunUntilError(
+      session.get(), [&] { worker_->Signal(SIGTERM); }, &took);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(worker_->Wait(), 0);
+  ps_->Signal(SIGINT);
+  EXPECT_EQ(ps_->Wait(), 0);
+}
+
+TEST_F(ClusterProcesses, SecondProcessOfATaskIsRefused) {
+  Process second({"worker", "--cluster", file_, "--job", "ps", "--task", "0"});
+  EXPECT_THAT(second.Line(), StartsWith("UNAVAILABLE: cannot listen at " + ps_address_));
+  EXPECT_NE(second.Wait(), 0);
+}
+
+TEST_F(ClusterProcesses, ClusterCommandStartsAllTasks) {
+  ps_.reset();
+  worker_.reset();
+  Process all({"cluster", file_});
+  EXPECT_EQ(all.Line(), "ready");
+  auto session = Connect();
+  ASSERT_NE(session, nullptr);
+  ExpectRecovery(session.get());
+  session.reset();
+  all.Signal(SIGTERM);
+  EXPECT_EQ(all.Wait(), 0);
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,27 @@
+/// A port for tests.
+#ifndef TROUPE_TESTS_API_FREE_PORT_H_
+#define TROUPE_TESTS_API_FREE_PORT_H_
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace troupe {
+
+/// A port of the loopback address that nobody uses at the moment.
+inline int FreePort() {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  bind(fd, reinterpret_cast<sockaddr*>(&address), size);
+  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  close(fd);
+  return ntohs(address.sin_port);
+}
+
+}  // namespace troupe
+
+#endif  // TROUPE_TESTS_API_FREE_PORT_H_
