@@ -1,0 +1,211 @@
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "kernels/queues/accumulator.h"
+#include "tests/kernels/kernel_test_util.h"
+#include "tests/kernels/queues/calls.h"
+
+namespace troupe {
+namespace {
+
+using testing::Call;
+using testing::Calls;
+using testing::ExpectEqual;
+using testing::ExpectNear;
+using Code = absl::StatusCode;
+
+class AccumulatorTest : public ::testing::Test {
+ protected:
+  Tensor Make(ElementType type, const PartialShape& shape, const char* reduction) {
+    type_ = type;
+    calls.Attr("dtype", type)
+        .Attr("shape", shape)
+        .Attr("reduction_type", std::string(reduction))
+        .Attr("shared_name", std::string("sum"));
+    return calls.Make("ResourceConditionalAccumulator");
+  }
+  absl::Status Apply(const Tensor& accumulator, int64_t step, Tensor gradient) {
+    return calls.Do("ResourceAccumulatorApplyGradient",
+                    {accumulator, Tensor::Scalar<int64_t>(step), std::move(gradient)});
+  }
+  std::unique_ptr<Call> Take(const Tensor& accumulator, int32_t required) {
+    return calls.Start("ResourceAccumulatorTakeGradient",
+                       {accumulator, Tensor::Scalar<int32_t>(required)}, {type_});
+  }
+  int32_t Count(const Tensor& accumulator) {
+    return calls.One("ResourceAccumulatorNumAccumulated", {accumulator}, ElementType::kInt32)
+        ->scalar<int32_t>();
+  }
+
+  Calls calls;
+  ElementType type_ = ElementType::kFloat;
+};
+
+TEST_F(AccumulatorTest, GivesMeansInOrder) {
+  const Tensor mean = Make(ElementType::kFloat, {2}, "MEAN");
+  auto first = Take(mean, 2), second = Take(mean, 1), third = Take(mean, 1);
+  const Tensor gradient = Tensor::Vector<float>({1, 2});
+  EXPECT_EQ(Apply(mean, 0, gradient), absl::OkStatus());
+  EXPECT_FALSE(first->done());
+  EXPECT_EQ(Apply(mean, 0, Tensor::Vector<float>({4, 6})), absl::OkStatus());
+  ExpectEqual(first->output(0), Tensor::Vector<float>({2.5f, 4}));
+  ExpectEqual(gradient, Tensor::Vector<float>({1, 2}));  // Untouched.
+  EXPECT_FALSE(second->done());
+  // The step has gone on: this one is stale.
+  EXPECT_EQ(Apply(mean, 0, gradient), absl::OkStatus());
+  EXPECT_FALSE(second->done());
+  EXPECT_EQ(Apply(mean, 1, gradient), absl::OkStatus());
+  ExpectEqual(second->output(0), gradient);
+  third->Cancel(absl::AbortedError("stop"));
+  EXPECT_EQ(third->status().code(), Code::kAborted);
+  EXPECT_EQ(Apply(mean, 2, gradient), absl::OkStatus());
+  EXPECT_EQ(Count(mean), 1);
+}
+
+TEST_F(AccumulatorTest, Sums) {
+  const Tensor sum = Make(ElementType::kDouble, PartialShape(), "SUM");
+  EXPECT_EQ(calls.Do("ResourceAccumulatorSetGlobalStep", {sum, Tensor::Scalar<int64_t>(5)}),
+            absl::OkStatus());
+  EXPECT_EQ(Apply(sum, 4, Tensor::Vector<double>({9, 9, 9})), absl::OkStatus());
+  EXPECT_EQ(Count(sum), 0);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Apply(sum, 5 + i, Tensor::Vector<double>({1, 2})), absl::OkStatus());
+  }
+  EXPECT_EQ(Apply(sum, 5, Tensor::Vector<double>({1, 2, 3})).code(), Code::kInvalidArgument);
+  EXPECT_EQ(Count(sum), 3);
+  ExpectEqual(Take(sum, 1)->output(0), Tensor::Vector<double>({3, 6}));
+  EXPECT_EQ(Apply(sum, 6, Tensor::Vector<double>({1, 2, 3})), absl::OkStatus());
+}
+
+TEST_F(AccumulatorTest, HalfRoundsOnceForEachGradient) {
+  const Tensor mean = Make(ElementType::kHalf, {1}, "MEAN");
+  for (double value : {1, 2, 2}) {
+    EXPECT_EQ(Apply(mean, 0, testing::MakeTensor(ElementType::kHalf, {1}, {value})),
+              absl::OkStatus());
+  }
+  ExpectNear(Take(mean, 3)->output(0), testing::MakeTensor(ElementType::kHalf, {1}, {5.0 / 3}),
+             1e-3);
+}
+
+TEST_F(AccumulatorTest, RefusesWhatDoesNotFit) {
+  const Tensor mean = Make(ElementType::kFloat, {2}, "MEAN");
+  EXPECT_EQ(Take(mean, 0)->status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(Take(mean, -1)->status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(Apply(mean, 0, Tensor::Scalar(1.0f)).code(), Code::kInvalidArgument);
+  EXPECT_EQ(Apply(mean, 0, Tensor::Vector<double>({1, 2})).code(), Code::kInvalidArgument);
+  EXPECT_EQ(Count(mean), 0);
+  type_ = ElementType::kDouble;
+  EXPECT_EQ(Take(mean, 1)->status().code(), Code::kInvalidArgument);
+  calls.Attr("shape", PartialShape({3}));
+  EXPECT_EQ(
+      calls.Run("ResourceConditionalAccumulator", {}, {ElementType::kResource}).status().code(),
+      Code::kInvalidArgument);
+  EXPECT_EQ(calls.Do("QueueSizeV2", {mean}, {ElementType::kInt32}).code(), Code::kInvalidArgument);
+}
+
+TEST_F(AccumulatorTest, ADestroyedOneFailsItsWaiters) {
+  const Tensor mean = Make(ElementType::kFloat, {2}, "MEAN");
+  auto taking = Take(mean, 1);
+  calls.resources().ResetAll();
+  EXPECT_EQ(taking->status().code(), Code::kCancelled);
+  EXPECT_EQ(Take(mean, 1)->status().code(), Code::kNotFound);
+}
+
+/// A sparse accumulator, whose handle is a reference: made by hand, for there is no op that gives a
+/// resource.
+class SparseAccumulatorTest : public ::testing::Test {
+ protected:
+  absl::Status Apply(std::vector<int64_t> indices, Tensor values, std::vector<int64_t> shape,
+                     int64_t step = 0, bool has_shape = true) {
+    calls.Attr("has_known_shape", has_shape);
+    return calls.Do(
+        "SparseAccumulatorApplyGradient",
+        {handle, Tensor::Scalar(step), Tensor::Vector<int64_t>(absl::MakeConstSpan(indices)),
+         std::move(values), Tensor::Vector<int64_t>(absl::MakeConstSpan(shape))});
+  }
+  std::unique_ptr<Call> Take(int32_t required) {
+    return calls.Start("SparseAccumulatorTakeGradient", {handle, Tensor::Scalar<int32_t>(required)},
+                       {ElementType::kInt64, ElementType::kFloat, ElementType::kInt64});
+  }
+  void Make(const PartialShape& shape, bool mean) {
+    ResourceHandle resource;
+    resource.resource = MakeSparseAccumulator("rows", {ElementType::kFloat, shape, mean});
+    handle = Tensor::Scalar(std::move(resource));
+  }
+  static Tensor Rows(std::initializer_list<float> values) {
+    return Tensor::FromValues<float>(absl::MakeConstSpan(values.begin(), values.size()),
+                                     Shape({static_cast<int64_t>(values.size()) / 2, 2}));
+  }
+
+  Calls calls;
+  Tensor handle;
+};
+
+TEST_F(SparseAccumulatorTest, TheMeanOfARowIsOfThoseThatHaveIt) {
+  Make({4, 2}, true);
+  auto taking = Take(2);
+  const Tensor first = Rows({2, 4, 6, 8});
+  EXPECT_EQ(Apply({0, 2}, first, {4, 2}), absl::OkStatus());
+  EXPECT_FALSE(taking->done());
+  EXPECT_EQ(Apply({1, 2}, Rows({1, 1, 2, 2}), {}, 0, false), absl::OkStatus());
+  ExpectEqual(taking->output(0), Tensor::Vector<int64_t>({0, 1, 2}));
+  ExpectEqual(taking->output(1), Rows({2, 4, 1, 1, 4, 5}));
+  ExpectEqual(taking->output(2), Tensor::Vector<int64_t>({4, 2}));
+  ExpectEqual(first, Rows({2, 4, 6, 8}));                         // Untouched.
+  EXPECT_EQ(Apply({0}, Rows({1, 1}), {4, 2}), absl::OkStatus());  // Stale.
+  EXPECT_EQ(Apply({3}, Rows({1, 1}), {4, 2}, 1), absl::OkStatus());
+  ExpectEqual(Take(1)->output(0), Tensor::Vector<int64_t>({3}));
+}
+
+TEST_F(SparseAccumulatorTest, SumsRowsOfUnknownShape) {
+  Make(PartialShape(), false);
+  EXPECT_EQ(Apply({5}, Rows({1, 2}), {}), absl::OkStatus());
+  EXPECT_EQ(Apply({5}, Rows({1, 2}), {7, 2}), absl::OkStatus());
+  EXPECT_EQ(Apply({}, Rows({}), {7, 2}), absl::OkStatus());
+  auto taking = Take(3);
+  ExpectEqual(taking->output(1), Rows({2, 4}));
+  ExpectEqual(taking->output(2), Tensor::Vector<int64_t>({-1, 2}));
+}
+
+TEST_F(SparseAccumulatorTest, RefusesWhatDoesNotFit) {
+  Make({4, 2}, true);
+  const auto code = [&](std::vector<int64_t> indices, Tensor values, std::vector<int64_t> shape) {
+    return Apply(std::move(indices), std::move(values), std::move(shape)).code();
+  };
+  EXPECT_EQ(code({4}, Rows({1, 1}), {4, 2}), Code::kInvalidArgument);
+  EXPECT_EQ(code({1, 2}, Rows({1, 1}), {4, 2}), Code::kInvalidArgument);
+  EXPECT_EQ(code({1}, Rows({1, 1}), {5, 2}), Code::kInvalidArgument);
+  EXPECT_EQ(code({1}, Rows({1, 1}), {}), Code::kInvalidArgument);
+  EXPECT_EQ(code({1}, Tensor::Vector<float>({1}), {4, 2}), Code::kInvalidArgument);
+  EXPECT_EQ(code({1}, Tensor::Scalar(1.0f), {4, 2}), Code::kInvalidArgument);
+  EXPECT_EQ(code({1}, Tensor::FromValues<float>({1, 2, 3}, Shape({1, 3})), {4, 2}),
+            Code::kInvalidArgument);
+  EXPECT_EQ(calls
+                .Do("AccumulatorTakeGradient", {handle, Tensor::Scalar<int32_t>(1)},
+                    {ElementType::kFloat})
+                .code(),
+            Code::kInvalidArgument);
+}
+
+TEST_F(AccumulatorTest, CountsEveryGradientOnce) {
+  constexpr int kThreads = 4, kEach = 300;
+  const Tensor sum = Make(ElementType::kDouble, PartialShape(Shape()), "SUM");
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < kEach; ++i) {
+        EXPECT_EQ(Apply(sum, 1 << 20, Tensor::Scalar(1.0)), absl::OkStatus());
+      }
+    });
+  }
+  double total = 0;
+  while (total < kThreads * kEach) total += Take(sum, 1)->output(0).scalar<double>();
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(total, kThreads * kEach);
+  EXPECT_EQ(Count(sum), 0);
+}
+
+}  // namespace
+}  // namespace troupe
