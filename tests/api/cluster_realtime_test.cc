@@ -210,6 +210,26 @@ TEST_F(ClusterTest, ServersRefuseWhatCannotBe) {
   EXPECT_EQ(Server::Start(options_).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
+TEST_F(ClusterTest, NoiseAtThePortHarmsNobody) {
+  auto ps = Start("ps"), worker = Start("worker");
+  BuildGraph();
+  auto session = Connect(*ps);
+  ASSERT_TRUE(session->Run({init_}).ok());
+  const std::string address = ps->target();
+  for (int i = 0; i < 20; ++i) {
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    at.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+    ASSERT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&at), sizeof(at)), 0);
+    const std::string noise(static_cast<size_t>(i * 37), static_cast<char>(i * 13));
+    send(fd, noise.data(), noise.size(), MSG_NOSIGNAL);
+    close(fd);
+    EXPECT_TRUE(session->Run({{x_, Tensor::Vector<float>({1, 1})}}, {y_}).ok());
+  }
+}
+
 TEST_F(ClusterTest, ManyClientsAtOnce) {
   auto ps = Start("ps"), worker = Start("worker");
   BuildGraph();
