@@ -86,9 +86,7 @@ class MakeQueue final : public ResourceMaker {
     if (found.shapes != options_.shapes) return wrong("shapes");
     if (found.capacity != options_.capacity) return wrong("capacity");
     if (found.min_after_dequeue != options_.min_after_dequeue) return wrong("min_after_dequeue");
-    // A queue that was made without seeds has some of its own, which nobody can ask for.
-    const bool seeded = options_.seed != 0 || options_.seed2 != 0;
-    if (seeded && (found.seed != options_.seed || found.seed2 != options_.seed2)) {
+    if (found.seed != options_.seed || found.seed2 != options_.seed2) {
       return wrong("seed, seed2");
     }
     return absl::OkStatus();
