@@ -44,8 +44,10 @@ void DeadlineTimer::Loop() {
       continue;
     }
     auto first = deadlines_.begin();
-    if (first->first.first > Clock::now()) {
-      changed_.wait_until(lock, first->first.first);
+    // A copy: the entry may be removed meanwhile, and the wait looks at its deadline afterwards.
+    const Clock::time_point deadline = first->first.first;
+    if (deadline > Clock::now()) {
+      changed_.wait_until(lock, deadline);
       continue;
     }
     running_ = first->first.second;
