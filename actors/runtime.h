@@ -28,8 +28,8 @@ struct DeviceRole {
 class Runtime {
  public:
   struct Options {
-    int threads = 0;          ///< That compute, the caller included; 0: one per core.
-    int num_cpu_devices = 1;  ///< Named /device:CPU:0, CPU:1, ...
+    int threads = 0;                ///< That compute, the caller included; 0: one per core.
+    int num_cpu_devices = 1;        ///< Named /device:CPU:0, CPU:1, ...
     std::string job = "localhost";  ///< Of the task that this process is.
     int task = 0;
   };

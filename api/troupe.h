@@ -10,9 +10,9 @@
 #ifndef TROUPE_API_TROUPE_H_
 #define TROUPE_API_TROUPE_H_
 
-#include "api/embedding.h"
 #include "api/control_flow.h"
 #include "api/defaults.h"
+#include "api/embedding.h"
 #include "api/extension.h"
 #include "api/functions.h"
 #include "api/gradients.h"

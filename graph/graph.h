@@ -216,9 +216,10 @@ class Graph : public std::enable_shared_from_this<Graph> {
   /// Sets a better shape for an output (as `Tensor.set_shape`): merged with what is known.
   absl::Status RefineShape(Output tensor, const PartialShape& shape);
 
-  /// From now on runs take `replacement`'s outputs (as many, of the same types) wherever `node`'s are
-  /// consumed or fetched, and wait for it wherever they would wait for `node`. Differentiation does
-  /// so with functional control flow that it has lowered. InvalidArgument if they do not match.
+  /// From now on runs take `replacement`'s outputs (as many, of the same types) wherever `node`'s
+  /// are consumed or fetched, and wait for it wherever they would wait for `node`. Differentiation
+  /// does so with functional control flow that it has lowered. InvalidArgument if they do not
+  /// match.
   absl::Status Replace(Node* node, Node* replacement);
 
   /// No nodes can be added any more.

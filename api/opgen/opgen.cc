@@ -196,7 +196,8 @@ class OpWriter {
       const std::string name = Identifier(arg.name());
       out << "  const Output " << name << "_tensor = " << name << ".ToOutput(scope);\n";
     }
-    out << "  Node* const added = scope.AddNode(\"" << op_.name() << "\", [&](ScopedSpec& spec) {\n";
+    out << "  Node* const added = scope.AddNode(\"" << op_.name()
+        << "\", [&](ScopedSpec& spec) {\n";
     for (const auto& arg : op_.input_arg()) {
       const std::string name = Identifier(arg.name());
       out << "    spec.Input(" << (IsList(arg) ? name : name + "_tensor") << ");\n";

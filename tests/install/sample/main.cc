@@ -1,5 +1,5 @@
-// A project of its own that builds and runs a graph with an installed Troupe, an op of its own and a
-// branch included.
+// A project of its own that builds and runs a graph with an installed Troupe, an op of its own and
+// a branch included.
 
 #include <troupe/troupe.h>
 
