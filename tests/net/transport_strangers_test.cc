@@ -124,8 +124,6 @@ TEST(Strangers, BadFramesEndTheirConnectionOnly) {
   FrameHeader unknown_chunk;
   unknown_chunk.kind = FrameKind::kChunk;
   unknown_chunk.transfer = 9;
-  FrameHeader strange = TensorFrame(1, 3, 3);
-  strange.kind = static_cast<FrameKind>(99);
   FrameHeader credit;
   credit.kind = FrameKind::kCredit;
   credit.total = 1;

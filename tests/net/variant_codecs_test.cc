@@ -47,7 +47,9 @@ TEST(VariantCodecs, TensorLists) {
   EXPECT_EQ(b.size(), 7);
   for (int i = 0; i < 7; ++i) {
     EXPECT_EQ(a.at(i).valid(), b.at(i).valid()) << i;
-    if (a.at(i).valid()) EXPECT_TRUE(SameTensor(a.at(i), b.at(i))) << i;
+    if (a.at(i).valid()) {
+      EXPECT_TRUE(SameTensor(a.at(i), b.at(i))) << i;
+    }
   }
 }
 
