@@ -138,9 +138,13 @@ TEST(Handshake, NothingMayBeChangedOnTheWay) {
       return bytes;
     };
     const Outcome from_a = Try(kWorker, kServer, "", 0, flip);
-    if (at < 172) EXPECT_FALSE(from_a.connecting.ok() && from_a.answering.ok()) << at;
+    if (at < 172) {
+      EXPECT_FALSE(from_a.connecting.ok() && from_a.answering.ok()) << at;
+    }
     const Outcome from_b = Try(kWorker, kServer, "", 0, nullptr, flip);
-    if (at < 182) EXPECT_FALSE(from_b.connecting.ok() && from_b.answering.ok()) << at;
+    if (at < 182) {
+      EXPECT_FALSE(from_b.connecting.ok() && from_b.answering.ok()) << at;
+    }
   }
 }
 
