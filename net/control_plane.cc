@@ -4,8 +4,12 @@
 #include <caf/all.hpp>
 #include <caf/io/all.hpp>
 #include <caf/openssl/all.hpp>
+#include <chrono>
+#include <future>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "devices/status_macros.h"
@@ -45,6 +49,9 @@ namespace {
 /// How a task looks from outside. Requests, replies and everything else are one-way messages:
 /// deadlines and the loss of peers are ours to deal with (`Calls`).
 using ControlActor = caf::typed_actor<caf::reacts_to<WireMessage>>;
+
+// How long CAF's threads may take to end.
+constexpr std::chrono::seconds kEndOfCaf{5};
 
 struct Config : caf::actor_system_config {
   explicit Config(const ControlOptions& options) {
@@ -199,6 +206,7 @@ struct ControlPlane::Impl {
   std::map<PeerId, caf::strong_actor_ptr> actors;
   std::map<PeerId, std::vector<WireMessage>> waiting;  ///< For links that are being made.
   bool stopped = false;
+  bool abandoned = false;  ///< CAF did not end; what it may still touch is kept for good.
 };
 
 absl::StatusOr<std::unique_ptr<ControlPlane>> ControlPlane::Create(const ControlOptions& options) {
@@ -209,7 +217,10 @@ absl::StatusOr<std::unique_ptr<ControlPlane>> ControlPlane::Create(const Control
 
 ControlPlane::ControlPlane(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-ControlPlane::~ControlPlane() { Stop(); }
+ControlPlane::~ControlPlane() {
+  Stop();
+  if (impl_->abandoned) static_cast<void>(impl_.release());
+}
 
 void ControlPlane::Start(ControlHandler* handler) {
   impl_->handler = handler;
@@ -294,7 +305,15 @@ void ControlPlane::Stop() {
   if (impl_->control) caf::anon_send_exit(impl_->control, caf::exit_reason::user_shutdown);
   impl_->control = nullptr;
   impl_->control_ptr = nullptr;
-  impl_->system.reset();
+  // CAF 0.17 may wait for ever for a helper thread of its own that has ended already. A stop takes
+  // a bounded time all the same.
+  auto over = std::make_shared<std::promise<void>>();
+  std::future<void> ended = over->get_future();
+  std::thread([system = std::move(impl_->system), over]() mutable {
+    system.reset();
+    over->set_value();
+  }).detach();
+  impl_->abandoned = ended.wait_for(kEndOfCaf) != std::future_status::ready;
   impl_->handler = nullptr;
 }
 
