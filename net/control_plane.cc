@@ -51,7 +51,7 @@ namespace {
 using ControlActor = caf::typed_actor<caf::reacts_to<WireMessage>>;
 
 // How long CAF's threads may take to end.
-constexpr std::chrono::seconds kEndOfCaf{5};
+constexpr std::chrono::seconds kEndOfCaf{1};
 
 struct Config : caf::actor_system_config {
   explicit Config(const ControlOptions& options) {
