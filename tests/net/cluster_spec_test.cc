@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
@@ -124,7 +125,8 @@ TEST(ClusterSpec, TasksMayJoin) {
 
 TEST(ClusterSpec, ReadsFiles) {
   EXPECT_TRUE(absl::IsNotFound(ClusterSpec::ReadFile("/nonexistent/cluster.json").status()));
-  const std::string file = ::testing::TempDir() + "cluster_spec_test.json";
+  const std::string file =
+      ::testing::TempDir() + "cluster_spec_test_" + std::to_string(getpid()) + ".json";
   std::ofstream(file) << R"({"worker": ["a:1", 7]})";
   const auto spec = ClusterSpec::ReadFile(file);
   EXPECT_THAT(Message(spec.status()), HasSubstr(file));
