@@ -50,8 +50,24 @@ namespace {
 /// deadlines and the loss of peers are ours to deal with (`Calls`).
 using ControlActor = caf::typed_actor<caf::reacts_to<WireMessage>>;
 
-// How long CAF's threads may take to end.
+// How long CAF's threads may take to end: one of them may be in the middle of connecting to a host
+// that does not answer.
 constexpr std::chrono::seconds kEndOfCaf{1};
+
+/// A thread that spawns an actor, or publishes one, keeps the actor system's logger from then on, and
+/// the end of the system waits for that to be let go: for ever, if another thread ends it. This
+/// lets go.
+class LetGoOfLogger {
+ public:
+  LetGoOfLogger() : foreign_(caf::logger::current_logger() == nullptr) {}
+  ~LetGoOfLogger() {
+    // CAF's own threads keep it until they end.
+    if (foreign_) caf::logger::set_current_actor_system(nullptr);
+  }
+
+ private:
+  const bool foreign_;
+};
 
 struct Config : caf::actor_system_config {
   explicit Config(const ControlOptions& options) {
@@ -211,6 +227,7 @@ struct ControlPlane::Impl {
 
 absl::StatusOr<std::unique_ptr<ControlPlane>> ControlPlane::Create(const ControlOptions& options) {
   auto impl = std::make_unique<Impl>(options);
+  LetGoOfLogger let_go;
   impl->system = std::make_unique<caf::actor_system>(impl->config);
   return std::unique_ptr<ControlPlane>(new ControlPlane(std::move(impl)));
 }
@@ -224,11 +241,13 @@ ControlPlane::~ControlPlane() {
 
 void ControlPlane::Start(ControlHandler* handler) {
   impl_->handler = handler;
+  LetGoOfLogger let_go;
   impl_->control = impl_->system->spawn(&Impl::Control, impl_.get());
   impl_->control_ptr = caf::actor_cast<caf::strong_actor_ptr>(impl_->control);
 }
 
 absl::StatusOr<int> ControlPlane::Listen(const std::string& host, int port) {
+  LetGoOfLogger let_go;
   const char* address = host == "localhost" ? "127.0.0.1" : host.c_str();
   auto published =
       impl_->options.tls_certificate.empty()
@@ -291,6 +310,7 @@ void ControlPlane::Send(PeerId to, cluster::Message message) {
 }
 
 void ControlPlane::Post(std::function<void()> job) {
+  LetGoOfLogger let_go;
   impl_->system->spawn([job = std::move(job)](caf::event_based_actor*) { job(); });
 }
 
@@ -305,8 +325,7 @@ void ControlPlane::Stop() {
   if (impl_->control) caf::anon_send_exit(impl_->control, caf::exit_reason::user_shutdown);
   impl_->control = nullptr;
   impl_->control_ptr = nullptr;
-  // CAF 0.17 may wait for ever for a helper thread of its own that has ended already. A stop takes
-  // a bounded time all the same.
+  // A stop takes a bounded time, whatever CAF's threads are at.
   auto over = std::make_shared<std::promise<void>>();
   std::future<void> ended = over->get_future();
   std::thread([system = std::move(impl_->system), over]() mutable {
