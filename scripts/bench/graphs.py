@@ -309,4 +309,5 @@ def main():
         json.dump(writer.described, file, indent=1)
 
 
-main()
+if __name__ == "__main__":
+    main()

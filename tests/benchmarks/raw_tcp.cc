@@ -1,0 +1,107 @@
+// A raw TCP stream between two processes on loopback, for scripts/bench-peers: blocks of BYTES,
+// each answered by a byte, from one buffer into another that are used again and again.
+//
+//   raw_tcp BYTES
+//
+// Each line of the standard input, "seconds S", is answered by one line of JSON: the time of a
+// block.
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "tests/benchmarks/cluster_player.h"
+
+namespace {
+
+using cluster_player::Fail;
+
+bool ReadAll(int fd, char* to, size_t size) {
+  while (size > 0) {
+    const ssize_t n = recv(fd, to, size, 0);
+    if (n <= 0) return false;
+    to += n;
+    size -= static_cast<size_t>(n);
+  }
+  return true;
+}
+
+bool WriteAll(int fd, const char* from, size_t size) {
+  while (size > 0) {
+    const ssize_t n = send(fd, from, size, MSG_NOSIGNAL);
+    if (n <= 0) return false;
+    from += n;
+    size -= static_cast<size_t>(n);
+  }
+  return true;
+}
+
+void NoDelay(int fd) {
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+class Stream : public cluster_player::Player {
+ public:
+  explicit Stream(size_t size) : buffer_(size, 'x') {}
+
+  void Serve() override {}
+  void Open() override {
+    const int listener = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof(address);
+    if (bind(listener, reinterpret_cast<sockaddr*>(&address), length) != 0 ||
+        listen(listener, 1) != 0 ||
+        getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
+      Fail("raw_tcp: cannot listen");
+    }
+    if (fork() == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      const int fd = accept(listener, nullptr, nullptr);
+      NoDelay(fd);
+      while (ReadAll(fd, buffer_.data(), buffer_.size()) && WriteAll(fd, "x", 1)) {
+      }
+      _exit(0);
+    }
+    fd_ = socket(AF_INET, SOCK_STREAM, 0);
+    if (connect(fd_, reinterpret_cast<sockaddr*>(&address), length) != 0) {
+      Fail("raw_tcp: cannot connect");
+    }
+    close(listener);
+    NoDelay(fd_);
+  }
+  void Step() override {
+    char byte;
+    if (!WriteAll(fd_, buffer_.data(), buffer_.size()) || !ReadAll(fd_, &byte, 1)) {
+      Fail("raw_tcp: the stream broke");
+    }
+  }
+  void ChiefStep() override {}
+  void SmallCall() override {}
+  void Stop() override {
+    close(fd_);
+    wait(nullptr);
+  }
+
+ private:
+  std::vector<char> buffer_;
+  int fd_ = -1;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) Fail("usage: raw_tcp BYTES");
+  Stream stream(std::stoul(argv[1]));
+  cluster_player::Play(&stream, {});
+}
