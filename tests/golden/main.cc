@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "tests/golden/compare.h"
 #include "tests/golden/isolate.h"
 #include "tests/golden/spread.h"
+#include "tests/golden/workers.h"
 
 namespace troupe::golden {
 namespace {
@@ -23,6 +25,9 @@ constexpr char kUsage[] =
     "  --op NAME        only cases about this op\n"
     "  --case NAME      only the case of this name\n"
     "  --stage N        only cases whose ops are of stage N or before\n"
+    "  --devices N      spread each graph over N CPU devices of one process\n"
+    "  --workers N      spread each graph over N worker processes, which are started here\n"
+    "  --seed S         of the spread; printed if it is drawn\n"
     "  --list-skipped   print each skipped case with the op that is missing\n"
     "  --in-process     run in this process, for debuggers (else a child process runs the cases)\n";
 
@@ -93,7 +98,9 @@ struct Counts {
   }
 };
 
-Counts RunFile(const std::string& file, const CaseFile& case_file, const Options& options) {
+/// `workers` may be nullptr.
+Counts RunFile(const std::string& file, const CaseFile& case_file, const Options& options,
+               Workers* workers) {
   std::vector<const Case*> cases;
   for (const Case& test : case_file.case_()) {
     if (!options.op.empty() && test.op() != options.op) continue;
@@ -102,7 +109,13 @@ Counts RunFile(const std::string& file, const CaseFile& case_file, const Options
     cases.push_back(&test);
   }
   Counts counts;
-  const auto report = [&](const Case& test, const Outcome& outcome) {
+  const auto report = [&](const Case& test, Outcome outcome) {
+    if (workers != nullptr) {
+      for (std::string& death : workers->Revive()) {
+        outcome.verdict = Verdict::kFailed;
+        outcome.failures.push_back(std::move(death));
+      }
+    }
     for (const std::string& failure : outcome.failures) {
       std::printf("FAIL %s %s: %s\n", file.c_str(), test.name().c_str(), failure.c_str());
     }
@@ -142,18 +155,26 @@ int Main(int argc, char** argv) {
     std::fputs(kUsage, stderr);
     return 2;
   }
-  if (options.workers > 0) {
-    return Fail(absl::UnimplementedError(
-        "Spreading a graph over several workers is not supported yet; run without --workers"));
-  }
+  Spread& spread = CurrentSpread();
+  spread.seed = options.seeded ? options.seed : std::random_device()();
+  const auto print_seed = [&](const char* option, int count) {
+    std::printf("%s %d --seed %llu\n", option, count, static_cast<unsigned long long>(spread.seed));
+    std::fflush(stdout);
+  };
   if (options.devices > 1) {
-    Spread& spread = CurrentSpread();
-    spread.seed = options.seeded ? options.seed : std::random_device()();
     for (int i = 0; i < options.devices; ++i) {
       spread.devices.push_back("/device:CPU:" + std::to_string(i));
     }
-    std::printf("--devices %d --seed %llu\n", options.devices,
-                static_cast<unsigned long long>(spread.seed));
+    print_seed("--devices", options.devices);
+  }
+  std::optional<Workers> workers;
+  if (options.workers > 0) {
+    print_seed("--workers", options.workers);
+    if (absl::Status status = workers.emplace().Start(options.workers); !status.ok()) {
+      return Fail(status);
+    }
+    spread.devices = workers->devices();
+    spread.target = workers->target();
   }
   std::vector<std::string> files;
   for (const std::string& path : options.paths) {
@@ -165,7 +186,7 @@ int Main(int argc, char** argv) {
   for (const std::string& file : files) {
     const absl::StatusOr<CaseFile> cases = ReadCaseFile(file);
     if (!cases.ok()) return Fail(cases.status());
-    total.Add(RunFile(file, *cases, options));
+    total.Add(RunFile(file, *cases, options, workers ? &*workers : nullptr));
   }
   total.Print("");
   return total.failed == 0 ? 0 : 1;
@@ -174,4 +195,8 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace troupe::golden
 
-int main(int argc, char** argv) { return troupe::golden::Main(argc, argv); }
+int main(int argc, char** argv) {
+  int status = 0;
+  if (troupe::golden::ServeTask(argc, argv, &status)) return status;
+  return troupe::golden::Main(argc, argv);
+}

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -113,9 +114,22 @@ class CaseRunner {
     graph_ = std::make_shared<Graph>();
     TROUPE_RETURN_IF_ERROR(ImportGraphDef(def, ImportOptions(), graph_.get()));
     SessionOptions options;
+    options.target = CurrentSpread().target;
     options.num_cpu_devices = std::max(1, static_cast<int>(CurrentSpread().devices.size()));
     TROUPE_ASSIGN_OR_RETURN(session_, Session::Create(graph_, options));
-    return absl::OkStatus();
+    // What an earlier case has left in worker processes; local sessions have containers of their
+    // own.
+    return options.target.empty() ? absl::OkStatus() : session_->Reset(ContainersOf(def));
+  }
+
+  /// The containers that nodes name, the default one included.
+  static std::vector<std::string> ContainersOf(const GraphDef& def) {
+    std::set<std::string> names = {""};
+    for (const NodeDef& node : def.node()) {
+      const auto container = node.attr().find("container");
+      if (container != node.attr().end()) names.insert(container->second.s());
+    }
+    return {names.begin(), names.end()};
   }
 
   bool ExpectsError() const {
