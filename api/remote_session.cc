@@ -1,23 +1,17 @@
 #include "api/remote_session.h"
 
-#include <condition_variable>
 #include <mutex>
 #include <utility>
 
+#include "api/master_link.h"
 #include "devices/status_macros.h"
 #include "devices/tensor_proto.h"
 #include "graph/protos/graph.pb.h"
-#include "net/address.h"
-#include "net/node_shell.h"
-#include "net/server.h"
-#include "net/tls.h"
 
 namespace troupe {
 
 namespace {
 
-constexpr std::string_view kScheme = "troupe://";
-constexpr ClusterTime kConnectTimeout = 10 * kSecond;
 // The master waits for its workers within this, and for what it has them do.
 constexpr ClusterTime kControlTimeout = 60 * kSecond;
 // What the master may take to stop a step whose time is up, before the client stops waiting.
@@ -56,61 +50,22 @@ absl::Status CheckFeeds(const StepSignature& signature, absl::Span<const Tensor>
   return absl::OkStatus();
 }
 
-/// One answer, waited for.
-struct Waiter {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool done = false;
-  absl::Status status;
-  cluster::Message reply;
-};
-
 }  // namespace
 
 struct RemoteSession::Impl {
   std::shared_ptr<Graph> graph;
   std::string target;
   std::string session;
-  std::unique_ptr<ControlPlane> control;
-  std::unique_ptr<NodeShell> shell;
-  bool closed = false;  ///< Within the shell's events.
+  ClusterTime heartbeat_timeout = 0;
+  std::unique_ptr<MasterLink> link;
 
   std::mutex graph_mutex;
   int sent_nodes = 0;
   int sent_defs = 0;
   int sent_functions = 0;
 
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool up = false;
-
-  void CallAsync(cluster::Message request, ClusterTime timeout, Calls::Done done) {
-    shell->Enter([&] {
-      NodeRole* role = shell->role();
-      if (closed) {
-        done(absl::CancelledError("the session has been closed"), {});
-      } else if (!role->detector().alive(0)) {
-        done(absl::UnavailableError(StrCat("lost the master, ", target)), {});
-      } else {
-        role->Call(0, std::move(request), NodeShell::Now(), timeout, std::move(done));
-      }
-    });
-  }
-
   absl::Status Call(cluster::Message request, ClusterTime timeout, cluster::Message* reply) {
-    auto waiter = std::make_shared<Waiter>();
-    CallAsync(std::move(request), timeout,
-              [waiter](const absl::Status& status, cluster::Message answer) {
-                std::lock_guard<std::mutex> lock(waiter->mutex);
-                waiter->status = status;
-                waiter->reply = std::move(answer);
-                waiter->done = true;
-                waiter->changed.notify_all();
-              });
-    std::unique_lock<std::mutex> lock(waiter->mutex);
-    waiter->changed.wait(lock, [&] { return waiter->done; });
-    if (reply != nullptr) *reply = std::move(waiter->reply);
-    return waiter->status;
+    return link->CallAndWait(std::move(request), timeout, reply);
   }
 
   /// What is in the graph and has not been sent; false if nothing. With `graph_mutex` held.
@@ -176,57 +131,20 @@ struct RemoteSession::Impl {
 
 absl::StatusOr<std::unique_ptr<RemoteSession>> RemoteSession::Create(
     std::shared_ptr<Graph> graph, const SessionOptions& options) {
-  if (options.target.rfind(kScheme, 0) != 0) {
-    return InvalidArgument("target \"", options.target,
-                           "\" is neither empty nor of the form troupe://host:port");
-  }
-  const std::string address = options.target.substr(kScheme.size());
-  TROUPE_RETURN_IF_ERROR(ParseHostPort(address).status());
   auto impl = std::make_unique<Impl>();
   impl->graph = std::move(graph);
   impl->target = options.target;
-  ControlOptions control;
-  control.addresses.push_back(address);
-  control.threads = 2;
-  control.tls_certificate = options.tls_certificate;
-  control.tls_key = options.tls_key;
-  control.tls_authority = options.tls_authority;
-  if (!control.tls_certificate.empty() || !control.tls_key.empty() ||
-      !control.tls_authority.empty()) {
-    // CAF would end the process over a bad file, or speak without certificates over a missing one.
-    TROUPE_RETURN_IF_ERROR(
-        TlsContext::Create({control.tls_certificate, control.tls_key, control.tls_authority})
-            .status());
-  }
-  TROUPE_ASSIGN_OR_RETURN(impl->control, ControlPlane::Create(control));
-  impl->shell = std::make_unique<NodeShell>(impl->control.get());
-  NodeRole::Options node;
-  node.incarnation = NewIncarnation();
-  node.tasks.push_back({"", options.target});
-  impl->shell->Init(node, nullptr, nullptr);
-  impl->shell->Enter([raw = impl.get()] {
-    raw->shell->role()->set_watcher([raw](PeerId, FailureDetectorRole::Change change, uint64_t) {
-      std::lock_guard<std::mutex> lock(raw->mutex);
-      raw->up = change == FailureDetectorRole::Change::kUp;
-      raw->changed.notify_all();
-    });
-  });
-  impl->control->Start(impl->shell.get());
+  impl->heartbeat_timeout = Microseconds(options.heartbeat_timeout);
+  TROUPE_ASSIGN_OR_RETURN(impl->link, MasterLink::Create(options));
   std::unique_ptr<RemoteSession> session(new RemoteSession(std::move(impl)));
   Impl* raw = session->impl_.get();
-  {
-    std::unique_lock<std::mutex> lock(raw->mutex);
-    if (!raw->changed.wait_for(lock, std::chrono::microseconds(kConnectTimeout),
-                               [raw] { return raw->up; })) {
-      return absl::UnavailableError(StrCat("no answer from ", options.target, " within ",
-                                           kConnectTimeout / kSecond,
-                                           " s; does a task of the same version serve there?"));
-    }
-  }
   cluster::Message request, reply;
   request.set_method(cluster::CREATE_SESSION);
   request.mutable_config()->set_no_optimize(!options.optimize);
   request.mutable_config()->set_allow_soft_placement(options.allow_soft_placement);
+  for (const std::string& filter : options.device_filters) {
+    request.mutable_config()->add_device_filters(filter);
+  }
   {
     std::lock_guard<std::mutex> lock(raw->graph_mutex);
     raw->New(&request);
@@ -238,10 +156,7 @@ absl::StatusOr<std::unique_ptr<RemoteSession>> RemoteSession::Create(
 
 RemoteSession::RemoteSession(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-RemoteSession::~RemoteSession() {
-  Close().IgnoreError();
-  impl_->control->Stop();
-}
+RemoteSession::~RemoteSession() { Close().IgnoreError(); }
 
 absl::Status RemoteSession::Run(const StepSignature& signature, const std::string& callable,
                                 absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
@@ -270,29 +185,29 @@ void RemoteSession::RunAsync(const StepSignature& signature, absl::Span<const Te
   ClusterTime timeout = 0;
   absl::Status status = impl_->MakeRun(signature, "", feeds, RunOptions(), &request, &timeout);
   if (!status.ok()) {
-    impl_->control->Post([status, done = std::move(done)] { done(status); });
+    impl_->link->Post([status, done = std::move(done)] { done(status); });
     return;
   }
-  impl_->CallAsync(std::move(request), timeout,
-                   [control = impl_->control.get(), done = std::move(done)](
-                       const absl::Status& status, cluster::Message reply) {
-                     control->Post([status, reply = std::move(reply), done] {
-                       if (!status.ok()) {
-                         done(status);
-                         return;
-                       }
-                       std::vector<Tensor> values;
-                       for (const TensorProto& proto : reply.tensors()) {
-                         absl::StatusOr<Tensor> value = TensorFromProto(proto);
-                         if (!value.ok()) {
-                           done(value.status());
-                           return;
-                         }
-                         values.push_back(*std::move(value));
-                       }
-                       done(std::move(values));
-                     });
-                   });
+  impl_->link->Call(std::move(request), timeout,
+                    [link = impl_->link.get(), done = std::move(done)](const absl::Status& status,
+                                                                       cluster::Message reply) {
+                      link->Post([status, reply = std::move(reply), done] {
+                        if (!status.ok()) {
+                          done(status);
+                          return;
+                        }
+                        std::vector<Tensor> values;
+                        for (const TensorProto& proto : reply.tensors()) {
+                          absl::StatusOr<Tensor> value = TensorFromProto(proto);
+                          if (!value.ok()) {
+                            done(value.status());
+                            return;
+                          }
+                          values.push_back(*std::move(value));
+                        }
+                        done(std::move(values));
+                      });
+                    });
 }
 
 absl::Status RemoteSession::MakeCallable(const StepSignature& signature, std::string* handle,
@@ -313,8 +228,8 @@ void RemoteSession::ReleaseCallable(const std::string& handle) {
   request.set_method(cluster::RELEASE_CALLABLE);
   request.set_session(impl_->session);
   request.set_handle(handle);
-  impl_->CallAsync(std::move(request), kControlTimeout,
-                   [](const absl::Status&, const cluster::Message&) {});
+  impl_->link->Call(std::move(request), kControlTimeout,
+                    [](const absl::Status&, const cluster::Message&) {});
 }
 
 absl::StatusOr<std::vector<DeviceAttributes>> RemoteSession::ListDevices() {
@@ -343,11 +258,8 @@ absl::Status RemoteSession::Close() {
   cluster::Message request;
   request.set_method(cluster::CLOSE_SESSION);
   request.set_session(impl_->session);
-  absl::Status status = impl_->Call(std::move(request), 5 * kSecond, nullptr);
-  impl_->shell->Enter([this] {
-    impl_->closed = true;
-    impl_->shell->role()->calls()->FailPeer(0, absl::CancelledError("the session has been closed"));
-  });
+  absl::Status status = impl_->Call(std::move(request), impl_->heartbeat_timeout, nullptr);
+  impl_->link->Shut();
   // A session that has ended otherwise, with its master, is closed too.
   if (absl::IsCancelled(status) || absl::IsUnavailable(status) || absl::IsAborted(status)) {
     return absl::OkStatus();

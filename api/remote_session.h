@@ -20,8 +20,8 @@ namespace troupe {
 /// Unavailable, naming it. Thread-safe.
 class RemoteSession {
  public:
-  /// `options.target` is "troupe://host:port". Waits for the master, and the master for its
-  /// workers, for at most 10 seconds each; errors name who is missing.
+  /// `options.target` is "troupe://host:port". Waits for the master for the heartbeat timeout, and
+  /// the master for its workers for one and a half of its own; errors name who is missing.
   static absl::StatusOr<std::unique_ptr<RemoteSession>> Create(std::shared_ptr<Graph> graph,
                                                                const SessionOptions& options);
   ~RemoteSession();

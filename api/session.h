@@ -30,6 +30,10 @@ struct SessionOptions {
   /// PEM files for a master that speaks TLS: a certificate for this client, its key, and the
   /// authority's certificate. All or none.
   std::string tls_certificate, tls_key, tls_authority;
+  /// A master that has not been heard for so long is lost: what waits for it fails with
+  /// Unavailable. Also how long the creation of a session waits for the master's first answer. The
+  /// cluster's own timeout counts if it is shorter.
+  absl::Duration heartbeat_timeout = absl::Seconds(5);
   /// Threads that compute, the caller of `Run` included; 0: one per core. Results are the same bits
   /// for any number.
   int threads = 0;
@@ -39,6 +43,10 @@ struct SessionOptions {
   bool optimize = true;
   /// Run a node on the CPU when the device it asks for does not exist, instead of refusing it.
   bool allow_soft_placement = false;
+  /// With a target: full or partial device names. The session uses no device that fits none of
+  /// them, and needs no task that has none: a worker that names itself and the parameter servers
+  /// does not depend on other workers. Empty: all devices.
+  std::vector<std::string> device_filters;
   /// Threads, devices and containers shared with other sessions; null: a runtime of its own.
   std::shared_ptr<Runtime> runtime;
 };

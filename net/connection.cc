@@ -14,6 +14,13 @@ constexpr uint64_t kTurnBytes = 256 << 10;
 // What another thread writes before it leaves the rest to the I/O thread.
 constexpr uint64_t kCallerBytes = 1 << 20;
 
+/// What a thread has queued and not had written.
+struct Together {
+  int depth = 0;
+  std::vector<std::pair<std::shared_ptr<Connection>, int>> lanes;
+};
+thread_local Together together;
+
 FrameHeader CreditFrame(int lane, uint64_t bytes) {
   FrameHeader header;
   header.kind = FrameKind::kCredit;
@@ -210,6 +217,23 @@ void Connection::Release(int lane, uint64_t charge) {
 }
 
 void Connection::Kick(Lane* lane) {
+  if (together.depth == 0) return KickNow(lane);
+  for (const auto& [connection, index] : together.lanes) {
+    if (connection.get() == this && index == lane->index) return;
+  }
+  together.lanes.emplace_back(shared_from_this(), lane->index);
+}
+
+SendTogether::SendTogether() { ++together.depth; }
+
+SendTogether::~SendTogether() {
+  if (--together.depth > 0) return;
+  for (auto& [connection, index] : std::exchange(together.lanes, {})) {
+    connection->KickNow(connection->lanes_[index].get());
+  }
+}
+
+void Connection::KickNow(Lane* lane) {
   {
     std::lock_guard<std::mutex> lock(lane->mutex);
     if (lane->writing || lane->closed) return;

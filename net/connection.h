@@ -67,11 +67,14 @@ class Connection final : public Peer,
   void Release(int lane, uint64_t charge) override;
 
  private:
+  friend class SendTogether;
   class Lane;
 
   absl::Status LossStatus() const;
   /// Takes the token and writes, if it is free; afterwards the lane's queue is somebody's concern.
+  /// Within a `SendTogether`: later.
   void Kick(Lane* lane);
+  void KickNow(Lane* lane);
   /// Writes; for the holder of the token.
   void Write(Lane* lane);
   void EndWriting(Lane* lane);

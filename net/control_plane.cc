@@ -114,7 +114,7 @@ struct ControlPlane::Impl {
                 const cluster::Message& message) {
     auto known = by_actor.find(sender->address());
     if (known != by_actor.end()) return known->second;
-    PeerId peer = next_client++;
+    PeerId peer = ClientPeer(message.incarnation());
     if (!message.task().empty()) {
       for (PeerId i = 0; i < options.tasks.size(); ++i) {
         if (options.tasks[i] == message.task()) peer = i;
@@ -216,7 +216,6 @@ struct ControlPlane::Impl {
   // Of the control actor.
   std::map<caf::actor_addr, PeerId> by_actor;
   std::map<PeerId, bool> connecting;
-  PeerId next_client = kFirstClient + 1;
 
   std::mutex mutex;
   std::map<PeerId, caf::strong_actor_ptr> actors;

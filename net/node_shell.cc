@@ -21,15 +21,19 @@ void NodeShell::Init(NodeRole::Options options, WorkerEngine* worker, MasterEngi
 void NodeShell::Send(PeerId to, cluster::Message message) {
   if (to == role_->self()) {
     to_self_.push_back(std::move(message));
-  } else {
-    outgoing_.emplace_back(to, std::move(message));
+    return;
   }
+  Outgoing& outgoing = outgoing_.emplace_back(Outgoing{to, std::move(message), nullptr});
+  if (to < kFirstClient) return;
+  if (auto it = local_clients_.find(to); it != local_clients_.end()) outgoing.client = it->second;
 }
 
 void NodeShell::Enter(std::function<void()> event) {
-  std::vector<std::pair<PeerId, cluster::Message>> outgoing;
+  std::vector<Outgoing> outgoing;
+  std::vector<std::function<void()>> deferred;
   {
     std::lock_guard<std::mutex> lock(mutex_);
+    if (role_ == nullptr) return;  // A connection came before the task was complete.
     event();
     while (!to_self_.empty()) {
       cluster::Message message = std::move(to_self_.front());
@@ -37,20 +41,67 @@ void NodeShell::Enter(std::function<void()> event) {
       role_->OnMessage(role_->self(), std::move(message), Now());
     }
     outgoing.swap(outgoing_);
+    deferred.swap(deferred_);
   }
-  for (auto& [to, message] : outgoing) control_->Send(to, std::move(message));
+  // The others begin before this task does.
+  for (Outgoing& one : outgoing) Carry(std::move(one));
+  for (auto& job : deferred) job();
+}
+
+void NodeShell::Carry(Outgoing outgoing) {
+  cluster::Message& message = outgoing.message;
+  if (outgoing.client != nullptr) {
+    (*outgoing.client)(std::move(message));
+    return;
+  }
+  if (data_ != nullptr && message.to_incarnation() != 0 &&
+      message.ByteSizeLong() <= Transport::kMaxMessageBytes) {
+    std::string bytes;
+    if (message.SerializeToString(&bytes) &&
+        data_->SendMessage(outgoing.to, message.to_incarnation(), std::move(bytes))) {
+      return;
+    }
+  }
+  control_->Send(outgoing.to, std::move(message));
 }
 
 void NodeShell::OnMessage(PeerId from, cluster::Message message) {
   Enter([&] { role_->OnMessage(from, std::move(message), Now()); });
 }
 
+void NodeShell::OnWire(PeerId from, const std::string& bytes) {
+  cluster::Message message;
+  // What cannot be read cannot be answered either.
+  if (message.ParseFromString(bytes)) OnMessage(from, std::move(message));
+}
+
 void NodeShell::OnLinkDown(PeerId peer) {
   Enter([&] { role_->OnLinkDown(peer, Now()); });
 }
 
+void NodeShell::OnConnectionLost(PeerId peer, uint64_t incarnation) {
+  Enter([&] {
+    // A later life has nothing to do with it.
+    const uint64_t known = role_->detector().incarnation(peer);
+    if (peer >= kFirstClient || known == incarnation) role_->OnLinkDown(peer, Now());
+  });
+}
+
 void NodeShell::OnTick() {
   Enter([&] { role_->Tick(Now()); });
+}
+
+void NodeShell::AddLocalClient(PeerId client, LocalClient deliver) {
+  Enter([&] {
+    local_clients_[client] = std::make_shared<LocalClient>(std::move(deliver));
+    role_->AddLocalClient(client);
+  });
+}
+
+void NodeShell::RemoveLocalClient(PeerId client) {
+  Enter([&] {
+    if (local_clients_.erase(client) != 0) role_->OnLinkDown(client, Now());
+  });
 }
 
 void NodeShell::SendTensor(const std::string& task, uint64_t step, uint64_t key, uint64_t tag,
@@ -61,8 +112,8 @@ void NodeShell::SendTensor(const std::string& task, uint64_t step, uint64_t key,
   absl::Status status;
   if (to == options.tasks.size()) {
     status = absl::InternalError(StrCat("a value is to go to ", task, ", which does not exist"));
-  } else if (tensor_sender_) {
-    status = tensor_sender_(to, step, key, tag, dead, value);
+  } else if (data_ != nullptr) {
+    status = data_->Send(to, {step, key, tag, dead, value});  // Its memory is shared.
   } else {
     status = absl::NotFoundError("no data plane");
   }

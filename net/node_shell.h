@@ -1,9 +1,10 @@
-/// The shell of a node: one lock plays its role, the control plane carries its messages.
+/// The shell of a node: one lock plays its role, the two planes carry its messages.
 #ifndef TROUPE_NET_NODE_SHELL_H_
 #define TROUPE_NET_NODE_SHELL_H_
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -13,17 +14,22 @@
 #include "actors/cluster/engine_host.h"
 #include "actors/cluster/node_role.h"
 #include "net/control_plane.h"
+#include "net/data_plane.h"
 
 namespace troupe {
 
 /// Thread-safe. What a role sends while it handles an event is sent when the event is over, without
-/// the lock; what it sends to its own task is handled at once.
+/// the lock; what it sends to its own task is handled at once. A message to a known life of a peer
+/// goes over the data plane's connection to that life, written by this very thread, and over the
+/// control plane while there is none, or if it is large.
 class NodeShell final : public ControlHandler, public EngineHost, public Outbox {
  public:
   /// `control` outlives the shell's last call.
   explicit NodeShell(ControlPlane* control) : control_(control) {}
   /// Before anything else. Engines may be nullptr.
   void Init(NodeRole::Options options, WorkerEngine* worker, MasterEngine* master);
+  /// Before anything is sent; it outlives the shell's last call.
+  void set_data_plane(DataPlane* data) { data_ = data; }
 
   NodeRole* role() { return role_.get(); }  ///< Within `Enter` only.
   static ClusterTime Now();
@@ -31,28 +37,47 @@ class NodeShell final : public ControlHandler, public EngineHost, public Outbox 
   void OnMessage(PeerId from, cluster::Message message) override;
   void OnLinkDown(PeerId peer) override;
   void OnTick() override;
+  /// A message that came over the data plane.
+  void OnWire(PeerId from, const std::string& bytes);
+  /// The connection to a life of a peer broke. Half a link is none: what is under way with the peer
+  /// fails, and it is taken back at its next word.
+  void OnConnectionLost(PeerId peer, uint64_t incarnation);
 
   void Post(std::function<void()> job) override { control_->Post(std::move(job)); }
+  void Defer(std::function<void()> job) override { deferred_.push_back(std::move(job)); }
   void Enter(std::function<void()> event) override;
+  void Together(absl::FunctionRef<void()> job) override {
+    SendTogether together;
+    job();
+  }
   void SendTensor(const std::string& task, uint64_t step, uint64_t key, uint64_t tag, bool dead,
                   Tensor value) override;
 
-  /// Tensors go here instead of over the control plane, unless the answer is NotFound. Not OK: they
-  /// are not on their way.
-  using TensorSender = std::function<absl::Status(PeerId to, uint64_t step, uint64_t key,
-                                                  uint64_t tag, bool dead, Tensor value)>;
-  void set_tensor_sender(TensorSender sender) { tensor_sender_ = std::move(sender); }
+  /// Where messages for a client in this process go.
+  using LocalClient = std::function<void(cluster::Message)>;
+  void AddLocalClient(PeerId client, LocalClient deliver);
+  /// Its sessions are closed.
+  void RemoveLocalClient(PeerId client);
 
  private:
+  struct Outgoing {
+    PeerId to;
+    cluster::Message message;
+    std::shared_ptr<LocalClient> client;  ///< In this process.
+  };
+
   absl::Status SendOverControlPlane(PeerId to, uint64_t step, uint64_t key, uint64_t tag, bool dead,
                                     const Tensor& value);
   void Send(PeerId to, cluster::Message message) override;  ///< From the role, within an event.
+  void Carry(Outgoing outgoing);
 
   ControlPlane* const control_;
-  TensorSender tensor_sender_;
+  DataPlane* data_ = nullptr;
   std::mutex mutex_;
   std::unique_ptr<NodeRole> role_;
-  std::vector<std::pair<PeerId, cluster::Message>> outgoing_;
+  std::map<PeerId, std::shared_ptr<LocalClient>> local_clients_;
+  std::vector<Outgoing> outgoing_;
+  std::vector<std::function<void()>> deferred_;
   std::deque<cluster::Message> to_self_;
 };
 

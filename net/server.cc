@@ -11,6 +11,7 @@
 #include "devices/status_macros.h"
 #include "net/address.h"
 #include "net/data_plane.h"
+#include "net/local_master.h"
 #include "net/node_shell.h"
 
 namespace troupe {
@@ -32,6 +33,7 @@ struct TaskServer::Impl {
   std::unique_ptr<PartitionEngine> worker;
   std::unique_ptr<GraphEngine> master;
   std::unique_ptr<DataPlane> data;
+  std::shared_ptr<LocalMaster> door;
   std::mutex mutex;
   bool stopped = false;
   bool stuck = false;
@@ -111,36 +113,41 @@ absl::StatusOr<std::unique_ptr<TaskServer>> TaskServer::Start(const TaskServerOp
   events.rejected = [shell = impl->shell.get()](uint64_t step, const absl::Status& why) {
     shell->Enter([&] { shell->role()->worker()->OnSendFailed(step, why); });
   };
-  // Half a link is none: what is under way with the task fails, and it is taken back at its next
-  // word.
-  events.lost = [shell = impl->shell.get(), tasks = control.tasks](const std::string& task) {
+  events.number = [tasks = control.tasks](const PeerInfo& info) -> std::optional<PeerId> {
+    if (info.task.rfind(kClientTask, 0) == 0) return ClientPeer(info.incarnation);
     for (PeerId i = 0; i < tasks.size(); ++i) {
-      if (tasks[i] == task) shell->OnLinkDown(i);
+      if (tasks[i] == info.task) return i;
     }
+    return std::nullopt;
+  };
+  events.message = [shell = impl->shell.get()](PeerId from, const std::string& bytes) {
+    shell->OnWire(from, bytes);
+  };
+  events.lost = [shell = impl->shell.get()](PeerId peer, uint64_t incarnation) {
+    shell->OnConnectionLost(peer, incarnation);
   };
   TROUPE_ASSIGN_OR_RETURN(impl->data, DataPlane::Create(transport, std::move(events)));
   TROUPE_ASSIGN_OR_RETURN(node.worker.data_port,
                           impl->data->Listen(address.host, options.data_port));
-  impl->shell->set_tensor_sender(
-      [data = impl->data.get(), tasks = control.tasks](PeerId to, uint64_t step, uint64_t key,
-                                                       uint64_t tag, bool dead, Tensor value) {
-        return data->Send(tasks[to], {step, key, tag, dead, std::move(value)});
-      });
+  impl->shell->set_data_plane(impl->data.get());
   impl->shell->Init(node, impl->worker.get(), impl->master.get());
   impl->shell->Enter([&] {
     NodeRole* role = impl->shell->role();
     role->set_status_watcher(
         [data = impl->data.get(), tasks = node.tasks, self = role->self()](
             PeerId peer, uint64_t incarnation, const cluster::Message& status) {
-          if (status.data_port() == 0) return;
+          // One of two tasks makes the connection.
+          if (status.data_port() == 0 || self > peer) return;
           HostPort at = *ParseHostPort(tasks[peer].address);
           at.port = status.data_port();
-          data->TaskUp(tasks[peer].name, incarnation, at.ToString(), self < peer);
+          data->Dial(peer, tasks[peer].name, incarnation, at.ToString());
         });
   });
   impl->control->Start(impl->shell.get());
   std::unique_ptr<TaskServer> server(new TaskServer(std::move(impl)));
   TROUPE_RETURN_IF_ERROR(server->impl_->control->Listen(address.host, address.port).status());
+  server->impl_->door =
+      LocalMaster::Open(listed, options.tls_certificate, server->impl_->shell.get());
   return server;
 }
 
@@ -172,7 +179,8 @@ absl::Status TaskServer::Stop(std::chrono::milliseconds drain) {
   impl_->shell->Enter([this] { impl_->shell->role()->Drain(); });
   wait_until_idle(Clock::now() + drain);
   impl_->shell->Enter([this] { impl_->shell->role()->Stop(NodeShell::Now()); });
-  const bool idle = wait_until_idle(Clock::now() + std::chrono::seconds(3));
+  bool idle = wait_until_idle(Clock::now() + std::chrono::seconds(3));
+  if (impl_->door != nullptr) idle &= impl_->door->Close(std::chrono::seconds(idle ? 1 : 0));
   if (idle) {
     // The last answers are on their way.
     std::this_thread::sleep_for(std::chrono::milliseconds(20));

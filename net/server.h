@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "actors/runtime.h"
@@ -52,6 +53,9 @@ class TaskServer {
   explicit TaskServer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
+
+/// What the names begin with by which clients are known on the data plane.
+inline constexpr std::string_view kClientTask = "client:";
 
 /// A number for a life of a process that no other one has.
 uint64_t NewIncarnation();

@@ -78,6 +78,16 @@ class Peer {
   virtual PeerStats stats() const = 0;
 };
 
+/// While one of them lives, what this thread sends to any peer is queued; the last one to end has it
+/// written, in as few writes as possible. Not for longer than a receiver may wait.
+class SendTogether {
+ public:
+  SendTogether();
+  ~SendTogether();
+  SendTogether(const SendTogether&) = delete;
+  SendTogether& operator=(const SendTogether&) = delete;
+};
+
 /// Holds the credit for a tensor that came. Letting go of it allows the peer to send more; until
 /// then the tensor counts as under way. Keep it for as long as the tensor waits for its consumer. A
 /// move-only value; any thread may destroy it.

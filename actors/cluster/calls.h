@@ -20,6 +20,9 @@ namespace troupe {
 using PeerId = uint64_t;
 constexpr PeerId kFirstClient = PeerId{1} << 32;
 
+/// The number of the client of an incarnation, on whatever way its messages come.
+constexpr PeerId ClientPeer(uint64_t incarnation) { return incarnation | (PeerId{1} << 63); }
+
 /// Microseconds of a clock that never goes back. Roles are told the time, they have no clock.
 using ClusterTime = int64_t;
 constexpr ClusterTime kSecond = 1000000;

@@ -76,7 +76,7 @@ void NodeRole::OnMessage(PeerId from, cluster::Message message, ClusterTime now)
   if (from != self_) {
     if (from < options_.tasks.size()) {
       Handle(detector_.Heard(from, message.incarnation(), now), now, "it was restarted");
-    } else if (!stopped_) {
+    } else if (!stopped_ && local_clients_.count(from) == 0) {
       clients_[from] = now;
     }
   }
@@ -148,7 +148,7 @@ void NodeRole::Handle(const std::vector<FailureDetectorRole::Event>& events, Clu
         if (watcher_) watcher_(event.peer, event.change, event.incarnation);
         break;
       case Change::kUp:
-        if (master_ != nullptr) AskStatus(event.peer, event.incarnation);
+        if (master_ != nullptr || status_watcher_) AskStatus(event.peer, event.incarnation);
         if (watcher_) watcher_(event.peer, event.change, event.incarnation);
         break;
     }
@@ -177,7 +177,7 @@ void NodeRole::AskStatus(PeerId peer, uint64_t incarnation) {
         }
         if (status.ok()) {
           if (status_watcher_) status_watcher_(peer, incarnation, reply);
-          master_->OnTaskUp(peer, incarnation, reply, now_);
+          if (master_ != nullptr) master_->OnTaskUp(peer, incarnation, reply, now_);
         } else if (status.code() == absl::StatusCode::kUnavailable ||
                    status.code() == absl::StatusCode::kDeadlineExceeded) {
           // It lives, but the question was lost.
@@ -193,6 +193,7 @@ void NodeRole::OnLinkDown(PeerId peer, ClusterTime now) {
     return;
   }
   clients_.erase(peer);
+  local_clients_.erase(peer);
   calls_.ForgetPeer(peer);
   if (master_ != nullptr) master_->OnClientLost(peer, now);
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,9 @@ class NodeRole {
   /// Ends all sessions and steps; later requests are refused.
   void Stop(ClusterTime now);
 
+  /// A client in this process, which need not be heard to be there; `OnLinkDown` ends it.
+  void AddLocalClient(PeerId client) { local_clients_.insert(client); }
+
   /// For clients: a request to task `to`.
   uint64_t Call(PeerId to, cluster::Message request, ClusterTime now, ClusterTime timeout,
                 Calls::Done done);
@@ -79,6 +83,7 @@ class NodeRole {
   std::unique_ptr<WorkerRole> worker_;
   std::unique_ptr<MasterRole> master_;
   std::map<PeerId, ClusterTime> clients_;  ///< When each was last heard.
+  std::set<PeerId> local_clients_;
   Watcher watcher_;
   StatusWatcher status_watcher_;
   ClusterTime now_ = 0;  ///< Of the last event.

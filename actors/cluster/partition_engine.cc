@@ -1,5 +1,7 @@
 #include "actors/cluster/partition_engine.h"
 
+#include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "actors/cluster/partition_def.h"
@@ -16,6 +18,24 @@ namespace {
 
 /// "/job:a/replica:0/task:1" of a device of that task.
 std::string TaskOf(const std::string& device) { return device.substr(0, device.find("/device:")); }
+
+/// Tells graphs whose steps hold a thread for moments only from others, by the time that they have
+/// taken: a few quick ones in a row, and it is quick; two that were not, and it is not. Thread-safe.
+class Pace {
+ public:
+  bool quick() const { return score_.load(std::memory_order_relaxed) < kSlow; }
+  void Record(std::chrono::nanoseconds held) {
+    // Whoever brings messages brings none meanwhile.
+    constexpr std::chrono::microseconds kLong{100};
+    const int score = score_.load(std::memory_order_relaxed);
+    const int next = held > kLong ? std::min(score + kSlow / 2, kMost) : std::max(score - 1, 0);
+    if (next != score) score_.store(next, std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr int kSlow = 8, kMost = 64;
+  std::atomic<int> score_{kSlow + 2};
+};
 
 }  // namespace
 
@@ -34,6 +54,7 @@ struct PartitionEngine::RegisteredGraph {
   std::vector<std::pair<ElementType, PartialShape>> feed_types;
   std::vector<std::string> feed_names;
   int num_fetches = 0;
+  Pace pace;
   std::mutex mutex;
   std::vector<std::unique_ptr<PartitionedStep>> resting;
 };
@@ -200,7 +221,26 @@ void PartitionEngine::Start(cluster::Message request, StepDone done) {
       early_.erase(it);
     }
   }
-  host_->Post([this, step, request = std::move(request)] { Play(step, request); });
+  Run(step, true, [this, step, request = std::move(request)] { Play(step, request); });
+}
+
+void PartitionEngine::Run(const std::shared_ptr<RunningStep>& step, bool within_event,
+                          std::function<void()> play) {
+  const std::shared_ptr<RegisteredGraph> graph = step->graph;
+  const bool quick = graph != nullptr && graph->pace.quick();
+  auto timed = [this, graph, quick, play = std::move(play)] {
+    const auto start = host_->JobClock();
+    // What is quick has nothing to send before it is over.
+    quick ? host_->Together(play) : play();
+    if (graph != nullptr) graph->pace.Record(host_->JobClock() - start);
+  };
+  if (!quick && !thread_may_play) {
+    host_->Post(std::move(timed));
+  } else if (within_event) {
+    host_->Defer(std::move(timed));
+  } else {
+    timed();
+  }
 }
 
 void PartitionEngine::Play(std::shared_ptr<RunningStep> step, const cluster::Message& request) {
@@ -309,21 +349,23 @@ bool PartitionEngine::Deliver(uint64_t id, uint64_t key, uint64_t tag, bool dead
 
 void PartitionEngine::Arrive(uint64_t id, uint64_t key, uint64_t tag, bool dead, Tensor value,
                              std::shared_ptr<void> credit) {
+  std::shared_ptr<RunningStep> step;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (steps_.count(id) == 0) {
+    auto it = steps_.find(id);
+    if (it == steps_.end()) {
       if (buried_.count(id) != 0) return;
       Early& early = early_[id];
       if (early.values.empty()) early.since = std::chrono::steady_clock::now();
       early.values.push_back({key, tag, dead, std::move(value), std::move(credit)});
       return;
     }
+    step = it->second;
   }
-  // Whoever delivers may have to play the step: not the thread that brings the values.
-  host_->Post(
-      [this, id, key, tag, dead, value = std::move(value), credit = std::move(credit)]() mutable {
-        Deliver(id, key, tag, dead, std::move(value));
-      });
+  // Whoever delivers may have to play the step.
+  Run(step, false, [step, key, tag, dead, value = std::move(value), credit = std::move(credit)] {
+    step->exchange->Deliver(key, tag, value, dead);
+  });
 }
 
 void PartitionEngine::Bury(uint64_t id) {

@@ -18,8 +18,10 @@
 
 namespace troupe {
 
-/// The worker's engine on the devices of a runtime. Steps are played by threads of the actor
-/// system, never by the one that brings a message. Thread-safe. Must outlive its host's jobs.
+/// The worker's engine on the devices of a runtime. A step that has been found to be quick is played
+/// by whoever brings what it waits for (the I/O thread, mostly), and so is every step by a client
+/// that waits for it in this process; others by threads of the actor system. Thread-safe. Must
+/// outlive its host's jobs.
 class PartitionEngine final : public WorkerEngine {
  public:
   PartitionEngine(std::shared_ptr<Runtime> runtime, EngineHost* host);
@@ -66,6 +68,8 @@ class PartitionEngine final : public WorkerEngine {
   bool Deliver(uint64_t step, uint64_t key, uint64_t tag, bool dead, Tensor value);
   void Bury(uint64_t step);  ///< With the mutex held.
   std::shared_ptr<RunningStep> FindStep(uint64_t id);
+  /// Has `play`, which plays the step, called by this thread or another.
+  void Run(const std::shared_ptr<RunningStep>& step, bool within_event, std::function<void()> play);
   void Play(std::shared_ptr<RunningStep> step, const cluster::Message& request);
   void Over(const std::shared_ptr<RunningStep>& step, const absl::Status& status);
 
