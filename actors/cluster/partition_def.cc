@@ -1,6 +1,7 @@
 #include "actors/cluster/partition_def.h"
 
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -27,6 +28,7 @@ class PartitionWriter {
     def.mutable_versions()->set_producer(graph.producer());
     NameNodes(graph);
     for (size_t i = 0; i < subgraph_.nodes.size(); ++i) TROUPE_RETURN_IF_ERROR(Write(i, &def));
+    for (const SubOutput& fetch : subgraph_.fetches) WriteFetch(fetch, &def);
     const FunctionLibrary library(graph.library(), *graph.ops());
     for (const NodeDef& node : def.node()) {
       for (const std::string& called : library.CalledBy(node)) {
@@ -43,6 +45,12 @@ class PartitionWriter {
       return StrCat(names_[output.node], "/output_", output.port, ":0");
     }
     return StrCat(names_[output.node], ":", output.port);
+  }
+  /// What a fetch is called: what is fed is not fetched itself (an identity between the two may
+  /// have been removed), but through a node of its own.
+  std::string FetchName(SubOutput fetch) const {
+    auto it = fetch_nodes_.find(fetch.node);
+    return it == fetch_nodes_.end() ? NameOf(fetch) : StrCat(it->second, ":0");
   }
   const std::string& name(int32_t node) const { return names_[node]; }
 
@@ -106,9 +114,24 @@ class PartitionWriter {
     return absl::OkStatus();
   }
 
+  void WriteFetch(SubOutput fetch, GraphDef* graph) {
+    const SubNode& node = subgraph_.nodes[fetch.node];
+    if (node.kind != SubNode::Kind::kFeed || fetch_nodes_.count(fetch.node) != 0) return;
+    std::string name = StrCat(names_[fetch.node], "/fetched");
+    while (!taken_.insert(name).second) name += "_";
+    NodeDef* def = graph->add_node();
+    def->set_name(name);
+    def->set_op("Identity");
+    def->add_input(NameOf(fetch));
+    const ElementType type = RemoveRef(node.original->output_type(node.fed_port));
+    (*def->mutable_attr())["T"].set_type(static_cast<DataType>(type));
+    fetch_nodes_[fetch.node] = std::move(name);
+  }
+
   const Subgraph& subgraph_;
   std::unordered_set<std::string> taken_;
-  std::vector<std::string> names_;  // By index in the subgraph.
+  std::unordered_map<int32_t, std::string> fetch_nodes_;  // By fed node.
+  std::vector<std::string> names_;                        // By index in the subgraph.
 };
 
 }  // namespace
@@ -129,7 +152,7 @@ absl::StatusOr<cluster::Partition> PartitionToDef(const Graph& graph,
     result.add_feed_index(partition.feeds[i]);
   }
   for (size_t i = 0; i < subgraph.fetches.size(); ++i) {
-    result.add_fetches(writer.NameOf(subgraph.fetches[i]));
+    result.add_fetches(writer.FetchName(subgraph.fetches[i]));
     result.add_fetch_index(partition.fetches[i]);
   }
   // Whatever was left in is to be run, whether or not something depends on it.
@@ -179,6 +202,7 @@ absl::StatusOr<ReceivedPartition> PartitionFromDef(const cluster::Partition& def
     }
     Tensor value;
     TROUPE_RETURN_IF_ERROR(node.original->attrs().Get("value", &value));
+    if (value.type() != node.original->output_type(0)) continue;  // Its kernel will refuse it.
     node.kind = SubNode::Kind::kConstant;
     node.values.push_back(std::move(value));
   }

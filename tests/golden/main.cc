@@ -29,6 +29,7 @@ constexpr char kUsage[] =
     "  --workers N      spread each graph over N worker processes, which are started here\n"
     "  --seed S         of the spread; printed if it is drawn\n"
     "  --list-skipped   print each skipped case with the op that is missing\n"
+    "  --no-optimize    sessions that leave the graphs as they are\n"
     "  --in-process     run in this process, for debuggers (else a child process runs the cases)\n";
 
 struct Options {
@@ -56,6 +57,8 @@ bool ParseOptions(int argc, char** argv, Options* options) {
     uint64_t number = 0;
     if (arg == "--list-skipped") {
       options->list_skipped = true;
+    } else if (arg == "--no-optimize") {
+      CurrentSpread().optimize = false;
     } else if (arg == "--in-process") {
       options->in_process = true;
     } else if (!arg.starts_with("--")) {

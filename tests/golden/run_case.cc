@@ -115,6 +115,7 @@ class CaseRunner {
     TROUPE_RETURN_IF_ERROR(ImportGraphDef(def, ImportOptions(), graph_.get()));
     SessionOptions options;
     options.target = CurrentSpread().target;
+    options.optimize = CurrentSpread().optimize;
     options.num_cpu_devices = std::max(1, static_cast<int>(CurrentSpread().devices.size()));
     TROUPE_ASSIGN_OR_RETURN(session_, Session::Create(graph_, options));
     // What an earlier case has left in worker processes; local sessions have containers of their

@@ -18,6 +18,7 @@ namespace troupe::golden {
 struct Spread {
   std::vector<std::string> devices;  ///< Names for `NodeDef::device`; empty: graphs are left alone.
   uint64_t seed = 0;
+  bool optimize = true;  ///< Of sessions.
   std::string target;  ///< The master of the worker processes; empty: this process runs the cases.
 };
 Spread& CurrentSpread();
