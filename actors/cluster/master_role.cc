@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "devices/device_name.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -19,6 +20,28 @@ std::string KeyOf(const cluster::Message& request) {
   key += '\1';
   for (const auto& name : request.target_names()) (key += name) += '\0';
   return key;
+}
+
+/// True if what is called `name`, a device or a task, may be of use to a session.
+bool Fits(const std::string& name, const cluster::SessionConfig& config, bool task) {
+  absl::StatusOr<DeviceName> parsed = DeviceName::Parse(name);
+  for (const std::string& filter : config.device_filters()) {
+    absl::StatusOr<DeviceName> pattern = DeviceName::Parse(filter);
+    if (!parsed.ok() || !pattern.ok()) continue;
+    if (task) {
+      pattern->type = std::nullopt;
+      pattern->index = std::nullopt;
+    }
+    if (parsed->Matches(*pattern)) return true;
+  }
+  return config.device_filters().empty();
+}
+
+absl::Status CheckFilters(const cluster::SessionConfig& config) {
+  for (const std::string& filter : config.device_filters()) {
+    TROUPE_RETURN_IF_ERROR(DeviceName::Parse(filter).status());
+  }
+  return absl::OkStatus();
 }
 
 /// Answers when as many have said something as were asked; the first error counts.
@@ -48,20 +71,28 @@ std::string MasterRole::Describe(PeerId task) const {
   return StrCat(tasks_[task].task.name, " (", tasks_[task].task.address, ")");
 }
 
-std::vector<std::string> MasterRole::MissingTasks() const {
+std::vector<std::string> MasterRole::MissingTasks(const cluster::SessionConfig& config) const {
   std::vector<std::string> missing;
   for (PeerId i = 0; i < tasks_.size(); ++i) {
-    if (tasks_[i].incarnation == 0) missing.push_back(Describe(i));
+    if (tasks_[i].incarnation == 0 && Fits(tasks_[i].task.name, config, /*task=*/true)) {
+      missing.push_back(Describe(i));
+    }
   }
   return missing;
 }
 
-std::vector<cluster::DeviceInfo> MasterRole::AllDevices() const {
+std::vector<cluster::DeviceInfo> MasterRole::DevicesFor(
+    const cluster::SessionConfig& config) const {
+  std::vector<cluster::DeviceInfo> devices;
+  const auto add = [&](PeerId task) {
+    for (const cluster::DeviceInfo& device : tasks_[task].devices) {
+      if (Fits(device.name(), config, /*task=*/false)) devices.push_back(device);
+    }
+  };
   // The master's own first: what may run anywhere runs there.
-  std::vector<cluster::DeviceInfo> devices = tasks_[options_.self].devices;
+  add(options_.self);
   for (PeerId i = 0; i < tasks_.size(); ++i) {
-    if (i == options_.self) continue;
-    devices.insert(devices.end(), tasks_[i].devices.begin(), tasks_[i].devices.end());
+    if (i != options_.self) add(i);
   }
   return devices;
 }
@@ -86,7 +117,9 @@ void MasterRole::OnRequest(Responder from, cluster::Message request, ClusterTime
   }
   switch (request.method()) {
     case cluster::CREATE_SESSION:
-      if (MissingTasks().empty()) {
+      if (absl::Status status = CheckFilters(request.config()); !status.ok()) {
+        calls_->Reply(from, status);
+      } else if (MissingTasks(request.config()).empty()) {
         CreateSession(from, std::move(request));
       } else {
         ClusterTime wait = options_.wait_for_workers;
@@ -148,10 +181,20 @@ void MasterRole::OnRequest(Responder from, cluster::Message request, ClusterTime
 }
 
 void MasterRole::CreateSession(Responder from, cluster::Message request) {
+  if (request.config().device_filters_size() > 0 && DevicesFor(request.config()).empty()) {
+    std::string filters;
+    for (const std::string& filter : request.config().device_filters()) {
+      filters += (filters.empty() ? "" : ", ") + filter;
+    }
+    calls_->Reply(from, InvalidArgument("no device of the cluster fits the session's device ",
+                                        "filters: ", filters));
+    return;
+  }
   const std::string name = StrCat("s", absl::Hex(options_.seed), "_", next_name_++);
   auto session = std::make_shared<SessionState>();
   session->client = from.from;
   session->closing = true;  // Until the graph has been read.
+  session->config = request.config();
   sessions_[name] = session;
   engine_->CreateGraph(name, std::move(request), [this, from, name](const absl::Status& status) {
     auto it = sessions_.find(name);
@@ -164,7 +207,9 @@ void MasterRole::CreateSession(Responder from, cluster::Message request) {
     if (status.ok()) {
       it->second->closing = false;
       reply.set_session(name);
-      for (auto& device : AllDevices()) *reply.add_devices() = std::move(device);
+      for (auto& device : DevicesFor(it->second->config)) {
+        *reply.add_devices() = std::move(device);
+      }
     } else {
       sessions_.erase(it);
       engine_->DeleteGraph(name);
@@ -189,7 +234,7 @@ std::shared_ptr<MasterRole::Signature> MasterRole::FindOrBuild(const std::string
   *signature->request.mutable_feed_names() = request.feed_names();
   *signature->request.mutable_fetch_names() = request.fetch_names();
   *signature->request.mutable_target_names() = request.target_names();
-  engine_->Build(name, signature->request, AllDevices(),
+  engine_->Build(name, signature->request, DevicesFor(session->config),
                  [this, name, signature](absl::StatusOr<BuiltStep> built) {
                    OnBuilt(name, signature, std::move(built));
                  });
@@ -427,6 +472,7 @@ void MasterRole::OnRunDone(uint64_t step_id, PeerId task, size_t part, const abs
   if (it == steps_.end()) return;
   Step& step = it->second;
   step.calls.erase(task);
+  if (reply.costs_size() > 0) engine_->Learn(step.session, reply);
   absl::Status result = status;
   const std::vector<int>& fetches = step.signature->built->parts[part].fetches;
   if (result.ok() && reply.tensors_size() != static_cast<int>(fetches.size())) {
@@ -540,7 +586,7 @@ absl::Status MasterRole::Forgotten(const std::string& session, PeerId task) {
 
 void MasterRole::ListDevices(Responder from) {
   cluster::Message reply;
-  for (cluster::DeviceInfo& device : AllDevices()) *reply.add_devices() = std::move(device);
+  for (cluster::DeviceInfo& device : DevicesFor({})) *reply.add_devices() = std::move(device);
   calls_->Reply(from, absl::OkStatus(), std::move(reply));
 }
 
@@ -570,10 +616,15 @@ void MasterRole::OnTaskUp(PeerId task, uint64_t incarnation, const cluster::Mess
   state.incarnation = incarnation;
   state.devices.assign(status.devices().begin(), status.devices().end());
   state.lost = absl::OkStatus();
-  if (!MissingTasks().empty()) return;
   std::vector<Waiting> waiting = std::move(waiting_);
   waiting_.clear();
-  for (Waiting& one : waiting) CreateSession(one.client, std::move(one.request));
+  for (Waiting& one : waiting) {
+    if (MissingTasks(one.request.config()).empty()) {
+      CreateSession(one.client, std::move(one.request));
+    } else {
+      waiting_.push_back(std::move(one));
+    }
+  }
 }
 
 void MasterRole::OnTaskLost(PeerId task, const absl::Status& status) {
@@ -613,7 +664,9 @@ void MasterRole::Tick(ClusterTime now) {
       continue;
     }
     std::string missing;
-    for (const std::string& task : MissingTasks()) missing += (missing.empty() ? "" : ", ") + task;
+    for (const std::string& task : MissingTasks(waiting_[i].request.config())) {
+      missing += (missing.empty() ? "" : ", ") + task;
+    }
     calls_->Reply(waiting_[i].client,
                   absl::UnavailableError(StrCat("the session was not created: no answer from ",
                                                 missing, "; are these tasks running?")));

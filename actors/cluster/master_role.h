@@ -85,6 +85,7 @@ class MasterRole {
     std::map<PeerId, uint64_t> opened;   ///< The life in which the task has the session.
     std::map<PeerId, uint64_t> opening;  ///< The same, asked for.
     uint64_t version = 0;                ///< Of the graph.
+    cluster::SessionConfig config;
     std::set<PeerId> touched;            ///< Tasks that may know of the session.
     bool closing = false;
   };
@@ -130,8 +131,8 @@ class MasterRole {
                  cluster::Message reply);
   void Fail(uint64_t step_id, const absl::Status& status, bool derived = false);
   void Finish(uint64_t step_id);
-  std::vector<std::string> MissingTasks() const;
-  std::vector<cluster::DeviceInfo> AllDevices() const;
+  std::vector<std::string> MissingTasks(const cluster::SessionConfig& config) const;
+  std::vector<cluster::DeviceInfo> DevicesFor(const cluster::SessionConfig& config) const;
   SessionState* FindSession(Responder from, const std::string& name);
 
   const Options options_;
