@@ -39,6 +39,9 @@ template <typename T>
 constexpr int64_t kDepth = (kVectorBytes == 64 ? 192 : 256) * 4 / static_cast<int64_t>(sizeof(T));
 
 template <typename T>
+constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
+
+template <typename T>
 inline Vec<T> Load(const T* p) {
   return *reinterpret_cast<const typename VectorOf<T>::Unaligned*>(p);
 }
@@ -418,18 +421,21 @@ void PackA(const GemmProblem<T>& p, const Strips& strips, const T* a, int64_t de
   }
 }
 
-// The rows of the panel of b that comes next, nullptr if they need no help. They lie too far apart
-// for the processor to foresee, and would have to be waited for when the panel is packed.
+// What comes next, to be fetched meanwhile: rows lie too far apart for the processor to foresee.
 template <typename T>
-struct NextPanel {
-  const T* rows;
-  int64_t step;
+struct Ahead {
+  // The next panel of b; nullptr if it needs no help.
+  const T* b_rows = nullptr;
+  int64_t b_step = 0;
+  // Of each row of a: elements [a_begin, a_end) from where it is read now. They belong to the next
+  // block; each panel fetches a part of them.
+  int64_t a_begin = 0, a_end = 0;
 };
 
 template <typename T, bool kByColumns>
 void StripsTimesPanel(const Strips& strips, int64_t depth, const T* a, int64_t a_strip,
                       int64_t a_step, const T* b, int64_t b_row, T* c, int64_t ldc, bool add,
-                      int64_t cols, const NextPanel<T>& next) {
+                      int64_t cols, const Ahead<T>& ahead) {
   int64_t fetched = 0, strip = 0;
   const bool narrow = cols <= kLanes<T>;
   for (int part = 0; part < 2; ++part) {  // the longer strips, then the others
@@ -441,13 +447,16 @@ void StripsTimesPanel(const Strips& strips, int64_t depth, const T* a, int64_t a
     // Packed strips (a_step 0): as many elements from column to column as the strip has rows.
     const int64_t step = a_step == 0 ? height : a_step;
     for (int64_t s = 0; s < count; ++s) {
-      if (next.rows != nullptr) {
+      if (ahead.b_rows != nullptr) {
         const int64_t until = depth * ++strip / strips.count;
         for (; fetched < until; ++fetched) {
-          const T* row = next.rows + fetched * next.step;
+          const T* row = ahead.b_rows + fetched * ahead.b_step;
           __builtin_prefetch(row, 0, 2);
           __builtin_prefetch(row + kPanel<T> - 1, 0, 2);
         }
+      }
+      for (int64_t l = ahead.a_begin; l < ahead.a_end; l += kLine<T>) {
+        for (int64_t i = 0; i < height; ++i) __builtin_prefetch(a + i * a_step + l, 0, 2);
       }
       micro(depth, a, step, b, b_row, c, ldc, add, static_cast<int>(cols));
       a += height * a_strip;
@@ -480,8 +489,10 @@ void Tile(const GemmProblem<T>& p, int64_t row_begin, int64_t row_end, int64_t c
   const int64_t far = p.a_col == 1 ? p.a_row : p.a_col;
   const bool clashing = far * static_cast<int64_t>(sizeof(T)) % 2048 == 0 && panels >= 4;
   const bool pack_a = rows > kRows && (clashing || (p.a_col != 1 && panels >= 8));
-  // Few rows do not pay for a copy of b.
-  const bool direct_b = p.b_col == 1 && rows <= 2 * kRows;
+  // Few rows do not pay for a copy of b, unless its rows fight for the cache.
+  const bool direct_b =
+      p.b_col == 1 &&
+      (rows <= 2 * kRows || (rows <= 128 && p.b_row * static_cast<int64_t>(sizeof(T)) % 512 != 0));
   alignas(64) T panel[kPanelColumns * kDepth<T>];
 
   const int64_t blocks = (p.k + kDepth<T> - 1) / kDepth<T>;
@@ -504,20 +515,28 @@ void Tile(const GemmProblem<T>& p, int64_t row_begin, int64_t row_end, int64_t c
         b = panel;
         b_row = width;
       }
-      NextPanel<T> next = {nullptr, p.b_row};
-      if (!direct_b && p.b_col == 1 && col_end - j >= 2 * kPanelColumns) {
-        next.rows = p.b + l * p.b_row + j + kPanelColumns;
+      Ahead<T> ahead;
+      if (p.b_col == 1 && rows > kRows && col_end - j >= 2 * kPanelColumns) {
+        ahead.b_rows = p.b + l * p.b_row + j + kPanelColumns;
+        ahead.b_step = p.b_row;
+      }
+      if (const int64_t rest = p.k - l - depth; rest > 0 && !pack_a && p.a_col == 1) {
+        const int64_t next = rest < block_depth ? rest : block_depth;
+        const int64_t lines = (next + kLine<T> - 1) / kLine<T>;
+        const int64_t at = (j - col_begin) / kPanelColumns;
+        ahead.a_begin = depth + lines * at / panels * kLine<T>;
+        ahead.a_end = depth + lines * (at + 1) / panels * kLine<T>;
       }
       T* c = p.c + row_begin * p.ldc + j;
       if (pack_a) {
         StripsTimesPanel<T, true>(strips, depth, scratch, depth, 0, b, b_row, c, p.ldc, l > 0, cols,
-                                  next);
+                                  ahead);
       } else if (p.a_col == 1) {
         StripsTimesPanel<T, false>(strips, depth, a, p.a_row, p.a_row, b, b_row, c, p.ldc, l > 0,
-                                   cols, next);
+                                   cols, ahead);
       } else {
         StripsTimesPanel<T, true>(strips, depth, a, 1, p.a_col, b, b_row, c, p.ldc, l > 0, cols,
-                                  next);
+                                  ahead);
       }
     }
   }
