@@ -19,12 +19,38 @@ struct Scope::Local {
   std::string prefix;
   std::string op_name;
   std::vector<Node*> control_inputs;
-  std::string device;
-  std::function<std::string(std::string_view, std::string_view)> device_function;
+  std::string device;              ///< Wins over what the function says.
+  DeviceFunction device_function;  ///< Of the scopes around.
   std::vector<std::string> colocation;
   std::string container;
   std::shared_ptr<FlowContext> context;
 };
+
+namespace {
+
+/// Parts that `inner` gives win.
+absl::StatusOr<std::string> MergeDevices(std::string_view outer, std::string_view inner) {
+  TROUPE_ASSIGN_OR_RETURN(const DeviceName out, DeviceName::Parse(outer));
+  TROUPE_ASSIGN_OR_RETURN(const DeviceName in, DeviceName::Parse(inner));
+  return DeviceName::Override(out, in).ToString();
+}
+
+/// The device that the first resource among the inputs asks for.
+std::string DeviceOfResource(absl::Span<const Output> inputs) {
+  for (const Output& input : inputs) {
+    if (!input.valid() || input.type() != ElementType::kResource) continue;
+    // Into branches and loops it comes by nodes that ask for nothing.
+    const Node* node = input.node;
+    while (node->requested_device().empty() && node->num_inputs() > 0 &&
+           node->in_data_edge(0) != nullptr && node->input_type(0) == ElementType::kResource) {
+      node = node->in_data_edge(0)->src;
+    }
+    return node->requested_device();
+  }
+  return "";
+}
+
+}  // namespace
 
 Output Input::ToOutput(const Scope& scope) const {
   // The scope's op name is the op's, not its constant's.
@@ -59,7 +85,7 @@ ScopedSpec& ScopedSpec::ControlInput(Node* node) {
 }
 
 ScopedSpec& ScopedSpec::Device(std::string device) {
-  spec_.Device(std::move(device));
+  device_ = std::move(device);
   return *this;
 }
 
@@ -141,19 +167,53 @@ Scope Scope::WithNoControlDependencies() const {
 }
 
 Scope Scope::WithDevice(std::string_view device) const {
-  absl::StatusOr<DeviceName> outer = DeviceName::Parse(local_->device);
-  absl::StatusOr<DeviceName> inner = DeviceName::Parse(device);
-  if (!inner.ok()) UpdateStatus(inner.status());
-  std::string merged;
-  if (!device.empty() && outer.ok() && inner.ok()) {
-    merged = DeviceName::Override(*outer, *inner).ToString();
+  if (device.empty()) {
+    return Derive([](Local& local) {
+      local.device.clear();
+      local.device_function = nullptr;
+    });
   }
-  return Derive([&](Local& local) { local.device = merged; });
+  absl::StatusOr<std::string> merged = MergeDevices(local_->device, device);
+  if (!merged.ok()) UpdateStatus(merged.status());
+  return Derive([&](Local& local) { local.device = merged.ok() ? *merged : ""; });
 }
 
-Scope Scope::WithDeviceFunction(
-    std::function<std::string(std::string_view, std::string_view)> device) const {
-  return Derive([&](Local& local) { local.device_function = std::move(device); });
+Scope Scope::WithDeviceFunction(DeviceFunction device) const {
+  return Derive([&](Local& local) {
+    if (local.device.empty() && !local.device_function) {
+      local.device_function = std::move(device);
+      return;
+    }
+    // What is around gives the parts that the function leaves open.
+    const Scope around = *this;
+    local.device_function = [around, inner = std::move(device)](const NodeToPlace& node) {
+      const std::string outer = around.ChooseDevice(node), wish = inner(node);
+      absl::StatusOr<std::string> merged = MergeDevices(outer, wish);
+      if (!merged.ok()) around.UpdateStatus(merged.status());
+      return merged.ok() ? *merged : std::string();
+    };
+    local.device.clear();
+  });
+}
+
+Scope Scope::WithDevicesOf(const Scope& other) const {
+  return Derive([&](Local& local) {
+    local.device = other.local_->device;
+    local.device_function = other.local_->device_function;
+  });
+}
+
+std::string Scope::DeviceOf(std::string_view op) const {
+  return ChooseDevice({.op = op, .name = "", .shape = {}, .device = ""});
+}
+
+std::string Scope::ChooseDevice(NodeToPlace node) const {
+  if (!local_->device_function) return local_->device;
+  node.device = local_->device;
+  const std::string wish = local_->device_function(node);
+  absl::StatusOr<std::string> merged = MergeDevices(wish, local_->device);
+  if (!merged.ok()) UpdateStatus(merged.status());
+  return merged.ok() ? *merged : std::string();
 }
 
 Scope Scope::ColocateWith(Node* node) const {
@@ -181,18 +241,20 @@ Output Scope::Bring(Output tensor) const {
 
 Node* Scope::AddNode(std::string_view op, const std::function<void(ScopedSpec&)>& fill) const {
   if (!ok()) return nullptr;
-  ScopedSpec spec(
-      *this, NodeSpec(std::string(op), UniqueName(local_->op_name.empty() ? op : local_->op_name)));
-  if (!local_->device.empty()) spec.Device(local_->device);
-  if (local_->device_function) {
-    const std::string device = local_->device_function(op, local_->op_name);
-    if (!device.empty()) spec.Device(device);
-  }
+  const std::string name = UniqueName(local_->op_name.empty() ? op : local_->op_name);
+  ScopedSpec spec(*this, NodeSpec(std::string(op), name));
   spec.controls_ = local_->control_inputs;
   if (!local_->colocation.empty()) {
     spec.Attr("_class", absl::MakeConstSpan(local_->colocation));
   }
   fill(spec);
+  std::string device = std::move(spec.device_);
+  if (device.empty()) device = DeviceOfResource(spec.inputs_);
+  if (device.empty()) {
+    device = ChooseDevice(
+        {.op = op, .name = name, .type = spec.type_, .shape = spec.shape_, .device = ""});
+  }
+  if (!device.empty()) spec.spec_.Device(std::move(device));
   if (local_->context != nullptr || !shared_->contexts.empty()) {
     FlowContext::BringControls(*this, spec.inputs_, &spec.controls_);
   }

@@ -79,6 +79,11 @@ class ScopedSpec {
   ScopedSpec& Device(std::string device);
   template <typename T>
   ScopedSpec& Attr(std::string_view name, const T& value) {
+    if constexpr (std::is_same_v<T, ElementType>) {
+      if (name == "dtype") type_ = value;
+    } else if constexpr (std::is_same_v<T, PartialShape>) {
+      if (name == "shape") shape_ = value;
+    }
     spec_.Attr(name, value);
     return *this;
   }
@@ -88,9 +93,26 @@ class ScopedSpec {
   ScopedSpec(const Scope& scope, NodeSpec spec) : scope_(scope), spec_(std::move(spec)) {}
   const Scope& scope_;
   NodeSpec spec_;
+  std::string device_;
+  ElementType type_ = ElementType::kInvalid;
+  PartialShape shape_;
   std::vector<Output> inputs_;
   std::vector<Node*> controls_;
 };
+
+/// What a device function is told of a node that is about to be added. A value; what it refers to
+/// lives as long as the call.
+struct NodeToPlace {
+  std::string_view op;
+  std::string_view name;                     ///< Complete.
+  ElementType type = ElementType::kInvalid;  ///< Of a variable: attribute `dtype`, if there is one.
+  PartialShape shape;                        ///< The same: attribute `shape`.
+  /// What scopes within that of the function ask for: it wins over the function's result.
+  std::string_view device;
+};
+
+/// Gives the full or partial name of a node's device; "": no wish.
+using DeviceFunction = std::function<std::string(const NodeToPlace& node)>;
 
 /// Adds nodes to a graph under a common prefix, device, control inputs and so on. A value that
 /// shares its graph and its error with all scopes derived from it: op functions after the first
@@ -119,11 +141,16 @@ class Scope {
   Scope WithControlDependencies(absl::Span<Node* const> nodes) const;
   Scope WithControlDependencies(std::initializer_list<Output> outputs) const;
   Scope WithNoControlDependencies() const;
-  /// A full or partial device name; parts given here win over those of this scope. "" clears it.
+  /// A full or partial device name; parts given here win over those of this scope. "": nodes ask
+  /// for no device, whatever the scopes around say. A node that takes a resource (a variable's
+  /// handle) is placed with it in any case.
   Scope WithDevice(std::string_view device) const;
-  /// The device as a function of the node's op and name.
-  Scope WithDeviceFunction(
-      std::function<std::string(std::string_view op, std::string_view name)> device) const;
+  /// The device as a function of the node: parts that it gives win over those of this scope.
+  Scope WithDeviceFunction(DeviceFunction device) const;
+  /// With the device, or device function, of another scope.
+  Scope WithDevicesOf(const Scope& other) const;
+  /// The device that a node of `op` added here would ask for.
+  std::string DeviceOf(std::string_view op) const;
   /// Nodes are placed with `node` (attribute `_class`).
   Scope ColocateWith(Node* node) const;
   Scope ClearColocation() const;
@@ -166,6 +193,7 @@ class Scope {
       : shared_(std::move(shared)), local_(std::move(local)) {}
   template <typename Change>
   Scope Derive(Change change) const;
+  std::string ChooseDevice(NodeToPlace node) const;
 
   std::shared_ptr<Shared> shared_;
   std::shared_ptr<const Local> local_;

@@ -10,6 +10,7 @@
 #ifndef TROUPE_API_TROUPE_H_
 #define TROUPE_API_TROUPE_H_
 
+#include "api/cluster.h"
 #include "api/control_flow.h"
 #include "api/defaults.h"
 #include "api/embedding.h"
@@ -23,12 +24,16 @@
 #include "api/session.h"
 #include "api/tensor_access.h"
 #include "api/training/accumulation.h"
+#include "api/training/background_steps.h"
 #include "api/training/clipping.h"
 #include "api/training/initializers.h"
 #include "api/training/learning_rate.h"
 #include "api/training/moving_average.h"
 #include "api/training/optimizer.h"
 #include "api/training/optimizers.h"
+#include "api/training/recoverable_session.h"
+#include "api/training/replica_device_setter.h"
+#include "api/training/sync_replicas_optimizer.h"
 #include "api/training/variables.h"
 #include "devices/tensor.h"
 #include "graph/graph.h"

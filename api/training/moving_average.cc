@@ -13,7 +13,7 @@ namespace {
 const std::string& NameOf(const Output& tensor) { return tensor.node->name(); }
 
 /// A scope for variables: on the same graph, with nothing before the names.
-Scope RootOf(const Scope& scope) { return Scope(scope.graph()); }
+Scope RootOf(const Scope& scope) { return Scope(scope.graph()).WithDevicesOf(scope); }
 
 Output InType(const Scope& scope, const Output& value, ElementType type) {
   return !value.valid() || value.type() == type ? value : ops::Cast(scope, value, type);

@@ -7,16 +7,26 @@ namespace troupe {
 
 ModelVariable::ModelVariable(const Scope& scope, const Output& initial_value, std::string_view name,
                              bool trainable) {
-  Build(scope.NewSubScope(name), initial_value, trainable);
+  Build(scope.NewSubScope(name), initial_value, trainable ? Kind::kTrainable : Kind::kGlobal);
 }
 
 ModelVariable::ModelVariable(const Scope& scope, const Shape& shape, const Initializer& initializer,
                              std::string_view name, bool trainable, ElementType type) {
   const Scope own = scope.NewSubScope(name);
-  Build(own, initializer(own.NewSubScope("initial_value"), shape, type), trainable);
+  Build(own, initializer(own.NewSubScope("initial_value"), shape, type),
+        trainable ? Kind::kTrainable : Kind::kGlobal);
 }
 
-void ModelVariable::Build(const Scope& scope, const Output& initial_value, bool trainable) {
+ModelVariable ModelVariable::Local(const Scope& scope, const Output& initial_value,
+                                   std::string_view name) {
+  ModelVariable variable;
+  const std::string device = scope.DeviceOf("NoOp");
+  variable.Build(scope.WithDevice("").WithDevice(device).NewSubScope(name), initial_value,
+                 Kind::kLocal);
+  return variable;
+}
+
+void ModelVariable::Build(const Scope& scope, const Output& initial_value, Kind kind) {
   if (!scope.ok() || !initial_value.valid()) return;
   type_ = initial_value.type();
   shape_ = initial_value.shape();
@@ -32,9 +42,15 @@ void ModelVariable::Build(const Scope& scope, const Output& initial_value, bool 
     return;
   }
   Graph* graph = scope.graph().get();
-  graph->AddToCollection(collections::kVariables, handle_.node->name());
-  graph->AddToCollection(collections::kVariableInitializers, initializer_->name());
-  if (trainable) graph->AddToCollection(collections::kTrainableVariables, handle_.node->name());
+  const bool local = kind == Kind::kLocal;
+  graph->AddToCollection(local ? collections::kLocalVariables : collections::kVariables,
+                         handle_.node->name());
+  graph->AddToCollection(
+      local ? collections::kLocalVariableInitializers : collections::kVariableInitializers,
+      initializer_->name());
+  if (kind == Kind::kTrainable) {
+    graph->AddToCollection(collections::kTrainableVariables, handle_.node->name());
+  }
 }
 
 ModelVariable ModelVariable::FromHandle(const Graph& graph, const std::string& name) {
@@ -75,18 +91,47 @@ Node* ModelVariable::AssignSub(const Scope& scope, const Input& value) const {
   return ops::AssignSubVariableOp(scope, handle_, value);
 }
 
-Node* GlobalVariablesInitializer(const Scope& scope) {
-  std::vector<Node*> initializers;
-  for (const std::string& name : scope.graph()->Collection(collections::kVariableInitializers)) {
-    if (Node* node = scope.graph()->FindNode(name)) initializers.push_back(node);
+namespace {
+
+Node* RunAll(const Scope& scope, const char* collection) {
+  std::vector<Node*> nodes;
+  for (const std::string& name : scope.graph()->Collection(collection)) {
+    if (Node* node = scope.graph()->FindNode(name)) nodes.push_back(node);
   }
-  return ops::NoOp(scope.WithOpName("init").WithControlDependencies(initializers));
+  return ops::NoOp(scope.WithControlDependencies(nodes));
+}
+
+}  // namespace
+
+Node* GlobalVariablesInitializer(const Scope& scope) {
+  return RunAll(scope.WithOpName("init"), collections::kVariableInitializers);
+}
+
+Node* LocalVariablesInitializer(const Scope& scope) {
+  return RunAll(scope.WithOpName("init_local"), collections::kLocalVariableInitializers);
+}
+
+Output ReportUninitializedVariables(const Scope& scope) {
+  const Scope own = scope.NewSubScope("report_uninitialized_variables");
+  std::vector<std::string> names;
+  std::vector<Output> missing;
+  for (const std::string& handle : scope.graph()->Collection(collections::kVariables)) {
+    const ModelVariable variable = ModelVariable::FromHandle(*scope.graph(), handle);
+    if (!variable.valid()) continue;
+    names.push_back(variable.name());
+    missing.push_back(ops::LogicalNot(own, ops::VarIsInitializedOp(own, variable.handle())));
+    if (!own.ok()) return Output();
+  }
+  if (names.empty()) return Const(own, Tensor::Vector<std::string>({}));
+  const Output rows = ops::Where(own, ops::Pack(own, missing));
+  const Output all = Const(own, Tensor::Vector<std::string>(names));
+  return ops::GatherNd(own.WithOpName("names"), all, rows);
 }
 
 ModelVariable GlobalStep(const Scope& scope) {
   Graph* graph = scope.graph().get();
   const std::vector<std::string> known = graph->Collection(collections::kGlobalStep);
-  const Scope root(scope.graph());
+  const Scope root = Scope(scope.graph()).WithDevicesOf(scope);
   if (known.empty()) {
     ModelVariable step(root, Const(root, int64_t{0}), "global_step", /*trainable=*/false);
     scope.UpdateStatus(root.status());

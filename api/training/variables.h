@@ -15,6 +15,8 @@ namespace troupe {
 namespace collections {
 inline constexpr char kVariables[] = "variables";
 inline constexpr char kTrainableVariables[] = "trainable_variables";
+inline constexpr char kLocalVariables[] = "local_variables";
+inline constexpr char kLocalVariableInitializers[] = "local_variable_initializers";
 inline constexpr char kVariableInitializers[] = "variable_initializers";
 inline constexpr char kGlobalStep[] = "global_step";
 inline constexpr char kLosses[] = "losses";
@@ -36,6 +38,11 @@ class ModelVariable {
   ModelVariable(const Scope& scope, const Shape& shape, const Initializer& initializer,
                 std::string_view name, bool trainable = true,
                 ElementType type = ElementType::kFloat);
+
+  /// A variable of one worker's own, which nobody else sees and no checkpoint has: in the collection
+  /// "local_variables" only. Placed where the scope places ops that are no variables.
+  static ModelVariable Local(const Scope& scope, const Output& initial_value,
+                             std::string_view name);
 
   /// The variable of which `handle_name` is the handle's node; an invalid one if there is none.
   static ModelVariable FromHandle(const Graph& graph, const std::string& handle_name);
@@ -63,7 +70,8 @@ class ModelVariable {
   Node* AssignSub(const Scope& scope, const Input& value) const;
 
  private:
-  void Build(const Scope& scope, const Output& initial_value, bool trainable);
+  enum class Kind { kTrainable, kGlobal, kLocal };
+  void Build(const Scope& scope, const Output& initial_value, Kind kind);
 
   std::string name_;
   Output handle_, value_;
@@ -74,6 +82,13 @@ class ModelVariable {
 
 /// A node that runs the initializers of all variables made so far in the scope's graph.
 Node* GlobalVariablesInitializer(const Scope& scope);
+
+/// The same for local variables.
+Node* LocalVariablesInitializer(const Scope& scope);
+
+/// A vector of the names of those global variables that have no value; of all variables made so far
+/// in the scope's graph.
+Output ReportUninitializedVariables(const Scope& scope);
 
 /// The graph's int64 variable "global_step", which counts training steps; made by the first call.
 ModelVariable GlobalStep(const Scope& scope);

@@ -15,6 +15,16 @@ std::string_view Message(const absl::Status& status) {
   return std::string_view(status.message().data(), status.message().size());
 }
 
+/// Parts that all come from one device are added up there, and sent on as one.
+std::string DeviceOfSum(const Node& node, const std::vector<Gradient>& parts) {
+  for (const Gradient& part : parts) {
+    if (part.values.node->requested_device() != parts[0].values.node->requested_device()) {
+      return node.requested_device();
+    }
+  }
+  return parts.empty() ? std::string() : parts[0].values.node->requested_device();
+}
+
 bool IsBackEdge(const Node* src, const Node* dst) { return IsNextIteration(src) && IsMerge(dst); }
 
 }  // namespace
@@ -244,6 +254,7 @@ absl::Status Differentiation::SumReceived(Visit& visit, BackFrame* back) {
       if (output == i) parts.push_back(grad);
     }
     GradientBuilder g(graph_, prefix_, back->place());
+    g.set_device(DeviceOfSum(*visit.node, parts));
     visit.grads[i] = SumGradients(g, parts);
     TROUPE_RETURN_IF_ERROR(g.status());
   }
@@ -289,6 +300,7 @@ absl::Status Differentiation::Differentiate(Visit& visit, BackFrame* back) {
   if (*function == nullptr) return absl::OkStatus();
   const int first_node = graph_->num_nodes();
   GradientContext context(node, visit.grads, ScopeOf(node), std::move(wanted), back->place());
+  context.set_device(node->requested_device());
   absl::Status status = (*function)(context);
   if (status.ok()) status = context.status();
   if (!status.ok()) return AboutNode(node, status);
@@ -308,6 +320,7 @@ absl::Status Differentiation::SendAll(Visit& visit, const GradientContext& conte
     for (size_t i = 0; i < results.size() && all.size() > 1; ++i) {
       if (!results[i].valid()) continue;
       GradientBuilder g(graph_, ScopeOf(node), back->place());
+      g.set_device(node->requested_device());
       results[i].values = g.Op("Identity", {results[i].values}, [&](NodeSpec& spec) {
         for (Node* other : all) spec.ControlInput(other);
       });

@@ -66,7 +66,8 @@ std::vector<Output> GradientBuilder::Values(absl::Span<const Output> xs) {
   return values;
 }
 
-Node* GradientBuilder::AddNode(const NodeSpec& spec) {
+Node* GradientBuilder::AddNode(NodeSpec spec) {
+  if (!device_.empty()) spec.Device(device_);
   absl::StatusOr<Node*> node = graph_->AddNode(spec);
   if (!node.ok()) {
     Fail(std::move(node).status());
@@ -77,7 +78,7 @@ Node* GradientBuilder::AddNode(const NodeSpec& spec) {
 
 Node* GradientBuilder::Add(NodeSpec spec) {
   if (!status_.ok()) return nullptr;
-  Node* node = AddNode(spec);
+  Node* node = AddNode(std::move(spec));
   if (node == nullptr || place_ == nullptr) return node;
   // The specification hides its inputs: those that are not of this place show only now.
   bool moved = false;
@@ -120,7 +121,7 @@ Node* GradientBuilder::Add(std::string_view op, absl::Span<const Output> inputs,
     spec.Input(value);
   }
   if (attrs) attrs(spec);
-  Node* node = AddNode(spec);
+  Node* node = AddNode(std::move(spec));
   if (node != nullptr && place_ != nullptr && !beside) Fail(place_->Added(node));
   return node;
 }

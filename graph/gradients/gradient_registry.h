@@ -75,6 +75,9 @@ class GradientBuilder {
   /// For gradients of complex functions: Conj for complex types, else x itself.
   Output Conj(Output x);
 
+  /// What nodes added from now on ask for.
+  void set_device(std::string device) { device_ = std::move(device); }
+
   /// A node name that is not taken: the prefix, '/', the op, a number if need be.
   std::string NewName(std::string_view op);
   const std::string& prefix() const { return prefix_; }
@@ -85,10 +88,11 @@ class GradientBuilder {
   }
 
  private:
-  Node* AddNode(const NodeSpec& spec);
+  Node* AddNode(NodeSpec spec);
 
   Graph* graph_;
   std::string prefix_;
+  std::string device_;
   GradientPlace* place_;
   absl::Status status_;
 };
