@@ -312,6 +312,7 @@ inline void ExecutorRole::RunNode(int32_t node, int32_t next_snapshot) {
       if constexpr (kTimed) {
         const uint64_t end = NowNs();
         plan_->RecordCost(node, end - start);
+        plan_->RecordOutputs(node, ctx);
         if (trace_ != nullptr) trace_->push_back({node, 0, start, end});
       }
       if (!status.ok()) [[unlikely]] {
@@ -440,6 +441,7 @@ void ExecutorRole::Elsewhere::Run() {
     return;
   } else {
     status = plan_node.kernel->Compute(ctx);
+    if (timed) executor->plan_->RecordOutputs(node, ctx);
   }
   if (timed) end_ns = NowNs();
   executor->Send(this);

@@ -227,6 +227,7 @@ void ExecutorRole::RunNodeFlow(int32_t node, Iteration* iteration, bool dead,
       if constexpr (kTimed) {
         const uint64_t end = NowNs();
         plan_->RecordCost(node, end - start);
+        plan_->RecordOutputs(node, ctx);
         if (trace_ != nullptr) trace_->push_back({node, 0, start, end});
       }
       if (!status.ok()) [[unlikely]] {

@@ -138,6 +138,13 @@ absl::StatusOr<std::shared_ptr<const Plan>> Plan::Build(PlanSpec spec) {
   plan->nodes_.resize(n);
   plan->initial_pending_.assign(n, 0);
   plan->costs_ = std::make_unique<std::atomic<uint32_t>[]>(n);
+  int32_t num_outputs = 0;
+  for (const PlanSpec::Node& node : spec.nodes) {
+    plan->first_bytes_.push_back(num_outputs);
+    num_outputs += node.num_outputs;
+  }
+  plan->output_bytes_ = std::make_unique<std::atomic<int64_t>[]>(num_outputs);
+  for (int32_t i = 0; i < num_outputs; ++i) plan->output_bytes_[i] = -1;
   std::vector<bool> is_feed(n, false);
   for (int feed : spec.feeds) is_feed[feed] = true;
 
@@ -323,6 +330,20 @@ void Plan::RecordCost(int node, uint64_t nanoseconds) const {
   cost.store(static_cast<uint32_t>(std::min<uint64_t>(std::max<uint64_t>(now, 1),
                                                       std::numeric_limits<uint32_t>::max())),
              std::memory_order_relaxed);
+}
+
+void Plan::RecordOutputs(int node, KernelContext& ctx) const {
+  for (int i = 0; i < nodes_[node].num_outputs; ++i) {
+    const Tensor& output = ctx.output(i);
+    if (!output.valid()) continue;  // A reference.
+    output_bytes_[first_bytes_[node] + i].store(static_cast<int64_t>(output.bytes()),
+                                                std::memory_order_relaxed);
+  }
+}
+
+bool Plan::measured(int node) const {
+  const bool expensive = spec_.nodes[node].cost == KernelCost::kExpensive;
+  return cost_ns(node) != (expensive ? kExpensiveNs : 0);
 }
 
 }  // namespace troupe

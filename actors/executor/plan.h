@@ -176,6 +176,14 @@ class Plan {
   /// Running estimate of a node's time in nanoseconds.
   uint32_t cost_ns(int node) const { return costs_[node].load(std::memory_order_relaxed); }
   void RecordCost(int node, uint64_t nanoseconds) const;
+  /// Bytes of an output when it was last measured; -1: it never was.
+  int64_t output_bytes(int node, int port) const {
+    return output_bytes_[first_bytes_[node] + port].load(std::memory_order_relaxed);
+  }
+  /// Of a kernel that has just computed, in a run that measures.
+  void RecordOutputs(int node, KernelContext& ctx) const;
+  /// True if the node's time has been measured.
+  bool measured(int node) const;
   /// Counts runs; tells which of them measure: the second, third and fourth, and then every 64th.
   bool NextRunMeasures() const {
     const uint64_t run = runs_.fetch_add(1, std::memory_order_relaxed);
@@ -194,6 +202,8 @@ class Plan {
   std::vector<Snapshot> snapshots_;
   mutable std::unique_ptr<std::atomic<uint32_t>[]> costs_;
   mutable std::atomic<uint64_t> runs_{0};
+  std::vector<int32_t> first_bytes_;  // Per node: of its first output in `output_bytes_`.
+  mutable std::unique_ptr<std::atomic<int64_t>[]> output_bytes_;
   std::vector<FlowNode> flow_nodes_;
   std::vector<FlowEdge> flow_edges_;
   std::vector<PlanFrame> frames_;

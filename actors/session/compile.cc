@@ -3,15 +3,12 @@
 #include <utility>
 #include <vector>
 
-#include "actors/session/lower.h"
+#include "actors/session/step_graph.h"
 #include "devices/cpu/cpu_device.h"
 #include "devices/status_macros.h"
 #include "graph/passes/frames.h"
-#include "graph/passes/loosen_constants.h"
 #include "graph/passes/partition.h"
 #include "graph/passes/place.h"
-#include "graph/passes/prune.h"
-#include "graph/passes/read_late.h"
 #include "kernels/cancellation.h"
 #include "kernels/function_runner.h"
 #include "kernels/kernel_registry.h"
@@ -117,39 +114,8 @@ PlacementInput PlacementOn(const Runtime& runtime, const CompileOptions& options
     input.devices.push_back({role->device->name(), role->device->parsed_name(), 1, 0});
   }
   input.allow_soft_placement = options.soft_placement;
-  input.has_kernel = [](const Node& node, const std::string& type) {
-    return IsFunctionCall(node) || KernelRegistry::Global()->Find(type, node.def()).ok();
-  };
+  input.has_kernel = RegisteredKernels();
   return input;
-}
-
-/// What a signature executes, checked and simplified, ready to be placed.
-struct Prepared {
-  Subgraph subgraph;
-  std::shared_ptr<Graph> lowered;  ///< Holds the nodes if functional ops were lowered.
-};
-
-absl::StatusOr<Prepared> Prepare(const Graph& graph, const StepSignature& signature,
-                                 const CompileOptions& options,
-                                 absl::FunctionRef<absl::Status(const Subgraph&)> check_devices) {
-  Prepared prepared;
-  TROUPE_ASSIGN_OR_RETURN(prepared.subgraph, Prune(graph, signature.feeds, signature.fetches,
-                                                   absl::MakeConstSpan(signature.targets)));
-  Subgraph& subgraph = prepared.subgraph;
-  StepSignature in_lowered;
-  TROUPE_ASSIGN_OR_RETURN(prepared.lowered, LowerForStep(graph, subgraph, signature, &in_lowered));
-  if (prepared.lowered != nullptr) {
-    TROUPE_ASSIGN_OR_RETURN(subgraph, Prune(*prepared.lowered, in_lowered.feeds, in_lowered.fetches,
-                                            absl::MakeConstSpan(in_lowered.targets)));
-  }
-  // Before anything is folded away, so that an impossible device is always refused.
-  TROUPE_RETURN_IF_ERROR(check_devices(subgraph));
-  // Likewise: loops must be well-formed as they were written.
-  TROUPE_ASSIGN_OR_RETURN(const Frames frames, FindFrames(subgraph));
-  ReadLate(&subgraph);
-  if (frames.has_control_flow) LoosenConstants(&subgraph);
-  if (options.simplify) Simplify(SimplifyOptions(), EvaluateNode, &subgraph);
-  return prepared;
 }
 
 }  // namespace
@@ -234,13 +200,15 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
     placement = PlacementOn(*runtime, options);
     fixed = stateful->devices();
     placement.fixed = &fixed;
+    placement.costs = &stateful->costs()->Update();
   }
   auto check_placement = [&](const Subgraph& subgraph) {
     return CheckPlacement(placement, subgraph);
   };
-  TROUPE_ASSIGN_OR_RETURN(Prepared prepared,
-                          several ? Prepare(graph, signature, options, check_placement)
-                                  : Prepare(graph, signature, options, check_devices));
+  TROUPE_ASSIGN_OR_RETURN(
+      StepGraph prepared,
+      several ? PrepareStep(graph, signature, options.simplify, check_placement)
+              : PrepareStep(graph, signature, options.simplify, check_devices));
   CompiledStep step;
   step.num_fetches = static_cast<int>(signature.fetches.size());
   for (const Output& feed : signature.feeds) {
@@ -253,9 +221,13 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
     step.num_nodes = step.plan->num_executed();
     return step;
   }
-  TROUPE_RETURN_IF_ERROR(Place(placement, &prepared.subgraph));
-  stateful->RememberDevices(prepared.subgraph);
-  TROUPE_ASSIGN_OR_RETURN(PartitionedGraph parts, Partition(std::move(prepared.subgraph), {}));
+  ScheduleReceivesOptions schedule;  // Within a process a transfer hands a pointer on.
+  schedule.latency_us = placement.within_process.latency_us;
+  schedule.bytes_per_us = 1e9;
+  TROUPE_ASSIGN_OR_RETURN(
+      PartitionedGraph parts,
+      CutStep(placement, {}, schedule, std::move(prepared.subgraph),
+              [&](const Subgraph& placed) { stateful->RememberDevices(placed); }));
   for (DevicePartition& part : parts.partitions) {
     LocalPartition& local = step.partitions.emplace_back();
     local.device = runtime->FindDevice(part.device);
@@ -265,6 +237,7 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
     local.feeds.assign(part.feeds.begin(), part.feeds.end());
     local.fetches.assign(part.fetches.begin(), part.fetches.end());
     TROUPE_ASSIGN_OR_RETURN(local.plan, BuildPlan(part.subgraph, local.device, stateful, true));
+    stateful->costs()->Watch(local.plan);
     step.num_nodes += local.plan->num_executed();
   }
   const bool plain = step.partitions.size() == 1 && step.partitions[0].plan->edges().empty() &&

@@ -13,6 +13,7 @@
 #include "actors/executor/plan.h"
 #include "actors/runtime.h"
 #include "actors/session/partitioned_step.h"
+#include "actors/session/step_costs.h"
 #include "actors/session/step_signature.h"
 #include "graph/passes/simplify.h"
 #include "kernels/kernel.h"
@@ -20,18 +21,21 @@
 namespace troupe {
 
 /// Kernels of stateful ops, which keep their state (a random generator's counter) from one
-/// signature of a session to the next. Thread-safe.
+/// signature of a session to the next, and what else the next one should know. Thread-safe.
 class StatefulKernels {
  public:
   absl::StatusOr<std::shared_ptr<Kernel>> FindOrCreate(const Node& node, DeviceRole* device);
   /// Where what is stateful was first placed, by node name: there it stays.
   std::unordered_map<std::string, std::string> devices() const;
   void RememberDevices(const Subgraph& placed);
+  /// Of steps on several devices.
+  StepCosts* costs() { return &costs_; }
 
  private:
   mutable std::mutex mutex_;
   std::unordered_map<std::string, std::string> devices_;
   std::map<std::string, std::shared_ptr<Kernel>> kernels_;
+  StepCosts costs_;
 };
 
 struct CompileOptions {

@@ -40,6 +40,8 @@ struct Options {
   /// "troupe://host:port"; empty: the graph is run in this process.
   std::string master;
   std::string tls_cert, tls_key, tls_ca;
+  /// Of a plan: how many CPU devices, or the names of devices. Empty: no plan.
+  std::string devices;
   std::string dot_file;
   std::string svg_file;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <iterator>
 #include <map>
 #include <string_view>
 #include <vector>
@@ -92,6 +93,25 @@ std::vector<int> Layers(int n, const std::vector<Link>& links) {
   }
 }
 
+/// The devices that nodes name, in the order in which they come.
+std::vector<std::string> DevicesOf(const GraphDef& graph) {
+  std::vector<std::string> devices;
+  for (const NodeDef& node : graph.node()) {
+    if (!node.device().empty() &&
+        std::find(devices.begin(), devices.end(), node.device()) == devices.end()) {
+      devices.push_back(node.device());
+    }
+  }
+  return devices;
+}
+
+/// For the background of a device's nodes.
+const char* Colour(size_t device) {
+  constexpr const char* kColours[] = {"#eef3fb", "#fdf0e0", "#e8f6e9", "#fbe9ee",
+                                      "#f0ebfa", "#f7f6dc", "#e3f4f4", "#eeeeee"};
+  return kColours[device % std::size(kColours)];
+}
+
 std::string Number(double value) {
   char text[32];
   std::snprintf(text, sizeof(text), "%.1f", value);
@@ -104,10 +124,17 @@ std::string ToDot(const GraphDef& graph) {
   std::string out = "digraph graph_def {\n  node [shape=box, fontname=\"sans-serif\"];\n";
   for (int i = 0; i < graph.node_size(); ++i) {
     const NodeDef& node = graph.node(i);
-    out +=
-        StrCat("  n", i, " [label=\"", Escape(node.name(), false), "\\n", Escape(node.op(), false));
-    if (!node.device().empty()) out += StrCat("\\n", Escape(node.device(), false));
-    out += "\"];\n";
+    out += StrCat("  n", i, " [label=\"", Escape(node.name(), false), "\\n",
+                  Escape(node.op(), false), "\"];\n");
+  }
+  const std::vector<std::string> devices = DevicesOf(graph);
+  for (size_t d = 0; d < devices.size(); ++d) {
+    out += StrCat("  subgraph cluster_", d, " {\n    label=\"", Escape(devices[d], false),
+                  "\"; style=filled; color=\"", Colour(d), "\";\n   ");
+    for (int i = 0; i < graph.node_size(); ++i) {
+      if (graph.node(i).device() == devices[d]) out += StrCat(" n", i, ";");
+    }
+    out += "\n  }\n";
   }
   for (const Link& link : Links(graph)) {
     out += StrCat("  n", link.from, " -> n", link.to, link.control ? " [style=dashed]" : "", ";\n");
@@ -155,9 +182,12 @@ std::string ToSvg(const GraphDef& graph) {
   size_t widest = 1;
   for (const auto& row : rows) widest = std::max(widest, row.size());
   const double width = 2 * kMargin + static_cast<double>(widest) * (kWidth + kGapX);
-  const double height = 2 * kMargin + static_cast<double>(rows.size()) * (kHeight + kGapY);
+  const std::vector<std::string> devices = DevicesOf(graph);
+  constexpr double kLegend = 18;  // The height of a line.
+  const double top = kMargin + kLegend * static_cast<double>(devices.size());
+  const double height = top + kMargin + static_cast<double>(rows.size()) * (kHeight + kGapY);
   auto x = [&](int i) { return width / 2 + position[i] * (kWidth + kGapX); };
-  auto y = [&](int i) { return kMargin + layer[i] * (kHeight + kGapY); };
+  auto y = [&](int i) { return top + layer[i] * (kHeight + kGapY); };
   std::string out =
       StrCat("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", Number(width), " ",
              Number(height), "\" font-family=\"sans-serif\" font-size=\"11\">\n");
@@ -165,6 +195,13 @@ std::string ToSvg(const GraphDef& graph) {
       "<defs><marker id=\"a\" viewBox=\"0 0 8 8\" refX=\"8\" refY=\"4\" markerWidth=\"7\" "
       "markerHeight=\"7\" orient=\"auto\"><path d=\"M0 0L8 4L0 8z\"/></marker></defs>\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n";
+  for (size_t d = 0; d < devices.size(); ++d) {
+    const double at = kMargin / 2 + kLegend * static_cast<double>(d);
+    out += StrCat("<rect x=\"", Number(kMargin / 2), "\" y=\"", Number(at),
+                  "\" width=\"24\" height=\"14\" rx=\"3\" fill=\"", Colour(d),
+                  "\" stroke=\"#456\"/><text x=\"", Number(kMargin / 2 + 30), "\" y=\"",
+                  Number(at + 11), "\">", Escape(devices[d], true), "</text>\n");
+  }
   for (const Link& link : links) {
     const double x1 = x(link.from), y1 = y(link.from) + kHeight, x2 = x(link.to), y2 = y(link.to);
     const double bend = std::max(kGapY / 2, (y2 - y1) / 2);
@@ -178,14 +215,16 @@ std::string ToSvg(const GraphDef& graph) {
     std::string name = node.name();
     if (name.size() > 26) name = "..." + name.substr(name.size() - 23);
     const std::string cx = Number(x(i));
-    out += StrCat("<g><title>", Escape(node.name(), true), "</title><rect x=\"",
-                  Number(x(i) - kWidth / 2), "\" y=\"", Number(y(i)), "\" width=\"", Number(kWidth),
-                  "\" height=\"", Number(kHeight),
-                  "\" rx=\"5\" fill=\"#eef3fb\" stroke=\"#456\"/><text x=\"", cx, "\" y=\"",
-                  Number(y(i) + 16), "\" text-anchor=\"middle\">", Escape(name, true),
-                  "</text><text x=\"", cx, "\" y=\"", Number(y(i) + 31),
-                  "\" text-anchor=\"middle\" fill=\"#357\" font-weight=\"bold\">",
-                  Escape(node.op(), true), "</text></g>\n");
+    const auto device = std::find(devices.begin(), devices.end(), node.device());
+    const char* colour = Colour(device == devices.end() ? 0 : device - devices.begin());
+    out +=
+        StrCat("<g><title>", Escape(node.name(), true), "</title><rect x=\"",
+               Number(x(i) - kWidth / 2), "\" y=\"", Number(y(i)), "\" width=\"", Number(kWidth),
+               "\" height=\"", Number(kHeight), "\" rx=\"5\" fill=\"", colour,
+               "\" stroke=\"#456\"/><text x=\"", cx, "\" y=\"", Number(y(i) + 16),
+               "\" text-anchor=\"middle\">", Escape(name, true), "</text><text x=\"", cx, "\" y=\"",
+               Number(y(i) + 31), "\" text-anchor=\"middle\" fill=\"#357\" font-weight=\"bold\">",
+               Escape(node.op(), true), "</text></g>\n");
   }
   return out + "</svg>\n";
 }

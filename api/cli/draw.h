@@ -11,11 +11,12 @@ class GraphDef;
 
 namespace troupe::cli {
 
-/// Graphviz's language: data edges solid, control edges dashed; nodes with their op.
+/// Graphviz's language: data edges solid, control edges dashed; nodes with their op, in a box for
+/// each device that is named.
 std::string ToDot(const GraphDef& graph);
 
 /// A picture drawn here: layers by longest path from the inputs, each ordered to keep edges short
-/// (Sugiyama et al. 1981, barycentre rule, two sweeps).
+/// (Sugiyama et al. 1981, barycentre rule, two sweeps). A colour for each device.
 std::string ToSvg(const GraphDef& graph);
 
 }  // namespace troupe::cli

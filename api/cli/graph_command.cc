@@ -6,6 +6,7 @@
 
 #include "api/cli/cli.h"
 #include "api/cli/draw.h"
+#include "api/cli/plan.h"
 #include "devices/status_macros.h"
 #include "graph/graph_def.h"
 #include "graph/op_registry.h"
@@ -104,6 +105,11 @@ absl::StatusOr<int> GraphCommand(const Options& options) {
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   for (const auto& [op, n] : by_count) std::cout << "  " << n << " " << op << "\n";
   missing.Print();
+  if (!options.devices.empty() && !missing.any()) {
+    TROUPE_ASSIGN_OR_RETURN(StepPlan plan, MakePlan(def, options));
+    std::cout << plan.text;
+    def.Swap(&plan.graph);
+  }
   if (!options.dot_file.empty()) TROUPE_RETURN_IF_ERROR(WriteFile(options.dot_file, ToDot(def)));
   if (!options.svg_file.empty()) TROUPE_RETURN_IF_ERROR(WriteFile(options.svg_file, ToSvg(def)));
   return missing.any() ? 1 : 0;

@@ -21,6 +21,7 @@ constexpr char kUsage[] =
                   [--library FILE]... [--master troupe://HOST:PORT [--tls-cert F --tls-key F --tls-ca F]]
        troupe bench GRAPH [the same] [--seconds S]
        troupe graph GRAPH [--dot FILE] [--svg FILE] [--library FILE]...
+                  [--devices N|NAME,NAME... [--feed NAME]... [--fetch NAME]... [--target NODE]... [--no-optimize]]
        troupe worker --cluster FILE --job J --task N [--data-port P] [--heartbeat-timeout S]
                   [--tls-cert F --tls-key F --tls-ca F | --insecure] [--threads N] [--devices N]
        troupe cluster FILE [the same but for the task's]
@@ -77,18 +78,20 @@ Options Options::Parse(int argc, char** argv) {
       options.libraries.push_back(value());
     } else if (runs && name == "--init") {
       options.init.push_back(value());
-    } else if (runs && name == "--feed") {
+    } else if (name == "--feed") {
       options.feeds.push_back(SplitAtEquals(value()));
-      if (options.feeds.back().second.empty()) throw UsageError{"--feed takes NAME=VALUE"};
-    } else if (runs && name == "--fetch") {
+      if (runs && options.feeds.back().second.empty()) {
+        throw UsageError{"--feed takes NAME=VALUE"};
+      }
+    } else if (name == "--fetch") {
       options.fetches.push_back(SplitAtEquals(value()));
-    } else if (runs && name == "--target") {
+    } else if (name == "--target") {
       options.targets.push_back(value());
     } else if (runs && name == "--steps") {
       options.steps = static_cast<int64_t>(ParseNumber(name, value(), 0, 1e15, true));
     } else if (runs && name == "--threads") {
       options.threads = static_cast<int>(ParseNumber(name, value(), 1, 4096, true));
-    } else if (runs && name == "--no-optimize" && !inline_value) {
+    } else if (name == "--no-optimize" && !inline_value) {
       options.optimize = false;
     } else if (runs && name == "--timeout") {
       options.timeout = ParseNumber(name, value(), 0, 1e9, false);
@@ -102,6 +105,8 @@ Options Options::Parse(int argc, char** argv) {
       options.tls_ca = value();
     } else if (options.command == "bench" && name == "--seconds") {
       options.seconds = ParseNumber(name, value(), 0, 1e6, false);
+    } else if (graph && name == "--devices") {
+      options.devices = value();
     } else if (graph && name == "--dot") {
       options.dot_file = value();
     } else if (graph && name == "--svg") {
@@ -111,6 +116,11 @@ Options Options::Parse(int argc, char** argv) {
     }
   }
   if (options.graph.empty()) throw UsageError{"GRAPH is missing"};
+  const bool step = !options.feeds.empty() || !options.fetches.empty() ||
+                    !options.targets.empty() || !options.optimize;
+  if (graph && step && options.devices.empty()) {
+    throw UsageError{"graph takes a step only for a plan: give --devices"};
+  }
   if (runs && options.fetches.empty() && options.targets.empty()) {
     throw UsageError{"nothing to run: give a --fetch or a --target"};
   }

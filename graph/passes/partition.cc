@@ -440,18 +440,28 @@ class Partitioner {
     SortUnique(&send_controls);
 
     PartitionNodes::Ends ends = EndsOf(i, port, p, q);
+    if (ends.lossy) {  // What is read is read by the Cast: so it waits for what precedes the read.
+      TROUPE_ASSIGN_OR_RETURN(const Node* shorten, added_.Shorten(ends));
+      value = {Add(p, shorten, {value}, std::move(send_controls)), 0};
+      send_controls.clear();
+    }
     TROUPE_ASSIGN_OR_RETURN(const Node* send, added_.Send(ends));
     TROUPE_ASSIGN_OR_RETURN(const Node* recv, added_.Recv(ends));
     Transfer& transfer = result_.transfers.emplace_back();
-    transfer.name = std::move(ends.tensor_name);
+    transfer.name = ends.tensor_name;
     transfer.control = port == kControl;
     transfer.lossy = ends.lossy;
     transfer.from = p;
     transfer.send = Add(p, send, {value}, std::move(send_controls));
     transfer.to = q;
     transfer.recv = Add(q, recv, {}, std::move(recv_controls));
-    recvs_.emplace(std::move(key), transfer.recv);
-    return transfer.recv;
+    int32_t received = transfer.recv;
+    if (transfer.lossy) {
+      TROUPE_ASSIGN_OR_RETURN(const Node* lengthen, added_.Lengthen(ends));
+      received = Add(q, lengthen, {{received, 0}}, {});
+    }
+    recvs_.emplace(std::move(key), received);
+    return received;
   }
 
   PartitionNodes::Ends EndsOf(int32_t i, int32_t port, int32_t p, int32_t q) const {
@@ -473,6 +483,7 @@ class Partitioner {
     ends.lossy =
         ends.type == ElementType::kFloat && BetweenTasks(ends.from, ends.to) &&
         (options_.lossy_between_tasks || original.attrs().GetOr<bool>("_lossy_16bit", false));
+    if (ends.lossy) ends.type = ElementType::kBfloat16;
     return ends;
   }
 

@@ -17,8 +17,9 @@ namespace troupe {
 struct PartitionOptions {
   /// The incarnation of a device, for the attribute of Send and Recv; empty: 0.
   std::function<uint64_t(const std::string& device)> incarnation;
-  /// float32 tensors that go from one task to another lose their low 16 bits on the way. Otherwise
-  /// only those of nodes with the attribute `_lossy_16bit = true` do.
+  /// float32 tensors that go from one task to another lose their low 16 bits: they travel as
+  /// bfloat16, and zeros are put in their place. Otherwise only those of nodes with the attribute
+  /// `_lossy_16bit = true` do.
   bool lossy_between_tasks = false;
 };
 

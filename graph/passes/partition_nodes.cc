@@ -47,6 +47,25 @@ absl::StatusOr<const Node*> PartitionNodes::Recv(const Ends& ends) {
   return recv;
 }
 
+absl::StatusOr<const Node*> PartitionNodes::Cast(const Ends& ends, const char* name,
+                                                 const std::string& device, ElementType from,
+                                                 ElementType to) {
+  TROUPE_ASSIGN_OR_RETURN(Node * source, Source(from));
+  NodeSpec spec("Cast", graph_->UniqueName(StrCat(ends.node_prefix, name)));
+  spec.Input(source).Attr("SrcT", from).Attr("DstT", to).Attr("Truncate", true).Device(device);
+  TROUPE_ASSIGN_OR_RETURN(Node * cast, graph_->AddNode(spec));
+  TROUPE_RETURN_IF_ERROR(graph_->RefineShape(cast, ends.shape));
+  return cast;
+}
+
+absl::StatusOr<const Node*> PartitionNodes::Shorten(const Ends& ends) {
+  return Cast(ends, "/shorten", ends.from, ElementType::kFloat, ends.type);
+}
+
+absl::StatusOr<const Node*> PartitionNodes::Lengthen(const Ends& ends) {
+  return Cast(ends, "/lengthen", ends.to, ends.type, ElementType::kFloat);
+}
+
 Tensor PartitionNodes::NoElements() { return Tensor::Vector<float>({}); }
 
 absl::StatusOr<const Node*> PartitionNodes::Nothing() {

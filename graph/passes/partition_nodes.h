@@ -23,13 +23,17 @@ class PartitionNodes {
   struct Ends {
     std::string tensor_name;
     std::string node_prefix;
-    std::string from, to;  ///< Devices.
-    ElementType type = ElementType::kInvalid;
+    std::string from, to;                      ///< Devices.
+    ElementType type = ElementType::kInvalid;  ///< On the way.
     PartialShape shape;
     bool lossy = false;
   };
   absl::StatusOr<const Node*> Send(const Ends& ends);
   absl::StatusOr<const Node*> Recv(const Ends& ends);
+  /// Before the Send and behind the Recv of a lossy transfer: float32 to its upper 16 bits, and
+  /// back with zeros.
+  absl::StatusOr<const Node*> Shorten(const Ends& ends);
+  absl::StatusOr<const Node*> Lengthen(const Ends& ends);
 
   /// A constant without elements; one suffices.
   absl::StatusOr<const Node*> Nothing();
@@ -47,6 +51,8 @@ class PartitionNodes {
   std::shared_ptr<Graph> graph() const { return graph_; }
 
  private:
+  absl::StatusOr<const Node*> Cast(const Ends& ends, const char* name, const std::string& device,
+                                   ElementType from, ElementType to);
   /// Something of a type, for nodes that need an input while they are made.
   absl::StatusOr<Node*> Source(ElementType type);
 

@@ -16,6 +16,28 @@ namespace {
 // Every node takes some time, so that times grow along every edge.
 constexpr double kLeastUs = 0.05;
 
+bool IsAboutVariables(const std::string& op) {
+  constexpr std::string_view kEnd = "VariableOp";
+  return op == "Variable" || op == "VariableV2" || op == "TemporaryVariable" ||
+         op == "VarHandleOp" ||
+         (op.size() >= kEnd.size() &&
+          op.compare(op.size() - kEnd.size(), kEnd.size(), kEnd) == 0) ||
+         (op.rfind("Resource", 0) == 0 && op.find("Accumulator") == std::string::npos);
+}
+
+/// True for ops that may wait for other steps, as far as can be told: what takes a handle or is
+/// stateful, and is not about variables, random numbers or transfers.
+bool MayWait(const Node& node) {
+  const std::string& op = node.op();
+  if (op == "_Send" || op == "_Recv" || IsAboutVariables(op)) return false;
+  for (int i = 0; i < node.num_inputs(); ++i) {
+    const ElementType type = node.input_type(i);
+    if (RemoveRef(type) == ElementType::kResource) return true;
+    if (IsRefType(type) && RemoveRef(type) == ElementType::kString) return true;  // A handle.
+  }
+  return node.stateful() && !node.attrs().Has("seed2");
+}
+
 class ReceiveScheduler {
  public:
   ReceiveScheduler(const CostModel* costs, const ScheduleReceivesOptions& options,
@@ -70,6 +92,7 @@ class ReceiveScheduler {
     waits_for_.assign(n, 0);
     cost_.resize(n);
     may_die_.assign(n, 0);
+    may_wait_.assign(n, 0);
     for (size_t p = 0; p < graph_.partitions.size(); ++p) {
       const std::vector<SubNode>& nodes = graph_.partitions[p].subgraph.nodes;
       for (int32_t i = 0; i < static_cast<int32_t>(nodes.size()); ++i) {
@@ -77,6 +100,7 @@ class ReceiveScheduler {
         cost_[at] = std::max(kLeastUs, costs_->TimeUs(nodes[i]));
         may_die_[at] =
             nodes[i].kind == SubNode::Kind::kOp && FlowOpOf(*nodes[i].original) != FlowOp::kNone;
+        may_wait_[at] = nodes[i].kind == SubNode::Kind::kOp && MayWait(*nodes[i].original);
         for (const SubOutput& input : nodes[i].inputs) {
           if (input.node < i) AddEdge(first_[p] + input.node, at, 0);
         }
@@ -116,6 +140,7 @@ class ReceiveScheduler {
       for (const Edge& edge : edges_[i]) {
         earliest_[edge.to] = std::max(earliest_[edge.to], finish + edge.delay_us);
         may_die_[edge.to] |= may_die_[i];
+        may_wait_[edge.to] |= may_wait_[i];
         if (--waits_for[edge.to] == 0) order.push_back(edge.to);
       }
     }
@@ -139,8 +164,8 @@ class ReceiveScheduler {
   bool CanBeWaitedFor(int32_t p, int32_t i) const {
     const SubNode& node = NodeAt(p, i);
     const std::string& op = node.original->op();
-    return node.kind == SubNode::Kind::kOp && !may_die_[first_[p] + i] && op != "_Send" &&
-           op != "_Recv" && op != "Const";
+    return node.kind == SubNode::Kind::kOp && !may_die_[first_[p] + i] &&
+           !may_wait_[first_[p] + i] && op != "_Send" && op != "_Recv" && op != "Const";
   }
 
   int Delay(int32_t p) {
@@ -228,7 +253,8 @@ class ReceiveScheduler {
   std::vector<std::vector<Edge>> edges_;
   std::vector<int32_t> waits_for_;
   std::vector<double> cost_, earliest_, latest_;  // Earliest and latest starts.
-  std::vector<char> may_die_;
+  std::vector<char> may_die_;                     // Or what it comes after may be dead.
+  std::vector<char> may_wait_;  // Or what it comes after may wait for other steps.
 };
 
 }  // namespace

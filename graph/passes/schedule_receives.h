@@ -21,7 +21,9 @@ struct ScheduleReceivesOptions {
 /// is needed late does not fill memory early. As soon and as late as possible times of all nodes
 /// follow from the cost model; an edge leads only from what has finished by its latest time to what
 /// starts at its latest time, so that the critical path stays as long as it is and no cycle can
-/// arise, in one partition or through several. Only nodes that are never dead are waited for.
+/// arise, in one partition or through several. Only nodes that are never dead are waited for, and
+/// none that comes after what may wait for other steps (dequeuing, taking a lock): perhaps these
+/// wait for what follows from the Recv.
 /// Numbers the nodes anew where their order changes. Returns how many Recvs wait now. `costs` may
 /// be nullptr: static estimates.
 ///

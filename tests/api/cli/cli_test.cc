@@ -116,6 +116,33 @@ TEST_F(CliTest, BenchIsALineOfJson) {
   EXPECT_GT(json["resident_kb"], 1000);
 }
 
+TEST_F(CliTest, GraphShowsAPlan) {
+  const std::string file = folder_ + "placed.pbtxt";
+  std::ofstream(file) << R"(
+    node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
+    node { name: "a" op: "Exp" input: "x" device: "/device:CPU:0"
+           attr { key: "T" value { type: DT_FLOAT } } }
+    node { name: "b" op: "Neg" input: "a" device: "/device:CPU:1"
+           attr { key: "T" value { type: DT_FLOAT } } })";
+  const std::string pictures = " --dot " + folder_ + "dot --svg " + folder_ + "svg";
+  Result r = Run("graph " + file + " --devices 2 --feed x" + pictures);
+  EXPECT_EQ(r.status, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("transfer: edge_0_a:0 from /job:localhost/replica:0/task:0/device:"
+                               "CPU:0 to /job:localhost/replica:0/task:0/device:CPU:1\n"));
+  const std::string dot = ReadFile(folder_ + "dot");
+  EXPECT_THAT(dot, HasSubstr("subgraph cluster_1 {"));
+  EXPECT_THAT(dot, HasSubstr("_Recv"));
+  EXPECT_THAT(ReadFile(folder_ + "svg"), HasSubstr("device:CPU:1"));
+  // Tasks of a cluster, by name.
+  const std::string tasks =
+      " --devices /job:ps/replica:0/task:0/device:CPU:0,/job:w/replica:0/task:0/device:CPU:1";
+  EXPECT_THAT(Run("graph " + file + tasks + " --fetch b").out, HasSubstr("to /job:w/replica:0"));
+  EXPECT_EQ(Run("graph " + file + " --devices 1").status, 1);  // Where is CPU:1?
+  EXPECT_EQ(Run("graph " + file + " --devices 0").status, 1);
+  EXPECT_EQ(Run("graph " + file + " --devices cpu").status, 1);
+  EXPECT_EQ(Run("graph " + file + " --fetch b").status, 2);
+}
+
 TEST_F(CliTest, GraphSaysWhatIsMissing) {
   Result r = Run("graph " + graph() + " --dot " + folder_ + "dot --svg " + folder_ + "svg");
   EXPECT_EQ(r.status, 0) << r.err;

@@ -393,6 +393,42 @@ TEST_F(PartitionTest, LossyBetweenTasksOnly) {
   EXPECT_THAT(lossy(Cut(Placed({a}, {c}, {}, {{"c", 1}}), options)), ElementsAre(false));
 }
 
+TEST_F(PartitionTest, LossyTransfersAreBfloat16) {
+  Node* v = Add(NodeSpec("VariableV2", "v")
+                    .Attr("dtype", ElementType::kFloat)
+                    .Attr("shape", PartialShape({})));
+  Node* set = Binary("AssignAdd", "set", v, Const("one", 1));
+  Node* read = Add(NodeSpec("Neg", "read").Input(v).ControlInput(set));
+  const Subgraph whole = Placed({}, {read}, {}, {{"read", 2}});
+  PartitionOptions options;
+  options.lossy_between_tasks = true;
+  const PartitionedGraph cut = Cut(whole, options);
+  Compare(whole, cut, {}, 10);  // What is read is read after the assignment.
+  const Transfer* value = nullptr;
+  for (const Transfer& transfer : cut.transfers) {
+    if (transfer.lossy) value = &transfer;
+  }
+  ASSERT_NE(value, nullptr);
+  const std::vector<SubNode>& from = cut.partitions[value->from].subgraph.nodes;
+  const SubNode& send = from[value->send];
+  EXPECT_EQ(*send.original->attrs().Get<ElementType>("T"), ElementType::kBfloat16);
+  const SubNode& shorten = from[send.inputs[0].node];
+  EXPECT_EQ(shorten.original->op(), "Cast");
+  EXPECT_EQ(shorten.original->attrs().GetOr<bool>("Truncate", false), true);
+  const std::vector<SubNode>& to = cut.partitions[value->to].subgraph.nodes;
+  EXPECT_EQ(to[value->recv].output_type(0), ElementType::kBfloat16);
+  int lengthened = 0;
+  for (const SubNode& node : to) {
+    for (const SubOutput& input : node.inputs) {
+      if (input.node != value->recv) continue;
+      ++lengthened;
+      EXPECT_EQ(node.original->op(), "Cast");
+      EXPECT_EQ(node.output_type(0), ElementType::kFloat);
+    }
+  }
+  EXPECT_EQ(lengthened, 1);
+}
+
 TEST_F(PartitionTest, ALoopOverTwoDevicesHasAControlLoop) {
   Node* x = Placeholder("x");
   Node* exit = Loop("while", x, Const("ten", 10), Const("two", 2));

@@ -152,6 +152,34 @@ TEST_F(ScheduleReceivesTest, WhatMayBeDeadIsNotWaitedFor) {
   EXPECT_EQ(ScheduleReceives(&costs, {}, &cut), 0);
 }
 
+TEST_F(ScheduleReceivesTest, WhatMayWaitForOtherStepsIsNotWaitedFor) {
+  // The value that is received is what others wait for, before they put in what is taken out here.
+  Node* x = Placeholder("x");
+  Node* far = Binary("far", x, x);
+  const std::vector<ElementType> types = {ElementType::kFloat};
+  Node* queue = Add(NodeSpec("FIFOQueueV2", "queue").Attr("component_types", types));
+  Node* taken =
+      Add(NodeSpec("QueueDequeueV2", "taken").Input(queue).Attr("component_types", types));
+  Node* last = Binary("last", taken, taken);
+  CostModel costs;
+  costs.Record("taken", 1000, {});
+  costs.Record("last", 1000, {});
+  Node* sum = Binary("sum", last, far);
+  PartitionedGraph cut = Cut({x}, {sum}, {{"far", 1}});
+  EXPECT_EQ(ScheduleReceives(&costs, {}, &cut), 0);
+  // A variable makes nobody wait, and a random number does not either.
+  Node* v = Add(NodeSpec("VariableV2", "v")
+                    .Attr("dtype", ElementType::kFloat)
+                    .Attr("shape", PartialShape({256, 256})));
+  Node* read = Binary("read", v, v);
+  costs.Record("read", 1000, {});
+  Node* after = Binary("after", read, read);
+  costs.Record("after", 1000, {});
+  Node* other = Binary("other", after, far);
+  cut = Cut({x}, {other}, {{"far", 1}});
+  EXPECT_EQ(ScheduleReceives(&costs, {}, &cut), 1);
+}
+
 TEST_F(ScheduleReceivesTest, RandomGraphsKeepTheirLengthAndHaveNoCircles) {
   int delayed = 0;
   for (int seed = 0; seed < 40; ++seed) {

@@ -1,0 +1,58 @@
+#include "actors/session/step_graph.h"
+
+#include <utility>
+
+#include "actors/session/compile.h"
+#include "actors/session/lower.h"
+#include "devices/status_macros.h"
+#include "graph/passes/frames.h"
+#include "graph/passes/loosen_constants.h"
+#include "graph/passes/prune.h"
+#include "graph/passes/read_late.h"
+#include "graph/passes/simplify.h"
+#include "kernels/kernel_registry.h"
+
+namespace troupe {
+
+absl::StatusOr<StepGraph> PrepareStep(
+    const Graph& graph, const StepSignature& signature, bool simplify,
+    absl::FunctionRef<absl::Status(const Subgraph&)> check_devices) {
+  StepGraph prepared;
+  TROUPE_ASSIGN_OR_RETURN(prepared.subgraph, Prune(graph, signature.feeds, signature.fetches,
+                                                   absl::MakeConstSpan(signature.targets)));
+  Subgraph& subgraph = prepared.subgraph;
+  StepSignature in_lowered;
+  TROUPE_ASSIGN_OR_RETURN(prepared.lowered, LowerForStep(graph, subgraph, signature, &in_lowered));
+  if (prepared.lowered != nullptr) {
+    TROUPE_ASSIGN_OR_RETURN(subgraph, Prune(*prepared.lowered, in_lowered.feeds, in_lowered.fetches,
+                                            absl::MakeConstSpan(in_lowered.targets)));
+  }
+  TROUPE_RETURN_IF_ERROR(check_devices(subgraph));
+  // Before anything is folded away, too: loops must be well-formed as they were written.
+  TROUPE_ASSIGN_OR_RETURN(const Frames frames, FindFrames(subgraph));
+  ReadLate(&subgraph);
+  if (frames.has_control_flow) LoosenConstants(&subgraph);
+  if (simplify) Simplify(SimplifyOptions(), EvaluateNode, &subgraph);
+  return prepared;
+}
+
+std::function<bool(const Node& node, const std::string& device_type)> RegisteredKernels() {
+  return [](const Node& node, const std::string& type) {
+    return !node.graph()->ops()->LookUp(node.op()).ok() ||
+           KernelRegistry::Global()->Find(type, node.def()).ok();
+  };
+}
+
+absl::StatusOr<PartitionedGraph> CutStep(const PlacementInput& placement,
+                                         const PartitionOptions& partition,
+                                         const ScheduleReceivesOptions& schedule, Subgraph subgraph,
+                                         absl::FunctionRef<void(const Subgraph&)> placed,
+                                         PlacementReport* report) {
+  TROUPE_RETURN_IF_ERROR(Place(placement, &subgraph, report));
+  placed(subgraph);
+  TROUPE_ASSIGN_OR_RETURN(PartitionedGraph parts, Partition(std::move(subgraph), partition));
+  ScheduleReceives(placement.costs, schedule, &parts);
+  return parts;
+}
+
+}  // namespace troupe

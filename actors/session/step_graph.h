@@ -1,0 +1,45 @@
+/// From a signature to what each device runs, without kernels: what local sessions and the masters
+/// of clusters have in common.
+#ifndef TROUPE_ACTORS_SESSION_STEP_GRAPH_H_
+#define TROUPE_ACTORS_SESSION_STEP_GRAPH_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "actors/session/step_signature.h"
+#include "graph/graph.h"
+#include "graph/passes/partition.h"
+#include "graph/passes/place.h"
+#include "graph/passes/schedule_receives.h"
+#include "graph/passes/subgraph.h"
+
+namespace troupe {
+
+/// What a signature executes.
+struct StepGraph {
+  Subgraph subgraph;
+  std::shared_ptr<Graph> lowered;  ///< Holds the nodes if functional ops were lowered.
+};
+
+/// Prunes, lowers, checks and simplifies. `check_devices` sees the nodes before any is folded away,
+/// so that an impossible device is always refused.
+absl::StatusOr<StepGraph> PrepareStep(
+    const Graph& graph, const StepSignature& signature, bool simplify,
+    absl::FunctionRef<absl::Status(const Subgraph&)> check_devices);
+
+/// For `PlacementInput::has_kernel`: kernels that are registered here. Functions run everywhere.
+std::function<bool(const Node& node, const std::string& device_type)> RegisteredKernels();
+
+/// Places, cuts, and schedules the Recvs. `placed` sees where everything is, `report` says why.
+absl::StatusOr<PartitionedGraph> CutStep(const PlacementInput& placement,
+                                         const PartitionOptions& partition,
+                                         const ScheduleReceivesOptions& schedule, Subgraph subgraph,
+                                         absl::FunctionRef<void(const Subgraph&)> placed,
+                                         PlacementReport* report = nullptr);
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_SESSION_STEP_GRAPH_H_
