@@ -107,6 +107,7 @@ class ClusterProcesses : public testing::Test {
                              absl::Duration* took) {
     absl::Time when;
     std::thread other([&] {
+      // Steps are to have run for a while when the trouble comes.
       std::this_thread::sleep_for(std::chrono::milliseconds(300));
       when = absl::Now();
       trouble();
@@ -130,6 +131,7 @@ class ClusterProcesses : public testing::Test {
         EXPECT_EQ(*(*values)[0].data<float>(), 42);
         return;
       }
+      // A client is not told when a task is back: it tries again.
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
     ADD_FAILURE() << status;

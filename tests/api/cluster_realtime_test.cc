@@ -150,6 +150,7 @@ TEST_F(ClusterTest, LostTaskIsNamedAndTakenBack) {
   EXPECT_TRUE(session->Run({{x_, x}}, {local_}).ok());
   worker = Start("worker");
   for (int i = 0; i < 50 && !status.ok(); ++i) {
+    // A client is not told when a task is back: it tries again.
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     status = session->Run({{x_, x}}, {y_}).status();
   }
@@ -165,6 +166,7 @@ TEST_F(ClusterTest, LostVariableIsFailedPrecondition) {
   ps = Start("ps");
   absl::Status status;
   for (int i = 0; i < 50; ++i) {
+    // A client is not told when a task is back: it tries again.
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     status = session->Run({w_}).status();
     if (status.code() != absl::StatusCode::kUnavailable) break;

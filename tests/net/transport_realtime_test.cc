@@ -73,6 +73,7 @@ TEST(TransportRealtime, ConnectHasADeadline) {
   absl::Status status;
   worker.transport->Connect("127.0.0.1:" + std::to_string(ntohs(address.sin_port)), options,
                             [&](const auto& result) { status = result.status(); });
+  // The attempt is to be under way; nobody is told when it begins to wait.
   std::this_thread::sleep_for(milliseconds(50));
   worker.Stop();
   EXPECT_TRUE(absl::IsCancelled(status)) << status;
@@ -98,6 +99,7 @@ void WithPusher(int signal_to_send, F check) {
       if ((*peer)->stats().queued_bytes < uint64_t{256} << 20) {
         (void)(*peer)->Send({1, 1, 0, false, tensor});
       }
+      // Not to keep the core busy while the queue is full; there is no event for room in it.
       std::this_thread::sleep_for(milliseconds(1));
     }
     ::_exit(0);
@@ -111,6 +113,7 @@ void WithPusher(int signal_to_send, F check) {
     const auto before = Clock::now();
     ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.lost.size() == 1; }));
     check(ps.sink.Get(ps.sink.lost)[0].second, Clock::now() - before);
+    // Time for a second report, which must not come.
     std::this_thread::sleep_for(milliseconds(50));
     EXPECT_EQ(ps.sink.Get(ps.sink.lost).size(), 1u);
   }
@@ -145,6 +148,7 @@ TEST(TransportRealtime, AConsumerThatTakesItsTimeIsNotLost) {
   ASSERT_NE(peer, nullptr);
   const Tensor tensor = Tensor::Uninitialized(ElementType::kFloat, Shape({1 << 18}));
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(peer->Send({1, 1, 0, false, tensor}).ok());
+  // Longer than the stall timeout, which must not strike here.
   std::this_thread::sleep_for(milliseconds(1200));
   EXPECT_TRUE(peer->connected());
   EXPECT_EQ(ps.sink.Get(ps.sink.lost).size(), 0u);

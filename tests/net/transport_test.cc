@@ -199,7 +199,7 @@ TEST(Transport, CancelledStepsAreDropped) {
   EXPECT_EQ(peer->stats().queued_bytes, 4 * 800000u);
   peer->CancelStep(0);
   EXPECT_EQ(peer->stats().queued_bytes, 0u);
-  // What was dropped, and what has been written, is let go of.
+  // What was dropped, and what has been written, is let go of, which nobody is told: look and wait.
   for (int i = 0; i < 1000 && !tensor.unique(); ++i) std::this_thread::sleep_for(milliseconds(1));
   EXPECT_TRUE(tensor.unique());
 }
@@ -299,6 +299,7 @@ TEST(Transport, SendersRaceWithTheEnd) {
         }
       });
     }
+    // The senders are to be in the midst of it, at a moment that differs from run to run.
     std::this_thread::sleep_for(milliseconds(5));
     if (round % 2 == 0) {
       ps.Stop();

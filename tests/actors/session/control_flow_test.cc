@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
@@ -211,9 +212,13 @@ TEST_P(ControlFlowTest, EndlessLoopObeysDeadlineAndClose) {
   const auto start = std::chrono::steady_clock::now();
   auto late = Fetch(loaded, "exit", {}, options);
   EXPECT_EQ(late.status().code(), absl::StatusCode::kDeadlineExceeded) << late.status();
-  std::thread runner(
-      [&] { EXPECT_EQ(Fetch(loaded, "exit").status().code(), absl::StatusCode::kCancelled); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  // Whether the close finds the loop running or comes before it: the run is cancelled.
+  std::promise<void> begun;
+  std::thread runner([&] {
+    begun.set_value();
+    EXPECT_EQ(Fetch(loaded, "exit").status().code(), absl::StatusCode::kCancelled);
+  });
+  begun.get_future().wait();
   EXPECT_TRUE(loaded.session->Close().ok());
   runner.join();
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));

@@ -188,6 +188,7 @@ TEST_P(LoopTest, AnEndlessLoopObeysTheDeadlineAndTheClosingOfItsSession) {
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(200));
 
     std::thread closer([&] {
+      // The loop below is to be running; a session does not tell.
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
       start = std::chrono::steady_clock::now();
       EXPECT_TRUE(session->Close().ok());

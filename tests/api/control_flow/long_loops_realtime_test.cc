@@ -126,6 +126,7 @@ TEST_P(LongLoopsTest, ClosingTheSessionEndsEndlessLoops) {
       if (result.status().code() == absl::StatusCode::kCancelled) ++cancelled;
     });
   }
+  // All loops are to be running; a session does not tell.
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   const Clock::time_point begin = Clock::now();
   EXPECT_TRUE(session->Close().ok());
