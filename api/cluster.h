@@ -25,7 +25,7 @@ struct ServerOptions {
   absl::Duration heartbeat_interval = absl::Seconds(1);
   absl::Duration heartbeat_timeout = absl::Seconds(5);
   /// How long the creation of a session waits for tasks that are missing.
-  absl::Duration wait_for_workers = absl::Seconds(10);
+  absl::Duration wait_for_workers = absl::Seconds(7.5);
   /// Serve addresses other than loopback without TLS.
   bool insecure = false;
   /// PEM files: this task's certificate and key, and the authority's. All or none.

@@ -14,6 +14,7 @@
 
 #include "devices/status_macros.h"
 #include "net/address.h"
+#include "net/middleman.h"
 
 namespace troupe {
 
@@ -53,6 +54,8 @@ using ControlActor = caf::typed_actor<caf::reacts_to<WireMessage>>;
 // How long CAF's threads may take to end: one of them may be in the middle of connecting to a host
 // that does not answer.
 constexpr std::chrono::seconds kEndOfCaf{1};
+// For a host to accept a connection; it is tried again as long as it is missed.
+constexpr std::chrono::milliseconds kConnectTimeout{1500};
 
 /// A thread that spawns an actor, or publishes one, keeps the actor system's logger from then on, and
 /// the end of the system waits for that to be let go: for ever, if another thread ends it. This
@@ -91,11 +94,6 @@ struct Config : caf::actor_system_config {
 
 struct ControlPlane::Impl {
   explicit Impl(const ControlOptions& o) : options(o), config(o) {}
-
-  caf::io::middleman_actor Middleman() {
-    if (!options.tls_certificate.empty()) return system->openssl_manager().actor_handle();
-    return system->middleman().actor_handle();
-  }
 
   // --- Played by the control actor. ---
 
@@ -156,7 +154,7 @@ struct ControlPlane::Impl {
     absl::StatusOr<HostPort> address = ParseHostPort(options.addresses[peer]);
     if (!address.ok()) return;
     connecting[peer] = true;
-    self->request(caf::actor_cast<caf::actor>(Middleman()), std::chrono::seconds(10),
+    self->request(caf::actor_cast<caf::actor>(middleman), std::chrono::seconds(10),
                   caf::connect_atom_v, address->host, static_cast<uint16_t>(address->port))
         .then(
             [this, self, peer](const caf::node_id&, const caf::strong_actor_ptr& actor,
@@ -210,6 +208,7 @@ struct ControlPlane::Impl {
   const ControlOptions options;
   Config config;
   std::unique_ptr<caf::actor_system> system;
+  caf::io::middleman_actor middleman;
   caf::actor control;
   caf::strong_actor_ptr control_ptr;
   std::atomic<ControlHandler*> handler{nullptr};
@@ -228,6 +227,8 @@ absl::StatusOr<std::unique_ptr<ControlPlane>> ControlPlane::Create(const Control
   auto impl = std::make_unique<Impl>(options);
   LetGoOfLogger let_go;
   impl->system = std::make_unique<caf::actor_system>(impl->config);
+  impl->middleman =
+      SpawnMiddleman(*impl->system, !options.tls_certificate.empty(), kConnectTimeout);
   return std::unique_ptr<ControlPlane>(new ControlPlane(std::move(impl)));
 }
 
@@ -248,11 +249,9 @@ void ControlPlane::Start(ControlHandler* handler) {
 absl::StatusOr<int> ControlPlane::Listen(const std::string& host, int port) {
   LetGoOfLogger let_go;
   const char* address = host == "localhost" ? "127.0.0.1" : host.c_str();
-  auto published =
-      impl_->options.tls_certificate.empty()
-          ? impl_->system->middleman().publish(impl_->control, static_cast<uint16_t>(port), address,
-                                               true)
-          : caf::openssl::publish(impl_->control, static_cast<uint16_t>(port), address, true);
+  auto middleman = caf::make_function_view(impl_->middleman);
+  auto published = middleman(caf::publish_atom_v, static_cast<uint16_t>(port), impl_->control_ptr,
+                             std::set<std::string>(), std::string(address), true);
   if (!published) {
     return absl::UnavailableError(StrCat("cannot listen at ", host, ":", port,
                                          "; is the port in use? (",
@@ -324,6 +323,8 @@ void ControlPlane::Stop() {
   if (impl_->control) caf::anon_send_exit(impl_->control, caf::exit_reason::user_shutdown);
   impl_->control = nullptr;
   impl_->control_ptr = nullptr;
+  caf::anon_send_exit(impl_->middleman, caf::exit_reason::user_shutdown);
+  impl_->middleman = nullptr;
   // A stop takes a bounded time, whatever CAF's threads are at.
   auto over = std::make_shared<std::promise<void>>();
   std::future<void> ended = over->get_future();

@@ -22,7 +22,7 @@ struct TaskServerOptions {
   std::chrono::milliseconds heartbeat_interval{1000};
   std::chrono::milliseconds heartbeat_timeout{5000};
   /// How long the creation of a session waits for tasks that are missing.
-  std::chrono::milliseconds wait_for_workers{10000};
+  std::chrono::milliseconds wait_for_workers{7500};
   /// Serve addresses other than loopback without TLS.
   bool insecure = false;
   std::string tls_certificate, tls_key, tls_authority;  ///< PEM files; all or none.

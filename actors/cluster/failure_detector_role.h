@@ -55,6 +55,7 @@ class FailureDetectorRole {
   /// True if the peer is known to have lived under this number, and lives no more.
   bool IsEarlierLife(PeerId peer, uint64_t incarnation) const;
   const Options& options() const { return options_; }
+  void set_options(Options options) { options_ = options; }
 
  private:
   struct Peer {
@@ -65,7 +66,7 @@ class FailureDetectorRole {
     ClusterTime next_ping = 0;
   };
 
-  const Options options_;
+  Options options_;
   ClusterTime last_tick_ = 0;
   std::map<PeerId, Peer> peers_;
 };

@@ -1,10 +1,16 @@
 #include "actors/cluster/node_role.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "devices/status_macros.h"
 
 namespace troupe {
+
+namespace {
+// What a peer says is believed within limits.
+constexpr ClusterTime kShortestTimeout = kSecond / 10;
+}  // namespace
 
 NodeRole::NodeRole(Options options, Outbox* outbox, WorkerEngine* worker_engine,
                    MasterEngine* master_engine, ClusterTime now)
@@ -26,6 +32,8 @@ NodeRole::NodeRole(Options options, Outbox* outbox, WorkerEngine* worker_engine,
     MasterRole::Options master;
     master.self = self_;
     master.wait_for_workers = options_.wait_for_workers;
+    // A step that failed because one task was lost is answered before two timeouts have passed.
+    master.grace = std::min(master.grace, options_.health.timeout / 2);
     master.seed = options_.incarnation;
     master_ = std::make_unique<MasterRole>(master, options_.tasks, &calls_, master_engine);
   }
@@ -90,6 +98,7 @@ void NodeRole::OnMessage(PeerId from, cluster::Message message, ClusterTime now)
     case cluster::PING: {
       cluster::Message pong;
       pong.set_kind(cluster::PONG);
+      pong.set_timeout_us(options_.health.timeout);
       calls_.Send(from, std::move(pong));
       return;
     }
@@ -102,8 +111,16 @@ void NodeRole::OnMessage(PeerId from, cluster::Message message, ClusterTime now)
     case cluster::TENSOR:
       if (worker_ != nullptr) worker_->OnTensor(from, std::move(message), now);
       return;
+    case cluster::PONG:
+      // A client notices as soon as the cluster's own tasks do.
+      if (options_.task.empty() && message.timeout_us() >= kShortestTimeout &&
+          message.timeout_us() < detector_.options().timeout) {
+        detector_.set_options({std::min(detector_.options().interval, message.timeout_us() / 5),
+                               static_cast<ClusterTime>(message.timeout_us())});
+      }
+      return;
     default:
-      return;  // PONG has said all by having come.
+      return;
   }
 }
 
@@ -201,10 +218,10 @@ void NodeRole::OnLinkDown(PeerId peer, ClusterTime now) {
 void NodeRole::Tick(ClusterTime now) {
   now_ = now;
   Handle(detector_.Tick(now), now,
-         StrCat("nothing has been heard of it for ", options_.health.timeout / 1000, " ms"));
+         StrCat("nothing has been heard of it for ", detector_.options().timeout / 1000, " ms"));
   std::vector<PeerId> silent;
   for (const auto& [client, heard] : clients_) {
-    if (now - heard >= 2 * options_.health.timeout) silent.push_back(client);
+    if (now - heard >= options_.health.timeout * 3 / 2) silent.push_back(client);
   }
   for (PeerId client : silent) OnLinkDown(client, now);
   calls_.Tick(now);

@@ -140,7 +140,7 @@ absl::StatusOr<int> WorkerCommand(const ServeOptions& given) {
   server_options.heartbeat_timeout = absl::Seconds(options.heartbeat_timeout);
   server_options.heartbeat_interval =
       std::min(absl::Seconds(1), absl::Seconds(options.heartbeat_timeout / 5));
-  server_options.wait_for_workers = 2 * server_options.heartbeat_timeout;
+  server_options.wait_for_workers = 1.5 * server_options.heartbeat_timeout;
   server_options.insecure = options.insecure;
   server_options.tls_certificate = options.tls_cert;
   server_options.tls_key = options.tls_key;

@@ -1,0 +1,28 @@
+/// The client of a cluster in which something goes wrong, as a process of its own.
+#ifndef TROUPE_TESTS_FAULTS_CLIENT_H_
+#define TROUPE_TESTS_FAULTS_CLIENT_H_
+
+#include <string>
+
+namespace troupe::faults {
+
+/// The cluster has a `ps`, a `worker` and a `chief`, one task each; the chief is the master.
+struct ClientOptions {
+  std::string target;
+  std::string moment;        ///< See `MomentName`; "bystander".
+  std::string queue_job = "ps";  ///< Where the queue of "waiting" lies.
+  std::string jobs[2];       ///< Whose devices a bystander uses.
+  double timeout = 2;        ///< For heartbeats, in seconds.
+  std::string certificates;  ///< A folder; empty: no TLS.
+};
+
+/// Says "in" when the moment has come. Told "go", it goes on, and says
+/// "result CODE BEGAN ENDED MESSAGE", once; on "stop", it looks whether what is under way goes on,
+/// which is the result OK. On "recover" it runs steps until one succeeds, and says
+/// "recovered same|new ENDED". A bystander runs steps all the time; on "stop" it says
+/// "bystander STEPS LONGEST LAST_CHANGE ERROR". All end on "quit". The result is the exit status.
+int RunClient(const ClientOptions& options);
+
+}  // namespace troupe::faults
+
+#endif  // TROUPE_TESTS_FAULTS_CLIENT_H_

@@ -1,0 +1,194 @@
+// Plays faults on clusters of real processes, checks what is promised, and writes docs/faults.md's
+// table:
+//
+//     cluster_faults [--row TEXT]... [--jobs N] [--timeout S] [--table FILE]
+//
+// --row: only rows whose name, FAULT/VICTIM/MOMENT, contains one of the texts.
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <mutex>
+#include <semaphore>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "tests/faults/client.h"
+#include "tests/faults/cluster.h"
+#include "tests/faults/table.h"
+
+namespace troupe::faults {
+namespace {
+
+constexpr Victim kVictims[] = {Victim::kPs, Victim::kWorker, Victim::kMaster, Victim::kClient};
+
+std::vector<Row> AllRows() {
+  std::vector<Row> rows;
+  const auto moments = {Moment::kTransfer, Moment::kRest,     Moment::kStep,
+                        Moment::kWaiting,  Moment::kCreation, Moment::kClose};
+  for (Fault fault : {Fault::kKill, Fault::kRestart, Fault::kStop, Fault::kCut, Fault::kSlow}) {
+    for (Victim victim : kVictims) {
+      for (Moment moment : moments) rows.push_back({fault, victim, moment});
+    }
+  }
+  for (Moment moment : moments) {
+    rows.push_back({Fault::kCutBetween, Victim::kPs, moment});
+  }
+  return rows;
+}
+
+/// What the client may see, and that it is told who it was, in time.
+void Judge(const Row& row, const Settings& settings, Outcome* outcome) {
+  const bool is_gone =
+      row.victim == Victim::kClient && (row.fault == Fault::kKill || row.fault == Fault::kRestart);
+  const double limit = 2 * settings.timeout;
+  if (is_gone || outcome->code.empty()) {
+    if (outcome->ended > limit) {
+      outcome->problems.push_back("a step of the lost client went on for " +
+                                  std::to_string(outcome->ended) + " s");
+    }
+    return;
+  }
+  std::set<std::string> codes = {"UNAVAILABLE"};
+  if (row.moment == Moment::kClose) codes.insert("OK");
+  if (row.fault == Fault::kSlow) codes = {"OK"};
+  // Between death and rebirth there may be nobody who notices.
+  if (row.fault == Fault::kRestart) codes.insert({"OK", "ABORTED", "FAILED_PRECONDITION"});
+  // It has been given up meanwhile.
+  if (row.victim == Victim::kClient) codes.insert({"ABORTED", "CANCELLED", "OK"});
+  // The master sees both, and a session at rest or closing needs no more.
+  if (codes.count(outcome->code) == 0) {
+    outcome->problems.push_back("the code is " + outcome->code + ": " + outcome->message);
+  }
+  const bool slow = row.fault == Fault::kSlow;
+  if (outcome->seconds > limit && !slow) {
+    outcome->problems.push_back("the result took " + std::to_string(outcome->seconds) + " s");
+  }
+  if (outcome->code == "UNAVAILABLE" && row.victim != Victim::kClient) {
+    const std::string job =
+        row.victim == Victim::kMaster ? "troupe://" : "/job:" + VictimName(row.victim) + "/";
+    const bool named = outcome->message.find(job) != std::string::npos ||
+                       (row.fault == Fault::kCutBetween &&
+                        outcome->message.find("/job:worker/") != std::string::npos);
+    if (!named) outcome->problems.push_back("nobody is named: " + outcome->message);
+  }
+}
+
+bool MakeCertificates(const std::string& folder) {
+  return Shell(
+      "set -e; cd " + folder +
+      "; openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "
+      "/CN=authority -keyout ca.key -out ca.pem"
+      "; openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=task -keyout "
+      "task.key -out task.csr"
+      "; openssl x509 -req -in task.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -out "
+      "task.pem");
+}
+
+int Run(const std::vector<std::string>& wanted, int jobs, Settings settings,
+        const std::string& table) {
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("troupe_faults_" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  settings.folder = settings.certificates = folder.string();
+  std::vector<Row> rows;
+  for (const Row& row : AllRows()) {
+    const bool is_wanted =
+        wanted.empty() || std::any_of(wanted.begin(), wanted.end(), [&](const std::string& text) {
+          return RowName(row).find(text) != std::string::npos;
+        });
+    if (is_wanted) rows.push_back(row);
+  }
+  std::string why;
+  if (std::any_of(rows.begin(), rows.end(), [](const Row& r) { return NeedsNetwork(r.fault); })) {
+    if (!Network::Available(&why)) {
+      std::cout << "SKIPPED: rows with cut and slow links: " << why << std::endl;
+      std::erase_if(rows, [](const Row& row) { return NeedsNetwork(row.fault); });
+    } else if (!MakeCertificates(settings.certificates)) {
+      std::cout << "certificates could not be made: is openssl there?" << std::endl;
+      return 1;
+    }
+  }
+  std::vector<Outcome> outcomes(rows.size());
+  std::atomic<size_t> next{0};
+  std::atomic<int> failed{0};
+  std::counting_semaphore<64> large(2);  // 64 MiB at a time keep cores and memory busy.
+  std::mutex output;
+  std::vector<std::thread> threads;
+  const double began = Now();
+  for (int i = 0; i < jobs; ++i) {
+    threads.emplace_back([&] {
+      for (size_t n = next++; n < rows.size(); n = next++) {
+        const bool is_large = rows[n].moment == Moment::kTransfer;
+        if (is_large) large.acquire();
+        outcomes[n] = Play(rows[n], settings);
+        if (is_large) large.release();
+        Judge(rows[n], settings, &outcomes[n]);
+        std::lock_guard<std::mutex> lock(output);
+        const Outcome& o = outcomes[n];
+        std::printf("%-22s %-18s %5.2f s  then %-4s %5.2f s  bystander %4.2f s%s\n",
+                    RowName(rows[n]).c_str(), o.code.c_str(), o.seconds, o.session.c_str(),
+                    o.recovery, o.longest, o.problems.empty() ? "" : "  FAILED");
+        for (const std::string& problem : o.problems) std::printf("    %s\n", problem.c_str());
+        std::fflush(stdout);
+        if (!o.problems.empty()) ++failed;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (!table.empty()) std::ofstream(table) << Table(rows, outcomes);
+  std::printf("%zu rows, %d failed, %.0f s\n", rows.size(), failed.load(), Now() - began);
+  if (failed == 0) std::filesystem::remove_all(folder);
+  return failed == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace troupe::faults
+
+int main(int argc, char** argv) {
+  using namespace troupe::faults;
+  ClientOptions client;
+  Settings settings;
+  std::vector<std::string> rows;
+  int jobs = 8;
+  std::string table;
+  const bool is_client = argc > 1 && std::string(argv[1]) == "client";
+  for (int i = is_client ? 2 : 1; i < argc; ++i) {
+    const std::string name = argv[i];
+    if (i + 1 >= argc) {
+      std::cerr << name << " needs a value\n";
+      return 2;
+    }
+    const std::string value = argv[++i];
+    if (name == "--target") {
+      client.target = value;
+    } else if (name == "--moment") {
+      client.moment = value;
+    } else if (name == "--queue") {
+      client.queue_job = value;
+    } else if (name == "--jobs" && is_client) {
+      client.jobs[0] = value.substr(0, value.find(','));
+      client.jobs[1] = value.substr(value.find(',') + 1);
+    } else if (name == "--certificates") {
+      client.certificates = value;
+    } else if (name == "--timeout") {
+      settings.timeout = client.timeout = std::atof(value.c_str());
+    } else if (name == "--row") {
+      rows.push_back(value);
+    } else if (name == "--jobs") {
+      jobs = std::clamp(std::atoi(value.c_str()), 1, 64);
+    } else if (name == "--table") {
+      table = value;
+    } else {
+      std::cerr << "unknown option " << name << "\n";
+      return 2;
+    }
+  }
+  return is_client ? RunClient(client) : Run(rows, jobs, settings, table);
+}
