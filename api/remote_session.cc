@@ -142,6 +142,7 @@ absl::StatusOr<std::unique_ptr<RemoteSession>> RemoteSession::Create(
   request.set_method(cluster::CREATE_SESSION);
   request.mutable_config()->set_no_optimize(!options.optimize);
   request.mutable_config()->set_allow_soft_placement(options.allow_soft_placement);
+  request.mutable_config()->set_lossy_transfers(options.lossy_transfers);
   for (const std::string& filter : options.device_filters) {
     request.mutable_config()->add_device_filters(filter);
   }

@@ -43,6 +43,10 @@ struct SessionOptions {
   bool optimize = true;
   /// Run a node on the CPU when the device it asks for does not exist, instead of refusing it.
   bool allow_soft_placement = false;
+  /// With a target: float32 tensors that go from one task to another lose their low 16 bits on the
+  /// way, which halves what is sent. Otherwise only those of nodes with the attribute
+  /// `_lossy_16bit` do.
+  bool lossy_transfers = false;
   /// With a target: full or partial device names. The session uses no device that fits none of
   /// them, and needs no task that has none: a worker that names itself and the parameter servers
   /// does not depend on other workers. Empty: all devices.

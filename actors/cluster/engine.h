@@ -40,6 +40,10 @@ class WorkerEngine {
   virtual void DropEarly(std::chrono::seconds older_than) { (void)older_than; }
   /// Cancels a step; its `done` will be called soon.
   virtual void Abort(uint64_t step, const absl::Status& status) = 0;
+  /// Adds what the nodes of a session have cost so far.
+  virtual void AddCosts(const std::string& session, cluster::Message* reply) {
+    (void)session, (void)reply;
+  }
   /// Empties containers; none named: the default one.
   virtual void ResetContainers(const std::vector<std::string>& containers) = 0;
 };
@@ -73,6 +77,10 @@ class MasterEngine {
   /// `request` has the names of feeds, fetches and targets.
   virtual void Build(const std::string& session, cluster::Message request,
                      std::vector<cluster::DeviceInfo> devices, BuildDone done) = 0;
+  /// `reply` has costs of the session's nodes, for signatures that are built later.
+  virtual void Learn(const std::string& session, const cluster::Message& reply) {
+    (void)session, (void)reply;
+  }
 };
 
 }  // namespace troupe

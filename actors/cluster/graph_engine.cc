@@ -5,19 +5,13 @@
 #include <utility>
 
 #include "actors/cluster/partition_def.h"
-#include "actors/session/compile.h"
-#include "actors/session/lower.h"
+#include "actors/session/step_graph.h"
 #include "actors/session/step_signature.h"
 #include "devices/status_macros.h"
 #include "graph/graph_def.h"
-#include "graph/passes/frames.h"
-#include "graph/passes/loosen_constants.h"
 #include "graph/passes/partition.h"
 #include "graph/passes/place.h"
-#include "graph/passes/prune.h"
-#include "graph/passes/read_late.h"
 #include "graph/protos/graph.pb.h"
-#include "kernels/kernel_registry.h"
 
 namespace troupe {
 
@@ -27,7 +21,9 @@ struct GraphEngine::SessionGraph {
   std::shared_ptr<Graph> graph;
   bool simplify = true;
   bool soft_placement = false;
+  bool lossy_transfers = false;
   std::unordered_map<std::string, std::string> fixed;
+  CostModel costs;
 };
 
 GraphEngine::~GraphEngine() = default;
@@ -60,10 +56,16 @@ std::shared_ptr<GraphEngine::SessionGraph> GraphEngine::Find(const std::string& 
   return it == sessions_.end() ? nullptr : it->second;
 }
 
+size_t GraphEngine::num_sessions() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return sessions_.size();
+}
+
 void GraphEngine::CreateGraph(const std::string& name, cluster::Message request, Done done) {
   auto session = std::make_shared<SessionGraph>();
   session->simplify = !request.config().no_optimize();
   session->soft_placement = request.config().allow_soft_placement();
+  session->lossy_transfers = request.config().lossy_transfers();
   {
     std::lock_guard<std::mutex> lock(mutex_);
     sessions_[name] = session;
@@ -121,6 +123,45 @@ void GraphEngine::Build(const std::string& name, cluster::Message request,
   });
 }
 
+void GraphEngine::Learn(const std::string& name, const cluster::Message& reply) {
+  const std::shared_ptr<SessionGraph> session = Find(name);
+  if (session == nullptr) return;
+  constexpr int64_t kMostNodes = 1 << 22;
+  for (const cluster::NodeCost& cost : reply.costs()) {
+    if (session->costs.num_measured() >= kMostNodes) break;
+    session->costs.Record(cost.node(), cost.time_us(),
+                          absl::MakeConstSpan(cost.output_bytes().data(),
+                                              static_cast<size_t>(cost.output_bytes_size())));
+  }
+}
+
+namespace {
+
+/// Per fetch: the feeds that it depends on.
+std::vector<std::vector<int>> FeedsOfFetches(const Subgraph& whole) {
+  std::vector<std::vector<int>> needs;
+  for (const SubOutput& fetch : whole.fetches) {
+    std::vector<bool> seen(whole.nodes.size());
+    std::vector<int32_t> todo = {fetch.node};
+    while (!todo.empty()) {
+      const int32_t i = todo.back();
+      todo.pop_back();
+      if (seen[static_cast<size_t>(i)]) continue;
+      seen[static_cast<size_t>(i)] = true;
+      const SubNode& node = whole.nodes[static_cast<size_t>(i)];
+      for (const SubOutput& input : node.inputs) todo.push_back(input.node);
+      todo.insert(todo.end(), node.control_inputs.begin(), node.control_inputs.end());
+    }
+    std::vector<int>& feeds = needs.emplace_back();
+    for (size_t i = 0; i < whole.feeds.size(); ++i) {
+      if (seen[static_cast<size_t>(whole.feeds[i])]) feeds.push_back(static_cast<int>(i));
+    }
+  }
+  return needs;
+}
+
+}  // namespace
+
 absl::StatusOr<BuiltStep> GraphEngine::Cut(SessionGraph* session, const cluster::Message& request,
                                            const std::vector<cluster::DeviceInfo>& devices) {
   const Graph& graph = *session->graph;
@@ -131,43 +172,42 @@ absl::StatusOr<BuiltStep> GraphEngine::Cut(SessionGraph* session, const cluster:
                                {request.target_names().begin(), request.target_names().end()}));
   PlacementInput placement;
   std::unordered_map<std::string, uint64_t> incarnations;
+  std::map<std::string, int> processors;  // The CPU devices of a task share its cores.
   for (const cluster::DeviceInfo& device : devices) {
     TROUPE_ASSIGN_OR_RETURN(DeviceName parsed, DeviceName::Parse(device.name()));
-    placement.devices.push_back({device.name(), std::move(parsed)});
+    int processor = -1;
+    if (parsed.type == "CPU") {
+      const std::string task = device.name().substr(0, device.name().find("/device:"));
+      processor = processors.try_emplace(task, static_cast<int>(processors.size())).first->second;
+    }
+    placement.devices.push_back({device.name(), std::move(parsed), 1, processor});
     incarnations[device.name()] = device.incarnation();
   }
   placement.allow_soft_placement = session->soft_placement;
   placement.fixed = &session->fixed;
-  placement.has_kernel = [](const Node& node, const std::string& type) {
-    return !node.graph()->ops()->LookUp(node.op()).ok() ||
-           KernelRegistry::Global()->Find(type, node.def()).ok();
-  };
-
-  TROUPE_ASSIGN_OR_RETURN(Subgraph subgraph, Prune(graph, signature.feeds, signature.fetches,
-                                                   absl::MakeConstSpan(signature.targets)));
-  StepSignature in_lowered;
-  TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<Graph> lowered,
-                          LowerForStep(graph, subgraph, signature, &in_lowered));
-  if (lowered != nullptr) {
-    TROUPE_ASSIGN_OR_RETURN(subgraph, Prune(*lowered, in_lowered.feeds, in_lowered.fetches,
-                                            absl::MakeConstSpan(in_lowered.targets)));
-  }
-  TROUPE_RETURN_IF_ERROR(CheckPlacement(placement, subgraph));
-  TROUPE_ASSIGN_OR_RETURN(const Frames frames, FindFrames(subgraph));
-  ReadLate(&subgraph);
-  if (frames.has_control_flow) LoosenConstants(&subgraph);
-  if (session->simplify) Simplify(SimplifyOptions(), EvaluateNode, &subgraph);
-  TROUPE_RETURN_IF_ERROR(Place(placement, &subgraph));
-  for (const SubNode& node : subgraph.nodes) {
-    if (node.kind == SubNode::Kind::kOp && node.original->stateful()) {
-      session->fixed.emplace(node.original->name(), node.device);
-    }
-  }
+  placement.costs = &session->costs;
+  placement.has_kernel = RegisteredKernels();
+  std::vector<std::vector<int>> needs;
+  TROUPE_ASSIGN_OR_RETURN(
+      StepGraph step, PrepareStep(graph, signature, session->simplify, [&](const Subgraph& whole) {
+        if (request.partial()) needs = FeedsOfFetches(whole);
+        return CheckPlacement(placement, whole);
+      }));
   PartitionOptions options;
   options.incarnation = [&](const std::string& device) { return incarnations[device]; };
-  TROUPE_ASSIGN_OR_RETURN(const PartitionedGraph parts, Partition(std::move(subgraph), options));
+  options.lossy_between_tasks = session->lossy_transfers;
+  TROUPE_ASSIGN_OR_RETURN(
+      const PartitionedGraph parts,
+      CutStep(placement, options, {}, std::move(step.subgraph), [&](const Subgraph& placed) {
+        for (const SubNode& node : placed.nodes) {
+          if (node.kind == SubNode::Kind::kOp && node.original->stateful()) {
+            session->fixed.emplace(node.original->name(), node.device);
+          }
+        }
+      }));
 
   BuiltStep built;
+  built.needs = std::move(needs);
   built.num_fetches = static_cast<int>(signature.fetches.size());
   std::map<std::string, size_t> part_of;
   for (const DevicePartition& partition : parts.partitions) {
@@ -176,7 +216,8 @@ absl::StatusOr<BuiltStep> GraphEngine::Cut(SessionGraph* session, const cluster:
     if (is_new) built.parts.emplace_back().task = task;
     BuiltStep::Part& part = built.parts[it->second];
     TROUPE_ASSIGN_OR_RETURN(cluster::Partition def,
-                            PartitionToDef(lowered != nullptr ? *lowered : graph, partition));
+                            PartitionToDef(step.lowered != nullptr ? *step.lowered : graph,
+                                           partition, request.partial()));
     // Feeds and fetches are numbered by task; what two devices of it are fed is sent once.
     for (int i = 0; i < def.feed_index_size(); ++i) {
       const int feed = def.feed_index(i);

@@ -26,6 +26,9 @@ class GraphEngine final : public MasterEngine {
   void DeleteGraph(const std::string& session) override;
   void Build(const std::string& session, cluster::Message request,
              std::vector<cluster::DeviceInfo> devices, BuildDone done) override;
+  void Learn(const std::string& session, const cluster::Message& reply) override;
+
+  size_t num_sessions();
 
  private:
   struct SessionGraph;

@@ -398,6 +398,30 @@ void PartitionEngine::Abort(uint64_t id, const absl::Status& status) {
   });
 }
 
+void PartitionEngine::AddCosts(const std::string& session, cluster::Message* reply) {
+  std::vector<std::shared_ptr<RegisteredGraph>> graphs;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto it = sessions_.find(session);
+    if (it == sessions_.end()) return;
+    for (const auto& [handle, graph] : it->second->graphs) graphs.push_back(graph);
+  }
+  for (const auto& graph : graphs) {
+    for (const LocalPartition& partition : graph->partitions) {
+      const Plan& plan = *partition.plan;
+      for (int i = 0; i < plan.num_nodes(); ++i) {
+        if (!plan.measured(i)) continue;
+        cluster::NodeCost* cost = reply->add_costs();
+        cost->set_node(plan.name(i));
+        cost->set_time_us(1e-3 * plan.cost_ns(i));
+        for (int port = 0; port < plan.node(i).num_outputs; ++port) {
+          cost->add_output_bytes(plan.output_bytes(i, port));
+        }
+      }
+    }
+  }
+}
+
 void PartitionEngine::ResetContainers(const std::vector<std::string>& containers) {
   for (const auto& device : runtime_->devices()) {
     if (containers.empty()) device->containers.Reset("");

@@ -34,6 +34,7 @@ class PartitionEngine final : public WorkerEngine {
   void Start(cluster::Message request, StepDone done) override;
   void Deliver(uint64_t step, cluster::CrossingTensor value) override;
   void Abort(uint64_t step, const absl::Status& status) override;
+  void AddCosts(const std::string& session, cluster::Message* reply) override;
   void ResetContainers(const std::vector<std::string>& containers) override;
 
   void Forget(uint64_t step) override;

@@ -10,6 +10,13 @@ namespace troupe {
 namespace {
 // Values that are late by more than so many steps do not exist.
 constexpr size_t kBuried = 8192;
+
+/// The master learns what nodes cost with a session's 8th step, and with every 8th as many later.
+bool TellsCosts(uint64_t num_steps) {
+  if (num_steps < 8) return false;
+  while (num_steps % 8 == 0) num_steps /= 8;
+  return num_steps == 1;
+}
 }  // namespace
 
 void WorkerRole::OnRequest(Responder from, cluster::Message request, ClusterTime now) {
@@ -153,6 +160,7 @@ void WorkerRole::Run(Responder from, cluster::Message request, ClusterTime) {
   Step& step = steps_[id];
   step.master = from;
   step.session = request.session();
+  step.tells_costs = TellsCosts(++session->second.num_steps);
   step.tasks.assign(request.tasks().begin(), request.tasks().end());
   engine_->Start(std::move(request),
                  [this, id](const absl::Status& status, std::vector<TensorProto> fetches) {
@@ -182,6 +190,7 @@ void WorkerRole::OnStepDone(uint64_t id, const absl::Status& status,
   }
   if (result.ok()) {
     for (TensorProto& fetch : fetches) *reply.add_tensors() = std::move(fetch);
+    if (step.tells_costs) engine_->AddCosts(step.session, &reply);
   }
   calls_->Reply(step.master, result, std::move(reply));
 }

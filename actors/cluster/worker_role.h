@@ -51,6 +51,7 @@ class WorkerRole {
     PeerId master = 0;
     std::set<std::string> graphs;
     std::set<std::string> compiling;
+    uint64_t num_steps = 0;
   };
   struct Step {
     Responder master;
@@ -58,6 +59,7 @@ class WorkerRole {
     std::vector<std::string> tasks;
     absl::Status aborted;
     bool derived = false;
+    bool tells_costs = false;
   };
   struct Early {
     ClusterTime since = 0;
