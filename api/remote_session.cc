@@ -175,7 +175,7 @@ absl::Status RemoteSession::Run(const StepSignature& signature, const std::strin
                                       fetches.size(), " were fetched"));
   }
   for (size_t i = 0; i < fetches.size(); ++i) {
-    TROUPE_ASSIGN_OR_RETURN(fetches[i], TensorFromProto(reply.tensors(static_cast<int>(i))));
+    TROUPE_ASSIGN_OR_RETURN(fetches[i], TakeTensorFromProto(reply.mutable_tensors(static_cast<int>(i))));
   }
   return absl::OkStatus();
 }
@@ -192,14 +192,14 @@ void RemoteSession::RunAsync(const StepSignature& signature, absl::Span<const Te
   impl_->link->Call(std::move(request), timeout,
                     [link = impl_->link.get(), done = std::move(done)](const absl::Status& status,
                                                                        cluster::Message reply) {
-                      link->Post([status, reply = std::move(reply), done] {
+                      link->Post([status, reply = std::move(reply), done]() mutable {
                         if (!status.ok()) {
                           done(status);
                           return;
                         }
                         std::vector<Tensor> values;
-                        for (const TensorProto& proto : reply.tensors()) {
-                          absl::StatusOr<Tensor> value = TensorFromProto(proto);
+                        for (TensorProto& proto : *reply.mutable_tensors()) {
+                          absl::StatusOr<Tensor> value = TakeTensorFromProto(&proto);
                           if (!value.ok()) {
                             done(value.status());
                             return;
@@ -250,6 +250,54 @@ absl::Status RemoteSession::Reset(const std::vector<std::string>& containers) {
   request.set_method(cluster::RESET);
   for (const std::string& container : containers) request.add_containers(container);
   return impl_->Call(std::move(request), kControlTimeout, nullptr);
+}
+
+absl::StatusOr<std::string> RemoteSession::PartialRunSetup(
+    const std::vector<std::string>& feeds, const std::vector<std::string>& fetches,
+    const std::vector<std::string>& targets) {
+  TROUPE_ASSIGN_OR_RETURN(const StepSignature signature,
+                          StepSignature::FromNames(*impl_->graph, feeds, fetches, targets));
+  TROUPE_RETURN_IF_ERROR(impl_->Extend());
+  cluster::Message request, reply;
+  request.set_method(cluster::PARTIAL_RUN_SETUP);
+  request.set_session(impl_->session);
+  SetNames(signature, &request);
+  TROUPE_RETURN_IF_ERROR(impl_->Call(std::move(request), kControlTimeout, &reply));
+  return reply.handle();
+}
+
+absl::Status RemoteSession::PartialRun(const std::string& handle, const NamedTensors& feeds,
+                                       const std::vector<std::string>& fetches,
+                                       std::vector<Tensor>* values) {
+  StepSignature signature;
+  std::vector<Tensor> fed;
+  for (const auto& [name, value] : feeds) {
+    TROUPE_ASSIGN_OR_RETURN(const Output output, impl_->graph->FindOutput(name));
+    signature.feeds.push_back(output);
+    fed.push_back(value);
+  }
+  for (const std::string& name : fetches) {
+    TROUPE_ASSIGN_OR_RETURN(const Output output, impl_->graph->FindOutput(name));
+    signature.fetches.push_back(output);
+  }
+  TROUPE_RETURN_IF_ERROR(CheckFeeds(signature, fed));
+  cluster::Message request, reply;
+  request.set_method(cluster::PARTIAL_RUN);
+  request.set_session(impl_->session);
+  request.set_handle(handle);
+  SetNames(signature, &request);
+  for (const Tensor& value : fed) TensorToProto(value, request.add_tensors());
+  TROUPE_RETURN_IF_ERROR(impl_->Call(std::move(request), 0, &reply));
+  if (reply.tensors_size() != static_cast<int>(fetches.size())) {
+    return absl::InternalError(StrCat(impl_->target, " sent ", reply.tensors_size(), " tensors, ",
+                                      fetches.size(), " were fetched"));
+  }
+  if (values == nullptr) return absl::OkStatus();
+  values->clear();
+  for (const TensorProto& proto : reply.tensors()) {
+    TROUPE_ASSIGN_OR_RETURN(values->emplace_back(), TensorFromProto(proto));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status RemoteSession::Extend() { return impl_->Extend(); }

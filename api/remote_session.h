@@ -39,6 +39,12 @@ class RemoteSession {
   void ReleaseCallable(const std::string& handle);
   absl::StatusOr<std::vector<DeviceAttributes>> ListDevices();
   absl::Status Reset(const std::vector<std::string>& containers);
+  /// As `Session`'s.
+  absl::StatusOr<std::string> PartialRunSetup(const std::vector<std::string>& feeds,
+                                              const std::vector<std::string>& fetches,
+                                              const std::vector<std::string>& targets);
+  absl::Status PartialRun(const std::string& handle, const NamedTensors& feeds,
+                          const std::vector<std::string>& fetches, std::vector<Tensor>* values);
   /// Sends what is new in the graph.
   absl::Status Extend();
   absl::Status Close();

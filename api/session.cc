@@ -232,8 +232,7 @@ absl::StatusOr<std::string> Session::PartialRunSetup(const std::vector<std::stri
                                                      const std::vector<std::string>& fetches,
                                                      const std::vector<std::string>& targets) {
   if (impl_->remote != nullptr) {
-    return absl::UnimplementedError(
-        "partial runs exist in local sessions only; run the pieces as steps of their own");
+    return impl_->remote->PartialRunSetup(feeds, fetches, targets);
   }
   return impl_->role->PartialRunSetup(feeds, fetches, targets);
 }
@@ -242,8 +241,7 @@ absl::Status Session::PartialRun(const std::string& handle, const NamedTensors& 
                                  const std::vector<std::string>& fetches,
                                  std::vector<Tensor>* values) {
   if (impl_->remote != nullptr) {
-    return absl::UnimplementedError(
-        "partial runs exist in local sessions only; run the pieces as steps of their own");
+    return impl_->remote->PartialRun(handle, feeds, fetches, values);
   }
   return impl_->role->PartialRun(handle, feeds, fetches, values);
 }

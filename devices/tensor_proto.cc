@@ -151,7 +151,9 @@ absl::StatusOr<Tensor> FromFields(const TensorProto& proto, ElementType type, co
   return tensor;
 }
 
-absl::StatusOr<Tensor> FromContent(const TensorProto& proto, ElementType type, const Shape& shape) {
+/// That the content is as long as the shape wants, and how long that is.
+absl::StatusOr<size_t> CheckContent(const TensorProto& proto, ElementType type,
+                                    const Shape& shape) {
   const std::string& content = proto.tensor_content();
   const int64_t bytes =
       MultiplyWithoutOverflow(shape.num_elements(), static_cast<int64_t>(ElementSize(type)));
@@ -160,6 +162,12 @@ absl::StatusOr<Tensor> FromContent(const TensorProto& proto, ElementType type, c
                            " bytes of tensor_content; expected ",
                            bytes < 0 ? std::string("more than 2^63") : StrCat(bytes));
   }
+  return content.size();
+}
+
+absl::StatusOr<Tensor> FromContent(const TensorProto& proto, ElementType type, const Shape& shape) {
+  TROUPE_RETURN_IF_ERROR(CheckContent(proto, type, shape).status());
+  const std::string& content = proto.tensor_content();
   TROUPE_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(type, shape));
   if (type == ElementType::kBool) {
     // Any byte but 0 and 1 would be an invalid bool.
@@ -288,6 +296,22 @@ absl::StatusOr<Tensor> TensorFromProto(const TensorProto& proto) {
       if (content) return FromContent(proto, type, shape);
       return SwitchPlain(type, [&]<typename T>() { return FromFields<T>(proto, type, shape); });
   }
+}
+
+absl::StatusOr<Tensor> TakeTensorFromProto(TensorProto* proto) {
+  constexpr size_t kWorthIt = 4096;
+  const ElementType type = static_cast<ElementType>(proto->dtype());
+  if (proto->tensor_content().size() < kWorthIt || proto->dtype() <= 0 ||
+      proto->dtype() > kRefOffset || !IsPlain(type) || type == ElementType::kBool) {
+    return TensorFromProto(*proto);
+  }
+  TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::FromProto(proto->tensor_shape()));
+  TROUPE_RETURN_IF_ERROR(CheckContent(*proto, type, shape).status());
+  auto* content = new std::string(std::move(*proto->mutable_tensor_content()));
+  RefPtr<Buffer> buffer = Buffer::Wrap(
+      content->data(), content->size(),
+      [](void*, void* owner) { delete static_cast<std::string*>(owner); }, content);
+  return Tensor(type, shape, std::move(buffer), content->data());
 }
 
 void TensorToProto(const Tensor& tensor, TensorProto* proto) {

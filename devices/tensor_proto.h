@@ -16,6 +16,9 @@ namespace troupe {
 /// or a type that holds no tensors; Unimplemented for variants.
 absl::StatusOr<Tensor> TensorFromProto(const TensorProto& proto);
 
+/// The same, without copying large contents: `proto` is left empty, or with an error as it may be.
+absl::StatusOr<Tensor> TakeTensorFromProto(TensorProto* proto);
+
 /// Plain types go to `tensor_content` when they have more than a few elements, else to typed
 /// fields, as TensorFlow's Python does for constants; both are read by TensorFlow.
 void TensorToProto(const Tensor& tensor, TensorProto* proto);

@@ -32,6 +32,12 @@ class WorkerEngine {
   virtual void DeleteSession(const std::string& session) = 0;
   /// Runs a step of a registered graph; `request` is RUN_GRAPH.
   virtual void Start(cluster::Message request, StepDone done) = 0;
+  /// Brings feeds to a step of a partial run, and asks for fetches of it; `request` is FEED_GRAPH.
+  /// False: there is no such step here.
+  virtual bool Feed(cluster::Message request, StepDone done) {
+    (void)request, (void)done;
+    return false;
+  }
   /// A value for a step that has been started, and is perhaps over.
   virtual void Deliver(uint64_t step, cluster::CrossingTensor value) = 0;
   /// Values of a step that is over, or was never begun, are not wanted any more.
@@ -59,6 +65,8 @@ struct BuiltStep {
   };
   std::vector<Part> parts;
   int num_fetches = 0;
+  /// Of partial runs. Per fetch: the feeds that it depends on.
+  std::vector<std::vector<int>> needs;
 };
 
 /// Holds the graphs of a master's sessions, and places and cuts signatures. No function calls back

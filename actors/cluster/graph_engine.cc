@@ -135,6 +135,33 @@ void GraphEngine::Learn(const std::string& name, const cluster::Message& reply) 
   }
 }
 
+namespace {
+
+/// Per fetch: the feeds that it depends on.
+std::vector<std::vector<int>> FeedsOfFetches(const Subgraph& whole) {
+  std::vector<std::vector<int>> needs;
+  for (const SubOutput& fetch : whole.fetches) {
+    std::vector<bool> seen(whole.nodes.size());
+    std::vector<int32_t> todo = {fetch.node};
+    while (!todo.empty()) {
+      const int32_t i = todo.back();
+      todo.pop_back();
+      if (seen[static_cast<size_t>(i)]) continue;
+      seen[static_cast<size_t>(i)] = true;
+      const SubNode& node = whole.nodes[static_cast<size_t>(i)];
+      for (const SubOutput& input : node.inputs) todo.push_back(input.node);
+      todo.insert(todo.end(), node.control_inputs.begin(), node.control_inputs.end());
+    }
+    std::vector<int>& feeds = needs.emplace_back();
+    for (size_t i = 0; i < whole.feeds.size(); ++i) {
+      if (seen[static_cast<size_t>(whole.feeds[i])]) feeds.push_back(static_cast<int>(i));
+    }
+  }
+  return needs;
+}
+
+}  // namespace
+
 absl::StatusOr<BuiltStep> GraphEngine::Cut(SessionGraph* session, const cluster::Message& request,
                                            const std::vector<cluster::DeviceInfo>& devices) {
   const Graph& graph = *session->graph;
@@ -160,8 +187,10 @@ absl::StatusOr<BuiltStep> GraphEngine::Cut(SessionGraph* session, const cluster:
   placement.fixed = &session->fixed;
   placement.costs = &session->costs;
   placement.has_kernel = RegisteredKernels();
+  std::vector<std::vector<int>> needs;
   TROUPE_ASSIGN_OR_RETURN(
       StepGraph step, PrepareStep(graph, signature, session->simplify, [&](const Subgraph& whole) {
+        if (request.partial()) needs = FeedsOfFetches(whole);
         return CheckPlacement(placement, whole);
       }));
   PartitionOptions options;
@@ -178,6 +207,7 @@ absl::StatusOr<BuiltStep> GraphEngine::Cut(SessionGraph* session, const cluster:
       }));
 
   BuiltStep built;
+  built.needs = std::move(needs);
   built.num_fetches = static_cast<int>(signature.fetches.size());
   std::map<std::string, size_t> part_of;
   for (const DevicePartition& partition : parts.partitions) {
@@ -187,7 +217,7 @@ absl::StatusOr<BuiltStep> GraphEngine::Cut(SessionGraph* session, const cluster:
     BuiltStep::Part& part = built.parts[it->second];
     TROUPE_ASSIGN_OR_RETURN(cluster::Partition def,
                             PartitionToDef(step.lowered != nullptr ? *step.lowered : graph,
-                                           partition));
+                                           partition, request.partial()));
     // Feeds and fetches are numbered by task; what two devices of it are fed is sent once.
     for (int i = 0; i < def.feed_index_size(); ++i) {
       const int feed = def.feed_index(i);

@@ -13,7 +13,7 @@ namespace {
 absl::Status ClosedError() { return absl::CancelledError("the session has been closed"); }
 
 std::string KeyOf(const cluster::Message& request) {
-  std::string key;
+  std::string key(request.partial() ? "p" : "");
   for (const auto& name : request.feed_names()) (key += name) += '\0';
   key += '\1';
   for (const auto& name : request.fetch_names()) (key += name) += '\0';
@@ -170,9 +170,10 @@ void MasterRole::OnRequest(Responder from, cluster::Message request, ClusterTime
       return;
     }
     case cluster::PARTIAL_RUN_SETUP:
-      calls_->Reply(from, absl::UnimplementedError(
-                              "partial runs exist in local sessions only; run the pieces as "
-                              "steps of their own"));
+      PartialRunSetup(from, std::move(request));
+      return;
+    case cluster::PARTIAL_RUN:
+      PartialRunPiece(from, std::move(request));
       return;
     default:
       calls_->Reply(from, absl::UnimplementedError(
@@ -234,6 +235,7 @@ std::shared_ptr<MasterRole::Signature> MasterRole::FindOrBuild(const std::string
   *signature->request.mutable_feed_names() = request.feed_names();
   *signature->request.mutable_fetch_names() = request.fetch_names();
   *signature->request.mutable_target_names() = request.target_names();
+  signature->request.set_partial(request.partial());
   engine_->Build(name, signature->request, DevicesFor(session->config),
                  [this, name, signature](absl::StatusOr<BuiltStep> built) {
                    OnBuilt(name, signature, std::move(built));
@@ -452,7 +454,21 @@ void MasterRole::SendRuns(uint64_t step_id, Step* step) {
     request.set_session(step->session);
     request.set_handle(registration.handle);
     request.set_step(step_id);
-    for (int feed : built.parts[i].feeds) *request.add_tensors() = step->feeds[feed];
+    for (int feed : built.parts[i].feeds) {
+      if (step->partial != nullptr) break;  // They come later.
+      // The last one to need it gets it.
+      bool wanted = false;
+      for (size_t j = i + 1; j < built.parts.size() && !wanted; ++j) {
+        const std::vector<int>& feeds = built.parts[j].feeds;
+        wanted = std::find(feeds.begin(), feeds.end(), feed) != feeds.end();
+      }
+      TensorProto* tensor = request.add_tensors();
+      if (wanted) {
+        *tensor = step->feeds[feed];
+      } else {
+        *tensor = std::move(step->feeds[feed]);
+      }
+    }
     if (built.parts.size() > 1) {
       for (const BuiltStep::Part& part : built.parts) request.add_tasks(part.task);
     }
@@ -463,7 +479,11 @@ void MasterRole::SendRuns(uint64_t step_id, Step* step) {
                      });
   }
   step->feeds.clear();
-  if (step->calls.empty()) Finish(step_id);
+  if (step->partial != nullptr) {
+    OnPartialBegun(step);
+  } else if (step->calls.empty()) {
+    Finish(step_id);
+  }
 }
 
 void MasterRole::OnRunDone(uint64_t step_id, PeerId task, size_t part, const absl::Status& status,
@@ -474,6 +494,10 @@ void MasterRole::OnRunDone(uint64_t step_id, PeerId task, size_t part, const abs
   step.calls.erase(task);
   if (reply.costs_size() > 0) engine_->Learn(step.session, reply);
   absl::Status result = status;
+  if (step.partial != nullptr && result.ok()) {
+    FinishPiece(step_id);
+    return;
+  }
   const std::vector<int>& fetches = step.signature->built->parts[part].fetches;
   if (result.ok() && reply.tensors_size() != static_cast<int>(fetches.size())) {
     result = absl::InternalError(StrCat(Describe(task), " sent ", reply.tensors_size(),
@@ -518,6 +542,10 @@ void MasterRole::Finish(uint64_t step_id) {
   Step step = std::move(it->second);
   steps_.erase(it);
   for (const auto& [task, call] : step.calls) calls_->Forget(call);
+  if (step.partial != nullptr) {
+    EndPartial(&step);
+    return;
+  }
   cluster::Message reply;
   if (step.status.ok()) {
     for (TensorProto& fetch : step.fetches) *reply.add_tensors() = std::move(fetch);

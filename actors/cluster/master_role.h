@@ -2,6 +2,7 @@
 #ifndef TROUPE_ACTORS_CLUSTER_MASTER_ROLE_H_
 #define TROUPE_ACTORS_CLUSTER_MASTER_ROLE_H_
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -87,10 +88,28 @@ class MasterRole {
     uint64_t version = 0;                ///< Of the graph.
     cluster::SessionConfig config;
     std::set<PeerId> touched;            ///< Tasks that may know of the session.
+    std::map<std::string, uint64_t> partial_runs;         ///< Their steps.
+    std::map<std::string, absl::Status> failed_partials;  ///< Those of which nobody was told.
     bool closing = false;
+  };
+  /// A step that is fed and fetched in pieces, one piece at a time.
+  struct PartialRun {
+    struct Piece {
+      Responder client;
+      cluster::Message request;
+      std::vector<TensorProto> values;
+      int calls = 0;  ///< FEED_GRAPHs without an answer.
+      absl::Status refusal;
+    };
+    std::string handle;
+    std::map<std::string, int> feeds, fetches;  ///< What is still to come.
+    std::vector<bool> fed;
+    std::deque<Piece> pieces;  ///< The first one is at work, or has been done, if `at_work`.
+    bool at_work = false;
   };
   struct Step {
     Responder client;
+    std::shared_ptr<PartialRun> partial;
     std::string session;
     std::shared_ptr<Signature> signature;
     std::vector<TensorProto> feeds, fetches;
@@ -111,6 +130,18 @@ class MasterRole {
   void ExtendSession(Responder from, cluster::Message request);
   void RunStep(Responder from, cluster::Message request, ClusterTime now);
   void MakeCallable(Responder from, cluster::Message request);
+  // Partial runs: partial_runs.cc.
+  void PartialRunSetup(Responder from, cluster::Message request);
+  void PartialRunPiece(Responder from, cluster::Message request);
+  void OnPartialBegun(Step* step);
+  void NextPiece(uint64_t step_id);
+  bool TakeNames(PartialRun* run, PartialRun::Piece* piece, std::vector<int>* fetches);
+  void SendPiece(uint64_t step_id, Step* step, const std::vector<int>& fetches);
+  void OnPieceDone(uint64_t step_id, const absl::Status& status, const cluster::Message& reply,
+                   const std::vector<int>& places);
+  /// Goes on to the next piece, or finishes the step.
+  void FinishPiece(uint64_t step_id);
+  void EndPartial(Step* step);
   void CloseSession(const std::string& name, std::optional<Responder> from);
   void ListDevices(Responder from);
   void Reset(Responder from, const cluster::Message& request);

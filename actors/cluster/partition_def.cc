@@ -21,14 +21,17 @@ namespace {
 /// Writes a subgraph as a GraphDef.
 class PartitionWriter {
  public:
-  explicit PartitionWriter(const Subgraph& subgraph) : subgraph_(subgraph) {}
+  PartitionWriter(const DevicePartition& partition, bool partial)
+      : subgraph_(partition.subgraph), partition_(partition), partial_(partial) {}
 
   absl::StatusOr<GraphDef> Run(const Graph& graph) {
     GraphDef def;
     def.mutable_versions()->set_producer(graph.producer());
     NameNodes(graph);
     for (size_t i = 0; i < subgraph_.nodes.size(); ++i) TROUPE_RETURN_IF_ERROR(Write(i, &def));
-    for (const SubOutput& fetch : subgraph_.fetches) WriteFetch(fetch, &def);
+    for (size_t i = 0; i < subgraph_.fetches.size(); ++i) {
+      partial_ ? WriteSend(i, &def) : WriteFetch(subgraph_.fetches[i], &def);
+    }
     const FunctionLibrary library(graph.library(), *graph.ops());
     for (const NodeDef& node : def.node()) {
       for (const std::string& called : library.CalledBy(node)) {
@@ -48,7 +51,9 @@ class PartitionWriter {
   }
   /// What a fetch is called: what is fed is not fetched itself (an identity between the two may
   /// have been removed), but through a node of its own.
-  std::string FetchName(SubOutput fetch) const {
+  std::string FetchName(size_t i) const {
+    const SubOutput& fetch = subgraph_.fetches[i];
+    if (partial_) return send_nodes_[i];
     auto it = fetch_nodes_.find(fetch.node);
     return it == fetch_nodes_.end() ? NameOf(fetch) : StrCat(it->second, ":0");
   }
@@ -78,6 +83,10 @@ class PartitionWriter {
   absl::Status Write(size_t i, GraphDef* graph) const {
     const SubNode& node = subgraph_.nodes[i];
     if (node.kind == SubNode::Kind::kFeed) {
+      if (partial_) {
+        WriteRecv(i, graph);
+        return absl::OkStatus();
+      }
       NodeDef* def = graph->add_node();
       def->set_name(names_[i]);
       def->set_op("Placeholder");
@@ -114,6 +123,40 @@ class PartitionWriter {
     return absl::OkStatus();
   }
 
+  /// An edge between the client and this device. A fed tensor has one to each of its devices.
+  void SetEnds(const std::string& what, int32_t index, bool from_client, NodeDef* def) const {
+    auto& attrs = *def->mutable_attr();
+    const std::string& device = partition_.device;
+    attrs["tensor_name"].set_s(StrCat(what, ";", index, ";", device));
+    attrs["send_device"].set_s(from_client ? kClientDevice : device);
+    attrs["recv_device"].set_s(from_client ? device : kClientDevice);
+    attrs["send_device_incarnation"].set_i(0);
+    attrs["client_terminated"].set_b(true);
+  }
+  void WriteRecv(size_t i, GraphDef* graph) const {
+    const SubNode& node = subgraph_.nodes[i];
+    size_t feed = 0;
+    while (subgraph_.feeds[feed] != static_cast<int32_t>(i)) ++feed;
+    NodeDef* def = graph->add_node();
+    def->set_name(names_[i]);
+    def->set_op("_Recv");
+    const ElementType type = RemoveRef(node.original->output_type(node.fed_port));
+    (*def->mutable_attr())["tensor_type"].set_type(static_cast<DataType>(type));
+    SetEnds("feed", partition_.feeds[feed], /*from_client=*/true, def);
+  }
+  void WriteSend(size_t i, GraphDef* graph) {
+    const SubOutput& fetch = subgraph_.fetches[i];
+    std::string name = StrCat(names_[fetch.node], "/fetch_", fetch.port);
+    while (!taken_.insert(name).second) name += "_";
+    NodeDef* def = graph->add_node();
+    def->set_name(name);
+    def->set_op("_Send");
+    def->add_input(NameOf(fetch));
+    const ElementType type = RemoveRef(subgraph_.nodes[fetch.node].output_type(fetch.port));
+    (*def->mutable_attr())["T"].set_type(static_cast<DataType>(type));
+    SetEnds("fetch", partition_.fetches[i], /*from_client=*/false, def);
+    send_nodes_.push_back(std::move(name));
+  }
   void WriteFetch(SubOutput fetch, GraphDef* graph) {
     const SubNode& node = subgraph_.nodes[fetch.node];
     if (node.kind != SubNode::Kind::kFeed || fetch_nodes_.count(fetch.node) != 0) return;
@@ -129,6 +172,9 @@ class PartitionWriter {
   }
 
   const Subgraph& subgraph_;
+  const DevicePartition& partition_;
+  const bool partial_;
+  std::vector<std::string> send_nodes_;  // Per fetch of a partial run.
   std::unordered_set<std::string> taken_;
   std::unordered_map<int32_t, std::string> fetch_nodes_;  // By fed node.
   std::vector<std::string> names_;                        // By index in the subgraph.
@@ -137,12 +183,13 @@ class PartitionWriter {
 }  // namespace
 
 absl::StatusOr<cluster::Partition> PartitionToDef(const Graph& graph,
-                                                  const DevicePartition& partition) {
+                                                  const DevicePartition& partition, bool partial) {
   const Subgraph& subgraph = partition.subgraph;
-  PartitionWriter writer(subgraph);
+  PartitionWriter writer(partition, partial);
   TROUPE_ASSIGN_OR_RETURN(const GraphDef def, writer.Run(graph));
   cluster::Partition result;
   result.set_device(partition.device);
+  result.set_partial(partial);
   if (!def.SerializeToString(result.mutable_graph())) {
     return absl::ResourceExhaustedError(
         StrCat("the graph of ", partition.device, " has more than 2 GiB; feed large constants"));
@@ -152,7 +199,7 @@ absl::StatusOr<cluster::Partition> PartitionToDef(const Graph& graph,
     result.add_feed_index(partition.feeds[i]);
   }
   for (size_t i = 0; i < subgraph.fetches.size(); ++i) {
-    result.add_fetches(writer.FetchName(subgraph.fetches[i]));
+    result.add_fetches(writer.FetchName(i));
     result.add_fetch_index(partition.fetches[i]);
   }
   // Whatever was left in is to be run, whether or not something depends on it.
@@ -178,12 +225,30 @@ absl::StatusOr<ReceivedPartition> PartitionFromDef(const cluster::Partition& def
   const Graph& graph = *result.graph;
   std::vector<Output> feeds, fetches;
   std::vector<Node*> targets;
+  // The edge of a node, which is the Recv or Send of a feed or fetch.
+  auto edge_of = [&](const std::string& name, std::string_view op) -> absl::StatusOr<std::string> {
+    const Node* node = graph.FindNode(name.substr(0, name.find(':')));
+    std::string edge;
+    if (node == nullptr || node->op() != op || !node->attrs().Get("tensor_name", &edge).ok()) {
+      return InvalidArgument("a partial run's feed or fetch ", name, " is no ", op);
+    }
+    return edge;
+  };
   for (const std::string& name : def.feeds()) {
     TROUPE_ASSIGN_OR_RETURN(const Output feed, graph.FindOutput(name));
-    feeds.push_back(feed);
     result.feed_types.emplace_back(RemoveRef(feed.type()), feed.shape());
+    if (def.partial()) {
+      TROUPE_ASSIGN_OR_RETURN(result.feed_edges.emplace_back(), edge_of(name, "_Recv"));
+    } else {
+      feeds.push_back(feed);
+    }
   }
   for (const std::string& name : def.fetches()) {
+    if (def.partial()) {
+      TROUPE_ASSIGN_OR_RETURN(result.fetch_edges.emplace_back(), edge_of(name, "_Send"));
+      targets.push_back(graph.FindNode(name));
+      continue;
+    }
     TROUPE_ASSIGN_OR_RETURN(const Output fetch, graph.FindOutput(name));
     fetches.push_back(fetch);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <utility>
 
 #include "actors/cluster/partition_def.h"
@@ -37,6 +38,18 @@ class Pace {
   std::atomic<int> score_{kSlow + 2};
 };
 
+absl::Status ToProtos(const std::vector<Tensor>& values, std::vector<TensorProto>* protos) {
+  for (const Tensor& value : values) {
+    if (value.type() == ElementType::kVariant || value.type() == ElementType::kResource) {
+      return absl::UnimplementedError(
+          StrCat("a tensor of type ", ElementTypeName(value.type()),
+                 " cannot be fetched from another process; fetch what it stands for"));
+    }
+    TensorToProto(value, &protos->emplace_back());
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 /// What a session keeps between its graphs: stateful kernels.
@@ -54,6 +67,10 @@ struct PartitionEngine::RegisteredGraph {
   std::vector<std::pair<ElementType, PartialShape>> feed_types;
   std::vector<std::string> feed_names;
   int num_fetches = 0;
+  // Of a partial run, whose feeds and fetches are edges.
+  bool partial = false;
+  std::vector<std::vector<uint64_t>> feed_keys;
+  std::unordered_map<uint64_t, int> fetch_keys;
   Pace pace;
   std::mutex mutex;
   std::vector<std::unique_ptr<PartitionedStep>> resting;
@@ -64,16 +81,32 @@ struct PartitionEngine::RunningStep {
   /// Sends what leaves the process.
   class Exit final : public Exchange {
    public:
-    Exit(EngineHost* host, uint64_t step) : host_(host), step_(step) {}
+    Exit(EngineHost* host, PartitionEngine* engine, RunningStep* step)
+        : host_(host), engine_(engine), step_(step) {}
 
    protected:
     void SendRemote(const ExchangeEdge& edge, uint64_t tag, Tensor value, bool dead) override {
-      host_->SendTensor(TaskOf(edge.recv_device), step_, edge.key, tag, dead, std::move(value));
+      if (step_->partial != nullptr && edge.recv_device == kClientDevice) {
+        Fetched(edge, std::move(value), dead);
+        return;
+      }
+      host_->SendTensor(TaskOf(edge.recv_device), step_->id, edge.key, tag, dead, std::move(value));
     }
 
    private:
+    void Fetched(const ExchangeEdge& edge, Tensor value, bool dead) {
+      auto fetch = step_->graph->fetch_keys.find(edge.key);
+      if (fetch == step_->graph->fetch_keys.end()) return;
+      absl::StatusOr<Tensor> made = InvalidArgument(
+          "a fetched tensor is dead: it is on a branch that was not taken; merge the branches, or "
+          "run the node as a target");
+      if (!dead) made = std::move(value);
+      engine_->Give(step_->partial->Made(fetch->second, std::move(made)));
+    }
+
     EngineHost* const host_;
-    const uint64_t step_;
+    PartitionEngine* const engine_;
+    RunningStep* const step_;  ///< Lives while its executors run.
   };
 
   uint64_t id = 0;
@@ -83,6 +116,7 @@ struct PartitionEngine::RunningStep {
   CancellationToken cancellation;
   Containers resources;
   std::vector<Tensor> feeds, fetches;
+  std::unique_ptr<PartialFetches> partial;
   StepDone done;
 };
 
@@ -118,7 +152,11 @@ void PartitionEngine::Register(cluster::Message request, Done done) {
     if (graph.ok()) {
       (*graph)->session = session;
       std::lock_guard<std::mutex> lock(mutex_);
-      session->graphs[request.handle()] = *graph;
+      // A session that was deleted meanwhile is not to be held by its own graphs.
+      auto it = sessions_.find(request.session());
+      if (it != sessions_.end() && it->second == session) {
+        session->graphs[request.handle()] = *graph;
+      }
     }
     host_->Enter([&] { done(graph.status()); });
   });
@@ -149,12 +187,21 @@ absl::StatusOr<std::shared_ptr<PartitionEngine::RegisteredGraph>> PartitionEngin
       graph->feed_types[index] = received.feed_types[i];
       graph->feed_names.resize(graph->feed_types.size());
       graph->feed_names[index] = def.feeds(i);
-      local.feeds.push_back(index);
+      if (def.partial()) {
+        graph->feed_keys.resize(graph->feed_types.size());
+        graph->feed_keys[index].push_back(ExchangeKey(received.feed_edges[i]));
+      } else {
+        local.feeds.push_back(index);
+      }
+    }
+    graph->partial |= def.partial();
+    for (int i = 0; i < def.fetch_index_size() && def.partial(); ++i) {
+      graph->fetch_keys[ExchangeKey(received.fetch_edges[i])] = def.fetch_index(i);
     }
     for (int32_t index : def.fetch_index()) {
       if (!number(index, &fetched)) return InvalidArgument("fetch number ", index);
       fetched[index] = true;
-      local.fetches.push_back(index);
+      if (!def.partial()) local.fetches.push_back(index);
     }
     TROUPE_ASSIGN_OR_RETURN(local.plan,
                             BuildPlan(received.subgraph, device, &session->kernels, true));
@@ -205,13 +252,16 @@ void PartitionEngine::Start(cluster::Message request, StepDone done) {
   auto step = std::make_shared<RunningStep>();
   step->id = request.step();
   step->done = std::move(done);
-  step->exchange = std::make_shared<RunningStep::Exit>(host_, step->id);
+  step->exchange = std::make_shared<RunningStep::Exit>(host_, this, step.get());
   {
     std::lock_guard<std::mutex> lock(mutex_);
     auto session = sessions_.find(request.session());
     if (session != sessions_.end()) {
       auto graph = session->second->graphs.find(request.handle());
       if (graph != session->second->graphs.end()) step->graph = graph->second;
+    }
+    if (step->graph != nullptr && step->graph->partial) {
+      step->partial = std::make_unique<PartialFetches>(step->graph->num_fetches);
     }
     steps_[step->id] = step;
     if (auto it = early_.find(step->id); it != early_.end()) {
@@ -221,7 +271,8 @@ void PartitionEngine::Start(cluster::Message request, StepDone done) {
       early_.erase(it);
     }
   }
-  Run(step, true, [this, step, request = std::move(request)] { Play(step, request); });
+  Run(step, true,
+      [this, step, request = std::move(request)]() mutable { Play(step, &request); });
 }
 
 void PartitionEngine::Run(const std::shared_ptr<RunningStep>& step, bool within_event,
@@ -243,19 +294,19 @@ void PartitionEngine::Run(const std::shared_ptr<RunningStep>& step, bool within_
   }
 }
 
-void PartitionEngine::Play(std::shared_ptr<RunningStep> step, const cluster::Message& request) {
+void PartitionEngine::Play(std::shared_ptr<RunningStep> step, cluster::Message* request) {
   RegisteredGraph* graph = step->graph.get();
   if (graph == nullptr) {
-    Over(step, absl::NotFoundError(StrCat("there is no graph ", request.handle(), " here")));
+    Over(step, absl::NotFoundError(StrCat("there is no graph ", request->handle(), " here")));
     return;
   }
-  if (request.tensors_size() != static_cast<int>(graph->feed_types.size())) {
-    Over(step, InvalidArgument("expected ", graph->feed_types.size(), " feeds, got ",
-                               request.tensors_size()));
+  const size_t num_feeds = graph->partial ? 0 : graph->feed_types.size();
+  if (request->tensors_size() != static_cast<int>(num_feeds)) {
+    Over(step, InvalidArgument("expected ", num_feeds, " feeds, got ", request->tensors_size()));
     return;
   }
-  for (int i = 0; i < request.tensors_size(); ++i) {
-    absl::StatusOr<Tensor> feed = TensorFromProto(request.tensors(i));
+  for (int i = 0; i < request->tensors_size(); ++i) {
+    absl::StatusOr<Tensor> feed = TakeTensorFromProto(request->mutable_tensors(i));
     if (!feed.ok()) {
       Over(step, feed.status());
       return;
@@ -269,7 +320,7 @@ void PartitionEngine::Play(std::shared_ptr<RunningStep> step, const cluster::Mes
     }
     step->feeds.push_back(*std::move(feed));
   }
-  step->fetches.resize(graph->num_fetches);
+  if (!graph->partial) step->fetches.resize(graph->num_fetches);
   {
     std::lock_guard<std::mutex> lock(graph->mutex);
     if (!graph->resting.empty()) {
@@ -297,6 +348,68 @@ void PartitionEngine::Play(std::shared_ptr<RunningStep> step, const cluster::Mes
 }
 
 void PartitionEngine::Over(const std::shared_ptr<RunningStep>& step, const absl::Status& status) {
+  if (step->partial == nullptr) {
+    End(step, status);
+    return;
+  }
+  Give(step->partial->Ran(status));
+  EndPartial(step);
+}
+
+void PartitionEngine::EndPartial(const std::shared_ptr<RunningStep>& step) {
+  if (std::optional<absl::Status> status = step->partial->TakeEnd()) End(step, *status);
+}
+
+void PartitionEngine::Give(PartialFetches::Answers answers) {
+  // An executor may be in the middle of its loop.
+  if (answers.empty()) return;
+  host_->Post([answers = std::move(answers)] {
+    for (const auto& answer : answers) answer();
+  });
+}
+
+absl::Status PartitionEngine::TakeFeeds(RunningStep* step, const cluster::Message& request,
+                                        std::vector<std::pair<uint64_t, Tensor>>* values) {
+  const RegisteredGraph& graph = *step->graph;
+  if (request.ids_size() != request.tensors_size()) {
+    return InvalidArgument("feeds that are not numbered");
+  }
+  for (int i = 0; i < request.ids_size(); ++i) {
+    const uint64_t feed = request.ids(i);
+    if (feed >= graph.feed_types.size()) return InvalidArgument("there is no feed ", feed);
+    TROUPE_ASSIGN_OR_RETURN(const Tensor value, TensorFromProto(request.tensors(i)));
+    if (value.type() != graph.feed_types[feed].first) {
+      return InvalidArgument("feed ", graph.feed_names[feed], " is to be ",
+                             ElementTypeName(graph.feed_types[feed].first), ", got ",
+                             ElementTypeName(value.type()));
+    }
+    for (uint64_t key : graph.feed_keys[feed]) values->emplace_back(key, value);
+  }
+  return absl::OkStatus();
+}
+
+bool PartitionEngine::Feed(cluster::Message request, StepDone done) {
+  std::shared_ptr<RunningStep> step = FindStep(request.step());
+  if (step == nullptr || step->partial == nullptr) return false;
+  host_->Post([this, step, request = std::move(request), done = std::move(done)] {
+    auto answer = [this, done](absl::Status status, std::vector<Tensor> values) {
+      std::vector<TensorProto> fetches;
+      if (status.ok()) status = ToProtos(values, &fetches);
+      host_->Enter([&] { done(status, std::move(fetches)); });
+    };
+    std::vector<std::pair<uint64_t, Tensor>> feeds;
+    if (absl::Status status = TakeFeeds(step.get(), request, &feeds); !status.ok()) {
+      answer(std::move(status), {});
+      return;
+    }
+    for (auto& [key, value] : feeds) step->exchange->Deliver(key, 0, std::move(value), false);
+    Give(step->partial->Want({request.wanted().begin(), request.wanted().end()}, answer));
+    EndPartial(step);
+  });
+  return true;
+}
+
+void PartitionEngine::End(const std::shared_ptr<RunningStep>& step, const absl::Status& status) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     steps_.erase(step->id);
@@ -304,17 +417,8 @@ void PartitionEngine::Over(const std::shared_ptr<RunningStep>& step, const absl:
   }
   absl::Status result = status;
   std::vector<TensorProto> fetches;
-  for (Tensor& value : step->fetches) {
-    if (!result.ok()) break;
-    if (value.type() == ElementType::kVariant || value.type() == ElementType::kResource) {
-      result = absl::UnimplementedError(
-          StrCat("a tensor of type ", ElementTypeName(value.type()),
-                 " cannot be fetched from another process; fetch what it stands for"));
-      break;
-    }
-    TensorToProto(value, &fetches.emplace_back());
-    value.Reset();
-  }
+  if (result.ok()) result = ToProtos(step->fetches, &fetches);
+  for (Tensor& value : step->fetches) value.Reset();
   StepDone done = std::move(step->done);
   host_->Enter([&] { done(result, std::move(fetches)); });
 }
@@ -388,13 +492,18 @@ void PartitionEngine::DropEarly(std::chrono::seconds older_than) {
   const auto limit = std::chrono::steady_clock::now() - older_than;
   std::lock_guard<std::mutex> lock(mutex_);
   for (auto it = early_.begin(); it != early_.end();) {
-    it = it->second.since < limit ? early_.erase(it) : std::next(it);
+    it = now - it->second.since > older_than ? early_.erase(it) : std::next(it);
   }
 }
 
 void PartitionEngine::Abort(uint64_t id, const absl::Status& status) {
   host_->Post([this, id, status] {
-    if (auto step = FindStep(id)) step->cancellation.Cancel(status);
+    std::shared_ptr<RunningStep> step = FindStep(id);
+    if (step == nullptr) return;
+    step->cancellation.Cancel(status);
+    if (step->partial == nullptr) return;
+    Give(step->partial->Abandon(status));
+    EndPartial(step);
   });
 }
 
@@ -431,7 +540,7 @@ void PartitionEngine::ResetContainers(const std::vector<std::string>& containers
 
 bool PartitionEngine::idle() {
   std::lock_guard<std::mutex> lock(mutex_);
-  return steps_.empty();
+  return early_.size();
 }
 
 }  // namespace troupe

@@ -14,6 +14,7 @@
 
 #include "actors/cluster/engine.h"
 #include "actors/cluster/engine_host.h"
+#include "actors/cluster/partial_fetches.h"
 #include "actors/runtime.h"
 
 namespace troupe {
@@ -32,6 +33,7 @@ class PartitionEngine final : public WorkerEngine {
   void Deregister(const std::string& session, const std::string& handle) override;
   void DeleteSession(const std::string& session) override;
   void Start(cluster::Message request, StepDone done) override;
+  bool Feed(cluster::Message request, StepDone done) override;
   void Deliver(uint64_t step, cluster::CrossingTensor value) override;
   void Abort(uint64_t step, const absl::Status& status) override;
   void AddCosts(const std::string& session, cluster::Message* reply) override;
@@ -71,12 +73,18 @@ class PartitionEngine final : public WorkerEngine {
   std::shared_ptr<RunningStep> FindStep(uint64_t id);
   /// Has `play`, which plays the step, called by this thread or another.
   void Run(const std::shared_ptr<RunningStep>& step, bool within_event, std::function<void()> play);
-  void Play(std::shared_ptr<RunningStep> step, const cluster::Message& request);
+  void Play(std::shared_ptr<RunningStep> step, cluster::Message* request);
   void Over(const std::shared_ptr<RunningStep>& step, const absl::Status& status);
 
   const std::shared_ptr<Runtime> runtime_;
   EngineHost* const host_;
   std::mutex mutex_;
+  void End(const std::shared_ptr<RunningStep>& step, const absl::Status& status);
+  /// Of a partial run. Calls nobody back at once.
+  void Give(PartialFetches::Answers answers);
+  void EndPartial(const std::shared_ptr<RunningStep>& step);
+  static absl::Status TakeFeeds(RunningStep* step, const cluster::Message& request,
+                                std::vector<std::pair<uint64_t, Tensor>>* values);
   std::map<std::string, std::shared_ptr<Session>> sessions_;
   std::unordered_map<uint64_t, std::shared_ptr<RunningStep>> steps_;
   std::unordered_map<uint64_t, Early> early_;

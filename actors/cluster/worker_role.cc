@@ -58,6 +58,9 @@ void WorkerRole::OnRequest(Responder from, cluster::Message request, ClusterTime
       if (steps_.count(request.step()) == 0) Bury(request.step());
       calls_->Reply(from, absl::OkStatus());
       return;
+    case cluster::FEED_GRAPH:
+      Feed(from, std::move(request), now);
+      return;
     }
     case cluster::CLEANUP_ALL:
       engine_->ResetContainers({request.containers().begin(), request.containers().end()});
@@ -135,7 +138,7 @@ void WorkerRole::ReplyUnknown(Responder to, const std::string& what) {
   calls_->Reply(to, absl::NotFoundError(what), std::move(reply));
 }
 
-void WorkerRole::Run(Responder from, cluster::Message request, ClusterTime) {
+void WorkerRole::Run(Responder from, cluster::Message request, ClusterTime now) {
   const uint64_t id = request.step();
   auto session = sessions_.find(request.session());
   if (session == sessions_.end() || session->second.master != from.from) {
@@ -168,7 +171,8 @@ void WorkerRole::Run(Responder from, cluster::Message request, ClusterTime) {
                  });
   if (auto early = early_.find(id); early != early_.end()) {
     std::vector<cluster::CrossingTensor> values = std::move(early->second.values);
-    num_early_ -= values.size();
+    auto feeds = std::move(early->second.feeds);
+    num_early_ -= values.size() + feeds.size();
     early_bytes_ -= early->second.bytes;
     early_.erase(early);
     for (cluster::CrossingTensor& value : values) engine_->Deliver(id, std::move(value));
@@ -185,9 +189,49 @@ void WorkerRole::OnStepDone(uint64_t id, const absl::Status& status,
   cluster::Message reply;
   absl::Status result = status;
   if (!status.ok() && !step.aborted.ok()) {
+    for (auto& [feeder, feed] : feeds) Feed(feeder, std::move(feed), now);
     result = step.aborted;
     reply.set_derived(step.derived);
   }
+void WorkerRole::RefuseFeed(Responder from, uint64_t step) {
+  // If it has failed, the answer to RUN_GRAPH says why.
+  cluster::Message reply;
+  reply.set_derived(true);
+  calls_->Reply(from, absl::AbortedError(StrCat("step ", step, " does not run here")),
+                std::move(reply));
+}
+
+void WorkerRole::Feed(Responder from, cluster::Message request, ClusterTime now) {
+  const uint64_t id = request.step();
+  auto step = steps_.find(id);
+  if (step == steps_.end() && buried_.count(id) == 0 && num_early_ < options_.max_early_values) {
+    // It has overtaken RUN_GRAPH.
+    const int64_t bytes = static_cast<int64_t>(request.ByteSizeLong());
+    if (bytes <= options_.max_early_bytes - early_bytes_) {
+      Early& early = early_[id];
+      if (early.values.empty() && early.feeds.empty()) early.since = now;
+      early.bytes += bytes;
+      early_bytes_ += bytes;
+      ++num_early_;
+      early.feeds.emplace_back(from, std::move(request));
+      return;
+    }
+  }
+  if (step == steps_.end() || step->second.master.from != from.from) {
+    RefuseFeed(from, id);
+    return;
+  }
+  const bool taken =
+      engine_->Feed(std::move(request), [this, from](const absl::Status& status,
+                                                     std::vector<TensorProto> fetches) {
+        cluster::Message reply;
+        reply.set_derived(!status.ok());
+        for (TensorProto& fetch : fetches) *reply.add_tensors() = std::move(fetch);
+        calls_->Reply(from, status, std::move(reply));
+      });
+  if (!taken) RefuseFeed(from, id);
+}
+
   if (result.ok()) {
     for (TensorProto& fetch : fetches) *reply.add_tensors() = std::move(fetch);
     if (step.tells_costs) engine_->AddCosts(step.session, &reply);
@@ -217,7 +261,8 @@ void WorkerRole::Bury(uint64_t id) {
 void WorkerRole::DropEarly(uint64_t id) {
   auto it = early_.find(id);
   if (it == early_.end()) return;
-  num_early_ -= it->second.values.size();
+  auto feeds = std::move(it->second.feeds);
+  num_early_ -= it->second.values.size() + feeds.size();
   early_bytes_ -= it->second.bytes;
   early_.erase(it);
 }
@@ -236,7 +281,8 @@ void WorkerRole::OnTensor(PeerId, cluster::Message message, ClusterTime now) {
     return;
   }
   Early& early = early_[id];
-  if (early.values.empty()) early.since = now;
+  for (const auto& [feeder, feed] : feeds) RefuseFeed(feeder, id);
+  if (early.values.empty() && early.feeds.empty()) early.since = now;
   early.bytes += bytes;
   early_bytes_ += bytes;
   ++num_early_;

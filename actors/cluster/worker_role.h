@@ -65,10 +65,16 @@ class WorkerRole {
     ClusterTime since = 0;
     int64_t bytes = 0;
     std::vector<cluster::CrossingTensor> values;
+  struct Ended {
+    uint64_t id = 0;
+    ClusterTime when = 0;
+    std::vector<std::string> tasks;
+  };
   };
 
   void CreateSession(Responder from, const cluster::Message& request);
   void DeleteSession(const std::string& name, const absl::Status& status);
+    std::vector<std::pair<Responder, cluster::Message>> feeds;  ///< Of a partial run.
   void Register(Responder from, cluster::Message request);
   /// Tells a master that this task has not, or no longer, what it takes for granted.
   void ReplyUnknown(Responder to, const std::string& what);
@@ -77,6 +83,8 @@ class WorkerRole {
   void Abort(uint64_t id, const absl::Status& status, bool derived);
   /// Values of the step that come later are dropped.
   void Bury(uint64_t id);
+  void Feed(Responder from, cluster::Message request, ClusterTime now);
+  void RefuseFeed(Responder from, uint64_t step);
   void DropEarly(uint64_t id);
 
   const Options options_;

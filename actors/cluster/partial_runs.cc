@@ -1,0 +1,261 @@
+// The master's part of partial runs: steps whose feeds come, and whose fetches go, while they run.
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "actors/cluster/master_role.h"
+#include "devices/status_macros.h"
+
+namespace troupe {
+
+namespace {
+
+// Errors of partial runs that nobody has asked about are kept for so many.
+constexpr size_t kFailuresKept = 256;
+
+absl::Status Unknown(const std::string& handle) {
+  return InvalidArgument("there is no partial run ", handle, ": it was never set up, or is over");
+}
+
+}  // namespace
+
+void MasterRole::PartialRunSetup(Responder from, cluster::Message request) {
+  SessionState* session = FindSession(from, request.session());
+  if (session == nullptr) return;
+  auto run = std::make_shared<PartialRun>();
+  for (int i = 0; i < request.feed_names_size(); ++i) run->feeds[request.feed_names(i)] = i;
+  run->fed.resize(static_cast<size_t>(request.feed_names_size()));
+  for (int i = 0; i < request.fetch_names_size(); ++i) {
+    if (!run->fetches.emplace(request.fetch_names(i), i).second) {
+      calls_->Reply(from,
+                    InvalidArgument("a partial run fetches ", request.fetch_names(i), " twice"));
+      return;
+    }
+  }
+  request.set_partial(true);
+  run->handle = StrCat("partial_run_", next_name_++);
+  std::shared_ptr<Signature> signature = FindOrBuild(request.session(), session, request);
+  const uint64_t id = (options_.seed << 32) | (next_step_++ & 0xffffffffu);
+  session->partial_runs[run->handle] = id;
+  Step& step = steps_[id];
+  step.client = from;
+  step.session = request.session();
+  step.signature = signature;
+  step.partial = std::move(run);
+  if (signature->building) {
+    signature->waiting.push_back(id);
+  } else {
+    Advance(id);
+  }
+}
+
+void MasterRole::OnPartialBegun(Step* step) {
+  cluster::Message reply;
+  reply.set_handle(step->partial->handle);
+  calls_->Reply(step->client, absl::OkStatus(), std::move(reply));
+  step->client = Responder();
+}
+
+void MasterRole::PartialRunPiece(Responder from, cluster::Message request) {
+  SessionState* session = FindSession(from, request.session());
+  if (session == nullptr) return;
+  auto found = session->partial_runs.find(request.handle());
+  if (found == session->partial_runs.end()) {
+    absl::Status status = Unknown(request.handle());
+    if (auto failed = session->failed_partials.find(request.handle());
+        failed != session->failed_partials.end()) {
+      status = failed->second;
+      session->failed_partials.erase(failed);
+    }
+    calls_->Reply(from, status);
+    return;
+  }
+  const uint64_t id = found->second;
+  Step& step = steps_.at(id);
+  PartialRun::Piece& piece = step.partial->pieces.emplace_back();
+  piece.client = from;
+  piece.request = std::move(request);
+  if (!step.partial->at_work && step.running && step.status.ok()) NextPiece(id);
+}
+
+bool MasterRole::TakeNames(PartialRun* run, PartialRun::Piece* piece, std::vector<int>* fetches) {
+  const cluster::Message& request = piece->request;
+  absl::Status status;
+  std::set<std::string> given, wanted;
+  for (const std::string& name : request.feed_names()) {
+    if (run->feeds.count(name) == 0 || !given.insert(name).second) {
+      status.Update(InvalidArgument("partial run ", run->handle, " was not set up to be fed ", name,
+                                    ", or it has been fed already"));
+    }
+  }
+  for (const std::string& name : request.fetch_names()) {
+    if (run->fetches.count(name) == 0 || !wanted.insert(name).second) {
+      status.Update(InvalidArgument("partial run ", run->handle, " was not set up to fetch ", name,
+                                    ", or it has been fetched already"));
+    }
+  }
+  if (request.feed_names_size() != request.tensors_size()) {
+    status.Update(InvalidArgument("expected ", request.feed_names_size(), " fed tensors, got ",
+                                  request.tensors_size()));
+  }
+  if (!status.ok()) {
+    calls_->Reply(piece->client, status);
+    return false;
+  }
+  for (const std::string& name : given) run->fed[static_cast<size_t>(run->feeds[name])] = true;
+  for (const std::string& name : request.fetch_names()) fetches->push_back(run->fetches[name]);
+  return true;
+}
+
+void MasterRole::NextPiece(uint64_t step_id) {
+  Step& step = steps_.at(step_id);
+  PartialRun* run = step.partial.get();
+  while (!run->pieces.empty()) {
+    PartialRun::Piece& piece = run->pieces.front();
+    std::vector<int> fetches;
+    if (!TakeNames(run, &piece, &fetches)) {
+      run->pieces.pop_front();
+      continue;
+    }
+    // What cannot be had yet is refused, but what was fed is fed.
+    const auto& needs = step.signature->built->needs;
+    for (size_t i = 0; i < fetches.size() && piece.refusal.ok(); ++i) {
+      for (int feed : needs[static_cast<size_t>(fetches[i])]) {
+        if (run->fed[static_cast<size_t>(feed)]) continue;
+        piece.refusal = InvalidArgument("partial run ", run->handle, ": ",
+                                        piece.request.fetch_names(static_cast<int>(i)),
+                                        " depends on feeds that have not been given yet: ",
+                                        step.signature->request.feed_names(feed));
+        break;
+      }
+    }
+    if (!piece.refusal.ok()) fetches.clear();
+    run->at_work = true;
+    SendPiece(step_id, &step, fetches);
+    return;
+  }
+}
+
+void MasterRole::SendPiece(uint64_t step_id, Step* step, const std::vector<int>& fetches) {
+  PartialRun* run = step->partial.get();
+  PartialRun::Piece& piece = run->pieces.front();
+  piece.values.resize(fetches.size());
+  const BuiltStep& built = *step->signature->built;
+  struct Order {
+    PeerId task;
+    cluster::Message request;
+    std::vector<int> places;
+  };
+  std::vector<Order> orders;
+  for (size_t part = 0; part < built.parts.size(); ++part) {
+    const PeerId task = step->signature->tasks[part];
+    // One that has done its part has used what it was fed.
+    if (step->calls.count(task) == 0) continue;
+    Order order{task, {}, {}};
+    order.request.set_method(cluster::FEED_GRAPH);
+    order.request.set_session(step->session);
+    order.request.set_step(step_id);
+    const std::vector<int>& part_feeds = built.parts[part].feeds;
+    for (size_t k = 0; k < part_feeds.size(); ++k) {
+      for (int i = 0; i < piece.request.feed_names_size(); ++i) {
+        if (run->feeds[piece.request.feed_names(i)] != part_feeds[k]) continue;
+        order.request.add_ids(k);
+        *order.request.add_tensors() = piece.request.tensors(i);
+      }
+    }
+    const std::vector<int>& part_fetches = built.parts[part].fetches;
+    for (size_t k = 0; k < part_fetches.size(); ++k) {
+      auto place = std::find(fetches.begin(), fetches.end(), part_fetches[k]);
+      if (place == fetches.end()) continue;
+      order.request.add_wanted(static_cast<int32_t>(k));
+      order.places.push_back(static_cast<int>(place - fetches.begin()));
+    }
+    if (order.request.ids_size() + order.request.wanted_size() > 0) {
+      orders.push_back(std::move(order));
+    }
+  }
+  for (const std::string& name : piece.request.feed_names()) run->feeds.erase(name);
+  if (!fetches.empty()) {
+    for (const std::string& name : piece.request.fetch_names()) run->fetches.erase(name);
+  }
+  piece.request.clear_tensors();
+  piece.calls = static_cast<int>(orders.size());
+  for (Order& order : orders) {
+    calls_->Call(order.task, step->signature->registrations.at(order.task).incarnation,
+                 std::move(order.request), now_, 0,
+                 [this, step_id, places = std::move(order.places)](const absl::Status& status,
+                                                                   const cluster::Message& reply) {
+                   OnPieceDone(step_id, status, reply, places);
+                 });
+  }
+  if (orders.empty()) FinishPiece(step_id);
+}
+
+void MasterRole::OnPieceDone(uint64_t step_id, const absl::Status& status,
+                             const cluster::Message& reply, const std::vector<int>& places) {
+  auto found = steps_.find(step_id);
+  if (found == steps_.end()) return;  // It has failed.
+  PartialRun::Piece& piece = found->second.partial->pieces.front();
+  --piece.calls;
+  absl::Status result = status;
+  if (result.ok() && reply.tensors_size() != static_cast<int>(places.size())) {
+    result = absl::InternalError(
+        StrCat("a task sent ", reply.tensors_size(), " tensors, ", places.size(), " were fetched"));
+  }
+  if (!result.ok()) {
+    Fail(step_id, result, reply.derived());
+    return;
+  }
+  for (size_t i = 0; i < places.size(); ++i) {
+    piece.values[static_cast<size_t>(places[i])] = reply.tensors(static_cast<int>(i));
+  }
+  FinishPiece(step_id);
+}
+
+void MasterRole::FinishPiece(uint64_t step_id) {
+  Step& step = steps_.at(step_id);
+  PartialRun* run = step.partial.get();
+  if (!step.status.ok()) {
+    if (step.calls.empty()) Finish(step_id);
+    return;
+  }
+  if (!run->at_work || run->pieces.front().calls > 0) return;
+  if (run->feeds.empty() && run->fetches.empty() && run->pieces.front().refusal.ok()) {
+    // The last piece hears whether all went well.
+    if (step.calls.empty()) Finish(step_id);
+    return;
+  }
+  PartialRun::Piece piece = std::move(run->pieces.front());
+  run->pieces.pop_front();
+  run->at_work = false;
+  cluster::Message reply;
+  for (TensorProto& value : piece.values) *reply.add_tensors() = std::move(value);
+  calls_->Reply(piece.client, piece.refusal, std::move(reply));
+  NextPiece(step_id);
+}
+
+void MasterRole::EndPartial(Step* step) {
+  PartialRun* run = step->partial.get();
+  bool told = step->client.id != 0;
+  if (told) calls_->Reply(step->client, step->status);
+  for (PartialRun::Piece& piece : run->pieces) {
+    cluster::Message reply;
+    absl::Status status = step->status;
+    if (status.ok() && (!run->at_work || &piece != &run->pieces.front())) {
+      status = Unknown(run->handle);
+    } else if (status.ok()) {
+      for (TensorProto& value : piece.values) *reply.add_tensors() = std::move(value);
+    }
+    calls_->Reply(piece.client, status, std::move(reply));
+    told = true;
+  }
+  auto session = sessions_.find(step->session);
+  if (session == sessions_.end()) return;
+  session->second->partial_runs.erase(run->handle);
+  auto& failed = session->second->failed_partials;
+  if (!told && !step->status.ok() && failed.size() < kFailuresKept) {
+    failed[run->handle] = step->status;
+  }
+}
+
+}  // namespace troupe
