@@ -144,7 +144,9 @@ class NetworkLink final : public MasterLink {
     events.number = [](const PeerInfo&) { return std::optional<PeerId>(0); };
     events.tensor = [](const ReceivedTensor&) {};
     events.rejected = [](uint64_t, const absl::Status&) {};
-    events.message = [this](PeerId from, const std::string& bytes) { shell_->OnWire(from, bytes); };
+    events.message = [this](PeerId from, const std::string& bytes, std::vector<Tensor> parts) {
+      shell_->OnWire(from, bytes, std::move(parts));
+    };
     events.lost = [this](PeerId peer, uint64_t incarnation) {
       shell_->OnConnectionLost(peer, incarnation);
     };

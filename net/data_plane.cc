@@ -1,5 +1,6 @@
 #include "net/data_plane.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "devices/status_macros.h"
@@ -7,8 +8,20 @@
 namespace troupe {
 
 namespace {
-// The type of messages of the control plane: a serialized `cluster::Message`.
+// The type of messages of the control plane, a serialized `cluster::Message`: this, and above it
+// the number of parts that travel beside it, as tensors of the message's id and this step.
 constexpr uint64_t kControlMessage = 1;
+constexpr uint64_t kPartsUnit = 256;
+constexpr uint64_t kPartsStep = ~uint64_t{0};
+
+Tensor AsTensor(std::string bytes) {
+  const int64_t size = static_cast<int64_t>(bytes.size());
+  auto* owner = new std::string(std::move(bytes));
+  RefPtr<Buffer> buffer = Buffer::Wrap(
+      owner->data(), owner->size(),
+      [](void*, void* context) { delete static_cast<std::string*>(context); }, owner);
+  return Tensor(ElementType::kUint8, Shape({size}), std::move(buffer), owner->data());
+}
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DataPlane>> DataPlane::Create(const TransportOptions& options,
@@ -48,11 +61,29 @@ absl::Status DataPlane::Send(PeerId to, SendItem item) {
   return peer->Send(std::move(item));
 }
 
-bool DataPlane::SendMessage(PeerId to, uint64_t incarnation, std::string body) {
-  if (body.size() > Transport::kMaxMessageBytes) return false;
+bool DataPlane::Reaches(PeerId to, uint64_t incarnation) {
   const std::shared_ptr<Peer> peer = Find(to);
-  return peer != nullptr && peer->info().incarnation == incarnation &&
-         peer->SendMessage(kControlMessage, 0, std::move(body)).ok();
+  return peer != nullptr && peer->info().incarnation == incarnation;
+}
+
+bool DataPlane::SendMessage(PeerId to, uint64_t incarnation, std::string body,
+                            std::vector<std::string>* parts) {
+  if (body.size() > Transport::kMaxMessageBytes || parts->size() > kMaxParts) return false;
+  const std::shared_ptr<Peer> peer = Find(to);
+  if (peer == nullptr || peer->info().incarnation != incarnation) return false;
+  if (parts->empty()) return peer->SendMessage(kControlMessage, 0, std::move(body)).ok();
+  const uint64_t number = next_parcel_.fetch_add(1, std::memory_order_relaxed);
+  if (!peer->SendMessage(kControlMessage + kPartsUnit * parts->size(), number, std::move(body))
+           .ok()) {
+    return false;
+  }
+  std::vector<SendItem> items;
+  for (size_t i = 0; i < parts->size(); ++i) {
+    items.push_back({kPartsStep, number, i, false, AsTensor(std::move((*parts)[i]))});
+  }
+  // If the connection breaks from here on, both sides hear of it.
+  peer->Send(absl::MakeSpan(items)).IgnoreError();
+  return true;
 }
 
 void DataPlane::Stop(std::chrono::milliseconds drain) {
@@ -79,14 +110,44 @@ void DataPlane::OnPeerConnected(const std::shared_ptr<Peer>& peer) {
   if (!stopped_) peers_[*id] = peer;
 }
 
-absl::Status DataPlane::Admit(const std::shared_ptr<Peer>& peer, const TensorInfo&) {
+absl::Status DataPlane::Admit(const std::shared_ptr<Peer>& peer, const TensorInfo& info) {
+  if (info.step == kPartsStep) {
+    if (info.tag < kMaxParts && info.type == ElementType::kUint8 &&
+        info.bytes <= kMaxPartBytes - std::min(kMaxPartBytes, parcel_bytes_)) {
+      return absl::OkStatus();
+    }
+    return absl::ResourceExhaustedError("too much is on its way beside messages");
+  }
   const auto known = ids_.find(peer.get());
   if (known != ids_.end() && known->second < kFirstClient) return absl::OkStatus();
   return absl::PermissionDeniedError("only tasks of the cluster may send tensors");
 }
 
-void DataPlane::OnTensor(const std::shared_ptr<Peer>&, ReceivedTensor received) {
-  events_.tensor(std::move(received));
+void DataPlane::OnTensor(const std::shared_ptr<Peer>& peer, ReceivedTensor received) {
+  if (received.step != kPartsStep) {
+    events_.tensor(std::move(received));
+    return;
+  }
+  Parcel& parcel = parcels_[{peer.get(), received.key}];
+  if (parcel.parts.size() <= received.tag) parcel.parts.resize(received.tag + 1);
+  Tensor& part = parcel.parts[received.tag];
+  if (part.valid()) return;
+  part = std::move(received.tensor);
+  parcel.bytes += part.bytes();
+  parcel_bytes_ += part.bytes();
+  --parcel.missing;
+  Complete(peer.get(), received.key);
+}
+
+void DataPlane::Complete(const Peer* peer, uint64_t number) {
+  auto it = parcels_.find({peer, number});
+  if (!it->second.has_body || it->second.missing != 0) return;
+  Parcel parcel = std::move(it->second);
+  parcels_.erase(it);
+  parcel_bytes_ -= parcel.bytes;
+  const auto known = ids_.find(peer);
+  if (known == ids_.end()) return;
+  events_.message(known->second, std::move(parcel.body), std::move(parcel.parts));
 }
 
 void DataPlane::OnRejected(const std::shared_ptr<Peer>&, uint64_t step, uint64_t, uint64_t,
@@ -94,12 +155,21 @@ void DataPlane::OnRejected(const std::shared_ptr<Peer>&, uint64_t step, uint64_t
   events_.rejected(step, why);
 }
 
-void DataPlane::OnMessage(const std::shared_ptr<Peer>& peer, uint64_t type, uint64_t,
+void DataPlane::OnMessage(const std::shared_ptr<Peer>& peer, uint64_t type, uint64_t id,
                           std::string body) {
   const auto known = ids_.find(peer.get());
-  if (type == kControlMessage && known != ids_.end()) {
-    events_.message(known->second, std::move(body));
+  const uint64_t parts = type / kPartsUnit;
+  if (type % kPartsUnit != kControlMessage || known == ids_.end() || parts > kMaxParts) return;
+  if (parts == 0) {
+    events_.message(known->second, std::move(body), {});
+    return;
   }
+  Parcel& parcel = parcels_[{peer.get(), id}];
+  if (parcel.has_body) return;
+  parcel.has_body = true;
+  parcel.body = std::move(body);
+  parcel.missing += parts;
+  Complete(peer.get(), id);
 }
 
 void DataPlane::OnPeerLost(const std::shared_ptr<Peer>& peer, const absl::Status&) {
@@ -107,6 +177,11 @@ void DataPlane::OnPeerLost(const std::shared_ptr<Peer>& peer, const absl::Status
   if (known == ids_.end()) return;
   const PeerId id = known->second;
   ids_.erase(known);
+  for (auto it = parcels_.lower_bound({peer.get(), 0});
+       it != parcels_.end() && it->first.first == peer.get();) {
+    parcel_bytes_ -= it->second.bytes;
+    it = parcels_.erase(it);
+  }
   {
     std::lock_guard<std::mutex> lock(mutex_);
     auto it = peers_.find(id);

@@ -3,6 +3,7 @@
 #ifndef TROUPE_NET_DATA_PLANE_H_
 #define TROUPE_NET_DATA_PLANE_H_
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -10,6 +11,8 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "actors/cluster/calls.h"
 #include "net/transport.h"
@@ -24,8 +27,8 @@ class DataPlane final : public TensorSink {
     std::function<std::optional<PeerId>(const PeerInfo& info)> number;
     /// A tensor has come from a task; on the I/O thread. Nobody else may send some.
     std::function<void(ReceivedTensor)> tensor;
-    /// A message of the control plane; on the I/O thread.
-    std::function<void(PeerId from, std::string body)> message;
+    /// A message of the control plane, and what was sent with it; on the I/O thread.
+    std::function<void(PeerId from, std::string body, std::vector<Tensor> parts)> message;
     /// A step's value did not arrive.
     std::function<void(uint64_t step, const absl::Status&)> rejected;
     /// The connection to a life of a peer broke.
@@ -42,8 +45,15 @@ class DataPlane final : public TensorSink {
   void Dial(PeerId id, const std::string& task, uint64_t incarnation, const std::string& address);
   /// NotFound while there is no connection; else what `Peer::Send` says.
   absl::Status Send(PeerId to, SendItem item);
-  /// False while there is no connection to that life of the peer, or the message is too large.
-  bool SendMessage(PeerId to, uint64_t incarnation, std::string body);
+  /// True while there is a connection to that life of the peer.
+  bool Reaches(PeerId to, uint64_t incarnation);
+  /// A message of at most `Transport::kMaxMessageBytes`, and with it strings that are not copied,
+  /// which arrive as tensors of bytes. False, and nothing is taken, if that cannot be sent.
+  bool SendMessage(PeerId to, uint64_t incarnation, std::string body,
+                   std::vector<std::string>* parts);
+  /// So many strings can go with a message, and so many bytes of them wait for the others.
+  static constexpr size_t kMaxParts = 4096;
+  static constexpr uint64_t kMaxPartBytes = uint64_t{2} << 30;
   void Stop(std::chrono::milliseconds drain);
 
   absl::Status OnHello(const PeerInfo& peer) override;
@@ -58,7 +68,17 @@ class DataPlane final : public TensorSink {
 
  private:
   explicit DataPlane(Events events) : events_(std::move(events)) {}
+  /// A message that has not come completely.
+  struct Parcel {
+    bool has_body = false;
+    std::string body;
+    size_t missing = 0;  ///< Parts; modulo 2^64 while the body has not come.
+    std::vector<Tensor> parts;
+    uint64_t bytes = 0;
+  };
+
   std::shared_ptr<Peer> Find(PeerId id);
+  void Complete(const Peer* peer, uint64_t number);
 
   const Events events_;
   std::unique_ptr<Transport> transport_;
@@ -66,6 +86,10 @@ class DataPlane final : public TensorSink {
   std::map<PeerId, std::shared_ptr<Peer>> peers_;
   std::unordered_map<const Peer*, PeerId> ids_;  ///< I/O thread.
   bool stopped_ = false;
+  std::atomic<uint64_t> next_parcel_{1};
+  // I/O thread.
+  std::map<std::pair<const Peer*, uint64_t>, Parcel> parcels_;
+  uint64_t parcel_bytes_ = 0;
 };
 
 }  // namespace troupe

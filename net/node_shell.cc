@@ -7,6 +7,11 @@
 
 namespace troupe {
 
+namespace {
+// Contents of tensors from this size on travel beside their message.
+constexpr size_t kDetachBytes = 16 << 10;
+}  // namespace
+
 ClusterTime NodeShell::Now() {
   return std::chrono::duration_cast<std::chrono::microseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -54,14 +59,7 @@ void NodeShell::Carry(Outgoing outgoing) {
     (*outgoing.client)(std::move(message));
     return;
   }
-  if (data_ != nullptr && message.to_incarnation() != 0 &&
-      message.ByteSizeLong() <= Transport::kMaxMessageBytes) {
-    std::string bytes;
-    if (message.SerializeToString(&bytes) &&
-        data_->SendMessage(outgoing.to, message.to_incarnation(), std::move(bytes))) {
-      return;
-    }
-  }
+  if (CarryOverDataPlane(outgoing.to, &message)) return;
   control_->Send(outgoing.to, std::move(message));
 }
 
@@ -69,10 +67,59 @@ void NodeShell::OnMessage(PeerId from, cluster::Message message) {
   Enter([&] { role_->OnMessage(from, std::move(message), Now()); });
 }
 
-void NodeShell::OnWire(PeerId from, const std::string& bytes) {
+bool NodeShell::CarryOverDataPlane(PeerId to, cluster::Message* message) {
+  const uint64_t life = message->to_incarnation();
+  if (data_ == nullptr || life == 0) return false;
+  size_t size = message->ByteSizeLong();
+  if (size > ControlPlane::kMaxBytes || !data_->Reaches(to, life)) return false;
+  std::vector<std::string> parts;
+  if (size > kDetachBytes) {
+    for (int i = 0; i < message->tensors_size(); ++i) {
+      TensorProto* tensor = message->mutable_tensors(i);
+      if (tensor->tensor_content().size() < kDetachBytes) continue;
+      parts.push_back(std::move(*tensor->mutable_tensor_content()));
+      tensor->clear_tensor_content();
+      message->add_detached(i);
+    }
+    size = message->ByteSizeLong();
+  }
+  std::string bytes;
+  if (size <= Transport::kMaxMessageBytes && message->SerializeToString(&bytes) &&
+      data_->SendMessage(to, life, std::move(bytes), &parts)) {
+    return true;
+  }
+  for (size_t i = 0; i < parts.size(); ++i) {
+    *message->mutable_tensors(message->detached(static_cast<int>(i)))->mutable_tensor_content() =
+        std::move(parts[i]);
+  }
+  message->clear_detached();
+  return false;
+}
+
+void NodeShell::OnWire(PeerId from, const std::string& bytes, std::vector<Tensor> parts) {
   cluster::Message message;
   // What cannot be read cannot be answered either.
-  if (message.ParseFromString(bytes)) OnMessage(from, std::move(message));
+  if (!message.ParseFromString(bytes) ||
+      message.detached_size() != static_cast<int>(parts.size())) {
+    return;
+  }
+  if (parts.empty()) {
+    OnMessage(from, std::move(message));
+    return;
+  }
+  for (int index : message.detached()) {
+    if (index < 0 || index >= message.tensors_size()) return;
+  }
+  // The I/O thread does not copy what may be large.
+  Post([this, from, message = std::move(message), parts = std::move(parts)]() mutable {
+    for (size_t i = 0; i < parts.size(); ++i) {
+      message.mutable_tensors(message.detached(static_cast<int>(i)))
+          ->set_tensor_content(parts[i].raw_data(), parts[i].bytes());
+      parts[i].Reset();
+    }
+    message.clear_detached();
+    OnMessage(from, std::move(message));
+  });
 }
 
 void NodeShell::OnLinkDown(PeerId peer) {

@@ -37,8 +37,8 @@ class NodeShell final : public ControlHandler, public EngineHost, public Outbox 
   void OnMessage(PeerId from, cluster::Message message) override;
   void OnLinkDown(PeerId peer) override;
   void OnTick() override;
-  /// A message that came over the data plane.
-  void OnWire(PeerId from, const std::string& bytes);
+  /// A message that came over the data plane, and the contents of tensors that came with it.
+  void OnWire(PeerId from, const std::string& bytes, std::vector<Tensor> parts);
   /// The connection to a life of a peer broke. Half a link is none: what is under way with the peer
   /// fails, and it is taken back at its next word.
   void OnConnectionLost(PeerId peer, uint64_t incarnation);
@@ -70,6 +70,8 @@ class NodeShell final : public ControlHandler, public EngineHost, public Outbox 
                                     const Tensor& value);
   void Send(PeerId to, cluster::Message message) override;  ///< From the role, within an event.
   void Carry(Outgoing outgoing);
+  /// False: it is to go over the control plane, and is as it was.
+  bool CarryOverDataPlane(PeerId to, cluster::Message* message);
 
   ControlPlane* const control_;
   DataPlane* data_ = nullptr;

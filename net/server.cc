@@ -120,8 +120,9 @@ absl::StatusOr<std::unique_ptr<TaskServer>> TaskServer::Start(const TaskServerOp
     }
     return std::nullopt;
   };
-  events.message = [shell = impl->shell.get()](PeerId from, const std::string& bytes) {
-    shell->OnWire(from, bytes);
+  events.message = [shell = impl->shell.get()](PeerId from, const std::string& bytes,
+                                               std::vector<Tensor> parts) {
+    shell->OnWire(from, bytes, std::move(parts));
   };
   events.lost = [shell = impl->shell.get()](PeerId peer, uint64_t incarnation) {
     shell->OnConnectionLost(peer, incarnation);
