@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <map>
 #include <numeric>
 #include <random>
 #include <string>
@@ -39,12 +40,22 @@ struct Options {
   std::exit(1);
 }
 
+/// Options that one example has besides these: names with their defaults, which are replaced by the
+/// values given.
+using MoreOptions = std::map<std::string, std::string>;
+
 /// Reads `--name value` and `--name=value`.
-inline Options ParseOptions(int argc, char** argv) {
+inline Options ParseOptions(int argc, char** argv, MoreOptions* more = nullptr) {
   Options options;
   auto usage = [&](const std::string& what) {
     std::cerr << what << "\nusage: " << argv[0]
-              << " [--steps N] [--batch N] [--threads N] [--seed N] [--data DIR] [--show N]\n";
+              << " [--steps N] [--batch N] [--threads N] [--seed N] [--data DIR] [--show N]";
+    if (more != nullptr) {
+      for (const auto& [name, value] : *more) {
+        std::cerr << " [" << name << " " << (value.empty() ? "..." : value) << "]";
+      }
+    }
+    std::cerr << "\n";
     std::exit(2);
   };
   for (int i = 1; i < argc; ++i) {
@@ -59,6 +70,10 @@ inline Options ParseOptions(int argc, char** argv) {
     }
     if (name == "--data") {
       options.data = value;
+      continue;
+    }
+    if (more != nullptr && more->count(name) != 0) {
+      (*more)[name] = value;
       continue;
     }
     char* end = nullptr;
@@ -80,6 +95,20 @@ inline Options ParseOptions(int argc, char** argv) {
     }
   }
   return options;
+}
+
+/// The number that one of the more options is; the program ends if it is none within the limits.
+inline int64_t Number(const MoreOptions& more, const std::string& name, int64_t least,
+                      int64_t most = 1'000'000'000) {
+  const std::string& text = more.at(name);
+  char* end = nullptr;
+  const int64_t number = std::strtoll(text.c_str(), &end, 10);
+  if (text.empty() || *end != '\0' || number < least || number > most) {
+    std::cerr << "option " << name << " must be a number from " << least << " to " << most
+              << ", not '" << text << "'\n";
+    std::exit(2);
+  }
+  return number;
 }
 
 /// Images and their labels as they lie in the files: a byte a pixel, a byte a label.
@@ -237,15 +266,56 @@ inline void Show(const Dataset& test, absl::Span<const int32_t> indices,
   }
 }
 
-/// Trains the model, tests it on the 10,000 test images and prints the accuracy as the last line.
-inline int TrainAndTest(const troupe::Scope& scope, const Model& model, const Options& options) {
+/// What is fed for a batch of images to be learned.
+inline troupe::FeedMap Feeds(const Model& model, const Dataset& data,
+                             absl::Span<const int32_t> batch) {
+  troupe::FeedMap feeds = {{model.images, data.Images(batch)}, {model.labels, data.Labels(batch)}};
+  if (model.keep.valid()) {
+    feeds.emplace_back(model.keep, troupe::Tensor::Scalar(model.keep_when_training));
+  }
+  return feeds;
+}
+
+/// Tests the model on the 10,000 test images and prints the accuracy as the last line, after `show`
+/// of the images with what the model takes them for.
+inline void TestAndPrint(troupe::Session& session, const Model& model, const Dataset& test,
+                         int64_t show) {
+  std::vector<int32_t> all(test.size());
+  std::iota(all.begin(), all.end(), 0);
+  auto classify = [&](absl::Span<const int32_t> indices) {
+    troupe::FeedMap feed = {{model.images, test.Images(indices)}};
+    if (model.keep.valid()) feed.emplace_back(model.keep, troupe::Tensor::Scalar(1.0f));
+    auto logits = session.Run(feed, {model.logits});
+    if (!logits.ok()) Die(logits.status());
+    return (*logits)[0];
+  };
+  int64_t right = 0;
+  for (int64_t begin = 0; begin < test.size(); begin += 1000) {
+    const auto indices =
+        absl::MakeConstSpan(all).subspan(begin, std::min<int64_t>(1000, test.size() - begin));
+    const troupe::Tensor logits = classify(indices);
+    for (size_t k = 0; k < indices.size(); ++k) {
+      const float* row = logits.data<float>() + k * kClasses;
+      right += std::max_element(row, row + kClasses) - row == test.labels[indices[k]];
+    }
+  }
+  if (show > 0) {
+    const auto first = absl::MakeConstSpan(all).first(std::min<size_t>(show, all.size()));
+    Show(test, first, classify(first));
+  }
+  std::printf("test accuracy: %.2f %%\n",
+              100.0 * static_cast<double>(right) / static_cast<double>(test.size()));
+}
+
+/// Trains the model step by step in one session, and tests it.
+inline int TrainAndTest(const troupe::Scope& scope, const Model& model, const Options& options,
+                        troupe::SessionOptions session_options = {}) {
   if (!scope.ok()) Die(scope.status());
   troupe::Node* init = troupe::GlobalVariablesInitializer(scope);
   if (!scope.ok()) Die(scope.status());
   const Dataset training = ReadDataset(options.data, "train");
   const Dataset test = ReadDataset(options.data, "t10k");
 
-  troupe::SessionOptions session_options;
   session_options.threads = options.threads;
   auto session = troupe::Session::Create(scope.graph(), session_options);
   if (!session.ok()) Die(session.status());
@@ -266,32 +336,7 @@ inline int TrainAndTest(const troupe::Scope& scope, const Model& model, const Op
     if (absl::Status status = (*step)(values, absl::MakeSpan(&loss, 1)); !status.ok()) Die(status);
     progress.Update(i, loss.scalar<float>());
   }
-
-  std::vector<int32_t> all(test.size());
-  std::iota(all.begin(), all.end(), 0);
-  auto classify = [&](absl::Span<const int32_t> indices) {
-    troupe::FeedMap feed = {{model.images, test.Images(indices)}};
-    if (model.keep.valid()) feed.emplace_back(model.keep, troupe::Tensor::Scalar(1.0f));
-    auto logits = (*session)->Run(feed, {model.logits});
-    if (!logits.ok()) Die(logits.status());
-    return (*logits)[0];
-  };
-  int64_t right = 0;
-  for (int64_t begin = 0; begin < test.size(); begin += 1000) {
-    const auto indices =
-        absl::MakeConstSpan(all).subspan(begin, std::min<int64_t>(1000, test.size() - begin));
-    const troupe::Tensor logits = classify(indices);
-    for (size_t k = 0; k < indices.size(); ++k) {
-      const float* row = logits.data<float>() + k * kClasses;
-      right += std::max_element(row, row + kClasses) - row == test.labels[indices[k]];
-    }
-  }
-  if (options.show > 0) {
-    const auto first = absl::MakeConstSpan(all).first(std::min<size_t>(options.show, all.size()));
-    Show(test, first, classify(first));
-  }
-  std::printf("test accuracy: %.2f %%\n",
-              100.0 * static_cast<double>(right) / static_cast<double>(test.size()));
+  TestAndPrint(**session, model, test, options.show);
   return 0;
 }
 

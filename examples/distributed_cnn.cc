@@ -1,0 +1,203 @@
+// A network trained by several processes: parameter servers hold the variables, workers compute
+// gradients, each of its own batches.
+//
+//     build/release/bin/distributed_cnn --mode sync --steps 2000 --batch 50
+//
+// starts a parameter server and two workers here. In earnest, every task of the cluster's file is a
+// process of its own, on as many machines as you like:
+//
+//     distributed_cnn --cluster cluster.json --job ps --task 0
+//     distributed_cnn --cluster cluster.json --job worker --task 0 --mode sync
+//     distributed_cnn --cluster cluster.json --job worker --task 1 --mode sync
+//
+// --mode async: every worker updates the variables by itself, without regard to the others.
+// --mode sync: an update is the mean of what the workers found; with --backup 1 that of the first
+// ones, so that nobody waits for the slowest worker or for one that has died.
+//
+// What happens when a worker dies? See for yourself: with --die-at 500 worker 1 (--dying) kills
+// itself at step 500, and is started again.
+
+#include <signal.h>
+
+#include "examples/fashion_cnn.h"
+#include "examples/local_cluster.h"
+
+namespace {
+
+using namespace troupe;  // NOLINT: a tutorial
+
+/// A step that waits longer for others than this has failed.
+constexpr absl::Duration kStepTimeout = absl::Seconds(60);
+
+struct Settings {
+  fashion::Options common;
+  ClusterSpec cluster;
+  int task = 0, backup = 0, threads = 1;
+  bool sync = false;
+  int64_t die_at = 0;
+
+  int workers() const { return cluster.num_tasks("worker"); }
+};
+
+/// What a worker needs of its graph.
+struct Replica {
+  fashion::Model model;
+  Output step;  ///< The number of updates so far, by all workers, after this step.
+  Node* init = nullptr;
+  Output uninitialized;
+  std::unique_ptr<SyncReplicasOptimizer> sync;  ///< nullptr: asynchronous.
+};
+
+/// Every worker builds the same graph; only the device of what it computes differs.
+Replica BuildReplica(const Settings& settings, const Scope& s) {
+  Replica replica;
+  fashion::Model& model = replica.model;
+  model = fashion::CnnInputs(s);
+  const fashion::Cnn cnn(s);
+  model.logits = cnn.Logits(s, cnn.Features(s, model.images), model.keep);
+  model.loss = fashion::Cnn::Loss(s, model.logits, model.labels);
+
+  ModelVariable step = GlobalStep(s);
+  auto adam = std::make_unique<AdamOptimizer>(fashion::LearningRate(s, step));
+  if (settings.sync) {
+    replica.sync = std::make_unique<SyncReplicasOptimizer>(
+        std::move(adam),
+        SyncReplicasOptions{.replicas_to_aggregate = settings.workers() - settings.backup,
+                            .total_num_replicas = settings.workers()});
+    model.train = replica.sync->Minimize(s, model.loss, step);
+  } else {
+    model.train = adam->Minimize(s, model.loss, step);
+  }
+  replica.step = step.Read(s.WithControlDependencies({Output(model.train)}));
+  replica.init = GlobalVariablesInitializer(s);
+  replica.uninitialized = ReportUninitializedVariables(s);
+  if (!s.ok()) fashion::Die(s.status());
+  return replica;
+}
+
+std::unique_ptr<Server> Serve(const Settings& settings, const std::string& job) {
+  ServerOptions options;
+  options.cluster = settings.cluster;
+  options.job = job;
+  options.task = settings.task;
+  options.threads = settings.threads;
+  auto server = Server::Start(options);
+  if (!server.ok()) fashion::Die(server.status());
+  return *std::move(server);
+}
+
+int Work(const Settings& settings) {
+  const bool chief = settings.task == 0;
+  std::unique_ptr<Server> server = Serve(settings, "worker");
+
+  // Variables go to the parameter servers, where there is least so far; all else to this worker.
+  Scope s = Scope::NewRoot().WithDeviceFunction(ReplicaDeviceSetter(
+      settings.cluster, settings.task, GreedyLoadBalancing(settings.cluster.num_tasks("ps"))));
+  s.SetGraphSeed(settings.common.seed + settings.task);  // Other dropout in each worker.
+  const Replica replica = BuildReplica(settings, s);
+
+  // The session depends on the parameter servers and on this worker, not on the other workers. The
+  // chief initializes the variables, the others wait for it.
+  RecoverableSessionOptions options;
+  options.session.target = server->target();
+  options.session.device_filters = {"/job:ps", server->task()};
+  options.uninitialized = replica.uninitialized;
+  options.init = chief ? replica.init : nullptr;
+  if (settings.sync) options.local_init = replica.sync->local_init();
+  auto session = RecoverableSession::Create(s.graph(), options);
+  if (!session.ok()) fashion::Die(session.status());
+
+  // Synchronous training: the chief also makes the updates of what all workers have found.
+  std::unique_ptr<BackgroundSteps> updates;
+  if (settings.sync && chief) {
+    RecoverableSessionOptions chief_options = options;
+    chief_options.init = nullptr;
+    chief_options.local_init = replica.sync->chief_init();
+    auto started = BackgroundSteps::Start(s.graph(), chief_options, replica.sync->sync());
+    if (!started.ok()) fashion::Die(started.status());
+    updates = *std::move(started);
+  }
+
+  const fashion::Dataset training = fashion::ReadDataset(settings.common.data, "train");
+  fashion::Batches batches(training, settings.common.batch,
+                           settings.common.seed * 1000 + settings.task);
+  fashion::ProgressBar progress(chief ? settings.common.steps : 0);
+  const absl::Time begin = absl::Now();
+  for (int64_t step = 0; step < settings.common.steps;) {
+    if (settings.die_at > 0 && step >= settings.die_at) raise(SIGKILL);
+    const FeedMap feeds = fashion::Feeds(replica.model, training, batches.Next());
+    RunOptions run;
+    run.timeout = kStepTimeout;
+    double loss = 0;
+    // Runs again, in a new session, if a parameter server was lost on the way.
+    const absl::Status status = (*session)->Run([&](Session& current) {
+      auto values =
+          current.Run(feeds, {replica.model.loss, replica.step}, {replica.model.train}, run);
+      if (!values.ok()) return values.status();
+      loss = (*values)[0].scalar<float>();
+      step = (*values)[1].scalar<int64_t>();
+      return absl::OkStatus();
+    });
+    if (absl::IsDeadlineExceeded(status) && settings.sync) {
+      std::cerr << "there was no update; too few workers may be running\n";
+      if (updates != nullptr) std::cerr << "the chief's updates: " << updates->status() << "\n";
+    }
+    if (!status.ok()) fashion::Die(status);
+    if (chief) progress.Update(std::min(step, settings.common.steps), loss);
+  }
+  if (!chief) return 0;
+
+  std::fprintf(stderr, "\ntrained for %.1f s in %d session%s\n",
+               absl::ToDoubleSeconds(absl::Now() - begin), (*session)->num_sessions(),
+               (*session)->num_sessions() == 1 ? "" : "s");
+  if (updates != nullptr) updates->Stop().IgnoreError();
+  const absl::Status tested = (*session)->Run([&](Session& current) {
+    fashion::TestAndPrint(current, replica.model,
+                          fashion::ReadDataset(settings.common.data, "t10k"), settings.common.show);
+    return absl::OkStatus();
+  });
+  if (!tested.ok()) fashion::Die(tested);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  fashion::MoreOptions more = {{"--mode", "async"}, {"--ps", "1"},     {"--workers", "2"},
+                               {"--backup", "0"},   {"--cluster", ""}, {"--job", ""},
+                               {"--task", "0"},     {"--die-at", "0"}, {"--dying", "1"}};
+  Settings settings;
+  settings.common = fashion::ParseOptions(argc, argv, &more);
+  settings.sync = more["--mode"] == "sync";
+  if (!settings.sync && more["--mode"] != "async") {
+    std::cerr << "--mode is async or sync, not " << more["--mode"] << "\n";
+    return 2;
+  }
+  if (more["--cluster"].empty()) {
+    // No task of a cluster: starts one.
+    std::vector<std::string> arguments(argv + 1, argv + argc);
+    arguments.insert(arguments.end(), {"--die-at", "0"});
+    return local_cluster::Run(static_cast<int>(fashion::Number(more, "--ps", 1, 100)),
+                              static_cast<int>(fashion::Number(more, "--workers", 1, 100)),
+                              arguments, static_cast<int>(fashion::Number(more, "--dying", 0, 100)),
+                              {"--die-at", more["--die-at"]});
+  }
+  auto cluster = ClusterSpec::ReadFile(more["--cluster"]);
+  if (!cluster.ok()) fashion::Die(cluster.status());
+  settings.cluster = *cluster;
+  settings.task = static_cast<int>(fashion::Number(more, "--task", 0));
+  settings.backup = static_cast<int>(fashion::Number(more, "--backup", 0));
+  settings.die_at = fashion::Number(more, "--die-at", 0);
+  settings.threads = settings.common.threads == 0 ? 1 : settings.common.threads;
+  if (settings.backup >= settings.workers() && settings.workers() > 0) {
+    std::cerr << "--backup must be less than the number of workers\n";
+    return 2;
+  }
+  if (more["--job"] == "worker") return Work(settings);
+  if (more["--job"] == "ps") {
+    Serve(settings, "ps")->Join();
+    return 0;
+  }
+  std::cerr << "--job is ps or worker, not '" << more["--job"] << "'\n";
+  return 2;
+}
