@@ -230,54 +230,43 @@ REGISTER_OP("ToBool")
         "The scalar truth of `input`: of a scalar, that it is not zero or an empty string; of any "
         "other tensor, that it has elements.");
 
-REGISTER_OP("_Send")
-    .Input("tensor: T")
-    .Attr("T: type")
-    .Attr("tensor_name: string")
-    .Attr("send_device: string")
-    .Attr("send_device_incarnation: int")
-    .Attr("recv_device: string")
-    .Attr("client_terminated: bool = false")
-    .SetIsStateful()
-    .SetShapeFn(NoOutputs)
-    .Doc("Sends `tensor` to the _Recv of the same step with the same names.");
+namespace {
 
-REGISTER_OP("_Recv")
-    .Output("tensor: tensor_type")
-    .Attr("tensor_type: type")
-    .Attr("tensor_name: string")
-    .Attr("send_device: string")
-    .Attr("send_device_incarnation: int")
-    .Attr("recv_device: string")
-    .Attr("client_terminated: bool = false")
-    .SetIsStateful()
-    .SetIsDistributedCommunication()
-    .SetShapeFn(UnknownShape)
-    .Doc("Waits for the tensor that the _Send of the same step with the same names sends.");
+/// The parties of a transfer.
+OpDefBuilder& Parties(OpDefBuilder& op) {
+  return op.Attr("tensor_name: string")
+      .Attr("send_device: string")
+      .Attr("send_device_incarnation: int")
+      .Attr("recv_device: string")
+      .Attr("client_terminated: bool = false")
+      .SetIsStateful();
+}
 
-REGISTER_OP("_HostSend")
-    .Input("tensor: T")
-    .Attr("T: type")
-    .Attr("tensor_name: string")
-    .Attr("send_device: string")
-    .Attr("send_device_incarnation: int")
-    .Attr("recv_device: string")
-    .Attr("client_terminated: bool = false")
-    .SetIsStateful()
-    .SetShapeFn(NoOutputs)
-    .Doc("As _Send, from host memory.");
+OpDefBuilder Send(const char* name, const char* doc) {
+  OpDefBuilder op(name);
+  Parties(op.Input("tensor: T").Attr("T: type")).SetShapeFn(NoOutputs).Doc(doc);
+  return op;
+}
 
-REGISTER_OP("_HostRecv")
-    .Output("tensor: tensor_type")
-    .Attr("tensor_type: type")
-    .Attr("tensor_name: string")
-    .Attr("send_device: string")
-    .Attr("send_device_incarnation: int")
-    .Attr("recv_device: string")
-    .Attr("client_terminated: bool = false")
-    .SetIsStateful()
-    .SetIsDistributedCommunication()
-    .SetShapeFn(UnknownShape)
-    .Doc("As _Recv, to host memory.");
+OpDefBuilder Recv(const char* name, const char* doc) {
+  OpDefBuilder op(name);
+  Parties(op.Output("tensor: tensor_type").Attr("tensor_type: type"))
+      .SetIsDistributedCommunication()
+      .SetShapeFn(UnknownShape)
+      .Doc(doc);
+  return op;
+}
 
+[[maybe_unused]] const bool kTransfersRegistered = [] {
+  OpRegistry* registry = OpRegistry::Global();
+  registry->Register(
+      Send("_Send", "Sends `tensor` to the _Recv of the same step with the same names."));
+  registry->Register(Recv(
+      "_Recv", "Waits for the tensor that the _Send of the same step with the same names sends."));
+  registry->Register(Send("_HostSend", "As _Send, from host memory."));
+  registry->Register(Recv("_HostRecv", "As _Recv, to host memory."));
+  return true;
+}();
+
+}  // namespace
 }  // namespace troupe

@@ -1,5 +1,7 @@
 // Queues of tuples of tensors. The first versions of the ops have references to strings as handles,
 // the second ones resources.
+#include <vector>
+
 #include "devices/status_macros.h"
 #include "graph/op_registry.h"
 #include "graph/ops/shape_functions.h"
@@ -44,238 +46,142 @@ absl::Status DequeueManyShape(InferenceContext* c) {
 /// There may be fewer than asked for.
 absl::Status DequeueUpToShape(InferenceContext* c) { return StackedShape(c, -1); }
 
+/// An op that makes a queue.
+struct Maker {
+  const char* name;
+  const char* component_types;
+  const char* shapes;
+  std::vector<const char*> attrs;
+  const char* doc;
+};
+
+/// An op on a queue, whose handle is the first input.
+struct QueueOp {
+  const char* name;
+  std::vector<const char*> inputs, outputs, attrs;
+  absl::Status (*first_shape)(InferenceContext*);
+  absl::Status (*second_shape)(InferenceContext*);
+  const char* doc;
+};
+
+OpDefBuilder Define(const Maker& maker, bool second) {
+  OpDefBuilder op(StrCat(maker.name, second ? "V2" : ""));
+  op.Output(second ? "handle: resource" : "handle: Ref(string)");
+  op.Attr(maker.component_types).Attr(maker.shapes).Attr("capacity: int = -1");
+  for (const char* attr : maker.attrs) op.Attr(attr);
+  op.Attr("container: string = ''").Attr("shared_name: string = ''");
+  op.SetIsStateful();
+  op.SetShapeFn(second ? ScalarShape : NameShape);
+  op.Doc(maker.doc);
+  return op;
+}
+
+OpDefBuilder Define(const QueueOp& on_queue, bool second) {
+  OpDefBuilder op(StrCat(on_queue.name, second ? "V2" : ""));
+  op.Input(second ? "handle: resource" : "handle: Ref(string)");
+  for (const char* input : on_queue.inputs) op.Input(input);
+  for (const char* output : on_queue.outputs) op.Output(output);
+  for (const char* attr : on_queue.attrs) op.Attr(attr);
+  if (second) op.SetIsStateful();
+  op.SetShapeFn(second ? on_queue.second_shape : on_queue.first_shape);
+  op.Doc(on_queue.doc);
+  return op;
+}
+
+[[maybe_unused]] const bool kRegistered = [] {
+  constexpr char kTypes[] = "component_types: list(type) >= 1";
+  constexpr char kShapes[] = "shapes: list(shape) >= 0 = []";
+  constexpr char kPut[] = "Tcomponents: list(type) >= 1";
+  constexpr char kTimeout[] = "timeout_ms: int = -1";
+  constexpr char kTuple[] = "components: component_types";
+  const std::vector<Maker> makers = {
+      {"FIFOQueue",
+       kTypes,
+       kShapes,
+       {},
+       "Makes a queue that gives tuples out in the order in which they were put in."},
+      {"PaddingFIFOQueue",
+       kTypes,
+       kShapes,
+       {},
+       "Makes a queue of tuples in order, whose components may vary in size: batches are padded."},
+      {"PriorityQueue",
+       "component_types: list(type) >= 0 = []",
+       "shapes: list(shape) >= 0",
+       {},
+       "Makes a queue that gives out first the tuple whose first component, an int64, is "
+       "smallest."},
+      {"RandomShuffleQueue",
+       kTypes,
+       kShapes,
+       {"min_after_dequeue: int = 0", "seed: int = 0", "seed2: int = 0"},
+       "Makes a queue that gives tuples out at random, chosen from more than "
+       "`min_after_dequeue`."},
+  };
+  const std::vector<QueueOp> ops = {
+      {"QueueClose",
+       {},
+       {},
+       {"cancel_pending_enqueues: bool = false"},
+       NoOutputs,
+       NoOutputs,
+       "Closes a queue: nothing more can be put in; what it holds can still be taken."},
+      {"QueueDequeue",
+       {},
+       {kTuple},
+       {kTypes, kTimeout},
+       UnknownShape,
+       DequeueShape,
+       "Takes a tuple from a queue; waits for one while there is none."},
+      {"QueueDequeueMany",
+       {"n: int32"},
+       {kTuple},
+       {kTypes, kTimeout},
+       UnknownShape,
+       DequeueManyShape,
+       "Takes `n` tuples, stacked along a new first dimension; waits until there are as many."},
+      {"QueueDequeueUpTo",
+       {"n: int32"},
+       {kTuple},
+       {kTypes, kTimeout},
+       UnknownShape,
+       DequeueUpToShape,
+       "Takes `n` tuples, stacked; from a closed queue the rest if that is fewer."},
+      {"QueueEnqueue",
+       {"components: Tcomponents"},
+       {},
+       {kPut, kTimeout},
+       NoOutputs,
+       NoOutputs,
+       "Puts a tuple into a queue; waits while the queue is full."},
+      {"QueueEnqueueMany",
+       {"components: Tcomponents"},
+       {},
+       {kPut, kTimeout},
+       NoOutputs,
+       NoOutputs,
+       "Puts tuples, stacked along the first dimension, into a queue; waits while it is full."},
+      {"QueueIsClosed",
+       {},
+       {"is_closed: bool"},
+       {},
+       ScalarShape,
+       ScalarShape,
+       "Tells whether a queue is closed."},
+      {"QueueSize",
+       {},
+       {"size: int32"},
+       {},
+       ScalarShape,
+       ScalarShape,
+       "Number of tuples in a queue."},
+  };
+  for (const bool second : {false, true}) {
+    for (const Maker& maker : makers) OpRegistry::Global()->Register(Define(maker, second));
+    for (const QueueOp& op : ops) OpRegistry::Global()->Register(Define(op, second));
+  }
+  return true;
+}();
+
 }  // namespace
-
-REGISTER_OP("FIFOQueue")
-    .Output("handle: Ref(string)")
-    .Attr("component_types: list(type) >= 1")
-    .Attr("shapes: list(shape) >= 0 = []")
-    .Attr("capacity: int = -1")
-    .Attr("container: string = ''")
-    .Attr("shared_name: string = ''")
-    .SetIsStateful()
-    .SetShapeFn(NameShape)
-    .Doc("Makes a queue that gives tuples out in the order in which they were put in.");
-
-REGISTER_OP("FIFOQueueV2")
-    .Output("handle: resource")
-    .Attr("component_types: list(type) >= 1")
-    .Attr("shapes: list(shape) >= 0 = []")
-    .Attr("capacity: int = -1")
-    .Attr("container: string = ''")
-    .Attr("shared_name: string = ''")
-    .SetIsStateful()
-    .SetShapeFn(ScalarShape)
-    .Doc("Makes a queue that gives tuples out in the order in which they were put in.");
-
-REGISTER_OP("PaddingFIFOQueue")
-    .Output("handle: Ref(string)")
-    .Attr("component_types: list(type) >= 1")
-    .Attr("shapes: list(shape) >= 0 = []")
-    .Attr("capacity: int = -1")
-    .Attr("container: string = ''")
-    .Attr("shared_name: string = ''")
-    .SetIsStateful()
-    .SetShapeFn(NameShape)
-    .Doc(
-        "Makes a queue of tuples in order, whose components may vary in size: batches are padded.");
-
-REGISTER_OP("PaddingFIFOQueueV2")
-    .Output("handle: resource")
-    .Attr("component_types: list(type) >= 1")
-    .Attr("shapes: list(shape) >= 0 = []")
-    .Attr("capacity: int = -1")
-    .Attr("container: string = ''")
-    .Attr("shared_name: string = ''")
-    .SetIsStateful()
-    .SetShapeFn(ScalarShape)
-    .Doc(
-        "Makes a queue of tuples in order, whose components may vary in size: batches are padded.");
-
-REGISTER_OP("PriorityQueue")
-    .Output("handle: Ref(string)")
-    .Attr("component_types: list(type) >= 0 = []")
-    .Attr("shapes: list(shape) >= 0")
-    .Attr("capacity: int = -1")
-    .Attr("container: string = ''")
-    .Attr("shared_name: string = ''")
-    .SetIsStateful()
-    .SetShapeFn(NameShape)
-    .Doc(
-        "Makes a queue that gives out first the tuple whose first component, an int64, is "
-        "smallest.");
-
-REGISTER_OP("PriorityQueueV2")
-    .Output("handle: resource")
-    .Attr("component_types: list(type) >= 0 = []")
-    .Attr("shapes: list(shape) >= 0")
-    .Attr("capacity: int = -1")
-    .Attr("container: string = ''")
-    .Attr("shared_name: string = ''")
-    .SetIsStateful()
-    .SetShapeFn(ScalarShape)
-    .Doc(
-        "Makes a queue that gives out first the tuple whose first component, an int64, is "
-        "smallest.");
-
-REGISTER_OP("QueueClose")
-    .Input("handle: Ref(string)")
-    .Attr("cancel_pending_enqueues: bool = false")
-    .SetShapeFn(NoOutputs)
-    .Doc("Closes a queue: nothing more can be put in; what it holds can still be taken.");
-
-REGISTER_OP("QueueCloseV2")
-    .Input("handle: resource")
-    .Attr("cancel_pending_enqueues: bool = false")
-    .SetIsStateful()
-    .SetShapeFn(NoOutputs)
-    .Doc("Closes a queue: nothing more can be put in; what it holds can still be taken.");
-
-REGISTER_OP("QueueDequeue")
-    .Input("handle: Ref(string)")
-    .Output("components: component_types")
-    .Attr("component_types: list(type) >= 1")
-    .Attr("timeout_ms: int = -1")
-    .SetShapeFn(UnknownShape)
-    .Doc("Takes a tuple from a queue; waits for one while there is none.");
-
-REGISTER_OP("QueueDequeueV2")
-    .Input("handle: resource")
-    .Output("components: component_types")
-    .Attr("component_types: list(type) >= 1")
-    .Attr("timeout_ms: int = -1")
-    .SetIsStateful()
-    .SetShapeFn(DequeueShape)
-    .Doc("Takes a tuple from a queue; waits for one while there is none.");
-
-REGISTER_OP("QueueDequeueMany")
-    .Input("handle: Ref(string)")
-    .Input("n: int32")
-    .Output("components: component_types")
-    .Attr("component_types: list(type) >= 1")
-    .Attr("timeout_ms: int = -1")
-    .SetShapeFn(UnknownShape)
-    .Doc("Takes `n` tuples, stacked along a new first dimension; waits until there are as many.");
-
-REGISTER_OP("QueueDequeueManyV2")
-    .Input("handle: resource")
-    .Input("n: int32")
-    .Output("components: component_types")
-    .Attr("component_types: list(type) >= 1")
-    .Attr("timeout_ms: int = -1")
-    .SetIsStateful()
-    .SetShapeFn(DequeueManyShape)
-    .Doc("Takes `n` tuples, stacked along a new first dimension; waits until there are as many.");
-
-REGISTER_OP("QueueDequeueUpTo")
-    .Input("handle: Ref(string)")
-    .Input("n: int32")
-    .Output("components: component_types")
-    .Attr("component_types: list(type) >= 1")
-    .Attr("timeout_ms: int = -1")
-    .SetShapeFn(UnknownShape)
-    .Doc("Takes `n` tuples, stacked; from a closed queue the rest if that is fewer.");
-
-REGISTER_OP("QueueDequeueUpToV2")
-    .Input("handle: resource")
-    .Input("n: int32")
-    .Output("components: component_types")
-    .Attr("component_types: list(type) >= 1")
-    .Attr("timeout_ms: int = -1")
-    .SetIsStateful()
-    .SetShapeFn(DequeueUpToShape)
-    .Doc("Takes `n` tuples, stacked; from a closed queue the rest if that is fewer.");
-
-REGISTER_OP("QueueEnqueue")
-    .Input("handle: Ref(string)")
-    .Input("components: Tcomponents")
-    .Attr("Tcomponents: list(type) >= 1")
-    .Attr("timeout_ms: int = -1")
-    .SetShapeFn(NoOutputs)
-    .Doc("Puts a tuple into a queue; waits while the queue is full.");
-
-REGISTER_OP("QueueEnqueueV2")
-    .Input("handle: resource")
-    .Input("components: Tcomponents")
-    .Attr("Tcomponents: list(type) >= 1")
-    .Attr("timeout_ms: int = -1")
-    .SetIsStateful()
-    .SetShapeFn(NoOutputs)
-    .Doc("Puts a tuple into a queue; waits while the queue is full.");
-
-REGISTER_OP("QueueEnqueueMany")
-    .Input("handle: Ref(string)")
-    .Input("components: Tcomponents")
-    .Attr("Tcomponents: list(type) >= 1")
-    .Attr("timeout_ms: int = -1")
-    .SetShapeFn(NoOutputs)
-    .Doc("Puts tuples, stacked along the first dimension, into a queue; waits while it is full.");
-
-REGISTER_OP("QueueEnqueueManyV2")
-    .Input("handle: resource")
-    .Input("components: Tcomponents")
-    .Attr("Tcomponents: list(type) >= 1")
-    .Attr("timeout_ms: int = -1")
-    .SetIsStateful()
-    .SetShapeFn(NoOutputs)
-    .Doc("Puts tuples, stacked along the first dimension, into a queue; waits while it is full.");
-
-REGISTER_OP("QueueIsClosed")
-    .Input("handle: Ref(string)")
-    .Output("is_closed: bool")
-    .SetShapeFn(ScalarShape)
-    .Doc("Tells whether a queue is closed.");
-
-REGISTER_OP("QueueIsClosedV2")
-    .Input("handle: resource")
-    .Output("is_closed: bool")
-    .SetIsStateful()
-    .SetShapeFn(ScalarShape)
-    .Doc("Tells whether a queue is closed.");
-
-REGISTER_OP("QueueSize")
-    .Input("handle: Ref(string)")
-    .Output("size: int32")
-    .SetShapeFn(ScalarShape)
-    .Doc("Number of tuples in a queue.");
-
-REGISTER_OP("QueueSizeV2")
-    .Input("handle: resource")
-    .Output("size: int32")
-    .SetIsStateful()
-    .SetShapeFn(ScalarShape)
-    .Doc("Number of tuples in a queue.");
-
-REGISTER_OP("RandomShuffleQueue")
-    .Output("handle: Ref(string)")
-    .Attr("component_types: list(type) >= 1")
-    .Attr("shapes: list(shape) >= 0 = []")
-    .Attr("capacity: int = -1")
-    .Attr("min_after_dequeue: int = 0")
-    .Attr("seed: int = 0")
-    .Attr("seed2: int = 0")
-    .Attr("container: string = ''")
-    .Attr("shared_name: string = ''")
-    .SetIsStateful()
-    .SetShapeFn(NameShape)
-    .Doc(
-        "Makes a queue that gives tuples out at random, chosen from more than "
-        "`min_after_dequeue`.");
-
-REGISTER_OP("RandomShuffleQueueV2")
-    .Output("handle: resource")
-    .Attr("component_types: list(type) >= 1")
-    .Attr("shapes: list(shape) >= 0 = []")
-    .Attr("capacity: int = -1")
-    .Attr("min_after_dequeue: int = 0")
-    .Attr("seed: int = 0")
-    .Attr("seed2: int = 0")
-    .Attr("container: string = ''")
-    .Attr("shared_name: string = ''")
-    .SetIsStateful()
-    .SetShapeFn(ScalarShape)
-    .Doc(
-        "Makes a queue that gives tuples out at random, chosen from more than "
-        "`min_after_dequeue`.");
-
 }  // namespace troupe

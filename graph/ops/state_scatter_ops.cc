@@ -87,6 +87,87 @@ absl::Status ResourceGatherNdShape(InferenceContext* c) {
   return absl::OkStatus();
 }
 
+/// What an update does to the rows or slices that are named.
+struct Update {
+  const char* name;
+  const char* ref_types;  ///< Of updates by reference; those by handle take any numbers.
+  bool slices;            ///< There is one for slices as well as one for rows.
+  const char* rows_doc;   ///< `%` stands for the variable.
+  const char* slices_doc;
+};
+
+constexpr char kNumbers[] = "numbertype";
+constexpr char kOrdered[] = "{half, bfloat16, float, double, int32, int64}";
+constexpr char kAnyType[] = "type";
+
+constexpr Update kUpdates[] = {
+    {"Add", kNumbers, true, "Adds `updates` to the rows of the variable `%` that `indices` names.",
+     "Adds the slices of `updates` to those of the variable `%` at the coordinates in the last "
+     "dimension of `indices`."},
+    {"Sub", kNumbers, true,
+     "Subtracts `updates` from the rows of the variable `%` that `indices` names.",
+     "Subtracts the slices of `updates` from those of the variable `%` at the coordinates in the "
+     "last dimension of `indices`."},
+    {"Update", kAnyType, true,
+     "Replaces the rows of the variable `%` that `indices` names by `updates`. The last of several "
+     "for one row counts.",
+     "Replaces those of the variable `%` at the coordinates in the last dimension of `indices` by "
+     "the slices of `updates`. The last of several for one place counts."},
+    {"Mul", kNumbers, false,
+     "Multiplies the rows of the variable `%` that `indices` names by `updates`.", ""},
+    {"Div", kNumbers, false,
+     "Divides the rows of the variable `%` that `indices` names by `updates`.", ""},
+    {"Max", kOrdered, false,
+     "Replaces the rows of the variable `%` that `indices` names by `updates` where that is "
+     "larger.",
+     ""},
+    {"Min", kOrdered, false,
+     "Replaces the rows of the variable `%` that `indices` names by `updates` where that is "
+     "smaller.",
+     ""},
+};
+
+OpDefBuilder Define(const Update& update, bool slices, bool resource) {
+  const bool replaces = update.ref_types == kAnyType;
+  // By handle, rows have the type `dtype`, slices `T`.
+  const std::string variable = resource && !slices ? "resource" : "ref";
+  const std::string type = resource && !slices ? "dtype" : "T";
+  const char* types = !resource ? update.ref_types : slices || replaces ? kAnyType : kNumbers;
+
+  OpDefBuilder op(
+      StrCat(resource ? "Resource" : "", slices ? "ScatterNd" : "Scatter", update.name));
+  op.Input(StrCat(variable, resource ? ": resource" : ": Ref(T)"));
+  op.Input("indices: Tindices");
+  op.Input(StrCat("updates: ", type));
+  if (!resource) op.Output("output_ref: Ref(T)");
+  op.Attr(StrCat(type, ": ", types));
+  op.Attr("Tindices: {int32, int64}");
+  if (!resource || slices) {
+    op.Attr(resource || replaces ? "use_locking: bool = true" : "use_locking: bool = false");
+  }
+  if (slices) op.Attr("bad_indices_policy: string = ''");
+  if (resource) op.SetIsStateful();
+  op.SetShapeFn(slices ? ScatterNdVariableShape : ScatterRowsShape);
+  std::string doc = slices ? update.slices_doc : update.rows_doc;
+  doc.replace(doc.find('%'), 1, variable);
+  if (!slices) doc += " `updates` has a row for each index, or is a scalar for all.";
+  if (!resource) doc += " Gives the variable.";
+  op.Doc(doc);
+  return op;
+}
+
+[[maybe_unused]] const bool kRegistered = [] {
+  for (const Update& update : kUpdates) {
+    for (const bool slices : {false, true}) {
+      if (slices && !update.slices) continue;
+      for (const bool resource : {false, true}) {
+        OpRegistry::Global()->Register(Define(update, slices, resource));
+      }
+    }
+  }
+  return true;
+}();
+
 }  // namespace
 
 REGISTER_OP("ResourceGather")
@@ -114,268 +195,5 @@ REGISTER_OP("ResourceGatherNd")
     .Doc(
         "Takes the slices of the variable `resource` at the coordinates in the last dimension of "
         "`indices`. Gives indices.shape[:-1] + variable.shape[indices.shape[-1]:].");
-
-REGISTER_OP("ResourceScatterAdd")
-    .Input("resource: resource")
-    .Input("indices: Tindices")
-    .Input("updates: dtype")
-    .Attr("dtype: numbertype")
-    .Attr("Tindices: {int32, int64}")
-    .SetIsStateful()
-    .SetShapeFn(ScatterRowsShape)
-    .Doc(
-        "Adds `updates` to the rows of the variable `resource` that `indices` names. `updates` "
-        "has a row for each index, or is a scalar for all.");
-
-REGISTER_OP("ResourceScatterDiv")
-    .Input("resource: resource")
-    .Input("indices: Tindices")
-    .Input("updates: dtype")
-    .Attr("dtype: numbertype")
-    .Attr("Tindices: {int32, int64}")
-    .SetIsStateful()
-    .SetShapeFn(ScatterRowsShape)
-    .Doc(
-        "Divides the rows of the variable `resource` that `indices` names by `updates`. "
-        "`updates` has a row for each index, or is a scalar for all.");
-
-REGISTER_OP("ResourceScatterMax")
-    .Input("resource: resource")
-    .Input("indices: Tindices")
-    .Input("updates: dtype")
-    .Attr("dtype: numbertype")
-    .Attr("Tindices: {int32, int64}")
-    .SetIsStateful()
-    .SetShapeFn(ScatterRowsShape)
-    .Doc(
-        "Replaces the rows of the variable `resource` that `indices` names by `updates` where "
-        "that is larger. `updates` has a row for each index, or is a scalar for all.");
-
-REGISTER_OP("ResourceScatterMin")
-    .Input("resource: resource")
-    .Input("indices: Tindices")
-    .Input("updates: dtype")
-    .Attr("dtype: numbertype")
-    .Attr("Tindices: {int32, int64}")
-    .SetIsStateful()
-    .SetShapeFn(ScatterRowsShape)
-    .Doc(
-        "Replaces the rows of the variable `resource` that `indices` names by `updates` where "
-        "that is smaller. `updates` has a row for each index, or is a scalar for all.");
-
-REGISTER_OP("ResourceScatterMul")
-    .Input("resource: resource")
-    .Input("indices: Tindices")
-    .Input("updates: dtype")
-    .Attr("dtype: numbertype")
-    .Attr("Tindices: {int32, int64}")
-    .SetIsStateful()
-    .SetShapeFn(ScatterRowsShape)
-    .Doc(
-        "Multiplies the rows of the variable `resource` that `indices` names by `updates`. "
-        "`updates` has a row for each index, or is a scalar for all.");
-
-REGISTER_OP("ResourceScatterNdAdd")
-    .Input("ref: resource")
-    .Input("indices: Tindices")
-    .Input("updates: T")
-    .Attr("T: type")
-    .Attr("Tindices: {int32, int64}")
-    .Attr("use_locking: bool = true")
-    .Attr("bad_indices_policy: string = ''")
-    .SetIsStateful()
-    .SetShapeFn(ScatterNdVariableShape)
-    .Doc(
-        "Adds the slices of `updates` to those of the variable `ref` at the coordinates in the "
-        "last dimension of `indices`.");
-
-REGISTER_OP("ResourceScatterNdSub")
-    .Input("ref: resource")
-    .Input("indices: Tindices")
-    .Input("updates: T")
-    .Attr("T: type")
-    .Attr("Tindices: {int32, int64}")
-    .Attr("use_locking: bool = true")
-    .Attr("bad_indices_policy: string = ''")
-    .SetIsStateful()
-    .SetShapeFn(ScatterNdVariableShape)
-    .Doc(
-        "Subtracts the slices of `updates` from those of the variable `ref` at the coordinates "
-        "in the last dimension of `indices`.");
-
-REGISTER_OP("ResourceScatterNdUpdate")
-    .Input("ref: resource")
-    .Input("indices: Tindices")
-    .Input("updates: T")
-    .Attr("T: type")
-    .Attr("Tindices: {int32, int64}")
-    .Attr("use_locking: bool = true")
-    .Attr("bad_indices_policy: string = ''")
-    .SetIsStateful()
-    .SetShapeFn(ScatterNdVariableShape)
-    .Doc(
-        "Replaces those of the variable `ref` at the coordinates in the last dimension of "
-        "`indices` by the slices of `updates`. The last of several for one place counts.");
-
-REGISTER_OP("ResourceScatterSub")
-    .Input("resource: resource")
-    .Input("indices: Tindices")
-    .Input("updates: dtype")
-    .Attr("dtype: numbertype")
-    .Attr("Tindices: {int32, int64}")
-    .SetIsStateful()
-    .SetShapeFn(ScatterRowsShape)
-    .Doc(
-        "Subtracts `updates` from the rows of the variable `resource` that `indices` names. "
-        "`updates` has a row for each index, or is a scalar for all.");
-
-REGISTER_OP("ResourceScatterUpdate")
-    .Input("resource: resource")
-    .Input("indices: Tindices")
-    .Input("updates: dtype")
-    .Attr("dtype: type")
-    .Attr("Tindices: {int32, int64}")
-    .SetIsStateful()
-    .SetShapeFn(ScatterRowsShape)
-    .Doc(
-        "Replaces the rows of the variable `resource` that `indices` names by `updates`. The "
-        "last of several for one row counts. `updates` has a row for each index, or is a scalar "
-        "for all.");
-
-REGISTER_OP("ScatterAdd")
-    .Input("ref: Ref(T)")
-    .Input("indices: Tindices")
-    .Input("updates: T")
-    .Output("output_ref: Ref(T)")
-    .Attr("T: numbertype")
-    .Attr("Tindices: {int32, int64}")
-    .Attr("use_locking: bool = false")
-    .SetShapeFn(ScatterRowsShape)
-    .Doc(
-        "Adds `updates` to the rows of the variable `ref` that `indices` names. `updates` has a "
-        "row for each index, or is a scalar for all. Gives the variable.");
-
-REGISTER_OP("ScatterDiv")
-    .Input("ref: Ref(T)")
-    .Input("indices: Tindices")
-    .Input("updates: T")
-    .Output("output_ref: Ref(T)")
-    .Attr("T: numbertype")
-    .Attr("Tindices: {int32, int64}")
-    .Attr("use_locking: bool = false")
-    .SetShapeFn(ScatterRowsShape)
-    .Doc(
-        "Divides the rows of the variable `ref` that `indices` names by `updates`. `updates` has "
-        "a row for each index, or is a scalar for all. Gives the variable.");
-
-REGISTER_OP("ScatterMax")
-    .Input("ref: Ref(T)")
-    .Input("indices: Tindices")
-    .Input("updates: T")
-    .Output("output_ref: Ref(T)")
-    .Attr("T: {half, bfloat16, float, double, int32, int64}")
-    .Attr("Tindices: {int32, int64}")
-    .Attr("use_locking: bool = false")
-    .SetShapeFn(ScatterRowsShape)
-    .Doc(
-        "Replaces the rows of the variable `ref` that `indices` names by `updates` where that is "
-        "larger. `updates` has a row for each index, or is a scalar for all. Gives the variable.");
-
-REGISTER_OP("ScatterMin")
-    .Input("ref: Ref(T)")
-    .Input("indices: Tindices")
-    .Input("updates: T")
-    .Output("output_ref: Ref(T)")
-    .Attr("T: {half, bfloat16, float, double, int32, int64}")
-    .Attr("Tindices: {int32, int64}")
-    .Attr("use_locking: bool = false")
-    .SetShapeFn(ScatterRowsShape)
-    .Doc(
-        "Replaces the rows of the variable `ref` that `indices` names by `updates` where that is "
-        "smaller. `updates` has a row for each index, or is a scalar for all. Gives the "
-        "variable.");
-
-REGISTER_OP("ScatterMul")
-    .Input("ref: Ref(T)")
-    .Input("indices: Tindices")
-    .Input("updates: T")
-    .Output("output_ref: Ref(T)")
-    .Attr("T: numbertype")
-    .Attr("Tindices: {int32, int64}")
-    .Attr("use_locking: bool = false")
-    .SetShapeFn(ScatterRowsShape)
-    .Doc(
-        "Multiplies the rows of the variable `ref` that `indices` names by `updates`. `updates` "
-        "has a row for each index, or is a scalar for all. Gives the variable.");
-
-REGISTER_OP("ScatterNdAdd")
-    .Input("ref: Ref(T)")
-    .Input("indices: Tindices")
-    .Input("updates: T")
-    .Output("output_ref: Ref(T)")
-    .Attr("T: numbertype")
-    .Attr("Tindices: {int32, int64}")
-    .Attr("use_locking: bool = false")
-    .Attr("bad_indices_policy: string = ''")
-    .SetShapeFn(ScatterNdVariableShape)
-    .Doc(
-        "Adds the slices of `updates` to those of the variable `ref` at the coordinates in the "
-        "last dimension of `indices`. Gives the variable.");
-
-REGISTER_OP("ScatterNdSub")
-    .Input("ref: Ref(T)")
-    .Input("indices: Tindices")
-    .Input("updates: T")
-    .Output("output_ref: Ref(T)")
-    .Attr("T: numbertype")
-    .Attr("Tindices: {int32, int64}")
-    .Attr("use_locking: bool = false")
-    .Attr("bad_indices_policy: string = ''")
-    .SetShapeFn(ScatterNdVariableShape)
-    .Doc(
-        "Subtracts the slices of `updates` from those of the variable `ref` at the coordinates "
-        "in the last dimension of `indices`. Gives the variable.");
-
-REGISTER_OP("ScatterNdUpdate")
-    .Input("ref: Ref(T)")
-    .Input("indices: Tindices")
-    .Input("updates: T")
-    .Output("output_ref: Ref(T)")
-    .Attr("T: type")
-    .Attr("Tindices: {int32, int64}")
-    .Attr("use_locking: bool = true")
-    .Attr("bad_indices_policy: string = ''")
-    .SetShapeFn(ScatterNdVariableShape)
-    .Doc(
-        "Replaces those of the variable `ref` at the coordinates in the last dimension of "
-        "`indices` by the slices of `updates`. The last of several for one place counts. Gives "
-        "the variable.");
-
-REGISTER_OP("ScatterSub")
-    .Input("ref: Ref(T)")
-    .Input("indices: Tindices")
-    .Input("updates: T")
-    .Output("output_ref: Ref(T)")
-    .Attr("T: numbertype")
-    .Attr("Tindices: {int32, int64}")
-    .Attr("use_locking: bool = false")
-    .SetShapeFn(ScatterRowsShape)
-    .Doc(
-        "Subtracts `updates` from the rows of the variable `ref` that `indices` names. `updates` "
-        "has a row for each index, or is a scalar for all. Gives the variable.");
-
-REGISTER_OP("ScatterUpdate")
-    .Input("ref: Ref(T)")
-    .Input("indices: Tindices")
-    .Input("updates: T")
-    .Output("output_ref: Ref(T)")
-    .Attr("T: type")
-    .Attr("Tindices: {int32, int64}")
-    .Attr("use_locking: bool = true")
-    .SetShapeFn(ScatterRowsShape)
-    .Doc(
-        "Replaces the rows of the variable `ref` that `indices` names by `updates`. The last of "
-        "several for one row counts. `updates` has a row for each index, or is a scalar for all. "
-        "Gives the variable.");
 
 }  // namespace troupe
