@@ -7,6 +7,8 @@
 #include <string>
 #include <thread>
 
+#include "api/functions.h"
+#include "api/ops.h"
 #include "api/session.h"
 #include "devices/status_macros.h"
 #include "graph/graph_def.h"
@@ -15,148 +17,28 @@
 namespace troupe {
 namespace {
 
-/// While i < n: i + 1, for the lowered and the direct form; n below 0 never ends.
+/// "w": counts from 0 until it is "n", for the lowered and the direct form; an n below 0 never
+/// ends.
 std::shared_ptr<Graph> LoopGraph(bool lowered) {
-  std::string text = R"pb(
-    library {
-      function {
-        signature {
-          name: "Go"
-          input_arg { name: "i" type: DT_INT32 }
-          input_arg { name: "n" type: DT_INT32 }
-          output_arg { name: "r" type: DT_BOOL }
-        }
-        node_def {
-          name: "ne"
-          op: "NotEqual"
-          input: "i"
-          input: "n"
-          attr {
-            key: "T"
-            value { type: DT_INT32 }
-          }
-        }
-        ret { key: "r" value: "ne:z:0" }
-      }
-      function {
-        signature {
-          name: "Step"
-          input_arg { name: "i" type: DT_INT32 }
-          input_arg { name: "n" type: DT_INT32 }
-          output_arg { name: "r" type: DT_INT32 }
-          output_arg { name: "s" type: DT_INT32 }
-        }
-        node_def {
-          name: "mod"
-          op: "Const"
-          attr {
-            key: "dtype"
-            value { type: DT_INT32 }
-          }
-          attr {
-            key: "value"
-            value {
-              tensor {
-                dtype: DT_INT32
-                tensor_shape {}
-                int_val: 2000000000
-              }
-            }
-          }
-        }
-        node_def {
-          name: "one"
-          op: "Const"
-          attr {
-            key: "dtype"
-            value { type: DT_INT32 }
-          }
-          attr {
-            key: "value"
-            value {
-              tensor {
-                dtype: DT_INT32
-                tensor_shape {}
-                int_val: 1
-              }
-            }
-          }
-        }
-        node_def {
-          name: "a"
-          op: "Add"
-          input: "i"
-          input: "one:output:0"
-          attr {
-            key: "T"
-            value { type: DT_INT32 }
-          }
-        }
-        node_def {
-          name: "m"
-          op: "FloorMod"
-          input: "a:z:0"
-          input: "mod:output:0"
-          attr {
-            key: "T"
-            value { type: DT_INT32 }
-          }
-        }
-        ret { key: "r" value: "m:z:0" }
-        ret { key: "s" value: "n" }
-      }
-    }
-    node {
-      name: "n"
-      op: "Placeholder"
-      attr {
-        key: "dtype"
-        value { type: DT_INT32 }
-      }
-    }
-    node {
-      name: "zero"
-      op: "Const"
-      attr {
-        key: "dtype"
-        value { type: DT_INT32 }
-      }
-      attr {
-        key: "value"
-        value {
-          tensor {
-            dtype: DT_INT32
-            tensor_shape {}
-            int_val: 0
-          }
-        }
-      }
-    }
-    node {
-      name: "w"
-      op: "StatelessWhile"
-      input: "zero"
-      input: "n"
-      attr {
-        key: "T"
-        value { list { type: DT_INT32 type: DT_INT32 } }
-      }
-      attr {
-        key: "cond"
-        value { func { name: "Go" } }
-      }
-      attr {
-        key: "body"
-        value { func { name: "Step" } }
-      }
-    }
-  )pb";
+  constexpr ElementType kInt = ElementType::kInt32;
+  const Scope s = Scope::NewRoot();
+  const Function go =
+      DefineFunction(s, "Go", {kInt, kInt}, [](const Scope& s, absl::Span<const Output> args) {
+        return std::vector<Output>{ops::NotEqual(s, args[0], args[1])};
+      });
+  const Function step =
+      DefineFunction(s, "Step", {kInt, kInt}, [](const Scope& s, absl::Span<const Output> args) {
+        const Output next = ops::FloorMod(s, ops::Add(s, args[0], 1), 2000000000);
+        return std::vector<Output>{next, args[1]};
+      });
+  const Output n = ops::Placeholder(s.WithOpName("n"), kInt);
+  FunctionalWhile(s.WithOpName("w"), {0, n}, go, step);
+  EXPECT_TRUE(s.ok()) << s.status();
+  if (!lowered) return s.graph();
   GraphDef def;
-  EXPECT_TRUE(ParseGraphDef(text, &def).ok());
+  s.graph()->ToGraphDef(&def);
   for (NodeDef& node : *def.mutable_node()) {
-    if (lowered && node.name() == "w") {
-      (*node.mutable_attr())["_lower_using_switch_merge"].set_b(true);
-    }
+    if (node.name() == "w") (*node.mutable_attr())["_lower_using_switch_merge"].set_b(true);
   }
   auto graph = std::make_shared<Graph>();
   const absl::Status status = ImportGraphDef(def, {}, graph.get());
