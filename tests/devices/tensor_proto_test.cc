@@ -161,5 +161,31 @@ TEST(TensorToProto, RoundTrips) {
   EXPECT_EQ(back.scalar<ResourceHandle>().types_and_shapes[0].second.ToString(), "[?,2]");
 }
 
+TEST(TakeTensorFromProto, LargeContentsAreNotCopied) {
+  TensorProto proto;
+  TensorToProto(Tensor::Vector<float>(std::vector<float>(5000, 2.5f)), &proto);
+  const void* bytes = proto.tensor_content().data();
+  const Tensor tensor = *TakeTensorFromProto(&proto);
+  EXPECT_EQ(tensor.raw_data(), bytes);
+  EXPECT_EQ(tensor.values<float>()[4999], 2.5f);
+  EXPECT_TRUE(proto.tensor_content().empty());
+}
+
+TEST(TakeTensorFromProto, ReadsAndRefusesWhatTheOtherDoes) {
+  TensorProto proto;
+  TensorToProto(Tensor::Vector<float>(std::vector<float>(5000, 2.5f)), &proto);
+  proto.mutable_tensor_content()->pop_back();
+  EXPECT_EQ(TakeTensorFromProto(&proto).status().code(), absl::StatusCode::kInvalidArgument);
+  TensorToProto(*Tensor::Allocate(ElementType::kUint8, Shape({9000})), &proto);
+  proto.set_dtype(DT_BOOL);
+  proto.set_tensor_content(std::string(9000, 5));  // No bools: they must be read, not taken.
+  EXPECT_EQ(TakeTensorFromProto(&proto)->num_elements(), 9000);
+  TensorToProto(Tensor::Vector<int32_t>({1, 2}), &proto);
+  EXPECT_EQ(TakeTensorFromProto(&proto)->values<int32_t>()[1], 2);
+  proto.set_dtype(static_cast<DataType>(77));
+  proto.set_tensor_content(std::string(5000, 'x'));
+  EXPECT_FALSE(TakeTensorFromProto(&proto).ok());
+}
+
 }  // namespace
 }  // namespace troupe
