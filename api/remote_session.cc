@@ -1,5 +1,6 @@
 #include "api/remote_session.h"
 
+#include <atomic>
 #include <mutex>
 #include <utility>
 
@@ -63,6 +64,7 @@ struct RemoteSession::Impl {
   int sent_nodes = 0;
   int sent_defs = 0;
   int sent_functions = 0;
+  std::atomic<int64_t> placement_round{0};
 
   absl::Status Call(cluster::Message request, ClusterTime timeout, cluster::Message* reply) {
     return link->CallAndWait(std::move(request), timeout, reply);
@@ -120,6 +122,7 @@ struct RemoteSession::Impl {
       TROUPE_RETURN_IF_ERROR(Extend());
       request->set_method(cluster::RUN_STEP);
       SetNames(signature, request);
+      request->set_placement_round(placement_round);
     } else {
       request->set_method(cluster::RUN_CALLABLE);
       request->set_handle(callable);
@@ -218,6 +221,7 @@ absl::Status RemoteSession::MakeCallable(const StepSignature& signature, std::st
   request.set_method(cluster::MAKE_CALLABLE);
   request.set_session(impl_->session);
   SetNames(signature, &request);
+  request.set_placement_round(impl_->placement_round);
   TROUPE_RETURN_IF_ERROR(impl_->Call(std::move(request), kControlTimeout, &reply));
   *handle = reply.handle();
   *num_nodes = static_cast<int>(reply.num_nodes());
@@ -252,6 +256,8 @@ absl::Status RemoteSession::Reset(const std::vector<std::string>& containers) {
   return impl_->Call(std::move(request), kControlTimeout, nullptr);
 }
 
+void RemoteSession::PlaceAgain() { ++impl_->placement_round; }
+
 absl::StatusOr<std::string> RemoteSession::PartialRunSetup(
     const std::vector<std::string>& feeds, const std::vector<std::string>& fetches,
     const std::vector<std::string>& targets) {
@@ -262,6 +268,7 @@ absl::StatusOr<std::string> RemoteSession::PartialRunSetup(
   request.set_method(cluster::PARTIAL_RUN_SETUP);
   request.set_session(impl_->session);
   SetNames(signature, &request);
+  request.set_placement_round(impl_->placement_round);
   TROUPE_RETURN_IF_ERROR(impl_->Call(std::move(request), kControlTimeout, &reply));
   return reply.handle();
 }

@@ -39,6 +39,8 @@ class RemoteSession {
   void ReleaseCallable(const std::string& handle);
   absl::StatusOr<std::vector<DeviceAttributes>> ListDevices();
   absl::Status Reset(const std::vector<std::string>& containers);
+  /// Signatures that are made from now on are placed anew.
+  void PlaceAgain();
   /// As `Session`'s.
   absl::StatusOr<std::string> PartialRunSetup(const std::vector<std::string>& feeds,
                                               const std::vector<std::string>& fetches,

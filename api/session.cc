@@ -265,6 +265,11 @@ absl::Status Session::Reset(const std::vector<std::string>& containers) {
   return impl_->role->Reset(containers);
 }
 
+void Session::PlaceAgain() {
+  if (impl_->remote != nullptr) return impl_->remote->PlaceAgain();
+  impl_->role->PlaceAgain();
+}
+
 absl::Status Session::Close() {
   return impl_->remote != nullptr ? impl_->remote->Close() : impl_->role->Close();
 }

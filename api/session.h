@@ -145,6 +145,9 @@ class Session {
   std::vector<DeviceAttributes> ListDevices() const;
   /// Empties containers (destroys their variables); none named: the default one.
   absl::Status Reset(const std::vector<std::string>& containers = {});
+  /// What is run from now on is placed anew, by what steps have measured so far; what is stateful
+  /// stays where it is, and callables keep their places.
+  void PlaceAgain();
   /// Cancels what runs and waits for it, in bounded time.
   absl::Status Close();
 

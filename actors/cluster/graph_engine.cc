@@ -126,9 +126,12 @@ void GraphEngine::Build(const std::string& name, cluster::Message request,
 void GraphEngine::Learn(const std::string& name, const cluster::Message& reply) {
   const std::shared_ptr<SessionGraph> session = Find(name);
   if (session == nullptr) return;
+  // What comes from outside is believed within reason.
+  constexpr double kLongest = 1e12;
   constexpr int64_t kMostNodes = 1 << 22;
   for (const cluster::NodeCost& cost : reply.costs()) {
     if (session->costs.num_measured() >= kMostNodes) break;
+    if (cost.time_us() > kLongest) continue;
     session->costs.Record(cost.node(), cost.time_us(),
                           absl::MakeConstSpan(cost.output_bytes().data(),
                                               static_cast<size_t>(cost.output_bytes_size())));

@@ -14,6 +14,7 @@ absl::Status ClosedError() { return absl::CancelledError("the session has been c
 
 std::string KeyOf(const cluster::Message& request) {
   std::string key(request.partial() ? "p" : "");
+  if (request.placement_round() > 0) key += StrCat(request.placement_round(), ";");
   for (const auto& name : request.feed_names()) (key += name) += '\0';
   key += '\1';
   for (const auto& name : request.fetch_names()) (key += name) += '\0';
@@ -236,6 +237,7 @@ std::shared_ptr<MasterRole::Signature> MasterRole::FindOrBuild(const std::string
   *signature->request.mutable_fetch_names() = request.fetch_names();
   *signature->request.mutable_target_names() = request.target_names();
   signature->request.set_partial(request.partial());
+  signature->request.set_placement_round(request.placement_round());
   engine_->Build(name, signature->request, DevicesFor(session->config),
                  [this, name, signature](absl::StatusOr<BuiltStep> built) {
                    OnBuilt(name, signature, std::move(built));

@@ -125,11 +125,19 @@ absl::Status SessionRole::ClosedError() const {
   return absl::CancelledError("the session has been closed");
 }
 
+namespace {
+/// `kind` tells the keys by name from those by tensor.
+void BeginKey(char kind, int64_t placement_round, std::string* key) {
+  key->assign(1, kind);
+  if (placement_round > 0) key->append(StrCat(placement_round, ";"));
+}
+}  // namespace
+
 absl::StatusOr<std::shared_ptr<Executable>> SessionRole::Prepare(
     absl::Span<const std::pair<std::string, Tensor>> feeds, absl::Span<const std::string> fetches,
     absl::Span<const std::string> targets) {
   thread_local std::string key;
-  key.assign(1, 'n');
+  BeginKey('n', placement_round_.load(std::memory_order_relaxed), &key);
   for (const auto& feed : feeds) (key += feed.first) += '\0';
   key += '\1';
   for (const std::string& name : fetches) (key += name) += '\0';
@@ -148,7 +156,7 @@ absl::StatusOr<std::shared_ptr<Executable>> SessionRole::Prepare(
 
 absl::StatusOr<std::shared_ptr<Executable>> SessionRole::Prepare(const StepSignature& signature) {
   thread_local std::string key;
-  key.assign(1, 't');
+  BeginKey('t', placement_round_.load(std::memory_order_relaxed), &key);
   auto append = [&](const Node* node, int32_t port) {
     key.append(reinterpret_cast<const char*>(&node), sizeof(node));
     key.append(reinterpret_cast<const char*>(&port), sizeof(port));

@@ -102,6 +102,9 @@ class SessionRole {
                           absl::Span<const std::pair<std::string, Tensor>> feeds,
                           absl::Span<const std::string> fetches, std::vector<Tensor>* values);
 
+  /// Signatures that are prepared from now on are placed anew.
+  void PlaceAgain() { placement_round_.fetch_add(1, std::memory_order_relaxed); }
+
   /// Cancels what runs, and waits for it within bounds. DeadlineExceeded if something did not stop.
   /// Later calls of any kind give Cancelled.
   absl::Status Close();
@@ -124,6 +127,7 @@ class SessionRole {
   SessionFunctions functions_;
   std::atomic<int64_t> next_step_id_{1};
   std::atomic<bool> closed_{false};
+  std::atomic<int64_t> placement_round_{0};
   std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<Executable>> executables_;
   std::unordered_map<std::string, std::shared_ptr<PartialStep>> partial_steps_;
