@@ -55,6 +55,18 @@ void DataPlane::Dial(PeerId id, const std::string& task, uint64_t incarnation,
   transport_->Connect(address, options, [](const absl::StatusOr<std::shared_ptr<Peer>>&) {});
 }
 
+void DataPlane::Heard(PeerId id, uint64_t incarnation) {
+  std::shared_ptr<Peer> earlier;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto it = peers_.find(id);
+    if (it == peers_.end() || it->second->info().incarnation == incarnation) return;
+    earlier = std::move(it->second);
+    peers_.erase(it);
+  }
+  earlier->Close("the task has been restarted", std::chrono::milliseconds(0));
+}
+
 absl::Status DataPlane::Send(PeerId to, SendItem item) {
   const std::shared_ptr<Peer> peer = Find(to);
   if (peer == nullptr) return absl::NotFoundError("there is no connection");

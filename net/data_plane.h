@@ -43,6 +43,9 @@ class DataPlane final : public TensorSink {
   /// Connects to a life of peer `id`, unless there is a connection. `task` empty: whatever its name
   /// is.
   void Dial(PeerId id, const std::string& task, uint64_t incarnation, const std::string& address);
+  /// A peer has been heard in this life: what is sent from now on must not go to an earlier one,
+  /// whose connection may look as if it were whole.
+  void Heard(PeerId id, uint64_t incarnation);
   /// NotFound while there is no connection; else what `Peer::Send` says.
   absl::Status Send(PeerId to, SendItem item);
   /// True while there is a connection to that life of the peer.

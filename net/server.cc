@@ -134,6 +134,10 @@ absl::StatusOr<std::unique_ptr<TaskServer>> TaskServer::Start(const TaskServerOp
   impl->shell->Init(node, impl->worker.get(), impl->master.get());
   impl->shell->Enter([&] {
     NodeRole* role = impl->shell->role();
+    role->set_watcher([data = impl->data.get()](PeerId peer, FailureDetectorRole::Change change,
+                                                uint64_t incarnation) {
+      if (change == FailureDetectorRole::Change::kUp) data->Heard(peer, incarnation);
+    });
     role->set_status_watcher(
         [data = impl->data.get(), tasks = node.tasks, self = role->self()](
             PeerId peer, uint64_t incarnation, const cluster::Message& status) {

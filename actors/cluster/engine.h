@@ -3,13 +3,13 @@
 #ifndef TROUPE_ACTORS_CLUSTER_ENGINE_H_
 #define TROUPE_ACTORS_CLUSTER_ENGINE_H_
 
-#include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "actors/cluster/calls.h"
 #include "devices/tensor.h"
 #include "graph/protos/cluster.pb.h"
 
@@ -42,8 +42,8 @@ class WorkerEngine {
   virtual void Deliver(uint64_t step, cluster::CrossingTensor value) = 0;
   /// Values of a step that is over, or was never begun, are not wanted any more.
   virtual void Forget(uint64_t step) { (void)step; }
-  /// Values whose step has not come for so long are dropped.
-  virtual void DropEarly(std::chrono::seconds older_than) { (void)older_than; }
+  /// Told all the time: values whose step has not come for so long are dropped.
+  virtual void DropEarly(ClusterTime now, ClusterTime older_than) { (void)now, (void)older_than; }
   /// Cancels a step; its `done` will be called soon.
   virtual void Abort(uint64_t step, const absl::Status& status) = 0;
   /// Adds what the nodes of a session have cost so far.

@@ -21,7 +21,9 @@ class EngineHost {
  public:
   virtual ~EngineHost() = default;
   /// For what jobs take: the simulator has a clock of its own.
-  virtual std::chrono::steady_clock::time_point JobClock() { return std::chrono::steady_clock::now(); }
+  virtual std::chrono::steady_clock::time_point JobClock() {
+    return std::chrono::steady_clock::now();
+  }
   /// Runs `job` soon on a thread of the actor system.
   virtual void Post(std::function<void()> job) = 0;
   /// From within an event: runs `job` on this thread when the event is over.

@@ -132,6 +132,12 @@ void NodeRole::OnRequest(PeerId from, cluster::Message message, ClusterTime now)
       method == cluster::CLEANUP_GRAPH || method == cluster::DELETE_WORKER_SESSION ||
       method == cluster::DEREGISTER_GRAPH || method == cluster::CLOSE_SESSION ||
       method == cluster::CANCEL || method == cluster::GET_STATUS;
+  if (method == cluster::GET_STATUS && message.reset() && worker_ != nullptr &&
+      from < options_.tasks.size()) {
+    worker_->DoomSteps(
+        {message.ids().begin(), message.ids().end()},
+        absl::UnavailableError(StrCat("lost ", Describe(from), ": it had lost sight of this task")));
+  }
   if (stopped_ || (draining_ && !ends_something)) {
     calls_.Reply(responder, absl::UnavailableError(StrCat(Describe(self_), " is stopping")));
   } else if (message.method() >= cluster::CREATE_SESSION) {
@@ -161,6 +167,7 @@ void NodeRole::Handle(const std::vector<FailureDetectorRole::Event>& events, Clu
       case Change::kSuspected:
         break;
       case Change::kLost:
+        lost_.insert(event.peer);
         Lost(event.peer, why, now);
         if (watcher_) watcher_(event.peer, event.change, event.incarnation);
         break;
@@ -186,6 +193,12 @@ void NodeRole::Lost(PeerId peer, const std::string& why, ClusterTime now) {
 void NodeRole::AskStatus(PeerId peer, uint64_t incarnation) {
   cluster::Message request;
   request.set_method(cluster::GET_STATUS);
+  // What was under way between the two may have been lost without the other one knowing: steps that
+  // have ended here may wait there, or begin later, for values that never came.
+  if (worker_ != nullptr && lost_.count(peer) != 0) {
+    request.set_reset(true);
+    for (uint64_t id : worker_->EndedStepsWith(options_.tasks[peer].name)) request.add_ids(id);
+  }
   calls_.Call(
       peer, incarnation, std::move(request), now_, options_.health.timeout,
       [this, peer, incarnation](const absl::Status& status, cluster::Message reply) {

@@ -84,6 +84,7 @@ class NodeRole {
   std::unique_ptr<MasterRole> master_;
   std::map<PeerId, ClusterTime> clients_;  ///< When each was last heard.
   std::set<PeerId> local_clients_;
+  std::set<PeerId> lost_;  ///< Tasks that were lost at some time.
   Watcher watcher_;
   StatusWatcher status_watcher_;
   ClusterTime now_ = 0;  ///< Of the last event.

@@ -470,7 +470,7 @@ void PartitionEngine::Arrive(uint64_t id, uint64_t key, uint64_t tag, bool dead,
     if (it == steps_.end()) {
       if (buried_.count(id) != 0) return;
       Early& early = early_[id];
-      if (early.values.empty()) early.since = std::chrono::steady_clock::now();
+      if (early.values.empty()) early.since = told_;
       early.values.push_back({key, tag, dead, std::move(value), std::move(credit)});
       return;
     }
@@ -498,9 +498,9 @@ void PartitionEngine::Forget(uint64_t id) {
   if (steps_.count(id) == 0) Bury(id);
 }
 
-void PartitionEngine::DropEarly(std::chrono::seconds older_than) {
-  const auto limit = std::chrono::steady_clock::now() - older_than;
+void PartitionEngine::DropEarly(ClusterTime now, ClusterTime older_than) {
   std::lock_guard<std::mutex> lock(mutex_);
+  told_ = now;
   for (auto it = early_.begin(); it != early_.end();) {
     it = now - it->second.since > older_than ? early_.erase(it) : std::next(it);
   }
@@ -548,7 +548,17 @@ void PartitionEngine::ResetContainers(const std::vector<std::string>& containers
   }
 }
 
-bool PartitionEngine::idle() {
+size_t PartitionEngine::num_steps() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return steps_.size();
+}
+
+size_t PartitionEngine::num_sessions() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return sessions_.size();
+}
+
+size_t PartitionEngine::num_early_steps() {
   std::lock_guard<std::mutex> lock(mutex_);
   return early_.size();
 }

@@ -40,14 +40,18 @@ class PartitionEngine final : public WorkerEngine {
   void ResetContainers(const std::vector<std::string>& containers) override;
 
   void Forget(uint64_t step) override;
-  void DropEarly(std::chrono::seconds older_than) override;
+  void DropEarly(ClusterTime now, ClusterTime older_than) override;
 
   /// A value that came over the data plane; kept if its step has not come yet. `credit` is let go
   /// of when the value has found its step, or is dropped.
   void Arrive(uint64_t step, uint64_t key, uint64_t tag, bool dead, Tensor value,
               std::shared_ptr<void> credit);
   /// True if no step runs.
-  bool idle();
+  bool idle() { return num_steps() == 0; }
+  size_t num_steps();
+  size_t num_sessions();
+  /// Steps that have not come, of which values have.
+  size_t num_early_steps();
 
  private:
   struct Session;
@@ -63,7 +67,7 @@ class PartitionEngine final : public WorkerEngine {
     std::shared_ptr<void> credit;
   };
   struct Early {
-    std::chrono::steady_clock::time_point since;
+    ClusterTime since;  ///< The last time that was told before its first value.
     std::vector<EarlyValue> values;
   };
 
@@ -75,19 +79,20 @@ class PartitionEngine final : public WorkerEngine {
   void Run(const std::shared_ptr<RunningStep>& step, bool within_event, std::function<void()> play);
   void Play(std::shared_ptr<RunningStep> step, cluster::Message* request);
   void Over(const std::shared_ptr<RunningStep>& step, const absl::Status& status);
-
-  const std::shared_ptr<Runtime> runtime_;
-  EngineHost* const host_;
-  std::mutex mutex_;
   void End(const std::shared_ptr<RunningStep>& step, const absl::Status& status);
   /// Of a partial run. Calls nobody back at once.
   void Give(PartialFetches::Answers answers);
   void EndPartial(const std::shared_ptr<RunningStep>& step);
   static absl::Status TakeFeeds(RunningStep* step, const cluster::Message& request,
                                 std::vector<std::pair<uint64_t, Tensor>>* values);
+
+  const std::shared_ptr<Runtime> runtime_;
+  EngineHost* const host_;
+  std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Session>> sessions_;
   std::unordered_map<uint64_t, std::shared_ptr<RunningStep>> steps_;
   std::unordered_map<uint64_t, Early> early_;
+  ClusterTime told_ = 0;  ///< Of `DropEarly`, which is called all the time.
   std::unordered_set<uint64_t> buried_;  ///< Steps whose values come too late.
   std::deque<uint64_t> burials_;
 };

@@ -10,6 +10,8 @@ namespace troupe {
 namespace {
 // Values that are late by more than so many steps do not exist.
 constexpr size_t kBuried = 8192;
+// A request to create a session that the one to delete it has overtaken comes soon or never.
+constexpr size_t kClosed = 1024;
 
 /// The master learns what nodes cost with a session's 8th step, and with every 8th as many later.
 bool TellsCosts(uint64_t num_steps) {
@@ -24,6 +26,7 @@ void WorkerRole::OnRequest(Responder from, cluster::Message request, ClusterTime
     case cluster::GET_STATUS: {
       cluster::Message reply;
       reply.set_data_port(options_.data_port);
+      if (members_) members_(&reply);
       for (cluster::DeviceInfo& device : engine_->Devices()) {
         *reply.add_devices() = std::move(device);
       }
@@ -35,6 +38,11 @@ void WorkerRole::OnRequest(Responder from, cluster::Message request, ClusterTime
       return;
     case cluster::DELETE_WORKER_SESSION:
       DeleteSession(request.session(), absl::CancelledError("the session has been closed"));
+      if (closed_.insert(request.session()).second) closings_.push_back(request.session());
+      if (closings_.size() > kClosed) {
+        closed_.erase(closings_.front());
+        closings_.pop_front();
+      }
       calls_->Reply(from, absl::OkStatus());
       return;
     case cluster::REGISTER_GRAPH:
@@ -51,15 +59,15 @@ void WorkerRole::OnRequest(Responder from, cluster::Message request, ClusterTime
     case cluster::RUN_GRAPH:
       Run(from, std::move(request), now);
       return;
+    case cluster::FEED_GRAPH:
+      Feed(from, std::move(request), now);
+      return;
     case cluster::CLEANUP_GRAPH: {
       absl::Status reason = absl::CancelledError("the master has ended the step");
       if (!request.error().empty()) reason = absl::CancelledError(request.error());
       Abort(request.step(), reason, true);
       if (steps_.count(request.step()) == 0) Bury(request.step());
       calls_->Reply(from, absl::OkStatus());
-      return;
-    case cluster::FEED_GRAPH:
-      Feed(from, std::move(request), now);
       return;
     }
     case cluster::CLEANUP_ALL:
@@ -75,6 +83,10 @@ void WorkerRole::OnRequest(Responder from, cluster::Message request, ClusterTime
 void WorkerRole::CreateSession(Responder from, const cluster::Message& request) {
   if (request.session().empty()) {
     calls_->Reply(from, InvalidArgument("a session needs a name"));
+    return;
+  }
+  if (closed_.count(request.session()) != 0) {
+    calls_->Reply(from, absl::CancelledError("the session has been closed"));
     return;
   }
   auto it = sessions_.find(request.session());
@@ -151,7 +163,9 @@ void WorkerRole::Run(Responder from, cluster::Message request, ClusterTime now) 
     return;
   }
   absl::Status error;
-  if (buried_.count(id) != 0) {
+  if (auto doomed = doomed_.find(id); doomed != doomed_.end()) {
+    error = doomed->second;
+  } else if (buried_.count(id) != 0) {
     error = absl::CancelledError("the step was cancelled before it began");
   } else if (steps_.count(id) != 0) {
     error = absl::AlreadyExistsError(StrCat("step ", id, " runs already"));
@@ -176,23 +190,10 @@ void WorkerRole::Run(Responder from, cluster::Message request, ClusterTime now) 
     early_bytes_ -= early->second.bytes;
     early_.erase(early);
     for (cluster::CrossingTensor& value : values) engine_->Deliver(id, std::move(value));
+    for (auto& [feeder, feed] : feeds) Feed(feeder, std::move(feed), now);
   }
 }
 
-void WorkerRole::OnStepDone(uint64_t id, const absl::Status& status,
-                            std::vector<TensorProto> fetches) {
-  auto it = steps_.find(id);
-  if (it == steps_.end()) return;
-  Step step = std::move(it->second);
-  steps_.erase(it);
-  Bury(id);
-  cluster::Message reply;
-  absl::Status result = status;
-  if (!status.ok() && !step.aborted.ok()) {
-    for (auto& [feeder, feed] : feeds) Feed(feeder, std::move(feed), now);
-    result = step.aborted;
-    reply.set_derived(step.derived);
-  }
 void WorkerRole::RefuseFeed(Responder from, uint64_t step) {
   // If it has failed, the answer to RUN_GRAPH says why.
   cluster::Message reply;
@@ -232,6 +233,21 @@ void WorkerRole::Feed(Responder from, cluster::Message request, ClusterTime now)
   if (!taken) RefuseFeed(from, id);
 }
 
+void WorkerRole::OnStepDone(uint64_t id, const absl::Status& status,
+                            std::vector<TensorProto> fetches) {
+  auto it = steps_.find(id);
+  if (it == steps_.end()) return;
+  Step step = std::move(it->second);
+  steps_.erase(it);
+  Bury(id);
+  if (!step.tasks.empty()) ended_.push_back({id, now_, std::move(step.tasks)});
+  if (ended_.size() > kBuried) ended_.pop_front();
+  cluster::Message reply;
+  absl::Status result = status;
+  if (!status.ok() && !step.aborted.ok()) {
+    result = step.aborted;
+    reply.set_derived(step.derived);
+  }
   if (result.ok()) {
     for (TensorProto& fetch : fetches) *reply.add_tensors() = std::move(fetch);
     if (step.tells_costs) engine_->AddCosts(step.session, &reply);
@@ -254,6 +270,7 @@ void WorkerRole::Bury(uint64_t id) {
   burials_.push_back(id);
   if (burials_.size() > kBuried) {
     buried_.erase(burials_.front());
+    doomed_.erase(burials_.front());
     burials_.pop_front();
   }
 }
@@ -265,6 +282,7 @@ void WorkerRole::DropEarly(uint64_t id) {
   num_early_ -= it->second.values.size() + feeds.size();
   early_bytes_ -= it->second.bytes;
   early_.erase(it);
+  for (const auto& [feeder, feed] : feeds) RefuseFeed(feeder, id);
 }
 
 void WorkerRole::OnTensor(PeerId, cluster::Message message, ClusterTime now) {
@@ -281,7 +299,6 @@ void WorkerRole::OnTensor(PeerId, cluster::Message message, ClusterTime now) {
     return;
   }
   Early& early = early_[id];
-  for (const auto& [feeder, feed] : feeds) RefuseFeed(feeder, id);
   if (early.values.empty() && early.feeds.empty()) early.since = now;
   early.bytes += bytes;
   early_bytes_ += bytes;
@@ -305,17 +322,47 @@ void WorkerRole::OnPeerLost(PeerId peer, const std::string& task, const absl::St
   for (uint64_t id : steps) Abort(id, status, false);
 }
 
+std::vector<uint64_t> WorkerRole::EndedStepsWith(const std::string& task) const {
+  std::vector<uint64_t> ids;
+  auto takes_part = [&](const std::vector<std::string>& tasks) {
+    return std::find(tasks.begin(), tasks.end(), task) != tasks.end();
+  };
+  for (const Ended& step : ended_) {
+    if (takes_part(step.tasks)) ids.push_back(step.id);
+  }
+  for (const auto& [id, step] : steps_) {
+    if (!step.aborted.ok() && takes_part(step.tasks)) ids.push_back(id);
+  }
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+void WorkerRole::DoomSteps(const std::vector<uint64_t>& ids, const absl::Status& status) {
+  for (uint64_t id : ids) {
+    if (steps_.count(id) != 0) {
+      Abort(id, status, false);
+    } else if (buried_.count(id) == 0) {
+      Bury(id);
+      doomed_[id] = status;
+    }
+  }
+}
+
 void WorkerRole::OnSendFailed(uint64_t step, const absl::Status& status) {
   Abort(step, status, false);
 }
 
 void WorkerRole::Tick(ClusterTime now) {
+  now_ = now;
+  while (!ended_.empty() && now - ended_.front().when > options_.early_lifetime) {
+    ended_.pop_front();
+  }
   std::vector<uint64_t> old;
   for (const auto& [id, early] : early_) {
     if (now - early.since >= options_.early_lifetime) old.push_back(id);
   }
   for (uint64_t id : old) Bury(id);
-  engine_->DropEarly(std::chrono::seconds(options_.early_lifetime / kSecond));
+  engine_->DropEarly(now, options_.early_lifetime);
 }
 
 void WorkerRole::AbortAll(const absl::Status& status) {

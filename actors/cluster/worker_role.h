@@ -3,6 +3,7 @@
 #define TROUPE_ACTORS_CLUSTER_WORKER_ROLE_H_
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -36,11 +37,20 @@ class WorkerRole {
   void OnTensor(PeerId from, cluster::Message message, ClusterTime now);
   /// A task is gone: steps in which it takes part cannot end, sessions that it mastered are over.
   void OnPeerLost(PeerId peer, const std::string& task, const absl::Status& status);
+  /// The steps that a task takes part in and that have ended, or are about to end, here.
+  std::vector<uint64_t> EndedStepsWith(const std::string& task) const;
+  /// Steps that cannot end any more; some may still begin.
+  void DoomSteps(const std::vector<uint64_t>& ids, const absl::Status& status);
   /// A value could not be brought to its task.
   void OnSendFailed(uint64_t step, const absl::Status& status);
   void Tick(ClusterTime now);
   /// Everything stops.
   void AbortAll(const absl::Status& status);
+
+  /// Adds who is in the cluster to the answer to GET_STATUS.
+  void set_members(std::function<void(cluster::Message*)> members) {
+    members_ = std::move(members);
+  }
 
   size_t num_steps() const { return steps_.size(); }
   size_t num_sessions() const { return sessions_.size(); }
@@ -61,35 +71,36 @@ class WorkerRole {
     bool derived = false;
     bool tells_costs = false;
   };
-  struct Early {
-    ClusterTime since = 0;
-    int64_t bytes = 0;
-    std::vector<cluster::CrossingTensor> values;
   struct Ended {
     uint64_t id = 0;
     ClusterTime when = 0;
     std::vector<std::string> tasks;
   };
+  struct Early {
+    ClusterTime since = 0;
+    int64_t bytes = 0;
+    std::vector<cluster::CrossingTensor> values;
+    std::vector<std::pair<Responder, cluster::Message>> feeds;  ///< Of a partial run.
   };
 
   void CreateSession(Responder from, const cluster::Message& request);
   void DeleteSession(const std::string& name, const absl::Status& status);
-    std::vector<std::pair<Responder, cluster::Message>> feeds;  ///< Of a partial run.
   void Register(Responder from, cluster::Message request);
   /// Tells a master that this task has not, or no longer, what it takes for granted.
   void ReplyUnknown(Responder to, const std::string& what);
   void Run(Responder from, cluster::Message request, ClusterTime now);
+  void Feed(Responder from, cluster::Message request, ClusterTime now);
+  void RefuseFeed(Responder from, uint64_t step);
   void OnStepDone(uint64_t id, const absl::Status& status, std::vector<TensorProto> fetches);
   void Abort(uint64_t id, const absl::Status& status, bool derived);
   /// Values of the step that come later are dropped.
   void Bury(uint64_t id);
-  void Feed(Responder from, cluster::Message request, ClusterTime now);
-  void RefuseFeed(Responder from, uint64_t step);
   void DropEarly(uint64_t id);
 
   const Options options_;
   Calls* const calls_;
   WorkerEngine* const engine_;
+  std::function<void(cluster::Message*)> members_;
   std::map<std::string, Session> sessions_;
   std::unordered_map<uint64_t, Step> steps_;
   std::map<uint64_t, Early> early_;
@@ -97,6 +108,11 @@ class WorkerRole {
   size_t num_early_ = 0;
   std::set<uint64_t> buried_;
   std::deque<uint64_t> burials_;
+  std::deque<Ended> ended_;  ///< The last steps of several tasks.
+  std::map<uint64_t, absl::Status> doomed_;  ///< Buried ones that were lost, not cancelled.
+  ClusterTime now_ = 0;  ///< Of the last tick.
+  std::set<std::string> closed_;  ///< The last sessions that their master has deleted.
+  std::deque<std::string> closings_;
 };
 
 }  // namespace troupe

@@ -1,414 +1,221 @@
 #include "tests/actors/cluster/simulator.h"
 
 #include <algorithm>
-#include <sstream>
 #include <utility>
+
+#include "devices/status_macros.h"
 
 namespace troupe {
 
 namespace {
+constexpr ClusterTime kTroubleEvery = kSecond / 20;
+constexpr ClusterTime kLongest = 8 * kSecond;
 
-/// The tasks of "inc:0,2".
-std::vector<int> TasksOf(const std::string& target) {
-  std::vector<int> tasks;
-  std::istringstream text(target.substr(target.find(':') + 1));
-  for (std::string number; std::getline(text, number, ',');) tasks.push_back(std::stoi(number));
-  return tasks;
-}
-
-TensorProto Number(int64_t value) {
-  TensorProto proto;
-  proto.set_dtype(DT_INT64);
-  proto.add_int64_val(value);
-  return proto;
-}
-
+std::string TaskName(int task) { return StrCat("/job:worker/replica:0/task:", task); }
 }  // namespace
 
-/// Both engines of a simulated task: what takes time is an event of its own.
-class ClusterSimulator::TaskEngine final : public WorkerEngine, public MasterEngine {
- public:
-  TaskEngine(ClusterSimulator* simulator, Member* member)
-      : simulator_(simulator), member_(member) {}
-
-  std::vector<cluster::DeviceInfo> Devices() override {
-    cluster::DeviceInfo device;
-    device.set_name(member_->name + "/device:CPU:0");
-    device.set_incarnation(member_->incarnation);
-    return {device};
-  }
-
-  void Register(cluster::Message request, WorkerEngine::Done done) override {
-    Later([this, request = std::move(request), done = std::move(done)] {
-      graphs_[request.session() + "/" + request.handle()] = request.partitions(0).graph();
-      done(absl::OkStatus());
-    });
-  }
-  void Deregister(const std::string& session, const std::string& handle) override {
-    graphs_.erase(session + "/" + handle);
-  }
-  void DeleteSession(const std::string& session) override {
-    std::erase_if(graphs_,
-                  [&](const auto& graph) { return graph.first.rfind(session + "/", 0) == 0; });
-  }
-
-  void Start(cluster::Message request, StepDone done) override {
-    Step& step = steps_[request.step()];
-    step.done = std::move(done);
-    const uint64_t id = request.step();
-    const auto graph = graphs_.find(request.session() + "/" + request.handle());
-    if (graph == graphs_.end()) {
-      Later([this, id] { Over(id, absl::NotFoundError("no such graph")); });
-      return;
-    }
-    step.tasks = TasksOf(graph->second);
-    Later([this, id] { Play(id); });
-  }
-  void Deliver(uint64_t id, cluster::CrossingTensor) override {
-    auto it = steps_.find(id);
-    if (it == steps_.end()) return;
-    it->second.got = true;
-    Later([this, id] { Play(id); });
-  }
-  void Abort(uint64_t id, const absl::Status& status) override {
-    Later([this, id, status] { Over(id, status); });
-  }
-  void ResetContainers(const std::vector<std::string>&) override { member_->counter = 0; }
-
-  void CreateGraph(const std::string& session, cluster::Message, MasterEngine::Done done) override {
-    sessions_.insert(session);
-    Later([done = std::move(done)] { done(absl::OkStatus()); });
-  }
-  void ExtendGraph(const std::string&, cluster::Message, MasterEngine::Done done) override {
-    Later([done = std::move(done)] { done(absl::OkStatus()); });
-  }
-  void DeleteGraph(const std::string& session) override { sessions_.erase(session); }
-  void Build(const std::string&, cluster::Message request, std::vector<cluster::DeviceInfo>,
-             BuildDone done) override {
-    Later([this, request = std::move(request), done = std::move(done)] {
-      BuiltStep built;
-      for (int task : TasksOf(request.target_names(0))) {
-        BuiltStep::Part& part = built.parts.emplace_back();
-        part.task = simulator_->tasks_[task].name;
-        part.partitions.emplace_back().set_graph(request.target_names(0));
-        part.fetches.push_back(built.num_fetches++);
-      }
-      done(std::move(built));
-    });
-  }
-
-  size_t num_steps() const { return steps_.size(); }
-  size_t num_graphs() const { return graphs_.size(); }
-  size_t num_master_graphs() const { return sessions_.size(); }
-
- private:
-  struct Step {
-    StepDone done;
-    std::vector<int> tasks;
-    bool sent = false;
-    bool got = false;
-  };
-
-  void Later(std::function<void()> event) {
-    simulator_->AtMember(simulator_->now_ + simulator_->Between(1, 200), member_, std::move(event));
-  }
-
-  void Play(uint64_t id) {
-    auto it = steps_.find(id);
-    if (it == steps_.end()) return;
-    Step& step = it->second;
-    const int self = static_cast<int>(member_ - simulator_->tasks_.data());
-    if (self == step.tasks.front()) {
-      if (!std::exchange(step.sent, true)) {
-        for (size_t i = 1; i < step.tasks.size(); ++i) {
-          cluster::Message value;
-          value.set_kind(cluster::TENSOR);
-          value.set_step(id);
-          value.mutable_crossing()->set_key(1);
-          member_->role->calls()->Send(step.tasks[i], std::move(value));
-        }
-      }
-    } else if (!step.got) {
-      return;  // Until the value comes.
-    }
-    ++member_->counter;
-    Over(id, absl::OkStatus());
-  }
-
-  void Over(uint64_t id, const absl::Status& status) {
-    auto it = steps_.find(id);
-    if (it == steps_.end()) return;
-    StepDone done = std::move(it->second.done);
-    steps_.erase(it);
-    std::vector<TensorProto> fetches;
-    if (status.ok()) fetches.push_back(Number(member_->counter));
-    done(status, std::move(fetches));
-  }
-
-  ClusterSimulator* const simulator_;
-  Member* const member_;
-  std::map<std::string, std::string> graphs_;
-  std::map<uint64_t, Step> steps_;
-  std::set<std::string> sessions_;
-};
-
-class ClusterSimulator::NodeOutbox final : public Outbox {
- public:
-  NodeOutbox(ClusterSimulator* simulator, Member* member)
-      : simulator_(simulator), member_(member) {}
-  void Send(PeerId to, cluster::Message message) override {
-    simulator_->Send(member_, to, std::move(message));
-  }
-
- private:
-  ClusterSimulator* const simulator_;
-  Member* const member_;
-};
-
 ClusterSimulator::ClusterSimulator(uint64_t seed, int num_tasks, SimulatedFaults faults)
-    : random_(seed), faults_(faults), tasks_(num_tasks) {
-  for (int i = 0; i < num_tasks; ++i) {
-    tasks_[i].name = "/job:worker/replica:0/task:" + std::to_string(i);
-    Boot(&tasks_[i]);
-  }
+    : schedule_(seed), faults_(faults), tasks_(num_tasks) {
+  network_.schedule = &schedule_;
+  network_.send = [this](SimulatedNode* from, PeerId to, cluster::Message message) {
+    Send(from, to, std::move(message));
+  };
+  network_.ran = [this](SimulatedNode* node) {
+    if (!node->options().client) ledger_.Look(node->options().number, node->sum());
+  };
+  network_.streams.schedule = &schedule_;
+  network_.streams.find = [this](int task) {
+    return tasks_[task]->alive() ? tasks_[task]->data() : nullptr;
+  };
+  network_.streams.latency = [this](int from, int to) {
+    // What is lost on the way is sent again.
+    const ClusterTime again =
+        schedule_.Chance(faults_.delay_a_lot) ? schedule_.Between(0, kSecond) : 0;
+    return CutFor(from, to) + again + schedule_.Between(20, 200);
+  };
+  for (int i = 0; i < num_tasks; ++i) Boot(i);
   Trouble();
 }
 
-ClusterSimulator::~ClusterSimulator() = default;
-
-bool ClusterSimulator::Chance(double probability) {
-  return std::uniform_real_distribution<double>(0, 1)(random_) < probability;
+ClusterSimulator::~ClusterSimulator() {
+  for (Client& client : clients_) client.node->Die(true);
+  for (auto& task : tasks_) task->Die(true);
+  schedule_.Clear();
 }
 
-ClusterTime ClusterSimulator::Between(ClusterTime low, ClusterTime high) {
-  return std::uniform_int_distribution<ClusterTime>(low, high)(random_);
+void ClusterSimulator::Boot(int task) {
+  SimulatedNode::Options options;
+  options.number = task;
+  options.slow_jobs = faults_.slow_jobs;
+  options.messages_in_streams = faults_.messages_in_streams;
+  options.role.task = TaskName(task);
+  options.role.incarnation = next_incarnation_++;
+  for (int i = 0; i < num_tasks(); ++i) options.role.tasks.push_back({TaskName(i), "address"});
+  ledger_.Boot(task);
+  schedule_.Trace(StrCat("task ", task, " begins life ", options.role.incarnation));
+  tasks_[task] = SimulatedNode::Boot(options, &network_);
 }
 
-void ClusterSimulator::Violation(std::string text) {
-  violations_.push_back("at " + std::to_string(now_) + " us: " + std::move(text));
+int ClusterSimulator::AddClient(int master) {
+  SimulatedNode::Options options;
+  options.client = true;
+  options.number = static_cast<int>(clients_.size());
+  options.role.incarnation = next_incarnation_++;
+  options.role.tasks.push_back({"", "troupe://master"});
+  clients_.push_back({SimulatedNode::Boot(options, &network_), master});
+  return options.number;
 }
 
-void ClusterSimulator::At(ClusterTime when, std::function<void()> run) {
-  events_.push({std::max(when, now_), next_event_++, std::move(run)});
+ClusterTime ClusterSimulator::CutFor(int a, int b) const {
+  auto it = cut_until_.find(std::minmax(a, b));
+  return it == cut_until_.end() ? 0 : std::max<ClusterTime>(0, it->second - now());
 }
 
-void ClusterSimulator::AtMember(ClusterTime when, Member* member, std::function<void()> event) {
-  At(when, [this, member, life = member->incarnation, event = std::move(event)] {
-    if (member->role == nullptr || member->incarnation != life) return;
-    if (member->paused_until > now_) {
-      AtMember(member->paused_until, member, event);
-    } else {
-      event();
-    }
-  });
-}
-
-void ClusterSimulator::Boot(Member* member) {
-  member->incarnation = next_incarnation_++;
-  member->counter = 0;
-  member->paused_until = 0;
-  member->outbox = std::make_unique<NodeOutbox>(this, member);
-  NodeRole::Options options;
-  options.incarnation = member->incarnation;
-  if (member->client) {
-    options.tasks.push_back({"", "troupe://master"});
+void ClusterSimulator::Send(SimulatedNode* from, PeerId to, cluster::Message message) {
+  SimulatedNode* target = nullptr;
+  if (from->options().client) {
+    target = tasks_[clients_[from->options().number].master].get();
+  } else if (to < tasks_.size()) {
+    target = tasks_[to].get();
   } else {
-    options.task = member->name;
-    member->engine = std::make_unique<TaskEngine>(this, member);
-    for (const Member& task : tasks_) options.tasks.push_back({task.name, "address"});
-    if (options.tasks.back().name.empty()) {  // While the cluster is being made.
-      for (size_t i = 0; i < tasks_.size(); ++i) {
-        options.tasks[i].name = "/job:worker/replica:0/task:" + std::to_string(i);
-      }
-    }
+    target = clients_[to - kFirstClient - 1].node.get();
   }
-  member->role = std::make_unique<NodeRole>(options, member->outbox.get(), member->engine.get(),
-                                            member->engine.get(), now_);
-  Tick(member);
+  if (!target->alive()) return;
+  const bool tensor = message.kind() == cluster::TENSOR;
+  if (schedule_.Chance(tensor ? faults_.drop_tensors : faults_.drop)) return;
+  if (schedule_.Chance(faults_.duplicate)) Deliver(from, target, message);
+  Deliver(from, target, std::move(message));
 }
 
-void ClusterSimulator::Tick(Member* member) {
-  AtMember(now_ + Between(90000, 110000), member, [this, member] {
-    member->role->Tick(now_);
-    Tick(member);
-  });
-}
-
-PeerId ClusterSimulator::PeerIdOf(const Member* member) const {
-  if (!member->client) return static_cast<PeerId>(member - tasks_.data());
-  for (size_t i = 0; i < clients_.size(); ++i) {
-    if (clients_[i].get() == member) return kFirstClient + 1 + i;
-  }
-  return kFirstClient;
-}
-
-ClusterSimulator::Member* ClusterSimulator::Find(Member* from, PeerId to) {
-  if (from->client) return &tasks_[from->master];
-  if (to < tasks_.size()) return &tasks_[to];
-  return clients_[to - kFirstClient - 1].get();
-}
-
-void ClusterSimulator::Send(Member* from, PeerId to, cluster::Message message) {
-  Member* target = Find(from, to);
-  if (target == from) {
-    AtMember(now_, from, [this, from, message = std::move(message)]() mutable {
-      from->role->OnMessage(from->role->self(), std::move(message), now_);
-    });
-    return;
-  }
-  // A stream of values loses none: it is late, or broken.
-  if (message.kind() != cluster::TENSOR && Chance(faults_.drop)) return;
-  const int copies = Chance(faults_.duplicate) ? 2 : 1;
-  for (int i = 0; i < copies; ++i) Deliver(from, target, message);
-}
-
-void ClusterSimulator::Deliver(Member* from, Member* to, cluster::Message message) {
+void ClusterSimulator::Deliver(SimulatedNode* from, SimulatedNode* to, cluster::Message message) {
   ClusterTime cut = 0;
-  if (auto it = cut_until_.find({std::min(from, to), std::max(from, to)});
-      it != cut_until_.end() && it->second > now_) {
-    if (message.kind() != cluster::TENSOR) return;
-    cut = it->second - now_;
+  if (!from->options().client && !to->options().client) {
+    cut = CutFor(from->options().number, to->options().number);
+    // A value is late, or its link is lost; of the others the cluster must do without some.
+    if (cut > 0 && message.kind() != cluster::TENSOR) return;
   }
-  ClusterTime delay = Between(20, 400);
-  if (Chance(faults_.delay_a_lot)) delay = Between(400, kSecond);
-  const uint64_t life = to->incarnation;
-  At(now_ + cut + delay, [this, from, to, life, message = std::move(message)]() mutable {
-    if (to->role == nullptr || to->incarnation != life) return;
-    AtMember(now_, to, [this, from, to, message = std::move(message)]() mutable {
-      const PeerId peer = to->client ? 0 : PeerIdOf(from);
-      fingerprint_ =
-          (fingerprint_ ^ (message.id() * 31 + message.kind() * 7 + now_)) * 1099511628211u;
-      to->role->OnMessage(peer, std::move(message), now_);
-    });
+  const ClusterTime delay = schedule_.Chance(faults_.delay_a_lot) ? schedule_.Between(400, kSecond)
+                                                                  : schedule_.Between(20, 200);
+  PeerId peer = 0;
+  if (from->options().client) {
+    peer = kFirstClient + 1 + from->options().number;
+  } else if (!to->options().client) {
+    peer = from->options().number;
+  }
+  to->Later(now() + cut + delay, [this, to, peer, message = std::move(message)]() mutable {
+    schedule_.Mark(message.id() * 31 + message.kind());
+    to->OnMessage(peer, std::move(message));
   });
-}
-
-void ClusterSimulator::RunUntil(ClusterTime until) {
-  while (!events_.empty() && events_.top().when <= until) {
-    Event event = events_.top();
-    events_.pop();
-    now_ = event.when;
-    ++num_events_;
-    event.run();
-  }
-  now_ = until;
 }
 
 void ClusterSimulator::Trouble() {
-  At(now_ + 50000, [this] {
-    const double step = 0.05;
-    if (Chance(faults_.kills_per_second * step)) {
-      const int victim = static_cast<int>(Between(0, static_cast<ClusterTime>(tasks_.size()) - 1));
-      if (tasks_[victim].role != nullptr) {
+  schedule_.After(kTroubleEvery, [this] {
+    const double step = static_cast<double>(kTroubleEvery) / kSecond;
+    auto any = [this] { return static_cast<int>(schedule_.Between(0, num_tasks() - 1)); };
+    auto a_while = [this] { return schedule_.Between(1000, kLongest); };
+    if (schedule_.Chance(faults_.kills_per_second * step)) {
+      const int victim = any();
+      if (tasks_[victim]->alive()) {
         Kill(victim);
-        At(now_ + Between(1000, 8 * kSecond), [this, victim] { Restart(victim); });
+        schedule_.After(a_while(), [this, victim] { Restart(victim); });
       }
     }
-    if (Chance(faults_.stops_per_second * step)) {
-      const int victim = static_cast<int>(Between(0, static_cast<ClusterTime>(tasks_.size()) - 1));
-      Pause(victim, now_ + Between(1000, 8 * kSecond));
-    }
-    if (Chance(faults_.cuts_per_second * step) && tasks_.size() > 1) {
-      const auto last = static_cast<ClusterTime>(tasks_.size()) - 1;
-      Member* a = &tasks_[Between(0, last)];
-      Member* b = &tasks_[Between(0, last)];
-      if (a != b) cut_until_[{std::min(a, b), std::max(a, b)}] = now_ + Between(1000, 8 * kSecond);
-    }
+    if (schedule_.Chance(faults_.stops_per_second * step)) Pause(any(), a_while());
+    if (schedule_.Chance(faults_.cuts_per_second * step)) Cut(any(), any(), a_while());
+    if (schedule_.Chance(faults_.breaks_per_second * step)) Break(any(), any());
     Trouble();
   });
 }
 
 void ClusterSimulator::Heal() {
+  schedule_.Trace("peace");
   faults_ = SimulatedFaults();
   cut_until_.clear();
-  for (size_t i = 0; i < tasks_.size(); ++i) {
-    tasks_[i].paused_until = std::min(tasks_[i].paused_until, now_);
-    Restart(static_cast<int>(i));
+  for (int i = 0; i < num_tasks(); ++i) {
+    Pause(i, 0);
+    Restart(i);
   }
 }
 
 void ClusterSimulator::Kill(int task) {
-  Member* member = &tasks_[task];
-  if (member->role == nullptr) return;
-  member->role.reset();
-  member->engine.reset();
-  // Most deaths break the connections at once; a machine that is gone breaks none.
-  if (Chance(0.3)) return;
-  const PeerId peer = static_cast<PeerId>(task);
-  for (Member& other : tasks_) {
-    if (&other == member || other.role == nullptr) continue;
-    AtMember(now_ + Between(20, 2000), &other,
-             [this, &other, peer] { other.role->OnLinkDown(peer, now_); });
+  SimulatedNode* node = tasks_[task].get();
+  if (!node->alive()) return;
+  // Most deaths break the connections; a machine that is gone breaks none.
+  const bool silently = schedule_.Chance(0.3);
+  schedule_.Trace(StrCat(node->name(), silently ? " dies silently" : " dies"));
+  node->Die(silently);
+  if (silently) return;
+  for (auto& other : tasks_) {
+    if (!other->alive()) continue;
+    other->Later(now() + schedule_.Between(20, 2000),
+                 [other = other.get(), task] { other->OnLinkDown(static_cast<PeerId>(task)); });
   }
-  for (auto& client : clients_) {
-    if (client->role == nullptr || client->master != task) continue;
-    AtMember(now_ + Between(20, 2000), client.get(),
-             [this, raw = client.get()] { raw->role->OnLinkDown(0, now_); });
+  for (Client& client : clients_) {
+    if (!client.node->alive() || client.master != task) continue;
+    client.node->Later(now() + schedule_.Between(20, 2000),
+                       [node = client.node.get()] { node->OnLinkDown(0); });
   }
 }
 
 void ClusterSimulator::Restart(int task) {
-  if (tasks_[task].role == nullptr) Boot(&tasks_[task]);
+  if (tasks_[task]->alive()) return;
+  Boot(task);
+  for (auto& other : tasks_) {
+    if (other->alive()) other->data()->Reset(task);
+  }
 }
 
-void ClusterSimulator::Pause(int task, ClusterTime until) { tasks_[task].paused_until = until; }
+void ClusterSimulator::Pause(int task, ClusterTime time) {
+  schedule_.Trace(StrCat("task ", task, " stands still for ", time));
+  tasks_[task]->Pause(now() + time);
+}
 
-int ClusterSimulator::AddClient(int master) {
-  auto client = std::make_unique<Member>();
-  client->client = true;
-  client->master = master;
-  clients_.push_back(std::move(client));
-  Boot(clients_.back().get());
-  return static_cast<int>(clients_.size()) - 1;
+void ClusterSimulator::Cut(int a, int b, ClusterTime time) {
+  schedule_.Trace(StrCat("cut between ", a, " and ", b, " for ", time));
+  if (a != b) cut_until_[std::minmax(a, b)] = now() + time;
+}
+
+void ClusterSimulator::Break(int a, int b) {
+  if (a == b || !tasks_[a]->alive() || !tasks_[b]->alive()) return;
+  tasks_[a]->data()->Break(b);
+  tasks_[b]->data()->Break(a);
 }
 
 void ClusterSimulator::KillClient(int client) {
-  Member* member = clients_[client].get();
-  const PeerId peer = PeerIdOf(member);
-  member->role.reset();
-  Member* master = &tasks_[member->master];
-  if (master->role == nullptr || Chance(0.3)) return;
-  AtMember(now_ + Between(20, 2000), master,
-           [this, master, peer] { master->role->OnLinkDown(peer, now_); });
+  SimulatedNode* master = tasks_[clients_[client].master].get();
+  schedule_.Trace(StrCat("client ", client, " dies"));
+  clients_[client].node->Die(true);
+  if (!master->alive() || schedule_.Chance(0.3)) return;
+  master->Later(now() + schedule_.Between(20, 2000),
+                [master, client] { master->OnLinkDown(kFirstClient + 1 + client); });
 }
 
-void ClusterSimulator::Call(int client, cluster::Message request, ClusterTime limit, Done done) {
-  Member* member = clients_[client].get();
-  if (!member->role->detector().alive(0)) {
-    done(absl::UnavailableError("lost the master"), {});
-    return;
+uint64_t ClusterSimulator::Call(int client, cluster::Message request, ClusterTime limit,
+                                Done done) {
+  SimulatedNode* node = clients_[client].node.get();
+  if (!HasMaster(client)) {
+    done(absl::UnavailableError("there is no master"), {});
+    return 0;
   }
-  auto answered = std::make_shared<int>(0);
-  const std::string what = cluster::Method_Name(request.method());
-  const ClusterTime asked = now_;
-  member->role->Call(0, std::move(request), now_, 0,
-                     [this, answered, done = std::move(done), what](const absl::Status& status,
-                                                                    cluster::Message reply) {
-                       if (++*answered > 1) Violation(what + " was answered twice");
-                       done(status, std::move(reply));
-                     });
-  At(now_ + limit, [this, member, life = member->incarnation, answered, what, asked] {
-    if (member->role != nullptr && member->incarnation == life && *answered == 0) {
-      Violation(what + " of " + std::to_string(asked) + " us was never answered");
-    }
+  auto answers = std::make_shared<int>(0);
+  const std::string what = StrCat(cluster::Method_Name(request.method()), " of ", now(), " us");
+  uint64_t id = 0;
+  node->Enter([&] {
+    id = node->role()->Call(0, std::move(request), now(), 0,
+                            [this, answers, what, done = std::move(done)](
+                                const absl::Status& status, cluster::Message reply) {
+                              if (++*answers > 1) schedule_.Violation(what + " was answered twice");
+                              done(status, std::move(reply));
+                            });
   });
+  node->Later(now() + limit, [this, answers, what] {
+    if (*answers == 0) schedule_.Violation(what + " was never answered");
+  });
+  return id;
 }
 
 void ClusterSimulator::CheckNothingLeft() {
-  for (const Member& task : tasks_) {
-    if (task.role == nullptr) continue;
-    auto check = [&](size_t count, const char* what) {
-      if (count != 0) Violation(task.name + " still has " + std::to_string(count) + " " + what);
-    };
-    check(task.role->master()->num_steps(), "steps as master");
-    check(task.role->master()->num_sessions(), "sessions as master");
-    check(task.role->worker()->num_steps(), "steps as worker");
-    check(task.role->worker()->num_sessions(), "sessions as worker");
-    check(task.role->worker()->num_early_values(), "values without a step");
-    check(task.engine->num_steps(), "steps under way");
-    check(task.engine->num_graphs(), "registered graphs");
-    check(task.engine->num_master_graphs(), "graphs of sessions");
-  }
+  for (auto& task : tasks_) task->CheckNothingLeft();
 }
 
 }  // namespace troupe

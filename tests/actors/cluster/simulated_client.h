@@ -1,0 +1,73 @@
+/// A client of a simulated cluster: makes sessions, runs steps that update variables, closes them.
+#ifndef TROUPE_TESTS_ACTORS_CLUSTER_SIMULATED_CLIENT_H_
+#define TROUPE_TESTS_ACTORS_CLUSTER_SIMULATED_CLIENT_H_
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/actors/cluster/simulator.h"
+
+namespace troupe {
+
+/// A kind of step: what it fetches, and whose variable each value is.
+struct SimulatedWork {
+  /// "here 2": task 2 adds to its variable; "from 0 1": what task 1 adds comes from task 0;
+  /// "large 0 1": as 150 KB; "loop 0 1": by a loop that task 0 controls; "ring": every task adds
+  /// what comes from the one before, when that one has added.
+  std::string name;
+  std::vector<std::string> fetches;
+  std::vector<int> tasks;
+};
+
+/// Runs steps, one after the other, until it is stopped; makes a new session when one is lost, and
+/// sometimes for no reason.
+class SimulatedClient {
+ public:
+  struct Options {
+    int master = 0;
+    std::vector<std::string> work;  ///< Names of kinds.
+    ClusterTime think = 40000;      ///< At most so long between two steps.
+    ClusterTime step_timeout = 0;   ///< Given to the master; 0: none.
+    double restless = 0;            ///< How probably a step is disturbed: cancelled, its
+                                    ///< session closed, the client killed.
+  };
+  SimulatedClient(ClusterSimulator* simulator, Options options);
+
+  void Start();
+  /// No new steps; what the client has is closed.
+  void Stop();
+  /// The process ends.
+  void Kill();
+
+  int succeeded() const { return succeeded_; }
+  int attempted() const { return attempted_; }
+  const std::set<absl::StatusCode>& codes() const { return codes_; }
+  std::string last() const { return last_.ToString(); }
+
+ private:
+  void Next();
+  void Soon(ClusterTime at_most);
+  void Create();
+  void Run();
+  void Disturb(uint64_t call);
+  void Close();
+  void Answered(const absl::Status& status);
+
+  ClusterSimulator* const simulator_;
+  const Options options_;
+  int id_ = -1;
+  std::string graph_;
+  std::vector<SimulatedWork> work_;
+  std::string session_;
+  bool stopped_ = false;
+  uint64_t life_ = 0;  ///< Counts the client's processes: what an old one was waiting for is void.
+  int succeeded_ = 0, attempted_ = 0;
+  std::set<absl::StatusCode> codes_;
+  absl::Status last_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_TESTS_ACTORS_CLUSTER_SIMULATED_CLIENT_H_

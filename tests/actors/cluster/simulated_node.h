@@ -1,0 +1,104 @@
+/// One life of a simulated process: a task of the cluster, or a client.
+#ifndef TROUPE_TESTS_ACTORS_CLUSTER_SIMULATED_NODE_H_
+#define TROUPE_TESTS_ACTORS_CLUSTER_SIMULATED_NODE_H_
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/cluster/engine_host.h"
+#include "actors/cluster/graph_engine.h"
+#include "actors/cluster/node_role.h"
+#include "actors/cluster/partition_engine.h"
+#include "tests/actors/cluster/simulated_streams.h"
+
+namespace troupe {
+
+/// What `NodeShell` and `TaskServer` do in a process, done by the schedule: events of the node one
+/// after the other, jobs of the engines a little later. A task has one device and on it a variable
+/// `v` of two numbers: the task's life, and a sum.
+class SimulatedNode final : public EngineHost,
+                            public Outbox,
+                            public std::enable_shared_from_this<SimulatedNode> {
+ public:
+  struct Options {
+    NodeRole::Options role;
+    bool client = false;
+    int number = 0;                    ///< Of the task, or of the client.
+    double slow_jobs = 0;              ///< How probably an engine's job waits for up to a second.
+    bool messages_in_streams = false;  ///< Those to tasks to which there is a connection.
+    uint64_t windows[2] = {8 << 10, 256 << 10};
+  };
+  struct Network {
+    Schedule* schedule = nullptr;
+    /// Brings a message to a peer, or not.
+    std::function<void(SimulatedNode* from, PeerId to, cluster::Message)> send;
+    /// A task's engine has done something.
+    std::function<void(SimulatedNode*)> ran;
+    SimulatedDataPlane::Network streams;
+  };
+
+  static std::shared_ptr<SimulatedNode> Boot(const Options& options, Network* network);
+  ~SimulatedNode() override;
+
+  /// Dies: what it was about to do is not done. `silently`: its connections do not break.
+  void Die(bool silently);
+  bool alive() const { return alive_; }
+  /// Stands still until then, as if stopped by a signal.
+  void Pause(ClusterTime until) { paused_until_ = until; }
+
+  /// Runs an event of this life, when it does not stand still.
+  void Later(ClusterTime when, Schedule::Event event);
+  /// Handles an event of the node.
+  void Enter(std::function<void()> event) override;
+  void Post(std::function<void()> job) override;
+  void Defer(std::function<void()> job) override { deferred_.push_back(std::move(job)); }
+  void Together(absl::FunctionRef<void()> job) override;
+  std::chrono::steady_clock::time_point JobClock() override;
+  void SendTensor(const std::string& task, uint64_t step, uint64_t key, uint64_t tag, bool dead,
+                  Tensor value) override;
+  void OnMessage(PeerId from, cluster::Message message);
+  void OnLinkDown(PeerId peer);
+
+  const Options& options() const { return options_; }
+  std::string name() const {
+    return (options_.client ? "client " : "task ") + std::to_string(options_.number);
+  }
+  NodeRole* role() { return role_.get(); }
+  SimulatedDataPlane* data() { return data_.get(); }
+  /// The variable's sum.
+  int64_t sum();
+  void CheckNothingLeft();
+
+ private:
+  SimulatedNode(const Options& options, Network* network) : options_(options), network_(network) {}
+  void Start();
+  void Send(PeerId to, cluster::Message message) override;  // Of the role, within an event.
+  void Tick();
+  void RunJob(uint64_t number);
+  ClusterTime now() const { return network_->schedule->now(); }
+
+  const Options options_;
+  Network* const network_;
+  bool alive_ = true, in_event_ = false;
+  ClusterTime paused_until_ = 0;
+  std::deque<cluster::Message> to_self_;
+  std::vector<std::function<void()>> deferred_;
+  ClusterTime busy_ = 0;  ///< What jobs have taken, of their own clock.
+  std::map<uint64_t, std::function<void()>> jobs_;
+  uint64_t next_job_ = 1;
+  std::shared_ptr<Runtime> runtime_;
+  RefPtr<Variable> variable_;
+  std::unique_ptr<PartitionEngine> worker_;
+  std::unique_ptr<GraphEngine> master_;
+  std::unique_ptr<SimulatedDataPlane> data_;
+  std::unique_ptr<NodeRole> role_;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_TESTS_ACTORS_CLUSTER_SIMULATED_NODE_H_
