@@ -67,6 +67,18 @@ void DataPlane::Heard(PeerId id, uint64_t incarnation) {
   earlier->Close("the task has been restarted", std::chrono::milliseconds(0));
 }
 
+void DataPlane::Drop(PeerId id) {
+  std::shared_ptr<Peer> lost;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto it = peers_.find(id);
+    if (it == peers_.end()) return;
+    lost = std::move(it->second);
+    peers_.erase(it);
+  }
+  lost->Close("the peer was not heard any more", std::chrono::milliseconds(0));
+}
+
 absl::Status DataPlane::Send(PeerId to, SendItem item) {
   const std::shared_ptr<Peer> peer = Find(to);
   if (peer == nullptr) return absl::NotFoundError("there is no connection");

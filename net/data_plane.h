@@ -46,6 +46,8 @@ class DataPlane final : public TensorSink {
   /// A peer has been heard in this life: what is sent from now on must not go to an earlier one,
   /// whose connection may look as if it were whole.
   void Heard(PeerId id, uint64_t incarnation);
+  /// The peer is lost: so is the connection to it, which would be slow to notice that it is back.
+  void Drop(PeerId id);
   /// NotFound while there is no connection; else what `Peer::Send` says.
   absl::Status Send(PeerId to, SendItem item);
   /// True while there is a connection to that life of the peer.

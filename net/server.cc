@@ -137,6 +137,7 @@ absl::StatusOr<std::unique_ptr<TaskServer>> TaskServer::Start(const TaskServerOp
     role->set_watcher([data = impl->data.get()](PeerId peer, FailureDetectorRole::Change change,
                                                 uint64_t incarnation) {
       if (change == FailureDetectorRole::Change::kUp) data->Heard(peer, incarnation);
+      if (change == FailureDetectorRole::Change::kLost) data->Drop(peer);
     });
     role->set_status_watcher(
         [data = impl->data.get(), tasks = node.tasks, self = role->self()](
