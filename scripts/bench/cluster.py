@@ -61,7 +61,10 @@ class Process:
         return " ".join(self.command[:12])
 
     def end(self):
-        self.process.stdin.close()
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass  # It has ended already.
 
     def wait(self):
         try:
@@ -79,6 +82,23 @@ class Cluster:
     """
 
     def __init__(self, program, jobs, players):
+        for attempt in range(3):
+            try:
+                self.serve(program, jobs, players)
+                break
+            except RuntimeError:  # Somebody else may have taken an address in the meantime.
+                self.close()
+                if attempt == 2:
+                    raise
+        try:
+            for process in self.players:  # The first initialises.
+                process.tell("open")
+                process.answer()
+        except BaseException:
+            self.close()
+            raise
+
+    def serve(self, program, jobs, players):
         self.all, self.players = [], []
         tasks = {job: addresses(count) for job, count in jobs.items()}
         spec = [word for job, list_ in tasks.items() for word in ("--cluster", f"{job}={','.join(list_)}")]
@@ -94,10 +114,7 @@ class Cluster:
                 self.start([*program, *master, *players[None]], True)
             for process in self.all:
                 process.answer()
-            for process in self.players:  # The first initialises.
-                process.tell("open")
-                process.answer()
-        except BaseException:
+        except (KeyboardInterrupt, OSError):
             self.close()
             raise
 
