@@ -84,13 +84,17 @@ int RecoverableSession::num_sessions() const {
 }
 
 absl::Status RecoverableSession::Prepare(Session& session) {
+  const auto run = [&](Node* node) {
+    RunOptions options;
+    options.timeout = options_.ready_timeout;
+    return session.Run(FeedMap{}, {}, {node}, options).status();
+  };
   if (options_.init != nullptr) {
     TROUPE_ASSIGN_OR_RETURN(const std::string missing, Missing(session, options_.uninitialized));
-    if (!missing.empty()) TROUPE_RETURN_IF_ERROR(session.RunTargets({options_.init}));
+    if (!missing.empty()) TROUPE_RETURN_IF_ERROR(run(options_.init));
   }
   TROUPE_RETURN_IF_ERROR(WaitUntilReady(session, options_.uninitialized, options_.ready_timeout));
-  return options_.local_init == nullptr ? absl::OkStatus()
-                                        : session.RunTargets({options_.local_init});
+  return options_.local_init == nullptr ? absl::OkStatus() : run(options_.local_init);
 }
 
 absl::StatusOr<std::shared_ptr<Session>> RecoverableSession::Current() {

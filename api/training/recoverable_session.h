@@ -27,7 +27,7 @@ struct RecoverableSessionOptions {
   Node* init = nullptr;
   /// Run in every new session once all variables have values; may be nullptr.
   Node* local_init = nullptr;
-  /// How long a new session waits for variables.
+  /// How long a new session waits for variables, and each of the nodes above may take.
   absl::Duration ready_timeout = absl::Minutes(1);
   /// How long steps are tried again after a task was lost.
   absl::Duration recovery_timeout = absl::Minutes(1);
