@@ -456,15 +456,18 @@ absl::Status CheckPlacement(const PlacementInput& input, const Subgraph& subgrap
 }
 
 std::string PlacementReport::ToString() const {
-  size_t widths[3] = {4, 2, 6};
+  size_t widths[4] = {4, 2, 6, 5};
+  std::vector<std::string> costs;
   for (const Entry& entry : entries) {
+    costs.push_back(entry.cost_us > 0 ? Microseconds(entry.cost_us) : "-");
     widths[0] = std::max(widths[0], entry.node.size());
     widths[1] = std::max(widths[1], entry.op.size());
     widths[2] = std::max(widths[2], entry.device.size());
+    widths[3] = std::max(widths[3], costs.back().size());
   }
   std::string text;
   auto row = [&](const std::string& node, const std::string& op, const std::string& device,
-                 const std::string& reason) {
+                 const std::string& cost, const std::string& reason) {
     auto column = [&](const std::string& value, size_t width) {
       text += value;
       text.append(width - value.size() + 2, ' ');
@@ -472,11 +475,15 @@ std::string PlacementReport::ToString() const {
     column(node, widths[0]);
     column(op, widths[1]);
     column(device, widths[2]);
+    column(cost, widths[3]);
     text += reason;
     text += '\n';
   };
-  row("node", "op", "device", "why");
-  for (const Entry& entry : entries) row(entry.node, entry.op, entry.device, entry.reason);
+  row("node", "op", "device", "takes", "why");
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const Entry& entry = entries[i];
+    row(entry.node, entry.op, entry.device, costs[i], entry.reason);
+  }
   if (predicted_us > 0) text += StrCat("predicted: ", Microseconds(predicted_us), " a step\n");
   return text;
 }

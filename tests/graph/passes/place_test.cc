@@ -416,10 +416,14 @@ TEST_F(PlaceTest, SpreadsAtRandomForTests) {
 TEST_F(PlaceTest, ReportsAreTables) {
   UseDevices({kCpu0, kCpu1});
   Node* x = Placeholder("x");
+  CostModel costs;
+  costs.Record("y", 1234.5, {});
+  input_.costs = &costs;
   ASSERT_TRUE(Run(Pruned({x}, {Add(Neg("y", x).Device("/cpu:1"))})).ok());
-  EXPECT_EQ(report_.ToString(), StrCat("node  op           device", std::string(32, ' '), "why\n",
-                                       "x     Placeholder  ", kCpu1, "  fed: with its consumer\n",
-                                       "y     Neg          ", kCpu1, "  requested\n"));
+  EXPECT_EQ(report_.ToString(),
+            StrCat("node  op           device", std::string(32, ' '), "takes      why\n",
+                   "x     Placeholder  ", kCpu1, "  -          fed: with its consumer\n",
+                   "y     Neg          ", kCpu1, "  1234.5 us  requested\n"));
 }
 
 }  // namespace
