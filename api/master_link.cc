@@ -140,6 +140,7 @@ class NetworkLink final : public MasterLink {
     transport.task = StrCat(kClientTask, absl::Hex(node.incarnation));
     transport.incarnation = node.incarnation;
     transport.tls = tls;
+    transport.stall_timeout = absl::ToChronoMilliseconds(options.heartbeat_timeout);
     DataPlane::Events events;
     events.number = [](const PeerInfo&) { return std::optional<PeerId>(0); };
     events.tensor = [](const ReceivedTensor&) {};
@@ -172,9 +173,15 @@ class NetworkLink final : public MasterLink {
                           [this] { return up_; })) {
       return absl::OkStatus();
     }
+    lock.unlock();
+    std::string why = "does a task of the same version serve there?";
+    shell_->Enter([&] {
+      const absl::Status& refusal = shell_->role()->refusal();
+      if (!refusal.ok()) why = std::string(refusal.message());
+    });
     return absl::UnavailableError(StrCat("no answer from ", options.target, " within ",
-                                         absl::FormatDuration(options.heartbeat_timeout),
-                                         "; does a task of the same version serve there?"));
+                                         absl::FormatDuration(options.heartbeat_timeout), "; ",
+                                         why));
   }
 
   void Call(cluster::Message request, ClusterTime timeout, Calls::Done done) override {

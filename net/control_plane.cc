@@ -1,5 +1,7 @@
 #include "net/control_plane.h"
 
+#include <arpa/inet.h>
+
 #include <atomic>
 #include <caf/all.hpp>
 #include <caf/io/all.hpp>
@@ -90,6 +92,20 @@ struct Config : caf::actor_system_config {
   }
 };
 
+/// False if the two are certainly different places: two tasks must not take each other's name.
+bool MayBeTheSame(const std::string& listed, const std::string& told) {
+  if (listed == told || told.empty()) return true;
+  const absl::StatusOr<HostPort> a = ParseHostPort(listed), b = ParseHostPort(told);
+  if (!a.ok() || !b.ok() || a->port != b->port) return false;
+  // Names may stand for the same host as a number.
+  const auto is_number = [](const std::string& host) {
+    in6_addr bytes{};
+    return inet_pton(AF_INET, host.c_str(), &bytes) == 1 ||
+           inet_pton(AF_INET6, host.c_str(), &bytes) == 1;
+  };
+  return a->host == b->host || !is_number(a->host) || !is_number(b->host);
+}
+
 }  // namespace
 
 struct ControlPlane::Impl {
@@ -115,7 +131,10 @@ struct ControlPlane::Impl {
     PeerId peer = ClientPeer(message.incarnation());
     if (!message.task().empty()) {
       for (PeerId i = 0; i < options.tasks.size(); ++i) {
-        if (options.tasks[i] == message.task()) peer = i;
+        if (options.tasks[i] == message.task() &&
+            MayBeTheSame(options.addresses[i], message.address())) {
+          peer = i;
+        }
       }
     }
     Link(self, peer, sender);

@@ -103,6 +103,7 @@ absl::StatusOr<std::unique_ptr<TaskServer>> TaskServer::Start(const TaskServerOp
   transport.task = node.task;
   transport.incarnation = impl->incarnation;
   transport.insecure = options.insecure;
+  transport.stall_timeout = options.heartbeat_timeout;
   transport.tls = tls_context;
   DataPlane::Events events;
   events.tensor = [engine = impl->worker.get()](ReceivedTensor tensor) {

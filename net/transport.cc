@@ -1,5 +1,8 @@
 #include "net/transport.h"
 
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 #include <condition_variable>
 #include <future>
 #include <map>
@@ -282,7 +285,14 @@ Transport::Impl::Link Transport::Impl::Establish(
                                                    self->links_.erase(lost);
                                                    self->changed_.notify_all();
                                                  });
-  for (int i = 0; i < Connection::kLanes; ++i) link->Attach(i, lanes[i]);
+  // What the kernel has taken from us is not seen to stall: on a path that has died without a word
+  // it would be sent again and again for a quarter of an hour.
+  const auto patience = static_cast<unsigned>(options_.stall_timeout.count());
+  for (int i = 0; i < Connection::kLanes; ++i) {
+    ::setsockopt(lanes[i]->socket.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &patience,
+                 sizeof(patience));
+    link->Attach(i, lanes[i]);
+  }
   {
     std::lock_guard<std::mutex> lock(mutex_);
     links_.insert(link);

@@ -76,7 +76,9 @@ std::vector<std::string> MasterRole::MissingTasks(const cluster::SessionConfig& 
   std::vector<std::string> missing;
   for (PeerId i = 0; i < tasks_.size(); ++i) {
     if (tasks_[i].incarnation == 0 && Fits(tasks_[i].task.name, config, /*task=*/true)) {
-      missing.push_back(Describe(i));
+      const absl::Status& why = tasks_[i].lost;
+      missing.push_back(why.ok() ? Describe(i)
+                                 : StrCat(Describe(i), " [", std::string(why.message()), "]"));
     }
   }
   return missing;
@@ -672,6 +674,10 @@ void MasterRole::OnTaskLost(PeerId task, const absl::Status& status) {
     if (std::find(tasks.begin(), tasks.end(), task) != tasks.end()) steps.push_back(id);
   }
   for (uint64_t id : steps) Fail(id, status);
+}
+
+void MasterRole::OnTaskRefused(PeerId task, const absl::Status& why) {
+  if (tasks_[task].incarnation == 0) tasks_[task].lost = why;
 }
 
 void MasterRole::OnClientLost(PeerId client, ClusterTime now) {

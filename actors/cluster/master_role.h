@@ -45,6 +45,8 @@ class MasterRole {
   void OnTaskUp(PeerId task, uint64_t incarnation, const cluster::Message& status, ClusterTime now);
   /// A task is gone. Calls to it have been failed already.
   void OnTaskLost(PeerId task, const absl::Status& status);
+  /// What a task that is not there says cannot be accepted: another version, another task.
+  void OnTaskRefused(PeerId task, const absl::Status& why);
   /// A client is gone.
   void OnClientLost(PeerId client, ClusterTime now);
   void Tick(ClusterTime now);

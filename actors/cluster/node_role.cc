@@ -60,6 +60,16 @@ bool NodeRole::Admit(PeerId from, const cluster::Message& message) {
         " speaks version ", kProtocolVersion, "; run the same version of Troupe everywhere"));
   } else if (message.incarnation() == 0) {
     error = InvalidArgument("a message without an incarnation");
+  } else if (from < options_.tasks.size() && from != self_ && !options_.tasks[from].name.empty() &&
+             message.task() != options_.tasks[from].name) {
+    error = InvalidArgument("at ", options_.tasks[from].address, " serves ",
+                            message.task().empty() ? "nobody" : message.task(), ", not ",
+                            options_.tasks[from].name,
+                            "; give all tasks the same description of the cluster");
+  } else if (from >= kFirstClient && IsTask(message.task())) {
+    error = absl::AlreadyExistsError(
+        StrCat(message.task(), " is not expected at ", message.address(),
+               "; are there two tasks of one name, or two descriptions of the cluster?"));
   } else if (message.to_incarnation() != 0 && message.to_incarnation() != options_.incarnation) {
     error = absl::AbortedError(StrCat("the message is for an earlier life of ", Describe(self_),
                                       ", which has been restarted"));
@@ -67,6 +77,7 @@ bool NodeRole::Admit(PeerId from, const cluster::Message& message) {
     error = absl::AbortedError(StrCat("the message is from an earlier life of ", Describe(from)));
   }
   if (error.ok()) return true;
+  OnRefused(from, error);
   if (message.kind() == cluster::REQUEST) {
     cluster::Message reply;
     reply.set_kind(cluster::REPLY);
@@ -74,13 +85,37 @@ bool NodeRole::Admit(PeerId from, const cluster::Message& message) {
     reply.set_code(static_cast<int>(error.code()));
     reply.set_error(std::string(error.message()));
     calls_.Send(from, std::move(reply));
+  } else if (message.kind() == cluster::PING && !absl::IsAborted(error)) {
+    cluster::Message pong;
+    pong.set_kind(cluster::PONG);
+    pong.set_code(static_cast<int>(error.code()));
+    pong.set_error(std::string(error.message()));
+    calls_.Send(from, std::move(pong));
   }
   return false;
+}
+
+bool NodeRole::IsTask(const std::string& name) const {
+  for (const MasterRole::Task& task : options_.tasks) {
+    if (!name.empty() && task.name == name) return true;
+  }
+  return false;
+}
+
+void NodeRole::OnRefused(PeerId from, const absl::Status& why) {
+  // Who waits for the peer learns why it does not count. An earlier life is no reason to give.
+  if (from >= options_.tasks.size() || absl::IsAborted(why)) return;
+  refusal_ = why;
+  if (master_ != nullptr) master_->OnTaskRefused(from, why);
 }
 
 void NodeRole::OnMessage(PeerId from, cluster::Message message, ClusterTime now) {
   now_ = now;
   if (!Admit(from, message)) return;
+  if (message.kind() == cluster::PONG && message.code() != 0) {
+    OnRefused(from, StatusOf(message));
+    return;
+  }
   if (from != self_) {
     if (from < options_.tasks.size()) {
       Handle(detector_.Heard(from, message.incarnation(), now), now, "it was restarted");
@@ -99,6 +134,7 @@ void NodeRole::OnMessage(PeerId from, cluster::Message message, ClusterTime now)
       cluster::Message pong;
       pong.set_kind(cluster::PONG);
       pong.set_timeout_us(options_.health.timeout);
+      pong.set_address(Address());
       calls_.Send(from, std::move(pong));
       return;
     }
@@ -161,6 +197,7 @@ void NodeRole::Handle(const std::vector<FailureDetectorRole::Event>& events, Clu
       case Change::kPing: {
         cluster::Message ping;
         ping.set_kind(cluster::PING);
+        ping.set_address(Address());
         calls_.Send(event.peer, std::move(ping));
         break;
       }

@@ -60,6 +60,8 @@ class NodeRole {
   PeerId self() const { return self_; }
   void set_watcher(Watcher watcher) { watcher_ = std::move(watcher); }
   Calls* calls() { return &calls_; }
+  /// Why a task was last not accepted, or did not accept this one.
+  const absl::Status& refusal() const { return refusal_; }
   const FailureDetectorRole& detector() const { return detector_; }
   MasterRole* master() { return master_.get(); }
   WorkerRole* worker() { return worker_.get(); }
@@ -74,6 +76,12 @@ class NodeRole {
   void AskStatus(PeerId peer, uint64_t incarnation);
   /// True if the message may be handled.
   bool Admit(PeerId from, const cluster::Message& message);
+  void OnRefused(PeerId from, const absl::Status& why);
+  bool IsTask(const std::string& name) const;
+  /// Where this task serves; empty for a client.
+  std::string Address() const {
+    return self_ < options_.tasks.size() ? options_.tasks[self_].address : "";
+  }
   void OnRequest(PeerId from, cluster::Message message, ClusterTime now);
 
   const Options options_;
@@ -85,6 +93,7 @@ class NodeRole {
   std::map<PeerId, ClusterTime> clients_;  ///< When each was last heard.
   std::set<PeerId> local_clients_;
   std::set<PeerId> lost_;  ///< Tasks that were lost at some time.
+  absl::Status refusal_;
   Watcher watcher_;
   StatusWatcher status_watcher_;
   ClusterTime now_ = 0;  ///< Of the last event.

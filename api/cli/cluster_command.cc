@@ -7,11 +7,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <iostream>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "api/cli/cli.h"
@@ -21,6 +23,9 @@
 namespace troupe::cli {
 
 namespace {
+
+// For a task to serve, and for one that was told to end: it drains, and gives up what hangs.
+constexpr std::chrono::seconds kReadyPatience{60}, kChildPatience{15};
 
 int ParseWhole(const std::string& option, const std::string& text, int maximum) {
   int number = -1;
@@ -169,10 +174,26 @@ absl::StatusOr<int> ClusterCommand(const ServeOptions& options) {
       if (child.pid > 0) kill(child.pid, how);
     }
   };
+  /// The status that `waitpid` gives, -1 if it had to be killed.
+  auto reap = [](Child* child, std::chrono::steady_clock::time_point deadline) {
+    int status = 0;
+    while (waitpid(child->pid, &status, WNOHANG) == 0) {
+      if (std::chrono::steady_clock::now() >= deadline) {
+        kill(child->pid, SIGKILL);
+        waitpid(child->pid, nullptr, 0);
+        status = -1;
+        break;
+      }
+      // There is no wait with a deadline for a child.
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    child->pid = -1;
+    return status;
+  };
   auto reap_all = [&] {
+    const auto deadline = std::chrono::steady_clock::now() + kChildPatience;
     for (Child& child : children) {
-      if (child.pid > 0) waitpid(child.pid, nullptr, 0);
-      child.pid = -1;
+      if (child.pid > 0) reap(&child, deadline);
     }
   };
   for (const TaskId& task : cluster.tasks()) {
@@ -223,17 +244,24 @@ absl::StatusOr<int> ClusterCommand(const ServeOptions& options) {
       return absl::ResourceExhaustedError("no process could be started");
     }
   }
-  // Each says "ready ...", or ends with its error.
+  // Each says "ready ...", or ends with its error, or is given up.
+  const auto ready_by = std::chrono::steady_clock::now() + kReadyPatience;
   for (Child& child : children) {
     while (child.said.find('\n') == std::string::npos) {
       char buffer[256];
-      const ssize_t size = read(child.output, buffer, sizeof(buffer));
+      pollfd ready{child.output, POLLIN, 0};
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+          ready_by - std::chrono::steady_clock::now());
+      const int number = poll(&ready, 1, std::max(0, static_cast<int>(left.count())));
+      if (number < 0 && errno == EINTR) continue;
+      const ssize_t size = number == 1 ? read(child.output, buffer, sizeof(buffer)) : 0;
       if (size < 0 && errno == EINTR) continue;
       if (size <= 0) {
         end_all(SIGTERM);
         reap_all();
         return absl::UnavailableError(
-            StrCat(child.task.ToString(), " did not start; its own message is above"));
+            StrCat(child.task.ToString(), " did not start within ", kReadyPatience.count(),
+                   " s, or not at all; its own message is above"));
       }
       child.said.append(buffer, static_cast<size_t>(size));
     }
@@ -243,10 +271,10 @@ absl::StatusOr<int> ClusterCommand(const ServeOptions& options) {
   sigwait(&signals, &signal_number);
   end_all(SIGTERM);
   int status = 0;
+  const auto ended_by = std::chrono::steady_clock::now() + kChildPatience;
   for (Child& child : children) {
-    int result = 0;
-    if (waitpid(child.pid, &result, 0) == child.pid &&
-        !(WIFEXITED(result) && WEXITSTATUS(result) == 0)) {
+    const int result = reap(&child, ended_by);
+    if (!(WIFEXITED(result) && WEXITSTATUS(result) == 0)) {
       std::cerr << child.task.ToString() << " did not end in an orderly way\n";
       status = 1;
     }

@@ -171,10 +171,10 @@ class Client {
   }
 
   void Outcome(std::future<absl::Status>* under_way) {
+    // At rest, the fault is to be an old one when the client wakes up.
+    if (options_.moment == "rest") std::this_thread::sleep_for(milliseconds(200));
     const double began = Now();
     if (options_.moment == "rest") {
-      // The fault is to be an old one when the client wakes up, as far as anybody can notice.
-      std::this_thread::sleep_for(milliseconds(200));
       Result(session_->Run({work_.short_step}).status(), began);
     } else if (options_.moment == "creation") {
       Result(Connect(), began);

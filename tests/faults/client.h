@@ -9,11 +9,11 @@ namespace troupe::faults {
 /// The cluster has a `ps`, a `worker` and a `chief`, one task each; the chief is the master.
 struct ClientOptions {
   std::string target;
-  std::string moment;        ///< See `MomentName`; "bystander".
+  std::string moment;            ///< See `MomentName`; "bystander".
   std::string queue_job = "ps";  ///< Where the queue of "waiting" lies.
-  std::string jobs[2];       ///< Whose devices a bystander uses.
-  double timeout = 2;        ///< For heartbeats, in seconds.
-  std::string certificates;  ///< A folder; empty: no TLS.
+  std::string jobs[2];           ///< Whose devices a bystander uses.
+  double timeout = 2;            ///< For heartbeats, in seconds.
+  std::string certificates;      ///< A folder; empty: no TLS.
 };
 
 /// Says "in" when the moment has come. Told "go", it goes on, and says

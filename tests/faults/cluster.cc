@@ -17,6 +17,7 @@ namespace {
 constexpr std::array kJobs = {"ps", "worker", "chief"};  // As `Victim` counts them.
 constexpr int kClientMachine = 3, kBystanderMachine = 4, kMachines = 5;
 constexpr int kSlowMegabits = 100;
+constexpr int kDataPort = 7100;
 // For what takes a moment on a machine that has other things to do.
 constexpr Seconds kPatience{30};
 
@@ -91,6 +92,7 @@ class Play1 {
                                           std::to_string(settings_.timeout)};
     if (network_ != nullptr) {
       const std::string& folder = settings_.certificates;
+      arguments.insert(arguments.end(), {"--data-port", std::to_string(kDataPort)});
       arguments.insert(arguments.end(), {"--tls-cert", folder + "/task.pem", "--tls-key",
                                          folder + "/task.key", "--tls-ca", folder + "/ca.pem"});
     }
@@ -169,6 +171,12 @@ class Play1 {
       case Fault::kSlow:
         if (!network_->Slow(victim(), kSlowMegabits)) Problem("the link could not be slowed down");
         break;
+      case Fault::kCutData:
+        if (!network_->CutPort(victim(), kDataPort)) Problem("the port could not be cut");
+        break;
+      case Fault::kResetData:
+        if (!network_->ResetPort(victim(), kDataPort)) Problem("no connection could be reset");
+        break;
     }
     if (row_.moment != Moment::kCreation && row_.moment != Moment::kClose) client_->Say("go");
     if (row_.fault == Fault::kRestart && !client_is_victim()) {
@@ -201,7 +209,7 @@ class Play1 {
     }
     if (client_is_victim() && row_.fault != Fault::kSlow &&
         (row_.moment == Moment::kStep || row_.moment == Moment::kTransfer)) {
-      outcome_.ended = AskBystander() - struck_;
+      outcome_.ended = std::max(0.0, AskBystander() - struck_);
     }
     if (client_is_victim() && row_.fault == Fault::kStop) {
       client_->Signal(SIGCONT);
@@ -253,6 +261,13 @@ class Play1 {
         return;
       case Fault::kSlow:
         network_->Restore(victim());
+        healed_ = Now();
+        return;
+      case Fault::kCutData:
+        network_->JoinPort(victim(), kDataPort);
+        healed_ = Now();
+        return;
+      case Fault::kResetData:
         healed_ = Now();
         return;
     }
@@ -349,7 +364,8 @@ class Play1 {
 }  // namespace
 
 std::string FaultName(Fault fault) {
-  constexpr std::array names = {"kill", "restart", "stop", "cut", "cut-between", "slow"};
+  constexpr std::array names = {"kill",        "restart", "stop",     "cut",
+                                "cut-between", "slow",    "cut-data", "reset-data"};
   return names[static_cast<size_t>(fault)];
 }
 

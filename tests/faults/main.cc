@@ -40,6 +40,11 @@ std::vector<Row> AllRows() {
   for (Moment moment : moments) {
     rows.push_back({Fault::kCutBetween, Victim::kPs, moment});
   }
+  for (Fault fault : {Fault::kCutData, Fault::kResetData}) {
+    for (Moment moment : {Moment::kTransfer, Moment::kRest, Moment::kStep}) {
+      rows.push_back({fault, Victim::kPs, moment});
+    }
+  }
   return rows;
 }
 
@@ -60,9 +65,10 @@ void Judge(const Row& row, const Settings& settings, Outcome* outcome) {
   if (row.fault == Fault::kSlow) codes = {"OK"};
   // Between death and rebirth there may be nobody who notices.
   if (row.fault == Fault::kRestart) codes.insert({"OK", "ABORTED", "FAILED_PRECONDITION"});
+  // At rest, the connection is made again before anybody misses it.
+  if (row.fault == Fault::kResetData) codes.insert("OK");
   // It has been given up meanwhile.
   if (row.victim == Victim::kClient) codes.insert({"ABORTED", "CANCELLED", "OK"});
-  // The master sees both, and a session at rest or closing needs no more.
   if (codes.count(outcome->code) == 0) {
     outcome->problems.push_back("the code is " + outcome->code + ": " + outcome->message);
   }
@@ -73,9 +79,9 @@ void Judge(const Row& row, const Settings& settings, Outcome* outcome) {
   if (outcome->code == "UNAVAILABLE" && row.victim != Victim::kClient) {
     const std::string job =
         row.victim == Victim::kMaster ? "troupe://" : "/job:" + VictimName(row.victim) + "/";
-    const bool named = outcome->message.find(job) != std::string::npos ||
-                       (row.fault == Fault::kCutBetween &&
-                        outcome->message.find("/job:worker/") != std::string::npos);
+    // Of a link between two, either end may be the one that is missed.
+    const bool is_link = row.fault >= Fault::kCutBetween;
+    const bool named = outcome->message.find(is_link ? "/job:" : job) != std::string::npos;
     if (!named) outcome->problems.push_back("nobody is named: " + outcome->message);
   }
 }

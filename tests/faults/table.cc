@@ -43,6 +43,10 @@ std::string What(Fault fault, Victim victim) {
       return "cut between parameter server and worker";
     case Fault::kSlow:
       return "slow link, " + whom;
+    case Fault::kCutData:
+      return "data connections cut, " + whom;
+    case Fault::kResetData:
+      return "data connections reset, " + whom;
   }
   return whom;
 }
@@ -95,13 +99,15 @@ std::string Table(const std::vector<Row>& rows, const std::vector<Outcome>& outc
     bool same = true, any = false;
     double slowest = 0;
     for (Moment moment : kMoments) {
-      std::string cell;
+      std::string cell = "-";
       for (size_t i = 0; i < rows.size(); ++i) {
         if (rows[i].fault != fault || rows[i].victim != victim || rows[i].moment != moment) {
           continue;
         }
         cell = Cell(rows[i], outcomes[i]);
-        if (moment == Moment::kClose || outcomes[i].session.empty()) continue;
+        // Where the session was closed, or perhaps not made, there is no old one.
+        const bool had_session = moment != Moment::kClose && moment != Moment::kCreation;
+        if (!had_session || outcomes[i].session.empty()) continue;
         any = true;
         same &= outcomes[i].session == "same";
         slowest = std::max(slowest, outcomes[i].recovery);
