@@ -84,8 +84,6 @@ Node* SyncReplicasOptimizer::ApplyGradients(const Scope& scope,
   local_step_ = ModelVariable::Local(outside, Const(outside, int64_t{0}), "local_step");
   scope.UpdateStatus(outside.status());
   if (!scope.ok()) return nullptr;
-  local_init_ = local_step_.Assign(own, global_step.Read(own));
-
   std::vector<Node*> contributed, chief_init;
   std::vector<GradientAndVariable> means;
   for (const auto& [gradient, variable] : gradients) {
@@ -107,15 +105,16 @@ Node* SyncReplicasOptimizer::ApplyGradients(const Scope& scope,
                                         .container = scope.container(),
                                         .shared_name = StrCat(own.prefix(), queue)}));
   }
+  // Gradients that each replica is to give in a step.
+  const int each = (options_.replicas_to_aggregate + options_.total_num_replicas - 1) /
+                   options_.total_num_replicas;
+  local_init_ = LocalInit(own, beside, each);
   const Output next = NextToken(beside, contributed);
   Node* train = local_step_.Assign(own.WithOpName("train"), next);
 
   // The wrapped optimizer's state has the names that it would have by itself.
   Node* update = optimizer_->ApplyGradients(Beside(scope, global_step), means, global_step);
   if (!own.ok()) return nullptr;
-  // Gradients that each replica is to give in a step.
-  const int each = (options_.replicas_to_aggregate + options_.total_num_replicas - 1) /
-                   options_.total_num_replicas;
   sync_ = PutTokens(beside.WithControlDependencies({update}), Const(beside, each));
 
   // At the start every replica gives one without a token.
@@ -173,6 +172,21 @@ SyncReplicasOptimizer::Collected SyncReplicasOptimizer::CollectRows(const Scope&
   collected.mean = Gradient(mean.values, mean.indices, mean.shape);
   collected.set_global_step = ops::AccumulatorSetGlobalStep(s, accumulator, global_step_.Read(s));
   return collected;
+}
+
+Node* SyncReplicasOptimizer::LocalInit(const Scope& scope, const Scope& beside, int each) const {
+  std::vector<Node*> emptied;
+  if (each == 1) {
+    // Nothing is in the queue but what an earlier life of this replica has left: with that, this
+    // one would give two gradients of the step that is current. Before the step is read: a token
+    // that comes later may be needed.
+    const Output queue = tokens_[replica_];
+    const std::vector<Output> left = ops::QueueDequeueManyV2(
+        beside, queue, ops::QueueSizeV2(beside, queue), {ElementType::kInt64});
+    if (!left.empty() && left[0].valid()) emptied.push_back(left[0].node);
+  }
+  const Output step = global_step_.Read(beside.WithControlDependencies(emptied));
+  return local_step_.Assign(scope.WithOpName("local_init"), step);
 }
 
 Output SyncReplicasOptimizer::NextToken(const Scope& scope,

@@ -88,6 +88,7 @@ class SyncReplicasOptimizer : public Optimizer {
   Collected Collect(const Scope& scope, const Gradient& gradient, const ModelVariable& variable);
   Collected CollectRows(const Scope& scope, const Gradient& gradient,
                         const ModelVariable& variable);
+  Node* LocalInit(const Scope& scope, const Scope& beside, int each) const;
   Output NextToken(const Scope& scope, const std::vector<Node*>& contributed) const;
   Node* PutTokens(const Scope& scope, const Output& count) const;
   absl::Status CheckOptions(const ModelVariable& global_step) const;

@@ -166,6 +166,13 @@ TEST(SyncReplicasRealtime, TooFewWorkersAreADeadlineNotAHang) {
   const absl::Status status = replicas[1]->Train(0, 6, 12);
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(replicas[1]->GlobalStepNow(), 1);
+
+  // Started again, the first one does not find the token that it did not wait for: it gives one
+  // gradient of step 1, and waits.
+  ASSERT_TRUE(replicas[0]->session->RunTargets({replicas[0]->sync.local_init()}).ok());
+  EXPECT_EQ(replicas[0]->Train(1, 0, 6, absl::Milliseconds(200)).code(),
+            absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(replicas[0]->GlobalStepNow(), 1);
   EXPECT_TRUE(updates->Stop().ok());
 }
 
