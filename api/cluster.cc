@@ -4,6 +4,7 @@
 #include <mutex>
 #include <utility>
 
+#include "api/master_link.h"
 #include "devices/status_macros.h"
 #include "net/server.h"
 
@@ -15,6 +16,44 @@ struct Server::Impl {
   std::condition_variable changed;
   bool stopped = false;
 };
+
+namespace {
+
+/// A task that becomes a member of the cluster of `options.join`. It serves, and knows the members,
+/// before they hear of it.
+absl::StatusOr<std::unique_ptr<TaskServer>> JoinCluster(const ServerOptions& options,
+                                                        TaskServerOptions task) {
+  TROUPE_ASSIGN_OR_RETURN(const std::string address, options.cluster.Address(task.task));
+  SessionOptions session;
+  session.target = StrCat("troupe://", options.join);
+  session.heartbeat_timeout = options.heartbeat_timeout;
+  session.tls_certificate = options.tls_certificate;
+  session.tls_key = options.tls_key;
+  session.tls_authority = options.tls_authority;
+  TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<MasterLink> link, MasterLink::Create(session));
+  const ClusterTime timeout = 2 * absl::ToInt64Microseconds(options.heartbeat_timeout);
+  cluster::Message ask, members;
+  ask.set_method(cluster::GET_STATUS);
+  TROUPE_RETURN_IF_ERROR(link->CallAndWait(std::move(ask), timeout, &members));
+  if (members.tasks_size() != members.addresses_size()) {
+    return absl::InternalError(StrCat(session.target, " gave no list of its cluster's tasks"));
+  }
+  task.joining = true;
+  for (int i = 0; i < members.tasks_size(); ++i) {
+    task.members.emplace_back(members.tasks(i), members.addresses(i));
+  }
+  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<TaskServer> server, TaskServer::Start(task));
+  cluster::Message join;
+  join.set_method(cluster::JOIN_CLUSTER);
+  join.add_tasks(task.task.ToString());
+  join.add_addresses(address);
+  join.add_ids(server->incarnation());
+  TROUPE_RETURN_IF_ERROR(link->CallAndWait(std::move(join), timeout, &members));
+  server->Joined(members);
+  return server;
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options) {
   TaskServerOptions task;
@@ -31,7 +70,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   task.tls_key = options.tls_key;
   task.tls_authority = options.tls_authority;
   auto impl = std::make_unique<Impl>();
-  TROUPE_ASSIGN_OR_RETURN(impl->server, TaskServer::Start(task));
+  if (options.join.empty()) {
+    TROUPE_ASSIGN_OR_RETURN(impl->server, TaskServer::Start(task));
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(impl->server, JoinCluster(options, std::move(task)));
+  }
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
 

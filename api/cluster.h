@@ -26,6 +26,9 @@ struct ServerOptions {
   absl::Duration heartbeat_timeout = absl::Seconds(5);
   /// How long the creation of a session waits for tasks that are missing.
   absl::Duration wait_for_workers = absl::Seconds(7.5);
+  /// "host:port" of a task of a cluster that runs: this task becomes a member of it. Then only its
+  /// own address is taken from `cluster`.
+  std::string join;
   /// Serve addresses other than loopback without TLS.
   bool insecure = false;
   /// PEM files: this task's certificate and key, and the authority's. All or none.
@@ -42,7 +45,8 @@ class Server {
  public:
   /// Returns when the task serves. InvalidArgument, NotFound: it is not in the cluster, or options
   /// that do not fit; FailedPrecondition: an address that other machines may reach, without TLS and
-  /// `insecure`; Unavailable: the port is in use.
+  /// `insecure`; Unavailable: the port is in use, or nobody is there whom to join; AlreadyExists: a
+  /// task of that name lives in the cluster that is to be joined.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
   /// Stops without draining; returns in bounded time.
   ~Server();

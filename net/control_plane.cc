@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -127,16 +128,23 @@ struct ControlPlane::Impl {
   PeerId PeerOf(caf::event_based_actor* self, const caf::strong_actor_ptr& sender,
                 const cluster::Message& message) {
     auto known = by_actor.find(sender->address());
-    if (known != by_actor.end()) return known->second;
-    PeerId peer = ClientPeer(message.incarnation());
-    if (!message.task().empty()) {
-      for (PeerId i = 0; i < options.tasks.size(); ++i) {
-        if (options.tasks[i] == message.task() &&
-            MayBeTheSame(options.addresses[i], message.address())) {
-          peer = i;
-        }
-      }
+    if (known != by_actor.end() && (known->second < kFirstClient || message.task().empty())) {
+      return known->second;
     }
+    std::optional<PeerId> task = message.task().empty() || options.task.empty()
+                                     ? std::nullopt
+                                     : tasks->Find(message.task());
+    if (task && !MayBeTheSame(tasks->Get(*task)->address, message.address())) task.reset();
+    if (known != by_actor.end()) {
+      if (!task) return known->second;
+      // It was a stranger, and has become a member.
+      std::lock_guard<std::mutex> lock(mutex);
+      actors.erase(known->second);
+      actors[*task] = sender;
+      known->second = *task;
+      return *task;
+    }
+    const PeerId peer = task ? *task : ClientPeer(message.incarnation());
     Link(self, peer, sender);
     return peer;
   }
@@ -165,12 +173,13 @@ struct ControlPlane::Impl {
   }
 
   void Connect(caf::event_based_actor* self, PeerId peer) {
-    if (peer >= options.addresses.size() || connecting[peer]) return;
+    const std::optional<TaskTable::Task> task = tasks->Get(peer);
+    if (!task || connecting[peer]) return;
     {
       std::lock_guard<std::mutex> lock(mutex);
       if (actors.count(peer) != 0) return;
     }
-    absl::StatusOr<HostPort> address = ParseHostPort(options.addresses[peer]);
+    absl::StatusOr<HostPort> address = ParseHostPort(task->address);
     if (!address.ok()) return;
     connecting[peer] = true;
     self->request(caf::actor_cast<caf::actor>(middleman), std::chrono::seconds(10),
@@ -225,6 +234,7 @@ struct ControlPlane::Impl {
   }
 
   const ControlOptions options;
+  const std::shared_ptr<TaskTable> tasks = std::make_shared<TaskTable>();
   Config config;
   std::unique_ptr<caf::actor_system> system;
   caf::io::middleman_actor middleman;
@@ -251,7 +261,13 @@ absl::StatusOr<std::unique_ptr<ControlPlane>> ControlPlane::Create(const Control
   return std::unique_ptr<ControlPlane>(new ControlPlane(std::move(impl)));
 }
 
-ControlPlane::ControlPlane(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ControlPlane::ControlPlane(std::unique_ptr<Impl> impl)
+    : tasks_(impl->tasks), impl_(std::move(impl)) {
+  const ControlOptions& options = impl_->options;
+  for (PeerId i = 0; i < options.addresses.size(); ++i) {
+    tasks_->Set(i, i < options.tasks.size() ? options.tasks[i] : "", options.addresses[i]);
+  }
+}
 
 ControlPlane::~ControlPlane() {
   Stop();
@@ -303,25 +319,23 @@ void ControlPlane::Send(PeerId to, cluster::Message message) {
     error.SerializeToString(&wire.bytes);
   }
   caf::strong_actor_ptr actor;
+  bool dial = false;
   {
     std::lock_guard<std::mutex> lock(impl_->mutex);
     if (impl_->stopped) return;
     if (auto it = impl_->actors.find(to); it != impl_->actors.end()) {
       actor = it->second;
-    } else if (to < impl_->options.addresses.size()) {
-      // Two tasks that dialled each other at once would close each other's connection.
-      for (PeerId i = 0; !impl_->options.task.empty() && i < to; ++i) {
-        if (impl_->options.tasks[i] == impl_->options.task) actor = impl_->control_ptr;
-      }
-      if (!impl_->options.task.empty() && actor == nullptr) return;  // The other one dials.
-      actor = nullptr;
+    } else if (const std::optional<TaskTable::Task> task = tasks_->Get(to)) {
+      const std::string& self = impl_->options.task;
+      if (!self.empty() && !Dials(self, task->name)) return;
+      dial = true;
       auto& queue = impl_->waiting[to];
       if (queue.size() < 1000) queue.push_back(std::move(wire));
     }
   }
   if (actor != nullptr) {
     impl_->SendTo(actor, std::move(wire));
-  } else if (to < impl_->options.addresses.size()) {
+  } else if (dial) {
     caf::anon_send(impl_->control, cluster_link_atom_v, to);
   }
 }

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "actors/cluster/calls.h"
+#include "net/task_table.h"
 
 namespace troupe {
 
@@ -45,6 +46,8 @@ class ControlPlane final : public Outbox {
   static absl::StatusOr<std::unique_ptr<ControlPlane>> Create(const ControlOptions& options);
   ~ControlPlane() override;
 
+  /// The tasks that there are; those of a cluster may be added to.
+  TaskTable* tasks() { return tasks_.get(); }
   /// Messages go to `handler` from now on. It must live until `Stop` has returned.
   void Start(ControlHandler* handler);
   /// Accepts peers at `host:port`; 0: any port. The result is the port. Unavailable if it is in
@@ -61,6 +64,7 @@ class ControlPlane final : public Outbox {
  private:
   struct Impl;
   explicit ControlPlane(std::unique_ptr<Impl> impl);
+  std::shared_ptr<TaskTable> tasks_;
   std::unique_ptr<Impl> impl_;
 };
 

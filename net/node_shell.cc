@@ -1,6 +1,7 @@
 #include "net/node_shell.h"
 
 #include <chrono>
+#include <optional>
 
 #include "devices/status_macros.h"
 #include "devices/tensor_proto.h"
@@ -153,19 +154,18 @@ void NodeShell::RemoveLocalClient(PeerId client) {
 
 void NodeShell::SendTensor(const std::string& task, uint64_t step, uint64_t key, uint64_t tag,
                            bool dead, Tensor value) {
-  const NodeRole::Options& options = role_->options();  // Never changes.
-  PeerId to = 0;
-  while (to < options.tasks.size() && options.tasks[to].name != task) ++to;
+  const std::optional<PeerId> found = control_->tasks()->Find(task);
+  const PeerId to = found.value_or(0);
   absl::Status status;
-  if (to == options.tasks.size()) {
+  if (!found) {
     status = absl::InternalError(StrCat("a value is to go to ", task, ", which does not exist"));
   } else if (data_ != nullptr) {
     status = data_->Send(to, {step, key, tag, dead, value});  // Its memory is shared.
   } else {
     status = absl::NotFoundError("no data plane");
   }
-  if (to < options.tasks.size() && absl::IsNotFound(status)) {
-    status = SendOverControlPlane(to, step, key, tag, dead, value);
+  if (found && absl::IsNotFound(status)) {
+    status = SendOverControlPlane(to, task, step, key, tag, dead, value);
   }
   if (status.ok()) return;
   // The executor is in the middle of its loop: the bad news must come from elsewhere.
@@ -176,10 +176,10 @@ void NodeShell::SendTensor(const std::string& task, uint64_t step, uint64_t key,
   });
 }
 
-absl::Status NodeShell::SendOverControlPlane(PeerId to, uint64_t step, uint64_t key, uint64_t tag,
-                                             bool dead, const Tensor& value) {
-  const NodeRole::Options& options = role_->options();
-  const std::string& task = options.tasks[to].name;
+absl::Status NodeShell::SendOverControlPlane(PeerId to, const std::string& task, uint64_t step,
+                                             uint64_t key, uint64_t tag, bool dead,
+                                             const Tensor& value) {
+  const NodeRole::Options& options = role_->options();  // Those that are read never change.
   if (!dead && (value.type() == ElementType::kVariant || value.type() == ElementType::kResource)) {
     return absl::UnimplementedError(StrCat("a tensor of type ", ElementTypeName(value.type()),
                                            " cannot go to another process, to ", task));

@@ -66,8 +66,8 @@ class NodeShell final : public ControlHandler, public EngineHost, public Outbox 
     std::shared_ptr<LocalClient> client;  ///< In this process.
   };
 
-  absl::Status SendOverControlPlane(PeerId to, uint64_t step, uint64_t key, uint64_t tag, bool dead,
-                                    const Tensor& value);
+  absl::Status SendOverControlPlane(PeerId to, const std::string& task, uint64_t step, uint64_t key,
+                                    uint64_t tag, bool dead, const Tensor& value);
   void Send(PeerId to, cluster::Message message) override;  ///< From the role, within an event.
   void Carry(Outgoing outgoing);
   /// False: it is to go over the control plane, and is as it was.

@@ -79,13 +79,20 @@ absl::StatusOr<std::unique_ptr<TaskServer>> TaskServer::Start(const TaskServerOp
 
   ControlOptions control;
   NodeRole::Options node;
+  control.task = options.task.ToString();
   for (const TaskId& task : options.cluster.tasks()) {
+    if (options.joining && task != options.task) continue;
     TROUPE_ASSIGN_OR_RETURN(const std::string at, options.cluster.Address(task));
-    control.tasks.push_back(task.ToString());
-    control.addresses.push_back(at);
     node.tasks.push_back({task.ToString(), at});
   }
-  control.task = options.task.ToString();
+  for (const auto& [name, at] : options.members) {
+    if (name != control.task) node.tasks.push_back({name, at});
+  }
+  for (const MasterRole::Task& task : node.tasks) {
+    control.tasks.push_back(task.name);
+    control.addresses.push_back(task.address);
+  }
+  node.joining = options.joining;
   control.threads = std::max(4, static_cast<int>(std::thread::hardware_concurrency()));
   control.tls_certificate = options.tls_certificate;
   control.tls_key = options.tls_key;
@@ -114,12 +121,10 @@ absl::StatusOr<std::unique_ptr<TaskServer>> TaskServer::Start(const TaskServerOp
   events.rejected = [shell = impl->shell.get()](uint64_t step, const absl::Status& why) {
     shell->Enter([&] { shell->role()->worker()->OnSendFailed(step, why); });
   };
-  events.number = [tasks = control.tasks](const PeerInfo& info) -> std::optional<PeerId> {
+  TaskTable* const tasks = impl->control->tasks();
+  events.number = [tasks](const PeerInfo& info) -> std::optional<PeerId> {
     if (info.task.rfind(kClientTask, 0) == 0) return ClientPeer(info.incarnation);
-    for (PeerId i = 0; i < tasks.size(); ++i) {
-      if (tasks[i] == info.task) return i;
-    }
-    return std::nullopt;
+    return tasks->Find(info.task);
   };
   events.message = [shell = impl->shell.get()](PeerId from, const std::string& bytes,
                                                std::vector<Tensor> parts) {
@@ -141,13 +146,18 @@ absl::StatusOr<std::unique_ptr<TaskServer>> TaskServer::Start(const TaskServerOp
       if (change == FailureDetectorRole::Change::kLost) data->Drop(peer);
     });
     role->set_status_watcher(
-        [data = impl->data.get(), tasks = node.tasks, self = role->self()](
-            PeerId peer, uint64_t incarnation, const cluster::Message& status) {
-          // One of two tasks makes the connection.
-          if (status.data_port() == 0 || self > peer) return;
-          HostPort at = *ParseHostPort(tasks[peer].address);
-          at.port = status.data_port();
-          data->Dial(peer, tasks[peer].name, incarnation, at.ToString());
+        [data = impl->data.get(), tasks, self = node.task](PeerId peer, uint64_t incarnation,
+                                                           const cluster::Message& status) {
+          const std::optional<TaskTable::Task> task = tasks->Get(peer);
+          if (!task || status.data_port() == 0 || !Dials(self, task->name)) return;
+          absl::StatusOr<HostPort> at = ParseHostPort(task->address);
+          if (!at.ok()) return;
+          at->port = status.data_port();
+          data->Dial(peer, task->name, incarnation, at->ToString());
+        });
+    role->set_member_watcher(
+        [tasks](PeerId peer, const std::string& name, const std::string& member_address) {
+          tasks->Set(peer, name, member_address);
         });
   });
   impl->control->Start(impl->shell.get());
@@ -169,6 +179,10 @@ const TaskId& TaskServer::task() const { return impl_->options.task; }
 std::string TaskServer::address() const { return impl_->address; }
 uint64_t TaskServer::incarnation() const { return impl_->incarnation; }
 const std::shared_ptr<Runtime>& TaskServer::runtime() const { return impl_->runtime; }
+
+void TaskServer::Joined(const cluster::Message& members) {
+  impl_->shell->Enter([&] { impl_->shell->role()->Joined(members, NodeShell::Now()); });
+}
 
 absl::Status TaskServer::Stop(std::chrono::milliseconds drain) {
   std::lock_guard<std::mutex> lock(impl_->mutex);

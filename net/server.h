@@ -6,9 +6,12 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "actors/runtime.h"
+#include "graph/protos/cluster.pb.h"
 #include "net/cluster_spec.h"
 
 namespace troupe {
@@ -23,6 +26,10 @@ struct TaskServerOptions {
   std::chrono::milliseconds heartbeat_timeout{5000};
   /// How long the creation of a session waits for tasks that are missing.
   std::chrono::milliseconds wait_for_workers{7500};
+  /// Of a cluster that runs, of which this task is to be a member: the name and address of each of
+  /// its tasks. Only the task's own address is taken from `cluster`, and `Joined` is to be called.
+  bool joining = false;
+  std::vector<std::pair<std::string, std::string>> members;
   /// Serve addresses other than loopback without TLS.
   bool insecure = false;
   std::string tls_certificate, tls_key, tls_authority;  ///< PEM files; all or none.
@@ -43,6 +50,8 @@ class TaskServer {
   uint64_t incarnation() const;
   const std::shared_ptr<Runtime>& runtime() const;
 
+  /// The cluster has taken this task in: `members` is the answer to JOIN_CLUSTER.
+  void Joined(const cluster::Message& members);
   /// Takes no new work, gives running steps up to `drain` to end, cancels the others, and leaves
   /// the cluster. Returns within `drain` and a few seconds; DeadlineExceeded if kernels did not
   /// stop.

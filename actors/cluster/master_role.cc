@@ -68,6 +68,13 @@ MasterRole::MasterRole(Options options, std::vector<Task> tasks, Calls* calls, M
   }
 }
 
+void MasterRole::AddTask(PeerId number, const Task& task, ClusterTime now) {
+  if (number >= tasks_.size()) tasks_.resize(number + 1);
+  tasks_[number].task = task;
+  tasks_[number].joined = std::max<ClusterTime>(1, now);
+  task_by_name_[task.name] = number;
+}
+
 std::string MasterRole::Describe(PeerId task) const {
   return StrCat(tasks_[task].task.name, " (", tasks_[task].task.address, ")");
 }
@@ -75,10 +82,12 @@ std::string MasterRole::Describe(PeerId task) const {
 std::vector<std::string> MasterRole::MissingTasks(const cluster::SessionConfig& config) const {
   std::vector<std::string> missing;
   for (PeerId i = 0; i < tasks_.size(); ++i) {
-    if (tasks_[i].incarnation == 0 && Fits(tasks_[i].task.name, config, /*task=*/true)) {
-      const absl::Status& why = tasks_[i].lost;
-      missing.push_back(why.ok() ? Describe(i)
-                                 : StrCat(Describe(i), " [", std::string(why.message()), "]"));
+    const TaskState& task = tasks_[i];
+    const bool may_miss =
+        task.joined != 0 && (!task.lost.ok() || now_ - task.joined > options_.wait_for_workers);
+    if (task.incarnation == 0 && !may_miss && Fits(task.task.name, config, /*task=*/true)) {
+      const std::string why(task.lost.message());
+      missing.push_back(why.empty() ? Describe(i) : StrCat(Describe(i), " [", why, "]"));
     }
   }
   return missing;

@@ -41,6 +41,8 @@ class MasterRole {
 
   /// A request of the master service; it is answered now or later.
   void OnRequest(Responder from, cluster::Message request, ClusterTime now);
+  /// A task has joined, with the next number, or has another address than before.
+  void AddTask(PeerId number, const Task& task, ClusterTime now);
   /// A task answered GET_STATUS.
   void OnTaskUp(PeerId task, uint64_t incarnation, const cluster::Message& status, ClusterTime now);
   /// A task is gone. Calls to it have been failed already.
@@ -64,6 +66,9 @@ class MasterRole {
     uint64_t incarnation = 0;  ///< 0: not there.
     std::vector<cluster::DeviceInfo> devices;
     absl::Status lost;  ///< Why it is not there, once it has been.
+    /// Not 0: it was not there from the beginning. Then sessions can do without it, once it has had
+    /// time to come up.
+    ClusterTime joined = 0;
   };
   /// A signature on a task.
   struct Registration {

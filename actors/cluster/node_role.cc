@@ -17,6 +17,7 @@ NodeRole::NodeRole(Options options, Outbox* outbox, WorkerEngine* worker_engine,
     : options_(std::move(options)),
       calls_({options_.task, options_.incarnation, options_.health.interval}, outbox),
       detector_(options_.health),
+      known_from_(now + options_.health.timeout),
       outbox_(outbox) {
   for (PeerId i = 0; i < options_.tasks.size(); ++i) {
     if (!options_.task.empty() && options_.tasks[i].name == options_.task) {
@@ -27,6 +28,7 @@ NodeRole::NodeRole(Options options, Outbox* outbox, WorkerEngine* worker_engine,
   }
   if (worker_engine != nullptr) {
     worker_ = std::make_unique<WorkerRole>(options_.worker, &calls_, worker_engine);
+    worker_->set_members([this](cluster::Message* status) { ListMembers(status); });
   }
   if (master_engine != nullptr) {
     MasterRole::Options master;
@@ -60,8 +62,8 @@ bool NodeRole::Admit(PeerId from, const cluster::Message& message) {
         " speaks version ", kProtocolVersion, "; run the same version of Troupe everywhere"));
   } else if (message.incarnation() == 0) {
     error = InvalidArgument("a message without an incarnation");
-  } else if (from < options_.tasks.size() && from != self_ && !options_.tasks[from].name.empty() &&
-             message.task() != options_.tasks[from].name) {
+  } else if (from < options_.tasks.size() && from != self_ &&
+             !options_.tasks[from].name.empty() && message.task() != options_.tasks[from].name) {
     error = InvalidArgument("at ", options_.tasks[from].address, " serves ",
                             message.task().empty() ? "nobody" : message.task(), ", not ",
                             options_.tasks[from].name,
@@ -176,6 +178,8 @@ void NodeRole::OnRequest(PeerId from, cluster::Message message, ClusterTime now)
   }
   if (stopped_ || (draining_ && !ends_something)) {
     calls_.Reply(responder, absl::UnavailableError(StrCat(Describe(self_), " is stopping")));
+  } else if (method == cluster::JOIN_CLUSTER || method == cluster::ADD_TASK) {
+    OnJoin(responder, message, now);
   } else if (message.method() >= cluster::CREATE_SESSION) {
     if (master_ != nullptr) {
       master_->OnRequest(responder, std::move(message), now);
@@ -195,6 +199,7 @@ void NodeRole::Handle(const std::vector<FailureDetectorRole::Event>& events, Clu
   for (const FailureDetectorRole::Event& event : events) {
     switch (event.change) {
       case Change::kPing: {
+        if (options_.joining) break;
         cluster::Message ping;
         ping.set_kind(cluster::PING);
         ping.set_address(Address());
@@ -243,6 +248,7 @@ void NodeRole::AskStatus(PeerId peer, uint64_t incarnation) {
           return;
         }
         if (status.ok()) {
+          if (!options_.task.empty()) AddMembers(reply, now_);
           if (status_watcher_) status_watcher_(peer, incarnation, reply);
           if (master_ != nullptr) master_->OnTaskUp(peer, incarnation, reply, now_);
         } else if (status.code() == absl::StatusCode::kUnavailable ||

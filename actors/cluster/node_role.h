@@ -29,6 +29,7 @@ class NodeRole {
     FailureDetectorRole::Options health;
     WorkerRole::Options worker;
     ClusterTime wait_for_workers = 10 * kSecond;
+    bool joining = false;  ///< Pings nobody until `Joined`.
   };
   /// Told when a task comes up or is lost.
   using Watcher = std::function<void(PeerId, FailureDetectorRole::Change, uint64_t incarnation)>;
@@ -56,6 +57,13 @@ class NodeRole {
   using StatusWatcher = std::function<void(PeerId, uint64_t incarnation, const cluster::Message&)>;
   void set_status_watcher(StatusWatcher watcher) { status_watcher_ = std::move(watcher); }
 
+  /// Told when a task becomes a member, or has another address.
+  using MemberWatcher =
+      std::function<void(PeerId, const std::string& name, const std::string& address)>;
+  void set_member_watcher(MemberWatcher watcher) { member_watcher_ = std::move(watcher); }
+  /// The cluster has taken this task in; the answer to JOIN_CLUSTER says who its members are.
+  void Joined(const cluster::Message& members, ClusterTime now);
+
   /// The task's own number; kFirstClient for a client.
   PeerId self() const { return self_; }
   void set_watcher(Watcher watcher) { watcher_ = std::move(watcher); }
@@ -74,6 +82,14 @@ class NodeRole {
               const std::string& why);
   void Lost(PeerId peer, const std::string& why, ClusterTime now);
   void AskStatus(PeerId peer, uint64_t incarnation);
+  // Joining: membership.cc.
+  absl::Status CheckNewcomer(const std::string& name, const std::string& address,
+                             uint64_t incarnation) const;
+  void AddMember(const std::string& name, const std::string& address, ClusterTime now);
+  /// Those who are not known yet.
+  void AddMembers(const cluster::Message& message, ClusterTime now);
+  void ListMembers(cluster::Message* message) const;
+  void OnJoin(Responder from, const cluster::Message& request, ClusterTime now);
   /// True if the message may be handled.
   bool Admit(PeerId from, const cluster::Message& message);
   void OnRefused(PeerId from, const absl::Status& why);
@@ -84,7 +100,7 @@ class NodeRole {
   }
   void OnRequest(PeerId from, cluster::Message message, ClusterTime now);
 
-  const Options options_;
+  Options options_;  ///< Tasks are added.
   PeerId self_ = kFirstClient;
   Calls calls_;
   FailureDetectorRole detector_;
@@ -96,7 +112,9 @@ class NodeRole {
   absl::Status refusal_;
   Watcher watcher_;
   StatusWatcher status_watcher_;
+  MemberWatcher member_watcher_;
   ClusterTime now_ = 0;  ///< Of the last event.
+  const ClusterTime known_from_;  ///< Who lives by then has been heard.
   Outbox* const outbox_;
   bool draining_ = false;
   bool stopped_ = false;

@@ -126,10 +126,6 @@ ServeOptions ServeOptions::Parse(int argc, char** argv) {
 
 absl::StatusOr<int> WorkerCommand(const ServeOptions& given) {
   ServeOptions options = given;
-  if (!options.join.empty()) {
-    return absl::UnimplementedError(
-        "--join: tasks cannot join a running cluster yet; list the task in the cluster's file");
-  }
   TROUPE_ASSIGN_OR_RETURN(const ClusterSpec cluster, ReadCluster(&options));
   if (options.job.empty() || options.task < 0) {
     throw UsageError{"which task is this? give --job and --task"};
@@ -139,6 +135,7 @@ absl::StatusOr<int> WorkerCommand(const ServeOptions& given) {
   server_options.cluster = cluster;
   server_options.job = options.job;
   server_options.task = options.task;
+  server_options.join = options.join;
   server_options.threads = options.threads;
   server_options.num_cpu_devices = options.devices;
   server_options.data_port = options.data_port;

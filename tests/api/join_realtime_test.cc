@@ -1,0 +1,188 @@
+// Tasks that join a cluster of processes.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "api/cluster.h"
+#include "api/troupe.h"
+#include "tests/api/free_port.h"
+
+namespace troupe {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+/// `troupe worker`, running. Killed at the end.
+class Worker {
+ public:
+  explicit Worker(std::vector<std::string> arguments) {
+    const auto program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "troupe";
+    arguments.insert(arguments.begin(), {program.string(), "worker", "--heartbeat-timeout", "2"});
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return;
+    pid_ = fork();
+    if (pid_ == 0) {
+      dup2(ends[1], STDOUT_FILENO);
+      dup2(ends[1], STDERR_FILENO);
+      execv(argv[0], argv.data());
+      _exit(127);
+    }
+    close(ends[1]);
+    output_ = ends[0];
+  }
+  ~Worker() {
+    if (pid_ > 0) End(SIGKILL);
+    close(output_);
+  }
+  std::string Line() {
+    std::string line;
+    char c;
+    while (read(output_, &c, 1) == 1 && c != '\n') line += c;
+    return line;
+  }
+  int End(int signal_number) {
+    int status = -1;
+    kill(pid_, signal_number);
+    waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return status;
+  }
+
+ private:
+  pid_t pid_ = -1;
+  int output_ = -1;
+};
+
+class JoinTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (int i = 0; i < 3; ++i) addresses_.push_back("127.0.0.1:" + std::to_string(FreePort()));
+    for (int count : {2, 3}) {
+      std::string& file = count == 2 ? file_ : larger_file_;
+      file = testing::TempDir() + "/join_" + std::to_string(getpid()) + "_" +
+             std::to_string(count) + ".json";
+      std::ofstream out(file);
+      out << "{\"worker\": [\"" << addresses_[0] << "\"";
+      for (int i = 1; i < count; ++i) out << ", \"" << addresses_[static_cast<size_t>(i)] << "\"";
+      out << "]}";
+    }
+    for (int i = 0; i < 2; ++i) Start(i, {"--cluster", file_});
+    Scope s = Scope::NewRoot();
+    x_ = ops::Placeholder(s, ElementType::kFloat, {.shape = PartialShape({2})});
+    first_ = ops::Add(s.WithDevice("/job:worker/task:1"), x_, x_);
+    ASSERT_TRUE(s.status().ok());
+    graph_ = s.graph();
+  }
+  void TearDown() override {
+    std::filesystem::remove(file_);
+    std::filesystem::remove(larger_file_);
+  }
+  Worker* Start(int task, std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--job", "worker", "--task", std::to_string(task)});
+    workers_[task] = std::make_unique<Worker>(arguments);
+    said_ = workers_[task]->Line();
+    return workers_[task].get();
+  }
+  std::unique_ptr<Session> Connect(int task) {
+    SessionOptions options;
+    options.target = "troupe://" + addresses_[static_cast<size_t>(task)];
+    auto session = Session::Create(graph_, options);
+    EXPECT_TRUE(session.ok()) << session.status();
+    return session.ok() ? *std::move(session) : nullptr;
+  }
+  /// Something that crosses from `task` to the first one and back.
+  absl::StatusOr<float> RunOn(Session* session, int task) {
+    Scope s(graph_);
+    Output y = ops::Mul(s.WithDevice("/job:worker/task:" + std::to_string(task)), first_, x_);
+    Output z = ops::Add(s.WithDevice("/job:worker/task:0"), y, x_);
+    auto values = session->Run({{x_, Tensor::Vector<float>({1, 3})}}, {z});
+    if (!values.ok()) return values.status();
+    return (*values)[0].data<float>()[1];
+  }
+
+  std::vector<std::string> addresses_;
+  std::string file_, larger_file_, said_;
+  std::map<int, std::unique_ptr<Worker>> workers_;
+  std::shared_ptr<Graph> graph_;
+  Output x_, first_;
+};
+
+TEST_F(JoinTest, ANewTaskIsUsedByTheNextPlacement) {
+  auto running = Connect(0);
+  ASSERT_NE(running, nullptr);
+  ASSERT_TRUE(running->Run({{x_, Tensor::Vector<float>({1, 3})}}, {first_}).ok());
+  EXPECT_EQ(RunOn(running.get(), 2).status().code(), absl::StatusCode::kInvalidArgument);
+
+  Start(2, {"--cluster", larger_file_, "--join", addresses_[1]});
+  EXPECT_EQ(said_, "ready troupe://" + addresses_[2]);
+
+  // A session that runs, one whose master was not asked, and one whose master is the newcomer.
+  for (Session* session : {running.get(), Connect(0).release(), Connect(2).release()}) {
+    std::unique_ptr<Session> owned(session == running.get() ? nullptr : session);
+    ASSERT_NE(session, nullptr);
+    EXPECT_EQ(session->ListDevices().size(), 3u);
+    for (int i = 0; i < 3; ++i) {
+      const absl::StatusOr<float> value = RunOn(session, 2);
+      ASSERT_TRUE(value.ok()) << value.status();
+      EXPECT_EQ(*value, 21);
+    }
+  }
+  EXPECT_TRUE(WIFEXITED(workers_[2]->End(SIGTERM)));
+  // Those who came first go on without it, in new sessions too.
+  auto later = Connect(1);
+  ASSERT_NE(later, nullptr);
+  EXPECT_TRUE(later->Run({{x_, Tensor::Vector<float>({1, 3})}}, {first_}).ok());
+}
+
+TEST_F(JoinTest, RefusesANameThatIsTaken) {
+  ASSERT_NE(Connect(0), nullptr);  // By now the first one has heard the second one.
+  const std::string other = "127.0.0.1:" + std::to_string(FreePort());
+  const std::string file = file_ + ".other";
+  std::ofstream(file) << "{\"worker\": [\"" << addresses_[0] << "\", \"" << other << "\"]}";
+  Worker impostor({"--cluster", file, "--job", "worker", "--task", "1", "--join", addresses_[0]});
+  EXPECT_THAT(impostor.Line(), StartsWith("ALREADY_EXISTS: "));
+  auto session = Connect(0);
+  ASSERT_NE(session, nullptr);
+  EXPECT_TRUE(session->Run({{x_, Tensor::Vector<float>({1, 3})}}, {first_}).ok());
+  std::filesystem::remove(file);
+}
+
+TEST_F(JoinTest, SaysWhenThereIsNobodyToJoin) {
+  const std::string nobody = "127.0.0.1:" + std::to_string(FreePort());
+  Start(2, {"--cluster", larger_file_, "--join", nobody});
+  EXPECT_THAT(said_, StartsWith("UNAVAILABLE: "));
+  EXPECT_THAT(said_, HasSubstr(nobody));
+  Start(2, {"--cluster", larger_file_, "--join", "nonsense"});
+  EXPECT_THAT(said_, StartsWith("INVALID_ARGUMENT: "));
+}
+
+TEST_F(JoinTest, ARestartedTaskLearnsOfThoseThatJoined) {
+  Start(2, {"--cluster", larger_file_, "--join", addresses_[0]});
+  ASSERT_THAT(said_, StartsWith("ready"));
+  workers_[1]->End(SIGKILL);
+  Start(1, {"--cluster", file_});
+  ASSERT_THAT(said_, StartsWith("ready"));
+  auto session = Connect(1);
+  ASSERT_NE(session, nullptr);
+  // It asks the others who is there as soon as it hears them.
+  const absl::Time limit = absl::Now() + absl::Seconds(10);
+  while (session->ListDevices().size() < 3 && absl::Now() < limit) {
+    absl::SleepFor(absl::Milliseconds(20));  // Heartbeats have a rhythm of their own.
+  }
+  const absl::StatusOr<float> value = RunOn(session.get(), 2);
+  ASSERT_TRUE(value.ok()) << value.status();
+  EXPECT_EQ(*value, 21);
+}
+
+}  // namespace
+}  // namespace troupe
