@@ -153,14 +153,21 @@ void DataPlane::OnTensor(const std::shared_ptr<Peer>& peer, ReceivedTensor recei
     return;
   }
   Parcel& parcel = parcels_[{peer.get(), received.key}];
-  if (parcel.parts.size() <= received.tag) parcel.parts.resize(received.tag + 1);
+  if (parcel.parts.size() <= received.tag) {
+    Charge(&parcel, (received.tag + 1 - parcel.parts.size()) * sizeof(Tensor));
+    parcel.parts.resize(received.tag + 1);
+  }
   Tensor& part = parcel.parts[received.tag];
   if (part.valid()) return;
   part = std::move(received.tensor);
-  parcel.bytes += part.bytes();
-  parcel_bytes_ += part.bytes();
+  Charge(&parcel, part.bytes());
   --parcel.missing;
   Complete(peer.get(), received.key);
+}
+
+void DataPlane::Charge(Parcel* parcel, uint64_t bytes) {
+  parcel->bytes += bytes;
+  parcel_bytes_ += bytes;
 }
 
 void DataPlane::Complete(const Peer* peer, uint64_t number) {
@@ -171,6 +178,9 @@ void DataPlane::Complete(const Peer* peer, uint64_t number) {
   parcel_bytes_ -= parcel.bytes;
   const auto known = ids_.find(peer);
   if (known == ids_.end()) return;
+  for (const Tensor& part : parcel.parts) {
+    if (!part.valid()) return;  // They were not numbered as they should be.
+  }
   events_.message(known->second, std::move(parcel.body), std::move(parcel.parts));
 }
 
@@ -188,9 +198,11 @@ void DataPlane::OnMessage(const std::shared_ptr<Peer>& peer, uint64_t type, uint
     events_.message(known->second, std::move(body), {});
     return;
   }
+  if (parcel_bytes_ > kMaxPartBytes) return;
   Parcel& parcel = parcels_[{peer.get(), id}];
   if (parcel.has_body) return;
   parcel.has_body = true;
+  Charge(&parcel, body.size() + sizeof(Parcel));
   parcel.body = std::move(body);
   parcel.missing += parts;
   Complete(peer.get(), id);

@@ -83,6 +83,7 @@ class DataPlane final : public TensorSink {
   };
 
   std::shared_ptr<Peer> Find(PeerId id);
+  void Charge(Parcel* parcel, uint64_t bytes);
   void Complete(const Peer* peer, uint64_t number);
 
   const Events events_;

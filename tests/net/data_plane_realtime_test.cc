@@ -126,6 +126,35 @@ TEST_F(DataPlaneTest, LossIsToldWithTheLife) {
   EXPECT_FALSE(Send(&task_, ClientPeer(9), 9, "nobody is there"));
 }
 
+/// Speaks the protocol, and does not keep to what it is used for.
+class Rogue final : public TensorSink {
+ public:
+  void OnTensor(const std::shared_ptr<Peer>&, ReceivedTensor) override {}
+  void OnPeerLost(const std::shared_ptr<Peer>&, const absl::Status&) override {}
+};
+
+TEST_F(DataPlaneTest, PartsThatAreNotNumberedAsTheyShouldBe) {
+  Rogue rogue;
+  TransportOptions options;
+  options.task = "client:9";
+  options.incarnation = 9;
+  auto transport = *Transport::Create(options, &rogue);
+  auto peer = *transport->Connect(StrCat("127.0.0.1:", *task_.plane->Listen("127.0.0.1", 0)));
+  const uint64_t parts_step = ~uint64_t{0};
+  ASSERT_TRUE(peer->SendMessage(1 + 256 * 2, 5, "two parts").ok());
+  for (uint64_t tag : {0, 5, 5}) {
+    ASSERT_TRUE(peer->Send({parts_step, 5, tag, false, Tensor::Vector<uint8_t>({1})}).ok());
+  }
+  // Not bytes, dead, and too many: not admitted.
+  ASSERT_TRUE(peer->Send({parts_step, 6, 0, false, Tensor::Scalar<float>(1)}).ok());
+  ASSERT_TRUE(peer->Send({parts_step, 6, 0, true, Tensor()}).ok());
+  ASSERT_TRUE(peer->Send({parts_step, 6, 1 << 20, false, Tensor::Vector<uint8_t>({1})}).ok());
+  ASSERT_TRUE(peer->SendMessage(1 + 256 * (1 << 20), 7, "a million parts").ok());
+  ASSERT_TRUE(peer->SendMessage(2, 8, "not a message of the control plane").ok());
+  ASSERT_TRUE(peer->SendMessage(1, 0, "good").ok());
+  EXPECT_THAT(task_.Hear(1), ElementsAre(StrCat(ClientPeer(9), ": good")));
+}
+
 TEST_F(DataPlaneTest, StrangersAreRefused) {
   Process stranger("/job:b/replica:0/task:0", 1, {{"/job:a/replica:0/task:0", 0}});
   const int port = *task_.plane->Listen("127.0.0.1", 0);
