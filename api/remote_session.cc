@@ -7,6 +7,7 @@
 #include "api/master_link.h"
 #include "devices/status_macros.h"
 #include "devices/tensor_proto.h"
+#include "graph/protos/config.pb.h"
 #include "graph/protos/graph.pb.h"
 
 namespace troupe {
@@ -164,7 +165,7 @@ RemoteSession::~RemoteSession() { Close().IgnoreError(); }
 
 absl::Status RemoteSession::Run(const StepSignature& signature, const std::string& callable,
                                 absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
-                                const RunOptions& options) {
+                                const RunOptions& options, RunMetadata* metadata) {
   if (fetches.size() != signature.fetches.size()) {
     return InvalidArgument("expected room for ", signature.fetches.size(), " fetched tensors, got ",
                            fetches.size());
@@ -172,13 +173,18 @@ absl::Status RemoteSession::Run(const StepSignature& signature, const std::strin
   cluster::Message request, reply;
   ClusterTime timeout = 0;
   TROUPE_RETURN_IF_ERROR(impl_->MakeRun(signature, callable, feeds, options, &request, &timeout));
+  request.set_trace(options.trace && metadata != nullptr);
   TROUPE_RETURN_IF_ERROR(impl_->Call(std::move(request), timeout, &reply));
+  if (metadata != nullptr && !metadata->MergeFromString(reply.metadata())) {
+    return absl::InternalError(StrCat(impl_->target, " sent metadata that cannot be read"));
+  }
   if (reply.tensors_size() != static_cast<int>(fetches.size())) {
     return absl::InternalError(StrCat(impl_->target, " sent ", reply.tensors_size(), " tensors, ",
                                       fetches.size(), " were fetched"));
   }
   for (size_t i = 0; i < fetches.size(); ++i) {
-    TROUPE_ASSIGN_OR_RETURN(fetches[i], TakeTensorFromProto(reply.mutable_tensors(static_cast<int>(i))));
+    TROUPE_ASSIGN_OR_RETURN(fetches[i],
+                            TakeTensorFromProto(reply.mutable_tensors(static_cast<int>(i))));
   }
   return absl::OkStatus();
 }

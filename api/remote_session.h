@@ -26,10 +26,11 @@ class RemoteSession {
                                                                const SessionOptions& options);
   ~RemoteSession();
 
-  /// `callable` empty: what is to be run is looked up by name.
+  /// `callable` empty: what is to be run is looked up by name. With `options.trace` the times and
+  /// partitions of all tasks are added to `metadata`, on the axis of the time of day.
   absl::Status Run(const StepSignature& signature, const std::string& callable,
                    absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
-                   const RunOptions& options);
+                   const RunOptions& options, RunMetadata* metadata = nullptr);
   /// `done` is called on a thread of the actor system.
   void RunAsync(const StepSignature& signature, absl::Span<const Tensor> feeds,
                 std::function<void(absl::StatusOr<std::vector<Tensor>>)> done);

@@ -33,9 +33,11 @@ struct Session::Impl {
 
   absl::StatusOr<std::vector<Tensor>> RunRemotely(const StepSignature& signature,
                                                   absl::Span<const Tensor> feeds,
-                                                  const RunOptions& options) {
+                                                  const RunOptions& options,
+                                                  RunMetadata* metadata) {
     std::vector<Tensor> values(signature.fetches.size());
-    TROUPE_RETURN_IF_ERROR(remote->Run(signature, "", feeds, absl::MakeSpan(values), options));
+    TROUPE_RETURN_IF_ERROR(
+        remote->Run(signature, "", feeds, absl::MakeSpan(values), options, metadata));
     return values;
   }
   absl::StatusOr<StepSignature> Names(const NamedTensors& feeds,
@@ -100,7 +102,7 @@ absl::Status Session::Run(const RunOptions& options, const NamedTensors& feeds,
   if (impl_->remote != nullptr) {
     TROUPE_ASSIGN_OR_RETURN(const StepSignature signature, impl_->Names(feeds, fetches, targets));
     TROUPE_ASSIGN_OR_RETURN(std::vector<Tensor> result,
-                            impl_->RunRemotely(signature, feed_values, options));
+                            impl_->RunRemotely(signature, feed_values, options, metadata));
     if (values != nullptr) *values = std::move(result);
     return absl::OkStatus();
   }
@@ -125,7 +127,7 @@ absl::StatusOr<std::vector<Tensor>> Session::Run(const FeedMap& feeds,
   signature.targets.assign(targets.begin(), targets.end());
   if (impl_->remote != nullptr) {
     TROUPE_RETURN_IF_ERROR(signature.Check(*impl_->graph));
-    return impl_->RunRemotely(signature, feed_values, options);
+    return impl_->RunRemotely(signature, feed_values, options, metadata);
   }
   return impl_->Run(impl_->role->Prepare(signature), feed_values, fetches.size(), options,
                     metadata);
@@ -183,7 +185,8 @@ absl::Status Session::Callable::operator()(absl::Span<const Tensor> feeds,
                                            RunMetadata* metadata) const {
   if (state_ == nullptr) return absl::FailedPreconditionError("an empty callable was called");
   if (state_->session->remote != nullptr) {
-    return state_->session->remote->Run(state_->signature, state_->handle, feeds, fetches, options);
+    return state_->session->remote->Run(state_->signature, state_->handle, feeds, fetches, options,
+                                        metadata);
   }
   return state_->session->role->Run(state_->executable.get(), feeds, fetches,
                                     {options.timeout, options.trace}, metadata);

@@ -38,6 +38,11 @@ class WorkerEngine {
     (void)request, (void)done;
     return false;
   }
+  /// The RunMetadata of a traced step, once, when it is over.
+  virtual std::string TakeTrace(uint64_t step) {
+    (void)step;
+    return "";
+  }
   /// A value for a step that has been started, and is perhaps over.
   virtual void Deliver(uint64_t step, cluster::CrossingTensor value) = 0;
   /// Values of a step that is over, or was never begun, are not wanted any more.

@@ -329,6 +329,7 @@ void MasterRole::RunStep(Responder from, cluster::Message request, ClusterTime n
   step.signature = signature;
   for (TensorProto& feed : *request.mutable_tensors()) step.feeds.push_back(std::move(feed));
   if (request.timeout_us() > 0) step.deadline = now + request.timeout_us();
+  step.trace = request.trace();
   if (signature->building) {
     signature->waiting.push_back(id);
   } else {
@@ -467,6 +468,7 @@ void MasterRole::SendRuns(uint64_t step_id, Step* step) {
     request.set_session(step->session);
     request.set_handle(registration.handle);
     request.set_step(step_id);
+    request.set_trace(step->trace);
     for (int feed : built.parts[i].feeds) {
       if (step->partial != nullptr) break;  // They come later.
       // The last one to need it gets it.
@@ -521,6 +523,7 @@ void MasterRole::OnRunDone(uint64_t step_id, PeerId task, size_t part, const abs
     Fail(step_id, result, reply.derived());
     return;
   }
+  step.metadata += reply.metadata();
   for (size_t i = 0; i < fetches.size(); ++i) {
     step.fetches[fetches[i]] = std::move(*reply.mutable_tensors(static_cast<int>(i)));
   }
@@ -562,6 +565,7 @@ void MasterRole::Finish(uint64_t step_id) {
   cluster::Message reply;
   if (step.status.ok()) {
     for (TensorProto& fetch : step.fetches) *reply.add_tensors() = std::move(fetch);
+    reply.set_metadata(std::move(step.metadata));
   }
   calls_->Reply(step.client, step.status, std::move(reply));
 }

@@ -120,6 +120,8 @@ class MasterRole {
     std::string session;
     std::shared_ptr<Signature> signature;
     std::vector<TensorProto> feeds, fetches;
+    bool trace = false;
+    std::string metadata;  ///< RunMetadatas one after the other: that merges them.
     ClusterTime deadline = 0;
     bool running = false;
     std::map<PeerId, uint64_t> calls;  ///< RUN_GRAPHs without an answer.

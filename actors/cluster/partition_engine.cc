@@ -6,11 +6,16 @@
 #include <utility>
 
 #include "actors/cluster/partition_def.h"
+#include "actors/executor/flow.h"
 #include "actors/session/compile.h"
 #include "actors/session/functions.h"
 #include "actors/session/partitioned_step.h"
+#include "actors/session/step_stats.h"
 #include "devices/status_macros.h"
 #include "devices/tensor_proto.h"
+#include "graph/graph_def.h"
+#include "graph/protos/config.pb.h"
+#include "graph/protos/graph.pb.h"
 #include "kernels/cancellation.h"
 
 namespace troupe {
@@ -118,6 +123,8 @@ struct PartitionEngine::RunningStep {
   CancellationToken cancellation;
   Containers resources;
   std::vector<Tensor> feeds, fetches;
+  bool traced = false;
+  std::vector<std::vector<NodeTrace>> traces;
   std::unique_ptr<PartialFetches> partial;
   StepDone done;
 };
@@ -253,6 +260,7 @@ void PartitionEngine::DeleteSession(const std::string& session) {
 void PartitionEngine::Start(cluster::Message request, StepDone done) {
   auto step = std::make_shared<RunningStep>();
   step->id = request.step();
+  step->traced = request.trace();
   step->done = std::move(done);
   step->exchange = std::make_shared<RunningStep::Exit>(host_, this, step.get());
   {
@@ -273,8 +281,7 @@ void PartitionEngine::Start(cluster::Message request, StepDone done) {
       early_.erase(it);
     }
   }
-  Run(step, true,
-      [this, step, request = std::move(request)]() mutable { Play(step, &request); });
+  Run(step, true, [this, step, request = std::move(request)]() mutable { Play(step, &request); });
 }
 
 void PartitionEngine::Run(const std::shared_ptr<RunningStep>& step, bool within_event,
@@ -287,8 +294,8 @@ void PartitionEngine::Run(const std::shared_ptr<RunningStep>& step, bool within_
       play();
       if (graph != nullptr) graph->pace.Record(host_->JobClock() - start);
     };
-    // What is quick has nothing to send before it is over. To write is not counted: whoever is woken
-    // by it may take the core.
+    // What is quick has nothing to send before it is over. To write is not counted: whoever is
+    // woken by it may take the core.
     if (quick) {
       host_->Together(measured);
     } else {
@@ -346,15 +353,17 @@ void PartitionEngine::Play(std::shared_ptr<RunningStep> step, cluster::Message* 
   context.cancellation = &step->cancellation;
   context.step_resources = &step->resources;
   context.functions = graph->functions.front().get();
-  step->step->RunAsync(context, step->exchange, step->feeds, absl::MakeSpan(step->fetches),
-                       [this, step](const absl::Status& status) {
-                         std::unique_ptr<PartitionedStep> rest = std::move(step->step);
-                         {
-                           std::lock_guard<std::mutex> lock(step->graph->mutex);
-                           step->graph->resting.push_back(std::move(rest));
-                         }
-                         Over(step, status);
-                       });
+  step->step->RunAsync(
+      context, step->exchange, step->feeds, absl::MakeSpan(step->fetches),
+      [this, step](const absl::Status& status) {
+        std::unique_ptr<PartitionedStep> rest = std::move(step->step);
+        {
+          std::lock_guard<std::mutex> lock(step->graph->mutex);
+          step->graph->resting.push_back(std::move(rest));
+        }
+        Over(step, status);
+      },
+      step->traced ? &step->traces : nullptr);
 }
 
 void PartitionEngine::Over(const std::shared_ptr<RunningStep>& step, const absl::Status& status) {
@@ -419,6 +428,35 @@ bool PartitionEngine::Feed(cluster::Message request, StepDone done) {
   return true;
 }
 
+std::string PartitionEngine::Describe(RunningStep* step) {
+  // Processes have the time of day in common.
+  using std::chrono::nanoseconds;
+  const int64_t now =
+      std::chrono::duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count();
+  const uint64_t ahead = static_cast<uint64_t>(now) - NowNs();
+  RunMetadata metadata;
+  const RegisteredGraph& graph = *step->graph;
+  for (size_t i = 0; i < step->traces.size(); ++i) {
+    for (NodeTrace& node : step->traces[i]) {
+      node.start_ns += ahead;
+      node.end_ns += ahead;
+    }
+    AddStepStats(*graph.partitions[i].plan, step->traces[i], &metadata);
+    graph.received[i].graph->ToGraphDef(metadata.add_partition_graphs());
+  }
+  return metadata.SerializeAsString();
+}
+
+std::string PartitionEngine::TakeTrace(uint64_t id) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto it = traces_.find(id);
+  if (it == traces_.end()) return "";
+  std::string trace = std::move(it->second);
+  traces_.erase(it);
+  return trace;
+}
+
 void PartitionEngine::End(const std::shared_ptr<RunningStep>& step, const absl::Status& status) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -429,6 +467,11 @@ void PartitionEngine::End(const std::shared_ptr<RunningStep>& step, const absl::
   std::vector<TensorProto> fetches;
   if (result.ok()) result = ToProtos(step->fetches, &fetches);
   for (Tensor& value : step->fetches) value.Reset();
+  if (step->traced && result.ok()) {
+    std::string trace = Describe(step.get());
+    std::lock_guard<std::mutex> lock(mutex_);
+    traces_[step->id] = std::move(trace);
+  }
   StepDone done = std::move(step->done);
   host_->Enter([&] { done(result, std::move(fetches)); });
 }

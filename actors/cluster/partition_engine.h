@@ -19,10 +19,10 @@
 
 namespace troupe {
 
-/// The worker's engine on the devices of a runtime. A step that has been found to be quick is played
-/// by whoever brings what it waits for (the I/O thread, mostly), and so is every step by a client
-/// that waits for it in this process; others by threads of the actor system. Thread-safe. Must
-/// outlive its host's jobs.
+/// The worker's engine on the devices of a runtime. A step that has been found to be quick is
+/// played by whoever brings what it waits for (the I/O thread, mostly), and so is every step by a
+/// client that waits for it in this process; others by threads of the actor system. Thread-safe.
+/// Must outlive its host's jobs.
 class PartitionEngine final : public WorkerEngine {
  public:
   PartitionEngine(std::shared_ptr<Runtime> runtime, EngineHost* host);
@@ -39,6 +39,7 @@ class PartitionEngine final : public WorkerEngine {
   void AddCosts(const std::string& session, cluster::Message* reply) override;
   void ResetContainers(const std::vector<std::string>& containers) override;
 
+  std::string TakeTrace(uint64_t step) override;
   void Forget(uint64_t step) override;
   void DropEarly(ClusterTime now, ClusterTime older_than) override;
 
@@ -82,6 +83,7 @@ class PartitionEngine final : public WorkerEngine {
   void End(const std::shared_ptr<RunningStep>& step, const absl::Status& status);
   /// Of a partial run. Calls nobody back at once.
   void Give(PartialFetches::Answers answers);
+  static std::string Describe(RunningStep* step);
   void EndPartial(const std::shared_ptr<RunningStep>& step);
   static absl::Status TakeFeeds(RunningStep* step, const cluster::Message& request,
                                 std::vector<std::pair<uint64_t, Tensor>>* values);
@@ -91,8 +93,9 @@ class PartitionEngine final : public WorkerEngine {
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Session>> sessions_;
   std::unordered_map<uint64_t, std::shared_ptr<RunningStep>> steps_;
+  std::unordered_map<uint64_t, std::string> traces_;  ///< Of steps that have just ended.
   std::unordered_map<uint64_t, Early> early_;
-  ClusterTime told_ = 0;  ///< Of `DropEarly`, which is called all the time.
+  ClusterTime told_ = 0;                 ///< Of `DropEarly`, which is called all the time.
   std::unordered_set<uint64_t> buried_;  ///< Steps whose values come too late.
   std::deque<uint64_t> burials_;
 };

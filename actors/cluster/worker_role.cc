@@ -175,6 +175,7 @@ void WorkerRole::Run(Responder from, cluster::Message request, ClusterTime now) 
     return;
   }
   Step& step = steps_[id];
+  step.traced = request.trace();
   step.master = from;
   step.session = request.session();
   step.tells_costs = TellsCosts(++session->second.num_steps);
@@ -243,6 +244,7 @@ void WorkerRole::OnStepDone(uint64_t id, const absl::Status& status,
   if (!step.tasks.empty()) ended_.push_back({id, now_, std::move(step.tasks)});
   if (ended_.size() > kBuried) ended_.pop_front();
   cluster::Message reply;
+  if (step.traced) reply.set_metadata(engine_->TakeTrace(id));
   absl::Status result = status;
   if (!status.ok() && !step.aborted.ok()) {
     result = step.aborted;

@@ -70,6 +70,7 @@ class WorkerRole {
     absl::Status aborted;
     bool derived = false;
     bool tells_costs = false;
+    bool traced = false;
   };
   struct Ended {
     uint64_t id = 0;

@@ -116,11 +116,12 @@ absl::Status PartitionedStep::Run(const StepContext& step, std::shared_ptr<Excha
 
 void PartitionedStep::RunAsync(const StepContext& step, std::shared_ptr<Exchange> exchange,
                                absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
-                               std::function<void(absl::Status)> done) {
+                               std::function<void(absl::Status)> done,
+                               std::vector<std::vector<NodeTrace>>* traces) {
   caller_ = nullptr;
   done_ = std::move(done);
   fetches_ = fetches;
-  Start(step, std::move(exchange), feeds, nullptr);
+  Start(step, std::move(exchange), feeds, traces);
   Leave();
 }
 

@@ -40,10 +40,11 @@ class PartitionedStep {
                    absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
                    std::vector<std::vector<NodeTrace>>* traces = nullptr);
   /// The same without waiting: `done` is called once, from any thread, after which the object may
-  /// be used again. `fetches` live until then.
+  /// be used again. `fetches` and `traces` live until then.
   void RunAsync(const StepContext& step, std::shared_ptr<Exchange> exchange,
                 absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
-                std::function<void(absl::Status)> done);
+                std::function<void(absl::Status)> done,
+                std::vector<std::vector<NodeTrace>>* traces = nullptr);
 
  private:
   class Partition;
