@@ -94,7 +94,7 @@ class MasterRole {
     std::map<PeerId, uint64_t> opening;  ///< The same, asked for.
     uint64_t version = 0;                ///< Of the graph.
     cluster::SessionConfig config;
-    std::set<PeerId> touched;            ///< Tasks that may know of the session.
+    std::set<PeerId> touched;                             ///< Tasks that may know of the session.
     std::map<std::string, uint64_t> partial_runs;         ///< Their steps.
     std::map<std::string, absl::Status> failed_partials;  ///< Those of which nobody was told.
     bool closing = false;
@@ -173,6 +173,7 @@ class MasterRole {
   void Finish(uint64_t step_id);
   std::vector<std::string> MissingTasks(const cluster::SessionConfig& config) const;
   std::vector<cluster::DeviceInfo> DevicesFor(const cluster::SessionConfig& config) const;
+  static absl::Status ClosedError();
   SessionState* FindSession(Responder from, const std::string& name);
 
   const Options options_;
