@@ -63,9 +63,9 @@ void SimulatedNode::Start() {
   if (!options_.client) {
     role_->set_watcher(
         [this](PeerId peer, FailureDetectorRole::Change change, uint64_t incarnation) {
-          if (change == FailureDetectorRole::Change::kUp) {
-            data_->Heard(static_cast<int>(peer), incarnation);
-          }
+          const int other = static_cast<int>(peer);
+          if (change == FailureDetectorRole::Change::kUp) data_->Heard(other, incarnation);
+          if (change == FailureDetectorRole::Change::kLost) data_->Drop(other);
         });
     role_->set_status_watcher([this](PeerId peer, uint64_t incarnation, const cluster::Message&) {
       data_->TaskUp(static_cast<int>(peer), options_.role.tasks[peer].name, incarnation,

@@ -338,10 +338,15 @@ void SimulatedDataPlane::TaskUp(int task, const std::string& name, uint64_t inca
 
 void SimulatedDataPlane::Heard(int task, uint64_t incarnation) {
   auto it = peers_.find(task);
-  if (it == peers_.end() || it->second->peer_incarnation() == incarnation) return;
-  const auto earlier = std::move(it->second);
+  if (it != peers_.end() && it->second->peer_incarnation() != incarnation) Drop(task);
+}
+
+void SimulatedDataPlane::Drop(int task) {
+  auto it = peers_.find(task);
+  if (it == peers_.end()) return;
+  const auto end = std::move(it->second);
   peers_.erase(it);
-  earlier->Fail();
+  end->Fail();
 }
 
 absl::Status SimulatedDataPlane::Send(int task, SendItem item) {

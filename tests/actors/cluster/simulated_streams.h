@@ -51,6 +51,8 @@ class SimulatedDataPlane {
   void TaskUp(int task, const std::string& name, uint64_t incarnation, bool dial);
   /// A task has been heard in this life.
   void Heard(int task, uint64_t incarnation);
+  /// A task is lost, and so is the connection to it.
+  void Drop(int task);
   /// NotFound while there is no connection.
   absl::Status Send(int task, SendItem item);
   /// False while there is no connection to that life of the task.
