@@ -1,11 +1,10 @@
 #include "actors/cluster/partition_engine.h"
 
 #include <algorithm>
-#include <atomic>
 #include <optional>
 #include <utility>
 
-#include "actors/cluster/partition_def.h"
+#include "actors/cluster/registered_graph.h"
 #include "actors/executor/flow.h"
 #include "actors/session/compile.h"
 #include "actors/session/functions.h"
@@ -25,26 +24,6 @@ namespace {
 /// "/job:a/replica:0/task:1" of a device of that task.
 std::string TaskOf(const std::string& device) { return device.substr(0, device.find("/device:")); }
 
-/// Tells graphs whose steps hold a thread for moments only from others, by the time that they have
-/// taken: a few quick ones in a row, and it is quick; two very long ones, or some long ones in a
-/// row, and it is not. One that another thread interrupts now and then stays quick. Thread-safe.
-class Pace {
- public:
-  bool quick() const { return score_.load(std::memory_order_relaxed) < kSlow; }
-  void Record(std::chrono::nanoseconds held) {
-    // Whoever brings messages brings none meanwhile.
-    constexpr std::chrono::microseconds kLong{100}, kVeryLong{2000};
-    const int score = score_.load(std::memory_order_relaxed);
-    const int change = held > kVeryLong ? kSlow / 2 : held > kLong ? 2 : -1;
-    const int next = std::clamp(score + change, 0, kMost);
-    if (next != score) score_.store(next, std::memory_order_relaxed);
-  }
-
- private:
-  static constexpr int kSlow = 8, kMost = 32;
-  std::atomic<int> score_{kSlow + 2};
-};
-
 absl::Status ToProtos(const std::vector<Tensor>& values, std::vector<TensorProto>* protos) {
   for (const Tensor& value : values) {
     if (value.type() == ElementType::kVariant || value.type() == ElementType::kResource) {
@@ -58,30 +37,6 @@ absl::Status ToProtos(const std::vector<Tensor>& values, std::vector<TensorProto
 }
 
 }  // namespace
-
-/// What a session keeps between its graphs: stateful kernels.
-struct PartitionEngine::Session {
-  StatefulKernels kernels;
-  std::map<std::string, std::shared_ptr<RegisteredGraph>> graphs;  ///< Under the engine's mutex.
-};
-
-/// A graph that a master has registered, with steps that rest.
-struct PartitionEngine::RegisteredGraph {
-  std::shared_ptr<Session> session;
-  std::vector<ReceivedPartition> received;  ///< Own the nodes.
-  std::vector<LocalPartition> partitions;
-  std::vector<std::unique_ptr<SessionFunctions>> functions;
-  std::vector<std::pair<ElementType, PartialShape>> feed_types;
-  std::vector<std::string> feed_names;
-  int num_fetches = 0;
-  // Of a partial run, whose feeds and fetches are edges.
-  bool partial = false;
-  std::vector<std::vector<uint64_t>> feed_keys;
-  std::unordered_map<uint64_t, int> fetch_keys;
-  Pace pace;
-  std::mutex mutex;
-  std::vector<std::unique_ptr<PartitionedStep>> resting;
-};
 
 /// A step of this task's partitions.
 struct PartitionEngine::RunningStep {
@@ -146,115 +101,6 @@ std::vector<cluster::DeviceInfo> PartitionEngine::Devices() {
     info.set_description(attributes.description);
   }
   return devices;
-}
-
-void PartitionEngine::Register(cluster::Message request, Done done) {
-  std::shared_ptr<Session> session;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    std::shared_ptr<Session>& found = sessions_[request.session()];
-    if (found == nullptr) found = std::make_shared<Session>();
-    session = found;
-  }
-  host_->Post([this, session, request = std::move(request), done = std::move(done)]() {
-    auto graph = Compile(session.get(), request);
-    if (graph.ok()) {
-      (*graph)->session = session;
-      std::lock_guard<std::mutex> lock(mutex_);
-      // A session that was deleted meanwhile is not to be held by its own graphs.
-      auto it = sessions_.find(request.session());
-      if (it != sessions_.end() && it->second == session) {
-        session->graphs[request.handle()] = *graph;
-      }
-    }
-    host_->Enter([&] { done(graph.status()); });
-  });
-}
-
-absl::StatusOr<std::shared_ptr<PartitionEngine::RegisteredGraph>> PartitionEngine::Compile(
-    Session* session, const cluster::Message& request) {
-  auto graph = std::make_shared<RegisteredGraph>();
-  auto number = [](int32_t index, auto* list) {
-    if (index < 0 || index > (1 << 20)) return false;
-    if (list->size() <= static_cast<size_t>(index)) list->resize(index + 1);
-    return true;
-  };
-  std::vector<bool> fetched;
-  for (const cluster::Partition& def : request.partitions()) {
-    DeviceRole* device = runtime_->FindDevice(def.device());
-    if (device == nullptr) {
-      return absl::NotFoundError(StrCat("there is no device ", def.device(),
-                                        " here; the first one is ",
-                                        runtime_->devices().front()->device->name()));
-    }
-    TROUPE_ASSIGN_OR_RETURN(ReceivedPartition received, PartitionFromDef(def));
-    LocalPartition& local = graph->partitions.emplace_back();
-    local.device = device;
-    for (int i = 0; i < def.feed_index_size(); ++i) {
-      const int32_t index = def.feed_index(i);
-      if (!number(index, &graph->feed_types)) return InvalidArgument("feed number ", index);
-      graph->feed_types[index] = received.feed_types[i];
-      graph->feed_names.resize(graph->feed_types.size());
-      graph->feed_names[index] = def.feeds(i);
-      if (def.partial()) {
-        graph->feed_keys.resize(graph->feed_types.size());
-        graph->feed_keys[index].push_back(ExchangeKey(received.feed_edges[i]));
-      } else {
-        local.feeds.push_back(index);
-      }
-    }
-    graph->partial |= def.partial();
-    for (int i = 0; i < def.fetch_index_size() && def.partial(); ++i) {
-      graph->fetch_keys[ExchangeKey(received.fetch_edges[i])] = def.fetch_index(i);
-    }
-    for (int32_t index : def.fetch_index()) {
-      if (!number(index, &fetched)) return InvalidArgument("fetch number ", index);
-      fetched[index] = true;
-      if (!def.partial()) local.fetches.push_back(index);
-    }
-    TROUPE_ASSIGN_OR_RETURN(local.plan,
-                            BuildPlan(received.subgraph, device, &session->kernels, true));
-    graph->received.push_back(std::move(received));
-  }
-  for (bool known : fetched) {
-    if (!known) return InvalidArgument("a fetch that no partition has");
-  }
-  if (graph->partitions.empty()) return InvalidArgument("a graph without partitions");
-  graph->num_fetches = static_cast<int>(fetched.size());
-  CompileOptions options;
-  options.one_device = true;
-  // The partitions of a task have the functions of one library between them.
-  auto library = std::make_shared<Graph>();
-  for (const ReceivedPartition& received : graph->received) {
-    TROUPE_RETURN_IF_ERROR(library->AddLibrary(received.graph->library()));
-  }
-  graph->functions.push_back(std::make_unique<SessionFunctions>(library, runtime_.get(), options));
-  return graph;
-}
-
-void PartitionEngine::Deregister(const std::string& session, const std::string& handle) {
-  std::shared_ptr<RegisteredGraph> dropped;
-  std::lock_guard<std::mutex> lock(mutex_);
-  auto it = sessions_.find(session);
-  if (it == sessions_.end()) return;
-  auto graph = it->second->graphs.find(handle);
-  if (graph == it->second->graphs.end()) return;
-  dropped = std::move(graph->second);
-  it->second->graphs.erase(graph);
-}
-
-void PartitionEngine::DeleteSession(const std::string& session) {
-  std::shared_ptr<Session> dropped;
-  std::map<std::string, std::shared_ptr<RegisteredGraph>> graphs;  // They hold the session.
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    auto it = sessions_.find(session);
-    if (it == sessions_.end()) return;
-    dropped = std::move(it->second);
-    sessions_.erase(it);
-    graphs.swap(dropped->graphs);
-  }
-  host_->Post([dropped, graphs = std::move(graphs)] {});  // To be destroyed elsewhere.
 }
 
 void PartitionEngine::Start(cluster::Message request, StepDone done) {
@@ -558,30 +404,6 @@ void PartitionEngine::Abort(uint64_t id, const absl::Status& status) {
     Give(step->partial->Abandon(status));
     EndPartial(step);
   });
-}
-
-void PartitionEngine::AddCosts(const std::string& session, cluster::Message* reply) {
-  std::vector<std::shared_ptr<RegisteredGraph>> graphs;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    auto it = sessions_.find(session);
-    if (it == sessions_.end()) return;
-    for (const auto& [handle, graph] : it->second->graphs) graphs.push_back(graph);
-  }
-  for (const auto& graph : graphs) {
-    for (const LocalPartition& partition : graph->partitions) {
-      const Plan& plan = *partition.plan;
-      for (int i = 0; i < plan.num_nodes(); ++i) {
-        if (!plan.measured(i)) continue;
-        cluster::NodeCost* cost = reply->add_costs();
-        cost->set_node(plan.name(i));
-        cost->set_time_us(1e-3 * plan.cost_ns(i));
-        for (int port = 0; port < plan.node(i).num_outputs; ++port) {
-          cost->add_output_bytes(plan.output_bytes(i, port));
-        }
-      }
-    }
-  }
 }
 
 void PartitionEngine::ResetContainers(const std::vector<std::string>& containers) {

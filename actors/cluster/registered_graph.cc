@@ -1,0 +1,143 @@
+// The worker's graphs: registered, compiled, measured and dropped.
+#include "actors/cluster/registered_graph.h"
+
+#include <utility>
+
+#include "devices/status_macros.h"
+
+namespace troupe {
+
+void PartitionEngine::Register(cluster::Message request, Done done) {
+  std::shared_ptr<Session> session;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    std::shared_ptr<Session>& found = sessions_[request.session()];
+    if (found == nullptr) found = std::make_shared<Session>();
+    session = found;
+  }
+  host_->Post([this, session, request = std::move(request), done = std::move(done)]() {
+    auto graph = Compile(session.get(), request);
+    if (graph.ok()) {
+      (*graph)->session = session;
+      std::lock_guard<std::mutex> lock(mutex_);
+      // A session that was deleted meanwhile is not to be held by its own graphs.
+      auto it = sessions_.find(request.session());
+      if (it != sessions_.end() && it->second == session) {
+        session->graphs[request.handle()] = *graph;
+      }
+    }
+    host_->Enter([&] { done(graph.status()); });
+  });
+}
+
+absl::StatusOr<std::shared_ptr<PartitionEngine::RegisteredGraph>> PartitionEngine::Compile(
+    Session* session, const cluster::Message& request) {
+  auto graph = std::make_shared<RegisteredGraph>();
+  auto number = [](int32_t index, auto* list) {
+    if (index < 0 || index > (1 << 20)) return false;
+    if (list->size() <= static_cast<size_t>(index)) list->resize(index + 1);
+    return true;
+  };
+  std::vector<bool> fetched;
+  for (const cluster::Partition& def : request.partitions()) {
+    DeviceRole* device = runtime_->FindDevice(def.device());
+    if (device == nullptr) {
+      return absl::NotFoundError(StrCat("there is no device ", def.device(),
+                                        " here; the first one is ",
+                                        runtime_->devices().front()->device->name()));
+    }
+    TROUPE_ASSIGN_OR_RETURN(ReceivedPartition received, PartitionFromDef(def));
+    LocalPartition& local = graph->partitions.emplace_back();
+    local.device = device;
+    for (int i = 0; i < def.feed_index_size(); ++i) {
+      const int32_t index = def.feed_index(i);
+      if (!number(index, &graph->feed_types)) return InvalidArgument("feed number ", index);
+      graph->feed_types[index] = received.feed_types[i];
+      graph->feed_names.resize(graph->feed_types.size());
+      graph->feed_names[index] = def.feeds(i);
+      if (def.partial()) {
+        graph->feed_keys.resize(graph->feed_types.size());
+        graph->feed_keys[index].push_back(ExchangeKey(received.feed_edges[i]));
+      } else {
+        local.feeds.push_back(index);
+      }
+    }
+    graph->partial |= def.partial();
+    for (int i = 0; i < def.fetch_index_size() && def.partial(); ++i) {
+      graph->fetch_keys[ExchangeKey(received.fetch_edges[i])] = def.fetch_index(i);
+    }
+    for (int32_t index : def.fetch_index()) {
+      if (!number(index, &fetched)) return InvalidArgument("fetch number ", index);
+      fetched[index] = true;
+      if (!def.partial()) local.fetches.push_back(index);
+    }
+    TROUPE_ASSIGN_OR_RETURN(local.plan,
+                            BuildPlan(received.subgraph, device, &session->kernels, true));
+    graph->received.push_back(std::move(received));
+  }
+  for (bool known : fetched) {
+    if (!known) return InvalidArgument("a fetch that no partition has");
+  }
+  if (graph->partitions.empty()) return InvalidArgument("a graph without partitions");
+  graph->num_fetches = static_cast<int>(fetched.size());
+  CompileOptions options;
+  options.one_device = true;
+  // The partitions of a task have the functions of one library between them.
+  auto library = std::make_shared<Graph>();
+  for (const ReceivedPartition& received : graph->received) {
+    TROUPE_RETURN_IF_ERROR(library->AddLibrary(received.graph->library()));
+  }
+  graph->functions.push_back(std::make_unique<SessionFunctions>(library, runtime_.get(), options));
+  return graph;
+}
+
+void PartitionEngine::Deregister(const std::string& session, const std::string& handle) {
+  std::shared_ptr<RegisteredGraph> dropped;
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto it = sessions_.find(session);
+  if (it == sessions_.end()) return;
+  auto graph = it->second->graphs.find(handle);
+  if (graph == it->second->graphs.end()) return;
+  dropped = std::move(graph->second);
+  it->second->graphs.erase(graph);
+}
+
+void PartitionEngine::DeleteSession(const std::string& session) {
+  std::shared_ptr<Session> dropped;
+  std::map<std::string, std::shared_ptr<RegisteredGraph>> graphs;  // They hold the session.
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto it = sessions_.find(session);
+    if (it == sessions_.end()) return;
+    dropped = std::move(it->second);
+    sessions_.erase(it);
+    graphs.swap(dropped->graphs);
+  }
+  host_->Post([dropped, graphs = std::move(graphs)] {});  // To be destroyed elsewhere.
+}
+
+void PartitionEngine::AddCosts(const std::string& session, cluster::Message* reply) {
+  std::vector<std::shared_ptr<RegisteredGraph>> graphs;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto it = sessions_.find(session);
+    if (it == sessions_.end()) return;
+    for (const auto& [handle, graph] : it->second->graphs) graphs.push_back(graph);
+  }
+  for (const auto& graph : graphs) {
+    for (const LocalPartition& partition : graph->partitions) {
+      const Plan& plan = *partition.plan;
+      for (int i = 0; i < plan.num_nodes(); ++i) {
+        if (!plan.measured(i)) continue;
+        cluster::NodeCost* cost = reply->add_costs();
+        cost->set_node(plan.name(i));
+        cost->set_time_us(1e-3 * plan.cost_ns(i));
+        for (int port = 0; port < plan.node(i).num_outputs; ++port) {
+          cost->add_output_bytes(plan.output_bytes(i, port));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace troupe

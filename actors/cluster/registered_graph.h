@@ -1,0 +1,70 @@
+/// What a worker's sessions and graphs are. For the sources of `PartitionEngine` only.
+#ifndef TROUPE_ACTORS_CLUSTER_REGISTERED_GRAPH_H_
+#define TROUPE_ACTORS_CLUSTER_REGISTERED_GRAPH_H_
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "actors/cluster/partition_def.h"
+#include "actors/cluster/partition_engine.h"
+#include "actors/session/compile.h"
+#include "actors/session/functions.h"
+#include "actors/session/partitioned_step.h"
+
+namespace troupe {
+
+/// Tells graphs whose steps hold a thread for moments only from others, by the time that they have
+/// taken: a few quick ones in a row, and it is quick; two very long ones, or some long ones in a
+/// row, and it is not. One that another thread interrupts now and then stays quick. Thread-safe.
+class Pace {
+ public:
+  bool quick() const { return score_.load(std::memory_order_relaxed) < kSlow; }
+  void Record(std::chrono::nanoseconds held) {
+    // Whoever brings messages brings none meanwhile.
+    constexpr std::chrono::microseconds kLong{100}, kVeryLong{2000};
+    const int score = score_.load(std::memory_order_relaxed);
+    const int change = held > kVeryLong ? kSlow / 2 : held > kLong ? 2 : -1;
+    const int next = std::clamp(score + change, 0, kMost);
+    if (next != score) score_.store(next, std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr int kSlow = 8, kMost = 32;
+  std::atomic<int> score_{kSlow + 2};
+};
+
+/// What a session keeps between its graphs: stateful kernels.
+struct PartitionEngine::Session {
+  StatefulKernels kernels;
+  std::map<std::string, std::shared_ptr<RegisteredGraph>> graphs;  ///< Under the engine's mutex.
+};
+
+/// A graph that a master has registered, with steps that rest.
+struct PartitionEngine::RegisteredGraph {
+  std::shared_ptr<Session> session;
+  std::vector<ReceivedPartition> received;  ///< Own the nodes.
+  std::vector<LocalPartition> partitions;
+  std::vector<std::unique_ptr<SessionFunctions>> functions;
+  std::vector<std::pair<ElementType, PartialShape>> feed_types;
+  std::vector<std::string> feed_names;
+  int num_fetches = 0;
+  // Of a partial run, whose feeds and fetches are edges.
+  bool partial = false;
+  std::vector<std::vector<uint64_t>> feed_keys;
+  std::unordered_map<uint64_t, int> fetch_keys;
+  Pace pace;
+  std::mutex mutex;
+  std::vector<std::unique_ptr<PartitionedStep>> resting;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_ACTORS_CLUSTER_REGISTERED_GRAPH_H_
