@@ -12,7 +12,7 @@ Network::Machine Network::Hold() {
       .arguments = {"/usr/bin/unshare", "--net", "/bin/sh", "-c", "echo held; exec sleep 3600"},
       .network = -1,
       .log = ""});
-  if (machine.holder->Line(Seconds(10)) != "held") return machine;
+  if (machine.holder->Line(Seconds(60)) != "held") return machine;
   const std::string file = "/proc/" + std::to_string(machine.holder->pid()) + "/ns/net";
   machine.fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
   return machine;

@@ -118,7 +118,7 @@ std::optional<int> Process::Wait(Seconds patience) {
 
 bool Shell(const std::string& command, int network) {
   Process shell({.arguments = {"/bin/sh", "-c", command}, .network = network, .log = ""});
-  const std::optional<int> status = shell.Wait(Seconds(20));
+  const std::optional<int> status = shell.Wait(Seconds(60));
   return status.has_value() && *status == 0;
 }
 
