@@ -132,6 +132,23 @@ TEST_F(ClusterTest, MissingWorkerIsNamed) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("/job:worker/replica:0/task:0"));
 }
 
+TEST_F(ClusterTest, AnotherTaskAtAnAddressIsNamed) {
+  auto ps = Start("ps");
+  const std::string there = *cluster_.Address({"worker", 0});
+  options_.cluster = *ClusterSpec::Create({{"moon", {there}}});
+  auto moon = Start("moon");
+  BuildGraph();
+  SessionOptions options;
+  options.target = ps->target();
+  const absl::Status status = Session::Create(graph_, options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("at " + there + " serves /job:moon/replica:0/task:0"));
+  // The other cluster is not concerned.
+  options.target = moon->target();
+  EXPECT_TRUE(Session::Create(graph_, options).ok());
+}
+
 TEST_F(ClusterTest, LostTaskIsNamedAndTakenBack) {
   auto ps = Start("ps"), worker = Start("worker");
   BuildGraph();
