@@ -4,6 +4,7 @@
 #include <mutex>
 #include <thread>
 
+#include "actors/caf_logger.h"
 #include "actors/caf_types.h"
 #include "actors/shells.h"
 
@@ -73,7 +74,10 @@ struct ActorSystem::Impl {
   caf::actor_system system;
 };
 
-ActorSystem::ActorSystem(int threads) : impl_(std::make_unique<Impl>(threads)) {}
+ActorSystem::ActorSystem(int threads) {
+  LetGoOfLogger let_go;
+  impl_ = std::make_unique<Impl>(threads);
+}
 
 ActorSystem::~ActorSystem() {
   if (in_callback) std::thread([impl = std::move(impl_)]() mutable { impl.reset(); }).detach();
@@ -89,6 +93,7 @@ struct SessionShell::Impl {
 
 SessionShell::SessionShell(ActorSystem* system, SessionRole* role)
     : impl_(std::make_unique<Impl>()) {
+  LetGoOfLogger let_go;
   impl_->session = SpawnSession(system->caf(), role);
   impl_->client = system->caf().spawn(Client, impl_->session, impl_->in_flight);
 }

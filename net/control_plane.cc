@@ -15,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "actors/caf_logger.h"
 #include "devices/status_macros.h"
 #include "net/address.h"
 #include "net/middleman.h"
@@ -59,21 +60,6 @@ using ControlActor = caf::typed_actor<caf::reacts_to<WireMessage>>;
 constexpr std::chrono::seconds kEndOfCaf{1};
 // For a host to accept a connection; it is tried again as long as it is missed.
 constexpr std::chrono::milliseconds kConnectTimeout{1500};
-
-/// A thread that spawns an actor, or publishes one, keeps the actor system's logger from then on, and
-/// the end of the system waits for that to be let go: for ever, if another thread ends it. This
-/// lets go.
-class LetGoOfLogger {
- public:
-  LetGoOfLogger() : foreign_(caf::logger::current_logger() == nullptr) {}
-  ~LetGoOfLogger() {
-    // CAF's own threads keep it until they end.
-    if (foreign_) caf::logger::set_current_actor_system(nullptr);
-  }
-
- private:
-  const bool foreign_;
-};
 
 struct Config : caf::actor_system_config {
   explicit Config(const ControlOptions& options) {
@@ -131,9 +117,8 @@ struct ControlPlane::Impl {
     if (known != by_actor.end() && (known->second < kFirstClient || message.task().empty())) {
       return known->second;
     }
-    std::optional<PeerId> task = message.task().empty() || options.task.empty()
-                                     ? std::nullopt
-                                     : tasks->Find(message.task());
+    std::optional<PeerId> task =
+        message.task().empty() || options.task.empty() ? std::nullopt : tasks->Find(message.task());
     if (task && !MayBeTheSame(tasks->Get(*task)->address, message.address())) task.reset();
     if (known != by_actor.end()) {
       if (!task) return known->second;

@@ -2,6 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdlib>
+#include <future>
+#include <iostream>
+#include <memory>
+#include <thread>
+
 #include "actors/system.h"
 #include "api/ops.h"
 #include "api/scope.h"
@@ -36,6 +43,26 @@ TEST(ShellsTest, ASessionIsAnActor) {
     const RunReply bad = Ask<RunReply>(system.caf(), actor, RunRequest{{}, {"nothing"}, {}});
     EXPECT_EQ(bad.status.code(), absl::StatusCode::kNotFound);
   }
+}
+
+TEST(ShellsTest, AnotherThreadMayEndASystem) {
+  Scope s = Scope::NewRoot();
+  auto runtime = *Runtime::Create({.threads = 1});
+  SessionRole role(s.graph(), runtime, {});
+  auto system = std::make_unique<ActorSystem>(1);
+  auto shell = std::make_unique<SessionShell>(system.get(), &role);
+  std::promise<void> over;
+  std::thread ender([&] {
+    shell.reset();
+    system.reset();
+    over.set_value();
+  });
+  // This thread, which has made them, lives on.
+  if (over.get_future().wait_for(std::chrono::seconds(20)) != std::future_status::ready) {
+    std::cerr << "the end of the system waits for ever\n";
+    std::abort();
+  }
+  ender.join();
 }
 
 TEST(ShellsTest, ADeviceAnswersForItsVariables) {
