@@ -300,27 +300,9 @@ inline void ExecutorRole::RunNode(int32_t node, int32_t next_snapshot) {
     case PlanNode::kAsync:
       StartAsync(node, p, slots_.get(), nullptr);
       return;
-    case PlanNode::kSync: {
-      if (can_offload_ && num_ready_ > 0 && plan_->cost_ns(node) >= kOffloadNs) {
-        Offload(node, p, slots_.get(), nullptr);
-        return;
-      }
-      KernelContext ctx = MakeContext(p, slots_.get());
-      uint64_t start = 0;
-      if constexpr (kTimed) start = NowNs();
-      absl::Status status = p.kernel->Compute(ctx);
-      if constexpr (kTimed) {
-        const uint64_t end = NowNs();
-        plan_->RecordCost(node, end - start);
-        plan_->RecordOutputs(node, ctx);
-        if (trace_ != nullptr) trace_->push_back({node, 0, start, end});
-      }
-      if (!status.ok()) [[unlikely]] {
-        Fail(node, status);
-        return;
-      }
+    case PlanNode::kSync:
+      if (!RunKernel<kTimed>(node, p, slots_.get(), nullptr)) return;
       break;
-    }
   }
   Complete(p);
 }

@@ -137,6 +137,9 @@ class ExecutorRole {
   /// Takes the node's snapshots from number `next` on; false if a variable is busy (the node goes
   /// on when it has answered) or has no value (the step has failed).
   bool TakeSnapshots(int32_t node, int32_t next, Slot* slots, Iteration* iteration);
+  /// Runs a synchronous kernel, or has the pool do it; true if it has finished (flow.h).
+  template <bool kTimed>
+  bool RunKernel(int32_t node, const PlanNode& plan_node, Slot* slots, Iteration* iteration);
   void StartAsync(int32_t node, const PlanNode& plan_node, Slot* slots, Iteration* iteration);
   void Offload(int32_t node, const PlanNode& plan_node, Slot* slots, Iteration* iteration);
   KernelContext MakeContext(const PlanNode& node, Slot* slots);

@@ -1,4 +1,5 @@
-/// The executor's state for plans with control flow: frames and iterations.
+/// What the executor's two loops share, and its state for plans with control flow: frames and
+/// iterations.
 #ifndef TROUPE_ACTORS_EXECUTOR_FLOW_H_
 #define TROUPE_ACTORS_EXECUTOR_FLOW_H_
 
@@ -20,6 +21,30 @@ inline uint64_t NowNs() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+template <bool kTimed>
+[[gnu::always_inline]] inline bool ExecutorRole::RunKernel(int32_t node, const PlanNode& plan_node,
+                                                           Slot* slots, Iteration* iteration) {
+  if (can_offload_ && num_ready_ > 0 && plan_->cost_ns(node) >= kOffloadNs) {
+    Offload(node, plan_node, slots, iteration);
+    return false;
+  }
+  KernelContext ctx = MakeContext(plan_node, slots);
+  uint64_t start = 0;
+  if constexpr (kTimed) start = NowNs();
+  absl::Status status = plan_node.kernel->Compute(ctx);
+  if constexpr (kTimed) {
+    const uint64_t end = NowNs();
+    plan_->RecordCost(node, end - start);
+    plan_->RecordOutputs(node, ctx);
+    if (trace_ != nullptr) trace_->push_back({node, 0, start, end});
+  }
+  if (!status.ok()) [[unlikely]] {
+    Fail(node, status);
+    return false;
+  }
+  return true;
 }
 
 /// One iteration of a loop that is under way: the counts and slots of the frame's nodes. The root
