@@ -1,9 +1,7 @@
 // Clusters of real processes, which are killed, stopped and started again.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -13,6 +11,7 @@
 #include "api/cluster.h"
 #include "api/troupe.h"
 #include "tests/api/free_port.h"
+#include "tests/api/troupe_process.h"
 
 namespace troupe {
 namespace {
@@ -21,53 +20,6 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 constexpr absl::Duration kTimeout = absl::Seconds(2);
-
-/// The program `troupe`, running. Killed at the end.
-class Process {
- public:
-  explicit Process(std::vector<std::string> arguments) {
-    const auto program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "troupe";
-    arguments.insert(arguments.begin(), program.string());
-    std::vector<char*> argv;
-    for (std::string& argument : arguments) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return;
-    pid_ = fork();
-    if (pid_ == 0) {
-      dup2(ends[1], STDOUT_FILENO);
-      dup2(ends[1], STDERR_FILENO);
-      execv(argv[0], argv.data());
-      _exit(127);
-    }
-    close(ends[1]);
-    output_ = ends[0];
-  }
-  ~Process() {
-    if (pid_ > 0) {
-      Signal(SIGKILL);
-      Wait();
-    }
-    close(output_);
-  }
-  std::string Line() {
-    std::string line;
-    char c;
-    while (read(output_, &c, 1) == 1 && c != '\n') line += c;
-    return line;
-  }
-  void Signal(int number) { kill(pid_, number); }
-  int Wait() {
-    int status = -1;
-    waitpid(pid_, &status, 0);
-    pid_ = -1;
-    return status;
-  }
-
- private:
-  pid_t pid_ = -1;
-  int output_ = -1;
-};
 
 class ClusterProcesses : public testing::Test {
  protected:
@@ -86,8 +38,8 @@ class ClusterProcesses : public testing::Test {
     ps_ = Start("ps");
     worker_ = Start("worker");
   }
-  std::unique_ptr<Process> Start(const std::string& job) {
-    auto process = std::make_unique<Process>(std::vector<std::string>{
+  std::unique_ptr<TroupeProcess> Start(const std::string& job) {
+    auto process = std::make_unique<TroupeProcess>(std::vector<std::string>{
         "worker", "--cluster", file_, "--job", job, "--task", "0", "--heartbeat-timeout", "2"});
     EXPECT_THAT(process->Line(),
                 StartsWith("ready troupe://" + (job == "ps" ? ps_address_ : worker_address_)));
@@ -138,7 +90,7 @@ class ClusterProcesses : public testing::Test {
   }
 
   std::string file_, ps_address_, worker_address_;
-  std::unique_ptr<Process> ps_, worker_;
+  std::unique_ptr<TroupeProcess> ps_, worker_;
   Output w_, init_, y_;
   std::shared_ptr<Graph> graph_;
 };
@@ -196,7 +148,7 @@ TEST_F(ClusterProcesses, TermDrainsAndEndsWithZero) {
 }
 
 TEST_F(ClusterProcesses, SecondProcessOfATaskIsRefused) {
-  Process second({"worker", "--cluster", file_, "--job", "ps", "--task", "0"});
+  TroupeProcess second({"worker", "--cluster", file_, "--job", "ps", "--task", "0"});
   EXPECT_THAT(second.Line(), StartsWith("UNAVAILABLE: cannot listen at " + ps_address_));
   EXPECT_NE(second.Wait(), 0);
 }
@@ -204,7 +156,7 @@ TEST_F(ClusterProcesses, SecondProcessOfATaskIsRefused) {
 TEST_F(ClusterProcesses, ClusterCommandStartsAllTasks) {
   ps_.reset();
   worker_.reset();
-  Process all({"cluster", file_});
+  TroupeProcess all({"cluster", file_});
   EXPECT_EQ(all.Line(), "ready");
   auto session = Connect();
   ASSERT_NE(session, nullptr);

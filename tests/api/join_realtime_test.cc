@@ -1,9 +1,7 @@
 // Tasks that join a cluster of processes.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -12,6 +10,7 @@
 #include "api/cluster.h"
 #include "api/troupe.h"
 #include "tests/api/free_port.h"
+#include "tests/api/troupe_process.h"
 
 namespace troupe {
 namespace {
@@ -19,49 +18,10 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-/// `troupe worker`, running. Killed at the end.
-class Worker {
- public:
-  explicit Worker(std::vector<std::string> arguments) {
-    const auto program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "troupe";
-    arguments.insert(arguments.begin(), {program.string(), "worker", "--heartbeat-timeout", "2"});
-    std::vector<char*> argv;
-    for (std::string& argument : arguments) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return;
-    pid_ = fork();
-    if (pid_ == 0) {
-      dup2(ends[1], STDOUT_FILENO);
-      dup2(ends[1], STDERR_FILENO);
-      execv(argv[0], argv.data());
-      _exit(127);
-    }
-    close(ends[1]);
-    output_ = ends[0];
-  }
-  ~Worker() {
-    if (pid_ > 0) End(SIGKILL);
-    close(output_);
-  }
-  std::string Line() {
-    std::string line;
-    char c;
-    while (read(output_, &c, 1) == 1 && c != '\n') line += c;
-    return line;
-  }
-  int End(int signal_number) {
-    int status = -1;
-    kill(pid_, signal_number);
-    waitpid(pid_, &status, 0);
-    pid_ = -1;
-    return status;
-  }
-
- private:
-  pid_t pid_ = -1;
-  int output_ = -1;
-};
+std::unique_ptr<TroupeProcess> StartWorker(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {"worker", "--heartbeat-timeout", "2"});
+  return std::make_unique<TroupeProcess>(std::move(arguments));
+}
 
 class JoinTest : public testing::Test {
  protected:
@@ -87,9 +47,9 @@ class JoinTest : public testing::Test {
     std::filesystem::remove(file_);
     std::filesystem::remove(larger_file_);
   }
-  Worker* Start(int task, std::vector<std::string> arguments) {
+  TroupeProcess* Start(int task, std::vector<std::string> arguments) {
     arguments.insert(arguments.end(), {"--job", "worker", "--task", std::to_string(task)});
-    workers_[task] = std::make_unique<Worker>(arguments);
+    workers_[task] = StartWorker(std::move(arguments));
     said_ = workers_[task]->Line();
     return workers_[task].get();
   }
@@ -112,7 +72,7 @@ class JoinTest : public testing::Test {
 
   std::vector<std::string> addresses_;
   std::string file_, larger_file_, said_;
-  std::map<int, std::unique_ptr<Worker>> workers_;
+  std::map<int, std::unique_ptr<TroupeProcess>> workers_;
   std::shared_ptr<Graph> graph_;
   Output x_, first_;
 };
@@ -149,8 +109,9 @@ TEST_F(JoinTest, RefusesANameThatIsTaken) {
   const std::string other = "127.0.0.1:" + std::to_string(FreePort());
   const std::string file = file_ + ".other";
   std::ofstream(file) << "{\"worker\": [\"" << addresses_[0] << "\", \"" << other << "\"]}";
-  Worker impostor({"--cluster", file, "--job", "worker", "--task", "1", "--join", addresses_[0]});
-  EXPECT_THAT(impostor.Line(), StartsWith("ALREADY_EXISTS: "));
+  const auto impostor =
+      StartWorker({"--cluster", file, "--job", "worker", "--task", "1", "--join", addresses_[0]});
+  EXPECT_THAT(impostor->Line(), StartsWith("ALREADY_EXISTS: "));
   auto session = Connect(0);
   ASSERT_NE(session, nullptr);
   EXPECT_TRUE(session->Run({{x_, Tensor::Vector<float>({1, 3})}}, {first_}).ok());
