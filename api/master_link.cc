@@ -155,12 +155,13 @@ class NetworkLink final : public MasterLink {
     shell_->set_data_plane(data_.get());
     shell_->Init(node, nullptr, nullptr);
     shell_->Enter([this, address] {
-      shell_->role()->set_watcher([this](PeerId peer, FailureDetectorRole::Change change, uint64_t) {
-        if (change == FailureDetectorRole::Change::kLost) data_->Drop(peer);
-        std::lock_guard<std::mutex> lock(mutex_);
-        up_ = change == FailureDetectorRole::Change::kUp;
-        changed_.notify_all();
-      });
+      shell_->role()->set_watcher(
+          [this](PeerId peer, FailureDetectorRole::Change change, uint64_t) {
+            if (change == FailureDetectorRole::Change::kLost) data_->Drop(peer);
+            std::lock_guard<std::mutex> lock(mutex_);
+            up_ = change == FailureDetectorRole::Change::kUp;
+            changed_.notify_all();
+          });
       shell_->role()->set_status_watcher([this, address](PeerId peer, uint64_t incarnation,
                                                          const cluster::Message& status) {
         if (status.data_port() == 0) return;

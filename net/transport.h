@@ -78,8 +78,8 @@ class Peer {
   virtual PeerStats stats() const = 0;
 };
 
-/// While one of them lives, what this thread sends to any peer is queued; the last one to end has it
-/// written, in as few writes as possible. Not for longer than a receiver may wait.
+/// While one of them lives, what this thread sends to any peer is queued; the last one to end has
+/// it written, in as few writes as possible. Not for longer than a receiver may wait.
 class SendTogether {
  public:
   SendTogether();

@@ -62,8 +62,8 @@ bool NodeRole::Admit(PeerId from, const cluster::Message& message) {
         " speaks version ", kProtocolVersion, "; run the same version of Troupe everywhere"));
   } else if (message.incarnation() == 0) {
     error = InvalidArgument("a message without an incarnation");
-  } else if (from < options_.tasks.size() && from != self_ &&
-             !options_.tasks[from].name.empty() && message.task() != options_.tasks[from].name) {
+  } else if (from < options_.tasks.size() && from != self_ && !options_.tasks[from].name.empty() &&
+             message.task() != options_.tasks[from].name) {
     error = InvalidArgument("at ", options_.tasks[from].address, " serves ",
                             message.task().empty() ? "nobody" : message.task(), ", not ",
                             options_.tasks[from].name,
@@ -172,9 +172,9 @@ void NodeRole::OnRequest(PeerId from, cluster::Message message, ClusterTime now)
       method == cluster::CANCEL || method == cluster::GET_STATUS;
   if (method == cluster::GET_STATUS && message.reset() && worker_ != nullptr &&
       from < options_.tasks.size()) {
-    worker_->DoomSteps(
-        {message.ids().begin(), message.ids().end()},
-        absl::UnavailableError(StrCat("lost ", Describe(from), ": it had lost sight of this task")));
+    worker_->DoomSteps({message.ids().begin(), message.ids().end()},
+                       absl::UnavailableError(
+                           StrCat("lost ", Describe(from), ": it had lost sight of this task")));
   }
   if (stopped_ || (draining_ && !ends_something)) {
     calls_.Reply(responder, absl::UnavailableError(StrCat(Describe(self_), " is stopping")));

@@ -113,7 +113,7 @@ class NodeRole {
   Watcher watcher_;
   StatusWatcher status_watcher_;
   MemberWatcher member_watcher_;
-  ClusterTime now_ = 0;  ///< Of the last event.
+  ClusterTime now_ = 0;           ///< Of the last event.
   const ClusterTime known_from_;  ///< Who lives by then has been heard.
   Outbox* const outbox_;
   bool draining_ = false;

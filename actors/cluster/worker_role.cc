@@ -224,13 +224,13 @@ void WorkerRole::Feed(Responder from, cluster::Message request, ClusterTime now)
     return;
   }
   const bool taken =
-      engine_->Feed(std::move(request), [this, from](const absl::Status& status,
-                                                     std::vector<TensorProto> fetches) {
-        cluster::Message reply;
-        reply.set_derived(!status.ok());
-        for (TensorProto& fetch : fetches) *reply.add_tensors() = std::move(fetch);
-        calls_->Reply(from, status, std::move(reply));
-      });
+      engine_->Feed(std::move(request),
+                    [this, from](const absl::Status& status, std::vector<TensorProto> fetches) {
+                      cluster::Message reply;
+                      reply.set_derived(!status.ok());
+                      for (TensorProto& fetch : fetches) *reply.add_tensors() = std::move(fetch);
+                      calls_->Reply(from, status, std::move(reply));
+                    });
   if (!taken) RefuseFeed(from, id);
 }
 

@@ -109,10 +109,10 @@ class WorkerRole {
   size_t num_early_ = 0;
   std::set<uint64_t> buried_;
   std::deque<uint64_t> burials_;
-  std::deque<Ended> ended_;  ///< The last steps of several tasks.
+  std::deque<Ended> ended_;                  ///< The last steps of several tasks.
   std::map<uint64_t, absl::Status> doomed_;  ///< Buried ones that were lost, not cancelled.
-  ClusterTime now_ = 0;  ///< Of the last tick.
-  std::set<std::string> closed_;  ///< The last sessions that their master has deleted.
+  ClusterTime now_ = 0;                      ///< Of the last tick.
+  std::set<std::string> closed_;             ///< The last sessions that their master has deleted.
   std::deque<std::string> closings_;
 };
 

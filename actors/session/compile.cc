@@ -205,10 +205,9 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
   auto check_placement = [&](const Subgraph& subgraph) {
     return CheckPlacement(placement, subgraph);
   };
-  TROUPE_ASSIGN_OR_RETURN(
-      StepGraph prepared,
-      several ? PrepareStep(graph, signature, options.simplify, check_placement)
-              : PrepareStep(graph, signature, options.simplify, check_devices));
+  TROUPE_ASSIGN_OR_RETURN(StepGraph prepared,
+                          several ? PrepareStep(graph, signature, options.simplify, check_placement)
+                                  : PrepareStep(graph, signature, options.simplify, check_devices));
   CompiledStep step;
   step.num_fetches = static_cast<int>(signature.fetches.size());
   for (const Output& feed : signature.feeds) {

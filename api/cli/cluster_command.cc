@@ -256,9 +256,9 @@ absl::StatusOr<int> ClusterCommand(const ServeOptions& options) {
       if (size <= 0) {
         end_all(SIGTERM);
         reap_all();
-        return absl::UnavailableError(
-            StrCat(child.task.ToString(), " did not start within ", kReadyPatience.count(),
-                   " s, or not at all; its own message is above"));
+        return absl::UnavailableError(StrCat(child.task.ToString(), " did not start within ",
+                                             kReadyPatience.count(),
+                                             " s, or not at all; its own message is above"));
       }
       child.said.append(buffer, static_cast<size_t>(size));
     }

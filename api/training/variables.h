@@ -39,8 +39,8 @@ class ModelVariable {
                 std::string_view name, bool trainable = true,
                 ElementType type = ElementType::kFloat);
 
-  /// A variable of one worker's own, which nobody else sees and no checkpoint has: in the collection
-  /// "local_variables" only. Placed where the scope places ops that are no variables.
+  /// A variable of one worker's own, which nobody else sees and no checkpoint has: in the
+  /// collection "local_variables" only. Placed where the scope places ops that are no variables.
   static ModelVariable Local(const Scope& scope, const Output& initial_value,
                              std::string_view name);
 

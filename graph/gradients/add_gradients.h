@@ -44,7 +44,8 @@ struct GradientOptions {
 /// that are no numbers, tensors of other graphs or inside loops, grad_ys that do not fit, malformed
 /// loops. Functional control flow and calls on the path are replaced by what they stand for. After
 /// an error nodes may have been added that nothing uses. Those of one node's gradient are named
-/// under "<prefix>/<node>_grad" and ask for the node's device. Thread-safe as long as nobody else changes the graph.
+/// under "<prefix>/<node>_grad" and ask for the node's device. Thread-safe as long as nobody else
+/// changes the graph.
 absl::Status AddSymbolicGradients(absl::Span<const Output> ys, absl::Span<const Output> xs,
                                   absl::Span<const Output> grad_ys, std::vector<Gradient>* grads,
                                   const GradientOptions& options = {});
