@@ -55,11 +55,10 @@ namespace {
 /// deadlines and the loss of peers are ours to deal with (`Calls`).
 using ControlActor = caf::typed_actor<caf::reacts_to<WireMessage>>;
 
-// How long CAF's threads may take to end: one of them may be in the middle of connecting to a host
-// that does not answer.
-constexpr std::chrono::seconds kEndOfCaf{1};
 // For a host to accept a connection; it is tried again as long as it is missed.
 constexpr std::chrono::milliseconds kConnectTimeout{1500};
+// How long CAF's threads may take to end: one of them may be in the middle of connecting.
+constexpr std::chrono::milliseconds kEndOfCaf = kConnectTimeout + std::chrono::seconds(1);
 
 struct Config : caf::actor_system_config {
   explicit Config(const ControlOptions& options) {

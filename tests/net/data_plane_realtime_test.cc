@@ -66,12 +66,13 @@ class Process {
     }
   }
 
-  std::unique_ptr<DataPlane> plane;
-
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::string> heard_;
+
+ public:
+  std::unique_ptr<DataPlane> plane;  ///< Ends first: until then it says what it hears.
 };
 
 bool Send(Process* from, PeerId to, uint64_t life, const std::string& body,
