@@ -1,20 +1,6 @@
 #include "graph/passes/partition.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <map>
-#include <random>
-#include <set>
-#include <string>
-#include <vector>
-
-#include "devices/status_macros.h"
-#include "graph/passes/frames.h"
-#include "graph/passes/prune.h"
-#include "graph/passes/simplify.h"
-#include "tests/graph/passes/partition_player.h"
+#include "tests/graph/passes/partition_fixture.h"
 
 namespace troupe {
 namespace {
@@ -22,207 +8,13 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string DeviceName(int number) {
-  return StrCat("/job:a/replica:0/task:", number / 2, "/device:CPU:", number % 2);
-}
-
-/// Checks what every partitioning promises; `whole` is what was partitioned.
-void CheckWellFormed(const Subgraph& whole, const PartitionedGraph& graph) {
-  std::map<std::pair<const Node*, int>, int> copies;
-  for (const DevicePartition& partition : graph.partitions) {
-    const std::vector<SubNode>& nodes = partition.subgraph.nodes;
-    EXPECT_FALSE(nodes.empty());
-    const auto frames = FindFrames(partition.subgraph);
-    ASSERT_TRUE(frames.ok()) << partition.device << ": " << frames.status();
-    for (int32_t i = 0; i < static_cast<int32_t>(nodes.size()); ++i) {
-      const SubNode& node = nodes[i];
-      ASSERT_NE(node.original, nullptr);
-      EXPECT_EQ(node.device, partition.device);
-      ++copies[{node.original, static_cast<int>(node.kind)}];
-      if (node.kind == SubNode::Kind::kOp) {
-        ASSERT_EQ(static_cast<int>(node.inputs.size()), node.original->num_inputs());
-      }
-      for (const SubOutput& input : node.inputs) {
-        ASSERT_GE(input.node, 0);
-        ASSERT_LT(input.node, static_cast<int32_t>(nodes.size()));
-        ASSERT_LT(input.port, nodes[input.node].num_outputs());
-        // No cycles but loops.
-        const bool back =
-            nodes[input.node].original->op() == "NextIteration" && node.original->op() == "Merge";
-        EXPECT_TRUE(back || input.node < i) << node.original->name();
-      }
-      EXPECT_TRUE(std::is_sorted(node.control_inputs.begin(), node.control_inputs.end()));
-      for (int32_t control : node.control_inputs) {
-        EXPECT_LT(control, i);
-        EXPECT_EQ(nodes[control].kind, SubNode::Kind::kOp);
-      }
-    }
-  }
-  // Every node is there, only copied ones more than once; nothing else but what crossing needs.
-  for (const SubNode& node : whole.nodes) {
-    const int times = copies[{node.original, static_cast<int>(node.kind)}];
-    const std::string& op = node.original->op();
-    const bool copied = node.kind != SubNode::Kind::kOp || op == "Const" || op == "Enter";
-    EXPECT_TRUE(copied || times == 1) << node.original->name();
-    EXPECT_TRUE(node.kind != SubNode::Kind::kOp || times >= 1) << node.original->name();
-    copies.erase({node.original, static_cast<int>(node.kind)});
-  }
-  for (const auto& [node, times] : copies) {
-    EXPECT_TRUE(node.first->graph() == graph.added.get() || times == 0) << node.first->name();
-  }
-  // Pairs.
-  std::set<std::string> names;
-  size_t ends = 0;
-  for (const Transfer& transfer : graph.transfers) {
-    EXPECT_TRUE(names.insert(transfer.name).second) << transfer.name;
-    const DevicePartition& from = graph.partitions[transfer.from];
-    const DevicePartition& to = graph.partitions[transfer.to];
-    EXPECT_NE(transfer.from, transfer.to);
-    const Node& send = *from.subgraph.nodes[transfer.send].original;
-    const Node& recv = *to.subgraph.nodes[transfer.recv].original;
-    EXPECT_EQ(send.op(), "_Send");
-    EXPECT_EQ(recv.op(), "_Recv");
-    EXPECT_EQ(send.input_type(0), recv.output_type(0));
-    for (const Node* end : {&send, &recv}) {
-      EXPECT_EQ(end->attrs().GetOr<std::string>("tensor_name", ""), transfer.name);
-      EXPECT_EQ(end->attrs().GetOr<std::string>("send_device", ""), from.device);
-      EXPECT_EQ(end->attrs().GetOr<std::string>("recv_device", ""), to.device);
-    }
-    ends += 2;
-  }
-  size_t found = 0;
-  for (const DevicePartition& partition : graph.partitions) {
-    for (const SubNode& node : partition.subgraph.nodes) {
-      found += node.original->op() == "_Send" || node.original->op() == "_Recv";
-    }
-  }
-  EXPECT_EQ(found, ends);
-}
-
-class PartitionTest : public ::testing::Test {
- protected:
-  Node* Add(const NodeSpec& spec) {
-    auto node = graph_.AddNode(spec);
-    EXPECT_TRUE(node.ok()) << node.status();
-    return node.value();
-  }
-  Node* Placeholder(const std::string& name) {
-    return Add(NodeSpec("Placeholder", name).Attr("dtype", ElementType::kFloat));
-  }
-  Node* Const(const std::string& name, float value, Node* control = nullptr) {
-    NodeSpec spec("Const", name);
-    spec.Attr("value", Tensor::Scalar(value)).Attr("dtype", ElementType::kFloat);
-    if (control != nullptr) spec.ControlInput(control);
-    return Add(spec);
-  }
-  Node* Unary(const std::string& op, const std::string& name, Output x) {
-    return Add(NodeSpec(op, name).Input(x));
-  }
-  Node* Binary(const std::string& op, const std::string& name, Output x, Output y) {
-    return Add(NodeSpec(op, name).Input(x).Input(y));
-  }
-  Node* Enter(const std::string& name, Output x, const std::string& frame, bool constant = false) {
-    return Add(
-        NodeSpec("Enter", name).Input(x).Attr("frame_name", frame).Attr("is_constant", constant));
-  }
-  Node* LoopMerge(const std::string& name, Output enter) {
-    const Output inputs[] = {enter, Output()};
-    return Add(NodeSpec("Merge", name).Input(absl::MakeConstSpan(inputs)));
-  }
-  Node* Merge(const std::string& name, Output a, Output b) {
-    const Output inputs[] = {a, b};
-    return Add(NodeSpec("Merge", name).Input(absl::MakeConstSpan(inputs)));
-  }
-  void Back(Output value, Node* merge, const std::string& name) {
-    Node* next = Unary("NextIteration", name, value);
-    ASSERT_TRUE(graph_.AddBackEdge(next, merge, 1).ok());
-  }
-
-  /// for (i = x; i < limit; ) i += step; gives the Exit. Names begin with `name`.
-  Node* Loop(const std::string& name, Output x, Output limit, Output step) {
-    Node* merge = LoopMerge(name + "_merge", Enter(name + "_enter", x, name));
-    Node* less = Binary("Less", name + "_less", merge, Enter(name + "_limit", limit, name, true));
-    Node* cond = Unary("LoopCond", name + "_cond", less);
-    Node* branch = Binary("Switch", name + "_switch", merge, cond);
-    Node* add =
-        Binary("AddV2", name + "_add", Output(branch, 1), Enter(name + "_step", step, name, true));
-    Back(add, merge, name + "_next");
-    return Unary("Exit", name + "_exit", Output(branch, 0));
-  }
-
-  Subgraph Placed(std::vector<Output> feeds, std::vector<Output> fetches,
-                  std::vector<Node*> targets, const std::map<std::string, int>& devices) {
-    auto subgraph = Prune(graph_, feeds, fetches, targets);
-    EXPECT_TRUE(subgraph.ok()) << subgraph.status();
-    for (SubNode& node : subgraph->nodes) {
-      auto found = devices.find(node.original->name());
-      node.device = DeviceName(found == devices.end() ? 0 : found->second);
-    }
-    return *std::move(subgraph);
-  }
-  PartitionedGraph Cut(const Subgraph& subgraph, const PartitionOptions& options = {}) {
-    auto graph = Partition(subgraph, options);
-    EXPECT_TRUE(graph.ok()) << graph.status();
-    CheckWellFormed(subgraph, *graph);
-    return *std::move(graph);
-  }
-  absl::Status Failure(const Subgraph& subgraph) { return Partition(subgraph, {}).status(); }
-
-  static std::string Names(const PartitionedGraph& graph, size_t p) {
-    std::string names;
-    for (const SubNode& node : graph.partitions[p].subgraph.nodes) {
-      names += node.original->name() + " ";
-    }
-    return names;
-  }
-  static const SubNode& Find(const PartitionedGraph& graph, size_t p, const std::string& name) {
-    for (const SubNode& node : graph.partitions[p].subgraph.nodes) {
-      if (node.original->name() == name) return node;
-    }
-    ADD_FAILURE() << "no " << name << " in " << Names(graph, p);
-    return graph.partitions[p].subgraph.nodes.front();
-  }
-  static const Node& Original(const PartitionedGraph& graph, size_t p, int32_t node) {
-    return *graph.partitions[p].subgraph.nodes[node].original;
-  }
-  static int CountOp(const PartitionedGraph& graph, const std::string& op) {
-    int count = 0;
-    for (const DevicePartition& partition : graph.partitions) {
-      for (const SubNode& node : partition.subgraph.nodes) count += node.original->op() == op;
-    }
-    return count;
-  }
-
-  /// Plays cut and whole graph several times and compares.
-  void Compare(const Subgraph& whole, const PartitionedGraph& graph,
-               const std::vector<double>& feeds, int times = 5) {
-    const PartitionedGraph one = AsOnePartition(whole);
-    PartitionPlayer alone(one, 1);
-    const std::vector<PlayedFetch> want = alone.Play(feeds);
-    ASSERT_THAT(alone.errors, ElementsAre());
-    for (int seed = 0; seed < times; ++seed) {
-      PartitionPlayer player(graph, seed);
-      const std::vector<PlayedFetch> got = player.Play(feeds);
-      ASSERT_THAT(player.errors, ElementsAre()) << "seed " << seed;
-      for (size_t f = 0; f < want.size(); ++f) {
-        EXPECT_TRUE(want[f].arrived) << f;
-        EXPECT_EQ(got[f].arrived, want[f].arrived) << "fetch " << f << " seed " << seed;
-        EXPECT_EQ(got[f].dead, want[f].dead) << "fetch " << f << " seed " << seed;
-        EXPECT_EQ(got[f].value, want[f].value) << "fetch " << f << " seed " << seed;
-      }
-    }
-  }
-
-  Graph graph_;
-};
-
 TEST_F(PartitionTest, OneDeviceIsLeftAlone) {
   Node* x = Placeholder("x");
   Node* y = Unary("Neg", "y", x);
   const PartitionedGraph cut = Cut(Placed({x}, {y, y}, {}, {}));
   ASSERT_EQ(cut.partitions.size(), 1u);
   EXPECT_EQ(Names(cut, 0), "x y ");
-  EXPECT_EQ(cut.partitions[0].device, DeviceName(0));
+  EXPECT_EQ(cut.partitions[0].device, NumberedDevice(0));
   EXPECT_THAT(cut.partitions[0].feeds, ElementsAre(0));
   EXPECT_THAT(cut.partitions[0].fetches, ElementsAre(0, 1));
   EXPECT_THAT(cut.fetches, ElementsAre(PartitionPlace{0, 0}, PartitionPlace{0, 1}));
@@ -239,7 +31,9 @@ TEST_F(PartitionTest, ConsumersOnOneDeviceShareARecv) {
   Node* d = Binary("AddV2", "d", b, b);
   Node* e = Unary("Neg", "e", b);
   PartitionOptions options;
-  options.incarnation = [](const std::string& device) { return device == DeviceName(0) ? 77 : 88; };
+  options.incarnation = [](const std::string& device) {
+    return device == NumberedDevice(0) ? 77 : 88;
+  };
   const Subgraph whole = Placed({a}, {c, d, e, b}, {}, {{"c", 1}, {"d", 1}, {"e", 2}});
   const PartitionedGraph cut = Cut(whole, options);
   ASSERT_EQ(cut.partitions.size(), 3u);
@@ -330,7 +124,7 @@ TEST_F(PartitionTest, ReferencesAndResourcesDoNotCross) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("'set' (op AssignAdd)"), HasSubstr("reference"), HasSubstr("'v'"),
-                    HasSubstr(DeviceName(1))));
+                    HasSubstr(NumberedDevice(1))));
   Node* handle = Add(NodeSpec("VarHandleOp", "h")
                          .Attr("shape", PartialShape({}))
                          .Attr("dtype", ElementType::kFloat));
@@ -566,143 +360,6 @@ TEST_F(PartitionTest, AFrameThatDoesNotRepeatNeedsNoCondition) {
   EXPECT_EQ(CountOp(cut, "Merge"), 0);
   Compare(whole, cut, {7});
 }
-
-/// Random graphs with branches, loops within loops, control edges and constants.
-class RandomGraph : public PartitionTest {
- protected:
-  struct Context {
-    std::vector<Output> values;
-    std::vector<Node*> nodes;  ///< For control edges.
-    bool inside = false;       ///< Of a branch or loop, where constants must hang on something.
-  };
-
-  int Random(int n) { return static_cast<int>(random_() % n); }
-  Output Pick(const Context& c) { return c.values[Random(static_cast<int>(c.values.size()))]; }
-  std::string Name(const std::string& what) { return StrCat(what, "_", ++number_); }
-  void Keep(Context* c, Node* node) {
-    c->values.emplace_back(node);
-    c->nodes.push_back(node);
-  }
-
-  void Grow(Context* c, int steps, int depth) {
-    for (int s = 0; s < steps; ++s) {
-      const int what = Random(depth > 0 ? 10 : 7);
-      if (what < 4) {
-        const char* const ops[] = {"AddV2", "Sub", "Minimum"};
-        NodeSpec spec(ops[Random(3)], Name("op"));
-        spec.Input(Pick(*c)).Input(Pick(*c));
-        if (Random(4) == 0) spec.ControlInput(c->nodes[Random(static_cast<int>(c->nodes.size()))]);
-        Keep(c, Add(spec));
-      } else if (what == 4) {
-        Keep(c, Unary("Neg", Name("neg"), Pick(*c)));
-      } else if (what == 5) {
-        const bool free = !c->inside && Random(2) == 0;
-        Node* control = c->nodes[Random(static_cast<int>(c->nodes.size()))];
-        Keep(c, Const(Name("const"), static_cast<float>(Random(7)), free ? nullptr : control));
-      } else if (what == 6) {
-        Node* control = c->nodes[Random(static_cast<int>(c->nodes.size()))];
-        c->nodes.push_back(Add(NodeSpec("NoOp", Name("noop")).ControlInput(control)));
-      } else if (what == 7) {
-        Branch(c, depth - 1);
-      } else {
-        While(c, depth - 1);
-      }
-    }
-  }
-
-  void Branch(Context* c, int depth) {
-    Node* pred = Binary("Less", Name("pred"), Pick(*c), Pick(*c));
-    Context sides[2];
-    for (int k = 0; k < 2; ++k) {
-      Node* branch = Binary("Switch", Name("switch"), Pick(*c), pred);
-      for (int side : {0, 1}) {
-        sides[side].inside = true;
-        Keep(&sides[side], Unary("Identity", Name("branch"), Output(branch, side)));
-      }
-    }
-    for (Context& side : sides) Grow(&side, 1 + Random(3), depth);
-    Keep(c, Merge(Name("merge"), sides[0].values.back(), sides[1].values.back()));
-  }
-
-  void While(Context* c, int depth) {
-    const std::string frame = Name("frame");
-    Node* control = c->nodes.back();
-    Node* zero = Const(Name("zero"), 0, control);
-    Node* one = Const(Name("one"), 1, control);
-    Node* times = Const(Name("times"), static_cast<float>(Random(4)), control);
-    Node* counter = LoopMerge(Name("counter"), Enter(Name("enter"), zero, frame));
-    Node* less = Binary("Less", Name("less"), counter, Enter(Name("times_in"), times, frame, true));
-    Node* cond = Unary("LoopCond", Name("cond"), less);
-    Node* counter_switch = Binary("Switch", Name("switch"), counter, cond);
-    Context body;
-    body.inside = true;
-    Node* in = Unary("Identity", Name("body"), Output(counter_switch, 1));
-    Keep(&body, in);
-    Back(Binary("AddV2", Name("increment"), in, Enter(Name("one_in"), one, frame, true)), counter,
-         Name("next"));
-    struct Variable {
-      Node *merge, *branch;
-    };
-    std::vector<Variable> variables(1 + Random(2));
-    for (Variable& v : variables) {
-      v.merge = LoopMerge(Name("var"), Enter(Name("enter"), Pick(*c), frame));
-      v.branch = Binary("Switch", Name("switch"), v.merge, cond);
-      Keep(&body, Unary("Identity", Name("body"), Output(v.branch, 1)));
-    }
-    if (Random(2) == 0) {
-      Node* invariant = Enter(Name("invariant"), Pick(*c), frame, true);
-      Keep(&body, Binary("AddV2", Name("op"), invariant, in));
-    }
-    Grow(&body, 1 + Random(4), depth);
-    for (size_t v = 0; v < variables.size(); ++v) {
-      Output value = body.values[body.values.size() - 1 - v];
-      Back(Binary("AddV2", Name("last"), value, in), variables[v].merge, Name("next"));
-      Keep(c, Unary("Exit", Name("exit"), Output(variables[v].branch, 0)));
-    }
-    if (Random(2) == 0) Keep(c, Unary("Exit", Name("exit"), Output(counter_switch, 0)));
-  }
-
-  std::mt19937 random_;
-  int number_ = 0;
-};
-
-class RandomGraphTest : public RandomGraph, public ::testing::WithParamInterface<int> {};
-
-TEST_P(RandomGraphTest, PartsDoWhatTheWholeDoes) {
-  for (int k = 0; k < 10; ++k) {
-    const int seed = GetParam() * 10 + k;
-    SCOPED_TRACE(StrCat("seed ", seed));
-    random_.seed(seed);
-    Context root;
-    std::vector<Output> feeds;
-    const std::string prefix = StrCat("x", k, "_");
-    for (int i = 0; i < 3; ++i) {
-      Keep(&root, Placeholder(StrCat(prefix, i)));
-      feeds.push_back(root.values.back());
-    }
-    root.nodes.push_back(Add(NodeSpec("NoOp", Name("start"))));
-    root.nodes.erase(root.nodes.begin(), root.nodes.end() - 1);
-    Grow(&root, 3 + Random(12), 3);
-    std::vector<Output> fetches;
-    for (int i = 0; i < 4; ++i) fetches.push_back(root.values[root.values.size() - 1 - i]);
-    std::erase_if(fetches, [&](const Output& fetch) {
-      return std::find(feeds.begin(), feeds.end(), fetch) != feeds.end();
-    });
-    auto pruned = Prune(graph_, feeds, fetches, {root.nodes.back()});
-    ASSERT_TRUE(pruned.ok()) << pruned.status();
-    Subgraph whole = *std::move(pruned);
-    const int num_devices = 2 + Random(3);
-    const int spread = 1 + Random(3);
-    for (SubNode& node : whole.nodes) {
-      node.device = DeviceName(Random(spread) == 0 ? Random(num_devices) : 0);
-    }
-    const PartitionedGraph cut = Cut(whole);
-    Compare(whole, cut, {static_cast<double>(Random(9)), 2, -1}, 3);
-    if (HasFailure()) return;
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomGraphTest, ::testing::Range(0, 30));
 
 }  // namespace
 }  // namespace troupe
