@@ -14,6 +14,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -63,8 +64,10 @@ inline int Run(int ps, int workers, const std::vector<std::string>& arguments, i
     json += (tasks[i].number == 0 ? "\"127.0.0.1:" : ", \"127.0.0.1:") + std::to_string(ports[i]) +
             "\"";
   }
-  char file[] = "/tmp/troupe_cluster_XXXXXX";
-  close(mkstemp(file));
+  std::string file = std::filesystem::temp_directory_path() / "troupe_cluster_XXXXXX";
+  const int opened = mkstemp(file.data());
+  if (opened < 0) return std::cerr << "cannot write " << file << "\n", 1;
+  close(opened);
   std::ofstream(file) << json << "]}";
 
   std::map<pid_t, Task> running;
@@ -108,7 +111,7 @@ inline int Run(int ps, int workers, const std::vector<std::string>& arguments, i
   }
   for (const auto& [child, task] : running) kill(child, SIGKILL);
   for (const auto& [child, task] : running) waitpid(child, nullptr, 0);
-  std::remove(file);
+  std::remove(file.c_str());
   return result;
 }
 

@@ -47,6 +47,7 @@ absl::Status WaitUntilReady(Session& session, const Output& uninitialized, absl:
           StrCat("variables still have no value after ", absl::FormatDuration(timeout), ": ",
                  missing, "; has the chief (task 0 of the workers) been started?"));
     }
+    // Nothing tells when another client has initialized a variable.
     std::this_thread::sleep_for(absl::ToChronoMilliseconds(kPause));
   }
 }
@@ -152,6 +153,7 @@ absl::Status RecoverableSession::Run(const std::function<absl::Status(Session&)>
     end = std::min(end, absl::Now() + options_.recovery_timeout);
     if (absl::Now() >= end) return status;
     if (session.ok()) Drop(*session);
+    // Nor when a task is back.
     std::this_thread::sleep_for(absl::ToChronoMilliseconds(kPause));
   }
 }
