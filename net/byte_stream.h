@@ -38,6 +38,8 @@ class ByteStream {
   virtual IoResult Write(const iovec* buffers, int count) = 0;
   /// A read that fills less than it could has found all there was.
   virtual bool short_read_is_last() const = 0;
+  /// Bytes that can be read although the socket has none. For the thread that reads.
+  virtual size_t buffered() const { return 0; }
   /// Nothing more will be written.
   virtual void CloseWrite() = 0;
 };

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <caf/all.hpp>
 #include <caf/io/all.hpp>
-#include <caf/openssl/all.hpp>
 #include <chrono>
 #include <future>
 #include <map>
@@ -18,7 +17,9 @@
 #include "actors/caf_logger.h"
 #include "devices/status_macros.h"
 #include "net/address.h"
+#include "net/control_sockets.h"
 #include "net/middleman.h"
+#include "net/tls.h"
 
 namespace troupe {
 
@@ -57,19 +58,17 @@ using ControlActor = caf::typed_actor<caf::reacts_to<WireMessage>>;
 
 // For a host to accept a connection; it is tried again as long as it is missed.
 constexpr std::chrono::milliseconds kConnectTimeout{1500};
-// How long CAF's threads may take to end: one of them may be in the middle of connecting.
-constexpr std::chrono::milliseconds kEndOfCaf = kConnectTimeout + std::chrono::seconds(1);
+// For a peer to say its first word.
+constexpr std::chrono::seconds kFirstWord{5};
+// When the control plane ends, for peers to take over what is still to be written to them.
+constexpr std::chrono::milliseconds kLastWords{200};
+// For CAF's threads to end afterwards: they wait for nobody any more.
+constexpr std::chrono::milliseconds kEndOfCaf{800};
 
 struct Config : caf::actor_system_config {
   explicit Config(const ControlOptions& options) {
     add_message_types<caf::id_block::troupe_net>();
     load<caf::io::middleman>();
-    if (!options.tls_certificate.empty()) {
-      openssl_certificate = options.tls_certificate;
-      openssl_key = options.tls_key;
-      openssl_cafile = options.tls_authority;
-      load<caf::openssl::manager>();
-    }
     set("scheduler.policy", caf::atom("sharing"));
     set("scheduler.max-threads", static_cast<size_t>(options.threads));
     set("middleman.app-identifiers", std::vector<std::string>{"troupe-control-1"});
@@ -211,6 +210,7 @@ struct ControlPlane::Impl {
         [self, impl](const WireMessage& wire) { impl->OnWire(self, wire); },
         [self, impl](cluster_tick_atom) {
           self->delayed_send(self, impl->options.tick, cluster_tick_atom_v);
+          impl->sockets->EndSilent(kFirstWord);
           if (ControlHandler* h = impl->handler) h->OnTick();
         },
         [self, impl](cluster_link_atom, uint64_t peer) { impl->Connect(self, peer); },
@@ -220,6 +220,7 @@ struct ControlPlane::Impl {
   const ControlOptions options;
   const std::shared_ptr<TaskTable> tasks = std::make_shared<TaskTable>();
   Config config;
+  const std::shared_ptr<ControlSockets> sockets = std::make_shared<ControlSockets>();
   std::unique_ptr<caf::actor_system> system;
   caf::io::middleman_actor middleman;
   caf::actor control;
@@ -237,11 +238,16 @@ struct ControlPlane::Impl {
 };
 
 absl::StatusOr<std::unique_ptr<ControlPlane>> ControlPlane::Create(const ControlOptions& options) {
+  std::shared_ptr<const TlsContext> tls;
+  if (!options.tls_certificate.empty() || !options.tls_key.empty() ||
+      !options.tls_authority.empty()) {
+    TROUPE_ASSIGN_OR_RETURN(
+        tls, TlsContext::Create({options.tls_certificate, options.tls_key, options.tls_authority}));
+  }
   auto impl = std::make_unique<Impl>(options);
   LetGoOfLogger let_go;
   impl->system = std::make_unique<caf::actor_system>(impl->config);
-  impl->middleman =
-      SpawnMiddleman(*impl->system, !options.tls_certificate.empty(), kConnectTimeout);
+  impl->middleman = SpawnMiddleman(*impl->system, impl->sockets, std::move(tls), kConnectTimeout);
   return std::unique_ptr<ControlPlane>(new ControlPlane(std::move(impl)));
 }
 
@@ -340,7 +346,9 @@ void ControlPlane::Stop() {
   if (impl_->control) caf::anon_send_exit(impl_->control, caf::exit_reason::user_shutdown);
   impl_->control = nullptr;
   impl_->control_ptr = nullptr;
-  caf::anon_send_exit(impl_->middleman, caf::exit_reason::user_shutdown);
+  impl_->sockets->StopConnecting();
+  // It ignores other reasons, and as long as a peer has not answered it holds itself.
+  caf::anon_send_exit(impl_->middleman, caf::exit_reason::kill);
   impl_->middleman = nullptr;
   // A stop takes a bounded time, whatever CAF's threads are at.
   auto over = std::make_shared<std::promise<void>>();
@@ -349,7 +357,10 @@ void ControlPlane::Stop() {
     system.reset();
     over->set_value();
   }).detach();
-  impl_->abandoned = ended.wait_for(kEndOfCaf) != std::future_status::ready;
+  if (ended.wait_for(kLastWords) != std::future_status::ready) {
+    impl_->sockets->Sever();
+    impl_->abandoned = ended.wait_for(kEndOfCaf) != std::future_status::ready;
+  }
   impl_->handler = nullptr;
 }
 

@@ -29,7 +29,7 @@ struct ControlOptions {
   std::vector<std::string> addresses;
   int threads = 4;
   std::chrono::milliseconds tick{20};
-  // PEM files; all or none.
+  // PEM files; all or none. Read once.
   std::string tls_certificate, tls_key, tls_authority;
 };
 
@@ -43,6 +43,7 @@ class ControlPlane final : public Outbox {
   /// lengths at 4 GiB.
   static constexpr size_t kMaxBytes = size_t{1} << 30;
 
+  /// NotFound, InvalidArgument: certificates that cannot be used.
   static absl::StatusOr<std::unique_ptr<ControlPlane>> Create(const ControlOptions& options);
   ~ControlPlane() override;
 
@@ -58,7 +59,8 @@ class ControlPlane final : public Outbox {
   /// Runs `job` soon, on a thread of the actor system.
   void Post(std::function<void()> job);
   /// Ends the actor and its system; afterwards the handler is not called any more. Jobs that were
-  /// posted have run.
+  /// posted have run. Takes milliseconds, whatever is being connected to or written, unless there
+  /// is more to write than a peer takes over: then 0.2 s, and what is left is lost.
   void Stop();
 
  private:

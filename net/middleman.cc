@@ -1,11 +1,6 @@
 #include "net/middleman.h"
 
-#include <fcntl.h>
-#include <netdb.h>
-#include <openssl/err.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include <sys/uio.h>
 
 #include <caf/all.hpp>
 #include <caf/io/all.hpp>
@@ -14,47 +9,44 @@
 #include <caf/io/network/default_multiplexer.hpp>
 #include <caf/io/network/doorman_impl.hpp>
 #include <caf/io/network/stream_impl.hpp>
-#include <caf/openssl/session.hpp>
-#include <cerrno>
-#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
+
+#include "net/byte_stream.h"
 
 namespace troupe {
 
 namespace {
 
 namespace network = caf::io::network;
-using caf::openssl::session_ptr;
 using network::native_socket;
+using network::rw_state;
 
-/// Reads and writes of a TLS session. OpenSSL keeps errors per thread, and takes one that another
-/// connection has left behind for this one's: the slate is to be clean before each call.
-class TlsPolicy {
- public:
-  explicit TlsPolicy(session_ptr session) : session_(std::move(session)) {}
-
-  network::rw_state read_some(size_t& result, native_socket fd, void* bytes, size_t size) {
-    ERR_clear_error();
-    return session_->read_some(result, fd, bytes, size);
+/// How the sockets of one middleman are used.
+struct Wiring {
+  std::unique_ptr<ByteStream> Stream(native_socket fd, const std::string& host) const {
+    return tls != nullptr ? tls->MakeStream(fd, host) : MakePlainStream(fd);
   }
-  network::rw_state write_some(size_t& result, native_socket fd, const void* bytes, size_t size) {
-    ERR_clear_error();
-    return session_->write_some(result, fd, bytes, size);
-  }
-  bool must_read_more(native_socket fd, size_t threshold) {
-    return session_->must_read_more(fd, threshold);
-  }
-
- private:
-  session_ptr session_;
+  std::shared_ptr<ControlSockets> sockets;
+  std::shared_ptr<const TlsContext> tls;
 };
 
-/// A connection under TLS.
-class TlsScribe final : public caf::io::scribe {
+/// A connection. Until the handshake is done, what is written is held back: CAF would try again and
+/// again to write it.
+class Scribe final : public caf::io::scribe {
  public:
-  TlsScribe(network::default_multiplexer& backend, native_socket fd, session_ptr session)
-      : scribe(network::conn_hdl_from_socket(fd)), stream_(backend, fd, std::move(session)) {}
+  /// `host` is empty on the side that accepts.
+  Scribe(network::default_multiplexer& backend, native_socket fd, const std::string& host,
+         const Wiring& wiring)
+      : scribe(network::conn_hdl_from_socket(fd)),
+        sockets_(wiring.sockets),
+        bytes_(wiring.Stream(fd, host)),
+        open_(wiring.tls == nullptr),
+        stream_(backend, fd, this) {
+    sockets_->Opened(fd);
+  }
+  ~Scribe() override { sockets_->Closing(stream_.fd()); }
 
   void configure_read(caf::io::receive_policy::config config) override {
     stream_.configure_read(config);
@@ -62,16 +54,18 @@ class TlsScribe final : public caf::io::scribe {
     launched_ = true;
     stream_.start(this);
     // The handshake may have something to write before there is anything to read.
-    stream_.force_empty_write(this);
+    if (!open_) stream_.force_empty_write(this);
   }
   void ack_writes(bool enable) override { stream_.ack_writes(enable); }
-  std::vector<char>& wr_buf() override { return stream_.wr_buf(); }
+  std::vector<char>& wr_buf() override { return open_ ? stream_.wr_buf() : held_; }
   std::vector<char>& rd_buf() override { return stream_.rd_buf(); }
   void graceful_shutdown() override {
     stream_.graceful_shutdown();
     detach(&stream_.backend(), false);
   }
-  void flush() override { stream_.flush(this); }
+  void flush() override {
+    if (open_) stream_.flush(this);
+  }
   std::string addr() const override {
     auto address = network::remote_addr_of_fd(stream_.fd());
     return address ? *address : std::string();
@@ -84,90 +78,130 @@ class TlsScribe final : public caf::io::scribe {
   void remove_from_loop() override { stream_.passivate(); }
 
  private:
-  network::stream_impl<TlsPolicy> stream_;
-  bool launched_ = false;
+  /// What CAF's stream asks for; it is the scribe that does it.
+  struct Policy {
+    explicit Policy(Scribe* s) : scribe(s) {}
+    rw_state read_some(size_t& result, native_socket, void* bytes, size_t size) {
+      return scribe->Read(&result, bytes, size);
+    }
+    rw_state write_some(size_t& result, native_socket, const void* bytes, size_t size) {
+      return scribe->Write(&result, bytes, size);
+    }
+    bool must_read_more(native_socket, size_t threshold) {
+      return scribe->bytes_->buffered() >= threshold;
+    }
+    Scribe* scribe;
+  };
+
+  /// CAF takes success with no bytes for "try again later".
+  static rw_state StateOf(const IoResult& io, size_t* result) {
+    switch (io.state) {
+      case IoResult::State::kDone:
+        *result = io.bytes;
+        return rw_state::success;
+      case IoResult::State::kWantRead:
+      case IoResult::State::kWantWrite:
+        return rw_state::success;
+      case IoResult::State::kEnd:
+      case IoResult::State::kFailed:
+        return rw_state::failure;
+    }
+    return rw_state::failure;
+  }
+
+  rw_state Read(size_t* result, void* bytes, size_t size) {
+    *result = 0;
+    if (!open_ && !Shake()) return rw_state::failure;
+    if (!open_) return rw_state::success;
+    const iovec buffer = {bytes, size};
+    const rw_state state = StateOf(bytes_->Read(&buffer, 1), result);
+    if (*result > 0 && !spoke_) {
+      spoke_ = true;
+      sockets_->Spoke(stream_.fd());
+    }
+    return state;
+  }
+
+  rw_state Write(size_t* result, const void* bytes, size_t size) {
+    *result = 0;
+    if (!open_ && !Shake()) return rw_state::failure;
+    // Nothing to write, or not yet: no more of these calls until there is.
+    if (!open_ || size == 0) return rw_state::indeterminate;
+    const iovec buffer = {const_cast<void*>(bytes), size};
+    return StateOf(bytes_->Write(&buffer, 1), result);
+  }
+
+  /// Goes on with the handshake. False if that has failed.
+  bool Shake() {
+    switch (bytes_->Handshake().state) {
+      case IoResult::State::kDone:
+        open_ = true;
+        stream_.wr_buf().swap(held_);
+        stream_.flush(this);
+        return true;
+      case IoResult::State::kWantRead:
+        return true;
+      case IoResult::State::kWantWrite:
+        // Only when the present event is over: it may end with CAF's deleting the wish.
+        stream_.backend().post([self = caf::intrusive_ptr<Scribe>(this)] {
+          if (!self->detached()) self->stream_.force_empty_write(self);
+        });
+        return true;
+      case IoResult::State::kEnd:
+      case IoResult::State::kFailed:
+        return false;
+    }
+    return false;
+  }
+
+  const std::shared_ptr<ControlSockets> sockets_;
+  const std::unique_ptr<ByteStream> bytes_;
+  bool open_;
+  bool launched_ = false, spoke_ = false;
+  std::vector<char> held_;
+  network::stream_impl<Policy> stream_;
 };
 
-/// A port where connections under TLS are accepted.
-class TlsDoorman final : public network::doorman_impl {
+/// A port where connections are accepted.
+class Doorman final : public network::doorman_impl {
  public:
-  TlsDoorman(network::default_multiplexer& backend, native_socket fd) : doorman_impl(backend, fd) {}
+  Doorman(network::default_multiplexer& backend, native_socket fd, Wiring wiring)
+      : doorman_impl(backend, fd), wiring_(std::move(wiring)) {}
 
   bool new_connection() override {
     if (detached()) return false;
     network::default_multiplexer& backend = acceptor_.backend();
-    const native_socket fd = acceptor_.accepted_socket();
-    ERR_clear_error();
-    session_ptr session = caf::openssl::make_session(parent()->system(), fd, true);
-    if (session == nullptr) {
-      network::close_socket(fd);
-      return true;  // The door stays open for others.
-    }
-    auto scribe = caf::make_counted<TlsScribe>(backend, fd, std::move(session));
+    auto scribe =
+        caf::make_counted<Scribe>(backend, acceptor_.accepted_socket(), std::string(), wiring_);
     const caf::io::connection_handle handle = scribe->hdl();
     parent()->add_scribe(std::move(scribe));
     return doorman::new_connection(&backend, handle);
   }
-};
 
-/// A connected socket, or -1: nobody answered in time.
-native_socket ConnectWithin(const std::string& host, uint16_t port,
-                            std::chrono::milliseconds patience) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) return -1;
-  std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> addresses(found, &freeaddrinfo);
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
-    const int fd =
-        socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, at->ai_protocol);
-    if (fd < 0) continue;
-    bool connected = connect(fd, at->ai_addr, at->ai_addrlen) == 0;
-    if (!connected && errno == EINPROGRESS) {
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-          deadline - std::chrono::steady_clock::now());
-      pollfd ready{fd, POLLOUT, 0};
-      int error = 0;
-      socklen_t size = sizeof(error);
-      connected = left.count() > 0 && poll(&ready, 1, static_cast<int>(left.count())) == 1 &&
-                  getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
-    }
-    if (connected) return fd;
-    close(fd);
-  }
-  return -1;
-}
+ private:
+  const Wiring wiring_;
+};
 
 class Middleman final : public caf::io::middleman_actor_impl {
  public:
-  Middleman(caf::actor_config& config, caf::actor broker, bool tls,
+  Middleman(caf::actor_config& config, caf::actor broker, Wiring wiring,
             std::chrono::milliseconds connect_timeout)
       : middleman_actor_impl(config, std::move(broker)),
-        tls_(tls),
+        wiring_(std::move(wiring)),
         connect_timeout_(connect_timeout) {}
 
  protected:
   caf::expected<caf::io::scribe_ptr> connect(const std::string& host, uint16_t port) override {
-    const native_socket fd = ConnectWithin(host, port, connect_timeout_);
+    const native_socket fd = wiring_.sockets->Connect(host, port, connect_timeout_);
     if (fd < 0) return caf::sec::cannot_connect_to_node;
-    network::default_multiplexer& backend = Backend();
-    if (!tls_) return backend.new_scribe(fd);
-    ERR_clear_error();
-    session_ptr session = caf::openssl::make_session(system(), fd, false);
-    if (session == nullptr) {
-      close(fd);
-      return caf::sec::cannot_connect_to_node;
-    }
-    return caf::make_counted<TlsScribe>(backend, fd, std::move(session));
+    return caf::make_counted<Scribe>(Backend(), fd, host, wiring_);
   }
 
   caf::expected<caf::io::doorman_ptr> open(uint16_t port, const char* address,
                                            bool reuse) override {
-    if (!tls_) return middleman_actor_impl::open(port, address, reuse);
     auto fd = network::new_tcp_acceptor_impl(port, address, reuse);
     if (!fd) return fd.error();
-    return caf::make_counted<TlsDoorman>(Backend(), *fd);
+    return caf::make_counted<Doorman>(Backend(), *fd, wiring_);
   }
 
  private:
@@ -175,18 +209,20 @@ class Middleman final : public caf::io::middleman_actor_impl {
     return static_cast<network::default_multiplexer&>(system().middleman().backend());
   }
 
-  const bool tls_;
+  const Wiring wiring_;
   const std::chrono::milliseconds connect_timeout_;
 };
 
 }  // namespace
 
-caf::io::middleman_actor SpawnMiddleman(caf::actor_system& system, bool tls,
+caf::io::middleman_actor SpawnMiddleman(caf::actor_system& system,
+                                        std::shared_ptr<ControlSockets> sockets,
+                                        std::shared_ptr<const TlsContext> tls,
                                         std::chrono::milliseconds connect_timeout) {
   caf::actor broker = system.middleman().named_broker<caf::io::basp_broker>(caf::atom("BASP"));
   // On a thread of its own: it waits for hosts to answer.
-  return system.spawn<Middleman, caf::detached + caf::hidden>(std::move(broker), tls,
-                                                              connect_timeout);
+  return system.spawn<Middleman, caf::detached + caf::hidden>(
+      std::move(broker), Wiring{std::move(sockets), std::move(tls)}, connect_timeout);
 }
 
 }  // namespace troupe

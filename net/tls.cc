@@ -166,6 +166,11 @@ class TlsStream final : public ByteStream {
   // A record more may have been decrypted.
   bool short_read_is_last() const override { return false; }
 
+  size_t buffered() const override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return static_cast<size_t>(SSL_pending(ssl_));
+  }
+
   void CloseWrite() override {
     {
       std::lock_guard<std::mutex> lock(mutex_);
@@ -240,7 +245,7 @@ class TlsStream final : public ByteStream {
   SSL* ssl_;
   int socket_;
   bool connecting_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   char joined_[kRecordBytes];
 };
 

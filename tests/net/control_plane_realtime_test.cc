@@ -3,9 +3,12 @@
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
@@ -83,21 +86,143 @@ ControlOptions ClientOf(const std::vector<std::string>& addresses) {
 
 std::string Local(int port) { return "127.0.0.1:" + std::to_string(port); }
 
-TEST(ControlPlane, AConnectionThatEndsHarmsNoOtherUnderTls) {
-  const std::string folder = testing::TempDir();
-  const std::string make =
-      "cd " + folder +
-      " && (openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "
-      "/CN=authority -keyout cp_ca.key -out cp_ca.pem"
-      " && openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=task -keyout "
-      "cp.key -out cp.csr"
-      " && openssl x509 -req -in cp.csr -CA cp_ca.pem -CAkey cp_ca.key -CAcreateserial -days 2 "
-      "-out cp.pem) >/dev/null 2>&1";
-  ASSERT_EQ(std::system(make.c_str()), 0);
+/// Options with certificates, made once; none if openssl is missing.
+ControlOptions UnderTls() {
+  static const std::string folder = [] {
+    const std::string to = testing::TempDir();
+    const std::string make =
+        "cd " + to +
+        " && (openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "
+        "/CN=authority -keyout cp_ca.key -out cp_ca.pem"
+        " && openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=task -keyout "
+        "cp.key -out cp.csr"
+        " && openssl x509 -req -in cp.csr -CA cp_ca.pem -CAkey cp_ca.key -CAcreateserial -days 2 "
+        "-out cp.pem) >/dev/null 2>&1";
+    return std::system(make.c_str()) == 0 ? to : "";
+  }();
   ControlOptions options;
+  EXPECT_NE(folder, "") << "openssl made no certificates";
   options.tls_certificate = folder + "/cp.pem";
   options.tls_key = folder + "/cp.key";
   options.tls_authority = folder + "/cp_ca.pem";
+  options.threads = 2;
+  return options;
+}
+
+sockaddr_in Loopback(int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  return address;
+}
+
+/// Accepts connections, as the kernel does, and says nothing; with `deaf`, its queue is full: the
+/// kernel drops what else comes.
+class Silent {
+ public:
+  explicit Silent(bool deaf) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address = Loopback(0);
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(bind(socket_, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(listen(socket_, deaf ? 0 : 8), 0);
+    getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size);
+    port_ = ntohs(address.sin_port);
+    for (int i = 0; deaf && i < 4; ++i) {
+      fillers_.push_back(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
+      // In progress, or done: either fills the queue.
+      static_cast<void>(
+          connect(fillers_.back(), reinterpret_cast<sockaddr*>(&address), sizeof(address)));
+    }
+  }
+  ~Silent() {
+    for (int fd : fillers_) close(fd);
+    close(socket_);
+  }
+  int port() const { return port_; }
+  /// True if somebody has connected.
+  bool AwaitConnection() {
+    pollfd ready{socket_, POLLIN, 0};
+    return poll(&ready, 1, 10000) == 1;
+  }
+
+ private:
+  const int socket_;
+  int port_ = 0;
+  std::vector<int> fillers_;
+};
+
+/// Connected to a port of this host.
+int ConnectTo(int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = Loopback(port);
+  EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  return fd;
+}
+
+/// Brings bytes to and fro between whoever connects and a port, until it pauses for good.
+class Relay {
+ public:
+  explicit Relay(int to) : listener_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address = Loopback(0);
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(listen(listener_, 1), 0);
+    getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this, to] {
+      const int ends[2] = {accept(listener_, nullptr, nullptr), ConnectTo(to)};
+      while (!paused_) {
+        pollfd ready[2] = {{ends[0], POLLIN, 0}, {ends[1], POLLIN, 0}};
+        poll(ready, 2, 10);
+        for (int i = 0; i < 2; ++i) {
+          char bytes[4096];
+          if (ready[i].revents == 0) continue;
+          const ssize_t n = recv(ends[i], bytes, sizeof(bytes), 0);
+          if (n > 0)
+            static_cast<void>(send(ends[1 - i], bytes, static_cast<size_t>(n), MSG_NOSIGNAL));
+        }
+      }
+      over_.wait(false);
+      for (int end : ends) close(end);
+    });
+  }
+  ~Relay() {
+    paused_ = over_ = true;
+    over_.notify_all();
+    thread_.join();
+    close(listener_);
+  }
+  int port() const { return port_; }
+  void Pause() { paused_ = true; }
+
+ private:
+  const int listener_;
+  int port_ = 0;
+  std::atomic<bool> paused_{false}, over_{false};
+  std::thread thread_;
+};
+
+double SecondsToStop(Node* node) {
+  const auto before = std::chrono::steady_clock::now();
+  node->plane->Stop();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
+}
+
+double ProcessorSeconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// Takes some ms; the rest is for a machine that has other things to do.
+constexpr double kAtOnce = 0.5;
+
+TEST(ControlPlane, AConnectionThatEndsHarmsNoOtherUnderTls) {
+  ControlOptions options = UnderTls();
   Node server(options);
   const auto port = server.plane->Listen("127.0.0.1", 0);
   ASSERT_TRUE(port.ok()) << port.status();
@@ -120,37 +245,89 @@ TEST(ControlPlane, AConnectionThatEndsHarmsNoOtherUnderTls) {
 }
 
 TEST(ControlPlane, AHostThatDoesNotAnswerHoldsUpNobodyForLong) {
-  // A listener whose queue is full: the kernel drops what else comes.
-  const int silent = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  ASSERT_EQ(bind(silent, reinterpret_cast<sockaddr*>(&address), size), 0);
-  ASSERT_EQ(listen(silent, 0), 0);
-  getsockname(silent, reinterpret_cast<sockaddr*>(&address), &size);
-  std::vector<int> fillers;
-  for (int i = 0; i < 4; ++i) {
-    fillers.push_back(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
-    // In progress, or done: either fills the queue.
-    static_cast<void>(
-        connect(fillers.back(), reinterpret_cast<sockaddr*>(&address), sizeof(address)));
-  }
+  Silent deaf(true);
   Node server(ControlOptions{});
   const auto port = server.plane->Listen("127.0.0.1", 0);
   ASSERT_TRUE(port.ok()) << port.status();
-  {
-    Node client(ClientOf({Local(ntohs(address.sin_port)), Local(*port)}));
+  Node client(ClientOf({Local(deaf.port()), Local(*port)}));
+  client.Ping(0, "", "");
+  client.Ping(1, "", "");
+  EXPECT_TRUE(server.handler.AwaitMessages(1));
+  client.Ping(0, "", "");
+  // Nothing tells from outside that it has begun to connect.
+  std::this_thread::sleep_for(milliseconds(50));
+  EXPECT_LT(SecondsToStop(&client), kAtOnce);
+  EXPECT_LT(SecondsToStop(&server), kAtOnce);
+}
+
+TEST(ControlPlane, StopsAtOnceWhenAPeerAcceptsAndSaysNothing) {
+  for (const bool tls : {false, true}) {
+    Silent silent(false);
+    ControlOptions options = tls ? UnderTls() : ControlOptions{};
+    options.addresses = {Local(silent.port())};
+    Node client(options);
     client.Ping(0, "", "");
-    client.Ping(1, "", "");
-    EXPECT_TRUE(server.handler.AwaitMessages(1));
+    ASSERT_TRUE(silent.AwaitConnection());
     client.Ping(0, "", "");
-    const auto before = std::chrono::steady_clock::now();
-    client.plane->Stop();
-    EXPECT_LT(std::chrono::steady_clock::now() - before, seconds(2));
+    // For it to send its half of the handshake, and to wait for the other.
+    std::this_thread::sleep_for(milliseconds(50));
+    EXPECT_LT(SecondsToStop(&client), kAtOnce) << (tls ? "with TLS" : "plain");
   }
-  for (int fd : fillers) close(fd);
-  close(silent);
+}
+
+TEST(ControlPlane, StopsAtOnceWithMoreToWriteThanAPeerTakes) {
+  for (const bool tls : {false, true}) {
+    ControlOptions options = tls ? UnderTls() : ControlOptions{};
+    Node server(options);
+    const auto port = server.plane->Listen("127.0.0.1", 0);
+    ASSERT_TRUE(port.ok()) << port.status();
+    Relay relay(*port);
+    options.addresses = {Local(relay.port())};
+    Node client(options);
+    client.Ping(0, "", "");
+    ASSERT_TRUE(server.handler.AwaitMessages(1));
+    relay.Pause();
+    cluster::Message large;
+    large.set_kind(cluster::PING);
+    large.set_incarnation(1);
+    large.set_error(std::string(64 << 20, 'x'));
+    client.plane->Send(0, large);
+    // For it to be in the midst of writing.
+    std::this_thread::sleep_for(milliseconds(300));
+    EXPECT_LT(SecondsToStop(&client), kAtOnce) << (tls ? "with TLS" : "plain");
+    EXPECT_LT(SecondsToStop(&server), kAtOnce) << (tls ? "with TLS" : "plain");
+  }
+}
+
+TEST(ControlPlane, AStrangerWhoSaysNothingHoldsUpNobody) {
+  for (const bool tls : {false, true}) {
+    ControlOptions options = tls ? UnderTls() : ControlOptions{};
+    Node server(options);
+    const auto port = server.plane->Listen("127.0.0.1", 0);
+    ASSERT_TRUE(port.ok()) << port.status();
+    const int stranger = ConnectTo(*port);
+    // A processor that waits for the stranger would be seen to be busy after some time only.
+    const double before = ProcessorSeconds();
+    std::this_thread::sleep_for(milliseconds(500));
+    EXPECT_LT(ProcessorSeconds() - before, 0.25) << (tls ? "with TLS" : "plain");
+    options.addresses = {Local(*port)};
+    Node client(options);
+    client.Ping(0, "", "");
+    EXPECT_TRUE(server.handler.AwaitMessages(1)) << (tls ? "with TLS" : "plain");
+    // He is not kept for ever either. (Before, he is told who serves there, unless under TLS.)
+    char bytes[4096];
+    timeval patience{10, 0};
+    setsockopt(stranger, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    ssize_t size = 1;
+    while (size > 0) size = recv(stranger, bytes, sizeof(bytes), 0);
+    EXPECT_EQ(size, 0);
+    // Who has spoken is.
+    EXPECT_EQ(client.handler.num_down(), 0u);
+    client.Ping(0, "", "");
+    EXPECT_TRUE(server.handler.AwaitMessages(2));
+    close(stranger);
+    EXPECT_LT(SecondsToStop(&server), kAtOnce);
+  }
 }
 
 TEST(ControlPlane, WhoServesElsewhereIsNotTheTask) {
