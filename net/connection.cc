@@ -56,6 +56,7 @@ class Connection::Lane final : public FrameReader::Handler {
   void OnDropped(const TensorInfo& info, uint64_t charge, const absl::Status& why) override {
     connection_->Release(index, charge);
     if (why.ok()) return;
+    connection_->sink_->OnDropped(connection_->shared_from_this(), info);
     FrameHeader header;
     header.kind = FrameKind::kReject;
     header.step = info.step;

@@ -11,6 +11,8 @@ namespace {
 // The type of messages of the control plane, a serialized `cluster::Message`: this, and above it
 // the number of parts that travel beside it, as tensors of the message's id and this step.
 constexpr uint64_t kControlMessage = 1;
+constexpr uint64_t kBehindMessage = 2;
+constexpr size_t kMostBehind = 64;  // Of a peer; they are asked for again.
 constexpr uint64_t kPartsUnit = 256;
 constexpr uint64_t kPartsStep = ~uint64_t{0};
 
@@ -45,14 +47,21 @@ std::shared_ptr<Peer> DataPlane::Find(PeerId id) {
 
 void DataPlane::Dial(PeerId id, const std::string& task, uint64_t incarnation,
                      const std::string& address) {
-  if (const auto known = Find(id); known != nullptr && known->info().incarnation == incarnation) {
-    return;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto known = peers_.find(id);
+    if (known != peers_.end() && known->second->info().incarnation == incarnation) return;
+    if (!dialing_.insert({id, incarnation}).second) return;
   }
   ConnectOptions options;
   options.expected_task = task;
   options.expected_incarnation = incarnation;
   // If this fails, everything goes over the control plane.
-  transport_->Connect(address, options, [](const absl::StatusOr<std::shared_ptr<Peer>>&) {});
+  transport_->Connect(address, options,
+                      [this, id, incarnation](const absl::StatusOr<std::shared_ptr<Peer>>&) {
+                        std::lock_guard<std::mutex> lock(mutex_);
+                        dialing_.erase({id, incarnation});
+                      });
 }
 
 void DataPlane::Heard(PeerId id, uint64_t incarnation) {
@@ -91,11 +100,13 @@ bool DataPlane::Reaches(PeerId to, uint64_t incarnation) {
 }
 
 bool DataPlane::SendMessage(PeerId to, uint64_t incarnation, std::string body,
-                            std::vector<std::string>* parts) {
+                            std::vector<std::string>* parts, bool behind) {
   if (body.size() > Transport::kMaxMessageBytes || parts->size() > kMaxParts) return false;
   const std::shared_ptr<Peer> peer = Find(to);
   if (peer == nullptr || peer->info().incarnation != incarnation) return false;
-  if (parts->empty()) return peer->SendMessage(kControlMessage, 0, std::move(body)).ok();
+  if (parts->empty()) {
+    return peer->SendMessage(behind ? kBehindMessage : kControlMessage, 0, std::move(body)).ok();
+  }
   const uint64_t number = next_parcel_.fetch_add(1, std::memory_order_relaxed);
   if (!peer->SendMessage(kControlMessage + kPartsUnit * parts->size(), number, std::move(body))
            .ok()) {
@@ -153,16 +164,33 @@ void DataPlane::OnTensor(const std::shared_ptr<Peer>& peer, ReceivedTensor recei
     return;
   }
   Parcel& parcel = parcels_[{peer.get(), received.key}];
-  if (parcel.parts.size() <= received.tag) {
-    Charge(&parcel, (received.tag + 1 - parcel.parts.size()) * sizeof(Tensor));
-    parcel.parts.resize(received.tag + 1);
+  if (!parcel.refused) {
+    if (parcel.parts.size() <= received.tag) {
+      Charge(&parcel, (received.tag + 1 - parcel.parts.size()) * sizeof(Tensor));
+      parcel.parts.resize(received.tag + 1);
+    }
+    Tensor& part = parcel.parts[received.tag];
+    if (part.valid()) return;
+    part = std::move(received.tensor);
+    Charge(&parcel, part.bytes());
   }
-  Tensor& part = parcel.parts[received.tag];
-  if (part.valid()) return;
-  part = std::move(received.tensor);
-  Charge(&parcel, part.bytes());
   --parcel.missing;
   Complete(peer.get(), received.key);
+}
+
+void DataPlane::OnDropped(const std::shared_ptr<Peer>& peer, const TensorInfo& info) {
+  if (info.step != kPartsStep) return;
+  Parcel& parcel = parcels_[{peer.get(), info.key}];
+  Refuse(&parcel);
+  --parcel.missing;
+  Complete(peer.get(), info.key);
+}
+
+void DataPlane::Refuse(Parcel* parcel) {
+  parcel_bytes_ -= std::exchange(parcel->bytes, 0);
+  parcel->refused = true;
+  parcel->body.clear();
+  parcel->parts.clear();
 }
 
 void DataPlane::Charge(Parcel* parcel, uint64_t bytes) {
@@ -178,10 +206,37 @@ void DataPlane::Complete(const Peer* peer, uint64_t number) {
   parcel_bytes_ -= parcel.bytes;
   const auto known = ids_.find(peer);
   if (known == ids_.end()) return;
-  for (const Tensor& part : parcel.parts) {
-    if (!part.valid()) return;  // They were not numbered as they should be.
+  // Perhaps they were not numbered as they should be.
+  const bool whole = std::all_of(parcel.parts.begin(), parcel.parts.end(),
+                                 [](const Tensor& part) { return part.valid(); });
+  if (whole && !parcel.refused) {
+    events_.message(known->second, std::move(parcel.body), std::move(parcel.parts));
   }
-  events_.message(known->second, std::move(parcel.body), std::move(parcel.parts));
+  auto behind = behind_.find(peer);
+  if (behind == behind_.end()) return;
+  auto& waiting = behind->second;
+  while (!waiting.empty() && !AnyIncompleteUpTo(peer, waiting.front().first)) {
+    events_.message(known->second, std::move(waiting.front().second), {});
+    waiting.pop_front();
+  }
+  if (waiting.empty()) behind_.erase(behind);
+}
+
+uint64_t DataPlane::NewestIncomplete(const Peer* peer) const {
+  uint64_t newest = 0;
+  for (auto it = parcels_.lower_bound({peer, 0}); it != parcels_.end() && it->first.first == peer;
+       ++it) {
+    if (it->second.has_body) newest = it->first.second;
+  }
+  return newest;
+}
+
+bool DataPlane::AnyIncompleteUpTo(const Peer* peer, uint64_t number) const {
+  for (auto it = parcels_.lower_bound({peer, 0});
+       it != parcels_.end() && it->first <= std::make_pair(peer, number); ++it) {
+    if (it->second.has_body) return true;
+  }
+  return false;
 }
 
 void DataPlane::OnRejected(const std::shared_ptr<Peer>&, uint64_t step, uint64_t, uint64_t,
@@ -192,19 +247,30 @@ void DataPlane::OnRejected(const std::shared_ptr<Peer>&, uint64_t step, uint64_t
 void DataPlane::OnMessage(const std::shared_ptr<Peer>& peer, uint64_t type, uint64_t id,
                           std::string body) {
   const auto known = ids_.find(peer.get());
+  if (type == kBehindMessage && known != ids_.end()) {
+    const uint64_t before = NewestIncomplete(peer.get());
+    if (before == 0) {
+      events_.message(known->second, std::move(body), {});
+    } else if (auto& waiting = behind_[peer.get()]; waiting.size() < kMostBehind) {
+      waiting.emplace_back(before, std::move(body));
+    }
+    return;
+  }
   const uint64_t parts = type / kPartsUnit;
   if (type % kPartsUnit != kControlMessage || known == ids_.end() || parts > kMaxParts) return;
   if (parts == 0) {
     events_.message(known->second, std::move(body), {});
     return;
   }
-  if (parcel_bytes_ > kMaxPartBytes) return;
   Parcel& parcel = parcels_[{peer.get(), id}];
   if (parcel.has_body) return;
   parcel.has_body = true;
-  Charge(&parcel, body.size() + sizeof(Parcel));
-  parcel.body = std::move(body);
   parcel.missing += parts;
+  if (parcel_bytes_ > kMaxPartBytes) Refuse(&parcel);
+  if (!parcel.refused) {
+    Charge(&parcel, body.size() + sizeof(Parcel));
+    parcel.body = std::move(body);
+  }
   Complete(peer.get(), id);
 }
 
@@ -213,6 +279,7 @@ void DataPlane::OnPeerLost(const std::shared_ptr<Peer>& peer, const absl::Status
   if (known == ids_.end()) return;
   const PeerId id = known->second;
   ids_.erase(known);
+  behind_.erase(peer.get());
   for (auto it = parcels_.lower_bound({peer.get(), 0});
        it != parcels_.end() && it->first.first == peer.get();) {
     parcel_bytes_ -= it->second.bytes;

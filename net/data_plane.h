@@ -4,11 +4,13 @@
 #define TROUPE_NET_DATA_PLANE_H_
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -54,8 +56,9 @@ class DataPlane final : public TensorSink {
   bool Reaches(PeerId to, uint64_t incarnation);
   /// A message of at most `Transport::kMaxMessageBytes`, and with it strings that are not copied,
   /// which arrive as tensors of bytes. False, and nothing is taken, if that cannot be sent.
+  /// Messages may overtake those with strings, unless they are to stay `behind`.
   bool SendMessage(PeerId to, uint64_t incarnation, std::string body,
-                   std::vector<std::string>* parts);
+                   std::vector<std::string>* parts, bool behind = false);
   /// So many strings can go with a message, and so many bytes of them wait for the others.
   static constexpr size_t kMaxParts = 4096;
   static constexpr uint64_t kMaxPartBytes = uint64_t{2} << 30;
@@ -65,6 +68,7 @@ class DataPlane final : public TensorSink {
   void OnPeerConnected(const std::shared_ptr<Peer>& peer) override;
   absl::Status Admit(const std::shared_ptr<Peer>& peer, const TensorInfo& info) override;
   void OnTensor(const std::shared_ptr<Peer>& peer, ReceivedTensor received) override;
+  void OnDropped(const std::shared_ptr<Peer>& peer, const TensorInfo& info) override;
   void OnRejected(const std::shared_ptr<Peer>& peer, uint64_t step, uint64_t key, uint64_t tag,
                   const absl::Status& why) override;
   void OnMessage(const std::shared_ptr<Peer>& peer, uint64_t type, uint64_t id,
@@ -80,21 +84,29 @@ class DataPlane final : public TensorSink {
     size_t missing = 0;  ///< Parts; modulo 2^64 while the body has not come.
     std::vector<Tensor> parts;
     uint64_t bytes = 0;
+    bool refused = false;  ///< A part of it was not taken, so none of it is.
   };
 
   std::shared_ptr<Peer> Find(PeerId id);
   void Charge(Parcel* parcel, uint64_t bytes);
+  void Refuse(Parcel* parcel);
   void Complete(const Peer* peer, uint64_t number);
+  /// The newest message of `peer` whose strings are on their way; 0: there is none.
+  uint64_t NewestIncomplete(const Peer* peer) const;
+  bool AnyIncompleteUpTo(const Peer* peer, uint64_t number) const;
 
   const Events events_;
   std::unique_ptr<Transport> transport_;
   std::mutex mutex_;
   std::map<PeerId, std::shared_ptr<Peer>> peers_;
-  std::unordered_map<const Peer*, PeerId> ids_;  ///< I/O thread.
+  std::unordered_map<const Peer*, PeerId> ids_;    ///< I/O thread.
+  std::set<std::pair<PeerId, uint64_t>> dialing_;  ///< Lives that are being connected to.
   bool stopped_ = false;
   std::atomic<uint64_t> next_parcel_{1};
   // I/O thread.
   std::map<std::pair<const Peer*, uint64_t>, Parcel> parcels_;
+  /// Messages that stay behind others, and the newest of those.
+  std::map<const Peer*, std::deque<std::pair<uint64_t, std::string>>> behind_;
   uint64_t parcel_bytes_ = 0;
 };
 

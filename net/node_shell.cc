@@ -70,6 +70,8 @@ void NodeShell::OnMessage(PeerId from, cluster::Message message) {
 
 bool NodeShell::CarryOverDataPlane(PeerId to, cluster::Message* message) {
   const uint64_t life = message->to_incarnation();
+  // What asks after a message, or says that there is none, must not overtake it.
+  const bool behind = message->kind() == cluster::CHECK || message->kind() == cluster::CHECKED;
   if (data_ == nullptr || life == 0) return false;
   size_t size = message->ByteSizeLong();
   if (size > ControlPlane::kMaxBytes || !data_->Reaches(to, life)) return false;
@@ -86,7 +88,7 @@ bool NodeShell::CarryOverDataPlane(PeerId to, cluster::Message* message) {
   }
   std::string bytes;
   if (size <= Transport::kMaxMessageBytes && message->SerializeToString(&bytes) &&
-      data_->SendMessage(to, life, std::move(bytes), &parts)) {
+      data_->SendMessage(to, life, std::move(bytes), &parts, behind)) {
     return true;
   }
   for (size_t i = 0; i < parts.size(); ++i) {

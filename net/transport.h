@@ -151,6 +151,10 @@ class TensorSink {
     return absl::OkStatus();
   }
   virtual void OnTensor(const std::shared_ptr<Peer>& peer, ReceivedTensor received) = 0;
+  /// A tensor that came was not taken: it was not admitted, or memory did not suffice.
+  virtual void OnDropped(const std::shared_ptr<Peer>& peer, const TensorInfo& info) {
+    (void)peer, (void)info;
+  }
   /// The peer did not take a tensor that was sent: it was not admitted, or memory did not suffice.
   virtual void OnRejected(const std::shared_ptr<Peer>& peer, uint64_t step, uint64_t key,
                           uint64_t tag, const absl::Status& why) {

@@ -32,6 +32,7 @@ uint64_t Calls::Call(PeerId to, uint64_t to_incarnation, cluster::Message reques
   const uint64_t id = next_id_++;
   Pending& pending = pending_[id];
   pending.to = to;
+  pending.to_incarnation = to_incarnation;
   pending.sent = now;
   pending.deadline = timeout > 0 ? now + timeout : 0;
   pending.method = request.method();
@@ -62,8 +63,13 @@ void Calls::OnReply(PeerId from, cluster::Message reply) {
 void Calls::OnChecked(PeerId from, const cluster::Message& message) {
   for (uint64_t id : message.ids()) {
     auto it = pending_.find(id);
-    // The reply may have been overtaken: only the second time counts.
-    if (it == pending_.end() || it->second.to != from || ++it->second.unknown < 2) continue;
+    if (it == pending_.end() || it->second.to != from) continue;
+    // On one of the two ways between processes this comes behind the request, or the reply; on the
+    // other one it may have overtaken them. Three times by turns is sure.
+    Pending& pending = it->second;
+    if (pending.unknown > 0 && message.path() == pending.unknown_path) continue;
+    pending.unknown_path = message.path();
+    if (++pending.unknown < 3) continue;
     Finish(id,
            absl::UnavailableError(
                StrCat("a message was lost: ", message.task().empty() ? "the peer" : message.task(),
@@ -98,11 +104,14 @@ void Calls::Tick(ClusterTime now) {
   }
   if (now < next_check_) return;
   next_check_ = now + options_.check_interval;
+  check_path_ = 1 - check_path_;
   std::map<PeerId, cluster::Message> checks;
   for (const auto& [id, pending] : pending_) {
     if (now - pending.sent < options_.check_interval) continue;
     cluster::Message& check = checks[pending.to];
     check.set_kind(cluster::CHECK);
+    check.set_path(check_path_);
+    if (check_path_ == 1) check.set_to_incarnation(pending.to_incarnation);
     check.add_ids(id);
   }
   for (auto& [peer, check] : checks) {
@@ -141,6 +150,8 @@ void Calls::Reply(Responder to, const absl::Status& status, cluster::Message rep
 void Calls::OnCheck(PeerId from, const cluster::Message& message) {
   cluster::Message answer;
   answer.set_kind(cluster::CHECKED);
+  answer.set_path(message.path());
+  if (message.path() == 1) answer.set_to_incarnation(message.incarnation());
   auto it = incoming_.find(from);
   const bool known = it != incoming_.end() && it->second.incarnation == message.incarnation();
   for (uint64_t id : message.ids()) {

@@ -92,10 +92,12 @@ class Calls {
  private:
   struct Pending {
     PeerId to = 0;
+    uint64_t to_incarnation = 0;
     ClusterTime sent = 0;
     ClusterTime deadline = 0;
     cluster::Method method = cluster::NO_METHOD;
-    int unknown = 0;  ///< How often the peer said that it does not know of it.
+    int unknown = 0;       ///< How often the peer said that it does not know of it, by turns.
+    int unknown_path = 0;  ///< Where it said so last.
     Done done;
   };
   struct Incoming {
@@ -111,6 +113,7 @@ class Calls {
   Outbox* const outbox_;
   uint64_t next_id_ = 1;
   ClusterTime next_check_ = 0;
+  int check_path_ = 0;
   std::unordered_map<uint64_t, Pending> pending_;
   std::unordered_map<PeerId, Incoming> incoming_;
 };

@@ -47,8 +47,12 @@ class WorkerEngine {
   virtual void Deliver(uint64_t step, cluster::CrossingTensor value) = 0;
   /// Values of a step that is over, or was never begun, are not wanted any more.
   virtual void Forget(uint64_t step) { (void)step; }
-  /// Told all the time: values whose step has not come for so long are dropped.
-  virtual void DropEarly(ClusterTime now, ClusterTime older_than) { (void)now, (void)older_than; }
+  /// Told all the time: values whose step has not come for so long are dropped. Returns these
+  /// steps.
+  virtual std::vector<uint64_t> DropEarly(ClusterTime now, ClusterTime older_than) {
+    (void)now, (void)older_than;
+    return {};
+  }
   /// Cancels a step; its `done` will be called soon.
   virtual void Abort(uint64_t step, const absl::Status& status) = 0;
   /// Adds what the nodes of a session have cost so far.

@@ -72,7 +72,8 @@ bool NodeRole::Admit(PeerId from, const cluster::Message& message) {
     error = absl::AlreadyExistsError(
         StrCat(message.task(), " is not expected at ", message.address(),
                "; are there two tasks of one name, or two descriptions of the cluster?"));
-  } else if (message.to_incarnation() != 0 && message.to_incarnation() != options_.incarnation) {
+  } else if (message.to_incarnation() != 0 && message.to_incarnation() != options_.incarnation &&
+             message.kind() != cluster::CHECK) {  // Who asks for what is lost is told so.
     error = absl::AbortedError(StrCat("the message is for an earlier life of ", Describe(self_),
                                       ", which has been restarted"));
   } else if (detector_.IsEarlierLife(from, message.incarnation())) {
@@ -255,6 +256,9 @@ void NodeRole::AskStatus(PeerId peer, uint64_t incarnation) {
                    status.code() == absl::StatusCode::kDeadlineExceeded) {
           // It lives, but the question was lost.
           AskStatus(peer, incarnation);
+        } else if (absl::IsAborted(status)) {
+          // It takes this life for an earlier one, until it hears more of it.
+          ask_again_[peer] = incarnation;
         }
       });
 }
@@ -280,6 +284,11 @@ void NodeRole::Tick(ClusterTime now) {
     if (now - heard >= options_.health.timeout * 3 / 2) silent.push_back(client);
   }
   for (PeerId client : silent) OnLinkDown(client, now);
+  for (const auto& [peer, incarnation] : std::exchange(ask_again_, {})) {
+    if (detector_.alive(peer) && detector_.incarnation(peer) == incarnation) {
+      AskStatus(peer, incarnation);
+    }
+  }
   calls_.Tick(now);
   if (worker_ != nullptr) worker_->Tick(now);
   if (master_ != nullptr) master_->Tick(now);

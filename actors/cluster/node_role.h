@@ -108,7 +108,8 @@ class NodeRole {
   std::unique_ptr<MasterRole> master_;
   std::map<PeerId, ClusterTime> clients_;  ///< When each was last heard.
   std::set<PeerId> local_clients_;
-  std::set<PeerId> lost_;  ///< Tasks that were lost at some time.
+  std::set<PeerId> lost_;                 ///< Tasks that were lost at some time.
+  std::map<PeerId, uint64_t> ask_again_;  ///< Lives that are to be asked for their status.
   absl::Status refusal_;
   Watcher watcher_;
   StatusWatcher status_watcher_;

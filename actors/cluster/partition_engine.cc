@@ -358,9 +358,7 @@ void PartitionEngine::Arrive(uint64_t id, uint64_t key, uint64_t tag, bool dead,
     auto it = steps_.find(id);
     if (it == steps_.end()) {
       if (buried_.count(id) != 0) return;
-      Early& early = early_[id];
-      if (early.values.empty()) early.since = told_;
-      early.values.push_back({key, tag, dead, std::move(value), std::move(credit)});
+      early_[id].values.push_back({key, tag, dead, std::move(value), std::move(credit)});
       return;
     }
     step = it->second;
@@ -387,12 +385,20 @@ void PartitionEngine::Forget(uint64_t id) {
   if (steps_.count(id) == 0) Bury(id);
 }
 
-void PartitionEngine::DropEarly(ClusterTime now, ClusterTime older_than) {
+std::vector<uint64_t> PartitionEngine::DropEarly(ClusterTime now, ClusterTime older_than) {
+  std::vector<uint64_t> dropped;
   std::lock_guard<std::mutex> lock(mutex_);
-  told_ = now;
   for (auto it = early_.begin(); it != early_.end();) {
-    it = now - it->second.since > older_than ? early_.erase(it) : std::next(it);
+    if (!it->second.since) it->second.since = now;
+    if (now - *it->second.since > older_than) {
+      dropped.push_back(it->first);
+      it = early_.erase(it);
+    } else {
+      ++it;
+    }
   }
+  std::sort(dropped.begin(), dropped.end());
+  return dropped;
 }
 
 void PartitionEngine::Abort(uint64_t id, const absl::Status& status) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -41,7 +42,7 @@ class PartitionEngine final : public WorkerEngine {
 
   std::string TakeTrace(uint64_t step) override;
   void Forget(uint64_t step) override;
-  void DropEarly(ClusterTime now, ClusterTime older_than) override;
+  std::vector<uint64_t> DropEarly(ClusterTime now, ClusterTime older_than) override;
 
   /// A value that came over the data plane; kept if its step has not come yet. `credit` is let go
   /// of when the value has found its step, or is dropped.
@@ -68,7 +69,7 @@ class PartitionEngine final : public WorkerEngine {
     std::shared_ptr<void> credit;
   };
   struct Early {
-    ClusterTime since;  ///< The last time that was told before its first value.
+    std::optional<ClusterTime> since;  ///< The first time that was told after its first value.
     std::vector<EarlyValue> values;
   };
 
@@ -95,7 +96,6 @@ class PartitionEngine final : public WorkerEngine {
   std::unordered_map<uint64_t, std::shared_ptr<RunningStep>> steps_;
   std::unordered_map<uint64_t, std::string> traces_;  ///< Of steps that have just ended.
   std::unordered_map<uint64_t, Early> early_;
-  ClusterTime told_ = 0;                 ///< Of `DropEarly`, which is called all the time.
   std::unordered_set<uint64_t> buried_;  ///< Steps whose values come too late.
   std::deque<uint64_t> burials_;
 };

@@ -295,9 +295,9 @@ void WorkerRole::OnTensor(PeerId, cluster::Message message, ClusterTime now) {
   }
   if (buried_.count(id) != 0) return;
   const int64_t bytes = static_cast<int64_t>(message.crossing().ByteSizeLong());
-  // What does not fit is dropped: its step, should it come, is ended by its deadline or its peers.
   // A sender within its credits never gets here.
   if (num_early_ >= options_.max_early_values || bytes > options_.max_early_bytes - early_bytes_) {
+    DoomSteps({id}, absl::UnavailableError("too many values have come before their steps"));
     return;
   }
   Early& early = early_[id];
@@ -363,8 +363,11 @@ void WorkerRole::Tick(ClusterTime now) {
   for (const auto& [id, early] : early_) {
     if (now - early.since >= options_.early_lifetime) old.push_back(id);
   }
-  for (uint64_t id : old) Bury(id);
-  engine_->DropEarly(now, options_.early_lifetime);
+  const absl::Status late = absl::UnavailableError(
+      StrCat("values of the step have come ", options_.early_lifetime / kSecond,
+             " s before the step itself, and were dropped"));
+  DoomSteps(old, late);
+  DoomSteps(engine_->DropEarly(now, options_.early_lifetime), late);
 }
 
 void WorkerRole::AbortAll(const absl::Status& status) {

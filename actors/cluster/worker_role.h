@@ -24,7 +24,8 @@ class WorkerRole {
     /// Of values whose step has not come yet.
     int64_t max_early_bytes = int64_t{1} << 30;
     size_t max_early_values = 100000;
-    ClusterTime early_lifetime = 10 * kSecond;
+    /// Feeds of other tasks of the step may need as long.
+    ClusterTime early_lifetime = 120 * kSecond;
     int data_port = 0;  ///< Where the data plane listens; 0: there is none.
   };
 

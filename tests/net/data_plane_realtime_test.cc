@@ -12,6 +12,7 @@
 namespace troupe {
 namespace {
 
+using testing::_;
 using testing::ElementsAre;
 
 constexpr auto kPatience = std::chrono::seconds(10);
@@ -134,14 +135,52 @@ class Rogue final : public TensorSink {
   void OnPeerLost(const std::shared_ptr<Peer>&, const absl::Status&) override {}
 };
 
-TEST_F(DataPlaneTest, PartsThatAreNotNumberedAsTheyShouldBe) {
-  Rogue rogue;
-  TransportOptions options;
-  options.task = "client:9";
-  options.incarnation = 9;
-  auto transport = *Transport::Create(options, &rogue);
-  auto peer = *transport->Connect(StrCat("127.0.0.1:", *task_.plane->Listen("127.0.0.1", 0)));
-  const uint64_t parts_step = ~uint64_t{0};
+class DataPlaneWireTest : public DataPlaneTest {
+ protected:
+  static constexpr uint64_t parts_step = ~uint64_t{0};
+
+  DataPlaneWireTest() {
+    TransportOptions options;
+    options.task = "client:9";
+    options.incarnation = 9;
+    transport_ = *Transport::Create(options, &rogue_);
+    peer = *transport_->Connect(StrCat("127.0.0.1:", *task_.plane->Listen("127.0.0.1", 0)));
+  }
+  std::string Said(const std::string& what) { return StrCat(ClientPeer(9), ": ", what); }
+
+ private:
+  Rogue rogue_;
+  std::unique_ptr<Transport> transport_;
+
+ protected:
+  std::shared_ptr<Peer> peer;
+};
+
+TEST_F(DataPlaneWireTest, WhatStaysBehindWaitsForWhatIsOnItsWay) {
+  ASSERT_TRUE(peer->SendMessage(2, 0, "behind nothing").ok());
+  ASSERT_TRUE(peer->SendMessage(1 + 256 * 1, 5, "a part").ok());
+  ASSERT_TRUE(peer->SendMessage(2, 0, "behind the first").ok());
+  ASSERT_TRUE(peer->SendMessage(1 + 256 * 1, 6, "a second part").ok());
+  ASSERT_TRUE(peer->SendMessage(2, 0, "behind the second").ok());
+  ASSERT_TRUE(peer->SendMessage(1, 0, "overtakes").ok());
+  ASSERT_TRUE(peer->Send({parts_step, 6, 0, false, Tensor::Vector<uint8_t>({'y'})}).ok());
+  EXPECT_THAT(task_.Hear(3), ElementsAre(Said("behind nothing"), Said("overtakes"),
+                                         Said("a second part + 1 of y")));
+  ASSERT_TRUE(peer->Send({parts_step, 5, 0, false, Tensor::Vector<uint8_t>({'x'})}).ok());
+  EXPECT_THAT(task_.Hear(6), ElementsAre(_, _, _, Said("a part + 1 of x"), Said("behind the first"),
+                                         Said("behind the second")));
+}
+
+TEST_F(DataPlaneWireTest, WhatIsNotTakenIsNotWaitedFor) {
+  ASSERT_TRUE(peer->SendMessage(1 + 256 * 2, 5, "refused").ok());
+  ASSERT_TRUE(peer->SendMessage(2, 0, "behind").ok());
+  ASSERT_TRUE(peer->Send({parts_step, 5, 0, false, Tensor::Scalar<float>(1)}).ok());
+  ASSERT_TRUE(peer->SendMessage(1, 0, "overtakes").ok());
+  ASSERT_TRUE(peer->Send({parts_step, 5, 1, false, Tensor::Vector<uint8_t>({1})}).ok());
+  EXPECT_THAT(task_.Hear(2), ElementsAre(Said("overtakes"), Said("behind")));
+}
+
+TEST_F(DataPlaneWireTest, PartsThatAreNotNumberedAsTheyShouldBe) {
   ASSERT_TRUE(peer->SendMessage(1 + 256 * 2, 5, "two parts").ok());
   for (uint64_t tag : {0, 5, 5}) {
     ASSERT_TRUE(peer->Send({parts_step, 5, tag, false, Tensor::Vector<uint8_t>({1})}).ok());
@@ -151,9 +190,9 @@ TEST_F(DataPlaneTest, PartsThatAreNotNumberedAsTheyShouldBe) {
   ASSERT_TRUE(peer->Send({parts_step, 6, 0, true, Tensor()}).ok());
   ASSERT_TRUE(peer->Send({parts_step, 6, 1 << 20, false, Tensor::Vector<uint8_t>({1})}).ok());
   ASSERT_TRUE(peer->SendMessage(1 + 256 * (1 << 20), 7, "a million parts").ok());
-  ASSERT_TRUE(peer->SendMessage(2, 8, "not a message of the control plane").ok());
+  ASSERT_TRUE(peer->SendMessage(3, 8, "not a message of the control plane").ok());
   ASSERT_TRUE(peer->SendMessage(1, 0, "good").ok());
-  EXPECT_THAT(task_.Hear(1), ElementsAre(StrCat(ClientPeer(9), ": good")));
+  EXPECT_THAT(task_.Hear(1), ElementsAre(Said("good")));
 }
 
 TEST_F(DataPlaneTest, StrangersAreRefused) {

@@ -119,7 +119,7 @@ TEST_F(BadMessagesTest, ValuesWithoutAStepGo) {
   node_.OnMessage(kTask,
                   Say(kTask, "kind: TENSOR step: 2 crossing { value { dtype: DT_VARIANT } }"));
   EXPECT_EQ(node_.role()->worker()->num_early_values(), 2u);
-  node_.Pass(11 * kSecond);
+  node_.Pass(121 * kSecond);
   EXPECT_EQ(Left(), 0u);
 }
 

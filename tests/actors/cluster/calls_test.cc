@@ -74,7 +74,7 @@ TEST_F(CallsTest, DeadlinesAndLostPeersAnswer) {
 TEST_F(CallsTest, LostRequestIsNoticed) {
   Ask();
   sent_a_.Take();  // It gets lost.
-  for (int i = 2; i < 4; ++i) {
+  for (int i = 2; i < 5; ++i) {
     a_.Tick(i * kSecond);
     b_.OnCheck(0, sent_a_.Take());
     EXPECT_TRUE(answers_.empty());
@@ -82,6 +82,19 @@ TEST_F(CallsTest, LostRequestIsNoticed) {
   }
   ASSERT_EQ(answers_.size(), 1u);
   EXPECT_EQ(answers_[0].code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(CallsTest, WhatIsSlowOnOneWayIsNotLost) {
+  Ask();
+  cluster::Message request = sent_a_.Take();  // It takes its time, on the second way.
+  for (int i = 2; i < 12; ++i) {              // A way that is silent for longer is given up.
+    a_.Tick(i * kSecond);
+    cluster::Message check = sent_a_.Take();
+    if (check.path() == 1) continue;  // Behind the request.
+    b_.OnCheck(0, check);
+    a_.OnChecked(1, sent_b_.Take());
+    EXPECT_TRUE(answers_.empty());
+  }
 }
 
 TEST_F(CallsTest, RequestThatIsWorkedOnIsLeftAlone) {

@@ -9,19 +9,10 @@
 #include "devices/status_macros.h"
 #include "graph/graph_def.h"
 #include "graph/protos/graph.pb.h"
+#include "tests/actors/cluster/inline_host.h"
 
 namespace troupe {
 namespace {
-
-/// Does everything at once.
-class InlineHost : public EngineHost {
- public:
-  void Post(std::function<void()> job) override { job(); }
-  void Defer(std::function<void()> job) override { job(); }
-  void Enter(std::function<void()> event) override { event(); }
-  void Together(absl::FunctionRef<void()> job) override { job(); }
-  void SendTensor(const std::string&, uint64_t, uint64_t, uint64_t, bool, Tensor) override {}
-};
 
 class GraphEngineTest : public testing::Test {
  protected:

@@ -27,10 +27,13 @@ class Engine final : public WorkerEngine {
   void Deliver(uint64_t, cluster::CrossingTensor) override { ++delivered; }
   void Abort(uint64_t step, const absl::Status&) override { aborted.push_back(step); }
   void ResetContainers(const std::vector<std::string>&) override {}
+  std::vector<uint64_t> DropEarly(ClusterTime, ClusterTime) override {
+    return std::exchange(dropped, {});
+  }
 
   std::vector<Done> registered;
   std::map<uint64_t, StepDone> started;
-  std::vector<uint64_t> aborted;
+  std::vector<uint64_t> aborted, dropped;
   int delivered = 0, deleted = 0;
 };
 
@@ -140,7 +143,36 @@ TEST_F(NodeRoleTest, ValuesWithoutAStepAreBounded) {
   for (uint64_t step = 100; step < 200; ++step) node_.OnMessage(1, Value(step), now_);
   EXPECT_EQ(node_.worker()->num_early_values(), 10u);
   node_.Tick(now_ + 60 * kSecond);
+  EXPECT_EQ(node_.worker()->num_early_values(), 10u);
+  node_.Tick(now_ + 120 * kSecond);
   EXPECT_EQ(node_.worker()->num_early_values(), 0u);
+}
+
+TEST_F(NodeRoleTest, StepsWhoseValuesWereDroppedDoNotBegin) {
+  node_.OnMessage(1, Value(77), now_);
+  engine_.dropped = {78};
+  node_.Tick(now_ + 120 * kSecond);
+  Open();
+  const auto reply = Ask(Request(cluster::RUN_GRAPH));
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->code(), static_cast<int>(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(reply->error(), HasSubstr("120 s before"));
+  cluster::Message other = Request(cluster::RUN_GRAPH);
+  other.set_step(78);
+  EXPECT_EQ(Ask(other)->code(), static_cast<int>(absl::StatusCode::kUnavailable));
+}
+
+TEST_F(NodeRoleTest, AnswersWhoAsksAnEarlierLifeForItsRequests) {
+  cluster::Message check = Request(cluster::NO_METHOD);
+  check.set_kind(cluster::CHECK);
+  check.set_to_incarnation(4);
+  check.set_path(1);
+  check.add_ids(3);
+  node_.OnMessage(1, check, now_);
+  const cluster::Message& answer = sent_.messages.back().second;
+  EXPECT_EQ(answer.kind(), cluster::CHECKED);
+  EXPECT_EQ(answer.path(), 1);
+  EXPECT_EQ(answer.ids_size(), 1);
 }
 
 TEST_F(NodeRoleTest, CleanupBeforeRunIsRemembered) {

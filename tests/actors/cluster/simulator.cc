@@ -50,6 +50,8 @@ void ClusterSimulator::Boot(int task) {
   options.messages_in_streams = faults_.messages_in_streams;
   options.role.task = TaskName(task);
   options.role.incarnation = next_incarnation_++;
+  // Nothing is on its way for as long as large feeds may be.
+  options.role.worker.early_lifetime = 10 * kSecond;
   for (int i = 0; i < num_tasks(); ++i) options.role.tasks.push_back({TaskName(i), "address"});
   ledger_.Boot(task);
   schedule_.Trace(StrCat("task ", task, " begins life ", options.role.incarnation));

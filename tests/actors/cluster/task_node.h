@@ -65,7 +65,7 @@ class TaskNode final : public EngineHost, public Outbox, public WorkerEngine {
       Enter([&] { step.second(absl::CancelledError("stopped"), {}); });
     }
     RunJobs();
-    Pass(60 * kSecond);
+    Pass(121 * kSecond);
     if (role_->worker()->num_sessions() + role_->worker()->num_steps() +
             role_->worker()->num_early_values() + role_->master()->num_sessions() +
             worker_->num_sessions() + worker_->num_early_steps() + master_.num_sessions() >
@@ -116,8 +116,8 @@ class TaskNode final : public EngineHost, public Outbox, public WorkerEngine {
     worker_->Deliver(step, std::move(value));
   }
   void Forget(uint64_t step) override { worker_->Forget(step); }
-  void DropEarly(ClusterTime now, ClusterTime older_than) override {
-    worker_->DropEarly(now, older_than);
+  std::vector<uint64_t> DropEarly(ClusterTime now, ClusterTime older_than) override {
+    return worker_->DropEarly(now, older_than);
   }
   void Abort(uint64_t step, const absl::Status& status) override {
     Post([this, step, status] {
