@@ -110,7 +110,15 @@ class NetworkLink final : public MasterLink {
  public:
   ~NetworkLink() override {
     if (data_ != nullptr) data_->Stop(std::chrono::milliseconds(0));
-    if (control_ != nullptr) control_->Stop();
+    if (control_ == nullptr || control_->Stop()) return;
+    // A callback goes on; it may use what is below, but not this.
+    if (shell_ == nullptr) return;
+    shell_->Enter([this] {
+      shell_->role()->set_watcher([](PeerId, FailureDetectorRole::Change, uint64_t) {});
+      shell_->role()->set_status_watcher([](PeerId, uint64_t, const cluster::Message&) {});
+    });
+    static_cast<void>(shell_.release());
+    static_cast<void>(data_.release());
   }
 
   absl::Status Connect(const HostPort& address, const SessionOptions& options) {

@@ -221,7 +221,7 @@ struct ControlPlane::Impl {
   const std::shared_ptr<TaskTable> tasks = std::make_shared<TaskTable>();
   Config config;
   const std::shared_ptr<ControlSockets> sockets = std::make_shared<ControlSockets>();
-  std::unique_ptr<caf::actor_system> system;
+  caf::actor_system* system = nullptr;  ///< Until `Stop`, which ends it on a thread of its own.
   caf::io::middleman_actor middleman;
   caf::actor control;
   caf::strong_actor_ptr control_ptr;
@@ -246,7 +246,7 @@ absl::StatusOr<std::unique_ptr<ControlPlane>> ControlPlane::Create(const Control
   }
   auto impl = std::make_unique<Impl>(options);
   LetGoOfLogger let_go;
-  impl->system = std::make_unique<caf::actor_system>(impl->config);
+  impl->system = new caf::actor_system(impl->config);
   impl->middleman = SpawnMiddleman(*impl->system, impl->sockets, std::move(tls), kConnectTimeout);
   return std::unique_ptr<ControlPlane>(new ControlPlane(std::move(impl)));
 }
@@ -335,10 +335,10 @@ void ControlPlane::Post(std::function<void()> job) {
   impl_->system->spawn([job = std::move(job)](caf::event_based_actor*) { job(); });
 }
 
-void ControlPlane::Stop() {
+bool ControlPlane::Stop() {
   {
     std::lock_guard<std::mutex> lock(impl_->mutex);
-    if (impl_->stopped) return;
+    if (impl_->stopped) return !impl_->abandoned;
     impl_->stopped = true;
     impl_->actors.clear();
     impl_->waiting.clear();
@@ -353,8 +353,8 @@ void ControlPlane::Stop() {
   // A stop takes a bounded time, whatever CAF's threads are at.
   auto over = std::make_shared<std::promise<void>>();
   std::future<void> ended = over->get_future();
-  std::thread([system = std::move(impl_->system), over]() mutable {
-    system.reset();
+  std::thread([system = impl_->system, over] {
+    delete system;
     over->set_value();
   }).detach();
   if (ended.wait_for(kLastWords) != std::future_status::ready) {
@@ -362,6 +362,7 @@ void ControlPlane::Stop() {
     impl_->abandoned = ended.wait_for(kEndOfCaf) != std::future_status::ready;
   }
   impl_->handler = nullptr;
+  return !impl_->abandoned;
 }
 
 }  // namespace troupe

@@ -49,7 +49,7 @@ class ControlPlane final : public Outbox {
 
   /// The tasks that there are; those of a cluster may be added to.
   TaskTable* tasks() { return tasks_.get(); }
-  /// Messages go to `handler` from now on. It must live until `Stop` has returned.
+  /// Messages go to `handler` from now on. It must live until `Stop` has returned true.
   void Start(ControlHandler* handler);
   /// Accepts peers at `host:port`; 0: any port. The result is the port. Unavailable if it is in
   /// use.
@@ -60,8 +60,9 @@ class ControlPlane final : public Outbox {
   void Post(std::function<void()> job);
   /// Ends the actor and its system; afterwards the handler is not called any more. Jobs that were
   /// posted have run. Takes milliseconds, whatever is being connected to or written, unless there
-  /// is more to write than a peer takes over: then 0.2 s, and what is left is lost.
-  void Stop();
+  /// is more to write than a peer takes over: then 0.2 s, and what is left is lost. False after a
+  /// second: a job, or the handler, is still at work. What they use is to be kept for good.
+  bool Stop();
 
  private:
   struct Impl;

@@ -206,7 +206,7 @@ absl::Status TaskServer::Stop(std::chrono::milliseconds drain) {
     // The last answers are on their way.
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     impl_->data->Stop(std::chrono::milliseconds(100));
-    impl_->control->Stop();
+    impl_->stuck = !impl_->control->Stop();
     return absl::OkStatus();
   }
   impl_->stuck = true;

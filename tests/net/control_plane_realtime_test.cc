@@ -205,7 +205,7 @@ class Relay {
 
 double SecondsToStop(Node* node) {
   const auto before = std::chrono::steady_clock::now();
-  node->plane->Stop();
+  EXPECT_TRUE(node->plane->Stop());
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
 }
 
@@ -273,6 +273,31 @@ TEST(ControlPlane, StopsAtOnceWhenAPeerAcceptsAndSaysNothing) {
     std::this_thread::sleep_for(milliseconds(50));
     EXPECT_LT(SecondsToStop(&client), kAtOnce) << (tls ? "with TLS" : "plain");
   }
+}
+
+TEST(ControlPlane, StopsAtOnceWhileANameIsLookedUp) {
+  Node client(ClientOf({"name.invalid:1"}));
+  client.Ping(0, "", "");
+  // For the resolver to be asked; it may take its time.
+  std::this_thread::sleep_for(milliseconds(20));
+  EXPECT_LT(SecondsToStop(&client), kAtOnce);
+}
+
+TEST(ControlPlane, SaysThatAJobGoesOn) {
+  static Node* const node = new Node(ControlOptions{});  // Kept, as it must be.
+  auto go_on = std::make_shared<std::atomic<bool>>(true);
+  auto begun = std::make_shared<std::atomic<bool>>(false);
+  node->plane->Post([go_on, begun] {
+    *begun = true;
+    begun->notify_all();
+    go_on->wait(true);
+  });
+  begun->wait(false);
+  const auto before = std::chrono::steady_clock::now();
+  EXPECT_FALSE(node->plane->Stop());
+  EXPECT_LT(std::chrono::steady_clock::now() - before, milliseconds(1500));
+  *go_on = false;
+  go_on->notify_all();
 }
 
 TEST(ControlPlane, StopsAtOnceWithMoreToWriteThanAPeerTakes) {
