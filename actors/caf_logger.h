@@ -11,16 +11,16 @@ namespace troupe {
 /// ends it. This lets go at its end. Every function that does such a thing begins with one.
 class LetGoOfLogger {
  public:
-  LetGoOfLogger() : foreign_(caf::logger::current_logger() == nullptr) {}
+  LetGoOfLogger() : before_(caf::logger::current_logger()) {}
   ~LetGoOfLogger() {
-    // CAF's own threads keep it until they end.
-    if (foreign_) caf::logger::set_current_actor_system(nullptr);
+    // CAF's own threads keep their system's until they end, but no other's.
+    if (caf::logger::current_logger() != before_) caf::logger::set_current_actor_system(nullptr);
   }
   LetGoOfLogger(const LetGoOfLogger&) = delete;
   LetGoOfLogger& operator=(const LetGoOfLogger&) = delete;
 
  private:
-  const bool foreign_;
+  const caf::logger* const before_;
 };
 
 }  // namespace troupe

@@ -132,8 +132,6 @@ class NetworkLink final : public MasterLink {
     control.tls_authority = options.tls_authority;
     if (!control.tls_certificate.empty() || !control.tls_key.empty() ||
         !control.tls_authority.empty()) {
-      // CAF would end the process over a bad file, or speak without certificates over a missing
-      // one.
       TROUPE_ASSIGN_OR_RETURN(tls, TlsContext::Create({control.tls_certificate, control.tls_key,
                                                        control.tls_authority}));
     }

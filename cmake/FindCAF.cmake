@@ -1,6 +1,6 @@
 # Finds the C++ Actor Framework, whose Debian package brings no CMake files.
 #
-#   find_package(CAF 0.17.6 REQUIRED COMPONENTS core OPTIONAL_COMPONENTS io openssl)
+#   find_package(CAF 0.17.6 REQUIRED COMPONENTS core io)
 #
 # defines a target CAF::<component> for each component that was found.
 
@@ -44,8 +44,6 @@ if(CAF_FOUND)
           INTERFACE_LINK_LIBRARIES Threads::Threads)
       if(component STREQUAL "io")
         target_link_libraries(CAF::io INTERFACE CAF::core)
-      elseif(component STREQUAL "openssl")
-        target_link_libraries(CAF::openssl INTERFACE CAF::io)
       endif()
     endif()
   endforeach()

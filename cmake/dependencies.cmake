@@ -10,7 +10,7 @@ find_package(Boost 1.74 REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(OpenSSL 3.0 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
-find_package(CAF 0.17.6 REQUIRED COMPONENTS core OPTIONAL_COMPONENTS io openssl)
+find_package(CAF 0.17.6 REQUIRED COMPONENTS core io)
 if(TROUPE_TESTS)
   find_package(GTest REQUIRED)
   find_package(benchmark REQUIRED)
@@ -36,11 +36,6 @@ set(TROUPE_PUBLIC_LIBRARIES
 
 # What stays inside it.
 set(TROUPE_PRIVATE_LIBRARIES
-    CAF::core OneDnn::dnnl Eigen3::Eigen Boost::headers ZLIB::ZLIB nlohmann_json::nlohmann_json
-    OpenSSL::SSL OpenSSL::Crypto
+    CAF::core CAF::io OneDnn::dnnl Eigen3::Eigen Boost::headers ZLIB::ZLIB
+    nlohmann_json::nlohmann_json OpenSSL::SSL OpenSSL::Crypto
     ${TROUPE_RE2_LIBRARY} ${TROUPE_GOMP_LIBRARY})
-foreach(component IN ITEMS io openssl)
-  if(TARGET CAF::${component})
-    list(APPEND TROUPE_PRIVATE_LIBRARIES CAF::${component})
-  endif()
-endforeach()

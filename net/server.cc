@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<TaskServer>> TaskServer::Start(const TaskServerOp
                            options.heartbeat_timeout.count(), " ms");
   }
   std::shared_ptr<TlsContext> tls_context;
-  if (tls) {  // First of all: CAF would end the process over a bad file.
+  if (tls) {  // Before anything is started.
     TROUPE_ASSIGN_OR_RETURN(
         tls_context,
         TlsContext::Create({options.tls_certificate, options.tls_key, options.tls_authority}));

@@ -283,6 +283,19 @@ TEST(ControlPlane, StopsAtOnceWhileANameIsLookedUp) {
   EXPECT_LT(SecondsToStop(&client), kAtOnce);
 }
 
+TEST(ControlPlane, AThreadOfOneThatSpeaksToAnotherDoesNotKeepIt) {
+  Node one(ControlOptions{}), other(ControlOptions{});
+  auto done = std::make_shared<std::atomic<bool>>(false);
+  one.plane->Post([plane = other.plane.get(), done] {
+    plane->Post([done] {
+      *done = true;
+      done->notify_all();
+    });
+  });
+  done->wait(false);
+  EXPECT_LT(SecondsToStop(&other), kAtOnce);
+}
+
 TEST(ControlPlane, SaysThatAJobGoesOn) {
   static Node* const node = new Node(ControlOptions{});  // Kept, as it must be.
   auto go_on = std::make_shared<std::atomic<bool>>(true);
