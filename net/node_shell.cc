@@ -11,6 +11,11 @@ namespace troupe {
 namespace {
 // Contents of tensors from this size on travel beside their message.
 constexpr size_t kDetachBytes = 16 << 10;
+
+/// What asks after a message, or says that there is none, must not overtake it.
+bool AsksForLost(const cluster::Message& message) {
+  return message.kind() == cluster::CHECK || message.kind() == cluster::CHECKED;
+}
 }  // namespace
 
 ClusterTime NodeShell::Now() {
@@ -70,8 +75,7 @@ void NodeShell::OnMessage(PeerId from, cluster::Message message) {
 
 bool NodeShell::CarryOverDataPlane(PeerId to, cluster::Message* message) {
   const uint64_t life = message->to_incarnation();
-  // What asks after a message, or says that there is none, must not overtake it.
-  const bool behind = message->kind() == cluster::CHECK || message->kind() == cluster::CHECKED;
+  const bool behind = AsksForLost(*message);
   if (data_ == nullptr || life == 0) return false;
   size_t size = message->ByteSizeLong();
   if (size > ControlPlane::kMaxBytes || !data_->Reaches(to, life)) return false;
@@ -107,14 +111,21 @@ void NodeShell::OnWire(PeerId from, const std::string& bytes, std::vector<Tensor
     return;
   }
   if (parts.empty()) {
+    if (AsksForLost(message) && StaysBehind(from, &message)) return;
     OnMessage(from, std::move(message));
     return;
   }
   for (int index : message.detached()) {
     if (index < 0 || index >= message.tensors_size()) return;
   }
+  uint64_t number = 0;
+  {
+    std::lock_guard<std::mutex> lock(assembly_mutex_);
+    number = next_assembly_++;
+    assemblies_[from].under_way.insert(number);
+  }
   // The I/O thread does not copy what may be large.
-  Post([this, from, message = std::move(message), parts = std::move(parts)]() mutable {
+  Post([this, from, number, message = std::move(message), parts = std::move(parts)]() mutable {
     for (size_t i = 0; i < parts.size(); ++i) {
       message.mutable_tensors(message.detached(static_cast<int>(i)))
           ->set_tensor_content(parts[i].raw_data(), parts[i].bytes());
@@ -122,7 +133,32 @@ void NodeShell::OnWire(PeerId from, const std::string& bytes, std::vector<Tensor
     }
     message.clear_detached();
     OnMessage(from, std::move(message));
+    PutTogether(from, number);
   });
+}
+
+bool NodeShell::StaysBehind(PeerId from, cluster::Message* message) {
+  std::lock_guard<std::mutex> lock(assembly_mutex_);
+  auto it = assemblies_.find(from);
+  if (it == assemblies_.end()) return false;
+  it->second.behind.emplace_back(next_assembly_, std::move(*message));
+  return true;
+}
+
+void NodeShell::PutTogether(PeerId from, uint64_t number) {
+  std::vector<cluster::Message> ready;
+  {
+    std::lock_guard<std::mutex> lock(assembly_mutex_);
+    auto it = assemblies_.find(from);
+    auto& [under_way, behind] = it->second;
+    under_way.erase(number);
+    while (!behind.empty() && (under_way.empty() || *under_way.begin() >= behind.front().first)) {
+      ready.push_back(std::move(behind.front().second));
+      behind.pop_front();
+    }
+    if (under_way.empty()) assemblies_.erase(it);
+  }
+  for (cluster::Message& message : ready) OnMessage(from, std::move(message));
 }
 
 void NodeShell::OnLinkDown(PeerId peer) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,6 +73,9 @@ class NodeShell final : public ControlHandler, public EngineHost, public Outbox 
   void Carry(Outgoing outgoing);
   /// False: it is to go over the control plane, and is as it was.
   bool CarryOverDataPlane(PeerId to, cluster::Message* message);
+  /// True: it will be handled behind what is being put together.
+  bool StaysBehind(PeerId from, cluster::Message* message);
+  void PutTogether(PeerId from, uint64_t number);
 
   ControlPlane* const control_;
   DataPlane* data_ = nullptr;
@@ -81,6 +85,16 @@ class NodeShell final : public ControlHandler, public EngineHost, public Outbox 
   std::vector<Outgoing> outgoing_;
   std::vector<std::function<void()>> deferred_;
   std::deque<cluster::Message> to_self_;
+
+  /// Large messages of a peer that are being put together, and what is to stay behind them: each
+  /// with the number of the next one then.
+  struct Assembly {
+    std::set<uint64_t> under_way;
+    std::deque<std::pair<uint64_t, cluster::Message>> behind;
+  };
+  std::mutex assembly_mutex_;
+  std::map<PeerId, Assembly> assemblies_;
+  uint64_t next_assembly_ = 1;
 };
 
 }  // namespace troupe

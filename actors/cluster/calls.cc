@@ -64,12 +64,15 @@ void Calls::OnChecked(PeerId from, const cluster::Message& message) {
   for (uint64_t id : message.ids()) {
     auto it = pending_.find(id);
     if (it == pending_.end() || it->second.to != from) continue;
-    // On one of the two ways between processes this comes behind the request, or the reply; on the
-    // other one it may have overtaken them. Three times by turns is sure.
+    // On one of the two ways between processes this comes behind the request and the reply, unless
+    // one of them was just being sent; on the other one it may have overtaken them. Sure is who has
+    // heard it twice on either way, the second time when asked after the first.
+    const int path = message.path() == 0 ? 0 : 1;
     Pending& pending = it->second;
-    if (pending.unknown > 0 && message.path() == pending.unknown_path) continue;
-    pending.unknown_path = message.path();
-    if (++pending.unknown < 3) continue;
+    if (message.id() < pending.ask_from[path]) continue;
+    pending.ask_from[path] = check_round_ + 1;
+    ++pending.unknown[path];
+    if (pending.unknown[0] < 2 || pending.unknown[1] < 2) continue;
     Finish(id,
            absl::UnavailableError(
                StrCat("a message was lost: ", message.task().empty() ? "the peer" : message.task(),
@@ -104,14 +107,15 @@ void Calls::Tick(ClusterTime now) {
   }
   if (now < next_check_) return;
   next_check_ = now + options_.check_interval;
-  check_path_ = 1 - check_path_;
+  const int path = static_cast<int>(++check_round_ % 2);
   std::map<PeerId, cluster::Message> checks;
   for (const auto& [id, pending] : pending_) {
     if (now - pending.sent < options_.check_interval) continue;
     cluster::Message& check = checks[pending.to];
     check.set_kind(cluster::CHECK);
-    check.set_path(check_path_);
-    if (check_path_ == 1) check.set_to_incarnation(pending.to_incarnation);
+    check.set_id(check_round_);
+    check.set_path(path);
+    if (path == 1) check.set_to_incarnation(pending.to_incarnation);
     check.add_ids(id);
   }
   for (auto& [peer, check] : checks) {
@@ -150,6 +154,7 @@ void Calls::Reply(Responder to, const absl::Status& status, cluster::Message rep
 void Calls::OnCheck(PeerId from, const cluster::Message& message) {
   cluster::Message answer;
   answer.set_kind(cluster::CHECKED);
+  answer.set_id(message.id());
   answer.set_path(message.path());
   if (message.path() == 1) answer.set_to_incarnation(message.incarnation());
   auto it = incoming_.find(from);

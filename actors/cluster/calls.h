@@ -96,8 +96,10 @@ class Calls {
     ClusterTime sent = 0;
     ClusterTime deadline = 0;
     cluster::Method method = cluster::NO_METHOD;
-    int unknown = 0;       ///< How often the peer said that it does not know of it, by turns.
-    int unknown_path = 0;  ///< Where it said so last.
+    // For either way: how often the peer said that it does not know of it, and from which round on
+    // that will count again.
+    int unknown[2] = {0, 0};
+    uint64_t ask_from[2] = {0, 0};
     Done done;
   };
   struct Incoming {
@@ -113,7 +115,7 @@ class Calls {
   Outbox* const outbox_;
   uint64_t next_id_ = 1;
   ClusterTime next_check_ = 0;
-  int check_path_ = 0;
+  uint64_t check_round_ = 0;
   std::unordered_map<uint64_t, Pending> pending_;
   std::unordered_map<PeerId, Incoming> incoming_;
 };

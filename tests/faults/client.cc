@@ -40,6 +40,9 @@ struct Work {
     loop = Loop(s, count, false);
     transfer = Loop(s, count, true);
 
+    fed = ops::Placeholder(ps, ElementType::kFloat, {.shape = PartialShape({kLarge})});
+    fetched = ops::Neg(ps, fed);
+
     Scope at = s.WithDevice(Device(options.queue_job));
     Output queue = ops::FIFOQueueV2(at, {ElementType::kFloat}, {.shapes = {PartialShape({})}});
     Output value = ops::Const(at, Tensor::Scalar(1.0f));
@@ -76,7 +79,7 @@ struct Work {
   absl::Status status;
   std::shared_ptr<Graph> graph;
   Node *init, *init_count, *enqueue;
-  Output short_step, progress, loop, transfer, waiting;
+  Output short_step, progress, loop, transfer, waiting, fed, fetched;
 };
 
 class Client {
@@ -183,12 +186,15 @@ class Client {
       under_way->wait();
       Result(status, began);
     } else {
+      bool feed = false;
       while (true) {
         if (under_way->wait_for(milliseconds(0)) == std::future_status::ready) {
           Result(under_way->get(), began);
           return;
         }
-        if (auto told = in_.Next(Seconds(0.01)); told == "stop") break;
+        const auto told = in_.Next(Seconds(0.01));
+        feed = told == "feed";
+        if (feed || told == "stop") break;
         if (in_.closed()) return;
       }
       if (options_.moment == "waiting") {
@@ -196,9 +202,22 @@ class Client {
         if (status.ok()) status = under_way->get();
         Result(status, began);
       } else {
-        Result(SeeProgress(), began);
+        absl::Status status = SeeProgress();
+        if (status.ok() && feed) status = FeedAndFetch();
+        Result(status, began);
       }
     }
+  }
+
+  /// 64 MiB to the parameter server, and back.
+  absl::Status FeedAndFetch() {
+    const std::vector<float> ones(kLarge, 1.0f);
+    auto values = session_->Run({{work_.fed, Tensor::Vector<float>(ones)}}, {work_.fetched});
+    if (!values.ok()) return values.status();
+    const Tensor& back = (*values)[0];
+    const bool right = back.num_elements() == kLarge &&
+                       std::count(back.data<float>(), back.data<float>() + kLarge, -1.0f) == kLarge;
+    return right ? absl::OkStatus() : absl::DataLossError("what came back is not what was sent");
   }
 
   void Recover() {

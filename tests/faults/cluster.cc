@@ -216,7 +216,10 @@ class Play1 {
       healed_ = Now();
     }
     if (!ClientIsGone()) {
-      if (row_.fault == Fault::kSlow || client_is_victim()) client_->Say("stop");
+      if (row_.fault == Fault::kSlow || client_is_victim()) {
+        const bool feed = row_.fault == Fault::kSlow && row_.moment == Moment::kTransfer;
+        client_->Say(feed ? "feed" : "stop");
+      }
       const auto line = client_->Line(Seconds(4 * T) + kPatience);
       if (!line || line->rfind("result ", 0) != 0) {
         Problem("the client hangs, or fell: " + line.value_or("no word"));
