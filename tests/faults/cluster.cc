@@ -178,6 +178,7 @@ class Play1 {
         if (!network_->ResetPort(victim(), kDataPort)) Problem("no connection could be reset");
         break;
     }
+    struck_by_ = Now();
     if (row_.moment != Moment::kCreation && row_.moment != Moment::kClose) client_->Say("go");
     if (row_.fault == Fault::kRestart && !client_is_victim()) {
       tasks_[victim()]->Wait(kPatience);
@@ -236,6 +237,8 @@ class Play1 {
     std::getline(words, outcome_.message);
     const double from = std::max({struck_, began, client_is_victim() ? healed_ : 0});
     outcome_.seconds = std::max(0.0, ended - from);
+    outcome_.missed = row_.moment == Moment::kCreation && row_.fault != Fault::kSlow &&
+                      outcome_.code == "OK" && ended < struck_by_;
   }
 
   void Heal() {
@@ -361,7 +364,7 @@ class Play1 {
   std::string file_;
   std::unique_ptr<Process> tasks_[3];
   std::unique_ptr<Process> client_, bystander_;
-  double struck_ = 0, healed_ = 0;
+  double struck_ = 0, struck_by_ = 0, healed_ = 0;
 };
 
 }  // namespace
@@ -386,6 +389,12 @@ std::string RowName(const Row& row) {
   return FaultName(row.fault) + "/" + VictimName(row.victim) + "/" + MomentName(row.moment);
 }
 
-Outcome Play(const Row& row, const Settings& settings) { return Play1(row, settings).Run(); }
+Outcome Play(const Row& row, const Settings& settings) {
+  Outcome outcome = Play1(row, settings).Run();
+  for (int i = 0; i < 3 && outcome.missed && outcome.problems.empty(); ++i) {
+    outcome = Play1(row, settings).Run();
+  }
+  return outcome;
+}
 
 }  // namespace troupe::faults

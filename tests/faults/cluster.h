@@ -42,6 +42,7 @@ struct Outcome {
   double recovery = 0;  ///< From the end of the fault to the first step that succeeds again.
   double ended = -1;    ///< A client's loss: from the fault to the last sign of life of its step.
   double longest = 0;   ///< The longest step of the client that is not concerned.
+  bool missed = false;  ///< All was over before the fault had come: the machine is busy elsewhere.
   std::vector<std::string> problems;  ///< What should not have been.
 };
 
@@ -51,7 +52,7 @@ struct Settings {
   std::string certificates;  ///< For the rows with a network: a folder.
 };
 
-/// Plays a row and checks what is promised for all of them.
+/// Plays a row, again if the fault came too late, and checks what is promised for all of them.
 Outcome Play(const Row& row, const Settings& settings);
 
 }  // namespace troupe::faults
