@@ -61,7 +61,8 @@ class ControlPlane final : public Outbox {
   /// Ends the actor and its system; afterwards the handler is not called any more. Jobs that were
   /// posted have run. Takes milliseconds, whatever is being connected to or written, unless there
   /// is more to write than a peer takes over: then 0.2 s, and what is left is lost. False after a
-  /// second: a job, or the handler, is still at work. What they use is to be kept for good.
+  /// second: a job, the handler, or CAF with a very large message, is still at work. What they use
+  /// is to be kept for good.
   bool Stop();
 
  private:

@@ -1,6 +1,7 @@
 #include "net/tls.h"
 
 #include <arpa/inet.h>
+#include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
@@ -272,6 +273,9 @@ struct TlsContext::Impl {
 TlsContext::~TlsContext() = default;
 
 absl::StatusOr<std::shared_ptr<TlsContext>> TlsContext::Create(const TlsFiles& files) {
+  // A kernel or callback without end keeps threads going while the process ends: OpenSSL is not to
+  // be taken apart under them.
+  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
   TROUPE_RETURN_IF_ERROR(CheckReadable("certificate", files.certificate));
   TROUPE_RETURN_IF_ERROR(CheckReadable("key", files.key));
   TROUPE_RETURN_IF_ERROR(CheckReadable("authority", files.authority));
