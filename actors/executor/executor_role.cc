@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "actors/executor/flow.h"
+#include "devices/cpu/flush_denormals.h"
 #include "devices/status_macros.h"
 #include "kernels/cancellation.h"
 #include "kernels/variable.h"
@@ -151,6 +152,7 @@ void ExecutorRole::PlayAndWait() {
 }
 
 bool ExecutorRole::Play(bool caller) {
+  const ScopedFlushDenormals flush;
   while (true) {
     Message* messages = std::exchange(handed_over_, nullptr);
     if (messages == nullptr && outstanding_ > 0) messages = mailbox_.TakeAll();

@@ -14,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "devices/cpu/flush_denormals.h"
+
 // From the OpenMP runtime that oneDNN uses; its header is not there for every compiler.
 extern "C" void omp_set_num_threads(int);
 
@@ -167,6 +169,7 @@ struct ComputePool::Impl {
     std::snprintf(name, sizeof(name), "troupe-cpu-%d", index);
     pthread_setname_np(pthread_self(), name);
     PrepareThread();
+    const ScopedFlushDenormals flush;
     is_worker = true;
     while (true) {
       if (PoolTask* task = Pop()) {
