@@ -61,8 +61,9 @@ absl::Status GatherNdShape(InferenceContext* c) {
 
 absl::Status TensorScatterShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const PartialShape indices, C::WithRankAtLeast(c->input(1), 1));
-  TROUPE_ASSIGN_OR_RETURN(const PartialShape updates, C::WithRankAtLeast(c->input(2), 1));
-  TROUPE_RETURN_IF_ERROR(CheckScatterNdShapes(c->input(0), indices, updates));
+  // Updates that are a scalar are left to the kernel, which refuses them.
+  if (c->input(2).rank() == 0) return UnchangedShape(c);
+  TROUPE_RETURN_IF_ERROR(CheckScatterNdShapes(c->input(0), indices, c->input(2)));
   return UnchangedShape(c);
 }
 

@@ -31,11 +31,6 @@ absl::Status BranchShape(InferenceContext* c) {
   return ShapesByAttribute(c, /*like_inputs=*/false);
 }
 
-absl::Status CaseShape(InferenceContext* c) {
-  TROUPE_RETURN_IF_ERROR(InferenceContext::WithRank(c->input(0), 0).status());
-  return BranchShape(c);
-}
-
 absl::Status WhileShape(InferenceContext* c) { return ShapesByAttribute(c, /*like_inputs=*/true); }
 
 /// The gradients of a function's arguments are like the arguments.
@@ -165,7 +160,7 @@ REGISTER_OP("Case")
     .Attr("branches: list(func) >= 1")
     .Attr("output_shapes: list(shape) = []")
     .SetIsStateful()
-    .SetShapeFn(CaseShape)
+    .SetShapeFn(BranchShape)
     .Doc(
         "Calls number `branch_index` of `branches` on `input`; the last one if there is no such "
         "number.");
@@ -178,7 +173,7 @@ REGISTER_OP("StatelessCase")
     .Attr("Tout: list(type) >= 0")
     .Attr("branches: list(func) >= 1")
     .Attr("output_shapes: list(shape) = []")
-    .SetShapeFn(CaseShape)
+    .SetShapeFn(BranchShape)
     .Doc("Calls one of `branches`, which have no effects, on `input`, as Case does.");
 
 REGISTER_OP("While")

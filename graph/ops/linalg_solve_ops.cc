@@ -72,7 +72,8 @@ absl::Status MatrixSetDiagShape(InferenceContext* c) {
     TROUPE_ASSIGN_OR_RETURN(diagonal, C::WithRank(diagonal, input.rank() - 1));
     TROUPE_RETURN_IF_ERROR(C::MergeDim(DiagonalLength(input), C::DimOf(diagonal, -1)).status());
   }
-  if (!diagonal.unknown_rank()) {
+  // A shape that is known is not compared with the diagonal's: that is left to the kernel.
+  if (!diagonal.unknown_rank() && !input.fully_known()) {
     TROUPE_ASSIGN_OR_RETURN(const PartialShape batch, C::Subshape(diagonal, 0, -1));
     TROUPE_ASSIGN_OR_RETURN(input, C::Merge(input, batch.Concatenate(C::UnknownOfRank(2))));
   }

@@ -9,9 +9,6 @@ namespace {
 
 /// The handle is, by its static shape, a vector of 2, as TensorFlow has it.
 absl::Status StackShape(InferenceContext* c) {
-  if (c->num_inputs() > 0) {
-    TROUPE_RETURN_IF_ERROR(InferenceContext::WithRank(c->input(0), 0).status());
-  }
   c->set_output(0, InferenceContext::VectorOf(2));
   return absl::OkStatus();
 }

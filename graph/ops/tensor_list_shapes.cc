@@ -60,7 +60,7 @@ absl::Status TensorListMakeShape(InferenceContext* c) {
 absl::Status TensorListPushBackShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
   TROUPE_ASSIGN_OR_RETURN(PartialShape shape, ListShape(c, 0, type));
-  TROUPE_RETURN_IF_ERROR(shape.MergeWith(c->input(1)).status());
+  // Whether the tensor fits is left to the kernel, as in TensorFlow.
   SetList(c, 0, type, std::move(shape));
   return absl::OkStatus();
 }
@@ -76,7 +76,6 @@ absl::Status TensorListPopBackShape(InferenceContext* c) {
 
 absl::Status TensorListSetItemShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
-  TROUPE_RETURN_IF_ERROR(InferenceContext::WithRank(c->input(1), 0).status());
   TROUPE_ASSIGN_OR_RETURN(PartialShape shape, ListShape(c, 0, type));
   TROUPE_RETURN_IF_ERROR(shape.MergeWith(c->input(2)).status());
   SetList(c, 0, type, std::move(shape));
@@ -85,7 +84,6 @@ absl::Status TensorListSetItemShape(InferenceContext* c) {
 
 absl::Status TensorListGetItemShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
-  TROUPE_RETURN_IF_ERROR(InferenceContext::WithRank(c->input(1), 0).status());
   TROUPE_ASSIGN_OR_RETURN(PartialShape element, ElementShape(c, 2, type));
   c->set_output(0, std::move(element));
   return absl::OkStatus();

@@ -101,11 +101,13 @@ absl::Status TensorArray::WriteLocked(int64_t index, Tensor value, Allocator* al
 }
 
 absl::StatusOr<Tensor> TensorArray::ReadLocked(int64_t index, Allocator* allocator) {
-  if (index < 0 || index >= size_) {
+  // An array of gradients grows when it is read: what nobody wrote has no gradient.
+  if (index < 0 || (index >= size_ && !options_.aggregate)) {
     return InvalidArgument("TensorArray ", options_.name, ": Tried to read from index ", index,
                            " but array size is: ", size_);
   }
   TROUPE_RETURN_IF_ERROR(StoreUpTo(index + 1));
+  size_ = std::max(size_, index + 1);
   Element& element = stored_[index];
   if (element.cleared) {
     return InvalidArgument("TensorArray ", options_.name, ": Could not read index ", index,

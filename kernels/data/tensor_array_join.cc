@@ -55,6 +55,10 @@ class Gather final : public Kernel {
       TROUPE_RETURN_IF_ERROR(
           array->ReadMany(indices.values<int32_t>(), ctx.step().allocator, &values));
       element = values[0].shape();
+      if (!element_shape_.IsCompatibleWith(element)) {
+        return InvalidArgument("TensorArray was passed element_shape ", element_shape_.ToString(),
+                               " which does not match the Tensor at index 0: ", element.ToString());
+      }
     }
     for (size_t i = 1; i < values.size(); ++i) {
       if (!(values[i].shape() == element)) {

@@ -92,7 +92,12 @@ class GetItem final : public Kernel {
   absl::Status Compute(KernelContext& ctx) override {
     TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
     TROUPE_RETURN_IF_ERROR(list->CheckType(type_));
-    TROUPE_ASSIGN_OR_RETURN(const int32_t index, ScalarInput(ctx.input(1), "index"));
+    // TensorFlow takes one index of any rank here, and only here.
+    if (ctx.input(1).num_elements() != 1) {
+      return InvalidArgument("index must be a scalar, got shape ",
+                             ctx.input(1).shape().ToString());
+    }
+    const int32_t index = ctx.input(1).data<int32_t>()[0];
     if (index < 0 || index >= list->size()) {
       return InvalidArgument("Trying to access element ", index, " in a list with ", list->size(),
                              " elements.");

@@ -80,6 +80,12 @@ class CandidateSampler : public Kernel {
       return InvalidArgument("there are no ", num_sampled_,
                              " different classes among range_max = ", range_);
     }
+    for (const int64_t true_class : true_classes.values<int64_t>()) {
+      if (true_class < 0 || true_class >= range_) {
+        return InvalidArgument("true_classes must be in the range [0, ", range_, "), got ",
+                               true_class);
+      }
+    }
     const Shape vector({num_sampled_});
     TROUPE_ASSIGN_OR_RETURN(Tensor * sampled, ctx.AllocateOutput(0, ElementType::kInt64, vector));
     TROUPE_ASSIGN_OR_RETURN(Tensor * true_count,

@@ -52,6 +52,8 @@ class ScatterRows : public ScatterVariable {
     TROUPE_RETURN_IF_ERROR(CheckVariable(leases[0]));
     const Tensor &indices = ctx.input(1), &updates = ctx.input(2);
     const Shape shape = leases[0].value().shape();
+    // As in TensorFlow, which updates go with no index does not matter behind a handle.
+    if (!by_reference() && indices.num_elements() == 0) return absl::OkStatus();
     // A scalar update is for all.
     bool fits = updates.rank() == 0 || updates.rank() == indices.rank() + shape.rank() - 1;
     for (int d = 0; fits && d < updates.rank(); ++d) {

@@ -41,10 +41,15 @@ class VariableOp : public Kernel {
       *status = InvalidArgument("shared_name must not start with '_': '", name_, "'");
     }
     if (name_.empty()) name_ = construction.node_name();
-    // Shape [] of the first version of the op means that nothing is known.
-    if (construction.op() == "Variable" && shape_.rank() == 0) shape_ = PartialShape();
+    // TensorFlow has it that a variable of unknown rank starts as a scalar: its first value comes
+    // by an Assign that does not validate the shape.
+    if (shape_.unknown_rank()) shape_ = Shape();
   }
   absl::Status Compute(KernelContext& ctx) override {
+    if (!shape_.fully_known()) {
+      return InvalidArgument("the variable '", name_, "' has shape ", shape_.ToString(),
+                             ", which is not fully defined: give all dimensions, or none of them");
+    }
     std::lock_guard<std::mutex> lock(mutex_);
     if (!variable_ || variable_->destroyed() || resources_ != ctx.resources()) {
       TROUPE_ASSIGN_OR_RETURN(
