@@ -17,7 +17,7 @@ bool FactorCholesky(int64_t n, const T* a, T* l);
 
 /// x [n, columns] such that a * x = b (adjoint(a) * x = b if `adjoint`); b == nullptr stands for
 /// the identity, of n columns. By LU decomposition with partial pivoting. False, and x is not
-/// written, if a is singular or not finite.
+/// written, if a is singular or its first pivot is NaN.
 template <typename T>
 bool SolveLu(int64_t n, int64_t columns, const T* a, bool adjoint, const T* b, T* x);
 

@@ -177,6 +177,11 @@ TEST(MatrixSolve, SingularMatricesAreNamed) {
   OpTest nan("MatrixInverse");
   nan.Input(Tensor::FromValues<double>({std::nan(""), 1, 1, 1}, Shape({2, 2})));
   EXPECT_EQ(nan.Run().code(), StatusCode::kInvalidArgument);
+  // As in TensorFlow, a NaN elsewhere makes a result of NaNs.
+  OpTest later("MatrixInverse");
+  later.Input(Tensor::FromValues<double>({1, 1, 1, std::nan("")}, Shape({2, 2})));
+  ASSERT_TRUE(later.Run().ok());
+  for (double x : later.output(0).values<double>()) EXPECT_TRUE(std::isnan(x));
 }
 
 TEST(MatrixTriangularSolve, ReadsOneTriangleAndBroadcastsBatches) {
