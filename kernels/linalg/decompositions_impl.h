@@ -43,7 +43,8 @@ bool SolveLu(int64_t n, int64_t columns, const T* a, bool adjoint, const T* b, T
   const Eigen::PartialPivLU<Eigen::Ref<RowMajor<T>>> lu(copy);
   for (int64_t i = 0; i < n; ++i) {
     const auto pivot = std::abs(lu.matrixLU()(i, i));
-    // The smallest pivot decides, and TensorFlow's search for it sees a NaN in the first place only.
+    // The smallest pivot decides, and TensorFlow's search for it sees a NaN in the first place
+    // only.
     if (pivot == 0 || (i == 0 && !(pivot > 0))) return false;
   }
   Eigen::Map<RowMajor<T>> result(x, n, columns);
