@@ -137,7 +137,10 @@ absl::Status BatchNormGradGrad(GradientContext& g) {
   }
   absl::Status status = AddSymbolicGradients(ys, xs, grad_ys, &grads, g.prefix() + "/plain");
   if (!status.ok()) return status;
-  for (int i = 0; i < 3; ++i) g.set(i, grads[i]);
+  // All three are connected, as in TensorFlow: in inference dx does not depend on x.
+  for (int i = 0; i < 3; ++i) {
+    g.set(i, grads[i].valid() ? grads[i] : g.ZerosLike(g.input(i)));
+  }
   return g.status();
 }
 REGISTER_GRADIENT("FusedBatchNormGrad", BatchNormGradGrad);

@@ -68,10 +68,9 @@ absl::Status TensorScatterShape(InferenceContext* c) {
 }
 
 absl::Status UniqueShape(InferenceContext* c) {
-  TROUPE_ASSIGN_OR_RETURN(const PartialShape x, C::WithRank(c->input(0), 1));
   c->set_output(0, C::VectorOf(-1));
-  c->set_output(1, x);
-  return absl::OkStatus();
+  c->set_output(1, c->input(0));  // Of unknown rank if x is, as in TensorFlow.
+  return C::WithRank(c->input(0), 1).status();
 }
 
 absl::Status UniqueV2Shape(InferenceContext* c) {

@@ -34,7 +34,11 @@ absl::Status UpdateShape(InferenceContext* c) {
   for (int i = 0; i < kVariables; ++i) {
     TROUPE_ASSIGN_OR_RETURN(merged, C::Merge(handles ? HandleShape(c, i) : c->input(i), merged));
   }
+  // FtrlV2's lr_power is checked by the kernel only, as in TensorFlow.
+  const int unchecked =
+      InputNamed(c, "l2_shrinkage").ok() ? InputNamed(c, "lr_power").value_or(-1) : -1;
   for (int i = kVariables; i < c->num_inputs(); ++i) {
+    if (i == unchecked) continue;
     if (i != *grad && i != indices) TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(i), 0).status());
   }
   PartialShape gradient = kGradient ? c->input(*grad) : PartialShape();

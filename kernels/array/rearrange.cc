@@ -53,6 +53,10 @@ class ReverseV2 : public Kernel {
     const Tensor& input = ctx.input(0);
     const int rank = input.rank();
     TROUPE_ASSIGN_OR_RETURN(const DimVector axes, ReadIntegerVector(ctx.input(1), "axis"));
+    if (rank == 0) {  // Whatever the axes are, as in TensorFlow.
+      ctx.PassThrough(0, 0);
+      return absl::OkStatus();
+    }
     DimVector strides = RowMajorStrides(input.shape().dims());
     absl::InlinedVector<bool, 8> reversed(rank, false);
     int64_t offset = 0;

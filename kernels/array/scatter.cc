@@ -139,23 +139,23 @@ absl::StatusOr<PartFn> FindPart(ScatterOp op, ElementType type) {
   return part;
 }
 
-absl::Status CheckDivisors(const Tensor& updates) {
-  return SwitchType<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(
-      updates.type(), [&]<typename T>() -> absl::Status {
-        const auto values = updates.values<T>();
-        const auto zero = std::find(values.begin(), values.end(), T{0});
-        if (zero == values.end()) return absl::OkStatus();
-        return InvalidArgument("division of integers by zero: element ", zero - values.begin(),
-                               " of updates");
-      });
-}
-
 /// Work worth handing to another thread.
 constexpr double kPartNs = 20000;
 /// Every part looks at all offsets: more parts than this would spend their time on it.
 constexpr int64_t kMaxParts = 16;
 
 }  // namespace
+
+absl::Status CheckDivisors(const Tensor& updates) {
+  return SwitchType<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
+                    uint16_t, uint32_t, uint64_t, complex64, complex128>(
+      updates.type(), [&]<typename T>() -> absl::Status {
+        const auto values = updates.values<T>();
+        const auto zero = std::find(values.begin(), values.end(), T{});
+        if (zero == values.end()) return absl::OkStatus();
+        return InvalidArgument("division by zero: element ", zero - values.begin(), " of updates");
+      });
+}
 
 absl::Status ScatterSlices(KernelContext& ctx, ScatterOp op, const Tensor& updates,
                            absl::Span<const int64_t> offsets, int64_t inner, Tensor* out) {
@@ -222,7 +222,9 @@ absl::Status CheckScatterNd(const Tensor& indices, const Tensor& updates, const 
   }
   const int outer = indices.rank() - 1;
   const int64_t depth = indices.dim(outer);
-  if (depth < 1) {
+  const auto& dims = indices.shape().dims();
+  const bool no_rows = std::find(dims.begin(), dims.end() - 1, 0) != dims.end() - 1;
+  if (depth < 1 && !no_rows) {
     return InvalidArgument("indices of shape ", indices.shape().ToString(),
                            " have no components: their last dimension must be at least 1");
   }

@@ -27,6 +27,9 @@ enum class ScatterOp : uint8_t { kUpdate, kAdd, kSubtract, kMultiply, kDivide, k
 absl::Status ScatterSlices(KernelContext& ctx, ScatterOp op, const Tensor& updates,
                            absl::Span<const int64_t> offsets, int64_t inner, Tensor* out);
 
+/// InvalidArgument if a number of `updates`, which are to divide, is zero.
+absl::Status CheckDivisors(const Tensor& updates);
+
 /// Checks the shapes of indices [..., depth] and of their updates against those of what they index:
 /// updates are indices.shape[:-1] + shape[depth:]. InvalidArgument.
 absl::Status CheckScatterNd(const Tensor& indices, const Tensor& updates, const Shape& shape);

@@ -248,7 +248,8 @@ class TensorStridedSliceUpdate : public Kernel {
         fits = fits && value.dim(v) == 1;
       }
     }
-    if (!fits) {
+    // What would be put into an empty slice does not matter.
+    if (!fits && std::count(slice.size.begin(), slice.size.end(), 0) == 0) {
       return InvalidArgument("the value of shape ", value.shape().ToString(),
                              " cannot be broadcast to the slice, [",
                              absl::StrJoin(slice.result, ","), "]");

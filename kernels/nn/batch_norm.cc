@@ -165,6 +165,10 @@ class FusedBatchNormKernel final : public BatchNormKernel {
     if (uses_given) {
       TROUPE_RETURN_IF_ERROR(CheckVector("mean", ctx.input(3), channels));
       TROUPE_RETURN_IF_ERROR(CheckVector("variance", ctx.input(4), channels));
+    } else if (ctx.input(3).rank() != 1 || ctx.input(4).rank() != 1) {
+      return InvalidArgument("mean and variance must be vectors, got shapes ",
+                             ctx.input(3).shape().ToString(), " and ",
+                             ctx.input(4).shape().ToString());
     }
     float* out[4];  // batch mean and variance, saved mean and variance
     for (int i = 0; i < 4; ++i) {
@@ -275,6 +279,10 @@ class FusedBatchNormGradKernel final : public BatchNormKernel {
       }
     }
     return FillOutput(ctx, x, [&](float* dx) {
+      if (!is_training_) {  // x has no part in it, not even if it is infinite.
+        ForElements(ctx, layout, [&](int64_t i, int64_t c) { dx[i] = factor[c] * grad[i]; });
+        return;
+      }
       ForElements(ctx, layout, [&](int64_t i, int64_t c) {
         dx[i] = factor[c] * (grad[i] - shift[c] - (in[i] - mean[c]) * slope[c]);
       });

@@ -1,5 +1,6 @@
 #include "kernels/nn/conv_shape.h"
 
+#include <algorithm>
 #include <string>
 
 namespace troupe {
@@ -60,11 +61,11 @@ absl::StatusOr<ConvShape> ConvAttributes::Resolve(const Shape& input, const Shap
   s.in_depth = input.dim(3);
   s.out_depth = filter.dim(3);
   const int64_t filter_depth = filter.dim(2);
-  if (filter_depth == 0 || s.in_depth == 0 || s.in_depth % filter_depth != 0) {
-    return InvalidArgument("the input's depth must be a positive multiple of the filter's, got ",
-                           s.in_depth, " and ", filter_depth);
+  if (filter_depth == 0 || s.in_depth % filter_depth != 0) {
+    return InvalidArgument("the input's depth must be a multiple of the filter's, got ", s.in_depth,
+                           " and ", filter_depth);
   }
-  s.groups = s.in_depth / filter_depth;
+  s.groups = std::max<int64_t>(1, s.in_depth / filter_depth);  // An empty input gives zeros.
   if (s.out_depth % s.groups != 0) {
     return InvalidArgument("the output's depth ", s.out_depth,
                            " must be a multiple of the number of groups, ", s.groups);

@@ -161,14 +161,14 @@ class PoolKernel : public Kernel {
 
   static absl::Status Check(const std::array<int64_t, 4>& window,
                             const std::array<int64_t, 4>& stride) {
+    if (window[0] != 1 || stride[0] != 1) {
+      return absl::UnimplementedError("pooling over the batch is not supported");
+    }
     for (int d = 0; d < 4; ++d) {
       if (window[d] <= 0 || stride[d] <= 0) {
         return InvalidArgument("ksize and strides must be positive, got ", window[d], " and ",
                                stride[d], " for dimension ", d);
       }
-    }
-    if (window[0] != 1 || stride[0] != 1) {
-      return absl::UnimplementedError("pooling over the batch is not supported");
     }
     return absl::OkStatus();
   }

@@ -57,7 +57,8 @@ absl::Status ReadPadding(const KernelConstruction& construction, PaddingMode* pa
     }
     return absl::OkStatus();
   }
-  if (!paddings->empty()) {
+  // MaxPoolGrad does not mind, in TensorFlow.
+  if (!paddings->empty() && construction.op() != "MaxPoolGrad") {
     return InvalidArgument("explicit_paddings go with the padding EXPLICIT only, not with ", name);
   }
   *padding = name == "SAME" ? PaddingMode::kSame : PaddingMode::kValid;

@@ -36,7 +36,7 @@ class UnsortedSegmentSumKernel final : public Kernel {
     for (int d = ids.rank(); d < data.rank(); ++d) dims.push_back(data.dim(d));
     TROUPE_ASSIGN_OR_RETURN(Shape shape, Shape::Create(dims));
     TROUPE_ASSIGN_OR_RETURN(DimVector segment_of, ReadIntegers(ids, "segment_ids"));
-    for (size_t i = 0; i < segment_of.size(); ++i) {
+    for (size_t i = 0; i < segment_of.size() && data.num_elements() > 0; ++i) {
       if (segment_of[i] >= segments) {
         return InvalidArgument("segment_ids[", i, "] = ", segment_of[i], " is out of range [0, ",
                                segments, ")");

@@ -84,9 +84,12 @@ class LinSpaceKernel final : public Kernel {
  public:
   LinSpaceKernel(KernelConstruction&, absl::Status*) {}
   absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_RETURN_IF_ERROR(CheckScalar(ctx.input(0), "start"));
-    TROUPE_RETURN_IF_ERROR(CheckScalar(ctx.input(1), "stop"));
-    TROUPE_RETURN_IF_ERROR(CheckScalar(ctx.input(2), "num"));
+    for (int i = 0; i < 3; ++i) {  // Unlike Range, it takes no vectors of one element.
+      if (ctx.input(i).rank() != 0) {
+        return InvalidArgument("start, stop and num must be scalars, got shape ",
+                               ctx.input(i).shape().ToString());
+      }
+    }
     TROUPE_ASSIGN_OR_RETURN(int64_t n, ReadIntegerScalar(ctx.input(2), "num"));
     if (n <= 0) return InvalidArgument("num must be > 0, got ", n);
     return SwitchType<float, double, half, bfloat16>(

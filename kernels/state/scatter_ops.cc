@@ -52,6 +52,11 @@ class ScatterRows : public ScatterVariable {
     TROUPE_RETURN_IF_ERROR(CheckVariable(leases[0]));
     const Tensor &indices = ctx.input(1), &updates = ctx.input(2);
     const Shape shape = leases[0].value().shape();
+    // As in TensorFlow, numbers that are not integers, too, must not be divided by zero behind a
+    // handle.
+    if (kOp == ScatterOp::kDivide && !by_reference()) {
+      TROUPE_RETURN_IF_ERROR(CheckDivisors(updates));
+    }
     // As in TensorFlow, which updates go with no index does not matter behind a handle.
     if (!by_reference() && indices.num_elements() == 0) return absl::OkStatus();
     // A scalar update is for all.
