@@ -108,7 +108,13 @@ void Finish(const void* acc, void* out, int64_t n, int64_t count) {
     } else if constexpr (std::is_floating_point_v<A>) {
       y[i] = static_cast<T>(x[i] / static_cast<A>(count));
     } else {
-      y[i] = x[i] / static_cast<typename A::value_type>(count);
+      // As in TensorFlow: the mean of nothing is 0, and the count is a complex number, too, by which
+      // an infinity becomes one with a NaN.
+      if (count == 0) {
+        y[i] = T(0);
+      } else {
+        y[i] = count == 1 ? x[i] : x[i] / A(static_cast<typename A::value_type>(count));
+      }
     }
   }
 }

@@ -174,6 +174,14 @@ TEST(ReduceTest, RefusesBadAxes) {
   }
 }
 
+// As TensorFlow 2.21 gives it: real means of nothing are NaN, complex ones 0.
+TEST(ReduceTest, ComplexMeansOfNothingAreZero) {
+  OpTest op("Mean");
+  op.Input(Tensor::FromValues<complex64>({}, Shape({2, 0}))).Input(Tensor::Scalar<int32_t>(1));
+  ASSERT_TRUE(op.Run().ok());
+  ExpectEqual(op.output(0), Tensor::Vector<complex64>({{0, 0}, {0, 0}}));
+}
+
 TEST(ReduceTest, NanAndBooleansAndIntegerMeans) {
   const float nan = std::nanf("");
   for (const char* name : {"Max", "Min"}) {
