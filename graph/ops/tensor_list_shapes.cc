@@ -68,9 +68,8 @@ absl::Status TensorListPushBackShape(InferenceContext* c) {
 absl::Status TensorListPopBackShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
   TROUPE_ASSIGN_OR_RETURN(PartialShape list, ListShape(c, 0, type));
-  TROUPE_ASSIGN_OR_RETURN(PartialShape element, ElementShape(c, 1, type));
-  SetList(c, 0, type, std::move(list));
-  c->set_output(1, std::move(element));
+  SetList(c, 0, type, list);
+  c->set_output(1, std::move(list));  // What the input element_shape says goes for the kernel only.
   return absl::OkStatus();
 }
 

@@ -46,23 +46,19 @@ class StackBase : public Kernel {
       TROUPE_ASSIGN_OR_RETURN(known, shape.ToShape());
       is_known = true;
     }
-    // The elements of a list are of its shape; those beyond `stored` are not initialised.
-    const bool check = !list.element_shape().fully_known();
-    if (check) {
-      for (int64_t k = 0; k < count; ++k) {
-        const Tensor& tensor = element(k);
-        if (!tensor.valid()) continue;
-        if (is_known ? !(known == tensor.shape()) : !shape.IsCompatibleWith(tensor.shape())) {
-          return InvalidArgument(
-              "Tried to stack or gather elements of a list whose shapes differ: "
-              "element ",
-              k, " has shape ", tensor.shape().ToString(), ", expected ", shape.ToString());
-        }
-        if (!is_known) {
-          known = tensor.shape();
-          shape = known;
-          is_known = true;
-        }
+    // TensorListSplit makes lists whose elements need not be of the list's shape.
+    for (int64_t k = 0; k < count; ++k) {
+      const Tensor& tensor = element(k);
+      if (!tensor.valid()) continue;
+      if (is_known ? !(known == tensor.shape()) : !shape.IsCompatibleWith(tensor.shape())) {
+        return InvalidArgument(
+            "Tried to stack or gather elements of a list whose shapes differ: element ", k,
+            " has shape ", tensor.shape().ToString(), ", expected ", shape.ToString());
+      }
+      if (!is_known) {
+        known = tensor.shape();
+        shape = known;
+        is_known = true;
       }
     }
     if (!is_known) {
@@ -215,7 +211,8 @@ class ConcatList final : public Kernel {
                                ", expected, but for the first dimension, ", row->ToString());
       }
       if (!row->fully_known()) *row = tensor_row;
-      if (given && *first != tensor.dim(0)) {
+      // TensorFlow does not look if the list says what shape its elements have, true or not.
+      if (given && *first != tensor.dim(0) && !list.element_shape().fully_known()) {
         return InvalidArgument(
             "First entry of element_shape input does not match the first dim of "
             "list element at index: ",

@@ -94,8 +94,7 @@ class GetItem final : public Kernel {
     TROUPE_RETURN_IF_ERROR(list->CheckType(type_));
     // TensorFlow takes one index of any rank here, and only here.
     if (ctx.input(1).num_elements() != 1) {
-      return InvalidArgument("index must be a scalar, got shape ",
-                             ctx.input(1).shape().ToString());
+      return InvalidArgument("index must be a scalar, got shape ", ctx.input(1).shape().ToString());
     }
     const int32_t index = ctx.input(1).data<int32_t>()[0];
     if (index < 0 || index >= list->size()) {
@@ -254,11 +253,7 @@ class PushBackBatch final : public Kernel {
       TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(lists.data<Variant>()[i]));
       Tensor element = RowOf(tensor, row, i);
       TROUPE_RETURN_IF_ERROR(list->Check(element, "append"));
-      if (list->max_size() >= 0 && list->size() >= list->max_size()) {
-        return InvalidArgument("Tried to push item into a full list, ", i,
-                               "; list size: ", list->size(),
-                               ", max_num_elements: ", list->max_size());
-      }
+      // Whether the list may become as long is not checked, as in TensorFlow.
       auto longer = MakeRef<TensorList>(*list);
       TROUPE_RETURN_IF_ERROR(longer->Push(std::move(element)));
       output->mutable_data<Variant>()[i] = Variant(RefPtr<VariantValue>(std::move(longer)));

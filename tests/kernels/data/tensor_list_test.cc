@@ -194,6 +194,20 @@ TEST_F(TensorListTest, ElementsOfDifferentShapesDoNotStack) {
   ExpectEqual((*joined)[1], Tensor::Vector<int64_t>({1, 2}));
 }
 
+TEST_F(TensorListTest, SplitListsWhoseShapeIsNotTrueDoNotStack) {
+  // The list says that its elements have 3 rows; they have 1 and 2. TensorFlow 2.21 concatenates
+  // them, and writes past the end of its memory if they are stacked.
+  const Tensor list = *step_.One(
+      "TensorListSplit", {Row({1, 2, 3}), Ints({3}), Tensor::Vector<int64_t>({1, 2})}, kVariant);
+  EXPECT_EQ(Stack(list).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(step_.One("TensorListGather", {list, Ints({1, 0}), Int(-1)}, kFloat).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  auto joined = step_.Run("TensorListConcatV2", {list, Ints({-1}), Tensor::Vector<int64_t>({})},
+                          {kFloat, kInt64});
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  ExpectEqual((*joined)[0], Row({1, 2, 3}));
+}
+
 TEST_F(TensorListTest, LargeElementsAreStackedInPieces) {
   Tensor list = Reserve(Ints({5000}), 7);
   std::vector<double> want(7 * 5000);
