@@ -108,8 +108,8 @@ void Finish(const void* acc, void* out, int64_t n, int64_t count) {
     } else if constexpr (std::is_floating_point_v<A>) {
       y[i] = static_cast<T>(x[i] / static_cast<A>(count));
     } else {
-      // As in TensorFlow: the mean of nothing is 0, and the count is a complex number, too, by which
-      // an infinity becomes one with a NaN.
+      // As in TensorFlow: the mean of nothing is 0, and the count is a complex number, too, by
+      // which an infinity becomes one with a NaN.
       if (count == 0) {
         y[i] = T(0);
       } else {

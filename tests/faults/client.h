@@ -18,9 +18,10 @@ struct ClientOptions {
 
 /// Says "in" when the moment has come. Told "go", it goes on, and says
 /// "result CODE BEGAN ENDED MESSAGE", once; on "stop", it looks whether what is under way goes on,
-/// which is the result OK; on "feed", it also moves 64 MiB there and back. On "recover" it runs steps until one succeeds, and says
-/// "recovered same|new ENDED". A bystander runs steps all the time; on "stop" it says
-/// "bystander STEPS LONGEST LAST_CHANGE ERROR". All end on "quit". The result is the exit status.
+/// which is the result OK; on "feed", it also moves 64 MiB there and back. On "recover" it runs
+/// steps until one succeeds, and says "recovered same|new ENDED". A bystander runs steps all the
+/// time; on "stop" it says "bystander STEPS LONGEST LAST_CHANGE ERROR". All end on "quit". The
+/// result is the exit status.
 int RunClient(const ClientOptions& options);
 
 }  // namespace troupe::faults
