@@ -332,7 +332,9 @@ void ControlPlane::Send(PeerId to, cluster::Message message) {
 
 void ControlPlane::Post(std::function<void()> job) {
   LetGoOfLogger let_go;
-  impl_->system->spawn([job = std::move(job)](caf::event_based_actor*) { job(); });
+  // Not captured: CAF dereferences a null pointer for functions without arguments.
+  impl_->system->spawn([](caf::event_based_actor*, const std::function<void()>& run) { run(); },
+                       std::move(job));
 }
 
 bool ControlPlane::Stop() {
