@@ -117,17 +117,24 @@ sockaddr_in Loopback(int port) {
   return address;
 }
 
+/// Listens at a free port of this host.
+int ListenAnywhere(int backlog, int* port) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = Loopback(0);
+  socklen_t size = sizeof(address);
+  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), size), 0);
+  EXPECT_EQ(listen(fd, backlog), 0);
+  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  *port = ntohs(address.sin_port);
+  return fd;
+}
+
 /// Accepts connections, as the kernel does, and says nothing; with `deaf`, its queue is full: the
 /// kernel drops what else comes.
 class Silent {
  public:
-  explicit Silent(bool deaf) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address = Loopback(0);
-    socklen_t size = sizeof(address);
-    EXPECT_EQ(bind(socket_, reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(listen(socket_, deaf ? 0 : 8), 0);
-    getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size);
-    port_ = ntohs(address.sin_port);
+  explicit Silent(bool deaf) : socket_(ListenAnywhere(deaf ? 0 : 8, &port_)) {
+    sockaddr_in address = Loopback(port_);
     for (int i = 0; deaf && i < 4; ++i) {
       fillers_.push_back(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
       // In progress, or done: either fills the queue.
@@ -147,8 +154,8 @@ class Silent {
   }
 
  private:
+  int port_ = 0;  // Before the socket, whose making sets it.
   const int socket_;
-  int port_ = 0;
   std::vector<int> fillers_;
 };
 
@@ -163,13 +170,7 @@ int ConnectTo(int port) {
 /// Brings bytes to and fro between whoever connects and a port, until it pauses for good.
 class Relay {
  public:
-  explicit Relay(int to) : listener_(socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address = Loopback(0);
-    socklen_t size = sizeof(address);
-    EXPECT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(listen(listener_, 1), 0);
-    getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
-    port_ = ntohs(address.sin_port);
+  explicit Relay(int to) : listener_(ListenAnywhere(1, &port_)) {
     thread_ = std::thread([this, to] {
       const int ends[2] = {accept(listener_, nullptr, nullptr), ConnectTo(to)};
       while (!paused_) {
@@ -197,8 +198,8 @@ class Relay {
   void Pause() { paused_ = true; }
 
  private:
+  int port_ = 0;  // Before the socket, as above.
   const int listener_;
-  int port_ = 0;
   std::atomic<bool> paused_{false}, over_{false};
   std::thread thread_;
 };
@@ -346,6 +347,7 @@ TEST(ControlPlane, AStrangerWhoSaysNothingHoldsUpNobody) {
     const int stranger = ConnectTo(*port);
     // A processor that waits for the stranger would be seen to be busy after some time only.
     const double before = ProcessorSeconds();
+    // Time in which a processor could be kept busy.
     std::this_thread::sleep_for(milliseconds(500));
     EXPECT_LT(ProcessorSeconds() - before, 0.25) << (tls ? "with TLS" : "plain");
     options.addresses = {Local(*port)};
