@@ -43,10 +43,10 @@ endif()
 
 find_program(TROUPE_CCACHE ccache)
 if(TROUPE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Paths inside the build folder are made relative, so that several build folders share results.
+  # Paths inside the source folder are made relative, so that several build folders and clones share results.
   # Precompiled headers are large: the inode cache has each read only once.
   set(CMAKE_CXX_COMPILER_LAUNCHER
-      env CCACHE_BASEDIR=${PROJECT_BINARY_DIR} CCACHE_NOHASHDIR=1 CCACHE_INODECACHE=1
+      env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_INODECACHE=1
       CCACHE_SLOPPINESS=pch_defines,time_macros ${TROUPE_CCACHE})
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     add_compile_options("SHELL:-Xclang -fno-pch-timestamp")  # the cache restores other times

@@ -28,6 +28,13 @@ absl::Status AllocationError(ElementType type, const Shape& shape, const Allocat
   return absl::ResourceExhaustedError(message);
 }
 
+/// What a reader who asked for something else is told that the tensor is.
+std::string Description(const Tensor& tensor) {
+  if (!tensor.valid()) return "an empty tensor, without type or elements";
+  return StrCat("a tensor of type ", ElementTypeName(tensor.type()), " and shape ",
+                tensor.shape().ToString());
+}
+
 /// Appends the text of one element.
 class ElementPrinter {
  public:
@@ -88,7 +95,7 @@ class ElementPrinter {
  private:
   template <typename T>
   const T& At(int64_t i) const {
-    return tensor_.data<T>()[i];
+    return tensor_.unchecked_data<T>()[i];
   }
   template <typename T>
   void Number(int64_t i, std::string* out) const {
@@ -129,6 +136,30 @@ void AppendNested(const Tensor& tensor, const ElementPrinter& printer, int axis,
 
 }  // namespace
 
+absl::Status Tensor::WrongCount(ElementType type, size_t values, const Shape& shape) {
+  return InvalidArgument("a tensor of type ", ElementTypeName(type), " and shape ",
+                         shape.ToString(), " has ", shape.num_elements(), " elements, but ", values,
+                         " values are given");
+}
+
+absl::Status Tensor::CheckReadable(ElementType type) const {
+  if (type_ != type) {
+    return InvalidArgument("asked for elements of type ", ElementTypeName(type), ", but this is ",
+                           Description(*this));
+  }
+  if (space() != MemorySpace::kHost) {
+    return InvalidArgument("the elements of ", Description(*this),
+                           " are not in the host's memory: fetch it");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Tensor::CheckScalar(ElementType type) const {
+  TROUPE_RETURN_IF_ERROR(CheckReadable(type));
+  if (num_elements() == 1) return absl::OkStatus();
+  return InvalidArgument("asked for a scalar, but this is ", Description(*this));
+}
+
 absl::StatusOr<Tensor> Tensor::Allocate(ElementType type, const Shape& shape,
                                         Allocator* allocator) {
   RefPtr<Buffer> buffer = Buffer::Allocate(allocator, type, shape.num_elements());
@@ -160,13 +191,13 @@ absl::StatusOr<Tensor> Tensor::Clone(Allocator* allocator) const {
   const int64_t n = num_elements();
   switch (type_) {
     case ElementType::kString:
-      std::copy_n(data<std::string>(), n, copy.mutable_data<std::string>());
+      std::copy_n(unchecked_data<std::string>(), n, copy.mutable_data<std::string>());
       break;
     case ElementType::kResource:
-      std::copy_n(data<ResourceHandle>(), n, copy.mutable_data<ResourceHandle>());
+      std::copy_n(unchecked_data<ResourceHandle>(), n, copy.mutable_data<ResourceHandle>());
       break;
     case ElementType::kVariant:
-      std::copy_n(data<Variant>(), n, copy.mutable_data<Variant>());
+      std::copy_n(unchecked_data<Variant>(), n, copy.mutable_data<Variant>());
       break;
     default:
       if (n > 0) std::memcpy(copy.mutable_raw_data(), data_, bytes());

@@ -46,18 +46,22 @@ class Tensor {
   /// A tensor of rank 1.
   template <typename T>
   static Tensor Vector(absl::Span<const T> values) {
-    return FromValues<T>(values, Shape({static_cast<int64_t>(values.size())}));
+    Tensor t = Uninitialized(kElementType<T>, Shape({static_cast<int64_t>(values.size())}));
+    std::copy(values.begin(), values.end(), t.mutable_data<T>());
+    return t;
   }
   template <typename T>
   static Tensor Vector(std::initializer_list<T> values) {
     return Vector<T>(absl::MakeConstSpan(values.begin(), values.size()));
   }
-  /// `values.size()` must be `shape.num_elements()`.
+  /// InvalidArgument unless `values.size()` is `shape.num_elements()`.
   template <typename T>
-  static Tensor FromValues(absl::Span<const T> values, const Shape& shape) {
-    assert(static_cast<int64_t>(values.size()) == shape.num_elements());
-    Tensor t = Uninitialized(kElementType<T>, shape);
-    std::copy(values.begin(), values.end(), t.mutable_data<T>());
+  static absl::StatusOr<Tensor> FromValues(absl::Span<const T> values, const Shape& shape) {
+    if (static_cast<int64_t>(values.size()) != shape.num_elements()) {
+      return WrongCount(kElementType<T>, values.size(), shape);
+    }
+    absl::StatusOr<Tensor> t = Allocate(kElementType<T>, shape);
+    if (t.ok()) std::copy(values.begin(), values.end(), t->mutable_data<T>());
     return t;
   }
 
@@ -76,30 +80,51 @@ class Tensor {
   size_t bytes() const { return static_cast<size_t>(num_elements()) * ElementSize(type_); }
   MemorySpace space() const { return buffer_ ? buffer_->space() : MemorySpace::kHost; }
 
-  /// The elements in row-major order. `T` must be the tensor's type (an invariant of kernels; users
-  /// have `api/`'s checked access). Memory is 64-byte aligned unless the tensor is a slice or has 8
-  /// bytes or less.
+  /// The elements in row-major order, which live as long as this tensor or a copy of it.
+  /// InvalidArgument, which says what the tensor is, if it holds no host elements of type `T`.
+  /// Memory is 64-byte aligned unless the tensor is a slice or has 8 bytes or less.
   template <typename T>
-  const T* data() const {
+  absl::StatusOr<const T*> data() const {
+    if (absl::Status status = CheckReadable(kElementType<T>); !status.ok()) return status;
+    return unchecked_data<T>();
+  }
+  /// The same with their number.
+  template <typename T>
+  absl::StatusOr<absl::Span<const T>> values() const {
+    if (absl::Status status = CheckReadable(kElementType<T>); !status.ok()) return status;
+    return unchecked_values<T>();
+  }
+  /// The only element. InvalidArgument also if there is none or more than one.
+  template <typename T>
+  absl::StatusOr<T> scalar() const {
+    if (absl::Status status = CheckScalar(kElementType<T>); !status.ok()) return status;
+    return unchecked_scalar<T>();
+  }
+
+  /// For kernels, whose inputs are known to be of type `T` and in memory that they can read:
+  /// anything else is undefined.
+  template <typename T>
+  const T* unchecked_data() const {
     assert(type_ == kElementType<T>);
     return static_cast<const T*>(data_);
   }
+  template <typename T>
+  absl::Span<const T> unchecked_values() const {
+    return absl::Span<const T>(unchecked_data<T>(), static_cast<size_t>(num_elements()));
+  }
+  template <typename T>
+  const T& unchecked_scalar() const {
+    return *unchecked_data<T>();
+  }
+  /// For who fills a new tensor of type `T`; unchecked likewise.
   template <typename T>
   T* mutable_data() {
     assert(type_ == kElementType<T>);
     return static_cast<T*>(data_);
   }
   template <typename T>
-  absl::Span<const T> values() const {
-    return absl::Span<const T>(data<T>(), static_cast<size_t>(num_elements()));
-  }
-  template <typename T>
   absl::Span<T> mutable_values() {
     return absl::Span<T>(mutable_data<T>(), static_cast<size_t>(num_elements()));
-  }
-  template <typename T>
-  const T& scalar() const {
-    return *data<T>();
   }
   const void* raw_data() const { return data_; }
   void* mutable_raw_data() { return data_; }
@@ -131,6 +156,10 @@ class Tensor {
   std::string ToString(int max_elements = 16) const;
 
  private:
+  static absl::Status WrongCount(ElementType type, size_t values, const Shape& shape);
+  absl::Status CheckReadable(ElementType type) const;
+  absl::Status CheckScalar(ElementType type) const;
+
   RefPtr<Buffer> buffer_;
   void* data_ = nullptr;
   // The type sits in what the shape leaves over of its last word: a tensor is one cache line.

@@ -263,7 +263,7 @@ absl::StatusOr<Tensor> HandlesFromFields(const TensorProto& proto, const Shape& 
 
 template <typename T>
 void ToFields(const Tensor& tensor, TensorProto* proto) {
-  for (const T& value : tensor.values<T>()) FieldTraits<T>::add(value, proto);
+  for (const T& value : tensor.unchecked_values<T>()) FieldTraits<T>::add(value, proto);
 }
 
 }  // namespace
@@ -323,12 +323,12 @@ void TensorToProto(const Tensor& tensor, TensorProto* proto) {
     case ElementType::kString:
       return ToFields<std::string>(tensor, proto);
     case ElementType::kResource:
-      for (const ResourceHandle& handle : tensor.values<ResourceHandle>()) {
+      for (const ResourceHandle& handle : tensor.unchecked_values<ResourceHandle>()) {
         HandleToProto(handle, proto->add_resource_handle_val());
       }
       return;
     case ElementType::kVariant:
-      for (const Variant& value : tensor.values<Variant>()) {
+      for (const Variant& value : tensor.unchecked_values<Variant>()) {
         // What it holds stays here; the type's name tells a reader what is missing.
         proto->add_variant_val()->set_type_name(value.empty() ? "" : value.type().name());
       }

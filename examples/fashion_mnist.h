@@ -258,7 +258,7 @@ inline void Show(const Dataset& test, absl::Span<const int32_t> indices,
       }
       std::printf("  %s\n", line.c_str());
     }
-    const float* row = logits.data<float>() + k * kClasses;
+    const float* row = logits.unchecked_data<float>() + k * kClasses;
     const int guess = static_cast<int>(std::max_element(row, row + kClasses) - row);
     const int truth = test.labels[indices[k]];
     std::printf("  -> %s%s%s\n\n", kNames[guess], guess == truth ? "" : ", but it is a ",
@@ -295,7 +295,7 @@ inline void TestAndPrint(troupe::Session& session, const Model& model, const Dat
         absl::MakeConstSpan(all).subspan(begin, std::min<int64_t>(1000, test.size() - begin));
     const troupe::Tensor logits = classify(indices);
     for (size_t k = 0; k < indices.size(); ++k) {
-      const float* row = logits.data<float>() + k * kClasses;
+      const float* row = logits.unchecked_data<float>() + k * kClasses;
       right += std::max_element(row, row + kClasses) - row == test.labels[indices[k]];
     }
   }
@@ -334,7 +334,7 @@ inline int TrainAndTest(const troupe::Scope& scope, const Model& model, const Op
     if (model.keep.valid()) values.push_back(troupe::Tensor::Scalar(model.keep_when_training));
     troupe::Tensor loss;
     if (absl::Status status = (*step)(values, absl::MakeSpan(&loss, 1)); !status.ok()) Die(status);
-    progress.Update(i, loss.scalar<float>());
+    progress.Update(i, loss.unchecked_scalar<float>());
   }
   TestAndPrint(**session, model, test, options.show);
   return 0;

@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
   MakePoints(options.batch, options.seed, &points, &kinds);
 
   const Scope s = Scope::NewRoot();
-  const Output x = Const(s, Tensor::FromValues<double>(points, {options.batch, kInputs}));
+  const Output x = Const(s, Tensor::FromValues<double>(points, {options.batch, kInputs}).value());
   const Output y = Const(s, Tensor::Vector<double>(kinds));
   const ModelVariable w(s, {kInputs}, ZerosInitializer(), "w", true, ElementType::kDouble);
 
@@ -79,9 +79,9 @@ int main(int argc, char** argv) {
   auto report = [&](const char* method, int64_t steps) {
     const auto values = corpus::OrDie(session->Run({loss, slope}));
     std::printf("%-16s after %5lld steps: loss %.12f, length of the gradient %.1e\n", method,
-                static_cast<long long>(steps), values[0].scalar<double>(),
-                values[1].scalar<double>());
-    return values[1].scalar<double>();
+                static_cast<long long>(steps), values[0].unchecked_scalar<double>(),
+                values[1].unchecked_scalar<double>());
+    return values[1].unchecked_scalar<double>();
   };
 
   corpus::OrDie(session->RunTargets({init}));

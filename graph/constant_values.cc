@@ -48,22 +48,22 @@ bool MayEvaluate(const Node& node) {
 
 /// An integer of an output type that is int32 or int64; invalid if it does not fit.
 Tensor IntegerTensor(ElementType type, absl::Span<const int64_t> values, const Shape& shape) {
-  if (type == ElementType::kInt64) return Tensor::FromValues<int64_t>(values, shape);
+  if (type == ElementType::kInt64) return Tensor::Vector<int64_t>(values).Reshaped(shape);
   if (type != ElementType::kInt32) return Tensor();
   std::vector<int32_t> narrow(values.size());
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i] > std::numeric_limits<int32_t>::max()) return Tensor();
     narrow[i] = static_cast<int32_t>(values[i]);
   }
-  return Tensor::FromValues<int32_t>(narrow, shape);
+  return Tensor::Vector<int32_t>(narrow).Reshaped(shape);
 }
 
 bool OneInteger(const Tensor& tensor, int64_t* value) {
   if (!tensor.valid() || tensor.num_elements() != 1) return false;
   if (tensor.type() == ElementType::kInt32) {
-    *value = tensor.scalar<int32_t>();
+    *value = tensor.unchecked_scalar<int32_t>();
   } else if (tensor.type() == ElementType::kInt64) {
-    *value = tensor.scalar<int64_t>();
+    *value = tensor.unchecked_scalar<int64_t>();
   } else {
     return false;
   }
@@ -164,7 +164,7 @@ bool ConstantValues::Evaluate(const Node& node) {
   }
   if (node.op() == "Switch") {
     if (inputs[1].type() != ElementType::kBool || inputs[1].num_elements() != 1) return false;
-    const int taken = inputs[1].scalar<bool>() ? 1 : 0;
+    const int taken = inputs[1].unchecked_scalar<bool>() ? 1 : 0;
     Remember(Output(const_cast<Node*>(&node), taken), inputs[0]);
     Remember(Output(const_cast<Node*>(&node), 1 - taken), Tensor());
     return true;

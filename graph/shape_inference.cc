@@ -12,12 +12,12 @@ namespace {
 /// The integers of a tensor. False for other types.
 bool Integers(const Tensor& tensor, std::vector<int64_t>* values) {
   if (tensor.type() == ElementType::kInt32) {
-    auto v = tensor.values<int32_t>();
+    auto v = tensor.unchecked_values<int32_t>();
     values->assign(v.begin(), v.end());
     return true;
   }
   if (tensor.type() == ElementType::kInt64) {
-    auto v = tensor.values<int64_t>();
+    auto v = tensor.unchecked_values<int64_t>();
     values->assign(v.begin(), v.end());
     return true;
   }

@@ -115,16 +115,17 @@ absl::Status EncodeAt(const Tensor& tensor, int depth, std::string* out) {
   switch (tensor.type()) {
     case ElementType::kString: {
       size_t bytes = 0;
-      for (const std::string& s : tensor.values<std::string>()) bytes += s.size() + 10;
+      for (const std::string& s : tensor.unchecked_values<std::string>()) bytes += s.size() + 10;
       out->reserve(out->size() + bytes);
-      for (const std::string& s : tensor.values<std::string>()) writer.String(s);
+      for (const std::string& s : tensor.unchecked_values<std::string>()) writer.String(s);
       return absl::OkStatus();
     }
     case ElementType::kResource:
-      for (const ResourceHandle& h : tensor.values<ResourceHandle>()) EncodeHandle(h, out);
+      for (const ResourceHandle& h : tensor.unchecked_values<ResourceHandle>())
+        EncodeHandle(h, out);
       return absl::OkStatus();
     case ElementType::kVariant:
-      for (const Variant& v : tensor.values<Variant>()) {
+      for (const Variant& v : tensor.unchecked_values<Variant>()) {
         TROUPE_RETURN_IF_ERROR(EncodeVariant(v, depth, out));
       }
       return absl::OkStatus();

@@ -173,7 +173,7 @@ void NodeRole::OnRequest(PeerId from, cluster::Message message, ClusterTime now)
       method == cluster::CANCEL || method == cluster::GET_STATUS;
   if (method == cluster::GET_STATUS && message.reset() && worker_ != nullptr &&
       from < options_.tasks.size()) {
-    worker_->DoomSteps({message.ids().begin(), message.ids().end()},
+    worker_->FailSteps({message.ids().begin(), message.ids().end()},
                        absl::UnavailableError(
                            StrCat("lost ", Describe(from), ": it had lost sight of this task")));
   }

@@ -41,13 +41,13 @@ absl::Status ToProtos(const std::vector<Tensor>& values, std::vector<TensorProto
 /// A step of this task's partitions.
 struct PartitionEngine::RunningStep {
   /// Sends what leaves the process.
-  class Exit final : public Exchange {
+  class Exit final : public Rendezvous {
    public:
     Exit(EngineHost* host, PartitionEngine* engine, RunningStep* step)
         : host_(host), engine_(engine), step_(step) {}
 
    protected:
-    void SendRemote(const ExchangeEdge& edge, uint64_t tag, Tensor value, bool dead) override {
+    void SendRemote(const RendezvousEdge& edge, uint64_t tag, Tensor value, bool dead) override {
       if (step_->partial != nullptr && edge.recv_device == kClientDevice) {
         Fetched(edge, std::move(value), dead);
         return;
@@ -56,7 +56,7 @@ struct PartitionEngine::RunningStep {
     }
 
    private:
-    void Fetched(const ExchangeEdge& edge, Tensor value, bool dead) {
+    void Fetched(const RendezvousEdge& edge, Tensor value, bool dead) {
       auto fetch = step_->graph->fetch_keys.find(edge.key);
       if (fetch == step_->graph->fetch_keys.end()) return;
       absl::StatusOr<Tensor> made = InvalidArgument(
@@ -73,7 +73,7 @@ struct PartitionEngine::RunningStep {
 
   uint64_t id = 0;
   std::shared_ptr<RegisteredGraph> graph;
-  std::shared_ptr<Exit> exchange;
+  std::shared_ptr<Exit> rendezvous;
   std::unique_ptr<PartitionedStep> step;
   CancellationToken cancellation;
   Containers resources;
@@ -108,7 +108,7 @@ void PartitionEngine::Start(cluster::Message request, StepDone done) {
   step->id = request.step();
   step->traced = request.trace();
   step->done = std::move(done);
-  step->exchange = std::make_shared<RunningStep::Exit>(host_, this, step.get());
+  step->rendezvous = std::make_shared<RunningStep::Exit>(host_, this, step.get());
   {
     std::lock_guard<std::mutex> lock(mutex_);
     auto session = sessions_.find(request.session());
@@ -122,7 +122,7 @@ void PartitionEngine::Start(cluster::Message request, StepDone done) {
     steps_[step->id] = step;
     if (auto it = early_.find(step->id); it != early_.end()) {
       for (EarlyValue& value : it->second.values) {
-        step->exchange->Deliver(value.key, value.tag, std::move(value.value), value.dead);
+        step->rendezvous->Deliver(value.key, value.tag, std::move(value.value), value.dead);
       }
       early_.erase(it);
     }
@@ -133,12 +133,12 @@ void PartitionEngine::Start(cluster::Message request, StepDone done) {
 void PartitionEngine::Run(const std::shared_ptr<RunningStep>& step, bool within_event,
                           std::function<void()> play) {
   const std::shared_ptr<RegisteredGraph> graph = step->graph;
-  const bool quick = graph != nullptr && graph->pace.quick();
+  const bool quick = graph != nullptr && graph->hold_times.quick();
   auto timed = [this, graph, quick, play = std::move(play)] {
     const auto measured = [&] {
       const auto start = host_->JobClock();
       play();
-      if (graph != nullptr) graph->pace.Record(host_->JobClock() - start);
+      if (graph != nullptr) graph->hold_times.Record(host_->JobClock() - start);
     };
     // What is quick has nothing to send before it is over. To write is not counted: whoever is
     // woken by it may take the core.
@@ -200,7 +200,7 @@ void PartitionEngine::Play(std::shared_ptr<RunningStep> step, cluster::Message* 
   context.step_resources = &step->resources;
   context.functions = graph->functions.front().get();
   step->step->RunAsync(
-      context, step->exchange, step->feeds, absl::MakeSpan(step->fetches),
+      context, step->rendezvous, step->feeds, absl::MakeSpan(step->fetches),
       [this, step](const absl::Status& status) {
         std::unique_ptr<PartitionedStep> rest = std::move(step->step);
         {
@@ -267,7 +267,7 @@ bool PartitionEngine::Feed(cluster::Message request, StepDone done) {
       answer(std::move(status), {});
       return;
     }
-    for (auto& [key, value] : feeds) step->exchange->Deliver(key, 0, std::move(value), false);
+    for (auto& [key, value] : feeds) step->rendezvous->Deliver(key, 0, std::move(value), false);
     Give(step->partial->Want({request.wanted().begin(), request.wanted().end()}, answer));
     EndPartial(step);
   });
@@ -307,7 +307,7 @@ void PartitionEngine::End(const std::shared_ptr<RunningStep>& step, const absl::
   {
     std::lock_guard<std::mutex> lock(mutex_);
     steps_.erase(step->id);
-    Bury(step->id);
+    MarkForgotten(step->id);
   }
   absl::Status result = status;
   std::vector<TensorProto> fetches;
@@ -346,7 +346,7 @@ void PartitionEngine::Deliver(uint64_t id, cluster::CrossingTensor value) {
 bool PartitionEngine::Deliver(uint64_t id, uint64_t key, uint64_t tag, bool dead, Tensor value) {
   std::shared_ptr<RunningStep> step = FindStep(id);
   if (step == nullptr) return false;
-  step->exchange->Deliver(key, tag, std::move(value), dead);
+  step->rendezvous->Deliver(key, tag, std::move(value), dead);
   return true;
 }
 
@@ -357,7 +357,7 @@ void PartitionEngine::Arrive(uint64_t id, uint64_t key, uint64_t tag, bool dead,
     std::lock_guard<std::mutex> lock(mutex_);
     auto it = steps_.find(id);
     if (it == steps_.end()) {
-      if (buried_.count(id) != 0) return;
+      if (forgotten_.count(id) != 0) return;
       early_[id].values.push_back({key, tag, dead, std::move(value), std::move(credit)});
       return;
     }
@@ -365,24 +365,24 @@ void PartitionEngine::Arrive(uint64_t id, uint64_t key, uint64_t tag, bool dead,
   }
   // Whoever delivers may have to play the step.
   Run(step, false, [step, key, tag, dead, value = std::move(value), credit = std::move(credit)] {
-    step->exchange->Deliver(key, tag, value, dead);
+    step->rendezvous->Deliver(key, tag, value, dead);
   });
 }
 
-void PartitionEngine::Bury(uint64_t id) {
-  constexpr size_t kBuried = 8192;
+void PartitionEngine::MarkForgotten(uint64_t id) {
+  constexpr size_t kForgotten = 8192;
   early_.erase(id);
-  if (!buried_.insert(id).second) return;
-  burials_.push_back(id);
-  if (burials_.size() > kBuried) {
-    buried_.erase(burials_.front());
-    burials_.pop_front();
+  if (!forgotten_.insert(id).second) return;
+  forget_order_.push_back(id);
+  if (forget_order_.size() > kForgotten) {
+    forgotten_.erase(forget_order_.front());
+    forget_order_.pop_front();
   }
 }
 
 void PartitionEngine::Forget(uint64_t id) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (steps_.count(id) == 0) Bury(id);
+  if (steps_.count(id) == 0) MarkForgotten(id);
 }
 
 std::vector<uint64_t> PartitionEngine::DropEarly(ClusterTime now, ClusterTime older_than) {

@@ -75,7 +75,7 @@ class PartitionEngine final : public WorkerEngine {
 
   /// False: no such step runs.
   bool Deliver(uint64_t step, uint64_t key, uint64_t tag, bool dead, Tensor value);
-  void Bury(uint64_t step);  ///< With the mutex held.
+  void MarkForgotten(uint64_t step);  ///< With the mutex held.
   std::shared_ptr<RunningStep> FindStep(uint64_t id);
   /// Has `play`, which plays the step, called by this thread or another.
   void Run(const std::shared_ptr<RunningStep>& step, bool within_event, std::function<void()> play);
@@ -96,8 +96,8 @@ class PartitionEngine final : public WorkerEngine {
   std::unordered_map<uint64_t, std::shared_ptr<RunningStep>> steps_;
   std::unordered_map<uint64_t, std::string> traces_;  ///< Of steps that have just ended.
   std::unordered_map<uint64_t, Early> early_;
-  std::unordered_set<uint64_t> buried_;  ///< Steps whose values come too late.
-  std::deque<uint64_t> burials_;
+  std::unordered_set<uint64_t> forgotten_;  ///< Steps whose values come too late.
+  std::deque<uint64_t> forget_order_;
 };
 
 }  // namespace troupe

@@ -24,7 +24,7 @@ namespace troupe {
 /// Tells graphs whose steps hold a thread for moments only from others, by the time that they have
 /// taken: a few quick ones in a row, and it is quick; two very long ones, or some long ones in a
 /// row, and it is not. One that another thread interrupts now and then stays quick. Thread-safe.
-class Pace {
+class HoldTimes {
  public:
   bool quick() const { return score_.load(std::memory_order_relaxed) < kSlow; }
   void Record(std::chrono::nanoseconds held) {
@@ -60,7 +60,7 @@ struct PartitionEngine::RegisteredGraph {
   bool partial = false;
   std::vector<std::vector<uint64_t>> feed_keys;
   std::unordered_map<uint64_t, int> fetch_keys;
-  Pace pace;
+  HoldTimes hold_times;
   std::mutex mutex;
   std::vector<std::unique_ptr<PartitionedStep>> resting;
 };

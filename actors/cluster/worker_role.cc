@@ -9,7 +9,7 @@ namespace troupe {
 
 namespace {
 // Values that are late by more than so many steps do not exist.
-constexpr size_t kBuried = 8192;
+constexpr size_t kForgotten = 8192;
 // A request to create a session that the one to delete it has overtaken comes soon or never.
 constexpr size_t kClosed = 1024;
 
@@ -66,7 +66,7 @@ void WorkerRole::OnRequest(Responder from, cluster::Message request, ClusterTime
       absl::Status reason = absl::CancelledError("the master has ended the step");
       if (!request.error().empty()) reason = absl::CancelledError(request.error());
       Abort(request.step(), reason, true);
-      if (steps_.count(request.step()) == 0) Bury(request.step());
+      if (steps_.count(request.step()) == 0) Forget(request.step());
       calls_->Reply(from, absl::OkStatus());
       return;
     }
@@ -163,9 +163,9 @@ void WorkerRole::Run(Responder from, cluster::Message request, ClusterTime now) 
     return;
   }
   absl::Status error;
-  if (auto doomed = doomed_.find(id); doomed != doomed_.end()) {
-    error = doomed->second;
-  } else if (buried_.count(id) != 0) {
+  if (auto failed_step = failed_steps_.find(id); failed_step != failed_steps_.end()) {
+    error = failed_step->second;
+  } else if (forgotten_.count(id) != 0) {
     error = absl::CancelledError("the step was cancelled before it began");
   } else if (steps_.count(id) != 0) {
     error = absl::AlreadyExistsError(StrCat("step ", id, " runs already"));
@@ -206,7 +206,7 @@ void WorkerRole::RefuseFeed(Responder from, uint64_t step) {
 void WorkerRole::Feed(Responder from, cluster::Message request, ClusterTime now) {
   const uint64_t id = request.step();
   auto step = steps_.find(id);
-  if (step == steps_.end() && buried_.count(id) == 0 && num_early_ < options_.max_early_values) {
+  if (step == steps_.end() && forgotten_.count(id) == 0 && num_early_ < options_.max_early_values) {
     // It has overtaken RUN_GRAPH.
     const int64_t bytes = static_cast<int64_t>(request.ByteSizeLong());
     if (bytes <= options_.max_early_bytes - early_bytes_) {
@@ -240,9 +240,9 @@ void WorkerRole::OnStepDone(uint64_t id, const absl::Status& status,
   if (it == steps_.end()) return;
   Step step = std::move(it->second);
   steps_.erase(it);
-  Bury(id);
+  Forget(id);
   if (!step.tasks.empty()) ended_.push_back({id, now_, std::move(step.tasks)});
-  if (ended_.size() > kBuried) ended_.pop_front();
+  if (ended_.size() > kForgotten) ended_.pop_front();
   cluster::Message reply;
   if (step.traced) reply.set_metadata(engine_->TakeTrace(id));
   absl::Status result = status;
@@ -265,15 +265,15 @@ void WorkerRole::Abort(uint64_t id, const absl::Status& status, bool derived) {
   engine_->Abort(id, status);
 }
 
-void WorkerRole::Bury(uint64_t id) {
+void WorkerRole::Forget(uint64_t id) {
   DropEarly(id);
   engine_->Forget(id);
-  if (!buried_.insert(id).second) return;
-  burials_.push_back(id);
-  if (burials_.size() > kBuried) {
-    buried_.erase(burials_.front());
-    doomed_.erase(burials_.front());
-    burials_.pop_front();
+  if (!forgotten_.insert(id).second) return;
+  forget_order_.push_back(id);
+  if (forget_order_.size() > kForgotten) {
+    forgotten_.erase(forget_order_.front());
+    failed_steps_.erase(forget_order_.front());
+    forget_order_.pop_front();
   }
 }
 
@@ -293,11 +293,11 @@ void WorkerRole::OnTensor(PeerId, cluster::Message message, ClusterTime now) {
     engine_->Deliver(id, std::move(*message.mutable_crossing()));
     return;
   }
-  if (buried_.count(id) != 0) return;
+  if (forgotten_.count(id) != 0) return;
   const int64_t bytes = static_cast<int64_t>(message.crossing().ByteSizeLong());
   // A sender within its credits never gets here.
   if (num_early_ >= options_.max_early_values || bytes > options_.max_early_bytes - early_bytes_) {
-    DoomSteps({id}, absl::UnavailableError("too many values have come before their steps"));
+    FailSteps({id}, absl::UnavailableError("too many values have come before their steps"));
     return;
   }
   Early& early = early_[id];
@@ -339,13 +339,13 @@ std::vector<uint64_t> WorkerRole::EndedStepsWith(const std::string& task) const 
   return ids;
 }
 
-void WorkerRole::DoomSteps(const std::vector<uint64_t>& ids, const absl::Status& status) {
+void WorkerRole::FailSteps(const std::vector<uint64_t>& ids, const absl::Status& status) {
   for (uint64_t id : ids) {
     if (steps_.count(id) != 0) {
       Abort(id, status, false);
-    } else if (buried_.count(id) == 0) {
-      Bury(id);
-      doomed_[id] = status;
+    } else if (forgotten_.count(id) == 0) {
+      Forget(id);
+      failed_steps_[id] = status;
     }
   }
 }
@@ -366,8 +366,8 @@ void WorkerRole::Tick(ClusterTime now) {
   const absl::Status late = absl::UnavailableError(
       StrCat("values of the step have come ", options_.early_lifetime / kSecond,
              " s before the step itself, and were dropped"));
-  DoomSteps(old, late);
-  DoomSteps(engine_->DropEarly(now, options_.early_lifetime), late);
+  FailSteps(old, late);
+  FailSteps(engine_->DropEarly(now, options_.early_lifetime), late);
 }
 
 void WorkerRole::AbortAll(const absl::Status& status) {

@@ -41,7 +41,7 @@ class WorkerRole {
   /// The steps that a task takes part in and that have ended, or are about to end, here.
   std::vector<uint64_t> EndedStepsWith(const std::string& task) const;
   /// Steps that cannot end any more; some may still begin.
-  void DoomSteps(const std::vector<uint64_t>& ids, const absl::Status& status);
+  void FailSteps(const std::vector<uint64_t>& ids, const absl::Status& status);
   /// A value could not be brought to its task.
   void OnSendFailed(uint64_t step, const absl::Status& status);
   void Tick(ClusterTime now);
@@ -96,7 +96,7 @@ class WorkerRole {
   void OnStepDone(uint64_t id, const absl::Status& status, std::vector<TensorProto> fetches);
   void Abort(uint64_t id, const absl::Status& status, bool derived);
   /// Values of the step that come later are dropped.
-  void Bury(uint64_t id);
+  void Forget(uint64_t id);
   void DropEarly(uint64_t id);
 
   const Options options_;
@@ -108,12 +108,13 @@ class WorkerRole {
   std::map<uint64_t, Early> early_;
   int64_t early_bytes_ = 0;
   size_t num_early_ = 0;
-  std::set<uint64_t> buried_;
-  std::deque<uint64_t> burials_;
-  std::deque<Ended> ended_;                  ///< The last steps of several tasks.
-  std::map<uint64_t, absl::Status> doomed_;  ///< Buried ones that were lost, not cancelled.
-  ClusterTime now_ = 0;                      ///< Of the last tick.
-  std::set<std::string> closed_;             ///< The last sessions that their master has deleted.
+  std::set<uint64_t> forgotten_;
+  std::deque<uint64_t> forget_order_;
+  std::deque<Ended> ended_;  ///< The last steps of several tasks.
+  std::map<uint64_t, absl::Status>
+      failed_steps_;              ///< Forgotten ones that were lost, not cancelled.
+  ClusterTime now_ = 0;           ///< Of the last tick.
+  std::set<std::string> closed_;  ///< The last sessions that their master has deleted.
   std::deque<std::string> closings_;
 };
 

@@ -144,10 +144,10 @@ void ExecutorRole::SetFeed(int feed, Tensor value) {
 // --- playing -----------------------------------------------------------------------------------
 
 void ExecutorRole::PlayAndWait() {
-  caller_ = Parker::OfThisThread();
+  caller_ = ThreadParker::OfThisThread();
   ComputePool::PrepareThread();
   while (!Play(/*caller=*/true)) {
-    if (caller_->Wait() == Parker::Word::kOver) return;
+    if (caller_->Wait() == ThreadParker::Word::kOver) return;
   }
 }
 
@@ -187,13 +187,13 @@ bool ExecutorRole::HelpOrSpin() {
   return mailbox_.HasMessages();
 }
 
-void ExecutorRole::Send(Elsewhere* message) {
+void ExecutorRole::Send(PendingKernel* message) {
   if (!mailbox_.Send(message)) return;
   message->next = nullptr;
   handed_over_ = message;
   if (play_depth >= kMaxPlayDepth) {
     if (completion_ == nullptr) {
-      caller_->Wake(Parker::Word::kPlay);
+      caller_->Wake(ThreadParker::Word::kPlay);
       return;
     }
     if (step_.pool != nullptr) {
@@ -208,30 +208,30 @@ void ExecutorRole::Send(Elsewhere* message) {
 
 void ExecutorRole::PlayOn() {
   // The role may be gone once the token is released.
-  Parker* caller = caller_;
+  ThreadParker* caller = caller_;
   StepCompletion* completion = completion_;
   if (!Play(/*caller=*/false)) return;
   if (completion != nullptr) {
     completion->Over();
   } else {
-    caller->Wake(Parker::Word::kOver);
+    caller->Wake(ThreadParker::Word::kOver);
   }
 }
 
 void ExecutorRole::HandleMessages(Message* messages) {
   while (messages != nullptr) {
-    auto* elsewhere = static_cast<Elsewhere*>(messages);
+    auto* pending_kernel = static_cast<PendingKernel*>(messages);
     messages = messages->next;
     --outstanding_;
-    if (!elsewhere->resume) {
-      Finish(elsewhere);
+    if (!pending_kernel->resume) {
+      Finish(pending_kernel);
       continue;
     }
-    const int32_t node = elsewhere->node;
-    const int32_t next = elsewhere->next_snapshot;
-    Iteration* iteration = elsewhere->iteration;
-    if (!elsewhere->status.ok()) Fail(node, elsewhere->status);
-    Recycle(elsewhere);
+    const int32_t node = pending_kernel->node;
+    const int32_t next = pending_kernel->next_snapshot;
+    Iteration* iteration = pending_kernel->iteration;
+    if (!pending_kernel->status.ok()) Fail(node, pending_kernel->status);
+    Recycle(pending_kernel);
     if (failed_) continue;
     if (iteration != nullptr) {
       timed_ ? RunNodeFlow<true>(node, iteration, false, next)
@@ -340,14 +340,14 @@ bool ExecutorRole::TakeSnapshots(int32_t node, int32_t next, Slot* slots, Iterat
       }
       continue;
     }
-    Elsewhere* elsewhere = NewElsewhere(node, iteration);
-    elsewhere->resume = true;
-    elsewhere->next_snapshot = next + 1;
+    PendingKernel* pending_kernel = NewPendingKernel(node, iteration);
+    pending_kernel->resume = true;
+    pending_kernel->next_snapshot = next + 1;
     ++outstanding_;
-    variable->Lend([take, elsewhere](Variable::Lease lease) {
-      elsewhere->status = take(lease);
+    variable->Lend([take, pending_kernel](Variable::Lease lease) {
+      pending_kernel->status = take(lease);
       lease.Release();
-      elsewhere->executor->Send(elsewhere);
+      pending_kernel->executor->Send(pending_kernel);
     });
     return false;
   }
@@ -356,43 +356,44 @@ bool ExecutorRole::TakeSnapshots(int32_t node, int32_t next, Slot* slots, Iterat
 
 void ExecutorRole::StartAsync(int32_t node, const PlanNode& plan_node, Slot* slots,
                               Iteration* iteration) {
-  Elsewhere* elsewhere = NewElsewhere(node, iteration);
-  elsewhere->phase.store(Elsewhere::Phase::kCalling, std::memory_order_relaxed);
-  elsewhere->ctx = MakeContext(plan_node, slots);
+  PendingKernel* pending_kernel = NewPendingKernel(node, iteration);
+  pending_kernel->phase.store(PendingKernel::Phase::kCalling, std::memory_order_relaxed);
+  pending_kernel->ctx = MakeContext(plan_node, slots);
   ++outstanding_;
   if (can_offload_ && num_ready_ > 0 && plan_->cost_ns(node) >= kOffloadNs) {
     // It holds the thread for long: a call of a function, most likely.
-    step_.pool->Submit(elsewhere);
+    step_.pool->Submit(pending_kernel);
     return;
   }
   uint64_t start = 0;
-  if (timed_) elsewhere->start_ns = start = NowNs();
+  if (timed_) pending_kernel->start_ns = start = NowNs();
   static_cast<AsyncKernel*>(plan_node.kernel)
-      ->ComputeAsync(elsewhere->ctx, KernelDone{&ExecutorRole::AsyncDone, this, elsewhere});
+      ->ComputeAsync(pending_kernel->ctx,
+                     KernelDone{&ExecutorRole::AsyncDone, this, pending_kernel});
   if (timed_) plan_->RecordCost(node, NowNs() - start);
-  if (elsewhere->phase.exchange(Elsewhere::Phase::kReturned, std::memory_order_acq_rel) ==
-      Elsewhere::Phase::kDone) {
+  if (pending_kernel->phase.exchange(PendingKernel::Phase::kReturned, std::memory_order_acq_rel) ==
+      PendingKernel::Phase::kDone) {
     --outstanding_;
-    Finish(elsewhere);
+    Finish(pending_kernel);
   }
 }
 
 void ExecutorRole::AsyncDone(void* self, void* node, absl::Status status) {
-  auto* elsewhere = static_cast<Elsewhere*>(node);
+  auto* pending_kernel = static_cast<PendingKernel*>(node);
   auto* executor = static_cast<ExecutorRole*>(self);
-  elsewhere->status = std::move(status);
-  if (executor->timed_) elsewhere->end_ns = NowNs();
-  executor->AsyncOver(elsewhere);
+  pending_kernel->status = std::move(status);
+  if (executor->timed_) pending_kernel->end_ns = NowNs();
+  executor->AsyncOver(pending_kernel);
 }
 
-void ExecutorRole::AsyncOver(Elsewhere* elsewhere) {
-  if (elsewhere->phase.exchange(Elsewhere::Phase::kDone, std::memory_order_acq_rel) ==
-      Elsewhere::Phase::kReturned) {
-    Send(elsewhere);
+void ExecutorRole::AsyncOver(PendingKernel* pending_kernel) {
+  if (pending_kernel->phase.exchange(PendingKernel::Phase::kDone, std::memory_order_acq_rel) ==
+      PendingKernel::Phase::kReturned) {
+    Send(pending_kernel);
   }
 }
 
-void ExecutorRole::Elsewhere::Received(absl::Status received, Tensor tensor, bool is_dead) {
+void ExecutorRole::PendingKernel::Received(absl::Status received, Tensor tensor, bool is_dead) {
   status = std::move(received);
   value = std::move(tensor);
   dead = is_dead;
@@ -401,13 +402,13 @@ void ExecutorRole::Elsewhere::Received(absl::Status received, Tensor tensor, boo
 
 void ExecutorRole::Offload(int32_t node, const PlanNode& plan_node, Slot* slots,
                            Iteration* iteration) {
-  Elsewhere* elsewhere = NewElsewhere(node, iteration);
-  elsewhere->ctx = MakeContext(plan_node, slots);
+  PendingKernel* pending_kernel = NewPendingKernel(node, iteration);
+  pending_kernel->ctx = MakeContext(plan_node, slots);
   ++outstanding_;
-  step_.pool->Submit(elsewhere);
+  step_.pool->Submit(pending_kernel);
 }
 
-void ExecutorRole::Elsewhere::Run() {
+void ExecutorRole::PendingKernel::Run() {
   const bool timed = executor->timed_;
   const PlanNode& plan_node = executor->plan_->node(node);
   uint64_t start = 0;
@@ -431,24 +432,25 @@ void ExecutorRole::Elsewhere::Run() {
   executor->Send(this);
 }
 
-void ExecutorRole::Finish(Elsewhere* elsewhere) {
-  const int32_t node = elsewhere->node;
-  if (timed_ && elsewhere->end_ns > elsewhere->start_ns) {
+void ExecutorRole::Finish(PendingKernel* pending_kernel) {
+  const int32_t node = pending_kernel->node;
+  if (timed_ && pending_kernel->end_ns > pending_kernel->start_ns) {
     const PlanNode::Kind kind = plan_->node(node).kind;
-    if (kind == PlanNode::kSync) plan_->RecordCost(node, elsewhere->end_ns - elsewhere->start_ns);
+    if (kind == PlanNode::kSync)
+      plan_->RecordCost(node, pending_kernel->end_ns - pending_kernel->start_ns);
     if (trace_ != nullptr) {
-      trace_->push_back(
-          {node, kind == PlanNode::kSync ? 1 : 0, elsewhere->start_ns, elsewhere->end_ns});
+      trace_->push_back({node, kind == PlanNode::kSync ? 1 : 0, pending_kernel->start_ns,
+                         pending_kernel->end_ns});
     }
   }
-  if (!elsewhere->status.ok()) Fail(node, elsewhere->status);
-  Iteration* iteration = elsewhere->iteration;
-  const bool dead = elsewhere->dead;
-  if (elsewhere->value.valid()) {
-    if (!failed_) SetReceived(node, iteration, std::move(elsewhere->value));
-    elsewhere->value.Reset();
+  if (!pending_kernel->status.ok()) Fail(node, pending_kernel->status);
+  Iteration* iteration = pending_kernel->iteration;
+  const bool dead = pending_kernel->dead;
+  if (pending_kernel->value.valid()) {
+    if (!failed_) SetReceived(node, iteration, std::move(pending_kernel->value));
+    pending_kernel->value.Reset();
   }
-  Recycle(elsewhere);
+  Recycle(pending_kernel);
   if (failed_) return;
   if (iteration != nullptr) {
     CompleteFlow(node, iteration, dead);
@@ -485,27 +487,27 @@ void ExecutorRole::CleanUp() {
   failed_ = false;
 }
 
-ExecutorRole::Elsewhere* ExecutorRole::NewElsewhere(int32_t node, Iteration* iteration) {
-  Elsewhere* elsewhere = free_;
-  if (elsewhere != nullptr) {
-    free_ = elsewhere->next_free;
+ExecutorRole::PendingKernel* ExecutorRole::NewPendingKernel(int32_t node, Iteration* iteration) {
+  PendingKernel* pending_kernel = free_;
+  if (pending_kernel != nullptr) {
+    free_ = pending_kernel->next_free;
   } else {
-    all_elsewhere_.push_back(std::make_unique<Elsewhere>());
-    elsewhere = all_elsewhere_.back().get();
-    elsewhere->executor = this;
+    all_pending_kernels_.push_back(std::make_unique<PendingKernel>());
+    pending_kernel = all_pending_kernels_.back().get();
+    pending_kernel->executor = this;
   }
-  elsewhere->node = node;
-  elsewhere->iteration = iteration;
-  elsewhere->resume = false;
-  elsewhere->dead = false;
-  elsewhere->status = absl::OkStatus();
-  elsewhere->start_ns = elsewhere->end_ns = 0;
-  return elsewhere;
+  pending_kernel->node = node;
+  pending_kernel->iteration = iteration;
+  pending_kernel->resume = false;
+  pending_kernel->dead = false;
+  pending_kernel->status = absl::OkStatus();
+  pending_kernel->start_ns = pending_kernel->end_ns = 0;
+  return pending_kernel;
 }
 
-void ExecutorRole::Recycle(Elsewhere* elsewhere) {
-  elsewhere->next_free = free_;
-  free_ = elsewhere;
+void ExecutorRole::Recycle(PendingKernel* pending_kernel) {
+  pending_kernel->next_free = free_;
+  free_ = pending_kernel;
 }
 
 }  // namespace troupe

@@ -9,9 +9,9 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "actors/executor/exchange.h"
-#include "actors/executor/parker.h"
 #include "actors/executor/plan.h"
+#include "actors/executor/rendezvous.h"
+#include "actors/executor/thread_parker.h"
 #include "actors/mailbox.h"
 #include "devices/cpu/compute_pool.h"
 #include "kernels/kernel.h"
@@ -59,7 +59,7 @@ class ExecutorRole {
 
   /// Where the values of the plan's edges to other partitions meet; set before each step of a plan
   /// that has some.
-  void set_exchange(Exchange* exchange) { exchange_ = exchange; }
+  void set_rendezvous(Rendezvous* rendezvous) { rendezvous_ = rendezvous; }
 
   /// Begins a whole step and never waits: `completion` is told when it is over, possibly before
   /// this returns; then `Finish` gives its result. The feeds are moved from.
@@ -86,8 +86,8 @@ class ExecutorRole {
 
   /// A node that is not run by the loop itself, or not at once; what happens to it is a message to
   /// this executor.
-  struct Elsewhere : Message, PoolTask, ReceiveDone {
-    Elsewhere() : ctx(nullptr, nullptr, nullptr, 0, nullptr, 0, 0) {}
+  struct PendingKernel : Message, PoolTask, ReceiveDone {
+    PendingKernel() : ctx(nullptr, nullptr, nullptr, 0, nullptr, 0, 0) {}
     void Run() override;  ///< The kernel, on a thread of the pool.
     void Received(absl::Status received, Tensor tensor, bool is_dead) override;
 
@@ -105,7 +105,7 @@ class ExecutorRole {
     Tensor value;  ///< Received.
     bool dead = false;
     uint64_t start_ns = 0, end_ns = 0;
-    Elsewhere* next_free = nullptr;
+    PendingKernel* next_free = nullptr;
   };
 
   /// Plays on a thread of the pool, for a step that nobody waits for.
@@ -127,7 +127,7 @@ class ExecutorRole {
   bool HelpOrSpin();
   /// Plays with messages in hand and tells whoever wants to know when the step is over.
   void PlayOn();
-  void Send(Elsewhere* message);
+  void Send(PendingKernel* message);
   void HandleMessages(Message* messages);
 
   template <bool kTimed>
@@ -145,7 +145,7 @@ class ExecutorRole {
   KernelContext MakeContext(const PlanNode& node, Slot* slots);
   /// Books a node's end: lets go of its inputs, counts its consumers down.
   void Complete(const PlanNode& node);
-  void Finish(Elsewhere* elsewhere);
+  void Finish(PendingKernel* pending_kernel);
   void Fail(int32_t node, const absl::Status& status);
   void FailStep(const absl::Status& status);
   void CleanUp();
@@ -180,12 +180,12 @@ class ExecutorRole {
   /// Why a fetch has no value.
   absl::Status MissingFetch(int fetch) const;
 
-  Elsewhere* NewElsewhere(int32_t node, Iteration* iteration);
-  void Recycle(Elsewhere* elsewhere);
+  PendingKernel* NewPendingKernel(int32_t node, Iteration* iteration);
+  void Recycle(PendingKernel* pending_kernel);
   static void AsyncDone(void* self, void* node, absl::Status status);
 
   /// A node elsewhere that is asynchronous has finished, on whatever thread.
-  void AsyncOver(Elsewhere* elsewhere);
+  void AsyncOver(PendingKernel* pending_kernel);
 
   const std::shared_ptr<const Plan> plan_;
   // The plan's arrays, as the loop wants them.
@@ -195,7 +195,7 @@ class ExecutorRole {
   const int32_t* const slot_uses_;
   Mailbox mailbox_;
   StepContext step_;
-  Exchange* exchange_ = nullptr;
+  Rendezvous* rendezvous_ = nullptr;
   std::vector<int32_t> pending_;
   std::unique_ptr<Slot[]> slots_;
   std::unique_ptr<Flow> flow_;        ///< nullptr: the plan has no control flow.
@@ -210,9 +210,9 @@ class ExecutorRole {
   Message* handed_over_ =
       nullptr;  ///< Messages that come with a token handed to the waiting caller.
   PlayTask play_task_;
-  Elsewhere* free_ = nullptr;
-  std::vector<std::unique_ptr<Elsewhere>> all_elsewhere_;
-  Parker* caller_ = nullptr;              ///< Who waits in PlayAndWait.
+  PendingKernel* free_ = nullptr;
+  std::vector<std::unique_ptr<PendingKernel>> all_pending_kernels_;
+  ThreadParker* caller_ = nullptr;        ///< Who waits in PlayAndWait.
   StepCompletion* completion_ = nullptr;  ///< Who is told, if nobody waits.
 };
 

@@ -240,7 +240,7 @@ bool ExecutorRole::PlayFlowOp(int32_t node, Iteration* iteration, bool dead) {
                                    pred.shape().ToString()));
         return false;
       }
-      const int taken = pred.scalar<bool>() ? 1 : 0;
+      const int taken = pred.unchecked_scalar<bool>() ? 1 : 0;
       Take(slots[inputs[0]], outputs[taken]);
       outputs[1 - taken].dead = true;
       return true;
@@ -256,8 +256,8 @@ bool ExecutorRole::PlayFlowOp(int32_t node, Iteration* iteration, bool dead) {
     case FlowOp::kSend: {
       Slot value;  // A control edge carries nothing.
       if (!dead && p.num_inputs > 0) Take(slots[inputs[0]], value);
-      exchange_->Send(plan_->edges()[flow_->nodes[node].edge], iteration->tag,
-                      std::move(value.tensor), dead);
+      rendezvous_->Send(plan_->edges()[flow_->nodes[node].edge], iteration->tag,
+                        std::move(value.tensor), dead);
       return true;
     }
     case FlowOp::kLoopCond:
@@ -269,14 +269,14 @@ bool ExecutorRole::PlayFlowOp(int32_t node, Iteration* iteration, bool dead) {
 }
 
 void ExecutorRole::Receive(int32_t node, Iteration* iteration) {
-  Elsewhere* elsewhere = NewElsewhere(node, iteration);
-  elsewhere->phase.store(Elsewhere::Phase::kCalling, std::memory_order_relaxed);
+  PendingKernel* pending_kernel = NewPendingKernel(node, iteration);
+  pending_kernel->phase.store(PendingKernel::Phase::kCalling, std::memory_order_relaxed);
   ++outstanding_;
-  exchange_->Receive(plan_->edges()[flow_->nodes[node].edge], iteration->tag, elsewhere);
-  if (elsewhere->phase.exchange(Elsewhere::Phase::kReturned, std::memory_order_acq_rel) ==
-      Elsewhere::Phase::kDone) {
+  rendezvous_->Receive(plan_->edges()[flow_->nodes[node].edge], iteration->tag, pending_kernel);
+  if (pending_kernel->phase.exchange(PendingKernel::Phase::kReturned, std::memory_order_acq_rel) ==
+      PendingKernel::Phase::kDone) {
     --outstanding_;
-    Finish(elsewhere);
+    Finish(pending_kernel);
   }
 }
 
@@ -472,7 +472,7 @@ void ExecutorRole::LeaveIteration(Iteration* iteration) {
     for (int32_t send : plan_->frames()[frame->frame].sends) {
       const FlowNode& node = flow_->nodes[send];
       if (over->states[node.local].pending == 0) continue;
-      exchange_->Send(plan_->edges()[node.edge], over->tag, Tensor(), /*dead=*/true);
+      rendezvous_->Send(plan_->edges()[node.edge], over->tag, Tensor(), /*dead=*/true);
     }
     EndIteration(over);
     over->next = frame->free;

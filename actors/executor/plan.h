@@ -10,7 +10,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "actors/executor/exchange.h"
+#include "actors/executor/rendezvous.h"
 #include "graph/passes/frames.h"
 #include "kernels/kernel.h"
 #include "kernels/kernel_registry.h"
@@ -44,7 +44,7 @@ struct PlanSpec {
   };
   std::vector<Node> nodes;
   std::vector<FrameInfo> frames;  ///< Empty: no control flow, everything is in the root.
-  std::vector<ExchangeEdge> edges;
+  std::vector<RendezvousEdge> edges;
   std::vector<int> feeds;      ///< Per feed: a node with one output, no inputs and no kernel.
   std::vector<Input> fetches;  ///< Per fetch: where the value comes from.
   std::string device_name;     ///< For messages.
@@ -152,7 +152,7 @@ class Plan {
   /// Index into `slot_uses` of the first slot of each frame.
   const std::vector<int32_t>& frame_uses() const { return frame_uses_; }
   /// What crosses to other partitions; empty: the plan is alone.
-  const std::vector<ExchangeEdge>& edges() const { return spec_.edges; }
+  const std::vector<RendezvousEdge>& edges() const { return spec_.edges; }
   /// "root", or the frame's name.
   const std::string& frame_name(int frame) const { return spec_.frames[frame].name; }
   /// Nodes that are ready when a step starts.

@@ -95,8 +95,8 @@ absl::StatusOr<std::shared_ptr<Kernel>> StatefulKernels::FindOrCreate(const Node
 namespace {
 
 /// The edge of a `_Send` or `_Recv`.
-absl::StatusOr<ExchangeEdge> EdgeOf(const Node& node) {
-  ExchangeEdge edge;
+absl::StatusOr<RendezvousEdge> EdgeOf(const Node& node) {
+  RendezvousEdge edge;
   TROUPE_RETURN_IF_ERROR(node.attrs().Get("tensor_name", &edge.name));
   TROUPE_RETURN_IF_ERROR(node.attrs().Get("send_device", &edge.send_device));
   TROUPE_RETURN_IF_ERROR(node.attrs().Get("recv_device", &edge.recv_device));
@@ -122,7 +122,7 @@ PlacementInput PlacementOn(const Runtime& runtime, const CompileOptions& options
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Plan>> BuildPlan(const Subgraph& subgraph, DeviceRole* device,
-                                                      StatefulKernels* stateful, bool exchange) {
+                                                      StatefulKernels* stateful, bool rendezvous) {
   TROUPE_ASSIGN_OR_RETURN(const Frames frames, FindFrames(subgraph));
   PlanSpec spec;
   if (frames.has_control_flow) spec.frames = frames.frames;
@@ -147,10 +147,10 @@ absl::StatusOr<std::shared_ptr<const Plan>> BuildPlan(const Subgraph& subgraph, 
       to.inputs.push_back({input.node, input.port, NeedsSnapshot(subgraph, input, takes_ref)});
     }
     if (IsNoOp(node)) continue;
-    if (exchange && (to.op == "_Send" || to.op == "_Recv")) {
+    if (rendezvous && (to.op == "_Send" || to.op == "_Recv")) {
       to.flow = to.op == "_Send" ? FlowOp::kSend : FlowOp::kRecv;
       to.edge = static_cast<int>(spec.edges.size());
-      TROUPE_ASSIGN_OR_RETURN(ExchangeEdge edge, EdgeOf(node));
+      TROUPE_ASSIGN_OR_RETURN(RendezvousEdge edge, EdgeOf(node));
       spec.edges.push_back(std::move(edge));
       continue;
     }

@@ -64,10 +64,10 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
                                      const CompileOptions& options, Runtime* runtime,
                                      StatefulKernels* stateful);
 
-/// The plan of what one device runs. `exchange`: `_Send` and `_Recv` are edges to other partitions
-/// of the step, found by the attribute `tensor_name`; else they are kernels like others.
+/// The plan of what one device runs. `rendezvous`: `_Send` and `_Recv` are edges to other
+/// partitions of the step, found by the attribute `tensor_name`; else they are kernels like others.
 absl::StatusOr<std::shared_ptr<const Plan>> BuildPlan(const Subgraph& subgraph, DeviceRole* device,
-                                                      StatefulKernels* stateful, bool exchange);
+                                                      StatefulKernels* stateful, bool rendezvous);
 
 /// Makes the kernel of a node for a device.
 absl::StatusOr<std::unique_ptr<Kernel>> CreateKernel(const Node& node, Device* device);

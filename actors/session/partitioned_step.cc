@@ -21,13 +21,13 @@ class PartitionedStep::Partition : public StepCompletion {
     values_.resize(partition_.fetches.size());
   }
 
-  void Start(StepContext context, Exchange* exchange, absl::Span<const Tensor> feeds,
+  void Start(StepContext context, Rendezvous* rendezvous, absl::Span<const Tensor> feeds,
              std::vector<NodeTrace>* trace) {
     context.device = partition_.device->device.get();
     context.stream = context.device->stream(0);
     context.resources = &partition_.device->containers;
     for (size_t i = 0; i < feeds_.size(); ++i) feeds_[i] = feeds[partition_.feeds[i]];
-    executor_.set_exchange(exchange);
+    executor_.set_rendezvous(rendezvous);
     executor_.RunAsync(context, absl::MakeSpan(feeds_), this, trace);
   }
   void Over() override { step_->Leave(); }
@@ -55,27 +55,28 @@ PartitionedStep::PartitionedStep(std::vector<LocalPartition> partitions) {
 
 PartitionedStep::~PartitionedStep() = default;
 
-void PartitionedStep::Start(const StepContext& step, std::shared_ptr<Exchange> exchange,
+void PartitionedStep::Start(const StepContext& step, std::shared_ptr<Rendezvous> rendezvous,
                             absl::Span<const Tensor> feeds,
                             std::vector<std::vector<NodeTrace>>* traces) {
   if (traces != nullptr) traces->resize(partitions_.size());
   cancellation_ = step.cancellation;
   // The callback may still run when the step is over: it holds what it touches.
   registered_ = cancellation_->Register(
-      [exchange, token = cancellation_] { exchange->Abort(token->status()); }, &callback_);
-  if (!registered_) exchange->Abort(cancellation_->status());
+      [rendezvous, token = cancellation_] { rendezvous->Abort(token->status()); }, &callback_);
+  if (!registered_) rendezvous->Abort(cancellation_->status());
   // One more than there are: the step cannot end before everybody has begun.
   running_.store(static_cast<int>(partitions_.size()) + 1, std::memory_order_relaxed);
   for (size_t i = 0; i < partitions_.size(); ++i) {
-    partitions_[i]->Start(step, exchange.get(), feeds, traces == nullptr ? nullptr : &(*traces)[i]);
+    partitions_[i]->Start(step, rendezvous.get(), feeds,
+                          traces == nullptr ? nullptr : &(*traces)[i]);
   }
 }
 
 void PartitionedStep::Leave() {
-  Parker* const caller = caller_;
+  ThreadParker* const caller = caller_;
   if (running_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
   if (caller != nullptr) {
-    caller->Wake(Parker::Word::kOver);
+    caller->Wake(ThreadParker::Word::kOver);
     return;
   }
   std::function<void(absl::Status)> done = std::move(done_);
@@ -95,12 +96,12 @@ absl::Status PartitionedStep::Finish() {
   return first;
 }
 
-absl::Status PartitionedStep::Run(const StepContext& step, std::shared_ptr<Exchange> exchange,
+absl::Status PartitionedStep::Run(const StepContext& step, std::shared_ptr<Rendezvous> rendezvous,
                                   absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
                                   std::vector<std::vector<NodeTrace>>* traces) {
-  caller_ = Parker::OfThisThread();
+  caller_ = ThreadParker::OfThisThread();
   fetches_ = fetches;
-  Start(step, std::move(exchange), feeds, traces);
+  Start(step, std::move(rendezvous), feeds, traces);
   Leave();
   uint64_t idle_since = NowNs();
   while (running_.load(std::memory_order_acquire) > 0 && step.pool != nullptr) {
@@ -114,14 +115,14 @@ absl::Status PartitionedStep::Run(const StepContext& step, std::shared_ptr<Excha
   return Finish();
 }
 
-void PartitionedStep::RunAsync(const StepContext& step, std::shared_ptr<Exchange> exchange,
+void PartitionedStep::RunAsync(const StepContext& step, std::shared_ptr<Rendezvous> rendezvous,
                                absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
                                std::function<void(absl::Status)> done,
                                std::vector<std::vector<NodeTrace>>* traces) {
   caller_ = nullptr;
   done_ = std::move(done);
   fetches_ = fetches;
-  Start(step, std::move(exchange), feeds, traces);
+  Start(step, std::move(rendezvous), feeds, traces);
   Leave();
 }
 

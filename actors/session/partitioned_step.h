@@ -9,9 +9,9 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "actors/executor/exchange.h"
 #include "actors/executor/executor_role.h"
 #include "actors/executor/plan.h"
+#include "actors/executor/rendezvous.h"
 #include "actors/runtime.h"
 
 namespace troupe {
@@ -33,15 +33,14 @@ class PartitionedStep {
 
   /// Runs all partitions: this thread plays them in turn, and helps the pool while others do.
   /// `step` names what is common (device, stream and resources are each partition's own);
-  /// `exchange` is new, and outlives the step. The first error, whose partition cancels the step's
-  /// token, is the result.
-  /// With `traces` every node's times are recorded, per partition.
-  absl::Status Run(const StepContext& step, std::shared_ptr<Exchange> exchange,
+  /// `rendezvous` is new, and outlives the step. The first error, whose partition cancels the
+  /// step's token, is the result. With `traces` every node's times are recorded, per partition.
+  absl::Status Run(const StepContext& step, std::shared_ptr<Rendezvous> rendezvous,
                    absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
                    std::vector<std::vector<NodeTrace>>* traces = nullptr);
   /// The same without waiting: `done` is called once, from any thread, after which the object may
   /// be used again. `fetches` and `traces` live until then.
-  void RunAsync(const StepContext& step, std::shared_ptr<Exchange> exchange,
+  void RunAsync(const StepContext& step, std::shared_ptr<Rendezvous> rendezvous,
                 absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
                 std::function<void(absl::Status)> done,
                 std::vector<std::vector<NodeTrace>>* traces = nullptr);
@@ -49,7 +48,7 @@ class PartitionedStep {
  private:
   class Partition;
 
-  void Start(const StepContext& step, std::shared_ptr<Exchange> exchange,
+  void Start(const StepContext& step, std::shared_ptr<Rendezvous> rendezvous,
              absl::Span<const Tensor> feeds, std::vector<std::vector<NodeTrace>>* traces);
   /// One partition less to wait for; the last one ends the step.
   void Leave();
@@ -61,7 +60,7 @@ class PartitionedStep {
   uint64_t callback_ = 0;
   bool registered_ = false;
   absl::Span<Tensor> fetches_;
-  Parker* caller_ = nullptr;  ///< Who waits in Run.
+  ThreadParker* caller_ = nullptr;  ///< Who waits in Run.
   std::function<void(absl::Status)> done_;
 };
 

@@ -231,7 +231,7 @@ absl::Status SessionRole::Run(Executable* executable, absl::Span<const Tensor> f
   const bool traced = options.trace && metadata != nullptr;
   if (step->partitioned != nullptr) {
     std::vector<std::vector<NodeTrace>> traces;
-    status = step->partitioned->Run(context, std::make_shared<Exchange>(), feeds, fetches,
+    status = step->partitioned->Run(context, std::make_shared<Rendezvous>(), feeds, fetches,
                                     traced ? &traces : nullptr);
     for (size_t i = 0; i < traces.size(); ++i) {
       AddStepStats(*executable->compiled().partitions[i].plan, traces[i], metadata);

@@ -191,7 +191,7 @@ absl::StatusOr<Tensor> ParseValue(std::string_view text, ElementType type) {
 std::string ToJson(const Tensor& tensor) {
   std::string out;
   const absl::Status status = SwitchValueType(tensor.type(), [&]<typename T>() -> absl::Status {
-    const T* element = tensor.data<T>();
+    const T* element = tensor.unchecked_data<T>();
     AppendJson(element, tensor.shape().dims(), &out);
     return absl::OkStatus();
   });

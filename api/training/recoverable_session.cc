@@ -24,7 +24,7 @@ absl::StatusOr<std::string> Missing(Session& session, const Output& uninitialize
                           session.Run(FeedMap{}, {uninitialized}, {}, options));
   constexpr size_t kShown = 5;
   std::string text;
-  const auto values = names[0].values<std::string>();
+  const auto values = names[0].unchecked_values<std::string>();
   for (size_t i = 0; i < values.size() && i < kShown; ++i) {
     text += (i == 0 ? "" : ", ") + values[i];
   }

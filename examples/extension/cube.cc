@@ -20,7 +20,7 @@ class CubeKernel : public troupe::Kernel {
     return troupe::SwitchType<float, double, troupe::half, troupe::bfloat16>(
         type_, [&]<typename T>() -> absl::Status {
           using Wide = std::conditional_t<sizeof(T) == 2, float, T>;
-          const T* in = x.data<T>();
+          const T* in = x.unchecked_data<T>();
           T* out = y->mutable_data<T>();
           context.ParallelFor(y->num_elements(), troupe::KernelContext::GrainFor(1.0),
                               [&](int64_t begin, int64_t end) {

@@ -37,8 +37,8 @@ int main(int argc, char** argv) {
     return 1;
   }
   for (int i = 0; i < 3; ++i) {
-    std::cout << "cube " << (*values)[0].data<float>()[i] << ", slope "
-              << (*values)[1].data<float>()[i] << "\n";
+    std::cout << "cube " << (*values)[0].unchecked_data<float>()[i] << ", slope "
+              << (*values)[1].unchecked_data<float>()[i] << "\n";
   }
   return 0;
 }

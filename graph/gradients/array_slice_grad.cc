@@ -12,9 +12,9 @@ Output ShapeAs(GradientContext& g, Output x, ElementType type) {
 
 Output IntsAs(GradientContext& g, ElementType type, const std::vector<int64_t>& values,
               const Shape& shape) {
-  if (type == ElementType::kInt64) return g.Const(Tensor::FromValues<int64_t>(values, shape));
+  if (type == ElementType::kInt64) return g.Const(Tensor::Vector<int64_t>(values).Reshaped(shape));
   std::vector<int32_t> narrow(values.begin(), values.end());
-  return g.Const(Tensor::FromValues<int32_t>(narrow, shape));
+  return g.Const(Tensor::Vector<int32_t>(narrow).Reshaped(shape));
 }
 
 absl::Status SliceGrad(GradientContext& g) {

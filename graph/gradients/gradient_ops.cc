@@ -54,9 +54,9 @@ std::optional<std::vector<int64_t>> ConstantInts(const GradientBuilder& g, Outpu
   Tensor value = g.graph()->ConstantValue(tensor);
   std::vector<int64_t> ints;
   if (value.type() == ElementType::kInt32) {
-    for (int32_t i : value.values<int32_t>()) ints.push_back(i);
+    for (int32_t i : value.unchecked_values<int32_t>()) ints.push_back(i);
   } else if (value.type() == ElementType::kInt64) {
-    for (int64_t i : value.values<int64_t>()) ints.push_back(i);
+    for (int64_t i : value.unchecked_values<int64_t>()) ints.push_back(i);
   } else {
     return std::nullopt;
   }

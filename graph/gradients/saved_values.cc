@@ -85,13 +85,14 @@ absl::StatusOr<Output> BackFrame::CountedValue(Output x) {
     const Output added = next.node->input(1 - i);
     const Tensor step = state_->graph->ConstantValue(added);
     if (!step.valid() || step.rank() != 0) return Output();
-    const int64_t by =
-        x.type() == ElementType::kInt32 ? step.scalar<int32_t>() : step.scalar<int64_t>();
+    const int64_t by = x.type() == ElementType::kInt32 ? step.unchecked_scalar<int32_t>()
+                                                       : step.unchecked_scalar<int64_t>();
     const Output start = variable->enter->input(0);
     const Tensor known = state_->graph->ConstantValue(start);
     const bool from_zero =
         known.valid() && known.rank() == 0 &&
-        (x.type() == ElementType::kInt32 ? known.scalar<int32_t>() : known.scalar<int64_t>()) == 0;
+        (x.type() == ElementType::kInt32 ? known.unchecked_scalar<int32_t>()
+                                         : known.unchecked_scalar<int64_t>()) == 0;
     TROUPE_ASSIGN_OR_RETURN(Output value, ForwardNumber());
     GradientBuilder g = Builder("counted");
     value = Cast(g, value, x.type());

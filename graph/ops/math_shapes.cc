@@ -142,12 +142,14 @@ absl::StatusOr<int64_t> FloatRangeSize(T start_value, T limit_value, T delta_val
 
 template <typename T>
 absl::StatusOr<int64_t> IntegerRange(const Tensor& a, const Tensor& b, const Tensor& d) {
-  return IntegerRangeSize<T>(a.scalar<T>(), b.scalar<T>(), d.scalar<T>());
+  return IntegerRangeSize<T>(a.unchecked_scalar<T>(), b.unchecked_scalar<T>(),
+                             d.unchecked_scalar<T>());
 }
 
 template <typename T, typename Wide>
 absl::StatusOr<int64_t> FloatRange(const Tensor& a, const Tensor& b, const Tensor& d) {
-  return FloatRangeSize<T, Wide>(a.scalar<T>(), b.scalar<T>(), d.scalar<T>());
+  return FloatRangeSize<T, Wide>(a.unchecked_scalar<T>(), b.unchecked_scalar<T>(),
+                                 d.unchecked_scalar<T>());
 }
 
 absl::StatusOr<int64_t> RangeSize(const Tensor& a, const Tensor& b, const Tensor& d) {

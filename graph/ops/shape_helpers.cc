@@ -133,7 +133,7 @@ namespace {
 
 template <typename T>
 std::vector<int64_t> Widened(const Tensor& tensor) {
-  const auto values = tensor.values<T>();
+  const auto values = tensor.unchecked_values<T>();
   return std::vector<int64_t>(values.begin(), values.end());
 }
 

@@ -22,7 +22,7 @@ class DynamicPartition : public Kernel {
                              " must start with the shape of partitions, ",
                              partitions.shape().ToString());
     }
-    const absl::Span<const int32_t> ids = partitions.values<int32_t>();
+    const absl::Span<const int32_t> ids = partitions.unchecked_values<int32_t>();
     std::vector<int64_t> rows(count, 0);
     for (size_t i = 0; i < ids.size(); ++i) {
       if (ids[i] < 0 || ids[i] >= count) {

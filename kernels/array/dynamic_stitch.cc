@@ -34,7 +34,7 @@ class DynamicStitch : public Kernel {
                                " after the shape of indices[", i,
                                "] must agree with data[0] of shape ", data0.shape().ToString());
       }
-      for (const int32_t index : indices.values<int32_t>()) {
+      for (const int32_t index : indices.unchecked_values<int32_t>()) {
         if (index < 0) {
           return InvalidArgument("indices[", i, "] holds ", index, ", which is negative");
         }
@@ -56,7 +56,7 @@ class DynamicStitch : public Kernel {
       ZeroElements(ctx, out->type(), out->mutable_raw_data(), out->num_elements());
     }
     for (int i = 0; i < n; ++i) {
-      const absl::Span<const int32_t> indices = ctx.input(i).values<int32_t>();
+      const absl::Span<const int32_t> indices = ctx.input(i).unchecked_values<int32_t>();
       const Tensor& data = ctx.input(n + i);
       for (size_t k = 0; k < indices.size(); ++k) {
         CopyElements(
@@ -73,7 +73,7 @@ class DynamicStitch : public Kernel {
     std::vector<bool> named(size, false);
     int64_t count = 0;
     for (int i = 0; i < n; ++i) {
-      for (const int32_t index : ctx.input(i).values<int32_t>()) {
+      for (const int32_t index : ctx.input(i).unchecked_values<int32_t>()) {
         if (!named[index]) ++count;
         named[index] = true;
       }

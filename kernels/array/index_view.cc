@@ -9,7 +9,7 @@ namespace troupe {
 absl::StatusOr<IndexView> IndexView::Of(const Tensor& tensor, std::string_view what) {
   IndexView view;
   if (tensor.type() == ElementType::kInt64) {
-    view.view_ = tensor.data<int64_t>();
+    view.view_ = tensor.unchecked_data<int64_t>();
   } else {
     TROUPE_ASSIGN_OR_RETURN(view.copy_, ReadIntegers(tensor, what));
   }

@@ -22,7 +22,7 @@ class Where : public Kernel {
         (SwitchType<bool, float, int32_t, int64_t, double, half, bfloat16, int8_t, int16_t, uint8_t,
                     uint16_t, uint32_t, uint64_t, complex64, complex128>(
             input.type(), [&]<typename T>() {
-              const absl::Span<const T> values = input.values<T>();
+              const absl::Span<const T> values = input.unchecked_values<T>();
               for (size_t i = 0; i < values.size(); ++i) {
                 if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
                   if (static_cast<float>(values[i]) != 0) found.push_back(static_cast<int64_t>(i));
@@ -73,8 +73,8 @@ class ListDiff : public Kernel {
         (SwitchType<int32_t, int64_t, float, double, half, bfloat16, int8_t, int16_t, uint8_t,
                     uint16_t, uint32_t, uint64_t, std::string>(x.type(), [&]<typename T>() {
           absl::flat_hash_set<decltype(Key(std::declval<T>()))> excluded;
-          for (const T& value : y.values<T>()) excluded.insert(Key(value));
-          const absl::Span<const T> values = x.values<T>();
+          for (const T& value : y.unchecked_values<T>()) excluded.insert(Key(value));
+          const absl::Span<const T> values = x.unchecked_values<T>();
           for (size_t i = 0; i < values.size(); ++i) {
             if (!excluded.contains(Key(values[i]))) kept.push_back(static_cast<int64_t>(i));
           }
@@ -111,7 +111,7 @@ class CheckNumerics : public Kernel {
     bool nan = false, inf = false;
     TROUPE_RETURN_IF_ERROR(
         (SwitchType<float, double, half, bfloat16>(ctx.input(0).type(), [&]<typename T>() {
-          for (const T& value : ctx.input(0).values<T>()) {
+          for (const T& value : ctx.input(0).unchecked_values<T>()) {
             const auto x = Key(value);
             // One subtraction finds both kinds.
             if (x - x == 0) continue;

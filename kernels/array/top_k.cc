@@ -75,7 +75,7 @@ class TopK : public Kernel {
     const int64_t rows = shape.num_elements() / k;
     return SwitchType<float, double, int32_t, int64_t, half, bfloat16, int8_t, int16_t, uint8_t,
                       uint16_t, uint32_t, uint64_t>(input.type(), [&]<typename T>() {
-      const T* from = input.data<T>();
+      const T* from = input.unchecked_data<T>();
       T* to = values->mutable_data<T>();
       const double row_ns = (k <= 32 ? 2.0 : 10.0) * n + 20.0 * k;
       ctx.ParallelFor(rows, KernelContext::GrainFor(row_ns), [&](int64_t begin, int64_t end) {
@@ -130,7 +130,7 @@ class InTopK : public Kernel {
     TROUPE_ASSIGN_OR_RETURN(const DimVector targets, ReadIntegers(targets_input, "targets"));
     const int64_t rows = predictions.dim(0), n = predictions.dim(1);
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ElementType::kBool, Shape({rows})));
-    const float* row = predictions.data<float>();
+    const float* row = predictions.unchecked_data<float>();
     for (int64_t r = 0; r < rows; ++r, row += n) {
       out->mutable_data<bool>()[r] =
           targets[r] >= 0 && targets[r] < n && InTop(row, n, row[targets[r]], k);

@@ -134,9 +134,9 @@ class Unique : public Kernel {
         (SwitchType<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
                     uint16_t, uint32_t, uint64_t, bool, std::string>(type_, [&]<typename T>() {
           if (outer == 1 && inner == 1) {
-            NumberElements(x.data<T>(), n, number.data(), &first);
+            NumberElements(x.unchecked_data<T>(), n, number.data(), &first);
           } else {
-            NumberSlices(x.data<T>(), outer, n, inner, number.data(), &first);
+            NumberSlices(x.unchecked_data<T>(), outer, n, inner, number.data(), &first);
           }
           return absl::OkStatus();
         })));

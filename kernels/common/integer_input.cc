@@ -8,7 +8,7 @@ namespace {
 
 template <typename T>
 DimVector Convert(const Tensor& tensor) {
-  const absl::Span<const T> values = tensor.values<T>();
+  const absl::Span<const T> values = tensor.unchecked_values<T>();
   return DimVector(values.begin(), values.end());
 }
 

@@ -126,7 +126,7 @@ class RemoteCall : public Call {
       return done(
           InvalidArgument("the target must be a scalar, got shape ", target.shape().ToString()));
     }
-    absl::StatusOr<DeviceName> name = DeviceName::Parse(target.scalar<std::string>());
+    absl::StatusOr<DeviceName> name = DeviceName::Parse(target.unchecked_scalar<std::string>());
     if (!name.ok()) return done(name.status());
     Call::ComputeAsync(ctx, done);
   }
@@ -190,7 +190,7 @@ class If : public Branch {
     const Tensor& cond = ctx.input(0);
     bool taken;
     if (cond.type() == ElementType::kBool && cond.rank() == 0) {
-      taken = cond.scalar<bool>();
+      taken = cond.unchecked_scalar<bool>();
     } else {
       absl::StatusOr<bool> truth = TruthOf(cond);
       if (!truth.ok()) return done(truth.status());
@@ -216,7 +216,7 @@ class Case : public Branch {
       return done(InvalidArgument("the branch index must be a scalar, got shape ",
                                   index.shape().ToString()));
     }
-    const int32_t i = index.scalar<int32_t>();
+    const int32_t i = index.unchecked_scalar<int32_t>();
     const bool inside = i >= 0 && static_cast<size_t>(i) < num_branches();
     CallBranch(inside ? static_cast<size_t>(i) : num_branches() - 1, ctx, done);
   }

@@ -9,14 +9,15 @@ namespace troupe {
 absl::StatusOr<bool> TruthOf(const Tensor& value) {
   if (value.rank() != 0) return value.num_elements() > 0;
   bool truth = false;
-  if (value.type() == ElementType::kString) return !value.scalar<std::string>().empty();
-  if (value.type() == ElementType::kHalf) return static_cast<float>(value.scalar<half>()) != 0;
+  if (value.type() == ElementType::kString) return !value.unchecked_scalar<std::string>().empty();
+  if (value.type() == ElementType::kHalf)
+    return static_cast<float>(value.unchecked_scalar<half>()) != 0;
   if (value.type() == ElementType::kBfloat16) {
-    return static_cast<float>(value.scalar<bfloat16>()) != 0;
+    return static_cast<float>(value.unchecked_scalar<bfloat16>()) != 0;
   }
   absl::Status status = SwitchType<bool, int32_t, int64_t, float, double, int8_t, int16_t, uint8_t,
                                    uint16_t, uint32_t, uint64_t>(value.type(), [&]<typename T>() {
-    truth = value.scalar<T>() != T{0};
+    truth = value.unchecked_scalar<T>() != T{0};
     return absl::OkStatus();
   });
   if (status.ok()) return truth;

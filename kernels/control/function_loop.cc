@@ -180,7 +180,7 @@ class For : public LoopKernel {
         return done(InvalidArgument(kNames[i], " must be a scalar, got shape ",
                                     ctx.input(i).shape().ToString()));
       }
-      bounds[i] = ctx.input(i).scalar<int32_t>();
+      bounds[i] = ctx.input(i).unchecked_scalar<int32_t>();
     }
     const auto [start, limit, delta] = bounds;
     if (start != limit && !(delta > 0 && start < limit) && !(delta < 0 && start > limit)) {

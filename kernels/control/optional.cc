@@ -13,7 +13,7 @@ absl::StatusOr<const Optional*> OptionalIn(const Tensor& tensor) {
     return InvalidArgument("an optional must be a scalar tensor of DT_VARIANT, got shape ",
                            tensor.shape().ToString());
   }
-  const VariantValue* value = ValueOf(tensor.scalar<Variant>());
+  const VariantValue* value = ValueOf(tensor.unchecked_scalar<Variant>());
   if (value == nullptr || value->kind() != VariantValue::Kind::kOptional) {
     return InvalidArgument("the input is no optional, but holds ",
                            value == nullptr ? "nothing of the kind" : value->name());

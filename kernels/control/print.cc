@@ -71,7 +71,7 @@ class PrintV2 final : public Kernel {
       return InvalidArgument("Input is expected to be scalar, but got ",
                              ctx.input(0).shape().ToString());
     }
-    const std::string text = ctx.input(0).scalar<std::string>() + end_;
+    const std::string text = ctx.input(0).unchecked_scalar<std::string>() + end_;
     if (absl::StartsWith(stream_, kFile)) return AppendToFile(text);
     if (stream_ == "stdout") {
       Write(stdout, text);

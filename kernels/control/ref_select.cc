@@ -12,7 +12,7 @@ class RefSelect final : public Kernel {
       return InvalidArgument("Index must be a scalar, but it has shape ",
                              ctx.input(0).shape().ToString());
     }
-    const int32_t index = ctx.input(0).scalar<int32_t>(), count = ctx.num_inputs() - 1;
+    const int32_t index = ctx.input(0).unchecked_scalar<int32_t>(), count = ctx.num_inputs() - 1;
     if (index < 0 || index >= count) {
       return InvalidArgument("Index must be in the range [0, ", count, ") but got ", index);
     }

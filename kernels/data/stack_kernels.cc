@@ -93,7 +93,7 @@ absl::StatusOr<RefPtr<Stack>> FindStack(KernelContext& ctx) {
       return InvalidArgument("the handle of a stack must be a scalar, got shape ",
                              handle.shape().ToString());
     }
-    resource = handle.data<ResourceHandle>()->resource;
+    resource = handle.unchecked_data<ResourceHandle>()->resource;
   }
   auto* stack = dynamic_cast<Stack*>(resource.get());
   if (stack == nullptr) {
@@ -117,7 +117,7 @@ class MakeStack final : public Kernel {
         return InvalidArgument("Stack size must be a scalar, but had shape: ",
                                ctx.input(0).shape().ToString());
       }
-      max_size = ctx.input(0).scalar<int32_t>();
+      max_size = ctx.input(0).unchecked_scalar<int32_t>();
     }
     static std::atomic<uint64_t> count{0};
     auto stack = MakeRef<Stack>(StrCat(name_, "_", count.fetch_add(1, std::memory_order_relaxed)),

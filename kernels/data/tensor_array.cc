@@ -261,7 +261,7 @@ absl::StatusOr<RefPtr<TensorArray>> FindTensorArray(KernelContext& ctx) {
       return InvalidArgument("the handle of a TensorArray must be a scalar, got shape ",
                              handle.shape().ToString());
     }
-    const ResourceHandle& resource = *handle.data<ResourceHandle>();
+    const ResourceHandle& resource = *handle.unchecked_data<ResourceHandle>();
     auto* array = dynamic_cast<TensorArray*>(resource.resource.get());
     if (array == nullptr) {
       return InvalidArgument("the handle '", resource.name, "' of type '", resource.type_name,
@@ -276,7 +276,7 @@ absl::StatusOr<RefPtr<TensorArray>> FindTensorArray(KernelContext& ctx) {
   if (ctx.step().step_resources == nullptr) {
     return absl::FailedPreconditionError("tensor arrays need a step to live in");
   }
-  const std::string* parts = handle.data<std::string>();
+  const std::string* parts = handle.unchecked_data<std::string>();
   TROUPE_ASSIGN_OR_RETURN(RefPtr<Resource> resource,
                           ctx.step().step_resources->FindOrCreate(parts[0], parts[1], nullptr));
   auto* array = dynamic_cast<TensorArray*>(resource.get());

@@ -53,7 +53,7 @@ class Gather final : public Kernel {
       TROUPE_ASSIGN_OR_RETURN(element, shape.ToShape());
     } else {
       TROUPE_RETURN_IF_ERROR(
-          array->ReadMany(indices.values<int32_t>(), ctx.step().allocator, &values));
+          array->ReadMany(indices.unchecked_values<int32_t>(), ctx.step().allocator, &values));
       element = values[0].shape();
       if (!element_shape_.IsCompatibleWith(element)) {
         return InvalidArgument("TensorArray was passed element_shape ", element_shape_.ToString(),
@@ -174,7 +174,7 @@ class Scatter final : public Kernel {
     }
     TROUPE_ASSIGN_OR_RETURN(const int64_t size, array->Size());
     if (indices.num_elements() > 0 && !array->dynamic_size()) {
-      const absl::Span<const int32_t> at = indices.values<int32_t>();
+      const absl::Span<const int32_t> at = indices.unchecked_values<int32_t>();
       const int32_t highest = *std::max_element(at.begin(), at.end());
       if (highest >= size) {
         return InvalidArgument("TensorArray ", array->array_name(),
@@ -186,8 +186,8 @@ class Scatter final : public Kernel {
     std::vector<Tensor> rows;
     rows.reserve(value.dim(0));
     for (int64_t i = 0; i < value.dim(0); ++i) rows.push_back(RowOf(value, row, i));
-    TROUPE_RETURN_IF_ERROR(
-        array->WriteMany(indices.values<int32_t>(), std::move(rows), ctx.step().allocator));
+    TROUPE_RETURN_IF_ERROR(array->WriteMany(indices.unchecked_values<int32_t>(), std::move(rows),
+                                            ctx.step().allocator));
     ctx.PassThrough(3, 0);
     return absl::OkStatus();
   }
@@ -215,7 +215,7 @@ class Split final : public Kernel {
     pieces.reserve(count);
     int64_t begin = 0;
     for (int64_t i = 0; i < count; ++i) {
-      const int64_t length = lengths.data<int64_t>()[i];
+      const int64_t length = lengths.unchecked_data<int64_t>()[i];
       if (length < 0 || length > value.dim(0) - begin) {
         return InvalidArgument("Expected lengths that add up to values.shape[0], ", value.dim(0),
                                ", got length ", length, " at index ", i, " after ", begin,

@@ -60,7 +60,7 @@ class MakeArray final : public Kernel {
       return InvalidArgument("TensorArray size must be scalar, but had shape: ",
                              ctx.input(0).shape().ToString());
     }
-    const int32_t size = ctx.input(0).scalar<int32_t>();
+    const int32_t size = ctx.input(0).unchecked_scalar<int32_t>();
     if (size < 0) return InvalidArgument("Size should be >= 0, got ", size);
     TensorArray::Options options = options_;
     static std::atomic<uint64_t> count{0};
@@ -112,7 +112,7 @@ absl::StatusOr<int32_t> Index(KernelContext& ctx) {
     return InvalidArgument("TensorArray index must be scalar, but had shape: ",
                            ctx.input(1).shape().ToString());
   }
-  return ctx.input(1).scalar<int32_t>();
+  return ctx.input(1).unchecked_scalar<int32_t>();
 }
 
 class Write final : public Kernel {

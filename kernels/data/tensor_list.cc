@@ -157,7 +157,7 @@ absl::StatusOr<const TensorList*> ListIn(const Tensor& tensor) {
   if (tensor.rank() != 0) {
     return InvalidArgument("Input list must be a scalar saw: ", tensor.shape().ToString());
   }
-  return ListIn(tensor.scalar<Variant>());
+  return ListIn(tensor.unchecked_scalar<Variant>());
 }
 
 absl::StatusOr<TensorList*> TakeList(KernelContext& ctx, int in, int out) {

@@ -109,13 +109,13 @@ class GatherList final : public StackBase {
     TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
     TROUPE_RETURN_IF_ERROR(list->CheckType(type_));
     const Tensor& indices = ctx.input(1);
-    for (int32_t index : indices.values<int32_t>()) {
+    for (int32_t index : indices.unchecked_values<int32_t>()) {
       if (index < 0 || index >= list->size()) {
         return InvalidArgument("Trying to gather element ", index, " in a list with ", list->size(),
                                " elements.");
       }
     }
-    const int32_t* at = indices.data<int32_t>();
+    const int32_t* at = indices.unchecked_data<int32_t>();
     return Stack(ctx, *list, ctx.input(2), indices.num_elements(),
                  [list, at](int64_t k) -> const Tensor& { return list->at(at[k]); });
   }
@@ -231,7 +231,7 @@ class ConcatList final : public Kernel {
     if (shape_is_input_) {
       const Tensor& leading = ctx.input(2);
       if (i < leading.num_elements()) {
-        const int64_t length = leading.data<int64_t>()[i];
+        const int64_t length = leading.unchecked_data<int64_t>()[i];
         if (length < 0) {
           return InvalidArgument("leading_dims[", i, "] is ", length, ", must not be negative");
         }
@@ -311,7 +311,7 @@ class SplitToList final : public Kernel {
     }
     auto list = MakeRef<TensorList>(tensor.type(), std::move(shape));
     int64_t begin = 0;
-    for (int64_t length : lengths.values<int64_t>()) {
+    for (int64_t length : lengths.unchecked_values<int64_t>()) {
       if (length < 0) return InvalidArgument("Invalid value in lengths: ", length);
       if (length > tensor.dim(0) - begin) {
         return InvalidArgument("Attempting to slice ", length, " rows from row ", begin,
@@ -336,7 +336,7 @@ absl::StatusOr<int64_t> CheckIndices(const Tensor& tensor, const Tensor& indices
                            tensor.dim(0), " indices, received shape ", indices.shape().ToString());
   }
   int64_t highest = -1;
-  for (int32_t index : indices.values<int32_t>()) {
+  for (int32_t index : indices.unchecked_values<int32_t>()) {
     if (index < 0) {
       return InvalidArgument("Indices in TensorListScatter must all be non-negative, got ", index);
     }
@@ -349,7 +349,7 @@ absl::StatusOr<int64_t> CheckIndices(const Tensor& tensor, const Tensor& indices
 absl::Status ScatterRows(const Tensor& tensor, const Tensor& indices, TensorList* list) {
   const Shape row = WithoutFirst(tensor.shape());
   for (int64_t i = 0; i < indices.num_elements(); ++i) {
-    TROUPE_RETURN_IF_ERROR(list->Set(indices.data<int32_t>()[i], RowOf(tensor, row, i)));
+    TROUPE_RETURN_IF_ERROR(list->Set(indices.unchecked_data<int32_t>()[i], RowOf(tensor, row, i)));
   }
   return absl::OkStatus();
 }
@@ -374,7 +374,7 @@ class ScatterToList final : public Kernel {
         return InvalidArgument("num_elements must be a scalar, got shape ",
                                ctx.input(3).shape().ToString());
       }
-      size = ctx.input(3).scalar<int32_t>();
+      size = ctx.input(3).unchecked_scalar<int32_t>();
       if (size < -1) {
         return InvalidArgument("TensorListScatter expects num_elements >= -1, found: ", size);
       }

@@ -14,7 +14,7 @@ absl::StatusOr<int32_t> ScalarInput(const Tensor& tensor, const char* what) {
   if (tensor.rank() != 0) {
     return InvalidArgument(what, " must be a scalar, got shape ", tensor.shape().ToString());
   }
-  return tensor.scalar<int32_t>();
+  return tensor.unchecked_scalar<int32_t>();
 }
 
 absl::Status PutInt(KernelContext& ctx, int out, int64_t value) {
@@ -96,7 +96,7 @@ class GetItem final : public Kernel {
     if (ctx.input(1).num_elements() != 1) {
       return InvalidArgument("index must be a scalar, got shape ", ctx.input(1).shape().ToString());
     }
-    const int32_t index = ctx.input(1).data<int32_t>()[0];
+    const int32_t index = ctx.input(1).unchecked_data<int32_t>()[0];
     if (index < 0 || index >= list->size()) {
       return InvalidArgument("Trying to access element ", index, " in a list with ", list->size(),
                              " elements.");
@@ -202,8 +202,8 @@ class ConcatLists final : public Kernel {
     TROUPE_ASSIGN_OR_RETURN(Tensor * output,
                             ctx.AllocateOutput(0, ElementType::kVariant, a.shape()));
     for (int64_t i = 0; i < a.num_elements(); ++i) {
-      TROUPE_ASSIGN_OR_RETURN(const TensorList* first, ListIn(a.data<Variant>()[i]));
-      TROUPE_ASSIGN_OR_RETURN(const TensorList* second, ListIn(b.data<Variant>()[i]));
+      TROUPE_ASSIGN_OR_RETURN(const TensorList* first, ListIn(a.unchecked_data<Variant>()[i]));
+      TROUPE_ASSIGN_OR_RETURN(const TensorList* second, ListIn(b.unchecked_data<Variant>()[i]));
       TROUPE_RETURN_IF_ERROR(first->CheckType(type_));
       TROUPE_RETURN_IF_ERROR(second->CheckType(type_));
       absl::StatusOr<PartialShape> shape =
@@ -250,7 +250,7 @@ class PushBackBatch final : public Kernel {
     TROUPE_ASSIGN_OR_RETURN(Tensor * output,
                             ctx.AllocateOutput(0, ElementType::kVariant, lists.shape()));
     for (int64_t i = 0; i < lists.num_elements(); ++i) {
-      TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(lists.data<Variant>()[i]));
+      TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(lists.unchecked_data<Variant>()[i]));
       Tensor element = RowOf(tensor, row, i);
       TROUPE_RETURN_IF_ERROR(list->Check(element, "append"));
       // Whether the list may become as long is not checked, as in TensorFlow.

@@ -37,8 +37,8 @@ absl::Status AddVariants(Tensor* sum, const Tensor& addend, Allocator* allocator
     *sum = std::move(own);
   }
   for (int64_t i = 0; i < n; ++i) {
-    TROUPE_RETURN_IF_ERROR(
-        AddVariant(sum->mutable_data<Variant>() + i, addend.data<Variant>()[i], allocator));
+    TROUPE_RETURN_IF_ERROR(AddVariant(sum->mutable_data<Variant>() + i,
+                                      addend.unchecked_data<Variant>()[i], allocator));
   }
   return absl::OkStatus();
 }
@@ -82,7 +82,7 @@ REGISTER_KERNEL(ForVariants("ZerosLike"), MakeKernel<ZeroVariantsKernel>);
 absl::Status VariantValue::Nest(const Tensor& element) {
   if (element.type() != ElementType::kVariant) return absl::OkStatus();
   int depth = depth_;
-  for (const Variant& variant : element.values<Variant>()) {
+  for (const Variant& variant : element.unchecked_values<Variant>()) {
     if (const VariantValue* value = ValueOf(variant)) depth = std::max(depth, value->depth_ + 1);
   }
   if (depth > kMaxDepth) {
@@ -135,7 +135,7 @@ absl::StatusOr<Tensor> ZerosLikeTensor(const Tensor& tensor, Allocator* allocato
   TROUPE_ASSIGN_OR_RETURN(Tensor zeros, Zeros(tensor.type(), tensor.shape(), allocator));
   if (tensor.type() != ElementType::kVariant) return zeros;
   for (int64_t i = 0; i < tensor.num_elements(); ++i) {
-    const Variant& from = tensor.data<Variant>()[i];
+    const Variant& from = tensor.unchecked_data<Variant>()[i];
     if (from.empty()) continue;
     const VariantValue* value = ValueOf(from);
     if (value == nullptr) {

@@ -98,8 +98,8 @@ absl::Status Multiply(KernelContext& ctx, const ProductForm& form, const Tensor&
   const int64_t count = static_cast<int64_t>(offsets.size());
   const int64_t a_size = form.m * form.k, b_size = form.k * form.n, c_size = form.m * form.n;
   if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
-    const T* a_data = a.data<T>();
-    const T* b_data = b.data<T>();
+    const T* a_data = a.unchecked_data<T>();
+    const T* b_data = b.unchecked_data<T>();
     T* c_data = c->mutable_data<T>();
     RunProducts<T>(ctx, ToProblem<T>(form), count, [&](int64_t i, GemmProblem<T>* p) {
       p->a = a_data + offsets[i].first * a_size;
@@ -111,7 +111,7 @@ absl::Status Multiply(KernelContext& ctx, const ProductForm& form, const Tensor&
     TROUPE_ASSIGN_OR_RETURN(Tensor wide_b, ctx.AllocateTemp(ElementType::kFloat, b.shape()));
     TROUPE_ASSIGN_OR_RETURN(Tensor wide_c, ctx.AllocateTemp(ElementType::kFloat, c->shape()));
     const auto widen = [&](const Tensor& from, Tensor* to) {
-      const T* in = from.data<T>();
+      const T* in = from.unchecked_data<T>();
       float* out = to->mutable_data<float>();
       ctx.ParallelFor(from.num_elements(), 32768, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) out[i] = in[i];
@@ -120,7 +120,7 @@ absl::Status Multiply(KernelContext& ctx, const ProductForm& form, const Tensor&
     widen(a, &wide_a);
     widen(b, &wide_b);
     TROUPE_RETURN_IF_ERROR(Multiply<float>(ctx, form, wide_a, wide_b, offsets, &wide_c));
-    const float* in = wide_c.data<float>();
+    const float* in = wide_c.unchecked_data<float>();
     T* out = c->mutable_data<T>();
     ctx.ParallelFor(c->num_elements(), 32768, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) out[i] = T(in[i]);
@@ -134,8 +134,8 @@ absl::Status Multiply(KernelContext& ctx, const ProductForm& form, const Tensor&
                       for (int64_t r = begin; r < end; ++r) {
                         const int64_t i = r / form.m;
                         GemmProblem<T> p = problem;
-                        p.a = a.data<T>() + offsets[i].first * a_size;
-                        p.b = b.data<T>() + offsets[i].second * b_size;
+                        p.a = a.unchecked_data<T>() + offsets[i].first * a_size;
+                        p.b = b.unchecked_data<T>() + offsets[i].second * b_size;
                         p.c = c->mutable_data<T>() + i * c_size;
                         RowOfProduct(p, form.conjugate_a, form.conjugate_b, r % form.m, row.data());
                       }

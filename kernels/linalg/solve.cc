@@ -64,7 +64,7 @@ class Cholesky : public Kernel {
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, input.type(), input.shape()));
     if (out->num_elements() == 0) return absl::OkStatus();
     return SwitchSolveType(input.type(), [&]<typename T>() -> absl::Status {
-      const T* from = input.data<T>();
+      const T* from = input.unchecked_data<T>();
       T* to = out->mutable_data<T>();
       // A matrix that is not positive definite has a factor of NaNs: no error, as in TensorFlow.
       ctx.ParallelFor(out->num_elements() / (n * n), KernelContext::GrainFor(SystemNs(n, n)),
@@ -90,7 +90,7 @@ class MatrixInverse : public Kernel {
     if (out->num_elements() == 0) return absl::OkStatus();
     if (input.type() == ElementType::kHalf) return InvertHalf(ctx, n, input, out);
     return SwitchSolveType(input.type(), [&]<typename T>() {
-      return Invert(ctx, n, out->num_elements(), input.data<T>(), out->mutable_data<T>());
+      return Invert(ctx, n, out->num_elements(), input.unchecked_data<T>(), out->mutable_data<T>());
     });
   }
 
@@ -104,7 +104,7 @@ class MatrixInverse : public Kernel {
 
   /// In single precision.
   absl::Status InvertHalf(KernelContext& ctx, int64_t n, const Tensor& input, Tensor* out) {
-    const absl::Span<const half> narrow = input.values<half>();
+    const absl::Span<const half> narrow = input.unchecked_values<half>();
     const std::vector<float> from(narrow.begin(), narrow.end());
     std::vector<float> to(from.size());
     TROUPE_RETURN_IF_ERROR(
@@ -186,7 +186,7 @@ class MatrixSolve : public Kernel {
     if (out->num_elements() == 0) return absl::OkStatus();
     const int64_t n = batch.n, columns = batch.columns;
     return SwitchSolveType(matrix.type(), [&]<typename T>() {
-      const T *a = matrix.data<T>(), *b = rhs.data<T>();
+      const T *a = matrix.unchecked_data<T>(), *b = rhs.unchecked_data<T>();
       T* x = out->mutable_data<T>();
       return SolveBatch(ctx, static_cast<int64_t>(batch.pairs.size()),
                         SystemNs(n, columns + (triangular_ ? 0 : n)), [&](int64_t i) {

@@ -43,7 +43,7 @@ absl::StatusOr<Tensor*> ForwardBranch(KernelContext& ctx, ElementType type, cons
 
 template <typename T>
 absl::Status SelectSame(KernelContext& ctx) {
-  const bool* condition = ctx.input(0).data<bool>();
+  const bool* condition = ctx.input(0).unchecked_data<bool>();
   const T* x = static_cast<const T*>(ctx.input(1).raw_data());
   const T* y = static_cast<const T*>(ctx.input(2).raw_data());
   const Shape& shape = ctx.input(1).shape();
@@ -59,7 +59,7 @@ absl::Status SelectSame(KernelContext& ctx) {
 // The condition is one value for each row.
 template <typename T>
 absl::Status SelectRows(KernelContext& ctx) {
-  const bool* condition = ctx.input(0).data<bool>();
+  const bool* condition = ctx.input(0).unchecked_data<bool>();
   const T* x = static_cast<const T*>(ctx.input(1).raw_data());
   const T* y = static_cast<const T*>(ctx.input(2).raw_data());
   const Shape& shape = ctx.input(1).shape();
@@ -89,7 +89,7 @@ class SelectKernel final : public Kernel {
                              " and ", ctx.input(2).shape().ToString());
     }
     if (condition.rank() == 0) {
-      ctx.PassThrough(ctx.input(0).scalar<bool>() ? 1 : 2, 0);
+      ctx.PassThrough(ctx.input(0).unchecked_scalar<bool>() ? 1 : 2, 0);
       return absl::OkStatus();
     }
     const bool same = condition == shape;
@@ -108,7 +108,7 @@ class SelectKernel final : public Kernel {
 
 template <typename T>
 absl::Status SelectBroadcast(KernelContext& ctx, const Shape& shape) {
-  const bool* condition = ctx.input(0).data<bool>();
+  const bool* condition = ctx.input(0).unchecked_data<bool>();
   const T* x = static_cast<const T*>(ctx.input(1).raw_data());
   const T* y = static_cast<const T*>(ctx.input(2).raw_data());
   const BroadcastWalk walk(shape,
@@ -143,7 +143,7 @@ class SelectV2Kernel final : public Kernel {
     const Shape& x = ctx.input(1).shape();
     const Shape& y = ctx.input(2).shape();
     if (x == y && condition.rank() == 0) {
-      ctx.PassThrough(ctx.input(0).scalar<bool>() ? 1 : 2, 0);
+      ctx.PassThrough(ctx.input(0).unchecked_scalar<bool>() ? 1 : 2, 0);
       return absl::OkStatus();
     }
     if (x == y && x == condition) {

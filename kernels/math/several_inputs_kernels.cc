@@ -99,9 +99,9 @@ class ClipKernel final : public Kernel {
     return SwitchType<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
                       uint16_t, complex64, complex128>(
         input.type(), [&]<typename T>() -> absl::Status {
-          const T* x = input.data<T>();
-          const T* low = ctx.input(1).data<T>();
-          const T* high = ctx.input(2).data<T>();
+          const T* x = input.unchecked_data<T>();
+          const T* low = ctx.input(1).unchecked_data<T>();
+          const T* high = ctx.input(2).unchecked_data<T>();
           const int64_t low_step = ctx.input(1).rank() == 0 ? 0 : 1;
           const int64_t high_step = ctx.input(2).rank() == 0 ? 0 : 1;
           const int64_t n = input.num_elements();

@@ -189,8 +189,8 @@ class SparseCrossEntropyKernel final : public Kernel {
 
  private:
   static const int64_t* Labels(const Tensor& labels, absl::InlinedVector<int64_t, 128>* wide) {
-    if (labels.type() == ElementType::kInt64) return labels.data<int64_t>();
-    const int32_t* data = labels.data<int32_t>();
+    if (labels.type() == ElementType::kInt64) return labels.unchecked_data<int64_t>();
+    const int32_t* data = labels.unchecked_data<int32_t>();
     wide->assign(data, data + labels.num_elements());
     return wide->data();
   }

@@ -102,7 +102,7 @@ absl::StatusOr<Tensor> AsFloat(KernelContext& ctx, const Tensor& tensor) {
   TROUPE_ASSIGN_OR_RETURN(Tensor wide, ctx.AllocateTemp(ElementType::kFloat, tensor.shape()));
   float* out = wide.mutable_data<float>();
   TROUPE_RETURN_IF_ERROR((SwitchType<half, bfloat16>(tensor.type(), [&]<typename T>() {
-    const T* in = tensor.data<T>();
+    const T* in = tensor.unchecked_data<T>();
     for (int64_t i = 0; i < tensor.num_elements(); ++i) out[i] = in[i];
     return absl::OkStatus();
   })));
@@ -130,7 +130,7 @@ class BatchNormKernel : public Kernel {
     }
     TROUPE_ASSIGN_OR_RETURN(Tensor wide, ctx.AllocateTemp(ElementType::kFloat, x.shape()));
     fill(wide.mutable_data<float>());
-    const float* in = wide.data<float>();
+    const float* in = wide.unchecked_data<float>();
     return SwitchType<half, bfloat16>(x.type(), [&]<typename T>() {
       T* narrow = out->mutable_data<T>();
       for (int64_t i = 0; i < x.num_elements(); ++i) narrow[i] = T(in[i]);
@@ -187,9 +187,9 @@ class FusedBatchNormKernel final : public BatchNormKernel {
       return FillOutput(ctx, x, [](float*) {});
     }
     TROUPE_ASSIGN_OR_RETURN(const Tensor wide, AsFloat(ctx, x));
-    const float* in = wide.data<float>();
-    const float* scale = ctx.input(1).data<float>();
-    const float* offset = ctx.input(2).data<float>();
+    const float* in = wide.unchecked_data<float>();
+    const float* scale = ctx.input(1).unchecked_data<float>();
+    const float* offset = ctx.input(2).unchecked_data<float>();
     if (is_training_) {
       const double count = static_cast<double>(layout.per_channel());
       const std::vector<double> sums =
@@ -206,13 +206,13 @@ class FusedBatchNormKernel final : public BatchNormKernel {
         out[0][c] = mean[c];
         out[1][c] = unbiased;
         if (factor_ != 1.0f) {
-          out[0][c] = (1 - factor_) * ctx.input(3).data<float>()[c] + factor_ * mean[c];
-          out[1][c] = (1 - factor_) * ctx.input(4).data<float>()[c] + factor_ * unbiased;
+          out[0][c] = (1 - factor_) * ctx.input(3).unchecked_data<float>()[c] + factor_ * mean[c];
+          out[1][c] = (1 - factor_) * ctx.input(4).unchecked_data<float>()[c] + factor_ * unbiased;
         }
       }
     } else {
       for (int i = 0; i < 4; ++i) {
-        const float* given = ctx.input(3 + i % 2).data<float>();
+        const float* given = ctx.input(3 + i % 2).unchecked_data<float>();
         std::copy(given, given + channels, out[i]);
       }
     }
@@ -256,11 +256,11 @@ class FusedBatchNormGradKernel final : public BatchNormKernel {
     }
     TROUPE_ASSIGN_OR_RETURN(const Tensor wide_x, AsFloat(ctx, x));
     TROUPE_ASSIGN_OR_RETURN(const Tensor wide_dy, AsFloat(ctx, dy));
-    const float* in = wide_x.data<float>();
-    const float* grad = wide_dy.data<float>();
-    const float* scale = ctx.input(2).data<float>();
-    const float* mean = ctx.input(3).data<float>();
-    const float* variance = ctx.input(4).data<float>();
+    const float* in = wide_x.unchecked_data<float>();
+    const float* grad = wide_dy.unchecked_data<float>();
+    const float* scale = ctx.input(2).unchecked_data<float>();
+    const float* mean = ctx.input(3).unchecked_data<float>();
+    const float* variance = ctx.input(4).unchecked_data<float>();
     const std::vector<double> sums =
         ChannelSums(ctx, layout, [&](int64_t i, int64_t) { return grad[i]; });
     const std::vector<double> products =

@@ -17,7 +17,7 @@ absl::StatusOr<Tensor> ToFloat(KernelContext& ctx, const Tensor& tensor) {
   TROUPE_ASSIGN_OR_RETURN(Tensor wide, ctx.AllocateTemp(ElementType::kFloat, tensor.shape()));
   float* out = wide.mutable_data<float>();
   TROUPE_RETURN_IF_ERROR((SwitchType<half, bfloat16>(tensor.type(), [&]<typename T>() {
-    const T* in = tensor.data<T>();
+    const T* in = tensor.unchecked_data<T>();
     ctx.ParallelFor(tensor.num_elements(), 32768, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) out[i] = in[i];
     });
@@ -27,7 +27,7 @@ absl::StatusOr<Tensor> ToFloat(KernelContext& ctx, const Tensor& tensor) {
 }
 
 absl::Status FromFloat(KernelContext& ctx, const Tensor& wide, Tensor* tensor) {
-  const float* in = wide.data<float>();
+  const float* in = wide.unchecked_data<float>();
   return SwitchType<half, bfloat16>(tensor->type(), [&]<typename T>() {
     T* out = tensor->mutable_data<T>();
     ctx.ParallelFor(tensor->num_elements(), 32768, [&](int64_t begin, int64_t end) {
@@ -44,8 +44,8 @@ absl::StatusOr<Shape> ShapeFromSizes(const Tensor& sizes, const char* name) {
   }
   std::vector<int64_t> dims(sizes.num_elements());
   for (size_t i = 0; i < dims.size(); ++i) {
-    dims[i] =
-        sizes.type() == ElementType::kInt32 ? sizes.data<int32_t>()[i] : sizes.data<int64_t>()[i];
+    dims[i] = sizes.type() == ElementType::kInt32 ? sizes.unchecked_data<int32_t>()[i]
+                                                  : sizes.unchecked_data<int64_t>()[i];
   }
   return Shape::Create(dims);
 }
@@ -90,8 +90,8 @@ class ConvKernel : public Kernel {
  private:
   absl::Status RunFloat(KernelContext& ctx, const ConvShape& shape, const Tensor& a,
                         const Tensor& b, Tensor* out) {
-    const float* x = a.data<float>();
-    const float* y = b.data<float>();
+    const float* x = a.unchecked_data<float>();
+    const float* y = b.unchecked_data<float>();
     float* z = out->mutable_data<float>();
     const bool narrow = NarrowConvPays(op_, shape);
     switch (op_) {
@@ -111,8 +111,8 @@ class ConvKernel : public Kernel {
   template <typename T>
   void RunDirect(KernelContext& ctx, const ConvShape& shape, const Tensor& a, const Tensor& b,
                  Tensor* out) {
-    const T* x = a.data<T>();
-    const T* y = b.data<T>();
+    const T* x = a.unchecked_data<T>();
+    const T* y = b.unchecked_data<T>();
     T* z = out->mutable_data<T>();
     switch (op_) {
       case ConvOp::kForward:

@@ -155,7 +155,7 @@ class PoolKernel : public Kernel {
       return InvalidArgument(name, " must be a vector of 4 elements, got shape ",
                              sizes.shape().ToString());
     }
-    std::copy_n(sizes.data<int32_t>(), 4, out->begin());
+    std::copy_n(sizes.unchecked_data<int32_t>(), 4, out->begin());
     return absl::OkStatus();
   }
 
@@ -196,7 +196,7 @@ class MaxPoolKernel final : public PoolKernel {
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.type(), s.output_shape()));
     if (out->num_elements() == 0) return absl::OkStatus();
     return SwitchType<TROUPE_POOL_TYPES>(in.type(), [&]<typename T>() {
-      const T* from = in.data<T>();
+      const T* from = in.unchecked_data<T>();
       T* to = out->mutable_data<T>();
       if (s.depth_window > 1) {
         OverDepth(ctx, s.depth_window, out->num_elements(), from, to);
@@ -260,8 +260,8 @@ class MaxPoolGradKernel final : public PoolKernel {
                                            2 * s.rows.size * s.columns.size);
     return SwitchType<TROUPE_POOL_TYPES>(in.type(), [&]<typename T>() {
       ctx.ParallelFor(s.batch, KernelContext::GrainFor(image_ns), [&](int64_t begin, int64_t end) {
-        const T* x = in.data<T>();
-        const T* dy = gradient.data<T>();
+        const T* x = in.unchecked_data<T>();
+        const T* dy = gradient.unchecked_data<T>();
         T* dx = out->mutable_data<T>();
         if constexpr (std::is_same_v<T, float>) {
           Pool().max_gradient_images(form, x, dy, dx, begin, end);
@@ -295,8 +295,8 @@ class MaxPoolGradGradKernel final : public PoolKernel {
       ctx.ParallelFor(s.batch * s.rows.output, KernelContext::GrainFor(row_ns),
                       [&](int64_t begin, int64_t end) {
                         for (int64_t i = begin; i < end; ++i) {
-                          Row(s, i, in.data<T>(), pooled.data<T>(), gradient.data<T>(),
-                              out->mutable_data<T>());
+                          Row(s, i, in.unchecked_data<T>(), pooled.unchecked_data<T>(),
+                              gradient.unchecked_data<T>(), out->mutable_data<T>());
                         }
                       });
       return absl::OkStatus();
@@ -343,15 +343,15 @@ class AvgPoolKernel final : public PoolKernel {
     const PoolForm form = s.Form();
     const double row_ns = NanosecondsFor(s.columns.output * s.depth, s.rows.size * s.columns.size);
     return SwitchType<float, double, half, bfloat16>(in.type(), [&]<typename T>() {
-      ctx.ParallelFor(s.batch * s.rows.output, KernelContext::GrainFor(row_ns),
-                      [&](int64_t begin, int64_t end) {
-                        if constexpr (std::is_same_v<T, float>) {
-                          Pool().average_rows(form, in.data<T>(), out->mutable_data<T>(), begin,
-                                              end);
-                        } else {
-                          AvgPoolRows(form, in.data<T>(), out->mutable_data<T>(), begin, end);
-                        }
-                      });
+      ctx.ParallelFor(
+          s.batch * s.rows.output, KernelContext::GrainFor(row_ns),
+          [&](int64_t begin, int64_t end) {
+            if constexpr (std::is_same_v<T, float>) {
+              Pool().average_rows(form, in.unchecked_data<T>(), out->mutable_data<T>(), begin, end);
+            } else {
+              AvgPoolRows(form, in.unchecked_data<T>(), out->mutable_data<T>(), begin, end);
+            }
+          });
       return absl::OkStatus();
     });
   }
@@ -370,7 +370,7 @@ class AvgPoolGradKernel final : public PoolKernel {
                              sizes.shape().ToString());
     }
     int64_t dims[4];
-    std::copy_n(sizes.data<int32_t>(), 4, dims);
+    std::copy_n(sizes.unchecked_data<int32_t>(), 4, dims);
     TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
     TROUPE_ASSIGN_OR_RETURN(const PoolShape s, Resolve(ctx, shape, false));
     TROUPE_RETURN_IF_ERROR(CheckShape("grad", gradient.shape(), s.output_shape()));
@@ -385,7 +385,7 @@ class AvgPoolGradKernel final : public PoolKernel {
       ctx.ParallelFor(s.batch, KernelContext::GrainFor(image_ns), [&](int64_t begin, int64_t end) {
         std::vector<Sum> sums(std::is_same_v<T, Sum> ? 0 : in_size);
         for (int64_t n = begin; n < end; ++n) {
-          const T* dy = gradient.data<T>() + n * out_size;
+          const T* dy = gradient.unchecked_data<T>() + n * out_size;
           T* dx = out->mutable_data<T>() + n * in_size;
           if constexpr (std::is_same_v<T, float>) {
             Pool().average_gradient_image(form, dy, dx);

@@ -146,8 +146,9 @@ class SparseAccumulator final : public Accumulator {
     TROUPE_RETURN_IF_ERROR(Check(ctx, count, has_shape));
     const Tensor& indices = ctx.input(2);
     const Tensor& values = ctx.input(3);
-    if (count > 0) return Merge(indices.values<int64_t>(), values);
-    indices_.assign(indices.values<int64_t>().begin(), indices.values<int64_t>().end());
+    if (count > 0) return Merge(indices.unchecked_values<int64_t>(), values);
+    indices_.assign(indices.unchecked_values<int64_t>().begin(),
+                    indices.unchecked_values<int64_t>().end());
     counts_.assign(indices_.size(), 1);
     values_ = values;
     return absl::OkStatus();
@@ -178,7 +179,7 @@ class SparseAccumulator final : public Accumulator {
         return wrong("the gradient's shape must be a vector of at least ",
                      std::max(0, expected.rank()), " sizes, got shape ", shape.shape().ToString());
       }
-      const absl::Span<const int64_t> sizes = shape.values<int64_t>();
+      const absl::Span<const int64_t> sizes = shape.unchecked_values<int64_t>();
       for (size_t i = 0; i < sizes.size(); ++i) {
         const int d = static_cast<int>(i);
         if (sizes[i] >= 0 && d < expected.rank() && expected.dim(d) >= 0 &&
@@ -209,7 +210,7 @@ class SparseAccumulator final : public Accumulator {
                              count > 0 ? " to " + values_.shape().ToString() : std::string());
     }
     if (limit < 0) return absl::OkStatus();
-    for (const int64_t index : indices.values<int64_t>()) {
+    for (const int64_t index : indices.unchecked_values<int64_t>()) {
       if (index >= limit) {
         return InvalidArgument(DebugString(), ": index ", index, " exceeds the limit ", limit);
       }

@@ -43,7 +43,7 @@ absl::StatusOr<int64_t> ScalarInput(const KernelContext& ctx, int i, const char*
   if (ctx.input(i).rank() != 0) {
     return InvalidArgument(what, " must be a scalar, got shape ", ctx.input(i).shape().ToString());
   }
-  return ctx.input(i).scalar<T>();
+  return ctx.input(i).unchecked_scalar<T>();
 }
 
 class ApplyGradient final : public Kernel {

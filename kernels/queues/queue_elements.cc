@@ -68,7 +68,7 @@ class PriorityElements final : public QueueElements {
 
  private:
   static bool After(const Tuple& a, const Tuple& b) {
-    return a[0].scalar<int64_t>() > b[0].scalar<int64_t>();
+    return a[0].unchecked_scalar<int64_t>() > b[0].unchecked_scalar<int64_t>();
   }
   std::vector<Tuple> tuples_;
 };

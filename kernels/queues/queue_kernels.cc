@@ -163,7 +163,7 @@ class DequeueMany final : public DequeueKernel {
     if (n.num_elements() != 1) {
       return done(InvalidArgument("n must be a scalar, got shape ", n.shape().ToString()));
     }
-    queue.DequeueMany(ctx, done, n.scalar<int32_t>(), up_to);
+    queue.DequeueMany(ctx, done, n.unchecked_scalar<int32_t>(), up_to);
   }
 };
 

@@ -155,7 +155,7 @@ absl::StatusOr<RefPtr<WaitingResource>> FindWaitingResource(KernelContext& ctx, 
     return InvalidArgument("the handle of a ", what, " must be one resource handle, got shape ",
                            tensor.shape().ToString());
   }
-  const ResourceHandle& handle = *tensor.data<ResourceHandle>();
+  const ResourceHandle& handle = *tensor.unchecked_data<ResourceHandle>();
   if (auto* resource = dynamic_cast<WaitingResource*>(handle.resource.get())) {
     if (!resource->abandoned()) return RefPtr<WaitingResource>::Share(resource);
   } else if (handle.resource) {

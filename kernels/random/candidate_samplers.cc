@@ -80,7 +80,7 @@ class CandidateSampler : public Kernel {
       return InvalidArgument("there are no ", num_sampled_,
                              " different classes among range_max = ", range_);
     }
-    for (const int64_t true_class : true_classes.values<int64_t>()) {
+    for (const int64_t true_class : true_classes.unchecked_values<int64_t>()) {
       if (true_class < 0 || true_class >= range_) {
         return InvalidArgument("true_classes must be in the range [0, ", range_, "), got ",
                                true_class);
@@ -129,8 +129,8 @@ class CandidateSampler : public Kernel {
 
   void Count(const Tensor& values, int64_t tries, Tensor* counts) const {
     for (int64_t i = 0; i < values.num_elements(); ++i) {
-      counts->mutable_data<float>()[i] =
-          ExpectedCount(classes_.Probability(values.data<int64_t>()[i]), num_sampled_, tries);
+      counts->mutable_data<float>()[i] = ExpectedCount(
+          classes_.Probability(values.unchecked_data<int64_t>()[i]), num_sampled_, tries);
     }
   }
 
@@ -158,12 +158,12 @@ class ComputeAccidentalHits : public Kernel {
     // The last of equal candidates counts.
     absl::flat_hash_map<int64_t, int64_t> position;
     for (int64_t i = 0; i < candidates.num_elements(); ++i) {
-      position[candidates.data<int64_t>()[i]] = i;
+      position[candidates.unchecked_data<int64_t>()[i]] = i;
     }
     std::vector<int32_t> rows;
     std::vector<int64_t> ids;
     for (int64_t i = 0; i < true_classes.num_elements(); ++i) {
-      const auto found = position.find(true_classes.data<int64_t>()[i]);
+      const auto found = position.find(true_classes.unchecked_data<int64_t>()[i]);
       if (found == position.end()) continue;
       rows.push_back(static_cast<int32_t>(i / num_true_));
       ids.push_back(found->second);

@@ -67,7 +67,7 @@ class Multinomial : public Kernel {
       if (halves % 2 != 0) UniformDouble(words);
       std::vector<double> sums(classes);
       for (int64_t r = begin; r < end; ++r) {
-        const T* row = logits.data<T>() + r * classes;
+        const T* row = logits.unchecked_data<T>() + r * classes;
         // Infinities and NaNs have no share. The largest is subtracted for numerical stability.
         double largest = static_cast<double>(std::numeric_limits<float>::lowest());
         if constexpr (std::is_same_v<T, double>) largest = std::numeric_limits<double>::lowest();

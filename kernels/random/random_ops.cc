@@ -29,8 +29,8 @@ absl::StatusOr<Shape> ShapeFromInput(const Tensor& dims) {
   }
   std::vector<int64_t> sizes(dims.num_elements());
   for (size_t i = 0; i < sizes.size(); ++i) {
-    sizes[i] =
-        dims.type() == ElementType::kInt32 ? dims.data<int32_t>()[i] : dims.data<int64_t>()[i];
+    sizes[i] = dims.type() == ElementType::kInt32 ? dims.unchecked_data<int32_t>()[i]
+                                                  : dims.unchecked_data<int64_t>()[i];
   }
   return Shape::Create(sizes);
 }
@@ -246,7 +246,7 @@ class RandomUniformIntKernel final : public RandomKernel {
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, type_, shape));
     if (shape.num_elements() == 0) return absl::OkStatus();
     return SwitchType<int32_t, int64_t>(type_, [&]<typename T>() {
-      return FillRange<T>(ctx, low.scalar<T>(), high.scalar<T>(), out);
+      return FillRange<T>(ctx, low.unchecked_scalar<T>(), high.unchecked_scalar<T>(), out);
     });
   }
 

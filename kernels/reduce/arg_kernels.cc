@@ -106,7 +106,7 @@ class ArgKernel final : public Kernel {
     return SwitchType<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
                       uint16_t, uint32_t, uint64_t, bool>(
         input.type(), [&]<typename T>() -> absl::Status {
-          const T* in = input.data<T>();
+          const T* in = input.unchecked_data<T>();
           const int64_t grain = KernelContext::GrainFor(static_cast<double>(n * inner) + 5);
           ctx.ParallelFor(outer, grain, [&](int64_t begin, int64_t end) {
             absl::InlinedVector<int64_t, 64> index(inner);

@@ -76,7 +76,7 @@ class CumulativeKernel final : public Kernel {
     return SwitchType<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
                       uint16_t, uint32_t, uint64_t, complex64, complex128>(
         input.type(), [&]<typename T>() -> absl::Status {
-          const T* in = input.data<T>();
+          const T* in = input.unchecked_data<T>();
           T* out = output->mutable_data<T>();
           const int64_t grain = KernelContext::GrainFor(static_cast<double>(n * inner) + 5);
           ctx.ParallelFor(outer, grain, [&](int64_t begin, int64_t end) {

@@ -23,8 +23,9 @@ absl::Status MarkAxes(const Tensor& axes, int rank, absl::InlinedVector<bool, 8>
   };
   const int64_t n = axes.num_elements();
   for (int64_t i = 0; i < n; ++i) {
-    TROUPE_RETURN_IF_ERROR(mark(axes.type() == ElementType::kInt32 ? axes.data<int32_t>()[i]
-                                                                   : axes.data<int64_t>()[i]));
+    TROUPE_RETURN_IF_ERROR(mark(axes.type() == ElementType::kInt32
+                                    ? axes.unchecked_data<int32_t>()[i]
+                                    : axes.unchecked_data<int64_t>()[i]));
   }
   return absl::OkStatus();
 }

@@ -39,8 +39,8 @@ class RangeKernel final : public Kernel {
  private:
   template <typename T>
   absl::Status Run(KernelContext& ctx) {
-    const T start = ctx.input(0).scalar<T>(), limit = ctx.input(1).scalar<T>(),
-            delta = ctx.input(2).scalar<T>();
+    const T start = ctx.input(0).unchecked_scalar<T>(), limit = ctx.input(1).unchecked_scalar<T>(),
+            delta = ctx.input(2).unchecked_scalar<T>();
     using Value = std::conditional_t<std::is_integral_v<T>, int64_t, double>;
     const Value first = start, last = limit, step = delta;
     if (!(step < 0 || step > 0)) return InvalidArgument("delta must not be 0 or NaN, got ", step);
@@ -94,7 +94,8 @@ class LinSpaceKernel final : public Kernel {
     if (n <= 0) return InvalidArgument("num must be > 0, got ", n);
     return SwitchType<float, double, half, bfloat16>(
         ctx.input(0).type(), [&]<typename T>() -> absl::Status {
-          const T start = ctx.input(0).scalar<T>(), stop = ctx.input(1).scalar<T>();
+          const T start = ctx.input(0).unchecked_scalar<T>(),
+                  stop = ctx.input(1).unchecked_scalar<T>();
           TROUPE_ASSIGN_OR_RETURN(Tensor * output,
                                   ctx.AllocateOutput(0, kElementType<T>, Shape({n})));
           T* out = output->mutable_data<T>();

@@ -140,7 +140,7 @@ class AssignUpdate : public VariableKernel {
     TROUPE_RETURN_IF_ERROR(
         (SwitchType<float, double, int32_t, int64_t, half, bfloat16, int8_t, int16_t, uint8_t,
                     uint16_t, uint32_t, uint64_t, complex64, complex128>(type_, [&]<typename T>() {
-          const T *a = old.data<T>(), *b = update.data<T>();
+          const T *a = old.unchecked_data<T>(), *b = update.unchecked_data<T>();
           T* out = static_cast<T*>(to);
           ctx.ParallelFor(old.num_elements(), KernelContext::GrainFor(0.5),
                           [&](int64_t begin, int64_t end) {

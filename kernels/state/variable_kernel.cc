@@ -16,7 +16,7 @@ absl::StatusOr<const ResourceHandle*> HandleOf(KernelContext& ctx, int i) {
   if (tensor.type() != ElementType::kResource || tensor.num_elements() != 1) {
     return InvalidArgument("input ", i, " must be one resource handle, got ", tensor.ToString());
   }
-  return tensor.data<ResourceHandle>();
+  return tensor.unchecked_data<ResourceHandle>();
 }
 
 absl::StatusOr<RefPtr<Variable>> AsVariable(RefPtr<Resource> resource,

@@ -106,7 +106,7 @@ class VarHandle : public Kernel {
   /// True if the handle should be made anew: its variable is gone, or did not exist and may exist
   /// now.
   bool Stale() const {
-    const RefPtr<Resource>& resource = handle_.scalar<ResourceHandle>().resource;
+    const RefPtr<Resource>& resource = handle_.unchecked_scalar<ResourceHandle>().resource;
     if (!resource) return true;
     const auto* variable = dynamic_cast<const Variable*>(resource.get());
     return variable != nullptr && variable->destroyed();
@@ -142,7 +142,7 @@ class DestroyResource : public Kernel {
       return InvalidArgument("the input must be one resource handle, got shape ",
                              input.shape().ToString());
     }
-    const ResourceHandle& handle = input.scalar<ResourceHandle>();
+    const ResourceHandle& handle = input.unchecked_scalar<ResourceHandle>();
     absl::Status status = ctx.resources()->Destroy(handle.container, handle.name);
     if (ignore_missing_ && status.code() == absl::StatusCode::kNotFound) return absl::OkStatus();
     return status;

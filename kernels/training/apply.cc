@@ -221,11 +221,11 @@ class ApplyKernel : public VariableKernel {
       const Tensor& input = ctx.input(scalars_[i]);
       if constexpr (kVectorized<T>) {
         if (input.type() == ElementType::kInt64) {
-          scalars[i] = static_cast<T>(input.scalar<int64_t>());
+          scalars[i] = static_cast<T>(input.unchecked_scalar<int64_t>());
           continue;
         }
       }
-      scalars[i] = input.scalar<T>();
+      scalars[i] = input.unchecked_scalar<T>();
     }
     if constexpr (std::is_convertible_v<T, double>) {
       double values[kMaxUpdateScalars];
@@ -243,7 +243,7 @@ class ApplyKernel : public VariableKernel {
       });
     }
     TROUPE_ASSIGN_OR_RETURN(const Arrays<T> variables, Borrow<T>(leases));
-    const T* grad = ctx.input(grad_).template data<T>();
+    const T* grad = ctx.input(grad_).template unchecked_data<T>();
     ctx.ParallelFor(ctx.input(grad_).num_elements(), KernelContext::GrainFor(Cost<T>()),
                     [&](int64_t begin, int64_t end) {
                       update(variables.From(begin).data, grad + begin, scalars, end - begin);
@@ -286,7 +286,7 @@ class ApplyKernel : public VariableKernel {
                           const T* scalars) {
     const Tensor &grad = ctx.input(grad_), &indices = ctx.input(indices_);
     const int64_t rows = leases[0].value().shape().dim(0), count = indices.num_elements();
-    const I* index = indices.data<I>();
+    const I* index = indices.unchecked_data<I>();
     for (int64_t i = 0; i < count; ++i) {
       if (index[i] < 0 || index[i] >= rows) {
         return InvalidArgument("indices[", i, "] is ", index[i], ", but ", names_[0],
@@ -296,7 +296,7 @@ class ApplyKernel : public VariableKernel {
     }
     if (grad.num_elements() == 0) return absl::OkStatus();
     TROUPE_ASSIGN_OR_RETURN(const Arrays<T> variables, Borrow<T>(leases));
-    const T* gradient = grad.data<T>();
+    const T* gradient = grad.unchecked_data<T>();
     const int64_t size = grad.num_elements() / count;
     const double row_cost = 2 + Cost<T>() * static_cast<double>(size);
     // Finding its rows should be little of a shard's work.

@@ -39,7 +39,7 @@ TEST(ShellsTest, ASessionIsAnActor) {
     const RunReply good =
         Ask<RunReply>(system.caf(), actor, RunRequest{{{"x", Tensor::Scalar(3.0f)}}, {"y"}, {}});
     ASSERT_TRUE(good.status.ok()) << good.status;
-    EXPECT_EQ(good.values[0].scalar<float>(), 9);
+    EXPECT_EQ(good.values[0].unchecked_scalar<float>(), 9);
     const RunReply bad = Ask<RunReply>(system.caf(), actor, RunRequest{{}, {"nothing"}, {}});
     EXPECT_EQ(bad.status.code(), absl::StatusCode::kNotFound);
   }
@@ -76,7 +76,7 @@ TEST(ShellsTest, ADeviceAnswersForItsVariables) {
           .status.ok());
   const VariableReply read = Ask<VariableReply>(system.caf(), actor, ReadVariableRequest{"", "v"});
   ASSERT_TRUE(read.status.ok()) << read.status;
-  EXPECT_EQ(read.value.scalar<float>(), 4);
+  EXPECT_EQ(read.value.unchecked_scalar<float>(), 4);
   using Names = std::vector<std::string>;
   EXPECT_EQ(Ask<Names>(system.caf(), actor, ListResourcesRequest{}).size(), 1u);
   EXPECT_TRUE(Ask<Names>(system.caf(), actor, ResetContainerRequest{""}).empty());
@@ -94,7 +94,7 @@ TEST(ShellsTest, AVariableThatIsLentAnswersLater) {
   auto pending = self->request(actor, std::chrono::seconds(20), ReadVariableRequest{"", "v"});
   lease.Release();
   float value = 0;
-  pending.receive([&](VariableReply& reply) { value = reply.value.scalar<float>(); },
+  pending.receive([&](VariableReply& reply) { value = reply.value.unchecked_scalar<float>(); },
                   [&](const caf::error& error) { ADD_FAILURE() << caf::to_string(error); });
   EXPECT_EQ(value, 1);
 }

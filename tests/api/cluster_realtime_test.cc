@@ -69,16 +69,16 @@ TEST_F(ClusterTest, StepsCrossTasks) {
     const Tensor x = Tensor::Vector<float>({3, 4});
     auto values = session->Run({{x_, x}}, {y_, add_, local_});
     ASSERT_TRUE(values.ok()) << values.status();
-    EXPECT_EQ((*values)[0].data<float>()[1], 8);
-    EXPECT_EQ((*values)[1].data<float>()[1], 10);
-    EXPECT_EQ((*values)[2].data<float>()[0], 6);
+    EXPECT_EQ((*values)[0].unchecked_data<float>()[1], 8);
+    EXPECT_EQ((*values)[1].unchecked_data<float>()[1], 10);
+    EXPECT_EQ((*values)[2].unchecked_data<float>()[0], 6);
     auto step = session->MakeCallable({x_}, {y_});
     ASSERT_TRUE(step.ok()) << step.status();
     EXPECT_GE(step->num_nodes(), 2);
     std::vector<Tensor> result(1);
     for (int i = 0; i < 50; ++i) {
       ASSERT_TRUE((*step)({x}, absl::MakeSpan(result)).ok());
-      ASSERT_EQ(result[0].data<float>()[0], 12);
+      ASSERT_EQ(result[0].unchecked_data<float>()[0], 12);
     }
     EXPECT_EQ(session->ListDevices().size(), 2u);
     EXPECT_TRUE(session->Close().ok());
@@ -117,7 +117,7 @@ TEST_F(ClusterTest, SessionsShareContainersAndNotGraphs) {
   ASSERT_TRUE(first->Run({{x_, Tensor::Vector<float>({1, 1})}}, {add_}).ok());
   auto read = second->Run({w_});
   ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ((*read)[0].data<float>()[1], 4);
+  EXPECT_EQ((*read)[0].unchecked_data<float>()[1], 4);
   ASSERT_TRUE(first->Reset().ok());
   EXPECT_EQ(second->Run({w_}).status().code(), absl::StatusCode::kFailedPrecondition);
 }
@@ -264,7 +264,7 @@ TEST_F(ClusterTest, ManyClientsAtOnce) {
       for (int i = 0; i < 50; ++i) {
         auto values = session->Run({{x_, Tensor::Vector<float>({float(c), float(i)})}}, {y_});
         ASSERT_TRUE(values.ok()) << values.status();
-        ASSERT_EQ((*values)[0].data<float>()[1], 2 * i);
+        ASSERT_EQ((*values)[0].unchecked_data<float>()[1], 2 * i);
       }
     });
   }

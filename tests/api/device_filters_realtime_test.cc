@@ -58,8 +58,8 @@ TEST_F(DeviceFilters, OnlyTasksThatAreSeenAreWaitedFor) {
   ASSERT_TRUE(session.ok()) << session.status();
   auto values = (*session)->Run({here_, anywhere_});
   ASSERT_TRUE(values.ok()) << values.status();
-  EXPECT_EQ((*values)[0].scalar<float>(), 21);
-  EXPECT_EQ((*values)[1].scalar<float>(), 22);
+  EXPECT_EQ((*values)[0].unchecked_scalar<float>(), 21);
+  EXPECT_EQ((*values)[1].unchecked_scalar<float>(), 22);
   // What is not seen is not there.
   const absl::Status status = (*session)->Run({elsewhere_}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;

@@ -67,7 +67,7 @@ class JoinTest : public testing::Test {
     Output z = ops::Add(s.WithDevice("/job:worker/task:0"), y, x_);
     auto values = session->Run({{x_, Tensor::Vector<float>({1, 3})}}, {z});
     if (!values.ok()) return values.status();
-    return (*values)[0].data<float>()[1];
+    return (*values)[0].unchecked_data<float>()[1];
   }
 
   std::vector<std::string> addresses_;

@@ -39,7 +39,7 @@ class LossyTransfers : public testing::Test {
     auto values = (*session)->Run({{x_, Tensor::Vector<float>(kValues)}}, {y});
     EXPECT_TRUE(values.ok()) << values.status();
     if (!values.ok()) return {};
-    const auto got = (*values)[0].values<float>();
+    const auto got = (*values)[0].unchecked_values<float>();
     return {got.begin(), got.end()};
   }
   /// The value with its low 16 bits 0.

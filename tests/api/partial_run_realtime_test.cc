@@ -70,10 +70,10 @@ TEST_F(RemotePartialRun, IsFedAndFetchedInPieces) {
     EXPECT_EQ(session_->PartialRun(*handle, {}, {"x"}, &values_).code(),
               absl::StatusCode::kInvalidArgument);
     ASSERT_TRUE(session_->PartialRun(*handle, {Fed("a", 2)}, {"x:0"}, &values_).ok());
-    EXPECT_EQ(values_[0].scalar<int32_t>(), -2);
+    EXPECT_EQ(values_[0].unchecked_scalar<int32_t>(), -2);
     EXPECT_FALSE(session_->PartialRun(*handle, {Fed("a", 2)}, {"y"}, &values_).ok());
     ASSERT_TRUE(session_->PartialRun(*handle, {Fed("b", 5 + i)}, {"y"}, &values_).ok());
-    EXPECT_EQ(values_[0].scalar<int32_t>(), 3 + i);
+    EXPECT_EQ(values_[0].unchecked_scalar<int32_t>(), 3 + i);
     EXPECT_FALSE(session_->PartialRun(*handle, {}, {"y"}, &values_).ok()) << "the run is over";
   }
 }
@@ -85,8 +85,8 @@ TEST_F(RemotePartialRun, FeedsCountAlsoWhenAFetchIsRefused) {
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(refused.message()), HasSubstr("b:0"));
   ASSERT_TRUE(session_->PartialRun(*handle, {Fed("b", 1)}, {"y", "x"}, &values_).ok());
-  EXPECT_EQ(values_[0].scalar<int32_t>(), 0);
-  EXPECT_EQ(values_[1].scalar<int32_t>(), -1);
+  EXPECT_EQ(values_[0].unchecked_scalar<int32_t>(), 0);
+  EXPECT_EQ(values_[1].unchecked_scalar<int32_t>(), -1);
 }
 
 TEST_F(RemotePartialRun, RefusesWhatWasNotSetUp) {
@@ -127,7 +127,7 @@ TEST_F(RemotePartialRun, TargetsRunWithTheLastPiece) {
   ASSERT_TRUE(session_->PartialRun(*handle, {Fed("a", 1)}, {"x"}, &values_).ok());
   ASSERT_TRUE(session_->PartialRun(*handle, {Fed("b", 8)}, {}, &values_).ok());
   ASSERT_TRUE(session_->Run({}, {"v"}, {}, &values_).ok());
-  EXPECT_EQ(values_[0].scalar<int32_t>(), 7);
+  EXPECT_EQ(values_[0].unchecked_scalar<int32_t>(), 7);
 }
 
 TEST_F(RemotePartialRun, ClosingEndsWhatIsOpen) {

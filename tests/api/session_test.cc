@@ -45,14 +45,14 @@ TEST_P(SessionTest, FeedsAndFetchesAnyTensor) {
   auto session = NewSession();
   std::vector<Tensor> values;
   ASSERT_TRUE(session->Run({{"x:0", Tensor::Scalar(3.0f)}}, {"z", "y:0", "z:0"}, {}, &values).ok());
-  EXPECT_EQ(values[0].scalar<float>(), 7);
-  EXPECT_EQ(values[1].scalar<float>(), 6);
-  EXPECT_EQ(values[2].scalar<float>(), 7);
+  EXPECT_EQ(values[0].unchecked_scalar<float>(), 7);
+  EXPECT_EQ(values[1].unchecked_scalar<float>(), 6);
+  EXPECT_EQ(values[2].unchecked_scalar<float>(), 7);
   ASSERT_TRUE(session->Run({{"y", Tensor::Scalar(10.0f)}}, {"z"}, {}, &values).ok());
-  EXPECT_EQ(values[0].scalar<float>(), 11) << "what is fed cuts off what is before it";
+  EXPECT_EQ(values[0].unchecked_scalar<float>(), 11) << "what is fed cuts off what is before it";
   auto by_output = session->Run({{x, Tensor::Scalar(1.0f)}}, {z});
   ASSERT_TRUE(by_output.ok());
-  EXPECT_EQ((*by_output)[0].scalar<float>(), 3);
+  EXPECT_EQ((*by_output)[0].unchecked_scalar<float>(), 3);
 }
 
 TEST_P(SessionTest, WrongRunsAreRefusedBeforeAnythingRuns) {
@@ -110,11 +110,11 @@ TEST_P(SessionTest, VariablesOutliveSteps) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(session->RunTargets({add}).ok());
   auto value = session->Run({v.value()});
   ASSERT_TRUE(value.ok()) << value.status();
-  EXPECT_EQ((*value)[0].scalar<float>(), 7);
+  EXPECT_EQ((*value)[0].unchecked_scalar<float>(), 7);
   ASSERT_TRUE(session->Reset().ok());
   EXPECT_FALSE(session->Run({v.value()}).ok());
   ASSERT_TRUE(session->RunTargets({v.initializer()}).ok());
-  EXPECT_EQ((*session->Run({v.value()}))[0].scalar<float>(), 1);
+  EXPECT_EQ((*session->Run({v.value()}))[0].unchecked_scalar<float>(), 1);
 }
 
 TEST_P(SessionTest, SessionsOwnTheirVariablesUnlessTheyShareARuntime) {
@@ -125,7 +125,7 @@ TEST_P(SessionTest, SessionsOwnTheirVariablesUnlessTheyShareARuntime) {
   SessionOptions shared;
   shared.runtime = first->runtime();
   auto second = *Session::Create(s_.graph(), shared);
-  EXPECT_EQ((*second->Run({v.value()}))[0].scalar<float>(), 5);
+  EXPECT_EQ((*second->Run({v.value()}))[0].unchecked_scalar<float>(), 5);
 }
 
 TEST_P(SessionTest, ConcurrentStepsAreIndependent) {
@@ -146,12 +146,12 @@ TEST_P(SessionTest, ConcurrentStepsAreIndependent) {
         Tensor out;
         const absl::Status status = (*call)({Tensor::Scalar(in)}, absl::MakeSpan(&out, 1));
         ASSERT_TRUE(status.ok()) << status;
-        ASSERT_EQ(out.scalar<float>(), in * in);
+        ASSERT_EQ(out.unchecked_scalar<float>(), in * in);
       }
     });
   }
   for (auto& thread : threads) thread.join();
-  EXPECT_EQ((*session->Run({count.value()}))[0].scalar<int64_t>(), kThreads * kRuns);
+  EXPECT_EQ((*session->Run({count.value()}))[0].unchecked_scalar<int64_t>(), kThreads * kRuns);
 }
 
 TEST_P(SessionTest, ErrorsNameNodeOpAndDevice) {
@@ -177,10 +177,10 @@ TEST_P(SessionTest, PartialRunsAreFedAndFetchedInPieces) {
   EXPECT_EQ(session->PartialRun(*handle, {}, {"x"}, &values).code(),
             absl::StatusCode::kInvalidArgument);
   ASSERT_TRUE(session->PartialRun(*handle, {{"a", Tensor::Scalar(2.0f)}}, {"x"}, &values).ok());
-  EXPECT_EQ(values[0].scalar<float>(), -2);
+  EXPECT_EQ(values[0].unchecked_scalar<float>(), -2);
   EXPECT_FALSE(session->PartialRun(*handle, {{"a", Tensor::Scalar(2.0f)}}, {"y"}, &values).ok());
   ASSERT_TRUE(session->PartialRun(*handle, {{"b", Tensor::Scalar(5.0f)}}, {"y"}, &values).ok());
-  EXPECT_EQ(values[0].scalar<float>(), 3);
+  EXPECT_EQ(values[0].unchecked_scalar<float>(), 3);
   EXPECT_FALSE(session->PartialRun(*handle, {}, {"y"}, &values).ok()) << "the run is over";
   auto open = session->PartialRunSetup({"a", "b"}, {"x", "y"}, {});
   ASSERT_TRUE(open.ok());
@@ -193,10 +193,11 @@ TEST_P(SessionTest, AsynchronousRunsAndClosing) {
   auto session = NewSession();
   std::vector<std::promise<float>> results(20);
   for (int i = 0; i < 20; ++i) {
-    session->RunAsync({{"x", Tensor::Scalar(static_cast<float>(i))}}, {"y"}, {},
-                      [&results, i](absl::StatusOr<std::vector<Tensor>> values) {
-                        results[i].set_value(values.ok() ? (*values)[0].scalar<float>() : -1);
-                      });
+    session->RunAsync(
+        {{"x", Tensor::Scalar(static_cast<float>(i))}}, {"y"}, {},
+        [&results, i](absl::StatusOr<std::vector<Tensor>> values) {
+          results[i].set_value(values.ok() ? (*values)[0].unchecked_scalar<float>() : -1);
+        });
   }
   for (int i = 0; i < 20; ++i) EXPECT_EQ(results[i].get_future().get(), i * i);
   auto call = session->MakeCallable({"x"}, {"y"}, {});
@@ -211,7 +212,8 @@ TEST_P(SessionTest, AsynchronousRunsAndClosing) {
 
 TEST_P(SessionTest, ADeadlineEndsALongStep) {
   // A chain of products that would take seconds.
-  Output x = Const(s_, Tensor::FromValues<float>(std::vector<float>(512 * 512, 0.0f), {512, 512}));
+  Output x =
+      Const(s_, Tensor::FromValues<float>(std::vector<float>(512 * 512, 0.0f), {512, 512}).value());
   Output p = Placeholder("p", PartialShape({512, 512}));
   Output y = ops::Add(s_, x, p);
   for (int i = 0; i < 2000; ++i) y = ops::MatMul(s_, y, y);
@@ -220,7 +222,8 @@ TEST_P(SessionTest, ADeadlineEndsALongStep) {
   options.timeout = absl::Milliseconds(50);
   const absl::Time start = absl::Now();
   const absl::Status status = session->Run(
-      options, {{"p", Tensor::FromValues<float>(std::vector<float>(512 * 512, 0.0f), {512, 512})}},
+      options,
+      {{"p", Tensor::FromValues<float>(std::vector<float>(512 * 512, 0.0f), {512, 512}).value()}},
       {y.name()}, {}, nullptr);
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
   EXPECT_LT(absl::Now() - start, absl::Seconds(5));
@@ -266,8 +269,8 @@ TEST_P(SessionTest, ExtendsItsGraph) {
   ASSERT_TRUE(
       session->Run({{"x", Tensor::Scalar(4.0f)}}, {"even_later", twice.name()}, {}, &values).ok())
       << "a session sees what its graph has grown";
-  EXPECT_EQ(values[0].scalar<float>(), -4);
-  EXPECT_EQ(values[1].scalar<float>(), 8);
+  EXPECT_EQ(values[0].unchecked_scalar<float>(), -4);
+  EXPECT_EQ(values[1].unchecked_scalar<float>(), 8);
 }
 
 TEST_P(SessionTest, ImpossibleDevicesAreRefused) {

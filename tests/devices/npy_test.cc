@@ -97,7 +97,7 @@ TEST(ParseNpy, RefusesHostileFiles) {
 TEST(Npy, RoundTripsThroughFiles) {
   const std::string file = testing::TempDir() + "/troupe_npy_test.npy";
   for (const Tensor& tensor :
-       {Tensor::FromValues<float>({1, 2, 3, 4, 5, 6}, Shape({3, 2})), Tensor::Scalar(7.5),
+       {Tensor::FromValues<float>({1, 2, 3, 4, 5, 6}, Shape({3, 2})).value(), Tensor::Scalar(7.5),
         Tensor::Vector<bool>({true, false}), Tensor::Vector<complex128>({{1, 2}}),
         Tensor::Vector<bfloat16>({bfloat16(2.0f)}), Tensor::Vector<uint64_t>({UINT64_MAX}),
         Tensor::Uninitialized(ElementType::kHalf, Shape({0, 2}))}) {

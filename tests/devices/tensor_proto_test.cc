@@ -118,7 +118,7 @@ TEST(TensorFromProto, RefusesBadMessages) {
 template <typename T>
 void CheckRoundTrip(std::vector<T> values) {
   for (const Tensor& tensor :
-       {Tensor::FromValues<T>(values, Shape({static_cast<int64_t>(values.size()), 1})),
+       {Tensor::FromValues<T>(values, Shape({static_cast<int64_t>(values.size()), 1})).value(),
         Tensor::Scalar<T>(values[0]), Tensor::Uninitialized(kElementType<T>, Shape({3, 0}))}) {
     TensorProto proto;
     TensorToProto(tensor, &proto);
@@ -148,7 +148,7 @@ TEST(TensorToProto, RoundTrips) {
   CheckRoundTrip<complex128>({{1, -2}, {3, 4}});
   TensorProto proto;
   TensorToProto(Tensor::Vector<std::string>({"", std::string("a\0b", 3)}), &proto);
-  EXPECT_EQ(TensorFromProto(proto)->values<std::string>()[1].size(), 3u);
+  EXPECT_EQ(TensorFromProto(proto)->unchecked_values<std::string>()[1].size(), 3u);
   TensorToProto(Tensor::Vector<bool>({true, false, true}), &proto);
   EXPECT_EQ(TensorFromProto(proto)->ToString(), "bool[3] [1 0 1]");
   ResourceHandle handle;
@@ -157,8 +157,8 @@ TEST(TensorToProto, RoundTrips) {
   handle.types_and_shapes.emplace_back(ElementType::kFloat, PartialShape({-1, 2}));
   TensorToProto(Tensor::Scalar(handle), &proto);
   const Tensor back = *TensorFromProto(proto);
-  EXPECT_EQ(back.scalar<ResourceHandle>().hash_code, 5u);
-  EXPECT_EQ(back.scalar<ResourceHandle>().types_and_shapes[0].second.ToString(), "[?,2]");
+  EXPECT_EQ(back.unchecked_scalar<ResourceHandle>().hash_code, 5u);
+  EXPECT_EQ(back.unchecked_scalar<ResourceHandle>().types_and_shapes[0].second.ToString(), "[?,2]");
 }
 
 TEST(TakeTensorFromProto, LargeContentsAreNotCopied) {
@@ -167,7 +167,7 @@ TEST(TakeTensorFromProto, LargeContentsAreNotCopied) {
   const void* bytes = proto.tensor_content().data();
   const Tensor tensor = *TakeTensorFromProto(&proto);
   EXPECT_EQ(tensor.raw_data(), bytes);
-  EXPECT_EQ(tensor.values<float>()[4999], 2.5f);
+  EXPECT_EQ(tensor.unchecked_values<float>()[4999], 2.5f);
   EXPECT_TRUE(proto.tensor_content().empty());
 }
 
@@ -181,7 +181,7 @@ TEST(TakeTensorFromProto, ReadsAndRefusesWhatTheOtherDoes) {
   proto.set_tensor_content(std::string(9000, 5));  // No bools: they must be read, not taken.
   EXPECT_EQ(TakeTensorFromProto(&proto)->num_elements(), 9000);
   TensorToProto(Tensor::Vector<int32_t>({1, 2}), &proto);
-  EXPECT_EQ(TakeTensorFromProto(&proto)->values<int32_t>()[1], 2);
+  EXPECT_EQ(TakeTensorFromProto(&proto)->unchecked_values<int32_t>()[1], 2);
   proto.set_dtype(static_cast<DataType>(77));
   proto.set_tensor_content(std::string(5000, 'x'));
   EXPECT_FALSE(TakeTensorFromProto(&proto).ok());

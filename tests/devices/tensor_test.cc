@@ -15,13 +15,13 @@ TEST(Tensor, ScalarsVectorsValues) {
   const Tensor scalar = Tensor::Scalar(2.5f);
   EXPECT_EQ(scalar.type(), ElementType::kFloat);
   EXPECT_EQ(scalar.rank(), 0);
-  EXPECT_EQ(scalar.scalar<float>(), 2.5f);
-  const Tensor matrix = Tensor::FromValues<int32_t>({1, 2, 3, 4, 5, 6}, Shape({2, 3}));
+  EXPECT_EQ(scalar.unchecked_scalar<float>(), 2.5f);
+  const Tensor matrix = Tensor::FromValues<int32_t>({1, 2, 3, 4, 5, 6}, Shape({2, 3})).value();
   EXPECT_EQ(matrix.bytes(), 24u);
-  EXPECT_EQ(matrix.values<int32_t>()[5], 6);
+  EXPECT_EQ(matrix.unchecked_values<int32_t>()[5], 6);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(matrix.raw_data()) % 64, 0u);
   const Tensor flags = Tensor::Vector<bool>({true, false});
-  EXPECT_TRUE(flags.values<bool>()[0]);
+  EXPECT_TRUE(flags.unchecked_values<bool>()[0]);
   EXPECT_FALSE(Tensor().valid());
 }
 
@@ -36,18 +36,18 @@ TEST(Tensor, SharingAndOwnership) {
   EXPECT_TRUE(a.unique());
   const Tensor c = *a.Clone();
   EXPECT_FALSE(a.SharesBufferWith(c));
-  EXPECT_EQ(c.values<int64_t>()[2], 3);
+  EXPECT_EQ(c.unchecked_values<int64_t>()[2], 3);
   EXPECT_TRUE(a.unique());
 }
 
 TEST(Tensor, SlicesAndReshapesShareMemory) {
-  Tensor a = Tensor::FromValues<int32_t>({1, 2, 3, 4, 5, 6}, Shape({3, 2}));
+  Tensor a = Tensor::FromValues<int32_t>({1, 2, 3, 4, 5, 6}, Shape({3, 2})).value();
   const Tensor rows = a.Slice(1, 3);
   EXPECT_EQ(rows.shape(), Shape({2, 2}));
-  EXPECT_EQ(rows.data<int32_t>(), a.data<int32_t>() + 2);
-  EXPECT_EQ(rows.Slice(1, 2).values<int32_t>()[0], 5);
+  EXPECT_EQ(rows.unchecked_data<int32_t>(), a.unchecked_data<int32_t>() + 2);
+  EXPECT_EQ(rows.Slice(1, 2).unchecked_values<int32_t>()[0], 5);
   EXPECT_EQ(a.Slice(3, 3).num_elements(), 0);
-  EXPECT_EQ(a.Reshaped(Shape({6})).values<int32_t>()[4], 5);
+  EXPECT_EQ(a.Reshaped(Shape({6})).unchecked_values<int32_t>()[4], 5);
   EXPECT_TRUE(a.SharesBufferWith(rows));
   const Tensor empty = Tensor::Uninitialized(ElementType::kFloat, Shape({0, 3}));
   EXPECT_EQ(empty.Slice(0, 0).shape(), Shape({0, 3}));
@@ -56,10 +56,10 @@ TEST(Tensor, SlicesAndReshapesShareMemory) {
 TEST(Tensor, StringsResourcesVariants) {
   const std::string long_text(1000, 'x');
   Tensor strings = Tensor::Vector<std::string>({"a", long_text});
-  EXPECT_EQ(strings.Clone()->values<std::string>()[1], long_text);
-  EXPECT_EQ(Tensor::Scalar("hi").scalar<std::string>(), "hi");
+  EXPECT_EQ(strings.Clone()->unchecked_values<std::string>()[1], long_text);
+  EXPECT_EQ(Tensor::Scalar("hi").unchecked_scalar<std::string>(), "hi");
   const Tensor blank = *Tensor::Allocate(ElementType::kString, Shape({100}));
-  EXPECT_TRUE(blank.values<std::string>()[99].empty());
+  EXPECT_TRUE(blank.unchecked_values<std::string>()[99].empty());
 
   struct Thing : Resource {
     explicit Thing(bool* gone) : gone(gone) {}
@@ -81,8 +81,8 @@ TEST(Tensor, StringsResourcesVariants) {
   EXPECT_TRUE(gone);
 
   Tensor variant = Tensor::Scalar(Variant(std::string("inside")));
-  EXPECT_EQ(*variant.Clone()->scalar<Variant>().get<std::string>(), "inside");
-  EXPECT_EQ(variant.scalar<Variant>().get<int>(), nullptr);
+  EXPECT_EQ(*variant.Clone()->unchecked_scalar<Variant>().get<std::string>(), "inside");
+  EXPECT_EQ(variant.unchecked_scalar<Variant>().get<int>(), nullptr);
 }
 
 TEST(Tensor, ZeroElements) {
@@ -118,7 +118,7 @@ TEST(Tensor, WrapsForeignMemory) {
     const Tensor other = tensor.Slice(1, 2);
     tensor = Tensor();
     EXPECT_EQ(released, 0);
-    EXPECT_EQ(other.scalar<float>(), 2);
+    EXPECT_EQ(other.unchecked_scalar<float>(), 2);
   }
   EXPECT_EQ(released, 1);
 }
@@ -134,12 +134,12 @@ TEST(Tensor, DiesOnAnotherThread) {
 }
 
 TEST(Tensor, Text) {
-  EXPECT_EQ(Tensor::FromValues<float>({1, 2, 3, 4.5}, Shape({2, 2})).ToString(),
+  EXPECT_EQ(Tensor::FromValues<float>({1, 2, 3, 4.5}, Shape({2, 2})).value().ToString(),
             "float[2,2] [[1 2][3 4.5]]");
   EXPECT_EQ(Tensor::Scalar(true).ToString(), "bool[] 1");
   EXPECT_EQ(Tensor::Vector<int8_t>({-1, 7}).ToString(), "int8[2] [-1 7]");
   EXPECT_EQ(Tensor::Vector<int32_t>({1, 2, 3, 4}).ToString(2), "int32[4] [1 2 ...]");
-  EXPECT_EQ(Tensor::FromValues<int32_t>({1, 2, 3, 4}, Shape({2, 2})).ToString(2),
+  EXPECT_EQ(Tensor::FromValues<int32_t>({1, 2, 3, 4}, Shape({2, 2})).value().ToString(2),
             "int32[2,2] [[1 2]...]");
   EXPECT_EQ(Tensor::Scalar("a\n\"").ToString(), "string[] \"a\\n\\\"\"");
   EXPECT_EQ(Tensor::Scalar(complex64(1, -2)).ToString(), "complex64[] (1,-2)");

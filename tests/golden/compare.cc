@@ -19,18 +19,18 @@ using Pair = std::pair<Real, Real>;
 
 template <typename T>
 Pair Scalar(const Tensor& tensor, int64_t i) {
-  return {static_cast<Real>(tensor.data<T>()[i]), 0};
+  return {static_cast<Real>(tensor.unchecked_data<T>()[i]), 0};
 }
 
 template <typename T>
 Pair Complex(const Tensor& tensor, int64_t i) {
-  const T& value = tensor.data<T>()[i];
+  const T& value = tensor.unchecked_data<T>()[i];
   return {value.real(), value.imag()};
 }
 
 template <typename T>
 Pair Narrow(const Tensor& tensor, int64_t i) {
-  return {static_cast<float>(tensor.data<T>()[i]), 0};
+  return {static_cast<float>(tensor.unchecked_data<T>()[i]), 0};
 }
 
 /// Real and imaginary part of element i.
@@ -76,7 +76,7 @@ std::vector<int64_t> SortedOrder(const Tensor& tensor) {
   std::vector<int64_t> order(static_cast<size_t>(tensor.num_elements()));
   std::iota(order.begin(), order.end(), 0);
   if (tensor.type() == ElementType::kString) {
-    const std::string* strings = tensor.data<std::string>();
+    const std::string* strings = tensor.unchecked_data<std::string>();
     std::stable_sort(order.begin(), order.end(),
                      [&](int64_t a, int64_t b) { return strings[a] < strings[b]; });
     return order;
@@ -164,7 +164,7 @@ std::string CompareTensors(const Tensor& got, const Tensor& want, const Toleranc
     const int64_t w = tolerance.any_order ? want_order[i] : i;
     bool same;
     if (strings) {
-      same = got.data<std::string>()[g] == want.data<std::string>()[w];
+      same = got.unchecked_data<std::string>()[g] == want.unchecked_data<std::string>()[w];
     } else {
       const bool close = Close(Element(got, g), Element(want, w), tolerance, &max_error);
       same = exact ? SameBits(got, g, want, w) : close;

@@ -200,14 +200,14 @@ TEST_F(GraphTest, KnowsConstantsAndShapes) {
   Node* y = Placeholder("y", {5, 3});
   EXPECT_FALSE(graph_->ConstantValue(x).valid());
   Node* c = Const("c", Tensor::Vector<int32_t>({4, 6}));
-  EXPECT_EQ(graph_->ConstantValue(c).values<int32_t>()[1], 6);
+  EXPECT_EQ(graph_->ConstantValue(c).unchecked_values<int32_t>()[1], 6);
   Node* shape_x = Add(NodeSpec("Shape", "shape_x").Input(x));
   Node* shape_y = Add(NodeSpec("Shape", "shape_y").Input(y));
   Node* rank = Add(NodeSpec("Rank", "rank").Input(x));
   EXPECT_FALSE(graph_->ConstantValue(shape_x).valid());
   ASSERT_TRUE(graph_->ConstantValue(shape_y).valid());
-  EXPECT_EQ(graph_->ConstantValue(shape_y).values<int32_t>()[0], 5);
-  EXPECT_EQ(graph_->ConstantValue(rank).scalar<int32_t>(), 2);
+  EXPECT_EQ(graph_->ConstantValue(shape_y).unchecked_values<int32_t>()[0], 5);
+  EXPECT_EQ(graph_->ConstantValue(rank).unchecked_scalar<int32_t>(), 2);
 
   Node* one = Const("one", Tensor::Scalar<float>(1));
   Node* fill = Add(NodeSpec("Fill", "fill").Input(shape_x).Input(one));
@@ -239,7 +239,7 @@ TEST_F(GraphTest, ElementOfAPartlyKnownShape) {
     const Tensor value = graph_->ConstantValue(element);
     EXPECT_EQ(value.valid(), i == 1);
     if (i == 1) {
-      EXPECT_EQ(value.scalar<int32_t>(), 3);
+      EXPECT_EQ(value.unchecked_scalar<int32_t>(), 3);
     }
   }
 }

@@ -266,9 +266,9 @@ double At(const Tensor& tensor, int64_t i) {
   double value = 0;
   ForNumeric(tensor.type(), [&]<typename T>() {
     if constexpr (std::is_same_v<T, complex64> || std::is_same_v<T, complex128>) {
-      value = tensor.data<T>()[i].real();
+      value = tensor.unchecked_data<T>()[i].real();
     } else {
-      value = static_cast<double>(tensor.data<T>()[i]);
+      value = static_cast<double>(tensor.unchecked_data<T>()[i]);
     }
   });
   return value;
@@ -284,14 +284,15 @@ void ExpectNear(const Tensor& got, const Tensor& want, double rtol, double atol)
   ASSERT_EQ(got.shape().ToString(), want.shape().ToString());
   if (want.type() == ElementType::kString) {
     for (int64_t i = 0; i < want.num_elements(); ++i) {
-      EXPECT_EQ(got.data<std::string>()[i], want.data<std::string>()[i]) << "at " << i;
+      EXPECT_EQ(got.unchecked_data<std::string>()[i], want.unchecked_data<std::string>()[i])
+          << "at " << i;
     }
     return;
   }
   int failures = 0;
   ForNumeric(want.type(), [&]<typename T>() {
     for (int64_t i = 0; i < want.num_elements() && failures < 5; ++i) {
-      const T g = got.data<T>()[i], w = want.data<T>()[i];
+      const T g = got.unchecked_data<T>()[i], w = want.unchecked_data<T>()[i];
       bool ok;
       if constexpr (std::is_same_v<T, complex64> || std::is_same_v<T, complex128>) {
         ok = Close(g.real(), w.real(), rtol, atol) && Close(g.imag(), w.imag(), rtol, atol);

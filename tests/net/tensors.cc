@@ -49,12 +49,13 @@ std::vector<Tensor> TensorsOfAllTypes() {
 bool SameTensor(const Tensor& a, const Tensor& b) {
   if (a.type() != b.type() || !(a.shape() == b.shape())) return false;
   if (a.type() == ElementType::kString) {
-    const auto x = a.values<std::string>(), y = b.values<std::string>();
+    const auto x = a.unchecked_values<std::string>(), y = b.unchecked_values<std::string>();
     return std::equal(x.begin(), x.end(), y.begin());
   }
   if (a.type() == ElementType::kResource) {
     for (int64_t i = 0; i < a.num_elements(); ++i) {
-      const ResourceHandle &x = a.data<ResourceHandle>()[i], &y = b.data<ResourceHandle>()[i];
+      const ResourceHandle &x = a.unchecked_data<ResourceHandle>()[i],
+                           &y = b.unchecked_data<ResourceHandle>()[i];
       if (x.device != y.device || x.container != y.container || x.name != y.name ||
           x.type_name != y.type_name || x.hash_code != y.hash_code ||
           x.types_and_shapes != y.types_and_shapes) {

@@ -64,14 +64,15 @@ TEST(VariantCodecs, Optionals) {
   auto none = MakeRef<Optional>();
   const auto no_value = RoundTrip(Holding(none));
   ASSERT_TRUE(no_value.ok()) << no_value.status();
-  EXPECT_FALSE(static_cast<const Optional*>(ValueOf(no_value->scalar<Variant>()))->has_value());
+  EXPECT_FALSE(
+      static_cast<const Optional*>(ValueOf(no_value->unchecked_scalar<Variant>()))->has_value());
   for (const size_t count : {size_t{0}, size_t{3}}) {
     auto some = MakeRef<Optional>();
     std::vector<Tensor> components(count, Tensor::Vector<std::string>({"a", "b"}));
     ASSERT_TRUE(some->Set(components).ok());
     const auto copy = RoundTrip(Holding(some));
     ASSERT_TRUE(copy.ok()) << copy.status();
-    const auto* got = static_cast<const Optional*>(ValueOf(copy->scalar<Variant>()));
+    const auto* got = static_cast<const Optional*>(ValueOf(copy->unchecked_scalar<Variant>()));
     EXPECT_TRUE(got->has_value());
     ASSERT_EQ(got->components().size(), count);
     for (const Tensor& component : got->components()) {

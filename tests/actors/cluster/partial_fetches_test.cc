@@ -15,7 +15,7 @@ class PartialFetchesTest : public testing::Test {
   PartialFetches::Answers Want(std::vector<int> fetches) {
     return fetches_.Want(std::move(fetches), [this](absl::Status status, std::vector<Tensor> got) {
       statuses_.push_back(status.code());
-      for (const Tensor& value : got) values_.push_back(value.scalar<int32_t>());
+      for (const Tensor& value : got) values_.push_back(value.unchecked_scalar<int32_t>());
     });
   }
   static void Give(const PartialFetches::Answers& answers) {

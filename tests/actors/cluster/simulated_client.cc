@@ -81,7 +81,7 @@ class GraphWriter {
   void Constant(const std::string& name, std::vector<int64_t> dims, std::vector<int64_t> values) {
     if (made_.count(name) != 0) return;
     NodeDef* node = Node(name, "Const", -1, {}, "dtype");
-    TensorToProto(Tensor::FromValues<int64_t>(values, Shape(dims)),
+    TensorToProto(Tensor::FromValues<int64_t>(values, Shape(dims)).value(),
                   (*node->mutable_attr())["value"].mutable_tensor());
   }
   /// The variable of a task grows by `value`; the sum is fetched.
@@ -223,7 +223,8 @@ void SimulatedClient::Run() {
           ++succeeded_;
           for (size_t i = 0; i < work.tasks.size(); ++i) {
             const Tensor value = *TensorFromProto(reply.tensors(static_cast<int>(i)));
-            simulator_->ledger()->Acknowledge(number, work.tasks[i], value.values<int64_t>()[1]);
+            simulator_->ledger()->Acknowledge(number, work.tasks[i],
+                                              value.unchecked_values<int64_t>()[1]);
           }
         }
         Soon(options_.think);

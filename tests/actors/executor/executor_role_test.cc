@@ -40,7 +40,7 @@ class HeldKernel : public AsyncKernel {
 std::shared_ptr<Kernel> Sum(std::vector<const void*>* buffers = nullptr) {
   return std::make_shared<FunctionKernel>([buffers](KernelContext& ctx) -> absl::Status {
     float sum = 0;
-    for (int i = 0; i < ctx.num_inputs(); ++i) sum += ctx.input(i).scalar<float>();
+    for (int i = 0; i < ctx.num_inputs(); ++i) sum += ctx.input(i).unchecked_scalar<float>();
     if (ctx.num_inputs() == 0) {
       ctx.set_output(0, Tensor::Scalar(1.0f));
     } else {
@@ -94,10 +94,10 @@ TEST_F(ExecutorRoleTest, RunsADiamondAndReusesItself) {
     Tensor feed = Tensor::Scalar(x);
     Tensor fetched[3];
     ASSERT_TRUE(executor->Run(step_, {feed}, fetched).ok());
-    EXPECT_EQ(fetched[0].scalar<float>(), 3 * x);
-    EXPECT_EQ(fetched[1].scalar<float>(), x);
-    EXPECT_EQ(fetched[2].scalar<float>(), 3 * x);
-    EXPECT_EQ(feed.scalar<float>(), x) << "a fed tensor is never written to";
+    EXPECT_EQ(fetched[0].unchecked_scalar<float>(), 3 * x);
+    EXPECT_EQ(fetched[1].unchecked_scalar<float>(), x);
+    EXPECT_EQ(fetched[2].unchecked_scalar<float>(), 3 * x);
+    EXPECT_EQ(feed.unchecked_scalar<float>(), x) << "a fed tensor is never written to";
   }
 }
 
@@ -123,8 +123,8 @@ TEST_F(ExecutorRoleTest, ConstantsAreNeverWrittenTo) {
   for (int i = 0; i < 3; ++i) {
     Tensor out[2];
     ASSERT_TRUE(executor->Run(step_, {}, out).ok());
-    EXPECT_EQ(out[0].scalar<float>(), 4);
-    EXPECT_EQ(out[1].scalar<float>(), 2);
+    EXPECT_EQ(out[0].unchecked_scalar<float>(), 4);
+    EXPECT_EQ(out[1].unchecked_scalar<float>(), 2);
   }
 }
 
@@ -189,7 +189,7 @@ TEST_F(ExecutorRoleTest, ACancelledStepRunsNothing) {
 TEST_F(ExecutorRoleTest, AnAsynchronousKernelMayFinishAtOnce) {
   class Immediate : public AsyncKernel {
     void ComputeAsync(KernelContext& ctx, KernelDone done) override {
-      ctx.set_output(0, Tensor::Scalar(ctx.input(0).scalar<float>() + 1));
+      ctx.set_output(0, Tensor::Scalar(ctx.input(0).unchecked_scalar<float>() + 1));
       done(absl::OkStatus());
     }
   };
@@ -202,7 +202,7 @@ TEST_F(ExecutorRoleTest, AnAsynchronousKernelMayFinishAtOnce) {
   auto executor = Make(std::move(spec));
   Tensor out[1];
   ASSERT_TRUE(executor->Run(step_, {}, out).ok());
-  EXPECT_EQ(out[0].scalar<float>(), 101);
+  EXPECT_EQ(out[0].unchecked_scalar<float>(), 101);
 }
 
 TEST_F(ExecutorRoleTest, TheThreadThatCompletesAKernelPlaysOn) {
@@ -222,7 +222,7 @@ TEST_F(ExecutorRoleTest, TheThreadThatCompletesAKernelPlaysOn) {
   for (int i = 0; i < 20; ++i) {
     Tensor out[1];
     ASSERT_TRUE(executor->Run(step_, {}, out).ok());
-    EXPECT_EQ(out[0].scalar<float>(), 5);
+    EXPECT_EQ(out[0].unchecked_scalar<float>(), 5);
     completer.join();
   }
 }
@@ -263,8 +263,8 @@ TEST_F(ExecutorRoleTest, ReferencesAreReadWhenTheirConsumerStarts) {
   auto executor = Make(spec);
   Tensor out[2];
   ASSERT_TRUE(executor->Run(step_, {}, out).ok());
-  EXPECT_EQ(out[0].scalar<float>(), 7);
-  EXPECT_EQ(out[1].scalar<float>(), 3) << "a fetch is a snapshot at the end of its node";
+  EXPECT_EQ(out[0].unchecked_scalar<float>(), 7);
+  EXPECT_EQ(out[1].unchecked_scalar<float>(), 3) << "a fetch is a snapshot at the end of its node";
 }
 
 TEST_F(ExecutorRoleTest, ABusyVariableIsWaitedForWithoutBlocking) {
@@ -284,7 +284,7 @@ TEST_F(ExecutorRoleTest, ABusyVariableIsWaitedForWithoutBlocking) {
   Tensor out[1];
   ASSERT_TRUE(executor->Run(step_, {}, out).ok());
   release.join();
-  EXPECT_EQ(out[0].scalar<float>(), 9);
+  EXPECT_EQ(out[0].unchecked_scalar<float>(), 9);
 }
 
 TEST_F(ExecutorRoleTest, AnUninitialisedVariableIsNamed) {
@@ -320,7 +320,7 @@ TEST_F(ExecutorRoleTest, ExpensiveKernelsAreSharedWithThePool) {
   for (int round = 0; round < 50; ++round) {
     Tensor out[1];
     ASSERT_TRUE(executor->Run(step_, {}, out).ok());
-    ASSERT_EQ(out[0].scalar<float>(), kWide);
+    ASSERT_EQ(out[0].unchecked_scalar<float>(), kWide);
   }
 }
 
@@ -338,11 +338,11 @@ TEST_F(ExecutorRoleTest, AStepInPieces) {
   EXPECT_FALSE(executor->TryFetch(0, &value));
   ASSERT_TRUE(executor->Feed({0}, {Tensor::Scalar(2.0f)}).ok());
   ASSERT_TRUE(executor->TryFetch(0, &value));
-  EXPECT_EQ(value.scalar<float>(), 2);
+  EXPECT_EQ(value.unchecked_scalar<float>(), 2);
   EXPECT_FALSE(executor->TryFetch(1, &value));
   ASSERT_TRUE(executor->Feed({1}, {Tensor::Scalar(3.0f)}).ok());
   ASSERT_TRUE(executor->TryFetch(1, &value));
-  EXPECT_EQ(value.scalar<float>(), 5);
+  EXPECT_EQ(value.unchecked_scalar<float>(), 5);
   EXPECT_TRUE(executor->End().ok());
 }
 

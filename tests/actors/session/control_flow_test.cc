@@ -106,7 +106,7 @@ absl::StatusOr<int> Fetch(Loaded& loaded, const std::string& name, const NamedTe
   std::vector<Tensor> values;
   absl::Status status = loaded.session->Run(options, feeds, {name}, {}, &values);
   if (!status.ok()) return status;
-  return values[0].scalar<int32_t>();
+  return values[0].unchecked_scalar<int32_t>();
 }
 
 std::string Message(const absl::StatusOr<int>& result) {

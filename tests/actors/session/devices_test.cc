@@ -45,9 +45,9 @@ TEST_P(DevicesTest, ValuesCrossAndAreShared) {
     auto values = session->Run({{x, Tensor::Scalar(static_cast<float>(i))}},
                                {z, y, x.node == nullptr ? y : a});
     ASSERT_TRUE(values.ok()) << values.status();
-    EXPECT_EQ((*values)[0].scalar<float>(), 9.0f * i * i - 3.0f * i);
-    EXPECT_EQ((*values)[1].scalar<float>(), 3.0f * i);
-    EXPECT_EQ((*values)[2].scalar<float>(), -3.0f * i);
+    EXPECT_EQ((*values)[0].unchecked_scalar<float>(), 9.0f * i * i - 3.0f * i);
+    EXPECT_EQ((*values)[1].unchecked_scalar<float>(), 3.0f * i);
+    EXPECT_EQ((*values)[2].unchecked_scalar<float>(), -3.0f * i);
   }
 }
 
@@ -60,7 +60,7 @@ TEST_P(DevicesTest, TraceNamesTheDevices) {
   RunMetadata metadata;
   auto values = session->Run({{x, Tensor::Scalar(0.0f)}}, {y}, {}, options, &metadata);
   ASSERT_TRUE(values.ok()) << values.status();
-  EXPECT_EQ((*values)[0].scalar<float>(), -1);
+  EXPECT_EQ((*values)[0].unchecked_scalar<float>(), -1);
   EXPECT_THAT(metadata.DebugString(), HasSubstr("CPU:1"));
 }
 
@@ -83,8 +83,8 @@ TEST_P(DevicesTest, TrainsAcrossDevices) {
   }
   auto fitted = session->Run({w.value(), b.value()});
   ASSERT_TRUE(fitted.ok()) << fitted.status();
-  EXPECT_NEAR((*fitted)[0].scalar<float>(), 2, 0.02);
-  EXPECT_NEAR((*fitted)[1].scalar<float>(), 1, 0.05);
+  EXPECT_NEAR((*fitted)[0].unchecked_scalar<float>(), 2, 0.02);
+  EXPECT_NEAR((*fitted)[1].unchecked_scalar<float>(), 1, 0.05);
 }
 
 TEST_P(DevicesTest, LoopsSpanDevicesAndHaveGradients) {
@@ -105,8 +105,8 @@ TEST_P(DevicesTest, LoopsSpanDevicesAndHaveGradients) {
   auto session = NewSession();
   auto values = session->Run({{x, Tensor::Scalar(2.0f)}}, {results[1], grads[0]});
   ASSERT_TRUE(values.ok()) << values.status();
-  EXPECT_EQ((*values)[0].scalar<float>(), 64);   // x^6
-  EXPECT_EQ((*values)[1].scalar<float>(), 192);  // 6 x^5
+  EXPECT_EQ((*values)[0].unchecked_scalar<float>(), 64);   // x^6
+  EXPECT_EQ((*values)[1].unchecked_scalar<float>(), 192);  // 6 x^5
 }
 
 TEST_P(DevicesTest, FailureOnOneEndsAll) {
@@ -121,7 +121,7 @@ TEST_P(DevicesTest, FailureOnOneEndsAll) {
     EXPECT_THAT(std::string(failed.status().message()), HasSubstr("CPU:1"));
     auto good = session->Run({{x, Tensor::Scalar(2.0f)}}, {sum});
     ASSERT_TRUE(good.ok()) << good.status();
-    EXPECT_EQ((*good)[0].scalar<float>(), 0);
+    EXPECT_EQ((*good)[0].unchecked_scalar<float>(), 0);
   }
 }
 
@@ -162,7 +162,7 @@ TEST_P(DevicesTest, StateStaysWhereItIs) {
   ASSERT_TRUE(session->RunTargets({set}).ok());
   auto values = session->Run({y});
   ASSERT_TRUE(values.ok()) << values.status();
-  EXPECT_EQ((*values)[0].scalar<float>(), 10);
+  EXPECT_EQ((*values)[0].unchecked_scalar<float>(), 10);
 }
 
 }  // namespace

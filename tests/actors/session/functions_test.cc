@@ -131,7 +131,7 @@ struct Fixture {
     std::string text;
     for (const Tensor& value : values) {
       if (!text.empty()) text += ",";
-      text += std::to_string(value.scalar<int32_t>());
+      text += std::to_string(value.unchecked_scalar<int32_t>());
     }
     return text;
   }
@@ -210,7 +210,7 @@ TEST_P(FunctionsTest, ForCountsBothWays) {
     absl::Status status = session->Run(
         {{"from", I(from)}, {"to", I(to)}, {"by", I(by)}, {"x", I(0)}}, {"n"}, {}, &values);
     if (!status.ok()) return status;
-    return values[0].scalar<int32_t>();
+    return values[0].unchecked_scalar<int32_t>();
   };
   EXPECT_EQ(*run(0, 5, 1), 10);
   EXPECT_EQ(*run(0, 5, 2), 6);
@@ -281,11 +281,11 @@ TEST(FunctionCallsTest, ManyThreadsCallAtOnce) {
         std::vector<Tensor> values;
         const int n = 10 * t + i;
         if (!loop.session->Run({{"x", I(0)}, {"y", I(n)}}, {"n"}, {}, &values).ok() ||
-            values[0].scalar<int32_t>() != n) {
+            values[0].unchecked_scalar<int32_t>() != n) {
           ++wrong;
         }
         if (!sum.session->Run({{"x", I(n)}}, {"n"}, {}, &values).ok() ||
-            values[0].scalar<int32_t>() != n * (n + 1) / 2) {
+            values[0].unchecked_scalar<int32_t>() != n * (n + 1) / 2) {
           ++wrong;
         }
       }
@@ -315,7 +315,7 @@ TEST(FunctionCallsTest, SendMeetsRecv) {
   for (int i = 0; i < 3; ++i) {
     absl::Status status = session->Run({{"x", I(i)}}, {"n"}, {"s"}, &values);
     ASSERT_TRUE(status.ok()) << status;
-    EXPECT_EQ(values[0].scalar<int32_t>(), -i);
+    EXPECT_EQ(values[0].unchecked_scalar<int32_t>(), -i);
   }
   RunOptions options;
   options.timeout = absl::Milliseconds(50);

@@ -39,7 +39,7 @@ class StepCostsTest : public testing::Test {
     context.step_resources = &resources;
     std::vector<Tensor> fetches(compiled.num_fetches);
     const absl::Status status =
-        step.Run(context, std::make_shared<Exchange>(), {feed}, absl::MakeSpan(fetches));
+        step.Run(context, std::make_shared<Rendezvous>(), {feed}, absl::MakeSpan(fetches));
     ASSERT_TRUE(status.ok()) << status;
   }
 

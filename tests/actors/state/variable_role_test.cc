@@ -63,7 +63,7 @@ TEST(VariableRoleTest, ConcurrentUpdatesAreNotLost) {
   }
   for (auto& thread : threads) thread.join();
   std::atomic<int64_t> value{-1};
-  v->Lend([&](Variable::Lease lease) { value = lease.value().scalar<int64_t>(); });
+  v->Lend([&](Variable::Lease lease) { value = lease.value().unchecked_scalar<int64_t>(); });
   EXPECT_EQ(value, 80000);
 }
 
@@ -75,8 +75,8 @@ TEST(VariableRoleTest, AReaderNeverSeesAnUpdate) {
     Variable::Lease lease = v->TryLend();
     *(*lease.mutable_value())->mutable_data<float>() = 2;
   }
-  EXPECT_EQ(snapshot.scalar<float>(), 1);
-  EXPECT_EQ(v->TryLend().value().scalar<float>(), 2);
+  EXPECT_EQ(snapshot.unchecked_scalar<float>(), 1);
+  EXPECT_EQ(v->TryLend().value().unchecked_scalar<float>(), 2);
 }
 
 TEST(ContainersTest, NamesTypesAndReset) {

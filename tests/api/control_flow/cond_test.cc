@@ -33,13 +33,13 @@ TEST_P(CondTest, ConstantsAndTensorsFromOutsideAreResults) {
   ASSERT_EQ(y.size(), 3u) << s_.status();
   const Tensor five = Tensor::Scalar(5.0f);
   auto on = Run(y, {{p, Tensor::Scalar(true)}, {x, five}});
-  EXPECT_EQ(on[0].scalar<float>(), 1);
-  EXPECT_EQ(on[1].scalar<float>(), 5);
-  EXPECT_EQ(on[2].scalar<float>(), 1);
+  EXPECT_EQ(on[0].unchecked_scalar<float>(), 1);
+  EXPECT_EQ(on[1].unchecked_scalar<float>(), 5);
+  EXPECT_EQ(on[2].unchecked_scalar<float>(), 1);
   auto off = Run(y, {{p, Tensor::Scalar(false)}, {x, five}});
-  EXPECT_EQ(off[0].scalar<float>(), 5);
-  EXPECT_EQ(off[1].scalar<float>(), 2);
-  EXPECT_EQ(off[2].scalar<float>(), 0);
+  EXPECT_EQ(off[0].unchecked_scalar<float>(), 5);
+  EXPECT_EQ(off[1].unchecked_scalar<float>(), 2);
+  EXPECT_EQ(off[2].unchecked_scalar<float>(), 0);
 }
 
 TEST_P(CondTest, ATensorIsSwitchedOnceForBothBranches) {
@@ -65,9 +65,9 @@ TEST_P(CondTest, OnlyTheBranchThatIsTakenHasEffects) {
   for (bool on : {true, false, true, false, false}) {
     auto result = session->Run({{p, Tensor::Scalar(on)}}, {done});
     ASSERT_TRUE(result.ok()) << result.status();
-    EXPECT_EQ((*result)[0].scalar<bool>(), on);
+    EXPECT_EQ((*result)[0].unchecked_scalar<bool>(), on);
   }
-  EXPECT_EQ((*session->Run({a.Read(s_)}))[0].scalar<float>(), 2);
+  EXPECT_EQ((*session->Run({a.Read(s_)}))[0].unchecked_scalar<float>(), 2);
 }
 
 TEST_P(CondTest, ControlInputsOfTheScopeComeBeforeBothBranches) {
@@ -86,7 +86,7 @@ TEST_P(CondTest, ControlInputsOfTheScopeComeBeforeBothBranches) {
   for (int i = 1; i <= 20; ++i) {
     auto result = session->Run({{p, Tensor::Scalar(i % 2 == 0)}}, {y});
     ASSERT_TRUE(result.ok()) << result.status();
-    EXPECT_EQ((*result)[0].scalar<float>(), i % 2 == 0 ? i : -i);
+    EXPECT_EQ((*result)[0].unchecked_scalar<float>(), i % 2 == 0 ? i : -i);
   }
 }
 

@@ -43,13 +43,13 @@ class FlowTest : public testing::TestWithParam<bool> {
   template <typename T>
   T Scalar(const Output& fetch, const FeedMap& feeds = {}) {
     const std::vector<Tensor> values = Run({fetch}, feeds);
-    return values.empty() || !values[0].valid() ? T{} : values[0].scalar<T>();
+    return values.empty() || !values[0].valid() ? T{} : values[0].unchecked_scalar<T>();
   }
   template <typename T>
   std::vector<T> Vector(const Output& fetch, const FeedMap& feeds = {}) {
     const std::vector<Tensor> values = Run({fetch}, feeds);
     if (values.empty() || !values[0].valid()) return {};
-    const T* data = values[0].data<T>();
+    const T* data = values[0].unchecked_data<T>();
     return std::vector<T>(data, data + values[0].num_elements());
   }
 

@@ -12,7 +12,7 @@ class TensorArrayTest : public FlowTest {
   Output Matrix(int rows, int columns) {
     std::vector<float> values(static_cast<size_t>(rows) * columns);
     for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
-    return Const(s_, Tensor::FromValues<float>(values, Shape({rows, columns})));
+    return Const(s_, Tensor::FromValues<float>(values, Shape({rows, columns})).value());
   }
 };
 INSTANTIATE_TEST_SUITE_P(Optimize, TensorArrayTest, testing::Bool());
@@ -107,13 +107,14 @@ TEST_P(TensorArrayTest, MapFnOfSeveralTensorsAndTypes) {
   ASSERT_EQ(y.size(), 3u) << s_.status();
   EXPECT_EQ(y[0].shape(), PartialShape({-1, 2}));
   const float rows[] = {1, 2, 3, 4, 5, 6};
-  auto values = Run(y, {{a, Tensor::FromValues<float>(rows, Shape({3, 2}))},
+  auto values = Run(y, {{a, Tensor::FromValues<float>(rows, Shape({3, 2})).value()},
                         {b, Tensor::Vector<int32_t>({2, -1, 0})}});
   ASSERT_TRUE(values[0].valid());
-  EXPECT_THAT(std::vector<float>(values[0].data<float>(), values[0].data<float>() + 6),
-              ElementsAre(2, 4, -3, -4, 0, 0));
-  EXPECT_TRUE(values[1].data<bool>()[1]);
-  EXPECT_EQ(values[2].data<int32_t>()[0], 3);
+  EXPECT_THAT(
+      std::vector<float>(values[0].unchecked_data<float>(), values[0].unchecked_data<float>() + 6),
+      ElementsAre(2, 4, -3, -4, 0, 0));
+  EXPECT_TRUE(values[1].unchecked_data<bool>()[1]);
+  EXPECT_EQ(values[2].unchecked_data<int32_t>()[0], 3);
 }
 
 TEST_P(TensorArrayTest, MapFnInMapFn) {
@@ -137,7 +138,7 @@ TEST_P(TensorArrayTest, MapFnOfNoRows) {
   Output x = Placeholder(ElementType::kFloat, PartialShape({-1, 3}));
   Output y = MapFn(
       s_, [](const Scope& s, Output row) { return ops::Neg(s, row); }, x);
-  auto values = Run({y}, {{x, Tensor::FromValues<float>({}, Shape({0, 3}))}});
+  auto values = Run({y}, {{x, Tensor::FromValues<float>({}, Shape({0, 3})).value()}});
   ASSERT_TRUE(values[0].valid());
   EXPECT_EQ(values[0].shape(), Shape({0, 3}));
 }

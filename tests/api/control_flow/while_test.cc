@@ -29,9 +29,9 @@ TEST_P(WhileTest, SeveralVariablesOfSeveralTypes) {
       });
   auto values = Run(end, {{n, Tensor::Scalar<int32_t>(4)}});
   ASSERT_EQ(values.size(), 3u);
-  EXPECT_EQ(values[0].scalar<int32_t>(), 4);
-  EXPECT_EQ(values[1].scalar<int64_t>(), 81);
-  EXPECT_EQ(values[2].data<float>()[1], 2.0f * 1 * 3 * 9 * 27);
+  EXPECT_EQ(values[0].unchecked_scalar<int32_t>(), 4);
+  EXPECT_EQ(values[1].unchecked_scalar<int64_t>(), 81);
+  EXPECT_EQ(values[2].unchecked_data<float>()[1], 2.0f * 1 * 3 * 9 * 27);
 }
 
 TEST_P(WhileTest, VariablesThatDoNotChangeAndSwap) {
@@ -43,9 +43,9 @@ TEST_P(WhileTest, VariablesThatDoNotChangeAndSwap) {
       });
   auto values = Run(end, {{x, Tensor::Scalar(1.0f)}, {y, Tensor::Scalar(2.0f)}});
   ASSERT_EQ(values.size(), 4u);
-  EXPECT_EQ(values[1].scalar<float>(), 2);
-  EXPECT_EQ(values[2].scalar<float>(), 1);
-  EXPECT_EQ(values[3].scalar<float>(), 1);
+  EXPECT_EQ(values[1].unchecked_scalar<float>(), 2);
+  EXPECT_EQ(values[2].unchecked_scalar<float>(), 1);
+  EXPECT_EQ(values[3].unchecked_scalar<float>(), 1);
 }
 
 TEST_P(WhileTest, AResultFromOutsideEndsWithTheLoop) {
@@ -75,7 +75,7 @@ TEST_P(WhileTest, WhatDependsOnInvariantsOnlyRunsOncePerIteration) {
     ASSERT_TRUE(session->RunTargets({a.initializer()}).ok());
     auto run = session->Run({{n, Tensor::Scalar(count)}, {one, Tensor::Scalar(1.0f)}}, {end[0]});
     ASSERT_TRUE(run.ok()) << run.status();
-    EXPECT_EQ((*session->Run({value}))[0].scalar<float>(), count);
+    EXPECT_EQ((*session->Run({value}))[0].unchecked_scalar<float>(), count);
   }
 }
 
@@ -194,7 +194,7 @@ TEST_P(WhileTest, ControlInputsComeBeforeAndAfter) {
   for (int i = 0; i < 20; ++i) {
     auto value = session->Run({after});
     ASSERT_TRUE(value.ok()) << value.status();
-    EXPECT_EQ((*value)[0].scalar<float>(), 110);
+    EXPECT_EQ((*value)[0].unchecked_scalar<float>(), 110);
   }
 }
 
@@ -227,9 +227,9 @@ TEST_P(WhileTest, TensorsOfTheConditionMayBeUsedInTheBody) {
       });
   ASSERT_EQ(end.size(), 3u) << s_.status();
   auto values = Run(end, {{n, Tensor::Scalar<int32_t>(9)}});
-  EXPECT_EQ(values[0].scalar<int32_t>(), 5);
-  EXPECT_EQ(values[1].scalar<int32_t>(), 8);
-  EXPECT_EQ(values[2].scalar<int32_t>(), 16);
+  EXPECT_EQ(values[0].unchecked_scalar<int32_t>(), 5);
+  EXPECT_EQ(values[1].unchecked_scalar<int32_t>(), 8);
+  EXPECT_EQ(values[2].unchecked_scalar<int32_t>(), 16);
   EXPECT_EQ(Scalar<int32_t>(end[1], {{n, Tensor::Scalar<int32_t>(0)}}), 0);
 }
 
@@ -252,7 +252,7 @@ TEST_P(WhileTest, ReferencesAreAssignedInLoopsAndBranches) {
   for (int i = 0; i < 3; ++i) {
     auto value = session->Run({after});
     ASSERT_TRUE(value.ok()) << value.status();
-    EXPECT_EQ((*value)[0].scalar<float>(), 1 + 20 - 4);
+    EXPECT_EQ((*value)[0].unchecked_scalar<float>(), 1 + 20 - 4);
   }
 }
 

@@ -165,7 +165,7 @@ class HalfKernel : public Kernel {
     const Tensor x = ctx.input(0);
     TROUPE_ASSIGN_OR_RETURN(Tensor * y, ctx.ForwardOrAllocate(0, 0));
     for (int64_t i = 0; i < x.num_elements(); ++i) {
-      y->mutable_data<float>()[i] = x.data<float>()[i] / 2;
+      y->mutable_data<float>()[i] = x.unchecked_data<float>()[i] / 2;
     }
     return absl::OkStatus();
   }
@@ -195,8 +195,8 @@ TEST(RegisterExtensionTest, AddsOpsKernelsAndGradients) {
   auto session = Session::Create(s.graph());
   auto values = (*session)->Run({{x, Tensor::Scalar(6.0f)}}, {y, dx});
   ASSERT_TRUE(values.ok()) << values.status();
-  EXPECT_EQ((*values)[0].scalar<float>(), 3);
-  EXPECT_EQ((*values)[1].scalar<float>(), 3);
+  EXPECT_EQ((*values)[0].unchecked_scalar<float>(), 3);
+  EXPECT_EQ((*values)[1].unchecked_scalar<float>(), 3);
 }
 
 TEST(RegisterExtensionTest, WrongOnesAreRefused) {
@@ -282,8 +282,8 @@ TEST(CubeTest, ComputesAndDifferentiates) {
     const double x_values[] = {-2, 0, 0.5, 3};
     for (int i = 0; i < 4; ++i) {
       const double v = x_values[i];
-      EXPECT_EQ((*got)[0].data<double>()[i], v * v * v) << ElementTypeName(type);
-      EXPECT_EQ((*got)[1].data<double>()[i], 3 * v * v) << ElementTypeName(type);
+      EXPECT_EQ((*got)[0].unchecked_data<double>()[i], v * v * v) << ElementTypeName(type);
+      EXPECT_EQ((*got)[1].unchecked_data<double>()[i], 3 * v * v) << ElementTypeName(type);
     }
   }
 }
@@ -297,7 +297,7 @@ TEST(CubeTest, ManyElementsOnSeveralThreads) {
   ASSERT_TRUE(got.ok()) << got.status();
   for (int64_t i = 0; i < 1000000; i += 997) {
     const float v = static_cast<float>(i);
-    ASSERT_EQ((*got)[0].data<float>()[i], v * v * v) << i;
+    ASSERT_EQ((*got)[0].unchecked_data<float>()[i], v * v * v) << i;
   }
 }
 

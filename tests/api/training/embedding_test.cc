@@ -14,7 +14,7 @@ namespace troupe {
 namespace {
 
 std::vector<double> Doubles(const Tensor& t) {
-  auto span = t.values<double>();
+  auto span = t.unchecked_values<double>();
   return std::vector<double>(span.begin(), span.end());
 }
 
@@ -142,7 +142,7 @@ struct LossModel {
     auto values = session->Run({loss});
     EXPECT_TRUE(values.ok()) << values.status();
     if (!values.ok()) return std::vector<float>(kBatch);
-    auto span = (*values)[0].values<float>();
+    auto span = (*values)[0].unchecked_values<float>();
     return std::vector<float>(span.begin(), span.end());
   }
 
@@ -229,17 +229,19 @@ TEST(CandidatesTest, AreDrawnAsOftenAsTheyPromise) {
     auto values = session->Run({any.candidates, any.true_expected, different.candidates,
                                 uniform.candidates, uniform.true_expected});
     ASSERT_TRUE(values.ok()) << values.status();
-    for (const int64_t k : (*values)[0].values<int64_t>()) {
+    for (const int64_t k : (*values)[0].unchecked_values<int64_t>()) {
       ASSERT_GE(k, 0);
       ASSERT_LT(k, 10);
       counts[k] += 1.0 / n;
     }
-    EXPECT_NEAR((*values)[1].values<float>()[0], 4 * std::log(2.0) / std::log(11.0), 1e-5);
-    EXPECT_NEAR((*values)[1].values<float>()[1], 4 * std::log(6.0 / 5) / std::log(11.0), 1e-5);
-    const auto set = (*values)[2].values<int64_t>();
+    EXPECT_NEAR((*values)[1].unchecked_values<float>()[0], 4 * std::log(2.0) / std::log(11.0),
+                1e-5);
+    EXPECT_NEAR((*values)[1].unchecked_values<float>()[1], 4 * std::log(6.0 / 5) / std::log(11.0),
+                1e-5);
+    const auto set = (*values)[2].unchecked_values<int64_t>();
     EXPECT_EQ(std::set<int64_t>(set.begin(), set.end()).size(), 4u);
-    for (const int64_t k : (*values)[3].values<int64_t>()) uniform_counts[k] += 1.0 / n;
-    EXPECT_NEAR((*values)[4].values<float>()[0], 0.4, 1e-5);
+    for (const int64_t k : (*values)[3].unchecked_values<int64_t>()) uniform_counts[k] += 1.0 / n;
+    EXPECT_NEAR((*values)[4].unchecked_values<float>()[0], 0.4, 1e-5);
   }
   for (int k = 0; k < 10; ++k) {
     EXPECT_NEAR(counts[k], 4 * std::log((k + 2.0) / (k + 1)) / std::log(11.0), 0.06);

@@ -67,8 +67,8 @@ class Trainer {
     auto result = session_->Run({w_.value(), step_.value()});
     EXPECT_TRUE(result.ok()) << result.status();
     if (!result.ok()) return w;
-    EXPECT_EQ((*result)[1].scalar<int64_t>(), k + 1);
-    auto span = (*result)[0].values<double>();
+    EXPECT_EQ((*result)[1].unchecked_scalar<int64_t>(), k + 1);
+    auto span = (*result)[0].unchecked_values<double>();
     std::copy(span.begin(), span.end(), w.begin());
     return w;
   }
@@ -492,8 +492,8 @@ TEST(OptimizersGate, UpdatesComeAfterReads) {
     ASSERT_TRUE(session->RunTargets({train}).ok());
     auto values = session->Run({a.value(), b.value()});
     ASSERT_TRUE(values.ok()) << values.status();
-    EXPECT_EQ((*values)[0].scalar<double>(), -1.0);
-    EXPECT_EQ((*values)[1].scalar<double>(), 1.0);
+    EXPECT_EQ((*values)[0].unchecked_scalar<double>(), -1.0);
+    EXPECT_EQ((*values)[1].unchecked_scalar<double>(), 1.0);
   }
 }
 
@@ -514,8 +514,8 @@ TEST(OptimizersGate, AllGradientsComeBeforeTheFirstUpdateOfRows) {
   ASSERT_TRUE(session->RunTargets({train}).ok());
   auto values = session->Run({table.value()});
   ASSERT_TRUE(values.ok()) << values.status();
-  EXPECT_EQ((*values)[0].values<double>()[0], -1.0);
-  EXPECT_EQ((*values)[0].values<double>()[1], 1.0);
+  EXPECT_EQ((*values)[0].unchecked_values<double>()[0], -1.0);
+  EXPECT_EQ((*values)[0].unchecked_values<double>()[1], 1.0);
 }
 
 }  // namespace

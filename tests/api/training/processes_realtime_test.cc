@@ -131,8 +131,8 @@ class TrainingProcesses : public testing::TestWithParam<bool> {
         auto values = current.Run(Batch(model, number, task * 6, task * 6 + 6),
                                   {step, model.loss, model.w.value()}, {train}, run);
         if (!values.ok()) return values.status();
-        now = (*values)[0].scalar<int64_t>();
-        loss_[task] = (*values)[1].scalar<double>();
+        now = (*values)[0].unchecked_scalar<int64_t>();
+        loss_[task] = (*values)[1].unchecked_scalar<double>();
         return absl::OkStatus();
       });
       ASSERT_TRUE(status.ok()) << task << ": " << status

@@ -34,7 +34,7 @@ class RecoverableSessionTest : public testing::Test {
     options.local_init = count_;
     return options;
   }
-  int64_t NumBegun() { return (*owner_->Run({begun_.value()}))[0].scalar<int64_t>(); }
+  int64_t NumBegun() { return (*owner_->Run({begun_.value()}))[0].unchecked_scalar<int64_t>(); }
 
   Scope s_ = Scope::NewRoot();
   ModelVariable v_, w_, begun_;
@@ -48,7 +48,7 @@ TEST_F(RecoverableSessionTest, NamesVariablesThatAreMissing) {
   auto report = owner_->Run({uninitialized_});
   ASSERT_TRUE(report.ok()) << report.status();
   ASSERT_EQ((*report)[0].num_elements(), 1);
-  EXPECT_EQ((*report)[0].values<std::string>()[0], "w");
+  EXPECT_EQ((*report)[0].unchecked_values<std::string>()[0], "w");
   const absl::Status status = WaitUntilReady(*owner_, uninitialized_, absl::Milliseconds(100));
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(status.message()), HasSubstr("100ms: w; has the chief"));
@@ -72,7 +72,7 @@ TEST_F(RecoverableSessionTest, OthersWaitForTheChief) {
   // What has a value keeps it.
   ASSERT_TRUE(owner_->RunTargets({v_.Assign(s_, 9.0f)}).ok());
   EXPECT_TRUE(RecoverableSession::Create(s_.graph(), Options(true)).ok());
-  EXPECT_EQ((*owner_->Run({v_.value()}))[0].scalar<float>(), 9);
+  EXPECT_EQ((*owner_->Run({v_.value()}))[0].unchecked_scalar<float>(), 9);
 }
 
 TEST_F(RecoverableSessionTest, BeginsAnewAfterALoss) {

@@ -87,8 +87,8 @@ struct Replica {
     EXPECT_TRUE(status.ok()) << status;
     return status.ok() ? values[0] : Tensor::Scalar<double>(0);
   }
-  int64_t GlobalStepNow() { return Value("global_step").scalar<int64_t>(); }
-  int64_t LocalStepNow() { return Value("sync_replicas/local_step").scalar<int64_t>(); }
+  int64_t GlobalStepNow() { return Value("global_step").unchecked_scalar<int64_t>(); }
+  int64_t LocalStepNow() { return Value("sync_replicas/local_step").unchecked_scalar<int64_t>(); }
 
   static SyncReplicasOptions Numbered(SyncReplicasOptions options, int number) {
     options.replica = number;

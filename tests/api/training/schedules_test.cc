@@ -70,7 +70,7 @@ TEST(SchedulesTest, GiveTensorFlowsNumbers) {
     ASSERT_TRUE(values.ok()) << values.status();
     ASSERT_EQ(values->size(), expected.size());
     for (size_t i = 0; i < expected.size(); ++i) {
-      EXPECT_NEAR((*values)[i].scalar<float>(), expected[i], 2e-7)
+      EXPECT_NEAR((*values)[i].unchecked_scalar<float>(), expected[i], 2e-7)
           << "schedule " << i << " step " << step;
     }
   }
@@ -93,7 +93,8 @@ TEST(SchedulesTest, FollowTheirFormulasInDouble) {
                                0.3 / (1 + 0.8 * part), 0.28 * std::pow(1 - done, 1.5) + 0.02,
                                0.3 * (0.8 * 0.5 * (1 + std::cos(M_PI * done)) + 0.2)};
     for (size_t i = 0; i < std::size(expected); ++i) {
-      EXPECT_NEAR((*values)[i].scalar<double>(), expected[i], 1e-12) << i << " at " << step;
+      EXPECT_NEAR((*values)[i].unchecked_scalar<double>(), expected[i], 1e-12)
+          << i << " at " << step;
     }
   }
 }
@@ -112,7 +113,7 @@ TEST(SchedulesTest, NoiseHasTheVarianceThatItPromises) {
     auto values = session->Run({rate, late});
     ASSERT_TRUE(values.ok()) << values.status();
     for (int k = 0; k < 2; ++k) {
-      const double x = (*values)[k].scalar<double>();
+      const double x = (*values)[k].unchecked_scalar<double>();
       sum[k] += x;
       squares[k] += x * x;
     }
@@ -155,7 +156,7 @@ TEST(SchedulesTest, AnOptimizerFollowsOne) {
   ASSERT_TRUE(session->RunTargets({init}).ok());
   for (const double expected : {-1.0, -1.5, -1.75, -2.0}) {
     ASSERT_TRUE(session->RunTargets({train}).ok());
-    EXPECT_EQ((*session->Run({w.value()}))[0].scalar<double>(), expected);
+    EXPECT_EQ((*session->Run({w.value()}))[0].unchecked_scalar<double>(), expected);
   }
 }
 

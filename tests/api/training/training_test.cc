@@ -31,8 +31,8 @@ class OptimizerTest : public testing::Test {
       EXPECT_TRUE(session->RunTargets({train}).ok());
       auto value = session->Run({w_.value(), step.value()});
       EXPECT_TRUE(value.ok());
-      EXPECT_EQ((*value)[1].scalar<int64_t>(), i + 1);
-      auto span = (*value)[0].values<double>();
+      EXPECT_EQ((*value)[1].unchecked_scalar<int64_t>(), i + 1);
+      auto span = (*value)[0].unchecked_values<double>();
       values.emplace_back(span.begin(), span.end());
     }
     return values;
@@ -110,7 +110,7 @@ std::pair<double, double> Moments(const Initializer& initializer, const Shape& s
   EXPECT_TRUE(values.ok()) << values.status();
   EXPECT_EQ((*values)[0].shape(), shape);
   double sum = 0, squares = 0;
-  for (float x : (*values)[0].values<float>()) {
+  for (float x : (*values)[0].unchecked_values<float>()) {
     sum += x;
     squares += static_cast<double>(x) * x;
   }
@@ -153,7 +153,7 @@ TEST(SeedsTest, TheGraphsSeedRepeatsARun) {
     options.threads = threads;
     auto values = (*Session::Create(s.graph(), options))->Run({value});
     EXPECT_TRUE(values.ok()) << values.status();
-    auto span = (*values)[0].values<float>();
+    auto span = (*values)[0].unchecked_values<float>();
     return std::vector<float>(span.begin(), span.end());
   };
   EXPECT_EQ(draw(3, 1), draw(3, 2));
@@ -163,12 +163,13 @@ TEST(SeedsTest, TheGraphsSeedRepeatsARun) {
 TEST(NnTest, DropoutKeepsAndScales) {
   Scope s = Scope::NewRoot();
   s.SetGraphSeed(1);
-  const Output x = Const(s, Tensor::FromValues<float>(std::vector<float>(10000, 1.0f), {10000}));
+  const Output x =
+      Const(s, Tensor::FromValues<float>(std::vector<float>(10000, 1.0f), {10000}).value());
   const Output kept = Dropout(s, x, 0.75f), all = Dropout(s, x, 1.0f);
   auto values = (*Session::Create(s.graph()))->Run({kept, all});
   ASSERT_TRUE(values.ok()) << values.status();
   int zeros = 0;
-  for (float v : (*values)[0].values<float>()) {
+  for (float v : (*values)[0].unchecked_values<float>()) {
     if (v == 0) {
       ++zeros;
     } else {
@@ -176,7 +177,7 @@ TEST(NnTest, DropoutKeepsAndScales) {
     }
   }
   EXPECT_NEAR(zeros, 2500, 200);
-  for (float v : (*values)[1].values<float>()) EXPECT_EQ(v, 1.0f);
+  for (float v : (*values)[1].unchecked_values<float>()) EXPECT_EQ(v, 1.0f);
 }
 
 TEST(TensorAccessTest, IsChecked) {

@@ -23,7 +23,7 @@ std::vector<Tensor> Evaluate(const Scope& s, const std::vector<Output>& outputs,
 // --- clipping ---
 
 std::vector<double> Doubles(const Tensor& t) {
-  auto span = t.values<double>();
+  auto span = t.unchecked_values<double>();
   return std::vector<double>(span.begin(), span.end());
 }
 
@@ -65,11 +65,11 @@ TEST(ClippingTest, ByGlobalNormDenseAndSparse) {
   EXPECT_EQ(clipped[2].indices, indices);
   const auto values = Evaluate(s, {GlobalNorm(s, gradients), clipped[0].values, clipped[2].values,
                                    clipped[3].values, same[3].values});
-  EXPECT_NEAR(values[0].scalar<double>(), 13.0, 1e-12);
-  EXPECT_NEAR(values[1].scalar<double>(), 1.5, 1e-12);
+  EXPECT_NEAR(values[0].unchecked_scalar<double>(), 13.0, 1e-12);
+  EXPECT_NEAR(values[1].unchecked_scalar<double>(), 1.5, 1e-12);
   EXPECT_NEAR(Doubles(values[2])[0], 2.0, 1e-12);
-  EXPECT_NEAR(values[3].scalar<double>(), 6.0, 1e-12);
-  EXPECT_NEAR(values[4].scalar<double>(), 12.0, 1e-12);
+  EXPECT_NEAR(values[3].unchecked_scalar<double>(), 6.0, 1e-12);
+  EXPECT_NEAR(values[4].unchecked_scalar<double>(), 12.0, 1e-12);
 }
 
 TEST(ClippingTest, ANormThatIsNotFiniteGivesNaN) {
@@ -77,7 +77,7 @@ TEST(ClippingTest, ANormThatIsNotFiniteGivesNaN) {
   const std::vector<Gradient> gradients = {
       Gradient(Const(s, std::numeric_limits<float>::infinity())), Gradient(Const(s, 1.0f))};
   const auto values = Evaluate(s, {ClipByGlobalNorm(s, gradients, 1.0f)[1].values});
-  EXPECT_TRUE(std::isnan(values[0].scalar<float>()));
+  EXPECT_TRUE(std::isnan(values[0].unchecked_scalar<float>()));
   GlobalNorm(s, {Gradient()});
   EXPECT_EQ(s.status().code(), absl::StatusCode::kInvalidArgument);
 }
@@ -111,8 +111,8 @@ TEST(MovingAverageTest, FollowsTheVariable) {
     eager_average -= (1 - decay) * (eager_average - value);
     auto got = session->Run({plain.Average(w).value(), eager.Average(w).value()});
     ASSERT_TRUE(got.ok()) << got.status();
-    EXPECT_NEAR((*got)[0].scalar<double>(), average, 1e-12);
-    EXPECT_NEAR((*got)[1].scalar<double>(), eager_average, 1e-12);
+    EXPECT_NEAR((*got)[0].unchecked_scalar<double>(), average, 1e-12);
+    EXPECT_NEAR((*got)[1].unchecked_scalar<double>(), eager_average, 1e-12);
   }
   const auto restore = plain.VariablesToRestore(*s.graph());
   ASSERT_EQ(restore.count("w/ExponentialMovingAverage"), 1u);
@@ -177,7 +177,7 @@ TEST(AccumulationTest, AppliesTheMeanOfSeveralSteps) {
       if (k < 2) {
         EXPECT_EQ(Doubles((*before)[0]), Doubles((*after)[0]));
       }
-      EXPECT_EQ((*after)[1].scalar<int64_t>(), round + (k == 2));
+      EXPECT_EQ((*after)[1].unchecked_scalar<int64_t>(), round + (k == 2));
     }
     ASSERT_TRUE(session->RunTargets({train_plain}, {{g, Tensor::Vector<double>(mean)}}).ok());
     auto both = session->Run({w.value(), v.value()});
@@ -226,7 +226,7 @@ TEST(AccumulationTest, AnOptimizerMayBeUsedInABranch) {
        {std::pair(false, 1.0), std::pair(true, 0.9), std::pair(false, 0.9), std::pair(true, 0.8)}) {
     auto result = session->Run({{go, Tensor::Scalar(run)}}, {done[0]});
     ASSERT_TRUE(result.ok()) << result.status();
-    EXPECT_NEAR((*session->Run({w.value()}))[0].scalar<double>(), expected, 1e-9);
+    EXPECT_NEAR((*session->Run({w.value()}))[0].unchecked_scalar<double>(), expected, 1e-9);
   }
 }
 

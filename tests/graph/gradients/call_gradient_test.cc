@@ -168,7 +168,7 @@ class CallGradient : public testing::Test {
     EXPECT_TRUE(values.ok()) << values.status();
     std::vector<float> numbers;
     if (values.ok()) {
-      for (const Tensor& value : *values) numbers.push_back(value.scalar<float>());
+      for (const Tensor& value : *values) numbers.push_back(value.unchecked_scalar<float>());
     }
     return numbers;
   }

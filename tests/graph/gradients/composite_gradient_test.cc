@@ -127,7 +127,7 @@ TEST(CompositeGradient, DynamicPartition) {
     const Shape shape({2, 2, 3});
     const Output x =
         g.Placeholder(ElementType::kDouble, shape_known ? PartialShape(shape) : PartialShape());
-    const Output to = g.Const(Tensor::FromValues<int32_t>({2, 0, 0, 2}, Shape({2, 2})));
+    const Output to = g.Const(Tensor::FromValues<int32_t>({2, 0, 0, 2}, Shape({2, 2})).value());
     Node* parts =
         g.Add("DynamicPartition", {x, to}, [](NodeSpec& spec) { spec.Attr("num_partitions", 3); });
     ASSERT_TRUE(g.status().ok()) << g.status();

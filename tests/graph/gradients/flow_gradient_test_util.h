@@ -42,7 +42,7 @@ class FlowGradientTest : public testing::Test {
       seed = seed * 1664525u + 1013904223u;
       value = (seed >> 8) / static_cast<double>(1 << 24) * 1.6 - 0.8;
     }
-    return Tensor::FromValues<double>(values, shape);
+    return Tensor::FromValues<double>(values, shape).value();
   }
 
   Session& session() {
@@ -126,16 +126,17 @@ class FlowGradientTest : public testing::Test {
       const double h = 1e-5;
       double sides[2];
       for (int side = 0; side < 2; ++side) {
-        std::vector<double> moved(x.data<double>(), x.data<double>() + x.num_elements());
+        std::vector<double> moved(x.unchecked_data<double>(),
+                                  x.unchecked_data<double>() + x.num_elements());
         moved[static_cast<size_t>(k)] += side == 0 ? -h : h;
         FeedMap changed = feeds;
-        changed[at].second = Tensor::FromValues<double>(moved, x.shape());
+        changed[at].second = Tensor::FromValues<double>(moved, x.shape()).value();
         const std::vector<Tensor> value = Run({y}, changed);
         ASSERT_TRUE(value[0].valid());
-        sides[side] = value[0].scalar<double>();
+        sides[side] = value[0].unchecked_scalar<double>();
       }
       const double want = (sides[1] - sides[0]) / (2 * h);
-      const double is = got.valid() ? got.data<double>()[k] : 0;
+      const double is = got.valid() ? got.unchecked_data<double>()[k] : 0;
       EXPECT_NEAR(is, want, 1e-6 + 1e-5 * std::abs(want)) << what << "[" << k << "]";
     }
   }

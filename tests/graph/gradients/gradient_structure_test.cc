@@ -108,7 +108,7 @@ TEST(GradientStructure, KnownShapesNeedNoShapeOps) {
   Output parts[] = {
       g.Op("Slice", {x, g.IntVector({1, 2}), g.IntVector({2, 3})}),
       g.Op("StridedSlice", {x, g.IntVector({1, 0}), g.IntVector({3, 6}), g.IntVector({1, 2})}),
-      g.Op("Pad", {x, g.Const(Tensor::FromValues<int32_t>({1, 0, 2, 3}, Shape({2, 2})))}),
+      g.Op("Pad", {x, g.Const(Tensor::FromValues<int32_t>({1, 0, 2, 3}, Shape({2, 2})).value())}),
       g.Op("Tile", {x, g.IntVector({2, 1})}),
       g.Op("Transpose", {x, g.IntVector({1, 0})}),
       g.Op("Reshape", {x, g.IntVector({-1, 3})}),

@@ -255,11 +255,11 @@ TEST_F(LoopGradient, CountersAreNotSaved) {
   const FeedMap feeds = {{x, Values({9}, 1)}};
   const Output all = Gradients({end[1]}, {x})[0];
   EXPECT_EQ(Count("StackV2"), 0);
-  EXPECT_THAT(Run({all}, feeds)[0].values<double>(),
+  EXPECT_THAT(Run({all}, feeds)[0].unchecked_values<double>(),
               testing::ElementsAre(0, 1, 1, 2, 2, 1, 1, 0, 0));
   GradientOptions last;
   last.max_back_iterations = 2;
-  EXPECT_THAT(Run(Gradients({end[1]}, {x}, last), feeds)[0].values<double>(),
+  EXPECT_THAT(Run(Gradients({end[1]}, {x}, last), feeds)[0].unchecked_values<double>(),
               testing::ElementsAre(0, 0, 0, 1, 1, 1, 1, 0, 0));
 }
 
@@ -276,7 +276,7 @@ TEST_F(LoopGradient, BatchNormalisationTwice) {
   Tensor at = Tensor::Uninitialized(ElementType::kFloat, Shape({2, 2, 2, 3}));
   const Tensor numbers = Values({2, 2, 2, 3}, 4);
   for (int i = 0; i < 24; ++i) {
-    at.mutable_data<float>()[i] = static_cast<float>(numbers.data<double>()[i]);
+    at.mutable_data<float>()[i] = static_cast<float>(numbers.unchecked_data<double>()[i]);
   }
   Outputs seconds;
   for (const Output& y : {direct, looped}) {
@@ -285,7 +285,7 @@ TEST_F(LoopGradient, BatchNormalisationTwice) {
   }
   const std::vector<Tensor> values = Run(seconds, {{x, at}});
   for (int i = 0; i < 24; ++i) {
-    EXPECT_FLOAT_EQ(values[1].data<float>()[i], values[0].data<float>()[i]);
+    EXPECT_FLOAT_EQ(values[1].unchecked_data<float>()[i], values[0].unchecked_data<float>()[i]);
   }
 }
 
@@ -314,8 +314,8 @@ TEST_F(LoopGradient, TheLastIterations) {
     options.max_back_iterations = k;
     const Outputs grads = Gradients({y}, {x, w}, options);
     const std::vector<Tensor> values = Run(grads, feeds);
-    EXPECT_EQ(values[0].scalar<double>(), k < 6 ? 0 : 64);
-    EXPECT_EQ(values[1].scalar<double>(), std::min(k, 6) * 32 * 3.0);
+    EXPECT_EQ(values[0].unchecked_scalar<double>(), k < 6 ? 0 : 64);
+    EXPECT_EQ(values[1].unchecked_scalar<double>(), std::min(k, 6) * 32 * 3.0);
   }
   GradientOptions negative;
   negative.max_back_iterations = -1;
@@ -340,12 +340,12 @@ TEST_F(LoopGradient, TheLastIterationsOfLoopsInLoops) {
   GradientOptions options;
   options.max_back_iterations = 3;
   std::vector<Tensor> all = Run(Gradients({y}, {w}, options), feeds);
-  EXPECT_EQ(all[0].scalar<double>(), 15 * 3 * std::pow(2, 14));
+  EXPECT_EQ(all[0].unchecked_scalar<double>(), 15 * 3 * std::pow(2, 14));
   // Two outer iterations count; the inner loop of the later one is cut after its last two
   // iterations, so that only the product after it and those (3 w) are left.
   options.max_back_iterations = 2;
   std::vector<Tensor> some = Run(Gradients({y}, {w}, options), feeds);
-  EXPECT_EQ(some[0].scalar<double>(), 4 * 3 * std::pow(2, 14));
+  EXPECT_EQ(some[0].unchecked_scalar<double>(), 4 * 3 * std::pow(2, 14));
 }
 
 TEST_F(LoopGradient, MemoryIsWhatTheBackwardLoopNeeds) {
@@ -393,10 +393,10 @@ TEST_F(LoopGradient, SparseInALoop) {
   const std::vector<Tensor> values =
       Run({grads[0].values, grads[0].indices, grads[0].dense_shape}, feeds);
   EXPECT_EQ(values[0].shape(), Shape({4, 2}));
-  EXPECT_THAT(values[1].values<int32_t>(), testing::ElementsAre(3, 1, 3, 0));
-  EXPECT_THAT(values[2].values<int32_t>(), testing::ElementsAre(5, 2));
+  EXPECT_THAT(values[1].unchecked_values<int32_t>(), testing::ElementsAre(3, 1, 3, 0));
+  EXPECT_THAT(values[2].unchecked_values<int32_t>(), testing::ElementsAre(5, 2));
   const Tensor dense = Run(Gradients({y}, {table}), feeds)[0];
-  EXPECT_THAT(dense.values<double>(), testing::ElementsAre(1, 1, 1, 1, 0, 0, 2, 2, 0, 0));
+  EXPECT_THAT(dense.unchecked_values<double>(), testing::ElementsAre(1, 1, 1, 1, 0, 0, 2, 2, 0, 0));
 }
 
 TEST_F(LoopGradient, SparseInABranchInALoop) {
@@ -447,13 +447,14 @@ TEST_F(LoopGradient, StopsAndGates) {
   const FeedMap feeds = {{x, Tensor::Scalar(2.0)}};
   GradientOptions options;
   options.stop_gradients = {a};
-  EXPECT_DOUBLE_EQ(Run(Gradients({y}, {x}, options), feeds)[0].scalar<double>(), 4 * std::exp(2.0));
+  EXPECT_DOUBLE_EQ(Run(Gradients({y}, {x}, options), feeds)[0].unchecked_scalar<double>(),
+                   4 * std::exp(2.0));
   options = {};
   options.gate_gradients = true;
   const Outputs gated = Gradients({y}, {a}, options);
   EXPECT_EQ(gated[0].node->op(), "Mul");
   const Outputs both = Gradients({y}, {x, a}, options);
-  EXPECT_DOUBLE_EQ(Run({both[0]}, feeds)[0].scalar<double>(), 8 * std::exp(2.0));
+  EXPECT_DOUBLE_EQ(Run({both[0]}, feeds)[0].unchecked_scalar<double>(), 8 * std::exp(2.0));
   EXPECT_EQ(both[1].node->op(), "Identity");
   EXPECT_GE(both[1].node->control_inputs().size(), 2u);
 }

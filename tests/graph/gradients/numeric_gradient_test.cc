@@ -31,7 +31,8 @@ In C(Tensor constant) { return {constant.shape(), 0, 0, constant}; }
 In I(std::initializer_list<int32_t> values) { return C(Tensor::Vector<int32_t>(values)); }
 In I(int32_t value) { return C(Tensor::Scalar<int32_t>(value)); }
 In I(std::initializer_list<int32_t> values, Shape shape) {
-  return C(Tensor::FromValues<int32_t>(absl::MakeConstSpan(values.begin(), values.size()), shape));
+  return C(Tensor::FromValues<int32_t>(absl::MakeConstSpan(values.begin(), values.size()), shape)
+               .value());
 }
 In B(std::initializer_list<bool> values) { return C(Tensor::Vector<bool>(values)); }
 
@@ -273,7 +274,7 @@ void AddNetworkCases(std::vector<Case>* cases) {
     const int first = (i / 2) * 8 + (i % 2) * 2;
     double most = 0;
     for (int at : {first, first + 1, first + 4, first + 5}) {
-      most = std::max(most, image.data<double>()[at]);
+      most = std::max(most, image.unchecked_data<double>()[at]);
     }
     largest.mutable_data<double>()[i] = most;
   }
@@ -283,8 +284,9 @@ void AddNetworkCases(std::vector<Case>* cases) {
        {C(image), C(largest), X({1, 2, 2, 1}), I({1, 2, 2, 1}), I({1, 2, 2, 1})},
        Text("padding", "VALID")});
   // The kernel's derivative for logits holds for labels that sum to 1.
-  const In labels = C(Tensor::FromValues<double>({0.2, 0.5, 0.3, 0.9, 0.1, 0}, Shape({2, 3})));
-  const In logits = C(Tensor::FromValues<double>({0.2, -1, 2, 0.7, 0.1, 0}, Shape({2, 3})));
+  const In labels =
+      C(Tensor::FromValues<double>({0.2, 0.5, 0.3, 0.9, 0.1, 0}, Shape({2, 3})).value());
+  const In logits = C(Tensor::FromValues<double>({0.2, -1, 2, 0.7, 0.1, 0}, Shape({2, 3})).value());
   for (const Shape& shape : {Shape({2, 3}), Shape({1, 3})}) {
     add({"SoftmaxCrossEntropyWithLogits", {X(shape), labels}, nullptr, {}, {0}});
     add({"SoftmaxCrossEntropyWithLogits", {logits, X(shape)}, nullptr, {}, {0}});
@@ -336,7 +338,8 @@ class Numbers {
 };
 
 double Get(const Tensor& tensor, int64_t i) {
-  return tensor.type() == kFloat ? tensor.data<float>()[i] : tensor.data<double>()[i];
+  return tensor.type() == kFloat ? tensor.unchecked_data<float>()[i]
+                                 : tensor.unchecked_data<double>()[i];
 }
 void Set(Tensor& tensor, int64_t i, double value) {
   if (tensor.type() == kFloat) {
@@ -544,7 +547,7 @@ TEST(NumericGradient, ComplexNumbers) {
       const Output fetches[] = {fetch};
       auto values = (*session)->Run(FeedMap{{z, Tensor::Scalar(at)}}, fetches);
       EXPECT_TRUE(values.ok()) << values.status();
-      return values.ok() ? (*values)[0].scalar<complex128>() : complex128();
+      return values.ok() ? (*values)[0].unchecked_scalar<complex128>() : complex128();
     };
     auto loss = [&](complex128 at) { return std::real(std::conj(w) * run(y, at)); };
     const double h = 1e-6;

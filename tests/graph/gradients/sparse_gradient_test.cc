@@ -30,9 +30,9 @@ TEST_F(SparseGradient, HasTheRowsAndWhereTheyBelong) {
   const auto values =
       Run({grad.values, grad.indices, grad.dense_shape}, {{table, Values({4, 2}, 1)}});
   EXPECT_EQ(values[0].shape(), Shape({3, 2}));
-  EXPECT_THAT(values[0].values<double>(), ElementsAre(3, 3, 3, 3, 3, 3));
-  EXPECT_THAT(values[1].values<int32_t>(), ElementsAre(2, 0, 2));
-  EXPECT_THAT(values[2].values<int32_t>(), ElementsAre(4, 2));
+  EXPECT_THAT(values[0].unchecked_values<double>(), ElementsAre(3, 3, 3, 3, 3, 3));
+  EXPECT_THAT(values[1].unchecked_values<int32_t>(), ElementsAre(2, 0, 2));
+  EXPECT_THAT(values[2].unchecked_values<int32_t>(), ElementsAre(4, 2));
 }
 
 TEST_F(SparseGradient, IndicesOfAnyRank) {
@@ -56,7 +56,7 @@ TEST_F(SparseGradient, SumsStaySparse) {
   ASSERT_TRUE(grad.sparse());
   const auto values = Run({grad.values, grad.indices}, {{table, Values({4, 2}, 1)}});
   EXPECT_EQ(values[0].shape(), Shape({4, 2}));
-  EXPECT_THAT(values[1].values<int32_t>(), testing::UnorderedElementsAre(1, 1, 3, 0));
+  EXPECT_THAT(values[1].unchecked_values<int32_t>(), testing::UnorderedElementsAre(1, 1, 3, 0));
 }
 
 TEST_F(SparseGradient, BesideADenseOneIsDense) {
@@ -66,7 +66,7 @@ TEST_F(SparseGradient, BesideADenseOneIsDense) {
   const Gradient grad = Of(y, table);
   ASSERT_FALSE(grad.sparse());
   const auto values = Run({grad.values}, {{table, Values({4, 2}, 1)}});
-  EXPECT_THAT(values[0].values<double>(), ElementsAre(1, 1, 3, 3, 1, 1, 1, 1));
+  EXPECT_THAT(values[0].unchecked_values<double>(), ElementsAre(1, 1, 3, 3, 1, 1, 1, 1));
 }
 
 TEST_F(SparseGradient, BecomesDenseForWhatNeedsIt) {
@@ -77,7 +77,8 @@ TEST_F(SparseGradient, BecomesDenseForWhatNeedsIt) {
   const Tensor at = Values({4, 2}, 1);
   const auto values = Run({grad.values}, {{x, at}});
   for (int i = 0; i < 8; ++i) {
-    EXPECT_DOUBLE_EQ(values[0].data<double>()[i], i < 6 ? 0 : 4 * at.data<double>()[i]);
+    EXPECT_DOUBLE_EQ(values[0].unchecked_data<double>()[i],
+                     i < 6 ? 0 : 4 * at.unchecked_data<double>()[i]);
   }
 }
 
@@ -89,18 +90,20 @@ TEST_F(SparseGradient, OfResourceVariables) {
   const Gradient sparse = Of(ops::Square(s_, rows), handle);
   ASSERT_TRUE(sparse.sparse());
   Output points = ops::ResourceGatherNd(
-      s_, handle, Const(s_, Tensor::FromValues<int32_t>(std::vector<int32_t>{1, 0, 3, 1}, {2, 2})),
+      s_, handle,
+      Const(s_, Tensor::FromValues<int32_t>(std::vector<int32_t>{1, 0, 3, 1}, {2, 2}).value()),
       ElementType::kDouble);
   const Gradient dense = Of(points, handle);
   ASSERT_FALSE(dense.sparse());
   ASSERT_TRUE(session().Run({}, {}, {init}).ok());
   const auto values = Run({sparse.values, sparse.indices, sparse.dense_shape, dense.values});
   for (int i = 0; i < 2; ++i) {
-    EXPECT_DOUBLE_EQ(values[0].data<double>()[i], 2 * initial.data<double>()[6 + i]);
+    EXPECT_DOUBLE_EQ(values[0].unchecked_data<double>()[i],
+                     2 * initial.unchecked_data<double>()[6 + i]);
   }
-  EXPECT_THAT(values[1].values<int32_t>(), ElementsAre(3, 1));
-  EXPECT_THAT(values[2].values<int32_t>(), ElementsAre(4, 2));
-  EXPECT_THAT(values[3].values<double>(), ElementsAre(0, 0, 1, 0, 0, 0, 0, 1));
+  EXPECT_THAT(values[1].unchecked_values<int32_t>(), ElementsAre(3, 1));
+  EXPECT_THAT(values[2].unchecked_values<int32_t>(), ElementsAre(4, 2));
+  EXPECT_THAT(values[3].unchecked_values<double>(), ElementsAre(0, 0, 1, 0, 0, 0, 0, 1));
 }
 
 TEST_F(SparseGradient, ThroughBranches) {
@@ -109,7 +112,7 @@ TEST_F(SparseGradient, ThroughBranches) {
   Output y = Cond(
       s_, p, [&](const Scope& s) { return ops::Gather(s, table, Ids({2})); },
       [&](const Scope& s) {
-        return Const(s, Tensor::FromValues<double>(std::vector<double>{1, 2}, {1, 2}));
+        return Const(s, Tensor::FromValues<double>(std::vector<double>{1, 2}, {1, 2}).value());
       });
   const Gradient grad = Of(y, table);
   ASSERT_TRUE(grad.sparse());
@@ -118,7 +121,7 @@ TEST_F(SparseGradient, ThroughBranches) {
                             {{table, Values({4, 2}, 1)}, {p, Tensor::Scalar(taken)}});
     EXPECT_EQ(values[0].shape(), Shape({taken ? 1 : 0, 2}));
     EXPECT_EQ(values[1].num_elements(), taken ? 1 : 0);
-    EXPECT_THAT(values[2].values<int32_t>(), ElementsAre(4, 2));
+    EXPECT_THAT(values[2].unchecked_values<int32_t>(), ElementsAre(4, 2));
   }
 }
 
@@ -133,7 +136,7 @@ TEST_F(SparseGradient, ManyContributionsAreAddedInTurns) {
       EXPECT_LE(node->num_inputs(), gradients::kAddNWidth);
     }
   }
-  EXPECT_DOUBLE_EQ(Run({grad.values}, {{x, Tensor::Scalar(2.0)}})[0].scalar<double>(),
+  EXPECT_DOUBLE_EQ(Run({grad.values}, {{x, Tensor::Scalar(2.0)}})[0].unchecked_scalar<double>(),
                    std::cos(2.0) + 190);
 }
 

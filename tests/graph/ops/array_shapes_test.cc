@@ -141,7 +141,7 @@ TEST(StridedSlice, Masks) {
 }
 
 TEST(PadTileTranspose, Sizes) {
-  const Tensor paddings = Tensor::FromValues<int32_t>({1, 2, 0, 3}, Shape({2, 2}));
+  const Tensor paddings = Tensor::FromValues<int32_t>({1, 2, 0, 3}, Shape({2, 2})).value();
   EXPECT_EQ(Inferred("Pad").In({4, -1}).Value(paddings).Shapes(), "[7,?]");
   EXPECT_EQ(Inferred("Pad").In().In({3, 2}, kInt).Shapes(), "[?,?,?]");
   EXPECT_EQ(Inferred("Pad").In({4}).Value(paddings).Shapes(), kRefused);

@@ -13,11 +13,11 @@ double NumberOf(const Tensor& tensor) {
   if (tensor.num_elements() == 0) return 0;
   switch (tensor.type()) {
     case ElementType::kFloat:
-      return tensor.data<float>()[0];
+      return tensor.unchecked_data<float>()[0];
     case ElementType::kInt32:
-      return tensor.data<int32_t>()[0];
+      return tensor.unchecked_data<int32_t>()[0];
     case ElementType::kBool:
-      return tensor.data<bool>()[0];
+      return tensor.unchecked_data<bool>()[0];
     default:
       return 0;
   }

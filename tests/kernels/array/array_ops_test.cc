@@ -13,7 +13,7 @@ Tensor Floats(const Shape& shape, std::initializer_list<double> values) {
 
 TEST(ArrayOps, ScatterNdAddsEqualIndices) {
   OpTest op("ScatterNd");
-  op.Input(Tensor::FromValues<int32_t>({1, 3, 1}, Shape({3, 1})))
+  op.Input(Tensor::FromValues<int32_t>({1, 3, 1}, Shape({3, 1})).value())
       .Input(Floats(Shape({3, 2}), {1, 2, 3, 4, 10, 20}))
       .Input(Int32Vector({4, 2}));
   ASSERT_TRUE(op.Run().ok());
@@ -23,7 +23,7 @@ TEST(ArrayOps, ScatterNdAddsEqualIndices) {
 TEST(ArrayOps, ScatterNdCanIgnoreBadIndices) {
   OpTest op("ScatterNd");
   op.Attr("bad_indices_policy", "IGNORE")
-      .Input(Tensor::FromValues<int32_t>({1, -3, 7}, Shape({3, 1})))
+      .Input(Tensor::FromValues<int32_t>({1, -3, 7}, Shape({3, 1})).value())
       .Input(Floats(Shape({3}), {1, 2, 3}))
       .Input(Int32Vector({2}));
   ASSERT_TRUE(op.Run().ok());
@@ -174,8 +174,8 @@ TEST(ArrayOps, BadInputsAreErrors) {
       {"Slice", {matrix, IntVector({low, 0}), IntVector({1, 1})}, {}},
       {"Slice", {matrix, IntVector({1, 0}), IntVector({huge, 1})}, {}},
       {"Slice", {matrix, IntVector({0}), IntVector({1})}, {}},
-      {"Pad", {matrix, Tensor::FromValues<int64_t>({huge, huge, 0, 0}, Shape({2, 2}))}, {}},
-      {"Pad", {matrix, Tensor::FromValues<int64_t>({-1, 0, 0, 0}, Shape({2, 2}))}, {}},
+      {"Pad", {matrix, Tensor::FromValues<int64_t>({huge, huge, 0, 0}, Shape({2, 2})).value()}, {}},
+      {"Pad", {matrix, Tensor::FromValues<int64_t>({-1, 0, 0, 0}, Shape({2, 2})).value()}, {}},
       {"StridedSlice", {matrix, IntVector({0}), IntVector({1}), IntVector({0})}, {}},
       {"StridedSlice",
        {matrix, IntVector({low}), IntVector({huge}), IntVector({1})},
@@ -191,11 +191,12 @@ TEST(ArrayOps, BadInputsAreErrors) {
       {"GatherV2", {matrix, IntVector({0}), Tensor::Scalar<int32_t>(-3)}, {}},
       {"GatherV2", {matrix, IntVector({0}), zero}, {{"batch_dims", 1}}},
       {"ScatterNd",
-       {Tensor::FromValues<int64_t>({huge}, Shape({1, 1})), Floats(Shape({1}), {1}),
+       {Tensor::FromValues<int64_t>({huge}, Shape({1, 1})).value(), Floats(Shape({1}), {1}),
         IntVector({3})},
        {}},
       {"ScatterNd",
-       {Tensor::FromValues<int64_t>({0}, Shape({1, 1})), Floats(Shape({1}), {1}), IntVector({-3})},
+       {Tensor::FromValues<int64_t>({0}, Shape({1, 1})).value(), Floats(Shape({1}), {1}),
+        IntVector({-3})},
        {}},
       {"ScatterNd", {IntVector({0}), Floats(Shape({3}), {1, 2, 3}), IntVector({4, 3})}, {}},
       {"BroadcastTo", {matrix, Tensor::Scalar<int32_t>(3)}, {}},

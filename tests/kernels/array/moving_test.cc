@@ -111,7 +111,8 @@ TEST(Moving, SliceAndPad) {
       });
       OpTest pad("Pad", threads);
       pad.Input(input).Input(
-          Tensor::FromValues<int64_t>(absl::MakeConstSpan(paddings), Shape({shape.rank(), 2})));
+          Tensor::FromValues<int64_t>(absl::MakeConstSpan(paddings), Shape({shape.rank(), 2}))
+              .value());
       ASSERT_TRUE(pad.Run().ok());
       ExpectPicks(pad.output(0), input, padded_shape, picks);
     }
@@ -325,7 +326,7 @@ TEST(Moving, GatherWithBatches) {
       const Tensor input = Distinct(type, shape);
       OpTest op("GatherV2", threads);
       op.Attr("batch_dims", batch).Input(input);
-      op.Input(Tensor::FromValues<int32_t>(absl::MakeConstSpan(indices), index_shape));
+      op.Input(Tensor::FromValues<int32_t>(absl::MakeConstSpan(indices), index_shape).value());
       op.Input(Tensor::Scalar<int32_t>(axis));
       ASSERT_TRUE(op.Run().ok());
       ExpectPicks(op.output(0), input, out_shape, picks);

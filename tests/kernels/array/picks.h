@@ -37,7 +37,7 @@ inline Tensor Distinct(ElementType type, const Shape& shape) {
 }
 
 inline std::string Element(const Tensor& tensor, int64_t i) {
-  if (tensor.type() == ElementType::kString) return tensor.data<std::string>()[i];
+  if (tensor.type() == ElementType::kString) return tensor.unchecked_data<std::string>()[i];
   const size_t size = ElementSize(tensor.type());
   return std::string(static_cast<const char*>(tensor.raw_data()) + i * size, size);
 }

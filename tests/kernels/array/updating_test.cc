@@ -15,7 +15,8 @@ using absl::StatusCode;
 
 Tensor Ints(std::initializer_list<int32_t> values) { return Tensor::Vector<int32_t>(values); }
 Tensor Ints(std::initializer_list<int32_t> values, const Shape& shape) {
-  return Tensor::FromValues<int32_t>(absl::MakeConstSpan(values.begin(), values.size()), shape);
+  return Tensor::FromValues<int32_t>(absl::MakeConstSpan(values.begin(), values.size()), shape)
+      .value();
 }
 Tensor Floats(std::initializer_list<double> values, const Shape& shape) {
   return MakeTensor(ElementType::kFloat, shape, values);
@@ -179,11 +180,13 @@ TEST(Unique, SlicesAlongAnAxis) {
   ExpectEqual(columns.output(1), Ints({0, 1, 0}));
   // Strings are told apart as a whole, not when they are joined.
   OpTest words("UniqueV2");
-  words.Input(Tensor::FromValues<std::string>({"ab", "c", "a", "bc", "ab", "c"}, Shape({3, 2})))
+  words
+      .Input(
+          Tensor::FromValues<std::string>({"ab", "c", "a", "bc", "ab", "c"}, Shape({3, 2})).value())
       .Input(Ints({0}));
   ASSERT_TRUE(words.Run().ok());
   ExpectEqual(words.output(0),
-              Tensor::FromValues<std::string>({"ab", "c", "a", "bc"}, Shape({2, 2})));
+              Tensor::FromValues<std::string>({"ab", "c", "a", "bc"}, Shape({2, 2})).value());
   ExpectEqual(words.output(1), Ints({0, 1, 0}));
   OpTest empty("UniqueV2");
   empty.Input(Floats({}, {3, 0})).Input(Ints({0}));
@@ -204,7 +207,7 @@ TEST(Unique, BadInput) {
 }
 
 TEST(Bitcast, SharesBytes) {
-  const Tensor x = Tensor::FromValues<uint32_t>({0x3f800000, 0xc0000000}, Shape({2}));
+  const Tensor x = Tensor::FromValues<uint32_t>({0x3f800000, 0xc0000000}, Shape({2})).value();
   OpTest same("Bitcast");
   same.Attr("type", ElementType::kFloat).Input(x);
   ASSERT_TRUE(same.Run().ok());
@@ -214,7 +217,7 @@ TEST(Bitcast, SharesBytes) {
   smaller.Attr("type", ElementType::kUint16).Input(x);
   ASSERT_TRUE(smaller.Run().ok());
   ExpectEqual(smaller.output(0),
-              Tensor::FromValues<uint16_t>({0, 0x3f80, 0, 0xc000}, Shape({2, 2})));
+              Tensor::FromValues<uint16_t>({0, 0x3f80, 0, 0xc000}, Shape({2, 2})).value());
   OpTest back("Bitcast");
   back.Attr("type", ElementType::kUint32).Input(smaller.output(0));
   ASSERT_TRUE(back.Run().ok());
@@ -238,7 +241,7 @@ TEST(Empty, OfZerosIfAsked) {
   OpTest op("Empty");
   op.Attr("dtype", ElementType::kComplex64).Attr("init", true).Input(Ints({2, 1}));
   ASSERT_TRUE(op.Run().ok());
-  ExpectEqual(op.output(0), Tensor::FromValues<complex64>({0, 0}, Shape({2, 1})));
+  ExpectEqual(op.output(0), Tensor::FromValues<complex64>({0, 0}, Shape({2, 1})).value());
   for (const Tensor& shape : {Ints({2, -1}), Ints({2}, {}), Ints({1 << 30, 1 << 30, 1 << 30})}) {
     OpTest bad("Empty");
     bad.Attr("dtype", ElementType::kFloat).Input(shape);

@@ -43,7 +43,7 @@ class TensorListTest : public ::testing::Test {
     return step_.One("TensorListStack", {std::move(list), std::move(shape)}, kFloat);
   }
   int32_t Length(const Tensor& list) {
-    return step_.One("TensorListLength", {list}, kInt32)->scalar<int32_t>();
+    return step_.One("TensorListLength", {list}, kInt32)->unchecked_scalar<int32_t>();
   }
 
   StepRunner step_;
@@ -97,7 +97,7 @@ TEST_F(TensorListTest, LastUserChangesListInPlace) {
     inputs.push_back(Int(-1));
     StepRunner::Tensors outputs = *step_.Run(pop, std::move(inputs), 2);
     list = std::move(outputs[0]);
-    ASSERT_EQ(outputs[1].data<float>()[0], -i);
+    ASSERT_EQ(outputs[1].unchecked_data<float>()[0], -i);
   }
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
   EXPECT_EQ(*ListIn(list), value);
@@ -213,7 +213,7 @@ TEST_F(TensorListTest, LargeElementsAreStackedInPieces) {
   std::vector<double> want(7 * 5000);
   for (int i : {1, 2, 5}) {
     Tensor element = testing::RandomTensor(kFloat, {5000}, -1, 1, i);
-    for (int k = 0; k < 5000; ++k) want[i * 5000 + k] = element.data<float>()[k];
+    for (int k = 0; k < 5000; ++k) want[i * 5000 + k] = element.unchecked_data<float>()[k];
     list = *Set(list, i, element);
   }
   ExpectEqual(*Stack(list), testing::MakeTensor(kFloat, {7, 5000}, absl::MakeConstSpan(want)));

@@ -14,8 +14,8 @@ namespace {
 using Complex = std::complex<double>;
 
 Complex ComplexAt(const Tensor& t, int64_t i) {
-  if (t.type() == ElementType::kComplex64) return Complex(t.data<complex64>()[i]);
-  if (t.type() == ElementType::kComplex128) return t.data<complex128>()[i];
+  if (t.type() == ElementType::kComplex64) return Complex(t.unchecked_data<complex64>()[i]);
+  if (t.type() == ElementType::kComplex128) return t.unchecked_data<complex128>()[i];
   return At(t, i);
 }
 
@@ -160,16 +160,16 @@ void TilesAgree(void (*tile)(const GemmProblem<T>&, int64_t, int64_t, int64_t, i
       GemmProblem<T> p{.m = m,
                        .n = n,
                        .k = k,
-                       .a = a.data<T>(),
+                       .a = a.unchecked_data<T>(),
                        .a_row = ta ? 1 : k,
                        .a_col = ta ? m : 1,
-                       .b = b.data<T>(),
+                       .b = b.unchecked_data<T>(),
                        .b_row = tb ? 1 : n,
                        .b_col = tb ? k : 1,
                        .c = whole.data(),
                        .ldc = n};
       tile(p, 0, m, 0, n, aligned);
-      Tensor got = Tensor::FromValues<T>(whole, Shape({m, n}));
+      Tensor got = Tensor::FromValues<T>(whole, Shape({m, n})).value();
       ExpectProduct(got, 0, Naive(a, 0, b, 0, m, k, n, ta, tb, false), k);
       p.c = pieces.data();
       std::mt19937 random(7);

@@ -44,16 +44,17 @@ TEST(CastTest, CutsOffAndRounds) {
   ExpectEqual(Cast(Tensor::Vector<float>({-1.9f, 1.9f}), kInt32), Tensor::Vector<int32_t>({-1, 1}));
   // 1 + 2^-8 lies halfway between two bfloat16: to even, or cut off.
   const Tensor x = Tensor::Vector<float>({1 + 0x1.8p-7f});
-  EXPECT_EQ(static_cast<float>(Cast(x, kBfloat16).data<bfloat16>()[0]), 1 + 0x1p-6f);
-  EXPECT_EQ(static_cast<float>(Cast(x, kBfloat16, true).data<bfloat16>()[0]), 1 + 0x1p-7f);
+  EXPECT_EQ(static_cast<float>(Cast(x, kBfloat16).unchecked_data<bfloat16>()[0]), 1 + 0x1p-6f);
+  EXPECT_EQ(static_cast<float>(Cast(x, kBfloat16, true).unchecked_data<bfloat16>()[0]),
+            1 + 0x1p-7f);
   OpTest op("Cast");
   op.Input(Tensor::Scalar("1")).Attr("DstT", kFloat);
   EXPECT_EQ(op.Run().code(), absl::StatusCode::kUnimplemented);
 }
 
 TEST(SelectTest, ConditionForms) {
-  const Tensor x = Tensor::FromValues<float>({1, 2, 3, 4}, Shape({2, 2}));
-  const Tensor y = Tensor::FromValues<float>({5, 6, 7, 8}, Shape({2, 2}));
+  const Tensor x = Tensor::FromValues<float>({1, 2, 3, 4}, Shape({2, 2})).value();
+  const Tensor y = Tensor::FromValues<float>({5, 6, 7, 8}, Shape({2, 2})).value();
   auto run = [&](Tensor condition) {
     OpTest op("Select");
     op.Input(std::move(condition)).Input(x, true).Input(y, true);
@@ -63,9 +64,9 @@ TEST(SelectTest, ConditionForms) {
   ExpectEqual(run(Tensor::Scalar(true)), x);
   ExpectEqual(run(Tensor::Scalar(false)), y);
   ExpectEqual(run(Tensor::Vector<bool>({false, true})),
-              Tensor::FromValues<float>({5, 6, 3, 4}, Shape({2, 2})));
-  ExpectEqual(run(Tensor::FromValues<bool>({false, true, true, false}, Shape({2, 2}))),
-              Tensor::FromValues<float>({5, 2, 3, 8}, Shape({2, 2})));
+              Tensor::FromValues<float>({5, 6, 3, 4}, Shape({2, 2})).value());
+  ExpectEqual(run(Tensor::FromValues<bool>({false, true, true, false}, Shape({2, 2})).value()),
+              Tensor::FromValues<float>({5, 2, 3, 8}, Shape({2, 2})).value());
   OpTest wrong("Select");
   wrong.Input(Tensor::Vector<bool>({true, false, true})).Input(x).Input(y);
   EXPECT_EQ(wrong.Run().code(), absl::StatusCode::kInvalidArgument);
@@ -73,12 +74,13 @@ TEST(SelectTest, ConditionForms) {
 
 TEST(SelectTest, BroadcastsThreeWays) {
   OpTest op("SelectV2");
-  op.Input(Tensor::FromValues<bool>({true, false}, Shape({2, 1})))
+  op.Input(Tensor::FromValues<bool>({true, false}, Shape({2, 1})).value())
       .Input(Tensor::Vector<std::string>({"a", "b", "c"}))
       .Input(Tensor::Scalar("-"));
   ASSERT_TRUE(op.Run().ok());
-  ExpectEqual(op.output(0),
-              Tensor::FromValues<std::string>({"a", "b", "c", "-", "-", "-"}, Shape({2, 3})));
+  ExpectEqual(
+      op.output(0),
+      Tensor::FromValues<std::string>({"a", "b", "c", "-", "-", "-"}, Shape({2, 3})).value());
 }
 
 TEST(AddNTest, AddsInOrderWhicheverBufferIsTaken) {
@@ -90,8 +92,8 @@ TEST(AddNTest, AddsInOrderWhicheverBufferIsTaken) {
         inputs.push_back(RandomTensor(kFloat, Shape({3000}), -1e6, 1e6, k + 1));
       }
       for (int i = 0; i < 3000; ++i) {
-        float sum = inputs[0].data<float>()[i];
-        for (int k = 1; k < count; ++k) sum += inputs[k].data<float>()[i];
+        float sum = inputs[0].unchecked_data<float>()[i];
+        for (int k = 1; k < count; ++k) sum += inputs[k].unchecked_data<float>()[i];
         Set(&want, i, sum);
       }
       OpTest op("AddN");
@@ -133,7 +135,7 @@ TEST(BiasTest, BothFormats) {
       std::vector<double> sums(channels);
       for (int64_t i = 0; i < shape.num_elements(); ++i) {
         const int64_t c = i / inner % channels;
-        Set(&want, i, x.data<float>()[i] + bias.data<float>()[c]);
+        Set(&want, i, x.unchecked_data<float>()[i] + bias.unchecked_data<float>()[c]);
         sums[c] += At(x, i);
       }
       const char* format = channels_first ? "NCHW" : "NHWC";

@@ -36,7 +36,7 @@ class AccumulatorTest : public ::testing::Test {
   }
   int32_t Count(const Tensor& accumulator) {
     return calls.One("ResourceAccumulatorNumAccumulated", {accumulator}, ElementType::kInt32)
-        ->scalar<int32_t>();
+        ->unchecked_scalar<int32_t>();
   }
 
   Calls calls;
@@ -136,7 +136,8 @@ class SparseAccumulatorTest : public ::testing::Test {
   }
   static Tensor Rows(std::initializer_list<float> values) {
     return Tensor::FromValues<float>(absl::MakeConstSpan(values.begin(), values.size()),
-                                     Shape({static_cast<int64_t>(values.size()) / 2, 2}));
+                                     Shape({static_cast<int64_t>(values.size()) / 2, 2}))
+        .value();
   }
 
   Calls calls;
@@ -180,7 +181,7 @@ TEST_F(SparseAccumulatorTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(code({1}, Rows({1, 1}), {}), Code::kInvalidArgument);
   EXPECT_EQ(code({1}, Tensor::Vector<float>({1}), {4, 2}), Code::kInvalidArgument);
   EXPECT_EQ(code({1}, Tensor::Scalar(1.0f), {4, 2}), Code::kInvalidArgument);
-  EXPECT_EQ(code({1}, Tensor::FromValues<float>({1, 2, 3}, Shape({1, 3})), {4, 2}),
+  EXPECT_EQ(code({1}, Tensor::FromValues<float>({1, 2, 3}, Shape({1, 3})).value(), {4, 2}),
             Code::kInvalidArgument);
   EXPECT_EQ(calls
                 .Do("AccumulatorTakeGradient", {handle, Tensor::Scalar<int32_t>(1)},
@@ -201,7 +202,7 @@ TEST_F(AccumulatorTest, CountsEveryGradientOnce) {
     });
   }
   double total = 0;
-  while (total < kThreads * kEach) total += Take(sum, 1)->output(0).scalar<double>();
+  while (total < kThreads * kEach) total += Take(sum, 1)->output(0).unchecked_scalar<double>();
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(total, kThreads * kEach);
   EXPECT_EQ(Count(sum), 0);

@@ -53,9 +53,9 @@ class QueueTest : public ::testing::Test {
     return calls.Do("QueueCloseV2", {queue});
   }
   int32_t Size(const Tensor& queue) {
-    return calls.One("QueueSizeV2", {queue}, ElementType::kInt32)->scalar<int32_t>();
+    return calls.One("QueueSizeV2", {queue}, ElementType::kInt32)->unchecked_scalar<int32_t>();
   }
-  static int32_t Value(Call& call) { return call.output(0).scalar<int32_t>(); }
+  static int32_t Value(Call& call) { return call.output(0).unchecked_scalar<int32_t>(); }
 
   Calls calls;
 };
@@ -142,7 +142,7 @@ TEST_F(QueueTest, ClosesAfterThoseWhoWait) {
   EXPECT_EQ(waiting->status(), absl::OkStatus());
   EXPECT_EQ(close->status(), absl::OkStatus());
   EXPECT_EQ(late->status().code(), Code::kCancelled);
-  EXPECT_TRUE(calls.One("QueueIsClosedV2", {queue}, ElementType::kBool)->scalar<bool>());
+  EXPECT_TRUE(calls.One("QueueIsClosedV2", {queue}, ElementType::kBool)->unchecked_scalar<bool>());
   EXPECT_EQ(Value(*Take(queue)), 2);
   EXPECT_EQ(Take(queue)->status().code(), Code::kOutOfRange);
   EXPECT_EQ(Close(queue, false).code(), Code::kCancelled);
@@ -199,7 +199,7 @@ TEST_F(QueueTest, RandomShuffleKeepsSomeToChooseFrom) {
   auto rest = TakeUpTo(queue, 100);
   std::vector<int32_t> taken = {Value(*more)};
   for (Call* call : {some.get(), rest.get()}) {
-    for (int32_t value : call->output(0).values<int32_t>()) taken.push_back(value);
+    for (int32_t value : call->output(0).unchecked_values<int32_t>()) taken.push_back(value);
   }
   EXPECT_FALSE(std::is_sorted(taken.begin(), taken.end()));
   std::sort(taken.begin(), taken.end());
@@ -231,16 +231,18 @@ TEST_F(QueueTest, PaddingFillsUpToTheLargest) {
   const auto put = [&](Tensor a, Tensor b) {
     return calls.Do("QueueEnqueueV2", {queue, std::move(a), std::move(b)});
   };
-  EXPECT_EQ(put(Tensor::FromValues<int32_t>({1, 2}, {2, 1}), Tensor::Vector<std::string>({"a"})),
-            absl::OkStatus());
-  EXPECT_EQ(put(Tensor::FromValues<int32_t>({3, 4}, {1, 2}), Tensor::Vector<std::string>({})),
-            absl::OkStatus());
+  EXPECT_EQ(
+      put(Tensor::FromValues<int32_t>({1, 2}, {2, 1}).value(), Tensor::Vector<std::string>({"a"})),
+      absl::OkStatus());
+  EXPECT_EQ(
+      put(Tensor::FromValues<int32_t>({3, 4}, {1, 2}).value(), Tensor::Vector<std::string>({})),
+      absl::OkStatus());
   EXPECT_EQ(put(Tensor::Scalar<int32_t>(1), Tensor::Vector<std::string>({})).code(),
             Code::kInvalidArgument);
   auto taken = calls.Start("QueueDequeueManyV2", {queue, Tensor::Scalar<int32_t>(2)}, types);
   ExpectEqual(taken->output(0),
-              Tensor::FromValues<int32_t>({1, 0, 2, 0, 3, 4, 0, 0}, Shape({2, 2, 2})));
-  ExpectEqual(taken->output(1), Tensor::FromValues<std::string>({"a", ""}, Shape({2, 1})));
+              Tensor::FromValues<int32_t>({1, 0, 2, 0, 3, 4, 0, 0}, Shape({2, 2, 2})).value());
+  ExpectEqual(taken->output(1), Tensor::FromValues<std::string>({"a", ""}, Shape({2, 1})).value());
   auto none = calls.Start("QueueDequeueManyV2", {queue, Tensor::Scalar<int32_t>(0)}, types);
   EXPECT_EQ(none->output(0).shape(), Shape({0, 0, 0}));
 }

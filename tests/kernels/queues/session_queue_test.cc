@@ -53,7 +53,7 @@ TEST_F(SessionQueueTest, StepsFeedOneAnother) {
   for (auto& step : steps) {
     auto values = step.get();
     ASSERT_TRUE(values.ok()) << values.status();
-    sum += (*values)[0].scalar<float>();
+    sum += (*values)[0].unchecked_scalar<float>();
   }
   EXPECT_EQ(sum, kSteps * (kSteps - 1));
 }
@@ -71,7 +71,7 @@ TEST_F(SessionQueueTest, AStepWaitsNoLongerThanItsTimeout) {
   // It has left the line: the next one gets what comes.
   EXPECT_TRUE(session->Run(NamedTensors{}, {}, {"put"}, nullptr).ok());
   ASSERT_TRUE(session->Run(NamedTensors{}, {"take"}, {}, &values).ok());
-  EXPECT_EQ(values[0].scalar<float>(), 3);
+  EXPECT_EQ(values[0].unchecked_scalar<float>(), 3);
 }
 
 TEST_F(SessionQueueTest, ClosingTheSessionEndsTheWait) {

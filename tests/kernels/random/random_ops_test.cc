@@ -119,8 +119,8 @@ TEST(RandomOpsTest, LargeTensorsAreTensorFlowsToo) {
     ASSERT_EQ(op.Run(), absl::OkStatus());
     const Tensor& out = op.output(0);
     double sum = 0;
-    for (float x : out.values<float>()) sum += x;
-    EXPECT_NEAR(out.data<float>()[100002], c.second_run_last, 1e-6);
+    for (float x : out.unchecked_values<float>()) sum += x;
+    EXPECT_NEAR(out.unchecked_data<float>()[100002], c.second_run_last, 1e-6);
     EXPECT_NEAR(sum, c.second_run_sum, 0.01);
   }
 }
@@ -164,11 +164,13 @@ TEST(RandomOpsTest, RandomShuffleGivesTensorFlowsOrder) {
   ExpectEqual(op.output(0), Tensor::Vector<int32_t>({2, 5, 3, 4, 0, 1, 8, 7, 6, 9}));
 
   OpTest rows("RandomShuffle");
-  Seeded(rows).Input(Tensor::FromValues<std::string>(
-      {"a", "A", "b", "B", "c", "C", "d", "D", "e", "E", "f", "F", "g", "G"}, Shape({7, 2})));
+  Seeded(rows).Input(
+      Tensor::FromValues<std::string>(
+          {"a", "A", "b", "B", "c", "C", "d", "D", "e", "E", "f", "F", "g", "G"}, Shape({7, 2}))
+          .value());
   ASSERT_EQ(rows.Run(), absl::OkStatus());
   EXPECT_THAT(
-      rows.output(0).values<std::string>(),
+      rows.output(0).unchecked_values<std::string>(),
       ::testing::ElementsAre("c", "C", "b", "B", "d", "D", "f", "F", "e", "E", "g", "G", "a", "A"));
 }
 
@@ -208,7 +210,7 @@ TEST(RandomOpsTest, WithoutSeedsNumbersDiffer) {
     OpTest op("RandomUniform");
     op.Attr("dtype", ElementType::kFloat).Input(ShapeOf(1));
     ASSERT_EQ(op.Run(), absl::OkStatus());
-    first.push_back(op.output(0).data<float>()[0]);
+    first.push_back(op.output(0).unchecked_data<float>()[0]);
   }
   EXPECT_NE(first[0], first[1]);
 }

@@ -15,8 +15,9 @@ using absl::StatusCode;
 
 Tensor Classes(std::initializer_list<int64_t> values, int64_t columns) {
   return Tensor::FromValues<int64_t>(
-      absl::MakeConstSpan(values.begin(), values.size()),
-      Shape({static_cast<int64_t>(values.size()) / columns, columns}));
+             absl::MakeConstSpan(values.begin(), values.size()),
+             Shape({static_cast<int64_t>(values.size()) / columns, columns}))
+      .value();
 }
 
 OpTest& Sampler(OpTest& op, int sampled, int range, bool unique) {
@@ -35,7 +36,7 @@ TEST(CandidateSamplers, DistinctClassesAreAllOfASmallRange) {
     Sampler(op, 20, 20, true).Input(Classes({0, 19}, 1));
     for (int run = 0; run < 3; ++run) {
       ASSERT_TRUE(op.Run().ok());
-      const auto values = op.output(0).values<int64_t>();
+      const auto values = op.output(0).unchecked_values<int64_t>();
       EXPECT_EQ(std::set<int64_t>(values.begin(), values.end()).size(), 20u);
       EXPECT_EQ(op.output(1).shape(), Shape({2, 1}));
     }
@@ -58,7 +59,7 @@ TEST(CandidateSamplers, FrequenciesAreAsExpected) {
     Sampler(op, kCount, 10, false).Input(Classes({3}, 1));
     ASSERT_TRUE(op.Run().ok());
     std::vector<int> counts(10);
-    for (const int64_t value : op.output(0).values<int64_t>()) {
+    for (const int64_t value : op.output(0).unchecked_values<int64_t>()) {
       ASSERT_TRUE(value >= 0 && value < 10);
       ++counts[value];
     }
@@ -118,7 +119,7 @@ TEST(Multinomial, InfiniteLogitsHaveNoShare) {
   op.Input(MakeTensor(ElementType::kDouble, Shape({2, 3}), {-inf, 0, -inf, 1000, -1000, -inf}))
       .Input(Tensor::Scalar<int32_t>(2));
   ASSERT_TRUE(op.Run().ok());
-  ExpectEqual(op.output(0), Tensor::FromValues<int32_t>({1, 1, 0, 0}, Shape({2, 2})));
+  ExpectEqual(op.output(0), Tensor::FromValues<int32_t>({1, 1, 0, 0}, Shape({2, 2})).value());
   const auto run = [](const Shape& shape, int samples) {
     OpTest bad("Multinomial");
     bad.Input(RandomTensor(ElementType::kFloat, shape, -1, 1))

@@ -177,7 +177,8 @@ TEST(ReduceTest, RefusesBadAxes) {
 // As TensorFlow 2.21 gives it: real means of nothing are NaN, complex ones 0.
 TEST(ReduceTest, ComplexMeansOfNothingAreZero) {
   OpTest op("Mean");
-  op.Input(Tensor::FromValues<complex64>({}, Shape({2, 0}))).Input(Tensor::Scalar<int32_t>(1));
+  op.Input(Tensor::FromValues<complex64>({}, Shape({2, 0})).value())
+      .Input(Tensor::Scalar<int32_t>(1));
   ASSERT_TRUE(op.Run().ok());
   ExpectEqual(op.output(0), Tensor::Vector<complex64>({{0, 0}, {0, 0}}));
 }
@@ -194,7 +195,7 @@ TEST(ReduceTest, NanAndBooleansAndIntegerMeans) {
       ExpectEqual(op.output(0), Tensor::Scalar(nan));
     }
   }
-  const Tensor flags = Tensor::FromValues<bool>({true, true, true, false}, Shape({2, 2}));
+  const Tensor flags = Tensor::FromValues<bool>({true, true, true, false}, Shape({2, 2})).value();
   OpTest all("All"), any("Any");
   for (OpTest* op : {&all, &any}) {
     op->Input(flags).Input(Tensor::Scalar<int32_t>(1));
@@ -215,11 +216,11 @@ TEST(ReduceTest, NanAndBooleansAndIntegerMeans) {
 TEST(ReduceTest, LongSumsStayAccurate) {
   const Tensor x = RandomTensor(kFloat, Shape({4000000}), 0, 1);
   double want = 0;
-  for (int64_t i = 0; i < x.num_elements(); ++i) want += x.data<float>()[i];
+  for (int64_t i = 0; i < x.num_elements(); ++i) want += x.unchecked_data<float>()[i];
   OpTest op("Sum");
   op.Input(x).Input(Tensor::Scalar<int32_t>(0));
   ASSERT_TRUE(op.Run().ok());
-  EXPECT_NEAR(op.output(0).scalar<float>() / want, 1, 1e-6);
+  EXPECT_NEAR(op.output(0).unchecked_scalar<float>() / want, 1, 1e-6);
 }
 
 TEST(ArgTest, TiesNanAndAxes) {
@@ -231,7 +232,7 @@ TEST(ArgTest, TiesNanAndAxes) {
     EXPECT_TRUE(status.ok()) << status;
     return op.output(0);
   };
-  const Tensor x = Tensor::FromValues<float>({nan, 1, 5, 5, 2, 7, -1, 5, 0}, Shape({3, 3}));
+  const Tensor x = Tensor::FromValues<float>({nan, 1, 5, 5, 2, 7, -1, 5, 0}, Shape({3, 3})).value();
   ExpectEqual(run("ArgMax", x, 1), Tensor::Vector<int32_t>({2, 2, 1}));
   ExpectEqual(run("ArgMax", x, -2), Tensor::Vector<int32_t>({1, 2, 1}));
   ExpectEqual(run("ArgMin", x, 1), Tensor::Vector<int32_t>({1, 1, 0}));

@@ -8,7 +8,8 @@ using absl::StatusCode;
 
 Tensor Ints(std::initializer_list<int32_t> values) { return Tensor::Vector<int32_t>(values); }
 Tensor Ints(std::initializer_list<int32_t> values, const Shape& shape) {
-  return Tensor::FromValues<int32_t>(absl::MakeConstSpan(values.begin(), values.size()), shape);
+  return Tensor::FromValues<int32_t>(absl::MakeConstSpan(values.begin(), values.size()), shape)
+      .value();
 }
 Tensor Vec(std::initializer_list<float> values) { return Tensor::Vector<float>(values); }
 
@@ -21,7 +22,7 @@ absl::Status Densify(OpTest& op, const Tensor& indices, const Tensor& shape, con
 TEST(SparseToDense, IndicesOfEveryRank) {
   OpTest matrix("SparseToDense"), vector("SparseToDense"), scalar("SparseToDense");
   ASSERT_TRUE(Densify(matrix, Ints({0, 1, 1, 0}, {2, 2}), Ints({2, 2}), Vec({3, 4}), -1).ok());
-  ExpectEqual(matrix.output(0), Tensor::FromValues<float>({-1, 3, 4, -1}, Shape({2, 2})));
+  ExpectEqual(matrix.output(0), Tensor::FromValues<float>({-1, 3, 4, -1}, Shape({2, 2})).value());
   ASSERT_TRUE(Densify(vector, Ints({0, 2}), Ints({4}), Tensor::Scalar(5.0f)).ok());
   ExpectEqual(vector.output(0), Vec({5, 0, 5, 0}));
   ASSERT_TRUE(Densify(scalar, Tensor::Scalar<int32_t>(1), Ints({2}), Tensor::Scalar(5.0f)).ok());

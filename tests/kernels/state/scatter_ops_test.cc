@@ -66,7 +66,7 @@ TEST(Scatter, NdOperationsOnReferences) {
     auto variable = MakeRef<FakeVariable>("v", Matrix({1, 2, 3, 4}, 2, 2));
     OpTest op("ScatterNd" + name);
     op.InputRef(variable.get())
-        .Input(Tensor::FromValues<int32_t>({1, 1, 0, 1}, Shape({2, 2})))
+        .Input(Tensor::FromValues<int32_t>({1, 1, 0, 1}, Shape({2, 2})).value())
         .Input(Vec({10, 20}));
     ASSERT_TRUE(op.Run().ok());
     ExpectEqual(variable->value(),
@@ -81,7 +81,7 @@ TEST(Scatter, NdOperationsOnReferences) {
     auto flags = MakeRef<FakeVariable>("v", Tensor::Vector<bool>({true, false, true, false}));
     OpTest op(add ? "ScatterNdAdd" : "ScatterNdSub");
     op.InputRef(flags.get())
-        .Input(Tensor::FromValues<int32_t>({0, 1}, Shape({2, 1})))
+        .Input(Tensor::FromValues<int32_t>({0, 1}, Shape({2, 1})).value())
         .Input(Tensor::Vector<bool>({true, true}));
     ASSERT_TRUE(op.Run().ok());
     ExpectEqual(flags->value(), Tensor::Vector<bool>({add, true, true, false}));
@@ -138,7 +138,7 @@ TEST(Scatter, BadInput) {
   EXPECT_EQ(
       run("ScatterNdAdd", no_components, Matrix({1, 2, 3, 4}, 2, 2).Reshaped({1, 2, 2})).code(),
       StatusCode::kInvalidArgument);
-  const Tensor negative = Tensor::FromValues<int32_t>({1, -1}, Shape({1, 2}));
+  const Tensor negative = Tensor::FromValues<int32_t>({1, -1}, Shape({1, 2})).value();
   const absl::Status bad = run("ScatterNdUpdate", negative, Vec({1}));
   EXPECT_NE(bad.message().find("indices[0,1] = -1"), std::string::npos) << bad;
   ExpectEqual(variable->value(), Matrix({1, 2, 3, 4}, 2, 2));
@@ -163,10 +163,12 @@ TEST(Scatter, SameBitsOnAnyNumberOfThreads) {
     const Tensor start = RandomTensor(ElementType::kFloat, Shape({places, inner}), -1, 1, 5);
     const Tensor indices = RandomTensor(ElementType::kInt64, Shape({rows}), 0, places - 1, 6);
     const Tensor updates = RandomTensor(ElementType::kFloat, Shape({rows, inner}), -1, 1, 7);
-    std::vector<float> want(start.values<float>().begin(), start.values<float>().end());
+    std::vector<float> want(start.unchecked_values<float>().begin(),
+                            start.unchecked_values<float>().end());
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t i = 0; i < inner; ++i) {
-        want[indices.data<int64_t>()[r] * inner + i] += updates.data<float>()[r * inner + i];
+        want[indices.unchecked_data<int64_t>()[r] * inner + i] +=
+            updates.unchecked_data<float>()[r * inner + i];
       }
     }
     for (const int threads : {1, 3}) {
@@ -174,7 +176,7 @@ TEST(Scatter, SameBitsOnAnyNumberOfThreads) {
       OpTest op("ScatterAdd", threads);
       op.InputRef(variable.get()).Input(indices).Input(updates);
       ASSERT_TRUE(op.Run().ok());
-      ExpectEqual(variable->value(), Tensor::FromValues<float>(want, start.shape()));
+      ExpectEqual(variable->value(), Tensor::FromValues<float>(want, start.shape()).value());
     }
   }
 }
@@ -227,7 +229,7 @@ TEST_F(ResourceScatter, EveryOperation) {
     Assign(Matrix({1, 2, 3, 4}, 2, 2));
     OpTest op("ResourceScatterNd" + name);
     const Tensor updates = Vec({8});
-    ASSERT_TRUE(Run(op, Tensor::FromValues<int32_t>({0, 1}, Shape({1, 2})), &updates).ok());
+    ASSERT_TRUE(Run(op, Tensor::FromValues<int32_t>({0, 1}, Shape({1, 2})).value(), &updates).ok());
     ExpectEqual(Value(), Matrix({1, Combined(name, 2, 8), 3, 4}, 2, 2));
   }
   OpTest ignoring("ResourceScatterNdUpdate");
@@ -235,7 +237,8 @@ TEST_F(ResourceScatter, EveryOperation) {
   Assign(Matrix({1, 2, 3, 4}, 2, 2));
   const Tensor updates = Vec({8, 9});
   ASSERT_TRUE(
-      Run(ignoring, Tensor::FromValues<int32_t>({0, 7, 1, 0}, Shape({2, 2})), &updates).ok());
+      Run(ignoring, Tensor::FromValues<int32_t>({0, 7, 1, 0}, Shape({2, 2})).value(), &updates)
+          .ok());
   ExpectEqual(Value(), Matrix({1, 2, 9, 4}, 2, 2));
 }
 
@@ -249,7 +252,7 @@ TEST_F(ResourceScatter, Gathers) {
   ASSERT_TRUE(Run(batch, Ints({1, 0})).ok());
   ExpectEqual(batch.output(0), Vec({2, 3}));
   OpTest nd("ResourceGatherNd");
-  ASSERT_TRUE(Run(nd, Tensor::FromValues<int32_t>({1, 0}, Shape({1, 2}))).ok());
+  ASSERT_TRUE(Run(nd, Tensor::FromValues<int32_t>({1, 0}, Shape({1, 2})).value()).ok());
   ExpectEqual(nd.output(0), Vec({3}));
 
   OpTest outside("ResourceGather");

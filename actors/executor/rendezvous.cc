@@ -1,4 +1,4 @@
-#include "actors/executor/exchange.h"
+#include "actors/executor/rendezvous.h"
 
 #include <utility>
 #include <vector>
@@ -13,7 +13,7 @@ uint64_t ExchangeKey(std::string_view name) {
   return hash;
 }
 
-void Exchange::Receive(const ExchangeEdge& edge, uint64_t tag, ReceiveDone* done) {
+void Rendezvous::Receive(const RendezvousEdge& edge, uint64_t tag, ReceiveDone* done) {
   Tensor value;
   bool dead = false;
   absl::Status status;
@@ -38,7 +38,7 @@ void Exchange::Receive(const ExchangeEdge& edge, uint64_t tag, ReceiveDone* done
   done->Received(std::move(status), std::move(value), dead);
 }
 
-void Exchange::Deliver(uint64_t key, uint64_t tag, Tensor value, bool dead) {
+void Rendezvous::Deliver(uint64_t key, uint64_t tag, Tensor value, bool dead) {
   ReceiveDone* done = nullptr;
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -57,7 +57,7 @@ void Exchange::Deliver(uint64_t key, uint64_t tag, Tensor value, bool dead) {
   done->Received(absl::OkStatus(), std::move(value), dead);
 }
 
-void Exchange::Abort(const absl::Status& status) {
+void Rendezvous::Abort(const absl::Status& status) {
   std::vector<ReceiveDone*> waiting;
   std::unordered_map<Place, Entry, HashPlace> dropped;
   {
@@ -71,14 +71,14 @@ void Exchange::Abort(const absl::Status& status) {
   for (ReceiveDone* done : waiting) done->Received(status, Tensor(), false);
 }
 
-void Exchange::Reset() {
+void Rendezvous::Reset() {
   std::unordered_map<Place, Entry, HashPlace> dropped;
   std::lock_guard<std::mutex> lock(mutex_);
   dropped.swap(entries_);
   aborted_ = absl::OkStatus();
 }
 
-void Exchange::SendRemote(const ExchangeEdge& edge, uint64_t, Tensor, bool) {
+void Rendezvous::SendRemote(const RendezvousEdge& edge, uint64_t, Tensor, bool) {
   Abort(absl::InternalError(
       StrCat("edge ", edge.name, " leads to another process, ", edge.recv_device)));
 }

@@ -15,9 +15,9 @@ namespace {
 
 /// Where tensors wait for who wants them, and the other way round; those of one key in order.
 /// Thread-safe.
-class Rendezvous : public Resource {
+class KeyedRendezvous : public Resource {
  public:
-  std::string DebugString() const override { return "Rendezvous"; }
+  std::string DebugString() const override { return "KeyedRendezvous"; }
 
   void Send(const std::string& key, Tensor value) {
     const ElementType type = value.type();
@@ -54,7 +54,7 @@ class Rendezvous : public Resource {
     meeting.waiters.push_back({id, 0, type, &ctx, done});
     lock.unlock();
     uint64_t callback = 0;
-    RefPtr<Rendezvous> self = RefPtr<Rendezvous>::Share(this);
+    RefPtr<KeyedRendezvous> self = RefPtr<KeyedRendezvous>::Share(this);
     if (!token->Register([self, key, id] { self->Abandon(key, id); }, &callback)) {
       return Abandon(key, id);
     }
@@ -123,7 +123,7 @@ absl::StatusOr<RefPtr<Resource>> RendezvousOf(const KernelContext& ctx) {
     return absl::FailedPreconditionError("there is no step in which a transfer could meet");
   }
   return resources->FindOrCreate("", "_rendezvous", []() -> absl::StatusOr<RefPtr<Resource>> {
-    return RefPtr<Resource>(RefPtr<Rendezvous>::Adopt(new Rendezvous));
+    return RefPtr<Resource>(RefPtr<KeyedRendezvous>::Adopt(new KeyedRendezvous));
   });
 }
 
@@ -137,7 +137,7 @@ class Send : public Kernel {
   Send(KernelConstruction& c, absl::Status*) : key_(KeyOf(c)) {}
   absl::Status Compute(KernelContext& ctx) override {
     TROUPE_ASSIGN_OR_RETURN(RefPtr<Resource> rendezvous, RendezvousOf(ctx));
-    static_cast<Rendezvous*>(rendezvous.get())->Send(key_, ctx.TakeInput(0));
+    static_cast<KeyedRendezvous*>(rendezvous.get())->Send(key_, ctx.TakeInput(0));
     return absl::OkStatus();
   }
 
@@ -151,7 +151,7 @@ class Recv : public AsyncKernel {
   void ComputeAsync(KernelContext& ctx, KernelDone done) override {
     absl::StatusOr<RefPtr<Resource>> rendezvous = RendezvousOf(ctx);
     if (!rendezvous.ok()) return done(rendezvous.status());
-    static_cast<Rendezvous*>(rendezvous->get())->Receive(key_, type_, ctx, done);
+    static_cast<KeyedRendezvous*>(rendezvous->get())->Receive(key_, type_, ctx, done);
   }
 
  private:

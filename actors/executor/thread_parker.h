@@ -1,6 +1,6 @@
 /// How a thread waits for an executor that others play.
-#ifndef TROUPE_ACTORS_EXECUTOR_PARKER_H_
-#define TROUPE_ACTORS_EXECUTOR_PARKER_H_
+#ifndef TROUPE_ACTORS_EXECUTOR_THREAD_PARKER_H_
+#define TROUPE_ACTORS_EXECUTOR_THREAD_PARKER_H_
 
 #include <condition_variable>
 #include <mutex>
@@ -10,7 +10,7 @@ namespace troupe {
 
 /// One waiting thread, at most one waker at a time. The waker may go on touching the parker after
 /// the waiter has been told, so a parker belongs to its thread, not to what is waited for.
-class Parker {
+class ThreadParker {
  public:
   enum class Word {
     kNone,
@@ -19,8 +19,8 @@ class Parker {
   };
 
   /// The calling thread's parker.
-  static Parker* OfThisThread() {
-    thread_local Parker parker;
+  static ThreadParker* OfThisThread() {
+    thread_local ThreadParker parker;
     return &parker;
   }
 
@@ -44,4 +44,4 @@ class Parker {
 
 }  // namespace troupe
 
-#endif  // TROUPE_ACTORS_EXECUTOR_PARKER_H_
+#endif  // TROUPE_ACTORS_EXECUTOR_THREAD_PARKER_H_

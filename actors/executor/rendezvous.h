@@ -1,6 +1,6 @@
 /// How values get from one partition of a step to another.
-#ifndef TROUPE_ACTORS_EXECUTOR_EXCHANGE_H_
-#define TROUPE_ACTORS_EXECUTOR_EXCHANGE_H_
+#ifndef TROUPE_ACTORS_EXECUTOR_RENDEZVOUS_H_
+#define TROUPE_ACTORS_EXECUTOR_RENDEZVOUS_H_
 
 #include <cstdint>
 #include <mutex>
@@ -14,7 +14,7 @@
 namespace troupe {
 
 /// An edge of the graph that crosses devices: one Send, one Recv. Known when the plan is built.
-struct ExchangeEdge {
+struct RendezvousEdge {
   uint64_t key = 0;         ///< Of `name`, the same on both ends.
   std::string name;         ///< Unique in the partitioned graph.
   std::string send_device;  ///< Complete device names.
@@ -36,15 +36,15 @@ class ReceiveDone {
 /// The meeting place of one step in one process: a value and the one who waits for it, whoever is
 /// first. Values are told apart by edge and tag (which iteration of which loops; 0 outside loops).
 /// Thread-safe; nothing here waits.
-class Exchange {
+class Rendezvous {
  public:
-  Exchange() = default;
-  virtual ~Exchange() = default;
-  Exchange(const Exchange&) = delete;
-  Exchange& operator=(const Exchange&) = delete;
+  Rendezvous() = default;
+  virtual ~Rendezvous() = default;
+  Rendezvous(const Rendezvous&) = delete;
+  Rendezvous& operator=(const Rendezvous&) = delete;
 
   /// From an executor: a value for the other end of `edge`. Local edges are delivered here.
-  void Send(const ExchangeEdge& edge, uint64_t tag, Tensor value, bool dead) {
+  void Send(const RendezvousEdge& edge, uint64_t tag, Tensor value, bool dead) {
     if (edge.remote) {
       SendRemote(edge, tag, std::move(value), dead);
     } else {
@@ -52,7 +52,7 @@ class Exchange {
     }
   }
   /// From an executor: `done` is told the value, at once if it is there.
-  void Receive(const ExchangeEdge& edge, uint64_t tag, ReceiveDone* done);
+  void Receive(const RendezvousEdge& edge, uint64_t tag, ReceiveDone* done);
   /// A value has come, from a local Send or from another process. Ignored after `Abort`.
   void Deliver(uint64_t key, uint64_t tag, Tensor value, bool dead);
   /// Fails everyone who waits, and whoever asks later; drops the values. The first status counts.
@@ -62,7 +62,7 @@ class Exchange {
 
  protected:
   /// For edges whose other end is in another process; never blocks.
-  virtual void SendRemote(const ExchangeEdge& edge, uint64_t tag, Tensor value, bool dead);
+  virtual void SendRemote(const RendezvousEdge& edge, uint64_t tag, Tensor value, bool dead);
 
  private:
   struct Entry {
@@ -88,4 +88,4 @@ class Exchange {
 
 }  // namespace troupe
 
-#endif  // TROUPE_ACTORS_EXECUTOR_EXCHANGE_H_
+#endif  // TROUPE_ACTORS_EXECUTOR_RENDEZVOUS_H_
