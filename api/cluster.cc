@@ -4,7 +4,7 @@
 #include <mutex>
 #include <utility>
 
-#include "api/master_link.h"
+#include "api/internal/master_link.h"
 #include "devices/status_macros.h"
 #include "net/server.h"
 

@@ -1,6 +1,6 @@
 #include "api/control_flow.h"
 
-#include "api/flow_context.h"
+#include "api/internal/flow_context.h"
 #include "api/ops.h"
 #include "devices/status_macros.h"
 

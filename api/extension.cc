@@ -11,7 +11,7 @@
 #include <mutex>
 #include <set>
 
-#include "api/elf_symbol.h"
+#include "api/internal/elf_symbol.h"
 #include "devices/status_macros.h"
 #include "graph/protos/graph.pb.h"
 

@@ -1,6 +1,6 @@
 #include "api/gradients.h"
 
-#include "api/flow_context.h"
+#include "api/internal/flow_context.h"
 #include "devices/status_macros.h"
 
 namespace troupe {

@@ -2,7 +2,7 @@
 
 #include <unordered_map>
 
-#include "api/flow_context.h"
+#include "api/internal/flow_context.h"
 #include "devices/device_name.h"
 #include "devices/status_macros.h"
 

@@ -6,7 +6,7 @@
 #include "actors/runtime.h"
 #include "actors/session/session_role.h"
 #include "actors/system.h"
-#include "api/remote_session.h"
+#include "api/internal/remote_session.h"
 #include "devices/status_macros.h"
 #include "graph/graph_def.h"
 #include "graph/protos/graph.pb.h"

@@ -12,8 +12,8 @@
 #include <random>
 #include <thread>
 
-#include "api/elf_symbol.h"
 #include "api/gradients.h"
+#include "api/internal/elf_symbol.h"
 #include "api/ops.h"
 #include "api/session.h"
 #include "api/training/variables.h"

@@ -1,10 +1,10 @@
-#include "api/remote_session.h"
+#include "api/internal/remote_session.h"
 
 #include <atomic>
 #include <mutex>
 #include <utility>
 
-#include "api/master_link.h"
+#include "api/internal/master_link.h"
 #include "devices/status_macros.h"
 #include "devices/tensor_proto.h"
 #include "graph/protos/config.pb.h"

@@ -1,7 +1,7 @@
 /// The branches and loops that scopes are in while a graph is built. For `control_flow.cc`, and for
 /// whoever adds nodes without a scope.
-#ifndef TROUPE_API_FLOW_CONTEXT_H_
-#define TROUPE_API_FLOW_CONTEXT_H_
+#ifndef TROUPE_API_INTERNAL_FLOW_CONTEXT_H_
+#define TROUPE_API_INTERNAL_FLOW_CONTEXT_H_
 
 #include <cstdint>
 #include <map>
@@ -64,4 +64,4 @@ struct FlowContext {
 
 }  // namespace troupe
 
-#endif  // TROUPE_API_FLOW_CONTEXT_H_
+#endif  // TROUPE_API_INTERNAL_FLOW_CONTEXT_H_

@@ -1,6 +1,6 @@
 /// Looking into shared libraries without loading them.
-#ifndef TROUPE_API_ELF_SYMBOL_H_
-#define TROUPE_API_ELF_SYMBOL_H_
+#ifndef TROUPE_API_INTERNAL_ELF_SYMBOL_H_
+#define TROUPE_API_INTERNAL_ELF_SYMBOL_H_
 
 #include <cstddef>
 #include <string>
@@ -19,4 +19,4 @@ absl::StatusOr<std::string> ReadElfSymbol(const std::string& file, std::string_v
 
 }  // namespace troupe
 
-#endif  // TROUPE_API_ELF_SYMBOL_H_
+#endif  // TROUPE_API_INTERNAL_ELF_SYMBOL_H_

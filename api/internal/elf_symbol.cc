@@ -1,5 +1,5 @@
 // Layout: System V ABI, "Object Files" (gABI 4.1), by the structs of <elf.h>.
-#include "api/elf_symbol.h"
+#include "api/internal/elf_symbol.h"
 
 #include <elf.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /// Sessions whose master is a task of a cluster. Not public: `Session` with a target uses it.
-#ifndef TROUPE_API_REMOTE_SESSION_H_
-#define TROUPE_API_REMOTE_SESSION_H_
+#ifndef TROUPE_API_INTERNAL_REMOTE_SESSION_H_
+#define TROUPE_API_INTERNAL_REMOTE_SESSION_H_
 
 #include <functional>
 #include <memory>
@@ -60,4 +60,4 @@ class RemoteSession {
 
 }  // namespace troupe
 
-#endif  // TROUPE_API_REMOTE_SESSION_H_
+#endif  // TROUPE_API_INTERNAL_REMOTE_SESSION_H_

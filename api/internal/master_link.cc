@@ -1,4 +1,4 @@
-#include "api/master_link.h"
+#include "api/internal/master_link.h"
 
 #include <algorithm>
 #include <condition_variable>

@@ -1,4 +1,4 @@
-#include "api/flow_context.h"
+#include "api/internal/flow_context.h"
 
 #include "api/ops.h"
 #include "devices/status_macros.h"

@@ -1,6 +1,6 @@
 /// How a session's requests get to its master and the answers back. Not public.
-#ifndef TROUPE_API_MASTER_LINK_H_
-#define TROUPE_API_MASTER_LINK_H_
+#ifndef TROUPE_API_INTERNAL_MASTER_LINK_H_
+#define TROUPE_API_INTERNAL_MASTER_LINK_H_
 
 #include <functional>
 #include <memory>
@@ -35,4 +35,4 @@ class MasterLink {
 
 }  // namespace troupe
 
-#endif  // TROUPE_API_MASTER_LINK_H_
+#endif  // TROUPE_API_INTERNAL_MASTER_LINK_H_
