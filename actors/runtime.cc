@@ -5,6 +5,7 @@
 
 #include "actors/system.h"
 #include "devices/cpu/cpu_device.h"
+#include "devices/cpu/instruction_set.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -18,6 +19,7 @@ absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(const Options& options)
     return InvalidArgument("the number of CPU devices must be between 1 and 1024, not ",
                            options.num_cpu_devices);
   }
+  TROUPE_RETURN_IF_ERROR(ChosenInstructionSet().status());
   auto runtime = std::shared_ptr<Runtime>(new Runtime);
   runtime->pool_ = std::make_shared<ComputePool>(options.threads);
   for (int i = 0; i < options.num_cpu_devices; ++i) {

@@ -2,10 +2,33 @@
 
 #include <omp.h>
 
+#include "devices/cpu/instruction_set.h"
+
 namespace troupe {
 
+namespace {
+
+// oneDNN makes its code for the best set of the machine unless TROUPE_ISA names one.
+dnnl::cpu_isa OneDnnInstructionSet() {
+  switch (ActiveInstructionSet()) {
+    case InstructionSet::kV2:
+      return dnnl::cpu_isa::sse41;
+    case InstructionSet::kV3:
+      return dnnl::cpu_isa::avx2;
+    case InstructionSet::kV4:
+      return dnnl::cpu_isa::avx512_core;
+  }
+  return dnnl::cpu_isa::all;
+}
+
+}  // namespace
+
 const dnnl::engine& OneDnnEngine() {
-  static const auto* engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  static const auto* engine = [] {
+    // oneDNN refuses once it has made code for somebody else in this process, who is then served.
+    if (InstructionSetIsGiven()) dnnl::set_max_cpu_isa(OneDnnInstructionSet());
+    return new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return *engine;
 }
 

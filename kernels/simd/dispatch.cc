@@ -1,9 +1,95 @@
 #include "kernels/simd/dispatch.h"
 
-#include <cstdlib>
-#include <string>
+#include "kernels/simd/conv.h"
+#include "kernels/simd/gemm.h"
+#include "kernels/simd/pool.h"
+#include "kernels/simd/random.h"
+#include "kernels/simd/select.h"
+#include "kernels/simd/updates.h"
 
-namespace troupe::simd {
+// The function NAME of each variant that was compiled.
+#if defined(__x86_64__)
+#define TROUPE_VARIANTS(NAME) v2::NAME, v3::NAME, v4::NAME
+#else
+#define TROUPE_VARIANTS(NAME) v2::NAME
+#endif
+
+namespace troupe {
+namespace {
+
+// F says which one is meant where NAME is overloaded.
+template <typename F>
+F Pick(InstructionSet set, F v2, F v3 = nullptr, F v4 = nullptr) {
+  return set == InstructionSet::kV4 ? v4 : set == InstructionSet::kV3 ? v3 : v2;
+}
+template <typename F>
+F Active(F v2, F v3 = nullptr, F v4 = nullptr) {
+  return Pick<F>(ActiveInstructionSet(), v2, v3, v4);
+}
+
+template <typename T>
+const GemmFunctions<T>& ActiveGemm() {
+  static const GemmFunctions<T> functions = {
+      Active<int (*)(T)>(TROUPE_VARIANTS(GemmPanelColumns))(T()),
+      Active<decltype(GemmFunctions<T>::tile)>(TROUPE_VARIANTS(GemmTile))};
+  return functions;
+}
+
+template <typename T>
+const UpdateFunctions<T>& ActiveUpdates() {
+  static const UpdateFunctions<T> functions = [] {
+    UpdateFunctions<T> filled;
+    Active<void (*)(UpdateFunctions<T>*)>(TROUPE_VARIANTS(FillUpdates))(&filled);
+    return filled;
+  }();
+  return functions;
+}
+
+}  // namespace
+
+template <>
+const GemmFunctions<float>& Gemm<float>() {
+  return ActiveGemm<float>();
+}
+template <>
+const GemmFunctions<double>& Gemm<double>() {
+  return ActiveGemm<double>();
+}
+
+template <>
+const UpdateFunctions<float>& Updates<float>() {
+  return ActiveUpdates<float>();
+}
+template <>
+const UpdateFunctions<double>& Updates<double>() {
+  return ActiveUpdates<double>();
+}
+
+const ConvFunctions& NarrowConv() {
+  static const ConvFunctions functions = Active(TROUPE_VARIANTS(ConvTable))();
+  return functions;
+}
+
+const PoolFunctions& Pool() {
+  static const PoolFunctions functions = Active(TROUPE_VARIANTS(PoolTable))();
+  return functions;
+}
+
+const RandomFunctions& Random() {
+  static const RandomFunctions functions = {Active(TROUPE_VARIANTS(RandomWords)),
+                                            Active(TROUPE_VARIANTS(RandomUniform)),
+                                            Active(TROUPE_VARIANTS(RandomNormal))};
+  return functions;
+}
+
+SelectFunction<uint32_t> SelectWords() {
+  return Active<SelectFunction<uint32_t>>(TROUPE_VARIANTS(Select));
+}
+SelectFunction<uint64_t> SelectDoubleWords() {
+  return Active<SelectFunction<uint64_t>>(TROUPE_VARIANTS(Select));
+}
+
+namespace simd {
 
 #define TROUPE_DECLARE_VARIANT(ISA)    \
   namespace ISA {                      \
@@ -37,52 +123,14 @@ TROUPE_DECLARE_VARIANT(v4)
 #endif
 #undef TROUPE_DECLARE_VARIANT
 
-const Table* FunctionsFor(std::string_view name) {
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  if (name == "v4" && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl")) {
-    return v4::MakeTable();
-  }
-  if (name == "v3" && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-      __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2")) {
-    return v3::MakeTable();
-  }
-#endif
-  if (name == "v2") return v2::MakeTable();
-  return nullptr;
+const Table* FunctionsFor(InstructionSet set) {
+  return CanRun(set) ? Pick(set, TROUPE_VARIANTS(MakeTable))() : nullptr;
 }
 
-namespace {
-
-struct Choice {
-  std::string_view name;
-  const Table* table;
-};
-
-const Choice& Chosen() {
-  static const Choice choice = [] {
-    const char* wanted = std::getenv("TROUPE_ISA");
-    if (wanted != nullptr) {
-      for (std::string_view name : {"v4", "v3", "v2"}) {
-        const Table* table = name == wanted ? FunctionsFor(name) : nullptr;
-        if (table != nullptr) return Choice{name, table};
-      }
-    }
-    for (std::string_view name : {"v4", "v3"}) {
-      if (const Table* table = FunctionsFor(name)) return Choice{name, table};
-    }
-    return Choice{"v2", FunctionsFor("v2")};
-  }();
-  return choice;
+const Table& Functions() {
+  static const Table& functions = *Active(TROUPE_VARIANTS(MakeTable))();
+  return functions;
 }
-
-}  // namespace
-
-const Table& Functions() { return *Chosen().table; }
-
-std::string_view InstructionSet() { return Chosen().name; }
 
 Type TypeOf(ElementType type) {
   switch (type) {
@@ -126,4 +174,5 @@ CastType CastTypeOf(ElementType type) {
   }
 }
 
-}  // namespace troupe::simd
+}  // namespace simd
+}  // namespace troupe

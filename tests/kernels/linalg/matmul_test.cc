@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "devices/cpu/instruction_set.h"
 #include "gtest/gtest.h"
 #include "kernels/linalg/product.h"
 #include "kernels/simd/gemm.h"
@@ -193,9 +194,13 @@ TEST(GemmTest, ElementsDoNotDependOnTiles) {
   TilesAgree<float>(v2::GemmTile);
   TilesAgree<double>(v2::GemmTile);
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("x86-64-v3")) {
+  if (CanRun(InstructionSet::kV3)) {
     TilesAgree<float>(v3::GemmTile);
     TilesAgree<double>(v3::GemmTile);
+  }
+  if (CanRun(InstructionSet::kV4)) {
+    TilesAgree<float>(v4::GemmTile);
+    TilesAgree<double>(v4::GemmTile);
   }
 #endif
 }

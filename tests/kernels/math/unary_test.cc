@@ -152,15 +152,15 @@ TEST(UnaryTest, ForwardsItsInput) {
 // Every variant that this machine can run gives the same results, bit for bit where arithmetic is
 // exact or correctly rounded.
 TEST(InstructionSetTest, VariantsAgree) {
-  const simd::Table* v2 = simd::FunctionsFor("v2");
+  const simd::Table* v2 = simd::FunctionsFor(InstructionSet::kV2);
   ASSERT_NE(v2, nullptr);
   constexpr int64_t kN = 1003;
   const Tensor positive = RandomTensor(ElementType::kFloat, Shape({kN}), 0.01, 20);
   const Tensor other = RandomTensor(ElementType::kFloat, Shape({kN}), -20, 20, 2);
-  for (const char* name : {"v3", "v4"}) {
-    const simd::Table* table = simd::FunctionsFor(name);
+  for (InstructionSet set : {InstructionSet::kV3, InstructionSet::kV4}) {
+    const simd::Table* table = simd::FunctionsFor(set);
     if (table == nullptr) continue;
-    SCOPED_TRACE(name);
+    SCOPED_TRACE(InstructionSetName(set));
     for (int op = 0; op < simd::kNumUnaryOps; ++op) {
       const simd::UnaryFn a = v2->unary[simd::kF32][op], b = table->unary[simd::kF32][op];
       ASSERT_EQ(a == nullptr, b == nullptr);

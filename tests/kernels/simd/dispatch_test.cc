@@ -1,0 +1,58 @@
+// Run again under each TROUPE_ISA by tests/CMakeLists.txt.
+#include "kernels/simd/dispatch.h"
+
+#include <cstdlib>
+#include <string>
+
+#include "actors/runtime.h"
+#include "gtest/gtest.h"
+#include "kernels/simd/conv.h"
+#include "kernels/simd/gemm.h"
+#include "kernels/simd/pool.h"
+#include "kernels/simd/random.h"
+#include "kernels/simd/select.h"
+#include "kernels/simd/updates.h"
+
+namespace troupe {
+namespace {
+
+#if defined(__x86_64__)
+template <typename F>
+F Variant(F v2, F v3, F v4) {
+  const InstructionSet set = ActiveInstructionSet();
+  return set == InstructionSet::kV2 ? v2 : set == InstructionSet::kV3 ? v3 : v4;
+}
+
+TEST(DispatchTest, EveryKernelFollowsTheOneChoice) {
+  using GemmFunction = decltype(GemmFunctions<float>::tile);
+  EXPECT_EQ(Gemm<float>().tile, Variant<GemmFunction>(v2::GemmTile, v3::GemmTile, v4::GemmTile));
+  EXPECT_EQ(NarrowConv().image, Variant(v2::ConvTable, v3::ConvTable, v4::ConvTable)().image);
+  EXPECT_EQ(Pool().max_rows, Variant(v2::PoolTable, v3::PoolTable, v4::PoolTable)().max_rows);
+  EXPECT_EQ(Random().normal, Variant(v2::RandomNormal, v3::RandomNormal, v4::RandomNormal));
+  using Select32 = SelectFunction<uint32_t>;
+  EXPECT_EQ(SelectWords(), Variant<Select32>(v2::Select, v3::Select, v4::Select));
+  UpdateFunctions<float> updates;
+  using Fill = void (*)(UpdateFunctions<float>*);
+  Variant<Fill>(v2::FillUpdates, v3::FillUpdates, v4::FillUpdates)(&updates);
+  EXPECT_EQ(Updates<float>().add, updates.add);
+  EXPECT_EQ(&simd::Functions(), simd::FunctionsFor(ActiveInstructionSet()));
+}
+
+TEST(DispatchTest, TheEnvironmentNamesTheChoice) {
+  const char* wanted = std::getenv("TROUPE_ISA");
+  const absl::Status status = ChosenInstructionSet().status();
+  EXPECT_EQ(Runtime::Create({}).status(), status);
+  if (wanted == nullptr) {
+    EXPECT_EQ(status, absl::OkStatus());
+  } else if (std::string(wanted) == "v9") {
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  } else if (status.ok()) {
+    EXPECT_EQ(InstructionSetName(ActiveInstructionSet()), wanted);
+  } else {  // this machine lacks it
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  }
+}
+#endif
+
+}  // namespace
+}  // namespace troupe
