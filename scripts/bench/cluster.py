@@ -172,6 +172,7 @@ class Rows:
                 row, {"worker": n}, {None: self.options(f"touch_{n}")}, fastest_step)
         for name in SIZES:
             self.rows[f"cluster_move_{name}"] = lambda row, name=name: self.move(row, name)
+            self.rows[f"cluster_move_{name}_tcp"] = lambda row, name=name: self.move_beside_tcp(row, name)
         self.rows["cluster_small_call"] = self.small_call
         self.rows["cluster_devices"] = self.devices
         self.rows["cluster_cnn_2"] = lambda row: self.workers(row, "cnn", 2, all_steps, per=100, unit="us/image")
@@ -197,39 +198,37 @@ class Rows:
         players = {("worker", task): self.options(f"{graph}_{task}") for task in range(count)}
         self.measure(row, {"ps": 1, "worker": count}, players, measure, **more)
 
-    def measure(self, row, jobs, players, measure, per=1, unit="us", others=None, threads=0):
-        """Runs both sides, and `others`, in turn; reports the least of each. Returns the least by name."""
-        programs = {"Troupe": [f"{self.bench.bin}/cluster_peer"],
-                    "TensorFlow": [self.bench.peers.cluster, self.bench.peers.library]}
+    def measure(self, row, jobs, players, measure, per=1, unit="us", threads=0, peer="TensorFlow", peer_command=None):
+        """Runs both sides in turn and reports the least of each. A peer with a command of its own has no cluster."""
         sides, got = {}, {}
         try:
-            for name, program in programs.items():
-                sides[name] = Cluster(program, jobs, players)
-            for name, program in (others or {}).items():
-                sides[name] = Cluster(program, {}, {None: []})
+            sides["Troupe"] = Cluster([f"{self.bench.bin}/cluster_peer"], jobs, players)
+            if peer_command:
+                sides[peer] = Cluster(peer_command, {}, {None: []})
+            else:
+                sides[peer] = Cluster([self.bench.peers.cluster, self.bench.peers.library], jobs, players)
             got = {name: [] for name in sides}
             for _ in range(max(3, round(self.bench.seconds / SLICE))):
                 for name, side in sides.items():
-                    got[name].append((measure if name in programs else fastest_step)(side) / per)
+                    got[name].append(measure(side) / per)
         except RuntimeError as error:
             self.bench.fail(f"{row}: {error}")
-            return None
+            return
         finally:
             for side in sides.values():
                 side.close()
         least = {name: min(values) for name, values in got.items()}
         middle = {name: sorted(values)[len(values) // 2] for name, values in got.items()}
-        more = {name: least[name] for name in others or {}}
-        self.bench.report(row, threads, least["Troupe"], "TensorFlow", least["TensorFlow"], unit,
-                          troupe_median=middle["Troupe"], peer_median=middle["TensorFlow"],
-                          **({"other_peers": more} if more else {}))
-        return least
+        self.bench.report(row, threads, least["Troupe"], peer, least[peer], unit,
+                          troupe_median=middle["Troupe"], peer_median=middle[peer])
 
     def move(self, row, name):
-        least = self.measure(row, {"ps": 1, "worker": 1}, {("worker", 0): self.options(f"move_{name}")},
-                             fastest_step, others={"raw TCP": [f"{self.bench.bin}/raw_tcp", str(SIZES[name])]})
-        if least is not None:
-            self.bench.report(f"{row}_tcp", 0, least["Troupe"], "raw TCP", least["raw TCP"], "us")
+        self.measure(row, {"ps": 1, "worker": 1}, {("worker", 0): self.options(f"move_{name}")}, fastest_step)
+
+    def move_beside_tcp(self, row, name):
+        """Of a stream there is only the mean time of a block, so that ours is a mean, too."""
+        self.measure(row, {"ps": 1, "worker": 1}, {("worker", 0): self.options(f"move_{name}")}, all_steps,
+                     peer="raw TCP", peer_command=[f"{self.bench.bin}/raw_tcp", str(SIZES[name])])
 
     def small_call(self, row):
         """The worker asks the parameter server's master for the devices, while 64 MB are under way to it."""

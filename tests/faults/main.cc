@@ -3,7 +3,9 @@
 //
 //     cluster_faults [--row TEXT]... [--jobs N] [--timeout S] [--table FILE]
 //
-// --row: only rows whose name, FAULT/VICTIM/MOMENT, contains one of the texts.
+// --row: only rows whose name, FAULT/VICTIM/MOMENT, contains one of the texts. Rows that need
+// network namespaces are skipped where the kernel refuses them, and counted; a program that is
+// missing is an error.
 #include <unistd.h>
 
 #include <algorithm>
@@ -112,10 +114,16 @@ int Run(const std::vector<std::string>& wanted, int jobs, Settings settings,
     if (is_wanted) rows.push_back(row);
   }
   std::string why;
+  size_t skipped = 0;
   if (std::any_of(rows.begin(), rows.end(), [](const Row& r) { return NeedsNetwork(r.fault); })) {
     if (!Network::Available(&why)) {
-      std::cout << "SKIPPED: rows with cut and slow links: " << why << std::endl;
-      std::erase_if(rows, [](const Row& row) { return NeedsNetwork(row.fault); });
+      skipped = std::erase_if(rows, [](const Row& row) { return NeedsNetwork(row.fault); });
+      std::cout << "SKIPPED: " << skipped << " rows with cut and slow links: " << why << std::endl;
+      if (Network::Permitted()) {
+        std::cout << "This user may have namespaces, so that they must not be skipped."
+                  << std::endl;
+        return 1;
+      }
     } else if (!MakeCertificates(settings.certificates)) {
       std::cout << "certificates could not be made: is openssl there?" << std::endl;
       return 1;
@@ -149,7 +157,8 @@ int Run(const std::vector<std::string>& wanted, int jobs, Settings settings,
   }
   for (std::thread& thread : threads) thread.join();
   if (!table.empty()) std::ofstream(table) << Table(rows, outcomes);
-  std::printf("%zu rows, %d failed, %.0f s\n", rows.size(), failed.load(), Now() - began);
+  std::printf("%zu rows, %d failed, %zu skipped, %.0f s\n", rows.size(), failed.load(), skipped,
+              Now() - began);
   if (failed == 0) std::filesystem::remove_all(folder);
   return failed == 0 ? 0 : 1;
 }

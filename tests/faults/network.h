@@ -13,8 +13,10 @@ namespace troupe::faults {
 /// Namespaces without names: they end with the processes that hold them, however this one ends.
 class Network {
  public:
-  /// Whether this user on this machine may have namespaces; otherwise `*why` says what is missing.
+  /// Whether all that is needed is there; otherwise `*why` says what is missing.
   static bool Available(std::string* why);
+  /// Whether this user on this machine may have network namespaces.
+  static bool Permitted();
 
   explicit Network(int machines);
   ~Network();

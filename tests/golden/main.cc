@@ -11,7 +11,7 @@
 
 #include "tests/golden/case_file.h"
 #include "tests/golden/compare.h"
-#include "tests/golden/isolate.h"
+#include "tests/golden/replay.h"
 #include "tests/golden/spread.h"
 #include "tests/golden/workers.h"
 
@@ -22,9 +22,10 @@ constexpr char kUsage[] =
     "usage: troupe_golden [--op NAME] [--case NAME] [--stage N] [--list-skipped] [--in-process]\n"
     "                     [--devices N | --workers N] [--seed S] PATH...\n"
     "PATH is a case file (.pb, .pb.gz) or a folder of them.\n"
-    "  --op NAME        only cases about this op\n"
+    "  --op NAME        only cases about this op, or about any of several\n"
     "  --case NAME      only the case of this name\n"
-    "  --stage N        only cases whose ops are of stage N or before\n"
+    "  --stage N        only cases whose ops are of stage N or before; all these ops must be "
+    "there\n"
     "  --devices N      spread each graph over N CPU devices of one process\n"
     "  --workers N      spread each graph over N worker processes, which are started here\n"
     "  --seed S         of the spread; printed if it is drawn\n"
@@ -32,12 +33,7 @@ constexpr char kUsage[] =
     "  --no-optimize    sessions that leave the graphs as they are\n"
     "  --in-process     run in this process, for debuggers (else a child process runs the cases)\n";
 
-struct Options {
-  std::string op;
-  std::string name;
-  bool list_skipped = false;
-  bool in_process = false;
-  int stage = 9;
+struct Options : Selection {
   int devices = 0;
   int workers = 0;
   uint64_t seed = 0;
@@ -66,7 +62,7 @@ bool ParseOptions(int argc, char** argv, Options* options) {
     } else if (++i == argc) {
       return false;
     } else if (arg == "--op") {
-      options->op = argv[i];
+      options->ops.push_back(argv[i]);
     } else if (arg == "--case") {
       options->name = argv[i];
     } else if (!ParseNumber(argv[i], &number)) {
@@ -85,66 +81,6 @@ bool ParseOptions(int argc, char** argv, Options* options) {
     }
   }
   return !options->paths.empty() && (options->devices == 0 || options->workers == 0);
-}
-
-struct Counts {
-  int64_t passed = 0, failed = 0, skipped = 0;
-  void Add(const Counts& other) {
-    passed += other.passed;
-    failed += other.failed;
-    skipped += other.skipped;
-  }
-  void Print(const char* head) const {
-    std::printf("%s%lld passed, %lld failed, %lld skipped\n", head, static_cast<long long>(passed),
-                static_cast<long long>(failed), static_cast<long long>(skipped));
-    std::fflush(stdout);
-  }
-};
-
-/// `workers` may be nullptr.
-Counts RunFile(const std::string& file, const CaseFile& case_file, const Options& options,
-               Workers* workers) {
-  std::vector<const Case*> cases;
-  for (const Case& test : case_file.case_()) {
-    if (!options.op.empty() && test.op() != options.op) continue;
-    if (!options.name.empty() && test.name() != options.name) continue;
-    if (options.stage < 9 && Stage(test) > options.stage) continue;
-    cases.push_back(&test);
-  }
-  Counts counts;
-  const auto report = [&](const Case& test, Outcome outcome) {
-    if (workers != nullptr) {
-      for (std::string& death : workers->Revive()) {
-        outcome.verdict = Verdict::kFailed;
-        outcome.failures.push_back(std::move(death));
-      }
-    }
-    for (const std::string& failure : outcome.failures) {
-      std::printf("FAIL %s %s: %s\n", file.c_str(), test.name().c_str(), failure.c_str());
-    }
-    switch (outcome.verdict) {
-      case Verdict::kPassed:
-        ++counts.passed;
-        break;
-      case Verdict::kFailed:
-        ++counts.failed;
-        break;
-      case Verdict::kSkipped:
-        ++counts.skipped;
-        if (options.list_skipped) {
-          std::printf("SKIP %s %s: missing op: %s\n", file.c_str(), test.name().c_str(),
-                      outcome.missing_op.c_str());
-        }
-        break;
-    }
-  };
-  if (options.in_process) {
-    RunHere(cases, report);
-  } else {
-    RunIsolated(cases, /*seconds=*/120, report);
-  }
-  counts.Print((file + ": ").c_str());
-  return counts;
 }
 
 int Fail(const absl::Status& status) {
@@ -179,19 +115,18 @@ int Main(int argc, char** argv) {
     spread.devices = workers->devices();
     spread.target = workers->target();
   }
-  std::vector<std::string> files;
-  for (const std::string& path : options.paths) {
-    const absl::StatusOr<std::vector<std::string>> listed = ListCaseFiles(path);
-    if (!listed.ok()) return Fail(listed.status());
-    files.insert(files.end(), listed->begin(), listed->end());
-  }
   Counts total;
-  for (const std::string& file : files) {
-    const absl::StatusOr<CaseFile> cases = ReadCaseFile(file);
-    if (!cases.ok()) return Fail(cases.status());
-    total.Add(RunFile(file, *cases, options, workers ? &*workers : nullptr));
+  for (const std::string& path : options.paths) {
+    const absl::StatusOr<std::vector<std::string>> files = ListCaseFiles(path);
+    if (!files.ok()) return Fail(files.status());
+    for (const std::string& file : *files) {
+      const absl::StatusOr<CaseFile> cases = ReadCaseFile(file);
+      if (!cases.ok()) return Fail(cases.status());
+      total.Add(Replay(file, /*named=*/file == path, *cases, options, workers ? &*workers : nullptr,
+                       stdout));
+    }
   }
-  total.Print("");
+  std::printf("%s\n", total.ToString().c_str());
   return total.failed == 0 ? 0 : 1;
 }
 

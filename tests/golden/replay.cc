@@ -1,0 +1,93 @@
+#include "tests/golden/replay.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "devices/status_macros.h"
+#include "tests/golden/isolate.h"
+#include "tests/golden/run_case.h"
+
+namespace troupe::golden {
+namespace {
+
+constexpr int kSecondsPerCase = 120;
+
+bool OfStage(const Case& test, const Selection& selection) {
+  return !selection.stage || Stage(test) <= *selection.stage;
+}
+
+bool Selected(const Case& test, const Selection& selection) {
+  const std::vector<std::string>& ops = selection.ops;
+  return (ops.empty() || std::find(ops.begin(), ops.end(), test.op()) != ops.end()) &&
+         (selection.name.empty() || test.name() == selection.name) && OfStage(test, selection);
+}
+
+}  // namespace
+
+void Counts::Add(const Counts& other) {
+  passed += other.passed;
+  failed += other.failed;
+  skipped += other.skipped;
+}
+
+std::string Counts::ToString() const {
+  return StrCat(passed, " passed, ", failed, " failed, ", skipped, " skipped");
+}
+
+Counts Replay(const std::string& file, bool named, const CaseFile& cases,
+              const Selection& selection, Workers* workers, std::FILE* out) {
+  Counts counts;
+  const auto fail = [&](const std::string& name, const std::string& why) {
+    std::fprintf(out, "FAIL %s %s: %s\n", file.c_str(), name.c_str(), why.c_str());
+  };
+  const auto report = [&](const Case& test, Outcome outcome) {
+    if (workers != nullptr) {
+      for (std::string& death : workers->Revive()) {
+        outcome.verdict = Verdict::kFailed;
+        outcome.failures.push_back(std::move(death));
+      }
+    }
+    if (outcome.verdict == Verdict::kSkipped && selection.stage) {
+      outcome.verdict = Verdict::kFailed;
+      outcome.failures.push_back(
+          StrCat("missing op of stage ", *selection.stage, " or before: ", outcome.missing_op));
+    }
+    for (const std::string& failure : outcome.failures) fail(test.name(), failure);
+    switch (outcome.verdict) {
+      case Verdict::kPassed:
+        ++counts.passed;
+        break;
+      case Verdict::kFailed:
+        ++counts.failed;
+        break;
+      case Verdict::kSkipped:
+        ++counts.skipped;
+        if (selection.list_skipped) {
+          std::fprintf(out, "SKIP %s %s: missing op: %s\n", file.c_str(), test.name().c_str(),
+                       outcome.missing_op.c_str());
+        }
+        break;
+    }
+  };
+
+  std::vector<const Case*> selected;
+  bool any_of_stage = false;
+  for (const Case& test : cases.case_()) {
+    if (Selected(test, selection)) selected.push_back(&test);
+    any_of_stage = any_of_stage || OfStage(test, selection);
+  }
+  if (named && !any_of_stage) {
+    fail("*", StrCat("no case is of stage ", *selection.stage, " or before"));
+    ++counts.failed;
+  }
+  if (selection.in_process) {
+    RunHere(selected, report);
+  } else {
+    RunIsolated(selected, kSecondsPerCase, report);
+  }
+  std::fprintf(out, "%s: %s\n", file.c_str(), counts.ToString().c_str());
+  std::fflush(out);
+  return counts;
+}
+
+}  // namespace troupe::golden
