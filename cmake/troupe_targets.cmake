@@ -141,10 +141,11 @@ function(troupe_shared_library)
   add_dependencies(troupe troupe_generated)
 endfunction()
 
-# troupe_program(NAME SOURCE...): a program beside the others, linked against the library.
+# troupe_program(NAME SOURCE...): a program beside the others, linked against the library and what
+# programs share.
 function(troupe_program name)
   add_executable(${name} ${ARGN})
-  target_link_libraries(${name} PRIVATE troupe)
+  target_link_libraries(${name} PRIVATE troupe_program_support troupe)
   troupe_use_precompiled(${name} troupe_program_headers)
   add_dependencies(${name} troupe_generated)
 endfunction()

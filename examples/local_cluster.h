@@ -6,20 +6,20 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <map>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "api/program/child_process.h"
 
 namespace local_cluster {
 
@@ -49,6 +49,29 @@ struct Task {
   int number = 0;
 };
 
+/// A task's process, and how it ended.
+struct Running {
+  Task task;
+  troupe::ChildProcess process;
+  troupe::ExitStatus status = {};
+};
+
+/// Waits until one has ended and takes it out.
+inline Running TakeOneThatEnds(std::vector<Running>* running) {
+  while (true) {
+    for (size_t i = 0; i < running->size(); ++i) {
+      const auto status = (*running)[i].process.Wait(absl::ZeroDuration());
+      if (!status.has_value()) continue;
+      Running ended = std::move((*running)[i]);
+      running->erase(running->begin() + static_cast<std::ptrdiff_t>(i));
+      ended.status = *status;
+      return ended;
+    }
+    // Several processes cannot be waited for without all others of this one.
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+}
+
 /// Runs this program once for each of `ps` parameter servers and `workers` workers, each with
 /// `arguments`, `--cluster FILE --job J --task N`, and, in its first life, `first_life` if it is
 /// worker `dying`. Starts processes that were killed again. Returns the exit status of the whole
@@ -70,47 +93,42 @@ inline int Run(int ps, int workers, const std::vector<std::string>& arguments, i
   close(opened);
   std::ofstream(file) << json << "]}";
 
-  std::map<pid_t, Task> running;
+  std::vector<Running> running;
   const auto start = [&](const Task& task, bool first) {
-    const pid_t child = fork();
-    if (child == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);  // No process outlives the demonstration.
-      std::vector<std::string> all = {"/proc/self/exe"};
-      all.insert(all.end(), arguments.begin(), arguments.end());
-      const std::string number = std::to_string(task.number);
-      all.insert(all.end(), {"--cluster", file, "--job", task.job, "--task", number});
-      if (first && task.job == "worker" && task.number == dying) {
-        all.insert(all.end(), first_life.begin(), first_life.end());
-      }
-      std::vector<char*> argv;
-      for (std::string& argument : all) argv.push_back(argument.data());
-      argv.push_back(nullptr);
-      execv("/proc/self/exe", argv.data());
-      _exit(127);
+    std::vector<std::string> all = {troupe::ThisProgram()};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    const std::string number = std::to_string(task.number);
+    all.insert(all.end(), {"--cluster", file, "--job", task.job, "--task", number});
+    if (first && task.job == "worker" && task.number == dying) {
+      all.insert(all.end(), first_life.begin(), first_life.end());
     }
-    running[child] = task;
+    auto process = troupe::ChildProcess::Start({.arguments = all});
+    if (!process.ok()) {
+      std::cerr << process.status() << "\n";
+      return false;
+    }
+    running.push_back({task, *std::move(process)});
+    return true;
   };
-  for (const Task& task : tasks) start(task, true);
-
   int result = 0;
+  for (const Task& task : tasks) {
+    if (!start(task, true)) result = 1;
+  }
   for (int left = workers; left > 0 && result == 0;) {
-    int status = 0;
-    const pid_t ended = waitpid(-1, &status, 0);
-    if (ended < 0) break;
-    const Task task = running[ended];
-    running.erase(ended);
-    if (WIFSIGNALED(status)) {
-      std::fprintf(stderr, "\n%s %d was killed; it is started again\n", task.job.c_str(),
-                   task.number);
-      start(task, false);
-    } else if (task.job == "worker" && WEXITSTATUS(status) == 0) {
+    const Running ended = TakeOneThatEnds(&running);
+    const troupe::ExitStatus status = ended.status;
+    if (!status.code.has_value()) {
+      std::cerr << "\n"
+                << ended.task.job << " " << ended.task.number
+                << " was killed; it is started again\n";
+      if (!start(ended.task, false)) result = 1;
+    } else if (ended.task.job == "worker" && status.ok()) {
       --left;
     } else {
-      result = WEXITSTATUS(status) == 0 ? 1 : WEXITSTATUS(status);
+      result = status.ok() ? 1 : *status.code;
     }
   }
-  for (const auto& [child, task] : running) kill(child, SIGKILL);
-  for (const auto& [child, task] : running) waitpid(child, nullptr, 0);
+  running.clear();  // Ends the others.
   std::remove(file.c_str());
   return result;
 }

@@ -1,23 +1,18 @@
 #include "api/cli/cluster_command.h"
 
-#include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cstdlib>
 #include <iostream>
 #include <optional>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "api/cli/cli.h"
 #include "api/cluster.h"
+#include "api/program/child_process.h"
 #include "devices/status_macros.h"
 
 namespace troupe::cli {
@@ -25,7 +20,7 @@ namespace troupe::cli {
 namespace {
 
 // For a task to serve, and for one that was told to end: it drains, and gives up what hangs.
-constexpr std::chrono::seconds kReadyPatience{60}, kChildPatience{15};
+constexpr absl::Duration kReadyPatience = absl::Seconds(60), kChildPatience = absl::Seconds(15);
 
 int ParseWhole(const std::string& option, const std::string& text, int maximum) {
   int number = -1;
@@ -155,129 +150,92 @@ absl::StatusOr<int> WorkerCommand(const ServeOptions& given) {
   return 0;
 }
 
+namespace {
+
+/// A task of the cluster and its process.
+struct Child {
+  TaskId task;
+  ChildProcess process;
+};
+
+/// The command line of a task. The signal mask of this thread is not handed on.
+std::vector<std::string> WorkerArguments(const ServeOptions& options, const TaskId& task) {
+  std::vector<std::string> arguments = {ThisProgram(),
+                                        "worker",
+                                        "--cluster",
+                                        options.cluster_file,
+                                        "--job",
+                                        task.job,
+                                        "--task",
+                                        std::to_string(task.task),
+                                        "--heartbeat-timeout",
+                                        std::to_string(options.heartbeat_timeout),
+                                        "--devices",
+                                        std::to_string(options.devices)};
+  if (options.threads > 0) {
+    arguments.insert(arguments.end(), {"--threads", std::to_string(options.threads)});
+  }
+  if (options.insecure) arguments.push_back("--insecure");
+  if (!options.tls_cert.empty()) {
+    arguments.insert(arguments.end(), {"--tls-cert", options.tls_cert, "--tls-key", options.tls_key,
+                                       "--tls-ca", options.tls_ca});
+  }
+  return arguments;
+}
+
+absl::StatusOr<std::vector<Child>> StartTasks(const ServeOptions& options,
+                                              const ClusterSpec& cluster) {
+  std::vector<Child> children;
+  for (const TaskId& task : cluster.tasks()) {
+    TROUPE_ASSIGN_OR_RETURN(ChildProcess process,
+                            ChildProcess::Start({.arguments = WorkerArguments(options, task),
+                                                 .output = true,
+                                                 .death_signal = SIGTERM}));
+    children.push_back({task, std::move(process)});
+  }
+  return children;
+}
+
+/// Each says "ready ...", or ends with its error, or is given up.
+absl::Status WaitUntilReady(std::vector<Child>* children) {
+  const absl::Time ready_by = absl::Now() + kReadyPatience;
+  for (Child& child : *children) {
+    if (child.process.Line(ready_by - absl::Now()).has_value()) continue;
+    return absl::UnavailableError(StrCat(child.task.ToString(), " did not start within ",
+                                         absl::FormatDuration(kReadyPatience),
+                                         ", or not at all; its own message is above"));
+  }
+  return absl::OkStatus();
+}
+
+/// Tells all to drain; the exit status of the whole.
+int EndTasks(std::vector<Child>* children) {
+  for (Child& child : *children) child.process.Signal(SIGTERM);
+  int status = 0;
+  const absl::Time ended_by = absl::Now() + kChildPatience;
+  for (Child& child : *children) {
+    const ExitStatus ended = child.process.End(SIGTERM, ended_by - absl::Now());
+    if (ended.ok()) continue;
+    std::cerr << child.task.ToString() << " " << ended.ToString() << "\n";
+    status = 1;
+  }
+  return status;
+}
+
+}  // namespace
+
 absl::StatusOr<int> ClusterCommand(const ServeOptions& options) {
   TROUPE_ASSIGN_OR_RETURN(const ClusterSpec cluster, ClusterSpec::ReadFile(options.cluster_file));
   const sigset_t signals = BlockSignals();
-  struct Child {
-    TaskId task;
-    pid_t pid = -1;
-    int output = -1;
-    std::string said;
-  };
-  std::vector<Child> children;
-  const pid_t parent = getpid();
-  auto end_all = [&](int how) {
-    for (const Child& child : children) {
-      if (child.pid > 0) kill(child.pid, how);
-    }
-  };
-  /// The status that `waitpid` gives, -1 if it had to be killed.
-  auto reap = [](Child* child, std::chrono::steady_clock::time_point deadline) {
-    int status = 0;
-    while (waitpid(child->pid, &status, WNOHANG) == 0) {
-      if (std::chrono::steady_clock::now() >= deadline) {
-        kill(child->pid, SIGKILL);
-        waitpid(child->pid, nullptr, 0);
-        status = -1;
-        break;
-      }
-      // There is no wait with a deadline for a child.
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    child->pid = -1;
+  TROUPE_ASSIGN_OR_RETURN(std::vector<Child> children, StartTasks(options, cluster));
+  if (absl::Status status = WaitUntilReady(&children); !status.ok()) {
+    EndTasks(&children);
     return status;
-  };
-  auto reap_all = [&] {
-    const auto deadline = std::chrono::steady_clock::now() + kChildPatience;
-    for (Child& child : children) {
-      if (child.pid > 0) reap(&child, deadline);
-    }
-  };
-  for (const TaskId& task : cluster.tasks()) {
-    std::vector<std::string> arguments = {"troupe",
-                                          "worker",
-                                          "--cluster",
-                                          options.cluster_file,
-                                          "--job",
-                                          task.job,
-                                          "--task",
-                                          std::to_string(task.task),
-                                          "--heartbeat-timeout",
-                                          std::to_string(options.heartbeat_timeout),
-                                          "--devices",
-                                          std::to_string(options.devices)};
-    if (options.threads > 0) {
-      arguments.insert(arguments.end(), {"--threads", std::to_string(options.threads)});
-    }
-    if (options.insecure) arguments.push_back("--insecure");
-    if (!options.tls_cert.empty()) {
-      arguments.insert(arguments.end(), {"--tls-cert", options.tls_cert, "--tls-key",
-                                         options.tls_key, "--tls-ca", options.tls_ca});
-    }
-    std::vector<char*> argv;
-    for (std::string& argument : arguments) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    int pipe_ends[2];
-    if (pipe2(pipe_ends, O_CLOEXEC) != 0) {
-      end_all(SIGKILL);
-      reap_all();
-      return absl::ResourceExhaustedError("no pipe could be made");
-    }
-    const pid_t pid = fork();
-    if (pid == 0) {
-      // The tasks end with whoever started them.
-      prctl(PR_SET_PDEATHSIG, SIGTERM);
-      if (getppid() != parent) _exit(1);
-      dup2(pipe_ends[1], STDOUT_FILENO);
-      pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
-      execv("/proc/self/exe", argv.data());
-      _exit(127);
-    }
-    close(pipe_ends[1]);
-    children.push_back({task, pid, pipe_ends[0], ""});
-    if (pid < 0) {
-      end_all(SIGKILL);
-      reap_all();
-      return absl::ResourceExhaustedError("no process could be started");
-    }
-  }
-  // Each says "ready ...", or ends with its error, or is given up.
-  const auto ready_by = std::chrono::steady_clock::now() + kReadyPatience;
-  for (Child& child : children) {
-    while (child.said.find('\n') == std::string::npos) {
-      char buffer[256];
-      pollfd ready{child.output, POLLIN, 0};
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-          ready_by - std::chrono::steady_clock::now());
-      const int number = poll(&ready, 1, std::max(0, static_cast<int>(left.count())));
-      if (number < 0 && errno == EINTR) continue;
-      const ssize_t size = number == 1 ? read(child.output, buffer, sizeof(buffer)) : 0;
-      if (size < 0 && errno == EINTR) continue;
-      if (size <= 0) {
-        end_all(SIGTERM);
-        reap_all();
-        return absl::UnavailableError(StrCat(child.task.ToString(), " did not start within ",
-                                             kReadyPatience.count(),
-                                             " s, or not at all; its own message is above"));
-      }
-      child.said.append(buffer, static_cast<size_t>(size));
-    }
   }
   std::cout << "ready" << std::endl;
   int signal_number = 0;
   sigwait(&signals, &signal_number);
-  end_all(SIGTERM);
-  int status = 0;
-  const auto ended_by = std::chrono::steady_clock::now() + kChildPatience;
-  for (Child& child : children) {
-    const int result = reap(&child, ended_by);
-    if (!(WIFEXITED(result) && WEXITSTATUS(result) == 0)) {
-      std::cerr << child.task.ToString() << " did not end in an orderly way\n";
-      status = 1;
-    }
-    close(child.output);
-  }
-  return status;
+  return EndTasks(&children);
 }
 
 }  // namespace troupe::cli

@@ -142,15 +142,15 @@ TEST_F(ClusterProcesses, TermDrainsAndEndsWithZero) {
   const absl::Status status = RunUntilError(
       session.get(), [&] { worker_->Signal(SIGTERM); }, &took);
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(worker_->Wait(), 0);
+  EXPECT_TRUE(worker_->Wait()->ok());
   ps_->Signal(SIGINT);
-  EXPECT_EQ(ps_->Wait(), 0);
+  EXPECT_TRUE(ps_->Wait()->ok());
 }
 
 TEST_F(ClusterProcesses, SecondProcessOfATaskIsRefused) {
   TroupeProcess second({"worker", "--cluster", file_, "--job", "ps", "--task", "0"});
   EXPECT_THAT(second.Line(), StartsWith("UNAVAILABLE: cannot listen at " + ps_address_));
-  EXPECT_NE(second.Wait(), 0);
+  EXPECT_EQ(second.Wait()->code, 1);
 }
 
 TEST_F(ClusterProcesses, ClusterCommandStartsAllTasks) {
@@ -163,7 +163,7 @@ TEST_F(ClusterProcesses, ClusterCommandStartsAllTasks) {
   ExpectRecovery(session.get());
   session.reset();
   all.Signal(SIGTERM);
-  EXPECT_EQ(all.Wait(), 0);
+  EXPECT_TRUE(all.Wait()->ok());
 }
 
 }  // namespace

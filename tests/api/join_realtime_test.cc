@@ -97,7 +97,7 @@ TEST_F(JoinTest, ANewTaskIsUsedByTheNextPlacement) {
       EXPECT_EQ(*value, 21);
     }
   }
-  EXPECT_TRUE(WIFEXITED(workers_[2]->End(SIGTERM)));
+  EXPECT_TRUE(workers_[2]->End(SIGTERM).ok());
   // Those who came first go on without it, in new sessions too.
   auto later = Connect(1);
   ASSERT_NE(later, nullptr);

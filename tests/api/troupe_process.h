@@ -2,68 +2,27 @@
 #ifndef TROUPE_TESTS_API_TROUPE_PROCESS_H_
 #define TROUPE_TESTS_API_TROUPE_PROCESS_H_
 
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "api/program/child_process.h"
 
 namespace troupe {
 
-/// The program beside this one, running. Killed at the end.
-class TroupeProcess {
+/// The program beside this one, running; both its outputs are read. Killed at the end.
+class TroupeProcess : public ChildProcess {
  public:
-  explicit TroupeProcess(std::vector<std::string> arguments) {
-    const auto program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "troupe";
-    arguments.insert(arguments.begin(), program.string());
-    std::vector<char*> argv;
-    for (std::string& argument : arguments) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) return;
-    pid_ = fork();
-    if (pid_ == 0) {
-      dup2(ends[1], STDOUT_FILENO);
-      dup2(ends[1], STDERR_FILENO);
-      execv(argv[0], argv.data());
-      _exit(127);
-    }
-    close(ends[1]);
-    output_ = ends[0];
-  }
-  ~TroupeProcess() {
-    if (pid_ > 0) End(SIGKILL);
-    close(output_);
-  }
-  TroupeProcess(const TroupeProcess&) = delete;
-  TroupeProcess& operator=(const TroupeProcess&) = delete;
-
+  explicit TroupeProcess(std::vector<std::string> arguments)
+      : ChildProcess(Begin(std::move(arguments))) {}
   /// The next line of what it prints; waits for it.
-  std::string Line() {
-    std::string line;
-    char c;
-    while (read(output_, &c, 1) == 1 && c != '\n') line += c;
-    return line;
-  }
-  void Signal(int number) { kill(pid_, number); }
-  /// The status with which it ends, as `waitpid` gives it.
-  int Wait() {
-    int status = -1;
-    waitpid(pid_, &status, 0);
-    pid_ = -1;
-    return status;
-  }
-  int End(int signal_number) {
-    Signal(signal_number);
-    return Wait();
-  }
+  std::string Line() { return ChildProcess::Line().value_or(""); }
 
  private:
-  pid_t pid_ = -1;
-  int output_ = -1;
+  static ChildProcess Begin(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), ProgramFolder() + "/troupe");
+    return Start({.arguments = arguments, .output = true, .errors = true}).value();
+  }
 };
 
 }  // namespace troupe

@@ -6,11 +6,6 @@
 // to N-1. This process is worker 0 and its own client; `remote` rows have a client that is not in
 // the master's process. Prints median and best of each row.
 
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -22,6 +17,7 @@
 #include <vector>
 
 #include "api/cluster.h"
+#include "api/program/child_process.h"
 #include "api/troupe.h"
 #include "tests/api/free_port.h"
 
@@ -68,7 +64,6 @@ Session::Callable Step(Session* session, std::vector<Output> feeds, std::vector<
 }
 
 void Serve(const ClusterSpec& cluster, const std::string& job, int task) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
   auto server = Server::Start({.cluster = cluster, .job = job, .task = task});
   if (!server.ok()) {
     std::fprintf(stderr, "%s\n", std::string(server.status().message()).c_str());
@@ -180,14 +175,14 @@ int main(int argc, char** argv) {
   for (int i = 0; i < workers; ++i) addresses.push_back("127.0.0.1:" + std::to_string(FreePort()));
   const ClusterSpec cluster = *ClusterSpec::Create(
       {{"ps", {"127.0.0.1:" + std::to_string(FreePort())}}, {"worker", addresses}});
+  std::vector<ChildProcess> tasks;
   for (int i = 0; i < workers; ++i) {
-    if (::fork() != 0) continue;
-    if (i == 0) {
-      Serve(cluster, "ps", 0);
-    } else {
-      Serve(cluster, "worker", i);
-    }
-    return 0;
+    tasks.push_back(Must(ChildProcess::Fork(
+        [&] {
+          Serve(cluster, i == 0 ? "ps" : "worker", i);
+          return 0;
+        },
+        {})));
   }
   auto server = Must(Server::Start({.cluster = cluster, .job = "worker", .task = 0}));
   Rows("in_process", server->target(), workers);

@@ -8,15 +8,15 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <csignal>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "api/program/child_process.h"
 #include "tests/benchmarks/cluster_player.h"
 
 namespace {
@@ -59,15 +59,16 @@ class Stream : public cluster_player::Player {
         getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
       Fail("raw_tcp: cannot listen");
     }
-    const pid_t child = fork();
-    if (child < 0) Fail("raw_tcp: cannot fork");
-    if (child == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      const int fd = accept(listener, nullptr, nullptr);
-      while (ReadAll(fd, buffer_.data(), buffer_.size())) {
-      }
-      _exit(0);
-    }
+    auto answerer = troupe::ChildProcess::Fork(
+        [&] {
+          const int fd = accept(listener, nullptr, nullptr);
+          while (ReadAll(fd, buffer_.data(), buffer_.size())) {
+          }
+          return 0;
+        },
+        {});
+    if (!answerer.ok()) Fail("raw_tcp: " + answerer.status().ToString());
+    answerer_.emplace(*std::move(answerer));
     fd_ = socket(AF_INET, SOCK_STREAM, 0);
     if (connect(fd_, reinterpret_cast<sockaddr*>(&address), length) != 0) {
       Fail("raw_tcp: cannot connect");
@@ -81,11 +82,12 @@ class Stream : public cluster_player::Player {
   void SmallCall() override {}
   void Stop() override {
     close(fd_);
-    wait(nullptr);
+    answerer_->Wait();
   }
 
  private:
   std::vector<char> buffer_;
+  std::optional<troupe::ChildProcess> answerer_;
   int fd_ = -1;
 };
 

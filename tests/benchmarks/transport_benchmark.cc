@@ -11,7 +11,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,6 +26,7 @@
 #include <thread>
 #include <vector>
 
+#include "api/program/child_process.h"
 #include "net/transport.h"
 
 namespace {
@@ -213,13 +213,15 @@ Latency RawPings(int fd, double seconds) {
   return Summary(std::move(micros));
 }
 
-int Serve(int to_parent, int spin) {
+/// Writes its ports to standard output.
+int Serve(int spin) {
   Echo echo;
   auto transport = Transport::Create(Options("/job:ps/replica:0/task:0", spin), &echo);
   if (!transport.ok()) return 1;
   int ports[2] = {(*transport)->Listen("127.0.0.1", 0).value_or(0), 0};
   const int listener = RawListen(&ports[1]);
-  if (::write(to_parent, ports, sizeof(ports)) != sizeof(ports)) return 1;
+  std::printf("%d %d\n", ports[0], ports[1]);
+  std::fflush(stdout);
   RawEcho(listener);
   while (!echo.lost) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   return 0;
@@ -237,12 +239,13 @@ int main(int argc, char** argv) {
     if (flag == "--spin") spin = std::atoi(argv[i + 1]);
     if (flag == "--json") json = argv[i + 1];
   }
-  int fds[2];
-  if (::pipe(fds) != 0) return 1;
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(Serve(fds[1], spin));
+  auto child = ChildProcess::Fork([&] { return Serve(spin); }, {.output = true});
   int ports[2];
-  if (::read(fds[0], ports, sizeof(ports)) != sizeof(ports)) return 1;
+  if (!child.ok() ||
+      std::sscanf(child->Line().value_or("").c_str(), "%d %d", &ports[0], &ports[1]) != 2) {
+    std::fprintf(stderr, "the other process does not start\n");
+    return 1;
+  }
 
   Client client;
   auto transport = Transport::Create(Options("/job:worker/replica:0/task:0", spin), &client);
@@ -318,7 +321,6 @@ int main(int argc, char** argv) {
   }
   ::close(raw);
   (void)(*transport)->Stop();
-  int status = 0;
-  ::waitpid(child, &status, 0);
+  child->Wait();
   return 0;
 }

@@ -1,7 +1,6 @@
 #include "tests/faults/cluster.h"
 
 #include <signal.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <array>
@@ -346,13 +345,11 @@ class Play1 {
   }
 
   void Ended(Process* process, const std::string& who) {
-    const auto status = process->Wait(Seconds(15));
+    const std::optional<ExitStatus> status = process->Wait(Seconds(15));
     if (!status) {
       Problem(who + " does not end");
-    } else if (*status != 0) {
-      Problem(who + (WIFSIGNALED(*status)
-                         ? " was ended by signal " + std::to_string(WTERMSIG(*status))
-                         : " ended with status " + std::to_string(WEXITSTATUS(*status))));
+    } else if (!status->ok()) {
+      Problem(who + " " + status->ToString());
     }
   }
 

@@ -2,12 +2,13 @@
 #ifndef TROUPE_TESTS_FAULTS_PROCESS_H_
 #define TROUPE_TESTS_FAULTS_PROCESS_H_
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "absl/time/time.h"
+#include "api/program/child_process.h"
 
 namespace troupe::faults {
 
@@ -30,43 +31,27 @@ class LineReader {
   bool closed_ = false;
 };
 
-/// A running program. Killed at the end.
-class Process {
+/// A running program that is talked to through its standard streams. Killed at the end.
+class Process : public ChildProcess {
  public:
   struct Options {
     std::vector<std::string> arguments;  ///< The program first.
     int network = -1;                    ///< A network namespace; -1: this process's own.
     std::string log;                     ///< Gets what is written to standard error.
   };
+  /// One that cannot be started ends the program with a message.
   explicit Process(const Options& options);
-  ~Process();
-  Process(const Process&) = delete;
-  Process& operator=(const Process&) = delete;
 
-  std::optional<std::string> Line(Seconds patience) { return reader_.Next(patience); }
-  void Say(const std::string& line);
-  void Signal(int number);
-  /// The status that `waitpid` gives; nothing: it did not end in time.
-  std::optional<int> Wait(Seconds patience);
-  bool running();
-  pid_t pid() const { return pid_; }
-
- private:
-  struct Pipes;
-  explicit Process(const Pipes& pipes, const Options& options);
-
-  int input_;
-  int output_;
-  LineReader reader_;
-  pid_t pid_ = -1;
-  std::optional<int> status_;
+  std::optional<std::string> Line(Seconds patience) {
+    return ChildProcess::Line(absl::Seconds(patience.count()));
+  }
+  std::optional<ExitStatus> Wait(Seconds patience) {
+    return ChildProcess::Wait(absl::Seconds(patience.count()));
+  }
 };
 
 /// Runs a shell command to its end, in a network namespace if one is given; true: it exited with 0.
 bool Shell(const std::string& command, int network = -1);
-
-/// Where the program of this process lies.
-std::string ProgramFolder();
 
 }  // namespace troupe::faults
 

@@ -1,17 +1,14 @@
 #include "tests/golden/isolate.h"
 
-#include <poll.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <optional>
 #include <string>
-#include <utility>
 
+#include "api/program/child_process.h"
 #include "devices/status_macros.h"
 
 namespace troupe::golden {
@@ -29,8 +26,9 @@ void WriteAll(int fd, const std::string& text) {
   }
 }
 
-[[noreturn]] void RunChild(const std::vector<const Case*>& cases, size_t begin, int fd,
-                           Runner runner) {
+int RunChild(const std::vector<const Case*>& cases, size_t begin, Runner runner) {
+  const int fd = dup(STDOUT_FILENO);
+  dup2(STDERR_FILENO, STDOUT_FILENO);  // What kernels print is no outcome.
   for (size_t i = begin; i < cases.size(); ++i) {
     const Outcome outcome = runner(*cases[i]);
     std::string text;
@@ -48,72 +46,28 @@ void WriteAll(int fd, const std::string& text) {
     }
     WriteAll(fd, text);
   }
-  std::fflush(nullptr);
-  _exit(0);
+  return 0;
 }
 
-/// Splits what the child writes into outcomes.
-class Listener {
- public:
-  enum class Event { kOutcome, kEnd, kSilence };
-
-  Listener(int fd, int milliseconds) : fd_(fd), milliseconds_(milliseconds) {}
-
-  Event Next(Outcome* outcome) {
-    *outcome = Outcome();
-    while (true) {
-      const size_t end = buffer_.find('\n');
-      if (end != std::string::npos) {
-        const std::string line = buffer_.substr(0, end);
-        buffer_.erase(0, end + 1);
-        if (Take(line, outcome)) return Event::kOutcome;
-        continue;
-      }
-      pollfd waiting{fd_, POLLIN, 0};
-      const int ready = poll(&waiting, 1, milliseconds_);
-      if (ready < 0 && errno == EINTR) continue;
-      if (ready == 0) return Event::kSilence;
-      char block[16 << 10];
-      const ssize_t n = read(fd_, block, sizeof(block));
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return Event::kEnd;
-      buffer_.append(block, static_cast<size_t>(n));
-    }
+/// Takes a line of the child's; true if it ends an outcome.
+bool Take(const std::string& line, Outcome* outcome) {
+  const std::string rest = line.size() > 2 ? line.substr(2) : "";
+  switch (line.empty() ? '\0' : line[0]) {
+    case 'F':
+      outcome->failures.push_back(rest);
+      return false;
+    case 'P':
+      return true;
+    case 'X':
+      outcome->verdict = Verdict::kFailed;
+      return true;
+    case 'S':
+      outcome->verdict = Verdict::kSkipped;
+      outcome->missing_op = rest;
+      return true;
+    default:
+      return false;
   }
-
- private:
-  /// True if the line ends an outcome.
-  static bool Take(const std::string& line, Outcome* outcome) {
-    const std::string rest = line.size() > 2 ? line.substr(2) : "";
-    switch (line.empty() ? '\0' : line[0]) {
-      case 'F':
-        outcome->failures.push_back(rest);
-        return false;
-      case 'P':
-        return true;
-      case 'X':
-        outcome->verdict = Verdict::kFailed;
-        return true;
-      case 'S':
-        outcome->verdict = Verdict::kSkipped;
-        outcome->missing_op = rest;
-        return true;
-      default:
-        return false;
-    }
-  }
-
-  int fd_;
-  int milliseconds_;
-  std::string buffer_;
-};
-
-std::string HowItEnded(int wait_status) {
-  if (WIFSIGNALED(wait_status)) {
-    return StrCat("killed by signal ", WTERMSIG(wait_status), " (",
-                  strsignal(WTERMSIG(wait_status)), ")");
-  }
-  return StrCat("ended with exit status ", WEXITSTATUS(wait_status));
 }
 
 }  // namespace
@@ -126,32 +80,25 @@ void RunIsolated(const std::vector<const Case*>& cases, int seconds, const Repor
                  Runner runner) {
   size_t next = 0;
   while (next < cases.size()) {
-    int fds[2];
-    std::fflush(nullptr);
-    if (pipe(fds) != 0) std::abort();
-    const pid_t child = fork();
-    if (child < 0) std::abort();
-    if (child == 0) {
-      close(fds[0]);
-      RunChild(cases, next, fds[1], runner);
-    }
-    close(fds[1]);
-    Listener listener(fds[0], seconds * 1000);
+    absl::StatusOr<ChildProcess> child =
+        ChildProcess::Fork([&] { return RunChild(cases, next, runner); }, {.output = true});
     Outcome outcome;
-    Listener::Event event;
-    while ((event = listener.Next(&outcome)) == Listener::Event::kOutcome) {
-      if (next < cases.size()) report(*cases[next++], outcome);
+    if (child.ok()) {
+      const absl::Duration patience = absl::Seconds(seconds);
+      while (const std::optional<std::string> line = child->Line(patience)) {
+        if (!Take(*line, &outcome)) continue;
+        if (next < cases.size()) report(*cases[next++], outcome);
+        outcome = Outcome();
+      }
+      const bool silent = !child->closed();
+      const ExitStatus ended = silent ? child->End() : *child->Wait();
+      if (next >= cases.size()) continue;
+      outcome.failures.push_back(silent ? StrCat("no result within ", seconds, " s")
+                                        : StrCat("the process ", ended.ToString()));
+    } else {
+      outcome.failures.push_back(std::string(child.status().message()));
     }
-    if (event == Listener::Event::kSilence) kill(child, SIGKILL);
-    int wait_status = 0;
-    while (waitpid(child, &wait_status, 0) < 0 && errno == EINTR) {
-    }
-    close(fds[0]);
-    if (next >= cases.size()) continue;
     outcome.verdict = Verdict::kFailed;
-    outcome.failures.push_back(event == Listener::Event::kSilence
-                                   ? StrCat("no result within ", seconds, " s")
-                                   : StrCat("the process was ", HowItEnded(wait_status)));
     report(*cases[next++], outcome);
   }
 }

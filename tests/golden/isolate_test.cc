@@ -39,8 +39,8 @@ TEST(RunIsolated, SurvivesWhatDiesOrHangs) {
       {"fail", "one|two|"},
       {"hang", "no result within 1 s"},
       {"skip", "skipped SomeOp"},
-      {"exit", "the process was ended with exit status 7"},
-      {"exit", "the process was ended with exit status 7"},
+      {"exit", "the process ended with exit status 7"},
+      {"exit", "the process ended with exit status 7"},
       {"pass", "passed"},
   };
   std::vector<Case> cases(std::size(kCases));

@@ -1,13 +1,8 @@
 #include "tests/golden/workers.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <netinet/in.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -23,7 +18,7 @@ namespace troupe::golden {
 namespace {
 
 constexpr char kServe[] = "--serve";
-constexpr int kStartMilliseconds = 30000;
+constexpr absl::Duration kStartPatience = absl::Seconds(30);
 
 /// A socket bound to a free port of the loopback address. While nobody listens there, others who
 /// ask for reuse may: the task does, and whoever asks the kernel for a free port gets another one.
@@ -43,23 +38,10 @@ absl::Status HoldPort(int* fd, std::string* address) {
   return absl::OkStatus();
 }
 
-std::string HowItEnded(int wait_status) {
-  if (WIFSIGNALED(wait_status)) {
-    return StrCat("was killed by signal ", WTERMSIG(wait_status), " (",
-                  strsignal(WTERMSIG(wait_status)), ")");
-  }
-  return StrCat("ended with exit status ", WEXITSTATUS(wait_status));
-}
-
 }  // namespace
 
 Workers::~Workers() {
   for (const Child& child : children_) {
-    if (child.pid > 0) kill(child.pid, SIGKILL);
-  }
-  for (const Child& child : children_) {
-    if (child.pid > 0) waitpid(child.pid, nullptr, 0);
-    if (child.output >= 0) close(child.output);
     if (child.held_port >= 0) close(child.held_port);
   }
 }
@@ -84,61 +66,28 @@ std::vector<std::string> Workers::devices() const {
 
 absl::Status Workers::Launch(int task) {
   Child& child = children_[static_cast<size_t>(task)];
-  std::vector<std::string> arguments = {"troupe_golden", kServe, std::to_string(task)};
+  std::vector<std::string> arguments = {ThisProgram(), kServe, std::to_string(task)};
   for (const Child& each : children_) arguments.push_back(each.address);
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) {
-    return absl::ResourceExhaustedError(StrCat("no pipe: ", std::strerror(errno)));
-  }
-  const pid_t parent = getpid();
-  std::fflush(nullptr);
-  child.pid = fork();
-  if (child.pid == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1);
-    dup2(ends[1], STDOUT_FILENO);
-    execv("/proc/self/exe", argv.data());
-    _exit(127);
-  }
-  close(ends[1]);
-  if (child.output >= 0) close(child.output);
-  child.output = ends[0];
-  if (child.pid < 0) {
-    return absl::ResourceExhaustedError(StrCat("no process: ", std::strerror(errno)));
-  }
+  TROUPE_ASSIGN_OR_RETURN(child.process,
+                          ChildProcess::Start({.arguments = arguments, .output = true}));
   return absl::OkStatus();
 }
 
 absl::Status Workers::WaitUntilServing(int task) {
-  const Child& child = children_[static_cast<size_t>(task)];
-  std::string said;
-  while (said.find('\n') == std::string::npos) {
-    pollfd waiting{child.output, POLLIN, 0};
-    const int ready = poll(&waiting, 1, kStartMilliseconds);
-    if (ready < 0 && errno == EINTR) continue;
-    char block[256];
-    const ssize_t n = ready > 0 ? read(child.output, block, sizeof(block)) : 0;
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      return absl::UnavailableError(
-          StrCat("/job:worker/task:", task, " at ", child.address, " did not start to serve"));
-    }
-    said.append(block, static_cast<size_t>(n));
-  }
-  return absl::OkStatus();
+  Child& child = children_[static_cast<size_t>(task)];
+  if (child.process->Line(kStartPatience).has_value()) return absl::OkStatus();
+  return absl::UnavailableError(
+      StrCat("/job:worker/task:", task, " at ", child.address, " did not start to serve"));
 }
 
 std::vector<std::string> Workers::Revive() {
   std::vector<std::string> ended;
   for (size_t i = 0; i < children_.size(); ++i) {
-    int wait_status = 0;
-    if (children_[i].pid <= 0 || waitpid(children_[i].pid, &wait_status, WNOHANG) == 0) continue;
+    std::optional<ChildProcess>& process = children_[i].process;
+    if (!process.has_value() || process->running()) continue;
     const int task = static_cast<int>(i);
-    children_[i].pid = -1;
-    std::string text = StrCat("/job:worker/task:", i, " ", HowItEnded(wait_status));
+    std::string text = StrCat("/job:worker/task:", i, " ", process->Wait()->ToString());
+    process.reset();
     absl::Status status = Launch(task);
     if (status.ok()) status = WaitUntilServing(task);
     if (!status.ok()) text += StrCat(" and cannot be started again: ", StatusLine(status));

@@ -2,12 +2,12 @@
 #ifndef TROUPE_TESTS_GOLDEN_WORKERS_H_
 #define TROUPE_TESTS_GOLDEN_WORKERS_H_
 
-#include <sys/types.h>
-
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "api/program/child_process.h"
 
 namespace troupe::golden {
 
@@ -32,14 +32,13 @@ class Workers {
   std::vector<std::string> Revive();
 
   /// Of a task, for tests.
-  pid_t pid(int task) const { return children_[task].pid; }
+  pid_t pid(int task) const { return children_[task].process->pid(); }
 
  private:
   struct Child {
     int held_port = -1;  ///< A socket that keeps the port from others.
     std::string address;
-    pid_t pid = -1;
-    int output = -1;
+    std::optional<ChildProcess> process;
   };
   absl::Status Launch(int task);
   absl::Status WaitUntilServing(int task);

@@ -1,4 +1,5 @@
 // The control plane between actor systems in this process, on loopback.
+#include "api/program/child_process.h"
 #include "net/control_plane.h"
 
 #include <arpa/inet.h>
@@ -98,7 +99,8 @@ ControlOptions UnderTls() {
         "cp.key -out cp.csr"
         " && openssl x509 -req -in cp.csr -CA cp_ca.pem -CAkey cp_ca.key -CAcreateserial -days 2 "
         "-out cp.pem) >/dev/null 2>&1";
-    return std::system(make.c_str()) == 0 ? to : "";
+    const auto made = RunProgram({.arguments = {"/bin/sh", "-c", make}});
+    return made.ok() && made->status.ok() ? to : "";
   }();
   ControlOptions options;
   EXPECT_NE(folder, "") << "openssl made no certificates";

@@ -3,12 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <thread>
 
+#include "api/program/child_process.h"
 #include "net/frame.h"
 #include "tests/net/raw_socket.h"
 #include "tests/net/recording_sink.h"
@@ -80,47 +81,40 @@ TEST(TransportRealtime, ConnectHasADeadline) {
   ::close(fd);
 }
 
-/// Has another process, forked before this one has threads, push tensors without end to a task
-/// here, and sends it a signal in the middle.
+/// Pushes tensors without end to the task at the port that standard input names.
+int Push() {
+  int port = 0;
+  if (std::scanf("%d", &port) != 1) return 1;
+  Task worker(kWorker);
+  auto peer = worker.transport->Connect("127.0.0.1:" + std::to_string(port));
+  if (!peer.ok()) return 1;
+  const Tensor tensor = Tensor::Uninitialized(ElementType::kFloat, Shape({16 << 20}));
+  while ((*peer)->connected()) {
+    if ((*peer)->stats().queued_bytes < uint64_t{256} << 20) {
+      (void)(*peer)->Send({1, 1, 0, false, tensor});
+    }
+    // Not to keep the core busy while the queue is full; there is no event for room in it.
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  return 0;
+}
+
+/// Has another process, forked before this one has threads, push tensors to a task here, and sends
+/// it a signal in the middle.
 template <typename F>
 void WithPusher(int signal_to_send, F check) {
-  int ready[2];
-  ASSERT_EQ(::pipe(ready), 0);
-  const pid_t pid = ::fork();
-  if (pid == 0) {
-    ::close(ready[1]);
-    int port = 0;
-    if (::read(ready[0], &port, sizeof(port)) != sizeof(port)) ::_exit(1);
-    Task worker(kWorker);
-    auto peer = worker.transport->Connect("127.0.0.1:" + std::to_string(port));
-    if (!peer.ok()) ::_exit(1);
-    const Tensor tensor = Tensor::Uninitialized(ElementType::kFloat, Shape({16 << 20}));
-    while ((*peer)->connected()) {
-      if ((*peer)->stats().queued_bytes < uint64_t{256} << 20) {
-        (void)(*peer)->Send({1, 1, 0, false, tensor});
-      }
-      // Not to keep the core busy while the queue is full; there is no event for room in it.
-      std::this_thread::sleep_for(milliseconds(1));
-    }
-    ::_exit(0);
-  }
-  ::close(ready[0]);
-  {
-    Task ps(kPs, Quick());
-    ASSERT_EQ(::write(ready[1], &ps.port, sizeof(int)), ssize_t{sizeof(int)});
-    ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.tensors.size() >= 2; }));
-    ::kill(pid, signal_to_send);
-    const auto before = Clock::now();
-    ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.lost.size() == 1; }));
-    check(ps.sink.Get(ps.sink.lost)[0].second, Clock::now() - before);
-    // Time for a second report, which must not come.
-    std::this_thread::sleep_for(milliseconds(50));
-    EXPECT_EQ(ps.sink.Get(ps.sink.lost).size(), 1u);
-  }
-  ::kill(pid, SIGKILL);
-  ::close(ready[1]);
-  int status = 0;
-  ::waitpid(pid, &status, 0);
+  auto pusher = ChildProcess::Fork(Push, {.input = true});
+  ASSERT_TRUE(pusher.ok()) << pusher.status();
+  Task ps(kPs, Quick());
+  pusher->Say(std::to_string(ps.port));
+  ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.tensors.size() >= 2; }));
+  pusher->Signal(signal_to_send);
+  const auto before = Clock::now();
+  ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.lost.size() == 1; }));
+  check(ps.sink.Get(ps.sink.lost)[0].second, Clock::now() - before);
+  // Time for a second report, which must not come.
+  std::this_thread::sleep_for(milliseconds(50));
+  EXPECT_EQ(ps.sink.Get(ps.sink.lost).size(), 1u);
 }
 
 TEST(TransportRealtime, APeerKilledInATransfer) {

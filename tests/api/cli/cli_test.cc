@@ -2,13 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
 #include <array>
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+
+#include "api/program/child_process.h"
 
 namespace {
 
@@ -43,9 +44,10 @@ class CliTest : public testing::Test {
   std::string graph() const { return folder_ + "graph.pbtxt"; }
   Result Run(const std::string& arguments) const {
     const std::string out = folder_ + "out", err = folder_ + "err";
-    const int status = std::system(
-        (TROUPE_PROGRAM " " + arguments + " >" + out + " 2>" + err + " </dev/null").c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadFile(out), ReadFile(err)};
+    const std::string command =
+        TROUPE_PROGRAM " " + arguments + " >" + out + " 2>" + err + " </dev/null";
+    const auto ran = troupe::RunProgram({.arguments = {"/bin/sh", "-c", command}});
+    return {ran.ok() ? ran->status.code.value_or(-1) : -1, ReadFile(out), ReadFile(err)};
   }
   std::string folder_;
 };

@@ -15,6 +15,7 @@
 #include "api/gradients.h"
 #include "api/internal/elf_symbol.h"
 #include "api/ops.h"
+#include "api/program/child_process.h"
 #include "api/session.h"
 #include "api/training/variables.h"
 #include "examples/extension/cube.h"
@@ -253,15 +254,11 @@ TEST(RegisterExtensionTest, WrongOnesAreRefused) {
 
 /// What a command prints; its exit status must be `status`.
 std::string Command(const std::string& command, int status = 0) {
-  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
-  EXPECT_NE(pipe, nullptr);
-  std::string text;
-  std::array<char, 256> piece;
-  while (pipe != nullptr && fgets(piece.data(), piece.size(), pipe) != nullptr)
-    text += piece.data();
-  const int result = pipe == nullptr ? -1 : pclose(pipe);
-  EXPECT_EQ(WEXITSTATUS(result), status) << text;
-  return text;
+  const auto ran =
+      RunProgram({.arguments = {"/bin/sh", "-c", command}, .errors = true}, absl::Minutes(2));
+  if (!ran.ok()) return ran.status().ToString();
+  EXPECT_EQ(ran->status.code, status) << ran->output;
+  return ran->output;
 }
 
 TEST(CubeTest, ComputesAndDifferentiates) {

@@ -1,9 +1,6 @@
 // Workers and parameter servers as processes, which are killed and started again while they train.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -14,6 +11,7 @@
 #include "api/troupe.h"
 #include "tests/api/free_port.h"
 #include "tests/api/training/replicas.h"
+#include "tests/api/troupe_process.h"
 
 namespace troupe {
 namespace {
@@ -21,46 +19,13 @@ namespace {
 constexpr absl::Duration kPatience = absl::Minutes(1);
 
 /// `troupe worker`, serving. Killed at the end.
-class TaskProcess {
+class TaskProcess : public TroupeProcess {
  public:
-  TaskProcess(const std::string& file, const std::string& job, int task) {
-    const auto program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "troupe";
-    std::vector<std::string> arguments = {program.string(),
-                                          "worker",
-                                          "--cluster",
-                                          file,
-                                          "--job",
-                                          job,
-                                          "--task",
-                                          std::to_string(task),
-                                          "--threads",
-                                          "1",
-                                          "--heartbeat-timeout",
-                                          "3"};
-    std::vector<char*> argv;
-    for (std::string& argument : arguments) argv.push_back(argument.data());
-    argv.push_back(nullptr);
-    int ends[2];
-    EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
-    pid_ = fork();
-    if (pid_ == 0) {
-      dup2(ends[1], STDOUT_FILENO);
-      execv(argv[0], argv.data());
-      _exit(127);
-    }
-    close(ends[1]);
-    std::string line;
-    for (char c; read(ends[0], &c, 1) == 1 && c != '\n';) line += c;
-    EXPECT_THAT(line, testing::StartsWith("ready troupe://"));
-    close(ends[0]);
+  TaskProcess(const std::string& file, const std::string& job, int task)
+      : TroupeProcess({"worker", "--cluster", file, "--job", job, "--task", std::to_string(task),
+                       "--threads", "1", "--heartbeat-timeout", "3"}) {
+    EXPECT_THAT(Line(), testing::StartsWith("ready troupe://"));
   }
-  ~TaskProcess() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-  }
-
- private:
-  pid_t pid_ = -1;
 };
 
 /// A parameter server and two workers, each with a client that trains.
