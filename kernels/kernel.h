@@ -41,6 +41,8 @@ struct Slot {
   Variable* ref = nullptr;
   /// Consumers that have not finished with the value.
   int32_t uses = 0;
+  /// `uses` of a constant of the plan at the start of a step: more than its consumers count down.
+  static constexpr int32_t kConstant = INT32_MAX;
   bool dead = false;
 };
 
@@ -78,6 +80,11 @@ class KernelContext {
   int num_inputs() const { return num_inputs_; }
   int num_outputs() const { return num_outputs_; }
   const Tensor& input(int i) const { return slots_[input_slots_[i]].tensor; }
+  /// True if input i is a constant: the same buffer in every step, so that the kernel may keep what
+  /// it computes from it. Not every constant is recognized.
+  bool InputIsConstant(int i) const {
+    return slots_[input_slots_[i]].uses > Slot::kConstant - (1 << 29);
+  }
   /// The variable behind a reference input.
   Variable* input_ref(int i) const { return slots_[input_slots_[i]].ref; }
   /// For Merge and the like: an input that is not there, or dead.

@@ -119,7 +119,7 @@ void ExecutorRole::Begin(const StepContext& step, std::vector<NodeTrace>* trace)
   timed_ = plan_->NextRunMeasures() || trace != nullptr;
   can_offload_ = step.pool != nullptr && step.pool->threads() > 1;
   failed_ = false;
-  for (const auto& [slot, value] : plan_->constants()) slots_[slot].uses = INT32_MAX;
+  for (const auto& [slot, value] : plan_->constants()) slots_[slot].uses = Slot::kConstant;
   if (flow_ != nullptr) {
     BeginFlow();
     return;

@@ -11,9 +11,9 @@ namespace troupe {
 namespace {
 
 // A slot whose value stays: constants and loop invariants. Consumers count it down, so it is set
-// anew now and then.
-constexpr int32_t kForever = INT32_MAX;
-constexpr int32_t kLong = INT32_MAX / 2;
+// anew now and then. Less than Slot::kConstant: invariants change from step to step.
+constexpr int32_t kForever = Slot::kConstant / 2;
+constexpr int32_t kLong = kForever / 2;
 
 /// `to` takes over the value of `from`, which one consumer is about to let go of.
 inline void Take(Slot& from, Slot& to) {

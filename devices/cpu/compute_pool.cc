@@ -239,6 +239,10 @@ bool ComputePool::RunOne() {
 
 int ComputePool::queued() const { return impl_->tasks.load(std::memory_order_relaxed); }
 
+bool ComputePool::has_awake_worker() const {
+  return impl_->spinners.load(std::memory_order_relaxed) > 0;
+}
+
 void ComputePool::ParallelFor(int64_t total, int64_t grain,
                               absl::FunctionRef<void(int64_t, int64_t)> body) {
   if (total <= 0) return;

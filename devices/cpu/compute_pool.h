@@ -45,6 +45,9 @@ class ComputePool {
   /// Tasks queued and not yet begun (a hint).
   int queued() const;
 
+  /// An idle worker is awake and would join a ParallelFor at once (a hint).
+  bool has_awake_worker() const;
+
   /// Calls `body(begin, end)` for consecutive ranges that cover [0, total), `grain` apart (the last
   /// may be shorter), from this thread and from idle workers, and returns when all are done. The
   /// ranges depend on `total` and `grain` only, never on the number of threads, so that results are

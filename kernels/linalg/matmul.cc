@@ -9,6 +9,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "devices/half.h"
+#include "kernels/common/widen.h"
 #include "kernels/kernel.h"
 #include "kernels/kernel_registry.h"
 #include "kernels/linalg/product.h"
@@ -101,30 +102,17 @@ absl::Status Multiply(KernelContext& ctx, const ProductForm& form, const Tensor&
     const T* a_data = a.unchecked_data<T>();
     const T* b_data = b.unchecked_data<T>();
     T* c_data = c->mutable_data<T>();
-    RunProducts<T>(ctx, ToProblem<T>(form), count, [&](int64_t i, GemmProblem<T>* p) {
+    return RunProducts<T>(ctx, ToProblem<T>(form), count, [&](int64_t i, GemmProblem<T>* p) {
       p->a = a_data + offsets[i].first * a_size;
       p->b = b_data + offsets[i].second * b_size;
       p->c = c_data + i * c_size;
     });
   } else if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
-    TROUPE_ASSIGN_OR_RETURN(Tensor wide_a, ctx.AllocateTemp(ElementType::kFloat, a.shape()));
-    TROUPE_ASSIGN_OR_RETURN(Tensor wide_b, ctx.AllocateTemp(ElementType::kFloat, b.shape()));
+    TROUPE_ASSIGN_OR_RETURN(const Tensor wide_a, Widened(ctx, a));
+    TROUPE_ASSIGN_OR_RETURN(const Tensor wide_b, Widened(ctx, b));
     TROUPE_ASSIGN_OR_RETURN(Tensor wide_c, ctx.AllocateTemp(ElementType::kFloat, c->shape()));
-    const auto widen = [&](const Tensor& from, Tensor* to) {
-      const T* in = from.unchecked_data<T>();
-      float* out = to->mutable_data<float>();
-      ctx.ParallelFor(from.num_elements(), 32768, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) out[i] = in[i];
-      });
-    };
-    widen(a, &wide_a);
-    widen(b, &wide_b);
     TROUPE_RETURN_IF_ERROR(Multiply<float>(ctx, form, wide_a, wide_b, offsets, &wide_c));
-    const float* in = wide_c.unchecked_data<float>();
-    T* out = c->mutable_data<T>();
-    ctx.ParallelFor(c->num_elements(), 32768, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) out[i] = T(in[i]);
-    });
+    NarrowTo(ctx, wide_c, c);
   } else {
     const GemmProblem<T> problem = ToProblem<T>(form);
     const double row_ns = 0.5 * static_cast<double>(form.n) * static_cast<double>(form.k);

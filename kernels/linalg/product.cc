@@ -44,7 +44,13 @@ GemmProblem<T> Flipped(const GemmProblem<T>& p) {
   return f;
 }
 
-// How a product is cut: tiles of about equal height and of whole panels.
+template <typename T>
+double Operations(const GemmProblem<T>& p) {
+  return 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+}
+
+// How a product is cut: tiles of about equal height and of whole panels. A product of few columns
+// is cut by rows alone, one of few rows and columns by its sum. Depends on the sizes only.
 struct Cut {
   template <typename T>
   explicit Cut(const GemmProblem<T>& p) {
@@ -57,17 +63,25 @@ struct Cut {
     const double wanted = kPieceOperations / std::max(panel_operations, 1.0);
     // A tile's part of `a` is packed for the tile alone: large products get wider tiles, as long as
     // there are several to share out.
-    const int64_t least = std::clamp<int64_t>(panels * row_tiles / 8, 4, 48);
+    const int64_t least = std::clamp<int64_t>(panels * row_tiles / 4, 4, 48);
     const int64_t panels_per_tile =
         wanted >= static_cast<double>(panels)
             ? panels
             : std::min(panels, std::max(least, static_cast<int64_t>(wanted)));
     col_tiles = (panels + panels_per_tile - 1) / panels_per_tile;
+    if (row_tiles * col_tiles > 1) return;
+    // Fewer rows do not pay for the panels that each tile packs, a shorter sum not for adding up.
+    constexpr int64_t kLeastRows = 16, kLeastDepth = 1024, kMostPieces = 8;
+    const int64_t pieces = std::clamp<int64_t>(
+        static_cast<int64_t>(std::min(Operations(p) / kPieceOperations, 1e9)), 1, kMostPieces);
+    row_tiles = std::clamp<int64_t>(p.m / kLeastRows, 1, pieces);
+    if (row_tiles == 1) sums = std::clamp<int64_t>(p.k / kLeastDepth, 1, pieces);
   }
   /// Where tile `c` of the columns begins.
   int64_t ColumnBegin(int64_t c) const { return panels * c / col_tiles * panel; }
 
   int64_t row_tiles, col_tiles;
+  int64_t sums = 1;       // equal parts of the sum over k
   int64_t panel, panels;  // columns of a panel, number of panels
 };
 
@@ -79,20 +93,54 @@ void RunTile(const GemmProblem<T>& p, const Cut& cut, int64_t tile) {
                  std::min(p.n, cut.ColumnBegin(c + 1)), static_cast<T*>(Scratch()));
 }
 
+// One product whose sum is cut: each part is a product of its own, and they are added in order.
+template <typename T>
+absl::Status RunSums(KernelContext& ctx, const GemmProblem<T>& p, const Cut& cut) {
+  const int64_t size = p.m * p.n;
+  TROUPE_ASSIGN_OR_RETURN(Tensor space,
+                          ctx.AllocateTemp(kElementType<T>, Shape({cut.sums * size})));
+  T* parts = space.mutable_data<T>();
+  ctx.ParallelFor(cut.sums, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = p.k * i / cut.sums;
+      GemmProblem<T> part = p;
+      part.k = p.k * (i + 1) / cut.sums - first;
+      part.a = p.a + first * p.a_col;
+      part.b = p.b + first * p.b_row;
+      part.c = parts + i * size;
+      part.ldc = p.n;
+      RunTile(part, cut, 0);
+    }
+  });
+  for (int64_t i = 0; i < p.m; ++i) {
+    T* c = p.c + i * p.ldc;
+    for (int64_t j = 0; j < p.n; ++j) {
+      T sum = parts[i * p.n + j];
+      for (int64_t s = 1; s < cut.sums; ++s) sum += parts[s * size + i * p.n + j];
+      c[j] = sum;
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 template <typename T>
-void RunProducts(KernelContext& ctx, const GemmProblem<T>& form, int64_t count,
-                 absl::FunctionRef<void(int64_t, GemmProblem<T>*)> pointers) {
-  if (count <= 0 || form.m <= 0 || form.n <= 0) return;
+absl::Status RunProducts(KernelContext& ctx, const GemmProblem<T>& form, int64_t count,
+                         absl::FunctionRef<void(int64_t, GemmProblem<T>*)> pointers) {
+  if (count <= 0 || form.m <= 0 || form.n <= 0) return absl::OkStatus();
   const bool flips = Flips(form);
   const Cut cut(flips ? Flipped(form) : form);
+  if (count == 1 && cut.sums > 1) {
+    GemmProblem<T> problem = form;
+    pointers(0, &problem);
+    return RunSums(ctx, flips ? Flipped(problem) : problem, cut);
+  }
   const int64_t tiles = cut.row_tiles * cut.col_tiles;
   int64_t grain = 1;  // in tiles
   if (tiles == 1) {
-    const double operations = 2.0 * static_cast<double>(form.m) * static_cast<double>(form.n) *
-                              static_cast<double>(std::max<int64_t>(form.k, 1));
-    grain = std::max<int64_t>(1, static_cast<int64_t>(kPieceOperations / operations));
+    grain = std::max<int64_t>(
+        1, static_cast<int64_t>(kPieceOperations / std::max(Operations(form), 1.0)));
   }
   ctx.ParallelFor(count * tiles, grain, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
@@ -101,11 +149,12 @@ void RunProducts(KernelContext& ctx, const GemmProblem<T>& form, int64_t count,
       RunTile(flips ? Flipped(problem) : problem, cut, t % tiles);
     }
   });
+  return absl::OkStatus();
 }
-template void RunProducts<float>(KernelContext&, const GemmProblem<float>&, int64_t,
-                                 absl::FunctionRef<void(int64_t, GemmProblem<float>*)>);
-template void RunProducts<double>(KernelContext&, const GemmProblem<double>&, int64_t,
-                                  absl::FunctionRef<void(int64_t, GemmProblem<double>*)>);
+template absl::Status RunProducts<float>(KernelContext&, const GemmProblem<float>&, int64_t,
+                                         absl::FunctionRef<void(int64_t, GemmProblem<float>*)>);
+template absl::Status RunProducts<double>(KernelContext&, const GemmProblem<double>&, int64_t,
+                                          absl::FunctionRef<void(int64_t, GemmProblem<double>*)>);
 
 template <typename T>
 void RunProductHere(const GemmProblem<T>& problem) {

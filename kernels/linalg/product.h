@@ -14,18 +14,14 @@ namespace troupe {
 /// in a copy of `form`, from any thread. The same bits on any number of threads. T is float or
 /// double.
 template <typename T>
-void RunProducts(KernelContext& ctx, const GemmProblem<T>& form, int64_t count,
-                 absl::FunctionRef<void(int64_t, GemmProblem<T>*)> pointers);
-extern template void RunProducts<float>(KernelContext&, const GemmProblem<float>&, int64_t,
-                                        absl::FunctionRef<void(int64_t, GemmProblem<float>*)>);
-extern template void RunProducts<double>(KernelContext&, const GemmProblem<double>&, int64_t,
-                                         absl::FunctionRef<void(int64_t, GemmProblem<double>*)>);
-
-/// One product.
-template <typename T>
-void RunProduct(KernelContext& ctx, const GemmProblem<T>& problem) {
-  RunProducts<T>(ctx, problem, 1, [](int64_t, GemmProblem<T>*) {});
-}
+absl::Status RunProducts(KernelContext& ctx, const GemmProblem<T>& form, int64_t count,
+                         absl::FunctionRef<void(int64_t, GemmProblem<T>*)> pointers);
+extern template absl::Status RunProducts<float>(
+    KernelContext&, const GemmProblem<float>&, int64_t,
+    absl::FunctionRef<void(int64_t, GemmProblem<float>*)>);
+extern template absl::Status RunProducts<double>(
+    KernelContext&, const GemmProblem<double>&, int64_t,
+    absl::FunctionRef<void(int64_t, GemmProblem<double>*)>);
 
 /// On the calling thread alone.
 template <typename T>

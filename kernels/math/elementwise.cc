@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "devices/cpu/compute_pool.h"
 #include "devices/status_macros.h"
 #include "kernels/common/broadcast.h"
 
@@ -17,6 +18,21 @@ char* At(void* data, int64_t bytes) { return static_cast<char*>(data) + bytes; }
 // function is called on long arrays.
 constexpr int64_t kTileBytes = 2048;
 
+// Elements that a second thread that is awake takes over without loss: after a kernel that ran on
+// two threads half of them lie in its cache.
+constexpr int64_t kShared = 4096;
+
+// ctx.ParallelFor for elements that do not depend on each other. Less than a piece is shared with a
+// worker only if one is awake.
+template <typename Body>
+void ForElements(KernelContext& ctx, int64_t n, int64_t grain, const Body& body) {
+  const ComputePool* pool = ctx.step().pool;
+  if (n <= grain && n >= 2 * kShared && pool != nullptr && pool->has_awake_worker()) {
+    grain = (n / 2 + 63) / 64 * 64;
+  }
+  ctx.ParallelFor(n, grain, body);
+}
+
 }  // namespace
 
 absl::Status UnaryKernel::Compute(KernelContext& ctx) {
@@ -26,12 +42,12 @@ absl::Status UnaryKernel::Compute(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(Tensor * output,
                           ctx.ForwardOrAllocate(0, 0, output_type_, input.shape()));
   void* out = output->mutable_raw_data();
-  if (n <= grain_) {
+  if (n < 2 * kShared) {
     fn_(in, out, n);
     return absl::OkStatus();
   }
   const int64_t in_size = ElementSize(input.type()), out_size = ElementSize(output_type_);
-  ctx.ParallelFor(n, grain_, [&](int64_t begin, int64_t end) {
+  ForElements(ctx, n, grain_, [&](int64_t begin, int64_t end) {
     fn_(At(in, begin * in_size), At(out, begin * out_size), end - begin);
   });
   return absl::OkStatus();
@@ -51,7 +67,7 @@ absl::Status SameSizeKernel::Compute(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(Tensor * output,
                           ctx.ForwardEitherOrAllocate(0, 1, 0, a.type(), a.shape()));
   void* out = output->mutable_raw_data();
-  ctx.ParallelFor(n, grain_, [&](int64_t begin, int64_t end) {
+  ForElements(ctx, n, grain_, [&](int64_t begin, int64_t end) {
     fn_(At(x, begin * size), At(y, begin * size), At(out, begin * size), end - begin);
   });
   return absl::OkStatus();
@@ -97,7 +113,7 @@ absl::Status BinaryKernel::Compute(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(Tensor * output,
                           ctx.ForwardEitherOrAllocate(0, 1, 0, output_type_, *shape));
   void* out = output->mutable_raw_data();
-  if (n <= grain_) {
+  if (n < 2 * kShared) {
     const uint32_t failed = fn(x, y, out, n);
     if (failed != 0) [[unlikely]]
       return BinaryStatus(error_, failed);
@@ -105,7 +121,7 @@ absl::Status BinaryKernel::Compute(KernelContext& ctx) {
   }
   const int64_t size = ElementSize(input_type_), out_size = ElementSize(output_type_);
   std::atomic<uint32_t> failed = 0;
-  ctx.ParallelFor(n, grain_, [&](int64_t begin, int64_t end) {
+  ForElements(ctx, n, grain_, [&](int64_t begin, int64_t end) {
     const uint32_t result = fn(At(x, begin * size * step_a), At(y, begin * size * step_b),
                                At(out, begin * out_size), end - begin);
     if (result != 0) failed.store(result, std::memory_order_relaxed);
@@ -148,7 +164,7 @@ uint32_t BroadcastBinary(KernelContext& ctx, const simd::BinaryFns& fns, int64_t
   };
 
   if (walk.num_runs() == 1) {
-    ctx.ParallelFor(length, grain, [&](int64_t begin, int64_t end) {
+    ForElements(ctx, length, grain, [&](int64_t begin, int64_t end) {
       note(fn(x + begin * size * step_a, y + begin * size * step_b, out + begin * out_size,
               end - begin));
     });
@@ -165,13 +181,17 @@ uint32_t BroadcastBinary(KernelContext& ctx, const simd::BinaryFns& fns, int64_t
       std::memcpy(tile + r * length * size, row_is_b ? y : x, length * size);
     }
     const int64_t row_grain = std::max<int64_t>(1, grain / (tile_rows * length)) * tile_rows;
-    ctx.ParallelFor(rows, row_grain, [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; r += tile_rows) {
-        const int64_t at = r * length, n = std::min(tile_rows, end - r) * length;
-        note(row_is_b ? fns.aa(x + at * size, tile, out + at * out_size, n)
-                      : fns.aa(tile, y + at * size, out + at * out_size, n));
-      }
-    });
+    const int64_t tiles = (rows + tile_rows - 1) / tile_rows;
+    ForElements(ctx, tiles * tile_rows * length, row_grain * length,
+                [&](int64_t first, int64_t last) {
+                  const int64_t begin = first / (tile_rows * length) * tile_rows;
+                  const int64_t end = std::min(rows, last / (tile_rows * length) * tile_rows);
+                  for (int64_t r = begin; r < end; r += tile_rows) {
+                    const int64_t at = r * length, n = std::min(tile_rows, end - r) * length;
+                    note(row_is_b ? fns.aa(x + at * size, tile, out + at * out_size, n)
+                                  : fns.aa(tile, y + at * size, out + at * out_size, n));
+                  }
+                });
     return failed.load(std::memory_order_relaxed);
   }
 

@@ -6,10 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "devices/half.h"
+#include "kernels/common/widen.h"
 #include "kernels/kernel.h"
 #include "kernels/kernel_registry.h"
-#include "kernels/type_switch.h"
 
 namespace troupe {
 namespace {
@@ -96,19 +95,6 @@ absl::Status CheckVector(const char* name, const Tensor& t, int64_t channels) {
                          ", got shape ", t.shape().ToString());
 }
 
-// `tensor` as floats: itself, or a converted copy.
-absl::StatusOr<Tensor> AsFloat(KernelContext& ctx, const Tensor& tensor) {
-  if (tensor.type() == ElementType::kFloat) return tensor;
-  TROUPE_ASSIGN_OR_RETURN(Tensor wide, ctx.AllocateTemp(ElementType::kFloat, tensor.shape()));
-  float* out = wide.mutable_data<float>();
-  TROUPE_RETURN_IF_ERROR((SwitchType<half, bfloat16>(tensor.type(), [&]<typename T>() {
-    const T* in = tensor.unchecked_data<T>();
-    for (int64_t i = 0; i < tensor.num_elements(); ++i) out[i] = in[i];
-    return absl::OkStatus();
-  })));
-  return wide;
-}
-
 class BatchNormKernel : public Kernel {
  public:
   BatchNormKernel(KernelConstruction& construction, absl::Status* status) {
@@ -130,12 +116,8 @@ class BatchNormKernel : public Kernel {
     }
     TROUPE_ASSIGN_OR_RETURN(Tensor wide, ctx.AllocateTemp(ElementType::kFloat, x.shape()));
     fill(wide.mutable_data<float>());
-    const float* in = wide.unchecked_data<float>();
-    return SwitchType<half, bfloat16>(x.type(), [&]<typename T>() {
-      T* narrow = out->mutable_data<T>();
-      for (int64_t i = 0; i < x.num_elements(); ++i) narrow[i] = T(in[i]);
-      return absl::OkStatus();
-    });
+    NarrowTo(ctx, wide, out);
+    return absl::OkStatus();
   }
 
   absl::StatusOr<float*> ChannelOutput(KernelContext& ctx, int i, int64_t channels) {
@@ -186,7 +168,7 @@ class FusedBatchNormKernel final : public BatchNormKernel {
       std::fill(out[3], out[3] + channels, 0.0f);
       return FillOutput(ctx, x, [](float*) {});
     }
-    TROUPE_ASSIGN_OR_RETURN(const Tensor wide, AsFloat(ctx, x));
+    TROUPE_ASSIGN_OR_RETURN(const Tensor wide, Widened(ctx, x));
     const float* in = wide.unchecked_data<float>();
     const float* scale = ctx.input(1).unchecked_data<float>();
     const float* offset = ctx.input(2).unchecked_data<float>();
@@ -254,8 +236,8 @@ class FusedBatchNormGradKernel final : public BatchNormKernel {
       std::fill(offset_gradient, offset_gradient + channels, 0.0f);
       return FillOutput(ctx, x, [](float*) {});
     }
-    TROUPE_ASSIGN_OR_RETURN(const Tensor wide_x, AsFloat(ctx, x));
-    TROUPE_ASSIGN_OR_RETURN(const Tensor wide_dy, AsFloat(ctx, dy));
+    TROUPE_ASSIGN_OR_RETURN(const Tensor wide_x, Widened(ctx, x));
+    TROUPE_ASSIGN_OR_RETURN(const Tensor wide_dy, Widened(ctx, dy));
     const float* in = wide_x.unchecked_data<float>();
     const float* grad = wide_dy.unchecked_data<float>();
     const float* scale = ctx.input(2).unchecked_data<float>();

@@ -3,39 +3,13 @@
 #include <type_traits>
 #include <vector>
 
-#include "devices/half.h"
+#include "kernels/common/widen.h"
 #include "kernels/kernel.h"
 #include "kernels/kernel_registry.h"
 #include "kernels/nn/conv_shape.h"
-#include "kernels/type_switch.h"
 
 namespace troupe {
 namespace {
-
-// `tensor` as floats: itself, or a converted copy.
-absl::StatusOr<Tensor> ToFloat(KernelContext& ctx, const Tensor& tensor) {
-  TROUPE_ASSIGN_OR_RETURN(Tensor wide, ctx.AllocateTemp(ElementType::kFloat, tensor.shape()));
-  float* out = wide.mutable_data<float>();
-  TROUPE_RETURN_IF_ERROR((SwitchType<half, bfloat16>(tensor.type(), [&]<typename T>() {
-    const T* in = tensor.unchecked_data<T>();
-    ctx.ParallelFor(tensor.num_elements(), 32768, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) out[i] = in[i];
-    });
-    return absl::OkStatus();
-  })));
-  return wide;
-}
-
-absl::Status FromFloat(KernelContext& ctx, const Tensor& wide, Tensor* tensor) {
-  const float* in = wide.unchecked_data<float>();
-  return SwitchType<half, bfloat16>(tensor->type(), [&]<typename T>() {
-    T* out = tensor->mutable_data<T>();
-    ctx.ParallelFor(tensor->num_elements(), 32768, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) out[i] = T(in[i]);
-    });
-    return absl::OkStatus();
-  });
-}
 
 // A shape from a vector of int32 or int64.
 absl::StatusOr<Shape> ShapeFromSizes(const Tensor& sizes, const char* name) {
@@ -68,7 +42,7 @@ class ConvKernel : public Kernel {
     }
     switch (a.type()) {
       case ElementType::kFloat:
-        return RunFloat(ctx, shape, a, b, out);
+        return RunFloat(ctx, shape, a, b, out, FilterIsConstant(ctx));
       case ElementType::kDouble:
         RunDirect<double>(ctx, shape, a, b, out);
         return absl::OkStatus();
@@ -76,11 +50,12 @@ class ConvKernel : public Kernel {
         RunDirect<int32_t>(ctx, shape, a, b, out);
         return absl::OkStatus();
       default: {
-        TROUPE_ASSIGN_OR_RETURN(const Tensor wide_a, ToFloat(ctx, a));
-        TROUPE_ASSIGN_OR_RETURN(const Tensor wide_b, ToFloat(ctx, b));
+        TROUPE_ASSIGN_OR_RETURN(const Tensor wide_a, Widened(ctx, a));
+        TROUPE_ASSIGN_OR_RETURN(const Tensor wide_b, Widened(ctx, b));
         TROUPE_ASSIGN_OR_RETURN(Tensor wide_out, ctx.AllocateTemp(ElementType::kFloat, result));
-        TROUPE_RETURN_IF_ERROR(RunFloat(ctx, shape, wide_a, wide_b, &wide_out));
-        return FromFloat(ctx, wide_out, out);
+        TROUPE_RETURN_IF_ERROR(RunFloat(ctx, shape, wide_a, wide_b, &wide_out, false));
+        NarrowTo(ctx, wide_out, out);
+        return absl::OkStatus();
       }
     }
   }
@@ -88,19 +63,27 @@ class ConvKernel : public Kernel {
   ConvAttributes attributes_;
 
  private:
+  // The filter is input 1 of the convolution and of the gradient of its input.
+  bool FilterIsConstant(KernelContext& ctx) const {
+    return op_ != ConvOp::kBackwardFilter && ctx.InputIsConstant(1);
+  }
+
   absl::Status RunFloat(KernelContext& ctx, const ConvShape& shape, const Tensor& a,
-                        const Tensor& b, Tensor* out) {
+                        const Tensor& b, Tensor* out, bool filter_is_constant) {
+    const Tensor& filter_tensor = op_ == ConvOp::kForward ? b : a;
+    const ConvFilter filter{filter_tensor.unchecked_data<float>(),
+                            filter_is_constant ? &filter_tensor : nullptr};
     const float* x = a.unchecked_data<float>();
     const float* y = b.unchecked_data<float>();
     float* z = out->mutable_data<float>();
     const bool narrow = NarrowConvPays(op_, shape);
     switch (op_) {
       case ConvOp::kForward:
-        return narrow ? NarrowConvForward(ctx, shape, x, y, z)
-                      : onednn_.Forward(ctx, shape, x, y, z);
+        return narrow ? NarrowConvForward(ctx, shape, x, filter, &narrow_filter_, z)
+                      : onednn_.Forward(ctx, shape, x, filter, z);
       case ConvOp::kBackwardInput:
         return narrow ? NarrowConvBackwardInput(ctx, shape, x, y, z)
-                      : onednn_.BackwardInput(ctx, shape, x, y, z);
+                      : onednn_.BackwardInput(ctx, shape, filter, y, z);
       case ConvOp::kBackwardFilter:
         return narrow ? NarrowConvBackwardFilter(ctx, shape, x, y, z)
                       : onednn_.BackwardFilter(ctx, shape, x, y, z);
@@ -126,6 +109,7 @@ class ConvKernel : public Kernel {
 
   const ConvOp op_;
   OneDnnConv onednn_;
+  PackedFilters<NarrowLayout> narrow_filter_;
 };
 
 class Conv2DKernel final : public ConvKernel {

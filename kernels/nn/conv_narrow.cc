@@ -45,27 +45,14 @@ absl::StatusOr<Tensor> Floats(KernelContext& ctx, int64_t count) {
 
 // Runs body(image number, padded image) for all images; the border of the padded image is zero.
 template <typename Body>
-absl::Status ForPadded(KernelContext& ctx, int64_t batch, int64_t grain, const PaddedImage& padded,
+absl::Status ForPadded(KernelContext& ctx, int64_t batch, const PaddedImage& padded,
                        const float* images, int64_t rows, int64_t columns, Body body) {
-  const int64_t pieces = (batch + grain - 1) / grain;
-  std::vector<absl::Status> failed(pieces);
-  ctx.ParallelFor(pieces, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) {
-      absl::StatusOr<Tensor> space = Floats(ctx, padded.size());
-      if (!space.ok()) {
-        failed[p] = space.status();
-        continue;
-      }
-      float* data = space->mutable_data<float>();
-      std::fill(data, data + padded.size(), 0.0f);
-      for (int64_t n = p * grain; n < std::min(batch, (p + 1) * grain); ++n) {
-        padded.Copy(images + n * rows * columns * padded.depth, rows, columns, data);
-        body(n, static_cast<const float*>(data));
-      }
-    }
-  });
-  for (absl::Status& status : failed) {
-    if (!status.ok()) return std::move(status);
+  TROUPE_ASSIGN_OR_RETURN(Tensor space, Floats(ctx, padded.size()));
+  float* data = space.mutable_data<float>();
+  std::fill(data, data + padded.size(), 0.0f);
+  for (int64_t n = 0; n < batch; ++n) {
+    padded.Copy(images + n * rows * columns * padded.depth, rows, columns, data);
+    body(n, static_cast<const float*>(data));
   }
   return absl::OkStatus();
 }
@@ -98,89 +85,116 @@ void Margins(const Window& w, int64_t* before, int64_t* behind) {
   }
 }
 
-int64_t ImagesPerPiece(const ConvShape& s) {
-  return KernelContext::GrainFor(s.image_products() / 30);
+// Multiplications of a piece: some 10 microseconds with AVX-512.
+constexpr double kPieceProducts = 6e5;
+
+double WantedPieces(const ConvShape& s) {
+  return s.image_products() * static_cast<double>(s.batch) / kPieceProducts;
 }
 
 }  // namespace
 
+// Measured against oneDNN: the table of docs/benchmarks.md.
 bool NarrowConvPays(ConvOp op, const ConvShape& s) {
+  constexpr int64_t kMostDepth = 32, kMostStride = 4, kMostFilterBytes = 128 * 1024;
   if (s.groups != 1 || s.rows.dilation != 1 || s.columns.dilation != 1) return false;
-  if (s.rows.stride > 4 || s.columns.stride > 4) return false;
-  const int64_t filter_bytes = s.filter_shape().num_elements() * 4;
-  if (filter_bytes > 128 * 1024) return false;
-  // Measured against oneDNN (tests/benchmarks/conv_benchmark): its blocks of one vector suit an odd
-  // number of whole vectors better than panels of two, and it copes better with mostly empty
-  // vectors of gradients.
+  if (s.rows.stride > kMostStride || s.columns.stride > kMostStride) return false;
+  if (s.rows.size == 1 && s.columns.size == 1) return false;  // a product
+  if (s.filter_shape().num_elements() * 4 > kMostFilterBytes) return false;
   const int64_t lanes = NarrowConv().lanes;
-  const auto suits = [lanes](int64_t depth) {
-    return depth <= 32 && (depth <= lanes || depth % lanes != 0 || depth / lanes % 2 == 0);
-  };
+  const bool is_avx512 = lanes == 16;
   const auto fills = [lanes](int64_t depth) { return 2 * depth > lanes; };
   switch (op) {
     case ConvOp::kForward:
-      return suits(s.out_depth);
+      // oneDNN's blocks of one vector suit an odd number of whole vectors better than panels of
+      // two.
+      return s.out_depth <= kMostDepth &&
+             (s.out_depth <= lanes || s.out_depth % lanes != 0 || s.out_depth / lanes % 2 == 0);
     case ConvOp::kBackwardInput:
-      return s.in_depth <= lanes && fills(s.in_depth) &&
+      // With AVX-512 oneDNN is faster by a quarter.
+      return !is_avx512 && s.in_depth <= lanes && fills(s.in_depth) &&
              s.out_depth * s.columns.size >= 12 * s.columns.stride;
     case ConvOp::kBackwardFilter:
-      return s.in_depth <= 32 && s.out_depth <= 32 && fills(s.out_depth);
+      if (s.in_depth > kMostDepth || s.out_depth > kMostDepth || !fills(s.out_depth)) return false;
+      // With AVX-512 where oneDNN leaves lanes empty and a row of the window gives work enough.
+      return !is_avx512 ||
+             (s.in_depth < lanes && s.out_depth % lanes != 0 && s.in_depth * s.columns.size >= 36);
   }
   return false;
 }
 
-absl::Status NarrowConvForward(KernelContext& ctx, const ConvShape& s, const float* input,
-                               const float* filter, float* output) {
-  const PaddedImage padded = PaddedInput(s);
-  const int64_t filter_rows = s.rows.size * s.columns.size * s.in_depth;
-  TROUPE_ASSIGN_OR_RETURN(Tensor panels, Floats(ctx, filter_rows * PanelColumns(s.out_depth)));
-  NarrowConv().pack(filter, filter_rows, s.out_depth, panels.mutable_data<float>());
-  ConvImage form;
-  form.in_row_step = s.rows.stride * padded.columns * s.in_depth;
-  form.in_column_step = s.columns.stride * s.in_depth;
-  form.tap_step = padded.columns * s.in_depth;
-  form.taps = s.rows.size;
-  form.run = s.columns.size * s.in_depth;
-  form.filter = panels.unchecked_data<float>();
-  form.out_row_step = s.columns.output * s.out_depth;
-  form.out_column_step = s.out_depth;
-  form.rows = s.rows.output;
-  form.columns = s.columns.output;
-  form.depth = s.out_depth;
-  return ForPadded(ctx, s.batch, ImagesPerPiece(s), padded, input, s.rows.input, s.columns.input,
-                   [&](int64_t n, const float* image) {
-                     ConvImage conv = form;
-                     conv.in = image;
-                     conv.out = output + n * s.rows.output * s.columns.output * s.out_depth;
-                     NarrowConv().image(conv);
-                   });
+absl::Status NarrowConvForward(KernelContext& ctx, const ConvShape& shape, const float* input,
+                               const ConvFilter& filter, PackedFilters<NarrowLayout>* packed,
+                               float* output) {
+  TROUPE_ASSIGN_OR_RETURN(
+      const Tensor panels, packed->Get(filter, NarrowLayout(), [&]() -> absl::StatusOr<Tensor> {
+        const int64_t filter_rows = shape.rows.size * shape.columns.size * shape.in_depth;
+        TROUPE_ASSIGN_OR_RETURN(Tensor made,
+                                Floats(ctx, filter_rows * PanelColumns(shape.out_depth)));
+        NarrowConv().pack(filter.data, filter_rows, shape.out_depth, made.mutable_data<float>());
+        return made;
+      }));
+  const auto run = [&](const ConvPiece& piece, int64_t) {
+    const ConvShape& s = piece.shape;
+    const PaddedImage padded = PaddedInput(s);
+    ConvImage form;
+    form.in_row_step = s.rows.stride * padded.columns * s.in_depth;
+    form.in_column_step = s.columns.stride * s.in_depth;
+    form.tap_step = padded.columns * s.in_depth;
+    form.taps = s.rows.size;
+    form.run = s.columns.size * s.in_depth;
+    form.filter = panels.unchecked_data<float>();
+    form.out_row_step = s.columns.output * s.out_depth;
+    form.out_column_step = s.out_depth;
+    form.rows = s.rows.output;
+    form.columns = s.columns.output;
+    form.depth = s.out_depth;
+    return ForPadded(ctx, s.batch, padded, input + piece.input, s.rows.input, s.columns.input,
+                     [&](int64_t n, const float* image) {
+                       ConvImage conv = form;
+                       conv.in = image;
+                       conv.out = output + piece.output +
+                                  n * shape.rows.output * s.columns.output * s.out_depth;
+                       NarrowConv().image(conv);
+                     });
+  };
+  return ForPieces(ctx, CutConv(ConvOp::kForward, shape, WantedPieces(shape)), run);
 }
 
-absl::Status NarrowConvBackwardInput(KernelContext& ctx, const ConvShape& s, const float* filter,
-                                     const float* output_gradient, float* input_gradient) {
-  PaddedImage padded{s.rows.output, s.columns.output, s.out_depth, 0, 0};
+namespace {
+
+// The gradient of an input as one convolution for each phase of the stride, each with a filter of
+// its own: the window's elements backwards, depth and output depth exchanged.
+struct PhaseConvs {
+  struct PhaseConv {
+    ConvImage form;
+    int64_t in_offset, out_offset;
+  };
+  PaddedImage padded;
+  Tensor panels;  // the filters
+  std::vector<PhaseConv> convs;
+  bool covers_all = true;
+};
+
+absl::StatusOr<PhaseConvs> MakePhaseConvs(KernelContext& ctx, const ConvShape& s,
+                                          const float* filter) {
+  PhaseConvs made{{s.rows.output, s.columns.output, s.out_depth, 0, 0}, {}, {}, true};
+  PaddedImage& padded = made.padded;
   int64_t below, right;
   Margins(s.rows, &padded.top, &below);
   Margins(s.columns, &padded.left, &right);
   padded.rows += padded.top + below;
   padded.columns += padded.left + right;
-  // A filter for each phase: the window's elements backwards, depth and output depth exchanged.
-  struct PhaseConv {
-    ConvImage form;
-    int64_t in_offset, out_offset;
-  };
-  std::vector<PhaseConv> convs;
   const int64_t panel_columns = PanelColumns(s.in_depth);
-  TROUPE_ASSIGN_OR_RETURN(Tensor panels, Floats(ctx, s.rows.size * s.columns.size * s.out_depth *
-                                                         std::max(panel_columns, s.in_depth)));
+  TROUPE_ASSIGN_OR_RETURN(made.panels, Floats(ctx, s.rows.size * s.columns.size * s.out_depth *
+                                                       std::max(panel_columns, s.in_depth)));
   TROUPE_ASSIGN_OR_RETURN(Tensor turned, Floats(ctx, s.filter_shape().num_elements()));
-  float* next_panels = panels.mutable_data<float>();
-  bool covers_all = true;
+  float* next_panels = made.panels.mutable_data<float>();
   for (int64_t py = 0; py < std::min(s.rows.stride, s.rows.input); ++py) {
     for (int64_t px = 0; px < std::min(s.columns.stride, s.columns.input); ++px) {
       const Phase row(s.rows, py), column(s.columns, px);
       if (row.taps == 0 || column.taps == 0) {
-        covers_all = false;
+        made.covers_all = false;
         continue;
       }
       float* to = turned.mutable_data<float>();
@@ -196,7 +210,7 @@ absl::Status NarrowConvBackwardInput(KernelContext& ctx, const ConvShape& s, con
       }
       const int64_t filter_rows = row.taps * column.taps * s.out_depth;
       NarrowConv().pack(turned.unchecked_data<float>(), filter_rows, s.in_depth, next_panels);
-      PhaseConv conv;
+      PhaseConvs::PhaseConv conv;
       conv.form.in_row_step = padded.columns * s.out_depth;
       conv.form.in_column_step = s.out_depth;
       conv.form.tap_step = padded.columns * s.out_depth;
@@ -212,64 +226,86 @@ absl::Status NarrowConvBackwardInput(KernelContext& ctx, const ConvShape& s, con
                         column.first_output()) *
                        s.out_depth;
       conv.out_offset = (py * s.columns.input + px) * s.in_depth;
-      convs.push_back(conv);
+      made.convs.push_back(conv);
       next_panels += filter_rows * panel_columns;
     }
   }
-  const int64_t image_size = s.rows.input * s.columns.input * s.in_depth;
-  return ForPadded(ctx, s.batch, ImagesPerPiece(s), padded, output_gradient, s.rows.output,
-                   s.columns.output, [&](int64_t n, const float* image) {
-                     float* out = input_gradient + n * image_size;
-                     if (!covers_all) std::fill(out, out + image_size, 0.0f);
-                     for (const PhaseConv& phase : convs) {
-                       ConvImage conv = phase.form;
-                       conv.in = image + phase.in_offset;
-                       conv.out = out + phase.out_offset;
-                       NarrowConv().image(conv);
-                     }
-                   });
+  return made;
 }
 
-absl::Status NarrowConvBackwardFilter(KernelContext& ctx, const ConvShape& s, const float* input,
-                                      const float* output_gradient, float* filter_gradient) {
-  const PaddedImage padded = PaddedInput(s);
-  const int64_t pixels = s.rows.output * s.columns.output;
-  const int64_t filter_size = s.filter_shape().num_elements();
-  const int64_t panel_size = pixels * PanelColumns(s.out_depth);
-  // Every piece of the batch has a sum of its own. Their number depends on the sizes only.
-  const int64_t wanted = std::clamp<int64_t>(
-      static_cast<int64_t>(s.image_products() * static_cast<double>(s.batch) / 4e6), 1, 16);
-  const int64_t images = (s.batch + wanted - 1) / wanted;
-  const int64_t pieces = (s.batch + images - 1) / images;
-  TROUPE_ASSIGN_OR_RETURN(Tensor sums, Floats(ctx, pieces * filter_size));
-  TROUPE_ASSIGN_OR_RETURN(Tensor panels, Floats(ctx, pieces * panel_size));
+}  // namespace
+
+absl::Status NarrowConvBackwardInput(KernelContext& ctx, const ConvShape& shape,
+                                     const float* filter, const float* output_gradient,
+                                     float* input_gradient) {
+  const std::vector<ConvPiece> pieces = CutConv(ConvOp::kBackwardInput, shape, WantedPieces(shape));
+  const bool cuts_rows = pieces[0].shape.rows.input != shape.rows.input;
+  PhaseConvs whole;
+  if (!cuts_rows) {
+    TROUPE_ASSIGN_OR_RETURN(whole, MakePhaseConvs(ctx, shape, filter));
+  }
+  return ForPieces(ctx, pieces, [&](const ConvPiece& piece, int64_t) -> absl::Status {
+    const ConvShape& s = piece.shape;
+    PhaseConvs own;
+    if (cuts_rows) {
+      TROUPE_ASSIGN_OR_RETURN(own, MakePhaseConvs(ctx, s, filter));
+    }
+    const PhaseConvs& phases = cuts_rows ? own : whole;
+    const int64_t image_size = s.rows.input * s.columns.input * s.in_depth;
+    return ForPadded(ctx, s.batch, phases.padded, output_gradient + piece.output, s.rows.output,
+                     s.columns.output, [&](int64_t n, const float* image) {
+                       float* out = input_gradient + piece.input + n * image_size;
+                       if (!phases.covers_all) std::fill(out, out + image_size, 0.0f);
+                       for (const PhaseConvs::PhaseConv& phase : phases.convs) {
+                         ConvImage conv = phase.form;
+                         conv.in = image + phase.in_offset;
+                         conv.out = out + phase.out_offset;
+                         NarrowConv().image(conv);
+                       }
+                     });
+  });
+}
+
+absl::Status NarrowConvBackwardFilter(KernelContext& ctx, const ConvShape& shape,
+                                      const float* input, const float* output_gradient,
+                                      float* filter_gradient) {
+  // Every piece has a sum of its own.
+  const std::vector<ConvPiece> pieces =
+      CutConv(ConvOp::kBackwardFilter, shape, std::min(WantedPieces(shape) / 2, 16.0));
+  const int64_t filter_size = shape.filter_shape().num_elements();
+  const int64_t count = static_cast<int64_t>(pieces.size());
+  TROUPE_ASSIGN_OR_RETURN(Tensor sums, Floats(ctx, count * filter_size));
   float* sum = sums.mutable_data<float>();
-  std::fill(sum, sum + pieces * filter_size, 0.0f);
-  ConvFilterImage form;
-  form.in_row_step = s.rows.stride * padded.columns * s.in_depth;
-  form.in_column_step = s.columns.stride * s.in_depth;
-  form.tap_step = padded.columns * s.in_depth;
-  form.taps = s.rows.size;
-  form.run = s.columns.size * s.in_depth;
-  form.rows = s.rows.output;
-  form.columns = s.columns.output;
-  form.depth = s.out_depth;
-  TROUPE_RETURN_IF_ERROR(ForPadded(ctx, s.batch, images, padded, input, s.rows.input,
-                                   s.columns.input, [&](int64_t n, const float* image) {
-                                     const int64_t piece = n / images;
-                                     float* gradient =
-                                         panels.mutable_data<float>() + piece * panel_size;
-                                     NarrowConv().pack(output_gradient + n * pixels * s.out_depth,
-                                                       pixels, s.out_depth, gradient);
-                                     ConvFilterImage conv = form;
-                                     conv.in = image;
-                                     conv.gradient = gradient;
-                                     conv.filter = sum + piece * filter_size;
-                                     NarrowConv().filter(conv);
-                                   }));
+  std::fill(sum, sum + count * filter_size, 0.0f);
+  const auto run = [&](const ConvPiece& piece, int64_t i) -> absl::Status {
+    const ConvShape& s = piece.shape;
+    const PaddedImage padded = PaddedInput(s);
+    const int64_t pixels = s.rows.output * s.columns.output;
+    TROUPE_ASSIGN_OR_RETURN(Tensor panels, Floats(ctx, pixels * PanelColumns(s.out_depth)));
+    float* gradient = panels.mutable_data<float>();
+    ConvFilterImage conv;
+    conv.in_row_step = s.rows.stride * padded.columns * s.in_depth;
+    conv.in_column_step = s.columns.stride * s.in_depth;
+    conv.tap_step = padded.columns * s.in_depth;
+    conv.taps = s.rows.size;
+    conv.run = s.columns.size * s.in_depth;
+    conv.rows = s.rows.output;
+    conv.columns = s.columns.output;
+    conv.depth = s.out_depth;
+    conv.gradient = gradient;
+    conv.filter = sum + i * filter_size;
+    return ForPadded(ctx, s.batch, padded, input + piece.input, s.rows.input, s.columns.input,
+                     [&](int64_t n, const float* image) {
+                       NarrowConv().pack(output_gradient + piece.output + n * pixels * s.out_depth,
+                                         pixels, s.out_depth, gradient);
+                       conv.in = image;
+                       NarrowConv().filter(conv);
+                     });
+  };
+  TROUPE_RETURN_IF_ERROR(ForPieces(ctx, pieces, run));
   for (int64_t i = 0; i < filter_size; ++i) {
     float total = sum[i];
-    for (int64_t p = 1; p < pieces; ++p) total += sum[p * filter_size + i];
+    for (int64_t p = 1; p < count; ++p) total += sum[p * filter_size + i];
     filter_gradient[i] = total;
   }
   return absl::OkStatus();

@@ -2,8 +2,10 @@
 // layout that oneDNN likes best. The batch is cut into pieces that depend on the sizes only.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "kernels/common/onednn.h"
@@ -13,6 +15,9 @@ namespace troupe {
 namespace {
 
 using dnnl::memory;
+
+// Multiplications of a piece: some 10 microseconds with AVX-512.
+constexpr double kPieceProducts = 1.2e6;
 
 // Sizes of a convolution as one key.
 using ConvKey = std::array<int64_t, 17>;
@@ -132,163 +137,143 @@ std::shared_ptr<ConvPrimitives> MakePrimitives(ConvOp op, const ConvShape& s) {
   return made;
 }
 
-// How a batch is cut: `pieces` pieces of `images` images, the last of which may be shorter.
-struct BatchCut {
-  int64_t pieces, images;
-};
-
-BatchCut CutBatch(int64_t batch, double wanted_pieces) {
-  const int64_t pieces =
-      std::clamp<int64_t>(static_cast<int64_t>(wanted_pieces), 1, std::min<int64_t>(batch, 16));
-  BatchCut cut;
-  cut.images = (batch + pieces - 1) / pieces;
-  cut.pieces = (batch + cut.images - 1) / cut.images;
-  return cut;
-}
-
 }  // namespace
 
 struct OneDnnConv::Impl {
-  absl::StatusOr<std::shared_ptr<ConvPrimitives>> Find(ConvOp op, ConvShape shape, int64_t batch) {
-    shape.batch = batch;
+  absl::StatusOr<std::shared_ptr<ConvPrimitives>> Find(ConvOp op, const ConvShape& shape) {
     return cache.Find(KeyOf(op, shape), [&] {
       return CatchOneDnn("making a convolution", [&] { return MakePrimitives(op, shape); });
     });
   }
 
-  // Forward and backward to the input: from -> to, images of the given sizes in elements.
-  absl::Status OverBatch(KernelContext& ctx, ConvOp op, const ConvShape& s, const float* from,
-                         int64_t from_size, const float* filter, float* to, int64_t to_size);
+  using Primitives = std::vector<std::shared_ptr<ConvPrimitives>>;
+  absl::StatusOr<Primitives> FindAll(ConvOp op, const std::vector<ConvPiece>& pieces) {
+    Primitives found(pieces.size());
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      TROUPE_ASSIGN_OR_RETURN(found[i], Find(op, pieces[i].shape));
+    }
+    return found;
+  }
+  // Forward and backward to the input.
+  absl::Status ToImages(KernelContext& ctx, ConvOp op, const ConvShape& s, const float* from,
+                        const ConvFilter& filter, float* to);
+  // `filter` as the primitive wants it; `space` holds it if it is not the filter itself.
+  absl::StatusOr<const float*> Prepare(KernelContext& ctx, const ConvPrimitives& p,
+                                       const ConvFilter& filter, Tensor* space);
 
   OneDnnCache<ConvKey, ConvPrimitives> cache;
+  PackedFilters<memory::desc> packed;
 };
 
 OneDnnConv::OneDnnConv() : impl_(std::make_unique<Impl>()) {}
 OneDnnConv::~OneDnnConv() = default;
 
-absl::Status OneDnnConv::Impl::OverBatch(KernelContext& ctx, ConvOp op, const ConvShape& s,
-                                         const float* from, int64_t from_size, const float* filter,
-                                         float* to, int64_t to_size) {
-  // Pieces of about 100 microseconds.
-  const BatchCut cut = CutBatch(s.batch, s.image_products() * static_cast<double>(s.batch) / 4e6);
-  TROUPE_ASSIGN_OR_RETURN(const auto whole, Find(op, s, cut.images));
-  const int64_t last_images = s.batch - (cut.pieces - 1) * cut.images;
-  auto last = whole;
-  if (last_images != cut.images) {
-    TROUPE_ASSIGN_OR_RETURN(last, Find(op, s, last_images));
-  }
-  const bool one_layout = last->conv->layout(1) == whole->conv->layout(1);
-  Tensor scratch[2];
-  const auto prepare = [&](const ConvPrimitives& p, Tensor* space, const float** prepared) {
-    *prepared = filter;
-    if (p.reorder == nullptr) return absl::OkStatus();
-    TROUPE_ASSIGN_OR_RETURN(*space, ctx.AllocateTemp(ElementType::kUint8, Shape({p.filter_bytes})));
-    *prepared = static_cast<const float*>(space->raw_data());
-    return p.reorder->Execute({const_cast<float*>(filter), space->mutable_raw_data()});
-  };
-  const float* filters[2];
-  TROUPE_RETURN_IF_ERROR(prepare(*whole, &scratch[0], &filters[0]));
-  filters[1] = filters[0];
-  if (!one_layout) TROUPE_RETURN_IF_ERROR(prepare(*last, &scratch[1], &filters[1]));
-  std::vector<absl::Status> failed(cut.pieces);
-  ctx.ParallelFor(cut.pieces, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const bool is_last = i == cut.pieces - 1;
-      const ConvPrimitives& p = is_last ? *last : *whole;
-      absl::StatusOr<Tensor> space =
-          ctx.AllocateTemp(ElementType::kUint8, Shape({p.scratch_bytes}));
-      if (!space.ok()) {
-        failed[i] = space.status();
-        continue;
-      }
-      const int64_t first = i * cut.images;
-      failed[i] = p.conv->Execute({const_cast<float*>(from + first * from_size),
-                                   const_cast<float*>(filters[is_last]), to + first * to_size,
-                                   space->mutable_raw_data()});
+absl::StatusOr<const float*> OneDnnConv::Impl::Prepare(KernelContext& ctx, const ConvPrimitives& p,
+                                                       const ConvFilter& filter, Tensor* space) {
+  if (p.reorder == nullptr) return filter.data;
+  TROUPE_ASSIGN_OR_RETURN(
+      *space, packed.Get(filter, p.conv->layout(1), [&]() -> absl::StatusOr<Tensor> {
+        TROUPE_ASSIGN_OR_RETURN(Tensor made,
+                                ctx.AllocateTemp(ElementType::kUint8, Shape({p.filter_bytes})));
+        TROUPE_RETURN_IF_ERROR(
+            p.reorder->Execute({const_cast<float*>(filter.data), made.mutable_raw_data()}));
+        return made;
+      }));
+  return static_cast<const float*>(space->raw_data());
+}
+
+absl::Status OneDnnConv::Impl::ToImages(KernelContext& ctx, ConvOp op, const ConvShape& s,
+                                        const float* from, const ConvFilter& filter, float* to) {
+  const std::vector<ConvPiece> pieces =
+      CutConv(op, s, s.image_products() * static_cast<double>(s.batch) / kPieceProducts);
+  TROUPE_ASSIGN_OR_RETURN(const Primitives primitives, FindAll(op, pieces));
+  // Pieces of different sizes may want the filter in different layouts.
+  std::vector<const float*> filters(pieces.size());
+  std::vector<Tensor> spaces(pieces.size());
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (i > 0 && primitives[i]->conv->layout(1) == primitives[i - 1]->conv->layout(1)) {
+      filters[i] = filters[i - 1];
+    } else {
+      TROUPE_ASSIGN_OR_RETURN(filters[i], Prepare(ctx, *primitives[i], filter, &spaces[i]));
     }
-  });
-  for (absl::Status& status : failed) {
-    if (!status.ok()) return std::move(status);
   }
-  return absl::OkStatus();
+  const bool backward = op == ConvOp::kBackwardInput;
+  return ForPieces(ctx, pieces, [&](const ConvPiece& piece, int64_t i) -> absl::Status {
+    const ConvPrimitives& p = *primitives[i];
+    TROUPE_ASSIGN_OR_RETURN(Tensor space,
+                            ctx.AllocateTemp(ElementType::kUint8, Shape({p.scratch_bytes})));
+    return p.conv->Execute({const_cast<float*>(from + (backward ? piece.output : piece.input)),
+                            const_cast<float*>(filters[i]),
+                            to + (backward ? piece.input : piece.output),
+                            space.mutable_raw_data()});
+  });
 }
 
 absl::Status OneDnnConv::Forward(KernelContext& ctx, const ConvShape& s, const float* input,
-                                 const float* filter, float* output) {
-  return impl_->OverBatch(ctx, ConvOp::kForward, s, input,
-                          s.rows.input * s.columns.input * s.in_depth, filter, output,
-                          s.rows.output * s.columns.output * s.out_depth);
+                                 const ConvFilter& filter, float* output) {
+  return impl_->ToImages(ctx, ConvOp::kForward, s, input, filter, output);
 }
 
-absl::Status OneDnnConv::BackwardInput(KernelContext& ctx, const ConvShape& s, const float* filter,
-                                       const float* output_gradient, float* input_gradient) {
-  return impl_->OverBatch(ctx, ConvOp::kBackwardInput, s, output_gradient,
-                          s.rows.output * s.columns.output * s.out_depth, filter, input_gradient,
-                          s.rows.input * s.columns.input * s.in_depth);
+absl::Status OneDnnConv::BackwardInput(KernelContext& ctx, const ConvShape& s,
+                                       const ConvFilter& filter, const float* output_gradient,
+                                       float* input_gradient) {
+  return impl_->ToImages(ctx, ConvOp::kBackwardInput, s, output_gradient, filter, input_gradient);
 }
 
 absl::Status OneDnnConv::BackwardFilter(KernelContext& ctx, const ConvShape& s, const float* input,
                                         const float* output_gradient, float* filter_gradient) {
   // Every piece has a sum of its own; adding them up must stay cheap beside the convolution.
-  const double work = s.image_products() * static_cast<double>(s.batch) / 4e6;
+  const double products = s.image_products() * static_cast<double>(s.batch);
   const double positions = static_cast<double>(s.batch * s.rows.output * s.columns.output);
-  const BatchCut cut = CutBatch(s.batch, std::min({work, positions / 750, 8.0}));
-  TROUPE_ASSIGN_OR_RETURN(const auto whole, impl_->Find(ConvOp::kBackwardFilter, s, cut.images));
-  const int64_t last_images = s.batch - (cut.pieces - 1) * cut.images;
-  auto last = whole;
-  if (last_images != cut.images) {
-    TROUPE_ASSIGN_OR_RETURN(last, impl_->Find(ConvOp::kBackwardFilter, s, last_images));
-  }
+  const double wanted = std::floor(std::min({products / 4e6, positions / 750, 8.0}));
+  const std::vector<ConvPiece> cut = CutConv(ConvOp::kBackwardFilter, s, wanted);
+  TROUPE_ASSIGN_OR_RETURN(const Impl::Primitives primitives,
+                          impl_->FindAll(ConvOp::kBackwardFilter, cut));
+  const ConvPrimitives& first = *primitives[0];
   // The pieces' sums, each in the filter's plain layout unless all pieces agree on another one.
-  const bool one_layout = last->conv->layout(2) == whole->conv->layout(2);
+  const bool one_layout = std::all_of(primitives.begin(), primitives.end(), [&](const auto& p) {
+    return p->conv->layout(2) == first.conv->layout(2);
+  });
+  const int64_t pieces = static_cast<int64_t>(cut.size());
   const int64_t plain_bytes = s.filter_shape().num_elements() * static_cast<int64_t>(sizeof(float));
-  const int64_t sum_bytes = one_layout ? whole->filter_bytes : plain_bytes;
+  const int64_t sum_bytes = one_layout ? first.filter_bytes : plain_bytes;
   const int64_t sum_step = (sum_bytes + 63) / 64 * 64;
-  const bool in_place = cut.pieces == 1 && whole->reorder == nullptr;
+  const bool in_place = pieces == 1 && first.reorder == nullptr;
   Tensor sums;
   if (!in_place) {
     TROUPE_ASSIGN_OR_RETURN(sums,
-                            ctx.AllocateTemp(ElementType::kUint8, Shape({sum_step * cut.pieces})));
+                            ctx.AllocateTemp(ElementType::kUint8, Shape({sum_step * pieces})));
   }
-  std::vector<absl::Status> failed(cut.pieces);
-  const auto run = [&](int64_t i) -> absl::Status {
-    const ConvPrimitives& p = i == cut.pieces - 1 ? *last : *whole;
-    TROUPE_ASSIGN_OR_RETURN(Tensor space,
-                            ctx.AllocateTemp(ElementType::kUint8, Shape({p.scratch_bytes})));
-    const int64_t first = i * cut.images;
-    void* sum = in_place ? static_cast<void*>(filter_gradient)
-                         : static_cast<uint8_t*>(sums.mutable_raw_data()) + i * sum_step;
-    void* target = sum;
-    Tensor other;
-    if (!one_layout && p.reorder != nullptr) {
-      TROUPE_ASSIGN_OR_RETURN(other,
-                              ctx.AllocateTemp(ElementType::kUint8, Shape({p.filter_bytes})));
-      target = other.mutable_raw_data();
-    }
-    TROUPE_RETURN_IF_ERROR(p.conv->Execute(
-        {const_cast<float*>(input + first * s.rows.input * s.columns.input * s.in_depth),
-         const_cast<float*>(output_gradient +
-                            first * s.rows.output * s.columns.output * s.out_depth),
-         target, space.mutable_raw_data()}));
-    return target == sum ? absl::OkStatus() : p.reorder->Execute({target, sum});
-  };
-  ctx.ParallelFor(cut.pieces, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) failed[i] = run(i);
-  });
-  for (absl::Status& status : failed) {
-    if (!status.ok()) return std::move(status);
-  }
+  TROUPE_RETURN_IF_ERROR(
+      ForPieces(ctx, cut, [&](const ConvPiece& piece, int64_t i) -> absl::Status {
+        const ConvPrimitives& p = *primitives[i];
+        TROUPE_ASSIGN_OR_RETURN(Tensor space,
+                                ctx.AllocateTemp(ElementType::kUint8, Shape({p.scratch_bytes})));
+        void* sum = in_place ? static_cast<void*>(filter_gradient)
+                             : static_cast<uint8_t*>(sums.mutable_raw_data()) + i * sum_step;
+        void* target = sum;
+        Tensor other;
+        if (!one_layout && p.reorder != nullptr) {
+          TROUPE_ASSIGN_OR_RETURN(other,
+                                  ctx.AllocateTemp(ElementType::kUint8, Shape({p.filter_bytes})));
+          target = other.mutable_raw_data();
+        }
+        TROUPE_RETURN_IF_ERROR(p.conv->Execute({const_cast<float*>(input + piece.input),
+                                                const_cast<float*>(output_gradient + piece.output),
+                                                target, space.mutable_raw_data()}));
+        return target == sum ? absl::OkStatus() : p.reorder->Execute({target, sum});
+      }));
   if (in_place) return absl::OkStatus();
   float* total = static_cast<float*>(sums.mutable_raw_data());
   const int64_t count = sum_bytes / static_cast<int64_t>(sizeof(float));
   ctx.ParallelFor(count, 16384, [&](int64_t begin, int64_t end) {
-    for (int64_t i = 1; i < cut.pieces; ++i) {
+    for (int64_t i = 1; i < pieces; ++i) {
       const float* more = total + i * sum_step / static_cast<int64_t>(sizeof(float));
       for (int64_t j = begin; j < end; ++j) total[j] += more[j];
     }
   });
-  if (one_layout && whole->reorder != nullptr) {
-    return whole->reorder->Execute({total, filter_gradient});
+  if (one_layout && first.reorder != nullptr) {
+    return first.reorder->Execute({total, filter_gradient});
   }
   std::memcpy(filter_gradient, total, plain_bytes);
   return absl::OkStatus();

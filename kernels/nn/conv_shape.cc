@@ -1,6 +1,7 @@
 #include "kernels/nn/conv_shape.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 namespace troupe {
@@ -92,6 +93,88 @@ absl::StatusOr<ConvShape> ConvAttributes::Resolve(const Shape& input, const Shap
     if (size < 0) return InvalidArgument("the output of the convolution is too large");
   }
   return s;
+}
+
+namespace {
+
+// Whether each row of the result has a part in a sum: not where a window lies in the padding alone,
+// or no window reads a row.
+bool RowsCanBeCut(ConvOp op, const ConvShape& shape) {
+  const Window& w = shape.rows;
+  const int64_t last = (w.output - 1) * w.stride - w.pad_before;  // where the last window begins
+  if (op == ConvOp::kBackwardInput) {
+    return w.stride <= w.effective_size() && w.dilation == 1 &&
+           last + w.effective_size() >= w.input;
+  }
+  return w.pad_before < w.effective_size() && last < w.input;
+}
+
+// The convolution that gives rows [first, end) of the output, and the first row of the input that
+// it reads.
+Window OutputRows(const Window& w, int64_t first, int64_t end, int64_t* input_row) {
+  Window part = w;
+  const int64_t begin = first * w.stride - w.pad_before;
+  *input_row = std::max<int64_t>(0, begin);
+  part.input =
+      std::min(w.input, begin + (end - first - 1) * w.stride + w.effective_size()) - *input_row;
+  part.output = end - first;
+  part.pad_before = *input_row - begin;
+  return part;
+}
+
+// The same for rows of the input's gradient and the first row of the output's gradient.
+Window InputRows(const Window& w, int64_t first, int64_t end, int64_t* output_row) {
+  Window part = w;
+  // Window o reads `size` rows from o * stride - pad_before on.
+  const int64_t before = std::max<int64_t>(0, first + w.pad_before - w.effective_size() + 1);
+  *output_row = (before + w.stride - 1) / w.stride;
+  const int64_t last = std::min(w.output - 1, (end - 1 + w.pad_before) / w.stride);
+  part.input = end - first;
+  part.output = last - *output_row + 1;
+  part.pad_before = first + w.pad_before - *output_row * w.stride;
+  return part;
+}
+
+}  // namespace
+
+std::vector<ConvPiece> CutConv(ConvOp op, const ConvShape& shape, double wanted) {
+  constexpr double kMostPieces = 32;
+  constexpr int64_t kMostOfAnImage = 8;
+  // Fewer pixels do not fill the blocks of a kernel, and each piece reads the whole filter. Two
+  // pieces pay all the same: a second thread then does half of the work.
+  constexpr int64_t kLeastPixels = 48;
+  const int64_t number = static_cast<int64_t>(std::clamp(std::round(wanted), 1.0, kMostPieces));
+  const int64_t batch = shape.batch;
+  const bool by_input = op == ConvOp::kBackwardInput;
+  const int64_t rows = by_input ? shape.rows.input : shape.rows.output;
+  const int64_t columns = by_input ? shape.columns.input : shape.columns.output;
+  const int64_t input_row = shape.columns.input * shape.in_depth;
+  const int64_t output_row = shape.columns.output * shape.out_depth;
+  int64_t blocks = 1;  // of an image: a power of two, so that two threads get equal shares
+  if (number > batch && RowsCanBeCut(op, shape)) {
+    const int64_t most = std::min({rows, (number + batch - 1) / batch, kMostOfAnImage,
+                                   std::max<int64_t>(2, rows * columns / kLeastPixels)});
+    while (2 * blocks <= most) blocks *= 2;
+  }
+  std::vector<ConvPiece> pieces;
+  const int64_t images =
+      blocks > 1 ? 1 : (batch + std::min(number, batch) - 1) / std::min(number, batch);
+  for (int64_t n = 0; n < batch; n += images) {
+    for (int64_t b = 0; b < blocks; ++b) {
+      ConvPiece piece{shape, n * shape.rows.input * input_row, n * shape.rows.output * output_row};
+      piece.shape.batch = std::min(images, batch - n);
+      if (blocks > 1) {
+        const int64_t first = rows * b / blocks, end = rows * (b + 1) / blocks;
+        int64_t other;
+        piece.shape.rows = by_input ? InputRows(shape.rows, first, end, &other)
+                                    : OutputRows(shape.rows, first, end, &other);
+        piece.input += (by_input ? first : other) * input_row;
+        piece.output += (by_input ? other : first) * output_row;
+      }
+      pieces.push_back(piece);
+    }
+  }
+  return pieces;
 }
 
 }  // namespace troupe

@@ -4,6 +4,9 @@
 #define TROUPE_KERNELS_NN_CONV_SHAPE_H_
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -33,6 +36,65 @@ struct ConvShape {
 /// Which of the three kernels.
 enum class ConvOp { kForward, kBackwardInput, kBackwardFilter };
 
+/// A piece of a convolution, which is a convolution itself: some images, or some rows of one.
+struct ConvPiece {
+  ConvShape shape;
+  int64_t input = 0, output = 0;  ///< Where its input and output begin, in elements.
+};
+
+/// Cuts a convolution into about `wanted` pieces: by images, or by rows of the result (of the
+/// output for the filter's gradient) where there are fewer images than pieces wanted. Depends on
+/// the arguments only, so that results are the same bits on any number of threads.
+std::vector<ConvPiece> CutConv(ConvOp op, const ConvShape& shape, double wanted);
+
+/// Runs `body(piece, its number)`, giving absl::Status, for all pieces; the first error.
+template <typename Body>
+absl::Status ForPieces(KernelContext& ctx, const std::vector<ConvPiece>& pieces, Body body) {
+  std::vector<absl::Status> results(pieces.size());
+  ctx.ParallelFor(static_cast<int64_t>(pieces.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) results[i] = body(pieces[i], i);
+  });
+  for (absl::Status& status : results) {
+    if (!status.ok()) return std::move(status);
+  }
+  return absl::OkStatus();
+}
+
+/// A filter, and its tensor if that is a constant: what is made of it may then be kept.
+struct ConvFilter {
+  const float* data = nullptr;
+  const Tensor* constant = nullptr;
+};
+
+/// What a kernel makes of its filter, in one form for each Layout, kept if the filter is constant.
+/// Thread-safe.
+template <typename Layout>
+class PackedFilters {
+ public:
+  /// The filter in `layout`, which `pack()` (giving absl::StatusOr<Tensor>) makes unless it was
+  /// kept.
+  template <typename Pack>
+  absl::StatusOr<Tensor> Get(const ConvFilter& filter, const Layout& layout, Pack pack) {
+    if (filter.constant == nullptr) return pack();
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!filter.constant->SharesBufferWith(source_)) {
+      kept_.clear();
+      source_ = *filter.constant;
+    }
+    for (const auto& [kept_layout, packed] : kept_) {
+      if (kept_layout == layout) return packed;
+    }
+    TROUPE_ASSIGN_OR_RETURN(Tensor packed, pack());
+    kept_.emplace_back(layout, packed);
+    return packed;
+  }
+
+ private:
+  std::mutex mutex_;
+  Tensor source_;
+  std::vector<std::pair<Layout, Tensor>> kept_;
+};
+
 /// The attributes of a convolution. Only NHWC is implemented on the CPU, as in TensorFlow.
 class ConvAttributes {
  public:
@@ -53,8 +115,8 @@ class OneDnnConv {
   OneDnnConv();
   ~OneDnnConv();
   absl::Status Forward(KernelContext& ctx, const ConvShape& shape, const float* input,
-                       const float* filter, float* output);
-  absl::Status BackwardInput(KernelContext& ctx, const ConvShape& shape, const float* filter,
+                       const ConvFilter& filter, float* output);
+  absl::Status BackwardInput(KernelContext& ctx, const ConvShape& shape, const ConvFilter& filter,
                              const float* output_gradient, float* input_gradient);
   absl::Status BackwardFilter(KernelContext& ctx, const ConvShape& shape, const float* input,
                               const float* output_gradient, float* filter_gradient);
@@ -66,8 +128,12 @@ class OneDnnConv {
 
 /// Float, for images of few channels, where oneDNN leaves most lanes of its vectors empty.
 bool NarrowConvPays(ConvOp op, const ConvShape& shape);
+struct NarrowLayout {
+  bool operator==(const NarrowLayout&) const = default;
+};
 absl::Status NarrowConvForward(KernelContext& ctx, const ConvShape& shape, const float* input,
-                               const float* filter, float* output);
+                               const ConvFilter& filter, PackedFilters<NarrowLayout>* packed,
+                               float* output);
 absl::Status NarrowConvBackwardInput(KernelContext& ctx, const ConvShape& shape,
                                      const float* filter, const float* output_gradient,
                                      float* input_gradient);

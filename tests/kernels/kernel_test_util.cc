@@ -67,6 +67,12 @@ OpTest& OpTest::Input(Tensor tensor, bool forwardable) {
   return *this;
 }
 
+OpTest& OpTest::ConstantInput(Tensor tensor) {
+  Input(std::move(tensor));
+  inputs_.back().uses = Slot::kConstant;
+  return *this;
+}
+
 OpTest& OpTest::InputRef(Variable* variable) {
   Slot slot;
   slot.ref = variable;

@@ -35,6 +35,8 @@ class OpTest {
   /// Appends an input. `forwardable`: the kernel may take its buffer over (if nothing else holds
   /// it).
   OpTest& Input(Tensor tensor, bool forwardable = false);
+  /// Appends an input that the kernel is told to be a constant.
+  OpTest& ConstantInput(Tensor tensor);
   /// Appends a reference to a variable.
   OpTest& InputRef(Variable* variable);
   OpTest& ClearInputs();

@@ -129,7 +129,9 @@ TEST(MatMulTest, AgreesWithNaiveProducts) {
 }
 
 TEST(MatMulTest, LargeFloatProducts) {
-  const int64_t shapes[][3] = {{400, 512, 65}, {100, 784, 100}, {391, 20, 600}, {1025, 100, 24}};
+  // The second row: few columns (cut by rows), few rows and columns (cut by the sum).
+  const int64_t shapes[][3] = {{400, 512, 65},  {100, 784, 100}, {391, 20, 600}, {1025, 100, 24},
+                               {100, 1001, 30}, {9, 20011, 11},  {1, 200003, 5}, {31, 9000, 1}};
   uint32_t seed = 1;
   for (ElementType type : {ElementType::kFloat, ElementType::kDouble}) {
     for (const auto& [m, k, n] : shapes) {

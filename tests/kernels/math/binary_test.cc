@@ -259,5 +259,31 @@ TEST(BinaryTest, GradientOps) {
   }
 }
 
+// Less than a piece of work goes to two threads while a worker is awake.
+TEST(ElementwiseTest, SameBitsWhenSharedWithAnAwakeWorker) {
+  const Tensor x = RandomTensor(ElementType::kFloat, Shape({1123, 17}), -1, 1, 1);
+  const Tensor y = RandomTensor(ElementType::kFloat, Shape({1123, 17}), -1, 1, 2);
+  const Tensor row = RandomTensor(ElementType::kFloat, Shape({17}), -1, 1, 3);
+  const Tensor one = Tensor::Scalar(3.0f);
+  const std::pair<const char*, std::vector<Tensor>> cases[] = {{"Relu", {x}},
+                                                               {"AddV2", {x, y}},
+                                                               {"Mul", {x, one}},
+                                                               {"AddV2", {x, row}},
+                                                               {"BiasAdd", {x, row}}};
+  for (const auto& [name, inputs] : cases) {
+    SCOPED_TRACE(name);
+    OpTest alone(name), shared(name, 2);
+    for (const Tensor& input : inputs) {
+      alone.Input(input);
+      shared.Input(input);
+    }
+    ASSERT_EQ(alone.Run(), absl::OkStatus());
+    for (int i = 0; i < 50; ++i) {
+      ASSERT_EQ(shared.Run(), absl::OkStatus());
+      ExpectEqual(shared.output(0), alone.output(0));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace troupe::testing

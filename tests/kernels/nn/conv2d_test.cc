@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "kernels/nn/conv_shape.h"
 #include "tests/kernels/kernel_test_util.h"
 
 namespace troupe::testing {
@@ -77,6 +78,20 @@ const ConvCase kCases[] = {
     {{1, 6, 6, 32}, {3, 3, 32, 32}},
     {{19, 12, 12, 4}, {3, 3, 4, 20}},
 };
+// Few images of much work: cut by rows (see CutConv). Narrow ones and oneDNN's; strides that leave
+// rows over or skip rows; windows that reach far into the padding.
+const ConvCase kFewImages[] = {
+    {{1, 32, 32, 16}, {3, 3, 16, 16}},
+    {{1, 33, 31, 16}, {3, 3, 16, 32}, {2, 2}},
+    {{1, 40, 36, 12}, {5, 5, 12, 24}, {2, 2}},
+    {{1, 8, 9, 64}, {3, 3, 64, 64}},
+    {{2, 17, 19, 48}, {3, 3, 48, 72}, {2, 2}},
+    {{1, 30, 30, 128}, {1, 1, 128, 128}, {2, 2}},
+    {{1, 20, 20, 40}, {7, 3, 40, 48}, {1, 1}, "EXPLICIT", {5, 4, 0, 2}},
+    {{1, 20, 20, 16}, {4, 3, 16, 30}, {3, 1}, "EXPLICIT", {6, 7, 1, 1}},
+    {{1, 41, 40, 40}, {3, 3, 40, 48}, {3, 3}, "VALID"},
+    {{1, 7, 7, 128}, {3, 3, 128, 128}},
+};
 const ConvCase kForwardOnly[] = {
     {{2, 7, 8, 3}, {3, 2, 3, 5}, {1, 1}, "SAME", {}, {2, 3}},
     {{1, 9, 9, 4}, {3, 3, 4, 8}, {2, 1}, "VALID", {}, {2, 2}},
@@ -142,10 +157,81 @@ void TestForward(const ConvCase& c, ElementType type) {
   ExpectSum(op.output(0), want);
 }
 
+void TestInputGradient(const ConvCase& c, ElementType type) {
+  SCOPED_TRACE(absl::StrCat(ElementTypeName(type), " ", Name(c)));
+  const Tensor filter = RandomTensor(type, c.filter, -1, 1, 3);
+  const Tensor gradient = RandomTensor(type, SizesOf(c).output, -1, 1, 4);
+  OpTest op("Conv2DBackpropInput");
+  Configure(op, c).Input(SizesTensor(c.input)).Input(filter).Input(gradient);
+  ASSERT_EQ(op.Run(), absl::OkStatus());
+  ASSERT_EQ(op.output(0).shape(), c.input);
+  std::vector<double> want(c.input.num_elements());
+  ForProducts(c,
+              [&](int64_t i, int64_t f, int64_t o) { want[i] += At(gradient, o) * At(filter, f); });
+  ExpectSum(op.output(0), want);
+}
+
+void TestFilterGradient(const ConvCase& c, ElementType type) {
+  SCOPED_TRACE(absl::StrCat(ElementTypeName(type), " ", Name(c)));
+  const Tensor input = RandomTensor(type, c.input, -1, 1, 5);
+  const Tensor gradient = RandomTensor(type, SizesOf(c).output, -1, 1, 6);
+  OpTest op("Conv2DBackpropFilter");
+  Configure(op, c).Input(input).Input(SizesTensor(c.filter)).Input(gradient);
+  ASSERT_EQ(op.Run(), absl::OkStatus());
+  ASSERT_EQ(op.output(0).shape(), c.filter);
+  std::vector<double> want(c.filter.num_elements());
+  ForProducts(c,
+              [&](int64_t i, int64_t f, int64_t o) { want[f] += At(gradient, o) * At(input, i); });
+  ExpectSum(op.output(0), want);
+}
+
 TEST(Conv2DTest, AgreesWithNaiveLoops) {
   for (const ConvCase& c : kCases) {
     for (ElementType type : kFloatTypes) TestForward(c, type);
     TestForward(c, ElementType::kInt32);
+  }
+}
+
+TEST(Conv2DTest, FewImagesAreCutByRows) {
+  for (const ConvCase& c : kFewImages) {
+    SCOPED_TRACE(Name(c));
+    TestForward(c, ElementType::kFloat);
+    TestInputGradient(c, ElementType::kFloat);
+    TestFilterGradient(c, ElementType::kFloat);
+    // The test would prove nothing if there were one piece.
+    const Sizes sizes = SizesOf(c);
+    ConvShape shape;
+    shape.batch = c.input.dim(0);
+    shape.in_depth = c.filter.dim(2);
+    shape.out_depth = c.filter.dim(3);
+    shape.rows = {
+        c.input.dim(1), sizes.out[0], c.filter.dim(0), c.strides[0], 1, sizes.before[0], 0};
+    shape.columns = {
+        c.input.dim(2), sizes.out[1], c.filter.dim(1), c.strides[1], 1, sizes.before[1], 0};
+    if (c.pads[0] < c.filter.dim(0)) {
+      EXPECT_GT(CutConv(ConvOp::kForward, shape, 8).size(), static_cast<size_t>(shape.batch));
+    }
+  }
+}
+
+TEST(Conv2DTest, KeepsWhatItMakesOfAConstantFilter) {
+  for (int64_t depth : {8, 64}) {  // a narrow one and oneDNN's
+    const Tensor filter = RandomTensor(ElementType::kFloat, Shape({3, 3, depth, depth}), -1, 1, 1);
+    const Tensor other = RandomTensor(ElementType::kFloat, Shape({3, 3, depth, depth}), -1, 1, 2);
+    OpTest constant("Conv2D");
+    constant.Attr("strides", {1, 1, 1, 1}).Attr("padding", "SAME");
+    int seed = 3;
+    // The same filter twice, then another one, and images of another size.
+    for (const auto& [used, side] : {std::pair(filter, 9), {filter, 9}, {other, 9}, {other, 30}}) {
+      const Tensor input =
+          RandomTensor(ElementType::kFloat, Shape({1, side, side, depth}), -1, 1, seed++);
+      OpTest fresh("Conv2D");
+      fresh.Attr("strides", {1, 1, 1, 1}).Attr("padding", "SAME").Input(input).Input(used);
+      ASSERT_EQ(fresh.Run(), absl::OkStatus());
+      constant.ClearInputs().Input(input).ConstantInput(used);
+      ASSERT_EQ(constant.Run(), absl::OkStatus());
+      ExpectEqual(constant.output(0), fresh.output(0));
+    }
   }
 }
 
@@ -158,37 +244,13 @@ TEST(Conv2DTest, DilationsAndGroups) {
 
 TEST(Conv2DTest, GradientOfTheInput) {
   for (const ConvCase& c : kCases) {
-    for (ElementType type : kFloatTypes) {
-      SCOPED_TRACE(absl::StrCat(ElementTypeName(type), " ", Name(c)));
-      const Tensor filter = RandomTensor(type, c.filter, -1, 1, 3);
-      const Tensor gradient = RandomTensor(type, SizesOf(c).output, -1, 1, 4);
-      OpTest op("Conv2DBackpropInput");
-      Configure(op, c).Input(SizesTensor(c.input)).Input(filter).Input(gradient);
-      ASSERT_EQ(op.Run(), absl::OkStatus());
-      ASSERT_EQ(op.output(0).shape(), c.input);
-      std::vector<double> want(c.input.num_elements());
-      ForProducts(
-          c, [&](int64_t i, int64_t f, int64_t o) { want[i] += At(gradient, o) * At(filter, f); });
-      ExpectSum(op.output(0), want);
-    }
+    for (ElementType type : kFloatTypes) TestInputGradient(c, type);
   }
 }
 
 TEST(Conv2DTest, GradientOfTheFilter) {
   for (const ConvCase& c : kCases) {
-    for (ElementType type : kFloatTypes) {
-      SCOPED_TRACE(absl::StrCat(ElementTypeName(type), " ", Name(c)));
-      const Tensor input = RandomTensor(type, c.input, -1, 1, 5);
-      const Tensor gradient = RandomTensor(type, SizesOf(c).output, -1, 1, 6);
-      OpTest op("Conv2DBackpropFilter");
-      Configure(op, c).Input(input).Input(SizesTensor(c.filter)).Input(gradient);
-      ASSERT_EQ(op.Run(), absl::OkStatus());
-      ASSERT_EQ(op.output(0).shape(), c.filter);
-      std::vector<double> want(c.filter.num_elements());
-      ForProducts(
-          c, [&](int64_t i, int64_t f, int64_t o) { want[f] += At(gradient, o) * At(input, i); });
-      ExpectSum(op.output(0), want);
-    }
+    for (ElementType type : kFloatTypes) TestFilterGradient(c, type);
   }
 }
 
@@ -196,14 +258,16 @@ TEST(Conv2DTest, SameBitsWithTwoThreads) {
   const ConvCase cases[] = {{{37, 20, 20, 1}, {6, 6, 1, 6}},
                             {{41, 14, 14, 6}, {5, 5, 6, 12}, {2, 2}},
                             {{5, 14, 14, 40}, {3, 3, 40, 48}}};
-  for (const ConvCase& c : cases) {
+  std::vector<ConvCase> all(std::begin(cases), std::end(cases));
+  all.insert(all.end(), std::begin(kFewImages), std::end(kFewImages));
+  for (const ConvCase& c : all) {
     SCOPED_TRACE(Name(c));
     const Tensor input = RandomTensor(ElementType::kFloat, c.input, -1, 1, 1);
     const Tensor filter = RandomTensor(ElementType::kFloat, c.filter, -1, 1, 2);
     const Tensor gradient = RandomTensor(ElementType::kFloat, SizesOf(c).output, -1, 1, 3);
     for (int which = 0; which < 3; ++which) {
       std::vector<Tensor> outs;
-      for (int threads : {1, 2, 2}) {
+      for (int threads : {1, 2, 3}) {
         OpTest op(which == 0   ? "Conv2D"
                   : which == 1 ? "Conv2DBackpropInput"
                                : "Conv2DBackpropFilter",
