@@ -28,8 +28,8 @@ namespace troupe {
 
 namespace {
 
-/// Boost makes a pipe per start and marks it close-on-exec afterwards: a process that another thread
-/// starts in between would hold it open for as long as it lives.
+/// Boost makes a pipe per start and marks it close-on-exec afterwards: a process that another
+/// thread starts in between would hold it open for as long as it lives.
 std::mutex starting;
 
 /// Ends a file descriptor with itself.
@@ -156,8 +156,8 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(const Options& options) {
   bp::environment environment = boost::this_process::environment();
   for (const auto& [name, value] : options.environment) environment[name] = value;
   const std::vector<std::string> arguments(options.arguments.begin() + 1, options.arguments.end());
-  const SetupHandler setup(MakeSetup(options, streams.its_input.get(), streams.its_output.get(),
-                                     streams.its_log.get()));
+  const SetupHandler setup(
+      MakeSetup(options, streams.its_input.get(), streams.its_output.get(), streams.its_log.get()));
   std::error_code error;
   std::lock_guard<std::mutex> lock(starting);
   bp::child child(bp::exe = options.arguments[0], bp::args = arguments, environment, setup, error);
@@ -173,8 +173,8 @@ absl::StatusOr<ChildProcess> ChildProcess::Fork(absl::FunctionRef<int()> body,
                                                 const Options& options) {
   Streams streams;
   TROUPE_RETURN_IF_ERROR(streams.Open(options));
-  const Setup setup = MakeSetup(options, streams.its_input.get(), streams.its_output.get(),
-                                streams.its_log.get());
+  const Setup setup =
+      MakeSetup(options, streams.its_input.get(), streams.its_output.get(), streams.its_log.get());
   std::fflush(stdout);  // What is buffered is written once. (Others may be read by a thread.)
   std::lock_guard<std::mutex> lock(starting);
   const pid_t pid = fork();

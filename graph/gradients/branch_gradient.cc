@@ -180,7 +180,6 @@ absl::Status Differentiation::MergeGradient(Visit& visit, BackFrame* back) {
     if (Source(node, i) == nullptr) continue;
     Path inner = state_->PathOf(input);
     Path extra = Difference(inner, path);
-    Branch chosen;
     if (extra.empty()) {
       // Which branch this input comes from cannot be seen: ask the Merge.
       const Output is = g.Op("Equal", {Output(node, 1), g.Scalar<int32_t>(i)});

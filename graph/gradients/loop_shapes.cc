@@ -25,8 +25,7 @@ PartialShape Common(const PartialShape& a, const PartialShape& b) {
 
 class LoopShapes {
  public:
-  LoopShapes(Graph* graph, const ControlFlowAnalysis& flow, int frame)
-      : graph_(graph), flow_(flow) {
+  LoopShapes(Graph* graph, const ControlFlowAnalysis& flow, int frame) : graph_(graph) {
     for (Node* node : graph->nodes()) {
       if (node->id() < 2) continue;
       int loop = flow.LoopOf(node);
@@ -139,7 +138,6 @@ class LoopShapes {
   }
 
   Graph* graph_;
-  const ControlFlowAnalysis& flow_;
   std::vector<Node*> nodes_;
   std::unordered_map<const Node*, std::vector<PartialShape>> shapes_;
 };

@@ -14,7 +14,7 @@ constexpr int64_t kMostVisits = 20000000;
 
 class LateReader {
  public:
-  explicit LateReader(Subgraph* subgraph) : subgraph_(subgraph), nodes_(subgraph->nodes) {}
+  explicit LateReader(Subgraph* subgraph) : nodes_(subgraph->nodes) {}
 
   void Run() {
     const int32_t n = static_cast<int32_t>(nodes_.size());
@@ -110,7 +110,6 @@ class LateReader {
     SortUnique(&node.control_inputs);
   }
 
-  Subgraph* subgraph_;
   std::vector<SubNode>& nodes_;
   std::vector<SubOutput> alias_;                               // Of Identities: the reference read.
   std::map<int32_t, std::vector<int32_t>> readers_, writers_;  // By the variable's node.

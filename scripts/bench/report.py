@@ -46,7 +46,7 @@ def machine(python):
     flags = [flag for flag in known if flag in fields.get("flags", "").split()]
     names = ("tensorflow", "tensorflow-cpu", "torch", "onnxruntime")
     code = ("import importlib.metadata as m\n"
-            f"have = {{d.metadata['Name'].lower(): d.version for d in m.distributions()}}\n"
+            f"have = {{d.metadata['Name'].lower().replace('_', '-'): d.version for d in m.distributions()}}\n"
             f"print(', '.join(n + ' ' + have[n] for n in {names} if n in have))")
     onednn = output("dpkg-query", "--show", "--showformat=${Version}", "libdnnl2")
     revision = output("git", "-C", ROOT, "rev-parse", "--short", "HEAD")

@@ -77,7 +77,8 @@ TEST_F(ChildProcessTest, AProgramThatIsNotThereLeavesNothing) {
     EXPECT_THAT(std::string(started.status().message()), HasSubstr(program));
   }
   EXPECT_FALSE(ChildProcess::Start({}).ok());
-  EXPECT_FALSE(ChildProcess::Start({.arguments = {"/bin/true"}, .log = "/no/such/folder/log"}).ok());
+  EXPECT_FALSE(
+      ChildProcess::Start({.arguments = {"/bin/true"}, .log = "/no/such/folder/log"}).ok());
   EXPECT_EQ(signals, 0);
   errno = 0;
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a process is left";
