@@ -1,10 +1,14 @@
 #include "api/cluster.h"
 
-#include <condition_variable>
-#include <mutex>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <utility>
 
 #include "api/internal/master_link.h"
+#include "api/termination_signals.h"
 #include "devices/status_macros.h"
 #include "net/server.h"
 
@@ -12,9 +16,12 @@ namespace troupe {
 
 struct Server::Impl {
   std::unique_ptr<TaskServer> server;
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool stopped = false;
+  /// Written by `Stop` and never read: it stays readable.
+  const int stopped = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+  ~Impl() {
+    if (stopped >= 0) close(stopped);
+  }
 };
 
 namespace {
@@ -70,6 +77,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   task.tls_key = options.tls_key;
   task.tls_authority = options.tls_authority;
   auto impl = std::make_unique<Impl>();
+  if (impl->stopped < 0) return absl::ErrnoToStatus(errno, "no event for the server's end");
   if (options.join.empty()) {
     TROUPE_ASSIGN_OR_RETURN(impl->server, TaskServer::Start(task));
   } else {
@@ -88,15 +96,20 @@ uint64_t Server::incarnation() const { return impl_->server->incarnation(); }
 const std::shared_ptr<Runtime>& Server::runtime() const { return impl_->server->runtime(); }
 
 void Server::Join() {
-  std::unique_lock<std::mutex> lock(impl_->mutex);
-  impl_->changed.wait(lock, [this] { return impl_->stopped; });
+  pollfd stopped{impl_->stopped, POLLIN, 0};
+  while (poll(&stopped, 1, -1) < 0 && errno == EINTR) {
+  }
+}
+
+absl::Status Server::JoinUntilSignal(absl::Duration drain) {
+  const TerminationSignals signals;
+  if (signals.Wait(impl_->stopped) == 0) return absl::OkStatus();
+  return Stop(drain);
 }
 
 absl::Status Server::Stop(absl::Duration drain) {
   absl::Status status = impl_->server->Stop(absl::ToChronoMilliseconds(drain));
-  std::lock_guard<std::mutex> lock(impl_->mutex);
-  impl_->stopped = true;
-  impl_->changed.notify_all();
+  eventfd_write(impl_->stopped, 1);
   return status;
 }
 

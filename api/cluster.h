@@ -64,6 +64,10 @@ class Server {
 
   /// Waits until the server has been stopped.
   void Join();
+  /// Waits for SIGTERM or SIGINT and then stops as `Stop` does; OK if another thread has stopped
+  /// it. A second signal ends the process. What a program does that serves and nothing else; a
+  /// signal that comes before the call is kept if the program has a `TerminationSignals` by then.
+  absl::Status JoinUntilSignal(absl::Duration drain = absl::Seconds(2));
   /// Takes nothing new, gives steps that run up to `drain` to end, cancels the others, and leaves
   /// the cluster: whoever needs this task gets Unavailable at once. Returns within `drain` and a
   /// few seconds; DeadlineExceeded if kernels did not stop.

@@ -1,52 +1,30 @@
 #include "api/extension.h"
 
+#include <cxxabi.h>
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <climits>
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 
-#include "api/internal/elf_symbol.h"
 #include "devices/status_macros.h"
 #include "graph/protos/graph.pb.h"
 
 namespace troupe {
+
+template <int kMajor, int kMinor, int kPatch, uint64_t kLayout>
+void BuiltFor() {}
+template void BuiltFor<VersionPart(0), VersionPart(1), VersionPart(2), LayoutCode()>();
+
 namespace {
-
-constexpr std::array<const char*, kExtensionLayout.size()> kLayoutNames = {
-    "sizeof(void*)",
-    "_GLIBCXX_USE_CXX11_ABI",
-    "sizeof(std::string)",
-    "sizeof(std::function)",
-    "sizeof(absl::Status)",
-    "sizeof(absl::StatusOr)",
-    "sizeof(Shape)",
-    "sizeof(PartialShape)",
-    "sizeof(Tensor)",
-    "alignof(Tensor)",
-    "sizeof(Slot)",
-    "sizeof(StepContext)",
-    "sizeof(KernelContext)",
-    "sizeof(KernelConstruction)",
-    "sizeof(Kernel)",
-    "sizeof(AsyncKernel)",
-    "sizeof(KernelSpec)",
-    "sizeof(OpDefBuilder)",
-    "sizeof(InferenceContext)",
-    "sizeof(Gradient)",
-    "sizeof(GradientContext)",
-    "sizeof(Extension)",
-};
-
-/// Everything in ExtensionInfo before the function.
-constexpr size_t kPlainBytes = offsetof(ExtensionInfo, function);
-/// What does not move from version to version.
-constexpr size_t kFixedBytes = offsetof(ExtensionInfo, layout);
 
 /// One library or function at a time; a function may load the libraries that it needs.
 std::recursive_mutex& ExtensionMutex() {
@@ -172,58 +150,44 @@ absl::Status RegisterExtension(ExtensionFunction function) {
 
 namespace {
 
-/// FailedPrecondition unless `plain`, the plain part of an ExtensionInfo, is what this build makes.
-absl::Status CheckInfo(std::string_view plain) {
-  const ExtensionInfo mine = MakeExtensionInfo(nullptr);
-  ExtensionInfo info{};
-  std::memcpy(&info, plain.data(), std::min(plain.size(), kPlainBytes));
-  if (plain.size() < kFixedBytes || std::memcmp(info.magic, mine.magic, sizeof(info.magic)) != 0) {
-    return InvalidArgument(
-        "its symbol 'troupe_extension' was not made by TROUPE_EXTENSION(function)");
-  }
-  const std::string_view version(info.version, strnlen(info.version, sizeof(info.version)));
-  if (info.interface != mine.interface || version != mine.version) {
-    return absl::FailedPreconditionError(
-        StrCat("it was built for Troupe ", version, " (extension interface ", info.interface,
-               "), but this is Troupe ", mine.version, " (extension interface ", mine.interface,
-               "): build it again with this version's headers"));
-  }
-  if (plain.size() < kPlainBytes || info.num_layout != mine.num_layout) {
-    return absl::FailedPreconditionError(StrCat("it was built for another Troupe ", version,
-                                                " with ", info.num_layout,
-                                                " layout entries, but this has ", mine.num_layout,
-                                                ": build it again with this version's headers"));
-  }
-  for (size_t i = 0; i < info.layout.size(); ++i) {
-    if (info.layout[i] == mine.layout[i]) continue;
-    return absl::FailedPreconditionError(StrCat(
-        "it was built for Troupe ", version, " with another compiler or other headers: ",
-        kLayoutNames[i], " is ", info.layout[i], " there and ", mine.layout[i],
-        " here; build it again with the compiler and headers of this Troupe ", mine.version));
-  }
-  return absl::OkStatus();
-}
-
-std::string LoaderError() {
+/// Why the loader refused a library: for lack of a `BuiltFor`, or in its own words.
+absl::Status LoaderError() {
   const char* text = dlerror();
-  return text == nullptr ? "unknown error of the loader" : text;
+  const std::string words = text == nullptr ? "unknown error of the loader" : text;
+  const size_t at = words.find("_ZN6troupe8BuiltFor");
+  if (at == std::string::npos) return absl::InvalidArgumentError(words);
+  int failed = 0;
+  const std::unique_ptr<char, void (*)(void*)> name(
+      abi::__cxa_demangle(words.c_str() + at, nullptr, nullptr, &failed), std::free);
+  int version[3];
+  if (failed != 0 || std::sscanf(name.get(), "void troupe::BuiltFor<%d, %d, %d", &version[0],
+                                 &version[1], &version[2]) != 3) {
+    return absl::InvalidArgumentError(words);
+  }
+  const std::string built_for = StrCat(version[0], ".", version[1], ".", version[2]);
+  if (built_for == TROUPE_VERSION) {
+    return absl::FailedPreconditionError(
+        StrCat("it was built for Troupe ", built_for,
+               " with another compiler or other headers: sizes of classes differ; build it again "
+               "with the compiler and headers of this Troupe ",
+               TROUPE_VERSION));
+  }
+  return absl::FailedPreconditionError(StrCat("it was built for Troupe ", built_for,
+                                              ", but this is Troupe ", TROUPE_VERSION,
+                                              ": build it again with this version's headers"));
 }
 
 absl::Status Load(const std::string& file) {
-  TROUPE_ASSIGN_OR_RETURN(const std::string plain,
-                          ReadElfSymbol(file, "troupe_extension", kPlainBytes));
-  TROUPE_RETURN_IF_ERROR(CheckInfo(plain));
-
+  if (access(file.c_str(), F_OK) != 0) return absl::NotFoundError(std::strerror(errno));
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return absl::InvalidArgumentError(LoaderError());
+  if (library == nullptr) return LoaderError();
   // A library is never unloaded, whatever comes: somebody may hold pointers into it.
   static auto* loaded = new std::set<void*>;
   if (loaded->count(library) > 0) return absl::OkStatus();
-  const auto* info = static_cast<const ExtensionInfo*>(dlsym(library, "troupe_extension"));
-  if (info == nullptr) return absl::InvalidArgumentError(LoaderError());
-  // The file may have been replaced in between.
-  TROUPE_RETURN_IF_ERROR(
-      CheckInfo(std::string_view(reinterpret_cast<const char*>(info), kPlainBytes)));
+  const auto* info = static_cast<const ExtensionInfo*>(dlsym(library, "troupe_extension_info"));
+  if (info == nullptr || info->magic != ExtensionInfo::kMagic) {
+    return InvalidArgument("it is no extension: it does not have TROUPE_EXTENSION(function)");
+  }
   TROUPE_RETURN_IF_ERROR(RegisterExtension(info->function));
   loaded->insert(library);
   return absl::OkStatus();

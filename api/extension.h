@@ -70,16 +70,15 @@ using ExtensionFunction = absl::Status (*)(Extension& extension);
 absl::Status RegisterExtension(ExtensionFunction function);
 
 /// Loads a shared library that has TROUPE_EXTENSION, for the life of the process; graphs that are
-/// built or imported from then on may use what it registers. Before any of its code runs the file
-/// is read: a library that was built for another version of Troupe, or with another layout of what
-/// is passed between the two, is refused (FailedPrecondition, with both versions). Loading a
-/// library again does nothing. Other codes: NotFound: no such file; InvalidArgument: no shared
+/// built or imported from then on may use what it registers. A library that was built for another
+/// version of Troupe, or with another layout of what is passed between the two, is refused before
+/// any of its code runs (FailedPrecondition, with both versions). Loading a library again does
+/// nothing. Other codes: NotFound: no such file; InvalidArgument: no shared
 /// library, no extension, or one that cannot be loaded (the loader's words); those of
 /// RegisterExtension. Thread-safe.
 absl::Status LoadLibrary(const std::string& path);
 
-/// The sizes that an extension and Troupe must agree on, in the order of `kLayoutNames`
-/// (`extension.cc`).
+/// The sizes that an extension and Troupe must agree on.
 inline constexpr std::array<uint32_t, 22> kExtensionLayout = {
     sizeof(void*),
 #ifdef _GLIBCXX_USE_CXX11_ABI
@@ -109,43 +108,49 @@ inline constexpr std::array<uint32_t, 22> kExtensionLayout = {
     sizeof(Extension),
 };
 
-/// What a library exports as `troupe_extension`. All but the last member is plain data, which is
-/// read from the file; `magic`, `interface`, `num_layout` and `version` stay where they are in all
-/// versions.
-struct ExtensionInfo {
-  static constexpr char kMagic[] = "TROUPE extension";  ///< 16 characters.
-  /// Counts changes of this struct and of what extensions are called with.
-  static constexpr uint32_t kInterface = 1;
+/// One of three numbers of a version, "0.1.0".
+constexpr int VersionPart(int part, std::string_view version = TROUPE_VERSION) {
+  int number = 0;
+  for (const char c : version) {
+    if (c == '.' && part-- == 0) break;
+    if (c == '.') number = 0;
+    if (c >= '0' && c <= '9') number = 10 * number + (c - '0');
+  }
+  return number;
+}
 
-  char magic[16];
-  uint32_t interface;
-  uint32_t num_layout;
-  char version[32];
-  std::array<uint32_t, kExtensionLayout.size()> layout;
+/// Stands for the sizes in a symbol's name (FNV-1a).
+constexpr uint64_t LayoutCode(const std::array<uint32_t, 22>& layout = kExtensionLayout) {
+  uint64_t code = 14695981039346656037u;
+  for (const uint32_t size : layout) code = (code ^ size) * 1099511628211u;
+  return code;
+}
+
+/// libtroupe defines this function for its own version and layout only. An extension refers to the
+/// one of the headers that it is built with, so that the loader refuses an extension of others
+/// before it runs any of its code, by a symbol whose name says what it was built for.
+template <int kMajor, int kMinor, int kPatch, uint64_t kLayout>
+__attribute__((visibility("default"))) void BuiltFor();
+
+/// What a library exports as `troupe_extension_info`.
+struct ExtensionInfo {
+  static constexpr uint64_t kMagic = 0x4e58455055524f54;  ///< "TROUPEXN"
+
+  uint64_t magic;
+  void (*built_for)();
   ExtensionFunction function;
 };
-
-constexpr ExtensionInfo MakeExtensionInfo(ExtensionFunction function,
-                                          std::string_view version = TROUPE_VERSION) {
-  ExtensionInfo info{};
-  for (size_t i = 0; i < sizeof(info.magic); ++i) info.magic[i] = ExtensionInfo::kMagic[i];
-  info.interface = ExtensionInfo::kInterface;
-  info.num_layout = static_cast<uint32_t>(kExtensionLayout.size());
-  for (size_t i = 0; i + 1 < sizeof(info.version) && i < version.size(); ++i) {
-    info.version[i] = version[i];
-  }
-  info.layout = kExtensionLayout;
-  info.function = function;
-  return info;
-}
 
 /// Makes the shared library that is being built an extension, registered by FUNCTION, an
 /// `absl::Status (troupe::Extension&)`. Once per library, outside of namespaces. Such a library
 /// uses no REGISTER_ macros: these take effect when it is loaded, whatever LoadLibrary says.
-#define TROUPE_EXTENSION(FUNCTION)                                                            \
-  extern "C" __attribute__((visibility("default"),                                            \
-                            used)) constinit const ::troupe::ExtensionInfo troupe_extension = \
-      ::troupe::MakeExtensionInfo(FUNCTION);
+#define TROUPE_EXTENSION(FUNCTION)                                           \
+  extern "C" __attribute__((visibility("default"), used))                    \
+  const ::troupe::ExtensionInfo troupe_extension_info = {                    \
+      ::troupe::ExtensionInfo::kMagic,                                       \
+      ::troupe::BuiltFor<::troupe::VersionPart(0), ::troupe::VersionPart(1), \
+                         ::troupe::VersionPart(2), ::troupe::LayoutCode()>,  \
+      FUNCTION};
 
 }  // namespace troupe
 

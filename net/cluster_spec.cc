@@ -3,6 +3,7 @@
 #include <cctype>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <utility>
 
@@ -12,6 +13,8 @@
 
 namespace troupe {
 namespace {
+
+using nlohmann::json;
 
 constexpr int kMaxDepth = 16;
 
@@ -48,47 +51,38 @@ int TaskNumber(const std::string& text) {
   return number;
 }
 
-absl::Status ReadJob(const std::string& job, const Json& value,
+absl::Status ReadJob(const std::string& job, const json& value,
                      std::vector<std::string>* addresses) {
   const auto wrong = [&](const auto&... why) {
     return InvalidArgument("cluster: job \"", job.substr(0, 200), "\": ", why...);
   };
-  if (value.kind == Json::Kind::kArray) {
-    for (const Json& item : value.items) {
-      if (item.kind != Json::Kind::kString) {
-        return wrong("task ", addresses->size(), " is no string; expected \"HOST:PORT\"");
-      }
-      addresses->push_back(item.text);
-    }
-    return absl::OkStatus();
-  }
-  if (value.kind != Json::Kind::kObject) {
+  if (!value.is_structured()) {
     return wrong("expected a list of addresses, [\"HOST:PORT\", ...]");
   }
-  addresses->resize(value.members.size());
-  for (const auto& [key, item] : value.members) {
+  addresses->resize(value.size());
+  for (const auto& [key, item] : value.items()) {  // The keys of a list are its numbers.
     const int number = TaskNumber(key);
     if (number < 0) return wrong("\"", key.substr(0, 80), "\" is no task number");
-    if (item.kind != Json::Kind::kString) {
+    if (!item.is_string()) {
       return wrong("task ", number, " is no string; expected \"HOST:PORT\"");
     }
     if (number >= static_cast<int>(addresses->size())) {
       int missing = 0;
-      while (value.members.count(std::to_string(missing)) > 0) ++missing;
+      while (value.contains(std::to_string(missing))) ++missing;
       return wrong("task ", missing, " is missing although task ", number,
                    " is there; tasks are numbered from 0 without gaps");
     }
-    (*addresses)[static_cast<size_t>(number)] = item.text;
+    (*addresses)[static_cast<size_t>(number)] = item.get<std::string>();
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<ClusterSpec> FromJson(const Json& value) {
-  if (value.kind != Json::Kind::kObject) {
+absl::StatusOr<ClusterSpec> FromJson(const json& value) {
+  if (!value.is_object()) {
     return InvalidArgument("cluster: expected an object of jobs, {\"worker\": [\"HOST:PORT\"]}");
   }
   std::map<std::string, std::vector<std::string>> jobs;
-  for (const auto& [job, tasks] : value.members) {
+  for (const auto& [job, tasks] : value.items()) {
     TROUPE_RETURN_IF_ERROR(ReadJob(job, tasks, &jobs[job]));
   }
   return ClusterSpec::Create(jobs);
@@ -138,17 +132,13 @@ absl::StatusOr<ClusterSpec> ClusterSpec::Create(
   return spec;
 }
 
-absl::StatusOr<ClusterSpec> ClusterSpec::Parse(std::string_view json) {
-  TROUPE_ASSIGN_OR_RETURN(const Json value, ParseJson(json, kMaxJsonBytes, kMaxDepth));
-  const Json* cluster = value.Find("cluster");
-  // A job may be called "cluster" too; its value is a list then.
-  if (cluster != nullptr && cluster->kind == Json::Kind::kObject) {
-    // {"cluster": {"0": "host:port"}} is a job with numbered tasks.
-    const bool numbered =
-        !cluster->members.empty() && TaskNumber(cluster->members.begin()->first) >= 0;
-    if (!numbered) return FromJson(*cluster);
-  }
-  return FromJson(value);
+absl::StatusOr<ClusterSpec> ClusterSpec::Parse(std::string_view text) {
+  TROUPE_ASSIGN_OR_RETURN(const json value, ParseJson(text, kMaxJsonBytes, kMaxDepth));
+  // A job may be called "cluster" too; its value is a list then, or has numbered tasks.
+  const auto cluster = value.is_object() ? value.find("cluster") : value.end();
+  const bool is_whole = cluster != value.end() && cluster->is_object() &&
+                        (cluster->empty() || TaskNumber(cluster->begin().key()) < 0);
+  return FromJson(is_whole ? *cluster : value);
 }
 
 absl::StatusOr<ClusterSpec> ClusterSpec::ReadFile(const std::string& file) {
@@ -246,42 +236,28 @@ absl::Status ClusterSpec::AddTask(const TaskId& task, const std::string& address
 }
 
 std::string ClusterSpec::ToJson() const {
-  std::string out = "{";
-  for (const auto& [job, addresses] : jobs_) {
-    if (out.size() > 1) out += ", ";
-    out += JsonQuoted(job) + ": [";
-    for (const std::string& address : addresses) {
-      if (&address != addresses.data()) out += ", ";
-      out += JsonQuoted(address);
-    }
-    out += "]";
-  }
-  return out + "}";
+  return json(jobs_).dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-absl::StatusOr<TfConfig> ParseTfConfig(std::string_view json) {
-  TROUPE_ASSIGN_OR_RETURN(const Json value, ParseJson(json, ClusterSpec::kMaxJsonBytes, kMaxDepth));
-  const Json* cluster = value.Find("cluster");
-  const Json* task = value.Find("task");
-  if (cluster == nullptr || task == nullptr) {
+absl::StatusOr<TfConfig> ParseTfConfig(std::string_view text) {
+  TROUPE_ASSIGN_OR_RETURN(const json value, ParseJson(text, ClusterSpec::kMaxJsonBytes, kMaxDepth));
+  if (!value.is_object() || !value.contains("cluster") || !value.contains("task")) {
     return InvalidArgument("TF_CONFIG: expected an object with \"cluster\" and \"task\"");
   }
   TfConfig config;
-  TROUPE_ASSIGN_OR_RETURN(config.cluster, FromJson(*cluster));
-  const Json* type = task->Find("type");
-  const Json* index = task->Find("index");
-  if (type == nullptr || type->kind != Json::Kind::kString || index == nullptr) {
+  TROUPE_ASSIGN_OR_RETURN(config.cluster, FromJson(value["cluster"]));
+  const json& task = value["task"];
+  if (!task.is_object() || !task.contains("type") || !task["type"].is_string() ||
+      !task.contains("index")) {
     return InvalidArgument("TF_CONFIG: \"task\" is not {\"type\": JOB, \"index\": NUMBER}");
   }
-  config.task.job = type->text;
+  config.task.job = task["type"].get<std::string>();
   // Some launchers write the number as a string.
-  int64_t number = index->kind == Json::Kind::kString ? TaskNumber(index->text)
-                   : index->integral                  ? index->integer
-                                                      : -1;
-  if (number < 0 || number > ClusterSpec::kMaxTasks) {
+  const json& index = task["index"];
+  config.task.task = TaskNumber(index.is_string() ? index.get<std::string>() : index.dump());
+  if (config.task.task < 0 || config.task.task > ClusterSpec::kMaxTasks) {
     return InvalidArgument("TF_CONFIG: \"index\" of the task is no task number");
   }
-  config.task.task = static_cast<int>(number);
   const absl::StatusOr<std::string> address = config.cluster.Address(config.task);
   if (!address.ok()) {
     return InvalidArgument("TF_CONFIG: ", std::string(address.status().message()));

@@ -3,7 +3,7 @@
 #ifndef TROUPE_API_CLI_CLI_H_
 #define TROUPE_API_CLI_CLI_H_
 
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,13 +21,19 @@ struct UsageError {
   std::string message;
 };
 
-/// The options of `run`, `bench` and `graph`; each command refuses those that are not its own.
+/// PEM files: this side's certificate and key, and the authority's.
+struct Tls {
+  std::string certificate, key, authority;
+};
+
+/// The options of `run`, `bench` and `graph`.
 struct Options {
-  std::string command;
   std::string graph;
   /// Shared libraries with ops and kernels, loaded before anything else.
   std::vector<std::string> libraries;
   std::vector<std::string> init;
+  /// As they are given, and by name.
+  std::vector<std::string> feed_texts, fetch_texts;
   std::vector<std::pair<std::string, std::string>> feeds;
   /// Name, and file or "".
   std::vector<std::pair<std::string, std::string>> fetches;
@@ -35,18 +41,16 @@ struct Options {
   int64_t steps = 1;
   double seconds = 2;
   int threads = 0;
-  bool optimize = true;
-  std::optional<double> timeout;
+  bool no_optimize = false;
+  /// In seconds; negative: none.
+  double timeout = -1;
   /// "troupe://host:port"; empty: the graph is run in this process.
   std::string master;
-  std::string tls_cert, tls_key, tls_ca;
+  Tls tls;
   /// Of a plan: how many CPU devices, or the names of devices. Empty: no plan.
   std::string devices;
   std::string dot_file;
   std::string svg_file;
-
-  /// Throws UsageError.
-  static Options Parse(int argc, char** argv);
 };
 
 /// A graph that is ready to be run as the options say: imported, initialised, feeds read.
@@ -58,15 +62,18 @@ struct Prepared {
 };
 absl::StatusOr<Prepared> Prepare(const Options& options);
 
-/// A tensor of the given type from JSON text (numbers, strings, nested lists) or from a .npy file.
-/// `fits` is what is known of the shape. InvalidArgument / NotFound quote the value.
+/// A tensor of the given type from JSON text (numbers, strings, nested lists; NaN, Infinity and
+/// -Infinity are numbers) or from a .npy file. Decimal fractions are rounded; any other value that
+/// the type does not hold is refused. InvalidArgument / NotFound quote the value.
 absl::StatusOr<Tensor> ParseValue(std::string_view text, ElementType type);
-/// The elements as JSON, nested by dimension.
-std::string ToJson(const Tensor& tensor);
+/// The elements as JSON, nested by dimension; bytes of strings that are not UTF-8 as `\xNN`. With
+/// `edge` > 0 only so many elements of each dimension at its beginning and its end, and "...".
+std::string ToJson(const Tensor& tensor, int64_t edge = 0);
 
-absl::Status RunCommand(const Options& options);
-absl::Status BenchCommand(const Options& options);
-/// The exit status is 1 if something is missing.
+/// The exit status; 130 if Ctrl-C has ended it before all steps had run. Both throw UsageError.
+absl::StatusOr<int> RunCommand(const Options& options);
+absl::StatusOr<int> BenchCommand(const Options& options);
+/// The exit status is 1 if something is missing. Throws UsageError.
 absl::StatusOr<int> GraphCommand(const Options& options);
 
 }  // namespace troupe::cli

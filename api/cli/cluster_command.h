@@ -6,28 +6,25 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "api/cli/cli.h"
 
 namespace troupe::cli {
 
 /// Options of `worker` and `cluster`.
 struct ServeOptions {
-  std::string command;
   std::string cluster_file;
   std::string job;
   int task = -1;
   int data_port = 0;
   std::string join;
-  std::string tls_cert, tls_key, tls_ca;
+  Tls tls;
   bool insecure = false;
   double heartbeat_timeout = 5;
   int threads = 0;
   int devices = 1;
-
-  /// Throws UsageError.
-  static ServeOptions Parse(int argc, char** argv);
 };
 
-/// Serves as one task until SIGTERM or SIGINT; the exit status.
+/// Serves as one task until SIGTERM or SIGINT; the exit status. Throws UsageError.
 absl::StatusOr<int> WorkerCommand(const ServeOptions& options);
 /// Starts a process for every task of the cluster, and ends with them.
 absl::StatusOr<int> ClusterCommand(const ServeOptions& options);

@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "absl/status/status.h"
+
 namespace troupe {
 class GraphDef;
 }
@@ -15,9 +17,9 @@ namespace troupe::cli {
 /// each device that is named.
 std::string ToDot(const GraphDef& graph);
 
-/// A picture drawn here: layers by longest path from the inputs, each ordered to keep edges short
-/// (Sugiyama et al. 1981, barycentre rule, two sweeps). A colour for each device.
-std::string ToSvg(const GraphDef& graph);
+/// Has Graphviz's `dot` draw a graph in its language as an SVG file. FailedPrecondition: it is not
+/// there.
+absl::Status DrawSvg(const std::string& dot, const std::string& file);
 
 }  // namespace troupe::cli
 

@@ -78,6 +78,11 @@ absl::Status WriteFile(const std::string& file, const std::string& content) {
 }  // namespace
 
 absl::StatusOr<int> GraphCommand(const Options& options) {
+  const bool step = !options.feeds.empty() || !options.fetches.empty() ||
+                    !options.targets.empty() || options.no_optimize;
+  if (step && options.devices.empty()) {
+    throw UsageError{"graph takes a step only for a plan: give --devices"};
+  }
   GraphDef def;
   TROUPE_RETURN_IF_ERROR(ReadGraphDef(options.graph, &def));
   std::map<std::string, int> ops;
@@ -111,7 +116,7 @@ absl::StatusOr<int> GraphCommand(const Options& options) {
     def.Swap(&plan.graph);
   }
   if (!options.dot_file.empty()) TROUPE_RETURN_IF_ERROR(WriteFile(options.dot_file, ToDot(def)));
-  if (!options.svg_file.empty()) TROUPE_RETURN_IF_ERROR(WriteFile(options.svg_file, ToSvg(def)));
+  if (!options.svg_file.empty()) TROUPE_RETURN_IF_ERROR(DrawSvg(ToDot(def), options.svg_file));
   return missing.any() ? 1 : 0;
 }
 

@@ -1,137 +1,142 @@
-// The program `troupe`: runs, times and shows graphs.
+// The program `troupe`: runs, times, shows and serves graphs.
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
-#include <cstdlib>
+#include <cstdio>
+#include <cstring>
 #include <iostream>
 
 #include "api/cli/cli.h"
 #include "api/cli/cluster_command.h"
 #include "api/extension.h"
+#include "api/program/command_line.h"
 #include "devices/status_macros.h"
 
 namespace troupe::cli {
 
 namespace {
 
-constexpr char kUsage[] =
-    R"(usage: troupe run GRAPH [--init NODE]... [--feed NAME=VALUE]... [--fetch NAME[=FILE.npy]]...
-                  [--target NODE]... [--steps N] [--threads N] [--no-optimize] [--timeout SECONDS]
-                  [--library FILE]... [--master troupe://HOST:PORT [--tls-cert F --tls-key F --tls-ca F]]
-       troupe bench GRAPH [the same] [--seconds S]
-       troupe graph GRAPH [--dot FILE] [--svg FILE] [--library FILE]...
-                  [--devices N|NAME,NAME... [--feed NAME]... [--fetch NAME]... [--target NODE]... [--no-optimize]]
-       troupe worker --cluster FILE --job J --task N [--data-port P] [--heartbeat-timeout S]
-                  [--tls-cert F --tls-key F --tls-ca F | --insecure] [--threads N] [--devices N]
-       troupe cluster FILE [the same but for the task's]
-GRAPH is a GraphDef, binary or text. VALUE is JSON, or the name of a .npy file. Libraries have ops
-and kernels of their own.
-)";
-
-double ParseNumber(const std::string& option, const std::string& text, double minimum,
-                   double maximum, bool whole) {
-  char* end = nullptr;
-  const double number = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end != '\0' || !(number >= minimum && number <= maximum) ||
-      (whole && number != std::floor(number))) {
-    throw UsageError{option + " takes a number" + (whole ? " without fraction" : "") + ", not \"" +
-                     text + "\""};
+std::vector<std::pair<std::string, std::string>> SplitAtEquals(
+    const std::vector<std::string>& texts) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const std::string& text : texts) {
+    const size_t equals = text.find('=');
+    pairs.emplace_back(text.substr(0, equals),
+                       equals == std::string::npos ? "" : text.substr(equals + 1));
   }
-  return number;
+  return pairs;
 }
 
-std::pair<std::string, std::string> SplitAtEquals(const std::string& text) {
-  const size_t equals = text.find('=');
-  if (equals == std::string::npos) return {text, ""};
-  return {text.substr(0, equals), text.substr(equals + 1)};
+void AddTls(CLI::App* command, Tls* tls) {
+  AddValue(command, "--tls-cert", &tls->certificate, "PEM file: the certificate of this side")
+      ->type_name("F");
+  AddValue(command, "--tls-key", &tls->key, "PEM file: its key")->type_name("F");
+  AddValue(command, "--tls-ca", &tls->authority, "PEM file: the authority's certificate")
+      ->type_name("F");
 }
 
-}  // namespace
-
-Options Options::Parse(int argc, char** argv) {
-  Options options;
-  if (argc < 2) throw UsageError{"a command is missing"};
-  options.command = argv[1];
-  const bool runs = options.command == "run" || options.command == "bench";
-  const bool graph = options.command == "graph";
-  if (!runs && !graph) throw UsageError{"unknown command \"" + options.command + "\""};
-  for (int i = 2; i < argc; ++i) {
-    std::string name = argv[i];
-    if (name.rfind("--", 0) != 0) {
-      if (!options.graph.empty()) throw UsageError{"more than one GRAPH: \"" + name + "\""};
-      options.graph = name;
-      continue;
-    }
-    // The value stands behind an equals sign or in the next argument.
-    std::optional<std::string> inline_value;
-    if (const size_t equals = name.find('='); equals != std::string::npos) {
-      inline_value = name.substr(equals + 1);
-      name = name.substr(0, equals);
-    }
-    auto value = [&]() -> std::string {
-      if (inline_value) return *inline_value;
-      if (i + 1 >= argc) throw UsageError{name + " needs a value"};
-      return argv[++i];
-    };
-    if (name == "--library") {
-      options.libraries.push_back(value());
-    } else if (runs && name == "--init") {
-      options.init.push_back(value());
-    } else if (name == "--feed") {
-      options.feeds.push_back(SplitAtEquals(value()));
-      if (runs && options.feeds.back().second.empty()) {
-        throw UsageError{"--feed takes NAME=VALUE"};
-      }
-    } else if (name == "--fetch") {
-      options.fetches.push_back(SplitAtEquals(value()));
-    } else if (name == "--target") {
-      options.targets.push_back(value());
-    } else if (runs && name == "--steps") {
-      options.steps = static_cast<int64_t>(ParseNumber(name, value(), 0, 1e15, true));
-    } else if (runs && name == "--threads") {
-      options.threads = static_cast<int>(ParseNumber(name, value(), 1, 4096, true));
-    } else if (name == "--no-optimize" && !inline_value) {
-      options.optimize = false;
-    } else if (runs && name == "--timeout") {
-      options.timeout = ParseNumber(name, value(), 0, 1e9, false);
-    } else if (runs && name == "--master") {
-      options.master = value();
-    } else if (runs && name == "--tls-cert") {
-      options.tls_cert = value();
-    } else if (runs && name == "--tls-key") {
-      options.tls_key = value();
-    } else if (runs && name == "--tls-ca") {
-      options.tls_ca = value();
-    } else if (options.command == "bench" && name == "--seconds") {
-      options.seconds = ParseNumber(name, value(), 0, 1e6, false);
-    } else if (graph && name == "--devices") {
-      options.devices = value();
-    } else if (graph && name == "--dot") {
-      options.dot_file = value();
-    } else if (graph && name == "--svg") {
-      options.svg_file = value();
-    } else {
-      throw UsageError{"unknown option " + name + " for " + options.command};
-    }
-  }
-  if (options.graph.empty()) throw UsageError{"GRAPH is missing"};
-  const bool step = !options.feeds.empty() || !options.fetches.empty() ||
-                    !options.targets.empty() || !options.optimize;
-  if (graph && step && options.devices.empty()) {
-    throw UsageError{"graph takes a step only for a plan: give --devices"};
-  }
-  if (runs && options.fetches.empty() && options.targets.empty()) {
-    throw UsageError{"nothing to run: give a --fetch or a --target"};
-  }
-  return options;
+void AddGraph(CLI::App* command, Options* options) {
+  command->add_option("GRAPH", options->graph, "A GraphDef, binary or text")
+      ->required()
+      ->type_name("");
+  AddList(command, "--library", &options->libraries,
+          "A shared library with ops and kernels, loaded first; may be repeated")
+      ->type_name("FILE");
+  command->add_flag("--no-optimize", options->no_optimize, "Leaves the graph as it is");
 }
 
-namespace {
+/// The options of `run` and `bench`.
+void AddRun(CLI::App* command, Options* options) {
+  AddGraph(command, options);
+  AddList(command, "--init", &options->init,
+          "A node that runs once, before the steps; may be repeated")
+      ->type_name("NODE");
+  AddList(command, "--feed", &options->feed_texts,
+          "Feeds a tensor; VALUE is JSON (NaN, Infinity and -Infinity are numbers) or the name of "
+          "a .npy file; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->check([](const std::string& text) {
+        const size_t equals = text.find('=');
+        return equals < text.size() - 1 ? "" : "takes NAME=VALUE, not \"" + text + "\"";
+      });
+  AddList(command, "--fetch", &options->fetch_texts,
+          "Fetches a tensor, which is printed after the last step, or saved; may be repeated")
+      ->type_name("NAME[=FILE.npy]");
+  AddList(command, "--target", &options->targets, "A node that steps run; may be repeated")
+      ->type_name("NODE");
+  AddValue(command, "--threads", &options->threads, "Threads that compute; one per core if absent")
+      ->check(WholeNumber(1, 4096))
+      ->default_str("")
+      ->type_name("N");
+  AddValue(command, "--timeout", &options->timeout, "Ends a step that takes longer")
+      ->check(Number(0, 1e9))
+      ->default_str("")
+      ->type_name("SECONDS");
+  AddValue(command, "--master", &options->master, "Runs in a cluster, by way of this task")
+      ->type_name("troupe://HOST:PORT");
+  AddTls(command, &options->tls);
+}
+
+void AddPlan(CLI::App* command, Options* options) {
+  AddGraph(command, options);
+  AddValue(command, "--dot", &options->dot_file, "Writes the graph in Graphviz's language")
+      ->type_name("FILE");
+  AddValue(command, "--svg", &options->svg_file, "Draws the graph with Graphviz's dot")
+      ->type_name("FILE");
+  AddValue(command, "--devices", &options->devices,
+           "Shows the plan of a step over so many CPU devices, or over devices with these names")
+      ->type_name("N|NAME,NAME...");
+  AddList(command, "--feed", &options->feed_texts, "What the step is fed; may be repeated")
+      ->type_name("NAME");
+  AddList(command, "--fetch", &options->fetch_texts, "What it fetches; may be repeated")
+      ->type_name("NAME");
+  AddList(command, "--target", &options->targets, "What it runs; may be repeated")
+      ->type_name("NODE");
+}
+
+/// The options of `worker` and `cluster`.
+void AddServe(CLI::App* command, ServeOptions* options) {
+  AddValue(command, "--heartbeat-timeout", &options->heartbeat_timeout,
+           "Seconds of silence after which a task is lost")
+      ->check(Number(0.1, 1e6))
+      ->type_name("S");
+  AddValue(command, "--threads", &options->threads,
+           "Threads of a task that compute; one per core if absent")
+      ->check(WholeNumber(1, 4096))
+      ->default_str("")
+      ->type_name("N");
+  AddValue(command, "--devices", &options->devices, "CPU devices that a task shows")
+      ->check(WholeNumber(1, 1024))
+      ->type_name("N");
+  AddTls(command, &options->tls);
+  command->add_flag("--insecure", options->insecure,
+                    "Serves addresses that other machines reach without TLS");
+}
+
+void AddWorker(CLI::App* command, ServeOptions* options) {
+  AddValue(command, "--cluster", &options->cluster_file,
+           "JSON: addresses by job; TF_CONFIG is taken if absent")
+      ->type_name("FILE");
+  AddValue(command, "--job", &options->job, "The job of this task")->type_name("J");
+  AddValue(command, "--task", &options->task, "Its number")
+      ->check(WholeNumber(0, 1000000))
+      ->default_str("")
+      ->type_name("N");
+  AddValue(command, "--join", &options->join,
+           "Becomes a member of a cluster that runs, by way of a task of it; only this task's own "
+           "address is taken from FILE")
+      ->type_name("HOST:PORT");
+  AddValue(command, "--data-port", &options->data_port, "Port of the data plane; 0: any free one")
+      ->check(WholeNumber(0, 65535))
+      ->type_name("P");
+  AddServe(command, options);
+}
 
 /// The exit status; an error is one line.
-int Report(const absl::StatusOr<int>& result) {
+int Report(absl::StatusOr<int> result) {
   std::cout.flush();
+  if (result.ok() && (!std::cout || std::fflush(stdout) != 0 || std::ferror(stdout) != 0)) {
+    result = absl::ErrnoToStatus(errno, "standard output cannot be written");
+  }
   if (result.ok()) return *result;
   std::string message(result.status().message());
   std::replace(message.begin(), message.end(), '\n', ' ');
@@ -140,35 +145,51 @@ int Report(const absl::StatusOr<int>& result) {
 }
 
 int Main(int argc, char** argv) {
-  if (argc == 2 && (std::string_view(argv[1]) == "--help" || std::string_view(argv[1]) == "help")) {
-    std::cout << kUsage;
-    return 0;
-  }
-  absl::StatusOr<int> result = 0;
+  CommandLine line("troupe", "Runs, times, shows and serves dataflow graphs.");
+  line.require_subcommand(1);
+  line.footer(
+      "Exit status: 0; 1: an error, one line on standard error; 2: wrong usage; 130: "
+      "stopped by Ctrl-C.");
+  Options options;
+  ServeOptions serve;
+  CLI::App* run = line.Command("run", "Runs steps of a graph and prints what they give.");
+  AddRun(run, &options);
+  AddValue(run, "--steps", &options.steps, "How many steps run")
+      ->check(WholeNumber(0, 1'000'000'000'000'000))
+      ->type_name("N");
+  CLI::App* bench = line.Command("bench", "Times steps of a graph; prints a line of JSON.");
+  AddRun(bench, &options);
+  AddValue(bench, "--seconds", &options.seconds, "How long steps are timed")
+      ->check(Number(0, 1e6))
+      ->type_name("S");
+  CLI::App* graph = line.Command(
+      "graph", "Shows what a graph has and what is missing here; draws it; plans a step.");
+  AddPlan(graph, &options);
+  CLI::App* worker =
+      line.Command("worker", "Serves as a task of a cluster until SIGTERM or Ctrl-C.");
+  AddWorker(worker, &serve);
+  CLI::App* cluster = line.Command("cluster", "Serves as all tasks of a cluster, each a process.");
+  cluster->add_option("FILE", serve.cluster_file, "JSON: addresses by job")
+      ->required()
+      ->type_name("");
+  AddServe(cluster, &serve);
+  char help[] = "--help";
+  if (argc == 2 && std::strcmp(argv[1], "help") == 0) argv[1] = help;
+  if (const std::optional<int> status = line.Read(argc, argv)) return *status;
+
+  options.feeds = SplitAtEquals(options.feed_texts);
+  options.fetches = SplitAtEquals(options.fetch_texts);
   try {
-    const std::string command = argc < 2 ? "" : argv[1];
-    if (command == "worker" || command == "cluster") {
-      const ServeOptions serve = ServeOptions::Parse(argc, argv);
-      result = command == "worker" ? WorkerCommand(serve) : ClusterCommand(serve);
-      return Report(result);
+    if (worker->parsed()) return Report(WorkerCommand(serve));
+    if (cluster->parsed()) return Report(ClusterCommand(serve));
+    for (const std::string& library : options.libraries) {
+      if (absl::Status loaded = LoadLibrary(library); !loaded.ok()) return Report(loaded);
     }
-    const Options options = Options::Parse(argc, argv);
-    absl::Status loaded;
-    for (const std::string& library : options.libraries) loaded.Update(LoadLibrary(library));
-    if (!loaded.ok()) {
-      result = loaded;
-    } else if (options.command == "graph") {
-      result = GraphCommand(options);
-    } else {
-      const absl::Status status =
-          options.command == "run" ? RunCommand(options) : BenchCommand(options);
-      if (!status.ok()) result = status;
-    }
+    if (graph->parsed()) return Report(GraphCommand(options));
+    return Report(run->parsed() ? RunCommand(options) : BenchCommand(options));
   } catch (const UsageError& error) {
-    std::cerr << "troupe: " << error.message << "\n" << kUsage;
-    return 2;
+    return line.WrongUsage(error.message);
   }
-  return Report(result);
 }
 
 }  // namespace

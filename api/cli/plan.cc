@@ -115,7 +115,7 @@ absl::StatusOr<StepPlan> MakePlan(const GraphDef& def, const Options& options) {
   PlacementInput input;
   TROUPE_ASSIGN_OR_RETURN(input.devices, Devices(options.devices));
   input.has_kernel = RegisteredKernels();
-  TROUPE_ASSIGN_OR_RETURN(StepGraph step, PrepareStep(*graph, signature, options.optimize,
+  TROUPE_ASSIGN_OR_RETURN(StepGraph step, PrepareStep(*graph, signature, !options.no_optimize,
                                                       [&](const Subgraph& subgraph) {
                                                         return CheckPlacement(input, subgraph);
                                                       }));

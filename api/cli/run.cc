@@ -1,9 +1,12 @@
+#include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cinttypes>
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -27,13 +30,13 @@ absl::StatusOr<Prepared> Prepare(const Options& options) {
   Prepared prepared;
   SessionOptions session_options;
   session_options.threads = options.threads;
-  session_options.optimize = options.optimize;
+  session_options.optimize = !options.no_optimize;
   session_options.target = options.master;
-  session_options.tls_certificate = options.tls_cert;
-  session_options.tls_key = options.tls_key;
-  session_options.tls_authority = options.tls_ca;
+  session_options.tls_certificate = options.tls.certificate;
+  session_options.tls_key = options.tls.key;
+  session_options.tls_authority = options.tls.authority;
   TROUPE_ASSIGN_OR_RETURN(prepared.session, Session::Create(graph, session_options));
-  if (options.timeout) prepared.run_options.timeout = absl::Seconds(*options.timeout);
+  if (options.timeout >= 0) prepared.run_options.timeout = absl::Seconds(options.timeout);
 
   std::vector<std::string> feeds, fetches;
   for (const auto& [name, text] : options.feeds) {
@@ -55,14 +58,68 @@ absl::StatusOr<Prepared> Prepare(const Options& options) {
   return prepared;
 }
 
-absl::Status RunCommand(const Options& options) {
-  TROUPE_ASSIGN_OR_RETURN(Prepared prepared, Prepare(options));
-  std::vector<Tensor> values(options.fetches.size());
-  for (int64_t i = 0; i < options.steps; ++i) {
-    TROUPE_RETURN_IF_ERROR(
-        prepared.step(prepared.feeds, absl::MakeSpan(values), prepared.run_options));
+namespace {
+
+/// Set by Ctrl-C, which ends the process when it comes again: a step may wait for ever.
+volatile std::sig_atomic_t interrupted = 0;
+
+void Interrupt(int number) {
+  interrupted = 1;
+  std::signal(number, SIG_DFL);
+}
+
+/// Results larger than this are summarized on a terminal, with so many elements at each end.
+constexpr int64_t kManyElements = 1000, kEdge = 3;
+
+void RequireStep(const Options& options) {
+  if (options.fetches.empty() && options.targets.empty()) {
+    throw UsageError{"nothing to run: give a --fetch or a --target"};
   }
-  if (options.steps == 0) return absl::OkStatus();
+}
+
+/// Finds out before the steps whether the files of the fetches can be written.
+absl::Status TryFiles(const Options& options) {
+  for (const auto& [name, file] : options.fetches) {
+    if (file.empty()) continue;
+    const bool exists = access(file.c_str(), F_OK) == 0;
+    if (const int fd = open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666); fd >= 0) {
+      close(fd);
+      if (!exists) unlink(file.c_str());
+      continue;
+    }
+    return absl::ErrnoToStatus(errno, StrCat("fetch ", name, ": cannot write ", file));
+  }
+  return absl::OkStatus();
+}
+
+/// A line on the terminal of standard error that says how far long runs are; it is written over.
+class Progress {
+ public:
+  explicit Progress(int64_t steps) : steps_(steps) {}
+  void Update(int64_t done) {
+    if (!terminal_) return;
+    const absl::Time now = absl::Now();
+    if (now < next_) return;
+    next_ = now + absl::Milliseconds(200);
+    shown_ = true;
+    std::fprintf(stderr, "\rstep %" PRId64 " of %" PRId64 ", %.0f steps/s\033[K", done, steps_,
+                 static_cast<double>(done) / absl::ToDoubleSeconds(now - start_));
+  }
+  ~Progress() {
+    if (shown_) std::fputs("\r\033[K", stderr);
+  }
+
+ private:
+  const int64_t steps_;
+  const bool terminal_ = isatty(STDERR_FILENO) != 0;
+  const absl::Time start_ = absl::Now();
+  absl::Time next_ = start_ + absl::Seconds(1);
+  bool shown_ = false;
+};
+
+/// Prints what was fetched, or saves it.
+absl::Status Deliver(const Options& options, const std::vector<Tensor>& values) {
+  const bool terminal = isatty(STDOUT_FILENO) != 0;
   for (size_t i = 0; i < values.size(); ++i) {
     const auto& [name, file] = options.fetches[i];
     if (!file.empty()) {
@@ -71,10 +128,34 @@ absl::Status RunCommand(const Options& options) {
     }
     std::string dims;
     for (int64_t size : values[i].shape().dims()) dims += StrCat(dims.empty() ? "" : ",", size);
+    const bool large = terminal && values[i].num_elements() > kManyElements;
     std::cout << name << " " << ElementTypeName(values[i].type()) << " [" << dims << "] "
-              << ToJson(values[i]) << "\n";
+              << ToJson(values[i], large ? kEdge : 0) << "\n";
   }
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunCommand(const Options& options) {
+  RequireStep(options);
+  TROUPE_RETURN_IF_ERROR(TryFiles(options));
+  TROUPE_ASSIGN_OR_RETURN(Prepared prepared, Prepare(options));
+  std::vector<Tensor> values(options.fetches.size());
+  std::signal(SIGINT, Interrupt);
+  int64_t done = 0;
+  {
+    Progress progress(options.steps);
+    for (; done < options.steps && interrupted == 0; ++done) {
+      TROUPE_RETURN_IF_ERROR(
+          prepared.step(prepared.feeds, absl::MakeSpan(values), prepared.run_options));
+      progress.Update(done + 1);
+    }
+  }
+  if (done > 0) TROUPE_RETURN_IF_ERROR(Deliver(options, values));
+  if (done == options.steps) return 0;
+  std::cerr << "stopped after " << done << " of " << options.steps << " steps\n";
+  return 128 + SIGINT;
 }
 
 namespace {
@@ -109,8 +190,9 @@ int64_t PeakResidentKb() {
 
 }  // namespace
 
-absl::Status BenchCommand(const Options& options) {
+absl::StatusOr<int> BenchCommand(const Options& options) {
   using Clock = std::chrono::steady_clock;
+  RequireStep(options);
   TROUPE_ASSIGN_OR_RETURN(Prepared prepared, Prepare(options));
   std::vector<Tensor> values(options.fetches.size());
   auto run = [&] {
@@ -147,7 +229,7 @@ absl::Status BenchCommand(const Options& options) {
       "}\n",
       name.c_str(), threads, n, prepared.step.num_nodes(), micros[0], micros[n / 2],
       micros[std::min(n - 1, n * 99 / 100)], startup_ms, PeakResidentKb());
-  return absl::OkStatus();
+  return 0;
 }
 
 }  // namespace troupe::cli

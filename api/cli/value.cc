@@ -1,7 +1,11 @@
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "api/cli/cli.h"
 #include "devices/npy.h"
@@ -51,56 +55,97 @@ absl::Status ForEach(const json& value, absl::Span<const int64_t> dims, const F&
   return absl::OkStatus();
 }
 
-absl::StatusOr<double> AsDouble(const json& value) {
-  if (value.is_number()) return value.get<double>();
-  if (value.is_boolean()) return value.get<bool>() ? 1.0 : 0.0;
-  if (value.is_string()) {  // JSON has no numbers for these.
-    std::string text = value.get<std::string>();
-    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    if (text == "nan") return std::nan("");
-    if (text == "inf" || text == "infinity") return std::numeric_limits<double>::infinity();
-    if (text == "-inf" || text == "-infinity") return -std::numeric_limits<double>::infinity();
+/// JSON has no words for these numbers: they stand in it as strings that begin with this byte.
+constexpr char kMark = '\0';
+constexpr std::pair<std::string_view, double> kNumberWords[] = {
+    {"NaN", std::numeric_limits<double>::quiet_NaN()},
+    {"Infinity", std::numeric_limits<double>::infinity()},
+    {"-Infinity", -std::numeric_limits<double>::infinity()}};
+
+/// The text with number words as marked strings.
+std::string MarkNumberWords(std::string_view text) {
+  std::string marked;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size();) {
+    const auto* word = std::find_if(std::begin(kNumberWords), std::end(kNumberWords), [&](auto& w) {
+      return !quoted && text.substr(i, w.first.size()) == w.first;
+    });
+    if (word != std::end(kNumberWords)) {
+      marked += StrCat("\"\\u0000", word->first, "\"");
+      i += word->first.size();
+      continue;
+    }
+    if (quoted && text[i] == '\\') {  // With what it escapes.
+      marked += text.substr(i, 2);
+      i += 2;
+      continue;
+    }
+    if (text[i] == '"') quoted = !quoted;
+    marked += text[i++];
   }
-  return InvalidArgument("not a number: ", value.dump());
+  return marked;
 }
 
+/// The number that a marked string stands for.
+std::optional<double> NumberWord(const json& value) {
+  if (!value.is_string()) return std::nullopt;
+  const std::string& text = value.get_ref<const std::string&>();
+  for (const auto& [word, number] : kNumberWords) {
+    if (!text.empty() && text[0] == kMark && text.substr(1) == word) return number;
+  }
+  return std::nullopt;
+}
+
+/// A leaf as its author wrote it.
+std::string Written(const json& value) {
+  return NumberWord(value) ? value.get<std::string>().substr(1) : value.dump();
+}
+
+absl::Status DoesNotFit(const json& value, ElementType type) {
+  return InvalidArgument(Written(value), " is no value of type ", ElementTypeName(type));
+}
+
+absl::StatusOr<double> AsDouble(const json& value, ElementType type) {
+  if (value.is_number()) return value.get<double>();
+  if (const std::optional<double> number = NumberWord(value)) return *number;
+  return DoesNotFit(value, type);
+}
+
+/// Decimal fractions are rounded; nothing else is lost.
 template <typename T>
 absl::StatusOr<T> Convert(const json& value) {
+  constexpr ElementType kType = kElementType<T>;
   if constexpr (std::is_same_v<T, std::string>) {
-    if (!value.is_string()) return InvalidArgument("not a string: ", value.dump());
+    if (!value.is_string() || NumberWord(value)) return DoesNotFit(value, kType);
     return value.get<std::string>();
   } else if constexpr (std::is_same_v<T, bool>) {
     if (value.is_boolean()) return value.get<bool>();
-    TROUPE_ASSIGN_OR_RETURN(double number, AsDouble(value));
-    return number != 0;
+    TROUPE_ASSIGN_OR_RETURN(const double number, AsDouble(value, kType));
+    if (number != 0 && number != 1) return DoesNotFit(value, kType);
+    return number == 1;
   } else if constexpr (std::is_same_v<T, complex64> || std::is_same_v<T, complex128>) {
-    TROUPE_ASSIGN_OR_RETURN(double number, AsDouble(value));
-    return T(static_cast<typename T::value_type>(number));
+    TROUPE_ASSIGN_OR_RETURN(const auto real, Convert<typename T::value_type>(value));
+    return T(real);
   } else if constexpr (std::is_integral_v<T>) {
+    if (value.is_number_integer()) {  // Of 64 bits, with a sign or without.
+      const bool fits = value.is_number_unsigned() ? std::in_range<T>(value.get<uint64_t>())
+                                                   : std::in_range<T>(value.get<int64_t>());
+      return fits ? absl::StatusOr<T>(value.get<T>()) : DoesNotFit(value, kType);
+    }
+    TROUPE_ASSIGN_OR_RETURN(const double number, AsDouble(value, kType));
     using Limits = std::numeric_limits<T>;
-    if (value.is_number_unsigned()) {
-      const uint64_t number = value.get<uint64_t>();
-      if (number > static_cast<uint64_t>(Limits::max())) {
-        return InvalidArgument(value.dump(), " does not fit ", ElementTypeName(kElementType<T>));
-      }
-      return static_cast<T>(number);
-    }
-    if (value.is_number_integer()) {
-      const int64_t number = value.get<int64_t>();  // Negative.
-      if (std::is_unsigned_v<T> || number < static_cast<int64_t>(Limits::min())) {
-        return InvalidArgument(value.dump(), " does not fit ", ElementTypeName(kElementType<T>));
-      }
-      return static_cast<T>(number);
-    }
-    TROUPE_ASSIGN_OR_RETURN(double number, AsDouble(value));
     if (!(number >= static_cast<double>(Limits::min()) &&
-          number < std::ldexp(1.0, Limits::digits))) {
-      return InvalidArgument(value.dump(), " does not fit ", ElementTypeName(kElementType<T>));
+          number < std::ldexp(1.0, Limits::digits) && number == std::floor(number))) {
+      return DoesNotFit(value, kType);
     }
     return static_cast<T>(number);
   } else {
-    TROUPE_ASSIGN_OR_RETURN(double number, AsDouble(value));
-    return static_cast<T>(number);
+    TROUPE_ASSIGN_OR_RETURN(const double number, AsDouble(value, kType));
+    const T result = static_cast<T>(number);
+    const bool overflow = std::isinf(static_cast<double>(static_cast<float>(result))) &&
+                          !std::isinf(number) && !std::is_same_v<T, double>;
+    if (overflow) return DoesNotFit(value, kType);
+    return result;
   }
 }
 
@@ -131,8 +176,34 @@ std::string ElementText(complex64 v) {
 std::string ElementText(complex128 v) {
   return "[" + ElementText(v.real()) + "," + ElementText(v.imag()) + "]";
 }
+/// `text` as JSON without its quotes; nothing if it is not UTF-8.
+std::optional<std::string> Unquoted(const std::string& text) {
+  try {
+    const std::string quoted = json(text).dump();
+    return quoted.substr(1, quoted.size() - 2);
+  } catch (const json::type_error&) {
+    return std::nullopt;
+  }
+}
+
+/// Bytes that are not UTF-8 are written as \xNN.
 std::string ElementText(const std::string& v) {
-  return json(v).dump(-1, ' ', false, json::error_handler_t::replace);
+  if (const auto whole = Unquoted(v)) return '"' + *whole + '"';
+  std::string text = "\"";
+  for (size_t i = 0; i < v.size();) {
+    size_t size = 1;  // Of the character that begins here.
+    auto character = Unquoted(v.substr(i, size));
+    while (!character && size < 4) character = Unquoted(v.substr(i, ++size));
+    if (character) {
+      text += *character;
+      i += size;
+    } else {
+      char escaped[8];
+      std::snprintf(escaped, sizeof(escaped), "\\x%02x", static_cast<unsigned char>(v[i++]));
+      text += escaped;
+    }
+  }
+  return text + '"';
 }
 template <typename T>
 requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) std::string ElementText(T v) {
@@ -140,15 +211,21 @@ requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) std::string ElementT
 }
 
 template <typename T>
-void AppendJson(const T*& element, absl::Span<const int64_t> dims, std::string* out) {
+void AppendJson(const T* elements, absl::Span<const int64_t> dims, int64_t edge, std::string* out) {
   if (dims.empty()) {
-    *out += ElementText(*element++);
+    *out += ElementText(*elements);
     return;
   }
+  int64_t stride = 1;
+  for (int64_t size : dims.subspan(1)) stride *= size;
   *out += '[';
   for (int64_t i = 0; i < dims[0]; ++i) {
     if (i > 0) *out += ',';
-    AppendJson(element, dims.subspan(1), out);
+    if (edge > 0 && i == edge && dims[0] > 2 * edge) {
+      *out += "...,";
+      i = dims[0] - edge;
+    }
+    AppendJson(elements + i * stride, dims.subspan(1), edge, out);
   }
   *out += ']';
 }
@@ -170,7 +247,7 @@ absl::StatusOr<Tensor> ParseValue(std::string_view text, ElementType type) {
     if (c == '[' && ++depth > 1000) return InvalidArgument("lists are nested too deep");
     if (c == ']') --depth;
   }
-  const json value = json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  const json value = json::parse(MarkNumberWords(text), nullptr, /*allow_exceptions=*/false);
   if (value.is_discarded()) {
     return InvalidArgument(Quoted(text), " is neither JSON nor the name of a .npy file");
   }
@@ -188,11 +265,10 @@ absl::StatusOr<Tensor> ParseValue(std::string_view text, ElementType type) {
   return tensor;
 }
 
-std::string ToJson(const Tensor& tensor) {
+std::string ToJson(const Tensor& tensor, int64_t edge) {
   std::string out;
   const absl::Status status = SwitchValueType(tensor.type(), [&]<typename T>() -> absl::Status {
-    const T* element = tensor.unchecked_data<T>();
-    AppendJson(element, tensor.shape().dims(), &out);
+    AppendJson(tensor.unchecked_data<T>(), tensor.shape().dims(), edge, &out);
     return absl::OkStatus();
   });
   return status.ok() ? out : "null";

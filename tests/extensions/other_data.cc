@@ -1,2 +1,2 @@
 // Something else has the name.
-extern "C" const char troupe_extension[600] = "nothing of Troupe's";
+extern "C" const char troupe_extension_info[600] = "nothing of Troupe's";

@@ -6,8 +6,8 @@ absl::Status Register(troupe::Extension& extension) {
   return absl::OkStatus();
 }
 
-extern "C" const troupe::ExtensionInfo troupe_extension =
-    troupe::MakeExtensionInfo(Register, "0.0.9-test");
+extern "C" const troupe::ExtensionInfo troupe_extension_info = {
+    troupe::ExtensionInfo::kMagic, troupe::BuiltFor<0, 0, 9, troupe::LayoutCode()>, Register};
 
 namespace troupe {
 REGISTER_OP("StaticFromWrongVersion").Output("y: float");

@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "net/address.h"
 #include "net/json.h"
@@ -171,14 +172,26 @@ TEST(Address, KnowsLoopback) {
 TEST(Json, KeepsStringsAndNumbers) {
   const auto value = ParseJson(R"({"a": ["\u00e9\n", 12, -3, 1.5, true, null]})", 100, 3);
   ASSERT_TRUE(value.ok()) << value.status();
-  const auto& items = value->Find("a")->items;
-  EXPECT_EQ(items[0].text, "\xc3\xa9\n");
-  EXPECT_EQ(items[1].integer, 12);
-  EXPECT_EQ(items[2].integer, -3);
-  EXPECT_FALSE(items[3].integral);
-  EXPECT_TRUE(items[4].boolean);
-  EXPECT_EQ(items[5].kind, Json::Kind::kNull);
-  EXPECT_EQ(JsonQuoted("a\"b"), "\"a\\\"b\"");
+  EXPECT_EQ((*value)["a"].dump(), "[\"\xc3\xa9\\n\",12,-3,1.5,true,null]");
+}
+
+TEST(Json, RefusesWhatIsGivenTwiceOrNestedTooDeep) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {R"({"a": 1, "b": 2, "a": 3})", "member \"a\" is given twice"},
+      {R"([{"x": {"a": 1, "a": 2}}])", "member \"a\" is given twice"},
+      {"[[[[1]]]]", "nested more than 3 levels deep"},
+      {R"({"a": {"b": {"c": {}}}})", "nested more than 3 levels deep"},
+      {R"({"a": [1, 2})", "syntax error at byte 12"},
+      {"", "syntax error at byte 1"},
+      {"[1e999]", "JSON: "},
+      {"{\"\xff\": 1}", "syntax error at byte 3"}};
+  for (const auto& [text, message] : wrong) {
+    const auto value = ParseJson(text, 100, 3);
+    EXPECT_TRUE(absl::IsInvalidArgument(value.status())) << text;
+    EXPECT_THAT(Message(value.status()), HasSubstr(message)) << text;
+  }
+  EXPECT_TRUE(ParseJson(R"([{"a": 1}, {"a": 2}, {"b": {"a": 3}, "a": 4}])", 100, 3).ok());
+  EXPECT_FALSE(ParseJson("[1, 2, 3]", 8, 3).ok());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <array>
 #include <cstdio>
@@ -9,7 +10,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "absl/time/time.h"
 #include "api/program/child_process.h"
+#include "api/version.h"
 
 namespace {
 
@@ -42,10 +45,10 @@ class CliTest : public testing::Test {
     )";
   }
   std::string graph() const { return folder_ + "graph.pbtxt"; }
-  Result Run(const std::string& arguments) const {
+  Result Run(const std::string& arguments) const { return Shell(TROUPE_PROGRAM " " + arguments); }
+  Result Shell(const std::string& script) const {
     const std::string out = folder_ + "out", err = folder_ + "err";
-    const std::string command =
-        TROUPE_PROGRAM " " + arguments + " >" + out + " 2>" + err + " </dev/null";
+    const std::string command = "{ " + script + "\n} >" + out + " 2>" + err + " </dev/null";
     const auto ran = troupe::RunProgram({.arguments = {"/bin/sh", "-c", command}});
     return {ran.ok() ? ran->status.code.value_or(-1) : -1, ReadFile(out), ReadFile(err)};
   }
@@ -101,6 +104,185 @@ TEST_F(CliTest, WrongUsageIsTwo) {
         "bench g --fetch y --dot f", "run g --fetch y --unknown", "run g --fetch"}) {
     EXPECT_EQ(Run(arguments).status, 2) << arguments;
   }
+}
+
+TEST_F(CliTest, WrongUsageIsOneLineThatNamesTheHelp) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"", "troupe: A subcommand is required; see troupe --help"},
+      {"dance", "troupe: unknown command \"dance\"; see troupe --help"},
+      {"run g --threads 0 --fetch y",
+       "troupe run: --threads: takes a whole number, at least 1, at most 4096, not \"0\"; see "
+       "troupe "
+       "run --help"},
+      {"run g --steps 1.5 --fetch y", "not \"1.5\""},
+      {"run g --timeout nan --fetch y", "not \"nan\""},
+      {"run g --feed x --fetch y", "takes NAME=VALUE, not \"x\""},
+      {"run g", "nothing to run: give a --fetch or a --target; see troupe run --help"},
+      {"graph g --fetch y", "give --devices; see troupe graph --help"},
+      {"worker --cluster " + graph() + " --what", "--what; see troupe worker --help"},
+      {"cluster", "FILE is required; see troupe cluster --help"}};
+  for (const auto& [arguments, says] : cases) {
+    const Result r = Run(arguments);
+    EXPECT_EQ(r.status, 2) << arguments;
+    EXPECT_THAT(r.err, HasSubstr(says));
+    EXPECT_EQ(std::count(r.err.begin(), r.err.end(), '\n'), 1) << r.err;
+    EXPECT_EQ(r.out, "");
+  }
+}
+
+TEST_F(CliTest, EveryCommandHasHelpAndVersion) {
+  for (const std::string command : {"", "run ", "bench ", "graph ", "worker ", "cluster "}) {
+    for (const char* help : {"--help", "-h"}) {
+      const Result r = Run(command + help);
+      EXPECT_EQ(r.status, 0) << command;
+      EXPECT_THAT(r.out, HasSubstr("Usage: troupe " + command)) << command;
+      EXPECT_EQ(r.err, "");
+    }
+    const Result r = Run(command + "--version");
+    EXPECT_EQ(r.status, 0) << command;
+    EXPECT_EQ(r.out, "troupe " TROUPE_VERSION "\n");
+  }
+  EXPECT_EQ(Run("help").out, Run("--help").out);
+  EXPECT_THAT(Run("worker --help").out, HasSubstr("--join HOST:PORT"));
+  EXPECT_NE(Run("--help >/dev/full").status, 0);
+}
+
+TEST_F(CliTest, ValuesAreCastIfNothingIsLost) {
+  const auto identity = [](const char* type) {
+    return std::string(
+               "node { name: \"x\" op: \"Placeholder\" attr { key: \"dtype\" value { type: ") +
+           type +
+           " } } } node { name: \"y\" op: \"Identity\" input: \"x\" attr { key: \"T\" value "
+           "{ type: " +
+           type + " } } }";
+  };
+  const struct {
+    const char *type, *value, *printed;  // nullptr: it is refused.
+  } cases[] = {
+      {"DT_FLOAT", "[1,NaN,Infinity,-Infinity]", "[4] [1.0,NaN,Infinity,-Infinity]"},
+      {"DT_HALF", "NaN", "[] NaN"},
+      {"DT_FLOAT", "0.1", "[] 0.100000001"},
+      {"DT_DOUBLE", "3", "[] 3.0"},
+      {"DT_FLOAT", "1e39", nullptr},
+      {"DT_HALF", "70000", nullptr},
+      {"DT_FLOAT", "true", nullptr},
+      {"DT_FLOAT", "\"NaN\"", nullptr},
+      {"DT_INT32", "[1.0,2e3,-7]", "[3] [1,2000,-7]"},
+      {"DT_INT32", "1.5", nullptr},
+      {"DT_INT32", "true", nullptr},
+      {"DT_INT32", "NaN", nullptr},
+      {"DT_INT32", "2147483648", nullptr},
+      {"DT_INT32", "1e10", nullptr},
+      {"DT_INT8", "-129", nullptr},
+      {"DT_UINT8", "-1", nullptr},
+      {"DT_UINT64", "18446744073709551615", "[] 18446744073709551615"},
+      {"DT_INT64", "18446744073709551615", nullptr},
+      {"DT_INT64", "-9223372036854775808", "[] -9223372036854775808"},
+      {"DT_BOOL", "[true,false,1,0]", "[4] [true,false,true,false]"},
+      {"DT_BOOL", "2", nullptr},
+      {"DT_COMPLEX64", "1.5", "[] [1.5,0.0]"},
+      {"DT_STRING", "[\"NaN\",\"a\\\\\\\"NaN\"]", "[2] [\"NaN\",\"a\\\\\\\"NaN\"]"},
+      {"DT_STRING", "NaN", nullptr},
+      {"DT_STRING", "1", nullptr},
+  };
+  const std::string file = folder_ + "identity.pbtxt";
+  for (const auto& c : cases) {
+    std::ofstream(file) << identity(c.type);
+    const Result r = Run("run " + file + " --feed 'x=" + c.value + "' --fetch y");
+    EXPECT_EQ(r.status, c.printed == nullptr ? 1 : 0) << c.type << " " << c.value << " " << r.err;
+    if (c.printed != nullptr) {
+      EXPECT_THAT(r.out, testing::EndsWith(std::string(" ") + c.printed + "\n"));
+    } else {
+      EXPECT_THAT(r.err, StartsWith("INVALID_ARGUMENT: feed x: ")) << c.value;
+    }
+  }
+}
+
+TEST_F(CliTest, BytesThatAreNoTextAreEscaped) {
+  const std::string file = folder_ + "bytes.pbtxt";
+  std::ofstream(file) << R"(
+    node { name: "c" op: "Const" attr { key: "dtype" value { type: DT_STRING } }
+           attr { key: "value" value { tensor { dtype: DT_STRING tensor_shape {}
+                  string_val: "a\377\"\303\251\303\n" } } } })";
+  EXPECT_EQ(Run("run " + file + " --fetch c").out, "c string [] \"a\\xff\\\"\xc3\xa9\\xc3\\n\"\n");
+}
+
+TEST_F(CliTest, OutputThatCannotBeWrittenIsAnError) {
+  const std::string run = TROUPE_PROGRAM " run " + graph() + " --feed x=1 ";
+  Result r = Shell(run + "--fetch y >/dev/full");
+  EXPECT_EQ(r.status, 1);
+  EXPECT_THAT(r.err, HasSubstr("standard output cannot be written"));
+  r = Shell(TROUPE_PROGRAM " bench " + graph() + " --feed x=1 --fetch y --seconds 0.01 >/dev/full");
+  EXPECT_EQ(r.status, 1);
+  EXPECT_EQ(Shell(TROUPE_PROGRAM " graph " + graph() + " >/dev/full").status, 1);
+  // Files are tried before the steps.
+  r = Shell(run + "--steps 1000000000000 --fetch y=/no/such/folder/y.npy");
+  EXPECT_EQ(r.status, 1);
+  EXPECT_THAT(r.err, StartsWith("NOT_FOUND: fetch y: cannot write /no/such/folder/y.npy"));
+  // The trial leaves nothing behind, and an older file as it is.
+  const std::string file = folder_ + "tried.npy";
+  EXPECT_EQ(Run("run " + graph() + " --fetch y=" + file).status, 1);
+  EXPECT_FALSE(std::ifstream(file).good());
+  std::ofstream(file) << "older";
+  EXPECT_EQ(Run("run " + graph() + " --fetch y=" + file).status, 1);
+  EXPECT_EQ(ReadFile(file), "older");
+}
+
+TEST_F(CliTest, LargeResultsAreSummarizedOnATerminalOnly) {
+  const std::string file = folder_ + "large.pbtxt";
+  std::ofstream(file) << R"(
+    node { name: "s" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+           attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 2 } }
+                  int_val: 50 int_val: 40 } } } }
+    node { name: "v" op: "Const" attr { key: "dtype" value { type: DT_INT32 } }
+           attr { key: "value" value { tensor { dtype: DT_INT32 tensor_shape {} int_val: 7 } } } }
+    node { name: "f" op: "Fill" input: "s" input: "v" attr { key: "T" value { type: DT_INT32 } } })";
+  const std::string run = TROUPE_PROGRAM " run " + file + " --fetch f";
+  const Result whole = Shell(run);
+  EXPECT_EQ(std::count(whole.out.begin(), whole.out.end(), '7'), 2000);
+  const Result brief = Shell("script -qec '" + run + "' /dev/null");
+  const std::string row = "[7,7,7,...,7,7,7]", rows = row + "," + row + "," + row;
+  EXPECT_EQ(brief.out, "f int32 [50,40] [" + rows + ",...," + rows + "]\r\n");
+}
+
+TEST_F(CliTest, LongRunsSayHowFarTheyAreOnATerminal) {
+  const std::string run =
+      TROUPE_PROGRAM " run " + graph() + " --init init --target count --threads 1 --steps ";
+  EXPECT_THAT(Shell("timeout -s INT 2 script -qec '" + run + "1000000000' /dev/null").out,
+              testing::ContainsRegex("step [0-9]+ of 1000000000, [0-9]+ steps/s"));
+  EXPECT_EQ(Shell(run + "200000").err, "");
+}
+
+TEST_F(CliTest, AnInterruptSaysWhatWasDone) {
+  auto run =
+      troupe::ChildProcess::Start({.arguments = {TROUPE_PROGRAM, "run", graph(), "--init", "init",
+                                                 "--fetch", "count", "--steps", "1000000000000"},
+                                   .output = true,
+                                   .errors = true});
+  ASSERT_TRUE(run.ok()) << run.status();
+  // Bit 1 of the signals that it catches is SIGINT's.
+  const std::string status = "/proc/" + std::to_string(run->pid()) + "/status";
+  const absl::Time limit = absl::Now() + absl::Seconds(30);
+  for (bool catches = false; !catches && absl::Now() < limit;) {
+    const std::string text = ReadFile(status);
+    const size_t at = text.find("SigCgt:");
+    catches = at != std::string::npos && (std::stoull(text.substr(at + 7), nullptr, 16) & 2) != 0;
+  }
+  run->Signal(SIGINT);
+  const std::string output = run->Rest(absl::Seconds(30));
+  EXPECT_EQ(run->Wait(absl::Seconds(30)).value_or(troupe::ExitStatus()).code, 130);
+  EXPECT_THAT(output, testing::ContainsRegex("stopped after [0-9]+ of 1000000000000 steps\n"));
+}
+
+TEST_F(CliTest, PicturesNeedGraphviz) {
+  const std::string svg = folder_ + "svg";
+  Result r = Shell("PATH=/nowhere " TROUPE_PROGRAM " graph " + graph() + " --svg " + svg);
+  EXPECT_EQ(r.status, 1);
+  EXPECT_THAT(r.err, StartsWith("FAILED_PRECONDITION: cannot draw " + svg));
+  EXPECT_THAT(r.err, HasSubstr("install graphviz, or take --dot"));
+  r = Run("graph " + graph() + " --svg /no/such/folder/svg");
+  EXPECT_EQ(r.status, 1);
+  EXPECT_THAT(r.err, HasSubstr("/no/such/folder/svg"));
 }
 
 TEST_F(CliTest, BenchIsALineOfJson) {

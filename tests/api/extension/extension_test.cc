@@ -9,11 +9,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <random>
 #include <thread>
 
 #include "api/gradients.h"
-#include "api/internal/elf_symbol.h"
 #include "api/ops.h"
 #include "api/program/child_process.h"
 #include "api/session.h"
@@ -40,22 +38,29 @@ void ExpectError(const absl::Status& status, absl::StatusCode code, const std::s
 
 TEST(LoadLibraryTest, AnotherVersionIsRefusedBeforeItsCodeRuns) {
   const absl::Status status = LoadLibrary(Library("wrong_version"));
-  ExpectError(status, absl::StatusCode::kFailedPrecondition, "0.0.9-test");
+  ExpectError(status, absl::StatusCode::kFailedPrecondition, "it was built for Troupe 0.0.9");
   ExpectError(status, absl::StatusCode::kFailedPrecondition, "this is Troupe " TROUPE_VERSION);
   ExpectError(status, absl::StatusCode::kFailedPrecondition, "wrong_version.so");
   EXPECT_FALSE(HasOp("FromWrongVersion"));
   EXPECT_FALSE(HasOp("StaticFromWrongVersion")) << "not even static objects were made";
 }
 
-TEST(LoadLibraryTest, AnotherInterfaceIsRefused) {
-  const absl::Status status = LoadLibrary(Library("wrong_interface"));
-  ExpectError(status, absl::StatusCode::kFailedPrecondition, "7.1.0 (extension interface 99)");
+TEST(LoadLibraryTest, AnotherLayoutIsRefusedBeforeItsCodeRuns) {
+  ExpectError(LoadLibrary(Library("wrong_layout")), absl::StatusCode::kFailedPrecondition,
+              "with another compiler or other headers");
+  EXPECT_FALSE(HasOp("StaticFromWrongLayout"));
 }
 
-TEST(LoadLibraryTest, AnotherLayoutIsRefused) {
-  const absl::Status status = LoadLibrary(Library("wrong_layout"));
-  ExpectError(status, absl::StatusCode::kFailedPrecondition,
-              "sizeof(Tensor) is " + std::to_string(sizeof(Tensor) + 8));
+TEST(LoadLibraryTest, VersionsAndLayoutsAreTold) {
+  EXPECT_EQ(VersionPart(0, "12.3.45"), 12);
+  EXPECT_EQ(VersionPart(1, "12.3.45"), 3);
+  EXPECT_EQ(VersionPart(2, "12.3.45"), 45);
+  auto other = kExtensionLayout;
+  for (uint32_t& size : other) {
+    size += 8;
+    EXPECT_NE(LayoutCode(other), LayoutCode());
+    size -= 8;
+  }
 }
 
 TEST(LoadLibraryTest, WhatIsNoExtensionIsRefused) {
@@ -63,11 +68,10 @@ TEST(LoadLibraryTest, WhatIsNoExtensionIsRefused) {
   ExpectError(LoadLibrary("/nowhere/x.so"), absl::StatusCode::kNotFound, "/nowhere/x.so");
   ExpectError(LoadLibrary("nothing_here.so"), absl::StatusCode::kNotFound, "nothing_here.so");
   ExpectError(LoadLibrary(""), invalid, "");
-  ExpectError(LoadLibrary("/"), invalid, "no regular file");
-  ExpectError(LoadLibrary("CMakeLists.txt"), invalid, "no shared library");
-  ExpectError(LoadLibrary("/proc/self/exe"), invalid, "troupe_extension");
-  ExpectError(LoadLibrary(Library("no_symbol")), invalid, "does not export 'troupe_extension'");
-  ExpectError(LoadLibrary(Library("not_data")), invalid, "is no data");
+  ExpectError(LoadLibrary("/"), invalid, "irectory");
+  ExpectError(LoadLibrary("CMakeLists.txt"), invalid, "CMakeLists.txt");
+  ExpectError(LoadLibrary("/proc/self/exe"), invalid, "executable");
+  ExpectError(LoadLibrary(Library("no_symbol")), invalid, "it is no extension");
   ExpectError(LoadLibrary(Library("other_data")), invalid, "TROUPE_EXTENSION");
   ExpectError(LoadLibrary(Library("undefined")), invalid, "NobodyHasThis");
 }
@@ -110,46 +114,6 @@ TEST(LoadLibraryTest, ACopyOfALibraryChangesNothing) {
   const absl::Status status = LoadLibrary(copy);
   EXPECT_TRUE(status.ok()) << status;
   std::filesystem::remove(copy);
-}
-
-// --- files that are damaged ---
-
-std::string ReadFile(const std::string& name) {
-  std::ifstream in(name, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(in), {});
-}
-
-TEST(ElfSymbolTest, DamagedFilesAreRefusedOrReadRight) {
-  const std::string bytes = ReadFile(Library("wrong_version"));
-  const auto whole = ReadElfSymbol(Library("wrong_version"), "troupe_extension", 64);
-  ASSERT_TRUE(whole.ok()) << whole.status();
-  EXPECT_EQ(whole->size(), 64u);
-  EXPECT_EQ(whole->substr(0, 16), ExtensionInfo::kMagic);
-  const std::string file = testing::TempDir() + "/damaged.so";
-  auto read = [&](const std::string& content) {
-    std::ofstream(file, std::ios::binary | std::ios::trunc) << content;
-    const auto result = ReadElfSymbol(file, "troupe_extension", 64);
-    if (!result.ok()) {
-      EXPECT_EQ(result.status().code(), absl::StatusCode::kInvalidArgument) << result.status();
-    }
-  };
-  for (size_t size = 0; size < bytes.size(); size += 1 + bytes.size() / 60) {
-    read(bytes.substr(0, size));
-  }
-  // The headers, the table of sections, and bytes anywhere.
-  std::mt19937 random(7);
-  for (int i = 0; i < 300; ++i) {
-    std::string damaged = bytes;
-    const size_t area[] = {64 + 56 * 8, bytes.size(), 4096};
-    const bool at_end = i % 3 == 2;
-    for (int n = 0; n < 1 + i % 4; ++n) {
-      size_t at = random() % std::min(area[i % 3], bytes.size());
-      if (at_end) at = bytes.size() - 1 - at;
-      damaged[at] = static_cast<char>(random());
-    }
-    read(damaged);
-  }
-  std::remove(file.c_str());
 }
 
 // --- extensions of the application itself ---
@@ -301,7 +265,7 @@ TEST(CubeTest, ManyElementsOnSeveralThreads) {
 TEST(CubeTest, TheExampleRuns) {
   EXPECT_EQ(Command(TROUPE_USE_CUBE), "cube 1, slope 3\ncube 8, slope 12\ncube 27, slope 27\n");
   EXPECT_THAT(Command(std::string(TROUPE_USE_CUBE) + " " + Library("wrong_version"), 1),
-              HasSubstr("0.0.9-test"));
+              HasSubstr("0.0.9"));
 }
 
 TEST(CubeTest, TheCommandLineLoadsLibraries) {
@@ -321,7 +285,7 @@ TEST(CubeTest, TheCommandLineLoadsLibraries) {
   EXPECT_THAT(Command(program + " graph " + graph + library), testing::Not(HasSubstr("missing")));
   EXPECT_THAT(Command(run + " --library " + Library("wrong_version"), 1),
               HasSubstr("FAILED_PRECONDITION: library"));
-  EXPECT_THAT(Command(run + " --library", 2), HasSubstr("--library needs a value"));
+  EXPECT_THAT(Command(run + " --library", 2), HasSubstr("--library: 1 required"));
   std::remove(graph.c_str());
 }
 

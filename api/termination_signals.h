@@ -1,0 +1,25 @@
+/// SIGTERM and SIGINT as events.
+#ifndef TROUPE_API_TERMINATION_SIGNALS_H_
+#define TROUPE_API_TERMINATION_SIGNALS_H_
+
+namespace troupe {
+
+/// While there is one, the first SIGTERM or SIGINT does not end this process but is kept, for all of
+/// them; the second ends it. Those handlers that were there before come back with the last one's
+/// end. A program makes one before it says that it is ready. Thread-safe.
+class TerminationSignals {
+ public:
+  TerminationSignals();
+  ~TerminationSignals();
+  TerminationSignals(const TerminationSignals&) = delete;
+  TerminationSignals& operator=(const TerminationSignals&) = delete;
+
+  /// The signal that has come, or 0.
+  int received() const;
+  /// Waits for a signal, or until the file descriptor `other` can be read; what `received` gives.
+  int Wait(int other = -1) const;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_API_TERMINATION_SIGNALS_H_

@@ -1,2 +1,0 @@
-// A function has the name.
-extern "C" int troupe_extension() { return 42; }
