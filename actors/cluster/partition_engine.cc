@@ -275,19 +275,9 @@ bool PartitionEngine::Feed(cluster::Message request, StepDone done) {
 }
 
 std::string PartitionEngine::Describe(RunningStep* step) {
-  // Processes have the time of day in common.
-  using std::chrono::nanoseconds;
-  const int64_t now =
-      std::chrono::duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
-          .count();
-  const uint64_t ahead = static_cast<uint64_t>(now) - NowNs();
   RunMetadata metadata;
   const RegisteredGraph& graph = *step->graph;
   for (size_t i = 0; i < step->traces.size(); ++i) {
-    for (NodeTrace& node : step->traces[i]) {
-      node.start_ns += ahead;
-      node.end_ns += ahead;
-    }
     AddStepStats(*graph.partitions[i].plan, step->traces[i], &metadata);
     graph.received[i].graph->ToGraphDef(metadata.add_partition_graphs());
   }

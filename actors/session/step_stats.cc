@@ -1,19 +1,28 @@
 #include "actors/session/step_stats.h"
 
+#include <chrono>
+
+#include "actors/executor/flow.h"
 #include "devices/status_macros.h"
 #include "graph/protos/config.pb.h"
 
 namespace troupe {
 
 void AddStepStats(const Plan& plan, const std::vector<NodeTrace>& trace, RunMetadata* metadata) {
+  // The time of day is what processes, and TensorFlow's tools, have in common.
+  using std::chrono::nanoseconds;
+  const int64_t now =
+      std::chrono::duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count();
+  const int64_t ahead = now - static_cast<int64_t>(NowNs());
   DeviceStepStats* device = metadata->mutable_step_stats()->add_dev_stats();
   device->set_device(plan.device_name());
   for (const NodeTrace& node : trace) {
     NodeExecStats* stats = device->add_node_stats();
     stats->set_node_name(plan.name(node.node));
     stats->set_timeline_label(StrCat(plan.name(node.node), " = ", plan.op(node.node)));
-    stats->set_all_start_micros(static_cast<int64_t>(node.start_ns / 1000));
-    stats->set_all_start_nanos(static_cast<int64_t>(node.start_ns));
+    stats->set_all_start_nanos(static_cast<int64_t>(node.start_ns) + ahead);
+    stats->set_all_start_micros(stats->all_start_nanos() / 1000);
     stats->set_op_end_rel_nanos(static_cast<int64_t>(node.end_ns - node.start_ns));
     stats->set_op_end_rel_micros(static_cast<int64_t>((node.end_ns - node.start_ns) / 1000));
     stats->set_all_end_rel_nanos(stats->op_end_rel_nanos());

@@ -10,7 +10,7 @@ namespace troupe {
 
 class RunMetadata;
 
-/// Adds the nodes' times to `metadata`'s step stats, as the device's.
+/// Adds the nodes' times to `metadata`'s step stats, as the device's. Starts are times of day.
 void AddStepStats(const Plan& plan, const std::vector<NodeTrace>& trace, RunMetadata* metadata);
 
 }  // namespace troupe

@@ -236,12 +236,16 @@ TEST_P(SessionTest, MetadataHasEveryNodesTime) {
   RunOptions options;
   options.trace = true;
   RunMetadata metadata;
+  const int64_t before = absl::ToUnixMicros(absl::Now());
   ASSERT_TRUE(
       session->Run(options, {{"x", Tensor::Scalar(1.0f)}}, {"b"}, {}, nullptr, &metadata).ok());
+  const int64_t after = absl::ToUnixMicros(absl::Now());
   ASSERT_EQ(metadata.step_stats().dev_stats_size(), 1);
   std::vector<std::string> nodes;
   for (const auto& node : metadata.step_stats().dev_stats(0).node_stats()) {
     nodes.push_back(node.node_name());
+    EXPECT_GE(node.all_start_micros(), before - 1000) << "times of day";
+    EXPECT_LE(node.all_start_micros(), after + 1000);
   }
   EXPECT_THAT(nodes, testing::IsSupersetOf({"a", "b"}));
 }
