@@ -1,85 +1,25 @@
 #include "net/control_sockets.h"
 
-#include <netdb.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <boost/asio/ip/tcp.hpp>
 #include <cerrno>
 #include <condition_variable>
-#include <cstring>
 #include <optional>
-#include <thread>
-#include <utility>
-#include <vector>
+
+#include "net/resolver.h"
 
 namespace troupe {
 
-namespace {
-
-struct Address {
-  sockaddr_storage bytes{};
-  socklen_t size = 0;
-};
-
-std::vector<Address> LookUp(const std::string& host, int flags) {
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = flags;
-  std::vector<Address> result;
-  if (getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return result;
-  for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
-    if (at->ai_family != AF_INET && at->ai_family != AF_INET6) continue;
-    Address& address = result.emplace_back();
-    std::memcpy(&address.bytes, at->ai_addr, at->ai_addrlen);
-    address.size = at->ai_addrlen;
-  }
-  freeaddrinfo(found);
-  return result;
-}
-
-void SetPort(uint16_t port, Address* address) {
-  if (address->bytes.ss_family == AF_INET) {
-    reinterpret_cast<sockaddr_in*>(&address->bytes)->sin_port = htons(port);
-  } else {
-    reinterpret_cast<sockaddr_in6*>(&address->bytes)->sin6_port = htons(port);
-  }
-}
-
-}  // namespace
-
-/// Names that are being looked up, each by a thread of its own: the resolver takes its time, and
-/// cannot be interrupted.
+/// Where answers of the resolver come in. It may outlive the sockets.
 struct ControlSockets::Names {
   std::mutex mutex;
   std::condition_variable changed;
   bool stopped = false;
-  std::map<std::string, std::optional<std::vector<Address>>> asked;
-
-  static std::vector<Address> Find(const std::shared_ptr<Names>& names, const std::string& host,
-                                   Clock::time_point deadline) {
-    std::vector<Address> numbers = LookUp(host == "localhost" ? "127.0.0.1" : host, AI_NUMERICHOST);
-    if (!numbers.empty()) return numbers;
-    std::unique_lock<std::mutex> lock(names->mutex);
-    if (names->stopped) return {};
-    // One thread a name, however often it is asked for.
-    if (names->asked.emplace(host, std::nullopt).second) {
-      std::thread([names, host] {
-        std::vector<Address> found = LookUp(host, 0);
-        std::lock_guard<std::mutex> lock(names->mutex);
-        names->asked[host] = std::move(found);
-        names->changed.notify_all();
-      }).detach();
-    }
-    const bool done = names->changed.wait_until(
-        lock, deadline, [&] { return names->stopped || names->asked[host].has_value(); });
-    if (!done || names->stopped) return {};
-    std::vector<Address> found = *std::move(names->asked[host]);
-    names->asked.erase(host);
-    return found;
-  }
 };
 
 ControlSockets::ControlSockets()
@@ -89,14 +29,33 @@ ControlSockets::~ControlSockets() {
   if (stop_ >= 0) close(stop_);
 }
 
+std::vector<std::string> ControlSockets::LookUp(const std::string& host,
+                                                Clock::time_point deadline) {
+  const auto answer = std::make_shared<std::optional<Hosts>>();
+  Resolve(host, [names = names_, answer](const Hosts& hosts) {
+    std::lock_guard<std::mutex> lock(names->mutex);
+    *answer = hosts;
+    names->changed.notify_all();
+  });
+  std::unique_lock<std::mutex> lock(names_->mutex);
+  names_->changed.wait_until(lock, deadline,
+                             [&] { return names_->stopped || answer->has_value(); });
+  if (names_->stopped || !answer->has_value()) return {};
+  return (*answer)->value_or(std::vector<std::string>());
+}
+
 int ControlSockets::Connect(const std::string& host, uint16_t port,
                             std::chrono::milliseconds patience) {
+  using boost::asio::ip::tcp;
   const auto deadline = Clock::now() + patience;
-  for (Address& address : Names::Find(names_, host, deadline)) {
-    SetPort(port, &address);
-    const int fd = socket(address.bytes.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  for (const std::string& number : LookUp(host, deadline)) {
+    boost::system::error_code wrong;
+    const tcp::endpoint address(boost::asio::ip::make_address(number, wrong), port);
+    if (wrong) continue;
+    const int fd =
+        socket(address.protocol().family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) continue;
-    if (connect(fd, reinterpret_cast<sockaddr*>(&address.bytes), address.size) == 0) return fd;
+    if (connect(fd, address.data(), static_cast<socklen_t>(address.size())) == 0) return fd;
     bool connected = false, stopped = false;
     while (errno == EINPROGRESS || errno == EINTR) {
       const auto left =

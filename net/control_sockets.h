@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 namespace troupe {
 
@@ -39,6 +40,9 @@ class ControlSockets {
  private:
   using Clock = std::chrono::steady_clock;
   struct Names;
+
+  /// Numeric addresses; none if there are none in time.
+  std::vector<std::string> LookUp(const std::string& host, Clock::time_point deadline);
 
   const std::shared_ptr<Names> names_;
   int stop_;  ///< Can be read as soon as connecting is to end.

@@ -1,9 +1,6 @@
 #include "net/dial.h"
 
-#include <netdb.h>
-
 #include <boost/asio/connect.hpp>
-#include <thread>
 #include <utility>
 
 #include "devices/status_macros.h"
@@ -13,39 +10,7 @@ namespace {
 
 using boost::asio::ip::tcp;
 
-/// Addresses that need no name service.
-std::string Numeric(const std::string& host) {
-  if (host == "localhost") return "127.0.0.1";
-  boost::system::error_code error;
-  boost::asio::ip::make_address(host, error);
-  return error ? "" : host;
-}
-
 }  // namespace
-
-absl::StatusOr<std::vector<std::string>> ResolveNow(const std::string& host) {
-  if (const std::string numeric = Numeric(host); !numeric.empty()) {
-    return std::vector<std::string>{numeric};
-  }
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_STREAM;
-  const int rc = getaddrinfo(host.c_str(), nullptr, &hints, &found);
-  if (rc != 0) {
-    return absl::UnavailableError(
-        StrCat("host \"", host, "\" cannot be resolved: ", gai_strerror(rc)));
-  }
-  std::vector<std::string> result;
-  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
-    char text[NI_MAXHOST];
-    if (getnameinfo(each->ai_addr, each->ai_addrlen, text, sizeof(text), nullptr, 0,
-                    NI_NUMERICHOST) == 0) {
-      result.push_back(text);
-    }
-  }
-  freeaddrinfo(found);
-  if (result.empty()) return absl::UnavailableError(StrCat("host \"", host, "\" has no address"));
-  return result;
-}
 
 Dial::Dial(std::shared_ptr<IoLoop> loop, HostPort address, const ConnectOptions& options,
            Streams streams)
@@ -64,17 +29,13 @@ void Dial::Start(std::function<void(const absl::Status&)> done) {
     self->Finish(absl::DeadlineExceededError(
         StrCat("no answer within ", self->options_.timeout.count(), " ms")));
   });
-  if (!Numeric(address_.host).empty()) return ConnectAll(ResolveNow(address_.host));
-  // The name service may take its time, and cannot be interrupted: neither the I/O thread nor a
-  // stop waits for it.
-  std::thread([self = shared_from_this(), host = address_.host] {
-    auto hosts = ResolveNow(host);
-    IoLoop* loop = self->loop_.get();
-    loop->Post([self, hosts = std::move(hosts)] { self->ConnectAll(hosts); });
-  }).detach();
+  // Numbers come at once, names on another thread.
+  Resolve(address_.host, [self = shared_from_this()](const Hosts& hosts) {
+    self->loop_->Post([self, hosts] { self->ConnectAll(hosts); });
+  });
 }
 
-void Dial::ConnectAll(const absl::StatusOr<std::vector<std::string>>& hosts) {
+void Dial::ConnectAll(const Hosts& hosts) {
   if (!done_) return;
   if (!hosts.ok()) return Finish(hosts.status());
   auto endpoints = std::make_shared<Endpoints>();

@@ -13,13 +13,10 @@
 #include "net/handshake.h"
 #include "net/io_loop.h"
 #include "net/opening.h"
+#include "net/resolver.h"
 #include "net/transport.h"
 
 namespace troupe {
-
-/// The numeric addresses of a host; asks the name service only for names, and then waits for it.
-/// Unavailable.
-absl::StatusOr<std::vector<std::string>> ResolveNow(const std::string& host);
 
 /// An attempt to connect. Lives on the I/O thread.
 class Dial : public std::enable_shared_from_this<Dial> {
@@ -40,8 +37,7 @@ class Dial : public std::enable_shared_from_this<Dial> {
  private:
   using Endpoints = std::vector<boost::asio::ip::tcp::endpoint>;
 
-  void Resolve();
-  void ConnectAll(const absl::StatusOr<std::vector<std::string>>& hosts);
+  void ConnectAll(const Hosts& hosts);
   void Open(size_t index, boost::asio::ip::tcp::socket socket);
   void Finish(const absl::Status& status);
 

@@ -123,7 +123,7 @@ absl::StatusOr<int> Transport::Impl::Listen(const std::string& host, int port) {
         StrCat("data plane: ", where, " can be reached from other machines; give certificates ",
                "(--tls-cert, --tls-key, --tls-ca) or allow it with --insecure"));
   }
-  absl::StatusOr<std::vector<std::string>> hosts = ResolveNow(host);
+  const Hosts hosts = ResolveNow(host);
   if (!hosts.ok()) return hosts.status();
   const tcp::endpoint end(boost::asio::ip::make_address(hosts->front()),
                           static_cast<uint16_t>(port));

@@ -4,6 +4,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <condition_variable>
+#include <map>
+#include <mutex>
+
+#include "net/resolver.h"
+
 namespace troupe {
 namespace {
 
@@ -56,6 +62,29 @@ TEST(ControlSockets, ConnectsNoMoreOnceStopped) {
   ControlSockets sockets;
   sockets.StopConnecting();
   EXPECT_EQ(sockets.Connect("name.invalid", 1, seconds(100)), -1);
+}
+
+TEST(Resolver, NumbersComeAtOnceAndNamesOnce) {
+  for (const auto& [host, number] :
+       std::map<std::string, std::string>{{"localhost", "127.0.0.1"}, {"::1", "::1"}}) {
+    Hosts hosts = absl::UnknownError("not called");
+    Resolve(host, [&](const Hosts& answer) { hosts = answer; });
+    ASSERT_TRUE(hosts.ok()) << hosts.status();
+    EXPECT_EQ(hosts->front(), number);
+  }
+  // More questions than threads; labels as long as these are refused without a network.
+  std::mutex mutex;
+  std::condition_variable changed;
+  int answers = 0;
+  for (int i = 0; i < 60; ++i) {
+    Resolve(std::string(70, 'x') + std::to_string(i / 3), [&](const Hosts& hosts) {
+      EXPECT_TRUE(absl::IsUnavailable(hosts.status())) << hosts.status();
+      std::lock_guard<std::mutex> lock(mutex);
+      if (++answers == 60) changed.notify_one();
+    });
+  }
+  std::unique_lock<std::mutex> lock(mutex);
+  EXPECT_TRUE(changed.wait_for(lock, std::chrono::minutes(2), [&] { return answers == 60; }));
 }
 
 }  // namespace
