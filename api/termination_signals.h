@@ -4,8 +4,8 @@
 
 namespace troupe {
 
-/// While there is one, the first SIGTERM or SIGINT does not end this process but is kept, for all of
-/// them; the second ends it. Those handlers that were there before come back with the last one's
+/// While there is one, the first SIGTERM or SIGINT does not end this process but is kept, for all
+/// of them; the second ends it. Those handlers that were there before come back with the last one's
 /// end. A program makes one before it says that it is ready. Thread-safe.
 class TerminationSignals {
  public:

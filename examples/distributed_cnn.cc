@@ -19,8 +19,10 @@
 
 #include <signal.h>
 
+#include <iostream>
+
 #include "examples/fashion_cnn.h"
-#include "examples/local_cluster.h"
+#include "examples/shared/local_cluster.h"
 
 namespace {
 
@@ -163,41 +165,54 @@ int Work(const Settings& settings) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  fashion::MoreOptions more = {{"--mode", "async"}, {"--ps", "1"},     {"--workers", "2"},
-                               {"--backup", "0"},   {"--cluster", ""}, {"--job", ""},
-                               {"--task", "0"},     {"--die-at", "0"}, {"--dying", "1"}};
   Settings settings;
-  settings.common = fashion::ParseOptions(argc, argv, &more);
-  settings.sync = more["--mode"] == "sync";
-  if (!settings.sync && more["--mode"] != "async") {
-    std::cerr << "--mode is async or sync, not " << more["--mode"] << "\n";
-    return 2;
-  }
-  if (more["--cluster"].empty()) {
+  std::string mode = "async", file, job;
+  int ps = 1, workers = 2, dying = 1;
+  settings.common = fashion::ParseOptions(
+      argc, argv, "A network trained by parameter servers and workers, each a process.",
+      [&](CommandLine& line) {
+        AddValue(&line, "--mode", &mode, "Whether workers wait for each other")
+            ->check(CLI::IsMember({"async", "sync"}))
+            ->type_name("async|sync");
+        AddValue(&line, "--backup", &settings.backup, "sync: workers that nobody waits for")
+            ->check(WholeNumber(0, 1000))
+            ->type_name("N");
+        AddValue(&line, "--ps", &ps, "Parameter servers to start")
+            ->check(WholeNumber(1, 100))
+            ->type_name("N");
+        AddValue(&line, "--workers", &workers, "Workers to start")
+            ->check(WholeNumber(1, 100))
+            ->type_name("N");
+        AddValue(&line, "--die-at", &settings.die_at, "The step at which a worker kills itself")
+            ->check(WholeNumber(0, 1'000'000'000))
+            ->type_name("STEP");
+        AddValue(&line, "--dying", &dying, "Which worker that is")
+            ->check(WholeNumber(0, 100))
+            ->type_name("N");
+        AddValue(&line, "--cluster", &file, "Is a task of this cluster: JSON, addresses by job")
+            ->type_name("FILE");
+        AddValue(&line, "--job", &job, "The task's job")
+            ->check(CLI::IsMember({"ps", "worker"}))
+            ->type_name("ps|worker");
+        AddValue(&line, "--task", &settings.task, "The task's number")
+            ->check(WholeNumber(0, 1'000'000))
+            ->type_name("N");
+      });
+  if (file.empty()) {
     // No task of a cluster: starts one.
     std::vector<std::string> arguments(argv + 1, argv + argc);
     arguments.insert(arguments.end(), {"--die-at", "0"});
-    return local_cluster::Run(static_cast<int>(fashion::Number(more, "--ps", 1, 100)),
-                              static_cast<int>(fashion::Number(more, "--workers", 1, 100)),
-                              arguments, static_cast<int>(fashion::Number(more, "--dying", 0, 100)),
-                              {"--die-at", more["--die-at"]});
+    return local_cluster::Run(ps, workers, arguments, dying,
+                              {"--die-at", std::to_string(settings.die_at)});
   }
-  auto cluster = ClusterSpec::ReadFile(more["--cluster"]);
-  if (!cluster.ok()) fashion::Die(cluster.status());
-  settings.cluster = *cluster;
-  settings.task = static_cast<int>(fashion::Number(more, "--task", 0));
-  settings.backup = static_cast<int>(fashion::Number(more, "--backup", 0));
-  settings.die_at = fashion::Number(more, "--die-at", 0);
+  settings.cluster = examples::OrDie(ClusterSpec::ReadFile(file));
+  settings.sync = mode == "sync";
   settings.threads = settings.common.threads == 0 ? 1 : settings.common.threads;
   if (settings.backup >= settings.workers() && settings.workers() > 0) {
     std::cerr << "--backup must be less than the number of workers\n";
     return 2;
   }
-  if (more["--job"] == "worker") return Work(settings);
-  if (more["--job"] == "ps") {
-    Serve(settings, "ps")->Join();
-    return 0;
-  }
-  std::cerr << "--job is ps or worker, not '" << more["--job"] << "'\n";
-  return 2;
+  if (job == "worker") return Work(settings);
+  examples::OrDie(Serve(settings, "ps")->JoinUntilSignal());
+  return 0;
 }

@@ -9,7 +9,8 @@
 
 int main(int argc, char** argv) {
   using namespace troupe;  // NOLINT: a tutorial
-  const fashion::Options options = fashion::ParseOptions(argc, argv);
+  const fashion::Options options =
+      fashion::ParseOptions(argc, argv, "A convolutional network on Fashion-MNIST.");
   Scope s = Scope::NewRoot();
   s.SetGraphSeed(options.seed);
 

@@ -4,7 +4,7 @@
 #ifndef TROUPE_EXAMPLES_FASHION_CNN_H_
 #define TROUPE_EXAMPLES_FASHION_CNN_H_
 
-#include "examples/fashion_mnist.h"
+#include "examples/shared/fashion_training.h"
 
 namespace fashion {
 

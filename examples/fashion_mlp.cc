@@ -2,7 +2,7 @@
 //
 //     build/release/bin/fashion_mlp --steps 6000
 
-#include "examples/fashion_mnist.h"
+#include "examples/shared/fashion_training.h"
 
 namespace {
 
@@ -19,7 +19,8 @@ Output Dense(const Scope& scope, const Output& x, int64_t inputs, int64_t units)
 }  // namespace
 
 int main(int argc, char** argv) {
-  const fashion::Options options = fashion::ParseOptions(argc, argv);
+  const fashion::Options options =
+      fashion::ParseOptions(argc, argv, "A multi-layer perceptron on Fashion-MNIST.");
   Scope s = Scope::NewRoot();
   s.SetGraphSeed(options.seed);
 

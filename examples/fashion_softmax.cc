@@ -5,11 +5,12 @@
 // An image is a row of 784 pixels. The model is one matrix and one vector: logits = pixels * W + b.
 // Training lowers the cross entropy between softmax(logits) and the labels by gradient descent.
 
-#include "examples/fashion_mnist.h"
+#include "examples/shared/fashion_training.h"
 
 int main(int argc, char** argv) {
   using namespace troupe;  // NOLINT: a tutorial
-  const fashion::Options options = fashion::ParseOptions(argc, argv);
+  const fashion::Options options =
+      fashion::ParseOptions(argc, argv, "Softmax regression on Fashion-MNIST.");
 
   // Everything below only describes the computation: a graph of ops. Errors are collected in the
   // scope.

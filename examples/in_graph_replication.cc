@@ -13,10 +13,16 @@
 
 int main(int argc, char** argv) {
   using namespace troupe;  // NOLINT: a tutorial
-  fashion::MoreOptions more = {{"--towers", "2"}, {"--master", ""}};
-  const fashion::Options options = fashion::ParseOptions(argc, argv, &more);
-  const int towers = static_cast<int>(fashion::Number(more, "--towers", 1, 64));
-  const bool remote = !more["--master"].empty();
+  int towers = 2;
+  std::string master;
+  const fashion::Options options = fashion::ParseOptions(
+      argc, argv, "One graph with several towers, each on a device.", [&](CommandLine& line) {
+        AddValue(&line, "--towers", &towers, "Into how many parts a batch is cut")
+            ->check(WholeNumber(1, 64))
+            ->type_name("N");
+        AddValue(&line, "--master", &master, "Runs in a cluster")->type_name("troupe://HOST:PORT");
+      });
+  const bool remote = !master.empty();
 
   const Scope s = Scope::NewRoot().WithDevice(remote ? "/job:ps/task:0" : "/device:CPU:0");
   s.SetGraphSeed(options.seed);
@@ -58,7 +64,7 @@ int main(int argc, char** argv) {
   model.loss = ops::Mul(s, ops::AddN(s, losses), 1.0f / static_cast<float>(towers));
 
   SessionOptions session;
-  session.target = more["--master"];
+  session.target = master;
   session.num_cpu_devices = remote ? 1 : towers;
   return fashion::TrainAndTest(s, model, options, session);
 }

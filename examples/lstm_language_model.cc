@@ -12,7 +12,7 @@
 #include <cstdio>
 #include <random>
 
-#include "examples/text_corpus.h"
+#include "examples/shared/text_corpus.h"
 
 namespace {
 
@@ -169,8 +169,9 @@ std::string Sample(Session* session, const Model& m, const corpus::Vocabulary<ch
 }  // namespace
 
 int main(int argc, char** argv) {
-  const corpus::Options options =
-      corpus::ParseOptions(argc, argv, {.steps = 1500, .batch = 32, .texts = corpus::Licences()});
+  const corpus::Options options = corpus::ParseOptions(
+      argc, argv, "A language model of characters: an LSTM that learns a text.",
+      {.steps = 1500, .batch = 32});
 
   // The last tenth of the text is kept for the test.
   const std::string text = corpus::ReadText(options.texts);

@@ -22,10 +22,16 @@
 
 int main(int argc, char** argv) {
   using namespace troupe;  // NOLINT: a tutorial
-  fashion::MoreOptions more = {{"--in-flight", "2"}, {"--master", ""}};
-  const fashion::Options options = fashion::ParseOptions(argc, argv, &more);
-  const int64_t in_flight = fashion::Number(more, "--in-flight", 1, 64);
-  const bool remote = !more["--master"].empty();
+  int64_t in_flight = 2;
+  std::string master;
+  const fashion::Options options =
+      fashion::ParseOptions(argc, argv, "One network over two devices.", [&](CommandLine& line) {
+        AddValue(&line, "--in-flight", &in_flight, "How many steps run at once")
+            ->check(WholeNumber(1, 64))
+            ->type_name("N");
+        AddValue(&line, "--master", &master, "Runs in a cluster")->type_name("troupe://HOST:PORT");
+      });
+  const bool remote = !master.empty();
 
   const Scope s = Scope::NewRoot();
   s.SetGraphSeed(options.seed);
@@ -45,7 +51,7 @@ int main(int argc, char** argv) {
   if (!s.ok()) fashion::Die(s.status());
 
   SessionOptions session_options;
-  session_options.target = more["--master"];
+  session_options.target = master;
   session_options.threads = options.threads;
   session_options.num_cpu_devices = 2;
   auto session = Session::Create(s.graph(), session_options);

@@ -14,7 +14,7 @@
 #include <cstdio>
 #include <random>
 
-#include "examples/text_corpus.h"
+#include "examples/shared/text_corpus.h"
 
 namespace {
 
@@ -36,7 +36,8 @@ void MakePoints(int64_t n, int64_t seed, std::vector<double>* points, std::vecto
 }  // namespace
 
 int main(int argc, char** argv) {
-  const corpus::Options options = corpus::ParseOptions(argc, argv, {.steps = 1000, .batch = 500});
+  const corpus::Options options = corpus::ParseOptions(
+      argc, argv, "Newton's method beside gradient descent.", {.steps = 1000, .batch = 500});
   std::vector<double> points, kinds;
   MakePoints(options.batch, options.seed, &points, &kinds);
 

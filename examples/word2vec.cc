@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <random>
 
-#include "examples/text_corpus.h"
+#include "examples/shared/text_corpus.h"
 
 namespace {
 
@@ -75,8 +75,8 @@ class Pairs {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const corpus::Options options =
-      corpus::ParseOptions(argc, argv, {.steps = 20000, .batch = 128, .texts = corpus::Licences()});
+  const corpus::Options options = corpus::ParseOptions(
+      argc, argv, "Embeddings of words, learned from text.", {.steps = 20000, .batch = 128});
   const std::vector<std::string> words = corpus::Words(corpus::ReadText(options.texts));
   const corpus::Vocabulary<std::string> vocabulary(words, kMinCount);
   if (vocabulary.size() < 2 * kSampled) {

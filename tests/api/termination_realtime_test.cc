@@ -24,9 +24,9 @@ std::unique_ptr<Server> StartServer() {
 
 /// One of the tests below whose name says DISABLED, as a process, when it has said "ready".
 ChildProcess StartProgram(const std::string& name) {
-  auto process = ChildProcess::Start({.arguments = {ThisProgram(), "--gtest_filter=*" + name,
-                                                    "--gtest_also_run_disabled_tests"},
-                                      .output = true});
+  auto process = ChildProcess::Start(
+      {.arguments = {ThisProgram(), "--gtest_filter=*" + name, "--gtest_also_run_disabled_tests"},
+       .output = true});
   while (const auto line = process->Line(absl::Seconds(30))) {
     if (*line == "ready") break;
   }

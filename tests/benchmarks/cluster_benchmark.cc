@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <set>
 #include <string>
 #include <thread>
@@ -18,6 +17,7 @@
 
 #include "api/cluster.h"
 #include "api/program/child_process.h"
+#include "api/program/command_line.h"
 #include "api/troupe.h"
 #include "tests/api/free_port.h"
 
@@ -162,15 +162,13 @@ void Rows(const std::string& who, const std::string& target, int workers) {
 
 int main(int argc, char** argv) {
   int workers = 4;
-  for (int i = 1; i < argc; ++i) {
-    if (std::strcmp(argv[i], "--seconds") == 0 && i + 1 < argc) {
-      seconds = std::atof(argv[++i]);
-    } else if (std::strcmp(argv[i], "--workers") == 0 && i + 1 < argc) {
-      workers = std::max(1, std::atoi(argv[++i]));
-    } else {
-      rows.insert(argv[i]);
-    }
-  }
+  CommandLine line("cluster_benchmark", "Steps of a cluster of processes on this machine.");
+  AddValue(&line, "--seconds", &seconds, "Time of a row")->check(Number(0, 1e6))->type_name("S");
+  AddValue(&line, "--workers", &workers, "Tasks")->check(WholeNumber(1, 100))->type_name("N");
+  std::vector<std::string> wanted;
+  line.add_option("ROW", wanted, "Only these rows")->type_name("");
+  if (const auto status = line.Read(argc, argv)) return *status;
+  rows.insert(wanted.begin(), wanted.end());
   std::vector<std::string> addresses;
   for (int i = 0; i < workers; ++i) addresses.push_back("127.0.0.1:" + std::to_string(FreePort()));
   const ClusterSpec cluster = *ClusterSpec::Create(

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "api/program/command_line.h"
 #include "api/session.h"
 #include "devices/status_macros.h"
 #include "graph/graph_def.h"
@@ -61,21 +62,12 @@ absl::Status Measure(const std::string& file, const std::string& feed, const std
 int main(int argc, char** argv) {
   std::string file, feed, fetch;
   double seconds = 1;
-  for (int i = 1; i < argc; ++i) {
-    const std::string option = argv[i];
-    if (option.rfind("--", 0) != 0) {
-      file = option;
-    } else if (i + 1 < argc) {
-      const std::string value = argv[++i];
-      if (option == "--feed") feed = value;
-      if (option == "--fetch") fetch = value;
-      if (option == "--seconds") seconds = std::atof(value.c_str());
-    }
-  }
-  if (file.empty() || feed.empty() || fetch.empty()) {
-    std::cerr << "usage: null_run GRAPH --feed NAME --fetch NAME [--seconds S]\n";
-    return 2;
-  }
+  troupe::CommandLine line("null_run", "Times the caller's part of a step.");
+  line.add_option("GRAPH", file, "A GraphDef")->required();
+  AddValue(&line, "--feed", &feed, "A scalar that is fed")->required()->type_name("NAME");
+  AddValue(&line, "--fetch", &fetch, "What is fetched")->required()->type_name("NAME");
+  AddValue(&line, "--seconds", &seconds, "How long")->check(troupe::Number(0, 1e6));
+  if (const auto ended = line.Read(argc, argv)) return *ended;
   const absl::Status status = Measure(file, feed, fetch, seconds);
   if (!status.ok()) std::cerr << status << "\n";
   return status.ok() ? 0 : 1;

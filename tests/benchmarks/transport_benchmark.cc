@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "api/program/child_process.h"
+#include "api/program/command_line.h"
 #include "net/transport.h"
 
 namespace {
@@ -233,12 +234,13 @@ int main(int argc, char** argv) {
   double seconds = 0.5;
   int spin = 0;
   std::string json;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const std::string flag = argv[i];
-    if (flag == "--seconds") seconds = std::atof(argv[i + 1]);
-    if (flag == "--spin") spin = std::atoi(argv[i + 1]);
-    if (flag == "--json") json = argv[i + 1];
-  }
+  CommandLine line("transport_benchmark", "The data plane against a raw TCP stream.");
+  AddValue(&line, "--seconds", &seconds, "Time of a row")->check(Number(0, 1e6))->type_name("S");
+  AddValue(&line, "--spin", &spin, "Microseconds that readers wait actively")
+      ->check(WholeNumber(0, 1'000'000))
+      ->type_name("N");
+  AddValue(&line, "--json", &json, "Writes the rows, too")->type_name("FILE");
+  if (const auto status = line.Read(argc, argv)) return *status;
   auto child = ChildProcess::Fork([&] { return Serve(spin); }, {.output = true});
   int ports[2];
   if (!child.ok() ||

@@ -16,11 +16,13 @@
 #include <fstream>
 #include <iostream>
 #include <mutex>
+#include <optional>
 #include <semaphore>
 #include <set>
 #include <string>
 #include <thread>
 
+#include "api/program/command_line.h"
 #include "tests/faults/client.h"
 #include "tests/faults/cluster.h"
 #include "tests/faults/table.h"
@@ -167,43 +169,39 @@ int Run(const std::vector<std::string>& wanted, int jobs, Settings settings,
 }  // namespace troupe::faults
 
 int main(int argc, char** argv) {
-  using namespace troupe::faults;
-  ClientOptions client;
+  using namespace troupe;          // NOLINT: a short program
+  using namespace troupe::faults;  // NOLINT
+  troupe::CommandLine line(
+      "cluster_faults", "Plays faults on clusters of real processes and checks what is promised.");
   Settings settings;
   std::vector<std::string> rows;
   int jobs = 8;
   std::string table;
-  const bool is_client = argc > 1 && std::string(argv[1]) == "client";
-  for (int i = is_client ? 2 : 1; i < argc; ++i) {
-    const std::string name = argv[i];
-    if (i + 1 >= argc) {
-      std::cerr << name << " needs a value\n";
-      return 2;
-    }
-    const std::string value = argv[++i];
-    if (name == "--target") {
-      client.target = value;
-    } else if (name == "--moment") {
-      client.moment = value;
-    } else if (name == "--queue") {
-      client.queue_job = value;
-    } else if (name == "--jobs" && is_client) {
-      client.jobs[0] = value.substr(0, value.find(','));
-      client.jobs[1] = value.substr(value.find(',') + 1);
-    } else if (name == "--certificates") {
-      client.certificates = value;
-    } else if (name == "--timeout") {
-      settings.timeout = client.timeout = std::atof(value.c_str());
-    } else if (name == "--row") {
-      rows.push_back(value);
-    } else if (name == "--jobs") {
-      jobs = std::clamp(std::atoi(value.c_str()), 1, 64);
-    } else if (name == "--table") {
-      table = value;
-    } else {
-      std::cerr << "unknown option " << name << "\n";
-      return 2;
-    }
-  }
-  return is_client ? RunClient(client) : Run(rows, jobs, settings, table);
+  const auto number = troupe::Number(0.1, 1e6);
+  AddList(&line, "--row", &rows,
+          "Only rows whose name, FAULT/VICTIM/MOMENT, contains it; may be "
+          "repeated")
+      ->type_name("TEXT");
+  AddValue(&line, "--jobs", &jobs, "Rows that are played at once")
+      ->check(troupe::WholeNumber(1, 64))
+      ->type_name("N");
+  AddValue(&line, "--timeout", &settings.timeout, "For heartbeats, in seconds")
+      ->check(number)
+      ->type_name("S");
+  AddValue(&line, "--table", &table, "Writes the table of docs/faults.md")->type_name("FILE");
+
+  CLI::App* client_command = line.Command("client", "A client of such a cluster.");
+  ClientOptions client;
+  std::string client_jobs;
+  AddValue(client_command, "--target", &client.target, "The master");
+  AddValue(client_command, "--moment", &client.moment, "What it is to be doing");
+  AddValue(client_command, "--queue", &client.queue_job, "Where its queue lies");
+  AddValue(client_command, "--jobs", &client_jobs, "Whose devices a bystander uses: JOB,JOB");
+  AddValue(client_command, "--certificates", &client.certificates, "A folder; TLS");
+  AddValue(client_command, "--timeout", &client.timeout, "For heartbeats")->check(number);
+  if (const std::optional<int> status = line.Read(argc, argv)) return *status;
+  if (!client_command->parsed()) return Run(rows, jobs, settings, table);
+  client.jobs[0] = client_jobs.substr(0, client_jobs.find(','));
+  client.jobs[1] = client_jobs.substr(client_jobs.find(',') + 1);
+  return RunClient(client);
 }

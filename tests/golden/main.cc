@@ -2,13 +2,12 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "api/program/command_line.h"
 #include "tests/golden/case_file.h"
 #include "tests/golden/compare.h"
 #include "tests/golden/replay.h"
@@ -18,21 +17,6 @@
 namespace troupe::golden {
 namespace {
 
-constexpr char kUsage[] =
-    "usage: troupe_golden [--op NAME] [--case NAME] [--stage N] [--list-skipped] [--in-process]\n"
-    "                     [--devices N | --workers N] [--seed S] PATH...\n"
-    "PATH is a case file (.pb, .pb.gz) or a folder of them.\n"
-    "  --op NAME        only cases about this op, or about any of several\n"
-    "  --case NAME      only the case of this name\n"
-    "  --stage N        only cases whose ops are of stage N or before; all these ops must be "
-    "there\n"
-    "  --devices N      spread each graph over N CPU devices of one process\n"
-    "  --workers N      spread each graph over N worker processes, which are started here\n"
-    "  --seed S         of the spread; printed if it is drawn\n"
-    "  --list-skipped   print each skipped case with the op that is missing\n"
-    "  --no-optimize    sessions that leave the graphs as they are\n"
-    "  --in-process     run in this process, for debuggers (else a child process runs the cases)\n";
-
 struct Options : Selection {
   int devices = 0;
   int workers = 0;
@@ -41,46 +25,42 @@ struct Options : Selection {
   std::vector<std::string> paths;
 };
 
-bool ParseNumber(const char* text, uint64_t* number) {
-  char* end;
-  *number = std::strtoull(text, &end, 10);
-  return *text >= '0' && *text <= '9' && *end == '\0';
-}
-
-bool ParseOptions(int argc, char** argv, Options* options) {
-  for (int i = 1; i < argc; ++i) {
-    const std::string arg = argv[i];
-    uint64_t number = 0;
-    if (arg == "--list-skipped") {
-      options->list_skipped = true;
-    } else if (arg == "--no-optimize") {
-      CurrentSpread().optimize = false;
-    } else if (arg == "--in-process") {
-      options->in_process = true;
-    } else if (!arg.starts_with("--")) {
-      options->paths.push_back(arg);
-    } else if (++i == argc) {
-      return false;
-    } else if (arg == "--op") {
-      options->ops.push_back(argv[i]);
-    } else if (arg == "--case") {
-      options->name = argv[i];
-    } else if (!ParseNumber(argv[i], &number)) {
-      return false;
-    } else if (arg == "--devices" && number >= 1 && number <= 64) {
-      options->devices = static_cast<int>(number);
-    } else if (arg == "--workers" && number >= 1 && number <= 64) {
-      options->workers = static_cast<int>(number);
-    } else if (arg == "--stage" && number <= 9) {
-      options->stage = static_cast<int>(number);
-    } else if (arg == "--seed") {
-      options->seed = number;
-      options->seeded = true;
-    } else {
-      return false;
-    }
-  }
-  return !options->paths.empty() && (options->devices == 0 || options->workers == 0);
+/// A value: the program ends with this status.
+std::optional<int> ParseOptions(int argc, char** argv, Options* options) {
+  CommandLine line("troupe_golden", "Replays cases recorded with TensorFlow and compares.");
+  bool no_optimize = false;
+  line.add_option("PATH", options->paths, "Case files (.pb, .pb.gz), or folders of them")
+      ->required()
+      ->type_name("");
+  AddList(&line, "--op", &options->ops, "Only cases about this op; may be repeated")
+      ->type_name("NAME");
+  AddValue(&line, "--case", &options->name, "Only the case of this name")->type_name("NAME");
+  AddValue(&line, "--stage", &options->stage,
+           "Only cases whose ops are of stage N or before; all these ops must be there")
+      ->check(WholeNumber(0, 9))
+      ->type_name("N");
+  CLI::Option* devices = AddValue(&line, "--devices", &options->devices,
+                                  "Spreads each graph over N CPU devices of one process")
+                             ->check(WholeNumber(1, 64))
+                             ->type_name("N");
+  AddValue(&line, "--workers", &options->workers,
+           "Spreads each graph over N worker processes, which are started here")
+      ->check(WholeNumber(1, 64))
+      ->type_name("N")
+      ->excludes(devices);
+  const CLI::Option* seed =
+      AddValue(&line, "--seed", &options->seed, "Of the spread; printed if it is drawn")
+          ->check(WholeNumber(0, INT64_MAX))
+          ->type_name("S");
+  line.add_flag("--list-skipped", options->list_skipped,
+                "Prints each skipped case with the op that is missing");
+  line.add_flag("--no-optimize", no_optimize, "Sessions leave the graphs as they are");
+  line.add_flag("--in-process", options->in_process,
+                "Runs in this process, for debuggers (else a child process runs the cases)");
+  const std::optional<int> status = line.Read(argc, argv);
+  options->seeded = seed->count() > 0;
+  if (no_optimize) CurrentSpread().optimize = false;
+  return status;
 }
 
 int Fail(const absl::Status& status) {
@@ -90,10 +70,7 @@ int Fail(const absl::Status& status) {
 
 int Main(int argc, char** argv) {
   Options options;
-  if (!ParseOptions(argc, argv, &options)) {
-    std::fputs(kUsage, stderr);
-    return 2;
-  }
+  if (const std::optional<int> status = ParseOptions(argc, argv, &options)) return *status;
   Spread& spread = CurrentSpread();
   spread.seed = options.seeded ? options.seed : std::random_device()();
   const auto print_seed = [&](const char* option, int count) {

@@ -1,0 +1,122 @@
+#include "examples/shared/fashion_training.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+#include <vector>
+
+namespace fashion {
+
+Options ParseOptions(int argc, char** argv, const std::string& description,
+                     const std::function<void(troupe::CommandLine& line)>& add_more) {
+  Options options;
+  examples::CommandLine line(argv, description, &options);
+  troupe::AddValue(&line, "--data", &options.data, "Where the four files of the data are")
+      ->type_name("DIR");
+  troupe::AddValue(&line, "--show", &options.show, "Draws so many test images at the end")
+      ->check(troupe::WholeNumber(0, 10'000))
+      ->type_name("N");
+  if (add_more) add_more(line);
+  line.ReadOrExit(argc, argv);
+  return options;
+}
+
+namespace {
+
+/// Draws some test images as characters, with what the model takes them for.
+void Show(const Dataset& test, absl::Span<const int32_t> indices,
+                 const troupe::Tensor& logits) {
+  static const char* const kNames[kClasses] = {"T-shirt", "trouser", "pullover", "dress", "coat",
+                                               "sandal",  "shirt",   "sneaker",  "bag",   "boot"};
+  static const char kInk[] = " .:-=+*#%@";
+  for (size_t k = 0; k < indices.size(); ++k) {
+    const uint8_t* image = test.pixels.data() + static_cast<size_t>(indices[k]) * kPixels;
+    for (int y = 0; y < kSide; y += 2) {
+      std::string line;
+      for (int x = 0; x < kSide; ++x) {
+        const int two_rows = image[y * kSide + x] + image[(y + 1) * kSide + x];
+        line += kInk[two_rows * 9 / 510];
+      }
+      std::printf("  %s\n", line.c_str());
+    }
+    const float* row = logits.unchecked_data<float>() + k * kClasses;
+    const int guess = static_cast<int>(std::max_element(row, row + kClasses) - row);
+    const int truth = test.labels[indices[k]];
+    std::printf("  -> %s%s%s\n\n", kNames[guess], guess == truth ? "" : ", but it is a ",
+                guess == truth ? "" : kNames[truth]);
+  }
+}
+
+}  // namespace
+
+troupe::FeedMap Feeds(const Model& model, const Dataset& data,
+                             absl::Span<const int32_t> batch) {
+  troupe::FeedMap feeds = {{model.images, data.Images(batch)}, {model.labels, data.Labels(batch)}};
+  if (model.keep.valid()) {
+    feeds.emplace_back(model.keep, troupe::Tensor::Scalar(model.keep_when_training));
+  }
+  return feeds;
+}
+
+void TestAndPrint(troupe::Session& session, const Model& model, const Dataset& test,
+                         int64_t show) {
+  std::vector<int32_t> all(test.size());
+  std::iota(all.begin(), all.end(), 0);
+  auto classify = [&](absl::Span<const int32_t> indices) {
+    troupe::FeedMap feed = {{model.images, test.Images(indices)}};
+    if (model.keep.valid()) feed.emplace_back(model.keep, troupe::Tensor::Scalar(1.0f));
+    auto logits = session.Run(feed, {model.logits});
+    if (!logits.ok()) Die(logits.status());
+    return (*logits)[0];
+  };
+  int64_t right = 0;
+  for (int64_t begin = 0; begin < test.size(); begin += 1000) {
+    const auto indices =
+        absl::MakeConstSpan(all).subspan(begin, std::min<int64_t>(1000, test.size() - begin));
+    const troupe::Tensor logits = classify(indices);
+    for (size_t k = 0; k < indices.size(); ++k) {
+      const float* row = logits.unchecked_data<float>() + k * kClasses;
+      right += std::max_element(row, row + kClasses) - row == test.labels[indices[k]];
+    }
+  }
+  if (show > 0) {
+    const auto first = absl::MakeConstSpan(all).first(std::min<size_t>(show, all.size()));
+    Show(test, first, classify(first));
+  }
+  std::printf("test accuracy: %.2f %%\n",
+              100.0 * static_cast<double>(right) / static_cast<double>(test.size()));
+}
+
+int TrainAndTest(const troupe::Scope& scope, const Model& model, const Options& options,
+                        troupe::SessionOptions session_options) {
+  if (!scope.ok()) Die(scope.status());
+  troupe::Node* init = troupe::GlobalVariablesInitializer(scope);
+  if (!scope.ok()) Die(scope.status());
+  const Dataset training = ReadDataset(options.data, "train");
+  const Dataset test = ReadDataset(options.data, "t10k");
+
+  session_options.threads = options.threads;
+  auto session = troupe::Session::Create(scope.graph(), session_options);
+  if (!session.ok()) Die(session.status());
+  if (absl::Status status = (*session)->RunTargets({init}); !status.ok()) Die(status);
+
+  // The feeds, fetches and targets of a step never change: a callable looks them up once.
+  std::vector<troupe::Output> feeds = {model.images, model.labels};
+  if (model.keep.valid()) feeds.push_back(model.keep);
+  auto step = (*session)->MakeCallable(feeds, {model.loss}, {model.train});
+  if (!step.ok()) Die(step.status());
+  Batches batches(training, options.batch, options.seed);
+  ProgressBar progress(options.steps);
+  for (int64_t i = 1; i <= options.steps; ++i) {
+    const absl::Span<const int32_t> batch = batches.Next();
+    std::vector<troupe::Tensor> values = {training.Images(batch), training.Labels(batch)};
+    if (model.keep.valid()) values.push_back(troupe::Tensor::Scalar(model.keep_when_training));
+    troupe::Tensor loss;
+    if (absl::Status status = (*step)(values, absl::MakeSpan(&loss, 1)); !status.ok()) Die(status);
+    progress.Update(i, loss.unchecked_scalar<float>());
+  }
+  TestAndPrint(**session, model, test, options.show);
+  return 0;
+}
+
+}  // namespace fashion

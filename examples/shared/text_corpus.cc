@@ -1,0 +1,68 @@
+#include "examples/shared/text_corpus.h"
+
+#include <cctype>
+#include <fstream>
+#include <iterator>
+
+namespace corpus {
+
+namespace {
+
+/// Licenses, which every Debian has: English of a kind, and free.
+std::vector<std::string> Licenses() {
+  std::vector<std::string> files;
+  for (const char* name :
+       {"Apache-2.0", "Artistic", "GFDL-1.3", "MPL-2.0", "LGPL-2.1", "GPL-2", "GPL-3"}) {
+    const std::string file = std::string("/usr/share/common-licenses/") + name;
+    if (std::ifstream(file)) files.push_back(file);  // Older systems have fewer.
+  }
+  return files;
+}
+
+}  // namespace
+
+Options ParseOptions(int argc, char** argv, const std::string& description,
+                     const examples::Options& defaults) {
+  Options options;
+  static_cast<examples::Options&>(options) = defaults;
+  examples::CommandLine line(argv, description, &options);
+  troupe::AddList(&line, "--text", &options.texts,
+                  "A text to learn from; licenses of /usr/share/common-licenses if absent; may be "
+                  "repeated")
+      ->type_name("FILE");
+  line.ReadOrExit(argc, argv);
+  if (options.texts.empty()) options.texts = Licenses();
+  return options;
+}
+
+std::string ReadText(const std::vector<std::string>& files) {
+  std::string text;
+  for (const std::string& file : files) {
+    std::ifstream in(file, std::ios::binary);
+    if (!in) Die(absl::NotFoundError("cannot read the text " + file + "; name one with --text"));
+    for (std::istreambuf_iterator<char> c(in), end; c != end; ++c) {
+      if (std::isspace(static_cast<unsigned char>(*c)) == 0) {
+        text += *c;
+      } else if (!text.empty() && text.back() != ' ') {
+        text += ' ';
+      }
+    }
+    text += ' ';
+  }
+  return text;
+}
+
+std::vector<std::string> Words(const std::string& text) {
+  std::vector<std::string> words(1);
+  for (const char c : text) {
+    if (std::isalpha(static_cast<unsigned char>(c)) != 0) {
+      words.back() += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    } else if (!words.back().empty()) {
+      words.emplace_back();
+    }
+  }
+  if (words.back().empty()) words.pop_back();
+  return words;
+}
+
+}  // namespace corpus
