@@ -6,6 +6,7 @@
 #include "actors/system.h"
 #include "devices/cpu/cpu_device.h"
 #include "devices/cpu/instruction_set.h"
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -20,14 +21,17 @@ absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(const Options& options)
                            options.num_cpu_devices);
   }
   TROUPE_RETURN_IF_ERROR(ChosenInstructionSet().status());
-  auto runtime = std::shared_ptr<Runtime>(new Runtime);
-  runtime->pool_ = std::make_shared<ComputePool>(options.threads);
-  for (int i = 0; i < options.num_cpu_devices; ++i) {
-    auto role = std::make_unique<DeviceRole>();
-    role->device = MakeCpuDevice({options.job, 0, options.task, "CPU", i}, runtime->pool_);
-    runtime->devices_.push_back(std::move(role));
-  }
-  return runtime;
+  // There may be no memory, or no threads.
+  return CatchExceptions([&]() -> absl::StatusOr<std::shared_ptr<Runtime>> {
+    auto runtime = std::shared_ptr<Runtime>(new Runtime);
+    runtime->pool_ = std::make_shared<ComputePool>(options.threads);
+    for (int i = 0; i < options.num_cpu_devices; ++i) {
+      auto role = std::make_unique<DeviceRole>();
+      role->device = MakeCpuDevice({options.job, 0, options.task, "CPU", i}, runtime->pool_);
+      runtime->devices_.push_back(std::move(role));
+    }
+    return runtime;
+  });
 }
 
 Runtime::~Runtime() = default;

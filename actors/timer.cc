@@ -15,13 +15,16 @@ DeadlineTimer::~DeadlineTimer() {
 
 uint64_t DeadlineTimer::Add(Clock::time_point when, std::function<void()> expired) {
   std::lock_guard<std::mutex> lock(mutex_);
+  if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
   const uint64_t id = next_id_++;
-  auto it = deadlines_.emplace(std::make_pair(when, id), std::move(expired)).first;
+  // Whatever cannot be entered twice is not entered at all: its caller may be gone by then.
   by_id_.emplace(id, when);
-  if (!thread_.joinable()) {
-    thread_ = std::thread([this] { Loop(); });
-  } else if (it == deadlines_.begin()) {
-    changed_.notify_all();
+  try {
+    auto it = deadlines_.emplace(std::make_pair(when, id), std::move(expired)).first;
+    if (it == deadlines_.begin()) changed_.notify_all();
+  } catch (...) {
+    by_id_.erase(id);
+    throw;
   }
   return id;
 }

@@ -24,7 +24,8 @@ class DeadlineTimer {
   DeadlineTimer(const DeadlineTimer&) = delete;
   DeadlineTimer& operator=(const DeadlineTimer&) = delete;
 
-  /// `expired` runs on the timer's thread and must be short. The result identifies it.
+  /// `expired` runs on the timer's thread, must be short and must not throw. The result identifies
+  /// it.
   uint64_t Add(Clock::time_point when, std::function<void()> expired);
   /// Afterwards `expired` is not running and will not run. Must not be called from `expired`
   /// itself.

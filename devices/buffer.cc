@@ -101,7 +101,9 @@ RefPtr<Buffer> Buffer::Allocate(Allocator* allocator, ElementType type, int64_t 
     if (!IsPlain(type)) return nullptr;
     void* data = allocator->Allocate(static_cast<size_t>(bytes));
     if (data == nullptr) return nullptr;
-    return RefPtr<Buffer>::Adopt(new DeviceBuffer(allocator, data, static_cast<size_t>(bytes)));
+    auto* buffer = new (std::nothrow) DeviceBuffer(allocator, data, static_cast<size_t>(bytes));
+    if (buffer == nullptr) allocator->Free(data, static_cast<size_t>(bytes));
+    return RefPtr<Buffer>::Adopt(buffer);
   }
   void* block = allocator->Allocate(InlineBuffer::DataOffset(static_cast<size_t>(bytes)) +
                                     static_cast<size_t>(bytes));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <new>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define TROUPE_ASAN 1
@@ -119,16 +120,34 @@ CachingAllocator::ThreadCache* CachingAllocator::Cache() {
   ThreadCache* cache;
   {
     std::lock_guard lock(allocator->mutex_);
-    if (allocator->idle_caches_.empty()) {
-      cache = new ThreadCache;
-    } else {
-      cache = allocator->idle_caches_.back();
-      allocator->idle_caches_.pop_back();
-    }
-    allocator->threads_.push_back(cache);
+    cache = allocator->AddThreadLocked();
   }
+  if (cache == nullptr) return nullptr;
   exit.cache = cache;
   tls_cache = cache;
+  return cache;
+}
+
+CachingAllocator::ThreadCache* CachingAllocator::AddThreadLocked() {
+  if (threads_.size() == threads_.capacity()) {
+    // Both at once, so that a thread's end needs no memory: every cache is in one of the two.
+    const size_t caches = 2 * (threads_.size() + idle_caches_.size()) + 8;
+    try {
+      idle_caches_.reserve(caches);
+      threads_.reserve(caches);
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+  }
+  ThreadCache* cache = nullptr;
+  if (idle_caches_.empty()) {
+    cache = new (std::nothrow) ThreadCache;
+    if (cache == nullptr) return nullptr;
+  } else {
+    cache = idle_caches_.back();
+    idle_caches_.pop_back();
+  }
+  threads_.push_back(cache);
   return cache;
 }
 
@@ -339,9 +358,9 @@ void* CachingAllocator::AllocateLarge(size_t bytes) {
     large_in_use_ += static_cast<int64_t>(size);
     ++large_allocs_;
     list.last_use = ++tick_;
-    if (!list.blocks.empty()) {
-      block = list.blocks.back();
-      list.blocks.pop_back();
+    if (list.head != nullptr) {
+      block = list.head;
+      list.head = list.head->next;
       large_cached_ -= static_cast<int64_t>(size);
     }
   }
@@ -367,8 +386,10 @@ void CachingAllocator::FreeLarge(void* block, size_t bytes) {
     if (static_cast<int64_t>(size) <= kMaxCachedBytes) {
       EvictFor(static_cast<int64_t>(size));
       LargeList& list = large_[LargeClass(bytes)];
+      FreeBlock* freed = static_cast<FreeBlock*>(block);
+      freed->next = list.head;
+      list.head = freed;
       Poison(block, size);
-      list.blocks.push_back(block);
       list.last_use = ++tick_;
       large_cached_ += static_cast<int64_t>(size);
       return;
@@ -381,13 +402,13 @@ void CachingAllocator::EvictFor(int64_t bytes) {
   while (large_cached_ + bytes > kMaxCachedBytes) {
     size_t oldest = kLargeClasses;
     for (size_t i = 0; i < kLargeClasses; ++i) {
-      if (large_[i].blocks.empty()) continue;
+      if (large_[i].head == nullptr) continue;
       if (oldest == kLargeClasses || large_[i].last_use < large_[oldest].last_use) oldest = i;
     }
     if (oldest == kLargeClasses) return;
     const size_t size = LargeSize(oldest);
-    void* block = large_[oldest].blocks.back();
-    large_[oldest].blocks.pop_back();
+    FreeBlock* block = large_[oldest].head;
+    large_[oldest].head = block->next;
     large_cached_ -= static_cast<int64_t>(size);
     Unpoison(block, size, size);
     munmap(block, size);

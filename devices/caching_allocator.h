@@ -68,15 +68,17 @@ class CachingAllocator final : public Allocator {
     std::atomic<int64_t> count{0};
   };
   struct LargeList {
-    std::vector<void*> blocks;
+    FreeBlock* head = nullptr;
     uint64_t last_use = 0;
   };
 
   CachingAllocator();
+  /// nullptr if the thread has none: it ends, or there was no memory for one.
   static ThreadCache* Cache();
   static size_t LargeClass(size_t bytes);
   static size_t LargeSize(size_t large_class);
 
+  ThreadCache* AddThreadLocked();
   void* AllocateSmallSlow(ThreadCache* cache, size_t index);
   void* AllocateUncached(size_t index);
   void FreeUncached(void* block, size_t index);

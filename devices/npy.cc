@@ -10,6 +10,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -183,12 +184,13 @@ void Transpose(const char* from, const Shape& shape, size_t size, char* to) {
 }
 
 absl::Status InFile(const absl::Status& status, const std::string& file) {
-  return absl::Status(status.code(), StrCat(file, ": ", status.message()));
+  return WithContext(StrCat(file, ": "), status);
 }
 
 absl::Status FileError(const char* what, const std::string& file) {
   const int error = errno;
   const std::string message = StrCat("Cannot ", what, " ", file, ": ", std::strerror(error));
+  if (error == EISDIR) return InvalidArgument(message);
   if (error == ENOENT) return absl::NotFoundError(message);
   if (error == EACCES || error == EPERM) return absl::PermissionDeniedError(message);
   return absl::UnknownError(message);
@@ -278,20 +280,22 @@ absl::StatusOr<std::string> SerializeNpy(const Tensor& tensor) {
 }
 
 absl::StatusOr<Tensor> ReadNpy(const std::string& file) {
-  File in(std::fopen(file.c_str(), "rb"));
-  if (!in) return FileError("open", file);
-  std::string bytes;
-  char block[64 << 10];
-  size_t n;
-  while ((n = std::fread(block, 1, sizeof(block), in.get())) > 0) bytes.append(block, n);
-  if (std::ferror(in.get())) return FileError("read", file);
-  absl::StatusOr<Tensor> tensor = ParseNpy(bytes);
-  if (!tensor.ok()) return InFile(tensor.status(), file);
-  return tensor;
+  return CatchExceptions([&]() -> absl::StatusOr<Tensor> {
+    File in(std::fopen(file.c_str(), "rb"));
+    if (!in) return FileError("open", file);
+    std::string bytes;
+    char block[64 << 10];
+    size_t n;
+    while ((n = std::fread(block, 1, sizeof(block), in.get())) > 0) bytes.append(block, n);
+    if (std::ferror(in.get())) return FileError("read", file);
+    absl::StatusOr<Tensor> tensor = ParseNpy(bytes);
+    if (!tensor.ok()) return InFile(tensor.status(), file);
+    return tensor;
+  });
 }
 
 absl::Status WriteNpy(const Tensor& tensor, const std::string& file) {
-  absl::StatusOr<std::string> bytes = SerializeNpy(tensor);
+  absl::StatusOr<std::string> bytes = CatchExceptions([&] { return SerializeNpy(tensor); });
   if (!bytes.ok()) return InFile(bytes.status(), file);
   File out(std::fopen(file.c_str(), "wb"));
   if (!out) return FileError("create", file);

@@ -34,10 +34,8 @@ class Shape {
   Shape(const Shape& other) { CopyFrom(other); }
   Shape(Shape&& other) noexcept { MoveFrom(other); }
   Shape& operator=(const Shape& other) {
-    if (this != &other) {
-      Free();
-      CopyFrom(other);
-    }
+    // A shape that lets go of its sizes first would be left with neither if there is no memory.
+    if (this != &other) *this = Shape(other);
     return *this;
   }
   Shape& operator=(Shape&& other) noexcept {

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <climits>
 #include <cstdio>
+#include <exception>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -71,6 +72,8 @@ struct Loop {
   std::atomic<int64_t> taken_in_front{0};
   std::atomic<int64_t> taken_behind{0};
   std::atomic<uint32_t> helpers{0};
+  std::atomic<bool> failed{false};
+  std::exception_ptr exception;  ///< Written by whoever set `failed`.
   bool linked = true;
   Loop* previous_loop = nullptr;
   Loop* next_loop = nullptr;
@@ -78,13 +81,18 @@ struct Loop {
   bool exhausted() const { return taken.load(std::memory_order_relaxed) >= chunks; }
   /// Workers take ranges from the back and others from the front: with the same loop in the next
   /// step most ranges come to the core that holds their data.
-  bool RunChunk() {
+  bool RunChunk() noexcept {
     if (taken.fetch_add(1, std::memory_order_relaxed) >= chunks) return false;
     const int64_t chunk = is_worker
                               ? chunks - 1 - taken_behind.fetch_add(1, std::memory_order_relaxed)
                               : taken_in_front.fetch_add(1, std::memory_order_relaxed);
     const int64_t begin = chunk * grain;
-    body(begin, std::min(grain, total - begin) + begin);
+    if (failed.load(std::memory_order_relaxed)) return true;
+    try {
+      body(begin, std::min(grain, total - begin) + begin);
+    } catch (...) {
+      if (!failed.exchange(true)) exception = std::current_exception();
+    }
     return true;
   }
 };
@@ -106,6 +114,13 @@ struct ComputePool::Impl {
   std::atomic<int> sleepers{0};
   std::atomic<uint32_t> epoch{0};
   std::atomic<bool> stopping{false};
+
+  ~Impl() {
+    stopping.store(true);
+    epoch.fetch_add(1);
+    FutexWake(&epoch, INT_MAX);
+    for (std::thread& worker : workers) worker.join();
+  }
 
   bool HasWork() const { return tasks.load() > 0 || open_loops.load() > 0; }
 
@@ -204,16 +219,11 @@ ComputePool::ComputePool(int threads, int spin_microseconds)
   if (threads_ <= Cores()) impl_->spin = std::chrono::microseconds(std::max(0, spin_microseconds));
   impl_->workers.reserve(threads_ - 1);
   for (int i = 1; i < threads_; ++i) {
-    impl_->workers.emplace_back([this, i] { impl_->WorkerMain(i); });
+    impl_->workers.emplace_back([impl = impl_.get(), i] { impl->WorkerMain(i); });
   }
 }
 
-ComputePool::~ComputePool() {
-  impl_->stopping.store(true);
-  impl_->epoch.fetch_add(1);
-  FutexWake(&impl_->epoch, INT_MAX);
-  for (std::thread& worker : impl_->workers) worker.join();
-}
+ComputePool::~ComputePool() = default;
 
 void ComputePool::Submit(PoolTask* task) {
   task->next_ = nullptr;
@@ -276,6 +286,7 @@ void ComputePool::ParallelFor(int64_t total, int64_t grain,
     const uint32_t inside = loop.helpers.load(std::memory_order_acquire);
     if (inside != 0) FutexWait(&loop.helpers, inside);
   }
+  if (loop.exception) std::rethrow_exception(loop.exception);
 }
 
 }  // namespace troupe

@@ -14,7 +14,7 @@ namespace troupe {
 class PoolTask {
  public:
   virtual ~PoolTask() = default;
-  virtual void Run() = 0;
+  virtual void Run() noexcept = 0;
 
  private:
   friend class ComputePool;
@@ -28,7 +28,7 @@ class ComputePool {
  public:
   /// `threads` >= 1 counts the caller; 0: as many as the machine has cores.
   /// Idle workers spin for `spin_microseconds` before they sleep (not at all if there are more
-  /// threads than cores).
+  /// threads than cores). Throws if the threads cannot be made.
   explicit ComputePool(int threads, int spin_microseconds = 30);
   ~ComputePool();
   ComputePool(const ComputePool&) = delete;
@@ -51,7 +51,9 @@ class ComputePool {
   /// Calls `body(begin, end)` for consecutive ranges that cover [0, total), `grain` apart (the last
   /// may be shorter), from this thread and from idle workers, and returns when all are done. The
   /// ranges depend on `total` and `grain` only, never on the number of threads, so that results are
-  /// the same bits everywhere. Runs inline if there is one range or one thread. May be nested.
+  /// the same bits everywhere. Runs inline if there is one range or one thread. May be nested. The
+  /// first exception out of `body` is rethrown here once all that has begun is over; ranges that
+  /// have not begun are left out.
   void ParallelFor(int64_t total, int64_t grain, absl::FunctionRef<void(int64_t, int64_t)> body);
 
   /// Keeps kernel libraries to one thread when they are called from this thread. Workers have done

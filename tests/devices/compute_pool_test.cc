@@ -1,8 +1,12 @@
 #include "devices/cpu/compute_pool.h"
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
+#include <new>
 #include <set>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -13,7 +17,7 @@ namespace {
 
 struct CountTask : PoolTask {
   std::atomic<int>* count = nullptr;
-  void Run() override { count->fetch_add(1); }
+  void Run() noexcept override { count->fetch_add(1); }
 };
 
 void WaitFor(ComputePool* pool, const std::atomic<int>& count, int wanted) {
@@ -140,7 +144,7 @@ TEST(ParallelFor, FromManyThreadsAndFromTasks) {
     ComputePool* pool = nullptr;
     std::atomic<int>* count = nullptr;
     std::atomic<int>* done = nullptr;
-    void Run() override {
+    void Run() noexcept override {
       pool->ParallelFor(50, 3, [this](int64_t begin, int64_t end) { *count += int(end - begin); });
       ++*done;
     }
@@ -166,6 +170,41 @@ TEST(ParallelFor, FromManyThreadsAndFromTasks) {
   WaitFor(&pool, done, 100);
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(count.load(), 5000);
+}
+
+TEST(ComputePool, AnExceptionReachesTheCaller) {
+  for (int threads : {1, 2, 4}) {
+    ComputePool pool(threads);
+    for (int64_t bad : {0, 7, 99}) {
+      std::atomic<int> inside{0};
+      const auto loop = [&] {
+        pool.ParallelFor(100, 1, [&](int64_t begin, int64_t) {
+          inside.fetch_add(1);
+          // Others are at work when it is thrown.
+          std::this_thread::sleep_for(std::chrono::microseconds(20));
+          inside.fetch_sub(1);
+          if (begin == bad) throw std::runtime_error(std::to_string(begin));
+        });
+      };
+      try {
+        loop();
+        ADD_FAILURE() << "nothing was thrown";
+      } catch (const std::runtime_error& error) {
+        EXPECT_EQ(error.what(), std::to_string(bad));
+      }
+      EXPECT_EQ(inside.load(), 0) << "the loop is over";
+      // All may throw at once; nested loops pass it on.
+      EXPECT_THROW(pool.ParallelFor(4, 1,
+                                    [&](int64_t, int64_t) {
+                                      pool.ParallelFor(
+                                          8, 1, [](int64_t, int64_t) { throw std::bad_alloc(); });
+                                    }),
+                   std::bad_alloc);
+      std::atomic<int64_t> sum{0};
+      pool.ParallelFor(100, 3, [&](int64_t begin, int64_t end) { sum.fetch_add(end - begin); });
+      EXPECT_EQ(sum.load(), 100) << "the pool works as before";
+    }
+  }
 }
 
 }  // namespace

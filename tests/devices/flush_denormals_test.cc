@@ -40,7 +40,7 @@ TEST(FlushDenormalsTest, LeavesNormalNumbersAlone) {
 TEST(FlushDenormalsTest, ThreadsOfThePoolFlush) {
   struct Task : PoolTask {
     std::atomic<int> denormals{-1};
-    void Run() override {
+    void Run() noexcept override {
       denormals.store(HasDenormals());
       denormals.notify_all();
     }

@@ -108,6 +108,8 @@ TEST(Npy, RoundTripsThroughFiles) {
     EXPECT_EQ(SerializeNpy(tensor)->size() % 64, tensor.bytes() % 64);
   }
   std::remove(file.c_str());
+  EXPECT_EQ(ReadNpy(testing::TempDir()).status().code(), absl::StatusCode::kInvalidArgument)
+      << "a directory";
   EXPECT_EQ(ReadNpy(file).status().code(), absl::StatusCode::kNotFound);
   EXPECT_NE(ReadNpy(file).status().message().find(file), absl::string_view::npos);
   EXPECT_EQ(WriteNpy(Tensor::Scalar("x"), file).code(), absl::StatusCode::kInvalidArgument);
