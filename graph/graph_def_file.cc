@@ -3,11 +3,14 @@
 #include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/text_format.h>
 
+#include <cerrno>
+#include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <limits>
+#include <memory>
+#include <string>
 
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "graph/graph_def.h"
 #include "graph/protos/graph.pb.h"
@@ -80,16 +83,21 @@ absl::Status ParseGraphDef(std::string_view bytes, GraphDef* def) {
 }
 
 absl::Status ReadGraphDef(const std::string& file, GraphDef* def) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) {
-    return absl::NotFoundError(StrCat("cannot open '", file, "': ", std::strerror(errno)));
-  }
-  const std::string bytes((std::istreambuf_iterator<char>(stream)),
-                          std::istreambuf_iterator<char>());
-  if (stream.bad()) return absl::DataLossError(StrCat("cannot read '", file, "'"));
-  const absl::Status status = ParseGraphDef(bytes, def);
-  if (status.ok()) return status;
-  return absl::Status(status.code(), StrCat("'", file, "': ", status.message()));
+  return CatchExceptions([&]() -> absl::Status {
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> in(std::fopen(file.c_str(), "rb"),
+                                                             std::fclose);
+    if (in == nullptr) {
+      return absl::NotFoundError(StrCat("cannot open '", file, "': ", std::strerror(errno)));
+    }
+    std::string bytes;
+    char block[64 << 10];
+    while (const size_t n = std::fread(block, 1, sizeof(block), in.get())) bytes.append(block, n);
+    if (std::ferror(in.get())) {
+      if (errno == EISDIR) return InvalidArgument("'", file, "' is a directory, not a graph");
+      return absl::DataLossError(StrCat("cannot read '", file, "': ", std::strerror(errno)));
+    }
+    return WithContext(StrCat("'", file, "': "), ParseGraphDef(bytes, def));
+  });
 }
 
 }  // namespace troupe

@@ -354,5 +354,12 @@ TEST(ReadGraphDef, MissingFileIsNamed) {
   EXPECT_NE(std::string(status.message()).find("/no/such/file.pb"), std::string::npos);
 }
 
+TEST(GraphDefFileTest, ADirectoryIsRefused) {
+  GraphDef def;
+  const absl::Status status = ReadGraphDef(testing::TempDir(), &def);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(std::string(status.message()).find("is a directory"), std::string::npos) << status;
+}
+
 }  // namespace
 }  // namespace troupe
