@@ -17,7 +17,8 @@ bool CallsFunctions(const GraphDef& def);
 /// named `call/node`; the call itself becomes an IdentityN of the results (NoOp if there are none)
 /// that waits for the body's stateful nodes and control results, so that all names that others use
 /// stay. What a call waits for, its whole body waits for. Calls stay calls where a body comes to
-/// call its own function again, and if the library names a gradient for the function.
+/// call its own function again, within 200 bodies, and if the library names a gradient for the
+/// function.
 /// InvalidArgument names call and function: missing attributes, arguments or results that do not
 /// exist, and more than a million nodes in all. Gradients and functional control flow, which name
 /// functions in attributes, are left as they are.

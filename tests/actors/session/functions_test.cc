@@ -269,6 +269,99 @@ TEST(FunctionCallsTest, RecursionWithoutEndIsAnError) {
   }
 }
 
+/// Functions of one int32, each calling the next one, the last one giving its argument; `y` is the
+/// call of the first one. Every level adds one to the result.
+GraphDef Nested(int depth, const std::string& op, bool lowered) {
+  GraphDef def;
+  const auto call = [&](const std::string& function, const std::string& name,
+                        const std::string& input, NodeDef* node) {
+    node->set_name(name);
+    node->set_op(op.empty() ? function : op);
+    if (op.find("If") != std::string::npos) {
+      node->add_input(input);  // What is not zero is true.
+      (*node->mutable_attr())["Tcond"].set_type(DT_INT32);
+    }
+    node->add_input(input);
+    if (op.empty()) return;
+    for (const char* f : {"f", "then_branch"}) {
+      (*node->mutable_attr())[f].mutable_func()->set_name(function);
+    }
+    (*node->mutable_attr())["else_branch"].mutable_func()->set_name(StrCat("F", depth));
+    for (const char* types : {"Tin", "Tout"}) {
+      (*node->mutable_attr())[types].mutable_list()->add_type(DT_INT32);
+    }
+    if (lowered) (*node->mutable_attr())["_lower_using_switch_merge"].set_b(true);
+  };
+  for (int i = 0; i <= depth; ++i) {
+    FunctionDef* function = def.mutable_library()->add_function();
+    function->mutable_signature()->set_name(StrCat("F", i));
+    for (auto* arg : {function->mutable_signature()->add_input_arg(),
+                      function->mutable_signature()->add_output_arg()}) {
+      arg->set_type(DT_INT32);
+      arg->set_name("x");
+    }
+    function->mutable_signature()->mutable_output_arg(0)->set_name("r");
+    if (i == depth) {
+      (*function->mutable_ret())["r"] = "x";
+      continue;
+    }
+    NodeDef* one = function->add_node_def();
+    one->set_name("one");
+    one->set_op("Const");
+    (*one->mutable_attr())["dtype"].set_type(DT_INT32);
+    TensorProto* value = (*one->mutable_attr())["value"].mutable_tensor();
+    value->set_dtype(DT_INT32);
+    value->mutable_tensor_shape();
+    value->add_int_val(1);
+    call(StrCat("F", i + 1), "c", "x", function->add_node_def());
+    NodeDef* sum = function->add_node_def();
+    sum->set_name("a");
+    sum->set_op("Add");
+    sum->add_input(op.empty() ? "c:r:0" : "c:output:0");
+    sum->add_input("one:output:0");
+    (*sum->mutable_attr())["T"].set_type(DT_INT32);
+    (*function->mutable_ret())["r"] = "a:z:0";
+  }
+  NodeDef* x = def.add_node();
+  x->set_name("x");
+  x->set_op("Placeholder");
+  (*x->mutable_attr())["dtype"].set_type(DT_INT32);
+  call("F0", "y", "x", def.add_node());
+  return def;
+}
+
+TEST(FunctionCallsTest, FunctionsNestAsDeepAsTheyLike) {
+  struct Case {
+    const char* op;
+    bool lowered;
+  };
+  for (const Case& c : {Case{"", false}, Case{"StatefulPartitionedCall", false},
+                        Case{"StatefulPartitionedCall", true}, Case{"StatelessIf", false},
+                        Case{"StatelessIf", true}}) {
+    SCOPED_TRACE(StrCat(c.op, c.lowered ? " lowered" : ""));
+    const int depth = std::string(c.op).empty() ? 1000 : 250;
+    auto graph = std::make_shared<Graph>();
+    const absl::Status imported =
+        ImportGraphDef(Nested(depth, c.op, c.lowered), ImportOptions(), graph.get());
+    ASSERT_TRUE(imported.ok()) << imported;
+    auto session = Session::Create(graph);
+    ASSERT_TRUE(session.ok());
+    std::vector<Tensor> values;
+    const absl::Status status = (*session)->Run({{"x", I(7)}}, {"y"}, {}, &values);
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_EQ(values[0].unchecked_scalar<int32_t>(), 7 + depth);
+  }
+}
+
+TEST(FunctionCallsTest, FunctionsNestedWithoutEndAreImported) {
+  for (const char* op : {"", "PartitionedCall", "StatelessIf"}) {
+    GraphDef def = Nested(10000, op, true);
+    Graph graph;
+    const absl::Status imported = ImportGraphDef(def, ImportOptions(), &graph);
+    EXPECT_TRUE(imported.ok()) << imported;
+  }
+}
+
 TEST(FunctionCallsTest, ManyThreadsCallAtOnce) {
   Fixture loop("While", {"x", "y"},
                Types("T", 2) + Func("cond", "LessThan") + Func("body", "Count"));
