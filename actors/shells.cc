@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "devices/exceptions.h"
+
 namespace troupe {
 
 namespace {
@@ -42,10 +44,13 @@ void VisitVariable(Variable* variable, caf::typed_response_promise<VariableReply
                    Visit visit) {
   variable->Lend([promise, visit](Variable::Lease lease) mutable {
     VariableReply reply;
-    reply.status = visit(lease);
-    if (reply.status.ok()) reply.value = lease.value();
+    reply.status = CatchExceptions([&] {
+      absl::Status status = visit(lease);
+      if (status.ok()) reply.value = lease.value();
+      return status;
+    });
     lease.Release();
-    promise.deliver(std::move(reply));
+    KeepGoing([&] { promise.deliver(std::move(reply)); });
   });
 }
 

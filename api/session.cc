@@ -7,6 +7,7 @@
 #include "actors/session/session_role.h"
 #include "actors/system.h"
 #include "api/internal/remote_session.h"
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "graph/graph_def.h"
 #include "graph/protos/graph.pb.h"
@@ -98,39 +99,43 @@ absl::Status Session::Run(const RunOptions& options, const NamedTensors& feeds,
                           const std::vector<std::string>& fetches,
                           const std::vector<std::string>& targets, std::vector<Tensor>* values,
                           RunMetadata* metadata) {
-  const std::vector<Tensor> feed_values = ValuesOf(feeds);
-  if (impl_->remote != nullptr) {
-    TROUPE_ASSIGN_OR_RETURN(const StepSignature signature, impl_->Names(feeds, fetches, targets));
+  return CatchExceptions([&]() -> absl::Status {
+    const std::vector<Tensor> feed_values = ValuesOf(feeds);
+    if (impl_->remote != nullptr) {
+      TROUPE_ASSIGN_OR_RETURN(const StepSignature signature, impl_->Names(feeds, fetches, targets));
+      TROUPE_ASSIGN_OR_RETURN(std::vector<Tensor> result,
+                              impl_->RunRemotely(signature, feed_values, options, metadata));
+      if (values != nullptr) *values = std::move(result);
+      return absl::OkStatus();
+    }
     TROUPE_ASSIGN_OR_RETURN(std::vector<Tensor> result,
-                            impl_->RunRemotely(signature, feed_values, options, metadata));
+                            impl_->Run(impl_->role->Prepare(feeds, fetches, targets), feed_values,
+                                       fetches.size(), options, metadata));
     if (values != nullptr) *values = std::move(result);
     return absl::OkStatus();
-  }
-  TROUPE_ASSIGN_OR_RETURN(std::vector<Tensor> result,
-                          impl_->Run(impl_->role->Prepare(feeds, fetches, targets), feed_values,
-                                     fetches.size(), options, metadata));
-  if (values != nullptr) *values = std::move(result);
-  return absl::OkStatus();
+  });
 }
 
 absl::StatusOr<std::vector<Tensor>> Session::Run(const FeedMap& feeds,
                                                  absl::Span<const Output> fetches,
                                                  absl::Span<Node* const> targets,
                                                  const RunOptions& options, RunMetadata* metadata) {
-  StepSignature signature;
-  std::vector<Tensor> feed_values;
-  for (const auto& [output, value] : feeds) {
-    signature.feeds.push_back(output);
-    feed_values.push_back(value);
-  }
-  signature.fetches.assign(fetches.begin(), fetches.end());
-  signature.targets.assign(targets.begin(), targets.end());
-  if (impl_->remote != nullptr) {
-    TROUPE_RETURN_IF_ERROR(signature.Check(*impl_->graph));
-    return impl_->RunRemotely(signature, feed_values, options, metadata);
-  }
-  return impl_->Run(impl_->role->Prepare(signature), feed_values, fetches.size(), options,
-                    metadata);
+  return CatchExceptions([&]() -> absl::StatusOr<std::vector<Tensor>> {
+    StepSignature signature;
+    std::vector<Tensor> feed_values;
+    for (const auto& [output, value] : feeds) {
+      signature.feeds.push_back(output);
+      feed_values.push_back(value);
+    }
+    signature.fetches.assign(fetches.begin(), fetches.end());
+    signature.targets.assign(targets.begin(), targets.end());
+    if (impl_->remote != nullptr) {
+      TROUPE_RETURN_IF_ERROR(signature.Check(*impl_->graph));
+      return impl_->RunRemotely(signature, feed_values, options, metadata);
+    }
+    return impl_->Run(impl_->role->Prepare(signature), feed_values, fetches.size(), options,
+                      metadata);
+  });
 }
 
 absl::Status Session::RunTargets(absl::Span<Node* const> targets, const FeedMap& feeds) {
@@ -184,12 +189,14 @@ absl::Status Session::Callable::operator()(absl::Span<const Tensor> feeds,
                                            absl::Span<Tensor> fetches, const RunOptions& options,
                                            RunMetadata* metadata) const {
   if (state_ == nullptr) return absl::FailedPreconditionError("an empty callable was called");
-  if (state_->session->remote != nullptr) {
-    return state_->session->remote->Run(state_->signature, state_->handle, feeds, fetches, options,
-                                        metadata);
-  }
-  return state_->session->role->Run(state_->executable.get(), feeds, fetches,
-                                    {options.timeout, options.trace}, metadata);
+  return CatchExceptions([&] {
+    if (state_->session->remote != nullptr) {
+      return state_->session->remote->Run(state_->signature, state_->handle, feeds, fetches,
+                                          options, metadata);
+    }
+    return state_->session->role->Run(state_->executable.get(), feeds, fetches,
+                                      {options.timeout, options.trace}, metadata);
+  });
 }
 
 int Session::Callable::num_nodes() const {
@@ -234,19 +241,19 @@ absl::StatusOr<Session::Callable> Session::MakeCallable(absl::Span<const Output>
 absl::StatusOr<std::string> Session::PartialRunSetup(const std::vector<std::string>& feeds,
                                                      const std::vector<std::string>& fetches,
                                                      const std::vector<std::string>& targets) {
-  if (impl_->remote != nullptr) {
-    return impl_->remote->PartialRunSetup(feeds, fetches, targets);
-  }
-  return impl_->role->PartialRunSetup(feeds, fetches, targets);
+  return CatchExceptions([&] {
+    return impl_->remote != nullptr ? impl_->remote->PartialRunSetup(feeds, fetches, targets)
+                                    : impl_->role->PartialRunSetup(feeds, fetches, targets);
+  });
 }
 
 absl::Status Session::PartialRun(const std::string& handle, const NamedTensors& feeds,
                                  const std::vector<std::string>& fetches,
                                  std::vector<Tensor>* values) {
-  if (impl_->remote != nullptr) {
-    return impl_->remote->PartialRun(handle, feeds, fetches, values);
-  }
-  return impl_->role->PartialRun(handle, feeds, fetches, values);
+  return CatchExceptions([&] {
+    return impl_->remote != nullptr ? impl_->remote->PartialRun(handle, feeds, fetches, values)
+                                    : impl_->role->PartialRun(handle, feeds, fetches, values);
+  });
 }
 
 absl::Status Session::Extend(const GraphDef& def) {

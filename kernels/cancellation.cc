@@ -11,12 +11,12 @@ absl::Status CancellationToken::status() const {
   return reason_;
 }
 
-void CancellationToken::Cancel(absl::Status reason) {
+void CancellationToken::Cancel(absl::Status reason) noexcept {
   std::map<uint64_t, std::function<void()>> callbacks;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (cancelled_.load(std::memory_order_relaxed)) return;
-    reason_ = reason.ok() ? absl::CancelledError("the step was cancelled") : std::move(reason);
+    reason_ = reason.ok() ? absl::Status(absl::StatusCode::kCancelled, "") : std::move(reason);
     cancelled_.store(true, std::memory_order_release);
     callbacks.swap(callbacks_);
   }

@@ -20,9 +20,10 @@ class CancellationToken {
   /// OK while not cancelled.
   absl::Status status() const;
   /// Runs the registered callbacks on this thread. Later calls do nothing.
-  void Cancel(absl::Status reason);
-  /// `callback` will run when the token is cancelled, unless deregistered before. Returns false
-  /// (and registers nothing) if it is cancelled already.
+  void Cancel(absl::Status reason) noexcept;
+  /// `callback` will run when the token is cancelled, unless deregistered before; it must not
+  /// throw, for it runs when memory has run out. Returns false (and registers nothing) if it is
+  /// cancelled already.
   bool Register(std::function<void()> callback, uint64_t* id);
   /// True if the callback was removed before it ran; false if it ran or is running now.
   bool Deregister(uint64_t id);

@@ -27,7 +27,8 @@ class CallableFunction {
   /// Begins a call; `done` is called when the results are there or the call has failed, possibly
   /// before this returns, on any thread. `args`: num_args() tensors, moved from; `results`:
   /// num_results() tensors that live until `done`. `step` is the caller's; it lives until `done`.
-  /// InvalidArgument: arguments that do not fit; ResourceExhausted: calls nested too deep.
+  /// InvalidArgument: arguments that do not fit; ResourceExhausted: calls nested too deep. A call
+  /// that throws was not begun: `done` is not called.
   virtual void Call(const StepContext& step, absl::Span<Tensor> args, Tensor* results,
                     KernelDone done) = 0;
   /// The same with a kernel's inputs from `first_input` on as arguments (those that nobody else

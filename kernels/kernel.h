@@ -163,7 +163,8 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
   /// Reads inputs, fills every output, returns. Errors get the node's name and op added by the
-  /// caller.
+  /// caller; so do exceptions, which become errors (ResourceExhausted for std::bad_alloc, otherwise
+  /// Internal).
   virtual absl::Status Compute(KernelContext& ctx) = 0;
   virtual class AsyncKernel* async() { return nullptr; }
 };
@@ -181,7 +182,8 @@ struct KernelDone {
 class AsyncKernel : public Kernel {
  public:
   /// Begins; `done` is called once the outputs are filled or the wait has failed, possibly before
-  /// this returns. `ctx` lives until then. Waits must end when ctx.cancellation() is cancelled.
+  /// this returns. `ctx` lives until then. Waits must end when ctx.cancellation() is cancelled. If
+  /// this throws, `done` must not be called any more; what calls `done` later must not throw.
   virtual void ComputeAsync(KernelContext& ctx, KernelDone done) = 0;
   absl::Status Compute(KernelContext&) final {
     return absl::InternalError("an asynchronous kernel was called synchronously");

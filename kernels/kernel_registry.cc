@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "graph/protos/graph.pb.h"
 
@@ -164,11 +165,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> KernelRegistry::Create(KernelConstructio
                                                                std::string_view device_type) const {
   const NodeDef& def = construction.attrs().def();
   TROUPE_ASSIGN_OR_RETURN(const KernelRegistration* registration, Find(device_type, def));
-  absl::StatusOr<std::unique_ptr<Kernel>> kernel = registration->factory(construction);
-  if (!kernel.ok()) {
-    return absl::Status(kernel.status().code(),
-                        absl::StrCat(kernel.status().message(), " [", Where(def), "]"));
-  }
+  absl::StatusOr<std::unique_ptr<Kernel>> kernel =
+      CatchExceptions([&] { return registration->factory(construction); });
+  if (!kernel.ok()) return WithContext("", kernel.status(), absl::StrCat(" [", Where(def), "]"));
   return kernel;
 }
 

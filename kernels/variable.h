@@ -56,7 +56,8 @@ class Variable : public Resource {
   /// The state at once if the variable is idle, else an empty lease.
   virtual Lease TryLend() = 0;
   /// Calls `visit` with the state: now, on this thread, if the variable is idle; otherwise when
-  /// those before are done, on the thread of the one who gives it back.
+  /// those before are done, on the thread of the one who gives it back; hence `visit` must not
+  /// throw. If this throws itself, `visit` will not be called.
   virtual void Lend(std::function<void(Lease)> visit) = 0;
 
   const std::string& name() const { return name_; }

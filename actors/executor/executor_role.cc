@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cassert>
+#include <new>
 #include <utility>
 
 #include "actors/executor/flow.h"
 #include "devices/cpu/flush_denormals.h"
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "kernels/cancellation.h"
 #include "kernels/variable.h"
@@ -39,7 +41,10 @@ ExecutorRole::ExecutorRole(std::shared_ptr<const Plan> plan)
       pending_(plan_->initial_pending()),
       slots_(std::make_unique<Slot[]>(plan_->num_slots())),
       ready_(std::make_unique<int32_t[]>(plan_->num_nodes())) {
-  for (const auto& [slot, value] : plan_->constants()) slots_[slot].tensor = value;
+  for (const auto& [slot, value] : plan_->constants()) {
+    slots_[slot].tensor = value;
+    slots_[slot].uses = Slot::kConstant;
+  }
   play_task_.executor = this;
   if (plan_->has_flow()) flow_ = std::make_unique<Flow>(*plan_, slots_.get());
 }
@@ -49,7 +54,9 @@ ExecutorRole::~ExecutorRole() = default;
 absl::Status ExecutorRole::Run(const StepContext& step, absl::Span<const Tensor> feeds,
                                absl::Span<Tensor> fetches, std::vector<NodeTrace>* trace) {
   Begin(step, trace);
-  for (size_t i = 0; i < feeds.size(); ++i) SetFeed(static_cast<int>(i), feeds[i]);
+  Try([&] {
+    for (size_t i = 0; i < feeds.size(); ++i) SetFeed(static_cast<int>(i), feeds[i]);
+  });
   PlayAndWait();
   return Finish(fetches);
 }
@@ -57,16 +64,21 @@ absl::Status ExecutorRole::Run(const StepContext& step, absl::Span<const Tensor>
 void ExecutorRole::RunAsync(const StepContext& step, absl::Span<Tensor> feeds,
                             StepCompletion* completion, std::vector<NodeTrace>* trace) {
   Begin(step, trace);
-  for (size_t i = 0; i < feeds.size(); ++i) SetFeed(static_cast<int>(i), std::move(feeds[i]));
+  Try([&] {
+    for (size_t i = 0; i < feeds.size(); ++i) SetFeed(static_cast<int>(i), std::move(feeds[i]));
+  });
   completion_ = completion;
   ComputePool::PrepareThread();
   PlayOn();
 }
 
 absl::Status ExecutorRole::Finish(absl::Span<Tensor> fetches) {
-  for (size_t i = 0; i < fetches.size() && !failed_; ++i) {
-    if (!TryFetch(static_cast<int>(i), &fetches[i])) FailStep(MissingFetch(static_cast<int>(i)));
-  }
+  running_ = -1;
+  Try([&] {
+    for (size_t i = 0; i < fetches.size() && !failed_; ++i) {
+      if (!TryFetch(static_cast<int>(i), &fetches[i])) FailStep(MissingFetch(static_cast<int>(i)));
+    }
+  });
   return Result();
 }
 
@@ -78,9 +90,10 @@ void ExecutorRole::Start(const StepContext& step) {
 absl::Status ExecutorRole::Feed(absl::Span<const int> feeds, absl::Span<const Tensor> values) {
   [[maybe_unused]] const bool acquired = mailbox_.TryAcquire();
   assert(acquired);
-  if (!failed_) {
-    for (size_t i = 0; i < feeds.size(); ++i) SetFeed(feeds[i], values[i]);
-  }
+  running_ = -1;
+  Try([&] {
+    for (size_t i = 0; i < feeds.size() && !failed_; ++i) SetFeed(feeds[i], values[i]);
+  });
   PlayAndWait();
   return status_;
 }
@@ -88,12 +101,13 @@ absl::Status ExecutorRole::Feed(absl::Span<const int> feeds, absl::Span<const Te
 bool ExecutorRole::TryFetch(int fetch, Tensor* value) {
   Slot& slot = slots_[plan_->fetch_slots()[fetch]];
   if (!slot.tensor.valid() || slot.dead) return false;
-  if (--slot.uses == 0) {
+  if (slot.uses == 1) {
     *value = std::move(slot.tensor);
     slot.tensor.Reset();
   } else {
     *value = slot.tensor;
   }
+  --slot.uses;
   return true;
 }
 
@@ -119,6 +133,7 @@ void ExecutorRole::Begin(const StepContext& step, std::vector<NodeTrace>* trace)
   timed_ = plan_->NextRunMeasures() || trace != nullptr;
   can_offload_ = step.pool != nullptr && step.pool->threads() > 1;
   failed_ = false;
+  running_ = -1;
   for (const auto& [slot, value] : plan_->constants()) slots_[slot].uses = Slot::kConstant;
   if (flow_ != nullptr) {
     BeginFlow();
@@ -143,6 +158,15 @@ void ExecutorRole::SetFeed(int feed, Tensor value) {
 
 // --- playing -----------------------------------------------------------------------------------
 
+template <typename F>
+inline void ExecutorRole::Try(F&& part) noexcept {
+  try {
+    part();
+  } catch (...) {
+    Fail(running_, StatusOfException());
+  }
+}
+
 void ExecutorRole::PlayAndWait() {
   caller_ = ThreadParker::OfThisThread();
   ComputePool::PrepareThread();
@@ -151,18 +175,20 @@ void ExecutorRole::PlayAndWait() {
   }
 }
 
-bool ExecutorRole::Play(bool caller) {
+bool ExecutorRole::Play(bool caller) noexcept {
   const ScopedFlushDenormals flush;
   while (true) {
-    Message* messages = std::exchange(handed_over_, nullptr);
-    if (messages == nullptr && outstanding_ > 0) messages = mailbox_.TakeAll();
-    if (messages != nullptr) HandleMessages(messages);
-    if (flow_ != nullptr) {
-      timed_ ? RunReadyFlow<true>() : RunReadyFlow<false>();
-    } else {
-      timed_ ? RunReady<true>() : RunReady<false>();
-    }
-    if (num_ready_ > 0) continue;  // The loop gave way to messages.
+    if (handed_over_ == nullptr && outstanding_ > 0) handed_over_ = mailbox_.TakeAll();
+    Try([this] {
+      HandleMessages();
+      if (flow_ != nullptr) {
+        timed_ ? RunReadyFlow<true>() : RunReadyFlow<false>();
+      } else {
+        timed_ ? RunReady<true>() : RunReady<false>();
+      }
+    });
+    // The loop gave way to messages, or to an exception.
+    if (num_ready_ > 0 || handed_over_ != nullptr) continue;
     if (outstanding_ == 0) {
       [[maybe_unused]] const bool released = mailbox_.TryRelease();
       assert(released);
@@ -187,7 +213,7 @@ bool ExecutorRole::HelpOrSpin() {
   return mailbox_.HasMessages();
 }
 
-void ExecutorRole::Send(PendingKernel* message) {
+void ExecutorRole::Send(PendingKernel* message) noexcept {
   if (!mailbox_.Send(message)) return;
   message->next = nullptr;
   handed_over_ = message;
@@ -206,7 +232,7 @@ void ExecutorRole::Send(PendingKernel* message) {
   --play_depth;
 }
 
-void ExecutorRole::PlayOn() {
+void ExecutorRole::PlayOn() noexcept {
   // The role may be gone once the token is released.
   ThreadParker* caller = caller_;
   StepCompletion* completion = completion_;
@@ -218,10 +244,10 @@ void ExecutorRole::PlayOn() {
   }
 }
 
-void ExecutorRole::HandleMessages(Message* messages) {
-  while (messages != nullptr) {
-    auto* pending_kernel = static_cast<PendingKernel*>(messages);
-    messages = messages->next;
+void ExecutorRole::HandleMessages() {
+  while (handed_over_ != nullptr) {
+    auto* pending_kernel = static_cast<PendingKernel*>(handed_over_);
+    handed_over_ = handed_over_->next;
     --outstanding_;
     if (!pending_kernel->resume) {
       Finish(pending_kernel);
@@ -288,6 +314,7 @@ void ExecutorRole::RunReady() {
 
 template <bool kTimed>
 inline void ExecutorRole::RunNode(int32_t node, int32_t next_snapshot) {
+  running_ = node;
   const PlanNode& p = nodes_[node];
   if (p.has_snapshots && !TakeSnapshots(node, next_snapshot, slots_.get(), nullptr)) return;
   switch (p.kind) {
@@ -344,11 +371,16 @@ bool ExecutorRole::TakeSnapshots(int32_t node, int32_t next, Slot* slots, Iterat
     pending_kernel->resume = true;
     pending_kernel->next_snapshot = next + 1;
     ++outstanding_;
-    variable->Lend([take, pending_kernel](Variable::Lease lease) {
-      pending_kernel->status = take(lease);
-      lease.Release();
-      pending_kernel->executor->Send(pending_kernel);
-    });
+    try {
+      variable->Lend([take, pending_kernel](Variable::Lease lease) {
+        pending_kernel->status = CatchExceptions([&] { return take(lease); });
+        lease.Release();
+        pending_kernel->executor->Send(pending_kernel);
+      });
+    } catch (...) {  // Nobody will visit.
+      pending_kernel->status = StatusOfException();
+      Send(pending_kernel);
+    }
     return false;
   }
   return true;
@@ -367,9 +399,7 @@ void ExecutorRole::StartAsync(int32_t node, const PlanNode& plan_node, Slot* slo
   }
   uint64_t start = 0;
   if (timed_) pending_kernel->start_ns = start = NowNs();
-  static_cast<AsyncKernel*>(plan_node.kernel)
-      ->ComputeAsync(pending_kernel->ctx,
-                     KernelDone{&ExecutorRole::AsyncDone, this, pending_kernel});
+  pending_kernel->BeginAsync(plan_node.kernel);
   if (timed_) plan_->RecordCost(node, NowNs() - start);
   if (pending_kernel->phase.exchange(PendingKernel::Phase::kReturned, std::memory_order_acq_rel) ==
       PendingKernel::Phase::kDone) {
@@ -378,7 +408,16 @@ void ExecutorRole::StartAsync(int32_t node, const PlanNode& plan_node, Slot* slo
   }
 }
 
-void ExecutorRole::AsyncDone(void* self, void* node, absl::Status status) {
+void ExecutorRole::PendingKernel::BeginAsync(Kernel* kernel) noexcept {
+  try {
+    static_cast<AsyncKernel*>(kernel)->ComputeAsync(
+        ctx, KernelDone{&ExecutorRole::AsyncDone, executor, this});
+  } catch (...) {
+    AsyncDone(executor, this, StatusOfException());
+  }
+}
+
+void ExecutorRole::AsyncDone(void* self, void* node, absl::Status status) noexcept {
   auto* pending_kernel = static_cast<PendingKernel*>(node);
   auto* executor = static_cast<ExecutorRole*>(self);
   pending_kernel->status = std::move(status);
@@ -386,14 +425,15 @@ void ExecutorRole::AsyncDone(void* self, void* node, absl::Status status) {
   executor->AsyncOver(pending_kernel);
 }
 
-void ExecutorRole::AsyncOver(PendingKernel* pending_kernel) {
+void ExecutorRole::AsyncOver(PendingKernel* pending_kernel) noexcept {
   if (pending_kernel->phase.exchange(PendingKernel::Phase::kDone, std::memory_order_acq_rel) ==
       PendingKernel::Phase::kReturned) {
     Send(pending_kernel);
   }
 }
 
-void ExecutorRole::PendingKernel::Received(absl::Status received, Tensor tensor, bool is_dead) {
+void ExecutorRole::PendingKernel::Received(absl::Status received, Tensor tensor,
+                                           bool is_dead) noexcept {
   status = std::move(received);
   value = std::move(tensor);
   dead = is_dead;
@@ -408,7 +448,7 @@ void ExecutorRole::Offload(int32_t node, const PlanNode& plan_node, Slot* slots,
   step_.pool->Submit(pending_kernel);
 }
 
-void ExecutorRole::PendingKernel::Run() {
+void ExecutorRole::PendingKernel::Run() noexcept {
   const bool timed = executor->timed_;
   const PlanNode& plan_node = executor->plan_->node(node);
   uint64_t start = 0;
@@ -416,8 +456,7 @@ void ExecutorRole::PendingKernel::Run() {
   if (executor->step_.cancellation->cancelled()) {
     status = executor->step_.cancellation->status();
   } else if (plan_node.kind == PlanNode::kAsync) {
-    static_cast<AsyncKernel*>(plan_node.kernel)
-        ->ComputeAsync(ctx, KernelDone{&ExecutorRole::AsyncDone, executor, this});
+    BeginAsync(plan_node.kernel);
     if (timed) executor->plan_->RecordCost(node, NowNs() - start);
     // Nothing may be touched any more if the completion comes second.
     if (phase.exchange(Phase::kReturned, std::memory_order_acq_rel) == Phase::kDone) {
@@ -425,7 +464,7 @@ void ExecutorRole::PendingKernel::Run() {
     }
     return;
   } else {
-    status = plan_node.kernel->Compute(ctx);
+    status = CatchExceptions([&] { return plan_node.kernel->Compute(ctx); });
     if (timed) executor->plan_->RecordOutputs(node, ctx);
   }
   if (timed) end_ns = NowNs();
@@ -433,25 +472,21 @@ void ExecutorRole::PendingKernel::Run() {
 }
 
 void ExecutorRole::Finish(PendingKernel* pending_kernel) {
-  const int32_t node = pending_kernel->node;
-  if (timed_ && pending_kernel->end_ns > pending_kernel->start_ns) {
-    const PlanNode::Kind kind = plan_->node(node).kind;
-    if (kind == PlanNode::kSync)
-      plan_->RecordCost(node, pending_kernel->end_ns - pending_kernel->start_ns);
-    if (trace_ != nullptr) {
-      trace_->push_back({node, kind == PlanNode::kSync ? 1 : 0, pending_kernel->start_ns,
-                         pending_kernel->end_ns});
-    }
-  }
-  if (!pending_kernel->status.ok()) Fail(node, pending_kernel->status);
+  const int32_t node = running_ = pending_kernel->node;
   Iteration* iteration = pending_kernel->iteration;
   const bool dead = pending_kernel->dead;
-  if (pending_kernel->value.valid()) {
-    if (!failed_) SetReceived(node, iteration, std::move(pending_kernel->value));
-    pending_kernel->value.Reset();
-  }
+  const uint64_t start = pending_kernel->start_ns, end = pending_kernel->end_ns;
+  Tensor value = std::move(pending_kernel->value);
+  pending_kernel->value.Reset();
+  if (!pending_kernel->status.ok()) Fail(node, pending_kernel->status);
   Recycle(pending_kernel);
+  if (timed_ && end > start) {
+    const bool sync = plan_->node(node).kind == PlanNode::kSync;
+    if (sync) plan_->RecordCost(node, end - start);
+    if (trace_ != nullptr) trace_->push_back({node, sync ? 1 : 0, start, end});
+  }
   if (failed_) return;
+  if (value.valid()) SetReceived(node, iteration, std::move(value));
   if (iteration != nullptr) {
     CompleteFlow(node, iteration, dead);
   } else {
@@ -461,16 +496,18 @@ void ExecutorRole::Finish(PendingKernel* pending_kernel) {
 
 // --- failure -----------------------------------------------------------------------------------
 
-void ExecutorRole::Fail(int32_t node, const absl::Status& status) {
-  if (failed_) return;
-  FailStep(absl::Status(
-      status.code(), StrCat(internal::StrCatPiece(
-                                std::string_view(status.message().data(), status.message().size())),
-                            "\n\t [[node ", plan_->name(node), " = ", plan_->op(node), " on ",
-                            plan_->device_name(), "]]")));
+void ExecutorRole::Fail(int32_t node, const absl::Status& status) noexcept {
+  if (failed_ || node < 0) return FailStep(status);
+  std::string where;
+  try {
+    where = StrCat("\n\t [[node ", plan_->name(node), " = ", plan_->op(node), " on ",
+                   plan_->device_name(), "]]");
+  } catch (const std::bad_alloc&) {  // Then the status says it all.
+  }
+  FailStep(WithContext("", status, where));
 }
 
-void ExecutorRole::FailStep(const absl::Status& status) {
+void ExecutorRole::FailStep(const absl::Status& status) noexcept {
   num_ready_ = 0;
   if (failed_) return;
   failed_ = true;
@@ -479,9 +516,10 @@ void ExecutorRole::FailStep(const absl::Status& status) {
   step_.cancellation->Cancel(status);
 }
 
-void ExecutorRole::CleanUp() {
-  for (int i = 0; i < plan_->num_slots(); ++i) slots_[i].tensor.Reset();
-  for (const auto& [slot, value] : plan_->constants()) slots_[slot].tensor = value;
+void ExecutorRole::CleanUp() noexcept {
+  for (int i = 0; i < plan_->num_slots(); ++i) {
+    if (slots_[i].uses <= kLong) slots_[i].tensor.Reset();  // Constants stay.
+  }
   if (flow_ != nullptr) CleanUpFlow();
   status_ = absl::OkStatus();
   failed_ = false;
@@ -492,9 +530,10 @@ ExecutorRole::PendingKernel* ExecutorRole::NewPendingKernel(int32_t node, Iterat
   if (pending_kernel != nullptr) {
     free_ = pending_kernel->next_free;
   } else {
-    all_pending_kernels_.push_back(std::make_unique<PendingKernel>());
-    pending_kernel = all_pending_kernels_.back().get();
+    auto made = std::make_unique<PendingKernel>();
+    pending_kernel = made.get();
     pending_kernel->executor = this;
+    all_pending_kernels_.push_back(std::move(made));
   }
   pending_kernel->node = node;
   pending_kernel->iteration = iteration;

@@ -32,14 +32,15 @@ class StepCompletion {
  public:
   virtual ~StepCompletion() = default;
   /// On the thread that played last; the executor may be used again, or destroyed, from here.
-  virtual void Over() = 0;
+  virtual void Over() noexcept = 0;
 };
 
 /// State and logic of one step. A node is ready when all its inputs have come; ready nodes run on
 /// the thread that plays the role, or on the compute pool when they are worth it and others are
 /// ready; completions of what runs elsewhere are messages. Every message counts: the step is over
 /// when nothing is ready and nothing is outstanding. The first error cancels the rest and is the
-/// step's result.
+/// step's result; an exception, be it a kernel's or the executor's own for want of memory, is such
+/// an error.
 ///
 /// One executor runs one step at a time and is reused: between steps all slots are empty. `Run`, or
 /// `Start` and what follows, is called by one thread; messages come from any.
@@ -88,8 +89,10 @@ class ExecutorRole {
   /// this executor.
   struct PendingKernel : Message, PoolTask, ReceiveDone {
     PendingKernel() : ctx(nullptr, nullptr, nullptr, 0, nullptr, 0, 0) {}
-    void Run() override;  ///< The kernel, on a thread of the pool.
-    void Received(absl::Status received, Tensor tensor, bool is_dead) override;
+    void Run() noexcept override;  ///< The kernel, on a thread of the pool.
+    /// Calls an asynchronous kernel; one that throws is done.
+    void BeginAsync(Kernel* kernel) noexcept;
+    void Received(absl::Status received, Tensor tensor, bool is_dead) noexcept override;
 
     ExecutorRole* executor = nullptr;
     int32_t node = 0;
@@ -110,25 +113,29 @@ class ExecutorRole {
 
   /// Plays on a thread of the pool, for a step that nobody waits for.
   struct PlayTask : PoolTask {
-    void Run() override { executor->PlayOn(); }
+    void Run() noexcept override { executor->PlayOn(); }
     ExecutorRole* executor = nullptr;
   };
 
   void Begin(const StepContext& step, std::vector<NodeTrace>* trace);
   void SetFeed(int feed, Tensor value);
+  /// Does a part of the step; an exception out of it is the failure of the node that runs.
+  template <typename F>
+  void Try(F&& part) noexcept;
 
   /// Plays, as the holder of the token, until nothing is ready or outstanding (true) or until only
   /// others can go on (false); in both cases the token is released. `caller`: this thread waits
   /// anyway, so it helps the pool and spins a little before it lets go.
-  bool Play(bool caller);
+  bool Play(bool caller) noexcept;
   /// Plays, waits while others play, returns when nothing is ready or outstanding.
   void PlayAndWait();
   /// Waits a moment for messages, doing the pool's work meanwhile; false if none came.
   bool HelpOrSpin();
   /// Plays with messages in hand and tells whoever wants to know when the step is over.
-  void PlayOn();
-  void Send(PendingKernel* message);
-  void HandleMessages(Message* messages);
+  void PlayOn() noexcept;
+  void Send(PendingKernel* message) noexcept;
+  /// Handles the messages in `handed_over_`.
+  void HandleMessages();
 
   template <bool kTimed>
   void RunReady();
@@ -146,9 +153,10 @@ class ExecutorRole {
   /// Books a node's end: lets go of its inputs, counts its consumers down.
   void Complete(const PlanNode& node);
   void Finish(PendingKernel* pending_kernel);
-  void Fail(int32_t node, const absl::Status& status);
-  void FailStep(const absl::Status& status);
-  void CleanUp();
+  /// `node`: -1 if it is none's fault.
+  void Fail(int32_t node, const absl::Status& status) noexcept;
+  void FailStep(const absl::Status& status) noexcept;
+  void CleanUp() noexcept;
   absl::Status Result();
 
   // Plans with control flow (flow.cc): every node belongs to an iteration of a frame.
@@ -176,16 +184,16 @@ class ExecutorRole {
   void EndIteration(Iteration* iteration);
   void EndFrame(FrameInstance* frame);
   void FreeFrame(FrameInstance* frame);
-  void CleanUpFlow();
+  void CleanUpFlow() noexcept;
   /// Why a fetch has no value.
   absl::Status MissingFetch(int fetch) const;
 
   PendingKernel* NewPendingKernel(int32_t node, Iteration* iteration);
   void Recycle(PendingKernel* pending_kernel);
-  static void AsyncDone(void* self, void* node, absl::Status status);
+  static void AsyncDone(void* self, void* node, absl::Status status) noexcept;
 
   /// A node elsewhere that is asynchronous has finished, on whatever thread.
-  void AsyncOver(PendingKernel* pending_kernel);
+  void AsyncOver(PendingKernel* pending_kernel) noexcept;
 
   const std::shared_ptr<const Plan> plan_;
   // The plan's arrays, as the loop wants them.
@@ -202,13 +210,14 @@ class ExecutorRole {
   std::unique_ptr<int32_t[]> ready_;  ///< A stack: the newest is taken first.
   int32_t num_ready_ = 0;
   int32_t outstanding_ = 0;  ///< Messages that are sure to come.
+  int32_t running_ = -1;     ///< The node whose turn it is; -1: none's.
   bool failed_ = false;
   bool timed_ = false;
   bool can_offload_ = false;
   absl::Status status_;
   std::vector<NodeTrace>* trace_ = nullptr;
-  Message* handed_over_ =
-      nullptr;  ///< Messages that come with a token handed to the waiting caller.
+  /// Messages taken and not yet handled; they come along with a token that is handed over.
+  Message* handed_over_ = nullptr;
   PlayTask play_task_;
   PendingKernel* free_ = nullptr;
   std::vector<std::unique_ptr<PendingKernel>> all_pending_kernels_;

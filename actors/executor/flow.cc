@@ -3,17 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "kernels/cancellation.h"
 
 namespace troupe {
 
 namespace {
-
-// A slot whose value stays: constants and loop invariants. Consumers count it down, so it is set
-// anew now and then. Less than Slot::kConstant: invariants change from step to step.
-constexpr int32_t kForever = Slot::kConstant / 2;
-constexpr int32_t kLong = kForever / 2;
 
 /// `to` takes over the value of `from`, which one consumer is about to let go of.
 inline void Take(Slot& from, Slot& to) {
@@ -185,6 +181,7 @@ void ExecutorRole::RunReadyFlow() {
 template <bool kTimed>
 void ExecutorRole::RunNodeFlow(int32_t node, Iteration* iteration, bool dead,
                                int32_t next_snapshot) {
+  running_ = node;
   const PlanNode& p = nodes_[node];
   if (dead) {
     const FlowOp op = flow_->nodes[node].op;
@@ -272,7 +269,11 @@ void ExecutorRole::Receive(int32_t node, Iteration* iteration) {
   PendingKernel* pending_kernel = NewPendingKernel(node, iteration);
   pending_kernel->phase.store(PendingKernel::Phase::kCalling, std::memory_order_relaxed);
   ++outstanding_;
-  rendezvous_->Receive(plan_->edges()[flow_->nodes[node].edge], iteration->tag, pending_kernel);
+  try {
+    rendezvous_->Receive(plan_->edges()[flow_->nodes[node].edge], iteration->tag, pending_kernel);
+  } catch (...) {  // Nobody will tell.
+    pending_kernel->Received(StatusOfException(), Tensor(), false);
+  }
   if (pending_kernel->phase.exchange(PendingKernel::Phase::kReturned, std::memory_order_acq_rel) ==
       PendingKernel::Phase::kDone) {
     --outstanding_;
@@ -542,20 +543,15 @@ void ExecutorRole::EndFrame(FrameInstance* frame) {
 
 // --- the end -------------------------------------------------------------------------------------
 
-void ExecutorRole::CleanUpFlow() {
+void ExecutorRole::CleanUpFlow() noexcept {
   for (int i = 0; i < plan_->num_slots(); ++i) slots_[i].dead = false;
-  while (!flow_->live.empty()) {
-    FrameInstance* const frame = flow_->live.back();
-    while (frame->first != nullptr) {
-      Iteration* const block = frame->first;
-      frame->first = block->next;
-      std::fill_n(block->children.get(), plan_->frames()[frame->frame].num_children, nullptr);
-      EndIteration(block);
-      block->next = frame->free;
-      frame->free = block;
-    }
-    FreeFrame(frame);
-  }
+  if (!failed_ && flow_->live.empty()) return;
+  // An exception may have left frames and blocks in any state: the next step makes new ones.
+  flow_->live.clear();
+  flow_->free_instances.clear();
+  std::fill(flow_->free_blocks.begin(), flow_->free_blocks.end(), nullptr);
+  flow_->all_instances.clear();
+  flow_->all_blocks.clear();
 }
 
 absl::Status ExecutorRole::MissingFetch(int fetch) const {

@@ -1,7 +1,6 @@
 #include "actors/executor/rendezvous.h"
 
 #include <utility>
-#include <vector>
 
 #include "devices/status_macros.h"
 
@@ -57,18 +56,16 @@ void Rendezvous::Deliver(uint64_t key, uint64_t tag, Tensor value, bool dead) {
   done->Received(absl::OkStatus(), std::move(value), dead);
 }
 
-void Rendezvous::Abort(const absl::Status& status) {
-  std::vector<ReceiveDone*> waiting;
+void Rendezvous::Abort(const absl::Status& status) noexcept {
   std::unordered_map<Place, Entry, HashPlace> dropped;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (aborted_.ok()) aborted_ = status;
-    for (auto& [place, entry] : entries_) {
-      if (entry.waiting != nullptr) waiting.push_back(entry.waiting);
-    }
     dropped.swap(entries_);
   }
-  for (ReceiveDone* done : waiting) done->Received(status, Tensor(), false);
+  for (auto& [place, entry] : dropped) {
+    if (entry.waiting != nullptr) entry.waiting->Received(status, Tensor(), false);
+  }
 }
 
 void Rendezvous::Reset() {

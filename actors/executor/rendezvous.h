@@ -29,8 +29,8 @@ uint64_t ExchangeKey(std::string_view name);
 class ReceiveDone {
  public:
   virtual ~ReceiveDone() = default;
-  /// Once, on any thread. `tag` says which iteration's value it is; not OK: none will come.
-  virtual void Received(absl::Status status, Tensor value, bool dead) = 0;
+  /// Once, on any thread; not OK: none will come.
+  virtual void Received(absl::Status status, Tensor value, bool dead) noexcept = 0;
 };
 
 /// The meeting place of one step in one process: a value and the one who waits for it, whoever is
@@ -51,12 +51,13 @@ class Rendezvous {
       Deliver(edge.key, tag, std::move(value), dead);
     }
   }
-  /// From an executor: `done` is told the value, at once if it is there.
+  /// From an executor: `done` is told the value, at once if it is there. Throws if there is no
+  /// memory to wait for it; then `done` is told nothing.
   void Receive(const RendezvousEdge& edge, uint64_t tag, ReceiveDone* done);
   /// A value has come, from a local Send or from another process. Ignored after `Abort`.
   void Deliver(uint64_t key, uint64_t tag, Tensor value, bool dead);
   /// Fails everyone who waits, and whoever asks later; drops the values. The first status counts.
-  void Abort(const absl::Status& status);
+  void Abort(const absl::Status& status) noexcept;
   /// Forgets everything, for the next step. Nobody may wait.
   void Reset();
 

@@ -6,6 +6,7 @@
 #include "actors/session/step_graph.h"
 #include "devices/cpu/cpu_device.h"
 #include "devices/cpu/flush_denormals.h"
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "graph/passes/frames.h"
 #include "graph/passes/partition.h"
@@ -283,7 +284,7 @@ absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node,
   KernelContext ctx(&step, slots.data(), input_slots.data(), num_inputs, slots.data() + num_inputs,
                     node.num_outputs(), /*forwardable=*/0);
   const ScopedFlushDenormals flush;
-  TROUPE_RETURN_IF_ERROR(kernel->Compute(ctx));
+  TROUPE_RETURN_IF_ERROR(CatchExceptions([&] { return kernel->Compute(ctx); }));
   std::vector<Tensor> outputs;
   for (int i = 0; i < node.num_outputs(); ++i) {
     if (!ctx.output(i).valid()) {

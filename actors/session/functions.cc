@@ -31,8 +31,8 @@ struct CompiledFunction::Frame final : StepCompletion {
         results(std::make_unique<Tensor[]>(f->result_types_.size())),
         fetched(std::make_unique<Tensor[]>(f->plan_->fetch_slots().size())) {}
 
-  void Start() { Play(/*begin=*/true); }
-  void Over() override { Play(/*begin=*/false); }
+  void Start() noexcept { Play(/*begin=*/true); }
+  void Over() noexcept override { Play(/*begin=*/false); }
 
   CompiledFunction* const function;
   ExecutorRole executor;
@@ -58,7 +58,7 @@ struct CompiledFunction::Frame final : StepCompletion {
     return nesting;
   }
 
-  void Play(bool begin) {
+  void Play(bool begin) noexcept {
     Nesting& nesting = OfThisThread();
     begins = begin;
     if (nesting.depth >= kMaxNesting) {
@@ -80,10 +80,6 @@ struct CompiledFunction::Frame final : StepCompletion {
   void Go() { begins ? Begin() : End(); }
 
   void Begin() {
-    const std::vector<Source>& sources = function->sources_;
-    for (size_t i = 0; i < sources.size(); ++i) {
-      if (sources[i].is_arg) results[i] = args[sources[i].index];
-    }
     executor.RunAsync(step, absl::MakeSpan(args.get(), function->arg_types_.size()), this);
   }
 
@@ -157,14 +153,35 @@ CompiledFunction::Frame* CompiledFunction::Acquire(const StepContext& step, Kern
       free_.pop_back();
     }
   }
-  if (frame == nullptr) frame = new Frame(this);
+  if (frame == nullptr) {
+    auto made = std::make_unique<Frame>(this);
+    std::lock_guard<std::mutex> lock(mutex_);
+    free_.reserve(kKeptFrames);  // `Release` needs no memory.
+    frame = made.release();
+  }
   frame->step = step;
   ++frame->step.call_depth;
   frame->done = done;
   return frame;
 }
 
-void CompiledFunction::Release(Frame* frame) {
+void CompiledFunction::Start(Frame* frame, absl::FunctionRef<Tensor(int)> take) {
+  try {
+    const int n = num_args();
+    for (int i = 0; i < n; ++i) frame->args[i] = take(i);
+    for (size_t i = 0; i < sources_.size(); ++i) {
+      if (sources_[i].is_arg) frame->results[i] = frame->args[sources_[i].index];
+    }
+  } catch (...) {
+    for (int i = 0; i < num_args(); ++i) frame->args[i].Reset();
+    for (size_t i = 0; i < sources_.size(); ++i) frame->results[i].Reset();
+    Release(frame);
+    throw;
+  }
+  frame->Start();
+}
+
+void CompiledFunction::Release(Frame* frame) noexcept {
   Frame* none = nullptr;
   if (hot_.compare_exchange_strong(none, frame, std::memory_order_release,
                                    std::memory_order_relaxed)) {
@@ -178,20 +195,17 @@ void CompiledFunction::Release(Frame* frame) {
 void CompiledFunction::Call(KernelContext& ctx, int first_input, KernelDone done) {
   Frame* frame = Acquire(ctx.step(), done);
   if (frame == nullptr) return;
-  const int n = num_args();
-  for (int i = 0; i < n; ++i) frame->args[i] = ctx.TakeInput(first_input + i);
   frame->to_ctx = &ctx;
-  frame->Start();
+  Start(frame, [&](int i) { return ctx.TakeInput(first_input + i); });
 }
 
 void CompiledFunction::Call(const StepContext& step, absl::Span<Tensor> args, Tensor* results,
                             KernelDone done) {
   Frame* frame = Acquire(step, done);
   if (frame == nullptr) return;
-  for (size_t i = 0; i < args.size(); ++i) frame->args[i] = std::move(args[i]);
   frame->to_ctx = nullptr;
   frame->to_results = results;
-  frame->Start();
+  Start(frame, [&](int i) { return std::move(args[static_cast<size_t>(i)]); });
 }
 
 // --- the session's -----------------------------------------------------------------------------
@@ -222,8 +236,9 @@ bool SessionFunctions::Refresh() {
       definitions_->function_size() == graph_->library().function_size()) {
     return false;
   }
-  definitions_ = std::make_unique<FunctionDefLibrary>(graph_->library());
-  library_ = std::make_unique<FunctionLibrary>(*definitions_, *graph_->ops());
+  auto definitions = std::make_unique<FunctionDefLibrary>(graph_->library());
+  library_ = std::make_unique<FunctionLibrary>(*definitions, *graph_->ops());
+  definitions_ = std::move(definitions);
   return true;
 }
 
@@ -245,7 +260,7 @@ absl::StatusOr<CallableFunction*> SessionFunctions::Find(const NameAttrList& fun
   if (!body.ok()) return body.status();
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<CompiledFunction> compiled,
                           CompiledFunction::Create(*std::move(body), options_, runtime_));
-  return (compiled_[std::move(key)] = std::move(compiled)).get();
+  return compiled_.emplace(std::move(key), std::move(compiled)).first->second.get();
 }
 
 }  // namespace troupe

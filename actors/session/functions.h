@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "actors/session/compile.h"
 #include "graph/function_body.h"
@@ -51,7 +52,9 @@ class CompiledFunction final : public CallableFunction {
   CompiledFunction() = default;
   /// nullptr if the call is nested too deep; `done` has been told.
   Frame* Acquire(const StepContext& step, KernelDone done);
-  void Release(Frame* frame);
+  /// Takes the arguments and begins; if taking throws, there was no call.
+  void Start(Frame* frame, absl::FunctionRef<Tensor(int)> take);
+  void Release(Frame* frame) noexcept;
 
   FunctionBody body_;
   StatefulKernels stateful_;

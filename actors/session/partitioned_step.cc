@@ -4,6 +4,7 @@
 
 #include "actors/executor/flow.h"
 #include "devices/device.h"
+#include "devices/exceptions.h"
 #include "kernels/cancellation.h"
 
 namespace troupe {
@@ -22,17 +23,25 @@ class PartitionedStep::Partition : public StepCompletion {
   }
 
   void Start(StepContext context, Rendezvous* rendezvous, absl::Span<const Tensor> feeds,
-             std::vector<NodeTrace>* trace) {
+             std::vector<NodeTrace>* trace) noexcept {
     context.device = partition_.device->device.get();
     context.stream = context.device->stream(0);
     context.resources = &partition_.device->containers;
-    for (size_t i = 0; i < feeds_.size(); ++i) feeds_[i] = feeds[partition_.feeds[i]];
+    started_ = CatchExceptions([&] {
+      for (size_t i = 0; i < feeds_.size(); ++i) feeds_[i] = feeds[partition_.feeds[i]];
+      return absl::OkStatus();
+    });
+    if (!started_.ok()) {
+      context.cancellation->Cancel(started_);
+      return Over();
+    }
     executor_.set_rendezvous(rendezvous);
     executor_.RunAsync(context, absl::MakeSpan(feeds_), this, trace);
   }
-  void Over() override { step_->Leave(); }
+  void Over() noexcept override { step_->Leave(); }
   absl::Status Finish(absl::Span<Tensor> fetches) {
-    absl::Status status = executor_.Finish(absl::MakeSpan(values_));
+    absl::Status status = started_;
+    if (status.ok()) status = executor_.Finish(absl::MakeSpan(values_));
     for (size_t i = 0; i < values_.size(); ++i) {
       if (status.ok()) fetches[partition_.fetches[i]] = std::move(values_[i]);
       values_[i].Reset();
@@ -44,6 +53,7 @@ class PartitionedStep::Partition : public StepCompletion {
   PartitionedStep* const step_;
   const LocalPartition partition_;
   ExecutorRole executor_;
+  absl::Status started_;  ///< Not OK: the executor has nothing to do with this step.
   std::vector<Tensor> feeds_, values_;
 };
 
@@ -72,7 +82,7 @@ void PartitionedStep::Start(const StepContext& step, std::shared_ptr<Rendezvous>
   }
 }
 
-void PartitionedStep::Leave() {
+void PartitionedStep::Leave() noexcept {
   ThreadParker* const caller = caller_;
   if (running_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
   if (caller != nullptr) {

@@ -39,7 +39,8 @@ class PartitionedStep {
                    absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
                    std::vector<std::vector<NodeTrace>>* traces = nullptr);
   /// The same without waiting: `done` is called once, from any thread, after which the object may
-  /// be used again. `fetches` and `traces` live until then.
+  /// be used again; it must not throw. `fetches` and `traces` live until then. If this throws,
+  /// nothing has begun.
   void RunAsync(const StepContext& step, std::shared_ptr<Rendezvous> rendezvous,
                 absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
                 std::function<void(absl::Status)> done,
@@ -51,7 +52,7 @@ class PartitionedStep {
   void Start(const StepContext& step, std::shared_ptr<Rendezvous> rendezvous,
              absl::Span<const Tensor> feeds, std::vector<std::vector<NodeTrace>>* traces);
   /// One partition less to wait for; the last one ends the step.
-  void Leave();
+  void Leave() noexcept;
   absl::Status Finish();
 
   std::vector<std::unique_ptr<Partition>> partitions_;

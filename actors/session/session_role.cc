@@ -4,11 +4,17 @@
 #include <set>
 
 #include "actors/session/step_stats.h"
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
 
 // --- Executable --------------------------------------------------------------------------------
+
+namespace {
+// Enough executors to go on with at once are kept; a burst of concurrent steps leaves no more.
+constexpr size_t kKept = 16;
+}  // namespace
 
 Executable::Step::Step(const CompiledStep& compiled) {
   if (compiled.plan != nullptr) {
@@ -22,6 +28,7 @@ absl::StatusOr<Executable::Step*> Executable::Acquire() {
   std::lock_guard<std::mutex> lock(mutex_);
   if (!closed_.ok()) return closed_;
   if (free_.empty()) {
+    free_.reserve(kKept);  // `Release` needs no memory.
     steps_.push_back(std::make_unique<Step>(compiled_));
     free_.push_back(steps_.back().get());
   }
@@ -31,9 +38,7 @@ absl::StatusOr<Executable::Step*> Executable::Acquire() {
   return step;
 }
 
-void Executable::Release(Step* step) {
-  // Enough executors to go on with at once are kept; a burst of concurrent steps leaves no more.
-  constexpr size_t kKept = 16;
+void Executable::Release(Step* step) noexcept {
   std::unique_ptr<Step> surplus;
   if (step->resources.used()) step->resources.ResetAll();
   std::lock_guard<std::mutex> lock(mutex_);
@@ -110,6 +115,14 @@ struct SessionRole::PartialStep {
   StepContext context;
   std::map<std::string, int> feeds, fetches;  ///< What is still to come, by name.
   bool over = false;
+
+  ~PartialStep() { End(); }
+  void End() noexcept {
+    if (over || step == nullptr) return;
+    over = true;
+    step->executor->End().IgnoreError();
+    executable->Release(step);
+  }
 };
 
 SessionRole::SessionRole(std::shared_ptr<Graph> graph, std::shared_ptr<Runtime> runtime,
@@ -213,38 +226,47 @@ absl::Status SessionRole::Run(Executable* executable, absl::Span<const Tensor> f
                            " fetched tensors, got ", fetches.size());
   }
   TROUPE_ASSIGN_OR_RETURN(Executable::Step * step, executable->Acquire());
-  const StepContext context = MakeStepContext(executable->compiled(), step);
-  absl::Status status;
   uint64_t timer = 0;
-  if (options.timeout != absl::InfiniteDuration()) {
-    auto expire = [token = &step->cancellation, timeout = options.timeout] {
-      token->Cancel(absl::DeadlineExceededError(
-          StrCat("the run did not finish within ", absl::FormatDuration(timeout))));
-    };
-    if (options.timeout <= absl::ZeroDuration()) {
-      expire();
-    } else {
-      timer = runtime_->timer()->Add(
-          DeadlineTimer::Clock::now() + absl::ToChronoNanoseconds(options.timeout), expire);
+  const absl::Status status = CatchExceptions([&] {
+    if (options.timeout != absl::InfiniteDuration()) {
+      // Made while there is memory for it.
+      auto expire = [token = &step->cancellation,
+                     late = absl::DeadlineExceededError(
+                         StrCat("the run did not finish within ",
+                                absl::FormatDuration(options.timeout)))] { token->Cancel(late); };
+      if (options.timeout <= absl::ZeroDuration()) {
+        expire();
+      } else {
+        timer = runtime_->timer()->Add(
+            DeadlineTimer::Clock::now() + absl::ToChronoNanoseconds(options.timeout), expire);
+      }
     }
-  }
-  const bool traced = options.trace && metadata != nullptr;
+    return Play(executable->compiled(), step, feeds, fetches, options.trace ? metadata : nullptr);
+  });
+  if (timer != 0) runtime_->timer()->Remove(timer);
+  executable->Release(step);
+  return status;
+}
+
+absl::Status SessionRole::Play(const CompiledStep& compiled, Executable::Step* step,
+                               absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
+                               RunMetadata* metadata) {
+  const StepContext context = MakeStepContext(compiled, step);
+  absl::Status status;
   if (step->partitioned != nullptr) {
     std::vector<std::vector<NodeTrace>> traces;
     status = step->partitioned->Run(context, std::make_shared<Rendezvous>(), feeds, fetches,
-                                    traced ? &traces : nullptr);
+                                    metadata != nullptr ? &traces : nullptr);
     for (size_t i = 0; i < traces.size(); ++i) {
-      AddStepStats(*executable->compiled().partitions[i].plan, traces[i], metadata);
+      AddStepStats(*compiled.partitions[i].plan, traces[i], metadata);
     }
-  } else if (traced) {
+  } else if (metadata != nullptr) {
     std::vector<NodeTrace> trace;
     status = step->executor->Run(context, feeds, fetches, &trace);
-    AddStepStats(*executable->compiled().plan, trace, metadata);
+    AddStepStats(*compiled.plan, trace, metadata);
   } else {
     status = step->executor->Run(context, feeds, fetches);
   }
-  if (timer != 0) runtime_->timer()->Remove(timer);
-  executable->Release(step);
   return status;
 }
 
@@ -263,20 +285,20 @@ absl::StatusOr<std::string> SessionRole::PartialRunSetup(const std::vector<std::
   }
   auto partial = std::make_shared<PartialStep>();
   partial->executable = std::make_shared<Executable>(std::move(compiled));
+  TROUPE_ASSIGN_OR_RETURN(partial->step, partial->executable->Acquire());
   for (size_t i = 0; i < feeds.size(); ++i) partial->feeds[feeds[i]] = static_cast<int>(i);
   for (size_t i = 0; i < fetches.size(); ++i) {
     if (!partial->fetches.emplace(fetches[i], static_cast<int>(i)).second) {
       return InvalidArgument("a partial run fetches ", fetches[i], " twice");
     }
   }
-  TROUPE_ASSIGN_OR_RETURN(partial->step, partial->executable->Acquire());
   partial->context = MakeStepContext(partial->executable->compiled(), partial->step);
   std::string handle;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     handle = StrCat("partial_run_", next_partial_++);
-    partial_steps_.emplace(handle, partial);
     executables_.emplace(StrCat("p", handle), partial->executable);  // So that Close reaches it.
+    partial_steps_.emplace(handle, partial);
   }
   std::lock_guard<std::mutex> lock(partial->mutex);
   partial->step->executor->Start(partial->context);
@@ -319,33 +341,32 @@ absl::Status SessionRole::PartialRun(const std::string& handle,
                              ", or it has been fetched already");
     }
   }
-  for (const std::string& name : given) partial->feeds.erase(name);
-  absl::Status status = partial->step->executor->Feed(feed_indices, feed_values);
-  if (status.ok() && values != nullptr) values->clear();
-  for (const std::string& name : fetches) {
-    if (!status.ok()) break;
-    Tensor value;
-    if (!partial->step->executor->TryFetch(partial->fetches[name], &value)) {
-      return InvalidArgument("partial run ", handle, ": ", name,
-                             " depends on feeds that have not been given yet");
+  const std::string executable_key = StrCat("p", handle);
+  bool too_early = false;
+  const absl::Status status = CatchExceptions([&]() -> absl::Status {
+    for (const std::string& name : given) partial->feeds.erase(name);
+    TROUPE_RETURN_IF_ERROR(partial->step->executor->Feed(feed_indices, feed_values));
+    if (values != nullptr) values->clear();
+    for (const std::string& name : fetches) {
+      Tensor value;
+      if (!partial->step->executor->TryFetch(partial->fetches[name], &value)) {
+        too_early = true;
+        return InvalidArgument("partial run ", handle, ": ", name,
+                               " depends on feeds that have not been given yet");
+      }
+      partial->fetches.erase(name);
+      if (values != nullptr) values->push_back(std::move(value));
     }
-    partial->fetches.erase(name);
-    if (values != nullptr) values->push_back(std::move(value));
-  }
+    return absl::OkStatus();
+  });
+  if (too_early) return status;
   if (!status.ok() || (partial->fetches.empty() && partial->feeds.empty())) {
-    FinishPartial(partial.get());
+    partial->End();
     std::lock_guard<std::mutex> session_lock(mutex_);
     partial_steps_.erase(handle);
-    executables_.erase(StrCat("p", handle));
+    executables_.erase(executable_key);
   }
   return status;
-}
-
-void SessionRole::FinishPartial(PartialStep* partial) {
-  if (partial->over) return;
-  partial->over = true;
-  partial->step->executor->End().IgnoreError();
-  partial->executable->Release(partial->step);
 }
 
 absl::Status SessionRole::Close() {
@@ -360,7 +381,7 @@ absl::Status SessionRole::Close() {
   for (auto& [key, executable] : executables) executable->Close(ClosedError());
   for (auto& [handle, partial] : partial_steps) {
     std::lock_guard<std::mutex> lock(partial->mutex);
-    FinishPartial(partial.get());
+    partial->End();
   }
   const auto deadline =
       std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(options_.close_timeout);

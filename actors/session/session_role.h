@@ -44,7 +44,7 @@ class Executable {
   const CompiledStep& compiled() const { return compiled_; }
   /// A step of its own for the caller; Cancelled if closed.
   absl::StatusOr<Step*> Acquire();
-  void Release(Step* step);
+  void Release(Step* step) noexcept;
   /// Cancels all running steps; later `Acquire`s fail.
   void Close(const absl::Status& reason);
   /// Waits until no step runs; false at the deadline.
@@ -116,8 +116,11 @@ class SessionRole {
 
   absl::StatusOr<std::shared_ptr<Executable>> CompileAndCache(
       const std::string& key, const absl::StatusOr<StepSignature>& signature);
+  /// The step's own part of `Run`.
+  absl::Status Play(const CompiledStep& compiled, Executable::Step* step,
+                    absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
+                    RunMetadata* metadata);
   StepContext MakeStepContext(const CompiledStep& compiled, Executable::Step* step);
-  void FinishPartial(PartialStep* partial);
   absl::Status ClosedError() const;
 
   const std::shared_ptr<Graph> graph_;

@@ -24,7 +24,7 @@ void VariableRole::Lend(std::function<void(Lease)> visit) {
     visit(MakeLease());
     return;
   }
-  auto* message = new Visit;
+  auto* message = new Visit;  // Nothing is done before this, which may throw.
   message->visit = std::move(visit);
   if (mailbox_.Send(message)) {  // It has become idle in between.
     message->next = nullptr;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "graph/protos/graph.pb.h"
 #include "kernels/cancellation.h"
@@ -43,9 +44,8 @@ class LoopKernel : public AsyncKernel {
   LoopRun* NewRun() {
     std::lock_guard<std::mutex> lock(mutex_);
     if (free_.empty()) {
+      free_.reserve(runs_.size() + 1);  // So that giving back never allocates.
       runs_.push_back(std::make_unique<LoopRun>());
-      // So that giving back never allocates.
-      free_.reserve(runs_.size());
       return runs_.back().get();
     }
     LoopRun* run = free_.back();
@@ -56,24 +56,32 @@ class LoopKernel : public AsyncKernel {
   void Begin(LoopRun* run, KernelContext& ctx, int first_input, KernelDone done) {
     run->ctx = &ctx;
     run->done = done;
-    run->status = absl::OkStatus();
     run->in_cond = false;
-    for (int i = first_input; i < ctx.num_inputs(); ++i) {
-      run->values.push_back(ctx.TakeInput(i));
-    }
-    run->args.resize(run->values.size() + 1);
+    run->status = CatchExceptions([&] {
+      for (int i = first_input; i < ctx.num_inputs(); ++i) {
+        run->values.push_back(ctx.TakeInput(i));
+      }
+      run->args.resize(run->values.size() + 1);
+      return absl::OkStatus();
+    });
     GoOn(run);
   }
 
   /// Goes on where a call is over.
-  void GoOn(LoopRun* run) {
+  void GoOn(LoopRun* run) noexcept {
     while (run->status.ok()) {
       if (run->ctx->cancellation()->cancelled()) {
         run->status = run->ctx->cancellation()->status();
         break;
       }
       run->phase.store(LoopRun::Phase::kCalling, std::memory_order_relaxed);
-      if (!CallNext(run)) break;
+      bool called = false;
+      try {
+        called = CallNext(run);
+      } catch (...) {  // Then nothing was called.
+        run->status = StatusOfException();
+      }
+      if (!called) break;
       if (run->phase.exchange(LoopRun::Phase::kReturned, std::memory_order_acq_rel) !=
           LoopRun::Phase::kOver) {
         return;  // The completion goes on.

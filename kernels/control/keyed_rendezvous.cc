@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "kernels/cancellation.h"
 #include "kernels/kernel_registry.h"
@@ -35,7 +36,8 @@ class KeyedRendezvous : public Resource {
     }
     // Outside the lock: a cancellation that is running just now waits for it.
     waiter.ctx->cancellation()->Deregister(waiter.callback);
-    waiter.done(Take(type, waiter.type, std::move(value), waiter.ctx));
+    waiter.done(
+        CatchExceptions([&] { return Take(type, waiter.type, std::move(value), waiter.ctx); }));
   }
 
   void Receive(const std::string& key, ElementType type, KernelContext& ctx, KernelDone done) {
@@ -55,8 +57,12 @@ class KeyedRendezvous : public Resource {
     lock.unlock();
     uint64_t callback = 0;
     RefPtr<KeyedRendezvous> self = RefPtr<KeyedRendezvous>::Share(this);
-    if (!token->Register([self, key, id] { self->Abandon(key, id); }, &callback)) {
-      return Abandon(key, id);
+    try {
+      if (!token->Register([self, key, id] { self->Abandon(key, id); }, &callback)) {
+        return Abandon(key, id, token->status());
+      }
+    } catch (...) {
+      return Abandon(key, id, StatusOfException());
     }
     lock.lock();
     // Whoever came meanwhile has taken the waiter with him, and does not know the callback.
@@ -99,7 +105,7 @@ class KeyedRendezvous : public Resource {
     return nullptr;
   }
 
-  void Abandon(const std::string& key, uint64_t id) {
+  void Abandon(const std::string& key, uint64_t id, const absl::Status& status = {}) noexcept {
     Waiter waiter;
     {
       std::lock_guard<std::mutex> lock(mutex_);
@@ -109,7 +115,7 @@ class KeyedRendezvous : public Resource {
       std::deque<Waiter>& waiters = meetings_[key].waiters;
       waiters.erase(waiters.begin() + (found - &waiters.front()));
     }
-    waiter.done(waiter.ctx->cancellation()->status());
+    waiter.done(status.ok() ? waiter.ctx->cancellation()->status() : status);
   }
 
   std::mutex mutex_;

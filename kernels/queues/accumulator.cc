@@ -34,6 +34,7 @@ void Accumulator::TakeGradient(KernelContext& ctx, KernelDone done, int64_t requ
 
 void Accumulator::Serve() {
   Line& line = lines_[0];
+  serving_ = &line;
   while (!line.empty()) {
     auto* call = static_cast<TakeCall*>(line.front().get());
     if (count_ < call->required) return;

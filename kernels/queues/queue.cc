@@ -129,11 +129,11 @@ void Queue::Close(KernelContext& ctx, KernelDone done, bool cancel_pending) {
     call->close = true;
     return Submit(kEnqueues, std::move(call));
   }
+  const absl::Status cancelled = absl::CancelledError(
+      StrCat(DebugString(), ": the enqueue operation was cancelled, for the queue was closed"));
   Change([&] {
     closed_ = true;
-    FailAll(&lines_[kEnqueues],
-            absl::CancelledError(StrCat(DebugString(), ": the enqueue operation was cancelled, ",
-                                        "for the queue was closed")));
+    FailAll(&lines_[kEnqueues], cancelled);
   });
   done(absl::OkStatus());
 }
@@ -154,6 +154,7 @@ void Queue::Serve() {
     progress = false;
     for (const auto serve : {&Queue::ServeEnqueue, &Queue::ServeDequeue}) {
       Line& line = lines_[serve == &Queue::ServeEnqueue ? kEnqueues : kDequeues];
+      serving_ = &line;
       while (!line.empty() && (this->*serve)(&line)) progress = true;
     }
   }
@@ -195,6 +196,11 @@ bool Queue::ServeDequeue(Line* line) {
     return true;
   }
   const int64_t taking = std::min(available, call->wanted());
+  // What has left the queue has a place before it does; room doubles, so that few grow slowly.
+  if (const size_t room = call->taken.size() + static_cast<size_t>(taking);
+      room > call->taken.capacity()) {
+    call->taken.reserve(std::max(room, 2 * call->taken.capacity()));
+  }
   for (int64_t i = 0; i < taking; ++i) call->taken.push_back(elements_->Take());
   if (call->wanted() > 0 && !too_few) return taking > 0;
   Complete(line, absl::OkStatus());

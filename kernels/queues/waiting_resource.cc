@@ -2,8 +2,10 @@
 
 #include <cctype>
 #include <iterator>
+#include <new>
 
 #include "devices/device.h"
+#include "devices/exceptions.h"
 #include "kernels/variable.h"
 
 namespace troupe {
@@ -15,24 +17,30 @@ void WaitingResource::Submit(int number, std::unique_ptr<Call> call) {
     Call* const waiting = call.get();
     const uint64_t id = waiting->id = next_id_++;
     Line& line = lines_[number];
-    line.push_back(std::move(call));
+    line.push_back(std::move(call));  // From here on the call ends with a reply, come what may.
     if (abandoned()) {
-      FailAll(&line, absl::CancelledError(StrCat(DebugString(), " has been destroyed")));
+      FailAll(&line, Destroyed());
     } else {
-      Serve();
+      ServeAll();
     }
     // Calls before it wait, or it would have been served: it can only be the last of its line.
     if (!line.empty() && line.back()->id == id && waiting->ctx->cancellation() != nullptr) {
       CancellationToken* token = waiting->ctx->cancellation();
       RefPtr<WaitingResource> self = RefPtr<WaitingResource>::Share(this);
       // The token calls back without its own lock, hence may be asked with ours held.
-      waiting->registered =
-          token->Register([self, id] { self->Cancelled(id); }, &waiting->callback);
+      absl::Status status;
+      try {
+        waiting->registered =
+            token->Register([self, id] { self->Cancelled(id); }, &waiting->callback);
+        if (!waiting->registered) status = token->status();
+      } catch (...) {
+        status = StatusOfException();
+      }
       if (!waiting->registered) {
-        Withdraw(waiting);
-        waiting->status = token->status();
+        GiveUp(waiting);
+        waiting->status = std::move(status);
         served_.splice(served_.end(), line, std::prev(line.end()));
-        Serve();
+        ServeAll();
       }
     }
     served.swap(served_);
@@ -40,12 +48,38 @@ void WaitingResource::Submit(int number, std::unique_ptr<Call> call) {
   Reply(&served);
 }
 
-void WaitingResource::Cancelled(uint64_t id) {
+absl::Status WaitingResource::Destroyed() const noexcept {
+  return CatchExceptions(
+      [&] { return absl::CancelledError(StrCat(DebugString(), " has been destroyed")); });
+}
+
+void WaitingResource::ServeAll() noexcept {
+  while (true) {
+    serving_ = nullptr;
+    try {
+      return Serve();
+    } catch (...) {
+      if (serving_ == nullptr || serving_->empty()) return;
+      const absl::Status status = StatusOfException();
+      GiveUp(serving_->front().get());
+      Complete(serving_, status);
+    }
+  }
+}
+
+void WaitingResource::GiveUp(Call* call) noexcept {
+  try {
+    Withdraw(call);
+  } catch (const std::bad_alloc&) {  // What it has taken is gone: there is no room to put it.
+  }
+}
+
+void WaitingResource::Cancelled(uint64_t id) noexcept {
   Change([&] {
     for (Line& line : lines_) {
       for (auto it = line.begin(); it != line.end(); ++it) {
         if ((*it)->id != id) continue;
-        Withdraw(it->get());
+        GiveUp(it->get());
         (*it)->registered = false;
         (*it)->status = (*it)->ctx->cancellation()->status();
         served_.splice(served_.end(), line, it);
@@ -55,44 +89,42 @@ void WaitingResource::Cancelled(uint64_t id) {
   });
 }
 
-void WaitingResource::Unregister(Call* call) {
+void WaitingResource::Unregister(Call* call) noexcept {
   // If the cancellation is running just now, it will not find the call any more.
   if (call->registered) call->ctx->cancellation()->Deregister(call->callback);
   call->registered = false;
 }
 
-void WaitingResource::Complete(Line* line, absl::Status status) {
+void WaitingResource::Complete(Line* line, absl::Status status) noexcept {
   line->front()->status = std::move(status);
   Unregister(line->front().get());
   served_.splice(served_.end(), *line, line->begin());
 }
 
-void WaitingResource::FailAll(Line* line, const absl::Status& status) {
+void WaitingResource::FailAll(Line* line, const absl::Status& status) noexcept {
   while (!line->empty()) {
-    Withdraw(line->front().get());
+    GiveUp(line->front().get());
     Complete(line, status);
   }
 }
 
-void WaitingResource::Abandon() {
+void WaitingResource::Abandon() noexcept {
   Line served;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     abandoned_.store(true, std::memory_order_release);
-    for (Line& line : lines_) {
-      FailAll(&line, absl::CancelledError(StrCat(DebugString(), " has been destroyed")));
-    }
+    for (Line& line : lines_) FailAll(&line, Destroyed());
     served.swap(served_);
   }
   Reply(&served);
 }
 
-void WaitingResource::Reply(Line* served) {
+void WaitingResource::Reply(Line* served) noexcept {
   while (!served->empty()) {
     std::unique_ptr<Call> call = std::move(served->front());
     served->pop_front();
     absl::Status status = std::move(call->status);
-    if (status.ok()) status = call->Finish();
+    if (status.ok()) status = CatchExceptions([&] { return call->Finish(); });
     const KernelDone done = call->done;
     call.reset();  // What it holds belongs to the step, which may end with the reply.
     done(std::move(status));

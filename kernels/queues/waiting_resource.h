@@ -43,7 +43,7 @@ class WaitingResource : public Resource {
 
   const std::string& name() const { return name_; }
   /// The container let go of the resource: calls that wait, and those to come, are Cancelled.
-  void Abandon();
+  void Abandon() noexcept;
   bool abandoned() const { return abandoned_.load(std::memory_order_acquire); }
 
  protected:
@@ -57,23 +57,25 @@ class WaitingResource : public Resource {
 
   // With the lock held:
 
-  /// Serves calls at the heads of the lines, by `Complete`, as long as there is something to do.
+  /// Serves calls at the heads of the lines, by `Complete`, as long as there is something to do. If
+  /// it throws, the call at the head of `serving_` fails.
   virtual void Serve() = 0;
-  /// The call will not be served: what it has taken goes back.
+  /// The call will not be served: what it has taken goes back. If that throws, it is lost.
   virtual void Withdraw(Call*) {}
   /// The call at the head of a line has been served: `status` is its result.
-  void Complete(Line* line, absl::Status status);
+  void Complete(Line* line, absl::Status status) noexcept;
   /// All calls of a line are given up.
-  void FailAll(Line* line, const absl::Status& status);
+  void FailAll(Line* line, const absl::Status& status) noexcept;
 
-  /// Runs `change` with the lock held, then serves, and replies without it.
+  /// Runs `change`, which may throw before it changes anything, with the lock held, then serves,
+  /// and replies without it.
   template <typename F>
   void Change(F&& change) {
     Line served;
     {
       std::lock_guard<std::mutex> lock(mutex_);
       change();
-      Serve();
+      ServeAll();
       served.swap(served_);
     }
     Reply(&served);
@@ -81,11 +83,15 @@ class WaitingResource : public Resource {
 
   mutable std::mutex mutex_;
   std::vector<Line> lines_;
+  Line* serving_ = nullptr;  ///< The line of the call that `Serve` is at.
 
  private:
-  void Cancelled(uint64_t id);
-  void Unregister(Call* call);
-  static void Reply(Line* served);
+  absl::Status Destroyed() const noexcept;
+  void ServeAll() noexcept;
+  void GiveUp(Call* call) noexcept;
+  void Cancelled(uint64_t id) noexcept;
+  void Unregister(Call* call) noexcept;
+  static void Reply(Line* served) noexcept;
 
   Line served_;  ///< Whom the holder of the lock will reply to once he has let go of it.
   uint64_t next_id_ = 1;

@@ -102,7 +102,7 @@ class TemporaryVariable : public Kernel {
       lease.set_value(std::move(value));
     } else {
       // Only somebody who uses a destroyed variable can hold it.
-      variable->Lend([value](Variable::Lease lease) { lease.set_value(value); });
+      variable->Lend([value](Variable::Lease lease) mutable { lease.set_value(std::move(value)); });
     }
     ctx.set_output_ref(0, variable.get());
     return absl::OkStatus();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "devices/exceptions.h"
 #include "kernels/cancellation.h"
 
 namespace troupe {
@@ -79,7 +80,9 @@ class LeaseWait : public std::enable_shared_from_this<LeaseWait> {
         ctx_(ctx),
         done_(done),
         variables_(std::move(variables)),
-        leases_(std::move(leases)) {}
+        leases_(std::move(leases)) {
+    leases_.held_.reserve(variables_.size());
+  }
 
   void Start() {
     if (CancellationToken* token = ctx_->cancellation()) {
@@ -104,35 +107,41 @@ class LeaseWait : public std::enable_shared_from_this<LeaseWait> {
       variable = variables_[leases_.held_.size()].get();
     }
     auto self = shared_from_this();
-    variable->Lend([self](Variable::Lease lease) { self->Got(std::move(lease)); });
+    try {
+      variable->Lend([self](Variable::Lease lease) { self->Got(std::move(lease)); });
+    } catch (...) {
+      End(StatusOfException());
+    }
   }
 
-  void Got(Variable::Lease lease) {
+  void Got(Variable::Lease lease) noexcept {
     bool complete;
     {
       std::lock_guard<std::mutex> lock(mutex_);
       // Of a cancelled call the lease goes back when it leaves this function.
       if (phase_ != Phase::kWaiting) return;
-      leases_.held_.push_back(std::move(lease));
+      leases_.held_.push_back(std::move(lease));  // There is room for all.
       complete = leases_.held_.size() == variables_.size();
       if (complete) phase_ = Phase::kComplete;
     }
     if (!complete) return AskNext();
     if (token_ != nullptr) token_->Deregister(callback_);
-    done_(kernel_->Finish(*ctx_, leases_));
+    done_(CatchExceptions([&] { return kernel_->Finish(*ctx_, leases_); }));
   }
 
-  void Cancel() {
+  void Cancel() noexcept { End(ctx_->cancellation()->status()); }
+
+  /// The call ends without all variables.
+  void End(absl::Status status) noexcept {
     Leases held;
-    absl::Status status;
     {
       std::lock_guard<std::mutex> lock(mutex_);
       if (phase_ != Phase::kWaiting) return;
       phase_ = Phase::kCancelled;
       std::swap(held.held_, leases_.held_);
-      status = ctx_->cancellation()->status();
     }
     held.held_.clear();
+    if (token_ != nullptr) token_->Deregister(callback_);
     done_(std::move(status));
   }
 

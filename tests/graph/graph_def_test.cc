@@ -354,7 +354,7 @@ TEST(ReadGraphDef, MissingFileIsNamed) {
   EXPECT_NE(std::string(status.message()).find("/no/such/file.pb"), std::string::npos);
 }
 
-TEST(GraphDefFileTest, ADirectoryIsRefused) {
+TEST(ReadGraphDef, ADirectoryIsRefused) {
   GraphDef def;
   const absl::Status status = ReadGraphDef(testing::TempDir(), &def);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);

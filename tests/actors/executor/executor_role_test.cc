@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <new>
+#include <stdexcept>
 #include <thread>
 
 #include "actors/state/containers.h"
@@ -358,6 +360,123 @@ TEST_F(ExecutorRoleTest, TracesEveryNode) {
   ASSERT_EQ(trace.size(), 2u);
   EXPECT_LE(trace[0].start_ns, trace[0].end_ns);
   EXPECT_LE(trace[0].end_ns, trace[1].start_ns);
+}
+
+// --- exceptions ---
+
+/// An asynchronous kernel that throws instead of beginning, or after it is done.
+class ThrowingAsyncKernel : public AsyncKernel {
+ public:
+  explicit ThrowingAsyncKernel(bool after) : after_(after) {}
+  void ComputeAsync(KernelContext& ctx, KernelDone done) override {
+    if (!throws) return Succeed(ctx, done);
+    if (after_) Succeed(ctx, done);
+    throw std::runtime_error("it threw");
+  }
+  bool throws = true;
+
+ private:
+  static void Succeed(KernelContext& ctx, KernelDone done) {
+    ctx.set_output(0, Tensor::Scalar(1.0f));
+    done(absl::OkStatus());
+  }
+  const bool after_;
+};
+
+TEST_F(ExecutorRoleTest, AnExceptionOfAKernelIsTheStepsError) {
+  bool throws = true;
+  PlanSpec spec;
+  spec.nodes.push_back(MakeNode("before", Sum()));
+  spec.nodes.push_back(
+      MakeNode("culprit", std::make_shared<FunctionKernel>([&](KernelContext& ctx) -> absl::Status {
+                 if (throws) throw std::runtime_error("it threw");
+                 ctx.PassThrough(0, 0);
+                 return absl::OkStatus();
+               }),
+               {{0, 0}}));
+  spec.nodes.push_back(MakeNode("after", Sum(), {{1, 0}}));
+  spec.fetches = {{2, 0}};
+  auto executor = Make(std::move(spec));
+  Tensor out[1];
+  for (int i = 0; i < 3; ++i) {
+    CancellationToken token;
+    step_.cancellation = &token;
+    throws = true;
+    const absl::Status status = executor->Run(step_, {}, out);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("it threw"));
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("culprit"));
+    token.Reset();
+    throws = false;
+    ASSERT_TRUE(executor->Run(step_, {}, out).ok()) << "the executor may be used again";
+    EXPECT_EQ(out[0].unchecked_scalar<float>(), 1);
+  }
+}
+
+TEST_F(ExecutorRoleTest, AnExceptionOfAnAsynchronousKernelIsTheStepsError) {
+  for (bool after : {false, true}) {
+    for (int threads : {1, 3}) {
+      ComputePool pool(threads);
+      step_.pool = &pool;
+      PlanSpec spec;
+      std::vector<std::shared_ptr<ThrowingAsyncKernel>> kernels;
+      for (int i = 0; i < 6; ++i) {
+        kernels.push_back(std::make_shared<ThrowingAsyncKernel>(after));
+        // The estimate says that some are worth a thread of the pool.
+        spec.nodes.push_back(MakeNode("culprit", kernels.back()));
+        spec.nodes.back().cost = i % 2 == 0 ? KernelCost::kExpensive : KernelCost::kCheap;
+        spec.fetches.push_back({i, 0});
+      }
+      auto executor = Make(std::move(spec));
+      Tensor out[6];
+      for (int round = 0; round < 50; ++round) {
+        CancellationToken token;
+        step_.cancellation = &token;
+        for (auto& kernel : kernels) kernel->throws = true;
+        const absl::Status status = executor->Run(step_, {}, out);
+        if (!after) {
+          EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+          EXPECT_THAT(std::string(status.message()), testing::HasSubstr("culprit"));
+        }
+        token.Reset();
+        for (auto& kernel : kernels) kernel->throws = false;
+        ASSERT_TRUE(executor->Run(step_, {}, out).ok());
+        for (const Tensor& tensor : out) EXPECT_EQ(tensor.unchecked_scalar<float>(), 1);
+      }
+    }
+  }
+}
+
+TEST_F(ExecutorRoleTest, AnExceptionOnThePoolIsTheStepsError) {
+  ComputePool pool(3);
+  step_.pool = &pool;
+  bool throws = true;
+  PlanSpec spec;
+  for (int i = 0; i < 8; ++i) {
+    spec.nodes.push_back(MakeNode(
+        "culprit", std::make_shared<FunctionKernel>([&](KernelContext& ctx) -> absl::Status {
+          ctx.ParallelFor(8, 1, [&](int64_t, int64_t) {
+            if (throws) throw std::bad_alloc();
+          });
+          ctx.set_output(0, Tensor::Scalar(1.0f));
+          return absl::OkStatus();
+        })));
+    spec.nodes.back().cost = KernelCost::kExpensive;
+    spec.fetches.push_back({i, 0});
+  }
+  auto executor = Make(std::move(spec));
+  Tensor out[8];
+  for (int round = 0; round < 50; ++round) {
+    CancellationToken token;
+    step_.cancellation = &token;
+    throws = true;
+    const absl::Status status = executor->Run(step_, {}, out);
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("culprit"));
+    token.Reset();
+    throws = false;
+    ASSERT_TRUE(executor->Run(step_, {}, out).ok());
+  }
 }
 
 }  // namespace
