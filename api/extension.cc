@@ -9,12 +9,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "graph/protos/graph.pb.h"
 
@@ -139,13 +139,13 @@ class ExtensionRegistration {
 absl::Status RegisterExtension(ExtensionFunction function) {
   if (function == nullptr) return InvalidArgument("an extension without a function");
   std::lock_guard lock(ExtensionMutex());
-  Extension extension;
-  try {
+  // Registered halfway for want of memory, it may be registered again: what is there already
+  // counts.
+  return CatchExceptions([&]() -> absl::Status {
+    Extension extension;
     TROUPE_RETURN_IF_ERROR(function(extension));
-  } catch (const std::exception& error) {
-    return absl::InternalError(StrCat("an extension's function threw: ", error.what()));
-  }
-  return ExtensionRegistration().Run(extension);
+    return ExtensionRegistration().Run(extension);
+  });
 }
 
 namespace {
@@ -199,7 +199,7 @@ absl::Status LoadLibrary(const std::string& path) {
   std::lock_guard lock(ExtensionMutex());
   // With a slash, so that the loader does not search for it elsewhere.
   const std::string file = path.find('/') == std::string::npos ? StrCat("./", path) : path;
-  const absl::Status status = Load(file);
+  const absl::Status status = CatchExceptions([&] { return Load(file); });
   if (status.ok()) return status;
   std::string message(status.message());
   if (message.find(file) == std::string::npos) message = StrCat("library '", path, "': ", message);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "graph/op_args.h"
 #include "graph/protos/graph.pb.h"
@@ -344,7 +345,7 @@ absl::Status InferShapes(const NodeDef& def, const OpRegistration& registration,
   InferenceContext context(&def, registration.def.get(), std::move(shapes), std::move(handles),
                            num_outputs, std::move(values));
   context.set_graph_version(graph_version);
-  const absl::Status status = registration.shape_fn(&context);
+  const absl::Status status = CatchExceptions([&] { return registration.shape_fn(&context); });
   if (!status.ok()) {
     std::string list;
     for (int i = 0; i < context.num_inputs(); ++i) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "graph/gradients/aggregate.h"
 #include "graph/gradients/gradient_registry.h"
@@ -301,7 +302,7 @@ absl::Status Differentiation::Differentiate(Visit& visit, BackFrame* back) {
   const int first_node = graph_->num_nodes();
   GradientContext context(node, visit.grads, ScopeOf(node), std::move(wanted), back->place());
   context.set_device(node->requested_device());
-  absl::Status status = (*function)(context);
+  absl::Status status = CatchExceptions([&] { return (*function)(context); });
   if (status.ok()) status = context.status();
   if (!status.ok()) return AboutNode(node, status);
   return SendAll(visit, context, first_node, back);

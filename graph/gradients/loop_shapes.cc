@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "graph/shape_inference.h"
 
@@ -113,7 +114,7 @@ class LoopShapes {
         InferenceContext context(&node->def(), &node->op_def(), std::move(shapes),
                                  std::move(handles), node->num_outputs(), std::move(values));
         context.set_graph_version(graph_->producer());
-        if ((*registration)->shape_fn(&context).ok()) {
+        if (CatchExceptions([&] { return (*registration)->shape_fn(&context); }).ok()) {
           for (int i = 0; i < node->num_outputs(); ++i) found[i] = context.output(i);
         }
       }
