@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -243,7 +244,18 @@ void Connection::KickNow(Lane* lane) {
   Write(lane);
 }
 
-void Connection::Write(Lane* lane) {
+void Connection::Write(Lane* lane) noexcept {
+  try {
+    WriteAll(lane);
+  } catch (...) {
+    const absl::Status why = StatusOfException();
+    KeepGoing(
+        [&] { loop_->Post([self = shared_from_this(), why] { self->Fail(self->Lost(why)); }); });
+    KeepGoing([&] { EndWriting(lane); });
+  }
+}
+
+void Connection::WriteAll(Lane* lane) {
   uint64_t budget = loop_->OnThread() ? kTurnBytes : kCallerBytes;
   while (true) {
     if (lane->batch.done()) {
@@ -320,7 +332,16 @@ void Connection::EndWriting(Lane* lane) {
 
 // ---- Receiving ----
 
-void Connection::Read(Lane* lane) {
+void Connection::Read(Lane* lane) noexcept {
+  try {
+    ReadAll(lane);
+  } catch (...) {
+    const absl::Status why = StatusOfException();
+    KeepGoing([&] { Fail(Lost(why)); });
+  }
+}
+
+void Connection::ReadAll(Lane* lane) {
   uint64_t budget = kTurnBytes;
   while (!failed_) {
     iovec buffers[2];

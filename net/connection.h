@@ -76,10 +76,13 @@ class Connection final : public Peer,
   void Kick(Lane* lane);
   void KickNow(Lane* lane);
   /// Writes; for the holder of the token.
-  void Write(Lane* lane);
+  /// An exception out of it, or out of `Read`, is the connection's failure.
+  void Write(Lane* lane) noexcept;
+  void WriteAll(Lane* lane);
   void EndWriting(Lane* lane);
   void QueueUrgent(Lane* lane, const FrameHeader& header, std::string body);
-  void Read(Lane* lane);
+  void Read(Lane* lane) noexcept;
+  void ReadAll(Lane* lane);
   void OnGoodbye(const absl::Status& why);
   /// A lane's last frame has been written.
   void OnWritten(Lane* lane);

@@ -10,11 +10,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <thread>
 #include <utility>
 
 #include "actors/caf_logger.h"
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "net/address.h"
 #include "net/control_sockets.h"
@@ -207,13 +209,18 @@ struct ControlPlane::Impl {
     self->set_error_handler([](caf::scheduled_actor*, caf::error&) {});
     self->delayed_send(self, impl->options.tick, cluster_tick_atom_v);
     return {
-        [self, impl](const WireMessage& wire) { impl->OnWire(self, wire); },
+        // The actor would end with an exception; a message that is lost is asked for again.
+        [self, impl](const WireMessage& wire) { KeepGoing([&] { impl->OnWire(self, wire); }); },
         [self, impl](cluster_tick_atom) {
           self->delayed_send(self, impl->options.tick, cluster_tick_atom_v);
-          impl->sockets->EndSilent(kFirstWord);
-          if (ControlHandler* h = impl->handler) h->OnTick();
+          KeepGoing([&] {
+            impl->sockets->EndSilent(kFirstWord);
+            if (ControlHandler* h = impl->handler) h->OnTick();
+          });
         },
-        [self, impl](cluster_link_atom, uint64_t peer) { impl->Connect(self, peer); },
+        [self, impl](cluster_link_atom, uint64_t peer) {
+          KeepGoing([&] { impl->Connect(self, peer); });
+        },
     };
   }
 
@@ -287,7 +294,15 @@ absl::StatusOr<int> ControlPlane::Listen(const std::string& host, int port) {
 
 void ControlPlane::Send(PeerId to, cluster::Message message) {
   WireMessage wire;
-  if (message.ByteSizeLong() > kMaxBytes || !message.SerializeToString(&wire.bytes)) {
+  const auto serialize = [&] {
+    try {
+      return message.SerializeToString(&wire.bytes);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  };
+  if (message.ByteSizeLong() > kMaxBytes || !serialize()) {
+    wire.bytes.clear();
     // Whoever waits is told: a request is answered here, a reply becomes an error.
     cluster::Message error;
     error.set_version(message.version());
@@ -295,7 +310,8 @@ void ControlPlane::Send(PeerId to, cluster::Message message) {
     error.set_id(message.id());
     error.set_code(static_cast<int>(absl::StatusCode::kResourceExhausted));
     error.set_error(StrCat("a message of ", message.ByteSizeLong(),
-                           " bytes is too large for the control plane, which takes ", kMaxBytes));
+                           " bytes is too large for the control plane, which takes ", kMaxBytes,
+                           " at most, or for this process's memory"));
     error.set_incarnation(message.to_incarnation() != 0 ? message.to_incarnation() : 1);
     if (message.kind() == cluster::REQUEST) {
       Post([impl = impl_.get(), to, error] {
@@ -333,8 +349,9 @@ void ControlPlane::Send(PeerId to, cluster::Message message) {
 void ControlPlane::Post(std::function<void()> job) {
   LetGoOfLogger let_go;
   // Not captured: CAF dereferences a null pointer for functions without arguments.
-  impl_->system->spawn([](caf::event_based_actor*, const std::function<void()>& run) { run(); },
-                       std::move(job));
+  impl_->system->spawn(
+      [](caf::event_based_actor*, const std::function<void()>& run) { KeepGoing(run); },
+      std::move(job));
 }
 
 bool ControlPlane::Stop() {

@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 
+#include "devices/exceptions.h"
+
 namespace troupe {
 
 IoLoop::IoLoop(std::chrono::microseconds spin)
@@ -13,6 +15,11 @@ IoLoop::IoLoop(std::chrono::microseconds spin)
 IoLoop::~IoLoop() = default;
 
 void IoLoop::Run(std::chrono::microseconds spin) {
+  // A handler that throws is over; connections have failed by then.
+  while (!context_.stopped()) KeepGoing([&] { RunHandlers(spin); });
+}
+
+void IoLoop::RunHandlers(std::chrono::microseconds spin) {
   using Clock = std::chrono::steady_clock;
   if (spin.count() == 0) {
     context_.run();

@@ -42,6 +42,7 @@ class IoLoop {
 
  private:
   void Run(std::chrono::microseconds spin);
+  void RunHandlers(std::chrono::microseconds spin);
 
   std::mutex mutex_;
   bool stopped_ = false;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <optional>
 
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "devices/tensor_proto.h"
 
@@ -45,18 +46,19 @@ void NodeShell::Enter(std::function<void()> event) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (role_ == nullptr) return;  // A connection came before the task was complete.
-    event();
+    // What an event that throws has asked for already is done; a request is answered by the role.
+    KeepGoing(event);
     while (!to_self_.empty()) {
       cluster::Message message = std::move(to_self_.front());
       to_self_.pop_front();
-      role_->OnMessage(role_->self(), std::move(message), Now());
+      KeepGoing([&] { role_->OnMessage(role_->self(), std::move(message), Now()); });
     }
     outgoing.swap(outgoing_);
     deferred.swap(deferred_);
   }
   // The others begin before this task does.
-  for (Outgoing& one : outgoing) Carry(std::move(one));
-  for (auto& job : deferred) job();
+  for (Outgoing& one : outgoing) KeepGoing([&] { Carry(std::move(one)); });
+  for (auto& job : deferred) KeepGoing(job);
 }
 
 void NodeShell::Carry(Outgoing outgoing) {

@@ -7,6 +7,7 @@
 #include "actors/cluster/partition_def.h"
 #include "actors/session/step_graph.h"
 #include "actors/session/step_signature.h"
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "graph/graph_def.h"
 #include "graph/passes/partition.h"
@@ -71,31 +72,30 @@ void GraphEngine::CreateGraph(const std::string& name, cluster::Message request,
     sessions_[name] = session;
   }
   host_->Post([this, session, request = std::move(request), done = std::move(done)] {
-    absl::Status status;
-    GraphDef def;
-    if (!def.ParseFromString(request.graph())) {
-      status = InvalidArgument("what should be the session's graph is no GraphDef");
-    } else {
+    const absl::Status status = CatchExceptions([&]() -> absl::Status {
+      GraphDef def;
+      if (!def.ParseFromString(request.graph())) {
+        return InvalidArgument("what should be the session's graph is no GraphDef");
+      }
       std::lock_guard<std::mutex> lock(session->mutex);
       session->graph = std::make_shared<Graph>();
-      status = ImportGraphDef(def, ImportOptions(), session->graph.get());
-    }
+      return ImportGraphDef(def, ImportOptions(), session->graph.get());
+    });
     host_->Enter([&] { done(status); });
   });
 }
 
 void GraphEngine::ExtendGraph(const std::string& name, cluster::Message request, Done done) {
   host_->Post([this, session = Find(name), request = std::move(request), done = std::move(done)] {
-    absl::Status status;
-    GraphDef def;
-    if (session == nullptr) {
-      status = absl::CancelledError("the session has been closed");
-    } else if (!def.ParseFromString(request.graph())) {
-      status = InvalidArgument("what should be added to the session's graph is no GraphDef");
-    } else {
+    const absl::Status status = CatchExceptions([&]() -> absl::Status {
+      GraphDef def;
+      if (session == nullptr) return absl::CancelledError("the session has been closed");
+      if (!def.ParseFromString(request.graph())) {
+        return InvalidArgument("what should be added to the session's graph is no GraphDef");
+      }
       std::lock_guard<std::mutex> lock(session->mutex);
-      status = ExtendGraphWith(def, session->graph.get());
-    }
+      return ExtendGraphWith(def, session->graph.get());
+    });
     host_->Enter([&] { done(status); });
   });
 }
@@ -117,7 +117,7 @@ void GraphEngine::Build(const std::string& name, cluster::Message request,
     absl::StatusOr<BuiltStep> built = absl::CancelledError("the session has been closed");
     if (session != nullptr) {
       std::lock_guard<std::mutex> lock(session->mutex);
-      built = Cut(session.get(), request, devices);
+      built = CatchExceptions([&] { return Cut(session.get(), request, devices); });
     }
     host_->Enter([&] { done(std::move(built)); });
   });

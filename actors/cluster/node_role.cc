@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -166,6 +167,15 @@ void NodeRole::OnMessage(PeerId from, cluster::Message message, ClusterTime now)
 void NodeRole::OnRequest(PeerId from, cluster::Message message, ClusterTime now) {
   if (!calls_.Accept(from, message)) return;
   const Responder responder{from, message.id()};
+  try {
+    Serve(responder, std::move(message), now);
+  } catch (...) {
+    calls_.Reply(responder, StatusOfException());  // Unless it was answered before.
+  }
+}
+
+void NodeRole::Serve(Responder responder, cluster::Message message, ClusterTime now) {
+  const PeerId from = responder.from;
   const cluster::Method method = message.method();
   const bool ends_something =
       method == cluster::CLEANUP_GRAPH || method == cluster::DELETE_WORKER_SESSION ||

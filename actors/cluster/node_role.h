@@ -99,6 +99,7 @@ class NodeRole {
     return self_ < options_.tasks.size() ? options_.tasks[self_].address : "";
   }
   void OnRequest(PeerId from, cluster::Message message, ClusterTime now);
+  void Serve(Responder responder, cluster::Message message, ClusterTime now);
 
   Options options_;  ///< Tasks are added.
   PeerId self_ = kFirstClient;

@@ -10,6 +10,7 @@
 #include "actors/session/functions.h"
 #include "actors/session/partitioned_step.h"
 #include "actors/session/step_stats.h"
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "devices/tensor_proto.h"
 #include "graph/graph_def.h"
@@ -127,7 +128,13 @@ void PartitionEngine::Start(cluster::Message request, StepDone done) {
       early_.erase(it);
     }
   }
-  Run(step, true, [this, step, request = std::move(request)]() mutable { Play(step, &request); });
+  try {
+    Run(step, true, [this, step, request = std::move(request)]() mutable { Play(step, &request); });
+  } catch (...) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    steps_.erase(step->id);
+    throw;
+  }
 }
 
 void PartitionEngine::Run(const std::shared_ptr<RunningStep>& step, bool within_event,
@@ -157,31 +164,30 @@ void PartitionEngine::Run(const std::shared_ptr<RunningStep>& step, bool within_
   }
 }
 
-void PartitionEngine::Play(std::shared_ptr<RunningStep> step, cluster::Message* request) {
+void PartitionEngine::Play(std::shared_ptr<RunningStep> step, cluster::Message* request) noexcept {
+  const absl::Status begun = CatchExceptions([&] { return Begin(step, request); });
+  if (!begun.ok()) Over(step, begun);
+}
+
+absl::Status PartitionEngine::Begin(const std::shared_ptr<RunningStep>& step,
+                                    cluster::Message* request) {
   RegisteredGraph* graph = step->graph.get();
   if (graph == nullptr) {
-    Over(step, absl::NotFoundError(StrCat("there is no graph ", request->handle(), " here")));
-    return;
+    return absl::NotFoundError(StrCat("there is no graph ", request->handle(), " here"));
   }
   const size_t num_feeds = graph->partial ? 0 : graph->feed_types.size();
   if (request->tensors_size() != static_cast<int>(num_feeds)) {
-    Over(step, InvalidArgument("expected ", num_feeds, " feeds, got ", request->tensors_size()));
-    return;
+    return InvalidArgument("expected ", num_feeds, " feeds, got ", request->tensors_size());
   }
   for (int i = 0; i < request->tensors_size(); ++i) {
-    absl::StatusOr<Tensor> feed = TakeTensorFromProto(request->mutable_tensors(i));
-    if (!feed.ok()) {
-      Over(step, feed.status());
-      return;
-    }
+    TROUPE_ASSIGN_OR_RETURN(Tensor feed, TakeTensorFromProto(request->mutable_tensors(i)));
     const auto& [type, shape] = graph->feed_types[i];
-    if (feed->type() != type || !shape.IsCompatibleWith(PartialShape(feed->shape()))) {
-      Over(step, InvalidArgument("feed ", graph->feed_names[i], " is to be ", ElementTypeName(type),
-                                 " ", shape.ToString(), ", got ", ElementTypeName(feed->type()),
-                                 " ", feed->shape().ToString()));
-      return;
+    if (feed.type() != type || !shape.IsCompatibleWith(PartialShape(feed.shape()))) {
+      return InvalidArgument("feed ", graph->feed_names[i], " is to be ", ElementTypeName(type),
+                             " ", shape.ToString(), ", got ", ElementTypeName(feed.type()), " ",
+                             feed.shape().ToString());
     }
-    step->feeds.push_back(*std::move(feed));
+    step->feeds.push_back(std::move(feed));
   }
   if (!graph->partial) step->fetches.resize(graph->num_fetches);
   {
@@ -203,13 +209,14 @@ void PartitionEngine::Play(std::shared_ptr<RunningStep> step, cluster::Message* 
       context, step->rendezvous, step->feeds, absl::MakeSpan(step->fetches),
       [this, step](const absl::Status& status) {
         std::unique_ptr<PartitionedStep> rest = std::move(step->step);
-        {
+        KeepGoing([&] {
           std::lock_guard<std::mutex> lock(step->graph->mutex);
           step->graph->resting.push_back(std::move(rest));
-        }
+        });
         Over(step, status);
       },
       step->traced ? &step->traces : nullptr);
+  return absl::OkStatus();
 }
 
 void PartitionEngine::Over(const std::shared_ptr<RunningStep>& step, const absl::Status& status) {
@@ -217,8 +224,8 @@ void PartitionEngine::Over(const std::shared_ptr<RunningStep>& step, const absl:
     End(step, status);
     return;
   }
-  Give(step->partial->Ran(status));
-  EndPartial(step);
+  KeepGoing([&] { Give(step->partial->Ran(status)); });
+  KeepGoing([&] { EndPartial(step); });
 }
 
 void PartitionEngine::EndPartial(const std::shared_ptr<RunningStep>& step) {
@@ -259,15 +266,16 @@ bool PartitionEngine::Feed(cluster::Message request, StepDone done) {
   host_->Post([this, step, request = std::move(request), done = std::move(done)] {
     auto answer = [this, done](absl::Status status, std::vector<Tensor> values) {
       std::vector<TensorProto> fetches;
-      if (status.ok()) status = ToProtos(values, &fetches);
+      if (status.ok()) status = CatchExceptions([&] { return ToProtos(values, &fetches); });
       host_->Enter([&] { done(status, std::move(fetches)); });
     };
     std::vector<std::pair<uint64_t, Tensor>> feeds;
-    if (absl::Status status = TakeFeeds(step.get(), request, &feeds); !status.ok()) {
+    absl::Status status = CatchExceptions([&] { return TakeFeeds(step.get(), request, &feeds); });
+    if (!status.ok()) {
       answer(std::move(status), {});
       return;
     }
-    for (auto& [key, value] : feeds) step->rendezvous->Deliver(key, 0, std::move(value), false);
+    for (auto& [key, value] : feeds) Deliver(step.get(), key, 0, false, std::move(value));
     Give(step->partial->Want({request.wanted().begin(), request.wanted().end()}, answer));
     EndPartial(step);
   });
@@ -297,19 +305,27 @@ void PartitionEngine::End(const std::shared_ptr<RunningStep>& step, const absl::
   {
     std::lock_guard<std::mutex> lock(mutex_);
     steps_.erase(step->id);
-    MarkForgotten(step->id);
+    KeepGoing([&] { MarkForgotten(step->id); });
   }
-  absl::Status result = status;
-  std::vector<TensorProto> fetches;
-  if (result.ok()) result = ToProtos(step->fetches, &fetches);
+  struct Ended {
+    StepDone done;
+    absl::Status status;
+    std::vector<TensorProto> fetches;
+  } ended{std::move(step->done), status, {}};
+  if (status.ok()) {
+    ended.status = CatchExceptions([&]() -> absl::Status {
+      TROUPE_RETURN_IF_ERROR(ToProtos(step->fetches, &ended.fetches));
+      if (!step->traced) return absl::OkStatus();
+      std::string trace = Describe(step.get());
+      std::lock_guard<std::mutex> lock(mutex_);
+      traces_[step->id] = std::move(trace);
+      return absl::OkStatus();
+    });
+  }
+  if (!ended.status.ok()) ended.fetches.clear();
   for (Tensor& value : step->fetches) value.Reset();
-  if (step->traced && result.ok()) {
-    std::string trace = Describe(step.get());
-    std::lock_guard<std::mutex> lock(mutex_);
-    traces_[step->id] = std::move(trace);
-  }
-  StepDone done = std::move(step->done);
-  host_->Enter([&] { done(result, std::move(fetches)); });
+  // One pointer: the function needs no memory.
+  host_->Enter([&ended] { ended.done(ended.status, std::move(ended.fetches)); });
 }
 
 std::shared_ptr<PartitionEngine::RunningStep> PartitionEngine::FindStep(uint64_t id) {
@@ -324,7 +340,7 @@ void PartitionEngine::Deliver(uint64_t id, cluster::CrossingTensor value) {
       Deliver(id, value.key(), value.tag(), true, Tensor());
       return;
     }
-    absl::StatusOr<Tensor> tensor = TensorFromProto(value.value());
+    absl::StatusOr<Tensor> tensor = CatchExceptions([&] { return TensorFromProto(value.value()); });
     if (!tensor.ok()) {
       if (auto step = FindStep(id)) step->cancellation.Cancel(tensor.status());
       return;
@@ -336,8 +352,17 @@ void PartitionEngine::Deliver(uint64_t id, cluster::CrossingTensor value) {
 bool PartitionEngine::Deliver(uint64_t id, uint64_t key, uint64_t tag, bool dead, Tensor value) {
   std::shared_ptr<RunningStep> step = FindStep(id);
   if (step == nullptr) return false;
-  step->rendezvous->Deliver(key, tag, std::move(value), dead);
+  Deliver(step.get(), key, tag, dead, std::move(value));
   return true;
+}
+
+void PartitionEngine::Deliver(RunningStep* step, uint64_t key, uint64_t tag, bool dead,
+                              Tensor value) noexcept {
+  const absl::Status delivered = CatchExceptions([&] {
+    step->rendezvous->Deliver(key, tag, std::move(value), dead);
+    return absl::OkStatus();
+  });
+  if (!delivered.ok()) step->cancellation.Cancel(delivered);
 }
 
 void PartitionEngine::Arrive(uint64_t id, uint64_t key, uint64_t tag, bool dead, Tensor value,
@@ -354,9 +379,13 @@ void PartitionEngine::Arrive(uint64_t id, uint64_t key, uint64_t tag, bool dead,
     step = it->second;
   }
   // Whoever delivers may have to play the step.
-  Run(step, false, [step, key, tag, dead, value = std::move(value), credit = std::move(credit)] {
-    step->rendezvous->Deliver(key, tag, value, dead);
-  });
+  try {
+    Run(step, false, [step, key, tag, dead, value = std::move(value), credit = std::move(credit)] {
+      Deliver(step.get(), key, tag, dead, value);
+    });
+  } catch (...) {
+    step->cancellation.Cancel(StatusOfException());
+  }
 }
 
 void PartitionEngine::MarkForgotten(uint64_t id) {

@@ -79,7 +79,12 @@ class PartitionEngine final : public WorkerEngine {
   std::shared_ptr<RunningStep> FindStep(uint64_t id);
   /// Has `play`, which plays the step, called by this thread or another.
   void Run(const std::shared_ptr<RunningStep>& step, bool within_event, std::function<void()> play);
-  void Play(std::shared_ptr<RunningStep> step, cluster::Message* request);
+  void Play(std::shared_ptr<RunningStep> step, cluster::Message* request) noexcept;
+  /// Not OK: nothing has begun.
+  absl::Status Begin(const std::shared_ptr<RunningStep>& step, cluster::Message* request);
+  /// Hands a value to a step; without memory for it the step fails.
+  static void Deliver(RunningStep* step, uint64_t key, uint64_t tag, bool dead,
+                      Tensor value) noexcept;
   void Over(const std::shared_ptr<RunningStep>& step, const absl::Status& status);
   void End(const std::shared_ptr<RunningStep>& step, const absl::Status& status);
   /// Of a partial run. Calls nobody back at once.

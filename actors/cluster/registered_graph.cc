@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -16,17 +17,18 @@ void PartitionEngine::Register(cluster::Message request, Done done) {
     session = found;
   }
   host_->Post([this, session, request = std::move(request), done = std::move(done)]() {
-    auto graph = Compile(session.get(), request);
-    if (graph.ok()) {
-      (*graph)->session = session;
+    const absl::Status status = CatchExceptions([&]() -> absl::Status {
+      TROUPE_ASSIGN_OR_RETURN(auto graph, Compile(session.get(), request));
+      graph->session = session;
       std::lock_guard<std::mutex> lock(mutex_);
       // A session that was deleted meanwhile is not to be held by its own graphs.
       auto it = sessions_.find(request.session());
       if (it != sessions_.end() && it->second == session) {
-        session->graphs[request.handle()] = *graph;
+        session->graphs[request.handle()] = std::move(graph);
       }
-    }
-    host_->Enter([&] { done(graph.status()); });
+      return absl::OkStatus();
+    });
+    host_->Enter([&] { done(status); });
   });
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -131,7 +132,7 @@ void WorkerRole::Register(Responder from, cluster::Message request) {
     return;
   }
   it->second.compiling.insert(handle);
-  engine_->Register(std::move(request), [this, from, session, handle](absl::Status status) {
+  const auto done = [this, from, session, handle](absl::Status status) {
     auto found = sessions_.find(session);
     if (found == sessions_.end()) {
       if (status.ok()) status = absl::CancelledError("the session was deleted meanwhile");
@@ -140,7 +141,12 @@ void WorkerRole::Register(Responder from, cluster::Message request) {
       if (!status.ok()) found->second.graphs.erase(handle);
     }
     calls_->Reply(from, status);
-  });
+  };
+  try {
+    engine_->Register(std::move(request), done);
+  } catch (...) {  // Then it has not begun.
+    done(StatusOfException());
+  }
 }
 
 void WorkerRole::ReplyUnknown(Responder to, const std::string& what) {
@@ -180,10 +186,15 @@ void WorkerRole::Run(Responder from, cluster::Message request, ClusterTime now) 
   step.session = request.session();
   step.tells_costs = TellsCosts(++session->second.num_steps);
   step.tasks.assign(request.tasks().begin(), request.tasks().end());
-  engine_->Start(std::move(request),
-                 [this, id](const absl::Status& status, std::vector<TensorProto> fetches) {
-                   OnStepDone(id, status, std::move(fetches));
-                 });
+  try {
+    engine_->Start(std::move(request),
+                   [this, id](const absl::Status& status, std::vector<TensorProto> fetches) {
+                     OnStepDone(id, status, std::move(fetches));
+                   });
+  } catch (...) {  // Then it has not begun.
+    OnStepDone(id, StatusOfException(), {});
+    return;
+  }
   if (auto early = early_.find(id); early != early_.end()) {
     std::vector<cluster::CrossingTensor> values = std::move(early->second.values);
     auto feeds = std::move(early->second.feeds);
@@ -240,19 +251,26 @@ void WorkerRole::OnStepDone(uint64_t id, const absl::Status& status,
   if (it == steps_.end()) return;
   Step step = std::move(it->second);
   steps_.erase(it);
-  Forget(id);
-  if (!step.tasks.empty()) ended_.push_back({id, now_, std::move(step.tasks)});
-  if (ended_.size() > kForgotten) ended_.pop_front();
+  KeepGoing([&] {
+    Forget(id);
+    if (!step.tasks.empty()) ended_.push_back({id, now_, std::move(step.tasks)});
+    if (ended_.size() > kForgotten) ended_.pop_front();
+  });
   cluster::Message reply;
-  if (step.traced) reply.set_metadata(engine_->TakeTrace(id));
   absl::Status result = status;
-  if (!status.ok() && !step.aborted.ok()) {
-    result = step.aborted;
-    reply.set_derived(step.derived);
-  }
-  if (result.ok()) {
-    for (TensorProto& fetch : fetches) *reply.add_tensors() = std::move(fetch);
-    if (step.tells_costs) engine_->AddCosts(step.session, &reply);
+  try {
+    if (step.traced) reply.set_metadata(engine_->TakeTrace(id));
+    if (!status.ok() && !step.aborted.ok()) {
+      result = step.aborted;
+      reply.set_derived(step.derived);
+    }
+    if (result.ok()) {
+      for (TensorProto& fetch : fetches) *reply.add_tensors() = std::move(fetch);
+      if (step.tells_costs) engine_->AddCosts(step.session, &reply);
+    }
+  } catch (...) {  // The master waits for an answer, whatever it says.
+    reply.Clear();
+    result = StatusOfException();
   }
   calls_->Reply(step.master, result, std::move(reply));
 }

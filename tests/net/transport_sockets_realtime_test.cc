@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <new>
 #include <numeric>
 #include <thread>
 
@@ -202,6 +203,22 @@ TEST(Transport, CancelledStepsAreDropped) {
   // What was dropped, and what has been written, is let go of, which nobody is told: look and wait.
   for (int i = 0; i < 1000 && !tensor.unique(); ++i) std::this_thread::sleep_for(milliseconds(1));
   EXPECT_TRUE(tensor.unique());
+}
+
+TEST(Transport, ASinkThatThrowsLosesItsConnectionOnly) {
+  Task ps(kPs), worker(kWorker);
+  ps.sink.on_message = [](const std::shared_ptr<Peer>&, uint64_t, uint64_t, std::string) {
+    throw std::bad_alloc();
+  };
+  for (int i = 1; i <= 3; ++i) {
+    const auto peer = worker.ConnectTo(ps);
+    ASSERT_NE(peer, nullptr) << "the I/O thread goes on";
+    ASSERT_TRUE(peer->SendMessage(1, 2, "body").ok());
+    const size_t lost = static_cast<size_t>(i);
+    ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.lost.size() == lost; }));
+    ASSERT_TRUE(worker.sink.Await([&] { return worker.sink.lost.size() == lost; }));
+    EXPECT_THAT(Message(ps.sink.Get(ps.sink.lost).back().second), HasSubstr("out of memory"));
+  }
 }
 
 TEST(Transport, WhatIsNotAdmittedIsTold) {

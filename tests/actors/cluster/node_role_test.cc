@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <new>
+
 namespace troupe {
 namespace {
 
@@ -18,10 +20,14 @@ class Sent final : public Outbox {
 class Engine final : public WorkerEngine {
  public:
   std::vector<cluster::DeviceInfo> Devices() override { return {}; }
-  void Register(cluster::Message, Done done) override { registered.push_back(std::move(done)); }
+  void Register(cluster::Message, Done done) override {
+    if (throws) throw std::bad_alloc();
+    registered.push_back(std::move(done));
+  }
   void Deregister(const std::string&, const std::string&) override {}
   void DeleteSession(const std::string&) override { ++deleted; }
   void Start(cluster::Message request, StepDone done) override {
+    if (throws) throw std::bad_alloc();
     started[request.step()] = std::move(done);
   }
   void Deliver(uint64_t, cluster::CrossingTensor) override { ++delivered; }
@@ -35,6 +41,7 @@ class Engine final : public WorkerEngine {
   std::map<uint64_t, StepDone> started;
   std::vector<uint64_t> aborted, dropped;
   int delivered = 0, deleted = 0;
+  bool throws = false;  ///< There is no memory.
 };
 
 /// Task 0, a worker, to which task 1 talks as a master.
@@ -121,6 +128,29 @@ TEST_F(NodeRoleTest, RefusesWhatItDoesNotKnow) {
             static_cast<int>(absl::StatusCode::kNotFound));
   EXPECT_EQ(Ask(Request(cluster::RUN_GRAPH))->code(),
             static_cast<int>(absl::StatusCode::kNotFound));
+}
+
+TEST_F(NodeRoleTest, RequestsAreAnsweredWithoutMemory) {
+  const int exhausted = static_cast<int>(absl::StatusCode::kResourceExhausted);
+  Open();
+  engine_.throws = true;
+  const auto run = Ask(Request(cluster::RUN_GRAPH));
+  ASSERT_TRUE(run);
+  EXPECT_EQ(run->code(), exhausted);
+  EXPECT_EQ(node_.worker()->num_steps(), 0u);
+  cluster::Message second = Request(cluster::REGISTER_GRAPH);
+  second.set_handle("h");
+  const auto registered = Ask(second);
+  ASSERT_TRUE(registered);
+  EXPECT_EQ(registered->code(), exhausted);
+  engine_.throws = false;
+  second.set_id(next_id_++);
+  EXPECT_FALSE(Ask(second)) << "it may be tried again";
+  cluster::Message again = Request(cluster::RUN_GRAPH);
+  again.set_step(78);
+  ASSERT_FALSE(Ask(again));
+  engine_.started[78](absl::OkStatus(), {});
+  EXPECT_EQ(ReplyTo(again)->code(), 0);
 }
 
 TEST_F(NodeRoleTest, ValuesMayComeBeforeTheirStep) {
