@@ -49,8 +49,8 @@ double Operations(const GemmProblem<T>& p) {
   return 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
 }
 
-// How a product is cut: tiles of about equal height and of whole panels. A product of few columns
-// is cut by rows alone, one of few rows and columns by its sum. Depends on the sizes only.
+// How a product is cut: tiles of about equal height and of whole panels. Where that is one tile, a
+// long sum is cut, or else the rows. Depends on the sizes only.
 struct Cut {
   template <typename T>
   explicit Cut(const GemmProblem<T>& p) {
@@ -70,12 +70,12 @@ struct Cut {
             : std::min(panels, std::max(least, static_cast<int64_t>(wanted)));
     col_tiles = (panels + panels_per_tile - 1) / panels_per_tile;
     if (row_tiles * col_tiles > 1) return;
-    // Fewer rows do not pay for the panels that each tile packs, a shorter sum not for adding up.
-    constexpr int64_t kLeastRows = 16, kLeastDepth = 1024, kMostPieces = 8;
+    // A shorter sum does not pay for adding up, fewer rows not for the panels that each tile packs.
+    constexpr int64_t kLeastDepth = 1024, kLeastRows = 16, kMostPieces = 8;
     const int64_t pieces = std::clamp<int64_t>(
         static_cast<int64_t>(std::min(Operations(p) / kPieceOperations, 1e9)), 1, kMostPieces);
-    row_tiles = std::clamp<int64_t>(p.m / kLeastRows, 1, pieces);
-    if (row_tiles == 1) sums = std::clamp<int64_t>(p.k / kLeastDepth, 1, pieces);
+    sums = std::clamp<int64_t>(p.k / kLeastDepth, 1, pieces);
+    if (sums == 1) row_tiles = std::clamp<int64_t>(p.m / kLeastRows, 1, pieces);
   }
   /// Where tile `c` of the columns begins.
   int64_t ColumnBegin(int64_t c) const { return panels * c / col_tiles * panel; }

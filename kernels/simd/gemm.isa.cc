@@ -374,9 +374,10 @@ constexpr int64_t kShortestDot = 64;
 
 // How the sum over k is cut and ordered depends on the number of rows of the whole problem, never
 // on the tile.
+constexpr int64_t kRowsOfDots = 2;
 template <typename T>
 bool UsesDots(const GemmProblem<T>& p) {
-  return p.m <= 2 && p.a_col == 1 && p.b_row == 1 && p.b_col != 1 && p.k >= kShortestDot;
+  return p.m <= kRowsOfDots && p.a_col == 1 && p.b_row == 1 && p.b_col != 1 && p.k >= kShortestDot;
 }
 
 template <typename T>
@@ -465,6 +466,34 @@ void StripsTimesPanel(const Strips& strips, int64_t depth, const T* a, int64_t a
   }
 }
 
+// How a tile reads its operands.
+struct Reading {
+  bool pack_a;          // copied into strips first
+  bool direct_b;        // read where it lies; otherwise copied panel by panel
+  int64_t block_depth;  // the part of the sum over k that is worked on at once
+};
+
+// Packing pays where rows would fight for a set of the first-level cache, which a distance of
+// kSetBytes makes them do, and where a copy is used often enough. Measured on Zen 5 with each
+// choice forced (matmul_benchmark): a copy of b costs 100x784x200 4 % and 64x10000x64 8 %; one of a
+// is worth 0 to 3 % either way from 256 cubed to 128x1024x1024.
+template <typename T>
+Reading ReadingFor(const GemmProblem<T>& p, int64_t rows, int64_t panels) {
+  constexpr int64_t kSetBytes = 2048, kQuarterSetBytes = 512;
+  constexpr int64_t kPanelsForClashingA = 4, kPanelsForTransposedA = 8, kRowsForDirectB = 128;
+  constexpr int64_t kSize = sizeof(T);
+  const int64_t distance = (p.a_col == 1 ? p.a_row : p.a_col) * kSize;
+  Reading reading;
+  reading.pack_a = rows > kRows && ((distance % kSetBytes == 0 && panels >= kPanelsForClashingA) ||
+                                    (p.a_col != 1 && panels >= kPanelsForTransposedA));
+  reading.direct_b =
+      p.b_col == 1 &&
+      (rows <= 2 * kRows || (rows <= kRowsForDirectB && p.b_row * kSize % kQuarterSetBytes != 0));
+  const int64_t blocks = (p.k + kDepth<T> - 1) / kDepth<T>;
+  reading.block_depth = ((p.k + blocks - 1) / blocks + 3) / 4 * 4;
+  return reading;
+}
+
 template <typename T>
 void Tile(const GemmProblem<T>& p, int64_t row_begin, int64_t row_end, int64_t col_begin,
           int64_t col_end, T* scratch) {
@@ -477,7 +506,7 @@ void Tile(const GemmProblem<T>& p, int64_t row_begin, int64_t row_end, int64_t c
     return;
   }
   if (UsesDots(p)) return DotTile(p, row_begin, row_end, col_begin, col_end);
-  if (p.m <= 2 && p.b_col == 1) {
+  if (p.m <= kRowsOfDots && p.b_col == 1) {
     return rows == 2 ? SumOfRows<T, 2>(p, row_begin, col_begin, col_end)
                      : SumOfRows<T, 1>(p, row_begin, col_begin, col_end);
   }
@@ -485,18 +514,8 @@ void Tile(const GemmProblem<T>& p, int64_t row_begin, int64_t row_end, int64_t c
   constexpr int kPanelColumns = kPanel<T>;
   const Strips strips(rows);
   const int64_t panels = (col_end - col_begin + kPanelColumns - 1) / kPanelColumns;
-  // Rows that lie a multiple of 2 KiB apart fight for the same cache sets.
-  const int64_t far = p.a_col == 1 ? p.a_row : p.a_col;
-  const bool clashing = far * static_cast<int64_t>(sizeof(T)) % 2048 == 0 && panels >= 4;
-  const bool pack_a = rows > kRows && (clashing || (p.a_col != 1 && panels >= 8));
-  // Few rows do not pay for a copy of b, unless its rows fight for the cache.
-  const bool direct_b =
-      p.b_col == 1 &&
-      (rows <= 2 * kRows || (rows <= 128 && p.b_row * static_cast<int64_t>(sizeof(T)) % 512 != 0));
+  const auto [pack_a, direct_b, block_depth] = ReadingFor(p, rows, panels);
   alignas(64) T panel[kPanelColumns * kDepth<T>];
-
-  const int64_t blocks = (p.k + kDepth<T> - 1) / kDepth<T>;
-  const int64_t block_depth = ((p.k + blocks - 1) / blocks + 3) / 4 * 4;
   for (int64_t l = 0; l < p.k; l += block_depth) {
     const int64_t depth = p.k - l < block_depth ? p.k - l : block_depth;
     const T* a = p.a + row_begin * p.a_row + l * p.a_col;
