@@ -23,6 +23,7 @@
 #include "api/scope.h"
 #include "api/session.h"
 #include "api/tensor_access.h"
+#include "api/termination_signals.h"
 #include "api/training/accumulation.h"
 #include "api/training/background_steps.h"
 #include "api/training/clipping.h"
