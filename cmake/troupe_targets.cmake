@@ -32,6 +32,9 @@ function(troupe_room name)
   endif()
   add_library(troupe_${name} OBJECT ${sources})
   troupe_internal(troupe_${name})
+  if(NOT name STREQUAL "kernels")
+    target_compile_options(troupe_${name} PRIVATE ${TROUPE_LIBFUZZER})
+  endif()
   troupe_use_precompiled(troupe_${name} troupe_library_headers)
   troupe_add_objects(troupe_${name})
 endfunction()
@@ -71,7 +74,9 @@ function(troupe_protos target directory)
   endif()
   add_library(${target} OBJECT ${sources})
   target_link_libraries(${target} PUBLIC troupe_headers)
-  target_compile_options(${target} PRIVATE -w -O1)  # generated, large and seldom hot
+  # Generated, large and seldom hot; under sanitizers they would take half a minute each.
+  target_compile_options(${target} PRIVATE
+      -w $<IF:$<CONFIG:Sanitize>,-O0;-fno-sanitize=all,-O1>)
 endfunction()
 
 # Every kernels/simd/*.isa.cc once per instruction set, each with Eigen under a name of its own:
@@ -100,7 +105,7 @@ function(troupe_isa_kernels)
                            -Wno-uninitialized -Wno-unused-variable)
     # Contraction is off so that a multiplication and an addition round twice, as in TensorFlow's
     # plain kernels, with every instruction set.
-    target_compile_options(${target} PRIVATE -O3 -fno-exceptions -ffp-contract=off)
+    target_compile_options(${target} PRIVATE $<IF:$<CONFIG:Sanitize>,-O1,-O3> -fno-exceptions -ffp-contract=off)
     if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
       target_compile_options(${target} PRIVATE ${flags_${variant}})
     endif()

@@ -33,7 +33,7 @@ class TensorList final : public VariantValue {
   int64_t size() const { return size_; }
   /// An invalid tensor if the element is not initialised. `i` must be within the list.
   const Tensor& at(int64_t i) const {
-    static const Tensor uninitialized;
+    static const Tensor uninitialized{};
     return i < static_cast<int64_t>(stored_.size()) ? stored_[i] : uninitialized;
   }
   /// The elements up to the last one that is initialised; there may be uninitialised ones.

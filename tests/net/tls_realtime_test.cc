@@ -126,7 +126,8 @@ TEST(Tls, CarriesTensorsBothWays) {
     for (size_t i = 0; i < tensors.size(); ++i) items.push_back({1, i, 0, false, tensors[i]});
     for (uint64_t i = 0; i < 4; ++i) items.push_back({1, 1000, 0, false, large});
     ASSERT_TRUE(to->Send(absl::MakeSpan(items)).ok());
-    ASSERT_TRUE(sink->Await([&] { return sink->tensors.size() == tensors.size() + 4; }));
+    ASSERT_TRUE(
+        sink->Await([&, sink = sink] { return sink->tensors.size() == tensors.size() + 4; }));
     for (const ReceivedTensor& got : sink->tensors) {
       EXPECT_TRUE(SameTensor(got.tensor, got.key == 1000 ? large : tensors[got.key])) << got.key;
     }

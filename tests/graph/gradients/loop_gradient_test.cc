@@ -441,7 +441,7 @@ TEST_F(LoopGradient, AnOpWithoutGradientInALoopIsNamed) {
 }
 
 TEST_F(LoopGradient, StopsAndGates) {
-  Output x = Placeholder(Shape()), stop;
+  Output x = Placeholder(Shape());
   Output a = ops::Square(s_, x);
   Output y = ops::Mul(s_, a, ops::Exp(s_, x));
   const FeedMap feeds = {{x, Tensor::Scalar(2.0)}};
