@@ -31,8 +31,9 @@ absl::StatusOr<StepGraph> PrepareStep(
   // Before anything is folded away, too: loops must be well-formed as they were written.
   TROUPE_ASSIGN_OR_RETURN(const Frames frames, FindFrames(subgraph));
   ReadLate(&subgraph);
+  if (!simplify) return prepared;
   if (frames.has_control_flow) LoosenConstants(&subgraph);
-  if (simplify) Simplify(SimplifyOptions(), EvaluateNode, &subgraph);
+  Simplify(SimplifyOptions(), EvaluateNode, &subgraph);
   return prepared;
 }
 

@@ -24,8 +24,9 @@ struct StepGraph {
   std::shared_ptr<Graph> lowered;  ///< Holds the nodes if functional ops were lowered.
 };
 
-/// Prunes, lowers, checks and simplifies. `check_devices` sees the nodes before any is folded away,
-/// so that an impossible device is always refused.
+/// Prunes, lowers, checks and, if `simplify`, simplifies: else every node that is needed is run.
+/// `check_devices` sees the nodes before any is folded away, so that an impossible device is always
+/// refused. NotFound: ops that are not registered, all of them.
 absl::StatusOr<StepGraph> PrepareStep(
     const Graph& graph, const StepSignature& signature, bool simplify,
     absl::FunctionRef<absl::Status(const Subgraph&)> check_devices);

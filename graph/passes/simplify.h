@@ -20,19 +20,20 @@ struct SimplifyOptions {
 };
 
 /// Rewrites `subgraph` in place; order, feeds, fetches and targets stay valid.
-/// - Constant folding: nodes without side effects whose inputs are all known become kConstant,
-/// their values
-///   computed by `evaluator` (none: nothing is folded). A node that fails is left, so that the
-///   error arises when it is run. Const nodes become kConstant too when `fold_constants` is set.
-/// - Common subexpressions: of nodes with equal op, attributes, device and inputs one remains.
-/// - Identities: Identity, StopGradient, PreventGradient and the like, and NoOps, give way to
-/// direct edges
-///   where that does not add any; an Identity of a reference is a snapshot and stays.
-/// - Unused values: a node that is only waited for, and whose values nobody takes, gives way to
-/// what it
-///   waited for itself (gradients to inputs of the model, say). Its errors, if any, go with it.
-/// Stateful ops, references and control flow are never touched, fetched and targeted nodes stay
-/// available.
+///
+/// Constant folding: a node without side effects whose inputs are all known becomes a kConstant.
+/// `evaluator` computes its values; without one nothing is folded. A node that fails stays, so that
+/// the error arises when it is run. Const nodes become kConstant, too.
+///
+/// Common subexpressions: of nodes with equal op, attributes, device and inputs one remains.
+///
+/// Identities: Identity, StopGradient, PreventGradient and the like, and NoOps, give way to direct
+/// edges where that adds none. An Identity of a reference is a snapshot and stays.
+///
+/// Unused values: a node whose values nobody takes, and for which others only wait (a gradient of
+/// the model's input, say), gives way to what it waits for itself. Its errors go with it.
+///
+/// Stateful ops, references and control flow are never touched; what is fetched or a target stays.
 void Simplify(const SimplifyOptions& options, const NodeEvaluator& evaluator, Subgraph* subgraph);
 
 }  // namespace troupe
