@@ -131,6 +131,7 @@ Tensor ConstantValues::ElementOfShape(const Node& slice) {
 
 Tensor ConstantValues::FromShapes(Output tensor) {
   const Node& node = *tensor.node;
+  if (!node.op_known()) return Tensor();
   const std::string& op = node.op();
   if (op == "Const") {
     if (KnownToBeLarge(node)) return Tensor();  // a few bytes may stand for gigabytes of one value
@@ -295,6 +296,7 @@ absl::StatusOr<PartialShape> ConstantValues::AsShape(Output tensor, int* budget)
   const int64_t size = vector.dim(0);
   if (size == 0) return PartialShape({});
   const Node& node = *tensor.node;
+  if (!node.op_known()) return PartialShape();
   const std::string& op = node.op();
   for (int i = 0; i < node.num_inputs(); ++i) {
     if (node.in_data_edge(i) == nullptr) return PartialShape();

@@ -295,8 +295,9 @@ class FunctionMaker {
       if (tensor.index < begin || tensor.index >= end) continue;
       return StrCat(tensor.node->name(), ":", output.name(), ":", tensor.index - begin);
     }
-    return absl::InternalError(
-        StrCat("no output of node '", tensor.node->name(), "' has port ", tensor.index));
+    return absl::NotFoundError(StrCat("output ", tensor.index, " of node '", tensor.node->name(),
+                                      "' has no name: its op '", tensor.node->op(),
+                                      "' is not registered"));
   }
 
   absl::Status AddNode(const Node& node) {

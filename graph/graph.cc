@@ -28,6 +28,18 @@ const OpRegistration* EndOp() {
   return registration;
 }
 
+/// True if both lists name the same tensors: "a" is "a:0".
+bool SameInputs(const google::protobuf::RepeatedPtrField<std::string>& a,
+                const google::protobuf::RepeatedPtrField<std::string>& b) {
+  return std::equal(
+      a.begin(), a.end(), b.begin(), b.end(), [](const std::string& x, const std::string& y) {
+        std::string_view x_node, y_node;
+        int x_port, y_port;
+        return ParseTensorName(x, &x_node, &x_port) && ParseTensorName(y, &y_node, &y_port) &&
+               x_node == y_node && x_port == y_port;
+      });
+}
+
 }  // namespace
 
 // --- Output and Node ---
@@ -35,8 +47,17 @@ const OpRegistration* EndOp() {
 std::string Output::name() const {
   return node == nullptr ? "<none>" : StrCat(node->name(), ":", index);
 }
-ElementType Output::type() const { return RemoveRef(node->output_type(index)); }
-const PartialShape& Output::shape() const { return node->output_shape(index); }
+
+ElementType Output::type() const {
+  const bool there = node != nullptr && index >= 0 && index < node->num_outputs();
+  return there ? RemoveRef(node->output_type(index)) : ElementType::kInvalid;
+}
+
+const PartialShape& Output::shape() const {
+  static const auto* const unknown = new PartialShape;
+  const bool there = node != nullptr && index >= 0 && index < node->num_outputs();
+  return there ? node->output_shape(index) : *unknown;
+}
 
 Node::~Node() = default;
 const std::string& Node::name() const { return def_->name(); }
@@ -270,6 +291,8 @@ void Graph::ToGraphDef(GraphDef* def) const {
     const Node& node = *impl_->nodes[id];
     NodeDef* out = def->add_node();
     *out = *node.def_;
+    const google::protobuf::RepeatedPtrField<std::string> spelling = out->input();
+    out->clear_input();
     // Whoever reads the definition gets what runs here: a node's replacement is used in its stead.
     auto source = [](const Edge* edge) {
       const Node* src = edge->src;
@@ -284,6 +307,8 @@ void Graph::ToGraphDef(GraphDef* def) const {
     for (const Edge* edge : node.in_edges_) {
       if (edge->control()) out->add_input(StrCat("^", source(edge)));
     }
+    // What is not understood is written as it came.
+    if (SameInputs(spelling, out->input())) *out->mutable_input() = spelling;
   }
   if (impl_->library.function_size() > 0 || impl_->library.gradient_size() > 0) {
     *def->mutable_library() = impl_->library;

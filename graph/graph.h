@@ -51,8 +51,11 @@ struct Output {
   Output(Node* n, int i = 0) : node(n), index(i) {}  // NOLINT: a node is its first output
   bool operator==(const Output&) const = default;
   bool valid() const { return node != nullptr; }
-  std::string name() const;  ///< "node:port".
-  ElementType type() const;  ///< Without reference flag.
+  std::string name() const;  ///< "node:port"; "<none>" if invalid.
+  /// Without reference flag. kInvalid for an invalid output, and for one of a node whose op is not
+  /// registered (`Node::op_known`) as long as no known op takes it.
+  ElementType type() const;
+  /// Unknown for an invalid output.
   const PartialShape& shape() const;
 };
 
@@ -63,6 +66,10 @@ class Node {
   int id() const { return id_; }
   const std::string& name() const;
   const std::string& op() const;
+  /// False for a node of an imported graph whose op was not registered: it is kept and exported as
+  /// it came, and no step can run it. It has the outputs that others name (at least one), of the
+  /// types that known ops take them for, and its definition holds a name only.
+  bool op_known() const { return op_known_; }
   const NodeDef& def() const { return *def_; }
   const OpDef& op_def() const { return *registration_->def; }
   AttrReader attrs() const { return AttrReader(def_.get()); }
@@ -106,6 +113,7 @@ class Node {
   Node() = default;
 
   int id_ = -1;
+  bool op_known_ = true;
   Graph* graph_ = nullptr;
   std::unique_ptr<NodeDef> def_;
   const OpRegistration* registration_ = nullptr;

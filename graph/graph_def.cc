@@ -252,7 +252,7 @@ class GraphImporter {
 
   /// Checks that an input's port exists, with TensorFlow's words.
   static absl::Status CheckPort(const NodeDef& node, const Output& input) {
-    if (input.index < input.node->num_outputs()) return absl::OkStatus();
+    if (Graph::Impl::MayHave(input)) return absl::OkStatus();
     return InvalidArgument("node '", node.name(), "': connecting to invalid output ", input.index,
                            " of source node '", input.node->name(), "', which has ",
                            input.node->num_outputs(), " outputs");
@@ -262,6 +262,8 @@ class GraphImporter {
     const NodeDef& node = def_.node(i);
     Pending& pending = pending_[i];
     auto registration = impl_->LookUp(node.op(), producer_);
+    const bool known = !absl::IsNotFound(registration.status());
+    if (!known) registration = impl_->Unknown(node.op());
     if (!registration.ok()) {
       return absl::Status(registration.status().code(),
                           StrCat("node '", node.name(), "': ", registration.status().message()));
@@ -291,18 +293,23 @@ class GraphImporter {
     }
     Graph::Impl::NewNode added;
     added.def = std::make_unique<NodeDef>();
-    added.def->set_op(node.op());
+    if (known) {
+      added.def->set_op(node.op());
+      *added.def->mutable_attr() = node.attr();
+      added.def->mutable_attr()->erase("_output_shapes");
+    } else {
+      *added.def = node;
+    }
     added.def->set_name(names_[i]);
     added.def->set_device(node.device().empty() ? options_.default_device : node.device());
-    *added.def->mutable_attr() = node.attr();
-    added.def->mutable_attr()->erase("_output_shapes");
+    added.op_known = known;
     RenameColocation(added.def.get());
     added.registration = *registration;
     added.inputs = inputs_;
     added.control_inputs = controls_;
     added.producer = producer_;
     TROUPE_ASSIGN_OR_RETURN(pending.added, impl_->Add(std::move(added)));
-    return RefineByAttribute(node, pending.added);
+    return known ? RefineByAttribute(node, pending.added) : absl::OkStatus();
   }
 
   void RenameColocation(NodeDef* def) {

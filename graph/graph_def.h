@@ -22,9 +22,10 @@ struct ImportOptions {
 };
 
 /// Adds the nodes of `def` to `graph`, in topological order; loops' back edges are joined at the
-/// end. All or nothing. Codes: NotFound unknown op or input, InvalidArgument malformed names,
-/// types, attributes, shapes, cycles, duplicated names; Unimplemented an op removed by its version.
-/// Messages name the node.
+/// end. All or nothing. Nodes whose op is not registered come along (`Node::op_known`): a training
+/// graph may well hold a saver that nobody runs here; steps that need one are refused. Codes:
+/// InvalidArgument malformed names, types, attributes, shapes, cycles, duplicated names, unknown
+/// inputs; Unimplemented an op removed by its version. Messages name the node.
 absl::Status ImportGraphDef(const GraphDef& def, const ImportOptions& options, Graph* graph);
 
 /// Parses bytes that are a GraphDef in binary or text form (told by the content). InvalidArgument

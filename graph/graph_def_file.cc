@@ -3,6 +3,8 @@
 #include <google/protobuf/stubs/logging.h>
 #include <google/protobuf/text_format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -14,6 +16,7 @@
 #include "devices/status_macros.h"
 #include "graph/graph_def.h"
 #include "graph/protos/graph.pb.h"
+#include "graph/protos/meta_graph.pb.h"
 
 namespace troupe {
 namespace {
@@ -34,7 +37,33 @@ class FirstError : public google::protobuf::io::ErrorCollector {
   std::string text_;
 };
 
-bool ParseBinary(std::string_view bytes, GraphDef* def) {
+/// For a file of TensorFlow's that holds a graph among other things: what it is, and what to do.
+absl::Status HoldsAGraph(std::string_view kind) {
+  return InvalidArgument("this is a ", kind,
+                         ", not a GraphDef: write the graph alone with TensorFlow's "
+                         "tf.io.write_graph(graph.as_graph_def(), folder, name), variables frozen "
+                         "(convert_variables_to_constants) if their values are to come along");
+}
+
+/// The same for text, told by its first field. A parser that skips unknown fields would find an
+/// empty graph.
+absl::Status CheckFirstField(std::string_view text) {
+  while (!text.empty() && (std::isspace(static_cast<unsigned char>(text[0])) || text[0] == '#')) {
+    text.remove_prefix(text[0] == '#' ? std::min(text.find('\n'), text.size()) : 1);
+  }
+  const std::string_view field = text.substr(0, text.find_first_of(" :{\n\r\t"));
+  for (std::string_view name : {"saved_model_schema_version", "meta_graphs"}) {
+    if (field == name) return HoldsAGraph("SavedModel");
+  }
+  for (std::string_view name : {"meta_info_def", "graph_def", "saver_def", "collection_def",
+                                "signature_def", "asset_file_def", "object_graph_def"}) {
+    if (field == name) return HoldsAGraph("MetaGraphDef");
+  }
+  return absl::OkStatus();
+}
+
+template <typename Message>
+bool ParseBinary(std::string_view bytes, Message* def) {
   google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
                                                 static_cast<int>(bytes.size()));
   stream.SetRecursionLimit(kMaxNesting);
@@ -63,13 +92,21 @@ absl::Status ParseGraphDef(std::string_view bytes, GraphDef* def) {
   }
   const bool text = LooksLikeText(bytes);
   if (!text) {
+    // A SavedModel begins with a number, its version; a GraphDef never does.
+    SavedModel saved_model;
+    if (bytes[0] == 8 && ParseBinary(bytes, &saved_model)) return HoldsAGraph("SavedModel");
     if (ParseBinary(bytes, def)) return absl::OkStatus();
     def->Clear();
+    MetaGraphDef meta_graph;
+    if (ParseBinary(bytes, &meta_graph) && meta_graph.graph_def().node_size() > 0) {
+      return HoldsAGraph("MetaGraphDef");
+    }
     return InvalidArgument("not a GraphDef: ", bytes.size(),
                            " bytes that are neither text nor a valid binary message (cut off, "
                            "damaged, or nested deeper than ",
                            kMaxNesting, " messages)");
   }
+  TROUPE_RETURN_IF_ERROR(CheckFirstField(bytes));
   google::protobuf::TextFormat::Parser parser;
   FirstError error;
   parser.RecordErrorsTo(&error);

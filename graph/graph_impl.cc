@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 
 #include "absl/strings/numbers.h"
 #include "devices/status_macros.h"
@@ -21,8 +22,44 @@ bool SameMessage(const google::protobuf::Message& a, const google::protobuf::Mes
   return google::protobuf::util::MessageDifferencer::Equals(a, b);
 }
 
+// How many outputs an op that is not registered may have: a graph's word alone is taken for it.
+constexpr int kMaxUnknownOutputs = 1 << 16;
+
 std::string Signature(const NodeDef& def) {
   return StrCat("node '", def.name(), "' (op ", def.op(), ")");
+}
+
+/// How a C++ literal of the value's first element is written as one of type `wanted`; "" if there
+/// is no such literal.
+std::string Literal(ElementType wanted, const Tensor& value) {
+  if (!value.valid() || value.num_elements() == 0) return "";
+  double number;
+  if (value.type() == ElementType::kDouble) {
+    number = value.unchecked_values<double>()[0];
+  } else if (value.type() == ElementType::kFloat) {
+    number = value.unchecked_values<float>()[0];
+  } else if (value.type() == ElementType::kInt32) {
+    number = value.unchecked_values<int32_t>()[0];
+  } else {
+    return "";
+  }
+  const bool whole = number == std::floor(number) && std::abs(number) < 1e6;
+  const std::string text = StrCat(number);
+  if (wanted == ElementType::kFloat) return StrCat(text, whole ? ".0f" : "f");
+  if (wanted == ElementType::kDouble) return StrCat(text, whole ? ".0" : "");
+  if (wanted == ElementType::kInt32 && whole) return text;
+  if (wanted == ElementType::kInt64 && whole) return StrCat("int64_t{", text, "}");
+  return "";
+}
+
+/// Types and numbers of a known op's inputs and outputs, after its attributes have been completed.
+absl::Status Complete(const OpDef& op_def, NodeDef* def, std::vector<ElementType>* inputs,
+                      std::vector<ElementType>* outputs) {
+  FillDefaultAttrs(op_def, def);
+  TROUPE_RETURN_IF_ERROR(CheckAttrs(op_def, *def));
+  const AttrReader attrs(def);
+  TROUPE_RETURN_IF_ERROR(ArgTypes(op_def, ArgSide::kInputs, attrs, inputs));
+  return ArgTypes(op_def, ArgSide::kOutputs, attrs, outputs);
 }
 
 }  // namespace
@@ -88,11 +125,52 @@ absl::StatusOr<Output> Graph::Impl::FindOutput(std::string_view tensor_name) con
     return absl::NotFoundError(
         StrCat("tensor '", tensor_name, "': the graph has no node '", name, "'"));
   }
-  if (port >= node->num_outputs()) {
+  const Output output(node, port);
+  if (!MayHave(output)) {
     return InvalidArgument("tensor '", tensor_name, "': ", Signature(node->def()), " has ",
                            node->num_outputs(), " outputs");
   }
-  return Output(node, port);
+  return output;
+}
+
+const OpRegistration* Graph::Impl::Unknown(const std::string& op) {
+  std::unique_ptr<OpRegistration>& registration = unknown_ops[op];
+  if (registration == nullptr) {
+    registration = std::make_unique<OpRegistration>();
+    registration->def = std::make_unique<OpDef>();
+    registration->def->set_name(op);
+    registration->def->set_is_stateful(true);  // It may be: nothing may leave it out or run it.
+  }
+  return registration.get();
+}
+
+bool Graph::Impl::MayHave(const Output& output) {
+  const int end = output.node->op_known_ ? output.node->num_outputs() : kMaxUnknownOutputs;
+  return output.index >= 0 && output.index < end;
+}
+
+void Graph::Impl::Adopt(const Output& output, ElementType type) {
+  Node* node = output.node;
+  if (node->op_known_) return;
+  if (output.index >= node->num_outputs()) {
+    node->output_types_.resize(output.index + 1);
+    node->output_shapes_.resize(output.index + 1);
+    node->output_handles_.resize(output.index + 1);
+  }
+  ElementType& known = node->output_types_[output.index];
+  if (known == ElementType::kInvalid || IsRefType(type)) known = type;
+}
+
+absl::Status Graph::Impl::CheckInput(const NodeDef& def, int i, ElementType expected,
+                                     const Output& input) const {
+  const ElementType got = input.index < input.node->num_outputs()
+                              ? input.node->output_types_[input.index]
+                              : ElementType::kInvalid;
+  if (got == ElementType::kInvalid) return absl::OkStatus();  // Adopted later.
+  const bool ref_fits = !IsRefType(expected) || IsRefType(got) || !input.node->op_known_;
+  if (RemoveRef(expected) == RemoveRef(got) && ref_fits) return absl::OkStatus();
+  return InvalidArgument(Signature(def), ": input ", i, " should be ", ElementTypeName(expected),
+                         " but '", input.name(), "' is ", ElementTypeName(got));
 }
 
 Edge* Graph::Impl::AddEdge(Node* src, int src_output, Node* dst, int dst_input) {
@@ -114,6 +192,23 @@ void Graph::Impl::AddControlEdge(Node* src, Node* dst) {
   AddEdge(src, Edge::kControlSlot, dst, Edge::kControlSlot);
 }
 
+absl::Status Graph::Impl::WithHint(const absl::Status& error, absl::Span<const Output> inputs,
+                                   size_t i, ElementType expected) {
+  // Either this input is a literal of the wrong type, or one before it has fixed the type.
+  auto literal = [&](const Output& input, ElementType wanted) {
+    const bool constant = input.valid() && input.node->op() == "Const";
+    return constant ? Literal(wanted, constants.Value(input)) : std::string();
+  };
+  std::string hint = literal(inputs[i], expected);
+  for (size_t j = 0; j < i && hint.empty(); ++j) {
+    if (inputs[j].type() != expected) continue;
+    hint = literal(inputs[j], inputs[i].type());
+    if (!hint.empty()) hint += StrCat(" for '", inputs[j].name(), "'");
+  }
+  if (hint.empty()) return error;
+  return absl::Status(error.code(), StrCat(error.message(), "; if it is a literal, write ", hint));
+}
+
 absl::StatusOr<Node*> Graph::Impl::Add(NewNode added) {
   NodeDef& def = *added.def;
   const OpDef& op_def = *added.registration->def;
@@ -124,13 +219,14 @@ absl::StatusOr<Node*> Graph::Impl::Add(NewNode added) {
   if (by_name.count(def.name()) > 0) {
     return absl::AlreadyExistsError(StrCat("the graph has a node '", def.name(), "' already"));
   }
-  FillDefaultAttrs(op_def, &def);
-  TROUPE_RETURN_IF_ERROR(CheckAttrs(op_def, def));
-
   auto node = std::unique_ptr<Node>(new Node);
-  const AttrReader attrs(&def);
-  TROUPE_RETURN_IF_ERROR(ArgTypes(op_def, ArgSide::kInputs, attrs, &node->input_types_));
-  TROUPE_RETURN_IF_ERROR(ArgTypes(op_def, ArgSide::kOutputs, attrs, &node->output_types_));
+  node->op_known_ = added.op_known;
+  if (added.op_known) {
+    TROUPE_RETURN_IF_ERROR(Complete(op_def, &def, &node->input_types_, &node->output_types_));
+  } else {
+    for (const Output& input : added.inputs) node->input_types_.push_back(input.type());
+    node->output_types_.resize(1);  // Others show when they are taken.
+  }
   if (added.inputs.size() != node->input_types_.size()) {
     return InvalidArgument(Signature(def), " takes ", node->input_types_.size(),
                            " inputs but is given ", added.inputs.size());
@@ -138,25 +234,23 @@ absl::StatusOr<Node*> Graph::Impl::Add(NewNode added) {
   for (size_t i = 0; i < added.inputs.size(); ++i) {
     const Output& input = added.inputs[i];
     if (!input.valid()) {
-      if (MayMissInputs(def.op())) continue;
+      if (added.op_known && MayMissInputs(def.op())) continue;
       return InvalidArgument(Signature(def), ": input ", i, " is missing");
     }
     if (input.node->graph_ != graph) {
       return InvalidArgument(Signature(def), ": input ", i, " ('", input.name(),
                              "') belongs to another graph");
     }
-    if (input.index < 0 || input.index >= input.node->num_outputs()) {
+    if (!MayHave(input)) {
       return InvalidArgument(Signature(def), ": input ", i, " is output ", input.index, " of ",
                              Signature(input.node->def()), ", which has ",
                              input.node->num_outputs(), " outputs");
     }
-    const ElementType expected = node->input_types_[i];
-    const ElementType got = input.node->output_types_[input.index];
-    if (RemoveRef(expected) != RemoveRef(got) || (IsRefType(expected) && !IsRefType(got))) {
-      return InvalidArgument(Signature(def), ": input ", i, " should be ",
-                             ElementTypeName(expected), " but '", input.name(), "' is ",
-                             ElementTypeName(got));
+    const absl::Status fits = CheckInput(def, static_cast<int>(i), node->input_types_[i], input);
+    if (!fits.ok()) {
+      return added.producer ? fits : WithHint(fits, added.inputs, i, node->input_types_[i]);
     }
+    Adopt(input, node->input_types_[i]);
   }
   InferredShapes inferred;
   TROUPE_RETURN_IF_ERROR(InferShapes(def, *added.registration, added.inputs, node->num_outputs(),
@@ -165,7 +259,7 @@ absl::StatusOr<Node*> Graph::Impl::Add(NewNode added) {
   node->id_ = static_cast<int>(nodes.size());
   node->graph_ = graph;
   node->def_ = std::move(added.def);
-  node->def_->clear_input();
+  if (added.op_known) node->def_->clear_input();
   node->registration_ = added.registration;
   node->output_shapes_ = std::move(inferred.shapes);
   node->output_handles_ = std::move(inferred.handles);
@@ -192,16 +286,12 @@ absl::Status Graph::Impl::JoinBackEdge(Output src, Node* dst, int dst_input) {
   if (dst_input < 0 || dst_input >= dst->num_inputs()) {
     return InvalidArgument(Signature(dst->def()), " has no input ", dst_input);
   }
-  if (src.index < 0 || src.index >= src.node->num_outputs()) {
+  if (!MayHave(src)) {
     return InvalidArgument(Signature(src.node->def()), " has no output ", src.index);
   }
   const ElementType expected = dst->input_types_[dst_input];
-  const ElementType got = src.node->output_types_[src.index];
-  if (RemoveRef(expected) != RemoveRef(got) || (IsRefType(expected) && !IsRefType(got))) {
-    return InvalidArgument(Signature(dst->def()), ": input ", dst_input, " should be ",
-                           ElementTypeName(expected), " but '", src.name(), "' is ",
-                           ElementTypeName(got));
-  }
+  TROUPE_RETURN_IF_ERROR(CheckInput(dst->def(), dst_input, expected, src));
+  Adopt(src, expected);
   if (Edge* old = dst->in_data_[dst_input]; old != nullptr) {
     // The edge is turned round to its new source; its place in the order stays.
     std::erase(old->src->out_edges_, old);

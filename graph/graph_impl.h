@@ -29,8 +29,9 @@ inline constexpr int kGraphDefVersion = 2474;
 struct Graph::Impl {
   /// A node to be added, its inputs found.
   struct NewNode {
-    std::unique_ptr<NodeDef> def;  ///< Without `input`.
+    std::unique_ptr<NodeDef> def;  ///< Without `input`, if the op is known.
     const OpRegistration* registration = nullptr;
+    bool op_known = true;  ///< False: `registration` is an `Unknown` one.
     /// One per data input; an invalid Output is a back edge that comes later (Merge only).
     absl::Span<const Output> inputs;
     absl::Span<Node* const> control_inputs;
@@ -44,6 +45,18 @@ struct Graph::Impl {
   /// The registration of an op or of a function of the library. NotFound; Unimplemented if the op
   /// was removed before version `producer`.
   absl::StatusOr<const OpRegistration*> LookUp(const std::string& op, int producer) const;
+  /// Stands for an op that nobody has registered.
+  const OpRegistration* Unknown(const std::string& op);
+  /// True if the output exists, or may exist because its node's op is not known.
+  static bool MayHave(const Output& output);
+  /// OK if input `i`, which should be `expected`, can be `input`.
+  absl::Status CheckInput(const NodeDef& def, int i, ElementType expected,
+                          const Output& input) const;
+  /// The error that input `i` is not `expected`, with how to write a literal that is at fault.
+  absl::Status WithHint(const absl::Status& error, absl::Span<const Output> inputs, size_t i,
+                        ElementType expected);
+  /// Notes that a node takes `output` as `type`: all that is known of an unknown op's outputs.
+  static void Adopt(const Output& output, ElementType type);
   /// Completes and checks the definition, infers shapes, joins the edges.
   absl::StatusOr<Node*> Add(NewNode node);
   absl::StatusOr<Output> FindOutput(std::string_view tensor_name) const;
@@ -79,6 +92,7 @@ struct Graph::Impl {
   bool finalized = false;
   FunctionDefLibrary library;
   std::unordered_map<std::string, std::unique_ptr<OpRegistration>> functions;
+  std::unordered_map<std::string, std::unique_ptr<OpRegistration>> unknown_ops;
   mutable ConstantValues constants;
 };
 

@@ -134,8 +134,7 @@ absl::StatusOr<Node*> Graph::AddNode(const NodeSpec& spec) {
     for (const Output& tensor : given.tensors) {
       inputs.push_back(tensor);
       if (!tensor.valid()) continue;
-      if (tensor.node->graph() != this || tensor.index < 0 ||
-          tensor.index >= tensor.node->num_outputs()) {
+      if (tensor.node->graph() != this || !Impl::MayHave(tensor)) {
         return InvalidArgument("node '", def->name(), "' (op ", def->op(), "): argument '",
                                arg.name(), "': '", tensor.name(), "' is no tensor of this graph");
       }
@@ -146,7 +145,7 @@ absl::StatusOr<Node*> Graph::AddNode(const NodeSpec& spec) {
         n->set_i(static_cast<int64_t>(given.tensors.size()));
       }
     }
-    if (!arg.type_attr().empty() && first != nullptr) {
+    if (!arg.type_attr().empty() && first != nullptr && first->type() != ElementType::kInvalid) {
       if (AttrValue* type = Inferred(def.get(), arg.type_attr())) {
         type->set_type(static_cast<DataType>(first->type()));
       }

@@ -51,6 +51,7 @@ absl::Status StepSignature::Check(const Graph& graph) const {
     if (output.node->graph() != &graph) {
       return InvalidArgument(role, " ", output.name(), " belongs to another graph");
     }
+    if (!output.node->op_known()) return absl::OkStatus();  // What it has is not known either.
     if (output.index < 0 || output.index >= output.node->num_outputs()) {
       return InvalidArgument(role, " ", output.name(), ": the node has ",
                              output.node->num_outputs(), " outputs");

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the two graphs of this folder with TensorFlow: while_v1.pbtxt, functions_v2.pbtxt.
+"""Writes the graphs of this folder with TensorFlow: while_v1, functions_v2, training_v1.
 
 Only needed to make them anew; `troupe run` needs no Python. Made with TensorFlow 2.21.
 """
@@ -64,5 +64,27 @@ def functions_v2():
     write(graph.as_graph_def(add_shapes=False), "functions_v2.pbtxt")
 
 
+def training_v1():
+    """Linear regression with what a v1 training script has: saver, summaries, global step."""
+    v1.disable_control_flow_v2()
+    v1.disable_resource_variables()
+    graph = tf.Graph()
+    with graph.as_default():
+        x = v1.placeholder(tf.float32, [None], name="x")
+        y = v1.placeholder(tf.float32, [None], name="y")
+        w = v1.get_variable("w", [], initializer=v1.zeros_initializer())
+        b = v1.get_variable("b", [], initializer=v1.zeros_initializer())
+        loss = tf.reduce_mean(tf.square(w * x + b - y), name="loss")
+        step = v1.train.get_or_create_global_step()
+        v1.train.GradientDescentOptimizer(0.1).minimize(loss, step, name="train")
+        v1.summary.scalar("loss_summary", loss)
+        v1.summary.histogram("x_summary", x)
+        v1.summary.merge_all(name="summaries")
+        v1.global_variables_initializer()
+        v1.train.Saver(sharded=True)
+    write(graph.as_graph_def(add_shapes=False), "training_v1.pbtxt")
+
+
 while_v1()
 functions_v2()
+training_v1()

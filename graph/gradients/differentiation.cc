@@ -28,6 +28,20 @@ std::string DeviceOfSum(const Node& node, const std::vector<Gradient>& parts) {
 
 bool IsBackEdge(const Node* src, const Node* dst) { return IsNextIteration(src) && IsMerge(dst); }
 
+/// True if a gradient may flow through an output. What an unknown op gives is met as an error, not
+/// taken for the end of the chain.
+bool MayCarry(const Node& node, int output) {
+  const ElementType type = node.output_type(output);
+  return IsDifferentiable(type) || type == ElementType::kInvalid;
+}
+
+absl::Status UnknownOp(const Node& node) {
+  return absl::NotFoundError(
+      StrCat("cannot differentiate through node '", node.name(), "': op '", node.op(),
+             "' is not registered; load the library that defines it before the graph is imported, "
+             "or cut the path with StopGradient"));
+}
+
 }  // namespace
 
 absl::Status AboutNode(const Node* node, const absl::Status& status) {
@@ -111,7 +125,7 @@ void Differentiation::MarkReached() {
   };
   auto follow = [&](const Node* node, const Node* used) {
     for (const Edge* edge : used->out_edges()) {
-      if (edge->control() || !IsDifferentiable(node->output_type(edge->src_output))) continue;
+      if (edge->control() || !MayCarry(*node, edge->src_output)) continue;
       if (!options_.stop_gradients.empty() && (IsStopped(Output(edge->src, edge->src_output)))) {
         continue;
       }
@@ -197,6 +211,7 @@ void Differentiation::Release(Unit unit, int level) {
 
 absl::StatusOr<Output> Differentiation::OnesFor(Output y) {
   const ElementType type = y.type();
+  if (type == ElementType::kInvalid) return UnknownOp(*y.node);
   if (IsComplex(type)) {
     return InvalidArgument("the gradient of ", y.name(), ", which is complex, needs a grad_y");
   }
@@ -288,6 +303,7 @@ absl::Status Differentiation::Differentiate(Visit& visit, BackFrame* back) {
   visit.differentiated = true;
   if (IsSwitch(node)) return SwitchGradient(visit, back);
   if (IsMerge(node)) return MergeGradient(visit, back);
+  if (!node->op_known()) return UnknownOp(*node);
   absl::StatusOr<GradientFn> function = CallGradient;
   if (GradientFunctionOf(node).empty()) {
     function = GradientRegistry::Global()->LookUp(node->op());

@@ -47,9 +47,17 @@ absl::StatusOr<GraphDef> FunctionExpander::Run() {
   return std::move(out_);
 }
 
-bool FunctionExpander::InlinesCallsOf(const std::string& function) const {
-  return library_.Find(function) != nullptr && library_.GradientOf(function).empty() &&
-         std::find(stack_.begin(), stack_.end(), function) == stack_.end();
+bool FunctionExpander::InlinesCallsOf(const std::string& name) const {
+  const FunctionDef* function = library_.Find(name);
+  if (function == nullptr || !library_.GradientOf(name).empty() ||
+      std::find(stack_.begin(), stack_.end(), name) != stack_.end()) {
+    return false;
+  }
+  // Which tensors an op gives must be known to put it somewhere else.
+  return std::all_of(function->node_def().begin(), function->node_def().end(),
+                     [this](const NodeDef& node) {
+                       return !absl::IsNotFound(library_.Signature(node.op()).status());
+                     });
 }
 
 absl::Status FunctionExpander::Add(const NodeDef& node, bool takes_ungated) {

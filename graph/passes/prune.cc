@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "devices/status_macros.h"
+#include "graph/passes/missing_ops.h"
 
 namespace troupe {
 namespace {
@@ -47,7 +48,13 @@ class Pruner {
     if (!output.valid() || output.node->graph() != &graph_ || output.node->id() < 2) {
       return InvalidArgument("a ", what, " is no tensor of the graph");
     }
-    if (output.index < 0 || output.index >= output.node->num_outputs()) {
+    const bool unknown = !output.node->op_known() && output.index >= 0;
+    if (what == "feed" && unknown && output.type() == ElementType::kInvalid) {
+      return absl::NotFoundError(StrCat("feed '", output.name(),
+                                        "': its type is not known, as op '", output.node->op(),
+                                        "' is not registered and no op that is takes it"));
+    }
+    if (output.index < 0 || (output.index >= output.node->num_outputs() && !unknown)) {
       return InvalidArgument(what, " '", output.name(), "': node '", output.node->name(), "' (op ",
                              output.node->op(), ") has ", output.node->num_outputs(), " outputs");
     }
@@ -89,6 +96,7 @@ class Pruner {
   }
 
   absl::Status FindNeeded() {
+    MissingOps missing(graph_);
     needed_.assign(graph_.num_nodes(), 0);
     std::vector<const Node*> stack;
     auto need = [&](const Node* node) {
@@ -105,6 +113,7 @@ class Pruner {
       const Node* node = stack.back();
       stack.pop_back();
       order_.push_back(node);
+      missing.Add(*node);
       for (int i = 0; i < node->num_inputs(); ++i) {
         const Edge* edge = node->in_data_edge(i);
         if (edge == nullptr) {
@@ -123,7 +132,7 @@ class Pruner {
         if (edge->control() && !Replaced(edge->src)) need(edge->src);
       }
     }
-    return absl::OkStatus();
+    return missing.ToStatus();
   }
 
   /// True for an edge whose source must come first.

@@ -9,6 +9,8 @@
 
 #include "api/cluster.h"
 #include "api/troupe.h"
+#include "graph/graph_def.h"
+#include "graph/protos/graph.pb.h"
 #include "tests/api/free_port.h"
 
 namespace troupe {
@@ -65,6 +67,41 @@ TEST_P(InProcessMasterTest, LargeFeedsAndFetches) {
     EXPECT_EQ((*result)[0].unchecked_data<float>()[n - 1], 2 * values[n - 1]);
     EXPECT_EQ((*result)[1].unchecked_data<float>()[n / 2], -values[n / 2]);
   }
+}
+
+TEST_P(InProcessMasterTest, OpsThatNobodyHasRegisteredAreRefusedByTheMaster) {
+  GraphDef def;
+  ASSERT_TRUE(ReadGraphDef("examples/tensorflow_graphs/training_v1.pbtxt", &def).ok());
+  graph_ = std::make_shared<Graph>();
+  ASSERT_TRUE(ImportGraphDef(def, {}, graph_.get()).ok());
+  auto session = Connect();
+  ASSERT_NE(session, nullptr);
+  ASSERT_TRUE(session->Run({}, {}, {"init"}, nullptr).ok());
+  const NamedTensors data = {{"x", Tensor::Vector<float>({0, 1, 2})},
+                             {"y", Tensor::Vector<float>({1, 3, 5})}};
+  std::vector<Tensor> values;
+  absl::Status status = session->Run(data, {"loss"}, {"train"}, &values);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_FLOAT_EQ(*values[0].scalar<float>(), 35.0f / 3);
+  status = session->Run(data, {"summaries/summaries:0"}, {}, &values);
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << status;
+  for (const char* op : {"HistogramSummary", "MergeSummary", "ScalarSummary"}) {
+    EXPECT_THAT(std::string(status.message()), HasSubstr(op));
+  }
+  // The client may know less than the master: which outputs there are is the master's to say.
+  status = session->Run({}, {"save/SaveV2:3"}, {}, &values);
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << status;
+  // Fed, and extended behind what is not known.
+  GraphDef more;
+  NodeDef* node = more.add_node();
+  node->set_name("more");
+  node->set_op("Neg");
+  node->add_input("save/RestoreV2:3");
+  (*node->mutable_attr())["T"].set_type(DT_FLOAT);
+  ASSERT_TRUE(session->Extend(more).ok());
+  status = session->Run({{"save/RestoreV2:3", Tensor::Scalar(3.0f)}}, {"more"}, {}, &values);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(*values[0].scalar<float>(), -3);
 }
 
 TEST_P(InProcessMasterTest, SessionsOutliveTheirServer) {

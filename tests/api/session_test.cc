@@ -6,9 +6,11 @@
 #include <future>
 #include <thread>
 
+#include "api/control_flow.h"
 #include "api/ops.h"
 #include "api/scope.h"
 #include "api/training/variables.h"
+#include "graph/graph_def.h"
 #include "graph/protos/config.pb.h"
 #include "graph/protos/graph.pb.h"
 
@@ -53,6 +55,71 @@ TEST_P(SessionTest, FeedsAndFetchesAnyTensor) {
   auto by_output = session->Run({{x, Tensor::Scalar(1.0f)}}, {z});
   ASSERT_TRUE(by_output.ok());
   EXPECT_EQ((*by_output)[0].unchecked_scalar<float>(), 3);
+}
+
+TEST_P(SessionTest, OpsThatNobodyHasRegisteredAreRefusedWhenAStepNeedsThem) {
+  GraphDef def;
+  ASSERT_TRUE(ReadGraphDef("examples/tensorflow_graphs/training_v1.pbtxt", &def).ok());
+  auto graph = std::make_shared<Graph>();
+  ASSERT_TRUE(ImportGraphDef(def, {}, graph.get()).ok());
+  for (const int devices : {1, 2}) {
+    auto session =
+        Session::Create(graph, {.threads = 2, .num_cpu_devices = devices, .optimize = GetParam()});
+    ASSERT_TRUE(session.ok()) << session.status();
+    ASSERT_TRUE((*session)->Run({}, {}, {"init"}, nullptr).ok());
+    const NamedTensors data = {{"x", Tensor::Vector<float>({0, 1, 2})},
+                               {"y", Tensor::Vector<float>({1, 3, 5})}};
+    std::vector<Tensor> loss;
+    ASSERT_TRUE((*session)->Run(data, {"loss"}, {"train"}, &loss).ok());
+    EXPECT_FLOAT_EQ(*loss[0].scalar<float>(), 35.0f / 3);
+    const absl::Status save = (*session)->Run({}, {}, {"save/restore_all"}, nullptr);
+    EXPECT_EQ(save.code(), absl::StatusCode::kNotFound) << save;
+    EXPECT_THAT(Message(save), HasSubstr("RestoreV2"));
+    const absl::Status summaries = (*session)->Run(data, {"summaries/summaries"}, {}, &loss);
+    EXPECT_EQ(summaries.code(), absl::StatusCode::kNotFound);
+    for (const char* op : {"HistogramSummary", "MergeSummary", "ScalarSummary"}) {
+      EXPECT_THAT(Message(summaries), HasSubstr(op));
+    }
+    // What an unknown op gives can be fed like anything else.
+    EXPECT_EQ((*session)
+                  ->Run({{"save/RestoreV2:0", Tensor::Scalar(3.0f)}}, {"save/Assign"}, {}, &loss)
+                  .code(),
+              absl::StatusCode::kOk);
+    // The graph may grow behind them.
+    GraphDef more;
+    NodeDef* node = more.add_node();
+    node->set_name("more" + std::to_string(devices));
+    node->set_op("Neg");
+    node->add_input("save/RestoreV2:3");
+    (*node->mutable_attr())["T"].set_type(DT_FLOAT);
+    ASSERT_TRUE((*session)->Extend(more).ok());
+    const std::string name = node->name();
+    EXPECT_EQ((*session)->Run({}, {name}, {}, &loss).code(), absl::StatusCode::kNotFound);
+    ASSERT_TRUE(
+        (*session)->Run({{"save/RestoreV2:3", Tensor::Scalar(3.0f)}}, {name}, {}, &loss).ok());
+    EXPECT_EQ(*loss[0].scalar<float>(), -3);
+  }
+}
+
+TEST_P(SessionTest, ConstantsOfALoopAreExecutedOnlyWithoutOptimization) {
+  const Output end = WhileLoop(
+      s_, {0}, [](const Scope& s, absl::Span<const Output> v) { return ops::Less(s, v[0], 3); },
+      [](const Scope& s, absl::Span<const Output> v) {
+        const Output one = Const(s.WithOpName("step"), 1);
+        return std::vector<Output>{ops::Add(s, v[0], one)};
+      })[0];
+  auto session = NewSession();
+  RunMetadata metadata;
+  std::vector<Tensor> values;
+  ASSERT_TRUE(session->Run({.trace = true}, {}, {end.name()}, {}, &values, &metadata).ok());
+  EXPECT_EQ(*values[0].scalar<int32_t>(), 3);
+  int executed = 0;
+  for (const auto& device : metadata.step_stats().dev_stats()) {
+    for (const auto& node : device.node_stats()) {
+      executed += node.node_name().find("step") != std::string::npos;
+    }
+  }
+  EXPECT_EQ(executed, GetParam() ? 0 : 3);
 }
 
 TEST_P(SessionTest, WrongRunsAreRefusedBeforeAnythingRuns) {

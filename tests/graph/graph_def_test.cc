@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/protos/graph.pb.h"
+#include "graph/protos/meta_graph.pb.h"
 
 namespace troupe {
 namespace {
@@ -157,7 +158,6 @@ std::vector<Bad> BadDefs() {
   const std::string t = kFloat;
   const std::string ints = " attr { key: 'T' value { type: DT_INT32 } } ";
   return {
-      {"unknown op", "node { name: 'a' op: 'None' }", Code::kNotFound},
       {"no op", "node { name: 'a' }"},
       {"no name", "node { op: 'In' }"},
       {"bad name", "node { name: 'a b' op: 'In' }"},
@@ -359,6 +359,30 @@ TEST(ReadGraphDef, ADirectoryIsRefused) {
   const absl::Status status = ReadGraphDef(testing::TempDir(), &def);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(std::string(status.message()).find("is a directory"), std::string::npos) << status;
+}
+
+TEST(ParseGraphDef, SaysWhichOfTensorFlowsFilesItIsGiven) {
+  SavedModel saved_model;
+  saved_model.set_saved_model_schema_version(1);
+  MetaGraphDef* meta_graph = saved_model.add_meta_graphs();
+  OpDef* op = meta_graph->mutable_meta_info_def()->mutable_stripped_op_list()->add_op();
+  op->set_name("Placeholder");
+  op->set_description(std::string(300, 'd'));
+  NodeDef* node = meta_graph->mutable_graph_def()->add_node();
+  node->set_name("x");
+  node->set_op("Placeholder");
+  std::string text;
+  for (const auto& [message, kind] :
+       {std::pair<const google::protobuf::Message*, const char*>(&saved_model, "SavedModel"),
+        {meta_graph, "MetaGraphDef"}}) {
+    ASSERT_TRUE(google::protobuf::TextFormat::PrintToString(*message, &text));
+    for (const std::string& bytes : {message->SerializeAsString(), text, "# written\n\n" + text}) {
+      GraphDef def;
+      const absl::Status status = ParseGraphDef(bytes, &def);
+      EXPECT_EQ(status.code(), Code::kInvalidArgument) << status;
+      EXPECT_NE(status.message().find(kind), std::string::npos) << status;
+    }
+  }
 }
 
 }  // namespace
