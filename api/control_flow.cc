@@ -73,8 +73,8 @@ absl::Status CheckBranches(const std::string& name, const Branch& a, const Branc
 
 }  // namespace
 
-std::vector<Output> Cond(const Scope& scope, const Input& predicate, const BranchFunction& if_true,
-                         const BranchFunction& if_false) {
+OutputList Cond(const Scope& scope, const Input& predicate, const BranchFunction& if_true,
+                const BranchFunction& if_false) {
   if (!scope.ok()) return {};
   const Scope own = OwnScope(scope, "cond");
   const Output given = own.Bring(predicate.ToOutput(own));
@@ -153,9 +153,8 @@ std::vector<Output> Halve(const Scope& scope, const Output& index,
 
 }  // namespace
 
-std::vector<Output> Case(const Scope& scope,
-                         const std::vector<std::pair<Input, BranchFunction>>& cases,
-                         const BranchFunction& otherwise) {
+OutputList Case(const Scope& scope, const std::vector<std::pair<Input, BranchFunction>>& cases,
+                const BranchFunction& otherwise) {
   if (!scope.ok()) return {};
   const Scope own = OwnScope(scope, "case");
   std::vector<Output> predicates;
@@ -163,8 +162,8 @@ std::vector<Output> Case(const Scope& scope,
   return CaseFrom(own, predicates, cases, 0, otherwise);
 }
 
-std::vector<Output> SwitchCase(const Scope& scope, const Input& index,
-                               const std::vector<BranchFunction>& branches) {
+OutputList SwitchCase(const Scope& scope, const Input& index,
+                      const std::vector<BranchFunction>& branches) {
   if (!scope.ok()) return {};
   const Scope own = OwnScope(scope, "switch_case");
   if (branches.empty()) {
@@ -384,15 +383,17 @@ std::vector<Output> CountedLoop(const Scope& scope, const Scope& own, const Inpu
 
 }  // namespace
 
-std::vector<Output> WhileLoop(const Scope& scope, const InputList& variables,
-                              const LoopCondition& condition, const LoopBody& body,
-                              const WhileOptions& options) {
-  if (!scope.ok()) return {};
-  const Scope own = OwnScope(scope, "while");
-  if (options.maximum_iterations.has_value() && !variables.empty()) {
-    return CountedLoop(scope, own, variables, condition, body, options);
+OutputList WhileLoop(const Scope& scope, const InputList& variables, const LoopCondition& condition,
+                     const LoopBody& body, const WhileOptions& options) {
+  OutputList results;
+  if (scope.ok()) {
+    const Scope own = OwnScope(scope, "while");
+    const bool counted = options.maximum_iterations.has_value() && !variables.empty();
+    results = counted ? CountedLoop(scope, own, variables, condition, body, options)
+                      : LoopBuilder(scope, own, options).Build(variables, condition, body);
   }
-  return LoopBuilder(scope, own, options).Build(variables, condition, body);
+  results.resize(variables.size());  // Invalid after an error.
+  return results;
 }
 
 }  // namespace troupe

@@ -5,7 +5,7 @@
 ///                     [&](const Scope& s) { return ops::Neg(s, x); },
 ///                     [&](const Scope& s) { return ops::Sqrt(s, x); });
 ///
-///     std::vector<Output> sum = WhileLoop(
+///     OutputList sum = WhileLoop(
 ///         s, {0, 0.0f},
 ///         [&](const Scope& s, absl::Span<const Output> v) { return ops::Less(s, v[0], n); },
 ///         [&](const Scope& s, absl::Span<const Output> v) {
@@ -14,7 +14,8 @@
 ///
 /// What is inside must be added through the scope that the branch or the body is given; it may use
 /// any tensor from outside. Branches and loops nest, and are differentiable. Errors go to the
-/// scope's status; after an error, nothing is called and the results are empty or invalid.
+/// scope's status; after an error, nothing is called and the results are invalid (see
+/// `OutputList`).
 #ifndef TROUPE_API_CONTROL_FLOW_H_
 #define TROUPE_API_CONTROL_FLOW_H_
 
@@ -39,20 +40,19 @@ using SingleBranchFunction = std::function<Output(const Scope& scope)>;
 /// The results of `if_true` or `if_false`, as the scalar bool `predicate` says when the graph runs;
 /// only the branch that is taken runs. Both must give as many results, of equal types
 /// (InvalidArgument); a result's static shape is what both have in common. Name: "cond".
-std::vector<Output> Cond(const Scope& scope, const Input& predicate, const BranchFunction& if_true,
-                         const BranchFunction& if_false);
+OutputList Cond(const Scope& scope, const Input& predicate, const BranchFunction& if_true,
+                const BranchFunction& if_false);
 Output Cond(const Scope& scope, const Input& predicate, const SingleBranchFunction& if_true,
             const SingleBranchFunction& if_false);
 
 /// The first pair whose predicate is true, else `otherwise`: Conds within Conds. Predicates are
 /// evaluated whatever the ones before say. Name: "case".
-std::vector<Output> Case(const Scope& scope,
-                         const std::vector<std::pair<Input, BranchFunction>>& cases,
-                         const BranchFunction& otherwise);
+OutputList Case(const Scope& scope, const std::vector<std::pair<Input, BranchFunction>>& cases,
+                const BranchFunction& otherwise);
 /// The branch that the scalar int32 `index` names; the last one if there is no such branch. Found
 /// by halving. Name: "switch_case".
-std::vector<Output> SwitchCase(const Scope& scope, const Input& index,
-                               const std::vector<BranchFunction>& branches);
+OutputList SwitchCase(const Scope& scope, const Input& index,
+                      const std::vector<BranchFunction>& branches);
 
 /// Of the loop's variables at the beginning of an iteration: whether it is run (a scalar bool).
 using LoopCondition = std::function<Output(const Scope& scope, absl::Span<const Output> variables)>;
@@ -75,9 +75,8 @@ struct WhileOptions {
 /// InvalidArgument names the variable, both types or shapes and the remedy if the body returns
 /// another number of values, another type, or a shape that the invariant does not allow. Name:
 /// "while".
-std::vector<Output> WhileLoop(const Scope& scope, const InputList& variables,
-                              const LoopCondition& condition, const LoopBody& body,
-                              const WhileOptions& options = {});
+OutputList WhileLoop(const Scope& scope, const InputList& variables, const LoopCondition& condition,
+                     const LoopBody& body, const WhileOptions& options = {});
 
 /// Tensors that are written one by one, each once, and read or stacked; the state of loops. A value
 /// that refers to nodes of the graph: a write gives a TensorArray that has the element in it, so
@@ -85,7 +84,7 @@ std::vector<Output> WhileLoop(const Scope& scope, const InputList& variables,
 /// variable is:
 ///
 ///     TensorArray array(s, n, ElementType::kFloat);
-///     std::vector<Output> end = WhileLoop(
+///     OutputList end = WhileLoop(
 ///         s, {0, array.flow()}, condition,
 ///         [&](const Scope& s, absl::Span<const Output> v) {
 ///           TensorArray written = array.WithFlow(v[1]).Write(s, v[0], value);
@@ -165,9 +164,8 @@ using SingleMapFunction = std::function<Output(const Scope& scope, Output row)>;
 
 /// Applies `function` to the rows (along dimension 0) of `elements`, which have equally many, and
 /// stacks the results. `types` are the results' types; empty: those of `elements`. Name: "map".
-std::vector<Output> MapFn(const Scope& scope, const MapFunction& function,
-                          const InputList& elements, const std::vector<ElementType>& types = {},
-                          const MapOptions& options = {});
+OutputList MapFn(const Scope& scope, const MapFunction& function, const InputList& elements,
+                 const std::vector<ElementType>& types = {}, const MapOptions& options = {});
 Output MapFn(const Scope& scope, const SingleMapFunction& function, const Input& elements,
              ElementType type = ElementType::kInvalid, const MapOptions& options = {});
 
@@ -186,22 +184,19 @@ using SingleFoldFunction =
 
 /// function(...function(function(initial, row 0), row 1)..., last row). `initial` empty: the first
 /// rows are, and at least one row is needed when the graph runs. Name: "foldl".
-std::vector<Output> FoldL(const Scope& scope, const FoldFunction& function,
-                          const InputList& elements, const InputList& initial = {},
-                          const ScanOptions& options = {});
+OutputList FoldL(const Scope& scope, const FoldFunction& function, const InputList& elements,
+                 const InputList& initial = {}, const ScanOptions& options = {});
 Output FoldL(const Scope& scope, const SingleFoldFunction& function, const Input& elements,
              const std::optional<Input>& initial = std::nullopt, const ScanOptions& options = {});
 /// The same from the last row to the first. Name: "foldr".
-std::vector<Output> FoldR(const Scope& scope, const FoldFunction& function,
-                          const InputList& elements, const InputList& initial = {},
-                          const ScanOptions& options = {});
+OutputList FoldR(const Scope& scope, const FoldFunction& function, const InputList& elements,
+                 const InputList& initial = {}, const ScanOptions& options = {});
 Output FoldR(const Scope& scope, const SingleFoldFunction& function, const Input& elements,
              const std::optional<Input>& initial = std::nullopt, const ScanOptions& options = {});
 /// All accumulated values of FoldL, or with `reverse` of FoldR, stacked: row i is the one after row
 /// i of `elements`. Name: "scan".
-std::vector<Output> Scan(const Scope& scope, const FoldFunction& function,
-                         const InputList& elements, const InputList& initial = {},
-                         const ScanOptions& options = {});
+OutputList Scan(const Scope& scope, const FoldFunction& function, const InputList& elements,
+                const InputList& initial = {}, const ScanOptions& options = {});
 Output Scan(const Scope& scope, const SingleFoldFunction& function, const Input& elements,
             const std::optional<Input>& initial = std::nullopt, const ScanOptions& options = {});
 

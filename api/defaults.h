@@ -3,7 +3,7 @@
 ///     troupe::InteractiveSession session;
 ///     troupe::Scope s = troupe::DefaultScope();
 ///     troupe::Output y = troupe::ops::Mul(s, 6.0f, 7.0f);
-///     std::cout << troupe::Eval(y)->unchecked_scalar<float>();
+///     std::cout << troupe::Eval(y)->scalar<float>().value();
 #ifndef TROUPE_API_DEFAULTS_H_
 #define TROUPE_API_DEFAULTS_H_
 

@@ -78,9 +78,10 @@ Output Stacked(const Scope& own, const TensorArray& array, const Rows& rows) {
 
 }  // namespace
 
-std::vector<Output> MapFn(const Scope& scope, const MapFunction& function,
-                          const InputList& elements, const std::vector<ElementType>& types,
-                          const MapOptions& options) {
+namespace {
+
+std::vector<Output> Map(const Scope& scope, const MapFunction& function, const InputList& elements,
+                        const std::vector<ElementType>& types, const MapOptions& options) {
   if (!scope.ok()) return {};
   const Scope own = OwnScope(scope, "map");
   const std::string what = Describe("MapFn", own);
@@ -133,6 +134,15 @@ std::vector<Output> MapFn(const Scope& scope, const MapFunction& function,
   return own.ok() ? stacked : std::vector<Output>();
 }
 
+}  // namespace
+
+OutputList MapFn(const Scope& scope, const MapFunction& function, const InputList& elements,
+                 const std::vector<ElementType>& types, const MapOptions& options) {
+  OutputList results = Map(scope, function, elements, types, options);
+  results.resize(types.empty() ? elements.size() : types.size());  // Invalid after an error.
+  return results;
+}
+
 Output MapFn(const Scope& scope, const SingleMapFunction& function, const Input& elements,
              ElementType type, const MapOptions& options) {
   std::vector<ElementType> types;
@@ -156,9 +166,9 @@ struct Folding {
 };
 
 /// Folds and scans are one loop; a scan keeps what there is after each row.
-std::vector<Output> Fold(const Scope& scope, const Folding& kind, const FoldFunction& function,
-                         const InputList& elements, const InputList& initial,
-                         const ScanOptions& options) {
+std::vector<Output> AddFold(const Scope& scope, const Folding& kind, const FoldFunction& function,
+                            const InputList& elements, const InputList& initial,
+                            const ScanOptions& options) {
   if (!scope.ok()) return {};
   const Scope own = OwnScope(scope, kind.name);
   const std::string what = Describe(kind.kind, own);
@@ -223,6 +233,13 @@ std::vector<Output> Fold(const Scope& scope, const Folding& kind, const FoldFunc
   return own.ok() ? stacked : std::vector<Output>();
 }
 
+OutputList Fold(const Scope& scope, const Folding& kind, const FoldFunction& function,
+                const InputList& elements, const InputList& initial, const ScanOptions& options) {
+  OutputList results = AddFold(scope, kind, function, elements, initial, options);
+  results.resize(initial.empty() ? elements.size() : initial.size());  // Invalid after an error.
+  return results;
+}
+
 Output FoldOne(const Scope& scope, const Folding& kind, const SingleFoldFunction& function,
                const Input& elements, const std::optional<Input>& initial,
                const ScanOptions& options) {
@@ -244,9 +261,8 @@ constexpr Folding kScanBack = {"Scan", "scan", true, true};
 
 }  // namespace
 
-std::vector<Output> FoldL(const Scope& scope, const FoldFunction& function,
-                          const InputList& elements, const InputList& initial,
-                          const ScanOptions& options) {
+OutputList FoldL(const Scope& scope, const FoldFunction& function, const InputList& elements,
+                 const InputList& initial, const ScanOptions& options) {
   return Fold(scope, kFoldL, function, elements, initial, options);
 }
 Output FoldL(const Scope& scope, const SingleFoldFunction& function, const Input& elements,
@@ -254,9 +270,8 @@ Output FoldL(const Scope& scope, const SingleFoldFunction& function, const Input
   return FoldOne(scope, kFoldL, function, elements, initial, options);
 }
 
-std::vector<Output> FoldR(const Scope& scope, const FoldFunction& function,
-                          const InputList& elements, const InputList& initial,
-                          const ScanOptions& options) {
+OutputList FoldR(const Scope& scope, const FoldFunction& function, const InputList& elements,
+                 const InputList& initial, const ScanOptions& options) {
   return Fold(scope, kFoldR, function, elements, initial, options);
 }
 Output FoldR(const Scope& scope, const SingleFoldFunction& function, const Input& elements,
@@ -264,9 +279,8 @@ Output FoldR(const Scope& scope, const SingleFoldFunction& function, const Input
   return FoldOne(scope, kFoldR, function, elements, initial, options);
 }
 
-std::vector<Output> Scan(const Scope& scope, const FoldFunction& function,
-                         const InputList& elements, const InputList& initial,
-                         const ScanOptions& options) {
+OutputList Scan(const Scope& scope, const FoldFunction& function, const InputList& elements,
+                const InputList& initial, const ScanOptions& options) {
   return Fold(scope, options.reverse ? kScanBack : kScan, function, elements, initial, options);
 }
 Output Scan(const Scope& scope, const SingleFoldFunction& function, const Input& elements,

@@ -57,9 +57,11 @@ absl::Status CheckArgs(const Function& function, const std::vector<Output>& args
   return absl::OkStatus();
 }
 
-std::vector<Output> OutputsOf(Node* node) {
-  std::vector<Output> outputs;
-  for (int i = 0; node != nullptr && i < node->num_outputs(); ++i) outputs.emplace_back(node, i);
+/// A node's outputs; `n` invalid ones if there is no node.
+OutputList OutputsOf(Node* node, size_t n) {
+  if (node == nullptr) return OutputList(n);
+  OutputList outputs;
+  for (int i = 0; i < node->num_outputs(); ++i) outputs.emplace_back(node, i);
   return outputs;
 }
 
@@ -122,33 +124,32 @@ Function DefineFunction(const Scope& scope, std::string_view name,
   return {};
 }
 
-std::vector<Output> Call(const Scope& scope, std::string_view function, const InputList& args,
-                         const std::vector<ElementType>& result_types, bool stateful) {
+OutputList Call(const Scope& scope, std::string_view function, const InputList& args,
+                const std::vector<ElementType>& result_types, bool stateful) {
   const std::vector<Output> inputs = args.ToOutputs(scope.WithOpName(""));
   const Scope named = scope.op_name().empty() ? scope.WithOpName(function) : scope;
-  return OutputsOf(named.AddNode(stateful ? "StatefulPartitionedCall" : "PartitionedCall",
-                                 [&](ScopedSpec& spec) {
-                                   spec.Input(absl::MakeConstSpan(inputs));
-                                   spec.Attr("Tout", absl::MakeConstSpan(result_types));
-                                   spec.Attr("f", FunctionAttr(function));
-                                 }));
+  Node* node = named.AddNode(stateful ? "StatefulPartitionedCall" : "PartitionedCall",
+                             [&](ScopedSpec& spec) {
+                               spec.Input(absl::MakeConstSpan(inputs));
+                               spec.Attr("Tout", absl::MakeConstSpan(result_types));
+                               spec.Attr("f", FunctionAttr(function));
+                             });
+  return OutputsOf(node, result_types.size());
 }
 
-std::vector<Output> Call(const Scope& scope, const Function& function, const InputList& args) {
-  if (!scope.ok()) return {};
+OutputList Call(const Scope& scope, const Function& function, const InputList& args) {
   const std::vector<Output> inputs = args.ToOutputs(scope.WithOpName(""));
   bool relies = false;
   if (scope.ok()) scope.UpdateStatus(CheckArgs(function, inputs, &relies));
-  if (!scope.ok()) return {};
-  const std::vector<Output> results =
+  if (!scope.ok()) return OutputList(function.result_types.size());
+  const OutputList results =
       Call(scope, function.name, inputs, function.result_types, function.stateful);
-  if (relies) Refine(scope, results, function.result_shapes);
+  if (relies && scope.ok()) Refine(scope, results, function.result_shapes);
   return results;
 }
 
-std::vector<Output> FunctionalIf(const Scope& scope, const Input& condition, const InputList& args,
-                                 const Function& if_true, const Function& if_false) {
-  if (!scope.ok()) return {};
+OutputList FunctionalIf(const Scope& scope, const Input& condition, const InputList& args,
+                        const Function& if_true, const Function& if_false) {
   const Output pred = condition.ToOutput(scope);
   const std::vector<Output> inputs = args.ToOutputs(scope.WithOpName(""));
   bool relies = false;
@@ -161,18 +162,18 @@ std::vector<Output> FunctionalIf(const Scope& scope, const Input& condition, con
         if_false.name, "' gives ", List(if_false.result_types), "; both must give the same types"));
   }
   const bool stateful = if_true.stateful || if_false.stateful;
-  return OutputsOf(scope.AddNode(stateful ? "If" : "StatelessIf", [&](ScopedSpec& spec) {
+  Node* node = scope.AddNode(stateful ? "If" : "StatelessIf", [&](ScopedSpec& spec) {
     spec.Input(pred);
     spec.Input(absl::MakeConstSpan(inputs));
     spec.Attr("Tout", absl::MakeConstSpan(if_true.result_types));
     spec.Attr("then_branch", FunctionAttr(if_true.name));
     spec.Attr("else_branch", FunctionAttr(if_false.name));
-  }));
+  });
+  return OutputsOf(node, if_true.result_types.size());
 }
 
-std::vector<Output> FunctionalWhile(const Scope& scope, const InputList& variables,
-                                    const Function& condition, const Function& body) {
-  if (!scope.ok()) return {};
+OutputList FunctionalWhile(const Scope& scope, const InputList& variables,
+                           const Function& condition, const Function& body) {
   const std::vector<Output> inputs = variables.ToOutputs(scope.WithOpName(""));
   bool relies = false;
   for (const Function* part : {&condition, &body}) {
@@ -192,12 +193,13 @@ std::vector<Output> FunctionalWhile(const Scope& scope, const InputList& variabl
   std::vector<PartialShape> shapes;
   for (const FunctionArg& arg : body.args) shapes.push_back(arg.shape);
   const bool stateful = condition.stateful || body.stateful;
-  return OutputsOf(scope.AddNode(stateful ? "While" : "StatelessWhile", [&](ScopedSpec& spec) {
+  Node* node = scope.AddNode(stateful ? "While" : "StatelessWhile", [&](ScopedSpec& spec) {
     spec.Input(absl::MakeConstSpan(inputs));
     spec.Attr("cond", FunctionAttr(condition.name));
     spec.Attr("body", FunctionAttr(body.name));
     spec.Attr("output_shapes", absl::MakeConstSpan(shapes));
-  }));
+  });
+  return OutputsOf(node, variables.size());
 }
 
 }  // namespace troupe

@@ -52,20 +52,20 @@ Function DefineFunction(const Scope& scope, std::string_view name,
                         const std::vector<FunctionArg>& args, const FunctionBuilder& body);
 
 /// The results of a call. InvalidArgument: arguments whose number, types or shapes do not fit.
-std::vector<Output> Call(const Scope& scope, const Function& function, const InputList& args);
+OutputList Call(const Scope& scope, const Function& function, const InputList& args);
 /// A call by name, of a function that is imported, or not yet complete: a recursion. Runs fail with
 /// ResourceExhausted when calls are nested too deep.
-std::vector<Output> Call(const Scope& scope, std::string_view function, const InputList& args,
-                         const std::vector<ElementType>& result_types, bool stateful = false);
+OutputList Call(const Scope& scope, std::string_view function, const InputList& args,
+                const std::vector<ElementType>& result_types, bool stateful = false);
 
 /// Results of one of two functions of the same arguments and results: the op If, or StatelessIf if
 /// neither is stateful.
-std::vector<Output> FunctionalIf(const Scope& scope, const Input& condition, const InputList& args,
-                                 const Function& if_true, const Function& if_false);
+OutputList FunctionalIf(const Scope& scope, const Input& condition, const InputList& args,
+                        const Function& if_true, const Function& if_false);
 /// The op While (or StatelessWhile): `condition` of the variables gives a scalar bool, `body` their
 /// next values.
-std::vector<Output> FunctionalWhile(const Scope& scope, const InputList& variables,
-                                    const Function& condition, const Function& body);
+OutputList FunctionalWhile(const Scope& scope, const InputList& variables,
+                           const Function& condition, const Function& body);
 
 }  // namespace troupe
 

@@ -26,14 +26,14 @@ std::vector<T> GradientsOf(const Scope& scope, absl::Span<const Output> ys,
   options.prefix = scope.UniqueName(options.prefix);
   scope.UpdateStatus(AddSymbolicGradients(inner_ys, inner_xs, inner_grads, &grads, options));
   FlowContext::Adopt(scope, num_nodes, options.prefix);
-  grads.resize(xs.size());
+  if (!scope.ok()) grads.assign(xs.size(), T());
   return grads;
 }
 
 }  // namespace
 
-std::vector<Output> Gradients(const Scope& scope, absl::Span<const Output> ys,
-                              absl::Span<const Output> xs, absl::Span<const Output> grad_ys) {
+OutputList Gradients(const Scope& scope, absl::Span<const Output> ys, absl::Span<const Output> xs,
+                     absl::Span<const Output> grad_ys) {
   return GradientsOf<Output>(scope, ys, xs, grad_ys, {});
 }
 

@@ -64,6 +64,11 @@ std::vector<Output> InputList::ToOutputs(const Scope& scope) const {
   return outputs;
 }
 
+Output& OutputList::PastTheEnd() {
+  thread_local Output none;
+  return none = Output();
+}
+
 ScopedSpec& ScopedSpec::Input(Output tensor) {
   inputs_.push_back(scope_.Bring(tensor));
   spec_.Input(inputs_.back());
@@ -235,7 +240,9 @@ std::string Scope::UniqueName(std::string_view base) const {
 }
 
 Output Scope::Bring(Output tensor) const {
-  if (!tensor.valid() || !ok()) return tensor;
+  const bool there =
+      tensor.valid() && tensor.index >= 0 && tensor.index < tensor.node->num_outputs();
+  if (!there || !ok()) return tensor;  // The graph refuses what is not there.
   return FlowContext::Bring(*this, local_->context, tensor);
 }
 

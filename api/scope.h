@@ -48,16 +48,19 @@ class Input {
   Tensor value_;
 };
 
-/// A list of what op functions take: `{x, 0, y}`, or tensors of the graph. A value.
+/// A list of what op functions take: `{x, 0, y}`, or tensors of the graph in a vector, an array or
+/// a span. A value.
 class InputList {
  public:
   InputList() = default;
   InputList(std::initializer_list<Input> inputs) : inputs_(inputs) {}   // NOLINT
   InputList(std::vector<Input> inputs) : inputs_(std::move(inputs)) {}  // NOLINT
-  InputList(const std::vector<Output>& outputs)                         // NOLINT
-      : inputs_(outputs.begin(), outputs.end()) {}
-  InputList(absl::Span<const Output> outputs)
-      : inputs_(outputs.begin(), outputs.end()) {}  // NOLINT
+  template <typename List>
+  requires(std::is_convertible_v<const List&, absl::Span<const Output>>)
+      InputList(const List& outputs) {  // NOLINT
+    const absl::Span<const Output> span = outputs;
+    inputs_.assign(span.begin(), span.end());
+  }
 
   size_t size() const { return inputs_.size(); }
   bool empty() const { return inputs_.empty(); }
@@ -67,6 +70,22 @@ class InputList {
 
  private:
   std::vector<Input> inputs_;
+};
+
+/// Tensors that a function gives: a vector in which `[i]` past the end is an invalid output. After
+/// an error lists hold invalid outputs, as many as were asked for where that is known, so that
+/// `QueueDequeueV2(...)[0]` can be written down before the status is looked at. A value.
+class OutputList : public std::vector<Output> {
+ public:
+  using std::vector<Output>::vector;
+  OutputList(std::vector<Output> outputs)  // NOLINT: a conversion
+      : std::vector<Output>(std::move(outputs)) {}
+
+  Output operator[](size_t i) const { return i < size() ? data()[i] : Output(); }
+  Output& operator[](size_t i) { return i < size() ? data()[i] : PastTheEnd(); }
+
+ private:
+  static Output& PastTheEnd();
 };
 
 /// What `Scope::AddNode` is given to fill in: a NodeSpec whose inputs are brought into the branch
@@ -116,9 +135,9 @@ using DeviceFunction = std::function<std::string(const NodeToPlace& node)>;
 
 /// Adds nodes to a graph under a common prefix, device, control inputs and so on. A value that
 /// shares its graph and its error with all scopes derived from it: op functions after the first
-/// error add nothing and give invalid outputs, so that a whole graph can be written down and
-/// checked once with `status()`. Not thread-safe; scopes on one graph may be used by different
-/// threads if each thread starts from a root of its own.
+/// error add nothing and give invalid outputs (lists of them, see `OutputList`), so that a whole
+/// graph can be written down and checked once with `status()`. Not thread-safe; scopes on one graph
+/// may be used by different threads if each thread starts from a root of its own.
 class Scope {
  public:
   /// The root scope of a new graph.

@@ -149,7 +149,7 @@ TensorArray TensorArray::Grad(const Scope& scope, const std::string& source) con
                                 [&](ScopedSpec& spec) { spec.Attr("source", source); });
   TensorArray gradients;
   gradients.type_ = type_;
-  gradients.shape_ = std::make_shared<ElementShape>(*shape_);
+  if (shape_ != nullptr) gradients.shape_ = std::make_shared<ElementShape>(*shape_);
   if (!handle.valid()) return gradients;
   gradients.handle_ = handle;
   gradients.flow_ = Output(handle.node, 1);

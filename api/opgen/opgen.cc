@@ -192,15 +192,18 @@ class OpWriter {
   void WriteSource(std::ostream& out) const {
     out << Signature(/*with_default=*/false) << " {\n";
     for (const auto& arg : op_.input_arg()) {
-      if (IsList(arg)) continue;
       const std::string name = Identifier(arg.name());
-      out << "  const Output " << name << "_tensor = " << name << ".ToOutput(scope);\n";
+      if (IsList(arg)) {
+        out << "  const std::vector<Output> " << name << "_tensor = " << name
+            << ".ToOutputs(scope);\n";
+      } else {
+        out << "  const Output " << name << "_tensor = " << name << ".ToOutput(scope);\n";
+      }
     }
     out << "  Node* const added = scope.AddNode(\"" << op_.name()
         << "\", [&](ScopedSpec& spec) {\n";
     for (const auto& arg : op_.input_arg()) {
-      const std::string name = Identifier(arg.name());
-      out << "    spec.Input(" << (IsList(arg) ? name : name + "_tensor") << ");\n";
+      out << "    spec.Input(" << Identifier(arg.name()) << "_tensor);\n";
     }
     for (const auto* attr : required_) WriteAttr(out, *attr, Identifier(attr->name()));
     for (const auto* attr : optional_) WriteAttr(out, *attr, "attrs." + Identifier(attr->name()));
@@ -216,20 +219,16 @@ class OpWriter {
     } else if (outputs == 1) {
       const auto& arg = op_.output_arg(0);
       if (IsList(arg)) {
-        out << "  return OutputList(added, \"" << arg.name() << "\");\n";
+        out << "  return " << ListOf(arg) << ";\n";
       } else {
         out << "  return added == nullptr ? Output() : Output(added, 0);\n";
       }
     } else {
       out << "  " << op_.name() << "Outputs result;\n";
-      out << "  if (added == nullptr) return result;\n  result.node = added;\n";
+      out << "  result.node = added;\n";
       for (const auto& arg : op_.output_arg()) {
-        out << "  result." << Identifier(arg.name()) << " = ";
-        if (IsList(arg)) {
-          out << "OutputList(added, \"" << arg.name() << "\");\n";
-        } else {
-          out << "Output(added, added->OutputRange(\"" << arg.name() << "\").first);\n";
-        }
+        out << "  result." << Identifier(arg.name()) << " = "
+            << (IsList(arg) ? ListOf(arg) : StrCat("OneOf(added, \"", arg.name(), "\")")) << ";\n";
       }
       out << "  return result;\n";
     }
@@ -238,7 +237,27 @@ class OpWriter {
 
  private:
   static std::string OutputType(const OpDef::ArgDef& arg) {
-    return IsList(arg) ? "std::vector<Output>" : "Output";
+    return IsList(arg) ? "OutputList" : "Output";
+  }
+
+  /// An expression for a list of outputs, which has its length after an error, too.
+  std::string ListOf(const OpDef::ArgDef& arg) const {
+    const bool number = !arg.number_attr().empty();
+    const std::string& counted = number ? arg.number_attr() : arg.type_list_attr();
+    std::string count = "0";
+    for (const auto& input : op_.input_arg()) {
+      if (counted == (number ? input.number_attr() : input.type_list_attr())) {
+        count = Identifier(input.name()) + ".size()";
+      }
+    }
+    for (const auto* attr : required_) {
+      if (attr->name() == counted) count = Identifier(counted) + (number ? "" : ".size()");
+    }
+    for (const auto* attr : optional_) {
+      if (attr->name() == counted)
+        count = "attrs." + Identifier(counted) + (number ? "" : ".size()");
+    }
+    return StrCat("ListOf(added, \"", arg.name(), "\", static_cast<int64_t>(", count, "))");
   }
 
   std::string Signature(bool with_default) const {
@@ -247,7 +266,7 @@ class OpWriter {
     if (op_.output_arg_size() > 1) result = op_.name() + "Outputs";
     std::string text = result + " " + op_.name() + "(const Scope& scope";
     for (const auto& arg : op_.input_arg()) {
-      text += IsList(arg) ? ", absl::Span<const Output> " : ", const Input& ";
+      text += IsList(arg) ? ", const InputList& " : ", const Input& ";
       text += Identifier(arg.name());
     }
     for (const auto* attr : required_) {
@@ -302,8 +321,9 @@ constexpr char kHeaderStart[] =
     R"(/// One function for every registered op. Written by troupe_opgen from the op registry.
 ///
 /// Each adds one node to the scope's graph and gives its outputs; shapes and element types are checked at once,
-/// and an error is kept in the scope (`Scope::status`). Inputs may be tensors of the graph or values. The rules for
-/// shapes, broadcasting and errors are TensorFlow's for the op of the same name.
+/// and an error is kept in the scope (`Scope::status`); the outputs are invalid then. Inputs may be tensors of the
+/// graph or values, also in lists. The rules for shapes, broadcasting and errors are TensorFlow's for the op of the
+/// same name.
 #ifndef TROUPE_API_OPS_H_
 #define TROUPE_API_OPS_H_
 
@@ -311,7 +331,6 @@ constexpr char kHeaderStart[] =
 #include <string>
 #include <vector>
 
-#include "absl/types/span.h"
 #include "api/scope.h"
 
 namespace troupe::ops {
@@ -327,9 +346,15 @@ namespace troupe::ops {
 
 namespace {
 
-std::vector<Output> OutputList(Node* node, std::string_view name) {
-  std::vector<Output> outputs;
-  if (node == nullptr) return outputs;
+Output OneOf(Node* node, std::string_view name) {
+  return node == nullptr ? Output() : Output(node, node->OutputRange(name).first);
+}
+
+OutputList ListOf(Node* node, std::string_view name, int64_t asked) {
+  constexpr int64_t kMost = 1000000;  // No op has more.
+  if (asked < 0 || asked > kMost) asked = 0;
+  if (node == nullptr) return OutputList(static_cast<size_t>(asked));
+  OutputList outputs;
   const auto [begin, end] = node->OutputRange(name);
   for (int i = begin; i < end; ++i) outputs.emplace_back(node, i);
   return outputs;

@@ -70,7 +70,7 @@ Node* ExponentialMovingAverage::Apply(const Scope& scope, std::vector<ModelVaria
     if (!own.ok() || !variable.valid()) break;
     ModelVariable& average = averages_[variable.name()];
     if (!average.valid()) {
-      const Scope root = RootOf(scope).WithDevice(variable.handle().node->requested_device());
+      const Scope root = RootOf(scope).WithDevice(variable.device());
       // The tensor that the variable's initializer assigns: in one step it is the same for both.
       average = ModelVariable(root, variable.initializer()->input(1), AverageName(variable),
                               /*trainable=*/false);

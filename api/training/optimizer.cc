@@ -146,7 +146,7 @@ ModelVariable Optimizer::MakeSlot(const Scope& scope, const ModelVariable& varia
     return known;
   }
   // Named after the variable alone, wherever the optimizer is used; placed where the variable is.
-  const Scope root = Scope(scope.graph()).WithDevice(variable.handle().node->requested_device());
+  const Scope root = Scope(scope.graph()).WithDevice(variable.device());
   known = ModelVariable(root, *shape, ConstantInitializer(slot.initial_value),
                         StrCat(variable.name(), "/", name_), /*trainable=*/false, variable.type());
   scope.UpdateStatus(root.status());

@@ -13,7 +13,7 @@ namespace {
 
 /// Where a variable is, and nowhere else.
 Scope Beside(const Scope& scope, const ModelVariable& variable) {
-  return scope.WithDevice("").WithDevice(variable.handle().node->requested_device());
+  return scope.WithDevice("").WithDevice(variable.device());
 }
 
 Output AsInt64(const Scope& scope, const Output& x) {

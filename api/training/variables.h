@@ -57,6 +57,8 @@ class ModelVariable {
 
   /// The resource handle.
   Output handle() const { return handle_; }
+  /// The device that its nodes ask for; "": none, also of an invalid variable.
+  std::string device() const { return valid() ? handle_.node->requested_device() : ""; }
   /// The value as the step finds it when this is read: one read for all users, and what to
   /// differentiate by.
   Output value() const { return value_; }
