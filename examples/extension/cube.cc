@@ -14,8 +14,9 @@ class CubeKernel : public troupe::Kernel {
       : type_(construction.input_type(0)) {}
 
   absl::Status Compute(troupe::KernelContext& context) override {
-    // Keeps the elements alive if their buffer becomes the output's.
-    const troupe::Tensor x = context.input(0);
+    // A reference, no copy: a second holder of the buffer would keep it from becoming the output's.
+    // The input stays readable when it does.
+    const troupe::Tensor& x = context.input(0);
     TROUPE_ASSIGN_OR_RETURN(troupe::Tensor * y, context.ForwardOrAllocate(0, 0));
     return troupe::SwitchType<float, double, troupe::half, troupe::bfloat16>(
         type_, [&]<typename T>() -> absl::Status {

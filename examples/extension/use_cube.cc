@@ -36,9 +36,13 @@ int main(int argc, char** argv) {
     std::cerr << values.status() << "\n";
     return 1;
   }
-  for (int i = 0; i < 3; ++i) {
-    std::cout << "cube " << (*values)[0].unchecked_data<float>()[i] << ", slope "
-              << (*values)[1].unchecked_data<float>()[i] << "\n";
+  const auto cubes = (*values)[0].values<float>(), slopes = (*values)[1].values<float>();
+  if (!cubes.ok() || !slopes.ok()) {
+    std::cerr << cubes.status() << slopes.status() << "\n";
+    return 1;
+  }
+  for (size_t i = 0; i < cubes->size(); ++i) {
+    std::cout << "cube " << (*cubes)[i] << ", slope " << (*slopes)[i] << "\n";
   }
   return 0;
 }

@@ -73,6 +73,10 @@ class OpTest {
   int num_outputs() const { return static_cast<int>(outputs_.size()); }
   const Tensor& output(int i) const { return outputs_[i].tensor; }
   const Slot& output_slot(int i) const { return outputs_[i]; }
+  /// True if the last run worked in place: input `in`'s buffer became output `out`'s.
+  bool InPlace(int in, int out) const {
+    return step_inputs_[in].tensor.raw_data() == outputs_[out].tensor.raw_data();
+  }
 
  private:
   absl::Status InferAttrs();

@@ -127,7 +127,7 @@ class HalfKernel : public Kernel {
  public:
   HalfKernel(KernelConstruction&, absl::Status*) {}
   absl::Status Compute(KernelContext& ctx) override {
-    const Tensor x = ctx.input(0);
+    const Tensor& x = ctx.input(0);
     TROUPE_ASSIGN_OR_RETURN(Tensor * y, ctx.ForwardOrAllocate(0, 0));
     for (int64_t i = 0; i < x.num_elements(); ++i) {
       y->mutable_data<float>()[i] = x.unchecked_data<float>()[i] / 2;
