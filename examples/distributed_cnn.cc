@@ -136,8 +136,8 @@ int Work(const Settings& settings) {
       auto values =
           current.Run(feeds, {replica.model.loss, replica.step}, {replica.model.train}, run);
       if (!values.ok()) return values.status();
-      loss = (*values)[0].unchecked_scalar<float>();
-      step = (*values)[1].unchecked_scalar<int64_t>();
+      loss = (*values)[0].scalar<float>().value();
+      step = (*values)[1].scalar<int64_t>().value();
       return absl::OkStatus();
     });
     if (absl::IsDeadlineExceeded(status) && settings.sync) {

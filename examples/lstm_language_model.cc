@@ -137,7 +137,7 @@ double Perplexity(Session* session, const Model& m, const std::vector<int32_t>& 
                                     {m.h, h},
                                     {m.c, c}},
                                    {m.loss, m.last_h, m.last_c}));
-    sum += static_cast<double>(values[0].unchecked_scalar<float>()) * static_cast<double>(length);
+    sum += static_cast<double>(values[0].scalar<float>().value()) * static_cast<double>(length);
     h = values[1];
     c = values[2];
   }
@@ -156,7 +156,7 @@ std::string Sample(Session* session, const Model& m, const corpus::Vocabulary<ch
     const Tensor piece = Piece(unread, 0, static_cast<int64_t>(unread.size()), 1, 0);
     const auto values = corpus::OrDie(
         session->Run({{m.inputs, piece}, {m.h, h}, {m.c, c}}, {m.next, m.last_h, m.last_c}));
-    const auto probabilities = values[0].unchecked_values<float>();
+    const auto probabilities = values[0].values<float>().value();
     std::discrete_distribution<int32_t> draw(probabilities.begin(), probabilities.end());
     unread = {draw(random)};
     text += characters.entries[unread[0]];
@@ -217,7 +217,7 @@ int main(int argc, char** argv) {
                                        results[1], results[2]};
     begin += kLength;
     corpus::OrDie(step(feeds, absl::MakeSpan(results)));
-    loss += static_cast<double>(results[0].unchecked_scalar<float>());
+    loss += static_cast<double>(results[0].scalar<float>().value());
     if (i % report == 0) {
       const double seconds =
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

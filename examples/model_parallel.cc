@@ -73,7 +73,7 @@ int main(int argc, char** argv) {
                                     {model.train});
         if (!loss.ok()) fashion::Die(loss.status());
         std::lock_guard<std::mutex> lock(mutex);
-        progress.Update(++ended, (*loss)[0].unchecked_scalar<float>());
+        progress.Update(++ended, (*loss)[0].scalar<float>().value());
       }
     });
   }

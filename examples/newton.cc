@@ -80,9 +80,9 @@ int main(int argc, char** argv) {
   auto report = [&](const char* method, int64_t steps) {
     const auto values = corpus::OrDie(session->Run({loss, slope}));
     std::printf("%-16s after %5lld steps: loss %.12f, length of the gradient %.1e\n", method,
-                static_cast<long long>(steps), values[0].unchecked_scalar<double>(),
-                values[1].unchecked_scalar<double>());
-    return values[1].unchecked_scalar<double>();
+                static_cast<long long>(steps), values[0].scalar<double>().value(),
+                values[1].scalar<double>().value());
+    return values[1].scalar<double>().value();
   };
 
   corpus::OrDie(session->RunTargets({init}));

@@ -135,7 +135,7 @@ int main(int argc, char** argv) {
         Tensor::FromValues<int64_t>(batch_labels, {options.batch, 1}).value()};
     Tensor value;
     corpus::OrDie(step(feeds, absl::MakeSpan(&value, 1)));
-    sum += static_cast<double>(value.unchecked_scalar<float>());
+    sum += static_cast<double>(value.scalar<float>().value());
     if (i % report == 0) {
       std::printf("step %6lld  loss %.3f\n", static_cast<long long>(i),
                   sum / static_cast<double>(report));
@@ -157,10 +157,10 @@ int main(int argc, char** argv) {
   for (size_t q = 0; q < queries.size(); ++q) {
     std::printf("nearest to %-10s:", vocabulary.entries[queries[q]].c_str());
     for (int k = 0; k < 6; ++k) {
-      const int32_t word = result[1].unchecked_values<int32_t>()[q * 6 + k];
+      const int32_t word = result[1].values<int32_t>().value()[q * 6 + k];
       if (word == queries[q]) continue;
       std::printf(" %s (%.2f)", vocabulary.entries[word].c_str(),
-                  static_cast<double>(result[0].unchecked_values<float>()[q * 6 + k]));
+                  static_cast<double>(result[0].values<float>().value()[q * 6 + k]));
     }
     std::printf("\n");
   }

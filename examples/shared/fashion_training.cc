@@ -39,7 +39,7 @@ void Show(const Dataset& test, absl::Span<const int32_t> indices,
       }
       std::printf("  %s\n", line.c_str());
     }
-    const float* row = logits.unchecked_data<float>() + k * kClasses;
+    const float* row = logits.data<float>().value() + k * kClasses;
     const int guess = static_cast<int>(std::max_element(row, row + kClasses) - row);
     const int truth = test.labels[indices[k]];
     std::printf("  -> %s%s%s\n\n", kNames[guess], guess == truth ? "" : ", but it is a ",
@@ -75,7 +75,7 @@ void TestAndPrint(troupe::Session& session, const Model& model, const Dataset& t
         absl::MakeConstSpan(all).subspan(begin, std::min<int64_t>(1000, test.size() - begin));
     const troupe::Tensor logits = classify(indices);
     for (size_t k = 0; k < indices.size(); ++k) {
-      const float* row = logits.unchecked_data<float>() + k * kClasses;
+      const float* row = logits.data<float>().value() + k * kClasses;
       right += std::max_element(row, row + kClasses) - row == test.labels[indices[k]];
     }
   }
@@ -113,7 +113,7 @@ int TrainAndTest(const troupe::Scope& scope, const Model& model, const Options& 
     if (model.keep.valid()) values.push_back(troupe::Tensor::Scalar(model.keep_when_training));
     troupe::Tensor loss;
     if (absl::Status status = (*step)(values, absl::MakeSpan(&loss, 1)); !status.ok()) Die(status);
-    progress.Update(i, loss.unchecked_scalar<float>());
+    progress.Update(i, loss.scalar<float>().value());
   }
   TestAndPrint(**session, model, test, options.show);
   return 0;
