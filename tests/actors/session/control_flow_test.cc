@@ -332,7 +332,19 @@ TEST(MalformedControlFlow, TwoConditions) {
 
 TEST(MalformedControlFlow, MergeThatCanNeverFire) {
   GraphText g;
-  // Its only live input hangs on its own output, an iteration later.
+  // The loop ends in its first iteration; what the merge waits for is there from the second one on.
+  g.Int("zero", 0).CountingLoop("a", "zero", "zero");
+  g.Op("late", "Identity", {"a/next"}).Merge("stuck", "late", "again");
+  g.Op("again", "NextIteration", {"stuck"}).Op("out", "Exit", {"stuck"});
+  ExpectRefused(g, "out", {"node out was never computed", "a Merge without a live input"});
+  g.CountingLoop("b", "zero", "out");
+  ExpectRefused(g, "b/exit",
+                {"node b/exit was never computed",
+                 "loops that wait for something that never came: frame 'b'"});
+}
+
+TEST(MalformedControlFlow, MergeOfDeadInputs) {
+  GraphText g;
   g.Bool("yes", true).Int("one", 1).Op("switch", "Switch", {"one", "yes"});
   g.Op("dead", "Identity", {"switch"}).Op("dead2", "Identity", {"switch"});
   g.Merge("merge", "dead", "dead2");
