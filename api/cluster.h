@@ -65,7 +65,7 @@ class Server {
   /// Waits until the server has been stopped.
   void Join();
   /// Waits for SIGTERM or SIGINT and then stops as `Stop` does; OK if another thread has stopped
-  /// it. A second signal ends the process. What a program does that serves and nothing else; a
+  /// it. A second SIGINT ends the process. What a program does that serves and nothing else; a
   /// signal that comes before the call is kept if the program has a `TerminationSignals` by then.
   absl::Status JoinUntilSignal(absl::Duration drain = absl::Seconds(2));
   /// Takes nothing new, gives steps that run up to `drain` to end, cancels the others, and leaves

@@ -31,7 +31,8 @@ State& Shared() {
 void Handle(int number) {
   const int error = errno;
   State& state = Shared();
-  if (state.received.exchange(number) != 0) {
+  const bool repeated = state.received.exchange(number) == number;
+  if (repeated && number == SIGINT) {
     signal(number, SIG_DFL);
     raise(number);
   }

@@ -4,9 +4,10 @@
 
 namespace troupe {
 
-/// While there is one, the first SIGTERM or SIGINT does not end this process but is kept, for all
-/// of them; the second ends it. Those handlers that were there before come back with the last one's
-/// end. A program makes one before it says that it is ready. Thread-safe.
+/// While there is one, SIGTERM and SIGINT do not end this process but are kept, for all of them; a
+/// second SIGINT in a row does: somebody at a terminal has no patience. (A terminal sends SIGINT to
+/// children too, whose parent sends SIGTERM besides.) Those handlers that were there before come
+/// back with the last one's end. A program makes one before it says that it is ready. Thread-safe.
 class TerminationSignals {
  public:
   TerminationSignals();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -129,7 +130,8 @@ int EndTasks(std::vector<Child>* children) {
   int status = 0;
   const absl::Time ended_by = absl::Now() + kChildPatience;
   for (Child& child : *children) {
-    const ExitStatus ended = child.process.End(SIGTERM, ended_by - absl::Now());
+    const std::optional<ExitStatus> in_time = child.process.Wait(ended_by - absl::Now());
+    const ExitStatus ended = in_time ? *in_time : child.process.End(SIGKILL);
     if (ended.ok()) continue;
     std::cerr << child.task.ToString() << " " << ended.ToString() << "\n";
     status = 1;

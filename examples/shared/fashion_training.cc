@@ -24,8 +24,7 @@ Options ParseOptions(int argc, char** argv, const std::string& description,
 namespace {
 
 /// Draws some test images as characters, with what the model takes them for.
-void Show(const Dataset& test, absl::Span<const int32_t> indices,
-                 const troupe::Tensor& logits) {
+void Show(const Dataset& test, absl::Span<const int32_t> indices, const troupe::Tensor& logits) {
   static const char* const kNames[kClasses] = {"T-shirt", "trouser", "pullover", "dress", "coat",
                                                "sandal",  "shirt",   "sneaker",  "bag",   "boot"};
   static const char kInk[] = " .:-=+*#%@";
@@ -49,8 +48,7 @@ void Show(const Dataset& test, absl::Span<const int32_t> indices,
 
 }  // namespace
 
-troupe::FeedMap Feeds(const Model& model, const Dataset& data,
-                             absl::Span<const int32_t> batch) {
+troupe::FeedMap Feeds(const Model& model, const Dataset& data, absl::Span<const int32_t> batch) {
   troupe::FeedMap feeds = {{model.images, data.Images(batch)}, {model.labels, data.Labels(batch)}};
   if (model.keep.valid()) {
     feeds.emplace_back(model.keep, troupe::Tensor::Scalar(model.keep_when_training));
@@ -58,8 +56,7 @@ troupe::FeedMap Feeds(const Model& model, const Dataset& data,
   return feeds;
 }
 
-void TestAndPrint(troupe::Session& session, const Model& model, const Dataset& test,
-                         int64_t show) {
+void TestAndPrint(troupe::Session& session, const Model& model, const Dataset& test, int64_t show) {
   std::vector<int32_t> all(test.size());
   std::iota(all.begin(), all.end(), 0);
   auto classify = [&](absl::Span<const int32_t> indices) {
@@ -88,7 +85,7 @@ void TestAndPrint(troupe::Session& session, const Model& model, const Dataset& t
 }
 
 int TrainAndTest(const troupe::Scope& scope, const Model& model, const Options& options,
-                        troupe::SessionOptions session_options) {
+                 troupe::SessionOptions session_options) {
   if (!scope.ok()) Die(scope.status());
   troupe::Node* init = troupe::GlobalVariablesInitializer(scope);
   if (!scope.ok()) Die(scope.status());

@@ -73,7 +73,7 @@ Running TakeOneThatEnds(std::vector<Running>* running) {
 }  // namespace
 
 int Run(int ps, int workers, const std::vector<std::string>& arguments, int dying,
-               const std::vector<std::string>& first_life) {
+        const std::vector<std::string>& first_life) {
   const std::vector<int> ports = FreePorts(static_cast<size_t>(ps + workers));
   std::vector<Task> tasks;
   std::string json = "{";
