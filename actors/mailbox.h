@@ -12,7 +12,7 @@ struct Message {
   Message* next = nullptr;
 };
 
-/// The queue of a role together with its token. Whoever holds the token plays the role: he alone
+/// The queue of a role together with its token. The holder of the token plays the role: it alone
 /// touches its state, takes messages, and lets go of the token only when none are left. A message
 /// to a role whose token is free makes the sender its player; otherwise it is queued for the one
 /// who plays. One atomic word holds both, so that sending to an idle role is one uncontended
@@ -33,7 +33,7 @@ class Mailbox {
   }
 
   /// Queues `message`, or takes the token if it is free. True: the caller is now the player, and
-  /// the message is not in the queue but his to handle. False: somebody else will handle it, and
+  /// the message is not in the queue but its to handle. False: another thread will handle it, and
   /// neither the message nor the role may be touched any more.
   bool Send(Message* message) {
     Message* head = head_.load(std::memory_order_relaxed);

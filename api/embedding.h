@@ -9,9 +9,9 @@
 
 namespace troupe {
 
-/// How the rows of one table are spread over several variables: kMod, row i is row i / n of
-/// variable i % n; kDiv, the first variable has the first rows and so on, the first ones one more
-/// if they cannot all have as many.
+/// How the rows of one table are spread over several variables: kMod: row i is row i / n of
+/// variable i % n. kDiv: contiguous blocks of rows; the first `rows % n` variables hold one row
+/// more.
 enum class PartitionStrategy { kMod, kDiv };
 
 /// The rows of `table` [rows, ...] that `ids` (int32 or int64, any shape) name: of shape ids.shape

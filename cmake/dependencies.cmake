@@ -21,8 +21,6 @@ if(TROUPE_CUDA)
   find_package(CUDAToolkit REQUIRED)
 endif()
 
-find_library(TROUPE_RE2_LIBRARY re2 REQUIRED)
-
 # oneDNN runs its own loops with OpenMP; ours call into the same runtime to keep it at one thread.
 find_library(TROUPE_GOMP_LIBRARY NAMES gomp libgomp.so.1
              HINTS /usr/lib/gcc/${CMAKE_LIBRARY_ARCHITECTURE}/12)
@@ -39,4 +37,4 @@ set(TROUPE_PUBLIC_LIBRARIES
 set(TROUPE_PRIVATE_LIBRARIES
     CAF::core CAF::io OneDnn::dnnl Eigen3::Eigen Boost::headers ZLIB::ZLIB
     nlohmann_json::nlohmann_json OpenSSL::SSL OpenSSL::Crypto
-    ${TROUPE_RE2_LIBRARY} ${TROUPE_GOMP_LIBRARY})
+    ${TROUPE_GOMP_LIBRARY})

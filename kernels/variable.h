@@ -16,7 +16,7 @@
 namespace troupe {
 
 /// A variable as an actor: messages to it are handled one at a time. A message is a visit: while a
-/// visitor holds the `Lease` the variable's state is his alone, and other messages wait in the
+/// visitor holds the `Lease` the variable's state is its alone, and other messages wait in the
 /// mailbox; nobody blocks a thread. Thread-safe.
 class Variable : public Resource {
  public:

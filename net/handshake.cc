@@ -113,7 +113,7 @@ void Handshake::Welcome() {
 void Handshake::Consume(std::string_view bytes) {
   input_.append(bytes);
   wanted_ -= bytes.size();
-  // A stranger may say less than a header and wait; what he says first gives him away.
+  // A stranger may send less than a header and wait: its first bytes are enough to refuse it.
   if (input_.size() >= 4 && wanted_ > 0 && input_.size() < kFrameHeaderBytes) {
     uint32_t magic;
     std::memcpy(&magic, input_.data(), sizeof(magic));

@@ -346,7 +346,7 @@ bool ExecutorRole::TakeSnapshots(int32_t node, int32_t next, Slot* slots, Iterat
       Fail(node, absl::InternalError("a reference input has no variable behind it"));
       return false;
     }
-    // Written by the visitor, wherever he runs: nobody else looks at the slot before the node goes
+    // The visitor writes the slot, on whatever thread: no one else looks at it before the node goes
     // on.
     auto take = [slot = &slots[all[next].value_slot], variable](const Variable::Lease& lease) {
       if (!lease.value().valid()) {

@@ -35,7 +35,7 @@ class VariableRole final : public Variable {
 
   Mailbox mailbox_;
   Message* waiting_ = nullptr;  ///< Taken from the mailbox, not yet visited; the token holder's.
-  /// While `Serve` calls a visitor: has he given the lease back, and who goes on serving?
+  /// While `Serve` calls a visitor: has it given the lease back, and who goes on serving?
   enum class Visiting : uint8_t { kNo, kCalled, kGivenBack, kKept };
   std::atomic<Visiting> visiting_{Visiting::kNo};
 };

@@ -258,7 +258,7 @@ absl::StatusOr<std::unique_ptr<MasterLink>> MasterLink::Create(const SessionOpti
 
 absl::Status MasterLink::CallAndWait(cluster::Message request, ClusterTime timeout,
                                      cluster::Message* reply) {
-  // Somebody else counts the time, too; he who waits must not depend on it.
+  // The master counts the time, too, but the wait must not depend on it.
   constexpr std::chrono::seconds kSlack{1};
   auto waiter = std::make_shared<Waiter>();
   const bool may_play = std::exchange(thread_may_play, true);

@@ -49,8 +49,8 @@ struct BackwardState {
 
 /// Where the gradients of a frame's nodes are computed. For the base frame that is the frame
 /// itself; for a loop F it is a loop that runs as often as F did (at most `max_back_iterations`
-/// times), its first iteration going with F's last. Values of F are had in these ways, the first
-/// that fits:
+/// times), its first iteration going with F's last. A value of F is obtained in the first of these
+/// ways that fits:
 ///
 /// - constants are repeated;
 /// - invariants of F enter as invariants;

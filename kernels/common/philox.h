@@ -74,7 +74,7 @@ class PhiloxWords {
 /// The stream of a random op: every run takes a part of it. Thread-safe.
 class PhiloxStream {
  public:
-  /// Seeds 0 and 0: a stream that nobody can foresee.
+  /// Seeds 0 and 0: a seed drawn at random.
   PhiloxStream(int64_t seed, int64_t seed2);
   /// The position of the next `blocks` blocks, which nobody else will get.
   Philox Reserve(uint64_t blocks) {

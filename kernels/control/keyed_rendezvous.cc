@@ -65,7 +65,7 @@ class KeyedRendezvous : public Resource {
       return Abandon(key, id, StatusOfException());
     }
     lock.lock();
-    // Whoever came meanwhile has taken the waiter with him, and does not know the callback.
+    // A value that came meanwhile has taken the waiter, and does not know the callback.
     if (Waiter* waiter = Find(key, id)) {
       waiter->callback = callback;
       return;

@@ -21,7 +21,7 @@ struct AccumulatorOptions {
 };
 
 /// Adds up gradients that are not older than its global step, and gives the result to those who
-/// wait for it, one after the other, each when there are as many gradients as he requires; then
+/// wait for it, one after the other, each when there are as many gradients as it requires; then
 /// begins anew with the next step. Thread-safe.
 class Accumulator : public WaitingResource {
  public:

@@ -93,7 +93,7 @@ class WaitingResource : public Resource {
   void Unregister(Call* call) noexcept;
   static void Reply(Line* served) noexcept;
 
-  Line served_;  ///< Whom the holder of the lock will reply to once he has let go of it.
+  Line served_;  ///< Calls that the holder of the lock replies to once it has let go of it.
   uint64_t next_id_ = 1;
   std::atomic<bool> abandoned_{false};
   std::string name_;

@@ -1,5 +1,5 @@
-// InplaceUpdate, InplaceAdd, InplaceSub, DeepCopy. A tensor that somebody else reads is not changed
-// under his eyes: the result is made in place only if nobody does.
+// InplaceUpdate, InplaceAdd, InplaceSub, DeepCopy. A shared buffer is copied before it is
+// changed; one that no one else holds is changed in place.
 #include "kernels/array/scatter.h"
 #include "kernels/common/integer_input.h"
 #include "kernels/kernel_registry.h"

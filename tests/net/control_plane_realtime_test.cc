@@ -356,7 +356,7 @@ TEST(ControlPlane, AStrangerWhoSaysNothingHoldsUpNobody) {
     Node client(options);
     client.Ping(0, "", "");
     EXPECT_TRUE(server.handler.AwaitMessages(1)) << (tls ? "with TLS" : "plain");
-    // He is not kept for ever either. (Before, he is told who serves there, unless under TLS.)
+    // It is not kept for ever either. (Before, it is told who serves there, unless under TLS.)
     char bytes[4096];
     timeval patience{10, 0};
     setsockopt(stranger, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));

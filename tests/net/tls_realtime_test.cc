@@ -159,7 +159,7 @@ std::string Refused(const TransportOptions& ps_options, const TransportOptions& 
 TEST(Tls, AnotherAuthorityIsRefused) {
   Authority theirs("theirs");
   TlsFiles stranger = theirs.Issue("stranger");
-  stranger.authority = Ours().file();  // He accepts us, we do not accept him.
+  stranger.authority = Ours().file();  // It accepts us, we do not accept it.
   EXPECT_THAT(
       Refused(With(Ours().Issue("ps")), With(stranger), "the peer's certificate is refused"),
       HasSubstr("refuses this task's certificate"));

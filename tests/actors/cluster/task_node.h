@@ -21,7 +21,7 @@
 namespace troupe {
 
 /// Task 0 of two, which serves as worker and master. Graphs are compiled and never run: what a
-/// graph does is its owner's right, for ever and with all of the memory if he likes.
+/// graph does is its owner's right, for ever and with all of the memory.
 class TaskNode final : public EngineHost, public Outbox, public WorkerEngine {
  public:
   TaskNode() : master_(this) {
