@@ -70,9 +70,27 @@ class FunctionExpander {
   /// Joins the branches to the node's results.
   absl::Status JoinBranches(const NodeDef& node, const std::vector<Expanded>& branches,
                             const Strings& pivots);
+  struct LoopVariable;
   struct Loop;
   absl::Status EnterLoop(Loop* loop);
+  /// From `condition` (a bool, and controls) to the body's arguments.
+  absl::Status BeginBody(const Strings& condition, Loop* loop);
   absl::Status LeaveLoop(Loop* loop);
+  /// Which of its `n` arguments a loop's body only passes on.
+  absl::StatusOr<std::vector<bool>> PassedOn(const NameAttrList& body, size_t n);
+  /// The condition of a While, with controls that wait for its effects.
+  absl::StatusOr<Strings> AddCondition(const NameAttrList& cond, const Types& types,
+                                       const Loop& loop);
+  /// Where the body gives an invariant for a variable that is none, only an iteration passes it on.
+  absl::Status HoldInvariants(Loop* loop);
+  /// What a For counts by.
+  struct Bounds {
+    std::string start = {}, limit, delta;
+    std::string up = {}, down = {};  ///< The sign of `delta`.
+    std::string check = {};          ///< Fails if they lead nowhere: start > limit going up, say.
+  };
+  absl::StatusOr<Bounds> AddBounds(const NodeDef& node, const Strings& inputs,
+                                   const Strings& controls);
 
   const GraphDef& def_;
   const FunctionLibrary library_;

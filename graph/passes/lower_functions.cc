@@ -224,18 +224,28 @@ absl::Status FunctionExpander::LowerCase(const NodeDef& node, Strings inputs, St
 
 // --- loops -------------------------------------------------------------------------------------
 
+/// A variable of a loop: what stands for it at each place.
+struct FunctionExpander::LoopVariable {
+  std::string input;
+  DataType type;
+  bool invariant = false;  ///< It has an Enter only.
+  std::string enter = {};
+  std::string merge = {};   ///< Its value in an iteration; of an invariant the Enter.
+  std::string choice = {};  ///< The Switch: output 1 goes into the body.
+  std::string next = {};    ///< What the body gives.
+  std::string result = {};  ///< Outside, after the loop.
+  int merge_index = -1;     ///< The Merge in `out_`.
+};
+
 /// A loop under construction.
 struct FunctionExpander::Loop {
   const NodeDef& node;
-  Strings inputs, controls;
-  Types types;
-  std::vector<bool> invariant;
-  // Per variable; of an invariant only the Enter.
-  Strings enters, merges, switches, results;
-  std::vector<int> merge_index = {};
-  int pivot = -1;    ///< The first variable that is no invariant.
-  std::string cond;  ///< The LoopCond.
-  Strings body_done;
+  Strings controls;
+  std::vector<LoopVariable> variables;
+  const LoopVariable* leader = nullptr;  ///< The first variable that is no invariant.
+  std::string cond = {};                 ///< The LoopCond.
+  std::string pivot = {};                ///< Runs exactly when an iteration does.
+  Strings body_done = {};
 };
 
 absl::Status FunctionExpander::EnterLoop(Loop* loop) {
@@ -244,47 +254,116 @@ absl::Status FunctionExpander::EnterLoop(Loop* loop) {
   if (auto found = node.attr().find("parallel_iterations"); found != node.attr().end()) {
     parallel = found->second.i();
   }
-  loop->merge_index.resize(loop->types.size());
-  for (size_t i = 0; i < loop->types.size(); ++i) {
-    TROUPE_ASSIGN_OR_RETURN(std::string enter,
+  for (size_t i = 0; i < loop->variables.size(); ++i) {
+    LoopVariable& variable = loop->variables[i];
+    TROUPE_ASSIGN_OR_RETURN(variable.enter,
                             AddNode(StrCat(node.name(), "/enter_", i), "Enter", node.device(),
-                                    With({loop->inputs[i]}, loop->controls), loop->types[i]));
+                                    With({variable.input}, loop->controls), variable.type));
     AttrMap& attrs = *Last()->mutable_attr();
     attrs["frame_name"].set_s(node.name());
-    attrs["is_constant"].set_b(loop->invariant[i]);
+    attrs["is_constant"].set_b(variable.invariant);
     attrs["parallel_iterations"].set_i(parallel);
-    loop->enters.push_back(enter);
-    loop->merges.push_back(enter);
-    if (loop->invariant[i]) continue;
-    if (loop->pivot < 0) loop->pivot = static_cast<int>(i);
+    variable.merge = variable.enter;
+    if (variable.invariant) continue;
+    if (loop->leader == nullptr) loop->leader = &variable;
     // The second input is the NextIteration, which comes last.
-    TROUPE_ASSIGN_OR_RETURN(loop->merges[i], AddNode(StrCat(node.name(), "/merge_", i), "Merge",
-                                                     node.device(), {enter}, loop->types[i]));
+    TROUPE_ASSIGN_OR_RETURN(variable.merge,
+                            AddNode(StrCat(node.name(), "/merge_", i), "Merge", node.device(),
+                                    {variable.enter}, variable.type));
     (*Last()->mutable_attr())["N"].set_i(2);
-    loop->merge_index[i] = out_.node_size() - 1;
+    variable.merge_index = out_.node_size() - 1;
   }
+  return absl::OkStatus();
+}
+
+absl::Status FunctionExpander::BeginBody(const Strings& condition, Loop* loop) {
+  const NodeDef& node = loop->node;
+  TROUPE_ASSIGN_OR_RETURN(
+      loop->cond, AddNode(node.name() + "/loop_cond", "LoopCond", node.device(), condition));
+  for (size_t i = 0; i < loop->variables.size(); ++i) {
+    LoopVariable& variable = loop->variables[i];
+    if (variable.invariant) continue;
+    TROUPE_ASSIGN_OR_RETURN(variable.choice,
+                            AddNode(StrCat(node.name(), "/switch_", i), "Switch", node.device(),
+                                    {variable.merge, loop->cond}, variable.type));
+  }
+  TROUPE_ASSIGN_OR_RETURN(loop->pivot, AddNode(node.name() + "/pivot", "Identity", node.device(),
+                                               {loop->leader->choice + ":1"}, loop->leader->type));
   return absl::OkStatus();
 }
 
 absl::Status FunctionExpander::LeaveLoop(Loop* loop) {
   const NodeDef& node = loop->node;
-  Strings results;
-  for (size_t i = 0; i < loop->types.size(); ++i) {
-    if (loop->invariant[i]) {
-      results.push_back(loop->inputs[i]);
-      continue;
-    }
-    const DataType type = loop->types[i];
+  for (size_t i = 0; i < loop->variables.size(); ++i) {
+    LoopVariable& variable = loop->variables[i];
+    variable.result = variable.input;
+    if (variable.invariant) continue;
     TROUPE_ASSIGN_OR_RETURN(
         std::string next, AddNode(StrCat(node.name(), "/next_", i), "NextIteration", node.device(),
-                                  With({loop->results[i]}, loop->body_done), type));
-    out_.mutable_node(loop->merge_index[i])->add_input(next);
-    TROUPE_ASSIGN_OR_RETURN(std::string exit,
+                                  With({variable.next}, loop->body_done), variable.type));
+    out_.mutable_node(variable.merge_index)->add_input(next);
+    TROUPE_ASSIGN_OR_RETURN(variable.result,
                             AddNode(StrCat(node.name(), "/exit_", i), "Exit", node.device(),
-                                    {loop->switches[i] + ":0"}, type));
-    results.push_back(exit);
+                                    {variable.choice + ":0"}, variable.type));
   }
-  loop->results = std::move(results);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<bool>> FunctionExpander::PassedOn(const NameAttrList& body, size_t n) {
+  TROUPE_ASSIGN_OR_RETURN(const FunctionDef* function, library_.Get(body.name()));
+  BindOptions trial;
+  trial.rename = [](const std::string& name) { return name; };
+  for (size_t i = 0; i < n; ++i) trial.arguments.push_back({StrCat("^", i), true});
+  absl::StatusOr<BoundFunction> bound = BindFunction(library_, *function, body.attr(), trial);
+  if (!bound.ok()) {
+    return absl::Status(
+        bound.status().code(),
+        StrCat("calls function '", body.name(), "': ", std::string(bound.status().message())));
+  }
+  std::vector<bool> passed_on(n);
+  for (size_t i = 0; i < n && i < bound->results.size(); ++i) {
+    passed_on[i] = bound->results[i] == StrCat("^", i);
+  }
+  return passed_on;
+}
+
+absl::StatusOr<FunctionExpander::Strings> FunctionExpander::AddCondition(const NameAttrList& cond,
+                                                                         const Types& types,
+                                                                         const Loop& loop) {
+  const NodeDef& node = loop.node;
+  BindOptions options;
+  for (size_t i = 0; i < types.size(); ++i) {
+    options.arguments.push_back({loop.variables[i].merge, !loop.variables[i].invariant});
+  }
+  options.controls = {"^" + loop.leader->merge};
+  options.device = node.device();
+  TROUPE_ASSIGN_OR_RETURN(Expanded go_on, AddBody(cond.name(), cond.attr(), node.name() + "/cond",
+                                                  options, /*lowered=*/true, &types, nullptr));
+  if (go_on.results.size() != 1) {
+    return InvalidArgument("calls function '", cond.name(), "': a condition has one result, not ",
+                           go_on.results.size());
+  }
+  std::string pred = go_on.results[0];
+  if (go_on.types[0] != DT_BOOL) {
+    TROUPE_ASSIGN_OR_RETURN(
+        pred, AddNode(node.name() + "/pred", "ToBool", node.device(), {pred}, go_on.types[0]));
+  }
+  return With({pred}, go_on.done);
+}
+
+absl::Status FunctionExpander::HoldInvariants(Loop* loop) {
+  const NodeDef& node = loop->node;
+  for (size_t i = 0; i < loop->variables.size(); ++i) {
+    LoopVariable& variable = loop->variables[i];
+    if (variable.invariant) continue;
+    for (const LoopVariable& other : loop->variables) {
+      if (!other.invariant || variable.next != other.enter) continue;
+      TROUPE_ASSIGN_OR_RETURN(variable.next,
+                              AddNode(StrCat(node.name(), "/hold_", i), "Identity", node.device(),
+                                      {other.enter, "^" + loop->pivot}, variable.type));
+      break;
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -293,200 +372,137 @@ absl::Status FunctionExpander::LowerWhile(const NodeDef& node, Strings inputs, S
   TROUPE_ASSIGN_OR_RETURN(const NameAttrList* body, FunctionOf(node, "body"));
   TROUPE_ASSIGN_OR_RETURN(const Types types, TypesOf(node, "T"));
   TROUPE_RETURN_IF_ERROR(CheckCount(inputs, types.size()));
-  Loop loop{.node = node,
-            .inputs = std::move(inputs),
-            .controls = std::move(controls),
-            .types = types,
-            .invariant = {},
-            .enters = {},
-            .merges = {},
-            .switches = {},
-            .results = {},
-            .cond = {},
-            .body_done = {}};
-  TROUPE_ASSIGN_OR_RETURN(const FunctionDef* body_def, library_.Get(body->name()));
-  // Which variables does the body only pass on?
-  BindOptions trial;
-  trial.rename = [](const std::string& name) { return name; };
-  for (size_t i = 0; i < types.size(); ++i) trial.arguments.push_back({StrCat("^", i), true});
-  absl::StatusOr<BoundFunction> bound = BindFunction(library_, *body_def, body->attr(), trial);
-  if (!bound.ok()) {
-    return absl::Status(
-        bound.status().code(),
-        StrCat("calls function '", body->name(), "': ", std::string(bound.status().message())));
-  }
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<bool> passed_on, PassedOn(*body, types.size()));
+  Loop loop{.node = node, .controls = std::move(controls), .variables = {}};
   for (size_t i = 0; i < types.size(); ++i) {
-    loop.invariant.push_back(i < bound->results.size() && bound->results[i] == StrCat("^", i));
+    loop.variables.push_back({.input = inputs[i], .type = types[i], .invariant = passed_on[i]});
   }
-  const size_t n = types.size();
-  if (std::find(loop.invariant.begin(), loop.invariant.end(), false) == loop.invariant.end()) {
+  const bool needs_token = std::find(passed_on.begin(), passed_on.end(), false) == passed_on.end();
+  if (needs_token) {
     // Something must go round, so that it is known where the iterations begin.
+    Strings after = loop.controls;
+    if (!inputs.empty()) after.push_back("^" + inputs[0].substr(0, inputs[0].rfind(':')));
     TROUPE_ASSIGN_OR_RETURN(
-        std::string token,
-        AddNode(
-            node.name() + "/token", "Const", node.device(),
-            n > 0 ? With(loop.controls, {"^" + loop.inputs[0].substr(0, loop.inputs[0].rfind(':'))})
-                  : loop.controls,
-            DT_INT32, "dtype"));
+        const std::string token,
+        AddNode(node.name() + "/token", "Const", node.device(), after, DT_INT32, "dtype"));
     SetScalar(0, Last());
-    loop.inputs.push_back(token);
-    loop.types.push_back(DT_INT32);
-    loop.invariant.push_back(false);
+    loop.variables.push_back({.input = token, .type = DT_INT32});
   }
   TROUPE_RETURN_IF_ERROR(EnterLoop(&loop));
+  TROUPE_ASSIGN_OR_RETURN(const Strings condition, AddCondition(*cond, types, loop));
+  TROUPE_RETURN_IF_ERROR(BeginBody(condition, &loop));
 
   BindOptions options;
-  for (size_t i = 0; i < n; ++i) {
-    options.arguments.push_back({loop.merges[i], !loop.invariant[i]});
-  }
-  options.controls = {"^" + loop.merges[loop.pivot]};
-  options.device = node.device();
-  TROUPE_ASSIGN_OR_RETURN(Expanded go_on, AddBody(cond->name(), cond->attr(), node.name() + "/cond",
-                                                  options, /*lowered=*/true, &types, nullptr));
-  if (go_on.results.size() != 1) {
-    return InvalidArgument("calls function '", cond->name(), "': a condition has one result, not ",
-                           go_on.results.size());
-  }
-  std::string pred = go_on.results[0];
-  if (go_on.types[0] != DT_BOOL) {
-    TROUPE_ASSIGN_OR_RETURN(
-        pred, AddNode(node.name() + "/pred", "ToBool", node.device(), {pred}, go_on.types[0]));
-  }
-  TROUPE_ASSIGN_OR_RETURN(loop.cond, AddNode(node.name() + "/loop_cond", "LoopCond", node.device(),
-                                             With({pred}, go_on.done)));
-  for (size_t i = 0; i < loop.types.size(); ++i) {
-    loop.switches.emplace_back();
-    if (loop.invariant[i]) continue;
-    TROUPE_ASSIGN_OR_RETURN(loop.switches[i],
-                            AddNode(StrCat(node.name(), "/switch_", i), "Switch", node.device(),
-                                    {loop.merges[i], loop.cond}, loop.types[i]));
-  }
-  TROUPE_ASSIGN_OR_RETURN(std::string pivot,
-                          AddNode(node.name() + "/pivot", "Identity", node.device(),
-                                  {loop.switches[loop.pivot] + ":1"}, loop.types[loop.pivot]));
-  options.arguments.clear();
-  for (size_t i = 0; i < n; ++i) {
-    if (loop.invariant[i]) {
-      options.arguments.push_back({loop.enters[i], false});
+  for (size_t i = 0; i < types.size(); ++i) {
+    const LoopVariable& variable = loop.variables[i];
+    if (variable.invariant) {
+      options.arguments.push_back({variable.enter, false});
     } else {
-      options.arguments.push_back({loop.switches[i] + ":1", true});
+      options.arguments.push_back({variable.choice + ":1", true});
     }
   }
-  options.controls = {"^" + pivot};
-  TROUPE_ASSIGN_OR_RETURN(Expanded next, AddBody(body->name(), body->attr(), node.name() + "/body",
-                                                 options, /*lowered=*/true, &types, &types));
-  loop.results = std::move(next.results);
-  for (size_t i = 0; i < n; ++i) {
-    if (loop.invariant[i]) continue;
-    // An invariant is there after the last iteration as well: only an iteration may pass it on.
-    for (size_t j = 0; j < n; ++j) {
-      if (!loop.invariant[j] || loop.results[i] != loop.enters[j]) continue;
-      TROUPE_ASSIGN_OR_RETURN(loop.results[i],
-                              AddNode(StrCat(node.name(), "/hold_", i), "Identity", node.device(),
-                                      {loop.enters[j], "^" + pivot}, types[i]));
-      break;
-    }
-  }
-  if (loop.types.size() > n) loop.results.push_back(pivot);
-  loop.body_done = std::move(next.done);
+  options.controls = {"^" + loop.pivot};
+  options.device = node.device();
+  TROUPE_ASSIGN_OR_RETURN(Expanded given, AddBody(body->name(), body->attr(), node.name() + "/body",
+                                                  options, /*lowered=*/true, &types, &types));
+  for (size_t i = 0; i < types.size(); ++i) loop.variables[i].next = given.results[i];
+  if (needs_token) loop.variables.back().next = loop.pivot;
+  loop.body_done = std::move(given.done);
+  // An invariant is there after the last iteration as well: only an iteration may pass it on.
+  TROUPE_RETURN_IF_ERROR(HoldInvariants(&loop));
   TROUPE_RETURN_IF_ERROR(LeaveLoop(&loop));
-  Strings done;
-  if (loop.types.size() > n) {
-    done.push_back("^" + loop.results.back());
-    loop.results.pop_back();
+  Strings results, done = loop.controls;
+  for (size_t i = 0; i < types.size(); ++i) results.push_back(loop.variables[i].result);
+  if (needs_token) done.insert(done.begin(), "^" + loop.variables.back().result);
+  return AddResult(node, results, types, done);
+}
+
+absl::StatusOr<FunctionExpander::Bounds> FunctionExpander::AddBounds(const NodeDef& node,
+                                                                     const Strings& inputs,
+                                                                     const Strings& controls) {
+  auto add = [&](const char* what, const char* op, const Strings& from, DataType type) {
+    return AddNode(StrCat(node.name(), "/", what), op, node.device(), from, type);
+  };
+  Bounds bounds{.limit = inputs[1], .delta = inputs[2]};
+  TROUPE_ASSIGN_OR_RETURN(bounds.start,
+                          add("start", "Identity", With({inputs[0]}, controls), DT_INT32));
+  TROUPE_ASSIGN_OR_RETURN(const std::string zero,
+                          AddNode(node.name() + "/zero", "Const", node.device(),
+                                  {"^" + bounds.start}, DT_INT32, "dtype"));
+  SetScalar(0, Last());
+  const Strings ends = {bounds.start, bounds.limit};
+  TROUPE_ASSIGN_OR_RETURN(bounds.up, add("up", "Greater", {bounds.delta, zero}, DT_INT32));
+  TROUPE_ASSIGN_OR_RETURN(bounds.down, add("down", "Less", {bounds.delta, zero}, DT_INT32));
+  TROUPE_ASSIGN_OR_RETURN(const std::string below, add("below", "LessEqual", ends, DT_INT32));
+  TROUPE_ASSIGN_OR_RETURN(const std::string above, add("above", "GreaterEqual", ends, DT_INT32));
+  TROUPE_ASSIGN_OR_RETURN(const std::string empty, add("empty", "Equal", ends, DT_INT32));
+  TROUPE_ASSIGN_OR_RETURN(const std::string rises,
+                          add("rises", "LogicalAnd", {bounds.up, below}, DT_INVALID));
+  TROUPE_ASSIGN_OR_RETURN(const std::string falls,
+                          add("falls", "LogicalAnd", {bounds.down, above}, DT_INVALID));
+  TROUPE_ASSIGN_OR_RETURN(const std::string moves,
+                          add("moves", "LogicalOr", {rises, falls}, DT_INVALID));
+  TROUPE_ASSIGN_OR_RETURN(const std::string sound,
+                          add("sound", "LogicalOr", {moves, empty}, DT_INVALID));
+  TROUPE_ASSIGN_OR_RETURN(
+      bounds.check,
+      add("check", "Assert", {sound, bounds.start, bounds.limit, bounds.delta}, DT_INVALID));
+  for (int i = 0; i < 3; ++i) {
+    (*Last()->mutable_attr())["T"].mutable_list()->add_type(DT_INT32);
   }
-  return AddResult(node, loop.results, types, With(done, loop.controls));
+  return bounds;
 }
 
 absl::Status FunctionExpander::LowerFor(const NodeDef& node, Strings inputs, Strings controls) {
   TROUPE_ASSIGN_OR_RETURN(const NameAttrList* body, FunctionOf(node, "body"));
   TROUPE_ASSIGN_OR_RETURN(const Types types, TypesOf(node, "T"));
   TROUPE_RETURN_IF_ERROR(CheckCount(inputs, types.size() + 3));
-  const std::string name = node.name();
+  const std::string& name = node.name();
   auto add = [&](const char* what, const char* op, const Strings& from, DataType type) {
     return AddNode(StrCat(name, "/", what), op, node.device(), from, type);
   };
-  // Bounds that lead nowhere are refused: start <= limit for a positive step, >= for a negative
-  // one.
-  TROUPE_ASSIGN_OR_RETURN(std::string start,
-                          add("start", "Identity", With({inputs[0]}, controls), DT_INT32));
-  TROUPE_ASSIGN_OR_RETURN(std::string zero, AddNode(name + "/zero", "Const", node.device(),
-                                                    {"^" + start}, DT_INT32, "dtype"));
-  SetScalar(0, Last());
-  const std::string &limit = inputs[1], &delta = inputs[2];
-  TROUPE_ASSIGN_OR_RETURN(std::string up, add("up", "Greater", {delta, zero}, DT_INT32));
-  TROUPE_ASSIGN_OR_RETURN(std::string down, add("down", "Less", {delta, zero}, DT_INT32));
-  TROUPE_ASSIGN_OR_RETURN(std::string below, add("below", "LessEqual", {start, limit}, DT_INT32));
-  TROUPE_ASSIGN_OR_RETURN(std::string above,
-                          add("above", "GreaterEqual", {start, limit}, DT_INT32));
-  TROUPE_ASSIGN_OR_RETURN(std::string empty, add("empty", "Equal", {start, limit}, DT_INT32));
-  TROUPE_ASSIGN_OR_RETURN(std::string rises, add("rises", "LogicalAnd", {up, below}, DT_INVALID));
-  TROUPE_ASSIGN_OR_RETURN(std::string falls, add("falls", "LogicalAnd", {down, above}, DT_INVALID));
-  TROUPE_ASSIGN_OR_RETURN(std::string moves, add("moves", "LogicalOr", {rises, falls}, DT_INVALID));
-  TROUPE_ASSIGN_OR_RETURN(std::string sound, add("sound", "LogicalOr", {moves, empty}, DT_INVALID));
-  TROUPE_ASSIGN_OR_RETURN(std::string check,
-                          add("check", "Assert", {sound, start, limit, delta}, DT_INVALID));
-  for (int i = 0; i < 3; ++i) {
-    (*Last()->mutable_attr())["T"].mutable_list()->add_type(DT_INT32);
-  }
-  // Variables: the index, limit, delta, up, down, and the node's own.
-  Loop loop{.node = node,
-            .inputs = {start, limit, delta, up, down},
-            .controls = {"^" + check},
-            .types = {DT_INT32, DT_INT32, DT_INT32, DT_BOOL, DT_BOOL},
-            .invariant = {false, true, true, true, true},
-            .enters = {},
-            .merges = {},
-            .switches = {},
-            .results = {},
-            .cond = {},
-            .body_done = {}};
+  TROUPE_ASSIGN_OR_RETURN(const Bounds bounds, AddBounds(node, inputs, controls));
+  Loop loop{.node = node, .controls = {"^" + bounds.check}, .variables = {}};
+  enum : size_t { kIndex, kLimit, kDelta, kUp, kDown, kOwn };  // The node's own come last.
+  std::vector<LoopVariable>& variables = loop.variables;
+  variables = {{.input = bounds.start, .type = DT_INT32},
+               {.input = bounds.limit, .type = DT_INT32, .invariant = true},
+               {.input = bounds.delta, .type = DT_INT32, .invariant = true},
+               {.input = bounds.up, .type = DT_BOOL, .invariant = true},
+               {.input = bounds.down, .type = DT_BOOL, .invariant = true}};
   for (size_t i = 0; i < types.size(); ++i) {
-    loop.inputs.push_back(inputs[i + 3]);
-    loop.types.push_back(types[i]);
-    loop.invariant.push_back(false);
+    variables.push_back({.input = inputs[i + 3], .type = types[i]});
   }
   TROUPE_RETURN_IF_ERROR(EnterLoop(&loop));
-  const std::string& index = loop.merges[0];
-  TROUPE_ASSIGN_OR_RETURN(std::string less, add("less", "Less", {index, loop.enters[1]}, DT_INT32));
-  TROUPE_ASSIGN_OR_RETURN(std::string more,
-                          add("more", "Greater", {index, loop.enters[1]}, DT_INT32));
-  TROUPE_ASSIGN_OR_RETURN(std::string go_up,
-                          add("go_up", "LogicalAnd", {less, loop.enters[3]}, DT_INVALID));
-  TROUPE_ASSIGN_OR_RETURN(std::string go_down,
-                          add("go_down", "LogicalAnd", {more, loop.enters[4]}, DT_INVALID));
-  TROUPE_ASSIGN_OR_RETURN(std::string go_on,
+  const Strings sides = {variables[kIndex].merge, variables[kLimit].enter};
+  TROUPE_ASSIGN_OR_RETURN(const std::string less, add("less", "Less", sides, DT_INT32));
+  TROUPE_ASSIGN_OR_RETURN(const std::string more, add("more", "Greater", sides, DT_INT32));
+  TROUPE_ASSIGN_OR_RETURN(const std::string go_up,
+                          add("go_up", "LogicalAnd", {less, variables[kUp].enter}, DT_INVALID));
+  TROUPE_ASSIGN_OR_RETURN(const std::string go_down,
+                          add("go_down", "LogicalAnd", {more, variables[kDown].enter}, DT_INVALID));
+  TROUPE_ASSIGN_OR_RETURN(const std::string go_on,
                           add("go_on", "LogicalOr", {go_up, go_down}, DT_INVALID));
-  TROUPE_ASSIGN_OR_RETURN(loop.cond, add("loop_cond", "LoopCond", {go_on}, DT_INVALID));
-  for (size_t i = 0; i < loop.types.size(); ++i) {
-    loop.switches.emplace_back();
-    if (loop.invariant[i]) continue;
-    TROUPE_ASSIGN_OR_RETURN(loop.switches[i],
-                            AddNode(StrCat(name, "/switch_", i), "Switch", node.device(),
-                                    {loop.merges[i], loop.cond}, loop.types[i]));
-  }
-  TROUPE_ASSIGN_OR_RETURN(std::string pivot,
-                          add("pivot", "Identity", {loop.switches[0] + ":1"}, DT_INT32));
-  TROUPE_ASSIGN_OR_RETURN(std::string next_index,
-                          add("add", "AddV2", {pivot, loop.enters[2]}, DT_INT32));
+  TROUPE_RETURN_IF_ERROR(BeginBody({go_on}, &loop));
+  TROUPE_ASSIGN_OR_RETURN(variables[kIndex].next,
+                          add("add", "AddV2", {loop.pivot, variables[kDelta].enter}, DT_INT32));
   BindOptions options;
-  options.arguments.push_back({pivot, true});
-  for (size_t i = 5; i < loop.types.size(); ++i) {
-    options.arguments.push_back({loop.switches[i] + ":1", true});
+  options.arguments.push_back({loop.pivot, true});
+  for (size_t i = kOwn; i < variables.size(); ++i) {
+    options.arguments.push_back({variables[i].choice + ":1", true});
   }
-  options.controls = {"^" + pivot};
+  options.controls = {"^" + loop.pivot};
   options.device = node.device();
   Types arg_types = types;
   arg_types.insert(arg_types.begin(), DT_INT32);
-  TROUPE_ASSIGN_OR_RETURN(Expanded next, AddBody(body->name(), body->attr(), name + "/body",
-                                                 options, /*lowered=*/true, &arg_types, &types));
-  loop.results = {next_index, "", "", "", ""};
-  loop.results.insert(loop.results.end(), next.results.begin(), next.results.end());
-  loop.body_done = std::move(next.done);
+  TROUPE_ASSIGN_OR_RETURN(Expanded given, AddBody(body->name(), body->attr(), name + "/body",
+                                                  options, /*lowered=*/true, &arg_types, &types));
+  for (size_t i = 0; i < types.size(); ++i) variables[kOwn + i].next = given.results[i];
+  loop.body_done = std::move(given.done);
   TROUPE_RETURN_IF_ERROR(LeaveLoop(&loop));
-  Strings done = With(loop.controls, {"^" + loop.results[0]});
-  loop.results.erase(loop.results.begin(), loop.results.begin() + 5);
-  return AddResult(node, loop.results, types, done);
+  Strings results;
+  for (size_t i = kOwn; i < variables.size(); ++i) results.push_back(variables[i].result);
+  return AddResult(node, results, types, With(loop.controls, {"^" + variables[kIndex].result}));
 }
 
 }  // namespace troupe
