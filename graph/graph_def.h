@@ -3,11 +3,13 @@
 #define TROUPE_GRAPH_GRAPH_DEF_H_
 
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "graph/graph.h"
 
 namespace troupe {
@@ -32,6 +34,13 @@ absl::Status ImportGraphDef(const GraphDef& def, const ImportOptions& options, G
 /// with what is wrong; nesting and sizes are bounded.
 absl::Status ParseGraphDef(std::string_view bytes, GraphDef* def);
 absl::Status ReadGraphDef(const std::string& file, GraphDef* def);
+
+/// A graph from a file that holds a GraphDef in binary or text form. Codes: NotFound no such file;
+/// those of ParseGraphDef and ImportGraphDef. Errors name the file.
+absl::StatusOr<std::shared_ptr<Graph>> ReadGraph(const std::string& file,
+                                                 const ImportOptions& options = {});
+/// Writes the graph as a GraphDef: as text if the file's name ends in `txt`, else binary.
+absl::Status WriteGraph(const Graph& graph, const std::string& file);
 
 }  // namespace troupe
 
