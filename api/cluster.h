@@ -8,8 +8,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "devices/export.h"
 #include "net/cluster_spec.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 class Runtime;
@@ -80,5 +82,6 @@ class Server {
 };
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_API_CLUSTER_H_

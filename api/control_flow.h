@@ -29,7 +29,9 @@
 
 #include "absl/types/span.h"
 #include "api/scope.h"
+#include "devices/export.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// Adds the nodes of a branch and gives its results. A branch that is run for its effect returns a
@@ -201,5 +203,6 @@ Output Scan(const Scope& scope, const SingleFoldFunction& function, const Input&
             const std::optional<Input>& initial = std::nullopt, const ScanOptions& options = {});
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_API_CONTROL_FLOW_H_

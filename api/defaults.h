@@ -13,7 +13,9 @@
 #include "absl/status/statusor.h"
 #include "api/scope.h"
 #include "api/session.h"
+#include "devices/export.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// The innermost graph that this thread has made its default, else the thread's own first graph,
@@ -73,5 +75,6 @@ class InteractiveSession {
 };
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_API_DEFAULTS_H_

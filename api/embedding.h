@@ -6,7 +6,9 @@
 
 #include "api/scope.h"
 #include "api/training/variables.h"
+#include "devices/export.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// How the rows of one table are spread over several variables: kMod: row i is row i / n of
@@ -29,5 +31,6 @@ Output EmbeddingLookup(const Scope& scope, const std::vector<ModelVariable>& tab
                        double max_norm = 0.0);
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_API_EMBEDDING_H_

@@ -24,6 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "api/version.h"
+#include "devices/export.h"
 #include "devices/tensor.h"
 #include "graph/gradients/gradient_registry.h"
 #include "graph/op_registry.h"
@@ -31,6 +32,7 @@
 #include "kernels/kernel.h"
 #include "kernels/kernel_registry.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// What an extension adds, collected and then registered all at once or, after an error, not at
@@ -153,5 +155,6 @@ struct ExtensionInfo {
       FUNCTION};
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_API_EXTENSION_H_

@@ -20,7 +20,9 @@
 
 #include "absl/types/span.h"
 #include "api/scope.h"
+#include "devices/export.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// An argument of a function. A value; an element type alone is one of any shape.
@@ -68,5 +70,6 @@ OutputList FunctionalWhile(const Scope& scope, const InputList& variables,
                            const Function& condition, const Function& body);
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_API_FUNCTIONS_H_

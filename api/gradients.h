@@ -6,8 +6,10 @@
 
 #include "absl/types/span.h"
 #include "api/scope.h"
+#include "devices/export.h"
 #include "graph/gradients/add_gradients.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// Adds to the scope's graph, under `gradients/`, nodes that compute d(sum of ys)/dx for every x;
@@ -26,5 +28,6 @@ std::vector<Gradient> SparseGradients(const Scope& scope, absl::Span<const Outpu
                                       const GradientOptions& options = {});
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_API_GRADIENTS_H_

@@ -6,7 +6,9 @@
 #include <optional>
 
 #include "api/scope.h"
+#include "devices/export.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// Keeps each element of `x` (floating) with probability `keep_probability` (a scalar of x's type),
@@ -25,5 +27,6 @@ Output ReduceSum(const Scope& scope, const Output& x);
 Output Accuracy(const Scope& scope, const Output& logits, const Output& labels);
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_API_NN_H_

@@ -9,7 +9,9 @@
 #include "api/embedding.h"
 #include "api/scope.h"
 #include "api/training/variables.h"
+#include "devices/export.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// Classes that were drawn, and how often each class is expected to be in such a sample.
@@ -66,5 +68,6 @@ Output NceLoss(const Scope& scope, const std::vector<ModelVariable>& weights,
                int64_t num_sampled, int64_t num_classes, const SampledLossOptions& options = {});
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_API_SAMPLED_LOSS_H_

@@ -13,9 +13,11 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "devices/export.h"
 #include "devices/tensor.h"
 #include "graph/graph.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 class Scope;
@@ -226,5 +228,6 @@ requires(std::is_arithmetic_v<T>) Output Const(const Scope& scope, T value) {
 }
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_API_SCOPE_H_

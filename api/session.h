@@ -13,9 +13,11 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "devices/device.h"
+#include "devices/export.h"
 #include "devices/tensor.h"
 #include "graph/graph.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 class GraphDef;
@@ -162,5 +164,6 @@ class Session {
 };
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_API_SESSION_H_

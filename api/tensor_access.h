@@ -6,9 +6,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "devices/export.h"
 #include "devices/status_macros.h"
 #include "devices/tensor.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// The elements in row-major order, as `tensor.values<T>()`.
@@ -32,5 +34,6 @@ absl::StatusOr<Tensor> MakeTensor(absl::Span<const T> values, absl::Span<const i
 }
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_API_TENSOR_ACCESS_H_

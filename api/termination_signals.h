@@ -2,6 +2,9 @@
 #ifndef TROUPE_API_TERMINATION_SIGNALS_H_
 #define TROUPE_API_TERMINATION_SIGNALS_H_
 
+#include "devices/export.h"
+
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// While there is one, SIGTERM and SIGINT do not end this process but are kept, for all of them; a
@@ -22,5 +25,6 @@ class TerminationSignals {
 };
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_API_TERMINATION_SIGNALS_H_

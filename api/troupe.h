@@ -39,5 +39,7 @@
 #include "devices/tensor.h"
 #include "graph/graph.h"
 #include "graph/graph_def.h"
+#include "graph/protos/graph.pb.h"
+#include "graph/protos/stats.pb.h"
 
 #endif  // TROUPE_API_TROUPE_H_

@@ -6,6 +6,9 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_CXX_SCAN_FOR_MODULES OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+if(NOT TROUPE_SANITIZE)  # what sanitizers see is not shipped, and tests look inside
+  set(CMAKE_CXX_VISIBILITY_PRESET hidden)  # devices/export.h
+endif()
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_LINK_DEPENDS_NO_SHARED ON)  # tests need no relinking when only libtroupe.so changed
 
@@ -19,15 +22,14 @@ set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g1 -fno-omit-frame-pointer")
 
 add_compile_options(-Wall -Wextra -Wno-missing-field-initializers)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # These of g++ 12 fire inside inlined library code (Eigen, std::vector) where nothing is wrong.
-  add_compile_options(-Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds
-                      -fno-semantic-interposition)
+  add_compile_options(-fno-semantic-interposition)
 endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   add_compile_options(-Wno-unknown-pragmas)  # g++'s ivdep
 endif()
 if(TROUPE_WERROR)
-  add_compile_options(-Werror)
+  # g++ 12 takes what an absl::StatusOr holds for uninitialized, now and then.
+  add_compile_options(-Werror $<$<CXX_COMPILER_ID:GNU>:-Wno-error=maybe-uninitialized>)
 endif()
 
 if(TROUPE_SANITIZE STREQUAL "address")
@@ -65,6 +67,7 @@ endif()
 # Libraries that nothing calls yet are not loaded: start-up time and memory are measured.
 add_link_options(-Wl,--as-needed)
 
+find_program(TROUPE_BFD_LINKER ld.bfd)  # for object files of object files
 find_program(TROUPE_MOLD mold)
 find_program(TROUPE_LLD ld.lld)
 if(TROUPE_MOLD AND (NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU"

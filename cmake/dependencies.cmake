@@ -38,3 +38,6 @@ set(TROUPE_PRIVATE_LIBRARIES
     CAF::core CAF::io OneDnn::dnnl Eigen3::Eigen Boost::headers ZLIB::ZLIB
     nlohmann_json::nlohmann_json OpenSSL::SSL OpenSSL::Crypto
     ${TROUPE_GOMP_LIBRARY})
+
+# How programs link what stays inside if the library is static.
+set(TROUPE_STATIC_LINK_OPTIONS -lcaf_io -lcaf_core -ldnnl -lssl -lcrypto -lz -lgomp -ldl -lpthread)

@@ -1,37 +1,26 @@
-# At install time: copies the public headers, and every header of ours that they include.
-# Public are the client API and what an application needs to register ops and kernels of its own.
+# At install time: copies the public headers to TROUPE_HEADER_DESTINATION, which is include/troupe.
+# What includes another header by its path from the root of the sources includes it by its path
+# below include/ there, so that nothing is found in place of a header of the user's own.
 
 cmake_minimum_required(VERSION 3.25)
 
-set(pending "")
-foreach(pattern IN ITEMS api/*.h api/training/*.h kernels/kernel.h kernels/kernel_registry.h
-                         kernels/type_switch.h graph/op_registry.h graph/shape_inference.h)
-  file(GLOB found RELATIVE ${TROUPE_SOURCE_DIR} ${TROUPE_SOURCE_DIR}/${pattern})
-  list(APPEND pending ${found})
+foreach(header IN LISTS TROUPE_INSTALLED_HEADERS)
+  set(path ${TROUPE_GENERATED_DIR}/troupe/${header})
+  if(EXISTS ${TROUPE_SOURCE_DIR}/${header})
+    set(path ${TROUPE_SOURCE_DIR}/${header})
+  endif()
+  file(READ ${path} text)
+  string(REGEX REPLACE "(^|\n)#include \"((devices|graph|kernels|actors|net|api)/)"
+                       "\\1#include \"troupe/\\2" text "${text}")
+  string(REGEX MATCHALL "\n#include \"troupe/[^\"]+" includes "${text}")
+  foreach(include IN LISTS includes)
+    string(REGEX REPLACE ".*\"troupe/" "" include "${include}")
+    if(NOT include IN_LIST TROUPE_INSTALLED_HEADERS)
+      message(FATAL_ERROR "the public header ${header} includes ${include}, which is not public: "
+                          "see cmake/public_headers.cmake")
+    endif()
+  endforeach()
+  file(WRITE ${TROUPE_HEADER_STAGE}/${header} "${text}")
+  cmake_path(GET header PARENT_PATH folder)
+  file(INSTALL ${TROUPE_HEADER_STAGE}/${header} DESTINATION ${TROUPE_HEADER_DESTINATION}/${folder})
 endforeach()
-
-set(done "")
-while(pending)
-  list(POP_FRONT pending header)
-  if(header IN_LIST done)
-    continue()
-  endif()
-  list(APPEND done ${header})
-  set(path "")
-  foreach(root IN ITEMS ${TROUPE_SOURCE_DIR} ${TROUPE_GENERATED_DIR})
-    if(EXISTS ${root}/${header})
-      set(path ${root}/${header})
-    endif()
-  endforeach()
-  if(NOT path)
-    message(FATAL_ERROR "a public header includes \"${header}\", which does not exist")
-  endif()
-  get_filename_component(folder ${header} DIRECTORY)
-  file(INSTALL ${path} DESTINATION ${TROUPE_HEADER_DESTINATION}/${folder})
-  file(STRINGS ${path} lines REGEX "^#include \"")
-  foreach(line IN LISTS lines)
-    if(line MATCHES "^#include \"((devices|graph|kernels|actors|net|api)/[^\"]+)\"")
-      list(APPEND pending ${CMAKE_MATCH_1})
-    endif()
-  endforeach()
-endwhile()

@@ -1,17 +1,22 @@
 # The functions that the rooms' CMakeLists.txt call.
 
-# What every file of Troupe is compiled with, and what whoever links libtroupe.so inherits.
-add_library(troupe_headers INTERFACE)
+# What every file of Troupe is compiled with, and what whoever links libtroupe.so inherits. Here
+# headers include one another by their path from the root; installed ones by the path below
+# include/, as users do. The forwarding headers make the users' way work here too.
 set(TROUPE_GENERATED_DIR ${PROJECT_BINARY_DIR}/generated)
-file(MAKE_DIRECTORY ${TROUPE_GENERATED_DIR}/include/troupe)
-file(CONFIGURE OUTPUT ${TROUPE_GENERATED_DIR}/include/troupe/troupe.h
+include(public_headers)
+foreach(header IN LISTS TROUPE_PUBLIC_HEADERS)
+  file(CONFIGURE OUTPUT ${TROUPE_GENERATED_DIR}/troupe/${header} @ONLY
+       CONTENT "#include \"${header}\"  // IWYU pragma: export\n")
+endforeach()
+file(CONFIGURE OUTPUT ${TROUPE_GENERATED_DIR}/troupe/troupe.h
      CONTENT "#include \"api/troupe.h\"  // IWYU pragma: export\n")
+add_library(troupe_headers INTERFACE)
 target_include_directories(troupe_headers INTERFACE
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
     $<BUILD_INTERFACE:${TROUPE_GENERATED_DIR}>
-    $<BUILD_INTERFACE:${TROUPE_GENERATED_DIR}/include>
-    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
-    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/troupe>)
+    $<BUILD_INTERFACE:${TROUPE_GENERATED_DIR}/troupe>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(troupe_headers INTERFACE cxx_std_20)
 target_link_libraries(troupe_headers INTERFACE ${TROUPE_PUBLIC_LIBRARIES})
 
@@ -53,20 +58,30 @@ function(troupe_add_objects target)
   set_property(GLOBAL APPEND PROPERTY TROUPE_OBJECT_LIBRARIES ${target})
 endfunction()
 
-# troupe_protos(TARGET DIRECTORY FILE...): compiles .proto files; they are included by their path
-# below DIRECTORY, and the stamp target TARGET_generated stands for the generated files.
-function(troupe_protos target directory)
+# troupe_protos(TARGET FILE...): compiles .proto files. Their names, which all protobuf users of a
+# process share, begin with troupe/; the stamp target TARGET_generated stands for the generated files.
+# Messages whose header is public are exported.
+function(troupe_protos target)
   set(sources "")
   foreach(proto IN LISTS ARGN)
-    file(RELATIVE_PATH relative ${directory} ${proto})
-    string(REGEX REPLACE "\\.proto$" "" stem ${TROUPE_GENERATED_DIR}/${relative})
+    file(RELATIVE_PATH relative ${PROJECT_SOURCE_DIR} ${proto})
+    string(REGEX REPLACE "\\.proto$" "" stem ${relative})
+    set(options "")
+    set(include_export "")
+    if(${stem}.pb.h IN_LIST TROUPE_PUBLIC_MESSAGES)
+      set(options dllexport_decl=TROUPE_EXPORT:)
+      set(include_export "#include \"troupe/devices/export.h\"")
+    endif()
+    set(generated ${TROUPE_GENERATED_DIR}/troupe/${stem}.pb)
     add_custom_command(
-        OUTPUT ${stem}.pb.cc ${stem}.pb.h
-        COMMAND protobuf::protoc --cpp_out=${TROUPE_GENERATED_DIR} -I${directory} ${proto}
+        OUTPUT ${generated}.cc ${generated}.h
+        COMMAND protobuf::protoc --cpp_out=${options}${TROUPE_GENERATED_DIR}
+                -Itroupe=${PROJECT_SOURCE_DIR} troupe/${relative}
+        COMMAND sed -i "s|// @@protoc_insertion_point(includes)|${include_export}|" ${generated}.h
         DEPENDS ${ARGN}
         COMMENT "Generating ${relative}"
         VERBATIM)
-    list(APPEND sources ${stem}.pb.cc ${stem}.pb.h)
+    list(APPEND sources ${generated}.cc ${generated}.h)
   endforeach()
   add_custom_target(${target}_generated DEPENDS ${sources})
   if(NOT sources)
@@ -120,37 +135,115 @@ function(troupe_isa_kernels)
   endforeach()
 endfunction()
 
-# All rooms in one shared library, so that no static registration is ever dropped by the linker.
-function(troupe_shared_library)
+# libtroupe from all rooms: shared, or static with BUILD_SHARED_LIBS off. No registration is dropped:
+# the static library is one object file.
+function(troupe_library)
   add_custom_target(troupe_generated)  # all generated headers
   foreach(generated IN ITEMS troupe_protos_generated troupe_ops_generated)
     if(TARGET ${generated})
       add_dependencies(troupe_generated ${generated})
     endif()
   endforeach()
-  get_property(libraries GLOBAL PROPERTY TROUPE_OBJECT_LIBRARIES)
   file(CONFIGURE OUTPUT ${TROUPE_GENERATED_DIR}/version.cc
-       CONTENT "extern \"C\" const char troupe_version[] = \"@PROJECT_VERSION@\";\n" @ONLY)
-  add_library(troupe SHARED ${TROUPE_GENERATED_DIR}/version.cc)
-  add_library(troupe::troupe ALIAS troupe)
-  foreach(library IN LISTS libraries)
-    target_sources(troupe PRIVATE $<TARGET_OBJECTS:${library}>)
-  endforeach()
-  set_target_properties(troupe PROPERTIES LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION}
-                                          SOVERSION ${PROJECT_VERSION_MAJOR})
-  target_link_libraries(troupe PUBLIC troupe_headers PRIVATE ${TROUPE_PRIVATE_LIBRARIES})
-  target_link_options(troupe PRIVATE -Wl,-Bsymbolic-functions)
-  if(NOT TROUPE_SANITIZE)  # a sanitizer's runtime comes with the program
-    target_link_options(troupe PRIVATE -Wl,--no-undefined)
+       CONTENT "extern \"C\" __attribute__((visibility(\"default\"))) const char troupe_version[] =
+    \"@PROJECT_VERSION@\";\n" @ONLY)
+  add_library(troupe_version OBJECT ${TROUPE_GENERATED_DIR}/version.cc)
+  troupe_add_objects(troupe_version)
+  get_property(libraries GLOBAL PROPERTY TROUPE_OBJECT_LIBRARIES)
+  list(TRANSFORM libraries REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
+
+  if(BUILD_SHARED_LIBS)
+    add_library(troupe SHARED ${objects})
+    troupe_link_library(troupe)
+    target_link_options(troupe PRIVATE -Wl,-Bsymbolic-functions)
+    if(NOT TROUPE_SANITIZE)
+      set(exports ${PROJECT_SOURCE_DIR}/cmake/exports.map)
+      target_link_options(troupe PRIVATE -Wl,--version-script=${exports})
+      set_target_properties(troupe PROPERTIES LINK_DEPENDS ${exports})
+    endif()
+    troupe_static_library(troupe_static "${objects}")
+    if(NOT TROUPE_TESTS)
+      set_target_properties(troupe_static PROPERTIES EXCLUDE_FROM_ALL ON)
+    endif()
+  else()
+    troupe_static_library(troupe "${objects}")
   endif()
-  add_dependencies(troupe troupe_generated)
+  add_library(troupe::troupe ALIAS troupe)
+  if(TROUPE_TESTS)
+    troupe_visible_library("${objects}")
+  endif()
 endfunction()
 
-# troupe_program(NAME SOURCE...): a program beside the others, linked against the library and what
-# programs share.
+# troupe_merged_object(FILE OBJECTS FLAG COMMAND...): links OBJECTS into one object file, with a FLAG
+# for the linker, and changes it by COMMAND.
+function(troupe_merged_object file objects flag)
+  file(GENERATE OUTPUT ${file}.rsp CONTENT "$<JOIN:${objects},\n>\n")
+  add_custom_command(OUTPUT ${file}
+      COMMAND ${TROUPE_BFD_LINKER} -r ${flag} -o ${file} @${file}.rsp
+      COMMAND ${ARGN} ${file}
+      DEPENDS ${objects} ${file}.rsp
+      COMMENT "Linking ${file}"
+      VERBATIM)
+endfunction()
+
+# libtroupe.a is one object file, so that whoever uses anything of it has every registration. What is
+# hidden becomes local: the program may have other versions of Eigen, CAF or Boost.
+function(troupe_static_library target objects)
+  set(merged ${PROJECT_BINARY_DIR}/troupe_static.o)
+  troupe_merged_object(${merged} "${objects}" --force-group-allocation
+                       ${CMAKE_OBJCOPY} --localize-hidden)
+  add_library(${target} STATIC ${merged})
+  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME troupe)
+  target_link_libraries(${target} PUBLIC troupe_headers INTERFACE ${TROUPE_STATIC_LINK_OPTIONS})
+  add_dependencies(${target} troupe_generated)
+endfunction()
+
+# What libtroupe.so and its twin for tests have in common.
+function(troupe_link_library target)
+  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME troupe
+      VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+  target_link_libraries(${target} PUBLIC troupe_headers PRIVATE ${TROUPE_PRIVATE_LIBRARIES})
+  if(NOT TROUPE_SANITIZE)  # a sanitizer's runtime comes with the program
+    target_link_options(${target} PRIVATE -Wl,--no-undefined)
+  endif()
+  add_dependencies(${target} troupe_generated)
+endfunction()
+
+# troupe_visible: a twin of libtroupe.so for tests, which look inside. It has the same name, so that
+# an extension that a test loads finds it in the place of the other, and the same object files, in
+# which hidden symbols have been made visible. Sanitizers hide nothing: there it is libtroupe.so.
+function(troupe_visible_library objects)
+  if(TROUPE_SANITIZE)
+    add_library(troupe_visible ALIAS troupe)
+    return()
+  endif()
+  set(merged ${PROJECT_BINARY_DIR}/troupe_visible.o)
+  add_executable(show_symbols ${PROJECT_SOURCE_DIR}/tests/show_symbols.cc)
+  troupe_merged_object(${merged} "${objects}" --no-relax show_symbols)
+  add_library(troupe_visible SHARED ${merged})
+  troupe_link_library(troupe_visible)
+  target_link_options(troupe_visible PRIVATE -Wl,-Bsymbolic)
+  set_target_properties(troupe_visible PROPERTIES
+      LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib/visible)
+endfunction()
+
+# troupe_program(NAME SOURCE...): a program beside the others, linked against the library, as users'
+# programs are, and what programs share.
 function(troupe_program name)
   add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE troupe_program_support troupe)
+  if(NOT BUILD_SHARED_LIBS)  # for extensions
+    set_target_properties(${name} PROPERTIES ENABLE_EXPORTS ON)
+  endif()
   troupe_use_precompiled(${name} troupe_program_headers)
+  add_dependencies(${name} troupe_generated)
+endfunction()
+
+# troupe_extension(NAME SOURCE...): a library that programs load. It finds a static Troupe in the
+# program, instead of a second one in itself.
+function(troupe_extension name)
+  add_library(${name} MODULE ${ARGN})
+  set_target_properties(${name} PROPERTIES PREFIX "")
+  target_link_libraries(${name} PRIVATE $<IF:$<BOOL:${BUILD_SHARED_LIBS}>,troupe,troupe_headers>)
   add_dependencies(${name} troupe_generated)
 endfunction()

@@ -6,6 +6,9 @@
 #include <cstdint>
 #include <string_view>
 
+#include "devices/export.h"
+
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// Which processor can address a block of memory.
@@ -49,5 +52,6 @@ class Allocator {
 Allocator* HostAllocator();
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_DEVICES_ALLOCATOR_H_

@@ -7,8 +7,10 @@
 
 #include "devices/allocator.h"
 #include "devices/element_type.h"
+#include "devices/export.h"
 #include "devices/ref_counted.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// A block of memory shared by the tensors that view it. A holder writes to it only while it is the
@@ -38,5 +40,6 @@ class Buffer : public RefCounted {
 };
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_DEVICES_BUFFER_H_

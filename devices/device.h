@@ -11,8 +11,10 @@
 #include "absl/status/status.h"
 #include "devices/allocator.h"
 #include "devices/device_name.h"
+#include "devices/export.h"
 #include "devices/tensor.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 class ComputePool;
@@ -76,5 +78,6 @@ class Device {
 };
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_DEVICES_DEVICE_H_

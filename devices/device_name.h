@@ -8,7 +8,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "devices/export.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// A device name of which any part may be missing (unspecified). A value; thread-compatible.
@@ -39,5 +41,6 @@ struct DeviceName {
 };
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_DEVICES_DEVICE_NAME_H_

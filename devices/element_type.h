@@ -11,8 +11,10 @@
 #include <string_view>
 #include <type_traits>
 
+#include "devices/export.h"
 #include "devices/half.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 class ResourceHandle;
@@ -128,5 +130,6 @@ template <typename T>
 inline constexpr ElementType kElementType = ElementTypeOf<std::remove_cv_t<T>>::value;
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_DEVICES_ELEMENT_TYPE_H_

@@ -11,8 +11,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "devices/export.h"
 #include "devices/tensor.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// Reads plain types: b1, i1 to i8, u1 to u8, f2, f4, f8, c8, c16, of either byte order, and V2 as
@@ -29,5 +31,6 @@ absl::StatusOr<Tensor> ReadNpy(const std::string& file);
 absl::Status WriteNpy(const Tensor& tensor, const std::string& file);
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_DEVICES_NPY_H_

@@ -6,6 +6,9 @@
 #include <cstdint>
 #include <utility>
 
+#include "devices/export.h"
+
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// Base of a reference-counted object; starts with one reference. Thread-safe.
@@ -85,5 +88,6 @@ RefPtr<T> MakeRef(Args&&... args) {
 }
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_DEVICES_REF_COUNTED_H_

@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "devices/element_type.h"
+#include "devices/export.h"
 #include "devices/ref_counted.h"
 #include "devices/shape.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// Something stateful that handles refer to: a variable, a queue, a table.
@@ -61,5 +63,6 @@ class Variant {
 };
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_DEVICES_RESOURCE_HANDLE_H_

@@ -15,7 +15,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "devices/export.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 class TensorShapeProto;
@@ -153,5 +155,6 @@ class PartialShape {
 int64_t MultiplyWithoutOverflow(int64_t a, int64_t b);
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_DEVICES_SHAPE_H_

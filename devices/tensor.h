@@ -12,8 +12,10 @@
 #include "absl/types/span.h"
 #include "devices/buffer.h"
 #include "devices/element_type.h"
+#include "devices/export.h"
 #include "devices/shape.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 class TensorProto;
@@ -169,5 +171,6 @@ class Tensor {
 static_assert(sizeof(Tensor) == 64);
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_DEVICES_TENSOR_H_

@@ -4,8 +4,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "devices/export.h"
 #include "devices/tensor.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// Accepts both forms that TensorFlow writes: `tensor_content` (little-endian) and the typed
@@ -24,5 +26,6 @@ absl::StatusOr<Tensor> TakeTensorFromProto(TensorProto* proto);
 void TensorToProto(const Tensor& tensor, TensorProto* proto);
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_DEVICES_TENSOR_PROTO_H_

@@ -10,9 +10,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "devices/element_type.h"
+#include "devices/export.h"
 #include "devices/shape.h"
 #include "devices/tensor.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 class AttrValue;
@@ -67,5 +69,6 @@ class AttrReader {
 };
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_GRAPH_ATTR_READER_H_

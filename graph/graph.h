@@ -15,12 +15,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "devices/export.h"
 #include "devices/shape.h"
 #include "devices/tensor.h"
 #include "graph/attr_reader.h"
 #include "graph/op_registry.h"
 #include "graph/shape_inference.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 class AttrValue;
@@ -263,5 +265,6 @@ class Graph : public std::enable_shared_from_this<Graph> {
 };
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_GRAPH_GRAPH_H_

@@ -10,8 +10,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "devices/export.h"
 #include "graph/graph.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 struct ImportOptions {
@@ -43,5 +45,6 @@ absl::StatusOr<std::shared_ptr<Graph>> ReadGraph(const std::string& file,
 absl::Status WriteGraph(const Graph& graph, const std::string& file);
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_GRAPH_GRAPH_DEF_H_

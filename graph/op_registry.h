@@ -24,7 +24,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "devices/export.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 class InferenceContext;
@@ -129,5 +131,6 @@ struct OpRegistrar {
       troupe_op_registrar_, __COUNTER__) = ::troupe::OpDefBuilder(NAME)
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_GRAPH_OP_REGISTRY_H_

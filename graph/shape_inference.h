@@ -11,10 +11,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "devices/export.h"
 #include "devices/shape.h"
 #include "devices/tensor.h"
 #include "graph/attr_reader.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 class OpDef;
@@ -119,5 +121,6 @@ absl::Status BroadcastBinaryShape(InferenceContext* c);  ///< Output 0: inputs 0
 absl::Status MergeInputsShape(InferenceContext* c);      ///< Output 0: all inputs merged.
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_GRAPH_SHAPE_INFERENCE_H_

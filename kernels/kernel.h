@@ -19,10 +19,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "devices/export.h"
 #include "devices/status_macros.h"
 #include "devices/tensor.h"
 #include "graph/attr_reader.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 class CancellationToken;
@@ -231,5 +233,6 @@ class KernelConstruction {
 };
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_KERNELS_KERNEL_H_

@@ -12,9 +12,11 @@
 
 #include "absl/status/statusor.h"
 #include "devices/element_type.h"
+#include "devices/export.h"
 #include "graph/op_registry.h"
 #include "kernels/kernel.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// Makes a kernel for one node; it dispatches on the node's types itself.
@@ -118,5 +120,6 @@ std::vector<ElementType> PlainTypes();  ///< NumberTypes and bool.
 std::vector<ElementType> AllTypes();    ///< PlainTypes, string, resource, variant.
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_KERNELS_KERNEL_REGISTRY_H_

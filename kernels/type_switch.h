@@ -7,8 +7,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "devices/element_type.h"
+#include "devices/export.h"
 #include "devices/resource_handle.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// Calls `f.template operator()<T>()` for the first T of `Types` that is `type`:
@@ -64,5 +66,6 @@ absl::Status SwitchBySize(ElementType type, F&& f) {
 }
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_KERNELS_TYPE_SWITCH_H_

@@ -10,7 +10,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "devices/device_name.h"
+#include "devices/export.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// A task by name: `/job:J/replica:0/task:N`. A value; thread-compatible.
@@ -86,5 +88,6 @@ struct TfConfig {
 absl::StatusOr<TfConfig> ParseTfConfig(std::string_view json);
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_NET_CLUSTER_SPEC_H_

@@ -6,7 +6,7 @@
 
 #include "api/cli/cli.h"
 #include "api/cli/draw.h"
-#include "api/cli/plan.h"
+#include "api/internal/plan.h"
 #include "devices/status_macros.h"
 #include "graph/graph_def.h"
 #include "graph/op_registry.h"
@@ -122,7 +122,11 @@ absl::StatusOr<int> GraphCommand(const Options& options) {
   for (const auto& [op, n] : by_count) std::cout << "  " << n << " " << op << "\n";
   missing.Print();
   if (!options.devices.empty() && !missing.any()) {
-    TROUPE_ASSIGN_OR_RETURN(StepPlan plan, MakePlan(def, options));
+    PlanRequest request{
+        .targets = options.targets, .devices = options.devices, .optimize = !options.no_optimize};
+    for (const auto& feed : options.feeds) request.feeds.push_back(feed.first);
+    for (const auto& fetch : options.fetches) request.fetches.push_back(fetch.first);
+    TROUPE_ASSIGN_OR_RETURN(StepPlan plan, MakePlan(def, request));
     std::cout << plan.text;
     def.Swap(&plan.graph);
   }

@@ -332,7 +332,9 @@ constexpr char kHeaderStart[] =
 #include <vector>
 
 #include "api/scope.h"
+#include "devices/export.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe::ops {
 
 using ::troupe::Const;
@@ -384,7 +386,7 @@ int Main(int argc, char** argv) {
     writer.WriteHeader(header);
     writer.WriteSource(source);
   }
-  header << "}  // namespace troupe::ops\n\n#endif  // TROUPE_API_OPS_H_\n";
+  header << "}  // namespace troupe::ops\nTROUPE_EXPORT_END\n\n#endif  // TROUPE_API_OPS_H_\n";
   source << "}  // namespace troupe::ops\n";
   return header.good() && source.good() ? 0 : 1;
 }

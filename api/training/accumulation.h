@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "api/training/optimizer.h"
+#include "devices/export.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// Adds up the gradients of `steps` runs of the training op (micro-batches) and gives their mean
@@ -55,5 +57,6 @@ class GradientAccumulation : public Optimizer {
 };
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_API_TRAINING_ACCUMULATION_H_

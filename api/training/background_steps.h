@@ -7,7 +7,9 @@
 #include <thread>
 
 #include "api/training/recoverable_session.h"
+#include "devices/export.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// Runs a node over and over on a thread and in a session of its own, until it is stopped or fails:
@@ -38,5 +40,6 @@ class BackgroundSteps {
 };
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_API_TRAINING_BACKGROUND_STEPS_H_

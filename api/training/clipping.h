@@ -6,8 +6,10 @@
 
 #include "api/scope.h"
 #include "api/training/optimizer.h"
+#include "devices/export.h"
 #include "graph/gradients/gradient.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// min(max(t, low), high), element by element. Of a sparse gradient the rows that it has are
@@ -38,5 +40,6 @@ std::vector<GradientAndVariable> ClipByGlobalNorm(const Scope& scope,
                                                   const Input& clip_norm, Output norm = {});
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_API_TRAINING_CLIPPING_H_

@@ -7,7 +7,9 @@
 #include <optional>
 
 #include "api/scope.h"
+#include "devices/export.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// Adds nodes that compute an initial value of the given shape and floating element type.
@@ -48,5 +50,6 @@ Initializer VarianceScalingInitializer(const VarianceScaling& options = {});
 Initializer GlorotUniformInitializer(std::optional<int64_t> seed = std::nullopt);
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_API_TRAINING_INITIALIZERS_H_

@@ -15,7 +15,9 @@
 
 #include "absl/types/span.h"
 #include "api/scope.h"
+#include "devices/export.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// learning_rate * decay_rate ^ (step / decay_steps); in a staircase the exponent is rounded down.
@@ -64,5 +66,6 @@ Output NoisyLinearCosineDecay(const Scope& scope, const Input& learning_rate, co
                               std::optional<int64_t> seed = std::nullopt);
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_API_TRAINING_LEARNING_RATE_H_

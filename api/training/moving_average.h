@@ -9,7 +9,9 @@
 
 #include "api/scope.h"
 #include "api/training/variables.h"
+#include "devices/export.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// Keeps for each variable or tensor an average of its values, average -= (1 - decay) * (average -
@@ -63,5 +65,6 @@ class ExponentialMovingAverage {
 };
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_API_TRAINING_MOVING_AVERAGE_H_

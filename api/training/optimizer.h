@@ -10,9 +10,11 @@
 
 #include "api/scope.h"
 #include "api/training/variables.h"
+#include "devices/export.h"
 #include "graph/gradients/add_gradients.h"
 #include "graph/gradients/gradient.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// A gradient (invalid if the loss does not depend on the variable; dense, or the rows that were
@@ -136,5 +138,6 @@ class Optimizer {
 Gradient SumRepeatedRows(const Scope& scope, const Gradient& gradient);
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_API_TRAINING_OPTIMIZER_H_

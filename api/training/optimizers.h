@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "api/training/optimizer.h"
+#include "devices/export.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// var -= learning_rate * g.
@@ -267,5 +269,6 @@ class ProximalAdagradOptimizer : public Optimizer {
 };
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_API_TRAINING_OPTIMIZERS_H_

@@ -11,7 +11,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "api/session.h"
+#include "devices/export.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// Waits until `uninitialized` (`ReportUninitializedVariables`) names no variable. DeadlineExceeded
@@ -78,5 +80,6 @@ class RecoverableSession {
 };
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_API_TRAINING_RECOVERABLE_SESSION_H_

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "api/scope.h"
+#include "devices/export.h"
 #include "net/cluster_spec.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// Says which parameter server a variable goes to: a number from 0. Called once per variable, in
@@ -49,5 +51,6 @@ DeviceFunction ReplicaDeviceSetter(const ClusterSpec& cluster, int worker,
                                    PlacementStrategy strategy = nullptr);
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_API_TRAINING_REPLICA_DEVICE_SETTER_H_

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "api/training/optimizer.h"
+#include "devices/export.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// Who is waited for. A value.
@@ -105,5 +107,6 @@ class SyncReplicasOptimizer : public Optimizer {
 };
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_API_TRAINING_SYNC_REPLICAS_OPTIMIZER_H_

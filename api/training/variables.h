@@ -8,7 +8,9 @@
 
 #include "api/scope.h"
 #include "api/training/initializers.h"
+#include "devices/export.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// Keys of graph collections.
@@ -96,5 +98,6 @@ Output ReportUninitializedVariables(const Scope& scope);
 ModelVariable GlobalStep(const Scope& scope);
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_API_TRAINING_VARIABLES_H_

@@ -1,7 +1,7 @@
 // An extension: the op Cube, x to the third, with its shape function, kernel and gradient. Built as
 // a shared library of its own, which `use_cube.cc` loads, or `troupe run --library troupe_cube.so`.
-#include "api/extension.h"
-#include "kernels/type_switch.h"
+#include <troupe/api/extension.h>
+#include <troupe/kernels/type_switch.h>
 
 namespace {
 

@@ -8,9 +8,11 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "devices/export.h"
 #include "graph/gradients/gradient.h"
 #include "graph/graph.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// True for the element types that gradients flow through: floating, complex, and the handles of
@@ -59,5 +61,6 @@ absl::Status AddSymbolicGradients(absl::Span<const Output> ys, absl::Span<const 
                                   std::string_view prefix = "gradients");
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_GRAPH_GRADIENTS_ADD_GRADIENTS_H_

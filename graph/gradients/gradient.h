@@ -2,8 +2,10 @@
 #ifndef TROUPE_GRAPH_GRADIENTS_GRADIENT_H_
 #define TROUPE_GRAPH_GRADIENTS_GRADIENT_H_
 
+#include "devices/export.h"
 #include "graph/graph.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// The gradient of a tensor: dense, or the rows that were used (`IndexedSlices`). A value.
@@ -22,5 +24,6 @@ struct Gradient {
 };
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_GRAPH_GRADIENTS_GRADIENT_H_

@@ -15,11 +15,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "devices/export.h"
 #include "devices/tensor.h"
 #include "graph/gradients/gradient.h"
 #include "graph/graph.h"
 #include "graph/op_registry.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// Where the nodes that a gradient function adds are put when the node that it differentiates is
@@ -175,5 +177,6 @@ struct GradientRegistrar {
 #define REGISTER_NO_GRADIENT(OP) REGISTER_GRADIENT(OP, nullptr)
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_GRAPH_GRADIENTS_GRADIENT_REGISTRY_H_

@@ -22,8 +22,9 @@ std::string Contents(const std::string& file) {
 
 TEST(GraphFile, ComesBackInBothForms) {
   Graph graph;
-  const auto node = graph.AddNode(
-      NodeSpec("Placeholder", "x").Attr("dtype", ElementType::kFloat).Attr("shape", PartialShape()));
+  const auto node = graph.AddNode(NodeSpec("Placeholder", "x")
+                                      .Attr("dtype", ElementType::kFloat)
+                                      .Attr("shape", PartialShape()));
   ASSERT_TRUE(node.ok()) << node.status();
   for (const char* suffix : {".pb", ".pbtxt"}) {
     const std::string file = testing::TempDir() + "graph_file_test" + suffix;

@@ -7,7 +7,7 @@ class TripleKernel : public troupe::Kernel {
  public:
   TripleKernel(troupe::KernelConstruction&, absl::Status*) {}
   absl::Status Compute(troupe::KernelContext& context) override {
-    const troupe::Tensor x = context.input(0);
+    const troupe::Tensor& x = context.input(0);
     TROUPE_ASSIGN_OR_RETURN(troupe::Tensor * y, context.ForwardOrAllocate(0, 0));
     for (int64_t i = 0; i < x.num_elements(); ++i) {
       y->mutable_data<float>()[i] = 3 * x.unchecked_data<float>()[i];

@@ -1,4 +1,4 @@
-#include "api/cli/plan.h"
+#include "api/internal/plan.h"
 
 #include <algorithm>
 #include <memory>
@@ -10,11 +10,9 @@
 #include "devices/status_macros.h"
 #include "graph/graph_def.h"
 
-namespace troupe::cli {
-
+namespace troupe {
 namespace {
 
-/// `text` is a number of CPU devices of one process, or complete names between commas.
 absl::StatusOr<std::vector<PlacementDevice>> Devices(const std::string& text) {
   std::vector<std::string> names;
   if (text.find_first_not_of("0123456789") == std::string::npos && text.size() < 5) {
@@ -53,16 +51,14 @@ absl::StatusOr<std::vector<PlacementDevice>> Devices(const std::string& text) {
   return devices;
 }
 
-absl::StatusOr<StepSignature> Signature(const Graph& graph, const Options& options) {
-  std::vector<std::string> feeds, fetches, targets = options.targets;
-  for (const auto& feed : options.feeds) feeds.push_back(feed.first);
-  for (const auto& fetch : options.fetches) fetches.push_back(fetch.first);
-  if (fetches.empty() && targets.empty()) {
+absl::StatusOr<StepSignature> Signature(const Graph& graph, const PlanRequest& request) {
+  std::vector<std::string> targets = request.targets;
+  if (request.fetches.empty() && targets.empty()) {
     for (const Node* node : graph.nodes()) {
       if (node->id() > 1 && node->out_edges().empty()) targets.push_back(node->name());
     }
   }
-  return StepSignature::FromNames(graph, feeds, fetches, targets);
+  return StepSignature::FromNames(graph, request.feeds, request.fetches, targets);
 }
 
 std::string OpOf(const SubNode& node) {
@@ -108,14 +104,14 @@ GraphDef Picture(const PartitionedGraph& parts) {
 
 }  // namespace
 
-absl::StatusOr<StepPlan> MakePlan(const GraphDef& def, const Options& options) {
+absl::StatusOr<StepPlan> MakePlan(const GraphDef& def, const PlanRequest& request) {
   auto graph = std::make_shared<Graph>();
   TROUPE_RETURN_IF_ERROR(ImportGraphDef(def, ImportOptions(), graph.get()));
-  TROUPE_ASSIGN_OR_RETURN(const StepSignature signature, Signature(*graph, options));
+  TROUPE_ASSIGN_OR_RETURN(const StepSignature signature, Signature(*graph, request));
   PlacementInput input;
-  TROUPE_ASSIGN_OR_RETURN(input.devices, Devices(options.devices));
+  TROUPE_ASSIGN_OR_RETURN(input.devices, Devices(request.devices));
   input.has_kernel = RegisteredKernels();
-  TROUPE_ASSIGN_OR_RETURN(StepGraph step, PrepareStep(*graph, signature, !options.no_optimize,
+  TROUPE_ASSIGN_OR_RETURN(StepGraph step, PrepareStep(*graph, signature, request.optimize,
                                                       [&](const Subgraph& subgraph) {
                                                         return CheckPlacement(input, subgraph);
                                                       }));
@@ -134,4 +130,4 @@ absl::StatusOr<StepPlan> MakePlan(const GraphDef& def, const Options& options) {
   return plan;
 }
 
-}  // namespace troupe::cli
+}  // namespace troupe
