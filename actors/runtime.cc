@@ -3,7 +3,6 @@
 #include <random>
 #include <utility>
 
-#include "actors/system.h"
 #include "devices/cpu/cpu_device.h"
 #include "devices/cpu/instruction_set.h"
 #include "devices/exceptions.h"
@@ -41,12 +40,6 @@ DeviceRole* Runtime::FindDevice(std::string_view name) const {
     if (role->device->name() == name) return role.get();
   }
   return nullptr;
-}
-
-ActorSystem* Runtime::actor_system() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (!actor_system_) actor_system_ = std::make_unique<ActorSystem>(pool_->threads());
-  return actor_system_.get();
 }
 
 }  // namespace troupe

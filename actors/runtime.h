@@ -14,8 +14,6 @@
 
 namespace troupe {
 
-class ActorSystem;
-
 /// A device as an actor: the processor, and the containers of the state that lives on it.
 /// Thread-safe.
 struct DeviceRole {
@@ -42,8 +40,6 @@ class Runtime {
   const std::vector<std::unique_ptr<DeviceRole>>& devices() const { return devices_; }
   /// nullptr if there is none of that complete name.
   DeviceRole* FindDevice(std::string_view name) const;
-  /// CAF's actor system, started when it is first asked for.
-  ActorSystem* actor_system();
 
  private:
   Runtime() = default;
@@ -51,8 +47,6 @@ class Runtime {
   std::shared_ptr<ComputePool> pool_;
   std::vector<std::unique_ptr<DeviceRole>> devices_;
   DeadlineTimer timer_;
-  std::mutex mutex_;
-  std::unique_ptr<ActorSystem> actor_system_;
 };
 
 }  // namespace troupe

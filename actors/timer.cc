@@ -1,5 +1,6 @@
 #include "actors/timer.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace troupe {
@@ -36,6 +37,7 @@ void DeadlineTimer::Remove(uint64_t id) {
     by_id_.erase(it);
     return;
   }
+  if (std::this_thread::get_id() == thread_.get_id()) return;  // It is `expired` that calls.
   changed_.wait(lock, [&] { return running_ != id; });
 }
 
@@ -63,6 +65,26 @@ void DeadlineTimer::Loop() {
     running_ = 0;
     changed_.notify_all();
   }
+}
+
+void ScopedDeadline::Set(DeadlineTimer* timer, absl::Duration timeout,
+                         std::function<void()> expired) {
+  Clear();
+  if (timeout == absl::InfiniteDuration()) return;
+  if (timeout <= absl::ZeroDuration()) {
+    expired();
+    return;
+  }
+  constexpr absl::Duration kLongest = absl::Hours(24 * 365 * 100);  // The clock has an end, too.
+  timer_ = timer;
+  id_ = timer->Add(
+      DeadlineTimer::Clock::now() + absl::ToChronoNanoseconds(std::min(timeout, kLongest)),
+      std::move(expired));
+}
+
+void ScopedDeadline::Clear() {
+  if (timer_ != nullptr) timer_->Remove(id_);
+  timer_ = nullptr;
 }
 
 }  // namespace troupe

@@ -10,6 +10,8 @@
 #include <mutex>
 #include <thread>
 
+#include "absl/time/time.h"
+
 namespace troupe {
 
 /// One thread that calls functions when their time has come; started by the first deadline.
@@ -27,8 +29,7 @@ class DeadlineTimer {
   /// `expired` runs on the timer's thread, must be short and must not throw. The result identifies
   /// it.
   uint64_t Add(Clock::time_point when, std::function<void()> expired);
-  /// Afterwards `expired` is not running and will not run. Must not be called from `expired`
-  /// itself.
+  /// Afterwards `expired` is not running, unless it calls this itself, and will not run.
   void Remove(uint64_t id);
 
  private:
@@ -42,6 +43,24 @@ class DeadlineTimer {
   uint64_t running_ = 0;  ///< The one being called.
   bool stopping_ = false;
   std::thread thread_;
+};
+
+/// Calls a function when a time is over, unless it is cleared or destroyed before. For one thread.
+class ScopedDeadline {
+ public:
+  ScopedDeadline() = default;
+  ~ScopedDeadline() { Clear(); }
+  ScopedDeadline(const ScopedDeadline&) = delete;
+  ScopedDeadline& operator=(const ScopedDeadline&) = delete;
+
+  /// Infinite: never; not positive: now, on this thread.
+  void Set(DeadlineTimer* timer, absl::Duration timeout, std::function<void()> expired);
+  /// Afterwards the function is not running and will not run.
+  void Clear();
+
+ private:
+  DeadlineTimer* timer_ = nullptr;
+  uint64_t id_ = 0;
 };
 
 }  // namespace troupe

@@ -21,8 +21,10 @@ TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 class GraphDef;
+class PreparedCall;
 class Runtime;
 class RunMetadata;
+class SessionInterface;
 
 /// How a session works. A value.
 struct SessionOptions {
@@ -67,6 +69,8 @@ struct RunOptions {
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 using FeedMap = std::vector<std::pair<Output, Tensor>>;
+/// Told how an asynchronous run ended.
+using RunDone = std::function<void(absl::StatusOr<std::vector<Tensor>>)>;
 
 /// Runs parts of a graph. All members are thread-safe; concurrent runs are independent steps that
 /// share variables. The graph may go on growing; it outlives the session. No call throws or aborts;
@@ -102,10 +106,15 @@ class Session {
   /// Runs nodes for their effect.
   absl::Status RunTargets(absl::Span<Node* const> targets, const FeedMap& feeds = {});
 
-  /// Runs a step on a thread of the actor system; `done` is called there with its result.
+  /// Begins a run and returns at once; no thread waits with the run, however long it takes. `done`
+  /// is called once, in any case, on a thread of the session's, which other runs share: it must not
+  /// wait for any of them. An exception that it throws is reported on stderr and dropped.
+  /// `metadata` lives until then. The timeout counts from this call. All calls of `done` have
+  /// returned when the session has been destroyed, unless one of them does that.
   void RunAsync(NamedTensors feeds, std::vector<std::string> fetches,
-                std::vector<std::string> targets,
-                std::function<void(absl::StatusOr<std::vector<Tensor>>)> done);
+                std::vector<std::string> targets, RunDone done);
+  void RunAsync(const RunOptions& options, NamedTensors feeds, std::vector<std::string> fetches,
+                std::vector<std::string> targets, RunDone done, RunMetadata* metadata = nullptr);
 
   /// Feeds, fetches and targets fixed once, then called with no look-up. Copyable; keeps working
   /// until the session is closed. Thread-safe.
@@ -120,8 +129,7 @@ class Session {
 
    private:
     friend class Session;
-    struct State;
-    std::shared_ptr<State> state_;
+    std::shared_ptr<PreparedCall> call_;
   };
   absl::StatusOr<Callable> MakeCallable(const std::vector<std::string>& feeds,
                                         const std::vector<std::string>& fetches,
@@ -131,36 +139,42 @@ class Session {
                                         absl::Span<Node* const> targets = {});
 
   /// A step in pieces: declare all feeds and fetches, then call `PartialRun` with some of them at a
-  /// time; each feed and each fetch once. The step ends when all fetches are made, or with its
-  /// first error.
+  /// time; each feed and each fetch once. The step ends when all have been given and made, or with
+  /// its first error; the setup's timeout is for the whole of it.
   absl::StatusOr<std::string> PartialRunSetup(const std::vector<std::string>& feeds,
                                               const std::vector<std::string>& fetches,
-                                              const std::vector<std::string>& targets);
-  /// InvalidArgument if a fetch depends on feeds that have not been given.
+                                              const std::vector<std::string>& targets,
+                                              const RunOptions& options = {});
+  /// InvalidArgument, and the step goes on, if a fetch depends on feeds that have not been given.
+  /// If the timeout passes, the step ends with DeadlineExceeded.
   absl::Status PartialRun(const std::string& handle, const NamedTensors& feeds,
-                          const std::vector<std::string>& fetches, std::vector<Tensor>* values);
+                          const std::vector<std::string>& fetches, std::vector<Tensor>* values,
+                          const RunOptions& options = {});
 
   /// Adds nodes to the session's graph; their inputs may name nodes that it has already. All or
   /// nothing.
   absl::Status Extend(const GraphDef& def);
-  /// Of the whole cluster with a target; empty if the master cannot be reached.
-  std::vector<DeviceAttributes> ListDevices() const;
+  /// Of the whole cluster with a target; Unavailable if the master cannot be reached.
+  absl::StatusOr<std::vector<DeviceAttributes>> ListDevices() const;
   /// Empties containers (destroys their variables); none named: the default one.
   absl::Status Reset(const std::vector<std::string>& containers = {});
   /// What is run from now on is placed anew, by what steps have measured so far; what is stateful
   /// stays where it is, and callables keep their places.
   void PlaceAgain();
-  /// Cancels what runs and waits for it, in bounded time.
+  /// Cancels what runs and waits for it, in bounded time; from a callback of `RunAsync` it does not
+  /// wait.
   absl::Status Close();
 
-  const std::shared_ptr<Graph>& graph() const;
+  const std::shared_ptr<Graph>& graph() const { return graph_; }
   /// nullptr with a target.
-  const std::shared_ptr<Runtime>& runtime() const;
+  const std::shared_ptr<Runtime>& runtime() const { return runtime_; }
 
  private:
-  struct Impl;
-  explicit Session(std::shared_ptr<Impl> impl);
-  std::shared_ptr<Impl> impl_;
+  Session() = default;
+
+  std::shared_ptr<Graph> graph_;
+  std::shared_ptr<Runtime> runtime_;
+  std::shared_ptr<SessionInterface> impl_;
 };
 
 }  // namespace troupe

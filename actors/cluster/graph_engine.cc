@@ -138,33 +138,6 @@ void GraphEngine::Learn(const std::string& name, const cluster::Message& reply) 
   }
 }
 
-namespace {
-
-/// Per fetch: the feeds that it depends on.
-std::vector<std::vector<int>> FeedsOfFetches(const Subgraph& whole) {
-  std::vector<std::vector<int>> needs;
-  for (const SubOutput& fetch : whole.fetches) {
-    std::vector<bool> seen(whole.nodes.size());
-    std::vector<int32_t> todo = {fetch.node};
-    while (!todo.empty()) {
-      const int32_t i = todo.back();
-      todo.pop_back();
-      if (seen[static_cast<size_t>(i)]) continue;
-      seen[static_cast<size_t>(i)] = true;
-      const SubNode& node = whole.nodes[static_cast<size_t>(i)];
-      for (const SubOutput& input : node.inputs) todo.push_back(input.node);
-      todo.insert(todo.end(), node.control_inputs.begin(), node.control_inputs.end());
-    }
-    std::vector<int>& feeds = needs.emplace_back();
-    for (size_t i = 0; i < whole.feeds.size(); ++i) {
-      if (seen[static_cast<size_t>(whole.feeds[i])]) feeds.push_back(static_cast<int>(i));
-    }
-  }
-  return needs;
-}
-
-}  // namespace
-
 absl::StatusOr<BuiltStep> GraphEngine::Cut(SessionGraph* session, const cluster::Message& request,
                                            const std::vector<cluster::DeviceInfo>& devices) {
   const Graph& graph = *session->graph;

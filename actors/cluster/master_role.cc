@@ -388,7 +388,7 @@ void MasterRole::Tick(ClusterTime now) {
   for (const auto& [id, step] : steps_) {
     if (!step.status.ok()) {
       if (now >= step.give_up) given_up.push_back(id);
-    } else if (step.deadline != 0 && now >= step.deadline) {
+    } else if (step.Late(now)) {
       late.push_back(id);
     }
   }

@@ -106,6 +106,7 @@ class MasterRole {
       cluster::Message request;
       std::vector<TensorProto> values;
       int calls = 0;  ///< FEED_GRAPHs without an answer.
+      ClusterTime deadline = 0;
       absl::Status refusal;
     };
     std::string handle;
@@ -128,6 +129,9 @@ class MasterRole {
     absl::Status status;
     bool derived = false;
     ClusterTime give_up = 0;  ///< When a failed step stops waiting for its tasks.
+
+    /// Its time is up, or that of a piece of it.
+    bool Late(ClusterTime now) const;
   };
   struct Waiting {
     Responder client;

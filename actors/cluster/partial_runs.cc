@@ -19,6 +19,14 @@ absl::Status Unknown(const std::string& handle) {
 
 }  // namespace
 
+bool MasterRole::Step::Late(ClusterTime now) const {
+  auto over = [now](ClusterTime time) { return time != 0 && now >= time; };
+  if (over(deadline)) return true;
+  return partial != nullptr &&
+         std::any_of(partial->pieces.begin(), partial->pieces.end(),
+                     [&](const PartialRun::Piece& piece) { return over(piece.deadline); });
+}
+
 void MasterRole::PartialRunSetup(Responder from, cluster::Message request) {
   SessionState* session = FindSession(from, request.session());
   if (session == nullptr) return;
@@ -42,6 +50,7 @@ void MasterRole::PartialRunSetup(Responder from, cluster::Message request) {
   step.session = request.session();
   step.signature = signature;
   step.partial = std::move(run);
+  if (request.timeout_us() > 0) step.deadline = now_ + request.timeout_us();
   if (signature->building) {
     signature->waiting.push_back(id);
   } else {
@@ -74,6 +83,7 @@ void MasterRole::PartialRunPiece(Responder from, cluster::Message request) {
   Step& step = steps_.at(id);
   PartialRun::Piece& piece = step.partial->pieces.emplace_back();
   piece.client = from;
+  if (request.timeout_us() > 0) piece.deadline = now_ + request.timeout_us();
   piece.request = std::move(request);
   if (!step.partial->at_work && step.running && step.status.ok()) NextPiece(id);
 }

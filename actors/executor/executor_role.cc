@@ -223,7 +223,7 @@ void ExecutorRole::Send(PendingKernel* message) noexcept {
       return;
     }
     if (step_.pool != nullptr) {
-      step_.pool->Submit(&play_task_);
+      step_.pool->SubmitLong(&play_task_);
       return;
     }
   }

@@ -185,31 +185,34 @@ absl::StatusOr<std::shared_ptr<const Plan>> BuildPlan(const Subgraph& subgraph, 
   return Plan::Build(std::move(spec));
 }
 
+absl::StatusOr<CutSignature> CutForDevices(const Graph& graph, const StepSignature& signature,
+                                           const CompileOptions& options, const Runtime& runtime,
+                                           StatefulKernels* stateful,
+                                           absl::FunctionRef<void(const Subgraph&)> seen) {
+  PlacementInput placement = PlacementOn(runtime, options);
+  const std::unordered_map<std::string, std::string> fixed = stateful->devices();
+  placement.fixed = &fixed;
+  placement.costs = &stateful->costs()->Update();
+  TROUPE_ASSIGN_OR_RETURN(
+      StepGraph prepared,
+      PrepareStep(graph, signature, options.simplify, [&](const Subgraph& subgraph) {
+        seen(subgraph);
+        return CheckPlacement(placement, subgraph);
+      }));
+  ScheduleReceivesOptions schedule;  // Within a process a transfer hands a pointer on.
+  schedule.latency_us = placement.within_process.latency_us;
+  schedule.bytes_per_us = 1e9;
+  CutSignature cut;
+  TROUPE_ASSIGN_OR_RETURN(
+      cut.parts, CutStep(placement, {}, schedule, std::move(prepared.subgraph),
+                         [&](const Subgraph& placed) { stateful->RememberDevices(placed); }));
+  cut.lowered = std::move(prepared.lowered);
+  return cut;
+}
+
 absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& signature,
                                      const CompileOptions& options, Runtime* runtime,
                                      StatefulKernels* stateful) {
-  auto check_devices = [&](const Subgraph& subgraph) {
-    for (const SubNode& node : subgraph.nodes) {
-      if (node.kind != SubNode::Kind::kOp) continue;
-      TROUPE_RETURN_IF_ERROR(CheckDevice(*node.original, options, *runtime));
-    }
-    return absl::OkStatus();
-  };
-  const bool several = runtime->devices().size() > 1 && !options.one_device;
-  PlacementInput placement;
-  std::unordered_map<std::string, std::string> fixed;
-  if (several) {
-    placement = PlacementOn(*runtime, options);
-    fixed = stateful->devices();
-    placement.fixed = &fixed;
-    placement.costs = &stateful->costs()->Update();
-  }
-  auto check_placement = [&](const Subgraph& subgraph) {
-    return CheckPlacement(placement, subgraph);
-  };
-  TROUPE_ASSIGN_OR_RETURN(StepGraph prepared,
-                          several ? PrepareStep(graph, signature, options.simplify, check_placement)
-                                  : PrepareStep(graph, signature, options.simplify, check_devices));
   CompiledStep step;
   step.num_fetches = static_cast<int>(signature.fetches.size());
   for (const Output& feed : signature.feeds) {
@@ -217,19 +220,23 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
     step.feed_names.push_back(feed.name());
   }
   step.device = runtime->devices().front().get();
-  if (!several) {
+  if (runtime->devices().size() == 1 || options.one_device) {
+    auto check_devices = [&](const Subgraph& subgraph) {
+      for (const SubNode& node : subgraph.nodes) {
+        if (node.kind != SubNode::Kind::kOp) continue;
+        TROUPE_RETURN_IF_ERROR(CheckDevice(*node.original, options, *runtime));
+      }
+      return absl::OkStatus();
+    };
+    TROUPE_ASSIGN_OR_RETURN(const StepGraph prepared,
+                            PrepareStep(graph, signature, options.simplify, check_devices));
     TROUPE_ASSIGN_OR_RETURN(step.plan, BuildPlan(prepared.subgraph, step.device, stateful, false));
     step.num_nodes = step.plan->num_executed();
     return step;
   }
-  ScheduleReceivesOptions schedule;  // Within a process a transfer hands a pointer on.
-  schedule.latency_us = placement.within_process.latency_us;
-  schedule.bytes_per_us = 1e9;
-  TROUPE_ASSIGN_OR_RETURN(
-      PartitionedGraph parts,
-      CutStep(placement, {}, schedule, std::move(prepared.subgraph),
-              [&](const Subgraph& placed) { stateful->RememberDevices(placed); }));
-  for (DevicePartition& part : parts.partitions) {
+  TROUPE_ASSIGN_OR_RETURN(const CutSignature cut, CutForDevices(graph, signature, options, *runtime,
+                                                                stateful, [](const Subgraph&) {}));
+  for (const DevicePartition& part : cut.parts.partitions) {
     LocalPartition& local = step.partitions.emplace_back();
     local.device = runtime->FindDevice(part.device);
     if (local.device == nullptr) {

@@ -9,12 +9,14 @@
 #include <unordered_map>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "actors/executor/plan.h"
 #include "actors/runtime.h"
 #include "actors/session/partitioned_step.h"
 #include "actors/session/step_costs.h"
 #include "actors/session/step_signature.h"
+#include "graph/passes/partition.h"
 #include "graph/passes/simplify.h"
 #include "kernels/kernel.h"
 
@@ -57,6 +59,18 @@ struct CompiledStep {
   std::vector<std::pair<ElementType, PartialShape>> feed_types;
   std::vector<std::string> feed_names;
 };
+
+/// A signature, placed on the devices of a runtime and cut into what each of them runs.
+struct CutSignature {
+  PartitionedGraph parts;
+  std::shared_ptr<Graph> lowered;  ///< Holds the nodes if functional ops were lowered.
+};
+
+/// `seen` sees the nodes before any is folded away.
+absl::StatusOr<CutSignature> CutForDevices(const Graph& graph, const StepSignature& signature,
+                                           const CompileOptions& options, const Runtime& runtime,
+                                           StatefulKernels* stateful,
+                                           absl::FunctionRef<void(const Subgraph&)> seen);
 
 /// Errors carry the node they belong to. NotFound: no kernel; InvalidArgument: devices, references;
 /// or what the passes and the kernels' constructors say.

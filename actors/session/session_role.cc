@@ -1,142 +1,69 @@
 #include "actors/session/session_role.h"
 
-#include <map>
-#include <set>
+#include <condition_variable>
+#include <iterator>
+#include <new>
 
+#include "actors/session/partial_step.h"
 #include "actors/session/step_stats.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
 
-// --- Executable --------------------------------------------------------------------------------
-
 namespace {
-// Enough executors to go on with at once are kept; a burst of concurrent steps leaves no more.
-constexpr size_t kKept = 16;
-}  // namespace
 
-Executable::Step::Step(const CompiledStep& compiled) {
-  if (compiled.plan != nullptr) {
-    executor = std::make_unique<ExecutorRole>(compiled.plan);
-  } else {
-    partitioned = std::make_unique<PartitionedStep>(compiled.partitions);
-  }
+/// Has `token` cancelled when `left` of `timeout` is over.
+void SetDeadline(ScopedDeadline* deadline, DeadlineTimer* timer, absl::Duration timeout,
+                 absl::Duration left, CancellationToken* token) {
+  if (timeout == absl::InfiniteDuration()) return;
+  deadline->Set(timer, left,
+                [token, late = absl::DeadlineExceededError(StrCat("the run did not finish within ",
+                                                                  absl::FormatDuration(timeout)))] {
+                  token->Cancel(late);
+                });
 }
 
-absl::StatusOr<Executable::Step*> Executable::Acquire() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (!closed_.ok()) return closed_;
-  if (free_.empty()) {
-    free_.reserve(kKept);  // `Release` needs no memory.
-    steps_.push_back(std::make_unique<Step>(compiled_));
-    free_.push_back(steps_.back().get());
+/// What a traced step records, per partition; added to the metadata in the end.
+class StepTraces {
+ public:
+  /// `metadata` nullptr: nothing is recorded.
+  StepTraces(const CompiledStep& compiled, RunMetadata* metadata)
+      : compiled_(compiled), metadata_(metadata) {
+    if (metadata != nullptr) traces_.resize(std::max<size_t>(1, compiled.partitions.size()));
   }
-  Step* step = free_.back();
-  free_.pop_back();
-  step->running = true;
-  return step;
-}
-
-void Executable::Release(Step* step) noexcept {
-  std::unique_ptr<Step> surplus;
-  if (step->resources.used()) step->resources.ResetAll();
-  std::lock_guard<std::mutex> lock(mutex_);
-  step->running = false;
-  step->cancellation.Reset();
-  if (free_.size() < kKept) {
-    free_.push_back(step);
-  } else {
-    for (auto& owned : steps_) {
-      if (owned.get() != step) continue;
-      surplus = std::move(owned);
-      owned = std::move(steps_.back());
-      steps_.pop_back();
-      break;
+  void Add() {
+    for (size_t i = 0; i < traces_.size(); ++i) {
+      const bool one = compiled_.plan != nullptr;
+      AddStepStats(one ? *compiled_.plan : *compiled_.partitions[i].plan, traces_[i], metadata_);
     }
   }
-  if (!closed_.ok()) idle_.notify_all();
-}
+  std::vector<NodeTrace>* of() { return metadata_ == nullptr ? nullptr : &traces_[0]; }
+  std::vector<std::vector<NodeTrace>>* ofs() { return metadata_ == nullptr ? nullptr : &traces_; }
 
-void Executable::Close(const absl::Status& reason) {
-  std::vector<Step*> running;
-  std::unique_lock<std::mutex> lock(mutex_);
-  closed_ = reason;
-  for (const auto& step : steps_) {
-    // Under the lock, so that the step is not released and destroyed meanwhile; a token's callbacks
-    // only wake waiters and send messages.
-    if (step->running) running.push_back(step.get());
-  }
-  for (Step* step : running) step->cancellation.Cancel(reason);
-}
-
-bool Executable::WaitIdle(std::chrono::steady_clock::time_point deadline) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  return idle_.wait_until(lock, deadline, [this] {
-    for (const auto& step : steps_) {
-      if (step->running) return false;
-    }
-    return true;
-  });
-}
-
-absl::Status Executable::CheckFeed(int feed, const Tensor& value) const {
-  const auto& [type, shape] = compiled_.feed_types[feed];
-  if (!value.valid()) {
-    return InvalidArgument("feed ", compiled_.feed_names[feed], " has no value");
-  }
-  if (value.type() != type) {
-    return InvalidArgument("feed ", compiled_.feed_names[feed], " has element type ",
-                           ElementTypeName(value.type()), ", expected ", ElementTypeName(type));
-  }
-  if (!shape.IsCompatibleWith(value.shape())) {
-    return InvalidArgument("feed ", compiled_.feed_names[feed], " has shape ",
-                           value.shape().ToString(), ", which does not fit ", shape.ToString());
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Executable::CheckFeeds(absl::Span<const Tensor> feeds) const {
-  if (feeds.size() != compiled_.feed_types.size()) {
-    return InvalidArgument("expected ", compiled_.feed_types.size(), " feeds, got ", feeds.size());
-  }
-  for (size_t i = 0; i < feeds.size(); ++i) {
-    TROUPE_RETURN_IF_ERROR(CheckFeed(static_cast<int>(i), feeds[i]));
-  }
-  return absl::OkStatus();
-}
-
-// --- SessionRole -------------------------------------------------------------------------------
-
-struct SessionRole::PartialStep {
-  std::mutex mutex;  ///< One PartialRun of a handle at a time.
-  std::shared_ptr<Executable> executable;
-  Executable::Step* step = nullptr;
-  StepContext context;
-  std::map<std::string, int> feeds, fetches;  ///< What is still to come, by name.
-  bool over = false;
-
-  ~PartialStep() { End(); }
-  void End() noexcept {
-    if (over || step == nullptr) return;
-    over = true;
-    step->executor->End().IgnoreError();
-    executable->Release(step);
-  }
+ private:
+  const CompiledStep& compiled_;
+  RunMetadata* const metadata_;
+  std::vector<std::vector<NodeTrace>> traces_;
 };
+
+}  // namespace
 
 SessionRole::SessionRole(std::shared_ptr<Graph> graph, std::shared_ptr<Runtime> runtime,
                          Options options)
     : graph_(std::move(graph)),
       runtime_(std::move(runtime)),
       options_(std::move(options)),
-      functions_(graph_, runtime_.get(), options_.compile) {}
+      functions_(graph_, runtime_.get(), options_.compile),
+      async_steps_(std::make_shared<AsyncSteps>()) {}
 
 SessionRole::~SessionRole() { Close().IgnoreError(); }
 
 absl::Status SessionRole::ClosedError() const {
   return absl::CancelledError("the session has been closed");
 }
+
+// Signatures.
 
 namespace {
 /// `kind` tells the keys by name from those by tensor.
@@ -156,10 +83,7 @@ absl::StatusOr<std::shared_ptr<Executable>> SessionRole::Prepare(
   for (const std::string& name : fetches) (key += name) += '\0';
   key += '\1';
   for (const std::string& name : targets) (key += name) += '\0';
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (auto it = executables_.find(key); it != executables_.end()) return it->second;
-  }
+  if (std::shared_ptr<Executable> known = FindSignature(key)) return known;
   std::vector<std::string> feed_names;
   for (const auto& feed : feeds) feed_names.push_back(feed.first);
   return CompileAndCache(
@@ -179,13 +103,39 @@ absl::StatusOr<std::shared_ptr<Executable>> SessionRole::Prepare(const StepSigna
   for (const Output& fetch : signature.fetches) append(fetch.node, fetch.index);
   key += '\1';
   for (const Node* target : signature.targets) append(target, 0);
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (auto it = executables_.find(key); it != executables_.end()) return it->second;
-  }
-  const absl::Status status = signature.Check(*graph_);
-  if (!status.ok()) return status;
+  if (std::shared_ptr<Executable> known = FindSignature(key)) return known;
+  TROUPE_RETURN_IF_ERROR(signature.Check(*graph_));
   return CompileAndCache(key, signature);
+}
+
+std::shared_ptr<Executable> SessionRole::FindSignature(const std::string& key) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto it = signatures_.find(key);
+  if (it == signatures_.end()) return nullptr;
+  Touch(&it->second);
+  return it->second.executable;
+}
+
+void SessionRole::Touch(Signature* signature) {
+  if (signature->place == by_use_.begin()) return;
+  // Whoever stays the newest needs no clock.
+  signatures_.at(*by_use_.front()).used = Clock::now();
+  by_use_.splice(by_use_.begin(), by_use_, signature->place);
+}
+
+std::vector<std::shared_ptr<Executable>> SessionRole::GiveUpSignatures() {
+  std::vector<std::shared_ptr<Executable>> given_up;
+  const auto oldest = Clock::now() - absl::ToChronoNanoseconds(options_.signature_age);
+  auto it = by_use_.end();
+  while (it != by_use_.begin() && --it != by_use_.begin()) {
+    auto found = signatures_.find(**it);
+    if (signatures_.size() <= options_.max_signatures && found->second.used >= oldest) break;
+    if (found->second.executable.use_count() > 1) continue;  // A step or a callable holds it.
+    given_up.push_back(std::move(found->second.executable));
+    it = by_use_.erase(it);
+    signatures_.erase(found);
+  }
+  return given_up;
 }
 
 absl::StatusOr<std::shared_ptr<Executable>> SessionRole::CompileAndCache(
@@ -197,22 +147,39 @@ absl::StatusOr<std::shared_ptr<Executable>> SessionRole::CompileAndCache(
   TROUPE_ASSIGN_OR_RETURN(CompiledStep compiled, Compile(*graph_, *signature, options_.compile,
                                                          runtime_.get(), &stateful_kernels_));
   auto executable = std::make_shared<Executable>(std::move(compiled));
+  std::list<const std::string*> place(1);
+  std::vector<std::shared_ptr<Executable>> given_up;
   std::lock_guard<std::mutex> lock(mutex_);
   if (closed_) return ClosedError();
+  auto [it, is_new] = signatures_.try_emplace(owned_key);
   // Two threads may have compiled the same signature at once: the first one's is kept.
-  return executables_.emplace(owned_key, std::move(executable)).first->second;
+  if (!is_new) return it->second.executable;
+  place.front() = &it->first;
+  it->second = {std::move(executable), place.begin(), Clock::now()};
+  by_use_.splice(by_use_.end(), place);
+  Touch(&it->second);
+  given_up = GiveUpSignatures();
+  return it->second.executable;
 }
 
-StepContext SessionRole::MakeStepContext(const CompiledStep& compiled, Executable::Step* step) {
+size_t SessionRole::num_signatures() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return signatures_.size();
+}
+
+// Steps.
+
+StepContext SessionRole::MakeStepContext(DeviceRole* device, CancellationToken* cancellation,
+                                         Containers* resources) {
   StepContext context;
   context.step_id = next_step_id_.fetch_add(1, std::memory_order_relaxed);
-  context.device = compiled.device->device.get();
+  context.device = device->device.get();
   context.allocator = HostAllocator();
-  context.pool = runtime_->pool()->threads() > 1 ? runtime_->pool() : nullptr;
-  context.stream = compiled.device->device->stream(0);
-  context.cancellation = &step->cancellation;
-  context.resources = &compiled.device->containers;
-  context.step_resources = &step->resources;
+  context.pool = runtime_->pool();
+  context.stream = context.device->stream(0);
+  context.cancellation = cancellation;
+  context.resources = &device->containers;
+  context.step_resources = resources;
   context.functions = &functions_;
   return context;
 }
@@ -221,177 +188,229 @@ absl::Status SessionRole::Run(Executable* executable, absl::Span<const Tensor> f
                               absl::Span<Tensor> fetches, const StepOptions& options,
                               RunMetadata* metadata) {
   TROUPE_RETURN_IF_ERROR(executable->CheckFeeds(feeds));
-  if (static_cast<int>(fetches.size()) != executable->compiled().num_fetches) {
-    return InvalidArgument("expected room for ", executable->compiled().num_fetches,
-                           " fetched tensors, got ", fetches.size());
+  const CompiledStep& compiled = executable->compiled();
+  if (static_cast<int>(fetches.size()) != compiled.num_fetches) {
+    return InvalidArgument("expected room for ", compiled.num_fetches, " fetched tensors, got ",
+                           fetches.size());
   }
   TROUPE_ASSIGN_OR_RETURN(Executable::Step * step, executable->Acquire());
-  uint64_t timer = 0;
+  ScopedDeadline deadline;
   const absl::Status status = CatchExceptions([&] {
-    if (options.timeout != absl::InfiniteDuration()) {
-      // Made while there is memory for it.
-      auto expire = [token = &step->cancellation,
-                     late = absl::DeadlineExceededError(
-                         StrCat("the run did not finish within ",
-                                absl::FormatDuration(options.timeout)))] { token->Cancel(late); };
-      if (options.timeout <= absl::ZeroDuration()) {
-        expire();
-      } else {
-        timer = runtime_->timer()->Add(
-            DeadlineTimer::Clock::now() + absl::ToChronoNanoseconds(options.timeout), expire);
-      }
+    SetDeadline(&deadline, runtime_->timer(), options.timeout, options.timeout,
+                &step->cancellation);
+    const StepContext context =
+        MakeStepContext(compiled.device, &step->cancellation, &step->resources);
+    StepTraces traces(compiled, options.trace ? metadata : nullptr);
+    absl::Status result;
+    if (step->partitioned != nullptr) {
+      result = step->partitioned->Run(context, std::make_shared<Rendezvous>(), feeds, fetches,
+                                      traces.ofs());
+    } else {
+      result = step->executor->Run(context, feeds, fetches, traces.of());
     }
-    return Play(executable->compiled(), step, feeds, fetches, options.trace ? metadata : nullptr);
+    traces.Add();
+    return result;
   });
-  if (timer != 0) runtime_->timer()->Remove(timer);
+  deadline.Clear();
   executable->Release(step);
   return status;
 }
 
-absl::Status SessionRole::Play(const CompiledStep& compiled, Executable::Step* step,
-                               absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
-                               RunMetadata* metadata) {
-  const StepContext context = MakeStepContext(compiled, step);
-  absl::Status status;
-  if (step->partitioned != nullptr) {
-    std::vector<std::vector<NodeTrace>> traces;
-    status = step->partitioned->Run(context, std::make_shared<Rendezvous>(), feeds, fetches,
-                                    metadata != nullptr ? &traces : nullptr);
-    for (size_t i = 0; i < traces.size(); ++i) {
-      AddStepStats(*compiled.partitions[i].plan, traces[i], metadata);
-    }
-  } else if (metadata != nullptr) {
-    std::vector<NodeTrace> trace;
-    status = step->executor->Run(context, feeds, fetches, &trace);
-    AddStepStats(*compiled.plan, trace, metadata);
-  } else {
-    status = step->executor->Run(context, feeds, fetches);
+/// Counts the asynchronous steps that have been asked for and not been answered. Thread-safe.
+class SessionRole::AsyncSteps {
+ public:
+  void Enter() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    ++count_;
   }
-  return status;
+  void Leave() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (--count_ == 0) none_.notify_all();
+  }
+  bool WaitForNone(Clock::time_point deadline) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    return none_.wait_until(lock, deadline, [this] { return count_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable none_;
+  int64_t count_ = 0;
+};
+
+/// Begun by one task of the pool and answered by another, so that a callback has nothing of other
+/// steps below it on its stack. Owns itself.
+struct SessionRole::AsyncStep final : PoolTask, StepCompletion {
+  AsyncStep(std::shared_ptr<SessionRole> s, AsyncRun r) noexcept
+      : session(std::move(s)), run(std::move(r)), asked(Clock::now()) {}
+
+  void Run() noexcept override { ended ? End() : Begin(); }
+  void Over() noexcept override {
+    ended = true;
+    session->runtime_->pool()->SubmitLong(this);
+  }
+
+  void Begin() noexcept {
+    absl::Status begun = CatchExceptions([this] { return Start(); });
+    if (begun.ok()) return;  // From now on the step may be over.
+    deadline.Clear();
+    if (step != nullptr) executable->Release(std::exchange(step, nullptr));
+    status = std::move(begun);
+    End();
+  }
+
+  absl::Status Start() {
+    if (session->closed_) return session->ClosedError();
+    TROUPE_ASSIGN_OR_RETURN(executable, session->Prepare(run.feeds, run.fetches, run.targets));
+    for (auto& feed : run.feeds) feeds.push_back(std::move(feed.second));
+    TROUPE_RETURN_IF_ERROR(executable->CheckFeeds(feeds));
+    values.resize(run.fetches.size());
+    const CompiledStep& compiled = executable->compiled();
+    traces = std::make_unique<StepTraces>(compiled, run.options.trace ? run.metadata : nullptr);
+    TROUPE_ASSIGN_OR_RETURN(step, executable->Acquire());
+    const StepContext context =
+        session->MakeStepContext(compiled.device, &step->cancellation, &step->resources);
+    SetDeadline(&deadline, session->runtime_->timer(), run.options.timeout,
+                run.options.timeout - absl::FromChrono(Clock::now() - asked), &step->cancellation);
+    if (step->partitioned != nullptr) {
+      step->partitioned->RunAsync(
+          context, std::make_shared<Rendezvous>(), feeds, absl::MakeSpan(values),
+          [this](absl::Status result) {
+            status = std::move(result);
+            Over();
+          },
+          traces->ofs());
+    } else {
+      step->executor->RunAsync(context, absl::MakeSpan(feeds), this, traces->of());
+    }
+    return absl::OkStatus();
+  }
+
+  void End() noexcept {
+    deadline.Clear();
+    if (step != nullptr) {
+      if (step->executor != nullptr) status = step->executor->Finish(absl::MakeSpan(values));
+      KeepGoing([this] { traces->Add(); });
+      executable->Release(step);
+    }
+    KeepGoing([this] {  // The callback is the user's.
+      if (status.ok()) {
+        run.done(std::move(values));
+      } else {
+        run.done(std::move(status));
+      }
+    });
+    // What the callback holds, and the session, go before whoever waits in `Close` hears of it.
+    const std::shared_ptr<AsyncSteps> all = session->async_steps_;
+    delete this;
+    all->Leave();
+  }
+
+  const std::shared_ptr<SessionRole> session;
+  AsyncRun run;
+  const Clock::time_point asked;
+  std::shared_ptr<Executable> executable;
+  Executable::Step* step = nullptr;
+  std::vector<Tensor> feeds, values;
+  std::unique_ptr<StepTraces> traces;
+  ScopedDeadline deadline;
+  absl::Status status;
+  bool ended = false;
+};
+
+void SessionRole::RunAsync(AsyncRun run) {
+  // Whatever is missing, the callback is called.
+  auto* step = new (std::nothrow) AsyncStep(shared_from_this(), std::move(run));
+  if (step == nullptr) {
+    KeepGoing([&] { run.done(absl::ResourceExhaustedError("no memory for a run")); });
+    return;
+  }
+  async_steps_->Enter();
+  absl::Status submitted = CatchExceptions([&] {
+    runtime_->pool()->SubmitLong(step);
+    return absl::OkStatus();
+  });
+  if (submitted.ok()) return;  // From now on the step may be over.
+  step->status = std::move(submitted);
+  step->End();
 }
+
+// Partial runs.
 
 absl::StatusOr<std::string> SessionRole::PartialRunSetup(const std::vector<std::string>& feeds,
                                                          const std::vector<std::string>& fetches,
-                                                         const std::vector<std::string>& targets) {
-  // The step holds values that were fed and not yet used: an executable of its own, not cached.
+                                                         const std::vector<std::string>& targets,
+                                                         absl::Duration timeout) {
   if (closed_) return ClosedError();
   TROUPE_ASSIGN_OR_RETURN(StepSignature signature,
                           StepSignature::FromNames(*graph_, feeds, fetches, targets));
-  TROUPE_ASSIGN_OR_RETURN(CompiledStep compiled, Compile(*graph_, signature, options_.compile,
-                                                         runtime_.get(), &stateful_kernels_));
-  if (compiled.plan == nullptr) {
-    return absl::UnimplementedError(
-        "a partial run of nodes on several devices; place them on one, or make whole runs");
-  }
-  auto partial = std::make_shared<PartialStep>();
-  partial->executable = std::make_shared<Executable>(std::move(compiled));
-  TROUPE_ASSIGN_OR_RETURN(partial->step, partial->executable->Acquire());
-  for (size_t i = 0; i < feeds.size(); ++i) partial->feeds[feeds[i]] = static_cast<int>(i);
-  for (size_t i = 0; i < fetches.size(); ++i) {
-    if (!partial->fetches.emplace(fetches[i], static_cast<int>(i)).second) {
-      return InvalidArgument("a partial run fetches ", fetches[i], " twice");
-    }
-  }
-  partial->context = MakeStepContext(partial->executable->compiled(), partial->step);
-  std::string handle;
+  const std::string handle = StrCat("partial_run_", next_partial_.fetch_add(1));
+  TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<PartialStep> step,
+                          PartialStep::Create(handle, graph_.get(), signature, options_.compile,
+                                              runtime_, &stateful_kernels_));
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    handle = StrCat("partial_run_", next_partial_++);
-    executables_.emplace(StrCat("p", handle), partial->executable);  // So that Close reaches it.
-    partial_steps_.emplace(handle, partial);
+    if (closed_) return ClosedError();
+    partial_steps_.emplace(handle, step);
   }
-  std::lock_guard<std::mutex> lock(partial->mutex);
-  partial->step->executor->Start(partial->context);
-  return handle;
+  const absl::Status status = CatchExceptions([&] {
+    step->Start(MakeStepContext(runtime_->devices().front().get(), nullptr, nullptr), timeout,
+                shared_from_this());
+    return absl::OkStatus();
+  });
+  if (status.ok()) return handle;
+  std::lock_guard<std::mutex> lock(mutex_);
+  partial_steps_.erase(handle);
+  return status;
 }
 
 absl::Status SessionRole::PartialRun(const std::string& handle,
                                      absl::Span<const std::pair<std::string, Tensor>> feeds,
                                      absl::Span<const std::string> fetches,
-                                     std::vector<Tensor>* values) {
-  std::shared_ptr<PartialStep> partial;
+                                     std::vector<Tensor>* values, absl::Duration timeout) {
+  std::shared_ptr<PartialStep> step;
   {
     std::lock_guard<std::mutex> lock(mutex_);
+    if (closed_) return ClosedError();
     auto it = partial_steps_.find(handle);
     if (it == partial_steps_.end()) {
       return InvalidArgument("there is no partial run ", handle,
                              ": it was never set up, or is over");
     }
-    partial = it->second;
+    step = it->second;
   }
-  std::lock_guard<std::mutex> lock(partial->mutex);
-  if (partial->over) return InvalidArgument("partial run ", handle, " is over");
-  std::vector<int> feed_indices;
-  std::vector<Tensor> feed_values;
-  std::set<std::string> given;
-  for (const auto& [name, value] : feeds) {
-    auto it = partial->feeds.find(name);
-    if (it == partial->feeds.end() || !given.insert(name).second) {
-      return InvalidArgument("partial run ", handle, " was not set up to be fed ", name,
-                             ", or it has been fed already");
-    }
-    TROUPE_RETURN_IF_ERROR(partial->executable->CheckFeed(it->second, value));
-    feed_indices.push_back(it->second);
-    feed_values.push_back(value);
-  }
-  std::set<std::string> wanted;
-  for (const std::string& name : fetches) {
-    if (partial->fetches.count(name) == 0 || !wanted.insert(name).second) {
-      return InvalidArgument("partial run ", handle, " was not set up to fetch ", name,
-                             ", or it has been fetched already");
-    }
-  }
-  const std::string executable_key = StrCat("p", handle);
-  bool too_early = false;
-  const absl::Status status = CatchExceptions([&]() -> absl::Status {
-    for (const std::string& name : given) partial->feeds.erase(name);
-    TROUPE_RETURN_IF_ERROR(partial->step->executor->Feed(feed_indices, feed_values));
-    if (values != nullptr) values->clear();
-    for (const std::string& name : fetches) {
-      Tensor value;
-      if (!partial->step->executor->TryFetch(partial->fetches[name], &value)) {
-        too_early = true;
-        return InvalidArgument("partial run ", handle, ": ", name,
-                               " depends on feeds that have not been given yet");
-      }
-      partial->fetches.erase(name);
-      if (values != nullptr) values->push_back(std::move(value));
-    }
-    return absl::OkStatus();
-  });
-  if (too_early) return status;
-  if (!status.ok() || (partial->fetches.empty() && partial->feeds.empty())) {
-    partial->End();
-    std::lock_guard<std::mutex> session_lock(mutex_);
+  bool over = false;
+  absl::Status status = step->Run(feeds, fetches, values, timeout, &over);
+  if (over) {
+    std::lock_guard<std::mutex> lock(mutex_);
     partial_steps_.erase(handle);
-    executables_.erase(executable_key);
   }
   return status;
 }
 
+// The end.
+
 absl::Status SessionRole::Close() {
-  std::unordered_map<std::string, std::shared_ptr<Executable>> executables;
+  std::vector<std::shared_ptr<Executable>> executables;
   std::unordered_map<std::string, std::shared_ptr<PartialStep>> partial_steps;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     closed_ = true;
-    executables = executables_;
+    for (const auto& [key, signature] : signatures_) executables.push_back(signature.executable);
     partial_steps.swap(partial_steps_);
   }
-  for (auto& [key, executable] : executables) executable->Close(ClosedError());
-  for (auto& [handle, partial] : partial_steps) {
-    std::lock_guard<std::mutex> lock(partial->mutex);
-    partial->End();
-  }
-  const auto deadline =
-      std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(options_.close_timeout);
-  for (auto& [key, executable] : executables) {
-    if (!executable->WaitIdle(deadline)) {
-      return absl::DeadlineExceededError(
-          "a running step did not stop when the session was closed; its kernels are still at work");
-    }
-  }
-  return absl::OkStatus();
+  for (const auto& executable : executables) executable->Close(ClosedError());
+  for (const auto& [handle, step] : partial_steps) step->Cancel(ClosedError());
+  // What is to be waited for may need this very thread.
+  if (runtime_->pool()->OnWorker()) return absl::OkStatus();
+  const auto deadline = Clock::now() + absl::ToChronoNanoseconds(options_.close_timeout);
+  bool idle = true;
+  for (const auto& executable : executables) idle &= executable->WaitIdle(deadline);
+  for (const auto& [handle, step] : partial_steps) idle &= step->WaitOver(deadline);
+  idle &= async_steps_->WaitForNone(deadline);
+  if (idle) return absl::OkStatus();
+  return absl::DeadlineExceededError(
+      "a running step did not stop when the session was closed; its kernels are still at work");
 }
 
 absl::Status SessionRole::Reset(absl::Span<const std::string> containers) {

@@ -3,10 +3,11 @@
 #define TROUPE_ACTORS_SESSION_SESSION_ROLE_H_
 
 #include <atomic>
-#include <condition_variable>
+#include <chrono>
+#include <functional>
+#include <list>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -16,65 +17,43 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "actors/executor/executor_role.h"
 #include "actors/runtime.h"
 #include "actors/session/compile.h"
+#include "actors/session/executable.h"
 #include "actors/session/functions.h"
 #include "kernels/cancellation.h"
 
 namespace troupe {
 
+class PartialStep;
 class RunMetadata;
-
-/// A compiled signature with the executors of its steps, which are reused. Thread-safe.
-class Executable {
- public:
-  /// One running or resting step.
-  struct Step {
-    explicit Step(const CompiledStep& compiled);
-    std::unique_ptr<ExecutorRole> executor;        ///< One plan, or
-    std::unique_ptr<PartitionedStep> partitioned;  ///< several partitions.
-    CancellationToken cancellation;
-    Containers resources;  ///< The step's own.
-    bool running = false;
-  };
-
-  explicit Executable(CompiledStep compiled) : compiled_(std::move(compiled)) {}
-
-  const CompiledStep& compiled() const { return compiled_; }
-  /// A step of its own for the caller; Cancelled if closed.
-  absl::StatusOr<Step*> Acquire();
-  void Release(Step* step) noexcept;
-  /// Cancels all running steps; later `Acquire`s fail.
-  void Close(const absl::Status& reason);
-  /// Waits until no step runs; false at the deadline.
-  bool WaitIdle(std::chrono::steady_clock::time_point deadline);
-  /// Type and shape of each feed. InvalidArgument names the tensor, what was expected and what was
-  /// got.
-  absl::Status CheckFeeds(absl::Span<const Tensor> feeds) const;
-  absl::Status CheckFeed(int feed, const Tensor& value) const;
-
- private:
-  const CompiledStep compiled_;
-  std::mutex mutex_;
-  std::condition_variable idle_;
-  std::vector<std::unique_ptr<Step>> steps_;
-  std::vector<Step*> free_;
-  absl::Status closed_;
-};
 
 struct StepOptions {
   absl::Duration timeout = absl::InfiniteDuration();
   bool trace = false;
 };
 
+/// A step that nobody waits for.
+struct AsyncRun {
+  std::vector<std::pair<std::string, Tensor>> feeds;
+  std::vector<std::string> fetches, targets;
+  StepOptions options;
+  RunMetadata* metadata = nullptr;  ///< Lives until `done` is called.
+  std::function<void(absl::StatusOr<std::vector<Tensor>>)> done;
+};
+
 /// A local session. Any number of threads may run steps at once; each step is played by the thread
-/// that calls. Thread-safe.
-class SessionRole {
+/// that calls `Run`, or by the pool's workers. Thread-safe. Asynchronous steps keep it alive.
+class SessionRole : public std::enable_shared_from_this<SessionRole> {
  public:
   struct Options {
     CompileOptions compile;
     absl::Duration close_timeout = absl::Seconds(10);
+    /// More compiled signatures than these, and those that have not been used for so long, are
+    /// given up, the oldest use first, unless somebody holds them. What is stateful keeps its
+    /// state.
+    size_t max_signatures = 1024;
+    absl::Duration signature_age = absl::Hours(1);
   };
 
   SessionRole(std::shared_ptr<Graph> graph, std::shared_ptr<Runtime> runtime, Options options);
@@ -93,34 +72,52 @@ class SessionRole {
   /// Runs one step. `metadata` may be nullptr.
   absl::Status Run(Executable* executable, absl::Span<const Tensor> feeds,
                    absl::Span<Tensor> fetches, const StepOptions& options, RunMetadata* metadata);
+  /// Has one step run, and its `done` called, by the pool's workers. No thread waits with the step.
+  void RunAsync(AsyncRun run);
 
-  // Partial run: a step that is fed and fetched in pieces.
+  // Partial run: a step that is fed and fetched in pieces. A timeout ends the whole step.
   absl::StatusOr<std::string> PartialRunSetup(const std::vector<std::string>& feeds,
                                               const std::vector<std::string>& fetches,
-                                              const std::vector<std::string>& targets);
+                                              const std::vector<std::string>& targets,
+                                              absl::Duration timeout);
   absl::Status PartialRun(const std::string& handle,
                           absl::Span<const std::pair<std::string, Tensor>> feeds,
-                          absl::Span<const std::string> fetches, std::vector<Tensor>* values);
+                          absl::Span<const std::string> fetches, std::vector<Tensor>* values,
+                          absl::Duration timeout);
 
   /// Signatures that are prepared from now on are placed anew.
   void PlaceAgain() { placement_round_.fetch_add(1, std::memory_order_relaxed); }
 
-  /// Cancels what runs, and waits for it within bounds. DeadlineExceeded if something did not stop.
-  /// Later calls of any kind give Cancelled.
+  /// Cancels what runs, and waits for it, and for the callbacks of asynchronous steps, within
+  /// bounds. DeadlineExceeded if something did not stop. A worker of the pool, that is to say such
+  /// a callback, does not wait. Later calls of any kind give Cancelled.
   absl::Status Close();
   /// Empties containers on all devices; none named: the default container.
   absl::Status Reset(absl::Span<const std::string> containers);
 
- private:
-  struct PartialStep;
+  /// Compiled signatures that are kept.
+  size_t num_signatures();
 
+ private:
+  struct AsyncStep;
+  class AsyncSteps;
+  using Clock = std::chrono::steady_clock;
+  struct Signature {
+    std::shared_ptr<Executable> executable;
+    std::list<const std::string*>::iterator place;  ///< In `by_use_`.
+    Clock::time_point used;                         ///< When it was last the newest.
+  };
+
+  /// nullptr if it has not been compiled.
+  std::shared_ptr<Executable> FindSignature(const std::string& key);
+  /// Makes a signature the newest. With the lock held.
+  void Touch(Signature* signature);
+  /// With the lock held; gives what is to be destroyed without it.
+  std::vector<std::shared_ptr<Executable>> GiveUpSignatures();
   absl::StatusOr<std::shared_ptr<Executable>> CompileAndCache(
       const std::string& key, const absl::StatusOr<StepSignature>& signature);
-  /// The step's own part of `Run`.
-  absl::Status Play(const CompiledStep& compiled, Executable::Step* step,
-                    absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
-                    RunMetadata* metadata);
-  StepContext MakeStepContext(const CompiledStep& compiled, Executable::Step* step);
+  StepContext MakeStepContext(DeviceRole* device, CancellationToken* cancellation,
+                              Containers* resources);
   absl::Status ClosedError() const;
 
   const std::shared_ptr<Graph> graph_;
@@ -128,13 +125,15 @@ class SessionRole {
   const Options options_;
   StatefulKernels stateful_kernels_;
   SessionFunctions functions_;
+  const std::shared_ptr<AsyncSteps> async_steps_;
   std::atomic<int64_t> next_step_id_{1};
   std::atomic<bool> closed_{false};
   std::atomic<int64_t> placement_round_{0};
   std::mutex mutex_;
-  std::unordered_map<std::string, std::shared_ptr<Executable>> executables_;
+  std::unordered_map<std::string, Signature> signatures_;
+  std::list<const std::string*> by_use_;  ///< Keys, the newest use first.
   std::unordered_map<std::string, std::shared_ptr<PartialStep>> partial_steps_;
-  int64_t next_partial_ = 1;
+  std::atomic<int64_t> next_partial_{1};
 };
 
 }  // namespace troupe

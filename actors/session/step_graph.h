@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
@@ -30,6 +31,9 @@ struct StepGraph {
 absl::StatusOr<StepGraph> PrepareStep(
     const Graph& graph, const StepSignature& signature, bool simplify,
     absl::FunctionRef<absl::Status(const Subgraph&)> check_devices);
+
+/// Per fetch: the feeds that it depends on.
+std::vector<std::vector<int>> FeedsOfFetches(const Subgraph& whole);
 
 /// For `PlacementInput::has_kernel`: kernels that are registered here. Functions run everywhere.
 std::function<bool(const Node& node, const std::string& device_type)> RegisteredKernels();

@@ -83,4 +83,19 @@ absl::Status StepSignature::Check(const Graph& graph) const {
   return absl::OkStatus();
 }
 
+absl::Status CheckFedValue(std::string_view name, ElementType type, const PartialShape& shape,
+                           const Tensor& value) {
+  if (!value.valid()) return InvalidArgument("feed ", name, " has no value");
+  // A type that is not known is that of an op that is not registered here.
+  if (type != ElementType::kInvalid && value.type() != type) {
+    return InvalidArgument("feed ", name, " has element type ", ElementTypeName(value.type()),
+                           ", expected ", ElementTypeName(type));
+  }
+  if (!shape.IsCompatibleWith(value.shape())) {
+    return InvalidArgument("feed ", name, " has shape ", value.shape().ToString(),
+                           ", which does not fit ", shape.ToString());
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace troupe

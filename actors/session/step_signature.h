@@ -3,9 +3,11 @@
 #define TROUPE_ACTORS_SESSION_STEP_SIGNATURE_H_
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "devices/tensor.h"
 #include "graph/graph.h"
 
 namespace troupe {
@@ -26,6 +28,10 @@ struct StepSignature {
   /// The checks of `FromNames` on tensors that are there.
   absl::Status Check(const Graph& graph) const;
 };
+
+/// InvalidArgument if `value` is none or of another type or shape than the fed tensor `name`.
+absl::Status CheckFedValue(std::string_view name, ElementType type, const PartialShape& shape,
+                           const Tensor& value);
 
 }  // namespace troupe
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/internal/master_link.h"
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "devices/tensor_proto.h"
 #include "graph/protos/config.pb.h"
@@ -34,16 +35,7 @@ absl::Status CheckFeeds(const StepSignature& signature, absl::Span<const Tensor>
   for (size_t i = 0; i < feeds.size(); ++i) {
     const Output& output = signature.feeds[i];
     const ElementType type = RemoveRef(output.type());
-    if (!feeds[i].valid()) return InvalidArgument("feed ", output.name(), " is an empty tensor");
-    // Of an op that is not registered here the master may know more.
-    if (type != ElementType::kInvalid && feeds[i].type() != type) {
-      return InvalidArgument("feed ", output.name(), " is to be of type ", ElementTypeName(type),
-                             ", got ", ElementTypeName(feeds[i].type()));
-    }
-    if (!output.shape().IsCompatibleWith(PartialShape(feeds[i].shape()))) {
-      return InvalidArgument("feed ", output.name(), " is to have shape ",
-                             output.shape().ToString(), ", got ", feeds[i].shape().ToString());
-    }
+    TROUPE_RETURN_IF_ERROR(CheckFedValue(output.name(), type, output.shape(), feeds[i]));
     if (type == ElementType::kVariant || type == ElementType::kResource) {
       return absl::UnimplementedError(StrCat("feed ", output.name(), ": a tensor of type ",
                                              ElementTypeName(type),
@@ -51,6 +43,47 @@ absl::Status CheckFeeds(const StepSignature& signature, absl::Span<const Tensor>
     }
   }
   return absl::OkStatus();
+}
+
+/// The values that a step was asked for; `target` sent them.
+absl::Status TakeValues(const std::string& target, cluster::Message* reply,
+                        absl::Span<Tensor> values) {
+  if (reply->tensors_size() != static_cast<int>(values.size())) {
+    return absl::InternalError(StrCat(target, " sent ", reply->tensors_size(), " tensors, ",
+                                      values.size(), " were fetched"));
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    TROUPE_ASSIGN_OR_RETURN(values[i],
+                            TakeTensorFromProto(reply->mutable_tensors(static_cast<int>(i))));
+  }
+  return absl::OkStatus();
+}
+
+/// What a step has answered, with its metadata.
+absl::Status TakeResult(const std::string& target, cluster::Message* reply,
+                        absl::Span<Tensor> values, RunMetadata* metadata) {
+  if (metadata != nullptr && !metadata->MergeFromString(reply->metadata())) {
+    return absl::InternalError(StrCat(target, " sent metadata that cannot be read"));
+  }
+  return TakeValues(target, reply, values);
+}
+
+std::vector<Tensor> ValuesOf(const NamedTensors& feeds) {
+  std::vector<Tensor> values;
+  values.reserve(feeds.size());
+  for (const auto& feed : feeds) values.push_back(feed.second);
+  return values;
+}
+
+std::vector<std::string> NamesOf(const NamedTensors& feeds) {
+  std::vector<std::string> names;
+  for (const auto& feed : feeds) names.push_back(feed.first);
+  return names;
+}
+
+/// An exception in a user's callback must not end an actor.
+void Answer(const RunDone& done, absl::StatusOr<std::vector<Tensor>> result) noexcept {
+  KeepGoing([&] { done(std::move(result)); });
 }
 
 }  // namespace
@@ -106,19 +139,27 @@ struct RemoteSession::Impl {
     return status;
   }
 
+  /// Tells the master how long it has; `timeout` is how long its answer is waited for.
+  static absl::Status SetTimeout(const RunOptions& options, cluster::Message* request,
+                                 ClusterTime* timeout) {
+    constexpr absl::Duration kLongest = absl::Hours(24 * 365 * 100);
+    *timeout = 0;
+    if (options.timeout == absl::InfiniteDuration()) return absl::OkStatus();
+    if (options.timeout <= absl::ZeroDuration()) {
+      return absl::DeadlineExceededError("the run did not finish within 0");
+    }
+    request->set_timeout_us(
+        std::max<ClusterTime>(1, Microseconds(std::min(options.timeout, kLongest))));
+    *timeout = request->timeout_us() + kGrace;
+    return absl::OkStatus();
+  }
+
   /// OK: the request is ready.
   absl::Status MakeRun(const StepSignature& signature, const std::string& callable,
                        absl::Span<const Tensor> feeds, const RunOptions& options,
                        cluster::Message* request, ClusterTime* timeout) {
     TROUPE_RETURN_IF_ERROR(CheckFeeds(signature, feeds));
-    *timeout = 0;
-    if (options.timeout != absl::InfiniteDuration()) {
-      if (options.timeout <= absl::ZeroDuration()) {
-        return absl::DeadlineExceededError("the run did not finish within 0");
-      }
-      request->set_timeout_us(std::max<ClusterTime>(1, Microseconds(options.timeout)));
-      *timeout = request->timeout_us() + kGrace;
-    }
+    TROUPE_RETURN_IF_ERROR(SetTimeout(options, request, timeout));
     request->set_session(session);
     if (callable.empty()) {
       TROUPE_RETURN_IF_ERROR(Extend());
@@ -134,14 +175,14 @@ struct RemoteSession::Impl {
   }
 };
 
-absl::StatusOr<std::unique_ptr<RemoteSession>> RemoteSession::Create(
+absl::StatusOr<std::shared_ptr<RemoteSession>> RemoteSession::Create(
     std::shared_ptr<Graph> graph, const SessionOptions& options) {
   auto impl = std::make_unique<Impl>();
   impl->graph = std::move(graph);
   impl->target = options.target;
   impl->heartbeat_timeout = Microseconds(options.heartbeat_timeout);
   TROUPE_ASSIGN_OR_RETURN(impl->link, MasterLink::Create(options));
-  std::unique_ptr<RemoteSession> session(new RemoteSession(std::move(impl)));
+  std::shared_ptr<RemoteSession> session(new RemoteSession(std::move(impl)));
   Impl* raw = session->impl_.get();
   cluster::Message request, reply;
   request.set_method(cluster::CREATE_SESSION);
@@ -164,6 +205,30 @@ RemoteSession::RemoteSession(std::unique_ptr<Impl> impl) : impl_(std::move(impl)
 
 RemoteSession::~RemoteSession() { Close().IgnoreError(); }
 
+absl::StatusOr<std::vector<Tensor>> RemoteSession::Run(const NamedTensors& feeds,
+                                                       const std::vector<std::string>& fetches,
+                                                       const std::vector<std::string>& targets,
+                                                       const RunOptions& options,
+                                                       RunMetadata* metadata) {
+  TROUPE_ASSIGN_OR_RETURN(
+      const StepSignature signature,
+      StepSignature::FromNames(*impl_->graph, NamesOf(feeds), fetches, targets));
+  std::vector<Tensor> values(fetches.size());
+  TROUPE_RETURN_IF_ERROR(
+      Run(signature, "", ValuesOf(feeds), absl::MakeSpan(values), options, metadata));
+  return values;
+}
+
+absl::StatusOr<std::vector<Tensor>> RemoteSession::Run(const StepSignature& signature,
+                                                       absl::Span<const Tensor> feeds,
+                                                       const RunOptions& options,
+                                                       RunMetadata* metadata) {
+  TROUPE_RETURN_IF_ERROR(signature.Check(*impl_->graph));
+  std::vector<Tensor> values(signature.fetches.size());
+  TROUPE_RETURN_IF_ERROR(Run(signature, "", feeds, absl::MakeSpan(values), options, metadata));
+  return values;
+}
+
 absl::Status RemoteSession::Run(const StepSignature& signature, const std::string& callable,
                                 absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
                                 const RunOptions& options, RunMetadata* metadata) {
@@ -176,72 +241,89 @@ absl::Status RemoteSession::Run(const StepSignature& signature, const std::strin
   TROUPE_RETURN_IF_ERROR(impl_->MakeRun(signature, callable, feeds, options, &request, &timeout));
   request.set_trace(options.trace && metadata != nullptr);
   TROUPE_RETURN_IF_ERROR(impl_->Call(std::move(request), timeout, &reply));
-  if (metadata != nullptr && !metadata->MergeFromString(reply.metadata())) {
-    return absl::InternalError(StrCat(impl_->target, " sent metadata that cannot be read"));
-  }
-  if (reply.tensors_size() != static_cast<int>(fetches.size())) {
-    return absl::InternalError(StrCat(impl_->target, " sent ", reply.tensors_size(), " tensors, ",
-                                      fetches.size(), " were fetched"));
-  }
-  for (size_t i = 0; i < fetches.size(); ++i) {
-    TROUPE_ASSIGN_OR_RETURN(fetches[i],
-                            TakeTensorFromProto(reply.mutable_tensors(static_cast<int>(i))));
-  }
-  return absl::OkStatus();
+  return TakeResult(impl_->target, &reply, fetches, metadata);
 }
 
-void RemoteSession::RunAsync(const StepSignature& signature, absl::Span<const Tensor> feeds,
-                             std::function<void(absl::StatusOr<std::vector<Tensor>>)> done) {
+void RemoteSession::RunAsync(const RunOptions& options, NamedTensors feeds,
+                             std::vector<std::string> fetches, std::vector<std::string> targets,
+                             RunDone done, RunMetadata* metadata) {
   cluster::Message request;
   ClusterTime timeout = 0;
-  absl::Status status = impl_->MakeRun(signature, "", feeds, RunOptions(), &request, &timeout);
+  absl::StatusOr<StepSignature> signature =
+      StepSignature::FromNames(*impl_->graph, NamesOf(feeds), fetches, targets);
+  absl::Status status = signature.status();
+  if (status.ok()) {
+    status = impl_->MakeRun(*signature, "", ValuesOf(feeds), options, &request, &timeout);
+  }
   if (!status.ok()) {
-    impl_->link->Post([status, done = std::move(done)] { done(status); });
+    impl_->link->Post([status, done = std::move(done)] { Answer(done, status); });
     return;
   }
-  impl_->link->Call(std::move(request), timeout,
-                    [link = impl_->link.get(), done = std::move(done)](const absl::Status& status,
-                                                                       cluster::Message reply) {
-                      link->Post([status, reply = std::move(reply), done]() mutable {
-                        if (!status.ok()) {
-                          done(status);
-                          return;
-                        }
-                        std::vector<Tensor> values;
-                        for (TensorProto& proto : *reply.mutable_tensors()) {
-                          absl::StatusOr<Tensor> value = TakeTensorFromProto(&proto);
-                          if (!value.ok()) {
-                            done(value.status());
-                            return;
-                          }
-                          values.push_back(*std::move(value));
-                        }
-                        done(std::move(values));
-                      });
-                    });
+  request.set_trace(options.trace && metadata != nullptr);
+  impl_->link->Call(
+      std::move(request), timeout,
+      [link = impl_->link.get(), target = impl_->target, num_fetches = fetches.size(), metadata,
+       done = std::move(done)](const absl::Status& result, cluster::Message reply) {
+        link->Post([=, reply = std::move(reply)]() mutable {
+          absl::Status status = result;
+          std::vector<Tensor> values(num_fetches);
+          if (status.ok()) status = TakeResult(target, &reply, absl::MakeSpan(values), metadata);
+          if (status.ok()) {
+            Answer(done, std::move(values));
+          } else {
+            Answer(done, std::move(status));
+          }
+        });
+      });
 }
 
-absl::Status RemoteSession::MakeCallable(const StepSignature& signature, std::string* handle,
-                                         int* num_nodes) {
-  TROUPE_RETURN_IF_ERROR(impl_->Extend());
-  cluster::Message request, reply;
-  request.set_method(cluster::MAKE_CALLABLE);
-  request.set_session(impl_->session);
-  SetNames(signature, &request);
-  request.set_placement_round(impl_->placement_round);
-  TROUPE_RETURN_IF_ERROR(impl_->Call(std::move(request), kControlTimeout, &reply));
-  *handle = reply.handle();
-  *num_nodes = static_cast<int>(reply.num_nodes());
-  return absl::OkStatus();
-}
+/// A callable of the master's.
+class RemoteSession::Call final : public PreparedCall {
+ public:
+  Call(std::shared_ptr<RemoteSession> session, StepSignature signature)
+      : session_(std::move(session)), signature_(std::move(signature)) {}
+  ~Call() override {
+    if (handle_.empty()) return;
+    cluster::Message request;
+    request.set_method(cluster::RELEASE_CALLABLE);
+    request.set_session(session_->impl_->session);
+    request.set_handle(handle_);
+    session_->impl_->link->Call(std::move(request), kControlTimeout,
+                                [](const absl::Status&, const cluster::Message&) {});
+  }
 
-void RemoteSession::ReleaseCallable(const std::string& handle) {
-  cluster::Message request;
-  request.set_method(cluster::RELEASE_CALLABLE);
-  request.set_session(impl_->session);
-  request.set_handle(handle);
-  impl_->link->Call(std::move(request), kControlTimeout,
-                    [](const absl::Status&, const cluster::Message&) {});
+  absl::Status Make() {
+    Impl* impl = session_->impl_.get();
+    TROUPE_RETURN_IF_ERROR(signature_.Check(*impl->graph));
+    TROUPE_RETURN_IF_ERROR(impl->Extend());
+    cluster::Message request, reply;
+    request.set_method(cluster::MAKE_CALLABLE);
+    request.set_session(impl->session);
+    SetNames(signature_, &request);
+    request.set_placement_round(impl->placement_round);
+    TROUPE_RETURN_IF_ERROR(impl->Call(std::move(request), kControlTimeout, &reply));
+    handle_ = reply.handle();
+    num_nodes_ = static_cast<int>(reply.num_nodes());
+    return absl::OkStatus();
+  }
+  absl::Status Run(absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
+                   const RunOptions& options, RunMetadata* metadata) override {
+    return session_->Run(signature_, handle_, feeds, fetches, options, metadata);
+  }
+  int num_nodes() const override { return num_nodes_; }
+
+ private:
+  const std::shared_ptr<RemoteSession> session_;
+  const StepSignature signature_;
+  std::string handle_;
+  int num_nodes_ = 0;
+};
+
+absl::StatusOr<std::shared_ptr<PreparedCall>> RemoteSession::Prepare(
+    const StepSignature& signature) {
+  auto call = std::make_shared<Call>(shared_from_this(), signature);
+  TROUPE_RETURN_IF_ERROR(call->Make());
+  return call;
 }
 
 absl::StatusOr<std::vector<DeviceAttributes>> RemoteSession::ListDevices() {
@@ -265,13 +347,16 @@ absl::Status RemoteSession::Reset(const std::vector<std::string>& containers) {
 
 void RemoteSession::PlaceAgain() { ++impl_->placement_round; }
 
-absl::StatusOr<std::string> RemoteSession::PartialRunSetup(
-    const std::vector<std::string>& feeds, const std::vector<std::string>& fetches,
-    const std::vector<std::string>& targets) {
+absl::StatusOr<std::string> RemoteSession::PartialRunSetup(const std::vector<std::string>& feeds,
+                                                           const std::vector<std::string>& fetches,
+                                                           const std::vector<std::string>& targets,
+                                                           const RunOptions& options) {
   TROUPE_ASSIGN_OR_RETURN(const StepSignature signature,
                           StepSignature::FromNames(*impl_->graph, feeds, fetches, targets));
   TROUPE_RETURN_IF_ERROR(impl_->Extend());
   cluster::Message request, reply;
+  ClusterTime timeout = 0;
+  TROUPE_RETURN_IF_ERROR(Impl::SetTimeout(options, &request, &timeout));
   request.set_method(cluster::PARTIAL_RUN_SETUP);
   request.set_session(impl_->session);
   SetNames(signature, &request);
@@ -282,7 +367,7 @@ absl::StatusOr<std::string> RemoteSession::PartialRunSetup(
 
 absl::Status RemoteSession::PartialRun(const std::string& handle, const NamedTensors& feeds,
                                        const std::vector<std::string>& fetches,
-                                       std::vector<Tensor>* values) {
+                                       std::vector<Tensor>* values, const RunOptions& options) {
   StepSignature signature;
   std::vector<Tensor> fed;
   for (const auto& [name, value] : feeds) {
@@ -301,16 +386,12 @@ absl::Status RemoteSession::PartialRun(const std::string& handle, const NamedTen
   request.set_handle(handle);
   SetNames(signature, &request);
   for (const Tensor& value : fed) TensorToProto(value, request.add_tensors());
-  TROUPE_RETURN_IF_ERROR(impl_->Call(std::move(request), 0, &reply));
-  if (reply.tensors_size() != static_cast<int>(fetches.size())) {
-    return absl::InternalError(StrCat(impl_->target, " sent ", reply.tensors_size(), " tensors, ",
-                                      fetches.size(), " were fetched"));
-  }
-  if (values == nullptr) return absl::OkStatus();
-  values->clear();
-  for (const TensorProto& proto : reply.tensors()) {
-    TROUPE_ASSIGN_OR_RETURN(values->emplace_back(), TensorFromProto(proto));
-  }
+  ClusterTime timeout = 0;
+  TROUPE_RETURN_IF_ERROR(Impl::SetTimeout(options, &request, &timeout));
+  TROUPE_RETURN_IF_ERROR(impl_->Call(std::move(request), timeout, &reply));
+  std::vector<Tensor> result(fetches.size());
+  TROUPE_RETURN_IF_ERROR(TakeValues(impl_->target, &reply, absl::MakeSpan(result)));
+  if (values != nullptr) *values = std::move(result);
   return absl::OkStatus();
 }
 

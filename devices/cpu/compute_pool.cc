@@ -58,8 +58,8 @@ bool SpinUntil(std::chrono::microseconds limit, const Ready& ready) {
   return false;
 }
 
-/// The thread belongs to a pool.
-thread_local bool is_worker = false;
+/// The pool that the thread belongs to, if any.
+constinit thread_local const void* pool_of_worker = nullptr;
 
 /// A ParallelFor under way. It lives on its caller's stack: threads join and leave under the pool's
 /// lock or through `helpers`, and the caller leaves when the loop is unlinked and nobody is inside.
@@ -83,7 +83,7 @@ struct Loop {
   /// step most ranges come to the core that holds their data.
   bool RunChunk() noexcept {
     if (taken.fetch_add(1, std::memory_order_relaxed) >= chunks) return false;
-    const int64_t chunk = is_worker
+    const int64_t chunk = pool_of_worker != nullptr
                               ? chunks - 1 - taken_behind.fetch_add(1, std::memory_order_relaxed)
                               : taken_in_front.fetch_add(1, std::memory_order_relaxed);
     const int64_t begin = chunk * grain;
@@ -97,6 +97,13 @@ struct Loop {
   }
 };
 
+/// First in, first out. The pool's lock is held by whoever changes it.
+struct TaskQueue {
+  PoolTask* head = nullptr;
+  PoolTask** tail = &head;
+  std::atomic<int> size{0};
+};
+
 }  // namespace
 
 struct ComputePool::Impl {
@@ -104,11 +111,9 @@ struct ComputePool::Impl {
   std::vector<std::thread> workers;
 
   std::mutex mutex;
-  PoolTask* head = nullptr;
-  PoolTask** tail = &head;
+  TaskQueue tasks, long_tasks;
   Loop* loops = nullptr;  // newest first, so that nested loops finish before outer ones go on
 
-  std::atomic<int> tasks{0};
   std::atomic<int> open_loops{0};
   std::atomic<int> spinners{0};
   std::atomic<int> sleepers{0};
@@ -122,7 +127,9 @@ struct ComputePool::Impl {
     for (std::thread& worker : workers) worker.join();
   }
 
-  bool HasWork() const { return tasks.load() > 0 || open_loops.load() > 0; }
+  bool HasWork() const {
+    return tasks.size.load() > 0 || open_loops.load() > 0 || long_tasks.size.load() > 0;
+  }
 
   /// Wakes sleepers for `items` new pieces of work that no spinning worker will see. A worker that
   /// stops spinning looks for work once more after it has said so (all of this is sequentially
@@ -134,14 +141,22 @@ struct ComputePool::Impl {
     FutexWake(&epoch, wanted);
   }
 
-  PoolTask* Pop() {
-    if (tasks.load() == 0) return nullptr;
+  /// With the lock held.
+  static void Push(TaskQueue* queue, PoolTask* task) {
+    task->next_ = nullptr;
+    *queue->tail = task;
+    queue->tail = &task->next_;
+    queue->size.fetch_add(1);
+  }
+
+  PoolTask* Pop(TaskQueue* queue) {
+    if (queue->size.load() == 0) return nullptr;
     std::lock_guard lock(mutex);
-    PoolTask* task = head;
+    PoolTask* task = queue->head;
     if (task == nullptr) return nullptr;
-    head = task->next_;
-    if (head == nullptr) tail = &head;
-    tasks.fetch_sub(1);
+    queue->head = task->next_;
+    if (queue->head == nullptr) queue->tail = &queue->head;
+    queue->size.fetch_sub(1);
     return task;
   }
 
@@ -185,13 +200,17 @@ struct ComputePool::Impl {
     pthread_setname_np(pthread_self(), name);
     PrepareThread();
     const ScopedFlushDenormals flush;
-    is_worker = true;
+    pool_of_worker = this;
     while (true) {
-      if (PoolTask* task = Pop()) {
+      if (PoolTask* task = Pop(&tasks)) {
         task->Run();
         continue;
       }
       if (HelpLoop(/*one_chunk=*/false)) continue;
+      if (PoolTask* task = Pop(&long_tasks)) {
+        task->Run();
+        continue;
+      }
       if (stopping.load()) return;
       const auto ready = [this] { return HasWork() || stopping.load(); };
       spinners.fetch_add(1);
@@ -223,21 +242,32 @@ ComputePool::ComputePool(int threads, int spin_microseconds)
   }
 }
 
-ComputePool::~ComputePool() = default;
+ComputePool::~ComputePool() {
+  if (OnWorker()) std::thread([impl = std::move(impl_)]() mutable { impl.reset(); }).detach();
+}
 
 void ComputePool::Submit(PoolTask* task) {
-  task->next_ = nullptr;
   {
     std::lock_guard lock(impl_->mutex);
-    *impl_->tail = task;
-    impl_->tail = &task->next_;
-    impl_->tasks.fetch_add(1);
+    impl_->Push(&impl_->tasks, task);
   }
   impl_->Wake(queued());
 }
 
+void ComputePool::SubmitLong(PoolTask* task) {
+  // All of it under the lock: the task may let go of the pool.
+  std::lock_guard lock(impl_->mutex);
+  if (impl_->workers.empty()) {
+    impl_->workers.emplace_back([impl = impl_.get()] { impl->WorkerMain(1); });
+  }
+  impl_->Push(&impl_->long_tasks, task);
+  impl_->Wake(impl_->long_tasks.size.load());
+}
+
+bool ComputePool::OnWorker() const { return pool_of_worker == impl_.get(); }
+
 bool ComputePool::RunOne() {
-  if (PoolTask* task = impl_->Pop()) {
+  if (PoolTask* task = impl_->Pop(&impl_->tasks)) {
     PrepareThread();
     task->Run();
     return true;
@@ -247,7 +277,7 @@ bool ComputePool::RunOne() {
   return impl_->HelpLoop(/*one_chunk=*/true);
 }
 
-int ComputePool::queued() const { return impl_->tasks.load(std::memory_order_relaxed); }
+int ComputePool::queued() const { return impl_->tasks.size.load(std::memory_order_relaxed); }
 
 bool ComputePool::has_awake_worker() const {
   return impl_->spinners.load(std::memory_order_relaxed) > 0;

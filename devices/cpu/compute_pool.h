@@ -30,6 +30,7 @@ class ComputePool {
   /// Idle workers spin for `spin_microseconds` before they sleep (not at all if there are more
   /// threads than cores). Throws if the threads cannot be made.
   explicit ComputePool(int threads, int spin_microseconds = 30);
+  /// Waits for the workers; in the background if it is one of them that lets go of the pool.
   ~ComputePool();
   ComputePool(const ComputePool&) = delete;
   ComputePool& operator=(const ComputePool&) = delete;
@@ -39,6 +40,12 @@ class ComputePool {
   /// Queues a task, first in first out, and wakes a sleeping worker if there is one. With one
   /// thread (no workers) the task waits until somebody calls `RunOne`.
   void Submit(PoolTask* task);
+  /// Queues a task that may take long, such as a whole step: a worker runs it, never a thread that
+  /// waits for something else in `RunOne`. With one thread, a worker is started for such tasks. The
+  /// task may destroy the pool.
+  void SubmitLong(PoolTask* task);
+  /// True on a worker of this pool.
+  bool OnWorker() const;
   /// Takes the oldest task and runs it here, or if there is none helps a ParallelFor under way with
   /// one range; false if there was nothing to do.
   bool RunOne();

@@ -7,6 +7,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "devices/cpu/compute_pool.h"
 #include "kernels/array/index_view.h"
 #include "kernels/math/loops.h"
 #include "kernels/type_switch.h"
@@ -193,7 +194,8 @@ absl::Status ScatterSlices(KernelContext& ctx, ScatterOp op, const Tensor& updat
   }
   // A part's look at an offset that is not its own takes about 10 ns, mispredicted as it may be.
   const int64_t slices = out->num_elements() / inner;
-  const int64_t parts = ctx.step().pool == nullptr
+  const ComputePool* pool = ctx.step().pool;
+  const int64_t parts = pool == nullptr || pool->threads() == 1
                             ? 1
                             : std::min({kMaxParts, slices, static_cast<int64_t>(total_ns / kPartNs),
                                         static_cast<int64_t>(row_ns / 10)});

@@ -80,7 +80,7 @@ TEST_F(ClusterTest, StepsCrossTasks) {
       ASSERT_TRUE((*step)({x}, absl::MakeSpan(result)).ok());
       ASSERT_EQ(result[0].unchecked_data<float>()[0], 12);
     }
-    EXPECT_EQ(session->ListDevices().size(), 2u);
+    EXPECT_EQ(session->ListDevices().value().size(), 2u);
     EXPECT_TRUE(session->Close().ok());
     EXPECT_EQ(session->Run({init_}).status().code(), absl::StatusCode::kCancelled);
   }

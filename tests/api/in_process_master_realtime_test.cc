@@ -5,11 +5,13 @@
 #include <atomic>
 #include <future>
 #include <numeric>
+#include <stdexcept>
 #include <thread>
 
 #include "api/cluster.h"
 #include "api/troupe.h"
 #include "graph/graph_def.h"
+#include "graph/protos/config.pb.h"
 #include "graph/protos/graph.pb.h"
 #include "tests/api/free_port.h"
 
@@ -173,6 +175,39 @@ TEST_P(InProcessMasterTest, AnswersOfRunAsyncComeOnce) {
   auto values = answer.get_future().get();
   ASSERT_TRUE(values.ok()) << values.status();
   EXPECT_EQ((*values)[0].unchecked_data<float>()[0], 6);
+}
+
+TEST_P(InProcessMasterTest, RunAsyncTakesOptions) {
+  auto session = Connect();
+  const NamedTensors feeds = {{x_.name(), Tensor::Scalar<float>(3)}};
+  RunOptions options;
+  options.timeout = absl::Milliseconds(200);
+  options.trace = true;
+  RunMetadata metadata;
+  std::promise<absl::Status> late, traced, wrong;
+  session->RunAsync(options, {}, {forever_.name()}, {}, [&](const auto& values) {
+    late.set_value(values.status());
+    throw std::runtime_error("the actor goes on");
+  });
+  EXPECT_EQ(late.get_future().get().code(), absl::StatusCode::kDeadlineExceeded);
+  options.timeout = absl::Hours(24 * 365) * 10000;
+  session->RunAsync(
+      options, feeds, {twice_.name()}, {},
+      [&](const auto& values) { traced.set_value(values.status()); }, &metadata);
+  EXPECT_TRUE(traced.get_future().get().ok());
+  EXPECT_GT(metadata.step_stats().dev_stats_size(), 0);
+  session->RunAsync({}, {"nobody"}, {},
+                    [&](const auto& values) { wrong.set_value(values.status()); });
+  EXPECT_EQ(wrong.get_future().get().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_P(InProcessMasterTest, ListDevicesSaysThatTheMasterIsGone) {
+  auto session = Connect();
+  ASSERT_NE(session, nullptr);
+  EXPECT_EQ(session->ListDevices().value().size(), 1u);
+  EXPECT_TRUE(server_->Stop().ok());
+  const auto devices = session->ListDevices();
+  EXPECT_FALSE(devices.ok()) << "an error, not a list of none";
 }
 
 TEST_P(InProcessMasterTest, ItsSessionsAreClosedWithIt) {

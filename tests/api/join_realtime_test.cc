@@ -90,7 +90,7 @@ TEST_F(JoinTest, ANewTaskIsUsedByTheNextPlacement) {
   for (Session* session : {running.get(), Connect(0).release(), Connect(2).release()}) {
     std::unique_ptr<Session> owned(session == running.get() ? nullptr : session);
     ASSERT_NE(session, nullptr);
-    EXPECT_EQ(session->ListDevices().size(), 3u);
+    EXPECT_EQ(session->ListDevices().value().size(), 3u);
     for (int i = 0; i < 3; ++i) {
       const absl::StatusOr<float> value = RunOn(session, 2);
       ASSERT_TRUE(value.ok()) << value.status();
@@ -137,7 +137,7 @@ TEST_F(JoinTest, ARestartedTaskLearnsOfThoseThatJoined) {
   ASSERT_NE(session, nullptr);
   // It asks the others who is there as soon as it hears them.
   const absl::Time limit = absl::Now() + absl::Seconds(10);
-  while (session->ListDevices().size() < 3 && absl::Now() < limit) {
+  while (session->ListDevices().value().size() < 3 && absl::Now() < limit) {
     absl::SleepFor(absl::Milliseconds(20));  // Heartbeats have a rhythm of their own.
   }
   const absl::StatusOr<float> value = RunOn(session.get(), 2);

@@ -130,6 +130,26 @@ TEST_F(RemotePartialRun, TargetsRunWithTheLastPiece) {
   EXPECT_EQ(values_[0].unchecked_scalar<int32_t>(), 7);
 }
 
+TEST_F(RemotePartialRun, DeadlinesEndIt) {
+  Output queue = ops::FIFOQueueV2(worker_, {ElementType::kInt32});
+  Output got = ops::QueueDequeueV2(worker_, queue, {ElementType::kInt32})[0];
+  ops::Identity(worker_.WithOpName("got"), got);
+  RunOptions soon;
+  soon.timeout = absl::Milliseconds(300);
+  const absl::Time start = absl::Now();
+  auto handle = session_->PartialRunSetup({"a"}, {"x", "got"}, {});
+  ASSERT_TRUE(handle.ok()) << handle.status();
+  ASSERT_TRUE(session_->PartialRun(*handle, {Fed("a", 1)}, {"x"}, &values_, soon).ok());
+  EXPECT_EQ(session_->PartialRun(*handle, {}, {"got"}, &values_, soon).code(),
+            absl::StatusCode::kDeadlineExceeded);
+  handle = session_->PartialRunSetup({"a", "b"}, {"x", "y"}, {}, soon);
+  ASSERT_TRUE(handle.ok()) << handle.status();
+  absl::SleepFor(absl::Seconds(1));
+  EXPECT_EQ(session_->PartialRun(*handle, {Fed("a", 1)}, {"x"}, &values_).code(),
+            absl::StatusCode::kDeadlineExceeded);
+  EXPECT_LT(absl::Now() - start, absl::Seconds(6));
+}
+
 TEST_F(RemotePartialRun, ClosingEndsWhatIsOpen) {
   auto handle = session_->PartialRunSetup({"a", "b"}, {"x", "y"}, {});
   ASSERT_TRUE(handle.ok()) << handle.status();

@@ -254,6 +254,57 @@ TEST_P(SessionTest, PartialRunsAreFedAndFetchedInPieces) {
   EXPECT_TRUE(session->Close().ok()) << "an unfinished partial run does not hold up closing";
 }
 
+TEST_P(SessionTest, PartialRunsHaveDeadlines) {
+  Output a = Placeholder("a"), b = Placeholder("b");
+  Output queue = ops::FIFOQueueV2(s_, {ElementType::kFloat});
+  ops::Neg(s_.WithOpName("x"), a);
+  ops::Add(s_.WithOpName("y"), ops::QueueDequeueV2(s_, queue, {ElementType::kFloat})[0], b);
+  auto session = NewSession();
+  RunOptions soon;
+  soon.timeout = absl::Milliseconds(50);
+  std::vector<Tensor> values;
+  // A piece that waits at the queue.
+  auto handle = session->PartialRunSetup({"a", "b"}, {"x", "y"}, {});
+  ASSERT_TRUE(handle.ok()) << handle.status();
+  ASSERT_TRUE(
+      session->PartialRun(*handle, {{"a", Tensor::Scalar(2.0f)}}, {"x"}, &values, soon).ok());
+  EXPECT_EQ(
+      session->PartialRun(*handle, {{"b", Tensor::Scalar(1.0f)}}, {"y"}, &values, soon).code(),
+      absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(session->PartialRun(*handle, {}, {}, &values).code(),
+            absl::StatusCode::kInvalidArgument)
+      << "it is over";
+  // The whole of a run, of which nobody asks anything.
+  handle = session->PartialRunSetup({"a", "b"}, {"x", "y"}, {}, soon);
+  ASSERT_TRUE(handle.ok()) << handle.status();
+  absl::SleepFor(absl::Milliseconds(100));
+  EXPECT_EQ(session->PartialRun(*handle, {{"a", Tensor::Scalar(2.0f)}}, {"x"}, &values).code(),
+            absl::StatusCode::kDeadlineExceeded);
+  // One that has run, and whose value nobody has taken.
+  handle = session->PartialRunSetup({"a"}, {"x"}, {}, soon);
+  ASSERT_TRUE(session->PartialRun(*handle, {{"a", Tensor::Scalar(2.0f)}}, {}, &values).ok());
+  absl::SleepFor(absl::Milliseconds(100));
+  EXPECT_EQ(session->PartialRun(*handle, {}, {"x"}, &values).code(),
+            absl::StatusCode::kDeadlineExceeded);
+  EXPECT_TRUE(session->Close().ok());
+}
+
+TEST_P(SessionTest, ClosingEndsAPartialRunThatWaits) {
+  Output queue = ops::FIFOQueueV2(s_, {ElementType::kFloat});
+  ops::Neg(s_.WithOpName("y"), ops::QueueDequeueV2(s_, queue, {ElementType::kFloat})[0]);
+  auto session = NewSession(/*threads=*/1);
+  auto handle = session->PartialRunSetup({}, {"y"}, {});
+  ASSERT_TRUE(handle.ok()) << handle.status();
+  std::thread waits([&] {
+    std::vector<Tensor> values;
+    EXPECT_EQ(session->PartialRun(*handle, {}, {"y"}, &values).code(),
+              absl::StatusCode::kCancelled);
+  });
+  absl::SleepFor(absl::Milliseconds(20));
+  EXPECT_TRUE(session->Close().ok());
+  waits.join();
+}
+
 TEST_P(SessionTest, AsynchronousRunsAndClosing) {
   Output x = Placeholder("x");
   ops::Mul(s_.WithOpName("y"), x, x);
@@ -303,16 +354,12 @@ TEST_P(SessionTest, MetadataHasEveryNodesTime) {
   RunOptions options;
   options.trace = true;
   RunMetadata metadata;
-  const int64_t before = absl::ToUnixMicros(absl::Now());
   ASSERT_TRUE(
       session->Run(options, {{"x", Tensor::Scalar(1.0f)}}, {"b"}, {}, nullptr, &metadata).ok());
-  const int64_t after = absl::ToUnixMicros(absl::Now());
   ASSERT_EQ(metadata.step_stats().dev_stats_size(), 1);
   std::vector<std::string> nodes;
   for (const auto& node : metadata.step_stats().dev_stats(0).node_stats()) {
     nodes.push_back(node.node_name());
-    EXPECT_GE(node.all_start_micros(), before - 1000) << "times of day";
-    EXPECT_LE(node.all_start_micros(), after + 1000);
   }
   EXPECT_THAT(nodes, testing::IsSupersetOf({"a", "b"}));
 }
@@ -360,7 +407,7 @@ TEST_P(SessionTest, ListsDevices) {
   options.num_cpu_devices = 2;
   auto session = Session::Create(s_.graph(), options);
   ASSERT_TRUE(session.ok());
-  const std::vector<DeviceAttributes> devices = (*session)->ListDevices();
+  const std::vector<DeviceAttributes> devices = (*session)->ListDevices().value();
   ASSERT_EQ(devices.size(), 2u);
   EXPECT_EQ(devices[0].name, "/job:localhost/replica:0/task:0/device:CPU:0");
   EXPECT_NE(devices[0].incarnation, 0u);

@@ -81,7 +81,7 @@ class TroupePlayer : public cluster_player::Player {
   void Step() override { CheckStep(step_(feeds_, {})); }
   void ChiefStep() override { CheckStep(chief_({}, {})); }
   void SmallCall() override {
-    if (other_->ListDevices().empty()) Fail("cluster_peer: no devices are listed");
+    if (Check(other_->ListDevices()).empty()) Fail("cluster_peer: no devices are listed");
   }
 
   void Stop() override {

@@ -2,6 +2,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
+#include <latch>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <set>
@@ -204,6 +207,52 @@ TEST(ComputePool, AnExceptionReachesTheCaller) {
       pool.ParallelFor(100, 3, [&](int64_t begin, int64_t end) { sum.fetch_add(end - begin); });
       EXPECT_EQ(sum.load(), 100) << "the pool works as before";
     }
+  }
+}
+
+struct LongTask : PoolTask {
+  explicit LongTask(std::function<void()> j) : job(std::move(j)) {}
+  void Run() noexcept override { job(); }
+  std::function<void()> job;
+};
+
+TEST(ComputePool, LongTasksAreWorkersOnly) {
+  for (int threads : {1, 2, 4}) {
+    ComputePool pool(threads);
+    EXPECT_FALSE(pool.OnWorker());
+    std::latch go(1), begun(1), over(3);
+    LongTask first([&] {
+      EXPECT_TRUE(pool.OnWorker());
+      begun.count_down();
+      go.wait();
+      over.count_down();
+    });
+    LongTask others[] = {LongTask([&] { over.count_down(); }),
+                         LongTask([&] { over.count_down(); })};
+    pool.SubmitLong(&first);
+    begun.wait();
+    for (LongTask& task : others) pool.SubmitLong(&task);
+    EXPECT_FALSE(pool.RunOne()) << "whoever waits for something else takes none";
+    go.count_down();
+    over.wait();
+    std::atomic<int64_t> sum{0};
+    pool.ParallelFor(100, 3, [&](int64_t begin, int64_t end) { sum.fetch_add(end - begin); });
+    EXPECT_EQ(sum.load(), 100);
+  }
+}
+
+TEST(ComputePool, AWorkerMayLetGoOfThePool) {
+  for (int threads : {1, 3}) {
+    auto pool = std::make_unique<ComputePool>(threads);
+    std::latch over(1);
+    LongTask last([&] {
+      pool.reset();
+      over.count_down();
+    });
+    ComputePool* const raw = pool.get();
+    raw->SubmitLong(&last);
+    over.wait();
+    EXPECT_EQ(pool, nullptr);
   }
 }
 

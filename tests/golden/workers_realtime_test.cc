@@ -19,7 +19,8 @@ absl::StatusOr<size_t> CountDevices(const Workers& workers) {
   options.target = workers.target();
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
                           Session::Create(std::make_shared<Graph>(), options));
-  return session->ListDevices().size();
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<DeviceAttributes> devices, session->ListDevices());
+  return devices.size();
 }
 
 TEST(Workers, ServeAndAreStartedAgainWhenTheyDie) {

@@ -51,6 +51,37 @@ TEST_P(DevicesTest, ValuesCrossAndAreShared) {
   }
 }
 
+TEST_P(DevicesTest, PartialRunsCrossDevices) {
+  Output a = ops::Placeholder(On(0).WithOpName("a"), ElementType::kFloat);
+  Output b = ops::Placeholder(On(1).WithOpName("b"), ElementType::kFloat);
+  Output x = ops::Neg(On(1).WithOpName("x"), a);
+  ops::Add(On(2).WithOpName("y"), ops::Mul(On(0), x, b), a);
+  ModelVariable count(s_.WithDevice("/device:CPU:0"), Const(s_, 0.0f), "count");
+  Node* add = count.AssignAdd(On(0).WithOpName("add"), b);
+  auto session = NewSession();
+  ASSERT_TRUE(session->RunTargets({count.initializer()}).ok());
+  std::vector<Tensor> values;
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_FALSE(session->PartialRunSetup({"a", "b"}, {"x:0", "x"}, {}).ok()) << "fetched twice";
+    auto handle = session->PartialRunSetup({"a", "b:0"}, {"x:0", "y"}, {add->name()});
+    ASSERT_TRUE(handle.ok()) << handle.status();
+    EXPECT_EQ(session->PartialRun(*handle, {}, {"x"}, &values).code(),
+              absl::StatusCode::kInvalidArgument);
+    ASSERT_TRUE(session->PartialRun(*handle, {{"a:0", Tensor::Scalar(2.0f)}}, {"x"}, &values).ok());
+    EXPECT_EQ(values[0].unchecked_scalar<float>(), -2);
+    const absl::Status twice =
+        session->PartialRun(*handle, {{"a", Tensor::Scalar(2.0f)}}, {"y"}, &values);
+    EXPECT_EQ(twice.code(), absl::StatusCode::kInvalidArgument) << twice;
+    const absl::Status last =
+        session->PartialRun(*handle, {{"b", Tensor::Scalar(5.0f)}}, {"y:0"}, &values);
+    ASSERT_TRUE(last.ok()) << last;
+    EXPECT_EQ(values[0].unchecked_scalar<float>(), -8);
+    EXPECT_EQ((*session->Run({count.value()}))[0].unchecked_scalar<float>(), 5.0f * (i + 1))
+        << "the last piece waits for the targets";
+    EXPECT_FALSE(session->PartialRun(*handle, {}, {"y"}, &values).ok());
+  }
+}
+
 TEST_P(DevicesTest, TraceNamesTheDevices) {
   Output x = ops::Placeholder(On(0), ElementType::kFloat);
   Output y = ops::Neg(On(1), ops::Exp(On(0), x));

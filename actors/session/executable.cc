@@ -1,0 +1,86 @@
+#include "actors/session/executable.h"
+
+#include "actors/session/step_signature.h"
+#include "devices/status_macros.h"
+
+namespace troupe {
+
+namespace {
+// Enough executors to go on with at once are kept; a burst of concurrent steps leaves no more.
+constexpr size_t kKept = 16;
+}  // namespace
+
+Executable::Step::Step(const CompiledStep& compiled) {
+  if (compiled.plan != nullptr) {
+    executor = std::make_unique<ExecutorRole>(compiled.plan);
+  } else {
+    partitioned = std::make_unique<PartitionedStep>(compiled.partitions);
+  }
+}
+
+absl::StatusOr<Executable::Step*> Executable::Acquire() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (!closed_.ok()) return closed_;
+  if (free_.empty()) {
+    free_.reserve(kKept);  // `Release` needs no memory.
+    steps_.push_back(std::make_unique<Step>(compiled_));
+    free_.push_back(steps_.back().get());
+  }
+  Step* step = free_.back();
+  free_.pop_back();
+  step->running = true;
+  return step;
+}
+
+void Executable::Release(Step* step) noexcept {
+  std::unique_ptr<Step> surplus;
+  if (step->resources.used()) step->resources.ResetAll();
+  std::lock_guard<std::mutex> lock(mutex_);
+  step->running = false;
+  step->cancellation.Reset();
+  if (free_.size() < kKept) {
+    free_.push_back(step);
+  } else {
+    for (auto& owned : steps_) {
+      if (owned.get() != step) continue;
+      surplus = std::move(owned);
+      owned = std::move(steps_.back());
+      steps_.pop_back();
+      break;
+    }
+  }
+  if (!closed_.ok()) idle_.notify_all();
+}
+
+void Executable::Close(const absl::Status& reason) {
+  // Under the lock, so that a step is not released meanwhile; the tokens' callbacks only wake
+  // others and send messages.
+  std::lock_guard<std::mutex> lock(mutex_);
+  closed_ = reason;
+  for (const auto& step : steps_) {
+    if (step->running) step->cancellation.Cancel(reason);
+  }
+}
+
+bool Executable::WaitIdle(std::chrono::steady_clock::time_point deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return idle_.wait_until(lock, deadline, [this] {
+    for (const auto& step : steps_) {
+      if (step->running) return false;
+    }
+    return true;
+  });
+}
+
+absl::Status Executable::CheckFeeds(absl::Span<const Tensor> feeds) const {
+  if (feeds.size() != compiled_.feed_types.size()) {
+    return InvalidArgument("expected ", compiled_.feed_types.size(), " feeds, got ", feeds.size());
+  }
+  for (size_t i = 0; i < feeds.size(); ++i) {
+    const auto& [type, shape] = compiled_.feed_types[i];
+    TROUPE_RETURN_IF_ERROR(CheckFedValue(compiled_.feed_names[i], type, shape, feeds[i]));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace troupe

@@ -1,0 +1,60 @@
+/// What `Session` forwards to: a session of this process, or the client's end of one of a cluster.
+#ifndef TROUPE_API_INTERNAL_SESSION_INTERFACE_H_
+#define TROUPE_API_INTERNAL_SESSION_INTERFACE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "actors/session/step_signature.h"
+#include "api/session.h"
+
+namespace troupe {
+
+/// What a callable calls. Keeps what it needs of its session. Thread-safe.
+class PreparedCall {
+ public:
+  virtual ~PreparedCall() = default;
+  virtual absl::Status Run(absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
+                           const RunOptions& options, RunMetadata* metadata) = 0;
+  virtual int num_nodes() const = 0;
+};
+
+/// The members do what `Session`'s of the same name say. Thread-safe.
+class SessionInterface {
+ public:
+  virtual ~SessionInterface() = default;
+  virtual absl::StatusOr<std::vector<Tensor>> Run(const NamedTensors& feeds,
+                                                  const std::vector<std::string>& fetches,
+                                                  const std::vector<std::string>& targets,
+                                                  const RunOptions& options,
+                                                  RunMetadata* metadata) = 0;
+  virtual absl::StatusOr<std::vector<Tensor>> Run(const StepSignature& signature,
+                                                  absl::Span<const Tensor> feeds,
+                                                  const RunOptions& options,
+                                                  RunMetadata* metadata) = 0;
+  virtual void RunAsync(const RunOptions& options, NamedTensors feeds,
+                        std::vector<std::string> fetches, std::vector<std::string> targets,
+                        RunDone done, RunMetadata* metadata) = 0;
+  virtual absl::StatusOr<std::shared_ptr<PreparedCall>> Prepare(const StepSignature& signature) = 0;
+  virtual absl::StatusOr<std::string> PartialRunSetup(const std::vector<std::string>& feeds,
+                                                      const std::vector<std::string>& fetches,
+                                                      const std::vector<std::string>& targets,
+                                                      const RunOptions& options) = 0;
+  virtual absl::Status PartialRun(const std::string& handle, const NamedTensors& feeds,
+                                  const std::vector<std::string>& fetches,
+                                  std::vector<Tensor>* values, const RunOptions& options) = 0;
+  /// The graph has grown.
+  virtual absl::Status Extend() = 0;
+  virtual absl::StatusOr<std::vector<DeviceAttributes>> ListDevices() = 0;
+  virtual absl::Status Reset(const std::vector<std::string>& containers) = 0;
+  virtual void PlaceAgain() = 0;
+  virtual absl::Status Close() = 0;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_API_INTERNAL_SESSION_INTERFACE_H_
