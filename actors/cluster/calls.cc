@@ -8,7 +8,7 @@
 namespace troupe {
 
 namespace {
-// A repeated message comes soon or never; so many later ones may come in between.
+// A repeated message comes soon or never; so many later answers may be given in between.
 constexpr size_t kRemembered = 4096;
 }  // namespace
 
@@ -130,24 +130,24 @@ bool Calls::Accept(PeerId from, const cluster::Message& request) {
     incoming = Incoming();
     incoming.incarnation = request.incarnation();
   }
-  if (!incoming.seen.insert(request.id()).second) return false;
-  incoming.open.insert(request.id());
-  incoming.order.push_back(request.id());
-  while (incoming.order.size() > kRemembered && incoming.open.count(incoming.order.front()) == 0) {
-    incoming.seen.erase(incoming.order.front());
-    incoming.order.pop_front();
-  }
-  return true;
+  return incoming.answered.count(request.id()) == 0 && incoming.open.insert(request.id()).second;
 }
 
 void Calls::Reply(Responder to, const absl::Status& status, cluster::Message reply) {
   auto it = incoming_.find(to.from);
   if (it == incoming_.end() || it->second.open.erase(to.id) == 0) return;  // Who asked is gone.
+  Incoming& incoming = it->second;
+  incoming.answered.insert(to.id);
+  incoming.order.push_back(to.id);
+  if (incoming.order.size() > kRemembered) {
+    incoming.answered.erase(incoming.order.front());
+    incoming.order.pop_front();
+  }
   reply.set_kind(cluster::REPLY);
   reply.set_id(to.id);
   reply.set_code(static_cast<int>(status.code()));
   reply.set_error(std::string(status.message()));
-  reply.set_to_incarnation(it->second.incarnation);
+  reply.set_to_incarnation(incoming.incarnation);
   Send(to.from, std::move(reply));
 }
 
@@ -168,6 +168,12 @@ void Calls::OnCheck(PeerId from, const cluster::Message& message) {
 size_t Calls::num_unanswered() const {
   size_t count = 0;
   for (const auto& [peer, incoming] : incoming_) count += incoming.open.size();
+  return count;
+}
+
+size_t Calls::num_remembered() const {
+  size_t count = num_unanswered();
+  for (const auto& [peer, incoming] : incoming_) count += incoming.order.size();
   return count;
 }
 

@@ -87,6 +87,8 @@ class Calls {
 
   size_t num_pending() const { return pending_.size(); }
   size_t num_unanswered() const;
+  /// Requests, answered or not, of which a repetition would be recognized.
+  size_t num_remembered() const;
   const Options& options() const { return options_; }
 
  private:
@@ -104,9 +106,9 @@ class Calls {
   };
   struct Incoming {
     uint64_t incarnation = 0;
-    std::set<uint64_t> open;  ///< Taken and not answered.
-    std::set<uint64_t> seen;  ///< The last ones, answered or not.
-    std::deque<uint64_t> order;
+    std::set<uint64_t> open;      ///< Taken and not answered.
+    std::set<uint64_t> answered;  ///< The last ones.
+    std::deque<uint64_t> order;   ///< The same, oldest first.
   };
 
   void Finish(uint64_t id, absl::Status status, cluster::Message reply);

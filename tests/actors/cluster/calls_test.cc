@@ -49,6 +49,31 @@ TEST_F(CallsTest, RequestIsAnsweredOnce) {
   EXPECT_EQ(a_.num_pending() + b_.num_unanswered(), 0u);
 }
 
+// A queue runner's step may stay open for as long as its session lives.
+TEST_F(CallsTest, OneOpenRequestDoesNotKeepAllLaterOnes) {
+  cluster::Message request;
+  request.set_incarnation(11);
+  auto accept = [&](uint64_t id) {
+    request.set_id(id);
+    return b_.Accept(0, request);
+  };
+  ASSERT_TRUE(accept(1));
+  constexpr uint64_t kQuick = 1000000;
+  for (uint64_t id = 2; id < kQuick; ++id) {
+    ASSERT_TRUE(accept(id));
+    b_.Reply({0, id}, absl::OkStatus());
+    sent_b_.messages.clear();
+  }
+  EXPECT_LE(b_.num_remembered(), 5000u);
+  EXPECT_EQ(b_.num_unanswered(), 1u);
+  // Repetitions of the open one and of those answered last are recognized, late ones included.
+  EXPECT_FALSE(accept(1));
+  for (uint64_t id = kQuick - 4000; id < kQuick; ++id) EXPECT_FALSE(accept(id)) << id;
+  b_.Reply({0, 1}, absl::OkStatus());
+  EXPECT_EQ(sent_b_.messages.size(), 1u);
+  EXPECT_FALSE(accept(1));
+}
+
 TEST_F(CallsTest, OnlyThePeerThatWasAskedAnswers) {
   Ask();
   cluster::Message reply;
