@@ -4,6 +4,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "devices/device_name.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -148,6 +149,17 @@ bool FunctionLibrary::CallsItself(const std::string& name) const {
   return std::find(reached.begin(), reached.end(), Find(name)) != reached.end();
 }
 
+bool FunctionLibrary::AsksForDevices(const std::string& name) const {
+  std::vector<const FunctionDef*> reached;
+  Reach(name, /*self=*/true, &reached);
+  for (const FunctionDef* function : reached) {
+    for (const NodeDef& node : function->node_def()) {
+      if (!node.device().empty() || node.op() == "RemoteCall") return true;
+    }
+  }
+  return false;
+}
+
 // --- types -------------------------------------------------------------------------------------
 
 AttrMap WithDefaults(AttrMap attrs, const OpDef& signature) {
@@ -194,6 +206,14 @@ absl::StatusOr<std::vector<DataType>> FunctionArgTypes(const FunctionDef& functi
 }
 
 // --- bodies ------------------------------------------------------------------------------------
+
+std::string DeviceWithin(const std::string& call, const std::string& node) {
+  if (call.empty() || node.empty()) return node.empty() ? call : node;
+  const absl::StatusOr<DeviceName> outer = DeviceName::Parse(call);
+  const absl::StatusOr<DeviceName> inner = DeviceName::Parse(node);
+  // What cannot be read is refused with the whole graph.
+  return outer.ok() && inner.ok() ? DeviceName::Override(*outer, *inner).ToString() : node;
+}
 
 namespace {
 
@@ -269,7 +289,7 @@ class Binder {
       TROUPE_RETURN_IF_ERROR(Substitute(attrs_, &value));
     }
     copy.set_name(options_.rename(node.name()));
-    if (copy.device().empty()) copy.set_device(options_.device);
+    copy.set_device(DeviceWithin(options_.device, copy.device()));
     TROUPE_ASSIGN_OR_RETURN(const OpDef* op, library_.Signature(node.op()));
     if (!nodes_.emplace(node.name(), copy.name()).second) {
       return InvalidArgument("the body has two nodes of that name");

@@ -41,6 +41,8 @@ class FunctionLibrary {
   void CopyReachable(const std::string& name, FunctionDefLibrary* library) const;
   /// True if running the function may come to call it again.
   bool CallsItself(const std::string& name) const;
+  /// True if a node of the function, or of one that it may come to call, asks for a device.
+  bool AsksForDevices(const std::string& name) const;
 
  private:
   void Reach(const std::string& name, bool self, std::vector<const FunctionDef*>* reached) const;
@@ -71,7 +73,7 @@ struct BindOptions {
   std::vector<BoundArgument> arguments;
   /// "^node": what the body waits for.
   std::vector<std::string> controls;
-  /// For nodes that ask for none.
+  /// Of the call: for what the body's nodes leave open.
   std::string device;
 };
 
@@ -88,6 +90,9 @@ struct BoundFunction {
   /// Effects may be dead because the body has primitive branches of its own.
   bool effects_may_be_dead = false;
 };
+
+/// The device of a body's node that asks for `node`: what that leaves open is as for the call.
+std::string DeviceWithin(const std::string& call, const std::string& node);
 
 /// The types of the tensors that a function takes. InvalidArgument: attributes are missing.
 absl::StatusOr<std::vector<DataType>> FunctionArgTypes(const FunctionDef& function,

@@ -5,6 +5,8 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -32,8 +34,12 @@ class CallableFunction {
   virtual void Call(const StepContext& step, absl::Span<Tensor> args, Tensor* results,
                     KernelDone done) = 0;
   /// The same with a kernel's inputs from `first_input` on as arguments (those that nobody else
-  /// uses are moved), and its outputs as results.
-  virtual void Call(KernelContext& ctx, int first_input, KernelDone done) = 0;
+  /// uses are moved), and its outputs as results. `step` need not outlive the function's return.
+  virtual void Call(KernelContext& ctx, const StepContext& step, int first_input,
+                    KernelDone done) = 0;
+  void Call(KernelContext& ctx, int first_input, KernelDone done) {
+    Call(ctx, ctx.step(), first_input, done);
+  }
 };
 
 /// The functions of a session's graph. Thread-safe.
@@ -43,6 +49,10 @@ class FunctionRunner {
   /// The function with its attributes bound, compiled. NotFound if the library has no such
   /// function, or the body's own error.
   virtual absl::StatusOr<CallableFunction*> Find(const NameAttrList& function) = 0;
+  /// `step` on the device of this process that `device`, a name which may be partial, means.
+  /// InvalidArgument if there is none.
+  virtual absl::StatusOr<StepContext> OnDevice(const StepContext& step,
+                                               const std::string& device) = 0;
 };
 
 /// A function that a kernel calls: found when it is first called, and then at hand. Thread-safe.

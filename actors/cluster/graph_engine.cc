@@ -164,11 +164,12 @@ absl::StatusOr<BuiltStep> GraphEngine::Cut(SessionGraph* session, const cluster:
   placement.costs = &session->costs;
   placement.has_kernel = RegisteredKernels();
   std::vector<std::vector<int>> needs;
-  TROUPE_ASSIGN_OR_RETURN(
-      StepGraph step, PrepareStep(graph, signature, session->simplify, [&](const Subgraph& whole) {
-        if (request.partial()) needs = FeedsOfFetches(whole);
-        return CheckPlacement(placement, whole);
-      }));
+  TROUPE_ASSIGN_OR_RETURN(StepGraph step,
+                          PrepareStep(graph, signature, session->simplify, devices.size() > 1,
+                                      [&](const Subgraph& whole) {
+                                        if (request.partial()) needs = FeedsOfFetches(whole);
+                                        return CheckPlacement(placement, whole);
+                                      }));
   PartitionOptions options;
   options.incarnation = [&](const std::string& device) { return incarnations[device]; };
   options.lossy_between_tasks = session->lossy_transfers;

@@ -193,12 +193,12 @@ absl::StatusOr<CutSignature> CutForDevices(const Graph& graph, const StepSignatu
   const std::unordered_map<std::string, std::string> fixed = stateful->devices();
   placement.fixed = &fixed;
   placement.costs = &stateful->costs()->Update();
-  TROUPE_ASSIGN_OR_RETURN(
-      StepGraph prepared,
-      PrepareStep(graph, signature, options.simplify, [&](const Subgraph& subgraph) {
-        seen(subgraph);
-        return CheckPlacement(placement, subgraph);
-      }));
+  TROUPE_ASSIGN_OR_RETURN(StepGraph prepared,
+                          PrepareStep(graph, signature, options.simplify, /*several_devices=*/true,
+                                      [&](const Subgraph& subgraph) {
+                                        seen(subgraph);
+                                        return CheckPlacement(placement, subgraph);
+                                      }));
   ScheduleReceivesOptions schedule;  // Within a process a transfer hands a pointer on.
   schedule.latency_us = placement.within_process.latency_us;
   schedule.bytes_per_us = 1e9;
@@ -229,7 +229,8 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
       return absl::OkStatus();
     };
     TROUPE_ASSIGN_OR_RETURN(const StepGraph prepared,
-                            PrepareStep(graph, signature, options.simplify, check_devices));
+                            PrepareStep(graph, signature, options.simplify,
+                                        /*several_devices=*/false, check_devices));
     TROUPE_ASSIGN_OR_RETURN(step.plan, BuildPlan(prepared.subgraph, step.device, stateful, false));
     step.num_nodes = step.plan->num_executed();
     return step;

@@ -3,9 +3,12 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "actors/executor/executor_role.h"
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "graph/protos/graph.pb.h"
 
@@ -19,6 +22,12 @@ constexpr int kMaxNesting = 128;
 // Enough to go on with at once; a burst of deeper or concurrent calls leaves no more.
 constexpr size_t kKeptFrames = 64;
 
+bool AsksForDevices(const Graph& graph) {
+  const std::vector<Node*> nodes = graph.nodes();
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [](const Node* node) { return !node->requested_device().empty(); });
+}
+
 }  // namespace
 
 // --- calls -------------------------------------------------------------------------------------
@@ -26,16 +35,24 @@ constexpr size_t kKeptFrames = 64;
 struct CompiledFunction::Frame final : StepCompletion {
   explicit Frame(CompiledFunction* f)
       : function(f),
-        executor(f->plan_),
         args(std::make_unique<Tensor[]>(f->arg_types_.size())),
         results(std::make_unique<Tensor[]>(f->result_types_.size())),
-        fetched(std::make_unique<Tensor[]>(f->plan_->fetch_slots().size())) {}
+        fetched(std::make_unique<Tensor[]>(f->num_fetches_)) {
+    if (f->plan_ != nullptr) {
+      executor.emplace(f->plan_);
+    } else {
+      partitioned.emplace(f->partitions_);
+    }
+  }
 
   void Start() noexcept { Play(/*begin=*/true); }
   void Over() noexcept override { Play(/*begin=*/false); }
 
   CompiledFunction* const function;
-  ExecutorRole executor;
+  // One of them.
+  std::optional<ExecutorRole> executor;
+  std::optional<PartitionedStep> partitioned;
+  absl::Status partitioned_status;
   StepContext step;
   std::unique_ptr<Tensor[]> args;
   std::unique_ptr<Tensor[]> results;  ///< Those that are arguments.
@@ -80,12 +97,31 @@ struct CompiledFunction::Frame final : StepCompletion {
   void Go() { begins ? Begin() : End(); }
 
   void Begin() {
-    executor.RunAsync(step, absl::MakeSpan(args.get(), function->arg_types_.size()), this);
+    const absl::Span<Tensor> given(args.get(), function->arg_types_.size());
+    if (executor) {
+      executor->RunAsync(step, given, this);
+      return;
+    }
+    try {
+      partitioned->RunAsync(step, std::make_shared<Rendezvous>(), given, Fetched(),
+                            [this](absl::Status status) {
+                              partitioned_status = std::move(status);
+                              Over();
+                            });
+    } catch (...) {  // Nothing has begun.
+      partitioned_status = StatusOfException();
+      End();
+    }
   }
 
+  absl::Span<Tensor> Fetched() { return absl::MakeSpan(fetched.get(), function->num_fetches_); }
+
   void End() {
-    const size_t num_fetches = function->plan_->fetch_slots().size();
-    absl::Status status = executor.Finish(absl::MakeSpan(fetched.get(), num_fetches));
+    absl::Status status =
+        executor ? executor->Finish(Fetched()) : std::exchange(partitioned_status, {});
+    if (partitioned) {
+      for (size_t i = 0; i < function->arg_types_.size(); ++i) args[i].Reset();
+    }
     const std::vector<Source>& sources = function->sources_;
     for (size_t i = 0; i < sources.size(); ++i) {
       Tensor& from = sources[i].is_arg ? results[i] : fetched[sources[i].index];
@@ -99,7 +135,7 @@ struct CompiledFunction::Frame final : StepCompletion {
     }
     const KernelDone tell = done;
     function->Release(this);
-    tell(std::move(status));
+    tell(std::move(status), Player::kPlays);  // This thread has played the body.
   }
 };
 
@@ -124,16 +160,27 @@ absl::StatusOr<std::unique_ptr<CompiledFunction>> CompiledFunction::Create(
     }
     function->sources_.push_back(source);
   }
-  CompileOptions on_callers_device = options;
-  on_callers_device.one_device = true;
+  CompileOptions placed = options;
+  placed.one_device = runtime->devices().size() == 1 || !AsksForDevices(*body.graph);
   absl::StatusOr<CompiledStep> compiled =
-      Compile(*body.graph, signature, on_callers_device, runtime, &function->stateful_);
+      Compile(*body.graph, signature, placed, runtime, &function->stateful_);
   if (!compiled.ok()) {
     return absl::Status(
         compiled.status().code(),
         StrCat("function '", body.name, "': ", std::string(compiled.status().message())));
   }
-  function->plan_ = compiled->plan;
+  function->num_fetches_ = compiled->num_fetches;
+  if (placed.one_device) {
+    function->plan_ = compiled->plan;
+  } else if (compiled->plan == nullptr) {
+    function->partitions_ = std::move(compiled->partitions);
+  } else {  // All of it is on one device, which may not be the caller's.
+    LocalPartition& all = function->partitions_.emplace_back();
+    all.plan = compiled->plan;
+    all.device = compiled->device;
+    for (size_t i = 0; i < body.args.size(); ++i) all.feeds.push_back(static_cast<int>(i));
+    for (int i = 0; i < compiled->num_fetches; ++i) all.fetches.push_back(i);
+  }
   function->body_ = std::move(body);
   return function;
 }
@@ -225,7 +272,7 @@ std::string KeyOf(const NameAttrList& function) {
 
 }  // namespace
 
-SessionFunctions::SessionFunctions(std::shared_ptr<const Graph> graph, Runtime* runtime,
+SessionFunctions::SessionFunctions(std::shared_ptr<Graph> graph, Runtime* runtime,
                                    CompileOptions options)
     : graph_(std::move(graph)), runtime_(runtime), options_(std::move(options)) {}
 
@@ -240,6 +287,11 @@ bool SessionFunctions::Refresh() {
   library_ = std::make_unique<FunctionLibrary>(*definitions, *graph_->ops());
   definitions_ = std::move(definitions);
   return true;
+}
+
+absl::Status SessionFunctions::AddLibrary(const FunctionDefLibrary& library) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return graph_->AddLibrary(library);
 }
 
 absl::StatusOr<CallableFunction*> SessionFunctions::Find(const NameAttrList& function) {
@@ -261,6 +313,24 @@ absl::StatusOr<CallableFunction*> SessionFunctions::Find(const NameAttrList& fun
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<CompiledFunction> compiled,
                           CompiledFunction::Create(*std::move(body), options_, runtime_));
   return compiled_.emplace(std::move(key), std::move(compiled)).first->second.get();
+}
+
+absl::StatusOr<StepContext> SessionFunctions::OnDevice(const StepContext& step,
+                                                       const std::string& device) {
+  TROUPE_ASSIGN_OR_RETURN(const DeviceName wanted, DeviceName::Parse(device));
+  if (step.device->parsed_name().Matches(wanted)) return step;
+  for (const auto& role : runtime_->devices()) {
+    if (!role->device->parsed_name().Matches(wanted)) continue;
+    StepContext there = step;
+    there.device = role->device.get();
+    there.stream = there.device->stream(0);
+    there.resources = &role->containers;
+    return there;
+  }
+  if (options_.soft_placement) return step;
+  return InvalidArgument("there is no device ", device, " in this process, which runs on ",
+                         step.device->name(),
+                         "; a device of another task can be named by a constant only");
 }
 
 }  // namespace troupe

@@ -19,8 +19,9 @@ namespace troupe {
 
 /// A compiled body with the executors of its calls, which are reused. A call is played by the
 /// thread that makes it, inside the call's kernel; it takes no lock and allocates nothing but what
-/// the body's kernels do. Calls that are nested too deep for the stack are put off until the thread
-/// has come back to its outermost call. Thread-safe.
+/// the body's kernels do. A body runs on its caller's device, unless its nodes ask for devices and
+/// there are several: then it is placed and cut as a step is. Calls that are nested too deep for
+/// the stack are put off until the thread has come back to its outermost call. Thread-safe.
 class CompiledFunction final : public CallableFunction {
  public:
   /// How many calls may be around a call.
@@ -38,7 +39,7 @@ class CompiledFunction final : public CallableFunction {
   ElementType result_type(int i) const override { return result_types_[i]; }
   void Call(const StepContext& step, absl::Span<Tensor> args, Tensor* results,
             KernelDone done) override;
-  void Call(KernelContext& ctx, int first_input, KernelDone done) override;
+  void Call(KernelContext& ctx, const StepContext& step, int first_input, KernelDone done) override;
 
  private:
   /// One call under way, or resting.
@@ -58,7 +59,9 @@ class CompiledFunction final : public CallableFunction {
 
   FunctionBody body_;
   StatefulKernels stateful_;
-  std::shared_ptr<const Plan> plan_;
+  std::shared_ptr<const Plan> plan_;  ///< nullptr: there are `partitions_`.
+  std::vector<LocalPartition> partitions_;
+  int num_fetches_ = 0;
   std::vector<ElementType> arg_types_, result_types_;
   std::vector<Source> sources_;  ///< Per result.
 
@@ -71,16 +74,19 @@ class CompiledFunction final : public CallableFunction {
 /// state per function and attributes, as long as the session lives. Thread-safe.
 class SessionFunctions final : public FunctionRunner {
  public:
-  SessionFunctions(std::shared_ptr<const Graph> graph, Runtime* runtime, CompileOptions options);
+  SessionFunctions(std::shared_ptr<Graph> graph, Runtime* runtime, CompileOptions options);
   ~SessionFunctions() override;
 
   absl::StatusOr<CallableFunction*> Find(const NameAttrList& function) override;
+  absl::StatusOr<StepContext> OnDevice(const StepContext& step, const std::string& device) override;
+  /// Adds functions to the graph's library, while others may be called.
+  absl::Status AddLibrary(const FunctionDefLibrary& library);
 
  private:
   /// Looks again at the graph's library if it has grown; false if it has not.
   bool Refresh();
 
-  const std::shared_ptr<const Graph> graph_;
+  const std::shared_ptr<Graph> graph_;
   Runtime* const runtime_;
   const CompileOptions options_;
   std::mutex mutex_;

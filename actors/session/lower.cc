@@ -81,17 +81,28 @@ class Writer {
 
 absl::StatusOr<std::shared_ptr<Graph>> LowerForStep(const Graph& graph, const Subgraph& subgraph,
                                                     const StepSignature& signature,
-                                                    StepSignature* lowered) {
+                                                    bool several_devices, StepSignature* lowered) {
+  const FunctionLibrary library(graph.library(), *graph.ops());
+  std::unordered_map<std::string, bool> recursive, spread;
+  // A body with devices of its own must be in the graph when that is placed and cut.
+  auto is_spread = [&](const NodeDef& node) {
+    if (!several_devices) return false;
+    if (node.op() == "RemoteCall") return true;
+    for (const std::string& called : library.CalledBy(node)) {
+      auto [known, is_new] = spread.try_emplace(called, false);
+      if (is_new) known->second = library.AsksForDevices(called);
+      if (known->second) return true;
+    }
+    return false;
+  };
   bool any = false;
   for (const SubNode& node : subgraph.nodes) {
     any |= node.kind == SubNode::Kind::kOp && IsFunctionalOp(node.original->op()) &&
-           AsksForIt(node.original->def());
+           (AsksForIt(node.original->def()) || is_spread(node.original->def()));
   }
   if (!any) return nullptr;
-  const FunctionLibrary library(graph.library(), *graph.ops());
-  std::unordered_map<std::string, bool> recursive;
   auto wanted = [&](const NodeDef& node) {
-    if (!AsksForIt(node)) return false;
+    if (!AsksForIt(node) && !is_spread(node)) return false;
     for (const std::string& called : library.CalledBy(node)) {
       auto [known, is_new] = recursive.try_emplace(called, false);
       if (is_new) known->second = library.CallsItself(called);

@@ -12,11 +12,12 @@ namespace troupe {
 
 /// A graph of its own with what `subgraph` runs, in which the functional nodes that ask for it
 /// (with TensorFlow's attribute `_lower_using_switch_merge`) are lowered; nullptr if there are
-/// none. Functions that may call themselves are never lowered. `lowered` is `signature` in that
-/// graph. InvalidArgument, NotFound: the functions cannot be put in.
+/// none. With several devices, so are calls whose bodies ask for devices, and RemoteCalls with a
+/// constant target. Functions that may call themselves are never lowered. `lowered` is `signature`
+/// in that graph. InvalidArgument, NotFound: the functions cannot be put in.
 absl::StatusOr<std::shared_ptr<Graph>> LowerForStep(const Graph& graph, const Subgraph& subgraph,
                                                     const StepSignature& signature,
-                                                    StepSignature* lowered);
+                                                    bool several_devices, StepSignature* lowered);
 
 }  // namespace troupe
 

@@ -15,14 +15,15 @@
 namespace troupe {
 
 absl::StatusOr<StepGraph> PrepareStep(
-    const Graph& graph, const StepSignature& signature, bool simplify,
+    const Graph& graph, const StepSignature& signature, bool simplify, bool several_devices,
     absl::FunctionRef<absl::Status(const Subgraph&)> check_devices) {
   StepGraph prepared;
   TROUPE_ASSIGN_OR_RETURN(prepared.subgraph, Prune(graph, signature.feeds, signature.fetches,
                                                    absl::MakeConstSpan(signature.targets)));
   Subgraph& subgraph = prepared.subgraph;
   StepSignature in_lowered;
-  TROUPE_ASSIGN_OR_RETURN(prepared.lowered, LowerForStep(graph, subgraph, signature, &in_lowered));
+  TROUPE_ASSIGN_OR_RETURN(prepared.lowered,
+                          LowerForStep(graph, subgraph, signature, several_devices, &in_lowered));
   if (prepared.lowered != nullptr) {
     TROUPE_ASSIGN_OR_RETURN(subgraph, Prune(*prepared.lowered, in_lowered.feeds, in_lowered.fetches,
                                             absl::MakeConstSpan(in_lowered.targets)));

@@ -111,10 +111,10 @@ absl::StatusOr<StepPlan> MakePlan(const GraphDef& def, const PlanRequest& reques
   PlacementInput input;
   TROUPE_ASSIGN_OR_RETURN(input.devices, Devices(request.devices));
   input.has_kernel = RegisteredKernels();
-  TROUPE_ASSIGN_OR_RETURN(StepGraph step, PrepareStep(*graph, signature, request.optimize,
-                                                      [&](const Subgraph& subgraph) {
-                                                        return CheckPlacement(input, subgraph);
-                                                      }));
+  TROUPE_ASSIGN_OR_RETURN(
+      StepGraph step,
+      PrepareStep(*graph, signature, request.optimize, input.devices.size() > 1,
+                  [&](const Subgraph& subgraph) { return CheckPlacement(input, subgraph); }));
   PlacementReport report;
   TROUPE_ASSIGN_OR_RETURN(const PartitionedGraph parts, CutStep(
                                                             input, {}, {}, std::move(step.subgraph),

@@ -139,8 +139,20 @@ class CallLowering {
     for (int i = 0; i < num_inputs; ++i) {
       const std::string input = StrCat(name, "_input_", i);
       NodeDef* node = placeholder(input, "Placeholder");
-      (*node->mutable_attr())["dtype"].set_type(
-          static_cast<DataType>(RemoveRef(call->input_type(i))));
+      if (call->op() == "RemoteCall" && i == 0) {
+        // Where the body goes must be known.
+        if (call->input(0).node->op() != "Const") {
+          return InvalidArgument("RemoteCall '", call->name(), "' cannot be differentiated: its ",
+                                 "target is no constant");
+        }
+        *node = call->input(0).node->def();
+        node->set_name(input);
+        node->clear_input();
+        options.input_map["^" + input] = call->input(0);
+      } else {
+        (*node->mutable_attr())["dtype"].set_type(
+            static_cast<DataType>(RemoveRef(call->input_type(i))));
+      }
       def.add_input(input);
       options.input_map[input + ":0"] = call->input(i);
     }

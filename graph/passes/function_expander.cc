@@ -42,6 +42,7 @@ absl::StatusOr<GraphDef> FunctionExpander::Run() {
     names_.insert(node.name());
     has_primitive_flow_ |= node.op() == "Switch" || node.op() == "RefSwitch" ||
                            node.op() == "Enter" || node.op() == "RefEnter";
+    Note(node);
   }
   for (const NodeDef& node : def_.node()) TROUPE_RETURN_IF_ERROR(Add(node, false));
   return std::move(out_);
@@ -60,9 +61,26 @@ bool FunctionExpander::InlinesCallsOf(const std::string& name) const {
                      });
 }
 
+void FunctionExpander::Note(const NodeDef& node) {
+  auto value = node.attr().find("value");
+  if (node.op() != "Const" || value == node.attr().end()) return;
+  const TensorProto& tensor = value->second.tensor();
+  if (tensor.dtype() == DT_STRING && tensor.string_val_size() == 1 &&
+      tensor.tensor_shape().dim_size() == 0) {
+    strings_[node.name()] = tensor.string_val(0);
+  }
+}
+
+const std::string* FunctionExpander::Target(const NodeDef& node) const {
+  if (node.input_size() == 0) return nullptr;
+  auto found = strings_.find(node.input(0).substr(0, node.input(0).rfind(':')));
+  return found == strings_.end() ? nullptr : &found->second;
+}
+
 absl::Status FunctionExpander::Add(const NodeDef& node, bool takes_ungated) {
-  if (stack_.size() < kMaxNesting &&
-      (InlinesCallsOf(node.op()) || (IsFunctionalOp(node.op()) && wanted_(node)))) {
+  const bool lowers = IsFunctionalOp(node.op()) && wanted_(node) &&
+                      (node.op() != "RemoteCall" || Target(node) != nullptr);
+  if (stack_.size() < kMaxNesting && (InlinesCallsOf(node.op()) || lowers)) {
     absl::Status status = Replace(node, takes_ungated);
     if (status.ok() || !stack_.empty()) return status;
     return Prefixed(status, StrCat("node '", node.name(), "' (", node.op(), ") "));
@@ -91,8 +109,8 @@ absl::Status FunctionExpander::Replace(const NodeDef& node, bool takes_ungated) 
     TROUPE_RETURN_IF_ERROR(AddStart(node, &inputs, &controls));
   }
   if (direct) {
-    return InlineCall(node, node.op(), node.attr(), std::move(inputs), std::move(controls),
-                      nullptr);
+    return InlineCall(node, node.op(), node.attr(), node.device(), std::move(inputs),
+                      std::move(controls), nullptr);
   }
   return Lower(node, std::move(inputs), std::move(controls));
 }
@@ -124,12 +142,12 @@ absl::Status FunctionExpander::AddStart(const NodeDef& node, Strings* inputs, St
 }
 
 absl::Status FunctionExpander::InlineCall(const NodeDef& node, const std::string& function,
-                                          const AttrMap& attrs, Strings inputs, Strings controls,
-                                          const Types* types) {
+                                          const AttrMap& attrs, const std::string& device,
+                                          Strings inputs, Strings controls, const Types* types) {
   BindOptions options;
   for (std::string& input : inputs) options.arguments.push_back({std::move(input), false});
   options.controls = controls;
-  options.device = node.device();
+  options.device = device;
   TROUPE_ASSIGN_OR_RETURN(Expanded body, AddBody(function, attrs, node.name(), options,
                                                  /*lowered=*/false, nullptr, types));
   body.done.insert(body.done.end(), controls.begin(), controls.end());
@@ -159,6 +177,7 @@ absl::StatusOr<FunctionExpander::Expanded> FunctionExpander::AddBody(
     return InvalidArgument(where, "its results are ", TypeNames(body->result_types),
                            ", expected are ", TypeNames(*result_types));
   }
+  for (const NodeDef& node : body->nodes) Note(node);
   stack_.push_back(name);
   const std::string outer_gate = gate_;
   if (lowered) gate_ = options.controls.front();

@@ -4,6 +4,7 @@
 #define TROUPE_GRAPH_PASSES_FUNCTION_EXPANDER_H_
 
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -41,8 +42,10 @@ class FunctionExpander {
   absl::Status Add(const NodeDef& node, bool takes_ungated);
   absl::Status Replace(const NodeDef& node, bool takes_ungated);
   absl::Status AddStart(const NodeDef& node, Strings* inputs, Strings* controls);
+  /// The body goes to `device`, the results to the node's.
   absl::Status InlineCall(const NodeDef& node, const std::string& function, const AttrMap& attrs,
-                          Strings inputs, Strings controls, const Types* types);
+                          const std::string& device, Strings inputs, Strings controls,
+                          const Types* types);
   /// `lowered`: the first control of `options` says when the body runs.
   absl::StatusOr<Expanded> AddBody(const std::string& function, const AttrMap& attrs,
                                    const std::string& prefix, const BindOptions& options,
@@ -56,6 +59,10 @@ class FunctionExpander {
   NodeDef* Last() { return out_.mutable_node(out_.node_size() - 1); }
   std::string Unique(const std::string& name);
   bool InlinesCallsOf(const std::string& function) const;
+  /// Remembers the value of a constant string.
+  void Note(const NodeDef& node);
+  /// The device that a RemoteCall calls on; nullptr if only a run can tell.
+  const std::string* Target(const NodeDef& node) const;
 
   // lower_functions.cc
   absl::Status Lower(const NodeDef& node, Strings inputs, Strings controls);
@@ -97,6 +104,7 @@ class FunctionExpander {
   absl::FunctionRef<bool(const NodeDef&)> wanted_;
   GraphDef out_;
   std::unordered_set<std::string> names_;
+  std::unordered_map<std::string, std::string> strings_;  ///< Constants, by node.
   std::vector<std::string> stack_;  ///< The functions whose bodies are being put in.
   /// "^node": runs exactly when the branch or iteration that is being put in runs; "" outside.
   std::string gate_;

@@ -66,14 +66,15 @@ absl::Status FunctionExpander::Lower(const NodeDef& node, Strings inputs, String
     return LowerWhile(node, std::move(inputs), std::move(controls));
   }
   if (op == "For") return LowerFor(node, std::move(inputs), std::move(controls));
-  if (op == "RemoteCall" && !inputs.empty()) {
-    // The device to call on: everything runs here.
+  std::string device = node.device();
+  if (op == "RemoteCall") {
+    device = DeviceWithin(node.device(), *Target(node));
     controls.push_back("^" + inputs.front().substr(0, inputs.front().rfind(':')));
     inputs.erase(inputs.begin());
   }
   TROUPE_ASSIGN_OR_RETURN(const NameAttrList* function, FunctionOf(node, "f"));
   TROUPE_ASSIGN_OR_RETURN(const Types results, TypesOf(node, "Tout"));
-  return InlineCall(node, function->name(), function->attr(), std::move(inputs),
+  return InlineCall(node, function->name(), function->attr(), device, std::move(inputs),
                     std::move(controls), &results);
 }
 
@@ -175,8 +176,8 @@ absl::Status FunctionExpander::LowerCase(const NodeDef& node, Strings inputs, St
   if (functions.size() == 1) {
     TROUPE_ASSIGN_OR_RETURN(const Types results, TypesOf(node, "Tout"));
     controls.push_back("^" + index.substr(0, index.rfind(':')));
-    return InlineCall(node, functions[0].name(), functions[0].attr(), std::move(values),
-                      std::move(controls), &results);
+    return InlineCall(node, functions[0].name(), functions[0].attr(), node.device(),
+                      std::move(values), std::move(controls), &results);
   }
   // One question after the other, so that any index outside the range comes to the last branch.
   TROUPE_ASSIGN_OR_RETURN(std::string rest,

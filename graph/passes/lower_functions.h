@@ -19,7 +19,9 @@ bool IsFunctionalOp(std::string_view op);
 
 /// Replaces functional nodes for which `wanted` is true, those inside the bodies that this brings
 /// in included, by the bodies of their functions and Switch, Merge, Enter, Exit, NextIteration,
-/// LoopCond nodes. Direct calls inside those bodies are inlined.
+/// LoopCond nodes. Direct calls inside those bodies are inlined. Nodes of a body are on the devices
+/// that they ask for, within that of the functional node; those of a RemoteCall within its target.
+/// A RemoteCall whose target is not a constant stays as it is.
 ///
 /// For a node called `n`, everything new is called `n/...`; `n` itself becomes an IdentityN of its
 /// results (NoOp if there are none) that waits for the effects of the bodies: names that others use

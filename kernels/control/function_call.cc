@@ -100,6 +100,18 @@ class Call : public AsyncKernel {
     f->Call(ctx, first_input_, done);
   }
 
+ protected:
+  /// Calls as if on another device.
+  void CallOn(const std::string& device, KernelContext& ctx, KernelDone done) {
+    absl::Status status;
+    CallableFunction* f = function_.Get(ctx.step(), &status);
+    if (f == nullptr) return done(status);
+    absl::StatusOr<StepContext> there = ctx.step().functions->OnDevice(ctx.step(), device);
+    if (!there.ok()) return done(there.status());
+    f->Call(ctx, *there, first_input_, done);
+  }
+
+ public:
   static Types Inputs(const KernelConstruction& c, int first) {
     Types types;
     for (int i = first; i < c.num_inputs(); ++i) types.push_back(c.input_type(i));
@@ -116,7 +128,8 @@ class Call : public AsyncKernel {
   FunctionReference function_;
 };
 
-/// RemoteCall: all devices of a process are one to its kernels.
+/// RemoteCall on a device of this process. Where there are several, those whose target is known
+/// when the step is compiled have been replaced by their bodies.
 class RemoteCall : public Call {
  public:
   RemoteCall(const NameAttrList& function, KernelConstruction& c) : Call(function, 1, c) {}
@@ -126,9 +139,7 @@ class RemoteCall : public Call {
       return done(
           InvalidArgument("the target must be a scalar, got shape ", target.shape().ToString()));
     }
-    absl::StatusOr<DeviceName> name = DeviceName::Parse(target.unchecked_scalar<std::string>());
-    if (!name.ok()) return done(name.status());
-    Call::ComputeAsync(ctx, done);
+    CallOn(target.unchecked_scalar<std::string>(), ctx, done);
   }
 };
 

@@ -110,8 +110,8 @@ TEST_F(StepCostsTest, TheNextSignatureIsPlacedByThem) {
     StepSignature signature;
     signature.feeds = {x};
     signature.fetches = {c};
-    auto step =
-        PrepareStep(graph_, signature, true, [](const Subgraph&) { return absl::OkStatus(); });
+    auto step = PrepareStep(graph_, signature, true, true,
+                            [](const Subgraph&) { return absl::OkStatus(); });
     EXPECT_TRUE(step.ok()) << step.status();
     std::map<std::string, std::string> where;
     auto parts = CutStep(input, {}, {}, std::move(step->subgraph), [&](const Subgraph& subgraph) {
