@@ -101,7 +101,7 @@ absl::StatusOr<std::unique_ptr<TaskServer>> TaskServer::Start(const TaskServerOp
   node.incarnation = impl->incarnation;
   node.health.interval = options.heartbeat_interval.count() * 1000;
   node.health.timeout = options.heartbeat_timeout.count() * 1000;
-  node.wait_for_workers = options.wait_for_workers.count() * 1000;
+  node.master.wait_for_workers = options.wait_for_workers.count() * 1000;
   TROUPE_ASSIGN_OR_RETURN(impl->control, ControlPlane::Create(control));
   impl->shell = std::make_unique<NodeShell>(impl->control.get());
   impl->worker = std::make_unique<PartitionEngine>(impl->runtime, impl->shell.get());

@@ -244,43 +244,44 @@ void MasterRole::CloseSession(const std::string& name, std::optional<Responder> 
                                                 static_cast<int>(session->touched.size()) + 1,
                                                 absl::OkStatus()});
   for (PeerId task : session->touched) {
-    // Until the task has said so, it may still have the session.
-    orphans_[task].insert(name);
-    if (tasks_[task].incarnation == 0) {
-      gather->Add(absl::OkStatus());
-      continue;
-    }
-    cluster::Message request;
-    request.set_method(cluster::DELETE_WORKER_SESSION);
-    request.set_session(name);
-    calls_->Call(task, tasks_[task].incarnation, std::move(request), now_, options_.grace,
-                 [this, gather, task, name](const absl::Status& status, const cluster::Message&) {
-                   if (status.ok()) orphans_[task].erase(name);
-                   gather->Add(absl::OkStatus());
-                 });
+    Delete(task, {name, ""}, [gather] { gather->Add(absl::OkStatus()); });
   }
   gather->Add(absl::OkStatus());
 }
 
-void MasterRole::DeleteOrphans() {
-  for (const auto& [task, names] : orphans_) {
-    if (tasks_[task].incarnation == 0) continue;
-    for (const std::string& name : names) {
-      cluster::Message request;
-      request.set_method(cluster::DELETE_WORKER_SESSION);
-      request.set_session(name);
-      calls_->Call(task, tasks_[task].incarnation, std::move(request), now_, options_.grace,
-                   [this, task = task, name](const absl::Status& status, const cluster::Message&) {
-                     if (status.ok()) orphans_[task].erase(name);
-                   });
-    }
+void MasterRole::Delete(PeerId task, const Leftover& leftover, std::function<void()> tried) {
+  leftovers_[task].insert(leftover);
+  if (tasks_[task].incarnation == 0) {
+    if (tried) tried();
+    return;
+  }
+  cluster::Message request;
+  request.set_method(leftover.handle.empty() ? cluster::DELETE_WORKER_SESSION
+                                             : cluster::DEREGISTER_GRAPH);
+  request.set_session(leftover.session);
+  request.set_handle(leftover.handle);
+  calls_->Call(task, tasks_[task].incarnation, std::move(request), now_, options_.grace,
+               [this, task, leftover, tried = std::move(tried)](const absl::Status& status,
+                                                                const cluster::Message&) {
+                 if (status.ok()) leftovers_[task].erase(leftover);
+                 if (tried) tried();
+               });
+}
+
+void MasterRole::DropRegistrations(const std::string& name, SessionState* session, PeerId task) {
+  for (auto& [key, signature] : session->signatures) {
+    auto it = signature->registrations.find(task);
+    if (it == signature->registrations.end()) continue;
+    // The task may have the graph nevertheless.
+    leftovers_[task].insert({name, it->second.handle});
+    signature->registrations.erase(it);
   }
 }
 
 absl::Status MasterRole::Forgotten(const std::string& session, PeerId task) {
   if (auto it = sessions_.find(session); it != sessions_.end()) {
     it->second->opened.erase(task);
-    for (auto& [key, signature] : it->second->signatures) signature->registrations.erase(task);
+    DropRegistrations(session, it->second.get(), task);
   }
   return absl::UnavailableError(
       StrCat(Describe(task),
@@ -317,7 +318,8 @@ void MasterRole::OnTaskUp(PeerId task, uint64_t incarnation, const cluster::Mess
                           ClusterTime now) {
   now_ = now;
   TaskState& state = tasks_[task];
-  state.incarnation = incarnation;
+  if (incarnation != state.last_incarnation) leftovers_.erase(task);  // They ended with that life.
+  state.incarnation = state.last_incarnation = incarnation;
   state.devices.assign(status.devices().begin(), status.devices().end());
   state.lost = absl::OkStatus();
   std::vector<Waiting> waiting = std::move(waiting_);
@@ -337,7 +339,7 @@ void MasterRole::OnTaskLost(PeerId task, const absl::Status& status) {
   for (auto& [name, session] : sessions_) {
     session->opened.erase(task);
     session->opening.erase(task);
-    for (auto& [key, signature] : session->signatures) signature->registrations.erase(task);
+    DropRegistrations(name, session.get(), task);
   }
   // Steps that wait for a registration on another task need not wait any longer.
   std::vector<uint64_t> steps;
@@ -380,9 +382,16 @@ void MasterRole::Tick(ClusterTime now) {
                                                 missing, "; are these tasks running?")));
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
   }
-  if (now >= next_orphans_) {
-    next_orphans_ = now + 2 * options_.grace;
-    DeleteOrphans();
+  if (now >= next_leftovers_) {
+    next_leftovers_ = now + 2 * options_.grace;
+    for (const auto& [task, leftovers] : std::map(leftovers_)) {
+      if (tasks_[task].incarnation == 0) continue;
+      for (const Leftover& leftover : leftovers) Delete(task, leftover);
+    }
+  }
+  if (now >= next_old_signatures_) {
+    next_old_signatures_ = now + options_.signature_lifetime / 8;
+    DropOldSignatures();
   }
   std::vector<uint64_t> late, given_up;
   for (const auto& [id, step] : steps_) {

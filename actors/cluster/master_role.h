@@ -2,7 +2,9 @@
 #ifndef TROUPE_ACTORS_CLUSTER_MASTER_ROLE_H_
 #define TROUPE_ACTORS_CLUSTER_MASTER_ROLE_H_
 
+#include <compare>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,7 +20,8 @@ namespace troupe {
 
 /// A session belongs to the client that made it, and ends with it. A signature is built once, and
 /// registered on each of its tasks once per life of the task; a step sends each of its tasks one
-/// RUN_GRAPH. The first error that does not follow from another one is the step's. Pure:
+/// RUN_GRAPH. One that is not used for long is given up, and built anew by the next step that wants
+/// it. The first error that does not follow from another one is the step's. Pure:
 /// thread-compatible, no clock; an event of its node.
 class MasterRole {
  public:
@@ -33,6 +36,9 @@ class MasterRole {
     /// How long a failed step waits for its tasks to stop.
     ClusterTime grace = 2 * kSecond;
     ClusterTime register_timeout = 60 * kSecond;
+    /// A session keeps so many signatures besides those that are in use, each for so long.
+    size_t max_signatures = 1000;
+    ClusterTime signature_lifetime = 1800 * kSecond;
     /// Makes step ids of several masters differ.
     uint64_t seed = 0;
   };
@@ -57,6 +63,7 @@ class MasterRole {
 
   size_t num_sessions() const { return sessions_.size(); }
   size_t num_steps() const { return steps_.size(); }
+  size_t num_signatures() const;
   /// "/job:a/replica:0/task:0 (host:port)".
   std::string Describe(PeerId task) const;
 
@@ -64,6 +71,7 @@ class MasterRole {
   struct TaskState {
     Task task;
     uint64_t incarnation = 0;  ///< 0: not there.
+    uint64_t last_incarnation = 0;
     std::vector<cluster::DeviceInfo> devices;
     absl::Status lost;  ///< Why it is not there, once it has been.
     /// Not 0: it was not there from the beginning. Then sessions can do without it, once it has had
@@ -83,13 +91,15 @@ class MasterRole {
     std::optional<BuiltStep> built;
     std::vector<PeerId> tasks;  ///< Per part.
     std::map<PeerId, Registration> registrations;
-    std::vector<uint64_t> waiting;  ///< Steps; callables that are being made.
-    std::vector<Responder> makers;
+    std::vector<uint64_t> waiting;  ///< Steps, until it has been built and registered.
+    std::vector<Responder> makers;  ///< Of callables, until it has been built.
+    size_t num_steps = 0;           ///< That have not ended.
+    ClusterTime last_used = 0;
   };
   struct SessionState {
     PeerId client = 0;
     std::map<std::string, std::shared_ptr<Signature>> signatures;  ///< By what is asked for.
-    std::map<std::string, std::shared_ptr<Signature>> callables;
+    std::map<std::string, std::shared_ptr<Signature>> callables;   ///< Some may be given up.
     std::map<PeerId, uint64_t> opened;   ///< The life in which the task has the session.
     std::map<PeerId, uint64_t> opening;  ///< The same, asked for.
     uint64_t version = 0;                ///< Of the graph.
@@ -133,6 +143,11 @@ class MasterRole {
     /// Its time is up, or that of a piece of it.
     bool Late(ClusterTime now) const;
   };
+  /// What a task may still have although nobody wants it: a graph of a session, or all of it.
+  struct Leftover {
+    std::string session, handle;
+    auto operator<=>(const Leftover&) const = default;
+  };
   struct Waiting {
     Responder client;
     cluster::Message request;
@@ -163,12 +178,26 @@ class MasterRole {
                                          const cluster::Message& request);
   void OnBuilt(const std::string& session, std::shared_ptr<Signature> signature,
                absl::StatusOr<BuiltStep> built);
+  void AnswerMakers(SessionState* session, const std::shared_ptr<Signature>& signature);
+  uint64_t AddStep(Responder from, const std::string& session,
+                   const std::shared_ptr<Signature>& signature);
+  /// Has the step wait if its signature is being built.
+  void BeginStep(uint64_t id);
+  /// Gives up the signature used least recently as long as there are too many.
+  void TrimSignatures(const std::string& name, SessionState* session);
+  /// Gives up the signatures of all sessions that have not been used for long.
+  void DropOldSignatures();
+  static bool Idle(const Signature& signature);
+  void GiveUp(const std::string& name, SessionState* session, const std::string& key);
   /// Registers what is missing, and runs the step when nothing is.
   void Advance(uint64_t step_id);
   void AdvanceAll(const std::string& session, const std::shared_ptr<Signature>& signature);
+  void DropRegistrations(const std::string& name, SessionState* session, PeerId task);
   /// A task does not know of the session, or of a graph, any more.
   absl::Status Forgotten(const std::string& session, PeerId task);
-  void DeleteOrphans();
+  /// Has the task delete it, now and later until it has said that it is gone; `tried` is called
+  /// after the first time.
+  void Delete(PeerId task, const Leftover& leftover, std::function<void()> tried = {});
   bool EnsureOpen(const std::string& name, SessionState* session, PeerId task);
   void SendRuns(uint64_t step_id, Step* step);
   void OnRunDone(uint64_t step_id, PeerId task, size_t part, const absl::Status& status,
@@ -188,9 +217,9 @@ class MasterRole {
   std::map<std::string, std::shared_ptr<SessionState>> sessions_;
   std::map<uint64_t, Step> steps_;
   std::vector<Waiting> waiting_;
-  /// Closed sessions that tasks have not confirmed to have deleted.
-  std::map<PeerId, std::set<std::string>> orphans_;
-  ClusterTime next_orphans_ = 0;
+  std::map<PeerId, std::set<Leftover>> leftovers_;
+  ClusterTime next_leftovers_ = 0;
+  ClusterTime next_old_signatures_ = 0;
   ClusterTime now_ = 0;  ///< Of the event that is being handled.
   uint64_t next_step_ = 1;
   uint64_t next_name_ = 1;

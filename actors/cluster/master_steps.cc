@@ -28,6 +28,7 @@ std::shared_ptr<MasterRole::Signature> MasterRole::FindOrBuild(const std::string
   std::shared_ptr<Signature>& signature = session->signatures[KeyOf(request)];
   if (signature != nullptr) return signature;
   signature = std::make_shared<Signature>();
+  signature->last_used = now_;
   *signature->request.mutable_feed_names() = request.feed_names();
   *signature->request.mutable_fetch_names() = request.fetch_names();
   *signature->request.mutable_target_names() = request.target_names();
@@ -57,22 +58,13 @@ void MasterRole::OnBuilt(const std::string& name, std::shared_ptr<Signature> sig
       signature->tasks.push_back(task->second);
     }
   }
-  std::vector<Responder> makers = std::move(signature->makers);
-  signature->makers.clear();
   if (status.ok()) {
-    int64_t nodes = 0;
-    for (const BuiltStep::Part& part : signature->built->parts) nodes += part.num_nodes;
-    for (const Responder& maker : makers) {
-      cluster::Message reply;
-      reply.set_handle(StrCat("c", next_name_++));
-      reply.set_num_nodes(nodes);
-      session->second->callables[reply.handle()] = signature;
-      calls_->Reply(maker, absl::OkStatus(), std::move(reply));
-    }
+    AnswerMakers(session->second.get(), signature);
     AdvanceAll(name, signature);
+    TrimSignatures(name, session->second.get());
     return;
   }
-  for (const Responder& maker : makers) calls_->Reply(maker, status);
+  for (const Responder& maker : std::exchange(signature->makers, {})) calls_->Reply(maker, status);
   if (session != sessions_.end()) session->second->signatures.erase(KeyOf(signature->request));
   std::vector<uint64_t> steps = std::move(signature->waiting);
   signature->waiting.clear();
@@ -84,8 +76,73 @@ void MasterRole::MakeCallable(Responder from, cluster::Message request) {
   if (session == nullptr) return;
   std::shared_ptr<Signature> signature = FindOrBuild(request.session(), session, request);
   signature->makers.push_back(from);
-  if (!signature->building) OnBuilt(request.session(), signature, *signature->built);
+  if (!signature->building) AnswerMakers(session, signature);
 }
+
+void MasterRole::AnswerMakers(SessionState* session, const std::shared_ptr<Signature>& signature) {
+  int64_t nodes = 0;
+  for (const BuiltStep::Part& part : signature->built->parts) nodes += part.num_nodes;
+  for (const Responder& maker : std::exchange(signature->makers, {})) {
+    cluster::Message reply;
+    reply.set_handle(StrCat("c", next_name_++));
+    reply.set_num_nodes(nodes);
+    session->callables[reply.handle()] = signature;
+    calls_->Reply(maker, absl::OkStatus(), std::move(reply));
+  }
+}
+
+// --- giving up ---------------------------------------------------------------------------------
+
+bool MasterRole::Idle(const Signature& signature) {
+  if (signature.building || signature.num_steps > 0) return false;
+  // A graph that is being registered cannot be taken back yet: that could come first.
+  return std::all_of(signature.registrations.begin(), signature.registrations.end(),
+                     [](const auto& entry) { return entry.second.ready; });
+}
+
+void MasterRole::GiveUp(const std::string& name, SessionState* session, const std::string& key) {
+  auto found = session->signatures.find(key);
+  const std::shared_ptr<Signature> signature = found->second;
+  session->signatures.erase(found);
+  for (const auto& [task, registration] : signature->registrations) {
+    Delete(task, {name, registration.handle});
+  }
+  signature->registrations.clear();
+  signature->tasks.clear();
+  signature->built.reset();  // Callables keep the rest of it.
+}
+
+void MasterRole::TrimSignatures(const std::string& name, SessionState* session) {
+  while (session->signatures.size() > options_.max_signatures) {
+    const std::pair<const std::string, std::shared_ptr<Signature>>* oldest = nullptr;
+    for (const auto& entry : session->signatures) {
+      if (!Idle(*entry.second)) continue;
+      if (oldest == nullptr || entry.second->last_used < oldest->second->last_used) oldest = &entry;
+    }
+    if (oldest == nullptr) return;
+    GiveUp(name, session, std::string(oldest->first));
+  }
+}
+
+void MasterRole::DropOldSignatures() {
+  for (const auto& [name, session] : sessions_) {
+    std::vector<std::string> old;
+    for (const auto& [key, signature] : session->signatures) {
+      if (Idle(*signature) && now_ - signature->last_used >= options_.signature_lifetime) {
+        old.push_back(key);
+      }
+    }
+    for (const std::string& key : old) GiveUp(name, session.get(), key);
+  }
+}
+
+size_t MasterRole::num_signatures() const {
+  size_t count = 0;
+  for (const auto& [name, session] : sessions_) count += session->signatures.size();
+  return count;
+}
+
+// --- steps -------------------------------------------------------------------------------------
 
 void MasterRole::RunStep(Responder from, cluster::Message request, ClusterTime now) {
   SessionState* session = FindSession(from, request.session());
@@ -97,6 +154,10 @@ void MasterRole::RunStep(Responder from, cluster::Message request, ClusterTime n
       calls_->Reply(from, absl::NotFoundError(StrCat("there is no callable ", request.handle())));
       return;
     }
+    // What has been given up is built anew.
+    if (!it->second->building && !it->second->built) {
+      it->second = FindOrBuild(request.session(), session, it->second->request);
+    }
     signature = it->second;
   } else {
     signature = FindOrBuild(request.session(), session, request);
@@ -106,14 +167,28 @@ void MasterRole::RunStep(Responder from, cluster::Message request, ClusterTime n
                                         " fed tensors, got ", request.tensors_size()));
     return;
   }
-  const uint64_t id = (options_.seed << 32) | (next_step_++ & 0xffffffffu);
-  Step& step = steps_[id];
-  step.client = from;
-  step.session = request.session();
-  step.signature = signature;
+  const uint64_t id = AddStep(from, request.session(), signature);
+  Step& step = steps_.at(id);
   for (TensorProto& feed : *request.mutable_tensors()) step.feeds.push_back(std::move(feed));
   if (request.timeout_us() > 0) step.deadline = now + request.timeout_us();
   step.trace = request.trace();
+  BeginStep(id);
+}
+
+uint64_t MasterRole::AddStep(Responder from, const std::string& session,
+                             const std::shared_ptr<Signature>& signature) {
+  const uint64_t id = (options_.seed << 32) | (next_step_++ & 0xffffffffu);
+  Step& step = steps_[id];
+  step.client = from;
+  step.session = session;
+  step.signature = signature;
+  ++signature->num_steps;
+  signature->last_used = now_;
+  return id;
+}
+
+void MasterRole::BeginStep(uint64_t id) {
+  Signature* signature = steps_.at(id).signature.get();
   if (signature->building) {
     signature->waiting.push_back(id);
   } else {
@@ -217,6 +292,7 @@ void MasterRole::Advance(uint64_t step_id) {
                    auto it = signature->registrations.find(task);
                    if (it == signature->registrations.end() || it->second.handle != handle) {
                      // Forgotten meanwhile: those who wait for it look again.
+                     if (sessions_.count(session_name) != 0) Delete(task, {session_name, handle});
                      AdvanceAll(session_name, signature);
                      return;
                    }
@@ -226,6 +302,8 @@ void MasterRole::Advance(uint64_t step_id) {
                      return;
                    }
                    signature->registrations.erase(it);
+                   // Only the answer may have been lost.
+                   if (sessions_.count(session_name) != 0) Delete(task, {session_name, handle});
                    if (reply.reset()) status = Forgotten(session_name, task);
                    std::vector<uint64_t> steps = std::move(signature->waiting);
                    signature->waiting.clear();
@@ -341,6 +419,8 @@ void MasterRole::Finish(uint64_t step_id) {
   auto it = steps_.find(step_id);
   Step step = std::move(it->second);
   steps_.erase(it);
+  --step.signature->num_steps;
+  step.signature->last_used = now_;
   for (const auto& [task, call] : step.calls) calls_->Forget(call);
   if (step.partial != nullptr) {
     EndPartial(&step);

@@ -32,9 +32,8 @@ NodeRole::NodeRole(Options options, Outbox* outbox, WorkerEngine* worker_engine,
     worker_->set_members([this](cluster::Message* status) { ListMembers(status); });
   }
   if (master_engine != nullptr) {
-    MasterRole::Options master;
+    MasterRole::Options master = options_.master;
     master.self = self_;
-    master.wait_for_workers = options_.wait_for_workers;
     // A step that failed because one task was lost is answered before two timeouts have passed.
     master.grace = std::min(master.grace, options_.health.timeout / 2);
     master.seed = options_.incarnation;

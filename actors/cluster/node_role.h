@@ -28,8 +28,8 @@ class NodeRole {
     std::vector<MasterRole::Task> tasks;  ///< Peer i is tasks[i].
     FailureDetectorRole::Options health;
     WorkerRole::Options worker;
-    ClusterTime wait_for_workers = 10 * kSecond;
-    bool joining = false;  ///< Pings nobody until `Joined`.
+    MasterRole::Options master;  ///< Number, grace and seed are the node's to set.
+    bool joining = false;        ///< Pings nobody until `Joined`.
   };
   /// Told when a task comes up or is lost.
   using Watcher = std::function<void(PeerId, FailureDetectorRole::Change, uint64_t incarnation)>;

@@ -43,19 +43,12 @@ void MasterRole::PartialRunSetup(Responder from, cluster::Message request) {
   request.set_partial(true);
   run->handle = StrCat("partial_run_", next_name_++);
   std::shared_ptr<Signature> signature = FindOrBuild(request.session(), session, request);
-  const uint64_t id = (options_.seed << 32) | (next_step_++ & 0xffffffffu);
+  const uint64_t id = AddStep(from, request.session(), signature);
   session->partial_runs[run->handle] = id;
-  Step& step = steps_[id];
-  step.client = from;
-  step.session = request.session();
-  step.signature = signature;
+  Step& step = steps_.at(id);
   step.partial = std::move(run);
   if (request.timeout_us() > 0) step.deadline = now_ + request.timeout_us();
-  if (signature->building) {
-    signature->waiting.push_back(id);
-  } else {
-    Advance(id);
-  }
+  BeginStep(id);
 }
 
 void MasterRole::OnPartialBegun(Step* step) {

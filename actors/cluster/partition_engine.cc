@@ -359,7 +359,7 @@ bool PartitionEngine::Deliver(uint64_t id, uint64_t key, uint64_t tag, bool dead
 void PartitionEngine::Deliver(RunningStep* step, uint64_t key, uint64_t tag, bool dead,
                               Tensor value) noexcept {
   const absl::Status delivered = CatchExceptions([&] {
-    step->rendezvous->Deliver(key, tag, std::move(value), dead);
+    step->rendezvous->Deliver(key, tag, std::move(value), dead, Player::kPlays);
     return absl::OkStatus();
   });
   if (!delivered.ok()) step->cancellation.Cancel(delivered);
@@ -380,9 +380,10 @@ void PartitionEngine::Arrive(uint64_t id, uint64_t key, uint64_t tag, bool dead,
   }
   // Whoever delivers may have to play the step.
   try {
-    Run(step, false, [step, key, tag, dead, value = std::move(value), credit = std::move(credit)] {
-      Deliver(step.get(), key, tag, dead, value);
-    });
+    Run(step, Player::kQuick, false,
+        [step, key, tag, dead, value = std::move(value), credit = std::move(credit)] {
+          Deliver(step.get(), key, tag, dead, value);
+        });
   } catch (...) {
     step->cancellation.Cancel(StatusOfException());
   }
@@ -446,6 +447,22 @@ size_t PartitionEngine::num_steps() {
 size_t PartitionEngine::num_sessions() {
   std::lock_guard<std::mutex> lock(mutex_);
   return sessions_.size();
+}
+
+size_t PartitionEngine::num_graphs() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  size_t count = 0;
+  for (const auto& [name, session] : sessions_) count += session->graphs.size();
+  return count;
+}
+
+size_t PartitionEngine::num_resting_steps() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  size_t count = 0;
+  for (const auto& [name, session] : sessions_) {
+    for (const auto& [handle, graph] : session->graphs) count += graph->num_resting();
+  }
+  return count;
 }
 
 size_t PartitionEngine::num_early_steps() {

@@ -52,6 +52,9 @@ class PartitionEngine final : public WorkerEngine {
   bool idle() { return num_steps() == 0; }
   size_t num_steps();
   size_t num_sessions();
+  size_t num_graphs();
+  /// Executors that are kept for later steps of the registered graphs.
+  size_t num_resting_steps();
   /// Steps that have not come, of which values have.
   size_t num_early_steps();
 

@@ -8,12 +8,31 @@
 
 namespace troupe {
 
+std::unique_ptr<PartitionedStep> PartitionEngine::RegisteredGraph::TakeResting() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (resting_.empty()) return nullptr;
+  std::unique_ptr<PartitionedStep> step = std::move(resting_.back());
+  resting_.pop_back();
+  return step;
+}
+
+void PartitionEngine::RegisteredGraph::Rest(std::unique_ptr<PartitionedStep> step) {
+  constexpr size_t kKept = 16;
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (resting_.size() < kKept) resting_.push_back(std::move(step));
+}
+
+size_t PartitionEngine::RegisteredGraph::num_resting() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return resting_.size();
+}
+
 void PartitionEngine::Register(cluster::Message request, Done done) {
   std::shared_ptr<Session> session;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     std::shared_ptr<Session>& found = sessions_[request.session()];
-    if (found == nullptr) found = std::make_shared<Session>();
+    if (found == nullptr) found = std::make_shared<Session>(runtime_.get());
     session = found;
   }
   host_->Post([this, session, request = std::move(request), done = std::move(done)]() {
@@ -82,14 +101,9 @@ absl::StatusOr<std::shared_ptr<PartitionEngine::RegisteredGraph>> PartitionEngin
   }
   if (graph->partitions.empty()) return InvalidArgument("a graph without partitions");
   graph->num_fetches = static_cast<int>(fetched.size());
-  CompileOptions options;
-  options.one_device = true;
-  // The partitions of a task have the functions of one library between them.
-  auto library = std::make_shared<Graph>();
   for (const ReceivedPartition& received : graph->received) {
-    TROUPE_RETURN_IF_ERROR(library->AddLibrary(received.graph->library()));
+    TROUPE_RETURN_IF_ERROR(session->functions.AddLibrary(received.graph->library()));
   }
-  graph->functions.push_back(std::make_unique<SessionFunctions>(library, runtime_.get(), options));
   return graph;
 }
 
@@ -102,6 +116,7 @@ void PartitionEngine::Deregister(const std::string& session, const std::string& 
   if (graph == it->second->graphs.end()) return;
   dropped = std::move(graph->second);
   it->second->graphs.erase(graph);
+  host_->Post([dropped] {});  // To be destroyed elsewhere.
 }
 
 void PartitionEngine::DeleteSession(const std::string& session) {

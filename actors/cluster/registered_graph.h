@@ -41,9 +41,14 @@ class HoldTimes {
   std::atomic<int> score_{kSlow + 2};
 };
 
-/// What a session keeps between its graphs: stateful kernels.
+/// What a session keeps between its graphs, and when they are given up: stateful kernels, its own
+/// and those of its functions.
 struct PartitionEngine::Session {
-  StatefulKernels kernels;
+  explicit Session(Runtime* runtime)
+      : functions(std::make_shared<Graph>(), runtime, {.one_device = true}) {}
+
+  SessionFunctions functions;
+  StatefulKernels kernels;                                         ///< They know of the functions.
   std::map<std::string, std::shared_ptr<RegisteredGraph>> graphs;  ///< Under the engine's mutex.
 };
 
@@ -52,7 +57,6 @@ struct PartitionEngine::RegisteredGraph {
   std::shared_ptr<Session> session;
   std::vector<ReceivedPartition> received;  ///< Own the nodes.
   std::vector<LocalPartition> partitions;
-  std::vector<std::unique_ptr<SessionFunctions>> functions;
   std::vector<std::pair<ElementType, PartialShape>> feed_types;
   std::vector<std::string> feed_names;
   int num_fetches = 0;
@@ -61,8 +65,16 @@ struct PartitionEngine::RegisteredGraph {
   std::vector<std::vector<uint64_t>> feed_keys;
   std::unordered_map<uint64_t, int> fetch_keys;
   HoldTimes hold_times;
-  std::mutex mutex;
-  std::vector<std::unique_ptr<PartitionedStep>> resting;
+  /// A step that rests, or nullptr.
+  std::unique_ptr<PartitionedStep> TakeResting();
+  /// Keeps a step for later, unless enough rest already: a burst of concurrent steps leaves no
+  /// more.
+  void Rest(std::unique_ptr<PartitionedStep> step);
+  size_t num_resting();
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<PartitionedStep>> resting_;
 };
 
 }  // namespace troupe

@@ -51,7 +51,8 @@ void WorkerRole::OnRequest(Responder from, cluster::Message request, ClusterTime
       return;
     case cluster::DEREGISTER_GRAPH: {
       auto it = sessions_.find(request.session());
-      if (it != sessions_.end() && it->second.graphs.erase(request.handle()) != 0) {
+      if (it != sessions_.end() && it->second.master == from.from &&
+          it->second.graphs.erase(request.handle()) != 0) {
         engine_->Deregister(request.session(), request.handle());
       }
       calls_->Reply(from, absl::OkStatus());
@@ -138,7 +139,12 @@ void WorkerRole::Register(Responder from, cluster::Message request) {
       if (status.ok()) status = absl::CancelledError("the session was deleted meanwhile");
     } else {
       found->second.compiling.erase(handle);
-      if (!status.ok()) found->second.graphs.erase(handle);
+      if (!status.ok()) {
+        found->second.graphs.erase(handle);
+      } else if (found->second.graphs.count(handle) == 0) {
+        status = absl::CancelledError("the graph was given up meanwhile");
+        engine_->Deregister(session, handle);
+      }
     }
     calls_->Reply(from, status);
   };
@@ -386,6 +392,12 @@ void WorkerRole::Tick(ClusterTime now) {
              " s before the step itself, and were dropped"));
   FailSteps(old, late);
   FailSteps(engine_->DropEarly(now, options_.early_lifetime), late);
+}
+
+size_t WorkerRole::num_graphs() const {
+  size_t count = 0;
+  for (const auto& [name, session] : sessions_) count += session.graphs.size();
+  return count;
 }
 
 void WorkerRole::AbortAll(const absl::Status& status) {

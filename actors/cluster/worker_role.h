@@ -55,6 +55,7 @@ class WorkerRole {
 
   size_t num_steps() const { return steps_.size(); }
   size_t num_sessions() const { return sessions_.size(); }
+  size_t num_graphs() const;
   size_t num_early_values() const { return num_early_; }
 
  private:

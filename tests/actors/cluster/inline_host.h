@@ -11,6 +11,7 @@ namespace troupe {
 /// Does everything at once, and sends nothing.
 class InlineHost : public EngineHost {
  public:
+  bool has_threads() const override { return false; }
   void Post(std::function<void()> job) override { job(); }
   void Defer(std::function<void()> job) override { job(); }
   void Enter(std::function<void()> event) override { event(); }

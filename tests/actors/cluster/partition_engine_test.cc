@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "devices/tensor_proto.h"
+#include "graph/graph.h"
+#include "graph/graph_def.h"
+#include "graph/protos/graph.pb.h"
 #include "tests/actors/cluster/inline_host.h"
 
 namespace troupe {
@@ -16,7 +20,46 @@ class PartitionEngineTest : public testing::Test {
   void Arrive(uint64_t step) {
     engine_.Arrive(step, 1, 0, false, Tensor::Vector<float>({1}), nullptr);
   }
+  static Node* Add(Graph* graph, const NodeSpec& spec) {
+    absl::StatusOr<Node*> node = graph->AddNode(spec);
+    EXPECT_TRUE(node.ok()) << node.status();
+    return *node;
+  }
+  /// The node is run as a target; its first output is fetched if it has one.
+  void Register(const Graph& graph, const std::string& node, const std::string& handle) {
+    cluster::Message request;
+    request.set_session("s");
+    request.set_handle(handle);
+    cluster::Partition* partition = request.add_partitions();
+    partition->set_device("/job:localhost/replica:0/task:0/device:CPU:0");
+    GraphDef def;
+    graph.ToGraphDef(&def);
+    partition->set_graph(def.SerializeAsString());
+    partition->add_targets(node);
+    if (graph.FindNode(node)->num_outputs() > 0) {
+      partition->add_fetches(node + ":0");
+      partition->add_fetch_index(0);
+    }
+    engine_.Register(request, [](const absl::Status& status) { EXPECT_EQ(status.message(), ""); });
+  }
+  void Start(const std::string& handle, uint64_t step, WorkerEngine::StepDone done) {
+    cluster::Message request;
+    request.set_session("s");
+    request.set_handle(handle);
+    request.set_step(step);
+    engine_.Start(request, std::move(done));
+  }
+  /// The number that a step fetches.
+  float Run(const std::string& handle) {
+    float result = -1;
+    Start(handle, next_step_++, [&](const absl::Status& status, std::vector<TensorProto> fetches) {
+      ASSERT_TRUE(status.ok()) << status;
+      result = TensorFromProto(fetches.at(0))->unchecked_values<float>()[0];
+    });
+    return result;
+  }
 
+  uint64_t next_step_ = 1;
   InlineHost host_;
   PartitionEngine engine_{*Runtime::Create({.threads = 1}), &host_};
 };
@@ -39,6 +82,92 @@ TEST_F(PartitionEngineTest, ValuesOfForgottenStepsAreNotKept) {
   engine_.Forget(7);
   Arrive(7);
   EXPECT_EQ(engine_.num_early_steps(), 0u);
+}
+
+// Executors are large; a burst of steps leaves a few of them.
+TEST_F(PartitionEngineTest, ABurstOfStepsLeavesFewExecutors) {
+  Graph graph;
+  Node* queue = Add(
+      &graph,
+      NodeSpec("FIFOQueueV2", "queue").Attr("component_types", std::vector{ElementType::kFloat}));
+  Add(&graph, NodeSpec("QueueDequeueV2", "get")
+                  .Input(queue)
+                  .Attr("component_types", std::vector{ElementType::kFloat}));
+  Register(graph, "get", "g");
+  constexpr uint64_t kSteps = 100;
+  uint64_t ended = 0;
+  for (uint64_t step = 1; step <= kSteps; ++step) {
+    Start("g", step, [&](const absl::Status& status, std::vector<TensorProto>) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+      ++ended;
+    });
+  }
+  EXPECT_EQ(engine_.num_steps(), kSteps);
+  for (uint64_t step = 1; step <= kSteps; ++step) {
+    engine_.Abort(step, absl::CancelledError("enough"));
+  }
+  EXPECT_EQ(ended, kSteps);
+  EXPECT_EQ(engine_.num_steps(), 0u);
+  EXPECT_LE(engine_.num_resting_steps(), 16u);
+  EXPECT_GT(engine_.num_resting_steps(), 0u);
+}
+
+// The master gives up a graph that is not used for long, and registers it anew when it is.
+TEST_F(PartitionEngineTest, StatefulKernelsOutliveTheirGraphs) {
+  Graph graph;
+  Node* shape = Add(&graph, NodeSpec("Const", "shape")
+                                .Attr("value", Tensor::Vector<int32_t>({1}))
+                                .Attr("dtype", ElementType::kInt32));
+  auto random = [&](const std::string& name) {
+    Add(&graph, NodeSpec("RandomUniform", name)
+                    .Input(shape)
+                    .Attr("dtype", ElementType::kFloat)
+                    .Attr("seed", int64_t{3})
+                    .Attr("seed2", int64_t{4}));
+  };
+  random("kept");
+  random("given_up");
+  // The state of what a function calls belongs to the session, too.
+  FunctionDefLibrary library;
+  FunctionDef* function = library.add_function();
+  function->mutable_signature()->set_name("Random");
+  function->mutable_signature()->set_is_stateful(true);
+  auto* arg = function->mutable_signature()->add_input_arg();
+  arg->set_name("shape");
+  arg->set_type(DT_INT32);
+  auto* result = function->mutable_signature()->add_output_arg();
+  result->set_name("r");
+  result->set_type(DT_FLOAT);
+  NodeDef* body = function->add_node_def();
+  *body = graph.FindNode("kept")->def();
+  body->set_name("u");
+  body->clear_input();
+  body->add_input("shape");
+  (*function->mutable_ret())["r"] = "u:output:0";
+  ASSERT_TRUE(graph.AddLibrary(library).ok());
+  AttrValue f;
+  f.mutable_func()->set_name("Random");
+  Add(&graph, NodeSpec("StatefulPartitionedCall", "called")
+                  .Input(std::vector<Output>{Output(shape)})
+                  .Attr("Tin", std::vector{ElementType::kInt32})
+                  .Attr("Tout", std::vector{ElementType::kFloat})
+                  .Attr("f", f));
+  Register(graph, "kept", "kept");
+  std::vector<float> expected, got, called;
+  for (int i = 0; i < 6; ++i) {
+    expected.push_back(Run("kept"));
+    const std::string handle = "g" + std::to_string(i);
+    Register(graph, "given_up", handle);
+    got.push_back(Run(handle));
+    engine_.Deregister("s", handle);
+    Register(graph, "called", handle);
+    called.push_back(Run(handle));
+    engine_.Deregister("s", handle);
+    EXPECT_EQ(engine_.num_graphs(), 1u);
+  }
+  EXPECT_EQ(got, expected);
+  EXPECT_EQ(called, expected);
+  EXPECT_NE(got[0], got[1]);
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ class RefusalsTest : public testing::Test {
     options.task = "/job:a/replica:0/task:0";
     options.incarnation = 5;
     options.tasks = {{"/job:a/replica:0/task:0", "h:1"}, {"/job:b/replica:0/task:0", "h:2"}};
-    options.wait_for_workers = 2 * kSecond;
+    options.master.wait_for_workers = 2 * kSecond;
     return options;
   }
   static cluster::Message Message(cluster::Kind kind, const std::string& task) {

@@ -136,6 +136,11 @@ class GraphWriter {
   std::string prefix_;
 };
 
+void SetNames(const SimulatedWork& work, cluster::Message* request) {
+  request->add_feed_names("delta:0");
+  for (const std::string& fetch : work.fetches) request->add_fetch_names(fetch);
+}
+
 }  // namespace
 
 SimulatedClient::SimulatedClient(ClusterSimulator* simulator, Options options)
@@ -170,7 +175,9 @@ void SimulatedClient::Soon(ClusterTime at_most) {
 }
 
 void SimulatedClient::Next() {
-  if (!simulator_->HasMaster(id_)) {
+  if (resting_) {
+    Soon(options_.think);
+  } else if (!simulator_->HasMaster(id_)) {
     last_ = absl::UnavailableError("there is no master");
     Soon(kSecond / 2);
   } else if (session_.empty()) {
@@ -195,6 +202,7 @@ void SimulatedClient::Create() {
         if (life != life_) return;
         Answered(status);
         if (status.ok()) session_ = reply.session();
+        callables_.clear();
         Soon(options_.think);
       });
   if (call != 0) Disturb(call);
@@ -203,14 +211,22 @@ void SimulatedClient::Create() {
 void SimulatedClient::Run() {
   Schedule& schedule = *simulator_->schedule();
   const SimulatedWork& work = work_[schedule.Between(0, static_cast<int64_t>(work_.size()) - 1)];
+  if (options_.callables && callables_[work.name].empty()) {
+    MakeCallable(work);
+    return;
+  }
   const int64_t number = simulator_->ledger()->Attempt(work.tasks);
   cluster::Message request;
-  request.set_method(cluster::RUN_STEP);
   request.set_session(session_);
   request.set_timeout_us(options_.step_timeout);
-  request.add_feed_names("delta:0");
   TensorToProto(Tensor::Vector<int64_t>({0, number}), request.add_tensors());
-  for (const std::string& fetch : work.fetches) request.add_fetch_names(fetch);
+  if (options_.callables) {
+    request.set_method(cluster::RUN_CALLABLE);
+    request.set_handle(callables_[work.name]);
+  } else {
+    request.set_method(cluster::RUN_STEP);
+    SetNames(work, &request);
+  }
   ++attempted_;
   const uint64_t call = simulator_->Call(
       id_, std::move(request), 20 * kSecond,
@@ -229,6 +245,25 @@ void SimulatedClient::Run() {
         }
         Soon(options_.think);
       });
+  if (call != 0) Disturb(call);
+}
+
+void SimulatedClient::MakeCallable(const SimulatedWork& work) {
+  cluster::Message request;
+  request.set_method(cluster::MAKE_CALLABLE);
+  request.set_session(session_);
+  SetNames(work, &request);
+  const uint64_t call =
+      simulator_->Call(id_, std::move(request), 20 * kSecond,
+                       [this, life = life_, session = session_, &work](
+                           const absl::Status& status, const cluster::Message& reply) {
+                         if (life != life_) return;
+                         Answered(status);
+                         if (status.code() == absl::StatusCode::kAborted) session_.clear();
+                         if (status.ok() && session == session_)
+                           callables_[work.name] = reply.handle();
+                         Soon(options_.think);
+                       });
   if (call != 0) Disturb(call);
 }
 

@@ -2,6 +2,7 @@
 #ifndef TROUPE_TESTS_ACTORS_CLUSTER_SIMULATED_CLIENT_H_
 #define TROUPE_TESTS_ACTORS_CLUSTER_SIMULATED_CLIENT_H_
 
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -32,12 +33,16 @@ class SimulatedClient {
     ClusterTime step_timeout = 0;   ///< Given to the master; 0: none.
     double restless = 0;            ///< How probably a step is disturbed: cancelled, its
                                     ///< session closed, the client killed.
+    bool callables = false;         ///< Steps are run by handles.
   };
   SimulatedClient(ClusterSimulator* simulator, Options options);
 
   void Start();
   /// No new steps; what the client has is closed.
   void Stop();
+  /// No new steps until `GoOn`; what the client has stays open.
+  void Rest() { resting_ = true; }
+  void GoOn() { resting_ = false; }
   /// The process ends.
   void Kill();
 
@@ -51,6 +56,7 @@ class SimulatedClient {
   void Soon(ClusterTime at_most);
   void Create();
   void Run();
+  void MakeCallable(const SimulatedWork& work);
   void Disturb(uint64_t call);
   void Close();
   void Answered(const absl::Status& status);
@@ -61,7 +67,8 @@ class SimulatedClient {
   std::string graph_;
   std::vector<SimulatedWork> work_;
   std::string session_;
-  bool stopped_ = false;
+  std::map<std::string, std::string> callables_;  ///< Of the session, by name of the work.
+  bool stopped_ = false, resting_ = false;
   uint64_t life_ = 0;  ///< Counts the client's processes: what an old one was waiting for is void.
   int succeeded_ = 0, attempted_ = 0;
   std::set<absl::StatusCode> codes_;

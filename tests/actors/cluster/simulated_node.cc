@@ -216,23 +216,29 @@ void SimulatedNode::SendTensor(const std::string& task, uint64_t step, uint64_t 
 
 int64_t SimulatedNode::sum() { return variable_->TryLend().value().unchecked_values<int64_t>()[1]; }
 
+void SimulatedNode::CheckNone(size_t count, const char* what) {
+  if (count == 0) return;
+  network_->schedule->Violation(StrCat(options_.role.task, " still has ", count, " ", what));
+}
+
+void SimulatedNode::CheckNoGraphs() {
+  CheckNone(role_->master()->num_signatures(), "signatures");
+  CheckNone(role_->worker()->num_graphs(), "graphs as worker");
+  CheckNone(worker_->num_graphs(), "graphs in its engine");
+}
+
 void SimulatedNode::CheckNothingLeft() {
-  auto check = [&](size_t count, const char* what) {
-    if (count != 0) {
-      network_->schedule->Violation(StrCat(options_.role.task, " still has ", count, " ", what));
-    }
-  };
-  check(role_->master()->num_steps(), "steps as master");
-  check(role_->master()->num_sessions(), "sessions as master");
-  check(role_->worker()->num_steps(), "steps as worker");
-  check(role_->worker()->num_sessions(), "sessions as worker");
-  check(role_->worker()->num_early_values(), "values without a step");
-  check(role_->calls()->num_unanswered(), "requests that are not answered");
-  check(worker_->num_steps(), "steps under way");
-  check(worker_->num_sessions(), "sessions in its engine");
-  check(worker_->num_early_steps(), "steps with values that came too early");
-  check(master_->num_sessions(), "graphs of sessions");
-  check(jobs_.size(), "jobs that did not run");
+  CheckNone(role_->master()->num_steps(), "steps as master");
+  CheckNone(role_->master()->num_sessions(), "sessions as master");
+  CheckNone(role_->worker()->num_steps(), "steps as worker");
+  CheckNone(role_->worker()->num_sessions(), "sessions as worker");
+  CheckNone(role_->worker()->num_early_values(), "values without a step");
+  CheckNone(role_->calls()->num_unanswered(), "requests that are not answered");
+  CheckNone(worker_->num_steps(), "steps under way");
+  CheckNone(worker_->num_sessions(), "sessions in its engine");
+  CheckNone(worker_->num_early_steps(), "steps with values that came too early");
+  CheckNone(master_->num_sessions(), "graphs of sessions");
+  CheckNone(jobs_.size(), "jobs that did not run");
   data_->CheckNothingLeft();
 }
 

@@ -55,6 +55,7 @@ class SimulatedNode final : public EngineHost,
   void Later(ClusterTime when, Schedule::Event event);
   /// Handles an event of the node.
   void Enter(std::function<void()> event) override;
+  bool has_threads() const override { return false; }
   void Post(std::function<void()> job) override;
   void Defer(std::function<void()> job) override { deferred_.push_back(std::move(job)); }
   void Together(absl::FunctionRef<void()> job) override;
@@ -72,6 +73,7 @@ class SimulatedNode final : public EngineHost,
   SimulatedDataPlane* data() { return data_.get(); }
   /// The variable's sum.
   int64_t sum();
+  void CheckNoGraphs();
   void CheckNothingLeft();
 
  private:
@@ -80,6 +82,8 @@ class SimulatedNode final : public EngineHost,
   void Send(PeerId to, cluster::Message message) override;  // Of the role, within an event.
   void Tick();
   void RunJob(uint64_t number);
+  /// A violation unless `count` is 0.
+  void CheckNone(size_t count, const char* what);
   ClusterTime now() const { return network_->schedule->now(); }
 
   const Options options_;

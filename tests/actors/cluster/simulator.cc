@@ -52,6 +52,10 @@ void ClusterSimulator::Boot(int task) {
   options.role.incarnation = next_incarnation_++;
   // Nothing is on its way for as long as large feeds may be.
   options.role.worker.early_lifetime = 10 * kSecond;
+  if (faults_.forgetful) {
+    options.role.master.max_signatures = 1;
+    options.role.master.signature_lifetime = kSecond / 5;
+  }
   for (int i = 0; i < num_tasks(); ++i) options.role.tasks.push_back({TaskName(i), "address"});
   ledger_.Boot(task);
   schedule_.Trace(StrCat("task ", task, " begins life ", options.role.incarnation));
@@ -131,7 +135,7 @@ void ClusterSimulator::Trouble() {
 
 void ClusterSimulator::Heal() {
   schedule_.Trace("peace");
-  faults_ = SimulatedFaults();
+  faults_ = {.forgetful = faults_.forgetful};
   cut_until_.clear();
   for (int i = 0; i < num_tasks(); ++i) {
     Pause(i, 0);
@@ -214,6 +218,10 @@ uint64_t ClusterSimulator::Call(int client, cluster::Message request, ClusterTim
     if (*answers == 0) schedule_.Violation(what + " was never answered");
   });
   return id;
+}
+
+void ClusterSimulator::CheckNoGraphs() {
+  for (auto& task : tasks_) task->CheckNoGraphs();
 }
 
 void ClusterSimulator::CheckNothingLeft() {

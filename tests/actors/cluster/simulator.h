@@ -29,6 +29,8 @@ struct SimulatedFaults {
   double breaks_per_second = 0;  ///< A connection of the data plane breaks.
   /// Messages between tasks go over the data plane's connections, where there are such.
   bool messages_in_streams = false;
+  /// Masters give up signatures as soon as they are not used.
+  bool forgetful = false;
 };
 
 /// Tasks and clients, numbered from 0, and the network between them.
@@ -62,6 +64,8 @@ class ClusterSimulator {
   /// no master, in which case `done` has been called.
   uint64_t Call(int client, cluster::Message request, ClusterTime limit, Done done);
 
+  /// After a time without steps, of forgetful masters: no signatures and no graphs.
+  void CheckNoGraphs();
   /// After everything has been closed and some time has passed.
   void CheckNothingLeft();
 

@@ -75,6 +75,7 @@ class TaskNode final : public EngineHost, public Outbox, public WorkerEngine {
   }
 
   // EngineHost.
+  bool has_threads() const override { return false; }
   void Post(std::function<void()> job) override { jobs_.push_back(std::move(job)); }
   void Defer(std::function<void()> job) override { jobs_.push_back(std::move(job)); }
   void Enter(std::function<void()> event) override {
