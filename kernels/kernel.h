@@ -171,13 +171,36 @@ class Kernel {
   virtual class AsyncKernel* async() { return nullptr; }
 };
 
-/// Tells the executor that an asynchronous kernel has finished. Copyable; called exactly once, on
-/// any thread.
+/// Whether the thread that brings something to a step may play it, that is to say run its kernels.
+enum class Player : uint8_t {
+  /// It may not: others rely on it (a timer, whoever cancels or closes), or it plays a step of its
+  /// own. Whoever waits for the step plays, or the pool.
+  kHandsOn,
+  /// A reader of the transport: if the step is quick.
+  kQuick,
+  /// It waits for the step, works on it already, or belongs to the pool.
+  kPlays,
+};
+
+/// What an asynchronous kernel leaves to the player of its step. Destroyed by it, in any case.
+class KernelRest {
+ public:
+  virtual ~KernelRest() = default;
+  /// Called if the kernel has gone well so far; the result is the kernel's.
+  virtual absl::Status Finish() { return absl::OkStatus(); }
+};
+
+/// Tells the executor that an asynchronous kernel has finished, but for `rest`. Copyable; called
+/// exactly once, on any thread.
 struct KernelDone {
-  void (*fn)(void* self, void* node, absl::Status status);
+  void (*fn)(void* self, void* node, absl::Status status, Player player,
+             std::unique_ptr<KernelRest> rest);
   void* self;
   void* node;
-  void operator()(absl::Status status) const { fn(self, node, std::move(status)); }
+  void operator()(absl::Status status, Player player = Player::kHandsOn,
+                  std::unique_ptr<KernelRest> rest = nullptr) const {
+    fn(self, node, std::move(status), player, std::move(rest));
+  }
 };
 
 /// A kernel that may have to wait for somebody: it must not block a thread.

@@ -95,8 +95,8 @@ bool LocalMaster::Detach(PeerId id) {
   });
 }
 
-bool LocalMaster::Send(PeerId from, cluster::Message message) {
-  return Visit([&] { shell_->OnMessage(from, std::move(message)); });
+bool LocalMaster::Send(PeerId from, cluster::Message message, Player player) {
+  return Visit([&] { shell_->OnMessage(from, std::move(message), player); });
 }
 
 bool LocalMaster::Post(std::function<void()> job) {

@@ -44,8 +44,9 @@ class LocalMaster : public std::enable_shared_from_this<LocalMaster> {
   bool Attach(PeerId id, std::shared_ptr<LocalClient> client);
   /// Closes the client's sessions.
   bool Detach(PeerId id);
-  /// The calling thread plays the master, and its task's part of a step that is thereby begun.
-  bool Send(PeerId from, cluster::Message message);
+  /// The calling thread plays the master, and what `player` says of its task's part of a step that
+  /// is thereby begun.
+  bool Send(PeerId from, cluster::Message message, Player player);
   /// Runs `job` on a thread of the actor system.
   bool Post(std::function<void()> job);
 

@@ -40,12 +40,13 @@ void NodeShell::Send(PeerId to, cluster::Message message) {
   if (auto it = local_clients_.find(to); it != local_clients_.end()) outgoing.client = it->second;
 }
 
-void NodeShell::Enter(std::function<void()> event) {
+void NodeShell::Enter(std::function<void()> event, Player player) {
   std::vector<Outgoing> outgoing;
   std::vector<std::function<void()>> deferred;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (role_ == nullptr) return;  // A connection came before the task was complete.
+    event_player_ = player;
     // What an event that throws has asked for already is done; a request is answered by the role.
     KeepGoing(event);
     while (!to_self_.empty()) {
@@ -71,8 +72,8 @@ void NodeShell::Carry(Outgoing outgoing) {
   control_->Send(outgoing.to, std::move(message));
 }
 
-void NodeShell::OnMessage(PeerId from, cluster::Message message) {
-  Enter([&] { role_->OnMessage(from, std::move(message), Now()); });
+void NodeShell::OnMessage(PeerId from, cluster::Message message, Player player) {
+  Enter([&] { role_->OnMessage(from, std::move(message), Now()); }, player);
 }
 
 bool NodeShell::CarryOverDataPlane(PeerId to, cluster::Message* message) {

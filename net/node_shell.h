@@ -35,7 +35,10 @@ class NodeShell final : public ControlHandler, public EngineHost, public Outbox 
   NodeRole* role() { return role_.get(); }  ///< Within `Enter` only.
   static ClusterTime Now();
 
-  void OnMessage(PeerId from, cluster::Message message) override;
+  void OnMessage(PeerId from, cluster::Message message) override {
+    OnMessage(from, std::move(message), Player::kQuick);
+  }
+  void OnMessage(PeerId from, cluster::Message message, Player player);
   void OnLinkDown(PeerId peer) override;
   void OnTick() override;
   /// A message that came over the data plane, and the contents of tensors that came with it.
@@ -46,7 +49,9 @@ class NodeShell final : public ControlHandler, public EngineHost, public Outbox 
 
   void Post(std::function<void()> job) override { control_->Post(std::move(job)); }
   void Defer(std::function<void()> job) override { deferred_.push_back(std::move(job)); }
-  void Enter(std::function<void()> event) override;
+  void Enter(std::function<void()> event) override { Enter(std::move(event), Player::kQuick); }
+  void Enter(std::function<void()> event, Player player);
+  Player event_player() const override { return event_player_; }
   void Together(absl::FunctionRef<void()> job) override {
     SendTogether together;
     job();
@@ -84,6 +89,7 @@ class NodeShell final : public ControlHandler, public EngineHost, public Outbox 
   std::map<PeerId, std::shared_ptr<LocalClient>> local_clients_;
   std::vector<Outgoing> outgoing_;
   std::vector<std::function<void()>> deferred_;
+  Player event_player_ = Player::kQuick;
   std::deque<cluster::Message> to_self_;
 
   /// Large messages of a peer that are being put together, and what is to stay behind them: each

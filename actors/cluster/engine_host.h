@@ -9,12 +9,9 @@
 
 #include "absl/functional/function_ref.h"
 #include "devices/tensor.h"
+#include "kernels/kernel.h"
 
 namespace troupe {
-
-/// True on a thread that waits for the result of what it has the node do, and so may be held by a
-/// kernel: a client's, not one that brings messages.
-inline thread_local bool thread_may_play = false;
 
 /// All functions are thread-safe, and none waits.
 class EngineHost {
@@ -24,8 +21,12 @@ class EngineHost {
   virtual std::chrono::steady_clock::time_point JobClock() {
     return std::chrono::steady_clock::now();
   }
+  /// False: there is one thread for all, and steps must not be handed to a pool.
+  virtual bool has_threads() const { return true; }
   /// Runs `job` soon on a thread of the actor system.
   virtual void Post(std::function<void()> job) = 0;
+  /// From within an event: what the thread that handles it may play.
+  virtual Player event_player() const { return Player::kQuick; }
   /// From within an event: runs `job` on this thread when the event is over.
   virtual void Defer(std::function<void()> job) = 0;
   /// Handles `event` as the node: one at a time, with what roles want sent being sent afterwards.

@@ -123,13 +123,15 @@ void PartitionEngine::Start(cluster::Message request, StepDone done) {
     steps_[step->id] = step;
     if (auto it = early_.find(step->id); it != early_.end()) {
       for (EarlyValue& value : it->second.values) {
-        step->rendezvous->Deliver(value.key, value.tag, std::move(value.value), value.dead);
+        step->rendezvous->Deliver(value.key, value.tag, std::move(value.value), value.dead,
+                                  Player::kPlays);
       }
       early_.erase(it);
     }
   }
   try {
-    Run(step, true, [this, step, request = std::move(request)]() mutable { Play(step, &request); });
+    Run(step, host_->event_player(), true,
+        [this, step, request = std::move(request)]() mutable { Play(step, &request); });
   } catch (...) {
     std::lock_guard<std::mutex> lock(mutex_);
     steps_.erase(step->id);
@@ -137,8 +139,8 @@ void PartitionEngine::Start(cluster::Message request, StepDone done) {
   }
 }
 
-void PartitionEngine::Run(const std::shared_ptr<RunningStep>& step, bool within_event,
-                          std::function<void()> play) {
+void PartitionEngine::Run(const std::shared_ptr<RunningStep>& step, Player player,
+                          bool within_event, std::function<void()> play) {
   const std::shared_ptr<RegisteredGraph> graph = step->graph;
   const bool quick = graph != nullptr && graph->hold_times.quick();
   auto timed = [this, graph, quick, play = std::move(play)] {
@@ -155,7 +157,7 @@ void PartitionEngine::Run(const std::shared_ptr<RunningStep>& step, bool within_
       measured();
     }
   };
-  if (!quick && !thread_may_play) {
+  if (player != Player::kPlays && !quick) {
     host_->Post(std::move(timed));
   } else if (within_event) {
     host_->Defer(std::move(timed));
@@ -190,29 +192,19 @@ absl::Status PartitionEngine::Begin(const std::shared_ptr<RunningStep>& step,
     step->feeds.push_back(std::move(feed));
   }
   if (!graph->partial) step->fetches.resize(graph->num_fetches);
-  {
-    std::lock_guard<std::mutex> lock(graph->mutex);
-    if (!graph->resting.empty()) {
-      step->step = std::move(graph->resting.back());
-      graph->resting.pop_back();
-    }
-  }
+  step->step = graph->TakeResting();
   if (step->step == nullptr) step->step = std::make_unique<PartitionedStep>(graph->partitions);
   StepContext context;
   context.step_id = static_cast<int64_t>(step->id);
   context.allocator = HostAllocator();
-  context.pool = runtime_->pool()->threads() > 1 ? runtime_->pool() : nullptr;
+  context.pool = host_->has_threads() ? runtime_->pool() : nullptr;
   context.cancellation = &step->cancellation;
   context.step_resources = &step->resources;
-  context.functions = graph->functions.front().get();
+  context.functions = &graph->session->functions;
   step->step->RunAsync(
       context, step->rendezvous, step->feeds, absl::MakeSpan(step->fetches),
       [this, step](const absl::Status& status) {
-        std::unique_ptr<PartitionedStep> rest = std::move(step->step);
-        KeepGoing([&] {
-          std::lock_guard<std::mutex> lock(step->graph->mutex);
-          step->graph->resting.push_back(std::move(rest));
-        });
+        KeepGoing([&] { step->graph->Rest(std::move(step->step)); });
         Over(step, status);
       },
       step->traced ? &step->traces : nullptr);

@@ -80,8 +80,9 @@ class PartitionEngine final : public WorkerEngine {
   bool Deliver(uint64_t step, uint64_t key, uint64_t tag, bool dead, Tensor value);
   void MarkForgotten(uint64_t step);  ///< With the mutex held.
   std::shared_ptr<RunningStep> FindStep(uint64_t id);
-  /// Has `play`, which plays the step, called by this thread or another.
-  void Run(const std::shared_ptr<RunningStep>& step, bool within_event, std::function<void()> play);
+  /// Has `play`, which plays the step, called by this thread, if that may, or another.
+  void Run(const std::shared_ptr<RunningStep>& step, Player player, bool within_event,
+           std::function<void()> play);
   void Play(std::shared_ptr<RunningStep> step, cluster::Message* request) noexcept;
   /// Not OK: nothing has begun.
   absl::Status Begin(const std::shared_ptr<RunningStep>& step, cluster::Message* request);

@@ -18,8 +18,7 @@ namespace {
 
 // A waiting thread spins for about as long as waking it would take.
 constexpr uint64_t kSpinNs = 30000;
-// How deep executors may play one another on one thread's stack; past that the waiting caller is
-// woken.
+// How deep executors of a step may play one another on one thread's stack; past that they hand on.
 constexpr int kMaxPlayDepth = 8;
 
 thread_local int play_depth = 0;
@@ -213,20 +212,26 @@ bool ExecutorRole::HelpOrSpin() {
   return mailbox_.HasMessages();
 }
 
-void ExecutorRole::Send(PendingKernel* message) noexcept {
+bool ExecutorRole::HandOn() noexcept {
+  if (completion_ == nullptr) {
+    caller_->Wake(ThreadParker::Word::kPlay);
+    return true;
+  }
+  if (completion_->PlayByCaller(&play_task_)) return true;
+  if (step_.pool == nullptr) return false;
+  try {
+    step_.pool->SubmitLong(&play_task_);
+  } catch (...) {  // No thread could be made.
+    return false;
+  }
+  return true;
+}
+
+void ExecutorRole::Send(PendingKernel* message, Player player) noexcept {
   if (!mailbox_.Send(message)) return;
   message->next = nullptr;
   handed_over_ = message;
-  if (play_depth >= kMaxPlayDepth) {
-    if (completion_ == nullptr) {
-      caller_->Wake(ThreadParker::Word::kPlay);
-      return;
-    }
-    if (step_.pool != nullptr) {
-      step_.pool->SubmitLong(&play_task_);
-      return;
-    }
-  }
+  if ((player == Player::kHandsOn || play_depth >= kMaxPlayDepth) && HandOn()) return;
   ++play_depth;
   PlayOn();
   --play_depth;
@@ -375,11 +380,11 @@ bool ExecutorRole::TakeSnapshots(int32_t node, int32_t next, Slot* slots, Iterat
       variable->Lend([take, pending_kernel](Variable::Lease lease) {
         pending_kernel->status = CatchExceptions([&] { return take(lease); });
         lease.Release();
-        pending_kernel->executor->Send(pending_kernel);
+        pending_kernel->executor->Send(pending_kernel, Player::kHandsOn);
       });
     } catch (...) {  // Nobody will visit.
       pending_kernel->status = StatusOfException();
-      Send(pending_kernel);
+      Send(pending_kernel, Player::kPlays);
     }
     return false;
   }
@@ -413,31 +418,33 @@ void ExecutorRole::PendingKernel::BeginAsync(Kernel* kernel) noexcept {
     static_cast<AsyncKernel*>(kernel)->ComputeAsync(
         ctx, KernelDone{&ExecutorRole::AsyncDone, executor, this});
   } catch (...) {
-    AsyncDone(executor, this, StatusOfException());
+    AsyncDone(executor, this, StatusOfException(), Player::kPlays, nullptr);
   }
 }
 
-void ExecutorRole::AsyncDone(void* self, void* node, absl::Status status) noexcept {
+void ExecutorRole::AsyncDone(void* self, void* node, absl::Status status, Player player,
+                             std::unique_ptr<KernelRest> rest) noexcept {
   auto* pending_kernel = static_cast<PendingKernel*>(node);
   auto* executor = static_cast<ExecutorRole*>(self);
   pending_kernel->status = std::move(status);
+  pending_kernel->rest = std::move(rest);
   if (executor->timed_) pending_kernel->end_ns = NowNs();
-  executor->AsyncOver(pending_kernel);
+  executor->AsyncOver(pending_kernel, player);
 }
 
-void ExecutorRole::AsyncOver(PendingKernel* pending_kernel) noexcept {
+void ExecutorRole::AsyncOver(PendingKernel* pending_kernel, Player player) noexcept {
   if (pending_kernel->phase.exchange(PendingKernel::Phase::kDone, std::memory_order_acq_rel) ==
       PendingKernel::Phase::kReturned) {
-    Send(pending_kernel);
+    Send(pending_kernel, player);
   }
 }
 
-void ExecutorRole::PendingKernel::Received(absl::Status received, Tensor tensor,
-                                           bool is_dead) noexcept {
+void ExecutorRole::PendingKernel::Received(absl::Status received, Tensor tensor, bool is_dead,
+                                           Player player) noexcept {
   status = std::move(received);
   value = std::move(tensor);
   dead = is_dead;
-  executor->AsyncOver(this);
+  executor->AsyncOver(this, player);
 }
 
 void ExecutorRole::Offload(int32_t node, const PlanNode& plan_node, Slot* slots,
@@ -460,7 +467,7 @@ void ExecutorRole::PendingKernel::Run() noexcept {
     if (timed) executor->plan_->RecordCost(node, NowNs() - start);
     // Nothing may be touched any more if the completion comes second.
     if (phase.exchange(Phase::kReturned, std::memory_order_acq_rel) == Phase::kDone) {
-      executor->Send(this);
+      executor->Send(this, Player::kPlays);
     }
     return;
   } else {
@@ -468,11 +475,16 @@ void ExecutorRole::PendingKernel::Run() noexcept {
     if (timed) executor->plan_->RecordOutputs(node, ctx);
   }
   if (timed) end_ns = NowNs();
-  executor->Send(this);
+  executor->Send(this, Player::kPlays);
 }
 
 void ExecutorRole::Finish(PendingKernel* pending_kernel) {
   const int32_t node = running_ = pending_kernel->node;
+  if (std::unique_ptr<KernelRest> rest = std::move(pending_kernel->rest)) {
+    if (pending_kernel->status.ok()) {
+      pending_kernel->status = CatchExceptions([&] { return rest->Finish(); });
+    }
+  }
   Iteration* iteration = pending_kernel->iteration;
   const bool dead = pending_kernel->dead;
   const uint64_t start = pending_kernel->start_ns, end = pending_kernel->end_ns;

@@ -33,6 +33,11 @@ class StepCompletion {
   virtual ~StepCompletion() = default;
   /// On the thread that played last; the executor may be used again, or destroyed, from here.
   virtual void Over() noexcept = 0;
+  /// Has a thread that waits for the step run `task`, which plays it; false: none waits.
+  virtual bool PlayByCaller(PoolTask* task) noexcept {
+    (void)task;
+    return false;
+  }
 };
 
 /// State and logic of one step. A node is ready when all its inputs have come; ready nodes run on
@@ -92,7 +97,8 @@ class ExecutorRole {
     void Run() noexcept override;  ///< The kernel, on a thread of the pool.
     /// Calls an asynchronous kernel; one that throws is done.
     void BeginAsync(Kernel* kernel) noexcept;
-    void Received(absl::Status received, Tensor tensor, bool is_dead) noexcept override;
+    void Received(absl::Status received, Tensor tensor, bool is_dead,
+                  Player player) noexcept override;
 
     ExecutorRole* executor = nullptr;
     int32_t node = 0;
@@ -105,6 +111,7 @@ class ExecutorRole {
     std::atomic<Phase> phase{Phase::kCalling};
     KernelContext ctx;
     absl::Status status;
+    std::unique_ptr<KernelRest> rest;
     Tensor value;  ///< Received.
     bool dead = false;
     uint64_t start_ns = 0, end_ns = 0;
@@ -133,7 +140,11 @@ class ExecutorRole {
   bool HelpOrSpin();
   /// Plays with messages in hand and tells whoever wants to know when the step is over.
   void PlayOn() noexcept;
-  void Send(PendingKernel* message) noexcept;
+  /// Has the message handled: by whoever plays, by this thread if it may, or by another.
+  void Send(PendingKernel* message, Player player) noexcept;
+  /// Has whoever waits for the step, or the pool, go on as the holder of the token; false: there is
+  /// neither.
+  bool HandOn() noexcept;
   /// Handles the messages in `handed_over_`.
   void HandleMessages();
 
@@ -190,10 +201,11 @@ class ExecutorRole {
 
   PendingKernel* NewPendingKernel(int32_t node, Iteration* iteration);
   void Recycle(PendingKernel* pending_kernel);
-  static void AsyncDone(void* self, void* node, absl::Status status) noexcept;
+  static void AsyncDone(void* self, void* node, absl::Status status, Player player,
+                        std::unique_ptr<KernelRest> rest) noexcept;
 
   /// A node elsewhere that is asynchronous has finished, on whatever thread.
-  void AsyncOver(PendingKernel* pending_kernel) noexcept;
+  void AsyncOver(PendingKernel* pending_kernel, Player player) noexcept;
 
   const std::shared_ptr<const Plan> plan_;
   // The plan's arrays, as the loop wants them.

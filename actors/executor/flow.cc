@@ -272,7 +272,7 @@ void ExecutorRole::Receive(int32_t node, Iteration* iteration) {
   try {
     rendezvous_->Receive(plan_->edges()[flow_->nodes[node].edge], iteration->tag, pending_kernel);
   } catch (...) {  // Nobody will tell.
-    pending_kernel->Received(StatusOfException(), Tensor(), false);
+    pending_kernel->Received(StatusOfException(), Tensor(), false, Player::kPlays);
   }
   if (pending_kernel->phase.exchange(PendingKernel::Phase::kReturned, std::memory_order_acq_rel) ==
       PendingKernel::Phase::kDone) {

@@ -34,10 +34,10 @@ void Rendezvous::Receive(const RendezvousEdge& edge, uint64_t tag, ReceiveDone* 
       }
     }
   }
-  done->Received(std::move(status), std::move(value), dead);
+  done->Received(std::move(status), std::move(value), dead, Player::kPlays);
 }
 
-void Rendezvous::Deliver(uint64_t key, uint64_t tag, Tensor value, bool dead) {
+void Rendezvous::Deliver(uint64_t key, uint64_t tag, Tensor value, bool dead, Player player) {
   ReceiveDone* done = nullptr;
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -53,7 +53,7 @@ void Rendezvous::Deliver(uint64_t key, uint64_t tag, Tensor value, bool dead) {
     done = it->second.waiting;
     entries_.erase(it);
   }
-  done->Received(absl::OkStatus(), std::move(value), dead);
+  done->Received(absl::OkStatus(), std::move(value), dead, player);
 }
 
 void Rendezvous::Abort(const absl::Status& status) noexcept {
@@ -64,7 +64,8 @@ void Rendezvous::Abort(const absl::Status& status) noexcept {
     dropped.swap(entries_);
   }
   for (auto& [place, entry] : dropped) {
-    if (entry.waiting != nullptr) entry.waiting->Received(status, Tensor(), false);
+    if (entry.waiting == nullptr) continue;
+    entry.waiting->Received(status, Tensor(), false, Player::kHandsOn);
   }
 }
 

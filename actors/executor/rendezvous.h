@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "devices/tensor.h"
+#include "kernels/kernel.h"
 
 namespace troupe {
 
@@ -29,8 +30,8 @@ uint64_t ExchangeKey(std::string_view name);
 class ReceiveDone {
  public:
   virtual ~ReceiveDone() = default;
-  /// Once, on any thread; not OK: none will come.
-  virtual void Received(absl::Status status, Tensor value, bool dead) noexcept = 0;
+  /// Once, on any thread. Not OK: no value will come.
+  virtual void Received(absl::Status status, Tensor value, bool dead, Player player) noexcept = 0;
 };
 
 /// The meeting place of one step in one process: a value and the one who waits for it, whoever is
@@ -48,15 +49,17 @@ class Rendezvous {
     if (edge.remote) {
       SendRemote(edge, tag, std::move(value), dead);
     } else {
-      Deliver(edge.key, tag, std::move(value), dead);
+      Deliver(edge.key, tag, std::move(value), dead, Player::kPlays);
     }
   }
   /// From an executor: `done` is told the value, at once if it is there. Throws if there is no
   /// memory to wait for it; then `done` is told nothing.
   void Receive(const RendezvousEdge& edge, uint64_t tag, ReceiveDone* done);
-  /// A value has come, from a local Send or from another process. Ignored after `Abort`.
-  void Deliver(uint64_t key, uint64_t tag, Tensor value, bool dead);
+  /// A value has come, from a local Send or from another process. Ignored after `Abort`. `player`:
+  /// of the step.
+  void Deliver(uint64_t key, uint64_t tag, Tensor value, bool dead, Player player);
   /// Fails everyone who waits, and whoever asks later; drops the values. The first status counts.
+  /// This thread plays nobody.
   void Abort(const absl::Status& status) noexcept;
   /// Forgets everything, for the next step. Nobody may wait.
   void Reset();

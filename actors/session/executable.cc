@@ -23,7 +23,7 @@ absl::StatusOr<Executable::Step*> Executable::Acquire() {
   if (!closed_.ok()) return closed_;
   if (free_.empty()) {
     free_.reserve(kKept);  // `Release` needs no memory.
-    steps_.push_back(std::make_unique<Step>(compiled_));
+    steps_.push_back(std::make_shared<Step>(compiled_));
     free_.push_back(steps_.back().get());
   }
   Step* step = free_.back();
@@ -33,7 +33,7 @@ absl::StatusOr<Executable::Step*> Executable::Acquire() {
 }
 
 void Executable::Release(Step* step) noexcept {
-  std::unique_ptr<Step> surplus;
+  std::shared_ptr<Step> surplus;
   if (step->resources.used()) step->resources.ResetAll();
   std::lock_guard<std::mutex> lock(mutex_);
   step->running = false;
@@ -53,13 +53,16 @@ void Executable::Release(Step* step) noexcept {
 }
 
 void Executable::Close(const absl::Status& reason) {
-  // Under the lock, so that a step is not released meanwhile; the tokens' callbacks only wake
-  // others and send messages.
-  std::lock_guard<std::mutex> lock(mutex_);
-  closed_ = reason;
-  for (const auto& step : steps_) {
-    if (step->running) step->cancellation.Cancel(reason);
+  std::vector<std::shared_ptr<Step>> running;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    closed_ = reason;
+    for (const auto& step : steps_) {
+      if (step->running) running.push_back(step);
+    }
   }
+  // A step that has ended meanwhile is not used again.
+  for (const auto& step : running) step->cancellation.Cancel(reason);
 }
 
 bool Executable::WaitIdle(std::chrono::steady_clock::time_point deadline) {

@@ -51,7 +51,7 @@ class Executable {
   const CompiledStep compiled_;
   std::mutex mutex_;
   std::condition_variable idle_;
-  std::vector<std::unique_ptr<Step>> steps_;
+  std::vector<std::shared_ptr<Step>> steps_;
   std::vector<Step*> free_;
   absl::Status closed_;
 };

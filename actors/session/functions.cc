@@ -239,8 +239,9 @@ void CompiledFunction::Release(Frame* frame) noexcept {
   if (free_.size() < kKeptFrames) free_.push_back(std::move(owned));
 }
 
-void CompiledFunction::Call(KernelContext& ctx, int first_input, KernelDone done) {
-  Frame* frame = Acquire(ctx.step(), done);
+void CompiledFunction::Call(KernelContext& ctx, const StepContext& step, int first_input,
+                            KernelDone done) {
+  Frame* frame = Acquire(step, done);
   if (frame == nullptr) return;
   frame->to_ctx = &ctx;
   Start(frame, [&](int i) { return ctx.TakeInput(first_input + i); });

@@ -185,7 +185,9 @@ absl::Status PartialStep::Run(absl::Span<const std::pair<std::string, Tensor>> f
     for (size_t i = 0; i < fed.size(); ++i) {
       Feed& feed = feeds_[static_cast<size_t>(fed[i])];
       feed.given = true;
-      for (uint64_t edge : feed.edges) rendezvous_->Deliver(edge, 0, feeds[i].second, false);
+      for (uint64_t edge : feed.edges) {
+        rendezvous_->Deliver(edge, 0, feeds[i].second, false, Player::kPlays);
+      }
     }
     // What cannot be had yet is refused, but what was fed is fed.
     for (size_t i = 0; i < wanted.size(); ++i) {

@@ -39,6 +39,7 @@ class PartitionedStep::Partition : public StepCompletion {
     executor_.RunAsync(context, absl::MakeSpan(feeds_), this, trace);
   }
   void Over() noexcept override { step_->Leave(); }
+  bool PlayByCaller(PoolTask* task) noexcept override { return step_->HandToCaller(task); }
   absl::Status Finish(absl::Span<Tensor> fetches) {
     absl::Status status = started_;
     if (status.ok()) status = executor_.Finish(absl::MakeSpan(values_));
@@ -61,6 +62,7 @@ PartitionedStep::PartitionedStep(std::vector<LocalPartition> partitions) {
   for (LocalPartition& partition : partitions) {
     partitions_.push_back(std::make_unique<Partition>(this, std::move(partition)));
   }
+  handed_.reserve(partitions_.size());
 }
 
 PartitionedStep::~PartitionedStep() = default;
@@ -94,6 +96,29 @@ void PartitionedStep::Leave() noexcept {
   done(std::move(status));
 }
 
+bool PartitionedStep::HandToCaller(PoolTask* task) noexcept {
+  if (caller_ == nullptr) return false;
+  // With the lock held until it has been woken, so that no waking comes after the step.
+  std::lock_guard<std::mutex> lock(mutex_);
+  handed_.push_back(task);  // There is room: each partition plays once at a time.
+  num_handed_.store(handed_.size(), std::memory_order_release);
+  caller_->Wake(ThreadParker::Word::kPlay);
+  return true;
+}
+
+bool PartitionedStep::PlayHanded() {
+  if (num_handed_.load(std::memory_order_acquire) == 0) return false;
+  PoolTask* task = nullptr;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    task = handed_.back();
+    handed_.pop_back();
+    num_handed_.store(handed_.size(), std::memory_order_release);
+  }
+  task->Run();
+  return true;
+}
+
 absl::Status PartitionedStep::Finish() {
   if (registered_) cancellation_->Deregister(callback_);
   absl::Status first;
@@ -114,14 +139,17 @@ absl::Status PartitionedStep::Run(const StepContext& step, std::shared_ptr<Rende
   Start(step, std::move(rendezvous), feeds, traces);
   Leave();
   uint64_t idle_since = NowNs();
-  while (running_.load(std::memory_order_acquire) > 0 && step.pool != nullptr) {
-    if (step.pool->RunOne()) {
+  while (running_.load(std::memory_order_acquire) > 0) {
+    if (PlayHanded() || (step.pool != nullptr && step.pool->RunOne())) {
       idle_since = NowNs();
     } else if (NowNs() - idle_since > kSpinNs) {
       break;
     }
   }
-  caller_->Wait();
+  while (caller_->Wait() != ThreadParker::Word::kOver) {
+    while (PlayHanded()) {
+    }
+  }
   return Finish();
 }
 

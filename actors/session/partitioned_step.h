@@ -5,6 +5,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -54,6 +55,10 @@ class PartitionedStep {
   /// One partition less to wait for; the last one ends the step.
   void Leave() noexcept;
   absl::Status Finish();
+  /// Has the thread that waits in Run play; false: none does.
+  bool HandToCaller(PoolTask* task) noexcept;
+  /// On that thread: false if there was nothing to play.
+  bool PlayHanded();
 
   std::vector<std::unique_ptr<Partition>> partitions_;
   std::atomic<int> running_{0};
@@ -62,6 +67,9 @@ class PartitionedStep {
   bool registered_ = false;
   absl::Span<Tensor> fetches_;
   ThreadParker* caller_ = nullptr;  ///< Who waits in Run.
+  std::mutex mutex_;
+  std::vector<PoolTask*> handed_;  ///< What that thread is to play.
+  std::atomic<size_t> num_handed_{0};
   std::function<void(absl::Status)> done_;
 };
 

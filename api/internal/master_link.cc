@@ -37,7 +37,7 @@ class InProcessLink final : public MasterLink {
     return LostMaster(end_->target);
   }
 
-  void Call(cluster::Message request, ClusterTime, Calls::Done done) override {
+  void Call(cluster::Message request, ClusterTime, Calls::Done done, Player player) override {
     request.set_version(kProtocolVersion);
     request.set_kind(cluster::REQUEST);
     request.set_incarnation(end_->incarnation);
@@ -53,7 +53,7 @@ class InProcessLink final : public MasterLink {
       return;
     }
     request.set_id(id);
-    if (!master_->Send(end_->id, std::move(request)))
+    if (!master_->Send(end_->id, std::move(request), player))
       end_->Answer(id, LostMaster(end_->target), {});
   }
   void Shut() override { end_->FailAll(ClosedSession()); }
@@ -191,7 +191,7 @@ class NetworkLink final : public MasterLink {
                                          why));
   }
 
-  void Call(cluster::Message request, ClusterTime timeout, Calls::Done done) override {
+  void Call(cluster::Message request, ClusterTime timeout, Calls::Done done, Player) override {
     shell_->Enter([&] {
       NodeRole* role = shell_->role();
       if (shut_) {
@@ -261,15 +261,14 @@ absl::Status MasterLink::CallAndWait(cluster::Message request, ClusterTime timeo
   // The master counts the time, too, but the wait must not depend on it.
   constexpr std::chrono::seconds kSlack{1};
   auto waiter = std::make_shared<Waiter>();
-  const bool may_play = std::exchange(thread_may_play, true);
-  Call(std::move(request), timeout, [waiter](absl::Status status, cluster::Message answer) {
+  auto answered = [waiter](absl::Status status, cluster::Message answer) {
     std::lock_guard<std::mutex> lock(waiter->mutex);
     waiter->status = std::move(status);
     waiter->reply = std::move(answer);
     waiter->done = true;
     waiter->changed.notify_all();
-  });
-  thread_may_play = may_play;
+  };
+  Call(std::move(request), timeout, answered, Player::kPlays);
   std::unique_lock<std::mutex> lock(waiter->mutex);
   const auto done = [&] { return waiter->done; };
   if (timeout == 0) {

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "actors/cluster/calls.h"
 #include "api/session.h"
+#include "kernels/kernel.h"
 
 namespace troupe {
 
@@ -23,9 +24,11 @@ class MasterLink {
   virtual ~MasterLink() = default;
 
   /// `done` is called once, from any thread, which it must not hold. Unavailable, naming the
-  /// target, if the master is gone; Cancelled after `Shut`. `timeout` 0: as long as it takes.
-  virtual void Call(cluster::Message request, ClusterTime timeout, Calls::Done done) = 0;
-  /// The same, waiting; `reply` may be nullptr. A master in this process is played by this thread.
+  /// target, if the master is gone; Cancelled after `Shut`. `timeout` 0: as long as it takes. A
+  /// master in this process is played by this thread, and by `player` its part of a step.
+  virtual void Call(cluster::Message request, ClusterTime timeout, Calls::Done done,
+                    Player player = Player::kQuick) = 0;
+  /// The same, waiting, so that this thread plays; `reply` may be nullptr.
   absl::Status CallAndWait(cluster::Message request, ClusterTime timeout, cluster::Message* reply);
   /// Fails what is under way, and whatever comes later, with Cancelled.
   virtual void Shut() = 0;

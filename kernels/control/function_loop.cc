@@ -96,7 +96,9 @@ class LoopKernel : public AsyncKernel {
   virtual bool CallNext(LoopRun* run) = 0;
 
  private:
-  static void CallOver(void* self, void* node, absl::Status status) {
+  /// Functions leave nothing to their callers' players.
+  static void CallOver(void* self, void* node, absl::Status status, Player,
+                       std::unique_ptr<KernelRest>) {
     auto* run = static_cast<LoopRun*>(node);
     run->status = std::move(status);
     if (run->phase.exchange(LoopRun::Phase::kOver, std::memory_order_acq_rel) ==
@@ -120,7 +122,7 @@ class LoopKernel : public AsyncKernel {
       std::lock_guard<std::mutex> lock(mutex_);
       free_.push_back(run);
     }
-    done(status);
+    done(status, Player::kPlays);  // As the last call's player, or within ComputeAsync.
   }
 
   std::mutex mutex_;

@@ -37,7 +37,8 @@ class KeyedRendezvous : public Resource {
     // Outside the lock: a cancellation that is running just now waits for it.
     waiter.ctx->cancellation()->Deregister(waiter.callback);
     waiter.done(
-        CatchExceptions([&] { return Take(type, waiter.type, std::move(value), waiter.ctx); }));
+        CatchExceptions([&] { return Take(type, waiter.type, std::move(value), waiter.ctx); }),
+        Player::kPlays);
   }
 
   void Receive(const std::string& key, ElementType type, KernelContext& ctx, KernelDone done) {

@@ -124,10 +124,10 @@ void WaitingResource::Reply(Line* served) noexcept {
     std::unique_ptr<Call> call = std::move(served->front());
     served->pop_front();
     absl::Status status = std::move(call->status);
-    if (status.ok()) status = CatchExceptions([&] { return call->Finish(); });
     const KernelDone done = call->done;
-    call.reset();  // What it holds belongs to the step, which may end with the reply.
-    done(std::move(status));
+    call->resource = RefPtr<WaitingResource>::Share(this);
+    // Most calls are other steps' than the one that this thread plays or cancels.
+    done(std::move(status), Player::kHandsOn, std::move(call));
   }
 }
 

@@ -24,12 +24,10 @@ namespace troupe {
 /// resource is abandoned by its container. Thread-safe.
 class WaitingResource : public Resource {
  public:
-  /// What a kernel asks for. `done` is called once, without any lock held.
-  struct Call {
+  /// What a kernel asks for. `done` is called once, without any lock held, by whoever serves the
+  /// call; `Finish` fills the outputs of one that was served well, by the player of its step.
+  struct Call : KernelRest {
     Call(KernelContext& context, KernelDone when_done) : ctx(&context), done(when_done) {}
-    virtual ~Call() = default;
-    /// Fills the outputs of a call that was served well; without the resource's lock.
-    virtual absl::Status Finish() { return absl::OkStatus(); }
 
     KernelContext* ctx;
     KernelDone done;
@@ -39,6 +37,7 @@ class WaitingResource : public Resource {
     friend class WaitingResource;
     uint64_t id = 0, callback = 0;
     bool registered = false;
+    RefPtr<WaitingResource> resource;  ///< While `Finish` is still to come.
   };
 
   const std::string& name() const { return name_; }
@@ -91,7 +90,7 @@ class WaitingResource : public Resource {
   void GiveUp(Call* call) noexcept;
   void Cancelled(uint64_t id) noexcept;
   void Unregister(Call* call) noexcept;
-  static void Reply(Line* served) noexcept;
+  void Reply(Line* served) noexcept;
 
   Line served_;  ///< Calls that the holder of the lock replies to once it has let go of it.
   uint64_t next_id_ = 1;

@@ -70,6 +70,11 @@ absl::StatusOr<RefPtr<Variable>> FindOrMakeVariable(KernelContext& ctx, int i, E
   return RefPtr<Variable>::Share(variable);
 }
 
+/// Leases that the player of the step gives back, and then serves those who wait for them.
+struct LeasesLeft final : KernelRest {
+  Leases leases;
+};
+
 /// The state of a call that has to wait for a variable. Shared by the visits and the cancellation
 /// callback: whichever comes first decides how the call ends.
 class LeaseWait : public std::enable_shared_from_this<LeaseWait> {
@@ -80,7 +85,8 @@ class LeaseWait : public std::enable_shared_from_this<LeaseWait> {
         ctx_(ctx),
         done_(done),
         variables_(std::move(variables)),
-        leases_(std::move(leases)) {
+        leases_(std::move(leases)),
+        left_(std::make_unique<LeasesLeft>()) {
     leases_.held_.reserve(variables_.size());
   }
 
@@ -133,16 +139,14 @@ class LeaseWait : public std::enable_shared_from_this<LeaseWait> {
 
   /// The call ends without all variables.
   void End(absl::Status status) noexcept {
-    Leases held;
     {
       std::lock_guard<std::mutex> lock(mutex_);
       if (phase_ != Phase::kWaiting) return;
       phase_ = Phase::kCancelled;
-      std::swap(held.held_, leases_.held_);
+      std::swap(left_->leases, leases_);
     }
-    held.held_.clear();
     if (token_ != nullptr) token_->Deregister(callback_);
-    done_(std::move(status));
+    done_(std::move(status), Player::kHandsOn, std::move(left_));
   }
 
   VariableKernel* kernel_;
@@ -151,6 +155,7 @@ class LeaseWait : public std::enable_shared_from_this<LeaseWait> {
   VariableKernel::Variables variables_;  ///< Distinct, by address.
   std::mutex mutex_;
   Leases leases_;
+  std::unique_ptr<LeasesLeft> left_;
   Phase phase_ = Phase::kWaiting;
   CancellationToken* token_ = nullptr;
   uint64_t callback_ = 0;

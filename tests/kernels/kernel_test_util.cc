@@ -239,7 +239,9 @@ absl::Status OpTest::Compute() {
     bool done = false;
     absl::Status status;
   } waiter;
-  async->ComputeAsync(ctx, KernelDone{[](void* self, void*, absl::Status status) {
+  async->ComputeAsync(ctx, KernelDone{[](void* self, void*, absl::Status status, Player,
+                                         std::unique_ptr<KernelRest> rest) {
+                                        if (rest && status.ok()) status = rest->Finish();
                                         auto* w = static_cast<Waiter*>(self);
                                         std::lock_guard<std::mutex> lock(w->mutex);
                                         w->status = std::move(status);

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
+#include <future>
 #include <new>
 #include <stdexcept>
 #include <thread>
@@ -207,26 +209,81 @@ TEST_F(ExecutorRoleTest, AnAsynchronousKernelMayFinishAtOnce) {
   EXPECT_EQ(out[0].unchecked_scalar<float>(), 101);
 }
 
-TEST_F(ExecutorRoleTest, TheThreadThatCompletesAKernelPlaysOn) {
+// Others may rely on the thread that completes a kernel: it plays the step only if it says so.
+TEST_F(ExecutorRoleTest, WhoMayPlayIsAnArgument) {
+  for (const Player player : {Player::kHandsOn, Player::kPlays}) {
+    auto held = std::make_shared<HeldKernel>();
+    std::thread::id finisher;
+    struct Rest : KernelRest {
+      Rest(KernelContext* context, std::thread::id* thread) : ctx(context), finisher(thread) {}
+      absl::Status Finish() override {
+        *finisher = std::this_thread::get_id();
+        ctx->set_output(0, Tensor::Scalar(5.0f));
+        return absl::OkStatus();
+      }
+      KernelContext* ctx;
+      std::thread::id* finisher;
+    };
+    std::thread completer;
+    held->started = [&] {
+      completer = std::thread([&] {
+        // The caller does not spin any more.
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        held->done(absl::OkStatus(), player, std::make_unique<Rest>(held->context, &finisher));
+      });
+    };
+    std::thread::id after;
+    PlanSpec spec;
+    spec.nodes.push_back(MakeNode("held", held));
+    spec.nodes.push_back(MakeNode("after",
+                                  std::make_shared<FunctionKernel>([&](KernelContext& ctx) {
+                                    after = std::this_thread::get_id();
+                                    ctx.set_output(0, ctx.TakeInput(0));
+                                    return absl::OkStatus();
+                                  }),
+                                  {{0, 0}}));
+    spec.fetches = {{1, 0}};
+    auto executor = Make(std::move(spec));
+    for (int i = 0; i < 5; ++i) {
+      Tensor out[1];
+      ASSERT_TRUE(executor->Run(step_, {}, out).ok());
+      EXPECT_EQ(out[0].unchecked_scalar<float>(), 5);
+      EXPECT_EQ(after, finisher);
+      if (player == Player::kHandsOn) {
+        EXPECT_EQ(after, std::this_thread::get_id());
+      }
+      completer.join();
+    }
+  }
+}
+
+// With nobody who waits the pool plays.
+TEST_F(ExecutorRoleTest, AStepWithoutACallerIsHandedToThePool) {
+  ComputePool pool(2);
+  step_.pool = &pool;
   auto held = std::make_shared<HeldKernel>();
-  std::thread completer;
-  held->started = [&] {
-    completer = std::thread([&] {
-      held->context->set_output(0, Tensor::Scalar(5.0f));
-      held->done(absl::OkStatus());
-    });
-  };
+  std::thread::id after;
   PlanSpec spec;
   spec.nodes.push_back(MakeNode("held", held));
-  spec.nodes.push_back(MakeNode("after", Sum(), {{0, 0}}));
+  spec.nodes.push_back(MakeNode("after", std::make_shared<FunctionKernel>([&](KernelContext& ctx) {
+                                  after = std::this_thread::get_id();
+                                  ctx.set_output(0, Tensor::Scalar(1.0f));
+                                  return absl::OkStatus();
+                                }),
+                                {{0, 0}}));
   spec.fetches = {{1, 0}};
   auto executor = Make(std::move(spec));
-  for (int i = 0; i < 20; ++i) {
-    Tensor out[1];
-    ASSERT_TRUE(executor->Run(step_, {}, out).ok());
-    EXPECT_EQ(out[0].unchecked_scalar<float>(), 5);
-    completer.join();
-  }
+  struct Completion : StepCompletion {
+    void Over() noexcept override { promise.set_value(); }
+    std::promise<void> promise;
+  } over;
+  executor->RunAsync(step_, {}, &over);
+  held->context->set_output(0, Tensor::Scalar(5.0f));
+  held->done(absl::OkStatus());
+  over.promise.get_future().wait();
+  EXPECT_NE(after, std::this_thread::get_id());
+  Tensor out[1];
+  EXPECT_TRUE(executor->Finish(out).ok());
 }
 
 TEST_F(ExecutorRoleTest, AFailedAsynchronousKernelFailsTheStep) {

@@ -19,15 +19,18 @@ Call::Call(Kernel* kernel, Containers* resources, std::vector<Tensor> inputs, in
   ctx_ = std::make_unique<KernelContext>(&step_, inputs_.data(), numbers_.data(),
                                          static_cast<int>(inputs_.size()), outputs_.data(),
                                          num_outputs, ~uint64_t{0});
-  const KernelDone finished{[](void* self, void*, absl::Status status) {
-                              auto* call = static_cast<Call*>(self);
-                              std::lock_guard<std::mutex> lock(call->mutex_);
-                              EXPECT_FALSE(call->done_) << "done twice";
-                              call->done_ = true;
-                              call->status_ = std::move(status);
-                              call->condition_.notify_all();
-                            },
-                            this, nullptr};
+  const KernelDone finished{
+      [](void* self, void*, absl::Status status, Player, std::unique_ptr<KernelRest> rest) {
+        if (rest && status.ok()) status = rest->Finish();
+        rest.reset();
+        auto* call = static_cast<Call*>(self);
+        std::lock_guard<std::mutex> lock(call->mutex_);
+        EXPECT_FALSE(call->done_) << "done twice";
+        call->done_ = true;
+        call->status_ = std::move(status);
+        call->condition_.notify_all();
+      },
+      this, nullptr};
   if (AsyncKernel* async = kernel->async()) {
     async->ComputeAsync(*ctx_, finished);
   } else {

@@ -123,11 +123,12 @@ TEST_F(QueueTest, StepsThatAreCancelledAlreadyDoNotWait) {
   const int32_t number = 0;
   KernelContext ctx(&step, slots, &number, 1, slots + 1, 1, 0);
   absl::Status status;
-  kernel->async()->ComputeAsync(ctx, KernelDone{[](void* self, void*, absl::Status result) {
-                                                  *static_cast<absl::Status*>(self) =
-                                                      std::move(result);
-                                                },
-                                                &status, nullptr});
+  kernel->async()->ComputeAsync(
+      ctx,
+      KernelDone{[](void* self, void*, absl::Status result, Player, std::unique_ptr<KernelRest>) {
+                   *static_cast<absl::Status*>(self) = std::move(result);
+                 },
+                 &status, nullptr});
   EXPECT_EQ(status.code(), Code::kAborted);
 }
 
