@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "devices/export.h"
 
 namespace troupe {
 
@@ -63,7 +64,7 @@ absl::StatusOr<InstructionSet> ChooseInstructionSet(uint32_t features, std::stri
 const absl::StatusOr<InstructionSet>& ChosenInstructionSet();
 
 /// The set that kernels run: the chosen one, or the best one if the choice is an error.
-InstructionSet ActiveInstructionSet();
+TROUPE_EXPORT InstructionSet ActiveInstructionSet();
 
 /// TROUPE_ISA names the set: libraries with an instruction set of their own follow it.
 bool InstructionSetIsGiven();

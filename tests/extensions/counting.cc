@@ -2,9 +2,10 @@
 #include <atomic>
 
 #include "api/extension.h"
+#include "devices/export.h"
 
 extern "C" {
-std::atomic<int> troupe_test_calls;
+TROUPE_EXPORT std::atomic<int> troupe_test_calls;
 }
 
 static absl::Status Register(troupe::Extension& extension) {

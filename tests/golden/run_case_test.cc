@@ -150,6 +150,7 @@ TEST(RunCase, BuildErrorsMayComeWhenTheGraphIsRun) {
 TEST(RunCase, UnknownOpsAreNoReasonToSkip) {
   Case test;
   test.set_graph(GraphBytes(R"(node { name: "n" op: "NoSuchOpAnywhere" })"));
+  test.add_step()->add_target("n");
   EXPECT_EQ(MissingOp(test), "");
   EXPECT_EQ(RunCase(test).verdict, Verdict::kFailed);
 }
