@@ -81,22 +81,6 @@ absl::Status ExecutorRole::Finish(absl::Span<Tensor> fetches) {
   return Result();
 }
 
-void ExecutorRole::Start(const StepContext& step) {
-  Begin(step, nullptr);
-  PlayAndWait();
-}
-
-absl::Status ExecutorRole::Feed(absl::Span<const int> feeds, absl::Span<const Tensor> values) {
-  [[maybe_unused]] const bool acquired = mailbox_.TryAcquire();
-  assert(acquired);
-  running_ = -1;
-  Try([&] {
-    for (size_t i = 0; i < feeds.size() && !failed_; ++i) SetFeed(feeds[i], values[i]);
-  });
-  PlayAndWait();
-  return status_;
-}
-
 bool ExecutorRole::TryFetch(int fetch, Tensor* value) {
   Slot& slot = slots_[plan_->fetch_slots()[fetch]];
   if (!slot.tensor.valid() || slot.dead) return false;
@@ -108,12 +92,6 @@ bool ExecutorRole::TryFetch(int fetch, Tensor* value) {
   }
   --slot.uses;
   return true;
-}
-
-absl::Status ExecutorRole::End() {
-  absl::Status status = status_;
-  CleanUp();
-  return status;
 }
 
 absl::Status ExecutorRole::Result() {

@@ -47,8 +47,8 @@ class StepCompletion {
 /// step's result; an exception, be it a kernel's or the executor's own for want of memory, is such
 /// an error.
 ///
-/// One executor runs one step at a time and is reused: between steps all slots are empty. `Run`, or
-/// `Start` and what follows, is called by one thread; messages come from any.
+/// One executor runs one step at a time and is reused: between steps all slots are empty. `Run` is
+/// called by one thread; messages come from any.
 class ExecutorRole {
  public:
   explicit ExecutorRole(std::shared_ptr<const Plan> plan);
@@ -73,17 +73,6 @@ class ExecutorRole {
                 std::vector<NodeTrace>* trace = nullptr);
   /// The result of a step that is over.
   absl::Status Finish(absl::Span<Tensor> fetches);
-
-  // A step in pieces (partial run): Start, then Feed and TryFetch in any order, then End.
-
-  /// Begins a step of which all feeds are still to come.
-  void Start(const StepContext& step);
-  /// Supplies some feeds (index in the plan's order; each once) and runs what becomes ready.
-  absl::Status Feed(absl::Span<const int> feeds, absl::Span<const Tensor> values);
-  /// The value of a fetch if it has been computed: each fetch once. False if it waits for feeds.
-  bool TryFetch(int fetch, Tensor* value);
-  /// Ends the step, whatever is still missing, and gives its status.
-  absl::Status End();
 
  private:
   struct Iteration;
@@ -126,6 +115,8 @@ class ExecutorRole {
 
   void Begin(const StepContext& step, std::vector<NodeTrace>* trace);
   void SetFeed(int feed, Tensor value);
+  /// The value of a fetch if it has been computed; each once.
+  bool TryFetch(int fetch, Tensor* value);
   /// Does a part of the step; an exception out of it is the failure of the node that runs.
   template <typename F>
   void Try(F&& part) noexcept;

@@ -383,28 +383,6 @@ TEST_F(ExecutorRoleTest, ExpensiveKernelsAreSharedWithThePool) {
   }
 }
 
-TEST_F(ExecutorRoleTest, AStepInPieces) {
-  PlanSpec spec;
-  spec.nodes.push_back(MakeNode("a", nullptr));
-  spec.nodes.push_back(MakeNode("b", nullptr));
-  spec.nodes.push_back(MakeNode("x", Sum(), {{0, 0}}));
-  spec.nodes.push_back(MakeNode("y", Sum(), {{2, 0}, {1, 0}}));
-  spec.feeds = {0, 1};
-  spec.fetches = {{2, 0}, {3, 0}};
-  auto executor = Make(std::move(spec));
-  executor->Start(step_);
-  Tensor value;
-  EXPECT_FALSE(executor->TryFetch(0, &value));
-  ASSERT_TRUE(executor->Feed({0}, {Tensor::Scalar(2.0f)}).ok());
-  ASSERT_TRUE(executor->TryFetch(0, &value));
-  EXPECT_EQ(value.unchecked_scalar<float>(), 2);
-  EXPECT_FALSE(executor->TryFetch(1, &value));
-  ASSERT_TRUE(executor->Feed({1}, {Tensor::Scalar(3.0f)}).ok());
-  ASSERT_TRUE(executor->TryFetch(1, &value));
-  EXPECT_EQ(value.unchecked_scalar<float>(), 5);
-  EXPECT_TRUE(executor->End().ok());
-}
-
 TEST_F(ExecutorRoleTest, TracesEveryNode) {
   PlanSpec spec;
   spec.nodes.push_back(MakeNode("a", Sum()));
