@@ -8,6 +8,7 @@
 #include "devices/status_macros.h"
 #include "graph/op_registry.h"
 #include "graph/ops/shape_helpers.h"
+#include "graph/ops/update_forms.h"
 #include "graph/shape_inference.h"
 
 namespace troupe {
@@ -64,11 +65,7 @@ bool ChecksGradient(std::string_view name, bool sparse, bool resource) {
   return !resource || (!sparse && (name == "GradientDescent" || name == "ProximalAdagrad"));
 }
 
-enum Form : uint8_t { kDense = 1, kResource = 2, kSparse = 4, kResourceSparse = 8 };
-constexpr std::string_view kPrefixes[] = {"Apply", "ResourceApply", "SparseApply",
-                                          "ResourceSparseApply"};
-constexpr int kBothDense = kDense | kResource, kBothSparse = kSparse | kResourceSparse;
-constexpr int kAll = kBothDense | kBothSparse;
+using namespace update_forms;  // NOLINT: the table's words
 
 /// An update rule and the forms of ops it has. The sparse forms take `indices` after the gradient.
 struct Update {
@@ -150,9 +147,9 @@ constexpr Update kUpdates[] = {
      "momentum * mom + lr * grad / sqrt(ms + epsilon), var -= mom."},
 };
 
-OpDefBuilder Define(const Update& update, int form) {
-  const bool sparse = form >= 2, resource = form % 2 == 1;
-  OpDefBuilder op(absl::StrCat(std::string(kPrefixes[form]), update.name));
+OpDefBuilder Define(const Update& update, Form form) {
+  const bool sparse = IsSparse(form), resource = IsResource(form);
+  OpDefBuilder op(OpName(form, update.name));
   int variables = 0;
   for (const absl::string_view name : absl::StrSplit(update.variables, ' ')) {
     op.Input(absl::StrCat(name, resource ? ": resource" : ": Ref(T)"));
@@ -183,10 +180,8 @@ OpDefBuilder Define(const Update& update, int form) {
 
 [[maybe_unused]] const bool kRegistered = [] {
   for (const Update& update : kUpdates) {
-    for (int form = 0; form < 4; ++form) {
-      if ((update.forms >> form & 1) != 0) {
-        OpRegistry::Global()->Register(Define(update, form));
-      }
+    for (const Form form : kForms) {
+      if ((update.forms & form) != 0) OpRegistry::Global()->Register(Define(update, form));
     }
   }
   return true;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <new>
 #include <utility>
 
 namespace troupe {
@@ -17,8 +18,11 @@ void* Scratch() {
   struct Free {
     void operator()(void* p) const { std::free(p); }
   };
-  static thread_local std::unique_ptr<void, Free> scratch(
-      std::aligned_alloc(64, static_cast<size_t>(kGemmScratchBytes)));
+  static thread_local std::unique_ptr<void, Free> scratch;
+  if (scratch == nullptr) {
+    scratch.reset(std::aligned_alloc(64, static_cast<size_t>(kGemmScratchBytes)));
+    if (scratch == nullptr) throw std::bad_alloc();  // becomes the step's error
+  }
   return scratch.get();
 }
 

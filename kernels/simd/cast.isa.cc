@@ -21,7 +21,7 @@ template <typename From, typename To>
 void Cast(const void* in, void* out, int64_t n) {
   const From* x = static_cast<const From*>(in);
   To* y = static_cast<To*>(out);
-#pragma GCC ivdep
+  TROUPE_INDEPENDENT
   for (int64_t i = 0; i < n; ++i) y[i] = Convert<From, To>(x[i]);
 }
 

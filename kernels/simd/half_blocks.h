@@ -10,6 +10,7 @@
 #include <immintrin.h>
 #endif
 
+#include "kernels/simd/independent.h"
 #include "kernels/simd/table.h"
 
 namespace troupe::simd::TROUPE_ISA {
@@ -60,7 +61,7 @@ struct F16 {
                        _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i))));
     }
 #endif
-#pragma GCC ivdep
+    TROUPE_INDEPENDENT
     for (; i < n; ++i) out[i] = ToFloat(in[i]);
   }
   static void Store(const float* in, uint16_t* out, int64_t n) {
@@ -71,7 +72,7 @@ struct F16 {
                        _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT));
     }
 #endif
-#pragma GCC ivdep
+    TROUPE_INDEPENDENT
     for (; i < n; ++i) out[i] = FromFloat(in[i]);
   }
 };
@@ -85,11 +86,11 @@ struct BF16 {
     return static_cast<uint16_t>((u & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
   }
   static void Load(const uint16_t* in, float* out, int64_t n) {
-#pragma GCC ivdep
+    TROUPE_INDEPENDENT
     for (int64_t i = 0; i < n; ++i) out[i] = ToFloat(in[i]);
   }
   static void Store(const float* in, uint16_t* out, int64_t n) {
-#pragma GCC ivdep
+    TROUPE_INDEPENDENT
     for (int64_t i = 0; i < n; ++i) out[i] = FromFloat(in[i]);
   }
 };

@@ -155,7 +155,7 @@ void HalfRow(const void* in, int64_t n, void* acc) {
 
 template <typename R, typename T>
 void AddRow(const T* in, int64_t cols, T* acc) {
-#pragma GCC ivdep
+  TROUPE_INDEPENDENT
   for (int64_t c = 0; c < cols; ++c) acc[c] = R::Join(acc[c], R::Map(in[c]));
 }
 
@@ -168,7 +168,7 @@ void PlainCols(const T* in, int64_t rows, int64_t stride, int64_t cols, T* acc) 
     const T* y = x + stride;
     const T* z = y + stride;
     const T* w = z + stride;
-#pragma GCC ivdep
+    TROUPE_INDEPENDENT
     for (int64_t c = 0; c < cols; ++c) {
       acc[c] = R::Join(R::Join(R::Join(R::Join(acc[c], R::Map(x[c])), R::Map(y[c])), R::Map(z[c])),
                        R::Map(w[c]));

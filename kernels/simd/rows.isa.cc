@@ -74,11 +74,11 @@ void SoftmaxRow(const T* x, T* out, int64_t cols, bool log) {
   const T max = RowMax(x, cols);
   if (log) {
     const T shift = std::log(SumExp<T, false>(x, max, nullptr, cols));
-#pragma GCC ivdep
+    TROUPE_INDEPENDENT
     for (int64_t c = 0; c < cols; ++c) out[c] = (x[c] - max) - shift;
   } else {
     const T scale = T(1) / SumExp<T, true>(x, max, out, cols);
-#pragma GCC ivdep
+    TROUPE_INDEPENDENT
     for (int64_t c = 0; c < cols; ++c) out[c] *= scale;
   }
 }
@@ -118,7 +118,7 @@ void CrossEntropy(const void* logits, int64_t logits_stride, int64_t logits_step
   for (int64_t r = 0; r < rows; ++r) {
     const T* x = static_cast<const T*>(logits) + r * logits_stride;
     T* out = static_cast<T*>(backprop) + r * cols;
-#pragma GCC ivdep
+    TROUPE_INDEPENDENT
     for (int64_t c = 0; c < cols; ++c) out[c] = x[c * logits_step];
     static_cast<T*>(loss)[r] =
         CrossEntropyRow(static_cast<const T*>(labels) + r * labels_stride, labels_step, out, cols);
@@ -132,7 +132,7 @@ T SparseCrossEntropyRow(const T* x, int64_t label, T* backprop, int64_t cols) {
   const T shifted = x[label] - max;
   const T sum = SumExp<T, true>(x, max, backprop, cols);
   const T scale = T(1) / sum;
-#pragma GCC ivdep
+  TROUPE_INDEPENDENT
   for (int64_t c = 0; c < cols; ++c) backprop[c] *= scale;
   backprop[label] -= T(1);
   return std::log(sum) - shifted;
@@ -153,7 +153,7 @@ void LeakyRelu(const void* in, void* out, int64_t n, float alpha) {
   const T* x = static_cast<const T*>(in);
   T* y = static_cast<T*>(out);
   const T a = static_cast<T>(alpha);
-#pragma GCC ivdep
+  TROUPE_INDEPENDENT
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] > T(0) ? x[i] : a * x[i];
 }
 
@@ -163,7 +163,7 @@ void LeakyReluGrad(const void* g, const void* x, void* out, int64_t n, float alp
   const T* v = static_cast<const T*>(x);
   T* y = static_cast<T*>(out);
   const T a = static_cast<T>(alpha);
-#pragma GCC ivdep
+  TROUPE_INDEPENDENT
   for (int64_t i = 0; i < n; ++i) y[i] = v[i] > T(0) ? dy[i] : a * dy[i];
 }
 

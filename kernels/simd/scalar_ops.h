@@ -11,6 +11,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "kernels/simd/independent.h"
 #include "kernels/simd/table.h"
 
 namespace troupe::simd::TROUPE_ISA {
@@ -408,7 +409,7 @@ void UnaryLoop(const void* in, void* out, int64_t n) {
   using R = decltype(Op::Run(T()));
   const T* x = static_cast<const T*>(in);
   R* y = static_cast<R*>(out);
-#pragma GCC ivdep
+  TROUPE_INDEPENDENT
   for (int64_t i = 0; i < n; ++i) y[i] = Op::Run(x[i]);
 }
 
@@ -419,7 +420,7 @@ uint32_t BinaryLoop(const void* a, const void* b, void* out, int64_t n) {
   const T* y = static_cast<const T*>(b);
   R* z = static_cast<R*>(out);
   const T x0 = kScalarA ? x[0] : T(), y0 = kScalarB ? y[0] : T();
-#pragma GCC ivdep
+  TROUPE_INDEPENDENT
   for (int64_t i = 0; i < n; ++i) z[i] = Op::Run(kScalarA ? x0 : x[i], kScalarB ? y0 : y[i]);
   return 0;
 }

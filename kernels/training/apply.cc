@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "graph/op_registry.h"
+#include "graph/ops/update_forms.h"
 #include "graph/protos/graph.pb.h"
 #include "kernels/kernel_registry.h"
 #include "kernels/simd/updates.h"
@@ -17,9 +18,7 @@
 namespace troupe {
 namespace {
 
-enum Form : uint8_t { kDense = 1, kResource = 2, kSparse = 4, kResourceSparse = 8, kAll = 15 };
-constexpr std::string_view kPrefixes[] = {"Apply", "ResourceApply", "SparseApply",
-                                          "ResourceSparseApply"};
+using namespace update_forms;  // NOLINT: the table's words
 
 using TypeList = std::vector<ElementType> (*)();
 
@@ -43,9 +42,8 @@ struct Entry {
   bool empty_rows = false;  ///< Sparse updates accept rows of no elements.
 };
 
-constexpr int kDenseForms = kDense | kResource;
 constexpr Entry kEntries[] = {
-    {"AdaMax", " m v", kAdaMax, kDenseForms, DoublesAndHalf},
+    {"AdaMax", " m v", kAdaMax, kBothDense, DoublesAndHalf},
     {"Adadelta", " accum accum_update", kAdadelta, kAll, FloatAndComplexTypes, FloatAndComplexTypes,
      nullptr, true},
     {"Adagrad", " accum", kAdagrad, kAll, FloatAndComplexTypes, FloatAndComplexTypes,
@@ -54,19 +52,19 @@ constexpr Entry kEntries[] = {
      Doubles},
     {"AdagradV2", " accum", kAdagradV2, kAll, FloatAndComplexTypes, FloatAndComplexTypes,
      "update_slots"},
-    {"Adam", " m v", kAdam, kDenseForms, FloatAndComplexTypes, nullptr, "use_nesterov"},
+    {"Adam", " m v", kAdam, kBothDense, FloatAndComplexTypes, nullptr, "use_nesterov"},
     {"AdamWithAmsgrad", " m v vhat", kAdamWithAmsgrad, kResource, FloatTypes},
-    {"AddSign", " m", kAddSign, kDenseForms, FloatTypes},
+    {"AddSign", " m", kAddSign, kBothDense, FloatTypes},
     {"CenteredRMSProp", " mg ms mom", kCenteredRMSProp, kAll, FloatAndComplexTypes, AllButBfloat16,
      nullptr, true},
     {"Ftrl", " accum linear", kFtrl, kAll, FloatTypes, FloatTypes, "multiply_linear_by_lr"},
     {"FtrlV2", " accum linear", kFtrlV2, kAll, FloatTypes, FloatTypes, "multiply_linear_by_lr"},
-    {"GradientDescent", "", kGradientDescent, kDenseForms, FloatAndComplexTypes},
+    {"GradientDescent", "", kGradientDescent, kBothDense, FloatAndComplexTypes},
     {"KerasMomentum", " accum", kKerasMomentum, kResource | kResourceSparse, FloatAndComplexTypes,
      FloatAndComplexTypes, "use_nesterov", true},
     {"Momentum", " accum", kMomentum, kAll, FloatAndComplexTypes, FloatAndComplexTypes,
      "use_nesterov", true},
-    {"PowerSign", " m", kPowerSign, kDenseForms, FloatTypes},
+    {"PowerSign", " m", kPowerSign, kBothDense, FloatTypes},
     {"ProximalAdagrad", " accum", kProximalAdagrad, kAll, Doubles, Doubles},
     {"ProximalGradientDescent", "", kProximalGradientDescent, kAll, Doubles, Doubles},
     {"RMSProp", " ms mom", kRMSProp, kAll, FloatAndComplexTypes, AllButBfloat16, nullptr, true},
@@ -328,10 +326,10 @@ class ApplyKernel : public VariableKernel {
 
 [[maybe_unused]] const bool kRegistered = [] {
   for (const Entry& entry : kEntries) {
-    for (int form = 0; form < 4; ++form) {
-      if ((entry.forms >> form & 1) == 0) continue;
-      const bool sparse = form >= 2, resource = form % 2 == 1;
-      KernelSpec spec(absl::StrCat(std::string(kPrefixes[form]), std::string(entry.name)));
+    for (const Form form : kForms) {
+      if ((entry.forms & form) == 0) continue;
+      const bool sparse = IsSparse(form), resource = IsResource(form);
+      KernelSpec spec(OpName(form, entry.name));
       spec.Types("T", sparse ? entry.sparse_types() : entry.types());
       if (sparse) spec.Types("Tindices", {ElementType::kInt32, ElementType::kInt64});
       if (resource) {
