@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <thread>
 
 #include "api/cluster.h"
@@ -163,6 +164,22 @@ TEST_F(ClusterProcesses, ClusterCommandStartsAllTasks) {
   ExpectRecovery(session.get());
   session.reset();
   all.Signal(SIGTERM);
+  EXPECT_TRUE(all.Wait()->ok());
+}
+
+TEST_F(ClusterProcesses, AnInterruptAtATerminalDrainsAllTasks) {
+  ps_.reset();
+  worker_.reset();
+  TroupeProcess all({"cluster", file_});
+  EXPECT_EQ(all.Line(), "ready");
+  // A terminal sends it to all of them, and the parent tells its children besides.
+  const std::string pid = std::to_string(all.pid());
+  std::ifstream children("/proc/" + pid + "/task/" + pid + "/children");
+  const std::vector<pid_t> pids(std::istream_iterator<pid_t>(children), {});
+  ASSERT_EQ(pids.size(), 2u);
+  for (const pid_t child : pids) kill(child, SIGINT);
+  all.Signal(SIGINT);
+  EXPECT_EQ(all.Rest(), "");
   EXPECT_TRUE(all.Wait()->ok());
 }
 
