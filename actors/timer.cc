@@ -76,10 +76,10 @@ void ScopedDeadline::Set(DeadlineTimer* timer, absl::Duration timeout,
     return;
   }
   constexpr absl::Duration kLongest = absl::Hours(24 * 365 * 100);  // The clock has an end, too.
-  timer_ = timer;
   id_ = timer->Add(
       DeadlineTimer::Clock::now() + absl::ToChronoNanoseconds(std::min(timeout, kLongest)),
       std::move(expired));
+  timer_ = timer;  // Not if `Add` has thrown: then there is nothing to clear.
 }
 
 void ScopedDeadline::Clear() {

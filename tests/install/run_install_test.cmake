@@ -95,6 +95,7 @@ expect("error: #error \"_GLIBCXX_DEBUG changes"
 # The static library has every registration.
 if(NOT PACKAGES AND EXISTS ${BUILD_DIR}/libtroupe.a)
   list(REMOVE_ITEM libs -ltroupe)
+  separate_arguments(STATIC_LINK_OPTIONS)
   run(${CXX_COMPILER} -std=c++20 ${cflags} fit/fit.cc -o fit_static ${BUILD_DIR}/libtroupe.a ${libs}
       ${STATIC_LINK_OPTIONS})
   expect("${line}" ${work}/fit_static)
