@@ -7,6 +7,7 @@
 #include "graph/graph.h"
 #include "graph/graph_def.h"
 #include "graph/protos/graph.pb.h"
+#include "graph/protos/tensor.pb.h"
 
 namespace troupe::golden {
 namespace {
@@ -90,6 +91,18 @@ void SpreadGraph(const std::string& case_name, bool keep_named, GraphDef* def) {
     auto [it, first] = devices.emplace(groups.Find(i), "");
     if (first) it->second = spread.devices[random() % spread.devices.size()];
     if (node->device().empty()) node->set_device(it->second);
+  }
+  // The device that a RemoteCall names is one of those that there are, too.
+  if (!keep_named) {
+    for (const NodeDef& call : placeless.node()) {
+      if (call.op() != "RemoteCall" || call.input_size() == 0) continue;
+      for (NodeDef& node : *placeless.mutable_node()) {
+        if (node.op() != "Const" || node.name() != call.input(0)) continue;
+        TensorProto* target = (*node.mutable_attr())["value"].mutable_tensor();
+        target->clear_string_val();
+        target->add_string_val(spread.devices[random() % spread.devices.size()]);
+      }
+    }
   }
   *def = std::move(placeless);
 }
