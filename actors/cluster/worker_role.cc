@@ -11,8 +11,13 @@ namespace troupe {
 namespace {
 // Values that are late by more than so many steps do not exist.
 constexpr size_t kForgotten = 8192;
-// A request to create a session that the one to delete it has overtaken comes soon or never.
+// A request to make what the one to delete it has overtaken comes soon or never.
 constexpr size_t kClosed = 1024;
+
+/// A registered graph, among the names of sessions.
+std::string GraphName(const cluster::Message& request) {
+  return StrCat(request.session(), " ", request.handle());
+}
 
 /// The master learns what nodes cost with a session's 8th step, and with every 8th as many later.
 bool TellsCosts(uint64_t num_steps) {
@@ -39,11 +44,7 @@ void WorkerRole::OnRequest(Responder from, cluster::Message request, ClusterTime
       return;
     case cluster::DELETE_WORKER_SESSION:
       DeleteSession(request.session(), absl::CancelledError("the session has been closed"));
-      if (closed_.insert(request.session()).second) closings_.push_back(request.session());
-      if (closings_.size() > kClosed) {
-        closed_.erase(closings_.front());
-        closings_.pop_front();
-      }
+      RememberClosed(request.session());
       calls_->Reply(from, absl::OkStatus());
       return;
     case cluster::REGISTER_GRAPH:
@@ -51,9 +52,13 @@ void WorkerRole::OnRequest(Responder from, cluster::Message request, ClusterTime
       return;
     case cluster::DEREGISTER_GRAPH: {
       auto it = sessions_.find(request.session());
-      if (it != sessions_.end() && it->second.master == from.from &&
-          it->second.graphs.erase(request.handle()) != 0) {
-        engine_->Deregister(request.session(), request.handle());
+      const bool known = it != sessions_.end();
+      if (!known || it->second.master == from.from) {
+        if (known && it->second.graphs.erase(request.handle()) != 0) {
+          engine_->Deregister(request.session(), request.handle());
+        } else {
+          RememberClosed(GraphName(request));  // REGISTER_GRAPH may still come.
+        }
       }
       calls_->Reply(from, absl::OkStatus());
       return;
@@ -79,6 +84,14 @@ void WorkerRole::OnRequest(Responder from, cluster::Message request, ClusterTime
     default:
       calls_->Reply(from, absl::UnimplementedError(
                               StrCat("a worker does not know method ", request.method())));
+  }
+}
+
+void WorkerRole::RememberClosed(const std::string& name) {
+  if (closed_.insert(name).second) closings_.push_back(name);
+  if (closings_.size() > kClosed) {
+    closed_.erase(closings_.front());
+    closings_.pop_front();
   }
 }
 
@@ -124,6 +137,10 @@ void WorkerRole::Register(Responder from, cluster::Message request) {
   auto it = sessions_.find(request.session());
   if (it == sessions_.end() || it->second.master != from.from) {
     ReplyUnknown(from, StrCat("there is no session ", request.session(), " here"));
+    return;
+  }
+  if (closed_.count(GraphName(request)) != 0) {
+    calls_->Reply(from, absl::CancelledError("the graph has been given up"));
     return;
   }
   const std::string session = request.session(), handle = request.handle();

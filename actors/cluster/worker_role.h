@@ -89,6 +89,7 @@ class WorkerRole {
   void CreateSession(Responder from, const cluster::Message& request);
   void DeleteSession(const std::string& name, const absl::Status& status);
   void Register(Responder from, cluster::Message request);
+  void RememberClosed(const std::string& name);
   /// Tells a master that this task has not, or no longer, what it takes for granted.
   void ReplyUnknown(Responder to, const std::string& what);
   void Run(Responder from, cluster::Message request, ClusterTime now);
@@ -115,7 +116,7 @@ class WorkerRole {
   std::map<uint64_t, absl::Status>
       failed_steps_;              ///< Forgotten ones that were lost, not cancelled.
   ClusterTime now_ = 0;           ///< Of the last tick.
-  std::set<std::string> closed_;  ///< The last sessions that their master has deleted.
+  std::set<std::string> closed_;  ///< The last sessions and graphs that their master has deleted.
   std::deque<std::string> closings_;
 };
 

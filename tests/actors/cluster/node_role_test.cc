@@ -212,6 +212,21 @@ TEST_F(NodeRoleTest, CleanupBeforeRunIsRemembered) {
             static_cast<int>(absl::StatusCode::kCancelled));
 }
 
+// A master that has lost sight of the task for a while gives up what may still be on its way.
+TEST_F(NodeRoleTest, AGraphThatIsGivenUpBeforeItComesIsNotKept) {
+  cluster::Message request = Request(cluster::DEREGISTER_GRAPH);
+  request.set_handle("late");
+  EXPECT_EQ(Ask(request)->code(), 0);
+  Open();
+  request = Request(cluster::REGISTER_GRAPH);
+  request.set_handle("late");
+  const auto reply = Ask(request);
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->code(), static_cast<int>(absl::StatusCode::kCancelled));
+  EXPECT_EQ(node_.worker()->num_graphs(), 1u);
+  EXPECT_EQ(engine_.registered.size(), 1u);
+}
+
 TEST_F(NodeRoleTest, StepsAndSessionsEndWithTheirMaster) {
   Open();
   EXPECT_FALSE(Ask(Request(cluster::RUN_GRAPH)));
