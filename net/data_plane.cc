@@ -141,6 +141,19 @@ void DataPlane::OnPeerConnected(const std::shared_ptr<Peer>& peer) {
   const std::optional<PeerId> id = events_.number(peer->info());
   if (!id.has_value()) return;
   ids_[peer.get()] = *id;
+  std::shared_ptr<Peer> earlier;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (auto it = peers_.find(*id); it != peers_.end()) {
+      earlier = std::move(it->second);
+      peers_.erase(it);
+    }
+  }
+  if (earlier != nullptr) {
+    // The other side has given it up, with what was on its way there.
+    earlier->Close("the peer has connected again", std::chrono::milliseconds(0));
+    events_.lost(*id, earlier->info().incarnation);
+  }
   std::lock_guard<std::mutex> lock(mutex_);
   if (!stopped_) peers_[*id] = peer;
 }

@@ -85,13 +85,14 @@ class DataPlaneTest : public testing::Test {
  protected:
   /// Task 0 listens, `client` connects to it.
   void Connect() {
-    const int port = *task_.plane->Listen("127.0.0.1", 0);
-    client_.plane->Dial(0, "", 7, StrCat("127.0.0.1:", port));
+    address_ = StrCat("127.0.0.1:", *task_.plane->Listen("127.0.0.1", 0));
+    client_.plane->Dial(0, "", 7, address_);
     client_.AwaitConnection(0, 7);
     task_.AwaitConnection(ClientPeer(9), 9);
   }
   Process task_{"/job:a/replica:0/task:0", 7, {{"client:9", ClientPeer(9)}}};
   Process client_{"client:9", 9, {{"/job:a/replica:0/task:0", 0}}};
+  std::string address_;
 };
 
 TEST_F(DataPlaneTest, MessagesAndWhatComesBesideThem) {
@@ -126,6 +127,19 @@ TEST_F(DataPlaneTest, LossIsToldWithTheLife) {
   client_.plane->Stop(std::chrono::milliseconds(0));
   EXPECT_THAT(task_.Hear(1), ElementsAre(StrCat("lost ", ClientPeer(9), " 9")));
   EXPECT_FALSE(Send(&task_, ClientPeer(9), 9, "nobody is there"));
+}
+
+// What was on its way over the earlier one may not have come: its steps must not wait for it.
+TEST_F(DataPlaneTest, AConnectionThatIsReplacedIsLost) {
+  Connect();
+  Process again{"client:9", 9, {{"/job:a/replica:0/task:0", 0}}};
+  again.plane->Dial(0, "", 7, address_);
+  again.AwaitConnection(0, 7);
+  EXPECT_THAT(task_.Hear(1), ElementsAre(StrCat("lost ", ClientPeer(9), " 9")));
+  task_.AwaitConnection(ClientPeer(9), 9);
+  EXPECT_TRUE(Send(&task_, ClientPeer(9), 9, "hello"));
+  EXPECT_THAT(again.Hear(1), ElementsAre("0: hello"));
+  EXPECT_THAT(client_.Hear(1), ElementsAre("lost 0 7"));
 }
 
 /// Speaks the protocol, and does not keep to what it is used for.

@@ -284,7 +284,7 @@ void SimulatedClient::Disturb(uint64_t call) {
       cluster::Message cancel;
       cancel.set_method(cluster::CANCEL);
       cancel.add_ids(call);
-      simulator_->Call(id_, std::move(cancel), 10 * kSecond,
+      simulator_->Call(id_, std::move(cancel), 15 * kSecond,
                        [](const absl::Status&, const cluster::Message&) {});
     }
   });

@@ -362,6 +362,10 @@ bool SimulatedDataPlane::SendMessage(int task, uint64_t incarnation, std::string
 }
 
 void SimulatedDataPlane::Connected(const std::shared_ptr<StreamEnd>& end) {
+  // As in `DataPlane::OnPeerConnected`.
+  if (auto it = peers_.find(end->peer()); it != peers_.end() && it->second != end) {
+    it->second->Fail();
+  }
   peers_[end->peer()] = end;
 }
 
