@@ -17,8 +17,8 @@ namespace troupe {
 /// handing it over costs.
 inline constexpr uint32_t kOffloadNs = 10000;
 
-/// Uses of a slot whose value stays: constants and loop invariants. Consumers count it down, so it is
-/// set anew now and then. Less than Slot::kConstant: invariants change from step to step.
+/// Uses of a slot whose value stays: constants and loop invariants. Consumers count it down, so it
+/// is set anew now and then. Less than Slot::kConstant: invariants change from step to step.
 inline constexpr int32_t kForever = Slot::kConstant / 2;
 inline constexpr int32_t kLong = kForever / 2;
 

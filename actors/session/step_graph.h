@@ -27,8 +27,8 @@ struct StepGraph {
 
 /// Prunes, lowers, checks and, if `simplify`, simplifies: else every node that is needed is run.
 /// `check_devices` sees the nodes before any is folded away, so that an impossible device is always
-/// refused. With several devices calls are lowered whose bodies ask for some. NotFound: ops that are
-/// not registered, all of them.
+/// refused. With several devices calls are lowered whose bodies ask for some. NotFound: ops that
+/// are not registered, all of them.
 absl::StatusOr<StepGraph> PrepareStep(
     const Graph& graph, const StepSignature& signature, bool simplify, bool several_devices,
     absl::FunctionRef<absl::Status(const Subgraph&)> check_devices);

@@ -45,8 +45,8 @@ struct SyncReplicasOptions {
 /// step than their own. A run of `sync` takes the means as soon as there are enough gradients,
 /// updates the variables, adds one to the global step, and gives every replica a token of that
 /// number. A replica throws away tokens of steps that are over, so that one that was slow or dead
-/// does not work for a step that is over. (TensorFlow has one queue for all: there a fast replica may
-/// take the token of a slow one, and give two gradients of one step.)
+/// does not work for a step that is over. (TensorFlow has one queue for all: there a fast replica
+/// may take the token of a slow one, and give two gradients of one step.)
 ///
 /// A run of `train` blocks until the others have contributed: give it a deadline
 /// (`RunOptions::timeout`), after which it ends with DeadlineExceeded. The row of a sparse gradient
