@@ -70,7 +70,9 @@ class ThrowingExtensionTest : public testing::TestWithParam<Throws> {
         << status;
     const std::string text(status.message());
     EXPECT_THAT(text, HasSubstr("culprit"));
-    if (GetParam() == Throws::kRuntimeError) EXPECT_THAT(text, HasSubstr("ouch"));
+    if (GetParam() == Throws::kRuntimeError) {
+      EXPECT_THAT(text, HasSubstr("ouch"));
+    }
   }
 
   Scope s_ = Scope::NewRoot();
