@@ -40,6 +40,7 @@ class Slow : public Kernel {
       std::lock_guard<std::mutex> lock(threads_mutex);
       slow_threads.push_back(std::this_thread::get_id());
     }
+    // A kernel that takes long is what these tests are about.
     std::this_thread::sleep_for(kSlow);
     ctx.set_output(0, ctx.TakeInput(0));
     return absl::OkStatus();
@@ -108,6 +109,7 @@ class PlayersTest : public testing::TestWithParam<std::pair<int, int>> {  // Thr
     return values[0].unchecked_scalar<int32_t>();
   }
   void WaitForMany() {
+    // Nobody is told when a queue has become empty.
     while (Size() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 
@@ -151,7 +153,8 @@ TEST_P(PlayersTest, WhoeverClosesRunsNoKernels) {
     player = std::this_thread::get_id();
     status = Run(second_.get(), "slow", absl::InfiniteDuration());
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // It stands behind "many".
+  // For it to stand behind "many" at the queue: there is no event for that.
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
   const auto start = Clock::now();
   EXPECT_TRUE(first_->Close().ok());
   EXPECT_LT(Clock::now() - start, kSlow);
@@ -170,6 +173,7 @@ TEST_P(PlayersTest, WhoeverFillsAQueueRunsNotWhatWaitsThere) {
     player = std::this_thread::get_id();
     status = Run(second_.get(), "slow", absl::InfiniteDuration());
   });
+  // For it to stand behind "many" at the queue: there is no event for that.
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   const auto start = Clock::now();
   EXPECT_TRUE(first_->Run({}, {}, {"put"}, nullptr).ok());
