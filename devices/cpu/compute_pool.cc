@@ -108,7 +108,6 @@ struct TaskQueue {
 
 struct ComputePool::Impl {
   std::chrono::microseconds spin{0};
-  std::vector<std::thread> workers;
 
   std::mutex mutex;
   TaskQueue tasks, long_tasks;
@@ -119,13 +118,6 @@ struct ComputePool::Impl {
   std::atomic<int> sleepers{0};
   std::atomic<uint32_t> epoch{0};
   std::atomic<bool> stopping{false};
-
-  ~Impl() {
-    stopping.store(true);
-    epoch.fetch_add(1);
-    FutexWake(&epoch, INT_MAX);
-    for (std::thread& worker : workers) worker.join();
-  }
 
   bool HasWork() const {
     return tasks.size.load() > 0 || open_loops.load() > 0 || long_tasks.size.load() > 0;
@@ -233,17 +225,29 @@ void ComputePool::PrepareThread() {
 }
 
 ComputePool::ComputePool(int threads, int spin_microseconds)
-    : threads_(threads > 0 ? threads : Cores()), impl_(std::make_unique<Impl>()) {
+    : threads_(threads > 0 ? threads : Cores()), impl_(std::make_shared<Impl>()) {
   // With fewer cores than threads, a spinning thread would take the time of one that has work.
   if (threads_ <= Cores()) impl_->spin = std::chrono::microseconds(std::max(0, spin_microseconds));
-  impl_->workers.reserve(threads_ - 1);
-  for (int i = 1; i < threads_; ++i) {
-    impl_->workers.emplace_back([impl = impl_.get(), i] { impl->WorkerMain(i); });
+  try {
+    for (int i = 1; i < threads_; ++i) AddWorker(i);
+  } catch (...) {
+    Stop();
+    throw;
   }
 }
 
-ComputePool::~ComputePool() {
-  if (OnWorker()) std::thread([impl = std::move(impl_)]() mutable { impl.reset(); }).detach();
+void ComputePool::AddWorker(int index) {
+  workers_.emplace_back([impl = impl_, index] { impl->WorkerMain(index); });
+}
+
+ComputePool::~ComputePool() { Stop(); }
+
+void ComputePool::Stop() {
+  const bool on_worker = OnWorker();
+  impl_->stopping.store(true);
+  impl_->epoch.fetch_add(1);
+  FutexWake(&impl_->epoch, INT_MAX);
+  for (std::thread& worker : workers_) on_worker ? worker.detach() : worker.join();
 }
 
 void ComputePool::Submit(PoolTask* task) {
@@ -257,9 +261,7 @@ void ComputePool::Submit(PoolTask* task) {
 void ComputePool::SubmitLong(PoolTask* task) {
   // All of it under the lock: the task may let go of the pool.
   std::lock_guard lock(impl_->mutex);
-  if (impl_->workers.empty()) {
-    impl_->workers.emplace_back([impl = impl_.get()] { impl->WorkerMain(1); });
-  }
+  if (workers_.empty()) AddWorker(1);
   impl_->Push(&impl_->long_tasks, task);
   impl_->Wake(impl_->long_tasks.size.load());
 }

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <thread>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 
@@ -30,7 +32,7 @@ class ComputePool {
   /// Idle workers spin for `spin_microseconds` before they sleep (not at all if there are more
   /// threads than cores). Throws if the threads cannot be made.
   explicit ComputePool(int threads, int spin_microseconds = 30);
-  /// Waits for the workers; in the background if it is one of them that lets go of the pool.
+  /// Waits for the workers, unless it is one of them that lets go of the pool. Needs no memory.
   ~ComputePool();
   ComputePool(const ComputePool&) = delete;
   ComputePool& operator=(const ComputePool&) = delete;
@@ -69,8 +71,13 @@ class ComputePool {
 
  private:
   struct Impl;
+
+  void AddWorker(int index);
+  void Stop();
+
   int threads_;
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;  ///< Its workers share it.
+  std::vector<std::thread> workers_;
 };
 
 }  // namespace troupe

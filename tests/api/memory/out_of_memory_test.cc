@@ -22,6 +22,7 @@
 #include "api/training/optimizers.h"
 #include "api/training/variables.h"
 #include "devices/allocator.h"
+#include "devices/cpu/compute_pool.h"
 #include "graph/graph_def.h"
 #include "graph/protos/config.pb.h"
 #include "graph/protos/graph.pb.h"
@@ -414,6 +415,23 @@ TEST_P(OutOfMemoryTest, PartialRuns) {
   check();
   Sweep(step, check, setup);
   ExpectToEnd(session.get());
+}
+
+TEST_P(OutOfMemoryTest, WorkersThatLetGoOfTheirPool) {
+  struct Task : PoolTask {
+    void Run() noexcept override {
+      all_after = GetParam() == Failing::kAllAfter;
+      left = 1;
+      pool.reset();
+      left = kNever;
+      over.set_value();
+    }
+    std::unique_ptr<ComputePool> pool = std::make_unique<ComputePool>(3);
+    std::promise<void> over;
+  };
+  auto task = std::make_unique<Task>();
+  task->pool->SubmitLong(task.get());
+  task->over.get_future().wait();
 }
 
 TEST_P(OutOfMemoryTest, CallablesOfTensors) {
