@@ -15,13 +15,16 @@ void PartialFetches::AnswerReady(Answers* answers) {
       ++i;
       continue;
     }
+    // Memory may run out up to the last of these: then everybody still waits.
+    answers->reserve(answers->size() + 1);
+    std::vector<Tensor> values;
+    values.reserve(waiting.fetches.size());
     absl::Status status = status_;
     if (status.ok() && !ready) {
       status = InvalidArgument(
           "a fetched tensor was never computed: what it depends on waits for an input that can "
           "never come (a Merge without a live input, a loop that is not entered)");
     }
-    std::vector<Tensor> values;
     if (status_.ok()) taken_ += waiting.fetches.size();
     for (int fetch : waiting.fetches) {
       if (!status.ok()) break;
@@ -29,9 +32,7 @@ void PartialFetches::AnswerReady(Answers* answers) {
       status = value.status();
       if (status.ok()) values.push_back(*std::move(value));
     }
-    answers->push_back(
-        [done = std::move(waiting.done), status = std::move(status),
-         values = std::move(values)]() mutable { done(std::move(status), std::move(values)); });
+    answers->push_back({std::move(waiting.done), std::move(status), std::move(values)});
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
   }
 }
@@ -52,9 +53,10 @@ PartialFetches::Answers PartialFetches::Want(std::vector<int> fetches, Done done
   for (int fetch : fetches) {
     const bool known = fetch >= 0 && static_cast<size_t>(fetch) < slots_.size();
     if (!known || slots_[static_cast<size_t>(fetch)].wanted) {
-      answers.push_back([done = std::move(done), fetch] {
-        done(InvalidArgument("there is no fetch ", fetch, ", or it has been fetched"), {});
-      });
+      absl::Status status =
+          InvalidArgument("there is no fetch ", fetch, ", or it has been fetched");
+      answers.reserve(1);
+      answers.push_back({std::move(done), std::move(status), {}});
       return answers;
     }
     slots_[static_cast<size_t>(fetch)].wanted = true;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,7 +20,14 @@ namespace troupe {
 class PartialFetches {
  public:
   using Done = std::function<void(absl::Status, std::vector<Tensor>)>;
-  using Answers = std::vector<std::function<void()>>;
+  struct Answer {
+    Done done;
+    absl::Status status;
+    std::vector<Tensor> values;
+
+    void operator()() { done(std::move(status), std::move(values)); }
+  };
+  using Answers = std::vector<Answer>;
 
   explicit PartialFetches(int count) : slots_(static_cast<size_t>(count)) {}
 

@@ -227,8 +227,8 @@ void PartitionEngine::EndPartial(const std::shared_ptr<RunningStep>& step) {
 void PartitionEngine::Give(PartialFetches::Answers answers) {
   // An executor may be in the middle of its loop.
   if (answers.empty()) return;
-  host_->Post([answers = std::move(answers)] {
-    for (const auto& answer : answers) answer();
+  host_->Post([answers = std::move(answers)]() mutable {
+    for (auto& answer : answers) answer();
   });
 }
 

@@ -11,8 +11,8 @@ namespace troupe {
 
 namespace {
 
-void Give(const PartialFetches::Answers& answers) {
-  for (const auto& answer : answers) answer();
+void Give(PartialFetches::Answers answers) {
+  for (auto& answer : answers) answer();
 }
 
 }  // namespace

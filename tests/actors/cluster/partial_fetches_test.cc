@@ -18,8 +18,8 @@ class PartialFetchesTest : public testing::Test {
       for (const Tensor& value : got) values_.push_back(value.unchecked_scalar<int32_t>());
     });
   }
-  static void Give(const PartialFetches::Answers& answers) {
-    for (const auto& answer : answers) answer();
+  static void Give(PartialFetches::Answers answers) {
+    for (auto& answer : answers) answer();
   }
 
   PartialFetches fetches_{3};
