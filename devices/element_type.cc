@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "devices/match_type.h"
 #include "devices/resource_handle.h"
 
 namespace troupe {
@@ -86,19 +87,8 @@ bool ParseElementType(std::string_view name, ElementType* type) {
 }
 
 bool IsInteger(ElementType type) {
-  switch (type) {
-    case ElementType::kInt8:
-    case ElementType::kInt16:
-    case ElementType::kInt32:
-    case ElementType::kInt64:
-    case ElementType::kUint8:
-    case ElementType::kUint16:
-    case ElementType::kUint32:
-    case ElementType::kUint64:
-      return true;
-    default:
-      return false;
-  }
+  return MatchType<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(
+      type, false, []<typename T>() { return true; });
 }
 
 }  // namespace troupe

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <type_traits>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "devices/match_type.h"
 #include "devices/resource_handle.h"
 #include "devices/status_macros.h"
 
@@ -35,90 +37,42 @@ std::string Description(const Tensor& tensor) {
                 tensor.shape().ToString());
 }
 
-/// Appends the text of one element.
-class ElementPrinter {
- public:
-  explicit ElementPrinter(const Tensor& tensor) : tensor_(tensor) {}
-
-  void Append(int64_t i, std::string* out) const {
-    switch (tensor_.type()) {
-      case ElementType::kFloat:
-        return Number<float>(i, out);
-      case ElementType::kDouble:
-        return Number<double>(i, out);
-      case ElementType::kHalf:
-        return Number<float>(At<half>(i), out);
-      case ElementType::kBfloat16:
-        return Number<float>(At<bfloat16>(i), out);
-      case ElementType::kInt8:
-        return Number<int>(At<int8_t>(i), out);
-      case ElementType::kUint8:
-        return Number<int>(At<uint8_t>(i), out);
-      case ElementType::kInt16:
-        return Number<int>(At<int16_t>(i), out);
-      case ElementType::kUint16:
-        return Number<int>(At<uint16_t>(i), out);
-      case ElementType::kInt32:
-        return Number<int32_t>(i, out);
-      case ElementType::kUint32:
-        return Number<uint32_t>(i, out);
-      case ElementType::kInt64:
-        return Number<int64_t>(i, out);
-      case ElementType::kUint64:
-        return Number<uint64_t>(i, out);
-      case ElementType::kBool:
-        return Number<int>(At<bool>(i) ? 1 : 0, out);
-      case ElementType::kComplex64:
-        return Complex(At<complex64>(i), out);
-      case ElementType::kComplex128:
-        return Complex(At<complex128>(i), out);
-      case ElementType::kString: {
-        constexpr size_t kMaxBytes = 256;
-        const std::string& value = At<std::string>(i);
-        absl::StrAppend(out, "\"", absl::CEscape(value.substr(0, kMaxBytes)),
-                        value.size() > kMaxBytes ? "...\"" : "\"");
-        return;
-      }
-      case ElementType::kResource: {
-        const ResourceHandle& handle = At<ResourceHandle>(i);
-        absl::StrAppend(out, "<", handle.type_name, " ", handle.container, "/", handle.name, ">");
-        return;
-      }
-      case ElementType::kVariant:
-        absl::StrAppend(out, At<Variant>(i).empty() ? "<empty variant>" : "<variant>");
-        return;
-      default:
-        out->append("?");
-    }
-  }
-
- private:
-  template <typename T>
-  const T& At(int64_t i) const {
-    return tensor_.unchecked_data<T>()[i];
-  }
-  template <typename T>
-  void Number(int64_t i, std::string* out) const {
-    absl::StrAppend(out, At<T>(i));
-  }
-  template <typename T, typename U>
-  requires(!std::is_same_v<U, int64_t>) void Number(U value, std::string* out) const {
-    absl::StrAppend(out, T{value});
-  }
-  template <typename C>
-  void Complex(const C& value, std::string* out) const {
+template <typename T>
+void AppendElement(const T& value, std::string* out) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    constexpr size_t kMaxBytes = 256;
+    absl::StrAppend(out, "\"", absl::CEscape(value.substr(0, kMaxBytes)),
+                    value.size() > kMaxBytes ? "...\"" : "\"");
+  } else if constexpr (std::is_same_v<T, ResourceHandle>) {
+    absl::StrAppend(out, "<", value.type_name, " ", value.container, "/", value.name, ">");
+  } else if constexpr (std::is_same_v<T, Variant>) {
+    absl::StrAppend(out, value.empty() ? "<empty variant>" : "<variant>");
+  } else if constexpr (IsComplex(kElementType<T>)) {
     absl::StrAppend(out, "(", value.real(), ",", value.imag(), ")");
+  } else if constexpr (IsFloating(kElementType<T>)) {
+    absl::StrAppend(out, std::conditional_t<std::is_same_v<T, double>, double, float>(value));
+  } else {
+    absl::StrAppend(out, std::conditional_t<sizeof(T) <= 2, int, T>{value});
   }
+}
 
-  const Tensor& tensor_;
-};
+/// Appends the text of element `i`.
+void AppendElement(const Tensor& tensor, int64_t i, std::string* out) {
+  const bool known =
+      MatchType<float, double, half, bfloat16, int8_t, uint8_t, int16_t, uint16_t, int32_t,
+                uint32_t, int64_t, uint64_t, bool, complex64, complex128, std::string,
+                ResourceHandle, Variant>(tensor.type(), false, [&]<typename T>() {
+        AppendElement(tensor.unchecked_data<T>()[i], out);
+        return true;
+      });
+  if (!known) out->append("?");
+}
 
 /// Elements from `*next` on, of the dimensions `axis` and below, until `limit` elements are
 /// printed.
-void AppendNested(const Tensor& tensor, const ElementPrinter& printer, int axis, int64_t limit,
-                  int64_t* next, std::string* out) {
+void AppendNested(const Tensor& tensor, int axis, int64_t limit, int64_t* next, std::string* out) {
   if (axis == tensor.rank()) {
-    printer.Append((*next)++, out);
+    AppendElement(tensor, (*next)++, out);
     return;
   }
   out->push_back('[');
@@ -129,7 +83,7 @@ void AppendNested(const Tensor& tensor, const ElementPrinter& printer, int axis,
       break;
     }
     if (i > 0 && innermost) out->push_back(' ');
-    AppendNested(tensor, printer, axis + 1, limit, next, out);
+    AppendNested(tensor, axis + 1, limit, next, out);
   }
   out->push_back(']');
 }
@@ -211,7 +165,7 @@ std::string Tensor::ToString(int max_elements) const {
   if (space() == MemorySpace::kCuda) return text + "<in device memory>";
   if (num_elements() == 0) return text + "[]";
   int64_t next = 0;
-  AppendNested(*this, ElementPrinter(*this), 0, max_elements, &next, &text);
+  AppendNested(*this, 0, max_elements, &next, &text);
   return text;
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "devices/match_type.h"
 #include "devices/resource_handle.h"
 #include "devices/status_macros.h"
 #include "graph/protos/tensor.pb.h"
@@ -91,40 +92,11 @@ struct FieldTraits<std::string> {
 };
 
 /// Calls `f.template operator()<T>()` for the plain type.
-template <typename F>
-auto SwitchPlain(ElementType type, F&& f) {
-  switch (type) {
-    case ElementType::kFloat:
-      return f.template operator()<float>();
-    case ElementType::kDouble:
-      return f.template operator()<double>();
-    case ElementType::kInt8:
-      return f.template operator()<int8_t>();
-    case ElementType::kInt16:
-      return f.template operator()<int16_t>();
-    case ElementType::kInt32:
-      return f.template operator()<int32_t>();
-    case ElementType::kInt64:
-      return f.template operator()<int64_t>();
-    case ElementType::kUint8:
-      return f.template operator()<uint8_t>();
-    case ElementType::kUint16:
-      return f.template operator()<uint16_t>();
-    case ElementType::kUint32:
-      return f.template operator()<uint32_t>();
-    case ElementType::kUint64:
-      return f.template operator()<uint64_t>();
-    case ElementType::kHalf:
-      return f.template operator()<half>();
-    case ElementType::kBfloat16:
-      return f.template operator()<bfloat16>();
-    case ElementType::kComplex64:
-      return f.template operator()<complex64>();
-    case ElementType::kComplex128:
-      return f.template operator()<complex128>();
-    default:
-      return f.template operator()<bool>();
-  }
+template <typename R, typename F>
+R SwitchPlain(ElementType type, R otherwise, F&& f) {
+  return MatchType<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
+                   uint64_t, half, bfloat16, complex64, complex128, bool>(
+      type, std::move(otherwise), std::forward<F>(f));
 }
 
 absl::Status CheckExpansion(ElementType type, const Shape& shape, int64_t held) {
@@ -294,7 +266,8 @@ absl::StatusOr<Tensor> TensorFromProto(const TensorProto& proto) {
       return Tensor::Allocate(type, shape);
     default:
       if (content) return FromContent(proto, type, shape);
-      return SwitchPlain(type, [&]<typename T>() { return FromFields<T>(proto, type, shape); });
+      return SwitchPlain(type, absl::StatusOr<Tensor>(),
+                         [&]<typename T>() { return FromFields<T>(proto, type, shape); });
   }
 }
 
@@ -337,7 +310,10 @@ void TensorToProto(const Tensor& tensor, TensorProto* proto) {
       if (tensor.num_elements() > 1) {
         proto->set_tensor_content(tensor.raw_data(), tensor.bytes());
       } else {
-        SwitchPlain(tensor.type(), [&]<typename T>() { ToFields<T>(tensor, proto); });
+        SwitchPlain(tensor.type(), false, [&]<typename T>() {
+          ToFields<T>(tensor, proto);
+          return true;
+        });
       }
   }
 }

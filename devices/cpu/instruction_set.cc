@@ -14,24 +14,41 @@ namespace {
 
 using enum CpuFeature::Bit;
 
+/// Where the processor tells its features: ecx of CPUID's leaf 1, ebx of leaf 7, ecx of the leaf
+/// 0x80000001; and what the operating system saves.
+enum Word { kLeaf1, kLeaf7, kExtended, kSystem, kNumWords };
+
 struct Feature {
   uint32_t bit;
   InstructionSet level;  // the first that has it
-  const char* name;      // as in /proc/cpuinfo
+  Word word;
+  int at;            // its bit of the word
+  const char* name;  // as in /proc/cpuinfo
 };
 constexpr auto kV2 = InstructionSet::kV2, kV3 = InstructionSet::kV3, kV4 = InstructionSet::kV4;
 constexpr Feature kFeatures[] = {
-    {kCmpxchg16b, kV2, "cx16"},   {kLahf, kV2, "lahf_lm"},
-    {kPopcnt, kV2, "popcnt"},     {kSse3, kV2, "pni (SSE3)"},
-    {kSsse3, kV2, "ssse3"},       {kSse41, kV2, "sse4_1"},
-    {kSse42, kV2, "sse4_2"},      {kAvx, kV3, "avx"},
-    {kAvx2, kV3, "avx2"},         {kBmi, kV3, "bmi1"},
-    {kBmi2, kV3, "bmi2"},         {kF16c, kV3, "f16c"},
-    {kFma, kV3, "fma"},           {kLzcnt, kV3, "abm (LZCNT)"},
-    {kMovbe, kV3, "movbe"},       {kSystemSavesYmm, kV3, "AVX by the operating system"},
-    {kAvx512f, kV4, "avx512f"},   {kAvx512bw, kV4, "avx512bw"},
-    {kAvx512cd, kV4, "avx512cd"}, {kAvx512dq, kV4, "avx512dq"},
-    {kAvx512vl, kV4, "avx512vl"}, {kSystemSavesZmm, kV4, "AVX-512 by the operating system"},
+    {kCmpxchg16b, kV2, kLeaf1, 13, "cx16"},
+    {kLahf, kV2, kExtended, 0, "lahf_lm"},
+    {kPopcnt, kV2, kLeaf1, 23, "popcnt"},
+    {kSse3, kV2, kLeaf1, 0, "pni (SSE3)"},
+    {kSsse3, kV2, kLeaf1, 9, "ssse3"},
+    {kSse41, kV2, kLeaf1, 19, "sse4_1"},
+    {kSse42, kV2, kLeaf1, 20, "sse4_2"},
+    {kAvx, kV3, kLeaf1, 28, "avx"},
+    {kAvx2, kV3, kLeaf7, 5, "avx2"},
+    {kBmi, kV3, kLeaf7, 3, "bmi1"},
+    {kBmi2, kV3, kLeaf7, 8, "bmi2"},
+    {kF16c, kV3, kLeaf1, 29, "f16c"},
+    {kFma, kV3, kLeaf1, 12, "fma"},
+    {kLzcnt, kV3, kExtended, 5, "abm (LZCNT)"},
+    {kMovbe, kV3, kLeaf1, 22, "movbe"},
+    {kSystemSavesYmm, kV3, kSystem, 0, "AVX by the operating system"},
+    {kAvx512f, kV4, kLeaf7, 16, "avx512f"},
+    {kAvx512bw, kV4, kLeaf7, 30, "avx512bw"},
+    {kAvx512cd, kV4, kLeaf7, 28, "avx512cd"},
+    {kAvx512dq, kV4, kLeaf7, 17, "avx512dq"},
+    {kAvx512vl, kV4, kLeaf7, 31, "avx512vl"},
+    {kSystemSavesZmm, kV4, kSystem, 1, "AVX-512 by the operating system"},
 };
 
 std::string Missing(uint32_t features, InstructionSet set) {
@@ -64,44 +81,20 @@ uint32_t RequiredFeatures(InstructionSet set) {
 
 uint32_t MachineFeatures() {
 #if defined(__x86_64__)
-  uint32_t features = 0, eax, ebx, ecx, edx;
-  const auto add = [&features](uint32_t word, int bit, uint32_t feature) {
-    if ((word >> bit & 1) != 0) features |= feature;
-  };
-  bool has_xgetbv = false;
-  if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0) {
-    add(ecx, 0, kSse3);
-    add(ecx, 9, kSsse3);
-    add(ecx, 12, kFma);
-    add(ecx, 13, kCmpxchg16b);
-    add(ecx, 19, kSse41);
-    add(ecx, 20, kSse42);
-    add(ecx, 22, kMovbe);
-    add(ecx, 23, kPopcnt);
-    add(ecx, 28, kAvx);
-    add(ecx, 29, kF16c);
-    has_xgetbv = (ecx >> 27 & 1) != 0;
-  }
-  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0) {
-    add(ebx, 3, kBmi);
-    add(ebx, 5, kAvx2);
-    add(ebx, 8, kBmi2);
-    add(ebx, 16, kAvx512f);
-    add(ebx, 17, kAvx512dq);
-    add(ebx, 28, kAvx512cd);
-    add(ebx, 30, kAvx512bw);
-    add(ebx, 31, kAvx512vl);
-  }
-  if (__get_cpuid(0x80000001, &eax, &ebx, &ecx, &edx) != 0) {
-    add(ecx, 0, kLahf);
-    add(ecx, 5, kLzcnt);
-  }
+  uint32_t words[kNumWords] = {}, eax, ebx, ecx, edx;
+  if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0) words[kLeaf1] = ecx;
+  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0) words[kLeaf7] = ebx;
+  if (__get_cpuid(0x80000001, &eax, &ebx, &ecx, &edx) != 0) words[kExtended] = ecx;
+  const bool has_xgetbv = (words[kLeaf1] >> 27 & 1) != 0;
   if (has_xgetbv) {
     uint32_t low, high;
     asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
     constexpr uint32_t kYmm = 0x6, kZmm = 0xe6;  // the state of SSE, AVX, and AVX-512's three parts
-    if ((low & kYmm) == kYmm) features |= kSystemSavesYmm;
-    if ((low & kZmm) == kZmm) features |= kSystemSavesZmm;
+    words[kSystem] = ((low & kYmm) == kYmm ? 1 : 0) | ((low & kZmm) == kZmm ? 2 : 0);
+  }
+  uint32_t features = 0;
+  for (const Feature& f : kFeatures) {
+    if ((words[f.word] >> f.at & 1) != 0) features |= f.bit;
   }
   return features;
 #else
