@@ -7,6 +7,7 @@
 #include <shared_mutex>
 #include <unordered_map>
 
+#include "absl/strings/str_split.h"
 #include "devices/status_macros.h"
 #include "graph/op_def_parser.h"
 #include "graph/protos/graph.pb.h"
@@ -62,6 +63,18 @@ absl::Status CheckDefault(const OpDef::AttrDef& attr) {
 
 OpRegistration::OpRegistration() = default;
 OpRegistration::~OpRegistration() = default;
+
+OpDefBuilder& OpDefBuilder::Signature(std::string_view text) {
+  constexpr std::string_view kArrow = "->";
+  auto add = [](const std::string& specs, std::vector<std::string>* list) {
+    if (specs.find_first_not_of(' ') == std::string::npos) return;
+    for (const absl::string_view spec : absl::StrSplit(specs, ',')) list->emplace_back(spec);
+  };
+  const size_t arrow = std::min(text.find(kArrow), text.size());
+  add(std::string(text.substr(0, arrow)), &inputs_);
+  if (arrow < text.size()) add(std::string(text.substr(arrow + kArrow.size())), &outputs_);
+  return *this;
+}
 
 absl::Status OpDefBuilder::Build(OpRegistration* registration) const {
   auto def = std::make_unique<OpDef>();

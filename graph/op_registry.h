@@ -1,14 +1,13 @@
 /// The registry of ops: what an op is called, what it takes and gives, how shapes follow.
 ///
 ///     REGISTER_OP("BiasAdd")
-///         .Input("value: T")
-///         .Input("bias: T")
-///         .Output("output: T")
+///         .Signature("value: T, bias: T -> output: T")
 ///         .Attr("T: numbertype")
 ///         .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
 ///         .SetShapeFn(BiasAddShape)
 ///         .Doc("Adds `bias` to the last (NHWC) or second (NCHW) dimension of `value`.");
 ///
+/// `Signature` lists inputs, and after `->` outputs, as `Input` and `Output` take them one by one.
 /// The definition language is TensorFlow's: `name: type` or `name: N * type` or `name: attr`,
 /// `Ref(type)` for references; attributes `name: kind >= minimum = default` with kinds string, int,
 /// float, bool, type, shape, tensor, func, list(kind), `{'a', 'b'}`, `{int32, float}`,
@@ -48,6 +47,7 @@ class OpDefBuilder {
  public:
   explicit OpDefBuilder(std::string name) : name_(std::move(name)) {}
 
+  OpDefBuilder& Signature(std::string_view text);
   OpDefBuilder& Input(std::string spec) { return Add(&inputs_, std::move(spec)); }
   OpDefBuilder& Output(std::string spec) { return Add(&outputs_, std::move(spec)); }
   OpDefBuilder& Attr(std::string spec) { return Add(&attrs_, std::move(spec)); }

@@ -1,14 +1,137 @@
 // Gathering, scattering and searching.
+#include <algorithm>
+#include <cstdlib>
+
+#include "devices/status_macros.h"
 #include "graph/op_registry.h"
-#include "graph/ops/shape_functions.h"
+#include "graph/ops/scatter_shape.h"
+#include "graph/ops/shape_helpers.h"
 #include "graph/shape_inference.h"
 
 namespace troupe {
+namespace {
+
+using C = InferenceContext;
+
+/// `a` and `b` one after the other; unknown if either is.
+PartialShape Joined(const PartialShape& a, const PartialShape& b) {
+  if (a.unknown_rank() || b.unknown_rank()) return PartialShape();
+  return a.Concatenate(b);
+}
+
+absl::Status DynamicStitchShape(InferenceContext* c) {
+  const int parts = c->num_inputs() / 2;
+  bool all_known = true;
+  int64_t largest = -1;
+  PartialShape rest;
+  for (int i = 0; i < parts; ++i) {
+    const Tensor& indices = c->input_tensor(i);
+    if (!indices.valid()) all_known = false;
+    const PartialShape& indices_shape = c->input(i);
+    const PartialShape& data_shape = c->input(i + parts);
+    if (indices_shape.unknown_rank()) continue;
+    PartialShape merged;
+    TROUPE_RETURN_IF_ERROR(MergePrefix(data_shape, indices_shape, &merged));
+    TROUPE_ASSIGN_OR_RETURN(const PartialShape data_rest,
+                            C::Subshape(data_shape, indices_shape.rank()));
+    TROUPE_ASSIGN_OR_RETURN(rest, C::Merge(rest, data_rest));
+    if (indices.valid()) {
+      for (const int64_t index : IntegerValues(indices)) largest = std::max(largest, index);
+    }
+  }
+  c->set_output(0, Joined(C::VectorOf(all_known ? largest + 1 : -1), rest));
+  return absl::OkStatus();
+}
+
+absl::Status GatherShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape params, C::WithRankAtLeast(c->input(0), 1));
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape row, C::Subshape(params, 1));
+  c->set_output(0, Joined(c->input(1), row));
+  return absl::OkStatus();
+}
+
+absl::Status GatherV2Shape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape params, C::WithRankAtLeast(c->input(0), 1));
+  const PartialShape& indices = c->input(1);
+  TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(2), 0).status());
+  int32_t batch_dims;
+  TROUPE_RETURN_IF_ERROR(c->GetAttr("batch_dims", &batch_dims));
+  const Tensor& axis_value = c->input_tensor(2);
+  const bool ranks_known = !params.unknown_rank() && !indices.unknown_rank();
+  if (std::abs(int64_t{batch_dims}) > Shape::kMaxRank) {
+    return InvalidArgument("batch_dims is ", batch_dims);
+  }
+  if (!axis_value.valid()) {
+    const int rank = params.rank() + indices.rank() - 1 - batch_dims;
+    if (ranks_known && rank < 0) {
+      return InvalidArgument("batch_dims is ", batch_dims, " for `params` of shape ",
+                             params.ToString(), " and `indices` of shape ", indices.ToString());
+    }
+    c->set_output(0, ranks_known ? C::UnknownOfRank(rank) : PartialShape());
+    return absl::OkStatus();
+  }
+  TROUPE_ASSIGN_OR_RETURN(const int64_t axis, ScalarValue(axis_value));
+  if (std::abs(axis) > Shape::kMaxRank) return InvalidArgument("There is no axis ", axis);
+  TROUPE_RETURN_IF_ERROR(
+      C::WithRankAtLeast(params, static_cast<int>(axis < 0 ? -axis : axis + 1)).status());
+  TROUPE_RETURN_IF_ERROR(C::WithRankAtLeast(indices, std::abs(batch_dims)).status());
+  if (batch_dims < 0 && !indices.unknown_rank()) batch_dims += indices.rank();
+  TROUPE_RETURN_IF_ERROR(C::WithRankAtLeast(params, batch_dims + 1).status());
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape outer, C::Subshape(params, 0, axis));
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape inner_indices, C::Subshape(indices, batch_dims));
+  PartialShape output = Joined(outer, inner_indices);
+  if (axis != -1) {
+    TROUPE_ASSIGN_OR_RETURN(const PartialShape inner, C::Subshape(params, axis + 1));
+    output = Joined(output, inner);
+  }
+  c->set_output(0, output);
+  return absl::OkStatus();
+}
+
+absl::Status InTopKShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape predictions, C::WithRank(c->input(0), 2));
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape targets, C::WithRank(c->input(1), 1));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t batch, C::MergeDim(predictions.dim(0), targets.dim(0)));
+  c->set_output(0, C::VectorOf(batch));
+  return absl::OkStatus();
+}
+
+absl::Status ListDiffShape(InferenceContext* c) {
+  for (int i = 0; i < 2; ++i) {
+    TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(i), 1).status());
+    c->set_output(i, C::VectorOf(-1));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ScatterNdShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape indices, C::WithRankAtLeast(c->input(0), 1));
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape updates, C::WithRankAtLeast(c->input(1), 1));
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape output, c->InputAsShape(2));
+  TROUPE_RETURN_IF_ERROR(CheckScatterNdShapes(output, indices, updates));
+  c->set_output(0, output);
+  return absl::OkStatus();
+}
+
+absl::Status TopKShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape input, C::WithRankAtLeast(c->input(0), 1));
+  int64_t k = -1;
+  if (const Tensor& value = c->input_tensor(1); value.valid()) {
+    TROUPE_ASSIGN_OR_RETURN(k, ScalarValue(value));
+    if (k < 0) return InvalidArgument("k must not be negative but is ", k);
+  }
+  const int64_t row = C::DimOf(input, -1);
+  if (row != -1 && k > row) {
+    return InvalidArgument("k is ", k, " but the last dimension of the input has size ", row);
+  }
+  for (int i = 0; i < c->num_outputs(); ++i) c->set_output(i, C::ReplaceDim(input, -1, k));
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 REGISTER_OP("DynamicStitch")
-    .Input("indices: N * int32")
-    .Input("data: N * T")
-    .Output("merged: T")
+    .Signature("indices: N * int32, data: N * T -> merged: T")
     .Attr("N: int >= 1")
     .Attr("T: type")
     .SetShapeFn(DynamicStitchShape)
@@ -17,9 +140,7 @@ REGISTER_OP("DynamicStitch")
         "several for one index counts.");
 
 REGISTER_OP("Gather")
-    .Input("params: Tparams")
-    .Input("indices: Tindices")
-    .Output("output: Tparams")
+    .Signature("params: Tparams, indices: Tindices -> output: Tparams")
     .Attr("validate_indices: bool = true")
     .Attr("Tparams: type")
     .Attr("Tindices: {int32, int64}")
@@ -29,10 +150,7 @@ REGISTER_OP("Gather")
         "params.shape[1:].");
 
 REGISTER_OP("GatherV2")
-    .Input("params: Tparams")
-    .Input("indices: Tindices")
-    .Input("axis: Taxis")
-    .Output("output: Tparams")
+    .Signature("params: Tparams, indices: Tindices, axis: Taxis -> output: Tparams")
     .Attr("batch_dims: int = 0")
     .Attr("Tparams: type")
     .Attr("Tindices: {int16, int32, int64}")
@@ -44,9 +162,7 @@ REGISTER_OP("GatherV2")
         "params.shape[axis+1:].");
 
 REGISTER_OP("InTopK")
-    .Input("predictions: float")
-    .Input("targets: T")
-    .Output("precision: bool")
+    .Signature("predictions: float, targets: T -> precision: bool")
     .Attr("k: int")
     .Attr("T: {int32, int64} = DT_INT32")
     .SetShapeFn(InTopKShape)
@@ -55,10 +171,7 @@ REGISTER_OP("InTopK")
         "[batch] is among the `k` largest.");
 
 REGISTER_OP("InTopKV2")
-    .Input("predictions: float")
-    .Input("targets: T")
-    .Input("k: T")
-    .Output("precision: bool")
+    .Signature("predictions: float, targets: T, k: T -> precision: bool")
     .Attr("T: {int32, int64} = DT_INT32")
     .SetShapeFn(InTopKShape)
     .Doc(
@@ -66,10 +179,7 @@ REGISTER_OP("InTopKV2")
         "[batch] is among the `k` largest.");
 
 REGISTER_OP("ListDiff")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("out: T")
-    .Output("idx: out_idx")
+    .Signature("x: T, y: T -> out: T, idx: out_idx")
     .Attr("T: type")
     .Attr("out_idx: {int32, int64} = DT_INT32")
     .SetShapeFn(ListDiffShape)
@@ -78,10 +188,7 @@ REGISTER_OP("ListDiff")
         "positions in `x`.");
 
 REGISTER_OP("ScatterNd")
-    .Input("indices: Tindices")
-    .Input("updates: T")
-    .Input("shape: Tindices")
-    .Output("output: T")
+    .Signature("indices: Tindices, updates: T, shape: Tindices -> output: T")
     .Attr("T: type")
     .Attr("Tindices: {int16, int32, int64}")
     .Attr("bad_indices_policy: string = ''")
@@ -91,10 +198,7 @@ REGISTER_OP("ScatterNd")
         "dimension of `indices`.");
 
 REGISTER_OP("TopKV2")
-    .Input("input: T")
-    .Input("k: Tk")
-    .Output("values: T")
-    .Output("indices: index_type")
+    .Signature("input: T, k: Tk -> values: T, indices: index_type")
     .Attr("sorted: bool = true")
     .Attr("T: realnumbertype")
     .Attr("Tk: {int16, int32, int64} = DT_INT32")

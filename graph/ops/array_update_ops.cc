@@ -4,7 +4,6 @@
 #include "devices/status_macros.h"
 #include "graph/op_registry.h"
 #include "graph/ops/scatter_shape.h"
-#include "graph/ops/shape_functions.h"
 #include "graph/ops/shape_helpers.h"
 #include "graph/shape_inference.h"
 
@@ -98,8 +97,7 @@ absl::Status UniqueV2Shape(InferenceContext* c) {
 }  // namespace
 
 REGISTER_OP("Bitcast")
-    .Input("input: T")
-    .Output("output: type")
+    .Signature("input: T -> output: type")
     .Attr(
         "T: {bfloat16, half, float, double, int64, int32, uint8, uint16, uint32, uint64, int8, "
         "int16, complex64, complex128, qint8, quint8, qint16, quint16, qint32}")
@@ -112,9 +110,7 @@ REGISTER_OP("Bitcast")
         "ones, in a new last dimension; the other way round the last dimension disappears.");
 
 REGISTER_OP("DynamicPartition")
-    .Input("data: T")
-    .Input("partitions: int32")
-    .Output("outputs: num_partitions * T")
+    .Signature("data: T, partitions: int32 -> outputs: num_partitions * T")
     .Attr("num_partitions: int >= 1")
     .Attr("T: type")
     .SetShapeFn(DynamicPartitionShape)
@@ -124,8 +120,7 @@ REGISTER_OP("DynamicPartition")
         "of shape [count] + data.shape[partitions.rank:].");
 
 REGISTER_OP("Empty")
-    .Input("shape: int32")
-    .Output("output: dtype")
+    .Signature("shape: int32 -> output: dtype")
     .Attr("dtype: type")
     .Attr("init: bool = false")
     .SetIsStateful()
@@ -133,9 +128,7 @@ REGISTER_OP("Empty")
     .Doc("Gives a tensor of shape `shape`: of zeros if `init`, else of whatever is in its memory.");
 
 REGISTER_OP("GatherNd")
-    .Input("params: Tparams")
-    .Input("indices: Tindices")
-    .Output("output: Tparams")
+    .Signature("params: Tparams, indices: Tindices -> output: Tparams")
     .Attr("Tparams: type")
     .Attr("Tindices: {int16, int32, int64}")
     .Attr("bad_indices_policy: string = ''")
@@ -145,10 +138,7 @@ REGISTER_OP("GatherNd")
         "indices.shape[:-1] + params.shape[indices.shape[-1]:].");
 
 REGISTER_OP("TensorScatterAdd")
-    .Input("tensor: T")
-    .Input("indices: Tindices")
-    .Input("updates: T")
-    .Output("output: T")
+    .Signature("tensor: T, indices: Tindices, updates: T -> output: T")
     .Attr("T: type")
     .Attr("Tindices: {int32, int64}")
     .Attr("bad_indices_policy: string = ''")
@@ -158,10 +148,7 @@ REGISTER_OP("TensorScatterAdd")
         "dimension of `indices`.");
 
 REGISTER_OP("TensorScatterUpdate")
-    .Input("tensor: T")
-    .Input("indices: Tindices")
-    .Input("updates: T")
-    .Output("output: T")
+    .Signature("tensor: T, indices: Tindices, updates: T -> output: T")
     .Attr("T: type")
     .Attr("Tindices: {int16, int32, int64, uint16}")
     .Attr("bad_indices_policy: string = ''")
@@ -171,12 +158,7 @@ REGISTER_OP("TensorScatterUpdate")
         "replaced by those of `updates`. The last of several for one place counts.");
 
 REGISTER_OP("TensorStridedSliceUpdate")
-    .Input("input: T")
-    .Input("begin: Index")
-    .Input("end: Index")
-    .Input("strides: Index")
-    .Input("value: T")
-    .Output("output: T")
+    .Signature("input: T, begin: Index, end: Index, strides: Index, value: T -> output: T")
     .Attr("T: type")
     .Attr("Index: {int32, int64}")
     .Attr("begin_mask: int = 0")
@@ -190,9 +172,7 @@ REGISTER_OP("TensorStridedSliceUpdate")
         "broadcast to its shape.");
 
 REGISTER_OP("Unique")
-    .Input("x: T")
-    .Output("y: T")
-    .Output("idx: out_idx")
+    .Signature("x: T -> y: T, idx: out_idx")
     .Attr("T: type")
     .Attr("out_idx: {int32, int64} = DT_INT32")
     .SetShapeFn(UniqueShape)
@@ -201,10 +181,7 @@ REGISTER_OP("Unique")
         "appearance, and `idx`, for each of `x` its place in `y`.");
 
 REGISTER_OP("UniqueV2")
-    .Input("x: T")
-    .Input("axis: Taxis")
-    .Output("y: T")
-    .Output("idx: out_idx")
+    .Signature("x: T, axis: Taxis -> y: T, idx: out_idx")
     .Attr("T: type")
     .Attr("Taxis: {int32, int64} = DT_INT64")
     .Attr("out_idx: {int32, int64} = DT_INT32")

@@ -3,7 +3,6 @@
 
 #include "devices/status_macros.h"
 #include "graph/op_registry.h"
-#include "graph/ops/shape_functions.h"
 #include "graph/shape_inference.h"
 
 namespace troupe {
@@ -69,8 +68,7 @@ REGISTER_OP("ControlTrigger")
         "control edges pass on.");
 
 REGISTER_OP("Enter")
-    .Input("data: T")
-    .Output("output: T")
+    .Signature("data: T -> output: T")
     .Attr("T: type")
     .Attr("frame_name: string")
     .Attr("is_constant: bool = false")
@@ -81,23 +79,19 @@ REGISTER_OP("Enter")
         "`is_constant` into all of them. At most `parallel_iterations` iterations run at once.");
 
 REGISTER_OP("Exit")
-    .Input("data: T")
-    .Output("output: T")
+    .Signature("data: T -> output: T")
     .Attr("T: type")
     .SetShapeFn(PassedOnShape)
     .Doc("Passes `data` out of a loop, to the frame around it.");
 
 REGISTER_OP("LoopCond")
-    .Input("input: bool")
-    .Output("output: bool")
+    .Signature("input: bool -> output: bool")
     .SetShapeFn(LoopCondShape)
     .Doc(
         "Passes the scalar condition of a loop on; marks where the loop decides whether to go on.");
 
 REGISTER_OP("Merge")
-    .Input("inputs: N * T")
-    .Output("output: T")
-    .Output("value_index: int32")
+    .Signature("inputs: N * T -> output: T, value_index: int32")
     .Attr("T: type")
     .Attr("N: int >= 1")
     .SetShapeFn(MergeShape)
@@ -106,15 +100,13 @@ REGISTER_OP("Merge")
         "one it was. Dead if all are.");
 
 REGISTER_OP("NextIteration")
-    .Input("data: T")
-    .Output("output: T")
+    .Signature("data: T -> output: T")
     .Attr("T: type")
     .SetShapeFn(PassedOnShape)
     .Doc("Passes `data` to the next iteration of the loop.");
 
 REGISTER_OP("RefEnter")
-    .Input("data: Ref(T)")
-    .Output("output: Ref(T)")
+    .Signature("data: Ref(T) -> output: Ref(T)")
     .Attr("T: type")
     .Attr("frame_name: string")
     .Attr("is_constant: bool = false")
@@ -123,51 +115,40 @@ REGISTER_OP("RefEnter")
     .Doc("Passes the reference `data` into the loop frame `frame_name`, as Enter does values.");
 
 REGISTER_OP("RefExit")
-    .Input("data: Ref(T)")
-    .Output("output: Ref(T)")
+    .Signature("data: Ref(T) -> output: Ref(T)")
     .Attr("T: type")
     .SetShapeFn(PassedOnShape)
     .Doc("Passes the reference `data` out of a loop, to the frame around it.");
 
 REGISTER_OP("RefIdentity")
-    .Input("input: Ref(T)")
-    .Output("output: Ref(T)")
+    .Signature("input: Ref(T) -> output: Ref(T)")
     .Attr("T: type")
     .SetAllowsUninitializedInput()
     .SetShapeFn(PassedOnShape)
     .Doc("Passes the reference `input` on.");
 
 REGISTER_OP("RefMerge")
-    .Input("inputs: Ref(N * T)")
-    .Output("output: Ref(T)")
-    .Output("value_index: int32")
+    .Signature("inputs: Ref(N * T) -> output: Ref(T), value_index: int32")
     .Attr("T: type")
     .Attr("N: int >= 1")
     .SetShapeFn(MergeShape)
     .Doc("Passes on the first of the references `inputs` that comes alive, as Merge does values.");
 
 REGISTER_OP("RefNextIteration")
-    .Input("data: Ref(T)")
-    .Output("output: Ref(T)")
+    .Signature("data: Ref(T) -> output: Ref(T)")
     .Attr("T: type")
     .SetShapeFn(PassedOnShape)
     .Doc("Passes the reference `data` to the next iteration of the loop.");
 
 REGISTER_OP("RefSwitch")
-    .Input("data: Ref(T)")
-    .Input("pred: bool")
-    .Output("output_false: Ref(T)")
-    .Output("output_true: Ref(T)")
+    .Signature("data: Ref(T), pred: bool -> output_false: Ref(T), output_true: Ref(T)")
     .Attr("T: type")
     .SetAllowsUninitializedInput()
     .SetShapeFn(SwitchShape)
     .Doc("Passes the reference `data` to the output that the scalar `pred` names, as Switch does.");
 
 REGISTER_OP("Switch")
-    .Input("data: T")
-    .Input("pred: bool")
-    .Output("output_false: T")
-    .Output("output_true: T")
+    .Signature("data: T, pred: bool -> output_false: T, output_true: T")
     .Attr("T: type")
     .SetShapeFn(SwitchShape)
     .Doc("Passes `data` to the output that the scalar `pred` names; the other output is dead.");

@@ -4,7 +4,6 @@
 
 #include "devices/status_macros.h"
 #include "graph/op_registry.h"
-#include "graph/ops/shape_functions.h"
 #include "graph/shape_inference.h"
 
 namespace troupe {
@@ -48,8 +47,7 @@ REGISTER_OP("Abort")
         "never ends the process, whatever `exit_without_error`.");
 
 REGISTER_OP("Assert")
-    .Input("condition: bool")
-    .Input("data: T")
+    .Signature("condition: bool, data: T")
     .Attr("T: list(type) >= 1")
     .Attr("summarize: int = 3")
     .SetIsStateful()
@@ -61,35 +59,30 @@ REGISTER_OP("Assert")
 REGISTER_OP("NoOp").SetShapeFn(NoOutputs).Doc("Does nothing; stands for its control inputs.");
 
 REGISTER_OP("OptionalFromValue")
-    .Input("components: Toutput_types")
-    .Output("optional: variant")
+    .Signature("components: Toutput_types -> optional: variant")
     .Attr("Toutput_types: list(type) >= 1")
     .SetShapeFn(ScalarShape)
     .Doc("Gives an optional that holds `components`.");
 
 REGISTER_OP("OptionalGetValue")
-    .Input("optional: variant")
-    .Output("components: output_types")
+    .Signature("optional: variant -> components: output_types")
     .Attr("output_types: list(type) >= 1")
     .Attr("output_shapes: list(shape) >= 1")
     .SetShapeFn(OptionalGetValueShape)
     .Doc("Gives the tensors that an optional holds; INVALID_ARGUMENT if it holds none.");
 
 REGISTER_OP("OptionalHasValue")
-    .Input("optional: variant")
-    .Output("has_value: bool")
+    .Signature("optional: variant -> has_value: bool")
     .SetShapeFn(ScalarShape)
     .Doc("Tells whether an optional holds tensors.");
 
 REGISTER_OP("OptionalNone")
-    .Output("optional: variant")
+    .Signature("-> optional: variant")
     .SetShapeFn(ScalarShape)
     .Doc("Gives an optional that holds nothing.");
 
 REGISTER_OP("Print")
-    .Input("input: T")
-    .Input("data: U")
-    .Output("output: T")
+    .Signature("input: T, data: U -> output: T")
     .Attr("T: type")
     .Attr("U: list(type) >= 0")
     .Attr("message: string = ''")
@@ -102,7 +95,7 @@ REGISTER_OP("Print")
         "of `data` to standard error, the first `first_n` times (negative: always).");
 
 REGISTER_OP("PrintV2")
-    .Input("input: string")
+    .Signature("input: string")
     .Attr("output_stream: string = 'stderr'")
     .Attr("end: string = '\n'")
     .SetIsStateful()
@@ -112,9 +105,7 @@ REGISTER_OP("PrintV2")
         "log(warning), log(error) or file://PATH, to which it is appended.");
 
 REGISTER_OP("RefSelect")
-    .Input("index: int32")
-    .Input("inputs: Ref(N * T)")
-    .Output("output: Ref(T)")
+    .Signature("index: int32, inputs: Ref(N * T) -> output: Ref(T)")
     .Attr("T: type")
     .Attr("N: int >= 1")
     .SetShapeFn(RefSelectShape)

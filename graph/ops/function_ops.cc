@@ -54,10 +54,90 @@ absl::Status ArgShape(InferenceContext* c) {
   return absl::OkStatus();
 }
 
+OpDefBuilder CallOp(const char* name, const char* doc) {
+  OpDefBuilder op(name);
+  op.Signature("args: Tin -> output: Tout")
+      .Attr("Tin: list(type) >= 0")
+      .Attr("Tout: list(type) >= 0")
+      .Attr("f: func")
+      .Attr("config: string = ''")
+      .Attr("config_proto: string = ''")
+      .Attr("executor_type: string = ''")
+      .SetShapeFn(UnknownShape)
+      .Doc(doc);
+  return op;
+}
+
+OpDefBuilder IfOp(const char* name, const char* doc) {
+  OpDefBuilder op(name);
+  op.Signature("cond: Tcond, input: Tin -> output: Tout")
+      .Attr("Tcond: type")
+      .Attr("Tin: list(type) >= 0")
+      .Attr("Tout: list(type) >= 0")
+      .Attr("then_branch: func")
+      .Attr("else_branch: func")
+      .Attr("output_shapes: list(shape) = []")
+      .SetShapeFn(BranchShape)
+      .Doc(doc);
+  return op;
+}
+
+OpDefBuilder CaseOp(const char* name, const char* doc) {
+  OpDefBuilder op(name);
+  op.Signature("branch_index: int32, input: Tin -> output: Tout")
+      .Attr("Tin: list(type) >= 0")
+      .Attr("Tout: list(type) >= 0")
+      .Attr("branches: list(func) >= 1")
+      .Attr("output_shapes: list(shape) = []")
+      .SetShapeFn(BranchShape)
+      .Doc(doc);
+  return op;
+}
+
+OpDefBuilder WhileOp(const char* name, const char* doc) {
+  OpDefBuilder op(name);
+  op.Signature("input: T -> output: T")
+      .Attr("T: list(type) >= 0")
+      .Attr("cond: func")
+      .Attr("body: func")
+      .Attr("output_shapes: list(shape) = []")
+      .Attr("parallel_iterations: int = 10")
+      .SetShapeFn(WhileShape)
+      .Doc(doc);
+  return op;
+}
+
+[[maybe_unused]] const internal::OpRegistrar kCalls[] = {
+    CallOp(
+        "PartitionedCall",
+        "Calls the function `f` on `args`; `output` are its results. The function has no effects."),
+    CallOp("StatefulPartitionedCall",
+           "Calls the function `f`, which may have effects, on `args`; `output` are its results.")
+        .SetIsStateful()
+        .SetIsDistributedCommunication(),
+    IfOp("If",
+         "Calls `then_branch` or `else_branch` on `input`. A scalar `cond` is true unless it is "
+         "zero, or an empty string; any other tensor is true if it has elements.")
+        .SetIsStateful(),
+    IfOp("StatelessIf",
+         "Calls `then_branch` or `else_branch`, which have no effects, on `input`, as If does."),
+    CaseOp("Case",
+           "Calls number `branch_index` of `branches` on `input`; the last one if there is no such "
+           "number.")
+        .SetIsStateful(),
+    CaseOp("StatelessCase",
+           "Calls one of `branches`, which have no effects, on `input`, as Case does."),
+    WhileOp("While",
+            "As long as `cond` of the values gives true, replaces them by the results of `body`; "
+            "the values are at first `input`, and in the end `output`.")
+        .SetIsStateful(),
+    WhileOp("StatelessWhile", "A loop whose functions have no effects, as While."),
+};
+
 }  // namespace
 
 REGISTER_OP("_Arg")
-    .Output("output: T")
+    .Signature("-> output: T")
     .Attr("T: type")
     .Attr("index: int >= 0")
     .SetIsStateful()
@@ -65,44 +145,15 @@ REGISTER_OP("_Arg")
     .Doc("Argument number `index` of a function: stands for what the call gives.");
 
 REGISTER_OP("_Retval")
-    .Input("input: T")
+    .Signature("input: T")
     .Attr("T: type")
     .Attr("index: int >= 0")
     .SetIsStateful()
     .SetShapeFn(NoOutputs)
     .Doc("Result number `index` of a function.");
 
-REGISTER_OP("PartitionedCall")
-    .Input("args: Tin")
-    .Output("output: Tout")
-    .Attr("Tin: list(type) >= 0")
-    .Attr("Tout: list(type) >= 0")
-    .Attr("f: func")
-    .Attr("config: string = ''")
-    .Attr("config_proto: string = ''")
-    .Attr("executor_type: string = ''")
-    .SetShapeFn(UnknownShape)
-    .Doc(
-        "Calls the function `f` on `args`; `output` are its results. The function has no effects.");
-
-REGISTER_OP("StatefulPartitionedCall")
-    .Input("args: Tin")
-    .Output("output: Tout")
-    .Attr("Tin: list(type) >= 0")
-    .Attr("Tout: list(type) >= 0")
-    .Attr("f: func")
-    .Attr("config: string = ''")
-    .Attr("config_proto: string = ''")
-    .Attr("executor_type: string = ''")
-    .SetIsStateful()
-    .SetIsDistributedCommunication()
-    .SetShapeFn(UnknownShape)
-    .Doc("Calls the function `f`, which may have effects, on `args`; `output` are its results.");
-
 REGISTER_OP("RemoteCall")
-    .Input("target: string")
-    .Input("args: Tin")
-    .Output("output: Tout")
+    .Signature("target: string, args: Tin -> output: Tout")
     .Attr("Tin: list(type) >= 1")
     .Attr("Tout: list(type) >= 1")
     .Attr("f: func")
@@ -111,8 +162,7 @@ REGISTER_OP("RemoteCall")
     .Doc("Calls the function `f` on `args` on the device that the scalar `target` names.");
 
 REGISTER_OP("SymbolicGradient")
-    .Input("input: Tin")
-    .Output("output: Tout")
+    .Signature("input: Tin -> output: Tout")
     .Attr("Tin: list(type) >= 1")
     .Attr("Tout: list(type) >= 1")
     .Attr("f: func")
@@ -121,92 +171,8 @@ REGISTER_OP("SymbolicGradient")
         "Computes the gradients of function `f`: `input` are its arguments, then the gradients of "
         "its results; `output` are the gradients of its arguments.");
 
-REGISTER_OP("If")
-    .Input("cond: Tcond")
-    .Input("input: Tin")
-    .Output("output: Tout")
-    .Attr("Tcond: type")
-    .Attr("Tin: list(type) >= 0")
-    .Attr("Tout: list(type) >= 0")
-    .Attr("then_branch: func")
-    .Attr("else_branch: func")
-    .Attr("output_shapes: list(shape) = []")
-    .SetIsStateful()
-    .SetShapeFn(BranchShape)
-    .Doc(
-        "Calls `then_branch` or `else_branch` on `input`. A scalar `cond` is true unless it is "
-        "zero, "
-        "or an empty string; any other tensor is true if it has elements.");
-
-REGISTER_OP("StatelessIf")
-    .Input("cond: Tcond")
-    .Input("input: Tin")
-    .Output("output: Tout")
-    .Attr("Tcond: type")
-    .Attr("Tin: list(type) >= 0")
-    .Attr("Tout: list(type) >= 0")
-    .Attr("then_branch: func")
-    .Attr("else_branch: func")
-    .Attr("output_shapes: list(shape) = []")
-    .SetShapeFn(BranchShape)
-    .Doc("Calls `then_branch` or `else_branch`, which have no effects, on `input`, as If does.");
-
-REGISTER_OP("Case")
-    .Input("branch_index: int32")
-    .Input("input: Tin")
-    .Output("output: Tout")
-    .Attr("Tin: list(type) >= 0")
-    .Attr("Tout: list(type) >= 0")
-    .Attr("branches: list(func) >= 1")
-    .Attr("output_shapes: list(shape) = []")
-    .SetIsStateful()
-    .SetShapeFn(BranchShape)
-    .Doc(
-        "Calls number `branch_index` of `branches` on `input`; the last one if there is no such "
-        "number.");
-
-REGISTER_OP("StatelessCase")
-    .Input("branch_index: int32")
-    .Input("input: Tin")
-    .Output("output: Tout")
-    .Attr("Tin: list(type) >= 0")
-    .Attr("Tout: list(type) >= 0")
-    .Attr("branches: list(func) >= 1")
-    .Attr("output_shapes: list(shape) = []")
-    .SetShapeFn(BranchShape)
-    .Doc("Calls one of `branches`, which have no effects, on `input`, as Case does.");
-
-REGISTER_OP("While")
-    .Input("input: T")
-    .Output("output: T")
-    .Attr("T: list(type) >= 0")
-    .Attr("cond: func")
-    .Attr("body: func")
-    .Attr("output_shapes: list(shape) = []")
-    .Attr("parallel_iterations: int = 10")
-    .SetIsStateful()
-    .SetShapeFn(WhileShape)
-    .Doc(
-        "As long as `cond` of the values gives true, replaces them by the results of `body`; the "
-        "values are at first `input`, and in the end `output`.");
-
-REGISTER_OP("StatelessWhile")
-    .Input("input: T")
-    .Output("output: T")
-    .Attr("T: list(type) >= 0")
-    .Attr("cond: func")
-    .Attr("body: func")
-    .Attr("output_shapes: list(shape) = []")
-    .Attr("parallel_iterations: int = 10")
-    .SetShapeFn(WhileShape)
-    .Doc("A loop whose functions have no effects, as While.");
-
 REGISTER_OP("For")
-    .Input("start: int32")
-    .Input("limit: int32")
-    .Input("delta: int32")
-    .Input("input: T")
-    .Output("output: T")
+    .Signature("start: int32, limit: int32, delta: int32, input: T -> output: T")
     .Attr("T: list(type) >= 0")
     .Attr("body: func")
     .SetShapeFn(UnknownShape)
@@ -217,8 +183,7 @@ REGISTER_OP("For")
         "`output`.");
 
 REGISTER_OP("ToBool")
-    .Input("input: T")
-    .Output("output: bool")
+    .Signature("input: T -> output: bool")
     .Attr("T: type")
     .SetShapeFn(ScalarShape)
     .Doc(
@@ -239,13 +204,13 @@ OpDefBuilder& Parties(OpDefBuilder& op) {
 
 OpDefBuilder Send(const char* name, const char* doc) {
   OpDefBuilder op(name);
-  Parties(op.Input("tensor: T").Attr("T: type")).SetShapeFn(NoOutputs).Doc(doc);
+  Parties(op.Signature("tensor: T").Attr("T: type")).SetShapeFn(NoOutputs).Doc(doc);
   return op;
 }
 
 OpDefBuilder Recv(const char* name, const char* doc) {
   OpDefBuilder op(name);
-  Parties(op.Output("tensor: tensor_type").Attr("tensor_type: type"))
+  Parties(op.Signature("-> tensor: tensor_type").Attr("tensor_type: type"))
       .SetIsDistributedCommunication()
       .SetShapeFn(UnknownShape)
       .Doc(doc);

@@ -1,14 +1,63 @@
 // Matrix products.
+#include <limits>
+#include <string>
+
+#include "devices/status_macros.h"
 #include "graph/op_registry.h"
-#include "graph/ops/shape_functions.h"
+#include "graph/ops/shape_helpers.h"
 #include "graph/shape_inference.h"
 
 namespace troupe {
+namespace {
+
+using C = InferenceContext;
+
+/// Output 0: matrices [rows, columns] below the dimensions `batch`.
+void SetMatrices(InferenceContext* c, const PartialShape& batch, int64_t rows, int64_t columns) {
+  c->set_output(
+      0, batch.unknown_rank() ? PartialShape() : batch.Concatenate(PartialShape({rows, columns})));
+}
+
+absl::Status BatchMatMul(InferenceContext* c, bool broadcast) {
+  bool adj_x, adj_y;
+  TROUPE_RETURN_IF_ERROR(c->GetAttr("adj_x", &adj_x));
+  TROUPE_RETURN_IF_ERROR(c->GetAttr("adj_y", &adj_y));
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape x, C::WithRankAtLeast(c->input(0), 2));
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape y, C::WithRankAtLeast(c->input(1), 2));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape batch_x, C::Subshape(x, 0, -2));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape batch_y, C::Subshape(y, 0, -2));
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape batch, broadcast
+                                                        ? BroadcastShapes(batch_x, batch_y, false)
+                                                        : C::Merge(batch_x, batch_y));
+  TROUPE_RETURN_IF_ERROR(
+      C::MergeDim(C::DimOf(x, adj_x ? -2 : -1), C::DimOf(y, adj_y ? -1 : -2)).status());
+  SetMatrices(c, batch, C::DimOf(x, adj_x ? -1 : -2), C::DimOf(y, adj_y ? -2 : -1));
+  return absl::OkStatus();
+}
+
+absl::Status MatMulShape(InferenceContext* c) {
+  bool transpose_a, transpose_b;
+  TROUPE_RETURN_IF_ERROR(c->GetAttr("transpose_a", &transpose_a));
+  TROUPE_RETURN_IF_ERROR(c->GetAttr("transpose_b", &transpose_b));
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape a, C::WithRank(c->input(0), 2));
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape b, C::WithRank(c->input(1), 2));
+  const int64_t inner_a = a.dim(transpose_a ? 0 : 1), inner_b = b.dim(transpose_b ? 1 : 0);
+  if (!C::MergeDim(inner_a, inner_b).ok()) {
+    return InvalidArgument("Matrices of shapes ", a.ToString(), " and ", b.ToString(),
+                           " cannot be multiplied: the inner sizes are ", inner_a, " and ", inner_b,
+                           " (transpose_a: ", transpose_a, ", transpose_b: ", transpose_b, ")");
+  }
+  SetMatrices(c, C::Scalar(), a.dim(transpose_a ? 1 : 0), b.dim(transpose_b ? 0 : 1));
+  return absl::OkStatus();
+}
+
+absl::Status BatchMatMulShape(InferenceContext* c) { return BatchMatMul(c, false); }
+absl::Status BatchMatMulV2Shape(InferenceContext* c) { return BatchMatMul(c, true); }
+
+}  // namespace
 
 REGISTER_OP("BatchMatMul")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("output: T")
+    .Signature("x: T, y: T -> output: T")
     .Attr("T: {bfloat16, half, float, double, int32, int64, complex64, complex128}")
     .Attr("adj_x: bool = false")
     .Attr("adj_y: bool = false")
@@ -21,9 +70,7 @@ REGISTER_OP("BatchMatMul")
         "dimensions are equal. Gives [..., r, c].");
 
 REGISTER_OP("BatchMatMulV2")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("output: T")
+    .Signature("x: T, y: T -> output: T")
     .Attr(
         "T: {bfloat16, half, float, double, int16, int32, int64, uint8, uint16, uint32, "
         "uint64, complex64, complex128}")
@@ -38,9 +85,7 @@ REGISTER_OP("BatchMatMulV2")
         "dimensions are broadcast. Gives [..., r, c].");
 
 REGISTER_OP("MatMul")
-    .Input("a: T")
-    .Input("b: T")
-    .Output("product: T")
+    .Signature("a: T, b: T -> product: T")
     .Attr("transpose_a: bool = false")
     .Attr("transpose_b: bool = false")
     .Attr(

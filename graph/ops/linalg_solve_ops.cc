@@ -3,7 +3,6 @@
 
 #include "devices/status_macros.h"
 #include "graph/op_registry.h"
-#include "graph/ops/shape_functions.h"
 #include "graph/ops/shape_helpers.h"
 #include "graph/shape_inference.h"
 
@@ -84,8 +83,7 @@ absl::Status MatrixSetDiagShape(InferenceContext* c) {
 }  // namespace
 
 REGISTER_OP("Cholesky")
-    .Input("input: T")
-    .Output("output: T")
+    .Signature("input: T -> output: T")
     .Attr("T: {double, float, half, complex64, complex128}")
     .SetShapeFn(SquareMatricesShape)
     .Doc(
@@ -94,10 +92,7 @@ REGISTER_OP("Cholesky")
         "NaNs where it is not positive definite.");
 
 REGISTER_OP("MatrixBandPart")
-    .Input("input: T")
-    .Input("num_lower: Tindex")
-    .Input("num_upper: Tindex")
-    .Output("band: T")
+    .Signature("input: T, num_lower: Tindex, num_upper: Tindex -> band: T")
     .Attr("T: type")
     .Attr("Tindex: {int32, int64} = DT_INT64")
     .SetShapeFn(UnchangedShape)
@@ -106,22 +101,19 @@ REGISTER_OP("MatrixBandPart")
         "`num_lower` and further above than `num_upper`; a negative number keeps all.");
 
 REGISTER_OP("MatrixDiag")
-    .Input("diagonal: T")
-    .Output("output: T")
+    .Signature("diagonal: T -> output: T")
     .Attr("T: type")
     .SetShapeFn(MatrixDiagShape)
     .Doc("Gives matrices [..., n, n] with `diagonal` [..., n] on the diagonal, zeros elsewhere.");
 
 REGISTER_OP("MatrixDiagPart")
-    .Input("input: T")
-    .Output("diagonal: T")
+    .Signature("input: T -> diagonal: T")
     .Attr("T: type")
     .SetShapeFn(MatrixDiagPartShape)
     .Doc("Gives the diagonals [..., min(m, n)] of the matrices `input` [..., m, n].");
 
 REGISTER_OP("MatrixInverse")
-    .Input("input: T")
-    .Output("output: T")
+    .Signature("input: T -> output: T")
     .Attr("adjoint: bool = false")
     .Attr("T: {double, float, half, complex64, complex128}")
     .SetShapeFn(SquareMatricesShape)
@@ -130,9 +122,7 @@ REGISTER_OP("MatrixInverse")
         "singular one is an error.");
 
 REGISTER_OP("MatrixSetDiag")
-    .Input("input: T")
-    .Input("diagonal: T")
-    .Output("output: T")
+    .Signature("input: T, diagonal: T -> output: T")
     .Attr("T: type")
     .SetShapeFn(MatrixSetDiagShape)
     .Doc(
@@ -140,9 +130,7 @@ REGISTER_OP("MatrixSetDiag")
         "diagonal.");
 
 REGISTER_OP("MatrixSolve")
-    .Input("matrix: T")
-    .Input("rhs: T")
-    .Output("output: T")
+    .Signature("matrix: T, rhs: T -> output: T")
     .Attr("adjoint: bool = false")
     .Attr("T: {double, float, half, complex64, complex128}")
     .SetShapeFn(MatrixSolveShape)
@@ -151,9 +139,7 @@ REGISTER_OP("MatrixSolve")
         "conjugate transpose if `adjoint`) and `rhs` [..., n, k]. A singular matrix is an error.");
 
 REGISTER_OP("MatrixTriangularSolve")
-    .Input("matrix: T")
-    .Input("rhs: T")
-    .Output("output: T")
+    .Signature("matrix: T, rhs: T -> output: T")
     .Attr("lower: bool = true")
     .Attr("adjoint: bool = false")
     .Attr("T: {bfloat16, double, float, half, complex64, complex128}")

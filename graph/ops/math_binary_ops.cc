@@ -1,23 +1,123 @@
 // Element-wise functions of two or more tensors, comparisons and selection.
+#include <limits>
+#include <string>
+
+#include "devices/status_macros.h"
 #include "graph/op_registry.h"
-#include "graph/ops/shape_functions.h"
+#include "graph/ops/shape_helpers.h"
 #include "graph/shape_inference.h"
 
 namespace troupe {
+namespace {
 
-REGISTER_OP("Add")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("z: T")
-    .Attr(
-        "T: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, "
-        "complex128, string}")
-    .SetShapeFn(BroadcastBinaryShape)
-    .Doc("Adds `x` and `y`, which are broadcast against each other; strings are joined.");
+using C = InferenceContext;
+
+absl::Status EqualShape(InferenceContext* c) {
+  bool strict;
+  TROUPE_RETURN_IF_ERROR(c->GetAttr("incompatible_shape_error", &strict));
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape shape,
+                          BroadcastShapes(c->input(0), c->input(1), !strict));
+  c->set_output(0, shape);
+  return absl::OkStatus();
+}
+
+absl::Status SelectShape(InferenceContext* c) {
+  const PartialShape& condition = c->input(0);
+  TROUPE_ASSIGN_OR_RETURN(PartialShape data, C::Merge(c->input(1), c->input(2)));
+  if (!condition.unknown_rank() && !data.unknown_rank() && condition.rank() != 0) {
+    if (condition.rank() == 1 && data.rank() != 0) {
+      TROUPE_RETURN_IF_ERROR(C::MergeDim(condition.dim(0), data.dim(0)).status());
+    } else {
+      TROUPE_ASSIGN_OR_RETURN(data, C::Merge(data, condition));
+    }
+  }
+  c->set_output(0, data);
+  return absl::OkStatus();
+}
+
+absl::Status SelectV2Shape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(PartialShape shape, BroadcastShapes(c->input(1), c->input(2), false));
+  TROUPE_ASSIGN_OR_RETURN(shape, BroadcastShapes(c->input(0), shape, false));
+  c->set_output(0, shape);
+  return absl::OkStatus();
+}
+
+constexpr char kNumbers[] =
+    "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, int64, "
+    "complex64, complex128}";
+constexpr char kReal[] =
+    "T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, uint64}";
+
+OpDefBuilder Binary(const char* name, const char* type, const char* doc,
+                    const char* signature = "x: T, y: T -> z: T") {
+  OpDefBuilder op(name);
+  op.Signature(signature).Attr(type).SetShapeFn(BroadcastBinaryShape).Doc(doc);
+  return op;
+}
+
+OpDefBuilder Comparison(const char* name, const char* doc) {
+  return Binary(name, "T: realnumbertype", doc, "x: T, y: T -> z: bool");
+}
+
+[[maybe_unused]] const internal::OpRegistrar kFamilies[] = {
+    Binary("Add",
+           "T: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, "
+           "complex128, string}",
+           "Adds `x` and `y`, which are broadcast against each other; strings are joined."),
+    Binary("Div", kNumbers,
+           "Divides `x` by `y`, which are broadcast against each other; integers are rounded "
+           "toward zero."),
+    Binary("DivNoNan", "T: {half, float, bfloat16, double, complex64, complex128}",
+           "Divides `x` by `y`, which are broadcast against each other; 0 where `y` is 0."),
+    Binary("FloorDiv", kNumbers,
+           "Divides `x` by `y`, which are broadcast against each other, and rounds down."),
+    Binary("FloorMod",
+           "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64, bfloat16, half, float, "
+           "double}",
+           "Remainder of the division of `x` by `y` rounded down: it has the sign of `y`. The "
+           "inputs are broadcast against each other."),
+    Comparison("Greater", "Tells where x > y. The inputs are broadcast against each other."),
+    Comparison("GreaterEqual", "Tells where x >= y. The inputs are broadcast against each other."),
+    Comparison("Less", "Tells where x < y. The inputs are broadcast against each other."),
+    Comparison("LessEqual", "Tells where x <= y. The inputs are broadcast against each other."),
+    Binary("Maximum", kReal,
+           "Gives the larger of `x` and `y`, NaN if either is. The inputs are broadcast against "
+           "each other."),
+    Binary("Minimum", kReal,
+           "Gives the smaller of `x` and `y`, NaN if either is. The inputs are broadcast against "
+           "each other."),
+    Binary("Mod", "T: {int32, int64, half, half, bfloat16, float, double}",
+           "Remainder of the division of `x` by `y` rounded toward zero: it has the sign of `x`. "
+           "The inputs are broadcast against each other."),
+    Binary(
+        "Mul", kNumbers,
+        "Multiplies `x` by `y`, element by element. The inputs are broadcast against each other.")
+        .SetIsCommutative(),
+    Binary("Pow",
+           "T: {bfloat16, float, half, double, int8, int16, int32, int64, complex64, complex128}",
+           "Raises `x` to the power `y`, element by element. The inputs are broadcast against each "
+           "other."),
+    Binary("RealDiv", kNumbers, "Divides `x` by `y`, which are broadcast against each other."),
+    Binary("SquaredDifference",
+           "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}",
+           "Computes (x - y)^2; |x - y|^2 for complex numbers. The inputs are broadcast against "
+           "each other.")
+        .SetIsCommutative(),
+    Binary("Sub",
+           "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, int64, "
+           "complex64, complex128, uint32, uint64}",
+           "Subtracts `y` from `x`. The inputs are broadcast against each other."),
+    Binary("TruncateDiv", kNumbers,
+           "Divides `x` by `y`, which are broadcast against each other, and rounds toward zero."),
+    Binary("TruncateMod", "T: {int32, int64, bfloat16, half, float, double}",
+           "Remainder of the division of `x` by `y` rounded toward zero: it has the sign of `x`. "
+           "The inputs are broadcast against each other."),
+};
+
+}  // namespace
 
 REGISTER_OP("AddN")
-    .Input("inputs: N * T")
-    .Output("sum: T")
+    .Signature("inputs: N * T -> sum: T")
     .Attr("N: int >= 1")
     .Attr(
         "T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, "
@@ -28,9 +128,7 @@ REGISTER_OP("AddN")
     .Doc("Adds all `inputs`, which have one shape; so has `sum`.");
 
 REGISTER_OP("AddV2")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("z: T")
+    .Signature("x: T, y: T -> z: T")
     .Attr(
         "T: {bfloat16, half, float, double, uint8, uint16, uint32, uint64, int8, int16, int32, "
         "int64, complex64, complex128}")
@@ -40,40 +138,15 @@ REGISTER_OP("AddV2")
     .Doc("Adds `x` and `y`, which are broadcast against each other.");
 
 REGISTER_OP("ClipByValue")
-    .Input("t: T")
-    .Input("clip_value_min: T")
-    .Input("clip_value_max: T")
-    .Output("output: T")
+    .Signature("t: T, clip_value_min: T, clip_value_max: T -> output: T")
     .Attr("T: numbertype")
     .SetShapeFn(UnchangedShape)
     .Doc(
         "Limits each element of `t` to [clip_value_min, clip_value_max]. The bounds are scalars "
         "or have the shape of `t`; so has `output`.");
 
-REGISTER_OP("Div")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("z: T")
-    .Attr(
-        "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, "
-        "int64, complex64, complex128}")
-    .SetShapeFn(BroadcastBinaryShape)
-    .Doc(
-        "Divides `x` by `y`, which are broadcast against each other; integers are rounded "
-        "toward zero.");
-
-REGISTER_OP("DivNoNan")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("z: T")
-    .Attr("T: {half, float, bfloat16, double, complex64, complex128}")
-    .SetShapeFn(BroadcastBinaryShape)
-    .Doc("Divides `x` by `y`, which are broadcast against each other; 0 where `y` is 0.");
-
 REGISTER_OP("Equal")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("z: bool")
+    .Signature("x: T, y: T -> z: bool")
     .Attr("T: type")
     .Attr("incompatible_shape_error: bool = true")
     .SetIsCommutative()
@@ -82,127 +155,20 @@ REGISTER_OP("Equal")
         "Tells where `x` equals `y`, which are broadcast against each other. Shapes that cannot "
         "be broadcast give the scalar false if `incompatible_shape_error` is false.");
 
-REGISTER_OP("FloorDiv")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("z: T")
-    .Attr(
-        "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, "
-        "int64, complex64, complex128}")
-    .SetShapeFn(BroadcastBinaryShape)
-    .Doc("Divides `x` by `y`, which are broadcast against each other, and rounds down.");
-
-REGISTER_OP("FloorMod")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("z: T")
-    .Attr(
-        "T: {int8, int16, int32, int64, uint8, uint16, uint32, uint64, bfloat16, half, float, "
-        "double}")
-    .SetShapeFn(BroadcastBinaryShape)
-    .Doc(
-        "Remainder of the division of `x` by `y` rounded down: it has the sign of `y`. The "
-        "inputs are broadcast against each other.");
-
-REGISTER_OP("Greater")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("z: bool")
-    .Attr("T: realnumbertype")
-    .SetShapeFn(BroadcastBinaryShape)
-    .Doc("Tells where x > y. The inputs are broadcast against each other.");
-
-REGISTER_OP("GreaterEqual")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("z: bool")
-    .Attr("T: realnumbertype")
-    .SetShapeFn(BroadcastBinaryShape)
-    .Doc("Tells where x >= y. The inputs are broadcast against each other.");
-
-REGISTER_OP("Less")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("z: bool")
-    .Attr("T: realnumbertype")
-    .SetShapeFn(BroadcastBinaryShape)
-    .Doc("Tells where x < y. The inputs are broadcast against each other.");
-
-REGISTER_OP("LessEqual")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("z: bool")
-    .Attr("T: realnumbertype")
-    .SetShapeFn(BroadcastBinaryShape)
-    .Doc("Tells where x <= y. The inputs are broadcast against each other.");
-
 REGISTER_OP("LogicalAnd")
-    .Input("x: bool")
-    .Input("y: bool")
-    .Output("z: bool")
+    .Signature("x: bool, y: bool -> z: bool")
     .SetIsCommutative()
     .SetShapeFn(BroadcastBinaryShape)
     .Doc("Tells where both `x` and `y` are true. The inputs are broadcast against each other.");
 
 REGISTER_OP("LogicalOr")
-    .Input("x: bool")
-    .Input("y: bool")
-    .Output("z: bool")
+    .Signature("x: bool, y: bool -> z: bool")
     .SetIsCommutative()
     .SetShapeFn(BroadcastBinaryShape)
     .Doc("Tells where `x` or `y` is true. The inputs are broadcast against each other.");
 
-REGISTER_OP("Maximum")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("z: T")
-    .Attr(
-        "T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, "
-        "uint64}")
-    .SetShapeFn(BroadcastBinaryShape)
-    .Doc(
-        "Gives the larger of `x` and `y`, NaN if either is. The inputs are broadcast against "
-        "each other.");
-
-REGISTER_OP("Minimum")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("z: T")
-    .Attr(
-        "T: {bfloat16, half, float, double, int8, uint8, int16, uint16, int32, uint32, int64, "
-        "uint64}")
-    .SetShapeFn(BroadcastBinaryShape)
-    .Doc(
-        "Gives the smaller of `x` and `y`, NaN if either is. The inputs are broadcast against "
-        "each other.");
-
-REGISTER_OP("Mod")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("z: T")
-    .Attr("T: {int32, int64, half, half, bfloat16, float, double}")
-    .SetShapeFn(BroadcastBinaryShape)
-    .Doc(
-        "Remainder of the division of `x` by `y` rounded toward zero: it has the sign of `x`. "
-        "The inputs are broadcast against each other.");
-
-REGISTER_OP("Mul")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("z: T")
-    .Attr(
-        "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, "
-        "int64, complex64, complex128}")
-    .SetIsCommutative()
-    .SetShapeFn(BroadcastBinaryShape)
-    .Doc(
-        "Multiplies `x` by `y`, element by element. The inputs are broadcast against each "
-        "other.");
-
 REGISTER_OP("NotEqual")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("z: bool")
+    .Signature("x: T, y: T -> z: bool")
     .Attr("T: type")
     .Attr("incompatible_shape_error: bool = true")
     .SetIsCommutative()
@@ -211,31 +177,8 @@ REGISTER_OP("NotEqual")
         "Tells where `x` differs from `y`, which are broadcast against each other. Shapes that "
         "cannot be broadcast give the scalar true if `incompatible_shape_error` is false.");
 
-REGISTER_OP("Pow")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("z: T")
-    .Attr("T: {bfloat16, float, half, double, int8, int16, int32, int64, complex64, complex128}")
-    .SetShapeFn(BroadcastBinaryShape)
-    .Doc(
-        "Raises `x` to the power `y`, element by element. The inputs are broadcast against each "
-        "other.");
-
-REGISTER_OP("RealDiv")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("z: T")
-    .Attr(
-        "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, "
-        "int64, complex64, complex128}")
-    .SetShapeFn(BroadcastBinaryShape)
-    .Doc("Divides `x` by `y`, which are broadcast against each other.");
-
 REGISTER_OP("Select")
-    .Input("condition: bool")
-    .Input("t: T")
-    .Input("e: T")
-    .Output("output: T")
+    .Signature("condition: bool, t: T, e: T -> output: T")
     .Attr("T: type")
     .SetShapeFn(SelectShape)
     .Doc(
@@ -244,55 +187,11 @@ REGISTER_OP("Select")
         "rows.");
 
 REGISTER_OP("SelectV2")
-    .Input("condition: bool")
-    .Input("t: T")
-    .Input("e: T")
-    .Output("output: T")
+    .Signature("condition: bool, t: T, e: T -> output: T")
     .Attr("T: type")
     .SetShapeFn(SelectV2Shape)
     .Doc(
         "Takes elements of `t` where `condition` is true, of `e` elsewhere. All three are "
         "broadcast against each other.");
-
-REGISTER_OP("SquaredDifference")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("z: T")
-    .Attr("T: {bfloat16, half, float, double, int32, int64, complex64, complex128}")
-    .SetIsCommutative()
-    .SetShapeFn(BroadcastBinaryShape)
-    .Doc(
-        "Computes (x - y)^2; |x - y|^2 for complex numbers. The inputs are broadcast against "
-        "each other.");
-
-REGISTER_OP("Sub")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("z: T")
-    .Attr(
-        "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, int64, "
-        "complex64, complex128, uint32, uint64}")
-    .SetShapeFn(BroadcastBinaryShape)
-    .Doc("Subtracts `y` from `x`. The inputs are broadcast against each other.");
-
-REGISTER_OP("TruncateDiv")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("z: T")
-    .Attr(
-        "T: {bfloat16, half, float, double, uint8, int8, uint16, int16, int32, uint32, uint64, "
-        "int64, complex64, complex128}")
-    .SetShapeFn(BroadcastBinaryShape)
-    .Doc("Divides `x` by `y`, which are broadcast against each other, and rounds toward zero.");
-
-REGISTER_OP("TruncateMod")
-    .Input("x: T")
-    .Input("y: T")
-    .Output("z: T")
-    .Attr("T: {int32, int64, bfloat16, half, float, double}")
-    .SetShapeFn(BroadcastBinaryShape)
-    .Doc(
-        "Remainder of the division of `x` by `y` rounded toward zero: it has the sign of `x`. "
-        "The inputs are broadcast against each other.");
 
 }  // namespace troupe

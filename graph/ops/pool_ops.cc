@@ -1,13 +1,92 @@
 // Pooling.
+#include "devices/status_macros.h"
 #include "graph/op_registry.h"
-#include "graph/ops/shape_functions.h"
+#include "graph/ops/shape_helpers.h"
 #include "graph/shape_inference.h"
 
 namespace troupe {
+namespace {
+
+using C = InferenceContext;
+
+/// Output 0 from input 0 and the windows' sizes and strides, 4 of each; the windows slide over the
+/// channels as well if `over_channels`.
+absl::Status PooledShape(InferenceContext* c, const std::vector<int64_t>& ksize,
+                         const std::vector<int64_t>& strides, bool over_channels) {
+  TROUPE_ASSIGN_OR_RETURN(const ImageLayout layout, ImageLayoutOf(c));
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape input, C::WithRank(c->input(0), 4));
+  std::vector<int64_t> pads;
+  TROUPE_ASSIGN_OR_RETURN(const Padding padding, PaddingOf(c, layout, &pads));
+  std::vector<int64_t> sizes(input.dims().begin(), input.dims().end());
+  for (const int d : {layout.height, layout.width, layout.channels}) {
+    if (d == layout.channels && !over_channels) continue;
+    TROUPE_ASSIGN_OR_RETURN(sizes[d], WindowPositions(input.dim(d), ksize[d], 1, strides[d],
+                                                      padding, pads[2 * d], pads[2 * d + 1]));
+  }
+  c->set_output(0, PartialShape(sizes));
+  return absl::OkStatus();
+}
+
+absl::Status PooledByAttrs(InferenceContext* c, bool over_channels) {
+  TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(0), 4).status());
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<int64_t> strides, FourIntegers(c, "strides"));
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<int64_t> ksize, FourIntegers(c, "ksize"));
+  return PooledShape(c, ksize, strides, over_channels);
+}
+
+/// Sizes and strides are the last two inputs.
+absl::Status PooledByInputs(InferenceContext* c) {
+  TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(0), 4).status());
+  const int at = c->num_inputs() - 2;
+  for (int i = at; i < at + 2; ++i) {
+    TROUPE_ASSIGN_OR_RETURN(const PartialShape vector, C::WithRank(c->input(i), 1));
+    TROUPE_RETURN_IF_ERROR(WithValue(vector.dim(0), 4).status());
+  }
+  if (!c->input_tensor(at).valid() || !c->input_tensor(at + 1).valid()) return UnknownShape(c);
+  return PooledShape(c, IntegerValues(c->input_tensor(at)), IntegerValues(c->input_tensor(at + 1)),
+                     true);
+}
+
+/// For second gradients, whose output is shaped like the pooled tensor: `grad` is shaped like the
+/// input.
+absl::Status CheckSecondGradient(InferenceContext* c) {
+  TROUPE_RETURN_IF_ERROR(C::Merge(c->input(0), c->input(2)).status());
+  return C::Merge(c->input(1), c->output(0)).status();
+}
+
+absl::Status AvgPoolShape(InferenceContext* c) { return PooledByAttrs(c, false); }
+
+absl::Status AvgPoolGradShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(PartialShape shape, c->InputAsShape(0));
+  TROUPE_ASSIGN_OR_RETURN(shape, C::WithRank(shape, 4));
+  c->set_output(0, shape);
+  return absl::OkStatus();
+}
+
+absl::Status MaxPoolShape(InferenceContext* c) { return PooledByAttrs(c, true); }
+
+absl::Status MaxPoolV2Shape(InferenceContext* c) { return PooledByInputs(c); }
+
+absl::Status MaxPoolGradShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape shape, C::WithRank(c->input(0), 4));
+  c->set_output(0, shape);
+  return absl::OkStatus();
+}
+
+absl::Status MaxPoolGradGradShape(InferenceContext* c) {
+  TROUPE_RETURN_IF_ERROR(PooledByAttrs(c, true));
+  return CheckSecondGradient(c);
+}
+
+absl::Status MaxPoolGradGradV2Shape(InferenceContext* c) {
+  TROUPE_RETURN_IF_ERROR(PooledByInputs(c));
+  return CheckSecondGradient(c);
+}
+
+}  // namespace
 
 REGISTER_OP("AvgPool")
-    .Input("value: T")
-    .Output("output: T")
+    .Signature("value: T -> output: T")
     .Attr("ksize: list(int) >= 4")
     .Attr("strides: list(int) >= 4")
     .Attr("padding: {'SAME', 'VALID'}")
@@ -19,9 +98,7 @@ REGISTER_OP("AvgPool")
         "number for each of the 4 dimensions of `value`.");
 
 REGISTER_OP("AvgPoolGrad")
-    .Input("orig_input_shape: int32")
-    .Input("grad: T")
-    .Output("output: T")
+    .Signature("orig_input_shape: int32, grad: T -> output: T")
     .Attr("ksize: list(int) >= 4")
     .Attr("strides: list(int) >= 4")
     .Attr("padding: {'SAME', 'VALID'}")
@@ -31,8 +108,7 @@ REGISTER_OP("AvgPoolGrad")
     .Doc("Gradient of `AvgPool` for an input of the shape `orig_input_shape`.");
 
 REGISTER_OP("MaxPool")
-    .Input("input: T")
-    .Output("output: T")
+    .Signature("input: T -> output: T")
     .Attr(
         "T: {half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16, qint8} = "
         "DT_FLOAT")
@@ -47,10 +123,7 @@ REGISTER_OP("MaxPool")
         "both have a number for each of the 4 dimensions of `input`.");
 
 REGISTER_OP("MaxPoolGrad")
-    .Input("orig_input: T")
-    .Input("orig_output: T")
-    .Input("grad: T")
-    .Output("output: T")
+    .Signature("orig_input: T, orig_output: T, grad: T -> output: T")
     .Attr("ksize: list(int) >= 4")
     .Attr("strides: list(int) >= 4")
     .Attr("padding: {'SAME', 'VALID', 'EXPLICIT'}")
@@ -63,10 +136,7 @@ REGISTER_OP("MaxPoolGrad")
         "were. Gives the shape of `orig_input`.");
 
 REGISTER_OP("MaxPoolGradGrad")
-    .Input("orig_input: T")
-    .Input("orig_output: T")
-    .Input("grad: T")
-    .Output("output: T")
+    .Signature("orig_input: T, orig_output: T, grad: T -> output: T")
     .Attr("ksize: list(int) >= 4")
     .Attr("strides: list(int) >= 4")
     .Attr("padding: {'SAME', 'VALID'}")
@@ -78,12 +148,7 @@ REGISTER_OP("MaxPoolGradGrad")
         "`orig_input` were. Gives the shape of `orig_output`.");
 
 REGISTER_OP("MaxPoolGradGradV2")
-    .Input("orig_input: T")
-    .Input("orig_output: T")
-    .Input("grad: T")
-    .Input("ksize: int32")
-    .Input("strides: int32")
-    .Output("output: T")
+    .Signature("orig_input: T, orig_output: T, grad: T, ksize: int32, strides: int32 -> output: T")
     .Attr("padding: {'SAME', 'VALID'}")
     .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
     .Attr("T: realnumbertype")
@@ -93,12 +158,7 @@ REGISTER_OP("MaxPoolGradGradV2")
         "`orig_input` were. Gives the shape of `orig_output`.");
 
 REGISTER_OP("MaxPoolGradV2")
-    .Input("orig_input: T")
-    .Input("orig_output: T")
-    .Input("grad: T")
-    .Input("ksize: int32")
-    .Input("strides: int32")
-    .Output("output: T")
+    .Signature("orig_input: T, orig_output: T, grad: T, ksize: int32, strides: int32 -> output: T")
     .Attr("padding: {'SAME', 'VALID'}")
     .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
     .Attr("T: realnumbertype = DT_FLOAT")
@@ -108,10 +168,7 @@ REGISTER_OP("MaxPoolGradV2")
         "were. Gives the shape of `orig_input`.");
 
 REGISTER_OP("MaxPoolV2")
-    .Input("input: T")
-    .Input("ksize: int32")
-    .Input("strides: int32")
-    .Output("output: T")
+    .Signature("input: T, ksize: int32, strides: int32 -> output: T")
     .Attr(
         "T: {half, bfloat16, float, double, int32, int64, uint8, int16, int8, uint16, qint8} = "
         "DT_FLOAT")

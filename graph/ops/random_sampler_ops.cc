@@ -1,7 +1,6 @@
 // Classes drawn at random. The generator is Philox 4x32-10, keyed by `seed` and `seed2`.
 #include "devices/status_macros.h"
 #include "graph/op_registry.h"
-#include "graph/ops/shape_functions.h"
 #include "graph/ops/shape_helpers.h"
 #include "graph/shape_inference.h"
 
@@ -39,14 +38,41 @@ absl::Status MultinomialShape(InferenceContext* c) {
   return absl::OkStatus();
 }
 
+OpDefBuilder CandidateSampler(const char* name, const char* doc) {
+  OpDefBuilder op(name);
+  op.Signature(
+        "true_classes: int64 -> sampled_candidates: int64, true_expected_count: float, "
+        "sampled_expected_count: float")
+      .Attr("num_true: int >= 1")
+      .Attr("num_sampled: int >= 1")
+      .Attr("unique: bool")
+      .Attr("range_max: int >= 1")
+      .Attr("seed: int = 0")
+      .Attr("seed2: int = 0")
+      .SetIsStateful()
+      .SetShapeFn(CandidateSamplerShape)
+      .Doc(doc);
+  return op;
+}
+
+[[maybe_unused]] const internal::OpRegistrar kSamplers[] = {
+    CandidateSampler(
+        "LogUniformCandidateSampler",
+        "Draws `num_sampled` classes from [0, range_max), all different if `unique`, class k with "
+        "probability (log(k + 2) - log(k + 1)) / log(range_max + 1). Gives them and how often they "
+        "and `true_classes` [batch, num_true] are expected among such a sample."),
+    CandidateSampler("UniformCandidateSampler",
+                     "Draws `num_sampled` classes from [0, range_max), all different if `unique`, "
+                     "each as likely as the others. Gives them and how often they and "
+                     "`true_classes` [batch, num_true] are expected among such a sample."),
+};
+
 }  // namespace
 
 REGISTER_OP("ComputeAccidentalHits")
-    .Input("true_classes: int64")
-    .Input("sampled_candidates: int64")
-    .Output("indices: int32")
-    .Output("ids: int64")
-    .Output("weights: float")
+    .Signature(
+        "true_classes: int64, sampled_candidates: int64 -> indices: int32, ids: int64, weights: "
+        "float")
     .Attr("num_true: int")
     .Attr("seed: int = 0")
     .Attr("seed2: int = 0")
@@ -56,28 +82,8 @@ REGISTER_OP("ComputeAccidentalHits")
         "`sampled_candidates`: `indices` has their rows, `ids` their positions among the "
         "candidates, `weights` the lowest number for each.");
 
-REGISTER_OP("LogUniformCandidateSampler")
-    .Input("true_classes: int64")
-    .Output("sampled_candidates: int64")
-    .Output("true_expected_count: float")
-    .Output("sampled_expected_count: float")
-    .Attr("num_true: int >= 1")
-    .Attr("num_sampled: int >= 1")
-    .Attr("unique: bool")
-    .Attr("range_max: int >= 1")
-    .Attr("seed: int = 0")
-    .Attr("seed2: int = 0")
-    .SetIsStateful()
-    .SetShapeFn(CandidateSamplerShape)
-    .Doc(
-        "Draws `num_sampled` classes from [0, range_max), all different if `unique`, class k with "
-        "probability (log(k + 2) - log(k + 1)) / log(range_max + 1). Gives them and how often they "
-        "and `true_classes` [batch, num_true] are expected among such a sample.");
-
 REGISTER_OP("Multinomial")
-    .Input("logits: T")
-    .Input("num_samples: int32")
-    .Output("output: output_dtype")
+    .Signature("logits: T, num_samples: int32 -> output: output_dtype")
     .Attr("seed: int = 0")
     .Attr("seed2: int = 0")
     .Attr("T: realnumbertype")
@@ -87,23 +93,5 @@ REGISTER_OP("Multinomial")
     .Doc(
         "Draws `num_samples` classes for each row of `logits` [batch, classes], with probabilities "
         "in proportion to exp(logits). Gives [batch, num_samples].");
-
-REGISTER_OP("UniformCandidateSampler")
-    .Input("true_classes: int64")
-    .Output("sampled_candidates: int64")
-    .Output("true_expected_count: float")
-    .Output("sampled_expected_count: float")
-    .Attr("num_true: int >= 1")
-    .Attr("num_sampled: int >= 1")
-    .Attr("unique: bool")
-    .Attr("range_max: int >= 1")
-    .Attr("seed: int = 0")
-    .Attr("seed2: int = 0")
-    .SetIsStateful()
-    .SetShapeFn(CandidateSamplerShape)
-    .Doc(
-        "Draws `num_sampled` classes from [0, range_max), all different if `unique`, each as "
-        "likely as the others. Gives them and how often they and `true_classes` [batch, num_true] "
-        "are expected among such a sample.");
 
 }  // namespace troupe

@@ -1,13 +1,157 @@
 // Reductions, scans, segment sums and number sequences.
+#include <cmath>
+#include <limits>
+#include <string>
+#include <type_traits>
+
+#include "devices/match_type.h"
 #include "devices/status_macros.h"
 #include "graph/op_registry.h"
-#include "graph/ops/shape_functions.h"
+#include "graph/ops/shape_helpers.h"
 #include "graph/shape_inference.h"
 
 namespace troupe {
 namespace {
 
 using C = InferenceContext;
+
+absl::Status ReductionShape(InferenceContext* c) {
+  const PartialShape& input = c->input(0);
+  // Old graphs may give the axes as a tensor of any rank.
+  if (c->graph_version() >= 21) {
+    TROUPE_RETURN_IF_ERROR(C::WithRankAtMost(c->input(1), 1).status());
+  }
+  bool keep_dims;
+  TROUPE_RETURN_IF_ERROR(c->GetAttr("keep_dims", &keep_dims));
+  const Tensor& axes = c->input_tensor(1);
+  if (!axes.valid() || input.unknown_rank()) {
+    c->set_output(0, keep_dims ? C::UnknownOfRank(input.rank()) : PartialShape());
+    return absl::OkStatus();
+  }
+  std::vector<bool> reduced(input.rank());
+  for (const int64_t value : IntegerValues(axes)) {
+    TROUPE_ASSIGN_OR_RETURN(const int axis, CanonicalAxis(value, input.rank(), "The axis"));
+    reduced[axis] = true;
+  }
+  std::vector<int64_t> sizes;
+  for (int i = 0; i < input.rank(); ++i) {
+    if (!reduced[i]) {
+      sizes.push_back(input.dim(i));
+    } else if (keep_dims) {
+      sizes.push_back(1);
+    }
+  }
+  c->set_output(0, PartialShape(sizes));
+  return absl::OkStatus();
+}
+
+absl::Status ArgShape(InferenceContext* c) {
+  TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(1), 0).status());
+  const PartialShape& input = c->input(0);
+  if (input.unknown_rank()) return UnknownShape(c);
+  if (input.rank() <= 1) return ScalarShape(c);
+  const Tensor& axis_value = c->input_tensor(1);
+  if (!axis_value.valid()) {
+    c->set_output(0, C::UnknownOfRank(input.rank() - 1));
+    return absl::OkStatus();
+  }
+  TROUPE_ASSIGN_OR_RETURN(const int64_t value, ScalarValue(axis_value));
+  TROUPE_ASSIGN_OR_RETURN(const int axis, CanonicalAxis(value, input.rank(), "The axis"));
+  std::vector<int64_t> sizes(input.dims().begin(), input.dims().end());
+  sizes.erase(sizes.begin() + axis);
+  c->set_output(0, PartialShape(sizes));
+  return absl::OkStatus();
+}
+
+absl::Status LinSpaceShape(InferenceContext* c) {
+  for (int i = 0; i < 3; ++i) TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(i), 0).status());
+  int64_t num = -1;
+  if (const Tensor& value = c->input_tensor(2); value.valid()) {
+    TROUPE_ASSIGN_OR_RETURN(num, ScalarValue(value));
+    if (num <= 0) return InvalidArgument("`num` must be positive but is ", num);
+  }
+  c->set_output(0, C::VectorOf(num));
+  return absl::OkStatus();
+}
+
+/// Numbers of an integer range; differences are taken modulo 2^64, so that none overflows.
+template <typename T>
+absl::StatusOr<int64_t> IntegerRangeSize(T start, T limit, T delta) {
+  if (delta == 0) return InvalidArgument("`delta` must not be 0");
+  if ((start > limit && delta > 0) || (start < limit && delta < 0)) {
+    return InvalidArgument("A range from ", start, " to ", limit, " cannot have the step ", delta);
+  }
+  const bool up = limit >= start;
+  const uint64_t distance = up ? static_cast<uint64_t>(limit) - static_cast<uint64_t>(start)
+                               : static_cast<uint64_t>(start) - static_cast<uint64_t>(limit);
+  const uint64_t step = delta > 0 ? static_cast<uint64_t>(delta) : 0 - static_cast<uint64_t>(delta);
+  const uint64_t size = distance / step + (distance % step != 0 ? 1 : 0);
+  if (size > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+    return InvalidArgument("A range from ", start, " to ", limit, " is too long");
+  }
+  return static_cast<int64_t>(size);
+}
+
+/// Numbers of a floating range; `Wide` is the type in which the division is made.
+template <typename T, typename Wide>
+absl::StatusOr<int64_t> FloatRangeSize(T start_value, T limit_value, T delta_value) {
+  const Wide start = static_cast<Wide>(start_value), limit = static_cast<Wide>(limit_value),
+             delta = static_cast<Wide>(delta_value);
+  if (delta == 0) return InvalidArgument("`delta` must not be 0");
+  if ((start > limit && delta > 0) || (start < limit && delta < 0)) {
+    return InvalidArgument("A range from ", start, " to ", limit, " cannot have the step ", delta);
+  }
+  const Wide distance = static_cast<Wide>(static_cast<T>(limit - start));
+  const Wide steps = std::ceil(std::abs(static_cast<Wide>(static_cast<T>(distance / delta))));
+  // Also false for NaN.
+  if (!(steps < static_cast<Wide>(std::numeric_limits<int64_t>::max()))) {
+    return InvalidArgument("A range from ", start, " to ", limit, " by ", delta,
+                           " has no usable length");
+  }
+  return static_cast<int64_t>(steps);
+}
+
+absl::StatusOr<int64_t> RangeSize(const Tensor& a, const Tensor& b, const Tensor& d) {
+  return MatchType<int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t, bfloat16, float,
+                   double>(
+      a.type(),
+      absl::StatusOr<int64_t>(
+          InvalidArgument("A range of ", ElementTypeName(a.type()), " is not supported")),
+      [&]<typename T>() {
+        const T start = a.unchecked_scalar<T>(), limit = b.unchecked_scalar<T>(),
+                delta = d.unchecked_scalar<T>();
+        if constexpr (std::is_integral_v<T>) {
+          return IntegerRangeSize<T>(start, limit, delta);
+        } else {
+          return FloatRangeSize<T, std::conditional_t<std::is_same_v<T, double>, double, float>>(
+              start, limit, delta);
+        }
+      });
+}
+
+absl::Status RangeShape(InferenceContext* c) {
+  for (int i = 0; i < 3; ++i) TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(i), 0).status());
+  int64_t size = -1;
+  if (c->input_tensor(0).valid() && c->input_tensor(1).valid() && c->input_tensor(2).valid()) {
+    TROUPE_ASSIGN_OR_RETURN(size,
+                            RangeSize(c->input_tensor(0), c->input_tensor(1), c->input_tensor(2)));
+  }
+  c->set_output(0, C::VectorOf(size));
+  return absl::OkStatus();
+}
+
+absl::Status UnsortedSegmentShape(InferenceContext* c) {
+  TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(2), 0).status());
+  const PartialShape& ids = c->input(1);
+  if (ids.unknown_rank()) return UnknownShape(c);
+  PartialShape data;
+  TROUPE_RETURN_IF_ERROR(MergePrefix(c->input(0), ids, &data));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t segments, c->InputAsDim(2));
+  if (data.unknown_rank()) return UnknownShape(c);
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape slice, C::Subshape(data, ids.rank()));
+  c->set_output(0, C::VectorOf(segments).Concatenate(slice));
+  return absl::OkStatus();
+}
 
 absl::Status SegmentShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const PartialShape data, C::WithRankAtLeast(c->input(0), 1));
@@ -18,12 +162,36 @@ absl::Status SegmentShape(InferenceContext* c) {
   return absl::OkStatus();
 }
 
+constexpr char kOrdered[] =
+    "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, "
+    "qint8, quint8, qint32, qint16, quint16}";
+
+OpDefBuilder Reduction(const char* name, const char* type, const char* doc) {
+  OpDefBuilder op(name);
+  op.Signature("input: T, reduction_indices: Tidx -> output: T")
+      .Attr("keep_dims: bool = false")
+      .Attr(type)
+      .Attr("Tidx: {int32, int64} = DT_INT32")
+      .SetShapeFn(ReductionShape)
+      .Doc(
+          StrCat(doc, " The axes are dropped from the shape, or kept with size 1 if `keep_dims`."));
+  return op;
+}
+
+[[maybe_unused]] const internal::OpRegistrar kReductions[] = {
+    Reduction("Max", kOrdered, "Gives the largest element along the axes `reduction_indices`."),
+    Reduction("Mean", "T: numbertype",
+              "Gives the mean of the elements along the axes `reduction_indices`."),
+    Reduction("Min", kOrdered, "Gives the smallest element along the axes `reduction_indices`."),
+    Reduction("Prod", "T: numbertype",
+              "Multiplies the elements along the axes `reduction_indices`."),
+    Reduction("Sum", "T: numbertype", "Adds the elements along the axes `reduction_indices`."),
+};
+
 }  // namespace
 
 REGISTER_OP("All")
-    .Input("input: bool")
-    .Input("reduction_indices: Tidx")
-    .Output("output: bool")
+    .Signature("input: bool, reduction_indices: Tidx -> output: bool")
     .Attr("keep_dims: bool = false")
     .Attr("Tidx: {int32, int64} = DT_INT32")
     .SetShapeFn(ReductionShape)
@@ -32,9 +200,7 @@ REGISTER_OP("All")
         "dropped from the shape, or kept with size 1 if `keep_dims`.");
 
 REGISTER_OP("Any")
-    .Input("input: bool")
-    .Input("reduction_indices: Tidx")
-    .Output("output: bool")
+    .Signature("input: bool, reduction_indices: Tidx -> output: bool")
     .Attr("keep_dims: bool = false")
     .Attr("Tidx: {int32, int64} = DT_INT32")
     .SetShapeFn(ReductionShape)
@@ -43,9 +209,7 @@ REGISTER_OP("Any")
         "dropped from the shape, or kept with size 1 if `keep_dims`.");
 
 REGISTER_OP("ArgMax")
-    .Input("input: T")
-    .Input("dimension: Tidx")
-    .Output("output: output_type")
+    .Signature("input: T, dimension: Tidx -> output: output_type")
     .Attr(
         "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, "
         "uint64, qint8, quint8, qint32, qint16, quint16, bool}")
@@ -57,9 +221,7 @@ REGISTER_OP("ArgMax")
         "several. The axis is dropped from the shape.");
 
 REGISTER_OP("ArgMin")
-    .Input("input: T")
-    .Input("dimension: Tidx")
-    .Output("output: output_type")
+    .Signature("input: T, dimension: Tidx -> output: output_type")
     .Attr(
         "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, "
         "uint64, qint8, quint8, qint32, qint16, quint16, bool}")
@@ -71,9 +233,7 @@ REGISTER_OP("ArgMin")
         "several. The axis is dropped from the shape.");
 
 REGISTER_OP("Cumprod")
-    .Input("x: T")
-    .Input("axis: Tidx")
-    .Output("out: T")
+    .Signature("x: T, axis: Tidx -> out: T")
     .Attr("exclusive: bool = false")
     .Attr("reverse: bool = false")
     .Attr("T: numbertype")
@@ -84,9 +244,7 @@ REGISTER_OP("Cumprod")
         "left out if `exclusive`, from the end if `reverse`. `out` has the shape of `x`.");
 
 REGISTER_OP("Cumsum")
-    .Input("x: T")
-    .Input("axis: Tidx")
-    .Output("out: T")
+    .Signature("x: T, axis: Tidx -> out: T")
     .Attr("exclusive: bool = false")
     .Attr("reverse: bool = false")
     .Attr("T: numbertype")
@@ -97,10 +255,7 @@ REGISTER_OP("Cumsum")
         "if `exclusive`, from the end if `reverse`. `out` has the shape of `x`.");
 
 REGISTER_OP("LinSpace")
-    .Input("start: T")
-    .Input("stop: T")
-    .Input("num: Tidx")
-    .Output("output: T")
+    .Signature("start: T, stop: T, num: Tidx -> output: T")
     .Attr("T: {bfloat16, half, float, double}")
     .Attr("Tidx: {int32, int64} = DT_INT32")
     .SetShapeFn(LinSpaceShape)
@@ -108,63 +263,8 @@ REGISTER_OP("LinSpace")
         "Gives `num` numbers from `start` to `stop`, both included, at equal distances: a "
         "vector.");
 
-REGISTER_OP("Max")
-    .Input("input: T")
-    .Input("reduction_indices: Tidx")
-    .Output("output: T")
-    .Attr("keep_dims: bool = false")
-    .Attr(
-        "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, "
-        "uint64, qint8, quint8, qint32, qint16, quint16}")
-    .Attr("Tidx: {int32, int64} = DT_INT32")
-    .SetShapeFn(ReductionShape)
-    .Doc(
-        "Gives the largest element along the axes `reduction_indices`. The axes are dropped "
-        "from the shape, or kept with size 1 if `keep_dims`.");
-
-REGISTER_OP("Mean")
-    .Input("input: T")
-    .Input("reduction_indices: Tidx")
-    .Output("output: T")
-    .Attr("keep_dims: bool = false")
-    .Attr("T: numbertype")
-    .Attr("Tidx: {int32, int64} = DT_INT32")
-    .SetShapeFn(ReductionShape)
-    .Doc(
-        "Gives the mean of the elements along the axes `reduction_indices`. The axes are "
-        "dropped from the shape, or kept with size 1 if `keep_dims`.");
-
-REGISTER_OP("Min")
-    .Input("input: T")
-    .Input("reduction_indices: Tidx")
-    .Output("output: T")
-    .Attr("keep_dims: bool = false")
-    .Attr(
-        "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, "
-        "uint64, qint8, quint8, qint32, qint16, quint16}")
-    .Attr("Tidx: {int32, int64} = DT_INT32")
-    .SetShapeFn(ReductionShape)
-    .Doc(
-        "Gives the smallest element along the axes `reduction_indices`. The axes are dropped "
-        "from the shape, or kept with size 1 if `keep_dims`.");
-
-REGISTER_OP("Prod")
-    .Input("input: T")
-    .Input("reduction_indices: Tidx")
-    .Output("output: T")
-    .Attr("keep_dims: bool = false")
-    .Attr("T: numbertype")
-    .Attr("Tidx: {int32, int64} = DT_INT32")
-    .SetShapeFn(ReductionShape)
-    .Doc(
-        "Multiplies the elements along the axes `reduction_indices`. The axes are dropped from "
-        "the shape, or kept with size 1 if `keep_dims`.");
-
 REGISTER_OP("Range")
-    .Input("start: Tidx")
-    .Input("limit: Tidx")
-    .Input("delta: Tidx")
-    .Output("output: Tidx")
+    .Signature("start: Tidx, limit: Tidx, delta: Tidx -> output: Tidx")
     .Attr(
         "Tidx: {bfloat16, half, float, double, int8, int16, int32, int64, uint16, uint32, "
         "uint64} = DT_INT32")
@@ -174,9 +274,7 @@ REGISTER_OP("Range")
         "vector. All inputs are scalars.");
 
 REGISTER_OP("SegmentSum")
-    .Input("data: T")
-    .Input("segment_ids: Tindices")
-    .Output("output: T")
+    .Signature("data: T, segment_ids: Tindices -> output: T")
     .Attr("T: numbertype")
     .Attr("Tindices: {int32, int64}")
     .SetShapeFn(SegmentShape)
@@ -185,23 +283,8 @@ REGISTER_OP("SegmentSum")
         "must not fall. `output` has a row for each number from 0 to the last one; zeros where "
         "there is none.");
 
-REGISTER_OP("Sum")
-    .Input("input: T")
-    .Input("reduction_indices: Tidx")
-    .Output("output: T")
-    .Attr("keep_dims: bool = false")
-    .Attr("T: numbertype")
-    .Attr("Tidx: {int32, int64} = DT_INT32")
-    .SetShapeFn(ReductionShape)
-    .Doc(
-        "Adds the elements along the axes `reduction_indices`. The axes are dropped from the "
-        "shape, or kept with size 1 if `keep_dims`.");
-
 REGISTER_OP("UnsortedSegmentSum")
-    .Input("data: T")
-    .Input("segment_ids: Tindices")
-    .Input("num_segments: Tnumsegments")
-    .Output("output: T")
+    .Signature("data: T, segment_ids: Tindices, num_segments: Tnumsegments -> output: T")
     .Attr("T: numbertype")
     .Attr("Tindices: {int16, int32, int64}")
     .Attr("Tnumsegments: {int32, int64} = DT_INT32")

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/algorithm/container.h"
+#include "devices/match_type.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -129,37 +130,12 @@ absl::StatusOr<PartialShape> BroadcastShapes(const PartialShape& a, const Partia
   return PartialShape(sizes);
 }
 
-namespace {
-
-template <typename T>
-std::vector<int64_t> Widened(const Tensor& tensor) {
-  const auto values = tensor.unchecked_values<T>();
-  return std::vector<int64_t>(values.begin(), values.end());
-}
-
-}  // namespace
-
 std::vector<int64_t> IntegerValues(const Tensor& tensor) {
-  switch (tensor.type()) {
-    case ElementType::kInt8:
-      return Widened<int8_t>(tensor);
-    case ElementType::kInt16:
-      return Widened<int16_t>(tensor);
-    case ElementType::kInt32:
-      return Widened<int32_t>(tensor);
-    case ElementType::kInt64:
-      return Widened<int64_t>(tensor);
-    case ElementType::kUint8:
-      return Widened<uint8_t>(tensor);
-    case ElementType::kUint16:
-      return Widened<uint16_t>(tensor);
-    case ElementType::kUint32:
-      return Widened<uint32_t>(tensor);
-    case ElementType::kUint64:
-      return Widened<uint64_t>(tensor);
-    default:
-      return {};
-  }
+  return MatchType<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(
+      tensor.type(), std::vector<int64_t>(), [&]<typename T>() {
+        const auto values = tensor.unchecked_values<T>();
+        return std::vector<int64_t>(values.begin(), values.end());
+      });
 }
 
 absl::StatusOr<int64_t> ScalarValue(const Tensor& tensor) {
@@ -263,6 +239,31 @@ absl::StatusOr<int64_t> WindowPositions(int64_t input, int64_t window, int64_t d
   TROUPE_ASSIGN_OR_RETURN(size, SubtractDims(size, window));
   TROUPE_ASSIGN_OR_RETURN(size, AddDims(size, stride));
   return DivideDim(size, stride, false);
+}
+
+absl::StatusOr<PartialShape> CheckedHandleShape(InferenceContext* c) {
+  const HandleShapes& shapes = c->input_handle(0);
+  if (shapes.empty()) return PartialShape();
+  ElementType type;
+  TROUPE_RETURN_IF_ERROR(c->GetAttr("dtype", &type));
+  if (shapes[0].first != type) {
+    return InvalidArgument("The variable is of type ", ElementTypeName(shapes[0].first),
+                           " but is used as one of ", ElementTypeName(type));
+  }
+  return shapes[0].second;
+}
+
+absl::Status ShapeAttrShape(InferenceContext* c) {
+  PartialShape shape;
+  TROUPE_RETURN_IF_ERROR(c->GetAttr("shape", &shape));
+  c->set_output(0, shape);
+  return absl::OkStatus();
+}
+
+absl::Status FirstInputAsShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape shape, c->InputAsShape(0));
+  c->set_output(0, shape);
+  return absl::OkStatus();
 }
 
 }  // namespace troupe

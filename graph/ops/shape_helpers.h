@@ -80,6 +80,14 @@ absl::StatusOr<int64_t> WindowPositions(int64_t input, int64_t window, int64_t d
                                         int64_t stride, Padding padding, int64_t before,
                                         int64_t after);
 
+/// The shape of the variable behind the handle that is input 0; its type must be the attribute
+/// `dtype`.
+absl::StatusOr<PartialShape> CheckedHandleShape(InferenceContext* c);
+
+// Shape functions of ops in several files.
+absl::Status ShapeAttrShape(InferenceContext* c);     ///< The attribute `shape`, for output 0.
+absl::Status FirstInputAsShape(InferenceContext* c);  ///< Output 0: input 0, a vector of sizes.
+
 }  // namespace troupe
 
 #endif  // TROUPE_GRAPH_OPS_SHAPE_HELPERS_H_

@@ -1,7 +1,6 @@
 // Tensors given by the places and values of some elements.
 #include "devices/status_macros.h"
 #include "graph/op_registry.h"
-#include "graph/ops/shape_functions.h"
 #include "graph/shape_inference.h"
 
 namespace troupe {
@@ -16,11 +15,9 @@ absl::Status SparseToDenseShape(InferenceContext* c) {
 }  // namespace
 
 REGISTER_OP("SparseToDense")
-    .Input("sparse_indices: Tindices")
-    .Input("output_shape: Tindices")
-    .Input("sparse_values: T")
-    .Input("default_value: T")
-    .Output("dense: T")
+    .Signature(
+        "sparse_indices: Tindices, output_shape: Tindices, sparse_values: T, default_value: T -> "
+        "dense: T")
     .Attr("validate_indices: bool = true")
     .Attr("T: type")
     .Attr("Tindices: {int32, int64}")

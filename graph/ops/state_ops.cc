@@ -1,14 +1,66 @@
 // Variables.
+#include "devices/status_macros.h"
 #include "graph/op_registry.h"
-#include "graph/ops/shape_functions.h"
+#include "graph/ops/shape_helpers.h"
 #include "graph/shape_inference.h"
 
 namespace troupe {
+namespace {
+
+using C = InferenceContext;
+
+absl::Status AssignShape(InferenceContext* c) {
+  bool validate;
+  TROUPE_RETURN_IF_ERROR(c->GetAttr("validate_shape", &validate));
+  if (validate) return MergeInputsShape(c);
+  c->set_output(0, c->input(1));
+  return absl::OkStatus();
+}
+
+absl::Status AssignVariableShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape variable, CheckedHandleShape(c));
+  return C::Merge(variable, c->input(1)).status();
+}
+
+absl::Status CountUpToShape(InferenceContext* c) {
+  TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(0), 0).status());
+  return ScalarShape(c);
+}
+
+absl::Status ReadVariableShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape variable, CheckedHandleShape(c));
+  c->set_output(0, variable);
+  return absl::OkStatus();
+}
+
+absl::Status VarHandleShape(InferenceContext* c) {
+  ElementType type;
+  PartialShape shape;
+  TROUPE_RETURN_IF_ERROR(c->GetAttr("dtype", &type));
+  TROUPE_RETURN_IF_ERROR(c->GetAttr("shape", &shape));
+  c->set_output(0, C::Scalar());
+  c->set_output_handle(0, {{type, shape}});
+  return absl::OkStatus();
+}
+
+absl::Status VariableV1Shape(InferenceContext* c) {
+  PartialShape shape;
+  TROUPE_RETURN_IF_ERROR(c->GetAttr("shape", &shape));
+  // Old graphs wrote the shape of a scalar where nothing was known.
+  c->set_output(0, shape.rank() <= 0 ? PartialShape() : shape);
+  return absl::OkStatus();
+}
+
+absl::Status VariableShapeShape(InferenceContext* c) {
+  const HandleShapes& shapes = c->input_handle(0);
+  c->set_output(0, C::VectorOf(shapes.empty() ? -1 : shapes[0].second.rank()));
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 REGISTER_OP("Assign")
-    .Input("ref: Ref(T)")
-    .Input("value: T")
-    .Output("output_ref: Ref(T)")
+    .Signature("ref: Ref(T), value: T -> output_ref: Ref(T)")
     .Attr("T: type")
     .Attr("validate_shape: bool = true")
     .Attr("use_locking: bool = true")
@@ -19,42 +71,35 @@ REGISTER_OP("Assign")
         "variable.");
 
 REGISTER_OP("AssignAdd")
-    .Input("ref: Ref(T)")
-    .Input("value: T")
-    .Output("output_ref: Ref(T)")
+    .Signature("ref: Ref(T), value: T -> output_ref: Ref(T)")
     .Attr("T: numbertype")
     .Attr("use_locking: bool = false")
     .SetShapeFn(MergeInputsShape)
     .Doc("Adds `value`, of the same shape, to the variable `ref`. Gives the variable.");
 
 REGISTER_OP("AssignAddVariableOp")
-    .Input("resource: resource")
-    .Input("value: dtype")
+    .Signature("resource: resource, value: dtype")
     .Attr("dtype: type")
     .SetIsStateful()
     .SetShapeFn(AssignVariableShape)
     .Doc("Adds `value`, of the same shape, to the variable `resource`.");
 
 REGISTER_OP("AssignSub")
-    .Input("ref: Ref(T)")
-    .Input("value: T")
-    .Output("output_ref: Ref(T)")
+    .Signature("ref: Ref(T), value: T -> output_ref: Ref(T)")
     .Attr("T: numbertype")
     .Attr("use_locking: bool = false")
     .SetShapeFn(MergeInputsShape)
     .Doc("Subtracts `value`, of the same shape, from the variable `ref`. Gives the variable.");
 
 REGISTER_OP("AssignSubVariableOp")
-    .Input("resource: resource")
-    .Input("value: dtype")
+    .Signature("resource: resource, value: dtype")
     .Attr("dtype: type")
     .SetIsStateful()
     .SetShapeFn(AssignVariableShape)
     .Doc("Subtracts `value`, of the same shape, from the variable `resource`.");
 
 REGISTER_OP("AssignVariableOp")
-    .Input("resource: resource")
-    .Input("value: dtype")
+    .Signature("resource: resource, value: dtype")
     .Attr("dtype: type")
     .Attr("validate_shape: bool = false")
     .SetIsStateful()
@@ -62,8 +107,7 @@ REGISTER_OP("AssignVariableOp")
     .Doc("Sets the variable `resource` to `value`, of the same shape if `validate_shape`.");
 
 REGISTER_OP("CountUpTo")
-    .Input("ref: Ref(T)")
-    .Output("output: T")
+    .Signature("ref: Ref(T) -> output: T")
     .Attr("limit: int")
     .Attr("T: {int32, int64}")
     .SetShapeFn(CountUpToShape)
@@ -72,7 +116,7 @@ REGISTER_OP("CountUpTo")
         "OUT_OF_RANGE once it has reached `limit`.");
 
 REGISTER_OP("DestroyResourceOp")
-    .Input("resource: resource")
+    .Signature("resource: resource")
     .Attr("ignore_lookup_error: bool = true")
     .SetIsStateful()
     .SetShapeFn(NoOutputs)
@@ -81,23 +125,21 @@ REGISTER_OP("DestroyResourceOp")
         "unless `ignore_lookup_error`.");
 
 REGISTER_OP("IsVariableInitialized")
-    .Input("ref: Ref(dtype)")
-    .Output("is_initialized: bool")
+    .Signature("ref: Ref(dtype) -> is_initialized: bool")
     .Attr("dtype: type")
     .SetAllowsUninitializedInput()
     .SetShapeFn(ScalarShape)
     .Doc("Tells whether the variable `ref` has a value.");
 
 REGISTER_OP("ReadVariableOp")
-    .Input("resource: resource")
-    .Output("value: dtype")
+    .Signature("resource: resource -> value: dtype")
     .Attr("dtype: type")
     .SetIsStateful()
     .SetShapeFn(ReadVariableShape)
     .Doc("Gives the value of the variable `resource`, as it is when the op runs.");
 
 REGISTER_OP("VarHandleOp")
-    .Output("resource: resource")
+    .Signature("-> resource: resource")
     .Attr("container: string = ''")
     .Attr("shared_name: string = ''")
     .Attr("debug_name: string = ''")
@@ -111,14 +153,13 @@ REGISTER_OP("VarHandleOp")
         "of type `dtype` and a shape that fits `shape`.");
 
 REGISTER_OP("VarIsInitializedOp")
-    .Input("resource: resource")
-    .Output("is_initialized: bool")
+    .Signature("resource: resource -> is_initialized: bool")
     .SetIsStateful()
     .SetShapeFn(ScalarShape)
     .Doc("Tells whether the variable `resource` has a value.");
 
 REGISTER_OP("Variable")
-    .Output("ref: Ref(dtype)")
+    .Signature("-> ref: Ref(dtype)")
     .Attr("shape: shape")
     .Attr("dtype: type")
     .Attr("container: string = ''")
@@ -130,15 +171,14 @@ REGISTER_OP("Variable")
         "it.");
 
 REGISTER_OP("VariableShape")
-    .Input("input: resource")
-    .Output("output: out_type")
+    .Signature("input: resource -> output: out_type")
     .Attr("out_type: {int32, int64} = DT_INT32")
     .SetIsStateful()
     .SetShapeFn(VariableShapeShape)
     .Doc("Gives the sizes of the dimensions of the variable `input`, a vector.");
 
 REGISTER_OP("VariableV2")
-    .Output("ref: Ref(dtype)")
+    .Signature("-> ref: Ref(dtype)")
     .Attr("shape: shape")
     .Attr("dtype: type")
     .Attr("container: string = ''")

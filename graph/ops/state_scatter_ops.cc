@@ -2,7 +2,6 @@
 #include "devices/status_macros.h"
 #include "graph/op_registry.h"
 #include "graph/ops/scatter_shape.h"
-#include "graph/ops/shape_functions.h"
 #include "graph/ops/shape_helpers.h"
 #include "graph/shape_inference.h"
 
@@ -14,20 +13,6 @@ using C = InferenceContext;
 /// The shape of the variable that is input 0, a reference or (where there is no output) a handle.
 PartialShape VariableShapeOf(InferenceContext* c) {
   return c->num_outputs() == 0 ? HandleShape(c, 0) : c->input(0);
-}
-
-/// The shape of the variable behind the handle that is input 0; its type must be the attribute
-/// `dtype`.
-absl::StatusOr<PartialShape> CheckedHandleShape(InferenceContext* c) {
-  const HandleShapes& shapes = c->input_handle(0);
-  if (shapes.empty()) return PartialShape();
-  ElementType type;
-  TROUPE_RETURN_IF_ERROR(c->GetAttr("dtype", &type));
-  if (shapes[0].first != type) {
-    return InvalidArgument("The variable is of type ", ElementTypeName(shapes[0].first),
-                           " but is used as one of ", ElementTypeName(type));
-  }
-  return shapes[0].second;
 }
 
 absl::Status ScatterRowsShape(InferenceContext* c) {
@@ -171,9 +156,7 @@ OpDefBuilder Define(const Update& update, bool slices, bool resource) {
 }  // namespace
 
 REGISTER_OP("ResourceGather")
-    .Input("resource: resource")
-    .Input("indices: Tindices")
-    .Output("output: dtype")
+    .Signature("resource: resource, indices: Tindices -> output: dtype")
     .Attr("batch_dims: int = 0")
     .Attr("validate_indices: bool = true")
     .Attr("dtype: type")
@@ -185,9 +168,7 @@ REGISTER_OP("ResourceGather")
         "common dimensions. Gives indices.shape + variable.shape[batch_dims + 1:].");
 
 REGISTER_OP("ResourceGatherNd")
-    .Input("resource: resource")
-    .Input("indices: Tindices")
-    .Output("output: dtype")
+    .Signature("resource: resource, indices: Tindices -> output: dtype")
     .Attr("dtype: type")
     .Attr("Tindices: {int32, int64}")
     .SetIsStateful()

@@ -1,21 +1,40 @@
 // Variables that live within a step, and changes of tensors in place.
 #include "graph/op_registry.h"
-#include "graph/ops/shape_functions.h"
+#include "graph/ops/shape_helpers.h"
 #include "graph/shape_inference.h"
 
 namespace troupe {
+namespace {
+
+OpDefBuilder InPlace(const char* name, const char* doc) {
+  OpDefBuilder op(name);
+  op.Signature("x: T, i: int32, v: T -> y: T").Attr("T: type").SetShapeFn(UnchangedShape).Doc(doc);
+  return op;
+}
+
+[[maybe_unused]] const internal::OpRegistrar kInPlace[] = {
+    InPlace("InplaceAdd",
+            "Gives `x` with the rows of `v` added to the rows `i` (a vector, modulo their number), "
+            "in place if nobody else reads `x`."),
+    InPlace("InplaceSub",
+            "Gives `x` with the rows of `v` subtracted from the rows `i` (a vector, modulo their "
+            "number), in place if nobody else reads `x`."),
+    InPlace("InplaceUpdate",
+            "Gives `x` with the rows `i` (a vector, modulo their number) replaced by those of `v`, "
+            "in place if nobody else reads `x`."),
+};
+
+}  // namespace
 
 REGISTER_OP("DeepCopy")
-    .Input("x: T")
-    .Output("y: T")
+    .Signature("x: T -> y: T")
     .Attr("T: type")
     .SetIsStateful()
     .SetShapeFn(UnchangedShape)
     .Doc("Copies `x` to memory of its own.");
 
 REGISTER_OP("DestroyTemporaryVariable")
-    .Input("ref: Ref(T)")
-    .Output("value: T")
+    .Signature("ref: Ref(T) -> value: T")
     .Attr("T: type")
     .Attr("var_name: string")
     .SetShapeFn(UnchangedShape)
@@ -23,41 +42,8 @@ REGISTER_OP("DestroyTemporaryVariable")
         "Ends the temporary variable `ref` called `var_name` and gives its last value. Every other "
         "use of the variable must come before.");
 
-REGISTER_OP("InplaceAdd")
-    .Input("x: T")
-    .Input("i: int32")
-    .Input("v: T")
-    .Output("y: T")
-    .Attr("T: type")
-    .SetShapeFn(UnchangedShape)
-    .Doc(
-        "Gives `x` with the rows of `v` added to the rows `i` (a vector, modulo their number), in "
-        "place if nobody else reads `x`.");
-
-REGISTER_OP("InplaceSub")
-    .Input("x: T")
-    .Input("i: int32")
-    .Input("v: T")
-    .Output("y: T")
-    .Attr("T: type")
-    .SetShapeFn(UnchangedShape)
-    .Doc(
-        "Gives `x` with the rows of `v` subtracted from the rows `i` (a vector, modulo their "
-        "number), in place if nobody else reads `x`.");
-
-REGISTER_OP("InplaceUpdate")
-    .Input("x: T")
-    .Input("i: int32")
-    .Input("v: T")
-    .Output("y: T")
-    .Attr("T: type")
-    .SetShapeFn(UnchangedShape)
-    .Doc(
-        "Gives `x` with the rows `i` (a vector, modulo their number) replaced by those of `v`, in "
-        "place if nobody else reads `x`.");
-
 REGISTER_OP("TemporaryVariable")
-    .Output("ref: Ref(dtype)")
+    .Signature("-> ref: Ref(dtype)")
     .Attr("shape: shape")
     .Attr("dtype: type")
     .Attr("var_name: string = ''")

@@ -1,74 +1,191 @@
 // Tensor arrays: arrays of tensors that are written and read element by element, mostly by loops.
 // Version 2 has strings as handles, which are looked up; version 3 has resources.
+#include <string>
+#include <utility>
+
+#include "devices/status_macros.h"
 #include "graph/op_registry.h"
-#include "graph/ops/tensor_array_shapes.h"
 #include "graph/shape_inference.h"
 
 namespace troupe {
+namespace {
 
-REGISTER_OP("TensorArrayCloseV2")
-    .Input("handle: string")
-    .Deprecated(26, "Use TensorArrayCloseV3")
-    .SetShapeFn(TensorArrayCloseShape)
-    .Doc("Lets go of the tensors of an array; using it afterwards is an error.");
+/// InvalidArgument unless input 0 may be a handle: by its static shape a vector of 2, as
+/// TensorFlow has it.
+absl::Status CheckHandle(InferenceContext* c) {
+  return InferenceContext::VectorOf(2).MergeWith(c->input(0)).status();
+}
 
-REGISTER_OP("TensorArrayCloseV3")
-    .Input("handle: resource")
-    .SetIsStateful()
-    .SetShapeFn(TensorArrayCloseShape)
-    .Doc("Lets go of the tensors of an array; using it afterwards is an error.");
+absl::Status CheckScalar(InferenceContext* c, int i) {
+  return InferenceContext::WithRank(c->input(i), 0).status();
+}
 
-REGISTER_OP("TensorArrayConcatV2")
-    .Input("handle: string")
-    .Input("flow_in: float")
-    .Output("value: dtype")
-    .Output("lengths: int64")
-    .Attr("dtype: type")
-    .Attr("element_shape_except0: shape = { unknown_rank: true }")
-    .SetShapeFn(TensorArrayConcatShape)
-    .Doc(
-        "Concatenates the elements of an array along their first dimension; `lengths`: their sizes "
-        "in it.");
+/// What is known of the elements of the array that input 0 is a handle to.
+PartialShape ElementShape(InferenceContext* c) {
+  const HandleShapes& handle = c->input_handle(0);
+  return handle.empty() ? PartialShape() : handle[0].second;
+}
 
-REGISTER_OP("TensorArrayConcatV3")
-    .Input("handle: resource")
-    .Input("flow_in: float")
-    .Output("value: dtype")
-    .Output("lengths: int64")
-    .Attr("dtype: type")
-    .Attr("element_shape_except0: shape = { unknown_rank: true }")
-    .SetIsStateful()
-    .SetShapeFn(TensorArrayConcatShape)
-    .Doc(
-        "Concatenates the elements of an array along their first dimension; `lengths`: their sizes "
-        "in it.");
+absl::Status TensorArrayShape(InferenceContext* c) {
+  TROUPE_RETURN_IF_ERROR(CheckScalar(c, 0));
+  c->set_output(0, InferenceContext::VectorOf(2));
+  if (c->num_outputs() < 2) return absl::OkStatus();
+  c->set_output(1, InferenceContext::Scalar());
+  TROUPE_ASSIGN_OR_RETURN(PartialShape shape, c->attrs().Get<PartialShape>("element_shape"));
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, c->attrs().Get<ElementType>("dtype"));
+  // A partly known shape may be that of some elements only.
+  if (!shape.fully_known() && !c->attrs().GetOr<bool>("identical_element_shapes", false)) {
+    shape = PartialShape();
+  }
+  c->set_output_handle(0, {{type, std::move(shape)}});
+  return absl::OkStatus();
+}
 
-REGISTER_OP("TensorArrayGatherV2")
-    .Input("handle: string")
-    .Input("indices: int32")
-    .Input("flow_in: float")
-    .Output("value: dtype")
-    .Attr("dtype: type")
-    .Attr("element_shape: shape = { unknown_rank: true }")
-    .Deprecated(26, "Use TensorArrayGatherV3")
-    .SetShapeFn(TensorArrayGatherShape)
-    .Doc("Stacks the elements of an array at the vector `indices`.");
+absl::Status TensorArrayGradShape(InferenceContext* c) {
+  TROUPE_RETURN_IF_ERROR(CheckHandle(c));
+  TROUPE_RETURN_IF_ERROR(CheckScalar(c, 1));
+  HandleShapes handle = c->input_handle(0);
+  if (c->num_inputs() > 2) {
+    TROUPE_ASSIGN_OR_RETURN(const PartialShape sizes, InferenceContext::WithRank(c->input(2), 1));
+    const PartialShape prepend =
+        sizes.dim(0) > Shape::kMaxRank
+            ? PartialShape()
+            : InferenceContext::UnknownOfRank(static_cast<int>(sizes.dim(0)));
+    for (auto& [type, shape] : handle) shape = prepend.Concatenate(shape);
+  }
+  c->set_output(0, InferenceContext::VectorOf(2));
+  c->set_output_handle(0, std::move(handle));
+  if (c->num_outputs() > 1) c->set_output(1, InferenceContext::Scalar());
+  return absl::OkStatus();
+}
 
-REGISTER_OP("TensorArrayGatherV3")
-    .Input("handle: resource")
-    .Input("indices: int32")
-    .Input("flow_in: float")
-    .Output("value: dtype")
-    .Attr("dtype: type")
-    .Attr("element_shape: shape = { unknown_rank: true }")
-    .SetIsStateful()
-    .SetShapeFn(TensorArrayGatherShape)
-    .Doc("Stacks the elements of an array at the vector `indices`.");
+absl::Status TensorArrayWriteShape(InferenceContext* c) {
+  TROUPE_RETURN_IF_ERROR(CheckHandle(c));
+  TROUPE_RETURN_IF_ERROR(CheckScalar(c, 1));
+  TROUPE_RETURN_IF_ERROR(CheckScalar(c, 3));
+  TROUPE_RETURN_IF_ERROR(ElementShape(c).MergeWith(c->input(2)).status());
+  c->set_output(0, InferenceContext::Scalar());
+  return absl::OkStatus();
+}
+
+absl::Status TensorArrayReadShape(InferenceContext* c) {
+  TROUPE_RETURN_IF_ERROR(CheckHandle(c));
+  TROUPE_RETURN_IF_ERROR(CheckScalar(c, 1));
+  TROUPE_RETURN_IF_ERROR(CheckScalar(c, 2));
+  c->set_output(0, ElementShape(c));
+  return absl::OkStatus();
+}
+
+absl::Status TensorArrayGatherShape(InferenceContext* c) {
+  TROUPE_RETURN_IF_ERROR(CheckHandle(c));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape indices, InferenceContext::WithRank(c->input(1), 1));
+  TROUPE_RETURN_IF_ERROR(CheckScalar(c, 2));
+  PartialShape element = ElementShape(c);
+  if (element.unknown_rank()) {
+    TROUPE_ASSIGN_OR_RETURN(element, c->attrs().Get<PartialShape>("element_shape"));
+  }
+  c->set_output(0, indices.Concatenate(element));
+  return absl::OkStatus();
+}
+
+absl::Status TensorArrayScatterShape(InferenceContext* c) {
+  TROUPE_RETURN_IF_ERROR(CheckHandle(c));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape indices, InferenceContext::WithRank(c->input(1), 1));
+  TROUPE_RETURN_IF_ERROR(CheckScalar(c, 3));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape value, InferenceContext::WithRankAtLeast(c->input(2), 1));
+  if (!value.unknown_rank()) {
+    TROUPE_RETURN_IF_ERROR(InferenceContext::MergeDim(indices.dim(0), value.dim(0)).status());
+  }
+  TROUPE_ASSIGN_OR_RETURN(PartialShape element, InferenceContext::Subshape(value, 1));
+  TROUPE_RETURN_IF_ERROR(ElementShape(c).MergeWith(element).status());
+  c->set_output(0, InferenceContext::Scalar());
+  return absl::OkStatus();
+}
+
+absl::Status TensorArrayConcatShape(InferenceContext* c) {
+  TROUPE_RETURN_IF_ERROR(CheckHandle(c));
+  TROUPE_RETURN_IF_ERROR(CheckScalar(c, 1));
+  c->set_output(0, PartialShape());
+  c->set_output(1, InferenceContext::VectorOf(-1));
+  return absl::OkStatus();
+}
+
+absl::Status TensorArraySplitShape(InferenceContext* c) {
+  TROUPE_RETURN_IF_ERROR(CheckHandle(c));
+  TROUPE_RETURN_IF_ERROR(InferenceContext::WithRank(c->input(2), 1).status());
+  TROUPE_RETURN_IF_ERROR(CheckScalar(c, 3));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape value, InferenceContext::WithRankAtLeast(c->input(1), 1));
+  if (!value.unknown_rank()) value = InferenceContext::ReplaceDim(value, 0, -1);
+  TROUPE_RETURN_IF_ERROR(ElementShape(c).MergeWith(value).status());
+  c->set_output(0, InferenceContext::Scalar());
+  return absl::OkStatus();
+}
+
+absl::Status TensorArraySizeShape(InferenceContext* c) {
+  TROUPE_RETURN_IF_ERROR(CheckHandle(c));
+  TROUPE_RETURN_IF_ERROR(CheckScalar(c, 1));
+  c->set_output(0, InferenceContext::Scalar());
+  return absl::OkStatus();
+}
+
+absl::Status TensorArrayCloseShape(InferenceContext* c) { return CheckHandle(c); }
+
+/// The ops that have the same inputs, but for the handle, and outputs in both versions.
+void Register(bool resources) {
+  auto define = [resources](const std::string& name, const char* signature) {
+    OpDefBuilder op(name + (resources ? "V3" : "V2"));
+    op.Signature(StrCat(resources ? "handle: resource" : "handle: string", signature));
+    if (resources) {
+      op.SetIsStateful();
+    } else if (name != "TensorArrayConcat") {  // TensorFlow has not deprecated this one.
+      op.Deprecated(26, StrCat("Use ", name, "V3"));
+    }
+    return op;
+  };
+  [[maybe_unused]] const internal::OpRegistrar ops[] = {
+      define("TensorArrayClose", "")
+          .SetShapeFn(TensorArrayCloseShape)
+          .Doc("Lets go of the tensors of an array; using it afterwards is an error."),
+      define("TensorArrayConcat", ", flow_in: float -> value: dtype, lengths: int64")
+          .Attr("dtype: type")
+          .Attr("element_shape_except0: shape = { unknown_rank: true }")
+          .SetShapeFn(TensorArrayConcatShape)
+          .Doc("Concatenates the elements of an array along their first dimension; `lengths`: "
+               "their sizes in it."),
+      define("TensorArrayGather", ", indices: int32, flow_in: float -> value: dtype")
+          .Attr("dtype: type")
+          .Attr("element_shape: shape = { unknown_rank: true }")
+          .SetShapeFn(TensorArrayGatherShape)
+          .Doc("Stacks the elements of an array at the vector `indices`."),
+      define("TensorArrayRead", ", index: int32, flow_in: float -> value: dtype")
+          .Attr("dtype: type")
+          .SetShapeFn(TensorArrayReadShape)
+          .Doc("Gives the element of an array at the scalar `index`."),
+      define("TensorArrayScatter", ", indices: int32, value: T, flow_in: float -> flow_out: float")
+          .Attr("T: type")
+          .SetShapeFn(TensorArrayScatterShape)
+          .Doc("Writes the rows of `value` to the elements of an array at the vector `indices`."),
+      define("TensorArraySize", ", flow_in: float -> size: int32")
+          .SetShapeFn(TensorArraySizeShape)
+          .Doc("Gives the number of elements of an array."),
+      define("TensorArraySplit", ", value: T, lengths: int64, flow_in: float -> flow_out: float")
+          .Attr("T: type")
+          .SetShapeFn(TensorArraySplitShape)
+          .Doc("Writes slices of `value` along its first dimension, of the sizes in the vector "
+               "`lengths`, to the elements of an array."),
+      define("TensorArrayWrite", ", index: int32, value: T, flow_in: float -> flow_out: float")
+          .Attr("T: type")
+          .SetShapeFn(TensorArrayWriteShape)
+          .Doc("Writes `value` to the element of an array at the scalar `index`."),
+  };
+}
+
+[[maybe_unused]] const bool kRegistered = (Register(false), Register(true), true);
+
+}  // namespace
 
 REGISTER_OP("TensorArrayGradV2")
-    .Input("handle: string")
-    .Input("flow_in: float")
-    .Output("grad_handle: string")
+    .Signature("handle: string, flow_in: float -> grad_handle: string")
     .Attr("source: string")
     .SetIsStateful()
     .Deprecated(26, "Use TensorArrayGradV3")
@@ -78,10 +195,7 @@ REGISTER_OP("TensorArrayGradV2")
         "made by the first call, kept by the array. Writes to one index are added up.");
 
 REGISTER_OP("TensorArrayGradV3")
-    .Input("handle: resource")
-    .Input("flow_in: float")
-    .Output("grad_handle: resource")
-    .Output("flow_out: float")
+    .Signature("handle: resource, flow_in: float -> grad_handle: resource, flow_out: float")
     .Attr("source: string")
     .SetIsStateful()
     .SetShapeFn(TensorArrayGradShape)
@@ -90,11 +204,9 @@ REGISTER_OP("TensorArrayGradV3")
         "made by the first call, kept by the array. Writes to one index are added up.");
 
 REGISTER_OP("TensorArrayGradWithShape")
-    .Input("handle: resource")
-    .Input("flow_in: float")
-    .Input("shape_to_prepend: int32")
-    .Output("grad_handle: resource")
-    .Output("flow_out: float")
+    .Signature(
+        "handle: resource, flow_in: float, shape_to_prepend: int32 -> grad_handle: resource, "
+        "flow_out: float")
     .Attr("source: string")
     .SetIsStateful()
     .SetShapeFn(TensorArrayGradShape)
@@ -102,93 +214,8 @@ REGISTER_OP("TensorArrayGradWithShape")
         "Gives the array for the gradients of the elements of an array, as TensorArrayGradV3 does; "
         "they have the dimensions `shape_to_prepend` before those of the elements.");
 
-REGISTER_OP("TensorArrayReadV2")
-    .Input("handle: string")
-    .Input("index: int32")
-    .Input("flow_in: float")
-    .Output("value: dtype")
-    .Attr("dtype: type")
-    .Deprecated(26, "Use TensorArrayReadV3")
-    .SetShapeFn(TensorArrayReadShape)
-    .Doc("Gives the element of an array at the scalar `index`.");
-
-REGISTER_OP("TensorArrayReadV3")
-    .Input("handle: resource")
-    .Input("index: int32")
-    .Input("flow_in: float")
-    .Output("value: dtype")
-    .Attr("dtype: type")
-    .SetIsStateful()
-    .SetShapeFn(TensorArrayReadShape)
-    .Doc("Gives the element of an array at the scalar `index`.");
-
-REGISTER_OP("TensorArrayScatterV2")
-    .Input("handle: string")
-    .Input("indices: int32")
-    .Input("value: T")
-    .Input("flow_in: float")
-    .Output("flow_out: float")
-    .Attr("T: type")
-    .Deprecated(26, "Use TensorArrayScatterV3")
-    .SetShapeFn(TensorArrayScatterShape)
-    .Doc("Writes the rows of `value` to the elements of an array at the vector `indices`.");
-
-REGISTER_OP("TensorArrayScatterV3")
-    .Input("handle: resource")
-    .Input("indices: int32")
-    .Input("value: T")
-    .Input("flow_in: float")
-    .Output("flow_out: float")
-    .Attr("T: type")
-    .SetIsStateful()
-    .SetShapeFn(TensorArrayScatterShape)
-    .Doc("Writes the rows of `value` to the elements of an array at the vector `indices`.");
-
-REGISTER_OP("TensorArraySizeV2")
-    .Input("handle: string")
-    .Input("flow_in: float")
-    .Output("size: int32")
-    .Deprecated(26, "Use TensorArraySizeV3")
-    .SetShapeFn(TensorArraySizeShape)
-    .Doc("Gives the number of elements of an array.");
-
-REGISTER_OP("TensorArraySizeV3")
-    .Input("handle: resource")
-    .Input("flow_in: float")
-    .Output("size: int32")
-    .SetIsStateful()
-    .SetShapeFn(TensorArraySizeShape)
-    .Doc("Gives the number of elements of an array.");
-
-REGISTER_OP("TensorArraySplitV2")
-    .Input("handle: string")
-    .Input("value: T")
-    .Input("lengths: int64")
-    .Input("flow_in: float")
-    .Output("flow_out: float")
-    .Attr("T: type")
-    .Deprecated(26, "Use TensorArraySplitV3")
-    .SetShapeFn(TensorArraySplitShape)
-    .Doc(
-        "Writes slices of `value` along its first dimension, of the sizes in the vector `lengths`, "
-        "to the elements of an array.");
-
-REGISTER_OP("TensorArraySplitV3")
-    .Input("handle: resource")
-    .Input("value: T")
-    .Input("lengths: int64")
-    .Input("flow_in: float")
-    .Output("flow_out: float")
-    .Attr("T: type")
-    .SetIsStateful()
-    .SetShapeFn(TensorArraySplitShape)
-    .Doc(
-        "Writes slices of `value` along its first dimension, of the sizes in the vector `lengths`, "
-        "to the elements of an array.");
-
 REGISTER_OP("TensorArrayV2")
-    .Input("size: int32")
-    .Output("handle: string")
+    .Signature("size: int32 -> handle: string")
     .Attr("dtype: type")
     .Attr("element_shape: shape = { unknown_rank: true }")
     .Attr("dynamic_size: bool = false")
@@ -202,9 +229,7 @@ REGISTER_OP("TensorArrayV2")
         "is written once and, with `clear_after_read`, read once.");
 
 REGISTER_OP("TensorArrayV3")
-    .Input("size: int32")
-    .Output("handle: resource")
-    .Output("flow: float")
+    .Signature("size: int32 -> handle: resource, flow: float")
     .Attr("dtype: type")
     .Attr("element_shape: shape = { unknown_rank: true }")
     .Attr("dynamic_size: bool = false")
@@ -217,27 +242,5 @@ REGISTER_OP("TensorArrayV3")
         "Makes an array of `size` tensors of type `dtype`, which lives as long as its handle. Each "
         "is written once and, with `clear_after_read`, read once. `flow` orders the ops on the "
         "array: each takes the flow of those before it.");
-
-REGISTER_OP("TensorArrayWriteV2")
-    .Input("handle: string")
-    .Input("index: int32")
-    .Input("value: T")
-    .Input("flow_in: float")
-    .Output("flow_out: float")
-    .Attr("T: type")
-    .Deprecated(26, "Use TensorArrayWriteV3")
-    .SetShapeFn(TensorArrayWriteShape)
-    .Doc("Writes `value` to the element of an array at the scalar `index`.");
-
-REGISTER_OP("TensorArrayWriteV3")
-    .Input("handle: resource")
-    .Input("index: int32")
-    .Input("value: T")
-    .Input("flow_in: float")
-    .Output("flow_out: float")
-    .Attr("T: type")
-    .SetIsStateful()
-    .SetShapeFn(TensorArrayWriteShape)
-    .Doc("Writes `value` to the element of an array at the scalar `index`.");
 
 }  // namespace troupe

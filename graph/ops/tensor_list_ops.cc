@@ -1,15 +1,220 @@
 // Tensor lists: variants that hold a list of tensors of one element type. A changed list is another
 // value; the list given stays as it is.
+#include <algorithm>
+#include <utility>
+
+#include "devices/status_macros.h"
 #include "graph/op_registry.h"
-#include "graph/ops/tensor_list_shapes.h"
 #include "graph/shape_inference.h"
 
 namespace troupe {
+namespace {
+
+/// The attribute `element_dtype`.
+absl::StatusOr<ElementType> ElementTypeOfOp(InferenceContext* c) {
+  return c->attrs().Get<ElementType>("element_dtype");
+}
+
+/// The element shape of the list that is input `i`, as far as it is known. InvalidArgument if its
+/// elements are known not to be of `type`.
+absl::StatusOr<PartialShape> ListShape(InferenceContext* c, int i, ElementType type) {
+  const HandleShapes& handle = c->input_handle(i);
+  if (handle.empty()) return PartialShape();
+  if (handle.size() != 1) {
+    return InvalidArgument("input ", i, " holds no list: ", handle.size(),
+                           " types are known of it");
+  }
+  if (handle[0].first != type) {
+    return InvalidArgument("Trying to use a list with wrong element dtype. List has type ",
+                           ElementTypeName(handle[0].first), " but the op's element_dtype is ",
+                           ElementTypeName(type));
+  }
+  return handle[0].second;
+}
+
+void SetList(InferenceContext* c, int i, ElementType type, PartialShape shape) {
+  c->set_output(i, InferenceContext::Scalar());
+  c->set_output_handle(i, {{type, std::move(shape)}});
+}
+
+/// [leading..., element...]
+void SetJoined(InferenceContext* c, const PartialShape& leading, const PartialShape& element) {
+  c->set_output(0, leading.Concatenate(element));
+}
+
+/// What input `shape_input` says of the elements and what is known of list 0 together.
+absl::StatusOr<PartialShape> ElementShape(InferenceContext* c, int shape_input, ElementType type) {
+  TROUPE_ASSIGN_OR_RETURN(PartialShape list, ListShape(c, 0, type));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape given, c->InputAsShape(shape_input, true));
+  return given.MergeWith(list);
+}
+
+absl::Status TensorListMakeShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape shape, c->InputAsShape(0, true));
+  SetList(c, 0, type, std::move(shape));
+  return absl::OkStatus();
+}
+
+absl::Status TensorListPushBackShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape shape, ListShape(c, 0, type));
+  // Whether the tensor fits is left to the kernel, as in TensorFlow.
+  SetList(c, 0, type, std::move(shape));
+  return absl::OkStatus();
+}
+
+absl::Status TensorListPopBackShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape list, ListShape(c, 0, type));
+  SetList(c, 0, type, list);
+  c->set_output(1, std::move(list));  // What the input element_shape says goes for the kernel only.
+  return absl::OkStatus();
+}
+
+absl::Status TensorListSetItemShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape shape, ListShape(c, 0, type));
+  TROUPE_RETURN_IF_ERROR(shape.MergeWith(c->input(2)).status());
+  SetList(c, 0, type, std::move(shape));
+  return absl::OkStatus();
+}
+
+absl::Status TensorListGetItemShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape element, ElementShape(c, 2, type));
+  c->set_output(0, std::move(element));
+  return absl::OkStatus();
+}
+
+absl::Status TensorListElementShapeShape(InferenceContext* c) {
+  const HandleShapes& handle = c->input_handle(0);
+  // The scalar -1 stands for a shape of unknown rank.
+  if (handle.size() == 1 && !handle[0].second.unknown_rank()) {
+    c->set_output(0, InferenceContext::VectorOf(handle[0].second.rank()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TensorListResizeShape(InferenceContext* c) {
+  TROUPE_RETURN_IF_ERROR(InferenceContext::WithRank(c->input(1), 0).status());
+  c->set_output(0, InferenceContext::Scalar());
+  c->set_output_handle(0, c->input_handle(0));
+  return absl::OkStatus();
+}
+
+absl::Status TensorListStackShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape element, ElementShape(c, 1, type));
+  const int64_t count = c->attrs().GetOr<int64_t>("num_elements", -1);
+  SetJoined(c, InferenceContext::VectorOf(std::max<int64_t>(count, -1)), element);
+  return absl::OkStatus();
+}
+
+absl::Status TensorListGatherShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape element, ElementShape(c, 2, type));
+  // One new dimension, whatever the rank of the indices.
+  SetJoined(c, InferenceContext::VectorOf(InferenceContext::NumElements(c->input(1))), element);
+  return absl::OkStatus();
+}
+
+absl::Status SetConcat(InferenceContext* c, const PartialShape& element) {
+  TROUPE_ASSIGN_OR_RETURN(PartialShape row, InferenceContext::WithRankAtLeast(element, 1));
+  TROUPE_ASSIGN_OR_RETURN(row, InferenceContext::Subshape(row, 1));
+  SetJoined(c, InferenceContext::VectorOf(-1), row);
+  c->set_output(1, InferenceContext::VectorOf(-1));
+  return absl::OkStatus();
+}
+
+absl::Status TensorListConcatShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape list, ListShape(c, 0, type));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape given, c->attrs().Get<PartialShape>("element_shape"));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape element, given.MergeWith(list));
+  return SetConcat(c, element);
+}
+
+absl::Status TensorListConcatV2Shape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape element, ElementShape(c, 1, type));
+  return SetConcat(c, element);
+}
+
+absl::Status TensorListFromTensorShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape tensor, InferenceContext::WithRankAtLeast(c->input(0), 1));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape row, InferenceContext::Subshape(tensor, 1));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape element, c->InputAsShape(1, true));
+  TROUPE_RETURN_IF_ERROR(row.MergeWith(element).status());
+  SetList(c, 0, type, std::move(element));
+  return absl::OkStatus();
+}
+
+absl::Status TensorListSplitShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape tensor, InferenceContext::WithRankAtLeast(c->input(0), 1));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape row, InferenceContext::Subshape(tensor, 1));
+  TROUPE_RETURN_IF_ERROR(InferenceContext::WithRank(c->input(2), 1).status());
+  TROUPE_ASSIGN_OR_RETURN(PartialShape element, c->InputAsShape(1, true));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape vectors, InferenceContext::WithRankAtLeast(element, 1));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape element_row, InferenceContext::Subshape(vectors, 1));
+  TROUPE_RETURN_IF_ERROR(row.MergeWith(element_row).status());
+  SetList(c, 0, type, std::move(element));
+  return absl::OkStatus();
+}
+
+absl::Status TensorListScatterShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape tensor, InferenceContext::WithRankAtLeast(c->input(0), 1));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape row, InferenceContext::Subshape(tensor, 1));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape element, c->InputAsShape(2, true));
+  TROUPE_RETURN_IF_ERROR(row.MergeWith(element).status());
+  SetList(c, 0, type, std::move(element));
+  return absl::OkStatus();
+}
+
+absl::Status TensorListScatterIntoShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape tensor, InferenceContext::WithRankAtLeast(c->input(1), 1));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape row, InferenceContext::Subshape(tensor, 1));
+  TROUPE_RETURN_IF_ERROR(InferenceContext::WithRank(c->input(2), 1).status());
+  TROUPE_ASSIGN_OR_RETURN(PartialShape element, ListShape(c, 0, type));
+  TROUPE_RETURN_IF_ERROR(row.MergeWith(element).status());
+  SetList(c, 0, type, std::move(element));
+  return absl::OkStatus();
+}
+
+absl::Status TensorListConcatListsShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape batch, c->input(0).MergeWith(c->input(1)));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape a, ListShape(c, 0, type));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape b, ListShape(c, 1, type));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape merged, a.MergeWith(b));
+  c->set_output(0, std::move(batch));
+  c->set_output_handle(0, {{type, std::move(merged)}});
+  return absl::OkStatus();
+}
+
+absl::Status TensorListPushBackBatchShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape lists, InferenceContext::WithRank(c->input(0), 1));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape tensor, InferenceContext::WithRankAtLeast(c->input(1), 1));
+  if (!tensor.unknown_rank()) {
+    TROUPE_ASSIGN_OR_RETURN(const int64_t batch,
+                            InferenceContext::MergeDim(lists.dim(0), tensor.dim(0)));
+    lists = InferenceContext::VectorOf(batch);
+  }
+  TROUPE_ASSIGN_OR_RETURN(PartialShape shape, ListShape(c, 0, type));
+  c->set_output(0, std::move(lists));
+  c->set_output_handle(0, {{type, std::move(shape)}});
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 REGISTER_OP("EmptyTensorList")
-    .Input("element_shape: shape_type")
-    .Input("max_num_elements: int32")
-    .Output("handle: variant")
+    .Signature("element_shape: shape_type, max_num_elements: int32 -> handle: variant")
     .Attr("element_dtype: type")
     .Attr("shape_type: {int32, int64}")
     .SetShapeFn(TensorListMakeShape)
@@ -18,9 +223,7 @@ REGISTER_OP("EmptyTensorList")
         "the rank), which takes at most `max_num_elements`, -1: any number.");
 
 REGISTER_OP("TensorListConcat")
-    .Input("input_handle: variant")
-    .Output("tensor: element_dtype")
-    .Output("lengths: int64")
+    .Signature("input_handle: variant -> tensor: element_dtype, lengths: int64")
     .Attr("element_dtype: type")
     .Attr("element_shape: shape = { unknown_rank: true }")
     .SetShapeFn(TensorListConcatShape)
@@ -29,9 +232,7 @@ REGISTER_OP("TensorListConcat")
         "in it.");
 
 REGISTER_OP("TensorListConcatLists")
-    .Input("input_a: variant")
-    .Input("input_b: variant")
-    .Output("output: variant")
+    .Signature("input_a: variant, input_b: variant -> output: variant")
     .Attr("element_dtype: type")
     .SetShapeFn(TensorListConcatListsShape)
     .Doc(
@@ -39,11 +240,9 @@ REGISTER_OP("TensorListConcatLists")
         "same shape.");
 
 REGISTER_OP("TensorListConcatV2")
-    .Input("input_handle: variant")
-    .Input("element_shape: shape_type")
-    .Input("leading_dims: int64")
-    .Output("tensor: element_dtype")
-    .Output("lengths: int64")
+    .Signature(
+        "input_handle: variant, element_shape: shape_type, leading_dims: int64 -> tensor: "
+        "element_dtype, lengths: int64")
     .Attr("element_dtype: type")
     .Attr("shape_type: {int32, int64}")
     .SetShapeFn(TensorListConcatV2Shape)
@@ -52,92 +251,73 @@ REGISTER_OP("TensorListConcatV2")
         "in it. Uninitialised elements are zeros, as many as the vector `leading_dims` says.");
 
 REGISTER_OP("TensorListElementShape")
-    .Input("input_handle: variant")
-    .Output("element_shape: shape_type")
+    .Signature("input_handle: variant -> element_shape: shape_type")
     .Attr("shape_type: {int32, int64}")
     .SetShapeFn(TensorListElementShapeShape)
     .Doc("Gives the shape that the elements of a list fit, -1 where it is unknown.");
 
 REGISTER_OP("TensorListFromTensor")
-    .Input("tensor: element_dtype")
-    .Input("element_shape: shape_type")
-    .Output("output_handle: variant")
+    .Signature("tensor: element_dtype, element_shape: shape_type -> output_handle: variant")
     .Attr("element_dtype: type")
     .Attr("shape_type: {int32, int64}")
     .SetShapeFn(TensorListFromTensorShape)
     .Doc("Gives the list of the rows of `tensor` along its first dimension.");
 
 REGISTER_OP("TensorListGather")
-    .Input("input_handle: variant")
-    .Input("indices: int32")
-    .Input("element_shape: int32")
-    .Output("values: element_dtype")
+    .Signature(
+        "input_handle: variant, indices: int32, element_shape: int32 -> values: element_dtype")
     .Attr("element_dtype: type")
     .SetShapeFn(TensorListGatherShape)
     .Doc("Stacks the elements of a list at `indices`.");
 
 REGISTER_OP("TensorListGetItem")
-    .Input("input_handle: variant")
-    .Input("index: int32")
-    .Input("element_shape: Tshape")
-    .Output("item: element_dtype")
+    .Signature("input_handle: variant, index: int32, element_shape: Tshape -> item: element_dtype")
     .Attr("element_dtype: type")
     .Attr("Tshape: {int32, int64} = DT_INT32")
     .SetShapeFn(TensorListGetItemShape)
     .Doc("Gives the element of a list at the scalar `index`.");
 
 REGISTER_OP("TensorListLength")
-    .Input("input_handle: variant")
-    .Output("length: int32")
+    .Signature("input_handle: variant -> length: int32")
     .SetShapeFn(ScalarShape)
     .Doc("Gives the number of elements of a list.");
 
 REGISTER_OP("TensorListPopBack")
-    .Input("input_handle: variant")
-    .Input("element_shape: int32")
-    .Output("output_handle: variant")
-    .Output("tensor: element_dtype")
+    .Signature(
+        "input_handle: variant, element_shape: int32 -> output_handle: variant, tensor: "
+        "element_dtype")
     .Attr("element_dtype: type")
     .SetShapeFn(TensorListPopBackShape)
     .Doc("Gives a list without its last element, and that element.");
 
 REGISTER_OP("TensorListPushBack")
-    .Input("input_handle: variant")
-    .Input("tensor: element_dtype")
-    .Output("output_handle: variant")
+    .Signature("input_handle: variant, tensor: element_dtype -> output_handle: variant")
     .Attr("element_dtype: type")
     .SetShapeFn(TensorListPushBackShape)
     .Doc("Gives a list with `tensor` appended.");
 
 REGISTER_OP("TensorListPushBackBatch")
-    .Input("input_handles: variant")
-    .Input("tensor: element_dtype")
-    .Output("output_handles: variant")
+    .Signature("input_handles: variant, tensor: element_dtype -> output_handles: variant")
     .Attr("element_dtype: type")
     .SetShapeFn(TensorListPushBackBatchShape)
     .Doc("Gives lists with the rows of `tensor` appended, one row to each.");
 
 REGISTER_OP("TensorListReserve")
-    .Input("element_shape: shape_type")
-    .Input("num_elements: int32")
-    .Output("handle: variant")
+    .Signature("element_shape: shape_type, num_elements: int32 -> handle: variant")
     .Attr("element_dtype: type")
     .Attr("shape_type: {int32, int64}")
     .SetShapeFn(TensorListMakeShape)
     .Doc("Gives a list of `num_elements` uninitialised elements of shape `element_shape`.");
 
 REGISTER_OP("TensorListResize")
-    .Input("input_handle: variant")
-    .Input("size: int32")
-    .Output("output_handle: variant")
+    .Signature("input_handle: variant, size: int32 -> output_handle: variant")
     .SetShapeFn(TensorListResizeShape)
     .Doc("Gives a list cut to `size` elements, or filled up with uninitialised ones.");
 
 REGISTER_OP("TensorListScatter")
-    .Input("tensor: element_dtype")
-    .Input("indices: int32")
-    .Input("element_shape: shape_type")
-    .Output("output_handle: variant")
+    .Signature(
+        "tensor: element_dtype, indices: int32, element_shape: shape_type -> output_handle: "
+        "variant")
     .Attr("element_dtype: type")
     .Attr("shape_type: {int32, int64}")
     .SetShapeFn(TensorListScatterShape)
@@ -146,10 +326,8 @@ REGISTER_OP("TensorListScatter")
         "equal indices the last one counts.");
 
 REGISTER_OP("TensorListScatterIntoExistingList")
-    .Input("input_handle: variant")
-    .Input("tensor: element_dtype")
-    .Input("indices: int32")
-    .Output("output_handle: variant")
+    .Signature(
+        "input_handle: variant, tensor: element_dtype, indices: int32 -> output_handle: variant")
     .Attr("element_dtype: type")
     .SetShapeFn(TensorListScatterIntoShape)
     .Doc(
@@ -157,11 +335,9 @@ REGISTER_OP("TensorListScatterIntoExistingList")
         "it; of equal indices the last one counts.");
 
 REGISTER_OP("TensorListScatterV2")
-    .Input("tensor: element_dtype")
-    .Input("indices: int32")
-    .Input("element_shape: shape_type")
-    .Input("num_elements: int32")
-    .Output("output_handle: variant")
+    .Signature(
+        "tensor: element_dtype, indices: int32, element_shape: shape_type, num_elements: int32 -> "
+        "output_handle: variant")
     .Attr("element_dtype: type")
     .Attr("shape_type: {int32, int64}")
     .SetShapeFn(TensorListScatterShape)
@@ -170,20 +346,16 @@ REGISTER_OP("TensorListScatterV2")
         "of `tensor` at the vector `indices`; of equal indices the last one counts.");
 
 REGISTER_OP("TensorListSetItem")
-    .Input("input_handle: variant")
-    .Input("index: int32")
-    .Input("item: element_dtype")
-    .Output("output_handle: variant")
+    .Signature("input_handle: variant, index: int32, item: element_dtype -> output_handle: variant")
     .Attr("element_dtype: type")
     .Attr("resize_if_index_out_of_bounds: bool = false")
     .SetShapeFn(TensorListSetItemShape)
     .Doc("Gives a list with `item` as its element at the scalar `index`.");
 
 REGISTER_OP("TensorListSplit")
-    .Input("tensor: element_dtype")
-    .Input("element_shape: shape_type")
-    .Input("lengths: int64")
-    .Output("output_handle: variant")
+    .Signature(
+        "tensor: element_dtype, element_shape: shape_type, lengths: int64 -> output_handle: "
+        "variant")
     .Attr("element_dtype: type")
     .Attr("shape_type: {int32, int64}")
     .SetShapeFn(TensorListSplitShape)
@@ -193,9 +365,7 @@ REGISTER_OP("TensorListSplit")
         "`lengths`, which must add up to its size.");
 
 REGISTER_OP("TensorListStack")
-    .Input("input_handle: variant")
-    .Input("element_shape: int32")
-    .Output("tensor: element_dtype")
+    .Signature("input_handle: variant, element_shape: int32 -> tensor: element_dtype")
     .Attr("element_dtype: type")
     .Attr("num_elements: int = -1")
     .SetShapeFn(TensorListStackShape)

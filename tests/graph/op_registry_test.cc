@@ -54,6 +54,22 @@ TEST(OpDefBuilder, Arguments) {
                  attr { name: "Ts" type: "list(type)" has_minimum: true minimum: 1 })pb");
 }
 
+TEST(OpDefBuilder, SignatureIsInputsAndOutputs) {
+  ExpectDef(OpDefBuilder("Test").Attr("N: int").Signature("a: N * float, b: Ref(int32) -> c: int8"),
+            R"pb(name: "Test"
+                 input_arg { name: "a" type: DT_FLOAT number_attr: "N" }
+                 input_arg { name: "b" type: DT_INT32 is_ref: true }
+                 output_arg { name: "c" type: DT_INT8 }
+                 attr { name: "N" type: "int" has_minimum: true minimum: 1 })pb");
+  ExpectDef(OpDefBuilder("Test").Signature("a: float"),
+            R"pb(name: "Test"
+                 input_arg { name: "a" type: DT_FLOAT })pb");
+  ExpectDef(OpDefBuilder("Test").Signature("-> b: float, c: bool"),
+            R"pb(name: "Test"
+                 output_arg { name: "b" type: DT_FLOAT }
+                 output_arg { name: "c" type: DT_BOOL })pb");
+}
+
 TEST(OpDefBuilder, AttributesWithDefaults) {
   ExpectDef(OpDefBuilder("Test")
                 .Attr("a: string = 'x\\'y'")
@@ -175,6 +191,8 @@ TEST(OpDefBuilder, RefusesBadSpecifications) {
       OpDefBuilder("T").Input("a: T"),
       OpDefBuilder("T").Input("a: Ref(float"),
       OpDefBuilder("T").Input("a: float more"),
+      OpDefBuilder("T").Signature("a: float, -> b: float"),
+      OpDefBuilder("T").Signature("a: float -> b: float -> c: float"),
       OpDefBuilder("T").Input("a: N * float"),
       OpDefBuilder("T").Attr("N: int").Input("a: N *"),
       OpDefBuilder("T").Attr("N: float").Input("a: N * int32"),
