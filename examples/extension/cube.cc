@@ -39,17 +39,15 @@ class CubeKernel : public troupe::Kernel {
 };
 
 /// dy/dx = 3 x^2, of the graph's ops.
-absl::Status CubeGradient(troupe::GradientContext& g) {
+void CubeGradient(troupe::GradientContext& g) {
   const troupe::Output x = g.input(0);
   const troupe::Output slope = g.Op("Mul", {g.ScalarOfType(x.type(), 3.0), g.Op("Square", {x})});
   g.set(0, g.Op("Mul", {g.grad(0), slope}));
-  return g.status();
 }
 
 absl::Status Register(troupe::Extension& extension) {
   extension.Op("Cube")
-      .Input("x: T")
-      .Output("y: T")
+      .Signature("x: T -> y: T")
       .Attr("T: {half, bfloat16, float, double}")
       .SetShapeFn(troupe::UnchangedShape)
       .Doc("Computes x * x * x element by element. Same shape and type as x.");

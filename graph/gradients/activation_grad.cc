@@ -8,27 +8,24 @@ Output FloatZero(GradientContext& g) { return g.ScalarOfType(g.grad().type(), 0)
 
 /// y = f(x), where <op>Grad takes (dy, y).
 template <const char* const& kGradOp>
-absl::Status GradOfOutput(GradientContext& g) {
+void GradOfOutput(GradientContext& g) {
   g.set(0, g.Op(kGradOp, {g.grad(), g.output(0)}));
-  return g.status();
 }
 /// dx = f(dy, x), linear in dy and piecewise linear in x: nothing flows to x but zeros.
 template <const char* const& kGradOp>
-absl::Status PiecewiseLinearGradGrad(GradientContext& g) {
+void PiecewiseLinearGradGrad(GradientContext& g) {
   if (g.wanted(0)) g.set(0, g.Op(kGradOp, {g.grad(), g.input(1)}));
   if (g.wanted(1)) g.set(1, g.ZerosLike(g.input(1)));
-  return g.status();
 }
 /// dx = f(dy, y) = dy below, and dy (y + constant) for negative y.
 template <const char* const& kGradOp>
-absl::Status ExponentialGradGrad(GradientContext& g) {
+void ExponentialGradGrad(GradientContext& g) {
   const Output dy = g.input(0), y = g.input(1);
   if (g.wanted(0)) g.set(0, g.Op(kGradOp, {g.grad(), y}));
   if (g.wanted(1)) {
     Output zero = FloatZero(g);
     g.set(1, Select(g, g.Op("Less", {y, zero}), Mul(g, g.grad(), dy), zero));
   }
-  return g.status();
 }
 
 constexpr const char* kReluGrad = "ReluGrad";
@@ -49,27 +46,20 @@ Output LeakyReluBackward(GradientContext& g, Output grad, Output x) {
   return g.Op("LeakyReluGrad", {grad, x},
               [&](NodeSpec& spec) { CopyAttrs(g.node(), {"alpha"}, spec); });
 }
-absl::Status LeakyReluGrad(GradientContext& g) {
-  g.set(0, LeakyReluBackward(g, g.grad(), g.input(0)));
-  return g.status();
-}
+void LeakyReluGrad(GradientContext& g) { g.set(0, LeakyReluBackward(g, g.grad(), g.input(0))); }
 REGISTER_GRADIENT("LeakyRelu", LeakyReluGrad);
 
-absl::Status LeakyReluGradGrad(GradientContext& g) {
+void LeakyReluGradGrad(GradientContext& g) {
   if (g.wanted(0)) g.set(0, LeakyReluBackward(g, g.grad(), g.input(1)));
   if (g.wanted(1)) g.set(1, g.ZerosLike(g.input(1)));
-  return g.status();
 }
 REGISTER_GRADIENT("LeakyReluGrad", LeakyReluGradGrad);
 
-absl::Status SoftplusGrad(GradientContext& g) {
-  g.set(0, Mul(g, g.grad(), g.Op("Sigmoid", {g.input(0)})));
-  return g.status();
-}
+void SoftplusGrad(GradientContext& g) { g.set(0, Mul(g, g.grad(), g.Op("Sigmoid", {g.input(0)}))); }
 REGISTER_GRADIENT("Softplus", SoftplusGrad);
 
 // f(dy, x) = dy sigmoid(x).
-absl::Status SoftplusGradGrad(GradientContext& g) {
+void SoftplusGradGrad(GradientContext& g) {
   const Output dy = g.input(0), x = g.input(1);
   if (g.wanted(0)) g.set(0, g.Op("SoftplusGrad", {g.grad(), x}));
   if (g.wanted(1)) {
@@ -77,14 +67,10 @@ absl::Status SoftplusGradGrad(GradientContext& g) {
     Output width = Add(g, Add(g, g.Op("Exp", {Neg(g, x)}), two), g.Op("Exp", {x}));
     g.set(1, Div(g, Mul(g, g.grad(), dy), width));
   }
-  return g.status();
 }
 REGISTER_GRADIENT("SoftplusGrad", SoftplusGradGrad);
 
-absl::Status SoftsignGrad(GradientContext& g) {
-  g.set(0, g.Op("SoftsignGrad", {g.grad(), g.input(0)}));
-  return g.status();
-}
+void SoftsignGrad(GradientContext& g) { g.set(0, g.Op("SoftsignGrad", {g.grad(), g.input(0)})); }
 REGISTER_GRADIENT("Softsign", SoftsignGrad);
 
 }  // namespace

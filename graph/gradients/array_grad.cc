@@ -5,52 +5,44 @@
 namespace troupe::gradients {
 namespace {
 
-absl::Status IdentityGrad(GradientContext& g) {
-  g.set(0, g.gradient());
-  return g.status();
-}
+void IdentityGrad(GradientContext& g) { g.set(0, g.gradient()); }
 REGISTER_GRADIENT("EnsureShape", IdentityGrad);
 REGISTER_GRADIENT("Identity", IdentityGrad);
 REGISTER_GRADIENT("PlaceholderWithDefault", IdentityGrad);
 // The gradient of a variable's handle is that of its value.
 REGISTER_GRADIENT("ReadVariableOp", IdentityGrad);
 
-absl::Status IdentityNGrad(GradientContext& g) {
+void IdentityNGrad(GradientContext& g) {
   for (int i = 0; i < g.node()->num_inputs(); ++i) {
     if (g.wanted(i)) g.set(i, g.GradOrZeros(i));
   }
-  return g.status();
 }
 REGISTER_GRADIENT("IdentityN", IdentityNGrad);
 
-absl::Status PreventGradientGrad(GradientContext& g) {
-  return absl::NotFoundError(
-      StrCat("the gradient is prevented: ", g.node()->attrs().GetOr<std::string>("message", "")));
+void PreventGradientGrad(GradientContext& g) {
+  g.Fail(absl::NotFoundError(
+      StrCat("the gradient is prevented: ", g.node()->attrs().GetOr<std::string>("message", ""))));
 }
 REGISTER_GRADIENT("PreventGradient", PreventGradientGrad);
 
-absl::Status CheckNumericsGrad(GradientContext& g) {
+void CheckNumericsGrad(GradientContext& g) {
   const std::string message = g.node()->attrs().GetOr<std::string>("message", "");
   g.set(0, g.Op("CheckNumerics", {g.grad()}, [&](NodeSpec& spec) {
     spec.Attr("message", "NaN or infinity in the gradient. " + message);
   }));
-  return g.status();
 }
 REGISTER_GRADIENT("CheckNumerics", CheckNumericsGrad);
 
-absl::Status ReshapeGrad(GradientContext& g) {
-  g.set(0, ReshapeLike(g, g.grad(), g.input(0)));
-  return g.status();
-}
+void ReshapeGrad(GradientContext& g) { g.set(0, ReshapeLike(g, g.grad(), g.input(0))); }
 REGISTER_GRADIENT("ExpandDims", ReshapeGrad);
 REGISTER_GRADIENT("Reshape", ReshapeGrad);
 REGISTER_GRADIENT("Squeeze", ReshapeGrad);
 
-absl::Status TransposeGrad(GradientContext& g) {
+void TransposeGrad(GradientContext& g) {
   std::optional<std::vector<int64_t>> permutation = ConstantInts(g, g.input(1));
   if (!permutation) {
     g.set(0, g.Op("Transpose", {g.grad(), g.Op("InvertPermutation", {g.input(1)})}));
-    return g.status();
+    return;
   }
   const int64_t rank = static_cast<int64_t>(permutation->size());
   std::vector<int64_t> inverse(rank);
@@ -58,32 +50,31 @@ absl::Status TransposeGrad(GradientContext& g) {
     int64_t& axis = (*permutation)[i];
     if (axis < 0) axis += rank;
     if (axis < 0 || axis >= rank) {
-      return InvalidArgument("the permutation has axis ", axis, ", expected less than ", rank);
+      return g.Fail(
+          InvalidArgument("the permutation has axis ", axis, ", expected less than ", rank));
     }
     inverse[axis] = i;
   }
   g.set(0, Transpose(g, g.grad(), inverse));
-  return g.status();
 }
 REGISTER_GRADIENT("Transpose", TransposeGrad);
 
-absl::Status BroadcastToGrad(GradientContext& g) {
+void BroadcastToGrad(GradientContext& g) {
   Sizes target = Sizes::OfShape(g, g.output(0));
   if (!target.count_known()) target = Sizes::OfTensor(g, g.input(1));
   Unbroadcast unbroadcast(g, Sizes::OfShape(g, g.input(0)), target);
   g.set(0, unbroadcast.Reduce(0, g.grad()));
-  return g.status();
 }
 REGISTER_GRADIENT("BroadcastTo", BroadcastToGrad);
 
-absl::Status FillGrad(GradientContext& g) {
-  if (!g.wanted(1)) return absl::OkStatus();
+void FillGrad(GradientContext& g) {
+  if (!g.wanted(1)) return;
   const PartialShape& shape = g.grad().shape();
   Output axes;
   if (!shape.unknown_rank()) {
     if (shape.rank() == 0) {
       g.set(1, g.grad());
-      return g.status();
+      return;
     }
     std::vector<int32_t> all;
     for (int i = 0; i < shape.rank(); ++i) all.push_back(i);
@@ -92,15 +83,14 @@ absl::Status FillGrad(GradientContext& g) {
     axes = g.Op("Range", {g.Scalar<int32_t>(0), g.Op("Rank", {g.grad()}), g.Scalar<int32_t>(1)});
   }
   g.set(1, Sum(g, g.grad(), axes, false));
-  return g.status();
 }
 REGISTER_GRADIENT("Fill", FillGrad);
 
-absl::Status TileGrad(GradientContext& g) {
+void TileGrad(GradientContext& g) {
   // Every axis becomes two, of which the first, that of the copies, is summed over.
   Sizes input = Sizes::OfShape(g, g.input(0));
   Sizes multiples = Sizes::OfTensor(g, g.input(1));
-  if (!g.status().ok()) return g.status();
+  if (!g.status().ok()) return;
   if (input.count_known() && multiples.known() && multiples.count() == input.count()) {
     std::vector<int64_t> split;
     std::vector<int32_t> axes;
@@ -117,41 +107,36 @@ absl::Status TileGrad(GradientContext& g) {
     }
     if (axes.empty()) {
       g.set(0, g.grad());
-      return g.status();
+      return;
     }
     if (unknown == 0 || (unknown == 1 && !zero)) {
       std::vector<int32_t> sizes(split.begin(), split.end());
       Output copies = g.Op("Reshape", {g.grad(), g.IntVector(sizes)});
       g.set(0, Sum(g, copies, g.IntVector(axes), false));
-      return g.status();
+      return;
     }
   }
   Output pairs[] = {multiples.Vector(), input.Vector()};
-  if (!g.status().ok()) return g.status();
+  if (!g.status().ok()) return;
   NodeSpec spec("Pack", g.NewName("Pack"));
   spec.Input(g.Values(pairs)).Attr("axis", 1);
   Output split = g.Op("Reshape", {Output(g.Add(std::move(spec)), 0), g.IntVector({-1})});
   Output axes = g.Op("Range", {g.Scalar<int32_t>(0), g.Op("Size", {split}), g.Scalar<int32_t>(2)});
   g.set(0, Sum(g, g.Op("Reshape", {g.grad(), split}), axes, false));
-  return g.status();
 }
 REGISTER_GRADIENT("Tile", TileGrad);
 
-absl::Status ReverseV2Grad(GradientContext& g) {
-  g.set(0, g.Op("ReverseV2", {g.grad(), g.input(1)}));
-  return g.status();
-}
+void ReverseV2Grad(GradientContext& g) { g.set(0, g.Op("ReverseV2", {g.grad(), g.input(1)})); }
 REGISTER_GRADIENT("ReverseV2", ReverseV2Grad);
 
-absl::Status PackGrad(GradientContext& g) {
+void PackGrad(GradientContext& g) {
   const int count = g.node()->num_inputs();
   Node* parts = g.Add("Unpack", {g.grad()}, [&](NodeSpec& spec) {
     spec.Attr("num", count);
     CopyAttrs(g.node(), {"axis"}, spec);
   });
-  if (parts == nullptr) return g.status();
+  if (parts == nullptr) return;
   for (int i = 0; i < count; ++i) g.set(i, Output(parts, i));
-  return g.status();
 }
 REGISTER_GRADIENT("Pack", PackGrad);
 
@@ -162,14 +147,13 @@ std::vector<Output> AllGrads(GradientContext& g) {
   return grads;
 }
 
-absl::Status UnpackGrad(GradientContext& g) {
+void UnpackGrad(GradientContext& g) {
   std::vector<Output> grads = AllGrads(g);
-  if (!g.status().ok() || grads.empty()) return g.status();
+  if (!g.status().ok() || grads.empty()) return;
   NodeSpec spec("Pack", g.NewName("Pack"));
   spec.Input(g.Values(grads));
   CopyAttrs(g.node(), {"axis"}, spec);
   g.set(0, Output(g.Add(std::move(spec)), 0));
-  return g.status();
 }
 REGISTER_GRADIENT("Unpack", UnpackGrad);
 
@@ -181,23 +165,21 @@ Output Concat(GradientContext& g, const std::vector<Output>& parts, Output axis)
   return Output(g.Add(std::move(spec)), 0);
 }
 
-absl::Status SplitGrad(GradientContext& g) {
+void SplitGrad(GradientContext& g) {
   if (g.wanted(1)) g.set(1, Concat(g, AllGrads(g), g.input(0)));
-  return g.status();
 }
 REGISTER_GRADIENT("Split", SplitGrad);
 
-absl::Status SplitVGrad(GradientContext& g) {
+void SplitVGrad(GradientContext& g) {
   if (g.wanted(0)) g.set(0, Concat(g, AllGrads(g), g.input(2)));
-  return g.status();
 }
 REGISTER_GRADIENT("SplitV", SplitVGrad);
 
 /// Concat: inputs [first, first + count) along the axis in input `axis_input`.
-absl::Status ConcatGradOf(GradientContext& g, int first, int count, int axis_input) {
+void ConcatGradOf(GradientContext& g, int first, int count, int axis_input) {
   if (count == 1) {
     g.set(first, g.grad());
-    return g.status();
+    return;
   }
   const Output axis = g.input(axis_input);
   std::optional<std::vector<int64_t>> known_axis = ConstantInts(g, axis);
@@ -214,29 +196,26 @@ absl::Status ConcatGradOf(GradientContext& g, int first, int count, int axis_inp
     Node* parts = g.Add("SplitV", {g.grad(), g.IntVector(sizes), axis32},
                         [&](NodeSpec& spec) { spec.Attr("num_split", count); });
     for (int i = 0; i < count && parts != nullptr; ++i) g.set(first + i, Output(parts, i));
-    return g.status();
+    return;
   }
   // Shapes one by one: in a loop those are saved, not what has them.
   std::vector<Output> shape_outputs;
   for (int i = 0; i < count; ++i) shape_outputs.push_back(g.Value(g.Shape(g.input(first + i))));
   Output positive = Cast(g, axis, ElementType::kInt32);
   positive = g.Op("FloorMod", {positive, g.Op("Rank", {g.input(first)})});
-  if (!g.status().ok()) return g.status();
+  if (!g.status().ok()) return;
   NodeSpec offset_spec("ConcatOffset", g.NewName("ConcatOffset"));
   offset_spec.Input(positive).Input(shape_outputs);
   Node* offsets = g.Add(std::move(offset_spec));
-  if (offsets == nullptr) return g.status();
+  if (offsets == nullptr) return;
   for (int i = 0; i < count; ++i) {
     if (!g.wanted(first + i)) continue;
     g.set(first + i, g.Op("Slice", {g.grad(), Output(offsets, i), shape_outputs[i]}));
   }
-  return g.status();
 }
-absl::Status ConcatGrad(GradientContext& g) {
-  return ConcatGradOf(g, 1, g.node()->num_inputs() - 1, 0);
-}
-absl::Status ConcatV2Grad(GradientContext& g) {
-  return ConcatGradOf(g, 0, g.node()->num_inputs() - 1, g.node()->num_inputs() - 1);
+void ConcatGrad(GradientContext& g) { ConcatGradOf(g, 1, g.node()->num_inputs() - 1, 0); }
+void ConcatV2Grad(GradientContext& g) {
+  ConcatGradOf(g, 0, g.node()->num_inputs() - 1, g.node()->num_inputs() - 1);
 }
 REGISTER_GRADIENT("Concat", ConcatGrad);
 REGISTER_GRADIENT("ConcatV2", ConcatV2Grad);

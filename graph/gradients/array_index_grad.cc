@@ -62,21 +62,20 @@ void GatherAxis(GradientContext& g, const Sizes& batch, const Sizes& outer, cons
   if (g.status().ok()) g.set(0, ReshapeLike(g, sums, params));
 }
 
-absl::Status GatherGrad(GradientContext& g) {
+void GatherGrad(GradientContext& g) {
   if (g.wanted(0)) GatherRows(g);
-  return g.status();
 }
 REGISTER_GRADIENT("Gather", GatherGrad);
 
-absl::Status GatherV2Grad(GradientContext& g) {
-  if (!g.wanted(0)) return g.status();
+void GatherV2Grad(GradientContext& g) {
+  if (!g.wanted(0)) return;
   const Output indices = g.input(1);
   int64_t batch_dims = g.node()->attrs().GetOr<int64_t>("batch_dims", 0);
   if (batch_dims < 0) {
     if (indices.shape().unknown_rank()) {
-      return absl::UnimplementedError(
+      return g.Fail(absl::UnimplementedError(
           "the gradient needs the rank of the indices, as batch_dims is negative; give the indices "
-          "a shape with EnsureShape");
+          "a shape with EnsureShape"));
     }
     batch_dims += indices.shape().rank();
   }
@@ -90,28 +89,27 @@ absl::Status GatherV2Grad(GradientContext& g) {
     if (a < 0) a += params.count();
     if (a == 0 && b == 0) {
       GatherRows(g);
-      return g.status();
+      return;
     }
     GatherAxis(g, batch, params.Slice(b, a).Product(), params.Slice(a, a + 1),
                params.Slice(a + 1, Sizes::kEnd).Product(), per_batch);
-    return g.status();
+    return;
   }
   // The axis is known only when the graph runs.
   Output rank = g.Op("Size", {params.Vector()});
   Output at = g.Op("FloorMod", {Cast(g, g.input(2), ElementType::kInt32), rank});
   at = g.Op("Reshape", {at, g.IntVector({1})});
   Output first = g.IntVector({b}), one = g.IntVector({1}), rest = g.IntVector({-1});
-  if (!g.status().ok()) return g.status();
+  if (!g.status().ok()) return;
   GatherAxis(g, batch, params.Slice(first, Sub(g, at, first)).Product(), params.Slice(at, one),
              params.Slice(Add(g, at, one), rest).Product(), per_batch);
-  return g.status();
 }
 REGISTER_GRADIENT("GatherV2", GatherV2Grad);
 
-absl::Status ResourceGatherGrad(GradientContext& g) {
-  if (!g.wanted(0)) return g.status();
+void ResourceGatherGrad(GradientContext& g) {
+  if (!g.wanted(0)) return;
   if (g.node()->attrs().GetOr<int64_t>("batch_dims", 0) != 0) {
-    return absl::UnimplementedError("batch_dims other than 0 have no gradient");
+    return g.Fail(absl::UnimplementedError("batch_dims other than 0 have no gradient"));
   }
   Output indices = g.input(1), values = g.grad();
   const HandleShapes& handle = g.input(0).node->output_handle(g.input(0).index);
@@ -122,7 +120,7 @@ absl::Status ResourceGatherGrad(GradientContext& g) {
   } else {
     shape = g.Op("VariableShape", {g.input(0)});
   }
-  if (!g.status().ok()) return g.status();
+  if (!g.status().ok()) return;
   if (indices.shape().rank() != 1) {
     Sizes row = Sizes::OfTensor(g, shape).Slice(1, Sizes::kEnd);
     Sizes count = Sizes::OfShape(g, indices).Product();
@@ -130,27 +128,24 @@ absl::Status ResourceGatherGrad(GradientContext& g) {
     values = Reshape(g, values, count.Concat(row));
   }
   if (g.status().ok()) g.set(0, Gradient(values, indices, shape));
-  return g.status();
 }
 REGISTER_GRADIENT("ResourceGather", ResourceGatherGrad);
 
-absl::Status ResourceGatherNdGrad(GradientContext& g) {
-  if (!g.wanted(0)) return g.status();
+void ResourceGatherNdGrad(GradientContext& g) {
+  if (!g.wanted(0)) return;
   g.set(0, g.Op("ScatterNd",
                 {g.input(1), g.grad(), g.Op("VariableShape", {g.input(0)}, [&](NodeSpec& spec) {
                    spec.Attr("out_type", g.input(1).type());
                  })}));
-  return g.status();
 }
 REGISTER_GRADIENT("ResourceGatherNd", ResourceGatherNdGrad);
 
-absl::Status DynamicStitchGrad(GradientContext& g) {
+void DynamicStitchGrad(GradientContext& g) {
   const int count = g.node()->num_inputs() / 2;
   for (int i = 0; i < count; ++i) {
     if (!g.wanted(count + i)) continue;
     g.set(count + i, g.Op("GatherV2", {g.grad(), g.input(i), g.Scalar<int32_t>(0)}));
   }
-  return g.status();
 }
 REGISTER_GRADIENT("DynamicStitch", DynamicStitchGrad);
 
@@ -167,10 +162,10 @@ Output Strides(GradientContext& g, const Sizes& sizes) {
               [](NodeSpec& spec) { spec.Attr("exclusive", true).Attr("reverse", true); });
 }
 
-absl::Status ScatterNdGrad(GradientContext& g) {
+void ScatterNdGrad(GradientContext& g) {
   // The gradient at the indices. Each index has one component for each leading axis of the result;
   // they are joined to one index into the gradient with those axes taken together.
-  if (!g.wanted(1)) return g.status();
+  if (!g.wanted(1)) return;
   const Output indices = g.input(0);
   Sizes depth = Sizes::OfShape(g, indices).Slice(-1, Sizes::kEnd);
   Sizes shape = Sizes::OfShape(g, g.output(0));
@@ -186,16 +181,15 @@ absl::Status ScatterNdGrad(GradientContext& g) {
   Output components = Cast(g, indices, type);
   if (!leading.count_known() || leading.count() != 1) {
     Output strides = Strides(g, leading);
-    if (!g.status().ok()) return g.status();
+    if (!g.status().ok()) return;
     components = Mul(g, components, Cast(g, strides, type));
   }
   Output flat = Sum(g, components, {-1}, false);
   g.set(1, g.Op("GatherV2", {rows, flat, g.Scalar<int32_t>(0)}));
-  return g.status();
 }
 REGISTER_GRADIENT("ScatterNd", ScatterNdGrad);
 
-absl::Status TopKGrad(GradientContext& g) {
+void TopKGrad(GradientContext& g) {
   Output grad = g.GradOrZeros(0), ids = g.output(1);
   Sizes input = Sizes::OfShape(g, g.input(0)), output = Sizes::OfShape(g, ids);
   Sizes rows = input.Slice(0, -1).Product();
@@ -207,14 +201,13 @@ absl::Status TopKGrad(GradientContext& g) {
     grad = Reshape(g, grad, matrix);
   }
   Output sums = SegmentSum(g, grad, ids, rows.Times(length).Scalar());
-  if (!g.status().ok()) return g.status();
+  if (!g.status().ok()) return;
   // Segments are counted across rows; where there is only one row of rank 1 that is the shape.
   if (input.count_known() && input.count() == 1) {
     g.set(0, sums);
   } else {
     g.set(0, ReshapeLike(g, sums, g.input(0)));
   }
-  return g.status();
 }
 REGISTER_GRADIENT("TopKV2", TopKGrad);
 

@@ -17,7 +17,7 @@ Output IntsAs(GradientContext& g, ElementType type, const std::vector<int64_t>& 
   return g.Const(Tensor::Vector<int32_t>(narrow).Reshaped(shape));
 }
 
-absl::Status SliceGrad(GradientContext& g) {
+void SliceGrad(GradientContext& g) {
   // Zeros are put back around the slice.
   const Output x = g.input(0), begin = g.input(1);
   const ElementType type = begin.type();
@@ -27,7 +27,7 @@ absl::Status SliceGrad(GradientContext& g) {
       static_cast<int>(known_begin->size()) == whole.rank()) {
     if (whole == part) {
       g.set(0, g.grad());
-      return g.status();
+      return;
     }
     std::vector<int64_t> paddings;
     for (int i = 0; i < whole.rank(); ++i) {
@@ -35,20 +35,19 @@ absl::Status SliceGrad(GradientContext& g) {
       paddings.push_back(whole.dim(i) - part.dim(i) - (*known_begin)[i]);
     }
     g.set(0, g.Op("Pad", {g.grad(), IntsAs(g, type, paddings, Shape({whole.rank(), 2}))}));
-    return g.status();
+    return;
   }
   Output after = Sub(g, Sub(g, ShapeAs(g, x, type), ShapeAs(g, g.output(0), type)), begin);
   Output columns[] = {begin, after};
-  if (!g.status().ok()) return g.status();
+  if (!g.status().ok()) return;
   NodeSpec spec("Pack", g.NewName("Pack"));
   spec.Input(g.Values(columns)).Attr("axis", 1);
   g.set(0, g.Op("Pad", {g.grad(), Output(g.Add(std::move(spec)), 0)}));
-  return g.status();
 }
 REGISTER_GRADIENT("Slice", SliceGrad);
 
-absl::Status PadGrad(GradientContext& g) {
-  if (!g.wanted(0)) return g.status();
+void PadGrad(GradientContext& g) {
+  if (!g.wanted(0)) return;
   const Output x = g.input(0), paddings = g.input(1);
   const ElementType type = paddings.type();
   Output begin;
@@ -65,7 +64,6 @@ absl::Status PadGrad(GradientContext& g) {
                  });
   }
   g.set(0, g.Op("Slice", {g.grad(), begin, ShapeAs(g, x, type)}));
-  return g.status();
 }
 REGISTER_GRADIENT("Pad", PadGrad);
 REGISTER_GRADIENT("PadV2", PadGrad);
@@ -75,18 +73,16 @@ void CopyMasks(const Node* node, NodeSpec& spec) {
             spec);
 }
 
-absl::Status StridedSliceGrad(GradientContext& g) {
+void StridedSliceGrad(GradientContext& g) {
   Output shape = ShapeAs(g, g.input(0), g.input(1).type());
   g.set(0, g.Op("StridedSliceGrad", {shape, g.input(1), g.input(2), g.input(3), g.grad()},
                 [&](NodeSpec& spec) { CopyMasks(g.node(), spec); }));
-  return g.status();
 }
 REGISTER_GRADIENT("StridedSlice", StridedSliceGrad);
 
-absl::Status StridedSliceGradGrad(GradientContext& g) {
+void StridedSliceGradGrad(GradientContext& g) {
   g.set(4, g.Op("StridedSlice", {g.grad(), g.input(1), g.input(2), g.input(3)},
                 [&](NodeSpec& spec) { CopyMasks(g.node(), spec); }));
-  return g.status();
 }
 REGISTER_GRADIENT("StridedSliceGrad", StridedSliceGradGrad);
 

@@ -32,7 +32,7 @@ struct Layout {
   }
 };
 
-absl::Status BatchNormGrad(GradientContext& g, std::string_view grad_op, bool third_reserve) {
+void BatchNormGrad(GradientContext& g, std::string_view grad_op, bool third_reserve) {
   const Layout layout(g.node());
   const bool training = g.node()->attrs().GetOr<bool>("is_training", true);
   // Statistics that were given, not computed, are used channels last only.
@@ -53,20 +53,15 @@ absl::Status BatchNormGrad(GradientContext& g, std::string_view grad_op, bool th
       CopyAttrs(g.node(), {"data_format"}, spec);
     }
   });
-  if (node == nullptr) return g.status();
+  if (node == nullptr) return;
   Output dx(node, 0);
   if (rearrange && g.wanted(0)) dx = Transpose(g, dx, layout.ToChannelsFirst());
   g.set(0, dx);
   g.set(1, Output(node, 1));
   g.set(2, Output(node, 2));
-  return g.status();
 }
-absl::Status FusedBatchNormGrad(GradientContext& g) {
-  return BatchNormGrad(g, "FusedBatchNormGrad", false);
-}
-absl::Status FusedBatchNormV3Grad(GradientContext& g) {
-  return BatchNormGrad(g, "FusedBatchNormGradV3", true);
-}
+void FusedBatchNormGrad(GradientContext& g) { BatchNormGrad(g, "FusedBatchNormGrad", false); }
+void FusedBatchNormV3Grad(GradientContext& g) { BatchNormGrad(g, "FusedBatchNormGradV3", true); }
 REGISTER_GRADIENT("FusedBatchNorm", FusedBatchNormGrad);
 REGISTER_GRADIENT("FusedBatchNormV3", FusedBatchNormV3Grad);
 
@@ -120,14 +115,14 @@ PlainGradient WritePlainly(GradientContext& g, const Layout& layout, Output dy, 
 }
 
 // f(dy, x, scale, ...): written out in simple ops, which are then differentiated.
-absl::Status BatchNormGradGrad(GradientContext& g) {
+void BatchNormGradGrad(GradientContext& g) {
   const Layout layout(g.node());
   // Identities cut the inputs off from whatever else they depend on (dy may depend on x).
   std::vector<Output> xs;
   for (int i = 0; i < 3; ++i) xs.push_back(g.Op("Identity", {g.input(i)}));
-  if (!g.status().ok()) return g.status();
+  if (!g.status().ok()) return;
   PlainGradient plain = WritePlainly(g, layout, xs[0], xs[1], xs[2]);
-  if (!g.status().ok()) return g.status();
+  if (!g.status().ok()) return;
   std::vector<Output> ys, grad_ys, grads;
   const Output outputs[] = {plain.dx, plain.dscale, plain.doffset};
   for (int i = 0; i < 3; ++i) {
@@ -136,12 +131,11 @@ absl::Status BatchNormGradGrad(GradientContext& g) {
     grad_ys.push_back(g.grad(i));
   }
   absl::Status status = AddSymbolicGradients(ys, xs, grad_ys, &grads, g.prefix() + "/plain");
-  if (!status.ok()) return status;
+  if (!status.ok()) return g.Fail(status);
   // All three are connected, as in TensorFlow: in inference dx does not depend on x.
   for (int i = 0; i < 3; ++i) {
     g.set(i, grads[i].valid() ? grads[i] : g.ZerosLike(g.input(i)));
   }
-  return g.status();
 }
 REGISTER_GRADIENT("FusedBatchNormGrad", BatchNormGradGrad);
 REGISTER_GRADIENT("FusedBatchNormGradV3", BatchNormGradGrad);

@@ -13,7 +13,7 @@ Output ConvOp(GradientContext& g, std::string_view op, std::initializer_list<Out
   });
 }
 
-absl::Status Conv2DGrad(GradientContext& g) {
+void Conv2DGrad(GradientContext& g) {
   const Output x = g.input(0), filter = g.input(1);
   if (g.wanted(0)) {
     g.set(0, ConvOp(g, "Conv2DBackpropInput", {g.Shape(x), filter, g.grad()}));
@@ -21,27 +21,24 @@ absl::Status Conv2DGrad(GradientContext& g) {
   if (g.wanted(1)) {
     g.set(1, ConvOp(g, "Conv2DBackpropFilter", {x, g.Shape(filter), g.grad()}));
   }
-  return g.status();
 }
 REGISTER_GRADIENT("Conv2D", Conv2DGrad);
 
 // f(sizes, filter, dy).
-absl::Status Conv2DBackpropInputGrad(GradientContext& g) {
+void Conv2DBackpropInputGrad(GradientContext& g) {
   const Output filter = g.input(1), dy = g.input(2);
   if (g.wanted(1)) {
     g.set(1, ConvOp(g, "Conv2DBackpropFilter", {g.grad(), g.Shape(filter), dy}));
   }
   if (g.wanted(2)) g.set(2, ConvOp(g, "Conv2D", {g.grad(), filter}));
-  return g.status();
 }
 REGISTER_GRADIENT("Conv2DBackpropInput", Conv2DBackpropInputGrad);
 
 // f(x, sizes, dy).
-absl::Status Conv2DBackpropFilterGrad(GradientContext& g) {
+void Conv2DBackpropFilterGrad(GradientContext& g) {
   const Output x = g.input(0), dy = g.input(2);
   if (g.wanted(0)) g.set(0, ConvOp(g, "Conv2DBackpropInput", {g.Shape(x), g.grad(), dy}));
   if (g.wanted(2)) g.set(2, ConvOp(g, "Conv2D", {x, g.grad()}));
-  return g.status();
 }
 REGISTER_GRADIENT("Conv2DBackpropFilter", Conv2DBackpropFilterGrad);
 

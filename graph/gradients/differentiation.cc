@@ -318,8 +318,10 @@ absl::Status Differentiation::Differentiate(Visit& visit, BackFrame* back) {
   const int first_node = graph_->num_nodes();
   GradientContext context(node, visit.grads, ScopeOf(node), std::move(wanted), back->place());
   context.set_device(node->requested_device());
-  absl::Status status = CatchExceptions([&] { return (*function)(context); });
-  if (status.ok()) status = context.status();
+  const absl::Status status = CatchExceptions([&] {
+    (*function)(context);
+    return context.status();
+  });
   if (!status.ok()) return AboutNode(node, status);
   return SendAll(visit, context, first_node, back);
 }

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
+#include "devices/match_type.h"
 #include "devices/status_macros.h"
 #include "graph/gradients/gradient_ops.h"
 #include "graph/protos/graph.pb.h"
@@ -146,32 +147,15 @@ Output GradientBuilder::Const(const Tensor& value) {
 }
 
 Output GradientBuilder::ScalarOfType(ElementType type, double value) {
-  switch (type) {
-#define TROUPE_CASE(ENUM, CPP) \
-  case ElementType::ENUM:      \
-    return Scalar<CPP>(static_cast<CPP>(value))
-    TROUPE_CASE(kFloat, float);
-    TROUPE_CASE(kDouble, double);
-    TROUPE_CASE(kHalf, half);
-    TROUPE_CASE(kBfloat16, bfloat16);
-    TROUPE_CASE(kInt8, int8_t);
-    TROUPE_CASE(kInt16, int16_t);
-    TROUPE_CASE(kInt32, int32_t);
-    TROUPE_CASE(kInt64, int64_t);
-    TROUPE_CASE(kUint8, uint8_t);
-    TROUPE_CASE(kUint16, uint16_t);
-    TROUPE_CASE(kUint32, uint32_t);
-    TROUPE_CASE(kUint64, uint64_t);
-#undef TROUPE_CASE
-    case ElementType::kComplex64:
-      return Scalar<complex64>(complex64(static_cast<float>(value), 0));
-    case ElementType::kComplex128:
-      return Scalar<complex128>(complex128(value, 0));
-    default:
-      Fail(absl::InvalidArgumentError(
-          StrCat("no number of type ", ElementTypeName(type), " can be made")));
-      return Output();
-  }
+  Output scalar;
+  const bool made =
+      MatchType<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
+                uint32_t, uint64_t, complex64, complex128>(type, false, [&]<typename T>() {
+        scalar = Scalar<T>(static_cast<T>(value));
+        return true;
+      });
+  if (!made) Fail(InvalidArgument("no number of type ", ElementTypeName(type), " can be made"));
+  return scalar;
 }
 
 Output GradientBuilder::IntVector(absl::Span<const int32_t> values) {

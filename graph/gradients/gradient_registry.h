@@ -1,7 +1,7 @@
 /// Gradient functions of ops.
 ///
 ///     REGISTER_GRADIENT("Mul", MulGrad);
-///     absl::Status MulGrad(GradientContext& g) { ... g.set(0, ...); ... }
+///     void MulGrad(GradientContext& g) { ... g.set(0, ...); ... }
 #ifndef TROUPE_GRAPH_GRADIENTS_GRADIENT_REGISTRY_H_
 #define TROUPE_GRAPH_GRADIENTS_GRADIENT_REGISTRY_H_
 
@@ -143,8 +143,9 @@ class GradientContext : public GradientBuilder {
   std::vector<bool> wanted_;
 };
 
-/// Sets the gradients of a node's inputs in the context; an error ends the differentiation.
-using GradientFn = absl::Status (*)(GradientContext& g);
+/// Sets the gradients of a node's inputs in the context. An error, of an op or by `Fail`, ends the
+/// differentiation.
+using GradientFn = void (*)(GradientContext& g);
 
 /// Registry of gradient functions by op. Thread-safe.
 class GradientRegistry {

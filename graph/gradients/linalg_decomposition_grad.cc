@@ -39,29 +39,27 @@ Output TriangularSolve(GradientContext& g, Output matrix, Output rhs, bool lower
               [&](NodeSpec& spec) { spec.Attr("lower", lower).Attr("adjoint", adjoint); });
 }
 
-absl::Status CholeskyGrad(GradientContext& g) {
+void CholeskyGrad(GradientContext& g) {
   // With P the lower triangle of L^H G, its diagonal halved: the Hermitian part of L^-H P L^-1.
   const Output l = g.output(0);
   Output p = Product(g, l, true, g.grad(), false);
   p = g.Op("MatrixSetDiag", {p, Scale(g, g.Op("MatrixDiagPart", {p}), 0.5)});
   p = BandPart(g, p, -1, 0);
-  if (!g.status().ok()) return g.status();
+  if (!g.status().ok()) return;
   const Output half_solved = TriangularSolve(g, l, p, true, true);
-  if (!g.status().ok()) return g.status();
+  if (!g.status().ok()) return;
   const Output solved = TriangularSolve(g, l, Adjoint(g, half_solved), true, true);
-  if (!g.status().ok()) return g.status();
+  if (!g.status().ok()) return;
   g.set(0, Scale(g, Add(g, solved, Adjoint(g, solved)), 0.5));
-  return g.status();
 }
 REGISTER_GRADIENT("Cholesky", CholeskyGrad);
 
-absl::Status MatrixInverseGrad(GradientContext& g) {
+void MatrixInverseGrad(GradientContext& g) {
   // -Y^H G Y^H; for the inverse of the adjoint its adjoint, -Y G^H Y.
   const Output y = g.output(0);
   const bool adjoint = g.node()->attrs().GetOr<bool>("adjoint", false);
   const Output product = Product(g, g.grad(), adjoint, y, !adjoint);
   g.set(0, Neg(g, Product(g, y, !adjoint, product, false)));
-  return g.status();
 }
 REGISTER_GRADIENT("MatrixInverse", MatrixInverseGrad);
 
@@ -72,17 +70,16 @@ Output MatrixGrad(GradientContext& g, bool adjoint, Output grad_rhs) {
              adjoint ? Product(g, x, false, grad_rhs, true) : Product(g, grad_rhs, false, x, true));
 }
 
-absl::Status MatrixSolveGrad(GradientContext& g) {
+void MatrixSolveGrad(GradientContext& g) {
   const bool adjoint = g.node()->attrs().GetOr<bool>("adjoint", false);
   const Output grad_rhs = g.Op("MatrixSolve", {g.input(0), g.grad()},
                                [&](NodeSpec& spec) { spec.Attr("adjoint", !adjoint); });
   if (g.wanted(0)) g.set(0, MatrixGrad(g, adjoint, grad_rhs));
   g.set(1, grad_rhs);
-  return g.status();
 }
 REGISTER_GRADIENT("MatrixSolve", MatrixSolveGrad);
 
-absl::Status MatrixTriangularSolveGrad(GradientContext& g) {
+void MatrixTriangularSolveGrad(GradientContext& g) {
   const bool adjoint = g.node()->attrs().GetOr<bool>("adjoint", false);
   const bool lower = g.node()->attrs().GetOr<bool>("lower", true);
   Output grad_rhs = TriangularSolve(g, g.input(0), g.grad(), lower, !adjoint);
@@ -93,7 +90,7 @@ absl::Status MatrixTriangularSolveGrad(GradientContext& g) {
   }
   // The batch dimensions broadcast.
   Sizes a = Sizes::OfShape(g, g.input(0)), b = Sizes::OfShape(g, g.input(1));
-  if (!g.status().ok()) return g.status();
+  if (!g.status().ok()) return;
   if (!(a.count_known() && b.count_known() && a.count() == 2 && b.count() == 2)) {
     Unbroadcast unbroadcast(g, a.Slice(0, -2), b.Slice(0, -2));
     if (g.wanted(0)) grad_matrix = unbroadcast.Reduce(0, grad_matrix, &a);
@@ -101,37 +98,30 @@ absl::Status MatrixTriangularSolveGrad(GradientContext& g) {
   }
   g.set(0, grad_matrix);
   g.set(1, grad_rhs);
-  return g.status();
 }
 REGISTER_GRADIENT("MatrixTriangularSolve", MatrixTriangularSolveGrad);
 
-absl::Status MatrixBandPartGrad(GradientContext& g) {
+void MatrixBandPartGrad(GradientContext& g) {
   g.set(0, g.Op("MatrixBandPart", {g.grad(), g.input(1), g.input(2)}));
-  return g.status();
 }
 REGISTER_GRADIENT("MatrixBandPart", MatrixBandPartGrad);
 
-absl::Status MatrixDiagGrad(GradientContext& g) {
-  g.set(0, g.Op("MatrixDiagPart", {g.grad()}));
-  return g.status();
-}
+void MatrixDiagGrad(GradientContext& g) { g.set(0, g.Op("MatrixDiagPart", {g.grad()})); }
 REGISTER_GRADIENT("MatrixDiag", MatrixDiagGrad);
 
-absl::Status MatrixDiagPartGrad(GradientContext& g) {
+void MatrixDiagPartGrad(GradientContext& g) {
   const PartialShape& matrices = g.input(0).shape();
   const int rank = matrices.rank();
   const bool square =
       rank >= 2 && matrices.dim(rank - 1) != -1 && matrices.dim(rank - 1) == matrices.dim(rank - 2);
   g.set(0, square ? g.Op("MatrixDiag", {g.grad()})
                   : g.Op("MatrixSetDiag", {g.ZerosLike(g.input(0)), g.grad()}));
-  return g.status();
 }
 REGISTER_GRADIENT("MatrixDiagPart", MatrixDiagPartGrad);
 
-absl::Status MatrixSetDiagGrad(GradientContext& g) {
+void MatrixSetDiagGrad(GradientContext& g) {
   if (g.wanted(0)) g.set(0, g.Op("MatrixSetDiag", {g.grad(), g.ZerosLike(g.input(1))}));
   if (g.wanted(1)) g.set(1, g.Op("MatrixDiagPart", {g.grad()}));
-  return g.status();
 }
 REGISTER_GRADIENT("MatrixSetDiag", MatrixSetDiagGrad);
 

@@ -31,18 +31,17 @@ void ProductGrad(GradientContext& g, std::string_view flag_a, std::string_view f
   }
 }
 
-absl::Status MatMulGrad(GradientContext& g) {
+void MatMulGrad(GradientContext& g) {
   Output grad_a, grad_b;
   ProductGrad(g, "transpose_a", "transpose_b", g.wanted(1) ? g.Conj(g.input(0)) : Output(),
               g.wanted(0) ? g.Conj(g.input(1)) : Output(), g.wanted(0) ? &grad_a : nullptr,
               g.wanted(1) ? &grad_b : nullptr);
   g.set(0, grad_a);
   g.set(1, grad_b);
-  return g.status();
 }
 REGISTER_GRADIENT("MatMul", MatMulGrad);
 
-absl::Status BatchMatMulGrad(GradientContext& g) {
+void BatchMatMulGrad(GradientContext& g) {
   Output grad_a, grad_b;
   ProductGrad(g, "adj_x", "adj_y", g.input(0), g.input(1), g.wanted(0) ? &grad_a : nullptr,
               g.wanted(1) ? &grad_b : nullptr);
@@ -56,7 +55,6 @@ absl::Status BatchMatMulGrad(GradientContext& g) {
   }
   g.set(0, grad_a);
   g.set(1, grad_b);
-  return g.status();
 }
 REGISTER_GRADIENT("BatchMatMul", BatchMatMulGrad);
 REGISTER_GRADIENT("BatchMatMulV2", BatchMatMulGrad);

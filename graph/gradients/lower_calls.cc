@@ -276,14 +276,14 @@ std::string GradientFunctionOf(const Node* node) {
   return "";
 }
 
-absl::Status CallGradient(GradientContext& g) {
+void CallGradient(GradientContext& g) {
   // The gradient function takes the arguments and the gradients of the results.
   const Node* node = g.node();
   std::vector<Output> inputs;
   std::vector<ElementType> in_types, out_types;
   for (int i = 0; i < node->num_inputs(); ++i) inputs.push_back(g.Value(g.input(i)));
   for (int i = 0; i < node->num_outputs(); ++i) inputs.push_back(g.GradOrZeros(i));
-  TROUPE_RETURN_IF_ERROR(g.status());
+  if (!g.status().ok()) return;
   for (const Output& input : inputs) in_types.push_back(input.type());
   for (int i = 0; i < node->num_inputs(); ++i) out_types.push_back(g.input(i).type());
   AttrValue function;
@@ -298,11 +298,10 @@ absl::Status CallGradient(GradientContext& g) {
       .Attr("Tout", absl::MakeConstSpan(out_types))
       .Attr("f", function);
   Node* call = g.Add(std::move(spec));
-  TROUPE_RETURN_IF_ERROR(g.status());
+  if (!g.status().ok()) return;
   for (int i = 0; i < node->num_inputs(); ++i) {
     if (g.wanted(i)) g.set(i, Output(call, i));
   }
-  return absl::OkStatus();
 }
 
 absl::Status LowerCallsBetween(Graph* graph, const std::vector<Output>& ys,

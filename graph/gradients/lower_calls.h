@@ -22,7 +22,7 @@ absl::Status LowerCallsBetween(Graph* graph, const std::vector<Output>& ys,
 /// if there is none.
 std::string GradientFunctionOf(const Node* node);
 /// The gradient of a call by that function.
-absl::Status CallGradient(GradientContext& g);
+void CallGradient(GradientContext& g);
 
 }  // namespace troupe::gradients
 

@@ -4,39 +4,35 @@
 namespace troupe::gradients {
 namespace {
 
-absl::Status AddGrad(GradientContext& g) {
+void AddGrad(GradientContext& g) {
   SetBinary(
       g, [&] { return g.grad(); }, [&] { return g.grad(); });
-  return g.status();
 }
 REGISTER_GRADIENT("Add", AddGrad);
 REGISTER_GRADIENT("AddV2", AddGrad);
 
-absl::Status AddNGrad(GradientContext& g) {
+void AddNGrad(GradientContext& g) {
   for (int i = 0; i < g.node()->num_inputs(); ++i) g.set(i, g.grad());
-  return g.status();
 }
 REGISTER_GRADIENT("AddN", AddNGrad);
 
-absl::Status SubGrad(GradientContext& g) {
+void SubGrad(GradientContext& g) {
   Unbroadcast unbroadcast(g, g.input(0), g.input(1));
   if (g.wanted(0)) g.set(0, unbroadcast.Reduce(0, g.grad()));
   // The smaller tensor is negated: the sum comes first.
   if (g.wanted(1)) g.set(1, Neg(g, unbroadcast.Reduce(1, g.grad())));
-  return g.status();
 }
 REGISTER_GRADIENT("Sub", SubGrad);
 
-absl::Status MulGrad(GradientContext& g) {
+void MulGrad(GradientContext& g) {
   SetBinary(
       g, [&] { return Mul(g, g.grad(), g.Conj(g.input(1))); },
       [&] { return Mul(g, g.Conj(g.input(0)), g.grad()); });
-  return g.status();
 }
 REGISTER_GRADIENT("Mul", MulGrad);
 
 // `div`: the op that divides, so that what it does about zeros holds for its gradient.
-absl::Status QuotientGrad(GradientContext& g, std::string_view div) {
+void QuotientGrad(GradientContext& g, std::string_view div) {
   Output y = g.Conj(g.input(1));
   SetBinary(
       g,
@@ -47,25 +43,23 @@ absl::Status QuotientGrad(GradientContext& g, std::string_view div) {
         Output quotient = g.Op(div, {Neg(g, g.Conj(g.input(0))), y});
         return Mul(g, g.grad(), g.Op(div, {quotient, y}));
       });
-  return g.status();
 }
-absl::Status DivGrad(GradientContext& g) { return QuotientGrad(g, "RealDiv"); }
-absl::Status DivNoNanGrad(GradientContext& g) { return QuotientGrad(g, "DivNoNan"); }
+void DivGrad(GradientContext& g) { QuotientGrad(g, "RealDiv"); }
+void DivNoNanGrad(GradientContext& g) { QuotientGrad(g, "DivNoNan"); }
 REGISTER_GRADIENT("Div", DivGrad);
 REGISTER_GRADIENT("RealDiv", DivGrad);
 REGISTER_GRADIENT("DivNoNan", DivNoNanGrad);
 
-absl::Status FloorModGrad(GradientContext& g) {
+void FloorModGrad(GradientContext& g) {
   SetBinary(
       g, [&] { return g.grad(); },
       [&] {
         return Mul(g, g.grad(), Neg(g, g.Op("FloorDiv", {g.input(0), g.input(1)})));
       });
-  return g.status();
 }
 REGISTER_GRADIENT("FloorMod", FloorModGrad);
 
-absl::Status PowGrad(GradientContext& g) {
+void PowGrad(GradientContext& g) {
   Output x = g.Conj(g.input(0)), y = g.Conj(g.input(1));
   auto for_x = [&] {
     Output power = g.Op("Pow", {x, Sub(g, y, g.ScalarOfType(g.input(1).type(), 1))});
@@ -81,42 +75,38 @@ absl::Status PowGrad(GradientContext& g) {
     return Mul(g, Mul(g, g.grad(), g.Conj(g.output(0))), log);
   };
   SetBinary(g, for_x, for_y);
-  return g.status();
 }
 REGISTER_GRADIENT("Pow", PowGrad);
 
-absl::Status ExtremeGrad(GradientContext& g, std::string_view x_is_chosen) {
+void ExtremeGrad(GradientContext& g, std::string_view x_is_chosen) {
   Output chosen = g.Op(x_is_chosen, {g.input(0), g.input(1)});
   Output zero = g.ScalarOfType(g.grad().type(), 0);
   SetBinary(
       g, [&] { return Select(g, chosen, g.grad(), zero); },
       [&] { return Select(g, chosen, zero, g.grad()); });
-  return g.status();
 }
-absl::Status MaximumGrad(GradientContext& g) { return ExtremeGrad(g, "GreaterEqual"); }
-absl::Status MinimumGrad(GradientContext& g) { return ExtremeGrad(g, "LessEqual"); }
+void MaximumGrad(GradientContext& g) { ExtremeGrad(g, "GreaterEqual"); }
+void MinimumGrad(GradientContext& g) { ExtremeGrad(g, "LessEqual"); }
 REGISTER_GRADIENT("Maximum", MaximumGrad);
 REGISTER_GRADIENT("Minimum", MinimumGrad);
 
-absl::Status SquaredDifferenceGrad(GradientContext& g) {
+void SquaredDifferenceGrad(GradientContext& g) {
   Output for_x = Mul(g, Scale(g, g.grad(), 2), Sub(g, g.input(0), g.input(1)));
   Unbroadcast unbroadcast(g, g.input(0), g.input(1));
   if (g.wanted(0)) g.set(0, unbroadcast.Reduce(0, for_x));
   if (g.wanted(1)) g.set(1, Neg(g, unbroadcast.Reduce(1, for_x)));
-  return g.status();
 }
 REGISTER_GRADIENT("SquaredDifference", SquaredDifferenceGrad);
 
-absl::Status SelectGrad(GradientContext& g) {
+void SelectGrad(GradientContext& g) {
   // Select, unlike SelectV2, also takes a vector that chooses rows; its operands have one shape.
   Output zeros = g.ZerosLike(g.input(1));
   if (g.wanted(1)) g.set(1, g.Op("Select", {g.input(0), g.grad(), zeros}));
   if (g.wanted(2)) g.set(2, g.Op("Select", {g.input(0), zeros, g.grad()}));
-  return g.status();
 }
 REGISTER_GRADIENT("Select", SelectGrad);
 
-absl::Status SelectV2Grad(GradientContext& g) {
+void SelectV2Grad(GradientContext& g) {
   Output zero = g.ScalarOfType(g.grad().type(), 0);
   if (g.wanted(1)) {
     Unbroadcast unbroadcast(g, g.input(1), g.output(0));
@@ -126,11 +116,10 @@ absl::Status SelectV2Grad(GradientContext& g) {
     Unbroadcast unbroadcast(g, g.input(2), g.output(0));
     g.set(2, unbroadcast.Reduce(0, Select(g, g.input(0), zero, g.grad())));
   }
-  return g.status();
 }
 REGISTER_GRADIENT("SelectV2", SelectV2Grad);
 
-absl::Status ClipByValueGrad(GradientContext& g) {
+void ClipByValueGrad(GradientContext& g) {
   // The bounds are scalars or of the operand's shape.
   Output x = g.input(0);
   Output zero = g.ScalarOfType(g.grad().type(), 0);
@@ -147,7 +136,6 @@ absl::Status ClipByValueGrad(GradientContext& g) {
     Unbroadcast unbroadcast(g, x, g.input(2));
     g.set(2, unbroadcast.Reduce(1, Select(g, above, g.grad(), zero)));
   }
-  return g.status();
 }
 REGISTER_GRADIENT("ClipByValue", ClipByValueGrad);
 

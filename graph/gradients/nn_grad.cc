@@ -6,18 +6,17 @@
 namespace troupe::gradients {
 namespace {
 
-absl::Status BiasAddGrad(GradientContext& g) {
+void BiasAddGrad(GradientContext& g) {
   g.set(0, g.grad());
   if (g.wanted(1)) {
     g.set(1, g.Op("BiasAddGrad", {g.grad()},
                   [&](NodeSpec& spec) { CopyAttrs(g.node(), {"data_format"}, spec); }));
   }
-  return g.status();
 }
 REGISTER_GRADIENT("BiasAdd", BiasAddGrad);
 REGISTER_GRADIENT("BiasAddV1", BiasAddGrad);
 
-absl::Status BiasAddGradGrad(GradientContext& g) {
+void BiasAddGradGrad(GradientContext& g) {
   // The bias's sizes are the last, or the second after "NC": [C, 1, 1...] broadcasts to that.
   Sizes shape = Sizes::OfShape(g, g.input(0));
   Output bias = g.grad();
@@ -28,28 +27,25 @@ absl::Status BiasAddGradGrad(GradientContext& g) {
       if (sizes.size() > 1) bias = g.Op("Reshape", {bias, g.IntVector(sizes)});
     } else {
       Output ones = g.OnesLike(shape.Slice(2, Sizes::kEnd).Vector());
-      if (!g.status().ok()) return g.status();
+      if (!g.status().ok()) return;
       Sizes sizes = shape.Slice(1, 2).Concat(Sizes::OfTensor(g, ones));
       bias = g.Op("Reshape", {bias, sizes.Vector()});
     }
   }
   g.set(0, BroadcastTo(g, bias, shape));
-  return g.status();
 }
 REGISTER_GRADIENT("BiasAddGrad", BiasAddGradGrad);
 
-absl::Status SoftmaxGrad(GradientContext& g) {
+void SoftmaxGrad(GradientContext& g) {
   const Output y = g.output(0);
   Output weight = Sum(g, Mul(g, g.grad(), y), {-1}, true);
   g.set(0, Mul(g, Sub(g, g.grad(), weight), y));
-  return g.status();
 }
 REGISTER_GRADIENT("Softmax", SoftmaxGrad);
 
-absl::Status LogSoftmaxGrad(GradientContext& g) {
+void LogSoftmaxGrad(GradientContext& g) {
   Output softmax = g.Op("Exp", {g.output(0)});
   g.set(0, Sub(g, g.grad(), Mul(g, Sum(g, g.grad(), {-1}, true), softmax)));
-  return g.status();
 }
 REGISTER_GRADIENT("LogSoftmax", LogSoftmaxGrad);
 
@@ -72,7 +68,7 @@ Output LogitsGrad(GradientContext& g) {
   return grad;
 }
 
-absl::Status SoftmaxCrossEntropyGrad(GradientContext& g) {
+void SoftmaxCrossEntropyGrad(GradientContext& g) {
   Unbroadcast unbroadcast(g, g.input(0), g.input(1));
   // Either input may be broadcast over the batch; if the shapes do not tell, it is not.
   auto reduce = [&](int i, Output grad) {
@@ -85,20 +81,13 @@ absl::Status SoftmaxCrossEntropyGrad(GradientContext& g) {
     Output log = g.Op("LogSoftmax", {g.input(0)});
     g.set(1, reduce(1, ScaleRows(g, g.GradOrZeros(0), Neg(g, log))));
   }
-  return g.status();
 }
 REGISTER_GRADIENT("SoftmaxCrossEntropyWithLogits", SoftmaxCrossEntropyGrad);
 
-absl::Status SparseSoftmaxCrossEntropyGrad(GradientContext& g) {
-  g.set(0, LogitsGrad(g));
-  return g.status();
-}
+void SparseSoftmaxCrossEntropyGrad(GradientContext& g) { g.set(0, LogitsGrad(g)); }
 REGISTER_GRADIENT("SparseSoftmaxCrossEntropyWithLogits", SparseSoftmaxCrossEntropyGrad);
 
-absl::Status L2LossGrad(GradientContext& g) {
-  g.set(0, Mul(g, g.input(0), g.grad()));
-  return g.status();
-}
+void L2LossGrad(GradientContext& g) { g.set(0, Mul(g, g.input(0), g.grad())); }
 REGISTER_GRADIENT("L2Loss", L2LossGrad);
 
 }  // namespace

@@ -1,42 +1,30 @@
-// Ops whose results do not change with their inputs, or do so only by jumps: they end the chain.
+// Ops that end the chain: their results do not change with their inputs, or do so only by jumps, or
+// are dealt with beside the ops that they belong to (stacks of what one loop saves for another).
+#include "absl/strings/str_split.h"
 #include "graph/gradients/gradient_registry.h"
 
 namespace troupe {
 namespace {
 
-REGISTER_NO_GRADIENT("Assert");
-REGISTER_NO_GRADIENT("Assign");
-REGISTER_NO_GRADIENT("AssignAdd");
-REGISTER_NO_GRADIENT("AssignSub");
-REGISTER_NO_GRADIENT("BroadcastGradientArgs");
-REGISTER_NO_GRADIENT("ConcatOffset");
-REGISTER_NO_GRADIENT("Const");
-REGISTER_NO_GRADIENT("Equal");
-REGISTER_NO_GRADIENT("Greater");
-REGISTER_NO_GRADIENT("GreaterEqual");
-REGISTER_NO_GRADIENT("InvertPermutation");
-REGISTER_NO_GRADIENT("Less");
-REGISTER_NO_GRADIENT("LessEqual");
-REGISTER_NO_GRADIENT("LinSpace");
-REGISTER_NO_GRADIENT("LogicalAnd");
-REGISTER_NO_GRADIENT("LogicalNot");
-REGISTER_NO_GRADIENT("LogicalOr");
-REGISTER_NO_GRADIENT("NotEqual");
-REGISTER_NO_GRADIENT("OneHot");
-REGISTER_NO_GRADIENT("OnesLike");
-REGISTER_NO_GRADIENT("RandomShuffle");
-REGISTER_NO_GRADIENT("RandomStandardNormal");
-REGISTER_NO_GRADIENT("RandomUniform");
-REGISTER_NO_GRADIENT("Range");
-REGISTER_NO_GRADIENT("Rank");
-REGISTER_NO_GRADIENT("Shape");
-REGISTER_NO_GRADIENT("ShapeN");
-REGISTER_NO_GRADIENT("Size");
-REGISTER_NO_GRADIENT("StopGradient");
-REGISTER_NO_GRADIENT("TruncatedNormal");
-REGISTER_NO_GRADIENT("VarIsInitializedOp");
-REGISTER_NO_GRADIENT("VariableShape");
-REGISTER_NO_GRADIENT("ZerosLike");
+constexpr char kOps[] =
+    "Assert Assign AssignAdd AssignSub BroadcastGradientArgs ConcatOffset Const ControlTrigger "
+    "Equal Greater GreaterEqual InvertPermutation Less LessEqual LinSpace LogicalAnd LogicalNot "
+    "LogicalOr LoopCond Multinomial NotEqual OneHot OnesLike QueueClose QueueDequeue "
+    "QueueDequeueMany QueueDequeueUpTo QueueEnqueue QueueEnqueueMany QueueSize RandomShuffle "
+    "RandomStandardNormal RandomUniform Range Rank ScatterAdd ScatterDiv ScatterMul ScatterNdAdd "
+    "ScatterNdSub ScatterNdUpdate ScatterSub Shape ShapeN Size Stack StackClose StackCloseV2 "
+    "StackPop StackPopV2 StackPush StackPushV2 StackV2 StopGradient TensorArrayCloseV2 "
+    "TensorArrayCloseV3 TensorArrayGradV2 TensorArrayGradV3 TensorArrayGradWithShape "
+    "TensorArraySizeV2 TensorArraySizeV3 TensorArrayV2 TensorArrayV3 TensorListConcatLists "
+    "TensorListElementShape TensorListLength TensorListPushBackBatch TruncatedNormal "
+    "VarIsInitializedOp VariableShape ZerosLike";
+
+[[maybe_unused]] const bool kRegistered = [] {
+  for (const absl::string_view op : absl::StrSplit(kOps, ' ')) {
+    GradientRegistry::Global()->Register({op.data(), op.size()}, nullptr);
+  }
+  return true;
+}();
 
 }  // namespace
 }  // namespace troupe

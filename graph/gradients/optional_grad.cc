@@ -6,7 +6,7 @@
 namespace troupe::gradients {
 namespace {
 
-absl::Status OptionalFromValueGrad(GradientContext& g) {
+void OptionalFromValueGrad(GradientContext& g) {
   std::vector<ElementType> types;
   std::vector<PartialShape> shapes;
   for (int i = 0; i < g.node()->num_inputs(); ++i) {
@@ -17,20 +17,18 @@ absl::Status OptionalFromValueGrad(GradientContext& g) {
     spec.Attr("output_types", absl::MakeConstSpan(types))
         .Attr("output_shapes", absl::MakeConstSpan(shapes));
   });
-  if (!g.status().ok()) return g.status();
+  if (!g.status().ok()) return;
   for (int i = 0; i < g.node()->num_inputs(); ++i) g.set(i, Output(values, i));
-  return g.status();
 }
 REGISTER_GRADIENT("OptionalFromValue", OptionalFromValueGrad);
 
-absl::Status OptionalGetValueGrad(GradientContext& g) {
+void OptionalGetValueGrad(GradientContext& g) {
   std::vector<Output> grads;
   for (int i = 0; i < g.node()->num_outputs(); ++i) grads.push_back(g.Value(g.GradOrZeros(i)));
-  if (!g.status().ok()) return g.status();
+  if (!g.status().ok()) return;
   NodeSpec spec("OptionalFromValue", g.NewName("OptionalFromValue"));
   spec.Input(absl::MakeConstSpan(grads));
   g.set(0, Output(g.Add(std::move(spec)), 0));
-  return g.status();
 }
 REGISTER_GRADIENT("OptionalGetValue", OptionalGetValueGrad);
 

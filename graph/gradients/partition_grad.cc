@@ -4,31 +4,30 @@
 namespace troupe::gradients {
 namespace {
 
-absl::Status DynamicPartitionGrad(GradientContext& g) {
+void DynamicPartitionGrad(GradientContext& g) {
   // The slices' numbers are dealt out as the slices were; by them the gradients are put back.
-  if (!g.wanted(0)) return g.status();
+  if (!g.wanted(0)) return;
   const Output data = g.input(0), partitions = g.input(1);
   const int count = g.node()->num_outputs();
   const Output number =
       g.Op("Range", {g.Scalar<int32_t>(0), Sizes::OfShape(g, partitions).Product().Scalar(),
                      g.Scalar<int32_t>(1)});
-  if (!g.status().ok()) return g.status();
+  if (!g.status().ok()) return;
   const Output numbers = ReshapeLike(g, number, partitions);
   Node* dealt = g.Add("DynamicPartition", {numbers, partitions},
                       [&](NodeSpec& spec) { spec.Attr("num_partitions", count); });
-  if (!g.status().ok()) return g.status();
+  if (!g.status().ok()) return;
   std::vector<Output> places, grads;
   for (int i = 0; i < count; ++i) {
     places.push_back(Output(dealt, i));
     grads.push_back(g.GradOrZeros(i));
   }
-  if (!g.status().ok()) return g.status();
+  if (!g.status().ok()) return;
   NodeSpec spec("DynamicStitch", g.NewName("DynamicStitch"));
   spec.Input(absl::MakeConstSpan(places)).Input(absl::MakeConstSpan(grads));
   const Output stitched(g.Add(std::move(spec)), 0);
-  if (!g.status().ok()) return g.status();
+  if (!g.status().ok()) return;
   g.set(0, ReshapeLike(g, stitched, data));
-  return g.status();
 }
 REGISTER_GRADIENT("DynamicPartition", DynamicPartitionGrad);
 
@@ -36,8 +35,8 @@ void CopyPolicy(const Node* node, NodeSpec& spec) {
   spec.Attr("bad_indices_policy", node->attrs().GetOr<std::string>("bad_indices_policy", ""));
 }
 
-absl::Status GatherNdGrad(GradientContext& g) {
-  if (!g.wanted(0)) return g.status();
+void GatherNdGrad(GradientContext& g) {
+  if (!g.wanted(0)) return;
   Output indices = g.input(1), grad = g.grad();
   // ScatterNd takes neither 16-bit indices nor a single one.
   if (indices.type() == ElementType::kInt16) indices = Cast(g, indices, ElementType::kInt32);
@@ -46,11 +45,10 @@ absl::Status GatherNdGrad(GradientContext& g) {
     indices = g.Op("ExpandDims", {indices, zero});
     grad = g.Op("ExpandDims", {grad, zero});
   }
-  if (!g.status().ok()) return g.status();
+  if (!g.status().ok()) return;
   const Output shape = Cast(g, g.Shape(g.input(0)), indices.type());
   g.set(0, g.Op("ScatterNd", {indices, grad, shape},
                 [&](NodeSpec& spec) { CopyPolicy(g.node(), spec); }));
-  return g.status();
 }
 REGISTER_GRADIENT("GatherNd", GatherNdGrad);
 
@@ -61,24 +59,22 @@ void GatherUpdates(GradientContext& g) {
                 [&](NodeSpec& spec) { CopyPolicy(g.node(), spec); }));
 }
 
-absl::Status TensorScatterAddGrad(GradientContext& g) {
+void TensorScatterAddGrad(GradientContext& g) {
   g.set(0, g.grad());
   GatherUpdates(g);
-  return g.status();
 }
 REGISTER_GRADIENT("TensorScatterAdd", TensorScatterAddGrad);
 
-absl::Status TensorScatterUpdateGrad(GradientContext& g) {
+void TensorScatterUpdateGrad(GradientContext& g) {
   if (g.wanted(0)) {
     g.set(0, g.Op("TensorScatterUpdate", {g.grad(), g.input(1), g.ZerosLike(g.input(2))},
                   [&](NodeSpec& spec) { CopyPolicy(g.node(), spec); }));
   }
   GatherUpdates(g);
-  return g.status();
 }
 REGISTER_GRADIENT("TensorScatterUpdate", TensorScatterUpdateGrad);
 
-absl::Status TensorStridedSliceUpdateGrad(GradientContext& g) {
+void TensorStridedSliceUpdateGrad(GradientContext& g) {
   const auto masks = [&](NodeSpec& spec) {
     CopyAttrs(g.node(),
               {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"},
@@ -91,20 +87,18 @@ absl::Status TensorStridedSliceUpdateGrad(GradientContext& g) {
   }
   if (g.wanted(4)) {
     const Output slice = g.Op("StridedSlice", {g.grad(), begin, end, strides}, masks);
-    if (!g.status().ok()) return g.status();
+    if (!g.status().ok()) return;
     g.set(4, Unbroadcast(g, value, slice).Reduce(0, slice));
   }
-  return g.status();
 }
 REGISTER_GRADIENT("TensorStridedSliceUpdate", TensorStridedSliceUpdateGrad);
 
-absl::Status SegmentSumGrad(GradientContext& g) {
+void SegmentSumGrad(GradientContext& g) {
   g.set(0, g.Op("GatherV2", {g.grad(), g.input(1), g.Scalar<int32_t>(0)}));
-  return g.status();
 }
 REGISTER_GRADIENT("SegmentSum", SegmentSumGrad);
 
-absl::Status SparseToDenseGrad(GradientContext& g) {
+void SparseToDenseGrad(GradientContext& g) {
   // The default value has what the values leave.
   Output indices = g.input(0);
   const PartialShape &places = indices.shape(), &values = g.input(2).shape();
@@ -114,7 +108,7 @@ absl::Status SparseToDenseGrad(GradientContext& g) {
     indices = g.Op("ExpandDims", {indices, g.Scalar<int32_t>(1)});
   }
   Output at_places = g.Op("GatherNd", {g.grad(), indices});
-  if (!g.status().ok()) return g.status();
+  if (!g.status().ok()) return;
   const auto total = [&](Output x) {
     return x.shape().rank() == 0
                ? x
@@ -124,18 +118,8 @@ absl::Status SparseToDenseGrad(GradientContext& g) {
   };
   if (g.wanted(2)) g.set(2, values.rank() == 0 ? total(at_places) : at_places);
   if (g.wanted(3)) g.set(3, Sub(g, total(g.grad()), total(at_places)));
-  return g.status();
 }
 REGISTER_GRADIENT("SparseToDense", SparseToDenseGrad);
-
-REGISTER_NO_GRADIENT("Multinomial");
-REGISTER_NO_GRADIENT("ScatterAdd");
-REGISTER_NO_GRADIENT("ScatterDiv");
-REGISTER_NO_GRADIENT("ScatterMul");
-REGISTER_NO_GRADIENT("ScatterNdAdd");
-REGISTER_NO_GRADIENT("ScatterNdSub");
-REGISTER_NO_GRADIENT("ScatterNdUpdate");
-REGISTER_NO_GRADIENT("ScatterSub");
 
 }  // namespace
 }  // namespace troupe::gradients

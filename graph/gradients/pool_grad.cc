@@ -10,29 +10,23 @@ Output PoolOp(GradientContext& g, std::string_view op, std::initializer_list<Out
   });
 }
 
-absl::Status AvgPoolGrad(GradientContext& g) {
+void AvgPoolGrad(GradientContext& g) {
   g.set(0, PoolOp(g, "AvgPoolGrad", {g.Shape(g.input(0)), g.grad()}));
-  return g.status();
 }
 REGISTER_GRADIENT("AvgPool", AvgPoolGrad);
 
-absl::Status AvgPoolGradGrad(GradientContext& g) {
-  g.set(1, PoolOp(g, "AvgPool", {g.grad()}));
-  return g.status();
-}
+void AvgPoolGradGrad(GradientContext& g) { g.set(1, PoolOp(g, "AvgPool", {g.grad()})); }
 REGISTER_GRADIENT("AvgPoolGrad", AvgPoolGradGrad);
 
-absl::Status MaxPoolGrad(GradientContext& g) {
+void MaxPoolGrad(GradientContext& g) {
   g.set(0, g.Op("MaxPoolGrad", {g.input(0), g.output(0), g.grad()}, [&](NodeSpec& spec) {
     CopyAttrs(g.node(), {"ksize", "strides", "padding", "explicit_paddings", "data_format"}, spec);
   }));
-  return g.status();
 }
 REGISTER_GRADIENT("MaxPool", MaxPoolGrad);
 
-absl::Status MaxPoolV2Grad(GradientContext& g) {
+void MaxPoolV2Grad(GradientContext& g) {
   g.set(0, PoolOp(g, "MaxPoolGradV2", {g.input(0), g.output(0), g.grad(), g.input(1), g.input(2)}));
-  return g.status();
 }
 REGISTER_GRADIENT("MaxPoolV2", MaxPoolV2Grad);
 
@@ -43,29 +37,26 @@ void SetZeros(GradientContext& g) {
   }
 }
 
-absl::Status MaxPoolGradGrad(GradientContext& g) {
+void MaxPoolGradGrad(GradientContext& g) {
   SetZeros(g);
   if (g.wanted(2)) {
     g.set(2, PoolOp(g, "MaxPoolGradGrad", {g.input(0), g.input(1), g.grad()}));
   }
-  return g.status();
 }
 REGISTER_GRADIENT("MaxPoolGrad", MaxPoolGradGrad);
 
-absl::Status MaxPoolGradV2Grad(GradientContext& g) {
+void MaxPoolGradV2Grad(GradientContext& g) {
   SetZeros(g);
   if (g.wanted(2)) {
     g.set(2, PoolOp(g, "MaxPoolGradGradV2",
                     {g.input(0), g.input(1), g.grad(), g.input(3), g.input(4)}));
   }
-  return g.status();
 }
 REGISTER_GRADIENT("MaxPoolGradV2", MaxPoolGradV2Grad);
 
-absl::Status MaxPoolGradGradGrad(GradientContext& g) {
+void MaxPoolGradGradGrad(GradientContext& g) {
   SetZeros(g);
   if (g.wanted(2)) g.set(2, PoolOp(g, "MaxPoolGrad", {g.input(0), g.input(1), g.grad()}));
-  return g.status();
 }
 REGISTER_GRADIENT("MaxPoolGradGrad", MaxPoolGradGradGrad);
 

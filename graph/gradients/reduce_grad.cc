@@ -85,10 +85,9 @@ Output Expand(GradientContext& g, const Reduction& reduction, Output result) {
   return g.Op("Reshape", {result, KeptSizes(g, reduction).Vector()});
 }
 
-absl::Status SumGrad(GradientContext& g) {
+void SumGrad(GradientContext& g) {
   Reduction reduction(g);
   g.set(0, BroadcastTo(g, Expand(g, reduction, g.grad()), reduction.input));
-  return g.status();
 }
 REGISTER_GRADIENT("Sum", SumGrad);
 
@@ -111,23 +110,21 @@ Output CountPerMean(GradientContext& g, const Reduction& reduction) {
   return Cast(g, count, type);
 }
 
-absl::Status MeanGrad(GradientContext& g) {
+void MeanGrad(GradientContext& g) {
   Reduction reduction(g);
   // Divided before it is broadcast: fewer divisions.
   Output share = Div(g, g.grad(), CountPerMean(g, reduction));
   g.set(0, BroadcastTo(g, Expand(g, reduction, share), reduction.input));
-  return g.status();
 }
 REGISTER_GRADIENT("Mean", MeanGrad);
 
-absl::Status ExtremeGrad(GradientContext& g) {
+void ExtremeGrad(GradientContext& g) {
   // All elements that are as large as the largest get an equal share.
   Reduction reduction(g);
   Output extreme = Expand(g, reduction, g.output(0));
   Output chosen = Cast(g, g.Op("Equal", {extreme, g.input(0)}), g.grad().type());
   Output count = Sum(g, chosen, g.input(1), true);
   g.set(0, Mul(g, Div(g, chosen, count), Expand(g, reduction, g.grad())));
-  return g.status();
 }
 REGISTER_GRADIENT("Max", ExtremeGrad);
 REGISTER_GRADIENT("Min", ExtremeGrad);
@@ -140,7 +137,7 @@ Output Cumulate(GradientContext& g, std::string_view op, Output x, Output axis, 
   });
 }
 
-absl::Status ProdGrad(GradientContext& g) {
+void ProdGrad(GradientContext& g) {
   // The product of all other elements, without division, so that zeros do no harm: the reduced axes
   // become one, and the products of what is before and after an element along it are multiplied.
   Reduction reduction(g);
@@ -168,7 +165,7 @@ absl::Status ProdGrad(GradientContext& g) {
     axes = g.Op("FloorMod", {Add(g, axes, rank), rank});
     Output all = g.Op("Range", {g.Scalar<int32_t>(0), rank, g.Scalar<int32_t>(1)});
     Output rest = g.Op("ListDiff", {all, axes});
-    if (!g.status().ok()) return g.status();
+    if (!g.status().ok()) return;
     Sizes reduced_axes = Sizes::OfTensor(g, axes), other_axes = Sizes::OfTensor(g, rest);
     reduced = reduction.input.Gather(reduced_axes);
     other = reduction.input.Gather(other_axes);
@@ -176,47 +173,44 @@ absl::Status ProdGrad(GradientContext& g) {
     inverse_permutation = g.Op("InvertPermutation", {permutation});
     x = g.Op("Transpose", {x, permutation});
   }
-  if (!g.status().ok()) return g.status();
+  if (!g.status().ok()) return;
   Output columns = Reshape(g, x, reduced->Product().Concat(other->Product()));
   Output zero = g.Scalar<int32_t>(0);
   Output before = Cumulate(g, "Cumprod", columns, zero, true, false);
   Output after = Cumulate(g, "Cumprod", columns, zero, true, true);
   Output others = Mul(g, g.Conj(before), g.Conj(after));
-  if (!g.status().ok()) return g.status();
+  if (!g.status().ok()) return;
   others = ReshapeLike(g, others, x);
   others = reduction.axes ? Transpose(g, others, inverse)
                           : g.Op("Transpose", {others, inverse_permutation});
   g.set(0, Mul(g, grad, others));
-  return g.status();
 }
 REGISTER_GRADIENT("Prod", ProdGrad);
 
-absl::Status CumsumGrad(GradientContext& g) {
+void CumsumGrad(GradientContext& g) {
   const bool exclusive = g.node()->attrs().GetOr<bool>("exclusive", false);
   const bool reverse = g.node()->attrs().GetOr<bool>("reverse", false);
   g.set(0, Cumulate(g, "Cumsum", g.grad(), g.input(1), exclusive, !reverse));
-  return g.status();
 }
 REGISTER_GRADIENT("Cumsum", CumsumGrad);
 
-absl::Status CumprodGrad(GradientContext& g) {
+void CumprodGrad(GradientContext& g) {
   const bool exclusive = g.node()->attrs().GetOr<bool>("exclusive", false);
   const bool reverse = g.node()->attrs().GetOr<bool>("reverse", false);
   Output weighted = Mul(g, g.output(0), g.grad());
   Output sums = Cumulate(g, "Cumsum", weighted, g.input(1), exclusive, !reverse);
   g.set(0, g.Op("DivNoNan", {sums, g.input(0)}));
-  return g.status();
 }
 REGISTER_GRADIENT("Cumprod", CumprodGrad);
 
-absl::Status UnsortedSegmentSumGrad(GradientContext& g) {
+void UnsortedSegmentSumGrad(GradientContext& g) {
   Output ids = g.input(1);
   Output zero = g.ScalarOfType(ids.type(), 0);
   Output rows = g.Op("GatherV2", {g.grad(), g.Op("Maximum", {ids, zero}), g.Scalar<int32_t>(0)});
   // Rows with a negative segment were dropped: nothing flows back to them.
   Output kept = g.Op("GreaterEqual", {ids, zero});
   Sizes data = Sizes::OfShape(g, g.input(0)), segments = Sizes::OfShape(g, ids);
-  if (!g.status().ok()) return g.status();
+  if (!g.status().ok()) return;
   if (data.count_known() && segments.count_known()) {
     const int trailing = data.count() - segments.count();
     if (trailing > 0) {
@@ -229,11 +223,10 @@ absl::Status UnsortedSegmentSumGrad(GradientContext& g) {
     Output trailing = Sub(g, g.Op("Rank", {rows}), g.Op("Rank", {ids}));
     Output ones =
         g.Op("Fill", {g.Op("Reshape", {trailing, g.IntVector({1})}), g.Scalar<int32_t>(1)});
-    if (!g.status().ok()) return g.status();
+    if (!g.status().ok()) return;
     kept = g.Op("Reshape", {kept, segments.Concat(Sizes::OfTensor(g, ones)).Vector()});
   }
   g.set(0, Select(g, kept, rows, g.ScalarOfType(g.grad().type(), 0)));
-  return g.status();
 }
 REGISTER_GRADIENT("UnsortedSegmentSum", UnsortedSegmentSumGrad);
 

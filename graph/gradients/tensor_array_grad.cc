@@ -47,36 +47,33 @@ GradientArray ArrayOfGradients(GradientContext& g, Output flow) {
   return {Output(array, 0), after};
 }
 
-absl::Status ReadGrad(GradientContext& g) {
+void ReadGrad(GradientContext& g) {
   const GradientArray array = ArrayOfGradients(g, g.input(2));
   g.set(2,
         g.Op(VersionOf(g, "TensorArrayWrite"), {array.handle, g.input(1), g.grad(), array.flow}));
-  return g.status();
 }
 REGISTER_GRADIENT("TensorArrayReadV2", ReadGrad);
 REGISTER_GRADIENT("TensorArrayReadV3", ReadGrad);
 
-absl::Status WriteGrad(GradientContext& g) {
+void WriteGrad(GradientContext& g) {
   const ElementType type = g.input(2).type();
   const GradientArray array = ArrayOfGradients(g, g.grad());
   g.set(2, g.Op(VersionOf(g, "TensorArrayRead"), {array.handle, g.input(1), array.flow},
                 [type](NodeSpec& spec) { spec.Attr("dtype", type); }));
   g.set(3, g.grad());
-  return g.status();
 }
 REGISTER_GRADIENT("TensorArrayWriteV2", WriteGrad);
 REGISTER_GRADIENT("TensorArrayWriteV3", WriteGrad);
 
-absl::Status GatherGrad(GradientContext& g) {
+void GatherGrad(GradientContext& g) {
   const GradientArray array = ArrayOfGradients(g, g.input(2));
   g.set(2,
         g.Op(VersionOf(g, "TensorArrayScatter"), {array.handle, g.input(1), g.grad(), array.flow}));
-  return g.status();
 }
 REGISTER_GRADIENT("TensorArrayGatherV2", GatherGrad);
 REGISTER_GRADIENT("TensorArrayGatherV3", GatherGrad);
 
-absl::Status ScatterGrad(GradientContext& g) {
+void ScatterGrad(GradientContext& g) {
   const Output value = g.input(2);
   const ElementType type = value.type();
   PartialShape element;
@@ -87,22 +84,20 @@ absl::Status ScatterGrad(GradientContext& g) {
   g.set(2, g.Op(VersionOf(g, "TensorArrayGather"), {array.handle, g.input(1), array.flow},
                 [&](NodeSpec& spec) { spec.Attr("dtype", type).Attr("element_shape", element); }));
   g.set(3, g.grad());
-  return g.status();
 }
 REGISTER_GRADIENT("TensorArrayScatterV2", ScatterGrad);
 REGISTER_GRADIENT("TensorArrayScatterV3", ScatterGrad);
 
-absl::Status ConcatGrad(GradientContext& g) {
-  if (!g.gradient(0).valid()) return g.status();
+void ConcatGrad(GradientContext& g) {
+  if (!g.gradient(0).valid()) return;
   const GradientArray array = ArrayOfGradients(g, g.input(1));
   g.set(1,
         g.Op(VersionOf(g, "TensorArraySplit"), {array.handle, g.grad(), g.output(1), array.flow}));
-  return g.status();
 }
 REGISTER_GRADIENT("TensorArrayConcatV2", ConcatGrad);
 REGISTER_GRADIENT("TensorArrayConcatV3", ConcatGrad);
 
-absl::Status SplitGrad(GradientContext& g) {
+void SplitGrad(GradientContext& g) {
   const Output value = g.input(1);
   const ElementType type = value.type();
   PartialShape row;
@@ -114,25 +109,9 @@ absl::Status SplitGrad(GradientContext& g) {
     spec.Attr("dtype", type).Attr("element_shape_except0", row);
   }));
   g.set(3, g.grad());
-  return g.status();
 }
 REGISTER_GRADIENT("TensorArraySplitV2", SplitGrad);
 REGISTER_GRADIENT("TensorArraySplitV3", SplitGrad);
-
-REGISTER_NO_GRADIENT("TensorArrayV2");
-REGISTER_NO_GRADIENT("TensorArrayV3");
-REGISTER_NO_GRADIENT("TensorArrayGradV2");
-REGISTER_NO_GRADIENT("TensorArrayGradV3");
-REGISTER_NO_GRADIENT("TensorArrayGradWithShape");
-REGISTER_NO_GRADIENT("TensorArraySizeV2");
-REGISTER_NO_GRADIENT("TensorArraySizeV3");
-REGISTER_NO_GRADIENT("TensorArrayCloseV2");
-REGISTER_NO_GRADIENT("TensorArrayCloseV3");
-
-REGISTER_NO_GRADIENT("Stack");
-REGISTER_NO_GRADIENT("StackPush");
-REGISTER_NO_GRADIENT("StackPop");
-REGISTER_NO_GRADIENT("StackClose");
 
 }  // namespace
 }  // namespace troupe::gradients

@@ -53,17 +53,16 @@ Output ZerosFor(GradientContext& g, Output x) {
   return g.ZerosLike(x);
 }
 
-absl::Status PushBackGrad(GradientContext& g) {
+void PushBackGrad(GradientContext& g) {
   const Output tensor = g.input(1);
   Node* pop = g.Add("TensorListPopBack", {g.grad(), g.Shape(tensor)}, Elements(tensor.type()));
-  if (!g.status().ok()) return g.status();
+  if (!g.status().ok()) return;
   g.set(0, Output(pop, 0));
   g.set(1, Output(pop, 1));
-  return g.status();
 }
 REGISTER_GRADIENT("TensorListPushBack", PushBackGrad);
 
-absl::Status PopBackGrad(GradientContext& g) {
+void PopBackGrad(GradientContext& g) {
   const ElementType type = g.output(1).type();
   Output list = g.grad(0);
   if (!list.valid()) {
@@ -72,21 +71,19 @@ absl::Status PopBackGrad(GradientContext& g) {
                 Elements(type));
   }
   g.set(0, g.Op("TensorListPushBack", {list, g.GradOrZeros(1)}, Elements(type)));
-  return g.status();
 }
 REGISTER_GRADIENT("TensorListPopBack", PopBackGrad);
 
-absl::Status GetItemGrad(GradientContext& g) {
+void GetItemGrad(GradientContext& g) {
   const Output list = g.input(0);
   const ElementType type = g.grad().type();
   Output empty =
       g.Op("TensorListReserve", {ElementShapeOf(g, list), LengthOf(g, list)}, Elements(type));
   g.set(0, g.Op("TensorListSetItem", {empty, g.input(1), g.grad()}, Elements(type)));
-  return g.status();
 }
 REGISTER_GRADIENT("TensorListGetItem", GetItemGrad);
 
-absl::Status SetItemGrad(GradientContext& g) {
+void SetItemGrad(GradientContext& g) {
   const Output index = g.input(1), item = g.input(2);
   if (g.wanted(0)) {
     g.set(0,
@@ -95,53 +92,47 @@ absl::Status SetItemGrad(GradientContext& g) {
   if (g.wanted(2)) {
     g.set(2, g.Op("TensorListGetItem", {g.grad(), index, g.Shape(item)}, Elements(item.type())));
   }
-  return g.status();
 }
 REGISTER_GRADIENT("TensorListSetItem", SetItemGrad);
 
-absl::Status ResizeGrad(GradientContext& g) {
+void ResizeGrad(GradientContext& g) {
   g.set(0, g.Op("TensorListResize", {g.grad(), LengthOf(g, g.input(0))}));
-  return g.status();
 }
 REGISTER_GRADIENT("TensorListResize", ResizeGrad);
 
-absl::Status StackGrad(GradientContext& g) {
+void StackGrad(GradientContext& g) {
   const Output grad = g.grad();
   g.set(0, g.Op("TensorListFromTensor", {grad, RowShapeOf(g, grad)}, Elements(grad.type())));
-  return g.status();
 }
 REGISTER_GRADIENT("TensorListStack", StackGrad);
 
-absl::Status FromTensorGrad(GradientContext& g) {
+void FromTensorGrad(GradientContext& g) {
   const Output tensor = g.input(0);
   const PartialShape& shape = tensor.shape();
   const int64_t rows = !shape.unknown_rank() && shape.rank() > 0 ? shape.dim(0) : -1;
   g.set(0, g.Op("TensorListStack", {g.grad(), RowShapeOf(g, tensor)}, [&](NodeSpec& spec) {
     spec.Attr("element_dtype", tensor.type()).Attr("num_elements", rows);
   }));
-  return g.status();
 }
 REGISTER_GRADIENT("TensorListFromTensor", FromTensorGrad);
 
-absl::Status GatherGrad(GradientContext& g) {
+void GatherGrad(GradientContext& g) {
   const Output list = g.input(0);
   g.set(0, g.Op("TensorListScatterV2",
                 {g.grad(), g.input(1), ElementShapeOf(g, list), LengthOf(g, list)},
                 Elements(g.grad().type())));
-  return g.status();
 }
 REGISTER_GRADIENT("TensorListGather", GatherGrad);
 
-absl::Status ScatterGrad(GradientContext& g) {
+void ScatterGrad(GradientContext& g) {
   const Output tensor = g.input(0);
   g.set(0, g.Op("TensorListGather", {g.grad(), g.input(1), RowShapeOf(g, tensor)},
                 Elements(tensor.type())));
-  return g.status();
 }
 REGISTER_GRADIENT("TensorListScatter", ScatterGrad);
 REGISTER_GRADIENT("TensorListScatterV2", ScatterGrad);
 
-absl::Status ScatterIntoGrad(GradientContext& g) {
+void ScatterIntoGrad(GradientContext& g) {
   const Output tensor = g.input(1), indices = g.input(2);
   if (g.wanted(0)) {
     g.set(0, g.Op("TensorListScatterIntoExistingList", {g.grad(), ZerosFor(g, tensor), indices},
@@ -151,30 +142,22 @@ absl::Status ScatterIntoGrad(GradientContext& g) {
     g.set(1, g.Op("TensorListGather", {g.grad(), indices, RowShapeOf(g, tensor)},
                   Elements(tensor.type())));
   }
-  return g.status();
 }
 REGISTER_GRADIENT("TensorListScatterIntoExistingList", ScatterIntoGrad);
 
-absl::Status ConcatGrad(GradientContext& g) {
-  if (!g.gradient(0).valid()) return g.status();
+void ConcatGrad(GradientContext& g) {
+  if (!g.gradient(0).valid()) return;
   g.set(0, g.Op("TensorListSplit", {g.grad(), ElementShapeOf(g, g.input(0)), g.output(1)},
                 Elements(g.grad().type())));
-  return g.status();
 }
 REGISTER_GRADIENT("TensorListConcat", ConcatGrad);
 REGISTER_GRADIENT("TensorListConcatV2", ConcatGrad);
 
-absl::Status SplitGrad(GradientContext& g) {
+void SplitGrad(GradientContext& g) {
   const Output tensor = g.input(0);
   g.set(0, g.Op("TensorListConcatV2", {g.grad(), g.input(1), g.input(2)}, Elements(tensor.type())));
-  return g.status();
 }
 REGISTER_GRADIENT("TensorListSplit", SplitGrad);
-
-REGISTER_NO_GRADIENT("TensorListConcatLists");
-REGISTER_NO_GRADIENT("TensorListElementShape");
-REGISTER_NO_GRADIENT("TensorListLength");
-REGISTER_NO_GRADIENT("TensorListPushBackBatch");
 
 }  // namespace
 }  // namespace troupe::gradients
