@@ -22,13 +22,14 @@ class ReadOrder {
       const SubNode& node = nodes_[i];
       for (size_t k = 0; k < node.inputs.size(); ++k) {
         const SubOutput input = node.inputs[k];
-        if ((homes_[input.node] == homes_[i] && !copied_[i]) || input.node > i || !IsRef(input) ||
+        if ((homes_[input.node] == homes_[i] && !copied_[i]) || input.node > i ||
+            !IsReference(nodes_, input) ||
             IsRefType(node.original->input_type(static_cast<int>(k)))) {
           continue;
         }
         // A Merge takes what comes first.
         if (FlowOpOf(*node.original) == FlowOp::kMerge) continue;
-        readers[Root(input)].emplace_back(i, static_cast<int32_t>(k));
+        readers[ReferenceRoot(nodes_, input)].emplace_back(i, static_cast<int32_t>(k));
       }
     }
     if (readers.empty()) return {};
@@ -43,26 +44,6 @@ class ReadOrder {
   }
 
  private:
-  bool IsRef(SubOutput output) const {
-    return IsRefType(nodes_[output.node].output_type(output.port));
-  }
-
-  /// The node that holds the variable behind a reference.
-  int32_t Root(SubOutput reference) const {
-    while (true) {
-      const SubNode& node = nodes_[reference.node];
-      int32_t next = -1;
-      for (size_t k = 0; k < node.inputs.size() && next < 0; ++k) {
-        if (IsRefType(node.original->input_type(static_cast<int>(k))) &&
-            node.inputs[k].node < reference.node) {
-          next = static_cast<int32_t>(k);
-        }
-      }
-      if (next < 0) return reference.node;
-      reference = node.inputs[next];
-    }
-  }
-
   void FindWritersAndConsumers() {
     consumers_.resize(nodes_.size());
     for (size_t i = 0; i < nodes_.size(); ++i) {
@@ -72,7 +53,7 @@ class ReadOrder {
         consumers_[node.inputs[k].node].push_back(at);
         if (IsRefType(node.original->input_type(static_cast<int>(k))) &&
             !IsControlFlow(node.original->op())) {
-          writers_[Root(node.inputs[k])].push_back(at);
+          writers_[ReferenceRoot(nodes_, node.inputs[k])].push_back(at);
         }
       }
       for (int32_t control : node.control_inputs) consumers_[control].push_back(at);

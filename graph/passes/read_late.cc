@@ -40,42 +40,23 @@ class LateReader {
   }
 
  private:
-  /// The node that holds the variable behind a reference: the first in the chain of references.
-  int32_t Root(SubOutput reference) const {
-    while (true) {
-      const SubNode& node = nodes_[reference.node];
-      int32_t next = -1;
-      for (size_t k = 0; k < node.inputs.size() && next < 0; ++k) {
-        if (IsRefType(node.original->input_type(static_cast<int>(k))) &&
-            node.inputs[k].node < reference.node) {
-          next = static_cast<int32_t>(k);
-        }
-      }
-      if (next < 0) return reference.node;
-      reference = node.inputs[next];
-    }
-  }
-  bool IsRef(SubOutput output) const {
-    return IsRefType(nodes_[output.node].output_type(output.port));
-  }
-
   void Classify(int32_t i) {
     const SubNode& node = nodes_[i];
     if (node.kind != SubNode::Kind::kOp) return;
     if (node.original->op() == "Identity" && node.inputs[0].node < i) {
       const SubOutput from = node.inputs[0];
-      if (IsRef(from)) {
+      if (IsReference(nodes_, from)) {
         alias_[i] = from;
       } else if (alias_[from.node].node >= 0) {
         alias_[i] = alias_[from.node];
       }
-      if (alias_[i].node >= 0) readers_[Root(alias_[i])].push_back(i);
+      if (alias_[i].node >= 0) readers_[ReferenceRoot(nodes_, alias_[i])].push_back(i);
       return;
     }
     if (IsControlFlow(node.original->op())) return;
     for (size_t k = 0; k < node.inputs.size(); ++k) {
       if (IsRefType(node.original->input_type(static_cast<int>(k)))) {
-        writers_[Root(node.inputs[k])].push_back(i);
+        writers_[ReferenceRoot(nodes_, node.inputs[k])].push_back(i);
       }
     }
   }

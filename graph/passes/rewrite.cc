@@ -33,6 +33,25 @@ bool IsPure(const SubNode& node) {
   return true;
 }
 
+bool IsReference(const std::vector<SubNode>& nodes, SubOutput output) {
+  return IsRefType(nodes[output.node].output_type(output.port));
+}
+
+int32_t ReferenceRoot(const std::vector<SubNode>& nodes, SubOutput reference) {
+  while (true) {
+    const SubNode& node = nodes[reference.node];
+    int32_t next = -1;
+    for (size_t k = 0; k < node.inputs.size() && next < 0; ++k) {
+      if (IsRefType(node.original->input_type(static_cast<int>(k))) &&
+          node.inputs[k].node < reference.node) {
+        next = static_cast<int32_t>(k);
+      }
+    }
+    if (next < 0) return reference.node;
+    reference = node.inputs[next];
+  }
+}
+
 std::vector<Uses> CountUses(const Subgraph& subgraph) {
   std::vector<Uses> uses(subgraph.nodes.size());
   for (const SubNode& node : subgraph.nodes) {

@@ -20,6 +20,11 @@ bool IsMergeOp(std::string_view op);
 /// references, no control flow, no placeholder.
 bool IsPure(const SubNode& node);
 
+/// True if the output is a reference to a variable; the node that holds that variable: the first in
+/// the chain of references.
+bool IsReference(const std::vector<SubNode>& nodes, SubOutput output);
+int32_t ReferenceRoot(const std::vector<SubNode>& nodes, SubOutput reference);
+
 /// How the outputs of each node are used.
 struct Uses {
   int32_t data = 0;     ///< By inputs of other nodes.
