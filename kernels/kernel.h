@@ -101,6 +101,13 @@ class KernelContext {
 
   /// Makes output i a new tensor with uninitialised elements.
   absl::StatusOr<Tensor*> AllocateOutput(int i, ElementType type, const Shape& shape);
+  /// Makes output i a scalar.
+  template <typename T>
+  absl::Status SetScalar(int i, T value) {
+    TROUPE_ASSIGN_OR_RETURN(Tensor * output, AllocateOutput(i, kElementType<T>, Shape()));
+    *output->mutable_data<T>() = value;
+    return absl::OkStatus();
+  }
   /// True if input i's buffer may be overwritten: this kernel is its last user and nothing else
   /// holds it.
   bool CanForward(int i) const {

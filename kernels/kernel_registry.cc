@@ -175,6 +175,8 @@ std::vector<ElementType> FloatTypes() {
   return {ElementType::kHalf, ElementType::kBfloat16, ElementType::kFloat, ElementType::kDouble};
 }
 
+std::vector<ElementType> IndexTypes() { return {ElementType::kInt32, ElementType::kInt64}; }
+
 std::vector<ElementType> RealNumberTypes() {
   return {ElementType::kInt8,  ElementType::kInt16,    ElementType::kInt32,  ElementType::kInt64,
           ElementType::kUint8, ElementType::kUint16,   ElementType::kUint32, ElementType::kUint64,
@@ -191,6 +193,9 @@ std::vector<ElementType> With(std::vector<ElementType> types,
 
 std::vector<ElementType> NumberTypes() {
   return With(RealNumberTypes(), {ElementType::kComplex64, ElementType::kComplex128});
+}
+std::vector<ElementType> WithString(std::vector<ElementType> types) {
+  return With(std::move(types), {ElementType::kString});
 }
 std::vector<ElementType> FloatAndComplexTypes() {
   return With(FloatTypes(), {ElementType::kComplex64, ElementType::kComplex128});

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -102,22 +103,37 @@ struct KernelRegistrar {
   [[maybe_unused]] static const ::troupe::internal::KernelRegistrar TROUPE_CONCAT( \
       troupe_kernel_registrar_, __COUNTER__)(SPEC, FACTORY)
 
-/// A factory for a kernel class whose constructor is K(KernelConstruction&, absl::Status*).
+/// A factory for a kernel class whose constructor is K(), or K(KernelConstruction&, absl::Status*).
 template <typename K>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(KernelConstruction& construction) {
-  absl::Status status;
-  auto kernel = std::make_unique<K>(construction, &status);
-  if (!status.ok()) return status;
-  return std::unique_ptr<Kernel>(std::move(kernel));
+  if constexpr (std::is_default_constructible_v<K>) {
+    return std::make_unique<K>();
+  } else {
+    absl::Status status;
+    auto kernel = std::make_unique<K>(construction, &status);
+    if (!status.ok()) return status;
+    return kernel;
+  }
+}
+
+/// The same for a kernel without attributes or state: a function that computes.
+template <absl::Status (*kCompute)(KernelContext& ctx)>
+absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(KernelConstruction&) {
+  struct FunctionKernel final : Kernel {
+    absl::Status Compute(KernelContext& ctx) override { return kCompute(ctx); }
+  };
+  return std::make_unique<FunctionKernel>();
 }
 
 /// Lists of element types for registrations. (The types of `semantics.md` 2.)
+std::vector<ElementType> IndexTypes();       ///< int32 and int64.
 std::vector<ElementType> RealNumberTypes();  ///< All integers, half, bfloat16, float, double.
 std::vector<ElementType> NumberTypes();      ///< And the complex types.
 std::vector<ElementType> FloatTypes();       ///< half, bfloat16, float, double.
 std::vector<ElementType> FloatAndComplexTypes();
 std::vector<ElementType> PlainTypes();  ///< NumberTypes and bool.
 std::vector<ElementType> AllTypes();    ///< PlainTypes, string, resource, variant.
+std::vector<ElementType> WithString(std::vector<ElementType> types);
 
 }  // namespace troupe
 TROUPE_EXPORT_END

@@ -60,22 +60,14 @@ absl::Status Concatenate(KernelContext& ctx, int first, int n, const Tensor& axi
   return Join(ctx, first, n, out_shape, rows, run);
 }
 
-class Concat : public Kernel {
- public:
-  Concat(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    return Concatenate(ctx, 1, ctx.num_inputs() - 1, ctx.input(0), "concat_dim");
-  }
-};
+absl::Status Concat(KernelContext& ctx) {
+  return Concatenate(ctx, 1, ctx.num_inputs() - 1, ctx.input(0), "concat_dim");
+}
 
-class ConcatV2 : public Kernel {
- public:
-  ConcatV2(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    const int n = ctx.num_inputs() - 1;
-    return Concatenate(ctx, 0, n, ctx.input(n), "axis");
-  }
-};
+absl::Status ConcatV2(KernelContext& ctx) {
+  const int n = ctx.num_inputs() - 1;
+  return Concatenate(ctx, 0, n, ctx.input(n), "axis");
+}
 
 class Pack : public Kernel {
  public:
@@ -111,12 +103,10 @@ class Pack : public Kernel {
   int64_t axis_ = 0;
 };
 
-std::vector<ElementType> Indices() { return {ElementType::kInt32, ElementType::kInt64}; }
-
 REGISTER_KERNEL(KernelSpec("Concat").Types("T", AllTypes()).HostMemory("concat_dim"),
                 MakeKernel<Concat>);
 REGISTER_KERNEL(
-    KernelSpec("ConcatV2").Types("T", AllTypes()).Types("Tidx", Indices()).HostMemory("axis"),
+    KernelSpec("ConcatV2").Types("T", AllTypes()).Types("Tidx", IndexTypes()).HostMemory("axis"),
     MakeKernel<ConcatV2>);
 REGISTER_KERNEL(KernelSpec("Pack").Types("T", AllTypes()), MakeKernel<Pack>);
 

@@ -8,30 +8,22 @@
 namespace troupe {
 namespace {
 
-class Fill : public Kernel {
- public:
-  Fill(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor& value = ctx.input(1);
-    if (value.rank() > 1 || value.num_elements() != 1) {
-      return InvalidArgument("value must be a scalar, got shape ", value.shape().ToString());
-    }
-    TROUPE_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "dims"));
-    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, value.type(), shape));
-    FillElements(ctx, value.type(), out->mutable_raw_data(), out->num_elements(), value.raw_data());
-    return absl::OkStatus();
+absl::Status Fill(KernelContext& ctx) {
+  const Tensor& value = ctx.input(1);
+  if (value.rank() > 1 || value.num_elements() != 1) {
+    return InvalidArgument("value must be a scalar, got shape ", value.shape().ToString());
   }
-};
+  TROUPE_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(0), "dims"));
+  TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, value.type(), shape));
+  FillElements(ctx, value.type(), out->mutable_raw_data(), out->num_elements(), value.raw_data());
+  return absl::OkStatus();
+}
 
-class ZerosLike : public Kernel {
- public:
-  ZerosLike(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.ForwardOrAllocate(0, 0));
-    ZeroElements(ctx, out->type(), out->mutable_raw_data(), out->num_elements());
-    return absl::OkStatus();
-  }
-};
+absl::Status ZerosLike(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.ForwardOrAllocate(0, 0));
+  ZeroElements(ctx, out->type(), out->mutable_raw_data(), out->num_elements());
+  return absl::OkStatus();
+}
 
 class OnesLike : public Kernel {
  public:
@@ -99,16 +91,9 @@ class OneHot : public Kernel {
   int64_t axis_ = -1;
 };
 
-std::vector<ElementType> WithString(std::vector<ElementType> types) {
-  types.push_back(ElementType::kString);
-  return types;
-}
-
-REGISTER_KERNEL(KernelSpec("Fill")
-                    .Types("T", AllTypes())
-                    .Types("index_type", {ElementType::kInt32, ElementType::kInt64})
-                    .HostMemory("dims"),
-                MakeKernel<Fill>);
+REGISTER_KERNEL(
+    KernelSpec("Fill").Types("T", AllTypes()).Types("index_type", IndexTypes()).HostMemory("dims"),
+    MakeKernel<Fill>);
 REGISTER_KERNEL(KernelSpec("ZerosLike").Types("T", WithString(PlainTypes())),
                 MakeKernel<ZerosLike>);
 REGISTER_KERNEL(KernelSpec("OnesLike").Types("T", PlainTypes()), MakeKernel<OnesLike>);

@@ -9,7 +9,6 @@ namespace {
 
 class DynamicStitch : public Kernel {
  public:
-  DynamicStitch(KernelConstruction&, absl::Status*) {}
   absl::Status Compute(KernelContext& ctx) override {
     const int n = ctx.num_inputs() / 2;
     const Tensor& data0 = ctx.input(n);

@@ -149,14 +149,10 @@ absl::Status GatherNdSlices(KernelContext& ctx, const Tensor& params, const Tens
 
 namespace {
 
-class Gather : public Kernel {
- public:
-  Gather(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    if (ctx.input(0).rank() < 1) return InvalidArgument("params must have at least one dimension");
-    return GatherSlices(ctx, ctx.input(0), ctx.input(1), 0, 0);
-  }
-};
+absl::Status Gather(KernelContext& ctx) {
+  if (ctx.input(0).rank() < 1) return InvalidArgument("params must have at least one dimension");
+  return GatherSlices(ctx, ctx.input(0), ctx.input(1), 0, 0);
+}
 
 class GatherV2 : public Kernel {
  public:
@@ -190,10 +186,7 @@ class GatherV2 : public Kernel {
 class GatherNd : public Kernel {
  public:
   GatherNd(KernelConstruction& construction, absl::Status* status) {
-    absl::StatusOr<bool> ignore =
-        IgnoresBadIndices(construction.Attr<std::string>("bad_indices_policy"));
-    *status = ignore.status();
-    ignore_bad_ = ignore.ok() && *ignore;
+    *status = ReadBadIndicesPolicy(construction, &ignore_bad_);
   }
   absl::Status Compute(KernelContext& ctx) override {
     return GatherNdSlices(ctx, ctx.input(0), ctx.input(1), ignore_bad_);
@@ -211,9 +204,8 @@ KernelSpec Spec(const char* op) {
 
 REGISTER_KERNEL(Spec("Gather"), MakeKernel<Gather>);
 REGISTER_KERNEL(Spec("GatherNd"), MakeKernel<GatherNd>);
-REGISTER_KERNEL(
-    Spec("GatherV2").Types("Taxis", {ElementType::kInt32, ElementType::kInt64}).HostMemory("axis"),
-    MakeKernel<GatherV2>);
+REGISTER_KERNEL(Spec("GatherV2").Types("Taxis", IndexTypes()).HostMemory("axis"),
+                MakeKernel<GatherV2>);
 
 }  // namespace
 }  // namespace troupe

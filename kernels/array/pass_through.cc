@@ -7,23 +7,15 @@
 namespace troupe {
 namespace {
 
-class Identity : public Kernel {
- public:
-  Identity(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    ctx.PassThrough(0, 0);
-    return absl::OkStatus();
-  }
-};
+absl::Status Identity(KernelContext& ctx) {
+  ctx.PassThrough(0, 0);
+  return absl::OkStatus();
+}
 
-class IdentityN : public Kernel {
- public:
-  IdentityN(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    for (int i = 0; i < ctx.num_inputs(); ++i) ctx.PassThrough(i, i);
-    return absl::OkStatus();
-  }
-};
+absl::Status IdentityN(KernelContext& ctx) {
+  for (int i = 0; i < ctx.num_inputs(); ++i) ctx.PassThrough(i, i);
+  return absl::OkStatus();
+}
 
 class EnsureShape : public Kernel {
  public:

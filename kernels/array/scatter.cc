@@ -289,9 +289,12 @@ int64_t SliceElements(const Shape& shape, int64_t depth) {
   return elements;
 }
 
-absl::StatusOr<bool> IgnoresBadIndices(const std::string& policy) {
-  if (policy == "IGNORE") return true;
-  if (policy.empty() || policy == "DEFAULT" || policy == "ERROR") return false;
+absl::Status ReadBadIndicesPolicy(KernelConstruction& construction, bool* ignore) {
+  const std::string policy = construction.Attr<std::string>("bad_indices_policy");
+  *ignore = policy == "IGNORE";
+  if (*ignore || policy.empty() || policy == "DEFAULT" || policy == "ERROR") {
+    return absl::OkStatus();
+  }
   return InvalidArgument("bad_indices_policy must be DEFAULT, ERROR or IGNORE, got ", policy);
 }
 

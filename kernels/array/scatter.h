@@ -47,7 +47,7 @@ int64_t SliceElements(const Shape& shape, int64_t depth);
 
 /// The attribute `bad_indices_policy`: false for "", DEFAULT and ERROR, true for IGNORE;
 /// InvalidArgument for anything else.
-absl::StatusOr<bool> IgnoresBadIndices(const std::string& policy);
+absl::Status ReadBadIndicesPolicy(KernelConstruction& construction, bool* ignore);
 
 }  // namespace troupe
 

@@ -21,10 +21,7 @@ absl::Status Scatter(KernelContext& ctx, ScatterOp op, const Tensor& indices, co
 class ScatterNdBase : public Kernel {
  public:
   ScatterNdBase(KernelConstruction& construction, absl::Status* status) {
-    absl::StatusOr<bool> ignore =
-        IgnoresBadIndices(construction.Attr<std::string>("bad_indices_policy"));
-    *status = ignore.status();
-    ignore_bad_ = ignore.ok() && *ignore;
+    *status = ReadBadIndicesPolicy(construction, &ignore_bad_);
   }
 
  protected:
@@ -36,10 +33,7 @@ class ScatterNd : public ScatterNdBase {
   using ScatterNdBase::ScatterNdBase;
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor &indices = ctx.input(0), &updates = ctx.input(1);
-    if (ctx.input(2).rank() != 1) {
-      return InvalidArgument("shape must be a vector, got shape ", ctx.input(2).shape().ToString());
-    }
-    TROUPE_ASSIGN_OR_RETURN(const Shape shape, ReadShape(ctx.input(2), "shape"));
+    TROUPE_ASSIGN_OR_RETURN(const Shape shape, ReadShapeVector(ctx.input(2), "shape"));
     TROUPE_RETURN_IF_ERROR(CheckScatterNd(indices, updates, shape));
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, updates.type(), shape));
     ZeroElements(ctx, out->type(), out->mutable_raw_data(), out->num_elements());
@@ -55,27 +49,13 @@ class TensorScatter : public ScatterNdBase {
     const Tensor &indices = ctx.input(1), &updates = ctx.input(2);
     const Shape shape = ctx.input(0).shape();
     TROUPE_RETURN_IF_ERROR(CheckScatterNd(indices, updates, shape));
-    if (ctx.CanForward(0)) {
-      ctx.set_output(0, ctx.TakeInput(0));
-    } else {
-      const Tensor& from = ctx.input(0);
-      TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, from.type(), shape));
-      const int64_t count = from.num_elements();
-      CopyRuns(ctx, from.type(), 1, count, out->mutable_raw_data(), count, from.raw_data(), count);
-    }
+    TROUPE_RETURN_IF_ERROR(ForwardOrCopy(ctx));
     return Scatter(ctx, kOp, indices, updates, ignore_bad_);
   }
 };
 
-std::vector<ElementType> WithString(std::vector<ElementType> types) {
-  types.push_back(ElementType::kString);
-  return types;
-}
-
 KernelSpec Spec(const char* op, std::vector<ElementType> types) {
-  return KernelSpec(op)
-      .Types("T", std::move(types))
-      .Types("Tindices", {ElementType::kInt32, ElementType::kInt64});
+  return KernelSpec(op).Types("T", std::move(types)).Types("Tindices", IndexTypes());
 }
 
 REGISTER_KERNEL(Spec("ScatterNd", WithString(PlainTypes())).HostMemory("shape"),

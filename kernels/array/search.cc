@@ -11,42 +11,38 @@
 namespace troupe {
 namespace {
 
-class Where : public Kernel {
- public:
-  Where(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor& input = ctx.input(0);
-    if (input.rank() == 0) return InvalidArgument("the input must have at least one dimension");
-    std::vector<int64_t> found;
-    TROUPE_RETURN_IF_ERROR(
-        (SwitchType<bool, float, int32_t, int64_t, double, half, bfloat16, int8_t, int16_t, uint8_t,
-                    uint16_t, uint32_t, uint64_t, complex64, complex128>(
-            input.type(), [&]<typename T>() {
-              const absl::Span<const T> values = input.unchecked_values<T>();
-              for (size_t i = 0; i < values.size(); ++i) {
-                if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
-                  if (static_cast<float>(values[i]) != 0) found.push_back(static_cast<int64_t>(i));
-                } else {
-                  if (values[i] != T(0)) found.push_back(static_cast<int64_t>(i));
-                }
+absl::Status Where(KernelContext& ctx) {
+  const Tensor& input = ctx.input(0);
+  if (input.rank() == 0) return InvalidArgument("the input must have at least one dimension");
+  std::vector<int64_t> found;
+  TROUPE_RETURN_IF_ERROR(
+      (SwitchType<bool, float, int32_t, int64_t, double, half, bfloat16, int8_t, int16_t, uint8_t,
+                  uint16_t, uint32_t, uint64_t, complex64, complex128>(
+          input.type(), [&]<typename T>() {
+            const absl::Span<const T> values = input.unchecked_values<T>();
+            for (size_t i = 0; i < values.size(); ++i) {
+              if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
+                if (static_cast<float>(values[i]) != 0) found.push_back(static_cast<int64_t>(i));
+              } else {
+                if (values[i] != T(0)) found.push_back(static_cast<int64_t>(i));
               }
-              return absl::OkStatus();
-            })));
-    const int rank = input.rank();
-    TROUPE_ASSIGN_OR_RETURN(Tensor * out,
-                            ctx.AllocateOutput(0, ElementType::kInt64,
-                                               Shape({static_cast<int64_t>(found.size()), rank})));
-    int64_t* row = out->mutable_data<int64_t>();
-    for (int64_t at : found) {
-      for (int d = rank - 1; d >= 0; --d) {
-        row[d] = at % input.dim(d);
-        at /= input.dim(d);
-      }
-      row += rank;
+            }
+            return absl::OkStatus();
+          })));
+  const int rank = input.rank();
+  TROUPE_ASSIGN_OR_RETURN(Tensor * out,
+                          ctx.AllocateOutput(0, ElementType::kInt64,
+                                             Shape({static_cast<int64_t>(found.size()), rank})));
+  int64_t* row = out->mutable_data<int64_t>();
+  for (int64_t at : found) {
+    for (int d = rank - 1; d >= 0; --d) {
+      row[d] = at % input.dim(d);
+      at /= input.dim(d);
     }
-    return absl::OkStatus();
+    row += rank;
   }
-};
+  return absl::OkStatus();
+}
 
 /// What elements are compared by: half-precision ones by value, others as they are.
 template <typename T>
@@ -82,18 +78,11 @@ class ListDiff : public Kernel {
         })));
     const Shape shape({static_cast<int64_t>(kept.size())});
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, x.type(), shape));
-    TROUPE_ASSIGN_OR_RETURN(Tensor * index, ctx.AllocateOutput(1, index_type_, shape));
+    TROUPE_RETURN_IF_ERROR(PutIntegers(ctx, 1, index_type_, kept));
     return SwitchBySize(x.type(), [&]<typename T>() {
       const T* from = static_cast<const T*>(x.raw_data());
       T* to = static_cast<T*>(out->mutable_raw_data());
-      for (size_t i = 0; i < kept.size(); ++i) {
-        to[i] = from[kept[i]];
-        if (index_type_ == ElementType::kInt64) {
-          index->mutable_data<int64_t>()[i] = kept[i];
-        } else {
-          index->mutable_data<int32_t>()[i] = static_cast<int32_t>(kept[i]);
-        }
-      }
+      for (const int64_t at : kept) *to++ = from[at];
       return absl::OkStatus();
     });
   }
@@ -132,16 +121,10 @@ class CheckNumerics : public Kernel {
   std::string message_;
 };
 
-std::vector<ElementType> WithString(std::vector<ElementType> types) {
-  types.push_back(ElementType::kString);
-  return types;
-}
-
 REGISTER_KERNEL(KernelSpec("Where").Types("T", PlainTypes()), MakeKernel<Where>);
-REGISTER_KERNEL(KernelSpec("ListDiff")
-                    .Types("T", WithString(RealNumberTypes()))
-                    .Types("out_idx", {ElementType::kInt32, ElementType::kInt64}),
-                MakeKernel<ListDiff>);
+REGISTER_KERNEL(
+    KernelSpec("ListDiff").Types("T", WithString(RealNumberTypes())).Types("out_idx", IndexTypes()),
+    MakeKernel<ListDiff>);
 REGISTER_KERNEL(KernelSpec("CheckNumerics").Types("T", FloatTypes()), MakeKernel<CheckNumerics>);
 
 }  // namespace

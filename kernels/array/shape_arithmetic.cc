@@ -10,19 +10,6 @@ namespace {
 
 std::string Show(const DimVector& dims) { return absl::StrCat("[", absl::StrJoin(dims, ","), "]"); }
 
-/// Fills output i with `values` as a vector of int32 or int64.
-absl::Status StoreVector(KernelContext& ctx, int i, ElementType type, const DimVector& values) {
-  TROUPE_ASSIGN_OR_RETURN(
-      Tensor * out, ctx.AllocateOutput(i, type, Shape({static_cast<int64_t>(values.size())})));
-  if (type == ElementType::kInt64) {
-    std::copy(values.begin(), values.end(), out->mutable_data<int64_t>());
-  } else {
-    std::transform(values.begin(), values.end(), out->mutable_data<int32_t>(),
-                   [](int64_t value) { return static_cast<int32_t>(value); });
-  }
-  return absl::OkStatus();
-}
-
 /// Both shapes with ones put in front of the shorter one.
 absl::Status Align(DimVector* a, DimVector* b) {
   const DimVector a0 = *a, b0 = *b;
@@ -37,109 +24,74 @@ absl::Status Align(DimVector* a, DimVector* b) {
   return absl::OkStatus();
 }
 
-class BroadcastArgs : public Kernel {
- public:
-  BroadcastArgs(KernelConstruction& construction, absl::Status*)
-      : type_(construction.output_type(0)) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(DimVector a, ReadIntegerVector(ctx.input(0), "s0"));
-    TROUPE_ASSIGN_OR_RETURN(DimVector b, ReadIntegerVector(ctx.input(1), "s1"));
+absl::Status BroadcastArgs(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(DimVector a, ReadIntegerVector(ctx.input(0), "s0"));
+  TROUPE_ASSIGN_OR_RETURN(DimVector b, ReadIntegerVector(ctx.input(1), "s1"));
+  TROUPE_RETURN_IF_ERROR(Align(&a, &b));
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == 1) a[i] = b[i];
+  }
+  return PutIntegers(ctx, 0, ctx.input(0).type(), a);
+}
+
+absl::Status BroadcastGradientArgs(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(DimVector a, ReadIntegerVector(ctx.input(0), "s0"));
+  TROUPE_ASSIGN_OR_RETURN(DimVector b, ReadIntegerVector(ctx.input(1), "s1"));
+  DimVector a_axes, b_axes;
+  if (a != b) {
     TROUPE_RETURN_IF_ERROR(Align(&a, &b));
     for (size_t i = 0; i < a.size(); ++i) {
-      if (a[i] == 1) a[i] = b[i];
+      // A size of one on both sides is reduced on both sides.
+      if (a[i] == 1) a_axes.push_back(static_cast<int64_t>(i));
+      if (b[i] == 1) b_axes.push_back(static_cast<int64_t>(i));
     }
-    return StoreVector(ctx, 0, type_, a);
   }
+  TROUPE_RETURN_IF_ERROR(PutIntegers(ctx, 0, ctx.input(0).type(), a_axes));
+  return PutIntegers(ctx, 1, ctx.input(0).type(), b_axes);
+}
 
- private:
-  ElementType type_;
-};
-
-class BroadcastGradientArgs : public Kernel {
- public:
-  BroadcastGradientArgs(KernelConstruction& construction, absl::Status*)
-      : type_(construction.output_type(0)) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(DimVector a, ReadIntegerVector(ctx.input(0), "s0"));
-    TROUPE_ASSIGN_OR_RETURN(DimVector b, ReadIntegerVector(ctx.input(1), "s1"));
-    DimVector a_axes, b_axes;
-    if (a != b) {
-      TROUPE_RETURN_IF_ERROR(Align(&a, &b));
-      for (size_t i = 0; i < a.size(); ++i) {
-        // A size of one on both sides is reduced on both sides.
-        if (a[i] == 1) a_axes.push_back(static_cast<int64_t>(i));
-        if (b[i] == 1) b_axes.push_back(static_cast<int64_t>(i));
+absl::Status ConcatOffset(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(const int64_t dim, ReadIntegerScalar(ctx.input(0), "concat_dim"));
+  TROUPE_ASSIGN_OR_RETURN(const DimVector first, ReadIntegerVector(ctx.input(1), "shape 0"));
+  const int rank = static_cast<int>(first.size());
+  TROUPE_ASSIGN_OR_RETURN(const int axis, ResolveAxis(dim, rank, "concat_dim"));
+  int64_t offset = 0;
+  for (int i = 0; i < ctx.num_outputs(); ++i) {
+    TROUPE_ASSIGN_OR_RETURN(const DimVector shape,
+                            ReadIntegerVector(ctx.input(i + 1), absl::StrCat("shape ", i)));
+    if (static_cast<int>(shape.size()) != rank) {
+      return InvalidArgument("shape ", i, " has ", shape.size(), " sizes, shape 0 has ", rank);
+    }
+    for (int d = 0; d < rank; ++d) {
+      if (d != axis && shape[d] != first[d]) {
+        return InvalidArgument("all sizes but that of dimension ", axis, " must agree: shape 0 is ",
+                               Show(first), ", shape ", i, " is ", Show(shape));
       }
     }
-    TROUPE_RETURN_IF_ERROR(StoreVector(ctx, 0, type_, a_axes));
-    return StoreVector(ctx, 1, type_, b_axes);
+    DimVector offsets(rank, 0);
+    offsets[axis] = offset;
+    TROUPE_RETURN_IF_ERROR(PutIntegers(ctx, i, ctx.input(1).type(), offsets));
+    offset += shape[axis];
   }
+  return absl::OkStatus();
+}
 
- private:
-  ElementType type_;
-};
-
-class ConcatOffset : public Kernel {
- public:
-  ConcatOffset(KernelConstruction& construction, absl::Status*)
-      : type_(construction.output_type(0)) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(const int64_t dim, ReadIntegerScalar(ctx.input(0), "concat_dim"));
-    TROUPE_ASSIGN_OR_RETURN(const DimVector first, ReadIntegerVector(ctx.input(1), "shape 0"));
-    const int rank = static_cast<int>(first.size());
-    TROUPE_ASSIGN_OR_RETURN(const int axis, ResolveAxis(dim, rank, "concat_dim"));
-    int64_t offset = 0;
-    for (int i = 0; i < ctx.num_outputs(); ++i) {
-      TROUPE_ASSIGN_OR_RETURN(const DimVector shape,
-                              ReadIntegerVector(ctx.input(i + 1), absl::StrCat("shape ", i)));
-      if (static_cast<int>(shape.size()) != rank) {
-        return InvalidArgument("shape ", i, " has ", shape.size(), " sizes, shape 0 has ", rank);
-      }
-      for (int d = 0; d < rank; ++d) {
-        if (d != axis && shape[d] != first[d]) {
-          return InvalidArgument("all sizes but that of dimension ", axis,
-                                 " must agree: shape 0 is ", Show(first), ", shape ", i, " is ",
-                                 Show(shape));
-        }
-      }
-      DimVector offsets(rank, 0);
-      offsets[axis] = offset;
-      TROUPE_RETURN_IF_ERROR(StoreVector(ctx, i, type_, offsets));
-      offset += shape[axis];
+absl::Status InvertPermutation(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(const DimVector x, ReadIntegerVector(ctx.input(0), "x"));
+  const int64_t n = static_cast<int64_t>(x.size());
+  DimVector y(n, -1);
+  for (int64_t i = 0; i < n; ++i) {
+    if (x[i] < 0 || x[i] >= n) {
+      return InvalidArgument("x[", i, "] = ", x[i], " is not in [0, ", n, ")");
     }
-    return absl::OkStatus();
+    if (y[x[i]] != -1) return InvalidArgument(x[i], " is duplicated in the input");
+    y[x[i]] = i;
   }
-
- private:
-  ElementType type_;
-};
-
-class InvertPermutation : public Kernel {
- public:
-  InvertPermutation(KernelConstruction& construction, absl::Status*)
-      : type_(construction.output_type(0)) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(const DimVector x, ReadIntegerVector(ctx.input(0), "x"));
-    const int64_t n = static_cast<int64_t>(x.size());
-    DimVector y(n, -1);
-    for (int64_t i = 0; i < n; ++i) {
-      if (x[i] < 0 || x[i] >= n) {
-        return InvalidArgument("x[", i, "] = ", x[i], " is not in [0, ", n, ")");
-      }
-      if (y[x[i]] != -1) return InvalidArgument(x[i], " is duplicated in the input");
-      y[x[i]] = i;
-    }
-    return StoreVector(ctx, 0, type_, y);
-  }
-
- private:
-  ElementType type_;
-};
+  return PutIntegers(ctx, 0, ctx.input(0).type(), y);
+}
 
 KernelSpec Cheap(const char* op, const char* attr) {
-  return KernelSpec(op)
-      .Cost(KernelCost::kCheap)
-      .Types(attr, {ElementType::kInt32, ElementType::kInt64});
+  return KernelSpec(op).Cost(KernelCost::kCheap).Types(attr, IndexTypes());
 }
 
 REGISTER_KERNEL(Cheap("BroadcastArgs", "T").HostMemory("s0").HostMemory("s1").HostMemory("r0"),

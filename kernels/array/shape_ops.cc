@@ -1,25 +1,9 @@
 // Ops that tell a tensor's shape or give it another one; no element is touched.
-#include <limits>
-
 #include "kernels/common/integer_input.h"
 #include "kernels/kernel_registry.h"
 
 namespace troupe {
 namespace {
-
-/// Writes one size as int32 or int64.
-absl::Status Store(int64_t value, Tensor* out, int index) {
-  if (out->type() == ElementType::kInt64) {
-    out->mutable_data<int64_t>()[index] = value;
-    return absl::OkStatus();
-  }
-  if (value > std::numeric_limits<int32_t>::max()) {
-    return InvalidArgument("the size ", value,
-                           " does not fit the output type int32: ask for out_type int64");
-  }
-  out->mutable_data<int32_t>()[index] = static_cast<int32_t>(value);
-  return absl::OkStatus();
-}
 
 class ShapeN : public Kernel {
  public:
@@ -27,11 +11,7 @@ class ShapeN : public Kernel {
       : type_(construction.num_outputs() > 0 ? construction.output_type(0) : ElementType::kInt32) {}
   absl::Status Compute(KernelContext& ctx) override {
     for (int i = 0; i < ctx.num_outputs(); ++i) {
-      const Shape& shape = ctx.input(i).shape();
-      TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(i, type_, Shape({shape.rank()})));
-      for (int d = 0; d < shape.rank(); ++d) {
-        TROUPE_RETURN_IF_ERROR(Store(shape.dim(d), out, d));
-      }
+      TROUPE_RETURN_IF_ERROR(PutIntegers(ctx, i, type_, ctx.input(i).shape().dims()));
     }
     return absl::OkStatus();
   }
@@ -44,23 +24,16 @@ class Size : public Kernel {
  public:
   Size(KernelConstruction& construction, absl::Status*) : type_(construction.output_type(0)) {}
   absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, type_, Shape()));
-    return Store(ctx.input(0).num_elements(), out, 0);
+    TROUPE_RETURN_IF_ERROR(PutIntegers(ctx, 0, type_, {ctx.input(0).num_elements()}));
+    ctx.output(0).set_shape(Shape());
+    return absl::OkStatus();
   }
 
  private:
   ElementType type_;
 };
 
-class Rank : public Kernel {
- public:
-  Rank(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ElementType::kInt32, Shape()));
-    *out->mutable_data<int32_t>() = ctx.input(0).rank();
-    return absl::OkStatus();
-  }
-};
+absl::Status Rank(KernelContext& ctx) { return ctx.SetScalar<int32_t>(0, ctx.input(0).rank()); }
 
 /// Output 0 is input 0 under another shape.
 absl::Status PassReshaped(KernelContext& ctx, absl::Span<const int64_t> dims) {
@@ -75,73 +48,65 @@ absl::Status PassReshaped(KernelContext& ctx, absl::Span<const int64_t> dims) {
   return absl::OkStatus();
 }
 
-class Reshape : public Kernel {
- public:
-  Reshape(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor& input = ctx.input(0);
-    if (ctx.input(1).rank() > 1) {
-      return InvalidArgument("the shape asked for must be a vector, got a tensor of shape ",
-                             ctx.input(1).shape().ToString());
+absl::Status Reshape(KernelContext& ctx) {
+  const Tensor& input = ctx.input(0);
+  if (ctx.input(1).rank() > 1) {
+    return InvalidArgument("the shape asked for must be a vector, got a tensor of shape ",
+                           ctx.input(1).shape().ToString());
+  }
+  TROUPE_ASSIGN_OR_RETURN(DimVector dims, ReadIntegers(ctx.input(1), "shape"));
+  int unknown = -1;
+  bool has_zero = false;
+  int64_t product = 1;
+  for (int i = 0; i < static_cast<int>(dims.size()); ++i) {
+    if (dims[i] == -1) {
+      if (unknown >= 0) {
+        return InvalidArgument("only one size may be -1, sizes ", unknown, " and ", i, " are");
+      }
+      unknown = i;
+    } else if (dims[i] < 0) {
+      return InvalidArgument("size ", i, " must be at least 0, or -1 to be inferred, got ",
+                             dims[i]);
+    } else if (dims[i] == 0) {
+      has_zero = true;
+    } else {
+      product = MultiplyWithoutOverflow(product, dims[i]);
+      if (product < 0) return InvalidArgument("the shape asked for has too many elements");
     }
-    TROUPE_ASSIGN_OR_RETURN(DimVector dims, ReadIntegers(ctx.input(1), "shape"));
-    int unknown = -1;
-    bool has_zero = false;
-    int64_t product = 1;
-    for (int i = 0; i < static_cast<int>(dims.size()); ++i) {
-      if (dims[i] == -1) {
-        if (unknown >= 0) {
-          return InvalidArgument("only one size may be -1, sizes ", unknown, " and ", i, " are");
-        }
-        unknown = i;
-      } else if (dims[i] < 0) {
-        return InvalidArgument("size ", i, " must be at least 0, or -1 to be inferred, got ",
-                               dims[i]);
-      } else if (dims[i] == 0) {
-        has_zero = true;
+  }
+  if (unknown >= 0) {
+    // With a zero among the sizes, the others decide from the input's non-zero dimensions.
+    int64_t elements = 1;
+    bool skipped_zero = false;
+    for (const int64_t dim : input.shape().dims()) {
+      if (dim > 0 || !has_zero) {
+        elements *= dim;
       } else {
-        product = MultiplyWithoutOverflow(product, dims[i]);
-        if (product < 0) return InvalidArgument("the shape asked for has too many elements");
+        skipped_zero = true;
       }
     }
-    if (unknown >= 0) {
-      // With a zero among the sizes, the others decide from the input's non-zero dimensions.
-      int64_t elements = 1;
-      bool skipped_zero = false;
-      for (const int64_t dim : input.shape().dims()) {
-        if (dim > 0 || !has_zero) {
-          elements *= dim;
-        } else {
-          skipped_zero = true;
-        }
-      }
-      dims[unknown] = elements / product;
-      if (!skipped_zero && dims[unknown] * product != elements) {
-        return InvalidArgument("a tensor with ", elements, " elements cannot be reshaped: the ",
-                               "sizes asked for need a multiple of ", product);
-      }
+    dims[unknown] = elements / product;
+    if (!skipped_zero && dims[unknown] * product != elements) {
+      return InvalidArgument("a tensor with ", elements, " elements cannot be reshaped: the ",
+                             "sizes asked for need a multiple of ", product);
     }
-    return PassReshaped(ctx, dims);
   }
-};
+  return PassReshaped(ctx, dims);
+}
 
-class ExpandDims : public Kernel {
- public:
-  ExpandDims(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    const Shape& shape = ctx.input(0).shape();
-    if (ctx.input(1).num_elements() != 1) {
-      return InvalidArgument("dim must be a single value, got shape ",
-                             ctx.input(1).shape().ToString());
-    }
-    TROUPE_ASSIGN_OR_RETURN(const DimVector axis, ReadIntegers(ctx.input(1), "dim"));
-    TROUPE_ASSIGN_OR_RETURN(const int at, ResolveAxis(axis[0], shape.rank() + 1, "dim"));
-    if (shape.rank() == Shape::kMaxRank) return InvalidArgument("the rank would be too large");
-    DimVector dims(shape.dims().begin(), shape.dims().end());
-    dims.insert(dims.begin() + at, 1);
-    return PassReshaped(ctx, dims);
+absl::Status ExpandDims(KernelContext& ctx) {
+  const Shape& shape = ctx.input(0).shape();
+  if (ctx.input(1).num_elements() != 1) {
+    return InvalidArgument("dim must be a single value, got shape ",
+                           ctx.input(1).shape().ToString());
   }
-};
+  TROUPE_ASSIGN_OR_RETURN(const DimVector axis, ReadIntegers(ctx.input(1), "dim"));
+  TROUPE_ASSIGN_OR_RETURN(const int at, ResolveAxis(axis[0], shape.rank() + 1, "dim"));
+  if (shape.rank() == Shape::kMaxRank) return InvalidArgument("the rank would be too large");
+  DimVector dims(shape.dims().begin(), shape.dims().end());
+  dims.insert(dims.begin() + at, 1);
+  return PassReshaped(ctx, dims);
+}
 
 class Squeeze : public Kernel {
  public:
@@ -171,17 +136,17 @@ class Squeeze : public Kernel {
 };
 
 KernelSpec Cheap(const char* op) { return KernelSpec(op).Cost(KernelCost::kCheap); }
-std::vector<ElementType> Indices() { return {ElementType::kInt32, ElementType::kInt64}; }
 
-REGISTER_KERNEL(Cheap("Shape").Types("out_type", Indices()).HostMemory("output"),
+REGISTER_KERNEL(Cheap("Shape").Types("out_type", IndexTypes()).HostMemory("output"),
                 MakeKernel<ShapeN>);
-REGISTER_KERNEL(Cheap("ShapeN").Types("out_type", Indices()).HostMemory("output"),
+REGISTER_KERNEL(Cheap("ShapeN").Types("out_type", IndexTypes()).HostMemory("output"),
                 MakeKernel<ShapeN>);
-REGISTER_KERNEL(Cheap("Size").Types("out_type", Indices()).HostMemory("output"), MakeKernel<Size>);
+REGISTER_KERNEL(Cheap("Size").Types("out_type", IndexTypes()).HostMemory("output"),
+                MakeKernel<Size>);
 REGISTER_KERNEL(Cheap("Rank").HostMemory("output"), MakeKernel<Rank>);
-REGISTER_KERNEL(Cheap("Reshape").Types("Tshape", Indices()).HostMemory("shape"),
+REGISTER_KERNEL(Cheap("Reshape").Types("Tshape", IndexTypes()).HostMemory("shape"),
                 MakeKernel<Reshape>);
-REGISTER_KERNEL(Cheap("ExpandDims").Types("Tdim", Indices()).HostMemory("dim"),
+REGISTER_KERNEL(Cheap("ExpandDims").Types("Tdim", IndexTypes()).HostMemory("dim"),
                 MakeKernel<ExpandDims>);
 REGISTER_KERNEL(Cheap("Squeeze"), MakeKernel<Squeeze>);
 

@@ -38,69 +38,60 @@ absl::Status Cut(KernelContext& ctx, const Tensor& input, int axis, absl::Span<c
   return absl::OkStatus();
 }
 
-class Split : public Kernel {
- public:
-  Split(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor& input = ctx.input(1);
-    const int n = ctx.num_outputs();
-    TROUPE_ASSIGN_OR_RETURN(const int64_t dim, ReadIntegerScalar(ctx.input(0), "split_dim"));
-    TROUPE_ASSIGN_OR_RETURN(const int axis, ResolveAxis(dim, input.rank(), "split_dim"));
-    if (n == 1) {
-      ctx.PassThrough(1, 0);
-      return absl::OkStatus();
-    }
-    if (input.dim(axis) % n != 0) {
-      return InvalidArgument("dimension ", axis, " of the input of shape ",
-                             input.shape().ToString(), " cannot be split into ", n,
-                             " equal pieces");
-    }
-    return Cut(ctx, input, axis, DimVector(n, input.dim(axis) / n), false);
+absl::Status Split(KernelContext& ctx) {
+  const Tensor& input = ctx.input(1);
+  const int n = ctx.num_outputs();
+  TROUPE_ASSIGN_OR_RETURN(const int64_t dim, ReadIntegerScalar(ctx.input(0), "split_dim"));
+  TROUPE_ASSIGN_OR_RETURN(const int axis, ResolveAxis(dim, input.rank(), "split_dim"));
+  if (n == 1) {
+    ctx.PassThrough(1, 0);
+    return absl::OkStatus();
   }
-};
+  if (input.dim(axis) % n != 0) {
+    return InvalidArgument("dimension ", axis, " of the input of shape ", input.shape().ToString(),
+                           " cannot be split into ", n, " equal pieces");
+  }
+  return Cut(ctx, input, axis, DimVector(n, input.dim(axis) / n), false);
+}
 
-class SplitV : public Kernel {
- public:
-  SplitV(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor& input = ctx.input(0);
-    const int n = ctx.num_outputs();
-    TROUPE_ASSIGN_OR_RETURN(const int64_t dim, ReadOneInteger(ctx.input(2), "split_dim"));
-    TROUPE_ASSIGN_OR_RETURN(DimVector sizes, ReadIntegerVector(ctx.input(1), "size_splits"));
-    if (static_cast<int>(sizes.size()) != n) {
-      return InvalidArgument("size_splits must hold one size for each of ", n, " outputs, got ",
-                             sizes.size());
-    }
-    TROUPE_ASSIGN_OR_RETURN(const int axis, ResolveAxis(dim, input.rank(), "split_dim"));
-    const int64_t size = input.dim(axis);
-    if (n == 1) {
-      if (sizes[0] != size) {
-        return InvalidArgument("a single output must have the size of the input, ", size, ", got ",
-                               sizes[0]);
-      }
-      ctx.PassThrough(0, 0);
-      return absl::OkStatus();
-    }
-    int inferred = -1;
-    int64_t sum = 0;
-    for (int i = 0; i < n; ++i) {
-      if (sizes[i] == -1) {
-        if (inferred >= 0) return InvalidArgument("only one of size_splits may be -1");
-        inferred = i;
-      } else if (sizes[i] < 0 || sizes[i] > size) {
-        return InvalidArgument("size_splits[", i, "] must be in [0, ", size, "], got ", sizes[i]);
-      } else {
-        sum += sizes[i];
-      }
-    }
-    if (inferred >= 0 ? sum > size : sum != size) {
-      return InvalidArgument("size_splits sum up to ", sum, ", dimension ", axis,
-                             " of the input of shape ", input.shape().ToString(), " has ", size);
-    }
-    if (inferred >= 0) sizes[inferred] = size - sum;
-    return Cut(ctx, input, axis, sizes, false);
+absl::Status SplitV(KernelContext& ctx) {
+  const Tensor& input = ctx.input(0);
+  const int n = ctx.num_outputs();
+  TROUPE_ASSIGN_OR_RETURN(const int64_t dim, ReadOneInteger(ctx.input(2), "split_dim"));
+  TROUPE_ASSIGN_OR_RETURN(DimVector sizes, ReadIntegerVector(ctx.input(1), "size_splits"));
+  if (static_cast<int>(sizes.size()) != n) {
+    return InvalidArgument("size_splits must hold one size for each of ", n, " outputs, got ",
+                           sizes.size());
   }
-};
+  TROUPE_ASSIGN_OR_RETURN(const int axis, ResolveAxis(dim, input.rank(), "split_dim"));
+  const int64_t size = input.dim(axis);
+  if (n == 1) {
+    if (sizes[0] != size) {
+      return InvalidArgument("a single output must have the size of the input, ", size, ", got ",
+                             sizes[0]);
+    }
+    ctx.PassThrough(0, 0);
+    return absl::OkStatus();
+  }
+  int inferred = -1;
+  int64_t sum = 0;
+  for (int i = 0; i < n; ++i) {
+    if (sizes[i] == -1) {
+      if (inferred >= 0) return InvalidArgument("only one of size_splits may be -1");
+      inferred = i;
+    } else if (sizes[i] < 0 || sizes[i] > size) {
+      return InvalidArgument("size_splits[", i, "] must be in [0, ", size, "], got ", sizes[i]);
+    } else {
+      sum += sizes[i];
+    }
+  }
+  if (inferred >= 0 ? sum > size : sum != size) {
+    return InvalidArgument("size_splits sum up to ", sum, ", dimension ", axis,
+                           " of the input of shape ", input.shape().ToString(), " has ", size);
+  }
+  if (inferred >= 0) sizes[inferred] = size - sum;
+  return Cut(ctx, input, axis, sizes, false);
+}
 
 class Unpack : public Kernel {
  public:

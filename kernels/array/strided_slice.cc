@@ -171,10 +171,7 @@ class StridedSliceGrad : public Kernel {
   StridedSliceGrad(KernelConstruction& construction, absl::Status*)
       : masks_(ReadMasks(construction)) {}
   absl::Status Compute(KernelContext& ctx) override {
-    if (ctx.input(0).rank() != 1) {
-      return InvalidArgument("shape must be a vector, got shape ", ctx.input(0).shape().ToString());
-    }
-    TROUPE_ASSIGN_OR_RETURN(Shape shape, ReadShape(ctx.input(0), "shape"));
+    TROUPE_ASSIGN_OR_RETURN(Shape shape, ReadShapeVector(ctx.input(0), "shape"));
     const Tensor& dy = ctx.input(4);
     TROUPE_ASSIGN_OR_RETURN(const DenseSlice slice, Resolve(shape.dims(), ctx.input(1),
                                                             ctx.input(2), ctx.input(3), masks_));
@@ -212,15 +209,7 @@ class TensorStridedSliceUpdate : public Kernel {
     TROUPE_ASSIGN_OR_RETURN(const DenseSlice slice, Resolve(shape.dims(), ctx.input(1),
                                                             ctx.input(2), ctx.input(3), masks_));
     TROUPE_ASSIGN_OR_RETURN(const DimVector value_strides, BroadcastStrides(value, slice));
-    if (ctx.CanForward(0)) {
-      ctx.set_output(0, ctx.TakeInput(0));
-    } else {
-      const Tensor& input = ctx.input(0);
-      TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, input.type(), shape));
-      const int64_t count = input.num_elements();
-      CopyRuns(ctx, input.type(), 1, count, out->mutable_raw_data(), count, input.raw_data(),
-               count);
-    }
+    TROUPE_RETURN_IF_ERROR(ForwardOrCopy(ctx));
     if (std::count(slice.size.begin(), slice.size.end(), 0) > 0) return absl::OkStatus();
     Tensor& out = ctx.output(0);
     DimVector strides;

@@ -153,7 +153,6 @@ class InTopK : public Kernel {
   int64_t k_ = 0;
 };
 
-std::vector<ElementType> Indices() { return {ElementType::kInt32, ElementType::kInt64}; }
 std::vector<ElementType> IndicesAndInt16() {
   return {ElementType::kInt16, ElementType::kInt32, ElementType::kInt64};
 }
@@ -164,8 +163,9 @@ REGISTER_KERNEL(KernelSpec("TopKV2")
                     .Types("index_type", IndicesAndInt16())
                     .HostMemory("k"),
                 MakeKernel<TopK>);
-REGISTER_KERNEL(KernelSpec("InTopK").Types("T", Indices()), MakeKernel<InTopK>);
-REGISTER_KERNEL(KernelSpec("InTopKV2").Types("T", Indices()).HostMemory("k"), MakeKernel<InTopK>);
+REGISTER_KERNEL(KernelSpec("InTopK").Types("T", IndexTypes()), MakeKernel<InTopK>);
+REGISTER_KERNEL(KernelSpec("InTopKV2").Types("T", IndexTypes()).HostMemory("k"),
+                MakeKernel<InTopK>);
 
 }  // namespace
 }  // namespace troupe

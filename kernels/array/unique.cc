@@ -3,7 +3,6 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -121,10 +120,6 @@ class Unique : public Kernel {
       return InvalidArgument("x must be a vector, got shape ", x.shape().ToString());
     }
     const int64_t n = x.dim(axis);
-    if (index_type_ == ElementType::kInt32 && n > std::numeric_limits<int32_t>::max()) {
-      return InvalidArgument("x has ", n, " elements, too many for indices of type int32: ask for ",
-                             "out_idx int64");
-    }
     int64_t outer = 1, inner = 1;
     for (int d = 0; d < axis; ++d) outer *= x.dim(d);
     for (int d = axis + 1; d < x.rank(); ++d) inner *= x.dim(d);
@@ -153,13 +148,7 @@ class Unique : public Kernel {
         }
       }
     }
-    TROUPE_ASSIGN_OR_RETURN(Tensor * idx, ctx.AllocateOutput(1, index_type_, Shape({n})));
-    if (index_type_ == ElementType::kInt64) {
-      std::copy(number.begin(), number.end(), idx->mutable_data<int64_t>());
-    } else {
-      std::copy(number.begin(), number.end(), idx->mutable_data<int32_t>());
-    }
-    return absl::OkStatus();
+    return PutIntegers(ctx, 1, index_type_, number);
   }
 
  private:
@@ -169,9 +158,7 @@ class Unique : public Kernel {
 KernelSpec Spec(const char* op) {
   std::vector<ElementType> types = RealNumberTypes();
   types.insert(types.end(), {ElementType::kBool, ElementType::kString});
-  return KernelSpec(op)
-      .Types("T", std::move(types))
-      .Types("out_idx", {ElementType::kInt32, ElementType::kInt64});
+  return KernelSpec(op).Types("T", std::move(types)).Types("out_idx", IndexTypes());
 }
 
 REGISTER_KERNEL(Spec("Unique"), MakeKernel<Unique>);

@@ -1,37 +1,23 @@
 #include "kernels/common/integer_input.h"
 
-#include "absl/strings/str_cat.h"
+#include <algorithm>
+#include <limits>
+
+#include "devices/match_type.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
-namespace {
-
-template <typename T>
-DimVector Convert(const Tensor& tensor) {
-  const absl::Span<const T> values = tensor.unchecked_values<T>();
-  return DimVector(values.begin(), values.end());
-}
-
-}  // namespace
-
 absl::StatusOr<DimVector> ReadIntegers(const Tensor& tensor, std::string_view what) {
-  switch (tensor.type()) {
-    case ElementType::kInt32:
-      return Convert<int32_t>(tensor);
-    case ElementType::kInt64:
-      return Convert<int64_t>(tensor);
-    case ElementType::kInt16:
-      return Convert<int16_t>(tensor);
-    case ElementType::kInt8:
-      return Convert<int8_t>(tensor);
-    case ElementType::kUint8:
-      return Convert<uint8_t>(tensor);
-    case ElementType::kUint16:
-      return Convert<uint16_t>(tensor);
-    default:
-      return InvalidArgument(std::string(what), " must hold integers, got ",
-                             ElementTypeName(tensor.type()));
-  }
+  DimVector read;
+  const bool integers = MatchType<int32_t, int64_t, int16_t, int8_t, uint8_t, uint16_t>(
+      tensor.type(), false, [&]<typename T>() {
+        const absl::Span<const T> values = tensor.unchecked_values<T>();
+        read.assign(values.begin(), values.end());
+        return true;
+      });
+  if (integers) return read;
+  return InvalidArgument(std::string(what), " must hold integers, got ",
+                         ElementTypeName(tensor.type()));
 }
 
 absl::StatusOr<DimVector> ReadIntegerVector(const Tensor& tensor, std::string_view what) {
@@ -70,6 +56,31 @@ absl::StatusOr<Shape> ReadShape(const Tensor& tensor, std::string_view what) {
     return InvalidArgument(std::string(what), ": ", shape.status().message());
   }
   return shape;
+}
+
+absl::StatusOr<Shape> ReadShapeVector(const Tensor& tensor, std::string_view what) {
+  if (tensor.rank() == 1) return ReadShape(tensor, what);
+  return InvalidArgument(std::string(what), " must be a vector, got shape ",
+                         tensor.shape().ToString());
+}
+
+absl::Status PutIntegers(KernelContext& ctx, int i, ElementType type,
+                         absl::Span<const int64_t> values) {
+  const int64_t n = static_cast<int64_t>(values.size());
+  TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(i, type, Shape({n})));
+  if (type == ElementType::kInt64) {
+    std::copy(values.begin(), values.end(), out->mutable_data<int64_t>());
+    return absl::OkStatus();
+  }
+  int32_t* to = out->mutable_data<int32_t>();
+  for (const int64_t value : values) {
+    if (value > std::numeric_limits<int32_t>::max()) {
+      return InvalidArgument("the size ", value,
+                             " does not fit the output type int32: ask for int64");
+    }
+    *to++ = static_cast<int32_t>(value);
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int> ResolveAxis(int64_t axis, int rank, std::string_view what) {

@@ -1,4 +1,4 @@
-/// Reading inputs that hold sizes, axes and indices.
+/// Reading inputs, and writing outputs, that hold sizes, axes and indices.
 #ifndef TROUPE_KERNELS_COMMON_INTEGER_INPUT_H_
 #define TROUPE_KERNELS_COMMON_INTEGER_INPUT_H_
 
@@ -22,6 +22,12 @@ absl::StatusOr<int64_t> ReadIntegerScalar(const Tensor& tensor, std::string_view
 absl::StatusOr<int64_t> ReadOneInteger(const Tensor& tensor, std::string_view what);
 /// A shape from a vector of sizes (or a scalar, as old graphs have it); all at least 0.
 absl::StatusOr<Shape> ReadShape(const Tensor& tensor, std::string_view what);
+/// The same, but from a vector only.
+absl::StatusOr<Shape> ReadShapeVector(const Tensor& tensor, std::string_view what);
+/// Makes output `i` a vector of `values`, of type int32 or int64. InvalidArgument for one that does
+/// not fit.
+absl::Status PutIntegers(KernelContext& ctx, int i, ElementType type,
+                         absl::Span<const int64_t> values);
 /// `axis` counted from the front; InvalidArgument unless it lies in [-rank, rank).
 absl::StatusOr<int> ResolveAxis(int64_t axis, int rank, std::string_view what);
 

@@ -261,6 +261,18 @@ void CopyRuns(KernelContext& ctx, ElementType type, int64_t rows, int64_t run, v
   StridedCopy(ctx, type, dims, dst, dst_strides, src, src_strides);
 }
 
+absl::Status ForwardOrCopy(KernelContext& ctx) {
+  if (ctx.CanForward(0)) {
+    ctx.set_output(0, ctx.TakeInput(0));
+    return absl::OkStatus();
+  }
+  const Tensor& from = ctx.input(0);
+  TROUPE_ASSIGN_OR_RETURN(Tensor * to, ctx.AllocateOutput(0, from.type(), from.shape()));
+  const int64_t count = from.num_elements();
+  CopyRuns(ctx, from.type(), 1, count, to->mutable_raw_data(), count, from.raw_data(), count);
+  return absl::OkStatus();
+}
+
 void FillElements(KernelContext& ctx, ElementType type, void* dst, int64_t count,
                   const void* value) {
   const int64_t one = 1, zero = 0;

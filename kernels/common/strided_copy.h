@@ -27,6 +27,9 @@ void StridedCopy(KernelContext& ctx, ElementType type, absl::Span<const int64_t>
 void CopyRuns(KernelContext& ctx, ElementType type, int64_t rows, int64_t run, void* dst,
               int64_t dst_stride, const void* src, int64_t src_stride);
 
+/// Makes output 0 input 0, to be changed: its own buffer where nobody else reads it, else a copy.
+absl::Status ForwardOrCopy(KernelContext& ctx);
+
 /// Writes `count` copies of the element at `value`.
 void FillElements(KernelContext& ctx, ElementType type, void* dst, int64_t count,
                   const void* value);

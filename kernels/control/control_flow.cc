@@ -17,14 +17,10 @@ class PlayedByExecutor : public Kernel {
 };
 
 /// Passes a reference on.
-class RefIdentityKernel : public Kernel {
- public:
-  RefIdentityKernel(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    ctx.set_output_ref(0, ctx.input_ref(0));
-    return absl::OkStatus();
-  }
-};
+absl::Status RefIdentityKernel(KernelContext& ctx) {
+  ctx.set_output_ref(0, ctx.input_ref(0));
+  return absl::OkStatus();
+}
 
 void RegisterPlayed(const char* op) {
   KernelRegistry::Global()->Register(KernelSpec(op).Cost(KernelCost::kCheap),

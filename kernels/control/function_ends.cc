@@ -47,15 +47,11 @@ class FunctionEnd : public Kernel {
   bool is_argument_ = false;
 };
 
-class ToBool : public Kernel {
- public:
-  ToBool(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(const bool truth, TruthOf(ctx.input(0)));
-    ctx.set_output(0, Tensor::Scalar(truth));
-    return absl::OkStatus();
-  }
-};
+absl::Status ToBool(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(const bool truth, TruthOf(ctx.input(0)));
+  ctx.set_output(0, Tensor::Scalar(truth));
+  return absl::OkStatus();
+}
 
 REGISTER_KERNEL(KernelSpec("_Arg").Cost(KernelCost::kCheap), MakeKernel<FunctionEnd>);
 REGISTER_KERNEL(KernelSpec("_Retval").Cost(KernelCost::kCheap), MakeKernel<FunctionEnd>);

@@ -7,7 +7,6 @@ namespace {
 
 class NoOp : public Kernel {
  public:
-  NoOp(KernelConstruction&, absl::Status*) {}
   absl::Status Compute(KernelContext&) override { return absl::OkStatus(); }
 };
 

@@ -43,16 +43,10 @@ class MakeOptional final : public Kernel {
   bool has_value_;
 };
 
-class HasValue final : public Kernel {
- public:
-  HasValue(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(const Optional* optional, OptionalIn(ctx.input(0)));
-    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ElementType::kBool, Shape()));
-    *out->mutable_data<bool>() = optional->has_value();
-    return absl::OkStatus();
-  }
-};
+absl::Status HasValue(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(const Optional* optional, OptionalIn(ctx.input(0)));
+  return ctx.SetScalar(0, optional->has_value());
+}
 
 class GetValue final : public Kernel {
  public:

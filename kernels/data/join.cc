@@ -60,6 +60,12 @@ Tensor RowOf(const Tensor& tensor, const Shape& row_shape, int64_t i) {
                 const_cast<void*>(ElementAt(tensor.type(), tensor.raw_data(), offset)));
 }
 
+absl::StatusOr<Shape> ShapeOfRows(int64_t rows, const Shape& row) {
+  std::vector<int64_t> dims = {rows};
+  dims.insert(dims.end(), row.dims().begin(), row.dims().end());
+  return Shape::Create(dims);
+}
+
 Shape WithoutFirst(const Shape& shape) { return Shape(shape.dims().subspan(1)); }
 
 PartialShape WithoutFirst(const PartialShape& shape) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "kernels/kernel.h"
 
@@ -22,6 +23,8 @@ void WritePieces(KernelContext& ctx, absl::Span<const Piece> pieces, Tensor* out
 
 /// Row `i` of dimension 0, without that dimension, sharing memory.
 Tensor RowOf(const Tensor& tensor, const Shape& row_shape, int64_t i);
+/// The shape of `rows` of shape `row`. InvalidArgument if it has too many elements.
+absl::StatusOr<Shape> ShapeOfRows(int64_t rows, const Shape& row);
 /// A shape without its first dimension (the rank must be at least 1).
 Shape WithoutFirst(const Shape& shape);
 PartialShape WithoutFirst(const PartialShape& shape);

@@ -158,16 +158,12 @@ class MakeStack final : public Kernel {
   ElementType type_ = ElementType::kInvalid;
 };
 
-class Push final : public Kernel {
- public:
-  Push(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(RefPtr<Stack> stack, FindStack(ctx));
-    TROUPE_RETURN_IF_ERROR(stack->Push(ctx.input(1)));
-    ctx.PassThrough(1, 0);
-    return absl::OkStatus();
-  }
-};
+absl::Status Push(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<Stack> stack, FindStack(ctx));
+  TROUPE_RETURN_IF_ERROR(stack->Push(ctx.input(1)));
+  ctx.PassThrough(1, 0);
+  return absl::OkStatus();
+}
 
 class Pop final : public Kernel {
  public:
@@ -183,15 +179,11 @@ class Pop final : public Kernel {
   ElementType type_;
 };
 
-class Close final : public Kernel {
- public:
-  Close(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(RefPtr<Stack> stack, FindStack(ctx));
-    stack->Close();
-    return absl::OkStatus();
-  }
-};
+absl::Status Close(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<Stack> stack, FindStack(ctx));
+  stack->Close();
+  return absl::OkStatus();
+}
 
 KernelSpec Cheap(const char* op) {
   return KernelSpec(op).Cost(KernelCost::kCheap).HostMemory("handle");

@@ -67,9 +67,7 @@ class Gather final : public Kernel {
                                " but index ", i, " has shape: ", values[i].shape().ToString());
       }
     }
-    std::vector<int64_t> dims = {indices.num_elements()};
-    dims.insert(dims.end(), element.dims().begin(), element.dims().end());
-    TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+    TROUPE_ASSIGN_OR_RETURN(const Shape shape, ShapeOfRows(indices.num_elements(), element));
     TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, type_, shape));
     WritePieces(ctx, PiecesOf(values), output);
     return absl::OkStatus();
@@ -136,9 +134,7 @@ class Concat final : public Kernel {
       lengths->mutable_data<int64_t>()[i] = shape.dim(0);
       rows += shape.dim(0);
     }
-    std::vector<int64_t> dims = {rows};
-    dims.insert(dims.end(), row.dims().begin(), row.dims().end());
-    TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+    TROUPE_ASSIGN_OR_RETURN(const Shape shape, ShapeOfRows(rows, row));
     TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, type_, shape));
     WritePieces(ctx, PiecesOf(values), output);
     return absl::OkStatus();
@@ -156,87 +152,79 @@ absl::Status CheckType(const TensorArray& array, ElementType type) {
                          ElementTypeName(type), ".");
 }
 
-class Scatter final : public Kernel {
- public:
-  Scatter(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor &indices = ctx.input(1), &value = ctx.input(2);
-    TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> array, FindTensorArray(ctx));
-    TROUPE_RETURN_IF_ERROR(CheckType(*array, value.type()));
-    TROUPE_RETURN_IF_ERROR(CheckVector(indices, "indices"));
-    if (value.rank() == 0) {
-      return InvalidArgument(
-          "Input value for unpack must be at least a vector but received shape: []");
-    }
-    if (value.dim(0) != indices.dim(0)) {
-      return InvalidArgument("Expected len(indices) == values.shape[0], but saw: ", indices.dim(0),
-                             " vs. ", value.dim(0));
-    }
-    TROUPE_ASSIGN_OR_RETURN(const int64_t size, array->Size());
-    if (indices.num_elements() > 0 && !array->dynamic_size()) {
-      const absl::Span<const int32_t> at = indices.unchecked_values<int32_t>();
-      const int32_t highest = *std::max_element(at.begin(), at.end());
-      if (highest >= size) {
-        return InvalidArgument("TensorArray ", array->array_name(),
-                               ": Max scatter index must be < array size (", highest, " vs. ", size,
-                               ")");
-      }
-    }
-    const Shape row = WithoutFirst(value.shape());
-    std::vector<Tensor> rows;
-    rows.reserve(value.dim(0));
-    for (int64_t i = 0; i < value.dim(0); ++i) rows.push_back(RowOf(value, row, i));
-    TROUPE_RETURN_IF_ERROR(array->WriteMany(indices.unchecked_values<int32_t>(), std::move(rows),
-                                            ctx.step().allocator));
-    ctx.PassThrough(3, 0);
-    return absl::OkStatus();
+absl::Status Scatter(KernelContext& ctx) {
+  const Tensor &indices = ctx.input(1), &value = ctx.input(2);
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> array, FindTensorArray(ctx));
+  TROUPE_RETURN_IF_ERROR(CheckType(*array, value.type()));
+  TROUPE_RETURN_IF_ERROR(CheckVector(indices, "indices"));
+  if (value.rank() == 0) {
+    return InvalidArgument(
+        "Input value for unpack must be at least a vector but received shape: []");
   }
-};
+  if (value.dim(0) != indices.dim(0)) {
+    return InvalidArgument("Expected len(indices) == values.shape[0], but saw: ", indices.dim(0),
+                           " vs. ", value.dim(0));
+  }
+  TROUPE_ASSIGN_OR_RETURN(const int64_t size, array->Size());
+  if (indices.num_elements() > 0 && !array->dynamic_size()) {
+    const absl::Span<const int32_t> at = indices.unchecked_values<int32_t>();
+    const int32_t highest = *std::max_element(at.begin(), at.end());
+    if (highest >= size) {
+      return InvalidArgument("TensorArray ", array->array_name(),
+                             ": Max scatter index must be < array size (", highest, " vs. ", size,
+                             ")");
+    }
+  }
+  const Shape row = WithoutFirst(value.shape());
+  std::vector<Tensor> rows;
+  rows.reserve(value.dim(0));
+  for (int64_t i = 0; i < value.dim(0); ++i) rows.push_back(RowOf(value, row, i));
+  TROUPE_RETURN_IF_ERROR(
+      array->WriteMany(indices.unchecked_values<int32_t>(), std::move(rows), ctx.step().allocator));
+  ctx.PassThrough(3, 0);
+  return absl::OkStatus();
+}
 
-class Split final : public Kernel {
- public:
-  Split(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor &value = ctx.input(1), &lengths = ctx.input(2);
-    TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> array, FindTensorArray(ctx));
-    TROUPE_RETURN_IF_ERROR(CheckType(*array, value.type()));
-    TROUPE_RETURN_IF_ERROR(CheckVector(lengths, "lengths"));
-    if (value.rank() == 0) {
-      return InvalidArgument("Expected value to be at least a vector, but received shape: []");
-    }
-    const int64_t count = lengths.num_elements();
-    TROUPE_ASSIGN_OR_RETURN(const int64_t size, array->Size());
-    if (count > INT32_MAX || count < size || (count > size && !array->dynamic_size())) {
-      return InvalidArgument("TensorArray's size is not equal to the size of lengths (", size,
-                             " vs. ", count,
-                             "), and the TensorArray is not marked as dynamically resizeable");
-    }
-    std::vector<Tensor> pieces;
-    pieces.reserve(count);
-    int64_t begin = 0;
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t length = lengths.unchecked_data<int64_t>()[i];
-      if (length < 0 || length > value.dim(0) - begin) {
-        return InvalidArgument("Expected lengths that add up to values.shape[0], ", value.dim(0),
-                               ", got length ", length, " at index ", i, " after ", begin,
-                               " rows; value's shape is: ", value.shape().ToString());
-      }
-      pieces.push_back(value.Slice(begin, begin + length));
-      begin += length;
-    }
-    if (begin != value.dim(0)) {
-      return InvalidArgument(
-          "Expected sum of lengths to be equal to values.shape[0], but sum of "
-          "lengths is ",
-          begin, " and value's shape is: ", value.shape().ToString());
-    }
-    std::vector<int32_t> indices(count);
-    std::iota(indices.begin(), indices.end(), 0);
-    TROUPE_RETURN_IF_ERROR(array->WriteMany(indices, std::move(pieces), ctx.step().allocator));
-    ctx.PassThrough(3, 0);
-    return absl::OkStatus();
+absl::Status Split(KernelContext& ctx) {
+  const Tensor &value = ctx.input(1), &lengths = ctx.input(2);
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> array, FindTensorArray(ctx));
+  TROUPE_RETURN_IF_ERROR(CheckType(*array, value.type()));
+  TROUPE_RETURN_IF_ERROR(CheckVector(lengths, "lengths"));
+  if (value.rank() == 0) {
+    return InvalidArgument("Expected value to be at least a vector, but received shape: []");
   }
-};
+  const int64_t count = lengths.num_elements();
+  TROUPE_ASSIGN_OR_RETURN(const int64_t size, array->Size());
+  if (count > INT32_MAX || count < size || (count > size && !array->dynamic_size())) {
+    return InvalidArgument("TensorArray's size is not equal to the size of lengths (", size,
+                           " vs. ", count,
+                           "), and the TensorArray is not marked as dynamically resizeable");
+  }
+  std::vector<Tensor> pieces;
+  pieces.reserve(count);
+  int64_t begin = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t length = lengths.unchecked_data<int64_t>()[i];
+    if (length < 0 || length > value.dim(0) - begin) {
+      return InvalidArgument("Expected lengths that add up to values.shape[0], ", value.dim(0),
+                             ", got length ", length, " at index ", i, " after ", begin,
+                             " rows; value's shape is: ", value.shape().ToString());
+    }
+    pieces.push_back(value.Slice(begin, begin + length));
+    begin += length;
+  }
+  if (begin != value.dim(0)) {
+    return InvalidArgument(
+        "Expected sum of lengths to be equal to values.shape[0], but sum of "
+        "lengths is ",
+        begin, " and value's shape is: ", value.shape().ToString());
+  }
+  std::vector<int32_t> indices(count);
+  std::iota(indices.begin(), indices.end(), 0);
+  TROUPE_RETURN_IF_ERROR(array->WriteMany(indices, std::move(pieces), ctx.step().allocator));
+  ctx.PassThrough(3, 0);
+  return absl::OkStatus();
+}
 
 KernelSpec OfType(const char* op, const char* attr) {
   return KernelSpec(op).Types(attr, AllTypes()).HostMemory("handle");

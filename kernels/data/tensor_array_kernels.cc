@@ -115,17 +115,13 @@ absl::StatusOr<int32_t> Index(KernelContext& ctx) {
   return ctx.input(1).unchecked_scalar<int32_t>();
 }
 
-class Write final : public Kernel {
- public:
-  Write(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(const int32_t index, Index(ctx));
-    TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> array, FindTensorArray(ctx));
-    TROUPE_RETURN_IF_ERROR(array->Write(index, ctx.TakeInput(2), ctx.step().allocator));
-    ctx.PassThrough(3, 0);
-    return absl::OkStatus();
-  }
-};
+absl::Status Write(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(const int32_t index, Index(ctx));
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> array, FindTensorArray(ctx));
+  TROUPE_RETURN_IF_ERROR(array->Write(index, ctx.TakeInput(2), ctx.step().allocator));
+  ctx.PassThrough(3, 0);
+  return absl::OkStatus();
+}
 
 class Read final : public Kernel {
  public:
@@ -142,27 +138,17 @@ class Read final : public Kernel {
   ElementType type_;
 };
 
-class Size final : public Kernel {
- public:
-  Size(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> array, FindTensorArray(ctx));
-    TROUPE_ASSIGN_OR_RETURN(const int64_t size, array->Size());
-    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ElementType::kInt32, Shape()));
-    *out->mutable_data<int32_t>() = static_cast<int32_t>(size);
-    return absl::OkStatus();
-  }
-};
+absl::Status Size(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> array, FindTensorArray(ctx));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t size, array->Size());
+  return ctx.SetScalar(0, static_cast<int32_t>(size));
+}
 
-class Close final : public Kernel {
- public:
-  Close(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> array, FindTensorArray(ctx));
-    array->Close();
-    return absl::OkStatus();
-  }
-};
+absl::Status Close(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> array, FindTensorArray(ctx));
+  array->Close();
+  return absl::OkStatus();
+}
 
 KernelSpec Cheap(const char* op) {
   return KernelSpec(op).Cost(KernelCost::kCheap).HostMemory("handle");

@@ -67,9 +67,7 @@ class StackBase : public Kernel {
           "tensors and has a non-fully-defined element_shape: ",
           shape.ToString());
     }
-    std::vector<int64_t> dims = {count};
-    dims.insert(dims.end(), known.dims().begin(), known.dims().end());
-    TROUPE_ASSIGN_OR_RETURN(const Shape output_shape, Shape::Create(dims));
+    TROUPE_ASSIGN_OR_RETURN(const Shape output_shape, ShapeOfRows(count, known));
     TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, type_, output_shape));
     if (output->num_elements() == 0) return absl::OkStatus();
     std::vector<Piece> pieces;
@@ -182,9 +180,7 @@ class ConcatList final : public Kernel {
       rows += length[i];
       AddPiece(tensor, elements, &pieces);
     }
-    std::vector<int64_t> dims = {rows};
-    dims.insert(dims.end(), row_shape.dims().begin(), row_shape.dims().end());
-    TROUPE_ASSIGN_OR_RETURN(const Shape output_shape, Shape::Create(dims));
+    TROUPE_ASSIGN_OR_RETURN(const Shape output_shape, ShapeOfRows(rows, row_shape));
     TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, type_, output_shape));
     WritePieces(ctx, pieces, output);
     return absl::OkStatus();
@@ -262,71 +258,61 @@ absl::Status AtLeastVector(const Tensor& tensor) {
                          tensor.shape().ToString());
 }
 
-class FromTensor final : public Kernel {
- public:
-  FromTensor(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor& tensor = ctx.input(0);
-    TROUPE_ASSIGN_OR_RETURN(PartialShape shape,
-                            InferenceContext::TensorAsShape(ctx.input(1), true));
-    TROUPE_RETURN_IF_ERROR(AtLeastVector(tensor));
-    const Shape row = WithoutFirst(tensor.shape());
-    if (!shape.IsCompatibleWith(row)) {
-      return InvalidArgument("Specified a list with shape ", shape.ToString(),
-                             " from a tensor with shape ", row.ToString());
-    }
-    if (tensor.dim(0) > TensorList::kMaxSize) {
-      return InvalidArgument("the tensor has too many rows for a list: ", tensor.dim(0));
-    }
-    auto list = MakeRef<TensorList>(tensor.type(), std::move(shape));
-    list->Resize(tensor.dim(0));
-    for (int64_t i = tensor.dim(0) - 1; i >= 0; --i) {
-      TROUPE_RETURN_IF_ERROR(list->Set(i, RowOf(tensor, row, i)));
-    }
-    return PutList(ctx, 0, std::move(list));
+absl::Status FromTensor(KernelContext& ctx) {
+  const Tensor& tensor = ctx.input(0);
+  TROUPE_ASSIGN_OR_RETURN(PartialShape shape, InferenceContext::TensorAsShape(ctx.input(1), true));
+  TROUPE_RETURN_IF_ERROR(AtLeastVector(tensor));
+  const Shape row = WithoutFirst(tensor.shape());
+  if (!shape.IsCompatibleWith(row)) {
+    return InvalidArgument("Specified a list with shape ", shape.ToString(),
+                           " from a tensor with shape ", row.ToString());
   }
-};
+  if (tensor.dim(0) > TensorList::kMaxSize) {
+    return InvalidArgument("the tensor has too many rows for a list: ", tensor.dim(0));
+  }
+  auto list = MakeRef<TensorList>(tensor.type(), std::move(shape));
+  list->Resize(tensor.dim(0));
+  for (int64_t i = tensor.dim(0) - 1; i >= 0; --i) {
+    TROUPE_RETURN_IF_ERROR(list->Set(i, RowOf(tensor, row, i)));
+  }
+  return PutList(ctx, 0, std::move(list));
+}
 
-class SplitToList final : public Kernel {
- public:
-  SplitToList(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor &tensor = ctx.input(0), &lengths = ctx.input(2);
-    TROUPE_ASSIGN_OR_RETURN(PartialShape shape,
-                            InferenceContext::TensorAsShape(ctx.input(1), true));
-    if (!shape.unknown_rank() && shape.rank() < 1) {
-      return InvalidArgument(
-          "TensorListSplit requires element_shape to be at least of rank 1, but "
-          "saw: ",
-          shape.ToString());
-    }
-    if (lengths.rank() != 1) {
-      return InvalidArgument("Expected lengths to be a vector, received shape: ",
-                             lengths.shape().ToString());
-    }
-    TROUPE_RETURN_IF_ERROR(AtLeastVector(tensor));
-    if (!WithoutFirst(shape).IsCompatibleWith(WithoutFirst(tensor.shape()))) {
-      return InvalidArgument("tensor shape ", tensor.shape().ToString(),
-                             " is not compatible with element_shape ", shape.ToString());
-    }
-    auto list = MakeRef<TensorList>(tensor.type(), std::move(shape));
-    int64_t begin = 0;
-    for (int64_t length : lengths.unchecked_values<int64_t>()) {
-      if (length < 0) return InvalidArgument("Invalid value in lengths: ", length);
-      if (length > tensor.dim(0) - begin) {
-        return InvalidArgument("Attempting to slice ", length, " rows from row ", begin,
-                               " on of a tensor with length ", tensor.dim(0));
-      }
-      TROUPE_RETURN_IF_ERROR(list->Push(tensor.Slice(begin, begin + length)));
-      begin += length;
-    }
-    if (begin != tensor.dim(0)) {
-      return InvalidArgument("Unused values in tensor. Length of tensor: ", tensor.dim(0),
-                             " Values used: ", begin);
-    }
-    return PutList(ctx, 0, std::move(list));
+absl::Status SplitToList(KernelContext& ctx) {
+  const Tensor &tensor = ctx.input(0), &lengths = ctx.input(2);
+  TROUPE_ASSIGN_OR_RETURN(PartialShape shape, InferenceContext::TensorAsShape(ctx.input(1), true));
+  if (!shape.unknown_rank() && shape.rank() < 1) {
+    return InvalidArgument(
+        "TensorListSplit requires element_shape to be at least of rank 1, but "
+        "saw: ",
+        shape.ToString());
   }
-};
+  if (lengths.rank() != 1) {
+    return InvalidArgument("Expected lengths to be a vector, received shape: ",
+                           lengths.shape().ToString());
+  }
+  TROUPE_RETURN_IF_ERROR(AtLeastVector(tensor));
+  if (!WithoutFirst(shape).IsCompatibleWith(WithoutFirst(tensor.shape()))) {
+    return InvalidArgument("tensor shape ", tensor.shape().ToString(),
+                           " is not compatible with element_shape ", shape.ToString());
+  }
+  auto list = MakeRef<TensorList>(tensor.type(), std::move(shape));
+  int64_t begin = 0;
+  for (int64_t length : lengths.unchecked_values<int64_t>()) {
+    if (length < 0) return InvalidArgument("Invalid value in lengths: ", length);
+    if (length > tensor.dim(0) - begin) {
+      return InvalidArgument("Attempting to slice ", length, " rows from row ", begin,
+                             " on of a tensor with length ", tensor.dim(0));
+    }
+    TROUPE_RETURN_IF_ERROR(list->Push(tensor.Slice(begin, begin + length)));
+    begin += length;
+  }
+  if (begin != tensor.dim(0)) {
+    return InvalidArgument("Unused values in tensor. Length of tensor: ", tensor.dim(0),
+                           " Values used: ", begin);
+  }
+  return PutList(ctx, 0, std::move(list));
+}
 
 /// The vector `indices` of the rows of `tensor`; the highest one, -1 if there are none.
 absl::StatusOr<int64_t> CheckIndices(const Tensor& tensor, const Tensor& indices) {
@@ -393,24 +379,19 @@ class ScatterToList final : public Kernel {
   bool has_size_;
 };
 
-class ScatterIntoList final : public Kernel {
- public:
-  ScatterIntoList(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor &tensor = ctx.input(1), &indices = ctx.input(2);
-    TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
-    TROUPE_RETURN_IF_ERROR(list->CheckType(tensor.type()));
-    TROUPE_ASSIGN_OR_RETURN(const int64_t highest, CheckIndices(tensor, indices));
-    if (!list->element_shape().IsCompatibleWith(WithoutFirst(tensor.shape()))) {
-      return InvalidArgument("Tried to scatter rows of a tensor of shape ",
-                             tensor.shape().ToString(), " into a list with element shape ",
-                             list->element_shape().ToString());
-    }
-    TROUPE_ASSIGN_OR_RETURN(TensorList * output, TakeList(ctx, 0, 0));
-    if (highest >= output->size()) output->Resize(highest + 1);
-    return ScatterRows(tensor, indices, output);
+absl::Status ScatterIntoList(KernelContext& ctx) {
+  const Tensor &tensor = ctx.input(1), &indices = ctx.input(2);
+  TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
+  TROUPE_RETURN_IF_ERROR(list->CheckType(tensor.type()));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t highest, CheckIndices(tensor, indices));
+  if (!list->element_shape().IsCompatibleWith(WithoutFirst(tensor.shape()))) {
+    return InvalidArgument("Tried to scatter rows of a tensor of shape ", tensor.shape().ToString(),
+                           " into a list with element shape ", list->element_shape().ToString());
   }
-};
+  TROUPE_ASSIGN_OR_RETURN(TensorList * output, TakeList(ctx, 0, 0));
+  if (highest >= output->size()) output->Resize(highest + 1);
+  return ScatterRows(tensor, indices, output);
+}
 
 KernelSpec OfElements(const char* op) { return KernelSpec(op).Types("element_dtype", AllTypes()); }
 

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "graph/shape_inference.h"
+#include "kernels/common/integer_input.h"
 #include "kernels/data/join.h"
 #include "kernels/data/tensor_list.h"
 #include "kernels/kernel_registry.h"
@@ -15,12 +16,6 @@ absl::StatusOr<int32_t> ScalarInput(const Tensor& tensor, const char* what) {
     return InvalidArgument(what, " must be a scalar, got shape ", tensor.shape().ToString());
   }
   return tensor.unchecked_scalar<int32_t>();
-}
-
-absl::Status PutInt(KernelContext& ctx, int out, int64_t value) {
-  TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(out, ElementType::kInt32, Shape()));
-  *output->mutable_data<int32_t>() = static_cast<int32_t>(value);
-  return absl::OkStatus();
 }
 
 /// EmptyTensorList, TensorListReserve.
@@ -49,20 +44,16 @@ class MakeList final : public Kernel {
   ElementType type_ = ElementType::kInvalid;
 };
 
-class PushBack final : public Kernel {
- public:
-  PushBack(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
-    TROUPE_RETURN_IF_ERROR(list->Check(ctx.input(1), "append"));
-    if (list->max_size() >= 0 && list->size() >= list->max_size()) {
-      return InvalidArgument("Tried to push item into a full list; list size: ", list->size(),
-                             ", max_num_elements: ", list->max_size());
-    }
-    TROUPE_ASSIGN_OR_RETURN(TensorList * output, TakeList(ctx, 0, 0));
-    return output->Push(ctx.TakeInput(1));
+absl::Status PushBack(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
+  TROUPE_RETURN_IF_ERROR(list->Check(ctx.input(1), "append"));
+  if (list->max_size() >= 0 && list->size() >= list->max_size()) {
+    return InvalidArgument("Tried to push item into a full list; list size: ", list->size(),
+                           ", max_num_elements: ", list->max_size());
   }
-};
+  TROUPE_ASSIGN_OR_RETURN(TensorList * output, TakeList(ctx, 0, 0));
+  return output->Push(ctx.TakeInput(1));
+}
 
 class PopBack final : public Kernel {
  public:
@@ -137,14 +128,10 @@ class SetItem final : public Kernel {
   bool resize_ = false;
 };
 
-class Length final : public Kernel {
- public:
-  Length(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
-    return PutInt(ctx, 0, list->size());
-  }
-};
+absl::Status Length(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
+  return ctx.SetScalar(0, static_cast<int32_t>(list->size()));
+}
 
 class ElementShape final : public Kernel {
  public:
@@ -152,20 +139,9 @@ class ElementShape final : public Kernel {
   absl::Status Compute(KernelContext& ctx) override {
     TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
     const PartialShape& shape = list->element_shape();
-    TROUPE_ASSIGN_OR_RETURN(
-        Tensor * output,
-        ctx.AllocateOutput(0, type_, shape.unknown_rank() ? Shape() : Shape({shape.rank()})));
-    for (int i = 0; i < output->num_elements(); ++i) {
-      const int64_t size = shape.unknown_rank() ? -1 : shape.dim(i);
-      if (type_ == ElementType::kInt64) {
-        output->mutable_data<int64_t>()[i] = size;
-      } else if (size > INT32_MAX) {
-        return InvalidArgument("dimension ", i, " of element shape ", shape.ToString(),
-                               " does not fit int32: ask for shape_type int64");
-      } else {
-        output->mutable_data<int32_t>()[i] = static_cast<int32_t>(size);
-      }
-    }
+    if (!shape.unknown_rank()) return PutIntegers(ctx, 0, type_, shape.dims());
+    TROUPE_RETURN_IF_ERROR(PutIntegers(ctx, 0, type_, {-1}));
+    ctx.output(0).set_shape(Shape());
     return absl::OkStatus();
   }
 
@@ -173,19 +149,15 @@ class ElementShape final : public Kernel {
   ElementType type_;
 };
 
-class Resize final : public Kernel {
- public:
-  Resize(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(const int32_t size, ScalarInput(ctx.input(1), "size"));
-    if (size < 0) {
-      return InvalidArgument("TensorListResize expects size to be non-negative. Got: ", size);
-    }
-    TROUPE_ASSIGN_OR_RETURN(TensorList * output, TakeList(ctx, 0, 0));
-    output->Resize(size);
-    return absl::OkStatus();
+absl::Status Resize(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(const int32_t size, ScalarInput(ctx.input(1), "size"));
+  if (size < 0) {
+    return InvalidArgument("TensorListResize expects size to be non-negative. Got: ", size);
   }
-};
+  TROUPE_ASSIGN_OR_RETURN(TensorList * output, TakeList(ctx, 0, 0));
+  output->Resize(size);
+  return absl::OkStatus();
+}
 
 /// The elements of one list, then those of the other, for every pair of lists.
 class ConcatLists final : public Kernel {
@@ -234,33 +206,29 @@ class ConcatLists final : public Kernel {
 };
 
 /// Appends a row of a tensor to each list of a batch.
-class PushBackBatch final : public Kernel {
- public:
-  PushBackBatch(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor &lists = ctx.input(0), &tensor = ctx.input(1);
-    const int prefix = lists.rank();
-    bool fits = tensor.rank() >= prefix;
-    for (int d = 0; fits && d < prefix; ++d) fits = tensor.dim(d) == lists.dim(d);
-    if (!fits) {
-      return InvalidArgument("the shape of tensor, ", tensor.shape().ToString(),
-                             ", must begin with that of input_handles, ", lists.shape().ToString());
-    }
-    const Shape row(tensor.shape().dims().subspan(prefix));
-    TROUPE_ASSIGN_OR_RETURN(Tensor * output,
-                            ctx.AllocateOutput(0, ElementType::kVariant, lists.shape()));
-    for (int64_t i = 0; i < lists.num_elements(); ++i) {
-      TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(lists.unchecked_data<Variant>()[i]));
-      Tensor element = RowOf(tensor, row, i);
-      TROUPE_RETURN_IF_ERROR(list->Check(element, "append"));
-      // Whether the list may become as long is not checked, as in TensorFlow.
-      auto longer = MakeRef<TensorList>(*list);
-      TROUPE_RETURN_IF_ERROR(longer->Push(std::move(element)));
-      output->mutable_data<Variant>()[i] = Variant(RefPtr<VariantValue>(std::move(longer)));
-    }
-    return absl::OkStatus();
+absl::Status PushBackBatch(KernelContext& ctx) {
+  const Tensor &lists = ctx.input(0), &tensor = ctx.input(1);
+  const int prefix = lists.rank();
+  bool fits = tensor.rank() >= prefix;
+  for (int d = 0; fits && d < prefix; ++d) fits = tensor.dim(d) == lists.dim(d);
+  if (!fits) {
+    return InvalidArgument("the shape of tensor, ", tensor.shape().ToString(),
+                           ", must begin with that of input_handles, ", lists.shape().ToString());
   }
-};
+  const Shape row(tensor.shape().dims().subspan(prefix));
+  TROUPE_ASSIGN_OR_RETURN(Tensor * output,
+                          ctx.AllocateOutput(0, ElementType::kVariant, lists.shape()));
+  for (int64_t i = 0; i < lists.num_elements(); ++i) {
+    TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(lists.unchecked_data<Variant>()[i]));
+    Tensor element = RowOf(tensor, row, i);
+    TROUPE_RETURN_IF_ERROR(list->Check(element, "append"));
+    // Whether the list may become as long is not checked, as in TensorFlow.
+    auto longer = MakeRef<TensorList>(*list);
+    TROUPE_RETURN_IF_ERROR(longer->Push(std::move(element)));
+    output->mutable_data<Variant>()[i] = Variant(RefPtr<VariantValue>(std::move(longer)));
+  }
+  return absl::OkStatus();
+}
 
 KernelSpec Cheap(const char* op) { return KernelSpec(op).Cost(KernelCost::kCheap); }
 KernelSpec OfElements(const char* op) { return Cheap(op).Types("element_dtype", AllTypes()); }

@@ -44,32 +44,24 @@ absl::Status AddVariants(Tensor* sum, const Tensor& addend, Allocator* allocator
 }
 
 /// AddN of variants.
-class AddVariantsKernel final : public Kernel {
- public:
-  AddVariantsKernel(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    // Into the first one if it may be changed; of two, into either: the order is the same.
-    const int count = ctx.num_inputs();
-    const int target = count == 2 && !ctx.CanForward(0) && ctx.CanForward(1) ? 1 : 0;
-    Tensor sum = ctx.TakeInput(target);
-    for (int i = 0; i < count; ++i) {
-      if (i == target) continue;
-      TROUPE_RETURN_IF_ERROR(AddTensor(&sum, ctx.input(i), ctx.step().allocator));
-    }
-    ctx.set_output(0, std::move(sum));
-    return absl::OkStatus();
+absl::Status AddVariantsKernel(KernelContext& ctx) {
+  // Into the first one if it may be changed; of two, into either: the order is the same.
+  const int count = ctx.num_inputs();
+  const int target = count == 2 && !ctx.CanForward(0) && ctx.CanForward(1) ? 1 : 0;
+  Tensor sum = ctx.TakeInput(target);
+  for (int i = 0; i < count; ++i) {
+    if (i == target) continue;
+    TROUPE_RETURN_IF_ERROR(AddTensor(&sum, ctx.input(i), ctx.step().allocator));
   }
-};
+  ctx.set_output(0, std::move(sum));
+  return absl::OkStatus();
+}
 
-class ZeroVariantsKernel final : public Kernel {
- public:
-  ZeroVariantsKernel(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(Tensor zeros, ZerosLikeTensor(ctx.input(0), ctx.step().allocator));
-    ctx.set_output(0, std::move(zeros));
-    return absl::OkStatus();
-  }
-};
+absl::Status ZeroVariantsKernel(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(Tensor zeros, ZerosLikeTensor(ctx.input(0), ctx.step().allocator));
+  ctx.set_output(0, std::move(zeros));
+  return absl::OkStatus();
+}
 
 KernelSpec ForVariants(const char* op) {
   return KernelSpec(op).Types("T", {ElementType::kVariant}).Cost(KernelCost::kCheap).Priority(1);

@@ -55,28 +55,24 @@ absl::Status SolveBatch(KernelContext& ctx, int64_t count, double ns, Solve solv
   return singular.load() < count ? Singular(singular.load(), count) : absl::OkStatus();
 }
 
-class Cholesky : public Kernel {
- public:
-  Cholesky(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor& input = ctx.input(0);
-    TROUPE_ASSIGN_OR_RETURN(const int64_t n, SquareSize(input.shape(), "input"));
-    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, input.type(), input.shape()));
-    if (out->num_elements() == 0) return absl::OkStatus();
-    return SwitchSolveType(input.type(), [&]<typename T>() -> absl::Status {
-      const T* from = input.unchecked_data<T>();
-      T* to = out->mutable_data<T>();
-      // A matrix that is not positive definite has a factor of NaNs: no error, as in TensorFlow.
-      ctx.ParallelFor(out->num_elements() / (n * n), KernelContext::GrainFor(SystemNs(n, n)),
-                      [&](int64_t begin, int64_t end) {
-                        for (int64_t i = begin; i < end; ++i) {
-                          FactorCholesky(n, from + i * n * n, to + i * n * n);
-                        }
-                      });
-      return absl::OkStatus();
-    });
-  }
-};
+absl::Status Cholesky(KernelContext& ctx) {
+  const Tensor& input = ctx.input(0);
+  TROUPE_ASSIGN_OR_RETURN(const int64_t n, SquareSize(input.shape(), "input"));
+  TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, input.type(), input.shape()));
+  if (out->num_elements() == 0) return absl::OkStatus();
+  return SwitchSolveType(input.type(), [&]<typename T>() -> absl::Status {
+    const T* from = input.unchecked_data<T>();
+    T* to = out->mutable_data<T>();
+    // A matrix that is not positive definite has a factor of NaNs: no error, as in TensorFlow.
+    ctx.ParallelFor(out->num_elements() / (n * n), KernelContext::GrainFor(SystemNs(n, n)),
+                    [&](int64_t begin, int64_t end) {
+                      for (int64_t i = begin; i < end; ++i) {
+                        FactorCholesky(n, from + i * n * n, to + i * n * n);
+                      }
+                    });
+    return absl::OkStatus();
+  });
+}
 
 class MatrixInverse : public Kernel {
  public:

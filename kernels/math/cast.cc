@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "devices/match_type.h"
 #include "kernels/math/cast_loop.h"
 #include "kernels/simd/dispatch.h"
 
@@ -10,38 +11,10 @@ namespace {
 
 using internal::CastLoop;
 
-template <typename From>
-simd::UnaryFn CastFrom(ElementType to) {
-  switch (to) {
-    case ElementType::kFloat:
-      return CastLoop<From, float>;
-    case ElementType::kDouble:
-      return CastLoop<From, double>;
-    case ElementType::kHalf:
-      return CastLoop<From, half>;
-    case ElementType::kBfloat16:
-      return CastLoop<From, bfloat16>;
-    case ElementType::kInt8:
-      return CastLoop<From, int8_t>;
-    case ElementType::kInt16:
-      return CastLoop<From, int16_t>;
-    case ElementType::kInt32:
-      return CastLoop<From, int32_t>;
-    case ElementType::kInt64:
-      return CastLoop<From, int64_t>;
-    case ElementType::kUint8:
-      return CastLoop<From, uint8_t>;
-    case ElementType::kUint16:
-      return CastLoop<From, uint16_t>;
-    case ElementType::kUint32:
-      return CastLoop<From, uint32_t>;
-    case ElementType::kUint64:
-      return CastLoop<From, uint64_t>;
-    case ElementType::kBool:
-      return CastLoop<From, bool>;
-    default:
-      return nullptr;
-  }
+template <typename F>
+simd::UnaryFn ForReal(ElementType type, F&& f) {
+  return MatchType<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
+                   uint16_t, uint32_t, uint64_t, bool>(type, simd::UnaryFn(nullptr), f);
 }
 
 // Clears the low `kBits` of every element.
@@ -65,36 +38,9 @@ simd::UnaryFn FindCast(ElementType from, ElementType to) {
     if (simd::UnaryFn fn = simd::Functions().cast[simd_from][simd_to]) return fn;
   }
   if (IsComplex(from) || IsComplex(to)) return internal::ComplexCast(from, to);
-  switch (from) {
-    case ElementType::kFloat:
-      return CastFrom<float>(to);
-    case ElementType::kDouble:
-      return CastFrom<double>(to);
-    case ElementType::kHalf:
-      return CastFrom<half>(to);
-    case ElementType::kBfloat16:
-      return CastFrom<bfloat16>(to);
-    case ElementType::kInt8:
-      return CastFrom<int8_t>(to);
-    case ElementType::kInt16:
-      return CastFrom<int16_t>(to);
-    case ElementType::kInt32:
-      return CastFrom<int32_t>(to);
-    case ElementType::kInt64:
-      return CastFrom<int64_t>(to);
-    case ElementType::kUint8:
-      return CastFrom<uint8_t>(to);
-    case ElementType::kUint16:
-      return CastFrom<uint16_t>(to);
-    case ElementType::kUint32:
-      return CastFrom<uint32_t>(to);
-    case ElementType::kUint64:
-      return CastFrom<uint64_t>(to);
-    case ElementType::kBool:
-      return CastFrom<bool>(to);
-    default:
-      return nullptr;
-  }
+  return ForReal(from, [&]<typename From>() {
+    return ForReal(to, []<typename To>() -> simd::UnaryFn { return CastLoop<From, To>; });
+  });
 }
 
 simd::UnaryFn FindTruncation(ElementType from, ElementType to) {

@@ -135,9 +135,7 @@ absl::Status BinaryKernel::Broadcast(KernelContext& ctx) {
   absl::StatusOr<Shape> shape = BroadcastShapes(a.shape(), b.shape());
   if (!shape.ok()) {
     if (unequal_shapes_ < 0) return shape.status();
-    TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, ElementType::kBool, Shape()));
-    *output->mutable_data<bool>() = unequal_shapes_ != 0;
-    return absl::OkStatus();
+    return ctx.SetScalar(0, unequal_shapes_ != 0);
   }
   TROUPE_ASSIGN_OR_RETURN(Tensor * output,
                           ctx.ForwardEitherOrAllocate(0, 1, 0, output_type_, *shape));

@@ -1,5 +1,6 @@
 // Element-wise functions of the integers that have no variants per instruction set.
 #define TROUPE_ISA generic
+#include "devices/match_type.h"
 #include "kernels/math/loops.h"
 #include "kernels/simd/scalar_ops.h"
 
@@ -79,41 +80,13 @@ BinaryFns Binary(BinaryOp op) {
 }  // namespace
 
 UnaryFn IntegerUnary(UnaryOp op, ElementType type) {
-  switch (type) {
-    case ElementType::kInt8:
-      return Unary<int8_t>(op);
-    case ElementType::kInt16:
-      return Unary<int16_t>(op);
-    case ElementType::kUint8:
-      return Unary<uint8_t>(op);
-    case ElementType::kUint16:
-      return Unary<uint16_t>(op);
-    case ElementType::kUint32:
-      return Unary<uint32_t>(op);
-    case ElementType::kUint64:
-      return Unary<uint64_t>(op);
-    default:
-      return nullptr;
-  }
+  return MatchType<int8_t, int16_t, uint8_t, uint16_t, uint32_t, uint64_t>(
+      type, UnaryFn(nullptr), [op]<typename T>() { return Unary<T>(op); });
 }
 
 BinaryFns IntegerBinary(BinaryOp op, ElementType type) {
-  switch (type) {
-    case ElementType::kInt8:
-      return Binary<int8_t>(op);
-    case ElementType::kInt16:
-      return Binary<int16_t>(op);
-    case ElementType::kUint8:
-      return Binary<uint8_t>(op);
-    case ElementType::kUint16:
-      return Binary<uint16_t>(op);
-    case ElementType::kUint32:
-      return Binary<uint32_t>(op);
-    case ElementType::kUint64:
-      return Binary<uint64_t>(op);
-    default:
-      return {};
-  }
+  return MatchType<int8_t, int16_t, uint8_t, uint16_t, uint32_t, uint64_t>(
+      type, BinaryFns(), [op]<typename T>() { return Binary<T>(op); });
 }
 
 }  // namespace troupe::internal

@@ -78,33 +78,29 @@ absl::Status SelectRows(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-class SelectKernel final : public Kernel {
- public:
-  SelectKernel(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    const Shape& condition = ctx.input(0).shape();
-    const Shape& shape = ctx.input(1).shape();
-    if (!(shape == ctx.input(2).shape())) {
-      return InvalidArgument("the branches must have the same shape, got ", shape.ToString(),
-                             " and ", ctx.input(2).shape().ToString());
-    }
-    if (condition.rank() == 0) {
-      ctx.PassThrough(ctx.input(0).unchecked_scalar<bool>() ? 1 : 2, 0);
-      return absl::OkStatus();
-    }
-    const bool same = condition == shape;
-    if (!same && (condition.rank() != 1 || shape.rank() == 0 || condition.dim(0) != shape.dim(0))) {
-      return InvalidArgument(
-          "the condition must be a scalar, a vector with a value for each row of the branches, or "
-          "of "
-          "their shape; got condition ",
-          condition.ToString(), " and branches ", shape.ToString());
-    }
-    return SwitchBySize(ctx.input(1).type(), [&]<typename T>() -> absl::Status {
-      return same ? SelectSame<T>(ctx) : SelectRows<T>(ctx);
-    });
+absl::Status SelectKernel(KernelContext& ctx) {
+  const Shape& condition = ctx.input(0).shape();
+  const Shape& shape = ctx.input(1).shape();
+  if (!(shape == ctx.input(2).shape())) {
+    return InvalidArgument("the branches must have the same shape, got ", shape.ToString(), " and ",
+                           ctx.input(2).shape().ToString());
   }
-};
+  if (condition.rank() == 0) {
+    ctx.PassThrough(ctx.input(0).unchecked_scalar<bool>() ? 1 : 2, 0);
+    return absl::OkStatus();
+  }
+  const bool same = condition == shape;
+  if (!same && (condition.rank() != 1 || shape.rank() == 0 || condition.dim(0) != shape.dim(0))) {
+    return InvalidArgument(
+        "the condition must be a scalar, a vector with a value for each row of the branches, or "
+        "of "
+        "their shape; got condition ",
+        condition.ToString(), " and branches ", shape.ToString());
+  }
+  return SwitchBySize(ctx.input(1).type(), [&]<typename T>() -> absl::Status {
+    return same ? SelectSame<T>(ctx) : SelectRows<T>(ctx);
+  });
+}
 
 template <typename T>
 absl::Status SelectBroadcast(KernelContext& ctx, const Shape& shape) {
@@ -135,28 +131,23 @@ absl::Status SelectBroadcast(KernelContext& ctx, const Shape& shape) {
   return absl::OkStatus();
 }
 
-class SelectV2Kernel final : public Kernel {
- public:
-  SelectV2Kernel(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    const Shape& condition = ctx.input(0).shape();
-    const Shape& x = ctx.input(1).shape();
-    const Shape& y = ctx.input(2).shape();
-    if (x == y && condition.rank() == 0) {
-      ctx.PassThrough(ctx.input(0).unchecked_scalar<bool>() ? 1 : 2, 0);
-      return absl::OkStatus();
-    }
-    if (x == y && x == condition) {
-      return SwitchBySize(ctx.input(1).type(),
-                          [&]<typename T>() -> absl::Status { return SelectSame<T>(ctx); });
-    }
-    TROUPE_ASSIGN_OR_RETURN(Shape branches, BroadcastShapes(x, y));
-    TROUPE_ASSIGN_OR_RETURN(Shape shape, BroadcastShapes(condition, branches));
-    return SwitchBySize(ctx.input(1).type(), [&]<typename T>() -> absl::Status {
-      return SelectBroadcast<T>(ctx, shape);
-    });
+absl::Status SelectV2Kernel(KernelContext& ctx) {
+  const Shape& condition = ctx.input(0).shape();
+  const Shape& x = ctx.input(1).shape();
+  const Shape& y = ctx.input(2).shape();
+  if (x == y && condition.rank() == 0) {
+    ctx.PassThrough(ctx.input(0).unchecked_scalar<bool>() ? 1 : 2, 0);
+    return absl::OkStatus();
   }
-};
+  if (x == y && x == condition) {
+    return SwitchBySize(ctx.input(1).type(),
+                        [&]<typename T>() -> absl::Status { return SelectSame<T>(ctx); });
+  }
+  TROUPE_ASSIGN_OR_RETURN(Shape branches, BroadcastShapes(x, y));
+  TROUPE_ASSIGN_OR_RETURN(Shape shape, BroadcastShapes(condition, branches));
+  return SwitchBySize(ctx.input(1).type(),
+                      [&]<typename T>() -> absl::Status { return SelectBroadcast<T>(ctx, shape); });
+}
 
 REGISTER_KERNEL(KernelSpec("Select").Types("T", AllTypes()), MakeKernel<SelectKernel>);
 REGISTER_KERNEL(KernelSpec("SelectV2").Types("T", AllTypes()), MakeKernel<SelectV2Kernel>);

@@ -81,46 +81,41 @@ T Clip(T x, T low, T high) {
   }
 }
 
-class ClipKernel final : public Kernel {
- public:
-  ClipKernel(KernelConstruction&, absl::Status*) {}
-
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor& input = ctx.input(0);
-    for (int i = 1; i < 3; ++i) {
-      const Shape& bound = ctx.input(i).shape();
-      if (bound.rank() != 0 && !(bound == input.shape())) {
-        return InvalidArgument(
-            "clip_value_min and clip_value_max must be scalars or of the input's shape ",
-            input.shape().ToString(), ", got ", ctx.input(1).shape().ToString(), " and ",
-            ctx.input(2).shape().ToString());
-      }
+absl::Status ClipKernel(KernelContext& ctx) {
+  const Tensor& input = ctx.input(0);
+  for (int i = 1; i < 3; ++i) {
+    const Shape& bound = ctx.input(i).shape();
+    if (bound.rank() != 0 && !(bound == input.shape())) {
+      return InvalidArgument(
+          "clip_value_min and clip_value_max must be scalars or of the input's shape ",
+          input.shape().ToString(), ", got ", ctx.input(1).shape().ToString(), " and ",
+          ctx.input(2).shape().ToString());
     }
-    return SwitchType<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
-                      uint16_t, complex64, complex128>(
-        input.type(), [&]<typename T>() -> absl::Status {
-          const T* x = input.unchecked_data<T>();
-          const T* low = ctx.input(1).unchecked_data<T>();
-          const T* high = ctx.input(2).unchecked_data<T>();
-          const int64_t low_step = ctx.input(1).rank() == 0 ? 0 : 1;
-          const int64_t high_step = ctx.input(2).rank() == 0 ? 0 : 1;
-          const int64_t n = input.num_elements();
-          TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.ForwardOrAllocate(0, 0));
-          T* out = output->mutable_data<T>();
-          ctx.ParallelFor(n, KernelContext::GrainFor(0.7), [&](int64_t begin, int64_t end) {
-            if (low_step == 0 && high_step == 0) {
-              const T from = *low, to = *high;
-              for (int64_t i = begin; i < end; ++i) out[i] = Clip(x[i], from, to);
-            } else {
-              for (int64_t i = begin; i < end; ++i) {
-                out[i] = Clip(x[i], low[i * low_step], high[i * high_step]);
-              }
-            }
-          });
-          return absl::OkStatus();
-        });
   }
-};
+  return SwitchType<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
+                    uint16_t, complex64, complex128>(
+      input.type(), [&]<typename T>() -> absl::Status {
+        const T* x = input.unchecked_data<T>();
+        const T* low = ctx.input(1).unchecked_data<T>();
+        const T* high = ctx.input(2).unchecked_data<T>();
+        const int64_t low_step = ctx.input(1).rank() == 0 ? 0 : 1;
+        const int64_t high_step = ctx.input(2).rank() == 0 ? 0 : 1;
+        const int64_t n = input.num_elements();
+        TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.ForwardOrAllocate(0, 0));
+        T* out = output->mutable_data<T>();
+        ctx.ParallelFor(n, KernelContext::GrainFor(0.7), [&](int64_t begin, int64_t end) {
+          if (low_step == 0 && high_step == 0) {
+            const T from = *low, to = *high;
+            for (int64_t i = begin; i < end; ++i) out[i] = Clip(x[i], from, to);
+          } else {
+            for (int64_t i = begin; i < end; ++i) {
+              out[i] = Clip(x[i], low[i * low_step], high[i * high_step]);
+            }
+          }
+        });
+        return absl::OkStatus();
+      });
+}
 
 class LeakyReluKernel final : public Kernel {
  public:

@@ -204,7 +204,7 @@ REGISTER_KERNEL(KernelSpec("SoftmaxCrossEntropyWithLogits").Types("T", FloatType
                 MakeKernel<CrossEntropyKernel>);
 REGISTER_KERNEL(KernelSpec("SparseSoftmaxCrossEntropyWithLogits")
                     .Types("T", FloatTypes())
-                    .Types("Tlabels", {ElementType::kInt32, ElementType::kInt64}),
+                    .Types("Tlabels", IndexTypes()),
                 MakeKernel<SparseCrossEntropyKernel>);
 
 }  // namespace

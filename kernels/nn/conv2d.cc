@@ -3,6 +3,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "kernels/common/integer_input.h"
 #include "kernels/common/widen.h"
 #include "kernels/kernel.h"
 #include "kernels/kernel_registry.h"
@@ -10,19 +11,6 @@
 
 namespace troupe {
 namespace {
-
-// A shape from a vector of int32 or int64.
-absl::StatusOr<Shape> ShapeFromSizes(const Tensor& sizes, const char* name) {
-  if (sizes.rank() != 1) {
-    return InvalidArgument(name, " must be a vector, got shape ", sizes.shape().ToString());
-  }
-  std::vector<int64_t> dims(sizes.num_elements());
-  for (size_t i = 0; i < dims.size(); ++i) {
-    dims[i] = sizes.type() == ElementType::kInt32 ? sizes.unchecked_data<int32_t>()[i]
-                                                  : sizes.unchecked_data<int64_t>()[i];
-  }
-  return Shape::Create(dims);
-}
 
 class ConvKernel : public Kernel {
  public:
@@ -151,7 +139,7 @@ class Conv2DBackpropInputKernel final : public ConvKernel {
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& filter = ctx.input(1);
     const Tensor& gradient = ctx.input(2);
-    TROUPE_ASSIGN_OR_RETURN(Shape input, ShapeFromSizes(ctx.input(0), "input_sizes"));
+    TROUPE_ASSIGN_OR_RETURN(Shape input, ReadShapeVector(ctx.input(0), "input_sizes"));
     if (input.rank() == 2 && gradient.rank() == 4 && filter.rank() == 4) {
       // The spatial sizes alone.
       TROUPE_ASSIGN_OR_RETURN(
@@ -175,7 +163,7 @@ class Conv2DBackpropFilterKernel final : public ConvKernel {
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& input = ctx.input(0);
     const Tensor& gradient = ctx.input(2);
-    TROUPE_ASSIGN_OR_RETURN(const Shape filter, ShapeFromSizes(ctx.input(1), "filter_sizes"));
+    TROUPE_ASSIGN_OR_RETURN(const Shape filter, ReadShapeVector(ctx.input(1), "filter_sizes"));
     TROUPE_ASSIGN_OR_RETURN(const ConvShape shape, attributes_.Resolve(input.shape(), filter));
     TROUPE_RETURN_IF_ERROR(CheckGradient(shape, gradient.shape()));
     return Run(ctx, shape, input, gradient, filter);

@@ -39,6 +39,17 @@ PaddedImage PaddedInput(const ConvShape& s) {
           s.columns.pad_before};
 }
 
+ConvWindow WindowOver(const PaddedImage& padded, const ConvShape& s) {
+  return {.in_row_step = s.rows.stride * padded.columns * s.in_depth,
+          .in_column_step = s.columns.stride * s.in_depth,
+          .tap_step = padded.columns * s.in_depth,
+          .taps = s.rows.size,
+          .run = s.columns.size * s.in_depth,
+          .rows = s.rows.output,
+          .columns = s.columns.output,
+          .depth = s.out_depth};
+}
+
 absl::StatusOr<Tensor> Floats(KernelContext& ctx, int64_t count) {
   return ctx.AllocateTemp(ElementType::kFloat, Shape({count}));
 }
@@ -137,18 +148,10 @@ absl::Status NarrowConvForward(KernelContext& ctx, const ConvShape& shape, const
   const auto run = [&](const ConvPiece& piece, int64_t) {
     const ConvShape& s = piece.shape;
     const PaddedImage padded = PaddedInput(s);
-    ConvImage form;
-    form.in_row_step = s.rows.stride * padded.columns * s.in_depth;
-    form.in_column_step = s.columns.stride * s.in_depth;
-    form.tap_step = padded.columns * s.in_depth;
-    form.taps = s.rows.size;
-    form.run = s.columns.size * s.in_depth;
+    ConvImage form{WindowOver(padded, s)};
     form.filter = panels.unchecked_data<float>();
     form.out_row_step = s.columns.output * s.out_depth;
     form.out_column_step = s.out_depth;
-    form.rows = s.rows.output;
-    form.columns = s.columns.output;
-    form.depth = s.out_depth;
     return ForPadded(ctx, s.batch, padded, input + piece.input, s.rows.input, s.columns.input,
                      [&](int64_t n, const float* image) {
                        ConvImage conv = form;
@@ -283,15 +286,7 @@ absl::Status NarrowConvBackwardFilter(KernelContext& ctx, const ConvShape& shape
     const int64_t pixels = s.rows.output * s.columns.output;
     TROUPE_ASSIGN_OR_RETURN(Tensor panels, Floats(ctx, pixels * PanelColumns(s.out_depth)));
     float* gradient = panels.mutable_data<float>();
-    ConvFilterImage conv;
-    conv.in_row_step = s.rows.stride * padded.columns * s.in_depth;
-    conv.in_column_step = s.columns.stride * s.in_depth;
-    conv.tap_step = padded.columns * s.in_depth;
-    conv.taps = s.rows.size;
-    conv.run = s.columns.size * s.in_depth;
-    conv.rows = s.rows.output;
-    conv.columns = s.columns.output;
-    conv.depth = s.out_depth;
+    ConvFilterImage conv{WindowOver(padded, s)};
     conv.gradient = gradient;
     conv.filter = sum + i * filter_size;
     return ForPadded(ctx, s.batch, padded, input + piece.input, s.rows.input, s.columns.input,

@@ -60,28 +60,18 @@ class ApplyGradient final : public Kernel {
   bool has_shape_;
 };
 
-class SetGlobalStep final : public Kernel {
- public:
-  SetGlobalStep(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(RefPtr<Accumulator> accumulator, FindWaiting<Accumulator>(ctx));
-    TROUPE_ASSIGN_OR_RETURN(const int64_t step, ScalarInput<int64_t>(ctx, 1, "new_global_step"));
-    accumulator->SetGlobalStep(step);
-    return absl::OkStatus();
-  }
-};
+absl::Status SetGlobalStep(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<Accumulator> accumulator, FindWaiting<Accumulator>(ctx));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t step, ScalarInput<int64_t>(ctx, 1, "new_global_step"));
+  accumulator->SetGlobalStep(step);
+  return absl::OkStatus();
+}
 
-class NumAccumulated final : public Kernel {
- public:
-  NumAccumulated(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(RefPtr<Accumulator> accumulator, FindWaiting<Accumulator>(ctx));
-    TROUPE_ASSIGN_OR_RETURN(Tensor * count, ctx.AllocateOutput(0, ElementType::kInt32, Shape()));
-    *count->mutable_data<int32_t>() =
-        static_cast<int32_t>(std::min<int64_t>(accumulator->NumAccumulated(), INT32_MAX));
-    return absl::OkStatus();
-  }
-};
+absl::Status NumAccumulated(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<Accumulator> accumulator, FindWaiting<Accumulator>(ctx));
+  return ctx.SetScalar(
+      0, static_cast<int32_t>(std::min<int64_t>(accumulator->NumAccumulated(), INT32_MAX)));
+}
 
 class TakeGradient final : public AsyncKernel {
  public:

@@ -180,28 +180,15 @@ class Close final : public QueueKernel {
   bool cancel_pending_ = false;
 };
 
-class Size final : public Kernel {
- public:
-  Size(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(RefPtr<Queue> queue, FindWaiting<Queue>(ctx));
-    TROUPE_ASSIGN_OR_RETURN(Tensor * size, ctx.AllocateOutput(0, ElementType::kInt32, Shape()));
-    *size->mutable_data<int32_t>() =
-        static_cast<int32_t>(std::min<int64_t>(queue->Size(), INT32_MAX));
-    return absl::OkStatus();
-  }
-};
+absl::Status Size(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<Queue> queue, FindWaiting<Queue>(ctx));
+  return ctx.SetScalar(0, static_cast<int32_t>(std::min<int64_t>(queue->Size(), INT32_MAX)));
+}
 
-class IsClosed final : public Kernel {
- public:
-  IsClosed(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(RefPtr<Queue> queue, FindWaiting<Queue>(ctx));
-    TROUPE_ASSIGN_OR_RETURN(Tensor * closed, ctx.AllocateOutput(0, ElementType::kBool, Shape()));
-    *closed->mutable_data<bool>() = queue->closed();
-    return absl::OkStatus();
-  }
-};
+absl::Status IsClosed(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<Queue> queue, FindWaiting<Queue>(ctx));
+  return ctx.SetScalar(0, queue->closed());
+}
 
 KernelSpec Spec(const char* op) {
   return KernelSpec(op).Cost(KernelCost::kCheap).HostMemory("handle");

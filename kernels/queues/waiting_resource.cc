@@ -1,11 +1,11 @@
 #include "kernels/queues/waiting_resource.h"
 
-#include <cctype>
 #include <iterator>
 #include <new>
 
 #include "devices/device.h"
 #include "devices/exceptions.h"
+#include "kernels/state/variable_kernel.h"
 #include "kernels/variable.h"
 
 namespace troupe {
@@ -157,18 +157,6 @@ absl::StatusOr<RefPtr<WaitingResource>> LookUp(KernelContext& ctx, std::string_v
   if (found.status().code() != absl::StatusCode::kNotFound) return found.status();
   return absl::NotFoundError(StrCat("the ", what, " '", name, "' of container '", container,
                                     "' does not exist: it was destroyed"));
-}
-
-absl::Status CheckContainer(const std::string& name) {
-  for (size_t i = 0; i < name.size(); ++i) {
-    const char c = name[i];
-    if (std::isalnum(static_cast<unsigned char>(c)) || c == '.' ||
-        (i > 0 && (c == '_' || c == '-' || c == '/'))) {
-      continue;
-    }
-    return InvalidArgument("container contains invalid characters: '", name, "'");
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ class Multinomial : public Kernel {
 
 REGISTER_KERNEL(KernelSpec("Multinomial")
                     .Types("T", FloatTypes())
-                    .Types("output_dtype", {ElementType::kInt32, ElementType::kInt64})
+                    .Types("output_dtype", IndexTypes())
                     .HostMemory("num_samples"),
                 MakeKernel<Multinomial>);
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "devices/half.h"
+#include "kernels/common/integer_input.h"
 #include "kernels/common/philox.h"
 #include "kernels/kernel.h"
 #include "kernels/kernel_registry.h"
@@ -21,19 +22,6 @@ namespace {
 // A run reserves this many blocks for each output, so that distributions that need more words for
 // some outputs than for others have room.
 constexpr uint64_t kBlocksPerOutput = 256;
-
-absl::StatusOr<Shape> ShapeFromInput(const Tensor& dims) {
-  if (dims.rank() != 1) {
-    return InvalidArgument("the shape must be a vector, got a tensor of shape ",
-                           dims.shape().ToString());
-  }
-  std::vector<int64_t> sizes(dims.num_elements());
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    sizes[i] = dims.type() == ElementType::kInt32 ? dims.unchecked_data<int32_t>()[i]
-                                                  : dims.unchecked_data<int64_t>()[i];
-  }
-  return Shape::Create(sizes);
-}
 
 PhiloxBlocks BlocksFrom(Philox position, uint64_t first, uint64_t stride) {
   position.Skip(first);
@@ -219,7 +207,7 @@ class RandomFillKernel final : public RandomKernel {
   using RandomKernel::RandomKernel;
 
   absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(const Shape shape, ShapeFromInput(ctx.input(0)));
+    TROUPE_ASSIGN_OR_RETURN(const Shape shape, ReadShapeVector(ctx.input(0), "the shape"));
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, type_, shape));
     const int64_t n = shape.num_elements();
     if (n == 0) return absl::OkStatus();
@@ -242,7 +230,7 @@ class RandomUniformIntKernel final : public RandomKernel {
       return InvalidArgument("minval and maxval must be scalars, got shapes ",
                              low.shape().ToString(), " and ", high.shape().ToString());
     }
-    TROUPE_ASSIGN_OR_RETURN(const Shape shape, ShapeFromInput(ctx.input(0)));
+    TROUPE_ASSIGN_OR_RETURN(const Shape shape, ReadShapeVector(ctx.input(0), "the shape"));
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, type_, shape));
     if (shape.num_elements() == 0) return absl::OkStatus();
     return SwitchType<int32_t, int64_t>(type_, [&]<typename T>() {
@@ -290,7 +278,7 @@ REGISTER_KERNEL(RandomSpec("RandomStandardNormal"),
 REGISTER_KERNEL(RandomSpec("TruncatedNormal"),
                 MakeKernel<RandomFillKernel<Distribution::kTruncatedNormal>>);
 REGISTER_KERNEL(KernelSpec("RandomUniformInt")
-                    .Types("Tout", {ElementType::kInt32, ElementType::kInt64})
+                    .Types("Tout", IndexTypes())
                     .HostMemory("shape")
                     .HostMemory("minval")
                     .HostMemory("maxval"),

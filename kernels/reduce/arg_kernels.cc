@@ -139,9 +139,7 @@ REGISTER_KERNEL(KernelSpec("ArgMax")
                     .Types("output_type", {ElementType::kInt16, ElementType::kUint16,
                                            ElementType::kInt32, ElementType::kInt64}),
                 MakeKernel<ArgKernel<true>>);
-REGISTER_KERNEL(KernelSpec("ArgMin")
-                    .Types("T", ArgTypes())
-                    .Types("output_type", {ElementType::kInt32, ElementType::kInt64}),
+REGISTER_KERNEL(KernelSpec("ArgMin").Types("T", ArgTypes()).Types("output_type", IndexTypes()),
                 MakeKernel<ArgKernel<false>>);
 
 }  // namespace

@@ -94,9 +94,7 @@ class CumulativeKernel final : public Kernel {
 };
 
 KernelSpec Spec(const char* op) {
-  return KernelSpec(op)
-      .Types("T", NumberTypes())
-      .Types("Tidx", {ElementType::kInt32, ElementType::kInt64});
+  return KernelSpec(op).Types("T", NumberTypes()).Types("Tidx", IndexTypes());
 }
 
 REGISTER_KERNEL(Spec("Cumsum"), MakeKernel<CumulativeKernel<false>>);

@@ -112,9 +112,7 @@ class L2LossKernel final : public Kernel {
   ReduceLoops loops_;
 };
 
-KernelSpec BoolSpec(const char* op) {
-  return KernelSpec(op).Types("Tidx", {ElementType::kInt32, ElementType::kInt64});
-}
+KernelSpec BoolSpec(const char* op) { return KernelSpec(op).Types("Tidx", IndexTypes()); }
 KernelSpec Spec(const char* op, std::vector<ElementType> types) {
   return BoolSpec(op).Types("T", std::move(types));
 }

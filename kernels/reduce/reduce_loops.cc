@@ -1,5 +1,6 @@
 #include "kernels/reduce/reduce_loops.h"
 
+#include "devices/match_type.h"
 #include "kernels/reduce/generic_loops.h"
 #include "kernels/simd/dispatch.h"
 
@@ -86,18 +87,6 @@ ReduceLoops FindReduce(Reduction op, ElementType type) {
       return op == Reduction::kMean ? IntegerLoops<int32_t>(op) : SimdLoops<int32_t, int32_t>(op);
     case ElementType::kInt64:
       return SimdLoops<int64_t, int64_t>(op);
-    case ElementType::kInt8:
-      return IntegerLoops<int8_t>(op);
-    case ElementType::kInt16:
-      return IntegerLoops<int16_t>(op);
-    case ElementType::kUint8:
-      return IntegerLoops<uint8_t>(op);
-    case ElementType::kUint16:
-      return IntegerLoops<uint16_t>(op);
-    case ElementType::kUint32:
-      return IntegerLoops<uint32_t>(op);
-    case ElementType::kUint64:
-      return IntegerLoops<uint64_t>(op);
     case ElementType::kComplex64:
     case ElementType::kComplex128:
       return internal::ComplexReduce(op, type);
@@ -106,7 +95,8 @@ ReduceLoops FindReduce(Reduction op, ElementType type) {
       if (op == Reduction::kAny) return Loops<AnyOf, bool>(false);
       return {};
     default:
-      return {};
+      return MatchType<int8_t, int16_t, uint8_t, uint16_t, uint32_t, uint64_t>(
+          type, ReduceLoops(), [op]<typename T>() { return IntegerLoops<T>(op); });
   }
 }
 

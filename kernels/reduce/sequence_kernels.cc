@@ -27,7 +27,6 @@ uint64_t IntegerCount(int64_t start, int64_t limit, int64_t delta) {
 
 class RangeKernel final : public Kernel {
  public:
-  RangeKernel(KernelConstruction&, absl::Status*) {}
   absl::Status Compute(KernelContext& ctx) override {
     TROUPE_RETURN_IF_ERROR(CheckScalar(ctx.input(0), "start"));
     TROUPE_RETURN_IF_ERROR(CheckScalar(ctx.input(1), "limit"));
@@ -80,35 +79,31 @@ class RangeKernel final : public Kernel {
   }
 };
 
-class LinSpaceKernel final : public Kernel {
- public:
-  LinSpaceKernel(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    for (int i = 0; i < 3; ++i) {  // Unlike Range, it takes no vectors of one element.
-      if (ctx.input(i).rank() != 0) {
-        return InvalidArgument("start, stop and num must be scalars, got shape ",
-                               ctx.input(i).shape().ToString());
-      }
+absl::Status LinSpaceKernel(KernelContext& ctx) {
+  for (int i = 0; i < 3; ++i) {  // Unlike Range, it takes no vectors of one element.
+    if (ctx.input(i).rank() != 0) {
+      return InvalidArgument("start, stop and num must be scalars, got shape ",
+                             ctx.input(i).shape().ToString());
     }
-    TROUPE_ASSIGN_OR_RETURN(int64_t n, ReadIntegerScalar(ctx.input(2), "num"));
-    if (n <= 0) return InvalidArgument("num must be > 0, got ", n);
-    return SwitchType<float, double, half, bfloat16>(
-        ctx.input(0).type(), [&]<typename T>() -> absl::Status {
-          const T start = ctx.input(0).unchecked_scalar<T>(),
-                  stop = ctx.input(1).unchecked_scalar<T>();
-          TROUPE_ASSIGN_OR_RETURN(Tensor * output,
-                                  ctx.AllocateOutput(0, kElementType<T>, Shape({n})));
-          T* out = output->mutable_data<T>();
-          out[0] = start;
-          if (n == 1) return absl::OkStatus();
-          using V = std::conditional_t<sizeof(T) == 8, double, float>;
-          const V first = start, step = (V(stop) - first) / static_cast<V>(n - 1);
-          for (int64_t i = 1; i < n - 1; ++i) out[i] = T(first + step * static_cast<V>(i));
-          out[n - 1] = stop;
-          return absl::OkStatus();
-        });
   }
-};
+  TROUPE_ASSIGN_OR_RETURN(int64_t n, ReadIntegerScalar(ctx.input(2), "num"));
+  if (n <= 0) return InvalidArgument("num must be > 0, got ", n);
+  return SwitchType<float, double, half, bfloat16>(
+      ctx.input(0).type(), [&]<typename T>() -> absl::Status {
+        const T start = ctx.input(0).unchecked_scalar<T>(),
+                stop = ctx.input(1).unchecked_scalar<T>();
+        TROUPE_ASSIGN_OR_RETURN(Tensor * output,
+                                ctx.AllocateOutput(0, kElementType<T>, Shape({n})));
+        T* out = output->mutable_data<T>();
+        out[0] = start;
+        if (n == 1) return absl::OkStatus();
+        using V = std::conditional_t<sizeof(T) == 8, double, float>;
+        const V first = start, step = (V(stop) - first) / static_cast<V>(n - 1);
+        for (int64_t i = 1; i < n - 1; ++i) out[i] = T(first + step * static_cast<V>(i));
+        out[n - 1] = stop;
+        return absl::OkStatus();
+      });
+}
 
 using enum ElementType;
 REGISTER_KERNEL(KernelSpec("Range").Types("Tidx",

@@ -74,9 +74,7 @@ class SegmentSumKernel final : public Kernel {
   simd::BinaryFn add_;
 };
 
-REGISTER_KERNEL(KernelSpec("SegmentSum")
-                    .Types("T", NumberTypes())
-                    .Types("Tindices", {ElementType::kInt32, ElementType::kInt64}),
+REGISTER_KERNEL(KernelSpec("SegmentSum").Types("T", NumberTypes()).Types("Tindices", IndexTypes()),
                 MakeKernel<SegmentSumKernel>);
 
 }  // namespace

@@ -14,29 +14,28 @@ inline int64_t ConvPanelWidth(int64_t columns_left, int64_t lanes) {
   return columns_left <= lanes ? lanes : 2 * lanes;
 }
 
-/// out(y, x, :) = sum over t < taps, l < run of in[y * in_row_step + x * in_column_step + t *
-/// tap_step + l] times row (t, l) of the filter.
-struct ConvImage {
+/// What a convolution reads for each output pixel (y, x): in[y * in_row_step + x * in_column_step +
+/// t * tap_step + l] for t < taps, l < run. `depth`: of the output.
+struct ConvWindow {
   const float* in = nullptr;
   int64_t in_row_step = 0, in_column_step = 0, tap_step = 0;
   int64_t taps = 0, run = 0;
+  int64_t rows = 0, columns = 0, depth = 0;
+};
+
+/// out(y, x, :) = sum over t, l of in(...) times row (t, l) of the filter.
+struct ConvImage : ConvWindow {
   /// Panels one after the other, each of taps * run rows of the panel's width, filled up with
   /// zeros.
   const float* filter = nullptr;
   float* out = nullptr;
   int64_t out_row_step = 0, out_column_step = 0;
-  int64_t rows = 0, columns = 0, depth = 0;
 };
 
-/// The gradient of a filter: filter[t, l, :] += sum over y, x of in(...) (as above) times
-/// gradient(y, x, :).
-struct ConvFilterImage {
-  const float* in = nullptr;
-  int64_t in_row_step = 0, in_column_step = 0, tap_step = 0;
-  int64_t taps = 0, run = 0;
+/// The gradient of a filter: filter[t, l, :] += sum over y, x of in(...) times gradient(y, x, :).
+struct ConvFilterImage : ConvWindow {
   /// Panels one after the other, each of rows * columns rows of the panel's width.
   const float* gradient = nullptr;
-  int64_t rows = 0, columns = 0, depth = 0;
   float* filter = nullptr;  ///< [taps, run, depth]
 };
 

@@ -1,5 +1,7 @@
 #include "kernels/simd/dispatch.h"
 
+#include <utility>
+
 #include "kernels/simd/conv.h"
 #include "kernels/simd/gemm.h"
 #include "kernels/simd/pool.h"
@@ -132,46 +134,30 @@ const Table& Functions() {
   return functions;
 }
 
-Type TypeOf(ElementType type) {
-  switch (type) {
-    case ElementType::kFloat:
-      return kF32;
-    case ElementType::kDouble:
-      return kF64;
-    case ElementType::kInt32:
-      return kI32;
-    case ElementType::kInt64:
-      return kI64;
-    case ElementType::kHalf:
-      return kF16;
-    case ElementType::kBfloat16:
-      return kBF16;
-    default:
-      return kNumTypes;
+namespace {
+template <typename To, size_t kSize>
+To Find(const std::pair<ElementType, To> (&pairs)[kSize], ElementType type, To none) {
+  for (const auto& [from, to] : pairs) {
+    if (from == type) return to;
   }
+  return none;
+}
+}  // namespace
+
+Type TypeOf(ElementType type) {
+  static constexpr std::pair<ElementType, Type> kTypes[] = {
+      {ElementType::kFloat, kF32}, {ElementType::kDouble, kF64}, {ElementType::kInt32, kI32},
+      {ElementType::kInt64, kI64}, {ElementType::kHalf, kF16},   {ElementType::kBfloat16, kBF16}};
+  return Find(kTypes, type, kNumTypes);
 }
 
 CastType CastTypeOf(ElementType type) {
-  switch (type) {
-    case ElementType::kFloat:
-      return kCastF32;
-    case ElementType::kDouble:
-      return kCastF64;
-    case ElementType::kInt32:
-      return kCastI32;
-    case ElementType::kInt64:
-      return kCastI64;
-    case ElementType::kHalf:
-      return kCastF16;
-    case ElementType::kBfloat16:
-      return kCastBF16;
-    case ElementType::kUint8:
-      return kCastU8;
-    case ElementType::kBool:
-      return kCastBool;
-    default:
-      return kNumCastTypes;
-  }
+  static constexpr std::pair<ElementType, CastType> kTypes[] = {
+      {ElementType::kFloat, kCastF32}, {ElementType::kDouble, kCastF64},
+      {ElementType::kInt32, kCastI32}, {ElementType::kInt64, kCastI64},
+      {ElementType::kHalf, kCastF16},  {ElementType::kBfloat16, kCastBF16},
+      {ElementType::kUint8, kCastU8},  {ElementType::kBool, kCastBool}};
+  return Find(kTypes, type, kNumCastTypes);
 }
 
 }  // namespace simd

@@ -77,7 +77,7 @@ std::vector<ElementType> Types() {
 
 REGISTER_KERNEL(KernelSpec("SparseToDense")
                     .Types("T", Types())
-                    .Types("Tindices", {ElementType::kInt32, ElementType::kInt64})
+                    .Types("Tindices", IndexTypes())
                     .HostMemory("output_shape"),
                 MakeKernel<SparseToDense>);
 

@@ -198,9 +198,7 @@ REGISTER_KERNEL(
 REGISTER_KERNEL(
     KernelSpec("AssignSubVariableOp").Types("dtype", NumberTypes()).HostMemory("resource"),
     MakeKernel<AssignUpdate<true>>);
-REGISTER_KERNEL(KernelSpec("CountUpTo")
-                    .Types("T", {ElementType::kInt32, ElementType::kInt64})
-                    .Cost(KernelCost::kCheap),
+REGISTER_KERNEL(KernelSpec("CountUpTo").Types("T", IndexTypes()).Cost(KernelCost::kCheap),
                 MakeKernel<CountUpTo>);
 
 }  // namespace

@@ -79,7 +79,7 @@ class ResourceGatherNd : public GatherVariable {
 KernelSpec Spec(const char* op) {
   return KernelSpec(op)
       .Types("dtype", AllTypes())
-      .Types("Tindices", {ElementType::kInt32, ElementType::kInt64})
+      .Types("Tindices", IndexTypes())
       .HostMemory("resource");
 }
 

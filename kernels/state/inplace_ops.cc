@@ -32,14 +32,7 @@ class Inplace : public Kernel {
                              " rows (one for each of i) like those of x of shape ",
                              shape.ToString());
     }
-    if (ctx.CanForward(0)) {
-      ctx.set_output(0, ctx.TakeInput(0));
-    } else {
-      const Tensor& x = ctx.input(0);
-      TROUPE_ASSIGN_OR_RETURN(Tensor * copy, ctx.AllocateOutput(0, x.type(), shape));
-      const int64_t count = x.num_elements();
-      CopyRuns(ctx, x.type(), 1, count, copy->mutable_raw_data(), count, x.raw_data(), count);
-    }
+    TROUPE_RETURN_IF_ERROR(ForwardOrCopy(ctx));
     if (shape.num_elements() == 0) return absl::OkStatus();
     // Rows are counted modulo their number.
     const int64_t inner = SliceElements(shape, 1), rows = shape.dim(0);
@@ -50,21 +43,7 @@ class Inplace : public Kernel {
   }
 };
 
-class DeepCopy : public Kernel {
- public:
-  DeepCopy(KernelConstruction&, absl::Status*) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    if (ctx.CanForward(0)) {
-      ctx.set_output(0, ctx.TakeInput(0));
-      return absl::OkStatus();
-    }
-    const Tensor& x = ctx.input(0);
-    TROUPE_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, x.type(), x.shape()));
-    const int64_t count = x.num_elements();
-    CopyRuns(ctx, x.type(), 1, count, y->mutable_raw_data(), count, x.raw_data(), count);
-    return absl::OkStatus();
-  }
-};
+absl::Status DeepCopy(KernelContext& ctx) { return ForwardOrCopy(ctx); }
 
 REGISTER_KERNEL(KernelSpec("InplaceUpdate").Types("T", AllTypes()),
                 MakeKernel<Inplace<ScatterOp::kUpdate>>);

@@ -1,7 +1,6 @@
 // Asking variables: ReadVariableOp, VariableShape, VarIsInitializedOp, IsVariableInitialized.
-#include <limits>
-
 #include "absl/strings/str_cat.h"
+#include "kernels/common/integer_input.h"
 #include "kernels/kernel_registry.h"
 #include "kernels/state/variable_kernel.h"
 
@@ -51,18 +50,7 @@ class VariableShape : public VariableKernel {
       return absl::NotFoundError(absl::StrCat("the variable '", leases[0].variable()->name(),
                                               "' has no value: run its initializer first"));
     }
-    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, type_, Shape({value.rank()})));
-    for (int i = 0; i < value.rank(); ++i) {
-      if (type_ == ElementType::kInt64) {
-        out->mutable_data<int64_t>()[i] = value.dim(i);
-      } else if (value.dim(i) > std::numeric_limits<int32_t>::max()) {
-        return InvalidArgument("dimension ", i, " of shape ", value.shape().ToString(),
-                               " does not fit int32: ask for out_type int64");
-      } else {
-        out->mutable_data<int32_t>()[i] = static_cast<int32_t>(value.dim(i));
-      }
-    }
-    return absl::OkStatus();
+    return PutIntegers(ctx, 0, type_, value.shape().dims());
   }
 
  private:
@@ -76,28 +64,19 @@ class IsInitialized : public VariableKernel {
 
  protected:
   absl::Status Apply(KernelContext& ctx, Leases& leases) override {
-    return Answer(ctx, leases[0].value().valid());
+    return ctx.SetScalar(0, leases[0].value().valid());
   }
   absl::Status OnMissing(KernelContext& ctx, const absl::Status&) override {
-    return Answer(ctx, false);
-  }
-
- private:
-  static absl::Status Answer(KernelContext& ctx, bool answer) {
-    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ElementType::kBool, Shape()));
-    *out->mutable_data<bool>() = answer;
-    return absl::OkStatus();
+    return ctx.SetScalar(0, false);
   }
 };
 
 KernelSpec Cheap(const char* op) { return KernelSpec(op).Cost(KernelCost::kCheap); }
 
 REGISTER_KERNEL(Cheap("ReadVariableOp").HostMemory("resource"), MakeKernel<ReadVariable>);
-REGISTER_KERNEL(Cheap("VariableShape")
-                    .Types("out_type", {ElementType::kInt32, ElementType::kInt64})
-                    .HostMemory("input")
-                    .HostMemory("output"),
-                MakeKernel<VariableShape>);
+REGISTER_KERNEL(
+    Cheap("VariableShape").Types("out_type", IndexTypes()).HostMemory("input").HostMemory("output"),
+    MakeKernel<VariableShape>);
 REGISTER_KERNEL(Cheap("VarIsInitializedOp").HostMemory("resource").HostMemory("is_initialized"),
                 MakeKernel<IsInitialized>);
 REGISTER_KERNEL(Cheap("IsVariableInitialized").HostMemory("is_initialized"),

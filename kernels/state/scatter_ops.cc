@@ -86,10 +86,7 @@ class ScatterNdSlices : public ScatterVariable {
  public:
   ScatterNdSlices(KernelConstruction& construction, absl::Status* status)
       : ScatterVariable(construction, kOp) {
-    absl::StatusOr<bool> ignore =
-        IgnoresBadIndices(construction.Attr<std::string>("bad_indices_policy"));
-    *status = ignore.status();
-    ignore_bad_ = ignore.ok() && *ignore;
+    *status = ReadBadIndicesPolicy(construction, &ignore_bad_);
   }
 
  protected:
@@ -123,7 +120,7 @@ std::vector<ElementType> With(std::vector<ElementType> types,
 void Register(const std::string& op, const char* variable, const char* attr,
               std::vector<ElementType> types, KernelFactory factory) {
   KernelSpec spec(op);
-  spec.Types(attr, std::move(types)).Types("Tindices", {ElementType::kInt32, ElementType::kInt64});
+  spec.Types(attr, std::move(types)).Types("Tindices", IndexTypes());
   if (variable != nullptr) spec.HostMemory(variable);
   KernelRegistry::Global()->Register(std::move(spec), factory);
 }

@@ -1,6 +1,7 @@
 #include "kernels/state/variable_kernel.h"
 
 #include <algorithm>
+#include <cctype>
 #include <functional>
 #include <mutex>
 #include <utility>
@@ -230,6 +231,18 @@ void VariableKernel::ComputeAsync(KernelContext& ctx, KernelDone done) {
     leases.held_.push_back(std::move(lease));
   }
   done(Finish(ctx, leases));
+}
+
+absl::Status CheckContainer(const std::string& name) {
+  for (size_t i = 0; i < name.size(); ++i) {
+    const char c = name[i];
+    if (std::isalnum(static_cast<unsigned char>(c)) || c == '.' ||
+        (i > 0 && (c == '_' || c == '-' || c == '/'))) {
+      continue;
+    }
+    return InvalidArgument("container contains invalid characters: '", name, "'");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace troupe

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "absl/container/inlined_vector.h"
@@ -68,6 +69,9 @@ class VariableKernel : public AsyncKernel {
   bool by_reference_;
   bool reference_output_;
 };
+
+/// InvalidArgument unless the attribute `container` of an op that makes a resource may be `name`.
+absl::Status CheckContainer(const std::string& name);
 
 }  // namespace troupe
 

@@ -1,6 +1,5 @@
 // Variables themselves: Variable, VariableV2, VarHandleOp, DestroyResourceOp.
 #include <atomic>
-#include <cctype>
 #include <mutex>
 #include <string>
 
@@ -15,18 +14,6 @@ namespace {
 
 /// The shared_name of handles that nobody else can find by name.
 constexpr char kAnonymousName[] = "cd2c89b7-88b7-44c8-ad83-06c2a9158347";
-
-absl::Status CheckContainer(const std::string& name) {
-  for (size_t i = 0; i < name.size(); ++i) {
-    const char c = name[i];
-    if (std::isalnum(static_cast<unsigned char>(c)) || c == '.' ||
-        (i > 0 && (c == '_' || c == '-' || c == '/'))) {
-      continue;
-    }
-    return InvalidArgument("container contains invalid characters: '", name, "'");
-  }
-  return absl::OkStatus();
-}
 
 /// Puts out a reference to a variable of the node's container.
 class VariableOp : public Kernel {

@@ -331,7 +331,7 @@ class ApplyKernel : public VariableKernel {
       const bool sparse = IsSparse(form), resource = IsResource(form);
       KernelSpec spec(OpName(form, entry.name));
       spec.Types("T", sparse ? entry.sparse_types() : entry.types());
-      if (sparse) spec.Types("Tindices", {ElementType::kInt32, ElementType::kInt64});
+      if (sparse) spec.Types("Tindices", IndexTypes());
       if (resource) {
         for (absl::string_view name : absl::StrSplit(absl::StrCat("var", entry.slots), ' ')) {
           spec.HostMemory(std::string(name));
