@@ -183,7 +183,6 @@ absl::StatusOr<std::shared_ptr<const Plan>> Plan::Build(PlanSpec spec) {
       node.kind = PlanNode::kFlow;
     } else if (from.kernel != nullptr) {
       node.kind = from.kernel->async() != nullptr ? PlanNode::kAsync : PlanNode::kSync;
-      plan->has_async_ |= node.kind == PlanNode::kAsync;
     } else if (!from.inputs.empty()) {
       node.kind = PlanNode::kPassThrough;
     }

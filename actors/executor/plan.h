@@ -168,8 +168,6 @@ class Plan {
   /// Sorted by node.
   const std::vector<Snapshot>& snapshots() const { return snapshots_; }
   const Snapshot* SnapshotsOf(int node) const;
-  /// True if some kernel is asynchronous.
-  bool has_async() const { return has_async_; }
   /// Nodes that have a kernel or order others: those executed in a run.
   int num_executed() const { return num_executed_; }
 
@@ -209,7 +207,6 @@ class Plan {
   std::vector<PlanFrame> frames_;
   std::vector<int32_t> frame_uses_;
   int num_root_slots_ = 0;
-  bool has_async_ = false;
   int num_executed_ = 0;
 };
 
