@@ -171,32 +171,22 @@ int main(int argc, char** argv) {
   settings.common = fashion::ParseOptions(
       argc, argv, "A network trained by parameter servers and workers, each a process.",
       [&](CommandLine& line) {
-        AddValue(&line, "--mode", &mode, "Whether workers wait for each other")
-            ->check(CLI::IsMember({"async", "sync"}))
-            ->type_name("async|sync");
-        AddValue(&line, "--backup", &settings.backup, "sync: workers that nobody waits for")
-            ->check(WholeNumber(0, 1000))
-            ->type_name("N");
-        AddValue(&line, "--ps", &ps, "Parameter servers to start")
-            ->check(WholeNumber(1, 100))
-            ->type_name("N");
-        AddValue(&line, "--workers", &workers, "Workers to start")
-            ->check(WholeNumber(1, 100))
-            ->type_name("N");
-        AddValue(&line, "--die-at", &settings.die_at, "The step at which a worker kills itself")
-            ->check(WholeNumber(0, 1'000'000'000))
-            ->type_name("STEP");
-        AddValue(&line, "--dying", &dying, "Which worker that is")
-            ->check(WholeNumber(0, 100))
-            ->type_name("N");
-        AddValue(&line, "--cluster", &file, "Is a task of this cluster: JSON, addresses by job")
-            ->type_name("FILE");
-        AddValue(&line, "--job", &job, "The task's job")
-            ->check(CLI::IsMember({"ps", "worker"}))
-            ->type_name("ps|worker");
-        AddValue(&line, "--task", &settings.task, "The task's number")
-            ->check(WholeNumber(0, 1'000'000))
-            ->type_name("N");
+        AddValue(&line, "--mode async|sync", &mode, "Whether workers wait for each other")
+            ->check(CLI::IsMember({"async", "sync"}));
+        AddValue(&line, "--backup N", &settings.backup, "sync: workers that nobody waits for")
+            ->check(WholeNumber(0, 1000));
+        AddValue(&line, "--ps N", &ps, "Parameter servers to start")->check(WholeNumber(1, 100));
+        AddValue(&line, "--workers N", &workers, "Workers to start")->check(WholeNumber(1, 100));
+        AddValue(&line, "--die-at STEP", &settings.die_at,
+                 "The step at which a worker kills itself")
+            ->check(WholeNumber(0, 1'000'000'000));
+        AddValue(&line, "--dying N", &dying, "Which worker that is")->check(WholeNumber(0, 100));
+        AddValue(&line, "--cluster FILE", &file,
+                 "Is a task of this cluster: JSON, addresses by job");
+        AddValue(&line, "--job ps|worker", &job, "The task's job")
+            ->check(CLI::IsMember({"ps", "worker"}));
+        AddValue(&line, "--task N", &settings.task, "The task's number")
+            ->check(WholeNumber(0, 1'000'000));
       });
   if (file.empty()) {
     // No task of a cluster: starts one.

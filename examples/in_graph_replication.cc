@@ -17,10 +17,9 @@ int main(int argc, char** argv) {
   std::string master;
   const fashion::Options options = fashion::ParseOptions(
       argc, argv, "One graph with several towers, each on a device.", [&](CommandLine& line) {
-        AddValue(&line, "--towers", &towers, "Into how many parts a batch is cut")
-            ->check(WholeNumber(1, 64))
-            ->type_name("N");
-        AddValue(&line, "--master", &master, "Runs in a cluster")->type_name("troupe://HOST:PORT");
+        AddValue(&line, "--towers N", &towers, "Into how many parts a batch is cut")
+            ->check(WholeNumber(1, 64));
+        AddValue(&line, "--master troupe://HOST:PORT", &master, "Runs in a cluster");
       });
   const bool remote = !master.empty();
 

@@ -26,10 +26,9 @@ int main(int argc, char** argv) {
   std::string master;
   const fashion::Options options =
       fashion::ParseOptions(argc, argv, "One network over two devices.", [&](CommandLine& line) {
-        AddValue(&line, "--in-flight", &in_flight, "How many steps run at once")
-            ->check(WholeNumber(1, 64))
-            ->type_name("N");
-        AddValue(&line, "--master", &master, "Runs in a cluster")->type_name("troupe://HOST:PORT");
+        AddValue(&line, "--in-flight N", &in_flight, "How many steps run at once")
+            ->check(WholeNumber(1, 64));
+        AddValue(&line, "--master troupe://HOST:PORT", &master, "Runs in a cluster");
       });
   const bool remote = !master.empty();
 

@@ -27,107 +27,86 @@ std::vector<std::pair<std::string, std::string>> SplitAtEquals(
 }
 
 void AddTls(CLI::App* command, Tls* tls) {
-  AddValue(command, "--tls-cert", &tls->certificate, "PEM file: the certificate of this side")
-      ->type_name("F");
-  AddValue(command, "--tls-key", &tls->key, "PEM file: its key")->type_name("F");
-  AddValue(command, "--tls-ca", &tls->authority, "PEM file: the authority's certificate")
-      ->type_name("F");
+  AddValue(command, "--tls-cert F", &tls->certificate, "PEM file: the certificate of this side");
+  AddValue(command, "--tls-key F", &tls->key, "PEM file: its key");
+  AddValue(command, "--tls-ca F", &tls->authority, "PEM file: the authority's certificate");
 }
 
 void AddGraph(CLI::App* command, Options* options) {
   command->add_option("GRAPH", options->graph, "A GraphDef, binary or text")
       ->required()
       ->type_name("");
-  AddList(command, "--library", &options->libraries,
-          "A shared library with ops and kernels, loaded first; may be repeated")
-      ->type_name("FILE");
+  AddList(command, "--library FILE", &options->libraries,
+          "A shared library with ops and kernels, loaded first; may be repeated");
   command->add_flag("--no-optimize", options->no_optimize, "Leaves the graph as it is");
 }
 
 /// The options of `run` and `bench`.
 void AddRun(CLI::App* command, Options* options) {
   AddGraph(command, options);
-  AddList(command, "--init", &options->init,
-          "A node that runs once, before the steps; may be repeated")
-      ->type_name("NODE");
-  AddList(command, "--feed", &options->feed_texts,
+  AddList(command, "--init NODE", &options->init,
+          "A node that runs once, before the steps; may be repeated");
+  AddList(command, "--feed NAME=VALUE", &options->feed_texts,
           "Feeds a tensor; VALUE is JSON (NaN, Infinity and -Infinity are numbers) or the name of "
           "a .npy file; may be repeated")
-      ->type_name("NAME=VALUE")
       ->check([](const std::string& text) {
         const size_t equals = text.find('=');
         return equals < text.size() - 1 ? "" : "takes NAME=VALUE, not \"" + text + "\"";
       });
-  AddList(command, "--fetch", &options->fetch_texts,
-          "Fetches a tensor, which is printed after the last step, or saved; may be repeated")
-      ->type_name("NAME[=FILE.npy]");
-  AddList(command, "--target", &options->targets, "A node that steps run; may be repeated")
-      ->type_name("NODE");
-  AddValue(command, "--threads", &options->threads, "Threads that compute; one per core if absent")
+  AddList(command, "--fetch NAME[=FILE.npy]", &options->fetch_texts,
+          "Fetches a tensor, which is printed after the last step, or saved; may be repeated");
+  AddList(command, "--target NODE", &options->targets, "A node that steps run; may be repeated");
+  AddValue(command, "--threads N", &options->threads,
+           "Threads that compute; one per core if absent")
       ->check(WholeNumber(1, 4096))
-      ->default_str("")
-      ->type_name("N");
-  AddValue(command, "--timeout", &options->timeout, "Ends a step that takes longer")
+      ->default_str("");
+  AddValue(command, "--timeout SECONDS", &options->timeout, "Ends a step that takes longer")
       ->check(Number(0, 1e9))
-      ->default_str("")
-      ->type_name("SECONDS");
-  AddValue(command, "--master", &options->master, "Runs in a cluster, by way of this task")
-      ->type_name("troupe://HOST:PORT");
+      ->default_str("");
+  AddValue(command, "--master troupe://HOST:PORT", &options->master,
+           "Runs in a cluster, by way of this task");
   AddTls(command, &options->tls);
 }
 
 void AddPlan(CLI::App* command, Options* options) {
   AddGraph(command, options);
-  AddValue(command, "--dot", &options->dot_file, "Writes the graph in Graphviz's language")
-      ->type_name("FILE");
-  AddValue(command, "--svg", &options->svg_file, "Draws the graph with Graphviz's dot")
-      ->type_name("FILE");
-  AddValue(command, "--devices", &options->devices,
-           "Shows the plan of a step over so many CPU devices, or over devices with these names")
-      ->type_name("N|NAME,NAME...");
-  AddList(command, "--feed", &options->feed_texts, "What the step is fed; may be repeated")
-      ->type_name("NAME");
-  AddList(command, "--fetch", &options->fetch_texts, "What it fetches; may be repeated")
-      ->type_name("NAME");
-  AddList(command, "--target", &options->targets, "What it runs; may be repeated")
-      ->type_name("NODE");
+  AddValue(command, "--dot FILE", &options->dot_file, "Writes the graph in Graphviz's language");
+  AddValue(command, "--svg FILE", &options->svg_file, "Draws the graph with Graphviz's dot");
+  AddValue(command, "--devices N|NAME,NAME...", &options->devices,
+           "Shows the plan of a step over so many CPU devices, or over devices with these names");
+  AddList(command, "--feed NAME", &options->feed_texts, "What the step is fed; may be repeated");
+  AddList(command, "--fetch NAME", &options->fetch_texts, "What it fetches; may be repeated");
+  AddList(command, "--target NODE", &options->targets, "What it runs; may be repeated");
 }
 
 /// The options of `worker` and `cluster`.
 void AddServe(CLI::App* command, ServeOptions* options) {
-  AddValue(command, "--heartbeat-timeout", &options->heartbeat_timeout,
+  AddValue(command, "--heartbeat-timeout S", &options->heartbeat_timeout,
            "Seconds of silence after which a task is lost")
-      ->check(Number(0.1, 1e6))
-      ->type_name("S");
-  AddValue(command, "--threads", &options->threads,
+      ->check(Number(0.1, 1e6));
+  AddValue(command, "--threads N", &options->threads,
            "Threads of a task that compute; one per core if absent")
       ->check(WholeNumber(1, 4096))
-      ->default_str("")
-      ->type_name("N");
-  AddValue(command, "--devices", &options->devices, "CPU devices that a task shows")
-      ->check(WholeNumber(1, 1024))
-      ->type_name("N");
+      ->default_str("");
+  AddValue(command, "--devices N", &options->devices, "CPU devices that a task shows")
+      ->check(WholeNumber(1, 1024));
   AddTls(command, &options->tls);
   command->add_flag("--insecure", options->insecure,
                     "Serves addresses that other machines reach without TLS");
 }
 
 void AddWorker(CLI::App* command, ServeOptions* options) {
-  AddValue(command, "--cluster", &options->cluster_file,
-           "JSON: addresses by job; TF_CONFIG is taken if absent")
-      ->type_name("FILE");
-  AddValue(command, "--job", &options->job, "The job of this task")->type_name("J");
-  AddValue(command, "--task", &options->task, "Its number")
+  AddValue(command, "--cluster FILE", &options->cluster_file,
+           "JSON: addresses by job; TF_CONFIG is taken if absent");
+  AddValue(command, "--job J", &options->job, "The job of this task");
+  AddValue(command, "--task N", &options->task, "Its number")
       ->check(WholeNumber(0, 1000000))
-      ->default_str("")
-      ->type_name("N");
-  AddValue(command, "--join", &options->join,
+      ->default_str("");
+  AddValue(command, "--join HOST:PORT", &options->join,
            "Becomes a member of a cluster that runs, by way of a task of it; only this task's own "
-           "address is taken from FILE")
-      ->type_name("HOST:PORT");
-  AddValue(command, "--data-port", &options->data_port, "Port of the data plane; 0: any free one")
-      ->check(WholeNumber(0, 65535))
-      ->type_name("P");
+           "address is taken from FILE");
+  AddValue(command, "--data-port P", &options->data_port, "Port of the data plane; 0: any free one")
+      ->check(WholeNumber(0, 65535));
   AddServe(command, options);
 }
 
@@ -154,14 +133,12 @@ int Main(int argc, char** argv) {
   ServeOptions serve;
   CLI::App* run = line.Command("run", "Runs steps of a graph and prints what they give.");
   AddRun(run, &options);
-  AddValue(run, "--steps", &options.steps, "How many steps run")
-      ->check(WholeNumber(0, 1'000'000'000'000'000))
-      ->type_name("N");
+  AddValue(run, "--steps N", &options.steps, "How many steps run")
+      ->check(WholeNumber(0, 1'000'000'000'000'000));
   CLI::App* bench = line.Command("bench", "Times steps of a graph; prints a line of JSON.");
   AddRun(bench, &options);
-  AddValue(bench, "--seconds", &options.seconds, "How long steps are timed")
-      ->check(Number(0, 1e6))
-      ->type_name("S");
+  AddValue(bench, "--seconds S", &options.seconds, "How long steps are timed")
+      ->check(Number(0, 1e6));
   CLI::App* graph = line.Command(
       "graph", "Shows what a graph has and what is missing here; draws it; plans a step.");
   AddPlan(graph, &options);

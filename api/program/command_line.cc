@@ -1,5 +1,6 @@
 #include "api/program/command_line.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <sstream>
@@ -88,9 +89,16 @@ CLI::Validator WholeNumber(int64_t least, int64_t most) {
 
 CLI::Validator Number(double least, double most) { return Between("number", least, most); }
 
-CLI::Option* AddList(CLI::App* command, const std::string& name, std::vector<std::string>* values,
+std::pair<std::string, std::string> SplitUsage(const std::string& usage) {
+  const size_t space = std::min(usage.find(' '), usage.size());
+  return {usage.substr(0, space), usage.substr(std::min(space + 1, usage.size()))};
+}
+
+CLI::Option* AddList(CLI::App* command, const std::string& usage, std::vector<std::string>* values,
                      const std::string& description) {
+  const auto [name, value_name] = SplitUsage(usage);
   return command->add_option(name, *values, description)
+      ->type_name(value_name)
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -31,14 +32,23 @@ class CommandLine : public CLI::App {
 CLI::Validator WholeNumber(int64_t least, int64_t most);
 CLI::Validator Number(double least, double most);
 
-/// Options that may be repeated, in order.
-CLI::Option* AddList(CLI::App* command, const std::string& name, std::vector<std::string>* values,
+// `usage` is an option's name and what its value is called: "--threads N".
+
+/// The two parts of a usage.
+std::pair<std::string, std::string> SplitUsage(const std::string& usage);
+
+/// An option that may be repeated, in order.
+CLI::Option* AddList(CLI::App* command, const std::string& usage, std::vector<std::string>* values,
                      const std::string& description);
 /// An option with one value; the last one counts. The help shows the default.
 template <typename T>
-CLI::Option* AddValue(CLI::App* command, const std::string& name, T* value,
+CLI::Option* AddValue(CLI::App* command, const std::string& usage, T* value,
                       const std::string& description) {
-  return command->add_option(name, *value, description)->take_last()->capture_default_str();
+  const auto [name, value_name] = SplitUsage(usage);
+  return command->add_option(name, *value, description)
+      ->type_name(value_name)
+      ->take_last()
+      ->capture_default_str();
 }
 
 }  // namespace troupe

@@ -11,11 +11,9 @@ Options ParseOptions(int argc, char** argv, const std::string& description,
                      const std::function<void(troupe::CommandLine& line)>& add_more) {
   Options options;
   examples::CommandLine line(argv, description, &options);
-  troupe::AddValue(&line, "--data", &options.data, "Where the four files of the data are")
-      ->type_name("DIR");
-  troupe::AddValue(&line, "--show", &options.show, "Draws so many test images at the end")
-      ->check(troupe::WholeNumber(0, 10'000))
-      ->type_name("N");
+  troupe::AddValue(&line, "--data DIR", &options.data, "Where the four files of the data are");
+  troupe::AddValue(&line, "--show N", &options.show, "Draws so many test images at the end")
+      ->check(troupe::WholeNumber(0, 10'000));
   if (add_more) add_more(line);
   line.ReadOrExit(argc, argv);
   return options;

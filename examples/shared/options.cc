@@ -16,18 +16,14 @@ CommandLine::CommandLine(char** argv, const std::string& description, Options* o
     : troupe::CommandLine(std::filesystem::path(argv[0]).filename().string(), description) {
   using troupe::AddValue;
   using troupe::WholeNumber;
-  AddValue(this, "--steps", &options->steps, "Steps of training")
-      ->check(WholeNumber(0, 1'000'000'000'000))
-      ->type_name("N");
-  AddValue(this, "--batch", &options->batch, "Examples in a step")
-      ->check(WholeNumber(1, 100'000))
-      ->type_name("N");
-  AddValue(this, "--threads", &options->threads, "Threads that compute; 0: one per core")
-      ->check(WholeNumber(0, 4096))
-      ->type_name("N");
-  AddValue(this, "--seed", &options->seed, "Of all random numbers")
-      ->check(WholeNumber(0, INT64_MAX))
-      ->type_name("N");
+  AddValue(this, "--steps N", &options->steps, "Steps of training")
+      ->check(WholeNumber(0, 1'000'000'000'000));
+  AddValue(this, "--batch N", &options->batch, "Examples in a step")
+      ->check(WholeNumber(1, 100'000));
+  AddValue(this, "--threads N", &options->threads, "Threads that compute; 0: one per core")
+      ->check(WholeNumber(0, 4096));
+  AddValue(this, "--seed N", &options->seed, "Of all random numbers")
+      ->check(WholeNumber(0, INT64_MAX));
 }
 
 void CommandLine::ReadOrExit(int argc, char** argv) {

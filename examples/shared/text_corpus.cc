@@ -26,10 +26,9 @@ Options ParseOptions(int argc, char** argv, const std::string& description,
   Options options;
   static_cast<examples::Options&>(options) = defaults;
   examples::CommandLine line(argv, description, &options);
-  troupe::AddList(&line, "--text", &options.texts,
+  troupe::AddList(&line, "--text FILE", &options.texts,
                   "A text to learn from; licenses of /usr/share/common-licenses if absent; may be "
-                  "repeated")
-      ->type_name("FILE");
+                  "repeated");
   line.ReadOrExit(argc, argv);
   if (options.texts.empty()) options.texts = Licenses();
   return options;

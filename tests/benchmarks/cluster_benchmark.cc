@@ -163,8 +163,8 @@ void Rows(const std::string& who, const std::string& target, int workers) {
 int main(int argc, char** argv) {
   int workers = 4;
   CommandLine line("cluster_benchmark", "Steps of a cluster of processes on this machine.");
-  AddValue(&line, "--seconds", &seconds, "Time of a row")->check(Number(0, 1e6))->type_name("S");
-  AddValue(&line, "--workers", &workers, "Tasks")->check(WholeNumber(1, 100))->type_name("N");
+  AddValue(&line, "--seconds S", &seconds, "Time of a row")->check(Number(0, 1e6));
+  AddValue(&line, "--workers N", &workers, "Tasks")->check(WholeNumber(1, 100));
   std::vector<std::string> wanted;
   line.add_option("ROW", wanted, "Only these rows")->type_name("");
   if (const auto status = line.Read(argc, argv)) return *status;

@@ -64,8 +64,8 @@ int main(int argc, char** argv) {
   double seconds = 1;
   troupe::CommandLine line("null_run", "Times the caller's part of a step.");
   line.add_option("GRAPH", file, "A GraphDef")->required();
-  AddValue(&line, "--feed", &feed, "A scalar that is fed")->required()->type_name("NAME");
-  AddValue(&line, "--fetch", &fetch, "What is fetched")->required()->type_name("NAME");
+  AddValue(&line, "--feed NAME", &feed, "A scalar that is fed")->required();
+  AddValue(&line, "--fetch NAME", &fetch, "What is fetched")->required();
   AddValue(&line, "--seconds", &seconds, "How long")->check(troupe::Number(0, 1e6));
   if (const auto ended = line.Read(argc, argv)) return *ended;
   const absl::Status status = Measure(file, feed, fetch, seconds);

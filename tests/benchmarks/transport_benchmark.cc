@@ -235,11 +235,10 @@ int main(int argc, char** argv) {
   int spin = 0;
   std::string json;
   CommandLine line("transport_benchmark", "The data plane against a raw TCP stream.");
-  AddValue(&line, "--seconds", &seconds, "Time of a row")->check(Number(0, 1e6))->type_name("S");
-  AddValue(&line, "--spin", &spin, "Microseconds that readers wait actively")
-      ->check(WholeNumber(0, 1'000'000))
-      ->type_name("N");
-  AddValue(&line, "--json", &json, "Writes the rows, too")->type_name("FILE");
+  AddValue(&line, "--seconds S", &seconds, "Time of a row")->check(Number(0, 1e6));
+  AddValue(&line, "--spin N", &spin, "Microseconds that readers wait actively")
+      ->check(WholeNumber(0, 1'000'000));
+  AddValue(&line, "--json FILE", &json, "Writes the rows, too");
   if (const auto status = line.Read(argc, argv)) return *status;
   auto child = ChildProcess::Fork([&] { return Serve(spin); }, {.output = true});
   int ports[2];

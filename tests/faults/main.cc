@@ -178,17 +178,13 @@ int main(int argc, char** argv) {
   int jobs = 8;
   std::string table;
   const auto number = troupe::Number(0.1, 1e6);
-  AddList(&line, "--row", &rows,
+  AddList(&line, "--row TEXT", &rows,
           "Only rows whose name, FAULT/VICTIM/MOMENT, contains it; may be "
-          "repeated")
-      ->type_name("TEXT");
-  AddValue(&line, "--jobs", &jobs, "Rows that are played at once")
-      ->check(troupe::WholeNumber(1, 64))
-      ->type_name("N");
-  AddValue(&line, "--timeout", &settings.timeout, "For heartbeats, in seconds")
-      ->check(number)
-      ->type_name("S");
-  AddValue(&line, "--table", &table, "Writes the table of docs/faults.md")->type_name("FILE");
+          "repeated");
+  AddValue(&line, "--jobs N", &jobs, "Rows that are played at once")
+      ->check(troupe::WholeNumber(1, 64));
+  AddValue(&line, "--timeout S", &settings.timeout, "For heartbeats, in seconds")->check(number);
+  AddValue(&line, "--table FILE", &table, "Writes the table of docs/faults.md");
 
   CLI::App* client_command = line.Command("client", "A client of such a cluster.");
   ClientOptions client;

@@ -32,26 +32,21 @@ std::optional<int> ParseOptions(int argc, char** argv, Options* options) {
   line.add_option("PATH", options->paths, "Case files (.pb, .pb.gz), or folders of them")
       ->required()
       ->type_name("");
-  AddList(&line, "--op", &options->ops, "Only cases about this op; may be repeated")
-      ->type_name("NAME");
-  AddValue(&line, "--case", &options->name, "Only the case of this name")->type_name("NAME");
-  AddValue(&line, "--stage", &options->stage,
+  AddList(&line, "--op NAME", &options->ops, "Only cases about this op; may be repeated");
+  AddValue(&line, "--case NAME", &options->name, "Only the case of this name");
+  AddValue(&line, "--stage N", &options->stage,
            "Only cases whose ops are of stage N or before; all these ops must be there")
-      ->check(WholeNumber(0, 9))
-      ->type_name("N");
-  CLI::Option* devices = AddValue(&line, "--devices", &options->devices,
+      ->check(WholeNumber(0, 9));
+  CLI::Option* devices = AddValue(&line, "--devices N", &options->devices,
                                   "Spreads each graph over N CPU devices of one process")
-                             ->check(WholeNumber(1, 64))
-                             ->type_name("N");
-  AddValue(&line, "--workers", &options->workers,
+                             ->check(WholeNumber(1, 64));
+  AddValue(&line, "--workers N", &options->workers,
            "Spreads each graph over N worker processes, which are started here")
       ->check(WholeNumber(1, 64))
-      ->type_name("N")
       ->excludes(devices);
   const CLI::Option* seed =
-      AddValue(&line, "--seed", &options->seed, "Of the spread; printed if it is drawn")
-          ->check(WholeNumber(0, INT64_MAX))
-          ->type_name("S");
+      AddValue(&line, "--seed S", &options->seed, "Of the spread; printed if it is drawn")
+          ->check(WholeNumber(0, INT64_MAX));
   line.add_flag("--list-skipped", options->list_skipped,
                 "Prints each skipped case with the op that is missing");
   line.add_flag("--no-optimize", no_optimize, "Sessions leave the graphs as they are");
