@@ -160,21 +160,23 @@ struct ControlPlane::Impl {
   void Connect(caf::event_based_actor* self, PeerId peer) {
     const std::optional<TaskTable::Task> task = tasks->Get(peer);
     if (!task || connecting[peer]) return;
+    caf::actor dialer;
     {
       std::lock_guard<std::mutex> lock(mutex);
-      if (actors.count(peer) != 0) return;
+      if (stopped || actors.count(peer) != 0) return;
+      dialer = caf::actor_cast<caf::actor>(middleman);
     }
     absl::StatusOr<HostPort> address = ParseHostPort(task->address);
     if (!address.ok()) return;
     connecting[peer] = true;
-    self->request(caf::actor_cast<caf::actor>(middleman), std::chrono::seconds(10),
-                  caf::connect_atom_v, address->host, static_cast<uint16_t>(address->port))
+    self->request(dialer, std::chrono::seconds(10), caf::connect_atom_v, address->host,
+                  static_cast<uint16_t>(address->port))
         .then(
             [this, self, peer](const caf::node_id&, const caf::strong_actor_ptr& actor,
                                const std::set<std::string>&) {
               connecting[peer] = false;
               if (actor != nullptr) Link(self, peer, actor);
-              Flush(peer);
+              Flush(self, peer);
             },
             [this, peer](const caf::error&) {
               connecting[peer] = false;
@@ -183,7 +185,7 @@ struct ControlPlane::Impl {
             });
   }
 
-  void Flush(PeerId peer) {
+  void Flush(caf::event_based_actor* self, PeerId peer) {
     std::vector<WireMessage> messages;
     caf::strong_actor_ptr to;
     {
@@ -195,11 +197,12 @@ struct ControlPlane::Impl {
       if (auto it = actors.find(peer); it != actors.end()) to = it->second;
     }
     if (to == nullptr) return;
-    for (WireMessage& message : messages) SendTo(to, std::move(message));
+    for (WireMessage& message : messages) SendTo(to, self->ctrl(), std::move(message));
   }
 
-  void SendTo(const caf::strong_actor_ptr& to, WireMessage wire) {
-    to->get()->enqueue(control_ptr, caf::make_message_id(), caf::make_message(std::move(wire)),
+  static void SendTo(const caf::strong_actor_ptr& to, caf::strong_actor_ptr from,
+                     WireMessage wire) {
+    to->get()->enqueue(std::move(from), caf::make_message_id(), caf::make_message(std::move(wire)),
                        nullptr);
   }
 
@@ -229,15 +232,15 @@ struct ControlPlane::Impl {
   Config config;
   const std::shared_ptr<ControlSockets> sockets = std::make_shared<ControlSockets>();
   caf::actor_system* system = nullptr;  ///< Until `Stop`, which ends it on a thread of its own.
-  caf::io::middleman_actor middleman;
-  caf::actor control;
-  caf::strong_actor_ptr control_ptr;
   std::atomic<ControlHandler*> handler{nullptr};
   // Of the control actor.
   std::map<caf::actor_addr, PeerId> by_actor;
   std::map<PeerId, bool> connecting;
 
   std::mutex mutex;
+  // Null after `Stop`.
+  caf::io::middleman_actor middleman;
+  caf::actor control;
   std::map<PeerId, caf::strong_actor_ptr> actors;
   std::map<PeerId, std::vector<WireMessage>> waiting;  ///< For links that are being made.
   bool stopped = false;
@@ -274,15 +277,16 @@ ControlPlane::~ControlPlane() {
 void ControlPlane::Start(ControlHandler* handler) {
   impl_->handler = handler;
   LetGoOfLogger let_go;
+  std::lock_guard<std::mutex> lock(impl_->mutex);
   impl_->control = impl_->system->spawn(&Impl::Control, impl_.get());
-  impl_->control_ptr = caf::actor_cast<caf::strong_actor_ptr>(impl_->control);
 }
 
 absl::StatusOr<int> ControlPlane::Listen(const std::string& host, int port) {
   LetGoOfLogger let_go;
   const char* address = host == "localhost" ? "127.0.0.1" : host.c_str();
   auto middleman = caf::make_function_view(impl_->middleman);
-  auto published = middleman(caf::publish_atom_v, static_cast<uint16_t>(port), impl_->control_ptr,
+  auto published = middleman(caf::publish_atom_v, static_cast<uint16_t>(port),
+                             caf::actor_cast<caf::strong_actor_ptr>(impl_->control),
                              std::set<std::string>(), std::string(address), true);
   if (!published) {
     return absl::UnavailableError(StrCat("cannot listen at ", host, ":", port,
@@ -324,11 +328,13 @@ void ControlPlane::Send(PeerId to, cluster::Message message) {
     error.set_incarnation(message.incarnation());
     error.SerializeToString(&wire.bytes);
   }
+  caf::actor control;
   caf::strong_actor_ptr actor;
   bool dial = false;
   {
     std::lock_guard<std::mutex> lock(impl_->mutex);
     if (impl_->stopped) return;
+    control = impl_->control;
     if (auto it = impl_->actors.find(to); it != impl_->actors.end()) {
       actor = it->second;
     } else if (const std::optional<TaskTable::Task> task = tasks_->Get(to)) {
@@ -340,9 +346,9 @@ void ControlPlane::Send(PeerId to, cluster::Message message) {
     }
   }
   if (actor != nullptr) {
-    impl_->SendTo(actor, std::move(wire));
+    Impl::SendTo(actor, caf::actor_cast<caf::strong_actor_ptr>(control), std::move(wire));
   } else if (dial) {
-    caf::anon_send(impl_->control, cluster_link_atom_v, to);
+    caf::anon_send(control, cluster_link_atom_v, to);
   }
 }
 
@@ -355,20 +361,24 @@ void ControlPlane::Post(std::function<void()> job) {
 }
 
 bool ControlPlane::Stop() {
+  caf::actor control;
+  caf::io::middleman_actor middleman;
   {
     std::lock_guard<std::mutex> lock(impl_->mutex);
     if (impl_->stopped) return !impl_->abandoned;
     impl_->stopped = true;
     impl_->actors.clear();
     impl_->waiting.clear();
+    control = std::exchange(impl_->control, nullptr);
+    middleman = std::exchange(impl_->middleman, nullptr);
   }
-  if (impl_->control) caf::anon_send_exit(impl_->control, caf::exit_reason::user_shutdown);
-  impl_->control = nullptr;
-  impl_->control_ptr = nullptr;
+  if (control) caf::anon_send_exit(control, caf::exit_reason::user_shutdown);
   impl_->sockets->StopConnecting();
   // It ignores other reasons, and as long as a peer has not answered it holds itself.
-  caf::anon_send_exit(impl_->middleman, caf::exit_reason::kill);
-  impl_->middleman = nullptr;
+  caf::anon_send_exit(middleman, caf::exit_reason::kill);
+  // The end of the system waits for those who hold them.
+  control = nullptr;
+  middleman = nullptr;
   // A stop takes a bounded time, whatever CAF's threads are at.
   auto over = std::make_shared<std::promise<void>>();
   std::future<void> ended = over->get_future();
