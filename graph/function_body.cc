@@ -9,6 +9,7 @@
 #include "devices/status_macros.h"
 #include "graph/gradients/add_gradients.h"
 #include "graph/graph_def.h"
+#include "graph/passes/inline_functions.h"
 
 namespace troupe {
 namespace {
@@ -41,12 +42,11 @@ std::string FreeName(std::string name, std::unordered_set<std::string>* taken) {
 
 absl::StatusOr<FunctionBody> Instantiate(const FunctionLibrary& library,
                                          const FunctionDef& function, const AttrMap& attrs,
-                                         int producer) {
+                                         int producer, const FunctionLibrary::Follow* lowered) {
   const OpDef& signature = function.signature();
   const AttrMap all = WithDefaults(attrs, signature);
   GraphDef def;
   def.mutable_versions()->set_producer(producer);
-  library.CopyReachable(signature.name(), def.mutable_library());
   std::unordered_set<std::string> taken;
   for (const NodeDef& node : function.node_def()) taken.insert(node.name());
   BindOptions options;
@@ -70,6 +70,10 @@ absl::StatusOr<FunctionBody> Instantiate(const FunctionLibrary& library,
   }
   TROUPE_ASSIGN_OR_RETURN(BoundFunction bound, BindFunction(library, function, attrs, options));
   for (NodeDef& node : bound.nodes) *def.add_node() = std::move(node);
+  // A chain of calls may be long: its bodies must not each hold the rest of it.
+  *def.mutable_library() = lowered != nullptr
+                               ? library.Reachable(def.node(), *lowered, kMaxBodyNesting)
+                               : library.Reachable(def.node());
 
   FunctionBody body;
   body.name = signature.name();
@@ -129,11 +133,13 @@ absl::StatusOr<FunctionBody> Differentiate(FunctionBody body) {
 }  // namespace
 
 absl::StatusOr<FunctionBody> InstantiateFunction(const FunctionLibrary& library,
-                                                 const NameAttrList& function, int producer) {
+                                                 const NameAttrList& function, int producer,
+                                                 const FunctionLibrary::Follow* lowered) {
   const std::string& name = function.name();
   if (name != kGradient || library.Find(name) != nullptr) {
     TROUPE_ASSIGN_OR_RETURN(const FunctionDef* def, library.Get(name));
-    absl::StatusOr<FunctionBody> body = Instantiate(library, *def, function.attr(), producer);
+    absl::StatusOr<FunctionBody> body =
+        Instantiate(library, *def, function.attr(), producer, lowered);
     if (!body.ok()) return InFunction(name, body.status());
     return body;
   }
@@ -144,9 +150,11 @@ absl::StatusOr<FunctionBody> InstantiateFunction(const FunctionLibrary& library,
   NameAttrList of = f->second.func();
   if (const std::string& gradient = library.GradientOf(of.name()); !gradient.empty()) {
     of.set_name(gradient);
-    return InstantiateFunction(library, of, producer);
+    return InstantiateFunction(library, of, producer, lowered);
   }
-  TROUPE_ASSIGN_OR_RETURN(FunctionBody body, InstantiateFunction(library, of, producer));
+  // Differentiation replaces every call.
+  TROUPE_ASSIGN_OR_RETURN(FunctionBody body,
+                          InstantiateFunction(library, of, producer, /*lowered=*/nullptr));
   absl::StatusOr<FunctionBody> differentiated = Differentiate(std::move(body));
   if (!differentiated.ok()) {
     return absl::Status(differentiated.status().code(),

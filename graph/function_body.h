@@ -14,8 +14,7 @@
 
 namespace troupe {
 
-/// A function with its attributes bound, as a graph of its own. The graph has the part of the
-/// library that the body can reach.
+/// A function with its attributes bound, as a graph of its own.
 struct FunctionBody {
   std::string name;
   std::shared_ptr<Graph> graph;
@@ -29,10 +28,13 @@ struct FunctionBody {
 /// function that computes the gradients of the arguments of `f`, given its arguments and the
 /// gradients of its results; that is the one the library names, or it is made by differentiation
 /// (zeros for what no result depends on). `producer`: the version of the GraphDef that the library
-/// comes from. NotFound: no such function; else the errors of `BindFunction`, of importing the
-/// body, of differentiating it, all of which name the function.
+/// comes from. `lowered`: of which calls by attribute compiling may put the bodies into this one;
+/// the body's graph has the functions for that only. nullptr: it has all that the body can reach.
+/// NotFound: no such function; else the errors of `BindFunction`, of importing the body, of
+/// differentiating it, all of which name the function.
 absl::StatusOr<FunctionBody> InstantiateFunction(const FunctionLibrary& library,
-                                                 const NameAttrList& function, int producer);
+                                                 const NameAttrList& function, int producer,
+                                                 const FunctionLibrary::Follow* lowered = nullptr);
 
 struct FunctionDefOptions {
   /// Names of the results; empty: after the nodes they come from.

@@ -103,61 +103,126 @@ std::vector<std::string> FunctionLibrary::CalledBy(const NodeDef& node) const {
   return called;
 }
 
-void FunctionLibrary::Reach(const std::string& name, bool self,
-                            std::vector<const FunctionDef*>* reached) const {
-  std::unordered_set<const FunctionDef*> seen;
-  auto add = [&](const std::string& called) {
-    const FunctionDef* function = Find(called);
-    if (function != nullptr && seen.insert(function).second) reached->push_back(function);
+std::vector<const FunctionDef*> FunctionLibrary::Callees(const FunctionDef& function) const {
+  std::vector<const FunctionDef*> callees;
+  auto add = [&](const std::string& name) {
+    if (const FunctionDef* callee = Find(name)) callees.push_back(callee);
   };
-  auto expand = [&](const FunctionDef& function) {
-    for (const NodeDef& node : function.node_def()) {
-      for (const std::string& called : CalledBy(node)) add(called);
-    }
-    add(GradientOf(function.signature().name()));
-  };
-  if (self) {
-    add(name);
-  } else if (const FunctionDef* function = Find(name)) {
-    expand(*function);
+  for (const NodeDef& node : function.node_def()) {
+    for (const std::string& called : CalledBy(node)) add(called);
   }
-  for (size_t i = 0; i < reached->size(); ++i) expand(*(*reached)[i]);
+  add(GradientOf(function.signature().name()));
+  return callees;
 }
 
-void FunctionLibrary::CopyReachable(const std::string& name, FunctionDefLibrary* library) const {
-  std::unordered_set<std::string_view> there;
-  for (const FunctionDef& function : library->function()) {
-    there.insert(function.signature().name());
-  }
+FunctionDefLibrary FunctionLibrary::Reachable(const Nodes& nodes, Follow follow, int depth) const {
   std::vector<const FunctionDef*> reached;
-  Reach(name, /*self=*/true, &reached);
-  for (const FunctionDef* function : reached) {
-    const std::string& reached_name = function->signature().name();
-    if (!there.insert(reached_name).second) continue;
-    *library->add_function() = *function;
-    if (const std::string& gradient = GradientOf(reached_name); !gradient.empty()) {
-      GradientDef* def = library->add_gradient();
-      def->set_function_name(reached_name);
+  std::unordered_set<const FunctionDef*> seen;
+  auto add = [&](const std::string& name) {
+    const FunctionDef* function = Find(name);
+    if (function != nullptr && seen.insert(function).second) reached.push_back(function);
+  };
+  auto add_called = [&](const Nodes& callers) {
+    for (const NodeDef& node : callers) {
+      if (Find(node.op()) == nullptr && !follow(node)) continue;
+      for (const std::string& called : CalledBy(node)) add(called);
+    }
+  };
+  add_called(nodes);
+  size_t next = 0;  // The first that is not expanded.
+  for (; next < reached.size() && depth > 0; --depth) {
+    for (const size_t end = reached.size(); next < end; ++next) {
+      add_called(reached[next]->node_def());
+      add(GradientOf(reached[next]->signature().name()));
+    }
+  }
+  FunctionDefLibrary library;
+  for (size_t i = 0; i < reached.size(); ++i) {
+    FunctionDef* copy = library.add_function();
+    if (i < next) {
+      *copy = *reached[i];
+    } else {
+      *copy->mutable_signature() = reached[i]->signature();
+    }
+    const std::string& name = copy->signature().name();
+    if (const std::string& gradient = GradientOf(name); !gradient.empty()) {
+      GradientDef* def = library.add_gradient();
+      def->set_function_name(name);
       def->set_gradient_func(gradient);
     }
   }
+  return library;
 }
 
-bool FunctionLibrary::CallsItself(const std::string& name) const {
-  std::vector<const FunctionDef*> reached;
-  Reach(name, /*self=*/false, &reached);
-  return std::find(reached.begin(), reached.end(), Find(name)) != reached.end();
+FunctionLibrary::Calls FunctionLibrary::CallsOf(const std::string& name) const {
+  std::call_once(calls_followed_, [this] { FollowCalls(); });
+  auto found = calls_.find(Find(name));
+  return found == calls_.end() ? Calls() : found->second;
 }
 
-bool FunctionLibrary::AsksForDevices(const std::string& name) const {
-  std::vector<const FunctionDef*> reached;
-  Reach(name, /*self=*/true, &reached);
-  for (const FunctionDef* function : reached) {
+/// By strongly connected components (Tarjan, "Depth-first search and linear graph algorithms",
+/// 1972): chains of calls may be long.
+void FunctionLibrary::FollowCalls() const {
+  struct Visit {
+    const FunctionDef* function;
+    std::vector<const FunctionDef*> callees;
+    size_t number, lowest;  // `lowest`: of what is open and can be reached.
+    size_t next = 0;
+  };
+  std::vector<Visit> path;
+  std::vector<const FunctionDef*> open;                    // Seen, but not their whole component.
+  std::unordered_map<const FunctionDef*, size_t> numbers;  // Of those seen; of closed ones 0.
+  auto enter = [&](const FunctionDef* function) {
+    const size_t number = numbers.size() + 1;
+    numbers[function] = number;
+    path.push_back({function, Callees(*function), number, number});
+    open.push_back(function);
+    Calls& calls = calls_[function];
     for (const NodeDef& node : function->node_def()) {
-      if (!node.device().empty() || node.op() == "RemoteCall") return true;
+      calls.ask_for_devices |= !node.device().empty() || node.op() == "RemoteCall";
+    }
+  };
+  auto leave = [&] {
+    const Visit& visit = path.back();
+    Calls calls = calls_[visit.function];
+    if (visit.lowest == visit.number) {
+      const auto begin = std::find(open.rbegin(), open.rend(), visit.function).base() - 1;
+      calls.itself |= open.end() - begin > 1;
+      for (auto member = begin; member != open.end(); ++member) {
+        calls.ask_for_devices |= calls_[*member].ask_for_devices;
+      }
+      for (auto member = begin; member != open.end(); ++member) {
+        calls_[*member] = calls;
+        numbers[*member] = 0;
+      }
+      open.erase(begin, open.end());
+    }
+    const size_t lowest = visit.lowest;
+    path.pop_back();
+    if (path.empty()) return;
+    path.back().lowest = std::min(path.back().lowest, lowest);
+    calls_[path.back().function].ask_for_devices |= calls.ask_for_devices;
+  };
+  for (const auto& [name, root] : functions_) {
+    if (numbers.count(root) == 0) enter(root);
+    while (!path.empty()) {
+      Visit& visit = path.back();
+      if (visit.next == visit.callees.size()) {
+        leave();
+        continue;
+      }
+      const FunctionDef* callee = visit.callees[visit.next++];
+      calls_[visit.function].itself |= callee == visit.function;
+      auto seen = numbers.find(callee);
+      if (seen == numbers.end()) {
+        enter(callee);
+      } else if (seen->second > 0) {
+        visit.lowest = std::min(visit.lowest, seen->second);
+      } else {
+        calls_[visit.function].ask_for_devices |= calls_[callee].ask_for_devices;
+      }
     }
   }
-  return false;
 }
 
 // --- types -------------------------------------------------------------------------------------

@@ -3,11 +3,14 @@
 #define TROUPE_GRAPH_FUNCTION_LIBRARY_H_
 
 #include <functional>
+#include <limits>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -22,6 +25,10 @@ using AttrMap = google::protobuf::Map<std::string, AttrValue>;
 /// Thread-safe.
 class FunctionLibrary {
  public:
+  using Nodes = google::protobuf::RepeatedPtrField<NodeDef>;
+  using Follow = absl::FunctionRef<bool(const NodeDef&)>;
+  static bool Everything(const NodeDef&) { return true; }
+
   FunctionLibrary(const FunctionDefLibrary& library, const OpRegistry& ops);
 
   /// nullptr if there is no such function.
@@ -36,20 +43,31 @@ class FunctionLibrary {
 
   /// What `node` calls: its op if that is a function, and the functions that its attributes name.
   std::vector<std::string> CalledBy(const NodeDef& node) const;
-  /// Adds the functions reachable from `name` (itself first), and their gradients, to `library`
-  /// unless they are there.
-  void CopyReachable(const std::string& name, FunctionDefLibrary* library) const;
+  /// The functions that `nodes` call, those that these call, and so on for `depth` calls, with
+  /// their gradients; of calls beyond that the signatures. Of nodes that call by attribute, only
+  /// those are looked at for which `follow` is true.
+  FunctionDefLibrary Reachable(const Nodes& nodes, Follow follow = Everything,
+                               int depth = std::numeric_limits<int>::max()) const;
   /// True if running the function may come to call it again.
-  bool CallsItself(const std::string& name) const;
+  bool CallsItself(const std::string& name) const { return CallsOf(name).itself; }
   /// True if a node of the function, or of one that it may come to call, asks for a device.
-  bool AsksForDevices(const std::string& name) const;
+  bool AsksForDevices(const std::string& name) const { return CallsOf(name).ask_for_devices; }
 
  private:
-  void Reach(const std::string& name, bool self, std::vector<const FunctionDef*>* reached) const;
+  /// What a function may come to call.
+  struct Calls {
+    bool itself = false, ask_for_devices = false;
+  };
+  Calls CallsOf(const std::string& name) const;
+  void FollowCalls() const;
+  /// What its nodes call, and its gradient.
+  std::vector<const FunctionDef*> Callees(const FunctionDef& function) const;
 
   const OpRegistry& ops_;
   std::unordered_map<std::string, const FunctionDef*> functions_;
   std::unordered_map<std::string, std::string> gradients_;
+  mutable std::once_flag calls_followed_;  ///< Most libraries are never asked.
+  mutable std::unordered_map<const FunctionDef*, Calls> calls_;
 };
 
 /// The attributes with the defaults of `signature` for those that are missing.

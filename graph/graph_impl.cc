@@ -318,6 +318,7 @@ absl::Status Graph::Impl::Refine(Output tensor, const PartialShape& shape) {
 }
 
 absl::Status Graph::Impl::AddLibrary(const FunctionDefLibrary& added) {
+  if (added.function_size() == 0 && added.gradient_size() == 0) return absl::OkStatus();
   // Everything is checked before anything is added.
   std::unordered_map<std::string_view, const FunctionDef*> known;
   for (const FunctionDef& function : library.function()) {

@@ -32,12 +32,7 @@ class PartitionWriter {
     for (size_t i = 0; i < subgraph_.fetches.size(); ++i) {
       partial_ ? WriteSend(i, &def) : WriteFetch(subgraph_.fetches[i], &def);
     }
-    const FunctionLibrary library(graph.library(), *graph.ops());
-    for (const NodeDef& node : def.node()) {
-      for (const std::string& called : library.CalledBy(node)) {
-        library.CopyReachable(called, def.mutable_library());
-      }
-    }
+    *def.mutable_library() = FunctionLibrary(graph.library(), *graph.ops()).Reachable(def.node());
     return def;
   }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "actors/executor/executor_role.h"
+#include "actors/session/lower.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "graph/protos/graph.pb.h"
@@ -275,7 +276,7 @@ std::string KeyOf(const NameAttrList& function) {
 
 SessionFunctions::SessionFunctions(std::shared_ptr<Graph> graph, Runtime* runtime,
                                    CompileOptions options)
-    : graph_(std::move(graph)), runtime_(runtime), options_(std::move(options)) {}
+    : graph_(std::move(graph)), runtime_(runtime), options_(options) {}
 
 SessionFunctions::~SessionFunctions() = default;
 
@@ -295,6 +296,15 @@ absl::Status SessionFunctions::AddLibrary(const FunctionDefLibrary& library) {
   return graph_->AddLibrary(library);
 }
 
+absl::StatusOr<FunctionBody> SessionFunctions::Instantiate(const NameAttrList& function) {
+  const bool several_devices = runtime_->devices().size() > 1;
+  const auto is_lowered = [&](const NodeDef& node) {
+    return IsLowered(*library_, node, several_devices);
+  };
+  const FunctionLibrary::Follow lowered = is_lowered;
+  return InstantiateFunction(*library_, function, graph_->producer(), &lowered);
+}
+
 absl::StatusOr<CallableFunction*> SessionFunctions::Find(const NameAttrList& function) {
   NameAttrList canonical;
   canonical.set_name(function.name());
@@ -306,10 +316,8 @@ absl::StatusOr<CallableFunction*> SessionFunctions::Find(const NameAttrList& fun
   std::lock_guard<std::mutex> lock(mutex_);
   if (auto found = compiled_.find(key); found != compiled_.end()) return found->second.get();
   if (library_ == nullptr) Refresh();
-  absl::StatusOr<FunctionBody> body = InstantiateFunction(*library_, canonical, graph_->producer());
-  if (!body.ok() && Refresh()) {
-    body = InstantiateFunction(*library_, canonical, graph_->producer());
-  }
+  absl::StatusOr<FunctionBody> body = Instantiate(canonical);
+  if (!body.ok() && Refresh()) body = Instantiate(canonical);
   if (!body.ok()) return body.status();
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<CompiledFunction> compiled,
                           CompiledFunction::Create(*std::move(body), options_, runtime_));

@@ -83,6 +83,7 @@ class SessionFunctions final : public FunctionRunner {
   absl::Status AddLibrary(const FunctionDefLibrary& library);
 
  private:
+  absl::StatusOr<FunctionBody> Instantiate(const NameAttrList& function);
   /// Looks again at the graph's library if it has grown; false if it has not.
   bool Refresh();
 

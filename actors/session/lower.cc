@@ -1,23 +1,18 @@
 #include "actors/session/lower.h"
 
+#include <algorithm>
 #include <string>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "devices/status_macros.h"
-#include "graph/function_library.h"
 #include "graph/graph_def.h"
 #include "graph/passes/lower_functions.h"
 #include "graph/protos/graph.pb.h"
 
 namespace troupe {
 namespace {
-
-bool AsksForIt(const NodeDef& node) {
-  auto mark = node.attr().find("_lower_using_switch_merge");
-  return mark != node.attr().end() && mark->second.b();
-}
 
 /// One subgraph as a GraphDef, whose feeds are placeholders.
 class Writer {
@@ -34,11 +29,7 @@ class Writer {
       names_.push_back(node.kind == SubNode::Kind::kOp ? node.original->name() : FreeName(node));
     }
     for (size_t i = 0; i < subgraph_.nodes.size(); ++i) Write(i, def.add_node());
-    for (const NodeDef& node : def.node()) {
-      for (const std::string& called : library.CalledBy(node)) {
-        library.CopyReachable(called, def.mutable_library());
-      }
-    }
+    *def.mutable_library() = library.Reachable(def.node());
     return def;
   }
 
@@ -79,36 +70,33 @@ class Writer {
 
 }  // namespace
 
+bool IsLowered(const FunctionLibrary& library, const NodeDef& node, bool several_devices) {
+  if (!IsFunctionalOp(node.op())) return false;
+  auto mark = node.attr().find("_lower_using_switch_merge");
+  if (mark != node.attr().end() && mark->second.b()) return true;
+  // A body with devices of its own must be in the graph when that is placed and cut.
+  if (!several_devices) return false;
+  const std::vector<std::string> called = library.CalledBy(node);
+  return node.op() == "RemoteCall" ||
+         std::any_of(called.begin(), called.end(),
+                     [&](const std::string& name) { return library.AsksForDevices(name); });
+}
+
 absl::StatusOr<std::shared_ptr<Graph>> LowerForStep(const Graph& graph, const Subgraph& subgraph,
                                                     const StepSignature& signature,
                                                     bool several_devices, StepSignature* lowered) {
   const FunctionLibrary library(graph.library(), *graph.ops());
-  std::unordered_map<std::string, bool> recursive, spread;
-  // A body with devices of its own must be in the graph when that is placed and cut.
-  auto is_spread = [&](const NodeDef& node) {
-    if (!several_devices) return false;
-    if (node.op() == "RemoteCall") return true;
-    for (const std::string& called : library.CalledBy(node)) {
-      auto [known, is_new] = spread.try_emplace(called, false);
-      if (is_new) known->second = library.AsksForDevices(called);
-      if (known->second) return true;
-    }
-    return false;
-  };
-  bool any = false;
-  for (const SubNode& node : subgraph.nodes) {
-    any |= node.kind == SubNode::Kind::kOp && IsFunctionalOp(node.original->op()) &&
-           (AsksForIt(node.original->def()) || is_spread(node.original->def()));
+  auto is_lowered = [&](const NodeDef& node) { return IsLowered(library, node, several_devices); };
+  if (std::none_of(subgraph.nodes.begin(), subgraph.nodes.end(), [&](const SubNode& node) {
+        return node.kind == SubNode::Kind::kOp && is_lowered(node.original->def());
+      })) {
+    return nullptr;
   }
-  if (!any) return nullptr;
   auto wanted = [&](const NodeDef& node) {
-    if (!AsksForIt(node) && !is_spread(node)) return false;
-    for (const std::string& called : library.CalledBy(node)) {
-      auto [known, is_new] = recursive.try_emplace(called, false);
-      if (is_new) known->second = library.CallsItself(called);
-      if (known->second) return false;
-    }
-    return true;
+    if (!is_lowered(node)) return false;
+    const std::vector<std::string> called = library.CalledBy(node);
+    return std::none_of(called.begin(), called.end(),
+                        [&](const std::string& name) { return library.CallsItself(name); });
   };
   Writer writer(graph, subgraph);
   TROUPE_ASSIGN_OR_RETURN(const GraphDef def,

@@ -5,9 +5,11 @@
 #include <unordered_set>
 
 #include "devices/status_macros.h"
+#include "graph/function_library.h"
 #include "graph/gradients/add_gradients.h"
 #include "graph/gradients/gradient_registry.h"
 #include "graph/graph_def.h"
+#include "graph/passes/inline_functions.h"
 #include "graph/passes/lower_functions.h"
 #include "graph/protos/graph.pb.h"
 
@@ -21,22 +23,11 @@ Node* Resolve(Node* node) {
   return node;
 }
 
-const FunctionDef* FindFunction(const Graph& graph, const std::string& name) {
-  for (const FunctionDef& function : graph.library().function()) {
-    if (function.signature().name() == name) return &function;
-  }
-  return nullptr;
-}
-
 /// Finds the nodes to lower and lowers them.
 class CallLowering {
  public:
   CallLowering(Graph* graph, const std::vector<Output>& ys, const std::vector<Output>& xs)
-      : graph_(graph), ys_(ys), xs_(xs) {
-    for (const FunctionDef& function : graph->library().function()) {
-      functions_.insert(function.signature().name());
-    }
-  }
+      : graph_(graph), library_(graph->library(), *graph->ops()), ys_(ys), xs_(xs) {}
 
   absl::Status Run() {
     while (true) {
@@ -57,7 +48,7 @@ class CallLowering {
  private:
   bool IsCall(const Node* node) const {
     return IsFunctionalOp(node->op()) || node->op() == kSymbolicGradient ||
-           functions_.contains(node->op());
+           library_.Find(node->op()) != nullptr;
   }
 
   /// Calls between xs and ys that are not replaced yet and have no gradient function of their own.
@@ -123,7 +114,6 @@ class CallLowering {
   /// Imports the nodes that `call`, changed to `def`, stands for. `def` has no inputs yet.
   absl::StatusOr<Node*> Import(Node* call, NodeDef def, int num_inputs) {
     GraphDef graph_def;
-    *graph_def.mutable_library() = graph_->library();
     graph_def.mutable_versions()->set_producer(graph_->producer());
     ImportOptions options;
     std::unordered_set<std::string> placeholders;
@@ -166,6 +156,8 @@ class CallLowering {
       options.input_map["^" + control] = Output(controls[i]);
     }
     *graph_def.add_node() = std::move(def);
+    *graph_def.mutable_library() =
+        library_.Reachable(graph_def.node(), FunctionLibrary::Everything, kMaxBodyNesting);
     TROUPE_ASSIGN_OR_RETURN(
         GraphDef lowered,
         LowerFunctionalOps(graph_def, *graph_->ops(), [](const NodeDef&) { return true; }));
@@ -193,7 +185,7 @@ class CallLowering {
   absl::Status Lower(Node* call) {
     NodeDef def = call->def();
     def.clear_input();
-    if (functions_.contains(call->op())) {
+    if (library_.Find(call->op()) != nullptr) {
       // A direct call is a PartitionedCall.
       NodeDef direct;
       direct.set_op("PartitionedCall");
@@ -222,10 +214,7 @@ class CallLowering {
     const NameAttrList* function = nullptr;
     TROUPE_RETURN_IF_ERROR(call->attrs().Get("f", &function));
     const int num_inputs = call->num_outputs();
-    const FunctionDef* body = FindFunction(*graph_, function->name());
-    if (body == nullptr) {
-      return absl::NotFoundError(StrCat("the library has no function '", function->name(), "'"));
-    }
+    TROUPE_RETURN_IF_ERROR(library_.Get(function->name()).status());
     NodeDef def;
     def.set_op("PartitionedCall");
     *(*def.mutable_attr())["f"].mutable_func() = *function;
@@ -255,9 +244,9 @@ class CallLowering {
   }
 
   Graph* graph_;
+  const FunctionLibrary library_;
   const std::vector<Output>& ys_;
   const std::vector<Output>& xs_;
-  std::unordered_set<std::string> functions_;
 };
 
 }  // namespace

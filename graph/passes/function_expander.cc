@@ -12,9 +12,6 @@ namespace {
 
 // Bounds hostile doubling: f0 calls f1 twice, which calls f2 twice, and so on.
 constexpr int kMaxNodes = 1000000;
-// How deep bodies are put into bodies, each on the stack; deeper calls stay calls, as those do of a
-// function that calls itself. Names grow with the depth as well.
-constexpr size_t kMaxNesting = 200;
 
 std::string TypeNames(const std::vector<DataType>& types) {
   std::string names;
@@ -80,7 +77,7 @@ const std::string* FunctionExpander::Target(const NodeDef& node) const {
 absl::Status FunctionExpander::Add(const NodeDef& node, bool takes_ungated) {
   const bool lowers = IsFunctionalOp(node.op()) && wanted_(node) &&
                       (node.op() != "RemoteCall" || Target(node) != nullptr);
-  if (stack_.size() < kMaxNesting && (InlinesCallsOf(node.op()) || lowers)) {
+  if (stack_.size() < kMaxBodyNesting && (InlinesCallsOf(node.op()) || lowers)) {
     absl::Status status = Replace(node, takes_ungated);
     if (status.ok() || !stack_.empty()) return status;
     return Prefixed(status, StrCat("node '", node.name(), "' (", node.op(), ") "));

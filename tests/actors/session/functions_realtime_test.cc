@@ -2,11 +2,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <string>
 #include <thread>
 
+#include "absl/time/clock.h"
 #include "api/functions.h"
 #include "api/ops.h"
 #include "api/session.h"
@@ -94,6 +96,76 @@ TEST_P(LoopTest, MemoryIsFlatOverAMillionIterations) {
   const int64_t before = ResidentBytes();
   run(1000000);
   EXPECT_LT(ResidentBytes() - before, 1 << 20);
+}
+
+enum class Call { kKept, kLowered, kInlined };
+
+/// "c" calls F0, which calls F1, and so on: `n` functions, each of which negates.
+std::shared_ptr<Graph> ChainGraph(int n, Call kind) {
+  GraphDef def;
+  def.mutable_versions()->set_producer(1000);
+  auto call = [&](NodeDef* node, int function, const std::string& input) {
+    node->set_name("c");
+    node->add_input(input);
+    const std::string callee = StrCat("F", function);
+    node->set_op(kind == Call::kInlined ? callee : "PartitionedCall");
+    if (kind == Call::kInlined) return;
+    auto& attrs = *node->mutable_attr();
+    attrs["f"].mutable_func()->set_name(callee);
+    attrs["Tin"].mutable_list()->add_type(DT_FLOAT);
+    attrs["Tout"].mutable_list()->add_type(DT_FLOAT);
+    attrs["_lower_using_switch_merge"].set_b(kind == Call::kLowered);
+  };
+  auto argument = [](OpDef::ArgDef* arg, const char* name) {
+    arg->set_name(name);
+    arg->set_type(DT_FLOAT);
+  };
+  for (int i = 0; i < n; ++i) {
+    FunctionDef* function = def.mutable_library()->add_function();
+    function->mutable_signature()->set_name(StrCat("F", i));
+    argument(function->mutable_signature()->add_input_arg(), "x");
+    argument(function->mutable_signature()->add_output_arg(), "result");
+    NodeDef* negated = function->add_node_def();
+    negated->set_name("negated");
+    negated->set_op("Neg");
+    negated->add_input("x");
+    (*negated->mutable_attr())["T"].set_type(DT_FLOAT);
+    const bool last = i + 1 == n;
+    if (!last) call(function->add_node_def(), i + 1, "negated:y:0");
+    (*function->mutable_ret())["result"] = last                     ? "negated:y:0"
+                                           : kind == Call::kInlined ? "c:result:0"
+                                                                    : "c:output:0";
+  }
+  NodeDef* x = def.add_node();
+  x->set_name("x");
+  x->set_op("Placeholder");
+  (*x->mutable_attr())["dtype"].set_type(DT_FLOAT);
+  call(def.add_node(), 0, "x");
+  auto graph = std::make_shared<Graph>();
+  const absl::Status status = ImportGraphDef(def, {}, graph.get());
+  EXPECT_TRUE(status.ok()) << status;
+  return graph;
+}
+
+TEST(ChainTest, TheFirstRunOfAChainOfCallsTakesTimeInProportionToItsLength) {
+  auto first_run = [](int n, Call kind) {
+    absl::Duration best = absl::InfiniteDuration();
+    for (int i = 0; i < 4; ++i) {
+      auto session = *Session::Create(ChainGraph(n, kind));
+      std::vector<Tensor> values;
+      const absl::Time start = absl::Now();
+      const absl::Status status = session->Run({{"x", Tensor::Scalar(1.0f)}}, {"c"}, {}, &values);
+      best = std::min(best, absl::Now() - start);
+      EXPECT_TRUE(status.ok()) << status;
+      EXPECT_EQ(values[0].unchecked_scalar<float>(), 1.0f);
+    }
+    return best;
+  };
+  for (Call kind : {Call::kKept, Call::kLowered, Call::kInlined}) {
+    // 4 if in proportion, 16 if with the square.
+    EXPECT_LT(absl::FDivDuration(first_run(2400, kind), first_run(600, kind)), 9)
+        << static_cast<int>(kind);
+  }
 }
 
 }  // namespace
