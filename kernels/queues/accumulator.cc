@@ -1,23 +1,39 @@
 #include "kernels/queues/accumulator.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
+#include "devices/exceptions.h"
 #include "kernels/type_switch.h"
 
 namespace troupe {
 
 struct Accumulator::TakeCall : Call {
-  using Call::Call;
-  int64_t required = 1;
+  TakeCall(KernelContext& ctx, KernelDone done, const Accumulator* from, int64_t n)
+      : Call(ctx, done), accumulator(from), required(n) {}
+  absl::Status Finish() override { return accumulator->PutOut(*ctx, std::move(sum)); }
+
+  const Accumulator* accumulator;
+  int64_t required;
+  Sum sum;
 };
 
 absl::Status Accumulator::Apply(const KernelContext& ctx, int64_t local_step, bool has_shape) {
-  absl::Status status;
+  std::unique_lock<std::mutex> one_at_a_time(adding_);
+  Sum sum;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (local_step < step_) return absl::OkStatus();
+    sum = std::exchange(sum_, {.count = sum_.count});
+    sum_is_lent_ = true;
+  }
+  const absl::Status status = CatchExceptions([&] { return Add(ctx, has_shape, &sum); });
   Change([&] {
-    if (local_step < step_) return;
-    status = Add(ctx, count_, has_shape);
-    if (status.ok()) ++count_;
+    sum_ = std::move(sum);
+    sum_is_lent_ = false;
+    if (status.ok()) ++sum_.count;
+    one_at_a_time.unlock();
   });
   return status;
 }
@@ -27,9 +43,7 @@ void Accumulator::TakeGradient(KernelContext& ctx, KernelDone done, int64_t requ
     return done(InvalidArgument(DebugString(), ": the number of gradients required must be > 0, ",
                                 "got ", required));
   }
-  auto call = std::make_unique<TakeCall>(ctx, done);
-  call->required = required;
-  Submit(0, std::move(call));
+  Submit(0, std::make_unique<TakeCall>(ctx, done, this, required));
 }
 
 void Accumulator::Serve() {
@@ -37,11 +51,10 @@ void Accumulator::Serve() {
   serving_ = &line;
   while (!line.empty()) {
     auto* call = static_cast<TakeCall*>(line.front().get());
-    if (count_ < call->required) return;
-    const absl::Status status = PutOut(*call->ctx, count_);
-    count_ = 0;
+    if (sum_is_lent_ || sum_.count < call->required) return;
+    call->sum = std::exchange(sum_, {});
     ++step_;
-    Complete(&line, status);
+    Complete(&line, absl::OkStatus());
   }
 }
 
@@ -52,7 +65,7 @@ void Accumulator::SetGlobalStep(int64_t step) {
 
 int64_t Accumulator::NumAccumulated() const {
   std::lock_guard<std::mutex> lock(mutex_);
-  return count_;
+  return sum_.count;
 }
 
 namespace {
@@ -95,43 +108,43 @@ class DenseAccumulator final : public Accumulator {
   std::string DebugString() const override { return Describe("conditional accumulator", *this); }
 
  private:
-  absl::Status Add(const KernelContext& ctx, int64_t count, bool) override {
+  absl::Status Add(const KernelContext& ctx, bool, Sum* sum) const override {
     const Tensor& gradient = ctx.input(2);
     if (ctx.num_inputs() != 3 || gradient.type() != options().type) {
       return InvalidArgument(DebugString(), " cannot take a gradient of type ",
                              ElementTypeName(gradient.type()));
     }
     if (!options().shape.IsCompatibleWith(gradient.shape()) ||
-        (count > 0 && gradient.shape() != sum_.shape())) {
-      return InvalidArgument(DebugString(), ": shape mismatch: expected ",
-                             count > 0 ? sum_.shape().ToString() : options().shape.ToString(),
-                             ", got ", gradient.shape().ToString());
+        (sum->count > 0 && gradient.shape() != sum->values.shape())) {
+      return InvalidArgument(
+          DebugString(), ": shape mismatch: expected ",
+          sum->count > 0 ? sum->values.shape().ToString() : options().shape.ToString(), ", got ",
+          gradient.shape().ToString());
     }
-    if (count == 0) {
-      sum_ = gradient;
+    if (sum->count == 0) {
+      sum->values = gradient;
       return absl::OkStatus();
     }
-    if (!sum_.unique()) {
-      TROUPE_ASSIGN_OR_RETURN(sum_, sum_.Clone());
+    Tensor& values = sum->values;
+    if (!values.unique()) {
+      TROUPE_ASSIGN_OR_RETURN(values, values.Clone());
     }
-    return AddTo(sum_.type(), gradient.raw_data(), sum_.num_elements(), sum_.mutable_raw_data());
+    return AddTo(values.type(), gradient.raw_data(), values.num_elements(),
+                 values.mutable_raw_data());
   }
 
-  absl::Status PutOut(KernelContext& ctx, int64_t count) override {
-    Tensor result = std::move(sum_);
-    sum_.Reset();
-    if (options().mean && count > 1) {
-      if (!result.unique()) {
-        TROUPE_ASSIGN_OR_RETURN(result, result.Clone());
+  absl::Status PutOut(KernelContext& ctx, Sum sum) const override {
+    Tensor& values = sum.values;
+    if (options().mean && sum.count > 1) {
+      if (!values.unique()) {
+        TROUPE_ASSIGN_OR_RETURN(values, values.Clone());
       }
       TROUPE_RETURN_IF_ERROR(
-          Divide(result.type(), count, result.num_elements(), result.mutable_raw_data()));
+          Divide(values.type(), sum.count, values.num_elements(), values.mutable_raw_data()));
     }
-    ctx.set_output(0, std::move(result));
+    ctx.set_output(0, std::move(values));
     return absl::OkStatus();
   }
-
-  Tensor sum_;
 };
 
 class SparseAccumulator final : public Accumulator {
@@ -143,19 +156,18 @@ class SparseAccumulator final : public Accumulator {
   }
 
  private:
-  absl::Status Add(const KernelContext& ctx, int64_t count, bool has_shape) override {
-    TROUPE_RETURN_IF_ERROR(Check(ctx, count, has_shape));
-    const Tensor& indices = ctx.input(2);
+  absl::Status Add(const KernelContext& ctx, bool has_shape, Sum* sum) const override {
+    TROUPE_RETURN_IF_ERROR(Check(ctx, *sum, has_shape));
+    const absl::Span<const int64_t> indices = ctx.input(2).unchecked_values<int64_t>();
     const Tensor& values = ctx.input(3);
-    if (count > 0) return Merge(indices.unchecked_values<int64_t>(), values);
-    indices_.assign(indices.unchecked_values<int64_t>().begin(),
-                    indices.unchecked_values<int64_t>().end());
-    counts_.assign(indices_.size(), 1);
-    values_ = values;
+    if (sum->count > 0) return Merge(indices, values, sum);
+    sum->indices.assign(indices.begin(), indices.end());
+    sum->counts.assign(indices.size(), 1);
+    sum->values = values;
     return absl::OkStatus();
   }
 
-  absl::Status Check(const KernelContext& ctx, int64_t count, bool has_shape) const {
+  absl::Status Check(const KernelContext& ctx, const Sum& sum, bool has_shape) const {
     const auto wrong = [&](const auto&... what) {
       return InvalidArgument(DebugString(), ": ", what...);
     };
@@ -191,24 +203,24 @@ class SparseAccumulator final : public Accumulator {
       }
       if (limit < 0 && !sizes.empty()) limit = sizes[0];
     }
-    return CheckRows(indices, values, limit, count);
+    return CheckRows(indices, values, limit, sum);
   }
 
   absl::Status CheckRows(const Tensor& indices, const Tensor& values, int64_t limit,
-                         int64_t count) const {
+                         const Sum& sum) const {
     const PartialShape& expected = options().shape;
     bool fits = expected.unknown_rank() || values.rank() == std::max(1, expected.rank());
     for (int d = 1; fits && d < expected.rank(); ++d) {
       fits = expected.dim(d) < 0 || expected.dim(d) == values.dim(d);
     }
-    if (count > 0) {
-      fits = fits && values.rank() == values_.rank();
-      for (int d = 1; fits && d < values.rank(); ++d) fits = values.dim(d) == values_.dim(d);
+    if (sum.count > 0) {
+      fits = fits && values.rank() == sum.values.rank();
+      for (int d = 1; fits && d < values.rank(); ++d) fits = values.dim(d) == sum.values.dim(d);
     }
     if (!fits) {
       return InvalidArgument(DebugString(), ": shape mismatch: values of shape ",
                              values.shape().ToString(), " cannot be added",
-                             count > 0 ? " to " + values_.shape().ToString() : std::string());
+                             sum.count > 0 ? " to " + sum.values.shape().ToString() : "");
     }
     if (limit < 0) return absl::OkStatus();
     for (const int64_t index : indices.unchecked_values<int64_t>()) {
@@ -220,20 +232,21 @@ class SparseAccumulator final : public Accumulator {
   }
 
   /// Walks along both lists of indices, the smaller one first, as if they were sorted.
-  absl::Status Merge(absl::Span<const int64_t> indices, const Tensor& values) {
+  static absl::Status Merge(absl::Span<const int64_t> indices, const Tensor& values, Sum* sum) {
     struct Source {
       int64_t mine, other;  // Rows; -1: none.
     };
     std::vector<Source> sources;
     std::vector<int64_t> merged, counts;
     size_t i = 0, j = 0;
-    while (i < indices_.size() || j < indices.size()) {
-      const bool mine = i < indices_.size() && (j >= indices.size() || indices_[i] <= indices[j]);
-      const bool other = j < indices.size() && (i >= indices_.size() || indices[j] <= indices_[i]);
+    const std::vector<int64_t>& old = sum->indices;
+    while (i < old.size() || j < indices.size()) {
+      const bool mine = i < old.size() && (j >= indices.size() || old[i] <= indices[j]);
+      const bool other = j < indices.size() && (i >= old.size() || indices[j] <= old[i]);
       sources.push_back(
           {mine ? static_cast<int64_t>(i) : -1, other ? static_cast<int64_t>(j) : -1});
-      merged.push_back(mine ? indices_[i] : indices[j]);
-      counts.push_back((mine ? counts_[i] : 0) + (other ? 1 : 0));
+      merged.push_back(mine ? old[i] : indices[j]);
+      counts.push_back((mine ? sum->counts[i] : 0) + (other ? 1 : 0));
       i += mine;
       j += other;
     }
@@ -241,31 +254,29 @@ class SparseAccumulator final : public Accumulator {
     std::vector<int64_t> sizes(shape.dims().begin(), shape.dims().end());
     sizes[0] = static_cast<int64_t>(merged.size());
     TROUPE_ASSIGN_OR_RETURN(shape, Shape::Create(sizes));
-    TROUPE_ASSIGN_OR_RETURN(Tensor sum, Tensor::Allocate(values.type(), shape));
+    TROUPE_ASSIGN_OR_RETURN(Tensor result, Tensor::Allocate(values.type(), shape));
     const int64_t row = merged.empty() ? 0 : shape.num_elements() / sizes[0];
     const size_t bytes = static_cast<size_t>(row) * ElementSize(values.type());
     for (size_t k = 0; k < sources.size(); ++k) {
-      char* to = static_cast<char*>(sum.mutable_raw_data()) + k * bytes;
+      char* to = static_cast<char*>(result.mutable_raw_data()) + k * bytes;
       const auto row_of = [&](const Tensor& tensor, int64_t r) {
         return static_cast<const char*>(tensor.raw_data()) + static_cast<size_t>(r) * bytes;
       };
       const Source& source = sources[k];
       const bool both = source.mine >= 0 && source.other >= 0;
-      std::copy_n(source.mine >= 0 ? row_of(values_, source.mine) : row_of(values, source.other),
-                  bytes, to);
-      if (both) TROUPE_RETURN_IF_ERROR(AddTo(sum.type(), row_of(values, source.other), row, to));
+      std::copy_n(
+          source.mine >= 0 ? row_of(sum->values, source.mine) : row_of(values, source.other), bytes,
+          to);
+      if (both) TROUPE_RETURN_IF_ERROR(AddTo(result.type(), row_of(values, source.other), row, to));
     }
-    indices_ = std::move(merged);
-    counts_ = std::move(counts);
-    values_ = std::move(sum);
+    sum->indices = std::move(merged);
+    sum->counts = std::move(counts);
+    sum->values = std::move(result);
     return absl::OkStatus();
   }
 
-  absl::Status PutOut(KernelContext& ctx, int64_t) override {
-    Tensor values = std::move(values_);
-    values_.Reset();
-    const std::vector<int64_t> indices = std::move(indices_);
-    indices_.clear();
+  absl::Status PutOut(KernelContext& ctx, Sum sum) const override {
+    Tensor& values = sum.values;
     if (options().mean) {
       if (!values.unique()) {
         TROUPE_ASSIGN_OR_RETURN(values, values.Clone());
@@ -274,19 +285,16 @@ class SparseAccumulator final : public Accumulator {
       for (int64_t k = 0; k < rows; ++k) {
         char* at = static_cast<char*>(values.mutable_raw_data()) +
                    static_cast<size_t>(k * row) * ElementSize(values.type());
-        TROUPE_RETURN_IF_ERROR(Divide(values.type(), counts_[k], row, at));
+        TROUPE_RETURN_IF_ERROR(Divide(values.type(), sum.counts[k], row, at));
       }
     }
     std::vector<int64_t> shape(values.shape().dims().begin(), values.shape().dims().end());
     shape[0] = options().shape.rank() > 0 ? options().shape.dim(0) : -1;
-    ctx.set_output(0, Tensor::Vector<int64_t>(absl::MakeConstSpan(indices)));
+    ctx.set_output(0, Tensor::Vector<int64_t>(absl::MakeConstSpan(sum.indices)));
     ctx.set_output(1, std::move(values));
     ctx.set_output(2, Tensor::Vector<int64_t>(absl::MakeConstSpan(shape)));
     return absl::OkStatus();
   }
-
-  std::vector<int64_t> indices_, counts_;  ///< Of the rows: where, and gradients that had them.
-  Tensor values_;
 };
 
 }  // namespace

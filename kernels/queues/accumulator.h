@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "kernels/queues/waiting_resource.h"
@@ -43,12 +45,20 @@ class Accumulator : public WaitingResource {
   Accumulator(std::string name, AccumulatorOptions options, bool sparse)
       : WaitingResource(std::move(name), 1), options_(std::move(options)), sparse_(sparse) {}
 
-  // With the lock held:
+  /// Gradients that have been added up.
+  struct Sum {
+    int64_t count = 0;
+    Tensor values;
+    std::vector<int64_t> indices, counts;  ///< Of sparse rows: where, and gradients that had them.
+  };
 
-  /// Adds the gradient that the kernel has; the first one (`count` is 0) replaces what there is.
-  virtual absl::Status Add(const KernelContext& ctx, int64_t count, bool has_shape) = 0;
-  /// The result of `count` gradients; sets the outputs of the kernel.
-  virtual absl::Status PutOut(KernelContext& ctx, int64_t count) = 0;
+  // Without the lock: both take time with large gradients, and a timer that cancels a call needs
+  // the lock.
+
+  /// Adds the gradient that the kernel has, but does not count it. If it fails, `sum` is as before.
+  virtual absl::Status Add(const KernelContext& ctx, bool has_shape, Sum* sum) const = 0;
+  /// Sets the outputs of the kernel. Called by the player of its step.
+  virtual absl::Status PutOut(KernelContext& ctx, Sum sum) const = 0;
 
  private:
   struct TakeCall;
@@ -56,7 +66,10 @@ class Accumulator : public WaitingResource {
 
   const AccumulatorOptions options_;
   const bool sparse_;
-  int64_t step_ = 0, count_ = 0;
+  std::mutex adding_;  ///< Taken before the lock.
+  int64_t step_ = 0;
+  Sum sum_;                   ///< Has the count only while it is lent.
+  bool sum_is_lent_ = false;  ///< To whoever holds `adding_`; calls wait.
 };
 
 /// Of tensors.

@@ -64,6 +64,20 @@ TEST_F(AccumulatorTest, GivesMeansInOrder) {
   EXPECT_EQ(Count(mean), 1);
 }
 
+// A timer, for one, must not take the mean of large gradients.
+TEST_F(AccumulatorTest, WhoeverServesLeavesTheDivisionToThePlayerOfTheStep) {
+  const Tensor mean = Make(ElementType::kFloat, {1}, "MEAN");
+  auto first = Take(mean, 3), second = Take(mean, 2);
+  EXPECT_EQ(Apply(mean, 0, Tensor::Vector<float>({1})), absl::OkStatus());
+  EXPECT_EQ(Apply(mean, 0, Tensor::Vector<float>({4})), absl::OkStatus());
+  first->Cancel(absl::AbortedError("stop"));
+  EXPECT_TRUE(second->done());
+  EXPECT_FALSE(second->has_output(0));
+  EXPECT_EQ(Apply(mean, 1, Tensor::Vector<float>({8})), absl::OkStatus());
+  ExpectEqual(second->output(0), Tensor::Vector<float>({2.5f}));
+  ExpectEqual(Take(mean, 1)->output(0), Tensor::Vector<float>({8}));
+}
+
 TEST_F(AccumulatorTest, Sums) {
   const Tensor sum = Make(ElementType::kDouble, PartialShape(), "SUM");
   EXPECT_EQ(calls.Do("ResourceAccumulatorSetGlobalStep", {sum, Tensor::Scalar<int64_t>(5)}),

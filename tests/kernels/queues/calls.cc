@@ -21,13 +21,12 @@ Call::Call(Kernel* kernel, Containers* resources, std::vector<Tensor> inputs, in
                                          num_outputs, ~uint64_t{0});
   const KernelDone finished{
       [](void* self, void*, absl::Status status, Player, std::unique_ptr<KernelRest> rest) {
-        if (rest && status.ok()) status = rest->Finish();
-        rest.reset();
         auto* call = static_cast<Call*>(self);
         std::lock_guard<std::mutex> lock(call->mutex_);
         EXPECT_FALSE(call->done_) << "done twice";
         call->done_ = true;
         call->status_ = std::move(status);
+        call->rest_ = std::move(rest);
         call->condition_.notify_all();
       },
       this, nullptr};
@@ -46,6 +45,8 @@ bool Call::done() {
 absl::Status Call::status() {
   std::unique_lock<std::mutex> lock(mutex_);
   condition_.wait(lock, [&] { return done_; });
+  if (rest_ && status_.ok()) status_ = rest_->Finish();
+  rest_.reset();
   return status_;
 }
 

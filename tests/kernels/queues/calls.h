@@ -20,15 +20,18 @@
 
 namespace troupe::testing {
 
-/// A call of a kernel, in a step of its own. Thread-safe.
+/// A call of a kernel, in a step of its own, whose player is whoever asks for the status.
+/// Thread-safe.
 class Call {
  public:
   Call(Kernel* kernel, Containers* resources, std::vector<Tensor> inputs, int num_outputs);
   bool done();
-  /// Waits for the end.
+  /// Waits for the end, and finishes what the kernel has left to do.
   absl::Status status();
   /// Waits; the status must be OK.
   const Tensor& output(int i);
+  /// Nothing is left to do.
+  bool has_output(int i) const { return outputs_[i].tensor.valid(); }
   void Cancel(absl::Status reason) { cancellation_.Cancel(std::move(reason)); }
 
  private:
@@ -41,6 +44,7 @@ class Call {
   std::condition_variable condition_;
   bool done_ = false;
   absl::Status status_;
+  std::unique_ptr<KernelRest> rest_;
 };
 
 /// The kernels, and the containers that they share. Thread-safe but for `Attr`.
