@@ -9,6 +9,26 @@
 #include "graph/protos/graph.pb.h"
 
 namespace troupe {
+namespace {
+
+StepSignature SignatureOf(const FeedMap& feeds, absl::Span<const Output> fetches,
+                          absl::Span<Node* const> targets) {
+  StepSignature signature;
+  for (const auto& [output, value] : feeds) signature.feeds.push_back(output);
+  signature.fetches.assign(fetches.begin(), fetches.end());
+  signature.targets.assign(targets.begin(), targets.end());
+  return signature;
+}
+
+/// The tensors of a NamedTensors or FeedMap.
+template <typename Feeds>
+std::vector<Tensor> ValuesOf(const Feeds& feeds) {
+  std::vector<Tensor> values;
+  for (const auto& [key, value] : feeds) values.push_back(value);
+  return values;
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Create(std::shared_ptr<Graph> graph,
                                                          const SessionOptions& options) {
@@ -54,15 +74,7 @@ absl::StatusOr<std::vector<Tensor>> Session::Run(const FeedMap& feeds,
                                                  absl::Span<Node* const> targets,
                                                  const RunOptions& options, RunMetadata* metadata) {
   return CatchExceptions([&] {
-    StepSignature signature;
-    std::vector<Tensor> values;
-    for (const auto& [output, value] : feeds) {
-      signature.feeds.push_back(output);
-      values.push_back(value);
-    }
-    signature.fetches.assign(fetches.begin(), fetches.end());
-    signature.targets.assign(targets.begin(), targets.end());
-    return impl_->Run(signature, values, options, metadata);
+    return impl_->Run(SignatureOf(feeds, fetches, targets), ValuesOf(feeds), options, metadata);
   });
 }
 
@@ -78,8 +90,27 @@ void Session::RunAsync(NamedTensors feeds, std::vector<std::string> fetches,
 void Session::RunAsync(const RunOptions& options, NamedTensors feeds,
                        std::vector<std::string> fetches, std::vector<std::string> targets,
                        RunDone done, RunMetadata* metadata) {
-  impl_->RunAsync(options, std::move(feeds), std::move(fetches), std::move(targets),
-                  std::move(done), metadata);
+  std::vector<Tensor> values;
+  absl::StatusOr<StepSignature> signature = CatchExceptions([&] {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : feeds) names.push_back(name);
+    values = ValuesOf(feeds);
+    return StepSignature::FromNames(*graph_, names, fetches, targets);
+  });
+  impl_->RunAsync(options, std::move(signature), std::move(values), std::move(done), metadata);
+}
+
+void Session::RunAsync(const FeedMap& feeds, absl::Span<const Output> fetches,
+                       absl::Span<Node* const> targets, RunDone done, const RunOptions& options,
+                       RunMetadata* metadata) {
+  std::vector<Tensor> values;
+  absl::StatusOr<StepSignature> signature = CatchExceptions([&]() -> absl::StatusOr<StepSignature> {
+    StepSignature found = SignatureOf(feeds, fetches, targets);
+    TROUPE_RETURN_IF_ERROR(found.Check(*graph_));
+    values = ValuesOf(feeds);
+    return found;
+  });
+  impl_->RunAsync(options, std::move(signature), std::move(values), std::move(done), metadata);
 }
 
 absl::Status Session::Callable::operator()(absl::Span<const Tensor> feeds,

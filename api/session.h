@@ -115,6 +115,10 @@ class Session {
                 std::vector<std::string> targets, RunDone done);
   void RunAsync(const RunOptions& options, NamedTensors feeds, std::vector<std::string> fetches,
                 std::vector<std::string> targets, RunDone done, RunMetadata* metadata = nullptr);
+  /// The same with tensors of the graph instead of names.
+  void RunAsync(const FeedMap& feeds, absl::Span<const Output> fetches,
+                absl::Span<Node* const> targets, RunDone done, const RunOptions& options = {},
+                RunMetadata* metadata = nullptr);
 
   /// Feeds, fetches and targets fixed once, then called with no look-up. Copyable; keeps working
   /// until the session is closed. Thread-safe.

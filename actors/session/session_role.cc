@@ -1,8 +1,10 @@
 #include "actors/session/session_role.h"
 
 #include <condition_variable>
+#include <deque>
 #include <iterator>
 #include <new>
+#include <thread>
 
 #include "actors/session/partial_step.h"
 #include "actors/session/step_stats.h"
@@ -13,15 +15,16 @@ namespace troupe {
 
 namespace {
 
+absl::Status LateError(absl::Duration timeout) {
+  return absl::DeadlineExceededError(
+      StrCat("the run did not finish within ", absl::FormatDuration(timeout)));
+}
+
 /// Has `token` cancelled when `left` of `timeout` is over.
 void SetDeadline(ScopedDeadline* deadline, DeadlineTimer* timer, absl::Duration timeout,
                  absl::Duration left, CancellationToken* token) {
   if (timeout == absl::InfiniteDuration()) return;
-  deadline->Set(timer, left,
-                [token, late = absl::DeadlineExceededError(StrCat("the run did not finish within ",
-                                                                  absl::FormatDuration(timeout)))] {
-                  token->Cancel(late);
-                });
+  deadline->Set(timer, left, [token, late = LateError(timeout)] { token->Cancel(late); });
 }
 
 /// What a traced step records, per partition; added to the metadata in the end.
@@ -53,7 +56,7 @@ SessionRole::SessionRole(std::shared_ptr<Graph> graph, std::shared_ptr<Runtime> 
                          Options options)
     : graph_(std::move(graph)),
       runtime_(std::move(runtime)),
-      options_(std::move(options)),
+      options_(options),
       functions_(graph_, runtime_.get(), options_.compile),
       async_steps_(std::make_shared<AsyncSteps>()) {}
 
@@ -216,8 +219,10 @@ absl::Status SessionRole::Run(Executable* executable, absl::Span<const Tensor> f
   return status;
 }
 
-/// Counts the asynchronous steps that have been asked for and not been answered. Thread-safe.
-class SessionRole::AsyncSteps {
+/// Counts the asynchronous steps that have been asked for and not been answered, and answers those
+/// whose deadline passes before they begin: the workers may all be busy, and callbacks would hold
+/// up the timer. Thread-safe.
+class SessionRole::AsyncSteps : public std::enable_shared_from_this<AsyncSteps> {
  public:
   void Enter() {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -232,11 +237,24 @@ class SessionRole::AsyncSteps {
     return none_.wait_until(lock, deadline, [this] { return count_ == 0; });
   }
 
+  /// Has `AnswerLate` called, by a thread that ends when there is nothing to do. Throws if there
+  /// can be none.
+  void Answer(AsyncStep* late);
+  /// True on that thread.
+  bool Answers() const { return answerer_ == this; }
+
  private:
+  void AnswerAll() noexcept;
+
+  static constinit thread_local const AsyncSteps* answerer_;
   std::mutex mutex_;
   std::condition_variable none_;
   int64_t count_ = 0;
+  std::deque<AsyncStep*> late_;
+  bool answering_ = false;  ///< There is a thread for `late_`.
 };
+
+constinit thread_local const SessionRole::AsyncSteps* SessionRole::AsyncSteps::answerer_ = nullptr;
 
 /// Begun by one task of the pool and answered by another, so that a callback has nothing of other
 /// steps below it on its stack. Owns itself.
@@ -250,21 +268,54 @@ struct SessionRole::AsyncStep final : PoolTask, StepCompletion {
     session->runtime_->pool()->SubmitLong(this);
   }
 
+  /// From now on the step is answered, if no worker has begun it, when its deadline passes.
+  void WatchDeadline() {
+    const absl::Duration timeout = run.options.timeout;
+    if (timeout <= absl::ZeroDuration()) {
+      Expire();
+    } else if (timeout < absl::Hours(24 * 365 * 100)) {  // The clock has an end, too.
+      deadline_id = session->runtime_->timer()->Add(asked + absl::ToChronoNanoseconds(timeout),
+                                                    [this] { Expire(); });
+    }
+  }
+
+  void Expire() noexcept {
+    ++holders;
+    const std::shared_ptr<AsyncSteps> all = session->async_steps_;
+    try {
+      all->Answer(this);
+    } catch (...) {  // Then whoever begins it finds that it is late.
+      --holders;
+    }
+  }
+
+  void AnswerLate() noexcept {
+    if (taken.exchange(true)) return LetGo();
+    EndWith(LateError(run.options.timeout));
+  }
+
+  /// True if the step is not answered already because it is late, and will not be.
+  bool Take() noexcept {
+    if (taken.exchange(true)) return false;
+    if (deadline_id != 0) session->runtime_->timer()->Remove(deadline_id);
+    return true;
+  }
+
   void Begin() noexcept {
+    if (!Take()) return LetGo();
     absl::Status begun = CatchExceptions([this] { return Start(); });
     if (begun.ok()) return;  // From now on the step may be over.
     deadline.Clear();
     if (step != nullptr) executable->Release(std::exchange(step, nullptr));
-    status = std::move(begun);
-    End();
+    EndWith(std::move(begun));
   }
 
   absl::Status Start() {
     if (session->closed_) return session->ClosedError();
-    TROUPE_ASSIGN_OR_RETURN(executable, session->Prepare(run.feeds, run.fetches, run.targets));
-    for (auto& feed : run.feeds) feeds.push_back(std::move(feed.second));
-    TROUPE_RETURN_IF_ERROR(executable->CheckFeeds(feeds));
-    values.resize(run.fetches.size());
+    TROUPE_RETURN_IF_ERROR(run.signature.status());
+    TROUPE_ASSIGN_OR_RETURN(executable, session->Prepare(*run.signature));
+    TROUPE_RETURN_IF_ERROR(executable->CheckFeeds(run.feeds));
+    values.resize(run.signature->fetches.size());
     const CompiledStep& compiled = executable->compiled();
     traces = std::make_unique<StepTraces>(compiled, run.options.trace ? run.metadata : nullptr);
     TROUPE_ASSIGN_OR_RETURN(step, executable->Acquire());
@@ -274,16 +325,21 @@ struct SessionRole::AsyncStep final : PoolTask, StepCompletion {
                 run.options.timeout - absl::FromChrono(Clock::now() - asked), &step->cancellation);
     if (step->partitioned != nullptr) {
       step->partitioned->RunAsync(
-          context, std::make_shared<Rendezvous>(), feeds, absl::MakeSpan(values),
+          context, std::make_shared<Rendezvous>(), run.feeds, absl::MakeSpan(values),
           [this](absl::Status result) {
             status = std::move(result);
             Over();
           },
           traces->ofs());
     } else {
-      step->executor->RunAsync(context, absl::MakeSpan(feeds), this, traces->of());
+      step->executor->RunAsync(context, absl::MakeSpan(run.feeds), this, traces->of());
     }
     return absl::OkStatus();
+  }
+
+  void EndWith(absl::Status result) noexcept {
+    status = std::move(result);
+    End();
   }
 
   void End() noexcept {
@@ -302,37 +358,79 @@ struct SessionRole::AsyncStep final : PoolTask, StepCompletion {
     });
     // What the callback holds, and the session, go before whoever waits in `Close` hears of it.
     const std::shared_ptr<AsyncSteps> all = session->async_steps_;
-    delete this;
+    run = AsyncRun();
+    values.clear();
+    traces.reset();
+    executable.reset();
+    session.reset();
+    LetGo();
     all->Leave();
   }
 
-  const std::shared_ptr<SessionRole> session;
+  void LetGo() noexcept {
+    if (--holders == 0) delete this;
+  }
+
+  std::shared_ptr<SessionRole> session;
   AsyncRun run;
   const Clock::time_point asked;
+  std::atomic<int> holders{1};  ///< The pool's queue or a running step; the answerer of late steps.
+  std::atomic<bool> taken{false};  ///< It has begun, or is answered because it is late.
   std::shared_ptr<Executable> executable;
   Executable::Step* step = nullptr;
-  std::vector<Tensor> feeds, values;
+  std::vector<Tensor> values;
   std::unique_ptr<StepTraces> traces;
+  uint64_t deadline_id = 0;  ///< While the step has not begun; not the answerer's.
   ScopedDeadline deadline;
   absl::Status status;
   bool ended = false;
 };
 
+void SessionRole::AsyncSteps::Answer(AsyncStep* late) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  late_.push_back(late);
+  if (std::exchange(answering_, true)) return;
+  try {
+    std::thread([self = shared_from_this()] { self->AnswerAll(); }).detach();
+  } catch (...) {
+    late_.pop_back();
+    answering_ = false;
+    throw;
+  }
+}
+
+void SessionRole::AsyncSteps::AnswerAll() noexcept {
+  answerer_ = this;
+  while (true) {
+    AsyncStep* late;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      answering_ = !late_.empty();
+      if (!answering_) return;
+      late = late_.front();
+      late_.pop_front();
+    }
+    late->AnswerLate();
+  }
+}
+
 void SessionRole::RunAsync(AsyncRun run) {
+  const std::shared_ptr<SessionRole> self = shared_from_this();  // A callback may end the session.
   // Whatever is missing, the callback is called.
-  auto* step = new (std::nothrow) AsyncStep(shared_from_this(), std::move(run));
+  auto* step = new (std::nothrow) AsyncStep(self, std::move(run));
   if (step == nullptr) {
     KeepGoing([&] { run.done(absl::ResourceExhaustedError("no memory for a run")); });
     return;
   }
   async_steps_->Enter();
   absl::Status submitted = CatchExceptions([&] {
+    step->WatchDeadline();
     runtime_->pool()->SubmitLong(step);
     return absl::OkStatus();
   });
   if (submitted.ok()) return;  // From now on the step may be over.
-  step->status = std::move(submitted);
-  step->End();
+  if (!step->Take()) return step->LetGo();
+  step->EndWith(std::move(submitted));
 }
 
 // Partial runs.
@@ -402,7 +500,7 @@ absl::Status SessionRole::Close() {
   for (const auto& executable : executables) executable->Close(ClosedError());
   for (const auto& [handle, step] : partial_steps) step->Cancel(ClosedError());
   // What is to be waited for may need this very thread.
-  if (runtime_->pool()->OnWorker()) return absl::OkStatus();
+  if (runtime_->pool()->OnWorker() || async_steps_->Answers()) return absl::OkStatus();
   const auto deadline = Clock::now() + absl::ToChronoNanoseconds(options_.close_timeout);
   bool idle = true;
   for (const auto& executable : executables) idle &= executable->WaitIdle(deadline);

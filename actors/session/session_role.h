@@ -35,8 +35,8 @@ struct StepOptions {
 
 /// A step that nobody waits for.
 struct AsyncRun {
-  std::vector<std::pair<std::string, Tensor>> feeds;
-  std::vector<std::string> fetches, targets;
+  absl::StatusOr<StepSignature> signature;  ///< An error goes to `done`.
+  std::vector<Tensor> feeds;
   StepOptions options;
   RunMetadata* metadata = nullptr;  ///< Lives until `done` is called.
   std::function<void(absl::StatusOr<std::vector<Tensor>>)> done;
@@ -73,6 +73,7 @@ class SessionRole : public std::enable_shared_from_this<SessionRole> {
   absl::Status Run(Executable* executable, absl::Span<const Tensor> feeds,
                    absl::Span<Tensor> fetches, const StepOptions& options, RunMetadata* metadata);
   /// Has one step run, and its `done` called, by the pool's workers. No thread waits with the step.
+  /// If its deadline passes before a worker has begun it, a thread of its own calls `done`.
   void RunAsync(AsyncRun run);
 
   // Partial run: a step that is fed and fetched in pieces. A timeout ends the whole step.
@@ -89,8 +90,8 @@ class SessionRole : public std::enable_shared_from_this<SessionRole> {
   void PlaceAgain() { placement_round_.fetch_add(1, std::memory_order_relaxed); }
 
   /// Cancels what runs, and waits for it, and for the callbacks of asynchronous steps, within
-  /// bounds. DeadlineExceeded if something did not stop. A worker of the pool, that is to say such
-  /// a callback, does not wait. Later calls of any kind give Cancelled.
+  /// bounds. DeadlineExceeded if something did not stop. Such a callback does not wait. Later calls
+  /// of any kind give Cancelled.
   absl::Status Close();
   /// Empties containers on all devices; none named: the default container.
   absl::Status Reset(absl::Span<const std::string> containers);

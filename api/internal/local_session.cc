@@ -46,10 +46,10 @@ class LocalSession final : public SessionInterface {
                                           RunMetadata* metadata) override {
     return Run(role_->Prepare(signature), feeds, signature.fetches.size(), options, metadata);
   }
-  void RunAsync(const RunOptions& options, NamedTensors feeds, std::vector<std::string> fetches,
-                std::vector<std::string> targets, RunDone done, RunMetadata* metadata) override {
-    role_->RunAsync({std::move(feeds), std::move(fetches), std::move(targets), OptionsOf(options),
-                     metadata, std::move(done)});
+  void RunAsync(const RunOptions& options, absl::StatusOr<StepSignature> signature,
+                std::vector<Tensor> feeds, RunDone done, RunMetadata* metadata) override {
+    role_->RunAsync(
+        {std::move(signature), std::move(feeds), OptionsOf(options), metadata, std::move(done)});
   }
   absl::StatusOr<std::shared_ptr<PreparedCall>> Prepare(const StepSignature& signature) override {
     TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<Executable> executable, role_->Prepare(signature));

@@ -244,16 +244,13 @@ absl::Status RemoteSession::Run(const StepSignature& signature, const std::strin
   return TakeResult(impl_->target, &reply, fetches, metadata);
 }
 
-void RemoteSession::RunAsync(const RunOptions& options, NamedTensors feeds,
-                             std::vector<std::string> fetches, std::vector<std::string> targets,
-                             RunDone done, RunMetadata* metadata) {
+void RemoteSession::RunAsync(const RunOptions& options, absl::StatusOr<StepSignature> signature,
+                             std::vector<Tensor> feeds, RunDone done, RunMetadata* metadata) {
   cluster::Message request;
   ClusterTime timeout = 0;
-  absl::StatusOr<StepSignature> signature =
-      StepSignature::FromNames(*impl_->graph, NamesOf(feeds), fetches, targets);
   absl::Status status = signature.status();
   if (status.ok()) {
-    status = impl_->MakeRun(*signature, "", ValuesOf(feeds), options, &request, &timeout);
+    status = impl_->MakeRun(*signature, "", feeds, options, &request, &timeout);
   }
   if (!status.ok()) {
     impl_->link->Post([status, done = std::move(done)] { Answer(done, status); });
@@ -262,8 +259,8 @@ void RemoteSession::RunAsync(const RunOptions& options, NamedTensors feeds,
   request.set_trace(options.trace && metadata != nullptr);
   impl_->link->Call(
       std::move(request), timeout,
-      [link = impl_->link.get(), target = impl_->target, num_fetches = fetches.size(), metadata,
-       done = std::move(done)](const absl::Status& result, cluster::Message reply) {
+      [link = impl_->link.get(), target = impl_->target, num_fetches = signature->fetches.size(),
+       metadata, done = std::move(done)](const absl::Status& result, cluster::Message reply) {
         link->Post([=, reply = std::move(reply)]() mutable {
           absl::Status status = result;
           std::vector<Tensor> values(num_fetches);

@@ -36,8 +36,8 @@ class RemoteSession final : public SessionInterface,
   absl::StatusOr<std::vector<Tensor>> Run(const StepSignature& signature,
                                           absl::Span<const Tensor> feeds, const RunOptions& options,
                                           RunMetadata* metadata) override;
-  void RunAsync(const RunOptions& options, NamedTensors feeds, std::vector<std::string> fetches,
-                std::vector<std::string> targets, RunDone done, RunMetadata* metadata) override;
+  void RunAsync(const RunOptions& options, absl::StatusOr<StepSignature> signature,
+                std::vector<Tensor> feeds, RunDone done, RunMetadata* metadata) override;
   absl::StatusOr<std::shared_ptr<PreparedCall>> Prepare(const StepSignature& signature) override;
   absl::StatusOr<std::string> PartialRunSetup(const std::vector<std::string>& feeds,
                                               const std::vector<std::string>& fetches,

@@ -36,9 +36,9 @@ class SessionInterface {
                                                   absl::Span<const Tensor> feeds,
                                                   const RunOptions& options,
                                                   RunMetadata* metadata) = 0;
-  virtual void RunAsync(const RunOptions& options, NamedTensors feeds,
-                        std::vector<std::string> fetches, std::vector<std::string> targets,
-                        RunDone done, RunMetadata* metadata) = 0;
+  /// `signature` may be an error, which goes to `done`.
+  virtual void RunAsync(const RunOptions& options, absl::StatusOr<StepSignature> signature,
+                        std::vector<Tensor> feeds, RunDone done, RunMetadata* metadata) = 0;
   virtual absl::StatusOr<std::shared_ptr<PreparedCall>> Prepare(const StepSignature& signature) = 0;
   virtual absl::StatusOr<std::string> PartialRunSetup(const std::vector<std::string>& feeds,
                                                       const std::vector<std::string>& fetches,

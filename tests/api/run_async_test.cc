@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <future>
@@ -105,6 +106,63 @@ TEST_P(RunAsyncTest, DeadlinesFire) {
   });
   Put(1);
   ASSERT_TRUE(Comes(&taken));
+}
+
+// Steps that no worker has begun, too.
+TEST_P(RunAsyncTest, DeadlinesFireWhileAllWorkersAreBusy) {
+  constexpr int kSteps = 100;
+  const int workers = std::max(1, GetParam() - 1);
+  // Workers may be about to leave their callbacks when the test ends.
+  const auto busy = std::make_shared<std::latch>(workers);
+  const auto go_on = std::make_shared<std::latch>(1);
+  std::latch late(kSteps);
+  for (int i = 0; i < workers; ++i) {
+    session_->RunAsync(Fed(1), {"twice"}, {}, [busy, go_on](const Values&) {
+      busy->count_down();
+      go_on->wait();
+    });
+  }
+  ASSERT_TRUE(Comes(busy.get()));
+  std::atomic<int> wrong = 0;
+  for (int i = 0; i < kSteps; ++i) {
+    RunOptions options;
+    options.timeout = absl::Milliseconds(i % 20 - 2);
+    session_->RunAsync(options, Fed(1), {"twice"}, {}, [&](const Values& values) {
+      if (!absl::IsDeadlineExceeded(values.status())) ++wrong;
+      late.count_down();
+    });
+  }
+  EXPECT_TRUE(Comes(&late));
+  EXPECT_EQ(wrong, 0);
+  // A callback may end the session.
+  std::latch ended(1);
+  session_->RunAsync(
+      {.timeout = absl::ZeroDuration(), .trace = false}, {}, {"take"}, {},
+      [&, own = std::shared_ptr<Session>(std::move(session_))](const Values&) mutable {
+        go_on->count_down();
+        own.reset();
+        ended.count_down();
+      });
+  EXPECT_TRUE(Comes(&ended));
+}
+
+TEST_P(RunAsyncTest, TakesTensorsOfTheGraph) {
+  std::latch over(3);
+  session_->RunAsync({{value_, Tensor::Scalar<int32_t>(4)}}, {twice_}, {},
+                     [&](const Values& values) {
+                       ASSERT_TRUE(values.ok()) << values.status();
+                       EXPECT_EQ((*values)[0].unchecked_scalar<int32_t>(), 8);
+                       over.count_down();
+                     });
+  session_->RunAsync({{value_, Tensor::Scalar<int32_t>(4)}}, {}, {put_}, [&](const Values& values) {
+    EXPECT_TRUE(values.ok()) << values.status();
+    over.count_down();
+  });
+  session_->RunAsync(FeedMap{}, {Output()}, {}, [&](const Values& values) {
+    EXPECT_TRUE(absl::IsInvalidArgument(values.status())) << values.status();
+    over.count_down();
+  });
+  ASSERT_TRUE(Comes(&over));
 }
 
 TEST_P(RunAsyncTest, ErrorsAndTracesComeToTheCallback) {
