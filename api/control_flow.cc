@@ -89,10 +89,11 @@ OutputList Cond(const Scope& scope, const Input& predicate, const BranchFunction
 
   auto switches = std::make_shared<std::map<std::pair<Node*, int>, Node*>>();
   Branch branches[2] = {{"false", {}}, {"true", {}}};
+  const auto failed = [&branches] { return std::vector<Output>(branches[1].results.size()); };
   for (const int taken : {1, 0}) {
     const Output side = taken != 0 ? choice.output_true : choice.output_false;
     const Output pivot = ops::Identity(bare.WithOpName(taken != 0 ? "switch_t" : "switch_f"), side);
-    if (!own.ok()) return {};
+    if (!own.ok()) return failed();
     auto context = std::make_shared<FlowContext>();
     context->kind = Kind::kBranch;
     context->parent = outer;
@@ -107,14 +108,14 @@ OutputList Cond(const Scope& scope, const Input& predicate, const BranchFunction
     own.SetFlowContextOf(pivot.node, context);
     const Scope inside = own.WithFlowContext(context);
     branches[taken].results = taken != 0 ? if_true(inside) : if_false(inside);
-    if (!TakeResults(own, inside, pivot.node, &branches[taken])) return {};
+    if (!TakeResults(own, inside, pivot.node, &branches[taken])) return failed();
   }
   own.UpdateStatus(CheckBranches(NameOf(own), branches[1], branches[0]));
   std::vector<Output> results;
   for (size_t i = 0; i < branches[1].results.size() && own.ok(); ++i) {
     results.push_back(ops::Merge(bare, {branches[0].results[i], branches[1].results[i]}).output);
   }
-  return own.ok() ? results : std::vector<Output>();
+  return own.ok() ? results : failed();
 }
 
 Output Cond(const Scope& scope, const Input& predicate, const SingleBranchFunction& if_true,

@@ -15,7 +15,8 @@
 /// What is inside must be added through the scope that the branch or the body is given; it may use
 /// any tensor from outside. Branches and loops nest, and are differentiable. Errors go to the
 /// scope's status; after an error, nothing is called and the results are invalid (see
-/// `OutputList`).
+/// `OutputList`). The branches of `Cond`, `Case` and `SwitchCase` say how many results there are:
+/// after an error as many as the first branch has given, none if none has been called.
 #ifndef TROUPE_API_CONTROL_FLOW_H_
 #define TROUPE_API_CONTROL_FLOW_H_
 

@@ -97,6 +97,43 @@ TEST(InvalidOutputTest, ListsHaveTheLengthThatWasAskedFor) {
   EXPECT_EQ(Message(s), "the first error");
 }
 
+TEST(InvalidOutputTest, ConditionalsGiveAsManyAsTheFirstBranchThatWasCalled) {
+  const BranchFunction two = [](const Scope& s) {
+    return std::vector<Output>{Const(s, 1.0f), Const(s, 2.0f)};
+  };
+  const BranchFunction fails = [](const Scope& s) -> std::vector<Output> {
+    return ops::Unpack(s, Const(s, 1.0f), 2);
+  };
+  const BranchFunction three = [](const Scope& s) {
+    return std::vector<Output>(3, Const(s, 1.0f));
+  };
+  const BranchFunction others = [](const Scope& s) {
+    return std::vector<Output>{Const(s, 1.0f), Const(s, 2)};
+  };
+  const BranchFunction no_tensors = [](const Scope&) { return std::vector<Output>(2); };
+  const std::pair<BranchFunction, BranchFunction> pairs[] = {
+      {two, fails}, {fails, two}, {two, three}, {two, others}, {two, no_tensors}, {no_tensors, two},
+  };
+  const auto expect_two = [](const Scope& s, const OutputList& list, const char* what) {
+    EXPECT_FALSE(s.ok()) << what;
+    EXPECT_EQ(list.size(), 2u) << what;
+    EXPECT_TRUE(AllInvalid(list)) << what;
+  };
+  for (const auto& [first, second] : pairs) {
+    Scope s = Scope::NewRoot();
+    expect_two(s, Cond(s, Const(s, true), first, second), "Cond");
+    s = Scope::NewRoot();
+    expect_two(s, Case(s, {{Const(s, true), first}, {Const(s, true), second}}, two), "Case");
+    s = Scope::NewRoot();
+    expect_two(s, Case(s, {{Const(s, true), first}}, second), "the last of Case");
+    s = Scope::NewRoot();
+    expect_two(s, SwitchCase(s, Const(s, 1), {first, two, second}), "SwitchCase");
+  }
+  Scope s = Scope::NewRoot();
+  EXPECT_EQ(Cond(s, Const(s, 1.0f), two, two).size(), 0u);
+  EXPECT_FALSE(s.ok());
+}
+
 TEST(InvalidOutputTest, ListsCanBeIndexedPastTheEndAndChanged) {
   Scope s = Scope::NewRoot();
   OutputList list = ops::Unpack(s, Const(s, Tensor::Vector<float>({1, 2})), 2);

@@ -193,7 +193,8 @@ TEST_P(CondTest, BranchesMustGiveAsManyResults) {
   Output p = Placeholder(ElementType::kBool);
   Outputs y = Cond(s_, p, BranchFunction([](const Scope& s) { return Outputs{Const(s, 1.0f)}; }),
                    BranchFunction([](const Scope&) { return Outputs{}; }));
-  EXPECT_TRUE(y.empty());
+  EXPECT_EQ(y.size(), 1u);
+  EXPECT_FALSE(y[0].valid());
   ExpectError("true branch gives 1 results but the false branch 0");
 }
 
