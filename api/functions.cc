@@ -77,6 +77,8 @@ absl::StatusOr<Function> Define(const Scope& scope, std::string_view name,
   Graph& graph = *scope.graph();
   auto inner = std::make_shared<Graph>(graph.ops());
   TROUPE_RETURN_IF_ERROR(inner->AddLibrary(graph.library()));
+  const int num_functions = inner->library().function_size();
+  const int num_gradients = inner->library().gradient_size();
   const Scope inside{inner};
   Function function;
   function.name = name;
@@ -105,7 +107,15 @@ absl::StatusOr<Function> Define(const Scope& scope, std::string_view name,
     function.result_types.push_back(results[i].type());
     function.result_shapes.push_back(results[i].shape());
   }
-  FunctionDefLibrary library = inner->library();
+  // What the body has brought, and itself: each of the others would be compared.
+  FunctionDefLibrary library;
+  const FunctionDefLibrary& all = inner->library();
+  for (int i = num_functions; i < all.function_size(); ++i) {
+    *library.add_function() = all.function(i);
+  }
+  for (int i = num_gradients; i < all.gradient_size(); ++i) {
+    *library.add_gradient() = all.gradient(i);
+  }
   TROUPE_ASSIGN_OR_RETURN(*library.add_function(),
                           GraphToFunctionDef(*inner, name, inputs, results, options));
   TROUPE_RETURN_IF_ERROR(graph.AddLibrary(library));
