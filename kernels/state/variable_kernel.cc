@@ -13,6 +13,11 @@
 namespace troupe {
 namespace {
 
+/// A call with inputs of so many bytes, which takes some 500 us, is not made by whoever gives the
+/// variable back, but by the player of its own step: the other may be a reader of the transport.
+/// Handing on costs some 10 us, in which the variable is idle.
+constexpr size_t kMinBytesHandedOn = size_t{4} << 20;
+
 absl::StatusOr<const ResourceHandle*> HandleOf(KernelContext& ctx, int i) {
   const Tensor& tensor = ctx.input(i);
   if (tensor.type() != ElementType::kResource || tensor.num_elements() != 1) {
@@ -71,11 +76,6 @@ absl::StatusOr<RefPtr<Variable>> FindOrMakeVariable(KernelContext& ctx, int i, E
   return RefPtr<Variable>::Share(variable);
 }
 
-/// Leases that the player of the step gives back, and then serves those who wait for them.
-struct LeasesLeft final : KernelRest {
-  Leases leases;
-};
-
 /// The state of a call that has to wait for a variable. Shared by the visits and the cancellation
 /// callback: whichever comes first decides how the call ends.
 class LeaseWait : public std::enable_shared_from_this<LeaseWait> {
@@ -87,7 +87,7 @@ class LeaseWait : public std::enable_shared_from_this<LeaseWait> {
         done_(done),
         variables_(std::move(variables)),
         leases_(std::move(leases)),
-        left_(std::make_unique<LeasesLeft>()) {
+        rest_(std::make_unique<Rest>()) {
     leases_.held_.reserve(variables_.size());
   }
 
@@ -105,6 +105,15 @@ class LeaseWait : public std::enable_shared_from_this<LeaseWait> {
 
  private:
   enum class Phase : uint8_t { kWaiting, kComplete, kCancelled };
+
+  /// What the player of the step does: computes if the call is complete, gives the leases back, and
+  /// serves those who wait for them.
+  struct Rest final : KernelRest {
+    absl::Status Finish() override { return kernel->Finish(*ctx, leases); }
+    VariableKernel* kernel = nullptr;
+    KernelContext* ctx = nullptr;
+    Leases leases;
+  };
 
   void AskNext() {
     Variable* variable;
@@ -133,7 +142,22 @@ class LeaseWait : public std::enable_shared_from_this<LeaseWait> {
     }
     if (!complete) return AskNext();
     if (token_ != nullptr) token_->Deregister(callback_);
-    done_(CatchExceptions([&] { return kernel_->Finish(*ctx_, leases_); }));
+    if (InputBytes() < kMinBytesHandedOn) {
+      return done_(CatchExceptions([&] { return kernel_->Finish(*ctx_, leases_); }));
+    }
+    rest_->kernel = kernel_;
+    rest_->ctx = ctx_;
+    std::swap(rest_->leases, leases_);
+    done_(absl::OkStatus(), Player::kHandsOn, std::move(rest_));
+  }
+
+  /// What the kernel goes through, but for the variables.
+  size_t InputBytes() const {
+    size_t bytes = 0;
+    for (int i = 0; i < ctx_->num_inputs(); ++i) {
+      if (ctx_->input_ref(i) == nullptr) bytes += ctx_->input(i).bytes();
+    }
+    return bytes;
   }
 
   void Cancel() noexcept { End(ctx_->cancellation()->status()); }
@@ -144,10 +168,10 @@ class LeaseWait : public std::enable_shared_from_this<LeaseWait> {
       std::lock_guard<std::mutex> lock(mutex_);
       if (phase_ != Phase::kWaiting) return;
       phase_ = Phase::kCancelled;
-      std::swap(left_->leases, leases_);
+      std::swap(rest_->leases, leases_);
     }
     if (token_ != nullptr) token_->Deregister(callback_);
-    done_(std::move(status), Player::kHandsOn, std::move(left_));
+    done_(std::move(status), Player::kHandsOn, std::move(rest_));
   }
 
   VariableKernel* kernel_;
@@ -156,7 +180,7 @@ class LeaseWait : public std::enable_shared_from_this<LeaseWait> {
   VariableKernel::Variables variables_;  ///< Distinct, by address.
   std::mutex mutex_;
   Leases leases_;
-  std::unique_ptr<LeasesLeft> left_;
+  std::unique_ptr<Rest> rest_;
   Phase phase_ = Phase::kWaiting;
   CancellationToken* token_ = nullptr;
   uint64_t callback_ = 0;

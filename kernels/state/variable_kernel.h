@@ -39,7 +39,8 @@ class Leases {
 /// all, in the order of their addresses, so that kernels that share variables cannot wait for one
 /// another in a circle; then calls `Apply` and gives them back. While nobody else holds them this
 /// is done at once, without allocating; else the call goes on in the thread of whoever gives the
-/// last one back. A cancelled step ends the wait.
+/// last one back, or if its inputs are large in that of the step's player. A cancelled step ends
+/// the wait.
 class VariableKernel : public AsyncKernel {
  public:
   void ComputeAsync(KernelContext& ctx, KernelDone done) final;

@@ -1,6 +1,7 @@
 #include "gtest/gtest.h"
 #include "kernels/cancellation.h"
 #include "tests/kernels/kernel_test_util.h"
+#include "tests/kernels/queues/calls.h"
 #include "tests/kernels/state/fake_variable.h"
 
 namespace troupe::testing {
@@ -186,6 +187,26 @@ TEST(WaitingForVariables, TheCallGoesOnWhenAllAreLent) {
   accum->set_busy(false);
   EXPECT_EQ(var->conflicts + accum->conflicts, 0);
   ExpectEqual(var->value(), Vec({-1, 0}));
+}
+
+// Whoever gives the variable back may be a reader of the transport.
+TEST(WaitingForVariables, ALargeUpdateIsLeftToThePlayerOfItsStep) {
+  for (const bool large : {false, true}) {
+    const std::vector<float> zeros(large ? 1 << 20 : 2, 0.0f), ones(zeros.size(), 1.0f);
+    auto var = MakeRef<FakeVariable>("var", Tensor::Vector<float>(absl::MakeConstSpan(zeros)));
+    var->set_busy(true);
+    ResourceHandle handle;
+    handle.resource = var;
+    Calls calls;
+    calls.Attr("dtype", ElementType::kFloat);
+    auto call = calls.Start(
+        "AssignAddVariableOp",
+        {Tensor::Scalar(std::move(handle)), Tensor::Vector<float>(absl::MakeConstSpan(ones))});
+    EXPECT_TRUE(call->done());
+    EXPECT_EQ(var->value().unchecked_values<float>()[0], large ? 0 : 1);
+    EXPECT_TRUE(call->status().ok());
+    EXPECT_EQ(var->value().unchecked_values<float>()[0], 1);
+  }
 }
 
 TEST(WaitingForVariables, AVariableGivenTwiceIsLentOnce) {
