@@ -331,7 +331,7 @@ TEST(ControlPlane, StopsAtOnceWithMoreToWriteThanAPeerTakes) {
     cluster::Message large;
     large.set_kind(cluster::PING);
     large.set_incarnation(1);
-    large.set_error(std::string(64 << 20, 'x'));
+    large.set_error(std::string(16 << 20, 'x'));
     client.plane->Send(0, large);
     // For it to be in the midst of writing.
     std::this_thread::sleep_for(milliseconds(300));

@@ -43,6 +43,7 @@ void intrusive_ptr_release(actor_control_block* x) {
   "7enqueueESt10unique_ptrINS_15mailbox_elementENS_6detail8disposer" \
   "EEPNS_14execution_unitE"
 #define AWAIT_DATA "10await_dataEv"
+#define CLEANUP "7cleanupEONS_5errorEPNS_14execution_unitE"
 #define REACTIVATE "10reactivateERNS_15mailbox_elementE"
 
 namespace {
@@ -83,4 +84,12 @@ int Reactivate(void* self, void* message) {
   const int result = own(self, message);
   __tsan_release(self);
   return result;
+}
+
+// Drops what is in the mailbox.
+bool Cleanup(void* self, void* reason, void* unit) asm(SCHEDULED_ACTOR CLEANUP);
+bool Cleanup(void* self, void* reason, void* unit) {
+  static const auto own = CafOwn<bool(void*, void*, void*)>(SCHEDULED_ACTOR CLEANUP);
+  __tsan_acquire(self);
+  return own(self, reason, unit);
 }

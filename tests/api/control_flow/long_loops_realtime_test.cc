@@ -82,11 +82,14 @@ TEST_P(LongLoopsTest, AThousandConcurrentStepsLeaveNothingBehind) {
     while (running > 0) std::this_thread::yield();
     EXPECT_EQ(wrong, 0);
   };
-  wave(1000);
-  wave(1000);
-  const int64_t before = ResidentKb();
-  for (int i = 0; i < 5; ++i) wave(1000);
-  EXPECT_LT(ResidentKb() - before, 8 << 10) << "KiB more than before";
+  // What the allocator keeps, and a sanitizer, grows for a while; what is left behind, for ever.
+  int64_t more = INT64_MAX;
+  for (int i = 0; i < 5 && more >= 8 << 10; ++i) {
+    const int64_t before = ResidentKb();
+    for (int j = 0; j < 5; ++j) wave(1000);
+    more = ResidentKb() - before;
+  }
+  EXPECT_LT(more, 8 << 10) << "KiB more than before";
 }
 
 TEST_P(LongLoopsTest, ADeadlineEndsAnEndlessLoop) {

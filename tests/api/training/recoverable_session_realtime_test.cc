@@ -166,6 +166,16 @@ TEST(SyncReplicasRealtime, TooFewWorkersAreADeadlineNotAHang) {
   const absl::Status status = replicas[1]->Train(0, 6, 12);
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(replicas[1]->GlobalStepNow(), 1);
+  // Both get a token for it, in either order; nobody is told when it is there.
+  const Scope& s = replicas[0]->s;
+  const Output tokens =
+      ops::QueueSizeV2(s, Output(s.graph()->FindNode("sync_replicas/sync_token_q_0")));
+  for (int i = 0; i < 1000; ++i) {
+    const auto number = replicas[0]->session->Run({tokens});
+    ASSERT_TRUE(number.ok()) << number.status();
+    if ((*number)[0].unchecked_scalar<int32_t>() != 0) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
 
   // Started again, the first one does not find the token that it did not wait for: it gives one
   // gradient of step 1, and waits.
