@@ -158,7 +158,7 @@ double CpuSeconds() {
 TEST(ChainTest, TheFirstRunOfAChainOfCallsTakesTimeInProportionToItsLength) {
   auto first_run = [](int n, Call kind) {
     double best = std::numeric_limits<double>::infinity();
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 3; ++i) {
       SessionOptions options;
       options.threads = 1;
       auto session = *Session::Create(ChainGraph(n, kind), options);
@@ -172,8 +172,8 @@ TEST(ChainTest, TheFirstRunOfAChainOfCallsTakesTimeInProportionToItsLength) {
     return best;
   };
   for (Call kind : {Call::kKept, Call::kLowered, Call::kInlined}) {
-    // 4 if in proportion, 16 if with the square.
-    EXPECT_LT(first_run(2400, kind) / first_run(600, kind), 10) << static_cast<int>(kind);
+    // 8 if in proportion, 64 if with the square; some more for what no cache holds.
+    EXPECT_LT(first_run(3200, kind) / first_run(400, kind), 30) << static_cast<int>(kind);
   }
 }
 
