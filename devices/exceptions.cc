@@ -38,11 +38,15 @@ void ReportException() noexcept {
                status.message().data());
 }
 
+// An endless recursion names every call on its way out: what is longer says enough.
+constexpr size_t kLongMessage = 16 << 10;
+
 absl::Status WithContext(std::string_view before, const absl::Status& status,
                          std::string_view after) noexcept {
   if (status.ok()) return status;
   try {
     const std::string_view message(status.message().data(), status.message().size());
+    if (message.size() > kLongMessage) return status;
     return absl::Status(status.code(), StrCat(before, message, after));
   } catch (...) {
     return status;

@@ -37,7 +37,8 @@ void KeepGoing(F&& f) noexcept {
   }
 }
 
-/// `status` with `before` and `after` around its message; as it is if there is no memory for that.
+/// `status` with `before` and `after` around its message; as it is if there is no memory for that,
+/// or if the message is very long.
 absl::Status WithContext(std::string_view before, const absl::Status& status,
                          std::string_view after = {}) noexcept;
 

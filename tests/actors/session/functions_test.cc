@@ -259,6 +259,7 @@ TEST(FunctionCallsTest, RecursionWithoutEndIsAnError) {
     const std::string error = call.Run({{"x", I(1)}});
     EXPECT_THAT(error, HasSubstr("RESOURCE_EXHAUSTED"));
     EXPECT_THAT(error, HasSubstr("EndlessCall"));
+    EXPECT_LT(error.size(), size_t{1} << 16);  // Not every call of thousands.
     // Asked to be lowered, it cannot be, and is called all the same.
     Fixture lowered("PartitionedCall", {"x"},
                     Types("Tin", 1) + Types("Tout", 1) + Func("f", "EndlessCall") + kLowered,
