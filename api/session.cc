@@ -33,19 +33,21 @@ std::vector<Tensor> ValuesOf(const Feeds& feeds) {
 absl::StatusOr<std::unique_ptr<Session>> Session::Create(std::shared_ptr<Graph> graph,
                                                          const SessionOptions& options) {
   if (graph == nullptr) return InvalidArgument("a session needs a graph");
-  std::unique_ptr<Session> session(new Session);
-  session->graph_ = std::move(graph);
-  if (!options.target.empty()) {
-    TROUPE_ASSIGN_OR_RETURN(session->impl_, RemoteSession::Create(session->graph_, options));
+  return CatchExceptions([&]() -> absl::StatusOr<std::unique_ptr<Session>> {
+    std::unique_ptr<Session> session(new Session);
+    session->graph_ = std::move(graph);
+    if (!options.target.empty()) {
+      TROUPE_ASSIGN_OR_RETURN(session->impl_, RemoteSession::Create(session->graph_, options));
+      return session;
+    }
+    session->runtime_ = options.runtime;
+    if (session->runtime_ == nullptr) {
+      TROUPE_ASSIGN_OR_RETURN(session->runtime_,
+                              Runtime::Create({options.threads, options.num_cpu_devices}));
+    }
+    session->impl_ = MakeLocalSession(session->graph_, session->runtime_, options);
     return session;
-  }
-  session->runtime_ = options.runtime;
-  if (session->runtime_ == nullptr) {
-    TROUPE_ASSIGN_OR_RETURN(session->runtime_,
-                            Runtime::Create({options.threads, options.num_cpu_devices}));
-  }
-  session->impl_ = MakeLocalSession(session->graph_, session->runtime_, options);
-  return session;
+  });
 }
 
 Session::~Session() {

@@ -417,6 +417,20 @@ TEST_P(OutOfMemoryTest, PartialRuns) {
   ExpectToEnd(session.get());
 }
 
+TEST_P(OutOfMemoryTest, CreatingASession) {
+  Output y = ops::Neg(s_, Placeholder("x"));
+  absl::StatusOr<std::unique_ptr<Session>> session;
+  const auto step = [&] {
+    session = Session::Create(s_.graph());
+    return session.status();
+  };
+  const auto check = [&] {
+    ASSERT_TRUE(step().ok()) << session.status();
+    ASSERT_TRUE((*session)->Run({{"x", Tensor::Scalar(1.0f)}}, {y.name()}, {}, nullptr).ok());
+  };
+  Sweep(step, check);
+}
+
 TEST_P(OutOfMemoryTest, WorkersThatLetGoOfTheirPool) {
   struct Task : PoolTask {
     void Run() noexcept override {
