@@ -21,7 +21,7 @@ TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 class Scope;
-struct FlowContext;
+struct TROUPE_LOCAL FlowContext;
 
 /// What an op function takes: a tensor of the graph, or a value from which a constant is made in
 /// the scope of the op. Implicit: `Mul(s, x, 2.0f)`, `Add(s, x, {1.0f, 2.0f})`. A value.

@@ -12,7 +12,7 @@
 
 /// One class, function or variable.
 #define TROUPE_EXPORT __attribute__((visibility("default")))
-/// The members of a class within the two that stay inside.
+/// What is declared within the two and stays inside; on its first declaration.
 #define TROUPE_LOCAL __attribute__((visibility("hidden")))
 
 /// All that is declared in between. Written around the namespace, after the includes.

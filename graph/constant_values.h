@@ -15,7 +15,7 @@ namespace troupe {
 /// ShapeN, Size and Rank of known shapes, an element of a partly known shape, and what the
 /// evaluator makes of those. Ops with state, Merge and PlaceholderWithDefault end the search. Not
 /// thread-safe.
-class TROUPE_LOCAL ConstantValues {
+class ConstantValues {
  public:
   /// An invalid tensor if the value is not known.
   Tensor Value(Output tensor);

@@ -26,6 +26,7 @@ TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 class AttrValue;
+class TROUPE_LOCAL ConstantValues;
 class FunctionDefLibrary;
 class GraphDef;
 class MetaGraphDef;
@@ -259,7 +260,7 @@ class Graph : public std::enable_shared_from_this<Graph> {
 
  private:
   friend class GraphImporter;
-  struct Impl;
+  struct TROUPE_LOCAL Impl;
   const OpRegistry* ops_;
   std::unique_ptr<Impl> impl_;
 };

@@ -26,7 +26,7 @@ namespace troupe {
 inline constexpr int kGraphDefVersion = 2474;
 
 /// All members need the lock (`mutex`), which no member function takes.
-struct TROUPE_LOCAL Graph::Impl {
+struct Graph::Impl {
   /// A node to be added, its inputs found.
   struct NewNode {
     std::unique_ptr<NodeDef> def;  ///< Without `input`, if the op is known.

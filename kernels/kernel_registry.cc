@@ -92,7 +92,7 @@ std::string Where(const NodeDef& def) {
 
 }  // namespace
 
-struct TROUPE_LOCAL KernelRegistry::Impl {
+struct KernelRegistry::Impl {
   mutable std::mutex mutex;
   /// In order of registration; addresses stay.
   std::deque<KernelRegistration> registrations;

@@ -87,7 +87,7 @@ class KernelRegistry {
 
  private:
   KernelRegistry();
-  struct Impl;
+  struct TROUPE_LOCAL Impl;
   Impl* impl_;
 };
 

@@ -20,7 +20,7 @@ namespace troupe {
 /// pivot, so that they run only in the branch that is taken, and in iterations that are. (The
 /// structure of Yu et al., "Dynamic Control Flow in Large-Scale Machine Learning", 2018,
 /// section 4.) Not thread-safe, like the scopes that share it.
-struct TROUPE_LOCAL FlowContext {
+struct FlowContext {
   enum class Kind { kBranch, kLoop };
   using Tensors = std::map<std::pair<Node*, int>, Output>;
 

@@ -11,8 +11,8 @@ namespace {
 
 // Integers wrap.
 template <typename T>
-using Term =
-    std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;
+using Term = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
+                                         std::type_identity<T>>::type;
 
 template <typename T>
 void AddScaled(T x, const T* in, int64_t n, T* out) {
