@@ -198,7 +198,7 @@ class Client {
         if (in_.closed()) return;
       }
       if (options_.moment == "waiting") {
-        absl::Status status = session_->RunTargets({{work_.enqueue}});
+        absl::Status status = session_->RunTargets({work_.enqueue});
         if (status.ok()) status = under_way->get();
         Result(status, began);
       } else {
