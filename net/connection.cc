@@ -46,15 +46,15 @@ class Connection::Lane final : public FrameReader::Handler {
         socket(connection->loop_->context()),
         queue(connection->options_.send_windows[index]) {}
 
-  absl::Status Admit(const TensorInfo& info) override {
+  absl::Status Admit(const IncomingTensor& info) override {
     return connection_->sink_->Admit(connection_->shared_from_this(), info);
   }
-  void OnTensor(const TensorInfo& info, Tensor tensor, uint64_t charge) override {
+  void OnTensor(const IncomingTensor& info, Tensor tensor, uint64_t charge) override {
     const auto self = connection_->shared_from_this();
     connection_->sink_->OnTensor(self, {info.step, info.key, info.tag, info.dead, std::move(tensor),
                                         CreditLease(self, index, charge)});
   }
-  void OnDropped(const TensorInfo& info, uint64_t charge, const absl::Status& why) override {
+  void OnDropped(const IncomingTensor& info, uint64_t charge, const absl::Status& why) override {
     connection_->Release(index, charge);
     if (why.ok()) return;
     connection_->sink_->OnDropped(connection_->shared_from_this(), info);

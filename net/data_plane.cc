@@ -158,7 +158,7 @@ void DataPlane::OnPeerConnected(const std::shared_ptr<Peer>& peer) {
   if (!stopped_) peers_[*id] = peer;
 }
 
-absl::Status DataPlane::Admit(const std::shared_ptr<Peer>& peer, const TensorInfo& info) {
+absl::Status DataPlane::Admit(const std::shared_ptr<Peer>& peer, const IncomingTensor& info) {
   if (info.step == kPartsStep) {
     if (info.tag < kMaxParts && info.type == ElementType::kUint8 &&
         info.bytes <= kMaxPartBytes - std::min(kMaxPartBytes, parcel_bytes_)) {
@@ -191,7 +191,7 @@ void DataPlane::OnTensor(const std::shared_ptr<Peer>& peer, ReceivedTensor recei
   Complete(peer.get(), received.key);
 }
 
-void DataPlane::OnDropped(const std::shared_ptr<Peer>& peer, const TensorInfo& info) {
+void DataPlane::OnDropped(const std::shared_ptr<Peer>& peer, const IncomingTensor& info) {
   if (info.step != kPartsStep) return;
   Parcel& parcel = parcels_[{peer.get(), info.key}];
   Refuse(&parcel);

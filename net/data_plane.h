@@ -66,9 +66,9 @@ class DataPlane final : public TensorSink {
 
   absl::Status OnHello(const PeerInfo& peer) override;
   void OnPeerConnected(const std::shared_ptr<Peer>& peer) override;
-  absl::Status Admit(const std::shared_ptr<Peer>& peer, const TensorInfo& info) override;
+  absl::Status Admit(const std::shared_ptr<Peer>& peer, const IncomingTensor& info) override;
   void OnTensor(const std::shared_ptr<Peer>& peer, ReceivedTensor received) override;
-  void OnDropped(const std::shared_ptr<Peer>& peer, const TensorInfo& info) override;
+  void OnDropped(const std::shared_ptr<Peer>& peer, const IncomingTensor& info) override;
   void OnRejected(const std::shared_ptr<Peer>& peer, uint64_t step, uint64_t key, uint64_t tag,
                   const absl::Status& why) override;
   void OnMessage(const std::shared_ptr<Peer>& peer, uint64_t type, uint64_t id,

@@ -21,7 +21,7 @@ absl::Status StatusOf(uint64_t code, std::string_view text) {
 
 struct FrameReader::Transfer {
   uint64_t id = 0;
-  TensorInfo info;
+  IncomingTensor info;
   uint64_t charge = 0;
   uint64_t received = 0;
   Tensor memory;     ///< Where the bytes go: the tensor's own, or those of its serialized form.
@@ -204,7 +204,7 @@ absl::Status FrameReader::FinishFrame() {
         return InvalidArgument("data plane: transfer ", frame_.transfer,
                                " is given up, but is not under way");
       }
-      const TensorInfo info = transfer->info;
+      const IncomingTensor info = transfer->info;
       const uint64_t charge = transfer->charge;
       Remove(transfer);
       handler_->OnDropped(info, charge, absl::OkStatus());
@@ -227,7 +227,7 @@ absl::Status FrameReader::FinishFrame() {
 }
 
 absl::Status FrameReader::FinishTensor() {
-  const TensorInfo info = current_->info;
+  const IncomingTensor info = current_->info;
   const uint64_t charge = current_->charge;
   const absl::Status why = current_->why;
   Tensor memory = std::move(current_->memory);

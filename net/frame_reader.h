@@ -18,7 +18,7 @@
 namespace troupe {
 
 /// What a peer says about a tensor before any of its elements come.
-struct TensorInfo {
+struct IncomingTensor {
   uint64_t step = 0;
   uint64_t key = 0;
   uint64_t tag = 0;
@@ -39,12 +39,13 @@ class FrameReader {
    public:
     virtual ~Handler() = default;
     /// Not OK: the tensor is not wanted; its bytes are skipped.
-    virtual absl::Status Admit(const TensorInfo& info) = 0;
+    virtual absl::Status Admit(const IncomingTensor& info) = 0;
     /// `charge` is to be released when the user is done with the tensor.
-    virtual void OnTensor(const TensorInfo& info, Tensor tensor, uint64_t charge) = 0;
+    virtual void OnTensor(const IncomingTensor& info, Tensor tensor, uint64_t charge) = 0;
     /// A tensor that was not admitted, or for which there was no memory (`why`), or that the sender
     /// gave up (OK). The charge is to be released.
-    virtual void OnDropped(const TensorInfo& info, uint64_t charge, const absl::Status& why) = 0;
+    virtual void OnDropped(const IncomingTensor& info, uint64_t charge,
+                           const absl::Status& why) = 0;
     /// Credits for what was sent on a lane. An error ends the stream.
     virtual absl::Status OnCredit(int lane, uint64_t bytes) = 0;
     /// The peer did not take a tensor.

@@ -146,13 +146,13 @@ class TensorSink {
   }
   virtual void OnPeerConnected(const std::shared_ptr<Peer>& peer) { (void)peer; }
   /// A tensor is about to come. Not OK: no memory is taken for it, and the sender is told.
-  virtual absl::Status Admit(const std::shared_ptr<Peer>& peer, const TensorInfo& info) {
+  virtual absl::Status Admit(const std::shared_ptr<Peer>& peer, const IncomingTensor& info) {
     (void)peer, (void)info;
     return absl::OkStatus();
   }
   virtual void OnTensor(const std::shared_ptr<Peer>& peer, ReceivedTensor received) = 0;
   /// A tensor that came was not taken: it was not admitted, or memory did not suffice.
-  virtual void OnDropped(const std::shared_ptr<Peer>& peer, const TensorInfo& info) {
+  virtual void OnDropped(const std::shared_ptr<Peer>& peer, const IncomingTensor& info) {
     (void)peer, (void)info;
   }
   /// The peer did not take a tensor that was sent: it was not admitted, or memory did not suffice.

@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-TensorArray::~TensorArray() {
+TensorArrayResource::~TensorArrayResource() {
   if (IsPlain(options_.type)) return;
   std::vector<Tensor> tensors;
   for (Element& element : stored_) {
@@ -19,16 +19,16 @@ TensorArray::~TensorArray() {
   Release(std::move(tensors));
 }
 
-std::string TensorArray::DebugString() const {
+std::string TensorArrayResource::DebugString() const {
   return StrCat("TensorArray '", options_.name, "' of ", ElementTypeName(options_.type));
 }
 
-absl::Status TensorArray::CheckOpen() const {
+absl::Status TensorArrayResource::CheckOpen() const {
   if (!closed_) return absl::OkStatus();
   return InvalidArgument("TensorArray ", options_.name, " has already been closed.");
 }
 
-absl::Status TensorArray::StoreUpTo(int64_t size) {
+absl::Status TensorArrayResource::StoreUpTo(int64_t size) {
   if (size <= static_cast<int64_t>(stored_.size())) return absl::OkStatus();
   if (size > kMaxStored) {
     return absl::ResourceExhaustedError(StrCat("TensorArray ", options_.name, ": an array of ",
@@ -50,7 +50,7 @@ absl::Status TensorArray::StoreUpTo(int64_t size) {
   return absl::OkStatus();
 }
 
-absl::Status TensorArray::WriteLocked(int64_t index, Tensor value, Allocator* allocator) {
+absl::Status TensorArrayResource::WriteLocked(int64_t index, Tensor value, Allocator* allocator) {
   if (index < 0 || (index >= size_ && !options_.dynamic_size)) {
     return InvalidArgument("TensorArray ", options_.name, ": Tried to write to index ", index,
                            " but array is not resizeable and size is: ", size_);
@@ -100,7 +100,7 @@ absl::Status TensorArray::WriteLocked(int64_t index, Tensor value, Allocator* al
   return AddTensor(&element.tensor, value, allocator);
 }
 
-absl::StatusOr<Tensor> TensorArray::ReadLocked(int64_t index, Allocator* allocator) {
+absl::StatusOr<Tensor> TensorArrayResource::ReadLocked(int64_t index, Allocator* allocator) {
   // An array of gradients grows when it is read: what nobody wrote has no gradient.
   if (index < 0 || (index >= size_ && !options_.aggregate)) {
     return InvalidArgument("TensorArray ", options_.name, ": Tried to read from index ", index,
@@ -134,14 +134,14 @@ absl::StatusOr<Tensor> TensorArray::ReadLocked(int64_t index, Allocator* allocat
   return std::move(element.tensor);
 }
 
-absl::Status TensorArray::Write(int64_t index, Tensor value, Allocator* allocator) {
+absl::Status TensorArrayResource::Write(int64_t index, Tensor value, Allocator* allocator) {
   std::lock_guard<std::mutex> lock(mutex_);
   TROUPE_RETURN_IF_ERROR(CheckOpen());
   return WriteLocked(index, std::move(value), allocator);
 }
 
-absl::Status TensorArray::WriteMany(absl::Span<const int32_t> indices, std::vector<Tensor> values,
-                                    Allocator* allocator) {
+absl::Status TensorArrayResource::WriteMany(absl::Span<const int32_t> indices,
+                                            std::vector<Tensor> values, Allocator* allocator) {
   std::lock_guard<std::mutex> lock(mutex_);
   TROUPE_RETURN_IF_ERROR(CheckOpen());
   for (size_t k = 0; k < indices.size(); ++k) {
@@ -150,14 +150,14 @@ absl::Status TensorArray::WriteMany(absl::Span<const int32_t> indices, std::vect
   return absl::OkStatus();
 }
 
-absl::StatusOr<Tensor> TensorArray::Read(int64_t index, Allocator* allocator) {
+absl::StatusOr<Tensor> TensorArrayResource::Read(int64_t index, Allocator* allocator) {
   std::lock_guard<std::mutex> lock(mutex_);
   TROUPE_RETURN_IF_ERROR(CheckOpen());
   return ReadLocked(index, allocator);
 }
 
-absl::Status TensorArray::ReadMany(absl::Span<const int32_t> indices, Allocator* allocator,
-                                   std::vector<Tensor>* values) {
+absl::Status TensorArrayResource::ReadMany(absl::Span<const int32_t> indices, Allocator* allocator,
+                                           std::vector<Tensor>* values) {
   std::lock_guard<std::mutex> lock(mutex_);
   TROUPE_RETURN_IF_ERROR(CheckOpen());
   values->reserve(indices.size());
@@ -168,7 +168,7 @@ absl::Status TensorArray::ReadMany(absl::Span<const int32_t> indices, Allocator*
   return absl::OkStatus();
 }
 
-absl::Status TensorArray::ReadAll(Allocator* allocator, std::vector<Tensor>* values) {
+absl::Status TensorArrayResource::ReadAll(Allocator* allocator, std::vector<Tensor>* values) {
   std::lock_guard<std::mutex> lock(mutex_);
   TROUPE_RETURN_IF_ERROR(CheckOpen());
   TROUPE_RETURN_IF_ERROR(StoreUpTo(size_));
@@ -180,23 +180,23 @@ absl::Status TensorArray::ReadAll(Allocator* allocator, std::vector<Tensor>* val
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> TensorArray::Size() {
+absl::StatusOr<int64_t> TensorArrayResource::Size() {
   std::lock_guard<std::mutex> lock(mutex_);
   TROUPE_RETURN_IF_ERROR(CheckOpen());
   return size_;
 }
 
-bool TensorArray::dynamic_size() {
+bool TensorArrayResource::dynamic_size() {
   std::lock_guard<std::mutex> lock(mutex_);
   return options_.dynamic_size;
 }
 
-PartialShape TensorArray::element_shape() {
+PartialShape TensorArrayResource::element_shape() {
   std::lock_guard<std::mutex> lock(mutex_);
   return options_.element_shape;
 }
 
-absl::Status TensorArray::MergeElementShape(const PartialShape& shape) {
+absl::Status TensorArrayResource::MergeElementShape(const PartialShape& shape) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (shape.unknown_rank() || shape == options_.element_shape) return absl::OkStatus();
   absl::StatusOr<PartialShape> merged = options_.element_shape.MergeWith(shape);
@@ -208,15 +208,15 @@ absl::Status TensorArray::MergeElementShape(const PartialShape& shape) {
   return absl::OkStatus();
 }
 
-void TensorArray::Close() {
+void TensorArrayResource::Close() {
   std::vector<Element> elements;
   std::lock_guard<std::mutex> lock(mutex_);
   closed_ = true;
   elements.swap(stored_);
 }
 
-absl::StatusOr<RefPtr<TensorArray>> TensorArray::Gradient(std::string_view source,
-                                                          absl::Span<const int64_t> prepend) {
+absl::StatusOr<RefPtr<TensorArrayResource>> TensorArrayResource::Gradient(
+    std::string_view source, absl::Span<const int64_t> prepend) {
   std::lock_guard<std::mutex> lock(mutex_);
   TROUPE_RETURN_IF_ERROR(CheckOpen());
   for (const auto& [name, array] : gradients_) {
@@ -234,7 +234,7 @@ absl::StatusOr<RefPtr<TensorArray>> TensorArray::Gradient(std::string_view sourc
   const PartialShape before(prepend);
   options.element_shape =
       prepend.empty() ? options_.element_shape : before.Concatenate(options_.element_shape);
-  auto gradient = MakeRef<TensorArray>(std::move(options), size_);
+  auto gradient = MakeRef<TensorArrayResource>(std::move(options), size_);
   // The gradient of what was written has its shape, even where no gradient is ever written.
   TROUPE_RETURN_IF_ERROR(gradient->StoreUpTo(stored_.size()));
   for (size_t i = 0; i < stored_.size(); ++i) {
@@ -254,7 +254,7 @@ absl::StatusOr<RefPtr<TensorArray>> TensorArray::Gradient(std::string_view sourc
   return gradient;
 }
 
-absl::StatusOr<RefPtr<TensorArray>> FindTensorArray(KernelContext& ctx) {
+absl::StatusOr<RefPtr<TensorArrayResource>> FindTensorArray(KernelContext& ctx) {
   const Tensor& handle = ctx.input(0);
   if (handle.type() == ElementType::kResource) {
     if (handle.num_elements() != 1) {
@@ -262,12 +262,12 @@ absl::StatusOr<RefPtr<TensorArray>> FindTensorArray(KernelContext& ctx) {
                              handle.shape().ToString());
     }
     const ResourceHandle& resource = *handle.unchecked_data<ResourceHandle>();
-    auto* array = dynamic_cast<TensorArray*>(resource.resource.get());
+    auto* array = dynamic_cast<TensorArrayResource*>(resource.resource.get());
     if (array == nullptr) {
       return InvalidArgument("the handle '", resource.name, "' of type '", resource.type_name,
                              "' does not refer to a TensorArray of this process");
     }
-    return RefPtr<TensorArray>::Share(array);
+    return RefPtr<TensorArrayResource>::Share(array);
   }
   if (handle.rank() != 1 || handle.dim(0) != 2) {
     return InvalidArgument("Tensor array handle must be 2-element vector, but had shape: ",
@@ -279,15 +279,15 @@ absl::StatusOr<RefPtr<TensorArray>> FindTensorArray(KernelContext& ctx) {
   const std::string* parts = handle.unchecked_data<std::string>();
   TROUPE_ASSIGN_OR_RETURN(RefPtr<Resource> resource,
                           ctx.step().step_resources->FindOrCreate(parts[0], parts[1], nullptr));
-  auto* array = dynamic_cast<TensorArray*>(resource.get());
+  auto* array = dynamic_cast<TensorArrayResource*>(resource.get());
   if (array == nullptr) {
     return InvalidArgument("'", parts[1], "' is no TensorArray: ", resource->DebugString());
   }
-  return RefPtr<TensorArray>::Share(array);
+  return RefPtr<TensorArrayResource>::Share(array);
 }
 
-absl::StatusOr<RefPtr<TensorArray>> FindTensorArray(KernelContext& ctx, ElementType type) {
-  TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> array, FindTensorArray(ctx));
+absl::StatusOr<RefPtr<TensorArrayResource>> FindTensorArray(KernelContext& ctx, ElementType type) {
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx));
   if (array->type() != type) {
     return InvalidArgument("TensorArray ", array->array_name(), " has dtype ",
                            ElementTypeName(array->type()), " but the op requested dtype ",

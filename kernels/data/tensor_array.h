@@ -23,7 +23,7 @@ inline constexpr char kTensorArrayTypeName[] = "TensorArray";
 
 /// An array of tensors of one element type, each written once and read (perhaps once). Errors are
 /// InvalidArgument and name the array. Thread-safe.
-class TensorArray final : public Resource {
+class TensorArrayResource final : public Resource {
  public:
   struct Options {
     std::string name;  ///< For messages.
@@ -37,8 +37,8 @@ class TensorArray final : public Resource {
   /// Elements that memory is reserved for: a guard against indices that are mistakes.
   static constexpr int64_t kMaxStored = int64_t{1} << 25;
 
-  TensorArray(Options options, int64_t size) : options_(std::move(options)), size_(size) {}
-  ~TensorArray() override;
+  TensorArrayResource(Options options, int64_t size) : options_(std::move(options)), size_(size) {}
+  ~TensorArrayResource() override;
 
   const std::string& array_name() const { return options_.name; }
   ElementType type() const { return options_.type; }
@@ -65,8 +65,8 @@ class TensorArray final : public Resource {
   /// The array for gradients called `source`: as long as this one, which cannot grow any more, with
   /// the shapes of its elements (`prepend`: dimensions before them). Made by the first call, kept
   /// as long as this array.
-  absl::StatusOr<RefPtr<TensorArray>> Gradient(std::string_view source,
-                                               absl::Span<const int64_t> prepend);
+  absl::StatusOr<RefPtr<TensorArrayResource>> Gradient(std::string_view source,
+                                                       absl::Span<const int64_t> prepend);
 
  private:
   struct Element {
@@ -87,14 +87,14 @@ class TensorArray final : public Resource {
   bool closed_ = false;
   bool added_up_ = false;        ///< An index of this array of gradients was written to repeatedly.
   std::vector<Element> stored_;  ///< The rest has not been written to.
-  std::vector<std::pair<std::string, RefPtr<TensorArray>>> gradients_;
+  std::vector<std::pair<std::string, RefPtr<TensorArrayResource>>> gradients_;
 };
 
 /// The array that input 0 of a kernel is a handle to: a resource, or a vector of two strings by
 /// which it is found among the step's resources. InvalidArgument, NotFound.
-absl::StatusOr<RefPtr<TensorArray>> FindTensorArray(KernelContext& ctx);
+absl::StatusOr<RefPtr<TensorArrayResource>> FindTensorArray(KernelContext& ctx);
 /// The same; InvalidArgument if it does not hold elements of `type`.
-absl::StatusOr<RefPtr<TensorArray>> FindTensorArray(KernelContext& ctx, ElementType type);
+absl::StatusOr<RefPtr<TensorArrayResource>> FindTensorArray(KernelContext& ctx, ElementType type);
 
 }  // namespace troupe
 

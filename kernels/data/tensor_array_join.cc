@@ -34,7 +34,7 @@ class Gather final : public Kernel {
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& indices = ctx.input(1);
     TROUPE_RETURN_IF_ERROR(CheckVector(indices, "indices"));
-    TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> array, FindTensorArray(ctx, type_));
+    TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx, type_));
     TROUPE_RETURN_IF_ERROR(array->MergeElementShape(element_shape_));
     Shape element;
     std::vector<Tensor> values;
@@ -84,7 +84,7 @@ class Concat final : public Kernel {
     *status = c.GetAttr("element_shape_except0", &except0_);
   }
   absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> array, FindTensorArray(ctx, type_));
+    TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx, type_));
     std::vector<Tensor> values;
     TROUPE_RETURN_IF_ERROR(array->ReadAll(ctx.step().allocator, &values));
     Shape row;
@@ -145,7 +145,7 @@ class Concat final : public Kernel {
   PartialShape except0_;
 };
 
-absl::Status CheckType(const TensorArray& array, ElementType type) {
+absl::Status CheckType(const TensorArrayResource& array, ElementType type) {
   if (array.type() == type) return absl::OkStatus();
   return InvalidArgument("TensorArray ", array.array_name(), " has dtype ",
                          ElementTypeName(array.type()), " but the value has dtype ",
@@ -154,7 +154,7 @@ absl::Status CheckType(const TensorArray& array, ElementType type) {
 
 absl::Status Scatter(KernelContext& ctx) {
   const Tensor &indices = ctx.input(1), &value = ctx.input(2);
-  TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> array, FindTensorArray(ctx));
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx));
   TROUPE_RETURN_IF_ERROR(CheckType(*array, value.type()));
   TROUPE_RETURN_IF_ERROR(CheckVector(indices, "indices"));
   if (value.rank() == 0) {
@@ -187,7 +187,7 @@ absl::Status Scatter(KernelContext& ctx) {
 
 absl::Status Split(KernelContext& ctx) {
   const Tensor &value = ctx.input(1), &lengths = ctx.input(2);
-  TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> array, FindTensorArray(ctx));
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx));
   TROUPE_RETURN_IF_ERROR(CheckType(*array, value.type()));
   TROUPE_RETURN_IF_ERROR(CheckVector(lengths, "lengths"));
   if (value.rank() == 0) {

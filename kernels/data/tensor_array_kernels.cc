@@ -20,7 +20,7 @@ absl::Status PutStringHandle(KernelContext& ctx, const std::string& name) {
   return absl::OkStatus();
 }
 
-absl::Status PutResourceHandle(KernelContext& ctx, RefPtr<TensorArray> array) {
+absl::Status PutResourceHandle(KernelContext& ctx, RefPtr<TensorArrayResource> array) {
   TROUPE_ASSIGN_OR_RETURN(Tensor * handle, ctx.AllocateOutput(0, ElementType::kResource, Shape()));
   ResourceHandle& resource = *handle->mutable_data<ResourceHandle>();
   resource.container = kContainer;
@@ -31,7 +31,7 @@ absl::Status PutResourceHandle(KernelContext& ctx, RefPtr<TensorArray> array) {
 }
 
 /// Puts an array under its name among the step's resources, where it stays until the step ends.
-absl::Status PutInStep(KernelContext& ctx, const RefPtr<TensorArray>& array) {
+absl::Status PutInStep(KernelContext& ctx, const RefPtr<TensorArrayResource>& array) {
   if (ctx.step().step_resources == nullptr) {
     return absl::FailedPreconditionError("tensor arrays need a step to live in");
   }
@@ -62,10 +62,10 @@ class MakeArray final : public Kernel {
     }
     const int32_t size = ctx.input(0).unchecked_scalar<int32_t>();
     if (size < 0) return InvalidArgument("Size should be >= 0, got ", size);
-    TensorArray::Options options = options_;
+    TensorArrayResource::Options options = options_;
     static std::atomic<uint64_t> count{0};
     absl::StrAppend(&options.name, "_", count.fetch_add(1, std::memory_order_relaxed));
-    auto array = MakeRef<TensorArray>(std::move(options), size);
+    auto array = MakeRef<TensorArrayResource>(std::move(options), size);
     if (by_name_) {
       TROUPE_RETURN_IF_ERROR(PutInStep(ctx, array));
       return PutStringHandle(ctx, array->array_name());
@@ -77,7 +77,7 @@ class MakeArray final : public Kernel {
  private:
   bool by_name_;
   Tensor no_flow_;
-  TensorArray::Options options_;
+  TensorArrayResource::Options options_;
 };
 
 /// TensorArrayGradV2, TensorArrayGradV3, TensorArrayGradWithShape.
@@ -87,13 +87,14 @@ class GradientArray final : public Kernel {
     *status = c.GetAttr("source", &source_);
   }
   absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> array, FindTensorArray(ctx));
+    TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx));
     DimVector prepend;
     if (prepends_) {
       TROUPE_ASSIGN_OR_RETURN(prepend, ReadIntegerVector(ctx.input(2), "shape_to_prepend"));
       TROUPE_RETURN_IF_ERROR(Shape::Create(prepend).status());
     }
-    TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> gradient, array->Gradient(source_, prepend));
+    TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> gradient,
+                            array->Gradient(source_, prepend));
     if (ctx.num_outputs() == 1) {
       TROUPE_RETURN_IF_ERROR(PutInStep(ctx, gradient));
       return PutStringHandle(ctx, gradient->array_name());
@@ -117,7 +118,7 @@ absl::StatusOr<int32_t> Index(KernelContext& ctx) {
 
 absl::Status Write(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(const int32_t index, Index(ctx));
-  TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> array, FindTensorArray(ctx));
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx));
   TROUPE_RETURN_IF_ERROR(array->Write(index, ctx.TakeInput(2), ctx.step().allocator));
   ctx.PassThrough(3, 0);
   return absl::OkStatus();
@@ -128,7 +129,7 @@ class Read final : public Kernel {
   Read(KernelConstruction& c, absl::Status*) : type_(c.output_type(0)) {}
   absl::Status Compute(KernelContext& ctx) override {
     TROUPE_ASSIGN_OR_RETURN(const int32_t index, Index(ctx));
-    TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> array, FindTensorArray(ctx, type_));
+    TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx, type_));
     TROUPE_ASSIGN_OR_RETURN(Tensor value, array->Read(index, ctx.step().allocator));
     ctx.set_output(0, std::move(value));
     return absl::OkStatus();
@@ -139,13 +140,13 @@ class Read final : public Kernel {
 };
 
 absl::Status Size(KernelContext& ctx) {
-  TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> array, FindTensorArray(ctx));
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx));
   TROUPE_ASSIGN_OR_RETURN(const int64_t size, array->Size());
   return ctx.SetScalar(0, static_cast<int32_t>(size));
 }
 
 absl::Status Close(KernelContext& ctx) {
-  TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArray> array, FindTensorArray(ctx));
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx));
   array->Close();
   return absl::OkStatus();
 }

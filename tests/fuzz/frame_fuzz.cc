@@ -20,17 +20,17 @@ using namespace troupe;  // NOLINT: a short program
 constexpr uint64_t kWindow = 4 << 20;
 
 struct Handler : FrameReader::Handler {
-  absl::Status Admit(const TensorInfo& info) override {
+  absl::Status Admit(const IncomingTensor& info) override {
     return info.step % 7 == 6 ? absl::NotFoundError("step") : absl::OkStatus();
   }
-  void OnTensor(const TensorInfo& info, Tensor tensor, uint64_t charge) override {
+  void OnTensor(const IncomingTensor& info, Tensor tensor, uint64_t charge) override {
     if (info.dead == tensor.valid()) std::abort();
     if (tensor.valid() && !(tensor.shape() == info.shape)) std::abort();
     credits->Release(charge);
     // What was read can be sent again.
     if (!Outgoing::ForTensor(1, 1, 1, info.dead, std::move(tensor), UINT64_MAX).ok()) std::abort();
   }
-  void OnDropped(const TensorInfo&, uint64_t charge, const absl::Status&) override {
+  void OnDropped(const IncomingTensor&, uint64_t charge, const absl::Status&) override {
     credits->Release(charge);
   }
   absl::Status OnCredit(int lane, uint64_t bytes) override {

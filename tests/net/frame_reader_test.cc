@@ -18,17 +18,17 @@ using ::testing::HasSubstr;
 
 struct Recorder : FrameReader::Handler {
   struct Came {
-    TensorInfo info;
+    IncomingTensor info;
     Tensor tensor;
     uint64_t charge;
   };
-  absl::Status Admit(const TensorInfo& info) override {
+  absl::Status Admit(const IncomingTensor& info) override {
     return info.step == refused_step ? absl::NotFoundError("no such step") : absl::OkStatus();
   }
-  void OnTensor(const TensorInfo& info, Tensor tensor, uint64_t charge) override {
+  void OnTensor(const IncomingTensor& info, Tensor tensor, uint64_t charge) override {
     tensors.push_back({info, std::move(tensor), charge});
   }
-  void OnDropped(const TensorInfo& info, uint64_t, const absl::Status& why) override {
+  void OnDropped(const IncomingTensor& info, uint64_t, const absl::Status& why) override {
     dropped.emplace_back(info.key, why);
   }
   absl::Status OnCredit(int lane, uint64_t bytes) override {

@@ -28,7 +28,7 @@ class RecordingSink : public TensorSink {
   void OnPeerConnected(const std::shared_ptr<Peer>& peer) override {
     Note([&] { connected.push_back(peer); });
   }
-  absl::Status Admit(const std::shared_ptr<Peer>&, const TensorInfo& info) override {
+  absl::Status Admit(const std::shared_ptr<Peer>&, const IncomingTensor& info) override {
     return admit ? admit(info) : absl::OkStatus();
   }
   void OnTensor(const std::shared_ptr<Peer>& peer, ReceivedTensor received) override {
@@ -69,7 +69,7 @@ class RecordingSink : public TensorSink {
 
   // Set before the sink is used.
   std::function<absl::Status(const PeerInfo&)> on_hello;
-  std::function<absl::Status(const TensorInfo&)> admit;
+  std::function<absl::Status(const IncomingTensor&)> admit;
   std::function<void(const std::shared_ptr<Peer>&, ReceivedTensor)> on_tensor;
   std::function<void(const std::shared_ptr<Peer>&, uint64_t, uint64_t, std::string)> on_message;
   bool keep_credits = false;

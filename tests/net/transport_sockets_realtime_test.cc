@@ -223,7 +223,7 @@ TEST(Transport, ASinkThatThrowsLosesItsConnectionOnly) {
 
 TEST(Transport, WhatIsNotAdmittedIsTold) {
   Task ps(kPs), worker(kWorker);
-  ps.sink.admit = [](const TensorInfo& info) {
+  ps.sink.admit = [](const IncomingTensor& info) {
     return info.step == 5 ? absl::OkStatus() : absl::NotFoundError("no such step");
   };
   const auto peer = worker.ConnectTo(ps);

@@ -143,12 +143,12 @@ class StreamEnd final : public CreditLease::Account,
   struct Lane final : FrameReader::Handler {
     Lane(StreamEnd* end, int index) : end(end), index(index) {}
 
-    absl::Status Admit(const TensorInfo&) override { return absl::OkStatus(); }
-    void OnTensor(const TensorInfo& info, Tensor tensor, uint64_t charge) override {
+    absl::Status Admit(const IncomingTensor&) override { return absl::OkStatus(); }
+    void OnTensor(const IncomingTensor& info, Tensor tensor, uint64_t charge) override {
       end->plane_->events_.tensor({info.step, info.key, info.tag, info.dead, std::move(tensor),
                                    CreditLease(end->shared_from_this(), index, charge)});
     }
-    void OnDropped(const TensorInfo&, uint64_t charge, const absl::Status&) override {
+    void OnDropped(const IncomingTensor&, uint64_t charge, const absl::Status&) override {
       end->Release(index, charge);
     }
     absl::Status OnCredit(int lane, uint64_t bytes) override {

@@ -18,10 +18,10 @@ using enum ElementType;
 
 Tensor Row(std::initializer_list<float> values) { return Tensor::Vector<float>(values); }
 
-RefPtr<TensorArray> Array(int64_t size, TensorArray::Options options = {}) {
+RefPtr<TensorArrayResource> Array(int64_t size, TensorArrayResource::Options options = {}) {
   options.name = "array";
   options.type = kFloat;
-  return MakeRef<TensorArray>(std::move(options), size);
+  return MakeRef<TensorArrayResource>(std::move(options), size);
 }
 
 void ExpectInvalid(const absl::Status& status, const char* message) {
@@ -48,7 +48,7 @@ TEST(TensorArrayTest, ElementsAreWrittenOnceAndReadOnce) {
 }
 
 TEST(TensorArrayTest, GrowsIfDynamic) {
-  TensorArray::Options options;
+  TensorArrayResource::Options options;
   options.dynamic_size = true;
   options.identical_element_shapes = true;
   auto array = Array(0, options);
@@ -86,7 +86,7 @@ TEST(TensorArrayTest, GradientsAddUp) {
 }
 
 TEST(TensorArrayTest, ManyThreads) {
-  TensorArray::Options options;
+  TensorArrayResource::Options options;
   options.aggregate = true;
   options.clear_after_read = false;
   options.dynamic_size = true;
@@ -110,12 +110,12 @@ TEST(TensorArrayTest, ManyThreads) {
 }
 
 TEST(TensorArrayTest, LongChainsOfHandlesAreReleased) {
-  TensorArray::Options options;
+  TensorArrayResource::Options options;
   options.name = "chain";
   options.type = kResource;
-  RefPtr<TensorArray> last;
+  RefPtr<TensorArrayResource> last;
   for (int i = 0; i < 200'000; ++i) {
-    auto array = MakeRef<TensorArray>(options, 1);
+    auto array = MakeRef<TensorArrayResource>(options, 1);
     if (last) {
       ResourceHandle handle;
       handle.resource = std::move(last);
