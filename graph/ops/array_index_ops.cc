@@ -39,15 +39,13 @@ absl::Status DynamicStitchShape(InferenceContext* c) {
       for (const int64_t index : IntegerValues(indices)) largest = std::max(largest, index);
     }
   }
-  c->set_output(0, Joined(C::VectorOf(all_known ? largest + 1 : -1), rest));
-  return absl::OkStatus();
+  return SetShape(c, Joined(C::VectorOf(all_known ? largest + 1 : -1), rest));
 }
 
 absl::Status GatherShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const PartialShape params, C::WithRankAtLeast(c->input(0), 1));
   TROUPE_ASSIGN_OR_RETURN(const PartialShape row, C::Subshape(params, 1));
-  c->set_output(0, Joined(c->input(1), row));
-  return absl::OkStatus();
+  return SetShape(c, Joined(c->input(1), row));
 }
 
 absl::Status GatherV2Shape(InferenceContext* c) {
@@ -67,8 +65,7 @@ absl::Status GatherV2Shape(InferenceContext* c) {
       return InvalidArgument("batch_dims is ", batch_dims, " for `params` of shape ",
                              params.ToString(), " and `indices` of shape ", indices.ToString());
     }
-    c->set_output(0, ranks_known ? C::UnknownOfRank(rank) : PartialShape());
-    return absl::OkStatus();
+    return SetShape(c, ranks_known ? C::UnknownOfRank(rank) : PartialShape());
   }
   TROUPE_ASSIGN_OR_RETURN(const int64_t axis, ScalarValue(axis_value));
   if (std::abs(axis) > Shape::kMaxRank) return InvalidArgument("There is no axis ", axis);
@@ -84,16 +81,14 @@ absl::Status GatherV2Shape(InferenceContext* c) {
     TROUPE_ASSIGN_OR_RETURN(const PartialShape inner, C::Subshape(params, axis + 1));
     output = Joined(output, inner);
   }
-  c->set_output(0, output);
-  return absl::OkStatus();
+  return SetShape(c, output);
 }
 
 absl::Status InTopKShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const PartialShape predictions, C::WithRank(c->input(0), 2));
   TROUPE_ASSIGN_OR_RETURN(const PartialShape targets, C::WithRank(c->input(1), 1));
   TROUPE_ASSIGN_OR_RETURN(const int64_t batch, C::MergeDim(predictions.dim(0), targets.dim(0)));
-  c->set_output(0, C::VectorOf(batch));
-  return absl::OkStatus();
+  return SetShape(c, C::VectorOf(batch));
 }
 
 absl::Status ListDiffShape(InferenceContext* c) {
@@ -109,8 +104,7 @@ absl::Status ScatterNdShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const PartialShape updates, C::WithRankAtLeast(c->input(1), 1));
   TROUPE_ASSIGN_OR_RETURN(const PartialShape output, c->InputAsShape(2));
   TROUPE_RETURN_IF_ERROR(CheckScatterNdShapes(output, indices, updates));
-  c->set_output(0, output);
-  return absl::OkStatus();
+  return SetShape(c, output);
 }
 
 absl::Status TopKShape(InferenceContext* c) {

@@ -18,8 +18,7 @@ absl::Status BroadcastArgsShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const PartialShape x, C::WithRank(c->input(0), 1));
   TROUPE_ASSIGN_OR_RETURN(const PartialShape y, C::WithRank(c->input(1), 1));
   const bool known = x.dim(0) != -1 && y.dim(0) != -1;
-  c->set_output(0, C::VectorOf(known ? std::max(x.dim(0), y.dim(0)) : -1));
-  return absl::OkStatus();
+  return SetShape(c, C::VectorOf(known ? std::max(x.dim(0), y.dim(0)) : -1));
 }
 
 absl::Status BroadcastGradientArgsShape(InferenceContext* c) {
@@ -44,8 +43,7 @@ absl::Status BroadcastToShape(InferenceContext* c) {
       output = C::ReplaceDim(output, offset + i, size);
     }
   }
-  c->set_output(0, output);
-  return absl::OkStatus();
+  return SetShape(c, output);
 }
 
 absl::Status ConstShape(InferenceContext* c) {
@@ -55,8 +53,7 @@ absl::Status ConstShape(InferenceContext* c) {
     return InvalidArgument("A Const needs an attribute `value` that holds a tensor");
   }
   TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::FromProto(value->tensor().tensor_shape()));
-  c->set_output(0, shape);
-  return absl::OkStatus();
+  return SetShape(c, shape);
 }
 
 absl::Status EnsureShapeShape(InferenceContext* c) {
@@ -68,8 +65,7 @@ absl::Status EnsureShapeShape(InferenceContext* c) {
                            c->input(0).ToString());
   }
   TROUPE_ASSIGN_OR_RETURN(shape, C::Merge(c->input(0), shape));
-  c->set_output(0, shape);
-  return absl::OkStatus();
+  return SetShape(c, shape);
 }
 
 absl::Status ExpandDimsShape(InferenceContext* c) {
@@ -84,8 +80,7 @@ absl::Status ExpandDimsShape(InferenceContext* c) {
       const int axis, CanonicalAxis(IntegerValues(axis_value)[0], input.rank() + 1, "The axis"));
   std::vector<int64_t> sizes(input.dims().begin(), input.dims().end());
   sizes.insert(sizes.begin() + axis, 1);
-  c->set_output(0, PartialShape(sizes));
-  return absl::OkStatus();
+  return SetShape(c, PartialShape(sizes));
 }
 
 absl::Status FillShape(InferenceContext* c) {
@@ -119,8 +114,7 @@ absl::Status OneHotShape(InferenceContext* c) {
   const int at = axis == -1 ? indices.rank() : axis % (indices.rank() + 1);
   std::vector<int64_t> sizes(indices.dims().begin(), indices.dims().end());
   sizes.insert(sizes.begin() + at, depth);
-  c->set_output(0, PartialShape(sizes));
-  return absl::OkStatus();
+  return SetShape(c, PartialShape(sizes));
 }
 
 absl::Status PlaceholderShape(InferenceContext* c) {
@@ -135,8 +129,7 @@ absl::Status PlaceholderWithDefaultShape(InferenceContext* c) {
   TROUPE_RETURN_IF_ERROR(c->GetAttr("shape", &shape));
   TROUPE_RETURN_IF_ERROR(C::Merge(c->input(0), shape).status());
   // Something else than the input may be fed, so that only the attribute counts.
-  c->set_output(0, shape);
-  return absl::OkStatus();
+  return SetShape(c, shape);
 }
 
 absl::Status ReshapeShape(InferenceContext* c) {
@@ -161,13 +154,11 @@ absl::Status ReshapeShape(InferenceContext* c) {
       TROUPE_RETURN_IF_ERROR(DivideDim(want, have, true).status());
     }
   }
-  c->set_output(0, output);
-  return absl::OkStatus();
+  return SetShape(c, output);
 }
 
 absl::Status ShapeShape(InferenceContext* c) {
-  c->set_output(0, C::VectorOf(c->input(0).rank()));
-  return absl::OkStatus();
+  return SetShape(c, C::VectorOf(c->input(0).rank()));
 }
 
 absl::Status ShapeNShape(InferenceContext* c) {
@@ -197,13 +188,11 @@ absl::Status SqueezeShape(InferenceContext* c) {
     }
     sizes.push_back(size);
   }
-  c->set_output(0, PartialShape(sizes));
-  return absl::OkStatus();
+  return SetShape(c, PartialShape(sizes));
 }
 
 absl::Status WhereShape(InferenceContext* c) {
-  c->set_output(0, PartialShape({-1, c->input(0).rank()}));
-  return absl::OkStatus();
+  return SetShape(c, PartialShape({-1, c->input(0).rank()}));
 }
 
 }  // namespace

@@ -24,8 +24,7 @@ absl::Status JoinedShape(InferenceContext* c, int begin, int end, int axis_input
     for (int i = begin; i < end && rank != -1; ++i) {
       TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(i), rank).status());
     }
-    c->set_output(0, C::UnknownOfRank(rank));
-    return absl::OkStatus();
+    return SetShape(c, C::UnknownOfRank(rank));
   }
   TROUPE_ASSIGN_OR_RETURN(const int64_t axis, ScalarValue(axis_value));
   if (std::abs(axis) > Shape::kMaxRank) return InvalidArgument("There is no axis ", axis);
@@ -44,8 +43,7 @@ absl::Status JoinedShape(InferenceContext* c, int begin, int end, int axis_input
     TROUPE_ASSIGN_OR_RETURN(size, AddDims(size, C::DimOf(input, static_cast<int>(axis))));
   }
   if (before.unknown_rank() || after.unknown_rank()) return UnknownShape(c);
-  c->set_output(0, before.Concatenate(C::VectorOf(size)).Concatenate(after));
-  return absl::OkStatus();
+  return SetShape(c, before.Concatenate(C::VectorOf(size)).Concatenate(after));
 }
 
 /// The attribute `axis` for a shape of rank `rank`, counted from the front.
@@ -71,9 +69,7 @@ absl::Status ConcatOffsetShape(InferenceContext* c) {
 }
 
 absl::Status InvertPermutationShape(InferenceContext* c) {
-  TROUPE_ASSIGN_OR_RETURN(const PartialShape shape, C::WithRank(c->input(0), 1));
-  c->set_output(0, shape);
-  return absl::OkStatus();
+  return SetShape(c, C::WithRank(c->input(0), 1));
 }
 
 absl::Status PackShape(InferenceContext* c) {
@@ -85,8 +81,7 @@ absl::Status PackShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const int axis, AxisAttr(c, merged.rank() + 1));
   std::vector<int64_t> sizes(merged.dims().begin(), merged.dims().end());
   sizes.insert(sizes.begin() + axis, c->num_inputs());
-  c->set_output(0, PartialShape(sizes));
-  return absl::OkStatus();
+  return SetShape(c, PartialShape(sizes));
 }
 
 absl::Status UnpackShape(InferenceContext* c) {
@@ -112,10 +107,7 @@ absl::Status PadShape(InferenceContext* c) {
     rank = input.rank();
   }
   const Tensor& value = c->input_tensor(1);
-  if (!value.valid()) {
-    c->set_output(0, C::UnknownOfRank(static_cast<int>(rank)));
-    return absl::OkStatus();
-  }
+  if (!value.valid()) return SetShape(c, C::UnknownOfRank(static_cast<int>(rank)));
   const std::vector<int64_t> amounts = IntegerValues(value);
   TROUPE_ASSIGN_OR_RETURN(input, C::WithRank(input, static_cast<int>(amounts.size() / 2)));
   std::vector<int64_t> sizes(input.rank());
@@ -130,8 +122,7 @@ absl::Status PadShape(InferenceContext* c) {
     }
     TROUPE_ASSIGN_OR_RETURN(sizes[i], AddDims(input.dim(i), amount));
   }
-  c->set_output(0, PartialShape(sizes));
-  return absl::OkStatus();
+  return SetShape(c, PartialShape(sizes));
 }
 
 absl::Status ReverseV2Shape(InferenceContext* c) {
@@ -149,8 +140,7 @@ absl::Status ReverseV2Shape(InferenceContext* c) {
       seen[axis] = true;
     }
   }
-  c->set_output(0, input);
-  return absl::OkStatus();
+  return SetShape(c, input);
 }
 
 absl::Status SliceShape(InferenceContext* c) {
@@ -170,8 +160,7 @@ absl::Status SliceShape(InferenceContext* c) {
     if (!sizes.unknown_rank()) {
       TROUPE_RETURN_IF_ERROR(C::WithRank(begin, sizes.rank()).status());
     }
-    c->set_output(0, sizes.unknown_rank() ? C::UnknownOfRank(input.rank()) : sizes);
-    return absl::OkStatus();
+    return SetShape(c, sizes.unknown_rank() ? C::UnknownOfRank(input.rank()) : sizes);
   }
   std::vector<int64_t> sizes = IntegerValues(sizes_value);
   TROUPE_ASSIGN_OR_RETURN(begin, C::WithRank(begin, static_cast<int>(sizes.size())));
@@ -184,8 +173,7 @@ absl::Status SliceShape(InferenceContext* c) {
     const int at = static_cast<int>(i);
     TROUPE_ASSIGN_OR_RETURN(sizes[i], SubtractDims(C::DimOf(input, at), begin.dim(at)));
   }
-  c->set_output(0, PartialShape(sizes));
-  return absl::OkStatus();
+  return SetShape(c, PartialShape(sizes));
 }
 
 absl::Status SplitShape(InferenceContext* c) {
@@ -271,9 +259,7 @@ absl::Status StridedSliceShape(InferenceContext* c) {
   if (c->input_tensor(1).valid()) slice.begin = IntegerValues(c->input_tensor(1));
   if (c->input_tensor(2).valid()) slice.end = IntegerValues(c->input_tensor(2));
   slice.strides = IntegerValues(c->input_tensor(3));
-  TROUPE_ASSIGN_OR_RETURN(const PartialShape output, StridedSliceOutputShape(slice, input));
-  c->set_output(0, output);
-  return absl::OkStatus();
+  return SetShape(c, StridedSliceOutputShape(slice, input));
 }
 
 absl::Status TileShape(InferenceContext* c) {
@@ -288,8 +274,7 @@ absl::Status TileShape(InferenceContext* c) {
   for (int i = 0; i < input.rank(); ++i) {
     TROUPE_ASSIGN_OR_RETURN(sizes[i], MultiplyDims(input.dim(i), multiples.dim(i)));
   }
-  c->set_output(0, PartialShape(sizes));
-  return absl::OkStatus();
+  return SetShape(c, PartialShape(sizes));
 }
 
 absl::Status TransposeShape(InferenceContext* c) {
@@ -315,8 +300,7 @@ absl::Status TransposeShape(InferenceContext* c) {
       sizes[i] = input.dim(axis);
     }
   }
-  c->set_output(0, PartialShape(sizes));
-  return absl::OkStatus();
+  return SetShape(c, PartialShape(sizes));
 }
 
 }  // namespace

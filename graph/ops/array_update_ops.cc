@@ -22,10 +22,7 @@ absl::Status BitcastShape(InferenceContext* c) {
   // Types that hold no tensors have no size.
   if (from_size == to_size || from_size == 0 || to_size == 0) return UnchangedShape(c);
   if (input.unknown_rank()) return UnknownShape(c);
-  if (from_size > to_size) {
-    c->set_output(0, input.Concatenate(C::VectorOf(from_size / to_size)));
-    return absl::OkStatus();
-  }
+  if (from_size > to_size) return SetShape(c, input.Concatenate(C::VectorOf(from_size / to_size)));
   TROUPE_RETURN_IF_ERROR(C::WithRankAtLeast(input, 1).status());
   const int64_t last = C::DimOf(input, -1), needed = to_size / from_size;
   if (last != -1 && last != needed) {
@@ -33,9 +30,7 @@ absl::Status BitcastShape(InferenceContext* c) {
                            ElementTypeName(from), " must come in rows of ", needed,
                            " (the last dimension), not in the shape ", input.ToString());
   }
-  TROUPE_ASSIGN_OR_RETURN(const PartialShape output, C::Subshape(input, 0, -1));
-  c->set_output(0, output);
-  return absl::OkStatus();
+  return SetShape(c, C::Subshape(input, 0, -1));
 }
 
 absl::Status DynamicPartitionShape(InferenceContext* c) {
@@ -53,9 +48,7 @@ absl::Status DynamicPartitionShape(InferenceContext* c) {
 }
 
 absl::Status GatherNdShape(InferenceContext* c) {
-  TROUPE_ASSIGN_OR_RETURN(const PartialShape output, GatherNdOutputShape(c->input(0), c->input(1)));
-  c->set_output(0, output);
-  return absl::OkStatus();
+  return SetShape(c, GatherNdOutputShape(c->input(0), c->input(1)));
 }
 
 absl::Status TensorScatterShape(InferenceContext* c) {

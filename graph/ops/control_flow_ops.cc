@@ -3,6 +3,7 @@
 
 #include "devices/status_macros.h"
 #include "graph/op_registry.h"
+#include "graph/ops/shape_helpers.h"
 #include "graph/shape_inference.h"
 
 namespace troupe {
@@ -28,9 +29,7 @@ absl::Status EnterShape(InferenceContext* c) {
 }
 
 absl::Status LoopCondShape(InferenceContext* c) {
-  TROUPE_ASSIGN_OR_RETURN(PartialShape shape, InferenceContext::WithRank(c->input(0), 0));
-  c->set_output(0, shape);
-  return absl::OkStatus();
+  return SetShape(c, InferenceContext::WithRank(c->input(0), 0));
 }
 
 /// What all inputs have in common: any of them may come.

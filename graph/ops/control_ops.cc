@@ -4,6 +4,7 @@
 
 #include "devices/status_macros.h"
 #include "graph/op_registry.h"
+#include "graph/ops/shape_helpers.h"
 #include "graph/shape_inference.h"
 
 namespace troupe {
@@ -20,8 +21,7 @@ absl::Status RefSelectShape(InferenceContext* c) {
   for (int i = 1; i < c->num_inputs(); ++i) {
     if (!c->input(i).fully_known() || !(c->input(i) == first)) return absl::OkStatus();
   }
-  c->set_output(0, first);
-  return absl::OkStatus();
+  return SetShape(c, first);
 }
 
 absl::Status OptionalGetValueShape(InferenceContext* c) {

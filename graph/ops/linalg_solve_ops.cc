@@ -21,9 +21,7 @@ absl::StatusOr<PartialShape> SquareMatrices(const PartialShape& shape) {
 }
 
 absl::Status SquareMatricesShape(InferenceContext* c) {
-  TROUPE_ASSIGN_OR_RETURN(const PartialShape output, SquareMatrices(c->input(0)));
-  c->set_output(0, output);
-  return absl::OkStatus();
+  return SetShape(c, SquareMatrices(c->input(0)));
 }
 
 absl::Status SystemShape(InferenceContext* c, bool broadcast) {
@@ -35,9 +33,9 @@ absl::Status SystemShape(InferenceContext* c, bool broadcast) {
                           broadcast ? BroadcastShapes(matrix_batch, rhs_batch, false)
                                     : C::Merge(matrix_batch, rhs_batch));
   TROUPE_ASSIGN_OR_RETURN(const int64_t n, C::MergeDim(C::DimOf(matrix, -2), C::DimOf(rhs, -2)));
-  c->set_output(0, batch.unknown_rank() ? PartialShape()
-                                        : batch.Concatenate(PartialShape({n, C::DimOf(rhs, -1)})));
-  return absl::OkStatus();
+  return SetShape(c, batch.unknown_rank()
+                         ? PartialShape()
+                         : batch.Concatenate(PartialShape({n, C::DimOf(rhs, -1)})));
 }
 absl::Status MatrixSolveShape(InferenceContext* c) { return SystemShape(c, false); }
 absl::Status MatrixTriangularSolveShape(InferenceContext* c) { return SystemShape(c, true); }
@@ -45,8 +43,7 @@ absl::Status MatrixTriangularSolveShape(InferenceContext* c) { return SystemShap
 absl::Status MatrixDiagShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const PartialShape diagonal, C::WithRankAtLeast(c->input(0), 1));
   if (diagonal.unknown_rank()) return UnknownShape(c);
-  c->set_output(0, diagonal.Concatenate(C::VectorOf(C::DimOf(diagonal, -1))));
-  return absl::OkStatus();
+  return SetShape(c, diagonal.Concatenate(C::VectorOf(C::DimOf(diagonal, -1))));
 }
 
 /// The length of the diagonals of matrices of a known rank.
@@ -60,8 +57,7 @@ absl::Status MatrixDiagPartShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const PartialShape input, C::WithRankAtLeast(c->input(0), 2));
   if (input.unknown_rank()) return UnknownShape(c);
   TROUPE_ASSIGN_OR_RETURN(const PartialShape batch, C::Subshape(input, 0, -2));
-  c->set_output(0, batch.Concatenate(C::VectorOf(DiagonalLength(input))));
-  return absl::OkStatus();
+  return SetShape(c, batch.Concatenate(C::VectorOf(DiagonalLength(input))));
 }
 
 absl::Status MatrixSetDiagShape(InferenceContext* c) {
@@ -76,8 +72,7 @@ absl::Status MatrixSetDiagShape(InferenceContext* c) {
     TROUPE_ASSIGN_OR_RETURN(const PartialShape batch, C::Subshape(diagonal, 0, -1));
     TROUPE_ASSIGN_OR_RETURN(input, C::Merge(input, batch.Concatenate(C::UnknownOfRank(2))));
   }
-  c->set_output(0, input);
-  return absl::OkStatus();
+  return SetShape(c, input);
 }
 
 }  // namespace

@@ -15,10 +15,7 @@ using C = InferenceContext;
 absl::Status EqualShape(InferenceContext* c) {
   bool strict;
   TROUPE_RETURN_IF_ERROR(c->GetAttr("incompatible_shape_error", &strict));
-  TROUPE_ASSIGN_OR_RETURN(const PartialShape shape,
-                          BroadcastShapes(c->input(0), c->input(1), !strict));
-  c->set_output(0, shape);
-  return absl::OkStatus();
+  return SetShape(c, BroadcastShapes(c->input(0), c->input(1), !strict));
 }
 
 absl::Status SelectShape(InferenceContext* c) {
@@ -31,15 +28,13 @@ absl::Status SelectShape(InferenceContext* c) {
       TROUPE_ASSIGN_OR_RETURN(data, C::Merge(data, condition));
     }
   }
-  c->set_output(0, data);
-  return absl::OkStatus();
+  return SetShape(c, data);
 }
 
 absl::Status SelectV2Shape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(PartialShape shape, BroadcastShapes(c->input(1), c->input(2), false));
   TROUPE_ASSIGN_OR_RETURN(shape, BroadcastShapes(c->input(0), shape, false));
-  c->set_output(0, shape);
-  return absl::OkStatus();
+  return SetShape(c, shape);
 }
 
 constexpr char kNumbers[] =

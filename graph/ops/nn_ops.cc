@@ -39,8 +39,7 @@ absl::Status BiasAddShape(InferenceContext* c) {
 absl::Status BiasAddGradShape(InferenceContext* c) {
   int channels;
   TROUPE_ASSIGN_OR_RETURN(const PartialShape gradient, WithChannels(c, c->input(0), &channels));
-  c->set_output(0, C::VectorOf(C::DimOf(gradient, channels)));
-  return absl::OkStatus();
+  return SetShape(c, C::VectorOf(C::DimOf(gradient, channels)));
 }
 
 absl::Status Conv2DShape(InferenceContext* c) {
@@ -78,15 +77,13 @@ absl::Status Conv2DShape(InferenceContext* c) {
         sizes[d], WindowPositions(input.dim(d), filter.dim(filter_dim++), dilations[d], strides[d],
                                   padding, pads[2 * d], pads[2 * d + 1]));
   }
-  c->set_output(0, PartialShape(sizes));
-  return absl::OkStatus();
+  return SetShape(c, PartialShape(sizes));
 }
 
 absl::Status Conv2DBackpropFilterShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(PartialShape sizes, c->InputAsShape(1));
   TROUPE_ASSIGN_OR_RETURN(sizes, C::WithRank(sizes, 4));
-  c->set_output(0, sizes);
-  return absl::OkStatus();
+  return SetShape(c, sizes);
 }
 
 absl::Status Conv2DBackpropInputShape(InferenceContext* c) {
@@ -111,8 +108,7 @@ absl::Status Conv2DBackpropInputShape(InferenceContext* c) {
                            given.rank());
   }
   sizes[layout.batch] = gradient.dim(layout.batch);
-  c->set_output(0, PartialShape(sizes));
-  return absl::OkStatus();
+  return SetShape(c, PartialShape(sizes));
 }
 
 /// The attribute `data_format` of batch normalisation: the rank and where the channels are.

@@ -23,8 +23,7 @@ absl::Status PooledShape(InferenceContext* c, const std::vector<int64_t>& ksize,
     TROUPE_ASSIGN_OR_RETURN(sizes[d], WindowPositions(input.dim(d), ksize[d], 1, strides[d],
                                                       padding, pads[2 * d], pads[2 * d + 1]));
   }
-  c->set_output(0, PartialShape(sizes));
-  return absl::OkStatus();
+  return SetShape(c, PartialShape(sizes));
 }
 
 absl::Status PooledByAttrs(InferenceContext* c, bool over_channels) {
@@ -59,8 +58,7 @@ absl::Status AvgPoolShape(InferenceContext* c) { return PooledByAttrs(c, false);
 absl::Status AvgPoolGradShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(PartialShape shape, c->InputAsShape(0));
   TROUPE_ASSIGN_OR_RETURN(shape, C::WithRank(shape, 4));
-  c->set_output(0, shape);
-  return absl::OkStatus();
+  return SetShape(c, shape);
 }
 
 absl::Status MaxPoolShape(InferenceContext* c) { return PooledByAttrs(c, true); }
@@ -68,9 +66,7 @@ absl::Status MaxPoolShape(InferenceContext* c) { return PooledByAttrs(c, true); 
 absl::Status MaxPoolV2Shape(InferenceContext* c) { return PooledByInputs(c); }
 
 absl::Status MaxPoolGradShape(InferenceContext* c) {
-  TROUPE_ASSIGN_OR_RETURN(const PartialShape shape, C::WithRank(c->input(0), 4));
-  c->set_output(0, shape);
-  return absl::OkStatus();
+  return SetShape(c, C::WithRank(c->input(0), 4));
 }
 
 absl::Status MaxPoolGradGradShape(InferenceContext* c) {

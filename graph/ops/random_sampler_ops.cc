@@ -34,8 +34,7 @@ absl::Status MultinomialShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const PartialShape logits, C::WithRank(c->input(0), 2));
   TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(1), 0).status());
   TROUPE_ASSIGN_OR_RETURN(const int64_t samples, c->InputAsDim(1));
-  c->set_output(0, PartialShape({logits.dim(0), samples}));
-  return absl::OkStatus();
+  return SetShape(c, PartialShape({logits.dim(0), samples}));
 }
 
 OpDefBuilder CandidateSampler(const char* name, const char* doc) {

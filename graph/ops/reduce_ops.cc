@@ -25,8 +25,7 @@ absl::Status ReductionShape(InferenceContext* c) {
   TROUPE_RETURN_IF_ERROR(c->GetAttr("keep_dims", &keep_dims));
   const Tensor& axes = c->input_tensor(1);
   if (!axes.valid() || input.unknown_rank()) {
-    c->set_output(0, keep_dims ? C::UnknownOfRank(input.rank()) : PartialShape());
-    return absl::OkStatus();
+    return SetShape(c, keep_dims ? C::UnknownOfRank(input.rank()) : PartialShape());
   }
   std::vector<bool> reduced(input.rank());
   for (const int64_t value : IntegerValues(axes)) {
@@ -41,8 +40,7 @@ absl::Status ReductionShape(InferenceContext* c) {
       sizes.push_back(1);
     }
   }
-  c->set_output(0, PartialShape(sizes));
-  return absl::OkStatus();
+  return SetShape(c, PartialShape(sizes));
 }
 
 absl::Status ArgShape(InferenceContext* c) {
@@ -51,16 +49,12 @@ absl::Status ArgShape(InferenceContext* c) {
   if (input.unknown_rank()) return UnknownShape(c);
   if (input.rank() <= 1) return ScalarShape(c);
   const Tensor& axis_value = c->input_tensor(1);
-  if (!axis_value.valid()) {
-    c->set_output(0, C::UnknownOfRank(input.rank() - 1));
-    return absl::OkStatus();
-  }
+  if (!axis_value.valid()) return SetShape(c, C::UnknownOfRank(input.rank() - 1));
   TROUPE_ASSIGN_OR_RETURN(const int64_t value, ScalarValue(axis_value));
   TROUPE_ASSIGN_OR_RETURN(const int axis, CanonicalAxis(value, input.rank(), "The axis"));
   std::vector<int64_t> sizes(input.dims().begin(), input.dims().end());
   sizes.erase(sizes.begin() + axis);
-  c->set_output(0, PartialShape(sizes));
-  return absl::OkStatus();
+  return SetShape(c, PartialShape(sizes));
 }
 
 absl::Status LinSpaceShape(InferenceContext* c) {
@@ -70,8 +64,7 @@ absl::Status LinSpaceShape(InferenceContext* c) {
     TROUPE_ASSIGN_OR_RETURN(num, ScalarValue(value));
     if (num <= 0) return InvalidArgument("`num` must be positive but is ", num);
   }
-  c->set_output(0, C::VectorOf(num));
-  return absl::OkStatus();
+  return SetShape(c, C::VectorOf(num));
 }
 
 /// Numbers of an integer range; differences are taken modulo 2^64, so that none overflows.
@@ -136,8 +129,7 @@ absl::Status RangeShape(InferenceContext* c) {
     TROUPE_ASSIGN_OR_RETURN(size,
                             RangeSize(c->input_tensor(0), c->input_tensor(1), c->input_tensor(2)));
   }
-  c->set_output(0, C::VectorOf(size));
-  return absl::OkStatus();
+  return SetShape(c, C::VectorOf(size));
 }
 
 absl::Status UnsortedSegmentShape(InferenceContext* c) {
@@ -149,8 +141,7 @@ absl::Status UnsortedSegmentShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const int64_t segments, c->InputAsDim(2));
   if (data.unknown_rank()) return UnknownShape(c);
   TROUPE_ASSIGN_OR_RETURN(const PartialShape slice, C::Subshape(data, ids.rank()));
-  c->set_output(0, C::VectorOf(segments).Concatenate(slice));
-  return absl::OkStatus();
+  return SetShape(c, C::VectorOf(segments).Concatenate(slice));
 }
 
 absl::Status SegmentShape(InferenceContext* c) {
@@ -158,8 +149,7 @@ absl::Status SegmentShape(InferenceContext* c) {
   TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(1), 1).status());
   if (data.unknown_rank()) return UnknownShape(c);
   TROUPE_ASSIGN_OR_RETURN(const PartialShape row, C::Subshape(data, 1));
-  c->set_output(0, C::VectorOf(-1).Concatenate(row));
-  return absl::OkStatus();
+  return SetShape(c, C::VectorOf(-1).Concatenate(row));
 }
 
 constexpr char kOrdered[] =

@@ -253,17 +253,17 @@ absl::StatusOr<PartialShape> CheckedHandleShape(InferenceContext* c) {
   return shapes[0].second;
 }
 
+absl::Status SetShape(InferenceContext* c, absl::StatusOr<PartialShape> shape) {
+  if (shape.ok()) c->set_output(0, *std::move(shape));
+  return shape.status();
+}
+
 absl::Status ShapeAttrShape(InferenceContext* c) {
   PartialShape shape;
   TROUPE_RETURN_IF_ERROR(c->GetAttr("shape", &shape));
-  c->set_output(0, shape);
-  return absl::OkStatus();
+  return SetShape(c, shape);
 }
 
-absl::Status FirstInputAsShape(InferenceContext* c) {
-  TROUPE_ASSIGN_OR_RETURN(const PartialShape shape, c->InputAsShape(0));
-  c->set_output(0, shape);
-  return absl::OkStatus();
-}
+absl::Status FirstInputAsShape(InferenceContext* c) { return SetShape(c, c->InputAsShape(0)); }
 
 }  // namespace troupe

@@ -84,6 +84,9 @@ absl::StatusOr<int64_t> WindowPositions(int64_t input, int64_t window, int64_t d
 /// `dtype`.
 absl::StatusOr<PartialShape> CheckedHandleShape(InferenceContext* c);
 
+/// Gives output 0 the shape, or the error.
+absl::Status SetShape(InferenceContext* c, absl::StatusOr<PartialShape> shape);
+
 // Shape functions of ops in several files.
 absl::Status ShapeAttrShape(InferenceContext* c);     ///< The attribute `shape`, for output 0.
 absl::Status FirstInputAsShape(InferenceContext* c);  ///< Output 0: input 0, a vector of sizes.

@@ -1,16 +1,13 @@
 // Tensors given by the places and values of some elements.
 #include "devices/status_macros.h"
 #include "graph/op_registry.h"
+#include "graph/ops/shape_helpers.h"
 #include "graph/shape_inference.h"
 
 namespace troupe {
 namespace {
 
-absl::Status SparseToDenseShape(InferenceContext* c) {
-  TROUPE_ASSIGN_OR_RETURN(const PartialShape shape, c->InputAsShape(1));
-  c->set_output(0, shape);
-  return absl::OkStatus();
-}
+absl::Status SparseToDenseShape(InferenceContext* c) { return SetShape(c, c->InputAsShape(1)); }
 
 }  // namespace
 

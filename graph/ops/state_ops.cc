@@ -13,8 +13,7 @@ absl::Status AssignShape(InferenceContext* c) {
   bool validate;
   TROUPE_RETURN_IF_ERROR(c->GetAttr("validate_shape", &validate));
   if (validate) return MergeInputsShape(c);
-  c->set_output(0, c->input(1));
-  return absl::OkStatus();
+  return SetShape(c, c->input(1));
 }
 
 absl::Status AssignVariableShape(InferenceContext* c) {
@@ -27,11 +26,7 @@ absl::Status CountUpToShape(InferenceContext* c) {
   return ScalarShape(c);
 }
 
-absl::Status ReadVariableShape(InferenceContext* c) {
-  TROUPE_ASSIGN_OR_RETURN(const PartialShape variable, CheckedHandleShape(c));
-  c->set_output(0, variable);
-  return absl::OkStatus();
-}
+absl::Status ReadVariableShape(InferenceContext* c) { return SetShape(c, CheckedHandleShape(c)); }
 
 absl::Status VarHandleShape(InferenceContext* c) {
   ElementType type;
@@ -47,14 +42,12 @@ absl::Status VariableV1Shape(InferenceContext* c) {
   PartialShape shape;
   TROUPE_RETURN_IF_ERROR(c->GetAttr("shape", &shape));
   // Old graphs wrote the shape of a scalar where nothing was known.
-  c->set_output(0, shape.rank() <= 0 ? PartialShape() : shape);
-  return absl::OkStatus();
+  return SetShape(c, shape.rank() <= 0 ? PartialShape() : shape);
 }
 
 absl::Status VariableShapeShape(InferenceContext* c) {
   const HandleShapes& shapes = c->input_handle(0);
-  c->set_output(0, C::VectorOf(shapes.empty() ? -1 : shapes[0].second.rank()));
-  return absl::OkStatus();
+  return SetShape(c, C::VectorOf(shapes.empty() ? -1 : shapes[0].second.rank()));
 }
 
 }  // namespace

@@ -61,15 +61,12 @@ absl::Status ResourceGatherShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const PartialShape batch, C::Subshape(params, 0, dims));
   TROUPE_ASSIGN_OR_RETURN(const PartialShape picked, C::Subshape(indices, dims));
   TROUPE_ASSIGN_OR_RETURN(const PartialShape row, C::Subshape(params, dims + 1));
-  c->set_output(0, batch.Concatenate(picked).Concatenate(row));
-  return absl::OkStatus();
+  return SetShape(c, batch.Concatenate(picked).Concatenate(row));
 }
 
 absl::Status ResourceGatherNdShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const PartialShape params, CheckedHandleShape(c));
-  TROUPE_ASSIGN_OR_RETURN(const PartialShape output, GatherNdOutputShape(params, c->input(1)));
-  c->set_output(0, output);
-  return absl::OkStatus();
+  return SetShape(c, GatherNdOutputShape(params, c->input(1)));
 }
 
 /// What an update does to the rows or slices that are named.

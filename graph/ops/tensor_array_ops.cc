@@ -5,6 +5,7 @@
 
 #include "devices/status_macros.h"
 #include "graph/op_registry.h"
+#include "graph/ops/shape_helpers.h"
 #include "graph/shape_inference.h"
 
 namespace troupe {
@@ -64,16 +65,14 @@ absl::Status TensorArrayWriteShape(InferenceContext* c) {
   TROUPE_RETURN_IF_ERROR(CheckScalar(c, 1));
   TROUPE_RETURN_IF_ERROR(CheckScalar(c, 3));
   TROUPE_RETURN_IF_ERROR(ElementShape(c).MergeWith(c->input(2)).status());
-  c->set_output(0, InferenceContext::Scalar());
-  return absl::OkStatus();
+  return SetShape(c, InferenceContext::Scalar());
 }
 
 absl::Status TensorArrayReadShape(InferenceContext* c) {
   TROUPE_RETURN_IF_ERROR(CheckHandle(c));
   TROUPE_RETURN_IF_ERROR(CheckScalar(c, 1));
   TROUPE_RETURN_IF_ERROR(CheckScalar(c, 2));
-  c->set_output(0, ElementShape(c));
-  return absl::OkStatus();
+  return SetShape(c, ElementShape(c));
 }
 
 absl::Status TensorArrayGatherShape(InferenceContext* c) {
@@ -84,8 +83,7 @@ absl::Status TensorArrayGatherShape(InferenceContext* c) {
   if (element.unknown_rank()) {
     TROUPE_ASSIGN_OR_RETURN(element, c->attrs().Get<PartialShape>("element_shape"));
   }
-  c->set_output(0, indices.Concatenate(element));
-  return absl::OkStatus();
+  return SetShape(c, indices.Concatenate(element));
 }
 
 absl::Status TensorArrayScatterShape(InferenceContext* c) {
@@ -98,8 +96,7 @@ absl::Status TensorArrayScatterShape(InferenceContext* c) {
   }
   TROUPE_ASSIGN_OR_RETURN(PartialShape element, InferenceContext::Subshape(value, 1));
   TROUPE_RETURN_IF_ERROR(ElementShape(c).MergeWith(element).status());
-  c->set_output(0, InferenceContext::Scalar());
-  return absl::OkStatus();
+  return SetShape(c, InferenceContext::Scalar());
 }
 
 absl::Status TensorArrayConcatShape(InferenceContext* c) {
@@ -117,15 +114,13 @@ absl::Status TensorArraySplitShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(PartialShape value, InferenceContext::WithRankAtLeast(c->input(1), 1));
   if (!value.unknown_rank()) value = InferenceContext::ReplaceDim(value, 0, -1);
   TROUPE_RETURN_IF_ERROR(ElementShape(c).MergeWith(value).status());
-  c->set_output(0, InferenceContext::Scalar());
-  return absl::OkStatus();
+  return SetShape(c, InferenceContext::Scalar());
 }
 
 absl::Status TensorArraySizeShape(InferenceContext* c) {
   TROUPE_RETURN_IF_ERROR(CheckHandle(c));
   TROUPE_RETURN_IF_ERROR(CheckScalar(c, 1));
-  c->set_output(0, InferenceContext::Scalar());
-  return absl::OkStatus();
+  return SetShape(c, InferenceContext::Scalar());
 }
 
 absl::Status TensorArrayCloseShape(InferenceContext* c) { return CheckHandle(c); }

@@ -5,6 +5,7 @@
 
 #include "devices/status_macros.h"
 #include "graph/op_registry.h"
+#include "graph/ops/shape_helpers.h"
 #include "graph/shape_inference.h"
 
 namespace troupe {
@@ -49,6 +50,12 @@ absl::StatusOr<PartialShape> ElementShape(InferenceContext* c, int shape_input, 
   return given.MergeWith(list);
 }
 
+/// Input `i` without its first dimension, of which it has one.
+absl::StatusOr<PartialShape> RowOf(InferenceContext* c, int i) {
+  TROUPE_ASSIGN_OR_RETURN(PartialShape tensor, InferenceContext::WithRankAtLeast(c->input(i), 1));
+  return InferenceContext::Subshape(tensor, 1);
+}
+
 absl::Status TensorListMakeShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
   TROUPE_ASSIGN_OR_RETURN(PartialShape shape, c->InputAsShape(0, true));
@@ -83,8 +90,7 @@ absl::Status TensorListSetItemShape(InferenceContext* c) {
 absl::Status TensorListGetItemShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
   TROUPE_ASSIGN_OR_RETURN(PartialShape element, ElementShape(c, 2, type));
-  c->set_output(0, std::move(element));
-  return absl::OkStatus();
+  return SetShape(c, std::move(element));
 }
 
 absl::Status TensorListElementShapeShape(InferenceContext* c) {
@@ -141,11 +147,12 @@ absl::Status TensorListConcatV2Shape(InferenceContext* c) {
   return SetConcat(c, element);
 }
 
-absl::Status TensorListFromTensorShape(InferenceContext* c) {
+/// A list of the rows of input 0; input `kShapeInput` says what shape they fit.
+template <int kShapeInput>
+absl::Status TensorListOfRowsShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
-  TROUPE_ASSIGN_OR_RETURN(PartialShape tensor, InferenceContext::WithRankAtLeast(c->input(0), 1));
-  TROUPE_ASSIGN_OR_RETURN(PartialShape row, InferenceContext::Subshape(tensor, 1));
-  TROUPE_ASSIGN_OR_RETURN(PartialShape element, c->InputAsShape(1, true));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape row, RowOf(c, 0));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape element, c->InputAsShape(kShapeInput, true));
   TROUPE_RETURN_IF_ERROR(row.MergeWith(element).status());
   SetList(c, 0, type, std::move(element));
   return absl::OkStatus();
@@ -153,8 +160,7 @@ absl::Status TensorListFromTensorShape(InferenceContext* c) {
 
 absl::Status TensorListSplitShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
-  TROUPE_ASSIGN_OR_RETURN(PartialShape tensor, InferenceContext::WithRankAtLeast(c->input(0), 1));
-  TROUPE_ASSIGN_OR_RETURN(PartialShape row, InferenceContext::Subshape(tensor, 1));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape row, RowOf(c, 0));
   TROUPE_RETURN_IF_ERROR(InferenceContext::WithRank(c->input(2), 1).status());
   TROUPE_ASSIGN_OR_RETURN(PartialShape element, c->InputAsShape(1, true));
   TROUPE_ASSIGN_OR_RETURN(PartialShape vectors, InferenceContext::WithRankAtLeast(element, 1));
@@ -164,20 +170,9 @@ absl::Status TensorListSplitShape(InferenceContext* c) {
   return absl::OkStatus();
 }
 
-absl::Status TensorListScatterShape(InferenceContext* c) {
-  TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
-  TROUPE_ASSIGN_OR_RETURN(PartialShape tensor, InferenceContext::WithRankAtLeast(c->input(0), 1));
-  TROUPE_ASSIGN_OR_RETURN(PartialShape row, InferenceContext::Subshape(tensor, 1));
-  TROUPE_ASSIGN_OR_RETURN(PartialShape element, c->InputAsShape(2, true));
-  TROUPE_RETURN_IF_ERROR(row.MergeWith(element).status());
-  SetList(c, 0, type, std::move(element));
-  return absl::OkStatus();
-}
-
 absl::Status TensorListScatterIntoShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const ElementType type, ElementTypeOfOp(c));
-  TROUPE_ASSIGN_OR_RETURN(PartialShape tensor, InferenceContext::WithRankAtLeast(c->input(1), 1));
-  TROUPE_ASSIGN_OR_RETURN(PartialShape row, InferenceContext::Subshape(tensor, 1));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape row, RowOf(c, 1));
   TROUPE_RETURN_IF_ERROR(InferenceContext::WithRank(c->input(2), 1).status());
   TROUPE_ASSIGN_OR_RETURN(PartialShape element, ListShape(c, 0, type));
   TROUPE_RETURN_IF_ERROR(row.MergeWith(element).status());
@@ -260,7 +255,7 @@ REGISTER_OP("TensorListFromTensor")
     .Signature("tensor: element_dtype, element_shape: shape_type -> output_handle: variant")
     .Attr("element_dtype: type")
     .Attr("shape_type: {int32, int64}")
-    .SetShapeFn(TensorListFromTensorShape)
+    .SetShapeFn(TensorListOfRowsShape<1>)
     .Doc("Gives the list of the rows of `tensor` along its first dimension.");
 
 REGISTER_OP("TensorListGather")
@@ -320,7 +315,7 @@ REGISTER_OP("TensorListScatter")
         "variant")
     .Attr("element_dtype: type")
     .Attr("shape_type: {int32, int64}")
-    .SetShapeFn(TensorListScatterShape)
+    .SetShapeFn(TensorListOfRowsShape<2>)
     .Doc(
         "Gives a list with the rows of `tensor` at the vector `indices`, as long as they need; of "
         "equal indices the last one counts.");
@@ -340,7 +335,7 @@ REGISTER_OP("TensorListScatterV2")
         "output_handle: variant")
     .Attr("element_dtype: type")
     .Attr("shape_type: {int32, int64}")
-    .SetShapeFn(TensorListScatterShape)
+    .SetShapeFn(TensorListOfRowsShape<2>)
     .Doc(
         "Gives a list of `num_elements` elements (-1: as many as the indices need) with the rows "
         "of `tensor` at the vector `indices`; of equal indices the last one counts.");
