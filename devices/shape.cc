@@ -45,6 +45,12 @@ std::string RawDims(absl::Span<const int64_t> dims) {
   return text + (dims.size() > 16 ? ",...]" : "]");
 }
 
+absl::Status TooLarge(absl::Span<const int64_t> dims, size_t i) {
+  return InvalidArgument("Shape ", RawDims(dims),
+                         " is too large: the product of its sizes up to dimension ", i,
+                         " (number of elements) overflows 63 bits");
+}
+
 absl::Status CheckRank(size_t rank) {
   if (rank <= static_cast<size_t>(Shape::kMaxRank)) return absl::OkStatus();
   return InvalidArgument("Shape has ", rank, " dimensions, but at most ", Shape::kMaxRank,
@@ -83,12 +89,7 @@ absl::StatusOr<Shape> Shape::Create(absl::Span<const int64_t> dims) {
                              "; expected sizes >= 0");
     }
     product = MultiplyWithoutOverflow(product, dims[i]);
-    if (product < 0) {
-      return InvalidArgument("Shape ", RawDims(dims),
-                             " is too large: the product of its sizes up to "
-                             "dimension ",
-                             i, " (number of elements) overflows 63 bits");
-    }
+    if (product < 0) return TooLarge(dims, i);
   }
   return Shape(dims);
 }
@@ -143,12 +144,7 @@ absl::StatusOr<PartialShape> PartialShape::Create(absl::Span<const int64_t> dims
       continue;
     }
     product = MultiplyWithoutOverflow(product, dims[i]);
-    if (product < 0) {
-      return InvalidArgument("Shape ", RawDims(dims),
-                             " is too large: the product of its sizes up to "
-                             "dimension ",
-                             i, " (number of elements) overflows 63 bits");
-    }
+    if (product < 0) return TooLarge(dims, i);
   }
   return PartialShape(dims);
 }

@@ -167,12 +167,10 @@ absl::StatusOr<Node*> Graph::AddNode(const NodeSpec& spec) {
                              "): a control input is no node of this graph");
     }
   }
-  Impl::NewNode added;
-  added.def = std::move(def);
-  added.registration = *registration;
-  added.inputs = inputs;
-  added.control_inputs = spec.control_inputs_;
-  return impl_->Add(std::move(added));
+  return impl_->Add({.def = std::move(def),
+                     .registration = *registration,
+                     .inputs = inputs,
+                     .control_inputs = spec.control_inputs_});
 }
 
 absl::StatusOr<Node*> Graph::AddNode(const NodeDef& given) {
@@ -208,12 +206,10 @@ absl::StatusOr<Node*> Graph::AddNode(const NodeDef& given) {
       inputs.emplace_back(node, port);
     }
   }
-  Impl::NewNode added;
-  added.def = std::make_unique<NodeDef>(given);
-  added.registration = *registration;
-  added.inputs = inputs;
-  added.control_inputs = controls;
-  return impl_->Add(std::move(added));
+  return impl_->Add({.def = std::make_unique<NodeDef>(given),
+                     .registration = *registration,
+                     .inputs = inputs,
+                     .control_inputs = controls});
 }
 
 }  // namespace troupe

@@ -267,4 +267,16 @@ Output Unbroadcast::Reduce(int operand, Output grad, const Sizes* target) {
   return g_.Op("Reshape", {Sum(g_, grad, axes_[operand], true), result.Vector()});
 }
 
+void SetMatrices(GradientContext& g, Output grad_a, Output grad_b) {
+  Sizes a = Sizes::OfShape(g, g.input(0)), b = Sizes::OfShape(g, g.input(1));
+  if (!g.status().ok()) return;
+  if (!(a.count_known() && b.count_known() && a.count() == 2 && b.count() == 2)) {
+    Unbroadcast unbroadcast(g, a.Slice(0, -2), b.Slice(0, -2));
+    if (g.wanted(0)) grad_a = unbroadcast.Reduce(0, grad_a, &a);
+    if (g.wanted(1)) grad_b = unbroadcast.Reduce(1, grad_b, &b);
+  }
+  g.set(0, grad_a);
+  g.set(1, grad_b);
+}
+
 }  // namespace troupe::gradients

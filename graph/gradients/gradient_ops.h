@@ -126,6 +126,10 @@ void SetBinary(GradientContext& g, ForX for_x, ForY for_y) {
   if (g.wanted(1)) g.set(1, unbroadcast.Reduce(1, for_y()));
 }
 
+/// Sets the gradients of two operands that are matrices below batch dimensions, given those of the
+/// operands with the batch dimensions broadcast against each other.
+void SetMatrices(GradientContext& g, Output grad_a, Output grad_b);
+
 }  // namespace troupe::gradients
 
 #endif  // TROUPE_GRAPH_GRADIENTS_GRADIENT_OPS_H_

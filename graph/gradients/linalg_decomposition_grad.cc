@@ -82,22 +82,13 @@ REGISTER_GRADIENT("MatrixSolve", MatrixSolveGrad);
 void MatrixTriangularSolveGrad(GradientContext& g) {
   const bool adjoint = g.node()->attrs().GetOr<bool>("adjoint", false);
   const bool lower = g.node()->attrs().GetOr<bool>("lower", true);
-  Output grad_rhs = TriangularSolve(g, g.input(0), g.grad(), lower, !adjoint);
+  const Output grad_rhs = TriangularSolve(g, g.input(0), g.grad(), lower, !adjoint);
   Output grad_matrix;
   if (g.wanted(0)) {
     grad_matrix = MatrixGrad(g, adjoint, grad_rhs);
     grad_matrix = lower ? BandPart(g, grad_matrix, -1, 0) : BandPart(g, grad_matrix, 0, -1);
   }
-  // The batch dimensions broadcast.
-  Sizes a = Sizes::OfShape(g, g.input(0)), b = Sizes::OfShape(g, g.input(1));
-  if (!g.status().ok()) return;
-  if (!(a.count_known() && b.count_known() && a.count() == 2 && b.count() == 2)) {
-    Unbroadcast unbroadcast(g, a.Slice(0, -2), b.Slice(0, -2));
-    if (g.wanted(0)) grad_matrix = unbroadcast.Reduce(0, grad_matrix, &a);
-    if (g.wanted(1)) grad_rhs = unbroadcast.Reduce(1, grad_rhs, &b);
-  }
-  g.set(0, grad_matrix);
-  g.set(1, grad_rhs);
+  SetMatrices(g, grad_matrix, grad_rhs);
 }
 REGISTER_GRADIENT("MatrixTriangularSolve", MatrixTriangularSolveGrad);
 

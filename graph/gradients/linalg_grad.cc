@@ -45,14 +45,7 @@ void BatchMatMulGrad(GradientContext& g) {
   Output grad_a, grad_b;
   ProductGrad(g, "adj_x", "adj_y", g.input(0), g.input(1), g.wanted(0) ? &grad_a : nullptr,
               g.wanted(1) ? &grad_b : nullptr);
-  // The batch dimensions of BatchMatMulV2 broadcast.
-  Sizes a = Sizes::OfShape(g, g.input(0)), b = Sizes::OfShape(g, g.input(1));
-  const bool may_broadcast = g.node()->op() != "BatchMatMul";
-  if (may_broadcast && !(a.count_known() && b.count_known() && a.count() == 2 && b.count() == 2)) {
-    Unbroadcast unbroadcast(g, a.Slice(0, -2), b.Slice(0, -2));
-    if (g.wanted(0)) grad_a = unbroadcast.Reduce(0, grad_a, &a);
-    if (g.wanted(1)) grad_b = unbroadcast.Reduce(1, grad_b, &b);
-  }
+  if (g.node()->op() != "BatchMatMul") return SetMatrices(g, grad_a, grad_b);
   g.set(0, grad_a);
   g.set(1, grad_b);
 }

@@ -47,6 +47,12 @@ GradientArray ArrayOfGradients(GradientContext& g, Output flow) {
   return {Output(array, 0), after};
 }
 
+/// The shape of a tensor without its first dimension.
+PartialShape RowShapeOf(Output value) {
+  const PartialShape& shape = value.shape();
+  return shape.rank() > 0 ? PartialShape(shape.dims().subspan(1)) : PartialShape();
+}
+
 void ReadGrad(GradientContext& g) {
   const GradientArray array = ArrayOfGradients(g, g.input(2));
   g.set(2,
@@ -76,10 +82,7 @@ REGISTER_GRADIENT("TensorArrayGatherV3", GatherGrad);
 void ScatterGrad(GradientContext& g) {
   const Output value = g.input(2);
   const ElementType type = value.type();
-  PartialShape element;
-  if (!value.shape().unknown_rank() && value.shape().rank() > 0) {
-    element = PartialShape(value.shape().dims().subspan(1));
-  }
+  const PartialShape element = RowShapeOf(value);
   const GradientArray array = ArrayOfGradients(g, g.grad());
   g.set(2, g.Op(VersionOf(g, "TensorArrayGather"), {array.handle, g.input(1), array.flow},
                 [&](NodeSpec& spec) { spec.Attr("dtype", type).Attr("element_shape", element); }));
@@ -100,10 +103,7 @@ REGISTER_GRADIENT("TensorArrayConcatV3", ConcatGrad);
 void SplitGrad(GradientContext& g) {
   const Output value = g.input(1);
   const ElementType type = value.type();
-  PartialShape row;
-  if (!value.shape().unknown_rank() && value.shape().rank() > 0) {
-    row = PartialShape(value.shape().dims().subspan(1));
-  }
+  const PartialShape row = RowShapeOf(value);
   const GradientArray array = ArrayOfGradients(g, g.grad());
   g.set(1, g.Op(VersionOf(g, "TensorArrayConcat"), {array.handle, array.flow}, [&](NodeSpec& spec) {
     spec.Attr("dtype", type).Attr("element_shape_except0", row);
