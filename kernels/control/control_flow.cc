@@ -1,5 +1,5 @@
-// The primitive ops of control flow. The executor plays them itself, because they are about which
-// nodes run; what is registered here says that every device and type has them.
+// The primitive ops of control flow. The executor plays most of them itself, because they are about
+// which nodes run; what is registered here says that every device and type has them.
 #include "kernels/kernel_registry.h"
 
 namespace troupe {
@@ -16,27 +16,38 @@ class PlayedByExecutor : public Kernel {
   const std::string op_;
 };
 
-/// Passes a reference on.
-absl::Status RefIdentityKernel(KernelContext& ctx) {
+absl::Status RefIdentity(KernelContext& ctx) {
   ctx.set_output_ref(0, ctx.input_ref(0));
   return absl::OkStatus();
 }
 
-void RegisterPlayed(const char* op) {
-  KernelRegistry::Global()->Register(KernelSpec(op).Cost(KernelCost::kCheap),
-                                     MakeKernel<PlayedByExecutor>);
+absl::Status RefSelect(KernelContext& ctx) {
+  if (ctx.input(0).rank() != 0) {
+    return InvalidArgument("Index must be a scalar, but it has shape ",
+                           ctx.input(0).shape().ToString());
+  }
+  const int32_t index = ctx.input(0).unchecked_scalar<int32_t>(), count = ctx.num_inputs() - 1;
+  if (index < 0 || index >= count) {
+    return InvalidArgument("Index must be in the range [0, ", count, ") but got ", index);
+  }
+  ctx.set_output_ref(0, ctx.input_ref(1 + index));
+  return absl::OkStatus();
 }
 
 [[maybe_unused]] const bool registered = [] {
   for (const char* op :
        {"Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit",
         "NextIteration", "RefNextIteration", "LoopCond", "ControlTrigger"}) {
-    RegisterPlayed(op);
+    KernelRegistry::Global()->Register(KernelSpec(op).Cost(KernelCost::kCheap),
+                                       MakeKernel<PlayedByExecutor>);
   }
   return true;
 }();
 
-REGISTER_KERNEL(KernelSpec("RefIdentity").Cost(KernelCost::kCheap), MakeKernel<RefIdentityKernel>);
+REGISTER_KERNEL(KernelSpec("RefIdentity").Cost(KernelCost::kCheap), MakeKernel<RefIdentity>);
+REGISTER_KERNEL(
+    KernelSpec("RefSelect").Types("T", AllTypes()).HostMemory("index").Cost(KernelCost::kCheap),
+    MakeKernel<RefSelect>);
 
 }  // namespace
 }  // namespace troupe
