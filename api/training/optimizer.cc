@@ -81,9 +81,11 @@ Node* Optimizer::ApplyGradients(const Scope& scope,
   updates = Finish(own, updates);
   if (!own.ok()) return nullptr;
   const Scope after = own.WithControlDependencies(updates);
+  // All of the step sees the number from before, too.
   Node* train = global_step.valid()
-                    ? global_step.AssignAdd(after.WithOpName("train"),
-                                            Const(own.WithOpName("one"), int64_t{1}))
+                    ? global_step.AssignAdd(
+                          after.WithControlDependencies({global_step.value()}).WithOpName("train"),
+                          Const(own.WithOpName("one"), int64_t{1}))
                     : ops::NoOp(after.WithOpName("train"));
   if (train != nullptr) scope.graph()->AddToCollection(collections::kTrainOp, train->name());
   return train;
