@@ -173,6 +173,8 @@ absl::Status Session::Reset(const std::vector<std::string>& containers) {
 
 void Session::PlaceAgain() { impl_->PlaceAgain(); }
 
-absl::Status Session::Close() { return impl_->Close(); }
+absl::Status Session::Close() {
+  return CatchExceptions([this] { return impl_->Close(); });
+}
 
 }  // namespace troupe

@@ -37,6 +37,10 @@ void Executable::Release(Step* step) noexcept {
   if (step->resources.used()) step->resources.ResetAll();
   std::lock_guard<std::mutex> lock(mutex_);
   step->running = false;
+  if (!closed_.ok()) {
+    idle_.notify_all();
+    return;
+  }
   step->cancellation.Reset();
   if (free_.size() < kKept) {
     free_.push_back(step);
@@ -49,20 +53,18 @@ void Executable::Release(Step* step) noexcept {
       break;
     }
   }
-  if (!closed_.ok()) idle_.notify_all();
 }
 
-void Executable::Close(const absl::Status& reason) {
-  std::vector<std::shared_ptr<Step>> running;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    closed_ = reason;
-    for (const auto& step : steps_) {
-      if (step->running) running.push_back(step);
-    }
+void Executable::Close(const absl::Status& reason) noexcept {
+  std::unique_lock<std::mutex> lock(mutex_);
+  closed_ = reason;
+  // From now on no step comes or goes. One that ends meanwhile is not used again.
+  for (const auto& step : steps_) {
+    if (!step->running) continue;
+    lock.unlock();
+    step->cancellation.Cancel(reason);
+    lock.lock();
   }
-  // A step that has ended meanwhile is not used again.
-  for (const auto& step : running) step->cancellation.Cancel(reason);
 }
 
 bool Executable::WaitIdle(std::chrono::steady_clock::time_point deadline) {

@@ -39,8 +39,8 @@ class Executable {
   /// A step of its own for the caller; Cancelled if closed.
   absl::StatusOr<Step*> Acquire();
   void Release(Step* step) noexcept;
-  /// Cancels all running steps; later `Acquire`s fail.
-  void Close(const absl::Status& reason);
+  /// Cancels all running steps; later `Acquire`s fail. Needs no memory.
+  void Close(const absl::Status& reason) noexcept;
   /// Waits until no step runs; false at the deadline.
   bool WaitIdle(std::chrono::steady_clock::time_point deadline);
   /// Type and shape of each feed. InvalidArgument names the tensor, what was expected and what was

@@ -60,7 +60,9 @@ SessionRole::SessionRole(std::shared_ptr<Graph> graph, std::shared_ptr<Runtime> 
       functions_(graph_, runtime_.get(), options_.compile),
       async_steps_(std::make_shared<AsyncSteps>()) {}
 
-SessionRole::~SessionRole() { Close().IgnoreError(); }
+SessionRole::~SessionRole() {
+  CatchExceptions([this] { return Close(); }).IgnoreError();
+}
 
 absl::Status SessionRole::ClosedError() const {
   return absl::CancelledError("the session has been closed");
@@ -489,21 +491,20 @@ absl::Status SessionRole::PartialRun(const std::string& handle,
 // The end.
 
 absl::Status SessionRole::Close() {
-  std::vector<std::shared_ptr<Executable>> executables;
   std::unordered_map<std::string, std::shared_ptr<PartialStep>> partial_steps;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    closed_ = true;
-    for (const auto& [key, signature] : signatures_) executables.push_back(signature.executable);
+    closed_ = true;  // From now on no signature comes or goes.
     partial_steps.swap(partial_steps_);
   }
-  for (const auto& executable : executables) executable->Close(ClosedError());
-  for (const auto& [handle, step] : partial_steps) step->Cancel(ClosedError());
+  const absl::Status closed = CatchExceptions([this] { return ClosedError(); });
+  for (const auto& [key, signature] : signatures_) signature.executable->Close(closed);
+  for (const auto& [handle, step] : partial_steps) step->Cancel(closed);
   // What is to be waited for may need this very thread.
   if (runtime_->pool()->OnWorker() || async_steps_->Answers()) return absl::OkStatus();
   const auto deadline = Clock::now() + absl::ToChronoNanoseconds(options_.close_timeout);
   bool idle = true;
-  for (const auto& executable : executables) idle &= executable->WaitIdle(deadline);
+  for (const auto& [key, signature] : signatures_) idle &= signature.executable->WaitIdle(deadline);
   for (const auto& [handle, step] : partial_steps) idle &= step->WaitOver(deadline);
   idle &= async_steps_->WaitForNone(deadline);
   if (idle) return absl::OkStatus();

@@ -203,7 +203,9 @@ absl::StatusOr<std::shared_ptr<RemoteSession>> RemoteSession::Create(
 
 RemoteSession::RemoteSession(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-RemoteSession::~RemoteSession() { Close().IgnoreError(); }
+RemoteSession::~RemoteSession() {
+  CatchExceptions([this] { return Close(); }).IgnoreError();
+}
 
 absl::StatusOr<std::vector<Tensor>> RemoteSession::Run(const NamedTensors& feeds,
                                                        const std::vector<std::string>& fetches,
