@@ -88,7 +88,9 @@ struct PartitionEngine::RunningStep {
 PartitionEngine::PartitionEngine(std::shared_ptr<Runtime> runtime, EngineHost* host)
     : runtime_(std::move(runtime)), host_(host) {}
 
-PartitionEngine::~PartitionEngine() = default;
+PartitionEngine::~PartitionEngine() {
+  for (auto& [name, session] : sessions_) session->graphs.clear();  // They hold their session.
+}
 
 std::vector<cluster::DeviceInfo> PartitionEngine::Devices() {
   std::vector<cluster::DeviceInfo> devices;
