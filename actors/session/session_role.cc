@@ -100,7 +100,7 @@ absl::StatusOr<std::shared_ptr<Executable>> SessionRole::Prepare(const StepSigna
   thread_local std::string key;
   BeginKey('t', placement_round_.load(std::memory_order_relaxed), &key);
   auto append = [&](const Node* node, int32_t port) {
-    key.append(reinterpret_cast<const char*>(&node), sizeof(node));
+    key.append(reinterpret_cast<const char*>(&node), sizeof(const Node*));
     key.append(reinterpret_cast<const char*>(&port), sizeof(port));
   };
   for (const Output& feed : signature.feeds) append(feed.node, feed.index);
@@ -144,9 +144,7 @@ std::vector<std::shared_ptr<Executable>> SessionRole::GiveUpSignatures() {
 }
 
 absl::StatusOr<std::shared_ptr<Executable>> SessionRole::CompileAndCache(
-    const std::string& key, const absl::StatusOr<StepSignature>& signature) {
-  const std::string owned_key =
-      key;  // The caller's key is reused by runs that compiling may start.
+    std::string key, const absl::StatusOr<StepSignature>& signature) {
   if (closed_) return ClosedError();
   if (!signature.ok()) return signature.status();
   TROUPE_ASSIGN_OR_RETURN(CompiledStep compiled, Compile(*graph_, *signature, options_.compile,
@@ -156,7 +154,7 @@ absl::StatusOr<std::shared_ptr<Executable>> SessionRole::CompileAndCache(
   std::vector<std::shared_ptr<Executable>> given_up;
   std::lock_guard<std::mutex> lock(mutex_);
   if (closed_) return ClosedError();
-  auto [it, is_new] = signatures_.try_emplace(owned_key);
+  auto [it, is_new] = signatures_.try_emplace(std::move(key));
   // Two threads may have compiled the same signature at once: the first one's is kept.
   if (!is_new) return it->second.executable;
   place.front() = &it->first;
@@ -200,7 +198,7 @@ absl::Status SessionRole::Run(Executable* executable, absl::Span<const Tensor> f
   }
   TROUPE_ASSIGN_OR_RETURN(Executable::Step * step, executable->Acquire());
   ScopedDeadline deadline;
-  const absl::Status status = CatchExceptions([&] {
+  absl::Status status = CatchExceptions([&] {
     SetDeadline(&deadline, runtime_->timer(), options.timeout, options.timeout,
                 &step->cancellation);
     const StepContext context =
@@ -421,6 +419,7 @@ void SessionRole::RunAsync(AsyncRun run) {
   // Whatever is missing, the callback is called.
   auto* step = new (std::nothrow) AsyncStep(self, std::move(run));
   if (step == nullptr) {
+    // NOLINTNEXTLINE(bugprone-use-after-move): without memory nothing has been moved.
     KeepGoing([&] { run.done(absl::ResourceExhaustedError("no memory for a run")); });
     return;
   }

@@ -116,7 +116,7 @@ class SessionRole : public std::enable_shared_from_this<SessionRole> {
   /// With the lock held; gives what is to be destroyed without it.
   std::vector<std::shared_ptr<Executable>> GiveUpSignatures();
   absl::StatusOr<std::shared_ptr<Executable>> CompileAndCache(
-      const std::string& key, const absl::StatusOr<StepSignature>& signature);
+      std::string key, const absl::StatusOr<StepSignature>& signature);
   StepContext MakeStepContext(DeviceRole* device, CancellationToken* cancellation,
                               Containers* resources);
   absl::Status ClosedError() const;

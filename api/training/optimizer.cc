@@ -158,7 +158,7 @@ ModelVariable Optimizer::MakeSlot(const Scope& scope, const ModelVariable& varia
 ModelVariable Optimizer::MakeState(const Scope& scope, const Input& value, std::string_view name) {
   if (!scope.ok()) return ModelVariable();
   const Scope outside = Scope(scope.graph()).WithPrefix(scope.prefix()).WithDevicesOf(scope);
-  const ModelVariable state(outside, value.ToOutput(outside), name, /*trainable=*/false);
+  ModelVariable state(outside, value.ToOutput(outside), name, /*trainable=*/false);
   scope.UpdateStatus(outside.status());
   return state;
 }
