@@ -100,7 +100,8 @@ absl::StatusOr<std::shared_ptr<Executable>> SessionRole::Prepare(const StepSigna
   thread_local std::string key;
   BeginKey('t', placement_round_.load(std::memory_order_relaxed), &key);
   auto append = [&](const Node* node, int32_t port) {
-    key.append(reinterpret_cast<const char*>(&node), sizeof(const Node*));
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): it is the pointer that tells nodes apart.
+    key.append(reinterpret_cast<const char*>(&node), sizeof(node));
     key.append(reinterpret_cast<const char*>(&port), sizeof(port));
   };
   for (const Output& feed : signature.feeds) append(feed.node, feed.index);
