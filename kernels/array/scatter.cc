@@ -9,8 +9,8 @@
 
 #include "devices/cpu/compute_pool.h"
 #include "kernels/array/index_view.h"
+#include "kernels/common/switch_number.h"
 #include "kernels/math/loops.h"
-#include "kernels/type_switch.h"
 
 namespace troupe {
 namespace {
@@ -126,13 +126,10 @@ absl::StatusOr<PartFn> FindPart(ScatterOp op, ElementType type) {
     }));
     return part;
   }
-  TROUPE_RETURN_IF_ERROR(
-      (SwitchType<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
-                  uint16_t, uint32_t, uint64_t, complex64, complex128, bool, std::string>(
-          type, [&]<typename T>() {
-            part = ArithmeticPart<T>(op);
-            return absl::OkStatus();
-          })));
+  TROUPE_RETURN_IF_ERROR((SwitchNumber<bool, std::string>(type, [&]<typename T>() {
+    part = ArithmeticPart<T>(op);
+    return absl::OkStatus();
+  })));
   if (part == nullptr) {
     return absl::UnimplementedError(
         StrCat("scattered updates of this kind are not defined for ", ElementTypeName(type)));
@@ -148,14 +145,12 @@ constexpr int64_t kMaxParts = 16;
 }  // namespace
 
 absl::Status CheckDivisors(const Tensor& updates) {
-  return SwitchType<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
-                    uint16_t, uint32_t, uint64_t, complex64, complex128>(
-      updates.type(), [&]<typename T>() -> absl::Status {
-        const auto values = updates.unchecked_values<T>();
-        const auto zero = std::find(values.begin(), values.end(), T{});
-        if (zero == values.end()) return absl::OkStatus();
-        return InvalidArgument("division by zero: element ", zero - values.begin(), " of updates");
-      });
+  return SwitchNumber(updates.type(), [&]<typename T>() -> absl::Status {
+    const auto values = updates.unchecked_values<T>();
+    const auto zero = std::find(values.begin(), values.end(), T{});
+    if (zero == values.end()) return absl::OkStatus();
+    return InvalidArgument("division by zero: element ", zero - values.begin(), " of updates");
+  });
 }
 
 absl::Status ScatterSlices(KernelContext& ctx, ScatterOp op, const Tensor& updates,

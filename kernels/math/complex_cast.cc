@@ -1,32 +1,16 @@
+#include "kernels/common/switch_number.h"
 #include "kernels/kernel.h"
 #include "kernels/math/cast.h"
 #include "kernels/math/cast_loop.h"
-#include "kernels/type_switch.h"
 
 namespace troupe::internal {
 namespace {
 
-template <typename F>
-absl::Status ForEveryType(ElementType type, F&& f) {
-  return SwitchType<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
-                    uint16_t, uint32_t, uint64_t, bool, complex64, complex128>(type, f);
-}
-
 template <typename C>
-simd::UnaryFn ToComplex(ElementType from) {
+simd::UnaryFn Find(ElementType other, bool to_complex) {
   simd::UnaryFn fn = nullptr;
-  ForEveryType(from, [&]<typename T>() {
-    fn = CastLoop<T, C>;
-    return absl::OkStatus();
-  }).IgnoreError();
-  return fn;
-}
-
-template <typename C>
-simd::UnaryFn FromComplex(ElementType to) {
-  simd::UnaryFn fn = nullptr;
-  ForEveryType(to, [&]<typename T>() {
-    fn = CastLoop<C, T>;
+  SwitchNumber<bool>(other, [&]<typename T>() {
+    fn = to_complex ? CastLoop<T, C> : CastLoop<C, T>;
     return absl::OkStatus();
   }).IgnoreError();
   return fn;
@@ -35,10 +19,10 @@ simd::UnaryFn FromComplex(ElementType to) {
 }  // namespace
 
 simd::UnaryFn ComplexCast(ElementType from, ElementType to) {
-  if (to == ElementType::kComplex64) return ToComplex<complex64>(from);
-  if (to == ElementType::kComplex128) return ToComplex<complex128>(from);
-  if (from == ElementType::kComplex64) return FromComplex<complex64>(to);
-  return FromComplex<complex128>(to);
+  if (to == ElementType::kComplex64) return Find<complex64>(from, true);
+  if (to == ElementType::kComplex128) return Find<complex128>(from, true);
+  if (from == ElementType::kComplex64) return Find<complex64>(to, false);
+  return Find<complex128>(to, false);
 }
 
 }  // namespace troupe::internal
