@@ -58,88 +58,63 @@ T Log1p(T x) {
 }
 
 template <typename T>
+void FillUnary(UnaryFn* fns) {
+  fns[simd::kNeg] = UnaryLoop<T, [](T x) { return -x; }>;
+  fns[simd::kSign] = UnaryLoop<T, Sign<T>>;
+  fns[simd::kSquare] = UnaryLoop<T, [](T x) { return x * x; }>;
+  fns[simd::kSqrt] = UnaryLoop<T, [](T x) { return std::sqrt(x); }>;
+  fns[simd::kRsqrt] = UnaryLoop<T, [](T x) { return T(1) / std::sqrt(x); }>;
+  fns[simd::kInv] = UnaryLoop<T, [](T x) { return T(1) / x; }>;
+  fns[simd::kExp] = UnaryLoop<T, [](T x) { return std::exp(x); }>;
+  fns[simd::kExpm1] = UnaryLoop<T, Expm1<T>>;
+  fns[simd::kLog] = UnaryLoop<T, [](T x) { return std::log(x); }>;
+  fns[simd::kLog1p] = UnaryLoop<T, Log1p<T>>;
+  fns[simd::kSin] = UnaryLoop<T, [](T x) { return std::sin(x); }>;
+  fns[simd::kCos] = UnaryLoop<T, [](T x) { return std::cos(x); }>;
+  fns[simd::kTan] = UnaryLoop<T, [](T x) { return std::tan(x); }>;
+  fns[simd::kTanh] = UnaryLoop<T, [](T x) { return std::tanh(x); }>;
+  fns[simd::kSigmoid] = UnaryLoop<T, [](T x) { return T(1) / (std::exp(-x) + T(1)); }>;
+  fns[simd::kConj] = UnaryLoop<T, [](T x) { return std::conj(x); }>;
+}
+
+template <typename T>
+void FillBinary(BinaryFns* fns) {
+  fns[simd::kAdd] = FormsOf<T, T, [](T a, T b) { return a + b; }>();
+  fns[simd::kSub] = FormsOf<T, T, [](T a, T b) { return a - b; }>();
+  fns[simd::kMul] = FormsOf<T, T, [](T a, T b) { return a * b; }>();
+  fns[simd::kDiv] = FormsOf<T, T, [](T a, T b) { return a / b; }>();
+  fns[simd::kDivNoNan] = FormsOf<T, T, [](T a, T b) { return b == T(0) ? T(0) : a / b; }>();
+  fns[simd::kPow] = FormsOf<T, T, [](T a, T b) { return std::pow(a, b); }>();
+  fns[simd::kSquaredDifference] = FormsOf<T, T, [](T a, T b) {  // |a - b|^2
+    const T d = a - b;
+    return d * std::conj(d);
+  }>();
+  fns[simd::kEqual] = FormsOf<T, bool, [](T a, T b) { return a == b; }>();
+  fns[simd::kNotEqual] = FormsOf<T, bool, [](T a, T b) { return a != b; }>();
+  // As TensorFlow has it, only some of the gradients conjugate; callers conjugate y for the
+  // others.
+  fns[simd::kTanhGrad] = FormsOf<T, T, [](T y, T dy) { return dy * (T(1) - y * y); }>();
+  fns[simd::kSigmoidGrad] = FormsOf<T, T, [](T y, T dy) { return dy * y * (T(1) - y); }>();
+  fns[simd::kSqrtGrad] =
+      FormsOf<T, T, [](T y, T dy) { return dy == T(0) ? T(0) : T(0.5) * dy / std::conj(y); }>();
+  fns[simd::kRsqrtGrad] = FormsOf<T, T, [](T y, T dy) {
+    const T c = std::conj(y);
+    return dy == T(0) ? T(0) : T(-0.5) * (dy * c) * (c * c);
+  }>();
+  fns[simd::kInvGrad] =
+      FormsOf<T, T, [](T y, T dy) { return -std::conj(y) * dy * std::conj(y); }>();
+}
+
+template <typename T>
 UnaryFn Unary(UnaryOp op) {
-  switch (op) {
-    case simd::kNeg:
-      return UnaryLoop<T, [](T x) { return -x; }>;
-    case simd::kSign:
-      return UnaryLoop<T, Sign<T>>;
-    case simd::kSquare:
-      return UnaryLoop<T, [](T x) { return x * x; }>;
-    case simd::kSqrt:
-      return UnaryLoop<T, [](T x) { return std::sqrt(x); }>;
-    case simd::kRsqrt:
-      return UnaryLoop<T, [](T x) { return T(1) / std::sqrt(x); }>;
-    case simd::kInv:
-      return UnaryLoop<T, [](T x) { return T(1) / x; }>;
-    case simd::kExp:
-      return UnaryLoop<T, [](T x) { return std::exp(x); }>;
-    case simd::kExpm1:
-      return UnaryLoop<T, Expm1<T>>;
-    case simd::kLog:
-      return UnaryLoop<T, [](T x) { return std::log(x); }>;
-    case simd::kLog1p:
-      return UnaryLoop<T, Log1p<T>>;
-    case simd::kSin:
-      return UnaryLoop<T, [](T x) { return std::sin(x); }>;
-    case simd::kCos:
-      return UnaryLoop<T, [](T x) { return std::cos(x); }>;
-    case simd::kTan:
-      return UnaryLoop<T, [](T x) { return std::tan(x); }>;
-    case simd::kTanh:
-      return UnaryLoop<T, [](T x) { return std::tanh(x); }>;
-    case simd::kSigmoid:
-      return UnaryLoop<T, [](T x) { return T(1) / (std::exp(-x) + T(1)); }>;
-    case simd::kConj:
-      return UnaryLoop<T, [](T x) { return std::conj(x); }>;
-    default:
-      return nullptr;
-  }
+  static const UnaryTable table(FillUnary<T>);
+  return table.fns[op];
 }
 
 template <typename T>
 BinaryFns Binary(BinaryOp op) {
-  switch (op) {
-    case simd::kAdd:
-      return FormsOf<T, T, [](T a, T b) { return a + b; }>();
-    case simd::kSub:
-      return FormsOf<T, T, [](T a, T b) { return a - b; }>();
-    case simd::kMul:
-      return FormsOf<T, T, [](T a, T b) { return a * b; }>();
-    case simd::kDiv:
-      return FormsOf<T, T, [](T a, T b) { return a / b; }>();
-    case simd::kDivNoNan:
-      return FormsOf<T, T, [](T a, T b) { return b == T(0) ? T(0) : a / b; }>();
-    case simd::kPow:
-      return FormsOf<T, T, [](T a, T b) { return std::pow(a, b); }>();
-    case simd::kSquaredDifference:  // |a - b|^2
-      return FormsOf<T, T, [](T a, T b) {
-        const T d = a - b;
-        return d * std::conj(d);
-      }>();
-    case simd::kEqual:
-      return FormsOf<T, bool, [](T a, T b) { return a == b; }>();
-    case simd::kNotEqual:
-      return FormsOf<T, bool, [](T a, T b) { return a != b; }>();
-    // As TensorFlow has it, only some of the gradients conjugate; callers conjugate y for the
-    // others.
-    case simd::kTanhGrad:
-      return FormsOf<T, T, [](T y, T dy) { return dy * (T(1) - y * y); }>();
-    case simd::kSigmoidGrad:
-      return FormsOf<T, T, [](T y, T dy) { return dy * y * (T(1) - y); }>();
-    case simd::kSqrtGrad:
-      return FormsOf<T, T,
-                     [](T y, T dy) { return dy == T(0) ? T(0) : T(0.5) * dy / std::conj(y); }>();
-    case simd::kRsqrtGrad:
-      return FormsOf<T, T, [](T y, T dy) {
-        const T c = std::conj(y);
-        return dy == T(0) ? T(0) : T(-0.5) * (dy * c) * (c * c);
-      }>();
-    case simd::kInvGrad:
-      return FormsOf<T, T, [](T y, T dy) { return -std::conj(y) * dy * std::conj(y); }>();
-    default:
-      return {};
-  }
+  static const BinaryTable table(FillBinary<T>);
+  return table.fns[op];
 }
 
 }  // namespace

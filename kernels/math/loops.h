@@ -18,6 +18,15 @@ double UnaryCost(simd::UnaryOp op, ElementType type);
 double BinaryCost(simd::BinaryOp op, ElementType type);
 
 namespace internal {
+/// Functions by op, those that `fill` sets.
+template <typename F, int kSize>
+struct OpTable {
+  explicit OpTable(void (*fill)(F* fns)) { fill(fns); }
+  F fns[kSize] = {};
+};
+using UnaryTable = OpTable<simd::UnaryFn, simd::kNumUnaryOps>;
+using BinaryTable = OpTable<simd::BinaryFns, simd::kNumBinaryOps>;
+
 simd::UnaryFn IntegerUnary(simd::UnaryOp op, ElementType type);
 simd::BinaryFns IntegerBinary(simd::BinaryOp op, ElementType type);
 simd::UnaryFn ComplexUnary(simd::UnaryOp op, ElementType type);

@@ -1,5 +1,7 @@
 #include "kernels/reduce/reduce_loops.h"
 
+#include <iterator>
+
 #include "devices/match_type.h"
 #include "kernels/reduce/generic_loops.h"
 #include "kernels/simd/dispatch.h"
@@ -34,26 +36,11 @@ ReduceLoops IntegerLoops(Reduction op) {
 // Types with loops per instruction set: T elements, A accumulators.
 template <typename T, typename A>
 ReduceLoops SimdLoops(Reduction op) {
-  simd::ReduceOp simd_op = simd::kSum;
-  switch (op) {
-    case Reduction::kSum:
-    case Reduction::kMean:
-      break;
-    case Reduction::kProd:
-      simd_op = simd::kProd;
-      break;
-    case Reduction::kMax:
-      simd_op = simd::kMax;
-      break;
-    case Reduction::kMin:
-      simd_op = simd::kMin;
-      break;
-    case Reduction::kSumOfSquares:
-      simd_op = simd::kSumOfSquares;
-      break;
-    default:
-      return {};
-  }
+  static constexpr simd::ReduceOp kOps[] = {
+      // In the order of `Reduction`.
+      simd::kSum, simd::kProd, simd::kMax, simd::kMin, simd::kSumOfSquares, simd::kSum};
+  if (static_cast<size_t>(op) >= std::size(kOps)) return {};
+  const simd::ReduceOp simd_op = kOps[static_cast<size_t>(op)];
   const simd::Table& table = simd::Functions();
   const simd::ReduceFns& fns = table.reduce[simd::TypeOf(kElementType<T>)][simd_op];
   const simd::ReduceOp join = simd_op == simd::kSumOfSquares ? simd::kSum : simd_op;

@@ -452,6 +452,40 @@ constexpr BinaryFns GradForm() {
   return {BinaryLoop<Op, T, false, false>, nullptr, nullptr};
 }
 
+// The functions of integers, by op; others are left as they are.
+template <typename T>
+void FillIntegerUnary(UnaryFn* fns) {
+  fns[kNeg] = UnaryLoop<NegOp, T>;
+  fns[kAbs] = UnaryLoop<AbsOp, T>;
+  fns[kSign] = UnaryLoop<SignOp, T>;
+  fns[kSquare] = UnaryLoop<SquareOp, T>;
+  fns[kRelu] = UnaryLoop<ReluOp, T>;
+  fns[kRelu6] = UnaryLoop<Relu6Op, T>;
+}
+template <typename T>
+void FillIntegerBinary(BinaryFns* fns) {
+  fns[kAdd] = Forms<AddOp, T>();
+  fns[kSub] = Forms<SubOp, T>();
+  fns[kMul] = Forms<MulOp, T>();
+  fns[kDiv] = CheckedForms<DivOp, T>();
+  fns[kTruncateDiv] = fns[kDiv];
+  fns[kFloorDiv] = CheckedForms<FloorDivOp, T>();
+  fns[kFloorMod] = CheckedForms<FloorModOp, T>();
+  fns[kMod] = CheckedForms<ModOp, T>();
+  fns[kMaximum] = Forms<MaximumOp, T>();
+  fns[kMinimum] = Forms<MinimumOp, T>();
+  fns[kPow] = CheckedForms<PowOp, T>();
+  fns[kSquaredDifference] = Forms<SquaredDifferenceOp, T>();
+  fns[kLess] = Forms<LessOp, T>();
+  fns[kLessEqual] = Forms<LessEqualOp, T>();
+  fns[kGreater] = Forms<GreaterOp, T>();
+  fns[kGreaterEqual] = Forms<GreaterEqualOp, T>();
+  fns[kEqual] = Forms<EqualOp, T>();
+  fns[kNotEqual] = Forms<NotEqualOp, T>();
+  fns[kReluGrad] = GradForm<ReluGradOp, T>();
+  fns[kRelu6Grad] = GradForm<Relu6GradOp, T>();
+}
+
 }  // namespace
 }  // namespace troupe::simd::TROUPE_ISA
 

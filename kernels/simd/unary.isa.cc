@@ -51,11 +51,6 @@ void SetLoop(Table* table) {
   SetFloat<UnaryLoop<Op, float>, kOp, kToBool>(table);
   table->unary[kF64][kOp] = UnaryLoop<Op, double>;
 }
-template <typename Op, UnaryOp kOp>
-void SetInt(Table* table) {
-  table->unary[kI32][kOp] = UnaryLoop<Op, int32_t>;
-  table->unary[kI64][kOp] = UnaryLoop<Op, int64_t>;
-}
 // Eigen's packets for float and double.
 template <typename Op, UnaryOp kOp>
 void SetPacket(Table* table) {
@@ -85,28 +80,25 @@ struct ScalarSoftplusOp {
 }  // namespace
 
 void FillUnary(Table* table) {
+  FillIntegerUnary<int32_t>(table->unary[kI32]);
+  FillIntegerUnary<int64_t>(table->unary[kI64]);
+  table->unary[kI32][kRint] = UnaryLoop<RintOp, int32_t>;
+  table->unary[kI64][kRint] = UnaryLoop<RintOp, int64_t>;
   SetLoop<NegOp, kNeg>(table);
-  SetInt<NegOp, kNeg>(table);
   SetLoop<AbsOp, kAbs>(table);
-  SetInt<AbsOp, kAbs>(table);
   SetLoop<SignOp, kSign>(table);
-  SetInt<SignOp, kSign>(table);
   SetLoop<SquareOp, kSquare>(table);
-  SetInt<SquareOp, kSquare>(table);
   SetLoop<SqrtOp, kSqrt>(table);
   SetLoop<RsqrtOp, kRsqrt>(table);
   SetLoop<InvOp, kInv>(table);
   SetLoop<FloorOp, kFloor>(table);
   SetLoop<CeilOp, kCeil>(table);
   SetLoop<RintOp, kRint>(table);
-  SetInt<RintOp, kRint>(table);
   SetLoop<IsNanOp, kIsNan, true>(table);
   SetLoop<IsInfOp, kIsInf, true>(table);
   SetLoop<IsFiniteOp, kIsFinite, true>(table);
   SetLoop<ReluOp, kRelu>(table);
-  SetInt<ReluOp, kRelu>(table);
   SetLoop<Relu6Op, kRelu6>(table);
-  SetInt<Relu6Op, kRelu6>(table);
   SetLoop<SoftsignOp, kSoftsign>(table);
   SetPacket<ExpOp, kExp>(table);
   SetPacket<LogOp, kLog>(table);
