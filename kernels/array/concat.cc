@@ -1,5 +1,6 @@
 // Joining tensors: Concat, ConcatV2, Pack.
 #include "kernels/common/integer_input.h"
+#include "kernels/common/registration.h"
 #include "kernels/kernel_registry.h"
 
 namespace troupe {
@@ -69,46 +70,34 @@ absl::Status ConcatV2(KernelContext& ctx) {
   return Concatenate(ctx, 0, n, ctx.input(n), "axis");
 }
 
-class Pack : public Kernel {
- public:
-  Pack(KernelConstruction& construction, absl::Status* status) {
-    *status = construction.GetAttr("axis", &axis_);
-  }
-  absl::Status Compute(KernelContext& ctx) override {
-    const int n = ctx.num_inputs();
-    const Shape& shape = ctx.input(0).shape();
-    TROUPE_ASSIGN_OR_RETURN(const int axis, ResolveAxis(axis_, shape.rank() + 1, "axis"));
-    for (int i = 1; i < n; ++i) {
-      if (!(ctx.input(i).shape() == shape)) {
-        return InvalidArgument("the inputs must have the same shape: input 0 has ",
-                               shape.ToString(), ", input ", i, " has ",
-                               ctx.input(i).shape().ToString());
-      }
+absl::Status Pack(KernelContext& ctx, int64_t dim) {
+  const int n = ctx.num_inputs();
+  const Shape& shape = ctx.input(0).shape();
+  TROUPE_ASSIGN_OR_RETURN(const int axis, ResolveAxis(dim, shape.rank() + 1, "axis"));
+  for (int i = 1; i < n; ++i) {
+    if (!(ctx.input(i).shape() == shape)) {
+      return InvalidArgument("the inputs must have the same shape: input 0 has ", shape.ToString(),
+                             ", input ", i, " has ", ctx.input(i).shape().ToString());
     }
-    DimVector dims(shape.dims().begin(), shape.dims().end());
-    dims.insert(dims.begin() + axis, n);
-    TROUPE_ASSIGN_OR_RETURN(Shape out_shape, Shape::Create(dims));
-    if (n == 1) {
-      ctx.PassThrough(0, 0);
-      ctx.output(0).set_shape(std::move(out_shape));
-      return absl::OkStatus();
-    }
-    int64_t rows = 1, run = 1;
-    for (int d = 0; d < axis; ++d) rows *= dims[d];
-    for (int d = axis; d < out_shape.rank(); ++d) run *= dims[d];
-    return Join(ctx, 0, n, out_shape, rows, run);
   }
+  DimVector dims(shape.dims().begin(), shape.dims().end());
+  dims.insert(dims.begin() + axis, n);
+  TROUPE_ASSIGN_OR_RETURN(Shape out_shape, Shape::Create(dims));
+  if (n == 1) {
+    ctx.PassThrough(0, 0);
+    ctx.output(0).set_shape(std::move(out_shape));
+    return absl::OkStatus();
+  }
+  int64_t rows = 1, run = 1;
+  for (int d = 0; d < axis; ++d) rows *= dims[d];
+  for (int d = axis; d < out_shape.rank(); ++d) run *= dims[d];
+  return Join(ctx, 0, n, out_shape, rows, run);
+}
 
- private:
-  int64_t axis_ = 0;
-};
-
-REGISTER_KERNEL(KernelSpec("Concat").Types("T", AllTypes()).HostMemory("concat_dim"),
-                MakeKernel<Concat>);
-REGISTER_KERNEL(
-    KernelSpec("ConcatV2").Types("T", AllTypes()).Types("Tidx", IndexTypes()).HostMemory("axis"),
-    MakeKernel<ConcatV2>);
-REGISTER_KERNEL(KernelSpec("Pack").Types("T", AllTypes()), MakeKernel<Pack>);
+REGISTER_KERNEL(KernelSpec("Concat").Types("T", AllTypes()), MakeKernel<Concat>);
+REGISTER_KERNEL(KernelSpec("ConcatV2").Types("T", AllTypes()).Types("Tidx", IndexTypes()),
+                MakeKernel<ConcatV2>);
+REGISTER_KERNEL(KernelSpec("Pack").Types("T", AllTypes()), (MakeAttrKernel<Pack, "axis">));
 
 }  // namespace
 }  // namespace troupe

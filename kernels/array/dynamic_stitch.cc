@@ -7,79 +7,74 @@
 namespace troupe {
 namespace {
 
-class DynamicStitch : public Kernel {
- public:
-  absl::Status Compute(KernelContext& ctx) override {
-    const int n = ctx.num_inputs() / 2;
-    const Tensor& data0 = ctx.input(n);
-    const int lead0 = ctx.input(0).rank();
-    int64_t size = 0;
-    for (int i = 0; i < n; ++i) {
-      const Tensor &indices = ctx.input(i), &data = ctx.input(n + i);
-      const int lead = indices.rank();
-      bool fits = data.rank() >= lead;
-      for (int d = 0; fits && d < lead; ++d) fits = data.dim(d) == indices.dim(d);
-      if (!fits) {
-        return InvalidArgument("data[", i, "] of shape ", data.shape().ToString(),
-                               " must start with the shape of indices[", i, "], ",
-                               indices.shape().ToString());
-      }
-      fits = data.rank() - lead == data0.rank() - lead0;
-      for (int d = lead; fits && d < data.rank(); ++d) {
-        fits = data.dim(d) == data0.dim(d - lead + lead0);
-      }
-      if (!fits) {
-        return InvalidArgument("data[", i, "] of shape ", data.shape().ToString(),
-                               " after the shape of indices[", i,
-                               "] must agree with data[0] of shape ", data0.shape().ToString());
-      }
-      for (const int32_t index : indices.unchecked_values<int32_t>()) {
-        if (index < 0) {
-          return InvalidArgument("indices[", i, "] holds ", index, ", which is negative");
-        }
-        size = std::max<int64_t>(size, int64_t{index} + 1);
-      }
+bool Covers(KernelContext& ctx, int n, int64_t size, int64_t given) {
+  if (given < size) return false;
+  std::vector<bool> named(size, false);
+  int64_t count = 0;
+  for (int i = 0; i < n; ++i) {
+    for (const int32_t index : ctx.input(i).unchecked_values<int32_t>()) {
+      if (!named[index]) ++count;
+      named[index] = true;
     }
-    DimVector dims{size};
-    int64_t slice = 1;
-    for (int d = lead0; d < data0.rank(); ++d) {
-      dims.push_back(data0.dim(d));
-      slice *= data0.dim(d);
-    }
-    TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
-    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, data0.type(), shape));
-    int64_t given = 0;
-    for (int i = 0; i < n; ++i) given += ctx.input(i).num_elements();
-    // Rows that no index names are zeros; with a full permutation there are none.
-    if (!Covers(ctx, n, size, given)) {
-      ZeroElements(ctx, out->type(), out->mutable_raw_data(), out->num_elements());
-    }
-    for (int i = 0; i < n; ++i) {
-      const absl::Span<const int32_t> indices = ctx.input(i).unchecked_values<int32_t>();
-      const Tensor& data = ctx.input(n + i);
-      for (size_t k = 0; k < indices.size(); ++k) {
-        CopyElements(
-            data.type(), ElementAt(data.type(), out->mutable_raw_data(), indices[k] * slice),
-            ElementAt(data.type(), data.raw_data(), static_cast<int64_t>(k) * slice), slice);
-      }
-    }
-    return absl::OkStatus();
   }
+  return count == size;
+}
 
- private:
-  static bool Covers(KernelContext& ctx, int n, int64_t size, int64_t given) {
-    if (given < size) return false;
-    std::vector<bool> named(size, false);
-    int64_t count = 0;
-    for (int i = 0; i < n; ++i) {
-      for (const int32_t index : ctx.input(i).unchecked_values<int32_t>()) {
-        if (!named[index]) ++count;
-        named[index] = true;
-      }
+absl::Status DynamicStitch(KernelContext& ctx) {
+  const int n = ctx.num_inputs() / 2;
+  const Tensor& data0 = ctx.input(n);
+  const int lead0 = ctx.input(0).rank();
+  int64_t size = 0;
+  for (int i = 0; i < n; ++i) {
+    const Tensor &indices = ctx.input(i), &data = ctx.input(n + i);
+    const int lead = indices.rank();
+    bool fits = data.rank() >= lead;
+    for (int d = 0; fits && d < lead; ++d) fits = data.dim(d) == indices.dim(d);
+    if (!fits) {
+      return InvalidArgument("data[", i, "] of shape ", data.shape().ToString(),
+                             " must start with the shape of indices[", i, "], ",
+                             indices.shape().ToString());
     }
-    return count == size;
+    fits = data.rank() - lead == data0.rank() - lead0;
+    for (int d = lead; fits && d < data.rank(); ++d) {
+      fits = data.dim(d) == data0.dim(d - lead + lead0);
+    }
+    if (!fits) {
+      return InvalidArgument("data[", i, "] of shape ", data.shape().ToString(),
+                             " after the shape of indices[", i,
+                             "] must agree with data[0] of shape ", data0.shape().ToString());
+    }
+    for (const int32_t index : indices.unchecked_values<int32_t>()) {
+      if (index < 0) {
+        return InvalidArgument("indices[", i, "] holds ", index, ", which is negative");
+      }
+      size = std::max<int64_t>(size, int64_t{index} + 1);
+    }
   }
-};
+  DimVector dims{size};
+  int64_t slice = 1;
+  for (int d = lead0; d < data0.rank(); ++d) {
+    dims.push_back(data0.dim(d));
+    slice *= data0.dim(d);
+  }
+  TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+  TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, data0.type(), shape));
+  int64_t given = 0;
+  for (int i = 0; i < n; ++i) given += ctx.input(i).num_elements();
+  // Rows that no index names are zeros; with a full permutation there are none.
+  if (!Covers(ctx, n, size, given)) {
+    ZeroElements(ctx, out->type(), out->mutable_raw_data(), out->num_elements());
+  }
+  for (int i = 0; i < n; ++i) {
+    const absl::Span<const int32_t> indices = ctx.input(i).unchecked_values<int32_t>();
+    const Tensor& data = ctx.input(n + i);
+    for (size_t k = 0; k < indices.size(); ++k) {
+      CopyElements(data.type(), ElementAt(data.type(), out->mutable_raw_data(), indices[k] * slice),
+                   ElementAt(data.type(), data.raw_data(), static_cast<int64_t>(k) * slice), slice);
+    }
+  }
+  return absl::OkStatus();
+}
 
 REGISTER_KERNEL(KernelSpec("DynamicStitch").Types("T", AllTypes()), MakeKernel<DynamicStitch>);
 

@@ -7,6 +7,7 @@
 
 #include "kernels/array/index_view.h"
 #include "kernels/array/scatter.h"
+#include "kernels/common/registration.h"
 #include "kernels/kernel_registry.h"
 #include "kernels/type_switch.h"
 
@@ -154,34 +155,23 @@ absl::Status Gather(KernelContext& ctx) {
   return GatherSlices(ctx, ctx.input(0), ctx.input(1), 0, 0);
 }
 
-class GatherV2 : public Kernel {
- public:
-  GatherV2(KernelConstruction& construction, absl::Status* status) {
-    *status = construction.GetAttr("batch_dims", &batch_dims_);
+absl::Status GatherV2(KernelContext& ctx, int64_t given_batch_dims) {
+  const int params_rank = ctx.input(0).rank(), indices_rank = ctx.input(1).rank();
+  if (params_rank < 1) return InvalidArgument("params must have at least one dimension");
+  TROUPE_ASSIGN_OR_RETURN(const int64_t dim, ReadIntegerScalar(ctx.input(2), "axis"));
+  TROUPE_ASSIGN_OR_RETURN(const int axis, ResolveAxis(dim, params_rank, "axis"));
+  if (given_batch_dims < -indices_rank || given_batch_dims > indices_rank) {
+    return InvalidArgument("batch_dims must be in [", -indices_rank, ", ", indices_rank, "], got ",
+                           given_batch_dims);
   }
-  absl::Status Compute(KernelContext& ctx) override {
-    const int params_rank = ctx.input(0).rank(), indices_rank = ctx.input(1).rank();
-    if (params_rank < 1) return InvalidArgument("params must have at least one dimension");
-    if (ctx.input(2).rank() != 0) {
-      return InvalidArgument("axis must be a scalar, got shape ", ctx.input(2).shape().ToString());
-    }
-    TROUPE_ASSIGN_OR_RETURN(const int64_t dim, ReadIntegerScalar(ctx.input(2), "axis"));
-    TROUPE_ASSIGN_OR_RETURN(const int axis, ResolveAxis(dim, params_rank, "axis"));
-    if (batch_dims_ < -indices_rank || batch_dims_ > indices_rank) {
-      return InvalidArgument("batch_dims must be in [", -indices_rank, ", ", indices_rank,
-                             "], got ", batch_dims_);
-    }
-    const int64_t batch_dims = batch_dims_ < 0 ? batch_dims_ + indices_rank : batch_dims_;
-    if (batch_dims >= params_rank || batch_dims > axis) {
-      return InvalidArgument("batch_dims, ", batch_dims, ", must be less than the rank of params, ",
-                             params_rank, ", and not more than the axis, ", axis);
-    }
-    return GatherSlices(ctx, ctx.input(0), ctx.input(1), axis, static_cast<int>(batch_dims));
+  const int64_t batch_dims =
+      given_batch_dims < 0 ? given_batch_dims + indices_rank : given_batch_dims;
+  if (batch_dims >= params_rank || batch_dims > axis) {
+    return InvalidArgument("batch_dims, ", batch_dims, ", must be less than the rank of params, ",
+                           params_rank, ", and not more than the axis, ", axis);
   }
-
- private:
-  int64_t batch_dims_ = 0;
-};
+  return GatherSlices(ctx, ctx.input(0), ctx.input(1), axis, static_cast<int>(batch_dims));
+}
 
 class GatherNd : public Kernel {
  public:
@@ -204,8 +194,8 @@ KernelSpec Spec(const char* op) {
 
 REGISTER_KERNEL(Spec("Gather"), MakeKernel<Gather>);
 REGISTER_KERNEL(Spec("GatherNd"), MakeKernel<GatherNd>);
-REGISTER_KERNEL(Spec("GatherV2").Types("Taxis", IndexTypes()).HostMemory("axis"),
-                MakeKernel<GatherV2>);
+REGISTER_KERNEL(Spec("GatherV2").Types("Taxis", IndexTypes()),
+                (MakeAttrKernel<GatherV2, "batch_dims">));
 
 }  // namespace
 }  // namespace troupe

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "kernels/common/integer_input.h"
-#include "kernels/kernel_registry.h"
+#include "kernels/common/registration.h"
 
 namespace troupe {
 namespace {
@@ -98,15 +98,8 @@ absl::Status Pad(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-KernelSpec Spec(const char* op) {
-  return KernelSpec(op)
-      .Types("T", AllTypes())
-      .Types("Tpaddings", IndexTypes())
-      .HostMemory("paddings");
-}
-
-REGISTER_KERNEL(Spec("Pad"), MakeKernel<Pad>);
-REGISTER_KERNEL(Spec("PadV2").HostMemory("constant_values"), MakeKernel<Pad>);
+REGISTER_KERNELS(KernelSpec("Pad").Types("T", AllTypes()).Types("Tpaddings", IndexTypes()),
+                 MakeKernel<Pad>, "PadV2");
 
 }  // namespace
 }  // namespace troupe

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/kernel_registry.h"
+#include "kernels/common/registration.h"
 
 namespace troupe {
 namespace {
@@ -17,24 +17,15 @@ absl::Status IdentityN(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-class EnsureShape : public Kernel {
- public:
-  EnsureShape(KernelConstruction& construction, absl::Status* status) {
-    *status = construction.GetAttr("shape", &shape_);
+absl::Status EnsureShape(KernelContext& ctx, const PartialShape& expected) {
+  const Shape& shape = ctx.input(0).shape();
+  if (!expected.IsCompatibleWith(shape)) {
+    return InvalidArgument("the shape of the input, ", shape.ToString(),
+                           ", is not compatible with the expected shape ", expected.ToString());
   }
-  absl::Status Compute(KernelContext& ctx) override {
-    const Shape& shape = ctx.input(0).shape();
-    if (!shape_.IsCompatibleWith(shape)) {
-      return InvalidArgument("the shape of the input, ", shape.ToString(),
-                             ", is not compatible with the expected shape ", shape_.ToString());
-    }
-    ctx.PassThrough(0, 0);
-    return absl::OkStatus();
-  }
-
- private:
-  PartialShape shape_;
-};
+  ctx.PassThrough(0, 0);
+  return absl::OkStatus();
+}
 
 class Const : public Kernel {
  public:
@@ -73,18 +64,12 @@ class Placeholder : public Kernel {
   PartialShape shape_;
 };
 
-KernelSpec Cheap(const char* op) { return KernelSpec(op).Cost(KernelCost::kCheap); }
-
-REGISTER_KERNEL(Cheap("Identity"), MakeKernel<Identity>);
-REGISTER_KERNEL(Cheap("Snapshot"), MakeKernel<Identity>);
-REGISTER_KERNEL(Cheap("StopGradient"), MakeKernel<Identity>);
-REGISTER_KERNEL(Cheap("PreventGradient"), MakeKernel<Identity>);
-REGISTER_KERNEL(Cheap("PlaceholderWithDefault"), MakeKernel<Identity>);
+REGISTER_KERNELS(Cheap("Identity"), MakeKernel<Identity>, "Snapshot", "StopGradient",
+                 "PreventGradient", "PlaceholderWithDefault");
 REGISTER_KERNEL(Cheap("IdentityN"), MakeKernel<IdentityN>);
-REGISTER_KERNEL(Cheap("EnsureShape"), MakeKernel<EnsureShape>);
+REGISTER_KERNEL(Cheap("EnsureShape"), (MakeAttrKernel<EnsureShape, "shape">));
 REGISTER_KERNEL(Cheap("Const"), MakeKernel<Const>);
-REGISTER_KERNEL(Cheap("Placeholder"), MakeKernel<Placeholder>);
-REGISTER_KERNEL(Cheap("PlaceholderV2"), MakeKernel<Placeholder>);
+REGISTER_KERNELS(Cheap("Placeholder"), MakeKernel<Placeholder>, "PlaceholderV2");
 
 }  // namespace
 }  // namespace troupe

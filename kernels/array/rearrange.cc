@@ -119,10 +119,7 @@ absl::Status Tile(KernelContext& ctx) {
 
 absl::Status BroadcastTo(KernelContext& ctx) {
   const Tensor& input = ctx.input(0);
-  if (ctx.input(1).rank() != 1) {
-    return InvalidArgument("shape must be a vector, got shape ", ctx.input(1).shape().ToString());
-  }
-  TROUPE_ASSIGN_OR_RETURN(const troupe::Shape shape, ReadShape(ctx.input(1), "shape"));
+  TROUPE_ASSIGN_OR_RETURN(const troupe::Shape shape, ReadShapeVector(ctx.input(1), "shape"));
   const int skipped = shape.rank() - input.rank();
   if (skipped < 0) {
     return InvalidArgument("the input's rank, ", input.rank(), ", must not be larger than that ",
@@ -149,17 +146,14 @@ absl::Status BroadcastTo(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-KernelSpec Spec(const char* op, const char* index_attr, const char* index_argument) {
-  return KernelSpec(op)
-      .Types("T", AllTypes())
-      .Types(index_attr, IndexTypes())
-      .HostMemory(index_argument);
+KernelSpec Spec(const char* op, const char* index_attr) {
+  return KernelSpec(op).Types("T", AllTypes()).Types(index_attr, IndexTypes());
 }
 
-REGISTER_KERNEL(Spec("Transpose", "Tperm", "perm"), MakeKernel<Transpose>);
-REGISTER_KERNEL(Spec("ReverseV2", "Tidx", "axis"), MakeKernel<ReverseV2>);
-REGISTER_KERNEL(Spec("Tile", "Tmultiples", "multiples"), MakeKernel<Tile>);
-REGISTER_KERNEL(Spec("BroadcastTo", "Tidx", "shape"), MakeKernel<BroadcastTo>);
+REGISTER_KERNEL(Spec("Transpose", "Tperm"), MakeKernel<Transpose>);
+REGISTER_KERNEL(Spec("ReverseV2", "Tidx"), MakeKernel<ReverseV2>);
+REGISTER_KERNEL(Spec("Tile", "Tmultiples"), MakeKernel<Tile>);
+REGISTER_KERNEL(Spec("BroadcastTo", "Tidx"), MakeKernel<BroadcastTo>);
 
 }  // namespace
 }  // namespace troupe

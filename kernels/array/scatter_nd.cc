@@ -58,8 +58,7 @@ KernelSpec Spec(const char* op, std::vector<ElementType> types) {
   return KernelSpec(op).Types("T", std::move(types)).Types("Tindices", IndexTypes());
 }
 
-REGISTER_KERNEL(Spec("ScatterNd", WithString(PlainTypes())).HostMemory("shape"),
-                MakeKernel<ScatterNd>);
+REGISTER_KERNEL(Spec("ScatterNd", WithString(PlainTypes())), MakeKernel<ScatterNd>);
 REGISTER_KERNEL(Spec("TensorScatterAdd", NumberTypes()),
                 MakeKernel<TensorScatter<ScatterOp::kAdd>>);
 REGISTER_KERNEL(Spec("TensorScatterUpdate", WithString(PlainTypes())),

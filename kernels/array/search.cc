@@ -5,8 +5,9 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "kernels/common/integer_input.h"
+#include "kernels/common/registration.h"
+#include "kernels/common/switch_number.h"
 #include "kernels/kernel_registry.h"
-#include "kernels/type_switch.h"
 
 namespace troupe {
 namespace {
@@ -15,20 +16,17 @@ absl::Status Where(KernelContext& ctx) {
   const Tensor& input = ctx.input(0);
   if (input.rank() == 0) return InvalidArgument("the input must have at least one dimension");
   std::vector<int64_t> found;
-  TROUPE_RETURN_IF_ERROR(
-      (SwitchType<bool, float, int32_t, int64_t, double, half, bfloat16, int8_t, int16_t, uint8_t,
-                  uint16_t, uint32_t, uint64_t, complex64, complex128>(
-          input.type(), [&]<typename T>() {
-            const absl::Span<const T> values = input.unchecked_values<T>();
-            for (size_t i = 0; i < values.size(); ++i) {
-              if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
-                if (static_cast<float>(values[i]) != 0) found.push_back(static_cast<int64_t>(i));
-              } else {
-                if (values[i] != T(0)) found.push_back(static_cast<int64_t>(i));
-              }
-            }
-            return absl::OkStatus();
-          })));
+  TROUPE_RETURN_IF_ERROR(SwitchNumber<bool>(input.type(), [&]<typename T>() {
+    const absl::Span<const T> values = input.unchecked_values<T>();
+    for (size_t i = 0; i < values.size(); ++i) {
+      if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
+        if (static_cast<float>(values[i]) != 0) found.push_back(static_cast<int64_t>(i));
+      } else {
+        if (values[i] != T(0)) found.push_back(static_cast<int64_t>(i));
+      }
+    }
+    return absl::OkStatus();
+  }));
   const int rank = input.rank();
   TROUPE_ASSIGN_OR_RETURN(Tensor * out,
                           ctx.AllocateOutput(0, ElementType::kInt64,
@@ -54,78 +52,60 @@ auto Key(const T& value) {
   }
 }
 
-class ListDiff : public Kernel {
- public:
-  ListDiff(KernelConstruction& construction, absl::Status*)
-      : index_type_(construction.output_type(1)) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor &x = ctx.input(0), &y = ctx.input(1);
-    if (x.rank() != 1 || y.rank() != 1) {
-      return InvalidArgument("x and y must be vectors, got shapes ", x.shape().ToString(), " and ",
-                             y.shape().ToString());
-    }
-    std::vector<int64_t> kept;
-    TROUPE_RETURN_IF_ERROR(
-        (SwitchType<int32_t, int64_t, float, double, half, bfloat16, int8_t, int16_t, uint8_t,
-                    uint16_t, uint32_t, uint64_t, std::string>(x.type(), [&]<typename T>() {
-          absl::flat_hash_set<decltype(Key(std::declval<T>()))> excluded;
-          for (const T& value : y.unchecked_values<T>()) excluded.insert(Key(value));
-          const absl::Span<const T> values = x.unchecked_values<T>();
-          for (size_t i = 0; i < values.size(); ++i) {
-            if (!excluded.contains(Key(values[i]))) kept.push_back(static_cast<int64_t>(i));
-          }
-          return absl::OkStatus();
-        })));
-    const Shape shape({static_cast<int64_t>(kept.size())});
-    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, x.type(), shape));
-    TROUPE_RETURN_IF_ERROR(PutIntegers(ctx, 1, index_type_, kept));
-    return SwitchBySize(x.type(), [&]<typename T>() {
-      const T* from = static_cast<const T*>(x.raw_data());
-      T* to = static_cast<T*>(out->mutable_raw_data());
-      for (const int64_t at : kept) *to++ = from[at];
-      return absl::OkStatus();
-    });
+absl::Status ListDiff(KernelContext& ctx, ElementType index_type) {
+  const Tensor &x = ctx.input(0), &y = ctx.input(1);
+  if (x.rank() != 1 || y.rank() != 1) {
+    return InvalidArgument("x and y must be vectors, got shapes ", x.shape().ToString(), " and ",
+                           y.shape().ToString());
   }
-
- private:
-  ElementType index_type_;
-};
-
-class CheckNumerics : public Kernel {
- public:
-  CheckNumerics(KernelConstruction& construction, absl::Status* status) {
-    *status = construction.GetAttr("message", &message_);
-  }
-  absl::Status Compute(KernelContext& ctx) override {
-    bool nan = false, inf = false;
-    TROUPE_RETURN_IF_ERROR(
-        (SwitchType<float, double, half, bfloat16>(ctx.input(0).type(), [&]<typename T>() {
-          for (const T& value : ctx.input(0).unchecked_values<T>()) {
-            const auto x = Key(value);
-            // One subtraction finds both kinds.
-            if (x - x == 0) continue;
-            nan = nan || std::isnan(x);
-            inf = inf || std::isinf(x);
-          }
-          return absl::OkStatus();
-        })));
-    if (nan || inf) {
-      return InvalidArgument(message_, " : Tensor had ",
-                             nan && inf ? "Inf and NaN" : (nan ? "NaN" : "Inf"), " values");
+  std::vector<int64_t> kept;
+  TROUPE_RETURN_IF_ERROR(SwitchReal<std::string>(x.type(), [&]<typename T>() {
+    absl::flat_hash_set<decltype(Key(std::declval<T>()))> excluded;
+    for (const T& value : y.unchecked_values<T>()) excluded.insert(Key(value));
+    const absl::Span<const T> values = x.unchecked_values<T>();
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (!excluded.contains(Key(values[i]))) kept.push_back(static_cast<int64_t>(i));
     }
-    ctx.PassThrough(0, 0);
     return absl::OkStatus();
-  }
+  }));
+  const Shape shape({static_cast<int64_t>(kept.size())});
+  TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, x.type(), shape));
+  TROUPE_RETURN_IF_ERROR(PutIntegers(ctx, 1, index_type, kept));
+  return SwitchBySize(x.type(), [&]<typename T>() {
+    const T* from = static_cast<const T*>(x.raw_data());
+    T* to = static_cast<T*>(out->mutable_raw_data());
+    for (const int64_t at : kept) *to++ = from[at];
+    return absl::OkStatus();
+  });
+}
 
- private:
-  std::string message_;
-};
+absl::Status CheckNumerics(KernelContext& ctx, const std::string& message) {
+  bool nan = false, inf = false;
+  TROUPE_RETURN_IF_ERROR(
+      (SwitchType<float, double, half, bfloat16>(ctx.input(0).type(), [&]<typename T>() {
+        for (const T& value : ctx.input(0).unchecked_values<T>()) {
+          const auto x = Key(value);
+          // One subtraction finds both kinds.
+          if (x - x == 0) continue;
+          nan = nan || std::isnan(x);
+          inf = inf || std::isinf(x);
+        }
+        return absl::OkStatus();
+      })));
+  if (nan || inf) {
+    return InvalidArgument(message, " : Tensor had ",
+                           nan && inf ? "Inf and NaN" : (nan ? "NaN" : "Inf"), " values");
+  }
+  ctx.PassThrough(0, 0);
+  return absl::OkStatus();
+}
 
 REGISTER_KERNEL(KernelSpec("Where").Types("T", PlainTypes()), MakeKernel<Where>);
 REGISTER_KERNEL(
     KernelSpec("ListDiff").Types("T", WithString(RealNumberTypes())).Types("out_idx", IndexTypes()),
-    MakeKernel<ListDiff>);
-REGISTER_KERNEL(KernelSpec("CheckNumerics").Types("T", FloatTypes()), MakeKernel<CheckNumerics>);
+    (MakeAttrKernel<ListDiff, "out_idx">));
+REGISTER_KERNEL(KernelSpec("CheckNumerics").Types("T", FloatTypes()),
+                (MakeAttrKernel<CheckNumerics, "message">));
 
 }  // namespace
 }  // namespace troupe

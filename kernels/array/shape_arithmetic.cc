@@ -90,24 +90,14 @@ absl::Status InvertPermutation(KernelContext& ctx) {
   return PutIntegers(ctx, 0, ctx.input(0).type(), y);
 }
 
-KernelSpec Cheap(const char* op, const char* attr) {
+KernelSpec Spec(const char* op, const char* attr) {
   return KernelSpec(op).Cost(KernelCost::kCheap).Types(attr, IndexTypes());
 }
 
-REGISTER_KERNEL(Cheap("BroadcastArgs", "T").HostMemory("s0").HostMemory("s1").HostMemory("r0"),
-                MakeKernel<BroadcastArgs>);
-REGISTER_KERNEL(Cheap("BroadcastGradientArgs", "T")
-                    .HostMemory("s0")
-                    .HostMemory("s1")
-                    .HostMemory("r0")
-                    .HostMemory("r1"),
-                MakeKernel<BroadcastGradientArgs>);
-REGISTER_KERNEL(Cheap("ConcatOffset", "shape_type")
-                    .HostMemory("concat_dim")
-                    .HostMemory("shape")
-                    .HostMemory("offset"),
-                MakeKernel<ConcatOffset>);
-REGISTER_KERNEL(Cheap("InvertPermutation", "T"), MakeKernel<InvertPermutation>);
+REGISTER_KERNEL(Spec("BroadcastArgs", "T"), MakeKernel<BroadcastArgs>);
+REGISTER_KERNEL(Spec("BroadcastGradientArgs", "T"), MakeKernel<BroadcastGradientArgs>);
+REGISTER_KERNEL(Spec("ConcatOffset", "shape_type"), MakeKernel<ConcatOffset>);
+REGISTER_KERNEL(Spec("InvertPermutation", "T"), MakeKernel<InvertPermutation>);
 
 }  // namespace
 }  // namespace troupe

@@ -1,37 +1,22 @@
 // Ops that tell a tensor's shape or give it another one; no element is touched.
 #include "kernels/common/integer_input.h"
-#include "kernels/kernel_registry.h"
+#include "kernels/common/registration.h"
 
 namespace troupe {
 namespace {
 
-class ShapeN : public Kernel {
- public:
-  ShapeN(KernelConstruction& construction, absl::Status*)
-      : type_(construction.num_outputs() > 0 ? construction.output_type(0) : ElementType::kInt32) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    for (int i = 0; i < ctx.num_outputs(); ++i) {
-      TROUPE_RETURN_IF_ERROR(PutIntegers(ctx, i, type_, ctx.input(i).shape().dims()));
-    }
-    return absl::OkStatus();
+absl::Status ShapeN(KernelContext& ctx, ElementType type) {
+  for (int i = 0; i < ctx.num_outputs(); ++i) {
+    TROUPE_RETURN_IF_ERROR(PutIntegers(ctx, i, type, ctx.input(i).shape().dims()));
   }
+  return absl::OkStatus();
+}
 
- private:
-  ElementType type_;
-};
-
-class Size : public Kernel {
- public:
-  Size(KernelConstruction& construction, absl::Status*) : type_(construction.output_type(0)) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_RETURN_IF_ERROR(PutIntegers(ctx, 0, type_, {ctx.input(0).num_elements()}));
-    ctx.output(0).set_shape(Shape());
-    return absl::OkStatus();
-  }
-
- private:
-  ElementType type_;
-};
+absl::Status Size(KernelContext& ctx, ElementType type) {
+  TROUPE_RETURN_IF_ERROR(PutIntegers(ctx, 0, type, {ctx.input(0).num_elements()}));
+  ctx.output(0).set_shape(Shape());
+  return absl::OkStatus();
+}
 
 absl::Status Rank(KernelContext& ctx) { return ctx.SetScalar<int32_t>(0, ctx.input(0).rank()); }
 
@@ -108,47 +93,31 @@ absl::Status ExpandDims(KernelContext& ctx) {
   return PassReshaped(ctx, dims);
 }
 
-class Squeeze : public Kernel {
- public:
-  Squeeze(KernelConstruction& construction, absl::Status* status) {
-    *status = construction.GetAttr("squeeze_dims", &axes_);
-  }
-  absl::Status Compute(KernelContext& ctx) override {
-    const Shape& shape = ctx.input(0).shape();
-    absl::InlinedVector<bool, 8> squeezed(shape.rank(), axes_.empty());
-    for (const int64_t axis : axes_) {
-      TROUPE_ASSIGN_OR_RETURN(const int at, ResolveAxis(axis, shape.rank(), "squeeze_dims"));
-      if (shape.dim(at) != 1) {
-        return InvalidArgument("can not squeeze dimension ", at, " of shape ", shape.ToString(),
-                               ": its size is not 1");
-      }
-      squeezed[at] = true;
+absl::Status Squeeze(KernelContext& ctx, const std::vector<int64_t>& axes) {
+  const Shape& shape = ctx.input(0).shape();
+  absl::InlinedVector<bool, 8> squeezed(shape.rank(), axes.empty());
+  for (const int64_t axis : axes) {
+    TROUPE_ASSIGN_OR_RETURN(const int at, ResolveAxis(axis, shape.rank(), "squeeze_dims"));
+    if (shape.dim(at) != 1) {
+      return InvalidArgument("can not squeeze dimension ", at, " of shape ", shape.ToString(),
+                             ": its size is not 1");
     }
-    DimVector dims;
-    for (int i = 0; i < shape.rank(); ++i) {
-      if (!squeezed[i] || shape.dim(i) != 1) dims.push_back(shape.dim(i));
-    }
-    return PassReshaped(ctx, dims);
+    squeezed[at] = true;
   }
+  DimVector dims;
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (!squeezed[i] || shape.dim(i) != 1) dims.push_back(shape.dim(i));
+  }
+  return PassReshaped(ctx, dims);
+}
 
- private:
-  std::vector<int64_t> axes_;
-};
-
-KernelSpec Cheap(const char* op) { return KernelSpec(op).Cost(KernelCost::kCheap); }
-
-REGISTER_KERNEL(Cheap("Shape").Types("out_type", IndexTypes()).HostMemory("output"),
-                MakeKernel<ShapeN>);
-REGISTER_KERNEL(Cheap("ShapeN").Types("out_type", IndexTypes()).HostMemory("output"),
-                MakeKernel<ShapeN>);
-REGISTER_KERNEL(Cheap("Size").Types("out_type", IndexTypes()).HostMemory("output"),
-                MakeKernel<Size>);
-REGISTER_KERNEL(Cheap("Rank").HostMemory("output"), MakeKernel<Rank>);
-REGISTER_KERNEL(Cheap("Reshape").Types("Tshape", IndexTypes()).HostMemory("shape"),
-                MakeKernel<Reshape>);
-REGISTER_KERNEL(Cheap("ExpandDims").Types("Tdim", IndexTypes()).HostMemory("dim"),
-                MakeKernel<ExpandDims>);
-REGISTER_KERNEL(Cheap("Squeeze"), MakeKernel<Squeeze>);
+REGISTER_KERNELS(Cheap("Shape").Types("out_type", IndexTypes()),
+                 (MakeAttrKernel<ShapeN, "out_type">), "ShapeN");
+REGISTER_KERNEL(Cheap("Size").Types("out_type", IndexTypes()), (MakeAttrKernel<Size, "out_type">));
+REGISTER_KERNEL(Cheap("Rank"), MakeKernel<Rank>);
+REGISTER_KERNEL(Cheap("Reshape").Types("Tshape", IndexTypes()), MakeKernel<Reshape>);
+REGISTER_KERNEL(Cheap("ExpandDims").Types("Tdim", IndexTypes()), MakeKernel<ExpandDims>);
+REGISTER_KERNEL(Cheap("Squeeze"), (MakeAttrKernel<Squeeze, "squeeze_dims">));
 
 }  // namespace
 }  // namespace troupe

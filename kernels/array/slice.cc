@@ -49,11 +49,7 @@ absl::Status Slice(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-REGISTER_KERNEL(KernelSpec("Slice")
-                    .Types("T", AllTypes())
-                    .Types("Index", IndexTypes())
-                    .HostMemory("begin")
-                    .HostMemory("size"),
+REGISTER_KERNEL(KernelSpec("Slice").Types("T", AllTypes()).Types("Index", IndexTypes()),
                 MakeKernel<Slice>);
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Taking tensors apart: Split, SplitV, Unpack.
 #include "kernels/array/shared_slice.h"
 #include "kernels/common/integer_input.h"
+#include "kernels/common/registration.h"
 #include "kernels/kernel_registry.h"
 
 namespace troupe {
@@ -93,36 +94,23 @@ absl::Status SplitV(KernelContext& ctx) {
   return Cut(ctx, input, axis, sizes, false);
 }
 
-class Unpack : public Kernel {
- public:
-  Unpack(KernelConstruction& construction, absl::Status* status) {
-    *status = construction.GetAttr("axis", &axis_);
+absl::Status Unpack(KernelContext& ctx, int64_t dim) {
+  const Tensor& input = ctx.input(0);
+  const int n = ctx.num_outputs();
+  TROUPE_ASSIGN_OR_RETURN(const int axis, ResolveAxis(dim, input.rank(), "axis"));
+  if (input.dim(axis) != n) {
+    return InvalidArgument("dimension ", axis, " of the input of shape ", input.shape().ToString(),
+                           " has ", input.dim(axis), " elements, the node has ", n, " outputs");
   }
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor& input = ctx.input(0);
-    const int n = ctx.num_outputs();
-    TROUPE_ASSIGN_OR_RETURN(const int axis, ResolveAxis(axis_, input.rank(), "axis"));
-    if (input.dim(axis) != n) {
-      return InvalidArgument("dimension ", axis, " of the input of shape ",
-                             input.shape().ToString(), " has ", input.dim(axis),
-                             " elements, the node has ", n, " outputs");
-    }
-    return Cut(ctx, input, axis, DimVector(n, 1), true);
-  }
+  return Cut(ctx, input, axis, DimVector(n, 1), true);
+}
 
- private:
-  int64_t axis_ = 0;
-};
-
-REGISTER_KERNEL(KernelSpec("Split").Types("T", AllTypes()).HostMemory("split_dim"),
-                MakeKernel<Split>);
+REGISTER_KERNEL(KernelSpec("Split").Types("T", AllTypes()), MakeKernel<Split>);
 REGISTER_KERNEL(KernelSpec("SplitV")
                     .Types("T", AllTypes())
-                    .Types("Tlen", {ElementType::kInt8, ElementType::kInt32, ElementType::kInt64})
-                    .HostMemory("size_splits")
-                    .HostMemory("split_dim"),
+                    .Types("Tlen", {ElementType::kInt8, ElementType::kInt32, ElementType::kInt64}),
                 MakeKernel<SplitV>);
-REGISTER_KERNEL(KernelSpec("Unpack").Types("T", AllTypes()), MakeKernel<Unpack>);
+REGISTER_KERNEL(KernelSpec("Unpack").Types("T", AllTypes()), (MakeAttrKernel<Unpack, "axis">));
 
 }  // namespace
 }  // namespace troupe

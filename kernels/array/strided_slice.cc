@@ -124,145 +124,127 @@ int64_t Locate(const DenseSlice& slice, absl::Span<const int64_t> dims, DimVecto
   return offset;
 }
 
-Masks ReadMasks(KernelConstruction& construction) {
-  return {construction.Attr<int64_t>("begin_mask"), construction.Attr<int64_t>("end_mask"),
-          construction.Attr<int64_t>("ellipsis_mask"), construction.Attr<int64_t>("new_axis_mask"),
-          construction.Attr<int64_t>("shrink_axis_mask")};
+template <absl::Status (*kCompute)(KernelContext& ctx, const Masks& masks)>
+class MaskedKernel final : public Kernel {
+ public:
+  MaskedKernel(KernelConstruction& c, absl::Status*)
+      : masks_{c.Attr<int64_t>("begin_mask"), c.Attr<int64_t>("end_mask"),
+               c.Attr<int64_t>("ellipsis_mask"), c.Attr<int64_t>("new_axis_mask"),
+               c.Attr<int64_t>("shrink_axis_mask")} {}
+  absl::Status Compute(KernelContext& ctx) override { return kCompute(ctx, masks_); }
+
+ private:
+  Masks masks_;
+};
+
+absl::Status StridedSlice(KernelContext& ctx, const Masks& masks) {
+  const Tensor& input = ctx.input(0);
+  TROUPE_ASSIGN_OR_RETURN(const DenseSlice slice, Resolve(input.shape().dims(), ctx.input(1),
+                                                          ctx.input(2), ctx.input(3), masks));
+  TROUPE_ASSIGN_OR_RETURN(Shape shape, Shape::Create(slice.result));
+  if (slice.whole) {
+    ctx.PassThrough(0, 0);
+    ctx.output(0).set_shape(std::move(shape));
+    return absl::OkStatus();
+  }
+  bool rows = input.rank() > 0 && slice.stride[0] == 1;
+  for (int d = 1; d < input.rank() && rows; ++d) {
+    rows = slice.size[d] == input.dim(d) && slice.stride[d] == 1;
+  }
+  if (rows && shape.num_elements() > 0 && WorthSharing(input, shape.num_elements())) {
+    Tensor part = input.Slice(slice.begin[0], slice.begin[0] + slice.size[0]);
+    part.set_shape(std::move(shape));
+    ctx.set_output(0, std::move(part));
+    return absl::OkStatus();
+  }
+  TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, input.type(), shape));
+  if (out->num_elements() == 0) return absl::OkStatus();
+  DimVector strides;
+  const int64_t offset = Locate(slice, input.shape().dims(), &strides);
+  StridedCopy(ctx, input.type(), slice.size, out->mutable_raw_data(), RowMajorStrides(slice.size),
+              ElementAt(input.type(), input.raw_data(), offset), strides);
+  return absl::OkStatus();
 }
 
-class StridedSlice : public Kernel {
- public:
-  StridedSlice(KernelConstruction& construction, absl::Status*) : masks_(ReadMasks(construction)) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor& input = ctx.input(0);
-    TROUPE_ASSIGN_OR_RETURN(const DenseSlice slice, Resolve(input.shape().dims(), ctx.input(1),
-                                                            ctx.input(2), ctx.input(3), masks_));
-    TROUPE_ASSIGN_OR_RETURN(Shape shape, Shape::Create(slice.result));
-    if (slice.whole) {
-      ctx.PassThrough(0, 0);
-      ctx.output(0).set_shape(std::move(shape));
-      return absl::OkStatus();
-    }
-    bool rows = input.rank() > 0 && slice.stride[0] == 1;
-    for (int d = 1; d < input.rank() && rows; ++d) {
-      rows = slice.size[d] == input.dim(d) && slice.stride[d] == 1;
-    }
-    if (rows && shape.num_elements() > 0 && WorthSharing(input, shape.num_elements())) {
-      Tensor part = input.Slice(slice.begin[0], slice.begin[0] + slice.size[0]);
-      part.set_shape(std::move(shape));
-      ctx.set_output(0, std::move(part));
-      return absl::OkStatus();
-    }
-    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, input.type(), shape));
-    if (out->num_elements() == 0) return absl::OkStatus();
-    DimVector strides;
-    const int64_t offset = Locate(slice, input.shape().dims(), &strides);
-    StridedCopy(ctx, input.type(), slice.size, out->mutable_raw_data(), RowMajorStrides(slice.size),
-                ElementAt(input.type(), input.raw_data(), offset), strides);
+absl::Status StridedSliceGrad(KernelContext& ctx, const Masks& masks) {
+  TROUPE_ASSIGN_OR_RETURN(Shape shape, ReadShapeVector(ctx.input(0), "shape"));
+  const Tensor& dy = ctx.input(4);
+  TROUPE_ASSIGN_OR_RETURN(const DenseSlice slice,
+                          Resolve(shape.dims(), ctx.input(1), ctx.input(2), ctx.input(3), masks));
+  if (!std::equal(slice.result.begin(), slice.result.end(), dy.shape().dims().begin(),
+                  dy.shape().dims().end())) {
+    return InvalidArgument("dy must have the shape of the slice, [",
+                           absl::StrJoin(slice.result, ","), "], got ", dy.shape().ToString());
+  }
+  if (slice.whole) {
+    ctx.PassThrough(4, 0);
+    ctx.output(0).set_shape(std::move(shape));
     return absl::OkStatus();
   }
+  TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, dy.type(), shape));
+  ZeroElements(ctx, dy.type(), out->mutable_raw_data(), out->num_elements());
+  if (dy.num_elements() == 0) return absl::OkStatus();
+  DimVector strides;
+  const int64_t offset = Locate(slice, shape.dims(), &strides);
+  StridedCopy(ctx, dy.type(), slice.size, ElementAt(dy.type(), out->mutable_raw_data(), offset),
+              strides, dy.raw_data(), RowMajorStrides(slice.size));
+  return absl::OkStatus();
+}
 
- private:
-  Masks masks_;
-};
-
-class StridedSliceGrad : public Kernel {
- public:
-  StridedSliceGrad(KernelConstruction& construction, absl::Status*)
-      : masks_(ReadMasks(construction)) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(Shape shape, ReadShapeVector(ctx.input(0), "shape"));
-    const Tensor& dy = ctx.input(4);
-    TROUPE_ASSIGN_OR_RETURN(const DenseSlice slice, Resolve(shape.dims(), ctx.input(1),
-                                                            ctx.input(2), ctx.input(3), masks_));
-    if (!std::equal(slice.result.begin(), slice.result.end(), dy.shape().dims().begin(),
-                    dy.shape().dims().end())) {
-      return InvalidArgument("dy must have the shape of the slice, [",
-                             absl::StrJoin(slice.result, ","), "], got ", dy.shape().ToString());
+/// For each dimension of the sliced tensor, the value's stride along it when the value is
+/// broadcast to the shape of the slice.
+absl::StatusOr<DimVector> BroadcastStrides(const Tensor& value, const DenseSlice& slice) {
+  const int rank = static_cast<int>(slice.result.size());
+  const DimVector strides = RowMajorStrides(value.shape().dims());
+  DimVector by_result(rank, 0);
+  bool fits = true;
+  for (int v = 0; v < value.rank(); ++v) {
+    const int at = v + rank - value.rank();
+    if (at < 0) {
+      fits = fits && value.dim(v) == 1;
+    } else if (value.dim(v) == slice.result[at]) {
+      by_result[at] = strides[v];
+    } else {
+      fits = fits && value.dim(v) == 1;
     }
-    if (slice.whole) {
-      ctx.PassThrough(4, 0);
-      ctx.output(0).set_shape(std::move(shape));
-      return absl::OkStatus();
-    }
-    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, dy.type(), shape));
-    ZeroElements(ctx, dy.type(), out->mutable_raw_data(), out->num_elements());
-    if (dy.num_elements() == 0) return absl::OkStatus();
-    DimVector strides;
-    const int64_t offset = Locate(slice, shape.dims(), &strides);
-    StridedCopy(ctx, dy.type(), slice.size, ElementAt(dy.type(), out->mutable_raw_data(), offset),
-                strides, dy.raw_data(), RowMajorStrides(slice.size));
-    return absl::OkStatus();
   }
-
- private:
-  Masks masks_;
-};
-
-class TensorStridedSliceUpdate : public Kernel {
- public:
-  TensorStridedSliceUpdate(KernelConstruction& construction, absl::Status*)
-      : masks_(ReadMasks(construction)) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor& value = ctx.input(4);
-    const Shape shape = ctx.input(0).shape();
-    TROUPE_ASSIGN_OR_RETURN(const DenseSlice slice, Resolve(shape.dims(), ctx.input(1),
-                                                            ctx.input(2), ctx.input(3), masks_));
-    TROUPE_ASSIGN_OR_RETURN(const DimVector value_strides, BroadcastStrides(value, slice));
-    TROUPE_RETURN_IF_ERROR(ForwardOrCopy(ctx));
-    if (std::count(slice.size.begin(), slice.size.end(), 0) > 0) return absl::OkStatus();
-    Tensor& out = ctx.output(0);
-    DimVector strides;
-    const int64_t offset = Locate(slice, shape.dims(), &strides);
-    StridedCopy(ctx, out.type(), slice.size, ElementAt(out.type(), out.mutable_raw_data(), offset),
-                strides, value.raw_data(), value_strides);
-    return absl::OkStatus();
+  // What would be put into an empty slice does not matter.
+  if (!fits && std::count(slice.size.begin(), slice.size.end(), 0) == 0) {
+    return InvalidArgument("the value of shape ", value.shape().ToString(),
+                           " cannot be broadcast to the slice, [", absl::StrJoin(slice.result, ","),
+                           "]");
   }
+  DimVector by_dim;
+  for (const int64_t place : slice.place) by_dim.push_back(place < 0 ? 0 : by_result[place]);
+  return by_dim;
+}
 
- private:
-  /// For each dimension of the sliced tensor, the value's stride along it when the value is
-  /// broadcast to the shape of the slice.
-  static absl::StatusOr<DimVector> BroadcastStrides(const Tensor& value, const DenseSlice& slice) {
-    const int rank = static_cast<int>(slice.result.size());
-    const DimVector strides = RowMajorStrides(value.shape().dims());
-    DimVector by_result(rank, 0);
-    bool fits = true;
-    for (int v = 0; v < value.rank(); ++v) {
-      const int at = v + rank - value.rank();
-      if (at < 0) {
-        fits = fits && value.dim(v) == 1;
-      } else if (value.dim(v) == slice.result[at]) {
-        by_result[at] = strides[v];
-      } else {
-        fits = fits && value.dim(v) == 1;
-      }
-    }
-    // What would be put into an empty slice does not matter.
-    if (!fits && std::count(slice.size.begin(), slice.size.end(), 0) == 0) {
-      return InvalidArgument("the value of shape ", value.shape().ToString(),
-                             " cannot be broadcast to the slice, [",
-                             absl::StrJoin(slice.result, ","), "]");
-    }
-    DimVector by_dim;
-    for (const int64_t place : slice.place) by_dim.push_back(place < 0 ? 0 : by_result[place]);
-    return by_dim;
-  }
-
-  Masks masks_;
-};
+absl::Status TensorStridedSliceUpdate(KernelContext& ctx, const Masks& masks) {
+  const Tensor& value = ctx.input(4);
+  const Shape shape = ctx.input(0).shape();
+  TROUPE_ASSIGN_OR_RETURN(const DenseSlice slice,
+                          Resolve(shape.dims(), ctx.input(1), ctx.input(2), ctx.input(3), masks));
+  TROUPE_ASSIGN_OR_RETURN(const DimVector value_strides, BroadcastStrides(value, slice));
+  TROUPE_RETURN_IF_ERROR(ForwardOrCopy(ctx));
+  if (std::count(slice.size.begin(), slice.size.end(), 0) > 0) return absl::OkStatus();
+  Tensor& out = ctx.output(0);
+  DimVector strides;
+  const int64_t offset = Locate(slice, shape.dims(), &strides);
+  StridedCopy(ctx, out.type(), slice.size, ElementAt(out.type(), out.mutable_raw_data(), offset),
+              strides, value.raw_data(), value_strides);
+  return absl::OkStatus();
+}
 
 KernelSpec Spec(const char* op) {
   return KernelSpec(op)
       .Types("T", AllTypes())
-      .Types("Index", {ElementType::kInt16, ElementType::kInt32, ElementType::kInt64})
-      .HostMemory("begin")
-      .HostMemory("end")
-      .HostMemory("strides");
+      .Types("Index", {ElementType::kInt16, ElementType::kInt32, ElementType::kInt64});
 }
 
-REGISTER_KERNEL(Spec("StridedSlice"), MakeKernel<StridedSlice>);
-REGISTER_KERNEL(Spec("TensorStridedSliceUpdate"), MakeKernel<TensorStridedSliceUpdate>);
-REGISTER_KERNEL(Spec("StridedSliceGrad").HostMemory("shape"), MakeKernel<StridedSliceGrad>);
+REGISTER_KERNEL(Spec("StridedSlice"), MakeKernel<MaskedKernel<StridedSlice>>);
+REGISTER_KERNEL(Spec("TensorStridedSliceUpdate"),
+                MakeKernel<MaskedKernel<TensorStridedSliceUpdate>>);
+REGISTER_KERNEL(Spec("StridedSliceGrad"), MakeKernel<MaskedKernel<StridedSliceGrad>>);
 
 }  // namespace
 }  // namespace troupe

@@ -5,8 +5,9 @@
 #include <type_traits>
 
 #include "kernels/common/integer_input.h"
+#include "kernels/common/registration.h"
+#include "kernels/common/switch_number.h"
 #include "kernels/kernel_registry.h"
-#include "kernels/type_switch.h"
 
 namespace troupe {
 namespace {
@@ -56,102 +57,71 @@ void SelectTop(const T* values, int64_t n, int64_t k, std::vector<int64_t>* orde
   std::sort(order->begin(), order->begin() + k, before);
 }
 
-class TopK : public Kernel {
- public:
-  TopK(KernelConstruction& construction, absl::Status*)
-      : index_type_(construction.output_type(1)) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor& input = ctx.input(0);
-    TROUPE_ASSIGN_OR_RETURN(const int64_t k, ReadIntegerScalar(ctx.input(1), "k"));
-    if (k < 0) return InvalidArgument("k must be at least 0, got ", k);
-    if (input.rank() < 1) return InvalidArgument("the input must have at least one dimension");
-    const int64_t n = input.dim(input.rank() - 1);
-    if (n < k) return InvalidArgument("the input must have at least k = ", k, " columns, got ", n);
-    Shape shape = input.shape();
-    shape.set_dim(input.rank() - 1, k);
-    TROUPE_ASSIGN_OR_RETURN(Tensor * values, ctx.AllocateOutput(0, input.type(), shape));
-    TROUPE_ASSIGN_OR_RETURN(Tensor * indices, ctx.AllocateOutput(1, index_type_, shape));
-    if (shape.num_elements() == 0) return absl::OkStatus();
-    const int64_t rows = shape.num_elements() / k;
-    return SwitchType<float, double, int32_t, int64_t, half, bfloat16, int8_t, int16_t, uint8_t,
-                      uint16_t, uint32_t, uint64_t>(input.type(), [&]<typename T>() {
-      const T* from = input.unchecked_data<T>();
-      T* to = values->mutable_data<T>();
-      const double row_ns = (k <= 32 ? 2.0 : 10.0) * n + 20.0 * k;
-      ctx.ParallelFor(rows, KernelContext::GrainFor(row_ns), [&](int64_t begin, int64_t end) {
-        std::vector<int64_t> order(n);
-        for (int64_t r = begin; r < end; ++r) {
-          SelectTop(from + r * n, n, k, &order);
-          for (int64_t i = 0; i < k; ++i) {
-            to[r * k + i] = from[r * n + order[i]];
-            Store(indices, r * k + i, order[i]);
-          }
+absl::Status TopK(KernelContext& ctx, ElementType index_type) {
+  const Tensor& input = ctx.input(0);
+  TROUPE_ASSIGN_OR_RETURN(const int64_t k, ReadIntegerScalar(ctx.input(1), "k"));
+  if (k < 0) return InvalidArgument("k must be at least 0, got ", k);
+  if (input.rank() < 1) return InvalidArgument("the input must have at least one dimension");
+  const int64_t n = input.dim(input.rank() - 1);
+  if (n < k) return InvalidArgument("the input must have at least k = ", k, " columns, got ", n);
+  Shape shape = input.shape();
+  shape.set_dim(input.rank() - 1, k);
+  TROUPE_ASSIGN_OR_RETURN(Tensor * values, ctx.AllocateOutput(0, input.type(), shape));
+  TROUPE_ASSIGN_OR_RETURN(Tensor * indices, ctx.AllocateOutput(1, index_type, shape));
+  if (shape.num_elements() == 0) return absl::OkStatus();
+  const int64_t rows = shape.num_elements() / k;
+  return SwitchReal(input.type(), [&]<typename T>() {
+    const T* from = input.unchecked_data<T>();
+    T* to = values->mutable_data<T>();
+    const double row_ns = (k <= 32 ? 2.0 : 10.0) * n + 20.0 * k;
+    ctx.ParallelFor(rows, KernelContext::GrainFor(row_ns), [&](int64_t begin, int64_t end) {
+      std::vector<int64_t> order(n);
+      for (int64_t r = begin; r < end; ++r) {
+        SelectTop(from + r * n, n, k, &order);
+        for (int64_t i = 0; i < k; ++i) {
+          to[r * k + i] = from[r * n + order[i]];
         }
-      });
-      return absl::OkStatus();
+        StoreIntegers(order.data(), k, index_type, indices->mutable_raw_data(), r * k);
+      }
     });
-  }
-
- private:
-  void Store(Tensor* indices, int64_t at, int64_t value) const {
-    switch (index_type_) {
-      case ElementType::kInt16:
-        indices->mutable_data<int16_t>()[at] = static_cast<int16_t>(value);
-        break;
-      case ElementType::kInt64:
-        indices->mutable_data<int64_t>()[at] = value;
-        break;
-      default:
-        indices->mutable_data<int32_t>()[at] = static_cast<int32_t>(value);
-    }
-  }
-
-  ElementType index_type_;
-};
-
-class InTopK : public Kernel {
- public:
-  InTopK(KernelConstruction& construction, absl::Status* status) {
-    if (construction.num_inputs() == 2) *status = construction.GetAttr("k", &k_);
-  }
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor &predictions = ctx.input(0), &targets_input = ctx.input(1);
-    int64_t k = k_;
-    if (ctx.num_inputs() == 3) {
-      TROUPE_ASSIGN_OR_RETURN(k, ReadIntegerScalar(ctx.input(2), "k"));
-    }
-    if (predictions.rank() != 2 || targets_input.rank() != 1 ||
-        predictions.dim(0) != targets_input.dim(0)) {
-      return InvalidArgument(
-          "predictions must be a matrix and targets a vector with one element a ",
-          "row, got shapes ", predictions.shape().ToString(), " and ",
-          targets_input.shape().ToString());
-    }
-    TROUPE_ASSIGN_OR_RETURN(const DimVector targets, ReadIntegers(targets_input, "targets"));
-    const int64_t rows = predictions.dim(0), n = predictions.dim(1);
-    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ElementType::kBool, Shape({rows})));
-    const float* row = predictions.unchecked_data<float>();
-    for (int64_t r = 0; r < rows; ++r, row += n) {
-      out->mutable_data<bool>()[r] =
-          targets[r] >= 0 && targets[r] < n && InTop(row, n, row[targets[r]], k);
-    }
     return absl::OkStatus();
-  }
+  });
+}
 
- private:
-  /// False as soon as a prediction that is not finite is met.
-  static bool InTop(const float* row, int64_t n, float target, int64_t k) {
-    if (!std::isfinite(target)) return false;
-    int64_t larger = 0;
-    for (int64_t i = 0; i < n; ++i) {
-      if (!std::isfinite(row[i])) return false;
-      if (row[i] > target && ++larger > k) return false;
-    }
-    return larger < k;
+/// False as soon as a prediction that is not finite is met.
+bool InTop(const float* row, int64_t n, float target, int64_t k) {
+  if (!std::isfinite(target)) return false;
+  int64_t larger = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    if (!std::isfinite(row[i])) return false;
+    if (row[i] > target && ++larger > k) return false;
   }
+  return larger < k;
+}
 
-  int64_t k_ = 0;
-};
+absl::Status InTopK(KernelContext& ctx, int64_t k) {
+  const Tensor &predictions = ctx.input(0), &targets_input = ctx.input(1);
+  if (predictions.rank() != 2 || targets_input.rank() != 1 ||
+      predictions.dim(0) != targets_input.dim(0)) {
+    return InvalidArgument("predictions must be a matrix and targets a vector with one element a ",
+                           "row, got shapes ", predictions.shape().ToString(), " and ",
+                           targets_input.shape().ToString());
+  }
+  TROUPE_ASSIGN_OR_RETURN(const DimVector targets, ReadIntegers(targets_input, "targets"));
+  const int64_t rows = predictions.dim(0), n = predictions.dim(1);
+  TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ElementType::kBool, Shape({rows})));
+  const float* row = predictions.unchecked_data<float>();
+  for (int64_t r = 0; r < rows; ++r, row += n) {
+    out->mutable_data<bool>()[r] =
+        targets[r] >= 0 && targets[r] < n && InTop(row, n, row[targets[r]], k);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status InTopKV2(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(const int64_t k, ReadIntegerScalar(ctx.input(2), "k"));
+  return InTopK(ctx, k);
+}
 
 std::vector<ElementType> IndicesAndInt16() {
   return {ElementType::kInt16, ElementType::kInt32, ElementType::kInt64};
@@ -160,12 +130,10 @@ std::vector<ElementType> IndicesAndInt16() {
 REGISTER_KERNEL(KernelSpec("TopKV2")
                     .Types("T", RealNumberTypes())
                     .Types("Tk", IndicesAndInt16())
-                    .Types("index_type", IndicesAndInt16())
-                    .HostMemory("k"),
-                MakeKernel<TopK>);
-REGISTER_KERNEL(KernelSpec("InTopK").Types("T", IndexTypes()), MakeKernel<InTopK>);
-REGISTER_KERNEL(KernelSpec("InTopKV2").Types("T", IndexTypes()).HostMemory("k"),
-                MakeKernel<InTopK>);
+                    .Types("index_type", IndicesAndInt16()),
+                (MakeAttrKernel<TopK, "index_type">));
+REGISTER_KERNEL(KernelSpec("InTopK").Types("T", IndexTypes()), (MakeAttrKernel<InTopK, "k">));
+REGISTER_KERNEL(KernelSpec("InTopKV2").Types("T", IndexTypes()), MakeKernel<InTopKV2>);
 
 }  // namespace
 }  // namespace troupe

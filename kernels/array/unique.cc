@@ -11,8 +11,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "kernels/common/integer_input.h"
+#include "kernels/common/registration.h"
+#include "kernels/common/switch_number.h"
 #include "kernels/kernel_registry.h"
-#include "kernels/type_switch.h"
 
 namespace troupe {
 namespace {
@@ -98,62 +99,53 @@ void NumberSlices(const T* in, int64_t outer, int64_t n, int64_t inner, int64_t*
   }
 }
 
-class Unique : public Kernel {
- public:
-  Unique(KernelConstruction& construction, absl::Status*)
-      : type_(construction.input_type(0)), index_type_(construction.output_type(1)) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor& x = ctx.input(0);
-    int axis = 0;
-    bool whole = true;
-    if (ctx.num_inputs() > 1) {
-      TROUPE_ASSIGN_OR_RETURN(const DimVector axes, ReadIntegerVector(ctx.input(1), "axis"));
-      if (axes.size() > 1) {
-        return InvalidArgument("axis must be a vector of one element or none, got ", axes.size());
-      }
-      whole = axes.empty();
-      if (!whole) {
-        TROUPE_ASSIGN_OR_RETURN(axis, ResolveAxis(axes[0], x.rank(), "axis"));
-      }
+absl::Status Unique(KernelContext& ctx, ElementType index_type) {
+  const Tensor& x = ctx.input(0);
+  int axis = 0;
+  bool whole = true;
+  if (ctx.num_inputs() > 1) {
+    TROUPE_ASSIGN_OR_RETURN(const DimVector axes, ReadIntegerVector(ctx.input(1), "axis"));
+    if (axes.size() > 1) {
+      return InvalidArgument("axis must be a vector of one element or none, got ", axes.size());
     }
-    if (whole && x.rank() != 1) {
-      return InvalidArgument("x must be a vector, got shape ", x.shape().ToString());
+    whole = axes.empty();
+    if (!whole) {
+      TROUPE_ASSIGN_OR_RETURN(axis, ResolveAxis(axes[0], x.rank(), "axis"));
     }
-    const int64_t n = x.dim(axis);
-    int64_t outer = 1, inner = 1;
-    for (int d = 0; d < axis; ++d) outer *= x.dim(d);
-    for (int d = axis + 1; d < x.rank(); ++d) inner *= x.dim(d);
-
-    std::vector<int64_t> number(n), first;
-    TROUPE_RETURN_IF_ERROR(
-        (SwitchType<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
-                    uint16_t, uint32_t, uint64_t, bool, std::string>(type_, [&]<typename T>() {
-          if (outer == 1 && inner == 1) {
-            NumberElements(x.unchecked_data<T>(), n, number.data(), &first);
-          } else {
-            NumberSlices(x.unchecked_data<T>(), outer, n, inner, number.data(), &first);
-          }
-          return absl::OkStatus();
-        })));
-
-    Shape shape = x.shape();
-    const int64_t distinct = static_cast<int64_t>(first.size());
-    shape.set_dim(axis, distinct);
-    TROUPE_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, type_, shape));
-    if (y->num_elements() > 0) {
-      for (int64_t o = 0; o < outer; ++o) {
-        for (int64_t i = 0; i < distinct; ++i) {
-          CopyElements(type_, ElementAt(type_, y->mutable_raw_data(), (o * distinct + i) * inner),
-                       ElementAt(type_, x.raw_data(), (o * n + first[i]) * inner), inner);
-        }
-      }
-    }
-    return PutIntegers(ctx, 1, index_type_, number);
   }
+  if (whole && x.rank() != 1) {
+    return InvalidArgument("x must be a vector, got shape ", x.shape().ToString());
+  }
+  const int64_t n = x.dim(axis);
+  int64_t outer = 1, inner = 1;
+  for (int d = 0; d < axis; ++d) outer *= x.dim(d);
+  for (int d = axis + 1; d < x.rank(); ++d) inner *= x.dim(d);
 
- private:
-  ElementType type_, index_type_;
-};
+  std::vector<int64_t> number(n), first;
+  TROUPE_RETURN_IF_ERROR((SwitchReal<bool, std::string>(x.type(), [&]<typename T>() {
+    if (outer == 1 && inner == 1) {
+      NumberElements(x.unchecked_data<T>(), n, number.data(), &first);
+    } else {
+      NumberSlices(x.unchecked_data<T>(), outer, n, inner, number.data(), &first);
+    }
+    return absl::OkStatus();
+  })));
+
+  Shape shape = x.shape();
+  const int64_t distinct = static_cast<int64_t>(first.size());
+  shape.set_dim(axis, distinct);
+  TROUPE_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, x.type(), shape));
+  if (y->num_elements() > 0) {
+    for (int64_t o = 0; o < outer; ++o) {
+      for (int64_t i = 0; i < distinct; ++i) {
+        CopyElements(x.type(),
+                     ElementAt(x.type(), y->mutable_raw_data(), (o * distinct + i) * inner),
+                     ElementAt(x.type(), x.raw_data(), (o * n + first[i]) * inner), inner);
+      }
+    }
+  }
+  return PutIntegers(ctx, 1, index_type, number);
+}
 
 KernelSpec Spec(const char* op) {
   std::vector<ElementType> types = RealNumberTypes();
@@ -161,8 +153,8 @@ KernelSpec Spec(const char* op) {
   return KernelSpec(op).Types("T", std::move(types)).Types("out_idx", IndexTypes());
 }
 
-REGISTER_KERNEL(Spec("Unique"), MakeKernel<Unique>);
-REGISTER_KERNEL(Spec("UniqueV2").HostMemory("axis"), MakeKernel<Unique>);
+REGISTER_KERNEL(Spec("Unique"), (MakeAttrKernel<Unique, "out_idx">));
+REGISTER_KERNEL(Spec("UniqueV2"), (MakeAttrKernel<Unique, "out_idx">));
 
 }  // namespace
 }  // namespace troupe

@@ -83,6 +83,14 @@ absl::Status PutIntegers(KernelContext& ctx, int i, ElementType type,
   return absl::OkStatus();
 }
 
+void StoreIntegers(const int64_t* from, int64_t n, ElementType type, void* to, int64_t at) {
+  (void)MatchType<int64_t, int32_t, int16_t, uint16_t>(type, false, [&]<typename T>() {
+    std::transform(from, from + n, static_cast<T*>(to) + at,
+                   [](int64_t value) { return static_cast<T>(value); });
+    return true;
+  });
+}
+
 absl::StatusOr<int> ResolveAxis(int64_t axis, int rank, std::string_view what) {
   if (axis < -rank || axis >= rank) {
     return InvalidArgument(std::string(what), " must be in [", -rank, ", ", rank, "), got ", axis);

@@ -28,6 +28,9 @@ absl::StatusOr<Shape> ReadShapeVector(const Tensor& tensor, std::string_view wha
 /// not fit.
 absl::Status PutIntegers(KernelContext& ctx, int i, ElementType type,
                          absl::Span<const int64_t> values);
+/// Writes `n` integers to the elements of `to`, which are of `type`, from `at` on: int16, uint16,
+/// int32 or int64.
+void StoreIntegers(const int64_t* from, int64_t n, ElementType type, void* to, int64_t at);
 /// `axis` counted from the front; InvalidArgument unless it lies in [-rank, rank).
 absl::StatusOr<int> ResolveAxis(int64_t axis, int rank, std::string_view what);
 

@@ -1,6 +1,6 @@
 // The primitive ops of control flow. The executor plays most of them itself, because they are about
 // which nodes run; what is registered here says that every device and type has them.
-#include "kernels/kernel_registry.h"
+#include "kernels/common/registration.h"
 
 namespace troupe {
 namespace {
@@ -34,20 +34,11 @@ absl::Status RefSelect(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-[[maybe_unused]] const bool registered = [] {
-  for (const char* op :
-       {"Switch", "RefSwitch", "Merge", "RefMerge", "Enter", "RefEnter", "Exit", "RefExit",
-        "NextIteration", "RefNextIteration", "LoopCond", "ControlTrigger"}) {
-    KernelRegistry::Global()->Register(KernelSpec(op).Cost(KernelCost::kCheap),
-                                       MakeKernel<PlayedByExecutor>);
-  }
-  return true;
-}();
-
-REGISTER_KERNEL(KernelSpec("RefIdentity").Cost(KernelCost::kCheap), MakeKernel<RefIdentity>);
-REGISTER_KERNEL(
-    KernelSpec("RefSelect").Types("T", AllTypes()).HostMemory("index").Cost(KernelCost::kCheap),
-    MakeKernel<RefSelect>);
+REGISTER_KERNELS(Cheap("Switch"), MakeKernel<PlayedByExecutor>, "RefSwitch", "Merge", "RefMerge",
+                 "Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration",
+                 "LoopCond", "ControlTrigger");
+REGISTER_KERNEL(Cheap("RefIdentity"), MakeKernel<RefIdentity>);
+REGISTER_KERNEL(Cheap("RefSelect").Types("T", AllTypes()), MakeKernel<RefSelect>);
 
 }  // namespace
 }  // namespace troupe

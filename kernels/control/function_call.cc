@@ -5,9 +5,9 @@
 #include "devices/device_name.h"
 #include "devices/status_macros.h"
 #include "graph/protos/graph.pb.h"
+#include "kernels/common/registration.h"
 #include "kernels/control/truth.h"
 #include "kernels/function_runner.h"
-#include "kernels/kernel_registry.h"
 
 namespace troupe {
 
@@ -233,18 +233,11 @@ class Case : public Branch {
   }
 };
 
-REGISTER_KERNEL(KernelSpec("PartitionedCall").Cost(KernelCost::kCheap), MakeCall);
-REGISTER_KERNEL(KernelSpec("StatefulPartitionedCall").Cost(KernelCost::kCheap), MakeCall);
-REGISTER_KERNEL(KernelSpec("RemoteCall").HostMemory("target").Cost(KernelCost::kCheap),
-                MakeRemoteCall);
-REGISTER_KERNEL(KernelSpec("SymbolicGradient").Cost(KernelCost::kCheap), MakeSymbolicGradient);
-REGISTER_KERNEL(KernelSpec("If").HostMemory("cond").Cost(KernelCost::kCheap), MakeKernel<If>);
-REGISTER_KERNEL(KernelSpec("StatelessIf").HostMemory("cond").Cost(KernelCost::kCheap),
-                MakeKernel<If>);
-REGISTER_KERNEL(KernelSpec("Case").HostMemory("branch_index").Cost(KernelCost::kCheap),
-                MakeKernel<Case>);
-REGISTER_KERNEL(KernelSpec("StatelessCase").HostMemory("branch_index").Cost(KernelCost::kCheap),
-                MakeKernel<Case>);
+REGISTER_KERNELS(Cheap("PartitionedCall"), MakeCall, "StatefulPartitionedCall");
+REGISTER_KERNEL(Cheap("RemoteCall"), MakeRemoteCall);
+REGISTER_KERNEL(Cheap("SymbolicGradient"), MakeSymbolicGradient);
+REGISTER_KERNELS(Cheap("If"), MakeKernel<If>, "StatelessIf");
+REGISTER_KERNELS(Cheap("Case"), MakeKernel<Case>, "StatelessCase");
 
 }  // namespace
 

@@ -1,7 +1,7 @@
 // _Arg and _Retval, which calls play; ToBool.
 #include "devices/status_macros.h"
+#include "kernels/common/registration.h"
 #include "kernels/control/truth.h"
-#include "kernels/kernel_registry.h"
 #include "kernels/type_switch.h"
 
 namespace troupe {
@@ -28,24 +28,13 @@ absl::StatusOr<bool> TruthOf(const Tensor& value) {
 namespace {
 
 /// Only functions have arguments and results.
-class FunctionEnd : public Kernel {
- public:
-  FunctionEnd(KernelConstruction& c, absl::Status* status) {
-    *status = c.GetAttr("index", &index_);
-    is_argument_ = c.num_outputs() > 0;
-  }
-  absl::Status Compute(KernelContext& ctx) override {
-    // A result is fetched where it comes from.
-    if (!is_argument_) return absl::OkStatus();
-    static_cast<void>(ctx);
-    return absl::FailedPreconditionError(
-        StrCat("argument ", index_, " has no value: the node is not run by a call of a function"));
-  }
+absl::Status Argument(KernelContext&, int64_t index) {
+  return absl::FailedPreconditionError(
+      StrCat("argument ", index, " has no value: the node is not run by a call of a function"));
+}
 
- private:
-  int64_t index_ = 0;
-  bool is_argument_ = false;
-};
+/// A result is fetched where it comes from.
+absl::Status Result(KernelContext&) { return absl::OkStatus(); }
 
 absl::Status ToBool(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(const bool truth, TruthOf(ctx.input(0)));
@@ -53,9 +42,9 @@ absl::Status ToBool(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-REGISTER_KERNEL(KernelSpec("_Arg").Cost(KernelCost::kCheap), MakeKernel<FunctionEnd>);
-REGISTER_KERNEL(KernelSpec("_Retval").Cost(KernelCost::kCheap), MakeKernel<FunctionEnd>);
-REGISTER_KERNEL(KernelSpec("ToBool").Cost(KernelCost::kCheap), MakeKernel<ToBool>);
+REGISTER_KERNEL(Cheap("_Arg"), (MakeAttrKernel<Argument, "index">));
+REGISTER_KERNEL(Cheap("_Retval"), MakeKernel<Result>);
+REGISTER_KERNEL(Cheap("ToBool"), MakeKernel<ToBool>);
 
 }  // namespace
 }  // namespace troupe

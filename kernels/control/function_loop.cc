@@ -9,9 +9,9 @@
 #include "devices/status_macros.h"
 #include "graph/protos/graph.pb.h"
 #include "kernels/cancellation.h"
+#include "kernels/common/registration.h"
 #include "kernels/control/truth.h"
 #include "kernels/function_runner.h"
-#include "kernels/kernel_registry.h"
 
 namespace troupe {
 namespace {
@@ -235,11 +235,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeFor(KernelConstruction& c) {
   return std::unique_ptr<Kernel>(std::make_unique<For>(*body, c));
 }
 
-REGISTER_KERNEL(KernelSpec("While").Cost(KernelCost::kCheap), MakeWhile);
-REGISTER_KERNEL(KernelSpec("StatelessWhile").Cost(KernelCost::kCheap), MakeWhile);
-REGISTER_KERNEL(KernelSpec("For").HostMemory("start").HostMemory("limit").HostMemory("delta").Cost(
-                    KernelCost::kCheap),
-                MakeFor);
+REGISTER_KERNELS(Cheap("While"), MakeWhile, "StatelessWhile");
+REGISTER_KERNEL(Cheap("For"), MakeFor);
 
 }  // namespace
 }  // namespace troupe

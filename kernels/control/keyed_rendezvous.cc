@@ -8,7 +8,7 @@
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "kernels/cancellation.h"
-#include "kernels/kernel_registry.h"
+#include "kernels/common/registration.h"
 #include "kernels/variable.h"
 
 namespace troupe {
@@ -166,10 +166,8 @@ class Recv : public AsyncKernel {
   const ElementType type_;
 };
 
-REGISTER_KERNEL(KernelSpec("_Send").Cost(KernelCost::kCheap), MakeKernel<Send>);
-REGISTER_KERNEL(KernelSpec("_HostSend").Cost(KernelCost::kCheap), MakeKernel<Send>);
-REGISTER_KERNEL(KernelSpec("_Recv").Cost(KernelCost::kCheap), MakeKernel<Recv>);
-REGISTER_KERNEL(KernelSpec("_HostRecv").Cost(KernelCost::kCheap), MakeKernel<Recv>);
+REGISTER_KERNELS(Cheap("_Send"), MakeKernel<Send>, "_HostSend");
+REGISTER_KERNELS(Cheap("_Recv"), MakeKernel<Recv>, "_HostRecv");
 
 }  // namespace
 }  // namespace troupe

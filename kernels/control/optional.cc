@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/kernel_registry.h"
+#include "kernels/common/registration.h"
 
 namespace troupe {
 namespace {
@@ -21,27 +21,23 @@ absl::StatusOr<const Optional*> OptionalIn(const Tensor& tensor) {
   return static_cast<const Optional*>(value);
 }
 
-/// OptionalNone, OptionalFromValue.
-class MakeOptional final : public Kernel {
- public:
-  MakeOptional(KernelConstruction& c, absl::Status*) : has_value_(c.op() == "OptionalFromValue") {}
-  absl::Status Compute(KernelContext& ctx) override {
-    auto optional = MakeRef<Optional>();
-    if (has_value_) {
-      std::vector<Tensor> components;
-      components.reserve(ctx.num_inputs());
-      for (int i = 0; i < ctx.num_inputs(); ++i) components.push_back(ctx.TakeInput(i));
-      TROUPE_RETURN_IF_ERROR(optional->Set(std::move(components)));
-    }
-    TROUPE_ASSIGN_OR_RETURN(Tensor tensor,
-                            MakeVariantTensor(std::move(optional), ctx.step().allocator));
-    ctx.set_output(0, std::move(tensor));
-    return absl::OkStatus();
-  }
+absl::Status PutOptional(KernelContext& ctx, RefPtr<Optional> optional) {
+  TROUPE_ASSIGN_OR_RETURN(Tensor tensor,
+                          MakeVariantTensor(std::move(optional), ctx.step().allocator));
+  ctx.set_output(0, std::move(tensor));
+  return absl::OkStatus();
+}
 
- private:
-  bool has_value_;
-};
+absl::Status None(KernelContext& ctx) { return PutOptional(ctx, MakeRef<Optional>()); }
+
+absl::Status FromValue(KernelContext& ctx) {
+  auto optional = MakeRef<Optional>();
+  std::vector<Tensor> components;
+  components.reserve(ctx.num_inputs());
+  for (int i = 0; i < ctx.num_inputs(); ++i) components.push_back(ctx.TakeInput(i));
+  TROUPE_RETURN_IF_ERROR(optional->Set(std::move(components)));
+  return PutOptional(ctx, std::move(optional));
+}
 
 absl::Status HasValue(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(const Optional* optional, OptionalIn(ctx.input(0)));
@@ -90,11 +86,9 @@ class GetValue final : public Kernel {
   std::vector<PartialShape> shapes_;
 };
 
-KernelSpec Cheap(const char* op) { return KernelSpec(op).Cost(KernelCost::kCheap); }
-
-REGISTER_KERNEL(Cheap("OptionalNone"), MakeKernel<MakeOptional>);
-REGISTER_KERNEL(Cheap("OptionalFromValue"), MakeKernel<MakeOptional>);
-REGISTER_KERNEL(Cheap("OptionalHasValue").HostMemory("has_value"), MakeKernel<HasValue>);
+REGISTER_KERNEL(Cheap("OptionalNone"), MakeKernel<None>);
+REGISTER_KERNEL(Cheap("OptionalFromValue"), MakeKernel<FromValue>);
+REGISTER_KERNEL(Cheap("OptionalHasValue"), MakeKernel<HasValue>);
 REGISTER_KERNEL(Cheap("OptionalGetValue"), MakeKernel<GetValue>);
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "kernels/kernel_registry.h"
+#include "kernels/common/registration.h"
 
 namespace troupe {
 namespace {
@@ -109,24 +109,13 @@ class PrintV2 final : public Kernel {
 };
 
 /// Ends the step, not the process: the host program is not the graph's to end.
-class Abort final : public Kernel {
- public:
-  Abort(KernelConstruction& c, absl::Status* status) {
-    *status = c.GetAttr("error_msg", &message_);
-  }
-  absl::Status Compute(KernelContext&) override {
-    return absl::AbortedError(message_.empty() ? "the graph aborts the step" : message_);
-  }
-
- private:
-  std::string message_;
-};
-
-KernelSpec Cheap(const char* op) { return KernelSpec(op).Cost(KernelCost::kCheap); }
+absl::Status Abort(KernelContext&, const std::string& message) {
+  return absl::AbortedError(message.empty() ? "the graph aborts the step" : message);
+}
 
 REGISTER_KERNEL(Cheap("Print"), MakeKernel<Print>);
-REGISTER_KERNEL(Cheap("PrintV2").HostMemory("input"), MakeKernel<PrintV2>);
-REGISTER_KERNEL(Cheap("Abort"), MakeKernel<Abort>);
+REGISTER_KERNEL(Cheap("PrintV2"), MakeKernel<PrintV2>);
+REGISTER_KERNEL(Cheap("Abort"), (MakeAttrKernel<Abort, "error_msg">));
 
 }  // namespace
 }  // namespace troupe

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "devices/resource_handle.h"
+#include "kernels/common/registration.h"
 #include "kernels/data/release.h"
-#include "kernels/kernel_registry.h"
 #include "kernels/variable.h"
 
 namespace troupe {
@@ -165,19 +165,12 @@ absl::Status Push(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-class Pop final : public Kernel {
- public:
-  Pop(KernelConstruction& c, absl::Status*) : type_(c.output_type(0)) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(RefPtr<Stack> stack, FindStack(ctx));
-    TROUPE_ASSIGN_OR_RETURN(Tensor top, stack->Pop(type_));
-    ctx.set_output(0, std::move(top));
-    return absl::OkStatus();
-  }
-
- private:
-  ElementType type_;
-};
+absl::Status Pop(KernelContext& ctx, ElementType type) {
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<Stack> stack, FindStack(ctx));
+  TROUPE_ASSIGN_OR_RETURN(Tensor top, stack->Pop(type));
+  ctx.set_output(0, std::move(top));
+  return absl::OkStatus();
+}
 
 absl::Status Close(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(RefPtr<Stack> stack, FindStack(ctx));
@@ -185,18 +178,11 @@ absl::Status Close(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-KernelSpec Cheap(const char* op) {
-  return KernelSpec(op).Cost(KernelCost::kCheap).HostMemory("handle");
-}
-
-REGISTER_KERNEL(Cheap("Stack"), MakeKernel<MakeStack>);
-REGISTER_KERNEL(Cheap("StackV2").HostMemory("max_size"), MakeKernel<MakeStack>);
-REGISTER_KERNEL(Cheap("StackPush").Types("T", AllTypes()), MakeKernel<Push>);
-REGISTER_KERNEL(Cheap("StackPushV2").Types("T", AllTypes()), MakeKernel<Push>);
-REGISTER_KERNEL(Cheap("StackPop").Types("elem_type", AllTypes()), MakeKernel<Pop>);
-REGISTER_KERNEL(Cheap("StackPopV2").Types("elem_type", AllTypes()), MakeKernel<Pop>);
-REGISTER_KERNEL(Cheap("StackClose"), MakeKernel<Close>);
-REGISTER_KERNEL(Cheap("StackCloseV2"), MakeKernel<Close>);
+REGISTER_KERNELS(Cheap("Stack"), MakeKernel<MakeStack>, "StackV2");
+REGISTER_KERNELS(Cheap("StackPush").Types("T", AllTypes()), MakeKernel<Push>, "StackPushV2");
+REGISTER_KERNELS(Cheap("StackPop").Types("elem_type", AllTypes()),
+                 (MakeAttrKernel<Pop, "elem_type">), "StackPopV2");
+REGISTER_KERNELS(Cheap("StackClose"), MakeKernel<Close>, "StackCloseV2");
 
 }  // namespace
 }  // namespace troupe

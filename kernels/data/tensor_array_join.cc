@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/common/registration.h"
 #include "kernels/data/join.h"
 #include "kernels/data/tensor_array.h"
-#include "kernels/kernel_registry.h"
 
 namespace troupe {
 namespace {
@@ -26,124 +26,103 @@ absl::Status CheckVector(const Tensor& tensor, const char* what) {
                          " to be a vector, but received shape: ", tensor.shape().ToString());
 }
 
-class Gather final : public Kernel {
- public:
-  Gather(KernelConstruction& c, absl::Status* status) : type_(c.output_type(0)) {
-    *status = c.GetAttr("element_shape", &element_shape_);
-  }
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor& indices = ctx.input(1);
-    TROUPE_RETURN_IF_ERROR(CheckVector(indices, "indices"));
-    TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx, type_));
-    TROUPE_RETURN_IF_ERROR(array->MergeElementShape(element_shape_));
-    Shape element;
-    std::vector<Tensor> values;
-    if (indices.num_elements() == 0) {
-      TROUPE_RETURN_IF_ERROR(array->Size().status());
-      const PartialShape shape = array->element_shape();
-      if (!shape.fully_known()) {
-        return absl::UnimplementedError(
-            StrCat("TensorArray ", array->array_name(),
-                   ": no elements are gathered, but element "
-                   "shape ",
-                   shape.ToString(),
-                   " is not fully defined. Currently only static "
-                   "shapes are supported when packing zero-size TensorArrays."));
-      }
-      TROUPE_ASSIGN_OR_RETURN(element, shape.ToShape());
-    } else {
-      TROUPE_RETURN_IF_ERROR(
-          array->ReadMany(indices.unchecked_values<int32_t>(), ctx.step().allocator, &values));
-      element = values[0].shape();
-      if (!element_shape_.IsCompatibleWith(element)) {
-        return InvalidArgument("TensorArray was passed element_shape ", element_shape_.ToString(),
-                               " which does not match the Tensor at index 0: ", element.ToString());
-      }
+absl::Status Gather(KernelContext& ctx, ElementType type, const PartialShape& element_shape) {
+  const Tensor& indices = ctx.input(1);
+  TROUPE_RETURN_IF_ERROR(CheckVector(indices, "indices"));
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx, type));
+  TROUPE_RETURN_IF_ERROR(array->MergeElementShape(element_shape));
+  Shape element;
+  std::vector<Tensor> values;
+  if (indices.num_elements() == 0) {
+    TROUPE_RETURN_IF_ERROR(array->Size().status());
+    const PartialShape shape = array->element_shape();
+    if (!shape.fully_known()) {
+      return absl::UnimplementedError(
+          StrCat("TensorArray ", array->array_name(),
+                 ": no elements are gathered, but element "
+                 "shape ",
+                 shape.ToString(),
+                 " is not fully defined. Currently only static "
+                 "shapes are supported when packing zero-size TensorArrays."));
     }
-    for (size_t i = 1; i < values.size(); ++i) {
-      if (!(values[i].shape() == element)) {
-        return InvalidArgument("TensorArray ", array->array_name(),
-                               " has inconsistent shapes.  Index 0 has shape: ", element.ToString(),
-                               " but index ", i, " has shape: ", values[i].shape().ToString());
-      }
+    TROUPE_ASSIGN_OR_RETURN(element, shape.ToShape());
+  } else {
+    TROUPE_RETURN_IF_ERROR(
+        array->ReadMany(indices.unchecked_values<int32_t>(), ctx.step().allocator, &values));
+    element = values[0].shape();
+    if (!element_shape.IsCompatibleWith(element)) {
+      return InvalidArgument("TensorArray was passed element_shape ", element_shape.ToString(),
+                             " which does not match the Tensor at index 0: ", element.ToString());
     }
-    TROUPE_ASSIGN_OR_RETURN(const Shape shape, ShapeOfRows(indices.num_elements(), element));
-    TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, type_, shape));
-    WritePieces(ctx, PiecesOf(values), output);
-    return absl::OkStatus();
   }
+  for (size_t i = 1; i < values.size(); ++i) {
+    if (!(values[i].shape() == element)) {
+      return InvalidArgument("TensorArray ", array->array_name(),
+                             " has inconsistent shapes.  Index 0 has shape: ", element.ToString(),
+                             " but index ", i, " has shape: ", values[i].shape().ToString());
+    }
+  }
+  TROUPE_ASSIGN_OR_RETURN(const Shape shape, ShapeOfRows(indices.num_elements(), element));
+  TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, type, shape));
+  WritePieces(ctx, PiecesOf(values), output);
+  return absl::OkStatus();
+}
 
- private:
-  ElementType type_;
-  PartialShape element_shape_;
-};
-
-class Concat final : public Kernel {
- public:
-  Concat(KernelConstruction& c, absl::Status* status) : type_(c.output_type(0)) {
-    *status = c.GetAttr("element_shape_except0", &except0_);
-  }
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx, type_));
-    std::vector<Tensor> values;
-    TROUPE_RETURN_IF_ERROR(array->ReadAll(ctx.step().allocator, &values));
-    Shape row;
-    if (values.empty()) {
-      if (!except0_.fully_known()) {
-        return absl::UnimplementedError(
-            StrCat("TensorArray ", array->array_name(),
-                   " has size zero, but "
-                   "element_shape_except0 ",
-                   except0_.ToString(),
-                   " is not fully defined. "
-                   "Currently only static shapes are supported when concatenating zero-size "
-                   "TensorArrays."));
-      }
-      TROUPE_ASSIGN_OR_RETURN(row, except0_.ToShape());
+absl::Status Concat(KernelContext& ctx, ElementType type, const PartialShape& except0) {
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx, type));
+  std::vector<Tensor> values;
+  TROUPE_RETURN_IF_ERROR(array->ReadAll(ctx.step().allocator, &values));
+  Shape row;
+  if (values.empty()) {
+    if (!except0.fully_known()) {
+      return absl::UnimplementedError(
+          StrCat("TensorArray ", array->array_name(),
+                 " has size zero, but "
+                 "element_shape_except0 ",
+                 except0.ToString(),
+                 " is not fully defined. "
+                 "Currently only static shapes are supported when concatenating zero-size "
+                 "TensorArrays."));
     }
-    TROUPE_ASSIGN_OR_RETURN(
-        Tensor * lengths,
-        ctx.AllocateOutput(1, ElementType::kInt64, Shape({static_cast<int64_t>(values.size())})));
-    int64_t rows = 0;
-    for (size_t i = 0; i < values.size(); ++i) {
-      const Shape& shape = values[i].shape();
-      if (shape.rank() == 0) {
-        return InvalidArgument("TensorArray ", array->array_name(),
-                               ": Concat saw a scalar shape "
-                               "at index ",
-                               i,
-                               " but requires at least vectors.  Did you mean to "
-                               "call pack?");
-      }
-      const Shape own = WithoutFirst(shape);
-      if (i == 0) {
-        if (!except0_.IsCompatibleWith(own)) {
-          return InvalidArgument("TensorArray was passed element_shape_except0 ",
-                                 except0_.ToString(),
-                                 " but index 0 has (excluding dimension 0) shape: ", own.ToString(),
-                                 " which does not match.");
-        }
-        row = own;
-      } else if (!(own == row)) {
-        return InvalidArgument("TensorArray ", array->array_name(),
-                               " has inconsistent shapes.  "
-                               "Index 0 has (excluding dimension 0) shape: ",
-                               row.ToString(), " but index ", i,
-                               " has (excluding dimension 0) shape: ", own.ToString());
-      }
-      lengths->mutable_data<int64_t>()[i] = shape.dim(0);
-      rows += shape.dim(0);
-    }
-    TROUPE_ASSIGN_OR_RETURN(const Shape shape, ShapeOfRows(rows, row));
-    TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, type_, shape));
-    WritePieces(ctx, PiecesOf(values), output);
-    return absl::OkStatus();
+    TROUPE_ASSIGN_OR_RETURN(row, except0.ToShape());
   }
-
- private:
-  ElementType type_;
-  PartialShape except0_;
-};
+  TROUPE_ASSIGN_OR_RETURN(
+      Tensor * lengths,
+      ctx.AllocateOutput(1, ElementType::kInt64, Shape({static_cast<int64_t>(values.size())})));
+  int64_t rows = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Shape& shape = values[i].shape();
+    if (shape.rank() == 0) {
+      return InvalidArgument("TensorArray ", array->array_name(),
+                             ": Concat saw a scalar shape "
+                             "at index ",
+                             i,
+                             " but requires at least vectors.  Did you mean to "
+                             "call pack?");
+    }
+    const Shape own = WithoutFirst(shape);
+    if (i == 0) {
+      if (!except0.IsCompatibleWith(own)) {
+        return InvalidArgument("TensorArray was passed element_shape_except0 ", except0.ToString(),
+                               " but index 0 has (excluding dimension 0) shape: ", own.ToString(),
+                               " which does not match.");
+      }
+      row = own;
+    } else if (!(own == row)) {
+      return InvalidArgument("TensorArray ", array->array_name(),
+                             " has inconsistent shapes.  "
+                             "Index 0 has (excluding dimension 0) shape: ",
+                             row.ToString(), " but index ", i,
+                             " has (excluding dimension 0) shape: ", own.ToString());
+    }
+    lengths->mutable_data<int64_t>()[i] = shape.dim(0);
+    rows += shape.dim(0);
+  }
+  TROUPE_ASSIGN_OR_RETURN(const Shape shape, ShapeOfRows(rows, row));
+  TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, type, shape));
+  WritePieces(ctx, PiecesOf(values), output);
+  return absl::OkStatus();
+}
 
 absl::Status CheckType(const TensorArrayResource& array, ElementType type) {
   if (array.type() == type) return absl::OkStatus();
@@ -227,17 +206,15 @@ absl::Status Split(KernelContext& ctx) {
 }
 
 KernelSpec OfType(const char* op, const char* attr) {
-  return KernelSpec(op).Types(attr, AllTypes()).HostMemory("handle");
+  return KernelSpec(op).Types(attr, AllTypes());
 }
 
-REGISTER_KERNEL(OfType("TensorArrayGatherV2", "dtype").HostMemory("indices"), MakeKernel<Gather>);
-REGISTER_KERNEL(OfType("TensorArrayGatherV3", "dtype").HostMemory("indices"), MakeKernel<Gather>);
-REGISTER_KERNEL(OfType("TensorArrayConcatV2", "dtype").HostMemory("lengths"), MakeKernel<Concat>);
-REGISTER_KERNEL(OfType("TensorArrayConcatV3", "dtype").HostMemory("lengths"), MakeKernel<Concat>);
-REGISTER_KERNEL(OfType("TensorArrayScatterV2", "T").HostMemory("indices"), MakeKernel<Scatter>);
-REGISTER_KERNEL(OfType("TensorArrayScatterV3", "T").HostMemory("indices"), MakeKernel<Scatter>);
-REGISTER_KERNEL(OfType("TensorArraySplitV2", "T").HostMemory("lengths"), MakeKernel<Split>);
-REGISTER_KERNEL(OfType("TensorArraySplitV3", "T").HostMemory("lengths"), MakeKernel<Split>);
+REGISTER_KERNELS(OfType("TensorArrayGatherV2", "dtype"),
+                 (MakeAttrKernel<Gather, "dtype", "element_shape">), "TensorArrayGatherV3");
+REGISTER_KERNELS(OfType("TensorArrayConcatV2", "dtype"),
+                 (MakeAttrKernel<Concat, "dtype", "element_shape_except0">), "TensorArrayConcatV3");
+REGISTER_KERNELS(OfType("TensorArrayScatterV2", "T"), MakeKernel<Scatter>, "TensorArrayScatterV3");
+REGISTER_KERNELS(OfType("TensorArraySplitV2", "T"), MakeKernel<Split>, "TensorArraySplitV3");
 
 }  // namespace
 }  // namespace troupe

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "kernels/common/integer_input.h"
+#include "kernels/common/registration.h"
 #include "kernels/data/tensor_array.h"
-#include "kernels/kernel_registry.h"
 #include "kernels/variable.h"
 
 namespace troupe {
@@ -81,32 +81,21 @@ class MakeArray final : public Kernel {
 };
 
 /// TensorArrayGradV2, TensorArrayGradV3, TensorArrayGradWithShape.
-class GradientArray final : public Kernel {
- public:
-  GradientArray(KernelConstruction& c, absl::Status* status) : prepends_(c.num_inputs() > 2) {
-    *status = c.GetAttr("source", &source_);
+absl::Status GradientArray(KernelContext& ctx, const std::string& source) {
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx));
+  DimVector prepend;
+  if (ctx.num_inputs() > 2) {
+    TROUPE_ASSIGN_OR_RETURN(prepend, ReadIntegerVector(ctx.input(2), "shape_to_prepend"));
+    TROUPE_RETURN_IF_ERROR(Shape::Create(prepend).status());
   }
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx));
-    DimVector prepend;
-    if (prepends_) {
-      TROUPE_ASSIGN_OR_RETURN(prepend, ReadIntegerVector(ctx.input(2), "shape_to_prepend"));
-      TROUPE_RETURN_IF_ERROR(Shape::Create(prepend).status());
-    }
-    TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> gradient,
-                            array->Gradient(source_, prepend));
-    if (ctx.num_outputs() == 1) {
-      TROUPE_RETURN_IF_ERROR(PutInStep(ctx, gradient));
-      return PutStringHandle(ctx, gradient->array_name());
-    }
-    ctx.PassThrough(1, 1);
-    return PutResourceHandle(ctx, std::move(gradient));
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> gradient, array->Gradient(source, prepend));
+  if (ctx.num_outputs() == 1) {
+    TROUPE_RETURN_IF_ERROR(PutInStep(ctx, gradient));
+    return PutStringHandle(ctx, gradient->array_name());
   }
-
- private:
-  std::string source_;
-  bool prepends_;
-};
+  ctx.PassThrough(1, 1);
+  return PutResourceHandle(ctx, std::move(gradient));
+}
 
 absl::StatusOr<int32_t> Index(KernelContext& ctx) {
   if (ctx.input(1).rank() != 0) {
@@ -124,20 +113,13 @@ absl::Status Write(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-class Read final : public Kernel {
- public:
-  Read(KernelConstruction& c, absl::Status*) : type_(c.output_type(0)) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(const int32_t index, Index(ctx));
-    TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx, type_));
-    TROUPE_ASSIGN_OR_RETURN(Tensor value, array->Read(index, ctx.step().allocator));
-    ctx.set_output(0, std::move(value));
-    return absl::OkStatus();
-  }
-
- private:
-  ElementType type_;
-};
+absl::Status Read(KernelContext& ctx, ElementType type) {
+  TROUPE_ASSIGN_OR_RETURN(const int32_t index, Index(ctx));
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx, type));
+  TROUPE_ASSIGN_OR_RETURN(Tensor value, array->Read(index, ctx.step().allocator));
+  ctx.set_output(0, std::move(value));
+  return absl::OkStatus();
+}
 
 absl::Status Size(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx));
@@ -151,32 +133,16 @@ absl::Status Close(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-KernelSpec Cheap(const char* op) {
-  return KernelSpec(op).Cost(KernelCost::kCheap).HostMemory("handle");
-}
-KernelSpec MakesArray(const char* op) {
-  return Cheap(op).Types("dtype", AllTypes()).HostMemory("size");
-}
-KernelSpec MakesGradient(const char* op) { return Cheap(op).HostMemory("grad_handle"); }
-
-REGISTER_KERNEL(MakesArray("TensorArrayV2"), MakeKernel<MakeArray>);
-REGISTER_KERNEL(MakesArray("TensorArrayV3"), MakeKernel<MakeArray>);
-REGISTER_KERNEL(MakesGradient("TensorArrayGradV2"), MakeKernel<GradientArray>);
-REGISTER_KERNEL(MakesGradient("TensorArrayGradV3"), MakeKernel<GradientArray>);
-REGISTER_KERNEL(MakesGradient("TensorArrayGradWithShape").HostMemory("shape_to_prepend"),
-                MakeKernel<GradientArray>);
-REGISTER_KERNEL(Cheap("TensorArrayWriteV2").Types("T", AllTypes()).HostMemory("index"),
-                MakeKernel<Write>);
-REGISTER_KERNEL(Cheap("TensorArrayWriteV3").Types("T", AllTypes()).HostMemory("index"),
-                MakeKernel<Write>);
-REGISTER_KERNEL(Cheap("TensorArrayReadV2").Types("dtype", AllTypes()).HostMemory("index"),
-                MakeKernel<Read>);
-REGISTER_KERNEL(Cheap("TensorArrayReadV3").Types("dtype", AllTypes()).HostMemory("index"),
-                MakeKernel<Read>);
-REGISTER_KERNEL(Cheap("TensorArraySizeV2").HostMemory("size"), MakeKernel<Size>);
-REGISTER_KERNEL(Cheap("TensorArraySizeV3").HostMemory("size"), MakeKernel<Size>);
-REGISTER_KERNEL(Cheap("TensorArrayCloseV2"), MakeKernel<Close>);
-REGISTER_KERNEL(Cheap("TensorArrayCloseV3"), MakeKernel<Close>);
+REGISTER_KERNELS(Cheap("TensorArrayV2").Types("dtype", AllTypes()), MakeKernel<MakeArray>,
+                 "TensorArrayV3");
+REGISTER_KERNELS(Cheap("TensorArrayGradV2"), (MakeAttrKernel<GradientArray, "source">),
+                 "TensorArrayGradV3", "TensorArrayGradWithShape");
+REGISTER_KERNELS(Cheap("TensorArrayWriteV2").Types("T", AllTypes()), MakeKernel<Write>,
+                 "TensorArrayWriteV3");
+REGISTER_KERNELS(Cheap("TensorArrayReadV2").Types("dtype", AllTypes()),
+                 (MakeAttrKernel<Read, "dtype">), "TensorArrayReadV3");
+REGISTER_KERNELS(Cheap("TensorArraySizeV2"), MakeKernel<Size>, "TensorArraySizeV3");
+REGISTER_KERNELS(Cheap("TensorArrayCloseV2"), MakeKernel<Close>, "TensorArrayCloseV3");
 
 }  // namespace
 }  // namespace troupe

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "graph/shape_inference.h"
+#include "kernels/common/registration.h"
 #include "kernels/data/join.h"
 #include "kernels/data/tensor_list.h"
-#include "kernels/kernel_registry.h"
 
 namespace troupe {
 namespace {
@@ -23,101 +23,80 @@ void AddPiece(const Tensor& tensor, int64_t elements, std::vector<Piece>* pieces
   }
 }
 
-/// Elements that are put together along a new dimension.
-class StackBase : public Kernel {
- protected:
-  explicit StackBase(KernelConstruction& c) : type_(c.output_type(0)) {}
-
-  /// Stacks `count` elements of the list, number k of which is `element(k)`.
-  template <typename ElementAt>
-  absl::Status Stack(KernelContext& ctx, const TensorList& list, const Tensor& shape_input,
-                     int64_t count, ElementAt element) {
-    absl::StatusOr<PartialShape> merged = list.MergedShape(shape_input);
-    if (!merged.ok()) return merged.status();
-    PartialShape shape = *std::move(merged);
-    if (count == 0 && !shape.fully_known()) {
+/// Stacks `count` elements of the list along a new dimension; number k is `element(k)`.
+template <typename ElementAt>
+absl::Status Stack(KernelContext& ctx, const TensorList& list, const Tensor& shape_input,
+                   int64_t count, ElementAt element) {
+  absl::StatusOr<PartialShape> merged = list.MergedShape(shape_input);
+  if (!merged.ok()) return merged.status();
+  PartialShape shape = *std::move(merged);
+  if (count == 0 && !shape.fully_known()) {
+    return InvalidArgument(
+        "Tried to stack or gather no elements from a list with non-fully-defined element_shape: ",
+        shape.ToString());
+  }
+  Shape known;
+  bool is_known = false;
+  if (shape.fully_known()) {
+    TROUPE_ASSIGN_OR_RETURN(known, shape.ToShape());
+    is_known = true;
+  }
+  // TensorListSplit makes lists whose elements need not be of the list's shape.
+  for (int64_t k = 0; k < count; ++k) {
+    const Tensor& tensor = element(k);
+    if (!tensor.valid()) continue;
+    if (is_known ? !(known == tensor.shape()) : !shape.IsCompatibleWith(tensor.shape())) {
       return InvalidArgument(
-          "Tried to stack or gather no elements from a list with non-fully-defined element_shape: ",
-          shape.ToString());
-    }
-    Shape known;
-    bool is_known = false;
-    if (shape.fully_known()) {
-      TROUPE_ASSIGN_OR_RETURN(known, shape.ToShape());
-      is_known = true;
-    }
-    // TensorListSplit makes lists whose elements need not be of the list's shape.
-    for (int64_t k = 0; k < count; ++k) {
-      const Tensor& tensor = element(k);
-      if (!tensor.valid()) continue;
-      if (is_known ? !(known == tensor.shape()) : !shape.IsCompatibleWith(tensor.shape())) {
-        return InvalidArgument(
-            "Tried to stack or gather elements of a list whose shapes differ: element ", k,
-            " has shape ", tensor.shape().ToString(), ", expected ", shape.ToString());
-      }
-      if (!is_known) {
-        known = tensor.shape();
-        shape = known;
-        is_known = true;
-      }
+          "Tried to stack or gather elements of a list whose shapes differ: element ", k,
+          " has shape ", tensor.shape().ToString(), ", expected ", shape.ToString());
     }
     if (!is_known) {
-      return InvalidArgument(
-          "Tried to stack or gather a list which only contains uninitialized "
-          "tensors and has a non-fully-defined element_shape: ",
-          shape.ToString());
+      known = tensor.shape();
+      shape = known;
+      is_known = true;
     }
-    TROUPE_ASSIGN_OR_RETURN(const Shape output_shape, ShapeOfRows(count, known));
-    TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, type_, output_shape));
-    if (output->num_elements() == 0) return absl::OkStatus();
-    std::vector<Piece> pieces;
-    for (int64_t k = 0; k < count; ++k) AddPiece(element(k), known.num_elements(), &pieces);
-    WritePieces(ctx, pieces, output);
-    return absl::OkStatus();
   }
-
-  ElementType type_;
-};
-
-class StackList final : public StackBase {
- public:
-  StackList(KernelConstruction& c, absl::Status* status) : StackBase(c) {
-    *status = c.GetAttr("num_elements", &num_elements_);
+  if (!is_known) {
+    return InvalidArgument(
+        "Tried to stack or gather a list which only contains uninitialized "
+        "tensors and has a non-fully-defined element_shape: ",
+        shape.ToString());
   }
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
-    TROUPE_RETURN_IF_ERROR(list->CheckType(type_));
-    const int64_t size = list->size();
-    if (num_elements_ != -1 && size != num_elements_) {
-      return InvalidArgument("Operation expected a list with ", num_elements_,
-                             " elements but got a list with ", size, " elements.");
+  TROUPE_ASSIGN_OR_RETURN(const Shape output_shape, ShapeOfRows(count, known));
+  TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, list.type(), output_shape));
+  if (output->num_elements() == 0) return absl::OkStatus();
+  std::vector<Piece> pieces;
+  for (int64_t k = 0; k < count; ++k) AddPiece(element(k), known.num_elements(), &pieces);
+  WritePieces(ctx, pieces, output);
+  return absl::OkStatus();
+}
+
+absl::Status StackList(KernelContext& ctx, ElementType type, int64_t num_elements) {
+  TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
+  TROUPE_RETURN_IF_ERROR(list->CheckType(type));
+  const int64_t size = list->size();
+  if (num_elements != -1 && size != num_elements) {
+    return InvalidArgument("Operation expected a list with ", num_elements,
+                           " elements but got a list with ", size, " elements.");
+  }
+  return Stack(ctx, *list, ctx.input(1), size,
+               [list](int64_t k) -> const Tensor& { return list->at(k); });
+}
+
+absl::Status GatherList(KernelContext& ctx, ElementType type) {
+  TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
+  TROUPE_RETURN_IF_ERROR(list->CheckType(type));
+  const Tensor& indices = ctx.input(1);
+  for (int32_t index : indices.unchecked_values<int32_t>()) {
+    if (index < 0 || index >= list->size()) {
+      return InvalidArgument("Trying to gather element ", index, " in a list with ", list->size(),
+                             " elements.");
     }
-    return Stack(ctx, *list, ctx.input(1), size,
-                 [list](int64_t k) -> const Tensor& { return list->at(k); });
   }
-
- private:
-  int64_t num_elements_ = -1;
-};
-
-class GatherList final : public StackBase {
- public:
-  GatherList(KernelConstruction& c, absl::Status*) : StackBase(c) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
-    TROUPE_RETURN_IF_ERROR(list->CheckType(type_));
-    const Tensor& indices = ctx.input(1);
-    for (int32_t index : indices.unchecked_values<int32_t>()) {
-      if (index < 0 || index >= list->size()) {
-        return InvalidArgument("Trying to gather element ", index, " in a list with ", list->size(),
-                               " elements.");
-      }
-    }
-    const int32_t* at = indices.unchecked_data<int32_t>();
-    return Stack(ctx, *list, ctx.input(2), indices.num_elements(),
-                 [list, at](int64_t k) -> const Tensor& { return list->at(at[k]); });
-  }
-};
+  const int32_t* at = indices.unchecked_data<int32_t>();
+  return Stack(ctx, *list, ctx.input(2), indices.num_elements(),
+               [list, at](int64_t k) -> const Tensor& { return list->at(at[k]); });
+}
 
 /// TensorListConcat, TensorListConcatV2.
 class ConcatList final : public Kernel {
@@ -341,43 +320,35 @@ absl::Status ScatterRows(const Tensor& tensor, const Tensor& indices, TensorList
 }
 
 /// TensorListScatter, TensorListScatterV2.
-class ScatterToList final : public Kernel {
- public:
-  ScatterToList(KernelConstruction& c, absl::Status*) : has_size_(c.num_inputs() > 3) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor &tensor = ctx.input(0), &indices = ctx.input(1);
-    TROUPE_ASSIGN_OR_RETURN(PartialShape shape,
-                            InferenceContext::TensorAsShape(ctx.input(2), true));
-    TROUPE_ASSIGN_OR_RETURN(const int64_t highest, CheckIndices(tensor, indices));
-    const Shape row = WithoutFirst(tensor.shape());
-    if (!shape.IsCompatibleWith(row)) {
-      return InvalidArgument("Specified a list with shape ", shape.ToString(),
-                             " from a tensor with shape ", row.ToString());
-    }
-    int64_t size = -1;
-    if (has_size_) {
-      if (ctx.input(3).rank() != 0) {
-        return InvalidArgument("num_elements must be a scalar, got shape ",
-                               ctx.input(3).shape().ToString());
-      }
-      size = ctx.input(3).unchecked_scalar<int32_t>();
-      if (size < -1) {
-        return InvalidArgument("TensorListScatter expects num_elements >= -1, found: ", size);
-      }
-    }
-    if (size >= 0 && highest >= size) {
-      return InvalidArgument("TensorListScatter: Trying to scatter at index ", highest,
-                             " in list with size ", size);
-    }
-    auto list = MakeRef<TensorList>(tensor.type(), std::move(shape));
-    list->Resize(size >= 0 ? size : highest + 1);
-    TROUPE_RETURN_IF_ERROR(ScatterRows(tensor, indices, list.get()));
-    return PutList(ctx, 0, std::move(list));
+absl::Status ScatterToList(KernelContext& ctx) {
+  const Tensor &tensor = ctx.input(0), &indices = ctx.input(1);
+  TROUPE_ASSIGN_OR_RETURN(PartialShape shape, InferenceContext::TensorAsShape(ctx.input(2), true));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t highest, CheckIndices(tensor, indices));
+  const Shape row = WithoutFirst(tensor.shape());
+  if (!shape.IsCompatibleWith(row)) {
+    return InvalidArgument("Specified a list with shape ", shape.ToString(),
+                           " from a tensor with shape ", row.ToString());
   }
-
- private:
-  bool has_size_;
-};
+  int64_t size = -1;
+  if (ctx.num_inputs() > 3) {
+    if (ctx.input(3).rank() != 0) {
+      return InvalidArgument("num_elements must be a scalar, got shape ",
+                             ctx.input(3).shape().ToString());
+    }
+    size = ctx.input(3).unchecked_scalar<int32_t>();
+    if (size < -1) {
+      return InvalidArgument("TensorListScatter expects num_elements >= -1, found: ", size);
+    }
+  }
+  if (size >= 0 && highest >= size) {
+    return InvalidArgument("TensorListScatter: Trying to scatter at index ", highest,
+                           " in list with size ", size);
+  }
+  auto list = MakeRef<TensorList>(tensor.type(), std::move(shape));
+  list->Resize(size >= 0 ? size : highest + 1);
+  TROUPE_RETURN_IF_ERROR(ScatterRows(tensor, indices, list.get()));
+  return PutList(ctx, 0, std::move(list));
+}
 
 absl::Status ScatterIntoList(KernelContext& ctx) {
   const Tensor &tensor = ctx.input(1), &indices = ctx.input(2);
@@ -395,28 +366,14 @@ absl::Status ScatterIntoList(KernelContext& ctx) {
 
 KernelSpec OfElements(const char* op) { return KernelSpec(op).Types("element_dtype", AllTypes()); }
 
-REGISTER_KERNEL(OfElements("TensorListStack").HostMemory("element_shape"), MakeKernel<StackList>);
-REGISTER_KERNEL(OfElements("TensorListGather").HostMemory("indices").HostMemory("element_shape"),
-                MakeKernel<GatherList>);
-REGISTER_KERNEL(OfElements("TensorListConcat").HostMemory("lengths"), MakeKernel<ConcatList>);
-REGISTER_KERNEL(OfElements("TensorListConcatV2")
-                    .HostMemory("element_shape")
-                    .HostMemory("leading_dims")
-                    .HostMemory("lengths"),
-                MakeKernel<ConcatList>);
-REGISTER_KERNEL(OfElements("TensorListFromTensor").HostMemory("element_shape"),
-                MakeKernel<FromTensor>);
-REGISTER_KERNEL(OfElements("TensorListSplit").HostMemory("element_shape").HostMemory("lengths"),
-                MakeKernel<SplitToList>);
-REGISTER_KERNEL(OfElements("TensorListScatter").HostMemory("indices").HostMemory("element_shape"),
-                MakeKernel<ScatterToList>);
-REGISTER_KERNEL(OfElements("TensorListScatterIntoExistingList").HostMemory("indices"),
-                MakeKernel<ScatterIntoList>);
-REGISTER_KERNEL(OfElements("TensorListScatterV2")
-                    .HostMemory("indices")
-                    .HostMemory("element_shape")
-                    .HostMemory("num_elements"),
-                MakeKernel<ScatterToList>);
+REGISTER_KERNEL(OfElements("TensorListStack"),
+                (MakeAttrKernel<StackList, "element_dtype", "num_elements">));
+REGISTER_KERNEL(OfElements("TensorListGather"), (MakeAttrKernel<GatherList, "element_dtype">));
+REGISTER_KERNELS(OfElements("TensorListConcat"), MakeKernel<ConcatList>, "TensorListConcatV2");
+REGISTER_KERNEL(OfElements("TensorListFromTensor"), MakeKernel<FromTensor>);
+REGISTER_KERNEL(OfElements("TensorListSplit"), MakeKernel<SplitToList>);
+REGISTER_KERNELS(OfElements("TensorListScatter"), MakeKernel<ScatterToList>, "TensorListScatterV2");
+REGISTER_KERNEL(OfElements("TensorListScatterIntoExistingList"), MakeKernel<ScatterIntoList>);
 
 }  // namespace
 }  // namespace troupe

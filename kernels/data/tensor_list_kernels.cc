@@ -3,9 +3,9 @@
 
 #include "graph/shape_inference.h"
 #include "kernels/common/integer_input.h"
+#include "kernels/common/registration.h"
 #include "kernels/data/join.h"
 #include "kernels/data/tensor_list.h"
-#include "kernels/kernel_registry.h"
 
 namespace troupe {
 namespace {
@@ -19,30 +19,20 @@ absl::StatusOr<int32_t> ScalarInput(const Tensor& tensor, const char* what) {
 }
 
 /// EmptyTensorList, TensorListReserve.
-class MakeList final : public Kernel {
- public:
-  MakeList(KernelConstruction& c, absl::Status* status) : reserve_(c.op() == "TensorListReserve") {
-    *status = c.GetAttr("element_dtype", &type_);
+template <bool kReserve>
+absl::Status MakeList(KernelContext& ctx, ElementType type) {
+  TROUPE_ASSIGN_OR_RETURN(PartialShape shape, InferenceContext::TensorAsShape(ctx.input(0), true));
+  TROUPE_ASSIGN_OR_RETURN(
+      const int32_t number,
+      ScalarInput(ctx.input(1), kReserve ? "num_elements" : "max_num_elements"));
+  if (kReserve && number < 0) {
+    return InvalidArgument("The num_elements to reserve must be a non negative number, but got ",
+                           number);
   }
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(PartialShape shape,
-                            InferenceContext::TensorAsShape(ctx.input(0), true));
-    TROUPE_ASSIGN_OR_RETURN(
-        const int32_t number,
-        ScalarInput(ctx.input(1), reserve_ ? "num_elements" : "max_num_elements"));
-    if (reserve_ && number < 0) {
-      return InvalidArgument("The num_elements to reserve must be a non negative number, but got ",
-                             number);
-    }
-    auto list = MakeRef<TensorList>(type_, std::move(shape), reserve_ ? -1 : number);
-    if (reserve_) list->Resize(number);
-    return PutList(ctx, 0, std::move(list));
-  }
-
- private:
-  bool reserve_;
-  ElementType type_ = ElementType::kInvalid;
-};
+  auto list = MakeRef<TensorList>(type, std::move(shape), kReserve ? -1 : number);
+  if (kReserve) list->Resize(number);
+  return PutList(ctx, 0, std::move(list));
+}
 
 absl::Status PushBack(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
@@ -55,99 +45,69 @@ absl::Status PushBack(KernelContext& ctx) {
   return output->Push(ctx.TakeInput(1));
 }
 
-class PopBack final : public Kernel {
- public:
-  PopBack(KernelConstruction& c, absl::Status*) : type_(c.output_type(1)) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
-    TROUPE_RETURN_IF_ERROR(list->CheckType(type_));
-    if (list->size() == 0) return InvalidArgument("Trying to pop from an empty list.");
-    Tensor zeros;
-    if (!list->at(list->size() - 1).valid()) {
-      TROUPE_ASSIGN_OR_RETURN(zeros,
-                              list->Read(list->size() - 1, ctx.input(1), ctx.step().allocator));
-    }
-    TROUPE_ASSIGN_OR_RETURN(TensorList * output, TakeList(ctx, 0, 0));
-    Tensor last = output->Pop();
-    ctx.set_output(1, last.valid() ? std::move(last) : std::move(zeros));
+absl::Status PopBack(KernelContext& ctx, ElementType type) {
+  TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
+  TROUPE_RETURN_IF_ERROR(list->CheckType(type));
+  if (list->size() == 0) return InvalidArgument("Trying to pop from an empty list.");
+  Tensor zeros;
+  if (!list->at(list->size() - 1).valid()) {
+    TROUPE_ASSIGN_OR_RETURN(zeros,
+                            list->Read(list->size() - 1, ctx.input(1), ctx.step().allocator));
+  }
+  TROUPE_ASSIGN_OR_RETURN(TensorList * output, TakeList(ctx, 0, 0));
+  Tensor last = output->Pop();
+  ctx.set_output(1, last.valid() ? std::move(last) : std::move(zeros));
+  return absl::OkStatus();
+}
+
+absl::Status GetItem(KernelContext& ctx, ElementType type) {
+  TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
+  TROUPE_RETURN_IF_ERROR(list->CheckType(type));
+  // TensorFlow takes one index of any rank here, and only here.
+  if (ctx.input(1).num_elements() != 1) {
+    return InvalidArgument("index must be a scalar, got shape ", ctx.input(1).shape().ToString());
+  }
+  const int32_t index = ctx.input(1).unchecked_data<int32_t>()[0];
+  if (index < 0 || index >= list->size()) {
+    return InvalidArgument("Trying to access element ", index, " in a list with ", list->size(),
+                           " elements.");
+  }
+  const Tensor& element = list->at(index);
+  if (element.valid()) {
+    ctx.set_output(0, element);
     return absl::OkStatus();
   }
+  TROUPE_ASSIGN_OR_RETURN(Tensor zeros, list->Read(index, ctx.input(2), ctx.step().allocator));
+  ctx.set_output(0, std::move(zeros));
+  return absl::OkStatus();
+}
 
- private:
-  ElementType type_;
-};
-
-class GetItem final : public Kernel {
- public:
-  GetItem(KernelConstruction& c, absl::Status*) : type_(c.output_type(0)) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
-    TROUPE_RETURN_IF_ERROR(list->CheckType(type_));
-    // TensorFlow takes one index of any rank here, and only here.
-    if (ctx.input(1).num_elements() != 1) {
-      return InvalidArgument("index must be a scalar, got shape ", ctx.input(1).shape().ToString());
-    }
-    const int32_t index = ctx.input(1).unchecked_data<int32_t>()[0];
-    if (index < 0 || index >= list->size()) {
-      return InvalidArgument("Trying to access element ", index, " in a list with ", list->size(),
-                             " elements.");
-    }
-    const Tensor& element = list->at(index);
-    if (element.valid()) {
-      ctx.set_output(0, element);
-      return absl::OkStatus();
-    }
-    TROUPE_ASSIGN_OR_RETURN(Tensor zeros, list->Read(index, ctx.input(2), ctx.step().allocator));
-    ctx.set_output(0, std::move(zeros));
-    return absl::OkStatus();
+absl::Status SetItem(KernelContext& ctx, bool resize) {
+  TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
+  TROUPE_RETURN_IF_ERROR(list->Check(ctx.input(2), "set"));
+  TROUPE_ASSIGN_OR_RETURN(const int32_t index, ScalarInput(ctx.input(1), "index"));
+  if (index < 0 || (index >= list->size() && !resize)) {
+    return InvalidArgument("Trying to modify element ", index, " in a list with ", list->size(),
+                           " elements.");
   }
-
- private:
-  ElementType type_;
-};
-
-class SetItem final : public Kernel {
- public:
-  SetItem(KernelConstruction& c, absl::Status* status) {
-    *status = c.GetAttr("resize_if_index_out_of_bounds", &resize_);
-  }
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
-    TROUPE_RETURN_IF_ERROR(list->Check(ctx.input(2), "set"));
-    TROUPE_ASSIGN_OR_RETURN(const int32_t index, ScalarInput(ctx.input(1), "index"));
-    if (index < 0 || (index >= list->size() && !resize_)) {
-      return InvalidArgument("Trying to modify element ", index, " in a list with ", list->size(),
-                             " elements.");
-    }
-    TROUPE_ASSIGN_OR_RETURN(TensorList * output, TakeList(ctx, 0, 0));
-    if (index >= output->size()) output->Resize(int64_t{index} + 1);
-    return output->Set(index, ctx.TakeInput(2));
-  }
-
- private:
-  bool resize_ = false;
-};
+  TROUPE_ASSIGN_OR_RETURN(TensorList * output, TakeList(ctx, 0, 0));
+  if (index >= output->size()) output->Resize(int64_t{index} + 1);
+  return output->Set(index, ctx.TakeInput(2));
+}
 
 absl::Status Length(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
   return ctx.SetScalar(0, static_cast<int32_t>(list->size()));
 }
 
-class ElementShape final : public Kernel {
- public:
-  ElementShape(KernelConstruction& c, absl::Status*) : type_(c.output_type(0)) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
-    const PartialShape& shape = list->element_shape();
-    if (!shape.unknown_rank()) return PutIntegers(ctx, 0, type_, shape.dims());
-    TROUPE_RETURN_IF_ERROR(PutIntegers(ctx, 0, type_, {-1}));
-    ctx.output(0).set_shape(Shape());
-    return absl::OkStatus();
-  }
-
- private:
-  ElementType type_;
-};
+absl::Status ElementShape(KernelContext& ctx, ElementType type) {
+  TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
+  const PartialShape& shape = list->element_shape();
+  if (!shape.unknown_rank()) return PutIntegers(ctx, 0, type, shape.dims());
+  TROUPE_RETURN_IF_ERROR(PutIntegers(ctx, 0, type, {-1}));
+  ctx.output(0).set_shape(Shape());
+  return absl::OkStatus();
+}
 
 absl::Status Resize(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(const int32_t size, ScalarInput(ctx.input(1), "size"));
@@ -160,50 +120,39 @@ absl::Status Resize(KernelContext& ctx) {
 }
 
 /// The elements of one list, then those of the other, for every pair of lists.
-class ConcatLists final : public Kernel {
- public:
-  ConcatLists(KernelConstruction& c, absl::Status* status) {
-    *status = c.GetAttr("element_dtype", &type_);
+absl::Status ConcatLists(KernelContext& ctx, ElementType type) {
+  const Tensor &a = ctx.input(0), &b = ctx.input(1);
+  if (!(a.shape() == b.shape())) {
+    return InvalidArgument("input_a and input_b must have the same shape, got ",
+                           a.shape().ToString(), " and ", b.shape().ToString());
   }
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor &a = ctx.input(0), &b = ctx.input(1);
-    if (!(a.shape() == b.shape())) {
-      return InvalidArgument("input_a and input_b must have the same shape, got ",
-                             a.shape().ToString(), " and ", b.shape().ToString());
+  TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, ElementType::kVariant, a.shape()));
+  for (int64_t i = 0; i < a.num_elements(); ++i) {
+    TROUPE_ASSIGN_OR_RETURN(const TensorList* first, ListIn(a.unchecked_data<Variant>()[i]));
+    TROUPE_ASSIGN_OR_RETURN(const TensorList* second, ListIn(b.unchecked_data<Variant>()[i]));
+    TROUPE_RETURN_IF_ERROR(first->CheckType(type));
+    TROUPE_RETURN_IF_ERROR(second->CheckType(type));
+    absl::StatusOr<PartialShape> shape = first->element_shape().MergeWith(second->element_shape());
+    if (!shape.ok()) {
+      return InvalidArgument("the lists of pair ", i, " have incompatible element shapes: ",
+                             first->element_shape().ToString(), " and ",
+                             second->element_shape().ToString());
     }
-    TROUPE_ASSIGN_OR_RETURN(Tensor * output,
-                            ctx.AllocateOutput(0, ElementType::kVariant, a.shape()));
-    for (int64_t i = 0; i < a.num_elements(); ++i) {
-      TROUPE_ASSIGN_OR_RETURN(const TensorList* first, ListIn(a.unchecked_data<Variant>()[i]));
-      TROUPE_ASSIGN_OR_RETURN(const TensorList* second, ListIn(b.unchecked_data<Variant>()[i]));
-      TROUPE_RETURN_IF_ERROR(first->CheckType(type_));
-      TROUPE_RETURN_IF_ERROR(second->CheckType(type_));
-      absl::StatusOr<PartialShape> shape =
-          first->element_shape().MergeWith(second->element_shape());
-      if (!shape.ok()) {
-        return InvalidArgument("the lists of pair ", i, " have incompatible element shapes: ",
-                               first->element_shape().ToString(), " and ",
-                               second->element_shape().ToString());
-      }
-      if (first->size() + second->size() > TensorList::kMaxSize) {
-        return absl::ResourceExhaustedError("the lists together are too long");
-      }
-      auto joined = MakeRef<TensorList>(type_, *std::move(shape), first->max_size());
-      joined->Resize(first->size() + second->size());
-      for (int64_t k = 0; k < static_cast<int64_t>(first->stored().size()); ++k) {
-        TROUPE_RETURN_IF_ERROR(joined->Set(k, first->at(k)));
-      }
-      for (int64_t k = 0; k < static_cast<int64_t>(second->stored().size()); ++k) {
-        TROUPE_RETURN_IF_ERROR(joined->Set(first->size() + k, second->at(k)));
-      }
-      output->mutable_data<Variant>()[i] = Variant(RefPtr<VariantValue>(std::move(joined)));
+    if (first->size() + second->size() > TensorList::kMaxSize) {
+      return absl::ResourceExhaustedError("the lists together are too long");
     }
-    return absl::OkStatus();
+    auto joined = MakeRef<TensorList>(type, *std::move(shape), first->max_size());
+    joined->Resize(first->size() + second->size());
+    for (int64_t k = 0; k < static_cast<int64_t>(first->stored().size()); ++k) {
+      TROUPE_RETURN_IF_ERROR(joined->Set(k, first->at(k)));
+    }
+    for (int64_t k = 0; k < static_cast<int64_t>(second->stored().size()); ++k) {
+      TROUPE_RETURN_IF_ERROR(joined->Set(first->size() + k, second->at(k)));
+    }
+    output->mutable_data<Variant>()[i] = Variant(RefPtr<VariantValue>(std::move(joined)));
   }
-
- private:
-  ElementType type_ = ElementType::kInvalid;
-};
+  return absl::OkStatus();
+}
 
 /// Appends a row of a tensor to each list of a batch.
 absl::Status PushBackBatch(KernelContext& ctx) {
@@ -230,23 +179,19 @@ absl::Status PushBackBatch(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-KernelSpec Cheap(const char* op) { return KernelSpec(op).Cost(KernelCost::kCheap); }
 KernelSpec OfElements(const char* op) { return Cheap(op).Types("element_dtype", AllTypes()); }
 
-REGISTER_KERNEL(Cheap("EmptyTensorList").HostMemory("element_shape").HostMemory("max_num_elements"),
-                MakeKernel<MakeList>);
-REGISTER_KERNEL(Cheap("TensorListReserve").HostMemory("element_shape").HostMemory("num_elements"),
-                MakeKernel<MakeList>);
+REGISTER_KERNEL(Cheap("EmptyTensorList"), (MakeAttrKernel<MakeList<false>, "element_dtype">));
+REGISTER_KERNEL(Cheap("TensorListReserve"), (MakeAttrKernel<MakeList<true>, "element_dtype">));
 REGISTER_KERNEL(Cheap("TensorListPushBack"), MakeKernel<PushBack>);
-REGISTER_KERNEL(OfElements("TensorListPopBack").HostMemory("element_shape"), MakeKernel<PopBack>);
-REGISTER_KERNEL(OfElements("TensorListGetItem").HostMemory("index").HostMemory("element_shape"),
-                MakeKernel<GetItem>);
-REGISTER_KERNEL(Cheap("TensorListSetItem").HostMemory("index"), MakeKernel<SetItem>);
-REGISTER_KERNEL(Cheap("TensorListLength").HostMemory("length"), MakeKernel<Length>);
-REGISTER_KERNEL(Cheap("TensorListElementShape").HostMemory("element_shape"),
-                MakeKernel<ElementShape>);
-REGISTER_KERNEL(Cheap("TensorListResize").HostMemory("size"), MakeKernel<Resize>);
-REGISTER_KERNEL(Cheap("TensorListConcatLists"), MakeKernel<ConcatLists>);
+REGISTER_KERNEL(OfElements("TensorListPopBack"), (MakeAttrKernel<PopBack, "element_dtype">));
+REGISTER_KERNEL(OfElements("TensorListGetItem"), (MakeAttrKernel<GetItem, "element_dtype">));
+REGISTER_KERNEL(Cheap("TensorListSetItem"),
+                (MakeAttrKernel<SetItem, "resize_if_index_out_of_bounds">));
+REGISTER_KERNEL(Cheap("TensorListLength"), MakeKernel<Length>);
+REGISTER_KERNEL(Cheap("TensorListElementShape"), (MakeAttrKernel<ElementShape, "shape_type">));
+REGISTER_KERNEL(Cheap("TensorListResize"), MakeKernel<Resize>);
+REGISTER_KERNEL(Cheap("TensorListConcatLists"), (MakeAttrKernel<ConcatLists, "element_dtype">));
 REGISTER_KERNEL(OfElements("TensorListPushBackBatch"), MakeKernel<PushBackBatch>);
 
 }  // namespace

@@ -34,11 +34,7 @@ std::vector<ElementType> SquaredDifferenceTypes() {
   return {kInt32, kInt64, kHalf, kBfloat16, kFloat, kDouble, kComplex64, kComplex128};
 }
 std::vector<ElementType> ModTypes() { return {kInt32, kInt64, kFloat, kDouble}; }
-std::vector<ElementType> EqualTypes() {
-  std::vector<ElementType> types = PlainTypes();
-  types.push_back(kString);
-  return types;
-}
+std::vector<ElementType> EqualTypes() { return WithString(PlainTypes()); }
 std::vector<ElementType> BoolType() { return {kBool}; }
 
 struct UnaryEntry {

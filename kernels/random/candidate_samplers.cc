@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "kernels/cancellation.h"
 #include "kernels/common/philox.h"
+#include "kernels/common/registration.h"
 #include "kernels/kernel_registry.h"
 #include "kernels/random/draws.h"
 
@@ -140,58 +141,50 @@ class CandidateSampler : public Kernel {
   Classes classes_;
 };
 
-class ComputeAccidentalHits : public Kernel {
- public:
-  ComputeAccidentalHits(KernelConstruction& construction, absl::Status* status) {
-    *status = construction.GetAttr("num_true", &num_true_);
-  }
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor &true_classes = ctx.input(0), &candidates = ctx.input(1);
-    if (true_classes.rank() != 2 || true_classes.dim(1) != num_true_) {
-      return InvalidArgument("true_classes must be a matrix of num_true = ", num_true_,
-                             " columns, got shape ", true_classes.shape().ToString());
-    }
-    if (candidates.rank() != 1) {
-      return InvalidArgument("sampled_candidates must be a vector, got shape ",
-                             candidates.shape().ToString());
-    }
-    // The last of equal candidates counts.
-    absl::flat_hash_map<int64_t, int64_t> position;
-    for (int64_t i = 0; i < candidates.num_elements(); ++i) {
-      position[candidates.unchecked_data<int64_t>()[i]] = i;
-    }
-    std::vector<int32_t> rows;
-    std::vector<int64_t> ids;
-    for (int64_t i = 0; i < true_classes.num_elements(); ++i) {
-      const auto found = position.find(true_classes.unchecked_data<int64_t>()[i]);
-      if (found == position.end()) continue;
-      rows.push_back(static_cast<int32_t>(i / num_true_));
-      ids.push_back(found->second);
-    }
-    const std::vector<float> weights(rows.size(), std::numeric_limits<float>::lowest());
-    TROUPE_RETURN_IF_ERROR(PutOut<int32_t>(ctx, 0, rows));
-    TROUPE_RETURN_IF_ERROR(PutOut<int64_t>(ctx, 1, ids));
-    return PutOut<float>(ctx, 2, weights);
-  }
+template <typename T>
+absl::Status PutOut(KernelContext& ctx, int i, const std::vector<T>& values) {
+  TROUPE_ASSIGN_OR_RETURN(
+      Tensor * out,
+      ctx.AllocateOutput(i, kElementType<T>, Shape({static_cast<int64_t>(values.size())})));
+  std::copy(values.begin(), values.end(), out->mutable_data<T>());
+  return absl::OkStatus();
+}
 
- private:
-  template <typename T>
-  static absl::Status PutOut(KernelContext& ctx, int i, const std::vector<T>& values) {
-    TROUPE_ASSIGN_OR_RETURN(
-        Tensor * out,
-        ctx.AllocateOutput(i, kElementType<T>, Shape({static_cast<int64_t>(values.size())})));
-    std::copy(values.begin(), values.end(), out->mutable_data<T>());
-    return absl::OkStatus();
+absl::Status ComputeAccidentalHits(KernelContext& ctx, int64_t num_true) {
+  const Tensor &true_classes = ctx.input(0), &candidates = ctx.input(1);
+  if (true_classes.rank() != 2 || true_classes.dim(1) != num_true) {
+    return InvalidArgument("true_classes must be a matrix of num_true = ", num_true,
+                           " columns, got shape ", true_classes.shape().ToString());
   }
-
-  int64_t num_true_ = 0;
-};
+  if (candidates.rank() != 1) {
+    return InvalidArgument("sampled_candidates must be a vector, got shape ",
+                           candidates.shape().ToString());
+  }
+  // The last of equal candidates counts.
+  absl::flat_hash_map<int64_t, int64_t> position;
+  for (int64_t i = 0; i < candidates.num_elements(); ++i) {
+    position[candidates.unchecked_data<int64_t>()[i]] = i;
+  }
+  std::vector<int32_t> rows;
+  std::vector<int64_t> ids;
+  for (int64_t i = 0; i < true_classes.num_elements(); ++i) {
+    const auto found = position.find(true_classes.unchecked_data<int64_t>()[i]);
+    if (found == position.end()) continue;
+    rows.push_back(static_cast<int32_t>(i / num_true));
+    ids.push_back(found->second);
+  }
+  const std::vector<float> weights(rows.size(), std::numeric_limits<float>::lowest());
+  TROUPE_RETURN_IF_ERROR(PutOut<int32_t>(ctx, 0, rows));
+  TROUPE_RETURN_IF_ERROR(PutOut<int64_t>(ctx, 1, ids));
+  return PutOut<float>(ctx, 2, weights);
+}
 
 REGISTER_KERNEL(KernelSpec("UniformCandidateSampler"),
                 MakeKernel<CandidateSampler<UniformClasses>>);
 REGISTER_KERNEL(KernelSpec("LogUniformCandidateSampler"),
                 MakeKernel<CandidateSampler<LogUniformClasses>>);
-REGISTER_KERNEL(KernelSpec("ComputeAccidentalHits"), MakeKernel<ComputeAccidentalHits>);
+REGISTER_KERNEL(KernelSpec("ComputeAccidentalHits"),
+                (MakeAttrKernel<ComputeAccidentalHits, "num_true">));
 
 }  // namespace
 }  // namespace troupe

@@ -96,11 +96,9 @@ class Multinomial : public Kernel {
   ElementType output_type_;
 };
 
-REGISTER_KERNEL(KernelSpec("Multinomial")
-                    .Types("T", FloatTypes())
-                    .Types("output_dtype", IndexTypes())
-                    .HostMemory("num_samples"),
-                MakeKernel<Multinomial>);
+REGISTER_KERNEL(
+    KernelSpec("Multinomial").Types("T", FloatTypes()).Types("output_dtype", IndexTypes()),
+    MakeKernel<Multinomial>);
 
 }  // namespace
 }  // namespace troupe

@@ -268,20 +268,14 @@ class RandomUniformIntKernel final : public RandomKernel {
   }
 };
 
-KernelSpec RandomSpec(const char* op) {
-  return KernelSpec(op).Types("dtype", FloatTypes()).HostMemory("shape");
-}
+KernelSpec RandomSpec(const char* op) { return KernelSpec(op).Types("dtype", FloatTypes()); }
 
 REGISTER_KERNEL(RandomSpec("RandomUniform"), MakeKernel<RandomFillKernel<Distribution::kUniform>>);
 REGISTER_KERNEL(RandomSpec("RandomStandardNormal"),
                 MakeKernel<RandomFillKernel<Distribution::kNormal>>);
 REGISTER_KERNEL(RandomSpec("TruncatedNormal"),
                 MakeKernel<RandomFillKernel<Distribution::kTruncatedNormal>>);
-REGISTER_KERNEL(KernelSpec("RandomUniformInt")
-                    .Types("Tout", IndexTypes())
-                    .HostMemory("shape")
-                    .HostMemory("minval")
-                    .HostMemory("maxval"),
+REGISTER_KERNEL(KernelSpec("RandomUniformInt").Types("Tout", IndexTypes()),
                 MakeKernel<RandomUniformIntKernel>);
 
 }  // namespace

@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "kernels/common/integer_input.h"
+#include "kernels/common/registration.h"
+#include "kernels/common/switch_number.h"
 #include "kernels/kernel_registry.h"
-#include "kernels/type_switch.h"
 
 namespace troupe {
 namespace {
@@ -64,69 +65,42 @@ void BestOfCols(const T* x, int64_t n, int64_t cols, int64_t* index) {
   }
 }
 
-void Store(const int64_t* index, ElementType type, void* out, int64_t at, int64_t n) {
-  auto store = [&]<typename T>() -> absl::Status {
-    T* to = static_cast<T*>(out) + at;
-    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(index[i]);
-    return absl::OkStatus();
-  };
-  SwitchType<int64_t, int32_t, int16_t, uint16_t>(type, store).IgnoreError();
-}
-
 template <bool kMax>
-class ArgKernel final : public Kernel {
- public:
-  ArgKernel(KernelConstruction& c, absl::Status*) : output_type_(c.output_type(0)) {}
-
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor& input = ctx.input(0);
-    if (ctx.input(1).rank() != 0) {
-      return InvalidArgument("the dimension must be a scalar, got shape ",
-                             ctx.input(1).shape().ToString());
-    }
-    TROUPE_ASSIGN_OR_RETURN(int64_t dimension, ReadIntegerScalar(ctx.input(1), "dimension"));
-    const int rank = input.rank();
-    if (dimension < -rank || dimension >= rank) {
-      return InvalidArgument("the dimension must be in [", -rank, ", ", rank, "), got ", dimension);
-    }
-    const int axis = static_cast<int>(dimension < 0 ? dimension + rank : dimension);
-    const int64_t n = input.dim(axis);
-    if (n == 0) {
-      return InvalidArgument("reduction axis ", axis, " is empty in shape ",
-                             input.shape().ToString());
-    }
-    Shape shape = input.shape();
-    shape.RemoveDim(axis);
-    TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, output_type_, shape));
-    if (input.num_elements() == 0) return absl::OkStatus();
-    int64_t inner = 1;
-    for (int d = axis + 1; d < rank; ++d) inner *= input.dim(d);
-    const int64_t outer = output->num_elements() / inner;
-    void* out = output->mutable_raw_data();
-    return SwitchType<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
-                      uint16_t, uint32_t, uint64_t, bool>(
-        input.type(), [&]<typename T>() -> absl::Status {
-          const T* in = input.unchecked_data<T>();
-          const int64_t grain = KernelContext::GrainFor(static_cast<double>(n * inner) + 5);
-          ctx.ParallelFor(outer, grain, [&](int64_t begin, int64_t end) {
-            absl::InlinedVector<int64_t, 64> index(inner);
-            for (int64_t o = begin; o < end; ++o) {
-              const T* x = in + o * n * inner;
-              if (inner == 1) {
-                index[0] = BestOfRow<T, kMax>(x, n);
-              } else {
-                BestOfCols<T, kMax>(x, n, inner, index.data());
-              }
-              Store(index.data(), output_type_, out, o * inner, inner);
-            }
-          });
-          return absl::OkStatus();
-        });
+absl::Status ArgOf(KernelContext& ctx, ElementType output_type) {
+  const Tensor& input = ctx.input(0);
+  TROUPE_ASSIGN_OR_RETURN(const int64_t dimension, ReadIntegerScalar(ctx.input(1), "dimension"));
+  TROUPE_ASSIGN_OR_RETURN(const int axis, ResolveAxis(dimension, input.rank(), "dimension"));
+  const int64_t n = input.dim(axis);
+  if (n == 0) {
+    return InvalidArgument("reduction axis ", axis, " is empty in shape ",
+                           input.shape().ToString());
   }
-
- private:
-  ElementType output_type_;
-};
+  Shape shape = input.shape();
+  shape.RemoveDim(axis);
+  TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, output_type, shape));
+  if (input.num_elements() == 0) return absl::OkStatus();
+  int64_t inner = 1;
+  for (int d = axis + 1; d < input.rank(); ++d) inner *= input.dim(d);
+  const int64_t outer = output->num_elements() / inner;
+  void* out = output->mutable_raw_data();
+  return SwitchReal<bool>(input.type(), [&]<typename T>() -> absl::Status {
+    const T* in = input.unchecked_data<T>();
+    const int64_t grain = KernelContext::GrainFor(static_cast<double>(n * inner) + 5);
+    ctx.ParallelFor(outer, grain, [&](int64_t begin, int64_t end) {
+      absl::InlinedVector<int64_t, 64> index(inner);
+      for (int64_t o = begin; o < end; ++o) {
+        const T* x = in + o * n * inner;
+        if (inner == 1) {
+          index[0] = BestOfRow<T, kMax>(x, n);
+        } else {
+          BestOfCols<T, kMax>(x, n, inner, index.data());
+        }
+        StoreIntegers(index.data(), inner, output_type, out, o * inner);
+      }
+    });
+    return absl::OkStatus();
+  });
+}
 
 std::vector<ElementType> ArgTypes() {
   std::vector<ElementType> types = RealNumberTypes();
@@ -138,9 +112,9 @@ REGISTER_KERNEL(KernelSpec("ArgMax")
                     .Types("T", ArgTypes())
                     .Types("output_type", {ElementType::kInt16, ElementType::kUint16,
                                            ElementType::kInt32, ElementType::kInt64}),
-                MakeKernel<ArgKernel<true>>);
+                (MakeAttrKernel<ArgOf<true>, "output_type">));
 REGISTER_KERNEL(KernelSpec("ArgMin").Types("T", ArgTypes()).Types("output_type", IndexTypes()),
-                MakeKernel<ArgKernel<false>>);
+                (MakeAttrKernel<ArgOf<false>, "output_type">));
 
 }  // namespace
 }  // namespace troupe

@@ -3,8 +3,9 @@
 #include <memory>
 
 #include "kernels/common/integer_input.h"
+#include "kernels/common/registration.h"
+#include "kernels/common/switch_number.h"
 #include "kernels/kernel_registry.h"
-#include "kernels/type_switch.h"
 
 namespace troupe {
 namespace {
@@ -49,56 +50,36 @@ void Scan(const T* in, T* out, int64_t n, int64_t inner, bool exclusive, bool re
 }
 
 template <bool kProduct>
-class CumulativeKernel final : public Kernel {
- public:
-  CumulativeKernel(KernelConstruction& c, absl::Status*)
-      : exclusive_(c.Attr<bool>("exclusive")), reverse_(c.Attr<bool>("reverse")) {}
-
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor& input = ctx.input(0);
-    if (ctx.input(1).rank() != 0) {
-      return InvalidArgument("the axis must be a scalar, got shape ",
-                             ctx.input(1).shape().ToString());
-    }
-    TROUPE_ASSIGN_OR_RETURN(int64_t axis, ReadIntegerScalar(ctx.input(1), "axis"));
-    const int rank = input.rank();
-    if (axis < -rank || axis >= rank) {
-      return InvalidArgument("the axis must be in [", -rank, ", ", rank, "), got ", axis);
-    }
-    if (axis < 0) axis += rank;
-    TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, input.type(), input.shape()));
-    if (input.num_elements() == 0) return absl::OkStatus();
-    int64_t outer = 1, inner = 1;
-    for (int d = 0; d < rank; ++d) {
-      if (d != axis) (d < axis ? outer : inner) *= input.dim(d);
-    }
-    const int64_t n = input.dim(static_cast<int>(axis));
-    return SwitchType<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
-                      uint16_t, uint32_t, uint64_t, complex64, complex128>(
-        input.type(), [&]<typename T>() -> absl::Status {
-          const T* in = input.unchecked_data<T>();
-          T* out = output->mutable_data<T>();
-          const int64_t grain = KernelContext::GrainFor(static_cast<double>(n * inner) + 5);
-          ctx.ParallelFor(outer, grain, [&](int64_t begin, int64_t end) {
-            for (int64_t o = begin; o < end; ++o) {
-              Scan<T, kProduct>(in + o * n * inner, out + o * n * inner, n, inner, exclusive_,
-                                reverse_);
-            }
-          });
-          return absl::OkStatus();
-        });
+absl::Status Cumulate(KernelContext& ctx, bool exclusive, bool reverse) {
+  const Tensor& input = ctx.input(0);
+  TROUPE_ASSIGN_OR_RETURN(const int64_t dim, ReadIntegerScalar(ctx.input(1), "axis"));
+  TROUPE_ASSIGN_OR_RETURN(const int axis, ResolveAxis(dim, input.rank(), "axis"));
+  TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, input.type(), input.shape()));
+  if (input.num_elements() == 0) return absl::OkStatus();
+  int64_t outer = 1, inner = 1;
+  for (int d = 0; d < input.rank(); ++d) {
+    if (d != axis) (d < axis ? outer : inner) *= input.dim(d);
   }
-
- private:
-  bool exclusive_, reverse_;
-};
+  const int64_t n = input.dim(axis);
+  return SwitchNumber(input.type(), [&]<typename T>() -> absl::Status {
+    const T* in = input.unchecked_data<T>();
+    T* out = output->mutable_data<T>();
+    const int64_t grain = KernelContext::GrainFor(static_cast<double>(n * inner) + 5);
+    ctx.ParallelFor(outer, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t o = begin; o < end; ++o) {
+        Scan<T, kProduct>(in + o * n * inner, out + o * n * inner, n, inner, exclusive, reverse);
+      }
+    });
+    return absl::OkStatus();
+  });
+}
 
 KernelSpec Spec(const char* op) {
   return KernelSpec(op).Types("T", NumberTypes()).Types("Tidx", IndexTypes());
 }
 
-REGISTER_KERNEL(Spec("Cumsum"), MakeKernel<CumulativeKernel<false>>);
-REGISTER_KERNEL(Spec("Cumprod"), MakeKernel<CumulativeKernel<true>>);
+REGISTER_KERNEL(Spec("Cumsum"), (MakeAttrKernel<Cumulate<false>, "exclusive", "reverse">));
+REGISTER_KERNEL(Spec("Cumprod"), (MakeAttrKernel<Cumulate<true>, "exclusive", "reverse">));
 
 }  // namespace
 }  // namespace troupe

@@ -19,10 +19,6 @@ class UnsortedSegmentSumKernel final : public Kernel {
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& data = ctx.input(0);
     const Tensor& ids = ctx.input(1);
-    if (ctx.input(2).rank() != 0) {
-      return InvalidArgument("num_segments must be a scalar, got shape ",
-                             ctx.input(2).shape().ToString());
-    }
     TROUPE_ASSIGN_OR_RETURN(int64_t segments, ReadIntegerScalar(ctx.input(2), "num_segments"));
     if (segments < 0) return InvalidArgument("num_segments must not be negative, got ", segments);
     bool prefix = ids.rank() <= data.rank();

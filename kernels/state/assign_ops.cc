@@ -4,10 +4,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/common/strided_copy.h"
+#include "kernels/common/switch_number.h"
 #include "kernels/kernel_registry.h"
 #include "kernels/simd/updates.h"
 #include "kernels/state/variable_kernel.h"
-#include "kernels/type_switch.h"
 
 namespace troupe {
 namespace {
@@ -33,9 +33,10 @@ absl::Status TakeValue(KernelContext& ctx, int i, Variable::Lease& lease) {
   return absl::OkStatus();
 }
 
-class AssignBase : public VariableKernel {
+/// Assign, AssignVariableOp.
+class Assign : public VariableKernel {
  public:
-  AssignBase(KernelConstruction& construction, absl::Status*)
+  Assign(KernelConstruction& construction, absl::Status*)
       : VariableKernel(construction, 1),
         validate_shape_(construction.Attr<bool>("validate_shape")),
         type_(construction.input_type(1)) {}
@@ -44,48 +45,25 @@ class AssignBase : public VariableKernel {
   absl::StatusOr<RefPtr<Variable>> Resolve(KernelContext& ctx, int i) override {
     return FindOrMakeVariable(ctx, i, type_);
   }
-
-  bool validate_shape_;
-  ElementType type_;
-};
-
-class Assign : public AssignBase {
- public:
-  using AssignBase::AssignBase;
-
- protected:
-  absl::Status Apply(KernelContext& ctx, Leases& leases) override {
-    const Shape& shape = ctx.input(1).shape();
-    if (validate_shape_) {
-      const Tensor& old = leases[0].value();
-      const PartialShape expected =
-          old.valid() ? PartialShape(old.shape()) : leases[0].variable()->shape();
-      if (!expected.IsCompatibleWith(shape)) {
-        return InvalidArgument("Assign requires shapes of both tensors to match: the variable '",
-                               leases[0].variable()->name(), "' has shape ", expected.ToString(),
-                               ", the value ", shape.ToString(),
-                               "; set validate_shape to false to change the variable's shape");
-      }
-    }
-    return TakeValue(ctx, 1, leases[0]);
-  }
-};
-
-class AssignVariable : public AssignBase {
- public:
-  using AssignBase::AssignBase;
-
- protected:
   absl::Status Apply(KernelContext& ctx, Leases& leases) override {
     const Shape& shape = ctx.input(1).shape();
     const Tensor& old = leases[0].value();
-    if (validate_shape_ && old.valid() && !(old.shape() == shape)) {
-      return InvalidArgument("the variable '", leases[0].variable()->name(), "' has shape ",
-                             old.shape().ToString(), ", the value ", shape.ToString(),
-                             ": they must be the same");
-    }
-    return TakeValue(ctx, 1, leases[0]);
+    const PartialShape& declared = leases[0].variable()->shape();
+    // The first value behind a handle may have any shape.
+    const bool fits =
+        !validate_shape_ ||
+        (old.valid() ? old.shape() == shape : !by_reference() || declared.IsCompatibleWith(shape));
+    if (fits) return TakeValue(ctx, 1, leases[0]);
+    return InvalidArgument("the variable '", leases[0].variable()->name(), "' has shape ",
+                           old.valid() ? old.shape().ToString() : declared.ToString(),
+                           ", the value ", shape.ToString(),
+                           ": they must be the same; set validate_shape to false to change the "
+                           "variable's shape");
   }
+
+ private:
+  bool validate_shape_;
+  ElementType type_;
 };
 
 /// out[i] = a[i] + b[i] or a[i] - b[i]; out may be a.
@@ -137,17 +115,15 @@ class AssignUpdate : public VariableKernel {
       TROUPE_ASSIGN_OR_RETURN(fresh, ctx.AllocateTemp(type_, old.shape()));
       to = fresh.mutable_raw_data();
     }
-    TROUPE_RETURN_IF_ERROR(
-        (SwitchType<float, double, int32_t, int64_t, half, bfloat16, int8_t, int16_t, uint8_t,
-                    uint16_t, uint32_t, uint64_t, complex64, complex128>(type_, [&]<typename T>() {
-          const T *a = old.unchecked_data<T>(), *b = update.unchecked_data<T>();
-          T* out = static_cast<T*>(to);
-          ctx.ParallelFor(old.num_elements(), KernelContext::GrainFor(0.5),
-                          [&](int64_t begin, int64_t end) {
-                            Combine<T, kSubtract>(a + begin, b + begin, out + begin, end - begin);
-                          });
-          return absl::OkStatus();
-        })));
+    TROUPE_RETURN_IF_ERROR(SwitchNumber(type_, [&]<typename T>() {
+      const T *a = old.unchecked_data<T>(), *b = update.unchecked_data<T>();
+      T* out = static_cast<T*>(to);
+      ctx.ParallelFor(old.num_elements(), KernelContext::GrainFor(0.5),
+                      [&](int64_t begin, int64_t end) {
+                        Combine<T, kSubtract>(a + begin, b + begin, out + begin, end - begin);
+                      });
+      return absl::OkStatus();
+    }));
     if (fresh.valid()) lease.set_value(std::move(fresh));
     return absl::OkStatus();
   }
@@ -190,14 +166,11 @@ class CountUpTo : public VariableKernel {
 REGISTER_KERNEL(KernelSpec("Assign").Types("T", AllTypes()), MakeKernel<Assign>);
 REGISTER_KERNEL(KernelSpec("AssignAdd").Types("T", NumberTypes()), MakeKernel<AssignUpdate<false>>);
 REGISTER_KERNEL(KernelSpec("AssignSub").Types("T", NumberTypes()), MakeKernel<AssignUpdate<true>>);
-REGISTER_KERNEL(KernelSpec("AssignVariableOp").Types("dtype", AllTypes()).HostMemory("resource"),
-                MakeKernel<AssignVariable>);
-REGISTER_KERNEL(
-    KernelSpec("AssignAddVariableOp").Types("dtype", NumberTypes()).HostMemory("resource"),
-    MakeKernel<AssignUpdate<false>>);
-REGISTER_KERNEL(
-    KernelSpec("AssignSubVariableOp").Types("dtype", NumberTypes()).HostMemory("resource"),
-    MakeKernel<AssignUpdate<true>>);
+REGISTER_KERNEL(KernelSpec("AssignVariableOp").Types("dtype", AllTypes()), MakeKernel<Assign>);
+REGISTER_KERNEL(KernelSpec("AssignAddVariableOp").Types("dtype", NumberTypes()),
+                MakeKernel<AssignUpdate<false>>);
+REGISTER_KERNEL(KernelSpec("AssignSubVariableOp").Types("dtype", NumberTypes()),
+                MakeKernel<AssignUpdate<true>>);
 REGISTER_KERNEL(KernelSpec("CountUpTo").Types("T", IndexTypes()).Cost(KernelCost::kCheap),
                 MakeKernel<CountUpTo>);
 

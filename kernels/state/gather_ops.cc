@@ -77,10 +77,7 @@ class ResourceGatherNd : public GatherVariable {
 };
 
 KernelSpec Spec(const char* op) {
-  return KernelSpec(op)
-      .Types("dtype", AllTypes())
-      .Types("Tindices", IndexTypes())
-      .HostMemory("resource");
+  return KernelSpec(op).Types("dtype", AllTypes()).Types("Tindices", IndexTypes());
 }
 
 REGISTER_KERNEL(Spec("ResourceGather"), MakeKernel<ResourceGather>);

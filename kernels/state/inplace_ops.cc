@@ -43,15 +43,13 @@ class Inplace : public Kernel {
   }
 };
 
-absl::Status DeepCopy(KernelContext& ctx) { return ForwardOrCopy(ctx); }
-
 REGISTER_KERNEL(KernelSpec("InplaceUpdate").Types("T", AllTypes()),
                 MakeKernel<Inplace<ScatterOp::kUpdate>>);
 REGISTER_KERNEL(KernelSpec("InplaceAdd").Types("T", AllTypes()),
                 MakeKernel<Inplace<ScatterOp::kAdd>>);
 REGISTER_KERNEL(KernelSpec("InplaceSub").Types("T", AllTypes()),
                 MakeKernel<Inplace<ScatterOp::kSubtract>>);
-REGISTER_KERNEL(KernelSpec("DeepCopy").Types("T", AllTypes()), MakeKernel<DeepCopy>);
+REGISTER_KERNEL(KernelSpec("DeepCopy").Types("T", AllTypes()), MakeKernel<ForwardOrCopy>);
 
 }  // namespace
 }  // namespace troupe

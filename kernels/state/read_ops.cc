@@ -1,7 +1,7 @@
 // Asking variables: ReadVariableOp, VariableShape, VarIsInitializedOp, IsVariableInitialized.
 #include "absl/strings/str_cat.h"
 #include "kernels/common/integer_input.h"
-#include "kernels/kernel_registry.h"
+#include "kernels/common/registration.h"
 #include "kernels/state/variable_kernel.h"
 
 namespace troupe {
@@ -71,16 +71,9 @@ class IsInitialized : public VariableKernel {
   }
 };
 
-KernelSpec Cheap(const char* op) { return KernelSpec(op).Cost(KernelCost::kCheap); }
-
-REGISTER_KERNEL(Cheap("ReadVariableOp").HostMemory("resource"), MakeKernel<ReadVariable>);
-REGISTER_KERNEL(
-    Cheap("VariableShape").Types("out_type", IndexTypes()).HostMemory("input").HostMemory("output"),
-    MakeKernel<VariableShape>);
-REGISTER_KERNEL(Cheap("VarIsInitializedOp").HostMemory("resource").HostMemory("is_initialized"),
-                MakeKernel<IsInitialized>);
-REGISTER_KERNEL(Cheap("IsVariableInitialized").HostMemory("is_initialized"),
-                MakeKernel<IsInitialized>);
+REGISTER_KERNEL(Cheap("ReadVariableOp"), MakeKernel<ReadVariable>);
+REGISTER_KERNEL(Cheap("VariableShape").Types("out_type", IndexTypes()), MakeKernel<VariableShape>);
+REGISTER_KERNELS(Cheap("VarIsInitializedOp"), MakeKernel<IsInitialized>, "IsVariableInitialized");
 
 }  // namespace
 }  // namespace troupe

@@ -111,32 +111,24 @@ class ScatterNdSlices : public ScatterVariable {
   bool ignore_bad_ = false;
 };
 
-std::vector<ElementType> With(std::vector<ElementType> types,
-                              std::initializer_list<ElementType> more) {
-  types.insert(types.end(), more);
-  return types;
-}
-
-void Register(const std::string& op, const char* variable, const char* attr,
-              std::vector<ElementType> types, KernelFactory factory) {
+void Register(const std::string& op, const char* attr, std::vector<ElementType> types,
+              KernelFactory factory) {
   KernelSpec spec(op);
   spec.Types(attr, std::move(types)).Types("Tindices", IndexTypes());
-  if (variable != nullptr) spec.HostMemory(variable);
   KernelRegistry::Global()->Register(std::move(spec), factory);
 }
 
 template <ScatterOp kOp>
 void RegisterRows(const std::string& name, const std::vector<ElementType>& references,
                   const std::vector<ElementType>& resources) {
-  Register(StrCat("Scatter", name), nullptr, "T", references, MakeKernel<ScatterRows<kOp>>);
-  Register(StrCat("ResourceScatter", name), "resource", "dtype", resources,
-           MakeKernel<ScatterRows<kOp>>);
+  Register(StrCat("Scatter", name), "T", references, MakeKernel<ScatterRows<kOp>>);
+  Register(StrCat("ResourceScatter", name), "dtype", resources, MakeKernel<ScatterRows<kOp>>);
 }
 
 template <ScatterOp kOp>
 void RegisterNd(const std::string& name, const std::vector<ElementType>& types) {
-  Register(StrCat("ScatterNd", name), nullptr, "T", types, MakeKernel<ScatterNdSlices<kOp>>);
-  Register(StrCat("ResourceScatterNd", name), "ref", "T", types, MakeKernel<ScatterNdSlices<kOp>>);
+  Register(StrCat("ScatterNd", name), "T", types, MakeKernel<ScatterNdSlices<kOp>>);
+  Register(StrCat("ResourceScatterNd", name), "T", types, MakeKernel<ScatterNdSlices<kOp>>);
 }
 
 [[maybe_unused]] const bool registered = [] {
@@ -147,11 +139,12 @@ void RegisterNd(const std::string& name, const std::vector<ElementType>& types) 
   RegisterRows<ScatterOp::kDivide>("Div", numbers, numbers);
   RegisterRows<ScatterOp::kMin>("Min", real, real);
   RegisterRows<ScatterOp::kMax>("Max", real, real);
-  RegisterRows<ScatterOp::kUpdate>(
-      "Update", AllTypes(), With(PlainTypes(), {ElementType::kString, ElementType::kVariant}));
+  std::vector<ElementType> movable = WithString(PlainTypes());
+  RegisterNd<ScatterOp::kUpdate>("Update", movable);
+  movable.push_back(ElementType::kVariant);
+  RegisterRows<ScatterOp::kUpdate>("Update", AllTypes(), movable);
   RegisterNd<ScatterOp::kAdd>("Add", PlainTypes());
   RegisterNd<ScatterOp::kSubtract>("Sub", PlainTypes());
-  RegisterNd<ScatterOp::kUpdate>("Update", With(PlainTypes(), {ElementType::kString}));
   return true;
 }();
 

@@ -6,7 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "devices/device.h"
-#include "kernels/kernel_registry.h"
+#include "kernels/common/registration.h"
 #include "kernels/state/variable_kernel.h"
 
 namespace troupe {
@@ -118,33 +118,22 @@ class VarHandle : public Kernel {
   ResourceProvider* resources_ = nullptr;
 };
 
-class DestroyResource : public Kernel {
- public:
-  DestroyResource(KernelConstruction& construction, absl::Status* status) {
-    *status = construction.GetAttr("ignore_lookup_error", &ignore_missing_);
+absl::Status DestroyResource(KernelContext& ctx, bool ignore_missing) {
+  const Tensor& input = ctx.input(0);
+  if (input.num_elements() != 1) {
+    return InvalidArgument("the input must be one resource handle, got shape ",
+                           input.shape().ToString());
   }
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor& input = ctx.input(0);
-    if (input.num_elements() != 1) {
-      return InvalidArgument("the input must be one resource handle, got shape ",
-                             input.shape().ToString());
-    }
-    const ResourceHandle& handle = input.unchecked_scalar<ResourceHandle>();
-    absl::Status status = ctx.resources()->Destroy(handle.container, handle.name);
-    if (ignore_missing_ && status.code() == absl::StatusCode::kNotFound) return absl::OkStatus();
-    return status;
-  }
+  const ResourceHandle& handle = input.unchecked_scalar<ResourceHandle>();
+  absl::Status status = ctx.resources()->Destroy(handle.container, handle.name);
+  if (ignore_missing && status.code() == absl::StatusCode::kNotFound) return absl::OkStatus();
+  return status;
+}
 
- private:
-  bool ignore_missing_ = true;
-};
-
-REGISTER_KERNEL(KernelSpec("Variable").Cost(KernelCost::kCheap), MakeKernel<VariableOp>);
-REGISTER_KERNEL(KernelSpec("VariableV2").Cost(KernelCost::kCheap), MakeKernel<VariableOp>);
-REGISTER_KERNEL(KernelSpec("VarHandleOp").Cost(KernelCost::kCheap).HostMemory("resource"),
-                MakeKernel<VarHandle>);
-REGISTER_KERNEL(KernelSpec("DestroyResourceOp").Cost(KernelCost::kCheap).HostMemory("resource"),
-                MakeKernel<DestroyResource>);
+REGISTER_KERNELS(Cheap("Variable"), MakeKernel<VariableOp>, "VariableV2");
+REGISTER_KERNEL(Cheap("VarHandleOp"), MakeKernel<VarHandle>);
+REGISTER_KERNEL(Cheap("DestroyResourceOp"),
+                (MakeAttrKernel<DestroyResource, "ignore_lookup_error">));
 
 }  // namespace
 }  // namespace troupe

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "graph/op_registry.h"
 #include "graph/ops/update_forms.h"
 #include "graph/protos/graph.pb.h"
@@ -328,15 +327,10 @@ class ApplyKernel : public VariableKernel {
   for (const Entry& entry : kEntries) {
     for (const Form form : kForms) {
       if ((entry.forms & form) == 0) continue;
-      const bool sparse = IsSparse(form), resource = IsResource(form);
+      const bool sparse = IsSparse(form);
       KernelSpec spec(OpName(form, entry.name));
       spec.Types("T", sparse ? entry.sparse_types() : entry.types());
       if (sparse) spec.Types("Tindices", IndexTypes());
-      if (resource) {
-        for (absl::string_view name : absl::StrSplit(absl::StrCat("var", entry.slots), ' ')) {
-          spec.HostMemory(std::string(name));
-        }
-      }
       KernelRegistry::Global()->Register(std::move(spec), MakeKernel<ApplyKernel>);
     }
   }

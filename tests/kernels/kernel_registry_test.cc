@@ -3,6 +3,7 @@
 #include "graph/protos/graph.pb.h"
 #include "gtest/gtest.h"
 #include "kernels/cancellation.h"
+#include "kernels/common/registration.h"
 
 namespace troupe {
 namespace {
@@ -48,6 +49,27 @@ TEST(KernelRegistry, NotFoundListsWhatThereIs) {
                            "{half, bfloat16, float, double}", "GPU"}) {
     EXPECT_NE(status.message().find(part), std::string::npos) << part << " in " << status;
   }
+}
+
+absl::Status ThreeAndTrue(KernelContext&, int64_t number, bool flag) {
+  return number == 3 && flag ? absl::OkStatus() : absl::InternalError("other values");
+}
+REGISTER_KERNELS(KernelSpec("AttrTestOp"), (MakeAttrKernel<ThreeAndTrue, "number", "flag">),
+                 "AttrTestOpV2");
+
+TEST(MakeAttrKernel, GivesTheFunctionTheAttributes) {
+  NodeDef def;
+  def.set_op("AttrTestOpV2");
+  (*def.mutable_attr())["number"].set_i(3);
+  KernelConstruction construction(&def, nullptr, nullptr, {}, {});
+  const absl::Status status = KernelRegistry::Global()->Create(construction, "CPU").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_NE(status.message().find("flag"), std::string::npos) << status;
+  (*def.mutable_attr())["flag"].set_b(true);
+  auto kernel = KernelRegistry::Global()->Create(construction, "CPU");
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  KernelContext ctx(nullptr, nullptr, nullptr, 0, nullptr, 0, 0);
+  EXPECT_EQ((*kernel)->Compute(ctx), absl::OkStatus());
 }
 
 TEST(CancellationToken, FirstReasonWinsAndCallbacksRunOnce) {
