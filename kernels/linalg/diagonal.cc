@@ -132,11 +132,7 @@ KernelSpec Spec(const char* op) { return KernelSpec(op).Types("T", PlainTypes())
 REGISTER_KERNEL(Spec("MatrixDiag"), MakeKernel<MatrixDiag>);
 REGISTER_KERNEL(Spec("MatrixDiagPart"), MakeKernel<MatrixDiagPart>);
 REGISTER_KERNEL(Spec("MatrixSetDiag"), MakeKernel<MatrixSetDiag>);
-REGISTER_KERNEL(Spec("MatrixBandPart")
-                    .Types("Tindex", IndexTypes())
-                    .HostMemory("num_lower")
-                    .HostMemory("num_upper"),
-                MakeKernel<MatrixBandPart>);
+REGISTER_KERNEL(Spec("MatrixBandPart").Types("Tindex", IndexTypes()), MakeKernel<MatrixBandPart>);
 
 }  // namespace
 }  // namespace troupe

@@ -9,9 +9,11 @@
 
 #include "absl/container/inlined_vector.h"
 #include "devices/half.h"
+#include "kernels/common/registration.h"
 #include "kernels/common/widen.h"
 #include "kernels/kernel.h"
 #include "kernels/kernel_registry.h"
+#include "kernels/linalg/batch.h"
 #include "kernels/linalg/product.h"
 #include "kernels/type_switch.h"
 
@@ -89,7 +91,7 @@ void RowOfProduct(const GemmProblem<T>& p, bool conjugate_a, bool conjugate_b, i
   for (int64_t j = 0; j < p.n; ++j) c[j] = S::To(row[j]);
 }
 
-using Offsets = absl::InlinedVector<std::pair<int64_t, int64_t>, 1>;
+using Offsets = decltype(MatrixBatch::pairs);
 
 // c[i] = a[offsets[i].first] * b[offsets[i].second]: which matrices are multiplied for each of the
 // results.
@@ -147,116 +149,55 @@ absl::Status MultiplyAnyType(KernelContext& ctx, const ProductForm& form, const 
       a.type(), [&]<typename T>() { return Multiply<T>(ctx, form, a, b, offsets, c); });
 }
 
-class MatMulKernel : public Kernel {
- public:
-  MatMulKernel(KernelConstruction& construction, absl::Status* status) {
-    *status = construction.GetAttr("transpose_a", &transpose_a_);
-    if (status->ok()) *status = construction.GetAttr("transpose_b", &transpose_b_);
+absl::Status MatMul(KernelContext& ctx, bool transpose_a, bool transpose_b) {
+  const Shape& a = ctx.input(0).shape();
+  const Shape& b = ctx.input(1).shape();
+  if (a.rank() != 2 || b.rank() != 2) {
+    return InvalidArgument("MatMul multiplies matrices, got shapes ", a.ToString(), " and ",
+                           b.ToString());
   }
-
-  absl::Status Compute(KernelContext& ctx) override {
-    const Shape& a = ctx.input(0).shape();
-    const Shape& b = ctx.input(1).shape();
-    if (a.rank() != 2 || b.rank() != 2) {
-      return InvalidArgument("MatMul multiplies matrices, got shapes ", a.ToString(), " and ",
-                             b.ToString());
-    }
-    ProductForm form;
-    form.transpose_a = transpose_a_;
-    form.transpose_b = transpose_b_;
-    form.m = a.dim(transpose_a_ ? 1 : 0);
-    form.k = a.dim(transpose_a_ ? 0 : 1);
-    form.n = b.dim(transpose_b_ ? 0 : 1);
-    if (b.dim(transpose_b_ ? 1 : 0) != form.k) {
-      return InvalidArgument("MatMul: the matrices' sizes do not fit: ", a.ToString(),
-                             transpose_a_ ? " (transposed)" : "", " times ", b.ToString(),
-                             transpose_b_ ? " (transposed)" : "");
-    }
-    if (MultiplyWithoutOverflow(form.m, form.n) < 0) {
-      return InvalidArgument("MatMul: the result [", form.m, ",", form.n, "] is too large");
-    }
-    return MultiplyAnyType(ctx, form, Offsets(1), Shape({form.m, form.n}));
+  ProductForm form;
+  form.transpose_a = transpose_a;
+  form.transpose_b = transpose_b;
+  form.m = a.dim(transpose_a ? 1 : 0);
+  form.k = a.dim(transpose_a ? 0 : 1);
+  form.n = b.dim(transpose_b ? 0 : 1);
+  if (b.dim(transpose_b ? 1 : 0) != form.k) {
+    return InvalidArgument("MatMul: the matrices' sizes do not fit: ", a.ToString(),
+                           transpose_a ? " (transposed)" : "", " times ", b.ToString(),
+                           transpose_b ? " (transposed)" : "");
   }
-
- private:
-  bool transpose_a_ = false, transpose_b_ = false;
-};
-
-class BatchMatMulKernel : public Kernel {
- public:
-  BatchMatMulKernel(KernelConstruction& construction, absl::Status* status)
-      : broadcasts_(construction.op() != "BatchMatMul"),
-        complex_(IsComplex(construction.input_type(0))) {
-    *status = construction.GetAttr("adj_x", &adj_x_);
-    if (status->ok()) *status = construction.GetAttr("adj_y", &adj_y_);
+  if (MultiplyWithoutOverflow(form.m, form.n) < 0) {
+    return InvalidArgument("MatMul: the result [", form.m, ",", form.n, "] is too large");
   }
+  return MultiplyAnyType(ctx, form, Offsets(1), Shape({form.m, form.n}));
+}
 
-  absl::Status Compute(KernelContext& ctx) override {
-    const Shape& x = ctx.input(0).shape();
-    const Shape& y = ctx.input(1).shape();
-    if (x.rank() < 2 || y.rank() < 2) {
-      return InvalidArgument("a batch product needs matrices, got shapes ", x.ToString(), " and ",
-                             y.ToString());
-    }
-    ProductForm form;
-    form.transpose_a = adj_x_;
-    form.transpose_b = adj_y_;
-    form.conjugate_a = adj_x_ && complex_;
-    form.conjugate_b = adj_y_ && complex_;
-    form.m = x.dim(x.rank() - (adj_x_ ? 1 : 2));
-    form.k = x.dim(x.rank() - (adj_x_ ? 2 : 1));
-    form.n = y.dim(y.rank() - (adj_y_ ? 2 : 1));
-    if (y.dim(y.rank() - (adj_y_ ? 1 : 2)) != form.k) {
-      return InvalidArgument("the matrices' sizes do not fit: ", x.ToString(),
-                             adj_x_ ? " (adjoint)" : "", " times ", y.ToString(),
-                             adj_y_ ? " (adjoint)" : "");
-    }
-    const int batch_rank = std::max(x.rank(), y.rank()) - 2;
-    if (!broadcasts_ && x.rank() != y.rank()) {
-      return InvalidArgument("BatchMatMul: the ranks differ: ", x.ToString(), " and ",
-                             y.ToString());
-    }
-    absl::InlinedVector<int64_t, 6> dims(batch_rank + 2), x_stride(batch_rank),
-        y_stride(batch_rank);
-    int64_t x_count = 1, y_count = 1;
-    for (int d = batch_rank - 1; d >= 0; --d) {
-      const int from_end = batch_rank - d + 2;
-      const int64_t x_dim = from_end <= x.rank() ? x.dim(x.rank() - from_end) : 1;
-      const int64_t y_dim = from_end <= y.rank() ? y.dim(y.rank() - from_end) : 1;
-      if (x_dim != y_dim && (!broadcasts_ || (x_dim != 1 && y_dim != 1))) {
-        return InvalidArgument("the batch sizes do not fit: ", x.ToString(), " and ", y.ToString());
-      }
-      dims[d] = x_dim == 1 ? y_dim : x_dim;
-      x_stride[d] = x_dim == 1 ? 0 : x_count;
-      y_stride[d] = y_dim == 1 ? 0 : y_count;
-      x_count *= x_dim;
-      y_count *= y_dim;
-    }
-    dims[batch_rank] = form.m;
-    dims[batch_rank + 1] = form.n;
-    TROUPE_ASSIGN_OR_RETURN(Shape shape, Shape::Create(dims));
-    Offsets offsets;
-    if (shape.num_elements() > 0) {
-      const int64_t count = shape.num_elements() / (form.m * form.n);
-      offsets.resize(count);
-      for (int64_t i = 0; i < count; ++i) {
-        int64_t rest = i, x_index = 0, y_index = 0;
-        for (int d = batch_rank - 1; d >= 0; --d) {
-          x_index += rest % dims[d] * x_stride[d];
-          y_index += rest % dims[d] * y_stride[d];
-          rest /= dims[d];
-        }
-        offsets[i] = {x_index, y_index};
-      }
-    }
-    return MultiplyAnyType(ctx, form, offsets, shape);
+template <bool kBroadcasts>
+absl::Status BatchMatMul(KernelContext& ctx, bool adj_x, bool adj_y) {
+  const Shape& x = ctx.input(0).shape();
+  const Shape& y = ctx.input(1).shape();
+  if (x.rank() < 2 || y.rank() < 2) {
+    return InvalidArgument("a batch product needs matrices, got shapes ", x.ToString(), " and ",
+                           y.ToString());
   }
-
- private:
-  const bool broadcasts_;
-  const bool complex_;
-  bool adj_x_ = false, adj_y_ = false;
-};
+  const bool is_complex = IsComplex(ctx.input(0).type());
+  ProductForm form;
+  form.transpose_a = adj_x;
+  form.transpose_b = adj_y;
+  form.conjugate_a = adj_x && is_complex;
+  form.conjugate_b = adj_y && is_complex;
+  form.m = x.dim(x.rank() - (adj_x ? 1 : 2));
+  form.k = x.dim(x.rank() - (adj_x ? 2 : 1));
+  form.n = y.dim(y.rank() - (adj_y ? 2 : 1));
+  if (y.dim(y.rank() - (adj_y ? 1 : 2)) != form.k) {
+    return InvalidArgument("the matrices' sizes do not fit: ", x.ToString(),
+                           adj_x ? " (adjoint)" : "", " times ", y.ToString(),
+                           adj_y ? " (adjoint)" : "");
+  }
+  TROUPE_ASSIGN_OR_RETURN(const MatrixBatch batch, PairMatrices(x, y, kBroadcasts, form.m, form.n));
+  return MultiplyAnyType(ctx, form, batch.pairs, batch.shape);
+}
 
 std::vector<ElementType> ProductTypes() {
   return {ElementType::kBfloat16, ElementType::kHalf,      ElementType::kFloat,
@@ -268,9 +209,10 @@ KernelSpec ProductSpec(const char* op) {
   return KernelSpec(op).Types("T", ProductTypes()).Cost(KernelCost::kExpensive);
 }
 
-REGISTER_KERNEL(ProductSpec("MatMul"), MakeKernel<MatMulKernel>);
-REGISTER_KERNEL(ProductSpec("BatchMatMul"), MakeKernel<BatchMatMulKernel>);
-REGISTER_KERNEL(ProductSpec("BatchMatMulV2"), MakeKernel<BatchMatMulKernel>);
+REGISTER_KERNEL(ProductSpec("MatMul"), (MakeAttrKernel<MatMul, "transpose_a", "transpose_b">));
+REGISTER_KERNEL(ProductSpec("BatchMatMul"), (MakeAttrKernel<BatchMatMul<false>, "adj_x", "adj_y">));
+REGISTER_KERNEL(ProductSpec("BatchMatMulV2"),
+                (MakeAttrKernel<BatchMatMul<true>, "adj_x", "adj_y">));
 
 }  // namespace
 }  // namespace troupe
