@@ -181,9 +181,9 @@ std::vector<ElementType> FloatAndInt32Types() {
 }
 
 REGISTER_KERNEL(ConvSpec("Conv2D", FloatAndInt32Types()), MakeKernel<Conv2DKernel>);
-REGISTER_KERNEL(ConvSpec("Conv2DBackpropInput", FloatAndInt32Types()).HostMemory("input_sizes"),
+REGISTER_KERNEL(ConvSpec("Conv2DBackpropInput", FloatAndInt32Types()),
                 MakeKernel<Conv2DBackpropInputKernel>);
-REGISTER_KERNEL(ConvSpec("Conv2DBackpropFilter", FloatTypes()).HostMemory("filter_sizes"),
+REGISTER_KERNEL(ConvSpec("Conv2DBackpropFilter", FloatTypes()),
                 MakeKernel<Conv2DBackpropFilterKernel>);
 
 }  // namespace

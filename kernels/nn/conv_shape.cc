@@ -42,12 +42,7 @@ absl::Status ConvAttributes::Read(const KernelConstruction& construction, ConvOp
   if (op != ConvOp::kForward && (row_dilation_ != 1 || column_dilation_ != 1)) {
     return InvalidArgument(construction.op(), " on the CPU does not take dilations other than 1");
   }
-  TROUPE_RETURN_IF_ERROR(ReadPadding(construction, &padding_, &paddings_));
-  if (padding_ == PaddingMode::kExplicit &&
-      (paddings_[0] != 0 || paddings_[1] != 0 || paddings_[6] != 0 || paddings_[7] != 0)) {
-    return InvalidArgument("explicit_paddings of the batch and depth dimensions must be 0");
-  }
-  return absl::OkStatus();
+  return ReadPadding(construction, &padding_, &paddings_);
 }
 
 absl::StatusOr<ConvShape> ConvAttributes::Resolve(const Shape& input, const Shape& filter) const {
@@ -79,19 +74,7 @@ absl::StatusOr<ConvShape> ConvAttributes::Resolve(const Shape& input, const Shap
                .size = filter.dim(1),
                .stride = column_stride_,
                .dilation = column_dilation_};
-  if (padding_ == PaddingMode::kExplicit) {
-    s.rows.pad_before = paddings_[2];
-    s.rows.pad_after = paddings_[3];
-    s.columns.pad_before = paddings_[4];
-    s.columns.pad_after = paddings_[5];
-  }
-  TROUPE_RETURN_IF_ERROR(Slide(padding_, &s.rows));
-  TROUPE_RETURN_IF_ERROR(Slide(padding_, &s.columns));
-  int64_t size = s.batch;
-  for (int64_t d : {s.rows.output, s.columns.output, s.out_depth}) {
-    size = MultiplyWithoutOverflow(size, d);
-    if (size < 0) return InvalidArgument("the output of the convolution is too large");
-  }
+  TROUPE_RETURN_IF_ERROR(SlideBoth(padding_, paddings_, s.batch, s.out_depth, &s.rows, &s.columns));
   return s;
 }
 

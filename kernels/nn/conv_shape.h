@@ -28,7 +28,6 @@ struct ConvShape {
            static_cast<double>(rows.size * columns.size) *
            static_cast<double>(filter_depth() * out_depth);
   }
-  Shape input_shape() const { return {batch, rows.input, columns.input, in_depth}; }
   Shape filter_shape() const { return {rows.size, columns.size, filter_depth(), out_depth}; }
   Shape output_shape() const { return {batch, rows.output, columns.output, out_depth}; }
 };

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "devices/half.h"
+#include "kernels/common/registration.h"
+#include "kernels/common/switch_number.h"
 #include "kernels/kernel.h"
-#include "kernels/kernel_registry.h"
 #include "kernels/nn/window.h"
 #include "kernels/simd/pool.h"
 #include "kernels/simd/pool_loops.h"
-#include "kernels/type_switch.h"
 
 namespace troupe {
 namespace {
@@ -39,17 +39,12 @@ T Lowest() {
   }
 }
 
-#define TROUPE_POOL_TYPES                                                                        \
-  float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, \
-      uint64_t
-
 // The sizes of one pooling.
 struct PoolShape {
   int64_t batch = 0, depth = 0;
   Window rows, columns;
   int64_t depth_window = 1;
 
-  Shape input_shape() const { return {batch, rows.input, columns.input, depth}; }
   Shape output_shape() const { return {batch, rows.output, columns.output, depth / depth_window}; }
   PoolForm Form() const {
     const auto axis = [](const Window& w) {
@@ -62,9 +57,8 @@ struct PoolShape {
 // What all pooling kernels share: windows from attributes, or from inputs (the versions V2).
 class PoolKernel : public Kernel {
  public:
-  // `first_input`: the input that holds ksize, before strides; -1 if they are attributes.
-  PoolKernel(KernelConstruction& construction, int first_input, absl::Status* status)
-      : first_input_(first_input) {
+  PoolKernel(KernelConstruction& construction, absl::Status* status)
+      : first_input_(construction.attrs().Has("ksize") ? -1 : construction.num_inputs() - 2) {
     *status = Read(construction);
   }
 
@@ -87,10 +81,6 @@ class PoolKernel : public Kernel {
     s.rows = {.input = input.dim(1), .size = window[1], .stride = stride[1]};
     s.columns = {.input = input.dim(2), .size = window[2], .stride = stride[2]};
     if (padding_ == PaddingMode::kExplicit) {
-      s.rows.pad_before = paddings_[2];
-      s.rows.pad_after = paddings_[3];
-      s.columns.pad_before = paddings_[4];
-      s.columns.pad_after = paddings_[5];
       for (int d = 1; d < 3; ++d) {
         if (paddings_[2 * d] >= window[d] || paddings_[2 * d + 1] >= window[d]) {
           return InvalidArgument("explicit paddings must be smaller than the window, got ",
@@ -114,14 +104,18 @@ class PoolKernel : public Kernel {
       }
       s.depth_window = window[3];
     }
-    TROUPE_RETURN_IF_ERROR(Slide(padding_, &s.rows));
-    TROUPE_RETURN_IF_ERROR(Slide(padding_, &s.columns));
-    int64_t size = s.batch;
-    for (int64_t d : {s.rows.output, s.columns.output, s.depth}) {
-      size = MultiplyWithoutOverflow(size, d);
-      if (size < 0) return InvalidArgument("the output of the pooling is too large");
-    }
+    TROUPE_RETURN_IF_ERROR(SlideBoth(padding_, paddings_, s.batch, s.depth, &s.rows, &s.columns));
     return s;
+  }
+
+  static absl::Status ReadSizes(const Tensor& sizes, const char* name,
+                                std::array<int64_t, 4>* out) {
+    if (sizes.rank() != 1 || sizes.dim(0) != 4) {
+      return InvalidArgument(name, " must be a vector of 4 elements, got shape ",
+                             sizes.shape().ToString());
+    }
+    std::copy_n(sizes.unchecked_data<int32_t>(), 4, out->begin());
+    return absl::OkStatus();
   }
 
  private:
@@ -132,10 +126,6 @@ class PoolKernel : public Kernel {
                              format);
     }
     TROUPE_RETURN_IF_ERROR(ReadPadding(construction, &padding_, &paddings_));
-    if (padding_ == PaddingMode::kExplicit &&
-        (paddings_[0] != 0 || paddings_[1] != 0 || paddings_[6] != 0 || paddings_[7] != 0)) {
-      return InvalidArgument("explicit_paddings of the batch and depth dimensions must be 0");
-    }
     if (first_input_ >= 0) return absl::OkStatus();
     std::vector<int64_t> window, stride;
     TROUPE_RETURN_IF_ERROR(construction.GetAttr("ksize", &window));
@@ -147,16 +137,6 @@ class PoolKernel : public Kernel {
     std::copy_n(window.begin(), 4, window_.begin());
     std::copy_n(stride.begin(), 4, stride_.begin());
     return Check(window_, stride_);
-  }
-
-  static absl::Status ReadSizes(const Tensor& sizes, const char* name,
-                                std::array<int64_t, 4>* out) {
-    if (sizes.rank() != 1 || sizes.dim(0) != 4) {
-      return InvalidArgument(name, " must be a vector of 4 elements, got shape ",
-                             sizes.shape().ToString());
-    }
-    std::copy_n(sizes.unchecked_data<int32_t>(), 4, out->begin());
-    return absl::OkStatus();
   }
 
   static absl::Status Check(const std::array<int64_t, 4>& window,
@@ -173,6 +153,7 @@ class PoolKernel : public Kernel {
     return absl::OkStatus();
   }
 
+  // The input that holds ksize, before strides; -1 if they are attributes.
   const int first_input_;
   std::array<int64_t, 4> window_ = {}, stride_ = {};
   PaddingMode padding_ = PaddingMode::kValid;
@@ -184,18 +165,16 @@ double NanosecondsFor(int64_t elements, int64_t times) {
   return 0.3 * static_cast<double>(elements) * static_cast<double>(times);
 }
 
-template <bool kV2>
 class MaxPoolKernel final : public PoolKernel {
  public:
-  MaxPoolKernel(KernelConstruction& construction, absl::Status* status)
-      : PoolKernel(construction, kV2 ? 1 : -1, status) {}
+  using PoolKernel::PoolKernel;
 
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& in = ctx.input(0);
     TROUPE_ASSIGN_OR_RETURN(const PoolShape s, Resolve(ctx, in.shape(), true));
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.type(), s.output_shape()));
     if (out->num_elements() == 0) return absl::OkStatus();
-    return SwitchType<TROUPE_POOL_TYPES>(in.type(), [&]<typename T>() {
+    return SwitchReal(in.type(), [&]<typename T>() {
       const T* from = in.unchecked_data<T>();
       T* to = out->mutable_data<T>();
       if (s.depth_window > 1) {
@@ -241,11 +220,9 @@ absl::Status CheckShape(const char* name, const Shape& got, const Shape& want) {
   return InvalidArgument(name, " has shape ", got.ToString(), ", expected ", want.ToString());
 }
 
-template <bool kV2>
 class MaxPoolGradKernel final : public PoolKernel {
  public:
-  MaxPoolGradKernel(KernelConstruction& construction, absl::Status* status)
-      : PoolKernel(construction, kV2 ? 3 : -1, status) {}
+  using PoolKernel::PoolKernel;
 
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& in = ctx.input(0);
@@ -258,7 +235,7 @@ class MaxPoolGradKernel final : public PoolKernel {
     const PoolForm form = s.Form();
     const double image_ns = NanosecondsFor(s.rows.output * s.columns.output * s.depth,
                                            2 * s.rows.size * s.columns.size);
-    return SwitchType<TROUPE_POOL_TYPES>(in.type(), [&]<typename T>() {
+    return SwitchReal(in.type(), [&]<typename T>() {
       ctx.ParallelFor(s.batch, KernelContext::GrainFor(image_ns), [&](int64_t begin, int64_t end) {
         const T* x = in.unchecked_data<T>();
         const T* dy = gradient.unchecked_data<T>();
@@ -274,11 +251,9 @@ class MaxPoolGradKernel final : public PoolKernel {
   }
 };
 
-template <bool kV2>
 class MaxPoolGradGradKernel final : public PoolKernel {
  public:
-  MaxPoolGradGradKernel(KernelConstruction& construction, absl::Status* status)
-      : PoolKernel(construction, kV2 ? 3 : -1, status) {}
+  using PoolKernel::PoolKernel;
 
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& in = ctx.input(0);
@@ -291,7 +266,7 @@ class MaxPoolGradGradKernel final : public PoolKernel {
     if (out->num_elements() == 0) return absl::OkStatus();
     const double row_ns =
         NanosecondsFor(s.columns.output * s.depth, 2 * s.rows.size * s.columns.size);
-    return SwitchType<TROUPE_POOL_TYPES>(in.type(), [&]<typename T>() {
+    return SwitchReal(in.type(), [&]<typename T>() {
       ctx.ParallelFor(s.batch * s.rows.output, KernelContext::GrainFor(row_ns),
                       [&](int64_t begin, int64_t end) {
                         for (int64_t i = begin; i < end; ++i) {
@@ -332,8 +307,7 @@ class MaxPoolGradGradKernel final : public PoolKernel {
 
 class AvgPoolKernel final : public PoolKernel {
  public:
-  AvgPoolKernel(KernelConstruction& construction, absl::Status* status)
-      : PoolKernel(construction, -1, status) {}
+  using PoolKernel::PoolKernel;
 
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& in = ctx.input(0);
@@ -359,18 +333,12 @@ class AvgPoolKernel final : public PoolKernel {
 
 class AvgPoolGradKernel final : public PoolKernel {
  public:
-  AvgPoolGradKernel(KernelConstruction& construction, absl::Status* status)
-      : PoolKernel(construction, -1, status) {}
+  using PoolKernel::PoolKernel;
 
   absl::Status Compute(KernelContext& ctx) override {
-    const Tensor& sizes = ctx.input(0);
     const Tensor& gradient = ctx.input(1);
-    if (sizes.rank() != 1 || sizes.dim(0) != 4) {
-      return InvalidArgument("orig_input_shape must be a vector of 4 elements, got shape ",
-                             sizes.shape().ToString());
-    }
-    int64_t dims[4];
-    std::copy_n(sizes.unchecked_data<int32_t>(), 4, dims);
+    std::array<int64_t, 4> dims;
+    TROUPE_RETURN_IF_ERROR(ReadSizes(ctx.input(0), "orig_input_shape", &dims));
     TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
     TROUPE_ASSIGN_OR_RETURN(const PoolShape s, Resolve(ctx, shape, false));
     TROUPE_RETURN_IF_ERROR(CheckShape("grad", gradient.shape(), s.output_shape()));
@@ -405,18 +373,12 @@ class AvgPoolGradKernel final : public PoolKernel {
 KernelSpec MaxSpec(const char* op) { return KernelSpec(op).Types("T", RealNumberTypes()); }
 KernelSpec AvgSpec(const char* op) { return KernelSpec(op).Types("T", FloatTypes()); }
 
-REGISTER_KERNEL(MaxSpec("MaxPool"), MakeKernel<MaxPoolKernel<false>>);
-REGISTER_KERNEL(MaxSpec("MaxPoolV2").HostMemory("ksize").HostMemory("strides"),
-                MakeKernel<MaxPoolKernel<true>>);
-REGISTER_KERNEL(MaxSpec("MaxPoolGrad"), MakeKernel<MaxPoolGradKernel<false>>);
-REGISTER_KERNEL(MaxSpec("MaxPoolGradV2").HostMemory("ksize").HostMemory("strides"),
-                MakeKernel<MaxPoolGradKernel<true>>);
-REGISTER_KERNEL(MaxSpec("MaxPoolGradGrad"), MakeKernel<MaxPoolGradGradKernel<false>>);
-REGISTER_KERNEL(MaxSpec("MaxPoolGradGradV2").HostMemory("ksize").HostMemory("strides"),
-                MakeKernel<MaxPoolGradGradKernel<true>>);
+REGISTER_KERNELS(MaxSpec("MaxPool"), MakeKernel<MaxPoolKernel>, "MaxPoolV2");
+REGISTER_KERNELS(MaxSpec("MaxPoolGrad"), MakeKernel<MaxPoolGradKernel>, "MaxPoolGradV2");
+REGISTER_KERNELS(MaxSpec("MaxPoolGradGrad"), MakeKernel<MaxPoolGradGradKernel>,
+                 "MaxPoolGradGradV2");
 REGISTER_KERNEL(AvgSpec("AvgPool"), MakeKernel<AvgPoolKernel>);
-REGISTER_KERNEL(AvgSpec("AvgPoolGrad").HostMemory("orig_input_shape"),
-                MakeKernel<AvgPoolGradKernel>);
+REGISTER_KERNEL(AvgSpec("AvgPoolGrad"), MakeKernel<AvgPoolGradKernel>);
 
 }  // namespace
 }  // namespace troupe

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 namespace troupe {
+namespace {
 
+/// Fills `output` and, unless the padding is explicit, `pad_before` and `pad_after`.
 absl::Status Slide(PaddingMode padding, Window* w) {
   if (w->size <= 0 || w->stride <= 0 || w->dilation <= 0) {
     return InvalidArgument("window sizes, strides and dilations must be positive, got ", w->size,
@@ -40,6 +42,25 @@ absl::Status Slide(PaddingMode padding, Window* w) {
   return absl::OkStatus();
 }
 
+}  // namespace
+
+absl::Status SlideBoth(PaddingMode padding, const std::vector<int64_t>& paddings, int64_t batch,
+                       int64_t depth, Window* rows, Window* columns) {
+  if (padding == PaddingMode::kExplicit) {
+    rows->pad_before = paddings[2];
+    rows->pad_after = paddings[3];
+    columns->pad_before = paddings[4];
+    columns->pad_after = paddings[5];
+  }
+  TROUPE_RETURN_IF_ERROR(Slide(padding, rows));
+  TROUPE_RETURN_IF_ERROR(Slide(padding, columns));
+  for (int64_t size : {rows->output, columns->output, depth}) {
+    batch = MultiplyWithoutOverflow(batch, size);
+    if (batch < 0) return InvalidArgument("the output of the windows is too large");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReadPadding(const KernelConstruction& construction, PaddingMode* padding,
                          std::vector<int64_t>* paddings) {
   std::string name;
@@ -54,6 +75,10 @@ absl::Status ReadPadding(const KernelConstruction& construction, PaddingMode* pa
     }
     for (int64_t p : *paddings) {
       if (p < 0) return InvalidArgument("explicit_paddings must not be negative, got ", p);
+    }
+    for (const int d : {0, 1, 6, 7}) {
+      if ((*paddings)[d] == 0) continue;
+      return InvalidArgument("explicit_paddings of the batch and depth dimensions must be 0");
     }
     return absl::OkStatus();
   }

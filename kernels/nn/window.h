@@ -22,13 +22,15 @@ struct Window {
   int64_t effective_size() const { return (size - 1) * dilation + 1; }
 };
 
-/// Fills `output` and, unless the padding is explicit, `pad_before` and `pad_after`.
-/// InvalidArgument if the output's size would be negative or the window has no elements. A window
-/// one larger than the input gives an empty output.
-absl::Status Slide(PaddingMode padding, Window* window);
+/// Fills `output`, `pad_before` and `pad_after` of the windows over the rows and columns of images;
+/// `paddings` are `ReadPadding`'s. InvalidArgument if an output's size would be negative, a window
+/// has no elements, or the output, of `batch` images and depth `depth`, is too large. A window one
+/// larger than the input gives an empty output.
+absl::Status SlideBoth(PaddingMode padding, const std::vector<int64_t>& paddings, int64_t batch,
+                       int64_t depth, Window* rows, Window* columns);
 
 /// The attributes padding and explicit_paddings; `paddings` gets 8 numbers if the padding is
-/// explicit.
+/// explicit, of which those of the batch and the depth must be 0.
 absl::Status ReadPadding(const KernelConstruction& construction, PaddingMode* padding,
                          std::vector<int64_t>* paddings);
 
