@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernels/kernel_registry.h"
+#include "kernels/common/registration.h"
 #include "kernels/queues/accumulator.h"
 
 namespace troupe {
@@ -99,28 +99,22 @@ class TakeGradient final : public AsyncKernel {
   ElementType type_;
 };
 
-KernelSpec Spec(const char* op) { return KernelSpec(op).HostMemory("handle"); }
-
-std::vector<ElementType> Types() {
-  return {ElementType::kHalf, ElementType::kFloat, ElementType::kDouble};
+KernelSpec Makes(const char* op) {
+  return KernelSpec(op).Types("dtype",
+                              {ElementType::kHalf, ElementType::kFloat, ElementType::kDouble});
 }
 
-REGISTER_KERNEL(Spec("ConditionalAccumulator").Types("dtype", Types()),
-                MakeKernel<MakeAccumulator<false>>);
-REGISTER_KERNEL(Spec("ResourceConditionalAccumulator").Types("dtype", Types()),
-                MakeKernel<MakeAccumulator<false>>);
-REGISTER_KERNEL(Spec("SparseConditionalAccumulator").Types("dtype", Types()),
-                MakeKernel<MakeAccumulator<true>>);
-REGISTER_KERNEL(Spec("AccumulatorApplyGradient"), MakeKernel<ApplyGradient>);
-REGISTER_KERNEL(Spec("ResourceAccumulatorApplyGradient"), MakeKernel<ApplyGradient>);
-REGISTER_KERNEL(Spec("SparseAccumulatorApplyGradient"), MakeKernel<ApplyGradient>);
-REGISTER_KERNEL(Spec("AccumulatorNumAccumulated"), MakeKernel<NumAccumulated>);
-REGISTER_KERNEL(Spec("ResourceAccumulatorNumAccumulated"), MakeKernel<NumAccumulated>);
-REGISTER_KERNEL(Spec("AccumulatorSetGlobalStep"), MakeKernel<SetGlobalStep>);
-REGISTER_KERNEL(Spec("ResourceAccumulatorSetGlobalStep"), MakeKernel<SetGlobalStep>);
-REGISTER_KERNEL(Spec("AccumulatorTakeGradient"), MakeKernel<TakeGradient>);
-REGISTER_KERNEL(Spec("ResourceAccumulatorTakeGradient"), MakeKernel<TakeGradient>);
-REGISTER_KERNEL(Spec("SparseAccumulatorTakeGradient"), MakeKernel<TakeGradient>);
+REGISTER_KERNELS(Makes("ConditionalAccumulator"), MakeKernel<MakeAccumulator<false>>,
+                 "ResourceConditionalAccumulator");
+REGISTER_KERNEL(Makes("SparseConditionalAccumulator"), MakeKernel<MakeAccumulator<true>>);
+REGISTER_KERNELS(KernelSpec("AccumulatorApplyGradient"), MakeKernel<ApplyGradient>,
+                 "ResourceAccumulatorApplyGradient", "SparseAccumulatorApplyGradient");
+REGISTER_KERNELS(KernelSpec("AccumulatorNumAccumulated"), MakeKernel<NumAccumulated>,
+                 "ResourceAccumulatorNumAccumulated");
+REGISTER_KERNELS(KernelSpec("AccumulatorSetGlobalStep"), MakeKernel<SetGlobalStep>,
+                 "ResourceAccumulatorSetGlobalStep");
+REGISTER_KERNELS(KernelSpec("AccumulatorTakeGradient"), MakeKernel<TakeGradient>,
+                 "ResourceAccumulatorTakeGradient", "SparseAccumulatorTakeGradient");
 
 }  // namespace
 }  // namespace troupe

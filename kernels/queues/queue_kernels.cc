@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "kernels/kernel_registry.h"
+#include "kernels/common/registration.h"
 #include "kernels/queues/queue.h"
 
 namespace troupe {
@@ -22,17 +22,9 @@ class MakeQueue final : public ResourceMaker {
 
  private:
   static const char* TypeName() {
-    switch (kind) {
-      case Kind::kFifo:
-        return "FIFOQueue";
-      case Kind::kPaddingFifo:
-        return "PaddingFIFOQueue";
-      case Kind::kRandomShuffle:
-        return "RandomShuffleQueue";
-      case Kind::kPriority:
-        return "PriorityQueue";
-    }
-    return "";
+    constexpr const char* kNames[] = {"FIFOQueue", "PaddingFIFOQueue", "RandomShuffleQueue",
+                                      "PriorityQueue"};  // In the order of `Kind`.
+    return kNames[static_cast<int>(kind)];
   }
 
   absl::Status Read(KernelConstruction& c) {
@@ -95,88 +87,59 @@ class MakeQueue final : public ResourceMaker {
   QueueOptions options_;
 };
 
-/// A kernel that may wait at a queue.
-class QueueKernel : public AsyncKernel {
+/// A kernel that may wait at a queue. What it puts out, if anything, must be what the queue holds.
+template <void (*kCall)(Queue& queue, KernelContext& ctx, KernelDone done)>
+class QueueKernel final : public AsyncKernel {
  public:
   QueueKernel(KernelConstruction& c, absl::Status* status) {
     if (c.attrs().GetOr<int64_t>("timeout_ms", -1) != -1) {
       *status = InvalidArgument("timeout_ms is not supported: give the step a deadline instead");
     }
-  }
-  void ComputeAsync(KernelContext& ctx, KernelDone done) final {
-    absl::StatusOr<RefPtr<Queue>> queue = FindWaiting<Queue>(ctx);
-    if (!queue.ok()) return done(queue.status());
-    Call(**queue, ctx, done);
-  }
-
- protected:
-  virtual void Call(Queue& queue, KernelContext& ctx, KernelDone done) = 0;
-};
-
-template <bool many>
-class Enqueue final : public QueueKernel {
- public:
-  using QueueKernel::QueueKernel;
-
- private:
-  void Call(Queue& queue, KernelContext& ctx, KernelDone done) override {
-    queue.Enqueue(ctx, done, many);
-  }
-};
-
-class DequeueKernel : public QueueKernel {
- public:
-  DequeueKernel(KernelConstruction& c, absl::Status* status) : QueueKernel(c, status) {
     for (int i = 0; i < c.num_outputs(); ++i) types_.push_back(c.output_type(i));
   }
-
- protected:
-  absl::Status CheckTypes(const Queue& queue) const {
-    if (queue.options().types == types_) return absl::OkStatus();
-    return InvalidArgument("component_types is not what the ", queue.DebugString(), " holds");
+  void ComputeAsync(KernelContext& ctx, KernelDone done) override {
+    absl::StatusOr<RefPtr<Queue>> found = FindWaiting<Queue>(ctx);
+    if (!found.ok()) return done(found.status());
+    Queue& queue = **found;
+    if (!types_.empty() && queue.options().types != types_) {
+      return done(
+          InvalidArgument("component_types is not what the ", queue.DebugString(), " holds"));
+    }
+    kCall(queue, ctx, done);
   }
 
  private:
   std::vector<ElementType> types_;
 };
 
-class Dequeue final : public DequeueKernel {
- public:
-  using DequeueKernel::DequeueKernel;
+template <bool many>
+void Enqueue(Queue& queue, KernelContext& ctx, KernelDone done) {
+  queue.Enqueue(ctx, done, many);
+}
 
- private:
-  void Call(Queue& queue, KernelContext& ctx, KernelDone done) override {
-    if (absl::Status status = CheckTypes(queue); !status.ok()) return done(std::move(status));
-    queue.Dequeue(ctx, done);
-  }
-};
+void Dequeue(Queue& queue, KernelContext& ctx, KernelDone done) { queue.Dequeue(ctx, done); }
 
 template <bool up_to>
-class DequeueMany final : public DequeueKernel {
- public:
-  using DequeueKernel::DequeueKernel;
-
- private:
-  void Call(Queue& queue, KernelContext& ctx, KernelDone done) override {
-    if (absl::Status status = CheckTypes(queue); !status.ok()) return done(std::move(status));
-    const Tensor& n = ctx.input(1);
-    if (n.num_elements() != 1) {
-      return done(InvalidArgument("n must be a scalar, got shape ", n.shape().ToString()));
-    }
-    queue.DequeueMany(ctx, done, n.unchecked_scalar<int32_t>(), up_to);
+void DequeueMany(Queue& queue, KernelContext& ctx, KernelDone done) {
+  const Tensor& n = ctx.input(1);
+  if (n.num_elements() != 1) {
+    return done(InvalidArgument("n must be a scalar, got shape ", n.shape().ToString()));
   }
-};
+  queue.DequeueMany(ctx, done, n.unchecked_scalar<int32_t>(), up_to);
+}
 
-class Close final : public QueueKernel {
+class Close final : public AsyncKernel {
  public:
-  Close(KernelConstruction& c, absl::Status* status) : QueueKernel(c, status) {
+  Close(KernelConstruction& c, absl::Status* status) {
     *status = c.GetAttr("cancel_pending_enqueues", &cancel_pending_);
   }
+  void ComputeAsync(KernelContext& ctx, KernelDone done) override {
+    absl::StatusOr<RefPtr<Queue>> queue = FindWaiting<Queue>(ctx);
+    if (!queue.ok()) return done(queue.status());
+    (*queue)->Close(ctx, done, cancel_pending_);
+  }
 
  private:
-  void Call(Queue& queue, KernelContext& ctx, KernelDone done) override {
-    queue.Close(ctx, done, cancel_pending_);
-  }
   bool cancel_pending_ = false;
 };
 
@@ -190,30 +153,27 @@ absl::Status IsClosed(KernelContext& ctx) {
   return ctx.SetScalar(0, queue->closed());
 }
 
-KernelSpec Spec(const char* op) {
-  return KernelSpec(op).Cost(KernelCost::kCheap).HostMemory("handle");
-}
+KernelSpec OfTypes(const char* op) { return Cheap(op).Types("component_types", AllTypes()); }
 
-#define REGISTER_BOTH(OP, SPEC, ...)                       \
-  REGISTER_KERNEL(Spec(OP) SPEC, MakeKernel<__VA_ARGS__>); \
-  REGISTER_KERNEL(Spec(OP "V2") SPEC, MakeKernel<__VA_ARGS__>)
-
-REGISTER_BOTH("FIFOQueue", .Types("component_types", AllTypes()), MakeQueue<Kind::kFifo>);
-REGISTER_BOTH("PaddingFIFOQueue", .Types("component_types", AllTypes()),
-              MakeQueue<Kind::kPaddingFifo>);
-REGISTER_BOTH("PriorityQueue", .Types("component_types", AllTypes()), MakeQueue<Kind::kPriority>);
-REGISTER_BOTH("RandomShuffleQueue", .Types("component_types", AllTypes()),
-              MakeQueue<Kind::kRandomShuffle>);
-REGISTER_BOTH("QueueEnqueue", .Types("Tcomponents", AllTypes()), Enqueue<false>);
-REGISTER_BOTH("QueueEnqueueMany", .Types("Tcomponents", AllTypes()), Enqueue<true>);
-REGISTER_BOTH("QueueDequeue", .Types("component_types", AllTypes()), Dequeue);
-REGISTER_BOTH("QueueDequeueMany", .Types("component_types", AllTypes()).HostMemory("n"),
-              DequeueMany<false>);
-REGISTER_BOTH("QueueDequeueUpTo", .Types("component_types", AllTypes()).HostMemory("n"),
-              DequeueMany<true>);
-REGISTER_BOTH("QueueClose", , Close);
-REGISTER_BOTH("QueueSize", .HostMemory("size"), Size);
-REGISTER_BOTH("QueueIsClosed", .HostMemory("is_closed"), IsClosed);
+REGISTER_KERNELS(OfTypes("FIFOQueue"), MakeKernel<MakeQueue<Kind::kFifo>>, "FIFOQueueV2");
+REGISTER_KERNELS(OfTypes("PaddingFIFOQueue"), MakeKernel<MakeQueue<Kind::kPaddingFifo>>,
+                 "PaddingFIFOQueueV2");
+REGISTER_KERNELS(OfTypes("PriorityQueue"), MakeKernel<MakeQueue<Kind::kPriority>>,
+                 "PriorityQueueV2");
+REGISTER_KERNELS(OfTypes("RandomShuffleQueue"), MakeKernel<MakeQueue<Kind::kRandomShuffle>>,
+                 "RandomShuffleQueueV2");
+REGISTER_KERNELS(Cheap("QueueEnqueue").Types("Tcomponents", AllTypes()),
+                 MakeKernel<QueueKernel<Enqueue<false>>>, "QueueEnqueueV2");
+REGISTER_KERNELS(Cheap("QueueEnqueueMany").Types("Tcomponents", AllTypes()),
+                 MakeKernel<QueueKernel<Enqueue<true>>>, "QueueEnqueueManyV2");
+REGISTER_KERNELS(OfTypes("QueueDequeue"), MakeKernel<QueueKernel<Dequeue>>, "QueueDequeueV2");
+REGISTER_KERNELS(OfTypes("QueueDequeueMany"), MakeKernel<QueueKernel<DequeueMany<false>>>,
+                 "QueueDequeueManyV2");
+REGISTER_KERNELS(OfTypes("QueueDequeueUpTo"), MakeKernel<QueueKernel<DequeueMany<true>>>,
+                 "QueueDequeueUpToV2");
+REGISTER_KERNELS(Cheap("QueueClose"), MakeKernel<Close>, "QueueCloseV2");
+REGISTER_KERNELS(Cheap("QueueSize"), MakeKernel<Size>, "QueueSizeV2");
+REGISTER_KERNELS(Cheap("QueueIsClosed"), MakeKernel<IsClosed>, "QueueIsClosedV2");
 
 }  // namespace
 }  // namespace troupe
