@@ -52,8 +52,7 @@ absl::Status GatherV2Shape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const PartialShape params, C::WithRankAtLeast(c->input(0), 1));
   const PartialShape& indices = c->input(1);
   TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(2), 0).status());
-  int32_t batch_dims;
-  TROUPE_RETURN_IF_ERROR(c->GetAttr("batch_dims", &batch_dims));
+  TROUPE_ASSIGN_OR_RETURN(int32_t batch_dims, c->attrs().Get<int32_t>("batch_dims"));
   const Tensor& axis_value = c->input_tensor(2);
   const bool ranks_known = !params.unknown_rank() && !indices.unknown_rank();
   if (std::abs(int64_t{batch_dims}) > Shape::kMaxRank) {

@@ -57,8 +57,7 @@ absl::Status ConstShape(InferenceContext* c) {
 }
 
 absl::Status EnsureShapeShape(InferenceContext* c) {
-  PartialShape shape;
-  TROUPE_RETURN_IF_ERROR(c->GetAttr("shape", &shape));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape shape, c->attrs().Get<PartialShape>("shape"));
   // TensorFlow takes an unknown shape for one that no known rank fits.
   if (shape.unknown_rank() && !c->input(0).unknown_rank()) {
     return InvalidArgument("The attribute `shape` has an unknown rank, the input the shape ",
@@ -104,8 +103,7 @@ absl::Status IdentityNShape(InferenceContext* c) {
 }
 
 absl::Status OneHotShape(InferenceContext* c) {
-  int32_t axis;
-  TROUPE_RETURN_IF_ERROR(c->GetAttr("axis", &axis));
+  TROUPE_ASSIGN_OR_RETURN(const int32_t axis, c->attrs().Get<int32_t>("axis"));
   if (axis < -1) return InvalidArgument("The axis must be at least -1 but is ", axis);
   TROUPE_ASSIGN_OR_RETURN(const int64_t depth, c->InputAsDim(1));
   const PartialShape& indices = c->input(0);
@@ -125,8 +123,7 @@ absl::Status PlaceholderShape(InferenceContext* c) {
 }
 
 absl::Status PlaceholderWithDefaultShape(InferenceContext* c) {
-  PartialShape shape;
-  TROUPE_RETURN_IF_ERROR(c->GetAttr("shape", &shape));
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape shape, c->attrs().Get<PartialShape>("shape"));
   TROUPE_RETURN_IF_ERROR(C::Merge(c->input(0), shape).status());
   // Something else than the input may be fed, so that only the attribute counts.
   return SetShape(c, shape);
@@ -167,8 +164,8 @@ absl::Status ShapeNShape(InferenceContext* c) {
 }
 
 absl::Status SqueezeShape(InferenceContext* c) {
-  std::vector<int64_t> axes;
-  TROUPE_RETURN_IF_ERROR(c->GetAttr("squeeze_dims", &axes));
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<int64_t> axes,
+                          c->attrs().Get<std::vector<int64_t>>("squeeze_dims"));
   const PartialShape& input = c->input(0);
   if (input.unknown_rank()) return UnknownShape(c);
   std::vector<bool> squeeze(input.rank(), axes.empty());

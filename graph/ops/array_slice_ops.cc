@@ -48,8 +48,7 @@ absl::Status JoinedShape(InferenceContext* c, int begin, int end, int axis_input
 
 /// The attribute `axis` for a shape of rank `rank`, counted from the front.
 absl::StatusOr<int> AxisAttr(InferenceContext* c, int rank) {
-  int32_t axis;
-  TROUPE_RETURN_IF_ERROR(c->GetAttr("axis", &axis));
+  TROUPE_ASSIGN_OR_RETURN(const int32_t axis, c->attrs().Get<int32_t>("axis"));
   return CanonicalAxis(axis, rank, "The axis");
 }
 

@@ -13,9 +13,8 @@ namespace {
 using C = InferenceContext;
 
 absl::Status BitcastShape(InferenceContext* c) {
-  ElementType from, to;
-  TROUPE_RETURN_IF_ERROR(c->GetAttr("T", &from));
-  TROUPE_RETURN_IF_ERROR(c->GetAttr("type", &to));
+  TROUPE_ASSIGN_OR_RETURN(const ElementType from, c->attrs().Get<ElementType>("T"));
+  TROUPE_ASSIGN_OR_RETURN(const ElementType to, c->attrs().Get<ElementType>("type"));
   const PartialShape& input = c->input(0);
   const int64_t from_size = static_cast<int64_t>(ElementSize(from));
   const int64_t to_size = static_cast<int64_t>(ElementSize(to));

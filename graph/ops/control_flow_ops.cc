@@ -1,5 +1,5 @@
 // The primitive ops of control flow: branches, merges, loops' frames and iterations.
-#include <algorithm>
+#include <string>
 
 #include "devices/status_macros.h"
 #include "graph/op_registry.h"
@@ -20,11 +20,6 @@ absl::Status PassedOnShape(InferenceContext* c) {
 
 absl::Status SwitchShape(InferenceContext* c) {
   TROUPE_RETURN_IF_ERROR(InferenceContext::WithRank(c->input(1), 0).status());
-  return PassedOnShape(c);
-}
-
-absl::Status EnterShape(InferenceContext* c) {
-  // A value that enters a loop may have another shape in later iterations; an invariant has not.
   return PassedOnShape(c);
 }
 
@@ -57,31 +52,56 @@ absl::Status MergeShape(InferenceContext* c) {
   return absl::OkStatus();
 }
 
+/// The ops that pass values on, or those that pass references on, whose names begin with Ref.
+void Register(bool references) {
+  const std::string type = references ? "Ref(T)" : "T";
+  const std::string data = references ? "the reference `data`" : "`data`";
+  auto define = [&](const char* name, const std::string& signature, ShapeFn shape_fn) {
+    OpDefBuilder op(StrCat(references ? "Ref" : "", name));
+    op.Signature(signature).Attr("T: type").SetShapeFn(shape_fn);
+    return op;
+  };
+  auto pass_on = [&](const char* name, const char* where) {
+    OpDefBuilder op = define(name, StrCat("data: ", type, " -> output: ", type), PassedOnShape);
+    op.Doc(StrCat("Passes ", data, where));
+    return op;
+  };
+  OpDefBuilder choice = define(
+      "Switch",
+      StrCat("data: ", type, ", pred: bool -> output_false: ", type, ", output_true: ", type),
+      SwitchShape);
+  if (references) choice.SetAllowsUninitializedInput();
+  [[maybe_unused]] const internal::OpRegistrar ops[] = {
+      // A value that enters may have another shape in later iterations; an invariant has not.
+      pass_on("Enter",
+              " into the loop frame `frame_name`: into its first iteration, or with `is_constant` "
+              "into all of them. At most `parallel_iterations` iterations run at once.")
+          .Attr("frame_name: string")
+          .Attr("is_constant: bool = false")
+          .Attr("parallel_iterations: int = 10"),
+      pass_on("Exit", " out of a loop, to the frame around it."),
+      pass_on("NextIteration", " to the next iteration of the loop."),
+      define("Merge",
+             StrCat("inputs: ", references ? "Ref(N * T)" : "N * T", " -> output: ", type,
+                    ", value_index: int32"),
+             MergeShape)
+          .Attr("N: int >= 1")
+          .Doc("Passes on the first of `inputs` that comes alive, and as the scalar `value_index` "
+               "which one it was. Dead if all are."),
+      choice.Doc(StrCat("Passes ", data,
+                        " to the output that the scalar `pred` names; the other output is dead.")),
+  };
+}
+
+[[maybe_unused]] const bool kRegistered = (Register(false), Register(true), true);
+
 }  // namespace
 
 REGISTER_OP("ControlTrigger")
     .SetShapeFn(NoOutputs)
     .Doc(
         "Does nothing, and runs whether what it waits for was dead or alive: ends the deadness "
-        "that "
-        "control edges pass on.");
-
-REGISTER_OP("Enter")
-    .Signature("data: T -> output: T")
-    .Attr("T: type")
-    .Attr("frame_name: string")
-    .Attr("is_constant: bool = false")
-    .Attr("parallel_iterations: int = 10")
-    .SetShapeFn(EnterShape)
-    .Doc(
-        "Passes `data` into the loop frame `frame_name`: into its first iteration, or with "
-        "`is_constant` into all of them. At most `parallel_iterations` iterations run at once.");
-
-REGISTER_OP("Exit")
-    .Signature("data: T -> output: T")
-    .Attr("T: type")
-    .SetShapeFn(PassedOnShape)
-    .Doc("Passes `data` out of a loop, to the frame around it.");
+        "that control edges pass on.");
 
 REGISTER_OP("LoopCond")
     .Signature("input: bool -> output: bool")
@@ -89,67 +109,11 @@ REGISTER_OP("LoopCond")
     .Doc(
         "Passes the scalar condition of a loop on; marks where the loop decides whether to go on.");
 
-REGISTER_OP("Merge")
-    .Signature("inputs: N * T -> output: T, value_index: int32")
-    .Attr("T: type")
-    .Attr("N: int >= 1")
-    .SetShapeFn(MergeShape)
-    .Doc(
-        "Passes on the first of `inputs` that comes alive, and as the scalar `value_index` which "
-        "one it was. Dead if all are.");
-
-REGISTER_OP("NextIteration")
-    .Signature("data: T -> output: T")
-    .Attr("T: type")
-    .SetShapeFn(PassedOnShape)
-    .Doc("Passes `data` to the next iteration of the loop.");
-
-REGISTER_OP("RefEnter")
-    .Signature("data: Ref(T) -> output: Ref(T)")
-    .Attr("T: type")
-    .Attr("frame_name: string")
-    .Attr("is_constant: bool = false")
-    .Attr("parallel_iterations: int = 10")
-    .SetShapeFn(EnterShape)
-    .Doc("Passes the reference `data` into the loop frame `frame_name`, as Enter does values.");
-
-REGISTER_OP("RefExit")
-    .Signature("data: Ref(T) -> output: Ref(T)")
-    .Attr("T: type")
-    .SetShapeFn(PassedOnShape)
-    .Doc("Passes the reference `data` out of a loop, to the frame around it.");
-
 REGISTER_OP("RefIdentity")
     .Signature("input: Ref(T) -> output: Ref(T)")
     .Attr("T: type")
     .SetAllowsUninitializedInput()
     .SetShapeFn(PassedOnShape)
     .Doc("Passes the reference `input` on.");
-
-REGISTER_OP("RefMerge")
-    .Signature("inputs: Ref(N * T) -> output: Ref(T), value_index: int32")
-    .Attr("T: type")
-    .Attr("N: int >= 1")
-    .SetShapeFn(MergeShape)
-    .Doc("Passes on the first of the references `inputs` that comes alive, as Merge does values.");
-
-REGISTER_OP("RefNextIteration")
-    .Signature("data: Ref(T) -> output: Ref(T)")
-    .Attr("T: type")
-    .SetShapeFn(PassedOnShape)
-    .Doc("Passes the reference `data` to the next iteration of the loop.");
-
-REGISTER_OP("RefSwitch")
-    .Signature("data: Ref(T), pred: bool -> output_false: Ref(T), output_true: Ref(T)")
-    .Attr("T: type")
-    .SetAllowsUninitializedInput()
-    .SetShapeFn(SwitchShape)
-    .Doc("Passes the reference `data` to the output that the scalar `pred` names, as Switch does.");
-
-REGISTER_OP("Switch")
-    .Signature("data: T, pred: bool -> output_false: T, output_true: T")
-    .Attr("T: type")
-    .SetShapeFn(SwitchShape)
-    .Doc("Passes `data` to the output that the scalar `pred` names; the other output is dead.");
 
 }  // namespace troupe

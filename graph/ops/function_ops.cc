@@ -10,8 +10,8 @@ namespace {
 
 /// The shapes that whoever made the node knows; nothing is known of the others.
 absl::Status ShapesByAttribute(InferenceContext* c, bool like_inputs) {
-  std::vector<PartialShape> shapes;
-  TROUPE_RETURN_IF_ERROR(c->GetAttr("output_shapes", &shapes));
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<PartialShape> shapes,
+                          c->attrs().Get<std::vector<PartialShape>>("output_shapes"));
   if (!shapes.empty()) {
     if (static_cast<int>(shapes.size()) != c->num_outputs()) {
       return InvalidArgument("attribute output_shapes has ", shapes.size(),

@@ -19,9 +19,8 @@ void SetMatrices(InferenceContext* c, const PartialShape& batch, int64_t rows, i
 }
 
 absl::Status BatchMatMul(InferenceContext* c, bool broadcast) {
-  bool adj_x, adj_y;
-  TROUPE_RETURN_IF_ERROR(c->GetAttr("adj_x", &adj_x));
-  TROUPE_RETURN_IF_ERROR(c->GetAttr("adj_y", &adj_y));
+  TROUPE_ASSIGN_OR_RETURN(const bool adj_x, c->attrs().Get<bool>("adj_x"));
+  TROUPE_ASSIGN_OR_RETURN(const bool adj_y, c->attrs().Get<bool>("adj_y"));
   TROUPE_ASSIGN_OR_RETURN(const PartialShape x, C::WithRankAtLeast(c->input(0), 2));
   TROUPE_ASSIGN_OR_RETURN(const PartialShape y, C::WithRankAtLeast(c->input(1), 2));
   TROUPE_ASSIGN_OR_RETURN(PartialShape batch_x, C::Subshape(x, 0, -2));
@@ -36,9 +35,8 @@ absl::Status BatchMatMul(InferenceContext* c, bool broadcast) {
 }
 
 absl::Status MatMulShape(InferenceContext* c) {
-  bool transpose_a, transpose_b;
-  TROUPE_RETURN_IF_ERROR(c->GetAttr("transpose_a", &transpose_a));
-  TROUPE_RETURN_IF_ERROR(c->GetAttr("transpose_b", &transpose_b));
+  TROUPE_ASSIGN_OR_RETURN(const bool transpose_a, c->attrs().Get<bool>("transpose_a"));
+  TROUPE_ASSIGN_OR_RETURN(const bool transpose_b, c->attrs().Get<bool>("transpose_b"));
   TROUPE_ASSIGN_OR_RETURN(const PartialShape a, C::WithRank(c->input(0), 2));
   TROUPE_ASSIGN_OR_RETURN(const PartialShape b, C::WithRank(c->input(1), 2));
   const int64_t inner_a = a.dim(transpose_a ? 0 : 1), inner_b = b.dim(transpose_b ? 1 : 0);
@@ -54,35 +52,35 @@ absl::Status MatMulShape(InferenceContext* c) {
 absl::Status BatchMatMulShape(InferenceContext* c) { return BatchMatMul(c, false); }
 absl::Status BatchMatMulV2Shape(InferenceContext* c) { return BatchMatMul(c, true); }
 
+OpDefBuilder BatchProduct(const char* name, const char* type, ShapeFn shape_fn,
+                          const char* other_dimensions) {
+  OpDefBuilder op(name);
+  op.Signature("x: T, y: T -> output: T")
+      .Attr(type)
+      .Attr("adj_x: bool = false")
+      .Attr("adj_y: bool = false")
+      .Attr("grad_x: bool = false")
+      .Attr("grad_y: bool = false")
+      .SetShapeFn(shape_fn)
+      .Doc(StrCat(
+          "Multiplies matrices, the last two dimensions of `x` [..., r, k] and `y` [..., k, c], "
+          "pair by pair; `adj_x` and `adj_y` take the conjugate transpose first. The other "
+          "dimensions are ",
+          other_dimensions, ". Gives [..., r, c]."));
+  return op;
+}
+
+[[maybe_unused]] const internal::OpRegistrar kBatchProducts[] = {
+    BatchProduct("BatchMatMul",
+                 "T: {bfloat16, half, float, double, int32, int64, complex64, complex128}",
+                 BatchMatMulShape, "equal"),
+    BatchProduct("BatchMatMulV2",
+                 "T: {bfloat16, half, float, double, int16, int32, int64, uint8, uint16, uint32, "
+                 "uint64, complex64, complex128}",
+                 BatchMatMulV2Shape, "broadcast"),
+};
+
 }  // namespace
-
-REGISTER_OP("BatchMatMul")
-    .Signature("x: T, y: T -> output: T")
-    .Attr("T: {bfloat16, half, float, double, int32, int64, complex64, complex128}")
-    .Attr("adj_x: bool = false")
-    .Attr("adj_y: bool = false")
-    .Attr("grad_x: bool = false")
-    .Attr("grad_y: bool = false")
-    .SetShapeFn(BatchMatMulShape)
-    .Doc(
-        "Multiplies matrices, the last two dimensions of `x` [..., r, k] and `y` [..., k, c], "
-        "pair by pair; `adj_x` and `adj_y` take the conjugate transpose first. The other "
-        "dimensions are equal. Gives [..., r, c].");
-
-REGISTER_OP("BatchMatMulV2")
-    .Signature("x: T, y: T -> output: T")
-    .Attr(
-        "T: {bfloat16, half, float, double, int16, int32, int64, uint8, uint16, uint32, "
-        "uint64, complex64, complex128}")
-    .Attr("adj_x: bool = false")
-    .Attr("adj_y: bool = false")
-    .Attr("grad_x: bool = false")
-    .Attr("grad_y: bool = false")
-    .SetShapeFn(BatchMatMulV2Shape)
-    .Doc(
-        "Multiplies matrices, the last two dimensions of `x` [..., r, k] and `y` [..., k, c], "
-        "pair by pair; `adj_x` and `adj_y` take the conjugate transpose first. The other "
-        "dimensions are broadcast. Gives [..., r, c].");
 
 REGISTER_OP("MatMul")
     .Signature("a: T, b: T -> product: T")

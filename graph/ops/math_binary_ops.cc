@@ -13,8 +13,7 @@ namespace {
 using C = InferenceContext;
 
 absl::Status EqualShape(InferenceContext* c) {
-  bool strict;
-  TROUPE_RETURN_IF_ERROR(c->GetAttr("incompatible_shape_error", &strict));
+  TROUPE_ASSIGN_OR_RETURN(const bool strict, c->attrs().Get<bool>("incompatible_shape_error"));
   return SetShape(c, BroadcastShapes(c->input(0), c->input(1), !strict));
 }
 

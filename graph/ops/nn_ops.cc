@@ -113,8 +113,7 @@ absl::Status Conv2DBackpropInputShape(InferenceContext* c) {
 
 /// The attribute `data_format` of batch normalisation: the rank and where the channels are.
 absl::StatusOr<std::pair<int, int>> NormLayout(InferenceContext* c) {
-  std::string format;
-  TROUPE_RETURN_IF_ERROR(c->GetAttr("data_format", &format));
+  TROUPE_ASSIGN_OR_RETURN(const std::string format, c->attrs().Get<std::string>("data_format"));
   if (format == "NHWC") return std::pair(4, 3);
   if (format == "NCHW") return std::pair(4, 1);
   if (format == "NDHWC") return std::pair(5, 4);
@@ -135,8 +134,7 @@ absl::Status FusedBatchNormShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const auto layout, NormLayout(c));
   const auto [rank, at] = layout;
   TROUPE_ASSIGN_OR_RETURN(const PartialShape x, C::WithRank(c->input(0), rank));
-  bool is_training;
-  TROUPE_RETURN_IF_ERROR(c->GetAttr("is_training", &is_training));
+  TROUPE_ASSIGN_OR_RETURN(const bool is_training, c->attrs().Get<bool>("is_training"));
   // While training on the batch alone, mean and variance are empty and not looked at.
   const bool vectors_used =
       !is_training || c->attrs().GetOr<float>("exponential_avg_factor", 1.0f) != 1.0f;

@@ -79,29 +79,43 @@ absl::Status MaxPoolGradGradV2Shape(InferenceContext* c) {
   return CheckSecondGradient(c);
 }
 
+constexpr char kFloating[] = "T: {half, bfloat16, float, double}";
+constexpr bool kByAttrs = true, kByInputs = false;
+
+/// An op on windows, whose sizes and strides are attributes or inputs.
+OpDefBuilder Define(const char* name, const char* signature, bool by_attrs, const char* type,
+                    ShapeFn shape_fn, const char* doc) {
+  OpDefBuilder op(name);
+  op.Signature(signature);
+  if (by_attrs) op.Attr("ksize: list(int) >= 4").Attr("strides: list(int) >= 4");
+  op.Attr("padding: {'SAME', 'VALID'}").Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'").Attr(type);
+  op.SetShapeFn(shape_fn).Doc(doc);
+  return op;
+}
+
+[[maybe_unused]] const internal::OpRegistrar kOps[] = {
+    Define("AvgPool", "value: T -> output: T", kByAttrs, kFloating, AvgPoolShape,
+           "Takes the mean of each window of `ksize` elements at distances `strides`; both have a "
+           "number for each of the 4 dimensions of `value`."),
+    Define("AvgPoolGrad", "orig_input_shape: int32, grad: T -> output: T", kByAttrs, kFloating,
+           AvgPoolGradShape, "Gradient of `AvgPool` for an input of the shape `orig_input_shape`."),
+    Define("MaxPoolGradGrad", "orig_input: T, orig_output: T, grad: T -> output: T", kByAttrs,
+           "T: realnumbertype", MaxPoolGradGradShape,
+           "Second gradient of `MaxPool`: takes `grad` from where the largest elements of "
+           "`orig_input` were. Gives the shape of `orig_output`."),
+    Define("MaxPoolGradGradV2",
+           "orig_input: T, orig_output: T, grad: T, ksize: int32, strides: int32 -> output: T",
+           kByInputs, "T: realnumbertype", MaxPoolGradGradV2Shape,
+           "Second gradient of `MaxPoolV2`: takes `grad` from where the largest elements of "
+           "`orig_input` were. Gives the shape of `orig_output`."),
+    Define("MaxPoolGradV2",
+           "orig_input: T, orig_output: T, grad: T, ksize: int32, strides: int32 -> output: T",
+           kByInputs, "T: realnumbertype = DT_FLOAT", MaxPoolGradShape,
+           "Gradient of `MaxPoolV2`: sends `grad` to where the largest elements of `orig_input` "
+           "were. Gives the shape of `orig_input`."),
+};
+
 }  // namespace
-
-REGISTER_OP("AvgPool")
-    .Signature("value: T -> output: T")
-    .Attr("ksize: list(int) >= 4")
-    .Attr("strides: list(int) >= 4")
-    .Attr("padding: {'SAME', 'VALID'}")
-    .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
-    .Attr("T: {half, bfloat16, float, double}")
-    .SetShapeFn(AvgPoolShape)
-    .Doc(
-        "Takes the mean of each window of `ksize` elements at distances `strides`; both have a "
-        "number for each of the 4 dimensions of `value`.");
-
-REGISTER_OP("AvgPoolGrad")
-    .Signature("orig_input_shape: int32, grad: T -> output: T")
-    .Attr("ksize: list(int) >= 4")
-    .Attr("strides: list(int) >= 4")
-    .Attr("padding: {'SAME', 'VALID'}")
-    .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
-    .Attr("T: {half, bfloat16, float, double}")
-    .SetShapeFn(AvgPoolGradShape)
-    .Doc("Gradient of `AvgPool` for an input of the shape `orig_input_shape`.");
 
 REGISTER_OP("MaxPool")
     .Signature("input: T -> output: T")
@@ -129,38 +143,6 @@ REGISTER_OP("MaxPoolGrad")
     .SetShapeFn(MaxPoolGradShape)
     .Doc(
         "Gradient of `MaxPool`: sends `grad` to where the largest elements of `orig_input` "
-        "were. Gives the shape of `orig_input`.");
-
-REGISTER_OP("MaxPoolGradGrad")
-    .Signature("orig_input: T, orig_output: T, grad: T -> output: T")
-    .Attr("ksize: list(int) >= 4")
-    .Attr("strides: list(int) >= 4")
-    .Attr("padding: {'SAME', 'VALID'}")
-    .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
-    .Attr("T: realnumbertype")
-    .SetShapeFn(MaxPoolGradGradShape)
-    .Doc(
-        "Second gradient of `MaxPool`: takes `grad` from where the largest elements of "
-        "`orig_input` were. Gives the shape of `orig_output`.");
-
-REGISTER_OP("MaxPoolGradGradV2")
-    .Signature("orig_input: T, orig_output: T, grad: T, ksize: int32, strides: int32 -> output: T")
-    .Attr("padding: {'SAME', 'VALID'}")
-    .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
-    .Attr("T: realnumbertype")
-    .SetShapeFn(MaxPoolGradGradV2Shape)
-    .Doc(
-        "Second gradient of `MaxPoolV2`: takes `grad` from where the largest elements of "
-        "`orig_input` were. Gives the shape of `orig_output`.");
-
-REGISTER_OP("MaxPoolGradV2")
-    .Signature("orig_input: T, orig_output: T, grad: T, ksize: int32, strides: int32 -> output: T")
-    .Attr("padding: {'SAME', 'VALID'}")
-    .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
-    .Attr("T: realnumbertype = DT_FLOAT")
-    .SetShapeFn(MaxPoolGradShape)
-    .Doc(
-        "Gradient of `MaxPoolV2`: sends `grad` to where the largest elements of `orig_input` "
         "were. Gives the shape of `orig_input`.");
 
 REGISTER_OP("MaxPoolV2")

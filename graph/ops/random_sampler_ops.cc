@@ -10,9 +10,8 @@ namespace {
 using C = InferenceContext;
 
 absl::Status CandidateSamplerShape(InferenceContext* c) {
-  int64_t num_sampled, num_true;
-  TROUPE_RETURN_IF_ERROR(c->GetAttr("num_sampled", &num_sampled));
-  TROUPE_RETURN_IF_ERROR(c->GetAttr("num_true", &num_true));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t num_sampled, c->attrs().Get<int64_t>("num_sampled"));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t num_true, c->attrs().Get<int64_t>("num_true"));
   TROUPE_ASSIGN_OR_RETURN(const PartialShape true_classes, C::WithRank(c->input(0), 2));
   c->set_output(0, C::VectorOf(num_sampled));
   c->set_output(1, PartialShape({true_classes.dim(0), num_true}));
@@ -21,8 +20,7 @@ absl::Status CandidateSamplerShape(InferenceContext* c) {
 }
 
 absl::Status ComputeAccidentalHitsShape(InferenceContext* c) {
-  int64_t num_true;
-  TROUPE_RETURN_IF_ERROR(c->GetAttr("num_true", &num_true));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t num_true, c->attrs().Get<int64_t>("num_true"));
   TROUPE_ASSIGN_OR_RETURN(const PartialShape true_classes, C::WithRank(c->input(0), 2));
   TROUPE_RETURN_IF_ERROR(WithValue(true_classes.dim(1), num_true).status());
   TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(1), 1).status());

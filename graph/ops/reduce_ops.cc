@@ -21,8 +21,7 @@ absl::Status ReductionShape(InferenceContext* c) {
   if (c->graph_version() >= 21) {
     TROUPE_RETURN_IF_ERROR(C::WithRankAtMost(c->input(1), 1).status());
   }
-  bool keep_dims;
-  TROUPE_RETURN_IF_ERROR(c->GetAttr("keep_dims", &keep_dims));
+  TROUPE_ASSIGN_OR_RETURN(const bool keep_dims, c->attrs().Get<bool>("keep_dims"));
   const Tensor& axes = c->input_tensor(1);
   if (!axes.valid() || input.unknown_rank()) {
     return SetShape(c, keep_dims ? C::UnknownOfRank(input.rank()) : PartialShape());
@@ -156,12 +155,17 @@ constexpr char kOrdered[] =
     "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, "
     "qint8, quint8, qint32, qint16, quint16}";
 
+constexpr char kBools[] = "";
+
 OpDefBuilder Reduction(const char* name, const char* type, const char* doc) {
   OpDefBuilder op(name);
-  op.Signature("input: T, reduction_indices: Tidx -> output: T")
-      .Attr("keep_dims: bool = false")
-      .Attr(type)
-      .Attr("Tidx: {int32, int64} = DT_INT32")
+  op.Attr("keep_dims: bool = false");
+  if (type == kBools) {
+    op.Signature("input: bool, reduction_indices: Tidx -> output: bool");
+  } else {
+    op.Signature("input: T, reduction_indices: Tidx -> output: T").Attr(type);
+  }
+  op.Attr("Tidx: {int32, int64} = DT_INT32")
       .SetShapeFn(ReductionShape)
       .Doc(
           StrCat(doc, " The axes are dropped from the shape, or kept with size 1 if `keep_dims`."));
@@ -169,6 +173,10 @@ OpDefBuilder Reduction(const char* name, const char* type, const char* doc) {
 }
 
 [[maybe_unused]] const internal::OpRegistrar kReductions[] = {
+    Reduction("All", kBools,
+              "Tells whether all elements along the axes `reduction_indices` are true."),
+    Reduction("Any", kBools,
+              "Tells whether any element along the axes `reduction_indices` is true."),
     Reduction("Max", kOrdered, "Gives the largest element along the axes `reduction_indices`."),
     Reduction("Mean", "T: numbertype",
               "Gives the mean of the elements along the axes `reduction_indices`."),
@@ -178,71 +186,46 @@ OpDefBuilder Reduction(const char* name, const char* type, const char* doc) {
     Reduction("Sum", "T: numbertype", "Adds the elements along the axes `reduction_indices`."),
 };
 
+OpDefBuilder Arg(const char* name, const char* index_type, const char* output_type,
+                 const char* which) {
+  OpDefBuilder op(name);
+  op.Signature("input: T, dimension: Tidx -> output: output_type")
+      .Attr(
+          "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, "
+          "uint64, qint8, quint8, qint32, qint16, quint16, bool}")
+      .Attr(index_type)
+      .Attr(output_type)
+      .SetShapeFn(ArgShape)
+      .Doc(StrCat("Gives the index of the ", which,
+                  " element along the axis `dimension`, the first of several. The axis is dropped "
+                  "from the shape."));
+  return op;
+}
+
+OpDefBuilder Scan(const char* name, const char* doc) {
+  OpDefBuilder op(name);
+  op.Signature("x: T, axis: Tidx -> out: T")
+      .Attr("exclusive: bool = false")
+      .Attr("reverse: bool = false")
+      .Attr("T: numbertype")
+      .Attr("Tidx: {int32, int64} = DT_INT32")
+      .SetShapeFn(UnchangedShape)
+      .Doc(StrCat(doc,
+                  " of those up to it, itself left out if `exclusive`, from the end if `reverse`. "
+                  "`out` has the shape of `x`."));
+  return op;
+}
+
+[[maybe_unused]] const internal::OpRegistrar kArgsAndScans[] = {
+    Arg("ArgMax", "Tidx: {int16, int32, int64} = DT_INT32",
+        "output_type: {int16, uint16, int32, int64} = DT_INT64", "largest"),
+    Arg("ArgMin", "Tidx: {int32, int64} = DT_INT32", "output_type: {int32, int64} = DT_INT64",
+        "smallest"),
+    Scan("Cumprod", "Multiplies up along `axis`: each element becomes the product"),
+    Scan("Cumsum", "Adds up along `axis`: each element becomes the sum"),
+};
+
 }  // namespace
-
-REGISTER_OP("All")
-    .Signature("input: bool, reduction_indices: Tidx -> output: bool")
-    .Attr("keep_dims: bool = false")
-    .Attr("Tidx: {int32, int64} = DT_INT32")
-    .SetShapeFn(ReductionShape)
-    .Doc(
-        "Tells whether all elements along the axes `reduction_indices` are true. The axes are "
-        "dropped from the shape, or kept with size 1 if `keep_dims`.");
-
-REGISTER_OP("Any")
-    .Signature("input: bool, reduction_indices: Tidx -> output: bool")
-    .Attr("keep_dims: bool = false")
-    .Attr("Tidx: {int32, int64} = DT_INT32")
-    .SetShapeFn(ReductionShape)
-    .Doc(
-        "Tells whether any element along the axes `reduction_indices` is true. The axes are "
-        "dropped from the shape, or kept with size 1 if `keep_dims`.");
-
-REGISTER_OP("ArgMax")
-    .Signature("input: T, dimension: Tidx -> output: output_type")
-    .Attr(
-        "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, "
-        "uint64, qint8, quint8, qint32, qint16, quint16, bool}")
-    .Attr("Tidx: {int16, int32, int64} = DT_INT32")
-    .Attr("output_type: {int16, uint16, int32, int64} = DT_INT64")
-    .SetShapeFn(ArgShape)
-    .Doc(
-        "Gives the index of the largest element along the axis `dimension`, the first of "
-        "several. The axis is dropped from the shape.");
-
-REGISTER_OP("ArgMin")
-    .Signature("input: T, dimension: Tidx -> output: output_type")
-    .Attr(
-        "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, "
-        "uint64, qint8, quint8, qint32, qint16, quint16, bool}")
-    .Attr("Tidx: {int32, int64} = DT_INT32")
-    .Attr("output_type: {int32, int64} = DT_INT64")
-    .SetShapeFn(ArgShape)
-    .Doc(
-        "Gives the index of the smallest element along the axis `dimension`, the first of "
-        "several. The axis is dropped from the shape.");
-
-REGISTER_OP("Cumprod")
-    .Signature("x: T, axis: Tidx -> out: T")
-    .Attr("exclusive: bool = false")
-    .Attr("reverse: bool = false")
-    .Attr("T: numbertype")
-    .Attr("Tidx: {int32, int64} = DT_INT32")
-    .SetShapeFn(UnchangedShape)
-    .Doc(
-        "Multiplies up along `axis`: each element becomes the product of those up to it, itself "
-        "left out if `exclusive`, from the end if `reverse`. `out` has the shape of `x`.");
-
-REGISTER_OP("Cumsum")
-    .Signature("x: T, axis: Tidx -> out: T")
-    .Attr("exclusive: bool = false")
-    .Attr("reverse: bool = false")
-    .Attr("T: numbertype")
-    .Attr("Tidx: {int32, int64} = DT_INT32")
-    .SetShapeFn(UnchangedShape)
-    .Doc(
-        "Adds up along `axis`: each element becomes the sum of those up to it, itself left out "
-        "if `exclusive`, from the end if `reverse`. `out` has the shape of `x`.");
 
 REGISTER_OP("LinSpace")
     .Signature("start: T, stop: T, num: Tidx -> output: T")

@@ -164,10 +164,7 @@ PartialShape HandleShape(InferenceContext* c, int i) {
 }
 
 absl::StatusOr<ImageLayout> ImageLayoutOf(InferenceContext* c) {
-  std::string format = "NHWC";
-  if (c->attrs().Has("data_format")) {
-    TROUPE_RETURN_IF_ERROR(c->GetAttr("data_format", &format));
-  }
+  const std::string format = c->attrs().GetOr<std::string>("data_format", "NHWC");
   ImageLayout layout;
   if (format == "NHWC") return layout;
   if (format == "NCHW") {
@@ -181,8 +178,7 @@ absl::StatusOr<ImageLayout> ImageLayoutOf(InferenceContext* c) {
 
 absl::StatusOr<Padding> PaddingOf(InferenceContext* c, const ImageLayout& layout,
                                   std::vector<int64_t>* explicit_paddings) {
-  std::string padding;
-  TROUPE_RETURN_IF_ERROR(c->GetAttr("padding", &padding));
+  TROUPE_ASSIGN_OR_RETURN(const std::string padding, c->attrs().Get<std::string>("padding"));
   explicit_paddings->clear();
   if (c->attrs().Has("explicit_paddings")) {
     TROUPE_RETURN_IF_ERROR(c->GetAttr("explicit_paddings", explicit_paddings));
@@ -212,8 +208,7 @@ absl::StatusOr<Padding> PaddingOf(InferenceContext* c, const ImageLayout& layout
 }
 
 absl::StatusOr<std::vector<int64_t>> FourIntegers(InferenceContext* c, std::string_view name) {
-  std::vector<int64_t> values;
-  TROUPE_RETURN_IF_ERROR(c->GetAttr(name, &values));
+  TROUPE_ASSIGN_OR_RETURN(std::vector<int64_t> values, c->attrs().Get<std::vector<int64_t>>(name));
   if (values.size() != 4) {
     return InvalidArgument("The attribute ", name, " must have 4 numbers but has ", values.size());
   }
@@ -244,8 +239,7 @@ absl::StatusOr<int64_t> WindowPositions(int64_t input, int64_t window, int64_t d
 absl::StatusOr<PartialShape> CheckedHandleShape(InferenceContext* c) {
   const HandleShapes& shapes = c->input_handle(0);
   if (shapes.empty()) return PartialShape();
-  ElementType type;
-  TROUPE_RETURN_IF_ERROR(c->GetAttr("dtype", &type));
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, c->attrs().Get<ElementType>("dtype"));
   if (shapes[0].first != type) {
     return InvalidArgument("The variable is of type ", ElementTypeName(shapes[0].first),
                            " but is used as one of ", ElementTypeName(type));
@@ -259,9 +253,7 @@ absl::Status SetShape(InferenceContext* c, absl::StatusOr<PartialShape> shape) {
 }
 
 absl::Status ShapeAttrShape(InferenceContext* c) {
-  PartialShape shape;
-  TROUPE_RETURN_IF_ERROR(c->GetAttr("shape", &shape));
-  return SetShape(c, shape);
+  return SetShape(c, c->attrs().Get<PartialShape>("shape"));
 }
 
 absl::Status FirstInputAsShape(InferenceContext* c) { return SetShape(c, c->InputAsShape(0)); }

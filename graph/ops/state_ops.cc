@@ -10,8 +10,7 @@ namespace {
 using C = InferenceContext;
 
 absl::Status AssignShape(InferenceContext* c) {
-  bool validate;
-  TROUPE_RETURN_IF_ERROR(c->GetAttr("validate_shape", &validate));
+  TROUPE_ASSIGN_OR_RETURN(const bool validate, c->attrs().Get<bool>("validate_shape"));
   if (validate) return MergeInputsShape(c);
   return SetShape(c, c->input(1));
 }
@@ -29,18 +28,15 @@ absl::Status CountUpToShape(InferenceContext* c) {
 absl::Status ReadVariableShape(InferenceContext* c) { return SetShape(c, CheckedHandleShape(c)); }
 
 absl::Status VarHandleShape(InferenceContext* c) {
-  ElementType type;
-  PartialShape shape;
-  TROUPE_RETURN_IF_ERROR(c->GetAttr("dtype", &type));
-  TROUPE_RETURN_IF_ERROR(c->GetAttr("shape", &shape));
+  TROUPE_ASSIGN_OR_RETURN(const ElementType type, c->attrs().Get<ElementType>("dtype"));
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape shape, c->attrs().Get<PartialShape>("shape"));
   c->set_output(0, C::Scalar());
   c->set_output_handle(0, {{type, shape}});
   return absl::OkStatus();
 }
 
 absl::Status VariableV1Shape(InferenceContext* c) {
-  PartialShape shape;
-  TROUPE_RETURN_IF_ERROR(c->GetAttr("shape", &shape));
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape shape, c->attrs().Get<PartialShape>("shape"));
   // Old graphs wrote the shape of a scalar where nothing was known.
   return SetShape(c, shape.rank() <= 0 ? PartialShape() : shape);
 }
@@ -49,6 +45,55 @@ absl::Status VariableShapeShape(InferenceContext* c) {
   const HandleShapes& shapes = c->input_handle(0);
   return SetShape(c, C::VectorOf(shapes.empty() ? -1 : shapes[0].second.rank()));
 }
+
+/// Variables by reference.
+OpDefBuilder Variable(const char* name, ShapeFn shape_fn) {
+  OpDefBuilder op(name);
+  op.Signature("-> ref: Ref(dtype)")
+      .Attr("shape: shape")
+      .Attr("dtype: type")
+      .Attr("container: string = ''")
+      .Attr("shared_name: string = ''")
+      .SetIsStateful()
+      .SetShapeFn(shape_fn)
+      .Doc(
+          "A variable of type `dtype` and shape `shape`, kept between runs: gives a reference to "
+          "it.");
+  return op;
+}
+
+/// `begin`: what the op does with `value`, up to the variable's name.
+OpDefBuilder Update(const char* name, const char* begin) {
+  OpDefBuilder op(name);
+  op.Signature("ref: Ref(T), value: T -> output_ref: Ref(T)")
+      .Attr("T: numbertype")
+      .Attr("use_locking: bool = false")
+      .SetShapeFn(MergeInputsShape)
+      .Doc(StrCat(begin, " the variable `ref`. Gives the variable."));
+  return op;
+}
+
+OpDefBuilder ResourceUpdate(const char* name, const char* begin) {
+  OpDefBuilder op(name);
+  op.Signature("resource: resource, value: dtype")
+      .Attr("dtype: type")
+      .SetIsStateful()
+      .SetShapeFn(AssignVariableShape)
+      .Doc(StrCat(begin, " the variable `resource`."));
+  return op;
+}
+
+constexpr char kAdds[] = "Adds `value`, of the same shape, to";
+constexpr char kSubtracts[] = "Subtracts `value`, of the same shape, from";
+
+[[maybe_unused]] const internal::OpRegistrar kFamilies[] = {
+    Variable("Variable", VariableV1Shape),
+    Variable("VariableV2", ShapeAttrShape),
+    Update("AssignAdd", kAdds),
+    Update("AssignSub", kSubtracts),
+    ResourceUpdate("AssignAddVariableOp", kAdds),
+    ResourceUpdate("AssignSubVariableOp", kSubtracts),
+};
 
 }  // namespace
 
@@ -62,34 +107,6 @@ REGISTER_OP("Assign")
     .Doc(
         "Sets the variable `ref` to `value`, of the same shape if `validate_shape`. Gives the "
         "variable.");
-
-REGISTER_OP("AssignAdd")
-    .Signature("ref: Ref(T), value: T -> output_ref: Ref(T)")
-    .Attr("T: numbertype")
-    .Attr("use_locking: bool = false")
-    .SetShapeFn(MergeInputsShape)
-    .Doc("Adds `value`, of the same shape, to the variable `ref`. Gives the variable.");
-
-REGISTER_OP("AssignAddVariableOp")
-    .Signature("resource: resource, value: dtype")
-    .Attr("dtype: type")
-    .SetIsStateful()
-    .SetShapeFn(AssignVariableShape)
-    .Doc("Adds `value`, of the same shape, to the variable `resource`.");
-
-REGISTER_OP("AssignSub")
-    .Signature("ref: Ref(T), value: T -> output_ref: Ref(T)")
-    .Attr("T: numbertype")
-    .Attr("use_locking: bool = false")
-    .SetShapeFn(MergeInputsShape)
-    .Doc("Subtracts `value`, of the same shape, from the variable `ref`. Gives the variable.");
-
-REGISTER_OP("AssignSubVariableOp")
-    .Signature("resource: resource, value: dtype")
-    .Attr("dtype: type")
-    .SetIsStateful()
-    .SetShapeFn(AssignVariableShape)
-    .Doc("Subtracts `value`, of the same shape, from the variable `resource`.");
 
 REGISTER_OP("AssignVariableOp")
     .Signature("resource: resource, value: dtype")
@@ -151,35 +168,11 @@ REGISTER_OP("VarIsInitializedOp")
     .SetShapeFn(ScalarShape)
     .Doc("Tells whether the variable `resource` has a value.");
 
-REGISTER_OP("Variable")
-    .Signature("-> ref: Ref(dtype)")
-    .Attr("shape: shape")
-    .Attr("dtype: type")
-    .Attr("container: string = ''")
-    .Attr("shared_name: string = ''")
-    .SetIsStateful()
-    .SetShapeFn(VariableV1Shape)
-    .Doc(
-        "A variable of type `dtype` and shape `shape`, kept between runs: gives a reference to "
-        "it.");
-
 REGISTER_OP("VariableShape")
     .Signature("input: resource -> output: out_type")
     .Attr("out_type: {int32, int64} = DT_INT32")
     .SetIsStateful()
     .SetShapeFn(VariableShapeShape)
     .Doc("Gives the sizes of the dimensions of the variable `input`, a vector.");
-
-REGISTER_OP("VariableV2")
-    .Signature("-> ref: Ref(dtype)")
-    .Attr("shape: shape")
-    .Attr("dtype: type")
-    .Attr("container: string = ''")
-    .Attr("shared_name: string = ''")
-    .SetIsStateful()
-    .SetShapeFn(ShapeAttrShape)
-    .Doc(
-        "A variable of type `dtype` and shape `shape`, kept between runs: gives a reference to "
-        "it.");
 
 }  // namespace troupe

@@ -47,8 +47,7 @@ absl::Status ScatterNdVariableShape(InferenceContext* c) {
 }
 
 absl::Status ResourceGatherShape(InferenceContext* c) {
-  int64_t batch_dims;
-  TROUPE_RETURN_IF_ERROR(c->GetAttr("batch_dims", &batch_dims));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t batch_dims, c->attrs().Get<int64_t>("batch_dims"));
   if (batch_dims < 0 || batch_dims >= Shape::kMaxRank) {
     return InvalidArgument("batch_dims is ", batch_dims,
                            ": it must not be negative, nor larger than a rank can be");
