@@ -15,9 +15,7 @@ Output AddN(GradientBuilder& g, const std::vector<Output>& parts) {
     std::vector<Output> group = {sum};
     group.insert(group.end(), parts.begin() + static_cast<std::ptrdiff_t>(next),
                  parts.begin() + static_cast<std::ptrdiff_t>(end));
-    NodeSpec spec("AddN", g.NewName("AddN"));
-    spec.Input(g.Values(group));
-    sum = Output(g.Add(std::move(spec)), 0);
+    sum = OfLists(g, "AddN", {group});
     next = end;
   }
   return sum;
@@ -32,20 +30,11 @@ Gradient JoinSlices(GradientBuilder& g, const std::vector<Gradient>& parts) {
     values.push_back(part.values);
     indices.push_back(Cast(g, part.indices, wide ? ElementType::kInt64 : part.indices.type()));
   }
-  if (!g.status().ok()) return Gradient();
-  return Gradient(ConcatRows(g, values), ConcatRows(g, indices), parts[0].dense_shape);
+  const Output axis = g.Scalar<int32_t>(0);
+  return Gradient(Concat(g, values, axis), Concat(g, indices, axis), parts[0].dense_shape);
 }
 
 }  // namespace
-
-Output ConcatRows(GradientBuilder& g, const std::vector<Output>& parts) {
-  if (parts.size() == 1 || !g.status().ok()) return parts[0];
-  const Output axis = g.Scalar<int32_t>(0);
-  if (!g.status().ok()) return Output();
-  NodeSpec spec("ConcatV2", g.NewName("concat"));
-  spec.Input(g.Values(parts)).Input(axis);
-  return Output(g.Add(std::move(spec)), 0);
-}
 
 Gradient SumGradients(GradientBuilder& g, const std::vector<Gradient>& parts) {
   if (parts.empty() || !g.status().ok()) return Gradient();
@@ -60,7 +49,6 @@ Gradient SumGradients(GradientBuilder& g, const std::vector<Gradient>& parts) {
   }
   if (dense.empty()) return JoinSlices(g, sparse);
   if (!sparse.empty()) dense.push_back(g.Dense(JoinSlices(g, sparse)));
-  if (!g.status().ok()) return Gradient();
   return Gradient(AddN(g, dense));
 }
 

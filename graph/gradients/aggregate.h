@@ -18,9 +18,6 @@ inline constexpr int kAddNWidth = 8;
 /// more than `kAddNWidth` need be kept at a time. Invalid if there are none.
 Gradient SumGradients(GradientBuilder& g, const std::vector<Gradient>& parts);
 
-/// Tensors joined along their first dimension. `parts` must not be empty.
-Output ConcatRows(GradientBuilder& g, const std::vector<Output>& parts);
-
 }  // namespace troupe::gradients
 
 #endif  // TROUPE_GRAPH_GRADIENTS_AGGREGATE_H_

@@ -80,7 +80,7 @@ void FillGrad(GradientContext& g) {
     for (int i = 0; i < shape.rank(); ++i) all.push_back(i);
     axes = g.IntVector(all);
   } else {
-    axes = g.Op("Range", {g.Scalar<int32_t>(0), g.Op("Rank", {g.grad()}), g.Scalar<int32_t>(1)});
+    axes = Numbers(g, g.Op("Rank", {g.grad()}));
   }
   g.set(1, Sum(g, g.grad(), axes, false));
 }
@@ -90,7 +90,6 @@ void TileGrad(GradientContext& g) {
   // Every axis becomes two, of which the first, that of the copies, is summed over.
   Sizes input = Sizes::OfShape(g, g.input(0));
   Sizes multiples = Sizes::OfTensor(g, g.input(1));
-  if (!g.status().ok()) return;
   if (input.count_known() && multiples.known() && multiples.count() == input.count()) {
     std::vector<int64_t> split;
     std::vector<int32_t> axes;
@@ -116,11 +115,8 @@ void TileGrad(GradientContext& g) {
       return;
     }
   }
-  Output pairs[] = {multiples.Vector(), input.Vector()};
-  if (!g.status().ok()) return;
-  NodeSpec spec("Pack", g.NewName("Pack"));
-  spec.Input(g.Values(pairs)).Attr("axis", 1);
-  Output split = g.Op("Reshape", {Output(g.Add(std::move(spec)), 0), g.IntVector({-1})});
+  Output pairs = Pack(g, {multiples.Vector(), input.Vector()}, 1);
+  Output split = g.Op("Reshape", {pairs, g.IntVector({-1})});
   Output axes = g.Op("Range", {g.Scalar<int32_t>(0), g.Op("Size", {split}), g.Scalar<int32_t>(2)});
   g.set(0, Sum(g, g.Op("Reshape", {g.grad(), split}), axes, false));
 }
@@ -135,7 +131,6 @@ void PackGrad(GradientContext& g) {
     spec.Attr("num", count);
     CopyAttrs(g.node(), {"axis"}, spec);
   });
-  if (parts == nullptr) return;
   for (int i = 0; i < count; ++i) g.set(i, Output(parts, i));
 }
 REGISTER_GRADIENT("Pack", PackGrad);
@@ -149,21 +144,10 @@ std::vector<Output> AllGrads(GradientContext& g) {
 
 void UnpackGrad(GradientContext& g) {
   std::vector<Output> grads = AllGrads(g);
-  if (!g.status().ok() || grads.empty()) return;
-  NodeSpec spec("Pack", g.NewName("Pack"));
-  spec.Input(g.Values(grads));
-  CopyAttrs(g.node(), {"axis"}, spec);
-  g.set(0, Output(g.Add(std::move(spec)), 0));
+  if (grads.empty()) return;
+  g.set(0, Pack(g, grads, g.node()->attrs().GetOr<int64_t>("axis", 0)));
 }
 REGISTER_GRADIENT("Unpack", UnpackGrad);
-
-Output Concat(GradientContext& g, const std::vector<Output>& parts, Output axis) {
-  if (parts.size() == 1) return parts[0];
-  if (!g.status().ok()) return Output();
-  NodeSpec spec("ConcatV2", g.NewName("concat"));
-  spec.Input(g.Values(parts)).Input(g.Value(axis));
-  return Output(g.Add(std::move(spec)), 0);
-}
 
 void SplitGrad(GradientContext& g) {
   if (g.wanted(1)) g.set(1, Concat(g, AllGrads(g), g.input(0)));
@@ -195,7 +179,7 @@ void ConcatGradOf(GradientContext& g, int first, int count, int axis_input) {
     Output axis32 = g.Scalar<int32_t>(static_cast<int32_t>((*known_axis)[0]));
     Node* parts = g.Add("SplitV", {g.grad(), g.IntVector(sizes), axis32},
                         [&](NodeSpec& spec) { spec.Attr("num_split", count); });
-    for (int i = 0; i < count && parts != nullptr; ++i) g.set(first + i, Output(parts, i));
+    for (int i = 0; i < count; ++i) g.set(first + i, Output(parts, i));
     return;
   }
   // Shapes one by one: in a loop those are saved, not what has them.
@@ -203,11 +187,9 @@ void ConcatGradOf(GradientContext& g, int first, int count, int axis_input) {
   for (int i = 0; i < count; ++i) shape_outputs.push_back(g.Value(g.Shape(g.input(first + i))));
   Output positive = Cast(g, axis, ElementType::kInt32);
   positive = g.Op("FloorMod", {positive, g.Op("Rank", {g.input(first)})});
-  if (!g.status().ok()) return;
   NodeSpec offset_spec("ConcatOffset", g.NewName("ConcatOffset"));
   offset_spec.Input(positive).Input(shape_outputs);
   Node* offsets = g.Add(std::move(offset_spec));
-  if (offsets == nullptr) return;
   for (int i = 0; i < count; ++i) {
     if (!g.wanted(first + i)) continue;
     g.set(first + i, g.Op("Slice", {g.grad(), Output(offsets, i), shape_outputs[i]}));

@@ -10,15 +10,14 @@ Output SegmentSum(GradientContext& g, Output data, Output ids, Output count) {
 
 /// indices + [0, step, 2 step, ...] down the first axis of a matrix of indices.
 Output OffsetRows(GradientContext& g, Output indices, const Sizes& rows, const Sizes& step) {
-  Output numbers = g.Op("Range", {g.Scalar<int32_t>(0), rows.Scalar(), g.Scalar<int32_t>(1)});
+  Output numbers = Numbers(g, rows.Scalar());
   Output offsets = Mul(g, g.Op("ExpandDims", {numbers, g.Scalar<int32_t>(1)}), step.Scalar());
-  if (!g.status().ok()) return Output();
   return Add(g, indices, Cast(g, offsets, indices.type()));
 }
 
-/// Gather along axis 0: the rows of the gradient belong where they came from.
-void GatherRows(GradientContext& g) {
-  const Output params = g.input(0);
+/// Gather along axis 0 of what has the shape `params`: the rows of the gradient belong where they
+/// came from.
+void GatherRows(GradientContext& g, const Sizes& params) {
   Output indices = g.input(1), values = g.grad();
   const int rank = indices.shape().rank();
   if (rank == 0) {
@@ -26,14 +25,13 @@ void GatherRows(GradientContext& g) {
     indices = g.Op("ExpandDims", {indices, zero});
     values = g.Op("ExpandDims", {values, zero});
   } else if (rank != 1) {
-    Sizes row = Sizes::OfShape(g, params).Slice(1, Sizes::kEnd);
+    Sizes row = params.Slice(1, Sizes::kEnd);
     Sizes count = Sizes::OfShape(g, indices).Product();
     indices = g.Op("Reshape", {indices, g.IntVector({-1})});
     values = Reshape(g, values, count.Concat(row));
   }
-  if (!g.status().ok()) return;
   if (indices.type() == ElementType::kInt16) indices = Cast(g, indices, ElementType::kInt32);
-  g.set(0, Gradient(values, indices, g.Shape(params)));
+  g.set(0, Gradient(values, indices, params.Vector()));
 }
 
 /// Gather along a later axis, perhaps with batch dimensions. Sizes are taken together, so that
@@ -49,21 +47,19 @@ void GatherAxis(GradientContext& g, const Sizes& batch, const Sizes& outer, cons
   const std::vector<int64_t> swap = {0, 2, 1, 3};
   if (!one_outer) grad = Transpose(g, grad, swap);
   Output ids = Reshape(g, indices, batch.Concat(per_batch));
-  if (!g.status().ok()) return;
   if (ids.type() == ElementType::kInt16) ids = Cast(g, ids, ElementType::kInt32);
   if (!one_batch) ids = OffsetRows(g, ids, batch, dim);
   Output sums = SegmentSum(g, grad, ids, batch.Times(dim).Scalar());
   if (!one_outer) {
     // [batch * dim, outer, inner] to [batch, outer, dim, inner].
-    if (!g.status().ok()) return;
     sums = Reshape(g, sums, batch.Concat(dim).Concat(outer).Concat(inner));
     sums = Transpose(g, sums, swap);
   }
-  if (g.status().ok()) g.set(0, ReshapeLike(g, sums, params));
+  g.set(0, ReshapeLike(g, sums, params));
 }
 
 void GatherGrad(GradientContext& g) {
-  if (g.wanted(0)) GatherRows(g);
+  if (g.wanted(0)) GatherRows(g, Sizes::OfShape(g, g.input(0)));
 }
 REGISTER_GRADIENT("Gather", GatherGrad);
 
@@ -88,7 +84,7 @@ void GatherV2Grad(GradientContext& g) {
     int a = static_cast<int>((*axis)[0]);
     if (a < 0) a += params.count();
     if (a == 0 && b == 0) {
-      GatherRows(g);
+      GatherRows(g, params);
       return;
     }
     GatherAxis(g, batch, params.Slice(b, a).Product(), params.Slice(a, a + 1),
@@ -100,7 +96,6 @@ void GatherV2Grad(GradientContext& g) {
   Output at = g.Op("FloorMod", {Cast(g, g.input(2), ElementType::kInt32), rank});
   at = g.Op("Reshape", {at, g.IntVector({1})});
   Output first = g.IntVector({b}), one = g.IntVector({1}), rest = g.IntVector({-1});
-  if (!g.status().ok()) return;
   GatherAxis(g, batch, params.Slice(first, Sub(g, at, first)).Product(), params.Slice(at, one),
              params.Slice(Add(g, at, one), rest).Product(), per_batch);
 }
@@ -111,23 +106,10 @@ void ResourceGatherGrad(GradientContext& g) {
   if (g.node()->attrs().GetOr<int64_t>("batch_dims", 0) != 0) {
     return g.Fail(absl::UnimplementedError("batch_dims other than 0 have no gradient"));
   }
-  Output indices = g.input(1), values = g.grad();
   const HandleShapes& handle = g.input(0).node->output_handle(g.input(0).index);
   const PartialShape known = handle.empty() ? PartialShape() : handle[0].second;
-  Output shape;
-  if (known.fully_known()) {
-    shape = Sizes::Known(g, {known.dims().begin(), known.dims().end()}).Vector();
-  } else {
-    shape = g.Op("VariableShape", {g.input(0)});
-  }
-  if (!g.status().ok()) return;
-  if (indices.shape().rank() != 1) {
-    Sizes row = Sizes::OfTensor(g, shape).Slice(1, Sizes::kEnd);
-    Sizes count = Sizes::OfShape(g, indices).Product();
-    indices = g.Op("Reshape", {indices, g.IntVector({-1})});
-    values = Reshape(g, values, count.Concat(row));
-  }
-  if (g.status().ok()) g.set(0, Gradient(values, indices, shape));
+  GatherRows(g, known.fully_known() ? Sizes::Known(g, {known.dims().begin(), known.dims().end()})
+                                    : Sizes::OfTensor(g, g.Op("VariableShape", {g.input(0)})));
 }
 REGISTER_GRADIENT("ResourceGather", ResourceGatherGrad);
 
@@ -181,7 +163,6 @@ void ScatterNdGrad(GradientContext& g) {
   Output components = Cast(g, indices, type);
   if (!leading.count_known() || leading.count() != 1) {
     Output strides = Strides(g, leading);
-    if (!g.status().ok()) return;
     components = Mul(g, components, Cast(g, strides, type));
   }
   Output flat = Sum(g, components, {-1}, false);
@@ -201,13 +182,9 @@ void TopKGrad(GradientContext& g) {
     grad = Reshape(g, grad, matrix);
   }
   Output sums = SegmentSum(g, grad, ids, rows.Times(length).Scalar());
-  if (!g.status().ok()) return;
   // Segments are counted across rows; where there is only one row of rank 1 that is the shape.
-  if (input.count_known() && input.count() == 1) {
-    g.set(0, sums);
-  } else {
-    g.set(0, ReshapeLike(g, sums, g.input(0)));
-  }
+  const bool vector = input.count_known() && input.count() == 1;
+  g.set(0, vector ? sums : ReshapeLike(g, sums, g.input(0)));
 }
 REGISTER_GRADIENT("TopKV2", TopKGrad);
 

@@ -38,11 +38,7 @@ void SliceGrad(GradientContext& g) {
     return;
   }
   Output after = Sub(g, Sub(g, ShapeAs(g, x, type), ShapeAs(g, g.output(0), type)), begin);
-  Output columns[] = {begin, after};
-  if (!g.status().ok()) return;
-  NodeSpec spec("Pack", g.NewName("Pack"));
-  spec.Input(g.Values(columns)).Attr("axis", 1);
-  g.set(0, g.Op("Pad", {g.grad(), Output(g.Add(std::move(spec)), 0)}));
+  g.set(0, g.Op("Pad", {g.grad(), Pack(g, {begin, after}, 1)}));
 }
 REGISTER_GRADIENT("Slice", SliceGrad);
 
@@ -67,11 +63,6 @@ void PadGrad(GradientContext& g) {
 }
 REGISTER_GRADIENT("Pad", PadGrad);
 REGISTER_GRADIENT("PadV2", PadGrad);
-
-void CopyMasks(const Node* node, NodeSpec& spec) {
-  CopyAttrs(node, {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"},
-            spec);
-}
 
 void StridedSliceGrad(GradientContext& g) {
   Output shape = ShapeAs(g, g.input(0), g.input(1).type());

@@ -19,11 +19,8 @@ PartialShape KnownShape(Output like) {
 /// Merge of tensors of which one is alive.
 Output MergeAlive(GradientBuilder& g, const std::vector<Output>& tensors,
                   const PartialShape& shape) {
-  if (!g.status().ok()) return Output();
-  NodeSpec spec("Merge", g.NewName("Merge"));
-  spec.Input(absl::MakeConstSpan(tensors));
-  Node* merge = g.Add(std::move(spec));
-  if (merge != nullptr) g.Fail(g.graph()->RefineShape(merge, shape));
+  const Output merge = OfLists(g, "Merge", {tensors});
+  if (merge.valid()) g.Fail(g.graph()->RefineShape(merge, shape));
   return merge;
 }
 

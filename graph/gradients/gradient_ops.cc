@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "graph/ops/shape_helpers.h"
+
 namespace troupe::gradients {
 namespace {
 
@@ -22,12 +24,11 @@ Output IntConst(GradientBuilder& g, const std::vector<int64_t>& values) {
 }  // namespace
 
 Output Scale(GradientBuilder& g, Output a, double factor) {
-  if (!g.status().ok()) return Output();
   return Mul(g, a, g.ScalarOfType(a.type(), factor));
 }
 
 Output Cast(GradientBuilder& g, Output a, ElementType type) {
-  if (!g.status().ok() || a.type() == type) return a;
+  if (a.type() == type) return a;
   return g.Op("Cast", {a}, [&](NodeSpec& spec) { spec.Attr("DstT", type); });
 }
 
@@ -39,10 +40,39 @@ Output Sum(GradientBuilder& g, Output a, std::initializer_list<int32_t> axes, bo
   return Sum(g, a, g.IntVector(absl::MakeConstSpan(axes.begin(), axes.size())), keep_dims);
 }
 
+Output Numbers(GradientBuilder& g, Output count) {
+  return g.Op("Range", {g.Scalar<int32_t>(0), count, g.Scalar<int32_t>(1)});
+}
+
+Output Concat(GradientBuilder& g, const std::vector<Output>& parts, Output axis) {
+  if (parts.size() == 1) return parts[0];
+  NodeSpec spec("ConcatV2", g.NewName("concat"));
+  spec.Input(g.Values(parts)).Input(g.Value(axis));
+  return Output(g.Add(std::move(spec)), 0);
+}
+
+Output OfLists(GradientBuilder& g, std::string_view op,
+               std::initializer_list<absl::Span<const Output>> lists,
+               const std::function<void(NodeSpec&)>& attrs) {
+  NodeSpec spec(std::string(op), g.NewName(op));
+  for (const absl::Span<const Output> list : lists) spec.Input(g.Values(list));
+  if (attrs) attrs(spec);
+  return Output(g.Add(std::move(spec)), 0);
+}
+
+Output Pack(GradientBuilder& g, const std::vector<Output>& parts, int64_t axis) {
+  return OfLists(g, "Pack", {parts}, [&](NodeSpec& spec) { spec.Attr("axis", axis); });
+}
+
 void CopyAttrs(const Node* node, std::initializer_list<std::string_view> names, NodeSpec& spec) {
   for (std::string_view name : names) {
     if (const AttrValue* value = node->attrs().Find(name)) spec.Attr(name, *value);
   }
+}
+
+void CopyMasks(const Node* node, NodeSpec& spec) {
+  CopyAttrs(node, {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"},
+            spec);
 }
 
 bool SameKnownShape(const PartialShape& a, const PartialShape& b) {
@@ -51,21 +81,15 @@ bool SameKnownShape(const PartialShape& a, const PartialShape& b) {
 
 std::optional<std::vector<int64_t>> ConstantInts(const GradientBuilder& g, Output tensor) {
   if (!g.status().ok() || !tensor.valid()) return std::nullopt;
-  Tensor value = g.graph()->ConstantValue(tensor);
-  std::vector<int64_t> ints;
-  if (value.type() == ElementType::kInt32) {
-    for (int32_t i : value.unchecked_values<int32_t>()) ints.push_back(i);
-  } else if (value.type() == ElementType::kInt64) {
-    for (int64_t i : value.unchecked_values<int64_t>()) ints.push_back(i);
-  } else {
+  const Tensor value = g.graph()->ConstantValue(tensor);
+  if (value.type() != ElementType::kInt32 && value.type() != ElementType::kInt64) {
     return std::nullopt;
   }
-  return ints;
+  return IntegerValues(value);
 }
 
 Sizes Sizes::OfShape(GradientBuilder& g, Output x) {
   Sizes sizes(&g, std::nullopt);
-  if (!g.status().ok()) return sizes;
   const PartialShape& shape = x.shape();
   if (!shape.unknown_rank()) sizes.values_.emplace(shape.dims().begin(), shape.dims().end());
   sizes.shape_of_ = x;
@@ -73,7 +97,6 @@ Sizes Sizes::OfShape(GradientBuilder& g, Output x) {
 }
 
 Sizes Sizes::OfTensor(GradientBuilder& g, Output vector) {
-  if (!g.status().ok()) return Sizes(&g, std::nullopt);
   std::optional<std::vector<int64_t>> values = ConstantInts(g, vector);
   const PartialShape& shape = vector.shape();
   if (!values && shape.rank() == 1 && shape.dim(0) >= 0) values.emplace(shape.dim(0), -1);
@@ -164,12 +187,8 @@ Sizes Sizes::Concat(const Sizes& other) const {
     values->insert(values->end(), other.values_->begin(), other.values_->end());
   }
   Sizes sizes(g_, std::move(values));
-  if (sizes.known() || !g_->status().ok()) return sizes;
-  NodeSpec spec("ConcatV2", g_->NewName("concat"));
-  Output parts[] = {Vector(), other.Vector()};
-  if (!g_->status().ok()) return sizes;
-  spec.Input(g_->Values(parts)).Input(g_->ScalarOfType(ElementType::kInt32, 0));
-  sizes.tensor_ = Output(g_->Add(std::move(spec)), 0);
+  if (sizes.known()) return sizes;
+  sizes.tensor_ = gradients::Concat(*g_, {Vector(), other.Vector()}, g_->Scalar<int32_t>(0));
   return sizes;
 }
 
@@ -205,18 +224,16 @@ Sizes Sizes::Times(const Sizes& other) const {
 }
 
 Output ReshapeLike(GradientBuilder& g, Output a, Output like) {
-  if (!g.status().ok() || SameKnownShape(a.shape(), like.shape())) return a;
+  if (SameKnownShape(a.shape(), like.shape())) return a;
   return g.Op("Reshape", {a, Sizes::OfShape(g, like).ReshapeVector()});
 }
 
 Output Reshape(GradientBuilder& g, Output a, const Sizes& sizes) {
-  if (!g.status().ok()) return Output();
   if (sizes.known() && a.shape() == PartialShape(absl::MakeConstSpan(sizes.values()))) return a;
   return g.Op("Reshape", {a, sizes.ReshapeVector()});
 }
 
 Output BroadcastTo(GradientBuilder& g, Output a, const Sizes& sizes) {
-  if (!g.status().ok()) return Output();
   if (sizes.known() && a.shape() == PartialShape(absl::MakeConstSpan(sizes.values()))) return a;
   return g.Op("BroadcastTo", {a, sizes.Vector()});
 }
@@ -260,7 +277,6 @@ Output Unbroadcast::Reduce(int operand, Output grad, const Sizes* target) {
   }
   if (!axes_[0].valid()) {
     Node* node = g_.Add("BroadcastGradientArgs", {operands_[0].Vector(), operands_[1].Vector()});
-    if (node == nullptr) return Output();
     axes_[0] = Output(node, 0);
     axes_[1] = Output(node, 1);
   }
@@ -269,7 +285,6 @@ Output Unbroadcast::Reduce(int operand, Output grad, const Sizes* target) {
 
 void SetMatrices(GradientContext& g, Output grad_a, Output grad_b) {
   Sizes a = Sizes::OfShape(g, g.input(0)), b = Sizes::OfShape(g, g.input(1));
-  if (!g.status().ok()) return;
   if (!(a.count_known() && b.count_known() && a.count() == 2 && b.count() == 2)) {
     Unbroadcast unbroadcast(g, a.Slice(0, -2), b.Slice(0, -2));
     if (g.wanted(0)) grad_a = unbroadcast.Reduce(0, grad_a, &a);

@@ -7,12 +7,14 @@
 #define TROUPE_GRAPH_GRADIENTS_GRADIENT_OPS_H_
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "graph/gradients/gradient_registry.h"
 
 namespace troupe::gradients {
@@ -32,8 +34,20 @@ Output Cast(GradientBuilder& g, Output a, ElementType type);
 /// `axes`: a vector or scalar of integers.
 Output Sum(GradientBuilder& g, Output a, Output axes, bool keep_dims);
 Output Sum(GradientBuilder& g, Output a, std::initializer_list<int32_t> axes, bool keep_dims);
+/// 0, 1, ... count - 1, for a scalar int32.
+Output Numbers(GradientBuilder& g, Output count);
+/// Tensors joined along `axis`; the only one as it is.
+Output Concat(GradientBuilder& g, const std::vector<Output>& parts, Output axis);
+/// First output of a node of `op`, whose arguments are lists of tensors.
+Output OfLists(GradientBuilder& g, std::string_view op,
+               std::initializer_list<absl::Span<const Output>> lists,
+               const std::function<void(NodeSpec&)>& attrs = nullptr);
+/// Stacks tensors along a new dimension.
+Output Pack(GradientBuilder& g, const std::vector<Output>& parts, int64_t axis);
 /// Copies attributes of the node that is differentiated.
 void CopyAttrs(const Node* node, std::initializer_list<std::string_view> names, NodeSpec& spec);
+/// Those that say what a strided slice takes.
+void CopyMasks(const Node* node, NodeSpec& spec);
 
 /// True if both shapes are completely known, and equal.
 bool SameKnownShape(const PartialShape& a, const PartialShape& b);

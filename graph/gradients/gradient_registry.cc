@@ -163,7 +163,6 @@ Output GradientBuilder::IntVector(absl::Span<const int32_t> values) {
 }
 
 Output GradientBuilder::Shape(Output x) {
-  if (!status_.ok()) return Output();
   const PartialShape& shape = x.shape();
   if (shape.fully_known()) {
     std::vector<int32_t> sizes;

@@ -22,9 +22,7 @@ Output Adjoint(GradientContext& g, Output x) {
     std::swap(permutation[rank - 1], permutation[rank - 2]);
     return g.Conj(Transpose(g, x, permutation));
   }
-  Output axes = g.Op("Range", {g.Scalar<int32_t>(0), g.Op("Rank", {x}), g.Scalar<int32_t>(1)});
-  if (!g.status().ok()) return Output();
-  const Sizes all = Sizes::OfTensor(g, axes);
+  const Sizes all = Sizes::OfTensor(g, Numbers(g, g.Op("Rank", {x})));
   const Sizes swapped =
       all.Slice(0, -2).Concat(all.Slice(-1, Sizes::kEnd)).Concat(all.Slice(-2, -1));
   return g.Conj(g.Op("Transpose", {x, swapped.Vector()}));
@@ -45,11 +43,8 @@ void CholeskyGrad(GradientContext& g) {
   Output p = Product(g, l, true, g.grad(), false);
   p = g.Op("MatrixSetDiag", {p, Scale(g, g.Op("MatrixDiagPart", {p}), 0.5)});
   p = BandPart(g, p, -1, 0);
-  if (!g.status().ok()) return;
   const Output half_solved = TriangularSolve(g, l, p, true, true);
-  if (!g.status().ok()) return;
   const Output solved = TriangularSolve(g, l, Adjoint(g, half_solved), true, true);
-  if (!g.status().ok()) return;
   g.set(0, Scale(g, Add(g, solved, Adjoint(g, solved)), 0.5));
 }
 REGISTER_GRADIENT("Cholesky", CholeskyGrad);

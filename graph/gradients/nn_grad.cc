@@ -27,7 +27,6 @@ void BiasAddGradGrad(GradientContext& g) {
       if (sizes.size() > 1) bias = g.Op("Reshape", {bias, g.IntVector(sizes)});
     } else {
       Output ones = g.OnesLike(shape.Slice(2, Sizes::kEnd).Vector());
-      if (!g.status().ok()) return;
       Sizes sizes = shape.Slice(1, 2).Concat(Sizes::OfTensor(g, ones));
       bias = g.Op("Reshape", {bias, sizes.Vector()});
     }

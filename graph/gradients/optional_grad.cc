@@ -17,18 +17,14 @@ void OptionalFromValueGrad(GradientContext& g) {
     spec.Attr("output_types", absl::MakeConstSpan(types))
         .Attr("output_shapes", absl::MakeConstSpan(shapes));
   });
-  if (!g.status().ok()) return;
   for (int i = 0; i < g.node()->num_inputs(); ++i) g.set(i, Output(values, i));
 }
 REGISTER_GRADIENT("OptionalFromValue", OptionalFromValueGrad);
 
 void OptionalGetValueGrad(GradientContext& g) {
   std::vector<Output> grads;
-  for (int i = 0; i < g.node()->num_outputs(); ++i) grads.push_back(g.Value(g.GradOrZeros(i)));
-  if (!g.status().ok()) return;
-  NodeSpec spec("OptionalFromValue", g.NewName("OptionalFromValue"));
-  spec.Input(absl::MakeConstSpan(grads));
-  g.set(0, Output(g.Add(std::move(spec)), 0));
+  for (int i = 0; i < g.node()->num_outputs(); ++i) grads.push_back(g.GradOrZeros(i));
+  g.set(0, OfLists(g, "OptionalFromValue", {grads}));
 }
 REGISTER_GRADIENT("OptionalGetValue", OptionalGetValueGrad);
 

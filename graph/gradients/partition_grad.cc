@@ -9,25 +9,16 @@ void DynamicPartitionGrad(GradientContext& g) {
   if (!g.wanted(0)) return;
   const Output data = g.input(0), partitions = g.input(1);
   const int count = g.node()->num_outputs();
-  const Output number =
-      g.Op("Range", {g.Scalar<int32_t>(0), Sizes::OfShape(g, partitions).Product().Scalar(),
-                     g.Scalar<int32_t>(1)});
-  if (!g.status().ok()) return;
-  const Output numbers = ReshapeLike(g, number, partitions);
+  const Output numbers =
+      ReshapeLike(g, Numbers(g, Sizes::OfShape(g, partitions).Product().Scalar()), partitions);
   Node* dealt = g.Add("DynamicPartition", {numbers, partitions},
                       [&](NodeSpec& spec) { spec.Attr("num_partitions", count); });
-  if (!g.status().ok()) return;
   std::vector<Output> places, grads;
   for (int i = 0; i < count; ++i) {
     places.push_back(Output(dealt, i));
     grads.push_back(g.GradOrZeros(i));
   }
-  if (!g.status().ok()) return;
-  NodeSpec spec("DynamicStitch", g.NewName("DynamicStitch"));
-  spec.Input(absl::MakeConstSpan(places)).Input(absl::MakeConstSpan(grads));
-  const Output stitched(g.Add(std::move(spec)), 0);
-  if (!g.status().ok()) return;
-  g.set(0, ReshapeLike(g, stitched, data));
+  g.set(0, ReshapeLike(g, OfLists(g, "DynamicStitch", {places, grads}), data));
 }
 REGISTER_GRADIENT("DynamicPartition", DynamicPartitionGrad);
 
@@ -45,7 +36,6 @@ void GatherNdGrad(GradientContext& g) {
     indices = g.Op("ExpandDims", {indices, zero});
     grad = g.Op("ExpandDims", {grad, zero});
   }
-  if (!g.status().ok()) return;
   const Output shape = Cast(g, g.Shape(g.input(0)), indices.type());
   g.set(0, g.Op("ScatterNd", {indices, grad, shape},
                 [&](NodeSpec& spec) { CopyPolicy(g.node(), spec); }));
@@ -75,11 +65,7 @@ void TensorScatterUpdateGrad(GradientContext& g) {
 REGISTER_GRADIENT("TensorScatterUpdate", TensorScatterUpdateGrad);
 
 void TensorStridedSliceUpdateGrad(GradientContext& g) {
-  const auto masks = [&](NodeSpec& spec) {
-    CopyAttrs(g.node(),
-              {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"},
-              spec);
-  };
+  const auto masks = [&](NodeSpec& spec) { CopyMasks(g.node(), spec); };
   const Output begin = g.input(1), end = g.input(2), strides = g.input(3), value = g.input(4);
   if (g.wanted(0)) {
     g.set(0, g.Op("TensorStridedSliceUpdate",
@@ -87,7 +73,6 @@ void TensorStridedSliceUpdateGrad(GradientContext& g) {
   }
   if (g.wanted(4)) {
     const Output slice = g.Op("StridedSlice", {g.grad(), begin, end, strides}, masks);
-    if (!g.status().ok()) return;
     g.set(4, Unbroadcast(g, value, slice).Reduce(0, slice));
   }
 }
@@ -108,13 +93,8 @@ void SparseToDenseGrad(GradientContext& g) {
     indices = g.Op("ExpandDims", {indices, g.Scalar<int32_t>(1)});
   }
   Output at_places = g.Op("GatherNd", {g.grad(), indices});
-  if (!g.status().ok()) return;
   const auto total = [&](Output x) {
-    return x.shape().rank() == 0
-               ? x
-               : Sum(g, x,
-                     g.Op("Range", {g.Scalar<int32_t>(0), g.Op("Rank", {x}), g.Scalar<int32_t>(1)}),
-                     false);
+    return x.shape().rank() == 0 ? x : Sum(g, x, Numbers(g, g.Op("Rank", {x})), false);
   };
   if (g.wanted(2)) g.set(2, values.rank() == 0 ? total(at_places) : at_places);
   if (g.wanted(3)) g.set(3, Sub(g, total(g.grad()), total(at_places)));

@@ -36,6 +36,13 @@ struct Reduction {
   bool reduces(int axis) const { return std::binary_search(axes->begin(), axes->end(), axis); }
 };
 
+/// All axes of `input`, and those of `axes`, which are not known, counted from the front.
+std::pair<Output, Output> ComputedAxes(GradientContext& g, const Sizes& input, Output axes) {
+  const Output rank = g.Op("Size", {input.Vector()});
+  axes = Cast(g, axes, ElementType::kInt32);
+  return {Numbers(g, rank), g.Op("FloorMod", {Add(g, axes, rank), rank})};
+}
+
 /// The input's sizes with 1 for the reduced ones.
 Sizes KeptSizes(GradientContext& g, const Reduction& reduction) {
   const Sizes& input = reduction.input;
@@ -48,17 +55,9 @@ Sizes KeptSizes(GradientContext& g, const Reduction& reduction) {
     }
     if (unknown == 0) return Sizes::Known(g, std::move(kept));
   }
-  Output shape = input.Vector();
-  Output rank = g.Op("Size", {shape});
-  Output axes = Cast(g, g.input(1), ElementType::kInt32);
-  axes = g.Op("FloorMod", {Add(g, axes, rank), rank});
-  Output all = g.Op("Range", {g.Scalar<int32_t>(0), rank, g.Scalar<int32_t>(1)});
-  Output indices[] = {all, axes};
-  Output data[] = {shape, g.OnesLike(axes)};
-  if (!g.status().ok()) return input;
-  NodeSpec spec("DynamicStitch", g.NewName("DynamicStitch"));
-  spec.Input(g.Values(indices)).Input(g.Values(data));
-  return Sizes::OfTensor(g, Output(g.Add(std::move(spec)), 0));
+  const auto [all, axes] = ComputedAxes(g, input, g.input(1));
+  const Output indices[] = {all, axes}, data[] = {input.Vector(), g.OnesLike(axes)};
+  return Sizes::OfTensor(g, OfLists(g, "DynamicStitch", {indices, data}));
 }
 
 /// `result`, which has the shape of the reduction's result, in a shape that broadcasts to the
@@ -159,13 +158,9 @@ void ProdGrad(GradientContext& g) {
     for (size_t i = 0; i < order.size(); ++i) inverse[order[i]] = static_cast<int64_t>(i);
     x = Transpose(g, x, order);
   } else {
-    Output shape = reduction.input.Vector();
-    Output rank = g.Op("Size", {shape});
-    Output axes = Cast(g, g.Op("Reshape", {g.input(1), g.IntVector({-1})}), ElementType::kInt32);
-    axes = g.Op("FloorMod", {Add(g, axes, rank), rank});
-    Output all = g.Op("Range", {g.Scalar<int32_t>(0), rank, g.Scalar<int32_t>(1)});
+    const auto [all, axes] =
+        ComputedAxes(g, reduction.input, g.Op("Reshape", {g.input(1), g.IntVector({-1})}));
     Output rest = g.Op("ListDiff", {all, axes});
-    if (!g.status().ok()) return;
     Sizes reduced_axes = Sizes::OfTensor(g, axes), other_axes = Sizes::OfTensor(g, rest);
     reduced = reduction.input.Gather(reduced_axes);
     other = reduction.input.Gather(other_axes);
@@ -173,13 +168,11 @@ void ProdGrad(GradientContext& g) {
     inverse_permutation = g.Op("InvertPermutation", {permutation});
     x = g.Op("Transpose", {x, permutation});
   }
-  if (!g.status().ok()) return;
   Output columns = Reshape(g, x, reduced->Product().Concat(other->Product()));
   Output zero = g.Scalar<int32_t>(0);
   Output before = Cumulate(g, "Cumprod", columns, zero, true, false);
   Output after = Cumulate(g, "Cumprod", columns, zero, true, true);
   Output others = Mul(g, g.Conj(before), g.Conj(after));
-  if (!g.status().ok()) return;
   others = ReshapeLike(g, others, x);
   others = reduction.axes ? Transpose(g, others, inverse)
                           : g.Op("Transpose", {others, inverse_permutation});
@@ -210,7 +203,6 @@ void UnsortedSegmentSumGrad(GradientContext& g) {
   // Rows with a negative segment were dropped: nothing flows back to them.
   Output kept = g.Op("GreaterEqual", {ids, zero});
   Sizes data = Sizes::OfShape(g, g.input(0)), segments = Sizes::OfShape(g, ids);
-  if (!g.status().ok()) return;
   if (data.count_known() && segments.count_known()) {
     const int trailing = data.count() - segments.count();
     if (trailing > 0) {
@@ -223,7 +215,6 @@ void UnsortedSegmentSumGrad(GradientContext& g) {
     Output trailing = Sub(g, g.Op("Rank", {rows}), g.Op("Rank", {ids}));
     Output ones =
         g.Op("Fill", {g.Op("Reshape", {trailing, g.IntVector({1})}), g.Scalar<int32_t>(1)});
-    if (!g.status().ok()) return;
     kept = g.Op("Reshape", {kept, segments.Concat(Sizes::OfTensor(g, ones)).Vector()});
   }
   g.set(0, Select(g, kept, rows, g.ScalarOfType(g.grad().type(), 0)));

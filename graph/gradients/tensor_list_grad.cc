@@ -56,7 +56,6 @@ Output ZerosFor(GradientContext& g, Output x) {
 void PushBackGrad(GradientContext& g) {
   const Output tensor = g.input(1);
   Node* pop = g.Add("TensorListPopBack", {g.grad(), g.Shape(tensor)}, Elements(tensor.type()));
-  if (!g.status().ok()) return;
   g.set(0, Output(pop, 0));
   g.set(1, Output(pop, 1));
 }
