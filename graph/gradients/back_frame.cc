@@ -33,21 +33,11 @@ BackwardState::Home BackwardState::HomeOf(const Node* node) {
 Path BackwardState::PathOf(Output tensor) {
   const Home home = HomeOf(tensor.node);
   if (tensor.node->id() >= num_analysed) return home.path;
-  const Node* condition = flow.frame(home.frame).loop_cond;
-  Path path;
-  for (const Branch& branch : flow.PathOf(tensor)) {
-    if (branch.pred.node != condition) path.push_back(branch);
-  }
-  return path;
+  return flow.WithoutCondition(flow.PathOf(tensor), home.frame);
 }
 
 Path BackwardState::PathOfNode(const Node* node) {
-  const Node* condition = flow.frame(flow.FrameOf(node)).loop_cond;
-  Path path;
-  for (const Branch& branch : flow.PathOf(node)) {
-    if (branch.pred.node != condition) path.push_back(branch);
-  }
-  return path;
+  return flow.WithoutCondition(flow.PathOf(node), flow.FrameOf(node));
 }
 
 bool BackwardState::InBody(Output tensor) {
@@ -80,8 +70,7 @@ absl::Status BackFrame::Open() {
   GradientBuilder outer(state_->graph, counter_.prefix, parent_->place());
   steps_ = count_ = outer.Value(forward->exit);
   if (state_->max_back_iterations > 0) {
-    const Output most = outer.Scalar(
-        static_cast<int32_t>(std::min<int64_t>(state_->max_back_iterations, INT32_MAX)));
+    const Output most = outer.Scalar(state_->max_back_iterations);
     steps_ = outer.Op("Minimum", {count_, most});
     truncated_ = outer.Op("Greater", {count_, most});
   }
@@ -95,12 +84,7 @@ absl::Status BackFrame::Open() {
     if (node != nullptr) state_->homes[node] = {this, 0, {}};
     return node;
   };
-  auto constant = [&](int32_t value, Node* after) {
-    return own(g.Add("Const", {}, [&](NodeSpec& spec) {
-      spec.Attr("dtype", ElementType::kInt32).Attr("value", Tensor::Scalar<int32_t>(value));
-      if (after != nullptr) spec.ControlInput(after);
-    }));
-  };
+  auto constant = [&](int32_t value, Node* after) { return own(AddConst(g, value, after)); };
   enter_ = own(enter);
   counter_.merge = own(AddLoopMerge(g, enter, PartialShape(Shape())));
   Node* more = own(g.Add("Greater", {counter_.merge, constant(0, counter_.merge)}));
@@ -186,15 +170,17 @@ absl::StatusOr<Output> BackFrame::Value(Output x) {
   return value;
 }
 
-absl::StatusOr<Output> BackFrame::Repeat(Output constant) {
-  GradientBuilder g = Builder("Const");
-  NodeDef def = constant.node->def();
-  def.set_name(g.NewName("Const"));
+absl::StatusOr<Node*> BackFrame::Repeat(const Node* forward, std::string_view name,
+                                        absl::Span<const Output> inputs) {
+  NodeDef def = forward->def();
+  def.set_name(Builder(forward->op()).NewName(name));
   def.clear_device();
   def.mutable_attr()->erase("_class");
+  def.clear_input();
+  for (const Output& input : inputs) def.add_input(input.name());
   TROUPE_ASSIGN_OR_RETURN(Node * node, state_->graph->AddNode(def));
   TROUPE_RETURN_IF_ERROR(Added(node));
-  return Output(node);
+  return node;
 }
 
 absl::StatusOr<Output> BackFrame::Bring(Output outer) {
@@ -202,7 +188,7 @@ absl::StatusOr<Output> BackFrame::Bring(Output outer) {
   if (brought.valid()) return brought;
   if (outer.node->op() == "Const" &&
       outer.node->attrs().GetOr<Tensor>("value", Tensor()).bytes() <= 1024) {
-    TROUPE_ASSIGN_OR_RETURN(brought, Repeat(outer));
+    TROUPE_ASSIGN_OR_RETURN(brought, Repeat(outer.node, "Const", {}));
     return brought;
   }
   // Nothing enters a loop that is in a branch not taken.
@@ -228,10 +214,7 @@ absl::StatusOr<Output> BackFrame::Gate(Output value, const Branch& branch) {
   Node*& node = switches_[{value.node, value.index, pred.node, pred.index}];
   if (node == nullptr) {
     GradientBuilder g = Builder("cond");
-    const char* op = branch.pred.type() == ElementType::kBool ? "Switch" : "_SwitchN";
-    node = g.Add(op, {value, pred}, [&](NodeSpec& spec) {
-      if (branch.pred.type() != ElementType::kBool) spec.Attr("num_outs", branch.count);
-    });
+    node = AddSwitch(g, value, pred, branch);
     TROUPE_RETURN_IF_ERROR(g.status());
   }
   return Output(node, branch.index);
@@ -252,8 +235,7 @@ bool BackFrame::IsFlow(Output x) const {
     if (node->op().starts_with("TensorArray")) {
       return node->op_def().output_arg(node->num_outputs() > 1 ? 1 : 0).name().starts_with("flow");
     }
-    const LoopVariable* variable =
-        node->id() < state_->num_analysed ? state_->flow.VariableOf(node) : nullptr;
+    const LoopVariable* variable = state_->flow.VariableOf(node);
     if (variable != nullptr && variable->enter != nullptr) {
       x = variable->enter->input(0);
     } else if (IsSwitch(node) || IsEnter(node) || node->op() == "Identity") {
@@ -276,8 +258,7 @@ bool BackFrame::IsInvariant(Output x, int depth) {
   if (node->op() == "Const" || IsConstantEnter(node)) return true;
   auto [found, added] = invariant_.try_emplace({x.node, x.index}, false);
   if (!added) return found->second;
-  const LoopVariable* variable =
-      node->id() < state_->num_analysed ? state_->flow.VariableOf(node) : nullptr;
+  const LoopVariable* variable = state_->flow.VariableOf(node);
   bool result = false;
   if (variable != nullptr) {
     result = variable->invariant && variable->enter != nullptr && x != Output(variable->merge, 1);
@@ -301,11 +282,10 @@ absl::StatusOr<Output> BackFrame::InvariantValue(Output x) {
   if (found != values_.end()) return found->second;
   Node* node = x.node;
   Output value;
-  const LoopVariable* variable =
-      node->id() < state_->num_analysed ? state_->flow.VariableOf(node) : nullptr;
+  const LoopVariable* variable = state_->flow.VariableOf(node);
   const Node* enter = variable != nullptr ? variable->enter : IsEnter(node) ? node : nullptr;
   if (node->op() == "Const") {
-    TROUPE_ASSIGN_OR_RETURN(value, Repeat(x));
+    TROUPE_ASSIGN_OR_RETURN(value, Repeat(node, "Const", {}));
   } else if (enter != nullptr) {
     TROUPE_ASSIGN_OR_RETURN(Output outer, parent_->Value(enter->input(0)));
     TROUPE_ASSIGN_OR_RETURN(value, Bring(outer));
@@ -316,18 +296,11 @@ absl::StatusOr<Output> BackFrame::InvariantValue(Output x) {
     value = g.Const(known);
     TROUPE_RETURN_IF_ERROR(g.status());
   } else {
-    GradientBuilder g = Builder(node->op());
-    NodeDef def = node->def();
-    def.set_name(g.NewName("again"));
-    def.clear_device();
-    def.mutable_attr()->erase("_class");
-    def.clear_input();
+    std::vector<Output> inputs;
     for (int i = 0; i < node->num_inputs(); ++i) {
-      TROUPE_ASSIGN_OR_RETURN(Output input, InvariantValue(node->input(i)));
-      def.add_input(input.name());
+      TROUPE_ASSIGN_OR_RETURN(inputs.emplace_back(), InvariantValue(node->input(i)));
     }
-    TROUPE_ASSIGN_OR_RETURN(Node * again, state_->graph->AddNode(def));
-    TROUPE_RETURN_IF_ERROR(Added(again));
+    TROUPE_ASSIGN_OR_RETURN(Node * again, Repeat(node, "again", inputs));
     value = Output(again, x.index);
   }
   values_[{x.node, x.index}] = value;

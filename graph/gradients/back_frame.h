@@ -2,6 +2,7 @@
 #ifndef TROUPE_GRAPH_GRADIENTS_BACK_FRAME_H_
 #define TROUPE_GRAPH_GRADIENTS_BACK_FRAME_H_
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,7 +21,11 @@ class BackFrame;
 /// What one call of AddSymbolicGradients knows about the graph and what it has added.
 struct BackwardState {
   BackwardState(Graph* g, std::string p, int base, int64_t max_back)
-      : graph(g), prefix(std::move(p)), base_frame(base), max_back_iterations(max_back), flow(g) {}
+      : graph(g),
+        prefix(std::move(p)),
+        base_frame(base),
+        max_back_iterations(static_cast<int32_t>(std::min<int64_t>(max_back, INT32_MAX))),
+        flow(g) {}
 
   /// Where a node runs.
   struct Home {
@@ -40,7 +45,7 @@ struct BackwardState {
   Graph* graph;
   std::string prefix;
   int base_frame;
-  int64_t max_back_iterations;
+  int32_t max_back_iterations;
   ControlFlowAnalysis flow;
   int num_analysed = 0;  ///< Nodes from this number on were added by the differentiation.
   std::unique_ptr<ForwardGraph> forward;
@@ -107,7 +112,9 @@ class BackFrame : public GradientPlace {
   /// True if a forward tensor of the loop is the same in each iteration, or follows from such.
   bool IsInvariant(Output x, int depth = 0);
   absl::StatusOr<Output> InvariantValue(Output x);
-  absl::StatusOr<Output> Repeat(Output constant);
+  /// A copy of a forward node here, with other inputs.
+  absl::StatusOr<Node*> Repeat(const Node* forward, std::string_view name,
+                               absl::Span<const Output> inputs);
   /// True for the float that orders operations of TensorArrays: its value does not matter.
   bool IsFlow(Output x) const;
   bool InForwardLoop(const Node* node);

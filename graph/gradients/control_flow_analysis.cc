@@ -28,6 +28,13 @@ Path Difference(const Path& inner, const Path& outer) {
   return rest;
 }
 
+Path ControlFlowAnalysis::WithoutCondition(Path path, int frame) const {
+  std::erase_if(path, [condition = frames_[frame].loop_cond](const Branch& branch) {
+    return branch.pred.node == condition;
+  });
+  return path;
+}
+
 int ControlFlowAnalysis::Intern(const Path& path) {
   int id = 0;  // Paths are found by their last member: a tree whose root is the empty path.
   for (size_t i = 0; i < path.size(); ++i) {

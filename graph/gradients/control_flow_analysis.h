@@ -77,6 +77,8 @@ class ControlFlowAnalysis {
   const Path& PathOf(const Node* node) const { return paths_[places_[node->id()].path]; }
   const Path& PathOf(Output output) const { return paths_[OutputPath(output)]; }
   const Path& PathOfFrame(int frame) const { return paths_[frames_[frame].path]; }
+  /// `path` without the branch that the condition of the loop `frame` chooses.
+  Path WithoutCondition(Path path, int frame) const;
 
   const LoopFrame& frame(int i) const { return frames_[i]; }
   int num_frames() const { return static_cast<int>(frames_.size()); }

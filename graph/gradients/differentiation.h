@@ -128,6 +128,13 @@ class Differentiation {
                                          int frame, BackFrame* outer, BackFrame* inner);
   absl::StatusOr<Gradient> AccumulateSparse(Output outer_value, const Gradient& contribution,
                                             int frame, BackFrame* outer, BackFrame* inner);
+  /// Adds a variable to the backward loop `inner` that begins with `start`, of `outer`; its `next`
+  /// comes later.
+  absl::StatusOr<BackVariable> OpenVariable(Output start, const PartialShape& shape,
+                                            BackFrame* outer, BackFrame* inner);
+  /// Gives the variable's last value, in `outer`.
+  absl::StatusOr<Output> CloseVariable(const BackVariable& variable, Output next, BackFrame* outer,
+                                       BackFrame* inner);
   absl::StatusOr<Output> AccumulateRows(Output rows, const PartialShape& row, int frame,
                                         BackFrame* outer, BackFrame* inner);
   absl::Status PopGradient(Visit& visit, BackFrame* back);

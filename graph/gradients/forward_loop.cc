@@ -28,6 +28,19 @@ Node* AddSwitch(GradientBuilder& g, Output value, Output pred) {
   return g.Add("Switch", {value, pred});
 }
 
+Node* AddSwitch(GradientBuilder& g, Output value, Output pred, const Branch& branch) {
+  if (branch.pred.type() == ElementType::kBool) return AddSwitch(g, value, pred);
+  return g.Add("_SwitchN", {value, pred},
+               [&](NodeSpec& spec) { spec.Attr("num_outs", branch.count); });
+}
+
+Node* AddConst(GradientBuilder& g, int32_t value, Node* after) {
+  return g.Add("Const", {}, [&](NodeSpec& spec) {
+    spec.Attr("dtype", ElementType::kInt32).Attr("value", Tensor::Scalar<int32_t>(value));
+    if (after != nullptr) spec.ControlInput(after);
+  });
+}
+
 void AddBackEdge(GradientBuilder& g, Output value, Node* merge) {
   Node* next = g.Add("NextIteration", {value});
   if (next != nullptr) g.Fail(g.graph()->AddBackEdge(next, merge, 1));
@@ -49,10 +62,7 @@ absl::StatusOr<Output> ForwardGraph::Gate(Output value, const Path& path) {
     Node*& node = switches_[{value.node, value.index, branch.pred.node, branch.pred.index}];
     if (node == nullptr) {
       GradientBuilder g(graph_, prefix_ + "/forward");
-      const char* op = branch.pred.type() == ElementType::kBool ? "Switch" : "_SwitchN";
-      node = g.Add(op, {value, branch.pred}, [&](NodeSpec& spec) {
-        if (branch.pred.type() != ElementType::kBool) spec.Attr("num_outs", branch.count);
-      });
+      node = AddSwitch(g, value, branch.pred, branch);
       TROUPE_RETURN_IF_ERROR(g.status());
     }
     value = Output(node, branch.index);
@@ -61,12 +71,7 @@ absl::StatusOr<Output> ForwardGraph::Gate(Output value, const Path& path) {
 }
 
 Path ForwardGraph::PathOfLoop(int id) const {
-  const LoopFrame& parent = flow_->frame(flow_->frame(id).parent);
-  Path path;
-  for (const Branch& branch : flow_->PathOfFrame(id)) {
-    if (branch.pred.node != parent.loop_cond) path.push_back(branch);
-  }
-  return path;
+  return flow_->WithoutCondition(flow_->PathOfFrame(id), flow_->frame(id).parent);
 }
 
 absl::StatusOr<Node*> ForwardGraph::Pivot(int id) {
@@ -102,10 +107,7 @@ absl::StatusOr<IterationCounter*> ForwardGraph::Counter(int id) {
   const Path path = PathOfLoop(id);
   counter.prefix = StrCat(prefix_, "/", frame.name, "_count");
   GradientBuilder g(graph_, counter.prefix);
-  Output start = g.Op("Const", {}, [&](NodeSpec& spec) {
-    spec.Attr("dtype", ElementType::kInt32).Attr("value", Tensor::Scalar<int32_t>(0));
-    if (after != nullptr) spec.ControlInput(after);
-  });
+  Output start = AddConst(g, 0, after);
   TROUPE_RETURN_IF_ERROR(g.status());
   TROUPE_ASSIGN_OR_RETURN(start, Gate(start, path));
   Node* enter = AddEnter(g, start, {frame.name, frame.parallel_iterations}, false);
@@ -113,11 +115,7 @@ absl::StatusOr<IterationCounter*> ForwardGraph::Counter(int id) {
   counter.loop_switch = AddSwitch(g, counter.merge, frame.loop_cond);
   counter.number = g.Add("Identity", {Output(counter.loop_switch, 1)});
   TROUPE_RETURN_IF_ERROR(g.status());
-  const Output one = g.Op("Const", {}, [&](NodeSpec& spec) {
-    spec.Attr("dtype", ElementType::kInt32).Attr("value", Tensor::Scalar<int32_t>(1));
-    spec.ControlInput(counter.number);
-  });
-  counter.step = g.Add("AddV2", {counter.number, one});
+  counter.step = g.Add("AddV2", {counter.number, AddConst(g, 1, counter.number)});
   AddBackEdge(g, counter.step, counter.merge);
   counter.exit = g.Add("Exit", {Output(counter.loop_switch, 0)});
   TROUPE_RETURN_IF_ERROR(g.status());

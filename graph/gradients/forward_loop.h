@@ -62,12 +62,6 @@ class ForwardGraph {
   std::map<Node*, Node*> exits_;
 };
 
-/// One more variable of a loop: Enter, Merge, Switch; the back edge comes later.
-struct LoopVariableNodes {
-  Node* enter = nullptr;
-  Node* merge = nullptr;
-  Node* loop_switch = nullptr;
-};
 struct LoopAttrs {
   std::string frame;
   int64_t parallel_iterations = 10;
@@ -76,6 +70,10 @@ Node* AddEnter(GradientBuilder& g, Output value, const LoopAttrs& loop, bool con
 /// `shape`: what is known of the shapes in all iterations.
 Node* AddLoopMerge(GradientBuilder& g, Node* enter, const PartialShape& shape);
 Node* AddSwitch(GradientBuilder& g, Output value, Output pred);
+/// The Switch, or by an integer the _SwitchN, of which `branch` is an output.
+Node* AddSwitch(GradientBuilder& g, Output value, Output pred, const Branch& branch);
+/// An int32 that is there once `after` has run; nullptr: from the start.
+Node* AddConst(GradientBuilder& g, int32_t value, Node* after);
 /// Joins the end of the body to the Merge.
 void AddBackEdge(GradientBuilder& g, Output value, Node* merge);
 

@@ -95,6 +95,31 @@ absl::Status Differentiation::DifferentiateLoop(int frame, BackFrame* outer) {
   return CloseVariables(frame, outer, inner, variables);
 }
 
+absl::StatusOr<Differentiation::BackVariable> Differentiation::OpenVariable(
+    Output start, const PartialShape& shape, BackFrame* outer, BackFrame* inner) {
+  GradientBuilder g(graph_, inner->attrs().frame, outer->place());
+  Node* enter = AddEnter(g, start, inner->attrs(), false);
+  TROUPE_RETURN_IF_ERROR(g.status());
+  state_->homes[enter] = {inner, 0, {}};
+  GradientBuilder b(graph_, inner->attrs().frame, inner);
+  BackVariable variable;
+  variable.merge = AddLoopMerge(b, enter, shape);
+  variable.loop_switch = AddSwitch(b, variable.merge, inner->condition());
+  TROUPE_RETURN_IF_ERROR(b.status());
+  return variable;
+}
+
+absl::StatusOr<Output> Differentiation::CloseVariable(const BackVariable& variable, Output next,
+                                                      BackFrame* outer, BackFrame* inner) {
+  GradientBuilder b(graph_, inner->attrs().frame, inner);
+  AddBackEdge(b, next, variable.merge);
+  Node* exit = b.Add("Exit", {Output(variable.loop_switch, 0)});
+  TROUPE_RETURN_IF_ERROR(b.status());
+  state_->homes[exit] = {outer, 0, {}};
+  if (outer->parent() == nullptr) state_->homes[exit] = {nullptr, state_->base_frame, {}};
+  return Output(exit);
+}
+
 absl::Status Differentiation::OpenVariables(int frame, BackFrame* outer, BackFrame* inner,
                                             std::vector<BackVariable>* variables) {
   const LoopFrame& loop = state_->flow.frame(frame);
@@ -105,17 +130,14 @@ absl::Status Differentiation::OpenVariables(int frame, BackFrame* outer, BackFra
       return InvalidArgument("loop '", loop.name, "': variable '", variable.merge->name(),
                              "' lacks its Enter, Switch or NextIteration node");
     }
-    BackVariable back{&variable, {}, nullptr, nullptr};
-    if (variable.exit != nullptr) {
-      const Visit* exit = Find(variable.exit);
-      if (exit != nullptr) back.start = exit->grads[0];
-    }
+    const Visit* last = variable.exit == nullptr ? nullptr : Find(variable.exit);
+    const Gradient given = last == nullptr ? Gradient() : last->grads[0];
     if (variable.invariant) {
-      variables->push_back(back);
+      variables->push_back({.forward = &variable, .start = given});
       continue;
     }
     GradientBuilder g(graph_, inner->attrs().frame, outer->place());
-    Output start = g.Dense(back.start);
+    Output start = g.Dense(given);
     TROUPE_RETURN_IF_ERROR(g.status());
     if (!start.valid()) {
       TROUPE_ASSIGN_OR_RETURN(Node * exit, state_->forward->ExitOf(frame, variable));
@@ -128,13 +150,10 @@ absl::Status Differentiation::OpenVariables(int frame, BackFrame* outer, BackFra
       }
       TROUPE_ASSIGN_OR_RETURN(start, ZerosFor(like, GradientType(merge), path, outer));
     }
-    Node* enter = AddEnter(g, start, inner->attrs(), false);
-    TROUPE_RETURN_IF_ERROR(g.status());
-    state_->homes[enter] = {inner, 0, {}};
-    GradientBuilder b(graph_, inner->attrs().frame, inner);
-    back.merge = AddLoopMerge(b, enter, GradientShape(Output(variable.merge)));
-    back.loop_switch = AddSwitch(b, back.merge, inner->condition());
-    TROUPE_RETURN_IF_ERROR(b.status());
+    TROUPE_ASSIGN_OR_RETURN(
+        BackVariable back,
+        OpenVariable(start, GradientShape(Output(variable.merge)), outer, inner));
+    back.forward = &variable;
     if (Visit* next = Find(variable.next)) {
       next->received.emplace_back(0, Gradient(Output(back.loop_switch, 1)));
     }
@@ -162,12 +181,7 @@ absl::Status Differentiation::CloseVariables(int frame, BackFrame* outer, BackFr
       TROUPE_ASSIGN_OR_RETURN(next, ZerosFor(Output(variable.forward->loop_switch, 1),
                                              GradientType(merged), {}, inner));
     }
-    AddBackEdge(b, next, variable.merge);
-    Node* exit = b.Add("Exit", {Output(variable.loop_switch, 0)});
-    TROUPE_RETURN_IF_ERROR(b.status());
-    state_->homes[exit] = {outer, 0, {}};
-    if (outer->parent() == nullptr) state_->homes[exit] = {nullptr, state_->base_frame, {}};
-    Output grad(exit);
+    TROUPE_ASSIGN_OR_RETURN(Output grad, CloseVariable(variable, next, outer, inner));
     if (Find(entered.node) == nullptr) continue;
     if (inner->truncated().valid()) {
       // What the loop began with is further back than gradients go.
@@ -226,28 +240,14 @@ absl::StatusOr<Output> Differentiation::AccumulateDense(Output outer_value, Outp
   if (!start.valid()) {
     TROUPE_ASSIGN_OR_RETURN(start, ZerosFor(outer_value, type, path, outer));
   }
-  const PartialShape shape = GradientShape(outer_value);
-  GradientBuilder g(graph_, inner->attrs().frame, outer->place());
-  Node* enter = AddEnter(g, start, inner->attrs(), false);
-  TROUPE_RETURN_IF_ERROR(g.status());
-  state_->homes[enter] = {inner, 0, {}};
+  TROUPE_ASSIGN_OR_RETURN(const BackVariable variable,
+                          OpenVariable(start, GradientShape(outer_value), outer, inner));
   GradientBuilder b(graph_, inner->attrs().frame, inner);
-  Node* merge = AddLoopMerge(b, enter, shape);
-  Node* loop_switch = AddSwitch(b, merge, inner->condition());
+  const Output before(variable.loop_switch, 1);
+  const Output sum = variant ? SumGradients(b, {Gradient(before), Gradient(contribution)}).values
+                             : b.Op("AddV2", {before, contribution});
   TROUPE_RETURN_IF_ERROR(b.status());
-  const Output before(loop_switch, 1);
-  Output sum;
-  if (variant) {
-    sum = SumGradients(b, {Gradient(before), Gradient(contribution)}).values;
-  } else {
-    sum = b.Op("AddV2", {before, contribution});
-  }
-  AddBackEdge(b, sum, merge);
-  Node* exit = b.Add("Exit", {Output(loop_switch, 0)});
-  TROUPE_RETURN_IF_ERROR(b.status());
-  state_->homes[exit] = {outer, 0, {}};
-  if (outer->parent() == nullptr) state_->homes[exit] = {nullptr, state_->base_frame, {}};
-  return Output(exit);
+  return CloseVariable(variable, sum, outer, inner);
 }
 
 absl::StatusOr<Gradient> Differentiation::AccumulateSparse(Output outer_value,
@@ -284,24 +284,18 @@ absl::StatusOr<Output> Differentiation::AccumulateRows(Output rows, const Partia
     spec.Attr("tensor_array_name", g.prefix());
   });
   TROUPE_RETURN_IF_ERROR(g.status());
-  Node* enter = AddEnter(g, Output(array, 1), inner->attrs(), false);
-  TROUPE_RETURN_IF_ERROR(g.status());
-  state_->homes[enter] = {inner, 0, {}};
   TROUPE_ASSIGN_OR_RETURN(const Output handle, inner->Bring(Output(array, 0)));
+  TROUPE_ASSIGN_OR_RETURN(const BackVariable variable,
+                          OpenVariable(Output(array, 1), PartialShape(Shape()), outer, inner));
   GradientBuilder b(graph_, inner->attrs().frame, inner);
-  Node* merge = AddLoopMerge(b, enter, PartialShape(Shape()));
-  Node* loop_switch = AddSwitch(b, merge, inner->condition());
   // The counter runs down from the number of steps to 1.
   const Output index = b.Op("Sub", {Output(inner->pivot()), b.Scalar<int32_t>(1)});
+  const Output flow =
+      b.Op("TensorArrayWriteV3", {handle, index, rows, Output(variable.loop_switch, 1)});
   TROUPE_RETURN_IF_ERROR(b.status());
-  const Output flow = b.Op("TensorArrayWriteV3", {handle, index, rows, Output(loop_switch, 1)});
-  AddBackEdge(b, flow, merge);
-  Node* exit = b.Add("Exit", {Output(loop_switch, 0)});
-  TROUPE_RETURN_IF_ERROR(b.status());
-  state_->homes[exit] = {outer, 0, {}};
-  if (outer->parent() == nullptr) state_->homes[exit] = {nullptr, state_->base_frame, {}};
+  TROUPE_ASSIGN_OR_RETURN(const Output written, CloseVariable(variable, flow, outer, inner));
   const Output joined =
-      g.Op("TensorArrayConcatV3", {Output(array, 0), Output(exit)}, [&](NodeSpec& spec) {
+      g.Op("TensorArrayConcatV3", {Output(array, 0), written}, [&](NodeSpec& spec) {
         spec.Attr("dtype", rows.type());
         spec.Attr("element_shape_except0", row);
       });

@@ -1,11 +1,11 @@
 // How values of a forward loop are saved for the backward one: on a stack, or in a list that keeps
 // only the last ones; and what follows from an iteration's number need not be.
-#include <algorithm>
 #include <vector>
 
 #include "devices/status_macros.h"
 #include "graph/gradients/back_frame.h"
 #include "graph/gradients/gradient_ops.h"
+#include "graph/ops/shape_helpers.h"
 
 namespace troupe::gradients {
 
@@ -23,12 +23,9 @@ absl::StatusOr<Output> BackFrame::SaveOnStack(Output x, const Path& path) {
   Graph* graph = state_->graph;
   GradientBuilder g(graph, StrCat(state_->prefix, "/", x.node->name(), "_saved"));
   TROUPE_ASSIGN_OR_RETURN(Node * after, state_->forward->Pivot(frame_));
-  const Output no_limit = g.Op("Const", {}, [&](NodeSpec& spec) {
-    spec.Attr("dtype", ElementType::kInt32).Attr("value", Tensor::Scalar<int32_t>(-1));
-    if (after != nullptr) spec.ControlInput(after);
-  });
-  // One stack serves all runs of a nested loop: the last values pushed are the first needed.
-  const Output stack = g.Op("StackV2", {no_limit}, [&](NodeSpec& spec) {
+  // One stack, without a limit, serves all runs of a nested loop: the last values pushed are the
+  // first needed.
+  const Output stack = g.Op("StackV2", {AddConst(g, -1, after)}, [&](NodeSpec& spec) {
     spec.Attr("elem_type", x.type()).Attr("stack_name", x.node->name());
   });
   TROUPE_RETURN_IF_ERROR(g.status());
@@ -70,8 +67,7 @@ absl::StatusOr<Output> BackFrame::ForwardNumber() {
 }
 
 absl::StatusOr<Output> BackFrame::CountedValue(Output x) {
-  const LoopVariable* variable =
-      x.node->id() < state_->num_analysed ? state_->flow.VariableOf(x.node) : nullptr;
+  const LoopVariable* variable = state_->flow.VariableOf(x.node);
   if (variable == nullptr || variable->enter == nullptr || variable->next == nullptr ||
       x != Output(variable->loop_switch, 1) ||
       (x.type() != ElementType::kInt32 && x.type() != ElementType::kInt64) ||
@@ -85,18 +81,13 @@ absl::StatusOr<Output> BackFrame::CountedValue(Output x) {
     const Output added = next.node->input(1 - i);
     const Tensor step = state_->graph->ConstantValue(added);
     if (!step.valid() || step.rank() != 0) return Output();
-    const int64_t by = x.type() == ElementType::kInt32 ? step.unchecked_scalar<int32_t>()
-                                                       : step.unchecked_scalar<int64_t>();
     const Output start = variable->enter->input(0);
     const Tensor known = state_->graph->ConstantValue(start);
-    const bool from_zero =
-        known.valid() && known.rank() == 0 &&
-        (x.type() == ElementType::kInt32 ? known.unchecked_scalar<int32_t>()
-                                         : known.unchecked_scalar<int64_t>()) == 0;
+    const bool from_zero = known.valid() && known.rank() == 0 && IntegerValues(known)[0] == 0;
     TROUPE_ASSIGN_OR_RETURN(Output value, ForwardNumber());
     GradientBuilder g = Builder("counted");
     value = Cast(g, value, x.type());
-    if (by != 1) value = g.Op("Mul", {value, g.Const(step)});
+    if (IntegerValues(step)[0] != 1) value = g.Op("Mul", {value, g.Const(step)});
     if (!from_zero) value = g.Op("AddV2", {value, start});
     TROUPE_RETURN_IF_ERROR(g.status());
     return value;
@@ -108,9 +99,7 @@ absl::StatusOr<Output> BackFrame::ListIndex() {
   if (list_index_.valid()) return list_index_;
   TROUPE_ASSIGN_OR_RETURN(const Output number, ForwardNumber());
   GradientBuilder g = Builder("index");
-  const Output length =
-      g.Scalar(static_cast<int32_t>(std::min<int64_t>(state_->max_back_iterations, INT32_MAX)));
-  list_index_ = g.Op("FloorMod", {number, length});
+  list_index_ = g.Op("FloorMod", {number, g.Scalar(state_->max_back_iterations)});
   TROUPE_RETURN_IF_ERROR(g.status());
   return list_index_;
 }
@@ -119,21 +108,14 @@ absl::StatusOr<Output> BackFrame::SaveInList(Output x, const Path& path) {
   Graph* graph = state_->graph;
   const LoopFrame& loop = state_->flow.frame(frame_);
   TROUPE_ASSIGN_OR_RETURN(IterationCounter * counter, state_->forward->Counter(frame_));
-  const int32_t length =
-      static_cast<int32_t>(std::min<int64_t>(state_->max_back_iterations, INT32_MAX));
+  const int32_t length = state_->max_back_iterations;
   GradientBuilder g(graph, StrCat(state_->prefix, "/", x.node->name(), "_saved"));
   TROUPE_ASSIGN_OR_RETURN(Node * after, state_->forward->Pivot(frame_));
   if (after == nullptr && loop.parent != state_->base_frame) {
     TROUPE_ASSIGN_OR_RETURN(IterationCounter * outer, state_->forward->Counter(loop.parent));
     after = outer->number;
   }
-  auto constant = [&](int32_t value, Node* control) {
-    return g.Op("Const", {}, [&](NodeSpec& spec) {
-      spec.Attr("dtype", ElementType::kInt32).Attr("value", Tensor::Scalar<int32_t>(value));
-      if (control != nullptr) spec.ControlInput(control);
-    });
-  };
-  Output list = g.Op("TensorListReserve", {constant(-1, after), constant(length, after)},
+  Output list = g.Op("TensorListReserve", {AddConst(g, -1, after), AddConst(g, length, after)},
                      [&](NodeSpec& spec) {
                        spec.Attr("element_dtype", x.type()).Attr("shape_type", ElementType::kInt32);
                      });
@@ -144,8 +126,7 @@ absl::StatusOr<Output> BackFrame::SaveInList(Output x, const Path& path) {
   Node* loop_switch = AddSwitch(g, merge, loop.loop_cond);
   TROUPE_RETURN_IF_ERROR(g.status());
   if (!forward_list_index_.valid()) {
-    forward_list_index_ =
-        g.Op("FloorMod", {Output(counter->number), constant(length, counter->number)});
+    forward_list_index_ = g.Op("FloorMod", {counter->number, AddConst(g, length, counter->number)});
   }
   // In a branch that is not taken the list stays as it is.
   std::vector<Output> otherwise;
@@ -164,9 +145,7 @@ absl::StatusOr<Output> BackFrame::SaveInList(Output x, const Path& path) {
       branches.push_back(otherwise.back());
       otherwise.pop_back();
     }
-    NodeSpec spec("Merge", g.NewName("Merge"));
-    spec.Input(absl::MakeConstSpan(branches));
-    kept = Output(g.Add(std::move(spec)), 0);
+    kept = OfLists(g, "Merge", {branches});
   }
   AddBackEdge(g, kept, merge);
   Node* exit = g.Add("Exit", {Output(loop_switch, 0)});
