@@ -1,9 +1,9 @@
-#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <string>
 #include <unordered_map>
 
+#include "absl/algorithm/container.h"
 #include "graph/passes/rewrite.h"
 #include "graph/protos/graph.pb.h"
 
@@ -96,7 +96,7 @@ void EliminateCommon(Subgraph* subgraph) {
   std::vector<int32_t> targets;
   for (int32_t target : subgraph->targets) {
     const int32_t at = stands_for[target];
-    if (std::find(targets.begin(), targets.end(), at) == targets.end()) targets.push_back(at);
+    if (!absl::c_linear_search(targets, at)) targets.push_back(at);
   }
   subgraph->targets = std::move(targets);
 }

@@ -18,7 +18,7 @@ class FrameFinder {
     const int32_t n = static_cast<int32_t>(nodes_.size());
     flow_.resize(n, FlowOp::kNone);
     for (int32_t i = 0; i < n; ++i) {
-      if (nodes_[i].kind == SubNode::Kind::kOp) flow_[i] = FlowOpOf(*nodes_[i].original);
+      flow_[i] = FlowOpOf(nodes_[i]);
       result_.has_control_flow |= flow_[i] != FlowOp::kNone;
     }
     result_.frames.push_back(FrameInfo());
@@ -81,11 +81,9 @@ class FrameFinder {
   }
 
   absl::Status AddEnter(int32_t i, int32_t parent) {
-    std::string name;
-    int64_t parallel = 10;
     const AttrReader attrs = nodes_[i].original->attrs();
-    TROUPE_RETURN_IF_ERROR(attrs.Get("frame_name", &name));
-    TROUPE_RETURN_IF_ERROR(attrs.Get("parallel_iterations", &parallel));
+    TROUPE_ASSIGN_OR_RETURN(const std::string name, attrs.Get<std::string>("frame_name"));
+    TROUPE_ASSIGN_OR_RETURN(const int64_t parallel, attrs.Get<int64_t>("parallel_iterations"));
     if (parallel < 1 || parallel > INT32_MAX) {
       return InvalidArgument(Describe(i), " of frame '", name, "' has parallel_iterations ",
                              parallel, ", expected a number from 1 on");
@@ -160,9 +158,7 @@ FlowOp FlowOpOf(const Node& node) {
   if (op == "Switch") return FlowOp::kSwitch;
   if (op == "Merge") return FlowOp::kMerge;
   if (op == "Enter") {
-    bool constant = false;
-    return node.attrs().Get("is_constant", &constant).ok() && constant ? FlowOp::kConstantEnter
-                                                                       : FlowOp::kEnter;
+    return node.attrs().GetOr<bool>("is_constant", false) ? FlowOp::kConstantEnter : FlowOp::kEnter;
   }
   if (op == "Exit") return FlowOp::kExit;
   if (op == "NextIteration") return FlowOp::kNextIteration;
@@ -172,5 +168,9 @@ FlowOp FlowOpOf(const Node& node) {
 }
 
 absl::StatusOr<Frames> FindFrames(const Subgraph& subgraph) { return FrameFinder(subgraph).Run(); }
+
+FlowOp FlowOpOf(const SubNode& node) {
+  return node.kind == SubNode::Kind::kOp ? FlowOpOf(*node.original) : FlowOp::kNone;
+}
 
 }  // namespace troupe

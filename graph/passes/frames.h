@@ -27,6 +27,7 @@ enum class FlowOp : uint8_t {
   kRecv,  ///< from another one. Never said by `FlowOpOf`.
 };
 FlowOp FlowOpOf(const Node& node);
+FlowOp FlowOpOf(const SubNode& node);  ///< kNone for feeds and constants.
 
 /// A loop, as it stands in the graph.
 struct FrameInfo {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "devices/element_type.h"
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "graph/passes/inline_functions.h"
 #include "graph/passes/lower_functions.h"
@@ -20,10 +21,6 @@ std::string TypeNames(const std::vector<DataType>& types) {
     names += ElementTypeName(static_cast<ElementType>(type));
   }
   return "[" + names + "]";
-}
-
-absl::Status Prefixed(const absl::Status& status, const std::string& prefix) {
-  return absl::Status(status.code(), StrCat(prefix, std::string(status.message())));
 }
 
 }  // namespace
@@ -80,11 +77,9 @@ absl::Status FunctionExpander::Add(const NodeDef& node, bool takes_ungated) {
   if (stack_.size() < kMaxBodyNesting && (InlinesCallsOf(node.op()) || lowers)) {
     absl::Status status = Replace(node, takes_ungated);
     if (status.ok() || !stack_.empty()) return status;
-    return Prefixed(status, StrCat("node '", node.name(), "' (", node.op(), ") "));
+    return WithContext(StrCat("node '", node.name(), "' (", node.op(), ") "), status);
   }
-  if (out_.node_size() >= kMaxNodes) {
-    return InvalidArgument("the bodies of the functions have more than ", kMaxNodes, " nodes");
-  }
+  TROUPE_RETURN_IF_ERROR(CheckRoom());
   *out_.add_node() = node;
   return absl::OkStatus();
 }
@@ -165,7 +160,7 @@ absl::StatusOr<FunctionExpander::Expanded> FunctionExpander::AddBody(
   binding.rename = [&](const std::string& node) { return Unique(StrCat(prefix, "/", node)); };
   const std::string where = StrCat("calls function '", name, "': ");
   absl::StatusOr<BoundFunction> body = BindFunction(library_, *function, attrs, binding);
-  if (!body.ok()) return Prefixed(body.status(), where);
+  if (!body.ok()) return WithContext(where, body.status());
   if (arg_types != nullptr && body->arg_types != *arg_types) {
     return InvalidArgument(where, "its arguments are ", TypeNames(body->arg_types), ", given are ",
                            TypeNames(*arg_types));
@@ -182,7 +177,7 @@ absl::StatusOr<FunctionExpander::Expanded> FunctionExpander::AddBody(
     absl::Status status = Add(body->nodes[i], body->takes_ungated[i]);
     if (status.ok()) continue;
     stack_.pop_back();
-    return Prefixed(status, where);
+    return WithContext(where, status);
   }
   gate_ = outer_gate;
   stack_.pop_back();
@@ -219,9 +214,7 @@ absl::Status FunctionExpander::AddResult(const NodeDef& node, const Strings& res
       shapes->second.list().shape_size() == static_cast<int>(types.size()) && !types.empty()) {
     (*result.mutable_attr())["_output_shapes"] = shapes->second;
   }
-  if (out_.node_size() >= kMaxNodes) {
-    return InvalidArgument("the bodies of the functions have more than ", kMaxNodes, " nodes");
-  }
+  TROUPE_RETURN_IF_ERROR(CheckRoom());
   *out_.add_node() = std::move(result);
   return absl::OkStatus();
 }
@@ -231,9 +224,7 @@ absl::StatusOr<std::string> FunctionExpander::AddNode(const std::string& name,
                                                       const std::string& device,
                                                       const Strings& inputs, DataType type,
                                                       const char* type_attr) {
-  if (out_.node_size() >= kMaxNodes) {
-    return InvalidArgument("the bodies of the functions have more than ", kMaxNodes, " nodes");
-  }
+  TROUPE_RETURN_IF_ERROR(CheckRoom());
   NodeDef* node = out_.add_node();
   node->set_name(Unique(name));
   node->set_op(op);
@@ -241,6 +232,11 @@ absl::StatusOr<std::string> FunctionExpander::AddNode(const std::string& name,
   for (const std::string& input : inputs) node->add_input(input);
   if (type != DT_INVALID) (*node->mutable_attr())[type_attr].set_type(type);
   return node->name();
+}
+
+absl::Status FunctionExpander::CheckRoom() const {
+  if (out_.node_size() < kMaxNodes) return absl::OkStatus();
+  return InvalidArgument("the bodies of the functions have more than ", kMaxNodes, " nodes");
 }
 
 std::string FunctionExpander::Unique(const std::string& name) {

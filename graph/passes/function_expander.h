@@ -12,6 +12,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "devices/status_macros.h"
 #include "graph/function_library.h"
 #include "graph/protos/graph.pb.h"
 
@@ -56,6 +57,13 @@ class FunctionExpander {
   absl::StatusOr<std::string> AddNode(const std::string& name, const std::string& op,
                                       const std::string& device, const Strings& inputs,
                                       DataType type = DT_INVALID, const char* type_attr = "T");
+  /// The same, called "node/what", where `node` is.
+  absl::StatusOr<std::string> AddPart(const NodeDef& node, const std::string& what,
+                                      const std::string& op, const Strings& inputs,
+                                      DataType type = DT_INVALID, const char* type_attr = "T") {
+    return AddNode(StrCat(node.name(), "/", what), op, node.device(), inputs, type, type_attr);
+  }
+  absl::Status CheckRoom() const;
   NodeDef* Last() { return out_.mutable_node(out_.node_size() - 1); }
   std::string Unique(const std::string& name);
   bool InlinesCallsOf(const std::string& function) const;
@@ -70,6 +78,14 @@ class FunctionExpander {
   absl::Status LowerCase(const NodeDef& node, Strings inputs, Strings controls);
   absl::Status LowerWhile(const NodeDef& node, Strings inputs, Strings controls);
   absl::Status LowerFor(const NodeDef& node, Strings inputs, Strings controls);
+  /// A function's body as the part `what` of a node; it runs when the node `gate` does.
+  absl::StatusOr<Expanded> AddGated(const NodeDef& node, const NameAttrList& function,
+                                    const std::string& what, std::vector<BoundArgument> arguments,
+                                    const std::string& gate, const Types& arg_types,
+                                    const Types* result_types);
+  /// An int32 scalar.
+  absl::StatusOr<std::string> AddConstant(const NodeDef& node, const std::string& what,
+                                          const Strings& controls, int32_t value);
   /// One branch: its arguments are outputs `port` of the switches, its pivot that of `pred_switch`.
   absl::StatusOr<Expanded> AddBranch(const NodeDef& node, const NameAttrList& function,
                                      const std::string& what, const Strings& switches,

@@ -50,10 +50,6 @@ class Loosener {
     return static_cast<uint64_t>(output.node) << 32 | static_cast<uint64_t>(output.port) << 2 |
            static_cast<uint64_t>(fact);
   }
-  FlowOp Flow(int32_t node) const {
-    return nodes_[node].kind == SubNode::Kind::kOp ? FlowOpOf(*nodes_[node].original)
-                                                   : FlowOp::kNone;
-  }
   static void Unite(const Conditions& more, Conditions* all) {
     if (more.empty()) return;
     Conditions united;
@@ -76,7 +72,7 @@ class Loosener {
     const int32_t n = static_cast<int32_t>(nodes_.size());
     flow_.resize(n);
     conditions_.resize(n);
-    for (int32_t i = 0; i < n; ++i) flow_[i] = Flow(i);
+    for (int32_t i = 0; i < n; ++i) flow_[i] = FlowOpOf(nodes_[i]);
     for (int32_t i = 0; i < n; ++i) {
       switch (flow_[i]) {
         case FlowOp::kControlTrigger:

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "graph/passes/function_expander.h"
 
@@ -31,13 +32,6 @@ absl::StatusOr<const NameAttrList*> FunctionOf(const NodeDef& node, const char* 
 absl::Status CheckCount(const std::vector<std::string>& inputs, size_t expected) {
   if (inputs.size() == expected) return absl::OkStatus();
   return InvalidArgument("has ", inputs.size(), " inputs, expected ", expected);
-}
-
-void SetScalar(int32_t value, NodeDef* constant) {
-  AttrValue& attr = (*constant->mutable_attr())["value"];
-  attr.mutable_tensor()->set_dtype(DT_INT32);
-  attr.mutable_tensor()->mutable_tensor_shape();
-  attr.mutable_tensor()->add_int_val(value);
 }
 
 std::vector<std::string> With(std::vector<std::string> list, const std::vector<std::string>& more) {
@@ -78,24 +72,42 @@ absl::Status FunctionExpander::Lower(const NodeDef& node, Strings inputs, String
                     std::move(controls), &results);
 }
 
+absl::StatusOr<FunctionExpander::Expanded> FunctionExpander::AddGated(
+    const NodeDef& node, const NameAttrList& function, const std::string& what,
+    std::vector<BoundArgument> arguments, const std::string& gate, const Types& arg_types,
+    const Types* result_types) {
+  BindOptions options;
+  options.arguments = std::move(arguments);
+  options.controls = {"^" + gate};
+  options.device = node.device();
+  return AddBody(function.name(), function.attr(), StrCat(node.name(), "/", what), options,
+                 /*lowered=*/true, &arg_types, result_types);
+}
+
+absl::StatusOr<std::string> FunctionExpander::AddConstant(const NodeDef& node,
+                                                          const std::string& what,
+                                                          const Strings& controls, int32_t value) {
+  TROUPE_ASSIGN_OR_RETURN(std::string name,
+                          AddPart(node, what, "Const", controls, DT_INT32, "dtype"));
+  AttrValue& attr = (*Last()->mutable_attr())["value"];
+  attr.mutable_tensor()->set_dtype(DT_INT32);
+  attr.mutable_tensor()->mutable_tensor_shape();
+  attr.mutable_tensor()->add_int_val(value);
+  return name;
+}
+
 // --- branches ----------------------------------------------------------------------------------
 
 absl::StatusOr<FunctionExpander::Expanded> FunctionExpander::AddBranch(
     const NodeDef& node, const NameAttrList& function, const std::string& what,
     const Strings& switches, const std::string& pred_switch, int port, std::string* pivot) {
-  const std::string prefix = StrCat(node.name(), "/", what);
-  TROUPE_ASSIGN_OR_RETURN(*pivot, AddNode(prefix + "_pivot", "Identity", node.device(),
+  TROUPE_ASSIGN_OR_RETURN(*pivot, AddPart(node, what + "_pivot", "Identity",
                                           {StrCat(pred_switch, ":", port)}, DT_BOOL));
-  BindOptions options;
-  for (const std::string& value : switches) {
-    options.arguments.push_back({StrCat(value, ":", port), true});
-  }
-  options.controls = {"^" + *pivot};
-  options.device = node.device();
+  std::vector<BoundArgument> arguments;
+  for (const std::string& value : switches) arguments.push_back({StrCat(value, ":", port), true});
   TROUPE_ASSIGN_OR_RETURN(const Types arg_types, TypesOf(node, "Tin"));
   TROUPE_ASSIGN_OR_RETURN(const Types result_types, TypesOf(node, "Tout"));
-  return AddBody(function.name(), function.attr(), prefix, options, /*lowered=*/true, &arg_types,
-                 &result_types);
+  return AddGated(node, function, what, std::move(arguments), *pivot, arg_types, &result_types);
 }
 
 absl::Status FunctionExpander::JoinBranches(const NodeDef& node,
@@ -107,8 +119,8 @@ absl::Status FunctionExpander::JoinBranches(const NodeDef& node,
   for (size_t i = 0; i < types.size(); ++i) {
     Strings inputs;
     for (const Expanded& branch : branches) inputs.push_back(branch.results[i]);
-    TROUPE_ASSIGN_OR_RETURN(std::string merge, AddNode(StrCat(node.name(), "/merge_", i), "Merge",
-                                                       node.device(), inputs, types[i]));
+    TROUPE_ASSIGN_OR_RETURN(std::string merge,
+                            AddPart(node, StrCat("merge_", i), "Merge", inputs, types[i]));
     (*Last()->mutable_attr())["N"].set_i(n);
     results.push_back(merge);
   }
@@ -119,12 +131,11 @@ absl::Status FunctionExpander::JoinBranches(const NodeDef& node,
     Strings taken;
     for (size_t k = 0; k < branches.size(); ++k) {
       TROUPE_ASSIGN_OR_RETURN(std::string done,
-                              AddNode(StrCat(node.name(), "/done_", k), "Identity", node.device(),
+                              AddPart(node, StrCat("done_", k), "Identity",
                                       With({pivots[k]}, branches[k].done), DT_BOOL));
       taken.push_back(done);
     }
-    TROUPE_ASSIGN_OR_RETURN(std::string merge, AddNode(StrCat(node.name(), "/done"), "Merge",
-                                                       node.device(), taken, DT_BOOL));
+    TROUPE_ASSIGN_OR_RETURN(std::string merge, AddPart(node, "done", "Merge", taken, DT_BOOL));
     (*Last()->mutable_attr())["N"].set_i(n);
     controls.push_back("^" + merge);
   }
@@ -141,17 +152,15 @@ absl::Status FunctionExpander::LowerIf(const NodeDef& node, Strings inputs, Stri
   std::string pred = inputs[0];
   if (!is_bool || !controls.empty()) {
     TROUPE_ASSIGN_OR_RETURN(
-        pred, AddNode(node.name() + "/pred", is_bool ? "Identity" : "ToBool", node.device(),
-                      With({pred}, controls),
+        pred, AddPart(node, "pred", is_bool ? "Identity" : "ToBool", With({pred}, controls),
                       type != node.attr().end() ? type->second.type() : DT_INVALID));
   }
-  TROUPE_ASSIGN_OR_RETURN(std::string pred_switch, AddNode(node.name() + "/switch_pred", "Switch",
-                                                           node.device(), {pred, pred}, DT_BOOL));
+  TROUPE_ASSIGN_OR_RETURN(std::string pred_switch,
+                          AddPart(node, "switch_pred", "Switch", {pred, pred}, DT_BOOL));
   Strings switches;
   for (size_t i = 0; i < types.size(); ++i) {
-    TROUPE_ASSIGN_OR_RETURN(std::string value,
-                            AddNode(StrCat(node.name(), "/switch_", i), "Switch", node.device(),
-                                    {inputs[i + 1], pred}, types[i]));
+    TROUPE_ASSIGN_OR_RETURN(std::string value, AddPart(node, StrCat("switch_", i), "Switch",
+                                                       {inputs[i + 1], pred}, types[i]));
     switches.push_back(value);
   }
   Strings pivots(2);
@@ -181,25 +190,20 @@ absl::Status FunctionExpander::LowerCase(const NodeDef& node, Strings inputs, St
   }
   // One question after the other, so that any index outside the range comes to the last branch.
   TROUPE_ASSIGN_OR_RETURN(std::string rest,
-                          AddNode(node.name() + "/index", "Identity", node.device(),
-                                  With({index}, controls), DT_INT32));
+                          AddPart(node, "index", "Identity", With({index}, controls), DT_INT32));
   std::vector<Expanded> branches;
   Strings pivots;
   for (int k = 0; k + 1 < functions.size(); ++k) {
     TROUPE_ASSIGN_OR_RETURN(std::string number,
-                            AddNode(StrCat(node.name(), "/number_", k), "Const", node.device(),
-                                    {"^" + rest}, DT_INT32, "dtype"));
-    SetScalar(k, Last());
-    TROUPE_ASSIGN_OR_RETURN(std::string pred, AddNode(StrCat(node.name(), "/is_", k), "Equal",
-                                                      node.device(), {rest, number}, DT_INT32));
-    TROUPE_ASSIGN_OR_RETURN(std::string pred_switch,
-                            AddNode(StrCat(node.name(), "/switch_pred_", k), "Switch",
-                                    node.device(), {pred, pred}, DT_BOOL));
+                            AddConstant(node, StrCat("number_", k), {"^" + rest}, k));
+    TROUPE_ASSIGN_OR_RETURN(std::string pred,
+                            AddPart(node, StrCat("is_", k), "Equal", {rest, number}, DT_INT32));
+    TROUPE_ASSIGN_OR_RETURN(std::string pred_switch, AddPart(node, StrCat("switch_pred_", k),
+                                                             "Switch", {pred, pred}, DT_BOOL));
     Strings switches;
     for (size_t i = 0; i < values.size(); ++i) {
-      TROUPE_ASSIGN_OR_RETURN(std::string value,
-                              AddNode(StrCat(node.name(), "/switch_", k, "_", i), "Switch",
-                                      node.device(), {values[i], pred}, types[i]));
+      TROUPE_ASSIGN_OR_RETURN(std::string value, AddPart(node, StrCat("switch_", k, "_", i),
+                                                         "Switch", {values[i], pred}, types[i]));
       switches.push_back(value);
       values[i] = value + ":0";
     }
@@ -213,11 +217,10 @@ absl::Status FunctionExpander::LowerCase(const NodeDef& node, Strings inputs, St
                                                 switches, pred_switch, 0, &pivots.back()));
       branches.push_back(std::move(branch));
     } else {
-      TROUPE_ASSIGN_OR_RETURN(std::string value,
-                              AddNode(StrCat(node.name(), "/switch_index_", k), "Switch",
-                                      node.device(), {rest, pred}, DT_INT32));
-      TROUPE_ASSIGN_OR_RETURN(rest, AddNode(StrCat(node.name(), "/index_", k + 1), "Identity",
-                                            node.device(), {value}, DT_INT32));
+      TROUPE_ASSIGN_OR_RETURN(std::string value, AddPart(node, StrCat("switch_index_", k), "Switch",
+                                                         {rest, pred}, DT_INT32));
+      TROUPE_ASSIGN_OR_RETURN(
+          rest, AddPart(node, StrCat("index_", k + 1), "Identity", {value}, DT_INT32));
     }
   }
   return JoinBranches(node, branches, pivots);
@@ -258,7 +261,7 @@ absl::Status FunctionExpander::EnterLoop(Loop* loop) {
   for (size_t i = 0; i < loop->variables.size(); ++i) {
     LoopVariable& variable = loop->variables[i];
     TROUPE_ASSIGN_OR_RETURN(variable.enter,
-                            AddNode(StrCat(node.name(), "/enter_", i), "Enter", node.device(),
+                            AddPart(node, StrCat("enter_", i), "Enter",
                                     With({variable.input}, loop->controls), variable.type));
     AttrMap& attrs = *Last()->mutable_attr();
     attrs["frame_name"].set_s(node.name());
@@ -268,9 +271,8 @@ absl::Status FunctionExpander::EnterLoop(Loop* loop) {
     if (variable.invariant) continue;
     if (loop->leader == nullptr) loop->leader = &variable;
     // The second input is the NextIteration, which comes last.
-    TROUPE_ASSIGN_OR_RETURN(variable.merge,
-                            AddNode(StrCat(node.name(), "/merge_", i), "Merge", node.device(),
-                                    {variable.enter}, variable.type));
+    TROUPE_ASSIGN_OR_RETURN(variable.merge, AddPart(node, StrCat("merge_", i), "Merge",
+                                                    {variable.enter}, variable.type));
     (*Last()->mutable_attr())["N"].set_i(2);
     variable.merge_index = out_.node_size() - 1;
   }
@@ -279,16 +281,14 @@ absl::Status FunctionExpander::EnterLoop(Loop* loop) {
 
 absl::Status FunctionExpander::BeginBody(const Strings& condition, Loop* loop) {
   const NodeDef& node = loop->node;
-  TROUPE_ASSIGN_OR_RETURN(
-      loop->cond, AddNode(node.name() + "/loop_cond", "LoopCond", node.device(), condition));
+  TROUPE_ASSIGN_OR_RETURN(loop->cond, AddPart(node, "loop_cond", "LoopCond", condition));
   for (size_t i = 0; i < loop->variables.size(); ++i) {
     LoopVariable& variable = loop->variables[i];
     if (variable.invariant) continue;
-    TROUPE_ASSIGN_OR_RETURN(variable.choice,
-                            AddNode(StrCat(node.name(), "/switch_", i), "Switch", node.device(),
-                                    {variable.merge, loop->cond}, variable.type));
+    TROUPE_ASSIGN_OR_RETURN(variable.choice, AddPart(node, StrCat("switch_", i), "Switch",
+                                                     {variable.merge, loop->cond}, variable.type));
   }
-  TROUPE_ASSIGN_OR_RETURN(loop->pivot, AddNode(node.name() + "/pivot", "Identity", node.device(),
+  TROUPE_ASSIGN_OR_RETURN(loop->pivot, AddPart(node, "pivot", "Identity",
                                                {loop->leader->choice + ":1"}, loop->leader->type));
   return absl::OkStatus();
 }
@@ -299,13 +299,12 @@ absl::Status FunctionExpander::LeaveLoop(Loop* loop) {
     LoopVariable& variable = loop->variables[i];
     variable.result = variable.input;
     if (variable.invariant) continue;
-    TROUPE_ASSIGN_OR_RETURN(
-        std::string next, AddNode(StrCat(node.name(), "/next_", i), "NextIteration", node.device(),
-                                  With({variable.next}, loop->body_done), variable.type));
+    TROUPE_ASSIGN_OR_RETURN(std::string next,
+                            AddPart(node, StrCat("next_", i), "NextIteration",
+                                    With({variable.next}, loop->body_done), variable.type));
     out_.mutable_node(variable.merge_index)->add_input(next);
-    TROUPE_ASSIGN_OR_RETURN(variable.result,
-                            AddNode(StrCat(node.name(), "/exit_", i), "Exit", node.device(),
-                                    {variable.choice + ":0"}, variable.type));
+    TROUPE_ASSIGN_OR_RETURN(variable.result, AddPart(node, StrCat("exit_", i), "Exit",
+                                                     {variable.choice + ":0"}, variable.type));
   }
   return absl::OkStatus();
 }
@@ -317,9 +316,7 @@ absl::StatusOr<std::vector<bool>> FunctionExpander::PassedOn(const NameAttrList&
   for (size_t i = 0; i < n; ++i) trial.arguments.push_back({StrCat("^", i), true});
   absl::StatusOr<BoundFunction> bound = BindFunction(library_, *function, body.attr(), trial);
   if (!bound.ok()) {
-    return absl::Status(
-        bound.status().code(),
-        StrCat("calls function '", body.name(), "': ", std::string(bound.status().message())));
+    return WithContext(StrCat("calls function '", body.name(), "': "), bound.status());
   }
   std::vector<bool> passed_on(n);
   for (size_t i = 0; i < n && i < bound->results.size(); ++i) {
@@ -332,22 +329,19 @@ absl::StatusOr<FunctionExpander::Strings> FunctionExpander::AddCondition(const N
                                                                          const Types& types,
                                                                          const Loop& loop) {
   const NodeDef& node = loop.node;
-  BindOptions options;
+  std::vector<BoundArgument> arguments;
   for (size_t i = 0; i < types.size(); ++i) {
-    options.arguments.push_back({loop.variables[i].merge, !loop.variables[i].invariant});
+    arguments.push_back({loop.variables[i].merge, !loop.variables[i].invariant});
   }
-  options.controls = {"^" + loop.leader->merge};
-  options.device = node.device();
-  TROUPE_ASSIGN_OR_RETURN(Expanded go_on, AddBody(cond.name(), cond.attr(), node.name() + "/cond",
-                                                  options, /*lowered=*/true, &types, nullptr));
+  TROUPE_ASSIGN_OR_RETURN(Expanded go_on, AddGated(node, cond, "cond", std::move(arguments),
+                                                   loop.leader->merge, types, nullptr));
   if (go_on.results.size() != 1) {
     return InvalidArgument("calls function '", cond.name(), "': a condition has one result, not ",
                            go_on.results.size());
   }
   std::string pred = go_on.results[0];
   if (go_on.types[0] != DT_BOOL) {
-    TROUPE_ASSIGN_OR_RETURN(
-        pred, AddNode(node.name() + "/pred", "ToBool", node.device(), {pred}, go_on.types[0]));
+    TROUPE_ASSIGN_OR_RETURN(pred, AddPart(node, "pred", "ToBool", {pred}, go_on.types[0]));
   }
   return With({pred}, go_on.done);
 }
@@ -360,7 +354,7 @@ absl::Status FunctionExpander::HoldInvariants(Loop* loop) {
     for (const LoopVariable& other : loop->variables) {
       if (!other.invariant || variable.next != other.enter) continue;
       TROUPE_ASSIGN_OR_RETURN(variable.next,
-                              AddNode(StrCat(node.name(), "/hold_", i), "Identity", node.device(),
+                              AddPart(node, StrCat("hold_", i), "Identity",
                                       {other.enter, "^" + loop->pivot}, variable.type));
       break;
     }
@@ -383,29 +377,21 @@ absl::Status FunctionExpander::LowerWhile(const NodeDef& node, Strings inputs, S
     // Something must go round, so that it is known where the iterations begin.
     Strings after = loop.controls;
     if (!inputs.empty()) after.push_back("^" + inputs[0].substr(0, inputs[0].rfind(':')));
-    TROUPE_ASSIGN_OR_RETURN(
-        const std::string token,
-        AddNode(node.name() + "/token", "Const", node.device(), after, DT_INT32, "dtype"));
-    SetScalar(0, Last());
+    TROUPE_ASSIGN_OR_RETURN(const std::string token, AddConstant(node, "token", after, 0));
     loop.variables.push_back({.input = token, .type = DT_INT32});
   }
   TROUPE_RETURN_IF_ERROR(EnterLoop(&loop));
   TROUPE_ASSIGN_OR_RETURN(const Strings condition, AddCondition(*cond, types, loop));
   TROUPE_RETURN_IF_ERROR(BeginBody(condition, &loop));
 
-  BindOptions options;
+  std::vector<BoundArgument> arguments;
   for (size_t i = 0; i < types.size(); ++i) {
     const LoopVariable& variable = loop.variables[i];
-    if (variable.invariant) {
-      options.arguments.push_back({variable.enter, false});
-    } else {
-      options.arguments.push_back({variable.choice + ":1", true});
-    }
+    arguments.push_back(
+        {variable.invariant ? variable.enter : variable.choice + ":1", !variable.invariant});
   }
-  options.controls = {"^" + loop.pivot};
-  options.device = node.device();
-  TROUPE_ASSIGN_OR_RETURN(Expanded given, AddBody(body->name(), body->attr(), node.name() + "/body",
-                                                  options, /*lowered=*/true, &types, &types));
+  TROUPE_ASSIGN_OR_RETURN(Expanded given, AddGated(node, *body, "body", std::move(arguments),
+                                                   loop.pivot, types, &types));
   for (size_t i = 0; i < types.size(); ++i) loop.variables[i].next = given.results[i];
   if (needs_token) loop.variables.back().next = loop.pivot;
   loop.body_done = std::move(given.done);
@@ -422,15 +408,13 @@ absl::StatusOr<FunctionExpander::Bounds> FunctionExpander::AddBounds(const NodeD
                                                                      const Strings& inputs,
                                                                      const Strings& controls) {
   auto add = [&](const char* what, const char* op, const Strings& from, DataType type) {
-    return AddNode(StrCat(node.name(), "/", what), op, node.device(), from, type);
+    return AddPart(node, what, op, from, type);
   };
   Bounds bounds{.limit = inputs[1], .delta = inputs[2]};
   TROUPE_ASSIGN_OR_RETURN(bounds.start,
                           add("start", "Identity", With({inputs[0]}, controls), DT_INT32));
   TROUPE_ASSIGN_OR_RETURN(const std::string zero,
-                          AddNode(node.name() + "/zero", "Const", node.device(),
-                                  {"^" + bounds.start}, DT_INT32, "dtype"));
-  SetScalar(0, Last());
+                          AddConstant(node, "zero", {"^" + bounds.start}, 0));
   const Strings ends = {bounds.start, bounds.limit};
   TROUPE_ASSIGN_OR_RETURN(bounds.up, add("up", "Greater", {bounds.delta, zero}, DT_INT32));
   TROUPE_ASSIGN_OR_RETURN(bounds.down, add("down", "Less", {bounds.delta, zero}, DT_INT32));
@@ -458,9 +442,8 @@ absl::Status FunctionExpander::LowerFor(const NodeDef& node, Strings inputs, Str
   TROUPE_ASSIGN_OR_RETURN(const NameAttrList* body, FunctionOf(node, "body"));
   TROUPE_ASSIGN_OR_RETURN(const Types types, TypesOf(node, "T"));
   TROUPE_RETURN_IF_ERROR(CheckCount(inputs, types.size() + 3));
-  const std::string& name = node.name();
   auto add = [&](const char* what, const char* op, const Strings& from, DataType type) {
-    return AddNode(StrCat(name, "/", what), op, node.device(), from, type);
+    return AddPart(node, what, op, from, type);
   };
   TROUPE_ASSIGN_OR_RETURN(const Bounds bounds, AddBounds(node, inputs, controls));
   Loop loop{.node = node, .controls = {"^" + bounds.check}, .variables = {}};
@@ -487,17 +470,14 @@ absl::Status FunctionExpander::LowerFor(const NodeDef& node, Strings inputs, Str
   TROUPE_RETURN_IF_ERROR(BeginBody({go_on}, &loop));
   TROUPE_ASSIGN_OR_RETURN(variables[kIndex].next,
                           add("add", "AddV2", {loop.pivot, variables[kDelta].enter}, DT_INT32));
-  BindOptions options;
-  options.arguments.push_back({loop.pivot, true});
+  std::vector<BoundArgument> arguments = {{loop.pivot, true}};
   for (size_t i = kOwn; i < variables.size(); ++i) {
-    options.arguments.push_back({variables[i].choice + ":1", true});
+    arguments.push_back({variables[i].choice + ":1", true});
   }
-  options.controls = {"^" + loop.pivot};
-  options.device = node.device();
   Types arg_types = types;
   arg_types.insert(arg_types.begin(), DT_INT32);
-  TROUPE_ASSIGN_OR_RETURN(Expanded given, AddBody(body->name(), body->attr(), name + "/body",
-                                                  options, /*lowered=*/true, &arg_types, &types));
+  TROUPE_ASSIGN_OR_RETURN(Expanded given, AddGated(node, *body, "body", std::move(arguments),
+                                                   loop.pivot, arg_types, &types));
   for (size_t i = 0; i < types.size(); ++i) variables[kOwn + i].next = given.results[i];
   loop.body_done = std::move(given.done);
   TROUPE_RETURN_IF_ERROR(LeaveLoop(&loop));

@@ -45,18 +45,15 @@ class ReadOrder {
 
  private:
   void FindWritersAndConsumers() {
-    consumers_.resize(nodes_.size());
+    consumers_ = ConsumersOf(nodes_);
     for (size_t i = 0; i < nodes_.size(); ++i) {
       const SubNode& node = nodes_[i];
-      const int32_t at = static_cast<int32_t>(i);
       for (size_t k = 0; k < node.inputs.size(); ++k) {
-        consumers_[node.inputs[k].node].push_back(at);
         if (IsRefType(node.original->input_type(static_cast<int>(k))) &&
             !IsControlFlow(node.original->op())) {
-          writers_[ReferenceRoot(nodes_, node.inputs[k])].push_back(at);
+          writers_[ReferenceRoot(nodes_, node.inputs[k])].push_back(static_cast<int32_t>(i));
         }
       }
-      for (int32_t control : node.control_inputs) consumers_[control].push_back(at);
     }
   }
 

@@ -50,9 +50,7 @@ class Partitioner {
   std::string Describe(int32_t i) const {
     return StrCat("node '", nodes_[i].original->name(), "' (op ", nodes_[i].original->op(), ")");
   }
-  FlowOp Flow(int32_t i) const {
-    return nodes_[i].kind == SubNode::Kind::kOp ? FlowOpOf(*nodes_[i].original) : FlowOp::kNone;
-  }
+  FlowOp Flow(int32_t i) const { return FlowOpOf(nodes_[i]); }
 
   // Who is where, and the ends: partition.cc.
 

@@ -42,15 +42,8 @@ void ForEachJoin(const Subgraph& subgraph, int32_t i, F join) {
 /// The names that `node` is to be colocated with.
 std::vector<std::string> ColocationNames(const Node& node) {
   std::vector<std::string> names;
-  if (node.attrs().Has("_class")) {
-    std::vector<std::string> classes;
-    if (node.attrs().Get("_class", &classes).ok()) {
-      for (const std::string& text : classes) {
-        if (text.compare(0, kClassPrefix.size(), kClassPrefix) == 0) {
-          names.push_back(text.substr(kClassPrefix.size()));
-        }
-      }
-    }
+  for (const std::string& text : node.attrs().GetOr<std::vector<std::string>>("_class", {})) {
+    if (text.starts_with(kClassPrefix)) names.push_back(text.substr(kClassPrefix.size()));
   }
   const std::string& device = node.requested_device();
   if (!device.empty() && device[0] == '@') names.push_back(device.substr(1));

@@ -5,8 +5,10 @@
 #include <queue>
 #include <unordered_map>
 
+#include "absl/algorithm/container.h"
 #include "devices/status_macros.h"
 #include "graph/passes/missing_ops.h"
+#include "graph/passes/rewrite.h"
 
 namespace troupe {
 namespace {
@@ -229,20 +231,14 @@ class Pruner {
           node.control_inputs.push_back(index[Stand(edge->src)->id()]);
         }
       }
-      auto& controls = node.control_inputs;
-      std::sort(controls.begin(), controls.end());
-      controls.erase(std::unique(controls.begin(), controls.end()), controls.end());
+      SortUnique(&node.control_inputs);
     }
     for (const Output& fetch : fetches_) {
       subgraph.fetches.push_back({index[Stand(fetch.node)->id()], fetch.index});
     }
     for (const Node* target : targets_) {
       const int32_t at = index[Stand(target)->id()];
-      if (at < 0) continue;
-      if (std::find(subgraph.targets.begin(), subgraph.targets.end(), at) ==
-          subgraph.targets.end()) {
-        subgraph.targets.push_back(at);
-      }
+      if (at >= 0 && !absl::c_linear_search(subgraph.targets, at)) subgraph.targets.push_back(at);
     }
     return subgraph;
   }

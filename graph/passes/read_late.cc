@@ -21,11 +21,7 @@ class LateReader {
     alias_.resize(n);
     for (int32_t i = 0; i < n; ++i) Classify(i);
     if (readers_.empty() || writers_.empty()) return;
-    consumers_.resize(n);
-    for (int32_t i = 0; i < n; ++i) {
-      for (const SubOutput& input : nodes_[i].inputs) consumers_[input.node].push_back(i);
-      for (int32_t control : nodes_[i].control_inputs) consumers_[control].push_back(i);
-    }
+    consumers_ = ConsumersOf(nodes_);
     for (const auto& [variable, writers] : writers_) {
       auto readers = readers_.find(variable);
       if (readers == readers_.end()) continue;

@@ -72,8 +72,33 @@ void SortUnique(std::vector<int32_t>* list) {
   list->erase(std::unique(list->begin(), list->end()), list->end());
 }
 
+std::vector<std::vector<int32_t>> ConsumersOf(const std::vector<SubNode>& nodes) {
+  std::vector<std::vector<int32_t>> consumers(nodes.size());
+  for (int32_t i = 0; i < static_cast<int32_t>(nodes.size()); ++i) {
+    for (const SubOutput& input : nodes[i].inputs) consumers[input.node].push_back(i);
+    for (int32_t control : nodes[i].control_inputs) consumers[control].push_back(i);
+  }
+  return consumers;
+}
+
+void Renumber(const std::vector<int32_t>& numbers, Subgraph* subgraph) {
+  std::vector<SubNode> moved(*std::max_element(numbers.begin(), numbers.end()) + 1);
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (numbers[i] >= 0) moved[numbers[i]] = std::move(subgraph->nodes[i]);
+  }
+  for (SubNode& node : moved) {
+    for (SubOutput& input : node.inputs) input.node = numbers[input.node];
+    for (int32_t& control : node.control_inputs) control = numbers[control];
+    SortUnique(&node.control_inputs);
+  }
+  subgraph->nodes = std::move(moved);
+  for (int32_t& feed : subgraph->feeds) feed = numbers[feed];
+  for (SubOutput& fetch : subgraph->fetches) fetch.node = numbers[fetch.node];
+  for (int32_t& target : subgraph->targets) target = numbers[target];
+}
+
 void DropUnused(Subgraph* subgraph) {
-  std::vector<SubNode>& nodes = subgraph->nodes;
+  const std::vector<SubNode>& nodes = subgraph->nodes;
   std::vector<char> needed(nodes.size(), 0);
   std::vector<int32_t> stack;
   auto need = [&](int32_t node) {
@@ -95,17 +120,7 @@ void DropUnused(Subgraph* subgraph) {
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (needed[i]) index[i] = kept++;
   }
-  if (kept == static_cast<int32_t>(nodes.size())) return;
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    if (index[i] < 0) continue;
-    for (SubOutput& input : nodes[i].inputs) input.node = index[input.node];
-    for (int32_t& control : nodes[i].control_inputs) control = index[control];
-    if (index[i] != static_cast<int32_t>(i)) nodes[index[i]] = std::move(nodes[i]);
-  }
-  nodes.resize(kept);
-  for (int32_t& feed : subgraph->feeds) feed = index[feed];
-  for (SubOutput& fetch : subgraph->fetches) fetch.node = index[fetch.node];
-  for (int32_t& target : subgraph->targets) target = index[target];
+  if (kept < static_cast<int32_t>(nodes.size())) Renumber(index, subgraph);
 }
 
 void Simplify(const SimplifyOptions& options, const NodeEvaluator& evaluator, Subgraph* subgraph) {

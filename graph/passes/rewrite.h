@@ -37,6 +37,12 @@ std::vector<Uses> CountUses(const Subgraph& subgraph);
 
 void SortUnique(std::vector<int32_t>* list);
 
+/// Per node: those that it is an input or a control input of, once for each.
+std::vector<std::vector<int32_t>> ConsumersOf(const std::vector<SubNode>& nodes);
+
+/// Moves node i to place numbers[i], or drops it if that is -1. What refers to it follows.
+void Renumber(const std::vector<int32_t>& numbers, Subgraph* subgraph);
+
 /// Removes the nodes that neither fetches nor targets need (feeds stay), and numbers the rest anew.
 void DropUnused(Subgraph* subgraph);
 

@@ -98,8 +98,7 @@ class ReceiveScheduler {
       for (int32_t i = 0; i < static_cast<int32_t>(nodes.size()); ++i) {
         const int32_t at = first_[p] + i;
         cost_[at] = std::max(kLeastUs, costs_->TimeUs(nodes[i]));
-        may_die_[at] =
-            nodes[i].kind == SubNode::Kind::kOp && FlowOpOf(*nodes[i].original) != FlowOp::kNone;
+        may_die_[at] = FlowOpOf(nodes[i]) != FlowOp::kNone;
         may_wait_[at] = nodes[i].kind == SubNode::Kind::kOp && MayWait(*nodes[i].original);
         for (const SubOutput& input : nodes[i].inputs) {
           if (input.node < i) AddEdge(first_[p] + input.node, at, 0);
@@ -199,7 +198,7 @@ class ReceiveScheduler {
   /// Producers before consumers again; otherwise as it was.
   void Reorder(int32_t p) {
     Subgraph& subgraph = graph_.partitions[p].subgraph;
-    std::vector<SubNode>& nodes = subgraph.nodes;
+    const std::vector<SubNode>& nodes = subgraph.nodes;
     const int32_t n = static_cast<int32_t>(nodes.size());
     std::vector<int32_t> waits_for(n, 0), number(n, 0);
     std::vector<std::vector<int32_t>> consumers(n);
@@ -214,30 +213,18 @@ class ReceiveScheduler {
         consumers[control].push_back(i);
         ++waits_for[i];
       }
-    }
-    for (int32_t i = 0; i < n; ++i) {
       if (waits_for[i] == 0) ready.push(i);
     }
-    std::vector<SubNode> ordered;
-    ordered.reserve(n);
+    int32_t ordered = 0;
     while (!ready.empty()) {
       const int32_t i = ready.top();
       ready.pop();
-      number[i] = static_cast<int32_t>(ordered.size());
-      ordered.push_back(std::move(nodes[i]));
+      number[i] = ordered++;
       for (int32_t consumer : consumers[i]) {
         if (--waits_for[consumer] == 0) ready.push(consumer);
       }
     }
-    for (SubNode& node : ordered) {
-      for (SubOutput& input : node.inputs) input.node = number[input.node];
-      for (int32_t& control : node.control_inputs) control = number[control];
-      SortUnique(&node.control_inputs);
-    }
-    nodes = std::move(ordered);
-    for (int32_t& feed : subgraph.feeds) feed = number[feed];
-    for (SubOutput& fetch : subgraph.fetches) fetch.node = number[fetch.node];
-    for (int32_t& target : subgraph.targets) target = number[target];
+    Renumber(number, &subgraph);
     for (Transfer& transfer : graph_.transfers) {
       if (transfer.from == p) transfer.send = number[transfer.send];
       if (transfer.to == p) transfer.recv = number[transfer.recv];
