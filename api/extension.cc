@@ -89,8 +89,7 @@ class ExtensionRegistration {
     if (auto found = defined_.find(op); found != defined_.end()) return &found->second;
     absl::StatusOr<const OpRegistration*> known = OpRegistry::Global()->LookUp(op);
     if (known.ok()) return (*known)->def.get();
-    return absl::Status(known.status().code(),
-                        StrCat(what, " of op ", op, ": ", known.status().message()));
+    return WithContext(StrCat(what, " of op ", op, ": "), known.status());
   }
 
   absl::Status CheckKernel(const KernelRegistration& kernel) {
@@ -200,10 +199,8 @@ absl::Status LoadLibrary(const std::string& path) {
   // With a slash, so that the loader does not search for it elsewhere.
   const std::string file = path.find('/') == std::string::npos ? StrCat("./", path) : path;
   const absl::Status status = CatchExceptions([&] { return Load(file); });
-  if (status.ok()) return status;
-  std::string message(status.message());
-  if (message.find(file) == std::string::npos) message = StrCat("library '", path, "': ", message);
-  return absl::Status(status.code(), message);
+  const bool named = status.message().find(file) != absl::string_view::npos;
+  return named ? status : WithContext(StrCat("library '", path, "': "), status);
 }
 
 }  // namespace troupe

@@ -1,6 +1,7 @@
 #include "api/functions.h"
 
 #include "api/ops.h"
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "graph/function_body.h"
 #include "graph/protos/graph.pb.h"
@@ -129,8 +130,7 @@ Function DefineFunction(const Scope& scope, std::string_view name,
   if (!scope.ok()) return {};
   absl::StatusOr<Function> function = Define(scope, name, args, body);
   if (function.ok()) return *std::move(function);
-  scope.UpdateStatus(absl::Status(function.status().code(),
-                                  StrCat("function '", name, "': ", function.status().message())));
+  scope.UpdateStatus(WithContext(StrCat("function '", name, "': "), function.status()));
   return {};
 }
 

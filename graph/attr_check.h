@@ -3,6 +3,7 @@
 #define TROUPE_GRAPH_ATTR_CHECK_H_
 
 #include "absl/status/status.h"
+#include "devices/export.h"
 
 namespace troupe {
 
@@ -10,7 +11,7 @@ class NodeDef;
 class OpDef;
 
 /// Adds the attributes that are missing and have defaults.
-void FillDefaultAttrs(const OpDef& op_def, NodeDef* def);
+TROUPE_EXPORT void FillDefaultAttrs(const OpDef& op_def, NodeDef* def);
 
 /// Checks that every attribute of the definition is there, is of its kind and allowed. Attributes
 /// that the definition does not have are accepted. InvalidArgument names node, op, attribute, and

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "devices/tensor_proto.h"
 #include "graph/op_args.h"
@@ -25,8 +26,8 @@ absl::Status WrongKind(const NodeDef& def, std::string_view name, std::string_vi
 }
 
 absl::Status BadValue(const NodeDef& def, std::string_view name, const absl::Status& status) {
-  return absl::Status(status.code(), StrCat("attribute '", name, "' of node '", def.name(),
-                                            "' (op ", def.op(), "): ", status.message()));
+  return WithContext(
+      StrCat("attribute '", name, "' of node '", def.name(), "' (op ", def.op(), "): "), status);
 }
 
 /// Finds a single value of the given kind.
@@ -43,17 +44,30 @@ int ListSize(const AttrValue::ListValue& list) {
          list.shape_size() + list.tensor_size() + list.func_size();
 }
 
-/// Finds a list; `size` picks the kind: all of the list's values must be of it.
-template <typename Size>
+/// Sets `values` anew by `add` for each element of a list; `field` gives those of the kind that all
+/// must be of.
+template <typename Field, typename T, typename AddElement>
 absl::Status List(const AttrReader& reader, std::string_view name, std::string_view kind_name,
-                  Size size, const AttrValue::ListValue** found) {
+                  Field field, std::vector<T>* values, AddElement add) {
   const AttrValue* value = reader.Find(name);
   if (value == nullptr) return Missing(reader.def(), name);
-  if (value->value_case() != Value::kList || ListSize(value->list()) != size(value->list())) {
+  const auto& elements = field(value->list());
+  if (value->value_case() != Value::kList || ListSize(value->list()) != elements.size()) {
     return WrongKind(reader.def(), name, kind_name, *value);
   }
-  *found = &value->list();
+  values->clear();
+  for (const auto& element : elements) TROUPE_RETURN_IF_ERROR(add(element));
   return absl::OkStatus();
+}
+
+/// The same for elements that are taken as they are.
+template <typename Field, typename T>
+absl::Status PlainList(const AttrReader& reader, std::string_view name, std::string_view kind_name,
+                       Field field, std::vector<T>* values) {
+  return List(reader, name, kind_name, field, values, [&](const auto& element) {
+    values->push_back(element);
+    return absl::OkStatus();
+  });
 }
 
 absl::Status Narrow(const AttrReader& reader, std::string_view name, int64_t wide, int32_t* value) {
@@ -150,19 +164,13 @@ absl::Status AttrReader::Get(std::string_view name, const NameAttrList** value) 
 }
 
 absl::Status AttrReader::Get(std::string_view name, std::vector<std::string>* value) const {
-  const AttrValue::ListValue* list;
-  TROUPE_RETURN_IF_ERROR(List(
-      *this, name, "list(string)", [](const auto& l) { return l.s_size(); }, &list));
-  value->assign(list->s().begin(), list->s().end());
-  return absl::OkStatus();
+  return PlainList(
+      *this, name, "list(string)", [](const auto& l) -> auto& { return l.s(); }, value);
 }
 
 absl::Status AttrReader::Get(std::string_view name, std::vector<int64_t>* value) const {
-  const AttrValue::ListValue* list;
-  TROUPE_RETURN_IF_ERROR(List(
-      *this, name, "list(int)", [](const auto& l) { return l.i_size(); }, &list));
-  value->assign(list->i().begin(), list->i().end());
-  return absl::OkStatus();
+  return PlainList(
+      *this, name, "list(int)", [](const auto& l) -> auto& { return l.i(); }, value);
 }
 
 absl::Status AttrReader::Get(std::string_view name, std::vector<int32_t>* value) const {
@@ -176,43 +184,30 @@ absl::Status AttrReader::Get(std::string_view name, std::vector<int32_t>* value)
 }
 
 absl::Status AttrReader::Get(std::string_view name, std::vector<float>* value) const {
-  const AttrValue::ListValue* list;
-  TROUPE_RETURN_IF_ERROR(List(
-      *this, name, "list(float)", [](const auto& l) { return l.f_size(); }, &list));
-  value->assign(list->f().begin(), list->f().end());
-  return absl::OkStatus();
+  return PlainList(
+      *this, name, "list(float)", [](const auto& l) -> auto& { return l.f(); }, value);
 }
 
 absl::Status AttrReader::Get(std::string_view name, std::vector<bool>* value) const {
-  const AttrValue::ListValue* list;
-  TROUPE_RETURN_IF_ERROR(List(
-      *this, name, "list(bool)", [](const auto& l) { return l.b_size(); }, &list));
-  value->assign(list->b().begin(), list->b().end());
-  return absl::OkStatus();
+  return PlainList(
+      *this, name, "list(bool)", [](const auto& l) -> auto& { return l.b(); }, value);
 }
 
 absl::Status AttrReader::Get(std::string_view name, std::vector<ElementType>* value) const {
-  const AttrValue::ListValue* list;
-  TROUPE_RETURN_IF_ERROR(List(
-      *this, name, "list(type)", [](const auto& l) { return l.type_size(); }, &list));
-  value->resize(list->type_size());
-  for (int i = 0; i < list->type_size(); ++i) {
-    TROUPE_RETURN_IF_ERROR(ToElementType(*this, name, list->type(i), &(*value)[i]));
-  }
-  return absl::OkStatus();
+  return List(
+      *this, name, "list(type)", [](const auto& l) -> auto& { return l.type(); }, value,
+      [&](int number) { return ToElementType(*this, name, number, &value->emplace_back()); });
 }
 
 absl::Status AttrReader::Get(std::string_view name, std::vector<PartialShape>* value) const {
-  const AttrValue::ListValue* list;
-  TROUPE_RETURN_IF_ERROR(List(
-      *this, name, "list(shape)", [](const auto& l) { return l.shape_size(); }, &list));
-  value->clear();
-  for (const TensorShapeProto& proto : list->shape()) {
-    auto shape = PartialShape::FromProto(proto);
-    if (!shape.ok()) return BadValue(*def_, name, shape.status());
-    value->push_back(*std::move(shape));
-  }
-  return absl::OkStatus();
+  return List(
+      *this, name, "list(shape)", [](const auto& l) -> auto& { return l.shape(); }, value,
+      [&](const TensorShapeProto& proto) -> absl::Status {
+        auto shape = PartialShape::FromProto(proto);
+        if (!shape.ok()) return BadValue(*def_, name, shape.status());
+        value->push_back(*std::move(shape));
+        return absl::OkStatus();
+      });
 }
 
 }  // namespace troupe

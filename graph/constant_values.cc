@@ -353,8 +353,9 @@ absl::Status InferShapes(const NodeDef& def, const OpRegistration& registration,
     for (int i = 0; i < context.num_inputs(); ++i) {
       list += StrCat(i == 0 ? "" : ", ", context.input(i).ToString());
     }
-    return absl::Status(status.code(), StrCat(status.message(), "; for node '", def.name(),
-                                              "' (op ", def.op(), ") with input shapes: ", list));
+    return WithContext(
+        "", status,
+        StrCat("; for node '", def.name(), "' (op ", def.op(), ") with input shapes: ", list));
   }
   for (int i = 0; i < num_outputs; ++i) {
     result->shapes[i] = context.output(i);

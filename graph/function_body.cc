@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "graph/gradients/add_gradients.h"
 #include "graph/graph_def.h"
@@ -17,8 +18,7 @@ namespace {
 constexpr char kGradient[] = "SymbolicGradient";
 
 absl::Status InFunction(const std::string& name, const absl::Status& status) {
-  return absl::Status(status.code(),
-                      StrCat("function '", name, "': ", std::string(status.message())));
+  return WithContext(StrCat("function '", name, "': "), status);
 }
 
 NodeDef ArgNode(const std::string& name, DataType type, size_t index) {
@@ -157,9 +157,8 @@ absl::StatusOr<FunctionBody> InstantiateFunction(const FunctionLibrary& library,
                           InstantiateFunction(library, of, producer, /*lowered=*/nullptr));
   absl::StatusOr<FunctionBody> differentiated = Differentiate(std::move(body));
   if (!differentiated.ok()) {
-    return absl::Status(differentiated.status().code(),
-                        StrCat("the gradient of function '", of.name(),
-                               "': ", std::string(differentiated.status().message())));
+    return WithContext(StrCat("the gradient of function '", of.name(), "': "),
+                       differentiated.status());
   }
   differentiated->name = StrCat(kGradient, "(", of.name(), ")");
   return differentiated;
@@ -181,8 +180,8 @@ class FunctionMaker {
 
   absl::StatusOr<FunctionDef> Run() {
     const std::string& name = def_.signature().name();
-    absl::Status status = name.empty() ? InvalidArgument("a function needs a name") : Make();
-    if (!status.ok()) return InFunction(name, status);
+    TROUPE_RETURN_IF_ERROR(
+        InFunction(name, name.empty() ? InvalidArgument("a function needs a name") : Make()));
     return std::move(def_);
   }
 

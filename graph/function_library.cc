@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "devices/device_name.h"
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -47,6 +48,10 @@ absl::Status Substitute(const AttrMap& call, AttrValue* value) {
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status InBody(const NodeDef& node, const absl::Status& status) {
+  return WithContext(StrCat("node '", node.name(), "' of the body: "), status);
 }
 
 bool IsOneOf(const std::string& op, std::string_view plain, std::string_view ref) {
@@ -259,17 +264,6 @@ absl::StatusOr<std::vector<DataType>> ArgumentTypes(const OpDef::ArgDef& arg,
   return types;
 }
 
-absl::StatusOr<std::vector<DataType>> FunctionArgTypes(const FunctionDef& function,
-                                                       const AttrMap& attrs) {
-  const AttrMap all = WithDefaults(attrs, function.signature());
-  std::vector<DataType> types;
-  for (const OpDef::ArgDef& arg : function.signature().input_arg()) {
-    TROUPE_ASSIGN_OR_RETURN(std::vector<DataType> of_arg, ArgumentTypes(arg, all));
-    types.insert(types.end(), of_arg.begin(), of_arg.end());
-  }
-  return types;
-}
-
 // --- bodies ------------------------------------------------------------------------------------
 
 std::string DeviceWithin(const std::string& call, const std::string& node) {
@@ -338,10 +332,7 @@ class Binder {
   /// Names first: nodes of a body stand in any order.
   absl::Status NameNodes() {
     for (const NodeDef& node : function_.node_def()) {
-      absl::Status status = NameNode(node);
-      if (status.ok()) continue;
-      return absl::Status(status.code(), StrCat("node '", node.name(),
-                                                "' of the body: ", std::string(status.message())));
+      TROUPE_RETURN_IF_ERROR(InBody(node, NameNode(node)));
     }
     for (NodeDef& node : bound_.nodes) RenameColocation(&node);
     return absl::OkStatus();
@@ -397,12 +388,8 @@ class Binder {
     bool loose = false;  // It takes something that may be there although the body does not run.
     for (const std::string& input : from.input()) {
       const bool control = !input.empty() && input[0] == '^';
-      absl::Status status = Resolve(input, control ? &controls : &inputs, &held, &loose);
-      if (!status.ok()) {
-        return absl::Status(
-            status.code(),
-            StrCat("node '", from.name(), "' of the body: ", std::string(status.message())));
-      }
+      TROUPE_RETURN_IF_ERROR(
+          InBody(from, Resolve(input, control ? &controls : &inputs, &held, &loose)));
     }
     if (!held) controls.insert(controls.end(), options_.controls.begin(), options_.controls.end());
     bound_.takes_ungated.push_back(loose);
@@ -463,12 +450,11 @@ class Binder {
         return InvalidArgument("result '", output.name(), "' comes from nowhere");
       }
       std::vector<std::string> tensors;
-      absl::Status status = InvalidArgument("a control input");
-      if (source->second.compare(0, 1, "^") != 0)
-        status = Resolve(source->second, &tensors, &held, &loose);
-      if (!status.ok()) {
-        return InvalidArgument("result '", output.name(), "': ", std::string(status.message()));
-      }
+      const bool control = source->second.compare(0, 1, "^") == 0;
+      TROUPE_RETURN_IF_ERROR(WithContext(StrCat("result '", output.name(), "': "),
+                                         control
+                                             ? InvalidArgument("a control input")
+                                             : Resolve(source->second, &tensors, &held, &loose)));
       if (tensors.size() != types.size()) {
         return InvalidArgument("result '", output.name(), "' has ", types.size(),
                                " tensors, but the body gives ", tensors.size());

@@ -112,10 +112,6 @@ struct BoundFunction {
 /// The device of a body's node that asks for `node`: what that leaves open is as for the call.
 std::string DeviceWithin(const std::string& call, const std::string& node);
 
-/// The types of the tensors that a function takes. InvalidArgument: attributes are missing.
-absl::StatusOr<std::vector<DataType>> FunctionArgTypes(const FunctionDef& function,
-                                                       const AttrMap& attrs);
-
 /// Fills in a function's body. The number of arguments must be right. Nodes that take nothing of
 /// the body and no gated argument get the controls. InvalidArgument names what is wrong in the
 /// function: missing attributes, inputs from nowhere, results that do not exist; NotFound: an op

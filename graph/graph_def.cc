@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "graph/graph_impl.h"
 #include "graph/passes/inline_functions.h"
@@ -265,8 +266,7 @@ class GraphImporter {
     const bool known = !absl::IsNotFound(registration.status());
     if (!known) registration = impl_->Unknown(node.op());
     if (!registration.ok()) {
-      return absl::Status(registration.status().code(),
-                          StrCat("node '", node.name(), "': ", registration.status().message()));
+      return WithContext(StrCat("node '", node.name(), "': "), registration.status());
     }
     inputs_.clear();
     controls_.clear();

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "graph/graph_def.h"
 #include "graph/protos/graph.pb.h"
@@ -17,9 +18,9 @@ absl::StatusOr<std::shared_ptr<Graph>> ReadGraph(const std::string& file,
   GraphDef def;
   TROUPE_RETURN_IF_ERROR(ReadGraphDef(file, &def));
   auto graph = std::make_shared<Graph>();
-  const absl::Status status = ImportGraphDef(def, options, graph.get());
-  if (status.ok()) return graph;
-  return absl::Status(status.code(), StrCat("'", file, "': ", status.message()));
+  TROUPE_RETURN_IF_ERROR(
+      WithContext(StrCat("'", file, "': "), ImportGraphDef(def, options, graph.get())));
+  return graph;
 }
 
 absl::Status WriteGraph(const Graph& graph, const std::string& file) {

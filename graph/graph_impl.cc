@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "absl/strings/numbers.h"
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "graph/attr_check.h"
 #include "graph/op_args.h"
@@ -109,6 +110,16 @@ absl::StatusOr<const OpRegistration*> Graph::Impl::LookUp(const std::string& op,
   return registration;
 }
 
+absl::StatusOr<const OpRegistration*> Graph::Impl::LookUpFor(const NodeDef& def) const {
+  if (finalized) {
+    return absl::FailedPreconditionError(
+        StrCat("node '", def.name(), "' cannot be added: the graph is finalized"));
+  }
+  auto registration = LookUp(def.op(), producer);
+  if (registration.ok()) return registration;
+  return WithContext(StrCat("node '", def.name(), "': "), registration.status());
+}
+
 Node* Graph::Impl::FindNode(std::string_view name) const {
   auto found = by_name.find(name);
   return found == by_name.end() ? nullptr : found->second;
@@ -206,7 +217,7 @@ absl::Status Graph::Impl::WithHint(const absl::Status& error, absl::Span<const O
     if (!hint.empty()) hint += StrCat(" for '", inputs[j].name(), "'");
   }
   if (hint.empty()) return error;
-  return absl::Status(error.code(), StrCat(error.message(), "; if it is a literal, write ", hint));
+  return WithContext("", error, StrCat("; if it is a literal, write ", hint));
 }
 
 absl::StatusOr<Node*> Graph::Impl::Add(NewNode added) {

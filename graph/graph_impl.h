@@ -45,6 +45,8 @@ struct Graph::Impl {
   /// The registration of an op or of a function of the library. NotFound; Unimplemented if the op
   /// was removed before version `producer`.
   absl::StatusOr<const OpRegistration*> LookUp(const std::string& op, int producer) const;
+  /// The same for a node that is to be added by hand. FailedPrecondition if the graph is finalized.
+  absl::StatusOr<const OpRegistration*> LookUpFor(const NodeDef& def) const;
   /// Stands for an op that nobody has registered.
   const OpRegistration* Unknown(const std::string& op);
   /// True if the output exists, or may exist because its node's op is not known.

@@ -104,17 +104,9 @@ NodeSpec& NodeSpec::Attr(std::string_view name, absl::Span<const PartialShape> v
 
 absl::StatusOr<Node*> Graph::AddNode(const NodeSpec& spec) {
   std::lock_guard lock(impl_->mutex);
-  if (impl_->finalized) {
-    return absl::FailedPreconditionError(
-        StrCat("node '", spec.def_->name(), "' cannot be added: the graph is finalized"));
-  }
   auto def = std::make_unique<NodeDef>(*spec.def_);
-  auto registration = impl_->LookUp(def->op(), impl_->producer);
-  if (!registration.ok()) {
-    return absl::Status(registration.status().code(),
-                        StrCat("node '", def->name(), "': ", registration.status().message()));
-  }
-  const OpDef& op_def = *(*registration)->def;
+  TROUPE_ASSIGN_OR_RETURN(const OpRegistration* registration, impl_->LookUpFor(*def));
+  const OpDef& op_def = *registration->def;
   if (static_cast<int>(spec.arguments_.size()) != op_def.input_arg_size()) {
     return InvalidArgument("node '", def->name(), "' (op ", def->op(), ") takes ",
                            op_def.input_arg_size(), " arguments but is given ",
@@ -168,22 +160,14 @@ absl::StatusOr<Node*> Graph::AddNode(const NodeSpec& spec) {
     }
   }
   return impl_->Add({.def = std::move(def),
-                     .registration = *registration,
+                     .registration = registration,
                      .inputs = inputs,
                      .control_inputs = spec.control_inputs_});
 }
 
 absl::StatusOr<Node*> Graph::AddNode(const NodeDef& given) {
   std::lock_guard lock(impl_->mutex);
-  if (impl_->finalized) {
-    return absl::FailedPreconditionError(
-        StrCat("node '", given.name(), "' cannot be added: the graph is finalized"));
-  }
-  auto registration = impl_->LookUp(given.op(), impl_->producer);
-  if (!registration.ok()) {
-    return absl::Status(registration.status().code(),
-                        StrCat("node '", given.name(), "': ", registration.status().message()));
-  }
+  TROUPE_ASSIGN_OR_RETURN(const OpRegistration* registration, impl_->LookUpFor(given));
   std::vector<Output> inputs;
   std::vector<Node*> controls;
   for (const std::string& input : given.input()) {
@@ -207,7 +191,7 @@ absl::StatusOr<Node*> Graph::AddNode(const NodeDef& given) {
     }
   }
   return impl_->Add({.def = std::make_unique<NodeDef>(given),
-                     .registration = *registration,
+                     .registration = registration,
                      .inputs = inputs,
                      .control_inputs = controls});
 }

@@ -166,9 +166,7 @@ absl::StatusOr<std::unique_ptr<CompiledFunction>> CompiledFunction::Create(
   absl::StatusOr<CompiledStep> compiled =
       Compile(*body.graph, signature, placed, runtime, &function->stateful_);
   if (!compiled.ok()) {
-    return absl::Status(
-        compiled.status().code(),
-        StrCat("function '", body.name, "': ", std::string(compiled.status().message())));
+    return WithContext(StrCat("function '", body.name, "': "), compiled.status());
   }
   function->num_fetches_ = compiled->num_fetches;
   if (placed.one_device) {

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -16,8 +17,7 @@ absl::StatusOr<StepSignature> StepSignature::FromNames(const Graph& graph,
   auto find = [&](const std::string& name, std::string_view role) -> absl::StatusOr<Output> {
     absl::StatusOr<Output> output = graph.FindOutput(name);
     if (output.ok()) return output;
-    return absl::Status(output.status().code(),
-                        StrCat(role, " ", name, ": ", std::string(output.status().message())));
+    return WithContext(StrCat(role, " ", name, ": "), output.status());
   };
   for (const std::string& name : feeds) {
     TROUPE_ASSIGN_OR_RETURN(Output output, find(name, "feed"));

@@ -8,6 +8,7 @@
 #include "api/cli/draw.h"
 #include "api/internal/plan.h"
 #include "devices/status_macros.h"
+#include "graph/attr_check.h"
 #include "graph/graph_def.h"
 #include "graph/op_registry.h"
 #include "graph/protos/graph.pb.h"
@@ -16,17 +17,6 @@
 namespace troupe::cli {
 
 namespace {
-
-/// The node with its op's default attributes filled in, as import would.
-NodeDef WithDefaults(const NodeDef& node, const OpDef& op) {
-  NodeDef result = node;
-  for (const OpDef::AttrDef& attr : op.attr()) {
-    if (attr.has_default_value() && result.attr().count(attr.name()) == 0) {
-      (*result.mutable_attr())[attr.name()] = attr.default_value();
-    }
-  }
-  return result;
-}
 
 /// The element types of a node's type attributes: "float", "float,int32".
 std::string TypesOf(const NodeDef& node, const OpDef& op) {
@@ -57,7 +47,8 @@ class Missing {
       return;
     }
     const OpDef& def = *(*op)->def;
-    const NodeDef full = WithDefaults(node, def);
+    NodeDef full = node;
+    FillDefaultAttrs(def, &full);
     // In a function's body types may be the function's own attributes, which each call sets.
     const bool open = std::any_of(full.attr().begin(), full.attr().end(), [](const auto& attr) {
       return attr.second.value_case() == AttrValue::kPlaceholder;

@@ -12,10 +12,6 @@
 namespace troupe::gradients {
 namespace {
 
-std::string_view Message(const absl::Status& status) {
-  return std::string_view(status.message().data(), status.message().size());
-}
-
 /// Parts that all come from one device are added up there, and sent on as one.
 std::string DeviceOfSum(const Node& node, const std::vector<Gradient>& parts) {
   for (const Gradient& part : parts) {
@@ -45,9 +41,8 @@ absl::Status UnknownOp(const Node& node) {
 }  // namespace
 
 absl::Status AboutNode(const Node* node, const absl::Status& status) {
-  if (status.ok()) return status;
-  return absl::Status(status.code(), StrCat("gradient of node '", node->name(), "' (op ",
-                                            node->op(), "): ", Message(status)));
+  return WithContext(StrCat("gradient of node '", node->name(), "' (op ", node->op(), "): "),
+                     status);
 }
 
 // --- What lies between xs and ys ---
@@ -309,9 +304,8 @@ absl::Status Differentiation::Differentiate(Visit& visit, BackFrame* back) {
     function = GradientRegistry::Global()->LookUp(node->op());
   }
   if (!function.ok()) {
-    return absl::Status(function.status().code(),
-                        StrCat("cannot differentiate through node '", node->name(), "': ",
-                               Message(function.status()), ", or cut the path with StopGradient"));
+    return WithContext(StrCat("cannot differentiate through node '", node->name(), "': "),
+                       function.status(), ", or cut the path with StopGradient");
   }
   visit.differentiated = *function != nullptr;
   if (*function == nullptr) return absl::OkStatus();

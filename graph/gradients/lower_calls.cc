@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "graph/function_library.h"
 #include "graph/gradients/add_gradients.h"
@@ -34,13 +35,10 @@ class CallLowering {
       const std::vector<Node*> calls = Find();
       if (calls.empty()) return absl::OkStatus();
       for (Node* call : calls) {
-        absl::Status status = call->op() == kSymbolicGradient ? LowerGradient(call) : Lower(call);
-        if (!status.ok()) {
-          return absl::Status(
-              status.code(),
-              StrCat("cannot differentiate through node '", call->name(), "' (op ", call->op(),
-                     "): ", std::string_view(status.message().data(), status.message().size())));
-        }
+        TROUPE_RETURN_IF_ERROR(
+            WithContext(StrCat("cannot differentiate through node '", call->name(), "' (op ",
+                               call->op(), "): "),
+                        call->op() == kSymbolicGradient ? LowerGradient(call) : Lower(call)));
       }
     }
   }
