@@ -6,6 +6,7 @@
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "graph/op_args.h"
+#include "graph/ops/shape_helpers.h"
 #include "graph/protos/graph.pb.h"
 
 namespace troupe {
@@ -57,18 +58,6 @@ Tensor IntegerTensor(ElementType type, absl::Span<const int64_t> values, const S
     narrow[i] = static_cast<int32_t>(values[i]);
   }
   return Tensor::Vector<int32_t>(narrow).Reshaped(shape);
-}
-
-bool OneInteger(const Tensor& tensor, int64_t* value) {
-  if (!tensor.valid() || tensor.num_elements() != 1) return false;
-  if (tensor.type() == ElementType::kInt32) {
-    *value = tensor.unchecked_scalar<int32_t>();
-  } else if (tensor.type() == ElementType::kInt64) {
-    *value = tensor.unchecked_scalar<int64_t>();
-  } else {
-    return false;
-  }
-  return true;
 }
 
 /// Dimensions begin, begin + stride, ... before end; negative positions count from the back.
@@ -232,7 +221,11 @@ Tensor ConstantValues::Value(Output wanted) {
 }
 
 bool ConstantValues::Integer(Output tensor, int64_t* value) {
-  return OneInteger(Value(tensor), value);
+  const Tensor constant = Value(tensor);
+  const std::optional<std::vector<int64_t>> values = IndexValues(constant);
+  if (!values || values->size() != 1) return false;
+  *value = values->front();
+  return true;
 }
 
 absl::StatusOr<PartialShape> ConstantValues::PackAsShape(const Node& pack) {

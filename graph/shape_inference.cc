@@ -4,25 +4,11 @@
 
 #include "devices/status_macros.h"
 #include "graph/op_args.h"
+#include "graph/ops/shape_helpers.h"
 #include "graph/protos/graph.pb.h"
 
 namespace troupe {
 namespace {
-
-/// The integers of a tensor. False for other types.
-bool Integers(const Tensor& tensor, std::vector<int64_t>* values) {
-  if (tensor.type() == ElementType::kInt32) {
-    auto v = tensor.unchecked_values<int32_t>();
-    values->assign(v.begin(), v.end());
-    return true;
-  }
-  if (tensor.type() == ElementType::kInt64) {
-    auto v = tensor.unchecked_values<int64_t>();
-    values->assign(v.begin(), v.end());
-    return true;
-  }
-  return false;
-}
 
 absl::Status WrongRank(const PartialShape& shape, std::string_view wanted, int rank) {
   return InvalidArgument("Shape must be ", wanted, " ", rank, " but is rank ", shape.rank(),
@@ -61,11 +47,12 @@ const Tensor& InferenceContext::input_tensor(int i) {
 
 absl::StatusOr<PartialShape> InferenceContext::TensorAsShape(const Tensor& tensor,
                                                              bool allow_scalar) {
-  std::vector<int64_t> sizes;
-  if (!Integers(tensor, &sizes)) {
+  const std::optional<std::vector<int64_t>> values = IndexValues(tensor);
+  if (!values) {
     return InvalidArgument("a shape must be given as int32 or int64, not as ",
                            ElementTypeName(tensor.type()));
   }
+  const std::vector<int64_t>& sizes = *values;
   if (tensor.rank() == 0 && allow_scalar) {
     if (sizes[0] == -1) return PartialShape();
     return InvalidArgument("a shape given as a scalar must be -1 (unknown), not ", sizes[0]);
@@ -109,16 +96,16 @@ absl::StatusOr<PartialShape> InferenceContext::InputAsShape(int i, bool allow_sc
 absl::StatusOr<int64_t> InferenceContext::InputAsDim(int i) {
   const Tensor& value = input_tensor(i);
   if (!value.valid()) return -1;
-  std::vector<int64_t> size;
-  if (value.rank() != 0 || !Integers(value, &size)) {
+  const std::optional<std::vector<int64_t>> size = IndexValues(value);
+  if (value.rank() != 0 || !size) {
     return InvalidArgument("input ", i, " must be a scalar int32 or int64, not ",
                            ElementTypeName(value.type()), value.shape().ToString());
   }
-  if (size[0] < 0) {
+  if (size->front() < 0) {
     return InvalidArgument("Dimension size, given by scalar input ", i,
-                           ", must be non-negative but is ", size[0]);
+                           ", must be non-negative but is ", size->front());
   }
-  return size[0];
+  return size->front();
 }
 
 absl::StatusOr<PartialShape> InferenceContext::WithRank(const PartialShape& shape, int rank) {
@@ -183,28 +170,7 @@ int64_t InferenceContext::NumElements(const PartialShape& shape) {
 
 absl::StatusOr<PartialShape> InferenceContext::Broadcast(const PartialShape& a,
                                                          const PartialShape& b) {
-  if (a.unknown_rank() || b.unknown_rank()) return PartialShape();
-  const int rank = std::max(a.rank(), b.rank());
-  std::vector<int64_t> dims(rank);
-  for (int i = 0; i < rank; ++i) {
-    const int in_a = i - (rank - a.rank());
-    const int in_b = i - (rank - b.rank());
-    const int64_t x = in_a < 0 ? 1 : a.dim(in_a);
-    const int64_t y = in_b < 0 ? 1 : b.dim(in_b);
-    if (x < 0 || y < 0) {
-      // A size greater than one wins: the unknown one can only be 1 or the same.
-      dims[i] = x > 1 ? x : y > 1 ? y : -1;
-    } else if (x == 1 || y == 1) {
-      dims[i] = x == 1 ? y : x;
-    } else if (x == y) {
-      dims[i] = x;
-    } else {
-      return InvalidArgument("Dimensions must be equal, but are ", x, " and ", y, "; shapes ",
-                             a.ToString(), " and ", b.ToString(),
-                             " cannot be broadcast against each other");
-    }
-  }
-  return PartialShape(dims);
+  return BroadcastShapes(a, b, /*tolerant=*/false);
 }
 
 absl::Status UnchangedShape(InferenceContext* c) {
@@ -228,10 +194,7 @@ absl::Status UnknownShape(InferenceContext* c) {
 absl::Status NoOutputs(InferenceContext*) { return absl::OkStatus(); }
 
 absl::Status BroadcastBinaryShape(InferenceContext* c) {
-  TROUPE_ASSIGN_OR_RETURN(PartialShape shape,
-                          InferenceContext::Broadcast(c->input(0), c->input(1)));
-  c->set_output(0, std::move(shape));
-  return absl::OkStatus();
+  return SetShape(c, InferenceContext::Broadcast(c->input(0), c->input(1)));
 }
 
 absl::Status MergeInputsShape(InferenceContext* c) {
@@ -239,8 +202,7 @@ absl::Status MergeInputsShape(InferenceContext* c) {
   for (int i = 0; i < c->num_inputs(); ++i) {
     TROUPE_ASSIGN_OR_RETURN(merged, InferenceContext::Merge(merged, c->input(i)));
   }
-  c->set_output(0, std::move(merged));
-  return absl::OkStatus();
+  return SetShape(c, std::move(merged));
 }
 
 }  // namespace troupe

@@ -249,22 +249,19 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
     stateful->costs()->Watch(local.plan);
     step.num_nodes += local.plan->num_executed();
   }
-  const bool plain = step.partitions.size() == 1 && step.partitions[0].plan->edges().empty() &&
-                     step.partitions[0].feeds.size() == signature.feeds.size();
-  if (plain) {  // Everything is on one device after all.
-    LocalPartition only = std::move(step.partitions[0]);
-    bool in_order = true;
-    for (size_t i = 0; i < only.feeds.size(); ++i) in_order &= only.feeds[i] == static_cast<int>(i);
-    for (size_t i = 0; i < only.fetches.size(); ++i) {
-      in_order &= only.fetches[i] == static_cast<int>(i);
+  auto in_order = [](const std::vector<int>& numbers) {
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      if (numbers[i] != static_cast<int>(i)) return false;
     }
-    if (in_order) {
-      step.plan = std::move(only.plan);
-      step.device = only.device;
-      step.partitions.clear();
-    } else {
-      step.partitions[0] = std::move(only);
-    }
+    return true;
+  };
+  const LocalPartition* only = step.partitions.size() == 1 ? &step.partitions[0] : nullptr;
+  if (only != nullptr && only->plan->edges().empty() &&
+      only->feeds.size() == signature.feeds.size() && in_order(only->feeds) &&
+      in_order(only->fetches)) {  // Everything is on one device after all.
+    step.plan = only->plan;
+    step.device = only->device;
+    step.partitions.clear();
   }
   return step;
 }

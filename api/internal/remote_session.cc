@@ -101,6 +101,14 @@ struct RemoteSession::Impl {
   int sent_functions = 0;
   std::atomic<int64_t> placement_round{0};
 
+  /// A request about the session.
+  cluster::Message Request(cluster::Method method) const {
+    cluster::Message request;
+    request.set_method(method);
+    request.set_session(session);
+    return request;
+  }
+
   absl::Status Call(cluster::Message request, ClusterTime timeout, cluster::Message* reply) {
     return link->CallAndWait(std::move(request), timeout, reply);
   }
@@ -126,10 +134,8 @@ struct RemoteSession::Impl {
     std::lock_guard<std::mutex> lock(graph_mutex);
     const int nodes_before = sent_nodes, defs_before = sent_defs;
     const int functions_before = sent_functions;
-    cluster::Message request;
+    cluster::Message request = Request(cluster::EXTEND_SESSION);
     if (!New(&request)) return absl::OkStatus();
-    request.set_method(cluster::EXTEND_SESSION);
-    request.set_session(session);
     absl::Status status = Call(std::move(request), kControlTimeout, nullptr);
     if (!status.ok()) {
       sent_nodes = nodes_before;
@@ -283,9 +289,7 @@ class RemoteSession::Call final : public PreparedCall {
       : session_(std::move(session)), signature_(std::move(signature)) {}
   ~Call() override {
     if (handle_.empty()) return;
-    cluster::Message request;
-    request.set_method(cluster::RELEASE_CALLABLE);
-    request.set_session(session_->impl_->session);
+    cluster::Message request = session_->impl_->Request(cluster::RELEASE_CALLABLE);
     request.set_handle(handle_);
     session_->impl_->link->Call(std::move(request), kControlTimeout,
                                 [](const absl::Status&, const cluster::Message&) {});
@@ -295,9 +299,7 @@ class RemoteSession::Call final : public PreparedCall {
     Impl* impl = session_->impl_.get();
     TROUPE_RETURN_IF_ERROR(signature_.Check(*impl->graph));
     TROUPE_RETURN_IF_ERROR(impl->Extend());
-    cluster::Message request, reply;
-    request.set_method(cluster::MAKE_CALLABLE);
-    request.set_session(impl->session);
+    cluster::Message request = impl->Request(cluster::MAKE_CALLABLE), reply;
     SetNames(signature_, &request);
     request.set_placement_round(impl->placement_round);
     TROUPE_RETURN_IF_ERROR(impl->Call(std::move(request), kControlTimeout, &reply));
@@ -353,11 +355,9 @@ absl::StatusOr<std::string> RemoteSession::PartialRunSetup(const std::vector<std
   TROUPE_ASSIGN_OR_RETURN(const StepSignature signature,
                           StepSignature::FromNames(*impl_->graph, feeds, fetches, targets));
   TROUPE_RETURN_IF_ERROR(impl_->Extend());
-  cluster::Message request, reply;
+  cluster::Message request = impl_->Request(cluster::PARTIAL_RUN_SETUP), reply;
   ClusterTime timeout = 0;
   TROUPE_RETURN_IF_ERROR(Impl::SetTimeout(options, &request, &timeout));
-  request.set_method(cluster::PARTIAL_RUN_SETUP);
-  request.set_session(impl_->session);
   SetNames(signature, &request);
   request.set_placement_round(impl_->placement_round);
   TROUPE_RETURN_IF_ERROR(impl_->Call(std::move(request), kControlTimeout, &reply));
@@ -379,9 +379,7 @@ absl::Status RemoteSession::PartialRun(const std::string& handle, const NamedTen
     signature.fetches.push_back(output);
   }
   TROUPE_RETURN_IF_ERROR(CheckFeeds(signature, fed));
-  cluster::Message request, reply;
-  request.set_method(cluster::PARTIAL_RUN);
-  request.set_session(impl_->session);
+  cluster::Message request = impl_->Request(cluster::PARTIAL_RUN), reply;
   request.set_handle(handle);
   SetNames(signature, &request);
   for (const Tensor& value : fed) TensorToProto(value, request.add_tensors());
@@ -398,9 +396,7 @@ absl::Status RemoteSession::Extend() { return impl_->Extend(); }
 
 absl::Status RemoteSession::Close() {
   if (impl_->session.empty()) return absl::OkStatus();
-  cluster::Message request;
-  request.set_method(cluster::CLOSE_SESSION);
-  request.set_session(impl_->session);
+  cluster::Message request = impl_->Request(cluster::CLOSE_SESSION);
   absl::Status status = impl_->Call(std::move(request), impl_->heartbeat_timeout, nullptr);
   impl_->link->Shut();
   // A session that has ended otherwise, with its master, is closed too.

@@ -25,11 +25,17 @@ Output Filled(const Scope& scope, const Shape& shape, ElementType type, double v
   return ops::Fill(scope, ShapeOf(scope, shape), ScalarOf(scope, type, value));
 }
 
-/// samples * stddev + mean, leaving out what changes nothing.
-Output Scale(const Scope& scope, Output samples, ElementType type, double factor, double offset) {
-  if (factor != 1.0) samples = ops::Mul(scope, samples, ScalarOf(scope, type, factor));
-  if (offset != 0.0) samples = ops::Add(scope, samples, ScalarOf(scope, type, offset));
-  return samples;
+/// samples * factor + offset, leaving out what changes nothing.
+template <typename Attrs, typename Sampler>
+Initializer Sampled(Sampler sampler, double factor, double offset, std::optional<int64_t> seed) {
+  return [=](const Scope& scope, const Shape& shape, ElementType type) {
+    const OpSeed s = OpSeed::For(scope, seed);
+    Output samples =
+        sampler(scope, ShapeOf(scope, shape), type, Attrs{.seed = s.seed, .seed2 = s.seed2});
+    if (factor != 1.0) samples = ops::Mul(scope, samples, ScalarOf(scope, type, factor));
+    if (offset != 0.0) samples = ops::Add(scope, samples, ScalarOf(scope, type, offset));
+    return samples;
+  };
 }
 
 }  // namespace
@@ -48,30 +54,15 @@ Initializer ZerosInitializer() { return ConstantInitializer(0.0); }
 Initializer OnesInitializer() { return ConstantInitializer(1.0); }
 
 Initializer RandomUniformInitializer(double minimum, double maximum, std::optional<int64_t> seed) {
-  return [=](const Scope& scope, const Shape& shape, ElementType type) {
-    const OpSeed s = OpSeed::For(scope, seed);
-    const Output samples =
-        ops::RandomUniform(scope, ShapeOf(scope, shape), type, {.seed = s.seed, .seed2 = s.seed2});
-    return Scale(scope, samples, type, maximum - minimum, minimum);
-  };
+  return Sampled<ops::RandomUniformAttrs>(ops::RandomUniform, maximum - minimum, minimum, seed);
 }
 
 Initializer RandomNormalInitializer(double mean, double stddev, std::optional<int64_t> seed) {
-  return [=](const Scope& scope, const Shape& shape, ElementType type) {
-    const OpSeed s = OpSeed::For(scope, seed);
-    const Output samples = ops::RandomStandardNormal(scope, ShapeOf(scope, shape), type,
-                                                     {.seed = s.seed, .seed2 = s.seed2});
-    return Scale(scope, samples, type, stddev, mean);
-  };
+  return Sampled<ops::RandomStandardNormalAttrs>(ops::RandomStandardNormal, stddev, mean, seed);
 }
 
 Initializer TruncatedNormalInitializer(double mean, double stddev, std::optional<int64_t> seed) {
-  return [=](const Scope& scope, const Shape& shape, ElementType type) {
-    const OpSeed s = OpSeed::For(scope, seed);
-    const Output samples = ops::TruncatedNormal(scope, ShapeOf(scope, shape), type,
-                                                {.seed = s.seed, .seed2 = s.seed2});
-    return Scale(scope, samples, type, stddev, mean);
-  };
+  return Sampled<ops::TruncatedNormalAttrs>(ops::TruncatedNormal, stddev, mean, seed);
 }
 
 Initializer VarianceScalingInitializer(const VarianceScaling& options) {

@@ -81,11 +81,7 @@ bool SameKnownShape(const PartialShape& a, const PartialShape& b) {
 
 std::optional<std::vector<int64_t>> ConstantInts(const GradientBuilder& g, Output tensor) {
   if (!g.status().ok() || !tensor.valid()) return std::nullopt;
-  const Tensor value = g.graph()->ConstantValue(tensor);
-  if (value.type() != ElementType::kInt32 && value.type() != ElementType::kInt64) {
-    return std::nullopt;
-  }
-  return IntegerValues(value);
+  return IndexValues(g.graph()->ConstantValue(tensor));
 }
 
 Sizes Sizes::OfShape(GradientBuilder& g, Output x) {

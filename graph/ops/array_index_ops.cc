@@ -13,12 +13,6 @@ namespace {
 
 using C = InferenceContext;
 
-/// `a` and `b` one after the other; unknown if either is.
-PartialShape Joined(const PartialShape& a, const PartialShape& b) {
-  if (a.unknown_rank() || b.unknown_rank()) return PartialShape();
-  return a.Concatenate(b);
-}
-
 absl::Status DynamicStitchShape(InferenceContext* c) {
   const int parts = c->num_inputs() / 2;
   bool all_known = true;
@@ -39,13 +33,13 @@ absl::Status DynamicStitchShape(InferenceContext* c) {
       for (const int64_t index : IntegerValues(indices)) largest = std::max(largest, index);
     }
   }
-  return SetShape(c, Joined(C::VectorOf(all_known ? largest + 1 : -1), rest));
+  return SetShape(c, C::VectorOf(all_known ? largest + 1 : -1).Concatenate(rest));
 }
 
 absl::Status GatherShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const PartialShape params, C::WithRankAtLeast(c->input(0), 1));
   TROUPE_ASSIGN_OR_RETURN(const PartialShape row, C::Subshape(params, 1));
-  return SetShape(c, Joined(c->input(1), row));
+  return SetShape(c, c->input(1).Concatenate(row));
 }
 
 absl::Status GatherV2Shape(InferenceContext* c) {
@@ -75,10 +69,10 @@ absl::Status GatherV2Shape(InferenceContext* c) {
   TROUPE_RETURN_IF_ERROR(C::WithRankAtLeast(params, batch_dims + 1).status());
   TROUPE_ASSIGN_OR_RETURN(const PartialShape outer, C::Subshape(params, 0, axis));
   TROUPE_ASSIGN_OR_RETURN(const PartialShape inner_indices, C::Subshape(indices, batch_dims));
-  PartialShape output = Joined(outer, inner_indices);
+  PartialShape output = outer.Concatenate(inner_indices);
   if (axis != -1) {
     TROUPE_ASSIGN_OR_RETURN(const PartialShape inner, C::Subshape(params, axis + 1));
-    output = Joined(output, inner);
+    output = output.Concatenate(inner);
   }
   return SetShape(c, output);
 }

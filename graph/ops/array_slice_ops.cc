@@ -42,7 +42,6 @@ absl::Status JoinedShape(InferenceContext* c, int begin, int end, int axis_input
     TROUPE_ASSIGN_OR_RETURN(after, C::Merge(input_after, after));
     TROUPE_ASSIGN_OR_RETURN(size, AddDims(size, C::DimOf(input, static_cast<int>(axis))));
   }
-  if (before.unknown_rank() || after.unknown_rank()) return UnknownShape(c);
   return SetShape(c, before.Concatenate(C::VectorOf(size)).Concatenate(after));
 }
 

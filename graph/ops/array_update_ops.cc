@@ -20,7 +20,6 @@ absl::Status BitcastShape(InferenceContext* c) {
   const int64_t to_size = static_cast<int64_t>(ElementSize(to));
   // Types that hold no tensors have no size.
   if (from_size == to_size || from_size == 0 || to_size == 0) return UnchangedShape(c);
-  if (input.unknown_rank()) return UnknownShape(c);
   if (from_size > to_size) return SetShape(c, input.Concatenate(C::VectorOf(from_size / to_size)));
   TROUPE_RETURN_IF_ERROR(C::WithRankAtLeast(input, 1).status());
   const int64_t last = C::DimOf(input, -1), needed = to_size / from_size;
@@ -37,12 +36,10 @@ absl::Status DynamicPartitionShape(InferenceContext* c) {
   if (partitions.unknown_rank()) return UnknownShape(c);
   PartialShape data;
   TROUPE_RETURN_IF_ERROR(MergePrefix(c->input(0), partitions, &data));
-  PartialShape output;
-  if (!data.unknown_rank()) {
-    TROUPE_ASSIGN_OR_RETURN(const PartialShape slice, C::Subshape(data, partitions.rank()));
-    output = C::VectorOf(-1).Concatenate(slice);
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape slice, C::Subshape(data, partitions.rank()));
+  for (int i = 0; i < c->num_outputs(); ++i) {
+    c->set_output(i, C::VectorOf(-1).Concatenate(slice));
   }
-  for (int i = 0; i < c->num_outputs(); ++i) c->set_output(i, output);
   return absl::OkStatus();
 }
 

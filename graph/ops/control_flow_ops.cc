@@ -9,18 +9,9 @@
 namespace troupe {
 namespace {
 
-/// Every output has the shape of input 0, and what is behind its handle.
-absl::Status PassedOnShape(InferenceContext* c) {
-  for (int i = 0; i < c->num_outputs(); ++i) {
-    c->set_output(i, c->input(0));
-    c->set_output_handle(i, c->input_handle(0));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status SwitchShape(InferenceContext* c) {
   TROUPE_RETURN_IF_ERROR(InferenceContext::WithRank(c->input(1), 0).status());
-  return PassedOnShape(c);
+  return UnchangedShape(c);
 }
 
 absl::Status LoopCondShape(InferenceContext* c) {
@@ -62,7 +53,7 @@ void Register(bool references) {
     return op;
   };
   auto pass_on = [&](const char* name, const char* where) {
-    OpDefBuilder op = define(name, StrCat("data: ", type, " -> output: ", type), PassedOnShape);
+    OpDefBuilder op = define(name, StrCat("data: ", type, " -> output: ", type), UnchangedShape);
     op.Doc(StrCat("Passes ", data, where));
     return op;
   };
@@ -113,7 +104,7 @@ REGISTER_OP("RefIdentity")
     .Signature("input: Ref(T) -> output: Ref(T)")
     .Attr("T: type")
     .SetAllowsUninitializedInput()
-    .SetShapeFn(PassedOnShape)
+    .SetShapeFn(UnchangedShape)
     .Doc("Passes the reference `input` on.");
 
 }  // namespace troupe

@@ -14,8 +14,7 @@ using C = InferenceContext;
 
 /// Output 0: matrices [rows, columns] below the dimensions `batch`.
 void SetMatrices(InferenceContext* c, const PartialShape& batch, int64_t rows, int64_t columns) {
-  c->set_output(
-      0, batch.unknown_rank() ? PartialShape() : batch.Concatenate(PartialShape({rows, columns})));
+  c->set_output(0, batch.Concatenate(PartialShape({rows, columns})));
 }
 
 absl::Status BatchMatMul(InferenceContext* c, bool broadcast) {

@@ -33,16 +33,13 @@ absl::Status SystemShape(InferenceContext* c, bool broadcast) {
                           broadcast ? BroadcastShapes(matrix_batch, rhs_batch, false)
                                     : C::Merge(matrix_batch, rhs_batch));
   TROUPE_ASSIGN_OR_RETURN(const int64_t n, C::MergeDim(C::DimOf(matrix, -2), C::DimOf(rhs, -2)));
-  return SetShape(c, batch.unknown_rank()
-                         ? PartialShape()
-                         : batch.Concatenate(PartialShape({n, C::DimOf(rhs, -1)})));
+  return SetShape(c, batch.Concatenate(PartialShape({n, C::DimOf(rhs, -1)})));
 }
 absl::Status MatrixSolveShape(InferenceContext* c) { return SystemShape(c, false); }
 absl::Status MatrixTriangularSolveShape(InferenceContext* c) { return SystemShape(c, true); }
 
 absl::Status MatrixDiagShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const PartialShape diagonal, C::WithRankAtLeast(c->input(0), 1));
-  if (diagonal.unknown_rank()) return UnknownShape(c);
   return SetShape(c, diagonal.Concatenate(C::VectorOf(C::DimOf(diagonal, -1))));
 }
 
@@ -55,7 +52,6 @@ int64_t DiagonalLength(const PartialShape& matrices) {
 
 absl::Status MatrixDiagPartShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const PartialShape input, C::WithRankAtLeast(c->input(0), 2));
-  if (input.unknown_rank()) return UnknownShape(c);
   TROUPE_ASSIGN_OR_RETURN(const PartialShape batch, C::Subshape(input, 0, -2));
   return SetShape(c, batch.Concatenate(C::VectorOf(DiagonalLength(input))));
 }

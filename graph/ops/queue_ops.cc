@@ -9,33 +9,29 @@
 namespace troupe {
 namespace {
 
-absl::Status DequeueShape(InferenceContext* c) {
+/// The outputs are a tuple's components, with the dimensions `stacked` before theirs.
+absl::Status ComponentsShape(InferenceContext* c, const PartialShape& stacked) {
   const HandleShapes& components = c->input_handle(0);
   const bool known = static_cast<int>(components.size()) == c->num_outputs();
   for (int i = 0; i < c->num_outputs(); ++i) {
-    c->set_output(i, known ? components[i].second : PartialShape());
+    c->set_output(i, known ? stacked.Concatenate(components[i].second) : PartialShape());
   }
   return absl::OkStatus();
 }
 
-/// `size` tuples (-1: any number), stacked.
-absl::Status StackedShape(InferenceContext* c, int64_t size) {
-  const HandleShapes& components = c->input_handle(0);
-  const bool known = static_cast<int>(components.size()) == c->num_outputs();
-  for (int i = 0; i < c->num_outputs(); ++i) {
-    c->set_output(i,
-                  known ? PartialShape({size}).Concatenate(components[i].second) : PartialShape());
-  }
-  return absl::OkStatus();
+absl::Status DequeueShape(InferenceContext* c) {
+  return ComponentsShape(c, InferenceContext::Scalar());
 }
 
 absl::Status DequeueManyShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const int64_t n, c->InputAsDim(1));
-  return StackedShape(c, n);
+  return ComponentsShape(c, InferenceContext::VectorOf(n));
 }
 
 /// There may be fewer than asked for.
-absl::Status DequeueUpToShape(InferenceContext* c) { return StackedShape(c, -1); }
+absl::Status DequeueUpToShape(InferenceContext* c) {
+  return ComponentsShape(c, InferenceContext::VectorOf(-1));
+}
 
 constexpr char kTypes[] = "component_types: list(type) >= 1";
 constexpr char kShapes[] = "shapes: list(shape) >= 0 = []";

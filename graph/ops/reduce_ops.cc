@@ -138,7 +138,6 @@ absl::Status UnsortedSegmentShape(InferenceContext* c) {
   PartialShape data;
   TROUPE_RETURN_IF_ERROR(MergePrefix(c->input(0), ids, &data));
   TROUPE_ASSIGN_OR_RETURN(const int64_t segments, c->InputAsDim(2));
-  if (data.unknown_rank()) return UnknownShape(c);
   TROUPE_ASSIGN_OR_RETURN(const PartialShape slice, C::Subshape(data, ids.rank()));
   return SetShape(c, C::VectorOf(segments).Concatenate(slice));
 }
@@ -146,7 +145,6 @@ absl::Status UnsortedSegmentShape(InferenceContext* c) {
 absl::Status SegmentShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const PartialShape data, C::WithRankAtLeast(c->input(0), 1));
   TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(1), 1).status());
-  if (data.unknown_rank()) return UnknownShape(c);
   TROUPE_ASSIGN_OR_RETURN(const PartialShape row, C::Subshape(data, 1));
   return SetShape(c, C::VectorOf(-1).Concatenate(row));
 }

@@ -122,9 +122,9 @@ absl::StatusOr<PartialShape> BroadcastShapes(const PartialShape& a, const Partia
       sizes[i] = x;
     } else {
       if (tolerant) return InferenceContext::Scalar();
-      return InvalidArgument("The shapes ", a.ToString(), " and ", b.ToString(),
-                             " cannot be broadcast against each other: dimensions of size ", x,
-                             " and ", y, " meet");
+      return InvalidArgument("Dimensions must be equal, but are ", x, " and ", y, "; shapes ",
+                             a.ToString(), " and ", b.ToString(),
+                             " cannot be broadcast against each other");
     }
   }
   return PartialShape(sizes);
@@ -136,6 +136,12 @@ std::vector<int64_t> IntegerValues(const Tensor& tensor) {
         const auto values = tensor.unchecked_values<T>();
         return std::vector<int64_t>(values.begin(), values.end());
       });
+}
+
+std::optional<std::vector<int64_t>> IndexValues(const Tensor& tensor) {
+  const ElementType type = tensor.type();
+  if (type != ElementType::kInt32 && type != ElementType::kInt64) return std::nullopt;
+  return IntegerValues(tensor);
 }
 
 absl::StatusOr<int64_t> ScalarValue(const Tensor& tensor) {

@@ -4,6 +4,7 @@
 #define TROUPE_GRAPH_OPS_SHAPE_HELPERS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,6 +50,8 @@ absl::StatusOr<PartialShape> BroadcastShapes(const PartialShape& a, const Partia
 
 /// The elements of an integer tensor of any integer type.
 std::vector<int64_t> IntegerValues(const Tensor& tensor);
+/// The elements of a tensor of int32 or int64; nullopt for other types.
+std::optional<std::vector<int64_t>> IndexValues(const Tensor& tensor);
 /// The only element of a constant scalar that is an integer; InvalidArgument if it is no scalar.
 absl::StatusOr<int64_t> ScalarValue(const Tensor& tensor);
 /// Input i, a scalar axis of a tensor of rank `rank` (-1: unknown), counted from the front; -1 if

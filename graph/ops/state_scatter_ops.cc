@@ -56,7 +56,6 @@ absl::Status ResourceGatherShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(PartialShape params, CheckedHandleShape(c));
   TROUPE_ASSIGN_OR_RETURN(params, C::WithRankAtLeast(params, dims + 1));
   TROUPE_ASSIGN_OR_RETURN(const PartialShape indices, C::WithRankAtLeast(c->input(1), dims));
-  if (params.unknown_rank() || indices.unknown_rank()) return UnknownShape(c);
   TROUPE_ASSIGN_OR_RETURN(const PartialShape batch, C::Subshape(params, 0, dims));
   TROUPE_ASSIGN_OR_RETURN(const PartialShape picked, C::Subshape(indices, dims));
   TROUPE_ASSIGN_OR_RETURN(const PartialShape row, C::Subshape(params, dims + 1));

@@ -1,5 +1,6 @@
 // Tensor arrays: arrays of tensors that are written and read element by element, mostly by loops.
 // Version 2 has strings as handles, which are looked up; version 3 has resources.
+#include <initializer_list>
 #include <string>
 #include <utility>
 
@@ -11,14 +12,14 @@
 namespace troupe {
 namespace {
 
-/// InvalidArgument unless input 0 may be a handle: by its static shape a vector of 2, as
-/// TensorFlow has it.
-absl::Status CheckHandle(InferenceContext* c) {
-  return InferenceContext::VectorOf(2).MergeWith(c->input(0)).status();
-}
+using C = InferenceContext;
 
-absl::Status CheckScalar(InferenceContext* c, int i) {
-  return InferenceContext::WithRank(c->input(i), 0).status();
+/// InvalidArgument unless input 0 may be a handle (by its static shape a vector of 2, as TensorFlow
+/// has it), and `scalars` are scalars.
+absl::Status CheckInputs(InferenceContext* c, std::initializer_list<int> scalars) {
+  TROUPE_RETURN_IF_ERROR(C::VectorOf(2).MergeWith(c->input(0)).status());
+  for (int i : scalars) TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(i), 0).status());
+  return absl::OkStatus();
 }
 
 /// What is known of the elements of the array that input 0 is a handle to.
@@ -28,10 +29,10 @@ PartialShape ElementShape(InferenceContext* c) {
 }
 
 absl::Status TensorArrayShape(InferenceContext* c) {
-  TROUPE_RETURN_IF_ERROR(CheckScalar(c, 0));
-  c->set_output(0, InferenceContext::VectorOf(2));
+  TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(0), 0).status());
+  c->set_output(0, C::VectorOf(2));
   if (c->num_outputs() < 2) return absl::OkStatus();
-  c->set_output(1, InferenceContext::Scalar());
+  c->set_output(1, C::Scalar());
   TROUPE_ASSIGN_OR_RETURN(PartialShape shape, c->attrs().Get<PartialShape>("element_shape"));
   TROUPE_ASSIGN_OR_RETURN(const ElementType type, c->attrs().Get<ElementType>("dtype"));
   // A partly known shape may be that of some elements only.
@@ -43,42 +44,35 @@ absl::Status TensorArrayShape(InferenceContext* c) {
 }
 
 absl::Status TensorArrayGradShape(InferenceContext* c) {
-  TROUPE_RETURN_IF_ERROR(CheckHandle(c));
-  TROUPE_RETURN_IF_ERROR(CheckScalar(c, 1));
+  TROUPE_RETURN_IF_ERROR(CheckInputs(c, {1}));
   HandleShapes handle = c->input_handle(0);
   if (c->num_inputs() > 2) {
-    TROUPE_ASSIGN_OR_RETURN(const PartialShape sizes, InferenceContext::WithRank(c->input(2), 1));
-    const PartialShape prepend =
-        sizes.dim(0) > Shape::kMaxRank
-            ? PartialShape()
-            : InferenceContext::UnknownOfRank(static_cast<int>(sizes.dim(0)));
+    TROUPE_ASSIGN_OR_RETURN(const PartialShape sizes, C::WithRank(c->input(2), 1));
+    const PartialShape prepend = sizes.dim(0) > Shape::kMaxRank
+                                     ? PartialShape()
+                                     : C::UnknownOfRank(static_cast<int>(sizes.dim(0)));
     for (auto& [type, shape] : handle) shape = prepend.Concatenate(shape);
   }
-  c->set_output(0, InferenceContext::VectorOf(2));
+  c->set_output(0, C::VectorOf(2));
   c->set_output_handle(0, std::move(handle));
-  if (c->num_outputs() > 1) c->set_output(1, InferenceContext::Scalar());
+  if (c->num_outputs() > 1) c->set_output(1, C::Scalar());
   return absl::OkStatus();
 }
 
 absl::Status TensorArrayWriteShape(InferenceContext* c) {
-  TROUPE_RETURN_IF_ERROR(CheckHandle(c));
-  TROUPE_RETURN_IF_ERROR(CheckScalar(c, 1));
-  TROUPE_RETURN_IF_ERROR(CheckScalar(c, 3));
+  TROUPE_RETURN_IF_ERROR(CheckInputs(c, {1, 3}));
   TROUPE_RETURN_IF_ERROR(ElementShape(c).MergeWith(c->input(2)).status());
-  return SetShape(c, InferenceContext::Scalar());
+  return SetShape(c, C::Scalar());
 }
 
 absl::Status TensorArrayReadShape(InferenceContext* c) {
-  TROUPE_RETURN_IF_ERROR(CheckHandle(c));
-  TROUPE_RETURN_IF_ERROR(CheckScalar(c, 1));
-  TROUPE_RETURN_IF_ERROR(CheckScalar(c, 2));
+  TROUPE_RETURN_IF_ERROR(CheckInputs(c, {1, 2}));
   return SetShape(c, ElementShape(c));
 }
 
 absl::Status TensorArrayGatherShape(InferenceContext* c) {
-  TROUPE_RETURN_IF_ERROR(CheckHandle(c));
-  TROUPE_ASSIGN_OR_RETURN(PartialShape indices, InferenceContext::WithRank(c->input(1), 1));
-  TROUPE_RETURN_IF_ERROR(CheckScalar(c, 2));
+  TROUPE_RETURN_IF_ERROR(CheckInputs(c, {2}));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape indices, C::WithRank(c->input(1), 1));
   PartialShape element = ElementShape(c);
   if (element.unknown_rank()) {
     TROUPE_ASSIGN_OR_RETURN(element, c->attrs().Get<PartialShape>("element_shape"));
@@ -87,43 +81,36 @@ absl::Status TensorArrayGatherShape(InferenceContext* c) {
 }
 
 absl::Status TensorArrayScatterShape(InferenceContext* c) {
-  TROUPE_RETURN_IF_ERROR(CheckHandle(c));
-  TROUPE_ASSIGN_OR_RETURN(PartialShape indices, InferenceContext::WithRank(c->input(1), 1));
-  TROUPE_RETURN_IF_ERROR(CheckScalar(c, 3));
-  TROUPE_ASSIGN_OR_RETURN(PartialShape value, InferenceContext::WithRankAtLeast(c->input(2), 1));
-  if (!value.unknown_rank()) {
-    TROUPE_RETURN_IF_ERROR(InferenceContext::MergeDim(indices.dim(0), value.dim(0)).status());
-  }
-  TROUPE_ASSIGN_OR_RETURN(PartialShape element, InferenceContext::Subshape(value, 1));
+  TROUPE_RETURN_IF_ERROR(CheckInputs(c, {3}));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape indices, C::WithRank(c->input(1), 1));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape value, C::WithRankAtLeast(c->input(2), 1));
+  TROUPE_RETURN_IF_ERROR(C::MergeDim(indices.dim(0), C::DimOf(value, 0)).status());
+  TROUPE_ASSIGN_OR_RETURN(PartialShape element, C::Subshape(value, 1));
   TROUPE_RETURN_IF_ERROR(ElementShape(c).MergeWith(element).status());
-  return SetShape(c, InferenceContext::Scalar());
+  return SetShape(c, C::Scalar());
 }
 
 absl::Status TensorArrayConcatShape(InferenceContext* c) {
-  TROUPE_RETURN_IF_ERROR(CheckHandle(c));
-  TROUPE_RETURN_IF_ERROR(CheckScalar(c, 1));
+  TROUPE_RETURN_IF_ERROR(CheckInputs(c, {1}));
   c->set_output(0, PartialShape());
-  c->set_output(1, InferenceContext::VectorOf(-1));
+  c->set_output(1, C::VectorOf(-1));
   return absl::OkStatus();
 }
 
 absl::Status TensorArraySplitShape(InferenceContext* c) {
-  TROUPE_RETURN_IF_ERROR(CheckHandle(c));
-  TROUPE_RETURN_IF_ERROR(InferenceContext::WithRank(c->input(2), 1).status());
-  TROUPE_RETURN_IF_ERROR(CheckScalar(c, 3));
-  TROUPE_ASSIGN_OR_RETURN(PartialShape value, InferenceContext::WithRankAtLeast(c->input(1), 1));
-  if (!value.unknown_rank()) value = InferenceContext::ReplaceDim(value, 0, -1);
-  TROUPE_RETURN_IF_ERROR(ElementShape(c).MergeWith(value).status());
-  return SetShape(c, InferenceContext::Scalar());
+  TROUPE_RETURN_IF_ERROR(CheckInputs(c, {3}));
+  TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(2), 1).status());
+  TROUPE_ASSIGN_OR_RETURN(PartialShape value, C::WithRankAtLeast(c->input(1), 1));
+  TROUPE_RETURN_IF_ERROR(ElementShape(c).MergeWith(C::ReplaceDim(value, 0, -1)).status());
+  return SetShape(c, C::Scalar());
 }
 
 absl::Status TensorArraySizeShape(InferenceContext* c) {
-  TROUPE_RETURN_IF_ERROR(CheckHandle(c));
-  TROUPE_RETURN_IF_ERROR(CheckScalar(c, 1));
-  return SetShape(c, InferenceContext::Scalar());
+  TROUPE_RETURN_IF_ERROR(CheckInputs(c, {1}));
+  return SetShape(c, C::Scalar());
 }
 
-absl::Status TensorArrayCloseShape(InferenceContext* c) { return CheckHandle(c); }
+absl::Status TensorArrayCloseShape(InferenceContext* c) { return CheckInputs(c, {}); }
 
 /// The ops that have the same inputs, but for the handle, and outputs in both versions.
 void Register(bool resources) {
