@@ -64,9 +64,11 @@ void Register(bool references) {
   if (references) choice.SetAllowsUninitializedInput();
   [[maybe_unused]] const internal::OpRegistrar ops[] = {
       // A value that enters may have another shape in later iterations; an invariant has not.
-      pass_on("Enter",
-              " into the loop frame `frame_name`: into its first iteration, or with `is_constant` "
-              "into all of them. At most `parallel_iterations` iterations run at once.")
+      pass_on("Enter", references
+                           ? " into the loop frame `frame_name`, as Enter does values."
+                           : " into the loop frame `frame_name`: into its first iteration, or with "
+                             "`is_constant` into all of them. At most `parallel_iterations` "
+                             "iterations run at once.")
           .Attr("frame_name: string")
           .Attr("is_constant: bool = false")
           .Attr("parallel_iterations: int = 10"),
@@ -77,10 +79,13 @@ void Register(bool references) {
                     ", value_index: int32"),
              MergeShape)
           .Attr("N: int >= 1")
-          .Doc("Passes on the first of `inputs` that comes alive, and as the scalar `value_index` "
-               "which one it was. Dead if all are."),
-      choice.Doc(StrCat("Passes ", data,
-                        " to the output that the scalar `pred` names; the other output is dead.")),
+          .Doc(references
+                   ? "Passes on the first of the references `inputs` that comes alive, as Merge "
+                     "does values."
+                   : "Passes on the first of `inputs` that comes alive, and as the scalar "
+                     "`value_index` which one it was. Dead if all are."),
+      choice.Doc(StrCat("Passes ", data, " to the output that the scalar `pred` names",
+                        references ? ", as Switch does." : "; the other output is dead.")),
   };
 }
 
