@@ -9,17 +9,6 @@ namespace {
 
 using Kind = FlowContext::Kind;
 
-/// A scope of its own, called as the caller wants, for the nodes of a construct.
-Scope OwnScope(const Scope& scope, std::string_view name) {
-  return scope.NewSubScope(scope.op_name().empty() ? name : std::string_view(scope.op_name()));
-}
-
-std::string NameOf(const Scope& own) {
-  std::string name = own.prefix();
-  if (!name.empty()) name.pop_back();
-  return name;
-}
-
 /// InvalidArgument unless `tensor` can be a scalar bool.
 absl::Status CheckPredicate(const std::string& what, const Output& tensor) {
   if (!tensor.valid()) return InvalidArgument(what, " is no tensor");

@@ -1,5 +1,6 @@
 // Maps, folds and scans: loops over the rows of tensors.
 #include "api/control_flow.h"
+#include "api/internal/flow_context.h"
 #include "api/ops.h"
 #include "devices/status_macros.h"
 
@@ -56,13 +57,7 @@ Rows Unstack(const Scope& own, const std::string& what, const InputList& element
 }
 
 std::string Describe(const char* kind, const Scope& own) {
-  std::string name = own.prefix();
-  if (!name.empty()) name.pop_back();
-  return StrCat(kind, " '", name, "'");
-}
-
-Scope OwnScope(const Scope& scope, std::string_view name) {
-  return scope.NewSubScope(scope.op_name().empty() ? name : std::string_view(scope.op_name()));
+  return StrCat(kind, " '", NameOf(own), "'");
 }
 
 /// Stacks what the loop has written, and notes how many rows that are.
@@ -75,10 +70,6 @@ Output Stacked(const Scope& own, const TensorArray& array, const Rows& rows) {
   own.UpdateStatus(own.graph()->RefineShape(all, PartialShape(absl::MakeConstSpan(dims))));
   return all;
 }
-
-}  // namespace
-
-namespace {
 
 std::vector<Output> Map(const Scope& scope, const MapFunction& function, const InputList& elements,
                         const std::vector<ElementType>& types, const MapOptions& options) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <iostream>
 
+#include "absl/strings/str_split.h"
 #include "api/cli/cli.h"
 #include "api/cli/cluster_command.h"
 #include "api/extension.h"
@@ -19,9 +20,7 @@ std::vector<std::pair<std::string, std::string>> SplitAtEquals(
     const std::vector<std::string>& texts) {
   std::vector<std::pair<std::string, std::string>> pairs;
   for (const std::string& text : texts) {
-    const size_t equals = text.find('=');
-    pairs.emplace_back(text.substr(0, equals),
-                       equals == std::string::npos ? "" : text.substr(equals + 1));
+    pairs.push_back(absl::StrSplit(text, absl::MaxSplits('=', 1)));
   }
   return pairs;
 }

@@ -156,4 +156,14 @@ void FlowContext::Adopt(const Scope& scope, int num_nodes, const std::string& pr
   }
 }
 
+Scope OwnScope(const Scope& scope, std::string_view name) {
+  return scope.NewSubScope(scope.op_name().empty() ? name : std::string_view(scope.op_name()));
+}
+
+std::string NameOf(const Scope& own) {
+  std::string name = own.prefix();
+  if (!name.empty()) name.pop_back();
+  return name;
+}
+
 }  // namespace troupe

@@ -62,6 +62,10 @@ struct FlowContext {
   static void Adopt(const Scope& scope, int num_nodes, const std::string& prefix);
 };
 
+/// A scope of its own, called as the caller wants, for the nodes of a construct; and its name.
+Scope OwnScope(const Scope& scope, std::string_view name);
+std::string NameOf(const Scope& own);
+
 }  // namespace troupe
 
 #endif  // TROUPE_API_INTERNAL_FLOW_CONTEXT_H_

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "actors/session/step_graph.h"
 #include "devices/status_macros.h"
 #include "graph/graph_def.h"
@@ -21,11 +22,7 @@ absl::StatusOr<std::vector<PlacementDevice>> Devices(const std::string& text) {
       names.push_back(StrCat("/job:localhost/replica:0/task:0/device:CPU:", i));
     }
   } else {
-    for (size_t begin = 0; begin <= text.size();) {
-      const size_t end = std::min(text.find(',', begin), text.size());
-      names.push_back(text.substr(begin, end - begin));
-      begin = end + 1;
-    }
+    names = absl::StrSplit(text, ',');
   }
   if (names.empty())
     return InvalidArgument("--devices takes a number, or names, not \"", text, "\"");

@@ -113,7 +113,7 @@ absl::Status Conv2DBackpropInputShape(InferenceContext* c) {
 
 /// The attribute `data_format` of batch normalisation: the rank and where the channels are.
 absl::StatusOr<std::pair<int, int>> NormLayout(InferenceContext* c) {
-  TROUPE_ASSIGN_OR_RETURN(const std::string format, c->attrs().Get<std::string>("data_format"));
+  const std::string format = c->attrs().GetOr<std::string>("data_format", "NHWC");
   if (format == "NHWC") return std::pair(4, 3);
   if (format == "NCHW") return std::pair(4, 1);
   if (format == "NDHWC") return std::pair(5, 4);
