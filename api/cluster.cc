@@ -68,7 +68,6 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   task.task = {options.job, options.task};
   task.threads = options.threads;
   task.num_cpu_devices = options.num_cpu_devices;
-  task.data_port = options.data_port;
   task.heartbeat_interval = absl::ToChronoMilliseconds(options.heartbeat_interval);
   task.heartbeat_timeout = absl::ToChronoMilliseconds(options.heartbeat_timeout);
   task.wait_for_workers = absl::ToChronoMilliseconds(options.wait_for_workers);

@@ -23,7 +23,6 @@ struct ServerOptions {
   int task = 0;
   int threads = 0;          ///< That compute; 0: one per core.
   int num_cpu_devices = 1;  ///< That the task shows.
-  int data_port = 0;        ///< Of the data plane; 0: any free one.
   absl::Duration heartbeat_interval = absl::Seconds(1);
   absl::Duration heartbeat_timeout = absl::Seconds(5);
   /// How long the creation of a session waits for tasks that are missing.

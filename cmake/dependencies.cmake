@@ -11,7 +11,7 @@ find_package(ZLIB REQUIRED)
 find_package(OpenSSL 3.0 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
-find_package(CAF 0.17.6 REQUIRED COMPONENTS core io)
+find_package(CAF 0.17.6 REQUIRED COMPONENTS core)
 if(TROUPE_TESTS)
   find_package(GTest REQUIRED)
   find_package(benchmark REQUIRED)
@@ -35,9 +35,9 @@ set(TROUPE_PUBLIC_LIBRARIES
 
 # What stays inside it.
 set(TROUPE_PRIVATE_LIBRARIES
-    CAF::core CAF::io OneDnn::dnnl Eigen3::Eigen Boost::headers ZLIB::ZLIB
+    CAF::core OneDnn::dnnl Eigen3::Eigen Boost::headers ZLIB::ZLIB
     nlohmann_json::nlohmann_json OpenSSL::SSL OpenSSL::Crypto
     ${TROUPE_GOMP_LIBRARY})
 
 # How programs link what stays inside if the library is static.
-set(TROUPE_STATIC_LINK_OPTIONS -lcaf_io -lcaf_core -ldnnl -lssl -lcrypto -lz -lgomp -ldl -lpthread)
+set(TROUPE_STATIC_LINK_OPTIONS -lcaf_core -ldnnl -lssl -lcrypto -lz -lgomp -ldl -lpthread)

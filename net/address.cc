@@ -87,4 +87,10 @@ bool IsLoopback(const std::string& host) {
   return false;
 }
 
+bool IsNumericHost(const std::string& host) {
+  in6_addr bytes;
+  return inet_pton(AF_INET, host.c_str(), &bytes) == 1 ||
+         inet_pton(AF_INET6, host.c_str(), &bytes) == 1;
+}
+
 }  // namespace troupe

@@ -28,6 +28,9 @@ absl::StatusOr<HostPort> ParseHostPort(std::string_view text, bool any_port = fa
 /// reached from another machine.
 bool IsLoopback(const std::string& host);
 
+/// True for an address of either family, false for a name.
+bool IsNumericHost(const std::string& host);
+
 }  // namespace troupe
 
 #endif  // TROUPE_NET_ADDRESS_H_

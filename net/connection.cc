@@ -72,7 +72,7 @@ class Connection::Lane final : public FrameReader::Handler {
     {
       std::lock_guard<std::mutex> lock(credited->mutex);
       if (!credited->queue.AddCredits(bytes)) {
-        return InvalidArgument("data plane: credits come back that were not taken");
+        return InvalidArgument("credits come back that were not taken");
       }
     }
     connection_->Kick(credited);
@@ -172,7 +172,7 @@ absl::Status Connection::Send(absl::Span<SendItem> items) {
 
 absl::Status Connection::SendMessage(uint64_t type, uint64_t id, std::string body) {
   if (body.size() > Transport::kMaxMessageBytes) {
-    return InvalidArgument("data plane: a message of ", body.size(), " bytes; at most ",
+    return InvalidArgument("a message of ", body.size(), " bytes; at most ",
                            Transport::kMaxMessageBytes, " can be sent");
   }
   FrameHeader header;

@@ -83,7 +83,7 @@ uint64_t MaxLength(FrameKind kind, const FrameLimits& limits) {
 
 template <typename... Args>
 absl::Status Wrong(const FrameHeader& header, const Args&... why) {
-  return InvalidArgument("data plane: ", FrameKindName(header.kind), " frame: ", why...);
+  return InvalidArgument(FrameKindName(header.kind), " frame: ", why...);
 }
 
 absl::Status CheckTensor(const FrameHeader& h, const FrameLimits& limits, const Shape& shape) {
@@ -193,18 +193,18 @@ absl::StatusOr<size_t> FrameHeadBytes(std::string_view header) {
       const uint8_t byte = static_cast<uint8_t>(c);
       hex += {kDigits[byte >> 4], kDigits[byte & 15], ' '};
     }
-    return InvalidArgument("data plane: bytes that begin no frame: ", hex, "...");
+    return InvalidArgument("bytes that begin no frame: ", hex, "...");
   }
   const uint16_t version = Load<uint16_t>(at + kVersionAt);
   if (version != kWireVersion) {
-    return absl::FailedPreconditionError(StrCat("data plane: the peer speaks version ", version,
+    return absl::FailedPreconditionError(StrCat("the peer speaks version ", version,
                                                 " of the protocol, this task ", kWireVersion,
                                                 "; run the same release of Troupe on all tasks"));
   }
   const bool tensor = Load<uint8_t>(at + kKindAt) == static_cast<uint8_t>(FrameKind::kTensor);
   const uint8_t rank = Load<uint8_t>(at + kRankAt);
   if (tensor && rank > Shape::kMaxRank) {
-    return InvalidArgument("data plane: tensor frame: rank ", static_cast<int>(rank));
+    return InvalidArgument("tensor frame: rank ", static_cast<int>(rank));
   }
   return kFrameHeaderBytes + (tensor ? 8u * rank : 0u);
 }
@@ -212,15 +212,15 @@ absl::StatusOr<size_t> FrameHeadBytes(std::string_view header) {
 absl::Status DecodeFrameHead(std::string_view head, const FrameLimits& limits, FrameHeader* header,
                              Shape* shape) {
   TROUPE_ASSIGN_OR_RETURN(const size_t size, FrameHeadBytes(head));
-  if (head.size() < size) return InvalidArgument("data plane: a frame's header is cut off");
+  if (head.size() < size) return InvalidArgument("a frame's header is cut off");
   const char* at = head.data();
   if (Load<uint32_t>(at + kChecksumAt) != Checksum(at, size)) {
-    return InvalidArgument("data plane: a frame's checksum is wrong");
+    return InvalidArgument("a frame's checksum is wrong");
   }
   const uint8_t kind = Load<uint8_t>(at + kKindAt);
   const uint8_t flags = Load<uint8_t>(at + kFlagsAt);
   if (!IsKind(kind) || (flags & ~kDeadFlag) != 0 || Load<uint16_t>(at + kReservedAt) != 0) {
-    return InvalidArgument("data plane: a frame of kind ", static_cast<int>(kind), ", flags ",
+    return InvalidArgument("a frame of kind ", static_cast<int>(kind), ", flags ",
                            static_cast<int>(flags), ", which does not exist");
   }
   FrameHeader h;

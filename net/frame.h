@@ -1,4 +1,4 @@
-/// The frames of the data plane. docs/transport.md describes every byte.
+/// The frames of a connection. docs/transport.md describes every byte.
 ///
 /// A stream between two tasks is a sequence of frames: a header of 64 bytes, for a tensor its
 /// dimensions, and a body. Nothing of a header is believed before it has been checked as a whole,
@@ -22,7 +22,7 @@ namespace troupe {
 /// "TRPF", as a little-endian number.
 inline constexpr uint32_t kFrameMagic = 0x46505254;
 /// Changes whenever a byte of the protocol does; tasks of different versions refuse one another.
-inline constexpr uint16_t kWireVersion = 1;
+inline constexpr uint16_t kWireVersion = 2;
 inline constexpr size_t kFrameHeaderBytes = 64;
 inline constexpr size_t kMaxFrameHeadBytes = kFrameHeaderBytes + 8 * Shape::kMaxRank;
 

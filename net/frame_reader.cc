@@ -113,7 +113,7 @@ absl::Status FrameReader::Parse() {
       if (body_left_ == 0) TROUPE_RETURN_IF_ERROR(FinishFrame());
       continue;
     }
-    if (ended_) return InvalidArgument("data plane: a frame after the last one");
+    if (ended_) return InvalidArgument("a frame after the last one");
     if (have < kFrameHeaderBytes) return absl::OkStatus();
     TROUPE_ASSIGN_OR_RETURN(const size_t head, FrameHeadBytes({at, have}));
     if (have < head) return absl::OkStatus();
@@ -135,11 +135,10 @@ absl::Status FrameReader::StartFrame(const FrameHeader& header, const Shape& sha
     case FrameKind::kChunk:
       current_ = Find(header.transfer);
       if (current_ == nullptr) {
-        return InvalidArgument("data plane: a chunk of transfer ", header.transfer,
-                               ", which is not under way");
+        return InvalidArgument("a chunk of transfer ", header.transfer, ", which is not under way");
       }
       if (header.length > current_->info.bytes - current_->received) {
-        return InvalidArgument("data plane: a chunk of ", header.length, " bytes, where only ",
+        return InvalidArgument("a chunk of ", header.length, " bytes, where only ",
                                current_->info.bytes - current_->received, " are missing");
       }
       return absl::OkStatus();
@@ -152,26 +151,26 @@ absl::Status FrameReader::StartFrame(const FrameHeader& header, const Shape& sha
       text_.resize(header.length);
       return absl::OkStatus();
     default:
-      return InvalidArgument("data plane: a ", FrameKindName(header.kind),
+      return InvalidArgument("a ", FrameKindName(header.kind),
                              " frame on a stream that is open already");
   }
 }
 
 absl::Status FrameReader::StartTensor(const FrameHeader& header, const Shape& shape) {
   if (header.transfer <= last_transfer_) {
-    return InvalidArgument("data plane: transfer ", header.transfer, " after ", last_transfer_,
+    return InvalidArgument("transfer ", header.transfer, " after ", last_transfer_,
                            "; frames are out of order");
   }
   last_transfer_ = header.transfer;
   if (transfers_.size() >= kMaxTransfers) {
-    return InvalidArgument("data plane: more than ", kMaxTransfers, " tensors under way at once");
+    return InvalidArgument("more than ", kMaxTransfers, " tensors under way at once");
   }
   auto transfer = std::make_unique<Transfer>();
   transfer->id = header.transfer;
   transfer->info = {header.step, header.key, header.tag,  header.dead,
                     header.type, shape,      header.total};
   if (!credits_->Take(header.total, &transfer->charge)) {
-    return InvalidArgument("data plane: a tensor of ", header.total,
+    return InvalidArgument("a tensor of ", header.total,
                            " bytes for which the peer has no credit (", credits_->taken(), " of ",
                            credits_->window(), " bytes are taken)");
   }
@@ -201,8 +200,7 @@ absl::Status FrameReader::FinishFrame() {
     case FrameKind::kAbort: {
       Transfer* transfer = Find(frame_.transfer);
       if (transfer == nullptr) {
-        return InvalidArgument("data plane: transfer ", frame_.transfer,
-                               " is given up, but is not under way");
+        return InvalidArgument("transfer ", frame_.transfer, " is given up, but is not under way");
       }
       const IncomingTensor info = transfer->info;
       const uint64_t charge = transfer->charge;

@@ -73,6 +73,7 @@ Handshake Handshake::Connecting(Identity self, StreamTerms terms, std::string ex
   writer.Number(expected_incarnation);
   writer.String(h.self_.cluster);
   writer.String(h.self_.task);
+  writer.String(h.self_.address);
   writer.String(h.expected_task_);
   h.output_ = Frame(FrameKind::kHello, h.hello_);
   h.Expect(State::kAwaitChallenge);
@@ -143,7 +144,7 @@ void Handshake::Consume(std::string_view bytes) {
       const absl::Status decoded = DecodeFrameHead(input_, FrameLimits(), &header, &shape);
       if (!decoded.ok()) return Refuse(decoded);
       if (header.kind > FrameKind::kRefuse) {
-        return Refuse(InvalidArgument("data plane: a ", FrameKindName(header.kind),
+        return Refuse(InvalidArgument("a ", FrameKindName(header.kind),
                                       " frame before the handshake is over"));
       }
       length = header.length;
@@ -175,7 +176,7 @@ void Handshake::OnFrame() {
     state_ = State::kOpen;
     return;
   }
-  Refuse(InvalidArgument("data plane: a ", FrameKindName(kind), " frame out of order"));
+  Refuse(InvalidArgument("a ", FrameKindName(kind), " frame out of order"));
 }
 
 void Handshake::OnHello(std::string_view body) {
@@ -188,9 +189,10 @@ void Handshake::OnHello(std::string_view body) {
       !reader.Number(&lane) || !reader.Number(&peer_.incarnation) ||
       !reader.Number(&peer_terms_.window) || !reader.Number(&peer_terms_.max_tensor_bytes) ||
       !reader.Number(&wanted_incarnation) || !reader.String(&peer_.cluster, kMaxName) ||
-      !reader.String(&peer_.task, kMaxName) || !reader.String(&wanted_task, kMaxName) ||
-      !reader.done() || lane > 1 || !GoodTerms(peer_terms_)) {
-    return Refuse(InvalidArgument("data plane: a malformed hello frame"));
+      !reader.String(&peer_.task, kMaxName) || !reader.String(&peer_.address, kMaxName) ||
+      !reader.String(&wanted_task, kMaxName) || !reader.done() || lane > 1 ||
+      !GoodTerms(peer_terms_)) {
+    return Refuse(InvalidArgument("a malformed hello frame"));
   }
   peer_terms_.lane = lane;
   if (peer_.cluster != self_.cluster) {
@@ -217,13 +219,14 @@ void Handshake::OnHello(std::string_view body) {
   writer.Number(terms_.max_tensor_bytes);
   writer.String(self_.cluster);
   writer.String(self_.task);
+  writer.String(self_.address);
   output_ += Frame(FrameKind::kChallenge, challenge_ + Proof(false));
   Expect(State::kAwaitProof);
 }
 
 void Handshake::OnChallenge(std::string_view body) {
   if (body.size() < kProofBytes) {
-    return Refuse(InvalidArgument("data plane: a malformed challenge frame"));
+    return Refuse(InvalidArgument("a malformed challenge frame"));
   }
   challenge_ = std::string(body.substr(0, body.size() - kProofBytes));
   WireReader reader(challenge_);
@@ -231,8 +234,8 @@ void Handshake::OnChallenge(std::string_view body) {
   if (!reader.Raw(kNonceBytes, &nonce) || !reader.Number(&peer_.incarnation) ||
       !reader.Number(&peer_terms_.window) || !reader.Number(&peer_terms_.max_tensor_bytes) ||
       !reader.String(&peer_.cluster, kMaxName) || !reader.String(&peer_.task, kMaxName) ||
-      !reader.done() || !GoodTerms(peer_terms_)) {
-    return Refuse(InvalidArgument("data plane: a malformed challenge frame"));
+      !reader.String(&peer_.address, kMaxName) || !reader.done() || !GoodTerms(peer_terms_)) {
+    return Refuse(InvalidArgument("a malformed challenge frame"));
   }
   peer_terms_.connection = terms_.connection;
   peer_terms_.lane = terms_.lane;

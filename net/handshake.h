@@ -18,7 +18,8 @@ struct Identity {
   std::string cluster;  ///< Tasks of clusters of other names are refused.
   std::string task;     ///< "/job:worker/replica:0/task:0".
   uint64_t incarnation = 0;
-  std::string secret;  ///< Is proven to the peer, never sent.
+  std::string secret;   ///< Is proven to the peer, never sent.
+  std::string address;  ///< Where the task serves; empty: it does not.
 };
 
 /// What two tasks agree on for one stream.

@@ -1,7 +1,8 @@
 #include "net/node_shell.h"
 
-#include <chrono>
-#include <optional>
+#include <algorithm>
+#include <new>
+#include <utility>
 
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
@@ -12,10 +13,21 @@ namespace troupe {
 namespace {
 // Contents of tensors from this size on travel beside their message.
 constexpr size_t kDetachBytes = 16 << 10;
+// For jobs to end when the node does.
+constexpr std::chrono::milliseconds kEndOfJobs{800};
 
-/// What asks after a message, or says that there is none, must not overtake it.
-bool AsksForLost(const cluster::Message& message) {
-  return message.kind() == cluster::CHECK || message.kind() == cluster::CHECKED;
+/// Whoever is connecting refuses the other's connection, so a dead machine must not be waited for.
+std::chrono::milliseconds DialTimeout(std::chrono::milliseconds heartbeat_timeout) {
+  return std::clamp<std::chrono::milliseconds>(heartbeat_timeout / 3, std::chrono::seconds(1),
+                                               std::chrono::seconds(5));
+}
+
+bool Serialize(const cluster::Message& message, std::string* bytes) {
+  try {
+    return message.SerializeToString(bytes);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 }  // namespace
 
@@ -25,19 +37,57 @@ ClusterTime NodeShell::Now() {
       .count();
 }
 
+absl::Status NodeShell::MakeLinks(const TransportOptions& options,
+                                  std::function<absl::StatusOr<PeerId>(const PeerInfo&)> number,
+                                  std::function<void(ReceivedTensor)> tensor) {
+  Links::Events events;
+  events.number = std::move(number);
+  events.tensor = std::move(tensor);
+  events.up = [this](PeerId peer, uint64_t incarnation) {
+    Enter([&] { role_->OnLinkUp(peer, incarnation, Now()); });
+  };
+  events.lost = [this](PeerId peer, uint64_t) { Enter([&] { role_->OnLinkDown(peer, Now()); }); };
+  events.unreachable = [this](PeerId peer, const std::vector<uint64_t>& steps,
+                              const absl::Status& why) {
+    Enter([&] { role_->OnUnreachable(peer, steps, why, Now()); });
+  };
+  events.message = [this](PeerId from, const std::string& bytes, std::vector<Tensor> parts,
+                          const absl::Status& whole) {
+    Guard(from, [&] { OnWire(from, bytes, std::move(parts), whole); });
+  };
+  events.undelivered = [this](uint64_t step, const absl::Status& why) {
+    // The executor may be in the middle of its loop: the bad news must come from elsewhere.
+    Post([this, step, why] {
+      Enter([&] {
+        if (role_->worker() != nullptr) role_->worker()->OnSendFailed(step, why);
+      });
+    });
+  };
+  events.tick = [this] { Enter([&] { role_->Tick(Now()); }); };
+  TROUPE_ASSIGN_OR_RETURN(
+      links_, Links::Create(options, DialTimeout(options.stall_timeout), std::move(events)));
+  return absl::OkStatus();
+}
+
 void NodeShell::Init(NodeRole::Options options, WorkerEngine* worker, MasterEngine* master) {
   std::lock_guard<std::mutex> lock(mutex_);
   role_ = std::make_unique<NodeRole>(std::move(options), this, worker, master, Now());
 }
 
-void NodeShell::Send(PeerId to, cluster::Message message) {
-  if (to == role_->self()) {
-    to_self_.push_back(std::move(message));
-    return;
+bool NodeShell::Stop(std::chrono::milliseconds drain) {
+  if (links_ != nullptr) links_->Stop(drain);
+  return jobs_.Finish(kEndOfJobs);
+}
+
+// ---- Events ----
+
+template <typename F>
+void NodeShell::Guard(PeerId peer, F&& f) noexcept {
+  try {
+    f();
+  } catch (...) {
+    KeepGoing([&] { links_->Lose(peer, StatusOfException()); });
   }
-  Outgoing& outgoing = outgoing_.emplace_back(Outgoing{to, std::move(message), nullptr});
-  if (to < kFirstClient) return;
-  if (auto it = local_clients_.find(to); it != local_clients_.end()) outgoing.client = it->second;
 }
 
 void NodeShell::Enter(std::function<void()> event, Player player) {
@@ -58,126 +108,19 @@ void NodeShell::Enter(std::function<void()> event, Player player) {
     deferred.swap(deferred_);
   }
   // The others begin before this task does.
-  for (Outgoing& one : outgoing) KeepGoing([&] { Carry(std::move(one)); });
+  for (Outgoing& one : outgoing) Guard(one.to, [&] { Carry(&one); });
   for (auto& job : deferred) KeepGoing(job);
 }
 
-void NodeShell::Carry(Outgoing outgoing) {
-  cluster::Message& message = outgoing.message;
-  if (outgoing.client != nullptr) {
-    (*outgoing.client)(std::move(message));
-    return;
-  }
-  if (CarryOverDataPlane(outgoing.to, &message)) return;
-  control_->Send(outgoing.to, std::move(message));
-}
-
 void NodeShell::OnMessage(PeerId from, cluster::Message message, Player player) {
-  Enter([&] { role_->OnMessage(from, std::move(message), Now()); }, player);
-}
-
-bool NodeShell::CarryOverDataPlane(PeerId to, cluster::Message* message) {
-  const uint64_t life = message->to_incarnation();
-  const bool behind = AsksForLost(*message);
-  if (data_ == nullptr || life == 0) return false;
-  size_t size = message->ByteSizeLong();
-  if (size > ControlPlane::kMaxBytes || !data_->Reaches(to, life)) return false;
-  std::vector<std::string> parts;
-  if (size > kDetachBytes) {
-    for (int i = 0; i < message->tensors_size(); ++i) {
-      TensorProto* tensor = message->mutable_tensors(i);
-      if (tensor->tensor_content().size() < kDetachBytes) continue;
-      parts.push_back(std::move(*tensor->mutable_tensor_content()));
-      tensor->clear_tensor_content();
-      message->add_detached(i);
-    }
-    size = message->ByteSizeLong();
-  }
-  std::string bytes;
-  if (size <= Transport::kMaxMessageBytes && message->SerializeToString(&bytes) &&
-      data_->SendMessage(to, life, std::move(bytes), &parts, behind)) {
-    return true;
-  }
-  for (size_t i = 0; i < parts.size(); ++i) {
-    *message->mutable_tensors(message->detached(static_cast<int>(i)))->mutable_tensor_content() =
-        std::move(parts[i]);
-  }
-  message->clear_detached();
-  return false;
-}
-
-void NodeShell::OnWire(PeerId from, const std::string& bytes, std::vector<Tensor> parts) {
-  cluster::Message message;
-  // What cannot be read cannot be answered either.
-  if (!message.ParseFromString(bytes) ||
-      message.detached_size() != static_cast<int>(parts.size())) {
-    return;
-  }
-  if (parts.empty()) {
-    if (AsksForLost(message) && StaysBehind(from, &message)) return;
-    OnMessage(from, std::move(message));
-    return;
-  }
-  for (int index : message.detached()) {
-    if (index < 0 || index >= message.tensors_size()) return;
-  }
-  uint64_t number = 0;
-  {
-    std::lock_guard<std::mutex> lock(assembly_mutex_);
-    number = next_assembly_++;
-    assemblies_[from].under_way.insert(number);
-  }
-  // The I/O thread does not copy what may be large.
-  Post([this, from, number, message = std::move(message), parts = std::move(parts)]() mutable {
-    for (size_t i = 0; i < parts.size(); ++i) {
-      message.mutable_tensors(message.detached(static_cast<int>(i)))
-          ->set_tensor_content(parts[i].raw_data(), parts[i].bytes());
-      parts[i].Reset();
-    }
-    message.clear_detached();
-    OnMessage(from, std::move(message));
-    PutTogether(from, number);
-  });
-}
-
-bool NodeShell::StaysBehind(PeerId from, cluster::Message* message) {
-  std::lock_guard<std::mutex> lock(assembly_mutex_);
-  auto it = assemblies_.find(from);
-  if (it == assemblies_.end()) return false;
-  it->second.behind.emplace_back(next_assembly_, std::move(*message));
-  return true;
-}
-
-void NodeShell::PutTogether(PeerId from, uint64_t number) {
-  std::vector<cluster::Message> ready;
-  {
-    std::lock_guard<std::mutex> lock(assembly_mutex_);
-    auto it = assemblies_.find(from);
-    auto& [under_way, behind] = it->second;
-    under_way.erase(number);
-    while (!behind.empty() && (under_way.empty() || *under_way.begin() >= behind.front().first)) {
-      ready.push_back(std::move(behind.front().second));
-      behind.pop_front();
-    }
-    if (under_way.empty()) assemblies_.erase(it);
-  }
-  for (cluster::Message& message : ready) OnMessage(from, std::move(message));
-}
-
-void NodeShell::OnLinkDown(PeerId peer) {
-  Enter([&] { role_->OnLinkDown(peer, Now()); });
-}
-
-void NodeShell::OnConnectionLost(PeerId peer, uint64_t incarnation) {
-  Enter([&] {
-    // A later life has nothing to do with it.
-    const uint64_t known = role_->detector().incarnation(peer);
-    if (peer >= kFirstClient || known == incarnation) role_->OnLinkDown(peer, Now());
-  });
-}
-
-void NodeShell::OnTick() {
-  Enter([&] { role_->Tick(Now()); });
+  bool handled = false;
+  Enter(
+      [&] {
+        role_->OnMessage(from, std::move(message), Now());
+        handled = true;
+      },
+      player);
+  if (!handled && links_ != nullptr) links_->Lose(from, absl::InternalError("it was not handled"));
 }
 
 void NodeShell::AddLocalClient(PeerId client, LocalClient deliver) {
@@ -193,55 +136,109 @@ void NodeShell::RemoveLocalClient(PeerId client) {
   });
 }
 
-void NodeShell::SendTensor(const std::string& task, uint64_t step, uint64_t key, uint64_t tag,
-                           bool dead, Tensor value) {
-  const std::optional<PeerId> found = control_->tasks()->Find(task);
-  const PeerId to = found.value_or(0);
-  absl::Status status;
-  if (!found) {
-    status = absl::InternalError(StrCat("a value is to go to ", task, ", which does not exist"));
-  } else if (data_ != nullptr) {
-    status = data_->Send(to, {step, key, tag, dead, value});  // Its memory is shared.
-  } else {
-    status = absl::NotFoundError("no data plane");
+// ---- Sending ----
+
+void NodeShell::Send(PeerId to, cluster::Message message) {
+  if (to == role_->self()) {
+    to_self_.push_back(std::move(message));
+    return;
   }
-  if (found && absl::IsNotFound(status)) {
-    status = SendOverControlPlane(to, task, step, key, tag, dead, value);
-  }
-  if (status.ok()) return;
-  // The executor is in the middle of its loop: the bad news must come from elsewhere.
-  Post([this, step, status] {
-    Enter([&] {
-      if (role_->worker() != nullptr) role_->worker()->OnSendFailed(step, status);
-    });
-  });
+  Outgoing& outgoing = outgoing_.emplace_back(Outgoing{to, std::move(message), nullptr});
+  if (to < kFirstClient) return;
+  if (auto it = local_clients_.find(to); it != local_clients_.end()) outgoing.client = it->second;
 }
 
-absl::Status NodeShell::SendOverControlPlane(PeerId to, const std::string& task, uint64_t step,
-                                             uint64_t key, uint64_t tag, bool dead,
-                                             const Tensor& value) {
-  const NodeRole::Options& options = role_->options();  // Those that are read never change.
-  if (!dead && (value.type() == ElementType::kVariant || value.type() == ElementType::kResource)) {
-    return absl::UnimplementedError(StrCat("a tensor of type ", ElementTypeName(value.type()),
-                                           " cannot go to another process, to ", task));
+void NodeShell::Carry(Outgoing* outgoing) {
+  cluster::Message& message = outgoing->message;
+  if (outgoing->client != nullptr) {
+    (*outgoing->client)(std::move(message));
+    return;
   }
+  const size_t size = message.ByteSizeLong();
+  if (size > kMaxBytes) return Refuse(outgoing->to, message);
+  std::vector<std::string> parts;
+  if (size > kDetachBytes) {
+    const int most = static_cast<int>(Links::kMaxParts) - 1;
+    for (int i = 0; i < std::min(most, message.tensors_size()); ++i) {
+      TensorProto* tensor = message.mutable_tensors(i);
+      if (tensor->tensor_content().size() < kDetachBytes) continue;
+      parts.push_back(std::move(*tensor->mutable_tensor_content()));
+      tensor->clear_tensor_content();
+      message.add_detached(i);
+    }
+  }
+  std::string bytes;
+  if (!Serialize(message, &bytes)) return Refuse(outgoing->to, message);
+  links_->Send(outgoing->to, std::move(bytes), std::move(parts));
+}
+
+void NodeShell::Refuse(PeerId to, const cluster::Message& message) {
+  cluster::Message error;
+  error.set_kind(cluster::REPLY);
+  error.set_id(message.id());
+  error.set_code(static_cast<int>(absl::StatusCode::kResourceExhausted));
+  error.set_error(StrCat("a message of ", message.ByteSizeLong(),
+                         " bytes is too large to be sent, which ", kMaxBytes,
+                         " at most can be, or for this process's memory"));
+  if (message.kind() == cluster::REQUEST) {
+    Enter([&] { role_->calls()->OnReply(to, std::move(error)); });
+  } else if (message.kind() == cluster::REPLY) {
+    error.set_version(message.version());
+    error.set_task(message.task());
+    error.set_incarnation(message.incarnation());
+    links_->Send(to, error.SerializeAsString());
+  }
+}
+
+void NodeShell::SendTensor(const std::string& task, uint64_t step, uint64_t key, uint64_t tag,
+                           bool dead, Tensor value) {
+  const absl::StatusOr<Links::Task> to = links_->FindTask(task);
+  if (to.ok()) {
+    links_->Send(to->id, {step, key, tag, dead, std::move(value)});
+  } else {
+    Post([this, step, status = to.status()] {
+      Enter([&] { role_->worker()->OnSendFailed(step, status); });
+    });
+  }
+}
+
+// ---- Receiving ----
+
+void NodeShell::OnWire(PeerId from, const std::string& bytes, std::vector<Tensor> parts,
+                       const absl::Status& whole) {
   cluster::Message message;
-  message.set_version(kProtocolVersion);
-  message.set_task(options.task);
-  message.set_incarnation(options.incarnation);
-  message.set_kind(cluster::TENSOR);
-  message.set_step(step);
-  cluster::CrossingTensor* crossing = message.mutable_crossing();
-  crossing->set_key(key);
-  crossing->set_tag(tag);
-  crossing->set_dead(dead);
-  if (!dead) TensorToProto(value, crossing->mutable_value());
-  if (message.ByteSizeLong() > ControlPlane::kMaxBytes) {
-    return absl::ResourceExhaustedError(
-        StrCat("a tensor of ", message.ByteSizeLong(), " bytes is too large to go to ", task));
+  // What cannot be read cannot be answered either.
+  if (!message.ParseFromString(bytes)) return;
+  if (!whole.ok()) {
+    const bool request = message.kind() == cluster::REQUEST;
+    Enter([&] {
+      if (request) {
+        role_->Refuse(from, message, whole);
+      } else {
+        message.set_code(static_cast<int>(whole.code()));
+        message.set_error(std::string(whole.message()));
+        role_->OnMessage(from, std::move(message), Now());
+      }
+    });
+    return;
   }
-  control_->Send(to, std::move(message));
-  return absl::OkStatus();
+  if (message.detached_size() != static_cast<int>(parts.size())) return;
+  for (int index : message.detached()) {
+    if (index < 0 || index >= message.tensors_size()) return;
+  }
+  if (parts.empty()) return OnMessage(from, std::move(message), Player::kQuick);
+  // The I/O thread does not copy what may be large.
+  Post([this, from, message = std::move(message), parts = std::move(parts)]() mutable {
+    Guard(from, [&] {
+      for (size_t i = 0; i < parts.size(); ++i) {
+        message.mutable_tensors(message.detached(static_cast<int>(i)))
+            ->set_tensor_content(parts[i].raw_data(), parts[i].bytes());
+        parts[i].Reset();
+      }
+      message.clear_detached();
+      OnMessage(from, std::move(message), Player::kQuick);
+    });
+  });
 }
 
 }  // namespace troupe

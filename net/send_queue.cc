@@ -36,9 +36,9 @@ absl::StatusOr<Outgoing> Outgoing::ForTensor(uint64_t step, uint64_t key, uint64
   header.tag = tag;
   header.dead = dead;
   if (dead) return out;
-  if (!tensor.valid()) return InvalidArgument("data plane: there is no tensor to send");
+  if (!tensor.valid()) return InvalidArgument("there is no tensor to send");
   if (tensor.space() == MemorySpace::kCuda) {
-    return InvalidArgument("data plane: a tensor in a GPU's memory must be copied to the host's");
+    return InvalidArgument("a tensor in a GPU's memory must be copied to the host's");
   }
   header.type = tensor.type();
   header.rank = static_cast<uint8_t>(tensor.rank());
@@ -55,8 +55,7 @@ absl::StatusOr<Outgoing> Outgoing::ForTensor(uint64_t step, uint64_t key, uint64
     out.body = AsTensor(std::move(encoded));
   }
   if (bytes > max_bytes) {
-    return InvalidArgument("data plane: a tensor of ", bytes, " bytes; the peer takes at most ",
-                           max_bytes);
+    return InvalidArgument("a tensor of ", bytes, " bytes; the peer takes at most ", max_bytes);
   }
   return out;
 }

@@ -10,7 +10,6 @@
 #include "actors/cluster/partition_engine.h"
 #include "devices/status_macros.h"
 #include "net/address.h"
-#include "net/data_plane.h"
 #include "net/local_master.h"
 #include "net/node_shell.h"
 
@@ -28,27 +27,39 @@ struct TaskServer::Impl {
   std::string address;
   uint64_t incarnation = 0;
   std::shared_ptr<Runtime> runtime;
-  std::unique_ptr<ControlPlane> control;
   std::unique_ptr<NodeShell> shell;
   std::unique_ptr<PartitionEngine> worker;
   std::unique_ptr<GraphEngine> master;
-  std::unique_ptr<DataPlane> data;
   std::shared_ptr<LocalMaster> door;
   std::mutex mutex;
   bool stopped = false;
   bool stuck = false;
 };
 
-absl::StatusOr<std::unique_ptr<TaskServer>> TaskServer::Start(const TaskServerOptions& options) {
-  TROUPE_ASSIGN_OR_RETURN(const std::string listed, options.cluster.Address(options.task));
-  TROUPE_ASSIGN_OR_RETURN(const HostPort address, ParseHostPort(listed));
-  const bool tls = !options.tls_certificate.empty() || !options.tls_key.empty() ||
-                   !options.tls_authority.empty();
-  if (tls && (options.tls_certificate.empty() || options.tls_key.empty() ||
-              options.tls_authority.empty())) {
-    return InvalidArgument("TLS needs a certificate, its key and the authority's certificate");
-  }
-  if (!tls && !options.insecure && !IsLoopback(address.host)) {
+namespace {
+
+/// False if the two are certainly different places: two tasks must not take each other's name.
+bool MayBeTheSame(const std::string& listed, const std::string& told) {
+  if (listed == told || told.empty()) return true;
+  const absl::StatusOr<HostPort> a = ParseHostPort(listed), b = ParseHostPort(told);
+  if (!a.ok() || !b.ok() || a->port != b->port) return false;
+  // Names may stand for the same host as a number.
+  return a->host == b->host || !IsNumericHost(a->host) || !IsNumericHost(b->host);
+}
+
+/// Which peer that is.
+absl::StatusOr<PeerId> NumberOf(Links* links, const PeerInfo& info) {
+  if (info.task.rfind(kClientTask, 0) == 0) return ClientPeer(info.incarnation);
+  TROUPE_ASSIGN_OR_RETURN(const Links::Task task, links->FindTask(info.task));
+  if (MayBeTheSame(task.address, info.serves_at)) return task.id;
+  return absl::AlreadyExistsError(
+      StrCat(info.task, " is not expected at ", info.serves_at,
+             "; are there two tasks of one name, or two descriptions of the cluster?"));
+}
+
+absl::Status Check(const TaskServerOptions& options, const std::string& listed,
+                   const HostPort& address) {
+  if (options.tls_certificate.empty() && !options.insecure && !IsLoopback(address.host)) {
     return absl::FailedPreconditionError(
         StrCat(options.task.ToString(), " is to listen at ", listed,
                ", which other machines may reach; give certificates for TLS, or allow it "
@@ -60,111 +71,86 @@ absl::StatusOr<std::unique_ptr<TaskServer>> TaskServer::Start(const TaskServerOp
                            " ms need a timeout of at least twice that, not ",
                            options.heartbeat_timeout.count(), " ms");
   }
-  std::shared_ptr<TlsContext> tls_context;
-  if (tls) {  // Before anything is started.
-    TROUPE_ASSIGN_OR_RETURN(
-        tls_context,
-        TlsContext::Create({options.tls_certificate, options.tls_key, options.tls_authority}));
-  }
-  auto impl = std::make_unique<Impl>();
-  impl->options = options;
-  impl->address = listed;
-  impl->incarnation = NewIncarnation();
-  Runtime::Options runtime_options;
-  runtime_options.threads = options.threads;
-  runtime_options.num_cpu_devices = options.num_cpu_devices;
-  runtime_options.job = options.task.job;
-  runtime_options.task = options.task.task;
-  TROUPE_ASSIGN_OR_RETURN(impl->runtime, Runtime::Create(runtime_options));
+  return absl::OkStatus();
+}
 
-  ControlOptions control;
+absl::StatusOr<NodeRole::Options> MakeNodeOptions(const TaskServerOptions& options,
+                                                  uint64_t incarnation) {
   NodeRole::Options node;
-  control.task = options.task.ToString();
+  node.task = options.task.ToString();
   for (const TaskId& task : options.cluster.tasks()) {
     if (options.joining && task != options.task) continue;
     TROUPE_ASSIGN_OR_RETURN(const std::string at, options.cluster.Address(task));
     node.tasks.push_back({task.ToString(), at});
   }
   for (const auto& [name, at] : options.members) {
-    if (name != control.task) node.tasks.push_back({name, at});
-  }
-  for (const MasterRole::Task& task : node.tasks) {
-    control.tasks.push_back(task.name);
-    control.addresses.push_back(task.address);
+    if (name != node.task) node.tasks.push_back({name, at});
   }
   node.joining = options.joining;
-  control.threads = std::max(4, static_cast<int>(std::thread::hardware_concurrency()));
-  control.tls_certificate = options.tls_certificate;
-  control.tls_key = options.tls_key;
-  control.tls_authority = options.tls_authority;
-  node.task = control.task;
-  node.incarnation = impl->incarnation;
+  node.incarnation = incarnation;
   node.health.interval = options.heartbeat_interval.count() * 1000;
   node.health.timeout = options.heartbeat_timeout.count() * 1000;
   node.master.wait_for_workers = options.wait_for_workers.count() * 1000;
-  TROUPE_ASSIGN_OR_RETURN(impl->control, ControlPlane::Create(control));
-  impl->shell = std::make_unique<NodeShell>(impl->control.get());
-  impl->worker = std::make_unique<PartitionEngine>(impl->runtime, impl->shell.get());
-  impl->master = std::make_unique<GraphEngine>(impl->shell.get());
-  TransportOptions transport;
+  return node;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TaskServer>> TaskServer::Start(const TaskServerOptions& options) {
+  TROUPE_ASSIGN_OR_RETURN(const std::string listed, options.cluster.Address(options.task));
+  TROUPE_ASSIGN_OR_RETURN(const HostPort address, ParseHostPort(listed));
+  TransportOptions transport;  // Certificates are read before anything is started.
+  TROUPE_ASSIGN_OR_RETURN(
+      transport.tls,
+      TlsContext::CreateIfAny({options.tls_certificate, options.tls_key, options.tls_authority}));
+  TROUPE_RETURN_IF_ERROR(Check(options, listed, address));
+  auto impl = std::make_unique<Impl>();
+  impl->options = options;
+  impl->address = listed;
+  impl->incarnation = NewIncarnation();
+  Runtime::Options runtime;
+  runtime.threads = options.threads;
+  runtime.num_cpu_devices = options.num_cpu_devices;
+  runtime.job = options.task.job;
+  runtime.task = options.task.task;
+  TROUPE_ASSIGN_OR_RETURN(impl->runtime, Runtime::Create(runtime));
+  TROUPE_ASSIGN_OR_RETURN(const NodeRole::Options node,
+                          MakeNodeOptions(options, impl->incarnation));
+  NodeShell* const shell = (impl->shell = std::make_unique<NodeShell>(
+                                std::max(4, static_cast<int>(std::thread::hardware_concurrency()))))
+                               .get();
+  impl->worker = std::make_unique<PartitionEngine>(impl->runtime, shell);
+  impl->master = std::make_unique<GraphEngine>(shell);
   transport.task = node.task;
   transport.incarnation = impl->incarnation;
+  transport.address = listed;
   transport.insecure = options.insecure;
   transport.stall_timeout = options.heartbeat_timeout;
-  transport.tls = tls_context;
-  DataPlane::Events events;
-  events.tensor = [engine = impl->worker.get()](ReceivedTensor tensor) {
-    auto credit = std::make_shared<CreditLease>(std::move(tensor.credit));
-    engine->Arrive(tensor.step, tensor.key, tensor.tag, tensor.dead, std::move(tensor.tensor),
-                   std::move(credit));
-  };
-  events.rejected = [shell = impl->shell.get()](uint64_t step, const absl::Status& why) {
-    shell->Enter([&] { shell->role()->worker()->OnSendFailed(step, why); });
-  };
-  TaskTable* const tasks = impl->control->tasks();
-  events.number = [tasks](const PeerInfo& info) -> std::optional<PeerId> {
-    if (info.task.rfind(kClientTask, 0) == 0) return ClientPeer(info.incarnation);
-    return tasks->Find(info.task);
-  };
-  events.message = [shell = impl->shell.get()](PeerId from, const std::string& bytes,
-                                               std::vector<Tensor> parts) {
-    shell->OnWire(from, bytes, std::move(parts));
-  };
-  events.lost = [shell = impl->shell.get()](PeerId peer, uint64_t incarnation) {
-    shell->OnConnectionLost(peer, incarnation);
-  };
-  TROUPE_ASSIGN_OR_RETURN(impl->data, DataPlane::Create(transport, std::move(events)));
-  TROUPE_ASSIGN_OR_RETURN(node.worker.data_port,
-                          impl->data->Listen(address.host, options.data_port));
-  impl->shell->set_data_plane(impl->data.get());
-  impl->shell->Init(node, impl->worker.get(), impl->master.get());
-  impl->shell->Enter([&] {
-    NodeRole* role = impl->shell->role();
-    role->set_watcher([data = impl->data.get()](PeerId peer, FailureDetectorRole::Change change,
-                                                uint64_t incarnation) {
-      if (change == FailureDetectorRole::Change::kUp) data->Heard(peer, incarnation);
-      if (change == FailureDetectorRole::Change::kLost) data->Drop(peer);
+  TROUPE_RETURN_IF_ERROR(shell->MakeLinks(
+      transport, [shell](const PeerInfo& info) { return NumberOf(shell->links(), info); },
+      [engine = impl->worker.get()](ReceivedTensor tensor) {
+        auto credit = std::make_shared<CreditLease>(std::move(tensor.credit));
+        engine->Arrive(tensor.step, tensor.key, tensor.tag, tensor.dead, std::move(tensor.tensor),
+                       std::move(credit));
+      }));
+  Links* const links = shell->links();
+  for (PeerId i = 0; i < node.tasks.size(); ++i) {
+    links->SetTask(i, node.tasks[i].name, node.tasks[i].address);
+  }
+  shell->Init(node, impl->worker.get(), impl->master.get());
+  shell->Enter([&] {
+    NodeRole* role = shell->role();
+    role->set_watcher([links](PeerId peer, FailureDetectorRole::Change change, uint64_t) {
+      if (change == FailureDetectorRole::Change::kLost) links->Drop(peer);
     });
-    role->set_status_watcher(
-        [data = impl->data.get(), tasks, self = node.task](PeerId peer, uint64_t incarnation,
-                                                           const cluster::Message& status) {
-          const std::optional<TaskTable::Task> task = tasks->Get(peer);
-          if (!task || status.data_port() == 0 || !Dials(self, task->name)) return;
-          absl::StatusOr<HostPort> at = ParseHostPort(task->address);
-          if (!at.ok()) return;
-          at->port = status.data_port();
-          data->Dial(peer, task->name, incarnation, at->ToString());
-        });
     role->set_member_watcher(
-        [tasks](PeerId peer, const std::string& name, const std::string& member_address) {
-          tasks->Set(peer, name, member_address);
+        [links](PeerId peer, const std::string& name, const std::string& member_address) {
+          links->SetTask(peer, name, member_address);
         });
   });
-  impl->control->Start(impl->shell.get());
   std::unique_ptr<TaskServer> server(new TaskServer(std::move(impl)));
-  TROUPE_RETURN_IF_ERROR(server->impl_->control->Listen(address.host, address.port).status());
-  server->impl_->door =
-      LocalMaster::Open(listed, options.tls_certificate, server->impl_->shell.get());
+  TROUPE_RETURN_IF_ERROR(links->Listen(address.host, address.port).status());
+  server->impl_->door = LocalMaster::Open(listed, options.tls_certificate, shell);
   return server;
 }
 
@@ -205,8 +191,7 @@ absl::Status TaskServer::Stop(std::chrono::milliseconds drain) {
   if (idle) {
     // The last answers are on their way.
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    impl_->data->Stop(std::chrono::milliseconds(100));
-    impl_->stuck = !impl_->control->Stop();
+    impl_->stuck = !impl_->shell->Stop(std::chrono::milliseconds(100));
     return absl::OkStatus();
   }
   impl_->stuck = true;

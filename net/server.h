@@ -21,7 +21,6 @@ struct TaskServerOptions {
   TaskId task;
   int threads = 0;  ///< That compute; 0: one per core.
   int num_cpu_devices = 1;
-  int data_port = 0;  ///< Of the data plane; 0: any.
   std::chrono::milliseconds heartbeat_interval{1000};
   std::chrono::milliseconds heartbeat_timeout{5000};
   /// How long the creation of a session waits for tasks that are missing.
@@ -63,7 +62,7 @@ class TaskServer {
   std::unique_ptr<Impl> impl_;
 };
 
-/// What the names begin with by which clients are known on the data plane.
+/// What the names begin with by which clients are known to tasks.
 inline constexpr std::string_view kClientTask = "client:";
 
 /// A number for a life of a process that no other one has.

@@ -25,7 +25,7 @@ Codecs& AllCodecs() {
 }
 
 absl::Status Malformed(const char* what) {
-  return InvalidArgument("data plane: a tensor of ", what, " is malformed");
+  return InvalidArgument("a tensor of ", what, " is malformed");
 }
 
 // A rank of 255 says that it is not known, a size of -1 the same.
@@ -99,7 +99,7 @@ absl::StatusOr<Variant> DecodeVariant(WireReader* reader, int depth, Allocator* 
     std::lock_guard<std::mutex> lock(AllCodecs().mutex);
     const auto found = AllCodecs().by_name.find(name);
     if (found == AllCodecs().by_name.end()) {
-      return InvalidArgument("data plane: variants of kind \"", name, "\" are not known here");
+      return InvalidArgument("variants of kind \"", name, "\" are not known here");
     }
     codec = found->second;
   }

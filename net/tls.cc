@@ -272,6 +272,13 @@ struct TlsContext::Impl {
 
 TlsContext::~TlsContext() = default;
 
+absl::StatusOr<std::shared_ptr<TlsContext>> TlsContext::CreateIfAny(const TlsFiles& files) {
+  const int named = !files.certificate.empty() + !files.key.empty() + !files.authority.empty();
+  if (named == 0) return std::shared_ptr<TlsContext>();
+  if (named == 3) return Create(files);
+  return InvalidArgument("TLS needs a certificate, its key and the authority's certificate");
+}
+
 absl::StatusOr<std::shared_ptr<TlsContext>> TlsContext::Create(const TlsFiles& files) {
   // A kernel or callback without end keeps threads going while the process ends: OpenSSL is not to
   // be taken apart under them.

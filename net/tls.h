@@ -26,6 +26,8 @@ class TlsContext {
   /// NotFound, InvalidArgument: names the file and what is wrong with it, a key that does not
   /// belong to the certificate and a certificate that is out of date included.
   static absl::StatusOr<std::shared_ptr<TlsContext>> Create(const TlsFiles& files);
+  /// The same; nullptr if no file is named. InvalidArgument if only some are.
+  static absl::StatusOr<std::shared_ptr<TlsContext>> CreateIfAny(const TlsFiles& files);
   ~TlsContext();
   TlsContext(const TlsContext&) = delete;
   TlsContext& operator=(const TlsContext&) = delete;

@@ -44,10 +44,14 @@ class Transport::Impl : public std::enable_shared_from_this<Transport::Impl> {
       : options_(std::move(options)),
         sink_(sink),
         loop_(std::make_shared<IoLoop>(options_.spin)),
+        watch_(loop_->context()),
         tick_(loop_->context()) {}
 
   void Start() {
-    loop_->Post([self = shared_from_this()] { self->Tick(); });
+    loop_->Post([self = shared_from_this()] {
+      self->Watch();
+      self->Tick();
+    });
   }
 
   const TransportOptions& options() const { return options_; }
@@ -71,7 +75,8 @@ class Transport::Impl : public std::enable_shared_from_this<Transport::Impl> {
   using PairKey = std::pair<std::string, std::pair<uint64_t, uint64_t>>;
 
   Identity Self() const {
-    return {options_.cluster, options_.task, options_.incarnation, options_.secret};
+    return {options_.cluster, options_.task, options_.incarnation, options_.secret,
+            options_.address};
   }
   StreamTerms Terms(uint64_t connection, int lane) const {
     return {connection, lane,
@@ -83,8 +88,8 @@ class Transport::Impl : public std::enable_shared_from_this<Transport::Impl> {
     return {role.peer().task, {role.peer().incarnation, role.peer_terms().connection}};
   }
   static PeerInfo InfoOf(const Opening& opening, bool answered) {
-    return {opening.role().peer().task, opening.role().peer().incarnation, opening.address(),
-            answered};
+    const Identity& peer = opening.role().peer();
+    return {peer.task, peer.incarnation, opening.address(), peer.address, answered};
   }
 
   void Accept(const Acceptor& acceptor);
@@ -92,6 +97,7 @@ class Transport::Impl : public std::enable_shared_from_this<Transport::Impl> {
   void OnAnswered(const std::shared_ptr<Opening>& opening, Opening::Event event);
   void Join(const std::shared_ptr<Opening>& opening);
   Link Establish(const std::shared_ptr<Opening> (&lanes)[Connection::kLanes], bool answered);
+  void Watch();
   void Tick();
   void StartStop(std::chrono::milliseconds drain);
 
@@ -106,7 +112,7 @@ class Transport::Impl : public std::enable_shared_from_this<Transport::Impl> {
 
   // I/O thread.
   bool ending_ = false;
-  boost::asio::steady_timer tick_;
+  boost::asio::steady_timer watch_, tick_;
   std::set<Acceptor> acceptors_;
   std::set<std::shared_ptr<Opening>> openings_;
   std::map<PairKey, Pair> pairs_;
@@ -117,10 +123,10 @@ class Transport::Impl : public std::enable_shared_from_this<Transport::Impl> {
 
 absl::StatusOr<int> Transport::Impl::Listen(const std::string& host, int port) {
   const std::string where = HostPort{host, port}.ToString();
-  if (port < 0 || port > 65535) return InvalidArgument("data plane: there is no port ", port);
+  if (port < 0 || port > 65535) return InvalidArgument("there is no port ", port);
   if (!IsLoopback(host) && options_.tls == nullptr && !options_.insecure) {
     return absl::FailedPreconditionError(
-        StrCat("data plane: ", where, " can be reached from other machines; give certificates ",
+        StrCat(where, " can be reached from other machines; give certificates ",
                "(--tls-cert, --tls-key, --tls-ca) or allow it with --insecure"));
   }
   const Hosts hosts = ResolveNow(host);
@@ -135,15 +141,14 @@ absl::StatusOr<int> Transport::Impl::Listen(const std::string& host, int port) {
   if (!error) acceptor->listen(boost::asio::socket_base::max_listen_connections, error);
   const tcp::endpoint bound = error ? tcp::endpoint() : acceptor->local_endpoint(error);
   if (error) {
-    return absl::UnavailableError(
-        StrCat("data plane: cannot listen on ", where, ": ", error.message()));
+    return absl::UnavailableError(StrCat("cannot listen at ", where, ": ", error.message()));
   }
   const bool posted = loop_->Post([self = shared_from_this(), acceptor] {
     if (self->ending_) return;
     self->acceptors_.insert(acceptor);
     self->Accept(acceptor);
   });
-  if (!posted) return absl::CancelledError("data plane: the transport has been stopped");
+  if (!posted) return absl::CancelledError("the transport has been stopped");
   return bound.port();
 }
 
@@ -164,9 +169,9 @@ void Transport::Impl::Accept(const Acceptor& acceptor) {
 
 void Transport::Impl::Answer(tcp::socket socket) {
   if (openings_.size() >= kMaxOpenings) {
-    sink_->OnStranger(RemoteAddress(socket),
-                      absl::ResourceExhaustedError(StrCat("data plane: ", kMaxOpenings,
-                                                          " handshakes are under way already")));
+    sink_->OnStranger(
+        RemoteAddress(socket),
+        absl::ResourceExhaustedError(StrCat(kMaxOpenings, " handshakes are under way already")));
     return;
   }
   const auto opening = std::make_shared<Opening>(
@@ -205,7 +210,7 @@ void Transport::Impl::Join(const std::shared_ptr<Opening>& opening) {
   const int lane = opening->role().peer_terms().lane;
   Pair& pair = pairs_[KeyOf(*opening)];
   if (pair.lanes[lane] != nullptr) {
-    return opening->Refuse(InvalidArgument("data plane: this stream is open already"));
+    return opening->Refuse(InvalidArgument("this stream is open already"));
   }
   pair.lanes[lane] = opening;
   if (pair.lanes[1 - lane] == nullptr) return;
@@ -238,7 +243,7 @@ void Transport::Impl::Connect(const std::string& address, const ConnectOptions& 
   const auto shared_done = std::make_shared<Connected>(std::move(done));
   const bool posted = loop_->Post([self = shared_from_this(), dial, shared_done] {
     if (self->ending_) {
-      return (*shared_done)(absl::CancelledError("data plane: the transport has been stopped"));
+      return (*shared_done)(absl::CancelledError("the transport has been stopped"));
     }
     self->dials_.insert(dial);
     dial->Start([self, dial, shared_done](const absl::Status& status) {
@@ -250,14 +255,14 @@ void Transport::Impl::Connect(const std::string& address, const ConnectOptions& 
     });
   });
   if (!posted) {
-    (*shared_done)(absl::CancelledError("data plane: the transport has been stopped"));
+    (*shared_done)(absl::CancelledError("the transport has been stopped"));
   }
 }
 
 absl::StatusOr<std::shared_ptr<Peer>> Transport::Impl::ConnectAndWait(
     const std::string& address, const ConnectOptions& options) {
   if (loop_->OnThread()) {
-    return absl::FailedPreconditionError("data plane: the I/O thread cannot wait for itself");
+    return absl::FailedPreconditionError("the I/O thread cannot wait for itself");
   }
   using Result = absl::StatusOr<std::shared_ptr<Peer>>;
   auto promise = std::make_shared<std::promise<Result>>();
@@ -306,16 +311,26 @@ Transport::Impl::Link Transport::Impl::Establish(
 
 void Transport::Impl::Tick() {
   if (ending_) return;
+  // First of all, so that an exception is not the end of time.
+  tick_.expires_after(options_.tick);
+  tick_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (!error) self->Tick();
+  });
+  sink_->OnTick();
+}
+
+void Transport::Impl::Watch() {
+  if (ending_) return;
+  watch_.expires_after(options_.stall_timeout / Connection::kTicks);
+  watch_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (!error) self->Watch();
+  });
   std::vector<Link> links;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     links.assign(links_.begin(), links_.end());
   }
   for (const Link& link : links) link->Tick();
-  tick_.expires_after(options_.stall_timeout / Connection::kTicks);
-  tick_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-    if (!error) self->Tick();
-  });
 }
 
 std::vector<std::shared_ptr<Peer>> Transport::Impl::peers() const {
@@ -326,6 +341,7 @@ std::vector<std::shared_ptr<Peer>> Transport::Impl::peers() const {
 void Transport::Impl::StartStop(std::chrono::milliseconds drain) {
   ending_ = true;
   boost::system::error_code ignored;
+  watch_.cancel();
   tick_.cancel();
   for (const Acceptor& acceptor : std::exchange(acceptors_, {})) acceptor->close(ignored);
   for (const auto& opening : std::exchange(openings_, {})) opening->Abandon();
@@ -346,7 +362,7 @@ void Transport::Impl::StartStop(std::chrono::milliseconds drain) {
 
 absl::Status Transport::Impl::Stop(std::chrono::milliseconds drain) {
   if (loop_->OnThread()) {
-    return absl::FailedPreconditionError("data plane: the I/O thread cannot stop itself");
+    return absl::FailedPreconditionError("the I/O thread cannot stop itself");
   }
   std::unique_lock<std::mutex> lock(mutex_);
   if (stopping_) {
@@ -376,18 +392,18 @@ Transport::~Transport() { (void)Stop(); }
 absl::StatusOr<std::unique_ptr<Transport>> Transport::Create(const TransportOptions& options,
                                                              TensorSink* sink) {
   if (options.task.empty() || options.task.size() > 500 || options.cluster.size() > 500) {
-    return InvalidArgument("data plane: a task and its cluster need names of at most 500 bytes");
+    return InvalidArgument("a task and its cluster need names of at most 500 bytes");
   }
   for (const uint64_t window : {options.window_bytes, options.small_window_bytes}) {
     if (window < kMinWindow || window > kMaxWindow) {
-      return InvalidArgument("data plane: a window of ", window, " bytes; expected ", kMinWindow,
-                             " to ", kMaxWindow);
+      return InvalidArgument("a window of ", window, " bytes; expected ", kMinWindow, " to ",
+                             kMaxWindow);
     }
   }
   if (options.max_tensor_bytes == 0 || options.allocator == nullptr || sink == nullptr ||
       options.allocator->space() == MemorySpace::kCuda || options.stall_timeout.count() < 4) {
     return InvalidArgument(
-        "data plane: a sink, an allocator of the host's memory, and a positive limit and stall "
+        "a sink, an allocator of the host's memory, and a positive limit and stall "
         "timeout are needed");
   }
   TransportOptions complete = options;

@@ -1,4 +1,4 @@
-/// The data plane: tensors between tasks, pushed as they are produced.
+/// Connections between tasks, for tensors and messages.
 ///
 /// A task has one `Transport`. It listens, connects to other tasks, and tells its `TensorSink` what
 /// comes. Between two tasks there are two TCP streams: one for small tensors and messages, one for
@@ -31,6 +31,7 @@ struct PeerInfo {
   std::string task;  ///< "/job:worker/replica:0/task:0".
   uint64_t incarnation = 0;
   std::string address;    ///< Of the other end of the connection.
+  std::string serves_at;  ///< Where the peer says that it serves; empty: it does not.
   bool answered = false;  ///< The peer connected to us.
 
   /// "task /job:... at 127.0.0.1:7001", for messages.
@@ -171,6 +172,8 @@ class TensorSink {
   virtual void OnStranger(const std::string& address, const absl::Status& why) {
     (void)address, (void)why;
   }
+  /// Called all the time, `TransportOptions::tick` apart.
+  virtual void OnTick() {}
 };
 
 struct TransportOptions {
@@ -178,6 +181,7 @@ struct TransportOptions {
   uint64_t incarnation = 0;               ///< Of this start of the task; 0: drawn.
   std::string cluster;                    ///< Tasks of other clusters are refused.
   std::string secret;                     ///< Both sides of a connection must know the same.
+  std::string address;                    ///< Where the task serves, as peers are told.
   std::shared_ptr<const TlsContext> tls;  ///< All connections are under TLS if set.
   bool insecure = false;                  ///< Listen on more than loopback without TLS.
 
@@ -192,6 +196,7 @@ struct TransportOptions {
   /// How long the I/O thread looks for work before it sleeps: a wake-up costs 20 to 45 us, but so
   /// does spinning to whoever could use the core.
   std::chrono::microseconds spin{0};
+  std::chrono::milliseconds tick{20};
 };
 
 struct ConnectOptions {

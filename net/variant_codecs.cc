@@ -19,7 +19,7 @@ bool Handles(const Variant& value) {
 }
 
 absl::Status Malformed(const char* what) {
-  return InvalidArgument("data plane: a variant that holds a ", what, " is malformed");
+  return InvalidArgument("a variant that holds a ", what, " is malformed");
 }
 
 // A list: element type, element shape, most elements, number of elements, how many are stored, and

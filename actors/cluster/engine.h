@@ -43,8 +43,6 @@ class WorkerEngine {
     (void)step;
     return "";
   }
-  /// A value for a step that has been started, and is perhaps over.
-  virtual void Deliver(uint64_t step, cluster::CrossingTensor value) = 0;
   /// Values of a step that is over, or was never begun, are not wanted any more.
   virtual void Forget(uint64_t step) { (void)step; }
   /// Told all the time: values whose step has not come for so long are dropped. Returns these

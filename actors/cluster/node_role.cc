@@ -16,7 +16,7 @@ constexpr ClusterTime kShortestTimeout = kSecond / 10;
 NodeRole::NodeRole(Options options, Outbox* outbox, WorkerEngine* worker_engine,
                    MasterEngine* master_engine, ClusterTime now)
     : options_(std::move(options)),
-      calls_({options_.task, options_.incarnation, options_.health.interval}, outbox),
+      calls_({options_.task, options_.incarnation}, outbox),
       detector_(options_.health),
       known_from_(now + options_.health.timeout),
       outbox_(outbox) {
@@ -72,8 +72,7 @@ bool NodeRole::Admit(PeerId from, const cluster::Message& message) {
     error = absl::AlreadyExistsError(
         StrCat(message.task(), " is not expected at ", message.address(),
                "; are there two tasks of one name, or two descriptions of the cluster?"));
-  } else if (message.to_incarnation() != 0 && message.to_incarnation() != options_.incarnation &&
-             message.kind() != cluster::CHECK) {  // Who asks for what is lost is told so.
+  } else if (message.to_incarnation() != 0 && message.to_incarnation() != options_.incarnation) {
     error = absl::AbortedError(StrCat("the message is for an earlier life of ", Describe(self_),
                                       ", which has been restarted"));
   } else if (detector_.IsEarlierLife(from, message.incarnation())) {
@@ -81,21 +80,19 @@ bool NodeRole::Admit(PeerId from, const cluster::Message& message) {
   }
   if (error.ok()) return true;
   OnRefused(from, error);
-  if (message.kind() == cluster::REQUEST) {
-    cluster::Message reply;
-    reply.set_kind(cluster::REPLY);
-    reply.set_id(message.id());
-    reply.set_code(static_cast<int>(error.code()));
-    reply.set_error(std::string(error.message()));
-    calls_.Send(from, std::move(reply));
-  } else if (message.kind() == cluster::PING && !absl::IsAborted(error)) {
-    cluster::Message pong;
-    pong.set_kind(cluster::PONG);
-    pong.set_code(static_cast<int>(error.code()));
-    pong.set_error(std::string(error.message()));
-    calls_.Send(from, std::move(pong));
-  }
+  if (message.kind() != cluster::PING || !absl::IsAborted(error)) Refuse(from, message, error);
   return false;
+}
+
+void NodeRole::Refuse(PeerId from, const cluster::Message& message, const absl::Status& why) {
+  const bool ping = message.kind() == cluster::PING;
+  if (!ping && message.kind() != cluster::REQUEST) return;
+  cluster::Message answer;
+  answer.set_kind(ping ? cluster::PONG : cluster::REPLY);
+  answer.set_id(message.id());
+  answer.set_code(static_cast<int>(why.code()));
+  answer.set_error(std::string(why.message()));
+  calls_.Send(from, std::move(answer));
 }
 
 bool NodeRole::IsTask(const std::string& name) const {
@@ -141,15 +138,6 @@ void NodeRole::OnMessage(PeerId from, cluster::Message message, ClusterTime now)
       calls_.Send(from, std::move(pong));
       return;
     }
-    case cluster::CHECK:
-      calls_.OnCheck(from, message);
-      return;
-    case cluster::CHECKED:
-      calls_.OnChecked(from, message);
-      return;
-    case cluster::TENSOR:
-      if (worker_ != nullptr) worker_->OnTensor(from, std::move(message), now);
-      return;
     case cluster::PONG:
       // A client notices as soon as the cluster's own tasks do.
       if (options_.task.empty() && message.timeout_us() >= kShortestTimeout &&
@@ -224,7 +212,7 @@ void NodeRole::Handle(const std::vector<FailureDetectorRole::Event>& events, Clu
         if (watcher_) watcher_(event.peer, event.change, event.incarnation);
         break;
       case Change::kUp:
-        if (master_ != nullptr || status_watcher_) AskStatus(event.peer, event.incarnation);
+        if (master_ != nullptr) AskStatus(event.peer, event.incarnation);
         if (watcher_) watcher_(event.peer, event.change, event.incarnation);
         break;
     }
@@ -259,8 +247,7 @@ void NodeRole::AskStatus(PeerId peer, uint64_t incarnation) {
         }
         if (status.ok()) {
           if (!options_.task.empty()) AddMembers(reply, now_);
-          if (status_watcher_) status_watcher_(peer, incarnation, reply);
-          if (master_ != nullptr) master_->OnTaskUp(peer, incarnation, reply, now_);
+          master_->OnTaskUp(peer, incarnation, reply, now_);
         } else if (status.code() == absl::StatusCode::kUnavailable ||
                    status.code() == absl::StatusCode::kDeadlineExceeded) {
           // It lives, but the question was lost.
@@ -272,10 +259,31 @@ void NodeRole::AskStatus(PeerId peer, uint64_t incarnation) {
       });
 }
 
+void NodeRole::OnLinkUp(PeerId peer, uint64_t incarnation, ClusterTime now) {
+  now_ = now;
+  if (peer < options_.tasks.size()) {
+    Handle(detector_.Heard(peer, incarnation, now), now, "it was restarted");
+  } else if (!stopped_) {
+    clients_[peer] = now;
+  }
+}
+
+void NodeRole::OnUnreachable(PeerId peer, const std::vector<uint64_t>& steps,
+                             const absl::Status& why, ClusterTime now) {
+  now_ = now;
+  lost_.insert(peer);
+  calls_.FailPeer(peer, why);
+  OnRefused(peer, why);
+  if (worker_ == nullptr) return;
+  for (uint64_t step : steps) worker_->OnSendFailed(step, why);
+}
+
 void NodeRole::OnLinkDown(PeerId peer, ClusterTime now) {
   now_ = now;
   if (peer < options_.tasks.size()) {
+    lost_.insert(peer);
     Handle(detector_.LinkDown(peer, now), now, "its connection broke");
+    calls_.FailPeer(peer, absl::UnavailableError(StrCat("lost ", Describe(peer))));
     return;
   }
   clients_.erase(peer);

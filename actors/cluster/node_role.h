@@ -38,6 +38,12 @@ class NodeRole {
            MasterEngine* master_engine, ClusterTime now);
 
   void OnMessage(PeerId from, cluster::Message message, ClusterTime now);
+  /// There is a connection to a life of a peer.
+  void OnLinkUp(PeerId peer, uint64_t incarnation, ClusterTime now);
+  /// There is none, and none can be made: what was sent to the peer is lost, values of these steps
+  /// included.
+  void OnUnreachable(PeerId peer, const std::vector<uint64_t>& steps, const absl::Status& why,
+                     ClusterTime now);
   /// The connection to a peer broke.
   void OnLinkDown(PeerId peer, ClusterTime now);
   void Tick(ClusterTime now);
@@ -53,9 +59,8 @@ class NodeRole {
   uint64_t Call(PeerId to, cluster::Message request, ClusterTime now, ClusterTime timeout,
                 Calls::Done done);
 
-  /// Told what a task that came up says of itself (GET_STATUS).
-  using StatusWatcher = std::function<void(PeerId, uint64_t incarnation, const cluster::Message&)>;
-  void set_status_watcher(StatusWatcher watcher) { status_watcher_ = std::move(watcher); }
+  /// Answers a message, if it is to be answered, with an error.
+  void Refuse(PeerId from, const cluster::Message& message, const absl::Status& why);
 
   /// Told when a task becomes a member, or has another address.
   using MemberWatcher =
@@ -109,11 +114,10 @@ class NodeRole {
   std::unique_ptr<MasterRole> master_;
   std::map<PeerId, ClusterTime> clients_;  ///< When each was last heard.
   std::set<PeerId> local_clients_;
-  std::set<PeerId> lost_;                 ///< Tasks that were lost at some time.
+  std::set<PeerId> lost_;                 ///< Tasks to which something was lost at some time.
   std::map<PeerId, uint64_t> ask_again_;  ///< Lives that are to be asked for their status.
   absl::Status refusal_;
   Watcher watcher_;
-  StatusWatcher status_watcher_;
   MemberWatcher member_watcher_;
   ClusterTime now_ = 0;           ///< Of the last event.
   const ClusterTime known_from_;  ///< Who lives by then has been heard.

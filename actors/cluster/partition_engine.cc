@@ -328,21 +328,6 @@ std::shared_ptr<PartitionEngine::RunningStep> PartitionEngine::FindStep(uint64_t
   return it == steps_.end() ? nullptr : it->second;
 }
 
-void PartitionEngine::Deliver(uint64_t id, cluster::CrossingTensor value) {
-  host_->Post([this, id, value = std::move(value)] {
-    if (value.dead()) {
-      Deliver(id, value.key(), value.tag(), true, Tensor());
-      return;
-    }
-    absl::StatusOr<Tensor> tensor = CatchExceptions([&] { return TensorFromProto(value.value()); });
-    if (!tensor.ok()) {
-      if (auto step = FindStep(id)) step->cancellation.Cancel(tensor.status());
-      return;
-    }
-    Deliver(id, value.key(), value.tag(), false, *std::move(tensor));
-  });
-}
-
 bool PartitionEngine::Deliver(uint64_t id, uint64_t key, uint64_t tag, bool dead, Tensor value) {
   std::shared_ptr<RunningStep> step = FindStep(id);
   if (step == nullptr) return false;

@@ -35,7 +35,6 @@ class PartitionEngine final : public WorkerEngine {
   void DeleteSession(const std::string& session) override;
   void Start(cluster::Message request, StepDone done) override;
   bool Feed(cluster::Message request, StepDone done) override;
-  void Deliver(uint64_t step, cluster::CrossingTensor value) override;
   void Abort(uint64_t step, const absl::Status& status) override;
   void AddCosts(const std::string& session, cluster::Message* reply) override;
   void ResetContainers(const std::vector<std::string>& containers) override;
@@ -44,7 +43,7 @@ class PartitionEngine final : public WorkerEngine {
   void Forget(uint64_t step) override;
   std::vector<uint64_t> DropEarly(ClusterTime now, ClusterTime older_than) override;
 
-  /// A value that came over the data plane; kept if its step has not come yet. `credit` is let go
+  /// A value that came from a task; kept if its step has not come yet. `credit` is let go
   /// of when the value has found its step, or is dropped.
   void Arrive(uint64_t step, uint64_t key, uint64_t tag, bool dead, Tensor value,
               std::shared_ptr<void> credit);

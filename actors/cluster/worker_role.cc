@@ -28,10 +28,10 @@ bool TellsCosts(uint64_t num_steps) {
 }  // namespace
 
 void WorkerRole::OnRequest(Responder from, cluster::Message request, ClusterTime now) {
+  now_ = now;
   switch (request.method()) {
     case cluster::GET_STATUS: {
       cluster::Message reply;
-      reply.set_data_port(options_.data_port);
       if (members_) members_(&reply);
       for (cluster::DeviceInfo& device : engine_->Devices()) {
         *reply.add_devices() = std::move(device);
@@ -219,12 +219,10 @@ void WorkerRole::Run(Responder from, cluster::Message request, ClusterTime now) 
     return;
   }
   if (auto early = early_.find(id); early != early_.end()) {
-    std::vector<cluster::CrossingTensor> values = std::move(early->second.values);
     auto feeds = std::move(early->second.feeds);
-    num_early_ -= values.size() + feeds.size();
+    num_early_ -= feeds.size();
     early_bytes_ -= early->second.bytes;
     early_.erase(early);
-    for (cluster::CrossingTensor& value : values) engine_->Deliver(id, std::move(value));
     for (auto& [feeder, feed] : feeds) Feed(feeder, std::move(feed), now);
   }
 }
@@ -240,12 +238,12 @@ void WorkerRole::RefuseFeed(Responder from, uint64_t step) {
 void WorkerRole::Feed(Responder from, cluster::Message request, ClusterTime now) {
   const uint64_t id = request.step();
   auto step = steps_.find(id);
-  if (step == steps_.end() && forgotten_.count(id) == 0 && num_early_ < options_.max_early_values) {
+  if (step == steps_.end() && forgotten_.count(id) == 0 && num_early_ < options_.max_early_feeds) {
     // It has overtaken RUN_GRAPH.
     const int64_t bytes = static_cast<int64_t>(request.ByteSizeLong());
     if (bytes <= options_.max_early_bytes - early_bytes_) {
       Early& early = early_[id];
-      if (early.values.empty() && early.feeds.empty()) early.since = now;
+      if (early.feeds.empty()) early.since = now;
       early.bytes += bytes;
       early_bytes_ += bytes;
       ++num_early_;
@@ -322,31 +320,10 @@ void WorkerRole::DropEarly(uint64_t id) {
   auto it = early_.find(id);
   if (it == early_.end()) return;
   auto feeds = std::move(it->second.feeds);
-  num_early_ -= it->second.values.size() + feeds.size();
+  num_early_ -= feeds.size();
   early_bytes_ -= it->second.bytes;
   early_.erase(it);
   for (const auto& [feeder, feed] : feeds) RefuseFeed(feeder, id);
-}
-
-void WorkerRole::OnTensor(PeerId, cluster::Message message, ClusterTime now) {
-  const uint64_t id = message.step();
-  if (steps_.count(id) != 0) {
-    engine_->Deliver(id, std::move(*message.mutable_crossing()));
-    return;
-  }
-  if (forgotten_.count(id) != 0) return;
-  const int64_t bytes = static_cast<int64_t>(message.crossing().ByteSizeLong());
-  // A sender within its credits never gets here.
-  if (num_early_ >= options_.max_early_values || bytes > options_.max_early_bytes - early_bytes_) {
-    FailSteps({id}, absl::UnavailableError("too many values have come before their steps"));
-    return;
-  }
-  Early& early = early_[id];
-  if (early.values.empty() && early.feeds.empty()) early.since = now;
-  early.bytes += bytes;
-  early_bytes_ += bytes;
-  ++num_early_;
-  early.values.push_back(std::move(*message.mutable_crossing()));
 }
 
 void WorkerRole::OnPeerLost(PeerId peer, const std::string& task, const absl::Status& status) {

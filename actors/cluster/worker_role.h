@@ -21,12 +21,11 @@ namespace troupe {
 class WorkerRole {
  public:
   struct Options {
-    /// Of values whose step has not come yet.
+    /// Of feeds whose step has not come yet.
     int64_t max_early_bytes = int64_t{1} << 30;
-    size_t max_early_values = 100000;
+    size_t max_early_feeds = 100000;
     /// Feeds of other tasks of the step may need as long.
     ClusterTime early_lifetime = 120 * kSecond;
-    int data_port = 0;  ///< Where the data plane listens; 0: there is none.
   };
 
   WorkerRole(Options options, Calls* calls, WorkerEngine* engine)
@@ -34,8 +33,6 @@ class WorkerRole {
 
   /// A request of the worker service; it is answered now or later.
   void OnRequest(Responder from, cluster::Message request, ClusterTime now);
-  /// A value from another process.
-  void OnTensor(PeerId from, cluster::Message message, ClusterTime now);
   /// A task is gone: steps in which it takes part cannot end, sessions that it mastered are over.
   void OnPeerLost(PeerId peer, const std::string& task, const absl::Status& status);
   /// The steps that a task takes part in and that have ended, or are about to end, here.
@@ -56,7 +53,7 @@ class WorkerRole {
   size_t num_steps() const { return steps_.size(); }
   size_t num_sessions() const { return sessions_.size(); }
   size_t num_graphs() const;
-  size_t num_early_values() const { return num_early_; }
+  size_t num_early_feeds() const { return num_early_; }
 
  private:
   struct Session {
@@ -82,7 +79,6 @@ class WorkerRole {
   struct Early {
     ClusterTime since = 0;
     int64_t bytes = 0;
-    std::vector<cluster::CrossingTensor> values;
     std::vector<std::pair<Responder, cluster::Message>> feeds;  ///< Of a partial run.
   };
 
@@ -115,7 +111,7 @@ class WorkerRole {
   std::deque<Ended> ended_;  ///< The last steps of several tasks.
   std::map<uint64_t, absl::Status>
       failed_steps_;              ///< Forgotten ones that were lost, not cancelled.
-  ClusterTime now_ = 0;           ///< Of the last tick.
+  ClusterTime now_ = 0;           ///< Of the last event.
   std::set<std::string> closed_;  ///< The last sessions and graphs that their master has deleted.
   std::deque<std::string> closings_;
 };

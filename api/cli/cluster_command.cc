@@ -51,7 +51,6 @@ absl::StatusOr<int> WorkerCommand(const ServeOptions& given) {
   server_options.join = options.join;
   server_options.threads = options.threads;
   server_options.num_cpu_devices = options.devices;
-  server_options.data_port = options.data_port;
   server_options.heartbeat_timeout = absl::Seconds(options.heartbeat_timeout);
   server_options.heartbeat_interval =
       std::min(absl::Seconds(1), absl::Seconds(options.heartbeat_timeout / 5));

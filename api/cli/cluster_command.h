@@ -15,7 +15,6 @@ struct ServeOptions {
   std::string cluster_file;
   std::string job;
   int task = -1;
-  int data_port = 0;
   std::string join;
   Tls tls;
   bool insecure = false;

@@ -104,8 +104,6 @@ void AddWorker(CLI::App* command, ServeOptions* options) {
   AddValue(command, "--join HOST:PORT", &options->join,
            "Becomes a member of a cluster that runs, by way of a task of it; only this task's own "
            "address is taken from FILE");
-  AddValue(command, "--data-port P", &options->data_port, "Port of the data plane; 0: any free one")
-      ->check(WholeNumber(0, 65535));
   AddServe(command, options);
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
-#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -109,34 +108,15 @@ class InProcessLink final : public MasterLink {
 class NetworkLink final : public MasterLink {
  public:
   ~NetworkLink() override {
-    if (data_ != nullptr) data_->Stop(std::chrono::milliseconds(0));
-    if (control_ == nullptr || control_->Stop()) return;
-    // A callback goes on; it may use what is below, but not this.
-    if (shell_ == nullptr) return;
-    shell_->Enter([this] {
-      shell_->role()->set_watcher([](PeerId, FailureDetectorRole::Change, uint64_t) {});
-      shell_->role()->set_status_watcher([](PeerId, uint64_t, const cluster::Message&) {});
-    });
-    static_cast<void>(shell_.release());
-    static_cast<void>(data_.release());
+    // A callback may go on, and use the shell.
+    if (shell_ != nullptr && !shell_->Stop(std::chrono::milliseconds(0))) {
+      static_cast<void>(shell_.release());
+    }
   }
 
   absl::Status Connect(const HostPort& address, const SessionOptions& options) {
     target_ = options.target;
-    std::shared_ptr<TlsContext> tls;
-    ControlOptions control;
-    control.addresses.push_back(address.ToString());
-    control.threads = 2;
-    control.tls_certificate = options.tls_certificate;
-    control.tls_key = options.tls_key;
-    control.tls_authority = options.tls_authority;
-    if (!control.tls_certificate.empty() || !control.tls_key.empty() ||
-        !control.tls_authority.empty()) {
-      TROUPE_ASSIGN_OR_RETURN(tls, TlsContext::Create({control.tls_certificate, control.tls_key,
-                                                       control.tls_authority}));
-    }
-    TROUPE_ASSIGN_OR_RETURN(control_, ControlPlane::Create(control));
-    shell_ = std::make_unique<NodeShell>(control_.get());
+    const TlsFiles files{options.tls_certificate, options.tls_key, options.tls_authority};
     NodeRole::Options node;
     node.incarnation = NewIncarnation();
     node.tasks.push_back({"", options.target});
@@ -145,39 +125,25 @@ class NetworkLink final : public MasterLink {
     TransportOptions transport;
     transport.task = StrCat(kClientTask, absl::Hex(node.incarnation));
     transport.incarnation = node.incarnation;
-    transport.tls = tls;
     transport.stall_timeout = absl::ToChronoMilliseconds(options.heartbeat_timeout);
-    DataPlane::Events events;
-    events.number = [](const PeerInfo&) { return std::optional<PeerId>(0); };
-    events.tensor = [](const ReceivedTensor&) {};
-    events.rejected = [](uint64_t, const absl::Status&) {};
-    events.message = [this](PeerId from, const std::string& bytes, std::vector<Tensor> parts) {
-      shell_->OnWire(from, bytes, std::move(parts));
-    };
-    events.lost = [this](PeerId peer, uint64_t incarnation) {
-      shell_->OnConnectionLost(peer, incarnation);
-    };
-    TROUPE_ASSIGN_OR_RETURN(data_, DataPlane::Create(transport, std::move(events)));
-    shell_->set_data_plane(data_.get());
+    TROUPE_ASSIGN_OR_RETURN(transport.tls, TlsContext::CreateIfAny(files));
+    shell_ = std::make_unique<NodeShell>(/*threads=*/2);
+    TROUPE_RETURN_IF_ERROR(shell_->MakeLinks(
+        transport, [](const PeerInfo&) { return PeerId{0}; }, [](const ReceivedTensor&) {}));
+    shell_->links()->SetTask(0, "", address.ToString());
     shell_->Init(node, nullptr, nullptr);
-    shell_->Enter([this, address] {
-      shell_->role()->set_watcher(
-          [this](PeerId peer, FailureDetectorRole::Change change, uint64_t) {
-            if (change == FailureDetectorRole::Change::kLost) data_->Drop(peer);
-            std::lock_guard<std::mutex> lock(mutex_);
-            up_ = change == FailureDetectorRole::Change::kUp;
-            changed_.notify_all();
-          });
-      shell_->role()->set_status_watcher([this, address](PeerId peer, uint64_t incarnation,
-                                                         const cluster::Message& status) {
-        if (status.data_port() == 0) return;
-        data_->Dial(peer, "", incarnation, HostPort{address.host, status.data_port()}.ToString());
+    shell_->Enter([this] {
+      shell_->role()->set_watcher([shell = shell_.get(), up = up_](
+                                      PeerId peer, FailureDetectorRole::Change change, uint64_t) {
+        if (change == FailureDetectorRole::Change::kLost) shell->links()->Drop(peer);
+        std::lock_guard<std::mutex> lock(up->mutex);
+        up->is = change == FailureDetectorRole::Change::kUp;
+        up->changed.notify_all();
       });
     });
-    control_->Start(shell_.get());
-    std::unique_lock<std::mutex> lock(mutex_);
-    if (changed_.wait_for(lock, absl::ToChronoMilliseconds(options.heartbeat_timeout),
-                          [this] { return up_; })) {
+    std::unique_lock<std::mutex> lock(up_->mutex);
+    if (up_->changed.wait_for(lock, absl::ToChronoMilliseconds(options.heartbeat_timeout),
+                              [this] { return up_->is; })) {
       return absl::OkStatus();
     }
     lock.unlock();
@@ -209,18 +175,20 @@ class NetworkLink final : public MasterLink {
       shell_->role()->calls()->FailPeer(0, ClosedSession());
     });
   }
-  void Post(std::function<void()> job) override { control_->Post(std::move(job)); }
+  void Post(std::function<void()> job) override { shell_->Post(std::move(job)); }
 
  private:
-  std::string target_;
-  std::unique_ptr<ControlPlane> control_;
-  std::unique_ptr<NodeShell> shell_;
-  std::unique_ptr<DataPlane> data_;
-  bool shut_ = false;  ///< Within the shell's events.
+  /// Whether the master is there. The shell may outlive the link.
+  struct Up {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool is = false;
+  };
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool up_ = false;
+  std::string target_;
+  const std::shared_ptr<Up> up_ = std::make_shared<Up>();
+  std::unique_ptr<NodeShell> shell_;
+  bool shut_ = false;  ///< Within the shell's events.
 };
 
 /// One answer, waited for.

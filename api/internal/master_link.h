@@ -14,7 +14,7 @@
 namespace troupe {
 
 /// A client's link to its master. If the master is in this process, that is a call of a function;
-/// else messages go over the connections of a data plane and a control plane of its own.
+/// else messages go over a connection of its own.
 /// Thread-safe.
 class MasterLink {
  public:

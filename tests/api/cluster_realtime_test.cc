@@ -143,7 +143,8 @@ TEST_F(ClusterTest, AnotherTaskAtAnAddressIsNamed) {
   const absl::Status status = Session::Create(graph_, options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("at " + there + " serves /job:moon/replica:0/task:0"));
+              HasSubstr("at " + there +
+                        ": refused by the peer: this is task /job:moon/replica:0/task:0, not"));
   // The other cluster is not concerned.
   options.target = moon->target();
   EXPECT_TRUE(Session::Create(graph_, options).ok());

@@ -1,4 +1,4 @@
-// The data plane against a raw TCP stream, in one run: two processes on loopback.
+// The link against a raw TCP stream, in one run: two processes on loopback.
 //
 //   transport_benchmark [--seconds S] [--spin MICROSECONDS] [--json FILE]
 //
@@ -234,7 +234,7 @@ int main(int argc, char** argv) {
   double seconds = 0.5;
   int spin = 0;
   std::string json;
-  CommandLine line("transport_benchmark", "The data plane against a raw TCP stream.");
+  CommandLine line("transport_benchmark", "The link against a raw TCP stream.");
   AddValue(&line, "--seconds S", &seconds, "Time of a row")->check(Number(0, 1e6));
   AddValue(&line, "--spin N", &spin, "Microseconds that readers wait actively")
       ->check(WholeNumber(0, 1'000'000));

@@ -16,7 +16,7 @@ namespace {
 constexpr std::array kJobs = {"ps", "worker", "chief"};  // As `Victim` counts them.
 constexpr int kClientMachine = 3, kBystanderMachine = 4, kMachines = 5;
 constexpr int kSlowMegabits = 100;
-constexpr int kDataPort = 7100;
+constexpr int kPort = 7000;
 // For what takes a moment on a machine that has other things to do.
 constexpr Seconds kPatience{30};
 
@@ -58,8 +58,8 @@ class Play1 {
     static std::atomic<int> number{0};
     const std::string own = "127.77." + std::to_string(++number % 256) + ".1:";
     for (int i = 0; i < 3; ++i) {
-      addresses_[i] =
-          network_ == nullptr ? own + std::to_string(7000 + i) : Network::Address(i) + ":7000";
+      addresses_[i] = network_ == nullptr ? own + std::to_string(7000 + i)
+                                          : Network::Address(i) + ":" + std::to_string(kPort);
     }
     file_ = Log("json");
     std::ofstream file(file_);
@@ -91,7 +91,6 @@ class Play1 {
                                           std::to_string(settings_.timeout)};
     if (network_ != nullptr) {
       const std::string& folder = settings_.certificates;
-      arguments.insert(arguments.end(), {"--data-port", std::to_string(kDataPort)});
       arguments.insert(arguments.end(), {"--tls-cert", folder + "/task.pem", "--tls-key",
                                          folder + "/task.key", "--tls-ca", folder + "/ca.pem"});
     }
@@ -170,11 +169,8 @@ class Play1 {
       case Fault::kSlow:
         if (!network_->Slow(victim(), kSlowMegabits)) Problem("the link could not be slowed down");
         break;
-      case Fault::kCutData:
-        if (!network_->CutPort(victim(), kDataPort)) Problem("the port could not be cut");
-        break;
-      case Fault::kResetData:
-        if (!network_->ResetPort(victim(), kDataPort)) Problem("no connection could be reset");
+      case Fault::kReset:
+        if (!network_->ResetPort(victim(), kPort)) Problem("no connection could be reset");
         break;
     }
     struck_by_ = Now();
@@ -268,11 +264,7 @@ class Play1 {
         network_->Restore(victim());
         healed_ = Now();
         return;
-      case Fault::kCutData:
-        network_->JoinPort(victim(), kDataPort);
-        healed_ = Now();
-        return;
-      case Fault::kResetData:
+      case Fault::kReset:
         healed_ = Now();
         return;
     }
@@ -367,8 +359,7 @@ class Play1 {
 }  // namespace
 
 std::string FaultName(Fault fault) {
-  constexpr std::array names = {"kill",        "restart", "stop",     "cut",
-                                "cut-between", "slow",    "cut-data", "reset-data"};
+  constexpr std::array names = {"kill", "restart", "stop", "cut", "cut-between", "slow", "reset"};
   return names[static_cast<size_t>(fault)];
 }
 

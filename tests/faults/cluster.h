@@ -12,13 +12,13 @@
 
 namespace troupe::faults {
 
-enum class Fault { kKill, kRestart, kStop, kCut, kCutBetween, kSlow, kCutData, kResetData };
+enum class Fault { kKill, kRestart, kStop, kCut, kCutBetween, kSlow, kReset };
 enum class Victim { kPs, kWorker, kMaster, kClient };
 enum class Moment { kRest, kStep, kWaiting, kTransfer, kCreation, kClose };
 
 /// What happens, to whom, when. `kCutBetween`: from the victim to the parameter server, or to the
-/// worker if that is the victim; the master sees both. `kCutData`, `kResetData`: only connections
-/// of the data plane, without a word or with one.
+/// worker if that is the victim; the master sees both. `kReset`: its
+/// connections are reset, as a firewall does that forgets them.
 struct Row {
   Fault fault;
   Victim victim;

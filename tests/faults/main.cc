@@ -44,10 +44,8 @@ std::vector<Row> AllRows() {
   for (Moment moment : moments) {
     rows.push_back({Fault::kCutBetween, Victim::kPs, moment});
   }
-  for (Fault fault : {Fault::kCutData, Fault::kResetData}) {
-    for (Moment moment : {Moment::kTransfer, Moment::kRest, Moment::kStep}) {
-      rows.push_back({fault, Victim::kPs, moment});
-    }
+  for (Moment moment : {Moment::kTransfer, Moment::kRest, Moment::kStep}) {
+    rows.push_back({Fault::kReset, Victim::kPs, moment});
   }
   return rows;
 }
@@ -70,7 +68,7 @@ void Judge(const Row& row, const Settings& settings, Outcome* outcome) {
   // Between death and rebirth there may be nobody who notices.
   if (row.fault == Fault::kRestart) codes.insert({"OK", "ABORTED", "FAILED_PRECONDITION"});
   // At rest, the connection is made again before anybody misses it.
-  if (row.fault == Fault::kResetData) codes.insert("OK");
+  if (row.fault == Fault::kReset) codes.insert("OK");
   // It has been given up meanwhile.
   if (row.victim == Victim::kClient) codes.insert({"ABORTED", "CANCELLED", "OK"});
   if (codes.count(outcome->code) == 0) {

@@ -78,20 +78,6 @@ bool Network::JoinBetween(int one, int other) {
          Shell("ip route del blackhole " + Address(one) + "/32", machine(other));
 }
 
-namespace {
-std::string PortRules(const char* action, int port) {
-  const std::string start = std::string("ip rule ") + action + " pref 1 ipproto tcp ";
-  const std::string end = "port " + std::to_string(port) + " blackhole";
-  return start + "s" + end + " && " + start + "d" + end;
-}
-}  // namespace
-
-bool Network::CutPort(int index, int port) { return Shell(PortRules("add", port), machine(index)); }
-
-bool Network::JoinPort(int index, int port) {
-  return Shell(PortRules("del", port), machine(index));
-}
-
 bool Network::ResetPort(int index, int port) {
   const std::string number = std::to_string(port);
   return Shell("ss -K state established '( sport = :" + number + " or dport = :" + number + " )'",

@@ -32,9 +32,6 @@ class Network {
   /// No packet goes from one of the two machines to the other; with others they go on talking.
   bool CutBetween(int one, int other);
   bool JoinBetween(int one, int other);
-  /// The same for what the machine sends from or to a TCP port.
-  bool CutPort(int index, int port);
-  bool JoinPort(int index, int port);
   /// Ends the machine's connections from and to a TCP port, as a firewall does that forgets them.
   bool ResetPort(int index, int port);
   /// Both directions carry so many megabits a second.

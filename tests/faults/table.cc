@@ -43,10 +43,8 @@ std::string What(Fault fault, Victim victim) {
       return "cut between parameter server and worker";
     case Fault::kSlow:
       return "slow link, " + whom;
-    case Fault::kCutData:
-      return "data connections cut, " + whom;
-    case Fault::kResetData:
-      return "data connections reset, " + whom;
+    case Fault::kReset:
+      return "connections reset, " + whom;
   }
   return whom;
 }

@@ -1,4 +1,4 @@
-// Messages of the control plane, to a task that serves as worker and master: from the other task,
+// Messages of a cluster, to a task that serves as worker and master: from the other task,
 // from two clients, and from somebody whose number nobody has. Each begins with four bytes: who
 // sends it and how it is put right (so that what is behind the first checks is reached), which
 // method, and the size of a serialized `cluster::Message` that follows.

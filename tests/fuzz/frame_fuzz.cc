@@ -1,4 +1,4 @@
-// Bytes of the data plane from outside. The first byte chooses who reads them and how they are cut;
+// Bytes of a connection from outside. The first byte chooses who reads them and how they are cut;
 // with bit 3 magic, version and checksums are put right first, so that what is behind is reached.
 
 #include <algorithm>

@@ -97,16 +97,16 @@ TEST(Handshake, RefusalsAreClearOnBothSides) {
 
 TEST(Handshake, OtherVersionsAreToldOnBothSides) {
   const Tamper newer = [](std::string bytes) {
-    bytes[4] = 2;
+    bytes[4] = 3;
     return bytes;
   };
   Outcome outcome = Try(kWorker, kServer, "", 0, newer);
   EXPECT_TRUE(absl::IsFailedPrecondition(outcome.answering)) << outcome.answering;
-  EXPECT_THAT(std::string(outcome.answering.message()), HasSubstr("speaks version 2"));
+  EXPECT_THAT(std::string(outcome.answering.message()), HasSubstr("speaks version 3"));
   EXPECT_THAT(std::string(outcome.connecting.message()), HasSubstr("refused by the peer"));
-  EXPECT_THAT(std::string(outcome.connecting.message()), HasSubstr("speaks version 2"));
+  EXPECT_THAT(std::string(outcome.connecting.message()), HasSubstr("speaks version 3"));
   outcome = Try(kWorker, kServer, "", 0, nullptr, newer);
-  EXPECT_THAT(std::string(outcome.connecting.message()), HasSubstr("speaks version 2"));
+  EXPECT_THAT(std::string(outcome.connecting.message()), HasSubstr("speaks version 3"));
 }
 
 TEST(Handshake, ARefusalOfAnotherVersionIsUnderstood) {

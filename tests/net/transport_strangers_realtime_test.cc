@@ -89,16 +89,16 @@ TEST(Strangers, OtherVersionsAreRefused) {
   Task ps(kPs);
   Handshake role = Role(0);
   std::string hello = role.TakeOutput();
-  hello[4] = 2;
+  hello[4] = 3;
   RawSocket socket(ps.port);
   ASSERT_TRUE(socket.Write(hello));
   role.Consume(socket.Read(kFrameHeaderBytes));
   role.Consume(socket.Read(role.wanted()));
   EXPECT_TRUE(absl::IsFailedPrecondition(role.status())) << role.status();
-  EXPECT_THAT(std::string(role.status().message()), HasSubstr("speaks version 2"));
+  EXPECT_THAT(std::string(role.status().message()), HasSubstr("speaks version 3"));
   ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.strangers.size() == 1; }));
   EXPECT_THAT(std::string(ps.sink.Get(ps.sink.strangers)[0].message()),
-              HasSubstr("speaks version 2"));
+              HasSubstr("speaks version 3"));
 }
 
 TEST(Strangers, AStreamIsJoinedOnce) {

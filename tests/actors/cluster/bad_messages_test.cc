@@ -48,7 +48,7 @@ class BadMessagesTest : public testing::Test {
   size_t Left() {
     NodeRole* role = node_.role();
     return role->worker()->num_sessions() + role->worker()->num_steps() +
-           role->worker()->num_early_values() + role->master()->num_sessions() +
+           role->worker()->num_early_feeds() + role->master()->num_sessions() +
            role->master()->num_steps();
   }
 
@@ -104,22 +104,11 @@ TEST_F(BadMessagesTest, OtherKindsAreDropped) {
              "kind: NO_KIND",
              "kind: REPLY id: 12345 code: 3 error: 'x'",
              "kind: REPLY id: 12345 code: -7",
-             "kind: CHECKED ids: 1 ids: 2",
              "kind: PONG code: 77 timeout_us: -1",
-             "kind: TENSOR version: 9 step: 1 crossing { key: 1 dead: true }",
          }) {
       node_.OnMessage(from, Say(from, message));
     }
   }
-  EXPECT_EQ(Left(), 0u);
-}
-
-TEST_F(BadMessagesTest, ValuesWithoutAStepGo) {
-  node_.OnMessage(kTask, Say(kTask, "kind: TENSOR step: 1"));
-  node_.OnMessage(kTask,
-                  Say(kTask, "kind: TENSOR step: 2 crossing { value { dtype: DT_VARIANT } }"));
-  EXPECT_EQ(node_.role()->worker()->num_early_values(), 2u);
-  node_.Pass(121 * kSecond);
   EXPECT_EQ(Left(), 0u);
 }
 

@@ -28,7 +28,6 @@ class IdleWorker final : public WorkerEngine {
   void Deregister(const std::string&, const std::string&) override {}
   void DeleteSession(const std::string&) override {}
   void Start(cluster::Message, StepDone) override {}
-  void Deliver(uint64_t, cluster::CrossingTensor) override {}
   void Abort(uint64_t, const absl::Status&) override {}
   void ResetContainers(const std::vector<std::string>&) override {}
 

@@ -30,7 +30,6 @@ class Engine final : public WorkerEngine {
     if (throws) throw std::bad_alloc();
     started[request.step()] = std::move(done);
   }
-  void Deliver(uint64_t, cluster::CrossingTensor) override { ++delivered; }
   void Abort(uint64_t step, const absl::Status&) override { aborted.push_back(step); }
   void ResetContainers(const std::vector<std::string>&) override {}
   std::vector<uint64_t> DropEarly(ClusterTime, ClusterTime) override {
@@ -40,7 +39,7 @@ class Engine final : public WorkerEngine {
   std::vector<Done> registered;
   std::map<uint64_t, StepDone> started;
   std::vector<uint64_t> aborted, dropped;
-  int delivered = 0, deleted = 0;
+  int deleted = 0;
   bool throws = false;  ///< There is no memory.
 };
 
@@ -53,7 +52,7 @@ class NodeRoleTest : public testing::Test {
     options.task = "/job:a/replica:0/task:0";
     options.incarnation = 5;
     options.tasks = {{"/job:a/replica:0/task:0", "h:1"}, {"/job:a/replica:0/task:1", "h:2"}};
-    options.worker.max_early_values = 10;
+    options.worker.max_early_feeds = 10;
     return options;
   }
   cluster::Message Request(cluster::Method method) {
@@ -87,11 +86,10 @@ class NodeRoleTest : public testing::Test {
     engine_.registered[0](absl::OkStatus());
     ASSERT_EQ(ReplyTo(request)->code(), 0);
   }
-  cluster::Message Value(uint64_t step) {
-    cluster::Message value = Request(cluster::NO_METHOD);
-    value.set_kind(cluster::TENSOR);
-    value.set_step(step);
-    return value;
+  cluster::Message FeedOf(uint64_t step) {
+    cluster::Message feed = Request(cluster::FEED_GRAPH);
+    feed.set_step(step);
+    return feed;
   }
 
   ClusterTime now_ = kSecond;
@@ -153,33 +151,17 @@ TEST_F(NodeRoleTest, RequestsAreAnsweredWithoutMemory) {
   EXPECT_EQ(ReplyTo(again)->code(), 0);
 }
 
-TEST_F(NodeRoleTest, ValuesMayComeBeforeTheirStep) {
-  Open();
-  node_.OnMessage(1, Value(77), now_);
-  EXPECT_EQ(engine_.delivered, 0);
-  const cluster::Message run = Request(cluster::RUN_GRAPH);
-  EXPECT_FALSE(Ask(run));
-  EXPECT_EQ(engine_.delivered, 1);
-  node_.OnMessage(1, Value(77), now_);
-  EXPECT_EQ(engine_.delivered, 2);
-  engine_.started[77](absl::OkStatus(), {});
-  EXPECT_EQ(ReplyTo(run)->code(), 0);
-  node_.OnMessage(1, Value(77), now_);  // Too late.
-  EXPECT_EQ(engine_.delivered, 2);
-  EXPECT_EQ(node_.worker()->num_early_values(), 0u);
-}
-
-TEST_F(NodeRoleTest, ValuesWithoutAStepAreBounded) {
-  for (uint64_t step = 100; step < 200; ++step) node_.OnMessage(1, Value(step), now_);
-  EXPECT_EQ(node_.worker()->num_early_values(), 10u);
+TEST_F(NodeRoleTest, FeedsWithoutAStepAreBounded) {
+  for (uint64_t step = 100; step < 200; ++step) node_.OnMessage(1, FeedOf(step), now_);
+  EXPECT_EQ(node_.worker()->num_early_feeds(), 10u);
   node_.Tick(now_ + 60 * kSecond);
-  EXPECT_EQ(node_.worker()->num_early_values(), 10u);
+  EXPECT_EQ(node_.worker()->num_early_feeds(), 10u);
   node_.Tick(now_ + 120 * kSecond);
-  EXPECT_EQ(node_.worker()->num_early_values(), 0u);
+  EXPECT_EQ(node_.worker()->num_early_feeds(), 0u);
 }
 
 TEST_F(NodeRoleTest, StepsWhoseValuesWereDroppedDoNotBegin) {
-  node_.OnMessage(1, Value(77), now_);
+  node_.OnMessage(1, FeedOf(77), now_);
   engine_.dropped = {78};
   node_.Tick(now_ + 120 * kSecond);
   Open();
@@ -190,19 +172,6 @@ TEST_F(NodeRoleTest, StepsWhoseValuesWereDroppedDoNotBegin) {
   cluster::Message other = Request(cluster::RUN_GRAPH);
   other.set_step(78);
   EXPECT_EQ(Ask(other)->code(), static_cast<int>(absl::StatusCode::kUnavailable));
-}
-
-TEST_F(NodeRoleTest, AnswersWhoAsksAnEarlierLifeForItsRequests) {
-  cluster::Message check = Request(cluster::NO_METHOD);
-  check.set_kind(cluster::CHECK);
-  check.set_to_incarnation(4);
-  check.set_path(1);
-  check.add_ids(3);
-  node_.OnMessage(1, check, now_);
-  const cluster::Message& answer = sent_.messages.back().second;
-  EXPECT_EQ(answer.kind(), cluster::CHECKED);
-  EXPECT_EQ(answer.path(), 1);
-  EXPECT_EQ(answer.ids_size(), 1);
 }
 
 TEST_F(NodeRoleTest, CleanupBeforeRunIsRemembered) {

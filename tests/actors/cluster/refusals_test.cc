@@ -22,7 +22,6 @@ class Worker final : public WorkerEngine {
   void Deregister(const std::string&, const std::string&) override {}
   void DeleteSession(const std::string&) override {}
   void Start(cluster::Message, StepDone) override {}
-  void Deliver(uint64_t, cluster::CrossingTensor) override {}
   void Abort(uint64_t, const absl::Status&) override {}
   void ResetContainers(const std::vector<std::string>&) override {}
 };
@@ -114,7 +113,7 @@ TEST_F(RefusalsTest, AWorkerOfAnotherVersion) {
 TEST_F(RefusalsTest, TwoTasksOfOneName) {
   node_.OnMessage(1, Message(cluster::PING, "/job:b/replica:0/task:0"), kSecond);
   ASSERT_TRUE(node_.detector().alive(1));
-  // The control plane takes who serves elsewhere for a stranger.
+  // A client that claims a name.
   cluster::Message ping = Message(cluster::PING, "/job:b/replica:0/task:0");
   ping.set_incarnation(10);
   ping.set_address("h:3");

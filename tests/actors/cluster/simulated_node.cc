@@ -2,9 +2,9 @@
 
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "actors/runtime.h"
 #include "devices/status_macros.h"
-#include "devices/tensor_proto.h"
 
 namespace troupe {
 
@@ -32,54 +32,78 @@ void SimulatedNode::Start() {
         Tensor::Vector<int64_t>({static_cast<int64_t>(options_.role.incarnation), 0}));
     worker_ = std::make_unique<PartitionEngine>(runtime_, this);
     master_ = std::make_unique<GraphEngine>(this);
-    SimulatedDataPlane::Options streams;
-    streams.task = options_.number;
-    streams.name = options_.role.task;
-    streams.incarnation = options_.role.incarnation;
-    std::copy(std::begin(options_.windows), std::end(options_.windows), streams.windows);
-    SimulatedDataPlane::Events events;
-    events.later = [this](ClusterTime when, Schedule::Event event) {
-      Later(when, std::move(event));
-    };
-    events.tensor = [this](ReceivedTensor tensor) {
-      auto credit = std::make_shared<CreditLease>(std::move(tensor.credit));
-      worker_->Arrive(tensor.step, tensor.key, tensor.tag, tensor.dead, std::move(tensor.tensor),
-                      std::move(credit));
-    };
-    events.message = [this](int task, const std::string& body) {
-      cluster::Message message;
-      if (message.ParseFromString(body)) OnMessage(static_cast<PeerId>(task), std::move(message));
-    };
-    events.lost = [this](int task, uint64_t incarnation) {
-      const PeerId peer = static_cast<PeerId>(task);
-      Enter([&] {
-        network_->schedule->Trace(StrCat(name(), " lost its connection to ", task));
-        if (role_->detector().incarnation(peer) == incarnation) role_->OnLinkDown(peer, now());
-      });
-    };
-    data_ = std::make_unique<SimulatedDataPlane>(streams, std::move(events), &network_->streams);
   }
+  MakeLinks();
   role_ = std::make_unique<NodeRole>(options_.role, this, worker_.get(), master_.get(), now());
-  if (!options_.client) {
-    role_->set_watcher(
-        [this](PeerId peer, FailureDetectorRole::Change change, uint64_t incarnation) {
-          const int other = static_cast<int>(peer);
-          if (change == FailureDetectorRole::Change::kUp) data_->Heard(other, incarnation);
-          if (change == FailureDetectorRole::Change::kLost) data_->Drop(other);
-        });
-    role_->set_status_watcher([this](PeerId peer, uint64_t incarnation, const cluster::Message&) {
-      data_->TaskUp(static_cast<int>(peer), options_.role.tasks[peer].name, incarnation,
-                    role_->self() < peer);
-    });
-  }
+  role_->set_watcher([this](PeerId peer, FailureDetectorRole::Change change, uint64_t) {
+    if (change == FailureDetectorRole::Change::kLost) links_->Drop(peer);
+  });
   Tick();
+}
+
+void SimulatedNode::MakeLinks() {
+  SimulatedTransport::Options streams;
+  streams.process = options_.process;
+  streams.name = options_.client ? StrCat("client:", options_.number) : options_.role.task;
+  streams.incarnation = options_.role.incarnation;
+  std::copy(std::begin(options_.windows), std::end(options_.windows), streams.windows);
+  transport_ = std::make_unique<SimulatedTransport>(
+      streams, [this](ClusterTime when, Schedule::Event event) { Later(when, std::move(event)); },
+      &network_->streams);
+  // As in `NodeShell`.
+  Links::Events events;
+  events.number = [this](const PeerInfo& info) -> absl::StatusOr<PeerId> {
+    if (options_.client) return PeerId{0};
+    if (info.task.starts_with("client")) return ClientPeer(info.incarnation);
+    TROUPE_ASSIGN_OR_RETURN(const Links::Task task, links_->FindTask(info.task));
+    return task.id;
+  };
+  events.up = [this](PeerId peer, uint64_t incarnation) {
+    network_->schedule->Trace(StrCat(name(), " is linked with ", peer, ", life ", incarnation));
+    Enter([&] { role_->OnLinkUp(peer, incarnation, now()); });
+  };
+  events.lost = [this](PeerId peer, uint64_t) {
+    network_->schedule->Trace(StrCat(name(), " lost its link with ", peer));
+    Enter([&] { role_->OnLinkDown(peer, now()); });
+  };
+  events.unreachable = [this](PeerId peer, const std::vector<uint64_t>& steps,
+                              const absl::Status& why) {
+    network_->schedule->Trace(
+        StrCat(name(), " cannot reach ", peer, " with ", steps.size(), " values: ", why.message()));
+    Enter([&] { role_->OnUnreachable(peer, steps, why, now()); });
+  };
+  events.message = [this](PeerId from, const std::string& bytes, const std::vector<Tensor>&,
+                          const absl::Status&) {
+    cluster::Message message;
+    if (message.ParseFromString(bytes)) OnMessage(from, std::move(message));
+  };
+  events.tensor = [this](ReceivedTensor tensor) {
+    network_->schedule->Trace(StrCat(name(), " gets a value of step ", tensor.step));
+    auto credit = std::make_shared<CreditLease>(std::move(tensor.credit));
+    worker_->Arrive(tensor.step, tensor.key, tensor.tag, tensor.dead, std::move(tensor.tensor),
+                    std::move(credit));
+  };
+  events.undelivered = [this](uint64_t step, const absl::Status& why) {
+    Post([this, step, why] { Enter([&] { role_->worker()->OnSendFailed(step, why); }); });
+  };
+  events.tick = [this] { Enter([this] { role_->Tick(now()); }); };
+  links_ = std::make_unique<Links>(
+      streams.name, std::chrono::milliseconds(1667), std::move(events),
+      [this](const std::string& address, const ConnectOptions& how, Transport::Connected done) {
+        transport_->Connect(address, how, std::move(done));
+      });
+  transport_->set_sink(links_.get());
+  for (PeerId i = 0; i < options_.role.tasks.size(); ++i) {
+    links_->SetTask(i, options_.role.tasks[i].name, std::to_string(options_.processes[i]));
+  }
 }
 
 SimulatedNode::~SimulatedNode() = default;
 
 void SimulatedNode::Die(bool silently) {
   if (!std::exchange(alive_, false)) return;
-  if (data_ != nullptr) data_->Die(silently);
+  links_->Stop(std::chrono::milliseconds(0));
+  transport_->Die(silently);
   if (worker_ != nullptr) {
     // An executor cannot be taken away in the midst of its step: all steps are ended first. What
     // they do meanwhile is the dead task's own affair.
@@ -121,6 +145,9 @@ void SimulatedNode::Enter(std::function<void()> event) {
     role_->OnMessage(role_->self(), std::move(message), now());
   }
   in_event_ = false;
+  for (auto& [to, message] : std::exchange(outgoing_, {})) {
+    links_->Send(to, message.SerializeAsString());
+  }
   for (auto& job : std::exchange(deferred_, {})) {
     job();
     network_->ran(this);
@@ -141,34 +168,27 @@ std::chrono::steady_clock::time_point SimulatedNode::JobClock() {
 void SimulatedNode::Send(PeerId to, cluster::Message message) {
   if (!options_.client && to == role_->self()) {
     to_self_.push_back(std::move(message));
-  } else if (!options_.messages_in_streams || options_.client || to >= kFirstClient ||
-             message.to_incarnation() == 0 ||
-             !data_->SendMessage(static_cast<int>(to), message.to_incarnation(),
-                                 message.SerializeAsString())) {
-    network_->send(this, to, std::move(message));
+  } else {
+    outgoing_.emplace_back(to, std::move(message));
   }
 }
 
 void SimulatedNode::OnMessage(PeerId from, cluster::Message message) {
+  network_->schedule->Mark(message.id() * 31 + message.kind());
   if (network_->schedule->tracing()) {
-    network_->schedule->Trace(StrCat(name(), " <- ", from, " ", cluster::Kind_Name(message.kind()),
-                                     " ", cluster::Method_Name(message.method()), " id ",
-                                     message.id(), " life ", message.incarnation(), " to ",
-                                     message.to_incarnation(), " ", message.session(), " ",
-                                     message.handle(), " step ", message.step(), " code ",
-                                     message.code(), " ", message.error()));
+    network_->schedule->Trace(StrCat(
+        name(), " <- ", from, " ", cluster::Kind_Name(message.kind()), " ",
+        cluster::Method_Name(message.method()), " id ", message.id(), " life ",
+        message.incarnation(), " to ", message.to_incarnation(), " ", message.session(), " ",
+        message.handle(), " step ", message.step(), " code ", message.code(), " ", message.error(),
+        message.reset() ? " reset " : "", absl::StrJoin(message.ids(), " ")));
   }
   Enter([&] { role_->OnMessage(from, std::move(message), now()); });
 }
 
-void SimulatedNode::OnLinkDown(PeerId peer) {
-  network_->schedule->Trace(StrCat(name(), " lost its link to ", peer));
-  Enter([&] { role_->OnLinkDown(peer, now()); });
-}
-
 void SimulatedNode::Tick() {
   Later(now() + kTick, [this] {
-    Enter([this] { role_->Tick(now()); });
+    links_->OnTick();
     Tick();
   });
 }
@@ -192,26 +212,8 @@ void SimulatedNode::RunJob(uint64_t number) {
 void SimulatedNode::SendTensor(const std::string& task, uint64_t step, uint64_t key, uint64_t tag,
                                bool dead, Tensor value) {
   if (!alive_) return;
-  PeerId to = 0;
-  while (options_.role.tasks[to].name != task) ++to;
-  absl::Status status = data_->Send(static_cast<int>(to), {step, key, tag, dead, value});
-  if (absl::IsNotFound(status)) {
-    // As long as there is no connection, values go with the messages.
-    cluster::Message message;
-    message.set_version(kProtocolVersion);
-    message.set_task(options_.role.task);
-    message.set_incarnation(options_.role.incarnation);
-    message.set_kind(cluster::TENSOR);
-    message.set_step(step);
-    cluster::CrossingTensor* crossing = message.mutable_crossing();
-    crossing->set_key(key);
-    crossing->set_tag(tag);
-    crossing->set_dead(dead);
-    if (!dead) TensorToProto(value, crossing->mutable_value());
-    network_->send(this, to, std::move(message));
-  } else if (!status.ok()) {
-    Post([this, step, status] { Enter([&] { role_->worker()->OnSendFailed(step, status); }); });
-  }
+  network_->schedule->Trace(StrCat(name(), " sends a value of step ", step, " to ", task));
+  links_->Send(links_->FindTask(task)->id, {step, key, tag, dead, std::move(value)});
 }
 
 int64_t SimulatedNode::sum() { return variable_->TryLend().value().unchecked_values<int64_t>()[1]; }
@@ -232,14 +234,14 @@ void SimulatedNode::CheckNothingLeft() {
   CheckNone(role_->master()->num_sessions(), "sessions as master");
   CheckNone(role_->worker()->num_steps(), "steps as worker");
   CheckNone(role_->worker()->num_sessions(), "sessions as worker");
-  CheckNone(role_->worker()->num_early_values(), "values without a step");
+  CheckNone(role_->worker()->num_early_feeds(), "feeds without a step");
   CheckNone(role_->calls()->num_unanswered(), "requests that are not answered");
   CheckNone(worker_->num_steps(), "steps under way");
   CheckNone(worker_->num_sessions(), "sessions in its engine");
   CheckNone(worker_->num_early_steps(), "steps with values that came too early");
   CheckNone(master_->num_sessions(), "graphs of sessions");
   CheckNone(jobs_.size(), "jobs that did not run");
-  data_->CheckNothingLeft();
+  transport_->CheckNothingLeft();
 }
 
 }  // namespace troupe

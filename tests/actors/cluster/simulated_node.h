@@ -14,6 +14,7 @@
 #include "actors/cluster/graph_engine.h"
 #include "actors/cluster/node_role.h"
 #include "actors/cluster/partition_engine.h"
+#include "net/links.h"
 #include "tests/actors/cluster/simulated_streams.h"
 
 namespace troupe {
@@ -28,18 +29,18 @@ class SimulatedNode final : public EngineHost,
   struct Options {
     NodeRole::Options role;
     bool client = false;
-    int number = 0;                    ///< Of the task, or of the client.
-    double slow_jobs = 0;              ///< How probably an engine's job waits for up to a second.
-    bool messages_in_streams = false;  ///< Those to tasks to which there is a connection.
+    int number = 0;        ///< Of the task, or of the client.
+    double slow_jobs = 0;  ///< How probably an engine's job waits for up to a second.
     uint64_t windows[2] = {8 << 10, 256 << 10};
+    /// Processes: its own, and those of the tasks that it knows.
+    int process = 0;
+    std::vector<int> processes;
   };
   struct Network {
     Schedule* schedule = nullptr;
-    /// Brings a message to a peer, or not.
-    std::function<void(SimulatedNode* from, PeerId to, cluster::Message)> send;
     /// A task's engine has done something.
     std::function<void(SimulatedNode*)> ran;
-    SimulatedDataPlane::Network streams;
+    SimulatedTransport::Network streams;
   };
 
   static std::shared_ptr<SimulatedNode> Boot(const Options& options, Network* network);
@@ -63,14 +64,14 @@ class SimulatedNode final : public EngineHost,
   void SendTensor(const std::string& task, uint64_t step, uint64_t key, uint64_t tag, bool dead,
                   Tensor value) override;
   void OnMessage(PeerId from, cluster::Message message);
-  void OnLinkDown(PeerId peer);
 
   const Options& options() const { return options_; }
   std::string name() const {
     return (options_.client ? "client " : "task ") + std::to_string(options_.number);
   }
   NodeRole* role() { return role_.get(); }
-  SimulatedDataPlane* data() { return data_.get(); }
+  SimulatedTransport* transport() { return transport_.get(); }
+  Links* links() { return links_.get(); }
   /// The variable's sum.
   int64_t sum();
   void CheckNoGraphs();
@@ -79,6 +80,7 @@ class SimulatedNode final : public EngineHost,
  private:
   SimulatedNode(const Options& options, Network* network) : options_(options), network_(network) {}
   void Start();
+  void MakeLinks();
   void Send(PeerId to, cluster::Message message) override;  // Of the role, within an event.
   void Tick();
   void RunJob(uint64_t number);
@@ -91,6 +93,7 @@ class SimulatedNode final : public EngineHost,
   bool alive_ = true, in_event_ = false;
   ClusterTime paused_until_ = 0;
   std::deque<cluster::Message> to_self_;
+  std::vector<std::pair<PeerId, cluster::Message>> outgoing_;
   std::vector<std::function<void()>> deferred_;
   ClusterTime busy_ = 0;  ///< What jobs have taken, of their own clock.
   std::map<uint64_t, std::function<void()>> jobs_;
@@ -99,7 +102,8 @@ class SimulatedNode final : public EngineHost,
   RefPtr<Variable> variable_;
   std::unique_ptr<PartitionEngine> worker_;
   std::unique_ptr<GraphEngine> master_;
-  std::unique_ptr<SimulatedDataPlane> data_;
+  std::unique_ptr<SimulatedTransport> transport_;
+  std::unique_ptr<Links> links_;
   std::unique_ptr<NodeRole> role_;
 };
 

@@ -21,10 +21,11 @@ constexpr ClusterTime kStallTimeout = 5 * kSecond;
 }  // namespace
 
 /// One side of a connection.
-class StreamEnd final : public CreditLease::Account,
+class StreamEnd final : public Peer,
+                        public CreditLease::Account,
                         public std::enable_shared_from_this<StreamEnd> {
  public:
-  StreamEnd(SimulatedDataPlane* plane, int peer) : plane_(plane), peer_(peer) {
+  StreamEnd(SimulatedTransport* plane, int peer) : plane_(plane), peer_(peer) {
     for (int i = 0; i < kLanes; ++i) lanes_[i] = std::make_unique<Lane>(this, i);
   }
 
@@ -32,8 +33,11 @@ class StreamEnd final : public CreditLease::Account,
     a->other_ = b;
     b->other_ = a;
   }
-  void StartHandshake(bool dial, const std::string& expected_task, uint64_t expected_incarnation) {
-    dialed_ = dial;
+  /// `done`: on the side that dials.
+  void StartHandshake(const std::string& expected_task, ClusterTime deadline,
+                      Transport::Connected done) {
+    const bool dial = done != nullptr;
+    done_ = std::move(done);
     const auto& options = plane_->options_;
     const Identity self = {"cluster", options.name, options.incarnation, "secret"};
     const uint64_t connection = plane_->next_connection_++;
@@ -41,35 +45,52 @@ class StreamEnd final : public CreditLease::Account,
       return StreamTerms{connection, lane, windows[lane], uint64_t{1} << 30};
     };
     for (int i = 0; i < kLanes; ++i) {
-      lanes_[i]->handshake =
-          dial ? Handshake::Connecting(self, terms(i), expected_task, expected_incarnation)
-               : Handshake::Answering(self, terms);
+      lanes_[i]->handshake = dial ? Handshake::Connecting(self, terms(i), expected_task, 0)
+                                  : Handshake::Answering(self, terms);
       FlushHandshake(i);
     }
-    plane_->events_.later(plane_->network_->schedule->now() + kStallTimeout,
-                          [self = shared_from_this()] {
-                            if (!self->connected_) self->Fail();
-                          });
+    Later(deadline - plane_->network_->schedule->now(), [this] {
+      if (!connected_) Fail();
+    });
+  }
+  /// Unless it has failed by then.
+  void Later(ClusterTime delay, Schedule::Event event) {
+    plane_->later_(plane_->network_->schedule->now() + delay,
+                   [self = shared_from_this(), event = std::move(event)]() mutable {
+                     if (!self->failed_) event();
+                   });
   }
 
-  absl::Status Send(SendItem item) {
+  using Peer::Send;
+  const PeerInfo& info() const override { return info_; }
+  absl::Status Send(absl::Span<SendItem> items) override {
     if (failed_) return absl::UnavailableError("the connection is lost");
-    TROUPE_ASSIGN_OR_RETURN(Outgoing outgoing,
-                            Outgoing::ForTensor(item.step, item.key, item.tag, item.dead,
-                                                std::move(item.tensor), uint64_t{1} << 30));
-    const int lane = outgoing.header.total <= Transport::kSmallBytes ? 0 : 1;
-    lanes_[lane]->queue->PushTensor(std::move(outgoing));
-    Write(lane);
+    for (SendItem& item : items) {
+      TROUPE_ASSIGN_OR_RETURN(Outgoing outgoing,
+                              Outgoing::ForTensor(item.step, item.key, item.tag, item.dead,
+                                                  std::move(item.tensor), uint64_t{1} << 30));
+      const int lane = outgoing.header.total <= Transport::kSmallBytes ? 0 : 1;
+      lanes_[lane]->queue->PushTensor(std::move(outgoing));
+      Write(lane);
+    }
     return absl::OkStatus();
   }
-  bool SendMessage(std::string body) {
-    if (failed_) return false;
+  absl::Status SendMessage(uint64_t type, uint64_t id, std::string body) override {
+    if (failed_) return absl::UnavailableError("the connection is lost");
     FrameHeader header;
     header.kind = FrameKind::kMessage;
+    header.key = type;
+    header.tag = id;
     lanes_[0]->queue->PushUrgent(header, std::move(body));
     Write(0);
-    return true;
+    return absl::OkStatus();
   }
+  void CancelStep(uint64_t) override {}
+  void Close(const std::string&, std::chrono::milliseconds) override {
+    if (!failed_) Later(0, [this] { Fail(); });
+  }
+  bool connected() const override { return connected_ && !failed_; }
+  PeerStats stats() const override { return {}; }
   void Release(int lane, uint64_t charge) override {
     const uint64_t told = lanes_[lane]->credits->Release(charge);
     if (told == 0 || failed_) return;
@@ -91,25 +112,28 @@ class StreamEnd final : public CreditLease::Account,
       if (lane->reader) lane->reader->Abandon();
     }
     if (auto other = other_.lock(); other && !silently) other->FailSoon();
-    SimulatedDataPlane* plane = std::exchange(plane_, nullptr);
+    SimulatedTransport* plane = std::exchange(plane_, nullptr);
     const auto self = shared_from_this();
     std::erase(plane->ends_, self);
-    if (connected_) plane->Lost(this);
+    if (connected_) plane->sink_->OnPeerLost(self, absl::UnavailableError("lost"));
+    if (done_) {
+      const absl::Status refused = lanes_[0]->handshake->status();
+      std::exchange(done_, nullptr)(refused.ok() ? absl::UnavailableError("no answer") : refused);
+    }
   }
   void FailSoon() {
     if (failed_) return;
     auto& network = *plane_->network_;
-    plane_->events_.later(network.schedule->now() + network.latency(peer_, plane_->options_.task) +
-                              network.schedule->Between(0, 2000),
-                          [self = shared_from_this()] { self->Fail(); });
+    Later(network.latency(peer_, plane_->options_.process) + network.schedule->Between(0, 2000),
+          [this] { Fail(); });
   }
+  /// What is on its way is lost, and so is all that follows.
   void LoseWhatArrives() {
+    deaf_ = true;
     for (auto& lane : lanes_) lane->arriving.clear();
   }
   bool unanswered() const { return lanes_[0]->in_flight + lanes_[1]->in_flight > 0; }
-  bool connected() const { return connected_; }
   int peer() const { return peer_; }
-  uint64_t peer_incarnation() const { return lanes_[0]->handshake->peer().incarnation; }
 
   void Tick() {
     for (auto& lane : lanes_) {
@@ -143,13 +167,18 @@ class StreamEnd final : public CreditLease::Account,
   struct Lane final : FrameReader::Handler {
     Lane(StreamEnd* end, int index) : end(end), index(index) {}
 
-    absl::Status Admit(const IncomingTensor&) override { return absl::OkStatus(); }
-    void OnTensor(const IncomingTensor& info, Tensor tensor, uint64_t charge) override {
-      end->plane_->events_.tensor({info.step, info.key, info.tag, info.dead, std::move(tensor),
-                                   CreditLease(end->shared_from_this(), index, charge)});
+    TensorSink* sink() const { return end->plane_->sink_; }
+    absl::Status Admit(const IncomingTensor& info) override {
+      return sink()->Admit(end->shared_from_this(), info);
     }
-    void OnDropped(const IncomingTensor&, uint64_t charge, const absl::Status&) override {
+    void OnTensor(const IncomingTensor& info, Tensor tensor, uint64_t charge) override {
+      sink()->OnTensor(end->shared_from_this(),
+                       {info.step, info.key, info.tag, info.dead, std::move(tensor),
+                        CreditLease(end->shared_from_this(), index, charge)});
+    }
+    void OnDropped(const IncomingTensor& info, uint64_t charge, const absl::Status&) override {
       end->Release(index, charge);
+      sink()->OnDropped(end->shared_from_this(), info);
     }
     absl::Status OnCredit(int lane, uint64_t bytes) override {
       if (!end->lanes_[lane]->queue->AddCredits(bytes)) {
@@ -159,8 +188,8 @@ class StreamEnd final : public CreditLease::Account,
       return absl::OkStatus();
     }
     void OnReject(uint64_t, uint64_t, uint64_t, const absl::Status&) override {}
-    void OnMessage(uint64_t, uint64_t, std::string body) override {
-      end->plane_->events_.message(end->peer_, std::move(body));
+    void OnMessage(uint64_t type, uint64_t id, std::string body) override {
+      sink()->OnMessage(end->shared_from_this(), type, id, std::move(body));
     }
     void OnGoodbye(const absl::Status&) override {}
 
@@ -193,17 +222,17 @@ class StreamEnd final : public CreditLease::Account,
     Lane& there = *other->lanes_[index];
     there.last_arrival =
         std::max(there.last_arrival,
-                 network.schedule->now() + network.latency(plane_->options_.task, peer_));
+                 network.schedule->now() + network.latency(plane_->options_.process, peer_));
     there.arriving.push_back(std::move(bytes));
-    other->plane_->events_.later(there.last_arrival, [other, index] { other->Arrive(index); });
+    other->plane_->later_(there.last_arrival, [other, index] { other->Arrive(index); });
   }
   void Arrive(int index) {
     Lane& lane = *lanes_[index];
-    if (failed_ || lane.arriving.empty()) return;
+    if (failed_ || deaf_ || lane.arriving.empty()) return;
     const std::string bytes = std::move(lane.arriving.front());
     lane.arriving.pop_front();
     lane.moved_in = true;
-    plane_->network_->schedule->Mark(bytes.size());
+    plane_->network_->schedule->Mark(index);  // Sizes vary: messages say what kernels took.
     if (auto other = other_.lock(); other && !other->failed_) {
       Lane& there = *other->lanes_[index];
       there.in_flight -= bytes.size();
@@ -232,11 +261,19 @@ class StreamEnd final : public CreditLease::Account,
     }
     lane.early.append(bytes);
     if (!handshake.status().ok()) return Fail();  // A life that is over, for instance.
-    if (!dialed_ && lanes_[0]->handshake->verified() && lanes_[1]->handshake->verified()) {
+    if (lanes_[0]->handshake->verified() && lanes_[1]->handshake->verified()) {
+      SetInfo(true);
+      const absl::Status status = plane_->sink_->OnHello(info_);
       for (int i = 0; i < kLanes; ++i) {
-        lanes_[i]->handshake->Welcome();
+        if (status.ok()) {
+          lanes_[i]->handshake->Welcome();
+        } else {
+          lanes_[i]->handshake->Refuse(status);
+        }
         FlushHandshake(i);
       }
+      // The other one is told by these words.
+      if (!status.ok()) return Fail(/*silently=*/true);
     }
     if (!lanes_[0]->handshake->open() || !lanes_[1]->handshake->open()) return;
     connected_ = true;
@@ -248,8 +285,15 @@ class StreamEnd final : public CreditLease::Account,
       each.credits.emplace(plane_->options_.windows[i]);
       each.reader.emplace(limits, i == 1, &*each.credits, &each);
     }
-    plane_->Connected(shared_from_this());
+    if (done_) SetInfo(false);
+    plane_->sink_->OnPeerConnected(shared_from_this());
+    if (done_) std::exchange(done_, nullptr)(std::shared_ptr<Peer>(shared_from_this()));
     for (int i = 0; i < kLanes && !failed_; ++i) Read(i, std::exchange(lanes_[i]->early, {}));
+  }
+
+  void SetInfo(bool answered) {
+    const Identity& peer = lanes_[0]->handshake->peer();
+    info_ = {peer.task, peer.incarnation, std::to_string(peer_), peer.address, answered};
   }
 
   void Read(int index, std::string_view bytes) {
@@ -294,114 +338,88 @@ class StreamEnd final : public CreditLease::Account,
     lane.writing = false;
   }
 
-  SimulatedDataPlane* plane_;  ///< Until it has failed.
+  SimulatedTransport* plane_;  ///< Until it has failed.
   const int peer_;
   std::weak_ptr<StreamEnd> other_;
   std::unique_ptr<Lane> lanes_[kLanes];
-  bool dialed_ = false, connected_ = false, failed_ = false;
+  bool connected_ = false, failed_ = false, deaf_ = false;
+  PeerInfo info_;
+  Transport::Connected done_;  ///< On the side that dials, until the handshake is over.
 };
 
-SimulatedDataPlane::SimulatedDataPlane(Options options, Events events, Network* network)
-    : options_(std::move(options)), events_(std::move(events)), network_(network) {
+SimulatedTransport::SimulatedTransport(Options options, Later later, Network* network)
+    : options_(std::move(options)), later_(std::move(later)), network_(network) {
   Tick();
 }
 
-SimulatedDataPlane::~SimulatedDataPlane() { Die(true); }
+SimulatedTransport::~SimulatedTransport() { Die(true); }
 
-void SimulatedDataPlane::Tick() {
-  events_.later(network_->schedule->now() + kStallTimeout / kTicks, [this] {
+void SimulatedTransport::Tick() {
+  later_(network_->schedule->now() + kStallTimeout / kTicks, [this] {
     const auto ends = ends_;
     for (const auto& end : ends) end->Tick();
     Tick();
   });
 }
 
-std::shared_ptr<StreamEnd> SimulatedDataPlane::AddEnd(int peer) {
+std::shared_ptr<StreamEnd> SimulatedTransport::AddEnd(int peer) {
   return ends_.emplace_back(std::make_shared<StreamEnd>(this, peer));
 }
 
-void SimulatedDataPlane::TaskUp(int task, const std::string& name, uint64_t incarnation,
-                                bool dial) {
-  auto it = peers_.find(task);
-  if (!dial || (it != peers_.end() && it->second->peer_incarnation() == incarnation)) return;
+void SimulatedTransport::Connect(const std::string& address, const ConnectOptions& options,
+                                 Transport::Connected done) {
+  const ClusterTime deadline =
+      network_->schedule->now() + std::chrono::microseconds(options.timeout).count();
+  Knock(std::stoi(address), options.expected_task, deadline, std::move(done));
+}
+
+void SimulatedTransport::Knock(int process, const std::string& task, ClusterTime deadline,
+                               Transport::Connected done) {
+  Schedule& schedule = *network_->schedule;
   // Who listens is found by a packet of its own.
-  events_.later(network_->schedule->now() + network_->latency(options_.task, task),
-                [this, task, name, incarnation] {
-                  SimulatedDataPlane* there = network_->find(task);
-                  if (there == nullptr) return;
-                  const auto end = AddEnd(task), answer = there->AddEnd(options_.task);
-                  StreamEnd::Join(end, answer);
-                  end->StartHandshake(true, name, incarnation);
-                  answer->StartHandshake(false, "", 0);
-                });
+  later_(schedule.now() + network_->latency(options_.process, process),
+         [this, &schedule, process, task, deadline, done = std::move(done)]() mutable {
+           if (SimulatedTransport* there = network_->find(process)) {
+             const auto end = AddEnd(process), answer = there->AddEnd(options_.process);
+             StreamEnd::Join(end, answer);
+             end->StartHandshake(task, deadline, std::move(done));
+             answer->StartHandshake("", schedule.now() + kStallTimeout, nullptr);
+           } else if (schedule.now() >= deadline || schedule.Chance(0.5)) {
+             done(absl::UnavailableError("nobody is there"));
+           } else {
+             // The machine is gone as well, and may come back.
+             later_(schedule.now() + kSecond / 2,
+                    [this, process, task, deadline, done = std::move(done)]() mutable {
+                      Knock(process, task, deadline, std::move(done));
+                    });
+           }
+         });
 }
 
-void SimulatedDataPlane::Heard(int task, uint64_t incarnation) {
-  auto it = peers_.find(task);
-  if (it != peers_.end() && it->second->peer_incarnation() != incarnation) Drop(task);
-}
-
-void SimulatedDataPlane::Drop(int task) {
-  auto it = peers_.find(task);
-  if (it == peers_.end()) return;
-  const auto end = std::move(it->second);
-  peers_.erase(it);
-  end->Fail();
-}
-
-absl::Status SimulatedDataPlane::Send(int task, SendItem item) {
-  auto it = peers_.find(task);
-  if (it == peers_.end()) return absl::NotFoundError("there is no connection");
-  return it->second->Send(std::move(item));
-}
-
-bool SimulatedDataPlane::SendMessage(int task, uint64_t incarnation, std::string body) {
-  auto it = peers_.find(task);
-  return it != peers_.end() && it->second->peer_incarnation() == incarnation &&
-         body.size() <= Transport::kMaxMessageBytes && it->second->SendMessage(std::move(body));
-}
-
-void SimulatedDataPlane::Connected(const std::shared_ptr<StreamEnd>& end) {
-  // As in `DataPlane::OnPeerConnected`.
-  if (auto it = peers_.find(end->peer()); it != peers_.end() && it->second != end) {
-    it->second->Fail();
-  }
-  peers_[end->peer()] = end;
-}
-
-void SimulatedDataPlane::Lost(StreamEnd* end) {
-  auto it = peers_.find(end->peer());
-  if (it == peers_.end() || it->second.get() != end) return;
-  peers_.erase(it);
-  events_.lost(end->peer(), end->peer_incarnation());
-}
-
-void SimulatedDataPlane::Die(bool silently) {
-  peers_.clear();  // Nobody is told.
+void SimulatedTransport::Die(bool silently) {
   const auto ends = std::move(ends_);
   for (const auto& end : ends) end->Fail(silently);
 }
 
-void SimulatedDataPlane::Break(int task) {
+void SimulatedTransport::Break(int process) {
   const auto ends = ends_;
   for (const auto& end : ends) {
-    if (end->peer() != task) continue;
+    if (end->peer() != process) continue;
     end->LoseWhatArrives();
     end->FailSoon();
   }
 }
 
-void SimulatedDataPlane::Reset(int task) {
+void SimulatedTransport::Reset(int process) {
   for (const auto& end : ends_) {
     // Whoever repeats what was not answered learns so after a while.
-    if (end->peer() == task && end->unanswered()) {
-      events_.later(network_->schedule->now() + network_->schedule->Between(100, kSecond),
-                    [end] { end->Fail(); });
+    if (end->peer() == process && end->unanswered()) {
+      end->Later(network_->schedule->Between(100, kSecond), [end = end.get()] { end->Fail(); });
     }
   }
 }
 
-void SimulatedDataPlane::CheckNothingLeft() {
+void SimulatedTransport::CheckNothingLeft() {
   for (const auto& end : ends_) end->CheckNothingLeft();
 }
 

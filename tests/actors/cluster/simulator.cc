@@ -17,15 +17,15 @@ std::string TaskName(int task) { return StrCat("/job:worker/replica:0/task:", ta
 ClusterSimulator::ClusterSimulator(uint64_t seed, int num_tasks, SimulatedFaults faults)
     : schedule_(seed), faults_(faults), tasks_(num_tasks) {
   network_.schedule = &schedule_;
-  network_.send = [this](SimulatedNode* from, PeerId to, cluster::Message message) {
-    Send(from, to, std::move(message));
-  };
   network_.ran = [this](SimulatedNode* node) {
     if (!node->options().client) ledger_.Look(node->options().number, node->sum());
   };
   network_.streams.schedule = &schedule_;
-  network_.streams.find = [this](int task) {
-    return tasks_[task]->alive() ? tasks_[task]->data() : nullptr;
+  network_.streams.find = [this](int process) -> SimulatedTransport* {
+    const int tasks = static_cast<int>(tasks_.size());
+    SimulatedNode* node =
+        process < tasks ? tasks_[process].get() : clients_[process - tasks].node.get();
+    return node != nullptr && node->alive() ? node->transport() : nullptr;
   };
   network_.streams.latency = [this](int from, int to) {
     // What is lost on the way is sent again.
@@ -47,7 +47,7 @@ void ClusterSimulator::Boot(int task) {
   SimulatedNode::Options options;
   options.number = task;
   options.slow_jobs = faults_.slow_jobs;
-  options.messages_in_streams = faults_.messages_in_streams;
+  options.process = task;
   options.role.task = TaskName(task);
   options.role.incarnation = next_incarnation_++;
   // Nothing is on its way for as long as large feeds may be.
@@ -56,7 +56,10 @@ void ClusterSimulator::Boot(int task) {
     options.role.master.max_signatures = 1;
     options.role.master.signature_lifetime = kSecond / 5;
   }
-  for (int i = 0; i < num_tasks(); ++i) options.role.tasks.push_back({TaskName(i), "address"});
+  for (int i = 0; i < num_tasks(); ++i) {
+    options.role.tasks.push_back({TaskName(i), "address"});
+    options.processes.push_back(i);
+  }
   ledger_.Boot(task);
   schedule_.Trace(StrCat("task ", task, " begins life ", options.role.incarnation));
   tasks_[task] = SimulatedNode::Boot(options, &network_);
@@ -68,6 +71,8 @@ int ClusterSimulator::AddClient(int master) {
   options.number = static_cast<int>(clients_.size());
   options.role.incarnation = next_incarnation_++;
   options.role.tasks.push_back({"", "troupe://master"});
+  options.process = num_tasks() + options.number;
+  options.processes = {master};
   clients_.push_back({SimulatedNode::Boot(options, &network_), master});
   return options.number;
 }
@@ -75,43 +80,6 @@ int ClusterSimulator::AddClient(int master) {
 ClusterTime ClusterSimulator::CutFor(int a, int b) const {
   auto it = cut_until_.find(std::minmax(a, b));
   return it == cut_until_.end() ? 0 : std::max<ClusterTime>(0, it->second - now());
-}
-
-void ClusterSimulator::Send(SimulatedNode* from, PeerId to, cluster::Message message) {
-  SimulatedNode* target = nullptr;
-  if (from->options().client) {
-    target = tasks_[clients_[from->options().number].master].get();
-  } else if (to < tasks_.size()) {
-    target = tasks_[to].get();
-  } else {
-    target = clients_[to - kFirstClient - 1].node.get();
-  }
-  if (!target->alive()) return;
-  const bool tensor = message.kind() == cluster::TENSOR;
-  if (schedule_.Chance(tensor ? faults_.drop_tensors : faults_.drop)) return;
-  if (schedule_.Chance(faults_.duplicate)) Deliver(from, target, message);
-  Deliver(from, target, std::move(message));
-}
-
-void ClusterSimulator::Deliver(SimulatedNode* from, SimulatedNode* to, cluster::Message message) {
-  ClusterTime cut = 0;
-  if (!from->options().client && !to->options().client) {
-    cut = CutFor(from->options().number, to->options().number);
-    // A value is late, or its link is lost; of the others the cluster must do without some.
-    if (cut > 0 && message.kind() != cluster::TENSOR) return;
-  }
-  const ClusterTime delay = schedule_.Chance(faults_.delay_a_lot) ? schedule_.Between(400, kSecond)
-                                                                  : schedule_.Between(20, 200);
-  PeerId peer = 0;
-  if (from->options().client) {
-    peer = kFirstClient + 1 + from->options().number;
-  } else if (!to->options().client) {
-    peer = from->options().number;
-  }
-  to->Later(now() + cut + delay, [this, to, peer, message = std::move(message)]() mutable {
-    schedule_.Mark(message.id() * 31 + message.kind());
-    to->OnMessage(peer, std::move(message));
-  });
 }
 
 void ClusterSimulator::Trouble() {
@@ -150,24 +118,16 @@ void ClusterSimulator::Kill(int task) {
   const bool silently = schedule_.Chance(0.3);
   schedule_.Trace(StrCat(node->name(), silently ? " dies silently" : " dies"));
   node->Die(silently);
-  if (silently) return;
-  for (auto& other : tasks_) {
-    if (!other->alive()) continue;
-    other->Later(now() + schedule_.Between(20, 2000),
-                 [other = other.get(), task] { other->OnLinkDown(static_cast<PeerId>(task)); });
-  }
-  for (Client& client : clients_) {
-    if (!client.node->alive() || client.master != task) continue;
-    client.node->Later(now() + schedule_.Between(20, 2000),
-                       [node = client.node.get()] { node->OnLinkDown(0); });
-  }
 }
 
 void ClusterSimulator::Restart(int task) {
   if (tasks_[task]->alive()) return;
   Boot(task);
   for (auto& other : tasks_) {
-    if (other->alive()) other->data()->Reset(task);
+    if (other->alive()) other->transport()->Reset(task);
+  }
+  for (Client& client : clients_) {
+    if (client.node->alive()) client.node->transport()->Reset(task);
   }
 }
 
@@ -183,17 +143,13 @@ void ClusterSimulator::Cut(int a, int b, ClusterTime time) {
 
 void ClusterSimulator::Break(int a, int b) {
   if (a == b || !tasks_[a]->alive() || !tasks_[b]->alive()) return;
-  tasks_[a]->data()->Break(b);
-  tasks_[b]->data()->Break(a);
+  tasks_[a]->transport()->Break(b);
+  tasks_[b]->transport()->Break(a);
 }
 
 void ClusterSimulator::KillClient(int client) {
-  SimulatedNode* master = tasks_[clients_[client].master].get();
   schedule_.Trace(StrCat("client ", client, " dies"));
-  clients_[client].node->Die(true);
-  if (!master->alive() || schedule_.Chance(0.3)) return;
-  master->Later(now() + schedule_.Between(20, 2000),
-                [master, client] { master->OnLinkDown(kFirstClient + 1 + client); });
+  clients_[client].node->Die(schedule_.Chance(0.3));
 }
 
 uint64_t ClusterSimulator::Call(int client, cluster::Message request, ClusterTime limit,

@@ -16,19 +16,14 @@
 
 namespace troupe {
 
-/// How bad the network and the machines are. Probabilities are per message.
+/// How bad the network and the machines are. Probabilities are per packet.
 struct SimulatedFaults {
-  double drop = 0;
-  double drop_tensors = 0;  ///< Those that go with the messages.
-  double duplicate = 0;
-  double delay_a_lot = 0;  ///< Up to a second, so that messages overtake one another.
+  double delay_a_lot = 0;  ///< Up to a second.
   double slow_jobs = 0;    ///< Up to a second until an engine does what it is asked.
   double kills_per_second = 0;
   double stops_per_second = 0;   ///< A task stands still for up to 8 s.
   double cuts_per_second = 0;    ///< Between two tasks nothing gets through for up to 8 s.
-  double breaks_per_second = 0;  ///< A connection of the data plane breaks.
-  /// Messages between tasks go over the data plane's connections, where there are such.
-  bool messages_in_streams = false;
+  double breaks_per_second = 0;  ///< A connection breaks.
   /// Masters give up signatures as soon as they are not used.
   bool forgetful = false;
 };
@@ -77,8 +72,6 @@ class ClusterSimulator {
 
   void Boot(int task);
   NodeRole::Options RoleOptions();
-  void Send(SimulatedNode* from, PeerId to, cluster::Message message);
-  void Deliver(SimulatedNode* from, SimulatedNode* to, cluster::Message message);
   /// For how much longer nothing gets through.
   ClusterTime CutFor(int a, int b) const;
   void Trouble();

@@ -35,7 +35,7 @@ class TaskNode final : public EngineHost, public Outbox, public WorkerEngine {
     options.task = Task(0);
     options.incarnation = 5;
     options.tasks = {{Task(0), "h:1"}, {Task(1), "h:2"}};
-    options.worker.max_early_values = 1000;
+    options.worker.max_early_feeds = 1000;
     options.worker.max_early_bytes = 1 << 20;
     role_ = std::make_unique<NodeRole>(options, this, this, &master_, now_);
   }
@@ -67,7 +67,7 @@ class TaskNode final : public EngineHost, public Outbox, public WorkerEngine {
     RunJobs();
     Pass(121 * kSecond);
     if (role_->worker()->num_sessions() + role_->worker()->num_steps() +
-            role_->worker()->num_early_values() + role_->master()->num_sessions() +
+            role_->worker()->num_early_feeds() + role_->master()->num_sessions() +
             worker_->num_sessions() + worker_->num_early_steps() + master_.num_sessions() >
         0) {
       std::abort();
@@ -112,9 +112,6 @@ class TaskNode final : public EngineHost, public Outbox, public WorkerEngine {
   void DeleteSession(const std::string& session) override { worker_->DeleteSession(session); }
   void Start(cluster::Message request, StepDone done) override {
     started_[request.step()] = std::move(done);
-  }
-  void Deliver(uint64_t step, cluster::CrossingTensor value) override {
-    worker_->Deliver(step, std::move(value));
   }
   void Forget(uint64_t step) override { worker_->Forget(step); }
   std::vector<uint64_t> DropEarly(ClusterTime now, ClusterTime older_than) override {

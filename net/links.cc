@@ -1,0 +1,406 @@
+#include "net/links.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "devices/status_macros.h"
+
+namespace troupe {
+
+namespace {
+// Types of messages: one of these, and above it the number of parts that travel beside it, as
+// tensors of the message's id and of this step.
+constexpr uint64_t kMessage = 1;
+constexpr uint64_t kMessageInPart = 2;  // The first part is the message's body.
+constexpr uint64_t kPartsUnit = 256;
+constexpr uint64_t kPartsStep = ~uint64_t{0};
+// For a peer that is being connected to.
+constexpr size_t kMostWaiting = 65536;
+// How often, tick by tick, a peer may say that it is connecting to us before it is not believed.
+constexpr int kMostRefusals = 500;
+// For how many ticks the connection of a peer that has said hello is waited for, and the peer has
+// time to hear of ours.
+constexpr int kPatience = 50;
+
+Tensor AsTensor(std::string bytes) {
+  const int64_t size = static_cast<int64_t>(bytes.size());
+  auto* owner = new std::string(std::move(bytes));
+  RefPtr<Buffer> buffer = Buffer::Wrap(
+      owner->data(), owner->size(),
+      [](void*, void* context) { delete static_cast<std::string*>(context); }, owner);
+  return Tensor(ElementType::kUint8, Shape({size}), std::move(buffer), owner->data());
+}
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Links>> Links::Create(const TransportOptions& options,
+                                                     std::chrono::milliseconds dial_timeout,
+                                                     Events events) {
+  auto links = std::make_unique<Links>(options.task, dial_timeout, std::move(events), nullptr);
+  TROUPE_ASSIGN_OR_RETURN(links->transport_, Transport::Create(options, links.get()));
+  return links;
+}
+
+void Links::SetTask(PeerId id, const std::string& name, const std::string& address) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  tasks_[id] = {name, address};
+  if (!name.empty()) by_name_[name] = id;
+}
+
+absl::StatusOr<Links::Task> Links::FindTask(const std::string& name) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = by_name_.find(name);
+  if (found == by_name_.end()) {
+    return absl::NotFoundError(StrCat("there is no task ", name, " in this cluster"));
+  }
+  return Task{found->second, tasks_[found->second].second};
+}
+
+// ---- Sending ----
+
+void Links::Send(PeerId to, std::string body, std::vector<std::string> parts) {
+  SendItemTo(to, Outgoing{std::move(body), std::move(parts)});
+}
+
+void Links::Send(PeerId to, SendItem item) { SendItemTo(to, std::move(item)); }
+
+void Links::SendItemTo(PeerId to, Item item) {
+  std::shared_ptr<Peer> peer;
+  std::vector<Item> too_many;
+  bool dial = false;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto known = links_.find(to);
+    if (stopped_ || (known == links_.end() && tasks_.count(to) == 0)) return;
+    Link& link = known != links_.end() ? known->second : links_[to];
+    peer = link.peer;
+    if (peer == nullptr) {
+      link.waiting.push_back(std::move(item));
+      if (link.waiting.size() > kMostWaiting) too_many.swap(link.waiting);
+      dial = link.expecting == 0 && !std::exchange(link.dialing, true);
+    }
+  }
+  if (peer != nullptr) Write(peer.get(), std::move(item));
+  if (!too_many.empty()) {
+    Fail(to, std::move(too_many),
+         absl::ResourceExhaustedError("too much waits for a connection to be made"));
+  }
+  if (dial) Dial(to);
+}
+
+void Links::Write(Peer* peer, Item item) {
+  // If the connection is over, `lost` is still to come, and is what the sender hears.
+  if (auto* tensor = std::get_if<SendItem>(&item)) {
+    const uint64_t step = tensor->step;
+    const absl::Status sent = peer->Send(std::move(*tensor));
+    if (!sent.ok() && !absl::IsUnavailable(sent)) events_.undelivered(step, sent);
+    return;
+  }
+  auto& [body, parts] = std::get<Outgoing>(item);
+  uint64_t type = kMessage;
+  if (body.size() > Transport::kMaxMessageBytes) {
+    type = kMessageInPart;
+    parts.emplace(parts.begin())->swap(body);
+  }
+  if (parts.empty()) {
+    peer->SendMessage(type, 0, std::move(body)).IgnoreError();
+    return;
+  }
+  const uint64_t number = next_parcel_.fetch_add(1, std::memory_order_relaxed);
+  std::vector<SendItem> items;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    items.push_back({kPartsStep, number, i, false, AsTensor(std::move(parts[i]))});
+  }
+  if (peer->SendMessage(type + kPartsUnit * items.size(), number, std::move(body)).ok()) {
+    peer->Send(absl::MakeSpan(items)).IgnoreError();
+  }
+}
+
+void Links::Dial(PeerId to) {
+  ConnectOptions options;
+  options.timeout = dial_timeout_;
+  std::string address;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    std::tie(options.expected_task, address) = tasks_[to];
+  }
+  const auto done = [this, to](const absl::StatusOr<std::shared_ptr<Peer>>& peer) {
+    OnDialled(to, peer.status());
+  };
+  transport_ != nullptr ? transport_->Connect(address, options, done)
+                        : connect_(address, options, done);
+}
+
+void Links::OnDialled(PeerId to, const absl::Status& status) {
+  std::vector<Item> items;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    Link& link = links_[to];
+    link.dialing = false;
+    if (stopped_ || status.ok() || link.peer != nullptr) return;
+    // Either its connection comes, or the next tick tries again.
+    if (absl::IsAborted(status) && ++link.refusals < kMostRefusals) return;
+    link.refusals = 0;
+    items.swap(link.waiting);
+  }
+  Fail(to, std::move(items), status);
+}
+
+void Links::Fail(PeerId to, std::vector<Item> items, const absl::Status& why) {
+  std::vector<uint64_t> steps;
+  for (const Item& item : items) {
+    if (const auto* tensor = std::get_if<SendItem>(&item)) steps.push_back(tensor->step);
+  }
+  events_.unreachable(to, steps, why);
+}
+
+void Links::Drop(PeerId id) {
+  std::shared_ptr<Peer> lost;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto it = links_.find(id);
+    if (it == links_.end()) return;
+    lost = std::exchange(it->second.peer, nullptr);
+  }
+  if (lost != nullptr) {
+    lost->Close("the peer was not heard any more", std::chrono::milliseconds(0));
+  }
+}
+
+void Links::Lose(PeerId id, const absl::Status& why) {
+  std::shared_ptr<Peer> peer;
+  std::vector<Item> items;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto it = links_.find(id);
+    if (stopped_ || (it == links_.end() && tasks_.count(id) == 0)) return;
+    if (it != links_.end()) {
+      peer = it->second.peer;
+      items.swap(it->second.waiting);
+    }
+  }
+  if (peer != nullptr) {
+    peer->Close(std::string(why.message()), std::chrono::milliseconds(0));
+  } else {
+    Fail(id, std::move(items), why);
+  }
+}
+
+void Links::Stop(std::chrono::milliseconds drain) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stopped_ = true;
+    links_.clear();
+  }
+  if (transport_ != nullptr) transport_->Stop(drain).IgnoreError();
+}
+
+bool Links::connected(PeerId id) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto it = links_.find(id);
+  return it != links_.end() && it->second.peer != nullptr;
+}
+
+// ---- Connections ----
+
+absl::Status Links::OnHello(const PeerInfo& info) {
+  TROUPE_ASSIGN_OR_RETURN(const PeerId id, events_.number(info));
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (tasks_.count(id) == 0) return absl::OkStatus();
+  Link& link = links_[id];
+  // Also if the peer has not heard yet that this has been done.
+  if (task_ < info.task && (link.peer == nullptr ? link.dialing : link.fresh > 0)) {
+    return absl::AbortedError(StrCat(task_, " is connecting to ", info.task, " itself"));
+  }
+  link.expecting = kPatience;
+  return absl::OkStatus();
+}
+
+void Links::OnPeerConnected(const std::shared_ptr<Peer>& peer) {
+  const absl::StatusOr<PeerId> number = events_.number(peer->info());
+  if (!number.ok()) return;  // It was OK at its hello.
+  const PeerId id = *number;
+  ids_[peer.get()] = id;
+  std::shared_ptr<Peer> earlier;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (auto it = links_.find(id); it != links_.end()) earlier = it->second.peer;
+  }
+  if (earlier != nullptr) {
+    // The other side has given it up, with what was on its way there.
+    earlier->Close("the peer has connected again", std::chrono::milliseconds(0));
+    events_.lost(id, earlier->info().incarnation);
+  }
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (stopped_) return;
+    Link& link = links_[id];
+    link.peer = peer;
+    link.refusals = link.expecting = 0;
+    link.fresh = peer->info().answered ? 0 : kPatience;
+    // Within the lock, so that nothing overtakes it.
+    try {
+      for (Item& item : std::exchange(link.waiting, {})) Write(peer.get(), std::move(item));
+    } catch (...) {  // What was not sent is lost, and so is the connection.
+      peer->Close("memory has run out", std::chrono::milliseconds(0));
+    }
+  }
+  events_.up(id, peer->info().incarnation);
+}
+
+void Links::OnPeerLost(const std::shared_ptr<Peer>& peer, const absl::Status&) {
+  const auto known = ids_.find(peer.get());
+  if (known == ids_.end()) return;
+  const PeerId id = known->second;
+  ids_.erase(known);
+  for (auto it = parcels_.lower_bound({peer.get(), 0});
+       it != parcels_.end() && it->first.first == peer.get();) {
+    parcel_bytes_ -= it->second.bytes;
+    it = parcels_.erase(it);
+  }
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto it = links_.find(id);
+    if (it == links_.end() || it->second.peer != peer) return;
+    if (tasks_.count(id) == 0) {
+      links_.erase(it);
+    } else {
+      it->second.peer = nullptr;
+    }
+  }
+  events_.lost(id, peer->info().incarnation);
+}
+
+void Links::OnTick() {
+  std::vector<PeerId> again;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (stopped_) return;
+    for (auto& [id, link] : links_) {
+      if (link.expecting > 0) --link.expecting;
+      if (link.fresh > 0) --link.fresh;
+      if (link.peer != nullptr || link.dialing || link.expecting > 0 || link.waiting.empty()) {
+        continue;
+      }
+      link.dialing = true;
+      again.push_back(id);
+    }
+  }
+  for (PeerId id : again) Dial(id);
+  events_.tick();
+}
+
+// ---- Receiving ----
+
+absl::Status Links::Admit(const std::shared_ptr<Peer>& peer, const IncomingTensor& info) {
+  if (info.step == kPartsStep) {
+    if (info.tag < kMaxParts && info.type == ElementType::kUint8 &&
+        info.bytes <= kMaxPartBytes - std::min(kMaxPartBytes, parcel_bytes_)) {
+      return absl::OkStatus();
+    }
+    return absl::ResourceExhaustedError("too much is on its way beside messages");
+  }
+  const auto known = ids_.find(peer.get());
+  if (known != ids_.end() && known->second < kFirstClient) return absl::OkStatus();
+  return absl::PermissionDeniedError("only tasks of the cluster may send tensors");
+}
+
+void Links::OnTensor(const std::shared_ptr<Peer>& peer, ReceivedTensor received) {
+  if (received.step != kPartsStep) {
+    events_.tensor(std::move(received));
+    return;
+  }
+  Parcel& parcel = parcels_[{peer.get(), received.key}];
+  if (!parcel.refused) {
+    if (parcel.parts.size() <= received.tag) {
+      Charge(&parcel, (received.tag + 1 - parcel.parts.size()) * sizeof(Tensor));
+      parcel.parts.resize(received.tag + 1);
+    }
+    Tensor& part = parcel.parts[received.tag];
+    if (part.valid()) return;
+    part = std::move(received.tensor);
+    Charge(&parcel, part.bytes());
+  }
+  --parcel.missing;
+  Complete(peer, received.key);
+}
+
+void Links::OnDropped(const std::shared_ptr<Peer>& peer, const IncomingTensor& info) {
+  if (info.step != kPartsStep) return;
+  Parcel& parcel = parcels_[{peer.get(), info.key}];
+  Refuse(&parcel);
+  --parcel.missing;
+  Complete(peer, info.key);
+}
+
+void Links::Refuse(Parcel* parcel) {
+  parcel_bytes_ -= std::exchange(parcel->bytes, 0);
+  parcel->refused = true;
+  parcel->parts.clear();
+  Charge(parcel, parcel->body.size());
+}
+
+void Links::Charge(Parcel* parcel, uint64_t bytes) {
+  parcel->bytes += bytes;
+  parcel_bytes_ += bytes;
+}
+
+void Links::Complete(const std::shared_ptr<Peer>& peer, uint64_t number) {
+  auto it = parcels_.find({peer.get(), number});
+  if (!it->second.has_body || it->second.missing != 0) return;
+  Parcel parcel = std::move(it->second);
+  parcels_.erase(it);
+  parcel_bytes_ -= parcel.bytes;
+  const auto known = ids_.find(peer.get());
+  if (known == ids_.end()) return;
+  absl::Status whole;
+  if (parcel.refused) {
+    whole =
+        absl::ResourceExhaustedError(StrCat(task_, " has no memory for what came with a message"));
+    if (parcel.body_is_part) {
+      // Nobody knows what was lost, so that everything is.
+      peer->Close(std::string(whole.message()), std::chrono::milliseconds(0));
+      return;
+    }
+  } else {
+    // Perhaps they were not numbered as they should be.
+    for (const Tensor& part : parcel.parts) {
+      if (!part.valid()) return;
+    }
+    if (parcel.body_is_part) {
+      const Tensor& body = parcel.parts.front();
+      parcel.body.assign(static_cast<const char*>(body.raw_data()), body.bytes());
+      parcel.parts.erase(parcel.parts.begin());
+    }
+  }
+  events_.message(known->second, std::move(parcel.body), std::move(parcel.parts), whole);
+}
+
+void Links::OnRejected(const std::shared_ptr<Peer>&, uint64_t step, uint64_t, uint64_t,
+                       const absl::Status& why) {
+  if (step != kPartsStep) events_.undelivered(step, why);
+}
+
+void Links::OnMessage(const std::shared_ptr<Peer>& peer, uint64_t type, uint64_t id,
+                      std::string body) {
+  const auto known = ids_.find(peer.get());
+  const uint64_t kind = type % kPartsUnit, parts = type / kPartsUnit;
+  if ((kind != kMessage && kind != kMessageInPart) || (kind == kMessageInPart && parts == 0) ||
+      known == ids_.end() || parts > kMaxParts) {
+    return;
+  }
+  if (parts == 0) {
+    events_.message(known->second, std::move(body), {}, absl::OkStatus());
+    return;
+  }
+  Parcel& parcel = parcels_[{peer.get(), id}];
+  if (parcel.has_body) return;
+  parcel.has_body = true;
+  parcel.body_is_part = kind == kMessageInPart;
+  parcel.missing += parts;
+  Charge(&parcel, body.size() + sizeof(Parcel));
+  parcel.body = std::move(body);
+  if (parcel_bytes_ > kMaxPartBytes) Refuse(&parcel);
+  Complete(peer, id);
+}
+
+}  // namespace troupe

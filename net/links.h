@@ -1,0 +1,170 @@
+/// The links of a process: a connection to every peer with which there is something to exchange.
+#ifndef TROUPE_NET_LINKS_H_
+#define TROUPE_NET_LINKS_H_
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "actors/cluster/calls.h"
+#include "net/transport.h"
+
+namespace troupe {
+
+/// Whoever has something to say to a task connects to it; what is sent meanwhile waits. If two
+/// tasks connect to each other at once, the connection of the one whose name comes first is kept.
+/// Nothing is dropped without a word: it arrives, or `undelivered`, `unreachable` or `lost` is
+/// called. Clients connect and are not connected to. Thread-safe.
+class Links final : public TensorSink {
+ public:
+  /// All are called without a lock, on the I/O thread unless it says otherwise.
+  struct Events {
+    /// Which peer that is. An error: it is refused, and told why.
+    std::function<absl::StatusOr<PeerId>(const PeerInfo& info)> number;
+    /// There is a connection to a life of a peer.
+    std::function<void(PeerId peer, uint64_t incarnation)> up;
+    /// That connection is over: what was under way with that life, either way, may be lost.
+    std::function<void(PeerId peer, uint64_t incarnation)> lost;
+    /// No connection could be made: what was sent to the peer until now is lost, tensors of these
+    /// steps included. On any thread, also within `Send`.
+    std::function<void(PeerId peer, const std::vector<uint64_t>& steps, const absl::Status& why)>
+        unreachable;
+    /// A message, and the strings that were sent with it, as tensors of bytes. `whole` is not OK if
+    /// there was no memory for those.
+    std::function<void(PeerId from, std::string body, std::vector<Tensor> parts,
+                       const absl::Status& whole)>
+        message;
+    /// A tensor has come from a task. Nobody else may send some.
+    std::function<void(ReceivedTensor)> tensor;
+    /// A tensor of a step was not taken. On any thread, also within `Send`.
+    std::function<void(uint64_t step, const absl::Status&)> undelivered;
+    std::function<void()> tick;
+  };
+  /// `Transport::Connect`, or what stands for it.
+  using Connect = std::function<void(const std::string& address, const ConnectOptions& options,
+                                     Transport::Connected done)>;
+
+  /// With a transport of its own.
+  static absl::StatusOr<std::unique_ptr<Links>> Create(const TransportOptions& options,
+                                                       std::chrono::milliseconds dial_timeout,
+                                                       Events events);
+  /// `task`: who we are. For another transport, which this is the sink of.
+  Links(std::string task, std::chrono::milliseconds dial_timeout, Events events, Connect connect)
+      : task_(std::move(task)),
+        dial_timeout_(dial_timeout),
+        events_(std::move(events)),
+        connect_(std::move(connect)) {}
+  ~Links() override { Stop(std::chrono::milliseconds(0)); }
+
+  /// As `Transport::Listen`.
+  absl::StatusOr<int> Listen(const std::string& host, int port) {
+    return transport_->Listen(host, port);
+  }
+
+  /// A task that can be connected to, or another address of it. `name` empty: whoever serves there.
+  void SetTask(PeerId id, const std::string& name, const std::string& address);
+  /// The number of a task of this name, if there is one, and where it serves.
+  struct Task {
+    PeerId id = 0;
+    std::string address;
+  };
+  absl::StatusOr<Task> FindTask(const std::string& name);
+
+  /// A message, and with it strings that are not copied. Messages arrive in the order in which they
+  /// were sent, but those with strings, and those over `Transport::kMaxMessageBytes`, may be
+  /// overtaken. At most `kMaxParts` strings. Dropped if the peer is a client that is gone.
+  void Send(PeerId to, std::string body, std::vector<std::string> parts = {});
+  void Send(PeerId to, SendItem item);
+  /// The peer is given up, and so is the connection to it; `lost` is not called.
+  void Drop(PeerId id);
+  /// Something that was to go to the peer, or has come from it, is lost: so is the connection, or
+  /// what waits for one, so that whoever is concerned hears of it.
+  void Lose(PeerId id, const absl::Status& why);
+  /// Gives every connection up to `drain` to send what is queued. Afterwards nothing is sent, and
+  /// no event comes.
+  void Stop(std::chrono::milliseconds drain);
+  bool connected(PeerId id);
+
+  static constexpr size_t kMaxParts = 4096;
+  /// Of strings that have come, and wait for others of their message.
+  static constexpr uint64_t kMaxPartBytes = uint64_t{2} << 30;
+
+  // The transport's sink.
+  absl::Status OnHello(const PeerInfo& peer) override;
+  void OnPeerConnected(const std::shared_ptr<Peer>& peer) override;
+  absl::Status Admit(const std::shared_ptr<Peer>& peer, const IncomingTensor& info) override;
+  void OnTensor(const std::shared_ptr<Peer>& peer, ReceivedTensor received) override;
+  void OnDropped(const std::shared_ptr<Peer>& peer, const IncomingTensor& info) override;
+  void OnRejected(const std::shared_ptr<Peer>& peer, uint64_t step, uint64_t key, uint64_t tag,
+                  const absl::Status& why) override;
+  void OnMessage(const std::shared_ptr<Peer>& peer, uint64_t type, uint64_t id,
+                 std::string body) override;
+  void OnPeerLost(const std::shared_ptr<Peer>& peer, const absl::Status& why) override;
+  void OnTick() override;
+
+ private:
+  struct Outgoing {
+    std::string body;
+    std::vector<std::string> parts;
+  };
+  using Item = std::variant<Outgoing, SendItem>;
+  struct Link {
+    std::shared_ptr<Peer> peer;
+    bool dialing = false;
+    int refusals = 0;           ///< Because the peer is connecting to us.
+    int expecting = 0;          ///< For so many ticks: the peer has said hello.
+    int fresh = 0;              ///< For so many ticks: we have connected to it just now.
+    std::vector<Item> waiting;  ///< For a connection; empty if there is one.
+  };
+  /// A message that has not come completely.
+  struct Parcel {
+    bool has_body = false;
+    bool body_is_part = false;
+    std::string body;
+    size_t missing = 0;  ///< Parts; modulo 2^64 while the body has not come.
+    std::vector<Tensor> parts;
+    uint64_t bytes = 0;
+    bool refused = false;  ///< A part of it was not taken, so none of it is.
+  };
+
+  void SendItemTo(PeerId to, Item item);
+  void Write(Peer* peer, Item item);
+  void Dial(PeerId to);
+  void OnDialled(PeerId to, const absl::Status& status);
+  void Fail(PeerId to, std::vector<Item> items, const absl::Status& why);
+  void Charge(Parcel* parcel, uint64_t bytes);
+  void Refuse(Parcel* parcel);
+  /// Hands the message on if it is complete.
+  void Complete(const std::shared_ptr<Peer>& peer, uint64_t number);
+
+  const std::string task_;
+  const std::chrono::milliseconds dial_timeout_;
+  const Events events_;
+  const Connect connect_;
+  std::unique_ptr<Transport> transport_;
+  std::atomic<uint64_t> next_parcel_{1};
+
+  std::mutex mutex_;
+  std::map<PeerId, std::pair<std::string, std::string>> tasks_;  ///< Names and addresses.
+  std::unordered_map<std::string, PeerId> by_name_;
+  std::map<PeerId, Link> links_;
+  bool stopped_ = false;
+  // I/O thread.
+  std::unordered_map<const Peer*, PeerId> ids_;
+  std::map<std::pair<const Peer*, uint64_t>, Parcel> parcels_;
+  uint64_t parcel_bytes_ = 0;
+};
+
+}  // namespace troupe
+
+#endif  // TROUPE_NET_LINKS_H_
