@@ -4,7 +4,7 @@
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/troupe)
 
-install(TARGETS troupe troupe_headers EXPORT troupe-targets
+install(TARGETS troupe troupe_headers troupe_caf EXPORT troupe-targets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
                 COMPONENT libtroupe NAMELINK_COMPONENT libtroupe-dev
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT libtroupe-dev)

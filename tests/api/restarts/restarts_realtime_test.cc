@@ -41,9 +41,7 @@ class Restarts : public testing::Test {
     for (int i = 0; i < kTasks; ++i) Start(i);
     Output own[kTasks];
     Scope root = Scope::NewRoot();
-    auto on = [&](int task) {
-      return root.WithDevice("/job:worker/task:" + std::to_string(task));
-    };
+    auto on = [&](int task) { return root.WithDevice("/job:worker/task:" + std::to_string(task)); };
     for (int i = 0; i < kTasks; ++i) {
       own[i] = ops::RandomUniform(on(i), Tensor::Vector<int32_t>({2}), ElementType::kFloat);
     }
@@ -54,8 +52,8 @@ class Restarts : public testing::Test {
   }
   void Start(int task) {
     tasks_[task] = std::make_unique<TroupeProcess>(std::vector<std::string>{
-        "worker", "--cluster", file_, "--job", "worker", "--task", std::to_string(task), "--threads",
-        "1", "--heartbeat-timeout", std::to_string(absl::ToInt64Seconds(kTimeout))});
+        "worker", "--cluster", file_, "--job", "worker", "--task", std::to_string(task),
+        "--threads", "1", "--heartbeat-timeout", std::to_string(absl::ToInt64Seconds(kTimeout))});
     EXPECT_THAT(tasks_[task]->Line(), StartsWith("ready troupe://" + addresses_[task]));
   }
 
@@ -90,8 +88,8 @@ TEST_F(Restarts, NoStepHangs) {
   });
   std::mt19937 random(std::random_device{}());
   auto sleep = [&](int from_ms, int to_ms) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(
-        std::uniform_int_distribution<int>(from_ms, to_ms)(random)));
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds(std::uniform_int_distribution<int>(from_ms, to_ms)(random)));
   };
   for (int round = 0; round < rounds; ++round) {
     const int victim = 1 + static_cast<int>(random() % 2);

@@ -562,6 +562,8 @@ TEST(NumericGradient, ComplexNumbers) {
 
 // Checked elsewhere: they cannot be fed, need a variable, or are no functions.
 const std::set<std::string> kCheckedElsewhere = {
+    // tests/api/actors.
+    "AskActor",
     // composite_gradient_test.cc.
     "Cholesky",
     "DynamicPartition",

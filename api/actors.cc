@@ -1,0 +1,231 @@
+#include "api/actors.h"
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <unordered_map>
+
+#include "actors/timer.h"
+#include "devices/exceptions.h"
+#include "devices/status_macros.h"
+#include "kernels/actors/tensor_actor.h"
+
+namespace troupe {
+
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+/// Of errors that `ToCafError` makes.
+constexpr auto kStatusCategory = caf::atom("troupe");
+/// What an actor may have been told without having handled it.
+constexpr size_t kMostTold = 10000;
+
+DeadlineTimer* Timer() {
+  static auto* timer = new DeadlineTimer;
+  return timer;
+}
+
+absl::Status ToStatus(const std::string& name, const caf::error& error) {
+  if (error.category() == kStatusCategory) {
+    std::string text;
+    if (error.context().match_elements<std::string>())
+      text = error.context().get_as<std::string>(0);
+    return absl::Status(static_cast<absl::StatusCode>(error.code()), text);
+  }
+  if (error == caf::sec::unexpected_message) {
+    return absl::UnimplementedError(StrCat("actor ", name, " does not handle such a message"));
+  }
+  const bool ended =
+      error == caf::sec::request_receiver_down || error.category() == caf::atom("exit");
+  return ended ? absl::UnavailableError(StrCat("actor ", name, " has ended"))
+               : absl::UnknownError(StrCat("actor ", name, ": ", caf::to_string(error)));
+}
+
+/// Who asks an actor for the kernels: an actor itself, played by whoever answers. Thread-safe.
+class Asker final : public caf::monitorable_actor {
+ public:
+  Asker(caf::actor_config& config, std::string name)
+      : caf::monitorable_actor(config), actor_(std::move(name)) {}
+
+  const char* name() const override { return "troupe.asker"; }
+
+  /// `answer` null: told, not asked.
+  absl::StatusOr<uint64_t> Add(absl::Duration timeout, TensorActor::Answer answer) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!ended_.ok()) return ended_;
+    if (answer == nullptr && told_ >= kMostTold) {
+      return absl::ResourceExhaustedError(StrCat("actor ", actor_, " has not handled the last ",
+                                                 kMostTold, " things that it was told"));
+    }
+    const uint64_t id = next_id_++;
+    Request& request = requests_[id];
+    told_ += answer == nullptr ? 1 : 0;
+    request.answer = std::move(answer);
+    if (timeout < absl::InfiniteDuration()) {
+      const auto when = DeadlineTimer::Clock::now() + absl::ToChronoNanoseconds(timeout);
+      request.timer = Timer()->Add(when, [self = caf::strong_actor_ptr(ctrl()), this, id, timeout] {
+        KeepGoing([&] {
+          Finish(id, absl::DeadlineExceededError(StrCat("actor ", actor_, " did not answer within ",
+                                                        absl::FormatDuration(timeout))));
+        });
+      });
+    }
+    return id;
+  }
+
+  void Finish(uint64_t id, absl::StatusOr<Tensors> result) {
+    Request request;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      auto it = requests_.find(id);
+      if (it == requests_.end()) return;
+      request = std::move(it->second);
+      requests_.erase(it);
+      told_ -= request.answer == nullptr ? 1 : 0;
+    }
+    if (request.timer != 0) Timer()->Remove(request.timer);
+    if (request.answer != nullptr) request.answer(std::move(result));
+  }
+
+  /// The actor has ended.
+  void FailAll() {
+    const absl::Status why = absl::UnavailableError(StrCat("actor ", actor_, " has ended"));
+    std::vector<uint64_t> ids;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      ended_ = why;
+      for (const auto& [id, request] : requests_) ids.push_back(id);
+    }
+    for (uint64_t id : ids) Finish(id, why);
+  }
+
+  void enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) override {
+    if (!what->mid.is_response()) return;
+    KeepGoing([&] {
+      const uint64_t id = what->mid.request_id().integer_value();
+      auto& content = what->content();
+      if (content.match_elements<Tensors>()) {
+        Finish(id, content.get_mutable_as<Tensors>(0));
+      } else if (content.match_elements<caf::error>()) {
+        Finish(id, ToStatus(actor_, content.get_as<caf::error>(0)));
+      } else {
+        Finish(id, InvalidArgument("actor ", actor_, " did not answer tensors"));
+      }
+    });
+  }
+
+ private:
+  struct Request {
+    TensorActor::Answer answer;
+    uint64_t timer = 0;
+  };
+
+  const std::string actor_;
+  std::mutex mutex_;
+  std::unordered_map<uint64_t, Request> requests_;
+  uint64_t next_id_ = 1;
+  size_t told_ = 0;
+  absl::Status ended_;
+};
+
+class CafActor final : public TensorActor {
+ public:
+  CafActor(const std::string& name, caf::actor actor) : actor_(std::move(actor)) {
+    caf::actor_system& system = actor_.home_system();
+    caf::actor_config config;
+    asker_ = caf::make_actor<Asker, caf::strong_actor_ptr>(system.next_actor_id(), system.node(),
+                                                           &system, config, name);
+    actor_->attach_functor([asker = asker_] { KeepGoing([&] { Self(asker)->FailAll(); }); });
+  }
+
+  uint64_t Ask(Tensors inputs, absl::Duration timeout, Answer answer) override {
+    absl::StatusOr<uint64_t> id = Self(asker_)->Add(timeout, answer);
+    if (!id.ok()) {
+      answer(id.status());
+      return 0;
+    }
+    Enqueue(*id, ask_atom_v, std::move(inputs));
+    return *id;
+  }
+  void Forget(uint64_t request) override {
+    Self(asker_)->Finish(request, absl::CancelledError("nobody waits any more"));
+  }
+  absl::Status Tell(Tensors inputs) override {
+    TROUPE_ASSIGN_OR_RETURN(const uint64_t id,
+                            Self(asker_)->Add(absl::InfiniteDuration(), nullptr));
+    Enqueue(id, tell_atom_v, std::move(inputs));
+    return absl::OkStatus();
+  }
+
+ private:
+  static Asker* Self(const caf::strong_actor_ptr& asker) {
+    return static_cast<Asker*>(asker->get());
+  }
+  /// A tell is a request as well, so that it is known when it has been handled.
+  template <typename Atom>
+  void Enqueue(uint64_t id, Atom atom, Tensors inputs) {
+    try {
+      actor_->enqueue(caf::make_mailbox_element(asker_, caf::message_id(id).with_normal_priority(),
+                                                {}, atom, std::move(inputs)),
+                      nullptr);
+    } catch (...) {
+      Self(asker_)->Finish(id, StatusOfException());
+    }
+  }
+
+  const caf::actor actor_;
+  caf::strong_actor_ptr asker_;
+};
+
+class Function final : public TensorActor {
+ public:
+  explicit Function(std::function<absl::StatusOr<Tensors>(Tensors)> function)
+      : function_(std::move(function)) {}
+  uint64_t Ask(Tensors inputs, absl::Duration, Answer answer) override {
+    answer(CatchExceptions([&] { return function_(std::move(inputs)); }));
+    return 0;
+  }
+  void Forget(uint64_t) override {}
+  absl::Status Tell(Tensors inputs) override {
+    return CatchExceptions([&] { return function_(std::move(inputs)); }).status();
+  }
+
+ private:
+  const std::function<absl::StatusOr<Tensors>(Tensors)> function_;
+};
+
+}  // namespace
+
+PublishedActor::PublishedActor(std::string name) : name_(std::move(name)) {}
+PublishedActor::PublishedActor(PublishedActor&& other) noexcept { name_.swap(other.name_); }
+PublishedActor& PublishedActor::operator=(PublishedActor&& other) noexcept {
+  name_.swap(other.name_);
+  return *this;
+}
+PublishedActor::~PublishedActor() {
+  if (!name_.empty()) TensorActors::Global()->Remove(name_);
+}
+
+absl::StatusOr<PublishedActor> PublishActor(const std::string& name, const caf::actor& actor) {
+  if (actor == nullptr) return InvalidArgument("there is no actor to publish as \"", name, "\"");
+  TROUPE_RETURN_IF_ERROR(
+      TensorActors::Global()->Add(name, std::make_shared<CafActor>(name, actor)));
+  return PublishedActor(name);
+}
+
+absl::StatusOr<PublishedActor> FunctionActor(
+    const std::string& name, std::function<absl::StatusOr<Tensors>(Tensors)> function) {
+  if (function == nullptr)
+    return InvalidArgument("there is no function to publish as \"", name, "\"");
+  TROUPE_RETURN_IF_ERROR(
+      TensorActors::Global()->Add(name, std::make_shared<Function>(std::move(function))));
+  return PublishedActor(name);
+}
+
+caf::error ToCafError(const absl::Status& status) {
+  return caf::error(static_cast<uint8_t>(status.code()), kStatusCategory,
+                    caf::make_message(std::string(status.message())));
+}
+
+}  // namespace troupe
