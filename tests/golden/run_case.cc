@@ -106,8 +106,8 @@ class CaseRunner {
     // Later steps work on the state that earlier ones leave: after a failure they would only echo
     // it.
     for (int i = 0; i < test_.step_size() && CheckStep(i); ++i) {
-      // Nor is it settled, over processes, what a step that fails has updated by then.
-      if (!test_.step(i).error().empty() && !CurrentSpread().target.empty()) break;
+      // Nor is it settled, over several devices, what a step that fails has updated by then.
+      if (!test_.step(i).error().empty() && !CurrentSpread().devices.empty()) break;
     }
     for (int i = 0; i < test_.gradient_size(); ++i) CheckGradient(i);
     return std::move(failures_);
