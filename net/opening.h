@@ -42,6 +42,7 @@ class Opening : public std::enable_shared_from_this<Opening> {
 
   boost::asio::ip::tcp::socket socket;
   std::unique_ptr<ByteStream> stream;
+  uint64_t number = 0;  ///< For whoever has many.
 
  private:
   void Step();

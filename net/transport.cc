@@ -25,8 +25,6 @@ namespace {
 
 using boost::asio::ip::tcp;
 
-// Streams whose handshake is under way; more are turned away.
-constexpr size_t kMaxOpenings = 1024;
 // Until the next attempt to accept, when the process has no descriptors left.
 constexpr std::chrono::milliseconds kAcceptPause(100);
 
@@ -95,6 +93,10 @@ class Transport::Impl : public std::enable_shared_from_this<Transport::Impl> {
   void Accept(const Acceptor& acceptor);
   void Answer(tcp::socket socket);
   void OnAnswered(const std::shared_ptr<Opening>& opening, Opening::Event event);
+  /// Forgets an opening, and the other stream of its connection.
+  void Forget(const std::shared_ptr<Opening>& opening);
+  /// Ends the handshake that has taken longest; false if there is none.
+  bool EndOldest(const std::string& why);
   void Join(const std::shared_ptr<Opening>& opening);
   Link Establish(const std::shared_ptr<Opening> (&lanes)[Connection::kLanes], bool answered);
   void Watch();
@@ -114,7 +116,8 @@ class Transport::Impl : public std::enable_shared_from_this<Transport::Impl> {
   bool ending_ = false;
   boost::asio::steady_timer watch_, tick_;
   std::set<Acceptor> acceptors_;
-  std::set<std::shared_ptr<Opening>> openings_;
+  std::map<uint64_t, std::shared_ptr<Opening>> openings_;  ///< By number, oldest first.
+  uint64_t next_opening_ = 1;
   std::map<PairKey, Pair> pairs_;
   std::set<std::shared_ptr<Dial>> dials_;
 };
@@ -160,6 +163,7 @@ void Transport::Impl::Accept(const Acceptor& acceptor) {
       self->Answer(std::move(socket));
       return self->Accept(acceptor);
     }
+    if (self->EndOldest(error.message())) return self->Accept(acceptor);
     auto pause = std::make_shared<boost::asio::steady_timer>(self->loop_->context(), kAcceptPause);
     pause->async_wait([self, acceptor, pause](const boost::system::error_code&) {
       if (!self->ending_) self->Accept(acceptor);
@@ -168,16 +172,14 @@ void Transport::Impl::Accept(const Acceptor& acceptor) {
 }
 
 void Transport::Impl::Answer(tcp::socket socket) {
-  if (openings_.size() >= kMaxOpenings) {
-    sink_->OnStranger(
-        RemoteAddress(socket),
-        absl::ResourceExhaustedError(StrCat(kMaxOpenings, " handshakes are under way already")));
-    return;
+  if (openings_.size() >= options_.max_handshakes) {
+    EndOldest(StrCat(options_.max_handshakes, " later handshakes are under way"));
   }
   const auto opening = std::make_shared<Opening>(
       loop_.get(), std::move(socket), options_.tls.get(), "",
       Handshake::Answering(Self(), [this](int lane) { return Terms(0, lane); }));
-  openings_.insert(opening);
+  opening->number = next_opening_++;
+  openings_[opening->number] = opening;
   opening->Start(std::chrono::steady_clock::now() + options_.handshake_timeout,
                  [self = shared_from_this()](const std::shared_ptr<Opening>& o,
                                              Opening::Event event) { self->OnAnswered(o, event); });
@@ -186,24 +188,39 @@ void Transport::Impl::Answer(tcp::socket socket) {
 void Transport::Impl::OnAnswered(const std::shared_ptr<Opening>& opening, Opening::Event event) {
   if (ending_) return;
   if (event == Opening::Event::kVerified) return Join(opening);
-  openings_.erase(opening);
-  const auto found = pairs_.find(KeyOf(*opening));
-  const int lane = opening->role().peer_terms().lane;
-  const bool paired = found != pairs_.end() && found->second.lanes[lane] == opening;
-  if (event == Opening::Event::kOpen) {
-    if (!paired) return opening->Abandon();  // The other stream has failed meanwhile.
-    if (++found->second.open < Connection::kLanes) return;
-    const Pair pair = found->second;
-    pairs_.erase(found);
-    Establish(pair.lanes, true);
+  if (event == Opening::Event::kFailed) {
+    Forget(opening);
+    sink_->OnStranger(opening->address(), opening->failure());
     return;
   }
-  if (paired) {
-    const std::shared_ptr<Opening> other = found->second.lanes[1 - lane];
-    pairs_.erase(found);
-    if (other != nullptr && openings_.erase(other) > 0) other->Abandon();
+  openings_.erase(opening->number);
+  const auto found = pairs_.find(KeyOf(*opening));
+  if (found == pairs_.end() || found->second.lanes[opening->role().peer_terms().lane] != opening) {
+    return opening->Abandon();  // The other stream has failed meanwhile.
   }
-  sink_->OnStranger(opening->address(), opening->failure());
+  if (++found->second.open < Connection::kLanes) return;
+  const Pair pair = found->second;
+  pairs_.erase(found);
+  Establish(pair.lanes, true);
+}
+
+void Transport::Impl::Forget(const std::shared_ptr<Opening>& opening) {
+  openings_.erase(opening->number);
+  const auto found = pairs_.find(KeyOf(*opening));
+  const int lane = opening->role().peer_terms().lane;
+  if (found == pairs_.end() || found->second.lanes[lane] != opening) return;
+  const std::shared_ptr<Opening> other = found->second.lanes[1 - lane];
+  pairs_.erase(found);
+  if (other != nullptr && openings_.erase(other->number) > 0) other->Abandon();
+}
+
+bool Transport::Impl::EndOldest(const std::string& why) {
+  if (openings_.empty()) return false;
+  const std::shared_ptr<Opening> oldest = openings_.begin()->second;
+  Forget(oldest);
+  oldest->Abandon();
+  sink_->OnStranger(oldest->address(), absl::ResourceExhaustedError(why));
+  return true;
 }
 
 void Transport::Impl::Join(const std::shared_ptr<Opening>& opening) {
@@ -344,7 +361,7 @@ void Transport::Impl::StartStop(std::chrono::milliseconds drain) {
   watch_.cancel();
   tick_.cancel();
   for (const Acceptor& acceptor : std::exchange(acceptors_, {})) acceptor->close(ignored);
-  for (const auto& opening : std::exchange(openings_, {})) opening->Abandon();
+  for (const auto& [number, opening] : std::exchange(openings_, {})) opening->Abandon();
   pairs_.clear();
   for (const auto& dial : std::exchange(dials_, {})) {
     dial->Cancel(absl::CancelledError("the transport has been stopped"));

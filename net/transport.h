@@ -191,6 +191,9 @@ struct TransportOptions {
   Allocator* allocator = HostAllocator();            ///< For what comes; of the host's memory.
 
   std::chrono::milliseconds handshake_timeout{5000};
+  /// Streams whose handshake is under way; if there are more, the oldest give way: a handshake
+  /// takes milliseconds, so that those are of strangers who say nothing.
+  size_t max_handshakes = 1024;
   /// A peer that in the middle of a tensor moves no byte for so long is lost.
   std::chrono::milliseconds stall_timeout{5000};
   /// How long the I/O thread looks for work before it sleeps: a wake-up costs 20 to 45 us, but so

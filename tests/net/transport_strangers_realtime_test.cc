@@ -117,6 +117,22 @@ TEST(Strangers, AStreamIsJoinedOnce) {
   EXPECT_TRUE(impostor.open);
 }
 
+// Those who say nothing do not keep others out.
+TEST(Strangers, TheOldestHandshakeGivesWay) {
+  TransportOptions options;
+  options.max_handshakes = 8;
+  Task ps(kPs, options);
+  std::vector<std::unique_ptr<RawSocket>> silent;
+  for (int i = 0; i < 40; ++i) silent.push_back(std::make_unique<RawSocket>(ps.port));
+  const auto before = std::chrono::steady_clock::now();
+  Impostor impostor(ps.port);
+  EXPECT_TRUE(impostor.open);
+  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(1));
+  EXPECT_TRUE(ps.sink.Await([&] { return ps.sink.strangers.size() >= 32; }));
+  EXPECT_THAT(std::string(ps.sink.Get(ps.sink.strangers)[0].message()),
+              HasSubstr("8 later handshakes are under way"));
+}
+
 TEST(Strangers, BadFramesEndTheirConnectionOnly) {
   Task ps(kPs), worker("/job:worker/replica:0/task:7");
   const auto good = worker.ConnectTo(ps);
