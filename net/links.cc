@@ -21,6 +21,8 @@ constexpr int kMostRefusals = 500;
 // For how many ticks the connection of a peer that has said hello is waited for, and the peer has
 // time to hear of ours.
 constexpr int kPatience = 50;
+// For how many ticks a peer may send nothing in the midst of a message.
+constexpr int kMostIdle = 250;
 
 Tensor AsTensor(std::string bytes) {
   const int64_t size = static_cast<int64_t>(bytes.size());
@@ -286,6 +288,7 @@ void Links::OnTick() {
     }
   }
   for (PeerId id : again) Dial(id);
+  EndStalled();
   events_.tick();
 }
 
@@ -309,7 +312,7 @@ void Links::OnTensor(const std::shared_ptr<Peer>& peer, ReceivedTensor received)
     events_.tensor(std::move(received));
     return;
   }
-  Parcel& parcel = parcels_[{peer.get(), received.key}];
+  Parcel& parcel = *ParcelOf(peer, received.key);
   if (!parcel.refused) {
     if (parcel.parts.size() <= received.tag) {
       Charge(&parcel, (received.tag + 1 - parcel.parts.size()) * sizeof(Tensor));
@@ -326,10 +329,26 @@ void Links::OnTensor(const std::shared_ptr<Peer>& peer, ReceivedTensor received)
 
 void Links::OnDropped(const std::shared_ptr<Peer>& peer, const IncomingTensor& info) {
   if (info.step != kPartsStep) return;
-  Parcel& parcel = parcels_[{peer.get(), info.key}];
+  Parcel& parcel = *ParcelOf(peer, info.key);
   Refuse(&parcel);
   --parcel.missing;
   Complete(peer, info.key);
+}
+
+Links::Parcel* Links::ParcelOf(const std::shared_ptr<Peer>& peer, uint64_t number) {
+  Parcel& parcel = parcels_[{peer.get(), number}];
+  parcel.peer = peer;
+  return &parcel;
+}
+
+void Links::EndStalled() {
+  for (auto& [key, parcel] : parcels_) {
+    const uint64_t received = parcel.peer->stats().bytes_received;
+    parcel.idle = std::exchange(parcel.received, received) == received ? parcel.idle + 1 : 0;
+    if (parcel.idle == kMostIdle) {
+      parcel.peer->Close("the rest of a message does not come", std::chrono::milliseconds(0));
+    }
+  }
 }
 
 void Links::Refuse(Parcel* parcel) {
@@ -392,7 +411,7 @@ void Links::OnMessage(const std::shared_ptr<Peer>& peer, uint64_t type, uint64_t
     events_.message(known->second, std::move(body), {}, absl::OkStatus());
     return;
   }
-  Parcel& parcel = parcels_[{peer.get(), id}];
+  Parcel& parcel = *ParcelOf(peer, id);
   if (parcel.has_body) return;
   parcel.has_body = true;
   parcel.body_is_part = kind == kMessageInPart;

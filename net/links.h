@@ -134,7 +134,10 @@ class Links final : public TensorSink {
     size_t missing = 0;  ///< Parts; modulo 2^64 while the body has not come.
     std::vector<Tensor> parts;
     uint64_t bytes = 0;
-    bool refused = false;  ///< A part of it was not taken, so none of it is.
+    bool refused = false;        ///< A part of it was not taken, so none of it is.
+    std::shared_ptr<Peer> peer;  ///< Whose it is.
+    uint64_t received = 0;       ///< From the peer, when it was last seen to send.
+    int idle = 0;                ///< For so many ticks the peer has sent nothing.
   };
 
   void SendItemTo(PeerId to, Item item);
@@ -144,6 +147,9 @@ class Links final : public TensorSink {
   void Fail(PeerId to, std::vector<Item> items, const absl::Status& why);
   void Charge(Parcel* parcel, uint64_t bytes);
   void Refuse(Parcel* parcel);
+  Parcel* ParcelOf(const std::shared_ptr<Peer>& peer, uint64_t number);
+  /// Ends connections on which nothing comes although a message has begun.
+  void EndStalled();
   /// Hands the message on if it is complete.
   void Complete(const std::shared_ptr<Peer>& peer, uint64_t number);
 

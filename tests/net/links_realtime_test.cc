@@ -295,6 +295,12 @@ TEST_F(LinksWireTest, WhatIsNotTakenIsTold) {
   EXPECT_THAT(a_.Hear(1), ElementsAre(StrCat("lost ", ClientPeer(9), " 9")));
 }
 
+TEST_F(LinksWireTest, TheRestOfAMessageIsNotWaitedForForLong) {
+  ASSERT_TRUE(peer->SendMessage(1 + 256 * 2, 5, "two parts").ok());
+  ASSERT_TRUE(peer->Send({parts_step, 5, 0, false, Tensor::Vector<uint8_t>({'x'})}).ok());
+  EXPECT_THAT(a_.Hear(1), ElementsAre(StrCat("lost ", ClientPeer(9), " 9")));
+}
+
 TEST_F(LinksWireTest, PartsThatAreNotNumberedAsTheyShouldBe) {
   ASSERT_TRUE(peer->SendMessage(1 + 256 * 2, 5, "two parts").ok());
   for (uint64_t tag : {0, 5, 5}) {
