@@ -152,8 +152,7 @@ OutputList Call(const Scope& scope, const Function& function, const InputList& a
   bool relies = false;
   if (scope.ok()) scope.UpdateStatus(CheckArgs(function, inputs, &relies));
   if (!scope.ok()) return OutputList(function.result_types.size());
-  const OutputList results =
-      Call(scope, function.name, inputs, function.result_types, function.stateful);
+  OutputList results = Call(scope, function.name, inputs, function.result_types, function.stateful);
   if (relies && scope.ok()) Refine(scope, results, function.result_shapes);
   return results;
 }

@@ -45,7 +45,7 @@ std::string Literal(ElementType wanted, const Tensor& value) {
     return "";
   }
   const bool whole = number == std::floor(number) && std::abs(number) < 1e6;
-  const std::string text = StrCat(number);
+  std::string text = StrCat(number);
   if (wanted == ElementType::kFloat) return StrCat(text, whole ? ".0f" : "f");
   if (wanted == ElementType::kDouble) return StrCat(text, whole ? ".0" : "");
   if (wanted == ElementType::kInt32 && whole) return text;

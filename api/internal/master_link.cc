@@ -40,16 +40,16 @@ class InProcessLink final : public MasterLink {
     request.set_version(kProtocolVersion);
     request.set_kind(cluster::REQUEST);
     request.set_incarnation(end_->incarnation);
-    absl::Status status;
     uint64_t id = 0;
     {
-      std::lock_guard<std::mutex> lock(end_->mutex);
-      status = end_->over;
-      if (status.ok()) end_->pending[id = end_->next_id++] = std::move(done);
-    }
-    if (!status.ok()) {
-      done(std::move(status), {});
-      return;
+      std::unique_lock<std::mutex> lock(end_->mutex);
+      if (!end_->over.ok()) {
+        const absl::Status over = end_->over;
+        lock.unlock();
+        done(over, {});
+        return;
+      }
+      end_->pending[id = end_->next_id++] = std::move(done);
     }
     request.set_id(id);
     if (!master_->Send(end_->id, std::move(request), player))

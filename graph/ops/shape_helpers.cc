@@ -254,8 +254,9 @@ absl::StatusOr<PartialShape> CheckedHandleShape(InferenceContext* c) {
 }
 
 absl::Status SetShape(InferenceContext* c, absl::StatusOr<PartialShape> shape) {
-  if (shape.ok()) c->set_output(0, *std::move(shape));
-  return shape.status();
+  TROUPE_RETURN_IF_ERROR(shape.status());
+  c->set_output(0, *std::move(shape));
+  return absl::OkStatus();
 }
 
 absl::Status ShapeAttrShape(InferenceContext* c) {
