@@ -129,9 +129,38 @@ class Asker final : public caf::monitorable_actor {
   absl::Status ended_;
 };
 
+/// Runs the actor that is sent something here and at once; others are the scheduler's.
+class ThisThread final : public caf::execution_unit {
+ public:
+  explicit ThisThread(caf::actor_system* system) : caf::execution_unit(system) {}
+
+  void exec_later(caf::resumable* actor) override {
+    if (first_ == nullptr && !running_) {
+      first_ = actor;
+    } else {
+      system().scheduler().enqueue(actor);
+    }
+  }
+  /// Handles one message, unless another thread runs the actor already.
+  void Run() {
+    running_ = true;
+    if (first_ == nullptr) return;
+    if (first_->resume(this, 1) == caf::resumable::resume_later) {
+      system().scheduler().enqueue(first_);
+    } else {
+      caf::intrusive_ptr_release(first_);
+    }
+  }
+
+ private:
+  caf::resumable* first_ = nullptr;
+  bool running_ = false;
+};
+
 class CafActor final : public TensorActor {
  public:
-  CafActor(const std::string& name, caf::actor actor) : actor_(std::move(actor)) {
+  CafActor(const std::string& name, caf::actor actor, const PublishOptions& options)
+      : actor_(std::move(actor)), quick_(options.quick) {
     caf::actor_system& system = actor_.home_system();
     caf::actor_config config;
     asker_ = caf::make_actor<Asker, caf::strong_actor_ptr>(system.next_actor_id(), system.node(),
@@ -166,15 +195,19 @@ class CafActor final : public TensorActor {
   template <typename Atom>
   void Enqueue(uint64_t id, Atom atom, Tensors inputs) {
     try {
-      actor_->enqueue(caf::make_mailbox_element(asker_, caf::message_id(id).with_normal_priority(),
-                                                {}, atom, std::move(inputs)),
-                      nullptr);
+      auto message = caf::make_mailbox_element(asker_, caf::message_id(id).with_normal_priority(),
+                                               {}, atom, std::move(inputs));
+      if (!quick_) return actor_->enqueue(std::move(message), nullptr);
+      ThisThread unit(&actor_.home_system());
+      actor_->enqueue(std::move(message), &unit);
+      unit.Run();
     } catch (...) {
       Self(asker_)->Finish(id, StatusOfException());
     }
   }
 
   const caf::actor actor_;
+  const bool quick_;
   caf::strong_actor_ptr asker_;
 };
 
@@ -207,10 +240,11 @@ PublishedActor::~PublishedActor() {
   if (!name_.empty()) TensorActors::Global()->Remove(name_);
 }
 
-absl::StatusOr<PublishedActor> PublishActor(const std::string& name, const caf::actor& actor) {
+absl::StatusOr<PublishedActor> PublishActor(const std::string& name, const caf::actor& actor,
+                                            const PublishOptions& options) {
   if (actor == nullptr) return InvalidArgument("there is no actor to publish as \"", name, "\"");
   TROUPE_RETURN_IF_ERROR(
-      TensorActors::Global()->Add(name, std::make_shared<CafActor>(name, actor)));
+      TensorActors::Global()->Add(name, std::make_shared<CafActor>(name, actor, options)));
   return PublishedActor(name);
 }
 

@@ -28,6 +28,12 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::vector<troupe::Tensor>)
 TROUPE_EXPORT_BEGIN
 namespace troupe {
 
+struct PublishOptions {
+  /// The actor's handlers never wait: the thread that asks may run them, without waking another (1
+  /// us instead of some 50).
+  bool quick = false;
+};
+
 /// Ends the publication of an actor with its life. Requests that are under way go on. A move-only
 /// value.
 class PublishedActor {
@@ -37,7 +43,8 @@ class PublishedActor {
   ~PublishedActor();
 
  private:
-  friend absl::StatusOr<PublishedActor> PublishActor(const std::string&, const caf::actor&);
+  friend absl::StatusOr<PublishedActor> PublishActor(const std::string&, const caf::actor&,
+                                                     const PublishOptions&);
   friend absl::StatusOr<PublishedActor> FunctionActor(
       const std::string&, std::function<absl::StatusOr<std::vector<Tensor>>(std::vector<Tensor>)>);
   explicit PublishedActor(std::string name);
@@ -48,7 +55,8 @@ class PublishedActor {
 /// and answers `std::vector<Tensor>` or a `caf::error`, and `(tell_atom, std::vector<Tensor>)`.
 /// Tensors are shared, not copied, and must not be changed. The result keeps the actor alive, and
 /// so must go before its system does. AlreadyExists, InvalidArgument. Thread-safe.
-absl::StatusOr<PublishedActor> PublishActor(const std::string& name, const caf::actor& actor);
+absl::StatusOr<PublishedActor> PublishActor(const std::string& name, const caf::actor& actor,
+                                            const PublishOptions& options = {});
 
 /// Publishes a function that answers tensors with tensors. It is called by the threads that run
 /// kernels, from several at once, and must not wait. What it throws is the node's error.

@@ -77,6 +77,47 @@ TEST_F(ActorsTest, AFunctionAnswersOnTheCallersThread) {
   EXPECT_EQ(Run(y, 4), 16);
 }
 
+TEST_F(ActorsTest, AQuickActorRunsOnTheCallersThread) {
+  std::thread::id thread;
+  const auto published =
+      PublishActor("quick", system_.spawn([&](caf::event_based_actor* self) -> caf::behavior {
+        return {[&, self](ask_atom, const Tensors& in) -> caf::result<Tensors> {
+          thread = std::this_thread::get_id();
+          const float v = in.at(0).unchecked_scalar<float>();
+          if (v < 0) self->quit();
+          return Tensors{Tensor::Scalar<float>(v + 1)};
+        }};
+      }),
+                   {.quick = true});
+  ASSERT_TRUE(published.ok()) << published.status();
+  Output y = x_;
+  for (int i = 0; i < 1000; ++i) y = Ask("quick", y);
+  EXPECT_EQ(Run(y, 1), 1001);
+  EXPECT_EQ(thread, std::this_thread::get_id());
+  // Steps on several threads at once.
+  std::vector<std::thread> others;
+  for (int i = 1; i <= 4; ++i) {
+    others.emplace_back([&, i] { EXPECT_EQ(Run(y, static_cast<float>(i)), 1000.0f + i); });
+  }
+  for (std::thread& other : others) other.join();
+  Output once = Ask("quick", x_);
+  EXPECT_EQ(Run(once, -1), 0);  // Its last answer.
+  EXPECT_EQ(Try(once, 1).status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(ActorsTest, AHandlerThatThrowsEndsItsActor) {
+  for (const bool quick : {false, true}) {
+    const auto published =
+        PublishActor("thrower", system_.spawn([](caf::event_based_actor*) -> caf::behavior {
+          return {[](ask_atom, const Tensors&) -> Tensors { throw std::runtime_error("thrown"); }};
+        }),
+                     {.quick = quick});
+    Output y = Ask("thrower", x_);
+    EXPECT_FALSE(Try(y).ok()) << quick;
+    EXPECT_EQ(Try(y).status().code(), absl::StatusCode::kUnavailable) << quick;
+  }
+}
+
 TEST_F(ActorsTest, NamesAreTakenOnce) {
   Output y = Ask("later", x_);
   EXPECT_EQ(Try(y).status().code(), absl::StatusCode::kNotFound);
