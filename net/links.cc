@@ -107,7 +107,7 @@ void Links::Write(Peer* peer, Item item) {
     peer->SendMessage(type, 0, std::move(body)).IgnoreError();
     return;
   }
-  const uint64_t number = next_parcel_.fetch_add(1, std::memory_order_relaxed);
+  const uint64_t number = next_number_.fetch_add(1, std::memory_order_relaxed);
   std::vector<SendItem> items;
   for (size_t i = 0; i < parts.size(); ++i) {
     items.push_back({kPartsStep, number, i, false, AsTensor(std::move(parts[i]))});
@@ -254,10 +254,10 @@ void Links::OnPeerLost(const std::shared_ptr<Peer>& peer, const absl::Status&) {
   if (known == ids_.end()) return;
   const PeerId id = known->second;
   ids_.erase(known);
-  for (auto it = parcels_.lower_bound({peer.get(), 0});
-       it != parcels_.end() && it->first.first == peer.get();) {
-    parcel_bytes_ -= it->second.bytes;
-    it = parcels_.erase(it);
+  for (auto it = incomplete_.lower_bound({peer.get(), 0});
+       it != incomplete_.end() && it->first.first == peer.get();) {
+    incomplete_bytes_ -= it->second.bytes;
+    it = incomplete_.erase(it);
   }
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -297,7 +297,7 @@ void Links::OnTick() {
 absl::Status Links::Admit(const std::shared_ptr<Peer>& peer, const IncomingTensor& info) {
   if (info.step == kPartsStep) {
     if (info.tag < kMaxParts && info.type == ElementType::kUint8 &&
-        info.bytes <= kMaxPartBytes - std::min(kMaxPartBytes, parcel_bytes_)) {
+        info.bytes <= kMaxPartBytes - std::min(kMaxPartBytes, incomplete_bytes_)) {
       return absl::OkStatus();
     }
     return absl::ResourceExhaustedError("too much is on its way beside messages");
@@ -312,86 +312,87 @@ void Links::OnTensor(const std::shared_ptr<Peer>& peer, ReceivedTensor received)
     events_.tensor(std::move(received));
     return;
   }
-  Parcel& parcel = *ParcelOf(peer, received.key);
-  if (!parcel.refused) {
-    if (parcel.parts.size() <= received.tag) {
-      Charge(&parcel, (received.tag + 1 - parcel.parts.size()) * sizeof(Tensor));
-      parcel.parts.resize(received.tag + 1);
+  IncompleteMessage& message = *FindIncomplete(peer, received.key);
+  if (!message.refused) {
+    if (message.parts.size() <= received.tag) {
+      Charge(&message, (received.tag + 1 - message.parts.size()) * sizeof(Tensor));
+      message.parts.resize(received.tag + 1);
     }
-    Tensor& part = parcel.parts[received.tag];
+    Tensor& part = message.parts[received.tag];
     if (part.valid()) return;
     part = std::move(received.tensor);
-    Charge(&parcel, part.bytes());
+    Charge(&message, part.bytes());
   }
-  --parcel.missing;
+  --message.missing;
   Complete(peer, received.key);
 }
 
 void Links::OnDropped(const std::shared_ptr<Peer>& peer, const IncomingTensor& info) {
   if (info.step != kPartsStep) return;
-  Parcel& parcel = *ParcelOf(peer, info.key);
-  Refuse(&parcel);
-  --parcel.missing;
+  IncompleteMessage& message = *FindIncomplete(peer, info.key);
+  Refuse(&message);
+  --message.missing;
   Complete(peer, info.key);
 }
 
-Links::Parcel* Links::ParcelOf(const std::shared_ptr<Peer>& peer, uint64_t number) {
-  Parcel& parcel = parcels_[{peer.get(), number}];
-  parcel.peer = peer;
-  return &parcel;
+Links::IncompleteMessage* Links::FindIncomplete(const std::shared_ptr<Peer>& peer,
+                                                uint64_t number) {
+  IncompleteMessage& message = incomplete_[{peer.get(), number}];
+  message.peer = peer;
+  return &message;
 }
 
 void Links::EndStalled() {
-  for (auto& [key, parcel] : parcels_) {
-    const uint64_t received = parcel.peer->stats().bytes_received;
-    parcel.idle = std::exchange(parcel.received, received) == received ? parcel.idle + 1 : 0;
-    if (parcel.idle == kMostIdle) {
-      parcel.peer->Close("the rest of a message does not come", std::chrono::milliseconds(0));
+  for (auto& [key, message] : incomplete_) {
+    const uint64_t received = message.peer->stats().bytes_received;
+    message.idle = std::exchange(message.received, received) == received ? message.idle + 1 : 0;
+    if (message.idle == kMostIdle) {
+      message.peer->Close("the rest of a message does not come", std::chrono::milliseconds(0));
     }
   }
 }
 
-void Links::Refuse(Parcel* parcel) {
-  parcel_bytes_ -= std::exchange(parcel->bytes, 0);
-  parcel->refused = true;
-  parcel->parts.clear();
-  Charge(parcel, parcel->body.size());
+void Links::Refuse(IncompleteMessage* message) {
+  incomplete_bytes_ -= std::exchange(message->bytes, 0);
+  message->refused = true;
+  message->parts.clear();
+  Charge(message, message->body.size());
 }
 
-void Links::Charge(Parcel* parcel, uint64_t bytes) {
-  parcel->bytes += bytes;
-  parcel_bytes_ += bytes;
+void Links::Charge(IncompleteMessage* message, uint64_t bytes) {
+  message->bytes += bytes;
+  incomplete_bytes_ += bytes;
 }
 
 void Links::Complete(const std::shared_ptr<Peer>& peer, uint64_t number) {
-  auto it = parcels_.find({peer.get(), number});
+  auto it = incomplete_.find({peer.get(), number});
   if (!it->second.has_body || it->second.missing != 0) return;
-  Parcel parcel = std::move(it->second);
-  parcels_.erase(it);
-  parcel_bytes_ -= parcel.bytes;
+  IncompleteMessage message = std::move(it->second);
+  incomplete_.erase(it);
+  incomplete_bytes_ -= message.bytes;
   const auto known = ids_.find(peer.get());
   if (known == ids_.end()) return;
   absl::Status whole;
-  if (parcel.refused) {
+  if (message.refused) {
     whole =
         absl::ResourceExhaustedError(StrCat(task_, " has no memory for what came with a message"));
-    if (parcel.body_is_part) {
+    if (message.body_is_part) {
       // Nobody knows what was lost, so that everything is.
       peer->Close(std::string(whole.message()), std::chrono::milliseconds(0));
       return;
     }
   } else {
     // Perhaps they were not numbered as they should be.
-    for (const Tensor& part : parcel.parts) {
+    for (const Tensor& part : message.parts) {
       if (!part.valid()) return;
     }
-    if (parcel.body_is_part) {
-      const Tensor& body = parcel.parts.front();
-      parcel.body.assign(static_cast<const char*>(body.raw_data()), body.bytes());
-      parcel.parts.erase(parcel.parts.begin());
+    if (message.body_is_part) {
+      const Tensor& body = message.parts.front();
+      message.body.assign(static_cast<const char*>(body.raw_data()), body.bytes());
+      message.parts.erase(message.parts.begin());
     }
   }
-  events_.message(known->second, std::move(parcel.body), std::move(parcel.parts), whole);
+  events_.message(known->second, std::move(message.body), std::move(message.parts), whole);
 }
 
 void Links::OnRejected(const std::shared_ptr<Peer>&, uint64_t step, uint64_t, uint64_t,
@@ -411,14 +412,14 @@ void Links::OnMessage(const std::shared_ptr<Peer>& peer, uint64_t type, uint64_t
     events_.message(known->second, std::move(body), {}, absl::OkStatus());
     return;
   }
-  Parcel& parcel = *ParcelOf(peer, id);
-  if (parcel.has_body) return;
-  parcel.has_body = true;
-  parcel.body_is_part = kind == kMessageInPart;
-  parcel.missing += parts;
-  Charge(&parcel, body.size() + sizeof(Parcel));
-  parcel.body = std::move(body);
-  if (parcel_bytes_ > kMaxPartBytes) Refuse(&parcel);
+  IncompleteMessage& message = *FindIncomplete(peer, id);
+  if (message.has_body) return;
+  message.has_body = true;
+  message.body_is_part = kind == kMessageInPart;
+  message.missing += parts;
+  Charge(&message, body.size() + sizeof(IncompleteMessage));
+  message.body = std::move(body);
+  if (incomplete_bytes_ > kMaxPartBytes) Refuse(&message);
   Complete(peer, id);
 }
 

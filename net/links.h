@@ -127,7 +127,7 @@ class Links final : public TensorSink {
     std::vector<Item> waiting;  ///< For a connection; empty if there is one.
   };
   /// A message that has not come completely.
-  struct Parcel {
+  struct IncompleteMessage {
     bool has_body = false;
     bool body_is_part = false;
     std::string body;
@@ -145,9 +145,9 @@ class Links final : public TensorSink {
   void Dial(PeerId to);
   void OnDialled(PeerId to, const absl::Status& status);
   void Fail(PeerId to, std::vector<Item> items, const absl::Status& why);
-  void Charge(Parcel* parcel, uint64_t bytes);
-  void Refuse(Parcel* parcel);
-  Parcel* ParcelOf(const std::shared_ptr<Peer>& peer, uint64_t number);
+  void Charge(IncompleteMessage* message, uint64_t bytes);
+  void Refuse(IncompleteMessage* message);
+  IncompleteMessage* FindIncomplete(const std::shared_ptr<Peer>& peer, uint64_t number);
   /// Ends connections on which nothing comes although a message has begun.
   void EndStalled();
   /// Hands the message on if it is complete.
@@ -158,7 +158,7 @@ class Links final : public TensorSink {
   const Events events_;
   const Connect connect_;
   std::unique_ptr<Transport> transport_;
-  std::atomic<uint64_t> next_parcel_{1};
+  std::atomic<uint64_t> next_number_{1};
 
   std::mutex mutex_;
   std::map<PeerId, std::pair<std::string, std::string>> tasks_;  ///< Names and addresses.
@@ -167,8 +167,8 @@ class Links final : public TensorSink {
   bool stopped_ = false;
   // I/O thread.
   std::unordered_map<const Peer*, PeerId> ids_;
-  std::map<std::pair<const Peer*, uint64_t>, Parcel> parcels_;
-  uint64_t parcel_bytes_ = 0;
+  std::map<std::pair<const Peer*, uint64_t>, IncompleteMessage> incomplete_;
+  uint64_t incomplete_bytes_ = 0;
 };
 
 }  // namespace troupe

@@ -6,10 +6,10 @@ namespace troupe {
 
 namespace {
 
-/// The doors of this process, by address.
+/// The masters of this process, by address.
 struct Registry {
   std::mutex mutex;
-  std::map<std::string, std::shared_ptr<LocalMaster>> doors;
+  std::map<std::string, std::shared_ptr<LocalMaster>> masters;
 
   static Registry* Get() {
     static auto* registry = new Registry;  // Sessions may end after main.
@@ -22,28 +22,28 @@ struct Registry {
 std::shared_ptr<LocalMaster> LocalMaster::Find(const std::string& address, const std::string& tls) {
   Registry* registry = Registry::Get();
   std::lock_guard<std::mutex> lock(registry->mutex);
-  auto it = registry->doors.find(address);
-  return it != registry->doors.end() && it->second->tls_ == tls ? it->second : nullptr;
+  auto it = registry->masters.find(address);
+  return it != registry->masters.end() && it->second->tls_ == tls ? it->second : nullptr;
 }
 
 std::shared_ptr<LocalMaster> LocalMaster::Open(const std::string& address, const std::string& tls,
                                                NodeShell* shell) {
-  auto door = std::make_shared<LocalMaster>();
-  door->address_ = address;
-  door->tls_ = tls;
-  door->shell_ = shell;
+  auto master = std::make_shared<LocalMaster>();
+  master->address_ = address;
+  master->tls_ = tls;
+  master->shell_ = shell;
   Registry* registry = Registry::Get();
   std::lock_guard<std::mutex> lock(registry->mutex);
-  registry->doors[address] = door;
-  return door;
+  registry->masters[address] = master;
+  return master;
 }
 
 bool LocalMaster::Close(std::chrono::milliseconds patience) {
   {
     Registry* registry = Registry::Get();
     std::lock_guard<std::mutex> lock(registry->mutex);
-    auto it = registry->doors.find(address_);
-    if (it != registry->doors.end() && it->second.get() == this) registry->doors.erase(it);
+    auto it = registry->masters.find(address_);
+    if (it != registry->masters.end() && it->second.get() == this) registry->masters.erase(it);
   }
   std::map<PeerId, std::shared_ptr<LocalClient>> clients;
   bool empty = false;

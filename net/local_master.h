@@ -23,7 +23,7 @@ class LocalClient {
   virtual void OnStopped() = 0;
 };
 
-/// A task's door for clients in its own process. The task opens it when it serves and closes it
+/// How clients in its own process reach a task. The task opens it when it serves and closes it
 /// before it goes; who holds it may outlive the task. Thread-safe.
 class LocalMaster : public std::enable_shared_from_this<LocalMaster> {
  public:
@@ -39,7 +39,7 @@ class LocalMaster : public std::enable_shared_from_this<LocalMaster> {
   /// they did not leave within `patience`: then the shell must live on.
   bool Close(std::chrono::milliseconds patience);
 
-  // Clients. All are false once the door is closed.
+  // Clients. All are false once it is closed.
 
   bool Attach(PeerId id, std::shared_ptr<LocalClient> client);
   /// Closes the client's sessions.

@@ -30,7 +30,7 @@ struct TaskServer::Impl {
   std::unique_ptr<NodeShell> shell;
   std::unique_ptr<PartitionEngine> worker;
   std::unique_ptr<GraphEngine> master;
-  std::shared_ptr<LocalMaster> door;
+  std::shared_ptr<LocalMaster> local;
   std::mutex mutex;
   bool stopped = false;
   bool stuck = false;
@@ -150,7 +150,7 @@ absl::StatusOr<std::unique_ptr<TaskServer>> TaskServer::Start(const TaskServerOp
   });
   std::unique_ptr<TaskServer> server(new TaskServer(std::move(impl)));
   TROUPE_RETURN_IF_ERROR(links->Listen(address.host, address.port).status());
-  server->impl_->door = LocalMaster::Open(listed, options.tls_certificate, shell);
+  server->impl_->local = LocalMaster::Open(listed, options.tls_certificate, shell);
   return server;
 }
 
@@ -187,7 +187,7 @@ absl::Status TaskServer::Stop(std::chrono::milliseconds drain) {
   wait_until_idle(Clock::now() + drain);
   impl_->shell->Enter([this] { impl_->shell->role()->Stop(NodeShell::Now()); });
   bool idle = wait_until_idle(Clock::now() + std::chrono::seconds(3));
-  if (impl_->door != nullptr) idle &= impl_->door->Close(std::chrono::seconds(idle ? 1 : 0));
+  if (impl_->local != nullptr) idle &= impl_->local->Close(std::chrono::seconds(idle ? 1 : 0));
   if (idle) {
     // The last answers are on their way.
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
