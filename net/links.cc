@@ -66,22 +66,19 @@ void Links::Send(PeerId to, std::string body, std::vector<std::string> parts) {
 void Links::Send(PeerId to, SendItem item) { SendItemTo(to, std::move(item)); }
 
 void Links::SendItemTo(PeerId to, Item item) {
-  std::shared_ptr<Peer> peer;
-  std::vector<Item> too_many;
-  bool dial = false;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    auto known = links_.find(to);
-    if (stopped_ || (known == links_.end() && tasks_.count(to) == 0)) return;
-    Link& link = known != links_.end() ? known->second : links_[to];
-    peer = link.peer;
-    if (peer == nullptr) {
-      link.waiting.push_back(std::move(item));
-      if (link.waiting.size() > kMostWaiting) too_many.swap(link.waiting);
-      dial = link.expecting == 0 && !std::exchange(link.dialing, true);
-    }
+  std::unique_lock<std::mutex> lock(mutex_);
+  auto known = links_.find(to);
+  if (stopped_ || (known == links_.end() && tasks_.count(to) == 0)) return;
+  Link& link = known != links_.end() ? known->second : links_[to];
+  if (const std::shared_ptr<Peer> peer = link.peer) {
+    lock.unlock();
+    return Write(peer.get(), std::move(item));
   }
-  if (peer != nullptr) Write(peer.get(), std::move(item));
+  std::vector<Item> too_many;
+  link.waiting.push_back(std::move(item));
+  if (link.waiting.size() > kMostWaiting) too_many.swap(link.waiting);
+  const bool dial = link.expecting == 0 && !std::exchange(link.dialing, true);
+  lock.unlock();
   if (!too_many.empty()) {
     Fail(to, std::move(too_many),
          absl::ResourceExhaustedError("too much waits for a connection to be made"));

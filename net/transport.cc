@@ -299,14 +299,14 @@ Transport::Impl::Link Transport::Impl::Establish(
     options.send_windows[i] = lanes[i]->role().peer_terms().window;
     options.receive_windows[i] = Terms(0, i).window;
   }
-  const Link link = std::make_shared<Connection>(loop_, sink_, InfoOf(*lanes[0], answered), options,
-                                                 [weak = weak_from_this()](const Link& lost) {
-                                                   const auto self = weak.lock();
-                                                   if (self == nullptr) return;
-                                                   std::lock_guard<std::mutex> lock(self->mutex_);
-                                                   self->links_.erase(lost);
-                                                   self->changed_.notify_all();
-                                                 });
+  Link link = std::make_shared<Connection>(loop_, sink_, InfoOf(*lanes[0], answered), options,
+                                           [weak = weak_from_this()](const Link& lost) {
+                                             const auto self = weak.lock();
+                                             if (self == nullptr) return;
+                                             std::lock_guard<std::mutex> lock(self->mutex_);
+                                             self->links_.erase(lost);
+                                             self->changed_.notify_all();
+                                           });
   // What the kernel has taken from us is not seen to stall: on a path that has died without a word
   // it would be sent again and again for a quarter of an hour.
   const auto patience = static_cast<unsigned>(options_.stall_timeout.count());
