@@ -158,7 +158,7 @@ TaskServer::TaskServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 TaskServer::~TaskServer() {
   // What kernels are still at work on cannot be taken away from them.
-  if (!Stop(std::chrono::milliseconds(0)).ok() || impl_->stuck) impl_.release();
+  if (!Stop(std::chrono::milliseconds(0)).ok() || impl_->stuck) static_cast<void>(impl_.release());
 }
 
 const TaskId& TaskServer::task() const { return impl_->options.task; }
