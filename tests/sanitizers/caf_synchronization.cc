@@ -42,6 +42,9 @@ void intrusive_ptr_release(actor_control_block* x) {
 #define ENQUEUE                                                      \
   "7enqueueESt10unique_ptrINS_15mailbox_elementENS_6detail8disposer" \
   "EEPNS_14execution_unitE"
+#define LAUNCH "6launchEPNS_14execution_unitEbb"
+#define RESUME "_ZThn160_N3caf15scheduled_actor6resumeEPNS_14execution_unitEm"
+#define RESUMABLE_AT 160
 #define AWAIT_DATA "10await_dataEv"
 #define CLEANUP "7cleanupEONS_5errorEPNS_14execution_unitE"
 #define REACTIVATE "10reactivateERNS_15mailbox_elementE"
@@ -61,6 +64,25 @@ void Enqueue(void* self, void* message, void* unit) {
   static const auto own = CafOwn<void(void*, void*, void*)>(SCHEDULED_ACTOR ENQUEUE);
   __tsan_release(self);
   own(self, message, unit);
+}
+
+// An actor is made by one thread and begins on another.
+void Launch(void* self, void* unit, bool lazy, bool hide) asm(SCHEDULED_ACTOR LAUNCH);
+void Launch(void* self, void* unit, bool lazy, bool hide) {
+  static const auto own = CafOwn<void(void*, void*, bool, bool)>(SCHEDULED_ACTOR LAUNCH);
+  __tsan_release(self);
+  own(self, unit, lazy, hide);
+}
+
+// Called as a `resumable`, which lies within the actor.
+int Resume(void* self, void* unit, size_t most) asm(RESUME);
+int Resume(void* self, void* unit, size_t most) {
+  static const auto own = CafOwn<int(void*, void*, size_t)>(RESUME);
+  void* const actor = static_cast<char*>(self) - RESUMABLE_AT;
+  __tsan_acquire(actor);
+  const int result = own(self, unit, most);
+  __tsan_release(actor);
+  return result;
 }
 
 void EnqueueBlocking(void* self, void* message, void* unit) asm(BLOCKING_ACTOR ENQUEUE);

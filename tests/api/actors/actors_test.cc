@@ -20,6 +20,11 @@ class ActorsTest : public testing::Test {
  protected:
   ActorsTest() : system_(config_) {}
 
+  /// The thread sanitizer sees the locks of this scheduler, and not the atomics of the usual one.
+  struct Config : caf::actor_system_config {
+    Config() { set("scheduler.policy", caf::atom("sharing")); }
+  };
+
   /// One output of a node that asks `actor` with `input`.
   Output Ask(const std::string& actor, Output input, ops::AskActorAttrs attrs = {}) {
     return ops::AskActor(s_, {input}, actor, {input.type()}, attrs)[0];
@@ -38,7 +43,7 @@ class ActorsTest : public testing::Test {
     return session_->Run({{x_, Tensor::Scalar<float>(x)}}, {y}, {}, options);
   }
 
-  caf::actor_system_config config_;
+  Config config_;
   caf::actor_system system_;
   Scope s_ = Scope::NewRoot();
   Output x_ = ops::Placeholder(s_, ElementType::kFloat, {.shape = PartialShape({})});
