@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "devices/status_macros.h"
+#include "net/tensor_codec.h"
 
 namespace troupe {
 
@@ -23,15 +24,6 @@ constexpr int kMostRefusals = 500;
 constexpr int kPatience = 50;
 // For how many ticks a peer may send nothing in the midst of a message.
 constexpr int kMostIdle = 250;
-
-Tensor AsTensor(std::string bytes) {
-  const int64_t size = static_cast<int64_t>(bytes.size());
-  auto* owner = new std::string(std::move(bytes));
-  RefPtr<Buffer> buffer = Buffer::Wrap(
-      owner->data(), owner->size(),
-      [](void*, void* context) { delete static_cast<std::string*>(context); }, owner);
-  return Tensor(ElementType::kUint8, Shape({size}), std::move(buffer), owner->data());
-}
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Links>> Links::Create(const TransportOptions& options,
@@ -210,7 +202,8 @@ absl::Status Links::OnHello(const PeerInfo& info) {
   if (task_ < info.task && (link.peer == nullptr ? link.dialing : link.fresh > 0)) {
     return absl::AbortedError(StrCat(task_, " is connecting to ", info.task, " itself"));
   }
-  link.expecting = kPatience;
+  // Not anew: who says hello all the time does not keep us from connecting.
+  if (link.expecting == 0) link.expecting = kPatience;
   return absl::OkStatus();
 }
 

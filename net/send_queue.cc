@@ -14,16 +14,6 @@ constexpr size_t kCopiedBytes = 256;
 // The kernel takes up to 1024 vectors.
 constexpr size_t kMaxFramesInBatch = 128;
 
-/// The bytes as a tensor, without copying them.
-Tensor AsTensor(std::string bytes) {
-  const int64_t size = static_cast<int64_t>(bytes.size());
-  auto* owner = new std::string(std::move(bytes));
-  RefPtr<Buffer> buffer = Buffer::Wrap(
-      owner->data(), owner->size(),
-      [](void*, void* context) { delete static_cast<std::string*>(context); }, owner);
-  return Tensor(ElementType::kUint8, Shape({size}), std::move(buffer), owner->data());
-}
-
 }  // namespace
 
 absl::StatusOr<Outgoing> Outgoing::ForTensor(uint64_t step, uint64_t key, uint64_t tag, bool dead,

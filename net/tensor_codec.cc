@@ -249,4 +249,13 @@ absl::StatusOr<Tensor> DecodeNestedTensor(std::string_view* bytes, int depth,
   return DecodeAt(static_cast<ElementType>(type), shape, elements, depth + 1, allocator);
 }
 
+Tensor AsTensor(std::string bytes) {
+  const int64_t size = static_cast<int64_t>(bytes.size());
+  auto* owner = new std::string(std::move(bytes));
+  RefPtr<Buffer> buffer = Buffer::Wrap(
+      owner->data(), owner->size(),
+      [](void*, void* context) { delete static_cast<std::string*>(context); }, owner);
+  return Tensor(ElementType::kUint8, Shape({size}), std::move(buffer), owner->data());
+}
+
 }  // namespace troupe

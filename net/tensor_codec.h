@@ -47,6 +47,9 @@ void EncodePartialShape(const PartialShape& shape, std::string* out);
 /// False if that is malformed.
 bool DecodePartialShape(WireReader* reader, PartialShape* shape);
 
+/// The bytes as a tensor of uint8 [size], without copying them.
+Tensor AsTensor(std::string bytes);
+
 }  // namespace troupe
 
 #endif  // TROUPE_NET_TENSOR_CODEC_H_
