@@ -26,7 +26,8 @@ constexpr size_t kCapacity = 100;
 
 /// The store: a vector for every word, some way off.
 std::vector<float> Read(const std::string& word) {
-  std::this_thread::sleep_for(std::chrono::microseconds(50));  // What the example is about.
+  // Stands for the way to the store and back, which the cache spares.
+  std::this_thread::sleep_for(std::chrono::microseconds(50));
   std::mt19937 random(static_cast<uint32_t>(std::hash<std::string>()(word)));
   std::normal_distribution<float> normal;
   std::vector<float> vector(kSize);

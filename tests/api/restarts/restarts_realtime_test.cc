@@ -88,6 +88,8 @@ TEST_F(Restarts, NoStepHangs) {
   });
   std::mt19937 random(std::random_device{}());
   auto sleep = [&](int from_ms, int to_ms) {
+    // The moments at which tasks end and come back are what is tested; elsewhere, the time between
+    // two looks at a counter.
     std::this_thread::sleep_for(
         std::chrono::milliseconds(std::uniform_int_distribution<int>(from_ms, to_ms)(random)));
   };
