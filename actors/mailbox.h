@@ -4,13 +4,9 @@
 
 #include <atomic>
 
-namespace troupe {
+#include "kernels/message.h"
 
-/// A link of a mailbox's queue; messages derive from it. The sender owns nothing once it has been
-/// sent.
-struct Message {
-  Message* next = nullptr;
-};
+namespace troupe {
 
 /// The queue of a role together with its token. The holder of the token plays the role: it alone
 /// touches its state, takes messages, and lets go of the token only when none are left. A message

@@ -3,7 +3,6 @@
 #include <random>
 #include <utility>
 
-#include "devices/cpu/cpu_device.h"
 #include "devices/cpu/instruction_set.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
@@ -15,18 +14,23 @@ absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(const Options& options)
     return InvalidArgument("threads must be between 0 (one per core) and 4096, not ",
                            options.threads);
   }
-  if (options.num_cpu_devices < 1 || options.num_cpu_devices > 1024) {
-    return InvalidArgument("the number of CPU devices must be between 1 and 1024, not ",
-                           options.num_cpu_devices);
-  }
   TROUPE_RETURN_IF_ERROR(ChosenInstructionSet().status());
   // There may be no memory, or no threads.
   return CatchExceptions([&]() -> absl::StatusOr<std::shared_ptr<Runtime>> {
     auto runtime = std::shared_ptr<Runtime>(new Runtime);
     runtime->pool_ = std::make_shared<ComputePool>(options.threads);
-    for (int i = 0; i < options.num_cpu_devices; ++i) {
+    DeviceOptionsByType wanted = options.devices;
+    wanted.try_emplace("CPU", DeviceOptions{.count = options.num_cpu_devices});
+    TROUPE_ASSIGN_OR_RETURN(
+        std::vector<std::unique_ptr<Device>> devices,
+        DeviceRegistry::Global()->MakeDevices(options.job, options.task, wanted, runtime->pool_));
+    for (std::unique_ptr<Device>& device : devices) {
+      if (device->memory_space() == MemorySpace::kDevice) {
+        return absl::UnimplementedError(StrCat(
+            device->name(), " has a memory of its own, which steps do not know how to use yet"));
+      }
       auto role = std::make_unique<DeviceRole>();
-      role->device = MakeCpuDevice({options.job, 0, options.task, "CPU", i}, runtime->pool_);
+      role->device = std::move(device);
       runtime->devices_.push_back(std::move(role));
     }
     return runtime;

@@ -11,6 +11,7 @@
 #include "actors/timer.h"
 #include "devices/cpu/compute_pool.h"
 #include "devices/device.h"
+#include "devices/device_registry.h"
 
 namespace troupe {
 
@@ -30,7 +31,11 @@ class Runtime {
     int num_cpu_devices = 1;        ///< Named /device:CPU:0, CPU:1, ...
     std::string job = "localhost";  ///< Of the task that this process is.
     int task = 0;
+    /// Devices of other types; and "CPU" in place of `num_cpu_devices`.
+    DeviceOptionsByType devices;
   };
+
+  /// InvalidArgument: threads; what `DeviceRegistry::MakeDevices` says.
 
   static absl::StatusOr<std::shared_ptr<Runtime>> Create(const Options& options);
   ~Runtime();

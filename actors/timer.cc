@@ -71,10 +71,7 @@ void ScopedDeadline::Set(DeadlineTimer* timer, absl::Duration timeout,
                          std::function<void()> expired) {
   Clear();
   if (timeout == absl::InfiniteDuration()) return;
-  if (timeout <= absl::ZeroDuration()) {
-    expired();
-    return;
-  }
+  if (timeout <= absl::ZeroDuration()) return expired();
   constexpr absl::Duration kLongest = absl::Hours(24 * 365 * 100);  // The clock has an end, too.
   id_ = timer->Add(
       DeadlineTimer::Clock::now() + absl::ToChronoNanoseconds(std::min(timeout, kLongest)),

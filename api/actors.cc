@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "actors/timer.h"
+#include "api/internal/actor_host.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "kernels/actors/tensor_actor.h"
@@ -26,7 +27,7 @@ DeadlineTimer* Timer() {
   return timer;
 }
 
-absl::Status ToStatus(const std::string& name, const caf::error& error) {
+absl::Status StatusOf(const std::string& who, const caf::error& error) {
   if (error.category() == kStatusCategory) {
     std::string text;
     if (error.context().match_elements<std::string>())
@@ -34,12 +35,12 @@ absl::Status ToStatus(const std::string& name, const caf::error& error) {
     return absl::Status(static_cast<absl::StatusCode>(error.code()), text);
   }
   if (error == caf::sec::unexpected_message) {
-    return absl::UnimplementedError(StrCat("actor ", name, " does not handle such a message"));
+    return absl::UnimplementedError(StrCat(who, " does not handle such a message"));
   }
   const bool ended =
       error == caf::sec::request_receiver_down || error.category() == caf::atom("exit");
-  return ended ? absl::UnavailableError(StrCat("actor ", name, " has ended"))
-               : absl::UnknownError(StrCat("actor ", name, ": ", caf::to_string(error)));
+  return ended ? absl::UnavailableError(StrCat(who, " has ended"))
+               : absl::UnknownError(StrCat(who, ": ", caf::to_string(error)));
 }
 
 /// Who asks an actor for the kernels: an actor itself, played by whoever answers. Thread-safe.
@@ -108,7 +109,7 @@ class Asker final : public caf::monitorable_actor {
       if (content.match_elements<Tensors>()) {
         Finish(id, content.get_mutable_as<Tensors>(0));
       } else if (content.match_elements<caf::error>()) {
-        Finish(id, ToStatus(actor_, content.get_as<caf::error>(0)));
+        Finish(id, StatusOf(StrCat("actor ", actor_), content.get_as<caf::error>(0)));
       } else {
         Finish(id, InvalidArgument("actor ", actor_, " did not answer tensors"));
       }
@@ -168,6 +169,13 @@ class CafActor final : public TensorActor {
     actor_->attach_functor([asker = asker_] { KeepGoing([&] { Self(asker)->FailAll(); }); });
   }
 
+  ~CafActor() override {
+    Self(asker_)->cleanup(caf::make_error(caf::exit_reason::user_shutdown), nullptr);
+  }
+
+  bool Is(const caf::strong_actor_ptr& actor) const {
+    return actor_.id() == actor->id() && actor_.node() == actor->node();
+  }
   uint64_t Ask(Tensors inputs, absl::Duration timeout, Answer answer) override {
     absl::StatusOr<uint64_t> id = Self(asker_)->Add(timeout, answer);
     if (!id.ok()) {
@@ -198,9 +206,7 @@ class CafActor final : public TensorActor {
       auto message = caf::make_mailbox_element(asker_, caf::message_id(id).with_normal_priority(),
                                                {}, atom, std::move(inputs));
       if (!quick_) return actor_->enqueue(std::move(message), nullptr);
-      ThisThread unit(&actor_.home_system());
-      actor_->enqueue(std::move(message), &unit);
-      unit.Run();
+      EnqueueQuick(actor_->ctrl(), std::move(message));
     } catch (...) {
       Self(asker_)->Finish(id, StatusOfException());
     }
@@ -230,14 +236,16 @@ class Function final : public TensorActor {
 
 }  // namespace
 
-PublishedActor::PublishedActor(std::string name) : name_(std::move(name)) {}
-PublishedActor::PublishedActor(PublishedActor&& other) noexcept { name_.swap(other.name_); }
-PublishedActor& PublishedActor::operator=(PublishedActor&& other) noexcept {
-  name_.swap(other.name_);
-  return *this;
+void EnqueueQuick(caf::actor_control_block* actor, caf::mailbox_element_ptr message) {
+  ThisThread unit(actor->home_system);
+  actor->enqueue(std::move(message), &unit);
+  unit.Run();
 }
-PublishedActor::~PublishedActor() {
-  if (!name_.empty()) TensorActors::Global()->Remove(name_);
+
+bool IsPublishedAs(const std::string& name, const caf::strong_actor_ptr& actor) {
+  const auto found = TensorActors::Global()->Find(name);
+  const auto* published = found.ok() ? dynamic_cast<const CafActor*>(found->get()) : nullptr;
+  return published != nullptr && published->Is(actor);
 }
 
 absl::StatusOr<PublishedActor> PublishActor(const std::string& name, const caf::actor& actor,
@@ -245,7 +253,7 @@ absl::StatusOr<PublishedActor> PublishActor(const std::string& name, const caf::
   if (actor == nullptr) return InvalidArgument("there is no actor to publish as \"", name, "\"");
   TROUPE_RETURN_IF_ERROR(
       TensorActors::Global()->Add(name, std::make_shared<CafActor>(name, actor, options)));
-  return PublishedActor(name);
+  return PublishedActor([name] { TensorActors::Global()->Remove(name); });
 }
 
 absl::StatusOr<PublishedActor> FunctionActor(
@@ -254,8 +262,10 @@ absl::StatusOr<PublishedActor> FunctionActor(
     return InvalidArgument("there is no function to publish as \"", name, "\"");
   TROUPE_RETURN_IF_ERROR(
       TensorActors::Global()->Add(name, std::make_shared<Function>(std::move(function))));
-  return PublishedActor(name);
+  return PublishedActor([name] { TensorActors::Global()->Remove(name); });
 }
+
+absl::Status ToStatus(const caf::error& error) { return StatusOf("the actor", error); }
 
 caf::error ToCafError(const absl::Status& status) {
   return caf::error(static_cast<uint8_t>(status.code()), kStatusCategory,

@@ -8,12 +8,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "devices/device_registry.h"
 #include "devices/export.h"
 #include "net/cluster_spec.h"
 
 TROUPE_EXPORT_BEGIN
 namespace troupe {
 
+class ActorHost;
 class Runtime;
 
 /// How a task serves. A value.
@@ -23,6 +25,8 @@ struct ServerOptions {
   int task = 0;
   int threads = 0;          ///< That compute; 0: one per core.
   int num_cpu_devices = 1;  ///< That the task shows.
+  /// Devices of other types that it shows; "CPU" in place of `num_cpu_devices`.
+  DeviceOptionsByType devices = {};
   absl::Duration heartbeat_interval = absl::Seconds(1);
   absl::Duration heartbeat_timeout = absl::Seconds(5);
   /// How long the creation of a session waits for tasks that are missing.
@@ -34,6 +38,10 @@ struct ServerOptions {
   bool insecure = false;
   /// PEM files: this task's certificate and key, and the authority's. All or none.
   std::string tls_certificate, tls_key, tls_authority;
+  /// A file that only its owner can read, with 16 to 4096 bytes that all tasks and clients of the
+  /// cluster know (a newline at its end does not count): whoever does not is refused. Empty: there
+  /// is no secret, unless the task joins a cluster of `troupe cluster` here, whose secret is found.
+  std::string secret_file;
 };
 
 /// A task of a cluster in this process: it works, and any session may have it as its master. A
@@ -46,8 +54,9 @@ class Server {
  public:
   /// Returns when the task serves. InvalidArgument, NotFound: it is not in the cluster, or options
   /// that do not fit; FailedPrecondition: an address that other machines may reach, without TLS and
-  /// `insecure`; Unavailable: the port is in use, or nobody is there whom to join; AlreadyExists: a
-  /// task of that name lives in the cluster that is to be joined.
+  /// `insecure`, or a secret that others can read; Unavailable: the port is in use, or nobody is
+  /// there whom to join; PermissionDenied: who is there has another secret; AlreadyExists: a task
+  /// of that name lives in the cluster that is to be joined.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options);
   /// Stops without draining; returns in bounded time.
   ~Server();
@@ -73,10 +82,17 @@ class Server {
   /// the cluster: whoever needs this task gets Unavailable at once. Returns within `drain` and a
   /// few seconds; DeadlineExceeded if kernels did not stop.
   absl::Status Stop(absl::Duration drain = absl::Seconds(2));
+  /// As `Stop`, for good: no member of the cluster waits for this task any more, and its name and
+  /// address are free for another one that joins. `RemoveTask` (api/administration.h) does that
+  /// from outside, after which `Join` returns. FailedPrecondition, and nothing new is begun: no
+  /// other task lives that would know of it.
+  absl::Status Leave(absl::Duration drain = absl::Seconds(2));
 
  private:
+  friend class ClusterNode;
   struct Impl;
   explicit Server(std::unique_ptr<Impl> impl);
+  const std::shared_ptr<ActorHost>& actors() const;
   std::unique_ptr<Impl> impl_;
 };
 

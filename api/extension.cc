@@ -57,12 +57,19 @@ class ExtensionRegistration {
     for (const auto& [op, function] : extension.gradients_) {
       TROUPE_RETURN_IF_ERROR(CheckGradient(op, function));
     }
+    for (const auto& [type, factory] : extension.devices_) {
+      if (factory == nullptr) return InvalidArgument("the device type ", type, " has no factory");
+      TROUPE_RETURN_IF_ERROR(DeviceRegistry::Global()->Check(type, *factory));
+    }
     for (const OpDefBuilder* op : new_ops_) OpRegistry::Global()->Register(*op);
     for (const KernelRegistration* kernel : new_kernels_) {
       KernelRegistry::Global()->Register(kernel->spec, kernel->factory);
     }
     for (const auto& [op, function] : new_gradients_) {
       GradientRegistry::Global()->Register(op, function);
+    }
+    for (const auto& [type, factory] : extension.devices_) {
+      TROUPE_RETURN_IF_ERROR(DeviceRegistry::Global()->Register(type, factory));
     }
     return absl::OkStatus();
   }

@@ -1,5 +1,5 @@
-/// Extending Troupe by ops, kernels and gradients of one's own, in the application or in a shared
-/// library that is loaded while it runs. `docs/extending.md` shows a whole one.
+/// Extending Troupe by ops, kernels, gradients and devices of one's own, in the application or in a
+/// shared library that is loaded while it runs. `docs/extending.md` shows a whole one.
 ///
 ///     absl::Status Register(troupe::Extension& extension) {
 ///       extension.Op("Cube").Input("x: T").Output("y: T").Attr("T: {float, double}");
@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,6 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "api/version.h"
+#include "devices/device_registry.h"
 #include "devices/export.h"
 #include "devices/tensor.h"
 #include "graph/gradients/gradient_registry.h"
@@ -49,6 +51,11 @@ class Extension {
     kernels_.push_back({std::move(spec), factory});
     return *this;
   }
+  /// A type of device, as REGISTER_DEVICE adds it.
+  Extension& DeviceType(std::string type, std::shared_ptr<DeviceFactory> factory) {
+    devices_.emplace_back(std::move(type), std::move(factory));
+    return *this;
+  }
   /// A gradient function, as REGISTER_GRADIENT adds it; nullptr: the op is known to have none.
   Extension& Gradient(std::string op, GradientFn function) {
     gradients_.emplace_back(std::move(op), function);
@@ -60,6 +67,7 @@ class Extension {
   std::deque<OpDefBuilder> ops_;  // whose addresses stay
   std::vector<KernelRegistration> kernels_;
   std::vector<std::pair<std::string, GradientFn>> gradients_;
+  std::vector<std::pair<std::string, std::shared_ptr<DeviceFactory>>> devices_;
 };
 
 using ExtensionFunction = absl::Status (*)(Extension& extension);
@@ -67,8 +75,9 @@ using ExtensionFunction = absl::Status (*)(Extension& extension);
 /// Calls `function` and registers what it has collected. An op that exists with the same
 /// definition, and what there is for it already, is left as it is. Codes: AlreadyExists: an op that
 /// exists with another definition, a kernel or gradient that exists for an op that the extension
-/// does not define; InvalidArgument: definitions that are wrong; NotFound: a kernel or gradient of
-/// an op that does not exist; the function's own error. Thread-safe.
+/// does not define, a type of device that another factory makes; InvalidArgument: definitions that
+/// are wrong; NotFound: a kernel or gradient of an op that does not exist; the function's own
+/// error. Thread-safe.
 absl::Status RegisterExtension(ExtensionFunction function);
 
 /// Loads a shared library that has TROUPE_EXTENSION, for the life of the process; graphs that are

@@ -43,7 +43,9 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(std::shared_ptr<Graph> 
     session->runtime_ = options.runtime;
     if (session->runtime_ == nullptr) {
       TROUPE_ASSIGN_OR_RETURN(session->runtime_,
-                              Runtime::Create({options.threads, options.num_cpu_devices}));
+                              Runtime::Create({.threads = options.threads,
+                                               .num_cpu_devices = options.num_cpu_devices,
+                                               .devices = options.devices}));
     }
     session->impl_ = MakeLocalSession(session->graph_, session->runtime_, options);
     return session;

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "devices/device.h"
+#include "devices/device_registry.h"
 #include "devices/export.h"
 #include "devices/tensor.h"
 #include "graph/graph.h"
@@ -34,6 +35,10 @@ struct SessionOptions {
   /// PEM files for a master that speaks TLS: a certificate for this client, its key, and the
   /// authority's certificate. All or none.
   std::string tls_certificate, tls_key, tls_authority;
+  /// A file that only its owner can read, with the secret of the master's cluster (16 to 4096
+  /// bytes; a newline at its end does not count). Empty: what `troupe cluster` of the same user has
+  /// published for a loopback address is found; else there is none.
+  std::string secret_file;
   /// A master that has not been heard for so long is lost: what waits for it fails with
   /// Unavailable. Also how long the creation of a session waits for the master's first answer. The
   /// cluster's own timeout counts if it is shorter.
@@ -43,6 +48,9 @@ struct SessionOptions {
   int threads = 0;
   /// CPU devices that this process shows.
   int num_cpu_devices = 1;
+  /// Devices of other types that it shows, as {{"GPU", {.count = 2, .memory_limit = 8 << 30}}}; an
+  /// entry for "CPU" counts in place of `num_cpu_devices`. Without a target.
+  DeviceOptionsByType devices = {};
   /// Constant folding, common subexpressions, removal of identities.
   bool optimize = true;
   /// Run a node on the CPU when the device it asks for does not exist, instead of refusing it.
@@ -108,7 +116,7 @@ class Session {
 
   /// Begins a run and returns at once; no thread waits with the run, however long it takes. `done`
   /// is called once, in any case, on a thread of the session's, which other runs share: it must not
-  /// wait for any of them. An exception that it throws is reported on stderr and dropped.
+  /// wait for any of them. An exception that it throws is logged and dropped.
   /// `metadata` lives until then. The timeout counts from this call. All calls of `done` have
   /// returned when the session has been destroyed, unless one of them does that.
   void RunAsync(NamedTensors feeds, std::vector<std::string> fetches,

@@ -10,6 +10,7 @@
 #ifndef TROUPE_API_TROUPE_H_
 #define TROUPE_API_TROUPE_H_
 
+#include "api/administration.h"
 #include "api/cluster.h"
 #include "api/control_flow.h"
 #include "api/defaults.h"
@@ -36,6 +37,7 @@
 #include "api/training/replica_device_setter.h"
 #include "api/training/sync_replicas_optimizer.h"
 #include "api/training/variables.h"
+#include "devices/log.h"
 #include "devices/tensor.h"
 #include "graph/graph.h"
 #include "graph/graph_def.h"

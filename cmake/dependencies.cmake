@@ -11,6 +11,7 @@ find_package(ZLIB REQUIRED)
 find_package(OpenSSL 3.0 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
+find_package(spdlog 1.10 REQUIRED)  # its headers, for devices/log.cc
 find_package(CAF 0.17.6 REQUIRED COMPONENTS core)
 if(TROUPE_TESTS)
   find_package(GTest REQUIRED)

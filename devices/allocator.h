@@ -14,8 +14,8 @@ namespace troupe {
 /// Which processor can address a block of memory.
 enum class MemorySpace : uint8_t {
   kHost,    ///< Ordinary memory of this process.
-  kPinned,  ///< Host memory that a GPU can copy from and to without staging.
-  kCuda,    ///< Memory of a CUDA device.
+  kPinned,  ///< Host memory that a device can copy from and to without staging.
+  kDevice,  ///< Memory that only the kernels and copies of one device can address.
 };
 
 /// What an allocator has handed out, in bytes of requested size rounded up to its granularity.
@@ -29,6 +29,11 @@ struct AllocatorStats {
 };
 
 /// Hands out blocks of memory. Thread-safe.
+///
+/// Blocks of `MemorySpace::kDevice` are ordered by their device's compute stream: `Free` may be
+/// called while kernels that were enqueued before still use the block, and whoever gets it next
+/// uses it on that stream. Another stream waits for an event of the compute stream before it
+/// touches a new block, and has the compute stream wait for it before the block is freed.
 class Allocator {
  public:
   /// Every block begins at a multiple of this many bytes.

@@ -97,7 +97,7 @@ RefPtr<Buffer> Buffer::Allocate(Allocator* allocator, ElementType type, int64_t 
   if (size == 0) return nullptr;
   const int64_t bytes = count < 0 ? -1 : MultiplyWithoutOverflow(count, static_cast<int64_t>(size));
   if (bytes < 0 || bytes > INT64_MAX - static_cast<int64_t>(InlineBuffer::kHeader)) return nullptr;
-  if (allocator->space() == MemorySpace::kCuda) {
+  if (allocator->space() == MemorySpace::kDevice) {
     if (!IsPlain(type)) return nullptr;
     void* data = allocator->Allocate(static_cast<size_t>(bytes));
     if (data == nullptr) return nullptr;

@@ -2,12 +2,58 @@
 
 #include <utility>
 
+#include "devices/status_macros.h"
+
 namespace troupe {
 
 Device::Device(DeviceAttributes attributes) : attributes_(std::move(attributes)) {
   // A device's own name comes from DeviceName::ToString, so it parses.
   absl::StatusOr<DeviceName> name = DeviceName::Parse(attributes_.name);
   if (name.ok()) parsed_name_ = *std::move(name);
+}
+
+absl::StatusOr<Tensor> Upload(Device* device, const Tensor& host) {
+  if (device->memory_space() != MemorySpace::kDevice || host.space() == MemorySpace::kDevice) {
+    return host;
+  }
+  if (!IsPlain(host.type())) {
+    return InvalidArgument("a tensor of type ", ElementTypeName(host.type()),
+                           " cannot be copied to the memory of ", device->name());
+  }
+  TROUPE_ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(host.type(), host.shape(),
+                                                        device->allocator(MemorySpace::kDevice)));
+  Stream* const compute = device->stream(StreamUse::kCompute);
+  Stream* const upload = device->stream(StreamUse::kUpload);
+  // Kernels that were enqueued before may still use the block.
+  TROUPE_RETURN_IF_ERROR(upload->WaitFor(compute->Record()));
+  const absl::Status copied = device->Copy(host, copy, upload);
+  // Whether it went well or not: the block is freed in the order of the compute stream.
+  TROUPE_RETURN_IF_ERROR(compute->WaitFor(upload->Record()));
+  TROUPE_RETURN_IF_ERROR(copied);
+  upload->WhenDone([host](const absl::Status&) {});  // Keeps it until then.
+  return copy;
+}
+
+void Download(Device* device, const Tensor& tensor,
+              std::function<void(absl::StatusOr<Tensor>)> done) {
+  if (tensor.space() != MemorySpace::kDevice) return done(tensor);
+  absl::StatusOr<Tensor> host =
+      Tensor::Allocate(tensor.type(), tensor.shape(), device->allocator(MemorySpace::kPinned));
+  if (!host.ok()) return done(host.status());
+  Stream* const download = device->stream(StreamUse::kDownload);
+  absl::Status status = download->WaitFor(device->stream(StreamUse::kCompute)->Record());
+  if (status.ok()) status = device->Copy(tensor, *host, download);
+  // Also after an error: nobody may free what a copy still uses.
+  download->WhenDone([tensor = Tensor(tensor), host = *std::move(host), status = std::move(status),
+                      done = std::move(done)](absl::Status finished) mutable {
+    tensor.Reset();
+    finished.Update(status);
+    if (finished.ok()) {
+      done(std::move(host));
+    } else {
+      done(std::move(finished));
+    }
+  });
 }
 
 }  // namespace troupe

@@ -1,9 +1,9 @@
 #include "devices/exceptions.h"
 
-#include <cstdio>
 #include <exception>
 #include <new>
 
+#include "devices/log.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -34,8 +34,7 @@ absl::Status StatusOfException() noexcept {
 
 void ReportException() noexcept {
   const absl::Status status = StatusOfException();
-  std::fprintf(stderr, "troupe: %.*s; going on\n", static_cast<int>(status.message().size()),
-               status.message().data());
+  WriteLog(LogLevel::kError, "", {"exception"}, "going on after: ", status.message());
 }
 
 // An endless recursion names every call on its way out: what is longer says enough.

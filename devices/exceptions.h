@@ -13,7 +13,7 @@ namespace troupe {
 /// The exception that is being handled: ResourceExhausted for std::bad_alloc, otherwise Internal
 /// with its text. For use in a `catch (...)`. Needs no memory where there is none.
 absl::Status StatusOfException() noexcept;
-/// Writes it to stderr.
+/// Logs it as an error.
 void ReportException() noexcept;
 
 /// What `f` returns, a Status or StatusOr; an exception out of it becomes its status.
@@ -26,7 +26,7 @@ std::invoke_result_t<F&> CatchExceptions(F&& f) noexcept {
   }
 }
 
-/// Calls `f`, and says on stderr what it throws: for the loops of threads that serve many, where
+/// Calls `f`, and logs what it throws: for the loops of threads that serve many, where
 /// whoever can be told has been.
 template <typename F>
 void KeepGoing(F&& f) noexcept {

@@ -101,7 +101,7 @@ absl::Status Tensor::CheckReadable(ElementType type) const {
     return InvalidArgument("asked for elements of type ", ElementTypeName(type), ", but this is ",
                            Description(*this));
   }
-  if (space() != MemorySpace::kHost) {
+  if (space() == MemorySpace::kDevice) {
     return InvalidArgument("the elements of ", Description(*this),
                            " are not in the host's memory: fetch it");
   }
@@ -162,7 +162,7 @@ absl::StatusOr<Tensor> Tensor::Clone(Allocator* allocator) const {
 std::string Tensor::ToString(int max_elements) const {
   if (!valid()) return "<no tensor>";
   std::string text = absl::StrCat(ElementTypeName(type_), shape_.ToString(), " ");
-  if (space() == MemorySpace::kCuda) return text + "<in device memory>";
+  if (space() == MemorySpace::kDevice) return text + "<in device memory>";
   if (num_elements() == 0) return text + "[]";
   int64_t next = 0;
   AppendNested(*this, 0, max_elements, &next, &text);

@@ -7,12 +7,14 @@
 
 namespace troupe {
 
-absl::StatusOr<Tensor*> KernelContext::AllocateOutput(int i, ElementType type, const Shape& shape) {
-  Tensor* out = &outputs_[i].tensor;
-  RefPtr<Buffer> buffer = Buffer::Allocate(step_->allocator, type, shape.num_elements());
+namespace {
+
+inline absl::StatusOr<Tensor*> AllocateIn(Allocator* allocator, ElementType type,
+                                          const Shape& shape, Tensor* out) {
+  RefPtr<Buffer> buffer = Buffer::Allocate(allocator, type, shape.num_elements());
   if (!buffer) [[unlikely]] {
     // Tries once more, for the message.
-    absl::StatusOr<Tensor> tensor = Tensor::Allocate(type, shape, step_->allocator);
+    absl::StatusOr<Tensor> tensor = Tensor::Allocate(type, shape, allocator);
     if (!tensor.ok()) return tensor.status();
     *out = *std::move(tensor);
     return out;
@@ -20,6 +22,17 @@ absl::StatusOr<Tensor*> KernelContext::AllocateOutput(int i, ElementType type, c
   void* data = buffer->data();
   *out = Tensor(type, shape, std::move(buffer), data);
   return out;
+}
+
+}  // namespace
+
+absl::StatusOr<Tensor*> KernelContext::AllocateOutput(int i, ElementType type, const Shape& shape) {
+  return AllocateIn(step_->allocator, type, shape, &outputs_[i].tensor);
+}
+
+absl::StatusOr<Tensor*> KernelContext::AllocateHostOutput(int i, ElementType type,
+                                                          const Shape& shape) {
+  return AllocateIn(HostAllocator(), type, shape, &outputs_[i].tensor);
 }
 
 absl::StatusOr<Tensor*> KernelContext::ForwardOrAllocate(int in, int out, ElementType type,

@@ -31,6 +31,7 @@ class CancellationToken;
 class ComputePool;
 class Device;
 class FunctionRunner;
+class LateErrors;
 class OpDef;
 class ResourceProvider;
 class Stream;
@@ -52,6 +53,7 @@ struct Slot {
 struct StepContext {
   int64_t step_id = 0;
   Device* device = nullptr;
+  /// Of outputs and scratch memory: the host's, or the device's for kernels that run on its stream.
   Allocator* allocator = nullptr;
   ComputePool* pool = nullptr;  ///< nullptr: kernels run on the calling thread alone.
   Stream* stream = nullptr;
@@ -63,6 +65,8 @@ struct StepContext {
   /// The functions that kernels may call; nullptr: there are none.
   FunctionRunner* functions = nullptr;
   int32_t call_depth = 0;  ///< How many function calls are around this one.
+  /// Where kernels that only enqueue say what goes wrong afterwards; nullptr for others.
+  LateErrors* late_errors = nullptr;
 };
 
 /// A kernel's view of one execution of its node. Inputs are read-only unless forwarded. Used by one
@@ -99,8 +103,12 @@ class KernelContext {
   void set_output_ref(int i, Variable* variable) { outputs_[i].ref = variable; }
   void set_output_dead(int i) { outputs_[i].dead = true; }
 
-  /// Makes output i a new tensor with uninitialised elements.
+  /// Makes output i a new tensor with uninitialised elements, in the memory in which the kernel
+  /// works.
   absl::StatusOr<Tensor*> AllocateOutput(int i, ElementType type, const Shape& shape);
+  /// The same on the host: for an output that a kernel of another memory is registered to leave
+  /// there (`KernelSpec::HostMemory`).
+  absl::StatusOr<Tensor*> AllocateHostOutput(int i, ElementType type, const Shape& shape);
   /// Makes output i a scalar.
   template <typename T>
   absl::Status SetScalar(int i, T value) {
@@ -168,6 +176,12 @@ class KernelContext {
 /// An implementation of an op: constructed once per node and plan, called for every execution of
 /// it, from several threads at once when steps overlap. State that changes needs its own
 /// synchronisation.
+///
+/// On a device with a memory of its own, a kernel with arguments in that memory enqueues its work
+/// on `step().stream` and returns. Of such arguments it knows types, shapes and addresses; their
+/// elements are there, and their buffers stay, for what is enqueued. Arguments in host memory are
+/// to be read before it returns. What it allocates may be freed as soon as it has returned: the
+/// stream's order protects it (`Allocator`). What it finds out later it tells `late_errors`.
 class Kernel {
  public:
   virtual ~Kernel() = default;

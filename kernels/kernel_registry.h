@@ -44,7 +44,9 @@ struct KernelSpec {
     constraints.emplace_back(std::move(attr), std::move(types));
     return *this;
   }
-  /// Arguments (inputs or outputs) that live in host memory on whatever device.
+  /// An argument (input or output) that lives in host memory on a device that has a memory of its
+  /// own. What is no plain bytes lives there anyway. A kernel of which all
+  /// arguments do runs on the host, like one of the CPU.
   KernelSpec& HostMemory(std::string argument) {
     host_arguments.push_back(std::move(argument));
     return *this;

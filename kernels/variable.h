@@ -83,6 +83,9 @@ class Variable : public Resource {
   Tensor value_;  ///< Touched only by the holder of the lease.
 };
 
+struct AccumulatorOptions;
+struct QueueOptions;
+
 /// Named containers of resources, as kernels see them. Thread-safe.
 class ResourceProvider {
  public:
@@ -96,6 +99,9 @@ class ResourceProvider {
   virtual absl::StatusOr<RefPtr<Resource>> FindOrCreate(
       std::string_view container, std::string_view name,
       const std::function<absl::StatusOr<RefPtr<Resource>>()>& make) = 0;
+  /// For `make`: a new `Queue` or `Accumulator`, behind a mailbox.
+  virtual RefPtr<Resource> MakeQueue(std::string name, const QueueOptions& options) = 0;
+  virtual RefPtr<Resource> MakeAccumulator(std::string name, const AccumulatorOptions& options) = 0;
   /// NotFound if there is no such resource.
   virtual absl::Status Destroy(std::string_view container, std::string_view name) = 0;
 };

@@ -1,9 +1,7 @@
 #include "net/address.h"
 
-#include <arpa/inet.h>
-
+#include <boost/asio/ip/address.hpp>
 #include <cctype>
-#include <cstring>
 
 #include "devices/status_macros.h"
 
@@ -21,11 +19,6 @@ bool IsHostName(std::string_view host) {
     }
   }
   return host.front() != '.' && host.front() != '-';
-}
-
-bool IsIpv6(const std::string& host) {
-  in6_addr address;
-  return inet_pton(AF_INET6, host.c_str(), &address) == 1;
 }
 
 /// A name that consists of digits and dots is meant as an IPv4 address and must be one.
@@ -52,17 +45,16 @@ absl::StatusOr<HostPort> ParseHostPort(std::string_view text, bool any_port) {
   if (!host.empty() && host.front() == '[') {
     if (host.back() != ']') return wrong("the bracket is not closed");
     result.host = std::string(host.substr(1, host.size() - 2));
-    if (!IsIpv6(result.host)) return wrong("what stands in brackets is no IPv6 address");
+    if (result.host.find(':') == std::string::npos || !IsNumericHost(result.host)) {
+      return wrong("what stands in brackets is no IPv6 address");
+    }
   } else {
     if (host.find(':') != std::string_view::npos) {
       return wrong("more than one colon (write IPv6 addresses in brackets)");
     }
     if (!IsHostName(host)) return wrong(host.empty() ? "the host is missing" : "bad host name");
     result.host = std::string(host);
-    in_addr address;
-    if (LooksLikeIpv4(host) && inet_pton(AF_INET, result.host.c_str(), &address) != 1) {
-      return wrong("no IPv4 address");
-    }
+    if (LooksLikeIpv4(host) && !IsNumericHost(result.host)) return wrong("no IPv4 address");
   }
   const std::string_view port = text.substr(colon + 1);
   if (port.empty() || port.size() > 5 ||
@@ -77,20 +69,14 @@ absl::StatusOr<HostPort> ParseHostPort(std::string_view text, bool any_port) {
 }
 
 bool IsLoopback(const std::string& host) {
-  if (host == "localhost") return true;
-  in_addr v4;
-  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
-  in6_addr v6;
-  if (inet_pton(AF_INET6, host.c_str(), &v6) == 1) {
-    return std::memcmp(&v6, &in6addr_loopback, sizeof(v6)) == 0;
-  }
-  return false;
+  boost::system::error_code error;
+  return host == "localhost" || boost::asio::ip::make_address(host, error).is_loopback();
 }
 
 bool IsNumericHost(const std::string& host) {
-  in6_addr bytes;
-  return inet_pton(AF_INET, host.c_str(), &bytes) == 1 ||
-         inet_pton(AF_INET6, host.c_str(), &bytes) == 1;
+  boost::system::error_code error;
+  boost::asio::ip::make_address(host, error);
+  return !error;
 }
 
 }  // namespace troupe

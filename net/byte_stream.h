@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 
@@ -34,12 +35,12 @@ class ByteStream {
 
   /// Must be done before anything else.
   virtual IoResult Handshake() = 0;
+  /// PermissionDenied if the peer shows a certificate, and that does not name `task`, or a client.
+  virtual absl::Status CheckPeer(const std::string& task) const = 0;
   virtual IoResult Read(const iovec* buffers, int count) = 0;
   virtual IoResult Write(const iovec* buffers, int count) = 0;
   /// A read that fills less than it could has found all there was.
   virtual bool short_read_is_last() const = 0;
-  /// Bytes that can be read although the socket has none. For the thread that reads.
-  virtual size_t buffered() const { return 0; }
   /// Nothing more will be written.
   virtual void CloseWrite() = 0;
 };

@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "absl/strings/str_join.h"
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "net/address.h"
 #include "net/json.h"
@@ -36,8 +38,7 @@ std::string Canonical(HostPort address) {
 }
 
 absl::Status InTask(const TaskId& task, const absl::Status& status) {
-  return absl::Status(status.code(), StrCat("cluster: task ", task.ToString(), ": ",
-                                            std::string(status.message())));
+  return WithContext(StrCat("cluster: task ", task.ToString(), ": "), status);
 }
 
 /// A number as a key of an object, or -1.
@@ -151,8 +152,7 @@ absl::StatusOr<ClusterSpec> ClusterSpec::ReadFile(const std::string& file) {
   }
   absl::StatusOr<ClusterSpec> spec = Parse(text);
   if (spec.ok()) return spec;
-  return absl::Status(spec.status().code(),
-                      StrCat("file ", file, ": ", std::string(spec.status().message())));
+  return WithContext(StrCat("file ", file, ": "), spec.status());
 }
 
 int ClusterSpec::num_tasks(const std::string& job) const {
@@ -171,10 +171,9 @@ std::vector<TaskId> ClusterSpec::tasks() const {
 absl::StatusOr<std::string> ClusterSpec::Address(const TaskId& task) const {
   const auto found = jobs_.find(task.job);
   if (found == jobs_.end()) {
-    std::string known;
-    for (const auto& [job, addresses] : jobs_) known += (known.empty() ? "" : ", ") + job;
-    return absl::NotFoundError(
-        StrCat("the cluster has no job \"", task.job, "\"; its jobs are: ", known));
+    const auto name = [](std::string* out, const auto& job) { out->append(job.first); };
+    return absl::NotFoundError(StrCat("the cluster has no job \"", task.job,
+                                      "\"; its jobs are: ", absl::StrJoin(jobs_, ", ", name)));
   }
   if (task.task < 0 || task.task >= static_cast<int>(found->second.size())) {
     return absl::NotFoundError(StrCat("the cluster has no task ", task.ToString(), "; job \"",

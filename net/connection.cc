@@ -22,14 +22,6 @@ struct Together {
 };
 thread_local Together together;
 
-FrameHeader CreditFrame(int lane, uint64_t bytes) {
-  FrameHeader header;
-  header.kind = FrameKind::kCredit;
-  header.key = static_cast<uint64_t>(lane);
-  header.total = bytes;
-  return header;
-}
-
 }  // namespace
 
 std::string PeerInfo::ToString() const { return StrCat("task ", task, " at ", address); }
@@ -41,7 +33,7 @@ class Connection::Lane final : public FrameReader::Handler {
       : connection_(connection),
         index(index),
         receive_credits(connection->options_.receive_windows[index]),
-        reader(connection->options_.limits, index == kBulkLane, &receive_credits, this,
+        reader(connection->options_.max_tensor_bytes, index == kBulkLane, &receive_credits, this,
                connection->options_.allocator),
         socket(connection->loop_->context()),
         queue(connection->options_.send_windows[index]) {}
@@ -56,15 +48,12 @@ class Connection::Lane final : public FrameReader::Handler {
   }
   void OnDropped(const IncomingTensor& info, uint64_t charge, const absl::Status& why) override {
     connection_->Release(index, charge);
-    if (why.ok()) return;
     connection_->sink_->OnDropped(connection_->shared_from_this(), info);
-    FrameHeader header;
-    header.kind = FrameKind::kReject;
-    header.step = info.step;
-    header.key = info.key;
-    header.tag = info.tag;
-    header.total = static_cast<uint64_t>(why.code());
-    connection_->QueueUrgent(connection_->lanes_[kSmallLane].get(), header,
+    connection_->QueueUrgent({.kind = FrameKind::kReject,
+                              .step = info.step,
+                              .key = info.key,
+                              .tag = info.tag,
+                              .total = static_cast<uint64_t>(why.code())},
                              std::string(why.message()).substr(0, kMaxFrameText));
   }
   absl::Status OnCredit(int lane, uint64_t bytes) override {
@@ -175,47 +164,26 @@ absl::Status Connection::SendMessage(uint64_t type, uint64_t id, std::string bod
     return InvalidArgument("a message of ", body.size(), " bytes; at most ",
                            Transport::kMaxMessageBytes, " can be sent");
   }
-  FrameHeader header;
-  header.kind = FrameKind::kMessage;
-  header.key = type;
-  header.tag = id;
-  Lane* lane = lanes_[kSmallLane].get();
-  bool queued = false;
-  {
-    std::lock_guard<std::mutex> lock(lane->mutex);
-    if (!lane->closed && !lane->goodbye) {
-      lane->queue.PushUrgent(header, std::move(body));
-      queued = true;
-    }
-  }
-  if (!queued) return LossStatus();
-  Kick(lane);
-  return absl::OkStatus();
+  const bool queued =
+      QueueUrgent({.kind = FrameKind::kMessage, .key = type, .tag = id}, std::move(body));
+  return queued ? absl::OkStatus() : LossStatus();
 }
 
-void Connection::QueueUrgent(Lane* lane, const FrameHeader& header, std::string body) {
+bool Connection::QueueUrgent(const FrameHeader& header, std::string body) {
+  Lane* lane = lanes_[kSmallLane].get();
   {
     std::lock_guard<std::mutex> lock(lane->mutex);
-    if (lane->closed || lane->goodbye) return;
+    if (lane->closed || lane->goodbye) return false;
     lane->queue.PushUrgent(header, std::move(body));
   }
   Kick(lane);
-}
-
-void Connection::CancelStep(uint64_t step) {
-  for (const auto& lane : lanes_) {
-    std::vector<Outgoing> dropped;
-    {
-      std::lock_guard<std::mutex> lock(lane->mutex);
-      dropped = lane->queue.CancelStep(step);
-    }
-    if (!dropped.empty()) Kick(lane.get());
-  }
+  return true;
 }
 
 void Connection::Release(int lane, uint64_t charge) {
   const uint64_t told = lanes_[lane]->receive_credits.Release(charge);
-  if (told > 0) QueueUrgent(lanes_[kSmallLane].get(), CreditFrame(lane, told), "");
+  if (told == 0) return;
+  QueueUrgent({.kind = FrameKind::kCredit, .key = static_cast<uint64_t>(lane), .total = told}, "");
 }
 
 void Connection::Kick(Lane* lane) {
@@ -269,7 +237,13 @@ void Connection::WriteAll(Lane* lane) {
         lane->writing = false;
         const bool finished = lane->queue.finished();
         lock.unlock();
-        if (finished) loop_->Post([self = shared_from_this(), lane] { self->OnWritten(lane); });
+        // Nobody writes to this lane any more. The peer, when it has read the last frames of both,
+        // closes.
+        if (finished) {
+          loop_->Post([self = shared_from_this(), lane] {
+            if (!self->failed_) lane->stream->CloseWrite();
+          });
+        }
         return;
       }
     }
@@ -357,8 +331,7 @@ void Connection::ReadAll(Lane* lane) {
       const absl::Status status = lane->reader.Consume(result.bytes);
       if (!status.ok()) {
         return Fail(
-            absl::Status(status.code(), StrCat("connection to ", info_.ToString(),
-                                               " is given up: ", std::string(status.message()))));
+            WithContext(StrCat("connection to ", info_.ToString(), " is given up: "), status));
       }
       budget -= std::min<uint64_t>(budget, result.bytes);
       if (budget == 0) {
@@ -370,14 +343,12 @@ void Connection::ReadAll(Lane* lane) {
     }
     if (result.state == IoResult::State::kEnd) {
       if (closing_ || (lanes_[0]->reader.ended() && lanes_[1]->reader.ended())) {
-        return Fail(closing_ ? absl::CancelledError(close_reason_) : Lost(goodbye_));
+        return Fail(Lost(goodbye_));
       }
       if (lane->reader.ended()) return;  // The other lane is still to end.
       return Fail(Lost(absl::UnavailableError("the peer closed it without a word")));
     }
-    if (result.state == IoResult::State::kFailed) {
-      return Fail(closing_ ? absl::CancelledError(close_reason_) : Lost(result.status));
-    }
+    if (result.state == IoResult::State::kFailed) return Fail(Lost(result.status));
     WaitFor(&lane->socket, result, [self = shared_from_this(), lane](bool ok) {
       if (ok) self->Read(lane);
     });
@@ -388,6 +359,7 @@ void Connection::ReadAll(Lane* lane) {
 // ---- Ending ----
 
 absl::Status Connection::Lost(const absl::Status& why) const {
+  if (closing_) return absl::CancelledError(close_reason_);
   return absl::UnavailableError(
       StrCat("connection to ", info_.ToString(), " is lost: ", std::string(why.message())));
 }
@@ -396,10 +368,7 @@ void Connection::OnGoodbye(const absl::Status& why) {
   goodbye_ = absl::UnavailableError("the peer closed it: " + std::string(why.message()));
   if (!lanes_[0]->reader.ended() || !lanes_[1]->reader.ended()) return;
   // From within `Consume`, which must not find the world changed.
-  loop_->Post([self = shared_from_this()] {
-    self->Fail(self->closing_ ? absl::CancelledError(self->close_reason_)
-                              : self->Lost(self->goodbye_));
-  });
+  loop_->Post([self = shared_from_this()] { self->Fail(self->Lost(self->goodbye_)); });
 }
 
 void Connection::Close(const std::string& reason, std::chrono::milliseconds drain) {
@@ -414,9 +383,8 @@ void Connection::StartClose(const std::string& reason, std::chrono::milliseconds
     std::lock_guard<std::mutex> lock(mutex_);
     loss_ = absl::CancelledError(close_reason_);
   }
-  FrameHeader header;
-  header.kind = FrameKind::kGoodbye;
-  header.total = static_cast<uint64_t>(absl::StatusCode::kCancelled);
+  const FrameHeader header{.kind = FrameKind::kGoodbye,
+                           .total = static_cast<uint64_t>(absl::StatusCode::kCancelled)};
   close_timer_.expires_after(drain);
   close_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
     if (!error) self->Fail(absl::CancelledError(self->close_reason_));
@@ -429,12 +397,6 @@ void Connection::StartClose(const std::string& reason, std::chrono::milliseconds
     }
     Kick(lane.get());
   }
-}
-
-void Connection::OnWritten(Lane* lane) {
-  // Nobody writes to this lane any more. The peer, when it has read the last frames of both,
-  // closes.
-  if (!failed_) lane->stream->CloseWrite();
 }
 
 void Connection::Fail(const absl::Status& why) {

@@ -31,7 +31,7 @@ class Connection final : public Peer,
   static constexpr int kBulkLane = 1;
 
   struct Options {
-    FrameLimits limits;
+    uint64_t max_tensor_bytes = 0;
     uint64_t peer_max_tensor_bytes = 0;
     uint64_t send_windows[kLanes] = {0, 0};     ///< What the peer grants.
     uint64_t receive_windows[kLanes] = {0, 0};  ///< What it is granted.
@@ -58,7 +58,6 @@ class Connection final : public Peer,
   const PeerInfo& info() const override { return info_; }
   absl::Status Send(absl::Span<SendItem> items) override;
   absl::Status SendMessage(uint64_t type, uint64_t id, std::string body) override;
-  void CancelStep(uint64_t step) override;
   void Close(const std::string& reason, std::chrono::milliseconds drain) override;
   bool connected() const override { return !lost_.load(std::memory_order_acquire); }
   PeerStats stats() const override;
@@ -80,12 +79,12 @@ class Connection final : public Peer,
   void Write(Lane* lane) noexcept;
   void WriteAll(Lane* lane);
   void EndWriting(Lane* lane);
-  void QueueUrgent(Lane* lane, const FrameHeader& header, std::string body);
+  /// Queues a frame that needs no credits on the small lane; false if nothing more is sent.
+  bool QueueUrgent(const FrameHeader& header, std::string body);
   void Read(Lane* lane) noexcept;
   void ReadAll(Lane* lane);
   void OnGoodbye(const absl::Status& why);
-  /// A lane's last frame has been written.
-  void OnWritten(Lane* lane);
+  /// How the connection ends, on the I/O thread: it is lost, unless it was closed here.
   absl::Status Lost(const absl::Status& why) const;
 
   const std::shared_ptr<IoLoop> loop_;

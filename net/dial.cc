@@ -3,6 +3,7 @@
 #include <boost/asio/connect.hpp>
 #include <utility>
 
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -61,7 +62,7 @@ void Dial::ConnectAll(const Hosts& hosts) {
 
 void Dial::Open(size_t index, tcp::socket socket) {
   const auto opening = std::make_shared<Opening>(loop_.get(), std::move(socket), streams_.tls,
-                                                 address_.host, std::move(streams_.roles[index]));
+                                                 std::move(streams_.roles[index]));
   openings_[index] = opening;
   // Our own deadline comes first, with a better message.
   opening->Start(
@@ -77,10 +78,6 @@ void Dial::Finish(const absl::Status& status) {
   if (!done) return;
   absl::Status result = status;
   timer_.cancel();
-  const auto who = [this] {
-    const std::string& task = options_.expected_task;
-    return StrCat(task.empty() ? "" : StrCat("task ", task, " at "), address_.ToString());
-  };
   if (result.ok()) {
     // A restart between two streams would join halves of different lives.
     for (const auto& opening : openings_) {
@@ -95,8 +92,11 @@ void Dial::Finish(const absl::Status& status) {
     for (const auto& opening : openings_) {
       if (opening != nullptr && opening->failure().ok()) opening->Abandon();
     }
-    result = absl::Status(result.code(),
-                          StrCat("cannot connect to ", who(), ": ", std::string(result.message())));
+    const std::string& task = options_.expected_task;
+    result =
+        WithContext(StrCat("cannot connect to ", task.empty() ? "" : StrCat("task ", task, " at "),
+                           address_.ToString(), ": "),
+                    result);
   }
   done(result);
 }

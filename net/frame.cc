@@ -2,83 +2,59 @@
 
 #include <zlib.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
+#include <iterator>
 
+#include "absl/strings/escaping.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
 namespace {
 
-// Offsets in the header.
-constexpr size_t kVersionAt = 4, kKindAt = 6, kFlagsAt = 7, kChecksumAt = 8, kTypeAt = 12,
-                 kRankAt = 13, kReservedAt = 14, kLengthAt = 16, kTransferAt = 24, kStepAt = 32,
-                 kKeyAt = 40, kTagAt = 48, kTotalAt = 56;
-constexpr uint8_t kDeadFlag = 1;
-
-template <typename T>
-T Load(const char* at) {
-  T value;
-  std::memcpy(&value, at, sizeof(value));
-  return value;
-}
-
-template <typename T>
-void Store(T value, char* at) {
-  std::memcpy(at, &value, sizeof(value));
-}
-
-/// CRC-32 of header and dimensions, the checksum's own bytes taken as 0.
-uint32_t Checksum(const char* head, size_t size) {
-  static constexpr Bytef kZeros[4] = {};
-  uLong crc = crc32(0, reinterpret_cast<const Bytef*>(head), kChecksumAt);
-  crc = crc32(crc, kZeros, sizeof(kZeros));
-  return static_cast<uint32_t>(crc32(crc, reinterpret_cast<const Bytef*>(head) + kTypeAt,
-                                     static_cast<uInt>(size - kTypeAt)));
-}
-
-bool IsKind(uint8_t kind) { return (kind >= 1 && kind <= 5) || (kind >= 16 && kind <= 22); }
-
-/// Which fields a kind uses.
-struct Fields {
-  bool transfer = false, step = false, key = false, tag = false, total = false;
+// What a kind of frame has besides its length.
+enum Field : unsigned { kTransfer = 1, kStep = 2, kKey = 4, kTag = 8, kTotal = 16, kValue = 32 };
+struct Kind {
+  FrameKind kind;
+  const char* name;
+  unsigned fields;
+  uint64_t max_length;  ///< Of its body.
+};
+constexpr Kind kKinds[] = {
+    {FrameKind::kHello, "hello", 0, kMaxHandshakeBody},
+    {FrameKind::kChallenge, "challenge", 0, kMaxHandshakeBody},
+    {FrameKind::kProof, "proof", 0, kMaxHandshakeBody},
+    {FrameKind::kWelcome, "welcome", 0, kMaxHandshakeBody},
+    {FrameKind::kRefuse, "refuse", 0, kMaxHandshakeBody},
+    {FrameKind::kTensor, "tensor", kTransfer | kStep | kKey | kTag | kTotal | kValue,
+     kMaxFrameBody},
+    {FrameKind::kChunk, "chunk", kTransfer, kMaxFrameBody},
+    {FrameKind::kCredit, "credit", kKey | kTotal, 0},
+    {FrameKind::kReject, "reject", kStep | kKey | kTag | kTotal, kMaxFrameText},
+    {FrameKind::kMessage, "message", kKey | kTag, kMaxFrameBody},
+    {FrameKind::kGoodbye, "goodbye", kTotal, kMaxFrameText},
 };
 
-Fields FieldsOf(FrameKind kind) {
-  switch (kind) {
-    case FrameKind::kTensor:
-      return {true, true, true, true, true};
-    case FrameKind::kChunk:
-    case FrameKind::kAbort:
-      return {.transfer = true};
-    case FrameKind::kCredit:
-      return {.key = true, .total = true};
-    case FrameKind::kReject:
-      return {.step = true, .key = true, .tag = true, .total = true};
-    case FrameKind::kMessage:
-      return {.key = true, .tag = true};
-    case FrameKind::kGoodbye:
-      return {.total = true};
-    default:
-      return {};
-  }
+/// nullptr if there is no such kind.
+const Kind* FindKind(FrameKind kind) {
+  const Kind* found = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                   [kind](const Kind& each) { return each.kind == kind; });
+  return found == std::end(kKinds) ? nullptr : found;
 }
 
-uint64_t MaxLength(FrameKind kind, const FrameLimits& limits) {
-  switch (kind) {
-    case FrameKind::kTensor:
-    case FrameKind::kChunk:
-      return limits.max_frame_bytes;
-    case FrameKind::kMessage:
-      return limits.max_message_bytes;
-    case FrameKind::kReject:
-    case FrameKind::kGoodbye:
-      return kMaxFrameText;
-    case FrameKind::kAbort:
-    case FrameKind::kCredit:
-      return 0;
-    default:
-      return kMaxHandshakeBody;
-  }
+/// False if no frame begins so. Nothing else of it has been checked.
+bool ReadHeader(std::string_view bytes, FrameHeader* header) {
+  if (bytes.size() < kFrameHeaderBytes) return false;
+  std::memcpy(header, bytes.data(), kFrameHeaderBytes);
+  return header->magic == kFrameMagic;
+}
+
+uint32_t Checksum(FrameHeader header, const char* dims, size_t size) {
+  header.checksum = 0;
+  const uLong crc = crc32(0, reinterpret_cast<const Bytef*>(&header), sizeof(header));
+  return static_cast<uint32_t>(
+      crc32(crc, reinterpret_cast<const Bytef*>(dims), static_cast<uInt>(size)));
 }
 
 template <typename... Args>
@@ -86,11 +62,10 @@ absl::Status Wrong(const FrameHeader& header, const Args&... why) {
   return InvalidArgument(FrameKindName(header.kind), " frame: ", why...);
 }
 
-absl::Status CheckTensor(const FrameHeader& h, const FrameLimits& limits, const Shape& shape) {
+absl::Status CheckTensor(const FrameHeader& h, uint64_t max_tensor_bytes, const Shape& shape) {
   if (h.transfer == 0) return Wrong(h, "transfer 0");
-  if (h.total > limits.max_tensor_bytes) {
-    return Wrong(h, "a tensor of ", h.total, " bytes; at most ", limits.max_tensor_bytes,
-                 " are taken");
+  if (h.total > max_tensor_bytes) {
+    return Wrong(h, "a tensor of ", h.total, " bytes; at most ", max_tensor_bytes, " are taken");
   }
   if (h.length > h.total || (h.length == 0 && h.total > 0)) {
     return Wrong(h, h.length, " of ", h.total, " bytes in the first part");
@@ -112,41 +87,37 @@ absl::Status CheckTensor(const FrameHeader& h, const FrameLimits& limits, const 
   }
   // Each element takes at least a byte of the serialized form, and an object here.
   if (bytes < 0 || static_cast<uint64_t>(shape.num_elements()) > h.total ||
-      static_cast<uint64_t>(bytes) > limits.max_tensor_bytes) {
+      static_cast<uint64_t>(bytes) > max_tensor_bytes) {
     return Wrong(h, h.total, " bytes for ", ElementTypeName(h.type), shape.ToString());
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckFields(const FrameHeader& h, const FrameLimits& limits, const Shape& shape) {
-  const Fields fields = FieldsOf(h.kind);
-  if ((!fields.transfer && h.transfer != 0) || (!fields.step && h.step != 0) ||
-      (!fields.key && h.key != 0) || (!fields.tag && h.tag != 0) ||
-      (!fields.total && h.total != 0)) {
-    return Wrong(h, "a field that it does not have is set");
+absl::Status CheckFields(const FrameHeader& h, uint64_t max_tensor_bytes, const Shape& shape) {
+  const Kind& kind = *FindKind(h.kind);
+  const auto if_set = [](bool set, Field field) { return set ? field : 0u; };
+  const unsigned set = if_set(h.transfer != 0, kTransfer) | if_set(h.step != 0, kStep) |
+                       if_set(h.key != 0, kKey) | if_set(h.tag != 0, kTag) |
+                       if_set(h.total != 0, kTotal) |
+                       if_set(h.dead || h.rank != 0 || h.type != ElementType::kInvalid, kValue);
+  if ((set & ~kind.fields) != 0) return Wrong(h, "a field that it does not have is set");
+  if (h.length > kind.max_length) {
+    return Wrong(h, "a body of ", h.length, " bytes; at most ", kind.max_length, " are taken");
   }
-  if (h.kind != FrameKind::kTensor && (h.dead || h.rank != 0 || h.type != ElementType::kInvalid)) {
-    return Wrong(h, "a field that it does not have is set");
-  }
-  if (h.length > MaxLength(h.kind, limits)) {
-    return Wrong(h, "a body of ", h.length, " bytes; at most ", MaxLength(h.kind, limits),
-                 " are taken");
-  }
+  const auto check = [&h](bool good, const auto&... why) {
+    return good ? absl::OkStatus() : Wrong(h, why...);
+  };
   switch (h.kind) {
     case FrameKind::kTensor:
-      return CheckTensor(h, limits, shape);
+      return CheckTensor(h, max_tensor_bytes, shape);
     case FrameKind::kChunk:
-      if (h.length == 0) return Wrong(h, "it is empty");
-      [[fallthrough]];
-    case FrameKind::kAbort:
-      return h.transfer == 0 ? Wrong(h, "transfer 0") : absl::OkStatus();
+      return check(h.length > 0 && h.transfer > 0, "it is empty, or of transfer 0");
     case FrameKind::kCredit:
-      return h.key > 1 || h.total == 0 ? Wrong(h, "lane ", h.key, ", ", h.total, " bytes")
-                                       : absl::OkStatus();
+      return check(h.key <= 1 && h.total > 0, "lane ", h.key, ", ", h.total, " bytes");
     case FrameKind::kReject:
-      return h.total < 1 || h.total > 16 ? Wrong(h, "status code ", h.total) : absl::OkStatus();
+      return check(h.total >= 1 && h.total <= 16, "status code ", h.total);
     case FrameKind::kGoodbye:
-      return h.total > 16 ? Wrong(h, "status code ", h.total) : absl::OkStatus();
+      return check(h.total <= 16, "status code ", h.total);
     default:
       return absl::OkStatus();
   }
@@ -155,113 +126,62 @@ absl::Status CheckFields(const FrameHeader& h, const FrameLimits& limits, const 
 }  // namespace
 
 const char* FrameKindName(FrameKind kind) {
-  switch (kind) {
-    case FrameKind::kHello:
-      return "hello";
-    case FrameKind::kChallenge:
-      return "challenge";
-    case FrameKind::kProof:
-      return "proof";
-    case FrameKind::kWelcome:
-      return "welcome";
-    case FrameKind::kRefuse:
-      return "refuse";
-    case FrameKind::kTensor:
-      return "tensor";
-    case FrameKind::kChunk:
-      return "chunk";
-    case FrameKind::kAbort:
-      return "abort";
-    case FrameKind::kCredit:
-      return "credit";
-    case FrameKind::kReject:
-      return "reject";
-    case FrameKind::kMessage:
-      return "message";
-    case FrameKind::kGoodbye:
-      return "goodbye";
-  }
-  return "unknown";
+  const Kind* known = FindKind(kind);
+  return known == nullptr ? "unknown" : known->name;
 }
 
 absl::StatusOr<size_t> FrameHeadBytes(std::string_view header) {
-  const char* at = header.data();
-  if (header.size() < kFrameHeaderBytes || Load<uint32_t>(at) != kFrameMagic) {
-    std::string hex;
-    static constexpr char kDigits[] = "0123456789abcdef";
-    for (char c : header.substr(0, 8)) {
-      const uint8_t byte = static_cast<uint8_t>(c);
-      hex += {kDigits[byte >> 4], kDigits[byte & 15], ' '};
-    }
-    return InvalidArgument("bytes that begin no frame: ", hex, "...");
+  FrameHeader h;
+  if (!ReadHeader(header, &h)) {
+    const std::string first(header.substr(0, 8));
+    return InvalidArgument("bytes that begin no frame: ", absl::BytesToHexString(first), "...");
   }
-  const uint16_t version = Load<uint16_t>(at + kVersionAt);
-  if (version != kWireVersion) {
-    return absl::FailedPreconditionError(StrCat("the peer speaks version ", version,
+  if (h.version != kWireVersion) {
+    return absl::FailedPreconditionError(StrCat("the peer speaks version ", h.version,
                                                 " of the protocol, this task ", kWireVersion,
                                                 "; run the same release of Troupe on all tasks"));
   }
-  const bool tensor = Load<uint8_t>(at + kKindAt) == static_cast<uint8_t>(FrameKind::kTensor);
-  const uint8_t rank = Load<uint8_t>(at + kRankAt);
-  if (tensor && rank > Shape::kMaxRank) {
-    return InvalidArgument("tensor frame: rank ", static_cast<int>(rank));
+  if (h.kind != FrameKind::kTensor) return kFrameHeaderBytes;
+  if (h.rank > Shape::kMaxRank) {
+    return InvalidArgument("tensor frame: rank ", static_cast<int>(h.rank));
   }
-  return kFrameHeaderBytes + (tensor ? 8u * rank : 0u);
+  return kFrameHeaderBytes + 8u * h.rank;
 }
 
-absl::Status DecodeFrameHead(std::string_view head, const FrameLimits& limits, FrameHeader* header,
+absl::Status DecodeFrameHead(std::string_view head, uint64_t max_tensor_bytes, FrameHeader* header,
                              Shape* shape) {
   TROUPE_ASSIGN_OR_RETURN(const size_t size, FrameHeadBytes(head));
   if (head.size() < size) return InvalidArgument("a frame's header is cut off");
-  const char* at = head.data();
-  if (Load<uint32_t>(at + kChecksumAt) != Checksum(at, size)) {
+  FrameHeader h;
+  ReadHeader(head, &h);
+  const char* const at = head.data() + kFrameHeaderBytes;
+  if (h.checksum != Checksum(h, at, size - kFrameHeaderBytes)) {
     return InvalidArgument("a frame's checksum is wrong");
   }
-  const uint8_t kind = Load<uint8_t>(at + kKindAt);
-  const uint8_t flags = Load<uint8_t>(at + kFlagsAt);
-  if (!IsKind(kind) || (flags & ~kDeadFlag) != 0 || Load<uint16_t>(at + kReservedAt) != 0) {
-    return InvalidArgument("a frame of kind ", static_cast<int>(kind), ", flags ",
+  // A byte that is neither 0 nor 1 must not be read as a bool.
+  const auto flags = static_cast<unsigned char>(head[offsetof(FrameHeader, dead)]);
+  if (FindKind(h.kind) == nullptr || flags > 1 || h.reserved != 0) {
+    return InvalidArgument("a frame of kind ", static_cast<int>(h.kind), ", flags ",
                            static_cast<int>(flags), ", which does not exist");
   }
-  FrameHeader h;
-  h.kind = static_cast<FrameKind>(kind);
-  h.dead = flags & kDeadFlag;
-  h.type = static_cast<ElementType>(Load<uint8_t>(at + kTypeAt));
-  h.rank = Load<uint8_t>(at + kRankAt);
-  h.length = Load<uint64_t>(at + kLengthAt);
-  h.transfer = Load<uint64_t>(at + kTransferAt);
-  h.step = Load<uint64_t>(at + kStepAt);
-  h.key = Load<uint64_t>(at + kKeyAt);
-  h.tag = Load<uint64_t>(at + kTagAt);
-  h.total = Load<uint64_t>(at + kTotalAt);
   if (h.kind == FrameKind::kTensor) {
     int64_t dims[Shape::kMaxRank];
-    std::memcpy(dims, at + kFrameHeaderBytes, 8u * h.rank);
+    std::memcpy(dims, at, 8u * h.rank);
     absl::StatusOr<Shape> created = Shape::Create(absl::MakeConstSpan(dims, h.rank));
     if (!created.ok()) return Wrong(h, std::string(created.status().message()));
     *shape = *std::move(created);
   }
-  TROUPE_RETURN_IF_ERROR(CheckFields(h, limits, *shape));
+  TROUPE_RETURN_IF_ERROR(CheckFields(h, max_tensor_bytes, *shape));
   *header = h;
   return absl::OkStatus();
 }
 
-void EncodeFrameHead(const FrameHeader& h, absl::Span<const int64_t> dims, char* out) {
-  Store(kFrameMagic, out);
-  Store(kWireVersion, out + kVersionAt);
-  Store(static_cast<uint8_t>(h.kind), out + kKindAt);
-  Store<uint8_t>(h.dead ? kDeadFlag : 0, out + kFlagsAt);
-  Store(static_cast<uint8_t>(h.type), out + kTypeAt);
-  Store(h.rank, out + kRankAt);
-  Store<uint16_t>(0, out + kReservedAt);
-  Store(h.length, out + kLengthAt);
-  Store(h.transfer, out + kTransferAt);
-  Store(h.step, out + kStepAt);
-  Store(h.key, out + kKeyAt);
-  Store(h.tag, out + kTagAt);
-  Store(h.total, out + kTotalAt);
-  if (!dims.empty()) std::memcpy(out + kFrameHeaderBytes, dims.data(), 8 * dims.size());
-  Store(Checksum(out, kFrameHeaderBytes + 8 * dims.size()), out + kChecksumAt);
+void EncodeFrameHead(const FrameHeader& header, absl::Span<const int64_t> dims, char* out) {
+  FrameHeader h = header;
+  char* const at = out + kFrameHeaderBytes;
+  if (!dims.empty()) std::memcpy(at, dims.data(), 8 * dims.size());
+  h.checksum = Checksum(h, at, 8 * dims.size());
+  std::memcpy(out, &h, kFrameHeaderBytes);
 }
 
 std::string EncodeFrame(const FrameHeader& header, std::string_view body) {
@@ -274,12 +194,9 @@ std::string EncodeFrame(const FrameHeader& header, std::string_view body) {
 }
 
 bool IsRefusal(std::string_view header, uint64_t* length) {
-  const char* at = header.data();
-  if (header.size() < kFrameHeaderBytes || Load<uint32_t>(at) != kFrameMagic ||
-      Load<uint8_t>(at + kKindAt) != static_cast<uint8_t>(FrameKind::kRefuse)) {
-    return false;
-  }
-  *length = Load<uint64_t>(at + kLengthAt);
+  FrameHeader h;
+  if (!ReadHeader(header, &h) || h.kind != FrameKind::kRefuse) return false;
+  *length = h.length;
   return *length <= kMaxHandshakeBody;
 }
 

@@ -30,6 +30,8 @@ inline constexpr size_t kMaxFrameHeadBytes = kFrameHeaderBytes + 8 * Shape::kMax
 inline constexpr uint64_t kMaxFrameText = 1024;
 /// Bodies of the frames that open a connection.
 inline constexpr uint64_t kMaxHandshakeBody = 4096;
+/// Bodies of messages and of the parts of tensors.
+inline constexpr uint64_t kMaxFrameBody = 1 << 20;
 
 enum class FrameKind : uint8_t {
   // Opening a stream, in this order; kRefuse ends it instead of any of the last three.
@@ -41,34 +43,31 @@ enum class FrameKind : uint8_t {
   // On an open stream.
   kTensor = 16,   ///< A tensor, or its first part.
   kChunk = 17,    ///< More of a tensor.
-  kAbort = 18,    ///< The rest of a tensor will not come.
   kCredit = 19,   ///< Credits come back.
   kReject = 20,   ///< A tensor was not taken: a status.
   kMessage = 21,  ///< A small message of the user's.
   kGoodbye = 22,  ///< Nothing more will come on this stream: a status.
 };
 
-/// The fields of a frame's header. Those that a kind does not use are 0.
+/// A frame's header, as its bytes lie on the wire. Fields that a kind does not use are 0.
 struct FrameHeader {
+  uint32_t magic = kFrameMagic;
+  uint16_t version = kWireVersion;
   FrameKind kind = FrameKind::kMessage;
   bool dead = false;                         ///< kTensor: there is no value.
+  uint32_t checksum = 0;                     ///< CRC-32 of header and dimensions, this being 0.
   ElementType type = ElementType::kInvalid;  ///< kTensor.
   uint8_t rank = 0;                          ///< kTensor.
-  uint64_t length = 0;                       ///< Bytes of the body.
-  uint64_t transfer = 0;  ///< kTensor, kChunk, kAbort: counts the stream's tensors from 1.
+  uint16_t reserved = 0;
+  uint64_t length = 0;    ///< Bytes of the body.
+  uint64_t transfer = 0;  ///< kTensor, kChunk: counts the stream's tensors from 1.
   uint64_t step = 0;      ///< kTensor, kReject.
   uint64_t key = 0;       ///< kTensor, kReject: the edge. kMessage: its type. kCredit: the lane.
   uint64_t tag = 0;       ///< kTensor, kReject: the iteration. kMessage: its id.
   /// kTensor: bytes of all parts. kCredit: the amount. kReject, kGoodbye: the status code.
   uint64_t total = 0;
 };
-
-/// What a receiver is ready to take.
-struct FrameLimits {
-  uint64_t max_tensor_bytes = uint64_t{1} << 34;
-  uint64_t max_frame_bytes = 1 << 20;    ///< Body of a kTensor or kChunk.
-  uint64_t max_message_bytes = 1 << 20;  ///< Body of a kMessage.
-};
+static_assert(sizeof(FrameHeader) == kFrameHeaderBytes);
 
 /// Bytes of header and dimensions of the frame that begins with these 64 bytes. InvalidArgument if
 /// no frame of ours begins so; FailedPrecondition, naming both versions, if it is of another
@@ -77,7 +76,7 @@ absl::StatusOr<size_t> FrameHeadBytes(std::string_view header);
 
 /// Checks and reads a frame's header and dimensions, as many bytes as `FrameHeadBytes` says.
 /// InvalidArgument says what is wrong. `shape` is set for kTensor.
-absl::Status DecodeFrameHead(std::string_view head, const FrameLimits& limits, FrameHeader* header,
+absl::Status DecodeFrameHead(std::string_view head, uint64_t max_tensor_bytes, FrameHeader* header,
                              Shape* shape);
 
 /// Writes header and dimensions (kTensor only) to `out`, which has room for them.

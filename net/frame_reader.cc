@@ -28,9 +28,9 @@ struct FrameReader::Transfer {
   absl::Status why;  ///< Not OK: the bytes are skipped.
 };
 
-FrameReader::FrameReader(const FrameLimits& limits, bool bulk, ReceiveCredits* credits,
+FrameReader::FrameReader(uint64_t max_tensor_bytes, bool bulk, ReceiveCredits* credits,
                          Handler* handler, Allocator* allocator)
-    : limits_(limits),
+    : max_tensor_bytes_(max_tensor_bytes),
       bulk_(bulk),
       credits_(credits),
       handler_(handler),
@@ -118,7 +118,7 @@ absl::Status FrameReader::Parse() {
     TROUPE_ASSIGN_OR_RETURN(const size_t head, FrameHeadBytes({at, have}));
     if (have < head) return absl::OkStatus();
     Shape shape;
-    TROUPE_RETURN_IF_ERROR(DecodeFrameHead({at, head}, limits_, &frame_, &shape));
+    TROUPE_RETURN_IF_ERROR(DecodeFrameHead({at, head}, max_tensor_bytes_, &frame_, &shape));
     begin_ += head;
     TROUPE_RETURN_IF_ERROR(StartFrame(frame_, shape));
     body_left_ = frame_.length;
@@ -142,7 +142,6 @@ absl::Status FrameReader::StartFrame(const FrameHeader& header, const Shape& sha
                                current_->info.bytes - current_->received, " are missing");
       }
       return absl::OkStatus();
-    case FrameKind::kAbort:
     case FrameKind::kCredit:
       return absl::OkStatus();
     case FrameKind::kReject:
@@ -197,17 +196,6 @@ absl::Status FrameReader::FinishFrame() {
     case FrameKind::kTensor:
     case FrameKind::kChunk:
       return current_->received == current_->info.bytes ? FinishTensor() : absl::OkStatus();
-    case FrameKind::kAbort: {
-      Transfer* transfer = Find(frame_.transfer);
-      if (transfer == nullptr) {
-        return InvalidArgument("transfer ", frame_.transfer, " is given up, but is not under way");
-      }
-      const IncomingTensor info = transfer->info;
-      const uint64_t charge = transfer->charge;
-      Remove(transfer);
-      handler_->OnDropped(info, charge, absl::OkStatus());
-      return absl::OkStatus();
-    }
     case FrameKind::kCredit:
       return handler_->OnCredit(static_cast<int>(frame_.key), frame_.total);
     case FrameKind::kReject:
@@ -225,16 +213,17 @@ absl::Status FrameReader::FinishFrame() {
 }
 
 absl::Status FrameReader::FinishTensor() {
-  const IncomingTensor info = current_->info;
-  const uint64_t charge = current_->charge;
-  const absl::Status why = current_->why;
-  Tensor memory = std::move(current_->memory);
-  Remove(current_);
+  const auto at = std::find_if(transfers_.begin(), transfers_.end(),
+                               [this](const auto& transfer) { return transfer.get() == current_; });
+  const std::unique_ptr<Transfer> done = std::move(*at);
+  transfers_.erase(at);
   current_ = nullptr;
-  if (!why.ok()) {
-    handler_->OnDropped(info, charge, why);
+  const IncomingTensor& info = done->info;
+  if (!done->why.ok()) {
+    handler_->OnDropped(info, done->charge, done->why);
     return absl::OkStatus();
   }
+  Tensor& memory = done->memory;
   if (!info.dead && !IsPlain(info.type)) {
     TROUPE_ASSIGN_OR_RETURN(
         memory,
@@ -245,7 +234,7 @@ absl::Status FrameReader::FinishTensor() {
     uint8_t* at = static_cast<uint8_t*>(memory.mutable_raw_data());
     for (uint64_t i = 0; i < info.bytes; ++i) at[i] = at[i] != 0;
   }
-  handler_->OnTensor(info, std::move(memory), charge);
+  handler_->OnTensor(info, std::move(memory), done->charge);
   return absl::OkStatus();
 }
 
@@ -254,15 +243,6 @@ FrameReader::Transfer* FrameReader::Find(uint64_t id) {
     if (transfer->id == id) return transfer.get();
   }
   return nullptr;
-}
-
-void FrameReader::Remove(Transfer* transfer) {
-  for (auto& candidate : transfers_) {
-    if (candidate.get() != transfer) continue;
-    std::swap(candidate, transfers_.back());
-    transfers_.pop_back();
-    return;
-  }
 }
 
 }  // namespace troupe

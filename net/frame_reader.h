@@ -42,8 +42,8 @@ class FrameReader {
     virtual absl::Status Admit(const IncomingTensor& info) = 0;
     /// `charge` is to be released when the user is done with the tensor.
     virtual void OnTensor(const IncomingTensor& info, Tensor tensor, uint64_t charge) = 0;
-    /// A tensor that was not admitted, or for which there was no memory (`why`), or that the sender
-    /// gave up (OK). The charge is to be released.
+    /// A tensor that was not admitted, or for which there was no memory. The charge is to be
+    /// released.
     virtual void OnDropped(const IncomingTensor& info, uint64_t charge,
                            const absl::Status& why) = 0;
     /// Credits for what was sent on a lane. An error ends the stream.
@@ -59,7 +59,7 @@ class FrameReader {
 
   /// `bulk`: a stream of large tensors, of which as little as possible is copied; else one of small
   /// frames, which are read many at a time.
-  FrameReader(const FrameLimits& limits, bool bulk, ReceiveCredits* credits, Handler* handler,
+  FrameReader(uint64_t max_tensor_bytes, bool bulk, ReceiveCredits* credits, Handler* handler,
               Allocator* allocator = HostAllocator());
   ~FrameReader();
 
@@ -85,12 +85,11 @@ class FrameReader {
   absl::Status FinishFrame();
   absl::Status FinishTensor();
   Transfer* Find(uint64_t id);
-  void Remove(Transfer* transfer);
   /// Where the rest of the current body goes; nullptr if it is skipped.
   char* Destination();
   void Took(uint64_t bytes);
 
-  const FrameLimits limits_;
+  const uint64_t max_tensor_bytes_;
   const bool bulk_;
   ReceiveCredits* const credits_;
   Handler* const handler_;

@@ -24,9 +24,7 @@ std::string Nonce() {
 }
 
 std::string Frame(FrameKind kind, std::string_view body) {
-  FrameHeader header;
-  header.kind = kind;
-  return EncodeFrame(header, body);
+  return EncodeFrame({.kind = kind}, body);
 }
 
 std::string RefuseFrame(const absl::Status& why) {
@@ -141,7 +139,7 @@ void Handshake::Consume(std::string_view bytes) {
       }
       FrameHeader header;
       Shape shape;
-      const absl::Status decoded = DecodeFrameHead(input_, FrameLimits(), &header, &shape);
+      const absl::Status decoded = DecodeFrameHead(input_, UINT64_MAX, &header, &shape);
       if (!decoded.ok()) return Refuse(decoded);
       if (header.kind > FrameKind::kRefuse) {
         return Refuse(InvalidArgument("a ", FrameKindName(header.kind),
@@ -220,7 +218,7 @@ void Handshake::OnHello(std::string_view body) {
   writer.String(self_.cluster);
   writer.String(self_.task);
   writer.String(self_.address);
-  output_ += Frame(FrameKind::kChallenge, challenge_ + Proof(false));
+  output_ += Frame(FrameKind::kChallenge, challenge_ + Proof(false, self_.secret));
   Expect(State::kAwaitProof);
 }
 
@@ -239,38 +237,47 @@ void Handshake::OnChallenge(std::string_view body) {
   }
   peer_terms_.connection = terms_.connection;
   peer_terms_.lane = terms_.lane;
-  const std::string proof = Proof(false);
-  if (CRYPTO_memcmp(proof.data(), body.data() + challenge_.size(), kProofBytes) != 0) {
-    return Refuse(absl::PermissionDeniedError(
-        StrCat("task ", peer_.task, " has another secret than ", self_.task)));
-  }
+  const absl::Status proven = CheckPeer(body.substr(challenge_.size()));
+  if (!proven.ok()) return Refuse(proven);
   // These were asked for, so an answer that is otherwise would be another task's mistake.
   if ((!expected_task_.empty() && peer_.task != expected_task_) || peer_.cluster != self_.cluster) {
     return Refuse(absl::FailedPreconditionError(
         StrCat("task ", peer_.task, " answers instead of ", expected_task_)));
   }
-  output_ += Frame(FrameKind::kProof, Proof(true));
+  output_ += Frame(FrameKind::kProof, Proof(true, self_.secret));
   Expect(State::kAwaitWelcome);
 }
 
 void Handshake::OnProof(std::string_view body) {
-  const std::string proof = Proof(true);
-  if (body.size() != kProofBytes || CRYPTO_memcmp(proof.data(), body.data(), kProofBytes) != 0) {
-    return Refuse(absl::PermissionDeniedError(
-        StrCat("task ", peer_.task, " has another secret than ", self_.task)));
-  }
+  const absl::Status proven = CheckPeer(body);
+  if (!proven.ok()) return Refuse(proven);
   state_ = State::kVerified;
   wanted_ = 0;
 }
 
-std::string Handshake::Proof(bool connecting) const {
+absl::Status Handshake::CheckPeer(std::string_view proof) const {
+  TROUPE_RETURN_IF_ERROR(may_be_(peer_.task));
+  const auto shows = [&](const std::string& secret) {
+    const std::string expected = Proof(!connecting_, secret);
+    return proof.size() == kProofBytes &&
+           CRYPTO_memcmp(proof.data(), expected.data(), kProofBytes) == 0;
+  };
+  if (shows(self_.secret)) return absl::OkStatus();
+  std::string why = StrCat(" has another secret than ", self_.task);
+  if (self_.secret.empty()) why = StrCat(" wants a secret, and ", self_.task, " has none");
+  if (shows("")) why = StrCat(" has no secret, and ", self_.task, " has one");
+  return absl::PermissionDeniedError(
+      StrCat(peer_.task, why, "; both need the same one (--secret-file)"));
+}
+
+std::string Handshake::Proof(bool connecting, const std::string& secret) const {
   std::string said(connecting ? "troupe connecting" : "troupe answering");
   WireWriter writer(&said);
   writer.String(hello_);
   writer.String(challenge_);
   std::string proof(kProofBytes, '\0');
   unsigned size = 0;
-  HMAC(EVP_sha256(), self_.secret.data(), static_cast<int>(self_.secret.size()),
+  HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
        reinterpret_cast<const unsigned char*>(said.data()), said.size(),
        reinterpret_cast<unsigned char*>(proof.data()), &size);
   return proof;

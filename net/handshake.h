@@ -13,12 +13,15 @@
 
 namespace troupe {
 
+/// What the names begin with by which clients are known to tasks.
+inline constexpr std::string_view kClientTask = "client:";
+
 /// What a task tells of itself.
 struct Identity {
   std::string cluster;  ///< Tasks of clusters of other names are refused.
-  std::string task;     ///< "/job:worker/replica:0/task:0".
+  std::string task;     ///< "/job:worker/replica:0/task:0", or a client's.
   uint64_t incarnation = 0;
-  std::string secret;   ///< Is proven to the peer, never sent.
+  std::string secret;   ///< Is proven to the peer, never sent; empty: there is none.
   std::string address;  ///< Where the task serves; empty: it does not.
 };
 
@@ -42,6 +45,11 @@ class Handshake {
                               uint64_t expected_incarnation);
   /// The side that answers; `terms_for` gives its terms for a lane (window, max_tensor_bytes).
   static Handshake Answering(Identity self, std::function<StreamTerms(int lane)> terms_for);
+
+  bool connecting() const { return connecting_; }
+  /// Whether the peer may be that task; if not, it is refused.
+  using MayBe = std::function<absl::Status(const std::string& task)>;
+  void set_may_be(MayBe may_be) { may_be_ = std::move(may_be); }
 
   /// Bytes to send now; taken away.
   std::string TakeOutput() { return std::exchange(output_, {}); }
@@ -81,13 +89,16 @@ class Handshake {
   void OnProof(std::string_view body);
   void Fail(const absl::Status& status);
   void Expect(State state);
-  std::string Proof(bool connecting) const;
+  std::string Proof(bool connecting, const std::string& secret) const;
+  /// OK if the peer may be who it says, and has proven that it knows the same secret.
+  absl::Status CheckPeer(std::string_view proof) const;
 
   bool connecting_ = false;
   State state_ = State::kFailed;
   Identity self_, peer_;
   StreamTerms terms_, peer_terms_;
   std::function<StreamTerms(int)> terms_for_;
+  MayBe may_be_ = [](const std::string&) { return absl::OkStatus(); };
   std::string expected_task_;
   uint64_t expected_incarnation_ = 0;
   std::string hello_, challenge_;  ///< Bodies, as they were sent; what the proofs are over.

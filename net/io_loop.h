@@ -7,7 +7,6 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <chrono>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -20,8 +19,7 @@ namespace troupe {
 /// it. Thread-safe.
 class IoLoop {
  public:
-  explicit IoLoop(std::chrono::microseconds spin);
-  ~IoLoop();
+  IoLoop();
   IoLoop(const IoLoop&) = delete;
   IoLoop& operator=(const IoLoop&) = delete;
 
@@ -41,9 +39,6 @@ class IoLoop {
   void Stop();
 
  private:
-  void Run(std::chrono::microseconds spin);
-  void RunHandlers(std::chrono::microseconds spin);
-
   std::mutex mutex_;
   bool stopped_ = false;
   boost::asio::io_context context_;

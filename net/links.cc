@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "devices/log.h"
 #include "devices/status_macros.h"
 #include "net/tensor_codec.h"
 
@@ -13,8 +14,12 @@ namespace {
 // tensors of the message's id and of this step.
 constexpr uint64_t kMessage = 1;
 constexpr uint64_t kMessageInPart = 2;  // The first part is the message's body.
+constexpr uint64_t kFrame = 3;
+constexpr uint64_t kFrameInPart = 4;
 constexpr uint64_t kPartsUnit = 256;
 constexpr uint64_t kPartsStep = ~uint64_t{0};
+// In the number of a message: it is a frame, of this number on its connection.
+constexpr uint64_t kFrameNumber = uint64_t{1} << 63;
 // For a peer that is being connected to.
 constexpr size_t kMostWaiting = 65536;
 // How often, tick by tick, a peer may say that it is connecting to us before it is not believed.
@@ -35,9 +40,26 @@ absl::StatusOr<std::unique_ptr<Links>> Links::Create(const TransportOptions& opt
 }
 
 void Links::SetTask(PeerId id, const std::string& name, const std::string& address) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    tasks_[id] = {name, address};
+    if (!name.empty()) by_name_[name] = id;
+  }
+  if (FrameSink* sink = frame_sink_) sink->OnTasksChanged();
+}
+
+std::shared_ptr<Peer> Links::FindPeer(PeerId id, bool take) {
   std::lock_guard<std::mutex> lock(mutex_);
-  tasks_[id] = {name, address};
-  if (!name.empty()) by_name_[name] = id;
+  const auto it = links_.find(id);
+  if (it == links_.end()) return nullptr;
+  return take ? std::exchange(it->second.peer, nullptr) : it->second.peer;
+}
+
+void Links::RemoveTask(PeerId id) {
+  const std::shared_ptr<Peer> peer = FindPeer(id, /*take=*/true);
+  Forget(id);
+  if (peer != nullptr) peer->Close("the task has left the cluster");
+  if (FrameSink* sink = frame_sink_) sink->OnTasksChanged();
 }
 
 absl::StatusOr<Links::Task> Links::FindTask(const std::string& name) {
@@ -49,10 +71,23 @@ absl::StatusOr<Links::Task> Links::FindTask(const std::string& name) {
   return Task{found->second, tasks_[found->second].second};
 }
 
+std::vector<std::pair<std::string, PeerId>> Links::Tasks() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<std::pair<std::string, PeerId>> tasks(by_name_.begin(), by_name_.end());
+  std::sort(tasks.begin(), tasks.end());
+  return tasks;
+}
+
 // ---- Sending ----
 
 void Links::Send(PeerId to, std::string body, std::vector<std::string> parts) {
-  SendItemTo(to, Outgoing{std::move(body), std::move(parts)});
+  Outgoing outgoing{std::move(body), {}, false};
+  for (std::string& part : parts) outgoing.parts.push_back(AsTensor(std::move(part)));
+  SendItemTo(to, std::move(outgoing));
+}
+
+void Links::SendFrame(PeerId to, std::string body, std::vector<Tensor> tensors) {
+  SendItemTo(to, Outgoing{std::move(body), std::move(tensors), true});
 }
 
 void Links::Send(PeerId to, SendItem item) { SendItemTo(to, std::move(item)); }
@@ -63,8 +98,9 @@ void Links::SendItemTo(PeerId to, Item item) {
   if (stopped_ || (known == links_.end() && tasks_.count(to) == 0)) return;
   Link& link = known != links_.end() ? known->second : links_[to];
   if (const std::shared_ptr<Peer> peer = link.peer) {
+    const uint64_t frame = IsFrame(item) ? link.next_frame++ : 0;
     lock.unlock();
-    return Write(peer.get(), std::move(item));
+    return Write(peer.get(), std::move(item), frame);
   }
   std::vector<Item> too_many;
   link.waiting.push_back(std::move(item));
@@ -78,7 +114,12 @@ void Links::SendItemTo(PeerId to, Item item) {
   if (dial) Dial(to);
 }
 
-void Links::Write(Peer* peer, Item item) {
+bool Links::IsFrame(const Item& item) {
+  const auto* outgoing = std::get_if<Outgoing>(&item);
+  return outgoing != nullptr && outgoing->frame;
+}
+
+void Links::Write(Peer* peer, Item item, uint64_t frame) {
   // If the connection is over, `lost` is still to come, and is what the sender hears.
   if (auto* tensor = std::get_if<SendItem>(&item)) {
     const uint64_t step = tensor->step;
@@ -86,28 +127,32 @@ void Links::Write(Peer* peer, Item item) {
     if (!sent.ok() && !absl::IsUnavailable(sent)) events_.undelivered(step, sent);
     return;
   }
-  auto& [body, parts] = std::get<Outgoing>(item);
-  uint64_t type = kMessage;
+  auto& [body, parts, in_order] = std::get<Outgoing>(item);
+  uint64_t type = in_order ? kFrame : kMessage;
   if (body.size() > Transport::kMaxMessageBytes) {
-    type = kMessageInPart;
-    parts.emplace(parts.begin())->swap(body);
+    type = in_order ? kFrameInPart : kMessageInPart;
+    parts.insert(parts.begin(), AsTensor(std::move(body)));
+    body.clear();
   }
+  uint64_t number = in_order ? frame | kFrameNumber : 0;
   if (parts.empty()) {
-    peer->SendMessage(type, 0, std::move(body)).IgnoreError();
+    peer->SendMessage(type, number, std::move(body)).IgnoreError();
     return;
   }
-  const uint64_t number = next_number_.fetch_add(1, std::memory_order_relaxed);
+  if (!in_order) number = next_number_.fetch_add(1, std::memory_order_relaxed);
   std::vector<SendItem> items;
   for (size_t i = 0; i < parts.size(); ++i) {
-    items.push_back({kPartsStep, number, i, false, AsTensor(std::move(parts[i]))});
+    items.push_back({kPartsStep, number, i, false, std::move(parts[i])});
   }
-  if (peer->SendMessage(type + kPartsUnit * items.size(), number, std::move(body)).ok()) {
-    peer->Send(absl::MakeSpan(items)).IgnoreError();
-  }
+  if (!peer->SendMessage(type + kPartsUnit * items.size(), number, std::move(body)).ok()) return;
+  const absl::Status sent = peer->Send(absl::MakeSpan(items));
+  // The peer has been told of tensors that do not come.
+  if (!sent.ok()) peer->Close(std::string(sent.message()), std::chrono::milliseconds(0));
 }
 
-void Links::Dial(PeerId to) {
+void Links::Dial(PeerId to, uint64_t incarnation) {
   ConnectOptions options;
+  options.expected_incarnation = incarnation;
   options.timeout = dial_timeout_;
   std::string address;
   {
@@ -125,7 +170,9 @@ void Links::OnDialled(PeerId to, const absl::Status& status) {
   std::vector<Item> items;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    Link& link = links_[to];
+    const auto known = links_.find(to);
+    if (known == links_.end()) return;
+    Link& link = known->second;
     link.dialing = false;
     if (stopped_ || status.ok() || link.peer != nullptr) return;
     // Either its connection comes, or the next tick tries again.
@@ -142,17 +189,23 @@ void Links::Fail(PeerId to, std::vector<Item> items, const absl::Status& why) {
     if (const auto* tensor = std::get_if<SendItem>(&item)) steps.push_back(tensor->step);
   }
   events_.unreachable(to, steps, why);
+  if (FrameSink* sink = frame_sink_) sink->OnUnreachable(to, why);
+}
+
+void Links::Forget(PeerId id) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto task = tasks_.find(id);
+  if (task == tasks_.end()) return;
+  // Another task may have the name by now.
+  std::erase_if(by_name_, [id](const auto& named) { return named.second == id; });
+  tasks_.erase(task);
+  if (const auto it = links_.find(id); it != links_.end() && it->second.peer == nullptr) {
+    links_.erase(it);
+  }
 }
 
 void Links::Drop(PeerId id) {
-  std::shared_ptr<Peer> lost;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    auto it = links_.find(id);
-    if (it == links_.end()) return;
-    lost = std::exchange(it->second.peer, nullptr);
-  }
-  if (lost != nullptr) {
+  if (const std::shared_ptr<Peer> lost = FindPeer(id, /*take=*/true)) {
     lost->Close("the peer was not heard any more", std::chrono::milliseconds(0));
   }
 }
@@ -185,19 +238,23 @@ void Links::Stop(std::chrono::milliseconds drain) {
   if (transport_ != nullptr) transport_->Stop(drain).IgnoreError();
 }
 
-bool Links::connected(PeerId id) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  auto it = links_.find(id);
-  return it != links_.end() && it->second.peer != nullptr;
-}
-
 // ---- Connections ----
 
 absl::Status Links::OnHello(const PeerInfo& info) {
   TROUPE_ASSIGN_OR_RETURN(const PeerId id, events_.number(info));
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::unique_lock<std::mutex> lock(mutex_);
   if (tasks_.count(id) == 0) return absl::OkStatus();
   Link& link = links_[id];
+  if (link.peer != nullptr && link.peer->info().incarnation != info.incarnation) {
+    // The name is free when the connection breaks, or nothing is heard over it any more; and it
+    // belongs to whoever answers at the task's address.
+    const bool ask = !std::exchange(link.dialing, true);
+    lock.unlock();
+    WriteLog(LogLevel::kInfo, task_, {"refused", info.task}, "refused ", info.ToString(),
+             ": another process of that name lives");
+    if (ask) Dial(id, info.incarnation);
+    return absl::AbortedError(StrCat("another process that is ", info.task, " lives"));
+  }
   // Also if the peer has not heard yet that this has been done.
   if (task_ < info.task && (link.peer == nullptr ? link.dialing : link.fresh > 0)) {
     return absl::AbortedError(StrCat(task_, " is connecting to ", info.task, " itself"));
@@ -212,12 +269,7 @@ void Links::OnPeerConnected(const std::shared_ptr<Peer>& peer) {
   if (!number.ok()) return;  // It was OK at its hello.
   const PeerId id = *number;
   ids_[peer.get()] = id;
-  std::shared_ptr<Peer> earlier;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (auto it = links_.find(id); it != links_.end()) earlier = it->second.peer;
-  }
-  if (earlier != nullptr) {
+  if (const std::shared_ptr<Peer> earlier = FindPeer(id, /*take=*/false)) {
     // The other side has given it up, with what was on its way there.
     earlier->Close("the peer has connected again", std::chrono::milliseconds(0));
     events_.lost(id, earlier->info().incarnation);
@@ -229,17 +281,30 @@ void Links::OnPeerConnected(const std::shared_ptr<Peer>& peer) {
     link.peer = peer;
     link.refusals = link.expecting = 0;
     link.fresh = peer->info().answered ? 0 : kPatience;
+    link.next_frame = 0;
     // Within the lock, so that nothing overtakes it.
     try {
-      for (Item& item : std::exchange(link.waiting, {})) Write(peer.get(), std::move(item));
+      for (Item& item : std::exchange(link.waiting, {})) {
+        const uint64_t frame = IsFrame(item) ? link.next_frame++ : 0;
+        Write(peer.get(), std::move(item), frame);
+      }
     } catch (...) {  // What was not sent is lost, and so is the connection.
       peer->Close("memory has run out", std::chrono::milliseconds(0));
     }
   }
   events_.up(id, peer->info().incarnation);
+  if (FrameSink* sink = frame_sink_) sink->OnOpened(id, peer);
 }
 
-void Links::OnPeerLost(const std::shared_ptr<Peer>& peer, const absl::Status&) {
+void Links::OnStranger(const std::string& address, const absl::Status& why) {
+  const std::string host = address.substr(0, address.rfind(':'));
+  WriteLog(LevelOfRefusal(why), task_, {"refused", host}, "refused a connection from ", host, ": ",
+           why.message());
+}
+
+void Links::OnPeerLost(const std::shared_ptr<Peer>& peer, const absl::Status& why) {
+  WriteLog(absl::IsCancelled(why) ? LogLevel::kDebug : LogLevel::kInfo, task_,
+           {"connection", peer->info().task}, why.message());
   const auto known = ids_.find(peer.get());
   if (known == ids_.end()) return;
   const PeerId id = known->second;
@@ -249,6 +314,9 @@ void Links::OnPeerLost(const std::shared_ptr<Peer>& peer, const absl::Status&) {
     incomplete_bytes_ -= it->second.bytes;
     it = incomplete_.erase(it);
   }
+  for (const auto& [number, frame] : frames_[peer.get()].early) incomplete_bytes_ -= frame.bytes;
+  frames_.erase(peer.get());
+  if (FrameSink* sink = frame_sink_) sink->OnClosed(id, peer);
   {
     std::lock_guard<std::mutex> lock(mutex_);
     auto it = links_.find(id);
@@ -279,14 +347,17 @@ void Links::OnTick() {
   }
   for (PeerId id : again) Dial(id);
   EndStalled();
+  LogHeldBack();
   events_.tick();
+  if (FrameSink* sink = frame_sink_) sink->OnFrameTick();
 }
 
 // ---- Receiving ----
 
 absl::Status Links::Admit(const std::shared_ptr<Peer>& peer, const IncomingTensor& info) {
   if (info.step == kPartsStep) {
-    if (info.tag < kMaxParts && info.type == ElementType::kUint8 &&
+    const bool frame = (info.key & kFrameNumber) != 0;
+    if (info.tag < kMaxParts && !info.dead && (frame || info.type == ElementType::kUint8) &&
         info.bytes <= kMaxPartBytes - std::min(kMaxPartBytes, incomplete_bytes_)) {
       return absl::OkStatus();
     }
@@ -298,10 +369,7 @@ absl::Status Links::Admit(const std::shared_ptr<Peer>& peer, const IncomingTenso
 }
 
 void Links::OnTensor(const std::shared_ptr<Peer>& peer, ReceivedTensor received) {
-  if (received.step != kPartsStep) {
-    events_.tensor(std::move(received));
-    return;
-  }
+  if (received.step != kPartsStep) return events_.tensor(std::move(received));
   IncompleteMessage& message = *FindIncomplete(peer, received.key);
   if (!message.refused) {
     if (message.parts.size() <= received.tag) {
@@ -336,9 +404,11 @@ void Links::EndStalled() {
   for (auto& [key, message] : incomplete_) {
     const uint64_t received = message.peer->stats().bytes_received;
     message.idle = std::exchange(message.received, received) == received ? message.idle + 1 : 0;
-    if (message.idle == kMostIdle) {
-      message.peer->Close("the rest of a message does not come", std::chrono::milliseconds(0));
-    }
+    if (message.idle != kMostIdle) continue;
+    const PeerInfo& info = message.peer->info();
+    WriteLog(LogLevel::kWarning, task_, {"stalled", info.task}, "connection to ", info.ToString(),
+             " is given up: the rest of a message does not come");
+    message.peer->Close("the rest of a message does not come", std::chrono::milliseconds(0));
   }
 }
 
@@ -359,6 +429,43 @@ void Links::Complete(const std::shared_ptr<Peer>& peer, uint64_t number) {
   if (!it->second.has_body || it->second.missing != 0) return;
   IncompleteMessage message = std::move(it->second);
   incomplete_.erase(it);
+  for (const Tensor& part : message.parts) {
+    if (part.valid()) continue;
+    // They were not numbered as they should be.
+    incomplete_bytes_ -= message.bytes;
+    peer->Close("parts of a message were missing", std::chrono::milliseconds(0));
+    return;
+  }
+  if ((number & kFrameNumber) != 0) {
+    OnFrame(peer, number & ~kFrameNumber, std::move(message));
+  } else {
+    HandOn(peer, std::move(message), false);
+  }
+}
+
+void Links::OnFrame(const std::shared_ptr<Peer>& peer, uint64_t number, IncompleteMessage frame) {
+  FrameOrder& order = frames_[peer.get()];
+  if (number < order.next || order.early.count(number) != 0) {
+    incomplete_bytes_ -= frame.bytes;
+    peer->Close("a frame has come twice", std::chrono::milliseconds(0));
+    return;
+  }
+  if (number > order.next) {
+    order.early.emplace(number, std::move(frame));
+    if (incomplete_bytes_ > kMaxPartBytes) {
+      peer->Close("too much waits for a frame", std::chrono::milliseconds(0));
+    }
+    return;
+  }
+  ++order.next;
+  HandOn(peer, std::move(frame), true);
+  for (auto next = order.early.begin(); next != order.early.end() && next->first == order.next;
+       next = order.early.erase(next), ++order.next) {
+    HandOn(peer, std::move(next->second), true);
+  }
+}
+
+void Links::HandOn(const std::shared_ptr<Peer>& peer, IncompleteMessage message, bool frame) {
   incomplete_bytes_ -= message.bytes;
   const auto known = ids_.find(peer.get());
   if (known == ids_.end()) return;
@@ -371,18 +478,17 @@ void Links::Complete(const std::shared_ptr<Peer>& peer, uint64_t number) {
       peer->Close(std::string(whole.message()), std::chrono::milliseconds(0));
       return;
     }
-  } else {
-    // Perhaps they were not numbered as they should be.
-    for (const Tensor& part : message.parts) {
-      if (!part.valid()) return;
-    }
-    if (message.body_is_part) {
-      const Tensor& body = message.parts.front();
-      message.body.assign(static_cast<const char*>(body.raw_data()), body.bytes());
-      message.parts.erase(message.parts.begin());
-    }
+    message.parts.clear();
+  } else if (message.body_is_part) {
+    const Tensor& body = message.parts.front();
+    message.body.assign(static_cast<const char*>(body.raw_data()), body.bytes());
+    message.parts.erase(message.parts.begin());
   }
-  events_.message(known->second, std::move(message.body), std::move(message.parts), whole);
+  if (!frame) {
+    events_.message(known->second, std::move(message.body), std::move(message.parts), whole);
+  } else if (FrameSink* sink = frame_sink_) {
+    sink->OnFrame(known->second, peer, std::move(message.body), std::move(message.parts), whole);
+  }
 }
 
 void Links::OnRejected(const std::shared_ptr<Peer>&, uint64_t step, uint64_t, uint64_t,
@@ -394,18 +500,19 @@ void Links::OnMessage(const std::shared_ptr<Peer>& peer, uint64_t type, uint64_t
                       std::string body) {
   const auto known = ids_.find(peer.get());
   const uint64_t kind = type % kPartsUnit, parts = type / kPartsUnit;
-  if ((kind != kMessage && kind != kMessageInPart) || (kind == kMessageInPart && parts == 0) ||
-      known == ids_.end() || parts > kMaxParts) {
+  const bool frame = kind == kFrame || kind == kFrameInPart;
+  const bool body_is_part = kind == kMessageInPart || kind == kFrameInPart;
+  if (kind < kMessage || kind > kFrameInPart || (body_is_part && parts == 0) ||
+      frame != ((id & kFrameNumber) != 0) || known == ids_.end() || parts > kMaxParts) {
     return;
   }
-  if (parts == 0) {
-    events_.message(known->second, std::move(body), {}, absl::OkStatus());
-    return;
+  if (parts == 0 && !frame) {
+    return events_.message(known->second, std::move(body), {}, absl::OkStatus());
   }
   IncompleteMessage& message = *FindIncomplete(peer, id);
   if (message.has_body) return;
   message.has_body = true;
-  message.body_is_part = kind == kMessageInPart;
+  message.body_is_part = body_is_part;
   message.missing += parts;
   Charge(&message, body.size() + sizeof(IncompleteMessage));
   message.body = std::move(body);

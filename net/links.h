@@ -21,6 +21,24 @@
 
 namespace troupe {
 
+/// Who is told of frames and the connections they come over. `peer` says which connection that is:
+/// what was sent over one that is closed may be lost. On the I/O thread, but `OnUnreachable`, which
+/// may come within `SendFrame` on any thread.
+class FrameSink {
+ public:
+  virtual ~FrameSink() = default;
+  virtual void OnOpened(PeerId id, const std::shared_ptr<Peer>& peer) = 0;
+  virtual void OnClosed(PeerId id, const std::shared_ptr<Peer>& peer) = 0;
+  /// No connection could be made: the frames that waited for it are lost.
+  virtual void OnUnreachable(PeerId id, const absl::Status& why) = 0;
+  /// `whole` is not OK if there was no memory for the tensors.
+  virtual void OnFrame(PeerId id, const std::shared_ptr<Peer>& peer, std::string body,
+                       std::vector<Tensor> tensors, const absl::Status& whole) = 0;
+  virtual void OnFrameTick() = 0;
+  /// A task has come or gone; on the thread that says so.
+  virtual void OnTasksChanged() = 0;
+};
+
 /// Whoever has something to say to a task connects to it; what is sent meanwhile waits. If two
 /// tasks connect to each other at once, the connection of the one whose name comes first is kept.
 /// Nothing is dropped without a word: it arrives, or `undelivered`, `unreachable` or `lost` is
@@ -73,18 +91,31 @@ class Links final : public TensorSink {
 
   /// A task that can be connected to, or another address of it. `name` empty: whoever serves there.
   void SetTask(PeerId id, const std::string& name, const std::string& address);
+  /// There is no such task any more. The connection to it is closed when what is queued has been
+  /// sent; `lost` is not called.
+  void RemoveTask(PeerId id);
   /// The number of a task of this name, if there is one, and where it serves.
   struct Task {
     PeerId id = 0;
     std::string address;
   };
   absl::StatusOr<Task> FindTask(const std::string& name);
+  /// Names and numbers of all that have a name, in the order of the names.
+  std::vector<std::pair<std::string, PeerId>> Tasks();
 
   /// A message, and with it strings that are not copied. Messages arrive in the order in which they
   /// were sent, but those with strings, and those over `Transport::kMaxMessageBytes`, may be
   /// overtaken. At most `kMaxParts` strings. Dropped if the peer is a client that is gone.
   void Send(PeerId to, std::string body, std::vector<std::string> parts = {});
   void Send(PeerId to, SendItem item);
+  /// What the other side's `FrameSink` gets: frames come in the order in which they were sent over
+  /// a connection, with their tensors, at most `kMaxParts` - 1 of any type. The sink is told if one
+  /// cannot arrive.
+  void SendFrame(PeerId to, std::string body, std::vector<Tensor> tensors);
+  /// Before anything connects; nullptr: frames are dropped. The sink outlives `Stop`.
+  void SetFrameSink(FrameSink* sink) { frame_sink_ = sink; }
+  /// A peer of `SetTask` to which nothing is to be sent any more.
+  void Forget(PeerId id);
   /// The peer is given up, and so is the connection to it; `lost` is not called.
   void Drop(PeerId id);
   /// Something that was to go to the peer, or has come from it, is lost: so is the connection, or
@@ -93,7 +124,7 @@ class Links final : public TensorSink {
   /// Gives every connection up to `drain` to send what is queued. Afterwards nothing is sent, and
   /// no event comes.
   void Stop(std::chrono::milliseconds drain);
-  bool connected(PeerId id);
+  bool connected(PeerId id) { return FindPeer(id, /*take=*/false) != nullptr; }
 
   static constexpr size_t kMaxParts = 4096;
   /// Of strings that have come, and wait for others of their message.
@@ -110,12 +141,14 @@ class Links final : public TensorSink {
   void OnMessage(const std::shared_ptr<Peer>& peer, uint64_t type, uint64_t id,
                  std::string body) override;
   void OnPeerLost(const std::shared_ptr<Peer>& peer, const absl::Status& why) override;
+  void OnStranger(const std::string& address, const absl::Status& why) override;
   void OnTick() override;
 
  private:
   struct Outgoing {
     std::string body;
-    std::vector<std::string> parts;
+    std::vector<Tensor> parts;
+    bool frame = false;
   };
   using Item = std::variant<Outgoing, SendItem>;
   struct Link {
@@ -125,6 +158,7 @@ class Links final : public TensorSink {
     int expecting = 0;          ///< For so many ticks: the peer has said hello.
     int fresh = 0;              ///< For so many ticks: we have connected to it just now.
     std::vector<Item> waiting;  ///< For a connection; empty if there is one.
+    uint64_t next_frame = 0;    ///< On this connection.
   };
   /// A message that has not come completely.
   struct IncompleteMessage {
@@ -139,10 +173,20 @@ class Links final : public TensorSink {
     uint64_t received = 0;       ///< From the peer, when it was last seen to send.
     int idle = 0;                ///< For so many ticks the peer has sent nothing.
   };
+  /// Frames of a connection that have come before others.
+  struct FrameOrder {
+    uint64_t next = 0;
+    std::map<uint64_t, IncompleteMessage> early;
+  };
 
+  /// The connection to a peer, nullptr if there is none; `take`: its link has none any more.
+  std::shared_ptr<Peer> FindPeer(PeerId id, bool take);
   void SendItemTo(PeerId to, Item item);
-  void Write(Peer* peer, Item item);
-  void Dial(PeerId to);
+  /// `frame`: the number of the item if it is a frame.
+  void Write(Peer* peer, Item item, uint64_t frame);
+  static bool IsFrame(const Item& item);
+  /// To that life of the peer; 0: any.
+  void Dial(PeerId to, uint64_t incarnation = 0);
   void OnDialled(PeerId to, const absl::Status& status);
   void Fail(PeerId to, std::vector<Item> items, const absl::Status& why);
   void Charge(IncompleteMessage* message, uint64_t bytes);
@@ -152,6 +196,9 @@ class Links final : public TensorSink {
   void EndStalled();
   /// Hands the message on if it is complete.
   void Complete(const std::shared_ptr<Peer>& peer, uint64_t number);
+  /// A frame is complete: it, and those that waited for it, are handed on in order.
+  void OnFrame(const std::shared_ptr<Peer>& peer, uint64_t number, IncompleteMessage frame);
+  void HandOn(const std::shared_ptr<Peer>& peer, IncompleteMessage message, bool frame);
 
   const std::string task_;
   const std::chrono::milliseconds dial_timeout_;
@@ -159,6 +206,7 @@ class Links final : public TensorSink {
   const Connect connect_;
   std::unique_ptr<Transport> transport_;
   std::atomic<uint64_t> next_number_{1};
+  std::atomic<FrameSink*> frame_sink_{nullptr};
 
   std::mutex mutex_;
   std::map<PeerId, std::pair<std::string, std::string>> tasks_;  ///< Names and addresses.
@@ -168,6 +216,7 @@ class Links final : public TensorSink {
   // I/O thread.
   std::unordered_map<const Peer*, PeerId> ids_;
   std::map<std::pair<const Peer*, uint64_t>, IncompleteMessage> incomplete_;
+  std::unordered_map<const Peer*, FrameOrder> frames_;
   uint64_t incomplete_bytes_ = 0;
 };
 

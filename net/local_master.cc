@@ -1,5 +1,6 @@
 #include "net/local_master.h"
 
+#include <map>
 #include <utility>
 
 namespace troupe {
@@ -19,23 +20,21 @@ struct Registry {
 
 }  // namespace
 
-std::shared_ptr<LocalMaster> LocalMaster::Find(const std::string& address, const std::string& tls) {
+std::shared_ptr<LocalMaster> LocalMaster::Find(const std::string& address,
+                                               const Credentials& both) {
   Registry* registry = Registry::Get();
   std::lock_guard<std::mutex> lock(registry->mutex);
   auto it = registry->masters.find(address);
-  return it != registry->masters.end() && it->second->tls_ == tls ? it->second : nullptr;
+  const bool found = it != registry->masters.end() && it->second->credentials_ == both;
+  return found ? it->second : nullptr;
 }
 
-std::shared_ptr<LocalMaster> LocalMaster::Open(const std::string& address, const std::string& tls,
+std::shared_ptr<LocalMaster> LocalMaster::Open(std::string address, Credentials own,
                                                NodeShell* shell) {
-  auto master = std::make_shared<LocalMaster>();
-  master->address_ = address;
-  master->tls_ = tls;
-  master->shell_ = shell;
+  auto master = std::make_shared<LocalMaster>(std::move(address), std::move(own), shell);
   Registry* registry = Registry::Get();
   std::lock_guard<std::mutex> lock(registry->mutex);
-  registry->masters[address] = master;
-  return master;
+  return registry->masters[master->address_] = master;
 }
 
 bool LocalMaster::Close(std::chrono::milliseconds patience) {
@@ -45,15 +44,11 @@ bool LocalMaster::Close(std::chrono::milliseconds patience) {
     auto it = registry->masters.find(address_);
     if (it != registry->masters.end() && it->second.get() == this) registry->masters.erase(it);
   }
-  std::map<PeerId, std::shared_ptr<LocalClient>> clients;
-  bool empty = false;
-  {
-    std::unique_lock<std::mutex> lock(mutex_);
-    closed_ = true;
-    clients.swap(clients_);
-    empty = changed_.wait_for(lock, patience, [this] { return inside_ == 0; });
-  }
-  for (auto& [id, client] : clients) client->OnStopped();
+  std::unique_lock<std::mutex> lock(mutex_);
+  closed_ = true;
+  const bool empty = changed_.wait_for(lock, patience, [this] { return inside_ == 0; });
+  lock.unlock();
+  shell_->StopLocalClients();
   return empty;
 }
 
@@ -71,28 +66,11 @@ bool LocalMaster::Visit(F visit) {
 }
 
 bool LocalMaster::Attach(PeerId id, std::shared_ptr<LocalClient> client) {
-  bool attached = false;
-  Visit([&] {
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      if (closed_) return;
-      clients_[id] = client;
-    }
-    attached = true;
-    shell_->AddLocalClient(
-        id, [client](cluster::Message message) { client->OnMessage(std::move(message)); });
-  });
-  return attached;
+  return Visit([&] { shell_->AddLocalClient(id, std::move(client)); });
 }
 
 bool LocalMaster::Detach(PeerId id) {
-  return Visit([&] {
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      clients_.erase(id);
-    }
-    shell_->RemoveLocalClient(id);
-  });
+  return Visit([&] { shell_->RemoveLocalClient(id); });
 }
 
 bool LocalMaster::Send(PeerId from, cluster::Message message, Player player) {

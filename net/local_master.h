@@ -5,36 +5,30 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "net/node_shell.h"
 
 namespace troupe {
 
-/// A client in the process of its master. Its functions are called by any thread, outside of locks.
-class LocalClient {
- public:
-  virtual ~LocalClient() = default;
-  virtual void OnMessage(cluster::Message message) = 0;
-  /// The master is no more; nothing comes afterwards.
-  virtual void OnStopped() = 0;
-};
-
 /// How clients in its own process reach a task. The task opens it when it serves and closes it
 /// before it goes; who holds it may outlive the task. Thread-safe.
-class LocalMaster : public std::enable_shared_from_this<LocalMaster> {
+class LocalMaster {
  public:
-  /// The task of this process that serves at `address` with the same certificate, or none.
-  static std::shared_ptr<LocalMaster> Find(const std::string& address, const std::string& tls);
+  /// What both sides must have alike: the name of the certificate's file, and the secret.
+  using Credentials = std::pair<std::string, std::string>;
+  /// The task of this process that serves at `address` with these credentials; nullptr: none does.
+  static std::shared_ptr<LocalMaster> Find(const std::string& address, const Credentials& both);
 
   // The task.
 
-  /// `tls` names its certificate; empty: it has none.
-  static std::shared_ptr<LocalMaster> Open(const std::string& address, const std::string& tls,
-                                           NodeShell* shell);
+  LocalMaster(std::string address, Credentials own, NodeShell* shell)
+      : address_(std::move(address)), credentials_(std::move(own)), shell_(shell) {}
+  /// From now on clients find it.
+  static std::shared_ptr<LocalMaster> Open(std::string address, Credentials own, NodeShell* shell);
   /// Lets nobody in any more, tells the clients, and waits for threads that are inside; false if
   /// they did not leave within `patience`: then the shell must live on.
   bool Close(std::chrono::milliseconds patience);
@@ -54,13 +48,13 @@ class LocalMaster : public std::enable_shared_from_this<LocalMaster> {
   template <typename F>
   bool Visit(F visit);
 
-  std::string address_, tls_;
-  NodeShell* shell_ = nullptr;
+  const std::string address_;
+  const Credentials credentials_;
+  NodeShell* const shell_;
   std::mutex mutex_;
   std::condition_variable changed_;
   int inside_ = 0;
   bool closed_ = false;
-  std::map<PeerId, std::shared_ptr<LocalClient>> clients_;
 };
 
 }  // namespace troupe

@@ -1,5 +1,8 @@
 #include "net/node_shell.h"
 
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -20,6 +23,27 @@ constexpr std::chrono::milliseconds kEndOfJobs{800};
 std::chrono::milliseconds DialTimeout(std::chrono::milliseconds heartbeat_timeout) {
   return std::clamp<std::chrono::milliseconds>(heartbeat_timeout / 3, std::chrono::seconds(1),
                                                std::chrono::seconds(5));
+}
+
+/// Adds the tensors within a message, of whatever type, in the order of its fields.
+void AddTensors(google::protobuf::Message* message, std::vector<TensorProto*>* tensors) {
+  if (auto* tensor = dynamic_cast<TensorProto*>(message)) return tensors->push_back(tensor);
+  const google::protobuf::Reflection* fields = message->GetReflection();
+  std::vector<const google::protobuf::FieldDescriptor*> present;
+  fields->ListFields(*message, &present);
+  for (const auto* field : present) {
+    if (field->message_type() == nullptr) continue;
+    if (!field->is_repeated()) AddTensors(fields->MutableMessage(message, field), tensors);
+    for (int i = 0; field->is_repeated() && i < fields->FieldSize(*message, field); ++i) {
+      AddTensors(fields->MutableRepeatedMessage(message, field, i), tensors);
+    }
+  }
+}
+
+std::vector<TensorProto*> TensorsOf(cluster::Message* message) {
+  std::vector<TensorProto*> tensors;
+  AddTensors(message, &tensors);
+  return tensors;
 }
 
 bool Serialize(const cluster::Message& message, std::string* bytes) {
@@ -123,17 +147,23 @@ void NodeShell::OnMessage(PeerId from, cluster::Message message, Player player) 
   if (!handled && links_ != nullptr) links_->Lose(from, absl::InternalError("it was not handled"));
 }
 
-void NodeShell::AddLocalClient(PeerId client, LocalClient deliver) {
+void NodeShell::AddLocalClient(PeerId id, std::shared_ptr<LocalClient> client) {
   Enter([&] {
-    local_clients_[client] = std::make_shared<LocalClient>(std::move(deliver));
-    role_->AddLocalClient(client);
+    local_clients_[id] = std::move(client);
+    role_->AddLocalClient(id);
   });
 }
 
-void NodeShell::RemoveLocalClient(PeerId client) {
+void NodeShell::RemoveLocalClient(PeerId id) {
   Enter([&] {
-    if (local_clients_.erase(client) != 0) role_->OnLinkDown(client, Now());
+    if (local_clients_.erase(id) != 0) role_->OnLinkDown(id, Now());
   });
+}
+
+void NodeShell::StopLocalClients() {
+  std::map<PeerId, std::shared_ptr<LocalClient>> clients;
+  Enter([&] { clients.swap(local_clients_); });
+  for (auto& [id, client] : clients) client->OnStopped();
 }
 
 // ---- Sending ----
@@ -150,43 +180,36 @@ void NodeShell::Send(PeerId to, cluster::Message message) {
 
 void NodeShell::Carry(Outgoing* outgoing) {
   cluster::Message& message = outgoing->message;
-  if (outgoing->client != nullptr) {
-    (*outgoing->client)(std::move(message));
-    return;
-  }
+  if (outgoing->client != nullptr) return outgoing->client->OnMessage(std::move(message));
   const size_t size = message.ByteSizeLong();
-  if (size > kMaxBytes) return Refuse(outgoing->to, message);
+  if (size > kMaxBytes) return Refuse(outgoing->to, std::move(message));
   std::vector<std::string> parts;
   if (size > kDetachBytes) {
-    const int most = static_cast<int>(Links::kMaxParts) - 1;
-    for (int i = 0; i < std::min(most, message.tensors_size()); ++i) {
-      TensorProto* tensor = message.mutable_tensors(i);
-      if (tensor->tensor_content().size() < kDetachBytes) continue;
-      parts.push_back(std::move(*tensor->mutable_tensor_content()));
-      tensor->clear_tensor_content();
-      message.add_detached(i);
+    const std::vector<TensorProto*> tensors = TensorsOf(&message);
+    for (size_t i = 0; i < std::min(Links::kMaxParts - 1, tensors.size()); ++i) {
+      if (tensors[i]->tensor_content().size() < kDetachBytes) continue;
+      parts.push_back(std::move(*tensors[i]->mutable_tensor_content()));
+      tensors[i]->clear_tensor_content();
+      message.add_detached(static_cast<int>(i));
     }
   }
   std::string bytes;
-  if (!Serialize(message, &bytes)) return Refuse(outgoing->to, message);
+  if (!Serialize(message, &bytes)) return Refuse(outgoing->to, std::move(message));
   links_->Send(outgoing->to, std::move(bytes), std::move(parts));
 }
 
-void NodeShell::Refuse(PeerId to, const cluster::Message& message) {
-  cluster::Message error;
-  error.set_kind(cluster::REPLY);
-  error.set_id(message.id());
-  error.set_code(static_cast<int>(absl::StatusCode::kResourceExhausted));
-  error.set_error(StrCat("a message of ", message.ByteSizeLong(),
-                         " bytes is too large to be sent, which ", kMaxBytes,
-                         " at most can be, or for this process's memory"));
-  if (message.kind() == cluster::REQUEST) {
-    Enter([&] { role_->calls()->OnReply(to, std::move(error)); });
-  } else if (message.kind() == cluster::REPLY) {
-    error.set_version(message.version());
-    error.set_task(message.task());
-    error.set_incarnation(message.incarnation());
-    links_->Send(to, error.SerializeAsString());
+void NodeShell::Refuse(PeerId to, cluster::Message message) {
+  const bool request = IsRequest(message);
+  const absl::Status why = absl::ResourceExhaustedError(
+      StrCat("a message of ", message.ByteSizeLong(), " bytes is too large to be sent, which ",
+             kMaxBytes, " at most can be, or for this process's memory"));
+  message.clear_body();
+  message.clear_detached();
+  SetStatus(why, &message);
+  if (request) {
+    Enter([&] { role_->calls()->OnReply(to, std::move(message)); });
+  } else {
+    links_->Send(to, message.SerializeAsString());
   }
 }
 
@@ -196,7 +219,7 @@ void NodeShell::SendTensor(const std::string& task, uint64_t step, uint64_t key,
   if (to.ok()) {
     links_->Send(to->id, {step, key, tag, dead, std::move(value)});
   } else {
-    Post([this, step, status = to.status()] {
+    Post([this, step, status = absl::UnavailableError(to.status().message())] {
       Enter([&] { role_->worker()->OnSendFailed(step, status); });
     });
   }
@@ -210,29 +233,26 @@ void NodeShell::OnWire(PeerId from, const std::string& bytes, std::vector<Tensor
   // What cannot be read cannot be answered either.
   if (!message.ParseFromString(bytes)) return;
   if (!whole.ok()) {
-    const bool request = message.kind() == cluster::REQUEST;
     Enter([&] {
-      if (request) {
+      if (IsRequest(message)) {
         role_->Refuse(from, message, whole);
       } else {
-        message.set_code(static_cast<int>(whole.code()));
-        message.set_error(std::string(whole.message()));
+        SetStatus(whole, &message);
         role_->OnMessage(from, std::move(message), Now());
       }
     });
     return;
   }
   if (message.detached_size() != static_cast<int>(parts.size())) return;
-  for (int index : message.detached()) {
-    if (index < 0 || index >= message.tensors_size()) return;
-  }
   if (parts.empty()) return OnMessage(from, std::move(message), Player::kQuick);
   // The I/O thread does not copy what may be large.
   Post([this, from, message = std::move(message), parts = std::move(parts)]() mutable {
     Guard(from, [&] {
+      const std::vector<TensorProto*> tensors = TensorsOf(&message);
       for (size_t i = 0; i < parts.size(); ++i) {
-        message.mutable_tensors(message.detached(static_cast<int>(i)))
-            ->set_tensor_content(parts[i].raw_data(), parts[i].bytes());
+        const auto index = static_cast<size_t>(message.detached(static_cast<int>(i)));
+        if (index >= tensors.size()) return;
+        tensors[index]->set_tensor_content(parts[i].raw_data(), parts[i].bytes());
         parts[i].Reset();
       }
       message.clear_detached();

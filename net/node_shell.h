@@ -14,10 +14,19 @@
 
 #include "actors/cluster/engine_host.h"
 #include "actors/cluster/node_role.h"
-#include "net/job_threads.h"
+#include "devices/cpu/job_threads.h"
 #include "net/links.h"
 
 namespace troupe {
+
+/// A client in the process of its master. Its functions are called by any thread, outside of locks.
+class LocalClient {
+ public:
+  virtual ~LocalClient() = default;
+  virtual void OnMessage(cluster::Message message) = 0;
+  /// The master is no more; nothing comes afterwards.
+  virtual void OnStopped() = 0;
+};
 
 /// Thread-safe. What a role sends while it handles an event is sent when the event is over, without
 /// the lock, by the same thread; what it sends to its own task is handled at once.
@@ -56,11 +65,11 @@ class NodeShell final : public EngineHost, public Outbox {
   void SendTensor(const std::string& task, uint64_t step, uint64_t key, uint64_t tag, bool dead,
                   Tensor value) override;
 
-  /// Where messages for a client in this process go.
-  using LocalClient = std::function<void(cluster::Message)>;
-  void AddLocalClient(PeerId client, LocalClient deliver);
+  void AddLocalClient(PeerId id, std::shared_ptr<LocalClient> client);
   /// Its sessions are closed.
-  void RemoveLocalClient(PeerId client);
+  void RemoveLocalClient(PeerId id);
+  /// Tells those that are left that nothing comes any more.
+  void StopLocalClients();
 
  private:
   struct Outgoing {
@@ -75,7 +84,7 @@ class NodeShell final : public EngineHost, public Outbox {
   void Send(PeerId to, cluster::Message message) override;  ///< From the role, within an event.
   void Carry(Outgoing* outgoing);
   /// A message cannot be sent: whoever waits for it, or for its answer, is told.
-  void Refuse(PeerId to, const cluster::Message& message);
+  void Refuse(PeerId to, cluster::Message message);
   /// A message that has come, and the contents of its tensors.
   void OnWire(PeerId from, const std::string& bytes, std::vector<Tensor> parts,
               const absl::Status& whole);

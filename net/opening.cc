@@ -22,8 +22,7 @@ std::string RemoteAddress(const tcp::socket& socket) {
   return HostPort{end.address().to_string(), end.port()}.ToString();
 }
 
-Opening::Opening(IoLoop* loop, tcp::socket connected, const TlsContext* tls,
-                 const std::string& host, Handshake role)
+Opening::Opening(IoLoop* loop, tcp::socket connected, const TlsContext* tls, Handshake role)
     : socket(std::move(connected)),
       loop_(loop),
       role_(std::move(role)),
@@ -32,7 +31,8 @@ Opening::Opening(IoLoop* loop, tcp::socket connected, const TlsContext* tls,
   boost::system::error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
   const int fd = socket.native_handle();
-  stream = tls != nullptr ? tls->MakeStream(fd, host) : MakePlainStream(fd);
+  stream = tls != nullptr ? tls->MakeStream(fd, role_.connecting()) : MakePlainStream(fd);
+  role_.set_may_be([this](const std::string& task) { return stream->CheckPeer(task); });
 }
 
 void Opening::Start(std::chrono::steady_clock::time_point deadline, Report report) {

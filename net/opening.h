@@ -25,9 +25,7 @@ class Opening : public std::enable_shared_from_this<Opening> {
   };
   using Report = std::function<void(const std::shared_ptr<Opening>&, Event)>;
 
-  /// `host`: what was connected to; empty on the answering side.
-  Opening(IoLoop* loop, boost::asio::ip::tcp::socket socket, const TlsContext* tls,
-          const std::string& host, Handshake role);
+  Opening(IoLoop* loop, boost::asio::ip::tcp::socket socket, const TlsContext* tls, Handshake role);
 
   /// Reports what happens, from within the loop.
   void Start(std::chrono::steady_clock::time_point deadline, Report report);

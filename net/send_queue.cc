@@ -20,14 +20,10 @@ absl::StatusOr<Outgoing> Outgoing::ForTensor(uint64_t step, uint64_t key, uint64
                                              Tensor tensor, uint64_t max_bytes) {
   Outgoing out;
   FrameHeader& header = out.header;
-  header.kind = FrameKind::kTensor;
-  header.step = step;
-  header.key = key;
-  header.tag = tag;
-  header.dead = dead;
+  header = {.kind = FrameKind::kTensor, .dead = dead, .step = step, .key = key, .tag = tag};
   if (dead) return out;
   if (!tensor.valid()) return InvalidArgument("there is no tensor to send");
-  if (tensor.space() == MemorySpace::kCuda) {
+  if (tensor.space() == MemorySpace::kDevice) {
     return InvalidArgument("a tensor in a GPU's memory must be copied to the host's");
   }
   header.type = tensor.type();
@@ -118,28 +114,6 @@ void SendQueue::PushLast(const FrameHeader& header, std::string body) {
   last_->first.length = last_->second.size();
 }
 
-std::vector<Outgoing> SendQueue::CancelStep(uint64_t step) {
-  std::vector<Outgoing> dropped;
-  for (std::deque<Outgoing>* queue : {&active_, &waiting_}) {
-    for (auto it = queue->begin(); it != queue->end();) {
-      if (it->header.step != step) {
-        ++it;
-        continue;
-      }
-      if (it->header.transfer != 0) {
-        FrameHeader abort;
-        abort.kind = FrameKind::kAbort;
-        abort.transfer = it->header.transfer;
-        PushUrgent(abort, "");
-      }
-      queued_bytes_ -= it->left();
-      dropped.push_back(std::move(*it));
-      it = queue->erase(it);
-    }
-  }
-  return dropped;
-}
-
 std::vector<Outgoing> SendQueue::Clear() {
   std::vector<Outgoing> dropped;
   for (std::deque<Outgoing>* queue : {&active_, &waiting_}) {
@@ -154,17 +128,13 @@ std::vector<Outgoing> SendQueue::Clear() {
 
 bool SendQueue::AddPart(Outgoing* tensor, Batch* batch, uint64_t* budget) {
   const uint64_t size = std::min(tensor->left(), kChunkBytes);
-  if (tensor->header.transfer == 0) {
-    tensor->header.transfer = next_transfer_++;
-    FrameHeader header = tensor->header;
+  FrameHeader& header = tensor->header;
+  if (header.transfer == 0) {
+    header.transfer = next_transfer_++;
     header.length = size;
     batch->AddHead(header, tensor->shape.dims());
   } else {
-    FrameHeader header;
-    header.kind = FrameKind::kChunk;
-    header.transfer = tensor->header.transfer;
-    header.length = size;
-    batch->AddHead(header, {});
+    batch->AddHead({.kind = FrameKind::kChunk, .length = size, .transfer = header.transfer}, {});
   }
   if (size > 0) {
     batch->AddBody(static_cast<const char*>(tensor->body.raw_data()) + tensor->sent, size);

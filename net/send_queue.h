@@ -88,10 +88,7 @@ class SendQueue {
   bool finished() const { return finished_; }
   /// False if that is more than was taken.
   bool AddCredits(uint64_t bytes) { return credits_.Give(bytes); }
-  /// Drops what is queued of a step, and aborts what has been sent in part. The result is what was
-  /// dropped, to be destroyed outside of locks.
-  std::vector<Outgoing> CancelStep(uint64_t step);
-  /// The same with everything, without telling the peer.
+  /// Drops everything. The result is what was dropped, to be destroyed outside of locks.
   std::vector<Outgoing> Clear();
 
   /// Fills `batch` (which is clear) with what is to be written next; false if there is nothing, or

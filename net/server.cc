@@ -1,26 +1,23 @@
 #include "net/server.h"
 
 #include <algorithm>
+#include <future>
 #include <mutex>
-#include <random>
 #include <thread>
 #include <utility>
 
 #include "actors/cluster/graph_engine.h"
 #include "actors/cluster/partition_engine.h"
+#include "devices/log.h"
 #include "devices/status_macros.h"
 #include "net/address.h"
+#include "net/handshake.h"
 #include "net/local_master.h"
 #include "net/node_shell.h"
 
 namespace troupe {
 
-uint64_t NewIncarnation() {
-  std::random_device random;
-  uint64_t number = 0;
-  while (number == 0) number = (uint64_t{random()} << 32) | random();
-  return number;
-}
+using Clock = std::chrono::steady_clock;
 
 struct TaskServer::Impl {
   TaskServerOptions options;
@@ -34,13 +31,16 @@ struct TaskServer::Impl {
   std::mutex mutex;
   bool stopped = false;
   bool stuck = false;
+
+  /// Until no step runs; false if that lasts too long.
+  bool WaitUntilIdle(Clock::time_point deadline);
 };
 
 namespace {
 
 /// False if the two are certainly different places: two tasks must not take each other's name.
 bool MayBeTheSame(const std::string& listed, const std::string& told) {
-  if (listed == told || told.empty()) return true;
+  if (listed == told) return true;
   const absl::StatusOr<HostPort> a = ParseHostPort(listed), b = ParseHostPort(told);
   if (!a.ok() || !b.ok() || a->port != b->port) return false;
   // Names may stand for the same host as a number.
@@ -57,14 +57,7 @@ absl::StatusOr<PeerId> NumberOf(Links* links, const PeerInfo& info) {
              "; are there two tasks of one name, or two descriptions of the cluster?"));
 }
 
-absl::Status Check(const TaskServerOptions& options, const std::string& listed,
-                   const HostPort& address) {
-  if (options.tls_certificate.empty() && !options.insecure && !IsLoopback(address.host)) {
-    return absl::FailedPreconditionError(
-        StrCat(options.task.ToString(), " is to listen at ", listed,
-               ", which other machines may reach; give certificates for TLS, or allow it "
-               "explicitly as insecure"));
-  }
+absl::Status CheckHeartbeats(const TaskServerOptions& options) {
   if (options.heartbeat_interval.count() < 10 ||
       options.heartbeat_timeout < 2 * options.heartbeat_interval) {
     return InvalidArgument("heartbeats every ", options.heartbeat_interval.count(),
@@ -103,17 +96,18 @@ absl::StatusOr<std::unique_ptr<TaskServer>> TaskServer::Start(const TaskServerOp
   TROUPE_ASSIGN_OR_RETURN(
       transport.tls,
       TlsContext::CreateIfAny({options.tls_certificate, options.tls_key, options.tls_authority}));
-  TROUPE_RETURN_IF_ERROR(Check(options, listed, address));
+  if (transport.tls) TROUPE_RETURN_IF_ERROR(transport.tls->CheckOwn(options.task.ToString()));
+  TROUPE_RETURN_IF_ERROR(CheckHeartbeats(options));
   auto impl = std::make_unique<Impl>();
   impl->options = options;
   impl->address = listed;
   impl->incarnation = NewIncarnation();
-  Runtime::Options runtime;
-  runtime.threads = options.threads;
-  runtime.num_cpu_devices = options.num_cpu_devices;
-  runtime.job = options.task.job;
-  runtime.task = options.task.task;
-  TROUPE_ASSIGN_OR_RETURN(impl->runtime, Runtime::Create(runtime));
+  TROUPE_ASSIGN_OR_RETURN(impl->runtime,
+                          Runtime::Create({.threads = options.threads,
+                                           .num_cpu_devices = options.num_cpu_devices,
+                                           .job = options.task.job,
+                                           .task = options.task.task,
+                                           .devices = options.devices}));
   TROUPE_ASSIGN_OR_RETURN(const NodeRole::Options node,
                           MakeNodeOptions(options, impl->incarnation));
   NodeShell* const shell = (impl->shell = std::make_unique<NodeShell>(
@@ -125,6 +119,7 @@ absl::StatusOr<std::unique_ptr<TaskServer>> TaskServer::Start(const TaskServerOp
   transport.incarnation = impl->incarnation;
   transport.address = listed;
   transport.insecure = options.insecure;
+  transport.secret = options.secret;
   transport.stall_timeout = options.heartbeat_timeout;
   TROUPE_RETURN_IF_ERROR(shell->MakeLinks(
       transport, [shell](const PeerInfo& info) { return NumberOf(shell->links(), info); },
@@ -144,13 +139,27 @@ absl::StatusOr<std::unique_ptr<TaskServer>> TaskServer::Start(const TaskServerOp
       if (change == FailureDetectorRole::Change::kLost) links->Drop(peer);
     });
     role->set_member_watcher(
-        [links](PeerId peer, const std::string& name, const std::string& member_address) {
-          links->SetTask(peer, name, member_address);
+        [links, shell, self = role->self(), left = options.left](
+            PeerId peer, const std::string& name, const std::string& member_address) {
+          if (!name.empty()) {
+            links->SetTask(peer, name, member_address);
+          } else if (peer != self) {
+            shell->Defer([links, peer] { links->RemoveTask(peer); });  // It is told before.
+          } else if (left) {
+            left();
+          }
         });
   });
+  if (options.before_listening != nullptr) {
+    options.before_listening(links, impl->incarnation, impl->runtime);
+  }
   std::unique_ptr<TaskServer> server(new TaskServer(std::move(impl)));
   TROUPE_RETURN_IF_ERROR(links->Listen(address.host, address.port).status());
-  server->impl_->local = LocalMaster::Open(listed, options.tls_certificate, shell);
+  const bool anyone = options.secret.empty() && options.tls_certificate.empty();
+  WriteLog(LogLevel::kInfo, node.task, {"server"}, "serves at ", listed,
+           anyone ? ", whoever connects: it has no secret (--secret-file)" : "");
+  server->impl_->local =
+      LocalMaster::Open(listed, {options.tls_certificate, options.secret}, shell);
   return server;
 }
 
@@ -166,27 +175,45 @@ std::string TaskServer::address() const { return impl_->address; }
 uint64_t TaskServer::incarnation() const { return impl_->incarnation; }
 const std::shared_ptr<Runtime>& TaskServer::runtime() const { return impl_->runtime; }
 
-void TaskServer::Joined(const cluster::Message& members) {
+void TaskServer::Joined(const cluster::JoinClusterReply& members) {
   impl_->shell->Enter([&] { impl_->shell->role()->Joined(members, NodeShell::Now()); });
+}
+
+bool TaskServer::Impl::WaitUntilIdle(Clock::time_point deadline) {
+  while (true) {
+    bool idle = worker->idle();
+    shell->Enter([&] { idle &= shell->role()->master()->num_steps() == 0; });
+    if (idle || Clock::now() >= deadline) return idle;
+    // Steps end on threads of their own, and tell only their roles.
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+absl::Status TaskServer::Leave(std::chrono::milliseconds drain) {
+  auto told = std::make_shared<std::promise<absl::Status>>();
+  {
+    std::lock_guard<std::mutex> lock(impl_->mutex);
+    if (impl_->stopped) return absl::OkStatus();
+    impl_->shell->Enter([this] { impl_->shell->role()->Drain(); });
+    impl_->WaitUntilIdle(Clock::now() + drain);
+    impl_->shell->Enter([&] {
+      impl_->shell->role()->Leave(impl_->options.task.ToString(), NodeShell::Now(),
+                                  [told](const absl::Status& status) { told->set_value(status); });
+    });
+  }
+  TROUPE_RETURN_IF_ERROR(told->get_future().get());  // Each call has a deadline.
+  return Stop(std::chrono::milliseconds(0));
 }
 
 absl::Status TaskServer::Stop(std::chrono::milliseconds drain) {
   std::lock_guard<std::mutex> lock(impl_->mutex);
   if (impl_->stopped) return absl::OkStatus();
   impl_->stopped = true;
-  using Clock = std::chrono::steady_clock;
-  auto wait_until_idle = [this](Clock::time_point deadline) {
-    while (true) {
-      bool idle = impl_->worker->idle();
-      impl_->shell->Enter([&] { idle &= impl_->shell->role()->master()->num_steps() == 0; });
-      if (idle || Clock::now() >= deadline) return idle;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-  };
+  WriteLog(LogLevel::kInfo, impl_->options.task.ToString(), {"server"}, "stops");
   impl_->shell->Enter([this] { impl_->shell->role()->Drain(); });
-  wait_until_idle(Clock::now() + drain);
+  impl_->WaitUntilIdle(Clock::now() + drain);
   impl_->shell->Enter([this] { impl_->shell->role()->Stop(NodeShell::Now()); });
-  bool idle = wait_until_idle(Clock::now() + std::chrono::seconds(3));
+  bool idle = impl_->WaitUntilIdle(Clock::now() + std::chrono::seconds(3));
   if (impl_->local != nullptr) idle &= impl_->local->Close(std::chrono::seconds(idle ? 1 : 0));
   if (idle) {
     // The last answers are on their way.
@@ -195,8 +222,9 @@ absl::Status TaskServer::Stop(std::chrono::milliseconds drain) {
     return absl::OkStatus();
   }
   impl_->stuck = true;
-  return absl::DeadlineExceededError(
-      StrCat(impl_->options.task.ToString(), " is stopping, but kernels are still at work"));
+  const std::string task = impl_->options.task.ToString();
+  WriteLog(LogLevel::kError, task, {"server"}, "kernels do not stop; what they use is kept");
+  return absl::DeadlineExceededError(StrCat(task, " is stopping, but kernels are still at work"));
 }
 
 }  // namespace troupe

@@ -3,9 +3,10 @@
 #define TROUPE_NET_SERVER_H_
 
 #include <chrono>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,11 +17,14 @@
 
 namespace troupe {
 
+class Links;
+
 struct TaskServerOptions {
   ClusterSpec cluster;
   TaskId task;
   int threads = 0;  ///< That compute; 0: one per core.
   int num_cpu_devices = 1;
+  DeviceOptionsByType devices;
   std::chrono::milliseconds heartbeat_interval{1000};
   std::chrono::milliseconds heartbeat_timeout{5000};
   /// How long the creation of a session waits for tasks that are missing.
@@ -32,6 +36,13 @@ struct TaskServerOptions {
   /// Serve addresses other than loopback without TLS.
   bool insecure = false;
   std::string tls_certificate, tls_key, tls_authority;  ///< PEM files; all or none.
+  std::string secret;  ///< Whoever connects must know it; empty: nobody may have one.
+  /// Called with the links before anything connects.
+  std::function<void(Links* links, uint64_t incarnation, const std::shared_ptr<Runtime>& runtime)>
+      before_listening;
+  /// The task has left the cluster, by `Leave` or because somebody wished it, and serves nobody any
+  /// more. Called once, on any thread, which it must not hold.
+  std::function<void()> left;
 };
 
 /// Serves as worker and as master, from `Start` on until `Stop`. Thread-safe.
@@ -49,24 +60,21 @@ class TaskServer {
   uint64_t incarnation() const;
   const std::shared_ptr<Runtime>& runtime() const;
 
-  /// The cluster has taken this task in: `members` is the answer to JOIN_CLUSTER.
-  void Joined(const cluster::Message& members);
+  /// The cluster has taken this task in: `members` is the answer to JoinClusterRequest.
+  void Joined(const cluster::JoinClusterReply& members);
   /// Takes no new work, gives running steps up to `drain` to end, cancels the others, and leaves
   /// the cluster. Returns within `drain` and a few seconds; DeadlineExceeded if kernels did not
   /// stop.
   absl::Status Stop(std::chrono::milliseconds drain = std::chrono::milliseconds(2000));
+  /// As `Stop`, for good: the others forget this task. FailedPrecondition, and it goes on serving
+  /// what runs: no other task lives.
+  absl::Status Leave(std::chrono::milliseconds drain);
 
  private:
   struct Impl;
   explicit TaskServer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
-
-/// What the names begin with by which clients are known to tasks.
-inline constexpr std::string_view kClientTask = "client:";
-
-/// A number for a life of a process that no other one has.
-uint64_t NewIncarnation();
 
 }  // namespace troupe
 

@@ -249,7 +249,7 @@ absl::StatusOr<Tensor> DecodeNestedTensor(std::string_view* bytes, int depth,
   return DecodeAt(static_cast<ElementType>(type), shape, elements, depth + 1, allocator);
 }
 
-Tensor AsTensor(std::string bytes) {
+Tensor AsTensor(std::string&& bytes) {
   const int64_t size = static_cast<int64_t>(bytes.size());
   auto* owner = new std::string(std::move(bytes));
   RefPtr<Buffer> buffer = Buffer::Wrap(

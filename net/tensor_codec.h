@@ -48,7 +48,7 @@ void EncodePartialShape(const PartialShape& shape, std::string* out);
 bool DecodePartialShape(WireReader* reader, PartialShape* shape);
 
 /// The bytes as a tensor of uint8 [size], without copying them.
-Tensor AsTensor(std::string bytes);
+Tensor AsTensor(std::string&& bytes);
 
 }  // namespace troupe
 

@@ -1,6 +1,5 @@
 #include "net/tls.h"
 
-#include <arpa/inet.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -17,6 +16,7 @@
 #include <utility>
 
 #include "devices/status_macros.h"
+#include "net/handshake.h"
 
 namespace troupe {
 namespace {
@@ -75,33 +75,44 @@ BIO* MakeBio(int socket) {
     return m;
   }();
   BIO* bio = BIO_new(method);
+  // NOLINTNEXTLINE: OpenSSL keeps what it is given as a pointer.
   BIO_set_data(bio, reinterpret_cast<void*>(static_cast<intptr_t>(socket)));
   BIO_set_init(bio, 1);
   return bio;
 }
 
+/// OK if a URI of the certificate's names lets its holder be `task`.
+absl::Status CheckNames(const X509* certificate, const std::string& task) {
+  const bool client = task.rfind(kClientTask, 0) == 0;
+  const std::string wanted = StrCat("troupe:", client ? "client" : task);
+  auto* const names = static_cast<GENERAL_NAMES*>(
+      X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr));
+  std::string shown;
+  bool found = false;
+  for (int i = 0; i < sk_GENERAL_NAME_num(names); ++i) {
+    const GENERAL_NAME* const name = sk_GENERAL_NAME_value(names, i);
+    if (name->type != GEN_URI) continue;
+    const ASN1_IA5STRING* const text = name->d.uniformResourceIdentifier;
+    const std::string uri(reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),
+                          static_cast<size_t>(ASN1_STRING_length(text)));
+    found |= uri == wanted;
+    shown += StrCat(shown.empty() ? "" : " and ", uri);
+  }
+  GENERAL_NAMES_free(names);
+  if (found) return absl::OkStatus();
+  return absl::PermissionDeniedError(StrCat("the certificate of ", task, " names ",
+                                            shown.empty() ? "no task" : shown, ", not ", wanted,
+                                            "; troupe certificates makes one that does"));
+}
+
 class TlsStream final : public ByteStream {
  public:
-  TlsStream(SSL_CTX* context, int socket, const std::string& host, bool check_host)
-      : ssl_(SSL_new(context)), socket_(socket), connecting_(!host.empty()) {
+  TlsStream(SSL_CTX* context, int socket, bool connecting)
+      : ssl_(SSL_new(context)), socket_(socket) {
     if (ssl_ == nullptr) return;
     BIO* bio = MakeBio(socket);
     SSL_set_bio(ssl_, bio, bio);
-    if (!connecting_) {
-      SSL_set_accept_state(ssl_);
-      return;
-    }
-    SSL_set_connect_state(ssl_);
-    in6_addr address;
-    const bool numeric = inet_pton(AF_INET, host.c_str(), &address) == 1 ||
-                         inet_pton(AF_INET6, host.c_str(), &address) == 1;
-    if (!numeric) SSL_set_tlsext_host_name(ssl_, host.c_str());
-    if (!check_host) return;
-    if (numeric) {
-      X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl_), host.c_str());
-    } else {
-      SSL_set1_host(ssl_, host.c_str());
-    }
+    connecting ? SSL_set_connect_state(ssl_) : SSL_set_accept_state(ssl_);
   }
 
   ~TlsStream() override { SSL_free(ssl_); }
@@ -112,6 +123,11 @@ class TlsStream final : public ByteStream {
     ERR_clear_error();
     const int rc = SSL_do_handshake(ssl_);
     return rc == 1 ? IoResult() : Result(rc);
+  }
+
+  absl::Status CheckPeer(const std::string& task) const override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return CheckNames(SSL_get0_peer_certificate(ssl_), task);
   }
 
   IoResult Read(const iovec* buffers, int count) override {
@@ -167,11 +183,6 @@ class TlsStream final : public ByteStream {
   // A record more may have been decrypted.
   bool short_read_is_last() const override { return false; }
 
-  size_t buffered() const override {
-    std::lock_guard<std::mutex> lock(mutex_);
-    return static_cast<size_t>(SSL_pending(ssl_));
-  }
-
   void CloseWrite() override {
     {
       std::lock_guard<std::mutex> lock(mutex_);
@@ -224,16 +235,20 @@ class TlsStream final : public ByteStream {
       result.status = absl::PermissionDeniedError("TLS: " + why);
       return result;
     };
+    const bool other_authority = reason == SSL_R_TLSV1_ALERT_UNKNOWN_CA ||
+                                 verified == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY ||
+                                 verified == X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN;
+    const char* const hint = other_authority ? " (it is of another authority)" : "";
     if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED && verified != X509_V_OK) {
-      return denied(
-          StrCat("the peer's certificate is refused: ", X509_verify_cert_error_string(verified)));
+      return denied(StrCat(
+          "the peer's certificate is refused: ", X509_verify_cert_error_string(verified), hint));
     }
     if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) {
       return denied("the peer shows no certificate");
     }
     // Alerts are what the other side says.
     if (reason > SSL_AD_REASON_OFFSET) {
-      return denied(StrCat("the peer refuses this task's certificate: ", text));
+      return denied(StrCat("the peer refuses this task's certificate: ", text, hint));
     }
     if (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST ||
         reason == SSL_R_UNKNOWN_PROTOCOL || reason == SSL_R_BAD_RECORD_TYPE) {
@@ -245,7 +260,6 @@ class TlsStream final : public ByteStream {
 
   SSL* ssl_;
   int socket_;
-  bool connecting_;
   mutable std::mutex mutex_;
   char joined_[kRecordBytes];
 };
@@ -267,7 +281,6 @@ absl::Status BadFile(const char* what, const std::string& file) {
 struct TlsContext::Impl {
   ~Impl() { SSL_CTX_free(context); }
   SSL_CTX* context = nullptr;
-  bool check_host = false;
 };
 
 TlsContext::~TlsContext() = default;
@@ -288,7 +301,6 @@ absl::StatusOr<std::shared_ptr<TlsContext>> TlsContext::Create(const TlsFiles& f
   TROUPE_RETURN_IF_ERROR(CheckReadable("authority", files.authority));
   std::shared_ptr<TlsContext> result(new TlsContext);
   result->impl_ = std::make_unique<Impl>();
-  result->impl_->check_host = files.check_host;
   ERR_clear_error();
   SSL_CTX* context = result->impl_->context = SSL_CTX_new(TLS_method());
   if (context == nullptr) return absl::InternalError("TLS: " + OpensslError());
@@ -327,8 +339,12 @@ absl::StatusOr<std::shared_ptr<TlsContext>> TlsContext::Create(const TlsFiles& f
   return result;
 }
 
-std::unique_ptr<ByteStream> TlsContext::MakeStream(int socket, const std::string& host) const {
-  return std::make_unique<TlsStream>(impl_->context, socket, host, impl_->check_host);
+absl::Status TlsContext::CheckOwn(const std::string& task) const {
+  return CheckNames(SSL_CTX_get0_certificate(impl_->context), task);
+}
+
+std::unique_ptr<ByteStream> TlsContext::MakeStream(int socket, bool connecting) const {
+  return std::make_unique<TlsStream>(impl_->context, socket, connecting);
 }
 
 }  // namespace troupe

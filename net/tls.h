@@ -15,9 +15,6 @@ struct TlsFiles {
   std::string certificate;  ///< This task's, followed by those between it and the authority's.
   std::string key;          ///< Belongs to the certificate; without a passphrase.
   std::string authority;    ///< Certificates that every peer's must descend from.
-  /// Also compare the name or address that was connected to with the peer's certificate. Off by
-  /// default: the authority is the cluster's own, and any task with a certificate of it a member.
-  bool check_host = false;
 };
 
 /// Certificates and settings of a task, read once. TLS 1.2 and 1.3. Thread-safe.
@@ -32,9 +29,10 @@ class TlsContext {
   TlsContext(const TlsContext&) = delete;
   TlsContext& operator=(const TlsContext&) = delete;
 
-  /// A stream on a connected socket. `host` is what was connected to; empty on the side that
-  /// answers.
-  std::unique_ptr<ByteStream> MakeStream(int socket, const std::string& host) const;
+  /// As `ByteStream::CheckPeer`, of this side's own certificate.
+  absl::Status CheckOwn(const std::string& task) const;
+  /// A stream on a connected socket, of the side that connects or the one that answers.
+  std::unique_ptr<ByteStream> MakeStream(int socket, bool connecting) const;
 
  private:
   TlsContext() = default;

@@ -28,20 +28,20 @@ using boost::asio::ip::tcp;
 // Until the next attempt to accept, when the process has no descriptors left.
 constexpr std::chrono::milliseconds kAcceptPause(100);
 
-uint64_t RandomNumber() {
-  std::random_device device;
-  const uint64_t number = (static_cast<uint64_t>(device()) << 32) | device();
+}  // namespace
+
+uint64_t NewIncarnation() {
+  std::random_device random;
+  const uint64_t number = (uint64_t{random()} << 32) | random();
   return number == 0 ? 1 : number;
 }
-
-}  // namespace
 
 class Transport::Impl : public std::enable_shared_from_this<Transport::Impl> {
  public:
   Impl(TransportOptions options, TensorSink* sink)
       : options_(std::move(options)),
         sink_(sink),
-        loop_(std::make_shared<IoLoop>(options_.spin)),
+        loop_(std::make_shared<IoLoop>()),
         watch_(loop_->context()),
         tick_(loop_->context()) {}
 
@@ -56,9 +56,7 @@ class Transport::Impl : public std::enable_shared_from_this<Transport::Impl> {
 
   absl::StatusOr<int> Listen(const std::string& host, int port);
   void Connect(const std::string& address, const ConnectOptions& options, Connected done);
-  absl::StatusOr<std::shared_ptr<Peer>> ConnectAndWait(const std::string& address,
-                                                       const ConnectOptions& options);
-  std::vector<std::shared_ptr<Peer>> peers() const;
+  bool OnThread() const { return loop_->OnThread(); }
   absl::Status Stop(std::chrono::milliseconds drain);
 
  private:
@@ -99,6 +97,10 @@ class Transport::Impl : public std::enable_shared_from_this<Transport::Impl> {
   bool EndOldest(const std::string& why);
   void Join(const std::shared_ptr<Opening>& opening);
   Link Establish(const std::shared_ptr<Opening> (&lanes)[Connection::kLanes], bool answered);
+  std::set<Link> links() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return links_;
+  }
   void Watch();
   void Tick();
   void StartStop(std::chrono::milliseconds drain);
@@ -107,7 +109,7 @@ class Transport::Impl : public std::enable_shared_from_this<Transport::Impl> {
   TensorSink* const sink_;
   const std::shared_ptr<IoLoop> loop_;
 
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::condition_variable changed_;
   std::set<Link> links_;  ///< Guarded by `mutex_`.
   bool stopping_ = false, closing_ = false, stopped_ = false;
@@ -146,6 +148,10 @@ absl::StatusOr<int> Transport::Impl::Listen(const std::string& host, int port) {
   if (error) {
     return absl::UnavailableError(StrCat("cannot listen at ", where, ": ", error.message()));
   }
+  // Nothing has connected yet to where nobody knew.
+  if (port == 0 && options_.address == where) {
+    options_.address = HostPort{host, bound.port()}.ToString();
+  }
   const bool posted = loop_->Post([self = shared_from_this(), acceptor] {
     if (self->ending_) return;
     self->acceptors_.insert(acceptor);
@@ -176,7 +182,7 @@ void Transport::Impl::Answer(tcp::socket socket) {
     EndOldest(StrCat(options_.max_handshakes, " later handshakes are under way"));
   }
   const auto opening = std::make_shared<Opening>(
-      loop_.get(), std::move(socket), options_.tls.get(), "",
+      loop_.get(), std::move(socket), options_.tls.get(),
       Handshake::Answering(Self(), [this](int lane) { return Terms(0, lane); }));
   opening->number = next_opening_++;
   openings_[opening->number] = opening;
@@ -234,13 +240,7 @@ void Transport::Impl::Join(const std::shared_ptr<Opening>& opening) {
   const Pair both = pair;  // What follows may change the map.
   const absl::Status status = sink_->OnHello(InfoOf(*opening, true));
   if (!status.ok()) pairs_.erase(KeyOf(*opening));
-  for (const auto& each : both.lanes) {
-    if (status.ok()) {
-      each->Welcome();
-    } else {
-      each->Refuse(status);
-    }
-  }
+  for (const auto& each : both.lanes) status.ok() ? each->Welcome() : each->Refuse(status);
 }
 
 // ---- Connecting ----
@@ -251,7 +251,7 @@ void Transport::Impl::Connect(const std::string& address, const ConnectOptions& 
   if (!parsed.ok()) return done(parsed.status());
   Dial::Streams streams;
   streams.tls = options_.tls.get();
-  const uint64_t id = RandomNumber();
+  const uint64_t id = NewIncarnation();
   for (int lane = 0; lane < Connection::kLanes; ++lane) {
     streams.roles.push_back(Handshake::Connecting(Self(), Terms(id, lane), options.expected_task,
                                                   options.expected_incarnation));
@@ -276,23 +276,10 @@ void Transport::Impl::Connect(const std::string& address, const ConnectOptions& 
   }
 }
 
-absl::StatusOr<std::shared_ptr<Peer>> Transport::Impl::ConnectAndWait(
-    const std::string& address, const ConnectOptions& options) {
-  if (loop_->OnThread()) {
-    return absl::FailedPreconditionError("the I/O thread cannot wait for itself");
-  }
-  using Result = absl::StatusOr<std::shared_ptr<Peer>>;
-  auto promise = std::make_shared<std::promise<Result>>();
-  std::future<Result> future = promise->get_future();
-  Connect(address, options, [promise](Result result) { promise->set_value(std::move(result)); });
-  return future.get();  // The attempt has a deadline.
-}
-
 Transport::Impl::Link Transport::Impl::Establish(
     const std::shared_ptr<Opening> (&lanes)[Connection::kLanes], bool answered) {
   Connection::Options options;
-  options.limits.max_tensor_bytes = options_.max_tensor_bytes;
-  options.limits.max_message_bytes = kMaxMessageBytes;
+  options.max_tensor_bytes = options_.max_tensor_bytes;
   options.allocator = options_.allocator;
   options.peer_max_tensor_bytes = lanes[0]->role().peer_terms().max_tensor_bytes;
   for (int i = 0; i < Connection::kLanes; ++i) {
@@ -342,17 +329,7 @@ void Transport::Impl::Watch() {
   watch_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
     if (!error) self->Watch();
   });
-  std::vector<Link> links;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    links.assign(links_.begin(), links_.end());
-  }
-  for (const Link& link : links) link->Tick();
-}
-
-std::vector<std::shared_ptr<Peer>> Transport::Impl::peers() const {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return {links_.begin(), links_.end()};
+  for (const Link& link : links()) link->Tick();
 }
 
 void Transport::Impl::StartStop(std::chrono::milliseconds drain) {
@@ -366,12 +343,7 @@ void Transport::Impl::StartStop(std::chrono::milliseconds drain) {
   for (const auto& dial : std::exchange(dials_, {})) {
     dial->Cancel(absl::CancelledError("the transport has been stopped"));
   }
-  std::vector<Link> links;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    links.assign(links_.begin(), links_.end());
-  }
-  for (const Link& link : links) link->StartClose("the task stops", drain);
+  for (const Link& link : links()) link->StartClose("the task stops", drain);
   std::lock_guard<std::mutex> lock(mutex_);
   closing_ = true;
   changed_.notify_all();
@@ -418,13 +390,13 @@ absl::StatusOr<std::unique_ptr<Transport>> Transport::Create(const TransportOpti
     }
   }
   if (options.max_tensor_bytes == 0 || options.allocator == nullptr || sink == nullptr ||
-      options.allocator->space() == MemorySpace::kCuda || options.stall_timeout.count() < 4) {
+      options.allocator->space() == MemorySpace::kDevice || options.stall_timeout.count() < 4) {
     return InvalidArgument(
         "a sink, an allocator of the host's memory, and a positive limit and stall "
         "timeout are needed");
   }
   TransportOptions complete = options;
-  if (complete.incarnation == 0) complete.incarnation = RandomNumber();
+  if (complete.incarnation == 0) complete.incarnation = NewIncarnation();
   auto impl = std::make_shared<Impl>(std::move(complete), sink);
   impl->Start();
   return std::unique_ptr<Transport>(new Transport(std::move(impl)));
@@ -440,12 +412,17 @@ void Transport::Connect(const std::string& address, const ConnectOptions& option
 
 absl::StatusOr<std::shared_ptr<Peer>> Transport::Connect(const std::string& address,
                                                          const ConnectOptions& options) {
-  return impl_->ConnectAndWait(address, options);
+  if (impl_->OnThread()) {
+    return absl::FailedPreconditionError("the I/O thread cannot wait for itself");
+  }
+  using Result = absl::StatusOr<std::shared_ptr<Peer>>;
+  auto promise = std::make_shared<std::promise<Result>>();
+  std::future<Result> future = promise->get_future();
+  Connect(address, options, [promise](Result result) { promise->set_value(std::move(result)); });
+  return future.get();  // The attempt has a deadline.
 }
 
 const TransportOptions& Transport::options() const { return impl_->options(); }
-
-std::vector<std::shared_ptr<Peer>> Transport::peers() const { return impl_->peers(); }
 
 absl::Status Transport::Stop(std::chrono::milliseconds drain) { return impl_->Stop(drain); }
 

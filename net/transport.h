@@ -70,8 +70,6 @@ class Peer {
   /// A message of at most 1 MiB that means something to the two users only. Messages come in the
   /// order in which they were sent. Unavailable, InvalidArgument.
   virtual absl::Status SendMessage(uint64_t type, uint64_t id, std::string body) = 0;
-  /// Drops what is queued of a step; what has been sent in part is not finished.
-  virtual void CancelStep(uint64_t step) = 0;
   /// Sends what is queued, for as long as `drain` allows, then closes. `OnPeerLost` follows.
   virtual void Close(const std::string& reason,
                      std::chrono::milliseconds drain = std::chrono::seconds(1)) = 0;
@@ -141,40 +139,31 @@ class TensorSink {
   virtual ~TensorSink() = default;
 
   /// A task wants to connect and has proven who it is. Not OK: it is refused, and told why.
-  virtual absl::Status OnHello(const PeerInfo& peer) {
-    (void)peer;
-    return absl::OkStatus();
-  }
-  virtual void OnPeerConnected(const std::shared_ptr<Peer>& peer) { (void)peer; }
+  virtual absl::Status OnHello(const PeerInfo&) { return absl::OkStatus(); }
+  virtual void OnPeerConnected(const std::shared_ptr<Peer>&) {}
   /// A tensor is about to come. Not OK: no memory is taken for it, and the sender is told.
-  virtual absl::Status Admit(const std::shared_ptr<Peer>& peer, const IncomingTensor& info) {
-    (void)peer, (void)info;
+  virtual absl::Status Admit(const std::shared_ptr<Peer>&, const IncomingTensor&) {
     return absl::OkStatus();
   }
   virtual void OnTensor(const std::shared_ptr<Peer>& peer, ReceivedTensor received) = 0;
   /// A tensor that came was not taken: it was not admitted, or memory did not suffice.
-  virtual void OnDropped(const std::shared_ptr<Peer>& peer, const IncomingTensor& info) {
-    (void)peer, (void)info;
-  }
+  virtual void OnDropped(const std::shared_ptr<Peer>&, const IncomingTensor&) {}
   /// The peer did not take a tensor that was sent: it was not admitted, or memory did not suffice.
-  virtual void OnRejected(const std::shared_ptr<Peer>& peer, uint64_t step, uint64_t key,
-                          uint64_t tag, const absl::Status& why) {
-    (void)peer, (void)step, (void)key, (void)tag, (void)why;
-  }
-  virtual void OnMessage(const std::shared_ptr<Peer>& peer, uint64_t type, uint64_t id,
-                         std::string body) {
-    (void)peer, (void)type, (void)id, (void)body;
-  }
+  virtual void OnRejected(const std::shared_ptr<Peer>&, uint64_t /*step*/, uint64_t /*key*/,
+                          uint64_t /*tag*/, const absl::Status&) {}
+  virtual void OnMessage(const std::shared_ptr<Peer>&, uint64_t /*type*/, uint64_t /*id*/,
+                         std::string) {}
   /// The connection is over. Cancelled if it was closed here, else Unavailable (or what the peer
   /// did wrong), naming the peer.
   virtual void OnPeerLost(const std::shared_ptr<Peer>& peer, const absl::Status& why) = 0;
   /// Somebody tried to connect and was refused.
-  virtual void OnStranger(const std::string& address, const absl::Status& why) {
-    (void)address, (void)why;
-  }
+  virtual void OnStranger(const std::string& /*address*/, const absl::Status&) {}
   /// Called all the time, `TransportOptions::tick` apart.
   virtual void OnTick() {}
 };
+
+/// A number for a life of a process that no other one has.
+uint64_t NewIncarnation();
 
 struct TransportOptions {
   std::string task;                       ///< Who we are: "/job:worker/replica:0/task:0".
@@ -196,9 +185,6 @@ struct TransportOptions {
   size_t max_handshakes = 1024;
   /// A peer that in the middle of a tensor moves no byte for so long is lost.
   std::chrono::milliseconds stall_timeout{5000};
-  /// How long the I/O thread looks for work before it sleeps: a wake-up costs 20 to 45 us, but so
-  /// does spinning to whoever could use the core.
-  std::chrono::microseconds spin{0};
   std::chrono::milliseconds tick{20};
 };
 
@@ -216,7 +202,7 @@ class Transport {
 
   /// Below this a tensor goes with the messages, above it with the bulk.
   static constexpr uint64_t kSmallBytes = 64 << 10;
-  static constexpr uint64_t kMaxMessageBytes = 1 << 20;
+  static constexpr uint64_t kMaxMessageBytes = kMaxFrameBody;
 
   /// `sink` must live until `Stop` has returned. InvalidArgument.
   static absl::StatusOr<std::unique_ptr<Transport>> Create(const TransportOptions& options,
@@ -239,7 +225,6 @@ class Transport {
 
   const TransportOptions& options() const;
   uint64_t incarnation() const { return options().incarnation; }
-  std::vector<std::shared_ptr<Peer>> peers() const;
 
   /// Accepts and connects no more, gives every connection up to `drain` to send what is queued,
   /// closes them (`OnPeerLost`: Cancelled), and ends the thread. Afterwards the sink is not called

@@ -1,24 +1,38 @@
 #include "actors/cluster/calls.h"
 
-#include <algorithm>
+#include <google/protobuf/descriptor.h>
+
 #include <utility>
 
 #include "devices/status_macros.h"
 
 namespace troupe {
 
-absl::Status StatusOf(const cluster::Message& reply) {
-  if (reply.code() == 0) return absl::OkStatus();
-  const bool known = reply.code() > 0 && reply.code() <= 16;
+bool IsRequest(const cluster::Message& message) {
+  return !message.has_status() && !message.has_ping() && !message.has_pong();
+}
+
+std::string NameOf(cluster::Message::BodyCase body) {
+  const auto* field = cluster::Message::descriptor()->FindFieldByNumber(body);
+  return field == nullptr ? "" : field->name();
+}
+
+absl::Status StatusOf(const cluster::Status& status) {
+  if (status.code() == 0) return absl::OkStatus();
+  const bool known = status.code() > 0 && status.code() <= 16;
   return absl::Status(
-      known ? static_cast<absl::StatusCode>(reply.code()) : absl::StatusCode::kUnknown,
-      reply.error());
+      known ? static_cast<absl::StatusCode>(status.code()) : absl::StatusCode::kUnknown,
+      status.error());
+}
+
+void SetStatus(const absl::Status& status, cluster::Message* reply) {
+  reply->mutable_status()->set_code(static_cast<int>(status.code()));
+  if (!status.ok()) reply->mutable_status()->set_error(std::string(status.message()));
 }
 
 void Calls::Send(PeerId to, cluster::Message message) {
   message.set_version(kProtocolVersion);
-  message.set_task(options_.task);
-  message.set_incarnation(options_.incarnation);
+  *message.mutable_sender() = self_;
   outbox_->Send(to, std::move(message));
 }
 
@@ -29,9 +43,8 @@ uint64_t Calls::Call(PeerId to, uint64_t to_incarnation, cluster::Message reques
   pending.to = to;
   pending.sent = now;
   pending.deadline = timeout > 0 ? now + timeout : 0;
-  pending.method = request.method();
+  pending.request = request.body_case();
   pending.done = std::move(done);
-  request.set_kind(cluster::REQUEST);
   request.set_id(id);
   request.set_to_incarnation(to_incarnation);
   Send(to, std::move(request));
@@ -49,42 +62,36 @@ void Calls::Finish(uint64_t id, absl::Status status, cluster::Message reply) {
 void Calls::OnReply(PeerId from, cluster::Message reply) {
   auto it = pending_.find(reply.id());
   if (it == pending_.end() || it->second.to != from) return;  // Late, repeated or strange.
-  absl::Status status = StatusOf(reply);
+  absl::Status status = StatusOf(reply.status());
   const uint64_t id = reply.id();
   Finish(id, std::move(status), std::move(reply));
 }
 
 void Calls::FailPeer(PeerId peer, const absl::Status& status) {
-  std::vector<uint64_t> ids;
-  for (const auto& [id, pending] : pending_) {
-    if (pending.to == peer) ids.push_back(id);
-  }
-  std::sort(ids.begin(), ids.end());
-  for (uint64_t id : ids) Finish(id, status, {});
+  const auto to_peer = [peer](const Pending& pending) { return pending.to == peer; };
+  for (uint64_t id : KeysIf(pending_, to_peer)) Finish(id, status, {});
 }
 
 void Calls::Tick(ClusterTime now) {
-  std::vector<uint64_t> late;
-  for (const auto& [id, pending] : pending_) {
-    if (pending.deadline != 0 && now >= pending.deadline) late.push_back(id);
-  }
-  std::sort(late.begin(), late.end());
-  for (uint64_t id : late) {
+  const auto late = [now](const Pending& pending) {
+    return pending.deadline != 0 && now >= pending.deadline;
+  };
+  for (uint64_t id : KeysIf(pending_, late)) {
     auto it = pending_.find(id);
     if (it == pending_.end()) continue;
-    Finish(id,
-           absl::DeadlineExceededError(
-               StrCat("no answer to ", cluster::Method_Name(it->second.method), " within ",
-                      (it->second.deadline - it->second.sent) / 1000, " ms")),
-           {});
+    Finish(
+        id,
+        absl::DeadlineExceededError(StrCat("no answer to ", NameOf(it->second.request), " within ",
+                                           (it->second.deadline - it->second.sent) / 1000, " ms")),
+        {});
   }
 }
 
 bool Calls::Accept(PeerId from, const cluster::Message& request) {
   Incoming& incoming = incoming_[from];
-  if (incoming.incarnation != request.incarnation()) {
+  if (incoming.incarnation != request.sender().incarnation()) {
     incoming = Incoming();
-    incoming.incarnation = request.incarnation();
+    incoming.incarnation = request.sender().incarnation();
   }
   return incoming.open.insert(request.id()).second;
 }
@@ -92,10 +99,9 @@ bool Calls::Accept(PeerId from, const cluster::Message& request) {
 void Calls::Reply(Responder to, const absl::Status& status, cluster::Message reply) {
   auto it = incoming_.find(to.from);
   if (it == incoming_.end() || it->second.open.erase(to.id) == 0) return;  // Who asked is gone.
-  reply.set_kind(cluster::REPLY);
   reply.set_id(to.id);
-  reply.set_code(static_cast<int>(status.code()));
-  reply.set_error(std::string(status.message()));
+  SetStatus(status, &reply);
+  if (!status.ok()) reply.clear_body();
   reply.set_to_incarnation(it->second.incarnation);
   Send(to.from, std::move(reply));
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -26,7 +27,18 @@ using ClusterTime = int64_t;
 constexpr ClusterTime kSecond = 1000000;
 
 /// What both ends of a link must agree on.
-constexpr uint32_t kProtocolVersion = 1;
+constexpr uint32_t kProtocolVersion = 2;
+
+/// The keys of what fits in a map, in their order: for loops in the course of which the map
+/// changes.
+template <typename Key, typename Value, typename Fits>
+std::vector<Key> KeysIf(const std::map<Key, Value>& map, const Fits& fits) {
+  std::vector<Key> keys;
+  for (const auto& [key, value] : map) {
+    if (fits(value)) keys.push_back(key);
+  }
+  return keys;
+}
 
 /// Where a role's messages go. Never calls back from `Send`.
 class Outbox {
@@ -48,11 +60,8 @@ class Calls {
   /// Called once. `reply` is empty unless it came from the peer.
   using Done = std::function<void(absl::Status, cluster::Message reply)>;
 
-  struct Options {
-    std::string task;  ///< Of this process; empty for a client.
-    uint64_t incarnation = 0;
-  };
-  Calls(Options options, Outbox* outbox) : options_(std::move(options)), outbox_(outbox) {}
+  /// `self`: who sends.
+  Calls(cluster::Sender self, Outbox* outbox) : self_(std::move(self)), outbox_(outbox) {}
 
   // The side that asks.
 
@@ -71,6 +80,7 @@ class Calls {
 
   /// False if a request of this number is being worked on.
   bool Accept(PeerId from, const cluster::Message& request);
+  /// With an error, nothing of `reply` is sent but its status.
   void Reply(Responder to, const absl::Status& status, cluster::Message reply = {});
   /// The peer is gone for good, or has begun a new life: its requests are nobody's.
   void ForgetPeer(PeerId peer) { incoming_.erase(peer); }
@@ -80,14 +90,13 @@ class Calls {
 
   size_t num_pending() const { return pending_.size(); }
   size_t num_unanswered() const;
-  const Options& options() const { return options_; }
 
  private:
   struct Pending {
     PeerId to = 0;
     ClusterTime sent = 0;
     ClusterTime deadline = 0;
-    cluster::Method method = cluster::NO_METHOD;
+    cluster::Message::BodyCase request = cluster::Message::BODY_NOT_SET;
     Done done;
   };
   struct Incoming {
@@ -97,15 +106,20 @@ class Calls {
 
   void Finish(uint64_t id, absl::Status status, cluster::Message reply);
 
-  const Options options_;
+  const cluster::Sender self_;
   Outbox* const outbox_;
   uint64_t next_id_ = 1;
-  std::unordered_map<uint64_t, Pending> pending_;
+  std::map<uint64_t, Pending> pending_;
   std::unordered_map<PeerId, Incoming> incoming_;
 };
 
-/// The status that a reply carries.
-absl::Status StatusOf(const cluster::Message& reply);
+/// False for replies, and for Ping and Pong.
+bool IsRequest(const cluster::Message& message);
+/// "run_graph", for example.
+std::string NameOf(cluster::Message::BodyCase body);
+absl::Status StatusOf(const cluster::Status& status);
+/// Sets code and error.
+void SetStatus(const absl::Status& status, cluster::Message* reply);
 
 }  // namespace troupe
 

@@ -25,38 +25,27 @@ class WorkerEngine {
   virtual ~WorkerEngine() = default;
 
   virtual std::vector<cluster::DeviceInfo> Devices() = 0;
-  /// Compiles the partitions of `request` (REGISTER_GRAPH).
-  virtual void Register(cluster::Message request, Done done) = 0;
+  /// Compiles partitions.
+  virtual void Register(cluster::RegisterGraphRequest request, Done done) = 0;
   /// Steps that run keep what they need.
   virtual void Deregister(const std::string& session, const std::string& handle) = 0;
   virtual void DeleteSession(const std::string& session) = 0;
-  /// Runs a step of a registered graph; `request` is RUN_GRAPH.
-  virtual void Start(cluster::Message request, StepDone done) = 0;
-  /// Brings feeds to a step of a partial run, and asks for fetches of it; `request` is FEED_GRAPH.
-  /// False: there is no such step here.
-  virtual bool Feed(cluster::Message request, StepDone done) {
-    (void)request, (void)done;
-    return false;
-  }
+  /// Runs a step of a registered graph.
+  virtual void Start(cluster::RunGraphRequest request, StepDone done) = 0;
+  /// Brings feeds to a step of a partial run, and asks for fetches of it. False: there is no such
+  /// step here.
+  virtual bool Feed(cluster::FeedGraphRequest, StepDone) { return false; }
   /// The RunMetadata of a traced step, once, when it is over.
-  virtual std::string TakeTrace(uint64_t step) {
-    (void)step;
-    return "";
-  }
+  virtual std::string TakeTrace(uint64_t) { return ""; }
   /// Values of a step that is over, or was never begun, are not wanted any more.
-  virtual void Forget(uint64_t step) { (void)step; }
-  /// Told all the time: values whose step has not come for so long are dropped. Returns these
-  /// steps.
-  virtual std::vector<uint64_t> DropEarly(ClusterTime now, ClusterTime older_than) {
-    (void)now, (void)older_than;
-    return {};
-  }
+  virtual void Forget(uint64_t) {}
+  /// Told all the time: values whose step has not come for so long are dropped, and those of steps
+  /// whose master has no session here any more. Returns these steps.
+  virtual std::vector<uint64_t> DropEarly(ClusterTime, ClusterTime) { return {}; }
   /// Cancels a step; its `done` will be called soon.
   virtual void Abort(uint64_t step, const absl::Status& status) = 0;
   /// Adds what the nodes of a session have cost so far.
-  virtual void AddCosts(const std::string& session, cluster::Message* reply) {
-    (void)session, (void)reply;
-  }
+  virtual void AddCosts(const std::string&, cluster::RunGraphReply*) {}
   /// Empties containers; none named: the default one.
   virtual void ResetContainers(const std::vector<std::string>& containers) = 0;
 };
@@ -85,17 +74,15 @@ class MasterEngine {
 
   virtual ~MasterEngine() = default;
 
-  /// `request` is CREATE_SESSION: graph and configuration.
-  virtual void CreateGraph(const std::string& session, cluster::Message request, Done done) = 0;
-  virtual void ExtendGraph(const std::string& session, cluster::Message request, Done done) = 0;
+  virtual void CreateGraph(const std::string& session, cluster::CreateSessionRequest request,
+                           Done done) = 0;
+  virtual void ExtendGraph(const std::string& session, cluster::ExtendSessionRequest request,
+                           Done done) = 0;
   virtual void DeleteGraph(const std::string& session) = 0;
-  /// `request` has the names of feeds, fetches and targets.
-  virtual void Build(const std::string& session, cluster::Message request,
+  virtual void Build(const std::string& session, cluster::Signature signature,
                      std::vector<cluster::DeviceInfo> devices, BuildDone done) = 0;
-  /// `reply` has costs of the session's nodes, for signatures that are built later.
-  virtual void Learn(const std::string& session, const cluster::Message& reply) {
-    (void)session, (void)reply;
-  }
+  /// Costs of a session's nodes, for signatures that are built later.
+  virtual void Learn(const std::string&, const cluster::RunGraphReply&) {}
 };
 
 }  // namespace troupe

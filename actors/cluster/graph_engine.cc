@@ -19,7 +19,7 @@ namespace troupe {
 /// A session's graph, and where its state is.
 struct GraphEngine::SessionGraph {
   std::mutex mutex;  ///< One signature at a time: what is stateful must be placed once.
-  std::shared_ptr<Graph> graph;
+  const std::shared_ptr<Graph> graph = std::make_shared<Graph>();
   bool simplify = true;
   bool soft_placement = false;
   bool lossy_transfers = false;
@@ -62,7 +62,8 @@ size_t GraphEngine::num_sessions() {
   return sessions_.size();
 }
 
-void GraphEngine::CreateGraph(const std::string& name, cluster::Message request, Done done) {
+void GraphEngine::CreateGraph(const std::string& name, cluster::CreateSessionRequest request,
+                              Done done) {
   auto session = std::make_shared<SessionGraph>();
   session->simplify = !request.config().no_optimize();
   session->soft_placement = request.config().allow_soft_placement();
@@ -71,27 +72,22 @@ void GraphEngine::CreateGraph(const std::string& name, cluster::Message request,
     std::lock_guard<std::mutex> lock(mutex_);
     sessions_[name] = session;
   }
-  host_->Post([this, session, request = std::move(request), done = std::move(done)] {
-    const absl::Status status = CatchExceptions([&]() -> absl::Status {
-      GraphDef def;
-      if (!def.ParseFromString(request.graph())) {
-        return InvalidArgument("what should be the session's graph is no GraphDef");
-      }
-      std::lock_guard<std::mutex> lock(session->mutex);
-      session->graph = std::make_shared<Graph>();
-      return ImportGraphDef(def, ImportOptions(), session->graph.get());
-    });
-    host_->Enter([&] { done(status); });
-  });
+  Extend(session, std::move(*request.mutable_graph()), std::move(done));
 }
 
-void GraphEngine::ExtendGraph(const std::string& name, cluster::Message request, Done done) {
-  host_->Post([this, session = Find(name), request = std::move(request), done = std::move(done)] {
+void GraphEngine::ExtendGraph(const std::string& name, cluster::ExtendSessionRequest request,
+                              Done done) {
+  Extend(Find(name), std::move(*request.mutable_graph()), std::move(done));
+}
+
+void GraphEngine::Extend(std::shared_ptr<SessionGraph> session, std::string graph, Done done) {
+  host_->Post([this, session = std::move(session), graph = std::move(graph),
+               done = std::move(done)] {
     const absl::Status status = CatchExceptions([&]() -> absl::Status {
       GraphDef def;
       if (session == nullptr) return absl::CancelledError("the session has been closed");
-      if (!def.ParseFromString(request.graph())) {
-        return InvalidArgument("what should be added to the session's graph is no GraphDef");
+      if (!def.ParseFromString(graph)) {
+        return InvalidArgument("what should be the session's graph, or be added, is no GraphDef");
       }
       std::lock_guard<std::mutex> lock(session->mutex);
       return ExtendGraphWith(def, session->graph.get());
@@ -110,20 +106,20 @@ void GraphEngine::DeleteGraph(const std::string& name) {
   host_->Post([dropped] {});  // To be destroyed elsewhere.
 }
 
-void GraphEngine::Build(const std::string& name, cluster::Message request,
+void GraphEngine::Build(const std::string& name, cluster::Signature signature,
                         std::vector<cluster::DeviceInfo> devices, BuildDone done) {
-  host_->Post([this, session = Find(name), request = std::move(request),
+  host_->Post([this, session = Find(name), signature = std::move(signature),
                devices = std::move(devices), done = std::move(done)] {
     absl::StatusOr<BuiltStep> built = absl::CancelledError("the session has been closed");
     if (session != nullptr) {
       std::lock_guard<std::mutex> lock(session->mutex);
-      built = CatchExceptions([&] { return Cut(session.get(), request, devices); });
+      built = CatchExceptions([&] { return Cut(session.get(), signature, devices); });
     }
     host_->Enter([&] { done(std::move(built)); });
   });
 }
 
-void GraphEngine::Learn(const std::string& name, const cluster::Message& reply) {
+void GraphEngine::Learn(const std::string& name, const cluster::RunGraphReply& reply) {
   const std::shared_ptr<SessionGraph> session = Find(name);
   if (session == nullptr) return;
   // What comes from outside is believed within reason.
@@ -138,14 +134,14 @@ void GraphEngine::Learn(const std::string& name, const cluster::Message& reply) 
   }
 }
 
-absl::StatusOr<BuiltStep> GraphEngine::Cut(SessionGraph* session, const cluster::Message& request,
+absl::StatusOr<BuiltStep> GraphEngine::Cut(SessionGraph* session, const cluster::Signature& names,
                                            const std::vector<cluster::DeviceInfo>& devices) {
   const Graph& graph = *session->graph;
   TROUPE_ASSIGN_OR_RETURN(
       const StepSignature signature,
-      StepSignature::FromNames(graph, {request.feed_names().begin(), request.feed_names().end()},
-                               {request.fetch_names().begin(), request.fetch_names().end()},
-                               {request.target_names().begin(), request.target_names().end()}));
+      StepSignature::FromNames(graph, {names.feeds().begin(), names.feeds().end()},
+                               {names.fetches().begin(), names.fetches().end()},
+                               {names.targets().begin(), names.targets().end()}));
   PlacementInput placement;
   std::unordered_map<std::string, uint64_t> incarnations;
   std::map<std::string, int> processors;  // The CPU devices of a task share its cores.
@@ -167,7 +163,7 @@ absl::StatusOr<BuiltStep> GraphEngine::Cut(SessionGraph* session, const cluster:
   TROUPE_ASSIGN_OR_RETURN(StepGraph step,
                           PrepareStep(graph, signature, session->simplify, devices.size() > 1,
                                       [&](const Subgraph& whole) {
-                                        if (request.partial()) needs = FeedsOfFetches(whole);
+                                        if (names.partial()) needs = FeedsOfFetches(whole);
                                         return CheckPlacement(placement, whole);
                                       }));
   PartitionOptions options;
@@ -194,18 +190,17 @@ absl::StatusOr<BuiltStep> GraphEngine::Cut(SessionGraph* session, const cluster:
     BuiltStep::Part& part = built.parts[it->second];
     TROUPE_ASSIGN_OR_RETURN(cluster::Partition def,
                             PartitionToDef(step.lowered != nullptr ? *step.lowered : graph,
-                                           partition, request.partial()));
+                                           partition, names.partial()));
     // Feeds and fetches are numbered by task; what two devices of it are fed is sent once.
-    for (int i = 0; i < def.feed_index_size(); ++i) {
-      const int feed = def.feed_index(i);
+    for (cluster::Binding& feed : *def.mutable_feeds()) {
       size_t k = 0;
-      while (k < part.feeds.size() && part.feeds[k] != feed) ++k;
-      if (k == part.feeds.size()) part.feeds.push_back(feed);
-      def.set_feed_index(i, static_cast<int>(k));
+      while (k < part.feeds.size() && part.feeds[k] != feed.index()) ++k;
+      if (k == part.feeds.size()) part.feeds.push_back(feed.index());
+      feed.set_index(static_cast<int>(k));
     }
-    for (int i = 0; i < def.fetch_index_size(); ++i) {
-      part.fetches.push_back(def.fetch_index(i));
-      def.set_fetch_index(i, static_cast<int>(part.fetches.size()) - 1);
+    for (cluster::Binding& fetch : *def.mutable_fetches()) {
+      part.fetches.push_back(fetch.index());
+      fetch.set_index(static_cast<int>(part.fetches.size()) - 1);
     }
     part.num_nodes += def.targets_size();
     part.partitions.push_back(std::move(def));

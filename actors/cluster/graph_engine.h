@@ -21,12 +21,14 @@ class GraphEngine final : public MasterEngine {
   explicit GraphEngine(EngineHost* host) : host_(host) {}
   ~GraphEngine() override;
 
-  void CreateGraph(const std::string& session, cluster::Message request, Done done) override;
-  void ExtendGraph(const std::string& session, cluster::Message request, Done done) override;
+  void CreateGraph(const std::string& session, cluster::CreateSessionRequest request,
+                   Done done) override;
+  void ExtendGraph(const std::string& session, cluster::ExtendSessionRequest request,
+                   Done done) override;
   void DeleteGraph(const std::string& session) override;
-  void Build(const std::string& session, cluster::Message request,
+  void Build(const std::string& session, cluster::Signature signature,
              std::vector<cluster::DeviceInfo> devices, BuildDone done) override;
-  void Learn(const std::string& session, const cluster::Message& reply) override;
+  void Learn(const std::string& session, const cluster::RunGraphReply& reply) override;
 
   size_t num_sessions();
 
@@ -34,7 +36,8 @@ class GraphEngine final : public MasterEngine {
   struct SessionGraph;
 
   std::shared_ptr<SessionGraph> Find(const std::string& session);
-  static absl::StatusOr<BuiltStep> Cut(SessionGraph* session, const cluster::Message& request,
+  void Extend(std::shared_ptr<SessionGraph> session, std::string graph, Done done);
+  static absl::StatusOr<BuiltStep> Cut(SessionGraph* session, const cluster::Signature& names,
                                        const std::vector<cluster::DeviceInfo>& devices);
 
   EngineHost* const host_;

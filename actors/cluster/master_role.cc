@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "devices/device_name.h"
+#include "devices/log.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -61,9 +63,20 @@ MasterRole::MasterRole(Options options, std::vector<Task> tasks, Calls* calls, M
 
 void MasterRole::AddTask(PeerId number, const Task& task, ClusterTime now) {
   if (number >= tasks_.size()) tasks_.resize(number + 1);
+  if (tasks_[number].task.name != task.name) tasks_[number] = {};
   tasks_[number].task = task;
   tasks_[number].joined = std::max<ClusterTime>(1, now);
   task_by_name_[task.name] = number;
+}
+
+void MasterRole::RemoveTask(PeerId number, const absl::Status& why, ClusterTime now) {
+  now_ = now;
+  task_by_name_.erase(tasks_[number].task.name);
+  leftovers_.erase(number);
+  tasks_[number] = {};
+  tasks_[number].lost = why;
+  tasks_[number].joined = 1;  // Nobody waits for it.
+  CreateWaiting();
 }
 
 std::string MasterRole::Describe(PeerId task) const {
@@ -114,92 +127,79 @@ MasterRole::SessionState* MasterRole::FindSession(Responder from, const std::str
 
 void MasterRole::OnRequest(Responder from, cluster::Message request, ClusterTime now) {
   now_ = now;
-  if (stopped_) {
-    calls_->Reply(from, absl::UnavailableError(StrCat(Describe(options_.self), " is stopping")));
-    return;
-  }
-  switch (request.method()) {
-    case cluster::CREATE_SESSION:
-      if (absl::Status status = CheckFilters(request.config()); !status.ok()) {
-        calls_->Reply(from, status);
-      } else if (MissingTasks(request.config()).empty()) {
-        CreateSession(from, std::move(request));
-      } else {
-        ClusterTime wait = options_.wait_for_workers;
-        if (request.timeout_us() > 0) wait = std::min<ClusterTime>(wait, request.timeout_us());
-        waiting_.push_back({from, std::move(request), now + wait});
-      }
+  switch (request.body_case()) {
+    case cluster::Message::kCreateSession:
+      return CreateSession(from, std::move(*request.mutable_create_session()));
+    case cluster::Message::kExtendSession:
+      return ExtendSession(from, std::move(*request.mutable_extend_session()));
+    case cluster::Message::kCloseSession: {
+      const std::string& name = request.close_session().session();
+      if (FindSession(from, name) != nullptr) CloseSession(name, from);
       return;
-    case cluster::EXTEND_SESSION:
-      ExtendSession(from, std::move(request));
-      return;
-    case cluster::RUN_STEP:
-    case cluster::RUN_CALLABLE:
-      RunStep(from, std::move(request), now);
-      return;
-    case cluster::MAKE_CALLABLE:
-      MakeCallable(from, std::move(request));
-      return;
-    case cluster::RELEASE_CALLABLE:
-      if (SessionState* session = FindSession(from, request.session())) {
-        session->callables.erase(request.handle());
+    }
+    case cluster::Message::kRunStep:
+      return RunStep(from, std::move(*request.mutable_run_step()));
+    case cluster::Message::kMakeCallable:
+      return MakeCallable(from, request.make_callable());
+    case cluster::Message::kReleaseCallable:
+      if (SessionState* session = FindSession(from, request.release_callable().session())) {
+        session->callables.erase(request.release_callable().callable());
         calls_->Reply(from, absl::OkStatus());
       }
       return;
-    case cluster::CLOSE_SESSION:
-      if (FindSession(from, request.session()) != nullptr) CloseSession(request.session(), from);
-      return;
-    case cluster::LIST_DEVICES:
-      ListDevices(from);
-      return;
-    case cluster::RESET:
-      Reset(from, request);
-      return;
-    case cluster::CANCEL: {
-      std::vector<uint64_t> steps;
-      for (const auto& [id, step] : steps_) {
-        if (step.client.from == from.from && std::find(request.ids().begin(), request.ids().end(),
-                                                       step.client.id) != request.ids().end()) {
-          steps.push_back(id);
-        }
-      }
-      for (uint64_t id : steps) {
-        Fail(id,
-             absl::Status(
-                 request.code() == 0 ? absl::StatusCode::kCancelled : StatusOf(request).code(),
-                 request.error().empty() ? "the client has cancelled the run" : request.error()));
-      }
-      calls_->Reply(from, absl::OkStatus());
-      return;
-    }
-    case cluster::PARTIAL_RUN_SETUP:
-      PartialRunSetup(from, std::move(request));
-      return;
-    case cluster::PARTIAL_RUN:
-      PartialRunPiece(from, std::move(request));
-      return;
+    case cluster::Message::kPartialRunSetup:
+      return PartialRunSetup(from, std::move(*request.mutable_partial_run_setup()));
+    case cluster::Message::kPartialRun:
+      return PartialRunPiece(from, std::move(*request.mutable_partial_run()));
+    case cluster::Message::kCancel:
+      return Cancel(from, request.cancel());
+    case cluster::Message::kListDevices:
+      return ListDevices(from);
+    case cluster::Message::kReset:
+      return Reset(from, request.reset());
     default:
       calls_->Reply(from, absl::UnimplementedError(
-                              StrCat("a master does not know method ", request.method())));
+                              StrCat("a master does not know request ", request.body_case())));
   }
 }
 
-void MasterRole::CreateSession(Responder from, cluster::Message request) {
+void MasterRole::Cancel(Responder from, const cluster::CancelRequest& request) {
+  absl::Status reason = absl::CancelledError("the client has cancelled the run");
+  if (request.reason().code() != 0) reason = StatusOf(request.reason());
+  const auto meant = [&](const Step& step) {
+    return step.client.from == from.from &&
+           std::count(request.ids().begin(), request.ids().end(), step.client.id) > 0;
+  };
+  for (uint64_t id : KeysIf(steps_, meant)) Fail(id, reason);
+  calls_->Reply(from, absl::OkStatus());
+}
+
+void MasterRole::CreateSession(Responder from, cluster::CreateSessionRequest request) {
+  if (absl::Status status = CheckFilters(request.config()); !status.ok()) {
+    calls_->Reply(from, status);
+  } else if (MissingTasks(request.config()).empty()) {
+    CreateSessionNow(from, std::move(request));
+  } else {
+    ClusterTime wait = options_.wait_for_workers;
+    if (request.timeout_us() > 0) wait = std::min<ClusterTime>(wait, request.timeout_us());
+    waiting_.push_back({from, std::move(request), now_ + wait});
+  }
+}
+
+void MasterRole::CreateSessionNow(Responder from, cluster::CreateSessionRequest request) {
   if (request.config().device_filters_size() > 0 && DevicesFor(request.config()).empty()) {
-    std::string filters;
-    for (const std::string& filter : request.config().device_filters()) {
-      filters += (filters.empty() ? "" : ", ") + filter;
-    }
-    calls_->Reply(from, InvalidArgument("no device of the cluster fits the session's device ",
-                                        "filters: ", filters));
+    calls_->Reply(
+        from, InvalidArgument("no device of the cluster fits the session's device ",
+                              "filters: ", absl::StrJoin(request.config().device_filters(), ", ")));
     return;
   }
   const std::string name = StrCat("s", absl::Hex(options_.seed), "_", next_name_++);
   auto session = std::make_shared<SessionState>();
   session->client = from.from;
-  session->closing = true;  // Until the graph has been read.
   session->config = request.config();
   sessions_[name] = session;
+  WriteLog(LogLevel::kDebug, tasks_[options_.self].task.name, {"session"}, "session ", name,
+           " is opened");
   engine_->CreateGraph(name, std::move(request), [this, from, name](const absl::Status& status) {
     auto it = sessions_.find(name);
     if (it == sessions_.end()) {
@@ -208,11 +208,11 @@ void MasterRole::CreateSession(Responder from, cluster::Message request) {
       return;
     }
     cluster::Message reply;
+    cluster::CreateSessionReply* created = reply.mutable_create_session_reply();
     if (status.ok()) {
-      it->second->closing = false;
-      reply.set_session(name);
-      for (auto& device : DevicesFor(it->second->config)) {
-        *reply.add_devices() = std::move(device);
+      created->set_session(name);
+      for (cluster::DeviceInfo& device : DevicesFor(it->second->config)) {
+        *created->add_devices() = std::move(device);
       }
     } else {
       sessions_.erase(it);
@@ -222,7 +222,7 @@ void MasterRole::CreateSession(Responder from, cluster::Message request) {
   });
 }
 
-void MasterRole::ExtendSession(Responder from, cluster::Message request) {
+void MasterRole::ExtendSession(Responder from, cluster::ExtendSessionRequest request) {
   if (FindSession(from, request.session()) == nullptr) return;
   const std::string name = request.session();
   engine_->ExtendGraph(name, std::move(request),
@@ -234,11 +234,10 @@ void MasterRole::CloseSession(const std::string& name, std::optional<Responder> 
   if (it == sessions_.end()) return;
   std::shared_ptr<SessionState> session = it->second;
   sessions_.erase(it);
-  std::vector<uint64_t> steps;
-  for (const auto& [id, step] : steps_) {
-    if (step.session == name) steps.push_back(id);
-  }
-  for (uint64_t id : steps) Fail(id, ClosedError());
+  WriteLog(LogLevel::kDebug, tasks_[options_.self].task.name, {"session"}, "session ", name,
+           " is closed");
+  const auto of_session = [&name](const Step& step) { return step.session == name; };
+  for (uint64_t id : KeysIf(steps_, of_session)) Fail(id, ClosedError());
   engine_->DeleteGraph(name);
   auto gather = std::make_shared<Gather>(Gather{calls_, from.value_or(Responder()),
                                                 static_cast<int>(session->touched.size()) + 1,
@@ -256,10 +255,12 @@ void MasterRole::Delete(PeerId task, const Leftover& leftover, std::function<voi
     return;
   }
   cluster::Message request;
-  request.set_method(leftover.handle.empty() ? cluster::DELETE_WORKER_SESSION
-                                             : cluster::DEREGISTER_GRAPH);
-  request.set_session(leftover.session);
-  request.set_handle(leftover.handle);
+  if (leftover.handle.empty()) {
+    request.mutable_delete_worker_session()->set_session(leftover.session);
+  } else {
+    request.mutable_deregister_graph()->set_session(leftover.session);
+    request.mutable_deregister_graph()->set_handle(leftover.handle);
+  }
   calls_->Call(task, tasks_[task].incarnation, std::move(request), now_, options_.grace,
                [this, task, leftover, tried = std::move(tried)](const absl::Status& status,
                                                                 const cluster::Message&) {
@@ -291,22 +292,25 @@ absl::Status MasterRole::Forgotten(const std::string& session, PeerId task) {
 
 void MasterRole::ListDevices(Responder from) {
   cluster::Message reply;
-  for (cluster::DeviceInfo& device : DevicesFor({})) *reply.add_devices() = std::move(device);
+  cluster::ListDevicesReply* list = reply.mutable_list_devices_reply();
+  for (cluster::DeviceInfo& device : DevicesFor({})) *list->add_devices() = std::move(device);
   calls_->Reply(from, absl::OkStatus(), std::move(reply));
 }
 
-void MasterRole::Reset(Responder from, const cluster::Message& request) {
+void MasterRole::Reset(Responder from, const cluster::ResetRequest& request) {
   auto gather = std::make_shared<Gather>(
       Gather{calls_, from, static_cast<int>(tasks_.size()) + 1, absl::OkStatus()});
   for (PeerId i = 0; i < tasks_.size(); ++i) {
     if (tasks_[i].incarnation == 0) {
-      gather->Add(absl::UnavailableError(
-          StrCat(Describe(i), " cannot be reached; the containers of the others were reset")));
+      gather->Add(
+          tasks_[i].task.name.empty()
+              ? absl::OkStatus()
+              : absl::UnavailableError(StrCat(
+                    Describe(i), " cannot be reached; the containers of the others were reset")));
       continue;
     }
     cluster::Message call;
-    call.set_method(cluster::CLEANUP_ALL);
-    *call.mutable_containers() = request.containers();
+    *call.mutable_cleanup_all()->mutable_containers() = request.containers();
     calls_->Call(
         i, tasks_[i].incarnation, std::move(call), now_, options_.wait_for_workers,
         [gather](const absl::Status& status, const cluster::Message&) { gather->Add(status); });
@@ -314,19 +318,21 @@ void MasterRole::Reset(Responder from, const cluster::Message& request) {
   gather->Add(absl::OkStatus());
 }
 
-void MasterRole::OnTaskUp(PeerId task, uint64_t incarnation, const cluster::Message& status,
-                          ClusterTime now) {
+void MasterRole::OnTaskUp(PeerId task, uint64_t incarnation,
+                          std::vector<cluster::DeviceInfo> devices, ClusterTime now) {
   now_ = now;
   TaskState& state = tasks_[task];
   if (incarnation != state.last_incarnation) leftovers_.erase(task);  // They ended with that life.
   state.incarnation = state.last_incarnation = incarnation;
-  state.devices.assign(status.devices().begin(), status.devices().end());
+  state.devices = std::move(devices);
   state.lost = absl::OkStatus();
-  std::vector<Waiting> waiting = std::move(waiting_);
-  waiting_.clear();
-  for (Waiting& one : waiting) {
+  CreateWaiting();
+}
+
+void MasterRole::CreateWaiting() {
+  for (Waiting& one : std::exchange(waiting_, {})) {
     if (MissingTasks(one.request.config()).empty()) {
-      CreateSession(one.client, std::move(one.request));
+      CreateSessionNow(one.client, std::move(one.request));
     } else {
       waiting_.push_back(std::move(one));
     }
@@ -342,12 +348,8 @@ void MasterRole::OnTaskLost(PeerId task, const absl::Status& status) {
     DropRegistrations(name, session.get(), task);
   }
   // Steps that wait for a registration on another task need not wait any longer.
-  std::vector<uint64_t> steps;
-  for (const auto& [id, step] : steps_) {
-    const auto& tasks = step.signature->tasks;
-    if (std::find(tasks.begin(), tasks.end(), task) != tasks.end()) steps.push_back(id);
-  }
-  for (uint64_t id : steps) Fail(id, status);
+  const auto needs_it = [task](const Step& step) { return step.signature->Uses(task); };
+  for (uint64_t id : KeysIf(steps_, needs_it)) Fail(id, status);
 }
 
 void MasterRole::OnTaskRefused(PeerId task, const absl::Status& why) {
@@ -356,14 +358,9 @@ void MasterRole::OnTaskRefused(PeerId task, const absl::Status& why) {
 
 void MasterRole::OnClientLost(PeerId client, ClusterTime now) {
   now_ = now;
-  std::vector<std::string> names;
-  for (const auto& [name, session] : sessions_) {
-    if (session->client == client) names.push_back(name);
-  }
-  for (const std::string& name : names) CloseSession(name, std::nullopt);
-  waiting_.erase(std::remove_if(waiting_.begin(), waiting_.end(),
-                                [client](const Waiting& w) { return w.client.from == client; }),
-                 waiting_.end());
+  const auto of_client = [client](const auto& session) { return session->client == client; };
+  for (const auto& name : KeysIf(sessions_, of_client)) CloseSession(name, std::nullopt);
+  std::erase_if(waiting_, [client](const Waiting& w) { return w.client.from == client; });
 }
 
 void MasterRole::Tick(ClusterTime now) {
@@ -373,14 +370,14 @@ void MasterRole::Tick(ClusterTime now) {
       ++i;
       continue;
     }
-    std::string missing;
-    for (const std::string& task : MissingTasks(waiting_[i].request.config())) {
-      missing += (missing.empty() ? "" : ", ") + task;
-    }
+    const auto missing = absl::StrJoin(MissingTasks(waiting_[i].request.config()), ", ");
     calls_->Reply(waiting_[i].client,
                   absl::UnavailableError(StrCat("the session was not created: no answer from ",
                                                 missing, "; are these tasks running?")));
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  while (!failed_steps_.empty() && now - failed_steps_.front().when > kFailedStepLifetime) {
+    failed_steps_.pop_front();
   }
   if (now >= next_leftovers_) {
     next_leftovers_ = now + 2 * options_.grace;
@@ -393,26 +390,19 @@ void MasterRole::Tick(ClusterTime now) {
     next_old_signatures_ = now + options_.signature_lifetime / 8;
     DropOldSignatures();
   }
-  std::vector<uint64_t> late, given_up;
-  for (const auto& [id, step] : steps_) {
-    if (!step.status.ok()) {
-      if (now >= step.give_up) given_up.push_back(id);
-    } else if (step.Late(now)) {
-      late.push_back(id);
-    }
-  }
-  for (uint64_t id : given_up) Finish(id);
-  for (uint64_t id : late) {
+  const auto given_up = [now](const Step& step) {
+    return !step.status.ok() && now >= step.give_up;
+  };
+  const auto late = [now](const Step& step) { return step.status.ok() && step.Late(now); };
+  for (uint64_t id : KeysIf(steps_, given_up)) Finish(id);
+  for (uint64_t id : KeysIf(steps_, late)) {
     Fail(id, absl::DeadlineExceededError("the run did not finish within its timeout"));
   }
 }
 
 void MasterRole::Stop(ClusterTime now) {
   now_ = now;
-  stopped_ = true;
-  std::vector<std::string> names;
-  for (const auto& [name, session] : sessions_) names.push_back(name);
-  for (const std::string& name : names) CloseSession(name, std::nullopt);
+  while (!sessions_.empty()) CloseSession(std::string(sessions_.begin()->first), std::nullopt);
   for (Waiting& one : waiting_) {
     calls_->Reply(one.client,
                   absl::UnavailableError(StrCat(Describe(options_.self), " is stopping")));

@@ -2,6 +2,7 @@
 #ifndef TROUPE_ACTORS_CLUSTER_MASTER_ROLE_H_
 #define TROUPE_ACTORS_CLUSTER_MASTER_ROLE_H_
 
+#include <algorithm>
 #include <compare>
 #include <deque>
 #include <functional>
@@ -20,7 +21,7 @@ namespace troupe {
 
 /// A session belongs to the client that made it, and ends with it. A signature is built once, and
 /// registered on each of its tasks once per life of the task; a step sends each of its tasks one
-/// RUN_GRAPH. One that is not used for long is given up, and built anew by the next step that wants
+/// RunGraph. One that is not used for long is given up, and built anew by the next step that wants
 /// it. The first error that does not follow from another one is the step's. Pure:
 /// thread-compatible, no clock; an event of its node.
 class MasterRole {
@@ -28,6 +29,7 @@ class MasterRole {
   struct Task {
     std::string name;     ///< "/job:worker/replica:0/task:0".
     std::string address;  ///< For messages.
+    uint64_t epoch = 0;   ///< How many tasks of this name have left before it.
   };
   struct Options {
     PeerId self = 0;  ///< Its own task, whose devices come first.
@@ -47,18 +49,24 @@ class MasterRole {
 
   /// A request of the master service; it is answered now or later.
   void OnRequest(Responder from, cluster::Message request, ClusterTime now);
-  /// A task has joined, with the next number, or has another address than before.
+  /// A task has joined, with a number that is free, or has another address than before.
   void AddTask(PeerId number, const Task& task, ClusterTime now);
-  /// A task answered GET_STATUS.
-  void OnTaskUp(PeerId task, uint64_t incarnation, const cluster::Message& status, ClusterTime now);
+  /// A task that is lost has left for good: its number is free.
+  void RemoveTask(PeerId number, const absl::Status& why, ClusterTime now);
+  /// A task has told of its devices.
+  void OnTaskUp(PeerId task, uint64_t incarnation, std::vector<cluster::DeviceInfo> devices,
+                ClusterTime now);
   /// A task is gone. Calls to it have been failed already.
   void OnTaskLost(PeerId task, const absl::Status& status);
+  /// The steps in which a task took part and that have failed lately: it may not have heard of
+  /// that.
+  std::vector<uint64_t> FailedStepsWith(PeerId task) const;
   /// What a task that is not there says cannot be accepted: another version, another task.
   void OnTaskRefused(PeerId task, const absl::Status& why);
   /// A client is gone.
   void OnClientLost(PeerId client, ClusterTime now);
   void Tick(ClusterTime now);
-  /// No new sessions or steps; those that run are cancelled.
+  /// Cancels all steps. No request may come afterwards.
   void Stop(ClusterTime now);
 
   size_t num_sessions() const { return sessions_.size(); }
@@ -85,9 +93,8 @@ class MasterRole {
     std::string handle;
   };
   struct Signature {
-    cluster::Message request;
+    cluster::Signature names;
     bool building = true;
-    bool one_shot = false;
     std::optional<BuiltStep> built;
     std::vector<PeerId> tasks;  ///< Per part.
     std::map<PeerId, Registration> registrations;
@@ -95,6 +102,8 @@ class MasterRole {
     std::vector<Responder> makers;  ///< Of callables, until it has been built.
     size_t num_steps = 0;           ///< That have not ended.
     ClusterTime last_used = 0;
+
+    bool Uses(PeerId task) const { return std::count(tasks.begin(), tasks.end(), task) > 0; }
   };
   struct SessionState {
     PeerId client = 0;
@@ -107,13 +116,12 @@ class MasterRole {
     std::set<PeerId> touched;                             ///< Tasks that may know of the session.
     std::map<std::string, uint64_t> partial_runs;         ///< Their steps.
     std::map<std::string, absl::Status> failed_partials;  ///< Those of which nobody was told.
-    bool closing = false;
   };
   /// A step that is fed and fetched in pieces, one piece at a time.
   struct PartialRun {
     struct Piece {
       Responder client;
-      cluster::Message request;
+      cluster::PartialRunRequest request;
       std::vector<TensorProto> values;
       int calls = 0;  ///< FEED_GRAPHs without an answer.
       ClusterTime deadline = 0;
@@ -146,36 +154,42 @@ class MasterRole {
   /// What a task may still have although nobody wants it: a graph of a session, or all of it.
   struct Leftover {
     std::string session, handle;
-    auto operator<=>(const Leftover&) const = default;
+    auto operator<=>(const Leftover&) const = default;  // NOLINT(modernize-use-nullptr)
   };
   struct Waiting {
     Responder client;
-    cluster::Message request;
+    cluster::CreateSessionRequest request;
     ClusterTime deadline = 0;
   };
 
-  void CreateSession(Responder from, cluster::Message request);
-  void ExtendSession(Responder from, cluster::Message request);
-  void RunStep(Responder from, cluster::Message request, ClusterTime now);
-  void MakeCallable(Responder from, cluster::Message request);
+  /// At once, or when no task is missing any more.
+  void CreateSession(Responder from, cluster::CreateSessionRequest request);
+  void CreateSessionNow(Responder from, cluster::CreateSessionRequest request);
+  void ExtendSession(Responder from, cluster::ExtendSessionRequest request);
+  void RunStep(Responder from, cluster::RunStepRequest request);
+  void MakeCallable(Responder from, const cluster::MakeCallableRequest& request);
+  void Cancel(Responder from, const cluster::CancelRequest& request);
   // Partial runs: partial_runs.cc.
-  void PartialRunSetup(Responder from, cluster::Message request);
-  void PartialRunPiece(Responder from, cluster::Message request);
+  void PartialRunSetup(Responder from, cluster::PartialRunSetupRequest request);
+  void PartialRunPiece(Responder from, cluster::PartialRunRequest request);
   void OnPartialBegun(Step* step);
   void NextPiece(uint64_t step_id);
   bool TakeNames(PartialRun* run, PartialRun::Piece* piece, std::vector<int>* fetches);
   void SendPiece(uint64_t step_id, Step* step, const std::vector<int>& fetches);
-  void OnPieceDone(uint64_t step_id, const absl::Status& status, const cluster::Message& reply,
+  void OnPieceDone(uint64_t step_id, const absl::Status& status, cluster::Message reply,
                    const std::vector<int>& places);
+  void AnswerPiece(PartialRun::Piece* piece, const absl::Status& status);
   /// Goes on to the next piece, or finishes the step.
   void FinishPiece(uint64_t step_id);
   void EndPartial(Step* step);
   void CloseSession(const std::string& name, std::optional<Responder> from);
+  /// Creates the sessions that wait for tasks, if none is missing any more.
+  void CreateWaiting();
   void ListDevices(Responder from);
-  void Reset(Responder from, const cluster::Message& request);
+  void Reset(Responder from, const cluster::ResetRequest& request);
 
   std::shared_ptr<Signature> FindOrBuild(const std::string& name, SessionState* session,
-                                         const cluster::Message& request);
+                                         const cluster::Signature& names);
   void OnBuilt(const std::string& session, std::shared_ptr<Signature> signature,
                absl::StatusOr<BuiltStep> built);
   void AnswerMakers(SessionState* session, const std::shared_ptr<Signature>& signature);
@@ -191,7 +205,12 @@ class MasterRole {
   void GiveUp(const std::string& name, SessionState* session, const std::string& key);
   /// Registers what is missing, and runs the step when nothing is.
   void Advance(uint64_t step_id);
-  void AdvanceAll(const std::string& session, const std::shared_ptr<Signature>& signature);
+  void AdvanceAll(Signature* signature);
+  void FailAll(Signature* signature, const absl::Status& status);
+  void Register(const std::string& session, const std::shared_ptr<Signature>& signature,
+                size_t part);
+  void OnRegistered(Signature* signature, PeerId task, const Leftover& graph,
+                    const absl::Status& status, bool forgotten);
   void DropRegistrations(const std::string& name, SessionState* session, PeerId task);
   /// A task does not know of the session, or of a graph, any more.
   absl::Status Forgotten(const std::string& session, PeerId task);
@@ -199,6 +218,7 @@ class MasterRole {
   /// after the first time.
   void Delete(PeerId task, const Leftover& leftover, std::function<void()> tried = {});
   bool EnsureOpen(const std::string& name, SessionState* session, PeerId task);
+  void OnOpened(const std::string& name, PeerId task, uint64_t life, const absl::Status& status);
   void SendRuns(uint64_t step_id, Step* step);
   void OnRunDone(uint64_t step_id, PeerId task, size_t part, const absl::Status& status,
                  cluster::Message reply);
@@ -218,12 +238,19 @@ class MasterRole {
   std::map<uint64_t, Step> steps_;
   std::vector<Waiting> waiting_;
   std::map<PeerId, std::set<Leftover>> leftovers_;
+  struct FailedStep {
+    uint64_t id = 0;
+    ClusterTime when = 0;
+    std::vector<PeerId> tasks;
+  };
+  static constexpr size_t kMostFailedSteps = 10000;
+  static constexpr ClusterTime kFailedStepLifetime = 120 * kSecond;
+  std::deque<FailedStep> failed_steps_;  ///< The last ones.
   ClusterTime next_leftovers_ = 0;
   ClusterTime next_old_signatures_ = 0;
   ClusterTime now_ = 0;  ///< Of the event that is being handled.
   uint64_t next_step_ = 1;
   uint64_t next_name_ = 1;
-  bool stopped_ = false;
 };
 
 }  // namespace troupe

@@ -3,20 +3,21 @@
 #include <utility>
 
 #include "actors/cluster/master_role.h"
+#include "devices/log.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
 
 namespace {
 
-std::string KeyOf(const cluster::Message& request) {
-  std::string key(request.partial() ? "p" : "");
-  if (request.placement_round() > 0) key += StrCat(request.placement_round(), ";");
-  for (const auto& name : request.feed_names()) (key += name) += '\0';
+std::string KeyOf(const cluster::Signature& signature) {
+  std::string key(signature.partial() ? "p" : "");
+  if (signature.placement_round() > 0) key += StrCat(signature.placement_round(), ";");
+  for (const auto& name : signature.feeds()) (key += name) += '\0';
   key += '\1';
-  for (const auto& name : request.fetch_names()) (key += name) += '\0';
+  for (const auto& name : signature.fetches()) (key += name) += '\0';
   key += '\1';
-  for (const auto& name : request.target_names()) (key += name) += '\0';
+  for (const auto& name : signature.targets()) (key += name) += '\0';
   return key;
 }
 
@@ -24,17 +25,13 @@ std::string KeyOf(const cluster::Message& request) {
 
 std::shared_ptr<MasterRole::Signature> MasterRole::FindOrBuild(const std::string& name,
                                                                SessionState* session,
-                                                               const cluster::Message& request) {
-  std::shared_ptr<Signature>& signature = session->signatures[KeyOf(request)];
+                                                               const cluster::Signature& names) {
+  std::shared_ptr<Signature>& signature = session->signatures[KeyOf(names)];
   if (signature != nullptr) return signature;
   signature = std::make_shared<Signature>();
   signature->last_used = now_;
-  *signature->request.mutable_feed_names() = request.feed_names();
-  *signature->request.mutable_fetch_names() = request.fetch_names();
-  *signature->request.mutable_target_names() = request.target_names();
-  signature->request.set_partial(request.partial());
-  signature->request.set_placement_round(request.placement_round());
-  engine_->Build(name, signature->request, DevicesFor(session->config),
+  signature->names = names;
+  engine_->Build(name, signature->names, DevicesFor(session->config),
                  [this, name, signature](absl::StatusOr<BuiltStep> built) {
                    OnBuilt(name, signature, std::move(built));
                  });
@@ -47,34 +44,33 @@ void MasterRole::OnBuilt(const std::string& name, std::shared_ptr<Signature> sig
   absl::Status status = built.status();
   auto session = sessions_.find(name);
   if (session == sessions_.end()) status = ClosedError();
-  if (status.ok()) {
-    signature->built = *std::move(built);
-    for (const BuiltStep::Part& part : signature->built->parts) {
-      auto task = task_by_name_.find(part.task);
-      if (task == task_by_name_.end()) {
-        status = absl::InternalError(StrCat("there is no task ", part.task));
-        break;
-      }
-      signature->tasks.push_back(task->second);
+  std::vector<PeerId> tasks;
+  for (size_t i = 0; status.ok() && i < built->parts.size(); ++i) {
+    const auto task = task_by_name_.find(built->parts[i].task);
+    if (task == task_by_name_.end()) {
+      status = absl::UnavailableError(StrCat(built->parts[i].task, " has left the cluster"));
+    } else {
+      tasks.push_back(task->second);
     }
   }
   if (status.ok()) {
+    signature->built = *std::move(built);
+    signature->tasks = std::move(tasks);
     AnswerMakers(session->second.get(), signature);
-    AdvanceAll(name, signature);
+    AdvanceAll(signature.get());
     TrimSignatures(name, session->second.get());
     return;
   }
   for (const Responder& maker : std::exchange(signature->makers, {})) calls_->Reply(maker, status);
-  if (session != sessions_.end()) session->second->signatures.erase(KeyOf(signature->request));
-  std::vector<uint64_t> steps = std::move(signature->waiting);
-  signature->waiting.clear();
-  for (uint64_t id : steps) Fail(id, status);
+  if (session != sessions_.end()) session->second->signatures.erase(KeyOf(signature->names));
+  FailAll(signature.get(), status);
 }
 
-void MasterRole::MakeCallable(Responder from, cluster::Message request) {
+void MasterRole::MakeCallable(Responder from, const cluster::MakeCallableRequest& request) {
   SessionState* session = FindSession(from, request.session());
   if (session == nullptr) return;
-  std::shared_ptr<Signature> signature = FindOrBuild(request.session(), session, request);
+  std::shared_ptr<Signature> signature =
+      FindOrBuild(request.session(), session, request.signature());
   signature->makers.push_back(from);
   if (!signature->building) AnswerMakers(session, signature);
 }
@@ -84,9 +80,10 @@ void MasterRole::AnswerMakers(SessionState* session, const std::shared_ptr<Signa
   for (const BuiltStep::Part& part : signature->built->parts) nodes += part.num_nodes;
   for (const Responder& maker : std::exchange(signature->makers, {})) {
     cluster::Message reply;
-    reply.set_handle(StrCat("c", next_name_++));
-    reply.set_num_nodes(nodes);
-    session->callables[reply.handle()] = signature;
+    cluster::MakeCallableReply* made = reply.mutable_make_callable_reply();
+    made->set_callable(StrCat("c", next_name_++));
+    made->set_num_nodes(nodes);
+    session->callables[made->callable()] = signature;
     calls_->Reply(maker, absl::OkStatus(), std::move(reply));
   }
 }
@@ -126,13 +123,10 @@ void MasterRole::TrimSignatures(const std::string& name, SessionState* session) 
 
 void MasterRole::DropOldSignatures() {
   for (const auto& [name, session] : sessions_) {
-    std::vector<std::string> old;
-    for (const auto& [key, signature] : session->signatures) {
-      if (Idle(*signature) && now_ - signature->last_used >= options_.signature_lifetime) {
-        old.push_back(key);
-      }
-    }
-    for (const std::string& key : old) GiveUp(name, session.get(), key);
+    const auto old = [this](const std::shared_ptr<Signature>& signature) {
+      return Idle(*signature) && now_ - signature->last_used >= options_.signature_lifetime;
+    };
+    for (const auto& key : KeysIf(session->signatures, old)) GiveUp(name, session.get(), key);
   }
 }
 
@@ -144,33 +138,32 @@ size_t MasterRole::num_signatures() const {
 
 // --- steps -------------------------------------------------------------------------------------
 
-void MasterRole::RunStep(Responder from, cluster::Message request, ClusterTime now) {
+void MasterRole::RunStep(Responder from, cluster::RunStepRequest request) {
   SessionState* session = FindSession(from, request.session());
   if (session == nullptr) return;
   std::shared_ptr<Signature> signature;
-  if (request.method() == cluster::RUN_CALLABLE) {
-    auto it = session->callables.find(request.handle());
+  if (request.has_callable()) {
+    auto it = session->callables.find(request.callable());
     if (it == session->callables.end()) {
-      calls_->Reply(from, absl::NotFoundError(StrCat("there is no callable ", request.handle())));
-      return;
+      return calls_->Reply(
+          from, absl::NotFoundError(StrCat("there is no callable ", request.callable())));
     }
     // What has been given up is built anew.
     if (!it->second->building && !it->second->built) {
-      it->second = FindOrBuild(request.session(), session, it->second->request);
+      it->second = FindOrBuild(request.session(), session, it->second->names);
     }
     signature = it->second;
   } else {
-    signature = FindOrBuild(request.session(), session, request);
+    signature = FindOrBuild(request.session(), session, request.signature());
   }
-  if (request.tensors_size() != signature->request.feed_names_size()) {
-    calls_->Reply(from, InvalidArgument("expected ", signature->request.feed_names_size(),
-                                        " fed tensors, got ", request.tensors_size()));
-    return;
+  if (request.feeds_size() != signature->names.feeds_size()) {
+    return calls_->Reply(from, InvalidArgument("expected ", signature->names.feeds_size(),
+                                               " fed tensors, got ", request.feeds_size()));
   }
   const uint64_t id = AddStep(from, request.session(), signature);
   Step& step = steps_.at(id);
-  for (TensorProto& feed : *request.mutable_tensors()) step.feeds.push_back(std::move(feed));
-  if (request.timeout_us() > 0) step.deadline = now + request.timeout_us();
+  for (TensorProto& feed : *request.mutable_feeds()) step.feeds.push_back(std::move(feed));
+  if (request.timeout_us() > 0) step.deadline = now_ + request.timeout_us();
   step.trace = request.trace();
   BeginStep(id);
 }
@@ -207,41 +200,36 @@ bool MasterRole::EnsureOpen(const std::string& name, SessionState* session, Peer
   session->opening[task] = life;
   session->touched.insert(task);
   cluster::Message request;
-  request.set_method(cluster::CREATE_WORKER_SESSION);
-  request.set_session(name);
-  request.set_reset(true);
+  request.mutable_create_worker_session()->set_session(name);
   calls_->Call(task, life, std::move(request), now_, options_.register_timeout,
                [this, name, task, life](const absl::Status& status, const cluster::Message&) {
-                 auto it = sessions_.find(name);
-                 if (it == sessions_.end()) return;
-                 SessionState& session = *it->second;
-                 if (auto o = session.opening.find(task);
-                     o != session.opening.end() && o->second == life) {
-                   session.opening.erase(o);
-                 }
-                 if (status.ok() && tasks_[task].incarnation == life) session.opened[task] = life;
-                 auto signatures = session.signatures;
-                 for (const auto& [key, signature] : signatures) {
-                   if (std::find(signature->tasks.begin(), signature->tasks.end(), task) ==
-                       signature->tasks.end()) {
-                     continue;
-                   }
-                   if (status.ok()) {
-                     AdvanceAll(name, signature);
-                   } else {
-                     std::vector<uint64_t> steps = std::move(signature->waiting);
-                     signature->waiting.clear();
-                     for (uint64_t id : steps) Fail(id, status);
-                   }
-                 }
+                 OnOpened(name, task, life, status);
                });
   return false;
 }
 
-void MasterRole::AdvanceAll(const std::string&, const std::shared_ptr<Signature>& signature) {
-  std::vector<uint64_t> steps = std::move(signature->waiting);
-  signature->waiting.clear();
-  for (uint64_t id : steps) Advance(id);
+void MasterRole::OnOpened(const std::string& name, PeerId task, uint64_t life,
+                          const absl::Status& status) {
+  auto found = sessions_.find(name);
+  if (found == sessions_.end()) return;
+  SessionState& session = *found->second;
+  if (auto it = session.opening.find(task); it != session.opening.end() && it->second == life) {
+    session.opening.erase(it);
+  }
+  if (status.ok() && tasks_[task].incarnation == life) session.opened[task] = life;
+  const auto signatures = session.signatures;
+  for (const auto& [key, signature] : signatures) {
+    if (!signature->Uses(task)) continue;
+    status.ok() ? AdvanceAll(signature.get()) : FailAll(signature.get(), status);
+  }
+}
+
+void MasterRole::AdvanceAll(Signature* signature) {
+  for (uint64_t id : std::exchange(signature->waiting, {})) Advance(id);
+}
+
+void MasterRole::FailAll(Signature* signature, const absl::Status& status) {
+  for (uint64_t id : std::exchange(signature->waiting, {})) Fail(id, status);
 }
 
 void MasterRole::Advance(uint64_t step_id) {
@@ -251,70 +239,74 @@ void MasterRole::Advance(uint64_t step_id) {
   std::shared_ptr<Signature> signature = step.signature;
   const std::string session_name = step.session;
   auto session = sessions_.find(session_name);
-  if (session == sessions_.end()) {
-    Fail(step_id, ClosedError());
-    return;
-  }
+  if (session == sessions_.end()) return Fail(step_id, ClosedError());
   bool ready = true;
   for (size_t i = 0; i < signature->tasks.size(); ++i) {
-    const PeerId task = signature->tasks[i];
+    PeerId& task = signature->tasks[i];
+    if (const std::string& name = signature->built->parts[i].task; tasks_[task].task.name != name) {
+      const auto again = task_by_name_.find(name);
+      if (again == task_by_name_.end()) {
+        return Fail(step_id, absl::UnavailableError(StrCat(name, " has left the cluster")));
+      }
+      task = again->second;
+    }
     const uint64_t life = tasks_[task].incarnation;
     if (life == 0) {
-      Fail(step_id, tasks_[task].lost.ok()
-                        ? absl::UnavailableError(StrCat(Describe(task), " cannot be reached"))
-                        : tasks_[task].lost);
-      return;
+      absl::Status why = tasks_[task].lost;
+      why.Update(absl::UnavailableError(StrCat(Describe(task), " cannot be reached")));
+      return Fail(step_id, why);
     }
-    auto [it, is_new] = signature->registrations.try_emplace(task);
-    if (!is_new && it->second.incarnation == life) {
+    auto it = signature->registrations.find(task);
+    if (it != signature->registrations.end() && it->second.incarnation == life) {
       ready &= it->second.ready;
       continue;
     }
     ready = false;
-    if (!EnsureOpen(session_name, session->second.get(), task)) {
-      signature->registrations.erase(it);
-      continue;
+    signature->registrations.erase(task);  // Of an earlier life.
+    if (EnsureOpen(session_name, session->second.get(), task)) {
+      Register(session_name, signature, i);
     }
-    Registration& registration = it->second;
-    registration.incarnation = life;
-    registration.ready = false;
-    registration.handle = StrCat("g", next_name_++);
-    cluster::Message request;
-    request.set_method(cluster::REGISTER_GRAPH);
-    request.set_session(session_name);
-    request.set_handle(registration.handle);
-    for (const cluster::Partition& part : signature->built->parts[i].partitions) {
-      *request.add_partitions() = part;
-    }
-    calls_->Call(task, life, std::move(request), now_, options_.register_timeout,
-                 [this, session_name, signature, task, handle = registration.handle](
-                     absl::Status status, const cluster::Message& reply) {
-                   auto it = signature->registrations.find(task);
-                   if (it == signature->registrations.end() || it->second.handle != handle) {
-                     // Forgotten meanwhile: those who wait for it look again.
-                     if (sessions_.count(session_name) != 0) Delete(task, {session_name, handle});
-                     AdvanceAll(session_name, signature);
-                     return;
-                   }
-                   if (status.ok()) {
-                     it->second.ready = true;
-                     AdvanceAll(session_name, signature);
-                     return;
-                   }
-                   signature->registrations.erase(it);
-                   // Only the answer may have been lost.
-                   if (sessions_.count(session_name) != 0) Delete(task, {session_name, handle});
-                   if (reply.reset()) status = Forgotten(session_name, task);
-                   std::vector<uint64_t> steps = std::move(signature->waiting);
-                   signature->waiting.clear();
-                   for (uint64_t id : steps) Fail(id, status);
-                 });
   }
-  if (!ready) {
+  if (ready) {
+    SendRuns(step_id, &step);
+  } else {
     signature->waiting.push_back(step_id);
+  }
+}
+
+void MasterRole::Register(const std::string& session, const std::shared_ptr<Signature>& signature,
+                          size_t part) {
+  const PeerId task = signature->tasks[part];
+  const uint64_t life = tasks_[task].incarnation;
+  const Leftover graph{session, StrCat("g", next_name_++)};
+  signature->registrations[task] = {life, /*ready=*/false, graph.handle};
+  cluster::Message request;
+  cluster::RegisterGraphRequest* body = request.mutable_register_graph();
+  body->set_session(session);
+  body->set_handle(graph.handle);
+  body->set_steps(static_cast<uint32_t>(options_.seed));
+  const auto& partitions = signature->built->parts[part].partitions;
+  body->mutable_partitions()->Assign(partitions.begin(), partitions.end());
+  calls_->Call(
+      task, life, std::move(request), now_, options_.register_timeout,
+      [this, signature, task, graph](const absl::Status& status, const cluster::Message& reply) {
+        OnRegistered(signature.get(), task, graph, status, reply.status().forgotten());
+      });
+}
+
+void MasterRole::OnRegistered(Signature* signature, PeerId task, const Leftover& graph,
+                              const absl::Status& status, bool forgotten) {
+  auto it = signature->registrations.find(task);
+  const bool current = it != signature->registrations.end() && it->second.handle == graph.handle;
+  if (current) it->second.ready = status.ok();
+  // The task may have it although nobody wants it any more, or only the answer was lost.
+  if (!(current && status.ok()) && sessions_.count(graph.session) != 0) Delete(task, graph);
+  if (!current || status.ok()) {
+    AdvanceAll(signature);  // If it is not current, those who wait for it look again.
     return;
   }
-  SendRuns(step_id, &step);
+  signature->registrations.erase(it);
+  FailAll(signature, forgotten ? Forgotten(graph.session, task) : status);
 }
 
 void MasterRole::SendRuns(uint64_t step_id, Step* step) {
@@ -326,11 +318,11 @@ void MasterRole::SendRuns(uint64_t step_id, Step* step) {
     const PeerId task = signature->tasks[i];
     const Registration& registration = signature->registrations.at(task);
     cluster::Message request;
-    request.set_method(cluster::RUN_GRAPH);
-    request.set_session(step->session);
-    request.set_handle(registration.handle);
-    request.set_step(step_id);
-    request.set_trace(step->trace);
+    cluster::RunGraphRequest* run = request.mutable_run_graph();
+    run->set_session(step->session);
+    run->set_handle(registration.handle);
+    run->set_step(step_id);
+    run->set_trace(step->trace);
     for (int feed : built.parts[i].feeds) {
       if (step->partial != nullptr) break;  // They come later.
       // The last one to need it gets it.
@@ -339,15 +331,10 @@ void MasterRole::SendRuns(uint64_t step_id, Step* step) {
         const std::vector<int>& feeds = built.parts[j].feeds;
         wanted = std::find(feeds.begin(), feeds.end(), feed) != feeds.end();
       }
-      TensorProto* tensor = request.add_tensors();
-      if (wanted) {
-        *tensor = step->feeds[feed];
-      } else {
-        *tensor = std::move(step->feeds[feed]);
-      }
+      *run->add_feeds() = wanted ? step->feeds[feed] : std::move(step->feeds[feed]);
     }
     if (built.parts.size() > 1) {
-      for (const BuiltStep::Part& part : built.parts) request.add_tasks(part.task);
+      for (const BuiltStep::Part& part : built.parts) run->add_tasks(part.task);
     }
     step->calls[task] =
         calls_->Call(task, registration.incarnation, std::move(request), now_, 0,
@@ -369,25 +356,22 @@ void MasterRole::OnRunDone(uint64_t step_id, PeerId task, size_t part, const abs
   if (it == steps_.end()) return;
   Step& step = it->second;
   step.calls.erase(task);
-  if (reply.costs_size() > 0) engine_->Learn(step.session, reply);
-  absl::Status result = status;
-  if (step.partial != nullptr && result.ok()) {
-    FinishPiece(step_id);
-    return;
-  }
+  cluster::RunGraphReply& ran = *reply.mutable_run_graph_reply();
+  if (ran.costs_size() > 0) engine_->Learn(step.session, ran);
+  if (step.partial != nullptr && status.ok()) return FinishPiece(step_id);
   const std::vector<int>& fetches = step.signature->built->parts[part].fetches;
-  if (result.ok() && reply.tensors_size() != static_cast<int>(fetches.size())) {
-    result = absl::InternalError(StrCat(Describe(task), " sent ", reply.tensors_size(),
-                                        " tensors, ", fetches.size(), " were fetched"));
+  absl::Status result = status;
+  if (result.ok() && ran.fetches_size() != static_cast<int>(fetches.size())) {
+    result = absl::InternalError(StrCat(Describe(task), " sent ", ran.fetches_size(), " tensors, ",
+                                        fetches.size(), " were fetched"));
   }
   if (!result.ok()) {
-    if (reply.reset()) result = Forgotten(step.session, task);
-    Fail(step_id, result, reply.derived());
-    return;
+    if (reply.status().forgotten()) result = Forgotten(step.session, task);
+    return Fail(step_id, result, reply.status().derived());
   }
-  step.metadata += reply.metadata();
+  step.metadata += ran.metadata();
   for (size_t i = 0; i < fetches.size(); ++i) {
-    step.fetches[fetches[i]] = std::move(*reply.mutable_tensors(static_cast<int>(i)));
+    step.fetches[fetches[i]] = std::move(*ran.mutable_fetches(static_cast<int>(i)));
   }
   if (step.calls.empty()) Finish(step_id);
 }
@@ -402,17 +386,30 @@ void MasterRole::Fail(uint64_t step_id, const absl::Status& status, bool derived
     step.derived = derived;
   }
   if (first) {
+    WriteLog(absl::IsCancelled(status) ? LogLevel::kDebug : LogLevel::kInfo,
+             tasks_[options_.self].task.name, {"step", step.session}, "step ", step_id,
+             " of session ", step.session, " is aborted: ", status.ToString());
     step.give_up = now_ + options_.grace;
     for (const auto& [task, call] : step.calls) {
       cluster::Message cleanup;
-      cleanup.set_method(cluster::CLEANUP_GRAPH);
-      cleanup.set_step(step_id);
-      cleanup.set_error(StrCat("the step failed elsewhere: ", std::string(status.message())));
+      cleanup.mutable_cleanup_graph()->set_step(step_id);
+      cleanup.mutable_cleanup_graph()->set_reason(
+          StrCat("the step failed elsewhere: ", std::string(status.message())));
       calls_->Call(task, tasks_[task].incarnation, std::move(cleanup), now_, options_.grace,
                    [](const absl::Status&, const cluster::Message&) {});
     }
   }
   if (step.calls.empty()) Finish(step_id);
+}
+
+std::vector<uint64_t> MasterRole::FailedStepsWith(PeerId task) const {
+  std::vector<uint64_t> ids;
+  for (const FailedStep& step : failed_steps_) {
+    if (std::find(step.tasks.begin(), step.tasks.end(), task) != step.tasks.end()) {
+      ids.push_back(step.id);
+    }
+  }
+  return ids;
 }
 
 void MasterRole::Finish(uint64_t step_id) {
@@ -422,15 +419,15 @@ void MasterRole::Finish(uint64_t step_id) {
   --step.signature->num_steps;
   step.signature->last_used = now_;
   for (const auto& [task, call] : step.calls) calls_->Forget(call);
-  if (step.partial != nullptr) {
-    EndPartial(&step);
-    return;
+  if (!step.status.ok()) {
+    failed_steps_.push_back({step_id, now_, step.signature->tasks});
+    if (failed_steps_.size() > kMostFailedSteps) failed_steps_.pop_front();
   }
+  if (step.partial != nullptr) return EndPartial(&step);
   cluster::Message reply;
-  if (step.status.ok()) {
-    for (TensorProto& fetch : step.fetches) *reply.add_tensors() = std::move(fetch);
-    reply.set_metadata(std::move(step.metadata));
-  }
+  cluster::RunStepReply* ran = reply.mutable_run_step_reply();
+  for (TensorProto& fetch : step.fetches) *ran->add_fetches() = std::move(fetch);
+  ran->set_metadata(std::move(step.metadata));
   calls_->Reply(step.client, step.status, std::move(reply));
 }
 

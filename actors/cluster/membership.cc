@@ -1,9 +1,12 @@
-// How tasks join a cluster that runs.
+// How tasks join a cluster that runs, and leave it. A name that is free counts as another one:
+// whoever has the higher epoch is right, and of one epoch who says that it has left.
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
 #include "actors/cluster/node_role.h"
 #include "devices/device_name.h"
+#include "devices/log.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -12,9 +15,13 @@ namespace {
 
 // Somebody else's list is believed within limits.
 constexpr size_t kMostTasks = 100000;
+// Tasks that have left are remembered for those who are away.
+constexpr size_t kMostGone = 1000;
 
 /// A name that a task may have, and an address that somebody may be at.
-absl::Status CheckMember(const std::string& name, const std::string& address) {
+absl::Status CheckMember(const cluster::Task& member) {
+  const std::string& name = member.name();
+  const std::string& address = member.address();
   absl::StatusOr<DeviceName> parsed = DeviceName::Parse(name);
   if (!parsed.ok() || !parsed->job || !parsed->task || parsed->replica != 0 || parsed->type ||
       parsed->index) {
@@ -35,14 +42,16 @@ absl::Status CheckMember(const std::string& name, const std::string& address) {
 
 }  // namespace
 
-absl::Status NodeRole::CheckNewcomer(const std::string& name, const std::string& address,
-                                     uint64_t incarnation) const {
-  TROUPE_RETURN_IF_ERROR(CheckMember(name, address));
+absl::Status NodeRole::CheckNewcomer(const cluster::Task& newcomer) const {
+  TROUPE_RETURN_IF_ERROR(CheckMember(newcomer));
+  const std::string& name = newcomer.name();
+  const std::string& address = newcomer.address();
+  if (newcomer.incarnation() == 0) return InvalidArgument(name, " has no incarnation");
   for (PeerId i = 0; i < options_.tasks.size(); ++i) {
     const MasterRole::Task& task = options_.tasks[i];
     const bool lives = i == self_ || detector_.alive(i);
     const uint64_t life = i == self_ ? options_.incarnation : detector_.incarnation(i);
-    if (task.name == name && lives && life != incarnation) {
+    if (task.name == name && lives && life != newcomer.incarnation()) {
       return absl::AlreadyExistsError(
           StrCat("there is a task ", Describe(i), " already, and it lives; join as another one"));
     }
@@ -61,95 +70,212 @@ absl::Status NodeRole::CheckNewcomer(const std::string& name, const std::string&
              : absl::ResourceExhaustedError("the cluster has too many tasks");
 }
 
-void NodeRole::AddMember(const std::string& name, const std::string& address, ClusterTime now) {
-  PeerId id = 0;
-  while (id < options_.tasks.size() && options_.tasks[id].name != name) ++id;
-  if (id == self_) return;
-  if (id < options_.tasks.size()) {
-    if (options_.tasks[id].address == address) return;
-    options_.tasks[id].address = address;
-  } else {
-    options_.tasks.push_back({name, address});
+void NodeRole::AddMember(const cluster::Task& member, ClusterTime now) {
+  PeerId id = FindMember(member.name());
+  const bool is_new = id == options_.tasks.size();
+  if (is_new && !free_numbers_.empty() &&
+      now - free_numbers_.front().second >= options_.health.timeout) {
+    id = free_numbers_.front().first;
+    free_numbers_.pop_front();
+  } else if (is_new) {
+    options_.tasks.emplace_back();
+  }
+  MasterRole::Task& task = options_.tasks[id];
+  task.epoch = std::max(task.epoch, member.epoch());
+  if (id == self_ || task.address == member.address()) return;
+  task.name = member.name();
+  task.address = member.address();
+  if (is_new) {
+    std::erase_if(gone_, [&](const cluster::Task& gone) { return gone.name() == task.name; });
+    lost_.erase(id);
     detector_.Add(id, now);
   }
-  if (master_ != nullptr) master_->AddTask(id, options_.tasks[id], now);
-  if (member_watcher_) member_watcher_(id, name, address);
+  WriteLog(LogLevel::kInfo, options_.task, {"member"}, Describe(id), " is a member now");
+  if (master_ != nullptr) master_->AddTask(id, task, now);
+  if (member_watcher_) member_watcher_(id, task.name, task.address);
 }
 
-void NodeRole::AddMembers(const cluster::Message& message, ClusterTime now) {
-  if (message.tasks_size() != message.addresses_size()) return;
-  for (int i = 0; i < message.tasks_size(); ++i) {
-    bool known = false;
-    for (const MasterRole::Task& task : options_.tasks) known |= task.name == message.tasks(i);
-    // Others may know a task by another address than this one does.
-    if (known || options_.tasks.size() >= kMostTasks ||
-        !CheckMember(message.tasks(i), message.addresses(i)).ok()) {
-      continue;
+void NodeRole::AddMembers(const Tasks& members, ClusterTime now) {
+  for (const cluster::Task& member : members) {
+    const PeerId id = FindMember(member.name());
+    const bool known = id < options_.tasks.size();
+    if (member.left()) {
+      Remove(member, now);
+      // Of one epoch, others may know a task by another address than this one does.
+    } else if ((known ? member.epoch() > options_.tasks[id].epoch
+                      : member.epoch() >= NextEpoch(member.name())) &&
+               options_.tasks.size() < kMostTasks && CheckMember(member).ok()) {
+      AddMember(member, now);
     }
-    AddMember(message.tasks(i), message.addresses(i), now);
   }
 }
 
-void NodeRole::ListMembers(cluster::Message* message) const {
+void NodeRole::ListMembers(Tasks* members) const {
   for (const MasterRole::Task& task : options_.tasks) {
-    message->add_tasks(task.name);
-    message->add_addresses(task.address);
+    if (task.name.empty()) continue;
+    cluster::Task* member = members->Add();
+    member->set_name(task.name);
+    member->set_address(task.address);
+    member->set_epoch(task.epoch);
   }
+  for (const cluster::Task& gone : gone_) *members->Add() = gone;
 }
 
-void NodeRole::OnJoin(Responder from, const cluster::Message& request, ClusterTime now) {
-  if (request.tasks_size() != 1 || request.addresses_size() != 1 || request.ids_size() != 1) {
-    calls_.Reply(from, InvalidArgument("one task joins at a time"));
-    return;
+PeerId NodeRole::FindMember(const std::string& name) const {
+  PeerId id = 0;
+  while (id < options_.tasks.size() && (options_.tasks[id].name != name || name.empty())) ++id;
+  return id;
+}
+
+uint64_t NodeRole::NextEpoch(const std::string& name) const {
+  for (const cluster::Task& gone : gone_) {
+    if (gone.name() == name) return gone.epoch() + 1;
   }
-  const std::string name = request.tasks(0), address = request.addresses(0);
-  const bool announced = request.method() == cluster::ADD_TASK;
-  absl::Status status = CheckNewcomer(name, address, request.ids(0));
-  if (announced && from.from >= options_.tasks.size()) {
-    status = absl::PermissionDeniedError("only tasks of the cluster may announce others");
-  }
-  if (!status.ok()) {
-    calls_.Reply(from, status);
-    return;
-  }
-  AddMember(name, address, now);
-  if (announced) {
-    calls_.Reply(from, absl::OkStatus());
-    return;
-  }
-  // The newcomer is told when all have heard of it, so that any of them can use it from then on.
-  // Whoever cannot be reached learns of it from the others when it is back.
-  struct Announcement {
+  return 0;
+}
+
+void NodeRole::Tell(const cluster::Message& news, const std::string& but,
+                    std::function<void(const absl::Status&)> told) {
+  struct Telling {
     int left = 1;
     absl::Status status;
   };
-  auto announcement = std::make_shared<Announcement>();
-  auto heard = [this, from, announcement](const absl::Status& answer) {
+  auto telling = std::make_shared<Telling>();
+  // Whoever cannot be reached learns of it from the others when it is back.
+  auto heard = [telling, told = std::move(told)](const absl::Status& answer) {
     if (absl::IsAlreadyExists(answer) || absl::IsInvalidArgument(answer)) {
-      announcement->status.Update(answer);
+      telling->status.Update(answer);
     }
-    if (--announcement->left > 0) return;
-    cluster::Message reply;
-    ListMembers(&reply);
-    calls_.Reply(from, announcement->status, std::move(reply));
+    if (--telling->left == 0) told(telling->status);
   };
   for (PeerId i = 0; i < options_.tasks.size(); ++i) {
-    if (i == self_ || !detector_.alive(i) || options_.tasks[i].name == name) continue;
-    ++announcement->left;
-    cluster::Message call;
-    call.set_method(cluster::ADD_TASK);
-    call.add_tasks(name);
-    call.add_addresses(address);
-    call.add_ids(request.ids(0));
-    calls_.Call(i, detector_.incarnation(i), std::move(call), now, options_.health.timeout,
+    if (i == self_ || !detector_.alive(i) || options_.tasks[i].name == but) continue;
+    ++telling->left;
+    calls_.Call(i, detector_.incarnation(i), news, now_, options_.health.timeout,
                 [heard](const absl::Status& answer, const cluster::Message&) { heard(answer); });
   }
   heard(absl::OkStatus());
 }
 
-void NodeRole::Joined(const cluster::Message& members, ClusterTime now) {
+void NodeRole::OnAddTask(Responder from, const cluster::Task& newcomer, ClusterTime now) {
+  absl::Status status =
+      from.from < options_.tasks.size()
+          ? CheckNewcomer(newcomer)
+          : absl::PermissionDeniedError("only tasks of the cluster may announce others");
+  if (newcomer.epoch() < NextEpoch(newcomer.name())) {
+    status.Update(
+        absl::AlreadyExistsError(StrCat(newcomer.name(), " has left, which ", Describe(from.from),
+                                        " had not heard yet; try again in a moment")));
+  }
+  if (status.ok()) AddMember(newcomer, now);
+  calls_.Reply(from, status);
+}
+
+void NodeRole::OnJoin(Responder from, cluster::Task newcomer, ClusterTime now) {
+  if (absl::Status status = CheckNewcomer(newcomer); !status.ok()) {
+    WriteLog(LogLevel::kWarning, options_.task, {"join"}, newcomer.name(), " at ",
+             newcomer.address(), " does not become a member: ", status.message());
+    calls_.Reply(from, status);
+    return;
+  }
+  const PeerId id = FindMember(newcomer.name());
+  newcomer.set_epoch(id < options_.tasks.size() ? options_.tasks[id].epoch
+                                                : NextEpoch(newcomer.name()));
+  AddMember(newcomer, now);
+  // The newcomer is told when all have heard of it, so that any of them can use it from then on.
+  cluster::Message news;
+  *news.mutable_add_task()->mutable_task() = newcomer;
+  Tell(news, newcomer.name(), [this, from](const absl::Status& status) {
+    cluster::Message reply;
+    ListMembers(reply.mutable_join_cluster_reply()->mutable_tasks());
+    calls_.Reply(from, status, std::move(reply));
+  });
+}
+
+void NodeRole::AskMembers(PeerId task, ClusterTime now) {
+  now_ = now;
+  if (task < options_.tasks.size() && detector_.alive(task)) {
+    AskStatus(task, detector_.incarnation(task));
+  }
+}
+
+void NodeRole::Joined(const cluster::JoinClusterReply& members, ClusterTime now) {
   options_.joining = false;
-  AddMembers(members, now);
+  AddMembers(members.tasks(), now);
+}
+
+// ---- Leaving ----
+
+void NodeRole::Leave(const std::string& task, ClusterTime now,
+                     std::function<void(const absl::Status&)> done) {
+  now_ = now;
+  const PeerId id = FindMember(task);
+  if (id == options_.tasks.size()) {
+    done(NextEpoch(task) > 0 ? absl::OkStatus()
+                             : absl::NotFoundError(StrCat("there is no task ", task,
+                                                          " in the cluster of ", Describe(self_))));
+    return;
+  }
+  bool others = false;
+  for (PeerId i = 0; i < options_.tasks.size(); ++i) others |= i != self_ && detector_.alive(i);
+  if (id == self_ && !others) {
+    done(absl::FailedPreconditionError(StrCat("no task lives but ", Describe(self_),
+                                              ", so that nobody would know that it leaves; ",
+                                              "stop it instead")));
+    return;
+  }
+  cluster::Message news;
+  cluster::Task* gone = news.mutable_leave_cluster()->mutable_task();
+  gone->set_name(task);
+  gone->set_address(options_.tasks[id].address);
+  gone->set_epoch(options_.tasks[id].epoch);
+  // It hears of it, too, as long as it is a member.
+  Tell(news, "", [this, record = *gone, done = std::move(done)](const absl::Status& status) {
+    Remove(record, now_);
+    done(status);
+  });
+}
+
+void NodeRole::OnLeave(Responder from, const cluster::Task& gone, ClusterTime now) {
+  if (from.from >= options_.tasks.size()) {
+    Leave(gone.name(), now,
+          [this, from](const absl::Status& status) { calls_.Reply(from, status); });
+    return;
+  }
+  calls_.Reply(from, absl::OkStatus());  // It may be the last one.
+  Remove(gone, now);
+}
+
+void NodeRole::Remove(const cluster::Task& gone, ClusterTime now) {
+  const PeerId id = FindMember(gone.name());
+  const bool member = id < options_.tasks.size();
+  if (gone.epoch() < std::max(NextEpoch(gone.name()), member ? options_.tasks[id].epoch : 0))
+    return;
+  if (!CheckMember(gone).ok() || (id == self_ && options_.joining)) return;
+  std::erase_if(gone_, [&](const cluster::Task& one) { return one.name() == gone.name(); });
+  gone_.push_back(gone);
+  gone_.back().set_left(true);
+  if (gone_.size() > kMostGone) gone_.pop_front();
+  if (!member) return;
+  const absl::Status why = absl::UnavailableError(StrCat(Describe(id), " has left the cluster"));
+  if (!options_.task.empty()) {
+    cluster::Message news;
+    *news.mutable_leave_cluster()->mutable_task() = gone;
+    Tell(news, "", [](const absl::Status&) {});  // Itself, too, if it is there.
+  }
+  if (id == self_) {
+    WriteLog(LogLevel::kWarning, options_.task, {"member"}, "has left the cluster");
+    options_.joining = true;
+    Stop(now);
+  } else {
+    detector_.Remove(id);
+    ask_again_.erase(id);
+    Lost(id, why, now);
+    if (master_ != nullptr) master_->RemoveTask(id, why, now);
+    options_.tasks[id] = {};
+    free_numbers_.emplace_back(id, now);
+  }
+  if (member_watcher_) member_watcher_(id, "", "");
 }
 
 }  // namespace troupe

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "devices/exceptions.h"
+#include "devices/log.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -11,15 +12,33 @@ namespace troupe {
 namespace {
 // What a peer says is believed within limits.
 constexpr ClusterTime kShortestTimeout = kSecond / 10;
+constexpr int kOffLevel = static_cast<int>(LogLevel::kOff);
+
+cluster::Sender SenderOf(const NodeRole::Options& options) {
+  cluster::Sender sender;
+  sender.set_task(options.task);
+  sender.set_incarnation(options.incarnation);
+  for (const MasterRole::Task& task : options.tasks) {
+    if (!options.task.empty() && task.name == options.task) sender.set_address(task.address);
+  }
+  return sender;
+}
+
+/// Goes on while a node is drained.
+bool EndsSomething(const cluster::Message& request) {
+  return request.has_cleanup_graph() || request.has_delete_worker_session() ||
+         request.has_deregister_graph() || request.has_close_session() || request.has_cancel() ||
+         request.has_get_status() || request.has_get_log() || request.has_leave_cluster();
+}
 }  // namespace
 
 NodeRole::NodeRole(Options options, Outbox* outbox, WorkerEngine* worker_engine,
                    MasterEngine* master_engine, ClusterTime now)
     : options_(std::move(options)),
-      calls_({options_.task, options_.incarnation}, outbox),
+      calls_(SenderOf(options_), outbox),
       detector_(options_.health),
       known_from_(now + options_.health.timeout),
-      outbox_(outbox) {
+      worker_engine_(worker_engine) {
   for (PeerId i = 0; i < options_.tasks.size(); ++i) {
     if (!options_.task.empty() && options_.tasks[i].name == options_.task) {
       self_ = i;
@@ -29,7 +48,6 @@ NodeRole::NodeRole(Options options, Outbox* outbox, WorkerEngine* worker_engine,
   }
   if (worker_engine != nullptr) {
     worker_ = std::make_unique<WorkerRole>(options_.worker, &calls_, worker_engine);
-    worker_->set_members([this](cluster::Message* status) { ListMembers(status); });
   }
   if (master_engine != nullptr) {
     MasterRole::Options master = options_.master;
@@ -40,11 +58,7 @@ NodeRole::NodeRole(Options options, Outbox* outbox, WorkerEngine* worker_engine,
     master_ = std::make_unique<MasterRole>(master, options_.tasks, &calls_, master_engine);
   }
   if (master_ != nullptr && worker_engine != nullptr) {
-    cluster::Message status;
-    for (cluster::DeviceInfo& device : worker_engine->Devices()) {
-      *status.add_devices() = std::move(device);
-    }
-    master_->OnTaskUp(self_, options_.incarnation, status, now);
+    master_->OnTaskUp(self_, options_.incarnation, worker_engine->Devices(), now);
   }
 }
 
@@ -55,99 +69,86 @@ std::string NodeRole::Describe(PeerId peer) const {
 }
 
 bool NodeRole::Admit(PeerId from, const cluster::Message& message) {
+  const cluster::Sender& sender = message.sender();
+  if (HasLeft(from)) return false;
   absl::Status error;
   if (message.version() != kProtocolVersion) {
     error = absl::FailedPreconditionError(StrCat(
         "protocol version ", message.version(), " is not spoken here: ", Describe(self_),
         " speaks version ", kProtocolVersion, "; run the same version of Troupe everywhere"));
-  } else if (message.incarnation() == 0) {
+  } else if (sender.incarnation() == 0) {
     error = InvalidArgument("a message without an incarnation");
   } else if (from < options_.tasks.size() && from != self_ && !options_.tasks[from].name.empty() &&
-             message.task() != options_.tasks[from].name) {
+             sender.task() != options_.tasks[from].name) {
     error = InvalidArgument("at ", options_.tasks[from].address, " serves ",
-                            message.task().empty() ? "nobody" : message.task(), ", not ",
+                            sender.task().empty() ? "nobody" : sender.task(), ", not ",
                             options_.tasks[from].name,
                             "; give all tasks the same description of the cluster");
-  } else if (from >= kFirstClient && IsTask(message.task())) {
+  } else if (from >= kFirstClient && IsTask(sender.task())) {
     error = absl::AlreadyExistsError(
-        StrCat(message.task(), " is not expected at ", message.address(),
+        StrCat(sender.task(), " is not expected at ", sender.address(),
                "; are there two tasks of one name, or two descriptions of the cluster?"));
   } else if (message.to_incarnation() != 0 && message.to_incarnation() != options_.incarnation) {
     error = absl::AbortedError(StrCat("the message is for an earlier life of ", Describe(self_),
                                       ", which has been restarted"));
-  } else if (detector_.IsEarlierLife(from, message.incarnation())) {
+  } else if (detector_.IsEarlierLife(from, sender.incarnation())) {
     error = absl::AbortedError(StrCat("the message is from an earlier life of ", Describe(from)));
   }
   if (error.ok()) return true;
   OnRefused(from, error);
-  if (message.kind() != cluster::PING || !absl::IsAborted(error)) Refuse(from, message, error);
+  if (!message.has_ping() || !absl::IsAborted(error)) Refuse(from, message, error);
   return false;
 }
 
 void NodeRole::Refuse(PeerId from, const cluster::Message& message, const absl::Status& why) {
-  const bool ping = message.kind() == cluster::PING;
-  if (!ping && message.kind() != cluster::REQUEST) return;
+  if (!message.has_ping() && !IsRequest(message)) return;
   cluster::Message answer;
-  answer.set_kind(ping ? cluster::PONG : cluster::REPLY);
+  if (message.has_ping()) answer.mutable_pong();
   answer.set_id(message.id());
-  answer.set_code(static_cast<int>(why.code()));
-  answer.set_error(std::string(why.message()));
+  SetStatus(why, &answer);
   calls_.Send(from, std::move(answer));
 }
 
-bool NodeRole::IsTask(const std::string& name) const {
-  for (const MasterRole::Task& task : options_.tasks) {
-    if (!name.empty() && task.name == name) return true;
-  }
-  return false;
-}
-
 void NodeRole::OnRefused(PeerId from, const absl::Status& why) {
+  WriteLog(LevelOfRefusal(why), options_.task, {"refused"}, Describe(from), ": ", why.message());
   // Who waits for the peer learns why it does not count. An earlier life is no reason to give.
   if (from >= options_.tasks.size() || absl::IsAborted(why)) return;
-  refusal_ = why;
+  if (refusal_watcher_) refusal_watcher_(why);
   if (master_ != nullptr) master_->OnTaskRefused(from, why);
 }
 
 void NodeRole::OnMessage(PeerId from, cluster::Message message, ClusterTime now) {
   now_ = now;
   if (!Admit(from, message)) return;
-  if (message.kind() == cluster::PONG && message.code() != 0) {
-    OnRefused(from, StatusOf(message));
-    return;
+  if (message.has_pong() && message.status().code() != 0) {
+    return OnRefused(from, StatusOf(message.status()));
   }
   if (from != self_) {
     if (from < options_.tasks.size()) {
-      Handle(detector_.Heard(from, message.incarnation(), now), now, "it was restarted");
+      Handle(detector_.Heard(from, message.sender().incarnation(), now), now, "it was restarted");
     } else if (!stopped_ && local_clients_.count(from) == 0) {
       clients_[from] = now;
     }
   }
-  switch (message.kind()) {
-    case cluster::REQUEST:
-      OnRequest(from, std::move(message), now);
-      return;
-    case cluster::REPLY:
-      calls_.OnReply(from, std::move(message));
-      return;
-    case cluster::PING: {
-      cluster::Message pong;
-      pong.set_kind(cluster::PONG);
-      pong.set_timeout_us(options_.health.timeout);
-      pong.set_address(Address());
-      calls_.Send(from, std::move(pong));
-      return;
-    }
-    case cluster::PONG:
-      // A client notices as soon as the cluster's own tasks do.
-      if (options_.task.empty() && message.timeout_us() >= kShortestTimeout &&
-          message.timeout_us() < detector_.options().timeout) {
-        detector_.set_options({std::min(detector_.options().interval, message.timeout_us() / 5),
-                               static_cast<ClusterTime>(message.timeout_us())});
-      }
-      return;
-    default:
-      return;
+  if (message.has_ping()) {
+    cluster::Message answer;
+    answer.mutable_pong()->set_timeout_us(options_.health.timeout);
+    calls_.Send(from, std::move(answer));
+  } else if (message.has_pong()) {
+    OnPong(message.pong());
+  } else if (message.has_status()) {
+    calls_.OnReply(from, std::move(message));
+  } else {
+    OnRequest(from, std::move(message), now);
+  }
+}
+
+void NodeRole::OnPong(const cluster::Pong& pong) {
+  // A client notices as soon as the cluster's own tasks do.
+  if (options_.task.empty() && pong.timeout_us() >= kShortestTimeout &&
+      pong.timeout_us() < detector_.options().timeout) {
+    detector_.set_options({std::min(detector_.options().interval, pong.timeout_us() / 5),
+                           static_cast<ClusterTime>(pong.timeout_us())});
   }
 }
 
@@ -162,45 +163,71 @@ void NodeRole::OnRequest(PeerId from, cluster::Message message, ClusterTime now)
 }
 
 void NodeRole::Serve(Responder responder, cluster::Message message, ClusterTime now) {
-  const PeerId from = responder.from;
-  const cluster::Method method = message.method();
-  const bool ends_something =
-      method == cluster::CLEANUP_GRAPH || method == cluster::DELETE_WORKER_SESSION ||
-      method == cluster::DEREGISTER_GRAPH || method == cluster::CLOSE_SESSION ||
-      method == cluster::CANCEL || method == cluster::GET_STATUS;
-  if (method == cluster::GET_STATUS && message.reset() && worker_ != nullptr &&
-      from < options_.tasks.size()) {
-    worker_->FailSteps({message.ids().begin(), message.ids().end()},
-                       absl::UnavailableError(
-                           StrCat("lost ", Describe(from), ": it had lost sight of this task")));
+  if (stopped_ || (draining_ && !EndsSomething(message))) {
+    return calls_.Reply(responder, absl::UnavailableError(StrCat(Describe(self_), " is stopping")));
   }
-  if (stopped_ || (draining_ && !ends_something)) {
-    calls_.Reply(responder, absl::UnavailableError(StrCat(Describe(self_), " is stopping")));
-  } else if (method == cluster::JOIN_CLUSTER || method == cluster::ADD_TASK) {
-    OnJoin(responder, message, now);
-  } else if (message.method() >= cluster::CREATE_SESSION) {
-    if (master_ != nullptr) {
-      master_->OnRequest(responder, std::move(message), now);
-    } else {
-      calls_.Reply(responder, absl::UnimplementedError("this is not a master"));
-    }
-  } else if (worker_ != nullptr) {
+  switch (message.body_case()) {
+    case cluster::Message::kGetStatus:
+      if (worker_ == nullptr) break;
+      return OnGetStatus(responder, message.get_status());
+    case cluster::Message::kJoinCluster:
+      return OnJoin(responder, message.join_cluster().task(), now);
+    case cluster::Message::kAddTask:
+      return OnAddTask(responder, message.add_task().task(), now);
+    case cluster::Message::kGetLog:
+      if (worker_ == nullptr) break;  // The lines of a client are nobody else's.
+      return OnGetLog(responder, message.get_log());
+    case cluster::Message::kLeaveCluster:
+      return OnLeave(responder, message.leave_cluster().task(), now);
+    default:
+      break;
+  }
+  const bool for_master = message.body_case() >= cluster::Message::kCreateSession;
+  if (for_master && master_ != nullptr) {
+    master_->OnRequest(responder, std::move(message), now);
+  } else if (!for_master && worker_ != nullptr) {
     worker_->OnRequest(responder, std::move(message), now);
   } else {
-    calls_.Reply(responder, absl::UnimplementedError("this is not a worker"));
+    calls_.Reply(responder, absl::UnimplementedError(for_master ? "this is not a master"
+                                                                : "this is not a worker"));
   }
+}
+
+void NodeRole::OnGetStatus(Responder from, const cluster::GetStatusRequest& request) {
+  if (from.from < options_.tasks.size()) {
+    worker_->FailSteps({request.ended_steps().begin(), request.ended_steps().end()},
+                       absl::UnavailableError(StrCat("lost ", Describe(from.from),
+                                                     ": it had lost sight of this task")));
+  }
+  cluster::Message reply;
+  cluster::GetStatusReply* status = reply.mutable_get_status_reply();
+  ListMembers(status->mutable_tasks());
+  for (cluster::DeviceInfo& device : worker_engine_->Devices()) {
+    *status->add_devices() = std::move(device);
+  }
+  calls_.Reply(from, absl::OkStatus(), std::move(reply));
+}
+
+void NodeRole::OnGetLog(Responder from, const cluster::GetLogRequest& request) {
+  cluster::Message reply;
+  const auto least = static_cast<LogLevel>(std::clamp(request.level(), 0, kOffLevel));
+  cluster::GetLogReply* log = reply.mutable_get_log_reply();
+  for (std::string& line : RecentLog(options_.task, least, std::max(0, request.lines()))) {
+    log->add_lines(std::move(line));
+  }
+  calls_.Reply(from, absl::OkStatus(), std::move(reply));
 }
 
 void NodeRole::Handle(const std::vector<FailureDetectorRole::Event>& events, ClusterTime now,
                       const std::string& why) {
   using Change = FailureDetectorRole::Change;
   for (const FailureDetectorRole::Event& event : events) {
+    if (HasLeft(event.peer)) continue;
     switch (event.change) {
       case Change::kPing: {
         if (options_.joining) break;
         cluster::Message ping;
-        ping.set_kind(cluster::PING);
-        ping.set_address(Address());
+        ping.mutable_ping();
         calls_.Send(event.peer, std::move(ping));
         break;
       }
@@ -208,19 +235,21 @@ void NodeRole::Handle(const std::vector<FailureDetectorRole::Event>& events, Clu
         break;
       case Change::kLost:
         lost_.insert(event.peer);
-        Lost(event.peer, why, now);
+        Lost(event.peer, absl::UnavailableError(StrCat("lost ", Describe(event.peer), ": ", why)),
+             now);
         if (watcher_) watcher_(event.peer, event.change, event.incarnation);
         break;
       case Change::kUp:
-        if (master_ != nullptr) AskStatus(event.peer, event.incarnation);
+        WriteLog(LogLevel::kInfo, options_.task, {"up"}, Describe(event.peer), " is up");
+        if (KnowsMembers()) AskStatus(event.peer, event.incarnation);
         if (watcher_) watcher_(event.peer, event.change, event.incarnation);
         break;
     }
   }
 }
 
-void NodeRole::Lost(PeerId peer, const std::string& why, ClusterTime now) {
-  const absl::Status status = absl::UnavailableError(StrCat("lost ", Describe(peer), ": ", why));
+void NodeRole::Lost(PeerId peer, const absl::Status& status, ClusterTime now) {
+  WriteLog(LogLevel::kWarning, options_.task, {"lost"}, status.message());
   calls_.FailPeer(peer, status);
   calls_.ForgetPeer(peer);
   if (master_ != nullptr) {
@@ -232,12 +261,16 @@ void NodeRole::Lost(PeerId peer, const std::string& why, ClusterTime now) {
 
 void NodeRole::AskStatus(PeerId peer, uint64_t incarnation) {
   cluster::Message request;
-  request.set_method(cluster::GET_STATUS);
+  cluster::GetStatusRequest* ask = request.mutable_get_status();
   // What was under way between the two may have been lost without the other one knowing: steps that
   // have ended here may wait there, or begin later, for values that never came.
-  if (worker_ != nullptr && lost_.count(peer) != 0) {
-    request.set_reset(true);
-    for (uint64_t id : worker_->EndedStepsWith(options_.tasks[peer].name)) request.add_ids(id);
+  if (lost_.count(peer) != 0 && master_ != nullptr) {
+    std::vector<uint64_t> ended = master_->FailedStepsWith(peer);
+    if (worker_ != nullptr) {
+      const std::vector<uint64_t> here = worker_->EndedStepsWith(options_.tasks[peer].name);
+      ended.insert(ended.end(), here.begin(), here.end());
+    }
+    ask->mutable_ended_steps()->Assign(ended.begin(), ended.end());
   }
   calls_.Call(
       peer, incarnation, std::move(request), now_, options_.health.timeout,
@@ -246,8 +279,10 @@ void NodeRole::AskStatus(PeerId peer, uint64_t incarnation) {
           return;
         }
         if (status.ok()) {
-          if (!options_.task.empty()) AddMembers(reply, now_);
-          master_->OnTaskUp(peer, incarnation, reply, now_);
+          const cluster::GetStatusReply& its = reply.get_status_reply();
+          if (KnowsMembers()) AddMembers(its.tasks(), now_);
+          if (master_ == nullptr || !detector_.alive(peer)) return;  // It has left.
+          master_->OnTaskUp(peer, incarnation, {its.devices().begin(), its.devices().end()}, now_);
         } else if (status.code() == absl::StatusCode::kUnavailable ||
                    status.code() == absl::StatusCode::kDeadlineExceeded) {
           // It lives, but the question was lost.
@@ -290,23 +325,25 @@ void NodeRole::OnLinkDown(PeerId peer, ClusterTime now) {
   local_clients_.erase(peer);
   calls_.ForgetPeer(peer);
   if (master_ != nullptr) master_->OnClientLost(peer, now);
+  if (worker_ != nullptr) worker_->OnPeerLost(peer, "", absl::UnavailableError("lost a client"));
 }
 
 void NodeRole::Tick(ClusterTime now) {
+  // For a process that stood still, answers may be there to be read.
+  const bool awake = now - now_ < options_.health.timeout / 2;
   now_ = now;
   Handle(detector_.Tick(now), now,
          StrCat("nothing has been heard of it for ", detector_.options().timeout / 1000, " ms"));
-  std::vector<PeerId> silent;
-  for (const auto& [client, heard] : clients_) {
-    if (now - heard >= options_.health.timeout * 3 / 2) silent.push_back(client);
-  }
-  for (PeerId client : silent) OnLinkDown(client, now);
+  const auto silent = [&](ClusterTime heard) {
+    return now - heard >= options_.health.timeout * 3 / 2;
+  };
+  for (PeerId client : KeysIf(clients_, silent)) OnLinkDown(client, now);
   for (const auto& [peer, incarnation] : std::exchange(ask_again_, {})) {
     if (detector_.alive(peer) && detector_.incarnation(peer) == incarnation) {
       AskStatus(peer, incarnation);
     }
   }
-  calls_.Tick(now);
+  if (awake) calls_.Tick(now);
   if (worker_ != nullptr) worker_->Tick(now);
   if (master_ != nullptr) master_->Tick(now);
 }

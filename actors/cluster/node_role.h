@@ -2,6 +2,7 @@
 #ifndef TROUPE_ACTORS_CLUSTER_NODE_ROLE_H_
 #define TROUPE_ACTORS_CLUSTER_NODE_ROLE_H_
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -30,6 +31,7 @@ class NodeRole {
     WorkerRole::Options worker;
     MasterRole::Options master;  ///< Number, grace and seed are the node's to set.
     bool joining = false;        ///< Pings nobody until `Joined`.
+    bool follows = false;        ///< A client that hears of tasks which join and leave.
   };
   /// Told when a task comes up or is lost.
   using Watcher = std::function<void(PeerId, FailureDetectorRole::Change, uint64_t incarnation)>;
@@ -62,19 +64,30 @@ class NodeRole {
   /// Answers a message, if it is to be answered, with an error.
   void Refuse(PeerId from, const cluster::Message& message, const absl::Status& why);
 
-  /// Told when a task becomes a member, or has another address.
+  /// Told when a task becomes a member, or has another address; with an empty name when it has
+  /// left: the number is another one's later. This node's own number: it has left itself, and is
+  /// stopped.
   using MemberWatcher =
       std::function<void(PeerId, const std::string& name, const std::string& address)>;
   void set_member_watcher(MemberWatcher watcher) { member_watcher_ = std::move(watcher); }
-  /// The cluster has taken this task in; the answer to JOIN_CLUSTER says who its members are.
-  void Joined(const cluster::Message& members, ClusterTime now);
+  /// Has a member leave for good, which may be this node, also one that is dead. `done` is called
+  /// when all members that live have heard of it. OK if it has left before; NotFound: there is no
+  /// such task; FailedPrecondition: nobody lives who would know of this node's leave.
+  void Leave(const std::string& task, ClusterTime now,
+             std::function<void(const absl::Status&)> done);
+  /// The cluster has taken this task in; `members`: the answer to JoinClusterRequest.
+  void Joined(const cluster::JoinClusterReply& members, ClusterTime now);
+
+  /// Asks a task of the cluster who its members are.
+  void AskMembers(PeerId task, ClusterTime now);
 
   /// The task's own number; kFirstClient for a client.
   PeerId self() const { return self_; }
   void set_watcher(Watcher watcher) { watcher_ = std::move(watcher); }
   Calls* calls() { return &calls_; }
-  /// Why a task was last not accepted, or did not accept this one.
-  const absl::Status& refusal() const { return refusal_; }
+  /// Told why a task is not accepted, cannot be reached, or does not accept this one.
+  using RefusalWatcher = std::function<void(const absl::Status& why)>;
+  void set_refusal_watcher(RefusalWatcher watcher) { refusal_watcher_ = std::move(watcher); }
   const FailureDetectorRole& detector() const { return detector_; }
   MasterRole* master() { return master_.get(); }
   WorkerRole* worker() { return worker_.get(); }
@@ -85,28 +98,47 @@ class NodeRole {
  private:
   void Handle(const std::vector<FailureDetectorRole::Event>& events, ClusterTime now,
               const std::string& why);
-  void Lost(PeerId peer, const std::string& why, ClusterTime now);
+  void Lost(PeerId peer, const absl::Status& status, ClusterTime now);
   void AskStatus(PeerId peer, uint64_t incarnation);
-  // Joining: membership.cc.
-  absl::Status CheckNewcomer(const std::string& name, const std::string& address,
-                             uint64_t incarnation) const;
-  void AddMember(const std::string& name, const std::string& address, ClusterTime now);
-  /// Those who are not known yet.
-  void AddMembers(const cluster::Message& message, ClusterTime now);
-  void ListMembers(cluster::Message* message) const;
-  void OnJoin(Responder from, const cluster::Message& request, ClusterTime now);
+  // Joining and leaving: membership.cc.
+  using Tasks = google::protobuf::RepeatedPtrField<cluster::Task>;
+  absl::Status CheckNewcomer(const cluster::Task& newcomer) const;
+  void AddMember(const cluster::Task& member, ClusterTime now);
+  /// Takes over what is newer than what is known.
+  void AddMembers(const Tasks& members, ClusterTime now);
+  void ListMembers(Tasks* members) const;
+  /// The number of a member of that name; `tasks.size()` if there is none.
+  PeerId FindMember(const std::string& name) const;
+  /// Of the next task of that name.
+  uint64_t NextEpoch(const std::string& name) const;
+  /// Unless it is known: forgets the member, and tells the others.
+  void Remove(const cluster::Task& gone, ClusterTime now);
+  /// Sends a request to all members that live, but one. `told` is called when they have answered,
+  /// with an error if one of them knows better.
+  void Tell(const cluster::Message& news, const std::string& but,
+            std::function<void(const absl::Status&)> told);
+  void OnLeave(Responder from, const cluster::Task& gone, ClusterTime now);
+  void OnJoin(Responder from, cluster::Task newcomer, ClusterTime now);
+  void OnAddTask(Responder from, const cluster::Task& newcomer, ClusterTime now);
+  bool KnowsMembers() const { return !options_.task.empty() || options_.follows; }
+  bool HasLeft(PeerId peer) const {
+    return KnowsMembers() && peer < options_.tasks.size() && options_.tasks[peer].name.empty();
+  }
   /// True if the message may be handled.
   bool Admit(PeerId from, const cluster::Message& message);
   void OnRefused(PeerId from, const absl::Status& why);
-  bool IsTask(const std::string& name) const;
-  /// Where this task serves; empty for a client.
-  std::string Address() const {
-    return self_ < options_.tasks.size() ? options_.tasks[self_].address : "";
-  }
+  bool IsTask(const std::string& name) const { return FindMember(name) < options_.tasks.size(); }
   void OnRequest(PeerId from, cluster::Message message, ClusterTime now);
   void Serve(Responder responder, cluster::Message message, ClusterTime now);
+  void OnGetStatus(Responder from, const cluster::GetStatusRequest& request);
+  void OnGetLog(Responder from, const cluster::GetLogRequest& request);
+  void OnPong(const cluster::Pong& pong);
 
-  Options options_;  ///< Tasks are added.
+  Options options_;  ///< Tasks are added; those that have left have no name.
+  /// Numbers of tasks that have left, and since when. Messages of such a task may still come, so
+  /// that another one gets its number later.
+  std::deque<std::pair<PeerId, ClusterTime>> free_numbers_;
+  std::deque<cluster::Task> gone_;  ///< Tasks that have left, the oldest first.
   PeerId self_ = kFirstClient;
   Calls calls_;
   FailureDetectorRole detector_;
@@ -116,12 +148,12 @@ class NodeRole {
   std::set<PeerId> local_clients_;
   std::set<PeerId> lost_;                 ///< Tasks to which something was lost at some time.
   std::map<PeerId, uint64_t> ask_again_;  ///< Lives that are to be asked for their status.
-  absl::Status refusal_;
+  RefusalWatcher refusal_watcher_;
   Watcher watcher_;
   MemberWatcher member_watcher_;
   ClusterTime now_ = 0;           ///< Of the last event.
   const ClusterTime known_from_;  ///< Who lives by then has been heard.
-  Outbox* const outbox_;
+  WorkerEngine* const worker_engine_;
   bool draining_ = false;
   bool stopped_ = false;
 };

@@ -27,22 +27,22 @@ bool MasterRole::Step::Late(ClusterTime now) const {
                      [&](const PartialRun::Piece& piece) { return over(piece.deadline); });
 }
 
-void MasterRole::PartialRunSetup(Responder from, cluster::Message request) {
+void MasterRole::PartialRunSetup(Responder from, cluster::PartialRunSetupRequest request) {
   SessionState* session = FindSession(from, request.session());
   if (session == nullptr) return;
   auto run = std::make_shared<PartialRun>();
-  for (int i = 0; i < request.feed_names_size(); ++i) run->feeds[request.feed_names(i)] = i;
-  run->fed.resize(static_cast<size_t>(request.feed_names_size()));
-  for (int i = 0; i < request.fetch_names_size(); ++i) {
-    if (!run->fetches.emplace(request.fetch_names(i), i).second) {
-      calls_->Reply(from,
-                    InvalidArgument("a partial run fetches ", request.fetch_names(i), " twice"));
-      return;
+  cluster::Signature& names = *request.mutable_signature();
+  for (int i = 0; i < names.feeds_size(); ++i) run->feeds[names.feeds(i)] = i;
+  run->fed.resize(static_cast<size_t>(names.feeds_size()));
+  for (int i = 0; i < names.fetches_size(); ++i) {
+    if (!run->fetches.emplace(names.fetches(i), i).second) {
+      return calls_->Reply(from,
+                           InvalidArgument("a partial run fetches ", names.fetches(i), " twice"));
     }
   }
-  request.set_partial(true);
+  names.set_partial(true);
   run->handle = StrCat("partial_run_", next_name_++);
-  std::shared_ptr<Signature> signature = FindOrBuild(request.session(), session, request);
+  std::shared_ptr<Signature> signature = FindOrBuild(request.session(), session, names);
   const uint64_t id = AddStep(from, request.session(), signature);
   session->partial_runs[run->handle] = id;
   Step& step = steps_.at(id);
@@ -53,18 +53,18 @@ void MasterRole::PartialRunSetup(Responder from, cluster::Message request) {
 
 void MasterRole::OnPartialBegun(Step* step) {
   cluster::Message reply;
-  reply.set_handle(step->partial->handle);
+  reply.mutable_partial_run_setup_reply()->set_partial_run(step->partial->handle);
   calls_->Reply(step->client, absl::OkStatus(), std::move(reply));
   step->client = Responder();
 }
 
-void MasterRole::PartialRunPiece(Responder from, cluster::Message request) {
+void MasterRole::PartialRunPiece(Responder from, cluster::PartialRunRequest request) {
   SessionState* session = FindSession(from, request.session());
   if (session == nullptr) return;
-  auto found = session->partial_runs.find(request.handle());
+  auto found = session->partial_runs.find(request.partial_run());
   if (found == session->partial_runs.end()) {
-    absl::Status status = Unknown(request.handle());
-    if (auto failed = session->failed_partials.find(request.handle());
+    absl::Status status = Unknown(request.partial_run());
+    if (auto failed = session->failed_partials.find(request.partial_run());
         failed != session->failed_partials.end()) {
       status = failed->second;
       session->failed_partials.erase(failed);
@@ -82,31 +82,27 @@ void MasterRole::PartialRunPiece(Responder from, cluster::Message request) {
 }
 
 bool MasterRole::TakeNames(PartialRun* run, PartialRun::Piece* piece, std::vector<int>* fetches) {
-  const cluster::Message& request = piece->request;
+  const cluster::PartialRunRequest& request = piece->request;
   absl::Status status;
   std::set<std::string> given, wanted;
-  for (const std::string& name : request.feed_names()) {
-    if (run->feeds.count(name) == 0 || !given.insert(name).second) {
-      status.Update(InvalidArgument("partial run ", run->handle, " was not set up to be fed ", name,
-                                    ", or it has been fed already"));
+  for (const cluster::NamedTensor& feed : request.feeds()) {
+    if (run->feeds.count(feed.name()) == 0 || !given.insert(feed.name()).second) {
+      status.Update(InvalidArgument("partial run ", run->handle, " was not set up to be fed ",
+                                    feed.name(), ", or it has been fed already"));
     }
   }
-  for (const std::string& name : request.fetch_names()) {
+  for (const std::string& name : request.fetches()) {
     if (run->fetches.count(name) == 0 || !wanted.insert(name).second) {
       status.Update(InvalidArgument("partial run ", run->handle, " was not set up to fetch ", name,
                                     ", or it has been fetched already"));
     }
-  }
-  if (request.feed_names_size() != request.tensors_size()) {
-    status.Update(InvalidArgument("expected ", request.feed_names_size(), " fed tensors, got ",
-                                  request.tensors_size()));
   }
   if (!status.ok()) {
     calls_->Reply(piece->client, status);
     return false;
   }
   for (const std::string& name : given) run->fed[static_cast<size_t>(run->feeds[name])] = true;
-  for (const std::string& name : request.fetch_names()) fetches->push_back(run->fetches[name]);
+  for (const std::string& name : request.fetches()) fetches->push_back(run->fetches[name]);
   return true;
 }
 
@@ -125,10 +121,9 @@ void MasterRole::NextPiece(uint64_t step_id) {
     for (size_t i = 0; i < fetches.size() && piece.refusal.ok(); ++i) {
       for (int feed : needs[static_cast<size_t>(fetches[i])]) {
         if (run->fed[static_cast<size_t>(feed)]) continue;
-        piece.refusal = InvalidArgument("partial run ", run->handle, ": ",
-                                        piece.request.fetch_names(static_cast<int>(i)),
-                                        " depends on feeds that have not been given yet: ",
-                                        step.signature->request.feed_names(feed));
+        piece.refusal = InvalidArgument(
+            "partial run ", run->handle, ": ", piece.request.fetches(static_cast<int>(i)),
+            " depends on feeds that have not been given yet: ", step.signature->names.feeds(feed));
         break;
       }
     }
@@ -155,62 +150,58 @@ void MasterRole::SendPiece(uint64_t step_id, Step* step, const std::vector<int>&
     // One that has done its part has used what it was fed.
     if (step->calls.count(task) == 0) continue;
     Order order{task, {}, {}};
-    order.request.set_method(cluster::FEED_GRAPH);
-    order.request.set_session(step->session);
-    order.request.set_step(step_id);
+    cluster::FeedGraphRequest* request = order.request.mutable_feed_graph();
+    request->set_step(step_id);
     const std::vector<int>& part_feeds = built.parts[part].feeds;
     for (size_t k = 0; k < part_feeds.size(); ++k) {
-      for (int i = 0; i < piece.request.feed_names_size(); ++i) {
-        if (run->feeds[piece.request.feed_names(i)] != part_feeds[k]) continue;
-        order.request.add_ids(k);
-        *order.request.add_tensors() = piece.request.tensors(i);
+      for (const cluster::NamedTensor& given : piece.request.feeds()) {
+        if (run->feeds[given.name()] != part_feeds[k]) continue;
+        cluster::NumberedTensor* feed = request->add_feeds();
+        feed->set_index(static_cast<uint32_t>(k));
+        *feed->mutable_tensor() = given.tensor();
       }
     }
     const std::vector<int>& part_fetches = built.parts[part].fetches;
     for (size_t k = 0; k < part_fetches.size(); ++k) {
       auto place = std::find(fetches.begin(), fetches.end(), part_fetches[k]);
       if (place == fetches.end()) continue;
-      order.request.add_wanted(static_cast<int32_t>(k));
+      request->add_fetches(static_cast<int32_t>(k));
       order.places.push_back(static_cast<int>(place - fetches.begin()));
     }
-    if (order.request.ids_size() + order.request.wanted_size() > 0) {
-      orders.push_back(std::move(order));
-    }
+    if (request->feeds_size() + request->fetches_size() > 0) orders.push_back(std::move(order));
   }
-  for (const std::string& name : piece.request.feed_names()) run->feeds.erase(name);
+  for (const cluster::NamedTensor& feed : piece.request.feeds()) run->feeds.erase(feed.name());
   if (!fetches.empty()) {
-    for (const std::string& name : piece.request.fetch_names()) run->fetches.erase(name);
+    for (const std::string& name : piece.request.fetches()) run->fetches.erase(name);
   }
-  piece.request.clear_tensors();
+  piece.request.clear_feeds();
   piece.calls = static_cast<int>(orders.size());
   for (Order& order : orders) {
     calls_->Call(order.task, step->signature->registrations.at(order.task).incarnation,
                  std::move(order.request), now_, 0,
                  [this, step_id, places = std::move(order.places)](const absl::Status& status,
-                                                                   const cluster::Message& reply) {
-                   OnPieceDone(step_id, status, reply, places);
+                                                                   cluster::Message reply) {
+                   OnPieceDone(step_id, status, std::move(reply), places);
                  });
   }
   if (orders.empty()) FinishPiece(step_id);
 }
 
-void MasterRole::OnPieceDone(uint64_t step_id, const absl::Status& status,
-                             const cluster::Message& reply, const std::vector<int>& places) {
+void MasterRole::OnPieceDone(uint64_t step_id, const absl::Status& status, cluster::Message reply,
+                             const std::vector<int>& places) {
   auto found = steps_.find(step_id);
   if (found == steps_.end()) return;  // It has failed.
   PartialRun::Piece& piece = found->second.partial->pieces.front();
   --piece.calls;
+  auto* fetches = reply.mutable_feed_graph_reply()->mutable_fetches();
   absl::Status result = status;
-  if (result.ok() && reply.tensors_size() != static_cast<int>(places.size())) {
+  if (result.ok() && fetches->size() != static_cast<int>(places.size())) {
     result = absl::InternalError(
-        StrCat("a task sent ", reply.tensors_size(), " tensors, ", places.size(), " were fetched"));
+        StrCat("a task sent ", fetches->size(), " tensors, ", places.size(), " were fetched"));
   }
-  if (!result.ok()) {
-    Fail(step_id, result, reply.derived());
-    return;
-  }
+  if (!result.ok()) return Fail(step_id, result, reply.status().derived());
   for (size_t i = 0; i < places.size(); ++i) {
-    piece.values[static_cast<size_t>(places[i])] = reply.tensors(static_cast<int>(i));
+    piece.values[static_cast<size_t>(places[i])] = std::move((*fetches)[static_cast<int>(i)]);
   }
   FinishPiece(step_id);
 }
@@ -231,10 +222,15 @@ void MasterRole::FinishPiece(uint64_t step_id) {
   PartialRun::Piece piece = std::move(run->pieces.front());
   run->pieces.pop_front();
   run->at_work = false;
-  cluster::Message reply;
-  for (TensorProto& value : piece.values) *reply.add_tensors() = std::move(value);
-  calls_->Reply(piece.client, piece.refusal, std::move(reply));
+  AnswerPiece(&piece, piece.refusal);
   NextPiece(step_id);
+}
+
+void MasterRole::AnswerPiece(PartialRun::Piece* piece, const absl::Status& status) {
+  cluster::Message reply;
+  cluster::PartialRunReply* ran = reply.mutable_partial_run_reply();
+  for (TensorProto& value : piece->values) *ran->add_fetches() = std::move(value);
+  calls_->Reply(piece->client, status, std::move(reply));
 }
 
 void MasterRole::EndPartial(Step* step) {
@@ -242,14 +238,8 @@ void MasterRole::EndPartial(Step* step) {
   bool told = step->client.id != 0;
   if (told) calls_->Reply(step->client, step->status);
   for (PartialRun::Piece& piece : run->pieces) {
-    cluster::Message reply;
-    absl::Status status = step->status;
-    if (status.ok() && (!run->at_work || &piece != &run->pieces.front())) {
-      status = Unknown(run->handle);
-    } else if (status.ok()) {
-      for (TensorProto& value : piece.values) *reply.add_tensors() = std::move(value);
-    }
-    calls_->Reply(piece.client, status, std::move(reply));
+    const bool done = run->at_work && &piece == &run->pieces.front();
+    AnswerPiece(&piece, step->status.ok() && !done ? Unknown(run->handle) : step->status);
     told = true;
   }
   auto session = sessions_.find(step->session);

@@ -2,122 +2,59 @@
 
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
-#include "actors/session/step_signature.h"
 #include "devices/status_macros.h"
-#include "devices/tensor_proto.h"
 #include "graph/function_library.h"
 #include "graph/graph_def.h"
 #include "graph/passes/prune.h"
+#include "graph/passes/subgraph_def.h"
 #include "graph/protos/graph.pb.h"
 
 namespace troupe {
 
 namespace {
 
-/// Writes a subgraph as a GraphDef.
+/// Writes a partition's subgraph as a GraphDef.
 class PartitionWriter {
  public:
-  PartitionWriter(const DevicePartition& partition, bool partial)
-      : subgraph_(partition.subgraph), partition_(partition), partial_(partial) {}
+  PartitionWriter(const Graph& graph, const DevicePartition& partition, bool partial)
+      : graph_(graph),
+        subgraph_(partition.subgraph),
+        writer_(graph, subgraph_),
+        partition_(partition),
+        partial_(partial) {}
 
-  absl::StatusOr<GraphDef> Run(const Graph& graph) {
+  absl::StatusOr<GraphDef> Run() {
     GraphDef def;
-    def.mutable_versions()->set_producer(graph.producer());
-    NameNodes(graph);
-    for (size_t i = 0; i < subgraph_.nodes.size(); ++i) TROUPE_RETURN_IF_ERROR(Write(i, &def));
+    def.mutable_versions()->set_producer(graph_.producer());
+    for (size_t i = 0; i < subgraph_.nodes.size(); ++i) {
+      if (partial_ && subgraph_.nodes[i].kind == SubNode::Kind::kFeed) {
+        WriteRecv(static_cast<int32_t>(i), &def);
+      } else {
+        TROUPE_RETURN_IF_ERROR(writer_.Write(i, &def));
+      }
+    }
+    for (NodeDef& node : *def.mutable_node()) node.clear_device();
     for (size_t i = 0; i < subgraph_.fetches.size(); ++i) {
       partial_ ? WriteSend(i, &def) : WriteFetch(subgraph_.fetches[i], &def);
     }
-    *def.mutable_library() = FunctionLibrary(graph.library(), *graph.ops()).Reachable(def.node());
+    *def.mutable_library() = FunctionLibrary(graph_.library(), *graph_.ops()).Reachable(def.node());
     return def;
   }
 
-  std::string NameOf(SubOutput output) const {
-    const SubNode& node = subgraph_.nodes[output.node];
-    // A folded node is one Const per output.
-    if (node.kind == SubNode::Kind::kConstant && output.port > 0) {
-      return StrCat(names_[output.node], "/output_", output.port, ":0");
-    }
-    return StrCat(names_[output.node], ":", output.port);
-  }
   /// What a fetch is called: what is fed is not fetched itself (an identity between the two may
   /// have been removed), but through a node of its own.
   std::string FetchName(size_t i) const {
     const SubOutput& fetch = subgraph_.fetches[i];
     if (partial_) return send_nodes_[i];
     auto it = fetch_nodes_.find(fetch.node);
-    return it == fetch_nodes_.end() ? NameOf(fetch) : StrCat(it->second, ":0");
+    return it == fetch_nodes_.end() ? writer_.NameOf(fetch) : StrCat(it->second, ":0");
   }
-  const std::string& name(int32_t node) const { return names_[node]; }
+  const std::string& name(int32_t node) const { return writer_.name(node); }
 
  private:
-  void NameNodes(const Graph& graph) {
-    // Nodes of the session's graph keep their names: errors and stateful kernels go by them.
-    names_.resize(subgraph_.nodes.size());
-    for (size_t i = 0; i < subgraph_.nodes.size(); ++i) {
-      const SubNode& node = subgraph_.nodes[i];
-      if (node.kind == SubNode::Kind::kOp && graph.FindNode(node.original->name()) != nullptr &&
-          taken_.insert(node.original->name()).second) {
-        names_[i] = node.original->name();
-      }
-    }
-    for (size_t i = 0; i < subgraph_.nodes.size(); ++i) {
-      if (!names_[i].empty()) continue;
-      const SubNode& node = subgraph_.nodes[i];
-      std::string name = node.original->name();
-      if (node.kind == SubNode::Kind::kFeed) name = StrCat(name, "/fed_", node.fed_port);
-      while (!taken_.insert(name).second) name += "_";
-      names_[i] = name;
-    }
-  }
-
-  absl::Status Write(size_t i, GraphDef* graph) const {
-    const SubNode& node = subgraph_.nodes[i];
-    if (node.kind == SubNode::Kind::kFeed) {
-      if (partial_) {
-        WriteRecv(i, graph);
-        return absl::OkStatus();
-      }
-      NodeDef* def = graph->add_node();
-      def->set_name(names_[i]);
-      def->set_op("Placeholder");
-      const ElementType type = RemoveRef(node.original->output_type(node.fed_port));
-      (*def->mutable_attr())["dtype"].set_type(static_cast<DataType>(type));
-      node.original->output_shape(node.fed_port)
-          .ToProto((*def->mutable_attr())["shape"].mutable_shape());
-      return absl::OkStatus();
-    }
-    if (node.kind == SubNode::Kind::kConstant) {
-      for (size_t port = 0; port < node.values.size(); ++port) {
-        const Tensor& value = node.values[port];
-        if (value.type() == ElementType::kVariant || value.type() == ElementType::kResource) {
-          return absl::UnimplementedError(StrCat("node ", node.original->name(),
-                                                 " is a constant that has no wire form; create "
-                                                 "the session without optimization"));
-        }
-        NodeDef* def = graph->add_node();
-        def->set_name(port == 0 ? names_[i] : StrCat(names_[i], "/output_", port));
-        def->set_op("Const");
-        (*def->mutable_attr())["dtype"].set_type(static_cast<DataType>(value.type()));
-        TensorToProto(value, (*def->mutable_attr())["value"].mutable_tensor());
-      }
-      return absl::OkStatus();
-    }
-    NodeDef* def = graph->add_node();
-    *def = node.original->def();
-    def->set_name(names_[i]);
-    def->clear_input();
-    def->clear_device();
-    def->mutable_attr()->erase("_class");
-    for (const SubOutput& input : node.inputs) def->add_input(NameOf(input));
-    for (int32_t control : node.control_inputs) def->add_input("^" + names_[control]);
-    return absl::OkStatus();
-  }
-
   /// An edge between the client and this device. A fed tensor has one to each of its devices.
   void SetEnds(const std::string& what, int32_t index, bool from_client, NodeDef* def) const {
     auto& attrs = *def->mutable_attr();
@@ -128,51 +65,37 @@ class PartitionWriter {
     attrs["send_device_incarnation"].set_i(0);
     attrs["client_terminated"].set_b(true);
   }
-  void WriteRecv(size_t i, GraphDef* graph) const {
-    const SubNode& node = subgraph_.nodes[i];
+  void WriteRecv(int32_t node, GraphDef* graph) const {
     size_t feed = 0;
-    while (subgraph_.feeds[feed] != static_cast<int32_t>(i)) ++feed;
-    NodeDef* def = graph->add_node();
-    def->set_name(names_[i]);
-    def->set_op("_Recv");
-    const ElementType type = RemoveRef(node.original->output_type(node.fed_port));
-    (*def->mutable_attr())["tensor_type"].set_type(static_cast<DataType>(type));
+    while (subgraph_.feeds[feed] != node) ++feed;
+    NodeDef* def = SubgraphWriter::AddNode(name(node), "_Recv", "tensor_type",
+                                           subgraph_.nodes[node].output_type(0), graph);
     SetEnds("feed", partition_.feeds[feed], /*from_client=*/true, def);
   }
   void WriteSend(size_t i, GraphDef* graph) {
     const SubOutput& fetch = subgraph_.fetches[i];
-    std::string name = StrCat(names_[fetch.node], "/fetch_", fetch.port);
-    while (!taken_.insert(name).second) name += "_";
-    NodeDef* def = graph->add_node();
-    def->set_name(name);
-    def->set_op("_Send");
-    def->add_input(NameOf(fetch));
     const ElementType type = RemoveRef(subgraph_.nodes[fetch.node].output_type(fetch.port));
-    (*def->mutable_attr())["T"].set_type(static_cast<DataType>(type));
+    send_nodes_.push_back(writer_.FreeName(StrCat(name(fetch.node), "/fetch_", fetch.port)));
+    NodeDef* def = SubgraphWriter::AddNode(send_nodes_.back(), "_Send", "T", type, graph);
+    def->add_input(writer_.NameOf(fetch));
     SetEnds("fetch", partition_.fetches[i], /*from_client=*/false, def);
-    send_nodes_.push_back(std::move(name));
   }
   void WriteFetch(SubOutput fetch, GraphDef* graph) {
     const SubNode& node = subgraph_.nodes[fetch.node];
     if (node.kind != SubNode::Kind::kFeed || fetch_nodes_.count(fetch.node) != 0) return;
-    std::string name = StrCat(names_[fetch.node], "/fetched");
-    while (!taken_.insert(name).second) name += "_";
-    NodeDef* def = graph->add_node();
-    def->set_name(name);
-    def->set_op("Identity");
-    def->add_input(NameOf(fetch));
-    const ElementType type = RemoveRef(node.original->output_type(node.fed_port));
-    (*def->mutable_attr())["T"].set_type(static_cast<DataType>(type));
-    fetch_nodes_[fetch.node] = std::move(name);
+    std::string& name_of_node = fetch_nodes_[fetch.node];
+    name_of_node = writer_.FreeName(StrCat(name(fetch.node), "/fetched"));
+    SubgraphWriter::AddNode(name_of_node, "Identity", "T", node.output_type(0), graph)
+        ->add_input(writer_.NameOf(fetch));
   }
 
+  const Graph& graph_;
   const Subgraph& subgraph_;
+  SubgraphWriter writer_;
   const DevicePartition& partition_;
   const bool partial_;
-  std::vector<std::string> send_nodes_;  // Per fetch of a partial run.
-  std::unordered_set<std::string> taken_;
+  std::vector<std::string> send_nodes_;                   // Per fetch of a partial run.
   std::unordered_map<int32_t, std::string> fetch_nodes_;  // By fed node.
-  std::vector<std::string> names_;                        // By index in the subgraph.
 };
 
 }  // namespace
@@ -180,8 +103,8 @@ class PartitionWriter {
 absl::StatusOr<cluster::Partition> PartitionToDef(const Graph& graph,
                                                   const DevicePartition& partition, bool partial) {
   const Subgraph& subgraph = partition.subgraph;
-  PartitionWriter writer(partition, partial);
-  TROUPE_ASSIGN_OR_RETURN(const GraphDef def, writer.Run(graph));
+  PartitionWriter writer(graph, partition, partial);
+  TROUPE_ASSIGN_OR_RETURN(const GraphDef def, writer.Run());
   cluster::Partition result;
   result.set_device(partition.device);
   result.set_partial(partial);
@@ -190,12 +113,14 @@ absl::StatusOr<cluster::Partition> PartitionToDef(const Graph& graph,
         StrCat("the graph of ", partition.device, " has more than 2 GiB; feed large constants"));
   }
   for (size_t i = 0; i < subgraph.feeds.size(); ++i) {
-    result.add_feeds(StrCat(writer.name(subgraph.feeds[i]), ":0"));
-    result.add_feed_index(partition.feeds[i]);
+    cluster::Binding* feed = result.add_feeds();
+    feed->set_tensor(StrCat(writer.name(subgraph.feeds[i]), ":0"));
+    feed->set_index(partition.feeds[i]);
   }
   for (size_t i = 0; i < subgraph.fetches.size(); ++i) {
-    result.add_fetches(writer.FetchName(i));
-    result.add_fetch_index(partition.fetches[i]);
+    cluster::Binding* fetch = result.add_fetches();
+    fetch->set_tensor(writer.FetchName(i));
+    fetch->set_index(partition.fetches[i]);
   }
   // Whatever was left in is to be run, whether or not something depends on it.
   for (size_t i = 0; i < subgraph.nodes.size(); ++i) {
@@ -208,9 +133,6 @@ absl::StatusOr<cluster::Partition> PartitionToDef(const Graph& graph,
 
 absl::StatusOr<ReceivedPartition> PartitionFromDef(const cluster::Partition& def) {
   ReceivedPartition result;
-  if (def.feeds_size() != def.feed_index_size() || def.fetches_size() != def.fetch_index_size()) {
-    return InvalidArgument("a partition whose feeds or fetches are not numbered");
-  }
   GraphDef graph_def;
   if (!graph_def.ParseFromString(def.graph())) {
     return InvalidArgument("the graph of device ", def.device(), " is no GraphDef");
@@ -229,22 +151,22 @@ absl::StatusOr<ReceivedPartition> PartitionFromDef(const cluster::Partition& def
     }
     return edge;
   };
-  for (const std::string& name : def.feeds()) {
-    TROUPE_ASSIGN_OR_RETURN(const Output feed, graph.FindOutput(name));
+  for (const cluster::Binding& bound : def.feeds()) {
+    TROUPE_ASSIGN_OR_RETURN(const Output feed, graph.FindOutput(bound.tensor()));
     result.feed_types.emplace_back(RemoveRef(feed.type()), feed.shape());
     if (def.partial()) {
-      TROUPE_ASSIGN_OR_RETURN(result.feed_edges.emplace_back(), edge_of(name, "_Recv"));
+      TROUPE_ASSIGN_OR_RETURN(result.feed_edges.emplace_back(), edge_of(bound.tensor(), "_Recv"));
     } else {
       feeds.push_back(feed);
     }
   }
-  for (const std::string& name : def.fetches()) {
+  for (const cluster::Binding& bound : def.fetches()) {
     if (def.partial()) {
-      TROUPE_ASSIGN_OR_RETURN(result.fetch_edges.emplace_back(), edge_of(name, "_Send"));
-      targets.push_back(graph.FindNode(name));
+      TROUPE_ASSIGN_OR_RETURN(result.fetch_edges.emplace_back(), edge_of(bound.tensor(), "_Send"));
+      targets.push_back(graph.FindNode(bound.tensor()));
       continue;
     }
-    TROUPE_ASSIGN_OR_RETURN(const Output fetch, graph.FindOutput(name));
+    TROUPE_ASSIGN_OR_RETURN(const Output fetch, graph.FindOutput(bound.tensor()));
     fetches.push_back(fetch);
   }
   for (const std::string& name : def.targets()) {

@@ -16,7 +16,7 @@
 namespace troupe {
 
 /// `graph` is where the subgraph comes from: version and functions. Feeds become placeholders,
-/// folded constants Consts. `feed_index` and `fetch_index` are those of the whole step.
+/// folded constants Consts. Feeds and fetches have the numbers of the whole step.
 /// `partial`: feeds become Recvs and fetches Sends, from and to the client of a partial run.
 /// Unimplemented: a folded constant that has no wire form.
 absl::StatusOr<cluster::Partition> PartitionToDef(const Graph& graph,

@@ -79,7 +79,7 @@ struct PartitionEngine::RunningStep {
   CancellationToken cancellation;
   Containers resources;
   std::vector<Tensor> feeds, fetches;
-  bool traced = false;
+  bool traced = false, described = false;  ///< Times of nodes are wanted; partitions, too.
   std::vector<std::vector<NodeTrace>> traces;
   std::unique_ptr<PartialFetches> partial;
   StepDone done;
@@ -106,10 +106,11 @@ std::vector<cluster::DeviceInfo> PartitionEngine::Devices() {
   return devices;
 }
 
-void PartitionEngine::Start(cluster::Message request, StepDone done) {
+void PartitionEngine::Start(cluster::RunGraphRequest request, StepDone done) {
   auto step = std::make_shared<RunningStep>();
   step->id = request.step();
-  step->traced = request.trace();
+  step->described = request.trace();
+  step->traced = request.trace() || request.times();
   step->done = std::move(done);
   step->rendezvous = std::make_shared<RunningStep::Exit>(host_, this, step.get());
   {
@@ -168,23 +169,24 @@ void PartitionEngine::Run(const std::shared_ptr<RunningStep>& step, Player playe
   }
 }
 
-void PartitionEngine::Play(std::shared_ptr<RunningStep> step, cluster::Message* request) noexcept {
+void PartitionEngine::Play(std::shared_ptr<RunningStep> step,
+                           cluster::RunGraphRequest* request) noexcept {
   const absl::Status begun = CatchExceptions([&] { return Begin(step, request); });
   if (!begun.ok()) Over(step, begun);
 }
 
 absl::Status PartitionEngine::Begin(const std::shared_ptr<RunningStep>& step,
-                                    cluster::Message* request) {
+                                    cluster::RunGraphRequest* request) {
   RegisteredGraph* graph = step->graph.get();
   if (graph == nullptr) {
     return absl::NotFoundError(StrCat("there is no graph ", request->handle(), " here"));
   }
   const size_t num_feeds = graph->partial ? 0 : graph->feed_types.size();
-  if (request->tensors_size() != static_cast<int>(num_feeds)) {
-    return InvalidArgument("expected ", num_feeds, " feeds, got ", request->tensors_size());
+  if (request->feeds_size() != static_cast<int>(num_feeds)) {
+    return InvalidArgument("expected ", num_feeds, " feeds, got ", request->feeds_size());
   }
-  for (int i = 0; i < request->tensors_size(); ++i) {
-    TROUPE_ASSIGN_OR_RETURN(Tensor feed, TakeTensorFromProto(request->mutable_tensors(i)));
+  for (int i = 0; i < request->feeds_size(); ++i) {
+    TROUPE_ASSIGN_OR_RETURN(Tensor feed, TakeTensorFromProto(request->mutable_feeds(i)));
     const auto& [type, shape] = graph->feed_types[i];
     if (feed.type() != type || !shape.IsCompatibleWith(PartialShape(feed.shape()))) {
       return InvalidArgument("feed ", graph->feed_names[i], " is to be ", ElementTypeName(type),
@@ -234,16 +236,13 @@ void PartitionEngine::Give(PartialFetches::Answers answers) {
   });
 }
 
-absl::Status PartitionEngine::TakeFeeds(RunningStep* step, const cluster::Message& request,
+absl::Status PartitionEngine::TakeFeeds(RunningStep* step, const cluster::FeedGraphRequest& request,
                                         std::vector<std::pair<uint64_t, Tensor>>* values) {
   const RegisteredGraph& graph = *step->graph;
-  if (request.ids_size() != request.tensors_size()) {
-    return InvalidArgument("feeds that are not numbered");
-  }
-  for (int i = 0; i < request.ids_size(); ++i) {
-    const uint64_t feed = request.ids(i);
+  for (const cluster::NumberedTensor& fed : request.feeds()) {
+    const uint32_t feed = fed.index();
     if (feed >= graph.feed_types.size()) return InvalidArgument("there is no feed ", feed);
-    TROUPE_ASSIGN_OR_RETURN(const Tensor value, TensorFromProto(request.tensors(i)));
+    TROUPE_ASSIGN_OR_RETURN(const Tensor value, TensorFromProto(fed.tensor()));
     if (value.type() != graph.feed_types[feed].first) {
       return InvalidArgument("feed ", graph.feed_names[feed], " is to be ",
                              ElementTypeName(graph.feed_types[feed].first), ", got ",
@@ -254,7 +253,7 @@ absl::Status PartitionEngine::TakeFeeds(RunningStep* step, const cluster::Messag
   return absl::OkStatus();
 }
 
-bool PartitionEngine::Feed(cluster::Message request, StepDone done) {
+bool PartitionEngine::Feed(cluster::FeedGraphRequest request, StepDone done) {
   std::shared_ptr<RunningStep> step = FindStep(request.step());
   if (step == nullptr || step->partial == nullptr) return false;
   host_->Post([this, step, request = std::move(request), done = std::move(done)] {
@@ -270,7 +269,7 @@ bool PartitionEngine::Feed(cluster::Message request, StepDone done) {
       return;
     }
     for (auto& [key, value] : feeds) Deliver(step.get(), key, 0, false, std::move(value));
-    Give(step->partial->Want({request.wanted().begin(), request.wanted().end()}, answer));
+    Give(step->partial->Want({request.fetches().begin(), request.fetches().end()}, answer));
     EndPartial(step);
   });
   return true;
@@ -281,7 +280,7 @@ std::string PartitionEngine::Describe(RunningStep* step) {
   const RegisteredGraph& graph = *step->graph;
   for (size_t i = 0; i < step->traces.size(); ++i) {
     AddStepStats(*graph.partitions[i].plan, step->traces[i], &metadata);
-    graph.received[i].graph->ToGraphDef(metadata.add_partition_graphs());
+    if (step->described) graph.received[i].graph->ToGraphDef(metadata.add_partition_graphs());
   }
   return metadata.SerializeAsString();
 }
@@ -326,13 +325,6 @@ std::shared_ptr<PartitionEngine::RunningStep> PartitionEngine::FindStep(uint64_t
   std::lock_guard<std::mutex> lock(mutex_);
   auto it = steps_.find(id);
   return it == steps_.end() ? nullptr : it->second;
-}
-
-bool PartitionEngine::Deliver(uint64_t id, uint64_t key, uint64_t tag, bool dead, Tensor value) {
-  std::shared_ptr<RunningStep> step = FindStep(id);
-  if (step == nullptr) return false;
-  Deliver(step.get(), key, tag, dead, std::move(value));
-  return true;
 }
 
 void PartitionEngine::Deliver(RunningStep* step, uint64_t key, uint64_t tag, bool dead,
@@ -387,9 +379,13 @@ void PartitionEngine::Forget(uint64_t id) {
 std::vector<uint64_t> PartitionEngine::DropEarly(ClusterTime now, ClusterTime older_than) {
   std::vector<uint64_t> dropped;
   std::lock_guard<std::mutex> lock(mutex_);
+  std::unordered_set<uint32_t> masters;
+  for (const auto& [name, session] : sessions_) masters.insert(session->steps);
   for (auto it = early_.begin(); it != early_.end();) {
     if (!it->second.since) it->second.since = now;
-    if (now - *it->second.since > older_than) {
+    // No step begins before all its tasks know its graph.
+    if (masters.count(static_cast<uint32_t>(it->first >> 32)) == 0 ||
+        now - *it->second.since > older_than) {
       dropped.push_back(it->first);
       it = early_.erase(it);
     } else {

@@ -30,13 +30,13 @@ class PartitionEngine final : public WorkerEngine {
   ~PartitionEngine() override;
 
   std::vector<cluster::DeviceInfo> Devices() override;
-  void Register(cluster::Message request, Done done) override;
+  void Register(cluster::RegisterGraphRequest request, Done done) override;
   void Deregister(const std::string& session, const std::string& handle) override;
   void DeleteSession(const std::string& session) override;
-  void Start(cluster::Message request, StepDone done) override;
-  bool Feed(cluster::Message request, StepDone done) override;
+  void Start(cluster::RunGraphRequest request, StepDone done) override;
+  bool Feed(cluster::FeedGraphRequest request, StepDone done) override;
   void Abort(uint64_t step, const absl::Status& status) override;
-  void AddCosts(const std::string& session, cluster::Message* reply) override;
+  void AddCosts(const std::string& session, cluster::RunGraphReply* reply) override;
   void ResetContainers(const std::vector<std::string>& containers) override;
 
   std::string TakeTrace(uint64_t step) override;
@@ -62,8 +62,8 @@ class PartitionEngine final : public WorkerEngine {
   struct RegisteredGraph;
   struct RunningStep;
 
-  absl::StatusOr<std::shared_ptr<RegisteredGraph>> Compile(Session* session,
-                                                           const cluster::Message& request);
+  absl::StatusOr<std::shared_ptr<RegisteredGraph>> Compile(
+      Session* session, const cluster::RegisterGraphRequest& request);
   struct EarlyValue {
     uint64_t key, tag;
     bool dead;
@@ -75,16 +75,14 @@ class PartitionEngine final : public WorkerEngine {
     std::vector<EarlyValue> values;
   };
 
-  /// False: no such step runs.
-  bool Deliver(uint64_t step, uint64_t key, uint64_t tag, bool dead, Tensor value);
   void MarkForgotten(uint64_t step);  ///< With the mutex held.
   std::shared_ptr<RunningStep> FindStep(uint64_t id);
   /// Has `play`, which plays the step, called by this thread, if that may, or another.
   void Run(const std::shared_ptr<RunningStep>& step, Player player, bool within_event,
            std::function<void()> play);
-  void Play(std::shared_ptr<RunningStep> step, cluster::Message* request) noexcept;
+  void Play(std::shared_ptr<RunningStep> step, cluster::RunGraphRequest* request) noexcept;
   /// Not OK: nothing has begun.
-  absl::Status Begin(const std::shared_ptr<RunningStep>& step, cluster::Message* request);
+  absl::Status Begin(const std::shared_ptr<RunningStep>& step, cluster::RunGraphRequest* request);
   /// Hands a value to a step; without memory for it the step fails.
   static void Deliver(RunningStep* step, uint64_t key, uint64_t tag, bool dead,
                       Tensor value) noexcept;
@@ -94,7 +92,7 @@ class PartitionEngine final : public WorkerEngine {
   void Give(PartialFetches::Answers answers);
   static std::string Describe(RunningStep* step);
   void EndPartial(const std::shared_ptr<RunningStep>& step);
-  static absl::Status TakeFeeds(RunningStep* step, const cluster::Message& request,
+  static absl::Status TakeFeeds(RunningStep* step, const cluster::FeedGraphRequest& request,
                                 std::vector<std::pair<uint64_t, Tensor>>* values);
 
   const std::shared_ptr<Runtime> runtime_;

@@ -27,12 +27,12 @@ size_t PartitionEngine::RegisteredGraph::num_resting() {
   return resting_.size();
 }
 
-void PartitionEngine::Register(cluster::Message request, Done done) {
+void PartitionEngine::Register(cluster::RegisterGraphRequest request, Done done) {
   std::shared_ptr<Session> session;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     std::shared_ptr<Session>& found = sessions_[request.session()];
-    if (found == nullptr) found = std::make_shared<Session>(runtime_.get());
+    if (found == nullptr) found = std::make_shared<Session>(runtime_.get(), request.steps());
     session = found;
   }
   host_->Post([this, session, request = std::move(request), done = std::move(done)]() {
@@ -52,7 +52,7 @@ void PartitionEngine::Register(cluster::Message request, Done done) {
 }
 
 absl::StatusOr<std::shared_ptr<PartitionEngine::RegisteredGraph>> PartitionEngine::Compile(
-    Session* session, const cluster::Message& request) {
+    Session* session, const cluster::RegisterGraphRequest& request) {
   auto graph = std::make_shared<RegisteredGraph>();
   auto number = [](int32_t index, auto* list) {
     if (index < 0 || index > (1 << 20)) return false;
@@ -70,12 +70,12 @@ absl::StatusOr<std::shared_ptr<PartitionEngine::RegisteredGraph>> PartitionEngin
     TROUPE_ASSIGN_OR_RETURN(ReceivedPartition received, PartitionFromDef(def));
     LocalPartition& local = graph->partitions.emplace_back();
     local.device = device;
-    for (int i = 0; i < def.feed_index_size(); ++i) {
-      const int32_t index = def.feed_index(i);
+    for (int i = 0; i < def.feeds_size(); ++i) {
+      const int32_t index = def.feeds(i).index();
       if (!number(index, &graph->feed_types)) return InvalidArgument("feed number ", index);
       graph->feed_types[index] = received.feed_types[i];
       graph->feed_names.resize(graph->feed_types.size());
-      graph->feed_names[index] = def.feeds(i);
+      graph->feed_names[index] = def.feeds(i).tensor();
       if (def.partial()) {
         graph->feed_keys.resize(graph->feed_types.size());
         graph->feed_keys[index].push_back(ExchangeKey(received.feed_edges[i]));
@@ -84,13 +84,15 @@ absl::StatusOr<std::shared_ptr<PartitionEngine::RegisteredGraph>> PartitionEngin
       }
     }
     graph->partial |= def.partial();
-    for (int i = 0; i < def.fetch_index_size() && def.partial(); ++i) {
-      graph->fetch_keys[ExchangeKey(received.fetch_edges[i])] = def.fetch_index(i);
-    }
-    for (int32_t index : def.fetch_index()) {
+    for (int i = 0; i < def.fetches_size(); ++i) {
+      const int32_t index = def.fetches(i).index();
       if (!number(index, &fetched)) return InvalidArgument("fetch number ", index);
       fetched[index] = true;
-      if (!def.partial()) local.fetches.push_back(index);
+      if (def.partial()) {
+        graph->fetch_keys[ExchangeKey(received.fetch_edges[i])] = index;
+      } else {
+        local.fetches.push_back(index);
+      }
     }
     TROUPE_ASSIGN_OR_RETURN(local.plan,
                             BuildPlan(received.subgraph, device, &session->kernels, true));
@@ -133,7 +135,7 @@ void PartitionEngine::DeleteSession(const std::string& session) {
   host_->Post([dropped, graphs = std::move(graphs)] {});  // To be destroyed elsewhere.
 }
 
-void PartitionEngine::AddCosts(const std::string& session, cluster::Message* reply) {
+void PartitionEngine::AddCosts(const std::string& session, cluster::RunGraphReply* reply) {
   std::vector<std::shared_ptr<RegisteredGraph>> graphs;
   {
     std::lock_guard<std::mutex> lock(mutex_);

@@ -44,9 +44,10 @@ class HoldTimes {
 /// What a session keeps between its graphs, and when they are given up: stateful kernels, its own
 /// and those of its functions.
 struct PartitionEngine::Session {
-  explicit Session(Runtime* runtime)
-      : functions(std::make_shared<Graph>(), runtime, {.one_device = true}) {}
+  Session(Runtime* runtime, uint32_t master_steps)
+      : steps(master_steps), functions(std::make_shared<Graph>(), runtime, {.one_device = true}) {}
 
+  const uint32_t steps;  ///< The upper halves of the ids of its master's steps.
   SessionFunctions functions;
   StatefulKernels kernels;                                         ///< They know of the functions.
   std::map<std::string, std::shared_ptr<RegisteredGraph>> graphs;  ///< Under the engine's mutex.

@@ -13,10 +13,17 @@ namespace {
 constexpr size_t kForgotten = 8192;
 // A request to make what the one to delete it has overtaken comes soon or never.
 constexpr size_t kClosed = 1024;
+// What a client may ask for.
+constexpr ClusterTime kLongestTrace = 600 * kSecond;
+constexpr int64_t kLargestTrace = 64 << 20;
+
+bool Contains(const std::vector<std::string>& tasks, const std::string& task) {
+  return std::find(tasks.begin(), tasks.end(), task) != tasks.end();
+}
 
 /// A registered graph, among the names of sessions.
-std::string GraphName(const cluster::Message& request) {
-  return StrCat(request.session(), " ", request.handle());
+std::string GraphName(const std::string& session, const std::string& handle) {
+  return StrCat(session, " ", handle);
 }
 
 /// The master learns what nodes cost with a session's 8th step, and with every 8th as many later.
@@ -29,61 +36,39 @@ bool TellsCosts(uint64_t num_steps) {
 
 void WorkerRole::OnRequest(Responder from, cluster::Message request, ClusterTime now) {
   now_ = now;
-  switch (request.method()) {
-    case cluster::GET_STATUS: {
-      cluster::Message reply;
-      if (members_) members_(&reply);
-      for (cluster::DeviceInfo& device : engine_->Devices()) {
-        *reply.add_devices() = std::move(device);
-      }
-      calls_->Reply(from, absl::OkStatus(), std::move(reply));
-      return;
+  switch (request.body_case()) {
+    case cluster::Message::kCreateWorkerSession:
+      return CreateSession(from, request.create_worker_session().session());
+    case cluster::Message::kDeleteWorkerSession: {
+      const std::string& name = request.delete_worker_session().session();
+      DeleteSession(name, absl::CancelledError("the session has been closed"));
+      RememberClosed(name);
+      return calls_->Reply(from, absl::OkStatus());
     }
-    case cluster::CREATE_WORKER_SESSION:
-      CreateSession(from, request);
-      return;
-    case cluster::DELETE_WORKER_SESSION:
-      DeleteSession(request.session(), absl::CancelledError("the session has been closed"));
-      RememberClosed(request.session());
-      calls_->Reply(from, absl::OkStatus());
-      return;
-    case cluster::REGISTER_GRAPH:
-      Register(from, std::move(request));
-      return;
-    case cluster::DEREGISTER_GRAPH: {
-      auto it = sessions_.find(request.session());
-      const bool known = it != sessions_.end();
-      if (!known || it->second.master == from.from) {
-        if (known && it->second.graphs.erase(request.handle()) != 0) {
-          engine_->Deregister(request.session(), request.handle());
-        } else {
-          RememberClosed(GraphName(request));  // REGISTER_GRAPH may still come.
-        }
-      }
-      calls_->Reply(from, absl::OkStatus());
-      return;
+    case cluster::Message::kRegisterGraph:
+      return Register(from, std::move(*request.mutable_register_graph()));
+    case cluster::Message::kDeregisterGraph:
+      return Deregister(from, request.deregister_graph());
+    case cluster::Message::kRunGraph:
+      return Run(from, std::move(*request.mutable_run_graph()));
+    case cluster::Message::kFeedGraph:
+      return Feed(from, std::move(*request.mutable_feed_graph()));
+    case cluster::Message::kCleanupGraph: {
+      const uint64_t step = request.cleanup_graph().step();
+      Abort(step, absl::CancelledError(request.cleanup_graph().reason()), true);
+      if (steps_.count(step) == 0) Forget(step);
+      return calls_->Reply(from, absl::OkStatus());
     }
-    case cluster::RUN_GRAPH:
-      Run(from, std::move(request), now);
-      return;
-    case cluster::FEED_GRAPH:
-      Feed(from, std::move(request), now);
-      return;
-    case cluster::CLEANUP_GRAPH: {
-      absl::Status reason = absl::CancelledError("the master has ended the step");
-      if (!request.error().empty()) reason = absl::CancelledError(request.error());
-      Abort(request.step(), reason, true);
-      if (steps_.count(request.step()) == 0) Forget(request.step());
-      calls_->Reply(from, absl::OkStatus());
-      return;
+    case cluster::Message::kTrace:
+      return Trace(from, request.trace());
+    case cluster::Message::kCleanupAll: {
+      const auto& containers = request.cleanup_all().containers();
+      engine_->ResetContainers({containers.begin(), containers.end()});
+      return calls_->Reply(from, absl::OkStatus());
     }
-    case cluster::CLEANUP_ALL:
-      engine_->ResetContainers({request.containers().begin(), request.containers().end()});
-      calls_->Reply(from, absl::OkStatus());
-      return;
     default:
       calls_->Reply(from, absl::UnimplementedError(
-                              StrCat("a worker does not know method ", request.method())));
+                              StrCat("a worker does not know request ", request.body_case())));
   }
 }
 
@@ -95,59 +80,44 @@ void WorkerRole::RememberClosed(const std::string& name) {
   }
 }
 
-void WorkerRole::CreateSession(Responder from, const cluster::Message& request) {
-  if (request.session().empty()) {
-    calls_->Reply(from, InvalidArgument("a session needs a name"));
-    return;
+void WorkerRole::CreateSession(Responder from, const std::string& name) {
+  absl::Status status;
+  auto it = sessions_.find(name);
+  if (name.empty()) {
+    status = InvalidArgument("a session needs a name");
+  } else if (closed_.count(name) != 0) {
+    status = absl::CancelledError("the session has been closed");
+  } else if (it != sessions_.end() && it->second.master != from.from) {
+    status = absl::AlreadyExistsError(StrCat("session ", name, " belongs to another master"));
+  } else {
+    // The master may have lost sight of this task for a while: what it left here is forgotten.
+    DeleteSession(name, absl::AbortedError("the master has begun anew"));
+    sessions_[name].master = from.from;
   }
-  if (closed_.count(request.session()) != 0) {
-    calls_->Reply(from, absl::CancelledError("the session has been closed"));
-    return;
-  }
-  auto it = sessions_.find(request.session());
-  if (it != sessions_.end()) {
-    if (it->second.master != from.from) {
-      calls_->Reply(from, absl::AlreadyExistsError(
-                              StrCat("session ", request.session(), " belongs to another master")));
-      return;
-    }
-    // The master has lost sight of this task for a while: what it left here is forgotten.
-    if (request.reset()) {
-      DeleteSession(request.session(), absl::AbortedError("the master has begun anew"));
-    }
-  }
-  sessions_[request.session()].master = from.from;
-  calls_->Reply(from, absl::OkStatus());
+  calls_->Reply(from, status);
 }
 
 void WorkerRole::DeleteSession(const std::string& name, const absl::Status& status) {
   auto it = sessions_.find(name);
   if (it == sessions_.end()) return;
   sessions_.erase(it);
-  std::vector<uint64_t> steps;
-  for (const auto& [id, step] : steps_) {
-    if (step.session == name) steps.push_back(id);
-  }
-  std::sort(steps.begin(), steps.end());
-  for (uint64_t id : steps) Abort(id, status, true);
+  const auto of_session = [&name](const Step& step) { return step.session == name; };
+  for (uint64_t id : KeysIf(steps_, of_session)) Abort(id, status, true);
   engine_->DeleteSession(name);
 }
 
-void WorkerRole::Register(Responder from, cluster::Message request) {
+void WorkerRole::Register(Responder from, cluster::RegisterGraphRequest request) {
   auto it = sessions_.find(request.session());
   if (it == sessions_.end() || it->second.master != from.from) {
-    ReplyUnknown(from, StrCat("there is no session ", request.session(), " here"));
-    return;
+    return ReplyUnknown(from, StrCat("there is no session ", request.session(), " here"));
   }
-  if (closed_.count(GraphName(request)) != 0) {
-    calls_->Reply(from, absl::CancelledError("the graph has been given up"));
-    return;
+  if (closed_.count(GraphName(request.session(), request.handle())) != 0) {
+    return calls_->Reply(from, absl::CancelledError("the graph has been given up"));
   }
   const std::string session = request.session(), handle = request.handle();
   if (handle.empty() || !it->second.graphs.insert(handle).second) {
-    calls_->Reply(from, absl::AlreadyExistsError(
-                            StrCat("graph \"", handle, "\" of session ", session, " exists")));
-    return;
+    return calls_->Reply(from, absl::AlreadyExistsError(StrCat("graph \"", handle, "\" of session ",
+                                                               session, " exists")));
   }
   it->second.compiling.insert(handle);
   const auto done = [this, from, session, handle](absl::Status status) {
@@ -172,24 +142,36 @@ void WorkerRole::Register(Responder from, cluster::Message request) {
   }
 }
 
+void WorkerRole::Deregister(Responder from, const cluster::DeregisterGraphRequest& request) {
+  auto it = sessions_.find(request.session());
+  const bool known = it != sessions_.end();
+  if (!known || it->second.master == from.from) {
+    if (known && it->second.graphs.erase(request.handle()) != 0) {
+      engine_->Deregister(request.session(), request.handle());
+    } else {
+      RememberClosed(GraphName(request.session(), request.handle()));  // It may still come.
+    }
+  }
+  calls_->Reply(from, absl::OkStatus());
+}
+
 void WorkerRole::ReplyUnknown(Responder to, const std::string& what) {
   // It may have been forgotten because the master could not be heard for a while.
   cluster::Message reply;
-  reply.set_reset(true);
+  reply.mutable_status()->set_forgotten(true);
   calls_->Reply(to, absl::NotFoundError(what), std::move(reply));
 }
 
-void WorkerRole::Run(Responder from, cluster::Message request, ClusterTime now) {
+void WorkerRole::Run(Responder from, cluster::RunGraphRequest request) {
   const uint64_t id = request.step();
   auto session = sessions_.find(request.session());
   if (session == sessions_.end() || session->second.master != from.from) {
-    ReplyUnknown(from, StrCat("there is no session ", request.session(), " here"));
-    return;
+    return ReplyUnknown(from, StrCat("there is no session ", request.session(), " here"));
   }
   if (session->second.graphs.count(request.handle()) == 0 ||
       session->second.compiling.count(request.handle()) != 0) {
-    ReplyUnknown(from, StrCat("session ", request.session(), " has no graph ", request.handle()));
-    return;
+    return ReplyUnknown(from,
+                        StrCat("session ", request.session(), " has no graph ", request.handle()));
   }
   absl::Status error;
   if (auto failed_step = failed_steps_.find(id); failed_step != failed_steps_.end()) {
@@ -199,12 +181,11 @@ void WorkerRole::Run(Responder from, cluster::Message request, ClusterTime now) 
   } else if (steps_.count(id) != 0) {
     error = absl::AlreadyExistsError(StrCat("step ", id, " runs already"));
   }
-  if (!error.ok()) {
-    calls_->Reply(from, error);
-    return;
-  }
+  if (!error.ok()) return calls_->Reply(from, error);
   Step& step = steps_[id];
   step.traced = request.trace();
+  step.sampled = tracing_.has_value();
+  request.set_times(step.sampled);
   step.master = from;
   step.session = request.session();
   step.tells_costs = TellsCosts(++session->second.num_steps);
@@ -215,35 +196,58 @@ void WorkerRole::Run(Responder from, cluster::Message request, ClusterTime now) 
                      OnStepDone(id, status, std::move(fetches));
                    });
   } catch (...) {  // Then it has not begun.
-    OnStepDone(id, StatusOfException(), {});
+    return OnStepDone(id, StatusOfException(), {});
+  }
+  for (auto& [feeder, feed] : TakeEarly(id)) Feed(feeder, std::move(feed));
+}
+
+void WorkerRole::Trace(Responder from, const cluster::TraceRequest& request) {
+  if (tracing_) {
+    calls_->Reply(from, absl::AlreadyExistsError("another client traces this task"));
     return;
   }
-  if (auto early = early_.find(id); early != early_.end()) {
-    auto feeds = std::move(early->second.feeds);
-    num_early_ -= feeds.size();
-    early_bytes_ -= early->second.bytes;
-    early_.erase(early);
-    for (auto& [feeder, feed] : feeds) Feed(feeder, std::move(feed), now);
+  Tracing tracing;
+  tracing.client = from;
+  tracing.until = now_ + std::clamp<ClusterTime>(request.duration_us(), 0, kLongestTrace);
+  tracing.max_bytes = std::clamp<int64_t>(request.max_bytes(), 0, kLargestTrace);
+  tracing_ = std::move(tracing);
+}
+
+void WorkerRole::AddTrace(const std::string& trace) {
+  std::string& all = *tracing_->reply.mutable_metadata();
+  if (all.size() + trace.size() > tracing_->max_bytes) {
+    tracing_->reply.set_full(true);
+    EndTracing();
+    return;
   }
+  all += trace;
+  tracing_->reply.set_num_steps(tracing_->reply.num_steps() + 1);
+}
+
+void WorkerRole::EndTracing() {
+  Tracing tracing = *std::exchange(tracing_, std::nullopt);
+  cluster::Message reply;
+  *reply.mutable_trace_reply() = std::move(tracing.reply);
+  calls_->Reply(tracing.client, absl::OkStatus(), std::move(reply));
 }
 
 void WorkerRole::RefuseFeed(Responder from, uint64_t step) {
-  // If it has failed, the answer to RUN_GRAPH says why.
+  // If it has failed, the answer to RunGraph says why.
   cluster::Message reply;
-  reply.set_derived(true);
+  reply.mutable_status()->set_derived(true);
   calls_->Reply(from, absl::AbortedError(StrCat("step ", step, " does not run here")),
                 std::move(reply));
 }
 
-void WorkerRole::Feed(Responder from, cluster::Message request, ClusterTime now) {
+void WorkerRole::Feed(Responder from, cluster::FeedGraphRequest request) {
   const uint64_t id = request.step();
   auto step = steps_.find(id);
   if (step == steps_.end() && forgotten_.count(id) == 0 && num_early_ < options_.max_early_feeds) {
-    // It has overtaken RUN_GRAPH.
+    // It has overtaken RunGraph.
     const int64_t bytes = static_cast<int64_t>(request.ByteSizeLong());
     if (bytes <= options_.max_early_bytes - early_bytes_) {
       Early& early = early_[id];
-      if (early.feeds.empty()) early.since = now;
+      if (early.feeds.empty()) early.since = now_;
       early.bytes += bytes;
       early_bytes_ += bytes;
       ++num_early_;
@@ -251,16 +255,14 @@ void WorkerRole::Feed(Responder from, cluster::Message request, ClusterTime now)
       return;
     }
   }
-  if (step == steps_.end() || step->second.master.from != from.from) {
-    RefuseFeed(from, id);
-    return;
-  }
+  if (step == steps_.end() || step->second.master.from != from.from) return RefuseFeed(from, id);
   const bool taken =
       engine_->Feed(std::move(request),
                     [this, from](const absl::Status& status, std::vector<TensorProto> fetches) {
                       cluster::Message reply;
-                      reply.set_derived(!status.ok());
-                      for (TensorProto& fetch : fetches) *reply.add_tensors() = std::move(fetch);
+                      cluster::FeedGraphReply* body = reply.mutable_feed_graph_reply();
+                      reply.mutable_status()->set_derived(!status.ok());
+                      for (TensorProto& fetch : fetches) *body->add_fetches() = std::move(fetch);
                       calls_->Reply(from, status, std::move(reply));
                     });
   if (!taken) RefuseFeed(from, id);
@@ -280,14 +282,18 @@ void WorkerRole::OnStepDone(uint64_t id, const absl::Status& status,
   cluster::Message reply;
   absl::Status result = status;
   try {
-    if (step.traced) reply.set_metadata(engine_->TakeTrace(id));
+    cluster::RunGraphReply& body = *reply.mutable_run_graph_reply();
+    std::string trace = step.traced || step.sampled ? engine_->TakeTrace(id) : "";
+    // The step does not fail because its trace finds no memory here.
+    if (step.sampled && tracing_ && !trace.empty()) KeepGoing([&] { AddTrace(trace); });
+    if (step.traced) body.set_metadata(std::move(trace));
     if (!status.ok() && !step.aborted.ok()) {
       result = step.aborted;
-      reply.set_derived(step.derived);
+      reply.mutable_status()->set_derived(step.derived);
     }
     if (result.ok()) {
-      for (TensorProto& fetch : fetches) *reply.add_tensors() = std::move(fetch);
-      if (step.tells_costs) engine_->AddCosts(step.session, &reply);
+      for (TensorProto& fetch : fetches) *body.add_fetches() = std::move(fetch);
+      if (step.tells_costs) engine_->AddCosts(step.session, &body);
     }
   } catch (...) {  // The master waits for an answer, whatever it says.
     reply.Clear();
@@ -305,7 +311,7 @@ void WorkerRole::Abort(uint64_t id, const absl::Status& status, bool derived) {
 }
 
 void WorkerRole::Forget(uint64_t id) {
-  DropEarly(id);
+  for (const auto& [feeder, feed] : TakeEarly(id)) RefuseFeed(feeder, id);
   engine_->Forget(id);
   if (!forgotten_.insert(id).second) return;
   forget_order_.push_back(id);
@@ -316,42 +322,30 @@ void WorkerRole::Forget(uint64_t id) {
   }
 }
 
-void WorkerRole::DropEarly(uint64_t id) {
+std::vector<WorkerRole::EarlyFeed> WorkerRole::TakeEarly(uint64_t id) {
   auto it = early_.find(id);
-  if (it == early_.end()) return;
+  if (it == early_.end()) return {};
   auto feeds = std::move(it->second.feeds);
   num_early_ -= feeds.size();
   early_bytes_ -= it->second.bytes;
   early_.erase(it);
-  for (const auto& [feeder, feed] : feeds) RefuseFeed(feeder, id);
+  return feeds;
 }
 
 void WorkerRole::OnPeerLost(PeerId peer, const std::string& task, const absl::Status& status) {
-  std::vector<std::string> sessions;
-  for (const auto& [name, session] : sessions_) {
-    if (session.master == peer) sessions.push_back(name);
-  }
-  for (const std::string& name : sessions) DeleteSession(name, status);
-  std::vector<uint64_t> steps;
-  for (const auto& [id, step] : steps_) {
-    if (std::find(step.tasks.begin(), step.tasks.end(), task) != step.tasks.end()) {
-      steps.push_back(id);
-    }
-  }
-  std::sort(steps.begin(), steps.end());
-  for (uint64_t id : steps) Abort(id, status, false);
+  if (tracing_ && tracing_->client.from == peer) tracing_.reset();
+  const auto of_peer = [peer](const Session& session) { return session.master == peer; };
+  for (const std::string& name : KeysIf(sessions_, of_peer)) DeleteSession(name, status);
+  const auto needs_it = [&task](const Step& step) { return Contains(step.tasks, task); };
+  for (uint64_t id : KeysIf(steps_, needs_it)) Abort(id, status, false);
 }
 
 std::vector<uint64_t> WorkerRole::EndedStepsWith(const std::string& task) const {
-  std::vector<uint64_t> ids;
-  auto takes_part = [&](const std::vector<std::string>& tasks) {
-    return std::find(tasks.begin(), tasks.end(), task) != tasks.end();
-  };
+  std::vector<uint64_t> ids = KeysIf(steps_, [&task](const Step& step) {
+    return !step.aborted.ok() && Contains(step.tasks, task);
+  });
   for (const Ended& step : ended_) {
-    if (takes_part(step.tasks)) ids.push_back(step.id);
-  }
-  for (const auto& [id, step] : steps_) {
-    if (!step.aborted.ok() && takes_part(step.tasks)) ids.push_back(id);
+    if (Contains(step.tasks, task)) ids.push_back(step.id);
   }
   std::sort(ids.begin(), ids.end());
   return ids;
@@ -377,14 +371,12 @@ void WorkerRole::Tick(ClusterTime now) {
   while (!ended_.empty() && now - ended_.front().when > options_.early_lifetime) {
     ended_.pop_front();
   }
-  std::vector<uint64_t> old;
-  for (const auto& [id, early] : early_) {
-    if (now - early.since >= options_.early_lifetime) old.push_back(id);
-  }
+  if (tracing_ && now >= tracing_->until) EndTracing();
+  const auto old = [&](const Early& early) { return now - early.since >= options_.early_lifetime; };
   const absl::Status late = absl::UnavailableError(
       StrCat("values of the step have come ", options_.early_lifetime / kSecond,
              " s before the step itself, and were dropped"));
-  FailSteps(old, late);
+  FailSteps(KeysIf(early_, old), late);
   FailSteps(engine_->DropEarly(now, options_.early_lifetime), late);
 }
 
@@ -395,9 +387,8 @@ size_t WorkerRole::num_graphs() const {
 }
 
 void WorkerRole::AbortAll(const absl::Status& status) {
-  std::vector<std::string> names;
-  for (const auto& [name, session] : sessions_) names.push_back(name);
-  for (const std::string& name : names) DeleteSession(name, status);
+  if (tracing_) EndTracing();
+  while (!sessions_.empty()) DeleteSession(std::string(sessions_.begin()->first), status);
 }
 
 }  // namespace troupe

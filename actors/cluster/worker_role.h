@@ -5,9 +5,9 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "actors/cluster/calls.h"
@@ -34,6 +34,7 @@ class WorkerRole {
   /// A request of the worker service; it is answered now or later.
   void OnRequest(Responder from, cluster::Message request, ClusterTime now);
   /// A task is gone: steps in which it takes part cannot end, sessions that it mastered are over.
+  /// Or a client, whose `task` is empty.
   void OnPeerLost(PeerId peer, const std::string& task, const absl::Status& status);
   /// The steps that a task takes part in and that have ended, or are about to end, here.
   std::vector<uint64_t> EndedStepsWith(const std::string& task) const;
@@ -44,11 +45,6 @@ class WorkerRole {
   void Tick(ClusterTime now);
   /// Everything stops.
   void AbortAll(const absl::Status& status);
-
-  /// Adds who is in the cluster to the answer to GET_STATUS.
-  void set_members(std::function<void(cluster::Message*)> members) {
-    members_ = std::move(members);
-  }
 
   size_t num_steps() const { return steps_.size(); }
   size_t num_sessions() const { return sessions_.size(); }
@@ -70,39 +66,50 @@ class WorkerRole {
     bool derived = false;
     bool tells_costs = false;
     bool traced = false;
+    bool sampled = false;  ///< For who traces this task.
+  };
+  struct Tracing {
+    Responder client;
+    ClusterTime until = 0;
+    size_t max_bytes = 0;
+    cluster::TraceReply reply;  ///< RunMetadatas one after the other: that merges them.
   };
   struct Ended {
     uint64_t id = 0;
     ClusterTime when = 0;
     std::vector<std::string> tasks;
   };
+  using EarlyFeed = std::pair<Responder, cluster::FeedGraphRequest>;  ///< Of a partial run.
   struct Early {
     ClusterTime since = 0;
     int64_t bytes = 0;
-    std::vector<std::pair<Responder, cluster::Message>> feeds;  ///< Of a partial run.
+    std::vector<EarlyFeed> feeds;
   };
 
-  void CreateSession(Responder from, const cluster::Message& request);
+  void CreateSession(Responder from, const std::string& name);
   void DeleteSession(const std::string& name, const absl::Status& status);
-  void Register(Responder from, cluster::Message request);
+  void Register(Responder from, cluster::RegisterGraphRequest request);
+  void Deregister(Responder from, const cluster::DeregisterGraphRequest& request);
   void RememberClosed(const std::string& name);
   /// Tells a master that this task has not, or no longer, what it takes for granted.
   void ReplyUnknown(Responder to, const std::string& what);
-  void Run(Responder from, cluster::Message request, ClusterTime now);
-  void Feed(Responder from, cluster::Message request, ClusterTime now);
+  void Run(Responder from, cluster::RunGraphRequest request);
+  void Feed(Responder from, cluster::FeedGraphRequest request);
   void RefuseFeed(Responder from, uint64_t step);
+  void Trace(Responder from, const cluster::TraceRequest& request);
+  void AddTrace(const std::string& trace);
+  void EndTracing();
   void OnStepDone(uint64_t id, const absl::Status& status, std::vector<TensorProto> fetches);
   void Abort(uint64_t id, const absl::Status& status, bool derived);
   /// Values of the step that come later are dropped.
   void Forget(uint64_t id);
-  void DropEarly(uint64_t id);
+  std::vector<EarlyFeed> TakeEarly(uint64_t id);
 
   const Options options_;
   Calls* const calls_;
   WorkerEngine* const engine_;
-  std::function<void(cluster::Message*)> members_;
   std::map<std::string, Session> sessions_;
-  std::unordered_map<uint64_t, Step> steps_;
+  std::map<uint64_t, Step> steps_;
   std::map<uint64_t, Early> early_;
   int64_t early_bytes_ = 0;
   size_t num_early_ = 0;
@@ -110,9 +117,10 @@ class WorkerRole {
   std::deque<uint64_t> forget_order_;
   std::deque<Ended> ended_;  ///< The last steps of several tasks.
   std::map<uint64_t, absl::Status>
-      failed_steps_;              ///< Forgotten ones that were lost, not cancelled.
-  ClusterTime now_ = 0;           ///< Of the last event.
-  std::set<std::string> closed_;  ///< The last sessions and graphs that their master has deleted.
+      failed_steps_;                ///< Forgotten ones that were lost, not cancelled.
+  std::optional<Tracing> tracing_;  ///< The steps of this task are traced for a client.
+  ClusterTime now_ = 0;             ///< Of the last event.
+  std::set<std::string> closed_;    ///< The last sessions and graphs that their master has deleted.
   std::deque<std::string> closings_;
 };
 

@@ -112,10 +112,7 @@ void ExecutorRole::Begin(const StepContext& step, std::vector<NodeTrace>* trace)
   failed_ = false;
   running_ = -1;
   for (const auto& [slot, value] : plan_->constants()) slots_[slot].uses = Slot::kConstant;
-  if (flow_ != nullptr) {
-    BeginFlow();
-    return;
-  }
+  if (flow_ != nullptr) return BeginFlow();
   std::copy(plan_->initial_pending().begin(), plan_->initial_pending().end(), pending_.begin());
   const std::vector<int32_t>& roots = plan_->roots();
   std::copy(roots.begin(), roots.end(), ready_.get());
@@ -473,7 +470,7 @@ void ExecutorRole::Finish(PendingKernel* pending_kernel) {
   if (timed_ && end > start) {
     const bool sync = plan_->node(node).kind == PlanNode::kSync;
     if (sync) plan_->RecordCost(node, end - start);
-    if (trace_ != nullptr) trace_->push_back({node, sync ? 1 : 0, start, end});
+    Trace({node, sync ? 1 : 0, start, end});
   }
   if (failed_) return;
   if (value.valid()) SetReceived(node, iteration, std::move(value));

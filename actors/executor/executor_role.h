@@ -26,6 +26,8 @@ struct NodeTrace {
   uint64_t start_ns;  ///< CLOCK_MONOTONIC.
   uint64_t end_ns;
 };
+/// What a step records at most, as a loop may go on for ever.
+inline constexpr size_t kMostTraced = 1 << 18;
 
 /// Told when a step that nobody waits for is over.
 class StepCompletion {
@@ -34,10 +36,7 @@ class StepCompletion {
   /// On the thread that played last; the executor may be used again, or destroyed, from here.
   virtual void Over() noexcept = 0;
   /// Has a thread that waits for the step run `task`, which plays it; false: none waits.
-  virtual bool PlayByCaller(PoolTask* task) noexcept {
-    (void)task;
-    return false;
-  }
+  virtual bool PlayByCaller(PoolTask* /*task*/) noexcept { return false; }
 };
 
 /// State and logic of one step. A node is ready when all its inputs have come; ready nodes run on
@@ -59,7 +58,8 @@ class ExecutorRole {
   const Plan& plan() const { return *plan_; }
 
   /// Runs a whole step: the calling thread plays. `step.cancellation` must be set; feeds and
-  /// fetches in the plan's order. With `trace` every node's times are recorded.
+  /// fetches in the plan's order. With `trace` the times of nodes are recorded, of the first
+  /// `kMostTraced` that run.
   absl::Status Run(const StepContext& step, absl::Span<const Tensor> feeds,
                    absl::Span<Tensor> fetches, std::vector<NodeTrace>* trace = nullptr);
 
@@ -114,6 +114,9 @@ class ExecutorRole {
   };
 
   void Begin(const StepContext& step, std::vector<NodeTrace>* trace);
+  void Trace(const NodeTrace& run) {
+    if (trace_ != nullptr && trace_->size() < kMostTraced) trace_->push_back(run);
+  }
   void SetFeed(int feed, Tensor value);
   /// The value of a fetch if it has been computed; each once.
   bool TryFetch(int fetch, Tensor* value);

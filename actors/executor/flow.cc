@@ -189,10 +189,7 @@ void ExecutorRole::RunNodeFlow(int32_t node, Iteration* iteration, bool dead,
       if (PlayFlowOp(node, iteration, true)) CompleteFlow(node, iteration, true);
       return;
     }
-    if (op != FlowOp::kControlTrigger) {
-      CompleteFlow(node, iteration, true);
-      return;
-    }
+    if (op != FlowOp::kControlTrigger) return CompleteFlow(node, iteration, true);
   }
   Slot* const slots = iteration->slots;
   if (p.has_snapshots && !TakeSnapshots(node, next_snapshot, slots, iteration)) return;
@@ -203,10 +200,7 @@ void ExecutorRole::RunNodeFlow(int32_t node, Iteration* iteration, bool dead,
       Take(slots[input_slots_[p.first_input]], slots[p.first_output]);
       break;
     case PlanNode::kFlow:
-      if (flow_->nodes[node].op == FlowOp::kRecv) {
-        Receive(node, iteration);
-        return;
-      }
+      if (flow_->nodes[node].op == FlowOp::kRecv) return Receive(node, iteration);
       if (!PlayFlowOp(node, iteration, false)) return;
       break;
     case PlanNode::kAsync:

@@ -43,7 +43,7 @@ template <bool kTimed>
     const uint64_t end = NowNs();
     plan_->RecordCost(node, end - start);
     plan_->RecordOutputs(node, ctx);
-    if (trace_ != nullptr) trace_->push_back({node, 0, start, end});
+    Trace({node, 0, start, end});
   }
   if (!status.ok()) [[unlikely]] {
     Fail(node, status);

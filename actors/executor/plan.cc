@@ -277,8 +277,6 @@ void Plan::BuildFlow(const PlanSpec& spec, std::vector<PlanFrame> frames,
     PlanFrame& frame = frames[from.frame];
     node.op = from.flow;
     node.edge = from.edge;
-    node.frame = from.frame;
-    if (frame.num_nodes == 0) frame.first_node = i;
     node.local = frame.num_nodes++;
     NodeState state{initial_pending_[i], 0};
     if (from.flow == FlowOp::kMerge) {

@@ -75,7 +75,6 @@ struct PlanNode {
 /// What is more to a node in a plan with control flow.
 struct FlowNode {
   FlowOp op = FlowOp::kNone;
-  int32_t frame = 0;       ///< Where it runs.
   int32_t local = 0;       ///< Its number there.
   int32_t enters = 0;      ///< Enter: the frame that it leads into,
   int32_t child = 0;       ///< and which of its parent's children that is.
@@ -105,7 +104,6 @@ struct NodeState {
 /// A frame's part of a plan: nodes and slots are numbered by frames.
 struct PlanFrame {
   int32_t parent = -1;
-  int32_t first_node = 0;
   int32_t num_nodes = 0;
   int32_t num_slots = 0;
   int32_t num_children = 0;

@@ -69,13 +69,6 @@ void Rendezvous::Abort(const absl::Status& status) noexcept {
   }
 }
 
-void Rendezvous::Reset() {
-  std::unordered_map<Place, Entry, HashPlace> dropped;
-  std::lock_guard<std::mutex> lock(mutex_);
-  dropped.swap(entries_);
-  aborted_ = absl::OkStatus();
-}
-
 void Rendezvous::SendRemote(const RendezvousEdge& edge, uint64_t, Tensor, bool) {
   Abort(absl::InternalError(
       StrCat("edge ", edge.name, " leads to another process, ", edge.recv_device)));

@@ -61,8 +61,6 @@ class Rendezvous {
   /// Fails everyone who waits, and whoever asks later; drops the values. The first status counts.
   /// This thread plays nobody.
   void Abort(const absl::Status& status) noexcept;
-  /// Forgets everything, for the next step. Nobody may wait.
-  void Reset();
 
  protected:
   /// For edges whose other end is in another process; never blocks.

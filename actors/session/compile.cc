@@ -1,8 +1,10 @@
 #include "actors/session/compile.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "actors/session/step_graph.h"
 #include "devices/cpu/cpu_device.h"
 #include "devices/cpu/flush_denormals.h"
@@ -33,13 +35,10 @@ absl::Status CheckDevice(const Node& node, const CompileOptions& options, const 
     if (role->device->parsed_name().Matches(*name)) return absl::OkStatus();
   }
   if (options.soft_placement) return absl::OkStatus();
-  std::string available;
-  for (const auto& role : runtime.devices()) {
-    if (!available.empty()) available += ", ";
-    available += role->device->name();
-  }
+  const auto device_name = [](std::string* out, const auto& role) { *out += role->device->name(); };
   return InvalidArgument("node ", node.name(), " (", node.op(), ") asks for device ", requested,
-                         ", but there are only ", available,
+                         ", but there are only ",
+                         absl::StrJoin(runtime.devices(), ", ", device_name),
                          "; name one of them, or allow soft placement");
 }
 
@@ -249,11 +248,8 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
     stateful->costs()->Watch(local.plan);
     step.num_nodes += local.plan->num_executed();
   }
-  auto in_order = [](const std::vector<int>& numbers) {
-    for (size_t i = 0; i < numbers.size(); ++i) {
-      if (numbers[i] != static_cast<int>(i)) return false;
-    }
-    return true;
+  const auto in_order = [](const std::vector<int>& numbers) {
+    return std::is_sorted(numbers.begin(), numbers.end());  // Each is there once.
   };
   const LocalPartition* only = step.partitions.size() == 1 ? &step.partitions[0] : nullptr;
   if (only != nullptr && only->plan->edges().empty() &&
@@ -277,7 +273,7 @@ absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node,
   StepContext step;
   step.device = device;
   step.allocator = HostAllocator();
-  step.stream = device->stream(0);
+  step.stream = device->stream();
   step.cancellation = &cancellation;
   const int num_inputs = static_cast<int>(inputs.size());
   std::vector<Slot> slots(num_inputs + node.num_outputs());

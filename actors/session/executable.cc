@@ -1,5 +1,7 @@
 #include "actors/session/executable.h"
 
+#include <algorithm>
+
 #include "actors/session/step_signature.h"
 #include "devices/status_macros.h"
 
@@ -37,10 +39,7 @@ void Executable::Release(Step* step) noexcept {
   if (step->resources.used()) step->resources.ResetAll();
   std::lock_guard<std::mutex> lock(mutex_);
   step->running = false;
-  if (!closed_.ok()) {
-    idle_.notify_all();
-    return;
-  }
+  if (!closed_.ok()) return idle_.notify_all();
   step->cancellation.Reset();
   if (free_.size() < kKept) {
     free_.push_back(step);
@@ -70,10 +69,8 @@ void Executable::Close(const absl::Status& reason) noexcept {
 bool Executable::WaitIdle(std::chrono::steady_clock::time_point deadline) {
   std::unique_lock<std::mutex> lock(mutex_);
   return idle_.wait_until(lock, deadline, [this] {
-    for (const auto& step : steps_) {
-      if (step->running) return false;
-    }
-    return true;
+    return std::none_of(steps_.begin(), steps_.end(),
+                        [](const auto& step) { return step->running; });
   });
 }
 

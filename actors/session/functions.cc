@@ -99,10 +99,7 @@ struct CompiledFunction::Frame final : StepCompletion {
 
   void Begin() {
     const absl::Span<Tensor> given(args.get(), function->arg_types_.size());
-    if (executor) {
-      executor->RunAsync(step, given, this);
-      return;
-    }
+    if (executor) return executor->RunAsync(step, given, this);
     try {
       partitioned->RunAsync(step, std::make_shared<Rendezvous>(), given, Fetched(),
                             [this](absl::Status status) {
@@ -330,7 +327,7 @@ absl::StatusOr<StepContext> SessionFunctions::OnDevice(const StepContext& step,
     if (!role->device->parsed_name().Matches(wanted)) continue;
     StepContext there = step;
     there.device = role->device.get();
-    there.stream = there.device->stream(0);
+    there.stream = there.device->stream();
     there.resources = &role->containers;
     return there;
   }

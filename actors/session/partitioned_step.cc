@@ -25,7 +25,7 @@ class PartitionedStep::Partition : public StepCompletion {
   void Start(StepContext context, Rendezvous* rendezvous, absl::Span<const Tensor> feeds,
              std::vector<NodeTrace>* trace) noexcept {
     context.device = partition_.device->device.get();
-    context.stream = context.device->stream(0);
+    context.stream = context.device->stream();
     context.resources = &partition_.device->containers;
     started_ = CatchExceptions([&] {
       for (size_t i = 0; i < feeds_.size(); ++i) feeds_[i] = feeds[partition_.feeds[i]];
@@ -87,10 +87,7 @@ void PartitionedStep::Start(const StepContext& step, std::shared_ptr<Rendezvous>
 void PartitionedStep::Leave() noexcept {
   ThreadParker* const caller = caller_;
   if (running_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
-  if (caller != nullptr) {
-    caller->Wake(ThreadParker::Word::kOver);
-    return;
-  }
+  if (caller != nullptr) return caller->Wake(ThreadParker::Word::kOver);
   std::function<void(absl::Status)> done = std::move(done_);
   absl::Status status = Finish();
   done(std::move(status));

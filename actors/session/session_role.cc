@@ -180,7 +180,7 @@ StepContext SessionRole::MakeStepContext(DeviceRole* device, CancellationToken* 
   context.device = device->device.get();
   context.allocator = HostAllocator();
   context.pool = runtime_->pool();
-  context.stream = context.device->stream(0);
+  context.stream = context.device->stream();
   context.cancellation = cancellation;
   context.resources = &device->containers;
   context.step_resources = resources;

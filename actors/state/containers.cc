@@ -4,7 +4,10 @@
 #include <vector>
 
 #include "actors/state/variable_role.h"
+#include "actors/state/waiting_role.h"
 #include "devices/status_macros.h"
+#include "kernels/queues/accumulator.h"
+#include "kernels/queues/queue.h"
 
 namespace troupe {
 
@@ -50,31 +53,42 @@ absl::StatusOr<RefPtr<Variable>> Containers::FindOrCreateVariable(std::string_vi
   return RefPtr<Variable>::Share(variable);
 }
 
-absl::Status Containers::Destroy(std::string_view container, std::string_view name) {
-  RefPtr<Resource> removed;  // Destroyed outside the lock, as in `Reset`.
-  std::lock_guard<std::mutex> lock(mutex_);
-  Container* resources = FindContainer(container);
-  auto it = resources->find(name);
-  if (it == resources->end()) {
-    return absl::NotFoundError(StrCat("there is no resource ", container, "/", name));
-  }
-  MarkDestroyed(it->second.get());
-  removed = std::move(it->second);
-  resources->erase(it);
-  return absl::OkStatus();
+RefPtr<Resource> Containers::MakeQueue(std::string name, const QueueOptions& options) {
+  return MakeRef<WaitingRole<Queue>>(std::move(name), options);
 }
 
-void Containers::MarkDestroyed(Resource* resource) {
-  if (auto* variable = dynamic_cast<Variable*>(resource)) variable->set_destroyed();
+RefPtr<Resource> Containers::MakeAccumulator(std::string name, const AccumulatorOptions& options) {
+  return MakeRef<WaitingRole<Accumulator>>(std::move(name), options);
+}
+
+absl::Status Containers::Destroy(std::string_view container, std::string_view name) {
+  Container removed;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    Container* resources = FindContainer(container);
+    if (auto it = resources->find(name); it != resources->end()) {
+      removed.insert(resources->extract(it));
+    }
+  }
+  LetGo(removed);
+  if (!removed.empty()) return absl::OkStatus();
+  return absl::NotFoundError(StrCat("there is no resource ", container, "/", name));
+}
+
+void Containers::LetGo(const Container& removed) {
+  for (const auto& [name, resource] : removed) {
+    if (auto* variable = dynamic_cast<Variable*>(resource.get())) variable->set_destroyed();
+    if (auto* waiting = dynamic_cast<WaitingResource*>(resource.get())) waiting->Abandon();
+  }
 }
 
 void Containers::Reset(std::string_view container) {
-  Container removed;  // Destroyed outside the lock: a resource's destructor may be anything.
+  Container removed;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     std::swap(removed, *FindContainer(container));
   }
-  for (auto& [name, resource] : removed) MarkDestroyed(resource.get());
+  LetGo(removed);
 }
 
 void Containers::ResetAll() {
@@ -84,9 +98,7 @@ void Containers::ResetAll() {
     std::swap(removed, containers_);
     used_.store(false, std::memory_order_relaxed);
   }
-  for (auto& [name, container] : removed) {
-    for (auto& [key, resource] : container) MarkDestroyed(resource.get());
-  }
+  for (const auto& [name, container] : removed) LetGo(container);
 }
 
 std::vector<std::string> Containers::List() const {

@@ -27,6 +27,8 @@ class Containers final : public ResourceProvider {
   absl::StatusOr<RefPtr<Resource>> FindOrCreate(
       std::string_view container, std::string_view name,
       const std::function<absl::StatusOr<RefPtr<Resource>>()>& make) override;
+  RefPtr<Resource> MakeQueue(std::string name, const QueueOptions& options) override;
+  RefPtr<Resource> MakeAccumulator(std::string name, const AccumulatorOptions& options) override;
   absl::Status Destroy(std::string_view container, std::string_view name) override;
 
   /// Removes everything in a container; "" the default one. Handles that are still around see
@@ -41,7 +43,8 @@ class Containers final : public ResourceProvider {
 
  private:
   using Container = std::map<std::string, RefPtr<Resource>, std::less<>>;
-  static void MarkDestroyed(Resource* resource);
+  /// Tells resources that they are gone; without the lock, for they tell others.
+  static void LetGo(const Container& removed);
   Container* FindContainer(std::string_view name);
 
   std::atomic<bool> used_{false};

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "api/cli/device_options.h"
 #include "api/session.h"
 #include "devices/tensor.h"
 
@@ -21,9 +22,22 @@ struct UsageError {
   std::string message;
 };
 
-/// PEM files: this side's certificate and key, and the authority's.
-struct Tls {
-  std::string certificate, key, authority;
+/// What this side shows to the others of a cluster: files.
+struct Credentials {
+  std::string certificate, key, authority;  ///< PEM: this side's own, and the authority's.
+  std::string folder;  ///< Of `troupe certificates`, instead of these; empty: none.
+  std::string secret;
+
+  /// To `SessionOptions` or `ServerOptions`. `name`: what the folder's files of this side are
+  /// called.
+  template <typename AnyOptions>
+  void CopyTo(const std::string& name, AnyOptions* options) const {
+    const std::string stem = folder + "/" + name;
+    options->tls_certificate = folder.empty() ? certificate : stem + ".pem";
+    options->tls_key = folder.empty() ? key : stem + ".key";
+    options->tls_authority = folder.empty() ? authority : folder + "/ca.pem";
+    options->secret_file = secret;
+  }
 };
 
 /// The options of `run`, `bench` and `graph`.
@@ -46,11 +60,13 @@ struct Options {
   double timeout = -1;
   /// "troupe://host:port"; empty: the graph is run in this process.
   std::string master;
-  Tls tls;
+  DeviceTexts device_texts;  ///< Of this process.
+  Credentials credentials;
   /// Of a plan: how many CPU devices, or the names of devices. Empty: no plan.
   std::string devices;
   std::string dot_file;
   std::string svg_file;
+  std::string log_level;  ///< Empty: the default.
 };
 
 /// A graph that is ready to be run as the options say: imported, initialised, feeds read.
@@ -69,6 +85,11 @@ absl::StatusOr<Tensor> ParseValue(std::string_view text, ElementType type);
 /// The elements as JSON, nested by dimension; bytes of strings that are not UTF-8 as `\xNN`. With
 /// `edge` > 0 only so many elements of each dimension at its beginning and its end, and "...".
 std::string ToJson(const Tensor& tensor, int64_t edge = 0);
+
+/// Finds out whether a file can be written, and leaves it, or its absence, as it is; the error
+/// begins with `before`.
+absl::Status TryFile(const std::string& before, const std::string& file);
+absl::Status WriteFile(const std::string& file, const std::string& content);
 
 /// The exit status; 130 if Ctrl-C has ended it before all steps had run. Both throw UsageError.
 absl::StatusOr<int> RunCommand(const Options& options);

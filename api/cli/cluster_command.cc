@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "api/cli/certificates_command.h"
 #include "api/cluster.h"
+#include "api/internal/secret.h"
 #include "api/program/child_process.h"
 #include "api/termination_signals.h"
 #include "devices/status_macros.h"
@@ -51,14 +53,13 @@ absl::StatusOr<int> WorkerCommand(const ServeOptions& given) {
   server_options.join = options.join;
   server_options.threads = options.threads;
   server_options.num_cpu_devices = options.devices;
+  server_options.devices = options.device_texts.Parse();
   server_options.heartbeat_timeout = absl::Seconds(options.heartbeat_timeout);
   server_options.heartbeat_interval =
       std::min(absl::Seconds(1), absl::Seconds(options.heartbeat_timeout / 5));
   server_options.wait_for_workers = 1.5 * server_options.heartbeat_timeout;
   server_options.insecure = options.insecure;
-  server_options.tls_certificate = options.tls.certificate;
-  server_options.tls_key = options.tls.key;
-  server_options.tls_authority = options.tls.authority;
+  options.credentials.CopyTo(TaskFiles({options.job, options.task}), &server_options);
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Server> server, Server::Start(server_options));
   std::cout << "ready " << server->target() << std::endl;
   TROUPE_RETURN_IF_ERROR(server->JoinUntilSignal());
@@ -73,8 +74,9 @@ struct Child {
   ChildProcess process;
 };
 
-/// The command line of a task.
-std::vector<std::string> WorkerArguments(const ServeOptions& options, const TaskId& task) {
+/// The command line of a task, whose secret is in `secret_file` unless that is empty.
+std::vector<std::string> WorkerArguments(const ServeOptions& options, const TaskId& task,
+                                         const std::string& secret_file) {
   std::vector<std::string> arguments = {ThisProgram(),
                                         "worker",
                                         "--cluster",
@@ -90,22 +92,51 @@ std::vector<std::string> WorkerArguments(const ServeOptions& options, const Task
   if (options.threads > 0) {
     arguments.insert(arguments.end(), {"--threads", std::to_string(options.threads)});
   }
-  if (options.insecure) arguments.push_back("--insecure");
-  if (!options.tls.certificate.empty()) {
-    arguments.insert(arguments.end(), {"--tls-cert", options.tls.certificate, "--tls-key",
-                                       options.tls.key, "--tls-ca", options.tls.authority});
+  for (const std::string& library : options.libraries) {
+    arguments.insert(arguments.end(), {"--library", library});
   }
+  for (std::string& argument : options.device_texts.Arguments()) {
+    arguments.push_back(std::move(argument));
+  }
+  if (options.insecure) arguments.push_back("--insecure");
+  if (!options.log_level.empty()) {
+    arguments.insert(arguments.end(), {"--log-level", options.log_level});
+  }
+  const Credentials& credentials = options.credentials;
+  if (!credentials.certificate.empty()) {
+    arguments.insert(arguments.end(), {"--tls-cert", credentials.certificate, "--tls-key",
+                                       credentials.key, "--tls-ca", credentials.authority});
+  }
+  if (!credentials.folder.empty()) {
+    arguments.insert(arguments.end(), {"--certificates", credentials.folder});
+  }
+  if (!secret_file.empty()) arguments.insert(arguments.end(), {"--secret-file", secret_file});
   return arguments;
 }
 
+/// A secret for a cluster that was not given one; nullptr if other machines are to reach it.
+absl::StatusOr<std::unique_ptr<PublishedSecret>> MakeSecret(const ServeOptions& options,
+                                                            const ClusterSpec& cluster) {
+  if (!options.credentials.secret.empty()) return nullptr;
+  std::vector<std::string> addresses;
+  for (const TaskId& task : cluster.tasks()) {
+    addresses.push_back(cluster.Address(task).value());
+  }
+  return PublishedSecret::Create(addresses);
+}
+
 absl::StatusOr<std::vector<Child>> StartTasks(const ServeOptions& options,
-                                              const ClusterSpec& cluster) {
+                                              const ClusterSpec& cluster,
+                                              const PublishedSecret* secret) {
   std::vector<Child> children;
   for (const TaskId& task : cluster.tasks()) {
-    TROUPE_ASSIGN_OR_RETURN(ChildProcess process,
-                            ChildProcess::Start({.arguments = WorkerArguments(options, task),
-                                                 .output = true,
-                                                 .death_signal = SIGTERM}));
+    std::string secret_file = options.credentials.secret;
+    if (secret != nullptr) secret_file = secret->file(cluster.Address(task).value());
+    TROUPE_ASSIGN_OR_RETURN(
+        ChildProcess process,
+        ChildProcess::Start({.arguments = WorkerArguments(options, task, secret_file),
+                             .output = true,
+                             .death_signal = SIGTERM}));
     children.push_back({task, std::move(process)});
   }
   return children;
@@ -141,10 +172,13 @@ int EndTasks(std::vector<Child>* children) {
 }  // namespace
 
 absl::StatusOr<int> ClusterCommand(const ServeOptions& options) {
+  options.device_texts.Parse();  // Wrong usage is said once, not by every task.
   TROUPE_ASSIGN_OR_RETURN(const ClusterSpec cluster, ClusterSpec::ReadFile(options.cluster_file));
   signal(SIGPIPE, SIG_IGN);
   const TerminationSignals signals;
-  TROUPE_ASSIGN_OR_RETURN(std::vector<Child> children, StartTasks(options, cluster));
+  TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<PublishedSecret> secret,
+                          MakeSecret(options, cluster));
+  TROUPE_ASSIGN_OR_RETURN(std::vector<Child> children, StartTasks(options, cluster, secret.get()));
   if (absl::Status status = WaitUntilReady(&children); !status.ok()) {
     EndTasks(&children);
     return status;

@@ -4,6 +4,7 @@
 #define TROUPE_API_CLI_CLUSTER_COMMAND_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "api/cli/cli.h"
@@ -16,16 +17,20 @@ struct ServeOptions {
   std::string job;
   int task = -1;
   std::string join;
-  Tls tls;
+  Credentials credentials;
   bool insecure = false;
   double heartbeat_timeout = 5;
   int threads = 0;
   int devices = 1;
+  DeviceTexts device_texts;
+  std::vector<std::string> libraries;
+  std::string log_level;  ///< Empty: the default.
 };
 
 /// Serves as one task until SIGTERM or SIGINT; the exit status. Throws UsageError.
 absl::StatusOr<int> WorkerCommand(const ServeOptions& options);
-/// Starts a process for every task of the cluster, and ends with them.
+/// Starts a process for every task of the cluster, and ends with them. Unless there is a secret
+/// file, a cluster on loopback gets a secret of its own, which clients of the same user find.
 absl::StatusOr<int> ClusterCommand(const ServeOptions& options);
 
 }  // namespace troupe::cli

@@ -70,14 +70,14 @@ class Missing {
   std::map<std::string, int> ops_, kernels_;
 };
 
+}  // namespace
+
 absl::Status WriteFile(const std::string& file, const std::string& content) {
   std::ofstream out(file, std::ios::binary);
   out << content;
   out.close();
   return out.good() ? absl::OkStatus() : absl::PermissionDeniedError(StrCat("cannot write ", file));
 }
-
-}  // namespace
 
 absl::StatusOr<int> GraphCommand(const Options& options) {
   const bool step = !options.feeds.empty() || !options.fetches.empty() ||

@@ -6,10 +6,13 @@
 #include <iostream>
 
 #include "absl/strings/str_split.h"
+#include "api/cli/admin_command.h"
+#include "api/cli/certificates_command.h"
 #include "api/cli/cli.h"
 #include "api/cli/cluster_command.h"
 #include "api/extension.h"
 #include "api/program/command_line.h"
+#include "devices/log.h"
 #include "devices/status_macros.h"
 
 namespace troupe::cli {
@@ -25,19 +28,46 @@ std::vector<std::pair<std::string, std::string>> SplitAtEquals(
   return pairs;
 }
 
-void AddTls(CLI::App* command, Tls* tls) {
-  AddValue(command, "--tls-cert F", &tls->certificate, "PEM file: the certificate of this side");
-  AddValue(command, "--tls-key F", &tls->key, "PEM file: its key");
-  AddValue(command, "--tls-ca F", &tls->authority, "PEM file: the authority's certificate");
+void AddCredentials(CLI::App* command, Credentials* credentials, const std::string& no_secret) {
+  CLI::Option* const folder =
+      AddValue(command, "--certificates DIR", &credentials->folder,
+               "The folder of troupe certificates, of which this side takes its own files");
+  AddValue(command, "--tls-cert F", &credentials->certificate,
+           "PEM file: the certificate of this side, which names it")
+      ->excludes(folder);
+  AddValue(command, "--tls-key F", &credentials->key, "PEM file: its key")->excludes(folder);
+  AddValue(command, "--tls-ca F", &credentials->authority, "PEM file: the authority's certificate")
+      ->excludes(folder);
+  AddValue(command, "--secret-file F", &credentials->secret,
+           "The secret that all tasks and clients of the cluster know: a file of 16 to 4096 bytes "
+           "that only its owner can read; if absent, " +
+               no_secret);
+}
+
+/// What is wrong with the name of a level; empty: nothing.
+std::string IsLogLevel(const std::string& name) {
+  return std::string(ParseLogLevel(name).status().message());
+}
+
+void AddLogLevel(CLI::App* command, std::string* level, const std::string& by_default) {
+  AddValue(command, "--log-level LEVEL", level,
+           "What is logged on standard error: trace, debug, info, warning, error or off")
+      ->check(IsLogLevel)
+      ->default_str(by_default);
+}
+
+void AddLibraries(CLI::App* command, std::vector<std::string>* libraries) {
+  AddList(command, "--library FILE", libraries,
+          "A shared library with ops, kernels and devices, loaded first; may be repeated");
 }
 
 void AddGraph(CLI::App* command, Options* options) {
   command->add_option("GRAPH", options->graph, "A GraphDef, binary or text")
       ->required()
       ->type_name("");
-  AddList(command, "--library FILE", &options->libraries,
-          "A shared library with ops and kernels, loaded first; may be repeated");
+  AddLibraries(command, &options->libraries);
   command->add_flag("--no-optimize", options->no_optimize, "Leaves the graph as it is");
+  AddLogLevel(command, &options->log_level, "error");
 }
 
 /// The options of `run` and `bench`.
@@ -62,9 +92,12 @@ void AddRun(CLI::App* command, Options* options) {
   AddValue(command, "--timeout SECONDS", &options->timeout, "Ends a step that takes longer")
       ->check(Number(0, 1e9))
       ->default_str("");
+  AddDevices(command, &options->device_texts);
   AddValue(command, "--master troupe://HOST:PORT", &options->master,
-           "Runs in a cluster, by way of this task");
-  AddTls(command, &options->tls);
+           "Runs in a cluster, by way of this task, on the devices that its tasks show")
+      ->excludes("--device");
+  AddCredentials(command, &options->credentials,
+                 "that of a troupe cluster of this user on this machine is found");
 }
 
 void AddPlan(CLI::App* command, Options* options) {
@@ -79,7 +112,7 @@ void AddPlan(CLI::App* command, Options* options) {
 }
 
 /// The options of `worker` and `cluster`.
-void AddServe(CLI::App* command, ServeOptions* options) {
+void AddServe(CLI::App* command, ServeOptions* options, const std::string& no_secret) {
   AddValue(command, "--heartbeat-timeout S", &options->heartbeat_timeout,
            "Seconds of silence after which a task is lost")
       ->check(Number(0.1, 1e6));
@@ -87,11 +120,15 @@ void AddServe(CLI::App* command, ServeOptions* options) {
            "Threads of a task that compute; one per core if absent")
       ->check(WholeNumber(1, 4096))
       ->default_str("");
-  AddValue(command, "--devices N", &options->devices, "CPU devices that a task shows")
+  AddValue(command, "--devices N", &options->devices,
+           "CPU devices that a task shows, unless --device CPU=N says so")
       ->check(WholeNumber(1, 1024));
-  AddTls(command, &options->tls);
+  AddDevices(command, &options->device_texts);
+  AddLibraries(command, &options->libraries);
+  AddCredentials(command, &options->credentials, no_secret);
   command->add_flag("--insecure", options->insecure,
                     "Serves addresses that other machines reach without TLS");
+  AddLogLevel(command, &options->log_level, "info");
 }
 
 void AddWorker(CLI::App* command, ServeOptions* options) {
@@ -104,7 +141,29 @@ void AddWorker(CLI::App* command, ServeOptions* options) {
   AddValue(command, "--join HOST:PORT", &options->join,
            "Becomes a member of a cluster that runs, by way of a task of it; only this task's own "
            "address is taken from FILE");
-  AddServe(command, options);
+  AddServe(command, options, "whoever can connect is served");
+}
+
+void AddCertificates(CLI::App* command, CertificatesOptions* options) {
+  command->add_option("FILE", options->cluster_file, "JSON: addresses by job")
+      ->required()
+      ->type_name("");
+  AddValue(command, "--out DIR", &options->folder,
+           "The folder for ca.pem, job-ps-task-0.pem, client.pem and so on, and their .key")
+      ->required();
+  AddValue(command, "--days N", &options->days, "How long they are valid")
+      ->check(WholeNumber(1, 36500));
+  AddValue(command, "--authority DIR", &options->authority,
+           "Signs by the authority in a folder that this command has made, for tasks that join");
+}
+
+/// What all commands for who runs a cluster have in common.
+void AddAdmin(CLI::App* command, AdminOptions* options) {
+  AddValue(command, "--master troupe://HOST:PORT", &options->master, "A task of the cluster")
+      ->required();
+  AddCredentials(command, &options->credentials,
+                 "that of a troupe cluster of this user on this machine is found");
+  AddLogLevel(command, &options->log_level, "error");
 }
 
 /// The exit status; an error is one line.
@@ -118,6 +177,13 @@ int Report(absl::StatusOr<int> result) {
   std::replace(message.begin(), message.end(), '\n', ' ');
   std::cerr << absl::StatusCodeToString(result.status().code()) << ": " << message << "\n";
   return 1;
+}
+
+absl::Status LoadLibraries(const std::vector<std::string>& libraries) {
+  for (const std::string& library : libraries) {
+    TROUPE_RETURN_IF_ERROR(LoadLibrary(library));
+  }
+  return absl::OkStatus();
 }
 
 int Main(int argc, char** argv) {
@@ -146,19 +212,55 @@ int Main(int argc, char** argv) {
   cluster->add_option("FILE", serve.cluster_file, "JSON: addresses by job")
       ->required()
       ->type_name("");
-  AddServe(cluster, &serve);
+  AddServe(cluster, &serve,
+           "one is made if all addresses are loopback, and clients of this user find it");
+  CertificatesOptions certificates_options;
+  CLI::App* certificates = line.Command(
+      "certificates", "Makes an authority and certificates for a cluster's tasks and clients.");
+  AddCertificates(certificates, &certificates_options);
+  AdminOptions admin;
+  CLI::App* leave = line.Command(
+      "leave", "Has a task, dead or alive, leave its cluster; its name and address are free then.");
+  AddAdmin(leave, &admin);
+  AddValue(leave, "--task TASK", &admin.task, "Which one: /job:worker/task:2")->required();
+  CLI::App* log = line.Command("log", "Prints the last lines that a task has logged.");
+  AddAdmin(log, &admin);
+  AddValue(log, "--task TASK", &admin.task, "Which one, if not the one at --master");
+  AddValue(log, "--level LEVEL", &admin.level, "The least level")->check(IsLogLevel);
+  AddValue(log, "--lines N", &admin.lines, "How many lines at most; a task keeps 1,000")
+      ->check(WholeNumber(1, 1000));
+  CLI::App* tracing =
+      line.Command("tracing", "Traces all steps of a task for a while; for chrome://tracing.");
+  AddAdmin(tracing, &admin);
+  AddValue(tracing, "--task TASK", &admin.task, "Which one, if not the one at --master");
+  AddValue(tracing, "--seconds S", &admin.seconds, "For how long")->check(Number(0, 600));
+  AddValue(tracing, "--out FILE.json", &admin.file, "What is written")->required();
   char help[] = "--help";
   if (argc == 2 && std::strcmp(argv[1], "help") == 0) argv[1] = help;
   if (const std::optional<int> status = line.Read(argc, argv)) return *status;
 
+  const bool serves = worker->parsed() || cluster->parsed();
+  const bool admin_parsed = leave->parsed() || log->parsed() || tracing->parsed();
+  const std::string& log_level = serves         ? serve.log_level
+                                 : admin_parsed ? admin.log_level
+                                                : options.log_level;
+  // Commands that end say by themselves what went wrong.
+  SetDefaultLogLevel(serves ? LogLevel::kInfo : LogLevel::kError);
+  if (!log_level.empty()) SetLogLevel(*ParseLogLevel(log_level));
+
   options.feeds = SplitAtEquals(options.feed_texts);
   options.fetches = SplitAtEquals(options.fetch_texts);
   try {
-    if (worker->parsed()) return Report(WorkerCommand(serve));
-    if (cluster->parsed()) return Report(ClusterCommand(serve));
-    for (const std::string& library : options.libraries) {
-      if (absl::Status loaded = LoadLibrary(library); !loaded.ok()) return Report(loaded);
+    if (worker->parsed()) {
+      if (absl::Status loaded = LoadLibraries(serve.libraries); !loaded.ok()) return Report(loaded);
+      return Report(WorkerCommand(serve));
     }
+    if (cluster->parsed()) return Report(ClusterCommand(serve));
+    if (certificates->parsed()) return Report(CertificatesCommand(certificates_options));
+    if (leave->parsed()) return Report(LeaveCommand(admin));
+    if (log->parsed()) return Report(LogCommand(admin));
+    if (tracing->parsed()) return Report(TracingCommand(admin));
+    if (absl::Status loaded = LoadLibraries(options.libraries); !loaded.ok()) return Report(loaded);
     if (graph->parsed()) return Report(GraphCommand(options));
     return Report(run->parsed() ? RunCommand(options) : BenchCommand(options));
   } catch (const UsageError& error) {

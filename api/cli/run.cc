@@ -12,6 +12,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "api/cli/certificates_command.h"
 #include "api/cli/cli.h"
 #include "devices/npy.h"
 #include "devices/status_macros.h"
@@ -19,6 +20,15 @@
 #include "graph/protos/graph.pb.h"
 
 namespace troupe::cli {
+
+absl::Status TryFile(const std::string& before, const std::string& file) {
+  const bool exists = access(file.c_str(), F_OK) == 0;
+  const int fd = open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) return absl::ErrnoToStatus(errno, StrCat(before, "cannot write ", file));
+  close(fd);
+  if (!exists) unlink(file.c_str());
+  return absl::OkStatus();
+}
 
 absl::StatusOr<Prepared> Prepare(const Options& options) {
   GraphDef def;
@@ -32,9 +42,8 @@ absl::StatusOr<Prepared> Prepare(const Options& options) {
   session_options.threads = options.threads;
   session_options.optimize = !options.no_optimize;
   session_options.target = options.master;
-  session_options.tls_certificate = options.tls.certificate;
-  session_options.tls_key = options.tls.key;
-  session_options.tls_authority = options.tls.authority;
+  session_options.devices = options.device_texts.Parse();
+  options.credentials.CopyTo(kClientFiles, &session_options);
   TROUPE_ASSIGN_OR_RETURN(prepared.session, Session::Create(graph, session_options));
   if (options.timeout >= 0) prepared.run_options.timeout = absl::Seconds(options.timeout);
 
@@ -81,13 +90,7 @@ void RequireStep(const Options& options) {
 absl::Status TryFiles(const Options& options) {
   for (const auto& [name, file] : options.fetches) {
     if (file.empty()) continue;
-    const bool exists = access(file.c_str(), F_OK) == 0;
-    if (const int fd = open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666); fd >= 0) {
-      close(fd);
-      if (!exists) unlink(file.c_str());
-      continue;
-    }
-    return absl::ErrnoToStatus(errno, StrCat("fetch ", name, ": cannot write ", file));
+    TROUPE_RETURN_IF_ERROR(TryFile(StrCat("fetch ", name, ": "), file));
   }
   return absl::OkStatus();
 }

@@ -6,8 +6,10 @@
 #include <unordered_map>
 #include <utility>
 
+#include "api/internal/secret.h"
 #include "devices/status_macros.h"
 #include "net/address.h"
+#include "net/handshake.h"
 #include "net/local_master.h"
 #include "net/node_shell.h"
 #include "net/server.h"
@@ -38,8 +40,7 @@ class InProcessLink final : public MasterLink {
 
   void Call(cluster::Message request, ClusterTime, Calls::Done done, Player player) override {
     request.set_version(kProtocolVersion);
-    request.set_kind(cluster::REQUEST);
-    request.set_incarnation(end_->incarnation);
+    request.mutable_sender()->set_incarnation(end_->incarnation);
     uint64_t id = 0;
     {
       std::unique_lock<std::mutex> lock(end_->mutex);
@@ -64,8 +65,8 @@ class InProcessLink final : public MasterLink {
   struct End final : LocalClient {
     explicit End(const std::string& t) : target(t) {}
     void OnMessage(cluster::Message message) override {
-      if (message.kind() != cluster::REPLY) return;
-      absl::Status status = StatusOf(message);
+      if (!message.has_status()) return;
+      absl::Status status = StatusOf(message.status());
       const uint64_t id = message.id();
       Answer(id, std::move(status), std::move(message));
     }
@@ -114,7 +115,8 @@ class NetworkLink final : public MasterLink {
     }
   }
 
-  absl::Status Connect(const HostPort& address, const SessionOptions& options) {
+  absl::Status Connect(const HostPort& address, const SessionOptions& options,
+                       const std::string& secret) {
     target_ = options.target;
     const TlsFiles files{options.tls_certificate, options.tls_key, options.tls_authority};
     NodeRole::Options node;
@@ -125,6 +127,7 @@ class NetworkLink final : public MasterLink {
     TransportOptions transport;
     transport.task = StrCat(kClientTask, absl::Hex(node.incarnation));
     transport.incarnation = node.incarnation;
+    transport.secret = secret;
     transport.stall_timeout = absl::ToChronoMilliseconds(options.heartbeat_timeout);
     TROUPE_ASSIGN_OR_RETURN(transport.tls, TlsContext::CreateIfAny(files));
     shell_ = std::make_unique<NodeShell>(/*threads=*/2);
@@ -140,21 +143,26 @@ class NetworkLink final : public MasterLink {
         up->is = change == FailureDetectorRole::Change::kUp;
         up->changed.notify_all();
       });
+      shell_->role()->set_refusal_watcher([up = up_](const absl::Status& why) {
+        std::lock_guard<std::mutex> lock(up->mutex);
+        up->refusal = why;
+        up->changed.notify_all();
+      });
     });
     std::unique_lock<std::mutex> lock(up_->mutex);
-    if (up_->changed.wait_for(lock, absl::ToChronoMilliseconds(options.heartbeat_timeout),
-                              [this] { return up_->is; })) {
-      return absl::OkStatus();
-    }
-    lock.unlock();
-    std::string why = "does a task of the same version serve there?";
-    shell_->Enter([&] {
-      const absl::Status& refusal = shell_->role()->refusal();
-      if (!refusal.ok()) why = std::string(refusal.message());
-    });
-    return absl::UnavailableError(StrCat("no answer from ", options.target, " within ",
-                                         absl::FormatDuration(options.heartbeat_timeout), "; ",
-                                         why));
+    const absl::Status& refusal = up_->refusal;
+    // Others may go away: a task that starts, or starts again.
+    const auto is_final = [&] {
+      return absl::IsPermissionDenied(refusal) || absl::IsFailedPrecondition(refusal);
+    };
+    up_->changed.wait_for(lock, absl::ToChronoMilliseconds(options.heartbeat_timeout),
+                          [&] { return up_->is || is_final(); });
+    if (up_->is) return absl::OkStatus();
+    if (is_final()) return refusal;
+    return absl::UnavailableError(
+        StrCat("no answer from ", options.target, " within ",
+               absl::FormatDuration(options.heartbeat_timeout), "; ",
+               refusal.ok() ? "does a task of the same version serve there?" : refusal.message()));
   }
 
   void Call(cluster::Message request, ClusterTime timeout, Calls::Done done, Player) override {
@@ -183,6 +191,7 @@ class NetworkLink final : public MasterLink {
     std::mutex mutex;
     std::condition_variable changed;
     bool is = false;
+    absl::Status refusal;
   };
 
   std::string target_;
@@ -214,13 +223,14 @@ absl::StatusOr<std::unique_ptr<MasterLink>> MasterLink::Create(const SessionOpti
     return InvalidArgument("the heartbeat timeout is to be from 0.1 s to a day, not ",
                            absl::FormatDuration(options.heartbeat_timeout));
   }
-  if (auto master = LocalMaster::Find(address, options.tls_certificate)) {
+  TROUPE_ASSIGN_OR_RETURN(const std::string secret, SecretFor(options.secret_file, address));
+  if (auto master = LocalMaster::Find(address, {options.tls_certificate, secret})) {
     auto link = std::make_unique<InProcessLink>(std::move(master), options.target);
     TROUPE_RETURN_IF_ERROR(link->Attach());
     return link;
   }
   auto link = std::make_unique<NetworkLink>();
-  TROUPE_RETURN_IF_ERROR(link->Connect(parsed, options));
+  TROUPE_RETURN_IF_ERROR(link->Connect(parsed, options, secret));
   return link;
 }
 
@@ -241,7 +251,9 @@ absl::Status MasterLink::CallAndWait(cluster::Message request, ClusterTime timeo
   const auto done = [&] { return waiter->done; };
   if (timeout == 0) {
     waiter->changed.wait(lock, done);
-  } else if (!waiter->changed.wait_for(lock, std::chrono::microseconds(timeout) + kSlack, done)) {
+    // Two waits: if the process stood still during the first, its answer may be there to be read.
+  } else if (!waiter->changed.wait_for(lock, std::chrono::microseconds(timeout), done) &&
+             !waiter->changed.wait_for(lock, kSlack, done)) {
     return absl::DeadlineExceededError(
         StrCat("no answer from the master within ", timeout / 1000, " ms"));
   }

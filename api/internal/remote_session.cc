@@ -22,10 +22,10 @@ constexpr ClusterTime kGrace = 3 * kSecond;
 
 ClusterTime Microseconds(absl::Duration duration) { return absl::ToInt64Microseconds(duration); }
 
-void SetNames(const StepSignature& signature, cluster::Message* request) {
-  for (const Output& feed : signature.feeds) request->add_feed_names(feed.name());
-  for (const Output& fetch : signature.fetches) request->add_fetch_names(fetch.name());
-  for (const Node* target : signature.targets) request->add_target_names(target->name());
+void SetNames(const StepSignature& signature, cluster::Signature* names) {
+  for (const Output& feed : signature.feeds) names->add_feeds(feed.name());
+  for (const Output& fetch : signature.fetches) names->add_fetches(fetch.name());
+  for (const Node* target : signature.targets) names->add_targets(target->name());
 }
 
 absl::Status CheckFeeds(const StepSignature& signature, absl::Span<const Tensor> feeds) {
@@ -46,26 +46,26 @@ absl::Status CheckFeeds(const StepSignature& signature, absl::Span<const Tensor>
 }
 
 /// The values that a step was asked for; `target` sent them.
-absl::Status TakeValues(const std::string& target, cluster::Message* reply,
+absl::Status TakeValues(const std::string& target,
+                        google::protobuf::RepeatedPtrField<TensorProto>* fetches,
                         absl::Span<Tensor> values) {
-  if (reply->tensors_size() != static_cast<int>(values.size())) {
-    return absl::InternalError(StrCat(target, " sent ", reply->tensors_size(), " tensors, ",
-                                      values.size(), " were fetched"));
+  if (fetches->size() != static_cast<int>(values.size())) {
+    return absl::InternalError(
+        StrCat(target, " sent ", fetches->size(), " tensors, ", values.size(), " were fetched"));
   }
   for (size_t i = 0; i < values.size(); ++i) {
-    TROUPE_ASSIGN_OR_RETURN(values[i],
-                            TakeTensorFromProto(reply->mutable_tensors(static_cast<int>(i))));
+    TROUPE_ASSIGN_OR_RETURN(values[i], TakeTensorFromProto(fetches->Mutable(static_cast<int>(i))));
   }
   return absl::OkStatus();
 }
 
 /// What a step has answered, with its metadata.
-absl::Status TakeResult(const std::string& target, cluster::Message* reply,
+absl::Status TakeResult(const std::string& target, cluster::RunStepReply* reply,
                         absl::Span<Tensor> values, RunMetadata* metadata) {
   if (metadata != nullptr && !metadata->MergeFromString(reply->metadata())) {
     return absl::InternalError(StrCat(target, " sent metadata that cannot be read"));
   }
-  return TakeValues(target, reply, values);
+  return TakeValues(target, reply->mutable_fetches(), values);
 }
 
 std::vector<Tensor> ValuesOf(const NamedTensors& feeds) {
@@ -101,20 +101,12 @@ struct RemoteSession::Impl {
   int sent_functions = 0;
   std::atomic<int64_t> placement_round{0};
 
-  /// A request about the session.
-  cluster::Message Request(cluster::Method method) const {
-    cluster::Message request;
-    request.set_method(method);
-    request.set_session(session);
-    return request;
-  }
-
   absl::Status Call(cluster::Message request, ClusterTime timeout, cluster::Message* reply) {
     return link->CallAndWait(std::move(request), timeout, reply);
   }
 
   /// What is in the graph and has not been sent; false if nothing. With `graph_mutex` held.
-  bool New(cluster::Message* request) {
+  bool New(std::string* def) {
     const int nodes = graph->num_nodes();
     const int functions = graph->library().function_size();
     if (nodes == sent_nodes && functions == sent_functions) return false;
@@ -126,7 +118,7 @@ struct RemoteSession::Impl {
     sent_defs = defs;
     sent_nodes = nodes;
     sent_functions = functions;
-    all.SerializeToString(request->mutable_graph());
+    all.SerializeToString(def);
     return true;
   }
 
@@ -134,8 +126,9 @@ struct RemoteSession::Impl {
     std::lock_guard<std::mutex> lock(graph_mutex);
     const int nodes_before = sent_nodes, defs_before = sent_defs;
     const int functions_before = sent_functions;
-    cluster::Message request = Request(cluster::EXTEND_SESSION);
-    if (!New(&request)) return absl::OkStatus();
+    cluster::Message request;
+    request.mutable_extend_session()->set_session(session);
+    if (!New(request.mutable_extend_session()->mutable_graph())) return absl::OkStatus();
     absl::Status status = Call(std::move(request), kControlTimeout, nullptr);
     if (!status.ok()) {
       sent_nodes = nodes_before;
@@ -146,7 +139,8 @@ struct RemoteSession::Impl {
   }
 
   /// Tells the master how long it has; `timeout` is how long its answer is waited for.
-  static absl::Status SetTimeout(const RunOptions& options, cluster::Message* request,
+  template <typename Request>
+  static absl::Status SetTimeout(const RunOptions& options, Request* request,
                                  ClusterTime* timeout) {
     constexpr absl::Duration kLongest = absl::Hours(24 * 365 * 100);
     *timeout = 0;
@@ -162,21 +156,20 @@ struct RemoteSession::Impl {
 
   /// OK: the request is ready.
   absl::Status MakeRun(const StepSignature& signature, const std::string& callable,
-                       absl::Span<const Tensor> feeds, const RunOptions& options,
-                       cluster::Message* request, ClusterTime* timeout) {
+                       absl::Span<const Tensor> feeds, const RunOptions& options, bool trace,
+                       cluster::RunStepRequest* request, ClusterTime* timeout) {
     TROUPE_RETURN_IF_ERROR(CheckFeeds(signature, feeds));
     TROUPE_RETURN_IF_ERROR(SetTimeout(options, request, timeout));
     request->set_session(session);
+    request->set_trace(options.trace && trace);
     if (callable.empty()) {
       TROUPE_RETURN_IF_ERROR(Extend());
-      request->set_method(cluster::RUN_STEP);
-      SetNames(signature, request);
-      request->set_placement_round(placement_round);
+      SetNames(signature, request->mutable_signature());
+      request->mutable_signature()->set_placement_round(placement_round);
     } else {
-      request->set_method(cluster::RUN_CALLABLE);
-      request->set_handle(callable);
+      request->set_callable(callable);
     }
-    for (const Tensor& feed : feeds) TensorToProto(feed, request->add_tensors());
+    for (const Tensor& feed : feeds) TensorToProto(feed, request->add_feeds());
     return absl::OkStatus();
   }
 };
@@ -191,19 +184,19 @@ absl::StatusOr<std::shared_ptr<RemoteSession>> RemoteSession::Create(
   std::shared_ptr<RemoteSession> session(new RemoteSession(std::move(impl)));
   Impl* raw = session->impl_.get();
   cluster::Message request, reply;
-  request.set_method(cluster::CREATE_SESSION);
-  request.mutable_config()->set_no_optimize(!options.optimize);
-  request.mutable_config()->set_allow_soft_placement(options.allow_soft_placement);
-  request.mutable_config()->set_lossy_transfers(options.lossy_transfers);
+  cluster::CreateSessionRequest* create = request.mutable_create_session();
+  create->mutable_config()->set_no_optimize(!options.optimize);
+  create->mutable_config()->set_allow_soft_placement(options.allow_soft_placement);
+  create->mutable_config()->set_lossy_transfers(options.lossy_transfers);
   for (const std::string& filter : options.device_filters) {
-    request.mutable_config()->add_device_filters(filter);
+    create->mutable_config()->add_device_filters(filter);
   }
   {
     std::lock_guard<std::mutex> lock(raw->graph_mutex);
-    raw->New(&request);
+    raw->New(create->mutable_graph());
   }
   TROUPE_RETURN_IF_ERROR(raw->Call(std::move(request), kControlTimeout, &reply));
-  raw->session = reply.session();
+  raw->session = reply.create_session_reply().session();
   return session;
 }
 
@@ -246,10 +239,10 @@ absl::Status RemoteSession::Run(const StepSignature& signature, const std::strin
   }
   cluster::Message request, reply;
   ClusterTime timeout = 0;
-  TROUPE_RETURN_IF_ERROR(impl_->MakeRun(signature, callable, feeds, options, &request, &timeout));
-  request.set_trace(options.trace && metadata != nullptr);
+  TROUPE_RETURN_IF_ERROR(impl_->MakeRun(signature, callable, feeds, options, metadata != nullptr,
+                                        request.mutable_run_step(), &timeout));
   TROUPE_RETURN_IF_ERROR(impl_->Call(std::move(request), timeout, &reply));
-  return TakeResult(impl_->target, &reply, fetches, metadata);
+  return TakeResult(impl_->target, reply.mutable_run_step_reply(), fetches, metadata);
 }
 
 void RemoteSession::RunAsync(const RunOptions& options, absl::StatusOr<StepSignature> signature,
@@ -258,13 +251,13 @@ void RemoteSession::RunAsync(const RunOptions& options, absl::StatusOr<StepSigna
   ClusterTime timeout = 0;
   absl::Status status = signature.status();
   if (status.ok()) {
-    status = impl_->MakeRun(*signature, "", feeds, options, &request, &timeout);
+    status = impl_->MakeRun(*signature, "", feeds, options, metadata != nullptr,
+                            request.mutable_run_step(), &timeout);
   }
   if (!status.ok()) {
     impl_->link->Post([status, done = std::move(done)] { Answer(done, status); });
     return;
   }
-  request.set_trace(options.trace && metadata != nullptr);
   impl_->link->Call(
       std::move(request), timeout,
       [link = impl_->link.get(), target = impl_->target, num_fetches = signature->fetches.size(),
@@ -272,7 +265,10 @@ void RemoteSession::RunAsync(const RunOptions& options, absl::StatusOr<StepSigna
         link->Post([=, reply = std::move(reply)]() mutable {
           absl::Status status = result;
           std::vector<Tensor> values(num_fetches);
-          if (status.ok()) status = TakeResult(target, &reply, absl::MakeSpan(values), metadata);
+          if (status.ok()) {
+            status = TakeResult(target, reply.mutable_run_step_reply(), absl::MakeSpan(values),
+                                metadata);
+          }
           if (status.ok()) {
             Answer(done, std::move(values));
           } else {
@@ -289,8 +285,9 @@ class RemoteSession::Call final : public PreparedCall {
       : session_(std::move(session)), signature_(std::move(signature)) {}
   ~Call() override {
     if (handle_.empty()) return;
-    cluster::Message request = session_->impl_->Request(cluster::RELEASE_CALLABLE);
-    request.set_handle(handle_);
+    cluster::Message request;
+    request.mutable_release_callable()->set_session(session_->impl_->session);
+    request.mutable_release_callable()->set_callable(handle_);
     session_->impl_->link->Call(std::move(request), kControlTimeout,
                                 [](const absl::Status&, const cluster::Message&) {});
   }
@@ -299,12 +296,14 @@ class RemoteSession::Call final : public PreparedCall {
     Impl* impl = session_->impl_.get();
     TROUPE_RETURN_IF_ERROR(signature_.Check(*impl->graph));
     TROUPE_RETURN_IF_ERROR(impl->Extend());
-    cluster::Message request = impl->Request(cluster::MAKE_CALLABLE), reply;
-    SetNames(signature_, &request);
-    request.set_placement_round(impl->placement_round);
+    cluster::Message request, reply;
+    cluster::MakeCallableRequest* make = request.mutable_make_callable();
+    make->set_session(impl->session);
+    SetNames(signature_, make->mutable_signature());
+    make->mutable_signature()->set_placement_round(impl->placement_round);
     TROUPE_RETURN_IF_ERROR(impl->Call(std::move(request), kControlTimeout, &reply));
-    handle_ = reply.handle();
-    num_nodes_ = static_cast<int>(reply.num_nodes());
+    handle_ = reply.make_callable_reply().callable();
+    num_nodes_ = static_cast<int>(reply.make_callable_reply().num_nodes());
     return absl::OkStatus();
   }
   absl::Status Run(absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
@@ -329,10 +328,10 @@ absl::StatusOr<std::shared_ptr<PreparedCall>> RemoteSession::Prepare(
 
 absl::StatusOr<std::vector<DeviceAttributes>> RemoteSession::ListDevices() {
   cluster::Message request, reply;
-  request.set_method(cluster::LIST_DEVICES);
+  request.mutable_list_devices();
   TROUPE_RETURN_IF_ERROR(impl_->Call(std::move(request), kControlTimeout, &reply));
   std::vector<DeviceAttributes> devices;
-  for (const cluster::DeviceInfo& device : reply.devices()) {
+  for (const cluster::DeviceInfo& device : reply.list_devices_reply().devices()) {
     devices.push_back({device.name(), device.type(), device.memory_limit(), device.incarnation(),
                        device.description()});
   }
@@ -341,8 +340,8 @@ absl::StatusOr<std::vector<DeviceAttributes>> RemoteSession::ListDevices() {
 
 absl::Status RemoteSession::Reset(const std::vector<std::string>& containers) {
   cluster::Message request;
-  request.set_method(cluster::RESET);
-  for (const std::string& container : containers) request.add_containers(container);
+  cluster::ResetRequest* reset = request.mutable_reset();
+  for (const std::string& container : containers) reset->add_containers(container);
   return impl_->Call(std::move(request), kControlTimeout, nullptr);
 }
 
@@ -355,13 +354,15 @@ absl::StatusOr<std::string> RemoteSession::PartialRunSetup(const std::vector<std
   TROUPE_ASSIGN_OR_RETURN(const StepSignature signature,
                           StepSignature::FromNames(*impl_->graph, feeds, fetches, targets));
   TROUPE_RETURN_IF_ERROR(impl_->Extend());
-  cluster::Message request = impl_->Request(cluster::PARTIAL_RUN_SETUP), reply;
+  cluster::Message request, reply;
+  cluster::PartialRunSetupRequest* setup = request.mutable_partial_run_setup();
+  setup->set_session(impl_->session);
   ClusterTime timeout = 0;
-  TROUPE_RETURN_IF_ERROR(Impl::SetTimeout(options, &request, &timeout));
-  SetNames(signature, &request);
-  request.set_placement_round(impl_->placement_round);
+  TROUPE_RETURN_IF_ERROR(Impl::SetTimeout(options, setup, &timeout));
+  SetNames(signature, setup->mutable_signature());
+  setup->mutable_signature()->set_placement_round(impl_->placement_round);
   TROUPE_RETURN_IF_ERROR(impl_->Call(std::move(request), kControlTimeout, &reply));
-  return reply.handle();
+  return reply.partial_run_setup_reply().partial_run();
 }
 
 absl::Status RemoteSession::PartialRun(const std::string& handle, const NamedTensors& feeds,
@@ -379,15 +380,22 @@ absl::Status RemoteSession::PartialRun(const std::string& handle, const NamedTen
     signature.fetches.push_back(output);
   }
   TROUPE_RETURN_IF_ERROR(CheckFeeds(signature, fed));
-  cluster::Message request = impl_->Request(cluster::PARTIAL_RUN), reply;
-  request.set_handle(handle);
-  SetNames(signature, &request);
-  for (const Tensor& value : fed) TensorToProto(value, request.add_tensors());
+  cluster::Message request, reply;
+  cluster::PartialRunRequest* run = request.mutable_partial_run();
+  run->set_session(impl_->session);
+  run->set_partial_run(handle);
+  for (size_t i = 0; i < fed.size(); ++i) {
+    cluster::NamedTensor* feed = run->add_feeds();
+    feed->set_name(signature.feeds[i].name());
+    TensorToProto(fed[i], feed->mutable_tensor());
+  }
+  for (const Output& fetch : signature.fetches) run->add_fetches(fetch.name());
   ClusterTime timeout = 0;
-  TROUPE_RETURN_IF_ERROR(Impl::SetTimeout(options, &request, &timeout));
+  TROUPE_RETURN_IF_ERROR(Impl::SetTimeout(options, run, &timeout));
   TROUPE_RETURN_IF_ERROR(impl_->Call(std::move(request), timeout, &reply));
   std::vector<Tensor> result(fetches.size());
-  TROUPE_RETURN_IF_ERROR(TakeValues(impl_->target, &reply, absl::MakeSpan(result)));
+  TROUPE_RETURN_IF_ERROR(TakeValues(
+      impl_->target, reply.mutable_partial_run_reply()->mutable_fetches(), absl::MakeSpan(result)));
   if (values != nullptr) *values = std::move(result);
   return absl::OkStatus();
 }
@@ -396,7 +404,8 @@ absl::Status RemoteSession::Extend() { return impl_->Extend(); }
 
 absl::Status RemoteSession::Close() {
   if (impl_->session.empty()) return absl::OkStatus();
-  cluster::Message request = impl_->Request(cluster::CLOSE_SESSION);
+  cluster::Message request;
+  request.mutable_close_session()->set_session(impl_->session);
   absl::Status status = impl_->Call(std::move(request), impl_->heartbeat_timeout, nullptr);
   impl_->link->Shut();
   // A session that has ended otherwise, with its master, is closed too.

@@ -21,26 +21,6 @@ namespace local_cluster {
 
 namespace {
 
-/// Ports of the loopback address that nobody uses at the moment.
-std::vector<int> FreePorts(size_t count) {
-  std::vector<int> sockets, ports;
-  for (size_t i = 0; i < count; ++i) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    sockets.push_back(socket(AF_INET, SOCK_STREAM, 0));
-    if (bind(sockets[i], reinterpret_cast<sockaddr*>(&address), size) != 0 ||
-        getsockname(sockets[i], reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-      std::cerr << "there is no free port\n";
-      std::exit(1);
-    }
-    ports.push_back(ntohs(address.sin_port));
-  }
-  for (const int fd : sockets) close(fd);
-  return ports;
-}
-
 /// A task of a job.
 struct Task {
   std::string job;
@@ -71,6 +51,25 @@ Running TakeOneThatEnds(std::vector<Running>* running) {
 }
 
 }  // namespace
+
+std::vector<int> FreePorts(size_t count) {
+  std::vector<int> sockets, ports;
+  for (size_t i = 0; i < count; ++i) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    sockets.push_back(socket(AF_INET, SOCK_STREAM, 0));
+    if (bind(sockets[i], reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+        getsockname(sockets[i], reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+      std::cerr << "there is no free port\n";
+      std::exit(1);
+    }
+    ports.push_back(ntohs(address.sin_port));
+  }
+  for (const int fd : sockets) close(fd);
+  return ports;
+}
 
 int Run(int ps, int workers, const std::vector<std::string>& arguments, int dying,
         const std::vector<std::string>& first_life) {

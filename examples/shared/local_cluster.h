@@ -4,10 +4,14 @@
 #ifndef TROUPE_EXAMPLES_SHARED_LOCAL_CLUSTER_H_
 #define TROUPE_EXAMPLES_SHARED_LOCAL_CLUSTER_H_
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
 namespace local_cluster {
+
+/// Ports of the loopback address that nobody uses at the moment.
+std::vector<int> FreePorts(size_t count);
 
 /// Runs this program once for each of `ps` parameter servers and `workers` workers, each with
 /// `arguments`, `--cluster FILE --job J --task N`, and, in its first life, `first_life` if it is

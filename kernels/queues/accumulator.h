@@ -2,13 +2,14 @@
 #ifndef TROUPE_KERNELS_QUEUES_ACCUMULATOR_H_
 #define TROUPE_KERNELS_QUEUES_ACCUMULATOR_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "kernels/queues/waiting_resource.h"
 
@@ -19,6 +20,9 @@ struct AccumulatorOptions {
   ElementType type = ElementType::kInvalid;
   PartialShape shape;
   bool mean = true;  ///< Gives the mean of the gradients, else their sum.
+  /// Gradients are rows: indices, values and a shape, and the mean of a row is that of the
+  /// gradients that have it. Else a gradient is a tensor.
+  bool sparse = false;
   bool operator==(const AccumulatorOptions&) const = default;
 };
 
@@ -26,24 +30,7 @@ struct AccumulatorOptions {
 /// wait for it, one after the other, each when there are as many gradients as it requires; then
 /// begins anew with the next step. Thread-safe.
 class Accumulator : public WaitingResource {
- public:
-  static constexpr char kKind[] = "conditional accumulator";
-
-  const AccumulatorOptions& options() const { return options_; }
-  bool sparse() const { return sparse_; }
-
-  /// A gradient computed at step `local_step`: inputs [2, ...) of the kernel, of which the shape of
-  /// a sparse one counts if `has_shape`. Dropped without a word if it is stale. InvalidArgument if
-  /// it does not fit.
-  absl::Status Apply(const KernelContext& ctx, int64_t local_step, bool has_shape);
-  /// Puts the result out once `required` (at least 1) gradients have been added up.
-  void TakeGradient(KernelContext& ctx, KernelDone done, int64_t required);
-  void SetGlobalStep(int64_t step);
-  int64_t NumAccumulated() const;
-
- protected:
-  Accumulator(std::string name, AccumulatorOptions options, bool sparse)
-      : WaitingResource(std::move(name), 1), options_(std::move(options)), sparse_(sparse) {}
+  enum { kTakes, kApplies };
 
   /// Gradients that have been added up.
   struct Sum {
@@ -52,31 +39,80 @@ class Accumulator : public WaitingResource {
     std::vector<int64_t> indices, counts;  ///< Of sparse rows: where, and gradients that had them.
   };
 
-  // Without the lock: both take time with large gradients, and a timer that cancels a call needs
-  // the lock.
+ public:
+  static constexpr char kKind[] = "conditional accumulator";
 
-  /// Adds the gradient that the kernel has, but does not count it. If it fails, `sum` is as before.
-  virtual absl::Status Add(const KernelContext& ctx, bool has_shape, Sum* sum) const = 0;
-  /// Sets the outputs of the kernel. Called by the player of its step.
-  virtual absl::Status PutOut(KernelContext& ctx, Sum sum) const = 0;
+  class ApplyCall : public Call {
+   public:
+    explicit ApplyCall(Accumulator* to) : Call(to, kApplies) {}
+    ~ApplyCall() override;
+
+    int64_t local_step = 0;
+    /// The tensors of the gradient, which live as long as the call: inputs of a kernel, or `owned`.
+    absl::InlinedVector<const Tensor*, 3> gradient;
+    Tuple owned;
+    bool has_shape = true;  ///< The shape of a sparse one counts.
+
+   protected:
+    absl::Status Conclude(KernelContext&) override;
+
+   private:
+    absl::StatusOr<Progress> Serve() override;
+
+    bool has_sum_ = false;  ///< The sum is lent to this call, which will add to it.
+  };
+
+  class TakeCall : public Call {
+   public:
+    explicit TakeCall(Accumulator* from) : Call(from, kTakes) {}
+
+    int64_t required = 0;
+
+   protected:
+    absl::Status Conclude(KernelContext& ctx) override;
+
+   private:
+    friend class ApplyCall;
+    bool HasEnough() const;
+    absl::Status Check(bool* trivial) const override;
+    absl::StatusOr<Progress> Serve() override;
+
+    Sum sum_;
+  };
+
+  Accumulator(std::string name, AccumulatorOptions options)
+      : WaitingResource(std::move(name)), options_(std::move(options)) {}
+
+  const AccumulatorOptions& options() const { return options_; }
+  std::string DebugString() const override;
+
+  // `token`, which may be nullptr and outlives the call, ends its wait.
+
+  /// A gradient computed at step `local_step`. Dropped without a word if it is stale.
+  /// InvalidArgument if it does not fit.
+  void ApplyGradient(int64_t local_step, Tuple gradient, CancellationToken* token, Done done);
+  /// The result once `required` (at least 1) gradients have been added up.
+  void TakeGradient(int64_t required, CancellationToken* token, Done done);
+  void SetGlobalStep(int64_t step) { step_.store(step, std::memory_order_release); }
+  int64_t NumAccumulated() const { return count_.load(std::memory_order_acquire); }
 
  private:
-  struct TakeCall;
-  void Serve() override;
+  /// Adds the gradient. If it fails, the sum is as before.
+  absl::Status Add(const ApplyCall& call);
+  absl::Status WrongType(const ApplyCall& call, size_t part) const;
+  absl::Status AddDense(const ApplyCall& call);
+  absl::Status AddSparse(const ApplyCall& call);
+  absl::Status CheckSparse(const ApplyCall& call) const;
+  absl::Status CheckRows(const Tensor& indices, const Tensor& values, int64_t limit) const;
+  absl::Status Merge(absl::Span<const int64_t> indices, const Tensor& values);
+  absl::Status PutOut(Sum sum, KernelContext& ctx) const;
 
   const AccumulatorOptions options_;
-  const bool sparse_;
-  std::mutex adding_;  ///< Taken before the lock.
-  int64_t step_ = 0;
-  Sum sum_;                   ///< Has the count only while it is lent.
-  bool sum_is_lent_ = false;  ///< To whoever holds `adding_`; calls wait.
+  std::atomic<int64_t> step_{0};
+  Sum sum_;  ///< Of whoever plays, or of the call that it is lent to.
+  std::atomic<bool> sum_is_lent_{false};
+  std::atomic<int64_t> count_{0};  ///< Of `sum_`, for those who do not play.
 };
-
-/// Of tensors.
-RefPtr<Accumulator> MakeDenseAccumulator(std::string name, AccumulatorOptions options);
-/// Of rows: gradients are indices, values and a shape; the mean of a row is that of the gradients
-/// that have it.
-RefPtr<Accumulator> MakeSparseAccumulator(std::string name, AccumulatorOptions options);
 
 }  // namespace troupe
 

@@ -17,18 +17,16 @@ class MakeAccumulator final : public ResourceMaker {
     if (status->ok()) *status = c.GetAttr("dtype", &options_.type);
     if (status->ok()) *status = c.GetAttr("shape", &options_.shape);
     options_.mean = c.Attr<std::string>("reduction_type") == "MEAN";
+    options_.sparse = sparse;
   }
 
  private:
-  RefPtr<WaitingResource> Make(const std::string& name) override {
-    return sparse ? MakeSparseAccumulator(name, options_) : MakeDenseAccumulator(name, options_);
+  RefPtr<Resource> Make(ResourceProvider& resources, const std::string& name) override {
+    return resources.MakeAccumulator(name, options_);
   }
   absl::Status Check(const WaitingResource& resource) override {
     const auto* accumulator = dynamic_cast<const Accumulator*>(&resource);
-    if (accumulator != nullptr && accumulator->sparse() == sparse &&
-        accumulator->options() == options_) {
-      return absl::OkStatus();
-    }
+    if (accumulator != nullptr && accumulator->options() == options_) return absl::OkStatus();
     return InvalidArgument("the shared resource is a ", resource.DebugString(),
                            ", which has another kind, type, shape or reduction than is asked for: ",
                            ElementTypeName(options_.type), " ", options_.shape.ToString());
@@ -46,17 +44,19 @@ absl::StatusOr<int64_t> ScalarInput(const KernelContext& ctx, int i, const char*
   return ctx.input(i).unchecked_scalar<T>();
 }
 
-class ApplyGradient final : public Kernel {
+class ApplyGradient final : public WaitingKernel<Accumulator, Accumulator::ApplyCall> {
  public:
   ApplyGradient(KernelConstruction& c, absl::Status*)
       : has_shape_(c.attrs().GetOr<bool>("has_known_shape", false)) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(RefPtr<Accumulator> accumulator, FindWaiting<Accumulator>(ctx));
-    TROUPE_ASSIGN_OR_RETURN(const int64_t step, ScalarInput<int64_t>(ctx, 1, "local_step"));
-    return accumulator->Apply(ctx, step, has_shape_);
-  }
 
  private:
+  absl::Status Ask(const Accumulator&, KernelContext& ctx, Accumulator::ApplyCall* call) override {
+    TROUPE_ASSIGN_OR_RETURN(call->local_step, ScalarInput<int64_t>(ctx, 1, "local_step"));
+    call->has_shape = has_shape_;
+    for (int i = 2; i < ctx.num_inputs(); ++i) call->gradient.push_back(&ctx.input(i));
+    return absl::OkStatus();
+  }
+
   bool has_shape_;
 };
 
@@ -73,25 +73,20 @@ absl::Status NumAccumulated(KernelContext& ctx) {
       0, static_cast<int32_t>(std::min<int64_t>(accumulator->NumAccumulated(), INT32_MAX)));
 }
 
-class TakeGradient final : public AsyncKernel {
+class TakeGradient final : public WaitingKernel<Accumulator, Accumulator::TakeCall> {
  public:
   TakeGradient(KernelConstruction& c, absl::Status*)
       : sparse_(c.num_outputs() == 3), type_(c.output_type(sparse_ ? 1 : 0)) {}
-  void ComputeAsync(KernelContext& ctx, KernelDone done) override {
-    if (absl::Status status = Take(ctx, done); !status.ok()) done(std::move(status));
-  }
 
  private:
-  /// An error: `done` was not and will not be called.
-  absl::Status Take(KernelContext& ctx, KernelDone done) {
-    TROUPE_ASSIGN_OR_RETURN(RefPtr<Accumulator> accumulator, FindWaiting<Accumulator>(ctx));
-    TROUPE_ASSIGN_OR_RETURN(const int64_t required, ScalarInput<int32_t>(ctx, 1, "num_required"));
-    if (accumulator->options().type != type_ || accumulator->sparse() != sparse_) {
-      return InvalidArgument("the handle refers to a ", accumulator->DebugString(),
+  absl::Status Ask(const Accumulator& accumulator, KernelContext& ctx,
+                   Accumulator::TakeCall* call) override {
+    TROUPE_ASSIGN_OR_RETURN(call->required, ScalarInput<int32_t>(ctx, 1, "num_required"));
+    if (accumulator.options().type != type_ || accumulator.options().sparse != sparse_) {
+      return InvalidArgument("the handle refers to a ", accumulator.DebugString(),
                              ", but what is taken is ", sparse_ ? "sparse" : "dense",
                              " and of type ", ElementTypeName(type_));
     }
-    accumulator->TakeGradient(ctx, done, required);
     return absl::OkStatus();
   }
 

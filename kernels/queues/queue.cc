@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "devices/exceptions.h"
 #include "kernels/data/join.h"
 #include "kernels/queues/stack_tuples.h"
 
@@ -17,44 +18,8 @@ std::string Names(absl::Span<const ElementType> types) {
 
 }  // namespace
 
-/// Puts tuples in, or closes the queue when its turn comes.
-struct Queue::EnqueueCall : Call {
-  using Call::Call;
-  Tuple NextTuple() {
-    if (!many) return std::move(components);
-    Tuple tuple;
-    tuple.reserve(components.size());
-    for (const Tensor& component : components) {
-      tuple.push_back(RowOf(component, WithoutFirst(component.shape()), next));
-    }
-    return tuple;
-  }
-
-  bool close = false, many = false;
-  Tuple components;
-  int64_t count = 1, next = 0;  ///< Tuples, and those that are in.
-};
-
-struct Queue::DequeueCall : Call {
-  DequeueCall(KernelContext& ctx, KernelDone done, const QueueOptions* queue)
-      : Call(ctx, done), options(queue) {}
-  absl::Status Finish() override {
-    if (many) return StackTuples(*ctx, *options, taken);
-    for (size_t i = 0; i < taken[0].size(); ++i) {
-      ctx->set_output(static_cast<int>(i), std::move(taken[0][i]));
-    }
-    return absl::OkStatus();
-  }
-  int64_t wanted() const { return n - static_cast<int64_t>(taken.size()); }
-
-  const QueueOptions* options;
-  bool many = false, up_to = false;
-  int64_t n = 1;
-  std::vector<Tuple> taken;  ///< Go back if the call fails.
-};
-
 Queue::Queue(std::string name, QueueOptions options)
-    : WaitingResource(std::move(name), 2),
+    : WaitingResource(std::move(name)),
       options_(std::move(options)),
       elements_(MakeQueueElements(options_)) {}
 
@@ -62,156 +27,145 @@ std::string Queue::DebugString() const {
   return StrCat("queue '", name(), "' of ", Names(options_.types));
 }
 
-absl::Status Queue::CheckInputs(const KernelContext& ctx, bool many, int64_t* count) const {
+void Queue::Put(Tuple tuple, bool many, PutCall::Close close, CancellationToken* token, Done done) {
+  auto call = std::make_unique<CallbackCall<PutCall>>(this, token, 0, std::move(done));
+  call->components = std::move(tuple);
+  call->many = many;
+  call->close = close;
+  Submit(std::move(call));
+}
+
+void Queue::Take(int64_t n, bool many, bool up_to, CancellationToken* token, Done done) {
+  auto call = std::make_unique<CallbackCall<TakeCall>>(
+      this, token, static_cast<int>(options_.types.size()), std::move(done));
+  call->n = n;
+  call->many = many;
+  call->up_to = up_to;
+  Submit(std::move(call));
+}
+
+// --- putting in ----------------------------------------------------------------------------------
+
+absl::Status Queue::PutCall::Check(bool* trivial) const {
+  if (close != Close::kNo) return absl::OkStatus();
+  const QueueOptions& options = static_cast<Queue*>(resource())->options_;
   const auto wrong = [&](const auto&... what) {
-    return InvalidArgument(DebugString(), ": ", what...);
+    return InvalidArgument(resource()->DebugString(), ": ", what...);
   };
-  const int components = ctx.num_inputs() - 1;
   std::vector<ElementType> types;
-  for (int i = 0; i < components; ++i) types.push_back(ctx.input(1 + i).type());
-  if (types != options_.types) return wrong("cannot hold a tuple of ", Names(types));
-  for (int i = 0; i < components; ++i) {
-    const Shape& shape = ctx.input(1 + i).shape();
+  for (const Tensor& component : components) types.push_back(component.type());
+  if (types != options.types) return wrong("cannot hold a tuple of ", Names(types));
+  for (size_t i = 0; i < components.size(); ++i) {
+    const Shape& shape = components[i].shape();
     if (many) {
       if (shape.rank() < 1) {
         return wrong("component ", i, " must have a dimension of tuples, but is a scalar");
       }
-      if (shape.dim(0) != ctx.input(1).dim(0)) {
+      if (shape.dim(0) != count()) {
         return wrong("all components must have the same size in dimension 0, got shapes ",
-                     ctx.input(1).shape().ToString(), " and ", shape.ToString());
+                     components[0].shape().ToString(), " and ", shape.ToString());
       }
     }
-    if (options_.shapes.empty()) continue;
+    if (options.shapes.empty()) continue;
     const Shape element = many ? WithoutFirst(shape) : shape;
-    if (!options_.shapes[i].IsCompatibleWith(element)) {
-      return wrong("shape mismatch in component ", i, ": expected ", options_.shapes[i].ToString(),
+    if (!options.shapes[i].IsCompatibleWith(element)) {
+      return wrong("shape mismatch in component ", i, ": expected ", options.shapes[i].ToString(),
                    ", got ", element.ToString());
     }
   }
-  *count = many ? ctx.input(1).dim(0) : 1;
+  *trivial = count() == 0;
   return absl::OkStatus();
 }
 
-void Queue::Enqueue(KernelContext& ctx, KernelDone done, bool many) {
-  auto call = std::make_unique<EnqueueCall>(ctx, done);
-  call->many = many;
-  if (absl::Status status = CheckInputs(ctx, many, &call->count); !status.ok()) {
-    return done(std::move(status));
+void Queue::PutCall::Arrive() noexcept {
+  if (close != Close::kNow) return;
+  auto* queue = static_cast<Queue*>(resource());
+  queue->closed_.store(true, std::memory_order_release);
+  queue->FailAll(&queue->lines_[kPuts], CatchExceptions([&] {
+    return absl::CancelledError(StrCat(queue->DebugString(),
+                                       ": the enqueue operation was cancelled, for ",
+                                       "the queue was closed"));
+  }));
+}
+
+absl::StatusOr<WaitingResource::Call::Progress> Queue::PutCall::Serve() {
+  auto* queue = static_cast<Queue*>(resource());
+  if (queue->closed() && close != Close::kNow) {
+    return absl::CancelledError(
+        StrCat(queue->DebugString(), close == Close::kNo ? " is closed" : " is already closed"));
   }
-  if (call->count == 0) return done(absl::OkStatus());
-  for (int i = 1; i < ctx.num_inputs(); ++i) call->components.push_back(ctx.TakeInput(i));
-  Submit(kEnqueues, std::move(call));
+  if (close != Close::kNo) {
+    queue->closed_.store(true, std::memory_order_release);
+    return Progress::kOver;
+  }
+  const int64_t before = next_, all = count();
+  while (next_ < all && queue->elements_->size() < queue->options_.capacity) {
+    queue->elements_->Put(NextTuple());
+    ++next_;
+  }
+  if (next_ == all) return Progress::kOver;
+  return next_ > before ? Progress::kSome : Progress::kNone;
 }
 
-void Queue::Dequeue(KernelContext& ctx, KernelDone done) {
-  Submit(kDequeues, std::make_unique<DequeueCall>(ctx, done, &options_));
+Tuple Queue::PutCall::NextTuple() {
+  if (!many) return std::move(components);
+  Tuple tuple;
+  tuple.reserve(components.size());
+  for (const Tensor& component : components) {
+    tuple.push_back(RowOf(component, WithoutFirst(component.shape()), next_));
+  }
+  return tuple;
 }
 
-void Queue::DequeueMany(KernelContext& ctx, KernelDone done, int64_t n, bool up_to) {
+// --- taking out ----------------------------------------------------------------------------------
+
+absl::Status Queue::TakeCall::Check(bool* trivial) const {
   if (n < 0) {
-    return done(InvalidArgument(DebugString(), ": cannot take ", n, " elements: n must be >= 0"));
+    return InvalidArgument(resource()->DebugString(), ": cannot take ", n,
+                           " elements: n must be >= 0");
   }
-  if (options_.shapes.empty()) {
-    return done(InvalidArgument(DebugString(), ": taking several elements at once requires the ",
-                                "attribute shapes of the queue"));
+  if (many && static_cast<Queue*>(resource())->options_.shapes.empty()) {
+    return InvalidArgument(resource()->DebugString(), ": taking several elements at once requires ",
+                           "the attribute shapes of the queue");
   }
-  if (n == 0) return done(StackTuples(ctx, options_, {}));
-  auto call = std::make_unique<DequeueCall>(ctx, done, &options_);
-  call->many = true;
-  call->up_to = up_to;
-  call->n = n;
-  Submit(kDequeues, std::move(call));
+  *trivial = n == 0;
+  return absl::OkStatus();
 }
 
-void Queue::Close(KernelContext& ctx, KernelDone done, bool cancel_pending) {
-  if (!cancel_pending) {
-    auto call = std::make_unique<EnqueueCall>(ctx, done);
-    call->close = true;
-    return Submit(kEnqueues, std::move(call));
+absl::StatusOr<WaitingResource::Call::Progress> Queue::TakeCall::Serve() {
+  auto* queue = static_cast<Queue*>(resource());
+  const int64_t has = static_cast<int64_t>(taken_.size()), wanted = n - has;
+  int64_t available = queue->elements_->size();
+  if (!queue->closed()) {
+    available = std::max<int64_t>(0, available - queue->options_.min_after_dequeue);
   }
-  const absl::Status cancelled = absl::CancelledError(
-      StrCat(DebugString(), ": the enqueue operation was cancelled, for the queue was closed"));
-  Change([&] {
-    closed_ = true;
-    FailAll(&lines_[kEnqueues], cancelled);
-  });
-  done(absl::OkStatus());
-}
-
-int64_t Queue::Size() const {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return elements_->size();
-}
-
-bool Queue::closed() const {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return closed_;
-}
-
-void Queue::Serve() {
-  bool progress = true;
-  while (progress) {
-    progress = false;
-    for (const auto serve : {&Queue::ServeEnqueue, &Queue::ServeDequeue}) {
-      Line& line = lines_[serve == &Queue::ServeEnqueue ? kEnqueues : kDequeues];
-      serving_ = &line;
-      while (!line.empty() && (this->*serve)(&line)) progress = true;
-    }
+  const bool too_few = queue->closed() && available < wanted;
+  if (too_few && (!up_to || (available == 0 && has == 0))) {
+    return absl::OutOfRangeError(StrCat(queue->DebugString(),
+                                        " is closed and has insufficient elements (requested ", n,
+                                        ", current size ", available + has, ")"));
   }
-}
-
-bool Queue::ServeEnqueue(Line* line) {
-  auto* call = static_cast<EnqueueCall*>(line->front().get());
-  if (closed_) {
-    Complete(line, absl::CancelledError(
-                       StrCat(DebugString(), call->close ? " is already closed" : " is closed")));
-    return true;
-  }
-  if (call->close) {
-    closed_ = true;
-    Complete(line, absl::OkStatus());
-    return true;
-  }
-  const int64_t before = call->next;
-  while (call->next < call->count && elements_->size() < options_.capacity) {
-    elements_->Put(call->NextTuple());
-    ++call->next;
-  }
-  const bool progress = call->next > before;
-  if (call->next == call->count) Complete(line, absl::OkStatus());
-  return progress;
-}
-
-bool Queue::ServeDequeue(Line* line) {
-  auto* call = static_cast<DequeueCall*>(line->front().get());
-  int64_t available = elements_->size();
-  if (!closed_) available = std::max<int64_t>(0, available - options_.min_after_dequeue);
-  const bool too_few = closed_ && available < call->wanted();
-  if (too_few && (!call->up_to || (available == 0 && call->taken.empty()))) {
-    const int64_t left = available + static_cast<int64_t>(call->taken.size());
-    Withdraw(call);
-    Complete(line, absl::OutOfRangeError(StrCat(DebugString(), " is closed and has insufficient ",
-                                                "elements (requested ", call->n, ", current size ",
-                                                left, ")")));
-    return true;
-  }
-  const int64_t taking = std::min(available, call->wanted());
+  const int64_t taking = std::min(available, wanted);
   // What has left the queue has a place before it does; room doubles, so that few grow slowly.
-  if (const size_t room = call->taken.size() + static_cast<size_t>(taking);
-      room > call->taken.capacity()) {
-    call->taken.reserve(std::max(room, 2 * call->taken.capacity()));
+  if (const size_t room = static_cast<size_t>(has + taking); room > taken_.capacity()) {
+    taken_.reserve(std::max(room, 2 * taken_.capacity()));
   }
-  for (int64_t i = 0; i < taking; ++i) call->taken.push_back(elements_->Take());
-  if (call->wanted() > 0 && !too_few) return taking > 0;
-  Complete(line, absl::OkStatus());
-  return true;
+  for (int64_t i = 0; i < taking; ++i) taken_.push_back(queue->elements_->Take());
+  if (taking == wanted || too_few) return Progress::kOver;
+  return taking > 0 ? Progress::kSome : Progress::kNone;
 }
 
-void Queue::Withdraw(Call* call) {
-  if (auto* dequeue = dynamic_cast<DequeueCall*>(call)) {
-    elements_->PutBack(std::move(dequeue->taken));
-    dequeue->taken.clear();
+void Queue::TakeCall::Withdraw() {
+  static_cast<Queue*>(resource())->elements_->PutBack(std::move(taken_));
+  taken_.clear();
+}
+
+absl::Status Queue::TakeCall::Conclude(KernelContext& ctx) {
+  if (many) return StackTuples(ctx, static_cast<Queue*>(resource())->options(), taken_);
+  for (size_t i = 0; i < taken_[0].size(); ++i) {
+    ctx.set_output(static_cast<int>(i), std::move(taken_[0][i]));
   }
+  return absl::OkStatus();
 }
 
 }  // namespace troupe

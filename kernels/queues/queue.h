@@ -2,6 +2,7 @@
 #ifndef TROUPE_KERNELS_QUEUES_QUEUE_H_
 #define TROUPE_KERNELS_QUEUES_QUEUE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,9 +12,6 @@
 #include "kernels/queues/waiting_resource.h"
 
 namespace troupe {
-
-/// An element of a queue: one tensor for each component.
-using Tuple = std::vector<Tensor>;
 
 /// What a queue is like; fixed for its life.
 struct QueueOptions {
@@ -39,49 +37,94 @@ class QueueElements {
 };
 std::unique_ptr<QueueElements> MakeQueueElements(const QueueOptions& options);
 
-/// A queue. Those who put in wait in one line while it is full, those who take in another while it
-/// has not enough; a queue that is closed takes nothing more in (Cancelled) and, drained, gives
-/// OutOfRange. Each of the calls ends with `done`, maybe later and on another thread. Errors name
-/// the queue. Thread-safe.
-class Queue final : public WaitingResource {
+/// A queue of tuples, one tensor for each component. Those who put in wait in one line while it is
+/// full, those who take in another while it has not enough; a queue that is closed takes nothing
+/// more in (Cancelled) and, drained, gives OutOfRange. Errors name the queue. Thread-safe.
+class Queue : public WaitingResource {
+  enum { kPuts, kTakes };
+
  public:
   static constexpr char kKind[] = "queue";
+
+  /// Puts tuples in, or closes the queue when its turn comes.
+  class PutCall : public Call {
+   public:
+    explicit PutCall(Queue* queue) : Call(queue, kPuts) {}
+
+    enum class Close : uint8_t { kNo, kAfterPending, kNow };
+    Close close = Close::kNo;
+    bool many = false;  ///< Several tuples, stacked.
+    Tuple components;
+
+   private:
+    int64_t count() const { return many ? components[0].dim(0) : 1; }
+    Tuple NextTuple();
+    absl::Status Check(bool* trivial) const override;
+    void Arrive() noexcept override;
+    absl::StatusOr<Progress> Serve() override;
+
+    int64_t next_ = 0;  ///< So many are in.
+  };
+
+  class TakeCall : public Call {
+   public:
+    explicit TakeCall(Queue* queue) : Call(queue, kTakes) {}
+
+    bool many = false, up_to = false;
+    int64_t n = 1;
+
+   protected:
+    absl::Status Conclude(KernelContext& ctx) override;
+
+   private:
+    absl::Status Check(bool* trivial) const override;
+    absl::StatusOr<Progress> Serve() override;
+    void Withdraw() override;
+
+    std::vector<Tuple> taken_;  ///< Go back if the call fails.
+  };
 
   Queue(std::string name, QueueOptions options);
 
   const QueueOptions& options() const { return options_; }
   std::string DebugString() const override;
 
-  /// Inputs [1, ...) of the kernel are the components of one tuple, or of several that are stacked
-  /// (`many`). InvalidArgument if they are not what the queue holds.
-  void Enqueue(KernelContext& ctx, KernelDone done, bool many);
-  /// Puts out one tuple.
-  void Dequeue(KernelContext& ctx, KernelDone done);
-  /// Puts out `n` tuples, stacked; where `up_to`, those that are left of a closed queue if they are
-  /// fewer, but at least one. The shapes of components must have been given.
-  void DequeueMany(KernelContext& ctx, KernelDone done, int64_t n, bool up_to);
+  // `token`, which may be nullptr and outlives the call, ends its wait.
+
+  /// Puts in one tuple. InvalidArgument if it is not what the queue holds.
+  void Enqueue(Tuple tuple, CancellationToken* token, Done done) {
+    Put(std::move(tuple), false, PutCall::Close::kNo, token, std::move(done));
+  }
+  /// Several tuples, stacked along dimension 0.
+  void EnqueueMany(Tuple stacked, CancellationToken* token, Done done) {
+    Put(std::move(stacked), true, PutCall::Close::kNo, token, std::move(done));
+  }
+  void Dequeue(CancellationToken* token, Done done) {
+    Take(1, false, false, token, std::move(done));
+  }
+  /// `n` tuples, stacked; where `up_to`, those that are left of a closed queue if they are fewer,
+  /// but at least one. InvalidArgument if the shapes of components have not been given.
+  void DequeueMany(int64_t n, bool up_to, CancellationToken* token, Done done) {
+    Take(n, true, up_to, token, std::move(done));
+  }
   /// Closes the queue once those before have put in what they wait with; or at once
   /// (`cancel_pending`), when these are Cancelled. Cancelled if it is closed already.
-  void Close(KernelContext& ctx, KernelDone done, bool cancel_pending);
-  int64_t Size() const;
-  bool closed() const;
+  void Close(bool cancel_pending, Done done) {
+    Put({}, false, cancel_pending ? PutCall::Close::kNow : PutCall::Close::kAfterPending, nullptr,
+        std::move(done));
+  }
+  int64_t Size() const { return size_.load(std::memory_order_acquire); }
+  bool closed() const { return closed_.load(std::memory_order_acquire); }
 
  private:
-  struct EnqueueCall;
-  struct DequeueCall;
-  enum { kEnqueues, kDequeues };
+  void Put(Tuple tuple, bool many, PutCall::Close close, CancellationToken* token, Done done);
+  void Take(int64_t n, bool many, bool up_to, CancellationToken* token, Done done);
+  void Served() noexcept override { size_.store(elements_->size(), std::memory_order_release); }
 
-  absl::Status CheckInputs(const KernelContext& ctx, bool many, int64_t* count) const;
-
-  void Serve() override;
-  void Withdraw(Call* call) override;
-  /// True if the call is over or has made progress.
-  bool ServeEnqueue(Line* line);
-  bool ServeDequeue(Line* line);
-
-  QueueOptions options_;
-  std::unique_ptr<QueueElements> elements_;
-  bool closed_ = false;
+  const QueueOptions options_;
+  const std::unique_ptr<QueueElements> elements_;
+  std::atomic<bool> closed_{false};
+  std::atomic<int64_t> size_{0};  ///< Of `elements_`, for those who do not play.
 };
 
 }  // namespace troupe

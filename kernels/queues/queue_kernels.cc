@@ -62,8 +62,8 @@ class MakeQueue final : public ResourceMaker {
     return absl::OkStatus();
   }
 
-  RefPtr<WaitingResource> Make(const std::string& name) override {
-    return MakeRef<Queue>(name, options_);
+  RefPtr<Resource> Make(ResourceProvider& resources, const std::string& name) override {
+    return resources.MakeQueue(name, options_);
   }
 
   absl::Status Check(const WaitingResource& resource) override {
@@ -88,8 +88,8 @@ class MakeQueue final : public ResourceMaker {
 };
 
 /// A kernel that may wait at a queue. What it puts out, if anything, must be what the queue holds.
-template <void (*kCall)(Queue& queue, KernelContext& ctx, KernelDone done)>
-class QueueKernel final : public AsyncKernel {
+template <typename Call, absl::Status (*kAsk)(KernelContext& ctx, Call* call)>
+class QueueKernel final : public WaitingKernel<Queue, Call> {
  public:
   QueueKernel(KernelConstruction& c, absl::Status* status) {
     if (c.attrs().GetOr<int64_t>("timeout_ms", -1) != -1) {
@@ -97,51 +97,61 @@ class QueueKernel final : public AsyncKernel {
     }
     for (int i = 0; i < c.num_outputs(); ++i) types_.push_back(c.output_type(i));
   }
-  void ComputeAsync(KernelContext& ctx, KernelDone done) override {
-    absl::StatusOr<RefPtr<Queue>> found = FindWaiting<Queue>(ctx);
-    if (!found.ok()) return done(found.status());
-    Queue& queue = **found;
-    if (!types_.empty() && queue.options().types != types_) {
-      return done(
-          InvalidArgument("component_types is not what the ", queue.DebugString(), " holds"));
-    }
-    kCall(queue, ctx, done);
-  }
 
  private:
+  absl::Status Ask(const Queue& queue, KernelContext& ctx, Call* call) override {
+    if (!types_.empty() && queue.options().types != types_) {
+      return InvalidArgument("component_types is not what the ", queue.DebugString(), " holds");
+    }
+    return kAsk(ctx, call);
+  }
+
   std::vector<ElementType> types_;
 };
 
 template <bool many>
-void Enqueue(Queue& queue, KernelContext& ctx, KernelDone done) {
-  queue.Enqueue(ctx, done, many);
+absl::Status Enqueue(KernelContext& ctx, Queue::PutCall* call) {
+  call->many = many;
+  call->components.reserve(ctx.num_inputs() - 1);
+  for (int i = 1; i < ctx.num_inputs(); ++i) call->components.push_back(ctx.TakeInput(i));
+  return absl::OkStatus();
 }
 
-void Dequeue(Queue& queue, KernelContext& ctx, KernelDone done) { queue.Dequeue(ctx, done); }
+absl::Status Dequeue(KernelContext&, Queue::TakeCall*) { return absl::OkStatus(); }
 
 template <bool up_to>
-void DequeueMany(Queue& queue, KernelContext& ctx, KernelDone done) {
+absl::Status DequeueMany(KernelContext& ctx, Queue::TakeCall* call) {
   const Tensor& n = ctx.input(1);
   if (n.num_elements() != 1) {
-    return done(InvalidArgument("n must be a scalar, got shape ", n.shape().ToString()));
+    return InvalidArgument("n must be a scalar, got shape ", n.shape().ToString());
   }
-  queue.DequeueMany(ctx, done, n.unchecked_scalar<int32_t>(), up_to);
+  call->many = true;
+  call->up_to = up_to;
+  call->n = n.unchecked_scalar<int32_t>();
+  return absl::OkStatus();
 }
 
-class Close final : public AsyncKernel {
+class Close final : public WaitingKernel<Queue, Queue::PutCall> {
  public:
   Close(KernelConstruction& c, absl::Status* status) {
     *status = c.GetAttr("cancel_pending_enqueues", &cancel_pending_);
   }
-  void ComputeAsync(KernelContext& ctx, KernelDone done) override {
-    absl::StatusOr<RefPtr<Queue>> queue = FindWaiting<Queue>(ctx);
-    if (!queue.ok()) return done(queue.status());
-    (*queue)->Close(ctx, done, cancel_pending_);
-  }
 
  private:
+  absl::Status Ask(const Queue&, KernelContext&, Queue::PutCall* call) override {
+    using Close = Queue::PutCall::Close;
+    call->close = cancel_pending_ ? Close::kNow : Close::kAfterPending;
+    return absl::OkStatus();
+  }
+
   bool cancel_pending_ = false;
 };
+
+template <bool many>
+using EnqueueKernel = QueueKernel<Queue::PutCall, Enqueue<many>>;
+using DequeueKernel = QueueKernel<Queue::TakeCall, Dequeue>;
+template <bool up_to>
+using DequeueManyKernel = QueueKernel<Queue::TakeCall, DequeueMany<up_to>>;
 
 absl::Status Size(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(RefPtr<Queue> queue, FindWaiting<Queue>(ctx));
@@ -163,13 +173,13 @@ REGISTER_KERNELS(OfTypes("PriorityQueue"), MakeKernel<MakeQueue<Kind::kPriority>
 REGISTER_KERNELS(OfTypes("RandomShuffleQueue"), MakeKernel<MakeQueue<Kind::kRandomShuffle>>,
                  "RandomShuffleQueueV2");
 REGISTER_KERNELS(Cheap("QueueEnqueue").Types("Tcomponents", AllTypes()),
-                 MakeKernel<QueueKernel<Enqueue<false>>>, "QueueEnqueueV2");
+                 MakeKernel<EnqueueKernel<false>>, "QueueEnqueueV2");
 REGISTER_KERNELS(Cheap("QueueEnqueueMany").Types("Tcomponents", AllTypes()),
-                 MakeKernel<QueueKernel<Enqueue<true>>>, "QueueEnqueueManyV2");
-REGISTER_KERNELS(OfTypes("QueueDequeue"), MakeKernel<QueueKernel<Dequeue>>, "QueueDequeueV2");
-REGISTER_KERNELS(OfTypes("QueueDequeueMany"), MakeKernel<QueueKernel<DequeueMany<false>>>,
+                 MakeKernel<EnqueueKernel<true>>, "QueueEnqueueManyV2");
+REGISTER_KERNELS(OfTypes("QueueDequeue"), MakeKernel<DequeueKernel>, "QueueDequeueV2");
+REGISTER_KERNELS(OfTypes("QueueDequeueMany"), MakeKernel<DequeueManyKernel<false>>,
                  "QueueDequeueManyV2");
-REGISTER_KERNELS(OfTypes("QueueDequeueUpTo"), MakeKernel<QueueKernel<DequeueMany<true>>>,
+REGISTER_KERNELS(OfTypes("QueueDequeueUpTo"), MakeKernel<DequeueManyKernel<true>>,
                  "QueueDequeueUpToV2");
 REGISTER_KERNELS(Cheap("QueueClose"), MakeKernel<Close>, "QueueCloseV2");
 REGISTER_KERNELS(Cheap("QueueSize"), MakeKernel<Size>, "QueueSizeV2");

@@ -1,134 +1,137 @@
 #include "kernels/queues/waiting_resource.h"
 
-#include <iterator>
 #include <new>
 
+#include "devices/allocator.h"
 #include "devices/device.h"
 #include "devices/exceptions.h"
 #include "kernels/state/variable_kernel.h"
-#include "kernels/variable.h"
 
 namespace troupe {
 
-void WaitingResource::Submit(int number, std::unique_ptr<Call> call) {
-  Line served;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    Call* const waiting = call.get();
-    const uint64_t id = waiting->id = next_id_++;
-    Line& line = lines_[number];
-    line.push_back(std::move(call));  // From here on the call ends with a reply, come what may.
-    if (abandoned()) {
-      FailAll(&line, Destroyed());
-    } else {
-      ServeAll();
-    }
-    // Calls before it wait, or it would have been served: it can only be the last of its line.
-    if (!line.empty() && line.back()->id == id && waiting->ctx->cancellation() != nullptr) {
-      CancellationToken* token = waiting->ctx->cancellation();
-      RefPtr<WaitingResource> self = RefPtr<WaitingResource>::Share(this);
-      // The token calls back without its own lock, hence may be asked with ours held.
-      absl::Status status;
-      try {
-        waiting->registered =
-            token->Register([self, id] { self->Cancelled(id); }, &waiting->callback);
-        if (!waiting->registered) status = token->status();
-      } catch (...) {
-        status = StatusOfException();
-      }
-      if (!waiting->registered) {
-        GiveUp(waiting);
-        waiting->status = std::move(status);
-        served_.splice(served_.end(), line, std::prev(line.end()));
-        ServeAll();
-      }
-    }
-    served.swap(served_);
-  }
-  Reply(&served);
-}
+absl::Status WaitingResource::Call::Check(bool*) const { return absl::OkStatus(); }
 
-absl::Status WaitingResource::Destroyed() const noexcept {
-  return CatchExceptions(
-      [&] { return absl::CancelledError(StrCat(DebugString(), " has been destroyed")); });
-}
-
-void WaitingResource::ServeAll() noexcept {
-  while (true) {
-    serving_ = nullptr;
-    try {
-      return Serve();
-    } catch (...) {
-      if (serving_ == nullptr || serving_->empty()) return;
-      const absl::Status status = StatusOfException();
-      GiveUp(serving_->front().get());
-      Complete(serving_, status);
-    }
-  }
-}
-
-void WaitingResource::GiveUp(Call* call) noexcept {
-  try {
-    Withdraw(call);
-  } catch (const std::bad_alloc&) {  // What it has taken is gone: there is no room to put it.
-  }
-}
-
-void WaitingResource::Cancelled(uint64_t id) noexcept {
-  Change([&] {
-    for (Line& line : lines_) {
-      for (auto it = line.begin(); it != line.end(); ++it) {
-        if ((*it)->id != id) continue;
-        GiveUp(it->get());
-        (*it)->registered = false;
-        (*it)->status = (*it)->ctx->cancellation()->status();
-        served_.splice(served_.end(), line, it);
-        return;
-      }
-    }
+absl::StatusOr<Tuple> WaitingResource::Call::Result(int num_outputs) noexcept {
+  if (!status.ok()) return status;
+  return CatchExceptions([&]() -> absl::StatusOr<Tuple> {
+    std::vector<Slot> slots(num_outputs);
+    const StepContext step{.allocator = HostAllocator()};
+    KernelContext ctx(&step, nullptr, nullptr, 0, slots.data(), num_outputs, 0);
+    TROUPE_RETURN_IF_ERROR(Conclude(ctx));
+    Tuple outputs;
+    for (Slot& slot : slots) outputs.push_back(std::move(slot.tensor));
+    return outputs;
   });
 }
 
-void WaitingResource::Unregister(Call* call) noexcept {
-  // If the cancellation is running just now, it will not find the call any more.
-  if (call->registered) call->ctx->cancellation()->Deregister(call->callback);
-  call->registered = false;
+void WaitingResource::Submit(std::unique_ptr<Call> call) noexcept {
+  bool trivial = false;
+  call->status = CatchExceptions([&] { return call->Check(&trivial); });
+  Call* const sent = call.release();
+  if (trivial || !sent->status.ok()) return sent->Over(std::unique_ptr<Call>(sent));
+  sent->resource_->Send(sent);
 }
 
-void WaitingResource::Complete(Line* line, absl::Status status) noexcept {
-  line->front()->status = std::move(status);
-  Unregister(line->front().get());
-  served_.splice(served_.end(), *line, line->begin());
+WaitingResource::Line WaitingResource::Handle(Message* messages) noexcept {
+  while (messages != nullptr) {
+    Message* message = std::exchange(messages, messages->next);
+    HandleOne(message);
+  }
+  return std::exchange(replies_, Line());
+}
+
+void WaitingResource::HandleOne(Message* message) noexcept {
+  Call* call = nullptr;
+  if (message == &look_again_) {
+    // From here on the message may be sent again.
+    looks_again_.exchange(false, std::memory_order_acq_rel);
+    for (Line& line : lines_) DropCancelled(&line);
+  } else {
+    call = static_cast<Call*>(message);
+    call->Arrive();
+    lines_[call->line_].Push(call);
+  }
+  if (abandoned()) {
+    const absl::Status destroyed = CatchExceptions(
+        [&] { return absl::CancelledError(StrCat(DebugString(), " has been destroyed")); });
+    for (Line& line : lines_) FailAll(&line, destroyed);
+  }
+  ServeAll();
+  if (call != nullptr && !call->over_ && call->cancellation != nullptr) RegisterCancellation(call);
+}
+
+void WaitingResource::ServeAll() noexcept {
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (Line& line : lines_) {
+      while (Call* call = line.front()) {
+        const auto served = CatchExceptions([&] { return call->Serve(); });
+        if (served.ok() && *served == Call::Progress::kNone) break;
+        progress = true;
+        if (served.ok() && *served == Call::Progress::kSome) break;
+        End(line.Pop(), served.status());
+      }
+    }
+  }
+  Served();
+}
+
+void WaitingResource::RegisterCancellation(Call* call) noexcept {
+  try {
+    call->registered_ = call->cancellation->Register(
+        [self = RefPtr<WaitingResource>::Share(this)] { self->LookAgain(); }, &call->callback_);
+  } catch (...) {
+    call->status = StatusOfException();
+  }
+  if (!call->registered_) {
+    DropCancelled(&lines_[call->line_]);
+    ServeAll();
+  }
+}
+
+void WaitingResource::DropCancelled(Line* line) noexcept {
+  Line kept;
+  while (Call* call = line->Pop()) {
+    absl::Status status = call->status;
+    if (status.ok() && call->cancellation != nullptr) status = call->cancellation->status();
+    if (status.ok()) {
+      kept.Push(call);
+    } else {
+      End(call, std::move(status));
+    }
+  }
+  *line = kept;
+}
+
+void WaitingResource::End(Call* call, absl::Status status) noexcept {
+  if (!status.ok()) {
+    try {
+      call->Withdraw();
+    } catch (const std::bad_alloc&) {  // What it has taken is gone: there is no room to put it.
+    }
+  }
+  call->status = std::move(status);
+  call->over_ = true;
+  // A cancellation that runs just now finds the call no more.
+  if (call->registered_) call->cancellation->Deregister(call->callback_);
+  replies_.Push(call);
 }
 
 void WaitingResource::FailAll(Line* line, const absl::Status& status) noexcept {
-  while (!line->empty()) {
-    GiveUp(line->front().get());
-    Complete(line, status);
-  }
+  while (Call* call = line->Pop()) End(call, status);
+}
+
+void WaitingResource::LookAgain() noexcept {
+  if (!looks_again_.exchange(true, std::memory_order_acq_rel)) Send(&look_again_);
 }
 
 void WaitingResource::Abandon() noexcept {
-  Line served;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    abandoned_.store(true, std::memory_order_release);
-    for (Line& line : lines_) FailAll(&line, Destroyed());
-    served.swap(served_);
-  }
-  Reply(&served);
+  abandoned_.store(true, std::memory_order_release);
+  LookAgain();
 }
 
-void WaitingResource::Reply(Line* served) noexcept {
-  while (!served->empty()) {
-    std::unique_ptr<Call> call = std::move(served->front());
-    served->pop_front();
-    absl::Status status = std::move(call->status);
-    const KernelDone done = call->done;
-    call->resource = RefPtr<WaitingResource>::Share(this);
-    // Most calls are other steps' than the one that this thread plays or cancels.
-    done(std::move(status), Player::kHandsOn, std::move(call));
-  }
+void WaitingResource::Reply(Line replies) noexcept {
+  while (Call* call = replies.Pop()) call->Over(std::unique_ptr<Call>(call));
 }
 
 // --- finding -------------------------------------------------------------------------------------
@@ -144,31 +147,26 @@ absl::Status NoResources() {
   return absl::FailedPreconditionError("there are no containers that could hold a resource");
 }
 
-absl::StatusOr<RefPtr<WaitingResource>> Kept(RefPtr<Resource> resource, const char* what) {
-  if (auto* keeper = dynamic_cast<ResourceKeeper*>(resource.get())) return keeper->resource();
-  return InvalidArgument("the resource is ", resource->DebugString(), ", not a ", what);
-}
+}  // namespace
 
-absl::StatusOr<RefPtr<WaitingResource>> LookUp(KernelContext& ctx, std::string_view container,
-                                               std::string_view name, const char* what) {
-  if (ctx.resources() == nullptr) return NoResources();
-  absl::StatusOr<RefPtr<Resource>> found = ctx.resources()->FindOrCreate(container, name, nullptr);
-  if (found.ok()) return Kept(*std::move(found), what);
-  if (found.status().code() != absl::StatusCode::kNotFound) return found.status();
+absl::StatusOr<RefPtr<Resource>> FindResource(ResourceProvider* resources,
+                                              std::string_view container, std::string_view name,
+                                              const char* what) {
+  if (resources == nullptr) return NoResources();
+  absl::StatusOr<RefPtr<Resource>> found = resources->FindOrCreate(container, name, nullptr);
+  if (found.status().code() != absl::StatusCode::kNotFound) return found;
   return absl::NotFoundError(StrCat("the ", what, " '", name, "' of container '", container,
                                     "' does not exist: it was destroyed"));
 }
 
-}  // namespace
-
-absl::StatusOr<RefPtr<WaitingResource>> FindWaitingResource(KernelContext& ctx, const char* what) {
+absl::StatusOr<RefPtr<Resource>> FindResource(KernelContext& ctx, const char* what) {
   if (const Variable* variable = ctx.input_ref(0)) {
     const std::string_view name = variable->name();
     const size_t end = name.find(kSeparator);
     if (variable->type() != ElementType::kString || end == std::string_view::npos) {
       return InvalidArgument("the reference to variable '", name, "' is no handle of a ", what);
     }
-    return LookUp(ctx, name.substr(0, end), name.substr(end + 1), what);
+    return FindResource(ctx.resources(), name.substr(0, end), name.substr(end + 1), what);
   }
   const Tensor& tensor = ctx.input(0);
   if (tensor.type() != ElementType::kResource || tensor.num_elements() != 1) {
@@ -176,13 +174,11 @@ absl::StatusOr<RefPtr<WaitingResource>> FindWaitingResource(KernelContext& ctx, 
                            tensor.shape().ToString());
   }
   const ResourceHandle& handle = *tensor.unchecked_data<ResourceHandle>();
-  if (auto* resource = dynamic_cast<WaitingResource*>(handle.resource.get())) {
-    if (!resource->abandoned()) return RefPtr<WaitingResource>::Share(resource);
-  } else if (handle.resource) {
-    return InvalidArgument("the handle refers to ", handle.resource->DebugString(), ", not to a ",
-                           what);
+  if (handle.resource) {
+    const auto* waiting = dynamic_cast<WaitingResource*>(handle.resource.get());
+    if (waiting == nullptr || !waiting->abandoned()) return handle.resource;
   }
-  return LookUp(ctx, handle.container, handle.name, what);
+  return FindResource(ctx.resources(), handle.container, handle.name, what);
 }
 
 // --- making --------------------------------------------------------------------------------------
@@ -215,18 +211,21 @@ absl::Status ResourceMaker::Find(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(
       RefPtr<Resource> found,
       ctx.resources()->FindOrCreate(container_, name_, [&]() -> absl::StatusOr<RefPtr<Resource>> {
-        return RefPtr<Resource>(MakeRef<ResourceKeeper>(Make(name_)));
+        return Make(*ctx.resources(), name_);
       }));
-  TROUPE_ASSIGN_OR_RETURN(RefPtr<WaitingResource> resource, Kept(found, type_name_.c_str()));
+  auto* resource = dynamic_cast<WaitingResource*>(found.get());
+  if (resource == nullptr) {
+    return InvalidArgument("the resource is ", found->DebugString(), ", not a ", type_name_);
+  }
   TROUPE_RETURN_IF_ERROR(Check(*resource));
   ResourceHandle handle;
   if (ctx.step().device != nullptr) handle.device = ctx.step().device->name();
   handle.container = container_;
   handle.name = name_;
   handle.type_name = type_name_;
-  handle.resource = resource;
+  handle.resource = std::move(found);
   handle_ = Tensor::Scalar(std::move(handle));
-  resource_ = std::move(resource);
+  resource_ = RefPtr<WaitingResource>::Share(resource);
   reference_.reset();
   resources_ = ctx.resources();
   return absl::OkStatus();

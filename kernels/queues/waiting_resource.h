@@ -4,7 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <list>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -16,117 +16,238 @@
 #include "devices/resource_handle.h"
 #include "kernels/cancellation.h"
 #include "kernels/kernel.h"
+#include "kernels/message.h"
+#include "kernels/variable.h"
 
 namespace troupe {
 
+/// Tensors that belong together: an element of a queue, a gradient.
+using Tuple = std::vector<Tensor>;
+
 /// A resource that takes calls, each at the end of a line, and replies when it can: no thread waits
-/// with a call. A call ends when it has been served, when its step is cancelled, or when the
-/// resource is abandoned by its container. Thread-safe.
+/// with a call. A call ends when it has been served, when it is cancelled, or when the resource is
+/// abandoned by its container. Thread-safe.
+///
+/// Here is the state machine; a `ResourceProvider` puts a mailbox before it. The caller's own
+/// thread serves a call of an idle resource; a call of a busy one waits in the mailbox for whoever
+/// plays.
 class WaitingResource : public Resource {
  public:
-  /// What a kernel asks for. `done` is called once, without any lock held, by whoever serves the
-  /// call; `Finish` fills the outputs of one that was served well, by the player of its step.
-  struct Call : KernelRest {
-    Call(KernelContext& context, KernelDone when_done) : ctx(&context), done(when_done) {}
+  /// What somebody asks for; a message. A kernel makes a `KernelCall` of it, whoever else asks a
+  /// `CallbackCall`.
+  class Call : public Message {
+   public:
+    Call(WaitingResource* resource, int line) : resource_(resource), line_(line) {}
+    virtual ~Call() = default;
+    /// The call keeps its resource alive; else somebody else does until it is gone.
+    void KeepResource() { kept_ = RefPtr<WaitingResource>::Share(resource_); }
 
-    KernelContext* ctx;
-    KernelDone done;
-    absl::Status status;  ///< Of the call once it is served.
+    /// Ends the wait, with its status; outlives the call. May be nullptr.
+    CancellationToken* cancellation = nullptr;
+    absl::Status status;  ///< Of the call once it is over.
+
+   protected:
+    enum class Progress : uint8_t { kNone, kSome, kOver };
+
+    WaitingResource* resource() const { return resource_; }
+    /// Called before the call is sent. An error ends it, and so does `*trivial`.
+    virtual absl::Status Check(bool* trivial) const;
+
+    // For whoever plays the resource. What throws std::bad_alloc has that status.
+
+    /// The call comes to its line.
+    virtual void Arrive() noexcept {}
+    /// The call, at the head of its line, goes on as far as it can. An error ends it.
+    virtual absl::StatusOr<Progress> Serve() = 0;
+    /// An error has ended the call: what it has taken goes back. If this throws, it is lost.
+    virtual void Withdraw() {}
+
+    /// What is left to do of a call that was served well: fills the outputs. Not done by whoever
+    /// serves it if the call is a kernel's: that may be a timer, and take long.
+    virtual absl::Status Conclude(KernelContext&) { return absl::OkStatus(); }
+    /// Does that for a call that is over and no kernel's; the outputs.
+    absl::StatusOr<Tuple> Result(int num_outputs) noexcept;
+    /// The call is over. Called once, without any lock held, by whoever has served it.
+    virtual void Over(std::unique_ptr<Call> self) noexcept = 0;
 
    private:
     friend class WaitingResource;
-    uint64_t id = 0, callback = 0;
-    bool registered = false;
-    RefPtr<WaitingResource> resource;  ///< While `Finish` is still to come.
+    WaitingResource* const resource_;
+    RefPtr<WaitingResource> kept_;
+    const int line_;
+    bool over_ = false, registered_ = false;
+    uint64_t callback_ = 0;
   };
 
+  /// Gets what a call gives: nothing if it is one that puts something in. Called once, in any case:
+  /// before the function that is given it returns, or later and on another thread, never with a
+  /// lock held. Must not throw or block. A function that throws std::bad_alloc does not call it.
+  using Done = std::function<void(absl::StatusOr<Tuple>)>;
+
   const std::string& name() const { return name_; }
+  /// Gives the call to its resource, which replies whatever happens.
+  static void Submit(std::unique_ptr<Call> call) noexcept;
   /// The container let go of the resource: calls that wait, and those to come, are Cancelled.
   void Abandon() noexcept;
   bool abandoned() const { return abandoned_.load(std::memory_order_acquire); }
 
  protected:
-  using Line = std::list<std::unique_ptr<Call>>;
-
-  WaitingResource(std::string name, int num_lines) : lines_(num_lines), name_(std::move(name)) {}
-
-  /// Puts the call at the end of line `number` and serves whom it can. `call` gives way to the
-  /// reply, so that nothing of the kernel may be touched afterwards.
-  void Submit(int number, std::unique_ptr<Call> call);
-
-  // With the lock held:
-
-  /// Serves calls at the heads of the lines, by `Complete`, as long as there is something to do. If
-  /// it throws, the call at the head of `serving_` fails.
-  virtual void Serve() = 0;
-  /// The call will not be served: what it has taken goes back. If that throws, it is lost.
-  virtual void Withdraw(Call*) {}
-  /// The call at the head of a line has been served: `status` is its result.
-  void Complete(Line* line, absl::Status status) noexcept;
-  /// All calls of a line are given up.
-  void FailAll(Line* line, const absl::Status& status) noexcept;
-
-  /// Runs `change`, which may throw before it changes anything, with the lock held, then serves,
-  /// and replies without it.
-  template <typename F>
-  void Change(F&& change) {
-    Line served;
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      change();
-      ServeAll();
-      served.swap(served_);
+  /// Calls in the order in which they came, linked by themselves.
+  class Line {
+   public:
+    Call* front() const { return static_cast<Call*>(first_); }
+    void Push(Call* call) {
+      call->next = nullptr;
+      (first_ == nullptr ? first_ : last_->next) = call;
+      last_ = call;
     }
-    Reply(&served);
-  }
+    /// nullptr: there is none.
+    Call* Pop() {
+      Call* call = front();
+      if (call != nullptr) first_ = call->next;
+      return call;
+    }
 
-  mutable std::mutex mutex_;
-  std::vector<Line> lines_;
-  Line* serving_ = nullptr;  ///< The line of the call that `Serve` is at.
+   private:
+    Message *first_ = nullptr, *last_ = nullptr;
+  };
+
+  explicit WaitingResource(std::string name) : name_(std::move(name)) {}
+
+  /// Has whoever plays see what has changed elsewhere: calls are cancelled, what was lent is back.
+  void LookAgain() noexcept;
+  /// All calls of a line are given up. For whoever plays.
+  void FailAll(Line* line, const absl::Status& status) noexcept;
+  /// Called by whoever plays when nobody else can be served.
+  virtual void Served() noexcept {}
+
+  // For the role, which has the mailbox:
+
+  /// Has the message handled: now, if nobody plays.
+  virtual void Send(Message* message) noexcept = 0;
+  /// Handles messages, the oldest first; the calls that are over, for `Reply`.
+  Line Handle(Message* messages) noexcept;
+  static void Reply(Line replies) noexcept;
 
  private:
-  absl::Status Destroyed() const noexcept;
+  void HandleOne(Message* message) noexcept;
   void ServeAll() noexcept;
-  void GiveUp(Call* call) noexcept;
-  void Cancelled(uint64_t id) noexcept;
-  void Unregister(Call* call) noexcept;
-  void Reply(Line* served) noexcept;
+  /// Ends a call, which is in no line any more.
+  void End(Call* call, absl::Status status) noexcept;
+  void DropCancelled(Line* line) noexcept;
+  void RegisterCancellation(Call* call) noexcept;
 
-  Line served_;  ///< Calls that the holder of the lock replies to once it has let go of it.
-  uint64_t next_id_ = 1;
+  const std::string name_;
   std::atomic<bool> abandoned_{false};
-  std::string name_;
-};
 
-/// What a container holds in place of the resource, which waiting calls keep alive: the container's
-/// letting go abandons it.
-class ResourceKeeper final : public Resource {
- public:
-  explicit ResourceKeeper(RefPtr<WaitingResource> resource) : resource_(std::move(resource)) {}
-  ~ResourceKeeper() override { resource_->Abandon(); }
-  std::string DebugString() const override { return resource_->DebugString(); }
-  const RefPtr<WaitingResource>& resource() const { return resource_; }
+ protected:
+  // What every call writes lies together, apart from what all threads read.
+  alignas(64) Line lines_[2];  ///< The first one is served first.
 
  private:
-  RefPtr<WaitingResource> resource_;
+  Line replies_;
+  Message look_again_;
+  std::atomic<bool> looks_again_{false};  ///< `look_again_` is under way.
 };
 
-/// The resource that input 0 refers to: a resource handle, or a reference to a string variable that
-/// `ResourceMaker` made. NotFound if it is gone, InvalidArgument if it is of another kind. `what`
-/// names the kind for messages.
-absl::StatusOr<RefPtr<WaitingResource>> FindWaitingResource(KernelContext& ctx, const char* what);
-
-/// The same for a kind of resource: T::kKind names it.
-template <typename T>
-absl::StatusOr<RefPtr<T>> FindWaiting(KernelContext& ctx) {
-  TROUPE_ASSIGN_OR_RETURN(RefPtr<WaitingResource> resource, FindWaitingResource(ctx, T::kKind));
-  auto* found = dynamic_cast<T*>(resource.get());
-  if (found == nullptr) {
-    return InvalidArgument("the handle refers to ", resource->DebugString(), ", not to a ",
-                           T::kKind);
+/// A call that a kernel makes: its step cancels it, and the step's player concludes it.
+template <typename Base>
+class KernelCall final : public Base, public KernelRest {
+ public:
+  template <typename T>
+  KernelCall(T* resource, KernelContext& ctx, KernelDone done)
+      : Base(resource), ctx_(ctx), done_(done) {
+    this->cancellation = ctx.cancellation();
   }
-  return RefPtr<T>::Share(found);
+
+ private:
+  absl::Status Finish() override { return this->Conclude(ctx_); }
+  void Over(std::unique_ptr<WaitingResource::Call> self) noexcept override {
+    const KernelDone done = done_;
+    absl::Status status = std::move(this->status);
+    (void)self.release();
+    // Most calls are other steps' than the one that this thread plays or cancels.
+    done(std::move(status), Player::kHandsOn, std::unique_ptr<KernelRest>(this));
+  }
+
+  KernelContext& ctx_;
+  const KernelDone done_;
+};
+
+/// A call of somebody else, which has so many outputs.
+template <typename Base>
+class CallbackCall final : public Base {
+ public:
+  template <typename T>
+  CallbackCall(T* resource, CancellationToken* token, int num_outputs, WaitingResource::Done done)
+      : Base(resource), num_outputs_(num_outputs), done_(std::move(done)) {
+    this->KeepResource();
+    this->cancellation = token;
+  }
+
+ private:
+  void Over(std::unique_ptr<WaitingResource::Call>) noexcept override {
+    done_(this->Result(num_outputs_));
+  }
+
+  const int num_outputs_;
+  const WaitingResource::Done done_;
+};
+
+/// The resource of that name: NotFound if there is none. `what` names the kind for messages.
+absl::StatusOr<RefPtr<Resource>> FindResource(ResourceProvider* resources,
+                                              std::string_view container, std::string_view name,
+                                              const char* what);
+/// The one whose name input 0 has: a resource handle, or a reference to a string variable that
+/// `ResourceMaker` made.
+absl::StatusOr<RefPtr<Resource>> FindResource(KernelContext& ctx, const char* what);
+
+/// The same for a kind of resource, which T::kKind names; InvalidArgument if it is of another kind.
+///
+///     FindWaiting<Queue>(&device_role.containers, /*container=*/"", "my_queue")
+template <typename T, typename... Where>
+absl::StatusOr<RefPtr<T>> FindWaiting(Where&&... where) {
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<Resource> resource,
+                          FindResource(std::forward<Where>(where)..., T::kKind));
+  if (auto* found = dynamic_cast<T*>(resource.get())) return RefPtr<T>::Share(found);
+  return InvalidArgument("the handle refers to ", resource->DebugString(), ", not to a ", T::kKind);
 }
+
+/// The one that input 0 of a kernel, a handle, holds; nullptr: it must be found by its name.
+template <typename T>
+T* HeldByInput(KernelContext& ctx) {
+  const Tensor& handle = ctx.input(0);
+  if (handle.type() != ElementType::kResource || handle.num_elements() != 1) return nullptr;
+  auto* held = dynamic_cast<T*>(handle.unchecked_data<ResourceHandle>()->resource.get());
+  return held == nullptr || held->abandoned() ? nullptr : held;
+}
+
+/// A kernel that makes calls at a kind of resource.
+template <typename T, typename Call>
+class WaitingKernel : public AsyncKernel {
+ public:
+  void ComputeAsync(KernelContext& ctx, KernelDone done) final {
+    // The input lasts until the call is gone: that spares threads a reference count to fight for.
+    T* resource = HeldByInput<T>(ctx);
+    RefPtr<T> found;
+    if (resource == nullptr) {
+      absl::StatusOr<RefPtr<T>> named = FindWaiting<T>(ctx);
+      if (!named.ok()) return done(named.status());
+      found = *std::move(named);
+      resource = found.get();
+    }
+    auto call = std::make_unique<KernelCall<Call>>(resource, ctx, done);
+    if (found) call->KeepResource();
+    if (absl::Status status = Ask(*resource, ctx, call.get()); !status.ok()) {
+      return done(std::move(status));
+    }
+    T::Submit(std::move(call));
+  }
+
+ private:
+  /// Says in `call` what is asked for.
+  virtual absl::Status Ask(const T& resource, KernelContext& ctx, Call* call) = 0;
+};
 
 /// Kernel that puts out a handle (or a reference, by the type of its output) to a resource of its
 /// node's container, named by `shared_name` or like the node; made by the first who asks.
@@ -137,7 +258,7 @@ class ResourceMaker : public Kernel {
  protected:
   ResourceMaker(KernelConstruction& construction, std::string type_name, absl::Status* status);
 
-  virtual RefPtr<WaitingResource> Make(const std::string& name) = 0;
+  virtual RefPtr<Resource> Make(ResourceProvider& resources, const std::string& name) = 0;
   /// InvalidArgument if the resource that exists is not what this node would make.
   virtual absl::Status Check(const WaitingResource& resource) = 0;
 

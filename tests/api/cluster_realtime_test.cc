@@ -8,6 +8,7 @@
 
 #include "api/troupe.h"
 #include "tests/api/free_port.h"
+#include "tests/net/recording_sink.h"
 
 namespace troupe {
 namespace {
@@ -148,6 +149,26 @@ TEST_F(ClusterTest, AnotherTaskAtAnAddressIsNamed) {
   // The other cluster is not concerned.
   options.target = moon->target();
   EXPECT_TRUE(Session::Create(graph_, options).ok());
+}
+
+// Who says that it is a task has to serve where the cluster expects that one.
+TEST_F(ClusterTest, ATaskOfAnotherAddressIsRefused) {
+  auto ps = Start("ps"), worker = Start("worker");
+  BuildGraph();
+  auto session = Connect(*ps);
+  ASSERT_TRUE(session->Run({init_}).ok());
+  RecordingSink sink;
+  for (const std::string address : {"", "127.0.0.1:1", "127.0.0.2:7000", "nowhere"}) {
+    TransportOptions options;
+    options.task = worker->task();
+    options.address = address;
+    auto impostor = Transport::Create(options, &sink);
+    ASSERT_TRUE(impostor.ok()) << impostor.status();
+    const absl::Status status = (*impostor)->Connect(*cluster_.Address({"ps", 0})).status();
+    EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(worker->task() + " is not expected at"));
+  }
+  EXPECT_TRUE(session->Run({{x_, Tensor::Vector<float>({1, 1})}}, {y_}).ok());
 }
 
 TEST_F(ClusterTest, LostTaskIsNamedAndTakenBack) {

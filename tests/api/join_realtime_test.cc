@@ -1,4 +1,4 @@
-// Tasks that join a cluster of processes.
+// Tasks that join a cluster of processes, and leave it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -60,11 +60,20 @@ class JoinTest : public testing::Test {
     EXPECT_TRUE(session.ok()) << session.status();
     return session.ok() ? *std::move(session) : nullptr;
   }
+  /// Has a task leave by way of another one.
+  absl::Status Leave(const std::string& task, size_t by) {
+    const absl::StatusOr<TaskId> id = TaskId::FromDeviceName(task);
+    if (!id.ok()) return id.status();
+    return RemoveTask({.target = "troupe://" + addresses_[by]}, *id);
+  }
   /// Something that crosses from `task` to the first one and back.
-  absl::StatusOr<float> RunOn(Session* session, int task) {
+  absl::StatusOr<float> RunOn(Session* session, int task) { return Run(session, Across(task)); }
+  Output Across(int task) {
     Scope s(graph_);
     Output y = ops::Mul(s.WithDevice("/job:worker/task:" + std::to_string(task)), first_, x_);
-    Output z = ops::Add(s.WithDevice("/job:worker/task:0"), y, x_);
+    return ops::Add(s.WithDevice("/job:worker/task:0"), y, x_);
+  }
+  absl::StatusOr<float> Run(Session* session, Output z) {
     auto values = session->Run({{x_, Tensor::Vector<float>({1, 3})}}, {z});
     if (!values.ok()) return values.status();
     return (*values)[0].unchecked_data<float>()[1];
@@ -143,6 +152,90 @@ TEST_F(JoinTest, ARestartedTaskLearnsOfThoseThatJoined) {
   const absl::StatusOr<float> value = RunOn(session.get(), 2);
   ASSERT_TRUE(value.ok()) << value.status();
   EXPECT_EQ(*value, 21);
+}
+
+TEST_F(JoinTest, ATaskThatIsToLeaveEndsAndItsNameIsFree) {
+  Start(2, {"--cluster", larger_file_, "--join", addresses_[0]});
+  auto session = Connect(0);
+  ASSERT_NE(session, nullptr);
+  const Output across = Across(2);
+  ASSERT_TRUE(Run(session.get(), across).ok());
+  EXPECT_TRUE(Leave("/job:worker/task:2", 1).ok());
+  EXPECT_TRUE(workers_[2]->Wait(absl::Seconds(20)).value_or(ExitStatus()).ok())
+      << "its process ends";
+  const absl::Status status = Run(session.get(), across).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_TRUE(absl::IsInvalidArgument(RunOn(session.get(), 2).status())) << "there is no device";
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/task:2 has left the cluster"));
+  EXPECT_EQ(session->ListDevices().value().size(), 2u);
+
+  EXPECT_TRUE(Leave("/job:worker/task:2", 0).ok()) << "again";
+  const absl::Status unknown = Leave("/job:worker/task:7", 0);
+  EXPECT_TRUE(absl::IsNotFound(unknown)) << unknown;
+  EXPECT_TRUE(absl::IsInvalidArgument(Leave("worker", 0)));
+
+  Start(2, {"--cluster", larger_file_, "--join", addresses_[0]});
+  EXPECT_EQ(said_, "ready troupe://" + addresses_[2]);
+  ASSERT_NE(Connect(0), nullptr);  // Waits for its devices.
+  const absl::StatusOr<float> value = Run(session.get(), across);
+  ASSERT_TRUE(value.ok()) << value.status();
+  EXPECT_EQ(*value, 21);
+}
+
+TEST_F(JoinTest, NobodyWaitsForADeadTaskThatHasLeft) {
+  ASSERT_NE(Connect(0), nullptr);
+  workers_[1]->End(SIGKILL);
+  const SessionOptions options{.target = "troupe://" + addresses_[0]};
+  EXPECT_TRUE(absl::IsUnavailable(Session::Create(graph_, options).status()));
+  EXPECT_TRUE(Leave("/job:worker/task:1", 0).ok());
+  const absl::Time begin = absl::Now();
+  ASSERT_NE(Connect(0), nullptr);
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(1));
+  const absl::Status last = Leave("/job:worker/task:0", 0);
+  EXPECT_TRUE(absl::IsFailedPrecondition(last)) << last;
+  // It comes back as it has left, and is told that it is no member.
+  Start(1, {"--cluster", file_, "--log-level", "warning"});
+  EXPECT_THAT(said_, StartsWith("ready"));
+  EXPECT_THAT(workers_[1]->Line(), HasSubstr("there is no task /job:worker/replica:0/task:1"));
+  EXPECT_EQ(Connect(0)->ListDevices().value().size(), 1u);
+}
+
+TEST_F(JoinTest, AServerLeavesByItself) {
+  ServerOptions options{.cluster = *ClusterSpec::ReadFile(larger_file_),
+                        .job = "worker",
+                        .task = 2,
+                        .heartbeat_interval = absl::Milliseconds(400),
+                        .heartbeat_timeout = absl::Seconds(2),
+                        .join = addresses_[0]};
+  auto server = Server::Start(options);
+  ASSERT_TRUE(server.ok()) << server.status();
+  auto session = Connect(1);
+  ASSERT_NE(session, nullptr);
+  const Output across = Across(2);
+  ASSERT_TRUE(Run(session.get(), across).ok());
+  EXPECT_TRUE((*server)->Leave().ok());
+  (*server)->Join();
+  EXPECT_TRUE(absl::IsUnavailable(Run(session.get(), across).status()));
+  EXPECT_EQ(session->ListDevices().value().size(), 2u);
+  EXPECT_TRUE((*server)->Leave().ok()) << "again";
+}
+
+TEST_F(JoinTest, TheCommandSaysWhatIsWrong) {
+  const auto leave = [](const std::string& master, const std::string& task) {
+    return RunProgram(
+        {.arguments = {ProgramFolder() + "/troupe", "leave", "--master", master, "--task", task},
+         .output = true,
+         .errors = true});
+  };
+  auto ran = leave("troupe://" + addresses_[0], "/job:ps/task:0");
+  ASSERT_TRUE(ran.ok());
+  EXPECT_EQ(ran->status.code, 1);
+  EXPECT_THAT(ran->output, StartsWith("NOT_FOUND: there is no task /job:ps/replica:0/task:0"));
+  ran = leave("troupe://" + addresses_[0], "/job:worker/task:1");
+  ASSERT_TRUE(ran.ok());
+  EXPECT_EQ(ran->status.code, 0) << ran->output;
+  EXPECT_EQ(ran->output, "");
+  EXPECT_TRUE(workers_[1]->Wait(absl::Seconds(20)).value_or(ExitStatus()).ok());
 }
 
 }  // namespace

@@ -119,6 +119,32 @@ TEST_F(RemotePartialRun, TheFirstErrorEndsIt) {
   EXPECT_TRUE(session_->PartialRun(*handle, {Fed("a", 1)}, {"x"}, &values_).ok());
 }
 
+// The contents of large tensors travel beside the messages, whatever holds them there.
+TEST_F(RemotePartialRun, LargeValuesComeWhole) {
+  Output v = ops::Placeholder(ps_.WithOpName("v"), ElementType::kInt32);
+  ops::Neg(worker_.WithOpName("w"), v);
+  const std::string target = servers_[0]->target();
+  SessionOptions options;
+  options.target = "troupe://localhost" + target.substr(target.rfind(':'));  // Over a connection.
+  auto session = Session::Create(graph_, options);
+  ASSERT_TRUE(session.ok()) << session.status();
+  std::vector<int32_t> numbers(100000);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int32_t>(i);
+  const std::pair<std::string, Tensor> large("v", Tensor::Vector<int32_t>(numbers));
+  auto handle = (*session)->PartialRunSetup({"a", "v"}, {"x", "w"}, {});
+  ASSERT_TRUE(handle.ok()) << handle.status();
+  std::vector<Tensor> stepped;
+  for (const absl::Status& status :
+       {(*session)->PartialRun(*handle, {Fed("a", 1), large}, {"x", "w"}, &values_),
+        (*session)->Run({Fed("a", 1), large}, {"x", "w"}, {}, &stepped)}) {
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  for (const std::vector<Tensor>& values : {values_, stepped}) {
+    EXPECT_EQ(values[0].unchecked_scalar<int32_t>(), -1);
+    EXPECT_EQ(values[1].unchecked_values<int32_t>()[99999], -99999);
+  }
+}
+
 TEST_F(RemotePartialRun, TargetsRunWithTheLastPiece) {
   Output v = ops::VariableV2(worker_.WithOpName("v"), PartialShape({}), ElementType::kInt32);
   ops::Assign(worker_.WithOpName("set"), v, Output(graph_->FindNode("y")));

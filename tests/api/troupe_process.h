@@ -10,7 +10,8 @@
 
 namespace troupe {
 
-/// The program beside this one, running; both its outputs are read. Killed at the end.
+/// The program beside this one, running; both its outputs are read, and nothing is logged unless
+/// the arguments ask for it. Killed at the end.
 class TroupeProcess : public ChildProcess {
  public:
   explicit TroupeProcess(std::vector<std::string> arguments)
@@ -20,6 +21,7 @@ class TroupeProcess : public ChildProcess {
 
  private:
   static ChildProcess Begin(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin() + 1, {"--log-level", "off"});  // The last one counts.
     arguments.insert(arguments.begin(), ProgramFolder() + "/troupe");
     return Start({.arguments = arguments, .output = true, .errors = true}).value();
   }

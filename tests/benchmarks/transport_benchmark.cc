@@ -1,6 +1,6 @@
 // The link against a raw TCP stream, in one run: two processes on loopback.
 //
-//   transport_benchmark [--seconds S] [--spin MICROSECONDS] [--json FILE]
+//   transport_benchmark [--seconds S] [--json FILE]
 //
 // Prints, for tensors of 1 KiB to 64 MiB, the throughput of the transport with a few tensors under
 // way, that of a raw TCP stream (one thread writes, one reads, into a reused buffer), both as the
@@ -82,10 +82,9 @@ class Client : public TensorSink {
   std::map<uint64_t, uint64_t> count_;
 };
 
-TransportOptions Options(const char* task, int spin) {
+TransportOptions Options(const char* task) {
   TransportOptions options;
   options.task = task;
-  options.spin = std::chrono::microseconds(spin);
   return options;
 }
 
@@ -215,9 +214,9 @@ Latency RawPings(int fd, double seconds) {
 }
 
 /// Writes its ports to standard output.
-int Serve(int spin) {
+int Serve() {
   Echo echo;
-  auto transport = Transport::Create(Options("/job:ps/replica:0/task:0", spin), &echo);
+  auto transport = Transport::Create(Options("/job:ps/replica:0/task:0"), &echo);
   if (!transport.ok()) return 1;
   int ports[2] = {(*transport)->Listen("127.0.0.1", 0).value_or(0), 0};
   const int listener = RawListen(&ports[1]);
@@ -232,15 +231,12 @@ int Serve(int spin) {
 
 int main(int argc, char** argv) {
   double seconds = 0.5;
-  int spin = 0;
   std::string json;
   CommandLine line("transport_benchmark", "The link against a raw TCP stream.");
   AddValue(&line, "--seconds S", &seconds, "Time of a row")->check(Number(0, 1e6));
-  AddValue(&line, "--spin N", &spin, "Microseconds that readers wait actively")
-      ->check(WholeNumber(0, 1'000'000));
   AddValue(&line, "--json FILE", &json, "Writes the rows, too");
   if (const auto status = line.Read(argc, argv)) return *status;
-  auto child = ChildProcess::Fork([&] { return Serve(spin); }, {.output = true});
+  auto child = ChildProcess::Fork(Serve, {.output = true});
   int ports[2];
   if (!child.ok() ||
       std::sscanf(child->Line().value_or("").c_str(), "%d %d", &ports[0], &ports[1]) != 2) {
@@ -249,7 +245,7 @@ int main(int argc, char** argv) {
   }
 
   Client client;
-  auto transport = Transport::Create(Options("/job:worker/replica:0/task:0", spin), &client);
+  auto transport = Transport::Create(Options("/job:worker/replica:0/task:0"), &client);
   if (!transport.ok()) return 1;
   auto peer = (*transport)->Connect("127.0.0.1:" + std::to_string(ports[0]));
   if (!peer.ok()) {

@@ -99,14 +99,18 @@ TEST(CpuDevice, IsADeviceWhoseStreamIsDone) {
   EXPECT_EQ(device->parsed_name(), Parsed(device->name()));
   EXPECT_NE(device->attributes().incarnation, 0u);
   EXPECT_EQ(device->compute_pool(), pool.get());
-  EXPECT_TRUE(device->stream(0)->Done());
+  EXPECT_TRUE(device->stream()->Done());
   bool done = false;
-  device->stream(0)->WhenDone([&](absl::Status s) { done = s.ok(); });
+  device->stream()->WhenDone([&](absl::Status s) { done = s.ok(); });
   EXPECT_TRUE(done);
   const Tensor tensor = Tensor::Vector<int>({1, 2});
-  device->CopyToHost(tensor, device->stream(0), [&](absl::StatusOr<Tensor> copy) {
+  EXPECT_TRUE(Upload(device.get(), tensor)->SharesBufferWith(tensor));
+  done = false;
+  Download(device.get(), tensor, [&](absl::StatusOr<Tensor> copy) {
     EXPECT_TRUE(copy->SharesBufferWith(tensor));
+    done = true;
   });
+  EXPECT_TRUE(done);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <iostream>
 #include <thread>
 
+#include "api/actors.h"
 #include "api/troupe.h"
 #include "tests/faults/process.h"
 
@@ -37,8 +38,8 @@ struct Work {
         ops::VarHandleOp(ps, ElementType::kFloat, PartialShape({}), {.shared_name = "count"});
     init_count = ops::AssignVariableOp(ps, count, 0.0f);
     progress = ops::ReadVariableOp(ps, count, ElementType::kFloat);
-    loop = Loop(s, count, false);
-    transfer = Loop(s, count, true);
+    loop = Loop(s, count, false, options.asks);
+    transfer = Loop(s, count, true, options.asks);
 
     fed = ops::Placeholder(ps, ElementType::kFloat, {.shape = PartialShape({kLarge})});
     fetched = ops::Neg(ps, fed);
@@ -47,15 +48,24 @@ struct Work {
     Output queue = ops::FIFOQueueV2(at, {ElementType::kFloat}, {.shapes = {PartialShape({})}});
     Output value = ops::Const(at, Tensor::Scalar(1.0f));
     enqueue = ops::QueueEnqueueV2(at, queue, {value});
-    waiting = ops::Neg(s.WithDevice(Device(options.queue_job == "ps" ? "worker" : "ps")),
-                       ops::QueueDequeueV2(at, queue, {ElementType::kFloat})[0]);
+    Output waited = ops::QueueDequeueV2(at, queue, {ElementType::kFloat})[0];
+    if (options.asks) {
+      short_step = Echo(worker, short_step, PartialShape({}));
+      enqueue = ops::TellActor(at, {value}, "later");
+      waited = ops::AskActor(at, {value}, "later", {ElementType::kFloat})[0];
+    }
+    waiting = ops::Neg(s.WithDevice(Device(options.queue_job == "ps" ? "worker" : "ps")), waited);
     status = s.status();
     graph = s.graph();
   }
 
+  static Output Echo(const Scope& s, const Output& value, const PartialShape& shape) {
+    return ops::AskActor(s, {value}, "echo", {ElementType::kFloat}, {.shapes = {shape}})[0];
+  }
+
   /// Without end: each iteration goes to the parameter server, which counts it, and back; with
-  /// `large`, it brings 64 MiB.
-  static Output Loop(const Scope& s, const Output& count, bool large) {
+  /// `large`, it brings 64 MiB; if it `asks`, by way of an actor.
+  static Output Loop(const Scope& s, const Output& count, bool large, bool asks) {
     return WhileLoop(
         s, {Input(0.0f)},
         [](const Scope& s, absl::Span<const Output> v) {
@@ -67,9 +77,11 @@ struct Work {
           Node* add = ops::AssignAddVariableOp(ps, count, ops::Add(ps, zero, 1.0f));
           Scope after = ps.WithControlDependencies({add});
           Output from_ps = ops::Identity(after, zero);
+          if (asks && !large) from_ps = Echo(ps, from_ps, PartialShape({}));
           if (large) {
             Output tensor =
                 ops::Fill(after, ops::Const(ps, Tensor::Vector<int32_t>({kLarge})), zero);
+            if (asks) tensor = Echo(ps, tensor, PartialShape({kLarge}));
             from_ps = ops::Max(worker, tensor, ops::Const(worker, Tensor::Scalar<int32_t>(0)));
           }
           return std::vector<Output>{ops::Add(worker, from_ps, 1.0f)};
@@ -89,6 +101,7 @@ class Client {
   int Run() {
     if (!work_.status.ok()) return Fail("graph", work_.status);
     if (options_.moment == "bystander") return Bystander();
+    if (options_.moment == "actor") return Actor();
     std::future<absl::Status> under_way;
     if (options_.moment != "creation") {
       if (absl::Status status = Connect(); !status.ok()) return Fail("session", status);
@@ -130,14 +143,18 @@ class Client {
 
   absl::StatusOr<std::unique_ptr<Session>> NewSession(const std::shared_ptr<Graph>& graph) {
     SessionOptions options;
-    options.target = options_.target;
-    options.heartbeat_timeout = absl::Seconds(options_.timeout);
-    if (!options_.certificates.empty()) {
-      options.tls_certificate = options_.certificates + "/task.pem";
-      options.tls_key = options_.certificates + "/task.key";
-      options.tls_authority = options_.certificates + "/ca.pem";
-    }
+    Connection(&options);
     return Session::Create(graph, options);
+  }
+
+  template <typename Options>
+  void Connection(Options* options) const {
+    options->target = options_.target;
+    options->heartbeat_timeout = absl::Seconds(options_.timeout);
+    if (options_.certificates.empty()) return;
+    options->tls_certificate = options_.certificates + "/client.pem";
+    options->tls_key = options_.certificates + "/client.key";
+    options->tls_authority = options_.certificates + "/ca.pem";
   }
 
   absl::Status Connect() {
@@ -176,7 +193,7 @@ class Client {
   void Outcome(std::future<absl::Status>* under_way) {
     // At rest, the fault is to be an old one when the client wakes up.
     if (options_.moment == "rest") std::this_thread::sleep_for(milliseconds(200));
-    const double began = Now();
+    double began = Now();
     if (options_.moment == "rest") {
       Result(session_->Run({work_.short_step}).status(), began);
     } else if (options_.moment == "creation") {
@@ -197,6 +214,7 @@ class Client {
         if (feed || told == "stop") break;
         if (in_.closed()) return;
       }
+      began = Now();
       if (options_.moment == "waiting") {
         absl::Status status = session_->RunTargets({work_.enqueue});
         if (status.ok()) status = under_way->get();
@@ -250,6 +268,46 @@ class Client {
       std::this_thread::sleep_for(milliseconds(20));
     }
     Fail("recovery", status);
+  }
+
+  int Actor() {
+    NodeOptions options;
+    options.address = options_.address;
+    Connection(&options);
+    auto node = ClusterNode::Join(options);
+    if (!node.ok()) return Fail("node", node.status());
+    using Tensors = std::vector<Tensor>;
+    const auto echo = (*node)->system().spawn([] {
+      return caf::behavior{[](ask_atom, const Tensors& in) { return in; },
+                           [](tell_atom, const Tensors&) {}};
+    });
+    const auto later = (*node)->system().spawn([](caf::event_based_actor* self) {
+      auto waiting = std::make_shared<std::vector<caf::response_promise>>();
+      return caf::behavior{[=](ask_atom, const Tensors&) {
+                             waiting->push_back(self->make_response_promise());
+                             return waiting->back();
+                           },
+                           [=](tell_atom, const Tensors& in) {
+                             for (auto& promise : *waiting) promise.deliver(in);
+                             waiting->clear();
+                           }};
+    });
+    std::vector<PublishedActor> published;
+    for (const auto& [name, actor] : {std::pair{"echo", echo}, std::pair{"later", later}}) {
+      // The name is still that of an earlier life until all tasks have heard of its end.
+      absl::StatusOr<PublishedActor> made = absl::UnknownError("not tried");
+      for (const double deadline = Now() + 30; !made.ok() && Now() < deadline;) {
+        if (made = (*node)->Publish(name, actor); made.ok()) break;
+        // Nothing tells when it is free, and to try at once would keep a core busy.
+        std::this_thread::sleep_for(milliseconds(20));
+      }
+      if (!made.ok()) return Fail(name, made.status());
+      published.push_back(*std::move(made));
+    }
+    Say("in");
+    while (Told() != "quit") {
+    }
+    return 0;
   }
 
   int Bystander() {

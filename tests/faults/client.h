@@ -9,7 +9,9 @@ namespace troupe::faults {
 /// The cluster has a `ps`, a `worker` and a `chief`, one task each; the chief is the master.
 struct ClientOptions {
   std::string target;
-  std::string moment;            ///< See `MomentName`; "bystander".
+  std::string moment;            ///< See `MomentName`; "bystander"; "actor".
+  bool asks = false;             ///< What it runs asks the actors of another process.
+  std::string address;           ///< Of that process.
   std::string queue_job = "ps";  ///< Where the queue of "waiting" lies.
   std::string jobs[2];           ///< Whose devices a bystander uses.
   double timeout = 2;            ///< For heartbeats, in seconds.
@@ -20,8 +22,9 @@ struct ClientOptions {
 /// "result CODE BEGAN ENDED MESSAGE", once; on "stop", it looks whether what is under way goes on,
 /// which is the result OK; on "feed", it also moves 64 MiB there and back. On "recover" it runs
 /// steps until one succeeds, and says "recovered same|new ENDED". A bystander runs steps all the
-/// time; on "stop" it says "bystander STEPS LONGEST LAST_CHANGE ERROR". All end on "quit". The
-/// result is the exit status.
+/// time; on "stop" it says "bystander STEPS LONGEST LAST_CHANGE ERROR". An actor's process
+/// publishes "echo", which answers at once, and "later", which answers when it is told something.
+/// All end on "quit". The result is the exit status.
 int RunClient(const ClientOptions& options);
 
 }  // namespace troupe::faults

@@ -14,7 +14,7 @@ namespace troupe::faults {
 namespace {
 
 constexpr std::array kJobs = {"ps", "worker", "chief"};  // As `Victim` counts them.
-constexpr int kClientMachine = 3, kBystanderMachine = 4, kMachines = 5;
+constexpr int kClientMachine = 3, kActorMachine = 4, kBystanderMachine = 5, kMachines = 6;
 constexpr int kSlowMegabits = 100;
 constexpr int kPort = 7000;
 // For what takes a moment on a machine that has other things to do.
@@ -39,6 +39,7 @@ class Play1 {
   void Problem(const std::string& what) { outcome_.problems.push_back(what); }
   int victim() const { return static_cast<int>(row_.victim); }
   bool client_is_victim() const { return row_.victim == Victim::kClient; }
+  bool actor_is_victim() const { return row_.victim == Victim::kActor; }
   std::string Log(const std::string& who) const {
     std::string name = RowName(row_) + "." + who + ".log";
     std::replace(name.begin(), name.end(), '/', '_');
@@ -73,10 +74,22 @@ class Play1 {
     for (int i = 0; i < 3; ++i) {
       if (!Ready(i)) return false;
     }
+    if (actor_is_victim()) {
+      StartTask(kActorMachine);
+      if (!Ready(kActorMachine)) return false;
+    }
     return StartBystander() && StartClient(MomentName(row_.moment));
   }
 
   void StartTask(int index) {
+    if (index == kActorMachine) {
+      tasks_[index] =
+          NewClient({"--target", "troupe://" + addresses_[2], "--address",
+                     network_ == nullptr ? "127.0.0.1:0" : Network::Address(index) + ":0",
+                     "--moment", "actor"},
+                    kActorMachine);
+      return;
+    }
     std::vector<std::string> arguments = {ProgramFolder() + "/troupe",
                                           "worker",
                                           "--cluster",
@@ -90,15 +103,14 @@ class Play1 {
                                           "--heartbeat-timeout",
                                           std::to_string(settings_.timeout)};
     if (network_ != nullptr) {
-      const std::string& folder = settings_.certificates;
-      arguments.insert(arguments.end(), {"--tls-cert", folder + "/task.pem", "--tls-key",
-                                         folder + "/task.key", "--tls-ca", folder + "/ca.pem"});
+      arguments.insert(arguments.end(), {"--certificates", settings_.certificates});
     }
     tasks_[index] = std::make_unique<Process>(Process::Options{
         .arguments = arguments, .network = Machine(index), .log = Log(kJobs[index])});
   }
 
   bool Ready(int index) {
+    if (index == kActorMachine) return In(tasks_[index].get(), "the actor's process");
     const auto line = tasks_[index]->Line(kPatience);
     if (line == "ready troupe://" + addresses_[index]) return true;
     Problem(std::string(kJobs[index]) + " did not start: " + line.value_or("no word"));
@@ -126,7 +138,7 @@ class Play1 {
   bool StartBystander() {
     // On two tasks that nothing happens to, one of them its master.
     const int first = row_.victim == Victim::kPs ? 1 : 0;
-    const int second = row_.victim == Victim::kClient || row_.victim == Victim::kMaster ? 1 : 2;
+    const int second = row_.victim == Victim::kPs || row_.victim == Victim::kWorker ? 2 : 1;
     bystander_ =
         NewClient({"--target", "troupe://" + addresses_[first], "--jobs",
                    std::string(kJobs[first]) + "," + kJobs[second], "--moment", "bystander"},
@@ -135,9 +147,11 @@ class Play1 {
   }
 
   bool StartClient(const std::string& moment) {
-    client_ = NewClient({"--target", "troupe://" + addresses_[2], "--queue",
-                         row_.victim == Victim::kWorker ? "worker" : "ps", "--moment", moment},
-                        kClientMachine);
+    std::vector<std::string> arguments = {"--target", "troupe://" + addresses_[2], "--queue",
+                                          row_.victim == Victim::kWorker ? "worker" : "ps"};
+    if (actor_is_victim()) arguments.push_back("--asks");
+    arguments.insert(arguments.end(), {"--moment", moment});
+    client_ = NewClient(arguments, kClientMachine);
     return In(client_.get(), "the client");
   }
 
@@ -199,9 +213,15 @@ class Play1 {
       }
     }
     // A client that stands still says nothing; its step is to end all the same. A slow link is
-    // looked at for longer than anybody would take it for a cut one.
-    if (client_is_victim() || row_.fault == Fault::kSlow) {
+    // looked at for longer than anybody would take it for a cut one. An actor may be back before it
+    // is asked again.
+    const bool may_go_on =
+        row_.fault == Fault::kSlow || (actor_is_victim() && row_.fault == Fault::kRestart);
+    std::optional<std::string> line;
+    if (client_is_victim()) {
       std::this_thread::sleep_for(Seconds(2.5 * T));
+    } else if (may_go_on) {
+      line = client_->Line(Seconds(2.5 * T));
     }
     if (client_is_victim() && row_.fault != Fault::kSlow &&
         (row_.moment == Moment::kStep || row_.moment == Moment::kTransfer)) {
@@ -212,11 +232,11 @@ class Play1 {
       healed_ = Now();
     }
     if (!ClientIsGone()) {
-      if (row_.fault == Fault::kSlow || client_is_victim()) {
+      if (!line && (may_go_on || client_is_victim())) {
         const bool feed = row_.fault == Fault::kSlow && row_.moment == Moment::kTransfer;
         client_->Say(feed ? "feed" : "stop");
       }
-      const auto line = client_->Line(Seconds(4 * T) + kPatience);
+      if (!line) line = client_->Line(Seconds(4 * T) + kPatience);
       if (!line || line->rfind("result ", 0) != 0) {
         Problem("the client hangs, or fell: " + line.value_or("no word"));
       } else {
@@ -232,8 +252,10 @@ class Play1 {
     std::getline(words, outcome_.message);
     const double from = std::max({struck_, began, client_is_victim() ? healed_ : 0});
     outcome_.seconds = std::max(0.0, ended - from);
+    // The answer may have been on its way, or the client have waited for a processor.
+    constexpr double kOnItsWay = 0.25;
     outcome_.missed = row_.moment == Moment::kCreation && row_.fault != Fault::kSlow &&
-                      outcome_.code == "OK" && ended < struck_by_;
+                      outcome_.code == "OK" && ended < struck_by_ + kOnItsWay;
   }
 
   void Heal() {
@@ -317,7 +339,7 @@ class Play1 {
   }
 
   void TearDown() {
-    for (auto* process : {&client_, &bystander_}) {
+    for (auto* process : {&client_, &bystander_, &tasks_[kActorMachine]}) {
       if (*process == nullptr) continue;
       (*process)->Say("quit");
     }
@@ -328,8 +350,9 @@ class Play1 {
       }
       Ended(process->get(), process == &client_ ? "the client" : "the bystander");
     }
-    for (auto& task : tasks_) {
-      if (task != nullptr) task->Signal(SIGTERM);
+    if (tasks_[kActorMachine] != nullptr) Ended(tasks_[kActorMachine].get(), "the actor's process");
+    for (int i = 0; i < 3; ++i) {
+      if (tasks_[i] != nullptr) tasks_[i]->Signal(SIGTERM);
     }
     for (int i = 0; i < 3; ++i) {
       if (tasks_[i] != nullptr) Ended(tasks_[i].get(), kJobs[i]);
@@ -351,7 +374,7 @@ class Play1 {
   std::unique_ptr<Network> network_;
   std::string addresses_[3];
   std::string file_;
-  std::unique_ptr<Process> tasks_[3];
+  std::unique_ptr<Process> tasks_[kActorMachine + 1];  ///< By victim.
   std::unique_ptr<Process> client_, bystander_;
   double struck_ = 0, struck_by_ = 0, healed_ = 0;
 };
@@ -364,7 +387,7 @@ std::string FaultName(Fault fault) {
 }
 
 std::string VictimName(Victim victim) {
-  constexpr std::array names = {"ps", "worker", "master", "client"};
+  constexpr std::array names = {"ps", "worker", "master", "client", "actor"};
   return names[static_cast<size_t>(victim)];
 }
 

@@ -22,6 +22,7 @@
 #include <string>
 #include <thread>
 
+#include "api/program/child_process.h"
 #include "api/program/command_line.h"
 #include "tests/faults/client.h"
 #include "tests/faults/cluster.h"
@@ -39,6 +40,11 @@ std::vector<Row> AllRows() {
   for (Fault fault : {Fault::kKill, Fault::kRestart, Fault::kStop, Fault::kCut, Fault::kSlow}) {
     for (Victim victim : kVictims) {
       for (Moment moment : moments) rows.push_back({fault, victim, moment});
+    }
+  }
+  for (Fault fault : {Fault::kKill, Fault::kRestart, Fault::kStop, Fault::kCut, Fault::kSlow}) {
+    for (Moment moment : {Moment::kTransfer, Moment::kRest, Moment::kStep, Moment::kWaiting}) {
+      rows.push_back({fault, Victim::kActor, moment});
     }
   }
   for (Moment moment : moments) {
@@ -69,6 +75,8 @@ void Judge(const Row& row, const Settings& settings, Outcome* outcome) {
   if (row.fault == Fault::kRestart) codes.insert({"OK", "ABORTED", "FAILED_PRECONDITION"});
   // At rest, the connection is made again before anybody misses it.
   if (row.fault == Fault::kReset) codes.insert("OK");
+  // Nobody is published under the name meanwhile.
+  if (row.victim == Victim::kActor && row.fault != Fault::kSlow) codes.insert("NOT_FOUND");
   // It has been given up meanwhile.
   if (row.victim == Victim::kClient) codes.insert({"ABORTED", "CANCELLED", "OK"});
   if (codes.count(outcome->code) == 0) {
@@ -79,8 +87,9 @@ void Judge(const Row& row, const Settings& settings, Outcome* outcome) {
     outcome->problems.push_back("the result took " + std::to_string(outcome->seconds) + " s");
   }
   if (outcome->code == "UNAVAILABLE" && row.victim != Victim::kClient) {
-    const std::string job =
-        row.victim == Victim::kMaster ? "troupe://" : "/job:" + VictimName(row.victim) + "/";
+    const std::string job = row.victim == Victim::kMaster  ? "troupe://"
+                            : row.victim == Victim::kActor ? "actor"
+                                                           : "/job:" + VictimName(row.victim) + "/";
     // Of a link between two, either end may be the one that is missed.
     const bool is_link = row.fault >= Fault::kCutBetween;
     const bool named = outcome->message.find(is_link ? "/job:" : job) != std::string::npos;
@@ -88,15 +97,16 @@ void Judge(const Row& row, const Settings& settings, Outcome* outcome) {
   }
 }
 
-bool MakeCertificates(const std::string& folder) {
-  return Shell(
-      "set -e; cd " + folder +
-      "; openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "
-      "/CN=authority -keyout ca.key -out ca.pem"
-      "; openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=task -keyout "
-      "task.key -out task.csr"
-      "; openssl x509 -req -in task.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -out "
-      "task.pem");
+absl::Status MakeCertificates(const std::string& folder) {
+  const std::string cluster = folder + ".json";
+  std::ofstream(cluster) << R"({"ps": ["127.0.0.1:1"], "worker": ["127.0.0.1:2"],)"
+                         << R"( "chief": ["127.0.0.1:3"]})";
+  const auto made = RunProgram({.arguments = {ProgramFolder() + "/troupe", "certificates", cluster,
+                                              "--out", folder, "--days", "2"},
+                                .output = true,
+                                .errors = true});
+  if (!made.ok()) return made.status();
+  return made->status.ok() ? absl::OkStatus() : absl::InternalError(made->output);
 }
 
 int Run(const std::vector<std::string>& wanted, int jobs, Settings settings,
@@ -104,7 +114,8 @@ int Run(const std::vector<std::string>& wanted, int jobs, Settings settings,
   const auto folder =
       std::filesystem::temp_directory_path() / ("troupe_faults_" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
-  settings.folder = settings.certificates = folder.string();
+  settings.folder = folder.string();
+  settings.certificates = settings.folder + "/certificates";
   std::vector<Row> rows;
   for (const Row& row : AllRows()) {
     const bool is_wanted =
@@ -124,8 +135,8 @@ int Run(const std::vector<std::string>& wanted, int jobs, Settings settings,
                   << std::endl;
         return 1;
       }
-    } else if (!MakeCertificates(settings.certificates)) {
-      std::cout << "certificates could not be made: is openssl there?" << std::endl;
+    } else if (const absl::Status made = MakeCertificates(settings.certificates); !made.ok()) {
+      std::cout << "certificates could not be made: " << made << std::endl;
       return 1;
     }
   }
@@ -190,6 +201,8 @@ int main(int argc, char** argv) {
   AddValue(client_command, "--target", &client.target, "The master");
   AddValue(client_command, "--moment", &client.moment, "What it is to be doing");
   AddValue(client_command, "--queue", &client.queue_job, "Where its queue lies");
+  client_command->add_flag("--asks", client.asks, "Its steps ask actors of another process");
+  AddValue(client_command, "--address", &client.address, "Of the actors' process");
   AddValue(client_command, "--jobs", &client_jobs, "Whose devices a bystander uses: JOB,JOB");
   AddValue(client_command, "--certificates", &client.certificates, "A folder; TLS");
   AddValue(client_command, "--timeout", &client.timeout, "For heartbeats")->check(number);

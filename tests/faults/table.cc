@@ -20,6 +20,7 @@ std::string CodeName(const std::string& code) {
   if (code == "UNAVAILABLE") return "Unavailable";
   if (code == "FAILED_PRECONDITION") return "FailedPrecondition";
   if (code == "ABORTED") return "Aborted";
+  if (code == "NOT_FOUND") return "NotFound";
   if (code == "CANCELLED") return "Cancelled";
   if (code == "DEADLINE_EXCEEDED") return "DeadlineExceeded";
   return code;
@@ -29,7 +30,8 @@ std::string What(Fault fault, Victim victim) {
   const std::string whom = victim == Victim::kPs       ? "parameter server"
                            : victim == Victim::kWorker ? "worker"
                            : victim == Victim::kMaster ? "master"
-                                                       : "client";
+                           : victim == Victim::kClient ? "client"
+                                                       : "process of an actor";
   switch (fault) {
     case Fault::kKill:
       return "kill -9, " + whom;
@@ -114,7 +116,8 @@ std::string Table(const std::vector<Row>& rows, const std::vector<Outcome>& outc
     }
     text += any ? (same ? " same session, " : " new session, ") + Time(slowest) : " ";
     const std::string other = TensorFlow(fault, victim);
-    text += " | " + (other.empty() ? "not measured" : other) + " |\n";
+    const char* none = victim == Victim::kActor ? "it has none" : "not measured";
+    text += " | " + (other.empty() ? none : other) + " |\n";
   }
   return text;
 }

@@ -82,9 +82,7 @@ void Read(std::string_view bytes, bool bulk, size_t step) {
   Handler handler;
   ReceiveCredits credits(kWindow);
   handler.credits = &credits;
-  FrameLimits limits;
-  limits.max_tensor_bytes = 1 << 20;
-  FrameReader reader(limits, bulk, &credits, &handler);
+  FrameReader reader(/*max_tensor_bytes=*/1 << 20, bulk, &credits, &handler);
   while (!bytes.empty()) {
     iovec buffers[2];
     const int count = reader.NextBuffers(buffers);

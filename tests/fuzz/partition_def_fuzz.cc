@@ -26,19 +26,20 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const NodeDef& node : graph.node()) {
       partition.add_targets(node.name());
       if (node.op() != "Placeholder") continue;
-      partition.add_feed_index(partition.feeds_size());
-      partition.add_feeds(node.name() + ":0");
+      const int index = partition.feeds_size();
+      cluster::Binding* feed = partition.add_feeds();
+      feed->set_tensor(node.name() + ":0");
+      feed->set_index(index);
     }
     if (data[0] & 2 && graph.node_size() > 0) {
-      partition.add_fetches(graph.node(graph.node_size() - 1).name() + ":0");
-      partition.add_fetch_index(0);
+      partition.add_fetches()->set_tensor(graph.node(graph.node_size() - 1).name() + ":0");
     }
     partition.set_graph(graph.SerializeAsString());
   }
   if (!PartitionFromDef(partition).ok()) return 0;
   partition.set_device(TaskNode::Task(0) + "/device:CPU:0");
   TaskNode node;
-  cluster::Message request;
+  cluster::RegisterGraphRequest request;
   request.set_session("s");
   request.set_handle("g");
   *request.add_partitions() = partition;

@@ -125,6 +125,8 @@ class CaseRunner {
     SessionOptions options;
     options.target = CurrentSpread().target;
     options.optimize = CurrentSpread().optimize;
+    // Which updates a step that fails has made by then is settled on one thread only.
+    if (ExpectsError()) options.threads = 1;
     options.num_cpu_devices = std::max(1, static_cast<int>(CurrentSpread().devices.size()));
     TROUPE_ASSIGN_OR_RETURN(session_, Session::Create(graph_, options));
     // What an earlier case has left in worker processes; local sessions have containers of their

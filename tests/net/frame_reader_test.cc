@@ -54,8 +54,8 @@ struct Recorder : FrameReader::Handler {
 constexpr uint64_t kWindow = uint64_t{1} << 30;
 
 struct Reading {
-  explicit Reading(bool bulk, uint64_t window = kWindow, FrameLimits limits = {})
-      : credits(window), reader(limits, bulk, &credits, &recorder) {}
+  explicit Reading(bool bulk, uint64_t window = kWindow)
+      : credits(window), reader(uint64_t{1} << 34, bulk, &credits, &recorder) {}
   /// Puts the bytes where the reader wants them, at most `step` at a time.
   absl::Status Feed(std::string_view bytes, size_t step = SIZE_MAX) {
     while (!bytes.empty()) {
@@ -174,32 +174,6 @@ TEST(FrameReader, TensorsThatAreNotAdmittedTakeNoMemory) {
   }
 }
 
-TEST(SendQueue, CancelledStepsAreAborted) {
-  SendQueue queue(kWindow);
-  Push(&queue, 1, 1, Big(1000000));
-  Push(&queue, 2, 2, Big(1000000));
-  Push(&queue, 1, 3, Big(10));
-  std::string bytes;
-  Batch batch;
-  for (int i = 0; i < 2; ++i) {
-    ASSERT_TRUE(queue.NextBatch(&batch));
-    for (const iovec& piece : batch.rest()) {
-      bytes.append(static_cast<const char*>(piece.iov_base), piece.iov_len);
-    }
-    batch.Clear();
-  }
-  EXPECT_EQ(queue.CancelStep(1).size(), 2u);
-  EXPECT_TRUE(queue.CancelStep(5).empty());
-  AppendBatches(&queue, &bytes);
-  Reading reading(true);
-  ASSERT_TRUE(reading.Feed(bytes).ok());
-  ASSERT_EQ(reading.recorder.tensors.size(), 1u);
-  EXPECT_EQ(reading.recorder.tensors[0].info.key, 2u);
-  ASSERT_EQ(reading.recorder.dropped.size(), 1u);
-  EXPECT_TRUE(reading.recorder.dropped[0].second.ok());
-  EXPECT_FALSE(reading.reader.midway());
-}
-
 TEST(SendQueue, WaitsForCredits) {
   SendQueue queue(1 << 20);
   for (uint64_t key = 0; key < 10; ++key) Push(&queue, 1, key, Big(50000));
@@ -278,7 +252,7 @@ TEST(FrameReader, RefusesStrangeFrames) {
       {open + Frame(Header(FrameKind::kChunk, 5, 6), "abcdef") +
            Frame(Header(FrameKind::kChunk, 5, 1), "a"),
        "not under way"},
-      {Frame(Header(FrameKind::kAbort, 5, 0)), "not under way"},
+      {Frame(Header(static_cast<FrameKind>(18), 5, 0)), "does not exist"},
       {Frame(Header(FrameKind::kHello, 0, 0)), "open already"},
       {Frame(Header(FrameKind::kWelcome, 0, 0)), "open already"},
       {Frame(Header(FrameKind::kTensor, 1, 1, 1 << 20), "a", {1 << 20}) +

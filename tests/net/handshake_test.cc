@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <random>
 
 #include "net/frame.h"
 
@@ -95,6 +96,54 @@ TEST(Handshake, RefusalsAreClearOnBothSides) {
   EXPECT_THAT(std::string(outcome.connecting.message()), HasSubstr("restarted"));
 }
 
+TEST(Handshake, BothSidesLearnWhoHasWhichSecret) {
+  const std::string none, one = "0123456789abcdef", two = "0123456789abcdeg";
+  for (const std::string& of_worker : {none, one, two}) {
+    for (const std::string& of_server : {none, one, two}) {
+      SCOPED_TRACE(of_worker + " and " + of_server);
+      Identity worker = kWorker, server = kServer;
+      worker.secret = of_worker;
+      server.secret = of_server;
+      const Outcome outcome = Try(worker, server);
+      if (of_worker == of_server) {
+        EXPECT_TRUE(outcome.connecting.ok()) << outcome.connecting;
+        EXPECT_TRUE(outcome.answering.ok()) << outcome.answering;
+        continue;
+      }
+      std::string says = kServer.task + " has another secret than " + kWorker.task;
+      if (of_worker.empty()) {
+        says = kServer.task + " wants a secret, and " + kWorker.task + " has none";
+      } else if (of_server.empty()) {
+        says = kServer.task + " has no secret, and " + kWorker.task + " has one";
+      }
+      for (const absl::Status& status : {outcome.connecting, outcome.answering}) {
+        EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
+        EXPECT_THAT(std::string(status.message()), HasSubstr(says));
+        EXPECT_THAT(std::string(status.message()), HasSubstr("--secret-file"));
+        for (const std::string& secret : {one, two}) {
+          EXPECT_EQ(status.message().find(secret), std::string::npos) << "it is told";
+        }
+      }
+    }
+  }
+}
+
+TEST(Handshake, WhoPassesOverTheProofIsRefused) {
+  Handshake a = Handshake::Connecting(kWorker, Terms(1), "", 0);
+  Handshake b = Handshake::Answering(kServer, Terms);
+  FrameHeader header;
+  header.kind = FrameKind::kProof;
+  for (std::string bytes : {a.TakeOutput(), EncodeFrame(header, std::string(32, 'p'))}) {
+    while (!bytes.empty() && b.wanted() > 0) {
+      const size_t n = std::min(bytes.size(), b.wanted());
+      b.Consume(bytes.substr(0, n));
+      bytes.erase(0, n);
+    }
+  }
+  EXPECT_FALSE(b.verified());
+  EXPECT_TRUE(absl::IsPermissionDenied(b.status())) << b.status();
+}
+
 TEST(Handshake, OtherVersionsAreToldOnBothSides) {
   const Tamper newer = [](std::string bytes) {
     bytes[4] = 3;
@@ -146,6 +195,66 @@ TEST(Handshake, NothingMayBeChangedOnTheWay) {
       EXPECT_FALSE(from_b.connecting.ok() && from_b.answering.ok()) << at;
     }
   }
+}
+
+/// A change that somebody could make to bytes on their way.
+std::string Mutated(std::string bytes, std::mt19937* random) {
+  const auto below = [&](size_t n) { return n == 0 ? 0 : (*random)() % n; };
+  for (size_t changes = 1 + below(3); changes > 0; --changes) {
+    const size_t at = below(bytes.size());
+    switch (below(6)) {
+      case 0:
+        if (!bytes.empty()) bytes[at] = static_cast<char>(bytes[at] ^ (1 << below(8)));
+        break;
+      case 1:
+        if (!bytes.empty()) bytes[at] = static_cast<char>((*random)());
+        break;
+      case 2:
+        bytes.erase(at, 1 + below(40));
+        break;
+      case 3:
+        bytes.insert(at, std::string(1 + below(40), static_cast<char>((*random)())));
+        break;
+      case 4:
+        bytes.insert(below(bytes.size()), bytes.substr(at, below(80)));
+        break;
+      case 5:
+        bytes.resize(at);
+        break;
+    }
+  }
+  return bytes;
+}
+
+// Whatever is done to what they say: nobody opens a stream to somebody else, or on other terms.
+TEST(Handshake, MutatedHandshakesOpenNothingElse) {
+  std::mt19937 random(20260);
+  int refused = 0;
+  for (int run = 0; run < 20000; ++run) {
+    Handshake a = Handshake::Connecting(kWorker, Terms(1), run % 2 == 0 ? kServer.task : "", 0);
+    Handshake b = Handshake::Answering(kServer, Terms);
+    int said = 0;
+    const int which = static_cast<int>(random() % 4);
+    const Tamper tamper = [&](const std::string& bytes) {
+      return said++ == which ? Mutated(bytes, &random) : bytes;
+    };
+    Talk(&a, &b, tamper, tamper);
+    if (a.open()) {
+      EXPECT_EQ(a.peer().task, kServer.task) << run;
+      EXPECT_EQ(a.peer().incarnation, kServer.incarnation) << run;
+      EXPECT_EQ(a.peer_terms().window, Terms(1).window) << run;
+    }
+    if (b.open()) {
+      EXPECT_EQ(b.peer().task, kWorker.task) << run;
+      EXPECT_EQ(b.peer().incarnation, kWorker.incarnation) << run;
+      EXPECT_EQ(b.peer_terms().max_tensor_bytes, Terms(1).max_tensor_bytes) << run;
+      EXPECT_EQ(b.peer_terms().lane, 1) << run;
+    }
+    refused += !a.status().ok() || !b.status().ok();
+    EXPECT_LT(a.wanted(), size_t{1} << 20) << run;
+    EXPECT_LT(b.wanted(), size_t{1} << 20) << run;
+  }
+  EXPECT_GT(refused, 5000);
 }
 
 TEST(Handshake, FramesOutOfOrder) {

@@ -132,6 +132,63 @@ TEST_F(LinksTest, MessagesAndWhatComesBesideThem) {
   EXPECT_THAT(client_.Hear(1), ElementsAre("0: back + 100000 of z"));
 }
 
+/// Says what frames bring.
+class Frames final : public FrameSink {
+ public:
+  void OnOpened(PeerId, const std::shared_ptr<Peer>&) override { Say("opened"); }
+  void OnClosed(PeerId, const std::shared_ptr<Peer>&) override { Say("closed"); }
+  void OnUnreachable(PeerId, const absl::Status&) override { Say("unreachable"); }
+  void OnFrame(PeerId, const std::shared_ptr<Peer>&, std::string body, std::vector<Tensor> tensors,
+               const absl::Status& whole) override {
+    if (body.size() > 100) body = std::to_string(body.size());
+    for (const Tensor& tensor : tensors) body += " " + tensor.shape().ToString();
+    Say(whole.ok() ? body : "lost");
+  }
+  void OnFrameTick() override {}
+  void OnTasksChanged() override {}
+  std::vector<std::string> Hear(size_t count) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait_for(lock, kPatience, [&] { return heard_.size() >= count; });
+    return std::exchange(heard_, {});
+  }
+
+ private:
+  void Say(std::string what) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    heard_.push_back(std::move(what));
+    changed_.notify_all();
+  }
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> heard_;
+};
+
+TEST_F(LinksTest, FramesComeInOrderWhateverIsWithThem) {
+  Frames frames;
+  Process b(kB, 11);
+  a_.links->SetTask(1, kB, "127.0.0.1:1");
+  b.links->SetTask(0, kA, address_);
+  a_.links->SetFrameSink(&frames);
+  // The first ones wait for the connection.
+  const auto tensor = [](int64_t size) {
+    return Tensor::Uninitialized(ElementType::kFloat, Shape({size}));
+  };
+  b.links->SendFrame(0, "one", {tensor(1 << 20)});
+  b.links->SendFrame(0, "two", {});
+  EXPECT_THAT(frames.Hear(3), ElementsAre("opened", "one [1048576]", "two"));
+  b.links->SendFrame(0, "three", {tensor(3), tensor(4 << 20), Tensor::Scalar<float>(1)});
+  b.links->SendFrame(0, std::string(2 << 20, 'x'), {});
+  b.links->SendFrame(0, "five", {tensor(100)});
+  b.links->SendFrame(0, "", {});
+  EXPECT_THAT(frames.Hear(4), ElementsAre("three [3] [4194304] []", "2097152", "five [100]", ""));
+  b.links->Drop(0);
+  EXPECT_THAT(frames.Hear(1), ElementsAre("closed"));
+  b.links->SendFrame(0, "again", {});
+  EXPECT_THAT(frames.Hear(2), ElementsAre("opened", "again"));
+  b.links->Stop(std::chrono::milliseconds(0));
+  a_.links->Stop(std::chrono::milliseconds(0));
+}
+
 TEST_F(LinksTest, ClientsSendNoTensorsToSteps) {
   client_.links->Send(0, {5, 6, 0, false, Tensor::Scalar<float>(1)});
   EXPECT_THAT(client_.Hear(1), ElementsAre("undelivered 5: PERMISSION_DENIED"));
@@ -244,6 +301,47 @@ TEST(Links, ARestartedTaskSpeaksFirst) {
   EXPECT_THAT(a.Hear(2), ElementsAre("up 1 9", "tensor 6"));
 }
 
+// Two processes that say they are one task: the second one waits for the first one's end.
+TEST(Links, ANameThatLivesIsNotGivenAway) {
+  Process a(kA, 7);
+  const std::string at_a = a.Listen();
+  auto b = std::make_unique<Process>(kB, 8);
+  a.links->SetTask(1, kB, b->Listen());
+  b->links->SetTask(0, kA, at_a);
+  b->links->Send(0, "first");
+  ASSERT_THAT(a.Hear(2), ElementsAre("up 1 8", "1: first"));
+  Process second(kB, 9);
+  second.links->SetTask(0, kA, at_a);
+  second.links->Send(0, "second");
+  for (int i = 0; i < 20; ++i) {
+    // Time for the second one to try again, which it does at every tick of 20 ms.
+    std::this_thread::sleep_for(milliseconds(10));
+    b->links->Send(0, StrCat(i));
+    a.links->Send(1, StrCat(i));
+    ASSERT_THAT(a.Hear(1), ElementsAre(StrCat("1: ", i)));
+  }
+  EXPECT_THAT(b->Hear(21), testing::Not(testing::Contains(StartsWith("lost"))));
+  b.reset();
+  EXPECT_THAT(a.Hear(3), ElementsAre("lost 1 8", "up 1 9", "1: second"));
+}
+
+// Whoever came first under a name that is not its own gives way to the one at the task's address.
+TEST(Links, ANameBelongsToWhoeverServesAtItsAddress) {
+  for (const bool a_is_first : {true, false}) {
+    Process a(a_is_first ? kA : kB, 7), other(a_is_first ? kB : kA, 8), b(a_is_first ? kB : kA, 9);
+    const std::string at_a = a.Listen();
+    a.links->SetTask(1, a_is_first ? kB : kA, b.Listen());
+    other.links->SetTask(0, a_is_first ? kA : kB, at_a);
+    other.links->Send(0, "other");
+    ASSERT_THAT(a.Hear(2), ElementsAre("up 1 8", "1: other"));
+    b.links->SetTask(0, a_is_first ? kA : kB, at_a);
+    b.links->Send(0, "b");
+    ASSERT_THAT(a.Hear(3), ElementsAre("lost 1 8", "up 1 9", "1: b"));
+    a.links->Send(1, "back");
+    EXPECT_THAT(b.Hear(2), ElementsAre("up 0 7", "0: back"));
+  }
+}
+
 // --- Peers that do not keep to the protocol ---
 
 class Rogue final : public TensorSink {
@@ -302,10 +400,6 @@ TEST_F(LinksWireTest, TheRestOfAMessageIsNotWaitedForForLong) {
 }
 
 TEST_F(LinksWireTest, PartsThatAreNotNumberedAsTheyShouldBe) {
-  ASSERT_TRUE(peer->SendMessage(1 + 256 * 2, 5, "two parts").ok());
-  for (uint64_t tag : {0, 5, 5}) {
-    ASSERT_TRUE(peer->Send({parts_step, 5, tag, false, Tensor::Vector<uint8_t>({1})}).ok());
-  }
   // Not bytes, dead, and too many: not admitted.
   ASSERT_TRUE(peer->Send({parts_step, 6, 0, false, Tensor::Scalar<float>(1)}).ok());
   ASSERT_TRUE(peer->Send({parts_step, 6, 0, true, Tensor()}).ok());
@@ -315,6 +409,12 @@ TEST_F(LinksWireTest, PartsThatAreNotNumberedAsTheyShouldBe) {
   ASSERT_TRUE(peer->SendMessage(3, 8, "of a kind that there is not").ok());
   ASSERT_TRUE(peer->SendMessage(1, 0, "good").ok());
   EXPECT_THAT(a_.Hear(1), ElementsAre(Said("good")));
+  // Parts that are missing are worth the connection.
+  ASSERT_TRUE(peer->SendMessage(1 + 256 * 2, 5, "two parts").ok());
+  for (uint64_t tag : {0, 5}) {
+    ASSERT_TRUE(peer->Send({parts_step, 5, tag, false, Tensor::Vector<uint8_t>({1})}).ok());
+  }
+  while (peer->connected()) std::this_thread::yield();
 }
 
 }  // namespace

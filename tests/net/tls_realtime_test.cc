@@ -29,6 +29,14 @@ using ::testing::HasSubstr;
 constexpr char kPs[] = "/job:ps/replica:0/task:0";
 constexpr char kWorker[] = "/job:worker/replica:0/task:0";
 
+constexpr char kClient[] = "client:1f";
+// Alternative names of certificates, as OpenSSL takes them.
+constexpr char kNamesPs[] = "URI:troupe:/job:ps/replica:0/task:0";
+constexpr char kNamesWorker[] = "URI:troupe:/job:worker/replica:0/task:0";
+constexpr char kNamesBoth[] =
+    "URI:troupe:/job:ps/replica:0/task:0,IP:127.0.0.1,URI:troupe:/job:worker/replica:0/task:0";
+constexpr char kNamesClient[] = "URI:troupe:client";
+
 std::string Message(const absl::Status& status) { return std::string(status.message()); }
 
 /// An authority and what it signs, in files that live as long as the program.
@@ -48,10 +56,11 @@ class Authority {
 
   /// Files of a certificate that is valid from and until so many seconds from now.
   TlsFiles Issue(const std::string& name, long from = -3600, long until = 3600,
-                 const char* alternative = "IP:127.0.0.1") {
+                 const char* alternative = kNamesBoth) {
     EVP_PKEY* key = EVP_EC_gen("P-256");
     X509* certificate = Sign(name, key, alternative, from, until, false);
-    const TlsFiles files = {prefix_ + name + ".crt", prefix_ + name + ".key", file()};
+    const std::string stem = prefix_ + std::to_string(serial_);
+    TlsFiles files = {stem + ".crt", stem + ".key", file()};
     Write(files.certificate, certificate);
     std::FILE* out = std::fopen(files.key.c_str(), "w");
     PEM_write_PrivateKey(out, key, nullptr, nullptr, 0, nullptr, nullptr);
@@ -141,8 +150,8 @@ TEST(Tls, CarriesTensorsBothWays) {
 /// The ps says `said` of one of the two streams; what becomes of the other, which the worker gives
 /// up then, is a matter of chance.
 std::string Refused(const TransportOptions& ps_options, const TransportOptions& worker_options,
-                    const std::string& said) {
-  Task ps(kPs, ps_options), worker(kWorker, worker_options);
+                    const std::string& said, const char* worker_name = kWorker) {
+  Task ps(kPs, ps_options), worker(worker_name, worker_options);
   const auto peer = worker.transport->Connect(ps.address);
   EXPECT_FALSE(peer.ok());
   std::string all;
@@ -160,12 +169,13 @@ TEST(Tls, AnotherAuthorityIsRefused) {
   Authority theirs("theirs");
   TlsFiles stranger = theirs.Issue("stranger");
   stranger.authority = Ours().file();  // It accepts us, we do not accept it.
-  EXPECT_THAT(
-      Refused(With(Ours().Issue("ps")), With(stranger), "the peer's certificate is refused"),
-      HasSubstr("refuses this task's certificate"));
-  EXPECT_THAT(
-      Refused(With(stranger), With(Ours().Issue("worker")), "refuses this task's certificate"),
-      HasSubstr("the peer's certificate is refused"));
+  std::string told =
+      Refused(With(Ours().Issue("ps")), With(stranger), "the peer's certificate is refused");
+  EXPECT_THAT(told, HasSubstr("refuses this task's certificate"));
+  EXPECT_THAT(told, HasSubstr("it is of another authority"));
+  told = Refused(With(stranger), With(Ours().Issue("worker")), "refuses this task's certificate");
+  EXPECT_THAT(told, HasSubstr("the peer's certificate is refused"));
+  EXPECT_THAT(told, HasSubstr("it is of another authority"));
 }
 
 TEST(Tls, ExpiredCertificatesAreRefused) {
@@ -209,17 +219,76 @@ TEST(Tls, PlainAndTlsDoNotMix) {
               HasSubstr("does not speak TLS"));
 }
 
-TEST(Tls, HostNamesAreComparedOnRequest) {
-  TlsFiles mine = Ours().Issue("worker");
-  const TransportOptions elsewhere = With(Ours().Issue("other", -3600, 3600, "IP:192.0.2.1"));
+TEST(Tls, CertificatesNameTheirTask) {
+  const TransportOptions of_ps = With(Ours().Issue("ps", -3600, 3600, kNamesPs));
+  const TransportOptions of_worker = With(Ours().Issue("worker", -3600, 3600, kNamesWorker));
+  const TransportOptions of_client = With(Ours().Issue("client", -3600, 3600, kNamesClient));
   {
-    Task ps(kPs, elsewhere), worker(kWorker, With(mine));
+    Task ps(kPs, of_ps), worker(kWorker, of_worker), client(kClient, of_client);
     EXPECT_NE(worker.ConnectTo(ps), nullptr);
+    EXPECT_NE(ps.ConnectTo(worker), nullptr);
+    EXPECT_NE(client.ConnectTo(ps), nullptr);
   }
-  mine.check_host = true;
-  EXPECT_THAT(Refused(elsewhere, With(mine), ""), HasSubstr("IP address mismatch"));
-  Task ps(kPs, With(Ours().Issue("ps"))), worker(kWorker, With(mine));
-  EXPECT_NE(worker.ConnectTo(ps), nullptr);
+  const struct {
+    const TransportOptions &ps, &worker;
+    const char* name;  ///< What the second one says that it is.
+    std::string says;
+  } cases[] = {
+      {of_worker, of_worker, kWorker,
+       "the certificate of /job:ps/replica:0/task:0 names troupe:/job:worker/replica:0/task:0, not "
+       "troupe:/job:ps/replica:0/task:0; troupe certificates"},
+      {of_client, of_worker, kWorker,
+       "the certificate of /job:ps/replica:0/task:0 names troupe:client, not"},
+      {of_ps, of_ps, kWorker,
+       "the certificate of /job:worker/replica:0/task:0 names troupe:/job:ps/replica:0/task:0, "
+       "not"},
+      {of_ps, of_client, kWorker,
+       "the certificate of /job:worker/replica:0/task:0 names troupe:client, not"},
+      {of_ps, of_worker, "/job:worker/replica:0/task:1", "not troupe:/job:worker/replica:0/task:1"},
+      {of_ps, of_worker, kClient,
+       "the certificate of client:1f names troupe:/job:worker/replica:0/task:0, not troupe:client"},
+  };
+  for (const auto& c : cases) {
+    EXPECT_THAT(Refused(c.ps, c.worker, c.says, c.name), HasSubstr(c.says));
+  }
+}
+
+// A name counts as a whole, and only as a URI.
+TEST(Tls, CertificatesThatNameNoTaskAreRefused) {
+  const TransportOptions of_ps = With(Ours().Issue("ps", -3600, 3600, kNamesPs));
+  const char* const names[] = {nullptr,
+                               "IP:127.0.0.1",
+                               "DNS:/job:worker/replica:0/task:0",
+                               "email:worker@example.org",
+                               "URI:/job:worker/replica:0/task:0",
+                               "URI:troupe:",
+                               "URI:troupe:/job:worker/task:0",
+                               "URI:troupe:/job:worker/replica:0/task:00",
+                               "URI:troupe:/job:worker/replica:0/task:",
+                               "URI:https://troupe:/job:worker/replica:0/task:0"};
+  for (const char* name : names) {
+    SCOPED_TRACE(name == nullptr ? "none" : name);
+    const TransportOptions nameless =
+        With(Ours().Issue("/job:worker/replica:0/task:0", -3600, 3600, name));
+    const bool uri = name != nullptr && std::string(name).rfind("URI:", 0) == 0;
+    const std::string says =
+        StrCat("the certificate of ", kWorker, " names ",
+               uri ? std::string(name).substr(4) : "no task", ", not troupe:", kWorker);
+    EXPECT_THAT(Refused(of_ps, nameless, says), HasSubstr(says));
+  }
+}
+
+TEST(Tls, SecretsAreProvenBesides) {
+  TransportOptions ps = With(Ours().Issue("ps")), worker = With(Ours().Issue("worker"));
+  ps.secret = "0123456789abcdef";
+  EXPECT_THAT(Refused(ps, worker, "wants a secret"), HasSubstr("wants a secret"));
+  EXPECT_THAT(Refused(worker, ps, "has no secret"), HasSubstr("has no secret"));
+  worker.secret = "0123456789abcdeg";
+  EXPECT_THAT(Refused(ps, worker, "another secret"), HasSubstr("another secret"));
+  // Who has the secret needs the name, too.
+  ps.secret = worker.secret;
+  worker.tls = With(Ours().Issue("client", -3600, 3600, kNamesClient)).tls;
+  EXPECT_THAT(Refused(ps, worker, "names troupe:client"), HasSubstr("names troupe:client"));
 }
 
 TEST(Tls, OtherAddressesAreServedUnderTls) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/actors/cluster/messages.h"
+
 namespace troupe {
 namespace {
 
@@ -19,13 +21,13 @@ class Sent final : public Outbox {
 class CallsTest : public testing::Test {
  protected:
   Sent sent_a_, sent_b_;
-  Calls a_{{"/job:a/replica:0/task:0", 11}, &sent_a_};
-  Calls b_{{"/job:b/replica:0/task:0", 22}, &sent_b_};
+  Calls a_{MessageFrom("/job:a/replica:0/task:0", 11, "").sender(), &sent_a_};
+  Calls b_{MessageFrom("/job:b/replica:0/task:0", 22, "").sender(), &sent_b_};
   std::vector<absl::Status> answers_;
 
   uint64_t Ask(ClusterTime timeout = 0) {
     cluster::Message request;
-    request.set_method(cluster::GET_STATUS);
+    request.mutable_get_status();
     return a_.Call(1, 22, request, 0, timeout, [this](absl::Status status, cluster::Message) {
       answers_.push_back(std::move(status));
     });
@@ -35,7 +37,7 @@ class CallsTest : public testing::Test {
 TEST_F(CallsTest, RequestIsAnsweredOnce) {
   Ask();
   const cluster::Message request = sent_a_.Take();
-  EXPECT_EQ(request.incarnation(), 11u);
+  EXPECT_EQ(request.sender().incarnation(), 11u);
   EXPECT_EQ(request.to_incarnation(), 22u);
   EXPECT_TRUE(b_.Accept(0, request));
   EXPECT_FALSE(b_.Accept(0, request));  // A repeated message.
@@ -63,7 +65,7 @@ TEST_F(CallsTest, DeadlinesAndLostPeersAnswer) {
   EXPECT_TRUE(answers_.empty());
   a_.Tick(kSecond);
   ASSERT_EQ(answers_.size(), 1u);
-  EXPECT_EQ(answers_[0].code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(answers_[0], absl::DeadlineExceededError("no answer to get_status within 1000 ms"));
   Ask();
   a_.FailPeer(2, absl::UnavailableError("another"));
   EXPECT_EQ(answers_.size(), 1u);
@@ -75,7 +77,7 @@ TEST_F(CallsTest, NewLifeOfWhoAsksBeginsAnew) {
   Ask();
   cluster::Message request = sent_a_.Take();
   EXPECT_TRUE(b_.Accept(0, request));
-  request.set_incarnation(12);
+  request.mutable_sender()->set_incarnation(12);
   EXPECT_TRUE(b_.Accept(0, request));
 }
 

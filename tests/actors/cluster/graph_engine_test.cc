@@ -32,7 +32,7 @@ class GraphEngineTest : public testing::Test {
     Node* far = add(NodeSpec("Neg", "far").Input(a).Device("/job:w/task:1"));
     add(NodeSpec("Square", "back").Input(far).Device("/job:w/task:0"));
     add(NodeSpec("Neg", "last").Input(c));
-    cluster::Message request;
+    cluster::CreateSessionRequest request;
     GraphDef def;
     graph.ToGraphDef(&def);
     request.set_graph(def.SerializeAsString());
@@ -47,11 +47,11 @@ class GraphEngineTest : public testing::Test {
       devices[i].set_name(StrCat("/job:w/replica:0/task:", i, "/device:CPU:0"));
       devices[i].set_type("CPU");
     }
-    cluster::Message request;
-    request.add_feed_names("x");
-    request.add_fetch_names(fetch);
+    cluster::Signature signature;
+    signature.add_feeds("x");
+    signature.add_fetches(fetch);
     BuiltStep built;
-    engine_.Build(session, request, devices, [&](absl::StatusOr<BuiltStep> result) {
+    engine_.Build(session, signature, devices, [&](absl::StatusOr<BuiltStep> result) {
       ASSERT_TRUE(result.ok()) << result.status();
       built = *std::move(result);
     });
@@ -76,7 +76,7 @@ class GraphEngineTest : public testing::Test {
 
 TEST_F(GraphEngineTest, WhatWorkersMeasureMovesLaterSignatures) {
   EXPECT_EQ(Build("s", "c").parts.size(), 1u);  // By estimate too small to be parted.
-  cluster::Message reply;
+  cluster::RunGraphReply reply;
   for (const char* node : {"a", "b"}) {
     cluster::NodeCost* cost = reply.add_costs();
     cost->set_node(node);
@@ -88,7 +88,7 @@ TEST_F(GraphEngineTest, WhatWorkersMeasureMovesLaterSignatures) {
 }
 
 TEST_F(GraphEngineTest, CostsThatCannotBeAreIgnored) {
-  cluster::Message reply;
+  cluster::RunGraphReply reply;
   for (const double time : {std::nan(""), -1.0, 1e300, static_cast<double>(INFINITY)}) {
     for (const char* node : {"a", "b", "no such node"}) {
       cluster::NodeCost* cost = reply.add_costs();

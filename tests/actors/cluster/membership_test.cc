@@ -5,10 +5,12 @@
 #include <deque>
 
 #include "actors/cluster/node_role.h"
+#include "tests/actors/cluster/messages.h"
 
 namespace troupe {
 namespace {
 
+using absl::StatusCode;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::UnorderedElementsAre;
@@ -24,10 +26,10 @@ class IdleWorker final : public WorkerEngine {
     devices[0].set_name(device_);
     return devices;
   }
-  void Register(cluster::Message, Done) override {}
+  void Register(cluster::RegisterGraphRequest, Done) override {}
   void Deregister(const std::string&, const std::string&) override {}
   void DeleteSession(const std::string&) override {}
-  void Start(cluster::Message, StepDone) override {}
+  void Start(cluster::RunGraphRequest, StepDone) override {}
   void Abort(uint64_t, const absl::Status&) override {}
   void ResetContainers(const std::vector<std::string>&) override {}
 
@@ -38,12 +40,12 @@ class IdleWorker final : public WorkerEngine {
 /// Remembers which devices it was to build for.
 class DeviceWatcher final : public MasterEngine {
  public:
-  void CreateGraph(const std::string&, cluster::Message, Done done) override {
+  void CreateGraph(const std::string&, cluster::CreateSessionRequest, Done done) override {
     created.push_back(std::move(done));
   }
-  void ExtendGraph(const std::string&, cluster::Message, Done) override {}
+  void ExtendGraph(const std::string&, cluster::ExtendSessionRequest, Done) override {}
   void DeleteGraph(const std::string&) override {}
-  void Build(const std::string&, cluster::Message, std::vector<cluster::DeviceInfo> devices,
+  void Build(const std::string&, cluster::Signature, std::vector<cluster::DeviceInfo> devices,
              BuildDone) override {
     names.clear();
     for (const auto& device : devices) names.push_back(device.name());
@@ -64,6 +66,9 @@ class MembershipTest : public testing::Test {
       options.joining = joining;
       for (int member : members) options.tasks.push_back({TaskName(member), Address(member)});
       role = std::make_unique<NodeRole>(options, this, &worker, &master, t->now_);
+      role->set_member_watcher([this](PeerId peer, const std::string& member, const std::string&) {
+        if (member.empty()) removed.push_back(peer);
+      });
     }
     void Send(PeerId to, cluster::Message message) override {
       if (to >= kFirstClient) {
@@ -77,11 +82,13 @@ class MembershipTest : public testing::Test {
       for (PeerId i = 0; i < tasks.size(); ++i) {
         if (tasks[i].name == other) return i;
       }
-      return kFirstClient + 7;
+      return kFirstClient;
     }
     std::vector<std::string> Members() const {
       std::vector<std::string> names;
-      for (const auto& task : role->options().tasks) names.push_back(task.name);
+      for (const auto& task : role->options().tasks) {
+        if (!task.name.empty()) names.push_back(task.name);
+      }
       return names;
     }
 
@@ -90,6 +97,7 @@ class MembershipTest : public testing::Test {
     IdleWorker worker;
     DeviceWatcher master;
     std::unique_ptr<NodeRole> role;
+    std::vector<PeerId> removed;
   };
   struct Wire {
     std::string from, to;
@@ -107,7 +115,9 @@ class MembershipTest : public testing::Test {
       wire_.pop_front();
       auto to = nodes_.find(wire.to);
       if (to == nodes_.end()) continue;
-      to->second->role->OnMessage(to->second->NumberOf(wire.from), std::move(wire.message), now_);
+      // A task that is no member has no connection.
+      const PeerId from = to->second->NumberOf(wire.from);
+      if (from < kFirstClient) to->second->role->OnMessage(from, std::move(wire.message), now_);
     }
   }
   void Run(int seconds) {
@@ -117,39 +127,49 @@ class MembershipTest : public testing::Test {
       Deliver();
     }
   }
-  /// A client's request; the answer.
-  cluster::Message Ask(Node* node, cluster::Message request) {
-    request.set_version(kProtocolVersion);
-    request.set_kind(cluster::REQUEST);
-    request.set_id(next_id_++);
-    request.set_incarnation(77);
-    const uint64_t id = request.id();
+  /// A client's request; the answer, or nothing if there is none yet.
+  cluster::Message Ask(Node* node, const std::string& text) {
+    cluster::Message request = MessageFrom("", 77, text);
+    const uint64_t id = next_id_++;
+    request.set_id(id);
     node->role->OnMessage(kFirstClient + 1, std::move(request), now_);
     Deliver();
     for (const cluster::Message& message : to_client_) {
-      if (message.kind() == cluster::REPLY && message.id() == id) return message;
+      if (message.has_status() && message.id() == id) return message;
     }
     return {};
   }
-  static cluster::Message JoinRequest(int i, const std::string& address, uint64_t life) {
-    cluster::Message join;
-    join.set_method(cluster::JOIN_CLUSTER);
-    join.add_tasks(TaskName(i));
-    join.add_addresses(address);
-    join.add_ids(life);
-    return join;
+  StatusCode CodeFor(Node* node, const std::string& text) {
+    const cluster::Message reply = Ask(node, text);
+    EXPECT_TRUE(reply.has_status()) << "no answer to " << text;
+    return CodeOf(reply);
+  }
+  static std::string JoinRequest(const std::string& name, const std::string& address,
+                                 uint64_t life) {
+    return "join_cluster { task { name: '" + name + "' address: '" + address +
+           "' incarnation: " + std::to_string(life) + " } }";
+  }
+  static std::string LeaveRequest(int i, const std::string& more = "") {
+    return "leave_cluster { task { name: '" + TaskName(i) + "' " + more + " } }";
+  }
+  static bool Knows(Node* node, int i) {
+    const std::vector<std::string> members = node->Members();
+    return std::count(members.begin(), members.end(), TaskName(i)) != 0;
+  }
+  static std::string JoinRequest(int i, const std::string& address, uint64_t life) {
+    return JoinRequest(TaskName(i), address, life);
   }
   /// Starts task `i`, which joins through `member`.
   Node* Join(int i, Node* member) {
-    cluster::Message ask;
-    ask.set_method(cluster::GET_STATUS);
-    const cluster::Message known = Ask(member, ask);
+    const cluster::Message known = Ask(member, "get_status {}");
     std::vector<int> members = {i};
-    for (const std::string& name : known.tasks()) members.push_back(name.back() - '0');
+    for (const cluster::Task& task : known.get_status_reply().tasks()) {
+      if (!task.left()) members.push_back(task.name().back() - '0');
+    }
     Node* node = Add(i, members, /*joining=*/true);
     const cluster::Message reply = Ask(member, JoinRequest(i, Address(i), 100 + i));
-    EXPECT_EQ(reply.code(), 0) << reply.error();
-    node->role->Joined(reply, now_);
+    EXPECT_TRUE(reply.has_join_cluster_reply()) << reply.status().error();
+    node->role->Joined(reply.join_cluster_reply(), now_);
     return node;
   }
 
@@ -178,33 +198,26 @@ TEST_F(MembershipTest, AllLearnOfANewcomer) {
   Run(2);
   EXPECT_EQ(first->Members().size(), 4u);
   EXPECT_EQ(fourth->Members().size(), 4u);
-  cluster::Message ask;
-  ask.set_method(cluster::LIST_DEVICES);
-  EXPECT_EQ(Ask(first, ask).devices_size(), 4);
-  EXPECT_EQ(Ask(fourth, ask).devices_size(), 4);
+  for (Node* node : {first, fourth}) {
+    EXPECT_EQ(Ask(node, "list_devices {}").list_devices_reply().devices_size(), 4);
+  }
 }
 
 TEST_F(MembershipTest, LaterSignaturesOfRunningSessionsCanUseIt) {
   Node* first = Add(0, {0, 1});
   Add(1, {0, 1});
   Run(2);
-  cluster::Message create;
-  create.set_method(cluster::CREATE_SESSION);
-  Ask(first, create);
+  Ask(first, "create_session {}");
   ASSERT_EQ(first->master.created.size(), 1u);
   first->master.created[0](absl::OkStatus());
   std::string session;
-  for (const auto& message : to_client_) session += message.session();
-  cluster::Message run;
-  run.set_method(cluster::RUN_STEP);
-  run.set_session(session);
-  run.add_target_names("x");
-  Ask(first, run);
+  for (const auto& message : to_client_) session += message.create_session_reply().session();
+  const std::string run = "run_step { session: '" + session + "' signature ";
+  Ask(first, run + "{ targets: 'x' } }");
   EXPECT_EQ(first->master.names.size(), 2u);
   Join(2, first);
   Run(1);
-  run.set_target_names(0, "y");
-  Ask(first, run);
+  Ask(first, run + "{ targets: 'y' } }");
   EXPECT_EQ(first->master.names.size(), 3u);
 }
 
@@ -212,36 +225,32 @@ TEST_F(MembershipTest, RefusesATakenNameOrAddressAndNonsense) {
   Node* first = Add(0, {0, 1});
   Add(1, {0, 1});
   Run(2);
-  cluster::Message reply = Ask(first, JoinRequest(1, Address(5), 500));
-  EXPECT_EQ(reply.code(), static_cast<int>(absl::StatusCode::kAlreadyExists));
-  EXPECT_THAT(reply.error(), HasSubstr(TaskName(1)));
-  const auto invalid = static_cast<int>(absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(Ask(first, JoinRequest(0, Address(5), 500)).code(),
-            static_cast<int>(absl::StatusCode::kAlreadyExists));
-  EXPECT_EQ(Ask(first, JoinRequest(2, Address(1), 500)).code(), invalid);
+  const cluster::Message reply = Ask(first, JoinRequest(1, Address(5), 500));
+  EXPECT_EQ(CodeOf(reply), StatusCode::kAlreadyExists);
+  EXPECT_THAT(reply.status().error(), HasSubstr(TaskName(1)));
+  const auto invalid = StatusCode::kInvalidArgument;
+  EXPECT_EQ(CodeFor(first, JoinRequest(0, Address(5), 500)), StatusCode::kAlreadyExists);
+  EXPECT_EQ(CodeFor(first, JoinRequest(2, Address(1), 500)), invalid);
   for (const char* address : {"", "h", "h:", ":1", "h:0", "h:65536", "h:1x"}) {
-    EXPECT_EQ(Ask(first, JoinRequest(2, address, 500)).code(), invalid) << address;
+    EXPECT_EQ(CodeFor(first, JoinRequest(2, address, 500)), invalid) << address;
   }
-  cluster::Message nameless = JoinRequest(2, Address(2), 500);
   for (const char* name : {"", "x", "/job:a", "/job:a/task:1/device:CPU:0", "/job:a/task:*"}) {
-    nameless.set_tasks(0, name);
-    EXPECT_EQ(Ask(first, nameless).code(), invalid) << name;
+    EXPECT_EQ(CodeFor(first, JoinRequest(name, Address(2), 500)), invalid) << name;
   }
-  nameless.clear_ids();
-  EXPECT_EQ(Ask(first, nameless).code(), invalid);
-  cluster::Message announced = JoinRequest(2, Address(2), 500);
-  announced.set_method(cluster::ADD_TASK);
-  EXPECT_EQ(Ask(first, announced).code(), static_cast<int>(absl::StatusCode::kPermissionDenied))
+  EXPECT_EQ(CodeFor(first, JoinRequest(2, Address(2), 0)), invalid) << "no incarnation";
+  EXPECT_EQ(CodeFor(first, "join_cluster {}"), invalid);
+  EXPECT_EQ(CodeFor(first, "add_task { task { name: '" + TaskName(2) + "' address: '" + Address(2) +
+                               "' incarnation: 500 } }"),
+            StatusCode::kPermissionDenied)
       << "a client is no member";
   EXPECT_EQ(first->Members().size(), 2u);
 }
 
 TEST_F(MembershipTest, NobodyTakesTheNameOfATaskThatMayStillBeHeard) {
   Node* first = Add(0, {0, 1});
-  EXPECT_EQ(Ask(first, JoinRequest(1, "h:99", 500)).code(),
-            static_cast<int>(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(CodeFor(first, JoinRequest(1, "h:99", 500)), StatusCode::kUnavailable);
   Run(6);
-  EXPECT_EQ(Ask(first, JoinRequest(1, "h:99", 500)).code(), 0);
+  EXPECT_EQ(CodeFor(first, JoinRequest(1, "h:99", 500)), StatusCode::kOk);
 }
 
 TEST_F(MembershipTest, ALostTaskMayComeBackElsewhere) {
@@ -250,7 +259,7 @@ TEST_F(MembershipTest, ALostTaskMayComeBackElsewhere) {
   Run(2);
   nodes_.erase(TaskName(1));
   Run(8);
-  EXPECT_EQ(Ask(first, JoinRequest(1, "h:99", 500)).code(), 0);
+  EXPECT_EQ(CodeFor(first, JoinRequest(1, "h:99", 500)), StatusCode::kOk);
   EXPECT_EQ(first->role->options().tasks[1].address, "h:99");
 }
 
@@ -276,10 +285,146 @@ TEST_F(MembershipTest, SessionsDoWithoutANewcomerThatIsGone) {
   Run(2);
   nodes_.erase(TaskName(2));
   Run(8);
-  cluster::Message create;
-  create.set_method(cluster::CREATE_SESSION);
-  Ask(first, create);
+  Ask(first, "create_session {}");
   EXPECT_EQ(first->master.created.size(), 1u);
+}
+
+TEST_F(MembershipTest, AllForgetATaskThatLeaves) {
+  Node* first = Add(0, {0, 1, 2});
+  Node* second = Add(1, {0, 1, 2});
+  Node* third = Add(2, {0, 1, 2});
+  Run(2);
+  EXPECT_EQ(CodeFor(first, LeaveRequest(2)), StatusCode::kOk);
+  for (Node* node : {first, second}) {
+    EXPECT_THAT(node->Members(), UnorderedElementsAre(TaskName(0), TaskName(1)));
+    EXPECT_EQ(Ask(node, "list_devices {}").list_devices_reply().devices_size(), 2);
+    EXPECT_EQ(node->removed, std::vector<PeerId>{2});
+  }
+  // It has been told, and serves and pings nobody any more.
+  EXPECT_EQ(third->removed, std::vector<PeerId>{third->role->self()});
+  EXPECT_EQ(CodeFor(third, "list_devices {}"), StatusCode::kUnavailable);
+  third->role->Tick(now_ + 5 * kSecond);
+  EXPECT_THAT(wire_, IsEmpty());
+  Run(8);
+  EXPECT_TRUE(first->role->detector().alive(1));
+  // Again; another one; the last one.
+  EXPECT_EQ(CodeFor(second, LeaveRequest(2)), StatusCode::kOk);
+  EXPECT_EQ(CodeFor(first, LeaveRequest(7)), StatusCode::kNotFound);
+  EXPECT_EQ(CodeFor(first, "leave_cluster {}"), StatusCode::kNotFound);
+  EXPECT_EQ(CodeFor(first, LeaveRequest(0)), StatusCode::kOk);
+  EXPECT_EQ(CodeFor(second, LeaveRequest(1)), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(second->Members(), UnorderedElementsAre(TaskName(1)));
+}
+
+TEST_F(MembershipTest, ATaskLeavesByItself) {
+  Node* first = Add(0, {0, 1});
+  Node* second = Add(1, {0, 1});
+  Run(2);
+  absl::Status left = absl::UnknownError("not yet");
+  second->role->Leave(TaskName(1), now_, [&](const absl::Status& status) { left = status; });
+  EXPECT_TRUE(absl::IsUnknown(left)) << "before the others have heard of it";
+  Deliver();
+  EXPECT_TRUE(left.ok()) << left;
+  EXPECT_THAT(first->Members(), UnorderedElementsAre(TaskName(0)));
+  EXPECT_EQ(second->removed, std::vector<PeerId>{second->role->self()});
+}
+
+TEST_F(MembershipTest, NobodyWaitsForADeadTaskThatHasLeft) {
+  Node* first = Add(0, {0, 1, 2});
+  Add(1, {0, 1, 2});
+  Run(2);
+  Ask(first, "create_session {}");
+  EXPECT_EQ(first->master.created.size(), 0u);
+  EXPECT_EQ(CodeFor(first, LeaveRequest(2)), StatusCode::kOk);
+  EXPECT_EQ(first->master.created.size(), 1u);
+  EXPECT_EQ(CodeFor(first, "reset {}"), StatusCode::kOk);
+}
+
+TEST_F(MembershipTest, ANameIsFreeWhenItsTaskHasLeft) {
+  Node* first = Add(0, {0, 1});
+  Node* second = Add(1, {0, 1});
+  Run(2);
+  // Somewhere else, and although the number may belong to another task by then.
+  for (int round = 0; round < 40; ++round) {
+    const int name = 2 + round % 3;
+    EXPECT_EQ(
+        CodeFor(round % 2 == 0 ? first : second, JoinRequest(name, Address(name), 500 + round)),
+        StatusCode::kOk);
+    EXPECT_TRUE(Knows(first, name) && Knows(second, name)) << round;
+    EXPECT_EQ(CodeFor(first, LeaveRequest(name)), StatusCode::kOk);
+    EXPECT_FALSE(Knows(first, name) || Knows(second, name)) << round;
+    Run(6);
+  }
+  EXPECT_EQ(first->role->options().tasks.size(), 3u) << "numbers are used again";
+  Node* third = Join(4, second);
+  Run(2);
+  EXPECT_TRUE(third->role->detector().alive(third->NumberOf(TaskName(0))));
+  EXPECT_TRUE(first->role->detector().alive(first->NumberOf(TaskName(4))));
+  EXPECT_EQ(Ask(first, "list_devices {}").list_devices_reply().devices_size(), 3);
+}
+
+TEST_F(MembershipTest, WhoWasAwayLearnsWhoHasLeft) {
+  Node* first = Add(0, {0, 1, 2});
+  Add(1, {0, 1, 2});
+  Run(2);
+  nodes_.erase(TaskName(1));
+  Run(8);
+  EXPECT_EQ(CodeFor(first, LeaveRequest(2)), StatusCode::kOk);
+  Node* second = Add(1, {0, 1, 2}, false, 999);  // From its file, in which the third is.
+  Run(2);
+  EXPECT_THAT(second->Members(), UnorderedElementsAre(TaskName(0), TaskName(1)));
+  EXPECT_THAT(first->Members(), UnorderedElementsAre(TaskName(0), TaskName(1)));
+}
+
+TEST_F(MembershipTest, TheNewsPassesFromOneToTheOther) {
+  Node* first = Add(0, {0, 1, 2, 3});
+  Node* second = Add(1, {0, 1, 2, 3});
+  Node* third = Add(2, {0, 1, 2, 3});
+  Run(2);
+  // The first one ends before the third one has heard of it.
+  cluster::Message request = MessageFrom("", 77, LeaveRequest(3));
+  request.set_id(next_id_++);
+  first->role->OnMessage(kFirstClient + 1, std::move(request), now_);
+  std::erase_if(wire_, [](const Wire& wire) { return wire.to == TaskName(2); });
+  nodes_.erase(TaskName(0));
+  Deliver();
+  EXPECT_FALSE(Knows(second, 3));
+  EXPECT_FALSE(Knows(third, 3));
+}
+
+TEST_F(MembershipTest, AnOldLeaveIsNoNews) {
+  Node* first = Add(0, {0, 1});
+  Node* second = Add(1, {0, 1});
+  Run(2);
+  Join(2, first);
+  EXPECT_EQ(CodeFor(first, LeaveRequest(2)), StatusCode::kOk);
+  nodes_.erase(TaskName(2));
+  nodes_.erase(TaskName(1));  // It knows that the third one has left, and no more.
+  Run(8);
+  Join(2, first);
+  Run(1);
+  second = Add(1, {0, 1}, false, 999);
+  // As if it had remembered.
+  wire_.push_back({TaskName(1), TaskName(0),
+                   MessageFrom(TaskName(1), 999, LeaveRequest(2, "left: true address: 'h:3'"))});
+  Run(2);
+  EXPECT_TRUE(Knows(first, 2));
+  EXPECT_TRUE(Knows(second, 2));
+  EXPECT_EQ(first->role->options().tasks[first->NumberOf(TaskName(2))].epoch, 1u);
+}
+
+TEST_F(MembershipTest, WhoHasLeftIsNotRememberedForEver) {
+  Node* first = Add(0, {0, 1});
+  Add(1, {0, 1});
+  Run(2);
+  for (int round = 0; round < 1200; ++round) {
+    const std::string name = "/job:w/replica:0/task:" + std::to_string(round);
+    EXPECT_EQ(CodeFor(first, JoinRequest(name, "w:1", 5000)), StatusCode::kOk);
+    EXPECT_EQ(CodeFor(first, "leave_cluster { task { name: '" + name + "' } }"), StatusCode::kOk);
+    to_client_.clear();
+    if (round % 100 == 0) Run(6);
+  }
+  EXPECT_LE(Ask(first, "get_status {}").get_status_reply().tasks_size(), 1002);
 }
 
 TEST_F(MembershipTest, ANewcomerIsQuietUntilItIsAMember) {

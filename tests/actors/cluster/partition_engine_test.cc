@@ -6,6 +6,7 @@
 #include "devices/tensor_proto.h"
 #include "graph/graph.h"
 #include "graph/graph_def.h"
+#include "graph/protos/config.pb.h"
 #include "graph/protos/graph.pb.h"
 #include "tests/actors/cluster/inline_host.h"
 
@@ -27,7 +28,7 @@ class PartitionEngineTest : public testing::Test {
   }
   /// The node is run as a target; its first output is fetched if it has one.
   void Register(const Graph& graph, const std::string& node, const std::string& handle) {
-    cluster::Message request;
+    cluster::RegisterGraphRequest request;
     request.set_session("s");
     request.set_handle(handle);
     cluster::Partition* partition = request.add_partitions();
@@ -37,13 +38,18 @@ class PartitionEngineTest : public testing::Test {
     partition->set_graph(def.SerializeAsString());
     partition->add_targets(node);
     if (graph.FindNode(node)->num_outputs() > 0) {
-      partition->add_fetches(node + ":0");
-      partition->add_fetch_index(0);
+      partition->add_fetches()->set_tensor(node + ":0");
     }
     engine_.Register(request, [](const absl::Status& status) { EXPECT_EQ(status.message(), ""); });
   }
+  /// So that steps of its master may come.
+  void RegisterNothing() {
+    Graph graph;
+    Add(&graph, NodeSpec("NoOp", "nothing"));
+    Register(graph, "nothing", "nothing");
+  }
   void Start(const std::string& handle, uint64_t step, WorkerEngine::StepDone done) {
-    cluster::Message request;
+    cluster::RunGraphRequest request;
     request.set_session("s");
     request.set_handle(handle);
     request.set_step(step);
@@ -67,6 +73,7 @@ class PartitionEngineTest : public testing::Test {
 // A process that has just begun, or stood still, has been told an old time or none.
 TEST_F(PartitionEngineTest, ValuesThatComeBeforeTheirStepAreKeptForAWhile) {
   constexpr ClusterTime kUptime = 1000000 * kSecond;
+  RegisterNothing();
   Arrive(7);
   EXPECT_THAT(engine_.DropEarly(kUptime, 10 * kSecond), IsEmpty());
   EXPECT_THAT(engine_.DropEarly(kUptime + 10 * kSecond, 10 * kSecond), IsEmpty());
@@ -74,6 +81,43 @@ TEST_F(PartitionEngineTest, ValuesThatComeBeforeTheirStepAreKeptForAWhile) {
   EXPECT_THAT(engine_.DropEarly(kUptime + 30 * kSecond, 10 * kSecond), ElementsAre(7));
   EXPECT_EQ(engine_.num_early_steps(), 1u);
   EXPECT_THAT(engine_.DropEarly(kUptime + 41 * kSecond, 10 * kSecond), ElementsAre(8));
+  EXPECT_EQ(engine_.num_early_steps(), 0u);
+}
+
+TEST_F(PartitionEngineTest, TracesHavePartitionsOnlyIfTheyAreWanted) {
+  Graph graph;
+  Add(&graph, NodeSpec("Const", "one")
+                  .Attr("dtype", ElementType::kFloat)
+                  .Attr("value", Tensor::Vector<float>({1})));
+  Register(graph, "one", "g");
+  for (int wanted = 0; wanted < 4; ++wanted) {
+    const bool partitions = (wanted & 1) != 0, times = (wanted & 2) != 0;
+    cluster::RunGraphRequest request;
+    request.set_session("s");
+    request.set_handle("g");
+    request.set_step(next_step_);
+    request.set_trace(partitions);
+    request.set_times(times);
+    engine_.Start(request, [](const absl::Status& status, std::vector<TensorProto>) {
+      EXPECT_EQ(status.message(), "");
+    });
+    RunMetadata metadata;
+    ASSERT_TRUE(metadata.ParseFromString(engine_.TakeTrace(next_step_)));
+    EXPECT_EQ(metadata.partition_graphs_size(), partitions ? 1 : 0);
+    EXPECT_EQ(metadata.step_stats().dev_stats_size(), partitions || times ? 1 : 0);
+    EXPECT_EQ(engine_.TakeTrace(next_step_++), "") << "it is not kept";
+  }
+}
+
+// Its master has died: nobody begins it, and its senders need their credits for other steps.
+TEST_F(PartitionEngineTest, ValuesOfAMasterWithoutASessionAreNotKept) {
+  RegisterNothing();
+  Arrive(7);
+  constexpr uint64_t kOther = (uint64_t{1} << 32) + 7;
+  Arrive(kOther);
+  EXPECT_THAT(engine_.DropEarly(kSecond, 10 * kSecond), ElementsAre(kOther));
+  engine_.DeleteSession("s");
+  EXPECT_THAT(engine_.DropEarly(kSecond, 10 * kSecond), ElementsAre(7));
   EXPECT_EQ(engine_.num_early_steps(), 0u);
 }
 

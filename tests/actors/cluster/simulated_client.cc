@@ -45,6 +45,19 @@ class GraphWriter {
       Update(b, Op("mean", "FloorDiv", b, {sum, "count"}), &work);
     } else if (kind == "loop") {
       Update(b, Loop(a, b), &work);
+    } else if (kind == "put") {
+      const std::string value = a == b ? "delta" : Op("sent", "AddV2", a, {"delta", "zeros"});
+      const std::string put = QueueOp("put", "QueueEnqueueV2", b, {value}, "Tcomponents");
+      work.fetches.push_back(Op("done", "Identity", b, {"delta", "^" + put}) + ":0");
+      work.puts = 1;
+      work.queue = b;
+    } else if (kind == "take" || kind == "pair") {
+      work.takes = kind == "take" ? 1 : 2;
+      work.queue = b;
+      const std::string taken =
+          work.takes == 1 ? QueueOp("take", "QueueDequeueV2", b, {}, "component_types")
+                          : QueueOp("take", "QueueDequeueManyV2", b, {Two()}, "component_types");
+      work.fetches.push_back(Op("taken", "Identity", a, {taken}) + ":0");
     } else {
       std::string before;
       for (int i = 0; i < num_tasks_; ++i) {
@@ -98,6 +111,32 @@ class GraphWriter {
     work->tasks.push_back(task);
     return name;
   }
+  /// An op on the queue of a task, which all sessions share; four elements are in it at most.
+  std::string QueueOp(const std::string& name, const std::string& op, int task,
+                      const std::vector<std::string>& inputs, const std::string& types) {
+    const std::string queue = StrCat("q", task);
+    if (made_.count(queue) == 0) {
+      auto& attrs = *Node(queue, "FIFOQueueV2", task, {}, "")->mutable_attr();
+      attrs["component_types"].mutable_list()->add_type(DT_INT64);
+      attrs["shapes"].mutable_list()->add_shape()->add_dim()->set_size(2);
+      attrs["capacity"].set_i(4);
+      attrs["shared_name"].set_s(queue);
+    }
+    std::vector<std::string> all = {queue};
+    all.insert(all.end(), inputs.begin(), inputs.end());
+    const std::string full = StrCat(prefix_, "/", name);
+    auto& attrs = *Node(full, op, task, all, "")->mutable_attr();
+    attrs[types].mutable_list()->add_type(DT_INT64);
+    return full;
+  }
+  std::string Two() {
+    if (made_.count("two") == 0) {
+      auto& attrs = *Node("two", "Const", -1, {}, "")->mutable_attr();
+      attrs["dtype"].set_type(DT_INT32);
+      TensorToProto(Tensor::Scalar<int32_t>(2), attrs["value"].mutable_tensor());
+    }
+    return "two";
+  }
   /// What is fed, three times, divided by three: `a` counts, `b` adds.
   std::string Loop(int a, int b) {
     Constant("zero", {}, {0});
@@ -136,9 +175,9 @@ class GraphWriter {
   std::string prefix_;
 };
 
-void SetNames(const SimulatedWork& work, cluster::Message* request) {
-  request->add_feed_names("delta:0");
-  for (const std::string& fetch : work.fetches) request->add_fetch_names(fetch);
+void SetNames(const SimulatedWork& work, cluster::Signature* signature) {
+  signature->add_feeds("delta:0");
+  for (const std::string& fetch : work.fetches) signature->add_fetches(fetch);
 }
 
 }  // namespace
@@ -194,14 +233,13 @@ void SimulatedClient::Answered(const absl::Status& status) {
 
 void SimulatedClient::Create() {
   cluster::Message request;
-  request.set_method(cluster::CREATE_SESSION);
-  request.set_graph(graph_);
+  request.mutable_create_session()->set_graph(graph_);
   const uint64_t call = simulator_->Call(
       id_, std::move(request), 25 * kSecond,
       [this, life = life_](const absl::Status& status, const cluster::Message& reply) {
         if (life != life_) return;
         Answered(status);
-        if (status.ok()) session_ = reply.session();
+        if (status.ok()) session_ = reply.create_session_reply().session();
         callables_.clear();
         Soon(options_.think);
       });
@@ -215,17 +253,20 @@ void SimulatedClient::Run() {
     MakeCallable(work);
     return;
   }
-  const int64_t number = simulator_->ledger()->Attempt(work.tasks);
+  QueueLedger* const queues = simulator_->queue_ledger();
+  const int64_t number = work.puts > 0    ? queues->BeginPut(work.queue)
+                         : work.takes > 0 ? queues->BeginTake(work.queue, work.takes)
+                                          : simulator_->ledger()->Attempt(work.tasks);
   cluster::Message request;
-  request.set_session(session_);
-  request.set_timeout_us(options_.step_timeout);
-  TensorToProto(Tensor::Vector<int64_t>({0, number}), request.add_tensors());
+  cluster::RunStepRequest* run = request.mutable_run_step();
+  run->set_session(session_);
+  run->set_timeout_us(work.puts + work.takes > 0 ? schedule.Between(kSecond / 20, kSecond / 2)
+                                                 : options_.step_timeout);
+  TensorToProto(Tensor::Vector<int64_t>({0, number}), run->add_feeds());
   if (options_.callables) {
-    request.set_method(cluster::RUN_CALLABLE);
-    request.set_handle(callables_[work.name]);
+    run->set_callable(callables_[work.name]);
   } else {
-    request.set_method(cluster::RUN_STEP);
-    SetNames(work, &request);
+    SetNames(work, run->mutable_signature());
   }
   ++attempted_;
   const uint64_t call = simulator_->Call(
@@ -235,10 +276,13 @@ void SimulatedClient::Run() {
         if (life != life_) return;
         Answered(status);
         if (status.code() == absl::StatusCode::kAborted) session_.clear();
-        if (status.ok()) {
-          ++succeeded_;
+        if (status.ok()) ++succeeded_;
+        if (work.puts + work.takes > 0) {
+          QueueAnswered(work, number, status, reply);
+        } else if (status.ok()) {
           for (size_t i = 0; i < work.tasks.size(); ++i) {
-            const Tensor value = *TensorFromProto(reply.tensors(static_cast<int>(i)));
+            const Tensor value =
+                *TensorFromProto(reply.run_step_reply().fetches(static_cast<int>(i)));
             simulator_->ledger()->Acknowledge(number, work.tasks[i],
                                               value.unchecked_values<int64_t>()[1]);
           }
@@ -248,11 +292,26 @@ void SimulatedClient::Run() {
   if (call != 0) Disturb(call);
 }
 
+void SimulatedClient::QueueAnswered(const SimulatedWork& work, int64_t number,
+                                    const absl::Status& status, const cluster::Message& reply) {
+  QueueLedger* const queues = simulator_->queue_ledger();
+  if (!status.ok()) {
+    if (work.takes > 0) queues->TakeFailed(number);
+    return;
+  }
+  if (work.puts > 0) return queues->EndPut(number);
+  std::vector<int64_t> numbers;
+  const Tensor taken = *TensorFromProto(reply.run_step_reply().fetches(0));
+  for (int i = 0; i < work.takes; ++i) {
+    numbers.push_back(taken.unchecked_values<int64_t>()[2 * i + 1]);
+  }
+  queues->EndTake(number, numbers);
+}
+
 void SimulatedClient::MakeCallable(const SimulatedWork& work) {
   cluster::Message request;
-  request.set_method(cluster::MAKE_CALLABLE);
-  request.set_session(session_);
-  SetNames(work, &request);
+  request.mutable_make_callable()->set_session(session_);
+  SetNames(work, request.mutable_make_callable()->mutable_signature());
   const uint64_t call =
       simulator_->Call(id_, std::move(request), 20 * kSecond,
                        [this, life = life_, session = session_, &work](
@@ -261,7 +320,7 @@ void SimulatedClient::MakeCallable(const SimulatedWork& work) {
                          Answered(status);
                          if (status.code() == absl::StatusCode::kAborted) session_.clear();
                          if (status.ok() && session == session_)
-                           callables_[work.name] = reply.handle();
+                           callables_[work.name] = reply.make_callable_reply().callable();
                          Soon(options_.think);
                        });
   if (call != 0) Disturb(call);
@@ -282,8 +341,7 @@ void SimulatedClient::Disturb(uint64_t call) {
       Close();
     } else {
       cluster::Message cancel;
-      cancel.set_method(cluster::CANCEL);
-      cancel.add_ids(call);
+      cancel.mutable_cancel()->add_ids(call);
       simulator_->Call(id_, std::move(cancel), 15 * kSecond,
                        [](const absl::Status&, const cluster::Message&) {});
     }
@@ -292,8 +350,7 @@ void SimulatedClient::Disturb(uint64_t call) {
 
 void SimulatedClient::Close() {
   cluster::Message request;
-  request.set_method(cluster::CLOSE_SESSION);
-  request.set_session(std::exchange(session_, {}));
+  request.mutable_close_session()->set_session(std::exchange(session_, {}));
   simulator_->Call(id_, std::move(request), 15 * kSecond,
                    [](const absl::Status&, const cluster::Message&) {});
 }

@@ -16,10 +16,14 @@ namespace troupe {
 struct SimulatedWork {
   /// "here 2": task 2 adds to its variable; "from 0 1": what task 1 adds comes from task 0;
   /// "large 0 1": as 150 KB; "loop 0 1": by a loop that task 0 controls; "ring": every task adds
-  /// what comes from the one before, when that one has added.
+  /// what comes from the one before, when that one has added. "put 0 1": what comes from task 0
+  /// goes into the queue of task 1; "take 0 1": an element of it goes to task 0; "pair 0 1": two
+  /// do.
   std::string name;
   std::vector<std::string> fetches;
   std::vector<int> tasks;
+  int puts = 0, takes = 0;  ///< Elements of the queue of task `queue`.
+  int queue = 0;
 };
 
 /// Runs steps, one after the other, until it is stopped; makes a new session when one is lost, and
@@ -56,6 +60,9 @@ class SimulatedClient {
   void Soon(ClusterTime at_most);
   void Create();
   void Run();
+  /// What became of a step at a queue.
+  void QueueAnswered(const SimulatedWork& work, int64_t number, const absl::Status& status,
+                     const cluster::Message& reply);
   void MakeCallable(const SimulatedWork& work);
   void Disturb(uint64_t call);
   void Close();

@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "absl/strings/str_join.h"
 #include "actors/runtime.h"
 #include "devices/status_macros.h"
+#include "kernels/queues/queue.h"
 
 namespace troupe {
 
@@ -37,6 +37,15 @@ void SimulatedNode::Start() {
   role_ = std::make_unique<NodeRole>(options_.role, this, worker_.get(), master_.get(), now());
   role_->set_watcher([this](PeerId peer, FailureDetectorRole::Change change, uint64_t) {
     if (change == FailureDetectorRole::Change::kLost) links_->Drop(peer);
+  });
+  role_->set_member_watcher([this](PeerId peer, const std::string& task, const std::string&) {
+    if (!task.empty()) {
+      links_->SetTask(peer, task, task.substr(task.rfind(':') + 1));
+    } else if (peer != role_->self()) {
+      Defer([this, peer] { links_->RemoveTask(peer); });
+    } else {
+      network_->left(this);
+    }
   });
   Tick();
 }
@@ -174,14 +183,11 @@ void SimulatedNode::Send(PeerId to, cluster::Message message) {
 }
 
 void SimulatedNode::OnMessage(PeerId from, cluster::Message message) {
-  network_->schedule->Mark(message.id() * 31 + message.kind());
+  network_->schedule->Mark(message.id() * 31 + static_cast<uint64_t>(message.body_case()));
   if (network_->schedule->tracing()) {
-    network_->schedule->Trace(StrCat(
-        name(), " <- ", from, " ", cluster::Kind_Name(message.kind()), " ",
-        cluster::Method_Name(message.method()), " id ", message.id(), " life ",
-        message.incarnation(), " to ", message.to_incarnation(), " ", message.session(), " ",
-        message.handle(), " step ", message.step(), " code ", message.code(), " ", message.error(),
-        message.reset() ? " reset " : "", absl::StrJoin(message.ids(), " ")));
+    network_->schedule->Trace(StrCat(name(), " <- ", from, " ",
+                                     message.has_status() ? "reply " : "",
+                                     message.ShortDebugString().substr(0, 400)));
   }
   Enter([&] { role_->OnMessage(from, std::move(message), now()); });
 }
@@ -213,10 +219,35 @@ void SimulatedNode::SendTensor(const std::string& task, uint64_t step, uint64_t 
                                bool dead, Tensor value) {
   if (!alive_) return;
   network_->schedule->Trace(StrCat(name(), " sends a value of step ", step, " to ", task));
-  links_->Send(links_->FindTask(task)->id, {step, key, tag, dead, std::move(value)});
+  const absl::StatusOr<Links::Task> to = links_->FindTask(task);
+  if (to.ok()) {
+    links_->Send(to->id, {step, key, tag, dead, std::move(value)});
+  } else {
+    Post([this, step, status = absl::UnavailableError(to.status().message())] {
+      Enter([&] { role_->worker()->OnSendFailed(step, status); });
+    });
+  }
 }
 
 int64_t SimulatedNode::sum() { return variable_->TryLend().value().unchecked_values<int64_t>()[1]; }
+
+std::vector<int64_t> SimulatedNode::EmptyQueue() {
+  std::vector<int64_t> numbers;
+  auto queue = FindWaiting<Queue>(&runtime_->devices()[0]->containers, Containers::kDefault,
+                                  StrCat("q", options_.number));
+  if (!queue.ok()) return numbers;
+  const auto take = [&](absl::StatusOr<Tuple> element) {
+    numbers.push_back(element.ok() ? (*element)[0].unchecked_values<int64_t>()[1] : -1);
+  };
+  while ((*queue)->Size() > 0) (*queue)->Dequeue(nullptr, take);
+  // If somebody still waits for an element, this one is his.
+  (*queue)->Enqueue({Tensor::Vector<int64_t>({0, 0})}, nullptr, [](absl::StatusOr<Tuple>) {});
+  CheckNone((*queue)->Size() != 1, "calls that wait for elements");
+  CancellationToken token;
+  (*queue)->Dequeue(&token, [](absl::StatusOr<Tuple>) {});
+  token.Cancel(absl::CancelledError("over"));
+  return numbers;
+}
 
 void SimulatedNode::CheckNone(size_t count, const char* what) {
   if (count == 0) return;

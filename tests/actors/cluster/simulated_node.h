@@ -21,7 +21,7 @@ namespace troupe {
 
 /// What `NodeShell` and `TaskServer` do in a process, done by the schedule: events of the node one
 /// after the other, jobs of the engines a little later. A task has one device and on it a variable
-/// `v` of two numbers: the task's life, and a sum.
+/// `v` of two numbers: the task's life, and a sum; and a queue if steps have made it.
 class SimulatedNode final : public EngineHost,
                             public Outbox,
                             public std::enable_shared_from_this<SimulatedNode> {
@@ -40,6 +40,8 @@ class SimulatedNode final : public EngineHost,
     Schedule* schedule = nullptr;
     /// A task's engine has done something.
     std::function<void(SimulatedNode*)> ran;
+    /// A task has been told that it has left.
+    std::function<void(SimulatedNode*)> left;
     SimulatedTransport::Network streams;
   };
 
@@ -74,8 +76,12 @@ class SimulatedNode final : public EngineHost,
   Links* links() { return links_.get(); }
   /// The variable's sum.
   int64_t sum();
+  /// Steps of which values have come, and nothing else.
+  size_t num_early_steps() { return worker_->num_early_steps(); }
   void CheckNoGraphs();
   void CheckNothingLeft();
+  /// What is left in the queue, at which nobody may be waiting.
+  std::vector<int64_t> EmptyQueue();
 
  private:
   SimulatedNode(const Options& options, Network* network) : options_(options), network_(network) {}

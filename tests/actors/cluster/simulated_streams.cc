@@ -85,7 +85,6 @@ class StreamEnd final : public Peer,
     Write(0);
     return absl::OkStatus();
   }
-  void CancelStep(uint64_t) override {}
   void Close(const std::string&, std::chrono::milliseconds) override {
     if (!failed_) Later(0, [this] { Fail(); });
   }
@@ -277,13 +276,11 @@ class StreamEnd final : public Peer,
     }
     if (!lanes_[0]->handshake->open() || !lanes_[1]->handshake->open()) return;
     connected_ = true;
-    FrameLimits limits;
-    limits.max_tensor_bytes = 1 << 30;
     for (int i = 0; i < kLanes; ++i) {
       Lane& each = *lanes_[i];
       each.queue.emplace(each.handshake->peer_terms().window);
       each.credits.emplace(plane_->options_.windows[i]);
-      each.reader.emplace(limits, i == 1, &*each.credits, &each);
+      each.reader.emplace(uint64_t{1} << 30, i == 1, &*each.credits, &each);
     }
     if (done_) SetInfo(false);
     plane_->sink_->OnPeerConnected(shared_from_this());

@@ -25,13 +25,14 @@ using Clients = std::vector<std::unique_ptr<SimulatedClient>>;
 
 struct Outcome {
   int attempted = 0, succeeded = 0;
-  uint64_t updates = 0, events = 0, fingerprint = 0;
+  uint64_t updates = 0, elements = 0, events = 0, fingerprint = 0;
   std::vector<std::string> violations;
 
   void Add(const Outcome& other) {
     attempted += other.attempted;
     succeeded += other.succeeded;
     updates += other.updates;
+    elements += other.elements;
     events += other.events;
   }
 };
@@ -48,6 +49,7 @@ SimulatedFaults DrawFaults(Schedule* schedule) {
   faults.cuts_per_second = one_of({0, 0.15});
   faults.breaks_per_second = one_of({0, 0.3});
   faults.forgetful = one_of({0, 0, 1}) > 0;
+  faults.leaves_per_second = one_of({0, 0, 0.2});
   return faults;
 }
 
@@ -68,6 +70,13 @@ Clients MakeClients(ClusterSimulator* simulator, double restless) {
       if (std::count(options.work.begin(), options.work.end(), kind) == 0) {
         options.work.push_back(kind);
       }
+    }
+    if (schedule->Chance(0.7)) {
+      // The same queue for all, on one of the tasks.
+      const std::vector<std::string> kinds_at_queue = {"put 0 1",  "put 1 1",  "put 2 1",
+                                                       "take 0 1", "take 1 1", "pair 2 1"};
+      options.work.push_back(
+          kinds_at_queue[schedule->Between(0, static_cast<int64_t>(kinds_at_queue.size()) - 1)]);
     }
     clients.push_back(std::make_unique<SimulatedClient>(simulator, options));
     clients.back()->Start();
@@ -129,6 +138,7 @@ Outcome Simulate(uint64_t seed) {
                                       " bytes of tensors are left");
     }
     outcome.updates = simulator.ledger()->num_updates();
+    outcome.elements = simulator.queue_ledger()->num_taken();
     outcome.events = simulator.schedule()->num_events();
     outcome.fingerprint = simulator.schedule()->fingerprint();
     outcome.violations = simulator.schedule()->violations();
@@ -152,6 +162,46 @@ TEST(Simulation, EveryKindOfWork) {
     simulator.RunFor(kSecond);
   }
   EXPECT_TRUE(simulator.task(0)->links()->connected(1) && simulator.task(0)->links()->connected(2));
+  EXPECT_EQ(simulator.schedule()->violations(), std::vector<std::string>());
+}
+
+// What one client puts in, another one takes out.
+TEST(Simulation, ClientsShareAQueue) {
+  ClusterSimulator simulator(2, kTasks, {});
+  Clients clients;
+  for (const char* kind : {"put 0 1", "put 1 1", "put 2 1", "take 0 1", "take 1 1", "pair 2 1"}) {
+    SimulatedClient::Options options{.master = static_cast<int>(clients.size()) % kTasks,
+                                     .work = {kind}};
+    options.think = 2000;
+    clients.push_back(std::make_unique<SimulatedClient>(&simulator, options));
+    clients.back()->Start();
+  }
+  simulator.RunFor(5 * kSecond);
+  for (auto& client : clients) {
+    EXPECT_GT(client->succeeded(), 100) << client->last();
+    client->Stop();
+  }
+  simulator.RunFor(kSecond);
+  simulator.CheckNothingLeft();
+  EXPECT_GT(simulator.queue_ledger()->num_taken(), 1000u);
+  EXPECT_EQ(simulator.schedule()->violations(), std::vector<std::string>());
+}
+
+// A step whose deadline passes while it waits for a second element gives the first one back.
+TEST(Simulation, LateStepsTakeNothing) {
+  ClusterSimulator simulator(4, kTasks, {});
+  SimulatedClient putter(&simulator, {.master = 0, .work = {"put 0 1"}, .think = kSecond});
+  SimulatedClient taker(&simulator, {.master = 1, .work = {"pair 2 1"}, .think = 1000});
+  putter.Start();
+  taker.Start();
+  simulator.RunFor(100 * kSecond);
+  putter.Stop();
+  taker.Stop();
+  simulator.RunFor(kSecond);
+  simulator.CheckNothingLeft();
+  EXPECT_GT(taker.succeeded(), 5);
+  EXPECT_GT(taker.attempted() - taker.succeeded(), 100);
+  EXPECT_EQ(simulator.queue_ledger()->num_missing(), 0);
   EXPECT_EQ(simulator.schedule()->violations(), std::vector<std::string>());
 }
 
@@ -179,9 +229,11 @@ TEST(Simulation, SurvivesTrouble) {
     bad += !outcome.violations.empty();
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  std::printf("%d of %d steps succeeded, %llu updates, %llu events in %.1f s\n", all.succeeded,
-              all.attempted, static_cast<unsigned long long>(all.updates),
-              static_cast<unsigned long long>(all.events), took.count());
+  std::printf(
+      "%d of %d steps succeeded, %llu updates, %llu elements of queues, %llu events in %.1f s\n",
+      all.succeeded, all.attempted, static_cast<unsigned long long>(all.updates),
+      static_cast<unsigned long long>(all.elements), static_cast<unsigned long long>(all.events),
+      took.count());
   EXPECT_GT(all.succeeded, static_cast<int>(count) * 50);
 }
 
@@ -205,6 +257,72 @@ TEST(Simulation, LostTaskFailsItsStepsAndNoOthers) {
   simulator.RunFor(3 * kSecond);
   EXPECT_GT(all.succeeded(), after_all + 50);  // The same session, nobody else restarted.
   EXPECT_EQ(simulator.schedule()->violations(), std::vector<std::string>());
+}
+
+TEST(Simulation, ATaskThatHasLeftIsNotWaitedForAndItsNameComesBack) {
+  ClusterSimulator simulator(11, kTasks, {});
+  SimulatedClient all(&simulator, {.work = {"ring"}});
+  SimulatedClient others(&simulator, {.work = {"here 0", "from 0 1"}});
+  all.Start();
+  others.Start();
+  simulator.RunFor(3 * kSecond);
+  const int before_all = all.succeeded(), before_others = others.succeeded();
+  ASSERT_GT(before_all, 0);
+  simulator.Leave(2, 20 * kSecond);
+  simulator.RunFor(10 * kSecond);
+  EXPECT_LE(all.succeeded(), before_all + 100);
+  EXPECT_TRUE(all.codes().count(absl::StatusCode::kUnavailable));
+  EXPECT_GT(others.succeeded(), before_others + 100);
+  EXPECT_EQ(others.codes(), std::set<absl::StatusCode>{absl::StatusCode::kOk});
+  // Nobody waits for it.
+  SimulatedClient late(&simulator, {.work = {"here 1"}});
+  late.Start();
+  simulator.RunFor(kSecond);
+  EXPECT_GT(late.succeeded(), 10) << late.last();
+  const int without = all.succeeded();
+  simulator.RunFor(15 * kSecond);
+  EXPECT_FALSE(simulator.away(2));
+  EXPECT_GT(all.succeeded(), without + 50) << all.last();  // The same session.
+  EXPECT_EQ(simulator.schedule()->violations(), std::vector<std::string>());
+}
+
+// A master loses sight of a task in a step in which it does not take part itself: nobody but the
+// master can tell that task, when it is back, that the value that it has got will not be asked for.
+TEST(Simulation, ValuesOfStepsThatTheirMasterGaveUpDoNotStay) {
+  int early = 0;
+  for (int i = 0; i < 20; ++i) {
+    ClusterSimulator simulator(3, kTasks, {});
+    SimulatedClient client(&simulator, {.master = 1, .work = {"large 0 2"}, .think = 1000});
+    client.Start();
+    simulator.RunFor(kSecond + 100 * i);  // at another point of a step
+    simulator.Cut(1, 2, 7 * kSecond);
+    simulator.RunFor(4 * kSecond);
+    early += simulator.task(2)->num_early_steps() > 0 ? 1 : 0;
+    simulator.RunFor(5 * kSecond);
+    EXPECT_EQ(simulator.task(2)->num_early_steps(), 0U);
+    client.Stop();
+    simulator.RunFor(kSecond);
+    EXPECT_EQ(simulator.schedule()->violations(), std::vector<std::string>());
+  }
+  EXPECT_GT(early, 0);
+}
+
+// Steps of another master need the credits that a value holds whose own master has died.
+TEST(Simulation, ValuesOfStepsOfADeadMasterDoNotStay) {
+  int early = 0;
+  for (int i = 0; i < 20; ++i) {
+    ClusterSimulator simulator(4, kTasks, {});
+    SimulatedClient client(&simulator, {.master = 1, .work = {"large 0 2"}, .think = 1000});
+    client.Start();
+    simulator.RunFor(kSecond + 100 * i);  // at another point of a step
+    simulator.Cut(1, 2, 60 * kSecond);
+    simulator.RunFor(kSecond / 2);
+    simulator.Kill(1);
+    early += simulator.task(2)->num_early_steps() > 0 ? 1 : 0;
+    simulator.RunFor(7 * kSecond);
+    EXPECT_EQ(simulator.task(2)->num_early_steps(), 0U);
+  }
+  EXPECT_GT(early, 0);
 }
 
 // Signatures that are not used are given up by count, all over the cluster, and come back.

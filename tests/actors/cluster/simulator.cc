@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "devices/log.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -12,13 +13,22 @@ constexpr ClusterTime kTroubleEvery = kSecond / 20;
 constexpr ClusterTime kLongest = 8 * kSecond;
 
 std::string TaskName(int task) { return StrCat("/job:worker/replica:0/task:", task); }
+std::string Address(int task) { return StrCat("h:", task + 1); }
 }  // namespace
 
 ClusterSimulator::ClusterSimulator(uint64_t seed, int num_tasks, SimulatedFaults faults)
     : schedule_(seed), faults_(faults), tasks_(num_tasks) {
+  SetLogLevel(LogLevel::kOff);  // It is full of losses, and has a trace of its own.
   network_.schedule = &schedule_;
   network_.ran = [this](SimulatedNode* node) {
     if (!node->options().client) ledger_.Look(node->options().number, node->sum());
+  };
+  network_.left = [this](SimulatedNode* node) {
+    const int task = node->options().number;
+    schedule_.Trace(StrCat(node->name(), " has left"));
+    if (!away_.insert(task).second) return;
+    // It has joined by way of somebody who had not heard yet that its name was to leave.
+    schedule_.After(kSecond, [this, task] { Join(task); });
   };
   network_.streams.schedule = &schedule_;
   network_.streams.find = [this](int process) -> SimulatedTransport* {
@@ -43,7 +53,7 @@ ClusterSimulator::~ClusterSimulator() {
   schedule_.Clear();
 }
 
-void ClusterSimulator::Boot(int task) {
+void ClusterSimulator::Boot(int task, bool joining) {
   SimulatedNode::Options options;
   options.number = task;
   options.slow_jobs = faults_.slow_jobs;
@@ -57,10 +67,13 @@ void ClusterSimulator::Boot(int task) {
     options.role.master.signature_lifetime = kSecond / 5;
   }
   for (int i = 0; i < num_tasks(); ++i) {
-    options.role.tasks.push_back({TaskName(i), "address"});
+    if (joining && i != task && away(i)) continue;
+    options.role.tasks.push_back({TaskName(i), Address(i)});
     options.processes.push_back(i);
   }
+  options.role.joining = joining;
   ledger_.Boot(task);
+  queue_ledger_.Boot(task);
   schedule_.Trace(StrCat("task ", task, " begins life ", options.role.incarnation));
   tasks_[task] = SimulatedNode::Boot(options, &network_);
 }
@@ -94,6 +107,8 @@ void ClusterSimulator::Trouble() {
         schedule_.After(a_while(), [this, victim] { Restart(victim); });
       }
     }
+    if (schedule_.Chance(faults_.leaves_per_second * step)) Leave(any(), a_while());
+    JoinStrays();
     if (schedule_.Chance(faults_.stops_per_second * step)) Pause(any(), a_while());
     if (schedule_.Chance(faults_.cuts_per_second * step)) Cut(any(), any(), a_while());
     if (schedule_.Chance(faults_.breaks_per_second * step)) Break(any(), any());
@@ -121,14 +136,108 @@ void ClusterSimulator::Kill(int task) {
 }
 
 void ClusterSimulator::Restart(int task) {
-  if (tasks_[task]->alive()) return;
+  if (tasks_[task]->alive() || away(task)) return;
   Boot(task);
+  ResetStreams(task);
+}
+
+void ClusterSimulator::ResetStreams(int task) {
   for (auto& other : tasks_) {
     if (other->alive()) other->transport()->Reset(task);
   }
   for (Client& client : clients_) {
     if (client.node->alive()) client.node->transport()->Reset(task);
   }
+}
+
+void ClusterSimulator::Leave(int task, ClusterTime away) {
+  const int via = AnyOther(task);
+  if (via < 0 || !away_.insert(task).second) return;
+  if (schedule_.Chance(0.5)) Kill(task);
+  AskToLeave(task, via, away);
+}
+
+void ClusterSimulator::AskToLeave(int task, int via, ClusterTime away) {
+  if (via < 0) via = AnyOther(task);
+  const auto again = [this, task, away] {
+    schedule_.After(kSecond / 2, [this, task, away] { AskToLeave(task, -1, away); });
+  };
+  if (via < 0) return again();
+  schedule_.Trace(StrCat("task ", task, " is to leave, by way of ", via));
+  cluster::Message request;
+  request.mutable_leave_cluster()->mutable_task()->set_name(TaskName(task));
+  Administer(via, std::move(request),
+             [this, task, away, again](const absl::Status& status, const cluster::Message&) {
+               if (!status.ok()) return again();
+               schedule_.After(away, [this, task] { Join(task); });
+             });
+}
+
+void ClusterSimulator::JoinStrays() {
+  for (int task = 0; task < num_tasks(); ++task) {
+    if (away(task) || !tasks_[task]->alive()) continue;
+    for (int other = 0; other < num_tasks(); ++other) {
+      if (away(other) || !tasks_[other]->alive()) continue;
+      if (tasks_[other]->links()->FindTask(TaskName(task)).ok()) continue;
+      schedule_.Trace(StrCat("task ", task, " is no member any more for ", other));
+      if (!away_.insert(task).second) continue;
+      schedule_.After(kSecond, [this, task] { Join(task); });
+    }
+  }
+}
+
+void ClusterSimulator::Join(int task) {
+  const auto again = [this, task] { schedule_.After(kSecond / 2, [this, task] { Join(task); }); };
+  tasks_[task]->Die(false);
+  const int via = AnyOther(task);
+  if (via < 0) return again();
+  Boot(task, true);
+  ResetStreams(task);
+  schedule_.Trace(StrCat("task ", task, " joins by way of ", via));
+  const std::shared_ptr<SimulatedNode> node = tasks_[task];
+  cluster::Message request;
+  cluster::Task* newcomer = request.mutable_join_cluster()->mutable_task();
+  newcomer->set_name(TaskName(task));
+  newcomer->set_address(Address(task));
+  newcomer->set_incarnation(node->options().role.incarnation);
+  Administer(via, std::move(request),
+             [this, task, node, again](const absl::Status& status, const cluster::Message& reply) {
+               if (!status.ok() || !node->alive()) return again();
+               away_.erase(task);
+               node->Later(now(), [this, node, joined = reply.join_cluster_reply()] {
+                 node->Enter([&] { node->role()->Joined(joined, now()); });
+               });
+             });
+}
+
+int ClusterSimulator::AnyOther(int task) {
+  std::vector<int> others;
+  for (int i = 0; i < num_tasks(); ++i) {
+    if (i != task && tasks_[i]->alive() && !away(i)) others.push_back(i);
+  }
+  if (others.empty()) return -1;
+  return others[schedule_.Between(0, static_cast<int64_t>(others.size()) - 1)];
+}
+
+void ClusterSimulator::Administer(int via, cluster::Message request, Done done) {
+  const int client = AddClient(via);
+  // As long as it may take; who dies meanwhile does not answer.
+  auto answered = std::make_shared<Done>(std::move(done));
+  const auto answer = [this, client, answered](const absl::Status& status,
+                                               const cluster::Message& reply) {
+    const Done once = std::exchange(*answered, nullptr);
+    if (!once) return;
+    // Not from within its own event.
+    schedule_.After(1, [this, client, once, status, reply] {
+      KillClient(client);
+      once(status, reply);
+    });
+  };
+  schedule_.After(kSecond, [this, client, request, answer] {
+    if (!HasMaster(client)) return answer(absl::UnavailableError("there is no master"), {});
+    Call(client, request, 20 * kSecond, answer);
+  });
+  schedule_.After(15 * kSecond, [answer] { answer(absl::DeadlineExceededError("too late"), {}); });
 }
 
 void ClusterSimulator::Pause(int task, ClusterTime time) {
@@ -160,7 +269,7 @@ uint64_t ClusterSimulator::Call(int client, cluster::Message request, ClusterTim
     return 0;
   }
   auto answers = std::make_shared<int>(0);
-  const std::string what = StrCat(cluster::Method_Name(request.method()), " of ", now(), " us");
+  const std::string what = StrCat(NameOf(request.body_case()), " of ", now(), " us");
   uint64_t id = 0;
   node->Enter([&] {
     id = node->role()->Call(0, std::move(request), now(), 0,
@@ -181,7 +290,11 @@ void ClusterSimulator::CheckNoGraphs() {
 }
 
 void ClusterSimulator::CheckNothingLeft() {
-  for (auto& task : tasks_) task->CheckNothingLeft();
+  for (auto& task : tasks_) {
+    task->CheckNothingLeft();
+    queue_ledger_.Left(task->options().number, task->EmptyQueue());
+  }
+  for (int task : away_) schedule_.Violation(StrCat("task ", task, " has not come back"));
 }
 
 }  // namespace troupe

@@ -7,10 +7,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tests/actors/cluster/queue_ledger.h"
 #include "tests/actors/cluster/simulated_node.h"
 #include "tests/actors/cluster/update_ledger.h"
 
@@ -24,6 +26,8 @@ struct SimulatedFaults {
   double stops_per_second = 0;   ///< A task stands still for up to 8 s.
   double cuts_per_second = 0;    ///< Between two tasks nothing gets through for up to 8 s.
   double breaks_per_second = 0;  ///< A connection breaks.
+  /// A task leaves the cluster for good, dead or alive; another one of its name joins later.
+  double leaves_per_second = 0;
   /// Masters give up signatures as soon as they are not used.
   bool forgetful = false;
 };
@@ -36,6 +40,7 @@ class ClusterSimulator {
 
   Schedule* schedule() { return &schedule_; }
   UpdateLedger* ledger() { return &ledger_; }
+  QueueLedger* queue_ledger() { return &queue_ledger_; }
   ClusterTime now() const { return schedule_.now(); }
   void RunFor(ClusterTime time) { schedule_.RunUntil(now() + time); }
   int num_tasks() const { return static_cast<int>(tasks_.size()); }
@@ -46,6 +51,9 @@ class ClusterSimulator {
   void Heal();
   void Kill(int task);
   void Restart(int task);
+  /// A task leaves by way of another one, and joins again after `away`.
+  void Leave(int task, ClusterTime away);
+  bool away(int task) const { return away_.count(task) != 0; }
   void Pause(int task, ClusterTime time);
   void Cut(int a, int b, ClusterTime time);
   void Break(int a, int b);
@@ -61,7 +69,7 @@ class ClusterSimulator {
 
   /// After a time without steps, of forgetful masters: no signatures and no graphs.
   void CheckNoGraphs();
-  /// After everything has been closed and some time has passed.
+  /// After everything has been closed and some time has passed. Empties the queues.
   void CheckNothingLeft();
 
  private:
@@ -70,7 +78,19 @@ class ClusterSimulator {
     int master = 0;
   };
 
-  void Boot(int task);
+  void Boot(int task, bool joining = false);
+  /// Asks task `via` by a client of its own, which is `done` when it has an answer or has waited
+  /// too long for one.
+  void Administer(int via, cluster::Message request, Done done);
+  /// A task that was out of reach when it had to leave does not know it. The log of those that it
+  /// wants to talk to says so, and it is started again.
+  void JoinStrays();
+  void AskToLeave(int task, int via, ClusterTime away);
+  void Join(int task);
+  /// A member that lives, and is not `task`; -1 if there is none.
+  int AnyOther(int task);
+  /// The streams of the others to an earlier life of a task are over.
+  void ResetStreams(int task);
   NodeRole::Options RoleOptions();
   /// For how much longer nothing gets through.
   ClusterTime CutFor(int a, int b) const;
@@ -78,11 +98,13 @@ class ClusterSimulator {
 
   Schedule schedule_;
   UpdateLedger ledger_{&schedule_};
+  QueueLedger queue_ledger_{&schedule_};
   SimulatedFaults faults_;
   SimulatedNode::Network network_;
   std::vector<std::shared_ptr<SimulatedNode>> tasks_;  ///< Their present lives, or the last ones.
   std::vector<Client> clients_;
   std::map<std::pair<int, int>, ClusterTime> cut_until_;
+  std::set<int> away_;  ///< Tasks that are about to leave, have left, or are about to join.
   uint64_t next_incarnation_ = 1;
 };
 

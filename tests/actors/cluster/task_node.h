@@ -103,16 +103,17 @@ class TaskNode final : public EngineHost, public Outbox, public WorkerEngine {
 
   // WorkerEngine.
   std::vector<cluster::DeviceInfo> Devices() override { return worker_->Devices(); }
-  void Register(cluster::Message request, Done done) override {
+  void Register(cluster::RegisterGraphRequest request, Done done) override {
     worker_->Register(std::move(request), std::move(done));
   }
   void Deregister(const std::string& session, const std::string& handle) override {
     worker_->Deregister(session, handle);
   }
   void DeleteSession(const std::string& session) override { worker_->DeleteSession(session); }
-  void Start(cluster::Message request, StepDone done) override {
+  void Start(cluster::RunGraphRequest request, StepDone done) override {
     started_[request.step()] = std::move(done);
   }
+  std::string TakeTrace(uint64_t) override { return std::string(1000, 't'); }
   void Forget(uint64_t step) override { worker_->Forget(step); }
   std::vector<uint64_t> DropEarly(ClusterTime now, ClusterTime older_than) override {
     return worker_->DropEarly(now, older_than);

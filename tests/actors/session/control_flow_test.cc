@@ -8,9 +8,11 @@
 #include <thread>
 #include <vector>
 
+#include "actors/executor/executor_role.h"
 #include "api/session.h"
 #include "devices/status_macros.h"
 #include "graph/graph_def.h"
+#include "graph/protos/config.pb.h"
 #include "graph/protos/graph.pb.h"
 
 namespace troupe {
@@ -130,6 +132,23 @@ TEST_P(ControlFlowTest, CountsWithAnyNumberOfParallelIterations) {
       EXPECT_EQ(*got, 100) << parallel;
     }
   }
+}
+
+// Whoever traces a step does not know how long it goes on.
+TEST_P(ControlFlowTest, ATraceOfALongLoopIsBounded) {
+  constexpr int kMost = kMostTraced;
+  GraphText g;
+  g.Int("zero", 0).Int("limit", kMost).CountingLoop("loop", "zero", "limit");
+  Loaded loaded = Load(g);
+  RunOptions options;
+  options.trace = true;
+  RunMetadata metadata;
+  std::vector<Tensor> values;
+  const absl::Status ran = loaded.session->Run(options, {}, {"loop/exit"}, {}, &values, &metadata);
+  ASSERT_TRUE(ran.ok()) << ran;
+  EXPECT_EQ(values[0].unchecked_scalar<int32_t>(), kMost);
+  ASSERT_EQ(metadata.step_stats().dev_stats_size(), 1);
+  EXPECT_EQ(metadata.step_stats().dev_stats(0).node_stats_size(), kMost);
 }
 
 TEST_P(ControlFlowTest, LoopThatIsNotEnteredGivesItsStart) {

@@ -6,6 +6,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <future>
+#include <thread>
 
 #include "api/troupe.h"
 #include "devices/status_macros.h"

@@ -2,11 +2,17 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <openssl/bio.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -89,6 +95,11 @@ TEST_F(CliTest, ErrorsAreOneLineWithTheCode) {
       {"run " + graph() + " --feed x=no_such_file.npy --fetch y", "NOT_FOUND: "},
       {"run /no/such/graph --fetch y", "NOT_FOUND: "},
       {"graph /no/such/graph", "NOT_FOUND: "},
+      {"log --master 127.0.0.1:1", "INVALID_ARGUMENT: "},
+      {"log --master troupe://127.0.0.1:1 --task nobody", "INVALID_ARGUMENT: "},
+      {"log --master troupe://127.0.0.1:1 --task /job:worker/task:-1", "INVALID_ARGUMENT: "},
+      {"log --master troupe://127.0.0.1:1", "UNAVAILABLE: "},
+      {"tracing --master troupe://127.0.0.1:1 --out /no/such/t", "NOT_FOUND: "},
   };
   for (const auto& [arguments, code] : cases) {
     Result r = Run(arguments);
@@ -98,10 +109,20 @@ TEST_F(CliTest, ErrorsAreOneLineWithTheCode) {
   }
 }
 
+TEST_F(CliTest, ALevelOfTheLogThatDoesNotExistIsAWarning) {
+  const Result r =
+      Shell("TROUPE_LOG_LEVEL=loud " TROUPE_PROGRAM " graph " + graph() + " >/dev/null");
+  EXPECT_EQ(r.status, 0);
+  EXPECT_THAT(r.err, HasSubstr(" W - TROUPE_LOG_LEVEL: \"loud\" is no level of a log; expected"));
+}
+
 TEST_F(CliTest, WrongUsageIsTwo) {
   for (const char* arguments :
        {"", "dance", "run", "run g", "run g --steps -1 --fetch y", "run g --threads 0 --fetch y",
-        "bench g --fetch y --dot f", "run g --fetch y --unknown", "run g --fetch"}) {
+        "bench g --fetch y --dot f", "run g --fetch y --unknown", "run g --fetch", "log",
+        "log --master m --lines -1", "log --master m --lines 1001", "log --master m --level loud",
+        "tracing --master m", "tracing --out t", "tracing --master m --out t --seconds -1",
+        "tracing --master m --out t --seconds 601", "tracing --master m --out t --seconds nan"}) {
     EXPECT_EQ(Run(arguments).status, 2) << arguments;
   }
 }
@@ -116,6 +137,9 @@ TEST_F(CliTest, WrongUsageIsOneLineThatNamesTheHelp) {
        "run --help"},
       {"run g --steps 1.5 --fetch y", "not \"1.5\""},
       {"run g --timeout nan --fetch y", "not \"nan\""},
+      {"run g --fetch y --log-level loud",
+       "--log-level: \"loud\" is no level of a log; expected trace, debug, info, warning, error "
+       "or off; see troupe run --help"},
       {"run g --feed x --fetch y", "takes NAME=VALUE, not \"x\""},
       {"run g", "nothing to run: give a --fetch or a --target; see troupe run --help"},
       {"graph g --fetch y", "give --devices; see troupe graph --help"},
@@ -131,7 +155,8 @@ TEST_F(CliTest, WrongUsageIsOneLineThatNamesTheHelp) {
 }
 
 TEST_F(CliTest, EveryCommandHasHelpAndVersion) {
-  for (const std::string command : {"", "run ", "bench ", "graph ", "worker ", "cluster "}) {
+  for (const std::string command : {"", "run ", "bench ", "graph ", "worker ", "cluster ",
+                                    "certificates ", "leave ", "log ", "tracing "}) {
     for (const char* help : {"--help", "-h"}) {
       const Result r = Run(command + help);
       EXPECT_EQ(r.status, 0) << command;
@@ -343,6 +368,141 @@ TEST_F(CliTest, GraphSaysWhatIsMissing) {
   EXPECT_EQ(r.status, 1);
   EXPECT_THAT(r.out, HasSubstr("missing op: NoSuchOp (2 nodes)\n"));
   EXPECT_THAT(r.out, HasSubstr("missing kernel: Rint half (1 nodes)\n"));
+}
+
+template <auto Free>
+struct Freed {
+  template <typename T>
+  void operator()(T* object) const {
+    Free(object);
+  }
+};
+using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
+using Bio = std::unique_ptr<BIO, Freed<BIO_free>>;
+
+Certificate ReadCertificate(const std::string& file) {
+  const Bio in(BIO_new_file(file.c_str(), "r"));
+  return Certificate(PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr));
+}
+
+/// Its alternative names, as OpenSSL writes them.
+std::string NamesOf(X509* certificate) {
+  const int at = X509_get_ext_by_NID(certificate, NID_subject_alt_name, -1);
+  if (at < 0) return "";
+  const Bio out(BIO_new(BIO_s_mem()));
+  X509V3_EXT_print(out.get(), X509_get_ext(certificate, at), 0, 0);
+  char* text = nullptr;
+  const long size = BIO_get_mem_data(out.get(), &text);  // NOLINT: OpenSSL's type
+  return {text, static_cast<size_t>(size)};
+}
+
+class CertificatesTest : public CliTest {
+ protected:
+  CertificatesTest() {
+    std::ofstream(cluster()) << R"({"ps": ["h:1", "h:2"], "worker": ["h:3"]})";
+    std::filesystem::remove_all(out());
+  }
+  ~CertificatesTest() override { std::filesystem::remove_all(out()); }
+  std::string cluster() const { return folder_ + "cluster.json"; }
+  std::string out() const { return folder_ + "tls"; }
+  Result Make(const std::string& more = "") {
+    return Run("certificates " + cluster() + " --out " + out() + " " + more);
+  }
+};
+
+TEST_F(CertificatesTest, NameTasksAndClients) {
+  ASSERT_EQ(Make("--days 3").status, 0);
+  const Certificate authority = ReadCertificate(out() + "/ca.pem");
+  ASSERT_NE(authority, nullptr);
+  EXPECT_EQ(X509_check_ca(authority.get()), 1);
+  const std::pair<std::string, std::string> cases[] = {
+      {"ca", ""},
+      {"client", "URI:troupe:client"},
+      {"job-ps-task-0", "URI:troupe:/job:ps/replica:0/task:0, URI:troupe:client"},
+      {"job-ps-task-1", "URI:troupe:/job:ps/replica:0/task:1, URI:troupe:client"},
+      {"job-worker-task-0", "URI:troupe:/job:worker/replica:0/task:0, URI:troupe:client"}};
+  for (const auto& [name, names] : cases) {
+    SCOPED_TRACE(name);
+    const std::string stem = out() + "/" + name;
+    const Certificate certificate = ReadCertificate(stem + ".pem");
+    ASSERT_NE(certificate, nullptr);
+    EXPECT_EQ(NamesOf(certificate.get()), names);
+    EXPECT_EQ(X509_verify(certificate.get(), X509_get0_pubkey(authority.get())), 1);
+    EXPECT_EQ(X509_check_issued(authority.get(), certificate.get()), X509_V_OK);
+    EXPECT_EQ(X509_check_ca(certificate.get()) != 0, name == "ca");
+    int days = 0, seconds = 0;
+    ASSERT_EQ(ASN1_TIME_diff(&days, &seconds, nullptr, X509_get0_notAfter(certificate.get())), 1);
+    EXPECT_NEAR(days * 86400 + seconds, 3 * 86400, 60);
+    EXPECT_LT(X509_cmp_current_time(X509_get0_notBefore(certificate.get())), 0);
+    const Bio in(BIO_new_file((stem + ".key").c_str(), "r"));
+    EVP_PKEY* const key = PEM_read_bio_PrivateKey(in.get(), nullptr, nullptr, nullptr);
+    ASSERT_NE(key, nullptr);
+    EXPECT_EQ(X509_check_private_key(certificate.get(), key), 1);
+    char curve[32] = "";
+    EVP_PKEY_get_utf8_string_param(key, "group", curve, sizeof(curve), nullptr);
+    EXPECT_EQ(curve, std::string("prime256v1"));
+    EVP_PKEY_free(key);
+    struct stat about {};
+    ASSERT_EQ(stat((stem + ".key").c_str(), &about), 0);
+    EXPECT_EQ(about.st_mode & 0777, 0600u);
+  }
+  const std::filesystem::directory_iterator files(out());
+  EXPECT_EQ(std::distance(begin(files), end(files)), 10);
+}
+
+TEST_F(CertificatesTest, NothingIsOverwritten) {
+  std::filesystem::create_directory(out());
+  for (const char* file : {"/client.key", "/job-ps-task-1.pem", "/ca.key"}) {
+    std::ofstream(out() + file) << "mine";
+    const Result r = Make();
+    EXPECT_EQ(r.status, 1);
+    EXPECT_THAT(r.err, StartsWith("ALREADY_EXISTS: " + out() + file));
+    EXPECT_EQ(ReadFile(out() + file), "mine");
+    std::filesystem::remove(out() + file);
+    EXPECT_TRUE(std::filesystem::is_empty(out())) << "nothing is half done";
+  }
+  // A link that leads nowhere would be written through.
+  std::filesystem::create_symlink(folder_ + "elsewhere", out() + "/ca.key");
+  EXPECT_THAT(Make().err, StartsWith("ALREADY_EXISTS: "));
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "elsewhere"));
+  std::filesystem::remove(out() + "/ca.key");
+  EXPECT_EQ(Make().status, 0);
+  EXPECT_THAT(Make().err, StartsWith("ALREADY_EXISTS: "));
+}
+
+TEST_F(CertificatesTest, AnAuthoritySignsForMoreTasks) {
+  ASSERT_EQ(Make().status, 0);
+  const std::string more = folder_ + "more";
+  const std::string command =
+      "certificates " + cluster() + " --out " + more + " --authority " + out();
+  ASSERT_EQ(Run(command).status, 0);
+  EXPECT_EQ(ReadFile(more + "/ca.pem"), ReadFile(out() + "/ca.pem"));
+  EXPECT_FALSE(std::filesystem::exists(more + "/ca.key")) << "it stays where it is";
+  const Certificate authority = ReadCertificate(out() + "/ca.pem");
+  const Certificate client = ReadCertificate(more + "/client.pem");
+  EXPECT_EQ(X509_verify(client.get(), X509_get0_pubkey(authority.get())), 1);
+  EXPECT_NE(ReadFile(more + "/client.pem"), ReadFile(out() + "/client.pem"));
+  std::filesystem::remove_all(more);
+  std::filesystem::copy(out() + "/client.key", out() + "/ca.key",
+                        std::filesystem::copy_options::overwrite_existing);
+  EXPECT_THAT(Run(command).err, StartsWith("INVALID_ARGUMENT: "));
+  std::filesystem::remove(out() + "/ca.key");
+  EXPECT_THAT(Run(command).err, StartsWith("NOT_FOUND: "));
+  EXPECT_FALSE(std::filesystem::exists(more));
+}
+
+TEST_F(CertificatesTest, BadRequests) {
+  EXPECT_EQ(Run("certificates").status, 2);
+  EXPECT_THAT(Run("certificates " + cluster()).err, HasSubstr("--out is required"));
+  EXPECT_EQ(Make("--days 0").status, 2);
+  EXPECT_EQ(Make("--days 36501").status, 2);
+  EXPECT_THAT(Run("certificates /no/such/file --out " + out()).err, StartsWith("NOT_FOUND: "));
+  EXPECT_THAT(Run("certificates " + graph() + " --out " + out()).err,
+              StartsWith("INVALID_ARGUMENT: "));
+  EXPECT_FALSE(std::filesystem::exists(out()));
+  EXPECT_THAT(Run("certificates " + cluster() + " --out /no/such/folder").err,
+              StartsWith("NOT_FOUND: cannot make the folder /no/such/folder"));
+  EXPECT_EQ(Run("worker --cluster " + cluster() + " --certificates d --tls-cert f").status, 2);
 }
 
 TEST_F(CliTest, ATimeoutEndsARun) {

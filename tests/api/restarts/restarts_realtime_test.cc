@@ -1,5 +1,5 @@
-// Tasks that are killed and are back at random moments, while a client retries: no step may hang.
-// TROUPE_RESTARTS=N makes N of them.
+// Tasks that are killed and are back at random moments, while clients retry, ask the tasks, and
+// have graphs ask an actor: nothing may hang. TROUPE_RESTARTS=N makes N of them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -8,11 +8,14 @@
 #include <atomic>
 #include <cstdlib>
 #include <fstream>
-#include <mutex>
+#include <functional>
+#include <optional>
 #include <random>
 #include <thread>
 
+#include "api/actors.h"
 #include "api/troupe.h"
+#include "devices/status_macros.h"
 #include "tests/api/free_port.h"
 #include "tests/api/troupe_process.h"
 
@@ -47,6 +50,7 @@ class Restarts : public testing::Test {
     }
     for (int i = 0; i < kTasks; ++i) {
       fetches_.push_back(ops::AddN(on(i), {own[0], own[1], own[2]}));
+      asking_.push_back(ops::AskActor(on(i), {own[i]}, "echo", {ElementType::kFloat})[0]);
     }
     graph_ = root.graph();
   }
@@ -59,33 +63,79 @@ class Restarts : public testing::Test {
 
   std::string file_, addresses_[kTasks];
   std::unique_ptr<TroupeProcess> tasks_[kTasks];
-  std::vector<Output> fetches_;
+  std::vector<Output> fetches_, asking_;
   std::shared_ptr<Graph> graph_;
 };
 
-TEST_F(Restarts, NoStepHangs) {
+/// Calls something again and again, and keeps its longest time.
+class Caller {
+ public:
+  explicit Caller(std::function<absl::Status()> call) : call_(std::move(call)) {}
+  ~Caller() { Stop(); }
+  void Stop() {
+    stop_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+  int succeeded() const { return succeeded_; }
+  absl::Duration longest() const { return longest_; }      ///< Once stopped.
+  const std::string& slowest() const { return slowest_; }  ///< What came of that call.
+  std::string ToString() const {
+    return StrCat(succeeded(), " times, the longest ", absl::FormatDuration(longest_));
+  }
+
+ private:
+  void Run() {
+    while (!stop_) {
+      const absl::Time begin = absl::Now();
+      const absl::Status status = call_();
+      succeeded_ += status.ok() ? 1 : 0;
+      if (absl::Now() - begin <= longest_) continue;
+      longest_ = absl::Now() - begin;
+      slowest_ = status.ToString();
+    }
+  }
+
+  const std::function<absl::Status()> call_;
+  std::atomic<bool> stop_{false};
+  std::atomic<int> succeeded_{0};
+  absl::Duration longest_;
+  std::string slowest_;
+  std::thread thread_{[this] { Run(); }};
+};
+
+TEST_F(Restarts, NothingHangs) {
   int rounds = 8;
   if (const char* wanted = std::getenv("TROUPE_RESTARTS")) rounds = std::atoi(wanted);
-  SessionOptions options;
-  options.target = "troupe://" + addresses_[0];
-  auto session = Session::Create(graph_, options);
-  ASSERT_TRUE(session.ok()) << session.status();
-  std::atomic<bool> stop{false};
-  std::atomic<int> succeeded{0};
-  std::mutex mutex;
-  absl::Duration longest;
-  std::string slowest;
-  std::thread client([&] {
-    while (!stop) {
-      const absl::Time begin = absl::Now();
-      const absl::Status status = (*session)->Run(fetches_).status();
-      succeeded += status.ok() ? 1 : 0;
-      std::lock_guard<std::mutex> lock(mutex);
-      if (absl::Now() - begin <= longest) continue;
-      longest = absl::Now() - begin;
-      slowest = status.ToString();
-    }
-  });
+  const std::string target = "troupe://" + addresses_[0];
+  auto session = Session::Create(graph_, {.target = target});
+  auto other = Session::Create(graph_, {.target = target});
+  auto node = ClusterNode::Join({.target = target, .heartbeat_timeout = kTimeout});
+  ASSERT_TRUE(session.ok() && other.ok() && node.ok()) << node.status();
+  auto published = (*node)->Publish("echo", (*node)->system().spawn([] {
+    return caf::behavior{[](ask_atom, const std::vector<Tensor>& in) { return in; },
+                         [](tell_atom, const std::vector<Tensor>&) {}};
+  }));
+  ASSERT_TRUE(published.ok()) << published.status();
+  std::atomic<int> victim{1};
+  std::optional<TaskActor> task;
+  Caller callers[] = {Caller([&] { return (*session)->Run(fetches_).status(); }),
+                      Caller([&] { return (*other)->Run(asking_).status(); }),
+                      // Through a handle of its life, until that is over.
+                      Caller([&] {
+                        if (!task) {
+                          auto found = (*node)->Find<TaskActor>(
+                              StrCat("/job:worker/task:", victim.load()), "");
+                          if (!found.ok()) return found.status();
+                          task = *found;
+                        }
+                        absl::Status status;
+                        caf::scoped_actor self((*node)->system());
+                        self->request(*task, caf::infinite, status_atom_v)
+                            .receive([](const TaskStatus&) {},
+                                     [&](const caf::error& error) { status = ToStatus(error); });
+                        if (!status.ok()) task.reset();
+                        return status;
+                      })};
   std::mt19937 random(std::random_device{}());
   auto sleep = [&](int from_ms, int to_ms) {
     // The moments at which tasks end and come back are what is tested; elsewhere, the time between
@@ -93,26 +143,31 @@ TEST_F(Restarts, NoStepHangs) {
     std::this_thread::sleep_for(
         std::chrono::milliseconds(std::uniform_int_distribution<int>(from_ms, to_ms)(random)));
   };
-  for (int round = 0; round < rounds; ++round) {
-    const int victim = 1 + static_cast<int>(random() % 2);
+  for (int round = 0; round < rounds && !HasFailure(); ++round) {
+    victim = 1 + static_cast<int>(random() % 2);
     tasks_[victim]->Signal(SIGKILL);
     sleep(50, random() % 2 == 0 ? 300 : 3000);
     Start(victim);
     // All get on again.
-    const int before = succeeded;
     const absl::Time end = absl::Now() + 2 * kTimeout + kSlack;
-    while (succeeded < before + 3 && absl::Now() < end) sleep(5, 5);
-    EXPECT_GE(succeeded, before + 3) << "round " << round;
-    if (HasFailure()) break;
+    for (const Caller& caller : callers) {
+      const int before = caller.succeeded();
+      while (caller.succeeded() < before + 3 && absl::Now() < end) sleep(5, 5);
+      EXPECT_GE(caller.succeeded(), before + 3) << "round " << round << ", " << &caller - callers;
+    }
     sleep(0, 200);
   }
-  stop = true;
-  // A step that hangs ends with its session.
-  if (HasFailure()) (*session)->Close().IgnoreError();
-  client.join();
-  EXPECT_LT(longest, 2 * kTimeout + kSlack) << slowest;
-  std::printf("%d restarts, %d steps, the longest %s\n", rounds, succeeded.load(),
-              absl::FormatDuration(longest).c_str());
+  // What hangs ends with the tasks.
+  if (HasFailure()) {
+    for (auto& process : tasks_) process->Signal(SIGKILL);
+  }
+  for (Caller& caller : callers) {
+    caller.Stop();
+    EXPECT_LT(caller.longest(), 2 * kTimeout + kSlack) << caller.slowest();
+  }
+  std::printf("%d restarts; steps %s; asking steps %s; asks %s\n", rounds,
+              callers[0].ToString().c_str(), callers[1].ToString().c_str(),
+              callers[2].ToString().c_str());
 }
 
 }  // namespace

@@ -78,6 +78,34 @@ TEST_F(AccumulatorTest, WhoeverServesLeavesTheDivisionToThePlayerOfTheStep) {
   ExpectEqual(Take(mean, 1)->output(0), Tensor::Vector<float>({8}));
 }
 
+// Nor add them; meanwhile nobody else has the sum.
+TEST_F(AccumulatorTest, LargeGradientsAreAddedByThePlayerOfTheStep) {
+  const Tensor sum = Make(ElementType::kFloat, PartialShape(), "SUM");
+  const auto start = [&](float value) {
+    Tensor gradient = Tensor::Allocate(ElementType::kFloat, Shape({1 << 20})).value();
+    for (float& element : gradient.mutable_values<float>()) element = value;
+    return calls.Start("ResourceAccumulatorApplyGradient",
+                       {sum, Tensor::Scalar<int64_t>(9), std::move(gradient)});
+  };
+  auto first = start(1), second = start(2), third = start(4), given_up = start(8),
+       fifth = start(16);
+  auto taking = Take(sum, 2);
+  EXPECT_TRUE(first->done());
+  given_up->Cancel(absl::AbortedError("stop"));
+  EXPECT_EQ(given_up->status().code(), Code::kAborted);
+  EXPECT_FALSE(second->done());
+  EXPECT_EQ(first->status(), absl::OkStatus());
+  EXPECT_EQ(Count(sum), 1);
+  EXPECT_TRUE(second->done());
+  EXPECT_FALSE(third->done());
+  second.reset();  // Its step has failed: nothing is added.
+  EXPECT_FALSE(taking->done());
+  EXPECT_EQ(third->status(), absl::OkStatus());
+  EXPECT_EQ(taking->output(0).unchecked_values<float>()[7], 5);
+  calls.resources().ResetAll();
+  EXPECT_EQ(fifth->status(), absl::OkStatus());  // It had the sum already.
+}
+
 TEST_F(AccumulatorTest, Sums) {
   const Tensor sum = Make(ElementType::kDouble, PartialShape(), "SUM");
   EXPECT_EQ(calls.Do("ResourceAccumulatorSetGlobalStep", {sum, Tensor::Scalar<int64_t>(5)}),
@@ -145,7 +173,8 @@ class SparseAccumulatorTest : public ::testing::Test {
   }
   void Make(const PartialShape& shape, bool mean) {
     ResourceHandle resource;
-    resource.resource = MakeSparseAccumulator("rows", {ElementType::kFloat, shape, mean});
+    resource.resource =
+        calls.resources().MakeAccumulator("rows", {ElementType::kFloat, shape, mean, true});
     handle = Tensor::Scalar(std::move(resource));
   }
   static Tensor Rows(std::initializer_list<float> values) {

@@ -65,6 +65,10 @@ class FakeResources : public ResourceProvider {
     if (found == resources_.end()) return absl::NotFoundError("no such resource");
     return found->second;
   }
+  RefPtr<Resource> MakeQueue(std::string, const QueueOptions&) override { return nullptr; }
+  RefPtr<Resource> MakeAccumulator(std::string, const AccumulatorOptions&) override {
+    return nullptr;
+  }
   absl::Status Destroy(std::string_view container, std::string_view name) override {
     const auto found = resources_.find(Key(container, name));
     if (found == resources_.end()) return absl::NotFoundError("no such resource");

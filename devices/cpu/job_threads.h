@@ -1,6 +1,6 @@
 /// Threads for what may take long: plans that are built, steps that are played, callbacks of users.
-#ifndef TROUPE_NET_JOB_THREADS_H_
-#define TROUPE_NET_JOB_THREADS_H_
+#ifndef TROUPE_DEVICES_CPU_JOB_THREADS_H_
+#define TROUPE_DEVICES_CPU_JOB_THREADS_H_
 
 #include <chrono>
 #include <condition_variable>
@@ -70,4 +70,4 @@ class JobThreads {
 
 }  // namespace troupe
 
-#endif  // TROUPE_NET_JOB_THREADS_H_
+#endif  // TROUPE_DEVICES_CPU_JOB_THREADS_H_

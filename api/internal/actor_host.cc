@@ -1,0 +1,467 @@
+#include "api/internal/actor_host.h"
+
+#include <utility>
+
+#include "actors/runtime.h"
+#include "api/internal/actor_frames.h"
+#include "api/internal/actor_protocol.h"
+#include "devices/exceptions.h"
+#include "devices/status_macros.h"
+
+namespace troupe {
+
+using namespace actor_protocol;  // NOLINT: its own
+
+namespace {
+
+int64_t BytesOf(const std::string& body, const std::vector<Tensor>& tensors) {
+  int64_t bytes = static_cast<int64_t>(body.size());
+  for (const Tensor& tensor : tensors) bytes += static_cast<int64_t>(tensor.bytes());
+  return bytes;
+}
+
+/// Such messages are of no use to an actor unless they are in queues of their own.
+bool IsOfStream(const caf::type_erased_tuple& content) {
+  return content.type_token() == caf::make_type_token<caf::open_stream_msg>() ||
+         content.type_token() == caf::make_type_token<caf::upstream_msg>() ||
+         content.type_token() == caf::make_type_token<caf::downstream_msg>();
+}
+
+}  // namespace
+
+/// An actor of another process.
+class ActorHost::Proxy final : public caf::actor_proxy {
+ public:
+  Proxy(caf::actor_config& config, ActorHost* host, uint64_t node)
+      : caf::actor_proxy(config), host_(host), node_(node) {}
+
+  const char* name() const override { return "troupe.proxy"; }
+  uint64_t process() const { return node_; }
+  bool dead() const { return dead_.load(std::memory_order_acquire); }
+
+  void enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) override {
+    if (what == nullptr) return;
+    if (dead()) return bounce(what);
+    host_->Forward(this, *what);
+  }
+  void kill_proxy(caf::execution_unit* unit, caf::error reason) override {
+    dead_.store(true, std::memory_order_release);
+    cleanup(std::move(reason), unit);
+  }
+
+  /// False if too much is under way.
+  bool Take(int64_t bytes) {
+    const int64_t messages = messages_.fetch_add(1) + 1, all = bytes_.fetch_add(bytes) + bytes;
+    if (messages == 1 || (messages <= kMostMessages && all <= kMostBytes)) return true;
+    GiveBack(1, bytes);
+    return false;
+  }
+  void GiveBack(int64_t messages, int64_t bytes) {
+    messages_ -= messages;
+    bytes_ -= bytes;
+  }
+
+ private:
+  ActorHost* const host_;
+  const uint64_t node_;
+  std::atomic<bool> dead_{false};
+  std::atomic<int64_t> messages_{0}, bytes_{0};  ///< Under way.
+};
+
+/// What an actor of this process has handled, for the process that sent it.
+struct ActorHost::Window {
+  ActorHost* host;
+  uint64_t node;
+  caf::actor_id actor;
+  std::atomic<int64_t> messages{0}, bytes{0};  ///< Not told yet.
+
+  void Handled(int64_t size) noexcept {
+    const int64_t number = messages.fetch_add(1) + 1, all = bytes.fetch_add(size) + size;
+    if (number < kMostMessages / 4 && all < kMostBytes / 4) return;
+    KeepGoing([&] {
+      std::string body = Fields(kCredit);
+      WireWriter writer(&body);
+      writer.Number<uint64_t>(actor);
+      writer.Number<int64_t>(messages.exchange(0));
+      writer.Number<int64_t>(bytes.exchange(0));
+      host->SendTo(node, std::move(body));
+    });
+  }
+};
+
+/// A message that has come; it counts as handled when it is destroyed.
+class ActorHost::CountedElement final : public caf::mailbox_element {
+ public:
+  CountedElement(caf::strong_actor_ptr from, caf::message_id id, caf::message content,
+                 std::shared_ptr<Window> window, int64_t bytes)
+      : caf::mailbox_element(std::move(from), id, {}),
+        content_(std::move(content)),
+        window_(std::move(window)),
+        bytes_(bytes) {}
+  ~CountedElement() override { window_->Handled(bytes_); }
+
+  caf::type_erased_tuple& content() override { return content_; }
+  const caf::type_erased_tuple& content() const override { return content_; }
+  caf::message move_content_to_message() override { return std::move(content_); }
+  caf::message copy_content_to_message() const override { return content_; }
+
+ private:
+  caf::message content_;
+  const std::shared_ptr<Window> window_;
+  const int64_t bytes_;
+};
+
+// ---- The actor system ----
+
+absl::StatusOr<caf::actor_system*> ActorHost::System(caf::actor_system_config* config) {
+  if (config == nullptr && started_.load(std::memory_order_acquire)) return system_.get();
+  std::lock_guard<std::mutex> lock(starting_);
+  if (system_ == nullptr) {
+    Start(config);
+  } else if (config != nullptr && config != config_) {
+    return absl::FailedPreconditionError(
+        StrCat("the actor system of ", options_.name, " has been made with another configuration"));
+  }
+  return system_.get();
+}
+
+void ActorHost::Start(caf::actor_system_config* config) {
+  if (config == nullptr) {
+    own_config_ = std::make_unique<caf::actor_system_config>();
+    own_config_->set("scheduler.policy", caf::atom("sharing"));
+    own_config_->set("scheduler.max-threads", uint64_t{2});
+  }
+  caf::actor_system_config* const used = config != nullptr ? config : own_config_.get();
+  caf::put(used->content, Identity::kSetting, static_cast<int64_t>(options_.incarnation));
+  used->add_message_types<caf::id_block::troupe>();
+  used->load<Identity>();
+  config_ = config;
+  system_ = std::make_unique<caf::actor_system>(*used);
+  system_->await_actors_before_shutdown(false);
+  proxies_ = std::make_unique<caf::proxy_registry>(*system_, *this);
+  started_.store(true, std::memory_order_release);
+}
+
+void ActorHost::Disconnect() {
+  std::vector<uint64_t> nodes;
+  std::map<std::string, Publication> publications;
+  std::map<uint64_t, Call> calls;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    over_ = true;
+    for (const auto& [node, process] : processes_) nodes.push_back(node);
+    publications.swap(publications_);
+    calls.swap(calls_);
+  }
+  for (auto& [id, call] : calls) call.done(absl::CancelledError("the node has left"));
+  for (uint64_t node : nodes) Lose(node);
+  if (proxies_ != nullptr) proxies_->clear();
+  FailRequests([](const Request&) { return true; });
+}
+
+bool ActorHost::idle() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return requests_.empty() && unknown_.empty() && calls_.empty();
+}
+
+ActorHost::~ActorHost() {
+  Disconnect();
+  roles_.clear();
+  proxies_.reset();
+  if (system_ == nullptr) return;
+  // Actors that are registered when their system ends would end without it.
+  for (caf::actor_id id = system_->latest_actor_id(); id > 0; --id) system_->registry().erase(id);
+  system_.reset();
+}
+
+caf::strong_actor_ptr ActorHost::make_proxy(caf::node_id node, caf::actor_id actor) {
+  const uint64_t incarnation = Identity::IncarnationOf(node);
+  if (incarnation == 0 || actor == 0) return nullptr;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (over_) return nullptr;
+    watches_.emplace_back(incarnation, actor);
+  }
+  caf::actor_config config;
+  return caf::make_actor<Proxy, caf::strong_actor_ptr>(actor, std::move(node), system_.get(),
+                                                       config, this, incarnation);
+}
+
+caf::strong_actor_ptr ActorHost::HandleOf(uint64_t node, caf::actor_id actor) {
+  if (node == 0) return nullptr;
+  if (node == options_.incarnation) return system().registry().get(actor);
+  system();
+  caf::strong_actor_ptr handle = proxies_->get_or_put(Identity::IdOf(node), actor);
+  SendWatches();
+  return handle;
+}
+
+// ---- Messages ----
+
+void ActorHost::Forward(Proxy* proxy, caf::mailbox_element& what) {
+  const absl::Status sent = CatchExceptions([&] { return TryForward(proxy, what); });
+  if (sent.ok() || what.sender == nullptr || what.mid.is_response()) return;
+  const caf::message_id id = what.mid.is_request() ? what.mid.response_id() : caf::message_id();
+  what.sender->enqueue(caf::make_mailbox_element(proxy->ctrl(), id, {}, ToCafError(sent)), nullptr);
+}
+
+absl::Status ActorHost::TryForward(Proxy* proxy, caf::mailbox_element& what) {
+  if (!what.stages.empty()) {
+    return absl::UnimplementedError("messages for several actors in turn do not travel");
+  }
+  const caf::type_erased_tuple& content = what.content();
+  const caf::uniform_type_info_map& types = system_->types();
+  for (size_t i = 0; i < content.size(); ++i) {
+    if (types.portable_name(content.type(i)) == types.default_type_name()) {
+      return InvalidArgument("a message of a type that the actor system's configuration does not ",
+                             "have (add_message_type) cannot travel: ", content.stringify(i));
+    }
+  }
+  std::string body = Fields(kSend);
+  std::vector<Tensor> tensors;
+  WireWriter writer(&body);
+  writer.Number<uint64_t>(proxy->id());
+  writer.Number<uint64_t>(what.mid.integer_value());
+  uint64_t sender_node = 0;
+  if (what.sender != nullptr) sender_node = Identity::IncarnationOf(what.sender->nid);
+  writer.Number(sender_node);
+  writer.Number<uint64_t>(what.sender != nullptr ? what.sender->aid : 0);
+  caf::scoped_execution_unit unit(system_.get());
+  unit.proxy_registry_ptr(proxies_.get());
+  FrameSerializer sink(&unit, &body, &tensors);
+  if (caf::error error = caf::message::save(sink, content)) return ToStatus(error);
+  if (tensors.size() >= Links::kMaxParts) {
+    return InvalidArgument("a message with ", tensors.size(), " large tensors cannot travel");
+  }
+  // Answers are as few as what was asked.
+  if (!what.mid.is_response() && !proxy->Take(BytesOf(body, tensors))) {
+    return absl::ResourceExhaustedError(StrCat("the actor has not handled the last ", kMostMessages,
+                                               " messages, or ", kMostBytes, " bytes, yet"));
+  }
+  // Whoever answers must find the sender.
+  if (sender_node == options_.incarnation) {
+    system_->registry().put(what.sender->aid, what.sender);
+  }
+  RequestKey key;
+  if (what.mid.is_request() && what.sender != nullptr) {
+    key = {what.sender->aid, what.mid.response_id().integer_value()};
+    std::lock_guard<std::mutex> lock(mutex_);
+    requests_[key] = {proxy->process(), proxy->id(), what.sender};
+  }
+  SendTo(proxy->process(), std::move(body), std::move(tensors));
+  if (proxy->dead()) {
+    FailRequests([&](const Request& request) {
+      return request.node == proxy->process() && request.actor == proxy->id();
+    });
+  }
+  return absl::OkStatus();
+}
+
+void ActorHost::OnSend(uint64_t from, WireReader* reader, std::string_view body,
+                       std::vector<Tensor> tensors, const absl::Status& whole) {
+  uint64_t receiver = 0, id = 0, sender_node = 0, sender_id = 0;
+  if (!reader->Number(&receiver) || !reader->Number(&id) || !reader->Number(&sender_node) ||
+      !reader->Number(&sender_id)) {
+    return;
+  }
+  const int64_t bytes = static_cast<int64_t>(body.size()) + BytesOf({}, tensors);
+  // The other categories are those of streams.
+  caf::message_id message_id = caf::make_message_id(id);
+  if (!message_id.is_urgent_message()) message_id = message_id.with_normal_priority();
+  const caf::strong_actor_ptr actor = system().registry().get(receiver);
+  const caf::strong_actor_ptr sender = HandleOf(sender_node, sender_id);
+  caf::message content;
+  absl::Status status = whole;
+  if (status.ok()) {
+    caf::scoped_execution_unit unit(system_.get());
+    unit.proxy_registry_ptr(proxies_.get());
+    FrameDeserializer source(&unit, body.substr(body.size() - reader->left()), &tensors);
+    status = CatchExceptions([&]() -> absl::Status {
+      if (caf::error error = content.load(source)) {
+        return InvalidArgument("a message that cannot be read here (", caf::to_string(error),
+                               "): are its types those of this actor system's configuration?");
+      }
+      if (IsOfStream(content)) return absl::UnimplementedError("streams do not travel");
+      return source.done() ? absl::OkStatus() : Malformed();
+    });
+    SendWatches();
+  }
+  if (message_id.is_response()) {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (requests_.erase({receiver, id}) == 0) return;  // Nobody waits for it.
+    }
+    if (!status.ok()) content = caf::make_message(ToCafError(status));
+    if (actor == nullptr) return;
+    actor->enqueue(caf::make_mailbox_element(sender, message_id, {}, std::move(content)), nullptr);
+    return;
+  }
+  std::shared_ptr<Window> window;
+  bool quick = false;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto& known = windows_[{from, receiver}];
+    if (known == nullptr) known.reset(new Window{this, from, receiver});
+    window = known;
+    if (actor == nullptr) windows_.erase({from, receiver});
+    quick = quick_.count(receiver) != 0;
+  }
+  if (actor != nullptr && status.ok()) {
+    caf::mailbox_element_ptr element(
+        new CountedElement(sender, message_id, std::move(content), std::move(window), bytes));
+    return quick ? EnqueueQuick(actor.get(), std::move(element))
+                 : actor->enqueue(std::move(element), nullptr);
+  }
+  window->Handled(bytes);
+  if (!message_id.is_request() || sender == nullptr) return;
+  sender->enqueue(
+      caf::make_mailbox_element(
+          nullptr, message_id.response_id(), {},
+          actor == nullptr ? caf::make_error(caf::sec::request_receiver_down) : ToCafError(status)),
+      nullptr);
+}
+
+void ActorHost::FailRequests(const std::function<bool(const Request&)>& concerned) {
+  std::vector<std::pair<RequestKey, Request>> failed;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (auto it = requests_.begin(); it != requests_.end();) {
+      if (!concerned(it->second)) {
+        ++it;
+        continue;
+      }
+      failed.emplace_back(it->first, std::move(it->second));
+      it = requests_.erase(it);
+    }
+  }
+  for (auto& [key, request] : failed) {
+    request.sender->enqueue(
+        caf::make_mailbox_element(nullptr, caf::make_message_id(key.second), {},
+                                  caf::make_error(caf::sec::request_receiver_down)),
+        nullptr);
+  }
+}
+
+// ---- Frames ----
+
+void ActorHost::OnFrameTick() {
+  KeepGoing([&] {
+    const Clock::time_point now = Clock::now();
+    std::vector<Done> late;
+    std::vector<PeerId> ping;
+    std::vector<std::shared_ptr<Peer>> silent;
+    std::vector<caf::strong_actor_ptr> roles;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      for (auto it = calls_.begin(); it != calls_.end();) {
+        if (it->second.deadline > now) {
+          ++it;
+          continue;
+        }
+        late.push_back(std::move(it->second.done));
+        it = calls_.erase(it);
+      }
+      if (now >= next_ping_) {
+        next_ping_ = now + kPingInterval;
+        for (const auto& [key, role] : roles_) roles.push_back(role);
+        for (auto& [node, process] : processes_) {
+          if (!process.pings || process.peer == nullptr) continue;
+          ping.push_back(process.id);
+          // Part of something large is a sign of life, too.
+          const uint64_t received = process.peer->stats().bytes_received;
+          if (received != process.received) process.unheard = 0;
+          process.received = received;
+          if (++process.unheard * kPingInterval > options_.silence) silent.push_back(process.peer);
+        }
+      }
+    }
+    for (PeerId id : ping) options_.links->SendFrame(id, Fields(kPing), {});
+    for (const auto& peer : silent) {
+      peer->Close("nothing is heard of its actors", std::chrono::milliseconds(0));
+    }
+    for (const caf::strong_actor_ptr& role : roles) EndIfOver(role);
+    for (Done& done : late) done(absl::DeadlineExceededError("no answer in time"));
+  });
+}
+
+void ActorHost::OnFrame(PeerId id, const std::shared_ptr<Peer>& peer, std::string body,
+                        std::vector<Tensor> tensors, const absl::Status& whole) {
+  const uint64_t from = peer->info().incarnation;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto it = processes_.find(from);
+    if (over_ || it == processes_.end() || it->second.peer != peer) return;
+    it->second.pings = true;
+  }
+  KeepGoing([&] {
+    WireReader reader(body);
+    uint8_t kind = 0;
+    uint64_t number = 0;
+    if (!reader.Number(&kind) || kind == kPing) return;
+    if (kind == kMembers) {
+      if (options_.members_changed && id < kFirstClient) options_.members_changed(id);
+      return;
+    }
+    if (!started_.load(std::memory_order_acquire)) system();
+    switch (kind) {
+      case kSend:
+        return OnSend(from, &reader, body, std::move(tensors), whole);
+      case kWatch:
+        if (reader.Number(&number)) Watch(from, number);
+        return;
+      case kDown:
+        return OnDown(from, &reader, body);
+      case kCredit: {
+        int64_t messages = 0, bytes = 0;
+        if (!reader.Number(&number) || !reader.Number(&messages) || !reader.Number(&bytes)) return;
+        const caf::strong_actor_ptr proxy = proxies_->get(Identity::IdOf(from), number);
+        if (proxy != nullptr && messages >= 0 && bytes >= 0) {
+          static_cast<Proxy*>(proxy->get())->GiveBack(messages, bytes);
+        }
+        return;
+      }
+      case kUnpublish: {
+        std::string name;
+        if (!reader.String(&name, kMostNameBytes)) return;
+        std::unique_ptr<PublishedActor> local;  // Ends without the lock.
+        std::lock_guard<std::mutex> lock(mutex_);
+        const auto it = publications_.find(name);
+        if (it == publications_.end() || it->second.incarnation != from) return;
+        local = std::move(it->second.local);
+        publications_.erase(it);
+        return;
+      }
+      case kAnswer: {
+        int32_t code = 0;
+        std::string_view rest;
+        if (!reader.Number(&number) || !reader.Number(&code) || !reader.Raw(reader.left(), &rest)) {
+          return;
+        }
+        Done done;
+        {
+          std::lock_guard<std::mutex> lock(mutex_);
+          const auto it = calls_.find(number);
+          if (it == calls_.end() || it->second.to != id) return;
+          done = std::move(it->second.done);
+          calls_.erase(it);
+        }
+        return code == 0
+                   ? done(std::string(rest))
+                   : done(absl::Status(static_cast<absl::StatusCode>(code), std::string(rest)));
+      }
+      default: {
+        if (!reader.Number(&number)) return;
+        const absl::StatusOr<std::string> answer =
+            CatchExceptions([&] { return OnQuestion(kind, from, &reader); });
+        std::string frame = Fields(kAnswer);
+        WireWriter writer(&frame);
+        writer.Number(number);
+        writer.Number(static_cast<int32_t>(answer.status().code()));
+        writer.Raw(answer.ok() ? *answer : std::string(answer.status().message()));
+        options_.links->SendFrame(id, std::move(frame), {});
+      }
+    }
+  });
+}
+
+}  // namespace troupe

@@ -1,0 +1,289 @@
+// The processes with which a host of actors has to do: how they are found, met and lost, and who is
+// told of actors that have ended.
+#include <utility>
+
+#include "api/internal/actor_frames.h"
+#include "api/internal/actor_host.h"
+#include "api/internal/actor_protocol.h"
+#include "devices/exceptions.h"
+#include "devices/status_macros.h"
+
+namespace troupe {
+
+using namespace actor_protocol;  // NOLINT: its own
+
+// ---- Processes ----
+
+void ActorHost::SendTo(uint64_t node, std::string body, std::vector<Tensor> tensors) {
+  PeerId id = 0;
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (over_) return;
+    const auto known = processes_.find(node);
+    auto waiting = unknown_.find(node);
+    if (known == processes_.end() || waiting != unknown_.end()) {
+      const bool look = waiting == unknown_.end();
+      if (look) waiting = unknown_.try_emplace(node).first;
+      waiting->second.emplace_back(std::move(body), std::move(tensors));
+      lock.unlock();
+      if (look) LookFor(node);
+      return;
+    }
+    id = known->second.id;
+    known->second.pings = true;
+  }
+  options_.links->SendFrame(id, std::move(body), std::move(tensors));
+}
+
+void ActorHost::Flush(uint64_t node, PeerId id) {
+  while (true) {
+    std::vector<std::pair<std::string, std::vector<Tensor>>> frames;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      const auto it = unknown_.find(node);
+      if (it == unknown_.end()) return;
+      frames.swap(it->second);
+      // Until then what is sent goes behind these.
+      if (frames.empty()) {
+        unknown_.erase(it);
+        return;
+      }
+    }
+    for (auto& [body, tensors] : frames) {
+      options_.links->SendFrame(id, std::move(body), std::move(tensors));
+    }
+  }
+}
+
+void ActorHost::LookFor(uint64_t node) {
+  std::vector<PeerId> whom;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& [incarnation, process] : processes_) {
+      if (process.id < kFirstClient && process.peer != nullptr) whom.push_back(process.id);
+    }
+  }
+  if (whom.empty()) return Lose(node);
+  std::string fields;
+  WireWriter(&fields).Number(node);
+  auto left = std::make_shared<std::atomic<size_t>>(whom.size());
+  for (PeerId task : whom) {
+    Ask(task, kWhere, fields, Clock::now() + kLookFor,
+        [this, node, left](const absl::StatusOr<std::string>& answer) {
+          const bool found = answer.ok() && OnWhere(node, *answer).ok();
+          if (found || --*left > 0) return;
+          std::unique_lock<std::mutex> lock(mutex_);
+          if (processes_.count(node) != 0) return;
+          lock.unlock();
+          Lose(node);
+        });
+  }
+}
+
+absl::Status ActorHost::OnWhere(uint64_t node, std::string_view answer) {
+  WireReader reader(answer);
+  std::string name, address;
+  if (!reader.String(&name, kMostNameBytes) || !reader.String(&address, kMostNameBytes)) {
+    return Malformed();
+  }
+  PeerId id = ClientPeer(node);
+  if (!name.empty() && name.front() == '/') {
+    TROUPE_ASSIGN_OR_RETURN(const Links::Task task, options_.links->FindTask(name));
+    id = task.id;
+  } else {
+    options_.links->SetTask(id, name, address);
+  }
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (over_) return absl::CancelledError("the node has left");
+    Process& process = processes_[node];
+    if (process.peer == nullptr) process.id = id;
+    process.pings = true;
+    incarnations_[id] = node;
+  }
+  Flush(node, id);
+  return absl::OkStatus();
+}
+
+void ActorHost::Lose(uint64_t node) {
+  std::vector<Publication> gone;
+  PeerId id = 0;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (const auto it = processes_.find(node); it != processes_.end()) {
+      id = it->second.id;
+      incarnations_.erase(id);
+      processes_.erase(it);
+    }
+    unknown_.erase(node);
+    for (auto it = publications_.begin(); it != publications_.end();) {
+      if (it->second.incarnation != node) {
+        ++it;
+        continue;
+      }
+      gone.push_back(std::move(it->second));
+      it = publications_.erase(it);
+    }
+    for (auto& [actor, nodes] : watchers_) nodes.erase(node);
+    for (auto it = windows_.lower_bound({node, 0});
+         it != windows_.end() && it->first.first == node;) {
+      it = windows_.erase(it);
+    }
+  }
+  if (id >= kFirstClient) options_.links->Forget(id);
+  gone.clear();
+  if (started_.load(std::memory_order_acquire)) proxies_->erase(Identity::IdOf(node));
+  FailRequests([node](const Request& request) { return request.node == node; });
+}
+
+void ActorHost::OnOpened(PeerId id, const std::shared_ptr<Peer>& peer) {
+  KeepGoing([&] {
+    const uint64_t node = peer->info().incarnation;
+    uint64_t lost = 0;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (const auto it = incarnations_.find(id); it != incarnations_.end()) {
+        // An earlier life, or an earlier connection to this one.
+        if (it->second != node || processes_[node].peer != nullptr) lost = it->second;
+      }
+    }
+    if (lost != 0) Lose(lost);
+    std::vector<std::pair<std::string, caf::actor_id>> names;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      Process& process = processes_[node];
+      process.id = id;
+      process.peer = peer;
+      process.unheard = 0;
+      incarnations_[id] = node;
+      for (const auto& [name, publication] : publications_) {
+        if (publication.incarnation == options_.incarnation) {
+          names.emplace_back(name, publication.actor);
+        }
+      }
+    }
+    Flush(node, id);
+    if (id >= kFirstClient) return;
+    for (const auto& [name, actor] : names) {
+      std::string fields;
+      WireWriter writer(&fields);
+      writer.String(name);
+      writer.Number<uint64_t>(actor);
+      Ask(id, kPublish, fields, Clock::now() + kLookFor, [](const absl::StatusOr<std::string>&) {});
+    }
+  });
+}
+
+void ActorHost::OnClosed(PeerId id, const std::shared_ptr<Peer>& peer) {
+  KeepGoing([&] {
+    const uint64_t node = peer->info().incarnation;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      const auto it = processes_.find(node);
+      if (it == processes_.end() || it->second.peer != peer) return;
+    }
+    FailCalls(id, absl::UnavailableError(StrCat("lost ", peer->info().ToString())));
+    Lose(node);
+  });
+}
+
+void ActorHost::OnUnreachable(PeerId id, const absl::Status& why) {
+  KeepGoing([&] {
+    uint64_t node = 0;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      const auto it = incarnations_.find(id);
+      if (it != incarnations_.end() && processes_[it->second].peer == nullptr) node = it->second;
+    }
+    FailCalls(id, why);
+    if (node != 0) Lose(node);
+  });
+}
+
+void ActorHost::OnTasksChanged() {
+  // Tasks hear of it from one another.
+  if (options_.runtime == nullptr) return;
+  KeepGoing([&] {
+    std::vector<PeerId> nodes;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      for (const auto& [node, process] : processes_) {
+        if (process.peer != nullptr && !process.peer->info().serves_at.empty() &&
+            process.id >= kFirstClient) {
+          nodes.push_back(process.id);
+        }
+      }
+    }
+    for (PeerId id : nodes) options_.links->SendFrame(id, Fields(kMembers), {});
+  });
+}
+
+// ---- Ends of actors ----
+
+void ActorHost::Watch(uint64_t from, caf::actor_id id) {
+  const caf::strong_actor_ptr actor = system().registry().get(id);
+  if (actor == nullptr) return TellDown(from, id, caf::make_error(caf::exit_reason::unknown));
+  bool first = false;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    first = watchers_.count(id) == 0;
+    watchers_[id].insert(from);
+  }
+  if (!first) return;
+  actor->get()->attach_functor([this, id](const caf::error& why) {
+    KeepGoing([&] {
+      std::set<uint64_t> nodes;
+      {
+        std::lock_guard<std::mutex> lock(mutex_);
+        const auto it = watchers_.find(id);
+        if (over_ || it == watchers_.end()) return;
+        nodes.swap(it->second);
+        watchers_.erase(it);
+      }
+      for (uint64_t node : nodes) TellDown(node, id, why);
+    });
+  });
+}
+
+void ActorHost::TellDown(uint64_t to, caf::actor_id actor, const caf::error& why) {
+  const auto frame = [&](caf::error reason) -> std::string {
+    std::string body = Fields(kDown);
+    WireWriter(&body).Number<uint64_t>(actor);
+    caf::scoped_execution_unit unit(system_.get());
+    std::vector<Tensor> none;
+    FrameSerializer sink(&unit, &body, &none);
+    return sink(reason) || !none.empty() ? "" : body;
+  };
+  std::string body = frame(why);
+  if (body.empty()) body = frame(caf::make_error(caf::exit_reason::unknown));
+  SendTo(to, std::move(body));
+}
+
+void ActorHost::SendWatches() {
+  std::vector<std::pair<uint64_t, caf::actor_id>> watches;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    watches.swap(watches_);
+  }
+  for (const auto& [node, actor] : watches) {
+    std::string body = Fields(kWatch);
+    WireWriter(&body).Number<uint64_t>(actor);
+    SendTo(node, std::move(body));
+  }
+}
+
+void ActorHost::OnDown(uint64_t from, WireReader* reader, std::string_view body) {
+  uint64_t actor = 0;
+  if (!reader->Number(&actor)) return;
+  caf::scoped_execution_unit unit(system_.get());
+  unit.proxy_registry_ptr(proxies_.get());
+  std::vector<Tensor> none;
+  FrameDeserializer source(&unit, body.substr(body.size() - reader->left()), &none);
+  caf::error why;
+  if (source(why)) why = caf::make_error(caf::exit_reason::unknown);
+  proxies_->erase(Identity::IdOf(from), actor, why);
+  FailRequests(
+      [&](const Request& request) { return request.node == from && request.actor == actor; });
+}
+
+}  // namespace troupe

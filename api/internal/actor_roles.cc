@@ -1,0 +1,398 @@
+// Roles of a task, and sessions, as actors: whoever sends to one handles the message.
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/runtime.h"
+#include "api/internal/actor_host.h"
+#include "api/session.h"
+#include "devices/exceptions.h"
+#include "devices/status_macros.h"
+#include "kernels/queues/accumulator.h"
+#include "kernels/queues/queue.h"
+
+namespace troupe {
+
+namespace {
+
+/// An actor whose messages are handled by their senders' threads, any number at once: what keeps
+/// the order of its state is the role itself. Handlers do not wait.
+class RoleActor : public caf::monitorable_actor {
+ public:
+  void enqueue(caf::mailbox_element_ptr what, caf::execution_unit* unit) override {
+    if (what == nullptr) return;
+    EndIfOver();
+    if (getf(is_terminated_flag)) return bounce(what);
+    // Roles end with what they are of, not with whoever is linked to them.
+    if (what->content().match_elements<caf::exit_msg>()) return;
+    if (handle_system_message(*what, unit, /*trap_exit=*/true)) return;
+    const Reply reply{ctrl(), what->sender, what->mid};
+    const absl::Status status = CatchExceptions([&] { return Handle(what->content(), reply); });
+    if (!status.ok()) reply.Send(ToCafError(status));
+  }
+
+  /// Ends the actor if what it is of is gone.
+  void EndIfOver() {
+    if (over()) cleanup(caf::make_error(caf::exit_reason::normal), nullptr);
+  }
+
+ protected:
+  virtual bool over() const { return false; }
+  /// Answers one message, from any thread.
+  struct Reply {
+    caf::strong_actor_ptr self, to;
+    caf::message_id id;
+
+    template <typename... T>
+    void Send(T&&... content) const {
+      if (to == nullptr || !id.is_request()) return;
+      to->enqueue(caf::make_mailbox_element(self, id.response_id(), {},
+                                            caf::make_message(std::forward<T>(content)...)),
+                  nullptr);
+    }
+    void SendStatus(const absl::Status& status) const {
+      status.ok() ? Send() : Send(ToCafError(status));
+    }
+  };
+
+  explicit RoleActor(caf::actor_config& config) : caf::monitorable_actor(config) {}
+  /// What it returns, unless it is OK, is the answer.
+  virtual absl::Status Handle(caf::type_erased_tuple& content, const Reply& reply) = 0;
+
+  static absl::Status NotHandled(const caf::type_erased_tuple& content) {
+    return absl::UnimplementedError(StrCat("the actor does not handle ", content.stringify()));
+  }
+};
+
+class TaskRoleActor final : public RoleActor {
+ public:
+  TaskRoleActor(caf::actor_config& config, TaskStatus status)
+      : RoleActor(config), status_(std::move(status)) {}
+  const char* name() const override { return "troupe.task"; }
+
+ private:
+  absl::Status Handle(caf::type_erased_tuple& content, const Reply& reply) override {
+    if (!content.match_elements<status_atom>()) return NotHandled(content);
+    reply.Send(status_);
+    return absl::OkStatus();
+  }
+  const TaskStatus status_;
+};
+
+class DeviceRoleActor final : public RoleActor {
+ public:
+  DeviceRoleActor(caf::actor_config& config, std::shared_ptr<DeviceRole> device)
+      : RoleActor(config), device_(std::move(device)) {}
+  const char* name() const override { return "troupe.device"; }
+
+ private:
+  absl::Status Handle(caf::type_erased_tuple& content, const Reply& reply) override {
+    if (!content.match_elements<status_atom>()) return NotHandled(content);
+    const Device& device = *device_->device;
+    DeviceStatus status{device.name(), device.type(), device_->containers.List()};
+    const AllocatorStats stats = device.allocator(device.memory_space())->stats();
+    status.bytes_in_use = stats.bytes_in_use;
+    status.peak_bytes_in_use = stats.peak_bytes_in_use;
+    status.bytes_limit = stats.bytes_limit;
+    reply.Send(std::move(status));
+    return absl::OkStatus();
+  }
+  const std::shared_ptr<DeviceRole> device_;
+};
+
+class VariableRoleActor final : public RoleActor {
+ public:
+  VariableRoleActor(caf::actor_config& config, RefPtr<Variable> variable)
+      : RoleActor(config), variable_(std::move(variable)) {}
+  const char* name() const override { return "troupe.variable"; }
+
+ private:
+  bool over() const override { return variable_->destroyed(); }
+  absl::Status Handle(caf::type_erased_tuple& content, const Reply& reply) override {
+    if (content.match_elements<caf::get_atom>()) {
+      variable_->Lend([reply](Variable::Lease lease) {
+        const Tensor value = lease.value();
+        const std::string name = value.valid() ? "" : lease.variable()->name();
+        lease.Release();
+        KeepGoing([&] {
+          value.valid() ? reply.Send(value)
+                        : reply.SendStatus(absl::FailedPreconditionError(
+                              StrCat("variable ", name, " has not been initialised")));
+        });
+      });
+      return absl::OkStatus();
+    }
+    if (!content.match_elements<caf::put_atom, Tensor>()) return NotHandled(content);
+    const Tensor& value = content.get_as<Tensor>(1);
+    if (!value.valid() || value.type() != variable_->type() ||
+        !variable_->shape().IsCompatibleWith(value.shape())) {
+      return InvalidArgument("variable ", variable_->name(), " is a ", variable_->DebugString(),
+                             ", and cannot be ",
+                             value.valid() ? ElementTypeName(value.type()) : "nothing", " ",
+                             value.valid() ? value.shape().ToString() : "");
+    }
+    variable_->Lend([reply, value](Variable::Lease lease) {
+      lease.set_value(value);
+      lease.Release();
+      KeepGoing([&] { reply.Send(); });
+    });
+    return absl::OkStatus();
+  }
+  const RefPtr<Variable> variable_;
+};
+
+/// Calls that wait, by who has made them: they end with him.
+class Waiting {
+ public:
+  using Token = std::shared_ptr<CancellationToken>;
+
+  static void Add(const std::shared_ptr<Waiting>& self, const caf::strong_actor_ptr& who,
+                  const Token& token) {
+    const Who key(who->nid, who->aid);
+    {
+      std::lock_guard<std::mutex> lock(self->mutex_);
+      const auto [it, first] = self->tokens_.try_emplace(key);
+      it->second.insert(token);
+      if (!first) return;
+    }
+    who->get()->attach_functor([weak = std::weak_ptr(self), key] {
+      if (const auto waiting = weak.lock()) waiting->End(key);
+    });
+  }
+  void Remove(const caf::strong_actor_ptr& who, const Token& token) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto it = tokens_.find({who->nid, who->aid});
+    if (it != tokens_.end()) it->second.erase(token);
+  }
+
+ private:
+  using Who = std::pair<caf::node_id, caf::actor_id>;
+
+  void End(const Who& who) {
+    std::set<Token> tokens;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      const auto it = tokens_.find(who);
+      tokens.swap(it->second);
+      tokens_.erase(it);
+    }
+    for (const Token& token : tokens) token->Cancel(absl::CancelledError("nobody waits any more"));
+  }
+
+  std::mutex mutex_;
+  std::map<Who, std::set<Token>> tokens_;  ///< Of all who have waited and live.
+};
+
+/// An actor of a queue or accumulator.
+template <typename Kind>
+class WaitingRoleActor : public RoleActor {
+ public:
+  WaitingRoleActor(caf::actor_config& config, RefPtr<Kind> resource)
+      : RoleActor(config), resource_(std::move(resource)) {}
+
+ protected:
+  bool over() const override { return resource_->abandoned(); }
+  /// Calls `call(token, done)`, which waits for as long as the sender lives; its answer has a value
+  /// if `value`.
+  template <typename Call>
+  absl::Status Wait(const Reply& reply, bool value, const Call& call) {
+    auto token = std::make_shared<CancellationToken>();
+    if (reply.to != nullptr) Waiting::Add(waiting_, reply.to, token);
+    call(token.get(),
+         [reply, token, waiting = waiting_, value](const absl::StatusOr<Tuple>& tuple) {
+           KeepGoing([&] {
+             if (reply.to != nullptr) waiting->Remove(reply.to, token);
+             tuple.ok() && value ? reply.Send(*tuple) : reply.SendStatus(tuple.status());
+           });
+         });
+    return absl::OkStatus();
+  }
+
+  const RefPtr<Kind> resource_;
+
+ private:
+  const std::shared_ptr<Waiting> waiting_ = std::make_shared<Waiting>();
+};
+
+class QueueRoleActor final : public WaitingRoleActor<Queue> {
+ public:
+  using WaitingRoleActor::WaitingRoleActor;
+  const char* name() const override { return "troupe.queue"; }
+
+ private:
+  absl::Status Handle(caf::type_erased_tuple& content, const Reply& reply) override {
+    if (content.match_elements<size_atom>()) {
+      reply.Send(resource_->Size());
+      return absl::OkStatus();
+    }
+    if (content.match_elements<caf::close_atom, bool>()) {
+      return Wait(reply, /*value=*/false, [&](CancellationToken*, auto done) {
+        resource_->Close(content.get_as<bool>(1), std::move(done));
+      });
+    }
+    if (content.match_elements<caf::put_atom, Tuple>()) {
+      return Wait(reply, /*value=*/false, [&](CancellationToken* token, auto done) {
+        resource_->Enqueue(content.get_as<Tuple>(1), token, std::move(done));
+      });
+    }
+    if (content.match_elements<caf::get_atom, int64_t>()) {
+      return Wait(reply, /*value=*/true, [&](CancellationToken* token, auto done) {
+        resource_->DequeueMany(content.get_as<int64_t>(1), /*up_to=*/false, token, std::move(done));
+      });
+    }
+    if (!content.match_elements<caf::get_atom>()) return NotHandled(content);
+    return Wait(reply, /*value=*/true, [&](CancellationToken* token, auto done) {
+      resource_->Dequeue(token, std::move(done));
+    });
+  }
+};
+
+class AccumulatorRoleActor final : public WaitingRoleActor<Accumulator> {
+ public:
+  using WaitingRoleActor::WaitingRoleActor;
+  const char* name() const override { return "troupe.accumulator"; }
+
+ private:
+  absl::Status Handle(caf::type_erased_tuple& content, const Reply& reply) override {
+    if (content.match_elements<size_atom>()) {
+      reply.Send(resource_->NumAccumulated());
+      return absl::OkStatus();
+    }
+    if (content.match_elements<caf::update_atom, int64_t>()) {
+      resource_->SetGlobalStep(content.get_as<int64_t>(1));
+      reply.Send();
+      return absl::OkStatus();
+    }
+    if (content.match_elements<caf::put_atom, int64_t, Tuple>()) {
+      return Wait(reply, /*value=*/false, [&](CancellationToken* token, auto done) {
+        resource_->ApplyGradient(content.get_as<int64_t>(1), content.get_as<Tuple>(2), token,
+                                 std::move(done));
+      });
+    }
+    if (!content.match_elements<caf::get_atom, int64_t>()) return NotHandled(content);
+    return Wait(reply, /*value=*/true, [&](CancellationToken* token, auto done) {
+      resource_->TakeGradient(content.get_as<int64_t>(1), token, std::move(done));
+    });
+  }
+};
+
+class SessionRoleActor final : public RoleActor {
+ public:
+  SessionRoleActor(caf::actor_config& config, std::shared_ptr<Session> session)
+      : RoleActor(config), session_(std::move(session)) {}
+  const char* name() const override { return "troupe.session"; }
+
+ private:
+  using Names = std::vector<std::string>;
+  absl::Status Handle(caf::type_erased_tuple& content, const Reply& reply) override {
+    if (!content.match_elements<run_atom, NamedTensors, Names, Names>()) {
+      return NotHandled(content);
+    }
+    session_->RunAsync(content.get_as<NamedTensors>(1), content.get_as<Names>(2),
+                       content.get_as<Names>(3),
+                       [reply](const absl::StatusOr<std::vector<Tensor>>& fetched) {
+                         KeepGoing([&] {
+                           fetched.ok() ? reply.Send(*fetched) : reply.SendStatus(fetched.status());
+                         });
+                       });
+    return absl::OkStatus();
+  }
+  const std::shared_ptr<Session> session_;
+};
+
+template <typename Role, typename... Args>
+caf::strong_actor_ptr Make(caf::actor_system& system, Args&&... args) {
+  caf::actor_config config;
+  return caf::make_actor<Role, caf::strong_actor_ptr>(system.next_actor_id(), system.node(),
+                                                      &system, config, std::forward<Args>(args)...);
+}
+
+absl::StatusOr<caf::strong_actor_ptr> MakeDeviceActor(caf::actor_system& system,
+                                                      const std::shared_ptr<Runtime>& runtime,
+                                                      const std::string& name) {
+  std::string names;
+  for (const auto& device : runtime->devices()) {
+    const std::string& full = device->device->name();
+    if (full == name || full.ends_with(StrCat("/device:", name))) {
+      return Make<DeviceRoleActor>(system, std::shared_ptr<DeviceRole>(runtime, device.get()));
+    }
+    names += StrCat(" ", full);
+  }
+  return absl::NotFoundError(StrCat("there is no device ", name, " among", names));
+}
+
+/// What `find(containers, container, name)` finds on the first device that has it; the name is that
+/// of the default container, or of the one before its first slash.
+template <typename Find>
+auto FindOnAnyDevice(const Runtime& runtime, const std::string& name, Find find)
+    -> decltype(find(&runtime.devices()[0]->containers, "", name)) {
+  std::vector<std::pair<std::string, std::string>> places = {{"", name}};
+  if (const size_t slash = name.find('/'); slash != std::string::npos) {
+    places.push_back({name.substr(0, slash), name.substr(slash + 1)});
+  }
+  for (const auto& device : runtime.devices()) {
+    for (const auto& [container, resource] : places) {
+      auto found = find(&device->containers, container, resource);
+      if (!absl::IsNotFound(found.status())) return found;
+    }
+  }
+  return absl::NotFoundError(StrCat("there is no resource ", name));
+}
+
+absl::StatusOr<RefPtr<Variable>> FindVariable(Containers* containers, const std::string& container,
+                                              const std::string& name) {
+  TROUPE_ASSIGN_OR_RETURN(const RefPtr<Resource> found,
+                          containers->FindOrCreate(container, name, nullptr));
+  auto* variable = dynamic_cast<Variable*>(found.get());
+  if (variable != nullptr) return RefPtr<Variable>::Share(variable);
+  return InvalidArgument(name, " is no variable but ", found->DebugString());
+}
+
+template <typename Role, typename Kind>
+absl::StatusOr<caf::strong_actor_ptr> MakeWaitingActor(caf::actor_system& system,
+                                                       const Runtime& runtime,
+                                                       const std::string& name) {
+  const auto find = [](const auto&... where) { return FindWaiting<Kind>(where...); };
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<Kind> found, FindOnAnyDevice(runtime, name, find));
+  return Make<Role>(system, std::move(found));
+}
+
+}  // namespace
+
+absl::StatusOr<caf::strong_actor_ptr> MakeRoleActor(caf::actor_system& system,
+                                                    const std::shared_ptr<Runtime>& runtime,
+                                                    const TaskStatus& task, ActorKind kind,
+                                                    const std::string& name) {
+  switch (kind) {
+    case ActorKind::kTask:
+      return Make<TaskRoleActor>(system, task);
+    case ActorKind::kDevice:
+      return MakeDeviceActor(system, runtime, name);
+    case ActorKind::kVariable: {
+      TROUPE_ASSIGN_OR_RETURN(RefPtr<Variable> variable,
+                              FindOnAnyDevice(*runtime, name, FindVariable));
+      return Make<VariableRoleActor>(system, std::move(variable));
+    }
+    case ActorKind::kQueue:
+      return MakeWaitingActor<QueueRoleActor, Queue>(system, *runtime, name);
+    case ActorKind::kAccumulator:
+      return MakeWaitingActor<AccumulatorRoleActor, Accumulator>(system, *runtime, name);
+    default:
+      return InvalidArgument("there are no such actors");
+  }
+}
+
+void EndIfOver(const caf::strong_actor_ptr& role) {
+  static_cast<RoleActor*>(role->get())->EndIfOver();
+}
+
+SessionActor MakeSessionActor(caf::actor_system& system, std::shared_ptr<Session> session) {
+  return caf::actor_cast<SessionActor>(Make<SessionRoleActor>(system, std::move(session)));
+}
+
+}  // namespace troupe

@@ -1,0 +1,140 @@
+#include "devices/device_registry.h"
+
+#include <algorithm>
+#include <mutex>
+#include <typeinfo>
+
+#include "absl/strings/str_join.h"
+#include "devices/log.h"
+
+namespace troupe {
+namespace {
+
+constexpr int kMostDevices = 1024;  // Of a type, in a process.
+
+/// The numbers of the machine's devices that become those of the process.
+absl::StatusOr<std::vector<int>> Choose(const std::string& type, const DeviceOptions& options,
+                                        int available) {
+  if (options.count < 0 || options.count > kMostDevices) {
+    return InvalidArgument("the number of ", type, " devices must be between 0 and ", kMostDevices,
+                           ", not ", options.count);
+  }
+  if (options.memory_limit < 0) {
+    return InvalidArgument("the memory limit of ", type, " devices must be 0 (none) or more, not ",
+                           options.memory_limit);
+  }
+  std::vector<int> numbers = options.visible;
+  for (int i = 0; options.visible.empty() && i < available; ++i) numbers.push_back(i);
+  for (auto it = numbers.begin(); it != numbers.end(); ++it) {
+    if (*it < 0 || *it >= available) {
+      return InvalidArgument("there is no ", type, " device number ", *it, ": the machine has ",
+                             available, ", numbered from 0");
+    }
+    if (std::find(numbers.begin(), it, *it) != it) {
+      return InvalidArgument(type, " device number ", *it, " is named twice");
+    }
+  }
+  if (options.count > static_cast<int>(numbers.size())) {
+    return InvalidArgument("asked for ", options.count, " devices of type ", type,
+                           ", but there are only ", numbers.size(),
+                           options.visible.empty() ? "" : " that are to be visible");
+  }
+  numbers.resize(static_cast<size_t>(options.count));
+  return numbers;
+}
+
+}  // namespace
+
+struct DeviceRegistry::Impl {
+  mutable std::mutex mutex;
+  std::map<std::string, std::shared_ptr<DeviceFactory>> factories;
+};
+
+DeviceRegistry::DeviceRegistry() : impl_(new Impl) {}
+
+DeviceRegistry* DeviceRegistry::Global() {
+  static auto* registry = new DeviceRegistry;
+  return registry;
+}
+
+absl::Status DeviceRegistry::Check(const std::string& type, const DeviceFactory& factory) const {
+  const absl::StatusOr<DeviceName> name = DeviceName::Parse("/device:" + type + ":0");
+  if (!name.ok() || name->type != type) {
+    return InvalidArgument("'", type, "' is no type of device: a name in upper case, such as GPU");
+  }
+  std::lock_guard<std::mutex> lock(impl_->mutex);
+  const auto found = impl_->factories.find(type);
+  if (found == impl_->factories.end()) return absl::OkStatus();
+  const DeviceFactory& known = *found->second;
+  if (typeid(known) == typeid(factory)) return absl::OkStatus();
+  return absl::AlreadyExistsError(
+      StrCat("devices of type ", type, " are made by another factory already"));
+}
+
+absl::Status DeviceRegistry::Register(const std::string& type,
+                                      std::shared_ptr<DeviceFactory> factory) {
+  TROUPE_RETURN_IF_ERROR(Check(type, *factory));
+  std::lock_guard<std::mutex> lock(impl_->mutex);
+  impl_->factories.emplace(type, std::move(factory));
+  return absl::OkStatus();
+}
+
+std::vector<std::string> DeviceRegistry::types() const {
+  std::lock_guard<std::mutex> lock(impl_->mutex);
+  std::vector<std::string> types;
+  for (const auto& [type, factory] : impl_->factories) types.push_back(type);
+  return types;
+}
+
+absl::StatusOr<std::shared_ptr<DeviceFactory>> DeviceRegistry::Find(const std::string& type) const {
+  {
+    std::lock_guard<std::mutex> lock(impl_->mutex);
+    const auto found = impl_->factories.find(type);
+    if (found != impl_->factories.end()) return found->second;
+  }
+  return InvalidArgument("there is no device type ", type, "; there are ",
+                         absl::StrJoin(types(), ", "),
+                         ". Load the library that has it before the session is made");
+}
+
+absl::StatusOr<std::vector<std::unique_ptr<Device>>> DeviceRegistry::MakeDevices(
+    const std::string& job, int task, const DeviceOptionsByType& options,
+    const std::shared_ptr<ComputePool>& pool) const {
+  std::vector<std::string> types = {"CPU"};
+  for (const auto& [type, wanted] : options) {
+    if (type != "CPU") types.push_back(type);
+  }
+  std::vector<std::unique_ptr<Device>> devices;
+  for (const std::string& type : types) {
+    const auto found = options.find(type);
+    const DeviceOptions& wanted = found == options.end() ? DeviceOptions() : found->second;
+    TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<DeviceFactory> factory, Find(type));
+    if (wanted.count == 0 && type != "CPU") continue;
+    TROUPE_ASSIGN_OR_RETURN(const int available, factory->NumAvailable());
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<int> numbers, Choose(type, wanted, available));
+    if (numbers.empty()) return InvalidArgument("a process needs a CPU device at least");
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      const DeviceName name{job, 0, task, type, static_cast<int>(i)};
+      TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Device> device,
+                              factory->Create(name, numbers[i], wanted.memory_limit, pool));
+      if (device == nullptr || device->name() != name.ToString() || device->type() != type) {
+        return absl::InternalError(
+            StrCat("the factory of ", type, " did not make the device ", name.ToString()));
+      }
+      devices.push_back(std::move(device));
+    }
+  }
+  return devices;
+}
+
+namespace internal {
+
+DeviceRegistrar::DeviceRegistrar(const char* type, std::shared_ptr<DeviceFactory> factory) {
+  const absl::Status registered = DeviceRegistry::Global()->Register(type, std::move(factory));
+  if (registered.ok()) return;
+  WriteLog(LogLevel::kError, "", {"device type", type}, "cannot register the device type ", type,
+           ": ", registered.ToString());
+}
+
+}  // namespace internal
+}  // namespace troupe

@@ -1,0 +1,236 @@
+// Messages between the actors of two processes, byte by byte: what travels, and what arrives if the
+// bytes are others.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <map>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include "api/internal/actor_frames.h"
+#include "tests/api/actor_pair.h"
+
+namespace troupe {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+using testing::ElementsAre;
+
+class ActorMessagesTest : public testing::Test {
+ protected:
+  ActorMessagesTest() {
+    pair_.on_frame = [this](int to, const std::string& body) {
+      if (body.empty()) return;
+      std::lock_guard<std::mutex> lock(mutex_);
+      std::vector<std::string>& kind = frames_[{to, body[0]}];
+      if (kind.size() < 20) kind.push_back(body);
+    };
+  }
+  /// A handle that the client has to an actor of the task's.
+  caf::actor Reach(const caf::actor& actor) {
+    auto published = pair_.task()->Publish("it", actor, {}, absl::Seconds(5));
+    EXPECT_TRUE(published.ok()) << published.status();
+    published_.push_back(*std::move(published));
+    return Find("it", ActorKind::kPublished);
+  }
+  caf::actor Find(const std::string& name, ActorKind kind) {
+    absl::StatusOr<caf::strong_actor_ptr> handle = absl::UnknownError("");
+    std::thread thread([&] {
+      handle = pair_.client()->Find(ActorPair::kTaskName, kind, name, absl::Seconds(20));
+      done_ = true;
+    });
+    Until([&] { return done_.exchange(false); });
+    thread.join();
+    EXPECT_TRUE(handle.ok()) << handle.status();
+    return handle.ok() ? caf::actor_cast<caf::actor>(*handle) : caf::actor();
+  }
+  template <typename Condition>
+  void Until(Condition condition) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (!condition() && std::chrono::steady_clock::now() < deadline) {
+      if (!pair_.Arrive()) std::this_thread::yield();
+    }
+  }
+  /// The answer, as text; or the error's code.
+  std::string Ask(const caf::actor& actor, caf::message content) {
+    std::string answer;
+    std::atomic<bool> done{false};
+    caf::scoped_actor self(pair_.client()->system());
+    std::thread thread([&] {
+      self->request(actor, std::chrono::seconds(20), std::move(content))
+          .receive(
+              [&](const std::string& text) { answer = text; },
+              [&](const caf::error& e) { answer = absl::StatusCodeToString(ToStatus(e).code()); });
+      done = true;
+    });
+    Until([&] { return done.load(); });
+    thread.join();
+    return answer;
+  }
+
+  ActorPair pair_;
+  std::vector<PublishedActor> published_;
+  std::atomic<bool> done_{false};
+  std::mutex mutex_;
+  std::map<std::pair<int, char>, std::vector<std::string>> frames_;
+};
+
+/// Says what it gets.
+caf::behavior Echo(caf::event_based_actor* self) {
+  self->set_default_handler(
+      [](caf::scheduled_actor*, caf::message_view& view) -> caf::result<caf::message> {
+        return caf::make_message(caf::to_string(view.copy_content_to_message()));
+      });
+  return {[](caf::ping_atom) { return "pong"; }};
+}
+
+TEST_F(ActorMessagesTest, ValuesOfManyTypesComeAsTheyWere) {
+  const caf::actor echo = Reach(pair_.task()->system().spawn(Echo));
+  const auto check = [&](const caf::message& message) {
+    EXPECT_EQ(Ask(echo, message), caf::to_string(message));
+  };
+  check(caf::make_message(int8_t{-1}, uint8_t{200}, int16_t{-300}, uint16_t{60000}));
+  check(caf::make_message(int32_t{-70000}, uint32_t{4000000000U}, int64_t{-1} << 62, ~uint64_t{0}));
+  check(caf::make_message(1.5f, -2.25, 3.125L, true, false));
+  check(caf::make_message(std::string("text\0with a nought", 18), std::u16string(u"sixteen"),
+                          std::u32string(U"thirty-two")));
+  check(caf::make_message(std::vector<std::string>{"a", "", std::string(100000, 'b')}));
+  check(caf::make_message(caf::get_atom_v, std::vector<char>(5000, 'x'), caf::error()));
+  check(caf::make_message(1, caf::make_error(caf::sec::end_of_stream, std::string("why"))));
+  check(caf::make_message(caf::make_message(1, caf::make_message(2, std::string("deep")))));
+  check(caf::make_message(DeviceStatus{"d", "CPU", {"a", "b"}, 1, 2, 3}));
+  check(caf::make_message(std::string(3 << 20, 'l')));  // larger than a message of the transport
+  check(caf::message());
+  // Tensors beside the frame and in it, of all sorts.
+  Tensors tensors = {Tensor(), Tensor::Scalar<float>(1), Tensor::Vector<std::string>({"s", "t"}),
+                     Tensor::Vector<double>({}), Tensor::Scalar<bool>(true)};
+  tensors.push_back(Tensor::Uninitialized(ElementType::kInt64, Shape({100, 50})));
+  std::iota(tensors.back().mutable_data<int64_t>(), tensors.back().mutable_data<int64_t>() + 5000,
+            0);
+  check(caf::make_message(ask_atom_v, tensors));
+  check(caf::make_message(tensors, tensors));
+}
+
+TEST_F(ActorMessagesTest, WhatCannotTravelIsRefused) {
+  const caf::actor echo = Reach(pair_.task()->system().spawn(Echo));
+  // Nested without end.
+  caf::error deep;
+  for (int i = 0; i < 1000; ++i) deep = caf::make_error(caf::sec::runtime_error, std::move(deep));
+  EXPECT_EQ(Ask(echo, caf::make_message(1, deep)), "INVALID_ARGUMENT");
+  EXPECT_EQ(Ask(echo, caf::make_message(Tensors(5000, Tensor::Vector<std::string>({"s"})))),
+            "INVALID_ARGUMENT");
+  // The connection goes on.
+  EXPECT_EQ(Ask(echo, caf::make_message(caf::ping_atom_v)), "pong");
+}
+
+TEST_F(ActorMessagesTest, MutatedFramesConcernNobodyElse) {
+  // A frame of each kind, either way.
+  caf::actor_system& task = pair_.task()->system();
+  const caf::actor echo = Reach(task.spawn(Echo));
+  Ask(echo, caf::make_message(ask_atom_v, Tensors{Tensor::Scalar<float>(1)}, std::string("text"),
+                              std::vector<int64_t>{1, 2, 3}, caf::make_message(1.5)));
+  Ask(echo, caf::make_message(echo, DeviceStatus{"d", "CPU", {"a"}, 1, 2, 3}));
+  Find("", ActorKind::kTask);
+  Find("CPU:0", ActorKind::kDevice);
+  auto doomed = task.spawn(Echo);
+  const caf::actor handle = [&] {
+    published_.push_back(*pair_.task()->Publish("doomed", doomed, {}, absl::Seconds(5)));
+    return Find("doomed", ActorKind::kPublished);
+  }();
+  caf::scoped_actor self(pair_.client()->system());
+  self->monitor(handle);
+  anon_send_exit(doomed, caf::exit_reason::kill);
+  bool down = false;
+  Until([&] { return down || (self->has_next_message() && (down = true)); });
+  EXPECT_TRUE(down);
+  {
+    absl::StatusOr<PublishedActor> other = absl::UnknownError("");
+    std::thread thread([&] {
+      other = pair_.client()->Publish("other", pair_.client()->system().spawn(Echo), {},
+                                      absl::Seconds(20));
+      done_ = true;
+    });
+    Until([&] { return done_.exchange(false); });
+    thread.join();
+    EXPECT_TRUE(other.ok()) << other.status();
+  }
+  pair_.Arrive();
+  std::map<std::pair<int, char>, std::vector<std::string>> frames;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    frames = frames_;
+  }
+  EXPECT_GE(frames.size(), 9U);
+  const char* count = std::getenv("TROUPE_MUTATIONS");
+  const int mutations = count != nullptr ? std::atoi(count) : 4000;
+  std::mt19937 random(3);
+  for (const auto& [to_and_kind, examples] : frames) {
+    for (int i = 0; i < mutations; ++i) {
+      std::string frame = examples[random() % examples.size()];
+      for (uint32_t j = 1 + random() % 4; j > 0; --j) {
+        const size_t at = random() % frame.size();
+        switch (random() % 5) {
+          case 0:
+            frame[at] = static_cast<char>(random());
+            break;
+          case 1:
+            frame[at] ^= static_cast<char>(1 << (random() % 8));
+            break;
+          case 2:
+            frame.resize(at + 1);
+            break;
+          case 3:
+            frame.insert(at, random() % 20, static_cast<char>(random()));
+            break;
+          default: {
+            const uint64_t large = ~uint64_t{0} >> (random() % 64);
+            frame.replace(at, 8, reinterpret_cast<const char*>(&large), 8);
+          }
+        }
+      }
+      Tensors tensors(random() % 2, Tensor::Scalar<float>(1));
+      pair_.Deliver(to_and_kind.first, std::move(frame), std::move(tensors));
+      if (i % 64 == 0) pair_.Arrive();
+    }
+  }
+  pair_.Arrive();
+  EXPECT_TRUE(pair_.connected());
+  // Another connection finds all in order.
+  pair_.Disconnect();
+  pair_.Connect();
+  pair_.Arrive();
+  const caf::actor again = Find("it", ActorKind::kPublished);
+  EXPECT_EQ(Ask(again, caf::make_message(7)), "(7)");
+}
+
+TEST_F(ActorMessagesTest, ForgedHandlesReachNobody) {
+  const caf::actor echo = Reach(pair_.task()->system().spawn(Echo));
+  Ask(echo, caf::make_message(1));
+  // An actor that nobody was told of; there are CAF's own as well.
+  std::atomic<int> heard{0};
+  const caf::actor hidden = pair_.task()->system().spawn(
+      [&]() -> caf::behavior { return {[&](caf::ping_atom) { ++heard; }}; });
+  for (caf::actor_id id = 0; id <= hidden.id() + 10; ++id) {
+    std::string frame = frames_.at({0, 1}).front();
+    frame.resize(1);
+    WireWriter writer(&frame);
+    writer.Number<uint64_t>(id);
+    writer.Number<uint64_t>(caf::make_message_id().integer_value());
+    writer.Number<uint64_t>(0);
+    writer.Number<uint64_t>(0);
+    caf::scoped_execution_unit unit(&pair_.client()->system());
+    Tensors none;
+    FrameSerializer sink(&unit, &frame, &none);
+    EXPECT_FALSE(caf::make_message(caf::ping_atom_v).save(sink));
+    pair_.Deliver(0, frame);
+  }
+  pair_.Arrive();
+  caf::anon_send(hidden, caf::ping_atom_v);
+  Until([&] { return heard > 0; });
+  EXPECT_EQ(heard, 1);
+}
+
+}  // namespace
+}  // namespace troupe

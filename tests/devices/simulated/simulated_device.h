@@ -1,0 +1,48 @@
+/// An accelerator of which everything goes wrong that can: type "SIM".
+///
+/// Its memory has two addresses. At those that tensors have nobody may touch it, so that a host
+/// that does crashes there and then; the device's own work uses the others. Its streams run late,
+/// on a thread of the device's, in an order that is drawn by a seed where no event orders them. A
+/// block is overwritten, in the order of the compute stream, when it is freed.
+#ifndef TROUPE_TESTS_DEVICES_SIMULATED_SIMULATED_DEVICE_H_
+#define TROUPE_TESTS_DEVICES_SIMULATED_SIMULATED_DEVICE_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "devices/device.h"
+#include "devices/device_registry.h"
+
+namespace troupe::testing {
+
+/// How devices are that are made from then on.
+struct SimulatedOptions {
+  uint64_t seed = 1;
+  /// What is done takes up to so long; most of it takes no time.
+  int max_delay_us = 100;
+  /// While true nothing that is enqueued runs.
+  bool stopped = false;
+};
+
+/// Registers the type, of which there are eight, with 64 MiB each. Thread-safe.
+void UseSimulatedDevices(const SimulatedOptions& options = {});
+/// Lets those run that were made with `stopped`.
+void StartSimulatedDevices();
+
+/// A stream of such a device. Thread-safe.
+class SimulatedStream : public Stream {
+ public:
+  /// Has the device call `work`, which must not throw.
+  virtual void Enqueue(std::function<void()> work) = 0;
+};
+
+/// Where the device's work finds what tensors have at `address`; nullptr if that is no address of
+/// a simulated device.
+void* Reach(const void* address);
+
+/// Of all devices, since the process began.
+int64_t NumSimulatedTasks();
+
+}  // namespace troupe::testing
+
+#endif  // TROUPE_TESTS_DEVICES_SIMULATED_SIMULATED_DEVICE_H_
