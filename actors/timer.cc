@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "devices/cpu/block_signals.h"
+
 namespace troupe {
 
 DeadlineTimer::~DeadlineTimer() {
@@ -16,7 +18,10 @@ DeadlineTimer::~DeadlineTimer() {
 
 uint64_t DeadlineTimer::Add(Clock::time_point when, std::function<void()> expired) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
+  if (!thread_.joinable()) {
+    const ScopedBlockSignals blocked;
+    thread_ = std::thread([this] { Loop(); });
+  }
   const uint64_t id = next_id_++;
   // Whatever cannot be entered twice is not entered at all: its caller may be gone by then.
   by_id_.emplace(id, when);

@@ -2,12 +2,14 @@
 
 #include <pthread.h>
 
+#include "devices/cpu/block_signals.h"
 #include "devices/exceptions.h"
 
 namespace troupe {
 
 IoLoop::IoLoop() : context_(1), work_(boost::asio::make_work_guard(context_)) {
   // A handler that throws is over; connections have failed by then.
+  const ScopedBlockSignals blocked;
   thread_ = std::thread([this] {
     while (!context_.stopped()) KeepGoing([this] { context_.run(); });
   });

@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "devices/cpu/block_signals.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -58,6 +59,7 @@ class NameService {
     if (waiting.size() > 1) return;
     line_.push_back(host);
     if (idle_ < line_.size() && threads_.size() < kMaxThreads) {
+      const ScopedBlockSignals blocked;
       threads_.emplace_back([this] { Run(); });
     }
     changed_.notify_one();

@@ -8,6 +8,7 @@
 
 #include "actors/session/partial_step.h"
 #include "actors/session/step_stats.h"
+#include "devices/cpu/block_signals.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
 
@@ -392,6 +393,7 @@ void SessionRole::AsyncSteps::Answer(AsyncStep* late) {
   late_.push_back(late);
   if (std::exchange(answering_, true)) return;
   try {
+    const ScopedBlockSignals blocked;
     std::thread([self = shared_from_this()] { self->AnswerAll(); }).detach();
   } catch (...) {
     late_.pop_back();

@@ -5,6 +5,7 @@
 #include "actors/runtime.h"
 #include "api/internal/actor_frames.h"
 #include "api/internal/actor_protocol.h"
+#include "devices/cpu/block_signals.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
 
@@ -136,6 +137,7 @@ void ActorHost::Start(caf::actor_system_config* config) {
   used->add_message_types<caf::id_block::troupe>();
   used->load<Identity>();
   config_ = config;
+  const ScopedBlockSignals blocked;
   system_ = std::make_unique<caf::actor_system>(*used);
   system_->await_actors_before_shutdown(false);
   proxies_ = std::make_unique<caf::proxy_registry>(*system_, *this);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "devices/cpu/block_signals.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -16,6 +17,7 @@ absl::StatusOr<std::unique_ptr<BackgroundSteps>> BackgroundSteps::Start(
 
 BackgroundSteps::BackgroundSteps(std::unique_ptr<RecoverableSession> session, Node* step)
     : session_(std::move(session)) {
+  const ScopedBlockSignals blocked;
   thread_ = std::thread([this, step] {
     absl::Status status;
     while (status.ok()) {

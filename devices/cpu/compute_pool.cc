@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "devices/cpu/block_signals.h"
 #include "devices/cpu/flush_denormals.h"
 
 // From the OpenMP runtime that oneDNN uses; its header is not there for every compiler.
@@ -237,6 +238,7 @@ ComputePool::ComputePool(int threads, int spin_microseconds)
 }
 
 void ComputePool::AddWorker(int index) {
+  const ScopedBlockSignals blocked;
   workers_.emplace_back([impl = impl_, index] { impl->WorkerMain(index); });
 }
 

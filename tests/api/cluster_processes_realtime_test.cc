@@ -167,11 +167,29 @@ TEST_F(ClusterProcesses, ClusterCommandStartsAllTasks) {
   EXPECT_TRUE(all.Wait()->ok());
 }
 
+TEST_F(ClusterProcesses, OnlyTheProgramsOwnThreadIsInterrupted) {
+  auto session = Connect();
+  ASSERT_NE(session, nullptr);
+  ExpectRecovery(session.get());
+  const std::string pid = std::to_string(worker_->pid());
+  int threads = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/" + pid + "/task")) {
+    std::ifstream status(task.path() / "status");
+    const std::string text(std::istreambuf_iterator<char>(status), {});
+    const size_t blocked = text.find("SigBlk:");
+    ASSERT_NE(blocked, std::string::npos);
+    const uint64_t mask = std::stoull(text.substr(blocked + 7), nullptr, 16);
+    const bool main = task.path().filename() == pid;
+    EXPECT_EQ((mask >> (SIGTERM - 1)) & 1, main ? 0 : 1) << text;
+    ++threads;
+  }
+  EXPECT_GT(threads, 3);
+}
+
 TEST_F(ClusterProcesses, AnInterruptAtATerminalDrainsAllTasks) {
   ps_.reset();
   worker_.reset();
-  // The thread sanitizer keeps a signal from a thread that waits at a futex of the pool's.
-  TroupeProcess all({"cluster", file_, "--threads", "1"});
+  TroupeProcess all({"cluster", file_});
   EXPECT_EQ(all.Line(), "ready");
   // A terminal sends it to all of them, and the parent tells its children besides.
   const std::string pid = std::to_string(all.pid());

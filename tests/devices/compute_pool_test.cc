@@ -1,5 +1,8 @@
 #include "devices/cpu/compute_pool.h"
 
+#include <pthread.h>
+#include <signal.h>
+
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -27,6 +30,29 @@ void WaitFor(ComputePool* pool, const std::atomic<int>& count, int wanted) {
   while (count.load() < wanted) {
     if (!pool->RunOne()) std::this_thread::yield();
   }
+}
+
+TEST(ComputePool, SignalsGoToThreadsOfTheProgram) {
+  struct MaskTask : PoolTask {
+    void Run() noexcept override {
+      pthread_sigmask(SIG_BLOCK, nullptr, &mask);
+      done.count_down();
+    }
+    sigset_t mask;
+    std::latch done{1};
+  } task;
+  ComputePool pool(2);
+  pool.Submit(&task);
+  task.done.wait();
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGCHLD}) {
+    EXPECT_EQ(sigismember(&task.mask, number), 1) << number;
+  }
+  for (const int number : {SIGSEGV, SIGFPE, SIGABRT, SIGPROF}) {
+    EXPECT_EQ(sigismember(&task.mask, number), 0) << number;
+  }
+  sigset_t own;
+  pthread_sigmask(SIG_BLOCK, nullptr, &own);
+  EXPECT_EQ(sigismember(&own, SIGTERM), 0);
 }
 
 TEST(ComputePool, WithoutWorkersTasksWaitForRunOne) {
