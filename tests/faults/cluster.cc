@@ -22,7 +22,9 @@ constexpr Seconds kPatience{30};
 
 class Play1 {
  public:
-  Play1(const Row& row, const Settings& settings) : row_(row), settings_(settings) {}
+  /// Strikes a creation after `delay`.
+  Play1(const Row& row, const Settings& settings, Seconds delay)
+      : row_(row), settings_(settings), delay_(delay) {}
 
   Outcome Run() {
     if (SetUp()) {
@@ -160,8 +162,8 @@ class Play1 {
   void Strike() {
     if (row_.moment == Moment::kCreation) {
       client_->Say("go");
-      // Into the midst of it: it takes about this long to connect and to be known.
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      // Into the midst of it.
+      std::this_thread::sleep_for(delay_);
     } else if (row_.moment == Moment::kClose) {
       client_->Say("go");
     }
@@ -370,6 +372,7 @@ class Play1 {
 
   const Row row_;
   const Settings settings_;
+  const Seconds delay_;
   Outcome outcome_;
   std::unique_ptr<Network> network_;
   std::string addresses_[3];
@@ -401,9 +404,12 @@ std::string RowName(const Row& row) {
 }
 
 Outcome Play(const Row& row, const Settings& settings) {
-  Outcome outcome = Play1(row, settings).Run();
-  for (int i = 0; i < 3 && outcome.missed && outcome.problems.empty(); ++i) {
-    outcome = Play1(row, settings).Run();
+  // It takes about this long to connect and to be known, on a slow machine.
+  Seconds delay{0.01};
+  Outcome outcome = Play1(row, settings, delay).Run();
+  for (int i = 0; i < 5 && outcome.missed && outcome.problems.empty(); ++i) {
+    delay /= 2;
+    outcome = Play1(row, settings, delay).Run();
   }
   return outcome;
 }
