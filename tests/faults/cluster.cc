@@ -347,7 +347,7 @@ class Play1 {
     }
     for (auto* process : {&client_, &bystander_}) {
       if (*process == nullptr ||
-          (process == &client_ && ClientIsGone() && outcome_.session == "")) {
+          (process == &client_ && ClientIsGone() && outcome_.session.empty())) {
         continue;
       }
       Ended(process->get(), process == &client_ ? "the client" : "the bystander");

@@ -322,7 +322,12 @@ TEST(Links, ANameThatLivesIsNotGivenAway) {
   }
   EXPECT_THAT(b->Hear(21), testing::Not(testing::Contains(StartsWith("lost"))));
   b.reset();
-  EXPECT_THAT(a.Hear(3), ElementsAre("lost 1 8", "up 1 9", "1: second"));
+  std::vector<std::string> heard = a.Hear(3);
+  // It may look for the one that is gone before the other tries again.
+  while (std::erase_if(heard, [](const auto& what) { return what.starts_with("unreachable"); })) {
+    for (std::string& what : a.Hear(3 - heard.size())) heard.push_back(std::move(what));
+  }
+  EXPECT_THAT(heard, ElementsAre("lost 1 8", "up 1 9", "1: second"));
 }
 
 // Whoever came first under a name that is not its own gives way to the one at the task's address.
