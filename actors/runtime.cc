@@ -25,10 +25,6 @@ absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(const Options& options)
         std::vector<std::unique_ptr<Device>> devices,
         DeviceRegistry::Global()->MakeDevices(options.job, options.task, wanted, runtime->pool_));
     for (std::unique_ptr<Device>& device : devices) {
-      if (device->memory_space() == MemorySpace::kDevice) {
-        return absl::UnimplementedError(StrCat(
-            device->name(), " has a memory of its own, which steps do not know how to use yet"));
-      }
       auto role = std::make_unique<DeviceRole>();
       role->device = std::move(device);
       runtime->devices_.push_back(std::move(role));

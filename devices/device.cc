@@ -1,5 +1,6 @@
 #include "devices/device.h"
 
+#include <memory>
 #include <utility>
 
 #include "devices/status_macros.h"
@@ -40,18 +41,24 @@ void Download(Device* device, const Tensor& tensor,
   absl::StatusOr<Tensor> host =
       Tensor::Allocate(tensor.type(), tensor.shape(), device->allocator(MemorySpace::kPinned));
   if (!host.ok()) return done(host.status());
+  struct Transfer {
+    Tensor from, to;
+    absl::Status status;
+    std::function<void(absl::StatusOr<Tensor>)> done;
+  };
+  // Made before the copy is: nobody may free what it uses, also after an error.
+  auto transfer =
+      std::make_shared<Transfer>(Transfer{tensor, *std::move(host), {}, std::move(done)});
   Stream* const download = device->stream(StreamUse::kDownload);
-  absl::Status status = download->WaitFor(device->stream(StreamUse::kCompute)->Record());
-  if (status.ok()) status = device->Copy(tensor, *host, download);
-  // Also after an error: nobody may free what a copy still uses.
-  download->WhenDone([tensor = Tensor(tensor), host = *std::move(host), status = std::move(status),
-                      done = std::move(done)](absl::Status finished) mutable {
-    tensor.Reset();
-    finished.Update(status);
+  transfer->status = download->WaitFor(device->stream(StreamUse::kCompute)->Record());
+  if (transfer->status.ok()) transfer->status = device->Copy(tensor, transfer->to, download);
+  download->WhenDone([transfer](absl::Status finished) {
+    finished.Update(transfer->status);
+    transfer->from.Reset();
     if (finished.ok()) {
-      done(std::move(host));
+      transfer->done(std::move(transfer->to));
     } else {
-      done(std::move(finished));
+      transfer->done(std::move(finished));
     }
   });
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "actors/executor/flow.h"
+#include "actors/executor/on_device.h"
 #include "devices/cpu/flush_denormals.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
@@ -46,6 +47,7 @@ ExecutorRole::ExecutorRole(std::shared_ptr<const Plan> plan)
   }
   play_task_.executor = this;
   if (plan_->has_flow()) flow_ = std::make_unique<Flow>(*plan_, slots_.get());
+  if (plan_->uses_device()) on_device_ = std::make_unique<OnDevice>(this);
 }
 
 ExecutorRole::~ExecutorRole() = default;
@@ -112,6 +114,7 @@ void ExecutorRole::Begin(const StepContext& step, std::vector<NodeTrace>* trace)
   failed_ = false;
   running_ = -1;
   for (const auto& [slot, value] : plan_->constants()) slots_[slot].uses = Slot::kConstant;
+  if (on_device_ != nullptr) BeginOnDevice(step);
   if (flow_ != nullptr) return BeginFlow();
   std::copy(plan_->initial_pending().begin(), plan_->initial_pending().end(), pending_.begin());
   const std::vector<int32_t>& roots = plan_->roots();
@@ -164,6 +167,7 @@ bool ExecutorRole::Play(bool caller) noexcept {
     // The loop gave way to messages, or to an exception.
     if (num_ready_ > 0 || handed_over_ != nullptr) continue;
     if (outstanding_ == 0) {
+      if (on_device_ != nullptr && WaitForDevice()) continue;
       [[maybe_unused]] const bool released = mailbox_.TryRelease();
       assert(released);
       return true;
@@ -229,8 +233,9 @@ void ExecutorRole::HandleMessages() {
     auto* pending_kernel = static_cast<PendingKernel*>(handed_over_);
     handed_over_ = handed_over_->next;
     --outstanding_;
-    if (!pending_kernel->resume) {
-      Finish(pending_kernel);
+    if (pending_kernel->news != PendingKernel::News::kResume) {
+      const bool done = pending_kernel->news == PendingKernel::News::kDone;
+      done ? Finish(pending_kernel) : HandleMark(pending_kernel);
       continue;
     }
     const int32_t node = pending_kernel->node;
@@ -252,11 +257,7 @@ void ExecutorRole::HandleMessages() {
 
 KernelContext ExecutorRole::MakeContext(const PlanNode& node, Slot* slots) {
   const int32_t* inputs = input_slots_ + node.first_input;
-  uint64_t forwardable = 0;
-  const int n = std::min<int>(node.num_inputs, 64);
-  for (int i = 0; i < n; ++i) {
-    forwardable |= static_cast<uint64_t>(slots[inputs[i]].uses == 1) << i;
-  }
+  const uint64_t forwardable = LastUses(node, slots, [](const Tensor&) { return true; });
   return KernelContext(&step_, slots, inputs, node.num_inputs, slots + node.first_output,
                        node.num_outputs, forwardable);
 }
@@ -312,6 +313,9 @@ inline void ExecutorRole::RunNode(int32_t node, int32_t next_snapshot) {
     case PlanNode::kSync:
       if (!RunKernel<kTimed>(node, p, slots_.get(), nullptr)) return;
       break;
+    case PlanNode::kOnDevice:
+      if (!RunOnDevice(node, p, slots_.get(), nullptr)) return;
+      break;
   }
   Complete(p);
 }
@@ -348,7 +352,7 @@ bool ExecutorRole::TakeSnapshots(int32_t node, int32_t next, Slot* slots, Iterat
       continue;
     }
     PendingKernel* pending_kernel = NewPendingKernel(node, iteration);
-    pending_kernel->resume = true;
+    pending_kernel->news = PendingKernel::News::kResume;
     pending_kernel->next_snapshot = next + 1;
     ++outstanding_;
     try {
@@ -370,9 +374,11 @@ void ExecutorRole::StartAsync(int32_t node, const PlanNode& plan_node, Slot* slo
                               Iteration* iteration) {
   PendingKernel* pending_kernel = NewPendingKernel(node, iteration);
   pending_kernel->phase.store(PendingKernel::Phase::kCalling, std::memory_order_relaxed);
-  pending_kernel->ctx = MakeContext(plan_node, slots);
+  pending_kernel->ctx = plan_node.on_device ? MakeContextOnDevice(node, plan_node, slots)
+                                            : MakeContext(plan_node, slots);
   ++outstanding_;
-  if (can_offload_ && num_ready_ > 0 && plan_->cost_ns(node) >= kOffloadNs) {
+  if (can_offload_ && !plan_node.on_device && num_ready_ > 0 &&
+      plan_->cost_ns(node) >= kOffloadNs) {
     // It holds the thread for long: a call of a function, most likely.
     step_.pool->Submit(pending_kernel);
     return;
@@ -380,7 +386,7 @@ void ExecutorRole::StartAsync(int32_t node, const PlanNode& plan_node, Slot* slo
   uint64_t start = 0;
   if (timed_) pending_kernel->start_ns = start = NowNs();
   pending_kernel->BeginAsync(plan_node.kernel);
-  if (timed_) plan_->RecordCost(node, NowNs() - start);
+  if (timed_ && !plan_node.on_device) plan_->RecordCost(node, NowNs() - start);
   if (pending_kernel->phase.exchange(PendingKernel::Phase::kReturned, std::memory_order_acq_rel) ==
       PendingKernel::Phase::kDone) {
     --outstanding_;
@@ -472,6 +478,7 @@ void ExecutorRole::Finish(PendingKernel* pending_kernel) {
     if (sync) plan_->RecordCost(node, end - start);
     Trace({node, sync ? 1 : 0, start, end});
   }
+  if (on_device_ != nullptr) FailedLate();
   if (failed_) return;
   if (value.valid()) SetReceived(node, iteration, std::move(value));
   if (iteration != nullptr) {
@@ -524,7 +531,7 @@ ExecutorRole::PendingKernel* ExecutorRole::NewPendingKernel(int32_t node, Iterat
   }
   pending_kernel->node = node;
   pending_kernel->iteration = iteration;
-  pending_kernel->resume = false;
+  pending_kernel->news = PendingKernel::News::kDone;
   pending_kernel->dead = false;
   pending_kernel->status = absl::OkStatus();
   pending_kernel->start_ns = pending_kernel->end_ns = 0;

@@ -78,6 +78,7 @@ class ExecutorRole {
   struct Iteration;
   struct FrameInstance;
   struct Flow;
+  struct OnDevice;
 
   /// A node that is not run by the loop itself, or not at once; what happens to it is a message to
   /// this executor.
@@ -92,8 +93,13 @@ class ExecutorRole {
     ExecutorRole* executor = nullptr;
     int32_t node = 0;
     Iteration* iteration = nullptr;  ///< In plans with control flow.
-    /// The message says: the value of a variable came; go on with the node from this snapshot on.
-    bool resume = false;
+    /// What the message says.
+    enum class News : uint8_t {
+      kDone,    ///< The node has finished.
+      kResume,  ///< The value of a variable came: go on with the node from `next_snapshot` on.
+      kMark,    ///< The device has come so far: see OnDevice.
+    };
+    News news = News::kDone;
     int32_t next_snapshot = 0;
     /// Which is first: ComputeAsync returning, or the kernel's `done`?
     enum class Phase : uint8_t { kCalling, kReturned, kDone };
@@ -154,7 +160,23 @@ class ExecutorRole {
   bool RunKernel(int32_t node, const PlanNode& plan_node, Slot* slots, Iteration* iteration);
   void StartAsync(int32_t node, const PlanNode& plan_node, Slot* slots, Iteration* iteration);
   void Offload(int32_t node, const PlanNode& plan_node, Slot* slots, Iteration* iteration);
+  template <typename May>
+  uint64_t LastUses(const PlanNode& node, const Slot* slots, May may);
   KernelContext MakeContext(const PlanNode& node, Slot* slots);
+
+  // Plans with kernels that enqueue work on a device (on_device.cc).
+  void BeginOnDevice(const StepContext& step);
+  KernelContext MakeContextOnDevice(int32_t node, const PlanNode& plan_node, Slot* slots);
+  /// Has the kernel enqueue its work; false if the node has failed, or completes later.
+  bool RunOnDevice(int32_t node, const PlanNode& plan_node, Slot* slots, Iteration* iteration);
+  /// Has the stream send a mark, unless all are under way.
+  void SendMark() noexcept;
+  void HandleMark(PendingKernel* mark);
+  /// True if the device had not finished with the step: a message will come.
+  bool WaitForDevice() noexcept;
+  /// Fails the step if a kernel that was enqueued has failed.
+  bool FailedLate() noexcept;
+
   /// Books a node's end: lets go of its inputs, counts its consumers down.
   void Complete(const PlanNode& node);
   void Finish(PendingKernel* pending_kernel);
@@ -212,8 +234,9 @@ class ExecutorRole {
   Rendezvous* rendezvous_ = nullptr;
   std::vector<int32_t> pending_;
   std::unique_ptr<Slot[]> slots_;
-  std::unique_ptr<Flow> flow_;        ///< nullptr: the plan has no control flow.
-  std::unique_ptr<int32_t[]> ready_;  ///< A stack: the newest is taken first.
+  std::unique_ptr<Flow> flow_;           ///< nullptr: the plan has no control flow.
+  std::unique_ptr<OnDevice> on_device_;  ///< nullptr: the plan is the host's alone.
+  std::unique_ptr<int32_t[]> ready_;     ///< A stack: the newest is taken first.
   int32_t num_ready_ = 0;
   int32_t outstanding_ = 0;  ///< Messages that are sure to come.
   int32_t running_ = -1;     ///< The node whose turn it is; -1: none's.

@@ -209,6 +209,9 @@ void ExecutorRole::RunNodeFlow(int32_t node, Iteration* iteration, bool dead,
     case PlanNode::kSync:
       if (!RunKernel<kTimed>(node, p, slots, iteration)) return;
       break;
+    case PlanNode::kOnDevice:
+      if (!RunOnDevice(node, p, slots, iteration)) return;
+      break;
   }
   CompleteFlow(node, iteration, false);
 }

@@ -5,6 +5,7 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -26,6 +27,19 @@ inline uint64_t NowNs() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
+}
+
+/// Which inputs, those that `may` be, a node is the last to use: a mask.
+template <typename May>
+inline uint64_t ExecutorRole::LastUses(const PlanNode& node, const Slot* slots, May may) {
+  const int32_t* inputs = input_slots_ + node.first_input;
+  uint64_t mask = 0;
+  const int n = std::min<int>(node.num_inputs, 64);
+  for (int i = 0; i < n; ++i) {
+    const Slot& slot = slots[inputs[i]];
+    mask |= static_cast<uint64_t>(slot.uses == 1 && may(slot.tensor)) << i;
+  }
+  return mask;
 }
 
 template <bool kTimed>

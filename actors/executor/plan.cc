@@ -182,7 +182,11 @@ absl::StatusOr<std::shared_ptr<const Plan>> Plan::Build(PlanSpec spec) {
     if (from.flow != FlowOp::kNone) {
       node.kind = PlanNode::kFlow;
     } else if (from.kernel != nullptr) {
-      node.kind = from.kernel->async() != nullptr ? PlanNode::kAsync : PlanNode::kSync;
+      node.on_device = from.spaces.AnyOnDevice();
+      plan->uses_device_ |= node.on_device;
+      node.kind = from.kernel->async() != nullptr ? PlanNode::kAsync
+                  : node.on_device                ? PlanNode::kOnDevice
+                                                  : PlanNode::kSync;
     } else if (!from.inputs.empty()) {
       node.kind = PlanNode::kPassThrough;
     }

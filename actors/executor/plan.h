@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "actors/executor/rendezvous.h"
 #include "graph/passes/frames.h"
+#include "kernels/argument_spaces.h"
 #include "kernels/kernel.h"
 #include "kernels/kernel_registry.h"
 
@@ -41,6 +42,7 @@ struct PlanSpec {
     int enters = 0;               ///< Enter: the frame that it leads into.
     /// Outputs known beforehand (then no kernel, and no inputs of any kind).
     std::vector<Tensor> constants;
+    ArgumentSpaces spaces;  ///< Where inputs are wanted, and outputs left.
   };
   std::vector<Node> nodes;
   std::vector<FrameInfo> frames;  ///< Empty: no control flow, everything is in the root.
@@ -60,6 +62,7 @@ struct PlanNode {
     kAsync,        ///< AsyncKernel::ComputeAsync.
     kPassThrough,  ///< Output 0 is input 0 (a fetch of a reference).
     kFlow,         ///< Played by the executor: see FlowNode.
+    kOnDevice,     ///< Kernel::Compute, which enqueues on the device's stream.
   };
   Kernel* kernel = nullptr;
   int32_t first_input = 0;
@@ -70,6 +73,7 @@ struct PlanNode {
   uint16_t num_outputs = 0;
   Kind kind = kNothing;
   bool has_snapshots = false;
+  bool on_device = false;  ///< Its kernel has arguments in the device's memory.
 };
 
 /// What is more to a node in a plan with control flow.
@@ -149,6 +153,12 @@ class Plan {
   const std::vector<PlanFrame>& frames() const { return frames_; }
   /// Index into `slot_uses` of the first slot of each frame.
   const std::vector<int32_t>& frame_uses() const { return frame_uses_; }
+  /// True: some nodes are `on_device`.
+  bool uses_device() const { return uses_device_; }
+  /// Where an output is left.
+  MemorySpace output_space(int node, int port) const {
+    return spec_.nodes[node].spaces.output(port);
+  }
   /// What crosses to other partitions; empty: the plan is alone.
   const std::vector<RendezvousEdge>& edges() const { return spec_.edges; }
   /// "root", or the frame's name.
@@ -206,6 +216,7 @@ class Plan {
   std::vector<int32_t> frame_uses_;
   int num_root_slots_ = 0;
   int num_executed_ = 0;
+  bool uses_device_ = false;
 };
 
 }  // namespace troupe

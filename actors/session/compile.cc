@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
+#include "actors/session/memory_spaces.h"
 #include "actors/session/step_graph.h"
 #include "devices/cpu/cpu_device.h"
 #include "devices/cpu/flush_denormals.h"
@@ -125,6 +126,7 @@ absl::StatusOr<std::shared_ptr<const Plan>> BuildPlan(const Subgraph& subgraph, 
                                                       StatefulKernels* stateful, bool rendezvous) {
   TROUPE_ASSIGN_OR_RETURN(const Frames frames, FindFrames(subgraph));
   PlanSpec spec;
+  const bool own_memory = device->device->memory_space() == MemorySpace::kDevice;
   if (frames.has_control_flow) spec.frames = frames.frames;
   spec.nodes.resize(subgraph.nodes.size());
   for (size_t i = 0; i < subgraph.nodes.size(); ++i) {
@@ -175,12 +177,17 @@ absl::StatusOr<std::shared_ptr<const Plan>> BuildPlan(const Subgraph& subgraph, 
     TROUPE_ASSIGN_OR_RETURN(const KernelRegistration* registration,
                             KernelRegistry::Global()->Find(device->device->type(), node.def()));
     to.cost = registration->spec.cost;
+    if (own_memory) {
+      TROUPE_ASSIGN_OR_RETURN(to.spaces, FindArgumentSpaces(node.op_def(), node.attrs(),
+                                                            registration->spec.host_arguments));
+    }
   }
   spec.device_name = device->device->name();
   spec.feeds.assign(subgraph.feeds.begin(), subgraph.feeds.end());
   for (const SubOutput& fetch : subgraph.fetches) {
     spec.fetches.push_back({fetch.node, fetch.port, NeedsSnapshot(subgraph, fetch, false)});
   }
+  if (own_memory) TROUPE_RETURN_IF_ERROR(MakeSpacesAgree(device->device.get(), &spec));
   return Plan::Build(std::move(spec));
 }
 

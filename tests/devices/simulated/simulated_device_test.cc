@@ -7,8 +7,6 @@
 #include <future>
 #include <thread>
 
-#include "actors/runtime.h"
-
 namespace troupe::testing {
 namespace {
 
@@ -146,12 +144,6 @@ TEST(SimulatedDevice, MemoryIsSmall) {
   const absl::Status status = Upload(device.get(), large).status();
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("the limit is 1024"));
-}
-
-TEST(SimulatedDevice, StepsDoNotUseItYet) {
-  UseSimulatedDevices();
-  const absl::Status status = Runtime::Create({.devices = {{"SIM", {}}}}).status();
-  EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
 }
 
 TEST(SimulatedDevice, ManyThreadsUpload) {

@@ -1,0 +1,124 @@
+#include "actors/executor/on_device.h"
+
+#include <sched.h>
+
+#include "actors/executor/flow.h"
+#include "devices/exceptions.h"
+#include "devices/status_macros.h"
+
+namespace troupe {
+
+void ExecutorRole::BeginOnDevice(const StepContext& step) {
+  OnDevice& device = *on_device_;
+  device.step = step;
+  device.step.allocator = step.device->allocator(MemorySpace::kDevice);
+  device.step.stream = step.device->stream(StreamUse::kCompute);
+  device.step.late_errors = &device.errors;
+  device.errors.Clear();
+  device.since_mark = 0;
+}
+
+KernelContext ExecutorRole::MakeContextOnDevice(int32_t node, const PlanNode& plan_node,
+                                                Slot* slots) {
+  OnDevice& device = *on_device_;
+  device.errors.Calling(node);
+  // Before the call: what fails or throws may have enqueued something.
+  ++device.since_mark;
+  // Outputs in the device's memory take over what is there.
+  const uint64_t forwardable = LastUses(
+      plan_node, slots, [](const Tensor& input) { return input.space() == MemorySpace::kDevice; });
+  return KernelContext(&device.step, slots, input_slots_ + plan_node.first_input,
+                       plan_node.num_inputs, slots + plan_node.first_output, plan_node.num_outputs,
+                       forwardable);
+}
+
+bool ExecutorRole::RunOnDevice(int32_t node, const PlanNode& plan_node, Slot* slots,
+                               Iteration* iteration) {
+  OnDevice& device = *on_device_;
+  KernelContext ctx = MakeContextOnDevice(node, plan_node, slots);
+  const uint64_t start = timed_ ? NowNs() : 0;
+  absl::Status status = plan_node.kernel->Compute(ctx);
+  if (timed_) {
+    plan_->RecordOutputs(node, ctx);
+    Trace({node, 0, start, NowNs()});
+  }
+  for (int i = 0; i < plan_node.num_outputs && status.ok(); ++i) {
+    const Tensor& output = ctx.output(i);
+    const bool there = output.space() == MemorySpace::kDevice;
+    if (output.valid() && there != (plan_->output_space(node, i) == MemorySpace::kDevice)) {
+      status = absl::InternalError(StrCat("the kernel left output ", i, " in the wrong memory: ",
+                                          there ? "the device's" : "the host's"));
+    }
+  }
+  if (!status.ok()) [[unlikely]] {
+    if (!FailedLate()) Fail(node, status);
+    return false;
+  }
+  if (device.since_mark < OnDevice::kKernelsPerMark) return true;
+  if (device.free_mark != nullptr) {
+    SendMark();
+    return true;
+  }
+  device.held.emplace_back(node, iteration);
+  return false;
+}
+
+void ExecutorRole::SendMark() noexcept {
+  OnDevice& device = *on_device_;
+  PendingKernel* mark = device.free_mark;
+  if (mark == nullptr) return;
+  device.free_mark = mark->next_free;
+  device.since_mark = 0;
+  ++outstanding_;
+  try {
+    device.step.stream->WhenDone([mark](absl::Status reached) {
+      mark->status = std::move(reached);
+      mark->executor->Send(mark, Player::kHandsOn);
+    });
+  } catch (...) {
+    // The stream has no memory for it: this thread waits.
+    while (!device.step.stream->Done()) sched_yield();
+    --outstanding_;
+    mark->next_free = device.free_mark;
+    device.free_mark = mark;
+  }
+}
+
+void ExecutorRole::HandleMark(PendingKernel* mark) {
+  OnDevice& device = *on_device_;
+  mark->next_free = device.free_mark;
+  device.free_mark = mark;
+  if (!mark->status.ok()) {
+    FailStep(
+        absl::UnavailableError(StrCat(step_.device->name(), " is lost: ", mark->status.message())));
+  }
+  if (FailedLate() || failed_) return;
+  if (device.since_mark >= OnDevice::kKernelsPerMark) SendMark();
+  for (const auto& [node, iteration] : device.held) {
+    if (iteration != nullptr) {
+      CompleteFlow(node, iteration, /*dead=*/false);
+    } else {
+      Complete(nodes_[node]);
+    }
+  }
+  device.held.clear();
+}
+
+bool ExecutorRole::WaitForDevice() noexcept {
+  if (on_device_->since_mark > 0) {
+    SendMark();
+    return true;
+  }
+  FailedLate();
+  on_device_->held.clear();
+  return false;
+}
+
+bool ExecutorRole::FailedLate() noexcept {
+  if (failed_ || !on_device_->errors.any()) return false;
+  const auto [node, status] = on_device_->errors.first();
+  Fail(node, status);
+  return true;
+}
+
+}  // namespace troupe

@@ -1,0 +1,38 @@
+#include "kernels/argument_spaces.h"
+
+#include <algorithm>
+
+#include "devices/status_macros.h"
+#include "graph/op_args.h"
+
+namespace troupe {
+
+bool ArgumentSpaces::AnyOnDevice() const {
+  const auto any = [](const std::vector<MemorySpace>& spaces) {
+    return std::find(spaces.begin(), spaces.end(), MemorySpace::kDevice) != spaces.end();
+  };
+  return any(inputs) || any(outputs);
+}
+
+absl::StatusOr<ArgumentSpaces> FindArgumentSpaces(const OpDef& op, const AttrReader& attrs,
+                                                  const std::vector<std::string>& host_arguments) {
+  const auto find = [&](ArgSide side, std::vector<MemorySpace>* spaces) {
+    std::vector<ElementType> types;
+    TROUPE_RETURN_IF_ERROR(ArgTypes(op, side, attrs, &types));
+    for (const ElementType type : types) {
+      const bool there = IsPlain(type) && !IsRefType(type);
+      spaces->push_back(there ? MemorySpace::kDevice : MemorySpace::kHost);
+    }
+    for (const std::string& name : host_arguments) {
+      const auto [begin, end] = ArgRange(op, side, attrs, name);
+      if (begin >= 0) std::fill(spaces->begin() + begin, spaces->begin() + end, MemorySpace::kHost);
+    }
+    return absl::OkStatus();
+  };
+  ArgumentSpaces spaces;
+  TROUPE_RETURN_IF_ERROR(find(ArgSide::kInputs, &spaces.inputs));
+  TROUPE_RETURN_IF_ERROR(find(ArgSide::kOutputs, &spaces.outputs));
+  return spaces;
+}
+
+}  // namespace troupe
