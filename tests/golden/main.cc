@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "api/program/command_line.h"
+#include "tests/devices/simulated/simulated_device.h"
 #include "tests/golden/case_file.h"
 #include "tests/golden/compare.h"
 #include "tests/golden/replay.h"
 #include "tests/golden/spread.h"
 #include "tests/golden/workers.h"
+#include "tests/kernels/simulated/borrowed_kernels.h"
 
 namespace troupe::golden {
 namespace {
@@ -20,6 +22,7 @@ namespace {
 struct Options : Selection {
   int devices = 0;
   int workers = 0;
+  std::string device;
   uint64_t seed = 0;
   bool seeded = false;
   std::vector<std::string> paths;
@@ -38,8 +41,11 @@ std::optional<int> ParseOptions(int argc, char** argv, Options* options) {
            "Only cases whose ops are of stage N or before; all these ops must be there")
       ->check(WholeNumber(0, 9));
   CLI::Option* devices = AddValue(&line, "--devices N", &options->devices,
-                                  "Spreads each graph over N CPU devices of one process")
+                                  "Spreads each graph over N devices of one process")
                              ->check(WholeNumber(1, 64));
+  AddValue(&line, "--device TYPE", &options->device,
+           "Runs what it can on a device of this type: SIM, the simulated accelerator")
+      ->check(CLI::IsMember({"SIM"}));
   AddValue(&line, "--workers N", &options->workers,
            "Spreads each graph over N worker processes, which are started here")
       ->check(WholeNumber(1, 64))
@@ -72,9 +78,15 @@ int Main(int argc, char** argv) {
     std::printf("%s %d --seed %llu\n", option, count, static_cast<unsigned long long>(spread.seed));
     std::fflush(stdout);
   };
-  if (options.devices > 1) {
+  if (options.device == "SIM") {
+    testing::BorrowKernels();
+    testing::UseSimulatedDevices({.seed = spread.seed});
+    spread.device_type = "SIM";
+    options.devices = std::max(options.devices, 1);
+  }
+  if (options.devices > 1 || !options.device.empty()) {
     for (int i = 0; i < options.devices; ++i) {
-      spread.devices.push_back("/device:CPU:" + std::to_string(i));
+      spread.devices.push_back(StrCat("/device:", spread.device_type, ":", i));
     }
     print_seed("--devices", options.devices);
   }

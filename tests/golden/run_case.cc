@@ -127,7 +127,11 @@ class CaseRunner {
     options.optimize = CurrentSpread().optimize;
     // Which updates a step that fails has made by then is settled on one thread only.
     if (ExpectsError()) options.threads = 1;
-    options.num_cpu_devices = std::max(1, static_cast<int>(CurrentSpread().devices.size()));
+    const Spread& spread = CurrentSpread();
+    const int devices = std::max(1, static_cast<int>(spread.devices.size()));
+    if (spread.target.empty()) options.devices[spread.device_type].count = devices;
+    // Not every node has a kernel there.
+    if (spread.device_type != "CPU") options.allow_soft_placement = true;
     TROUPE_ASSIGN_OR_RETURN(session_, Session::Create(graph_, options));
     // What an earlier case has left in worker processes; local sessions have containers of their
     // own.

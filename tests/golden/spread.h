@@ -17,6 +17,7 @@ namespace troupe::golden {
 /// Over what cases are spread. Set before any runs.
 struct Spread {
   std::vector<std::string> devices;  ///< Names for `NodeDef::device`; empty: graphs are left alone.
+  std::string device_type = "CPU";
   uint64_t seed = 0;
   bool optimize = true;  ///< Of sessions.
   std::string target;  ///< The master of the worker processes; empty: this process runs the cases.
