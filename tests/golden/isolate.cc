@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <sstream>
 #include <string>
 
 #include "api/program/child_process.h"
@@ -14,7 +15,8 @@
 namespace troupe::golden {
 namespace {
 
-// The child writes lines: "F text" per failure, then "P", "X" (failed) or "S op" for the case.
+// The child writes lines: "F text" per failure, "N op there elsewhere" per op, then "P", "X"
+// (failed) or "S op" for the case.
 
 void WriteAll(int fd, const std::string& text) {
   size_t done = 0;
@@ -33,6 +35,9 @@ int RunChild(const std::vector<const Case*>& cases, size_t begin, Runner runner)
     const Outcome outcome = runner(*cases[i]);
     std::string text;
     for (const std::string& failure : outcome.failures) text += StrCat("F ", failure, "\n");
+    for (const auto& [op, placed] : outcome.ops) {
+      text += StrCat("N ", op, " ", placed.there, " ", placed.elsewhere, "\n");
+    }
     switch (outcome.verdict) {
       case Verdict::kPassed:
         text += "P\n";
@@ -56,6 +61,13 @@ bool Take(const std::string& line, Outcome* outcome) {
     case 'F':
       outcome->failures.push_back(rest);
       return false;
+    case 'N': {
+      std::istringstream words(rest);
+      std::string op;
+      Placed placed;
+      if (words >> op >> placed.there >> placed.elsewhere) outcome->ops[op] = placed;
+      return false;
+    }
     case 'P':
       return true;
     case 'X':

@@ -110,6 +110,9 @@ int Main(int argc, char** argv) {
                        stdout));
     }
   }
+  if (!options.device.empty()) {
+    std::printf("%s: %s\n", options.device.c_str(), total.PlacedToString().c_str());
+  }
   std::printf("%s\n", total.ToString().c_str());
   return total.failed == 0 ? 0 : 1;
 }

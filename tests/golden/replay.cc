@@ -28,6 +28,21 @@ void Counts::Add(const Counts& other) {
   passed += other.passed;
   failed += other.failed;
   skipped += other.skipped;
+  for (const auto& [op, placed] : other.ops) {
+    ops[op].there += placed.there;
+    ops[op].elsewhere += placed.elsewhere;
+  }
+}
+
+std::string Counts::PlacedToString() const {
+  Placed all;
+  std::string never;
+  for (const auto& [op, placed] : ops) {
+    all.there += placed.there;
+    all.elsewhere += placed.elsewhere;
+    if (placed.there == 0) never += StrCat(" ", op);
+  }
+  return StrCat(all.there, " of ", all.there + all.elsewhere, " nodes, never there:", never);
 }
 
 std::string Counts::ToString() const {
@@ -53,6 +68,7 @@ Counts Replay(const std::string& file, bool named, const CaseFile& cases,
           StrCat("missing op of stage ", *selection.stage, " or before: ", outcome.missing_op));
     }
     for (const std::string& failure : outcome.failures) fail(test.name(), failure);
+    counts.Add({.ops = std::move(outcome.ops)});
     switch (outcome.verdict) {
       case Verdict::kPassed:
         ++counts.passed;

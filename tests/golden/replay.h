@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/golden/golden.pb.h"
+#include "tests/golden/run_case.h"
 #include "tests/golden/workers.h"
 
 namespace troupe::golden {
@@ -25,8 +26,11 @@ struct Selection {
 
 struct Counts {
   int64_t passed = 0, failed = 0, skipped = 0;
+  PlacedOps ops;
   void Add(const Counts& other);
   std::string ToString() const;  ///< "1 passed, 2 failed, 3 skipped"
+  /// "3 of 4 nodes, never there: Assign AssignAdd"
+  std::string PlacedToString() const;
 };
 
 /// Prints to `out`. If the user has named the file itself, rather than its folder, a stage that

@@ -15,7 +15,9 @@
 #include "graph/gradients/add_gradients.h"
 #include "graph/graph.h"
 #include "graph/graph_def.h"
+#include "graph/protos/config.pb.h"
 #include "graph/protos/graph.pb.h"
+#include "graph/protos/stats.pb.h"
 #include "graph/protos/tensor.pb.h"
 #include "tests/golden/compare.h"
 #include "tests/golden/spread.h"
@@ -84,8 +86,12 @@ class CaseRunner {
  public:
   explicit CaseRunner(const Case& test) : test_(test), tolerance_(ToleranceOf(test)) {
     run_options_.timeout = absl::Seconds(30);
+    run_options_.trace = CurrentSpread().device_type != "CPU";
   }
 
+  PlacedOps ops() const { return ops_; }
+
+  /// What was wrong.
   std::vector<std::string> Run() {
     absl::Status built = Build();
     if (!test_.build_error().empty()) {
@@ -211,13 +217,30 @@ class CaseRunner {
     const std::vector<std::string> targets(step.target().begin(), step.target().end());
     if (fetches.empty() && targets.empty() && step.fetch_size() > 0) return absl::OkStatus();
     std::vector<Tensor> fetched;
-    TROUPE_RETURN_IF_ERROR(session_->Run(run_options_, feeds, fetches, targets, &fetched));
+    RunMetadata metadata;
+    TROUPE_RETURN_IF_ERROR(
+        session_->Run(run_options_, feeds, fetches, targets, &fetched, &metadata));
+    Count(metadata);
     if (fetched.size() != fetches.size()) {
       return absl::InternalError(
           StrCat("the session gave ", fetched.size(), " values for ", fetches.size(), " fetches"));
     }
     for (size_t i = 0; i < fetched.size(); ++i) (*values)[positions[i]] = std::move(fetched[i]);
     return absl::OkStatus();
+  }
+
+  /// Which nodes ran where, but for those that only bring values to and fro.
+  void Count(const RunMetadata& metadata) {
+    for (const DeviceStepStats& device : metadata.step_stats().dev_stats()) {
+      const bool there = device.device().find(StrCat("/device:", CurrentSpread().device_type,
+                                                     ":")) != std::string::npos;
+      for (const NodeExecStats& node : device.node_stats()) {
+        const std::string& label = node.timeline_label();  // "name = Op"
+        const std::string op = label.substr(label.rfind(' ') + 1);
+        if (op.starts_with("_")) continue;
+        ++(there ? ops_[op].there : ops_[op].elsewhere);
+      }
+    }
   }
 
   /// False if something was wrong.
@@ -333,6 +356,7 @@ class CaseRunner {
   std::shared_ptr<Graph> graph_;
   std::unique_ptr<Session> session_;
   std::vector<std::string> failures_;
+  PlacedOps ops_;
 };
 
 }  // namespace
@@ -371,7 +395,9 @@ Outcome RunCase(const Case& test) {
       return outcome;
     }
   }
-  outcome.failures = CaseRunner(test).Run();
+  CaseRunner runner(test);
+  outcome.failures = runner.Run();
+  outcome.ops = runner.ops();
   if (!outcome.failures.empty()) outcome.verdict = Verdict::kFailed;
   return outcome;
 }

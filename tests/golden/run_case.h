@@ -2,6 +2,8 @@
 #ifndef TROUPE_TESTS_GOLDEN_RUN_CASE_H_
 #define TROUPE_TESTS_GOLDEN_RUN_CASE_H_
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -11,10 +13,17 @@ namespace troupe::golden {
 
 enum class Verdict { kPassed, kFailed, kSkipped };
 
+/// How many nodes of an op ran on devices of the spread's type, and on others.
+struct Placed {
+  int64_t there = 0, elsewhere = 0;
+};
+using PlacedOps = std::map<std::string, Placed>;
+
 struct Outcome {
   Verdict verdict = Verdict::kPassed;
   std::vector<std::string> failures;  ///< "step 0 out:0: got ..., want ..., max error ..."
   std::string missing_op;             ///< Why it was skipped.
+  PlacedOps ops;                      ///< Empty unless the spread is over another type than CPU.
 };
 
 /// Imports the case's graph into a graph and a session of its own, checks inferred shapes, runs the

@@ -245,16 +245,20 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeBorrowed(KernelConstruction& constru
 }
 
 bool CanBorrow(const OpDef& op) {
-  // Variants keep tensors that they are given (lists).
-  const auto cannot = [](const OpDef::ArgDef& arg) {
-    return arg.is_ref() || static_cast<ElementType>(arg.type()) == ElementType::kVariant;
+  const auto cannot = [&op](const OpDef::ArgDef& arg) {
+    const auto type = static_cast<ElementType>(arg.type());
+    // Variants keep tensors that they are given (lists). What is stateful and has no handle is
+    // random, or checks something.
+    return arg.is_ref() || type == ElementType::kVariant ||
+           (op.is_stateful() && type == ElementType::kResource);
   };
-  const auto calls = [](const OpDef::AttrDef& attr) {
-    return attr.type() == "func" || attr.type() == "list(func)";
+  const auto needs_more = [](const OpDef::AttrDef& attr) {
+    return attr.type() == "func" || attr.type() == "list(func)" || attr.name() == "container";
   };
-  return !op.is_stateful() && !std::any_of(op.attr().begin(), op.attr().end(), calls) &&
-         !std::any_of(op.input_arg().begin(), op.input_arg().end(), cannot) &&
-         !std::any_of(op.output_arg().begin(), op.output_arg().end(), cannot);
+  return !(op.is_stateful() && op.input_arg().empty()) &&
+         std::none_of(op.attr().begin(), op.attr().end(), needs_more) &&
+         std::none_of(op.input_arg().begin(), op.input_arg().end(), cannot) &&
+         std::none_of(op.output_arg().begin(), op.output_arg().end(), cannot);
 }
 
 bool RegisterAll() {
