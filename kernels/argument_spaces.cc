@@ -15,15 +15,17 @@ bool ArgumentSpaces::AnyOnDevice() const {
 }
 
 absl::StatusOr<ArgumentSpaces> FindArgumentSpaces(const OpDef& op, const AttrReader& attrs,
-                                                  const std::vector<std::string>& host_arguments) {
+                                                  const KernelSpec& kernel) {
   const auto find = [&](ArgSide side, std::vector<MemorySpace>* spaces) {
     std::vector<ElementType> types;
     TROUPE_RETURN_IF_ERROR(ArgTypes(op, side, attrs, &types));
     for (const ElementType type : types) {
-      const bool there = IsPlain(type) && !IsRefType(type);
+      const bool there =
+          kernel.device_type == kAnyDeviceType ? LivesOnDevice(type) : IsPlain(RemoveRef(type));
       spaces->push_back(there ? MemorySpace::kDevice : MemorySpace::kHost);
     }
-    for (const std::string& name : host_arguments) {
+    for (const std::string& name : kernel.host_arguments) {
+      if (name == kAllArguments) std::fill(spaces->begin(), spaces->end(), MemorySpace::kHost);
       const auto [begin, end] = ArgRange(op, side, attrs, name);
       if (begin >= 0) std::fill(spaces->begin() + begin, spaces->begin() + end, MemorySpace::kHost);
     }

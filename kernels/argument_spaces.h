@@ -2,12 +2,14 @@
 #ifndef TROUPE_KERNELS_ARGUMENT_SPACES_H_
 #define TROUPE_KERNELS_ARGUMENT_SPACES_H_
 
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "devices/allocator.h"
+#include "devices/element_type.h"
 #include "graph/attr_reader.h"
+#include "kernels/kernel_registry.h"
 
 namespace troupe {
 
@@ -22,11 +24,24 @@ struct ArgumentSpaces {
   bool AnyOnDevice() const;
 };
 
-/// On the host is what the kernel's registration says (`KernelSpec::HostMemory`), references and
-/// what is no plain bytes; the rest in the device's memory. InvalidArgument: attributes that do not
-/// fit the op.
+/// The type of device under which kernels are registered that serve every type without a kernel of
+/// its own: they look at no element in a device's memory.
+inline constexpr std::string_view kAnyDeviceType = "DEFAULT";
+/// The host argument that stands for all.
+inline constexpr char kAllArguments[] = "*";
+
+/// Of kernels that serve any type of device, arguments of a type that is no plain bytes, or int32
+/// (sizes, counters), are on the host. So are variables.
+constexpr bool LivesOnDevice(ElementType type) {
+  return IsPlain(RemoveRef(type)) && RemoveRef(type) != ElementType::kInt32;
+}
+
+/// On the host is what is no plain bytes, what the registration says (`KernelSpec::HostMemory`),
+/// and what `LivesOnDevice` says if it is for any type of device; the rest in the device's memory.
+/// The space of a reference is that of the variable's value. InvalidArgument: attributes that do
+/// not fit the op.
 absl::StatusOr<ArgumentSpaces> FindArgumentSpaces(const OpDef& op, const AttrReader& attrs,
-                                                  const std::vector<std::string>& host_arguments);
+                                                  const KernelSpec& kernel);
 
 }  // namespace troupe
 

@@ -10,6 +10,7 @@
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "graph/protos/graph.pb.h"
+#include "kernels/argument_spaces.h"
 
 namespace troupe {
 namespace {
@@ -131,18 +132,20 @@ std::vector<const KernelRegistration*> KernelRegistry::ForOp(std::string_view op
 
 absl::StatusOr<const KernelRegistration*> KernelRegistry::Find(std::string_view device_type,
                                                                const NodeDef& def) const {
-  const KernelRegistration* best = nullptr;
   {
     std::lock_guard<std::mutex> lock(impl_->mutex);
-    for (const KernelRegistration* registration : impl_->Lookup(def.op())) {
-      const KernelSpec& spec = registration->spec;
-      if (spec.device_type == device_type && Fits(spec, def) &&
-          (best == nullptr || spec.priority > best->spec.priority)) {
-        best = registration;
+    for (const std::string_view type : {device_type, kAnyDeviceType}) {
+      const KernelRegistration* best = nullptr;
+      for (const KernelRegistration* registration : impl_->Lookup(def.op())) {
+        const KernelSpec& spec = registration->spec;
+        if (spec.device_type == type && Fits(spec, def) &&
+            (best == nullptr || spec.priority > best->spec.priority)) {
+          best = registration;
+        }
       }
+      if (best != nullptr) return best;
     }
   }
-  if (best != nullptr) return best;
 
   const std::vector<const KernelRegistration*> all = ForOp(def.op());
   if (all.empty()) {

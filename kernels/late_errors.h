@@ -31,9 +31,12 @@ class LateErrors {
   };
 
   /// Of the call that is being made: for its kernel.
-  Reporter reporter() { return Reporter(this, calling_); }
+  Reporter reporter() { return Reporter(all_, calling_); }
   /// True if something has failed.
-  bool any() const { return any_.load(std::memory_order_acquire); }
+  bool any() const { return all_->any_.load(std::memory_order_acquire); }
+
+  /// `all`: those of all kernels, if this object is for one that may be called at any time.
+  explicit LateErrors(LateErrors* all = nullptr) : all_(all != nullptr ? all : this) {}
 
   /// By the executor, before a kernel is called.
   void Calling(int32_t node) { calling_ = node; }
@@ -58,6 +61,7 @@ class LateErrors {
     any_.store(true, std::memory_order_release);
   }
 
+  LateErrors* const all_;
   int32_t calling_ = -1;
   std::atomic<bool> any_{false};
   mutable std::mutex mutex_;

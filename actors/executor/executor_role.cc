@@ -374,7 +374,7 @@ void ExecutorRole::StartAsync(int32_t node, const PlanNode& plan_node, Slot* slo
                               Iteration* iteration) {
   PendingKernel* pending_kernel = NewPendingKernel(node, iteration);
   pending_kernel->phase.store(PendingKernel::Phase::kCalling, std::memory_order_relaxed);
-  pending_kernel->ctx = plan_node.on_device ? MakeContextOnDevice(node, plan_node, slots)
+  pending_kernel->ctx = plan_node.on_device ? AsyncContextOnDevice(pending_kernel, plan_node, slots)
                                             : MakeContext(plan_node, slots);
   ++outstanding_;
   if (can_offload_ && !plan_node.on_device && num_ready_ > 0 &&
@@ -393,6 +393,10 @@ void ExecutorRole::StartAsync(int32_t node, const PlanNode& plan_node, Slot* slo
     Finish(pending_kernel);
   }
 }
+
+ExecutorRole::PendingKernel::PendingKernel() : ctx(nullptr, nullptr, nullptr, 0, nullptr, 0, 0) {}
+
+ExecutorRole::PendingKernel::~PendingKernel() = default;
 
 void ExecutorRole::PendingKernel::BeginAsync(Kernel* kernel) noexcept {
   try {
@@ -467,6 +471,7 @@ void ExecutorRole::Finish(PendingKernel* pending_kernel) {
     }
   }
   Iteration* iteration = pending_kernel->iteration;
+  if (nodes_[node].on_device) EnqueuedBy(pending_kernel);
   const bool dead = pending_kernel->dead;
   const uint64_t start = pending_kernel->start_ns, end = pending_kernel->end_ns;
   Tensor value = std::move(pending_kernel->value);

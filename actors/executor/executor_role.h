@@ -79,11 +79,13 @@ class ExecutorRole {
   struct FrameInstance;
   struct Flow;
   struct OnDevice;
+  struct AsyncOnDevice;
 
   /// A node that is not run by the loop itself, or not at once; what happens to it is a message to
   /// this executor.
   struct PendingKernel : Message, PoolTask, ReceiveDone {
-    PendingKernel() : ctx(nullptr, nullptr, nullptr, 0, nullptr, 0, 0) {}
+    PendingKernel();
+    ~PendingKernel() override;
     void Run() noexcept override;  ///< The kernel, on a thread of the pool.
     /// Calls an asynchronous kernel; one that throws is done.
     void BeginAsync(Kernel* kernel) noexcept;
@@ -107,6 +109,7 @@ class ExecutorRole {
     KernelContext ctx;
     absl::Status status;
     std::unique_ptr<KernelRest> rest;
+    std::unique_ptr<AsyncOnDevice> on_device;
     Tensor value;  ///< Received.
     bool dead = false;
     uint64_t start_ns = 0, end_ns = 0;
@@ -166,9 +169,15 @@ class ExecutorRole {
 
   // Plans with kernels that enqueue work on a device (on_device.cc).
   void BeginOnDevice(const StepContext& step);
-  KernelContext MakeContextOnDevice(int32_t node, const PlanNode& plan_node, Slot* slots);
+  KernelContext ContextOnDevice(const StepContext& step, const PlanNode& plan_node, Slot* slots);
+  KernelContext AsyncContextOnDevice(PendingKernel* pending_kernel, const PlanNode& plan_node,
+                                     Slot* slots);
   /// Has the kernel enqueue its work; false if the node has failed, or completes later.
   bool RunOnDevice(int32_t node, const PlanNode& plan_node, Slot* slots, Iteration* iteration);
+  /// An asynchronous kernel with arguments in the device's memory is done: looks at its outputs.
+  void EnqueuedBy(PendingKernel* pending_kernel);
+  /// Internal if an output is not in the memory that the plan expects.
+  absl::Status CheckOutputs(int32_t node, Slot* slots) const;
   /// Has the stream send a mark, unless all are under way.
   void SendMark() noexcept;
   void HandleMark(PendingKernel* mark);

@@ -18,38 +18,66 @@ void ExecutorRole::BeginOnDevice(const StepContext& step) {
   device.since_mark = 0;
 }
 
-KernelContext ExecutorRole::MakeContextOnDevice(int32_t node, const PlanNode& plan_node,
-                                                Slot* slots) {
-  OnDevice& device = *on_device_;
-  device.errors.Calling(node);
-  // Before the call: what fails or throws may have enqueued something.
-  ++device.since_mark;
+KernelContext ExecutorRole::ContextOnDevice(const StepContext& step, const PlanNode& plan_node,
+                                            Slot* slots) {
   // Outputs in the device's memory take over what is there.
   const uint64_t forwardable = LastUses(
       plan_node, slots, [](const Tensor& input) { return input.space() == MemorySpace::kDevice; });
-  return KernelContext(&device.step, slots, input_slots_ + plan_node.first_input,
-                       plan_node.num_inputs, slots + plan_node.first_output, plan_node.num_outputs,
-                       forwardable);
+  return KernelContext(&step, slots, input_slots_ + plan_node.first_input, plan_node.num_inputs,
+                       slots + plan_node.first_output, plan_node.num_outputs, forwardable);
+}
+
+KernelContext ExecutorRole::AsyncContextOnDevice(PendingKernel* pending_kernel,
+                                                 const PlanNode& plan_node, Slot* slots) {
+  std::unique_ptr<AsyncOnDevice>& own = pending_kernel->on_device;
+  if (own == nullptr) own = std::make_unique<AsyncOnDevice>(&on_device_->errors);
+  own->errors.Calling(pending_kernel->node);
+  own->step = on_device_->step;
+  own->step.late_errors = &own->errors;
+  return ContextOnDevice(own->step, plan_node, slots);
+}
+
+void ExecutorRole::EnqueuedBy(PendingKernel* pending_kernel) {
+  // One that leaves all it has on the host has waited for it.
+  const int32_t node = pending_kernel->node;
+  bool leaves_work = nodes_[node].num_outputs == 0;
+  for (int i = 0; i < nodes_[node].num_outputs; ++i) {
+    leaves_work |= plan_->output_space(node, i) == MemorySpace::kDevice;
+  }
+  if (leaves_work) ++on_device_->since_mark;
+  if (!pending_kernel->status.ok()) return;
+  const Iteration* iteration = pending_kernel->iteration;
+  pending_kernel->status =
+      CheckOutputs(node, iteration != nullptr ? iteration->slots : slots_.get());
+}
+
+absl::Status ExecutorRole::CheckOutputs(int32_t node, Slot* slots) const {
+  const PlanNode& plan_node = nodes_[node];
+  for (int i = 0; i < plan_node.num_outputs; ++i) {
+    const Tensor& output = slots[plan_node.first_output + i].tensor;
+    const bool there = output.space() == MemorySpace::kDevice;
+    if (output.valid() && there != (plan_->output_space(node, i) == MemorySpace::kDevice)) {
+      return absl::InternalError(
+          StrCat("output ", i, " is in the wrong memory: ", there ? "the device's" : "the host's"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 bool ExecutorRole::RunOnDevice(int32_t node, const PlanNode& plan_node, Slot* slots,
                                Iteration* iteration) {
   OnDevice& device = *on_device_;
-  KernelContext ctx = MakeContextOnDevice(node, plan_node, slots);
+  device.errors.Calling(node);
+  // Before the call: what fails or throws may have enqueued something.
+  ++device.since_mark;
+  KernelContext ctx = ContextOnDevice(device.step, plan_node, slots);
   const uint64_t start = timed_ ? NowNs() : 0;
   absl::Status status = plan_node.kernel->Compute(ctx);
   if (timed_) {
     plan_->RecordOutputs(node, ctx);
     Trace({node, 0, start, NowNs()});
   }
-  for (int i = 0; i < plan_node.num_outputs && status.ok(); ++i) {
-    const Tensor& output = ctx.output(i);
-    const bool there = output.space() == MemorySpace::kDevice;
-    if (output.valid() && there != (plan_->output_space(node, i) == MemorySpace::kDevice)) {
-      status = absl::InternalError(StrCat("the kernel left output ", i, " in the wrong memory: ",
-                                          there ? "the device's" : "the host's"));
-    }
-  }
+  if (status.ok()) status = CheckOutputs(node, slots);
   if (!status.ok()) [[unlikely]] {
     if (!FailedLate()) Fail(node, status);
     return false;

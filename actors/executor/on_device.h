@@ -12,6 +12,14 @@
 
 namespace troupe {
 
+/// For an asynchronous kernel that enqueues: it may be called later, on another thread, when other
+/// nodes have their turn.
+struct ExecutorRole::AsyncOnDevice {
+  explicit AsyncOnDevice(LateErrors* all) : errors(all) {}
+  StepContext step;
+  LateErrors errors;
+};
+
 /// Marks are messages that the stream sends when it has come to where they were enqueued. They say
 /// how far ahead of the device the host is, and when the device has finished with the step.
 struct ExecutorRole::OnDevice {

@@ -27,6 +27,8 @@ struct PlanSpec {
     /// The producer's output is a reference, and this consumer wants the value that the variable
     /// has when it starts.
     bool snapshot = false;
+    /// The consumer wants the reference itself.
+    bool reference = false;
   };
   struct Node {
     std::string name;  ///< For messages and traces.

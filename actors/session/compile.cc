@@ -116,6 +116,7 @@ PlacementInput PlacementOn(const Runtime& runtime, const CompileOptions& options
     input.devices.push_back({role->device->name(), role->device->parsed_name(), 1, 0});
   }
   input.allow_soft_placement = options.soft_placement;
+  if (options.device != nullptr) input.default_device = options.device->device->name();
   input.has_kernel = RegisteredKernels();
   return input;
 }
@@ -146,7 +147,8 @@ absl::StatusOr<std::shared_ptr<const Plan>> BuildPlan(const Subgraph& subgraph, 
     for (size_t k = 0; k < from.inputs.size(); ++k) {
       const SubOutput& input = from.inputs[k];
       const bool takes_ref = IsRefType(node.input_type(static_cast<int>(k)));
-      to.inputs.push_back({input.node, input.port, NeedsSnapshot(subgraph, input, takes_ref)});
+      to.inputs.push_back(
+          {input.node, input.port, NeedsSnapshot(subgraph, input, takes_ref), takes_ref});
     }
     if (IsNoOp(node)) continue;
     if (rendezvous && (to.op == "_Send" || to.op == "_Recv")) {
@@ -178,8 +180,8 @@ absl::StatusOr<std::shared_ptr<const Plan>> BuildPlan(const Subgraph& subgraph, 
                             KernelRegistry::Global()->Find(device->device->type(), node.def()));
     to.cost = registration->spec.cost;
     if (own_memory) {
-      TROUPE_ASSIGN_OR_RETURN(to.spaces, FindArgumentSpaces(node.op_def(), node.attrs(),
-                                                            registration->spec.host_arguments));
+      TROUPE_ASSIGN_OR_RETURN(to.spaces,
+                              FindArgumentSpaces(node.op_def(), node.attrs(), registration->spec));
     }
   }
   spec.device_name = device->device->name();
@@ -225,7 +227,7 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
     step.feed_types.emplace_back(RemoveRef(feed.type()), feed.shape());
     step.feed_names.push_back(feed.name());
   }
-  step.device = runtime->devices().front().get();
+  step.device = options.device != nullptr ? options.device : runtime->devices().front().get();
   if (runtime->devices().size() == 1 || options.one_device) {
     auto check_devices = [&](const Subgraph& subgraph) {
       for (const SubNode& node : subgraph.nodes) {

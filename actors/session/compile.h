@@ -44,8 +44,10 @@ struct CompileOptions {
   bool simplify = true;  ///< Constant folding, common subexpressions, identities.
   /// A node whose requested device does not exist here runs on the CPU instead of being refused.
   bool soft_placement = false;
-  /// Everything runs on the first device (the body of a function: on its caller's).
+  /// Everything runs on `device` (the body of a function: on its caller's).
   bool one_device = false;
+  /// Where what could as well run elsewhere does; nullptr: on the first.
+  DeviceRole* device = nullptr;
 };
 
 /// A compiled signature.

@@ -9,6 +9,8 @@
 
 #include "actors/executor/executor_role.h"
 #include "actors/session/lower.h"
+#include "actors/session/step_graph.h"
+#include "devices/device.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "graph/protos/graph.pb.h"
@@ -23,10 +25,16 @@ constexpr int kMaxNesting = 128;
 // Enough to go on with at once; a burst of deeper or concurrent calls leaves no more.
 constexpr size_t kKeptFrames = 64;
 
-bool AsksForDevices(const Graph& graph) {
+/// Whether nodes ask for devices, or cannot run on the one that is meant for all.
+bool NeedsPlacement(const Graph& graph, const CompileOptions& options) {
   const std::vector<Node*> nodes = graph.nodes();
-  return std::any_of(nodes.begin(), nodes.end(),
-                     [](const Node* node) { return !node->requested_device().empty(); });
+  return std::any_of(nodes.begin(), nodes.end(), [&](const Node* node) {
+    if (!node->requested_device().empty()) return true;
+    if (options.device == nullptr || FlowOpOf(*node) != FlowOp::kNone) return false;
+    const bool computes = node->op() != "_Arg" && node->op() != "NoOp";
+    return computes && !node->IsSource() && !node->IsSink() &&
+           !RegisteredKernels()(*node, options.device->device->type());
+  });
 }
 
 }  // namespace
@@ -137,11 +145,14 @@ struct CompiledFunction::Frame final : StepCompletion {
   }
 };
 
+CompiledFunction::CompiledFunction(const CompileOptions& options, Runtime* runtime)
+    : options_(options), runtime_(runtime) {}
+
 CompiledFunction::~CompiledFunction() { delete hot_.load(std::memory_order_acquire); }
 
 absl::StatusOr<std::unique_ptr<CompiledFunction>> CompiledFunction::Create(
     FunctionBody body, const CompileOptions& options, Runtime* runtime) {
-  std::unique_ptr<CompiledFunction> function(new CompiledFunction);
+  std::unique_ptr<CompiledFunction> function(new CompiledFunction(options, runtime));
   StepSignature signature;
   signature.feeds = body.args;
   signature.targets = body.effects;
@@ -159,7 +170,7 @@ absl::StatusOr<std::unique_ptr<CompiledFunction>> CompiledFunction::Create(
     function->sources_.push_back(source);
   }
   CompileOptions placed = options;
-  placed.one_device = runtime->devices().size() == 1 || !AsksForDevices(*body.graph);
+  placed.one_device = runtime->devices().size() == 1 || !NeedsPlacement(*body.graph, options);
   absl::StatusOr<CompiledStep> compiled =
       Compile(*body.graph, signature, placed, runtime, &function->stateful_);
   if (!compiled.ok()) {
@@ -179,6 +190,22 @@ absl::StatusOr<std::unique_ptr<CompiledFunction>> CompiledFunction::Create(
   }
   function->body_ = std::move(body);
   return function;
+}
+
+absl::StatusOr<CompiledFunction*> CompiledFunction::For(const StepContext& step) {
+  const Device* device = step.device;
+  if (device == nullptr || device->memory_space() == MemorySpace::kHost ||
+      (options_.device != nullptr && options_.device->device.get() == device)) {
+    return this;
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  std::unique_ptr<CompiledFunction>& there = on_devices_[device];
+  if (there == nullptr) {
+    CompileOptions options = options_;
+    options.device = runtime_->FindDevice(device->name());
+    TROUPE_ASSIGN_OR_RETURN(there, Create(body_, options, runtime_));
+  }
+  return there.get();
 }
 
 CompiledFunction::Frame* CompiledFunction::Acquire(const StepContext& step, KernelDone done) {
@@ -237,19 +264,23 @@ void CompiledFunction::Release(Frame* frame) noexcept {
 
 void CompiledFunction::Call(KernelContext& ctx, const StepContext& step, int first_input,
                             KernelDone done) {
-  Frame* frame = Acquire(step, done);
+  absl::StatusOr<CompiledFunction*> function = For(step);
+  if (!function.ok()) return done(function.status());
+  Frame* frame = (*function)->Acquire(step, done);
   if (frame == nullptr) return;
   frame->to_ctx = &ctx;
-  Start(frame, [&](int i) { return ctx.TakeInput(first_input + i); });
+  (*function)->Start(frame, [&](int i) { return ctx.TakeInput(first_input + i); });
 }
 
 void CompiledFunction::Call(const StepContext& step, absl::Span<Tensor> args, Tensor* results,
                             KernelDone done) {
-  Frame* frame = Acquire(step, done);
+  absl::StatusOr<CompiledFunction*> function = For(step);
+  if (!function.ok()) return done(function.status());
+  Frame* frame = (*function)->Acquire(step, done);
   if (frame == nullptr) return;
   frame->to_ctx = nullptr;
   frame->to_results = results;
-  Start(frame, [&](int i) { return std::move(args[static_cast<size_t>(i)]); });
+  (*function)->Start(frame, [&](int i) { return std::move(args[static_cast<size_t>(i)]); });
 }
 
 // --- the session's -----------------------------------------------------------------------------

@@ -19,9 +19,10 @@ namespace troupe {
 
 /// A compiled body with the executors of its calls, which are reused. A call is played by the
 /// thread that makes it, inside the call's kernel; it takes no lock and allocates nothing but what
-/// the body's kernels do. A body runs on its caller's device, unless its nodes ask for devices and
-/// there are several: then it is placed and cut as a step is. Calls that are nested too deep for
-/// the stack are put off until the thread has come back to its outermost call. Thread-safe.
+/// the body's kernels do. A body runs on its caller's device, unless its nodes ask for devices, or
+/// have no kernels there, and there are several: then it is placed and cut as a step is. Calls that
+/// are nested too deep for the stack are put off until the thread has come back to its outermost
+/// call. Thread-safe.
 class CompiledFunction final : public CallableFunction {
  public:
   /// How many calls may be around a call.
@@ -50,13 +51,17 @@ class CompiledFunction final : public CallableFunction {
     int index = 0;
   };
 
-  CompiledFunction() = default;
+  CompiledFunction(const CompileOptions& options, Runtime* runtime);
+  /// The one that is compiled for the step's device.
+  absl::StatusOr<CompiledFunction*> For(const StepContext& step);
   /// nullptr if the call is nested too deep; `done` has been told.
   Frame* Acquire(const StepContext& step, KernelDone done);
   /// Takes the arguments and begins; if taking throws, there was no call.
   void Start(Frame* frame, absl::FunctionRef<Tensor(int)> take);
   void Release(Frame* frame) noexcept;
 
+  const CompileOptions options_;
+  Runtime* const runtime_;
   FunctionBody body_;
   StatefulKernels stateful_;
   std::shared_ptr<const Plan> plan_;  ///< nullptr: there are `partitions_`.
@@ -68,6 +73,8 @@ class CompiledFunction final : public CallableFunction {
   std::atomic<Frame*> hot_{nullptr};  ///< The frame used last, so that most calls take no lock.
   std::mutex mutex_;
   std::vector<std::unique_ptr<Frame>> free_;
+  /// For devices with a memory of their own; made when they first call.
+  std::map<const Device*, std::unique_ptr<CompiledFunction>> on_devices_;
 };
 
 /// All functions that the steps of a session call. Stateful kernels in their bodies keep their

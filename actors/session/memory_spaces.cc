@@ -47,7 +47,7 @@ class SpaceMaker {
       for (size_t k = 0; k < spec_.nodes[i].inputs.size(); ++k) {
         const PlanSpec::Input input = spec_.nodes[i].inputs[k];
         const MemorySpace wanted = Wanted(i, static_cast<int>(k));
-        if (SpaceOf(input) == wanted) continue;
+        if (input.reference || SpaceOf(input) == wanted) continue;
         TROUPE_ASSIGN_OR_RETURN(const int copy, Copy(input, wanted, i));
         spec_.nodes[i].inputs[k] = {copy, 0, false};
       }
@@ -128,8 +128,7 @@ class SpaceMaker {
   }
 
   MemorySpace SpaceOf(const PlanSpec::Input& input) const {
-    // The value of a reference is where its variable is.
-    return input.snapshot ? kHost : spec_.nodes[input.node].spaces.output(input.port);
+    return spec_.nodes[input.node].spaces.output(input.port);
   }
   MemorySpace Wanted(int node, int input) const { return spec_.nodes[node].spaces.input(input); }
 
@@ -154,7 +153,9 @@ class SpaceMaker {
       copy.cost = KernelCost::kCheap;
       copy.frame = consumer < 0 ? 0 : spec_.nodes[consumer].frame;
       // A variable is read when its consumer could start.
-      if (input.snapshot && NumMoved(consumer) == 0) copy.control_inputs = Before(consumer, input);
+      if (input.snapshot && consumer >= 0 && NumMoved(consumer) == 0) {
+        copy.control_inputs = Before(consumer, input);
+      }
     }
     const int index = static_cast<int>(spec_.nodes.size());
     spec_.nodes.push_back(std::move(copy));

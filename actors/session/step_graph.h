@@ -36,7 +36,8 @@ absl::StatusOr<StepGraph> PrepareStep(
 /// Per fetch: the feeds that it depends on.
 std::vector<std::vector<int>> FeedsOfFetches(const Subgraph& whole);
 
-/// For `PlacementInput::has_kernel`: kernels that are registered here. Functions run everywhere.
+/// For `PlacementInput::has_kernel`: kernels that are registered here, for a node and, if it is
+/// state, for all that take it in its graph. Functions run everywhere.
 std::function<bool(const Node& node, const std::string& device_type)> RegisteredKernels();
 
 /// Places, cuts, and schedules the Recvs. `placed` sees where everything is, `report` says why.

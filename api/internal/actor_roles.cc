@@ -11,8 +11,10 @@
 #include "actors/runtime.h"
 #include "api/internal/actor_host.h"
 #include "api/session.h"
+#include "devices/device.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
+#include "kernels/argument_spaces.h"
 #include "kernels/queues/accumulator.h"
 #include "kernels/queues/queue.h"
 
@@ -107,22 +109,27 @@ class DeviceRoleActor final : public RoleActor {
 
 class VariableRoleActor final : public RoleActor {
  public:
-  VariableRoleActor(caf::actor_config& config, RefPtr<Variable> variable)
-      : RoleActor(config), variable_(std::move(variable)) {}
+  VariableRoleActor(caf::actor_config& config, std::shared_ptr<DeviceRole> device,
+                    RefPtr<Variable> variable)
+      : RoleActor(config), device_(std::move(device)), variable_(std::move(variable)) {}
   const char* name() const override { return "troupe.variable"; }
 
  private:
   bool over() const override { return variable_->destroyed(); }
   absl::Status Handle(caf::type_erased_tuple& content, const Reply& reply) override {
     if (content.match_elements<caf::get_atom>()) {
-      variable_->Lend([reply](Variable::Lease lease) {
+      variable_->Lend([reply, device = device_](Variable::Lease lease) {
         const Tensor value = lease.value();
         const std::string name = value.valid() ? "" : lease.variable()->name();
         lease.Release();
         KeepGoing([&] {
-          value.valid() ? reply.Send(value)
-                        : reply.SendStatus(absl::FailedPreconditionError(
-                              StrCat("variable ", name, " has not been initialised")));
+          if (!value.valid()) {
+            return reply.SendStatus(absl::FailedPreconditionError(
+                StrCat("variable ", name, " has not been initialised")));
+          }
+          Download(device->device.get(), value, [reply, device](absl::StatusOr<Tensor> here) {
+            KeepGoing([&] { here.ok() ? reply.Send(*here) : reply.SendStatus(here.status()); });
+          });
         });
       });
       return absl::OkStatus();
@@ -136,13 +143,18 @@ class VariableRoleActor final : public RoleActor {
                              value.valid() ? ElementTypeName(value.type()) : "nothing", " ",
                              value.valid() ? value.shape().ToString() : "");
     }
-    variable_->Lend([reply, value](Variable::Lease lease) {
-      lease.set_value(value);
+    Tensor there = value;
+    if (LivesOnDevice(value.type())) {
+      TROUPE_ASSIGN_OR_RETURN(there, Upload(device_->device.get(), value));
+    }
+    variable_->Lend([reply, there](Variable::Lease lease) {
+      lease.set_value(there);
       lease.Release();
       KeepGoing([&] { reply.Send(); });
     });
     return absl::OkStatus();
   }
+  const std::shared_ptr<DeviceRole> device_;
   const RefPtr<Variable> variable_;
 };
 
@@ -326,30 +338,31 @@ absl::StatusOr<caf::strong_actor_ptr> MakeDeviceActor(caf::actor_system& system,
   return absl::NotFoundError(StrCat("there is no device ", name, " among", names));
 }
 
-/// What `find(containers, container, name)` finds on the first device that has it; the name is that
-/// of the default container, or of the one before its first slash.
+/// What `find(device, container, name)` finds on the first device that has it; the name is that of
+/// the default container, or of the one before its first slash.
 template <typename Find>
 auto FindOnAnyDevice(const Runtime& runtime, const std::string& name, Find find)
-    -> decltype(find(&runtime.devices()[0]->containers, "", name)) {
+    -> decltype(find(*runtime.devices()[0], "", name)) {
   std::vector<std::pair<std::string, std::string>> places = {{"", name}};
   if (const size_t slash = name.find('/'); slash != std::string::npos) {
     places.push_back({name.substr(0, slash), name.substr(slash + 1)});
   }
   for (const auto& device : runtime.devices()) {
     for (const auto& [container, resource] : places) {
-      auto found = find(&device->containers, container, resource);
+      auto found = find(*device, container, resource);
       if (!absl::IsNotFound(found.status())) return found;
     }
   }
   return absl::NotFoundError(StrCat("there is no resource ", name));
 }
 
-absl::StatusOr<RefPtr<Variable>> FindVariable(Containers* containers, const std::string& container,
-                                              const std::string& name) {
+absl::StatusOr<std::pair<DeviceRole*, RefPtr<Variable>>> FindVariable(DeviceRole& device,
+                                                                      const std::string& container,
+                                                                      const std::string& name) {
   TROUPE_ASSIGN_OR_RETURN(const RefPtr<Resource> found,
-                          containers->FindOrCreate(container, name, nullptr));
+                          device.containers.FindOrCreate(container, name, nullptr));
   auto* variable = dynamic_cast<Variable*>(found.get());
-  if (variable != nullptr) return RefPtr<Variable>::Share(variable);
+  if (variable != nullptr) return std::make_pair(&device, RefPtr<Variable>::Share(variable));
   return InvalidArgument(name, " is no variable but ", found->DebugString());
 }
 
@@ -357,7 +370,9 @@ template <typename Role, typename Kind>
 absl::StatusOr<caf::strong_actor_ptr> MakeWaitingActor(caf::actor_system& system,
                                                        const Runtime& runtime,
                                                        const std::string& name) {
-  const auto find = [](const auto&... where) { return FindWaiting<Kind>(where...); };
+  const auto find = [](DeviceRole& device, const auto&... where) {
+    return FindWaiting<Kind>(&device.containers, where...);
+  };
   TROUPE_ASSIGN_OR_RETURN(RefPtr<Kind> found, FindOnAnyDevice(runtime, name, find));
   return Make<Role>(system, std::move(found));
 }
@@ -374,9 +389,9 @@ absl::StatusOr<caf::strong_actor_ptr> MakeRoleActor(caf::actor_system& system,
     case ActorKind::kDevice:
       return MakeDeviceActor(system, runtime, name);
     case ActorKind::kVariable: {
-      TROUPE_ASSIGN_OR_RETURN(RefPtr<Variable> variable,
-                              FindOnAnyDevice(*runtime, name, FindVariable));
-      return Make<VariableRoleActor>(system, std::move(variable));
+      TROUPE_ASSIGN_OR_RETURN(auto found, FindOnAnyDevice(*runtime, name, FindVariable));
+      return Make<VariableRoleActor>(system, std::shared_ptr<DeviceRole>(runtime, found.first),
+                                     std::move(found.second));
     }
     case ActorKind::kQueue:
       return MakeWaitingActor<QueueRoleActor, Queue>(system, *runtime, name);

@@ -64,12 +64,14 @@ class Placeholder : public Kernel {
   PartialShape shape_;
 };
 
-REGISTER_KERNELS(Cheap("Identity"), MakeKernel<Identity>, "Snapshot", "StopGradient",
+KernelSpec Spec(const char* op) { return Cheap(op).Device("DEFAULT"); }
+
+REGISTER_KERNELS(Spec("Identity"), MakeKernel<Identity>, "Snapshot", "StopGradient",
                  "PreventGradient", "PlaceholderWithDefault");
-REGISTER_KERNEL(Cheap("IdentityN"), MakeKernel<IdentityN>);
-REGISTER_KERNEL(Cheap("EnsureShape"), (MakeAttrKernel<EnsureShape, "shape">));
-REGISTER_KERNEL(Cheap("Const"), MakeKernel<Const>);
-REGISTER_KERNELS(Cheap("Placeholder"), MakeKernel<Placeholder>, "PlaceholderV2");
+REGISTER_KERNEL(Spec("IdentityN"), MakeKernel<IdentityN>);
+REGISTER_KERNEL(Spec("EnsureShape"), (MakeAttrKernel<EnsureShape, "shape">));
+REGISTER_KERNEL(Spec("Const").HostMemory("*"), MakeKernel<Const>);
+REGISTER_KERNELS(Spec("Placeholder").HostMemory("*"), MakeKernel<Placeholder>, "PlaceholderV2");
 
 }  // namespace
 }  // namespace troupe

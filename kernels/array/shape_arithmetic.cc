@@ -91,7 +91,11 @@ absl::Status InvertPermutation(KernelContext& ctx) {
 }
 
 KernelSpec Spec(const char* op, const char* attr) {
-  return KernelSpec(op).Cost(KernelCost::kCheap).Types(attr, IndexTypes());
+  return KernelSpec(op)
+      .Device("DEFAULT")
+      .HostMemory("*")
+      .Cost(KernelCost::kCheap)
+      .Types(attr, IndexTypes());
 }
 
 REGISTER_KERNEL(Spec("BroadcastArgs", "T"), MakeKernel<BroadcastArgs>);

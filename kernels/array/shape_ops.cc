@@ -18,7 +18,11 @@ absl::Status Size(KernelContext& ctx, ElementType type) {
   return absl::OkStatus();
 }
 
-absl::Status Rank(KernelContext& ctx) { return ctx.SetScalar<int32_t>(0, ctx.input(0).rank()); }
+absl::Status Rank(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(Tensor * rank, ctx.AllocateHostOutput(0, ElementType::kInt32, Shape()));
+  *rank->mutable_data<int32_t>() = ctx.input(0).rank();
+  return absl::OkStatus();
+}
 
 /// Output 0 is input 0 under another shape.
 absl::Status PassReshaped(KernelContext& ctx, absl::Span<const int64_t> dims) {
@@ -111,13 +115,19 @@ absl::Status Squeeze(KernelContext& ctx, const std::vector<int64_t>& axes) {
   return PassReshaped(ctx, dims);
 }
 
-REGISTER_KERNELS(Cheap("Shape").Types("out_type", IndexTypes()),
+KernelSpec TellsShape(const char* op) { return Cheap(op).Device("DEFAULT").HostMemory("output"); }
+KernelSpec Reshapes(const char* op, const char* host_argument) {
+  return Cheap(op).Device("DEFAULT").HostMemory(host_argument);
+}
+
+REGISTER_KERNELS(TellsShape("Shape").Types("out_type", IndexTypes()),
                  (MakeAttrKernel<ShapeN, "out_type">), "ShapeN");
-REGISTER_KERNEL(Cheap("Size").Types("out_type", IndexTypes()), (MakeAttrKernel<Size, "out_type">));
-REGISTER_KERNEL(Cheap("Rank"), MakeKernel<Rank>);
-REGISTER_KERNEL(Cheap("Reshape").Types("Tshape", IndexTypes()), MakeKernel<Reshape>);
-REGISTER_KERNEL(Cheap("ExpandDims").Types("Tdim", IndexTypes()), MakeKernel<ExpandDims>);
-REGISTER_KERNEL(Cheap("Squeeze"), (MakeAttrKernel<Squeeze, "squeeze_dims">));
+REGISTER_KERNEL(TellsShape("Size").Types("out_type", IndexTypes()),
+                (MakeAttrKernel<Size, "out_type">));
+REGISTER_KERNEL(TellsShape("Rank"), MakeKernel<Rank>);
+REGISTER_KERNEL(Reshapes("Reshape", "shape").Types("Tshape", IndexTypes()), MakeKernel<Reshape>);
+REGISTER_KERNEL(Reshapes("ExpandDims", "dim").Types("Tdim", IndexTypes()), MakeKernel<ExpandDims>);
+REGISTER_KERNEL(Cheap("Squeeze").Device("DEFAULT"), (MakeAttrKernel<Squeeze, "squeeze_dims">));
 
 }  // namespace
 }  // namespace troupe

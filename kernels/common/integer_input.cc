@@ -67,7 +67,7 @@ absl::StatusOr<Shape> ReadShapeVector(const Tensor& tensor, std::string_view wha
 absl::Status PutIntegers(KernelContext& ctx, int i, ElementType type,
                          absl::Span<const int64_t> values) {
   const int64_t n = static_cast<int64_t>(values.size());
-  TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(i, type, Shape({n})));
+  TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateHostOutput(i, type, Shape({n})));
   if (type == ElementType::kInt64) {
     std::copy(values.begin(), values.end(), out->mutable_data<int64_t>());
     return absl::OkStatus();

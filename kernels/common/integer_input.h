@@ -24,8 +24,8 @@ absl::StatusOr<int64_t> ReadOneInteger(const Tensor& tensor, std::string_view wh
 absl::StatusOr<Shape> ReadShape(const Tensor& tensor, std::string_view what);
 /// The same, but from a vector only.
 absl::StatusOr<Shape> ReadShapeVector(const Tensor& tensor, std::string_view what);
-/// Makes output `i` a vector of `values`, of type int32 or int64. InvalidArgument for one that does
-/// not fit.
+/// Makes output `i` a vector of `values`, of type int32 or int64, on the host. InvalidArgument for
+/// one that does not fit.
 absl::Status PutIntegers(KernelContext& ctx, int i, ElementType type,
                          absl::Span<const int64_t> values);
 /// Writes `n` integers to the elements of `to`, which are of `type`, from `at` on: int16, uint16,

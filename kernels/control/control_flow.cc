@@ -37,8 +37,8 @@ absl::Status RefSelect(KernelContext& ctx) {
 REGISTER_KERNELS(Cheap("Switch"), MakeKernel<PlayedByExecutor>, "RefSwitch", "Merge", "RefMerge",
                  "Enter", "RefEnter", "Exit", "RefExit", "NextIteration", "RefNextIteration",
                  "LoopCond", "ControlTrigger");
-REGISTER_KERNEL(Cheap("RefIdentity"), MakeKernel<RefIdentity>);
-REGISTER_KERNEL(Cheap("RefSelect").Types("T", AllTypes()), MakeKernel<RefSelect>);
+REGISTER_KERNEL(Cheap("RefIdentity").Device("DEFAULT"), MakeKernel<RefIdentity>);
+REGISTER_KERNEL(Cheap("RefSelect").Device("DEFAULT").Types("T", AllTypes()), MakeKernel<RefSelect>);
 
 }  // namespace
 }  // namespace troupe

@@ -233,11 +233,14 @@ class Case : public Branch {
   }
 };
 
-REGISTER_KERNELS(Cheap("PartitionedCall"), MakeCall, "StatefulPartitionedCall");
-REGISTER_KERNEL(Cheap("RemoteCall"), MakeRemoteCall);
-REGISTER_KERNEL(Cheap("SymbolicGradient"), MakeSymbolicGradient);
-REGISTER_KERNELS(Cheap("If"), MakeKernel<If>, "StatelessIf");
-REGISTER_KERNELS(Cheap("Case"), MakeKernel<Case>, "StatelessCase");
+// What is called may be on a device; what crosses the call is on the host.
+KernelSpec OnHost(const char* op) { return Cheap(op).Device("DEFAULT").HostMemory("*"); }
+
+REGISTER_KERNELS(OnHost("PartitionedCall"), MakeCall, "StatefulPartitionedCall");
+REGISTER_KERNEL(OnHost("RemoteCall"), MakeRemoteCall);
+REGISTER_KERNEL(OnHost("SymbolicGradient"), MakeSymbolicGradient);
+REGISTER_KERNELS(OnHost("If"), MakeKernel<If>, "StatelessIf");
+REGISTER_KERNELS(OnHost("Case"), MakeKernel<Case>, "StatelessCase");
 
 }  // namespace
 

@@ -235,8 +235,10 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeFor(KernelConstruction& c) {
   return std::unique_ptr<Kernel>(std::make_unique<For>(*body, c));
 }
 
-REGISTER_KERNELS(Cheap("While"), MakeWhile, "StatelessWhile");
-REGISTER_KERNEL(Cheap("For"), MakeFor);
+KernelSpec OnHost(const char* op) { return Cheap(op).Device("DEFAULT").HostMemory("*"); }
+
+REGISTER_KERNELS(OnHost("While"), MakeWhile, "StatelessWhile");
+REGISTER_KERNEL(OnHost("For"), MakeFor);
 
 }  // namespace
 }  // namespace troupe

@@ -178,11 +178,14 @@ absl::Status Close(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-REGISTER_KERNELS(Cheap("Stack"), MakeKernel<MakeStack>, "StackV2");
-REGISTER_KERNELS(Cheap("StackPush").Types("T", AllTypes()), MakeKernel<Push>, "StackPushV2");
-REGISTER_KERNELS(Cheap("StackPop").Types("elem_type", AllTypes()),
+// A stack holds tensors and looks at none.
+KernelSpec Spec(const char* op) { return Cheap(op).Device("DEFAULT"); }
+
+REGISTER_KERNELS(Spec("Stack"), MakeKernel<MakeStack>, "StackV2");
+REGISTER_KERNELS(Spec("StackPush").Types("T", AllTypes()), MakeKernel<Push>, "StackPushV2");
+REGISTER_KERNELS(Spec("StackPop").Types("elem_type", AllTypes()),
                  (MakeAttrKernel<Pop, "elem_type">), "StackPopV2");
-REGISTER_KERNELS(Cheap("StackClose"), MakeKernel<Close>, "StackCloseV2");
+REGISTER_KERNELS(Spec("StackClose"), MakeKernel<Close>, "StackCloseV2");
 
 }  // namespace
 }  // namespace troupe

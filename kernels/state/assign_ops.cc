@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "devices/device.h"
 #include "kernels/common/strided_copy.h"
 #include "kernels/common/switch_number.h"
 #include "kernels/kernel_registry.h"
@@ -28,6 +29,9 @@ absl::Status TakeValue(KernelContext& ctx, int i, Variable::Lease& lease) {
     lease.set_value(std::move(value));
   }
   TROUPE_ASSIGN_OR_RETURN(Tensor * value, lease.mutable_value());
+  if (input.space() == MemorySpace::kDevice) {
+    return ctx.step().device->Copy(input, *value, ctx.step().stream);
+  }
   const int64_t count = input.num_elements();
   CopyRuns(ctx, input.type(), 1, count, value->mutable_raw_data(), count, input.raw_data(), count);
   return absl::OkStatus();
@@ -163,10 +167,11 @@ class CountUpTo : public VariableKernel {
   int64_t limit_ = 0;
 };
 
-REGISTER_KERNEL(KernelSpec("Assign").Types("T", AllTypes()), MakeKernel<Assign>);
+REGISTER_KERNEL(KernelSpec("Assign").Device("DEFAULT").Types("T", AllTypes()), MakeKernel<Assign>);
 REGISTER_KERNEL(KernelSpec("AssignAdd").Types("T", NumberTypes()), MakeKernel<AssignUpdate<false>>);
 REGISTER_KERNEL(KernelSpec("AssignSub").Types("T", NumberTypes()), MakeKernel<AssignUpdate<true>>);
-REGISTER_KERNEL(KernelSpec("AssignVariableOp").Types("dtype", AllTypes()), MakeKernel<Assign>);
+REGISTER_KERNEL(KernelSpec("AssignVariableOp").Device("DEFAULT").Types("dtype", AllTypes()),
+                MakeKernel<Assign>);
 REGISTER_KERNEL(KernelSpec("AssignAddVariableOp").Types("dtype", NumberTypes()),
                 MakeKernel<AssignUpdate<false>>);
 REGISTER_KERNEL(KernelSpec("AssignSubVariableOp").Types("dtype", NumberTypes()),

@@ -71,9 +71,11 @@ class IsInitialized : public VariableKernel {
   }
 };
 
-REGISTER_KERNEL(Cheap("ReadVariableOp"), MakeKernel<ReadVariable>);
-REGISTER_KERNEL(Cheap("VariableShape").Types("out_type", IndexTypes()), MakeKernel<VariableShape>);
-REGISTER_KERNELS(Cheap("VarIsInitializedOp"), MakeKernel<IsInitialized>, "IsVariableInitialized");
+KernelSpec OnHost(const char* op) { return Cheap(op).Device("DEFAULT").HostMemory("*"); }
+
+REGISTER_KERNEL(Cheap("ReadVariableOp").Device("DEFAULT"), MakeKernel<ReadVariable>);
+REGISTER_KERNEL(OnHost("VariableShape").Types("out_type", IndexTypes()), MakeKernel<VariableShape>);
+REGISTER_KERNELS(OnHost("VarIsInitializedOp"), MakeKernel<IsInitialized>, "IsVariableInitialized");
 
 }  // namespace
 }  // namespace troupe

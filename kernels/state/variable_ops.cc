@@ -130,9 +130,9 @@ absl::Status DestroyResource(KernelContext& ctx, bool ignore_missing) {
   return status;
 }
 
-REGISTER_KERNELS(Cheap("Variable"), MakeKernel<VariableOp>, "VariableV2");
-REGISTER_KERNEL(Cheap("VarHandleOp"), MakeKernel<VarHandle>);
-REGISTER_KERNEL(Cheap("DestroyResourceOp"),
+REGISTER_KERNELS(Cheap("Variable").Device("DEFAULT"), MakeKernel<VariableOp>, "VariableV2");
+REGISTER_KERNEL(Cheap("VarHandleOp").Device("DEFAULT"), MakeKernel<VarHandle>);
+REGISTER_KERNEL(Cheap("DestroyResourceOp").Device("DEFAULT"),
                 (MakeAttrKernel<DestroyResource, "ignore_lookup_error">));
 
 }  // namespace

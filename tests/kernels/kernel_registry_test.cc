@@ -51,6 +51,25 @@ TEST(KernelRegistry, NotFoundListsWhatThereIs) {
   }
 }
 
+REGISTER_KERNEL(KernelSpec("AnyDeviceTestOp").Device("DEFAULT").Types("T", FloatTypes()),
+                MakeKernel<Nothing>);
+REGISTER_KERNEL(KernelSpec("AnyDeviceTestOp").Device("GPU").Types("T", {ElementType::kHalf}),
+                MakeKernel<Nothing>);
+
+TEST(KernelRegistry, EveryTypeOfDeviceHasTheDefaultUnlessItHasItsOwn) {
+  const auto type_for = [](std::string_view device_type, DataType type) {
+    NodeDef def = Node(type);
+    def.set_op("AnyDeviceTestOp");
+    const auto found = KernelRegistry::Global()->Find(device_type, def);
+    return found.ok() ? (*found)->spec.device_type : "none";
+  };
+  EXPECT_EQ(type_for("CPU", DT_FLOAT), "DEFAULT");
+  EXPECT_EQ(type_for("GPU", DT_FLOAT), "DEFAULT");
+  EXPECT_EQ(type_for("GPU", DT_HALF), "GPU");
+  EXPECT_EQ(type_for("CPU", DT_HALF), "DEFAULT");
+  EXPECT_EQ(type_for("GPU", DT_STRING), "none");
+}
+
 absl::Status ThreeAndTrue(KernelContext&, int64_t number, bool flag) {
   return number == 3 && flag ? absl::OkStatus() : absl::InternalError("other values");
 }

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <future>
 #include <thread>
@@ -11,6 +12,7 @@
 #include "api/ops.h"
 #include "api/scope.h"
 #include "api/session.h"
+#include "api/training/variables.h"
 #include "graph/protos/stats.pb.h"
 #include "tests/devices/simulated/simulated_device.h"
 #include "tests/kernels/simulated/borrowed_kernels.h"
@@ -131,7 +133,7 @@ TEST_F(DeviceMemoryTest, WhatAKernelFindsOutLateNamesItsNode) {
 }
 
 TEST_F(DeviceMemoryTest, ANodeWithoutAKernelSaysSoOrGoesToTheCpu) {
-  const Output y = ops::RandomUniform(sim_, Tensor::Vector<int32_t>({2}), ElementType::kFloat);
+  const Output y = ops::QueueSizeV2(sim_, ops::FIFOQueueV2(sim_, {ElementType::kFloat}));
   SessionOptions options;
   options.devices["SIM"] = {};
   troupe::testing::UseSimulatedDevices();
@@ -141,6 +143,29 @@ TEST_F(DeviceMemoryTest, ANodeWithoutAKernelSaysSoOrGoesToTheCpu) {
   options.allow_soft_placement = true;
   auto soft = Session::Create(s_.graph(), options).value();
   EXPECT_TRUE(soft->Run({y}).ok());
+}
+
+TEST_F(DeviceMemoryTest, StateIsWhereAllThatTakeItHaveKernels) {
+  // Strings cannot be scattered there; that is another step's, though, than the first assignment.
+  const Output handle = ops::VarHandleOp(sim_, ElementType::kString, PartialShape({2}));
+  const Output value = ops::Const(sim_, Tensor::Vector<std::string>({"a", "b"}));
+  Node* const init = ops::AssignVariableOp(sim_, handle, value);
+  Node* const change =
+      ops::ResourceScatterUpdate(sim_, handle, Tensor::Vector<int32_t>({1}),
+                                 ops::Const(sim_, Tensor::Vector<std::string>({"c"})));
+  const Output read = ops::ReadVariableOp(sim_, handle, ElementType::kString);
+  SessionOptions options;
+  options.devices["SIM"] = {};
+  options.allow_soft_placement = true;
+  troupe::testing::UseSimulatedDevices();
+  auto session = Session::Create(s_.graph(), options).value();
+  for (Node* node : {init, change}) {
+    const absl::Status status = session->RunTargets({node});
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  auto values = session->Run({read});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_THAT((*values)[0].unchecked_values<std::string>(), ::testing::ElementsAre("a", "c"));
 }
 
 TEST_F(DeviceMemoryTest, ADeadlineAndACloseEndStepsThatAreUnderWay) {
@@ -168,6 +193,40 @@ TEST_F(DeviceMemoryTest, ADeadlineAndACloseEndStepsThatAreUnderWay) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     EXPECT_TRUE(session->Close().ok());
     for (auto& step : steps) EXPECT_TRUE(absl::IsCancelled(step.get()));
+  }
+}
+
+TEST_F(DeviceMemoryTest, VariablesAreUpdatedThereAndNoReaderSeesHalfAnUpdate) {
+  const int kSize = 1000, kSteps = 50;
+  const ModelVariable v(sim_, ops::Fill(sim_, Tensor::Vector<int32_t>({kSize}), 0.0f), "v");
+  Node* const add = v.AssignAdd(sim_, ops::Fill(sim_, Tensor::Vector<int32_t>({kSize}), 1.0f));
+  const Output old = ops::VariableV2(sim_, PartialShape({kSize}), ElementType::kFloat);
+  const Output init =
+      ops::Assign(sim_, old, ops::Fill(sim_, Tensor::Vector<int32_t>({kSize}), 0.0f));
+  const Output add_old =
+      ops::AssignAdd(sim_, old, ops::Fill(sim_, Tensor::Vector<int32_t>({kSize}), 1.0f));
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    auto session = NewSession(seed);
+    ASSERT_TRUE(session->Run({}, {}, {v.initializer(), init.node}).ok());
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t) {
+      threads.emplace_back([&] {
+        for (int i = 0; i < kSteps; ++i) {
+          ASSERT_TRUE(session->RunTargets({add, add_old.node}).ok());
+          auto values = session->Run({v.value(), old});
+          ASSERT_TRUE(values.ok()) << values.status();
+          for (const Tensor& value : *values) {
+            const absl::Span<const float> all = value.unchecked_values<float>();
+            EXPECT_EQ(std::count(all.begin(), all.end(), all[0]), kSize);
+          }
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    auto values = session->Run({v.value(), old});
+    ASSERT_TRUE(values.ok()) << values.status();
+    EXPECT_EQ((*values)[0].unchecked_data<float>()[0], 4 * kSteps);
+    EXPECT_EQ((*values)[1].unchecked_data<float>()[0], 4 * kSteps);
   }
 }
 

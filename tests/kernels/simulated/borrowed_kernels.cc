@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -20,15 +21,12 @@
 #include "kernels/cancellation.h"
 #include "kernels/kernel_registry.h"
 #include "kernels/late_errors.h"
+#include "kernels/state/variable_kernel.h"
 #include "tests/devices/simulated/simulated_device.h"
+#include "tests/kernels/state/fake_variable.h"
 
 namespace troupe::testing {
 namespace {
-
-/// These look at no element.
-bool OnlyReadsShapes(std::string_view op) {
-  return op == "Shape" || op == "ShapeN" || op == "Size" || op == "Rank";
-}
 
 /// Sizes, axes, indices: what a GPU's kernel would read on the host.
 bool IsWantedOnHost(const OpDef::ArgDef& arg) {
@@ -45,7 +43,6 @@ std::vector<std::string> HostArguments(const OpDef& op) {
   for (const OpDef::ArgDef& arg : op.input_arg()) {
     if (IsWantedOnHost(arg)) names.push_back(arg.name());
   }
-  if (OnlyReadsShapes(op.name())) names.push_back("output");
   return names;
 }
 
@@ -115,13 +112,10 @@ class BorrowedKernel final : public Kernel {
       const Tensor& input = ctx.input(i);
       if (input.space() != MemorySpace::kDevice) {
         TROUPE_ASSIGN_OR_RETURN(inputs.emplace_back(), input.Clone());
-      } else if (OnlyReadsShapes(def_.op())) {
-        inputs.emplace_back(input.type(), input.shape(), nullptr, nullptr);
       } else {
         inputs.push_back(Inside(input));
       }
     }
-    if (OnlyReadsShapes(def_.op())) return ComputeNow(ctx, std::move(inputs));
     const std::optional<std::vector<Shape>> shapes = OutputShapes(ctx);
     if (!shapes.has_value()) {
       while (!ctx.step().stream->Done()) std::this_thread::yield();
@@ -227,6 +221,147 @@ class BorrowedKernel final : public Kernel {
   std::vector<ElementType> types_;
 };
 
+/// Updates of variables, and reads of parts of them.
+bool TakesVariables(std::string_view op) {
+  for (const std::string_view prefix :
+       {"Assign", "CountUpTo", "Scatter", "Apply", "SparseApply", "ResourceScatter",
+        "ResourceGather", "ResourceApply", "ResourceSparseApply"}) {
+    if (op.starts_with(prefix)) return op != "ScatterNd" && op != "ScatterNdNonAliasingAdd";
+  }
+  return false;
+}
+
+int CountVariables(const KernelConstruction& construction) {
+  int count = 0;
+  while (count < construction.num_inputs() &&
+         (IsRefType(construction.input_type(count)) ||
+          construction.input_type(count) == ElementType::kResource)) {
+    ++count;
+  }
+  return count;
+}
+
+/// Has the variables while the call is made: what is enqueued then comes before what the next one
+/// enqueues.
+class BorrowedVariableKernel final : public VariableKernel {
+ public:
+  BorrowedVariableKernel(std::unique_ptr<Kernel> kernel, KernelConstruction& construction)
+      : VariableKernel(construction, CountVariables(construction)),
+        kernel_(std::move(kernel)),
+        num_variables_(CountVariables(construction)),
+        reads_(construction.op().starts_with("ResourceGather")) {
+    for (int i = 0; i < construction.num_outputs(); ++i) {
+      has_outputs_ |= !IsRefType(construction.output_type(i));
+    }
+  }
+
+ protected:
+  absl::Status Apply(KernelContext& ctx, Leases& leases) override {
+    auto call = std::make_shared<Call>();
+    bool complete = true;
+    for (int i = 0; i < num_variables_; ++i) {
+      const Tensor& value = leases[i].value();
+      complete &= value.valid();
+      if (value.valid() && !reads_) TROUPE_RETURN_IF_ERROR(Own(ctx, leases[i]));
+      const Variable* variable = leases[i].variable();
+      call->variables.push_back(
+          MakeRef<FakeVariable>(variable->name(), variable->type(), variable->shape()));
+      if (value.valid()) {
+        call->values.push_back(Inside(leases[i].value()));
+        call->variables.back()->TryLend().set_value(call->values.back());
+      }
+    }
+    for (int i = num_variables_; i < ctx.num_inputs(); ++i) {
+      const Tensor& input = ctx.input(i);
+      const bool there = input.space() == MemorySpace::kDevice;
+      TROUPE_ASSIGN_OR_RETURN(call->inputs.emplace_back(),
+                              there ? absl::StatusOr<Tensor>(Inside(input)) : input.Clone());
+    }
+    call->kernel = static_cast<AsyncKernel*>(kernel_.get());
+    call->by_reference = by_reference();
+    if (has_outputs_ || !complete) {
+      while (!ctx.step().stream->Done()) std::this_thread::yield();
+      if (ctx.step().late_errors->any()) return absl::CancelledError("there are no values");
+      call->num_outputs = ctx.num_outputs();
+      TROUPE_RETURN_IF_ERROR(call->Run());
+      for (int i = 0; has_outputs_ && i < ctx.num_outputs(); ++i) {
+        TROUPE_ASSIGN_OR_RETURN(Tensor value, call->output(i).Clone());
+        TROUPE_ASSIGN_OR_RETURN(value, Upload(ctx.step().device, value));
+        ctx.set_output(i, std::move(value));
+      }
+      return absl::OkStatus();
+    }
+    call->num_outputs = ctx.num_outputs();
+    static_cast<SimulatedStream*>(ctx.step().stream)
+        ->Enqueue([call, report = ctx.step().late_errors->reporter()] {
+          if (absl::Status status = call->Run(); !status.ok()) report(status);
+        });
+    return absl::OkStatus();
+  }
+
+ private:
+  struct Call {
+    AsyncKernel* kernel = nullptr;
+    bool by_reference = false;
+    int num_outputs = 0;
+    std::vector<RefPtr<FakeVariable>> variables;
+    std::vector<Tensor> values, inputs;
+    std::vector<Slot> slots;
+
+    Tensor& output(int i) { return slots[variables.size() + inputs.size() + i].tensor; }
+    absl::Status Run() {
+      slots.resize(variables.size() + inputs.size() + num_outputs);
+      std::vector<int32_t> input_slots(variables.size() + inputs.size());
+      std::iota(input_slots.begin(), input_slots.end(), 0);
+      // Values are updated in place while nobody else has them: nobody owns them.
+      const std::vector<Tensor> before = std::move(values);
+      for (size_t i = 0; i < variables.size(); ++i) {
+        if (by_reference) {
+          slots[i].ref = variables[i].get();
+        } else {
+          ResourceHandle handle;
+          handle.name = variables[i]->name();
+          handle.resource = variables[i];
+          slots[i].tensor = Tensor::Scalar(std::move(handle));
+        }
+      }
+      for (size_t i = 0; i < inputs.size(); ++i) slots[variables.size() + i].tensor = inputs[i];
+      KernelContext ctx(CpuStep(), slots.data(), input_slots.data(),
+                        static_cast<int>(input_slots.size()), slots.data() + input_slots.size(),
+                        num_outputs, /*forwardable=*/0);
+      absl::Status result = absl::InternalError("the kernel has not called back");
+      const ScopedFlushDenormals flush;
+      kernel->ComputeAsync(
+          ctx, {[](void* self, void*, absl::Status status, Player, std::unique_ptr<KernelRest>) {
+                  *static_cast<absl::Status*>(self) = std::move(status);
+                },
+                &result, nullptr});
+      for (size_t i = 0; i < before.size() && result.ok(); ++i) {
+        const Tensor after = variables[i]->value();
+        if (after.raw_data() != before[i].raw_data()) {
+          std::memcpy(const_cast<void*>(before[i].raw_data()), after.raw_data(), after.bytes());
+        }
+      }
+      return result;
+    }
+  };
+
+  /// The variable's value becomes its own, on the device.
+  static absl::Status Own(KernelContext& ctx, Variable::Lease& lease) {
+    const Tensor& value = lease.value();
+    if (value.unique()) return absl::OkStatus();
+    TROUPE_ASSIGN_OR_RETURN(Tensor copy, ctx.AllocateTemp(value.type(), value.shape()));
+    TROUPE_RETURN_IF_ERROR(ctx.step().device->Copy(value, copy, ctx.step().stream));
+    lease.set_value(std::move(copy));
+    return absl::OkStatus();
+  }
+
+  const std::unique_ptr<Kernel> kernel_;
+  const int num_variables_;
+  const bool reads_;
+  bool has_outputs_ = false;
+};
+
 absl::StatusOr<std::unique_ptr<Kernel>> MakeOnHost(KernelConstruction& construction) {
   return KernelRegistry::Global()->Create(construction, "CPU");
 }
@@ -235,9 +370,14 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeBorrowed(KernelConstruction& constru
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, MakeOnHost(construction));
   TROUPE_ASSIGN_OR_RETURN(const OpRegistration* op,
                           OpRegistry::Global()->LookUp(construction.op()));
-  TROUPE_ASSIGN_OR_RETURN(ArgumentSpaces spaces, FindArgumentSpaces(*op->def, construction.attrs(),
-                                                                    HostArguments(*op->def)));
+  KernelSpec spec(construction.op());
+  spec.Device("SIM").host_arguments = HostArguments(*op->def);
+  TROUPE_ASSIGN_OR_RETURN(ArgumentSpaces spaces,
+                          FindArgumentSpaces(*op->def, construction.attrs(), spec));
   if (!spaces.AnyOnDevice()) return kernel;
+  if (TakesVariables(construction.op())) {
+    return std::make_unique<BorrowedVariableKernel>(std::move(kernel), construction);
+  }
   if (kernel->async() != nullptr) {
     return absl::UnimplementedError(StrCat(construction.op(), " is asynchronous"));
   }
@@ -255,10 +395,21 @@ bool CanBorrow(const OpDef& op) {
   const auto needs_more = [](const OpDef::AttrDef& attr) {
     return attr.type() == "func" || attr.type() == "list(func)" || attr.name() == "container";
   };
+  if (TakesVariables(op.name())) return true;
   return !(op.is_stateful() && op.input_arg().empty()) &&
          std::none_of(op.attr().begin(), op.attr().end(), needs_more) &&
          std::none_of(op.input_arg().begin(), op.input_arg().end(), cannot) &&
          std::none_of(op.output_arg().begin(), op.output_arg().end(), cannot);
+}
+
+/// Takes the types of `other` out of `spec`.
+void LeaveOut(const KernelSpec& other, KernelSpec* spec) {
+  for (const auto& [attr, types] : other.constraints) {
+    for (auto& [own_attr, own_types] : spec->constraints) {
+      if (own_attr != attr) continue;
+      for (const ElementType type : types) std::erase(own_types, type);
+    }
+  }
 }
 
 bool RegisterAll() {
@@ -271,14 +422,14 @@ bool RegisterAll() {
       if (cpu->spec.device_type != "CPU") continue;
       KernelSpec spec = cpu->spec;
       spec.Device("SIM").host_arguments = HostArguments(def);
-      for (const auto& [attr, types] : cpu->spec.constraints) {
-        if (attr != "T" || std::count(types.begin(), types.end(), ElementType::kInt32) == 0)
-          continue;
-        KernelSpec on_host = spec;
-        on_host.Types("T", {ElementType::kInt32}).Priority(spec.priority + 1);
-        for (const auto& arg : def.input_arg()) on_host.HostMemory(arg.name());
-        for (const auto& arg : def.output_arg()) on_host.HostMemory(arg.name());
-        kernels.Register(std::move(on_host), MakeOnHost);
+      if (TakesVariables(name)) {  // Only of what lives on devices.
+        for (auto& [attr, types] : spec.constraints) {
+          std::erase_if(types, [](ElementType type) { return !IsPlain(type); });
+        }
+      }
+      // What the host does anyway.
+      for (const KernelRegistration* any : kernels.ForOp(name)) {
+        if (any->spec.device_type == kAnyDeviceType) LeaveOut(any->spec, &spec);
       }
       kernels.Register(std::move(spec), MakeBorrowed);
     }

@@ -1,0 +1,50 @@
+// On devices with a memory of their own, tensors of int32 are on the host, for they are sizes, axes
+// and counters: what computes with them is the CPU's. A kernel of a device type's own for int32
+// comes first.
+#include "kernels/argument_spaces.h"
+#include "kernels/kernel_registry.h"
+
+namespace troupe {
+namespace {
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeForHost(KernelConstruction& construction) {
+  return KernelRegistry::Global()->Create(construction, "CPU");
+}
+
+void Register(const char* attr, std::initializer_list<const char*> ops) {
+  for (const char* op : ops) {
+    KernelRegistry::Global()->Register(KernelSpec(op)
+                                           .Device(std::string(kAnyDeviceType))
+                                           .Types(attr, {ElementType::kInt32})
+                                           .HostMemory(kAllArguments)
+                                           .Cost(KernelCost::kCheap),
+                                       MakeForHost);
+  }
+}
+
+[[maybe_unused]] const bool registered = [] {
+  Register("T",
+           {"Abs",       "Add",         "AddN",         "AddV2",        "BroadcastTo", "Concat",
+            "ConcatV2",  "Cumprod",     "Cumsum",       "Div",          "Equal",       "Fill",
+            "FloorDiv",  "FloorMod",    "Greater",      "GreaterEqual", "Less",        "LessEqual",
+            "ListDiff",  "Max",         "Maximum",      "Mean",         "Min",         "Minimum",
+            "Mod",       "Mul",         "Neg",          "NotEqual",     "OnesLike",    "Pack",
+            "Prod",      "Select",      "SelectV2",     "Sign",         "Slice",       "Split",
+            "SplitV",    "Square",      "StridedSlice", "Sub",          "Sum",         "Tile",
+            "Transpose", "TruncateDiv", "TruncateMod",  "Unpack",       "ZerosLike"});
+  Register("Tidx", {"Range"});
+  Register("Tparams", {"Gather", "GatherV2"});
+  // Variables of int32 are on the host, too.
+  Register("T", {"AssignAdd", "AssignSub", "CountUpTo", "ScatterAdd", "ScatterDiv", "ScatterMax",
+                 "ScatterMin", "ScatterMul", "ScatterNdAdd", "ScatterNdSub", "ScatterNdUpdate",
+                 "ScatterSub", "ScatterUpdate", "ResourceScatterNdAdd", "ResourceScatterNdSub",
+                 "ResourceScatterNdUpdate"});
+  Register("dtype",
+           {"AssignAddVariableOp", "AssignSubVariableOp", "ResourceGather", "ResourceGatherNd",
+            "ResourceScatterAdd", "ResourceScatterDiv", "ResourceScatterMax", "ResourceScatterMin",
+            "ResourceScatterMul", "ResourceScatterSub", "ResourceScatterUpdate"});
+  return true;
+}();
+
+}  // namespace
+}  // namespace troupe
