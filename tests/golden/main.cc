@@ -8,13 +8,12 @@
 #include <vector>
 
 #include "api/program/command_line.h"
-#include "tests/devices/simulated/simulated_device.h"
+#include "devices/status_macros.h"
 #include "tests/golden/case_file.h"
 #include "tests/golden/compare.h"
 #include "tests/golden/replay.h"
 #include "tests/golden/spread.h"
 #include "tests/golden/workers.h"
-#include "tests/kernels/simulated/borrowed_kernels.h"
 
 namespace troupe::golden {
 namespace {
@@ -79,12 +78,11 @@ int Main(int argc, char** argv) {
     std::fflush(stdout);
   };
   if (options.device == "SIM") {
-    testing::BorrowKernels();
-    testing::UseSimulatedDevices({.seed = spread.seed});
+    UseSimulatedDevices(spread.seed);
     spread.device_type = "SIM";
-    options.devices = std::max(options.devices, 1);
+    if (options.workers == 0) options.devices = std::max(options.devices, 1);
   }
-  if (options.devices > 1 || !options.device.empty()) {
+  if (options.devices > 1 || (spread.device_type != "CPU" && options.workers == 0)) {
     for (int i = 0; i < options.devices; ++i) {
       spread.devices.push_back(StrCat("/device:", spread.device_type, ":", i));
     }

@@ -3,12 +3,13 @@
 #include <map>
 #include <numeric>
 #include <random>
-#include <set>
 
 #include "graph/graph.h"
 #include "graph/graph_def.h"
 #include "graph/protos/graph.pb.h"
 #include "graph/protos/tensor.pb.h"
+#include "tests/devices/simulated/simulated_device.h"
+#include "tests/kernels/simulated/borrowed_kernels.h"
 
 namespace troupe::golden {
 namespace {
@@ -24,7 +25,6 @@ class Groups {
     while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
     return i;
   }
-  int Of(const std::string& name) { return Find(index_.at(name)); }
   void Join(const std::string& a, const std::string& b) {
     const int i = IndexOf(a), j = IndexOf(b);
     if (i >= 0 && j >= 0) parent_[Find(i)] = Find(j);
@@ -53,6 +53,11 @@ Spread& CurrentSpread() {
   return spread;
 }
 
+void UseSimulatedDevices(uint64_t seed) {
+  testing::BorrowKernels();
+  testing::UseSimulatedDevices({.seed = seed});
+}
+
 void SpreadGraph(const std::string& case_name, bool keep_named, GraphDef* def) {
   const Spread& spread = CurrentSpread();
   if (spread.devices.empty()) return;
@@ -63,13 +68,11 @@ void SpreadGraph(const std::string& case_name, bool keep_named, GraphDef* def) {
   Graph graph;
   if (!ImportGraphDef(placeless, ImportOptions(), &graph).ok()) return;
   Groups groups(placeless);
-  std::set<std::string> with_state;
   for (const Node* node : graph.nodes()) {
     for (const Edge* edge : node->in_edges()) {
       if (!edge->control() && !edge->src->IsSource() &&
           MustStay(edge->src->output_type(edge->src_output))) {
         groups.Join(node->name(), edge->src->name());
-        with_state.insert(node->name());
       }
     }
     std::vector<std::string> together;
@@ -90,11 +93,6 @@ void SpreadGraph(const std::string& case_name, bool keep_named, GraphDef* def) {
     if (!first) groups.Join(node.name(), it->second);
   }
   std::map<int, std::string> devices;
-  if (spread.device_type != "CPU") {  // Others have no kernels for state.
-    for (const NodeDef& node : placeless.node()) {
-      if (with_state.contains(node.name())) devices[groups.Of(node.name())] = "/device:CPU:0";
-    }
-  }
   for (int i = 0; i < placeless.node_size(); ++i) {
     NodeDef* node = placeless.mutable_node(i);
     auto [it, first] = devices.emplace(groups.Find(i), "");

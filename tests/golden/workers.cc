@@ -13,6 +13,7 @@
 #include "api/cluster.h"
 #include "devices/status_macros.h"
 #include "tests/golden/compare.h"
+#include "tests/golden/spread.h"
 
 namespace troupe::golden {
 namespace {
@@ -60,13 +61,19 @@ std::string Workers::target() const { return StrCat("troupe://", children_.front
 
 std::vector<std::string> Workers::devices() const {
   std::vector<std::string> names;
-  for (size_t i = 0; i < children_.size(); ++i) names.push_back(StrCat("/job:worker/task:", i));
+  for (size_t i = 0; i < children_.size(); ++i) {
+    const std::string& type = CurrentSpread().device_type;
+    names.push_back(
+        StrCat("/job:worker/task:", i, type == "CPU" ? "" : StrCat("/device:", type, ":0")));
+  }
   return names;
 }
 
 absl::Status Workers::Launch(int task) {
   Child& child = children_[static_cast<size_t>(task)];
-  std::vector<std::string> arguments = {ThisProgram(), kServe, std::to_string(task)};
+  const Spread& spread = CurrentSpread();
+  std::vector<std::string> arguments = {ThisProgram(), kServe, std::to_string(task),
+                                        spread.device_type, std::to_string(spread.seed)};
   for (const Child& each : children_) arguments.push_back(each.address);
   TROUPE_ASSIGN_OR_RETURN(child.process,
                           ChildProcess::Start({.arguments = arguments, .output = true}));
@@ -97,12 +104,16 @@ std::vector<std::string> Workers::Revive() {
 }
 
 bool ServeTask(int argc, char** argv, int* exit_status) {
-  if (argc < 4 || std::strcmp(argv[1], kServe) != 0) return false;
+  if (argc < 6 || std::strcmp(argv[1], kServe) != 0) return false;
   *exit_status = 1;
   const int task = std::atoi(argv[2]);
   std::string json;
-  for (int i = 3; i < argc; ++i) json += StrCat(i > 3 ? ", " : "", "\"", argv[i], "\"");
+  for (int i = 5; i < argc; ++i) json += StrCat(i > 5 ? ", " : "", "\"", argv[i], "\"");
   ServerOptions options;
+  if (std::strcmp(argv[3], "SIM") == 0) {
+    UseSimulatedDevices(std::strtoull(argv[4], nullptr, 10) + static_cast<uint64_t>(task));
+    options.devices["SIM"] = {};
+  }
   options.job = "worker";
   options.task = task;
   options.threads = 2;

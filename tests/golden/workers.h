@@ -26,7 +26,7 @@ class Workers {
   absl::Status Start(int count);
   /// "troupe://127.0.0.1:PORT", of the first task.
   std::string target() const;
-  /// "/job:worker/task:I".
+  /// "/job:worker/task:I", or its device of the spread's type.
   std::vector<std::string> devices() const;
   /// What happened to tasks that have ended, one text each; those are started again.
   std::vector<std::string> Revive();
