@@ -67,10 +67,9 @@ TEST(ArgumentSpaces, AttributesThatAreMissingAreAnError) {
   NodeDef def;
   def.set_op("Add");
   const AttrReader reader(&def);
-  const absl::Status status =
-      FindArgumentSpaces(*OpRegistry::Global()->LookUp("Add").value()->def, reader,
-                         KernelSpec("Add").Device("GPU"))
-          .status();
+  const absl::Status status = FindArgumentSpaces(*OpRegistry::Global()->LookUp("Add").value()->def,
+                                                 reader, KernelSpec("Add").Device("GPU"))
+                                  .status();
   EXPECT_FALSE(status.ok());
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("T"));
 }

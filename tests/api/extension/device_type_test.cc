@@ -61,7 +61,7 @@ TEST_F(DeviceTypeTest, WhatIsNotThereIsRefused) {
     DeviceOptionsByType devices;
     const char* error;
   } kCases[] = {
-      {{{"TWINS", {}}}, "there is no device type TWINS; there are CPU, "},
+      {{{"TWINS", {}}}, "there is no device type TWINS; there are "},
       {{{"twin", {}}}, "there is no device type twin; "},
       {{{"TWIN", {.count = 5}}}, "asked for 5 devices of type TWIN, but there are only 4"},
       {{{"TWIN", {.count = 3, .visible = {0, 1}}}}, "there are only 2 that are to be visible"},
