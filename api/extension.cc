@@ -9,11 +9,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 
+#include "devices/device_loader.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "graph/protos/graph.pb.h"
@@ -209,5 +211,30 @@ absl::Status LoadLibrary(const std::string& path) {
   const bool named = status.message().find(file) != absl::string_view::npos;
   return named ? status : WithContext(StrCat("library '", path, "': "), status);
 }
+
+namespace {
+
+/// GPUs are in libtroupe_cuda.so, beside libtroupe.so or where TROUPE_CUDA_LIBRARY says.
+absl::Status LoadDeviceType(const std::string& type) {
+  if (type != "GPU") return absl::OkStatus();
+  if (const char* named = std::getenv("TROUPE_CUDA_LIBRARY")) return LoadLibrary(named);
+  Dl_info here{};
+  std::string folder = ".";
+  if (dladdr(reinterpret_cast<const void*>(&LoadDeviceType), &here) != 0) {
+    folder = std::filesystem::path(here.dli_fname).parent_path().string();
+  }
+  // Tests have a libtroupe.so of their own, one folder further down.
+  for (const char* above : {"", "/.."}) {
+    const std::string file = StrCat(folder, above, "/libtroupe_cuda.so");
+    if (access(file.c_str(), F_OK) == 0) return LoadLibrary(file);
+  }
+  return absl::FailedPreconditionError(
+      StrCat("GPUs need libtroupe_cuda.so, which is not in ", folder,
+             ": build Troupe with CUDA, or say in TROUPE_CUDA_LIBRARY where it is"));
+}
+
+[[maybe_unused]] const bool loader_is_set = (SetDeviceLoader(LoadDeviceType), true);
+
+}  // namespace
 
 }  // namespace troupe

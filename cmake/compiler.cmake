@@ -20,16 +20,19 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g")
 set(CMAKE_CXX_FLAGS_SANITIZE "-O1 -g1 -fno-omit-frame-pointer")
 
-add_compile_options(-Wall -Wextra -Wno-missing-field-initializers)
+# nvcc has options of its own.
+add_compile_options(
+    "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wno-missing-field-initializers>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  add_compile_options(-fno-semantic-interposition)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fno-semantic-interposition>)
 endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   add_compile_options(-Wno-unknown-pragmas)  # g++'s ivdep
 endif()
 if(TROUPE_WERROR)
   # g++ 12 takes what an absl::StatusOr holds for uninitialized, now and then.
-  add_compile_options(-Werror $<$<CXX_COMPILER_ID:GNU>:-Wno-error=maybe-uninitialized>)
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Werror;$<$<CXX_COMPILER_ID:GNU>:-Wno-error=maybe-uninitialized>>"
+                      "$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>")
 endif()
 
 if(TROUPE_SANITIZE STREQUAL "address")

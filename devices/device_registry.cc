@@ -1,16 +1,20 @@
 #include "devices/device_registry.h"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <typeinfo>
 
 #include "absl/strings/str_join.h"
+#include "devices/device_loader.h"
 #include "devices/log.h"
 
 namespace troupe {
 namespace {
 
 constexpr int kMostDevices = 1024;  // Of a type, in a process.
+
+constinit std::atomic<absl::Status (*)(const std::string& type)> device_loader = nullptr;
 
 /// The numbers of the machine's devices that become those of the process.
 absl::StatusOr<std::vector<int>> Choose(const std::string& type, const DeviceOptions& options,
@@ -44,6 +48,8 @@ absl::StatusOr<std::vector<int>> Choose(const std::string& type, const DeviceOpt
 }
 
 }  // namespace
+
+void SetDeviceLoader(absl::Status (*load)(const std::string& type)) { device_loader.store(load); }
 
 struct DeviceRegistry::Impl {
   mutable std::mutex mutex;
@@ -87,10 +93,14 @@ std::vector<std::string> DeviceRegistry::types() const {
 }
 
 absl::StatusOr<std::shared_ptr<DeviceFactory>> DeviceRegistry::Find(const std::string& type) const {
-  {
-    std::lock_guard<std::mutex> lock(impl_->mutex);
-    const auto found = impl_->factories.find(type);
-    if (found != impl_->factories.end()) return found->second;
+  for (const bool load : {true, false}) {
+    {
+      std::lock_guard<std::mutex> lock(impl_->mutex);
+      const auto found = impl_->factories.find(type);
+      if (found != impl_->factories.end()) return found->second;
+    }
+    const auto loader = device_loader.load();
+    if (load && loader != nullptr) TROUPE_RETURN_IF_ERROR(loader(type));
   }
   return InvalidArgument("there is no device type ", type, "; there are ",
                          absl::StrJoin(types(), ", "),

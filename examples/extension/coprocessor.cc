@@ -1,6 +1,6 @@
-// An extension: a type of device with a memory and a time of its own, COP, and kernels for it. It is
-// a thread that does what it is given one after the other; its memory is the host's, which nobody
-// but the thread touches. A device of yours differs in what Queue and Memory talk to.
+// An extension: a type of device with a memory and a time of its own, COP, and kernels for it. It
+// is a thread that does what it is given one after the other; its memory is the host's, which
+// nobody but the thread touches. A device of yours differs in what Queue and Memory talk to.
 #include <troupe/api/extension.h>
 #include <troupe/kernels/late_errors.h>
 

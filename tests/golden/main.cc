@@ -43,8 +43,8 @@ std::optional<int> ParseOptions(int argc, char** argv, Options* options) {
                                   "Spreads each graph over N devices of one process")
                              ->check(WholeNumber(1, 64));
   AddValue(&line, "--device TYPE", &options->device,
-           "Runs what it can on a device of this type: SIM, the simulated accelerator")
-      ->check(CLI::IsMember({"SIM"}));
+           "Runs what it can on a device of this type: GPU, or SIM, the simulated accelerator")
+      ->check(CLI::IsMember({"GPU", "SIM"}));
   AddValue(&line, "--workers N", &options->workers,
            "Spreads each graph over N worker processes, which are started here")
       ->check(WholeNumber(1, 64))
@@ -77,9 +77,9 @@ int Main(int argc, char** argv) {
     std::printf("%s %d --seed %llu\n", option, count, static_cast<unsigned long long>(spread.seed));
     std::fflush(stdout);
   };
-  if (options.device == "SIM") {
-    UseSimulatedDevices(spread.seed);
-    spread.device_type = "SIM";
+  if (!options.device.empty()) {
+    if (options.device == "SIM") UseSimulatedDevices(spread.seed);
+    spread.device_type = options.device;
     if (options.workers == 0) options.devices = std::max(options.devices, 1);
   }
   if (options.devices > 1 || (spread.device_type != "CPU" && options.workers == 0)) {

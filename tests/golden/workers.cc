@@ -110,10 +110,11 @@ bool ServeTask(int argc, char** argv, int* exit_status) {
   std::string json;
   for (int i = 5; i < argc; ++i) json += StrCat(i > 5 ? ", " : "", "\"", argv[i], "\"");
   ServerOptions options;
-  if (std::strcmp(argv[3], "SIM") == 0) {
+  const std::string type = argv[3];
+  if (type == "SIM") {
     UseSimulatedDevices(std::strtoull(argv[4], nullptr, 10) + static_cast<uint64_t>(task));
-    options.devices["SIM"] = {};
   }
+  if (type != "CPU") options.devices[type] = {};
   options.job = "worker";
   options.task = task;
   options.threads = 2;

@@ -1,0 +1,16 @@
+# libtroupe_cuda.so: the devices and kernels of NVIDIA cards. An extension, which is loaded when GPUs are
+# asked for; of CUDA's libraries it holds the runtime, and opens the others when they are used.
+if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know CUDA 13
+  set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+  set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+endif()
+file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/devices/cuda/*.cc
+     ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cc ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cu)
+# What it shares with the CPU's kernels is hidden in libtroupe.so.
+troupe_extension(troupe_cuda ${sources} ${PROJECT_SOURCE_DIR}/kernels/common/broadcast.cc)
+set_target_properties(troupe_cuda PROPERTIES
+    OUTPUT_NAME libtroupe_cuda CUDA_STANDARD 20 CUDA_VISIBILITY_PRESET hidden LINKER_LANGUAGE CXX
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+target_link_libraries(troupe_cuda PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS})
+target_include_directories(troupe_cuda SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+install(TARGETS troupe_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT libtroupe)

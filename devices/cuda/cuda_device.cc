@@ -1,0 +1,356 @@
+#include "devices/cuda/cuda_device.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <random>
+#include <utility>
+
+#include "devices/cpu/block_signals.h"
+#include "devices/status_macros.h"
+
+namespace troupe::cuda {
+
+namespace {
+
+/// Freed blocks that are kept.
+constexpr int64_t kMaxPinnedCached = int64_t{1} << 30;
+
+std::string Version(int number) { return StrCat(number / 1000, ".", number % 1000 / 10); }
+
+class CudaEvent final : public DeviceEvent {
+ public:
+  explicit CudaEvent(cudaStream_t stream) {
+    error_ = cudaEventCreateWithFlags(&event_, cudaEventBlockingSync);
+    if (error_ == cudaSuccess) error_ = cudaEventRecord(event_, stream);
+  }
+  bool Reached() const override {
+    return error_ != cudaSuccess || cudaEventQuery(event_) != cudaErrorNotReady;
+  }
+  double SecondsSince(const DeviceEvent& earlier) const override {
+    float milliseconds = 0;
+    cudaEventElapsedTime(&milliseconds, static_cast<const CudaEvent&>(earlier).event_, event_);
+    return 1e-3 * milliseconds;
+  }
+  cudaError_t Wait() const { return error_ != cudaSuccess ? error_ : cudaEventSynchronize(event_); }
+  cudaError_t HoldUp(cudaStream_t stream) const {
+    return error_ != cudaSuccess ? error_ : cudaStreamWaitEvent(stream, event_, 0);
+  }
+
+ protected:
+  ~CudaEvent() override {
+    if (event_ != nullptr) cudaEventDestroy(event_);
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+  cudaError_t error_;
+};
+
+/// Makes calls of this thread go to a card.
+void Use(int card) { cudaSetDevice(card); }
+
+}  // namespace
+
+absl::Status CudaStatus(cudaError_t error, std::string_view what) {
+  const std::string message = StrCat(what, ": ", cudaGetErrorString(error));
+  switch (error) {
+    case cudaSuccess:
+      return absl::OkStatus();
+    case cudaErrorMemoryAllocation:
+      return absl::ResourceExhaustedError(message);
+    case cudaErrorNoDevice:
+    case cudaErrorInsufficientDriver:
+    case cudaErrorSystemDriverMismatch:
+    case cudaErrorStubLibrary:
+      return absl::FailedPreconditionError(message);
+    case cudaErrorDevicesUnavailable:
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchFailure:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+      return absl::UnavailableError(message);
+    default:
+      return absl::InternalError(message);
+  }
+}
+
+// --- streams -------------------------------------------------------------------------------------
+
+absl::StatusOr<std::unique_ptr<CudaStream>> CudaStream::Make(int card) {
+  Use(card);
+  cudaStream_t stream = nullptr;
+  TROUPE_RETURN_IF_ERROR(CudaStatus(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
+                                    StrCat("making a stream of card ", card)));
+  return std::unique_ptr<CudaStream>(new CudaStream(card, stream));
+}
+
+CudaStream::CudaStream(int card, cudaStream_t stream) : card_(card), stream_(stream) {
+  const ScopedBlockSignals blocked;
+  thread_ = std::thread([this] { Tell(); });
+  pthread_setname_np(thread_.native_handle(), "troupe-cuda");
+}
+
+CudaStream::~CudaStream() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stopping_ = true;
+    changed_.notify_one();
+  }
+  thread_.join();
+  cudaStreamDestroy(stream_);
+}
+
+RefPtr<DeviceEvent> CudaStream::Record() {
+  Use(card_);
+  return MakeRef<CudaEvent>(stream_);
+}
+
+absl::Status CudaStream::WaitFor(const RefPtr<DeviceEvent>& event) {
+  Use(card_);
+  if (const auto* own = dynamic_cast<const CudaEvent*>(event.get())) {
+    return CudaStatus(own->HoldUp(stream_), "waiting for an event");
+  }
+  // Of a device of another type: nothing but the host can wait for it.
+  while (!event->Reached()) std::this_thread::sleep_for(std::chrono::microseconds(20));
+  return absl::OkStatus();
+}
+
+bool CudaStream::Done() const { return cudaStreamQuery(stream_) != cudaErrorNotReady; }
+
+void CudaStream::WhenDone(std::function<void(absl::Status)> done) {
+  const cudaError_t now = cudaStreamQuery(stream_);
+  if (now != cudaErrorNotReady) return done(CudaStatus(now, "the work of a stream"));
+  Waiting waiting{Record(), std::move(done)};
+  std::lock_guard<std::mutex> lock(mutex_);
+  waiting_.push_back(std::move(waiting));
+  changed_.notify_one();
+}
+
+void CudaStream::Tell() {
+  Use(card_);
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
+    if (waiting_.empty()) return;
+    Waiting oldest = std::move(waiting_.front());
+    waiting_.pop_front();
+    lock.unlock();
+    const cudaError_t error = static_cast<const CudaEvent&>(*oldest.event).Wait();
+    oldest.done(CudaStatus(error, "the work of a stream"));
+    oldest = Waiting();
+    lock.lock();
+  }
+}
+
+// --- memory --------------------------------------------------------------------------------------
+
+CudaAllocator::CudaAllocator(int card, cudaStream_t compute, int64_t capacity)
+    : card_(card), compute_(compute), capacity_(capacity), name_(StrCat("GPU ", card)) {
+  stats_.bytes_limit = capacity;
+  cudaMemPool_t pool;
+  if (cudaDeviceGetDefaultMemPool(&pool, card) == cudaSuccess) {
+    uint64_t keep = UINT64_MAX;  // What is freed is kept: the driver would ask the system for it.
+    cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep);
+  }
+}
+
+void* CudaAllocator::Allocate(size_t bytes) {
+  const auto size = static_cast<int64_t>(std::max<size_t>(bytes, 1));
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (size > stats_.bytes_limit - stats_.bytes_in_use) return nullptr;
+    ++stats_.num_allocs;
+    stats_.bytes_in_use += size;
+    stats_.peak_bytes_in_use = std::max(stats_.peak_bytes_in_use, stats_.bytes_in_use);
+    stats_.largest_alloc_size = std::max(stats_.largest_alloc_size, size);
+  }
+  Use(card_);
+  void* block = nullptr;
+  if (cudaMallocAsync(&block, static_cast<size_t>(size), compute_) == cudaSuccess) return block;
+  cudaGetLastError();  // It would be the next caller's otherwise.
+  std::lock_guard<std::mutex> lock(mutex_);
+  stats_.bytes_in_use -= size;
+  return nullptr;
+}
+
+void CudaAllocator::Free(void* block, size_t bytes) {
+  Use(card_);
+  cudaFreeAsync(block, compute_);
+  std::lock_guard<std::mutex> lock(mutex_);
+  stats_.bytes_in_use -= static_cast<int64_t>(std::max<size_t>(bytes, 1));
+}
+
+AllocatorStats CudaAllocator::stats() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return stats_;
+}
+
+void CudaAllocator::set_limit(int64_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  stats_.bytes_limit = bytes > 0 ? std::min(bytes, capacity_) : capacity_;
+}
+
+void CudaAllocator::Trim() {
+  cudaMemPool_t pool;
+  if (cudaDeviceGetDefaultMemPool(&pool, card_) == cudaSuccess) cudaMemPoolTrimTo(pool, 0);
+}
+
+PinnedAllocator* PinnedAllocator::Get() {
+  static auto* const allocator = new PinnedAllocator;
+  return allocator;
+}
+
+void* PinnedAllocator::Allocate(size_t bytes) {
+  if (bytes > size_t{1} << 46) return nullptr;
+  const size_t size = std::bit_ceil(std::max(bytes, kAlignment));
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const int64_t in_use = stats_.bytes_in_use + static_cast<int64_t>(size);
+    if (stats_.bytes_limit > 0 && in_use > stats_.bytes_limit) return nullptr;
+    ++stats_.num_allocs;
+    stats_.bytes_in_use = in_use;
+    stats_.peak_bytes_in_use = std::max(stats_.peak_bytes_in_use, in_use);
+    stats_.largest_alloc_size = std::max(stats_.largest_alloc_size, static_cast<int64_t>(size));
+    std::vector<void*>& free = free_[size];
+    if (!free.empty()) {
+      void* const block = free.back();
+      free.pop_back();
+      stats_.bytes_cached -= static_cast<int64_t>(size);
+      return block;
+    }
+    free.reserve(free.capacity() + 1);  // `Free` needs no memory.
+  }
+  void* block = nullptr;
+  if (cudaHostAlloc(&block, size, cudaHostAllocPortable) == cudaSuccess) return block;
+  cudaGetLastError();
+  std::lock_guard<std::mutex> lock(mutex_);
+  stats_.bytes_in_use -= static_cast<int64_t>(size);
+  return nullptr;
+}
+
+void PinnedAllocator::Free(void* block, size_t bytes) {
+  const size_t size = std::bit_ceil(std::max(bytes, kAlignment));
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stats_.bytes_in_use -= static_cast<int64_t>(size);
+    if (stats_.bytes_cached + static_cast<int64_t>(size) <= kMaxPinnedCached) {
+      free_[size].push_back(block);
+      stats_.bytes_cached += static_cast<int64_t>(size);
+      return;
+    }
+  }
+  cudaFreeHost(block);
+}
+
+AllocatorStats PinnedAllocator::stats() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return stats_;
+}
+
+void PinnedAllocator::set_limit(int64_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  stats_.bytes_limit = bytes;
+}
+
+void PinnedAllocator::Trim() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (auto& [size, blocks] : free_) {
+    for (void* block : blocks) cudaFreeHost(block);
+    blocks.clear();
+  }
+  stats_.bytes_cached = 0;
+}
+
+// --- devices -------------------------------------------------------------------------------------
+
+Allocator* CudaDevice::allocator(MemorySpace space) const {
+  switch (space) {
+    case MemorySpace::kDevice:
+      return card_->memory.get();
+    case MemorySpace::kPinned:
+      return PinnedAllocator::Get();
+    case MemorySpace::kHost:
+      break;
+  }
+  return HostAllocator();
+}
+
+Stream* CudaDevice::stream(StreamUse use) const {
+  switch (use) {
+    case StreamUse::kUpload:
+      return card_->upload.get();
+    case StreamUse::kDownload:
+      return card_->download.get();
+    case StreamUse::kCompute:
+      break;
+  }
+  return card_->compute.get();
+}
+
+absl::Status CudaDevice::Copy(const Tensor& from, const Tensor& to, Stream* stream) {
+  if (from.bytes() == 0) return absl::OkStatus();
+  Use();
+  return CudaStatus(cudaMemcpyAsync(const_cast<void*>(to.raw_data()), from.raw_data(), from.bytes(),
+                                    cudaMemcpyDefault, static_cast<cudaStream_t>(stream->native())),
+                    StrCat("copying ", from.bytes(), " bytes on ", name()));
+}
+
+absl::StatusOr<int> CudaFactory::NumAvailable() {
+  int cards = 0;
+  const cudaError_t error = cudaGetDeviceCount(&cards);
+  if (error == cudaSuccess) return cards;
+  cudaGetLastError();
+  int driver = 0, runtime = 0;
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&runtime);
+  if (driver == 0) {
+    return absl::FailedPreconditionError(
+        "there is no NVIDIA driver on this machine: install one, or ask for no GPU");
+  }
+  if (error == cudaErrorInsufficientDriver) {
+    return absl::FailedPreconditionError(
+        StrCat("the NVIDIA driver of this machine knows CUDA up to ", Version(driver), ", and ",
+               Version(runtime), " is needed: install a newer driver"));
+  }
+  return CudaStatus(error, "looking for NVIDIA cards");
+}
+
+absl::StatusOr<std::unique_ptr<Device>> CudaFactory::Create(const DeviceName& name, int number,
+                                                            int64_t memory_limit,
+                                                            const std::shared_ptr<ComputePool>&) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const std::string which = StrCat("card ", number);
+  cudaDeviceProp properties{};
+  TROUPE_RETURN_IF_ERROR(CudaStatus(cudaGetDeviceProperties(&properties, number), which));
+  Card*& card = cards_[number];
+  if (card == nullptr) {
+    auto made = std::make_unique<Card>();
+    TROUPE_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(number), StrCat("using ", which)));
+    for (auto* stream : {&made->compute, &made->upload, &made->download}) {
+      TROUPE_ASSIGN_OR_RETURN(*stream, CudaStream::Make(number));
+    }
+    size_t free = 0, total = 0;
+    TROUPE_RETURN_IF_ERROR(CudaStatus(cudaMemGetInfo(&free, &total), which));
+    made->memory = std::make_unique<CudaAllocator>(
+        number, static_cast<cudaStream_t>(made->compute->native()), static_cast<int64_t>(free));
+    card = made.release();
+  }
+  card->memory->set_limit(memory_limit);
+  DeviceAttributes attributes;
+  attributes.name = name.ToString();
+  attributes.type = "GPU";
+  attributes.memory_limit = card->memory->stats().bytes_limit;
+  attributes.incarnation = (uint64_t{std::random_device()()} << 32 | std::random_device()()) | 1u;
+  attributes.description = StrCat(properties.name, ", compute capability ", properties.major, ".",
+                                  properties.minor, ", ", properties.totalGlobalMem >> 20, " MiB");
+  return std::make_unique<CudaDevice>(std::move(attributes), number, card);
+}
+
+}  // namespace troupe::cuda

@@ -1,0 +1,141 @@
+/// NVIDIA cards, as devices of type "GPU". Part of libtroupe_cuda.so.
+#ifndef TROUPE_DEVICES_CUDA_CUDA_DEVICE_H_
+#define TROUPE_DEVICES_CUDA_CUDA_DEVICE_H_
+
+#include <cuda_runtime_api.h>
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "devices/device.h"
+#include "devices/device_registry.h"
+
+namespace troupe::cuda {
+
+/// OK, or what the runtime says, with `what` was tried. ResourceExhausted: memory; Unavailable: the
+/// card is lost, and with it all that the process has there; FailedPrecondition: no driver, or too
+/// old a one; else Internal.
+absl::Status CudaStatus(cudaError_t error, std::string_view what);
+
+/// A stream of a card, with a thread that tells when work has finished. Thread-safe.
+class CudaStream final : public Stream {
+ public:
+  static absl::StatusOr<std::unique_ptr<CudaStream>> Make(int card);
+  ~CudaStream() override;
+
+  RefPtr<DeviceEvent> Record() override;
+  absl::Status WaitFor(const RefPtr<DeviceEvent>& event) override;
+  bool Done() const override;
+  void WhenDone(std::function<void(absl::Status)> done) override;
+  void* native() const override { return stream_; }
+
+ private:
+  struct Waiting {
+    RefPtr<DeviceEvent> event;
+    std::function<void(absl::Status)> done;
+  };
+
+  CudaStream(int card, cudaStream_t stream);
+  /// Waits for the oldest event, again and again.
+  void Tell();
+
+  const int card_;
+  const cudaStream_t stream_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Waiting> waiting_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+/// Memory of a card, from the driver's pool, in the order of the compute stream. Blocks that are
+/// freed stay in the pool. Thread-safe.
+class CudaAllocator final : public Allocator {
+ public:
+  CudaAllocator(int card, cudaStream_t compute, int64_t capacity);
+
+  std::string_view name() const override { return name_; }
+  MemorySpace space() const override { return MemorySpace::kDevice; }
+  void* Allocate(size_t bytes) override;
+  void Free(void* block, size_t bytes) override;
+  AllocatorStats stats() const override;
+  void set_limit(int64_t bytes) override;
+  void Trim() override;
+
+ private:
+  const int card_;
+  const cudaStream_t compute_;
+  const int64_t capacity_;
+  const std::string name_;
+  mutable std::mutex mutex_;
+  AllocatorStats stats_;
+};
+
+/// Host memory that cards copy from and to without staging. Blocks that are freed are kept, by
+/// sizes that are powers of two. Thread-safe.
+class PinnedAllocator final : public Allocator {
+ public:
+  /// The only instance, never destroyed.
+  static PinnedAllocator* Get();
+
+  std::string_view name() const override { return "pinned"; }
+  MemorySpace space() const override { return MemorySpace::kPinned; }
+  void* Allocate(size_t bytes) override;
+  void Free(void* block, size_t bytes) override;
+  AllocatorStats stats() const override;
+  void set_limit(int64_t bytes) override;
+  void Trim() override;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<size_t, std::vector<void*>> free_;
+  AllocatorStats stats_;
+};
+
+/// What a card has for all devices that are made of it, one after the other. Never destroyed:
+/// tensors may outlive sessions.
+struct Card {
+  std::unique_ptr<CudaStream> compute, upload, download;
+  std::unique_ptr<CudaAllocator> memory;
+};
+
+class CudaDevice final : public Device {
+ public:
+  CudaDevice(DeviceAttributes attributes, int number, Card* card)
+      : Device(std::move(attributes)), number_(number), card_(card) {}
+
+  /// Makes the calls that this thread makes of CUDA go to the card.
+  void Use() const { cudaSetDevice(number_); }
+
+  Allocator* allocator(MemorySpace space) const override;
+  MemorySpace memory_space() const override { return MemorySpace::kDevice; }
+  Stream* stream(StreamUse use) const override;
+  absl::Status Copy(const Tensor& from, const Tensor& to, Stream* stream) override;
+
+ private:
+  const int number_;
+  Card* const card_;
+};
+
+class CudaFactory final : public DeviceFactory {
+ public:
+  absl::StatusOr<int> NumAvailable() override;
+  absl::StatusOr<std::unique_ptr<Device>> Create(const DeviceName& name, int number,
+                                                 int64_t memory_limit,
+                                                 const std::shared_ptr<ComputePool>& pool) override;
+
+ private:
+  std::mutex mutex_;
+  std::map<int, Card*> cards_;
+};
+
+}  // namespace troupe::cuda
+
+#endif  // TROUPE_DEVICES_CUDA_CUDA_DEVICE_H_

@@ -1,0 +1,18 @@
+// libtroupe_cuda.so: what it registers when it is loaded.
+#include <memory>
+
+#include "devices/cuda/cuda_device.h"
+#include "kernels/cuda/cuda_kernels.h"
+
+namespace troupe::cuda {
+
+absl::Status Register(Extension& extension) {
+  extension.DeviceType("GPU", std::make_shared<CudaFactory>());
+  RegisterElementwise(extension);
+  RegisterMatMul(extension);
+  return absl::OkStatus();
+}
+
+}  // namespace troupe::cuda
+
+TROUPE_EXTENSION(troupe::cuda::Register)
