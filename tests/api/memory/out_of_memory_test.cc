@@ -84,7 +84,8 @@ enum class Failing { kOne, kAllAfter };
 
 class OutOfMemoryTest : public testing::TestWithParam<Failing> {
  protected:
-  void SetUp() override { alarm(120); }  // A step that never ends is a failure, too.
+  // A step that never ends is a failure, too. Under a sanitizer a test takes a minute and more.
+  void SetUp() override { alarm(600); }
   void TearDown() override { alarm(0); }
 
   std::unique_ptr<Session> NewSession(int threads = 2, int devices = 1) {
