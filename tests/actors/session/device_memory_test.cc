@@ -189,7 +189,7 @@ TEST_F(DeviceMemoryTest, ADeadlineAndACloseEndStepsThatAreUnderWay) {
         return session->Run({{x, one}}, {forever}).status();
       }));
     }
-    // Let them begin.
+    // Nothing tells from outside that a step has begun; one that has not is cancelled as well.
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     EXPECT_TRUE(session->Close().ok());
     for (auto& step : steps) EXPECT_TRUE(absl::IsCancelled(step.get()));
