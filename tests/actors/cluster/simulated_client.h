@@ -8,23 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/actors/cluster/simulated_work.h"
 #include "tests/actors/cluster/simulator.h"
 
 namespace troupe {
-
-/// A kind of step: what it fetches, and whose variable each value is.
-struct SimulatedWork {
-  /// "here 2": task 2 adds to its variable; "from 0 1": what task 1 adds comes from task 0;
-  /// "large 0 1": as 150 KB; "loop 0 1": by a loop that task 0 controls; "ring": every task adds
-  /// what comes from the one before, when that one has added. "put 0 1": what comes from task 0
-  /// goes into the queue of task 1; "take 0 1": an element of it goes to task 0; "pair 0 1": two
-  /// do.
-  std::string name;
-  std::vector<std::string> fetches;
-  std::vector<int> tasks;
-  int puts = 0, takes = 0;  ///< Elements of the queue of task `queue`.
-  int queue = 0;
-};
 
 /// Runs steps, one after the other, until it is stopped; makes a new session when one is lost, and
 /// sometimes for no reason.
@@ -32,7 +19,7 @@ class SimulatedClient {
  public:
   struct Options {
     int master = 0;
-    std::vector<std::string> work;  ///< Names of kinds.
+    std::vector<std::string> work;  ///< Names of `SimulatedWork`.
     ClusterTime think = 40000;      ///< At most so long between two steps.
     ClusterTime step_timeout = 0;   ///< Given to the master; 0: none.
     double restless = 0;            ///< How probably a step is disturbed: cancelled, its
@@ -60,9 +47,10 @@ class SimulatedClient {
   void Soon(ClusterTime at_most);
   void Create();
   void Run();
-  /// What became of a step at a queue.
-  void QueueAnswered(const SimulatedWork& work, int64_t number, const absl::Status& status,
-                     const cluster::Message& reply);
+  /// The step's number in the ledger that it concerns.
+  int64_t Begin(const SimulatedWork& work);
+  void Ended(const SimulatedWork& work, int64_t number, const absl::Status& status,
+             const cluster::RunStepReply& reply);
   void MakeCallable(const SimulatedWork& work);
   void Disturb(uint64_t call);
   void Close();

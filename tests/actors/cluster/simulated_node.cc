@@ -4,6 +4,7 @@
 
 #include "actors/runtime.h"
 #include "devices/status_macros.h"
+#include "kernels/queues/accumulator.h"
 #include "kernels/queues/queue.h"
 
 namespace troupe {
@@ -247,6 +248,33 @@ std::vector<int64_t> SimulatedNode::EmptyQueue() {
   (*queue)->Dequeue(&token, [](absl::StatusOr<Tuple>) {});
   token.Cancel(absl::CancelledError("over"));
   return numbers;
+}
+
+SimulatedNode::Gradients SimulatedNode::EmptyAccumulator() {
+  Gradients left;
+  auto accumulator = FindWaiting<Accumulator>(&runtime_->devices()[0]->containers,
+                                              Containers::kDefault, StrCat("a", options_.number));
+  if (!accumulator.ok()) return left;
+  left.count = (*accumulator)->NumAccumulated();
+  const auto keep = [&](absl::StatusOr<Tuple> mean) {
+    if (!mean.ok()) return;
+    const auto rows = (*mean)[0].unchecked_values<int64_t>();
+    const auto values = (*mean)[1].unchecked_values<double>();
+    left.rows.assign(rows.begin(), rows.end());
+    left.values.assign(values.begin(), values.end());
+  };
+  if (left.count > 0) (*accumulator)->TakeGradient(left.count, nullptr, keep);
+  // If somebody still waits for gradients, these are his.
+  constexpr int kEnough = 2;
+  for (int i = 0; i < kEnough; ++i) {
+    (*accumulator)
+        ->ApplyGradient(INT64_MAX,
+                        {Tensor::Vector<int64_t>({0}), Tensor::Vector<double>({0}),
+                         Tensor::Vector<int64_t>({-1})},
+                        nullptr, [](absl::StatusOr<Tuple>) {});
+  }
+  CheckNone((*accumulator)->NumAccumulated() != kEnough, "calls that wait for gradients");
+  return left;
 }
 
 void SimulatedNode::CheckNone(size_t count, const char* what) {

@@ -21,7 +21,8 @@ namespace troupe {
 
 /// What `NodeShell` and `TaskServer` do in a process, done by the schedule: events of the node one
 /// after the other, jobs of the engines a little later. A task has one device and on it a variable
-/// `v` of two numbers: the task's life, and a sum; and a queue if steps have made it.
+/// `v` of two numbers: the task's life, and a sum; and a queue and an accumulator if steps have
+/// made them.
 class SimulatedNode final : public EngineHost,
                             public Outbox,
                             public std::enable_shared_from_this<SimulatedNode> {
@@ -82,6 +83,15 @@ class SimulatedNode final : public EngineHost,
   void CheckNothingLeft();
   /// What is left in the queue, at which nobody may be waiting.
   std::vector<int64_t> EmptyQueue();
+  /// The same of the accumulator: how many, and their rows.
+  struct Gradients {
+    int64_t count = 0;
+    std::vector<int64_t> rows;
+    std::vector<double> values;
+  };
+  Gradients EmptyAccumulator();
+  /// All but the variable.
+  void DropResources() { runtime_->devices()[0]->containers.ResetAll(); }
 
  private:
   SimulatedNode(const Options& options, Network* network) : options_(options), network_(network) {}

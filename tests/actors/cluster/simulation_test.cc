@@ -25,7 +25,7 @@ using Clients = std::vector<std::unique_ptr<SimulatedClient>>;
 
 struct Outcome {
   int attempted = 0, succeeded = 0;
-  uint64_t updates = 0, elements = 0, events = 0, fingerprint = 0;
+  uint64_t updates = 0, elements = 0, gradients = 0, events = 0, fingerprint = 0;
   std::vector<std::string> violations;
 
   void Add(const Outcome& other) {
@@ -33,6 +33,7 @@ struct Outcome {
     succeeded += other.succeeded;
     updates += other.updates;
     elements += other.elements;
+    gradients += other.gradients;
     events += other.events;
   }
 };
@@ -71,12 +72,16 @@ Clients MakeClients(ClusterSimulator* simulator, double restless) {
         options.work.push_back(kind);
       }
     }
+    const auto add_one_of = [&](const std::vector<std::string>& some) {
+      options.work.push_back(some[schedule->Between(0, static_cast<int64_t>(some.size()) - 1)]);
+    };
+    // The same queue and the same accumulator for all, on two of the tasks.
     if (schedule->Chance(0.7)) {
-      // The same queue for all, on one of the tasks.
-      const std::vector<std::string> kinds_at_queue = {"put 0 1",  "put 1 1",  "put 2 1",
-                                                       "take 0 1", "take 1 1", "pair 2 1"};
-      options.work.push_back(
-          kinds_at_queue[schedule->Between(0, static_cast<int64_t>(kinds_at_queue.size()) - 1)]);
+      add_one_of({"put 0 1", "put 1 1", "put 2 1", "take 0 1", "take 1 1", "pair 2 1"});
+    }
+    if (schedule->Chance(0.7)) add_one_of({"apply 0 2", "apply 1 2", "apply 2 2", "mean 0 2"});
+    if (schedule->Chance(0.4)) {
+      add_one_of({"mean 1 2", "mean 2 2", "old 0 2", "old 2 2", "advance 1 2", "count 0 2"});
     }
     clients.push_back(std::make_unique<SimulatedClient>(simulator, options));
     clients.back()->Start();
@@ -139,6 +144,7 @@ Outcome Simulate(uint64_t seed) {
     }
     outcome.updates = simulator.ledger()->num_updates();
     outcome.elements = simulator.queue_ledger()->num_taken();
+    outcome.gradients = simulator.accumulator_ledger()->num_taken();
     outcome.events = simulator.schedule()->num_events();
     outcome.fingerprint = simulator.schedule()->fingerprint();
     outcome.violations = simulator.schedule()->violations();
@@ -205,6 +211,52 @@ TEST(Simulation, LateStepsTakeNothing) {
   EXPECT_EQ(simulator.schedule()->violations(), std::vector<std::string>());
 }
 
+// Whoever takes the mean gets all gradients that are in; the number of them, and steps, go along.
+TEST(Simulation, ClientsShareAnAccumulator) {
+  ClusterSimulator simulator(2, kTasks, {});
+  simulator.accumulator_ledger()->ExpectPromptly(kSecond / 20);
+  Clients clients;
+  for (const char* kind : {"apply 0 1", "apply 1 1", "apply 2 1", "mean 0 1", "mean 1 1", "old 2 1",
+                           "advance 0 1", "count 2 1"}) {
+    SimulatedClient::Options options{.master = static_cast<int>(clients.size()) % kTasks,
+                                     .work = {kind}};
+    options.think = 2000;
+    clients.push_back(std::make_unique<SimulatedClient>(&simulator, options));
+    clients.back()->Start();
+  }
+  simulator.RunFor(5 * kSecond);
+  for (auto& client : clients) {
+    EXPECT_GT(client->succeeded(), 100) << client->last();
+    client->Stop();
+  }
+  simulator.RunFor(kSecond);
+  simulator.CheckNothingLeft();
+  EXPECT_GT(simulator.accumulator_ledger()->num_taken(), 1000);
+  EXPECT_EQ(simulator.accumulator_ledger()->num_missing(), 0);
+  EXPECT_EQ(simulator.schedule()->violations(), std::vector<std::string>());
+}
+
+// A step whose deadline passes while it waits for a second gradient leaves the first one there, and
+// old gradients do not serve it.
+TEST(Simulation, LateStepsTakeNoGradients) {
+  ClusterSimulator simulator(4, kTasks, {});
+  simulator.accumulator_ledger()->ExpectPromptly(kSecond / 20);
+  SimulatedClient applier(&simulator,
+                          {.master = 0, .work = {"apply 0 1", "old 2 1"}, .think = kSecond});
+  SimulatedClient taker(&simulator, {.master = 1, .work = {"mean 2 1"}, .think = 1000});
+  applier.Start();
+  taker.Start();
+  simulator.RunFor(100 * kSecond);
+  applier.Stop();
+  taker.Stop();
+  simulator.RunFor(kSecond);
+  simulator.CheckNothingLeft();
+  EXPECT_GT(taker.succeeded(), 5);
+  EXPECT_GT(taker.attempted() - taker.succeeded(), 100);
+  EXPECT_EQ(simulator.accumulator_ledger()->num_missing(), 0);
+  EXPECT_EQ(simulator.schedule()->violations(), std::vector<std::string>());
+}
+
 TEST(Simulation, SeedsReplay) {
   EXPECT_EQ(Simulate(7).fingerprint, Simulate(7).fingerprint);
   EXPECT_NE(Simulate(7).fingerprint, Simulate(8).fingerprint);
@@ -230,10 +282,12 @@ TEST(Simulation, SurvivesTrouble) {
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   std::printf(
-      "%d of %d steps succeeded, %llu updates, %llu elements of queues, %llu events in %.1f s\n",
+      "%d of %d steps succeeded, %llu updates, %llu elements of queues, %llu gradients, %llu "
+      "events "
+      "in %.1f s\n",
       all.succeeded, all.attempted, static_cast<unsigned long long>(all.updates),
-      static_cast<unsigned long long>(all.elements), static_cast<unsigned long long>(all.events),
-      took.count());
+      static_cast<unsigned long long>(all.elements), static_cast<unsigned long long>(all.gradients),
+      static_cast<unsigned long long>(all.events), took.count());
   EXPECT_GT(all.succeeded, static_cast<int>(count) * 50);
 }
 

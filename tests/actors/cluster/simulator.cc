@@ -74,6 +74,7 @@ void ClusterSimulator::Boot(int task, bool joining) {
   options.role.joining = joining;
   ledger_.Boot(task);
   queue_ledger_.Boot(task);
+  accumulator_ledger_.Boot(task);
   schedule_.Trace(StrCat("task ", task, " begins life ", options.role.incarnation));
   tasks_[task] = SimulatedNode::Boot(options, &network_);
 }
@@ -293,6 +294,9 @@ void ClusterSimulator::CheckNothingLeft() {
   for (auto& task : tasks_) {
     task->CheckNothingLeft();
     queue_ledger_.Left(task->options().number, task->EmptyQueue());
+    const SimulatedNode::Gradients left = task->EmptyAccumulator();
+    accumulator_ledger_.Left(task->options().number, left.count, left.rows, left.values);
+    task->DropResources();
   }
   for (int task : away_) schedule_.Violation(StrCat("task ", task, " has not come back"));
 }

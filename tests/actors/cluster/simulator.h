@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/actors/cluster/accumulator_ledger.h"
 #include "tests/actors/cluster/queue_ledger.h"
 #include "tests/actors/cluster/simulated_node.h"
 #include "tests/actors/cluster/update_ledger.h"
@@ -41,6 +42,7 @@ class ClusterSimulator {
   Schedule* schedule() { return &schedule_; }
   UpdateLedger* ledger() { return &ledger_; }
   QueueLedger* queue_ledger() { return &queue_ledger_; }
+  AccumulatorLedger* accumulator_ledger() { return &accumulator_ledger_; }
   ClusterTime now() const { return schedule_.now(); }
   void RunFor(ClusterTime time) { schedule_.RunUntil(now() + time); }
   int num_tasks() const { return static_cast<int>(tasks_.size()); }
@@ -69,7 +71,8 @@ class ClusterSimulator {
 
   /// After a time without steps, of forgetful masters: no signatures and no graphs.
   void CheckNoGraphs();
-  /// After everything has been closed and some time has passed. Empties the queues.
+  /// After everything has been closed and some time has passed. Drops the tasks' queues and
+  /// accumulators.
   void CheckNothingLeft();
 
  private:
@@ -99,6 +102,7 @@ class ClusterSimulator {
   Schedule schedule_;
   UpdateLedger ledger_{&schedule_};
   QueueLedger queue_ledger_{&schedule_};
+  AccumulatorLedger accumulator_ledger_{&schedule_};
   SimulatedFaults faults_;
   SimulatedNode::Network network_;
   std::vector<std::shared_ptr<SimulatedNode>> tasks_;  ///< Their present lives, or the last ones.
