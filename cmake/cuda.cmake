@@ -7,7 +7,9 @@ endif()
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/devices/cuda/*.cc
      ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cc ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cu)
 # What it shares with the CPU's kernels is hidden in libtroupe.so.
-troupe_extension(troupe_cuda ${sources} ${PROJECT_SOURCE_DIR}/kernels/common/broadcast.cc)
+list(APPEND sources ${PROJECT_SOURCE_DIR}/kernels/common/broadcast.cc)
+troupe_extension(troupe_cuda ${sources})
+target_compile_options(troupe_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--extended-lambda>)
 set_target_properties(troupe_cuda PROPERTIES
     OUTPUT_NAME libtroupe_cuda CUDA_STANDARD 20 CUDA_VISIBILITY_PRESET hidden LINKER_LANGUAGE CXX
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)

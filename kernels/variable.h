@@ -10,9 +10,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "devices/export.h"
 #include "devices/resource_handle.h"
 #include "devices/tensor.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// A variable as an actor: messages to it are handled one at a time. A message is a visit: while a
@@ -107,5 +109,6 @@ class ResourceProvider {
 };
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_KERNELS_VARIABLE_H_

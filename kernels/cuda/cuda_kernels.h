@@ -6,7 +6,7 @@
 
 #include "api/extension.h"
 #include "devices/cuda/cuda_device.h"
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/number.h"
 #include "kernels/kernel.h"
 
 namespace troupe::cuda {
@@ -18,22 +18,7 @@ inline cudaStream_t StreamOf(const KernelContext& ctx) {
 }
 
 /// InvalidArgument for a type that cards do not compute with here.
-inline absl::StatusOr<Number> NumberOf(ElementType type) {
-  switch (type) {
-    case ElementType::kHalf:
-      return Number::kHalf;
-    case ElementType::kBfloat16:
-      return Number::kBfloat16;
-    case ElementType::kFloat:
-      return Number::kFloat;
-    case ElementType::kDouble:
-      return Number::kDouble;
-    case ElementType::kInt64:
-      return Number::kInt64;
-    default:
-      return InvalidArgument("GPUs do not compute with ", ElementTypeName(type));
-  }
-}
+absl::StatusOr<Number> NumberOf(ElementType type);
 
 void RegisterElementwise(Extension& extension);
 void RegisterMatMul(Extension& extension);

@@ -1,30 +1,11 @@
 // Element by element: one thread for each of them, or for 16 bytes of them where they lie together.
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
-#include <algorithm>
 #include <type_traits>
 
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/parallel.cuh"
 
 namespace troupe::cuda {
 namespace {
-
-constexpr int kThreads = 256;
-
-/// What a type is computed in.
-template <typename T>
-struct Wide {
-  using Type = T;
-};
-template <>
-struct Wide<__half> {
-  using Type = float;
-};
-template <>
-struct Wide<__nv_bfloat16> {
-  using Type = float;
-};
 
 template <typename T>
 __device__ T Zero() {
@@ -33,7 +14,7 @@ __device__ T Zero() {
 
 template <UnaryOp kOp, typename T>
 __device__ T Apply(T x) {
-  if constexpr (kOp == UnaryOp::kAbs) return x < Zero<T>() ? -x : x;
+  if constexpr (kOp == UnaryOp::kAbs) return x > Zero<T>() ? x : Zero<T>() - x;
   if constexpr (kOp == UnaryOp::kNeg) return -x;
   if constexpr (kOp == UnaryOp::kSquare) return x * x;
   if constexpr (kOp == UnaryOp::kSign) {
@@ -94,7 +75,7 @@ struct alignas(16) Pack {
 
 template <UnaryOp kOp, typename T>
 __global__ void __launch_bounds__(kThreads) Unary(const T* x, T* y, int64_t n, int64_t packs) {
-  using W = typename Wide<T>::Type;
+  using W = WideType<T>;
   const int64_t step = int64_t{gridDim.x} * kThreads;
   const int64_t first = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   for (int64_t i = first; i < packs; i += step) {
@@ -113,7 +94,7 @@ __global__ void __launch_bounds__(kThreads) Unary(const T* x, T* y, int64_t n, i
 template <BinaryOp kOp, typename T>
 __global__ void __launch_bounds__(kThreads) BinaryFlat(const T* a, const T* b, T* out, int64_t n,
                                                        int64_t packs, int a_stride, int b_stride) {
-  using W = typename Wide<T>::Type;
+  using W = WideType<T>;
   const int64_t step = int64_t{gridDim.x} * kThreads;
   const int64_t first = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   for (int64_t i = first; i < packs; i += step) {
@@ -136,7 +117,7 @@ __global__ void __launch_bounds__(kThreads) BinaryFlat(const T* a, const T* b, T
 template <BinaryOp kOp, typename T>
 __global__ void __launch_bounds__(kThreads)
     BinaryBroadcast(const T* a, const T* b, T* out, int64_t n, Broadcast broadcast) {
-  using W = typename Wide<T>::Type;
+  using W = WideType<T>;
   const int64_t step = int64_t{gridDim.x} * kThreads;
   for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < n; i += step) {
     int64_t rest = i, at_a = 0, at_b = 0;
@@ -152,18 +133,12 @@ __global__ void __launch_bounds__(kThreads)
 
 bool IsAligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
 
-/// Enough to fill any card; threads take several pieces each after that.
-unsigned Blocks(int64_t pieces) {
-  return static_cast<unsigned>(std::clamp<int64_t>((pieces + kThreads - 1) / kThreads, 1, 8192));
-}
-
 template <UnaryOp kOp, typename T>
 cudaError_t Run(const void* x, void* y, int64_t n, cudaStream_t stream) {
   // A slice may begin anywhere.
   const int64_t packs = IsAligned(x) && IsAligned(y) ? n / kPack<T> : 0;
-  Unary<kOp, T><<<Blocks(packs > 0 ? packs : n), kThreads, 0, stream>>>(
-      static_cast<const T*>(x), static_cast<T*>(y), n, packs);
-  return cudaGetLastError();
+  return Launch(&Unary<kOp, T>, Blocks(packs > 0 ? packs : n), kThreads, stream,
+                static_cast<const T*>(x), static_cast<T*>(y), n, packs);
 }
 
 template <BinaryOp kOp, typename T>
@@ -171,18 +146,16 @@ cudaError_t Run(const void* a, const void* b, void* out, int64_t n, const Broadc
                 cudaStream_t stream) {
   const auto *left = static_cast<const T*>(a), *right = static_cast<const T*>(b);
   if (broadcast.rank > 1) {
-    BinaryBroadcast<kOp, T>
-        <<<Blocks(n), kThreads, 0, stream>>>(left, right, static_cast<T*>(out), n, broadcast);
-    return cudaGetLastError();
+    return Launch(&BinaryBroadcast<kOp, T>, Blocks(n), kThreads, stream, left, right,
+                  static_cast<T*>(out), n, broadcast);
   }
   const int a_stride = static_cast<int>(broadcast.strides[0][0]);
   const int b_stride = static_cast<int>(broadcast.strides[1][0]);
   const bool aligned =
       IsAligned(out) && (a_stride == 0 || IsAligned(a)) && (b_stride == 0 || IsAligned(b));
   const int64_t packs = aligned ? n / kPack<T> : 0;
-  BinaryFlat<kOp, T><<<Blocks(packs > 0 ? packs : n), kThreads, 0, stream>>>(
-      left, right, static_cast<T*>(out), n, packs, a_stride, b_stride);
-  return cudaGetLastError();
+  return Launch(&BinaryFlat<kOp, T>, Blocks(packs > 0 ? packs : n), kThreads, stream, left, right,
+                static_cast<T*>(out), n, packs, a_stride, b_stride);
 }
 
 template <typename T, typename... Args>
@@ -264,32 +237,22 @@ cudaError_t Choose(BinaryOp op, Args... args) {
 }
 
 template <typename Op, typename... Args>
-cudaError_t Launch(Op op, Number type, Args... args) {
-  switch (type) {
-    case Number::kHalf:
-      return Choose<__half>(op, args...);
-    case Number::kBfloat16:
-      return Choose<__nv_bfloat16>(op, args...);
-    case Number::kFloat:
-      return Choose<float>(op, args...);
-    case Number::kDouble:
-      return Choose<double>(op, args...);
-    case Number::kInt64:
-      return Choose<int64_t>(op, args...);
-  }
-  return cudaErrorNotSupported;
+cudaError_t Dispatch(Op op, Number type, Args... args) {
+  if (type == Number::kInt64) return Choose<int64_t>(op, args...);
+  return VisitFloating(type,
+                       [&](auto tag) { return Choose<typename decltype(tag)::Type>(op, args...); });
 }
 
 }  // namespace
 
 cudaError_t LaunchUnary(UnaryOp op, Number type, const void* x, void* y, int64_t n,
                         cudaStream_t stream) {
-  return n == 0 ? cudaSuccess : Launch(op, type, x, y, n, stream);
+  return n == 0 ? cudaSuccess : Dispatch(op, type, x, y, n, stream);
 }
 
 cudaError_t LaunchBinary(BinaryOp op, Number type, const void* a, const void* b, void* out,
                          int64_t n, const Broadcast& broadcast, cudaStream_t stream) {
-  return n == 0 ? cudaSuccess : Launch(op, type, a, b, out, n, broadcast, stream);
+  return n == 0 ? cudaSuccess : Dispatch(op, type, a, b, out, n, broadcast, stream);
 }
 
 }  // namespace troupe::cuda

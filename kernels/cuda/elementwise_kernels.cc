@@ -9,6 +9,7 @@
 #include "devices/status_macros.h"
 #include "kernels/common/broadcast.h"
 #include "kernels/cuda/cuda_kernels.h"
+#include "kernels/cuda/elementwise.h"
 
 namespace troupe::cuda {
 namespace {

@@ -8,9 +8,11 @@
 #include <string_view>
 
 #include "absl/container/inlined_vector.h"
+#include "devices/export.h"
 #include "kernels/kernel.h"
 #include "kernels/variable.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// `type_name` of the handles of variables.
@@ -75,5 +77,6 @@ class VariableKernel : public AsyncKernel {
 absl::Status CheckContainer(const std::string& name);
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_KERNELS_STATE_VARIABLE_KERNEL_H_

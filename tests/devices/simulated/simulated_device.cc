@@ -324,14 +324,14 @@ class SimulatedFactory final : public DeviceFactory {
 
 }  // namespace
 
+std::shared_ptr<DeviceFactory> SimulatedDevices(const SimulatedOptions& options) {
+  std::lock_guard<std::mutex> lock(AllMachines().mutex);
+  AllMachines().options = options;
+  return std::make_shared<SimulatedFactory>();
+}
+
 void UseSimulatedDevices(const SimulatedOptions& options) {
-  {
-    std::lock_guard<std::mutex> lock(AllMachines().mutex);
-    AllMachines().options = options;
-  }
-  if (!DeviceRegistry::Global()->Register("SIM", std::make_shared<SimulatedFactory>()).ok()) {
-    std::abort();
-  }
+  if (!DeviceRegistry::Global()->Register("SIM", SimulatedDevices(options)).ok()) std::abort();
 }
 
 void StartSimulatedDevices() {

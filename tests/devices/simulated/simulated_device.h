@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "devices/device.h"
 #include "devices/device_registry.h"
@@ -28,6 +29,9 @@ struct SimulatedOptions {
 void UseSimulatedDevices(const SimulatedOptions& options = {});
 /// Lets those run that were made with `stopped`.
 void StartSimulatedDevices();
+
+/// What makes such devices, for who shows them as another type.
+std::shared_ptr<DeviceFactory> SimulatedDevices(const SimulatedOptions& options);
 
 /// A stream of such a device. Thread-safe.
 class SimulatedStream : public Stream {

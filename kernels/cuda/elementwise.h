@@ -1,15 +1,14 @@
-/// What kernels of CUDA are called by. Plain types only: nvcc reads no header of Troupe's own.
-#ifndef TROUPE_KERNELS_CUDA_LAUNCH_H_
-#define TROUPE_KERNELS_CUDA_LAUNCH_H_
+/// Element-wise kernels of CUDA.
+#ifndef TROUPE_KERNELS_CUDA_ELEMENTWISE_H_
+#define TROUPE_KERNELS_CUDA_ELEMENTWISE_H_
 
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
 
-namespace troupe::cuda {
+#include "kernels/cuda/number.h"
 
-/// Element types, by what the card computes with.
-enum class Number : uint8_t { kHalf, kBfloat16, kFloat, kDouble, kInt64 };
+namespace troupe::cuda {
 
 enum class UnaryOp : uint8_t {
   kAbs,
@@ -68,4 +67,4 @@ cudaError_t LaunchBinary(BinaryOp op, Number type, const void* a, const void* b,
 
 }  // namespace troupe::cuda
 
-#endif  // TROUPE_KERNELS_CUDA_LAUNCH_H_
+#endif  // TROUPE_KERNELS_CUDA_ELEMENTWISE_H_

@@ -1,0 +1,308 @@
+// The functions of CUDA's runtime that Troupe calls, on simulated devices.
+//
+// Environment: CUDA_ON_HOST_CARDS, how many cards there are (2); CUDA_ON_HOST_DRIVER, the version
+// that the driver knows (that of the toolkit; 0: there is none); CUDA_ON_HOST_LOST_AFTER, a card is
+// lost after so many launches; CUDA_ON_HOST_SEED.
+#include <cuda_runtime_api.h>
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "tests/cuda_on_host/runtime.h"
+#include "tests/devices/simulated/simulated_device.h"
+
+using troupe::RefPtr;
+using troupe::StreamUse;
+using troupe::cuda::on_host::EnqueueWork;
+using troupe::testing::Reach;
+using troupe::testing::SimulatedStream;
+
+// What the handles of the runtime point to.
+struct CUstream_st {
+  int card;
+  SimulatedStream* stream;
+};
+struct CUevent_st {
+  int card = -1;
+  RefPtr<troupe::DeviceEvent> event;
+};
+
+namespace {
+
+int64_t Setting(const char* name, int64_t usual) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? usual : std::atoll(text);
+}
+
+struct Card {
+  std::unique_ptr<troupe::Device> device;
+  int num_streams = 0;
+  std::map<void*, size_t> sizes;  ///< Of blocks.
+};
+
+struct Cards {
+  std::mutex mutex;
+  std::map<int, Card> cards;
+  std::shared_ptr<troupe::DeviceFactory> factory =
+      troupe::testing::SimulatedDevices({.seed = Seed()});
+  std::atomic<int64_t> launches{0};
+  const int64_t lost_after = Setting("CUDA_ON_HOST_LOST_AFTER", INT64_MAX);
+
+  static uint64_t Seed() { return static_cast<uint64_t>(Setting("CUDA_ON_HOST_SEED", 1)); }
+};
+
+Cards& AllCards() {
+  static auto* const cards = new Cards;
+  return *cards;
+}
+
+int NumCards() { return static_cast<int>(Setting("CUDA_ON_HOST_CARDS", 2)); }
+int Driver() { return static_cast<int>(Setting("CUDA_ON_HOST_DRIVER", CUDART_VERSION)); }
+bool Lost() { return AllCards().launches.load() > AllCards().lost_after; }
+
+thread_local int current_card = 0;
+thread_local cudaError_t last_error = cudaSuccess;
+
+cudaError_t Result(cudaError_t error) {
+  if (error == cudaSuccess && Lost()) error = cudaErrorLaunchFailure;
+  if (error != cudaSuccess && error != cudaErrorNotReady) last_error = error;
+  return error;
+}
+
+/// The card's device; the lock is held.
+Card* Find(int number) {
+  Card& card = AllCards().cards[number];
+  if (card.device == nullptr) {
+    card.device = *AllCards().factory->Create({"localhost", 0, 0, "CARD", number}, number, 0, {});
+  }
+  return &card;
+}
+
+void* Reached(const void* address) {
+  void* const inside = Reach(address);
+  return inside != nullptr ? inside : const_cast<void*>(address);
+}
+
+}  // namespace
+
+namespace troupe::cuda::on_host {
+
+cudaError_t Enqueue(dim3 blocks, dim3 threads, size_t argument_bytes, cudaStream_t stream,
+                    std::function<void()> thread) {
+  const uint64_t per_block = uint64_t{threads.x} * threads.y * threads.z;
+  if (per_block == 0 || per_block > 1024 || threads.z > 64 || blocks.x == 0 || blocks.y == 0 ||
+      blocks.z == 0 || blocks.x > INT32_MAX || blocks.y > 65535 || blocks.z > 65535) {
+    return Result(cudaErrorInvalidConfiguration);
+  }
+  if (argument_bytes > 4096) return Result(cudaErrorInvalidValue);
+  const int64_t number = AllCards().launches.fetch_add(1);
+  if (current_card != stream->card) return Result(cudaErrorInvalidResourceHandle);
+  stream->stream->Enqueue([=, thread = std::move(thread)] {
+    if (!Lost()) RunBlocks(blocks, threads, static_cast<uint64_t>(number), thread);
+  });
+  return Result(cudaSuccess);
+}
+
+cudaError_t EnqueueWork(cudaStream_t stream, std::function<void()> work) {
+  stream->stream->Enqueue([work = std::move(work)] {
+    if (!Lost()) work();
+  });
+  return Result(cudaSuccess);
+}
+
+void ReachAll(void* data, size_t bytes) {
+  char* const at = static_cast<char*>(data);
+  for (size_t i = 0; i + sizeof(void*) <= bytes; i += sizeof(void*)) {
+    void* address = nullptr;
+    std::memcpy(&address, at + i, sizeof(address));
+    if (void* const inside = Reach(address)) std::memcpy(at + i, &inside, sizeof(inside));
+  }
+}
+
+}  // namespace troupe::cuda::on_host
+
+extern "C" {
+
+#undef dlopen
+void* dlopen(const char*, int) noexcept;
+void* cuda_on_host_dlopen(const char* name, int flags) noexcept {
+  const std::string_view wanted = name;
+  if (!wanted.starts_with("libcublasLt.") && !wanted.starts_with("libcudnn")) {
+    return dlopen(name, flags);
+  }
+  Dl_info self;
+  return dladdr(reinterpret_cast<void*>(&AllCards), &self) == 0 ? nullptr
+                                                                : dlopen(self.dli_fname, RTLD_NOW);
+}
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 0;
+  if (Driver() == 0) return Result(cudaErrorInsufficientDriver);
+  if (Driver() < CUDART_VERSION / 1000 * 1000) return Result(cudaErrorInsufficientDriver);
+  if (NumCards() == 0) return Result(cudaErrorNoDevice);
+  *count = NumCards();
+  return cudaSuccess;
+}
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = Driver();
+  return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int device) {
+  if (device < 0 || device >= NumCards()) return Result(cudaErrorInvalidDevice);
+  current_card = device;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int* device) {
+  *device = current_card;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  if (device < 0 || device >= NumCards()) return Result(cudaErrorInvalidDevice);
+  *properties = cudaDeviceProp{};
+  std::strcpy(properties->name, "CUDA on the host");
+  properties->major = 9;
+  properties->multiProcessorCount = 4;
+  properties->totalGlobalMem = 64 << 20;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
+  switch (attribute) {
+    case cudaDevAttrMultiProcessorCount:
+      *value = 4;
+      return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMajor:
+      *value = 9;
+      return cudaSuccess;
+    default:
+      return Result(cudaErrorInvalidValue);
+  }
+}
+cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
+cudaError_t cudaPeekAtLastError() { return last_error; }
+const char* cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaErrorLaunchFailure:
+      return "unspecified launch failure";
+    case cudaErrorMemoryAllocation:
+      return "out of memory";
+    case cudaErrorNotSupported:
+      return "operation not supported";
+    default:
+      return "an error of CUDA on the host";
+  }
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  std::lock_guard<std::mutex> lock(AllCards().mutex);
+  Card* const card = Find(current_card);
+  if (card->num_streams == 3) return Result(cudaErrorNotSupported);
+  // The first one is that of the compute stream, in whose order blocks are freed.
+  constexpr StreamUse kUses[] = {StreamUse::kCompute, StreamUse::kUpload, StreamUse::kDownload};
+  *stream = new CUstream_st{current_card, static_cast<SimulatedStream*>(
+                                              card->device->stream(kUses[card->num_streams++]))};
+  return Result(cudaSuccess);
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  delete stream;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  if (Lost()) return Result(cudaSuccess);
+  return stream->stream->Done() ? cudaSuccess : cudaErrorNotReady;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  while (!stream->stream->Done()) std::this_thread::yield();
+  return Result(cudaSuccess);
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  if (event->event && !stream->stream->WaitFor(event->event).ok()) return cudaErrorUnknown;
+  return Result(cudaSuccess);
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  *event = new CUevent_st;
+  return Result(cudaSuccess);
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  if (current_card != stream->card) return Result(cudaErrorInvalidResourceHandle);
+  event->event = stream->stream->Record();
+  return Result(cudaSuccess);
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  if (Lost()) return Result(cudaSuccess);
+  return !event->event || event->event->Reached() ? cudaSuccess : cudaErrorNotReady;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  while (event->event && !event->event->Reached()) std::this_thread::yield();
+  return Result(cudaSuccess);
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  if (!start->event || !end->event) return Result(cudaErrorInvalidResourceHandle);
+  if (!start->event->Reached() || !end->event->Reached()) return cudaErrorNotReady;
+  *milliseconds = static_cast<float>(1e3 * end->event->SecondsSince(*start->event));
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) {
+  *pool = nullptr;
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) { return cudaSuccess; }
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  *free = *total = 64 << 20;
+  return Result(cudaSuccess);
+}
+cudaError_t cudaMallocAsync(void** block, size_t bytes, cudaStream_t stream) {
+  if (Lost()) return Result(cudaSuccess);
+  std::lock_guard<std::mutex> lock(AllCards().mutex);
+  Card* const card = Find(stream->card);
+  *block = card->device->allocator(troupe::MemorySpace::kDevice)->Allocate(bytes);
+  if (*block == nullptr) return Result(cudaErrorMemoryAllocation);
+  card->sizes[*block] = bytes;
+  return cudaSuccess;
+}
+cudaError_t cudaFreeAsync(void* block, cudaStream_t stream) {
+  std::lock_guard<std::mutex> lock(AllCards().mutex);
+  Card* const card = Find(stream->card);
+  const auto found = card->sizes.find(block);
+  if (found == card->sizes.end()) return Result(cudaErrorInvalidValue);
+  const size_t bytes = found->second;
+  card->sizes.erase(found);
+  card->device->allocator(troupe::MemorySpace::kDevice)->Free(block, bytes);
+  return Result(cudaSuccess);
+}
+cudaError_t cudaHostAlloc(void** block, size_t bytes, unsigned) {
+  *block = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+  return Result(*block == nullptr ? cudaErrorMemoryAllocation : cudaSuccess);
+}
+cudaError_t cudaFreeHost(void* block) {
+  std::free(block);
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
+                            cudaStream_t stream) {
+  return EnqueueWork(
+      stream, [to = Reached(to), from = Reached(from), bytes] { std::memcpy(to, from, bytes); });
+}
+cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
+  return EnqueueWork(stream, [to = Reached(to), value, bytes] { std::memset(to, value, bytes); });
+}
+
+}  // extern "C"
