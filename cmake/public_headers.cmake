@@ -16,5 +16,6 @@ list(APPEND TROUPE_PUBLIC_HEADERS
     graph/attr_reader.h graph/gradients/add_gradients.h graph/gradients/gradient.h
     graph/gradients/gradient_registry.h graph/graph.h graph/graph_def.h graph/op_registry.h
     graph/shape_inference.h
-    kernels/kernel.h kernels/kernel_registry.h kernels/late_errors.h kernels/type_switch.h
+    kernels/kernel.h kernels/kernel_registry.h kernels/late_errors.h kernels/late_record.h
+    kernels/type_switch.h
     net/cluster_spec.h)

@@ -2,6 +2,11 @@
 
 namespace troupe::cuda {
 
+absl::Status BadIndex(const int64_t* values) {
+  return InvalidArgument("indices: element ", values[0], " is ", values[1],
+                         ", which is not in [0, ", values[2], ")");
+}
+
 absl::StatusOr<Number> NumberOf(ElementType type) {
   switch (type) {
     case ElementType::kHalf:

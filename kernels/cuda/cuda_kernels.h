@@ -8,6 +8,7 @@
 #include "devices/cuda/cuda_device.h"
 #include "kernels/cuda/number.h"
 #include "kernels/kernel.h"
+#include "kernels/late_errors.h"
 
 namespace troupe::cuda {
 
@@ -16,6 +17,13 @@ inline cudaStream_t StreamOf(const KernelContext& ctx) {
   static_cast<const CudaDevice*>(ctx.step().device)->Use();
   return static_cast<cudaStream_t>(ctx.step().stream->native());
 }
+
+/// For a kernel whose launch may find an error (`ReportLate`), which `explain` makes a status of.
+inline absl::StatusOr<LateCheck> CheckLate(const KernelContext& ctx, LateErrors::Explain explain) {
+  return ctx.step().late_errors->Check(ctx.step().device->allocator(MemorySpace::kPinned), explain);
+}
+/// The usual one: values are the position of an index, the index and its limit.
+absl::Status BadIndex(const int64_t* values);
 
 /// InvalidArgument for a type that cards do not compute with here.
 absl::StatusOr<Number> NumberOf(ElementType type);

@@ -76,6 +76,8 @@ T Exchange(T* at, T value) {
 }  // namespace troupe::cuda::on_host
 
 inline void __syncthreads() { troupe::cuda::on_host::BlockBarrier(); }
+/// What it precedes is an atomic operation.
+inline void __threadfence_system() {}
 inline void __syncwarp(unsigned = ~0u) { troupe::cuda::on_host::WarpBarrier(); }
 
 template <typename T>
@@ -122,9 +124,12 @@ template <typename T>
 T atomicOr(T* at, T value) {
   return troupe::cuda::on_host::Exchange(at, static_cast<T>(*at | value));
 }
+/// The host may look at the same time.
 template <typename T>
 T atomicExch(T* at, T value) {
-  return troupe::cuda::on_host::Exchange(at, value);
+  T before;
+  __atomic_exchange(at, &value, &before, __ATOMIC_ACQ_REL);
+  return before;
 }
 template <typename T>
 T atomicCAS(T* at, T expected, T value) {

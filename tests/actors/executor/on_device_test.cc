@@ -184,6 +184,45 @@ TEST_F(OnDeviceTest, WhatFailsLateIsNamedAndNothingOfItIsSeen) {
   }
 }
 
+TEST_F(OnDeviceTest, WhatTheDeviceWritesToTheRecordEndsTheStep) {
+  struct WritesRecord : Kernel {
+    absl::Status Compute(KernelContext& ctx) override {
+      TROUPE_ASSIGN_OR_RETURN(
+          const LateCheck check,
+          ctx.step().late_errors->Check(
+              ctx.step().device->allocator(MemorySpace::kPinned), [](const int64_t* values) {
+                return absl::InvalidArgumentError(StrCat("value ", values[0]));
+              }));
+      TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ElementType::kFloat, Shape()));
+      AddOne::Enqueue(ctx, [check, to = At(*out), from = At(ctx.input(0))] {
+        *to = *from;
+        if (*from != 42) return;
+        check.record->node = check.node;
+        check.record->explain = check.explain;
+        check.record->values[0] = 42;
+        std::atomic_ref(check.record->complete).store(1);
+      });
+      return absl::OkStatus();
+    }
+  };
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    spec_ = PlanSpec();
+    MakeDevice({.seed = seed});
+    auto negate = std::make_shared<NegateHere>();
+    const int culprit = Add("culprit", std::make_shared<WritesRecord>(), {{Chain(Feed(), 10), 0}});
+    spec_.fetches = {{Add("negate", negate, {{Chain(culprit, 200), 0}}, MemorySpace::kHost), 0}};
+    auto executor = Make();
+    EXPECT_EQ(*Run(executor.get(), 0), -210);
+    const absl::Status status = Run(executor.get(), 32).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("value 42"));
+    EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("[[node culprit = Test"));
+    EXPECT_EQ(negate->called, 1);
+    cancellation_.Reset();
+    EXPECT_EQ(*Run(executor.get(), 0), -210) << "the next step is as good as new";
+  }
+}
+
 TEST_F(OnDeviceTest, AKernelThatFailsAtOnceEndsTheStepWhenTheDeviceHasFinished) {
   MakeDevice();
   auto bad = std::make_shared<AddOne>();
