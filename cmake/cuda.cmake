@@ -7,7 +7,10 @@ endif()
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/devices/cuda/*.cc
      ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cc ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cu)
 # What it shares with the CPU's kernels is hidden in libtroupe.so.
-list(APPEND sources ${PROJECT_SOURCE_DIR}/kernels/common/broadcast.cc)
+foreach(shared IN ITEMS array/concat array/pad array/rearrange array/slice array/split
+        array/strided_slice common/broadcast common/integer_input linalg/diagonal)
+  list(APPEND sources ${PROJECT_SOURCE_DIR}/kernels/${shared}.cc)
+endforeach()
 troupe_extension(troupe_cuda ${sources})
 target_compile_options(troupe_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--extended-lambda>)
 set_target_properties(troupe_cuda PROPERTIES

@@ -1,9 +1,10 @@
 // Joining tensors: Concat, ConcatV2, Pack.
+#include "absl/container/inlined_vector.h"
+#include "kernels/array/layout_engine.h"
+#include "kernels/array/layout_ops.h"
 #include "kernels/common/integer_input.h"
-#include "kernels/common/registration.h"
-#include "kernels/kernel_registry.h"
 
-namespace troupe {
+namespace troupe::layout {
 namespace {
 
 /// Joins inputs [first, first + n) into output 0. Each input is `rows` runs of its part of
@@ -13,14 +14,15 @@ absl::Status Join(KernelContext& ctx, int first, int n, const Shape& shape, int6
   const ElementType type = ctx.input(first).type();
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, type, shape));
   if (rows == 0 || out_run == 0) return absl::OkStatus();
-  int64_t offset = 0;
+  absl::InlinedVector<Columns<const void>, 8> parts;
+  int64_t begin = 0;
   for (int i = first; i < first + n; ++i) {
     const Tensor& input = ctx.input(i);
     const int64_t run = input.num_elements() / rows;
-    CopyRuns(ctx, type, rows, run, ElementAt(type, out->mutable_raw_data(), offset), out_run,
-             input.raw_data(), run);
-    offset += run;
+    if (run > 0) parts.push_back({input.raw_data(), begin, run});
+    begin += run;
   }
+  JoinColumns(ctx, type, rows, out_run, out->mutable_raw_data(), parts);
   return absl::OkStatus();
 }
 
@@ -61,6 +63,8 @@ absl::Status Concatenate(KernelContext& ctx, int first, int n, const Tensor& axi
   return Join(ctx, first, n, out_shape, rows, run);
 }
 
+}  // namespace
+
 absl::Status Concat(KernelContext& ctx) {
   return Concatenate(ctx, 1, ctx.num_inputs() - 1, ctx.input(0), "concat_dim");
 }
@@ -94,10 +98,4 @@ absl::Status Pack(KernelContext& ctx, int64_t dim) {
   return Join(ctx, 0, n, out_shape, rows, run);
 }
 
-REGISTER_KERNEL(KernelSpec("Concat").Types("T", AllTypes()), MakeKernel<Concat>);
-REGISTER_KERNEL(KernelSpec("ConcatV2").Types("T", AllTypes()).Types("Tidx", IndexTypes()),
-                MakeKernel<ConcatV2>);
-REGISTER_KERNEL(KernelSpec("Pack").Types("T", AllTypes()), (MakeAttrKernel<Pack, "axis">));
-
-}  // namespace
-}  // namespace troupe
+}  // namespace troupe::layout

@@ -1,55 +1,11 @@
 // Pad, PadV2: a border of constant elements.
 #include <algorithm>
 
+#include "kernels/array/layout_engine.h"
+#include "kernels/array/layout_ops.h"
 #include "kernels/common/integer_input.h"
-#include "kernels/common/registration.h"
 
-namespace troupe {
-namespace {
-
-/// Writes the border of a row-major block of shape `dims` (and leaves the inside alone): what lies
-/// before, between and after the rows of the inside.
-class Border {
- public:
-  Border(KernelContext& ctx, const Tensor& value, Tensor* out, const DimVector& before,
-         const DimVector& inside)
-      : ctx_(ctx), value_(value), out_(out), before_(before), inside_(inside) {}
-
-  void Fill() { FillDim(0, 0, out_->num_elements()); }
-
- private:
-  /// The block of dimensions `d` and after that begins at element `offset` and has `count`
-  /// elements.
-  void FillDim(int d, int64_t offset, int64_t count) {
-    if (d == out_->rank() || count == 0) return;
-    const int64_t run = count / out_->dim(d);
-    const int64_t begin = offset + before_[d] * run, end = begin + inside_[d] * run;
-    Write(offset, begin - offset);
-    Write(end, offset + count - end);
-    if (!Padded(d + 1)) return;
-    for (int64_t at = begin; at < end; at += run) FillDim(d + 1, at, run);
-  }
-  bool Padded(int from) const {
-    for (int d = from; d < out_->rank(); ++d) {
-      if (inside_[d] != out_->dim(d)) return true;
-    }
-    return false;
-  }
-  void Write(int64_t offset, int64_t count) {
-    if (count == 0) return;
-    void* to = ElementAt(out_->type(), out_->mutable_raw_data(), offset);
-    if (value_.valid()) {
-      FillElements(ctx_, out_->type(), to, count, value_.raw_data());
-    } else {
-      ZeroElements(ctx_, out_->type(), to, count);
-    }
-  }
-
-  KernelContext& ctx_;
-  const Tensor& value_;
-  Tensor* out_;
-  const DimVector &before_, &inside_;
-};
+namespace troupe::layout {
 
 absl::Status Pad(KernelContext& ctx) {
   const Tensor& input = ctx.input(0);
@@ -89,17 +45,9 @@ absl::Status Pad(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, input.type(), shape));
   if (out->num_elements() == 0) return absl::OkStatus();
-  Border(ctx, value, out, before, inside).Fill();
-  const DimVector strides = RowMajorStrides(dims);
-  int64_t offset = 0;
-  for (int d = 0; d < rank; ++d) offset += before[d] * strides[d];
-  StridedCopy(ctx, input.type(), inside, ElementAt(input.type(), out->mutable_raw_data(), offset),
-              strides, input.raw_data(), RowMajorStrides(inside));
+  PadBlock(ctx, input.type(), dims, before, inside, out->mutable_raw_data(), input.raw_data(),
+           value.valid() ? value.raw_data() : nullptr);
   return absl::OkStatus();
 }
 
-REGISTER_KERNELS(KernelSpec("Pad").Types("T", AllTypes()).Types("Tpaddings", IndexTypes()),
-                 MakeKernel<Pad>, "PadV2");
-
-}  // namespace
-}  // namespace troupe
+}  // namespace troupe::layout

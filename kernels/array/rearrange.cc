@@ -1,9 +1,8 @@
 // Transpose, ReverseV2, Tile, BroadcastTo: every output element is a copy of one input element.
+#include "kernels/array/layout_ops.h"
 #include "kernels/common/integer_input.h"
-#include "kernels/kernel_registry.h"
 
-namespace troupe {
-namespace {
+namespace troupe::layout {
 
 absl::Status Transpose(KernelContext& ctx) {
   const Tensor& input = ctx.input(0);
@@ -146,14 +145,4 @@ absl::Status BroadcastTo(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-KernelSpec Spec(const char* op, const char* index_attr) {
-  return KernelSpec(op).Types("T", AllTypes()).Types(index_attr, IndexTypes());
-}
-
-REGISTER_KERNEL(Spec("Transpose", "Tperm"), MakeKernel<Transpose>);
-REGISTER_KERNEL(Spec("ReverseV2", "Tidx"), MakeKernel<ReverseV2>);
-REGISTER_KERNEL(Spec("Tile", "Tmultiples"), MakeKernel<Tile>);
-REGISTER_KERNEL(Spec("BroadcastTo", "Tidx"), MakeKernel<BroadcastTo>);
-
-}  // namespace
-}  // namespace troupe
+}  // namespace troupe::layout

@@ -1,10 +1,9 @@
 // Slice: a block of a tensor given by its begin and its sizes.
+#include "kernels/array/layout_ops.h"
 #include "kernels/array/shared_slice.h"
 #include "kernels/common/integer_input.h"
-#include "kernels/kernel_registry.h"
 
-namespace troupe {
-namespace {
+namespace troupe::layout {
 
 absl::Status Slice(KernelContext& ctx) {
   const Tensor& input = ctx.input(0);
@@ -49,8 +48,4 @@ absl::Status Slice(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-REGISTER_KERNEL(KernelSpec("Slice").Types("T", AllTypes()).Types("Index", IndexTypes()),
-                MakeKernel<Slice>);
-
-}  // namespace
-}  // namespace troupe
+}  // namespace troupe::layout

@@ -1,10 +1,11 @@
 // Taking tensors apart: Split, SplitV, Unpack.
+#include "absl/container/inlined_vector.h"
+#include "kernels/array/layout_engine.h"
+#include "kernels/array/layout_ops.h"
 #include "kernels/array/shared_slice.h"
 #include "kernels/common/integer_input.h"
-#include "kernels/common/registration.h"
-#include "kernels/kernel_registry.h"
 
-namespace troupe {
+namespace troupe::layout {
 namespace {
 
 /// Cuts `input` along `axis` into outputs of the given sizes, which sum up to its size there. With
@@ -16,6 +17,7 @@ absl::Status Cut(KernelContext& ctx, const Tensor& input, int axis, absl::Span<c
   for (int d = 0; d < axis; ++d) rows *= shape.dim(d);
   for (int d = axis + 1; d < shape.rank(); ++d) run *= shape.dim(d);
   const int64_t in_run = run * shape.dim(axis);
+  absl::InlinedVector<Columns<void>, 8> parts;
   int64_t begin = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
     Shape out_shape = shape;
@@ -31,13 +33,17 @@ absl::Status Cut(KernelContext& ctx, const Tensor& input, int axis, absl::Span<c
     } else {
       TROUPE_ASSIGN_OR_RETURN(Tensor * out,
                               ctx.AllocateOutput(static_cast<int>(i), input.type(), out_shape));
-      CopyRuns(ctx, input.type(), rows, sizes[i] * run, out->mutable_raw_data(), sizes[i] * run,
-               ElementAt(input.type(), input.raw_data(), begin * run), in_run);
+      if (out->num_elements() > 0) {
+        parts.push_back({out->mutable_raw_data(), begin * run, sizes[i] * run});
+      }
     }
     begin += sizes[i];
   }
+  CutColumns(ctx, input.type(), rows, in_run, input.raw_data(), parts);
   return absl::OkStatus();
 }
+
+}  // namespace
 
 absl::Status Split(KernelContext& ctx) {
   const Tensor& input = ctx.input(1);
@@ -105,12 +111,4 @@ absl::Status Unpack(KernelContext& ctx, int64_t dim) {
   return Cut(ctx, input, axis, DimVector(n, 1), true);
 }
 
-REGISTER_KERNEL(KernelSpec("Split").Types("T", AllTypes()), MakeKernel<Split>);
-REGISTER_KERNEL(KernelSpec("SplitV")
-                    .Types("T", AllTypes())
-                    .Types("Tlen", {ElementType::kInt8, ElementType::kInt32, ElementType::kInt64}),
-                MakeKernel<SplitV>);
-REGISTER_KERNEL(KernelSpec("Unpack").Types("T", AllTypes()), (MakeAttrKernel<Unpack, "axis">));
-
-}  // namespace
-}  // namespace troupe
+}  // namespace troupe::layout

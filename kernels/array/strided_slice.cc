@@ -2,11 +2,12 @@
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
+#include "kernels/array/layout_ops.h"
 #include "kernels/array/shared_slice.h"
 #include "kernels/common/integer_input.h"
 #include "kernels/kernel_registry.h"
 
-namespace troupe {
+namespace troupe::layout {
 namespace {
 
 struct Masks {
@@ -137,7 +138,7 @@ class MaskedKernel final : public Kernel {
   Masks masks_;
 };
 
-absl::Status StridedSlice(KernelContext& ctx, const Masks& masks) {
+absl::Status TakeSlice(KernelContext& ctx, const Masks& masks) {
   const Tensor& input = ctx.input(0);
   TROUPE_ASSIGN_OR_RETURN(const DenseSlice slice, Resolve(input.shape().dims(), ctx.input(1),
                                                           ctx.input(2), ctx.input(3), masks));
@@ -166,7 +167,7 @@ absl::Status StridedSlice(KernelContext& ctx, const Masks& masks) {
   return absl::OkStatus();
 }
 
-absl::Status StridedSliceGrad(KernelContext& ctx, const Masks& masks) {
+absl::Status SpreadSlice(KernelContext& ctx, const Masks& masks) {
   TROUPE_ASSIGN_OR_RETURN(Shape shape, ReadShapeVector(ctx.input(0), "shape"));
   const Tensor& dy = ctx.input(4);
   TROUPE_ASSIGN_OR_RETURN(const DenseSlice slice,
@@ -219,7 +220,7 @@ absl::StatusOr<DimVector> BroadcastStrides(const Tensor& value, const DenseSlice
   return by_dim;
 }
 
-absl::Status TensorStridedSliceUpdate(KernelContext& ctx, const Masks& masks) {
+absl::Status UpdateSlice(KernelContext& ctx, const Masks& masks) {
   const Tensor& value = ctx.input(4);
   const Shape shape = ctx.input(0).shape();
   TROUPE_ASSIGN_OR_RETURN(const DenseSlice slice,
@@ -235,16 +236,16 @@ absl::Status TensorStridedSliceUpdate(KernelContext& ctx, const Masks& masks) {
   return absl::OkStatus();
 }
 
-KernelSpec Spec(const char* op) {
-  return KernelSpec(op)
-      .Types("T", AllTypes())
-      .Types("Index", {ElementType::kInt16, ElementType::kInt32, ElementType::kInt64});
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Kernel>> StridedSlice(KernelConstruction& construction) {
+  return MakeKernel<MaskedKernel<TakeSlice>>(construction);
+}
+absl::StatusOr<std::unique_ptr<Kernel>> StridedSliceGrad(KernelConstruction& construction) {
+  return MakeKernel<MaskedKernel<SpreadSlice>>(construction);
+}
+absl::StatusOr<std::unique_ptr<Kernel>> TensorStridedSliceUpdate(KernelConstruction& construction) {
+  return MakeKernel<MaskedKernel<UpdateSlice>>(construction);
 }
 
-REGISTER_KERNEL(Spec("StridedSlice"), MakeKernel<MaskedKernel<StridedSlice>>);
-REGISTER_KERNEL(Spec("TensorStridedSliceUpdate"),
-                MakeKernel<MaskedKernel<TensorStridedSliceUpdate>>);
-REGISTER_KERNEL(Spec("StridedSliceGrad"), MakeKernel<MaskedKernel<StridedSliceGrad>>);
-
-}  // namespace
-}  // namespace troupe
+}  // namespace troupe::layout

@@ -7,40 +7,11 @@
 #include <xmmintrin.h>
 #endif
 
+#include "kernels/common/copy_loops.h"
 #include "kernels/type_switch.h"
 
 namespace troupe {
 namespace {
-
-/// Dimensions of a copy, outermost first, with what can be merged merged and sizes of one dropped.
-struct Loops {
-  DimVector dims, dst, src;
-  int rank() const { return static_cast<int>(dims.size()); }
-};
-
-Loops Merge(absl::Span<const int64_t> dims, absl::Span<const int64_t> dst,
-            absl::Span<const int64_t> src) {
-  Loops loops;
-  for (size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] == 1) continue;
-    if (!loops.dims.empty() && loops.dst.back() == dst[i] * dims[i] &&
-        loops.src.back() == src[i] * dims[i]) {
-      loops.dims.back() *= dims[i];
-      loops.dst.back() = dst[i];
-      loops.src.back() = src[i];
-    } else {
-      loops.dims.push_back(dims[i]);
-      loops.dst.push_back(dst[i]);
-      loops.src.push_back(src[i]);
-    }
-  }
-  if (loops.dims.empty()) {
-    loops.dims.push_back(1);
-    loops.dst.push_back(1);
-    loops.src.push_back(1);
-  }
-  return loops;
-}
 
 template <typename T>
 inline void CopyRun(T* dst, const T* src, int64_t n) {
@@ -83,7 +54,7 @@ inline void CopyInner(T* dst, int64_t dst_stride, const T* src, int64_t src_stri
 
 /// The elements [begin, end) of the copy, counted in row-major order of the loops.
 template <typename T>
-void CopyRange(const Loops& loops, T* dst, const T* src, int64_t begin, int64_t end) {
+void CopyRange(const CopyLoops& loops, T* dst, const T* src, int64_t begin, int64_t end) {
   const int last = loops.rank() - 1;
   DimVector index(loops.rank());
   int64_t rest = begin;
@@ -180,7 +151,7 @@ inline void TransposeTile(T* __restrict dst, int64_t dst_stride, const T* __rest
 /// The last loop is adjacent in the destination, loop `row` in the source: both are walked in
 /// tiles, the other loops around them.
 template <typename T>
-void CopyTransposed(KernelContext& ctx, const Loops& loops, int row, T* dst, const T* src) {
+void CopyTransposed(KernelContext& ctx, const CopyLoops& loops, int row, T* dst, const T* src) {
   const int last = loops.rank() - 1;
   constexpr int64_t tile = kTile<T>;
   const int64_t rows = loops.dims[row], columns = loops.dims[last];
@@ -221,7 +192,7 @@ void CopyTransposed(KernelContext& ctx, const Loops& loops, int row, T* dst, con
 }
 
 template <typename T>
-void Copy(KernelContext& ctx, const Loops& loops, int64_t total, T* dst, const T* src) {
+void Copy(KernelContext& ctx, const CopyLoops& loops, int64_t total, T* dst, const T* src) {
   const int last = loops.rank() - 1;
   if (loops.dst[last] == 1 && loops.src[last] != 1 && loops.src[last] != 0) {
     for (int i = last - 1; i >= 0; --i) {
@@ -246,7 +217,7 @@ void StridedCopy(KernelContext& ctx, ElementType type, absl::Span<const int64_t>
   int64_t total = 1;
   for (const int64_t dim : dims) total *= dim;
   if (total == 0) return;
-  const Loops loops = Merge(dims, dst_strides, src_strides);
+  const CopyLoops loops = MergeLoops(dims, dst_strides, src_strides);
   (void)SwitchBySize(type, [&]<typename T>() {
     Copy<T>(ctx, loops, total, static_cast<T*>(dst), static_cast<const T*>(src));
     return absl::OkStatus();

@@ -1,10 +1,18 @@
 #include "kernels/cuda/cuda_kernels.h"
 
+#include "kernels/kernel_registry.h"
+
 namespace troupe::cuda {
 
 absl::Status BadIndex(const int64_t* values) {
   return InvalidArgument("indices: element ", values[0], " is ", values[1],
                          ", which is not in [0, ", values[2], ")");
+}
+
+std::vector<ElementType> MovedTypes() {
+  std::vector<ElementType> types = PlainTypes();
+  std::erase(types, ElementType::kInt32);
+  return types;
 }
 
 absl::StatusOr<Number> NumberOf(ElementType type) {

@@ -4,6 +4,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <vector>
+
 #include "api/extension.h"
 #include "devices/cuda/cuda_device.h"
 #include "kernels/cuda/number.h"
@@ -28,7 +30,12 @@ absl::Status BadIndex(const int64_t* values);
 /// InvalidArgument for a type that cards do not compute with here.
 absl::StatusOr<Number> NumberOf(ElementType type);
 
+/// The types of tensors in a card's memory: all that are plain, but for int32, which the host has.
+std::vector<ElementType> MovedTypes();
+
 void RegisterElementwise(Extension& extension);
+void RegisterIndexing(Extension& extension);
+void RegisterLayout(Extension& extension);
 void RegisterMatMul(Extension& extension);
 
 }  // namespace troupe::cuda

@@ -1,12 +1,12 @@
 // MatrixDiag, MatrixDiagPart, MatrixSetDiag, MatrixBandPart: matrices' diagonals and bands. A
 // tensor is a batch of the matrices in its last two dimensions.
 #include <algorithm>
-#include <cstring>
 
+#include "kernels/array/layout_engine.h"
+#include "kernels/array/layout_ops.h"
 #include "kernels/common/integer_input.h"
-#include "kernels/kernel_registry.h"
 
-namespace troupe {
+namespace troupe::layout {
 namespace {
 
 /// The matrices of a tensor.
@@ -26,11 +26,6 @@ absl::StatusOr<Matrices> MatricesOf(const Shape& shape) {
   return m;
 }
 
-/// Nanoseconds for moving `elements` elements of `type`.
-double MoveNs(ElementType type, int64_t elements) {
-  return 1 + 0.1 * static_cast<double>(ElementSize(type)) * static_cast<double>(elements);
-}
-
 /// Copies `m.count` diagonals to or from the matrices.
 void CopyDiagonals(KernelContext& ctx, ElementType type, const Matrices& m, void* dst,
                    bool dst_is_matrix, const void* src) {
@@ -41,6 +36,8 @@ void CopyDiagonals(KernelContext& ctx, ElementType type, const Matrices& m, void
   StridedCopy(ctx, type, dims, dst, dst_is_matrix ? matrix : vector, src,
               dst_is_matrix ? vector : matrix);
 }
+
+}  // namespace
 
 absl::Status MatrixDiag(KernelContext& ctx) {
   const Tensor& diagonal = ctx.input(0);
@@ -102,37 +99,12 @@ absl::Status MatrixBandPart(KernelContext& ctx) {
   }
   if (lower < 0) lower = m.rows;
   if (upper < 0) upper = m.columns;
+  const void* const from = input.raw_data();
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.ForwardOrAllocate(0, 0));
   if (out->num_elements() == 0) return absl::OkStatus();
-  const ElementType type = input.type();
-  const void* const from = input.raw_data();
-  void* const to = out->mutable_raw_data();
-  const int64_t size = static_cast<int64_t>(ElementSize(type));
-  ctx.ParallelFor(m.count * m.rows, KernelContext::GrainFor(MoveNs(type, m.columns)),
-                  [&](int64_t begin, int64_t end) {
-                    for (int64_t r = begin; r < end; ++r) {
-                      const int64_t row = r % m.rows;
-                      const int64_t first = std::clamp<int64_t>(row - lower, 0, m.columns);
-                      const int64_t last = std::clamp<int64_t>(row + upper + 1, first, m.columns);
-                      char* line = static_cast<char*>(to) + r * m.columns * size;
-                      std::memset(line, 0, first * size);
-                      if (from != to) {
-                        std::memcpy(line + first * size,
-                                    static_cast<const char*>(from) + (r * m.columns + first) * size,
-                                    (last - first) * size);
-                      }
-                      std::memset(line + last * size, 0, (m.columns - last) * size);
-                    }
-                  });
+  KeepBand(ctx, out->type(), m.count * m.rows, m.rows, m.columns, lower, upper,
+           out->mutable_raw_data(), from);
   return absl::OkStatus();
 }
 
-KernelSpec Spec(const char* op) { return KernelSpec(op).Types("T", PlainTypes()); }
-
-REGISTER_KERNEL(Spec("MatrixDiag"), MakeKernel<MatrixDiag>);
-REGISTER_KERNEL(Spec("MatrixDiagPart"), MakeKernel<MatrixDiagPart>);
-REGISTER_KERNEL(Spec("MatrixSetDiag"), MakeKernel<MatrixSetDiag>);
-REGISTER_KERNEL(Spec("MatrixBandPart").Types("Tindex", IndexTypes()), MakeKernel<MatrixBandPart>);
-
-}  // namespace
-}  // namespace troupe
+}  // namespace troupe::layout

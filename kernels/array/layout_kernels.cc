@@ -1,0 +1,44 @@
+// What the CPU has of the ops that only move elements.
+#include "kernels/array/layout_ops.h"
+#include "kernels/common/registration.h"
+
+namespace troupe::layout {
+namespace {
+
+KernelSpec Spec(const char* op) { return KernelSpec(op).Types("T", AllTypes()); }
+KernelSpec Indexed(const char* op, const char* index_attr) {
+  return Spec(op).Types(index_attr, IndexTypes());
+}
+KernelSpec Strided(const char* op) {
+  return Spec(op).Types("Index", {ElementType::kInt16, ElementType::kInt32, ElementType::kInt64});
+}
+KernelSpec OfMatrices(const char* op) { return KernelSpec(op).Types("T", PlainTypes()); }
+
+REGISTER_KERNEL(Spec("Concat"), MakeKernel<Concat>);
+REGISTER_KERNEL(Indexed("ConcatV2", "Tidx"), MakeKernel<ConcatV2>);
+REGISTER_KERNEL(Spec("Pack"), (MakeAttrKernel<Pack, "axis">));
+REGISTER_KERNEL(Spec("Split"), MakeKernel<Split>);
+REGISTER_KERNEL(Spec("SplitV").Types("Tlen", {ElementType::kInt8, ElementType::kInt32,
+                                              ElementType::kInt64}),
+                MakeKernel<SplitV>);
+REGISTER_KERNEL(Spec("Unpack"), (MakeAttrKernel<Unpack, "axis">));
+
+REGISTER_KERNEL(Indexed("Slice", "Index"), MakeKernel<Slice>);
+REGISTER_KERNEL(Strided("StridedSlice"), StridedSlice);
+REGISTER_KERNEL(Strided("StridedSliceGrad"), StridedSliceGrad);
+REGISTER_KERNEL(Strided("TensorStridedSliceUpdate"), TensorStridedSliceUpdate);
+
+REGISTER_KERNEL(Indexed("BroadcastTo", "Tidx"), MakeKernel<BroadcastTo>);
+REGISTER_KERNELS(Indexed("Pad", "Tpaddings"), MakeKernel<Pad>, "PadV2");
+REGISTER_KERNEL(Indexed("ReverseV2", "Tidx"), MakeKernel<ReverseV2>);
+REGISTER_KERNEL(Indexed("Tile", "Tmultiples"), MakeKernel<Tile>);
+REGISTER_KERNEL(Indexed("Transpose", "Tperm"), MakeKernel<Transpose>);
+
+REGISTER_KERNEL(OfMatrices("MatrixBandPart").Types("Tindex", IndexTypes()),
+                MakeKernel<MatrixBandPart>);
+REGISTER_KERNEL(OfMatrices("MatrixDiag"), MakeKernel<MatrixDiag>);
+REGISTER_KERNEL(OfMatrices("MatrixDiagPart"), MakeKernel<MatrixDiagPart>);
+REGISTER_KERNEL(OfMatrices("MatrixSetDiag"), MakeKernel<MatrixSetDiag>);
+
+}  // namespace
+}  // namespace troupe::layout

@@ -1,0 +1,41 @@
+/// The ops that only move elements, for every type of device: what they take, what they refuse and
+/// the shapes that they make. The moving itself is `layout_engine.h`'s.
+#ifndef TROUPE_KERNELS_ARRAY_LAYOUT_OPS_H_
+#define TROUPE_KERNELS_ARRAY_LAYOUT_OPS_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "kernels/kernel.h"
+
+/// Kernels by the names of their ops: functions of the context, and of an attribute, or factories.
+namespace troupe::layout {
+
+absl::Status Concat(KernelContext& ctx);
+absl::Status ConcatV2(KernelContext& ctx);
+absl::Status Pack(KernelContext& ctx, int64_t axis);
+absl::Status Split(KernelContext& ctx);
+absl::Status SplitV(KernelContext& ctx);
+absl::Status Unpack(KernelContext& ctx, int64_t axis);
+
+absl::Status Slice(KernelContext& ctx);
+absl::StatusOr<std::unique_ptr<Kernel>> StridedSlice(KernelConstruction& construction);
+absl::StatusOr<std::unique_ptr<Kernel>> StridedSliceGrad(KernelConstruction& construction);
+absl::StatusOr<std::unique_ptr<Kernel>> TensorStridedSliceUpdate(KernelConstruction& construction);
+
+absl::Status BroadcastTo(KernelContext& ctx);
+absl::Status Pad(KernelContext& ctx);  ///< PadV2, too.
+absl::Status ReverseV2(KernelContext& ctx);
+absl::Status Tile(KernelContext& ctx);
+absl::Status Transpose(KernelContext& ctx);
+
+absl::Status MatrixBandPart(KernelContext& ctx);
+absl::Status MatrixDiag(KernelContext& ctx);
+absl::Status MatrixDiagPart(KernelContext& ctx);
+absl::Status MatrixSetDiag(KernelContext& ctx);
+
+}  // namespace troupe::layout
+
+#endif  // TROUPE_KERNELS_ARRAY_LAYOUT_OPS_H_
