@@ -7,8 +7,10 @@ endif()
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/devices/cuda/*.cc
      ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cc ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cu)
 # What it shares with the CPU's kernels is hidden in libtroupe.so.
-foreach(shared IN ITEMS array/concat array/pad array/rearrange array/slice array/split
-        array/strided_slice common/broadcast common/integer_input linalg/diagonal)
+foreach(shared IN ITEMS array/concat array/dynamic_partition array/dynamic_stitch array/gather
+        array/one_hot array/pad array/rearrange array/scatter_nd array/slice array/split
+        array/strided_slice common/broadcast common/integer_input common/philox linalg/diagonal
+        random/random_shuffle sparse/sparse_to_dense)
   list(APPEND sources ${PROJECT_SOURCE_DIR}/kernels/${shared}.cc)
 endforeach()
 troupe_extension(troupe_cuda ${sources})

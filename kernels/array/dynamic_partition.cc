@@ -1,13 +1,11 @@
 // DynamicPartition: the slices of a tensor dealt out to several tensors.
-#include <algorithm>
 #include <vector>
 
+#include "kernels/array/indexing_engine.h"
+#include "kernels/array/layout_ops.h"
 #include "kernels/common/integer_input.h"
-#include "kernels/kernel_registry.h"
-#include "kernels/type_switch.h"
 
-namespace troupe {
-namespace {
+namespace troupe::layout {
 
 absl::Status DynamicPartition(KernelContext& ctx) {
   const Tensor &data = ctx.input(0), &partitions = ctx.input(1);
@@ -34,37 +32,13 @@ absl::Status DynamicPartition(KernelContext& ctx) {
     dims.push_back(data.dim(d));
     slice *= data.dim(d);
   }
-  std::vector<void*> ends(count);
   for (int p = 0; p < count; ++p) {
     dims[0] = rows[p];
     TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
-    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(p, data.type(), shape));
-    ends[p] = out->mutable_raw_data();
+    TROUPE_RETURN_IF_ERROR(ctx.AllocateOutput(p, data.type(), shape).status());
   }
-  if (slice == 0) return absl::OkStatus();
-  return SwitchBySize(data.type(), [&]<typename T>() {
-    std::vector<T*> to(count);
-    for (int p = 0; p < count; ++p) to[p] = static_cast<T*>(ends[p]);
-    const T* from = static_cast<const T*>(data.raw_data());
-    if (slice == 1) {
-      for (const int32_t id : ids) *to[id]++ = *from++;
-      return absl::OkStatus();
-    }
-    // Neighbours that go to one place are copied together.
-    for (size_t i = 0; i < ids.size();) {
-      size_t next = i + 1;
-      while (next < ids.size() && ids[next] == ids[i]) ++next;
-      const int64_t elements = static_cast<int64_t>(next - i) * slice;
-      to[ids[i]] = std::copy_n(from, elements, to[ids[i]]);
-      from += elements;
-      i = next;
-    }
-    return absl::OkStatus();
-  });
+  if (slice == 0 || ids.empty()) return absl::OkStatus();
+  return DealRows(ctx, data, ids, slice);
 }
 
-REGISTER_KERNEL(KernelSpec("DynamicPartition").Types("T", AllTypes()),
-                MakeKernel<DynamicPartition>);
-
-}  // namespace
-}  // namespace troupe
+}  // namespace troupe::layout

@@ -1,24 +1,11 @@
 // DynamicStitch: slices of several tensors put in the places that several index tensors name.
 #include <algorithm>
 
+#include "kernels/array/indexing_engine.h"
+#include "kernels/array/layout_ops.h"
 #include "kernels/common/integer_input.h"
-#include "kernels/kernel_registry.h"
 
-namespace troupe {
-namespace {
-
-bool Covers(KernelContext& ctx, int n, int64_t size, int64_t given) {
-  if (given < size) return false;
-  std::vector<bool> named(size, false);
-  int64_t count = 0;
-  for (int i = 0; i < n; ++i) {
-    for (const int32_t index : ctx.input(i).unchecked_values<int32_t>()) {
-      if (!named[index]) ++count;
-      named[index] = true;
-    }
-  }
-  return count == size;
-}
+namespace troupe::layout {
 
 absl::Status DynamicStitch(KernelContext& ctx) {
   const int n = ctx.num_inputs() / 2;
@@ -59,24 +46,8 @@ absl::Status DynamicStitch(KernelContext& ctx) {
   }
   TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, data0.type(), shape));
-  int64_t given = 0;
-  for (int i = 0; i < n; ++i) given += ctx.input(i).num_elements();
-  // Rows that no index names are zeros; with a full permutation there are none.
-  if (!Covers(ctx, n, size, given)) {
-    ZeroElements(ctx, out->type(), out->mutable_raw_data(), out->num_elements());
-  }
-  for (int i = 0; i < n; ++i) {
-    const absl::Span<const int32_t> indices = ctx.input(i).unchecked_values<int32_t>();
-    const Tensor& data = ctx.input(n + i);
-    for (size_t k = 0; k < indices.size(); ++k) {
-      CopyElements(data.type(), ElementAt(data.type(), out->mutable_raw_data(), indices[k] * slice),
-                   ElementAt(data.type(), data.raw_data(), static_cast<int64_t>(k) * slice), slice);
-    }
-  }
-  return absl::OkStatus();
+  if (out->num_elements() == 0) return absl::OkStatus();
+  return StitchRows(ctx, n, slice, out);
 }
 
-REGISTER_KERNEL(KernelSpec("DynamicStitch").Types("T", AllTypes()), MakeKernel<DynamicStitch>);
-
-}  // namespace
-}  // namespace troupe
+}  // namespace troupe::layout

@@ -1,4 +1,7 @@
-// What the CPU has of the ops that only move elements.
+// What the CPU has of the ops that only move elements, or slices by index.
+#include <utility>
+#include <vector>
+
 #include "kernels/array/layout_ops.h"
 #include "kernels/common/registration.h"
 
@@ -11,6 +14,14 @@ KernelSpec Indexed(const char* op, const char* index_attr) {
 }
 KernelSpec Strided(const char* op) {
   return Spec(op).Types("Index", {ElementType::kInt16, ElementType::kInt32, ElementType::kInt64});
+}
+KernelSpec Gathering(const char* op) {
+  return KernelSpec(op)
+      .Types("Tparams", AllTypes())
+      .Types("Tindices", {ElementType::kInt16, ElementType::kInt32, ElementType::kInt64});
+}
+KernelSpec Scattering(const char* op, std::vector<ElementType> types) {
+  return KernelSpec(op).Types("T", std::move(types)).Types("Tindices", IndexTypes());
 }
 KernelSpec OfMatrices(const char* op) { return KernelSpec(op).Types("T", PlainTypes()); }
 
@@ -39,6 +50,22 @@ REGISTER_KERNEL(OfMatrices("MatrixBandPart").Types("Tindex", IndexTypes()),
 REGISTER_KERNEL(OfMatrices("MatrixDiag"), MakeKernel<MatrixDiag>);
 REGISTER_KERNEL(OfMatrices("MatrixDiagPart"), MakeKernel<MatrixDiagPart>);
 REGISTER_KERNEL(OfMatrices("MatrixSetDiag"), MakeKernel<MatrixSetDiag>);
+
+REGISTER_KERNEL(Spec("DynamicPartition"), MakeKernel<DynamicPartition>);
+REGISTER_KERNEL(Spec("DynamicStitch"), MakeKernel<DynamicStitch>);
+REGISTER_KERNEL(Gathering("Gather"), MakeKernel<Gather>);
+REGISTER_KERNEL(Gathering("GatherNd"), GatherNd);
+REGISTER_KERNEL(Gathering("GatherV2").Types("Taxis", IndexTypes()),
+                (MakeAttrKernel<GatherV2, "batch_dims">));
+REGISTER_KERNEL(Spec("OneHot").Types("TI", {ElementType::kInt8, ElementType::kUint8,
+                                            ElementType::kInt32, ElementType::kInt64}),
+                (MakeAttrKernel<OneHot, "axis">));
+REGISTER_KERNEL(Spec("RandomShuffle"), RandomShuffle);
+REGISTER_KERNEL(Scattering("ScatterNd", WithString(PlainTypes())), ScatterNd);
+REGISTER_KERNEL(Scattering("SparseToDense", WithString(PlainTypes())),
+                (MakeAttrKernel<SparseToDense, "validate_indices">));
+REGISTER_KERNEL(Scattering("TensorScatterAdd", NumberTypes()), TensorScatterAdd);
+REGISTER_KERNEL(Scattering("TensorScatterUpdate", WithString(PlainTypes())), TensorScatterUpdate);
 
 }  // namespace
 }  // namespace troupe::layout

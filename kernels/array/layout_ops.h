@@ -1,5 +1,6 @@
-/// The ops that only move elements, for every type of device: what they take, what they refuse and
-/// the shapes that they make. The moving itself is `layout_engine.h`'s.
+/// The ops that only move elements, or slices by index, for every type of device: what they take,
+/// what they refuse and the shapes that they make. The moving itself is `layout_engine.h`'s and
+/// `indexing_engine.h`'s.
 #ifndef TROUPE_KERNELS_ARRAY_LAYOUT_OPS_H_
 #define TROUPE_KERNELS_ARRAY_LAYOUT_OPS_H_
 
@@ -35,6 +36,18 @@ absl::Status MatrixBandPart(KernelContext& ctx);
 absl::Status MatrixDiag(KernelContext& ctx);
 absl::Status MatrixDiagPart(KernelContext& ctx);
 absl::Status MatrixSetDiag(KernelContext& ctx);
+
+absl::Status DynamicPartition(KernelContext& ctx);
+absl::Status DynamicStitch(KernelContext& ctx);
+absl::Status Gather(KernelContext& ctx);
+absl::Status GatherV2(KernelContext& ctx, int64_t batch_dims);
+absl::StatusOr<std::unique_ptr<Kernel>> GatherNd(KernelConstruction& construction);
+absl::Status OneHot(KernelContext& ctx, int64_t axis);
+absl::StatusOr<std::unique_ptr<Kernel>> RandomShuffle(KernelConstruction& construction);
+absl::StatusOr<std::unique_ptr<Kernel>> ScatterNd(KernelConstruction& construction);
+absl::Status SparseToDense(KernelContext& ctx, bool validate_indices);
+absl::StatusOr<std::unique_ptr<Kernel>> TensorScatterAdd(KernelConstruction& construction);
+absl::StatusOr<std::unique_ptr<Kernel>> TensorScatterUpdate(KernelConstruction& construction);
 
 }  // namespace troupe::layout
 

@@ -208,37 +208,6 @@ absl::Status ScatterSlices(KernelContext& ctx, ScatterOp op, const Tensor& updat
   return absl::OkStatus();
 }
 
-absl::Status CheckScatterNd(const Tensor& indices, const Tensor& updates, const Shape& shape) {
-  if (indices.rank() < 2 || updates.rank() < 1) {
-    return InvalidArgument("indices must have at least two dimensions, updates one, got shapes ",
-                           indices.shape().ToString(), " and ", updates.shape().ToString());
-  }
-  if (shape.num_elements() == 0 && (indices.num_elements() > 0 || updates.num_elements() > 0)) {
-    return InvalidArgument("indices and updates are given for an output of shape ",
-                           shape.ToString(), ", which is empty");
-  }
-  const int outer = indices.rank() - 1;
-  const int64_t depth = indices.dim(outer);
-  const auto& dims = indices.shape().dims();
-  const bool no_rows = std::find(dims.begin(), dims.end() - 1, 0) != dims.end() - 1;
-  if (depth < 1 && !no_rows) {
-    return InvalidArgument("indices of shape ", indices.shape().ToString(),
-                           " have no components: their last dimension must be at least 1");
-  }
-  bool fits = depth <= shape.rank() && updates.rank() - outer == shape.rank() - depth;
-  for (int d = 0; fits && d < outer; ++d) fits = updates.dim(d) == indices.dim(d);
-  for (int d = outer; fits && d < updates.rank(); ++d) {
-    fits = updates.dim(d) == shape.dim(d - outer + static_cast<int>(depth));
-  }
-  if (!fits) {
-    return InvalidArgument("updates of shape ", updates.shape().ToString(),
-                           " must have the outer dimensions of indices of shape ",
-                           indices.shape().ToString(), ", then those of the output of shape ",
-                           shape.ToString(), " that an index leaves");
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::vector<int64_t>> NdOffsets(const Tensor& indices, const Shape& shape,
                                                bool ignore_bad) {
   const int64_t depth = indices.dim(indices.rank() - 1);
@@ -276,21 +245,6 @@ absl::StatusOr<std::vector<int64_t>> RowOffsets(const Tensor& indices, int64_t l
     offsets[r] = index[r] * inner;
   }
   return offsets;
-}
-
-int64_t SliceElements(const Shape& shape, int64_t depth) {
-  int64_t elements = 1;
-  for (int d = static_cast<int>(depth); d < shape.rank(); ++d) elements *= shape.dim(d);
-  return elements;
-}
-
-absl::Status ReadBadIndicesPolicy(KernelConstruction& construction, bool* ignore) {
-  const std::string policy = construction.Attr<std::string>("bad_indices_policy");
-  *ignore = policy == "IGNORE";
-  if (*ignore || policy.empty() || policy == "DEFAULT" || policy == "ERROR") {
-    return absl::OkStatus();
-  }
-  return InvalidArgument("bad_indices_policy must be DEFAULT, ERROR or IGNORE, got ", policy);
 }
 
 }  // namespace troupe

@@ -1,21 +1,73 @@
 // ScatterNd, TensorScatterAdd, TensorScatterUpdate: updates at given places of zeros or of a copy
 // of a tensor.
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "kernels/array/indexing_engine.h"
+#include "kernels/array/layout_ops.h"
 #include "kernels/array/scatter.h"
 #include "kernels/common/integer_input.h"
 #include "kernels/kernel_registry.h"
 
 namespace troupe {
+
+absl::Status CheckScatterNd(const Tensor& indices, const Tensor& updates, const Shape& shape) {
+  if (indices.rank() < 2 || updates.rank() < 1) {
+    return InvalidArgument("indices must have at least two dimensions, updates one, got shapes ",
+                           indices.shape().ToString(), " and ", updates.shape().ToString());
+  }
+  if (shape.num_elements() == 0 && (indices.num_elements() > 0 || updates.num_elements() > 0)) {
+    return InvalidArgument("indices and updates are given for an output of shape ",
+                           shape.ToString(), ", which is empty");
+  }
+  const int outer = indices.rank() - 1;
+  const int64_t depth = indices.dim(outer);
+  const auto& dims = indices.shape().dims();
+  const bool no_rows = std::find(dims.begin(), dims.end() - 1, 0) != dims.end() - 1;
+  if (depth < 1 && !no_rows) {
+    return InvalidArgument("indices of shape ", indices.shape().ToString(),
+                           " have no components: their last dimension must be at least 1");
+  }
+  bool fits = depth <= shape.rank() && updates.rank() - outer == shape.rank() - depth;
+  for (int d = 0; fits && d < outer; ++d) fits = updates.dim(d) == indices.dim(d);
+  for (int d = outer; fits && d < updates.rank(); ++d) {
+    fits = updates.dim(d) == shape.dim(d - outer + static_cast<int>(depth));
+  }
+  if (!fits) {
+    return InvalidArgument("updates of shape ", updates.shape().ToString(),
+                           " must have the outer dimensions of indices of shape ",
+                           indices.shape().ToString(), ", then those of the output of shape ",
+                           shape.ToString(), " that an index leaves");
+  }
+  return absl::OkStatus();
+}
+
+int64_t SliceElements(const Shape& shape, int64_t depth) {
+  int64_t elements = 1;
+  for (int d = static_cast<int>(depth); d < shape.rank(); ++d) elements *= shape.dim(d);
+  return elements;
+}
+
+absl::Status ReadBadIndicesPolicy(KernelConstruction& construction, bool* ignore) {
+  const std::string policy = construction.Attr<std::string>("bad_indices_policy");
+  *ignore = policy == "IGNORE";
+  if (*ignore || policy.empty() || policy == "DEFAULT" || policy == "ERROR") {
+    return absl::OkStatus();
+  }
+  return InvalidArgument("bad_indices_policy must be DEFAULT, ERROR or IGNORE, got ", policy);
+}
+
+}  // namespace troupe
+
+namespace troupe::layout {
 namespace {
 
 /// Scatters into output 0.
 absl::Status Scatter(KernelContext& ctx, ScatterOp op, const Tensor& indices, const Tensor& updates,
                      bool ignore_bad) {
-  Tensor& out = ctx.output(0);
   if (updates.num_elements() == 0) return absl::OkStatus();
-  TROUPE_ASSIGN_OR_RETURN(const std::vector<int64_t> offsets,
-                          NdOffsets(indices, out.shape(), ignore_bad));
-  const int64_t inner = SliceElements(out.shape(), indices.dim(indices.rank() - 1));
-  return ScatterSlices(ctx, op, updates, offsets, inner, &out);
+  return ScatterNdInto(ctx, op, indices, updates, ignore_bad, &ctx.output(0));
 }
 
 class ScatterNdBase : public Kernel {
@@ -28,7 +80,7 @@ class ScatterNdBase : public Kernel {
   bool ignore_bad_ = false;
 };
 
-class ScatterNd : public ScatterNdBase {
+class ScatterNdKernel : public ScatterNdBase {
  public:
   using ScatterNdBase::ScatterNdBase;
   absl::Status Compute(KernelContext& ctx) override {
@@ -54,15 +106,16 @@ class TensorScatter : public ScatterNdBase {
   }
 };
 
-KernelSpec Spec(const char* op, std::vector<ElementType> types) {
-  return KernelSpec(op).Types("T", std::move(types)).Types("Tindices", IndexTypes());
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Kernel>> ScatterNd(KernelConstruction& construction) {
+  return MakeKernel<ScatterNdKernel>(construction);
+}
+absl::StatusOr<std::unique_ptr<Kernel>> TensorScatterAdd(KernelConstruction& construction) {
+  return MakeKernel<TensorScatter<ScatterOp::kAdd>>(construction);
+}
+absl::StatusOr<std::unique_ptr<Kernel>> TensorScatterUpdate(KernelConstruction& construction) {
+  return MakeKernel<TensorScatter<ScatterOp::kUpdate>>(construction);
 }
 
-REGISTER_KERNEL(Spec("ScatterNd", WithString(PlainTypes())), MakeKernel<ScatterNd>);
-REGISTER_KERNEL(Spec("TensorScatterAdd", NumberTypes()),
-                MakeKernel<TensorScatter<ScatterOp::kAdd>>);
-REGISTER_KERNEL(Spec("TensorScatterUpdate", WithString(PlainTypes())),
-                MakeKernel<TensorScatter<ScatterOp::kUpdate>>);
-
-}  // namespace
-}  // namespace troupe
+}  // namespace troupe::layout

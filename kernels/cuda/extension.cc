@@ -9,6 +9,7 @@ namespace troupe::cuda {
 absl::Status Register(Extension& extension) {
   extension.DeviceType("GPU", std::make_shared<CudaFactory>());
   RegisterElementwise(extension);
+  RegisterIndexing(extension);
   RegisterLayout(extension);
   RegisterMatMul(extension);
   return absl::OkStatus();

@@ -1,16 +1,15 @@
 // RandomShuffle: the shuffle of Fisher and Yates on the rows.
-#include <algorithm>
-#include <cstring>
+#include <memory>
 #include <numeric>
-#include <string>
+#include <utility>
 #include <vector>
 
+#include "kernels/array/indexing_engine.h"
+#include "kernels/array/layout_ops.h"
 #include "kernels/common/philox.h"
-#include "kernels/kernel.h"
 #include "kernels/kernel_registry.h"
-#include "kernels/type_switch.h"
 
-namespace troupe {
+namespace troupe::layout {
 namespace {
 
 class RandomShuffleKernel : public Kernel {
@@ -37,26 +36,17 @@ class RandomShuffleKernel : public Kernel {
       std::swap(order[i], order[i + (left == 0 ? word : word % left)]);
     }
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.type(), in.shape()));
-    const int64_t row_size = in.num_elements() / rows;
-    return SwitchBySize(in.type(), [&]<typename T>() -> absl::Status {
-      const T* from = static_cast<const T*>(in.raw_data());
-      T* to = static_cast<T*>(out->mutable_raw_data());
-      ctx.ParallelFor(rows, std::max<int64_t>(1, 65536 / row_size),
-                      [&](int64_t begin, int64_t end) {
-                        for (int64_t i = begin; i < end; ++i) {
-                          std::copy_n(from + order[i] * row_size, row_size, to + i * row_size);
-                        }
-                      });
-      return absl::OkStatus();
-    });
+    return PermuteRows(ctx, order, in, out);
   }
 
  private:
   PhiloxStream stream_;
 };
 
-REGISTER_KERNEL(KernelSpec("RandomShuffle").Types("T", AllTypes()),
-                MakeKernel<RandomShuffleKernel>);
-
 }  // namespace
-}  // namespace troupe
+
+absl::StatusOr<std::unique_ptr<Kernel>> RandomShuffle(KernelConstruction& construction) {
+  return MakeKernel<RandomShuffleKernel>(construction);
+}
+
+}  // namespace troupe::layout

@@ -1,14 +1,9 @@
 // SparseToDense: values at given places of a tensor that is filled with another value.
-#include <vector>
-
-#include "kernels/array/index_view.h"
-#include "kernels/array/scatter.h"
+#include "kernels/array/indexing_engine.h"
+#include "kernels/array/layout_ops.h"
 #include "kernels/common/integer_input.h"
-#include "kernels/common/registration.h"
-#include "kernels/kernel_registry.h"
 
-namespace troupe {
-namespace {
+namespace troupe::layout {
 
 absl::Status SparseToDense(KernelContext& ctx, bool validate) {
   const Tensor &values = ctx.input(2), &default_value = ctx.input(3);
@@ -44,27 +39,8 @@ absl::Status SparseToDense(KernelContext& ctx, bool validate) {
     rows = 1;
   }
   const Tensor indices = ctx.input(0).Reshaped(Shape({rows, depth}));
-  TROUPE_ASSIGN_OR_RETURN(const std::vector<int64_t> offsets, NdOffsets(indices, shape, false));
-  if (validate) {
-    // Within the tensor, lexicographic order is that of the offsets.
-    for (int64_t r = 1; r < rows; ++r) {
-      if (offsets[r] > offsets[r - 1]) continue;
-      return InvalidArgument("sparse_indices[", r, "] ",
-                             offsets[r] == offsets[r - 1] ? "is repeated" : "is out of order",
-                             ": indices must be in lexicographic order, each once");
-    }
-  }
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, values.type(), shape));
-  if (out->num_elements() == 0) return absl::OkStatus();
-  FillElements(ctx, values.type(), out->mutable_raw_data(), out->num_elements(),
-               default_value.raw_data());
-  return ScatterSlices(ctx, ScatterOp::kUpdate, values, offsets, 1, out);
+  return PutSparse(ctx, validate, indices, values, default_value, out);
 }
 
-REGISTER_KERNEL(KernelSpec("SparseToDense")
-                    .Types("T", WithString(PlainTypes()))
-                    .Types("Tindices", IndexTypes()),
-                (MakeAttrKernel<SparseToDense, "validate_indices">));
-
-}  // namespace
-}  // namespace troupe
+}  // namespace troupe::layout

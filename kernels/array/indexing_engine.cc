@@ -1,0 +1,204 @@
+#include "kernels/array/indexing_engine.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/array/index_view.h"
+#include "kernels/array/scatter.h"
+#include "kernels/common/integer_input.h"
+#include "kernels/type_switch.h"
+
+namespace troupe {
+namespace {
+
+template <typename T>
+void CopySlices(KernelContext& ctx, const GatherSizes& n, const T* params, const int64_t* indices,
+                T* out) {
+  const double slice_ns =
+      std::is_trivially_copyable_v<T> ? 2 + 0.1 * sizeof(T) * n.inner : 20.0 * n.inner;
+  ctx.ParallelFor(n.batch * n.outer * n.indices, KernelContext::GrainFor(slice_ns),
+                  [&](int64_t begin, int64_t end) {
+                    int64_t i = begin % n.indices, row = begin / n.indices;
+                    const int64_t* index = indices + row / n.outer * n.indices;
+                    const T* block = params + row * n.limit * n.inner;
+                    T* to = out + begin * n.inner;
+                    for (int64_t at = begin; at < end; ++at) {
+                      const T* from = block + index[i] * n.inner;
+                      if (n.inner == 1) {
+                        *to = *from;
+                      } else if constexpr (std::is_trivially_copyable_v<T>) {
+                        std::memcpy(to, from, n.inner * sizeof(T));
+                      } else {
+                        std::copy(from, from + n.inner, to);
+                      }
+                      to += n.inner;
+                      if (++i == n.indices) {
+                        i = 0;
+                        ++row;
+                        index = indices + row / n.outer * n.indices;
+                        block = params + row * n.limit * n.inner;
+                      }
+                    }
+                  });
+}
+
+/// True if every one of `size` rows is named.
+bool Covers(KernelContext& ctx, int n, int64_t size, int64_t given) {
+  if (given < size) return false;
+  std::vector<bool> named(size, false);
+  int64_t count = 0;
+  for (int i = 0; i < n; ++i) {
+    for (const int32_t index : ctx.input(i).unchecked_values<int32_t>()) {
+      if (!named[index]) ++count;
+      named[index] = true;
+    }
+  }
+  return count == size;
+}
+
+}  // namespace
+
+absl::Status GatherInto(KernelContext& ctx, const GatherSizes& n, const Tensor& params,
+                        const Tensor& indices, Tensor* out) {
+  TROUPE_ASSIGN_OR_RETURN(const IndexView index, IndexView::Of(indices, "indices"));
+  for (int64_t i = 0; i < n.batch * n.indices; ++i) {
+    // One comparison for both ends.
+    if (static_cast<uint64_t>(index[i]) >= static_cast<uint64_t>(n.limit)) {
+      return IndexOutOfRange(indices, "indices", i, index[i], n.limit);
+    }
+  }
+  return SwitchBySize(params.type(), [&]<typename T>() {
+    CopySlices(ctx, n, static_cast<const T*>(params.raw_data()), index.data(),
+               static_cast<T*>(out->mutable_raw_data()));
+    return absl::OkStatus();
+  });
+}
+
+absl::Status GatherNdInto(KernelContext& ctx, const Tensor& params, const Tensor& indices,
+                          bool ignore_bad, Tensor* out) {
+  GatherSizes n;
+  n.inner = SliceElements(params.shape(), indices.dim(indices.rank() - 1));
+  n.indices = out->num_elements() / n.inner;
+  TROUPE_ASSIGN_OR_RETURN(std::vector<int64_t> rows,
+                          NdOffsets(indices, params.shape(), ignore_bad));
+  std::vector<int64_t> ignored;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i] < 0) ignored.push_back(static_cast<int64_t>(i));
+    rows[i] = std::max<int64_t>(rows[i], 0) / n.inner;
+  }
+  TROUPE_RETURN_IF_ERROR(SwitchBySize(params.type(), [&]<typename T>() {
+    CopySlices(ctx, n, static_cast<const T*>(params.raw_data()), rows.data(),
+               static_cast<T*>(out->mutable_raw_data()));
+    return absl::OkStatus();
+  }));
+  for (const int64_t i : ignored) {
+    ZeroElements(ctx, out->type(), ElementAt(out->type(), out->mutable_raw_data(), i * n.inner),
+                 n.inner);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ScatterNdInto(KernelContext& ctx, ScatterOp op, const Tensor& indices,
+                           const Tensor& updates, bool ignore_bad, Tensor* out) {
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<int64_t> offsets,
+                          NdOffsets(indices, out->shape(), ignore_bad));
+  const int64_t inner = SliceElements(out->shape(), indices.dim(indices.rank() - 1));
+  return ScatterSlices(ctx, op, updates, offsets, inner, out);
+}
+
+absl::Status PutSparse(KernelContext& ctx, bool validate, const Tensor& indices,
+                       const Tensor& values, const Tensor& default_value, Tensor* out) {
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<int64_t> offsets,
+                          NdOffsets(indices, out->shape(), false));
+  if (validate) {
+    // Within the tensor, lexicographic order is that of the offsets.
+    for (int64_t r = 1; r < indices.dim(0); ++r) {
+      if (offsets[r] > offsets[r - 1]) continue;
+      return InvalidArgument("sparse_indices[", r, "] ",
+                             offsets[r] == offsets[r - 1] ? "is repeated" : "is out of order",
+                             ": indices must be in lexicographic order, each once");
+    }
+  }
+  if (out->num_elements() == 0) return absl::OkStatus();
+  FillElements(ctx, values.type(), out->mutable_raw_data(), out->num_elements(),
+               default_value.raw_data());
+  return ScatterSlices(ctx, ScatterOp::kUpdate, values, offsets, 1, out);
+}
+
+absl::Status FillOneHot(KernelContext& ctx, const Tensor& indices, int64_t depth, int64_t inner,
+                        const Tensor& on, const Tensor& off, Tensor* out) {
+  FillElements(ctx, on.type(), out->mutable_raw_data(), out->num_elements(), off.raw_data());
+  TROUPE_ASSIGN_OR_RETURN(const DimVector at, ReadIntegers(indices, "indices"));
+  return SwitchBySize(on.type(), [&]<typename T>() {
+    const T value = *static_cast<const T*>(on.raw_data());
+    T* to = static_cast<T*>(out->mutable_raw_data());
+    for (int64_t i = 0; i < static_cast<int64_t>(at.size()); ++i) {
+      if (at[i] < 0 || at[i] >= depth) continue;
+      to[(i / inner * depth + at[i]) * inner + i % inner] = value;
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::Status StitchRows(KernelContext& ctx, int n, int64_t width, Tensor* out) {
+  int64_t given = 0;
+  for (int i = 0; i < n; ++i) given += ctx.input(i).num_elements();
+  // Rows that no index names are zeros; with a full permutation there are none.
+  if (!Covers(ctx, n, out->dim(0), given)) {
+    ZeroElements(ctx, out->type(), out->mutable_raw_data(), out->num_elements());
+  }
+  for (int i = 0; i < n; ++i) {
+    const absl::Span<const int32_t> indices = ctx.input(i).unchecked_values<int32_t>();
+    const Tensor& data = ctx.input(n + i);
+    for (size_t k = 0; k < indices.size(); ++k) {
+      CopyElements(data.type(), ElementAt(data.type(), out->mutable_raw_data(), indices[k] * width),
+                   ElementAt(data.type(), data.raw_data(), static_cast<int64_t>(k) * width), width);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DealRows(KernelContext& ctx, const Tensor& data, absl::Span<const int32_t> ids,
+                      int64_t width) {
+  return SwitchBySize(data.type(), [&]<typename T>() {
+    std::vector<T*> to(ctx.num_outputs());
+    for (int p = 0; p < ctx.num_outputs(); ++p) {
+      to[p] = static_cast<T*>(ctx.output(p).mutable_raw_data());
+    }
+    const T* from = static_cast<const T*>(data.raw_data());
+    if (width == 1) {
+      for (const int32_t id : ids) *to[id]++ = *from++;
+      return absl::OkStatus();
+    }
+    // Neighbours that go to one place are copied together.
+    for (size_t i = 0; i < ids.size();) {
+      size_t next = i + 1;
+      while (next < ids.size() && ids[next] == ids[i]) ++next;
+      const int64_t elements = static_cast<int64_t>(next - i) * width;
+      to[ids[i]] = std::copy_n(from, elements, to[ids[i]]);
+      from += elements;
+      i = next;
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::Status PermuteRows(KernelContext& ctx, absl::Span<const int64_t> order, const Tensor& in,
+                         Tensor* out) {
+  const int64_t rows = static_cast<int64_t>(order.size());
+  const int64_t row_size = in.num_elements() / rows;
+  return SwitchBySize(in.type(), [&]<typename T>() -> absl::Status {
+    const T* from = static_cast<const T*>(in.raw_data());
+    T* to = static_cast<T*>(out->mutable_raw_data());
+    ctx.ParallelFor(rows, std::max<int64_t>(1, 65536 / row_size), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        std::copy_n(from + order[i] * row_size, row_size, to + i * row_size);
+      }
+    });
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace troupe
