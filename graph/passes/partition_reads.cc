@@ -57,7 +57,8 @@ class ReadOrder {
     }
   }
 
-  /// Marks the writers and what runs after one of them.
+  /// Marks the writers and what runs after one of them, in later iterations of a loop and after it,
+  /// too.
   void MarkAfter(const std::vector<int32_t>& writers) {
     if (visits_ >= kMostVisits) {
       after_.assign(nodes_.size(), 1);
@@ -71,7 +72,7 @@ class ReadOrder {
       stack.pop_back();
       ++visits_;
       for (int32_t consumer : consumers_[node]) {
-        if (consumer <= node || after_[consumer]) continue;
+        if (after_[consumer]) continue;
         after_[consumer] = 1;
         stack.push_back(consumer);
       }

@@ -230,6 +230,30 @@ TEST_F(DeviceMemoryTest, VariablesAreUpdatedThereAndNoReaderSeesHalfAnUpdate) {
   }
 }
 
+TEST_F(DeviceMemoryTest, AVariableElsewhereIsReadAfterTheLoopThatChangedIt) {
+  const Scope cpu = s_.WithDevice("/device:CPU:0");
+  const Output v = ops::VariableV2(cpu, PartialShape({2}), ElementType::kFloat);
+  const Output init = ops::Assign(cpu, v, Tensor::Vector<float>({1, 2}));
+  const std::vector<Output> ends = WhileLoop(
+      sim_, {Output(ops::Const(sim_, Tensor::Vector<float>({0, 0})))},
+      [](const Scope& s, absl::Span<const Output> x) {
+        return ops::Less(s, ops::Sum(s, x[0], Tensor::Vector<int32_t>({0})), 10.0f);
+      },
+      [&](const Scope& s, absl::Span<const Output> x) {
+        const Output more = ops::Add(s, x[0], ops::OnesLike(s, x[0]));
+        const Output update = ops::AssignAdd(s.WithDevice("/device:CPU:0"), v, more);
+        return std::vector<Output>{ops::Identity(s.WithControlDependencies({update.node}), more)};
+      });
+  const Output read = ops::Neg(sim_.WithControlDependencies({ends[0].node}), v);
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    auto session = NewSession(seed);
+    ASSERT_TRUE(session->RunTargets({init.node}).ok());
+    auto values = session->Run({read});
+    ASSERT_TRUE(values.ok()) << values.status();
+    EXPECT_THAT((*values)[0].unchecked_values<float>(), ::testing::ElementsAre(-16, -17));
+  }
+}
+
 TEST_F(DeviceMemoryTest, ManyThreadsRunManySteps) {
   const Output x = ops::Placeholder(s_, ElementType::kFloat);
   Output y = x;

@@ -163,6 +163,28 @@ TEST_F(PartitionTest, VariablesAreReadAfterWhatTheReaderFollows) {
   EXPECT_EQ(player.Play({})[3].value, -4);
 }
 
+TEST_F(PartitionTest, VariablesAreReadAfterLoopsThatChangeThem) {
+  Node* v = Add(NodeSpec("VariableV2", "v")
+                    .Attr("shape", PartialShape({}))
+                    .Attr("dtype", ElementType::kFloat));
+  Node* x = Placeholder("x");
+  Node* exit = Loop("while", x, Const("ten", 10), Const("two", 2));
+  // The update precedes what the loop adds, and so the end of the loop, by way of the next
+  // iteration only.
+  Node* inside = Add(NodeSpec("RefEnter", "inside")
+                         .Input(v)
+                         .Attr("frame_name", "while")
+                         .Attr("is_constant", true));
+  Node* update = Binary("AssignAdd", "update", inside, Output(graph_.FindNode("while_switch"), 1));
+  ASSERT_TRUE(graph_.AddControlEdge(update, graph_.FindNode("while_add")).ok());
+  Node* read = Add(NodeSpec("Neg", "read").Input(v).ControlInput(exit));
+  const Subgraph whole = Placed({x}, {read}, {}, {{"read", 1}});
+  const PartitionedGraph cut = Cut(whole);
+  const SubNode& send = Find(cut, 0, "v/send");
+  ASSERT_EQ(send.control_inputs.size(), 1u);
+  EXPECT_EQ(Original(cut, 0, send.control_inputs[0]).name(), "while_exit");
+}
+
 TEST_F(PartitionTest, LossyBetweenTasksOnly) {
   Node* a = Placeholder("a");
   Node* b = Add(NodeSpec("Neg", "b").Input(a).Attr("_lossy_16bit", true));
