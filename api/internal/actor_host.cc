@@ -1,5 +1,6 @@
 #include "api/internal/actor_host.h"
 
+#include <caf/default_attachable.hpp>
 #include <utility>
 
 #include "actors/runtime.h"
@@ -43,11 +44,37 @@ class ActorHost::Proxy final : public caf::actor_proxy {
   void enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) override {
     if (what == nullptr) return;
     if (dead()) return bounce(what);
+    if (EndsLink(what->content())) return;
     host_->Forward(this, *what);
+  }
+  bool add_backlink(caf::abstract_actor* who) override {
+    if (!caf::actor_proxy::add_backlink(who)) return false;
+    host_->TellLink(kLink, *this, caf::strong_actor_ptr(who->ctrl()));
+    return true;
+  }
+  bool remove_backlink(caf::abstract_actor* who) override {
+    if (!caf::actor_proxy::remove_backlink(who)) return false;
+    host_->TellLink(kUnlink, *this, caf::strong_actor_ptr(who->ctrl()));
+    return true;
   }
   void kill_proxy(caf::execution_unit* unit, caf::error reason) override {
     dead_.store(true, std::memory_order_release);
     cleanup(std::move(reason), unit);
+  }
+
+  /// The remote actor has linked itself to an actor of this process. Unlike `add_link`, this sends
+  /// it nothing if that one has ended: its process is told so in any case.
+  void LinkTo(caf::abstract_actor* local) {
+    auto link = caf::default_attachable::make_link(address(), local->address());
+    bool ended = false;
+    joined_exclusive_critical_section(this, local, [&] {
+      if (local->getf(is_terminated_flag)) return;
+      ended = getf(is_terminated_flag);
+      if (!ended && local->add_backlink(this)) attach_impl(link);
+    });
+    if (!ended) return;
+    local->enqueue(nullptr, caf::make_message_id(),
+                   caf::make_message(caf::exit_msg{address(), fail_state()}), nullptr);
   }
 
   /// False if too much is under way.
@@ -63,6 +90,17 @@ class ActorHost::Proxy final : public caf::actor_proxy {
   }
 
  private:
+  /// An actor of this process that is linked with this one has ended. The other process is told of
+  /// its end (`TellDown`), which no back-pressure refuses.
+  bool EndsLink(const caf::type_erased_tuple& content) {
+    if (content.type_token() != caf::make_type_token<caf::exit_msg>()) return false;
+    const auto source =
+        caf::actor_cast<caf::strong_actor_ptr>(content.get_as<caf::exit_msg>(0).source);
+    if (source == nullptr || !source->get()->getf(is_terminated_flag)) return false;
+    return detach(caf::default_attachable::observe_token{source->get()->address(),
+                                                         caf::default_attachable::link}) > 0;
+  }
+
   ActorHost* const host_;
   const uint64_t node_;
   std::atomic<bool> dead_{false};
@@ -141,6 +179,8 @@ void ActorHost::Start(caf::actor_system_config* config) {
   system_ = std::make_unique<caf::actor_system>(*used);
   system_->await_actors_before_shutdown(false);
   proxies_ = std::make_unique<caf::proxy_registry>(*system_, *this);
+  runner_ = system_->spawn<caf::hidden>(
+      [this]() -> caf::behavior { return {[this](caf::ok_atom) { RunLater(); }}; });
   started_.store(true, std::memory_order_release);
 }
 
@@ -148,9 +188,11 @@ void ActorHost::Disconnect() {
   std::vector<uint64_t> nodes;
   std::map<std::string, Publication> publications;
   std::map<uint64_t, Call> calls;
+  std::deque<std::function<void()>> later;  // With actors, which end without the lock.
   {
     std::lock_guard<std::mutex> lock(mutex_);
     over_ = true;
+    later.swap(later_);
     for (const auto& [node, process] : processes_) nodes.push_back(node);
     publications.swap(publications_);
     calls.swap(calls_);
@@ -163,12 +205,14 @@ void ActorHost::Disconnect() {
 
 bool ActorHost::idle() {
   std::lock_guard<std::mutex> lock(mutex_);
-  return requests_.empty() && unknown_.empty() && calls_.empty();
+  return requests_.empty() && unknown_.empty() && calls_.empty() && later_.empty() &&
+         !running_later_;
 }
 
 ActorHost::~ActorHost() {
   Disconnect();
   roles_.clear();
+  runner_ = nullptr;
   proxies_.reset();
   if (system_ == nullptr) return;
   // Actors that are registered when their system ends would end without it.
@@ -344,6 +388,63 @@ void ActorHost::FailRequests(const std::function<bool(const Request&)>& concerne
   }
 }
 
+// ---- Links ----
+
+void ActorHost::TellLink(uint8_t kind, const Proxy& to, caf::strong_actor_ptr who) {
+  if (Identity::IncarnationOf(who->nid) != options_.incarnation) return;
+  std::string body = Fields(kind);
+  WireWriter writer(&body);
+  writer.Number<uint64_t>(to.id());
+  writer.Number<uint64_t>(who->aid);
+  Later([this, kind, node = to.process(), who = std::move(who), body = std::move(body)] {
+    if (kind == kLink) {
+      system_->registry().put(who->aid, who);
+      // Should it have ended, this is told right after the link, with the reason.
+      Watch(node, who);
+    }
+    SendNow(node, body);
+  });
+}
+
+void ActorHost::OnLink(uint8_t kind, uint64_t from, WireReader* reader) {
+  uint64_t actor = 0, who = 0;
+  if (!reader->Number(&actor) || !reader->Number(&who)) return;
+  const caf::node_id node = Identity::IdOf(from);
+  const caf::strong_actor_ptr proxy =
+      kind == kLink ? proxies_->get_or_put(node, who) : proxies_->get(node, who);
+  SendWatches();
+  const caf::strong_actor_ptr local = system().registry().get(actor);
+  if (proxy == nullptr || local == nullptr) return;
+  auto* remote = static_cast<Proxy*>(proxy->get());
+  kind == kLink ? remote->LinkTo(local->get()) : remote->remove_link(local->get());
+}
+
+void ActorHost::Later(std::function<void()> what) {
+  bool first = false;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (over_) return;
+    first = later_.empty() && !running_later_;
+    later_.push_back(std::move(what));
+  }
+  if (first) caf::anon_send(runner_, caf::ok_atom_v);
+}
+
+void ActorHost::RunLater() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (running_later_) return;
+  while (!later_.empty()) {
+    running_later_ = true;
+    std::function<void()> what = std::move(later_.front());
+    later_.pop_front();
+    lock.unlock();
+    KeepGoing(what);
+    what = nullptr;
+    lock.lock();
+  }
+  running_later_ = false;
+}
+
 // ---- Frames ----
 
 void ActorHost::OnFrameTick() {
@@ -409,8 +510,14 @@ void ActorHost::OnFrame(PeerId id, const std::shared_ptr<Peer>& peer, std::strin
       case kSend:
         return OnSend(from, &reader, body, std::move(tensors), whole);
       case kWatch:
-        if (reader.Number(&number)) Watch(from, number);
-        return;
+        if (!reader.Number(&number)) return;
+        if (const caf::strong_actor_ptr actor = system().registry().get(number)) {
+          return Watch(from, actor);
+        }
+        return TellDown(from, number, caf::make_error(caf::exit_reason::unknown));
+      case kLink:
+      case kUnlink:
+        return OnLink(kind, from, &reader);
       case kDown:
         return OnDown(from, &reader, body);
       case kCredit: {

@@ -129,16 +129,28 @@ class ActorHost final : public std::enable_shared_from_this<ActorHost>,
   // Processes.
   /// To a process that may have to be looked for first.
   void SendTo(uint64_t node, std::string body, std::vector<Tensor> tensors = {});
+  /// Not behind what is to be done `Later`.
+  void SendNow(uint64_t node, std::string body, std::vector<Tensor> tensors = {});
   void LookFor(uint64_t node);
   /// What has waited for a way to the process.
   void Flush(uint64_t node, PeerId id);
   absl::Status OnWhere(uint64_t node, std::string_view answer);
   /// There is no way to a process, or no longer: its actors have ended.
   void Lose(uint64_t node);
-  void Watch(uint64_t from, caf::actor_id actor);
+  void Watch(uint64_t from, const caf::strong_actor_ptr& actor);
   void TellDown(uint64_t to, caf::actor_id actor, const caf::error& why);
   void SendWatches();
   void OnDown(uint64_t from, WireReader* reader, std::string_view body);
+
+  // Links. An actor of this process is linked with a proxy, and the process of that one with a
+  // proxy of the actor's: either end is told by `TellDown`, and ends the proxy there.
+  /// `kind`: kLink, kUnlink. The caller may hold locks of actors.
+  void TellLink(uint8_t kind, const Proxy& to, caf::strong_actor_ptr who);
+  void OnLink(uint8_t kind, uint64_t from, WireReader* reader);
+  /// Has `what` called, in order, by a thread of the actor system or by the next that sends a
+  /// frame, which goes behind it. Dropped when this ends.
+  void Later(std::function<void()> what);
+  void RunLater();
 
   // Questions to the hosts of other processes.
   void Ask(PeerId to, uint8_t kind, std::string_view fields, Clock::time_point deadline, Done done);
@@ -167,6 +179,8 @@ class ActorHost final : public std::enable_shared_from_this<ActorHost>,
   std::map<std::string, Publication> publications_;  ///< Of any process.
   std::map<RequestKey, Request> requests_;
   std::vector<std::pair<uint64_t, caf::actor_id>> watches_;  ///< To be sent.
+  std::deque<std::function<void()>> later_;
+  bool running_later_ = false;
   /// Actors of this process that others watch, and who does.
   std::map<caf::actor_id, std::set<uint64_t>> watchers_;
   std::map<std::pair<ActorKind, std::string>, caf::strong_actor_ptr> roles_;
@@ -180,6 +194,7 @@ class ActorHost final : public std::enable_shared_from_this<ActorHost>,
   std::unique_ptr<caf::actor_system_config> own_config_;
   std::unique_ptr<caf::actor_system> system_;
   std::unique_ptr<caf::proxy_registry> proxies_;
+  caf::actor runner_;  ///< Of what is to be done later.
   std::atomic<bool> started_{false};
 };
 

@@ -15,6 +15,20 @@ using namespace actor_protocol;  // NOLINT: its own
 // ---- Processes ----
 
 void ActorHost::SendTo(uint64_t node, std::string body, std::vector<Tensor> tensors) {
+  {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (running_later_ || !later_.empty()) {
+      later_.push_back([this, node, body = std::move(body), tensors = std::move(tensors)] {
+        SendNow(node, body, tensors);
+      });
+      lock.unlock();
+      return RunLater();
+    }
+  }
+  SendNow(node, std::move(body), std::move(tensors));
+}
+
+void ActorHost::SendNow(uint64_t node, std::string body, std::vector<Tensor> tensors) {
   PeerId id = 0;
   {
     std::unique_lock<std::mutex> lock(mutex_);
@@ -220,9 +234,8 @@ void ActorHost::OnTasksChanged() {
 
 // ---- Ends of actors ----
 
-void ActorHost::Watch(uint64_t from, caf::actor_id id) {
-  const caf::strong_actor_ptr actor = system().registry().get(id);
-  if (actor == nullptr) return TellDown(from, id, caf::make_error(caf::exit_reason::unknown));
+void ActorHost::Watch(uint64_t from, const caf::strong_actor_ptr& actor) {
+  const caf::actor_id id = actor->aid;
   bool first = false;
   {
     std::lock_guard<std::mutex> lock(mutex_);

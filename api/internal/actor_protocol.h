@@ -72,6 +72,8 @@ enum Kind : uint8_t {
   kPing = 5,       // We are here.
   kUnpublish = 6,  // A name.
   kMembers = 8,    // Tasks have joined or left.
+  kLink = 9,       // An actor is linked with one of the sender's: receiver, the other one.
+  kUnlink = 10,    // It no longer is: receiver, the other one.
   kAnswer = 7,     // To a question: its number, code, text of the error or what was asked for.
   // Questions: a number, then
   kFind = 16,     // kind, name: a handle.

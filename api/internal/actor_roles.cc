@@ -31,7 +31,9 @@ class RoleActor : public caf::monitorable_actor {
     EndIfOver();
     if (getf(is_terminated_flag)) return bounce(what);
     // Roles end with what they are of, not with whoever is linked to them.
-    if (what->content().match_elements<caf::exit_msg>()) return;
+    if (what->content().match_elements<caf::exit_msg>()) {
+      return unlink_from(what->content().get_as<caf::exit_msg>(0).source);
+    }
     if (handle_system_message(*what, unit, /*trap_exit=*/true)) return;
     const Reply reply{ctrl(), what->sender, what->mid};
     const absl::Status status = CatchExceptions([&] { return Handle(what->content(), reply); });

@@ -10,12 +10,14 @@
 #include <thread>
 
 #include "api/internal/actor_frames.h"
+#include "api/internal/actor_protocol.h"
 #include "tests/api/actor_pair.h"
 
 namespace troupe {
 namespace {
 
 using Tensors = std::vector<Tensor>;
+using actor_protocol::kUnlink;
 using testing::ElementsAre;
 
 class ActorMessagesTest : public testing::Test {
@@ -77,8 +79,10 @@ class ActorMessagesTest : public testing::Test {
   std::map<std::pair<int, char>, std::vector<std::string>> frames_;
 };
 
-/// Says what it gets.
+/// Says what it gets. It survives the end of whoever is linked with it: a mutated frame may say
+/// that somebody is.
 caf::behavior Echo(caf::event_based_actor* self) {
+  self->set_exit_handler([](const caf::exit_msg&) {});
   self->set_default_handler(
       [](caf::scheduled_actor*, caf::message_view& view) -> caf::result<caf::message> {
         return caf::make_message(caf::to_string(view.copy_content_to_message()));
@@ -140,6 +144,12 @@ TEST_F(ActorMessagesTest, MutatedFramesConcernNobodyElse) {
     return Find("doomed", ActorKind::kPublished);
   }();
   caf::scoped_actor self(pair_.client()->system());
+  self->link_to(handle);
+  self->unlink_from(handle);
+  Until([&] {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return frames_.count({0, kUnlink}) != 0;
+  });
   self->monitor(handle);
   anon_send_exit(doomed, caf::exit_reason::kill);
   bool down = false;
@@ -162,7 +172,7 @@ TEST_F(ActorMessagesTest, MutatedFramesConcernNobodyElse) {
     std::lock_guard<std::mutex> lock(mutex_);
     frames = frames_;
   }
-  EXPECT_GE(frames.size(), 9U);
+  EXPECT_GE(frames.size(), 11U);
   const char* count = std::getenv("TROUPE_MUTATIONS");
   const int mutations = count != nullptr ? std::atoi(count) : 4000;
   std::mt19937 random(3);

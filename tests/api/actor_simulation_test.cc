@@ -1,5 +1,6 @@
 // Two processes' actors under random delays, cuts and restarts: every request is answered once,
-// every message comes once at most and in order, and nothing is left.
+// every message comes once at most and in order, who is linked hears of the other's end once, and
+// nothing is left.
 #include <gtest/gtest.h>
 
 #include <caf/scheduler/test_coordinator.hpp>
@@ -192,6 +193,220 @@ TEST(ActorSimulationTest, EveryRequestIsAnsweredOnce) {
   // Most are answered by the actor itself, and told.
   EXPECT_GT(Simulation::values, 20 * static_cast<int>(count));
   EXPECT_GT(Simulation::told, 20 * static_cast<int>(count));
+}
+
+/// Ends only when it is told to, and remembers what it gets.
+class Linked final : public caf::monitorable_actor {
+ public:
+  explicit Linked(caf::actor_config& config) : caf::monitorable_actor(config) {}
+  void enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) override {
+    if (getf(is_terminated_flag)) return;
+    if (what->content().match_elements<caf::exit_msg>()) {
+      on_exit(what->content().get_as<caf::exit_msg>(0));
+    } else {
+      on_message(what->sender);
+    }
+  }
+  std::function<void(const caf::exit_msg&)> on_exit = [](const caf::exit_msg&) { FAIL(); };
+  std::function<void(const caf::strong_actor_ptr& sender)> on_message = {};
+};
+
+/// Pairs of an actor that links itself (and unlinks), and one of the other process.
+class LinkSimulation {
+ public:
+  explicit LinkSimulation(uint32_t seed) : random_(seed) {
+    for (ActorHost* host : {pair_.task(), pair_.client()}) {
+      configs_.push_back(std::make_unique<Config>());
+      (void)host->System(configs_.back().get());
+    }
+    // Each of the client's actors meets a new one of the task's.
+    greeter_ = Make(pair_.task());
+    Of(greeter_)->on_message = [this](const caf::strong_actor_ptr& sender) {
+      met_ = {Make(pair_.task()), sender};
+      Of(met_.first)->on_message = [](const caf::strong_actor_ptr&) {};
+      sender->enqueue(met_.first, caf::make_message_id(), caf::make_message(1), nullptr);
+    };
+    published_ = std::make_unique<PublishedActor>(*pair_.task()->Publish(
+        "greeter", caf::actor_cast<caf::actor>(greeter_), {}, absl::Seconds(5)));
+  }
+  ~LinkSimulation() {
+    for (auto& pair : pairs_) {
+      for (End* end : {&pair->owner, &pair->other}) End_(end, caf::error());
+    }
+  }
+
+  void Run() {
+    absl::StatusOr<caf::strong_actor_ptr> greeter = Find();
+    ASSERT_TRUE(greeter.ok()) << greeter.status();
+    for (int i = 0; i < 4; ++i) Meet(*greeter);
+    for (int step = 0; step < 200; ++step) {
+      Pair& pair = *pairs_[random_() % pairs_.size()];
+      const uint32_t what = random_() % 100;
+      if (what < 30) {
+        Toggle(&pair);
+      } else if (what < 60) {
+        pair_.ArriveOne(random_());
+      } else if (what < 90) {
+        for (ActorHost* host : {pair_.task(), pair_.client()}) Scheduler(host).try_run_once();
+      } else if (what < 94) {
+        End_(what % 2 == 0 ? &pair.owner : &pair.other, Reasons()[random_() % Reasons().size()]);
+      } else if (what < 97) {
+        Meet(*greeter);
+      }
+    }
+    const bool settled = random_() % 2 == 0;
+    if (settled) {
+      Settle();
+      for (auto& pair : pairs_) CheckSettled(*pair);
+    }
+    cut_ = true;
+    pair_.Disconnect();
+    Settle();
+    for (auto& pair : pairs_) {
+      EXPECT_FALSE(!pair->owner.ended && pair->linked) << "the owner hears of it";
+      const bool told = pair->other.exits == 1;
+      if (settled && !pair->other.ended) {
+        EXPECT_EQ(told, pair->linked_at_cut || pair->linked);
+      }
+    }
+    EXPECT_TRUE(pair_.client()->idle());
+    EXPECT_TRUE(pair_.task()->idle());
+  }
+
+  static int exits;
+
+ private:
+  struct End {
+    caf::strong_actor_ptr self, handle;  ///< The handle is what the other one has of it.
+    bool ended = false;
+    caf::error reason;
+    int exits = 0;
+  };
+  struct Pair {
+    End owner, other;
+    bool linked = false;         ///< As the owner knows.
+    bool linked_at_cut = false;  ///< Until then.
+  };
+
+  static const std::vector<caf::error>& Reasons() {
+    static const std::vector<caf::error> reasons = {
+        caf::error(), caf::make_error(caf::exit_reason::kill),
+        caf::make_error(caf::sec::runtime_error, std::string("why"))};
+    return reasons;
+  }
+  static Linked* Of(const caf::strong_actor_ptr& actor) {
+    return static_cast<Linked*>(actor->get());
+  }
+  static caf::strong_actor_ptr Make(ActorHost* host) {
+    caf::actor_system& system = host->system();
+    caf::actor_config config;
+    return caf::make_actor<Linked, caf::strong_actor_ptr>(system.next_actor_id(), system.node(),
+                                                          &system, config);
+  }
+  static caf::scheduler::test_coordinator& Scheduler(ActorHost* host) {
+    return dynamic_cast<caf::scheduler::test_coordinator&>(host->system().scheduler());
+  }
+  void Settle() {
+    bool any = true;
+    while (any) {
+      any = pair_.Arrive();
+      for (ActorHost* host : {pair_.task(), pair_.client()}) any |= Scheduler(host).run() > 0;
+    }
+  }
+  absl::StatusOr<caf::strong_actor_ptr> Find() {
+    std::atomic<bool> done{false};
+    absl::StatusOr<caf::strong_actor_ptr> found = absl::UnknownError("");
+    std::thread thread([&] {
+      found = pair_.client()->Find(ActorPair::kTaskName, ActorKind::kPublished, "greeter",
+                                   absl::Seconds(20));
+      done = true;
+    });
+    while (!done) {
+      if (!pair_.Arrive()) std::this_thread::yield();
+    }
+    thread.join();
+    return found;
+  }
+  /// A new pair; either end is the owner.
+  void Meet(const caf::strong_actor_ptr& greeter) {
+    caf::strong_actor_ptr here = Make(pair_.client()), of_there;
+    Of(here)->on_message = [&](const caf::strong_actor_ptr& sender) { of_there = sender; };
+    met_ = {};
+    greeter->enqueue(here, caf::make_message_id(), caf::make_message(1), nullptr);
+    while (of_there == nullptr && pair_.Arrive()) {
+    }
+    ASSERT_NE(of_there, nullptr);
+    Of(here)->on_message = [](const caf::strong_actor_ptr&) {};
+    End client{here, met_.second, false, {}, 0}, task{met_.first, of_there, false, {}, 0};
+    const bool client_owns = random_() % 2 == 0;
+    pairs_.push_back(std::make_unique<Pair>());
+    Pair* pair = pairs_.back().get();
+    pair->owner = client_owns ? client : task;
+    pair->other = client_owns ? task : client;
+    Of(pair->owner.self)->on_exit = [this, pair](const caf::exit_msg& exit) {
+      EXPECT_TRUE(pair->linked);
+      pair->linked = false;
+      pair->linked_at_cut = cut_;
+      OnExit(exit, pair->other, &pair->owner);
+    };
+    Of(pair->other.self)->on_exit = [this, pair](const caf::exit_msg& exit) {
+      EXPECT_TRUE(cut_ || (pair->owner.ended && pair->linked));
+      EXPECT_EQ(pair->other.exits, 0);
+      OnExit(exit, pair->owner, &pair->other);
+    };
+  }
+  void OnExit(const caf::exit_msg& exit, const End& from, End* to) {
+    EXPECT_EQ(exit.source, from.handle->get()->address());
+    if (cut_) {
+      // What was told before may have arrived.
+      EXPECT_EQ(exit.reason, caf::make_error(caf::exit_reason::remote_link_unreachable));
+    } else {
+      EXPECT_TRUE(from.ended);
+      EXPECT_EQ(exit.reason, from.reason);
+    }
+    ++to->exits;
+    ++exits;
+  }
+  void Toggle(Pair* pair) {
+    if (pair->owner.ended) return;
+    pair->linked = !pair->linked;
+    if (pair->linked) {
+      Of(pair->owner.self)->link_to(pair->other.handle);
+    } else {
+      Of(pair->owner.self)->unlink_from(pair->other.handle);
+    }
+  }
+  void End_(End* end, const caf::error& reason) {
+    if (std::exchange(end->ended, true)) return;
+    end->reason = reason;
+    Of(end->self)->cleanup(caf::error(reason), nullptr);
+  }
+  void CheckSettled(const Pair& pair) {
+    EXPECT_FALSE(pair.linked && !pair.owner.ended && pair.other.ended);
+    if (!pair.other.ended) {
+      EXPECT_EQ(pair.other.exits, pair.owner.ended && pair.linked ? 1 : 0);
+    }
+  }
+
+  std::mt19937 random_;
+  std::vector<std::unique_ptr<Config>> configs_;  ///< Outlive the pair.
+  ActorPair pair_;
+  caf::strong_actor_ptr greeter_;
+  std::pair<caf::strong_actor_ptr, caf::strong_actor_ptr> met_;
+  std::unique_ptr<PublishedActor> published_;
+  std::vector<std::unique_ptr<Pair>> pairs_;
+  bool cut_ = false;
+};
+int LinkSimulation::exits = 0;
+
+TEST(ActorSimulationTest, WhoIsLinkedHearsOfTheEndOnce) {
+  const char* seeds = std::getenv("TROUPE_SEEDS");
+  const uint32_t count = seeds != nullptr ? static_cast<uint32_t>(std::atoi(seeds)) : 100;
+  for (uint32_t seed = 1; seed <= count && !testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    LinkSimulation(seed).Run();
+  }
+  EXPECT_GT(LinkSimulation::exits, 5 * static_cast<int>(count));
 }
 
 }  // namespace
