@@ -5,42 +5,58 @@
 #include "devices/status_macros.h"
 
 namespace troupe {
+namespace {
 
-absl::StatusOr<MatrixBatch> PairMatrices(const Shape& a, const Shape& b, bool broadcast,
-                                         int64_t rows, int64_t columns) {
+/// A dimension of a shape that is extended by dimensions of 1 in front.
+int64_t DimOrOne(const Shape& shape, int d) { return d < 0 ? 1 : shape.dim(d); }
+
+}  // namespace
+
+absl::StatusOr<Shape> PairedShape(const Shape& a, const Shape& b, bool broadcast, int64_t rows,
+                                  int64_t columns) {
   if (!broadcast && a.rank() != b.rank()) {
     return InvalidArgument("the batches must have the same rank, got shapes ", a.ToString(),
                            " and ", b.ToString());
   }
   const int rank = std::max(a.rank(), b.rank()) - 2;
-  absl::InlinedVector<int64_t, 6> dims(rank + 2), a_stride(rank), b_stride(rank);
-  int64_t a_count = 1, b_count = 1;
-  for (int d = rank - 1; d >= 0; --d) {
-    const int from_end = rank - d + 2;
-    const int64_t a_dim = from_end <= a.rank() ? a.dim(a.rank() - from_end) : 1;
-    const int64_t b_dim = from_end <= b.rank() ? b.dim(b.rank() - from_end) : 1;
+  absl::InlinedVector<int64_t, 6> dims(rank + 2);
+  for (int d = 0; d < rank; ++d) {
+    const int64_t a_dim = DimOrOne(a, d - (rank + 2 - a.rank()));
+    const int64_t b_dim = DimOrOne(b, d - (rank + 2 - b.rank()));
     if (a_dim != b_dim && (!broadcast || (a_dim != 1 && b_dim != 1))) {
       return InvalidArgument("the batch dimensions do not fit: ", a.ToString(), " and ",
                              b.ToString());
     }
     dims[d] = a_dim == 1 ? b_dim : a_dim;
+  }
+  dims[rank] = rows;
+  dims[rank + 1] = columns;
+  return Shape::Create(dims);
+}
+
+absl::StatusOr<MatrixBatch> PairMatrices(const Shape& a, const Shape& b, bool broadcast,
+                                         int64_t rows, int64_t columns) {
+  MatrixBatch batch;
+  TROUPE_ASSIGN_OR_RETURN(batch.shape, PairedShape(a, b, broadcast, rows, columns));
+  if (batch.shape.num_elements() == 0) return batch;
+  const int rank = batch.shape.rank() - 2;
+  absl::InlinedVector<int64_t, 6> a_stride(rank), b_stride(rank);
+  int64_t a_count = 1, b_count = 1;
+  for (int d = rank - 1; d >= 0; --d) {
+    const int64_t a_dim = DimOrOne(a, d - (rank + 2 - a.rank()));
+    const int64_t b_dim = DimOrOne(b, d - (rank + 2 - b.rank()));
     a_stride[d] = a_dim == 1 ? 0 : a_count;
     b_stride[d] = b_dim == 1 ? 0 : b_count;
     a_count *= a_dim;
     b_count *= b_dim;
   }
-  dims[rank] = rows;
-  dims[rank + 1] = columns;
-  MatrixBatch batch;
-  TROUPE_ASSIGN_OR_RETURN(batch.shape, Shape::Create(dims));
-  if (batch.shape.num_elements() == 0) return batch;
   batch.pairs.resize(batch.shape.num_elements() / (rows * columns));
   for (size_t i = 0; i < batch.pairs.size(); ++i) {
     int64_t rest = static_cast<int64_t>(i), a_index = 0, b_index = 0;
     for (int d = rank - 1; d >= 0; --d) {
-      a_index += rest % dims[d] * a_stride[d];
-      b_index += rest % dims[d] * b_stride[d];
-      rest /= dims[d];
+      a_index += rest % batch.shape.dim(d) * a_stride[d];
+      b_index += rest % batch.shape.dim(d) * b_stride[d];
+      rest /= batch.shape.dim(d);
     }
     batch.pairs[i] = {a_index, b_index};
   }

@@ -23,6 +23,10 @@ struct MatrixBatch {
 absl::StatusOr<MatrixBatch> PairMatrices(const Shape& a, const Shape& b, bool broadcast,
                                          int64_t rows, int64_t columns);
 
+/// The shape of these results alone.
+absl::StatusOr<Shape> PairedShape(const Shape& a, const Shape& b, bool broadcast, int64_t rows,
+                                  int64_t columns);
+
 }  // namespace troupe
 
 #endif  // TROUPE_KERNELS_LINALG_BATCH_H_

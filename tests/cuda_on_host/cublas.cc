@@ -15,6 +15,9 @@ using troupe::cuda::on_host::Inside;
 
 namespace {
 
+/// What the only algorithm asks for.
+constexpr size_t kWorkspace = 1024;
+
 /// A descriptor of any kind: its attributes.
 struct Description {
   std::map<int, std::string> attributes;
@@ -106,6 +109,10 @@ cublasStatus_t Product(const Description& product, Sum alpha, const void* a,
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   const int batches = d_layout.Get<int32_t>(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, 1);
+  if (a_layout.Get<int32_t>(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, 1) != batches ||
+      b_layout.Get<int32_t>(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, 1) != batches) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
   return EnqueueWork(stream,
                      [=] {
                        for (int batch = 0; batch < batches; ++batch) {
@@ -186,11 +193,16 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                                              cublasLtMatmulPreference_t, int,
+                                              cublasLtMatmulPreference_t preference, int,
                                               cublasLtMatmulHeuristicResult_t results[],
                                               int* found) {
   results[0] = {};
-  results[0].workspaceSize = 1024;
+  results[0].workspaceSize = kWorkspace;
+  const Description& wanted = Of(preference);
+  for (int i = 0; i < 4; ++i) {
+    results[0].algo.data[i] =
+        wanted.Get<uint32_t>(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES + i, 256);
+  }
   *found = 1;
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -199,7 +211,15 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
                               const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
                               cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
                               cublasLtMatrixLayout_t, void* d, cublasLtMatrixLayout_t d_layout,
-                              const cublasLtMatmulAlgo_t*, void*, size_t, cudaStream_t stream) {
+                              const cublasLtMatmulAlgo_t* algorithm, void*, size_t workspace,
+                              cudaStream_t stream) {
+  const void* const matrices[] = {a, b, c, d};
+  for (int i = 0; i < 4; ++i) {
+    if (reinterpret_cast<uintptr_t>(matrices[i]) % algorithm->data[i] != 0) {
+      return CUBLAS_STATUS_INVALID_VALUE;
+    }
+  }
+  if (workspace < kWorkspace) return CUBLAS_STATUS_INVALID_VALUE;
   const auto run = [&]<typename T, typename Sum>(T, Sum) {
     return Product<T, Sum>(Of(product), *static_cast<const Sum*>(alpha), a, Of(a_layout), b,
                            Of(b_layout), *static_cast<const Sum*>(beta), c, d, Of(d_layout),
