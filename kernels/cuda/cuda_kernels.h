@@ -37,6 +37,7 @@ void RegisterElementwise(Extension& extension);
 void RegisterIndexing(Extension& extension);
 void RegisterLayout(Extension& extension);
 void RegisterMatMul(Extension& extension);
+void RegisterPooling(Extension& extension);
 
 }  // namespace troupe::cuda
 

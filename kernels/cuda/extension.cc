@@ -12,6 +12,7 @@ absl::Status Register(Extension& extension) {
   RegisterIndexing(extension);
   RegisterLayout(extension);
   RegisterMatMul(extension);
+  RegisterPooling(extension);
   return absl::OkStatus();
 }
 

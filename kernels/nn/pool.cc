@@ -11,7 +11,7 @@
 #include "kernels/common/registration.h"
 #include "kernels/common/switch_number.h"
 #include "kernels/kernel.h"
-#include "kernels/nn/window.h"
+#include "kernels/nn/pool_shape.h"
 #include "kernels/simd/pool.h"
 #include "kernels/simd/pool_loops.h"
 
@@ -39,125 +39,28 @@ T Lowest() {
   }
 }
 
-// The sizes of one pooling.
-struct PoolShape {
-  int64_t batch = 0, depth = 0;
-  Window rows, columns;
-  int64_t depth_window = 1;
+PoolForm FormOf(const PoolShape& s) {
+  const auto axis = [](const Window& w) {
+    return PoolAxis{w.input, w.output, w.size, w.stride, w.pad_before};
+  };
+  return {axis(s.rows), axis(s.columns), s.depth, nullptr};
+}
 
-  Shape output_shape() const { return {batch, rows.output, columns.output, depth / depth_window}; }
-  PoolForm Form() const {
-    const auto axis = [](const Window& w) {
-      return PoolAxis{w.input, w.output, w.size, w.stride, w.pad_before};
-    };
-    return {axis(rows), axis(columns), depth, nullptr};
-  }
-};
-
-// What all pooling kernels share: windows from attributes, or from inputs (the versions V2).
 class PoolKernel : public Kernel {
  public:
   PoolKernel(KernelConstruction& construction, absl::Status* status)
-      : first_input_(construction.attrs().Has("ksize") ? -1 : construction.num_inputs() - 2) {
-    *status = Read(construction);
+      : attributes_(construction.num_inputs()) {
+    *status = attributes_.Read(construction, /*takes_nchw=*/false);
   }
 
  protected:
-  // The sizes for an input of shape `input`.
   absl::StatusOr<PoolShape> Resolve(KernelContext& ctx, const Shape& input,
                                     bool allows_depth) const {
-    if (input.rank() != 4) {
-      return InvalidArgument("pooling takes tensors of rank 4, got shape ", input.ToString());
-    }
-    std::array<int64_t, 4> window = window_, stride = stride_;
-    if (first_input_ >= 0) {
-      TROUPE_RETURN_IF_ERROR(ReadSizes(ctx.input(first_input_), "ksize", &window));
-      TROUPE_RETURN_IF_ERROR(ReadSizes(ctx.input(first_input_ + 1), "strides", &stride));
-      TROUPE_RETURN_IF_ERROR(Check(window, stride));
-    }
-    PoolShape s;
-    s.batch = input.dim(0);
-    s.depth = input.dim(3);
-    s.rows = {.input = input.dim(1), .size = window[1], .stride = stride[1]};
-    s.columns = {.input = input.dim(2), .size = window[2], .stride = stride[2]};
-    if (padding_ == PaddingMode::kExplicit) {
-      for (int d = 1; d < 3; ++d) {
-        if (paddings_[2 * d] >= window[d] || paddings_[2 * d + 1] >= window[d]) {
-          return InvalidArgument("explicit paddings must be smaller than the window, got ",
-                                 paddings_[2 * d], " and ", paddings_[2 * d + 1],
-                                 " for a window of ", window[d]);
-        }
-      }
-    }
-    if (window[3] != 1) {
-      const char* wrong =
-          !allows_depth ? "this op does not pool over depth on the CPU"
-          : window[1] != 1 || window[2] != 1
-              ? "pooling over depth and space at once is not supported"
-          : s.depth % window[3] != 0 ? "the depth must be a multiple of the window's"
-          : stride[3] != window[3]   ? "the stride of pooling over depth must be the window's depth"
-                                     : nullptr;
-      if (wrong != nullptr) {
-        return absl::UnimplementedError(absl::StrCat(wrong, " (ksize [", window[0], ",", window[1],
-                                                     ",", window[2], ",", window[3], "], input ",
-                                                     input.ToString(), ")"));
-      }
-      s.depth_window = window[3];
-    }
-    TROUPE_RETURN_IF_ERROR(SlideBoth(padding_, paddings_, s.batch, s.depth, &s.rows, &s.columns));
-    return s;
-  }
-
-  static absl::Status ReadSizes(const Tensor& sizes, const char* name,
-                                std::array<int64_t, 4>* out) {
-    if (sizes.rank() != 1 || sizes.dim(0) != 4) {
-      return InvalidArgument(name, " must be a vector of 4 elements, got shape ",
-                             sizes.shape().ToString());
-    }
-    std::copy_n(sizes.unchecked_data<int32_t>(), 4, out->begin());
-    return absl::OkStatus();
+    return attributes_.Resolve(ctx, input, allows_depth);
   }
 
  private:
-  absl::Status Read(KernelConstruction& construction) {
-    const std::string format = construction.attrs().GetOr<std::string>("data_format", "NHWC");
-    if (format != "NHWC") {
-      return InvalidArgument(construction.op(), " on the CPU takes the data format NHWC only, got ",
-                             format);
-    }
-    TROUPE_RETURN_IF_ERROR(ReadPadding(construction, &padding_, &paddings_));
-    if (first_input_ >= 0) return absl::OkStatus();
-    std::vector<int64_t> window, stride;
-    TROUPE_RETURN_IF_ERROR(construction.GetAttr("ksize", &window));
-    TROUPE_RETURN_IF_ERROR(construction.GetAttr("strides", &stride));
-    if (window.size() != 4 || stride.size() != 4) {
-      return InvalidArgument("ksize and strides must have 4 elements, got ", window.size(), " and ",
-                             stride.size());
-    }
-    std::copy_n(window.begin(), 4, window_.begin());
-    std::copy_n(stride.begin(), 4, stride_.begin());
-    return Check(window_, stride_);
-  }
-
-  static absl::Status Check(const std::array<int64_t, 4>& window,
-                            const std::array<int64_t, 4>& stride) {
-    if (window[0] != 1 || stride[0] != 1) {
-      return absl::UnimplementedError("pooling over the batch is not supported");
-    }
-    for (int d = 0; d < 4; ++d) {
-      if (window[d] <= 0 || stride[d] <= 0) {
-        return InvalidArgument("ksize and strides must be positive, got ", window[d], " and ",
-                               stride[d], " for dimension ", d);
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  // The input that holds ksize, before strides; -1 if they are attributes.
-  const int first_input_;
-  std::array<int64_t, 4> window_ = {}, stride_ = {};
-  PaddingMode padding_ = PaddingMode::kValid;
-  std::vector<int64_t> paddings_;
+  PoolAttributes attributes_;
 };
 
 // Nanoseconds that `elements` elements take when each is looked at `times` times.
@@ -182,7 +85,7 @@ class MaxPoolKernel final : public PoolKernel {
         return absl::OkStatus();
       }
       const T lowest = Lowest<T>();
-      PoolForm form = s.Form();
+      PoolForm form = FormOf(s);
       form.lowest = &lowest;
       const double row_ns =
           NanosecondsFor(s.columns.output * s.depth, s.rows.size * s.columns.size);
@@ -215,11 +118,6 @@ class MaxPoolKernel final : public PoolKernel {
   }
 };
 
-absl::Status CheckShape(const char* name, const Shape& got, const Shape& want) {
-  if (got == want) return absl::OkStatus();
-  return InvalidArgument(name, " has shape ", got.ToString(), ", expected ", want.ToString());
-}
-
 class MaxPoolGradKernel final : public PoolKernel {
  public:
   using PoolKernel::PoolKernel;
@@ -228,11 +126,11 @@ class MaxPoolGradKernel final : public PoolKernel {
     const Tensor& in = ctx.input(0);
     const Tensor& gradient = ctx.input(2);
     TROUPE_ASSIGN_OR_RETURN(const PoolShape s, Resolve(ctx, in.shape(), false));
-    TROUPE_RETURN_IF_ERROR(CheckShape("orig_output", ctx.input(1).shape(), s.output_shape()));
-    TROUPE_RETURN_IF_ERROR(CheckShape("grad", gradient.shape(), s.output_shape()));
+    TROUPE_RETURN_IF_ERROR(CheckPoolShape("orig_output", ctx.input(1).shape(), s.output_shape()));
+    TROUPE_RETURN_IF_ERROR(CheckPoolShape("grad", gradient.shape(), s.output_shape()));
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.type(), in.shape()));
     if (out->num_elements() == 0) return absl::OkStatus();
-    const PoolForm form = s.Form();
+    const PoolForm form = FormOf(s);
     const double image_ns = NanosecondsFor(s.rows.output * s.columns.output * s.depth,
                                            2 * s.rows.size * s.columns.size);
     return SwitchReal(in.type(), [&]<typename T>() {
@@ -260,8 +158,8 @@ class MaxPoolGradGradKernel final : public PoolKernel {
     const Tensor& pooled = ctx.input(1);
     const Tensor& gradient = ctx.input(2);
     TROUPE_ASSIGN_OR_RETURN(const PoolShape s, Resolve(ctx, in.shape(), false));
-    TROUPE_RETURN_IF_ERROR(CheckShape("orig_output", pooled.shape(), s.output_shape()));
-    TROUPE_RETURN_IF_ERROR(CheckShape("grad", gradient.shape(), in.shape()));
+    TROUPE_RETURN_IF_ERROR(CheckPoolShape("orig_output", pooled.shape(), s.output_shape()));
+    TROUPE_RETURN_IF_ERROR(CheckPoolShape("grad", gradient.shape(), in.shape()));
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.type(), s.output_shape()));
     if (out->num_elements() == 0) return absl::OkStatus();
     const double row_ns =
@@ -285,7 +183,7 @@ class MaxPoolGradGradKernel final : public PoolKernel {
   static void Row(const PoolShape& s, int64_t i, const T* in, const T* pooled, const T* gradient,
                   T* out) {
     const int64_t image = i / s.rows.output * s.rows.input * s.columns.input;
-    const PoolForm form = s.Form();
+    const PoolForm form = FormOf(s);
     for (int64_t column = 0; column < s.columns.output; ++column) {
       const PoolWindow w = WindowAt(form, i % s.rows.output, column);
       for (int64_t c = 0; c < s.depth; ++c) {
@@ -314,7 +212,7 @@ class AvgPoolKernel final : public PoolKernel {
     TROUPE_ASSIGN_OR_RETURN(const PoolShape s, Resolve(ctx, in.shape(), false));
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.type(), s.output_shape()));
     if (out->num_elements() == 0) return absl::OkStatus();
-    const PoolForm form = s.Form();
+    const PoolForm form = FormOf(s);
     const double row_ns = NanosecondsFor(s.columns.output * s.depth, s.rows.size * s.columns.size);
     return SwitchType<float, double, half, bfloat16>(in.type(), [&]<typename T>() {
       ctx.ParallelFor(
@@ -338,15 +236,15 @@ class AvgPoolGradKernel final : public PoolKernel {
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& gradient = ctx.input(1);
     std::array<int64_t, 4> dims;
-    TROUPE_RETURN_IF_ERROR(ReadSizes(ctx.input(0), "orig_input_shape", &dims));
+    TROUPE_RETURN_IF_ERROR(ReadPoolSizes(ctx.input(0), "orig_input_shape", &dims));
     TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
     TROUPE_ASSIGN_OR_RETURN(const PoolShape s, Resolve(ctx, shape, false));
-    TROUPE_RETURN_IF_ERROR(CheckShape("grad", gradient.shape(), s.output_shape()));
+    TROUPE_RETURN_IF_ERROR(CheckPoolShape("grad", gradient.shape(), s.output_shape()));
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, gradient.type(), shape));
     if (out->num_elements() == 0) return absl::OkStatus();
     const int64_t in_size = s.rows.input * s.columns.input * s.depth;
     const int64_t out_size = s.rows.output * s.columns.output * s.depth;
-    const PoolForm form = s.Form();
+    const PoolForm form = FormOf(s);
     const double image_ns = NanosecondsFor(out_size, s.rows.size * s.columns.size);
     return SwitchType<float, double, half, bfloat16>(gradient.type(), [&]<typename T>() {
       using Sum = typename PoolType<T>::Type;

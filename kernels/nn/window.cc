@@ -76,6 +76,9 @@ absl::Status ReadPadding(const KernelConstruction& construction, PaddingMode* pa
     for (int64_t p : *paddings) {
       if (p < 0) return InvalidArgument("explicit_paddings must not be negative, got ", p);
     }
+    if (construction.attrs().GetOr<std::string>("data_format", "NHWC") == "NCHW") {
+      std::rotate(paddings->begin() + 2, paddings->begin() + 4, paddings->end());
+    }
     for (const int d : {0, 1, 6, 7}) {
       if ((*paddings)[d] == 0) continue;
       return InvalidArgument("explicit_paddings of the batch and depth dimensions must be 0");

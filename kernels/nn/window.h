@@ -30,7 +30,7 @@ absl::Status SlideBoth(PaddingMode padding, const std::vector<int64_t>& paddings
                        int64_t depth, Window* rows, Window* columns);
 
 /// The attributes padding and explicit_paddings; `paddings` gets 8 numbers if the padding is
-/// explicit, of which those of the batch and the depth must be 0.
+/// explicit, in the order of NHWC, of which those of the batch and the depth must be 0.
 absl::Status ReadPadding(const KernelConstruction& construction, PaddingMode* padding,
                          std::vector<int64_t>* paddings);
 
