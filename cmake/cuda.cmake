@@ -10,7 +10,7 @@ file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/devices/cuda/*.cc
 foreach(shared IN ITEMS array/concat array/dynamic_partition array/dynamic_stitch array/gather
         array/one_hot array/pad array/rearrange array/scatter_nd array/slice array/split
         array/strided_slice common/broadcast common/integer_input common/philox linalg/batch linalg/diagonal
-        random/random_shuffle nn/pool_shape nn/window sparse/sparse_to_dense)
+        random/random_shuffle nn/pool_shape nn/window common/strided_copy reduce/reduce_dims sparse/sparse_to_dense)
   list(APPEND sources ${PROJECT_SOURCE_DIR}/kernels/${shared}.cc)
 endforeach()
 troupe_extension(troupe_cuda ${sources})

@@ -38,6 +38,7 @@ void RegisterIndexing(Extension& extension);
 void RegisterLayout(Extension& extension);
 void RegisterMatMul(Extension& extension);
 void RegisterPooling(Extension& extension);
+void RegisterReduce(Extension& extension);
 
 }  // namespace troupe::cuda
 

@@ -13,6 +13,7 @@ absl::Status Register(Extension& extension) {
   RegisterLayout(extension);
   RegisterMatMul(extension);
   RegisterPooling(extension);
+  RegisterReduce(extension);
   return absl::OkStatus();
 }
 

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "kernels/kernel_registry.h"
+#include "kernels/math/bias_format.h"
 #include "kernels/math/elementwise.h"
 #include "kernels/math/loops.h"
 #include "kernels/reduce/reduce.h"
@@ -9,24 +10,10 @@
 namespace troupe {
 namespace {
 
-// The dimension of channels: the last, or of NCHW images the second.
-int ChannelDim(const Shape& shape, bool channels_first) {
-  return channels_first && shape.rank() > 2 ? 1 : shape.rank() - 1;
-}
-
-absl::Status ReadFormat(KernelConstruction& c, bool* channels_first) {
-  std::string format = c.attrs().GetOr<std::string>("data_format", "NHWC");
-  if (format != "NHWC" && format != "NCHW") {
-    return InvalidArgument("data_format must be NHWC or NCHW, not ", format);
-  }
-  *channels_first = format == "NCHW";
-  return absl::OkStatus();
-}
-
 class BiasAddKernel final : public Kernel {
  public:
   BiasAddKernel(KernelConstruction& c, absl::Status* status) {
-    *status = ReadFormat(c, &channels_first_);
+    *status = ReadBiasFormat(c, &channels_first_);
     const ElementType type = RemoveRef(c.input_type(0));
     add_ = FindBinary(simd::kAdd, type);
     grain_ = KernelContext::GrainFor(BinaryCost(simd::kAdd, type));
@@ -34,19 +21,8 @@ class BiasAddKernel final : public Kernel {
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& value = ctx.input(0);
     const Tensor& bias = ctx.input(1);
-    if (value.rank() < 2) {
-      return InvalidArgument("the value must have at least 2 dimensions, got ",
-                             value.shape().ToString());
-    }
-    if (bias.rank() != 1) {
-      return InvalidArgument("the bias must have 1 dimension, got ", bias.shape().ToString());
-    }
+    TROUPE_RETURN_IF_ERROR(CheckBias(value.shape(), bias.shape(), channels_first_));
     const int channel = ChannelDim(value.shape(), channels_first_);
-    if (bias.dim(0) != value.dim(channel)) {
-      return InvalidArgument("the bias must have one value for each of the ", value.dim(channel),
-                             " channels of ", value.shape().ToString(), ", got ",
-                             bias.shape().ToString());
-    }
     Shape aligned = bias.shape();  // [C, 1, 1 ...] lines up with the channels when broadcast.
     for (int d = channel + 1; d < value.rank(); ++d) aligned.AddDim(1);
     const Shape& shape = value.shape();
@@ -64,7 +40,7 @@ class BiasAddKernel final : public Kernel {
 class BiasAddGradKernel final : public Kernel {
  public:
   BiasAddGradKernel(KernelConstruction& c, absl::Status* status) {
-    *status = ReadFormat(c, &channels_first_);
+    *status = ReadBiasFormat(c, &channels_first_);
     loops_ = FindReduce(Reduction::kSum, RemoveRef(c.input_type(0)));
   }
   absl::Status Compute(KernelContext& ctx) override {

@@ -8,11 +8,6 @@
 namespace troupe {
 namespace {
 
-// Wraps around: sizes beside one that is 0 may have any product.
-int64_t Multiply(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-}
-
 // Walks over the combinations of several dimensions.
 struct Walk {
   absl::InlinedVector<int64_t, 4> sizes, strides;
@@ -167,17 +162,6 @@ struct Reducer {
 };
 
 }  // namespace
-
-void ReduceDims::Add(int64_t size, bool reduced) {
-  int64_t& count = reduced ? reduced_ : kept_;
-  count = Multiply(count, size);
-  if (size == 1) return;
-  if (!dims_.empty() && dims_.back().reduced == reduced) {
-    dims_.back().size = Multiply(dims_.back().size, size);
-  } else {
-    dims_.push_back({size, reduced});
-  }
-}
 
 absl::Status ReduceAccumulators(KernelContext& ctx, const ReduceLoops& loops, ElementType type,
                                 const void* in, const ReduceDims& dims, void* acc) {

@@ -4,32 +4,13 @@
 
 #include <cstdint>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "kernels/kernel.h"
+#include "kernels/reduce/reduce_dims.h"
 #include "kernels/reduce/reduce_loops.h"
 
 namespace troupe {
-
-/// Dimensions of the input with their fate. `Add` joins neighbours of the same fate and drops sizes
-/// of 1.
-class ReduceDims {
- public:
-  struct Dim {
-    int64_t size;
-    bool reduced;
-  };
-  /// From the outermost dimension to the innermost.
-  void Add(int64_t size, bool reduced);
-  const absl::InlinedVector<Dim, 8>& dims() const { return dims_; }
-  int64_t num_kept() const { return kept_; }        ///< Elements of the output.
-  int64_t num_reduced() const { return reduced_; }  ///< Elements that make one of the output.
-
- private:
-  absl::InlinedVector<Dim, 8> dims_;
-  int64_t kept_ = 1, reduced_ = 1;
-};
 
 /// Reduces the elements at `in`, of `type` and dimensions `dims`, into the dims.num_kept() elements
 /// at `out`, of the same type. The order of additions depends on `dims` only. ResourceExhausted

@@ -8,28 +8,6 @@
 namespace troupe {
 namespace {
 
-// Marks the dimensions named by `axes` (a scalar or a list; negative ones count from the back).
-absl::Status MarkAxes(const Tensor& axes, int rank, absl::InlinedVector<bool, 8>* reduced) {
-  reduced->assign(rank, false);
-  auto mark = [&](int64_t axis) -> absl::Status {
-    if (axis < -rank || axis >= rank) {
-      return InvalidArgument("invalid reduction dimension ", axis, " for an input with ", rank,
-                             " dimensions");
-    }
-    bool& flag = (*reduced)[axis < 0 ? axis + rank : axis];
-    if (flag) return InvalidArgument("the reduction axes name dimension ", axis, " twice");
-    flag = true;
-    return absl::OkStatus();
-  };
-  const int64_t n = axes.num_elements();
-  for (int64_t i = 0; i < n; ++i) {
-    TROUPE_RETURN_IF_ERROR(mark(axes.type() == ElementType::kInt32
-                                    ? axes.unchecked_data<int32_t>()[i]
-                                    : axes.unchecked_data<int64_t>()[i]));
-  }
-  return absl::OkStatus();
-}
-
 class ReduceKernel final : public Kernel {
  public:
   ReduceKernel(KernelConstruction& c, absl::Status* status, Reduction op)
@@ -42,19 +20,9 @@ class ReduceKernel final : public Kernel {
 
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& input = ctx.input(0);
-    absl::InlinedVector<bool, 8> reduced;
-    TROUPE_RETURN_IF_ERROR(MarkAxes(ctx.input(1), input.rank(), &reduced));
-    ReduceDims dims;
-    absl::InlinedVector<int64_t, 8> sizes;
-    for (int d = 0; d < input.rank(); ++d) {
-      dims.Add(input.dim(d), reduced[d]);
-      if (!reduced[d]) {
-        sizes.push_back(input.dim(d));
-      } else if (keep_dims_) {
-        sizes.push_back(1);
-      }
-    }
-    TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(sizes));
+    TROUPE_ASSIGN_OR_RETURN(const ReducedShape reduced,
+                            ReduceAlong(input.shape(), ctx.input(1), keep_dims_));
+    const auto& [dims, shape] = reduced;
     if (dims.num_reduced() == 1) {  // Every result is an element as it is.
       ctx.PassThrough(0, 0);
       ctx.output(0).set_shape(shape);

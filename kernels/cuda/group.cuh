@@ -1,0 +1,78 @@
+/// Groups of neighbouring threads that work on one thing, and packs of neighbouring elements.
+#ifndef TROUPE_KERNELS_CUDA_GROUP_CUH_
+#define TROUPE_KERNELS_CUDA_GROUP_CUH_
+
+#include <cstring>
+
+#include "kernels/cuda/parallel.cuh"
+
+namespace troupe::cuda {
+
+inline constexpr int kWarp = 32;
+inline constexpr int kWarps = kThreads / kWarp;
+
+/// kN elements that are read or written at once, at an address that is a multiple of their size.
+template <typename T, int kN>
+struct alignas(sizeof(T) * kN) Packed {
+  T values[kN];
+};
+template <int kN, typename T>
+__device__ Packed<T, kN> LoadPacked(const T* from, int64_t at) {
+  return *reinterpret_cast<const Packed<T, kN>*>(from + at);
+}
+template <int kN, typename T>
+__device__ void StorePacked(const Packed<T, kN>& values, T* to, int64_t at) {
+  *reinterpret_cast<Packed<T, kN>*>(to + at) = values;
+}
+
+/// The value of the lane whose number differs by the bits of `mask`. All lanes of the warp call it.
+template <typename V>
+__device__ V ShuffleXor(V value, int mask) {
+  constexpr int kWords = (sizeof(V) + 3) / 4;
+  unsigned words[kWords] = {};
+  memcpy(words, &value, sizeof(V));
+  for (int w = 0; w < kWords; ++w) words[w] = __shfl_xor_sync(~0u, words[w], mask);
+  memcpy(&value, words, sizeof(V));
+  return value;
+}
+/// The value of the lane `delta` before this one; its own for the first ones.
+template <typename V>
+__device__ V ShuffleUp(V value, int delta) {
+  constexpr int kWords = (sizeof(V) + 3) / 4;
+  unsigned words[kWords] = {};
+  memcpy(words, &value, sizeof(V));
+  for (int w = 0; w < kWords; ++w) words[w] = __shfl_up_sync(~0u, words[w], delta);
+  memcpy(&value, words, sizeof(V));
+  return value;
+}
+
+/// Joins the values of a group: a power of two up to 32, or kThreads (the block, of so many
+/// threads). All threads of the block call it; all of the group get the result, always joined in
+/// the same order. `of_warps` is shared memory of kWarps values.
+template <typename V, typename Join>
+__device__ V JoinGroup(V value, int group, V* of_warps, Join join) {
+  for (int mask = (group < kWarp ? group : kWarp) / 2; mask > 0; mask /= 2) {
+    value = join(value, ShuffleXor(value, mask));
+  }
+  if (group <= kWarp) return value;
+  __syncthreads();  // They may still be read from the last time.
+  if (threadIdx.x % kWarp == 0) of_warps[threadIdx.x / kWarp] = value;
+  __syncthreads();
+  value = of_warps[0];
+  for (int w = 1; w < kWarps; ++w) value = join(value, of_warps[w]);
+  return value;
+}
+
+/// How many neighbouring threads read a row of so many packs; for `JoinGroup`.
+inline int GroupFor(int64_t packs) {
+  if (packs >= 4 * kThreads) return kThreads;
+  int group = 1;
+  while (group < kWarp && group * 4 < packs) group *= 2;
+  return group;
+}
+
+inline bool IsAligned(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
+
+}  // namespace troupe::cuda
+
+#endif  // TROUPE_KERNELS_CUDA_GROUP_CUH_
