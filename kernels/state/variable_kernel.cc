@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "devices/device.h"
 #include "devices/exceptions.h"
 #include "kernels/cancellation.h"
 
@@ -231,8 +232,25 @@ absl::Status VariableKernel::Collect(KernelContext& ctx, Variables* variables, L
   return absl::OkStatus();
 }
 
+/// FailedPrecondition for a variable that lives where a kernel of the host cannot reach it: its
+/// device has kernels for all that took it in the graph that made it, but not for this node.
+template <typename Held>
+absl::Status CheckSpaces(const KernelContext& ctx, const Held& leases) {
+  const Device* const device = ctx.step().device;
+  if (device == nullptr || device->memory_space() != MemorySpace::kHost) return absl::OkStatus();
+  for (const Variable::Lease& lease : leases) {
+    if (lease.value().space() == MemorySpace::kDevice) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("variable '", lease.variable()->name(), "' lives in the memory of another ",
+                       "device, and this node runs on ", device->name()));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status VariableKernel::Finish(KernelContext& ctx, Leases& leases) {
-  absl::Status status = Apply(ctx, leases);
+  absl::Status status = CheckSpaces(ctx, leases.held_);
+  if (status.ok()) status = Apply(ctx, leases);
   if (status.ok() && reference_output_) ctx.set_output_ref(0, ctx.input_ref(0));
   leases.held_.clear();
   return status;
