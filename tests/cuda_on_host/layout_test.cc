@@ -28,13 +28,13 @@ Tensor Numbered(ElementType type, const Shape& shape) {
   return tensor;
 }
 
-/// Small whole numbers, so that sums are exact in any order.
-Tensor Whole(const Shape& shape) {
+/// Numbers whose sums show the order in which they are made.
+Tensor Fractions(const Shape& shape) {
   Tensor tensor = *Tensor::Allocate(ElementType::kFloat, shape);
-  float next = 0;
+  uint32_t next = 1;
   for (float& value : tensor.mutable_values<float>()) {
-    value = next;
-    next = next > 50 ? -50 : next + 3;
+    next = next * 1664525 + 1013904223;
+    value = static_cast<float>(static_cast<int32_t>(next >> 8) - (1 << 23)) / 7;
   }
   return tensor;
 }
@@ -170,10 +170,10 @@ TEST(Indexing, ABadIndexIsTheNodesError) {
     return std::vector<Output>{ops::Neg(s, picked)};
   };
   Tensor indices = Random(50, Shape({1000}));
-  ASSERT_TRUE(RunOn("/device:GPU:0", {Whole(Shape({50, 3})), indices}, build).ok());
+  ASSERT_TRUE(RunOn("/device:GPU:0", {Fractions(Shape({50, 3})), indices}, build).ok());
   indices.mutable_data<int64_t>()[777] = 50;
   const absl::Status status =
-      RunOn("/device:GPU:0", {Whole(Shape({50, 3})), indices}, build).status();
+      RunOn("/device:GPU:0", {Fractions(Shape({50, 3})), indices}, build).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_THAT(std::string(status.message()),
               testing::HasSubstr("element 777 is 50, which is not in [0, 50)"));
@@ -186,8 +186,8 @@ TEST(Indexing, ManyRowsOfOneSlot) {
   for (const int64_t rows : {100, 600, 5000}) {
     for (const int64_t slots : {1, 7, 8, 16, 300, 4096}) {
       for (const int64_t inner : {1, 5}) {
-        ExpectSame({Whole(Shape({slots, inner})), Random(slots, Shape({rows, 1})),
-                    Whole(Shape({rows, inner}))},
+        ExpectSame({Fractions(Shape({slots, inner})), Random(slots, Shape({rows, 1})),
+                    Fractions(Shape({rows, inner}))},
                    [](const Scope& s, const auto& x) {
                      return std::vector<Output>{ops::TensorScatterAdd(s, x[0], x[1], x[2]),
                                                 ops::TensorScatterUpdate(s, x[0], x[1], x[2])};
@@ -199,7 +199,7 @@ TEST(Indexing, ManyRowsOfOneSlot) {
 
 TEST(Indexing, RowsThatAreLeftOutAmongManyThatAreSorted) {
   // As many slots as a digit has values: what is left out must not look like the last one.
-  ExpectSame({Whole(Shape({16, 3})), Random(20, Shape({2000, 1})), Whole(Shape({2000, 3}))},
+  ExpectSame({Fractions(Shape({16, 3})), Random(20, Shape({2000, 1})), Fractions(Shape({2000, 3}))},
              [](const Scope& s, const auto& x) {
                return std::vector<Output>{
                    ops::TensorScatterAdd(s, x[0], x[1], x[2], {.bad_indices_policy = "IGNORE"}),
@@ -214,7 +214,7 @@ TEST(Indexing, StitchAndPartitionMoreThanOneLaunchTakes) {
     std::iota(indices.begin(), indices.end(), i);
     inputs.push_back(Tensor::Vector<int32_t>(indices));
   }
-  for (int i = 0; i < 150; ++i) inputs.push_back(Whole(Shape({i % 5, 3})));
+  for (int i = 0; i < 150; ++i) inputs.push_back(Fractions(Shape({i % 5, 3})));
   ExpectSame(inputs, [](const Scope& s, const auto& x) {
     return std::vector<Output>{ops::DynamicStitch(s,
                                                   std::vector<Output>(x.begin(), x.begin() + 150),
@@ -222,7 +222,7 @@ TEST(Indexing, StitchAndPartitionMoreThanOneLaunchTakes) {
   });
   std::vector<int32_t> ids(1000);
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i * i % 97 + 3);
-  ExpectSame({Whole(Shape({1000, 3})), Tensor::Vector<int32_t>(ids)},
+  ExpectSame({Fractions(Shape({1000, 3})), Tensor::Vector<int32_t>(ids)},
              [](const Scope& s, const auto& x) {
                const OutputList parts = ops::DynamicPartition(s, x[0], x[1], 100);
                return std::vector<Output>(parts.begin(), parts.end());
