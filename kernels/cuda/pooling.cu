@@ -300,7 +300,7 @@ cudaError_t RunAs(const Pooling& p, bool over_output, cudaStream_t stream, Opera
                          axis(p.rows), axis(p.columns), p.channels_first};
   using B = Body<T, kChannels, Index>;
   const int64_t n = Elements(p, over_output) / kChannels;
-  return Launch(&ForEachPack<Index, B>, Blocks(n), kThreads, stream, n, B{plan, {operands}...});
+  return Launch(&ForEachPack<Index, B>, Blocks(n), kThreads, stream, n, B{plan, operands...});
 }
 
 /// Any pointer, as a pointer to packs.
