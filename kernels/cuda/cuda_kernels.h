@@ -39,6 +39,8 @@ void RegisterLayout(Extension& extension);
 void RegisterMatMul(Extension& extension);
 void RegisterPooling(Extension& extension);
 void RegisterReduce(Extension& extension);
+void RegisterScan(Extension& extension);
+void RegisterSoftmax(Extension& extension);
 
 }  // namespace troupe::cuda
 

@@ -14,6 +14,8 @@ absl::Status Register(Extension& extension) {
   RegisterMatMul(extension);
   RegisterPooling(extension);
   RegisterReduce(extension);
+  RegisterScan(extension);
+  RegisterSoftmax(extension);
   return absl::OkStatus();
 }
 

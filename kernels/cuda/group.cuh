@@ -3,6 +3,7 @@
 #define TROUPE_KERNELS_CUDA_GROUP_CUH_
 
 #include <cstring>
+#include <limits>
 
 #include "kernels/cuda/parallel.cuh"
 
@@ -10,6 +11,14 @@ namespace troupe::cuda {
 
 inline constexpr int kWarp = 32;
 inline constexpr int kWarps = kThreads / kWarp;
+
+/// Code of a card may use constants of the host, but call no functions.
+template <typename T>
+inline constexpr T kLowest = std::numeric_limits<T>::lowest();
+template <typename T>
+inline constexpr T kHighest = std::numeric_limits<T>::max();
+template <typename T>
+inline constexpr T kInfinity = std::numeric_limits<T>::infinity();
 
 /// kN elements that are read or written at once, at an address that is a multiple of their size.
 template <typename T, int kN>

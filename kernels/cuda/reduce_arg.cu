@@ -1,6 +1,4 @@
 // ArgMax and ArgMin: reductions of values with their indices.
-#include <limits>
-
 #include "kernels/cuda/reduce.cuh"
 #include "kernels/cuda/reduce.h"
 
@@ -13,7 +11,7 @@ struct Candidate {
   int64_t index;
 };
 
-constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+constexpr int64_t kNone = INT64_MAX;
 
 template <typename T, bool kMax>
 struct ArgReducer {
@@ -26,7 +24,7 @@ struct ArgReducer {
   __device__ static W Start() {
     if constexpr (std::is_same_v<T, __half>) return kMax ? -65504.0f : 65504.0f;
     if constexpr (std::is_same_v<T, __nv_bfloat16>) return kMax ? -3.3895314e38f : 3.3895314e38f;
-    return kMax ? std::numeric_limits<W>::lowest() : std::numeric_limits<W>::max();
+    return kMax ? kLowest<W> : kHighest<W>;
   }
   __device__ static bool Better(W a, W b) { return kMax ? a > b : a < b; }
 

@@ -6,6 +6,7 @@
 #include "devices/status_macros.h"
 #include "kernels/common/integer_input.h"
 #include "kernels/cuda/cuda_kernels.h"
+#include "kernels/cuda/one_type_kernel.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/math/bias_format.h"
 #include "kernels/reduce/reduce_dims.h"
@@ -49,18 +50,6 @@ absl::Status Enqueue(KernelContext& ctx, ReduceOp op, Number type, std::vector<R
   return CudaStatus(LaunchReduce(op, call, plan, StreamOf(ctx)), "a reduction");
 }
 
-class OneTypeKernel : public Kernel {
- public:
-  OneTypeKernel(KernelConstruction& construction, absl::Status* status) {
-    const absl::StatusOr<Number> type = NumberOf(construction.input_type(0));
-    *status = type.status();
-    if (type.ok()) type_ = *type;
-  }
-
- protected:
-  Number type_ = Number::kFloat;
-};
-
 template <ReduceOp kOp, bool kMean = false>
 class ReduceKernel final : public OneTypeKernel {
  public:
@@ -87,7 +76,8 @@ class ReduceKernel final : public OneTypeKernel {
 
 class L2LossKernel final : public OneTypeKernel {
  public:
-  using OneTypeKernel::OneTypeKernel;
+  L2LossKernel(KernelConstruction& construction, absl::Status* status)
+      : OneTypeKernel(construction, status) {}
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& input = ctx.input(0);
     TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, input.type(), Shape()));

@@ -2,8 +2,6 @@
 #ifndef TROUPE_KERNELS_CUDA_REDUCE_OPS_CUH_
 #define TROUPE_KERNELS_CUDA_REDUCE_OPS_CUH_
 
-#include <limits>
-
 #include "kernels/cuda/reduce.cuh"
 #include "kernels/cuda/reduce.h"
 
@@ -42,10 +40,9 @@ struct ExtremeOf {
   using Acc = WideType<T>;
   __device__ static Acc Identity() {
     if constexpr (std::is_floating_point_v<Acc>) {
-      const Acc infinity = std::numeric_limits<Acc>::infinity();
-      return kMax ? -infinity : infinity;
+      return kMax ? -kInfinity<Acc> : kInfinity<Acc>;
     } else {
-      return kMax ? std::numeric_limits<Acc>::lowest() : std::numeric_limits<Acc>::max();
+      return kMax ? kLowest<Acc> : kHighest<Acc>;
     }
   }
   __device__ static Acc Of(T x) { return static_cast<Acc>(x); }
