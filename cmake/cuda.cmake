@@ -9,8 +9,9 @@ file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/devices/cuda/*.cc
 # What it shares with the CPU's kernels is hidden in libtroupe.so.
 foreach(shared IN ITEMS array/concat array/dynamic_partition array/dynamic_stitch array/gather
         array/one_hot array/pad array/rearrange array/scatter_nd array/slice array/split
-        array/strided_slice common/broadcast common/integer_input common/philox linalg/batch linalg/diagonal
-        random/random_shuffle nn/pool_shape nn/window common/strided_copy reduce/reduce_dims sparse/sparse_to_dense)
+        array/strided_slice common/broadcast common/integer_input common/philox linalg/batch
+        linalg/diagonal nn/pool_shape nn/window random/random_shuffle reduce/reduce_dims
+        sparse/sparse_to_dense)
   list(APPEND sources ${PROJECT_SOURCE_DIR}/kernels/${shared}.cc)
 endforeach()
 troupe_extension(troupe_cuda ${sources})
