@@ -74,7 +74,7 @@ set(same_version "libtroupe (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_LIBTROUPE-DEV_PACKAGE_NAME libtroupe-dev)
 set(CPACK_DEBIAN_LIBTROUPE-DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_LIBTROUPE-DEV_PACKAGE_DEPENDS
-    "${same_version}, libabsl-dev, libprotobuf-dev, protobuf-compiler")
+    "${same_version}, libabsl-dev, libprotobuf-dev, protobuf-compiler, libcaf-dev")
 set(CPACK_COMPONENT_LIBTROUPE-DEV_DESCRIPTION "Dataflow runtime: headers, CMake and pkg-config files")
 set(CPACK_DEBIAN_TROUPE_PACKAGE_NAME troupe)
 set(CPACK_DEBIAN_TROUPE_PACKAGE_SECTION science)
