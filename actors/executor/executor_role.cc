@@ -476,7 +476,9 @@ void ExecutorRole::Finish(PendingKernel* pending_kernel) {
   const uint64_t start = pending_kernel->start_ns, end = pending_kernel->end_ns;
   Tensor value = std::move(pending_kernel->value);
   pending_kernel->value.Reset();
-  if (!pending_kernel->status.ok()) Fail(node, pending_kernel->status);
+  if (!pending_kernel->status.ok() && (on_device_ == nullptr || !FailedLate())) {
+    Fail(node, pending_kernel->status);
+  }
   Recycle(pending_kernel);
   if (timed_ && end > start) {
     const bool sync = plan_->node(node).kind == PlanNode::kSync;
