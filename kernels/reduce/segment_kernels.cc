@@ -5,6 +5,7 @@
 #include "kernels/common/integer_input.h"
 #include "kernels/kernel_registry.h"
 #include "kernels/math/loops.h"
+#include "kernels/reduce/segment_shape.h"
 
 namespace troupe {
 namespace {
@@ -20,17 +21,8 @@ class UnsortedSegmentSumKernel final : public Kernel {
     const Tensor& data = ctx.input(0);
     const Tensor& ids = ctx.input(1);
     TROUPE_ASSIGN_OR_RETURN(int64_t segments, ReadIntegerScalar(ctx.input(2), "num_segments"));
-    if (segments < 0) return InvalidArgument("num_segments must not be negative, got ", segments);
-    bool prefix = ids.rank() <= data.rank();
-    for (int d = 0; prefix && d < ids.rank(); ++d) prefix = ids.dim(d) == data.dim(d);
-    if (!prefix) {
-      return InvalidArgument("the data's shape ", data.shape().ToString(),
-                             " does not start with that of the segment ids, ",
-                             ids.shape().ToString());
-    }
-    absl::InlinedVector<int64_t, 8> dims = {segments};
-    for (int d = ids.rank(); d < data.rank(); ++d) dims.push_back(data.dim(d));
-    TROUPE_ASSIGN_OR_RETURN(Shape shape, Shape::Create(dims));
+    TROUPE_ASSIGN_OR_RETURN(const Shape shape,
+                            UnsortedSegmentShape(data.shape(), ids.shape(), segments));
     TROUPE_ASSIGN_OR_RETURN(DimVector segment_of, ReadIntegers(ids, "segment_ids"));
     for (size_t i = 0; i < segment_of.size() && data.num_elements() > 0; ++i) {
       if (segment_of[i] >= segments) {

@@ -5,6 +5,7 @@
 #include "kernels/common/integer_input.h"
 #include "kernels/kernel_registry.h"
 #include "kernels/math/loops.h"
+#include "kernels/reduce/segment_shape.h"
 
 namespace troupe {
 namespace {
@@ -19,28 +20,17 @@ class SegmentSumKernel final : public Kernel {
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& data = ctx.input(0);
     const Tensor& ids = ctx.input(1);
-    if (ids.rank() != 1 || data.rank() < 1 || data.dim(0) != ids.dim(0)) {
-      return InvalidArgument(
-          "segment_ids must be a vector with a number for each row of data, got "
-          "shapes ",
-          ids.shape().ToString(), " and ", data.shape().ToString());
-    }
+    TROUPE_RETURN_IF_ERROR(CheckSegmentShapes(data.shape(), ids.shape()));
     TROUPE_ASSIGN_OR_RETURN(const DimVector segment_of, ReadIntegers(ids, "segment_ids"));
     const int64_t rows = static_cast<int64_t>(segment_of.size());
     // Where segments begin.
     DimVector starts;
     for (int64_t r = 0; r < rows; ++r) {
       const int64_t before = r == 0 ? 0 : segment_of[r - 1];
-      if (segment_of[r] < before) {
-        return InvalidArgument("segment_ids[", r, "] = ", segment_of[r],
-                               segment_of[r] < 0 ? " is negative" : " comes after ",
-                               segment_of[r] < 0 ? "" : StrCat(before),
-                               ": segment ids must not be negative and must not fall");
+      if (segment_of[r] < before || segment_of[r] == std::numeric_limits<int64_t>::max()) {
+        return SegmentOrderError(r, segment_of[r], before);
       }
       if (r == 0 || segment_of[r] != before) starts.push_back(r);
-    }
-    if (rows > 0 && segment_of.back() == std::numeric_limits<int64_t>::max()) {
-      return InvalidArgument("segment_ids[", rows - 1, "] = ", segment_of.back(), " is too large");
     }
     const int64_t segments = rows > 0 ? segment_of.back() + 1 : 0;
     absl::InlinedVector<int64_t, 8> dims = {segments};
