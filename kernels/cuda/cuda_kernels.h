@@ -40,6 +40,7 @@ void RegisterMatMul(Extension& extension);
 void RegisterPooling(Extension& extension);
 void RegisterReduce(Extension& extension);
 void RegisterScan(Extension& extension);
+void RegisterSearch(Extension& extension);
 void RegisterSegment(Extension& extension);
 void RegisterSoftmax(Extension& extension);
 

@@ -15,6 +15,7 @@ absl::Status Register(Extension& extension) {
   RegisterPooling(extension);
   RegisterReduce(extension);
   RegisterScan(extension);
+  RegisterSearch(extension);
   RegisterSegment(extension);
   RegisterSoftmax(extension);
   return absl::OkStatus();
