@@ -3,35 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <string>
 #include <vector>
 
 #include "kernels/common/widen.h"
 #include "kernels/kernel.h"
 #include "kernels/kernel_registry.h"
+#include "kernels/nn/batch_norm_shape.h"
 
 namespace troupe {
 namespace {
-
-// Where channels lie: element i belongs to channel i / inner % channels.
-struct ChannelLayout {
-  int64_t outer = 0, channels = 0, inner = 1;
-
-  int64_t per_channel() const { return outer * inner; }
-};
-
-absl::StatusOr<ChannelLayout> LayoutOf(const Shape& shape, bool channels_first) {
-  if (shape.rank() != 4 && shape.rank() != 5) {
-    return InvalidArgument("the input must be of rank 4 or 5, got shape ", shape.ToString());
-  }
-  ChannelLayout layout;
-  const int axis = channels_first ? 1 : shape.rank() - 1;
-  layout.channels = shape.dim(axis);
-  layout.outer = 1;
-  for (int d = 0; d < axis; ++d) layout.outer *= shape.dim(d);
-  for (int d = axis + 1; d < shape.rank(); ++d) layout.inner *= shape.dim(d);
-  return layout;
-}
 
 // For each channel c the sum of value(i, c) over its elements i. Pieces of fixed size, added in
 // order.
@@ -89,20 +69,10 @@ void ForElements(KernelContext& ctx, const ChannelLayout& layout, Visit visit) {
                   });
 }
 
-absl::Status CheckVector(const char* name, const Tensor& t, int64_t channels) {
-  if (t.rank() == 1 && t.dim(0) == channels) return absl::OkStatus();
-  return InvalidArgument(name, " must be a vector of one element per channel, ", channels,
-                         ", got shape ", t.shape().ToString());
-}
-
 class BatchNormKernel : public Kernel {
  public:
   BatchNormKernel(KernelConstruction& construction, absl::Status* status) {
-    std::string format;
-    *status = construction.GetAttr("data_format", &format);
-    channels_first_ = format.size() > 1 && format[1] == 'C';
-    if (status->ok()) *status = construction.GetAttr("epsilon", &epsilon_);
-    if (status->ok()) *status = construction.GetAttr("is_training", &is_training_);
+    *status = attrs_.Read(construction);
   }
 
  protected:
@@ -126,32 +96,17 @@ class BatchNormKernel : public Kernel {
     return out->mutable_data<float>();
   }
 
-  bool channels_first_ = false;
-  bool is_training_ = true;
-  float epsilon_ = 0;
+  BatchNormAttrs attrs_;
 };
 
 class FusedBatchNormKernel final : public BatchNormKernel {
  public:
-  FusedBatchNormKernel(KernelConstruction& construction, absl::Status* status)
-      : BatchNormKernel(construction, status),
-        factor_(construction.attrs().GetOr<float>("exponential_avg_factor", 1.0f)) {}
+  using BatchNormKernel::BatchNormKernel;
 
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& x = ctx.input(0);
-    TROUPE_ASSIGN_OR_RETURN(const ChannelLayout layout, LayoutOf(x.shape(), channels_first_));
+    TROUPE_ASSIGN_OR_RETURN(const ChannelLayout layout, CheckBatchNorm(ctx, attrs_));
     const int64_t channels = layout.channels;
-    TROUPE_RETURN_IF_ERROR(CheckVector("scale", ctx.input(1), channels));
-    TROUPE_RETURN_IF_ERROR(CheckVector("offset", ctx.input(2), channels));
-    const bool uses_given = !is_training_ || factor_ != 1.0f;
-    if (uses_given) {
-      TROUPE_RETURN_IF_ERROR(CheckVector("mean", ctx.input(3), channels));
-      TROUPE_RETURN_IF_ERROR(CheckVector("variance", ctx.input(4), channels));
-    } else if (ctx.input(3).rank() != 1 || ctx.input(4).rank() != 1) {
-      return InvalidArgument("mean and variance must be vectors, got shapes ",
-                             ctx.input(3).shape().ToString(), " and ",
-                             ctx.input(4).shape().ToString());
-    }
     float* out[4];  // batch mean and variance, saved mean and variance
     for (int i = 0; i < 4; ++i) {
       TROUPE_ASSIGN_OR_RETURN(out[i], ChannelOutput(ctx, i + 1, channels));
@@ -172,7 +127,7 @@ class FusedBatchNormKernel final : public BatchNormKernel {
     const float* in = wide.unchecked_data<float>();
     const float* scale = ctx.input(1).unchecked_data<float>();
     const float* offset = ctx.input(2).unchecked_data<float>();
-    if (is_training_) {
+    if (attrs_.is_training) {
       const double count = static_cast<double>(layout.per_channel());
       const std::vector<double> sums =
           ChannelSums(ctx, layout, [&](int64_t i, int64_t) { return in[i]; });
@@ -187,9 +142,11 @@ class FusedBatchNormKernel final : public BatchNormKernel {
         const float unbiased = static_cast<float>(squares[c] / std::max(count - 1, 1.0));
         out[0][c] = mean[c];
         out[1][c] = unbiased;
-        if (factor_ != 1.0f) {
-          out[0][c] = (1 - factor_) * ctx.input(3).unchecked_data<float>()[c] + factor_ * mean[c];
-          out[1][c] = (1 - factor_) * ctx.input(4).unchecked_data<float>()[c] + factor_ * unbiased;
+        if (attrs_.factor != 1.0f) {
+          out[0][c] = (1 - attrs_.factor) * ctx.input(3).unchecked_data<float>()[c] +
+                      attrs_.factor * mean[c];
+          out[1][c] = (1 - attrs_.factor) * ctx.input(4).unchecked_data<float>()[c] +
+                      attrs_.factor * unbiased;
         }
       }
     } else {
@@ -200,15 +157,13 @@ class FusedBatchNormKernel final : public BatchNormKernel {
     }
     const float* mean = out[2];
     std::vector<float> factor(channels);
-    for (int64_t c = 0; c < channels; ++c) factor[c] = scale[c] / std::sqrt(out[3][c] + epsilon_);
+    for (int64_t c = 0; c < channels; ++c)
+      factor[c] = scale[c] / std::sqrt(out[3][c] + attrs_.epsilon);
     return FillOutput(ctx, x, [&](float* y) {
       ForElements(ctx, layout,
                   [&](int64_t i, int64_t c) { y[i] = (in[i] - mean[c]) * factor[c] + offset[c]; });
     });
   }
-
- private:
-  const float factor_;
 };
 
 class FusedBatchNormGradKernel final : public BatchNormKernel {
@@ -218,15 +173,8 @@ class FusedBatchNormGradKernel final : public BatchNormKernel {
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& dy = ctx.input(0);
     const Tensor& x = ctx.input(1);
-    TROUPE_ASSIGN_OR_RETURN(const ChannelLayout layout, LayoutOf(x.shape(), channels_first_));
-    if (!(dy.shape() == x.shape())) {
-      return InvalidArgument("y_backprop and x must have the same shape, got ",
-                             dy.shape().ToString(), " and ", x.shape().ToString());
-    }
+    TROUPE_ASSIGN_OR_RETURN(const ChannelLayout layout, CheckBatchNormGrad(ctx, attrs_));
     const int64_t channels = layout.channels;
-    TROUPE_RETURN_IF_ERROR(CheckVector("scale", ctx.input(2), channels));
-    TROUPE_RETURN_IF_ERROR(CheckVector("the saved mean", ctx.input(3), channels));
-    TROUPE_RETURN_IF_ERROR(CheckVector("the saved variance", ctx.input(4), channels));
     TROUPE_ASSIGN_OR_RETURN(float* scale_gradient, ChannelOutput(ctx, 1, channels));
     TROUPE_ASSIGN_OR_RETURN(float* offset_gradient, ChannelOutput(ctx, 2, channels));
     TROUPE_RETURN_IF_ERROR(ChannelOutput(ctx, 3, 0).status());
@@ -251,17 +199,17 @@ class FusedBatchNormGradKernel final : public BatchNormKernel {
     std::vector<float> factor(channels), shift(channels, 0.0f), slope(channels, 0.0f);
     const double count = static_cast<double>(layout.per_channel());
     for (int64_t c = 0; c < channels; ++c) {
-      const double inverse = 1.0 / std::sqrt(static_cast<double>(variance[c]) + epsilon_);
+      const double inverse = 1.0 / std::sqrt(static_cast<double>(variance[c]) + attrs_.epsilon);
       scale_gradient[c] = static_cast<float>(products[c] * inverse);
       offset_gradient[c] = static_cast<float>(sums[c]);
       factor[c] = static_cast<float>(scale[c] * inverse);
-      if (is_training_) {
+      if (attrs_.is_training) {
         shift[c] = static_cast<float>(sums[c] / count);
         slope[c] = static_cast<float>(products[c] / count * inverse * inverse);
       }
     }
     return FillOutput(ctx, x, [&](float* dx) {
-      if (!is_training_) {  // x has no part in it, not even if it is infinite.
+      if (!attrs_.is_training) {  // x has no part in it, not even if it is infinite.
         ForElements(ctx, layout, [&](int64_t i, int64_t c) { dx[i] = factor[c] * grad[i]; });
         return;
       }

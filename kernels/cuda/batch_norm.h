@@ -1,0 +1,49 @@
+/// Batch normalization on CUDA.
+#ifndef TROUPE_KERNELS_CUDA_BATCH_NORM_H_
+#define TROUPE_KERNELS_CUDA_BATCH_NORM_H_
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "kernels/cuda/number.h"
+#include "kernels/cuda/reduce_plan.h"
+
+namespace troupe::cuda {
+
+/// `x` and what is of its shape: [outer, channels, inner] of half, bfloat16 or float; at least one
+/// element. All else: a float for each channel.
+struct BatchNormCall {
+  Number type;
+  int64_t outer, channels, inner;
+  bool is_training;
+  float epsilon, factor;
+  const void* x;
+  const float *scale, *offset, *given_mean, *given_variance;
+  void* y;
+  float *mean, *variance, *saved_mean, *saved_variance;
+  float* multiplier;  ///< Scratch.
+  void* scratch;      ///< For the plan, whose accumulators have 4 bytes.
+};
+struct BatchNormGradCall {
+  Number type;
+  int64_t outer, channels, inner;
+  bool is_training;
+  float epsilon;
+  const void *dy, *x;
+  const float *scale, *mean, *variance;
+  void* dx;
+  float *scale_gradient, *offset_gradient;
+  float* coefficients;  ///< Scratch: 3 for each channel.
+  void* scratch;        ///< For the plan, whose accumulators have 8 bytes.
+};
+
+/// The plans reduce all dimensions but that of channels. Launches: one for each pass of the plan,
+/// twice for the mean and the variance, and one that writes.
+cudaError_t LaunchBatchNorm(const BatchNormCall& call, const ReducePlan& plan, cudaStream_t stream);
+cudaError_t LaunchBatchNormGrad(const BatchNormGradCall& call, const ReducePlan& plan,
+                                cudaStream_t stream);
+
+}  // namespace troupe::cuda
+
+#endif  // TROUPE_KERNELS_CUDA_BATCH_NORM_H_
