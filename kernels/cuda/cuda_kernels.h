@@ -37,6 +37,7 @@ void RegisterBatchNorm(Extension& extension);
 void RegisterElementwise(Extension& extension);
 void RegisterIndexing(Extension& extension);
 void RegisterLayout(Extension& extension);
+void RegisterConv(Extension& extension);
 void RegisterMatMul(Extension& extension);
 void RegisterPooling(Extension& extension);
 void RegisterReduce(Extension& extension);

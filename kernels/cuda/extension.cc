@@ -12,6 +12,7 @@ absl::Status Register(Extension& extension) {
   RegisterElementwise(extension);
   RegisterIndexing(extension);
   RegisterLayout(extension);
+  RegisterConv(extension);
   RegisterMatMul(extension);
   RegisterPooling(extension);
   RegisterReduce(extension);

@@ -15,7 +15,7 @@ namespace {
 class ConvKernel : public Kernel {
  public:
   ConvKernel(KernelConstruction& construction, ConvOp op, absl::Status* status) : op_(op) {
-    *status = attributes_.Read(construction, op);
+    *status = attributes_.Read(construction, op, /*only_nhwc=*/true);
   }
 
  protected:
@@ -120,15 +120,7 @@ absl::Status CheckGradient(const ConvShape& shape, const Shape& gradient) {
     return InvalidArgument("gradients of grouped convolutions are not supported on the CPU (depth ",
                            shape.in_depth, ", filter's depth ", shape.filter_depth(), ")");
   }
-  if (gradient.rank() != 4) {
-    return InvalidArgument("out_backprop must be of rank 4, got shape ", gradient.ToString());
-  }
-  const Shape want = shape.output_shape();
-  if (!(gradient == want)) {
-    return InvalidArgument("out_backprop has shape ", gradient.ToString(),
-                           ", the convolution's output ", want.ToString());
-  }
-  return absl::OkStatus();
+  return CheckConvGradient(shape, gradient);
 }
 
 class Conv2DBackpropInputKernel final : public ConvKernel {
@@ -139,16 +131,8 @@ class Conv2DBackpropInputKernel final : public ConvKernel {
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& filter = ctx.input(1);
     const Tensor& gradient = ctx.input(2);
-    TROUPE_ASSIGN_OR_RETURN(Shape input, ReadShapeVector(ctx.input(0), "input_sizes"));
-    if (input.rank() == 2 && gradient.rank() == 4 && filter.rank() == 4) {
-      // The spatial sizes alone.
-      TROUPE_ASSIGN_OR_RETURN(
-          input, Shape::Create({gradient.dim(0), input.dim(0), input.dim(1), filter.dim(2)}));
-    }
-    if (input.rank() != 4) {
-      return InvalidArgument("input_sizes must have 4 elements (or 2, the rows and columns), got ",
-                             input.rank());
-    }
+    TROUPE_ASSIGN_OR_RETURN(const Shape input, ReadConvInputSizes(ctx.input(0), filter.shape(),
+                                                                  gradient.shape(), false));
     TROUPE_ASSIGN_OR_RETURN(const ConvShape shape, attributes_.Resolve(input, filter.shape()));
     TROUPE_RETURN_IF_ERROR(CheckGradient(shape, gradient.shape()));
     return Run(ctx, shape, filter, gradient, input);

@@ -4,14 +4,19 @@
 #include <cmath>
 #include <string>
 
+#include "kernels/common/integer_input.h"
+
 namespace troupe {
 
-absl::Status ConvAttributes::Read(const KernelConstruction& construction, ConvOp op) {
+absl::Status ConvAttributes::Read(const KernelConstruction& construction, ConvOp op,
+                                  bool only_nhwc) {
   std::string format;
   TROUPE_RETURN_IF_ERROR(construction.GetAttr("data_format", &format));
-  if (format != "NHWC") {
-    const std::string message = absl::StrCat(
-        construction.op(), " on the CPU takes the data format NHWC only, got ", format);
+  channels_first_ = !only_nhwc && format == "NCHW";
+  if (format != "NHWC" && !channels_first_) {
+    const std::string message =
+        absl::StrCat(construction.op(), " takes the data format NHWC ", only_nhwc ? "" : "or NCHW ",
+                     "only on this device, got ", format);
     return op == ConvOp::kForward ? absl::UnimplementedError(message)
                                   : absl::InvalidArgumentError(message);
   }
@@ -21,6 +26,10 @@ absl::Status ConvAttributes::Read(const KernelConstruction& construction, ConvOp
   if (strides.size() != 4 || dilations.size() != 4) {
     return InvalidArgument("strides and dilations must have 4 elements, got ", strides.size(),
                            " and ", dilations.size());
+  }
+  if (channels_first_) {
+    std::rotate(strides.begin() + 1, strides.begin() + 2, strides.end());
+    std::rotate(dilations.begin() + 1, dilations.begin() + 2, dilations.end());
   }
   if (strides[0] != 1 || strides[3] != 1) {
     const char* message = "strides in the batch and depth dimensions must be 1";
@@ -39,7 +48,7 @@ absl::Status ConvAttributes::Read(const KernelConstruction& construction, ConvOp
   if (row_stride_ <= 0 || column_stride_ <= 0 || row_dilation_ <= 0 || column_dilation_ <= 0) {
     return InvalidArgument("strides and dilations must be positive");
   }
-  if (op != ConvOp::kForward && (row_dilation_ != 1 || column_dilation_ != 1)) {
+  if (only_nhwc && op != ConvOp::kForward && (row_dilation_ != 1 || column_dilation_ != 1)) {
     return InvalidArgument(construction.op(), " on the CPU does not take dilations other than 1");
   }
   return ReadPadding(construction, &padding_, &paddings_);
@@ -53,8 +62,9 @@ absl::StatusOr<ConvShape> ConvAttributes::Resolve(const Shape& input, const Shap
     return InvalidArgument("the filter must be of rank 4, got shape ", filter.ToString());
   }
   ConvShape s;
+  s.channels_first = channels_first_;
   s.batch = input.dim(0);
-  s.in_depth = input.dim(3);
+  s.in_depth = input.dim(channels_first_ ? 1 : 3);
   s.out_depth = filter.dim(3);
   const int64_t filter_depth = filter.dim(2);
   if (filter_depth == 0 || s.in_depth % filter_depth != 0) {
@@ -66,16 +76,44 @@ absl::StatusOr<ConvShape> ConvAttributes::Resolve(const Shape& input, const Shap
     return InvalidArgument("the output's depth ", s.out_depth,
                            " must be a multiple of the number of groups, ", s.groups);
   }
-  s.rows = {.input = input.dim(1),
+  s.rows = {.input = input.dim(channels_first_ ? 2 : 1),
             .size = filter.dim(0),
             .stride = row_stride_,
             .dilation = row_dilation_};
-  s.columns = {.input = input.dim(2),
+  s.columns = {.input = input.dim(channels_first_ ? 3 : 2),
                .size = filter.dim(1),
                .stride = column_stride_,
                .dilation = column_dilation_};
   TROUPE_RETURN_IF_ERROR(SlideBoth(padding_, paddings_, s.batch, s.out_depth, &s.rows, &s.columns));
   return s;
+}
+
+absl::Status CheckConvGradient(const ConvShape& shape, const Shape& gradient) {
+  if (gradient.rank() != 4) {
+    return InvalidArgument("out_backprop must be of rank 4, got shape ", gradient.ToString());
+  }
+  const Shape want = shape.output_shape();
+  if (!(gradient == want)) {
+    return InvalidArgument("out_backprop has shape ", gradient.ToString(),
+                           ", the convolution's output ", want.ToString());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Shape> ReadConvInputSizes(const Tensor& sizes, const Shape& filter,
+                                         const Shape& gradient, bool channels_first) {
+  TROUPE_ASSIGN_OR_RETURN(Shape input, ReadShapeVector(sizes, "input_sizes"));
+  if (input.rank() == 2 && gradient.rank() == 4 && filter.rank() == 4) {
+    const int64_t batch = gradient.dim(0), depth = filter.dim(2);
+    TROUPE_ASSIGN_OR_RETURN(input, channels_first
+                                       ? Shape::Create({batch, depth, input.dim(0), input.dim(1)})
+                                       : Shape::Create({batch, input.dim(0), input.dim(1), depth}));
+  }
+  if (input.rank() != 4) {
+    return InvalidArgument("input_sizes must have 4 elements (or 2, the rows and columns), got ",
+                           input.rank());
+  }
+  return input;
 }
 
 namespace {

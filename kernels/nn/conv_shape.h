@@ -20,6 +20,7 @@ namespace troupe {
 struct ConvShape {
   int64_t batch = 0, in_depth = 0, out_depth = 0, groups = 1;
   Window rows, columns;
+  bool channels_first = false;  ///< Images are NCHW, else NHWC. Filters are the same in both.
 
   int64_t filter_depth() const { return in_depth / groups; }
   /// Multiplications of one image.
@@ -29,11 +30,21 @@ struct ConvShape {
            static_cast<double>(filter_depth() * out_depth);
   }
   Shape filter_shape() const { return {rows.size, columns.size, filter_depth(), out_depth}; }
-  Shape output_shape() const { return {batch, rows.output, columns.output, out_depth}; }
+  Shape output_shape() const {
+    return channels_first ? Shape({batch, out_depth, rows.output, columns.output})
+                          : Shape({batch, rows.output, columns.output, out_depth});
+  }
 };
 
 /// Which of the three kernels.
 enum class ConvOp { kForward, kBackwardInput, kBackwardFilter };
+
+/// InvalidArgument unless `gradient` has the shape of the convolution's output.
+absl::Status CheckConvGradient(const ConvShape& shape, const Shape& gradient);
+/// The shape of the input, from the elements of `sizes`, an int32 or int64 vector on the host:
+/// either all, or the rows and columns alone, to which the others are added. InvalidArgument.
+absl::StatusOr<Shape> ReadConvInputSizes(const Tensor& sizes, const Shape& filter,
+                                         const Shape& gradient, bool channels_first);
 
 /// A piece of a convolution, which is a convolution itself: some images, or some rows of one.
 struct ConvPiece {
@@ -94,15 +105,18 @@ class PackedFilters {
   std::vector<std::pair<Layout, Tensor>> kept_;
 };
 
-/// The attributes of a convolution. Only NHWC is implemented on the CPU, as in TensorFlow.
+/// The attributes of a convolution.
 class ConvAttributes {
  public:
-  /// InvalidArgument or Unimplemented for what TensorFlow's kernel of `op` does not accept.
-  absl::Status Read(const KernelConstruction& construction, ConvOp op);
+  /// InvalidArgument or Unimplemented for what TensorFlow's kernel of `op` does not accept; for the
+  /// CPU (`only_nhwc`) that is NCHW, too, and dilations in gradients.
+  absl::Status Read(const KernelConstruction& construction, ConvOp op, bool only_nhwc);
   /// The sizes for shapes of full rank. InvalidArgument if they do not fit each other.
   absl::StatusOr<ConvShape> Resolve(const Shape& input, const Shape& filter) const;
+  bool channels_first() const { return channels_first_; }
 
  private:
+  bool channels_first_ = false;
   int64_t row_stride_ = 1, column_stride_ = 1, row_dilation_ = 1, column_dilation_ = 1;
   PaddingMode padding_ = PaddingMode::kValid;
   std::vector<int64_t> paddings_;

@@ -1,0 +1,271 @@
+// Conv2D, Conv2DBackpropInput, Conv2DBackpropFilter: by cuDNN, or as one product of matrices.
+#include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "devices/cuda/cuda_device.h"
+#include "devices/status_macros.h"
+#include "kernels/common/integer_input.h"
+#include "kernels/cuda/conv_plan.h"
+#include "kernels/cuda/cublas.h"
+#include "kernels/cuda/cuda_kernels.h"
+#include "kernels/cuda/plan_cache.h"
+#include "kernels/cuda/transpose_planes.h"
+#include "kernels/nn/conv_shape.h"
+
+namespace troupe::cuda {
+namespace {
+
+constexpr size_t kPlans = 512;
+constexpr int64_t kMostWorkspace = int64_t{1} << 30;
+
+/// cuDNN's state for a card, for the life of the process.
+struct Handle {
+  std::mutex mutex;  ///< Held by whoever uses it.
+  cudnnHandle_t handle = nullptr;
+};
+
+absl::StatusOr<Handle*> HandleOf(const Cudnn& cudnn, cudaStream_t stream) {
+  static auto* const handles = new std::map<cudaStream_t, Handle>;
+  static std::mutex mutex;
+  std::lock_guard<std::mutex> lock(mutex);
+  Handle& handle = (*handles)[stream];
+  if (handle.handle == nullptr) {
+    TROUPE_RETURN_IF_ERROR(cudnn.StatusOf(cudnn.create(&handle.handle), "starting cuDNN"));
+    TROUPE_RETURN_IF_ERROR(
+        cudnn.StatusOf(cudnn.set_stream(handle.handle, stream), "starting cuDNN"));
+  }
+  return &handle;
+}
+
+/// What a plan depends on: the stream, which stands for the card, and the problem.
+using Key = std::pair<cudaStream_t, std::array<int64_t, 19>>;
+
+Key KeyOf(cudaStream_t stream, const ConvProblem& p) {
+  const ConvShape& s = p.shape;
+  const Window &r = s.rows, &c = s.columns;
+  return {stream,
+          {static_cast<int64_t>(p.op), static_cast<int64_t>(p.type), s.channels_first, s.batch,
+           s.in_depth, s.out_depth, s.groups, r.input, r.size, r.stride, r.dilation, r.pad_before,
+           r.pad_after, c.input, c.size, c.stride, c.dilation, c.pad_before, c.pad_after}};
+}
+
+/// `tensor`, or a copy of it at an address that cuDNN takes.
+absl::StatusOr<Tensor> Aligned(KernelContext& ctx, const Tensor& tensor) {
+  if (reinterpret_cast<uintptr_t>(tensor.raw_data()) % ConvPlan::kAlignment == 0) return tensor;
+  TROUPE_ASSIGN_OR_RETURN(Tensor copy, ctx.AllocateTemp(tensor.type(), tensor.shape()));
+  TROUPE_RETURN_IF_ERROR(
+      CudaStatus(cudaMemcpyAsync(copy.mutable_raw_data(), tensor.raw_data(), tensor.bytes(),
+                                 cudaMemcpyDeviceToDevice, StreamOf(ctx)),
+                 "copying a slice"));
+  return copy;
+}
+
+/// Where the elements of a filter [rows, columns, depth, out_depth] come to lie for cuDNN, which
+/// wants out_depth outside.
+Planes FilterPlanes(const ConvShape& s) {
+  const int64_t pixels = s.rows.size * s.columns.size, depth = s.filter_depth();
+  if (!s.channels_first) {
+    return {1, pixels * depth, s.out_depth, s.out_depth, 0, pixels * depth, 0};
+  }
+  return {depth, pixels, s.out_depth, depth * s.out_depth, s.out_depth, depth * pixels, pixels};
+}
+Planes Reversed(const Planes& p) {
+  return {p.count, p.columns, p.rows, p.to_row, p.to_plane, p.from_row, p.from_plane};
+}
+
+/// The tensors of a convolution, of which one is written.
+struct Operands {
+  const Tensor &input, &filter, &output;
+};
+
+class ConvKernel : public Kernel {
+ public:
+  ConvKernel(KernelConstruction& construction, ConvOp op, absl::Status* status) : op_(op) {
+    *status = attributes_.Read(construction, op, /*only_nhwc=*/false);
+    if (status->ok()) *status = OpenCublas();
+    if (!status->ok()) return;
+    const absl::StatusOr<const Cudnn*> cudnn = Cudnn::Get();
+    *status = cudnn.status();
+    if (cudnn.ok()) cudnn_ = *cudnn;
+  }
+
+ protected:
+  /// Output 0, of shape `result`, from `a` and `b`: the others of input, filter and output, in this
+  /// order.
+  absl::Status Run(KernelContext& ctx, const ConvShape& shape, const Tensor& a, const Tensor& b,
+                   const Shape& result) {
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, a.type(), result));
+    if (out->num_elements() == 0) return absl::OkStatus();
+    if (a.num_elements() == 0 || b.num_elements() == 0) {
+      return CudaStatus(cudaMemsetAsync(out->mutable_raw_data(), 0, out->bytes(), StreamOf(ctx)),
+                        "filling zeros");
+    }
+    const Operands operands = op_ == ConvOp::kForward         ? Operands{a, b, *out}
+                              : op_ == ConvOp::kBackwardInput ? Operands{*out, a, b}
+                                                              : Operands{a, *out, b};
+    return IsProduct(shape) ? RunProduct(ctx, shape, operands) : RunCudnn(ctx, shape, operands);
+  }
+
+  ConvAttributes attributes_;
+
+ private:
+  /// Whether the filter's windows are rows of the input as it lies there: single pixels, or whole
+  /// images.
+  static bool IsProduct(const ConvShape& s) {
+    if (s.channels_first || s.groups != 1) return false;
+    const auto is = [&s](auto holds) { return holds(s.rows) && holds(s.columns); };
+    return is([](const Window& w) {
+             return w.size == 1 && w.stride == 1 && w.output == w.input && w.pad_before == 0;
+           }) ||
+           is([](const Window& w) {
+             return w.size == w.input && w.output == 1 && w.pad_before == 0 &&
+                    (w.dilation == 1 || w.size == 1);
+           });
+  }
+
+  absl::Status RunProduct(KernelContext& ctx, const ConvShape& s, const Operands& operands) const {
+    const int64_t images = s.batch * s.rows.output * s.columns.output;
+    const int64_t window = s.rows.size * s.columns.size * s.in_depth;
+    const Factor input{operands.input.raw_data()}, filter{operands.filter.raw_data()},
+        output{operands.output.raw_data()};
+    const auto transposed = [](Factor factor) {
+      factor.transposition = Transposition::kTransposed;
+      return factor;
+    };
+    Product p;
+    p.type = operands.input.type();
+    switch (op_) {
+      case ConvOp::kForward:
+        p = {p.type, images, s.out_depth, window, 1, input, filter, Writable(operands.output)};
+        break;
+      case ConvOp::kBackwardInput:
+        p = {p.type,
+             images,
+             window,
+             s.out_depth,
+             1,
+             output,
+             transposed(filter),
+             Writable(operands.input)};
+        break;
+      case ConvOp::kBackwardFilter:
+        p = {p.type,      window,
+             s.out_depth, images,
+             1,           transposed(input),
+             output,      Writable(operands.filter)};
+        break;
+    }
+    return Multiply(ctx, p);
+  }
+
+  absl::Status RunCudnn(KernelContext& ctx, const ConvShape& s, const Operands& operands) const {
+    const ElementType type = operands.input.type();
+    const cudaStream_t stream = StreamOf(ctx);
+    const auto bytes = static_cast<int64_t>(ElementSize(type));
+    TROUPE_ASSIGN_OR_RETURN(const Tensor input, Aligned(ctx, operands.input));
+    TROUPE_ASSIGN_OR_RETURN(const Tensor output, Aligned(ctx, operands.output));
+    TROUPE_ASSIGN_OR_RETURN(Tensor filter, ctx.AllocateTemp(type, operands.filter.shape()));
+    if (op_ != ConvOp::kBackwardFilter) {
+      TROUPE_RETURN_IF_ERROR(
+          CudaStatus(LaunchTransposePlanes(bytes, FilterPlanes(s), operands.filter.raw_data(),
+                                           filter.mutable_raw_data(), stream),
+                     "transposing a filter"));
+    }
+    TROUPE_RETURN_IF_ERROR(Execute(ctx, s, input, filter, output));
+    if (op_ != ConvOp::kBackwardFilter) return absl::OkStatus();
+    return CudaStatus(LaunchTransposePlanes(bytes, Reversed(FilterPlanes(s)), filter.raw_data(),
+                                            Writable(operands.filter), stream),
+                      "transposing a filter");
+  }
+
+  absl::Status Execute(KernelContext& ctx, const ConvShape& shape, const Tensor& input,
+                       const Tensor& filter, const Tensor& output) const {
+    static auto* const plans = new PlanCache<Key, ConvPlan>(kPlans);
+    const cudaStream_t stream = StreamOf(ctx);
+    TROUPE_ASSIGN_OR_RETURN(Handle* const handle, HandleOf(*cudnn_, stream));
+    const ConvProblem problem{op_, input.type(), shape, AllowsTf32(), kMostWorkspace};
+    const auto make = [&]() -> absl::StatusOr<std::shared_ptr<const ConvPlan>> {
+      std::lock_guard<std::mutex> lock(handle->mutex);
+      TROUPE_ASSIGN_OR_RETURN(ConvPlan plan,
+                              ConvPlan::Make(*cudnn_, {.handle = handle->handle}, problem));
+      return std::make_shared<const ConvPlan>(std::move(plan));
+    };
+    TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<const ConvPlan> plan,
+                            plans->Get(KeyOf(stream, problem), make));
+    Tensor workspace;
+    if (plan->workspace() > 0) {
+      TROUPE_ASSIGN_OR_RETURN(workspace,
+                              ctx.AllocateTemp(ElementType::kUint8, Shape({plan->workspace()})));
+    }
+    std::lock_guard<std::mutex> lock(handle->mutex);
+    return plan->Execute(*cudnn_, handle->handle, input.raw_data(), filter.raw_data(),
+                         output.raw_data(),
+                         workspace.valid() ? workspace.mutable_raw_data() : nullptr);
+  }
+
+  static void* Writable(const Tensor& tensor) { return const_cast<void*>(tensor.raw_data()); }
+
+  const ConvOp op_;
+  const Cudnn* cudnn_ = nullptr;
+};
+
+class Conv2DKernel final : public ConvKernel {
+ public:
+  Conv2DKernel(KernelConstruction& construction, absl::Status* status)
+      : ConvKernel(construction, ConvOp::kForward, status) {}
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor &input = ctx.input(0), &filter = ctx.input(1);
+    TROUPE_ASSIGN_OR_RETURN(const ConvShape shape,
+                            attributes_.Resolve(input.shape(), filter.shape()));
+    return Run(ctx, shape, input, filter, shape.output_shape());
+  }
+};
+
+class Conv2DBackpropInputKernel final : public ConvKernel {
+ public:
+  Conv2DBackpropInputKernel(KernelConstruction& construction, absl::Status* status)
+      : ConvKernel(construction, ConvOp::kBackwardInput, status) {}
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor &filter = ctx.input(1), &gradient = ctx.input(2);
+    TROUPE_ASSIGN_OR_RETURN(const Shape input,
+                            ReadConvInputSizes(ctx.input(0), filter.shape(), gradient.shape(),
+                                               attributes_.channels_first()));
+    TROUPE_ASSIGN_OR_RETURN(const ConvShape shape, attributes_.Resolve(input, filter.shape()));
+    TROUPE_RETURN_IF_ERROR(CheckConvGradient(shape, gradient.shape()));
+    return Run(ctx, shape, filter, gradient, input);
+  }
+};
+
+class Conv2DBackpropFilterKernel final : public ConvKernel {
+ public:
+  Conv2DBackpropFilterKernel(KernelConstruction& construction, absl::Status* status)
+      : ConvKernel(construction, ConvOp::kBackwardFilter, status) {}
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor &input = ctx.input(0), &gradient = ctx.input(2);
+    TROUPE_ASSIGN_OR_RETURN(const Shape filter, ReadShapeVector(ctx.input(1), "filter_sizes"));
+    TROUPE_ASSIGN_OR_RETURN(const ConvShape shape, attributes_.Resolve(input.shape(), filter));
+    TROUPE_RETURN_IF_ERROR(CheckConvGradient(shape, gradient.shape()));
+    return Run(ctx, shape, input, gradient, filter);
+  }
+};
+
+}  // namespace
+
+void RegisterConv(Extension& extension) {
+  const auto spec = [](const char* op) {
+    return KernelSpec(op).Device("GPU").Types("T", FloatTypes()).Cost(KernelCost::kExpensive);
+  };
+  extension.Kernel(spec("Conv2D"), MakeKernel<Conv2DKernel>);
+  extension.Kernel(spec("Conv2DBackpropInput").HostMemory("input_sizes"),
+                   MakeKernel<Conv2DBackpropInputKernel>);
+  extension.Kernel(spec("Conv2DBackpropFilter").HostMemory("filter_sizes"),
+                   MakeKernel<Conv2DBackpropFilterKernel>);
+}
+
+}  // namespace troupe::cuda

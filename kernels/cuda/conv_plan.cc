@@ -1,0 +1,284 @@
+#include "kernels/cuda/conv_plan.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "devices/status_macros.h"
+
+namespace troupe::cuda {
+namespace {
+
+/// How tensors are known to a plan.
+enum Uid : int64_t { kInput = 1, kFilter, kOutput };
+
+using Dims = std::array<int64_t, 4>;
+
+/// Batch, depth, rows, columns, as cuDNN counts dimensions in any layout.
+Dims InputDims(const ConvShape& s) { return {s.batch, s.in_depth, s.rows.input, s.columns.input}; }
+Dims FilterDims(const ConvShape& s) {
+  return {s.out_depth, s.filter_depth(), s.rows.size, s.columns.size};
+}
+Dims OutputDims(const ConvShape& s) {
+  return {s.batch, s.out_depth, s.rows.output, s.columns.output};
+}
+
+cudnnDataType_t DataType(ElementType type) {
+  switch (type) {
+    case ElementType::kHalf:
+      return CUDNN_DATA_HALF;
+    case ElementType::kBfloat16:
+      return CUDNN_DATA_BFLOAT16;
+    case ElementType::kDouble:
+      return CUDNN_DATA_DOUBLE;
+    default:
+      return CUDNN_DATA_FLOAT;
+  }
+}
+
+/// The names of an operation's attributes.
+struct OperationNames {
+  cudnnBackendDescriptorType_t operation;
+  cudnnBackendAttributeName_t alpha, beta, convolution, input, filter, output;
+};
+OperationNames NamesOf(ConvOp op) {
+  switch (op) {
+    case ConvOp::kBackwardInput:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY};
+    case ConvOp::kBackwardFilter:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY};
+    default:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y};
+  }
+}
+
+class PlanMaker {
+ public:
+  PlanMaker(const Cudnn& cudnn, const ConvTarget& target, const ConvProblem& problem)
+      : cudnn_(cudnn), target_(target), problem_(problem) {}
+
+  struct Result {
+    CudnnDescriptor plan;
+    int64_t workspace;
+  };
+  /// The first plan with little enough workspace; else that with the least.
+  absl::StatusOr<Result> Make() {
+    TROUPE_RETURN_IF_ERROR(MakeGraph());
+    std::optional<Result> best;
+    for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+      absl::StatusOr<std::vector<CudnnDescriptor>> configurations = Configurations(mode);
+      if (!configurations.ok()) continue;  // It knows none.
+      for (CudnnDescriptor& configuration : *configurations) {
+        TROUPE_ASSIGN_OR_RETURN(const bool wanted, IsWanted(configuration));
+        if (!wanted) continue;
+        absl::StatusOr<Result> result = PlanOf(configuration);
+        if (!result.ok()) continue;  // The heuristics promise nothing.
+        kept_.push_back(std::move(configuration));
+        if (result->workspace <= problem_.most_workspace) return result;
+        if (!best || result->workspace < best->workspace) best.emplace(*std::move(result));
+      }
+    }
+    if (best) return *std::move(best);
+    return absl::UnimplementedError("cuDNN knows no way to compute this convolution");
+  }
+
+  std::vector<CudnnDescriptor> Kept() && { return std::move(kept_); }
+
+ private:
+  absl::StatusOr<CudnnDescriptor> TensorOf(Uid uid, const Dims& dims) {
+    // The last dimension is the innermost.
+    const std::array<int, 4> order =
+        problem_.shape.channels_first ? std::array{0, 1, 2, 3} : std::array{0, 2, 3, 1};
+    Dims strides;
+    int64_t inside = 1;
+    for (int i = 3; i >= 0; --i) {
+      strides[order[i]] = inside;
+      inside *= dims[order[i]];
+    }
+    TROUPE_ASSIGN_OR_RETURN(CudnnDescriptor tensor,
+                            CudnnDescriptor::Make(cudnn_, CUDNN_BACKEND_TENSOR_DESCRIPTOR));
+    tensor.Set(CUDNN_ATTR_TENSOR_UNIQUE_ID, {uid})
+        .Set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, DataType(problem_.type))
+        .Set(CUDNN_ATTR_TENSOR_DIMENSIONS, dims)
+        .Set(CUDNN_ATTR_TENSOR_STRIDES, strides)
+        .Set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, {ConvPlan::kAlignment});
+    TROUPE_RETURN_IF_ERROR(tensor.Finalize());
+    return tensor;
+  }
+
+  absl::StatusOr<CudnnDescriptor> Convolution() {
+    const Window &rows = problem_.shape.rows, &columns = problem_.shape.columns;
+    TROUPE_ASSIGN_OR_RETURN(CudnnDescriptor convolution,
+                            CudnnDescriptor::Make(cudnn_, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR));
+    convolution
+        .Set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE,
+             IsDouble() ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT)
+        .Set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, CUDNN_CROSS_CORRELATION)
+        .Set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, {2})
+        .Set(CUDNN_ATTR_CONVOLUTION_DILATIONS, {rows.dilation, columns.dilation})
+        .Set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, {rows.stride, columns.stride})
+        .Set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, {rows.pad_before, columns.pad_before})
+        .Set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, {rows.pad_after, columns.pad_after});
+    TROUPE_RETURN_IF_ERROR(convolution.Finalize());
+    return convolution;
+  }
+
+  absl::StatusOr<CudnnDescriptor> Operation() {
+    const ConvShape& s = problem_.shape;
+    TROUPE_ASSIGN_OR_RETURN(CudnnDescriptor input, TensorOf(kInput, InputDims(s)));
+    TROUPE_ASSIGN_OR_RETURN(CudnnDescriptor filter, TensorOf(kFilter, FilterDims(s)));
+    TROUPE_ASSIGN_OR_RETURN(CudnnDescriptor output, TensorOf(kOutput, OutputDims(s)));
+    TROUPE_ASSIGN_OR_RETURN(CudnnDescriptor convolution, Convolution());
+    const OperationNames names = NamesOf(problem_.op);
+    TROUPE_ASSIGN_OR_RETURN(CudnnDescriptor operation,
+                            CudnnDescriptor::Make(cudnn_, names.operation));
+    operation.Set(names.convolution, convolution)
+        .Set(names.input, input)
+        .Set(names.filter, filter)
+        .Set(names.output, output);
+    if (IsDouble()) {
+      operation.Set(names.alpha, CUDNN_TYPE_DOUBLE, 1.0).Set(names.beta, CUDNN_TYPE_DOUBLE, 0.0);
+    } else {
+      operation.Set(names.alpha, CUDNN_TYPE_FLOAT, 1.0f).Set(names.beta, CUDNN_TYPE_FLOAT, 0.0f);
+    }
+    TROUPE_RETURN_IF_ERROR(operation.Finalize());
+    for (CudnnDescriptor* used : {&input, &filter, &output, &convolution}) {
+      kept_.push_back(std::move(*used));
+    }
+    return operation;
+  }
+
+  absl::Status MakeGraph() {
+    TROUPE_ASSIGN_OR_RETURN(CudnnDescriptor operation, Operation());
+    TROUPE_ASSIGN_OR_RETURN(CudnnDescriptor graph,
+                            CudnnDescriptor::Make(cudnn_, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR));
+    graph.Set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation);
+    if (target_.handle != nullptr) {
+      graph.Set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, target_.handle);
+    }
+    TROUPE_RETURN_IF_ERROR(graph.Finalize());
+    kept_.push_back(std::move(operation));
+    graph_ = graph.get();
+    kept_.push_back(std::move(graph));
+    return absl::OkStatus();
+  }
+
+  /// The best ones first.
+  absl::StatusOr<std::vector<CudnnDescriptor>> Configurations(cudnnBackendHeurMode_t mode) {
+    TROUPE_ASSIGN_OR_RETURN(CudnnDescriptor heuristics,
+                            CudnnDescriptor::Make(cudnn_, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR));
+    heuristics.Set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, graph_)
+        .Set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
+    if (target_.properties != nullptr) {
+      heuristics.Set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *target_.properties);
+    }
+    TROUPE_RETURN_IF_ERROR(heuristics.Finalize());
+    TROUPE_ASSIGN_OR_RETURN(
+        const int64_t count,
+        heuristics.Get(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, nullptr));
+    std::vector<CudnnDescriptor> results;
+    std::vector<cudnnBackendDescriptor_t> raw;
+    for (int64_t i = 0; i < count; ++i) {
+      TROUPE_ASSIGN_OR_RETURN(CudnnDescriptor result,
+                              CudnnDescriptor::Make(cudnn_, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR));
+      raw.push_back(result.get());
+      results.push_back(std::move(result));
+    }
+    TROUPE_ASSIGN_OR_RETURN(const int64_t filled,
+                            heuristics.Get(CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                           CUDNN_TYPE_BACKEND_DESCRIPTOR, count, raw.data()));
+    results.erase(results.begin() + std::min(filled, count), results.end());
+    return results;
+  }
+
+  /// Whether its engine gives the same bits every time, of sums as they are wanted.
+  absl::StatusOr<bool> IsWanted(const CudnnDescriptor& configuration) {
+    TROUPE_ASSIGN_OR_RETURN(CudnnDescriptor engine,
+                            CudnnDescriptor::Make(cudnn_, CUDNN_BACKEND_ENGINE_DESCRIPTOR));
+    cudnnBackendDescriptor_t raw = engine.get();
+    TROUPE_RETURN_IF_ERROR(
+        configuration.Get(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &raw)
+            .status());
+    std::array<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT> notes;
+    TROUPE_ASSIGN_OR_RETURN(const int64_t count,
+                            engine.Get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+                                       notes.size(), notes.data()));
+    return std::none_of(notes.begin(), notes.begin() + count, [this](auto note) {
+      return note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC ||
+             note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS ||
+             note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION ||
+             (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && problem_.type == ElementType::kFloat &&
+              !problem_.tf32);
+    });
+  }
+
+  absl::StatusOr<Result> PlanOf(const CudnnDescriptor& configuration) {
+    TROUPE_ASSIGN_OR_RETURN(CudnnDescriptor plan,
+                            CudnnDescriptor::Make(cudnn_, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR));
+    plan.Set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
+    if (target_.handle != nullptr) {
+      plan.Set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, target_.handle);
+    } else {
+      plan.Set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target_.properties);
+    }
+    TROUPE_RETURN_IF_ERROR(plan.Finalize());
+    int64_t workspace = 0;
+    TROUPE_RETURN_IF_ERROR(
+        plan.Get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &workspace)
+            .status());
+    return Result{std::move(plan), workspace};
+  }
+
+  bool IsDouble() const { return problem_.type == ElementType::kDouble; }
+
+  const Cudnn& cudnn_;
+  const ConvTarget& target_;
+  const ConvProblem& problem_;
+  std::vector<CudnnDescriptor> kept_;
+  cudnnBackendDescriptor_t graph_ = nullptr;
+};
+
+}  // namespace
+
+absl::StatusOr<ConvPlan> ConvPlan::Make(const Cudnn& cudnn, const ConvTarget& target,
+                                        const ConvProblem& problem) {
+  PlanMaker maker(cudnn, target, problem);
+  TROUPE_ASSIGN_OR_RETURN(PlanMaker::Result result, maker.Make());
+  ConvPlan plan(std::move(result.plan), result.workspace);
+  for (CudnnDescriptor& kept : std::move(maker).Kept()) plan.kept_.push_back(std::move(kept));
+  return plan;
+}
+
+absl::Status ConvPlan::Execute(const Cudnn& cudnn, cudnnHandle_t handle, const void* input,
+                               const void* filter, const void* output, void* workspace) const {
+  TROUPE_ASSIGN_OR_RETURN(CudnnDescriptor pack,
+                          CudnnDescriptor::Make(cudnn, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR));
+  const std::array<const void*, 3> tensors = {input, filter, output};
+  pack.Set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, {kInput, kFilter, kOutput})
+      .Set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR,
+           absl::Span<const void* const>(tensors))
+      .Set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace);
+  TROUPE_RETURN_IF_ERROR(pack.Finalize());
+  return cudnn.StatusOf(cudnn.execute(handle, kept_.front().get(), pack.get()), "a convolution");
+}
+
+}  // namespace troupe::cuda

@@ -1,0 +1,60 @@
+/// How cuDNN computes a convolution: chosen by its heuristics, of what computes with the accuracy
+/// of sums of floats and gives the same bits every time.
+#ifndef TROUPE_KERNELS_CUDA_CONV_PLAN_H_
+#define TROUPE_KERNELS_CUDA_CONV_PLAN_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "devices/element_type.h"
+#include "kernels/cuda/cudnn.h"
+#include "kernels/nn/conv_shape.h"
+
+namespace troupe::cuda {
+
+/// A convolution or one of its gradients, none of whose tensors is empty. The filter, or its
+/// gradient, is [out_depth, rows, columns, filter_depth] for NHWC and [out_depth, filter_depth,
+/// rows, columns] for NCHW.
+struct ConvProblem {
+  ConvOp op;
+  ElementType type;  ///< half, bfloat16, float or double.
+  ConvShape shape;
+  bool tf32;               ///< Float may be rounded to TF32.
+  int64_t most_workspace;  ///< Bytes; more only if there is no other way.
+};
+
+/// The card that a plan is for: a handle's, or one that a descriptor of device properties tells of,
+/// which need not be there; such a plan cannot be executed.
+struct ConvTarget {
+  cudnnHandle_t handle = nullptr;
+  const CudnnDescriptor* properties = nullptr;
+};
+
+/// Immutable.
+class ConvPlan {
+ public:
+  /// What the addresses of tensors must be multiples of.
+  static constexpr int64_t kAlignment = 16;
+
+  /// Unimplemented if cuDNN knows no way.
+  static absl::StatusOr<ConvPlan> Make(const Cudnn& cudnn, const ConvTarget& target,
+                                       const ConvProblem& problem);
+
+  int64_t workspace() const { return workspace_; }
+  /// Enqueues on the handle's stream; one thread at a time may use a handle.
+  absl::Status Execute(const Cudnn& cudnn, cudnnHandle_t handle, const void* input,
+                       const void* filter, const void* output, void* workspace) const;
+
+ private:
+  ConvPlan(CudnnDescriptor plan, int64_t workspace) : workspace_(workspace) {
+    kept_.push_back(std::move(plan));
+  }
+
+  int64_t workspace_;
+  std::vector<CudnnDescriptor> kept_;  ///< The plan, and what it was made of.
+};
+
+}  // namespace troupe::cuda
+
+#endif  // TROUPE_KERNELS_CUDA_CONV_PLAN_H_
