@@ -1,12 +1,10 @@
 // Bitcast, Empty: tensors whose elements nobody computes.
 #include <cstdint>
 
+#include "kernels/array/layout_ops.h"
 #include "kernels/common/integer_input.h"
-#include "kernels/common/registration.h"
-#include "kernels/kernel_registry.h"
 
-namespace troupe {
-namespace {
+namespace troupe::layout {
 
 absl::Status Bitcast(KernelContext& ctx, ElementType from_type, ElementType to_type) {
   const Tensor& input = ctx.input(0);
@@ -33,8 +31,8 @@ absl::Status Bitcast(KernelContext& ctx, ElementType from_type, ElementType to_t
     return absl::OkStatus();
   }
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, to_type, shape));
-  CopyElements(ElementType::kUint8, out->mutable_raw_data(), input.raw_data(),
-               static_cast<int64_t>(input.bytes()));
+  StridedCopy(ctx, ElementType::kUint8, {static_cast<int64_t>(input.bytes())},
+              out->mutable_raw_data(), {1}, input.raw_data(), {1});
   return absl::OkStatus();
 }
 
@@ -45,10 +43,4 @@ absl::Status Empty(KernelContext& ctx, ElementType type, bool init) {
   return absl::OkStatus();
 }
 
-REGISTER_KERNEL(Cheap("Bitcast").Types("T", NumberTypes()).Types("type", NumberTypes()),
-                (MakeAttrKernel<Bitcast, "T", "type">));
-REGISTER_KERNEL(KernelSpec("Empty").Types("dtype", WithString(PlainTypes())),
-                (MakeAttrKernel<Empty, "dtype", "init">));
-
-}  // namespace
-}  // namespace troupe
+}  // namespace troupe::layout

@@ -1,13 +1,12 @@
 // Ops that make tensors of equal elements: Fill, ZerosLike, OnesLike.
 #include <complex>
 
+#include "kernels/array/layout_ops.h"
 #include "kernels/common/integer_input.h"
-#include "kernels/common/registration.h"
 #include "kernels/common/switch_number.h"
 #include "kernels/kernel_registry.h"
 
-namespace troupe {
-namespace {
+namespace troupe::layout {
 
 absl::Status Fill(KernelContext& ctx) {
   const Tensor& value = ctx.input(1);
@@ -26,9 +25,11 @@ absl::Status ZerosLike(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-class OnesLike : public Kernel {
+namespace {
+
+class OnesLikeKernel final : public Kernel {
  public:
-  OnesLike(KernelConstruction& construction, absl::Status* status) {
+  OnesLikeKernel(KernelConstruction& construction, absl::Status* status) {
     const ElementType type = construction.input_type(0);
     one_ = Tensor::Uninitialized(type, Shape());
     *status = SwitchNumber<bool>(type, [&]<typename T>() {
@@ -46,11 +47,10 @@ class OnesLike : public Kernel {
   Tensor one_;
 };
 
-REGISTER_KERNEL(KernelSpec("Fill").Types("T", AllTypes()).Types("index_type", IndexTypes()),
-                MakeKernel<Fill>);
-REGISTER_KERNEL(KernelSpec("ZerosLike").Types("T", WithString(PlainTypes())),
-                MakeKernel<ZerosLike>);
-REGISTER_KERNEL(KernelSpec("OnesLike").Types("T", PlainTypes()), MakeKernel<OnesLike>);
-
 }  // namespace
-}  // namespace troupe
+
+absl::StatusOr<std::unique_ptr<Kernel>> OnesLike(KernelConstruction& construction) {
+  return MakeKernel<OnesLikeKernel>(construction);
+}
+
+}  // namespace troupe::layout

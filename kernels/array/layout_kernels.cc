@@ -1,4 +1,4 @@
-// What the CPU has of the ops that only move elements, or slices by index.
+// What the CPU has of the ops that only move elements, or slices by index, or make equal elements.
 #include <utility>
 #include <vector>
 
@@ -44,6 +44,15 @@ REGISTER_KERNELS(Indexed("Pad", "Tpaddings"), MakeKernel<Pad>, "PadV2");
 REGISTER_KERNEL(Indexed("ReverseV2", "Tidx"), MakeKernel<ReverseV2>);
 REGISTER_KERNEL(Indexed("Tile", "Tmultiples"), MakeKernel<Tile>);
 REGISTER_KERNEL(Indexed("Transpose", "Tperm"), MakeKernel<Transpose>);
+
+REGISTER_KERNEL(Cheap("Bitcast").Types("T", NumberTypes()).Types("type", NumberTypes()),
+                (MakeAttrKernel<Bitcast, "T", "type">));
+REGISTER_KERNEL(KernelSpec("Empty").Types("dtype", WithString(PlainTypes())),
+                (MakeAttrKernel<Empty, "dtype", "init">));
+REGISTER_KERNEL(Indexed("Fill", "index_type"), MakeKernel<Fill>);
+REGISTER_KERNEL(KernelSpec("OnesLike").Types("T", PlainTypes()), OnesLike);
+REGISTER_KERNEL(KernelSpec("ZerosLike").Types("T", WithString(PlainTypes())),
+                MakeKernel<ZerosLike>);
 
 REGISTER_KERNEL(OfMatrices("MatrixBandPart").Types("Tindex", IndexTypes()),
                 MakeKernel<MatrixBandPart>);

@@ -32,6 +32,12 @@ absl::Status ReverseV2(KernelContext& ctx);
 absl::Status Tile(KernelContext& ctx);
 absl::Status Transpose(KernelContext& ctx);
 
+absl::Status Bitcast(KernelContext& ctx, ElementType type, ElementType to);
+absl::Status Empty(KernelContext& ctx, ElementType dtype, bool init);
+absl::Status Fill(KernelContext& ctx);  ///< The value is on the host.
+absl::StatusOr<std::unique_ptr<Kernel>> OnesLike(KernelConstruction& construction);
+absl::Status ZerosLike(KernelContext& ctx);
+
 absl::Status MatrixBandPart(KernelContext& ctx);
 absl::Status MatrixDiag(KernelContext& ctx);
 absl::Status MatrixDiagPart(KernelContext& ctx);

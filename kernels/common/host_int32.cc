@@ -28,6 +28,7 @@ void Register(const char* attr, std::initializer_list<const char*> ops) {
                  "AddN",
                  "AddV2",
                  "BroadcastTo",
+                 "ClipByValue",
                  "Concat",
                  "ConcatV2",
                  "Cumprod",
@@ -61,6 +62,7 @@ void Register(const char* attr, std::initializer_list<const char*> ops) {
                  "Prod",
                  "RandomShuffle",
                  "ReverseV2",
+                 "Round",
                  "ScatterNd",
                  "Select",
                  "SelectV2",
@@ -70,6 +72,7 @@ void Register(const char* attr, std::initializer_list<const char*> ops) {
                  "SparseToDense",
                  "SplitV",
                  "Square",
+                 "SquaredDifference",
                  "StridedSlice",
                  "StridedSliceGrad",
                  "Sub",
@@ -84,6 +87,13 @@ void Register(const char* attr, std::initializer_list<const char*> ops) {
                  "Unpack",
                  "ZerosLike"});
   Register("Tidx", {"Range"});
+  // All arguments are on the host, whatever their type: they are few numbers.
+  KernelRegistry::Global()->Register(KernelSpec("LinSpace")
+                                         .Device(std::string(kAnyDeviceType))
+                                         .Types("T", {ElementType::kFloat, ElementType::kDouble})
+                                         .HostMemory(kAllArguments)
+                                         .Cost(KernelCost::kCheap),
+                                     MakeForHost);
   Register("Tparams", {"Gather", "GatherNd", "GatherV2"});
   // Variables of int32 are on the host, too.
   Register("T", {"AssignAdd", "AssignSub", "CountUpTo", "ScatterAdd", "ScatterDiv", "ScatterMax",

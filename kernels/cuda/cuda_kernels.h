@@ -35,6 +35,7 @@ std::vector<ElementType> MovedTypes();
 
 void RegisterBatchNorm(Extension& extension);
 void RegisterElementwise(Extension& extension);
+void RegisterFill(Extension& extension);
 void RegisterIndexing(Extension& extension);
 void RegisterLayout(Extension& extension);
 void RegisterConv(Extension& extension);
@@ -45,6 +46,7 @@ void RegisterScan(Extension& extension);
 void RegisterSearch(Extension& extension);
 void RegisterSegment(Extension& extension);
 void RegisterSoftmax(Extension& extension);
+void RegisterSelect(Extension& extension);
 
 }  // namespace troupe::cuda
 

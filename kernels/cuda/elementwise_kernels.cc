@@ -1,134 +1,363 @@
-// Element-wise ops of GPUs.
-#include <cstring>
-#include <memory>
-#include <string_view>
+// Element-wise ops of GPUs with one or two operands.
+#include <initializer_list>
 #include <utility>
 #include <vector>
 
-#include "devices/cuda/cuda_device.h"
 #include "devices/status_macros.h"
 #include "kernels/common/broadcast.h"
+#include "kernels/common/registration.h"
+#include "kernels/common/strided_copy.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/operands.h"
 
 namespace troupe::cuda {
 namespace {
 
-template <UnaryOp kOp>
-class UnaryKernel final : public Kernel {
+using enum ElementType;
+
+absl::Status Enqueued(cudaError_t error) { return CudaStatus(error, "an element-wise kernel"); }
+
+/// A kernel that knows the type of its first input.
+class TypedKernel : public Kernel {
  public:
-  UnaryKernel(KernelConstruction& construction, absl::Status* status) {
+  TypedKernel(KernelConstruction& construction, absl::Status* status) {
     const absl::StatusOr<Number> type = NumberOf(construction.input_type(0));
     *status = type.status();
     if (type.ok()) type_ = *type;
   }
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor& x = ctx.input(0);
-    TROUPE_ASSIGN_OR_RETURN(Tensor * y, ctx.ForwardOrAllocate(0, 0));
-    return CudaStatus(LaunchUnary(kOp, type_, x.raw_data(), y->mutable_raw_data(),
-                                  y->num_elements(), StreamOf(ctx)),
-                      "an element-wise kernel");
-  }
+
+ protected:
+  Number type() const { return type_; }
 
  private:
   Number type_ = Number::kFloat;
 };
+
+template <UnaryOp kOp>
+class UnaryKernel final : public TypedKernel {
+ public:
+  UnaryKernel(KernelConstruction& construction, absl::Status* status)
+      : TypedKernel(construction, status) {
+    const ElementType type = construction.input_type(0);
+    launch_ = IsFloating(type)  ? LaunchUnaryFloating
+              : IsComplex(type) ? LaunchUnaryComplex
+                                : LaunchUnaryInteger;
+  }
+  absl::Status Compute(KernelContext& ctx) override {
+    const void* x = ctx.input(0).raw_data();
+    TROUPE_ASSIGN_OR_RETURN(Tensor * y, ctx.ForwardOrAllocate(0, 0));
+    return Enqueued(
+        launch_(kOp, type(), x, y->mutable_raw_data(), y->num_elements(), StreamOf(ctx)));
+  }
+
+ private:
+  decltype(&LaunchUnaryFloating) launch_;
+};
+
+template <Kind kKind>
+class IsOfKindKernel final : public TypedKernel {
+ public:
+  using TypedKernel::TypedKernel;
+  absl::Status Compute(KernelContext& ctx) override {
+    const void* x = ctx.input(0).raw_data();
+    TROUPE_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, kBool, ctx.input(0).shape()));
+    return Enqueued(LaunchIsOfKind(kKind, type(), x, static_cast<bool*>(y->mutable_raw_data()),
+                                   y->num_elements(), StreamOf(ctx)));
+  }
+};
+
+absl::Status LogicalNot(KernelContext& ctx) {
+  const auto* x = static_cast<const bool*>(ctx.input(0).raw_data());
+  TROUPE_ASSIGN_OR_RETURN(Tensor * y, ctx.ForwardOrAllocate(0, 0));
+  return Enqueued(
+      LaunchNot(x, static_cast<bool*>(y->mutable_raw_data()), y->num_elements(), StreamOf(ctx)));
+}
+
+absl::Status PassThrough(KernelContext& ctx) {
+  ctx.PassThrough(0, 0);
+  return absl::OkStatus();
+}
+
+/// What TensorFlow gives for integers.
+absl::Status RoundInteger(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(Tensor * y, ctx.ForwardOrAllocate(0, 0));
+  ZeroElements(ctx, y->type(), y->mutable_raw_data(), y->num_elements());
+  return absl::OkStatus();
+}
+
+/// Makes output 0 what inputs 0 and 1 are broadcast to, and says what a launch needs.
+absl::StatusOr<BinaryCall> CallOf(KernelContext& ctx, ElementType out_type) {
+  // What the inputs are, before one of them becomes the output.
+  const Shape a = ctx.input(0).shape(), b = ctx.input(1).shape();
+  BinaryCall call{.a = ctx.input(0).raw_data(), .b = ctx.input(1).raw_data()};
+  TROUPE_ASSIGN_OR_RETURN(const Shape shape, BroadcastShapes(a, b));
+  TROUPE_ASSIGN_OR_RETURN(call.broadcast, BroadcastOperands(shape, {&a, &b}));
+  TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.ForwardEitherOrAllocate(0, 1, 0, out_type, shape));
+  call.out = out->mutable_raw_data();
+  call.n = out->num_elements();
+  return call;
+}
 
 template <BinaryOp kOp>
-class BinaryKernel final : public Kernel {
+class BinaryKernel final : public TypedKernel {
  public:
-  BinaryKernel(KernelConstruction& construction, absl::Status* status) {
-    const absl::StatusOr<Number> type = NumberOf(construction.input_type(0));
-    *status = type.status();
-    if (type.ok()) type_ = *type;
+  BinaryKernel(KernelConstruction& construction, absl::Status* status)
+      : TypedKernel(construction, status) {
+    const ElementType type = construction.input_type(0);
+    launch_ = IsFloating(type)  ? LaunchBinaryFloating
+              : IsComplex(type) ? LaunchBinaryComplex
+                                : LaunchBinaryInteger;
+    checks_ = kMayFail && launch_ == LaunchBinaryInteger;
   }
   absl::Status Compute(KernelContext& ctx) override {
-    // What the inputs are, before one of them becomes the output.
-    const Shape a = ctx.input(0).shape(), b = ctx.input(1).shape();
-    const void *a_data = ctx.input(0).raw_data(), *b_data = ctx.input(1).raw_data();
-    const ElementType type = ctx.input(0).type();
-    TROUPE_ASSIGN_OR_RETURN(const Shape shape, BroadcastShapes(a, b));
-    TROUPE_ASSIGN_OR_RETURN(const Broadcast broadcast, Walk(shape, a, b));
-    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.ForwardEitherOrAllocate(0, 1, 0, type, shape));
-    return CudaStatus(LaunchBinary(kOp, type_, a_data, b_data, out->mutable_raw_data(),
-                                   out->num_elements(), broadcast, StreamOf(ctx)),
-                      "an element-wise kernel");
+    TROUPE_ASSIGN_OR_RETURN(BinaryCall call, CallOf(ctx, ctx.input(0).type()));
+    if (checks_) {
+      TROUPE_ASSIGN_OR_RETURN(call.check, CheckLate(ctx, Explain));
+    }
+    return Enqueued(launch_(kOp, type(), call, StreamOf(ctx)));
   }
 
  private:
-  static absl::StatusOr<Broadcast> Walk(const Shape& out, const Shape& a, const Shape& b) {
-    const BroadcastWalk walk(out, {&a, &b});
-    Broadcast broadcast;
-    if (walk.outer().size() >= Broadcast::kMaxRank) {
-      return absl::UnimplementedError(StrCat("broadcasting ", a.ToString(), " and ", b.ToString(),
-                                             " has more than ", Broadcast::kMaxRank,
-                                             " dimensions that differ"));
+  static constexpr bool kMayFail = kOp == BinaryOp::kDiv || kOp == BinaryOp::kTruncateDiv ||
+                                   kOp == BinaryOp::kFloorDiv || kOp == BinaryOp::kFloorMod ||
+                                   kOp == BinaryOp::kPow;
+  static absl::Status Explain(const int64_t*) {
+    if (kOp == BinaryOp::kPow) {
+      return InvalidArgument("Integers to negative integer powers are not allowed");
     }
-    const auto add = [&broadcast](int64_t size, int64_t a_stride, int64_t b_stride) {
-      broadcast.sizes[broadcast.rank] = size;
-      broadcast.strides[0][broadcast.rank] = a_stride;
-      broadcast.strides[1][broadcast.rank++] = b_stride;
-    };
-    for (const BroadcastWalk::Dim& dim : walk.outer()) {
-      add(dim.size, dim.strides[0], dim.strides[1]);
-    }
-    add(walk.run_length(), walk.run_step(0), walk.run_step(1));
-    return broadcast;
+    const char* const message = "Integer division by zero";
+    return kOp == BinaryOp::kTruncateDiv ? absl::InternalError(message) : InvalidArgument(message);
   }
 
-  Number type_ = Number::kFloat;
+  decltype(&LaunchBinaryFloating) launch_;
+  bool checks_;
 };
 
-std::vector<ElementType> Reals() { return FloatTypes(); }
-std::vector<ElementType> RealsAndInt64() {
-  std::vector<ElementType> types = FloatTypes();
-  types.push_back(ElementType::kInt64);
+enum class Comparison : uint8_t {
+  kEqual,
+  kNotEqual,
+  kLess,
+  kLessEqual,
+  kGreater,
+  kGreaterEqual,
+};
+
+template <Comparison kComparison>
+class ComparisonKernel final : public TypedKernel {
+ public:
+  ComparisonKernel(KernelConstruction& construction, absl::Status* status)
+      : TypedKernel(construction, status),
+        shapes_may_differ_((kComparison == Comparison::kEqual || kNegated) &&
+                           !construction.attrs().GetOr<bool>("incompatible_shape_error", true)) {}
+
+  absl::Status Compute(KernelContext& ctx) override {
+    if (shapes_may_differ_ && !BroadcastShapes(ctx.input(0).shape(), ctx.input(1).shape()).ok()) {
+      TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, kBool, Shape()));
+      FillElements(ctx, kBool, out->mutable_raw_data(), 1, &kNegated);
+      return absl::OkStatus();
+    }
+    TROUPE_ASSIGN_OR_RETURN(BinaryCall call, CallOf(ctx, kBool));
+    if (kComparison == Comparison::kGreater || kComparison == Comparison::kGreaterEqual) {
+      std::swap(call.a, call.b);
+      std::swap(call.broadcast.strides[0], call.broadcast.strides[1]);
+    }
+    return Enqueued(LaunchComparison(kRelation, type(), call, StreamOf(ctx)));
+  }
+
+ private:
+  static constexpr bool kNegated = kComparison == Comparison::kNotEqual;
+  /// Of the operands in turn, if the first one is to be greater.
+  static constexpr Relation kRelation = {
+      .less = kComparison != Comparison::kEqual && !kNegated,
+      .equal = kComparison != Comparison::kLess && kComparison != Comparison::kGreater,
+      .negated = kNegated};
+
+  const bool shapes_may_differ_;
+};
+
+/// And, Or: the smaller and the larger one of two that are 0 or 1.
+template <BinaryOp kOp>
+absl::Status Logical(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(const BinaryCall call, CallOf(ctx, kBool));
+  return Enqueued(LaunchBinaryInteger(kOp, Number::kUint8, call, StreamOf(ctx)));
+}
+
+/// Two inputs of the same size or, if `kSameShape`, of the same shape.
+template <bool kSameShape>
+absl::StatusOr<Tensor*> OutputOfGradient(KernelContext& ctx) {
+  const Tensor &a = ctx.input(0), &b = ctx.input(1);
+  if (kSameShape ? !(a.shape() == b.shape()) : a.num_elements() != b.num_elements()) {
+    return InvalidArgument("the inputs must have the same ", kSameShape ? "shape" : "size",
+                           ", got ", a.shape().ToString(), " and ", b.shape().ToString());
+  }
+  return ctx.ForwardEitherOrAllocate(0, 1, 0, a.type(), a.shape());
+}
+
+template <GradientOp kOp>
+class GradientKernel final : public TypedKernel {
+ public:
+  using TypedKernel::TypedKernel;
+  absl::Status Compute(KernelContext& ctx) override {
+    const void *first = ctx.input(0).raw_data(), *second = ctx.input(1).raw_data();
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, OutputOfGradient<kGradientFirst>(ctx));
+    if (kGradientFirst) std::swap(first, second);
+    return Enqueued(LaunchGradient(kOp, type(), first, second, out->mutable_raw_data(),
+                                   out->num_elements(), StreamOf(ctx)));
+  }
+
+ private:
+  /// Those of functions of `math` take the op's output first, those of `nn` what came back.
+  static constexpr bool kGradientFirst = kOp > GradientOp::kTanh;
+};
+
+class LeakyRelu final : public TypedKernel {
+ public:
+  LeakyRelu(KernelConstruction& construction, absl::Status* status)
+      : TypedKernel(construction, status) {
+    if (status->ok()) *status = construction.GetAttr("alpha", &alpha_);
+  }
+  absl::Status Compute(KernelContext& ctx) override {
+    const void* x = ctx.input(0).raw_data();
+    TROUPE_ASSIGN_OR_RETURN(Tensor * y, ctx.ForwardOrAllocate(0, 0));
+    return Enqueued(LaunchLeakyRelu(type(), alpha_, x, y->mutable_raw_data(), y->num_elements(),
+                                    StreamOf(ctx)));
+  }
+
+ private:
+  float alpha_ = 0;
+};
+
+class LeakyReluGrad final : public TypedKernel {
+ public:
+  LeakyReluGrad(KernelConstruction& construction, absl::Status* status)
+      : TypedKernel(construction, status) {
+    if (status->ok()) *status = construction.GetAttr("alpha", &alpha_);
+  }
+  absl::Status Compute(KernelContext& ctx) override {
+    const void *dy = ctx.input(0).raw_data(), *x = ctx.input(1).raw_data();
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, OutputOfGradient</*kSameShape=*/true>(ctx));
+    return Enqueued(LaunchLeakyReluGradient(type(), alpha_, x, dy, out->mutable_raw_data(),
+                                            out->num_elements(), StreamOf(ctx)));
+  }
+
+ private:
+  float alpha_ = 0;
+};
+
+using TypeList = std::vector<ElementType>;
+
+TypeList FloatsAnd(std::initializer_list<ElementType> more) {
+  TypeList types = FloatTypes();
+  types.insert(types.end(), more);
   return types;
+}
+// Tensors of int32 are on the host.
+TypeList FloatsAndSigned() { return FloatsAnd({kInt8, kInt16, kInt64}); }
+TypeList Reals() { return FloatsAnd({kInt8, kInt16, kInt64, kUint8, kUint16, kUint32, kUint64}); }
+TypeList FloatsAndComplex() { return FloatsAnd({kComplex64, kComplex128}); }
+TypeList Numbers() {
+  TypeList types = Reals();
+  types.insert(types.end(), {kComplex64, kComplex128});
+  return types;
+}
+
+using Add = absl::FunctionRef<void(const char* op, TypeList types, KernelFactory factory)>;
+
+void AddUnary(Add add) {
+  const TypeList signed_or_complex = FloatsAnd({kInt8, kInt16, kInt64, kComplex64, kComplex128});
+  const TypeList inverted = FloatsAnd({kInt64, kComplex64, kComplex128});
+  add("Abs", FloatsAndSigned(), MakeKernel<UnaryKernel<UnaryOp::kAbs>>);
+  add("Ceil", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kCeil>>);
+  add("Conj", {kComplex64, kComplex128}, MakeKernel<UnaryKernel<UnaryOp::kConj>>);
+  add("Cos", FloatsAndComplex(), MakeKernel<UnaryKernel<UnaryOp::kCos>>);
+  add("Elu", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kElu>>);
+  add("Erf", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kErf>>);
+  add("Exp", FloatsAndComplex(), MakeKernel<UnaryKernel<UnaryOp::kExp>>);
+  add("Expm1", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kExpm1>>);
+  add("Floor", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kFloor>>);
+  add("Inv", inverted, MakeKernel<UnaryKernel<UnaryOp::kInv>>);
+  add("Reciprocal", inverted, MakeKernel<UnaryKernel<UnaryOp::kInv>>);
+  add("Log", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kLog>>);
+  add("Log1p", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kLog1p>>);
+  add("Neg", signed_or_complex, MakeKernel<UnaryKernel<UnaryOp::kNeg>>);
+  add("Relu", FloatsAndSigned(), MakeKernel<UnaryKernel<UnaryOp::kRelu>>);
+  add("Relu", {kUint8, kUint16, kUint32, kUint64}, MakeKernel<PassThrough>);
+  add("Relu6", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kRelu6>>);
+  add("Rint", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kRint>>);
+  add("Round", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kRint>>);
+  add("Round", {kInt64}, MakeKernel<RoundInteger>);
+  add("Rsqrt", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kRsqrt>>);
+  add("Selu", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kSelu>>);
+  add("Sigmoid", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kSigmoid>>);
+  add("Sign", signed_or_complex, MakeKernel<UnaryKernel<UnaryOp::kSign>>);
+  add("Sin", FloatsAndComplex(), MakeKernel<UnaryKernel<UnaryOp::kSin>>);
+  add("Softplus", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kSoftplus>>);
+  add("Softsign", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kSoftsign>>);
+  add("Sqrt", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kSqrt>>);
+  add("Square", Reals(), MakeKernel<UnaryKernel<UnaryOp::kSquare>>);
+  add("Tan", FloatsAndComplex(), MakeKernel<UnaryKernel<UnaryOp::kTan>>);
+  add("Tanh", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kTanh>>);
+  add("LeakyRelu", FloatTypes(), MakeKernel<LeakyRelu>);
+  add("IsFinite", FloatTypes(), MakeKernel<IsOfKindKernel<Kind::kFinite>>);
+  add("IsInf", FloatTypes(), MakeKernel<IsOfKindKernel<Kind::kInfinite>>);
+  add("IsNan", FloatTypes(), MakeKernel<IsOfKindKernel<Kind::kNan>>);
+  add("LogicalNot", {}, MakeKernel<LogicalNot>);
+}
+
+void AddBinary(Add add) {
+  add("Add", Numbers(), MakeKernel<BinaryKernel<BinaryOp::kAdd>>);
+  add("AddV2", Numbers(), MakeKernel<BinaryKernel<BinaryOp::kAdd>>);
+  add("Sub", Numbers(), MakeKernel<BinaryKernel<BinaryOp::kSub>>);
+  add("Mul", Numbers(), MakeKernel<BinaryKernel<BinaryOp::kMul>>);
+  add("Div", Numbers(), MakeKernel<BinaryKernel<BinaryOp::kDiv>>);
+  add("DivNoNan", FloatsAndComplex(), MakeKernel<BinaryKernel<BinaryOp::kDivNoNan>>);
+  add("RealDiv", FloatsAndComplex(), MakeKernel<BinaryKernel<BinaryOp::kDiv>>);
+  add("FloorDiv", Reals(), MakeKernel<BinaryKernel<BinaryOp::kFloorDiv>>);
+  add("FloorMod", Reals(), MakeKernel<BinaryKernel<BinaryOp::kFloorMod>>);
+  add("TruncateDiv", Reals(), MakeKernel<BinaryKernel<BinaryOp::kTruncateDiv>>);
+  add("Maximum", Reals(), MakeKernel<BinaryKernel<BinaryOp::kMaximum>>);
+  add("Minimum", Reals(), MakeKernel<BinaryKernel<BinaryOp::kMinimum>>);
+  add("Pow", FloatsAndSigned(), MakeKernel<BinaryKernel<BinaryOp::kPow>>);
+  add("SquaredDifference", FloatsAnd({kInt64}),
+      MakeKernel<BinaryKernel<BinaryOp::kSquaredDifference>>);
+  add("LogicalAnd", {}, MakeKernel<Logical<BinaryOp::kMinimum>>);
+  add("LogicalOr", {}, MakeKernel<Logical<BinaryOp::kMaximum>>);
+  add("Less", Reals(), MakeKernel<ComparisonKernel<Comparison::kLess>>);
+  add("LessEqual", Reals(), MakeKernel<ComparisonKernel<Comparison::kLessEqual>>);
+  add("Greater", Reals(), MakeKernel<ComparisonKernel<Comparison::kGreater>>);
+  add("GreaterEqual", Reals(), MakeKernel<ComparisonKernel<Comparison::kGreaterEqual>>);
+  add("Equal", MovedTypes(), MakeKernel<ComparisonKernel<Comparison::kEqual>>);
+  add("NotEqual", MovedTypes(), MakeKernel<ComparisonKernel<Comparison::kNotEqual>>);
+}
+
+void AddGradients(Add add) {
+  add("EluGrad", FloatTypes(), MakeKernel<GradientKernel<GradientOp::kElu>>);
+  add("InvGrad", FloatTypes(), MakeKernel<GradientKernel<GradientOp::kInv>>);
+  add("LeakyReluGrad", FloatTypes(), MakeKernel<LeakyReluGrad>);
+  add("ReciprocalGrad", FloatTypes(), MakeKernel<GradientKernel<GradientOp::kInv>>);
+  add("Relu6Grad", FloatTypes(), MakeKernel<GradientKernel<GradientOp::kRelu6>>);
+  add("ReluGrad", FloatTypes(), MakeKernel<GradientKernel<GradientOp::kRelu>>);
+  add("RsqrtGrad", FloatTypes(), MakeKernel<GradientKernel<GradientOp::kRsqrt>>);
+  add("SeluGrad", FloatTypes(), MakeKernel<GradientKernel<GradientOp::kSelu>>);
+  add("SigmoidGrad", FloatTypes(), MakeKernel<GradientKernel<GradientOp::kSigmoid>>);
+  add("SoftplusGrad", FloatTypes(), MakeKernel<GradientKernel<GradientOp::kSoftplus>>);
+  add("SoftsignGrad", FloatTypes(), MakeKernel<GradientKernel<GradientOp::kSoftsign>>);
+  add("SqrtGrad", FloatTypes(), MakeKernel<GradientKernel<GradientOp::kSqrt>>);
+  add("TanhGrad", FloatTypes(), MakeKernel<GradientKernel<GradientOp::kTanh>>);
 }
 
 }  // namespace
 
 void RegisterElementwise(Extension& extension) {
-  const auto add = [&extension](const char* op, std::vector<ElementType> types,
-                                KernelFactory factory) {
-    extension.Kernel(KernelSpec(op).Device("GPU").Types("T", std::move(types)), factory);
+  const auto add = [&extension](const char* op, TypeList types, KernelFactory factory) {
+    KernelSpec spec = KernelSpec(op).Device("GPU");
+    if (!types.empty()) spec.Types("T", std::move(types));  // Ops of bool have no attribute.
+    extension.Kernel(std::move(spec), factory);
   };
-  add("Abs", RealsAndInt64(), MakeKernel<UnaryKernel<UnaryOp::kAbs>>);
-  add("Neg", RealsAndInt64(), MakeKernel<UnaryKernel<UnaryOp::kNeg>>);
-  add("Relu", RealsAndInt64(), MakeKernel<UnaryKernel<UnaryOp::kRelu>>);
-  add("Sign", RealsAndInt64(), MakeKernel<UnaryKernel<UnaryOp::kSign>>);
-  add("Square", RealsAndInt64(), MakeKernel<UnaryKernel<UnaryOp::kSquare>>);
-  add("Ceil", Reals(), MakeKernel<UnaryKernel<UnaryOp::kCeil>>);
-  add("Cos", Reals(), MakeKernel<UnaryKernel<UnaryOp::kCos>>);
-  add("Erf", Reals(), MakeKernel<UnaryKernel<UnaryOp::kErf>>);
-  add("Exp", Reals(), MakeKernel<UnaryKernel<UnaryOp::kExp>>);
-  add("Expm1", Reals(), MakeKernel<UnaryKernel<UnaryOp::kExpm1>>);
-  add("Floor", Reals(), MakeKernel<UnaryKernel<UnaryOp::kFloor>>);
-  add("Inv", Reals(), MakeKernel<UnaryKernel<UnaryOp::kInv>>);
-  add("Reciprocal", Reals(), MakeKernel<UnaryKernel<UnaryOp::kInv>>);
-  add("Log", Reals(), MakeKernel<UnaryKernel<UnaryOp::kLog>>);
-  add("Log1p", Reals(), MakeKernel<UnaryKernel<UnaryOp::kLog1p>>);
-  add("Rsqrt", Reals(), MakeKernel<UnaryKernel<UnaryOp::kRsqrt>>);
-  add("Sigmoid", Reals(), MakeKernel<UnaryKernel<UnaryOp::kSigmoid>>);
-  add("Sin", Reals(), MakeKernel<UnaryKernel<UnaryOp::kSin>>);
-  add("Softplus", Reals(), MakeKernel<UnaryKernel<UnaryOp::kSoftplus>>);
-  add("Sqrt", Reals(), MakeKernel<UnaryKernel<UnaryOp::kSqrt>>);
-  add("Tanh", Reals(), MakeKernel<UnaryKernel<UnaryOp::kTanh>>);
-  add("Add", RealsAndInt64(), MakeKernel<BinaryKernel<BinaryOp::kAdd>>);
-  add("AddV2", RealsAndInt64(), MakeKernel<BinaryKernel<BinaryOp::kAdd>>);
-  add("Sub", RealsAndInt64(), MakeKernel<BinaryKernel<BinaryOp::kSub>>);
-  add("Mul", RealsAndInt64(), MakeKernel<BinaryKernel<BinaryOp::kMul>>);
-  add("Maximum", RealsAndInt64(), MakeKernel<BinaryKernel<BinaryOp::kMaximum>>);
-  add("Minimum", RealsAndInt64(), MakeKernel<BinaryKernel<BinaryOp::kMinimum>>);
-  add("SquaredDifference", RealsAndInt64(), MakeKernel<BinaryKernel<BinaryOp::kSquaredDifference>>);
-  add("Div", Reals(), MakeKernel<BinaryKernel<BinaryOp::kDiv>>);
-  add("RealDiv", Reals(), MakeKernel<BinaryKernel<BinaryOp::kDiv>>);
-  add("Pow", Reals(), MakeKernel<BinaryKernel<BinaryOp::kPow>>);
-  add("ReluGrad", Reals(), MakeKernel<BinaryKernel<BinaryOp::kReluGrad>>);
-  add("RsqrtGrad", Reals(), MakeKernel<BinaryKernel<BinaryOp::kRsqrtGrad>>);
-  add("SigmoidGrad", Reals(), MakeKernel<BinaryKernel<BinaryOp::kSigmoidGrad>>);
-  add("SqrtGrad", Reals(), MakeKernel<BinaryKernel<BinaryOp::kSqrtGrad>>);
-  add("TanhGrad", Reals(), MakeKernel<BinaryKernel<BinaryOp::kTanhGrad>>);
+  AddUnary(add);
+  AddBinary(add);
+  AddGradients(add);
 }
 
 }  // namespace troupe::cuda

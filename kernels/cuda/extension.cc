@@ -10,6 +10,7 @@ absl::Status Register(Extension& extension) {
   extension.DeviceType("GPU", std::make_shared<CudaFactory>());
   RegisterBatchNorm(extension);
   RegisterElementwise(extension);
+  RegisterFill(extension);
   RegisterIndexing(extension);
   RegisterLayout(extension);
   RegisterConv(extension);
@@ -20,6 +21,7 @@ absl::Status Register(Extension& extension) {
   RegisterSearch(extension);
   RegisterSegment(extension);
   RegisterSoftmax(extension);
+  RegisterSelect(extension);
   return absl::OkStatus();
 }
 

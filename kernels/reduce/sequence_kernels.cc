@@ -1,66 +1,26 @@
 // Range and LinSpace.
-#include <cmath>
-#include <limits>
 #include <memory>
 
 #include "kernels/common/integer_input.h"
 #include "kernels/kernel_registry.h"
+#include "kernels/reduce/range_size.h"
 #include "kernels/type_switch.h"
 
 namespace troupe {
 namespace {
 
-absl::Status CheckScalar(const Tensor& t, const char* name) {
-  if (t.rank() == 0 || (t.rank() == 1 && t.num_elements() == 1)) return absl::OkStatus();
-  return InvalidArgument(name, " must be a scalar, got shape ", t.shape().ToString());
-}
-
-// ceil(|limit - start| / |delta|) without overflow; the differences of 64-bit numbers fit 64
-// unsigned bits.
-uint64_t IntegerCount(int64_t start, int64_t limit, int64_t delta) {
-  const uint64_t from = static_cast<uint64_t>(start), to = static_cast<uint64_t>(limit);
-  const uint64_t distance = delta > 0 ? to - from : from - to;
-  const uint64_t step =
-      delta > 0 ? static_cast<uint64_t>(delta) : uint64_t{0} - static_cast<uint64_t>(delta);
-  return distance / step + (distance % step != 0 ? 1 : 0);
-}
-
 class RangeKernel final : public Kernel {
  public:
   absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_RETURN_IF_ERROR(CheckScalar(ctx.input(0), "start"));
-    TROUPE_RETURN_IF_ERROR(CheckScalar(ctx.input(1), "limit"));
-    TROUPE_RETURN_IF_ERROR(CheckScalar(ctx.input(2), "delta"));
+    TROUPE_ASSIGN_OR_RETURN(const int64_t n, RangeSize(ctx.input(0), ctx.input(1), ctx.input(2)));
     return SwitchType<float, double, half, bfloat16, int32_t, int64_t>(
-        ctx.input(0).type(), [&]<typename T>() -> absl::Status { return Run<T>(ctx); });
+        ctx.input(0).type(), [&]<typename T>() -> absl::Status { return Run<T>(ctx, n); });
   }
 
  private:
   template <typename T>
-  absl::Status Run(KernelContext& ctx) {
-    const T start = ctx.input(0).unchecked_scalar<T>(), limit = ctx.input(1).unchecked_scalar<T>(),
-            delta = ctx.input(2).unchecked_scalar<T>();
-    using Value = std::conditional_t<std::is_integral_v<T>, int64_t, double>;
-    const Value first = start, last = limit, step = delta;
-    if (!(step < 0 || step > 0)) return InvalidArgument("delta must not be 0 or NaN, got ", step);
-    if (!(step > 0 ? first <= last : first >= last)) {
-      return InvalidArgument("start must be ", step > 0 ? "<=" : ">=", " limit when delta is ",
-                             step > 0 ? "> 0" : "< 0", ", got start ", first, " and limit ", last);
-    }
-    int64_t n;
-    if constexpr (std::is_integral_v<T>) {
-      const uint64_t count = IntegerCount(first, last, step);
-      n = count > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())
-              ? -1
-              : static_cast<int64_t>(count);
-    } else {
-      const double count = std::ceil(std::abs((last - first) / step));
-      n = count < 9.2e18 ? static_cast<int64_t>(count) : -1;
-    }
-    if (n < 0) {
-      return InvalidArgument("the range from ", first, " to ", last, " by ", step,
-                             " has too many elements");
-    }
+  absl::Status Run(KernelContext& ctx, int64_t n) {
+    const T start = ctx.input(0).unchecked_scalar<T>(), delta = ctx.input(2).unchecked_scalar<T>();
     TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, kElementType<T>, Shape({n})));
     T* out = output->mutable_data<T>();
     for (int64_t i = 0; i < n; ++i) {

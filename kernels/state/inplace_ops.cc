@@ -1,8 +1,8 @@
 // InplaceUpdate, InplaceAdd, InplaceSub, DeepCopy. A shared buffer is copied before it is
 // changed; one that no one else holds is changed in place.
 #include "kernels/array/scatter.h"
-#include "kernels/common/integer_input.h"
 #include "kernels/kernel_registry.h"
+#include "kernels/state/inplace_rows.h"
 
 namespace troupe {
 namespace {
@@ -20,26 +20,13 @@ class Inplace : public Kernel {
     }
   }
   absl::Status Compute(KernelContext& ctx) override {
-    const Tensor &i = ctx.input(1), &v = ctx.input(2);
-    const Shape shape = ctx.input(0).shape();
-    if (i.rank() != 1) {
-      return InvalidArgument("i must be a vector, got shape ", i.shape().ToString());
-    }
-    bool fits = shape.rank() == v.rank() && shape.rank() > 0 && v.dim(0) == i.dim(0);
-    for (int d = 1; fits && d < shape.rank(); ++d) fits = shape.dim(d) == v.dim(d);
-    if (!fits) {
-      return InvalidArgument("v of shape ", v.shape().ToString(), " must hold ", i.dim(0),
-                             " rows (one for each of i) like those of x of shape ",
-                             shape.ToString());
-    }
-    TROUPE_RETURN_IF_ERROR(ForwardOrCopy(ctx));
+    TROUPE_ASSIGN_OR_RETURN(const DimVector rows, TakeRows(ctx));
+    const Shape& shape = ctx.output(0).shape();
     if (shape.num_elements() == 0) return absl::OkStatus();
-    // Rows are counted modulo their number.
-    const int64_t inner = SliceElements(shape, 1), rows = shape.dim(0);
-    TROUPE_ASSIGN_OR_RETURN(const DimVector indices, ReadIntegers(i, "i"));
+    const int64_t inner = SliceElements(shape, 1);
     std::vector<int64_t> offsets;
-    for (const int64_t index : indices) offsets.push_back((index % rows + rows) % rows * inner);
-    return ScatterSlices(ctx, kOp, v, offsets, inner, &ctx.output(0));
+    for (const int64_t row : rows) offsets.push_back(row * inner);
+    return ScatterSlices(ctx, kOp, ctx.input(2), offsets, inner, &ctx.output(0));
   }
 };
 

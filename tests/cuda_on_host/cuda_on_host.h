@@ -141,6 +141,10 @@ inline double rsqrt(double x) { return 1.0 / sqrt(x); }
 inline unsigned __umulhi(unsigned a, unsigned b) {
   return static_cast<unsigned>(uint64_t{a} * b >> 32);
 }
+inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
+inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }
+inline long long __double_as_longlong(double x) { return std::bit_cast<long long>(x); }
+inline double __longlong_as_double(long long x) { return std::bit_cast<double>(x); }
 inline int __popc(unsigned x) { return std::popcount(x); }
 inline int __clz(unsigned x) { return std::countl_zero(x); }
 template <typename T>
