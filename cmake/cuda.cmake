@@ -11,7 +11,7 @@ foreach(shared IN ITEMS array/concat array/dynamic_partition array/dynamic_stitc
         array/one_hot array/pad array/rearrange array/scatter_nd array/slice array/split
         array/strided_slice common/broadcast common/integer_input common/philox linalg/batch
         linalg/diagonal nn/pool_shape nn/window random/random_shuffle reduce/reduce_dims
-        common/strided_copy nn/batch_norm_shape nn/conv_shape array/bitcast array/constants reduce/range_size sparse/sparse_to_dense)
+        common/strided_copy nn/batch_norm_shape nn/conv_shape array/bitcast array/constants reduce/range_size training/update_kernel sparse/sparse_to_dense)
   list(APPEND sources ${PROJECT_SOURCE_DIR}/kernels/${shared}.cc)
 endforeach()
 troupe_extension(troupe_cuda ${sources})

@@ -47,6 +47,7 @@ void RegisterSearch(Extension& extension);
 void RegisterSegment(Extension& extension);
 void RegisterSoftmax(Extension& extension);
 void RegisterSelect(Extension& extension);
+void RegisterUpdates(Extension& extension);
 
 }  // namespace troupe::cuda
 

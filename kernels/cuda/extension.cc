@@ -22,6 +22,7 @@ absl::Status Register(Extension& extension) {
   RegisterSegment(extension);
   RegisterSoftmax(extension);
   RegisterSelect(extension);
+  RegisterUpdates(extension);
   return absl::OkStatus();
 }
 

@@ -52,12 +52,17 @@ cudaError_t LaunchPut(int64_t element, const int64_t* slots, int64_t rows, int64
                       const void* updates, bool scalar, void* out, int64_t slices, int* owners,
                       cudaStream_t stream);
 
-/// Bytes of scratch memory that `LaunchAdd` needs.
-int64_t AddScratch(int64_t rows);
-/// Adds row r of `updates` to slice slots[r] of `out`, in the order of rows: the same bits every
-/// time. Complex numbers are pairs of real ones.
-cudaError_t LaunchAdd(Number type, int64_t* slots, int64_t rows, int64_t inner, const void* updates,
-                      void* out, int64_t slices, void* scratch, cudaStream_t stream);
+/// What becomes of an element and of the update for it.
+enum class CombineOp : uint8_t { kAdd, kSubtract, kMultiply, kDivide, kMin, kMax };
+/// Bytes of scratch memory that `LaunchCombine` needs.
+int64_t CombineScratch(int64_t rows);
+/// Row r of `updates` (of one element for all if `scalar`) is added to slice slots[r] of `out`, or
+/// the like, in the order of rows: the same bits every time. Complex numbers, which are only added
+/// and subtracted, are pairs of real ones. `zero`: of numbers to divide by that are 0, which leave
+/// the element as it is; nullptr: they divide, if they are not integers.
+cudaError_t LaunchCombine(CombineOp op, Number type, int64_t* slots, int64_t rows, int64_t inner,
+                          const void* updates, bool scalar, void* out, int64_t slices,
+                          void* scratch, const LateCheck* zero, cudaStream_t stream);
 
 /// out[o, d, i] = *on where indices[o, i] is d, else *off; both in device memory.
 cudaError_t LaunchOneHot(int64_t element, Indices indices, int64_t outer, int64_t depth,

@@ -69,6 +69,27 @@ absl::StatusOr<Tensor> SlotsOf(KernelContext& ctx, const cuda::NdIndices& nd) {
   return slots;
 }
 
+absl::Status DivisionByZero(const int64_t* values) {
+  return InvalidArgument("updates: element ", values[0], " is zero, and is to divide");
+}
+
+cuda::CombineOp CombineOpOf(ScatterOp op) {
+  switch (op) {
+    case ScatterOp::kSubtract:
+      return cuda::CombineOp::kSubtract;
+    case ScatterOp::kMultiply:
+      return cuda::CombineOp::kMultiply;
+    case ScatterOp::kDivide:
+      return cuda::CombineOp::kDivide;
+    case ScatterOp::kMin:
+      return cuda::CombineOp::kMin;
+    case ScatterOp::kMax:
+      return cuda::CombineOp::kMax;
+    default:
+      return cuda::CombineOp::kAdd;
+  }
+}
+
 absl::Status WrongOrder(const int64_t* values) {
   return InvalidArgument("sparse_indices[", values[0], "] ",
                          values[1] != 0 ? "is repeated" : "is out of order",
@@ -100,22 +121,22 @@ absl::Status ScatterNdInto(KernelContext& ctx, ScatterOp op, const Tensor& indic
   TROUPE_ASSIGN_OR_RETURN(const cuda::NdIndices nd, NdIndicesOf(indices, out->shape(), ignore_bad));
   TROUPE_ASSIGN_OR_RETURN(Tensor slots, SlotsOf(ctx, nd));
   const int64_t slices = out->num_elements() / nd.inner;
-  if (op == ScatterOp::kAdd) {
+  const bool scalar = updates.rank() == 0;
+  if (op != ScatterOp::kUpdate) {
     TROUPE_ASSIGN_OR_RETURN(const cuda::Number type, cuda::NumberOf(updates.type()));
     TROUPE_ASSIGN_OR_RETURN(Tensor scratch,
-                            Scratch(ctx, ElementType::kUint8, cuda::AddScratch(nd.rows)));
-    return Launched(cuda::LaunchAdd(type, slots.mutable_data<int64_t>(), nd.rows, nd.inner,
-                                    updates.raw_data(), out->mutable_raw_data(), slices,
-                                    scratch.mutable_raw_data(), StreamOf(ctx)));
+                            Scratch(ctx, ElementType::kUint8, cuda::CombineScratch(nd.rows)));
+    TROUPE_ASSIGN_OR_RETURN(const LateCheck zero, CheckLate(ctx, DivisionByZero));
+    return Launched(cuda::LaunchCombine(
+        CombineOpOf(op), type, slots.mutable_data<int64_t>(), nd.rows, nd.inner, updates.raw_data(),
+        scalar, out->mutable_raw_data(), slices, scratch.mutable_raw_data(),
+        IsInteger(updates.type()) ? &zero : nullptr, StreamOf(ctx)));
   }
-  if (op != ScatterOp::kUpdate || nd.rows > INT32_MAX) {
-    return absl::UnimplementedError("GPUs do not scatter updates of this kind or number");
-  }
+  if (nd.rows > INT32_MAX) return absl::UnimplementedError("GPUs take 2^31 - 1 indices at most");
   TROUPE_ASSIGN_OR_RETURN(Tensor owners, Scratch(ctx, ElementType::kInt32, slices));
   return Launched(cuda::LaunchPut(SizeOf(updates), slots.unchecked_data<int64_t>(), nd.rows,
-                                  nd.inner, updates.raw_data(), /*scalar=*/false,
-                                  out->mutable_raw_data(), slices, owners.mutable_data<int32_t>(),
-                                  StreamOf(ctx)));
+                                  nd.inner, updates.raw_data(), scalar, out->mutable_raw_data(),
+                                  slices, owners.mutable_data<int32_t>(), StreamOf(ctx)));
 }
 
 absl::Status PutSparse(KernelContext& ctx, bool validate, const Tensor& indices,

@@ -7,34 +7,9 @@
 #include <cstdint>
 
 #include "devices/half.h"
+#include "kernels/simd/update_rule.h"
 
 namespace troupe {
-
-/// Rules by which optimisers change a variable, called as the ops are. `update_rules.h` has the
-/// formulas.
-enum UpdateRule : uint8_t {
-  kAdaMax,
-  kAdadelta,
-  kAdagrad,
-  kAdagradDA,
-  kAdagradV2,
-  kAdam,
-  kAdamWithAmsgrad,
-  kAddSign,
-  kCenteredRMSProp,
-  kFtrl,
-  kFtrlV2,
-  kGradientDescent,
-  kKerasMomentum,
-  kMomentum,
-  kPowerSign,
-  kProximalAdagrad,
-  kProximalGradientDescent,
-  kRMSProp,
-  kNumUpdateRules
-};
-
-inline constexpr int kMaxUpdateScalars = 6;
 
 /// Applies a rule to `n` elements. `variables` are the variable and its slots, in the order of the
 /// op's inputs; two of them may be the same. `scalars` has kMaxUpdateScalars elements: the op's
