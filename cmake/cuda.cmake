@@ -7,11 +7,12 @@ endif()
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/devices/cuda/*.cc
      ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cc ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cu)
 # What it shares with the CPU's kernels is hidden in libtroupe.so.
-foreach(shared IN ITEMS array/concat array/dynamic_partition array/dynamic_stitch array/gather
-        array/one_hot array/pad array/rearrange array/scatter_nd array/slice array/split
-        array/strided_slice common/broadcast common/integer_input common/philox linalg/batch
-        linalg/diagonal nn/pool_shape nn/window random/random_shuffle reduce/reduce_dims
-        common/strided_copy nn/batch_norm_shape nn/conv_shape array/bitcast array/constants reduce/range_size training/update_kernel sparse/sparse_to_dense)
+foreach(shared IN ITEMS array/bitcast array/concat array/constants array/dynamic_partition
+        array/dynamic_stitch array/gather array/one_hot array/pad array/rearrange array/scatter_nd
+        array/slice array/split array/strided_slice common/broadcast common/integer_input
+        common/philox linalg/batch linalg/diagonal nn/batch_norm_shape nn/conv_shape nn/pool_shape
+        nn/window random/random_shuffle reduce/range_size reduce/reduce_dims
+        sparse/sparse_to_dense training/update_kernel)
   list(APPEND sources ${PROJECT_SOURCE_DIR}/kernels/${shared}.cc)
 endforeach()
 troupe_extension(troupe_cuda ${sources})
