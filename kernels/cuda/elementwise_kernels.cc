@@ -284,7 +284,8 @@ void AddUnary(Add add) {
   add("Relu", FloatsAndSigned(), MakeKernel<UnaryKernel<UnaryOp::kRelu>>);
   add("Relu", {kUint8, kUint16, kUint32, kUint64}, MakeKernel<PassThrough>);
   add("Relu6", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kRelu6>>);
-  add("Rint", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kRint>>);
+  // Of half TensorFlow has it on cards alone.
+  add("Rint", {ElementType::kFloat, ElementType::kDouble}, MakeKernel<UnaryKernel<UnaryOp::kRint>>);
   add("Round", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kRint>>);
   add("Round", {kInt64}, MakeKernel<RoundInteger>);
   add("Rsqrt", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kRsqrt>>);

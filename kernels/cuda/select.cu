@@ -119,9 +119,9 @@ struct Terms {
 
 template <typename T>
 cudaError_t Range(const void* start, const void* delta, void* out, int64_t n, cudaStream_t stream) {
-  return ForEach(n, stream,
-                 Terms<T>{*static_cast<const T*>(start), *static_cast<const T*>(delta),
-                          static_cast<T*>(out)});
+  return ForEach(
+      n, stream,
+      Terms<T>{*static_cast<const T*>(start), *static_cast<const T*>(delta), static_cast<T*>(out)});
 }
 
 /// Rows may be the same: one thread takes an element of all of them.
@@ -150,9 +150,9 @@ struct UpdateColumn {
 template <RowUpdate kUpdate, typename T>
 cudaError_t UpdateRows(void* x, const RowNumbers& rows, const void* v, int64_t width,
                        cudaStream_t stream) {
-  return ForEach(width, stream,
-                 UpdateColumn<kUpdate, T>{static_cast<T*>(x), static_cast<const T*>(v), width,
-                                          rows});
+  return ForEach(
+      width, stream,
+      UpdateColumn<kUpdate, T>{static_cast<T*>(x), static_cast<const T*>(v), width, rows});
 }
 
 }  // namespace
