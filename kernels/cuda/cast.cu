@@ -7,6 +7,22 @@
 namespace troupe::cuda {
 namespace {
 
+/// The unsigned type of an integer's size; other types are what they are.
+template <typename T, bool kIsInteger = std::is_integral_v<T>>
+struct Unsign {
+  using Type = T;
+};
+template <typename T>
+struct Unsign<T, true> {
+  using Type = std::make_unsigned_t<T>;
+};
+template <>
+struct Unsign<bool, true> {
+  using Type = bool;
+};
+template <typename T>
+using UnsignedType = typename Unsign<T>::Type;
+
 template <typename From, typename To>
 struct Convert {
   uint64_t kept;  ///< The bits of floating-point numbers that are.
@@ -126,14 +142,14 @@ cudaError_t LaunchCast(Number from, Number to, bool truncate, const void* x, voi
       // Only the sign differs, or bits are lost: once for both signs.
       if constexpr (std::is_integral_v<From> && std::is_integral_v<To> &&
                     !std::is_same_v<To, bool>) {
-        using Unsigned = std::make_unsigned_t<To>;
+        using Unsigned = UnsignedType<To>;
         if constexpr (sizeof(To) <= sizeof(From)) {
-          return Run<std::make_unsigned_t<From>, Unsigned>(call);
+          return Run<UnsignedType<From>, Unsigned>(call);
         } else {
           return Run<From, Unsigned>(call);
         }
       } else if constexpr (std::is_integral_v<From> && std::is_same_v<To, bool>) {
-        return Run<std::make_unsigned_t<From>, To>(call);
+        return Run<UnsignedType<From>, To>(call);
       } else {
         return Run<From, To>(call);
       }

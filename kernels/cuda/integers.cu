@@ -54,6 +54,11 @@ struct Division {
   LateCheck check;
 
   template <typename T>
+  static __device__ bool IsNegative(T x) {
+    if constexpr (std::is_signed_v<T>) return x < 0;
+    return false;
+  }
+  template <typename T>
   __device__ T operator()(T a, T b) const {
     if (b == 0) {
       ReportLate(check, 0);
@@ -62,12 +67,12 @@ struct Division {
     const bool negates = IsMinusOne(b);
     if constexpr (kOp == BinaryOp::kFloorMod) {
       const T rest = negates ? T(0) : static_cast<T>(a % b);
-      return rest != 0 && (b < 0) != (rest < 0) ? static_cast<T>(rest + b) : rest;
+      return rest != 0 && IsNegative(b) != IsNegative(rest) ? static_cast<T>(rest + b) : rest;
     }
     const T quotient = negates ? Unary<UnaryOp::kNeg>::Negative(a) : static_cast<T>(a / b);
     if constexpr (kOp == BinaryOp::kFloorDiv) {
       const bool inexact = !negates && a % b != 0;
-      return inexact && (a < 0) != (b < 0) ? static_cast<T>(quotient - 1) : quotient;
+      return inexact && IsNegative(a) != IsNegative(b) ? static_cast<T>(quotient - 1) : quotient;
     }
     return quotient;
   }
