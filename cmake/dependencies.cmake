@@ -43,6 +43,11 @@ endif()
 find_library(TROUPE_GOMP_LIBRARY NAMES gomp libgomp.so.1
              HINTS /usr/lib/gcc/${CMAKE_LIBRARY_ARCHITECTURE}/12)
 
+# Checkpoints. By file, not by target: leveldb's target defines a macro, and every file would be compiled with it.
+find_library(TROUPE_LEVELDB_LIBRARY leveldb REQUIRED)
+find_library(TROUPE_SNAPPY_LIBRARY snappy REQUIRED)
+find_library(TROUPE_ISAL_LIBRARY isal REQUIRED)
+
 # What users of libtroupe.so compile and link against.
 set(TROUPE_PUBLIC_LIBRARIES
     absl::any_invocable absl::base absl::bits absl::btree absl::cleanup absl::cord
@@ -55,7 +60,8 @@ set(TROUPE_PUBLIC_LIBRARIES
 set(TROUPE_PRIVATE_LIBRARIES
     CAF::core OneDnn::dnnl Eigen3::Eigen Boost::headers ZLIB::ZLIB
     nlohmann_json::nlohmann_json OpenSSL::SSL OpenSSL::Crypto
+    ${TROUPE_LEVELDB_LIBRARY} ${TROUPE_SNAPPY_LIBRARY} ${TROUPE_ISAL_LIBRARY}
     ${TROUPE_GOMP_LIBRARY})
 
 # How programs link what stays inside if the library is static.
-set(TROUPE_STATIC_LINK_OPTIONS -lcaf_core -ldnnl -lssl -lcrypto -lz -lgomp -ldl -lpthread)
+set(TROUPE_STATIC_LINK_OPTIONS -lcaf_core -ldnnl -lssl -lcrypto -lz -lleveldb -lsnappy -lisal -lgomp -ldl -lpthread)

@@ -1,0 +1,15 @@
+#include "devices/storage/file_system.h"
+
+#include "devices/status_macros.h"
+
+namespace troupe {
+
+absl::Status ReadExactly(const RandomAccessFile& file, const std::string& path, uint64_t offset,
+                         absl::Span<char> to) {
+  TROUPE_ASSIGN_OR_RETURN(const size_t read, file.Read(offset, to));
+  if (read == to.size()) return absl::OkStatus();
+  return absl::DataLossError(StrCat(path, " ends at byte ", offset + read, "; expected ", to.size(),
+                                    " bytes from byte ", offset, " on: the file is truncated"));
+}
+
+}  // namespace troupe

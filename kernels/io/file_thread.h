@@ -1,0 +1,26 @@
+/// Where files are read and written for steps.
+#ifndef TROUPE_KERNELS_IO_FILE_THREAD_H_
+#define TROUPE_KERNELS_IO_FILE_THREAD_H_
+
+#include <functional>
+
+#include "absl/status/status.h"
+#include "devices/tensor.h"
+#include "kernels/kernel.h"
+
+namespace troupe {
+
+/// Work on files for a kernel. It owns all that it reads, and gives the outputs: a step that is
+/// cancelled does not wait for it, and it outlives the step then. `cancelled` says so, so that long
+/// work can be given up.
+using FileWork =
+    std::function<absl::StatusOr<std::vector<Tensor>>(const std::function<bool()>& cancelled)>;
+
+/// Has the work done by the process's actor of files, which does one thing after another on a
+/// thread of its own: no thread of a step and no worker waits for a disk. Calls `done` with the
+/// outputs set, or with the error. Thread-safe.
+void OnFileThread(KernelContext& ctx, KernelDone done, FileWork work);
+
+}  // namespace troupe
+
+#endif  // TROUPE_KERNELS_IO_FILE_THREAD_H_

@@ -1,0 +1,149 @@
+// Saves during which the disk fails, at each of its events: what was complete before restores.
+
+#include <string>
+#include <vector>
+
+#include "devices/status_macros.h"
+#include "devices/storage/bundle_writer.h"
+#include "devices/storage/checkpoint_reader.h"
+#include "devices/storage/checkpoint_state.h"
+#include "devices/storage/merge_bundles.h"
+#include "gtest/gtest.h"
+#include "tests/devices/storage/simulated_disk.h"
+#include "tests/devices/storage/storage_test_util.h"
+
+namespace troupe {
+namespace {
+
+using Fault = SimulatedDisk::Fault;
+constexpr Fault kFaults[] = {Fault::kPowerBefore, Fault::kPowerMiddle, Fault::kPowerAfter,
+                             Fault::kDiskFull, Fault::kReadOnly};
+
+// What was saved in a step.
+NamedTensors Values(int step) {
+  return {{"weights", RandomTensor(ElementType::kFloat, Shape({40, 10}), step)},
+          {"names", RandomTensor(ElementType::kString, Shape({9}), step)},
+          {"step", Tensor::Scalar(int64_t{step})}};
+}
+
+// Ways to save a step under a prefix.
+absl::Status SaveWhole(FileSystem* disk, const std::string& prefix, int step) {
+  return WriteBundle(disk, prefix, Values(step));
+}
+absl::Status SaveInParts(FileSystem* disk, const std::string& prefix, int step) {
+  std::vector<std::string> parts;
+  for (const auto& [name, tensor] : Values(step)) {
+    parts.push_back(StrCat(prefix, "_temp/part-", parts.size()));
+    TROUPE_RETURN_IF_ERROR(WriteBundle(disk, parts.back(), {{name, tensor}}));
+  }
+  MergeOptions options;
+  options.temporary_suffix = "test";
+  options.remove_directories = true;
+  return MergeBundles(disk, parts, prefix, options);
+}
+using Save = absl::Status (*)(FileSystem* disk, const std::string& prefix, int step);
+
+// As a saver does: a checkpoint, then the list of checkpoints.
+absl::Status SaveAndList(FileSystem* disk, Save save, const std::string& prefix, int step) {
+  TROUPE_RETURN_IF_ERROR(save(disk, prefix, step));
+  CheckpointHistory history;
+  history.latest = prefix;
+  return WriteCheckpointState(disk, "/d/train", history);
+}
+
+// The step that the list of checkpoints leads to, all of which must be there; or what is wrong.
+absl::StatusOr<int> Restore(FileSystem* disk) {
+  TROUPE_ASSIGN_OR_RETURN(const CheckpointHistory history, ReadCheckpointState(disk, "/d/train"));
+  TROUPE_ASSIGN_OR_RETURN(const auto reader, OpenCheckpoint(disk, history.latest));
+  TROUPE_ASSIGN_OR_RETURN(const Tensor step, reader->Read("step"));
+  const int result = static_cast<int>(step.unchecked_scalar<int64_t>());
+  const std::string difference = Difference(*reader, Values(result));
+  if (!difference.empty()) return absl::DataLossError(difference);
+  return result;
+}
+
+// Saves step 1, then step 2 with a fault at each event in turn.
+void CutEverywhere(Save save, const std::string& first, const std::string& second) {
+  int ones = 0, twos = 0;
+  for (const Fault fault : kFaults) {
+    for (int64_t at = 0;; ++at) {
+      bool failed = false;
+      for (uint64_t seed = 0; seed < 6; ++seed) {
+        SimulatedDisk disk;
+        ASSERT_TRUE(SaveAndList(&disk, save, first, 1).ok());
+        disk.SetFault(fault, at);
+        const absl::Status status = SaveAndList(&disk, save, second, 2);
+        failed = disk.failed();
+        EXPECT_TRUE(failed || status.ok()) << status;
+        // A disk that is full or read-only still restores before the machine is started again.
+        if (fault == Fault::kDiskFull || fault == Fault::kReadOnly) {
+          const absl::StatusOr<int> now = Restore(&disk);
+          ASSERT_TRUE(now.ok()) << "event " << at << ": " << now.status();
+        }
+        disk.Restart(seed);
+        const absl::StatusOr<int> step = Restore(&disk);
+        ASSERT_TRUE(step.ok()) << "event " << at << ", seed " << seed << ": " << step.status();
+        if (status.ok()) {
+          EXPECT_EQ(*step, 2) << "a save that is done stays";
+        }
+        ++(*step == 1 ? ones : twos);
+        // The next save is none the worse for what was left.
+        const absl::Status again = SaveAndList(&disk, save, second, 3);
+        ASSERT_TRUE(again.ok()) << again;
+        EXPECT_EQ(*Restore(&disk), 3);
+      }
+      if (!failed) break;
+    }
+  }
+  EXPECT_GT(ones, 100);
+  EXPECT_GT(twos, 30);
+}
+
+TEST(PowerCut, LeavesTheLastCheckpoint) {
+  CutEverywhere(SaveWhole, "/d/train/model-1", "/d/train/model-2");
+}
+TEST(PowerCut, LeavesTheLastCheckpointOfParts) {
+  CutEverywhere(SaveInParts, "/d/train/model-1", "/d/train/model-2");
+}
+TEST(PowerCut, LeavesACheckpointThatIsBeingReplaced) {
+  CutEverywhere(SaveWhole, "/d/train/model", "/d/train/model");
+}
+TEST(PowerCut, LeavesACheckpointThatIsBeingReplacedByParts) {
+  CutEverywhere(SaveInParts, "/d/train/model", "/d/train/model");
+}
+
+TEST(PowerCut, IsFoundOutWhenNothingWasSynced) {
+  // Without sync, a power cut may leave anything; a reader never gets other values.
+  int whole = 0, refused = 0;
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    SimulatedDisk disk;
+    const auto writer = BundleWriter::Create(&disk, "/model", {false, "test"});
+    ASSERT_TRUE(writer.ok());
+    for (const auto& [name, tensor] : Values(1)) ASSERT_TRUE((*writer)->Add(name, tensor).ok());
+    ASSERT_TRUE((*writer)->Finish().ok());
+    disk.Restart(seed);
+    const auto reader = OpenCheckpoint(&disk, "/model");
+    if (reader.ok() && (*reader)->Verify().ok()) {
+      ++whole;
+      EXPECT_EQ(Difference(**reader, Values(1)), "");
+    } else {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 100);
+}
+
+TEST(TwoWriters, OfOneFolderDoNotMeet) {
+  SimulatedDisk disk;
+  const auto a = BundleWriter::Create(&disk, "/d/model");
+  const auto b = BundleWriter::Create(&disk, "/d/model");
+  ASSERT_TRUE((*a)->Add("x", Tensor::Scalar(1)).ok());
+  ASSERT_TRUE((*b)->Add("x", Tensor::Scalar(2)).ok());
+  ASSERT_TRUE((*a)->Finish().ok());
+  EXPECT_EQ(Difference(**OpenCheckpoint(&disk, "/d/model"), {{"x", Tensor::Scalar(1)}}), "");
+  ASSERT_TRUE((*b)->Finish().ok());
+  EXPECT_EQ(Difference(**OpenCheckpoint(&disk, "/d/model"), {{"x", Tensor::Scalar(2)}}), "");
+}
+
+}  // namespace
+}  // namespace troupe
