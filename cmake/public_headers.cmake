@@ -8,11 +8,12 @@ set(TROUPE_PUBLIC_MESSAGES
 file(GLOB TROUPE_PUBLIC_HEADERS RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/api/*.h ${PROJECT_SOURCE_DIR}/api/training/*.h)
 list(APPEND TROUPE_PUBLIC_HEADERS
-    devices/allocator.h devices/buffer.h devices/device.h devices/device_name.h
+    devices/allocator.h devices/buffer.h devices/device.h devices/device_figures.h devices/device_name.h
     devices/device_registry.h
-    devices/element_type.h devices/export.h devices/half.h devices/log.h devices/npy.h
+    devices/element_type.h devices/export.h devices/half.h devices/log.h devices/memory_use.h devices/npy.h
     devices/ref_counted.h devices/resource_handle.h devices/shape.h devices/status_macros.h devices/tensor.h
     devices/tensor_proto.h
+    devices/storage/file_system.h devices/storage/file_system_registry.h devices/storage/path.h
     graph/attr_reader.h graph/gradients/add_gradients.h graph/gradients/gradient.h
     graph/gradients/gradient_registry.h graph/graph.h graph/graph_def.h graph/op_registry.h
     graph/shape_inference.h

@@ -1,0 +1,170 @@
+#include "api/training/queue_runner.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "devices/exceptions.h"
+#include "devices/status_macros.h"
+#include "graph/protos/meta_graph.pb.h"
+#include "troupe/api/ops.h"
+
+namespace troupe {
+namespace {
+
+/// A runner in a session. Kept alive by the steps that are under way.
+class Running : public std::enable_shared_from_this<Running> {
+ public:
+  Running(std::string name, Node* close, Node* cancel, std::vector<absl::StatusCode> closed,
+          Session* session, size_t num_enqueues)
+      : name_(std::move(name)),
+        close_(close),
+        cancel_(cancel),
+        closed_(std::move(closed)),
+        session_(session),
+        num_running_(num_enqueues) {}
+
+  /// The next step of an enqueue, or the end of its chain.
+  void Enqueue(Node* node, Coordinator::Member member) {
+    if (member.should_stop()) return End(/*queue_closed=*/false, std::move(member));
+    session_->RunAsync(FeedMap{}, {}, {node},
+                       [self = shared_from_this(), node, member = std::move(member)](
+                           absl::StatusOr<std::vector<Tensor>> result) mutable {
+                         if (result.ok()) return self->Enqueue(node, std::move(member));
+                         self->Fail(node, result.status(), std::move(member));
+                       });
+  }
+  /// The coordinator stops: whoever waits at the queue goes on.
+  void Stop() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (num_running_ == 0 || cancel_ == nullptr) return;
+    // Steps of this session are under way, so that it exists.
+    session_->RunAsync(FeedMap{}, {}, {cancel_},
+                       [self = shared_from_this()](absl::StatusOr<std::vector<Tensor>>) {});
+  }
+
+ private:
+  void Fail(Node* node, const absl::Status& status, Coordinator::Member member) {
+    const bool queue_closed = std::count(closed_.begin(), closed_.end(), status.code()) > 0;
+    if (!queue_closed && !member.should_stop()) {
+      member.RequestStop(
+          WithContext(StrCat("queue runner of ", name_, ", ", node->name(), ": "), status));
+    }
+    End(queue_closed, std::move(member));
+  }
+  void End(bool queue_closed, Coordinator::Member member) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    all_closed_ &= queue_closed;
+    if (--num_running_ > 0 || !all_closed_ || close_ == nullptr) return;
+    // The last one goes when the queue is closed.
+    session_->RunAsync(FeedMap{}, {}, {close_},
+                       [member = std::move(member)](absl::StatusOr<std::vector<Tensor>>) {});
+  }
+
+  const std::string name_;
+  Node* const close_;
+  Node* const cancel_;
+  const std::vector<absl::StatusCode> closed_;
+  Session* const session_;
+  std::mutex mutex_;
+  size_t num_running_;
+  bool all_closed_ = true;
+};
+
+absl::StatusOr<Node*> Named(const Graph& graph, const std::string& name) {
+  if (name.empty()) return nullptr;
+  const std::string node = name.substr(0, name.find(':'));
+  if (Node* found = graph.FindNode(node)) return found;
+  return absl::NotFoundError(StrCat("a queue runner names node '", node, "', which is not there"));
+}
+
+}  // namespace
+
+QueueRunner::QueueRunner(const Scope& scope, const Output& queue, std::vector<Node*> enqueues,
+                         std::vector<absl::StatusCode> closed)
+    : enqueues_(std::move(enqueues)), closed_(std::move(closed)) {
+  if (!scope.ok()) return;
+  const bool missing = std::count(enqueues_.begin(), enqueues_.end(), nullptr) > 0;
+  if (!queue.valid() || enqueues_.empty() || missing) {
+    scope.UpdateStatus(InvalidArgument("a queue runner needs a queue and the nodes that fill it"));
+    return;
+  }
+  name_ = queue.node->name();
+  const Scope closing = scope.NewSubScope(StrCat(name_, "_runner")).ColocateWith(queue.node);
+  close_ = ops::QueueCloseV2(closing.WithOpName("close"), queue);
+  cancel_ =
+      ops::QueueCloseV2(closing.WithOpName("cancel"), queue, {.cancel_pending_enqueues = true});
+  if (!scope.ok()) return;
+  scope.graph()->AddToCollection(collections::kQueueRunners, ToProto().SerializeAsString());
+}
+
+absl::StatusOr<QueueRunner> QueueRunner::FromProto(const Graph& graph, const QueueRunnerDef& def) {
+  QueueRunner runner;
+  runner.name_ = def.queue_name();
+  for (const std::string& name : def.enqueue_op_name()) {
+    TROUPE_ASSIGN_OR_RETURN(runner.enqueues_.emplace_back(), Named(graph, name));
+    if (runner.enqueues_.back() == nullptr) {
+      return InvalidArgument("the queue runner of '", runner.name_, "' has an enqueue of no name");
+    }
+  }
+  TROUPE_ASSIGN_OR_RETURN(runner.close_, Named(graph, def.close_op_name()));
+  TROUPE_ASSIGN_OR_RETURN(runner.cancel_, Named(graph, def.cancel_op_name()));
+  for (const int code : def.queue_closed_exception_types()) {
+    runner.closed_.push_back(static_cast<absl::StatusCode>(code));
+  }
+  // What TensorFlow takes for it if nothing is said.
+  if (runner.closed_.empty()) runner.closed_ = {absl::StatusCode::kOutOfRange};
+  return runner;
+}
+
+QueueRunnerDef QueueRunner::ToProto() const {
+  QueueRunnerDef def;
+  def.set_queue_name(name_);
+  for (const Node* node : enqueues_) def.add_enqueue_op_name(node->name());
+  if (close_ != nullptr) def.set_close_op_name(close_->name());
+  if (cancel_ != nullptr) def.set_cancel_op_name(cancel_->name());
+  for (const absl::StatusCode code : closed_) {
+    def.add_queue_closed_exception_types(static_cast<error::Code>(code));
+  }
+  return def;
+}
+
+absl::StatusOr<std::vector<QueueRunner>> QueueRunner::OfGraph(const Graph& graph) {
+  std::vector<QueueRunner> runners;
+  for (const std::string& text : graph.Collection(collections::kQueueRunners)) {
+    QueueRunnerDef def;
+    if (!def.ParseFromString(text)) {
+      return InvalidArgument("collection '", collections::kQueueRunners,
+                             "' of the graph holds what is no QueueRunnerDef");
+    }
+    TROUPE_ASSIGN_OR_RETURN(runners.emplace_back(), FromProto(graph, def));
+  }
+  return runners;
+}
+
+absl::Status QueueRunner::Start(Session& session, Coordinator& coordinator) const {
+  if (enqueues_.empty()) return InvalidArgument("a queue runner without enqueues was started");
+  auto running =
+      std::make_shared<Running>(name_, close_, cancel_, closed_, &session, enqueues_.size());
+  std::vector<Coordinator::Member> members;
+  for (size_t i = 0; i < enqueues_.size(); ++i) {
+    members.push_back(coordinator.Register(StrCat("queue runner of ", name_, ", ", i)));
+  }
+  for (size_t i = 0; i < enqueues_.size(); ++i) running->Enqueue(enqueues_[i], members[i]);
+  members.clear();
+  coordinator.OnStop([weak = std::weak_ptr<Running>(running)] {
+    if (const auto running = weak.lock()) running->Stop();
+  });
+  return absl::OkStatus();
+}
+
+absl::Status StartQueueRunners(Session& session, Coordinator& coordinator) {
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<QueueRunner> runners,
+                          QueueRunner::OfGraph(*session.graph()));
+  for (const QueueRunner& runner : runners) {
+    TROUPE_RETURN_IF_ERROR(runner.Start(session, coordinator));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace troupe
