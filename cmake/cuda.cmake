@@ -12,10 +12,14 @@ foreach(shared IN ITEMS array/bitcast array/concat array/constants array/dynamic
         array/slice array/split array/strided_slice common/broadcast common/integer_input
         common/philox linalg/batch linalg/diagonal nn/batch_norm_shape nn/conv_shape nn/pool_shape
         nn/window random/random_shuffle reduce/range_size reduce/reduce_dims
-        sparse/sparse_to_dense training/update_kernel)
+        sparse/sparse_to_dense state/assign_update state/gather_ops state/scatter_ops
+        training/update_kernel)
   list(APPEND sources ${PROJECT_SOURCE_DIR}/kernels/${shared}.cc)
 endforeach()
 troupe_extension(troupe_cuda ${sources})
+# The CPU's bits: products and sums are rounded one after the other there.
+set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/cuda/random.cu PROPERTIES
+    COMPILE_OPTIONS -fmad=false)
 target_compile_options(troupe_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--extended-lambda>)
 set_target_properties(troupe_cuda PROPERTIES
     OUTPUT_NAME libtroupe_cuda CUDA_STANDARD 20 CUDA_VISIBILITY_PRESET hidden LINKER_LANGUAGE CXX

@@ -127,7 +127,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeKernel(KernelConstruction&) {
   return std::make_unique<FunctionKernel>();
 }
 
-/// Lists of element types for registrations. (The types of `semantics.md` 2.)
+/// Lists of element types for registrations.
 std::vector<ElementType> IndexTypes();       ///< int32 and int64.
 std::vector<ElementType> RealNumberTypes();  ///< All integers, half, bfloat16, float, double.
 std::vector<ElementType> NumberTypes();      ///< And the complex types.

@@ -172,7 +172,10 @@ void* CudaAllocator::Allocate(size_t bytes) {
   }
   Use(card_);
   void* block = nullptr;
-  if (cudaMallocAsync(&block, static_cast<size_t>(size), compute_) == cudaSuccess) return block;
+  if (cudaMallocAsync(&block, static_cast<size_t>(size), compute_) == cudaSuccess) {
+    Add(block, static_cast<size_t>(size));
+    return block;
+  }
   cudaGetLastError();  // It would be the next caller's otherwise.
   std::lock_guard<std::mutex> lock(mutex_);
   stats_.bytes_in_use -= size;
@@ -181,6 +184,7 @@ void* CudaAllocator::Allocate(size_t bytes) {
 
 void CudaAllocator::Free(void* block, size_t bytes) {
   Use(card_);
+  Remove(block);
   cudaFreeAsync(block, compute_);
   std::lock_guard<std::mutex> lock(mutex_);
   stats_.bytes_in_use -= static_cast<int64_t>(std::max<size_t>(bytes, 1));
@@ -350,6 +354,49 @@ absl::StatusOr<std::unique_ptr<Device>> CudaFactory::Create(const DeviceName& na
   attributes.description = StrCat(properties.name, ", compute capability ", properties.major, ".",
                                   properties.minor, ", ", properties.totalGlobalMem >> 20, " MiB");
   return std::make_unique<CudaDevice>(std::move(attributes), number, card);
+}
+
+std::optional<DeviceFigures> CudaFactory::Figures(const Device& device) const {
+  const int card = static_cast<const CudaDevice&>(device).number();
+  const auto ask = [card](cudaDeviceAttr attribute) {
+    int value = 0;
+    if (cudaDeviceGetAttribute(&value, attribute, card) != cudaSuccess) cudaGetLastError();
+    return static_cast<double>(value);
+  };
+  // What a card promises; kernels come to about so much of it.
+  constexpr double kShare = 0.6;
+  constexpr double kFlopsPerClock = 2 * 128;  // Of a multiprocessor, in single precision.
+  DeviceFigures figures;
+  const double clock_mhz = 1e-3 * ask(cudaDevAttrClockRate);
+  figures.flops_per_us = kShare * kFlopsPerClock * clock_mhz * ask(cudaDevAttrMultiProcessorCount);
+  // Two transfers a clock.
+  figures.bytes_per_us = kShare * 2 * 1e-3 * ask(cudaDevAttrMemoryClockRate) *
+                         ask(cudaDevAttrGlobalMemoryBusWidth) / 8;
+  // What a launch and a copy cost the host, and PCI Express 4.0 of 16 lanes, from memory that is
+  // not pinned.
+  figures.node_us = 4;
+  figures.transfer_us = 15;
+  figures.transfer_bytes_per_us = 1e4;
+  return figures;
+}
+
+bool CudaFactory::Connect(const Device& from, const Device& to) {
+  const int source = static_cast<const CudaDevice&>(from).number();
+  const int target = static_cast<const CudaDevice&>(to).number();
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto [known, asked_now] = connected_.try_emplace({source, target});
+  if (!asked_now) return known->second;
+  int can = 0;
+  cudaMemPool_t pool = nullptr;
+  cudaMemAccessDesc access{};
+  access.location.type = cudaMemLocationTypeDevice;
+  access.location.id = target;
+  access.flags = cudaMemAccessFlagsProtReadWrite;
+  known->second = cudaDeviceCanAccessPeer(&can, target, source) == cudaSuccess && can != 0 &&
+                  cudaDeviceGetDefaultMemPool(&pool, source) == cudaSuccess &&
+                  cudaMemPoolSetAccess(pool, &access, 1) == cudaSuccess;
+  if (!known->second) cudaGetLastError();  // It would be the next caller's otherwise.
+  return known->second;
 }
 
 }  // namespace troupe::cuda

@@ -10,12 +10,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <thread>
 #include <vector>
 
 #include "devices/device.h"
 #include "devices/device_registry.h"
+#include "devices/memory_use.h"
 
 namespace troupe::cuda {
 
@@ -57,7 +59,7 @@ class CudaStream final : public Stream {
 
 /// Memory of a card, from the driver's pool, in the order of the compute stream. Blocks that are
 /// freed stay in the pool. Thread-safe.
-class CudaAllocator final : public Allocator {
+class CudaAllocator final : public Allocator, public LiveBlocks {
  public:
   CudaAllocator(int card, cudaStream_t compute, int64_t capacity);
 
@@ -111,6 +113,7 @@ class CudaDevice final : public Device {
   CudaDevice(DeviceAttributes attributes, int number, Card* card)
       : Device(std::move(attributes)), number_(number), card_(card) {}
 
+  int number() const { return number_; }
   /// Makes the calls that this thread makes of CUDA go to the card.
   void Use() const { cudaSetDevice(number_); }
 
@@ -130,10 +133,13 @@ class CudaFactory final : public DeviceFactory {
   absl::StatusOr<std::unique_ptr<Device>> Create(const DeviceName& name, int number,
                                                  int64_t memory_limit,
                                                  const std::shared_ptr<ComputePool>& pool) override;
+  std::optional<DeviceFigures> Figures(const Device& device) const override;
+  bool Connect(const Device& from, const Device& to) override;
 
  private:
   std::mutex mutex_;
   std::map<int, Card*> cards_;
+  std::map<std::pair<int, int>, bool> connected_;  ///< From, to.
 };
 
 }  // namespace troupe::cuda

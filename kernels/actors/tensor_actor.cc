@@ -1,15 +1,24 @@
 #include "kernels/actors/tensor_actor.h"
 
+#include <atomic>
 #include <utility>
 
 #include "devices/status_macros.h"
 
 namespace troupe {
 
+namespace {
+std::atomic<TensorActors*> in_place_of_global{nullptr};
+}
+
 TensorActors* TensorActors::Global() {
+  if (TensorActors* actors = in_place_of_global.load(std::memory_order_acquire)) return actors;
   static auto* actors = new TensorActors;  // Steps may end after main.
   return actors;
 }
+
+TensorActors::Scope::Scope(TensorActors* actors) : before_(in_place_of_global.exchange(actors)) {}
+TensorActors::Scope::~Scope() { in_place_of_global = before_; }
 
 absl::Status TensorActors::Add(const std::string& name, std::shared_ptr<TensorActor> actor) {
   if (name.empty()) return InvalidArgument("an actor needs a name");

@@ -33,10 +33,36 @@ class TensorActor {
   virtual absl::Status Tell(std::vector<Tensor> inputs) = 0;
 };
 
+/// Calls functions when a time is over. Thread-safe.
+class ActorTimer {
+ public:
+  virtual ~ActorTimer() = default;
+  /// The result identifies the deadline. `over` must not throw.
+  virtual uint64_t Add(absl::Duration after, std::function<void()> over) = 0;
+  /// Afterwards the function is not running, unless it calls this itself, and will not run.
+  virtual void Remove(uint64_t id) = 0;
+};
+
 /// The actors of this process, by the names under which they are published. Thread-safe.
 class TensorActors {
  public:
+  /// Of this process, or of the one that is simulated just now.
   static TensorActors* Global();
+  /// While it lives, `Global` gives `actors`, on all threads: for several processes in one.
+  class Scope {
+   public:
+    explicit Scope(TensorActors* actors);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    TensorActors* const before_;
+  };
+
+  /// `timer`: of those who wait for an answer, outlives them; nullptr: real time.
+  explicit TensorActors(ActorTimer* timer = nullptr) : timer_(timer) {}
+  ActorTimer* timer() const { return timer_; }
 
   /// AlreadyExists, InvalidArgument if the name is empty.
   absl::Status Add(const std::string& name, std::shared_ptr<TensorActor> actor);
@@ -45,6 +71,7 @@ class TensorActors {
   absl::StatusOr<std::shared_ptr<TensorActor>> Find(const std::string& name) const;
 
  private:
+  ActorTimer* const timer_;
   mutable std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<TensorActor>> actors_;
 };

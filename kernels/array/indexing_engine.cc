@@ -108,6 +108,15 @@ absl::Status ScatterNdInto(KernelContext& ctx, ScatterOp op, const Tensor& indic
   return ScatterSlices(ctx, op, updates, offsets, inner, out);
 }
 
+absl::Status ScatterRowsInto(KernelContext& ctx, ScatterOp op, bool zero_divides,
+                             const Tensor& indices, const Tensor& updates, Tensor* out) {
+  if (op == ScatterOp::kDivide && !zero_divides) TROUPE_RETURN_IF_ERROR(CheckDivisors(updates));
+  const int64_t inner = SliceElements(out->shape(), 1);
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<int64_t> offsets,
+                          RowOffsets(indices, out->dim(0), inner));
+  return ScatterSlices(ctx, op, updates, offsets, inner, out);
+}
+
 absl::Status PutSparse(KernelContext& ctx, bool validate, const Tensor& indices,
                        const Tensor& values, const Tensor& default_value, Tensor* out) {
   TROUPE_ASSIGN_OR_RETURN(const std::vector<int64_t> offsets,

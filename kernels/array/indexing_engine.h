@@ -28,6 +28,11 @@ absl::Status GatherNdInto(KernelContext& ctx, const Tensor& params, const Tensor
 /// updates. Indices that lie outside are left out if `ignore_bad`.
 absl::Status ScatterNdInto(KernelContext& ctx, ScatterOp op, const Tensor& indices,
                            const Tensor& updates, bool ignore_bad, Tensor* out);
+/// Combines `updates` of shape [indices..., row...], or one for all, with the rows of `out` at
+/// `indices`. `zero_divides`: numbers that are not integers may be divided by zero; all others are
+/// InvalidArgument.
+absl::Status ScatterRowsInto(KernelContext& ctx, ScatterOp op, bool zero_divides,
+                             const Tensor& indices, const Tensor& updates, Tensor* out);
 /// Fills `out` with the element `default_value`, then puts `values` (or the only one) at `indices`
 /// [rows, depth]. `validate`: indices must be in order, each once.
 absl::Status PutSparse(KernelContext& ctx, bool validate, const Tensor& indices,

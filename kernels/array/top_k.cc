@@ -4,7 +4,7 @@
 #include <numeric>
 #include <type_traits>
 
-#include "kernels/common/integer_input.h"
+#include "kernels/array/top_k_shape.h"
 #include "kernels/common/registration.h"
 #include "kernels/common/switch_number.h"
 #include "kernels/kernel_registry.h"
@@ -59,13 +59,8 @@ void SelectTop(const T* values, int64_t n, int64_t k, std::vector<int64_t>* orde
 
 absl::Status TopK(KernelContext& ctx, ElementType index_type) {
   const Tensor& input = ctx.input(0);
-  TROUPE_ASSIGN_OR_RETURN(const int64_t k, ReadIntegerScalar(ctx.input(1), "k"));
-  if (k < 0) return InvalidArgument("k must be at least 0, got ", k);
-  if (input.rank() < 1) return InvalidArgument("the input must have at least one dimension");
-  const int64_t n = input.dim(input.rank() - 1);
-  if (n < k) return InvalidArgument("the input must have at least k = ", k, " columns, got ", n);
-  Shape shape = input.shape();
-  shape.set_dim(input.rank() - 1, k);
+  TROUPE_ASSIGN_OR_RETURN(const Shape shape, TopKShape(input.shape(), ctx.input(1)));
+  const int64_t n = input.dim(input.rank() - 1), k = shape.dim(input.rank() - 1);
   TROUPE_ASSIGN_OR_RETURN(Tensor * values, ctx.AllocateOutput(0, input.type(), shape));
   TROUPE_ASSIGN_OR_RETURN(Tensor * indices, ctx.AllocateOutput(1, index_type, shape));
   if (shape.num_elements() == 0) return absl::OkStatus();

@@ -33,6 +33,7 @@ void Register(const char* attr, std::initializer_list<const char*> ops) {
                  "ConcatV2",
                  "Cumprod",
                  "Cumsum",
+                 "DeepCopy",
                  "Div",
                  "DynamicPartition",
                  "DynamicStitch",
@@ -42,6 +43,9 @@ void Register(const char* attr, std::initializer_list<const char*> ops) {
                  "FloorMod",
                  "Greater",
                  "GreaterEqual",
+                 "InplaceAdd",
+                 "InplaceSub",
+                 "InplaceUpdate",
                  "Less",
                  "LessEqual",
                  "ListDiff",
@@ -100,10 +104,10 @@ void Register(const char* attr, std::initializer_list<const char*> ops) {
                  "ScatterMin", "ScatterMul", "ScatterNdAdd", "ScatterNdSub", "ScatterNdUpdate",
                  "ScatterSub", "ScatterUpdate", "ResourceScatterNdAdd", "ResourceScatterNdSub",
                  "ResourceScatterNdUpdate"});
-  Register("dtype",
-           {"AssignAddVariableOp", "AssignSubVariableOp", "ResourceGather", "ResourceGatherNd",
-            "ResourceScatterAdd", "ResourceScatterDiv", "ResourceScatterMax", "ResourceScatterMin",
-            "ResourceScatterMul", "ResourceScatterSub", "ResourceScatterUpdate"});
+  Register("dtype", {"AssignAddVariableOp", "AssignSubVariableOp", "Empty", "ResourceGather",
+                     "ResourceGatherNd", "ResourceScatterAdd", "ResourceScatterDiv",
+                     "ResourceScatterMax", "ResourceScatterMin", "ResourceScatterMul",
+                     "ResourceScatterSub", "ResourceScatterUpdate"});
   return true;
 }();
 

@@ -22,7 +22,8 @@ absl::Status Assert(KernelContext& ctx, int32_t summarize) {
 }
 
 REGISTER_KERNEL(Cheap("NoOp"), MakeKernel<NoOp>);
-REGISTER_KERNEL(Cheap("Assert"), (MakeAttrKernel<Assert, "summarize">));
+REGISTER_KERNEL(Cheap("Assert").Device("DEFAULT").HostMemory("*"),
+                (MakeAttrKernel<Assert, "summarize">));
 
 }  // namespace
 }  // namespace troupe

@@ -152,25 +152,11 @@ struct Propagate {
   BatchNormGradCall call;
 };
 
-template <typename Fn>
-cudaError_t VisitSmall(Number type, Fn fn) {
-  switch (type) {
-    case Number::kHalf:
-      return fn(TypeTag<__half>());
-    case Number::kBfloat16:
-      return fn(TypeTag<__nv_bfloat16>());
-    case Number::kFloat:
-      return fn(TypeTag<float>());
-    default:
-      return cudaErrorNotSupported;
-  }
-}
-
 }  // namespace
 
 cudaError_t LaunchBatchNorm(const BatchNormCall& call, const ReducePlan& plan,
                             cudaStream_t stream) {
-  return VisitSmall(call.type, [&](auto tag) {
+  return VisitSmallFloating(call.type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     cudaError_t error = cudaSuccess;
     if (call.is_training) {
@@ -192,7 +178,7 @@ cudaError_t LaunchBatchNorm(const BatchNormCall& call, const ReducePlan& plan,
 
 cudaError_t LaunchBatchNormGrad(const BatchNormGradCall& call, const ReducePlan& plan,
                                 cudaStream_t stream) {
-  return VisitSmall(call.type, [&](auto tag) {
+  return VisitSmallFloating(call.type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     const GradReducer<T> sums{call, ChannelOf(plan, call.channels)};
     const cudaError_t error = RunReduce(sums, plan, call.scratch, stream);

@@ -39,8 +39,10 @@ void RegisterFill(Extension& extension);
 void RegisterIndexing(Extension& extension);
 void RegisterLayout(Extension& extension);
 void RegisterConv(Extension& extension);
+void RegisterLinalg(Extension& extension);
 void RegisterMatMul(Extension& extension);
 void RegisterPooling(Extension& extension);
+void RegisterRandom(Extension& extension);
 void RegisterReduce(Extension& extension);
 void RegisterScan(Extension& extension);
 void RegisterSearch(Extension& extension);
@@ -48,6 +50,7 @@ void RegisterSegment(Extension& extension);
 void RegisterSoftmax(Extension& extension);
 void RegisterSelect(Extension& extension);
 void RegisterUpdates(Extension& extension);
+void RegisterVariables(Extension& extension);
 
 }  // namespace troupe::cuda
 

@@ -285,7 +285,7 @@ void AddUnary(Add add) {
   add("Relu", {kUint8, kUint16, kUint32, kUint64}, MakeKernel<PassThrough>);
   add("Relu6", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kRelu6>>);
   // Of half TensorFlow has it on cards alone.
-  add("Rint", {ElementType::kFloat, ElementType::kDouble}, MakeKernel<UnaryKernel<UnaryOp::kRint>>);
+  add("Rint", {kHalf, kFloat, kDouble}, MakeKernel<UnaryKernel<UnaryOp::kRint>>);
   add("Round", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kRint>>);
   add("Round", {kInt64}, MakeKernel<RoundInteger>);
   add("Rsqrt", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kRsqrt>>);

@@ -14,8 +14,10 @@ absl::Status Register(Extension& extension) {
   RegisterIndexing(extension);
   RegisterLayout(extension);
   RegisterConv(extension);
+  RegisterLinalg(extension);
   RegisterMatMul(extension);
   RegisterPooling(extension);
+  RegisterRandom(extension);
   RegisterReduce(extension);
   RegisterScan(extension);
   RegisterSearch(extension);
@@ -23,6 +25,7 @@ absl::Status Register(Extension& extension) {
   RegisterSoftmax(extension);
   RegisterSelect(extension);
   RegisterUpdates(extension);
+  RegisterVariables(extension);
   return absl::OkStatus();
 }
 

@@ -64,6 +64,10 @@ cudaError_t LaunchCombine(CombineOp op, Number type, int64_t* slots, int64_t row
                           const void* updates, bool scalar, void* out, int64_t slices,
                           void* scratch, const LateCheck* zero, cudaStream_t stream);
 
+/// Reports the position of a divisor that is 0, if there is one.
+cudaError_t LaunchFindZero(Number type, const void* divisors, int64_t n, const LateCheck& check,
+                           cudaStream_t stream);
+
 /// out[o, d, i] = *on where indices[o, i] is d, else *off; both in device memory.
 cudaError_t LaunchOneHot(int64_t element, Indices indices, int64_t outer, int64_t depth,
                          int64_t inner, const void* on, const void* off, void* out,

@@ -90,6 +90,30 @@ cuda::CombineOp CombineOpOf(ScatterOp op) {
   }
 }
 
+/// There are rows.
+absl::Status Scatter(KernelContext& ctx, ScatterOp op, bool check_divisors,
+                     const cuda::NdIndices& nd, const Tensor& updates, Tensor* out) {
+  TROUPE_ASSIGN_OR_RETURN(Tensor slots, SlotsOf(ctx, nd));
+  if (out->num_elements() == 0) return absl::OkStatus();  // The indices have been looked at.
+  const int64_t slices = out->num_elements() / nd.inner;
+  const bool scalar = updates.rank() == 0;
+  if (op != ScatterOp::kUpdate) {
+    TROUPE_ASSIGN_OR_RETURN(const cuda::Number type, cuda::NumberOf(updates.type()));
+    TROUPE_ASSIGN_OR_RETURN(Tensor scratch,
+                            Scratch(ctx, ElementType::kUint8, cuda::CombineScratch(nd.rows)));
+    TROUPE_ASSIGN_OR_RETURN(const LateCheck zero, CheckLate(ctx, DivisionByZero));
+    return Launched(cuda::LaunchCombine(CombineOpOf(op), type, slots.mutable_data<int64_t>(),
+                                        nd.rows, nd.inner, updates.raw_data(), scalar,
+                                        out->mutable_raw_data(), slices, scratch.mutable_raw_data(),
+                                        check_divisors ? &zero : nullptr, StreamOf(ctx)));
+  }
+  if (nd.rows > INT32_MAX) return absl::UnimplementedError("GPUs take 2^31 - 1 indices at most");
+  TROUPE_ASSIGN_OR_RETURN(Tensor owners, Scratch(ctx, ElementType::kInt32, slices));
+  return Launched(cuda::LaunchPut(SizeOf(updates), slots.unchecked_data<int64_t>(), nd.rows,
+                                  nd.inner, updates.raw_data(), scalar, out->mutable_raw_data(),
+                                  slices, owners.mutable_data<int32_t>(), StreamOf(ctx)));
+}
+
 absl::Status WrongOrder(const int64_t* values) {
   return InvalidArgument("sparse_indices[", values[0], "] ",
                          values[1] != 0 ? "is repeated" : "is out of order",
@@ -119,24 +143,26 @@ absl::Status GatherNdInto(KernelContext& ctx, const Tensor& params, const Tensor
 absl::Status ScatterNdInto(KernelContext& ctx, ScatterOp op, const Tensor& indices,
                            const Tensor& updates, bool ignore_bad, Tensor* out) {
   TROUPE_ASSIGN_OR_RETURN(const cuda::NdIndices nd, NdIndicesOf(indices, out->shape(), ignore_bad));
-  TROUPE_ASSIGN_OR_RETURN(Tensor slots, SlotsOf(ctx, nd));
-  const int64_t slices = out->num_elements() / nd.inner;
-  const bool scalar = updates.rank() == 0;
-  if (op != ScatterOp::kUpdate) {
+  return Scatter(ctx, op, IsInteger(updates.type()), nd, updates, out);
+}
+
+absl::Status ScatterRowsInto(KernelContext& ctx, ScatterOp op, bool zero_divides,
+                             const Tensor& indices, const Tensor& updates, Tensor* out) {
+  cuda::NdIndices nd{};
+  nd.depth = nd.inner = 1;
+  TROUPE_ASSIGN_OR_RETURN(nd.indices, IndicesOf(indices));
+  nd.rows = indices.num_elements();
+  nd.sizes[0] = out->dim(0);
+  for (int d = 1; d < out->rank(); ++d) nd.inner *= out->dim(d);
+  if (nd.rows == 0) {
+    // As on the CPU, a divisor that no row takes must not be 0, either.
+    if (op != ScatterOp::kDivide || zero_divides) return absl::OkStatus();
     TROUPE_ASSIGN_OR_RETURN(const cuda::Number type, cuda::NumberOf(updates.type()));
-    TROUPE_ASSIGN_OR_RETURN(Tensor scratch,
-                            Scratch(ctx, ElementType::kUint8, cuda::CombineScratch(nd.rows)));
     TROUPE_ASSIGN_OR_RETURN(const LateCheck zero, CheckLate(ctx, DivisionByZero));
-    return Launched(cuda::LaunchCombine(
-        CombineOpOf(op), type, slots.mutable_data<int64_t>(), nd.rows, nd.inner, updates.raw_data(),
-        scalar, out->mutable_raw_data(), slices, scratch.mutable_raw_data(),
-        IsInteger(updates.type()) ? &zero : nullptr, StreamOf(ctx)));
+    return Launched(cuda::LaunchFindZero(type, updates.raw_data(), updates.num_elements(), zero,
+                                         StreamOf(ctx)));
   }
-  if (nd.rows > INT32_MAX) return absl::UnimplementedError("GPUs take 2^31 - 1 indices at most");
-  TROUPE_ASSIGN_OR_RETURN(Tensor owners, Scratch(ctx, ElementType::kInt32, slices));
-  return Launched(cuda::LaunchPut(SizeOf(updates), slots.unchecked_data<int64_t>(), nd.rows,
-                                  nd.inner, updates.raw_data(), scalar, out->mutable_raw_data(),
-                                  slices, owners.mutable_data<int32_t>(), StreamOf(ctx)));
+  return Scatter(ctx, op, !zero_divides || IsInteger(updates.type()), nd, updates, out);
 }
 
 absl::Status PutSparse(KernelContext& ctx, bool validate, const Tensor& indices,

@@ -96,39 +96,6 @@ struct Power {
   }
 };
 
-/// Calls fn(TypeTag<T>()) with the unsigned type of the size of an integer type.
-template <typename Fn>
-cudaError_t VisitUnsigned(Number type, Fn fn) {
-  switch (type) {
-    case Number::kInt8:
-    case Number::kUint8:
-      return fn(TypeTag<uint8_t>());
-    case Number::kInt16:
-    case Number::kUint16:
-      return fn(TypeTag<uint16_t>());
-    case Number::kUint32:
-      return fn(TypeTag<uint32_t>());
-    case Number::kInt64:
-    case Number::kUint64:
-      return fn(TypeTag<uint64_t>());
-    default:
-      return cudaErrorNotSupported;
-  }
-}
-/// The signed ones that live in a card's memory: int32 is on the host.
-template <typename Fn>
-cudaError_t VisitSigned(Number type, Fn fn) {
-  switch (type) {
-    case Number::kInt8:
-      return fn(TypeTag<int8_t>());
-    case Number::kInt16:
-      return fn(TypeTag<int16_t>());
-    case Number::kInt64:
-      return fn(TypeTag<int64_t>());
-    default:
-      return cudaErrorNotSupported;
-  }
-}
 template <typename Fn>
 cudaError_t VisitAny(Number type, Fn fn) {
   const cudaError_t error = VisitSigned(type, fn);

@@ -76,9 +76,10 @@ struct TypeTag {
   using Type = T;
 };
 
-/// Calls fn(TypeTag<T>()) with the floating-point type; cudaErrorNotSupported for others.
+/// Calls fn(TypeTag<T>()) with the floating-point type that is computed in float;
+/// cudaErrorNotSupported for others.
 template <typename Fn>
-cudaError_t VisitFloating(Number type, Fn fn) {
+cudaError_t VisitSmallFloating(Number type, Fn fn) {
   switch (type) {
     case Number::kHalf:
       return fn(TypeTag<__half>());
@@ -86,36 +87,55 @@ cudaError_t VisitFloating(Number type, Fn fn) {
       return fn(TypeTag<__nv_bfloat16>());
     case Number::kFloat:
       return fn(TypeTag<float>());
-    case Number::kDouble:
-      return fn(TypeTag<double>());
     default:
       return cudaErrorNotSupported;
   }
 }
-
-/// The same for integers, of all sizes.
+/// The same for all floating-point types.
 template <typename Fn>
-cudaError_t VisitInteger(Number type, Fn fn) {
+cudaError_t VisitFloating(Number type, Fn fn) {
+  return type == Number::kDouble ? fn(TypeTag<double>()) : VisitSmallFloating(type, fn);
+}
+
+/// The same for the signed integers that live in a card's memory: int32 is on the host.
+template <typename Fn>
+cudaError_t VisitSigned(Number type, Fn fn) {
   switch (type) {
     case Number::kInt8:
       return fn(TypeTag<int8_t>());
     case Number::kInt16:
       return fn(TypeTag<int16_t>());
-    case Number::kInt32:
-      return fn(TypeTag<int32_t>());
     case Number::kInt64:
       return fn(TypeTag<int64_t>());
+    default:
+      return cudaErrorNotSupported;
+  }
+}
+/// With the unsigned type of the size of an integer type that lives in a card's memory.
+template <typename Fn>
+cudaError_t VisitUnsigned(Number type, Fn fn) {
+  switch (type) {
+    case Number::kInt8:
     case Number::kUint8:
       return fn(TypeTag<uint8_t>());
+    case Number::kInt16:
     case Number::kUint16:
       return fn(TypeTag<uint16_t>());
     case Number::kUint32:
       return fn(TypeTag<uint32_t>());
+    case Number::kInt64:
     case Number::kUint64:
       return fn(TypeTag<uint64_t>());
     default:
       return cudaErrorNotSupported;
   }
+}
+/// With the integer type itself, int32 too.
+template <typename Fn>
+cudaError_t VisitInteger(Number type, Fn fn) {
+  if (type == Number::kInt32) return fn(TypeTag<int32_t>());
+  const cudaError_t error = VisitSigned(type, fn);
+  return error == cudaErrorNotSupported ? VisitUnsigned(type, fn) : error;
 }
 
 /// For kernels that only move elements: calls fn with an unsigned type of `bytes` bytes.

@@ -75,6 +75,32 @@ __device__ Index At(const Plan<Index>& plan, const Place<Index>& place, Index ro
   return plan.channels_first ? pixel : pixel * plan.depth + place.channel;
 }
 
+/// Calls body(y, x, index) for the elements of the input in the window of an element of the output;
+/// gives their number.
+template <typename Index, typename Body>
+__device__ Index ForWindow(const Plan<Index>& plan, const Place<Index>& place, Body body) {
+  const auto rows = WindowAt<Index>(plan.rows, place.row);
+  const auto columns = WindowAt<Index>(plan.columns, place.column);
+  for (Index y = rows.begin; y < rows.end; ++y) {
+    for (Index x = columns.begin; x < columns.end; ++x) {
+      body(y, x, At(plan, place, plan.rows.input, plan.columns.input, y, x));
+    }
+  }
+  return (rows.end - rows.begin) * (columns.end - columns.begin);
+}
+/// Calls body(y, x, index) for the elements of the output whose windows have an element of the
+/// input.
+template <typename Index, typename Body>
+__device__ void ForWindowsWith(const Plan<Index>& plan, const Place<Index>& place, Body body) {
+  const auto rows = WindowsOf<Index>(plan.rows, place.row);
+  const auto columns = WindowsOf<Index>(plan.columns, place.column);
+  for (Index y = rows.begin; y < rows.end; ++y) {
+    for (Index x = columns.begin; x < columns.end; ++x) {
+      body(y, x, At(plan, place, plan.rows.output, plan.columns.output, y, x));
+    }
+  }
+}
+
 template <typename Index, typename Body>
 __global__ void __launch_bounds__(kThreads) ForEachPack(int64_t n, Body body) {
   const int64_t step = int64_t{gridDim.x} * kThreads;
@@ -111,20 +137,16 @@ struct MaxPool {
   __device__ void operator()(Index i) const {
     using W = WideType<T>;
     const Place<Index> place(plan, plan.rows.output, plan.columns.output, i);
-    const auto rows = WindowAt<Index>(plan.rows, place.row);
-    const auto columns = WindowAt<Index>(plan.columns, place.column);
     P best;
     for (int k = 0; k < kChannels; ++k) best.values[k] = Lowest<T>();
-    for (Index y = rows.begin; y < rows.end; ++y) {
-      for (Index x = columns.begin; x < columns.end; ++x) {
-        const P in = input[At(plan, place, plan.rows.input, plan.columns.input, y, x)];
-        for (int k = 0; k < kChannels; ++k) {
-          if (static_cast<W>(in.values[k]) > static_cast<W>(best.values[k])) {
-            best.values[k] = in.values[k];
-          }
+    ForWindow(plan, place, [&](Index, Index, Index at) {
+      const P in = input[at];
+      for (int k = 0; k < kChannels; ++k) {
+        if (static_cast<W>(in.values[k]) > static_cast<W>(best.values[k])) {
+          best.values[k] = in.values[k];
         }
       }
-    }
+    });
     output[i] = best;
   }
 };
@@ -140,27 +162,22 @@ struct FindMax {
   __device__ void operator()(Index i) const {
     using W = WideType<T>;
     const Place<Index> place(plan, plan.rows.output, plan.columns.output, i);
-    const auto rows = WindowAt<Index>(plan.rows, place.row);
-    const auto columns = WindowAt<Index>(plan.columns, place.column);
     const Index first_row = place.row * plan.rows.stride - plan.rows.pad;
     const Index first_column = place.column * plan.columns.stride - plan.columns.pad;
     P best;
     Pack<int32_t, kChannels> where;
     for (int k = 0; k < kChannels; ++k) where.values[k] = -1;
-    for (Index y = rows.begin; y < rows.end; ++y) {
-      for (Index x = columns.begin; x < columns.end; ++x) {
-        const P in = input[At(plan, place, plan.rows.input, plan.columns.input, y, x)];
-        const auto position =
-            static_cast<int32_t>((y - first_row) * plan.columns.size + (x - first_column));
-        for (int k = 0; k < kChannels; ++k) {
-          if (where.values[k] < 0 ||
-              static_cast<W>(in.values[k]) > static_cast<W>(best.values[k])) {
-            best.values[k] = in.values[k];
-            where.values[k] = position;
-          }
+    ForWindow(plan, place, [&](Index y, Index x, Index at) {
+      const P in = input[at];
+      const auto position =
+          static_cast<int32_t>((y - first_row) * plan.columns.size + (x - first_column));
+      for (int k = 0; k < kChannels; ++k) {
+        if (where.values[k] < 0 || static_cast<W>(in.values[k]) > static_cast<W>(best.values[k])) {
+          best.values[k] = in.values[k];
+          where.values[k] = position;
         }
       }
-    }
+    });
     found[i] = where;
   }
 };
@@ -175,22 +192,17 @@ struct MaxPoolGrad {
   __device__ void operator()(Index i) const {
     using W = WideType<T>;
     const Place<Index> place(plan, plan.rows.input, plan.columns.input, i);
-    const auto rows = WindowsOf<Index>(plan.rows, place.row);
-    const auto columns = WindowsOf<Index>(plan.columns, place.column);
     W sums[kChannels] = {};
-    for (Index y = rows.begin; y < rows.end; ++y) {
-      for (Index x = columns.begin; x < columns.end; ++x) {
-        const Index at = At(plan, place, plan.rows.output, plan.columns.output, y, x);
-        const auto position = static_cast<int32_t>(
-            (place.row + plan.rows.pad - y * plan.rows.stride) * plan.columns.size +
-            (place.column + plan.columns.pad - x * plan.columns.stride));
-        const Pack<int32_t, kChannels> where = found[at];
-        const P dy = gradient[at];
-        for (int k = 0; k < kChannels; ++k) {
-          if (where.values[k] == position) sums[k] += static_cast<W>(dy.values[k]);
-        }
+    ForWindowsWith(plan, place, [&](Index y, Index x, Index at) {
+      const auto position = static_cast<int32_t>(
+          (place.row + plan.rows.pad - y * plan.rows.stride) * plan.columns.size +
+          (place.column + plan.columns.pad - x * plan.columns.stride));
+      const Pack<int32_t, kChannels> where = found[at];
+      const P dy = gradient[at];
+      for (int k = 0; k < kChannels; ++k) {
+        if (where.values[k] == position) sums[k] += static_cast<W>(dy.values[k]);
       }
-    }
+    });
     P result;
     for (int k = 0; k < kChannels; ++k) result.values[k] = static_cast<T>(sums[k]);
     output[i] = result;
@@ -206,24 +218,19 @@ struct MaxPoolGradGrad {
   __device__ void operator()(Index i) const {
     using W = WideType<T>;
     const Place<Index> place(plan, plan.rows.output, plan.columns.output, i);
-    const auto rows = WindowAt<Index>(plan.rows, place.row);
-    const auto columns = WindowAt<Index>(plan.columns, place.column);
     const P wanted = pooled[i];
     P result;
     bool found[kChannels] = {};
     for (int k = 0; k < kChannels; ++k) result.values[k] = static_cast<T>(0.0f);
-    for (Index y = rows.begin; y < rows.end; ++y) {
-      for (Index x = columns.begin; x < columns.end; ++x) {
-        const Index at = At(plan, place, plan.rows.input, plan.columns.input, y, x);
-        const P in = input[at], from = gradient[at];
-        for (int k = 0; k < kChannels; ++k) {
-          if (!found[k] && static_cast<W>(in.values[k]) == static_cast<W>(wanted.values[k])) {
-            found[k] = true;
-            result.values[k] = from.values[k];
-          }
+    ForWindow(plan, place, [&](Index, Index, Index at) {
+      const P in = input[at], from = gradient[at];
+      for (int k = 0; k < kChannels; ++k) {
+        if (!found[k] && static_cast<W>(in.values[k]) == static_cast<W>(wanted.values[k])) {
+          found[k] = true;
+          result.values[k] = from.values[k];
         }
       }
-    }
+    });
     output[i] = result;
   }
 };
@@ -237,16 +244,11 @@ struct AvgPool {
   __device__ void operator()(Index i) const {
     using W = WideType<T>;
     const Place<Index> place(plan, plan.rows.output, plan.columns.output, i);
-    const auto rows = WindowAt<Index>(plan.rows, place.row);
-    const auto columns = WindowAt<Index>(plan.columns, place.column);
     W sums[kChannels] = {};
-    for (Index y = rows.begin; y < rows.end; ++y) {
-      for (Index x = columns.begin; x < columns.end; ++x) {
-        const P in = input[At(plan, place, plan.rows.input, plan.columns.input, y, x)];
-        for (int k = 0; k < kChannels; ++k) sums[k] += static_cast<W>(in.values[k]);
-      }
-    }
-    const W count = static_cast<W>((rows.end - rows.begin) * (columns.end - columns.begin));
+    const W count = static_cast<W>(ForWindow(plan, place, [&](Index, Index, Index at) {
+      const P in = input[at];
+      for (int k = 0; k < kChannels; ++k) sums[k] += static_cast<W>(in.values[k]);
+    }));
     P result;
     for (int k = 0; k < kChannels; ++k) result.values[k] = static_cast<T>(sums[k] / count);
     output[i] = result;
@@ -262,19 +264,13 @@ struct AvgPoolGrad {
   __device__ void operator()(Index i) const {
     using W = WideType<T>;
     const Place<Index> place(plan, plan.rows.input, plan.columns.input, i);
-    const auto rows = WindowsOf<Index>(plan.rows, place.row);
-    const auto columns = WindowsOf<Index>(plan.columns, place.column);
     W sums[kChannels] = {};
-    for (Index y = rows.begin; y < rows.end; ++y) {
-      const auto height = WindowAt<Index>(plan.rows, y);
-      for (Index x = columns.begin; x < columns.end; ++x) {
-        const auto width = WindowAt<Index>(plan.columns, x);
-        const W part =
-            W(1) / static_cast<W>((height.end - height.begin) * (width.end - width.begin));
-        const P dy = gradient[At(plan, place, plan.rows.output, plan.columns.output, y, x)];
-        for (int k = 0; k < kChannels; ++k) sums[k] += static_cast<W>(dy.values[k]) * part;
-      }
-    }
+    ForWindowsWith(plan, place, [&](Index y, Index x, Index at) {
+      const auto height = WindowAt<Index>(plan.rows, y), width = WindowAt<Index>(plan.columns, x);
+      const W part = W(1) / static_cast<W>((height.end - height.begin) * (width.end - width.begin));
+      const P dy = gradient[at];
+      for (int k = 0; k < kChannels; ++k) sums[k] += static_cast<W>(dy.values[k]) * part;
+    });
     P result;
     for (int k = 0; k < kChannels; ++k) result.values[k] = static_cast<T>(sums[k]);
     output[i] = result;

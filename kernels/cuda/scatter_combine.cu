@@ -34,11 +34,18 @@ struct CombineCheck {
   LateCheck zero;
 };
 
+/// Updates: a row for each slot, or one number for all, of so many parts (a complex one has two).
+struct CombineUpdates {
+  const void* at;
+  int parts_for_all;  ///< 0: rows.
+};
+
 template <CombineOp kOp, typename T>
 __global__ void __launch_bounds__(kThreads)
-    Combine(RowOrder order, Divisor inner, int64_t width, const T* updates, bool scalar, T* out,
+    Combine(RowOrder order, Divisor inner, int64_t width, CombineUpdates from, T* out,
             CombineCheck check) {
   using N = WideType<T>;
+  const T* const updates = static_cast<const T*>(from.at);
   const int64_t n = order.rows * width, step = int64_t{gridDim.x} * kThreads;
   for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < n; i += step) {
     int64_t column;
@@ -47,7 +54,8 @@ __global__ void __launch_bounds__(kThreads)
     T* const to = &out[slot * width + column];
     N value = static_cast<N>(*to);
     for (int64_t next = k; next < order.rows; next = NextOf(order, slot, next)) {
-      const int64_t at = scalar ? 0 : RowAt(order, next) * width + column;
+      const int64_t at = from.parts_for_all > 0 ? column % from.parts_for_all
+                                                : RowAt(order, next) * width + column;
       const N update = static_cast<N>(updates[at]);
       if constexpr (kOp == CombineOp::kDivide) {
         if (check.skips_zero && update == N(0)) {
@@ -61,11 +69,19 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    FindZero(const T* divisors, int64_t n, LateCheck check) {
+  const int64_t step = int64_t{gridDim.x} * kThreads;
+  for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < n; i += step) {
+    if (static_cast<WideType<T>>(divisors[i]) == WideType<T>(0)) ReportLate(check, i);
+  }
+}
+
 struct CombineRun {
   RowOrder order;
   int64_t width;
-  const void* updates;
-  bool scalar;
+  CombineUpdates updates;
   void* out;
   CombineCheck check;
   cudaStream_t stream;
@@ -74,8 +90,8 @@ struct CombineRun {
 template <CombineOp kOp, typename T>
 cudaError_t Run(const CombineRun& run) {
   return Launch(&Combine<kOp, T>, Blocks(run.order.rows * run.width), kThreads, run.stream,
-                run.order, Divisor(run.width), run.width, static_cast<const T*>(run.updates),
-                run.scalar, static_cast<T*>(run.out), run.check);
+                run.order, Divisor(run.width), run.width, run.updates, static_cast<T*>(run.out),
+                run.check);
 }
 
 /// With a sign and without, results are the same: integers wrap around.
@@ -114,11 +130,13 @@ int64_t CombineScratch(int64_t rows) { return OrderScratch(rows); }
 cudaError_t LaunchCombine(CombineOp op, Number type, int64_t* slots, int64_t rows, int64_t inner,
                           const void* updates, bool scalar, void* out, int64_t slices,
                           void* scratch, const LateCheck* zero, cudaStream_t stream) {
-  if (type == Number::kComplex64 || type == Number::kComplex128) {
+  const bool complex = type == Number::kComplex64 || type == Number::kComplex128;
+  if (complex) {
     type = type == Number::kComplex64 ? Number::kFloat : Number::kDouble;
     inner *= 2;
   }
-  CombineRun run{{}, inner, updates, scalar, out, {zero != nullptr, {}}, stream};
+  const int parts_for_all = !scalar ? 0 : complex ? 2 : 1;
+  CombineRun run{{}, inner, {updates, parts_for_all}, out, {zero != nullptr, {}}, stream};
   if (zero != nullptr) run.check.zero = *zero;
   const cudaError_t error = OrderSlots(slots, rows, slices, scratch, &run.order, stream);
   if (error != cudaSuccess) return error;
@@ -136,6 +154,18 @@ cudaError_t LaunchCombine(CombineOp op, Number type, int64_t* slots, int64_t row
     default:
       return RunOrdered<CombineOp::kMax>(type, run);
   }
+}
+
+cudaError_t LaunchFindZero(Number type, const void* divisors, int64_t n, const LateCheck& check,
+                           cudaStream_t stream) {
+  if (n == 0) return cudaSuccess;
+  const auto with = [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    return Launch(&FindZero<T>, Blocks(n), kThreads, stream, static_cast<const T*>(divisors), n,
+                  check);
+  };
+  const cudaError_t error = VisitInteger(type, with);
+  return error == cudaErrorNotSupported ? VisitFloating(type, with) : error;
 }
 
 }  // namespace troupe::cuda

@@ -6,7 +6,7 @@
 #include "devices/cuda/cuda_device.h"
 #include "devices/status_macros.h"
 #include "kernels/argument_spaces.h"
-#include "kernels/common/integer_input.h"
+#include "kernels/array/top_k_shape.h"
 #include "kernels/cuda/late_shape_kernel.h"
 #include "kernels/cuda/one_type_kernel.h"
 #include "kernels/cuda/sort_memory.h"
@@ -23,13 +23,8 @@ class TopKKernel final : public OneTypeKernel {
 
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& input = ctx.input(0);
-    TROUPE_ASSIGN_OR_RETURN(const int64_t k, ReadIntegerScalar(ctx.input(1), "k"));
-    if (k < 0) return InvalidArgument("k must be at least 0, got ", k);
-    if (input.rank() < 1) return InvalidArgument("the input must have at least one dimension");
-    const int64_t n = input.dim(input.rank() - 1);
-    if (n < k) return InvalidArgument("the input must have at least k = ", k, " columns, got ", n);
-    Shape shape = input.shape();
-    shape.set_dim(input.rank() - 1, k);
+    TROUPE_ASSIGN_OR_RETURN(const Shape shape, TopKShape(input.shape(), ctx.input(1)));
+    const int64_t n = input.dim(input.rank() - 1), k = shape.dim(input.rank() - 1);
     TROUPE_ASSIGN_OR_RETURN(Tensor * values, ctx.AllocateOutput(0, input.type(), shape));
     TROUPE_ASSIGN_OR_RETURN(Tensor * indices, ctx.AllocateOutput(1, index_type_, shape));
     if (shape.num_elements() == 0) return absl::OkStatus();
@@ -190,13 +185,18 @@ void RegisterSearch(Extension& extension) {
                    MakeKernel<InTopKKernel>);
   extension.Kernel(KernelSpec("Where").Device("GPU").Types("T", PlainTypes()),
                    MakeKernel<WhereKernel>);
-  for (const char* op : {"Unique", "UniqueV2", "ListDiff"}) {
+  const auto on_host = [&extension](const char* op, std::vector<ElementType> types) {
     extension.Kernel(KernelSpec(op)
                          .Device("GPU")
-                         .Types("T", RealNumberTypes())
+                         .Types("T", std::move(types))
                          .HostMemory(std::string(kAllArguments)),
                      MakeForHost);
-  }
+  };
+  std::vector<ElementType> unique = WithString(RealNumberTypes());
+  unique.push_back(ElementType::kBool);
+  on_host("Unique", unique);
+  on_host("UniqueV2", unique);
+  on_host("ListDiff", RealNumberTypes());
 }
 
 }  // namespace troupe::cuda

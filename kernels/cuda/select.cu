@@ -30,45 +30,20 @@ struct Clip {
 
 template <typename Fn>
 cudaError_t VisitSmallOrInt64(Number type, Fn fn) {
-  switch (type) {
-    case Number::kInt8:
-      return fn(TypeTag<int8_t>());
-    case Number::kInt16:
-      return fn(TypeTag<int16_t>());
-    case Number::kInt64:
-      return fn(TypeTag<int64_t>());
-    case Number::kUint8:
-      return fn(TypeTag<uint8_t>());
-    case Number::kUint16:
-      return fn(TypeTag<uint16_t>());
-    default:
-      return VisitFloating(type, fn);
-  }
+  if (type == Number::kUint8) return fn(TypeTag<uint8_t>());
+  if (type == Number::kUint16) return fn(TypeTag<uint16_t>());
+  const cudaError_t error = VisitSigned(type, fn);
+  return error == cudaErrorNotSupported ? VisitFloating(type, fn) : error;
 }
 
 /// Sums wrap around, so that the sign does not matter. Parts of complex numbers count for
 /// themselves.
 template <typename Fn>
 cudaError_t VisitSummed(Number type, Fn fn) {
-  switch (type) {
-    case Number::kInt8:
-    case Number::kUint8:
-      return fn(TypeTag<uint8_t>());
-    case Number::kInt16:
-    case Number::kUint16:
-      return fn(TypeTag<uint16_t>());
-    case Number::kUint32:
-      return fn(TypeTag<uint32_t>());
-    case Number::kInt64:
-    case Number::kUint64:
-      return fn(TypeTag<uint64_t>());
-    case Number::kComplex64:
-      return fn(TypeTag<float>());
-    case Number::kComplex128:
-      return fn(TypeTag<double>());
-    default:
-      return VisitFloating(type, fn);
-  }
+  if (type == Number::kComplex64) return fn(TypeTag<float>());
+  if (type == Number::kComplex128) return fn(TypeTag<double>());
+  const cudaError_t error = VisitUnsigned(type, fn);
+  return error == cudaErrorNotSupported ? VisitFloating(type, fn) : error;
 }
 int PartsOf(Number type) {
   return type == Number::kComplex64 || type == Number::kComplex128 ? 2 : 1;

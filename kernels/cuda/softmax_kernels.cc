@@ -9,6 +9,7 @@
 #include "kernels/cuda/one_type_kernel.h"
 #include "kernels/cuda/softmax.h"
 #include "kernels/math/bias_format.h"
+#include "kernels/math/cross_entropy_shape.h"
 
 namespace troupe::cuda {
 namespace {
@@ -80,21 +81,8 @@ class SparseCrossEntropyKernel final : public OneTypeKernel {
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& logits = ctx.input(0);
     const Tensor& labels = ctx.input(1);
-    if (logits.rank() != 2) {
-      return InvalidArgument("logits must have 2 dimensions, got ", logits.shape().ToString());
-    }
-    if (labels.rank() != 1) {
-      return InvalidArgument("labels must have 1 dimension, got ", labels.shape().ToString());
-    }
+    TROUPE_RETURN_IF_ERROR(CheckSparseCrossEntropy(logits.shape(), labels.shape()));
     const int64_t rows = logits.dim(0), cols = logits.dim(1);
-    if (labels.dim(0) != rows) {
-      return InvalidArgument("there must be one label for each row of the logits, got labels ",
-                             labels.shape().ToString(), " and logits ", logits.shape().ToString());
-    }
-    if (cols == 0) {
-      return InvalidArgument("there must be at least one class, got logits ",
-                             logits.shape().ToString());
-    }
     const void* in = logits.raw_data();
     TROUPE_ASSIGN_OR_RETURN(const LateCheck check, CheckLate(ctx, BadLabel));
     TROUPE_ASSIGN_OR_RETURN(Tensor * loss, ctx.AllocateOutput(0, logits.type(), Shape({rows})));

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "kernels/cuda/cuda_kernels.h"
-#include "kernels/cuda/own_values.h"
 #include "kernels/cuda/updates.h"
+#include "kernels/state/own_value.h"
 #include "kernels/training/update_kernel.h"
 
 namespace troupe::cuda {

@@ -12,6 +12,26 @@ int64_t DimOrOne(const Shape& shape, int d) { return d < 0 ? 1 : shape.dim(d); }
 
 }  // namespace
 
+absl::StatusOr<int64_t> SquareSize(const Shape& shape, std::string_view what) {
+  const int rank = shape.rank();
+  if (rank < 2 || shape.dim(rank - 1) != shape.dim(rank - 2)) {
+    return InvalidArgument(std::string(what), " must hold square matrices in its last two ",
+                           "dimensions, got shape ", shape.ToString());
+  }
+  return shape.dim(rank - 1);
+}
+
+absl::Status CheckRightSides(const Shape& matrix, const Shape& rhs, int64_t n) {
+  if (rhs.rank() >= 2 && rhs.dim(rhs.rank() - 2) == n) return absl::OkStatus();
+  return InvalidArgument("rhs of shape ", rhs.ToString(), " must hold matrices of ", n,
+                         " rows, as many as those of matrix of shape ", matrix.ToString());
+}
+
+absl::Status SingularMatrix(int64_t index, int64_t count) {
+  return InvalidArgument("the matrix is not invertible",
+                         count > 1 ? StrCat(" (number ", index, " of the batch)") : "");
+}
+
 absl::StatusOr<Shape> PairedShape(const Shape& a, const Shape& b, bool broadcast, int64_t rows,
                                   int64_t columns) {
   if (!broadcast && a.rank() != b.rank()) {

@@ -3,6 +3,7 @@
 #define TROUPE_KERNELS_LINALG_BATCH_H_
 
 #include <cstdint>
+#include <string_view>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
@@ -10,6 +11,15 @@
 #include "devices/shape.h"
 
 namespace troupe {
+
+/// The size of the square matrices in the last two dimensions; InvalidArgument if they are none.
+absl::StatusOr<int64_t> SquareSize(const Shape& shape, std::string_view what);
+
+/// Whether `rhs` holds right sides of systems with matrices of n rows; InvalidArgument.
+absl::Status CheckRightSides(const Shape& matrix, const Shape& rhs, int64_t n);
+
+/// InvalidArgument for matrix number `index` of `count`, which cannot be inverted.
+absl::Status SingularMatrix(int64_t index, int64_t count);
 
 /// The results of an operation on two batches.
 struct MatrixBatch {

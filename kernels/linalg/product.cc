@@ -6,6 +6,8 @@
 #include <new>
 #include <utility>
 
+#include "kernels/common/strided_copy.h"
+
 namespace troupe {
 namespace {
 
@@ -127,12 +129,37 @@ absl::Status RunSums(KernelContext& ctx, const GemmProblem<T>& p, const Cut& cut
   return absl::OkStatus();
 }
 
+// Each row of tiles copies the panels of b for itself. Where b is transposed that is slow: a large
+// product with several rows of tiles has it copied once, by rows.
+template <typename T>
+bool CopiesB(const GemmProblem<T>& p) {
+  return p.m > kGemmTileRows && p.b_col != 1 && Operations(p) >= 8 * kPieceOperations;
+}
+template <typename T>
+absl::Status RunWithCopyOfB(KernelContext& ctx, GemmProblem<T> p) {
+  TROUPE_ASSIGN_OR_RETURN(Tensor b, ctx.AllocateTemp(kElementType<T>, Shape({p.k, p.n})));
+  StridedCopy(ctx, kElementType<T>, {p.k, p.n}, b.mutable_raw_data(), {p.n, 1}, p.b,
+              {p.b_row, p.b_col});
+  p.b = b.template unchecked_data<T>();
+  p.b_row = p.n;
+  p.b_col = 1;
+  return RunProducts<T>(ctx, p, 1, [](int64_t, GemmProblem<T>*) {});
+}
+
 }  // namespace
 
 template <typename T>
 absl::Status RunProducts(KernelContext& ctx, const GemmProblem<T>& form, int64_t count,
                          absl::FunctionRef<void(int64_t, GemmProblem<T>*)> pointers) {
   if (count <= 0 || form.m <= 0 || form.n <= 0) return absl::OkStatus();
+  if (CopiesB(form)) {
+    for (int64_t i = 0; i < count; ++i) {
+      GemmProblem<T> problem = form;
+      pointers(i, &problem);
+      TROUPE_RETURN_IF_ERROR(RunWithCopyOfB(ctx, problem));
+    }
+    return absl::OkStatus();
+  }
   const bool flips = Flips(form);
   const Cut cut(flips ? Flipped(form) : form);
   if (count == 1 && cut.sums > 1) {

@@ -19,21 +19,6 @@ double SystemNs(int64_t n, int64_t columns) {
   return 500 + 0.3 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(columns);
 }
 
-/// The size of the square matrices in the last two dimensions; InvalidArgument if they are none.
-absl::StatusOr<int64_t> SquareSize(const Shape& shape, std::string_view what) {
-  const int rank = shape.rank();
-  if (rank < 2 || shape.dim(rank - 1) != shape.dim(rank - 2)) {
-    return InvalidArgument(std::string(what), " must hold square matrices in its last two ",
-                           "dimensions, got shape ", shape.ToString());
-  }
-  return shape.dim(rank - 1);
-}
-
-absl::Status Singular(int64_t index, int64_t count) {
-  return InvalidArgument("the matrix is not invertible",
-                         count > 1 ? StrCat(" (number ", index, " of the batch)") : "");
-}
-
 /// Calls `f.operator()<T>()` for the types of decompositions.
 template <typename F>
 absl::Status SwitchSolveType(ElementType type, F&& f) {
@@ -54,7 +39,7 @@ absl::Status SolveBatch(KernelContext& ctx, int64_t count, double ns, Solve solv
       return;
     }
   });
-  return singular.load() < count ? Singular(singular.load(), count) : absl::OkStatus();
+  return singular.load() < count ? SingularMatrix(singular.load(), count) : absl::OkStatus();
 }
 
 absl::Status Cholesky(KernelContext& ctx) {
@@ -106,11 +91,7 @@ absl::Status MatrixInverse(KernelContext& ctx, bool adjoint) {
 absl::Status Solve(KernelContext& ctx, bool triangular, bool adjoint, bool lower) {
   const Tensor &matrix = ctx.input(0), &rhs = ctx.input(1);
   TROUPE_ASSIGN_OR_RETURN(const int64_t n, SquareSize(matrix.shape(), "matrix"));
-  if (rhs.rank() < 2 || rhs.dim(rhs.rank() - 2) != n) {
-    return InvalidArgument("rhs of shape ", rhs.shape().ToString(), " must hold matrices of ", n,
-                           " rows, as many as those of matrix of shape ",
-                           matrix.shape().ToString());
-  }
+  TROUPE_RETURN_IF_ERROR(CheckRightSides(matrix.shape(), rhs.shape(), n));
   const int64_t columns = rhs.dim(rhs.rank() - 1);
   TROUPE_ASSIGN_OR_RETURN(
       const MatrixBatch batch,

@@ -5,6 +5,7 @@
 
 #include "kernels/common/broadcast.h"
 #include "kernels/kernel_registry.h"
+#include "kernels/math/cross_entropy_shape.h"
 #include "kernels/simd/dispatch.h"
 
 namespace troupe {
@@ -140,21 +141,8 @@ class SparseCrossEntropyKernel final : public Kernel {
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& logits = ctx.input(0);
     const Tensor& labels = ctx.input(1);
-    if (logits.rank() != 2) {
-      return InvalidArgument("logits must have 2 dimensions, got ", logits.shape().ToString());
-    }
-    if (labels.rank() != 1) {
-      return InvalidArgument("labels must have 1 dimension, got ", labels.shape().ToString());
-    }
+    TROUPE_RETURN_IF_ERROR(CheckSparseCrossEntropy(logits.shape(), labels.shape()));
     const int64_t rows = logits.dim(0), cols = logits.dim(1);
-    if (labels.dim(0) != rows) {
-      return InvalidArgument("there must be one label for each row of the logits, got labels ",
-                             labels.shape().ToString(), " and logits ", logits.shape().ToString());
-    }
-    if (cols == 0) {
-      return InvalidArgument("there must be at least one class, got logits ",
-                             logits.shape().ToString());
-    }
     absl::InlinedVector<int64_t, 128> wide_labels;
     const int64_t* classes = Labels(labels, &wide_labels);
     for (int64_t r = 0; r < rows; ++r) {

@@ -10,10 +10,6 @@
 namespace troupe {
 namespace {
 
-/// Gradients of so many bytes are added by the player of their step: adding them takes longer than
-/// waking it.
-constexpr size_t kMinBytesHandedOn = size_t{4} << 20;
-
 /// to[i] = to[i] + from[i].
 absl::Status AddTo(ElementType type, const void* from, int64_t count, void* to) {
   return SwitchType<float, double, half>(type, [&]<typename T>() -> absl::Status {

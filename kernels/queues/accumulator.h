@@ -41,6 +41,9 @@ class Accumulator : public WaitingResource {
 
  public:
   static constexpr char kKind[] = "conditional accumulator";
+  /// Gradients of so many bytes are not added by whoever serves the call, but when it is concluded:
+  /// adding them takes longer than waking who does that.
+  static constexpr size_t kMinBytesHandedOn = size_t{4} << 20;
 
   class ApplyCall : public Call {
    public:

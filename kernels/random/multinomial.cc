@@ -5,54 +5,35 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/common/integer_input.h"
-#include "kernels/common/philox.h"
 #include "kernels/kernel_registry.h"
 #include "kernels/math/loops.h"
 #include "kernels/random/draws.h"
-#include "kernels/type_switch.h"
+#include "kernels/random/random_kernels.h"
 
 namespace troupe {
 namespace {
 
-class Multinomial : public Kernel {
+class Multinomial final : public MultinomialKernel {
  public:
-  Multinomial(KernelConstruction& construction, absl::Status*)
-      : stream_(construction.Attr<int64_t>("seed"), construction.Attr<int64_t>("seed2")),
-        output_type_(construction.output_type(0)) {}
+  Multinomial(KernelConstruction& construction, absl::Status*) : MultinomialKernel(construction) {}
 
-  absl::Status Compute(KernelContext& ctx) override {
+ private:
+  absl::Status Draw(KernelContext& ctx, const Philox& position, Tensor* out) override {
     const Tensor& logits = ctx.input(0);
-    if (logits.rank() != 2) {
-      return InvalidArgument("logits must be a matrix, got shape ", logits.shape().ToString());
-    }
-    TROUPE_ASSIGN_OR_RETURN(const int64_t samples, ReadIntegerScalar(ctx.input(1), "num_samples"));
-    if (samples < 0) return InvalidArgument("num_samples must not be negative, got ", samples);
-    const int64_t rows = logits.dim(0), classes = logits.dim(1);
-    if (classes == 0) {
-      return InvalidArgument("there must be at least one class, logits has the shape ",
-                             logits.shape().ToString());
-    }
-    if (output_type_ == ElementType::kInt32 && classes > std::numeric_limits<int32_t>::max()) {
-      return InvalidArgument(classes, " classes are too many for output_dtype int32");
-    }
-    const int64_t dims[] = {rows, samples};
-    TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
-    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, output_type_, shape));
-    if (out->num_elements() == 0) return absl::OkStatus();
-    const uint64_t rounded = (static_cast<uint64_t>(samples) + 3) / 4 * 4;
-    const Philox start = stream_.Reserve(static_cast<uint64_t>(rows) * rounded * 2 * 256);
+    const int64_t samples = out->dim(1);
     return SwitchType<float, double, half, bfloat16>(logits.type(), [&]<typename T>() {
-      return output_type_ == ElementType::kInt64
-                 ? Draw<T>(ctx, logits, start, out->mutable_data<int64_t>(), samples)
-                 : Draw<T>(ctx, logits, start, out->mutable_data<int32_t>(), samples);
+      if (type_ == ElementType::kInt64) {
+        DrawRows<T>(ctx, logits, position, out->mutable_data<int64_t>(), samples);
+      } else {
+        DrawRows<T>(ctx, logits, position, out->mutable_data<int32_t>(), samples);
+      }
+      return absl::OkStatus();
     });
   }
 
- private:
   template <typename T, typename Index>
-  static absl::Status Draw(KernelContext& ctx, const Tensor& logits, const Philox& start,
-                           Index* out, int64_t samples) {
+  static void DrawRows(KernelContext& ctx, const Tensor& logits, const Philox& start, Index* out,
+                       int64_t samples) {
     const int64_t rows = logits.dim(0), classes = logits.dim(1);
     const double row_ns =
         8.0 * static_cast<double>(classes) +
@@ -89,11 +70,7 @@ class Multinomial : public Kernel {
         }
       }
     });
-    return absl::OkStatus();
   }
-
-  PhiloxStream stream_;
-  ElementType output_type_;
 };
 
 REGISTER_KERNEL(

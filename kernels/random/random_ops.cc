@@ -9,19 +9,12 @@
 #include <vector>
 
 #include "devices/half.h"
-#include "kernels/common/integer_input.h"
-#include "kernels/common/philox.h"
-#include "kernels/kernel.h"
 #include "kernels/kernel_registry.h"
+#include "kernels/random/random_kernels.h"
 #include "kernels/simd/random.h"
-#include "kernels/type_switch.h"
 
 namespace troupe {
 namespace {
-
-// A run reserves this many blocks for each output, so that distributions that need more words for
-// some outputs than for others have room.
-constexpr uint64_t kBlocksPerOutput = 256;
 
 PhiloxBlocks BlocksFrom(Philox position, uint64_t first, uint64_t stride) {
   position.Skip(first);
@@ -173,7 +166,7 @@ void FillTruncated(const Philox& position, int64_t begin, int64_t end, T* out) {
 enum class Distribution { kUniform, kNormal, kTruncatedNormal };
 
 template <Distribution kDistribution, typename T>
-void Fill(KernelContext& ctx, const Philox& position, int64_t n, T* out) {
+void FillWith(KernelContext& ctx, const Philox& position, int64_t n, T* out) {
   const double ns = kDistribution == Distribution::kUniform  ? 1
                     : std::is_same_v<T, double>              ? 20
                     : kDistribution == Distribution::kNormal ? 3
@@ -190,66 +183,40 @@ void Fill(KernelContext& ctx, const Philox& position, int64_t n, T* out) {
   });
 }
 
-class RandomKernel : public Kernel {
- public:
-  RandomKernel(KernelConstruction& construction, absl::Status*)
-      : stream_(construction.Attr<int64_t>("seed"), construction.Attr<int64_t>("seed2")),
-        type_(construction.output_type(0)) {}
-
- protected:
-  PhiloxStream stream_;
-  const ElementType type_;
-};
-
 template <Distribution kDistribution>
-class RandomFillKernel final : public RandomKernel {
+class FillKernel final : public RandomFillKernel {
  public:
-  using RandomKernel::RandomKernel;
+  FillKernel(KernelConstruction& construction, absl::Status*) : RandomFillKernel(construction) {}
 
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(const Shape shape, ReadShapeVector(ctx.input(0), "the shape"));
-    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, type_, shape));
-    const int64_t n = shape.num_elements();
-    if (n == 0) return absl::OkStatus();
-    const Philox position = stream_.Reserve(static_cast<uint64_t>(n) * kBlocksPerOutput);
+ private:
+  absl::Status Fill(KernelContext& ctx, const Philox& position, Tensor* out) override {
     return SwitchType<float, double, half, bfloat16>(type_, [&]<typename T>() {
-      Fill<kDistribution>(ctx, position, n, out->mutable_data<T>());
+      FillWith<kDistribution>(ctx, position, out->num_elements(), out->mutable_data<T>());
       return absl::OkStatus();
     });
   }
 };
 
-class RandomUniformIntKernel final : public RandomKernel {
+class UniformIntKernel final : public RandomUniformIntKernel {
  public:
-  using RandomKernel::RandomKernel;
+  UniformIntKernel(KernelConstruction& construction, absl::Status*)
+      : RandomUniformIntKernel(construction) {}
 
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor& low = ctx.input(1);
-    const Tensor& high = ctx.input(2);
-    if (low.rank() != 0 || high.rank() != 0) {
-      return InvalidArgument("minval and maxval must be scalars, got shapes ",
-                             low.shape().ToString(), " and ", high.shape().ToString());
-    }
-    TROUPE_ASSIGN_OR_RETURN(const Shape shape, ReadShapeVector(ctx.input(0), "the shape"));
-    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, type_, shape));
-    if (shape.num_elements() == 0) return absl::OkStatus();
+ private:
+  absl::Status Fill(KernelContext& ctx, const Philox& position, int64_t low, uint64_t range,
+                    Tensor* out) override {
     return SwitchType<int32_t, int64_t>(type_, [&]<typename T>() {
-      return FillRange<T>(ctx, low.unchecked_scalar<T>(), high.unchecked_scalar<T>(), out);
+      using U = std::make_unsigned_t<T>;
+      FillRange<T>(ctx, position, static_cast<U>(low), static_cast<U>(range), out->num_elements(),
+                   out->mutable_data<T>());
+      return absl::OkStatus();
     });
   }
 
- private:
-  template <typename T>
-  absl::Status FillRange(KernelContext& ctx, T low, T high, Tensor* output) {
-    if (low >= high) {
-      return InvalidArgument("minval must be less than maxval, got ", low, " and ", high);
-    }
-    using U = std::make_unsigned_t<T>;
+  template <typename T, typename U>
+  static void FillRange(KernelContext& ctx, const Philox& position, U low, U range, int64_t n,
+                        T* out) {
     constexpr int kGroup = sizeof(T) == 4 ? 4 : 2;
-    const U range = static_cast<U>(high) - static_cast<U>(low);
-    const int64_t n = output->num_elements();
-    T* out = output->mutable_data<T>();
-    const Philox position = stream_.Reserve(static_cast<uint64_t>(n) * kBlocksPerOutput);
     ctx.ParallelFor(n, 8192, [&](int64_t begin, int64_t end) {
       InBuffers<kGroup, uint32_t>(position, begin, end, Random().words,
                                   [&](const uint32_t* w, int64_t i, int64_t count) {
@@ -260,23 +227,21 @@ class RandomUniformIntKernel final : public RandomKernel {
                                       } else {
                                         x = static_cast<uint64_t>(w[2 * j + 1]) << 32 | w[2 * j];
                                       }
-                                      out[i + j] = static_cast<T>(static_cast<U>(low) + x % range);
+                                      out[i + j] = static_cast<T>(low + x % range);
                                     }
                                   });
     });
-    return absl::OkStatus();
   }
 };
 
 KernelSpec RandomSpec(const char* op) { return KernelSpec(op).Types("dtype", FloatTypes()); }
 
-REGISTER_KERNEL(RandomSpec("RandomUniform"), MakeKernel<RandomFillKernel<Distribution::kUniform>>);
-REGISTER_KERNEL(RandomSpec("RandomStandardNormal"),
-                MakeKernel<RandomFillKernel<Distribution::kNormal>>);
+REGISTER_KERNEL(RandomSpec("RandomUniform"), MakeKernel<FillKernel<Distribution::kUniform>>);
+REGISTER_KERNEL(RandomSpec("RandomStandardNormal"), MakeKernel<FillKernel<Distribution::kNormal>>);
 REGISTER_KERNEL(RandomSpec("TruncatedNormal"),
-                MakeKernel<RandomFillKernel<Distribution::kTruncatedNormal>>);
+                MakeKernel<FillKernel<Distribution::kTruncatedNormal>>);
 REGISTER_KERNEL(KernelSpec("RandomUniformInt").Types("Tout", IndexTypes()),
-                MakeKernel<RandomUniformIntKernel>);
+                MakeKernel<UniformIntKernel>);
 
 }  // namespace
 }  // namespace troupe

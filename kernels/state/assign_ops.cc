@@ -1,13 +1,8 @@
-// Changing variables: Assign, AssignAdd, AssignSub, their resource forms, CountUpTo.
-#include <complex>
-#include <type_traits>
-
+// Assign, AssignVariableOp, CountUpTo.
 #include "absl/strings/str_cat.h"
 #include "devices/device.h"
 #include "kernels/common/strided_copy.h"
-#include "kernels/common/switch_number.h"
 #include "kernels/kernel_registry.h"
-#include "kernels/simd/updates.h"
 #include "kernels/state/variable_kernel.h"
 
 namespace troupe {
@@ -70,72 +65,6 @@ class Assign : public VariableKernel {
   ElementType type_;
 };
 
-/// out[i] = a[i] + b[i] or a[i] - b[i]; out may be a.
-template <typename T, bool kSubtract>
-void Combine(const T* a, const T* b, T* out, int64_t n) {
-  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
-    (kSubtract ? Updates<T>().subtract : Updates<T>().add)(a, b, out, n);
-  } else if constexpr (std::is_integral_v<T>) {
-    // Unsigned arithmetic wraps around.
-    using U = std::make_unsigned_t<T>;
-    for (int64_t i = 0; i < n; ++i) {
-      const U x = static_cast<U>(a[i]), y = static_cast<U>(b[i]);
-      out[i] = static_cast<T>(kSubtract ? U(x - y) : U(x + y));
-    }
-  } else {
-    for (int64_t i = 0; i < n; ++i) out[i] = T(kSubtract ? a[i] - b[i] : a[i] + b[i]);
-  }
-}
-
-template <bool kSubtract>
-class AssignUpdate : public VariableKernel {
- public:
-  AssignUpdate(KernelConstruction& construction, absl::Status*)
-      : VariableKernel(construction, 1), type_(construction.input_type(1)) {}
-
- protected:
-  absl::Status Apply(KernelContext& ctx, Leases& leases) override {
-    Variable::Lease& lease = leases[0];
-    const Tensor& update = ctx.input(1);
-    const Tensor& old = lease.value();
-    if (!old.valid()) return lease.mutable_value().status();
-    if (old.type() != type_) {
-      return InvalidArgument("the variable '", lease.variable()->name(), "' is of type ",
-                             ElementTypeName(old.type()), ", the update of type ",
-                             ElementTypeName(type_));
-    }
-    if (!(old.shape() == update.shape())) {
-      return InvalidArgument("the variable '", lease.variable()->name(), "' has shape ",
-                             old.shape().ToString(), ", the update ", update.shape().ToString(),
-                             ": they must be the same");
-    }
-    // In place if nobody reads the old value, else in one pass into a new one.
-    Tensor fresh;
-    void* to;
-    if (old.unique()) {
-      TROUPE_ASSIGN_OR_RETURN(Tensor * value, lease.mutable_value());
-      to = value->mutable_raw_data();
-    } else {
-      TROUPE_ASSIGN_OR_RETURN(fresh, ctx.AllocateTemp(type_, old.shape()));
-      to = fresh.mutable_raw_data();
-    }
-    TROUPE_RETURN_IF_ERROR(SwitchNumber(type_, [&]<typename T>() {
-      const T *a = old.unchecked_data<T>(), *b = update.unchecked_data<T>();
-      T* out = static_cast<T*>(to);
-      ctx.ParallelFor(old.num_elements(), KernelContext::GrainFor(0.5),
-                      [&](int64_t begin, int64_t end) {
-                        Combine<T, kSubtract>(a + begin, b + begin, out + begin, end - begin);
-                      });
-      return absl::OkStatus();
-    }));
-    if (fresh.valid()) lease.set_value(std::move(fresh));
-    return absl::OkStatus();
-  }
-
- private:
-  ElementType type_;
-};
-
 class CountUpTo : public VariableKernel {
  public:
   CountUpTo(KernelConstruction& construction, absl::Status* status)
@@ -168,14 +97,8 @@ class CountUpTo : public VariableKernel {
 };
 
 REGISTER_KERNEL(KernelSpec("Assign").Device("DEFAULT").Types("T", AllTypes()), MakeKernel<Assign>);
-REGISTER_KERNEL(KernelSpec("AssignAdd").Types("T", NumberTypes()), MakeKernel<AssignUpdate<false>>);
-REGISTER_KERNEL(KernelSpec("AssignSub").Types("T", NumberTypes()), MakeKernel<AssignUpdate<true>>);
 REGISTER_KERNEL(KernelSpec("AssignVariableOp").Device("DEFAULT").Types("dtype", AllTypes()),
                 MakeKernel<Assign>);
-REGISTER_KERNEL(KernelSpec("AssignAddVariableOp").Types("dtype", NumberTypes()),
-                MakeKernel<AssignUpdate<false>>);
-REGISTER_KERNEL(KernelSpec("AssignSubVariableOp").Types("dtype", NumberTypes()),
-                MakeKernel<AssignUpdate<true>>);
 REGISTER_KERNEL(KernelSpec("CountUpTo").Types("T", IndexTypes()).Cost(KernelCost::kCheap),
                 MakeKernel<CountUpTo>);
 

@@ -1,7 +1,7 @@
 // ResourceGather, ResourceGatherNd: slices of variables, without a copy of the whole.
 #include "absl/strings/str_cat.h"
 #include "kernels/array/gather.h"
-#include "kernels/kernel_registry.h"
+#include "kernels/state/element_ops.h"
 #include "kernels/state/variable_kernel.h"
 
 namespace troupe {
@@ -76,12 +76,14 @@ class ResourceGatherNd : public GatherVariable {
   }
 };
 
-KernelSpec Spec(const char* op) {
-  return KernelSpec(op).Types("dtype", AllTypes()).Types("Tindices", IndexTypes());
+}  // namespace
+
+void ForEachGatherOp(const UseKernel& use) {
+  const auto spec = [](const char* op) {
+    return KernelSpec(op).Types("dtype", AllTypes()).Types("Tindices", IndexTypes());
+  };
+  use(spec("ResourceGather"), MakeKernel<ResourceGather>);
+  use(spec("ResourceGatherNd"), MakeKernel<ResourceGatherNd>);
 }
 
-REGISTER_KERNEL(Spec("ResourceGather"), MakeKernel<ResourceGather>);
-REGISTER_KERNEL(Spec("ResourceGatherNd"), MakeKernel<ResourceGatherNd>);
-
-}  // namespace
 }  // namespace troupe

@@ -1,8 +1,10 @@
 // Scattered updates of variables, by reference and by handle: ScatterAdd, ScatterNdAdd,
 // ResourceScatterAdd, ResourceScatterNdAdd and the like.
 #include "absl/strings/str_cat.h"
+#include "kernels/array/indexing_engine.h"
 #include "kernels/array/scatter.h"
-#include "kernels/kernel_registry.h"
+#include "kernels/state/element_ops.h"
+#include "kernels/state/own_value.h"
 #include "kernels/state/variable_kernel.h"
 
 namespace troupe {
@@ -52,31 +54,24 @@ class ScatterRows : public ScatterVariable {
     TROUPE_RETURN_IF_ERROR(CheckVariable(leases[0]));
     const Tensor &indices = ctx.input(1), &updates = ctx.input(2);
     const Shape shape = leases[0].value().shape();
-    // As in TensorFlow, numbers that are not integers, too, must not be divided by zero behind a
-    // handle.
-    if (kOp == ScatterOp::kDivide && !by_reference()) {
-      TROUPE_RETURN_IF_ERROR(CheckDivisors(updates));
-    }
     // As in TensorFlow, which updates go with no index does not matter behind a handle.
-    if (!by_reference() && indices.num_elements() == 0) return absl::OkStatus();
+    const bool nothing = !by_reference() && indices.num_elements() == 0;
     // A scalar update is for all.
     bool fits = updates.rank() == 0 || updates.rank() == indices.rank() + shape.rank() - 1;
     for (int d = 0; fits && d < updates.rank(); ++d) {
       fits = updates.dim(d) ==
              (d < indices.rank() ? indices.dim(d) : shape.dim(d - indices.rank() + 1));
     }
-    if (!fits) {
+    if (!fits && !nothing) {
       return InvalidArgument("updates must be a scalar or have the shape of indices, ",
                              indices.shape().ToString(), ", then that of a row of the variable '",
                              leases[0].variable()->name(), "' of shape ", shape.ToString(),
                              "; got ", updates.shape().ToString());
     }
-    const int64_t inner = SliceElements(shape, 1);
-    TROUPE_ASSIGN_OR_RETURN(const std::vector<int64_t> offsets,
-                            RowOffsets(indices, shape.dim(0), inner));
-    if (offsets.empty() || inner == 0) return absl::OkStatus();
-    TROUPE_ASSIGN_OR_RETURN(Tensor * value, leases[0].mutable_value());
-    return ScatterSlices(ctx, op_, updates, offsets, inner, value);
+    TROUPE_ASSIGN_OR_RETURN(Tensor * value, OwnValue(ctx, leases[0]));
+    // As in TensorFlow, numbers that are not integers, too, must not be divided by zero behind a
+    // handle.
+    return ScatterRowsInto(ctx, op_, /*zero_divides=*/by_reference(), indices, updates, value);
   }
 };
 
@@ -100,53 +95,52 @@ class ScatterNdSlices : public ScatterVariable {
     const Shape shape = leases[0].value().shape();
     TROUPE_RETURN_IF_ERROR(CheckScatterNd(indices, updates, shape));
     if (updates.num_elements() == 0) return absl::OkStatus();
-    TROUPE_ASSIGN_OR_RETURN(const std::vector<int64_t> offsets,
-                            NdOffsets(indices, shape, ignore_bad_));
-    TROUPE_ASSIGN_OR_RETURN(Tensor * value, leases[0].mutable_value());
-    return ScatterSlices(ctx, op_, updates, offsets,
-                         SliceElements(shape, indices.dim(indices.rank() - 1)), value);
+    TROUPE_ASSIGN_OR_RETURN(Tensor * value, OwnValue(ctx, leases[0]));
+    return ScatterNdInto(ctx, op_, indices, updates, ignore_bad_, value);
   }
 
  private:
   bool ignore_bad_ = false;
 };
 
-void Register(const std::string& op, const char* attr, std::vector<ElementType> types,
-              KernelFactory factory) {
-  KernelSpec spec(op);
-  spec.Types(attr, std::move(types)).Types("Tindices", IndexTypes());
-  KernelRegistry::Global()->Register(std::move(spec), factory);
+void ForBoth(const UseKernel& use, const std::string& op, const char* resource_attr,
+             std::vector<ElementType> references, std::vector<ElementType> resources,
+             KernelFactory factory) {
+  use(KernelSpec(op).Types("T", std::move(references)).Types("Tindices", IndexTypes()), factory);
+  use(KernelSpec("Resource" + op)
+          .Types(resource_attr, std::move(resources))
+          .Types("Tindices", IndexTypes()),
+      factory);
 }
 
 template <ScatterOp kOp>
-void RegisterRows(const std::string& name, const std::vector<ElementType>& references,
-                  const std::vector<ElementType>& resources) {
-  Register(StrCat("Scatter", name), "T", references, MakeKernel<ScatterRows<kOp>>);
-  Register(StrCat("ResourceScatter", name), "dtype", resources, MakeKernel<ScatterRows<kOp>>);
+void ForRows(const UseKernel& use, const char* name, const std::vector<ElementType>& references,
+             const std::vector<ElementType>& resources) {
+  ForBoth(use, StrCat("Scatter", name), "dtype", references, resources,
+          MakeKernel<ScatterRows<kOp>>);
 }
 
 template <ScatterOp kOp>
-void RegisterNd(const std::string& name, const std::vector<ElementType>& types) {
-  Register(StrCat("ScatterNd", name), "T", types, MakeKernel<ScatterNdSlices<kOp>>);
-  Register(StrCat("ResourceScatterNd", name), "T", types, MakeKernel<ScatterNdSlices<kOp>>);
+void ForNd(const UseKernel& use, const char* name, const std::vector<ElementType>& types) {
+  ForBoth(use, StrCat("ScatterNd", name), "T", types, types, MakeKernel<ScatterNdSlices<kOp>>);
 }
-
-[[maybe_unused]] const bool registered = [] {
-  const std::vector<ElementType> numbers = NumberTypes(), real = RealNumberTypes();
-  RegisterRows<ScatterOp::kAdd>("Add", numbers, numbers);
-  RegisterRows<ScatterOp::kSubtract>("Sub", numbers, numbers);
-  RegisterRows<ScatterOp::kMultiply>("Mul", numbers, numbers);
-  RegisterRows<ScatterOp::kDivide>("Div", numbers, numbers);
-  RegisterRows<ScatterOp::kMin>("Min", real, real);
-  RegisterRows<ScatterOp::kMax>("Max", real, real);
-  std::vector<ElementType> movable = WithString(PlainTypes());
-  RegisterNd<ScatterOp::kUpdate>("Update", movable);
-  movable.push_back(ElementType::kVariant);
-  RegisterRows<ScatterOp::kUpdate>("Update", AllTypes(), movable);
-  RegisterNd<ScatterOp::kAdd>("Add", PlainTypes());
-  RegisterNd<ScatterOp::kSubtract>("Sub", PlainTypes());
-  return true;
-}();
 
 }  // namespace
+
+void ForEachScatterOp(const UseKernel& use) {
+  const std::vector<ElementType> numbers = NumberTypes(), real = RealNumberTypes();
+  ForRows<ScatterOp::kAdd>(use, "Add", numbers, numbers);
+  ForRows<ScatterOp::kSubtract>(use, "Sub", numbers, numbers);
+  ForRows<ScatterOp::kMultiply>(use, "Mul", numbers, numbers);
+  ForRows<ScatterOp::kDivide>(use, "Div", numbers, numbers);
+  ForRows<ScatterOp::kMin>(use, "Min", real, real);
+  ForRows<ScatterOp::kMax>(use, "Max", real, real);
+  std::vector<ElementType> movable = WithString(PlainTypes());
+  ForNd<ScatterOp::kUpdate>(use, "Update", movable);
+  movable.push_back(ElementType::kVariant);
+  ForRows<ScatterOp::kUpdate>(use, "Update", AllTypes(), movable);
+  ForNd<ScatterOp::kAdd>(use, "Add", PlainTypes());
+  ForNd<ScatterOp::kSubtract>(use, "Sub", PlainTypes());
+}
+
 }  // namespace troupe

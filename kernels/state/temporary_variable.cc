@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "devices/device.h"
+#include "kernels/argument_spaces.h"
 #include "kernels/common/strided_copy.h"
 #include "kernels/kernel_registry.h"
 #include "kernels/state/variable_kernel.h"
@@ -94,8 +96,7 @@ class TemporaryVariable : public Kernel {
   }
   absl::Status Compute(KernelContext& ctx) override {
     TROUPE_ASSIGN_OR_RETURN(RefPtr<TemporaryVariables> variables, TemporaryVariables::OfStep(ctx));
-    TROUPE_ASSIGN_OR_RETURN(Tensor value, ctx.AllocateTemp(type_, shape_));
-    ZeroElements(ctx, type_, value.mutable_raw_data(), value.num_elements());
+    TROUPE_ASSIGN_OR_RETURN(Tensor value, Zeros(ctx));
     TROUPE_ASSIGN_OR_RETURN(RefPtr<Variable> variable,
                             variables->Take(ctx.step().step_resources, name_, type_, shape_));
     if (Variable::Lease lease = variable->TryLend()) {
@@ -109,6 +110,18 @@ class TemporaryVariable : public Kernel {
   }
 
  private:
+  absl::StatusOr<Tensor> Zeros(KernelContext& ctx) const {
+    Device* const device = ctx.step().device;
+    const bool there =
+        device != nullptr && device->memory_space() == MemorySpace::kDevice && LivesOnDevice(type_);
+    TROUPE_ASSIGN_OR_RETURN(
+        Tensor value, there
+                          ? Tensor::Allocate(type_, shape_, device->allocator(MemorySpace::kPinned))
+                          : ctx.AllocateTemp(type_, shape_));
+    ZeroElements(ctx, type_, value.mutable_raw_data(), value.num_elements());
+    return there ? Upload(device, value) : value;
+  }
+
   ElementType type_;
   std::string name_;
   Shape shape_;
@@ -138,9 +151,9 @@ class DestroyTemporaryVariable : public VariableKernel {
   std::string name_;
 };
 
-REGISTER_KERNEL(KernelSpec("TemporaryVariable").Types("dtype", AllTypes()),
+REGISTER_KERNEL(KernelSpec("TemporaryVariable").Device("DEFAULT").Types("dtype", AllTypes()),
                 MakeKernel<TemporaryVariable>);
-REGISTER_KERNEL(KernelSpec("DestroyTemporaryVariable").Types("T", AllTypes()),
+REGISTER_KERNEL(KernelSpec("DestroyTemporaryVariable").Device("DEFAULT").Types("T", AllTypes()),
                 MakeKernel<DestroyTemporaryVariable>);
 
 }  // namespace

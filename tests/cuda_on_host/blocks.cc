@@ -1,4 +1,5 @@
 // Threads of blocks, by turns on one thread of the host.
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <algorithm>
@@ -6,9 +7,11 @@
 #include <cstdlib>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <vector>
 
+#include "devices/cpu/flush_denormals.h"
 #include "tests/cuda_on_host/runtime.h"
 
 namespace troupe::cuda::on_host {
@@ -17,9 +20,23 @@ namespace {
 constexpr int kWarp = 32;
 constexpr size_t kStack = 128 << 10;
 
+/// Where a stack has been left. ucontext begins on a new one; jumps, which unlike it leave the
+/// signal mask alone and so call no kernel of the host's, go back and forth.
+struct Place {
+  ucontext_t beginning{};
+  jmp_buf buffer;
+  bool begun = true;
+};
+void Switch(Place* from, Place* to) {
+  if (_setjmp(from->buffer) != 0) return;
+  if (to->begun) _longjmp(to->buffer, 1);
+  to->begun = true;
+  setcontext(&to->beginning);
+}
+
 /// A stack on which threads of a block run, one after the other until one has to wait.
 struct Fiber {
-  ucontext_t context{};
+  Place place;
   std::unique_ptr<char[]> stack{new char[kStack]};
   int thread = 0;
 };
@@ -48,7 +65,8 @@ class Block {
         if (idle_.empty()) idle_.push_back(NewFiber());
         Fiber* const fiber = idle_.back();
         idle_.pop_back();
-        makecontext(&fiber->context, &Block::Main, 0);
+        makecontext(&fiber->place.beginning, &Block::Main, 0);
+        fiber->place.begun = false;
         ready_.push_back(fiber);
       } else {
         std::fprintf(stderr, "CUDA on the host: threads of a block wait for others that do not\n");
@@ -83,9 +101,9 @@ class Block {
     static thread_local std::vector<std::unique_ptr<Fiber>> all;
     all.push_back(std::make_unique<Fiber>());
     Fiber* const fiber = all.back().get();
-    getcontext(&fiber->context);
-    fiber->context.uc_stack.ss_sp = fiber->stack.get();
-    fiber->context.uc_stack.ss_size = kStack;
+    getcontext(&fiber->place.beginning);
+    fiber->place.beginning.uc_stack.ss_sp = fiber->stack.get();
+    fiber->place.beginning.uc_stack.ss_size = kStack;
     return fiber;
   }
 
@@ -104,7 +122,7 @@ class Block {
       Release();
     }
     idle_.push_back(self);
-    setcontext(&scheduler_);
+    _longjmp(scheduler_.buffer, 1);
   }
 
   void SetIndex(int thread) {
@@ -130,12 +148,12 @@ class Block {
     ready_.pop_back();
     running_ = fiber;
     if (fiber->thread >= 0) SetIndex(fiber->thread);
-    swapcontext(&scheduler_, &fiber->context);
+    Switch(&scheduler_, &fiber->place);
   }
 
   void Wait() {
     Fiber* const self = running_;
-    swapcontext(&self->context, &scheduler_);
+    Switch(&self->place, &scheduler_);
   }
 
   const dim3 threads_;
@@ -148,7 +166,7 @@ class Block {
   std::vector<std::vector<Fiber*>> at_warp_;
   static thread_local std::vector<Fiber*> idle_;
   Fiber* running_ = nullptr;
-  ucontext_t scheduler_{};
+  Place scheduler_;
   int next_ = 0, done_ = 0;
 };
 
@@ -158,6 +176,9 @@ thread_local std::vector<Fiber*> Block::idle_;
 }  // namespace
 
 void RunBlocks(dim3 blocks, dim3 threads, uint64_t seed, const std::function<void()>& thread) {
+  static const bool flushes = std::getenv("CUDA_ON_HOST_FLUSH") != nullptr;
+  std::optional<ScopedFlushDenormals> flush;
+  if (flushes) flush.emplace();
   std::mt19937_64 random(seed);
   std::vector<unsigned> order(size_t{blocks.x} * blocks.y * blocks.z);
   std::iota(order.begin(), order.end(), 0u);

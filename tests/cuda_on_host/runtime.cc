@@ -2,7 +2,8 @@
 //
 // Environment: CUDA_ON_HOST_CARDS, how many cards there are (2); CUDA_ON_HOST_DRIVER, the version
 // that the driver knows (that of the toolkit; 0: there is none); CUDA_ON_HOST_LOST_AFTER, a card is
-// lost after so many launches; CUDA_ON_HOST_SEED.
+// lost after so many launches; CUDA_ON_HOST_FLUSH, if it is set kernels take denormal numbers for
+// 0, as the CPU's do, and no card; CUDA_ON_HOST_SEED.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
@@ -185,6 +186,15 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
     case cudaDevAttrComputeCapabilityMajor:
       *value = 9;
       return cudaSuccess;
+    // A small card of today: placed by these figures, what asks for no device stays on the host
+    // more often than not.
+    case cudaDevAttrClockRate:
+    case cudaDevAttrMemoryClockRate:
+      *value = 1'000'000;
+      return cudaSuccess;
+    case cudaDevAttrGlobalMemoryBusWidth:
+      *value = 128;
+      return cudaSuccess;
     default:
       return Result(cudaErrorInvalidValue);
   }
@@ -264,6 +274,13 @@ cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int) {
   return cudaSuccess;
 }
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t, const cudaMemAccessDesc*, size_t) {
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+  *can = device != peer;
+  return cudaSuccess;
+}
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) { return cudaSuccess; }
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   *free = *total = 64 << 20;
