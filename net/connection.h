@@ -8,20 +8,14 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
 
-#include "net/frame_reader.h"
 #include "net/io_loop.h"
 #include "net/opening.h"
-#include "net/send_queue.h"
 #include "net/transport.h"
 
 namespace troupe {
 
-/// Sending: each lane has a queue and a token, as a mailbox has. Whoever queues something and finds
-/// the token free writes, outside of the lock, until the queue is empty or the kernel takes no
-/// more; then the I/O thread goes on. What others queue meanwhile goes with the writer's next
-/// batch. Receiving, closing and failing belong to the I/O thread.
+/// Sending is thread-safe; receiving, closing and failing belong to the I/O thread.
 class Connection final : public Peer,
                          public CreditLease::Account,
                          public std::enable_shared_from_this<Connection> {
@@ -36,11 +30,13 @@ class Connection final : public Peer,
     uint64_t send_windows[kLanes] = {0, 0};     ///< What the peer grants.
     uint64_t receive_windows[kLanes] = {0, 0};  ///< What it is granted.
     Allocator* allocator = nullptr;
+    /// A peer that is behind by so long, at `kLeastBytesPerSecond`, is lost.
+    std::chrono::milliseconds stall_timeout{0};
   };
 
-  /// `lost` is called after the sink has been told.
+  /// `over` is called after the sink has been told.
   Connection(std::shared_ptr<IoLoop> loop, TensorSink* sink, PeerInfo info, const Options& options,
-             std::function<void(const std::shared_ptr<Connection>&)> lost);
+             std::function<void(const std::shared_ptr<Connection>&)> over);
   ~Connection() override;
 
   // On the I/O thread.
@@ -53,57 +49,56 @@ class Connection final : public Peer,
   void Tick();
   static constexpr int kTicks = 4;
 
+  /// Nothing is sent or received any more. Thread-safe, for when the I/O thread cannot do it.
+  void ShutDown();
+
   // Peer.
   using Peer::Send;
   const PeerInfo& info() const override { return info_; }
   absl::Status Send(absl::Span<SendItem> items) override;
   absl::Status SendMessage(uint64_t type, uint64_t id, std::string body) override;
   void Close(const std::string& reason, std::chrono::milliseconds drain) override;
-  bool connected() const override { return !lost_.load(std::memory_order_acquire); }
+  bool connected() const override { return life_ != Life::kOver; }
   PeerStats stats() const override;
 
   // Account.
   void Release(int lane, uint64_t charge) override;
 
  private:
-  friend class SendTogether;
-  class Lane;
+  class Stream;
+  /// Goes on in this order only, on the I/O thread; `StartClose` and `Fail` are the steps.
+  enum class Life {
+    kOpen,
+    kClosing,  ///< Closed here: what is queued, and then a goodbye, is sent; the peer closes.
+    kOver,     ///< The sink has been, or is being, told.
+  };
 
-  absl::Status LossStatus() const;
-  /// Takes the token and writes, if it is free; afterwards the lane's queue is somebody's concern.
-  /// Within a `SendTogether`: later.
-  void Kick(Lane* lane);
-  void KickNow(Lane* lane);
-  /// Writes; for the holder of the token.
-  /// An exception out of it, or out of `Read`, is the connection's failure.
-  void Write(Lane* lane) noexcept;
-  void WriteAll(Lane* lane);
-  void EndWriting(Lane* lane);
+  /// Why nothing is sent any more.
+  absl::Status EndStatus() const;
   /// Queues a frame that needs no credits on the small lane; false if nothing more is sent.
   bool QueueUrgent(const FrameHeader& header, std::string body);
-  void Read(Lane* lane) noexcept;
-  void ReadAll(Lane* lane);
+  void Read(Stream* stream) noexcept;
+  void ReadAll(Stream* stream);
+  void OnWriteFailed(const absl::Status& why);
   void OnGoodbye(const absl::Status& why);
-  /// How the connection ends, on the I/O thread: it is lost, unless it was closed here.
-  absl::Status Lost(const absl::Status& why) const;
+  /// `Fail`, because of the peer or the network; if it was closed here, that is the reason.
+  void Lose(const absl::Status& why);
 
   const std::shared_ptr<IoLoop> loop_;
   TensorSink* const sink_;
   const PeerInfo info_;
   const Options options_;
-  std::function<void(const std::shared_ptr<Connection>&)> lost_callback_;
-  std::unique_ptr<Lane> lanes_[kLanes];
+  std::function<void(const std::shared_ptr<Connection>&)> over_;
+  std::unique_ptr<Stream> streams_[kLanes];
 
-  std::atomic<bool> lost_{false};
   mutable std::mutex mutex_;
-  absl::Status loss_;  ///< Why sending is over, guarded by `mutex_`.
+  /// Written on the I/O thread, with the lock.
+  std::atomic<Life> life_{Life::kOpen};
+  absl::Status end_;  ///< Why it is not open any more, guarded by `mutex_`.
 
   // I/O thread.
-  bool failed_ = false;
-  bool closing_ = false;
-  std::string close_reason_;
+  absl::Status goodbye_;  ///< What the peer has said at its end.
   boost::asio::steady_timer close_timer_;
-  absl::Status goodbye_;
 };
 
 }  // namespace troupe

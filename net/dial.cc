@@ -69,6 +69,7 @@ void Dial::Open(size_t index, tcp::socket socket) {
       deadline_ + std::chrono::seconds(1),
       [self = shared_from_this()](const std::shared_ptr<Opening>& o, Opening::Event event) {
         if (event == Opening::Event::kFailed) return self->Finish(o->failure());
+        if (event != Opening::Event::kOpen) return;
         if (++self->open_ == self->openings_.size()) self->Finish(absl::OkStatus());
       });
 }

@@ -57,7 +57,9 @@ char* FrameReader::Destination() {
 
 void FrameReader::Took(uint64_t bytes) {
   body_left_ -= bytes;
-  if (current_ != nullptr) current_->received += bytes;
+  if (current_ == nullptr) return;
+  current_->received += bytes;
+  tensor_bytes_ += bytes;
 }
 
 int FrameReader::NextBuffers(iovec buffers[2]) {
@@ -168,10 +170,10 @@ absl::Status FrameReader::StartTensor(const FrameHeader& header, const Shape& sh
   transfer->id = header.transfer;
   transfer->info = {header.step, header.key, header.tag,  header.dead,
                     header.type, shape,      header.total};
-  if (!credits_->Take(header.total, &transfer->charge)) {
-    return InvalidArgument("a tensor of ", header.total,
-                           " bytes for which the peer has no credit (", credits_->taken(), " of ",
-                           credits_->window(), " bytes are taken)");
+  const uint64_t needed = DecodedBytes(header.type, shape, header.total);
+  if (!credits_->Take(needed, &transfer->charge)) {
+    return InvalidArgument("a tensor of ", needed, " bytes for which the peer has no credit (",
+                           credits_->taken(), " of ", credits_->window(), " bytes are taken)");
   }
   transfer->why = handler_->Admit(transfer->info);
   if (transfer->why.ok() && !header.dead) {

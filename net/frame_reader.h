@@ -73,6 +73,8 @@ class FrameReader {
   void Abandon();
   /// A frame or a tensor has begun and not ended.
   bool midway() const { return body_left_ > 0 || end_ > begin_ || !transfers_.empty(); }
+  /// Bytes of tensors that have come.
+  uint64_t tensor_bytes() const { return tensor_bytes_; }
   /// The peer has said that nothing more will come.
   bool ended() const { return ended_; }
 
@@ -105,6 +107,7 @@ class FrameReader {
   std::string text_;  ///< Body of frames that are no tensors.
   std::vector<std::unique_ptr<Transfer>> transfers_;
   uint64_t last_transfer_ = 0;
+  uint64_t tensor_bytes_ = 0;
   bool ended_ = false;
 };
 

@@ -69,7 +69,6 @@ Handshake Handshake::Connecting(Identity self, StreamTerms terms, std::string ex
   writer.Number(terms.window);
   writer.Number(terms.max_tensor_bytes);
   writer.Number(expected_incarnation);
-  writer.String(h.self_.cluster);
   writer.String(h.self_.task);
   writer.String(h.self_.address);
   writer.String(h.expected_task_);
@@ -186,18 +185,12 @@ void Handshake::OnHello(std::string_view body) {
   if (!reader.Raw(kNonceBytes, &nonce) || !reader.Number(&peer_terms_.connection) ||
       !reader.Number(&lane) || !reader.Number(&peer_.incarnation) ||
       !reader.Number(&peer_terms_.window) || !reader.Number(&peer_terms_.max_tensor_bytes) ||
-      !reader.Number(&wanted_incarnation) || !reader.String(&peer_.cluster, kMaxName) ||
-      !reader.String(&peer_.task, kMaxName) || !reader.String(&peer_.address, kMaxName) ||
-      !reader.String(&wanted_task, kMaxName) || !reader.done() || lane > 1 ||
-      !GoodTerms(peer_terms_)) {
+      !reader.Number(&wanted_incarnation) || !reader.String(&peer_.task, kMaxName) ||
+      !reader.String(&peer_.address, kMaxName) || !reader.String(&wanted_task, kMaxName) ||
+      !reader.done() || lane > 1 || !GoodTerms(peer_terms_)) {
     return Refuse(InvalidArgument("a malformed hello frame"));
   }
   peer_terms_.lane = lane;
-  if (peer_.cluster != self_.cluster) {
-    return Refuse(absl::FailedPreconditionError(
-        StrCat("task ", self_.task, " belongs to cluster \"", self_.cluster, "\", ", peer_.task,
-               " to cluster \"", peer_.cluster, "\"")));
-  }
   if (!wanted_task.empty() && wanted_task != self_.task) {
     return Refuse(absl::FailedPreconditionError(
         StrCat("this is task ", self_.task, ", not ", wanted_task, ", which ", peer_.task,
@@ -215,7 +208,6 @@ void Handshake::OnHello(std::string_view body) {
   writer.Number(self_.incarnation);
   writer.Number(terms_.window);
   writer.Number(terms_.max_tensor_bytes);
-  writer.String(self_.cluster);
   writer.String(self_.task);
   writer.String(self_.address);
   output_ += Frame(FrameKind::kChallenge, challenge_ + Proof(false, self_.secret));
@@ -231,8 +223,8 @@ void Handshake::OnChallenge(std::string_view body) {
   std::string_view nonce;
   if (!reader.Raw(kNonceBytes, &nonce) || !reader.Number(&peer_.incarnation) ||
       !reader.Number(&peer_terms_.window) || !reader.Number(&peer_terms_.max_tensor_bytes) ||
-      !reader.String(&peer_.cluster, kMaxName) || !reader.String(&peer_.task, kMaxName) ||
-      !reader.String(&peer_.address, kMaxName) || !reader.done() || !GoodTerms(peer_terms_)) {
+      !reader.String(&peer_.task, kMaxName) || !reader.String(&peer_.address, kMaxName) ||
+      !reader.done() || !GoodTerms(peer_terms_)) {
     return Refuse(InvalidArgument("a malformed challenge frame"));
   }
   peer_terms_.connection = terms_.connection;
@@ -240,7 +232,7 @@ void Handshake::OnChallenge(std::string_view body) {
   const absl::Status proven = CheckPeer(body.substr(challenge_.size()));
   if (!proven.ok()) return Refuse(proven);
   // These were asked for, so an answer that is otherwise would be another task's mistake.
-  if ((!expected_task_.empty() && peer_.task != expected_task_) || peer_.cluster != self_.cluster) {
+  if (!expected_task_.empty() && peer_.task != expected_task_) {
     return Refuse(absl::FailedPreconditionError(
         StrCat("task ", peer_.task, " answers instead of ", expected_task_)));
   }

@@ -18,8 +18,7 @@ inline constexpr std::string_view kClientTask = "client:";
 
 /// What a task tells of itself.
 struct Identity {
-  std::string cluster;  ///< Tasks of clusters of other names are refused.
-  std::string task;     ///< "/job:worker/replica:0/task:0", or a client's.
+  std::string task;  ///< "/job:worker/replica:0/task:0", or a client's.
   uint64_t incarnation = 0;
   std::string secret;   ///< Is proven to the peer, never sent; empty: there is none.
   std::string address;  ///< Where the task serves; empty: it does not.

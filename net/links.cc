@@ -1,8 +1,8 @@
 #include "net/links.h"
 
 #include <algorithm>
-#include <optional>
 
+#include "devices/exceptions.h"
 #include "devices/log.h"
 #include "devices/status_macros.h"
 #include "net/tensor_codec.h"
@@ -10,16 +10,7 @@
 namespace troupe {
 
 namespace {
-// Types of messages: one of these, and above it the number of parts that travel beside it, as
-// tensors of the message's id and of this step.
-constexpr uint64_t kMessage = 1;
-constexpr uint64_t kMessageInPart = 2;  // The first part is the message's body.
-constexpr uint64_t kFrame = 3;
-constexpr uint64_t kFrameInPart = 4;
-constexpr uint64_t kPartsUnit = 256;
-constexpr uint64_t kPartsStep = ~uint64_t{0};
-// In the number of a message: it is a frame, of this number on its connection.
-constexpr uint64_t kFrameNumber = uint64_t{1} << 63;
+using Format = MessageFormat;
 // For a peer that is being connected to.
 constexpr size_t kMostWaiting = 65536;
 // How often, tick by tick, a peer may say that it is connecting to us before it is not believed.
@@ -27,8 +18,6 @@ constexpr int kMostRefusals = 500;
 // For how many ticks the connection of a peer that has said hello is waited for, and the peer has
 // time to hear of ours.
 constexpr int kPatience = 50;
-// For how many ticks a peer may send nothing in the midst of a message.
-constexpr int kMostIdle = 250;
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Links>> Links::Create(const TransportOptions& options,
@@ -128,13 +117,13 @@ void Links::Write(Peer* peer, Item item, uint64_t frame) {
     return;
   }
   auto& [body, parts, in_order] = std::get<Outgoing>(item);
-  uint64_t type = in_order ? kFrame : kMessage;
+  uint64_t type = in_order ? Format::kFrame : Format::kMessage;
   if (body.size() > Transport::kMaxMessageBytes) {
-    type = in_order ? kFrameInPart : kMessageInPart;
+    type = in_order ? Format::kFrameInPart : Format::kMessageInPart;
     parts.insert(parts.begin(), AsTensor(std::move(body)));
     body.clear();
   }
-  uint64_t number = in_order ? frame | kFrameNumber : 0;
+  uint64_t number = in_order ? frame | Format::kFrameNumber : 0;
   if (parts.empty()) {
     peer->SendMessage(type, number, std::move(body)).IgnoreError();
     return;
@@ -142,9 +131,10 @@ void Links::Write(Peer* peer, Item item, uint64_t frame) {
   if (!in_order) number = next_number_.fetch_add(1, std::memory_order_relaxed);
   std::vector<SendItem> items;
   for (size_t i = 0; i < parts.size(); ++i) {
-    items.push_back({kPartsStep, number, i, false, std::move(parts[i])});
+    items.push_back({Format::kStep, number, i, false, std::move(parts[i])});
   }
-  if (!peer->SendMessage(type + kPartsUnit * items.size(), number, std::move(body)).ok()) return;
+  if (!peer->SendMessage(type + Format::kPartsUnit * items.size(), number, std::move(body)).ok())
+    return;
   const absl::Status sent = peer->Send(absl::MakeSpan(items));
   // The peer has been told of tensors that do not come.
   if (!sent.ok()) peer->Close(std::string(sent.message()), std::chrono::milliseconds(0));
@@ -229,13 +219,13 @@ void Links::Lose(PeerId id, const absl::Status& why) {
   }
 }
 
-void Links::Stop(std::chrono::milliseconds drain) {
+bool Links::Stop(std::chrono::milliseconds drain) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     stopped_ = true;
     links_.clear();
   }
-  if (transport_ != nullptr) transport_->Stop(drain).IgnoreError();
+  return transport_ == nullptr || transport_->Stop(drain).ok();
 }
 
 // ---- Connections ----
@@ -268,7 +258,14 @@ void Links::OnPeerConnected(const std::shared_ptr<Peer>& peer) {
   const absl::StatusOr<PeerId> number = events_.number(peer->info());
   if (!number.ok()) return;  // It was OK at its hello.
   const PeerId id = *number;
-  ids_[peer.get()] = id;
+  const bool added =
+      incoming_
+          .try_emplace(peer, id, &budget_,
+                       [this, id, to = std::weak_ptr(peer)](MessageAssembler::Message message) {
+                         if (const auto from = to.lock()) OnWhole(id, from, std::move(message));
+                       })
+          .second;
+  if (!added) return;
   if (const std::shared_ptr<Peer> earlier = FindPeer(id, /*take=*/false)) {
     // The other side has given it up, with what was on its way there.
     earlier->Close("the peer has connected again", std::chrono::milliseconds(0));
@@ -305,17 +302,10 @@ void Links::OnStranger(const std::string& address, const absl::Status& why) {
 void Links::OnPeerLost(const std::shared_ptr<Peer>& peer, const absl::Status& why) {
   WriteLog(absl::IsCancelled(why) ? LogLevel::kDebug : LogLevel::kInfo, task_,
            {"connection", peer->info().task}, why.message());
-  const auto known = ids_.find(peer.get());
-  if (known == ids_.end()) return;
-  const PeerId id = known->second;
-  ids_.erase(known);
-  for (auto it = incomplete_.lower_bound({peer.get(), 0});
-       it != incomplete_.end() && it->first.first == peer.get();) {
-    incomplete_bytes_ -= it->second.bytes;
-    it = incomplete_.erase(it);
-  }
-  for (const auto& [number, frame] : frames_[peer.get()].early) incomplete_bytes_ -= frame.bytes;
-  frames_.erase(peer.get());
+  const auto known = incoming_.find(peer);
+  if (known == incoming_.end()) return;
+  const PeerId id = known->second.id;
+  incoming_.erase(known);
   if (FrameSink* sink = frame_sink_) sink->OnClosed(id, peer);
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -354,170 +344,72 @@ void Links::OnTick() {
 
 // ---- Receiving ----
 
+Links::Incoming* Links::FindIncoming(const std::shared_ptr<Peer>& peer) {
+  const auto known = incoming_.find(peer);
+  return known != incoming_.end() ? &known->second : nullptr;
+}
+
 absl::Status Links::Admit(const std::shared_ptr<Peer>& peer, const IncomingTensor& info) {
-  if (info.step == kPartsStep) {
-    const bool frame = (info.key & kFrameNumber) != 0;
-    if (info.tag < kMaxParts && !info.dead && (frame || info.type == ElementType::kUint8) &&
-        info.bytes <= kMaxPartBytes - std::min(kMaxPartBytes, incomplete_bytes_)) {
-      return absl::OkStatus();
-    }
-    return absl::ResourceExhaustedError("too much is on its way beside messages");
-  }
-  const auto known = ids_.find(peer.get());
-  if (known != ids_.end() && known->second < kFirstClient) return absl::OkStatus();
+  Incoming* const from = FindIncoming(peer);
+  if (from != nullptr && info.step == Format::kStep) return from->messages.Admit(info);
+  if (from != nullptr && from->id < kFirstClient) return absl::OkStatus();
   return absl::PermissionDeniedError("only tasks of the cluster may send tensors");
 }
 
 void Links::OnTensor(const std::shared_ptr<Peer>& peer, ReceivedTensor received) {
-  if (received.step != kPartsStep) return events_.tensor(std::move(received));
-  IncompleteMessage& message = *FindIncomplete(peer, received.key);
-  if (!message.refused) {
-    if (message.parts.size() <= received.tag) {
-      Charge(&message, (received.tag + 1 - message.parts.size()) * sizeof(Tensor));
-      message.parts.resize(received.tag + 1);
-    }
-    Tensor& part = message.parts[received.tag];
-    if (part.valid()) return;
-    part = std::move(received.tensor);
-    Charge(&message, part.bytes());
-  }
-  --message.missing;
-  Complete(peer, received.key);
+  if (received.step != Format::kStep) return events_.tensor(std::move(received));
+  Incoming* const from = FindIncoming(peer);
+  if (from == nullptr) return;
+  Judge(peer.get(), from->messages.OnPart(received.key, received.tag, std::move(received.tensor)));
 }
 
 void Links::OnDropped(const std::shared_ptr<Peer>& peer, const IncomingTensor& info) {
-  if (info.step != kPartsStep) return;
-  IncompleteMessage& message = *FindIncomplete(peer, info.key);
-  Refuse(&message);
-  --message.missing;
-  Complete(peer, info.key);
-}
-
-Links::IncompleteMessage* Links::FindIncomplete(const std::shared_ptr<Peer>& peer,
-                                                uint64_t number) {
-  IncompleteMessage& message = incomplete_[{peer.get(), number}];
-  message.peer = peer;
-  return &message;
-}
-
-void Links::EndStalled() {
-  for (auto& [key, message] : incomplete_) {
-    const uint64_t received = message.peer->stats().bytes_received;
-    message.idle = std::exchange(message.received, received) == received ? message.idle + 1 : 0;
-    if (message.idle != kMostIdle) continue;
-    const PeerInfo& info = message.peer->info();
-    WriteLog(LogLevel::kWarning, task_, {"stalled", info.task}, "connection to ", info.ToString(),
-             " is given up: the rest of a message does not come");
-    message.peer->Close("the rest of a message does not come", std::chrono::milliseconds(0));
-  }
-}
-
-void Links::Refuse(IncompleteMessage* message) {
-  incomplete_bytes_ -= std::exchange(message->bytes, 0);
-  message->refused = true;
-  message->parts.clear();
-  Charge(message, message->body.size());
-}
-
-void Links::Charge(IncompleteMessage* message, uint64_t bytes) {
-  message->bytes += bytes;
-  incomplete_bytes_ += bytes;
-}
-
-void Links::Complete(const std::shared_ptr<Peer>& peer, uint64_t number) {
-  auto it = incomplete_.find({peer.get(), number});
-  if (!it->second.has_body || it->second.missing != 0) return;
-  IncompleteMessage message = std::move(it->second);
-  incomplete_.erase(it);
-  for (const Tensor& part : message.parts) {
-    if (part.valid()) continue;
-    // They were not numbered as they should be.
-    incomplete_bytes_ -= message.bytes;
-    peer->Close("parts of a message were missing", std::chrono::milliseconds(0));
-    return;
-  }
-  if ((number & kFrameNumber) != 0) {
-    OnFrame(peer, number & ~kFrameNumber, std::move(message));
-  } else {
-    HandOn(peer, std::move(message), false);
-  }
-}
-
-void Links::OnFrame(const std::shared_ptr<Peer>& peer, uint64_t number, IncompleteMessage frame) {
-  FrameOrder& order = frames_[peer.get()];
-  if (number < order.next || order.early.count(number) != 0) {
-    incomplete_bytes_ -= frame.bytes;
-    peer->Close("a frame has come twice", std::chrono::milliseconds(0));
-    return;
-  }
-  if (number > order.next) {
-    order.early.emplace(number, std::move(frame));
-    if (incomplete_bytes_ > kMaxPartBytes) {
-      peer->Close("too much waits for a frame", std::chrono::milliseconds(0));
-    }
-    return;
-  }
-  ++order.next;
-  HandOn(peer, std::move(frame), true);
-  for (auto next = order.early.begin(); next != order.early.end() && next->first == order.next;
-       next = order.early.erase(next), ++order.next) {
-    HandOn(peer, std::move(next->second), true);
-  }
-}
-
-void Links::HandOn(const std::shared_ptr<Peer>& peer, IncompleteMessage message, bool frame) {
-  incomplete_bytes_ -= message.bytes;
-  const auto known = ids_.find(peer.get());
-  if (known == ids_.end()) return;
-  absl::Status whole;
-  if (message.refused) {
-    whole =
-        absl::ResourceExhaustedError(StrCat(task_, " has no memory for what came with a message"));
-    if (message.body_is_part) {
-      // Nobody knows what was lost, so that everything is.
-      peer->Close(std::string(whole.message()), std::chrono::milliseconds(0));
-      return;
-    }
-    message.parts.clear();
-  } else if (message.body_is_part) {
-    const Tensor& body = message.parts.front();
-    message.body.assign(static_cast<const char*>(body.raw_data()), body.bytes());
-    message.parts.erase(message.parts.begin());
-  }
-  if (!frame) {
-    events_.message(known->second, std::move(message.body), std::move(message.parts), whole);
-  } else if (FrameSink* sink = frame_sink_) {
-    sink->OnFrame(known->second, peer, std::move(message.body), std::move(message.parts), whole);
-  }
+  Incoming* const from = FindIncoming(peer);
+  if (from == nullptr || info.step != Format::kStep) return;
+  Judge(peer.get(), from->messages.OnDropped(info.key));
 }
 
 void Links::OnRejected(const std::shared_ptr<Peer>&, uint64_t step, uint64_t, uint64_t,
                        const absl::Status& why) {
-  if (step != kPartsStep) events_.undelivered(step, why);
+  if (step != Format::kStep) events_.undelivered(step, why);
 }
 
 void Links::OnMessage(const std::shared_ptr<Peer>& peer, uint64_t type, uint64_t id,
                       std::string body) {
-  const auto known = ids_.find(peer.get());
-  const uint64_t kind = type % kPartsUnit, parts = type / kPartsUnit;
-  const bool frame = kind == kFrame || kind == kFrameInPart;
-  const bool body_is_part = kind == kMessageInPart || kind == kFrameInPart;
-  if (kind < kMessage || kind > kFrameInPart || (body_is_part && parts == 0) ||
-      frame != ((id & kFrameNumber) != 0) || known == ids_.end() || parts > kMaxParts) {
-    return;
+  Incoming* const from = FindIncoming(peer);
+  if (from != nullptr) Judge(peer.get(), from->messages.OnMessage(type, id, std::move(body)));
+}
+
+void Links::OnWhole(PeerId id, const std::shared_ptr<Peer>& peer,
+                    MessageAssembler::Message message) {
+  if (!message.whole.ok()) message.whole = WithContext(StrCat(task_, ": "), message.whole);
+  if (!message.frame) {
+    events_.message(id, std::move(message.body), std::move(message.parts), message.whole);
+  } else if (FrameSink* sink = frame_sink_) {
+    sink->OnFrame(id, peer, std::move(message.body), std::move(message.parts), message.whole);
   }
-  if (parts == 0 && !frame) {
-    return events_.message(known->second, std::move(body), {}, absl::OkStatus());
+}
+
+void Links::Judge(Peer* peer, const absl::Status& status) {
+  if (status.ok()) return;
+  const PeerInfo& info = peer->info();
+  WriteLog(LogLevel::kWarning, task_, {"given up", info.task}, "connection to ", info.ToString(),
+           " is given up: ", status.message());
+  peer->Close(std::string(status.message()), std::chrono::milliseconds(0));
+}
+
+void Links::EndStalled() {
+  for (auto& [peer, from] : incoming_) {
+    if (!from.messages.waits()) {
+      from.watch.Reset();
+      continue;
+    }
+    // What its own tensors here hold, until steps take them, is not its fault.
+    const PeerStats stats = peer->stats();
+    if (from.watch.Look(!stats.short_of_credits, stats.tensor_bytes_received)) {
+      Judge(peer.get(), absl::DeadlineExceededError("the rest of a message does not come"));
+    }
   }
-  IncompleteMessage& message = *FindIncomplete(peer, id);
-  if (message.has_body) return;
-  message.has_body = true;
-  message.body_is_part = body_is_part;
-  message.missing += parts;
-  Charge(&message, body.size() + sizeof(IncompleteMessage));
-  message.body = std::move(body);
-  if (incomplete_bytes_ > kMaxPartBytes) Refuse(&message);
-  Complete(peer, id);
 }
 
 }  // namespace troupe

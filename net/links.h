@@ -17,6 +17,9 @@
 #include <vector>
 
 #include "actors/cluster/calls.h"
+#include "net/message_assembler.h"
+#include "net/shared_budget.h"
+#include "net/stall_watch.h"
 #include "net/transport.h"
 
 namespace troupe {
@@ -122,13 +125,15 @@ class Links final : public TensorSink {
   /// what waits for one, so that whoever is concerned hears of it.
   void Lose(PeerId id, const absl::Status& why);
   /// Gives every connection up to `drain` to send what is queued. Afterwards nothing is sent, and
-  /// no event comes.
-  void Stop(std::chrono::milliseconds drain);
+  /// no event comes. False: an event goes on, and what it uses is to be kept.
+  bool Stop(std::chrono::milliseconds drain);
   bool connected(PeerId id) { return FindPeer(id, /*take=*/false) != nullptr; }
 
-  static constexpr size_t kMaxParts = 4096;
-  /// Of strings that have come, and wait for others of their message.
-  static constexpr uint64_t kMaxPartBytes = uint64_t{2} << 30;
+  static constexpr size_t kMaxParts = MessageFormat::kMaxParts;
+  /// For messages of all peers that have come in part; one peer may hold as much as it leaves free.
+  static constexpr uint64_t kMaxPartBytes = uint64_t{4} << 30;
+  /// What each may hold in any case.
+  static constexpr uint64_t kLeastPartBytes = uint64_t{2} << 20;
 
   // The transport's sink.
   absl::Status OnHello(const PeerInfo& peer) override;
@@ -160,24 +165,18 @@ class Links final : public TensorSink {
     std::vector<Item> waiting;  ///< For a connection; empty if there is one.
     uint64_t next_frame = 0;    ///< On this connection.
   };
-  /// A message that has not come completely.
-  struct IncompleteMessage {
-    bool has_body = false;
-    bool body_is_part = false;
-    std::string body;
-    size_t missing = 0;  ///< Parts; modulo 2^64 while the body has not come.
-    std::vector<Tensor> parts;
-    uint64_t bytes = 0;
-    bool refused = false;        ///< A part of it was not taken, so none of it is.
-    std::shared_ptr<Peer> peer;  ///< Whose it is.
-    uint64_t received = 0;       ///< From the peer, when it was last seen to send.
-    int idle = 0;                ///< For so many ticks the peer has sent nothing.
+  /// What comes over a connection.
+  struct Incoming {
+    Incoming(PeerId from, SharedBudget* budget, MessageAssembler::Done done)
+        : id(from), messages(budget, std::move(done)) {}
+    const PeerId id;
+    MessageAssembler messages;
+    /// Of the rest of messages that are incomplete.
+    StallWatch watch{kLeastBytesPerTick, kStallTicks};
   };
-  /// Frames of a connection that have come before others.
-  struct FrameOrder {
-    uint64_t next = 0;
-    std::map<uint64_t, IncompleteMessage> early;
-  };
+  // At 50 ticks a second: five seconds.
+  static constexpr uint64_t kLeastBytesPerTick = kLeastBytesPerSecond / 50;
+  static constexpr uint64_t kStallTicks = 250;
 
   /// The connection to a peer, nullptr if there is none; `take`: its link has none any more.
   std::shared_ptr<Peer> FindPeer(PeerId id, bool take);
@@ -189,16 +188,13 @@ class Links final : public TensorSink {
   void Dial(PeerId to, uint64_t incarnation = 0);
   void OnDialled(PeerId to, const absl::Status& status);
   void Fail(PeerId to, std::vector<Item> items, const absl::Status& why);
-  void Charge(IncompleteMessage* message, uint64_t bytes);
-  void Refuse(IncompleteMessage* message);
-  IncompleteMessage* FindIncomplete(const std::shared_ptr<Peer>& peer, uint64_t number);
-  /// Ends connections on which nothing comes although a message has begun.
+  /// What comes over a connection; nullptr if it is over, or never counted.
+  Incoming* FindIncoming(const std::shared_ptr<Peer>& peer);
+  /// Ends the connection if something is wrong with what has come over it.
+  void Judge(Peer* peer, const absl::Status& status);
+  /// Ends connections over which the rest of a message does not come.
   void EndStalled();
-  /// Hands the message on if it is complete.
-  void Complete(const std::shared_ptr<Peer>& peer, uint64_t number);
-  /// A frame is complete: it, and those that waited for it, are handed on in order.
-  void OnFrame(const std::shared_ptr<Peer>& peer, uint64_t number, IncompleteMessage frame);
-  void HandOn(const std::shared_ptr<Peer>& peer, IncompleteMessage message, bool frame);
+  void OnWhole(PeerId id, const std::shared_ptr<Peer>& peer, MessageAssembler::Message message);
 
   const std::string task_;
   const std::chrono::milliseconds dial_timeout_;
@@ -214,10 +210,8 @@ class Links final : public TensorSink {
   std::map<PeerId, Link> links_;
   bool stopped_ = false;
   // I/O thread.
-  std::unordered_map<const Peer*, PeerId> ids_;
-  std::map<std::pair<const Peer*, uint64_t>, IncompleteMessage> incomplete_;
-  std::unordered_map<const Peer*, FrameOrder> frames_;
-  uint64_t incomplete_bytes_ = 0;
+  SharedBudget budget_{kMaxPartBytes, kLeastPartBytes};
+  std::map<std::shared_ptr<Peer>, Incoming> incoming_;
 };
 
 }  // namespace troupe

@@ -2,6 +2,7 @@
 
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
+#include <google/protobuf/stubs/logging.h>
 
 #include <algorithm>
 #include <new>
@@ -99,8 +100,8 @@ void NodeShell::Init(NodeRole::Options options, WorkerEngine* worker, MasterEngi
 }
 
 bool NodeShell::Stop(std::chrono::milliseconds drain) {
-  if (links_ != nullptr) links_->Stop(drain);
-  return jobs_.Finish(kEndOfJobs);
+  const bool links_ended = links_ == nullptr || links_->Stop(drain);
+  return jobs_.Finish(kEndOfJobs) && links_ended;
 }
 
 // ---- Events ----
@@ -230,8 +231,12 @@ void NodeShell::SendTensor(const std::string& task, uint64_t step, uint64_t key,
 void NodeShell::OnWire(PeerId from, const std::string& bytes, std::vector<Tensor> parts,
                        const absl::Status& whole) {
   cluster::Message message;
-  // What cannot be read cannot be answered either.
-  if (!message.ParseFromString(bytes)) return;
+  {
+    // The parser would write a line for every string that is none: a peer could fill the log.
+    const google::protobuf::LogSilencer silence;
+    // What cannot be read cannot be answered either.
+    if (!message.ParseFromString(bytes)) return;
+  }
   if (!whole.ok()) {
     Enter([&] {
       if (IsRequest(message)) {

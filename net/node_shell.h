@@ -43,8 +43,8 @@ class NodeShell final : public EngineHost, public Outbox {
                          std::function<void(ReceivedTensor)> tensor);
   /// Engines may be nullptr. Events before that are ignored.
   void Init(NodeRole::Options options, WorkerEngine* worker, MasterEngine* master);
-  /// Nothing is sent or heard any more, after up to `drain`. False if jobs are still at work: what
-  /// they use is to be kept for good.
+  /// Nothing is sent or heard any more, after up to `drain`. False if jobs, or the I/O thread, are
+  /// still at work: what they use is to be kept for good.
   bool Stop(std::chrono::milliseconds drain);
 
   NodeRole* role() { return role_.get(); }  ///< Within `Enter` only.

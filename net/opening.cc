@@ -116,11 +116,7 @@ void Opening::Step() {
 }
 
 void Opening::Fail(const absl::Status& why) {
-  if (lingering_ || !report_) {
-    boost::system::error_code ignored;
-    socket.close(ignored);
-    return;
-  }
+  if (lingering_ || !report_) return Close();
   failure_ = why;
   if (!secured_ && absl::IsFailedPrecondition(why)) {
     // The peer speaks no TLS: tell it in plain words.
@@ -141,18 +137,25 @@ void Opening::Fail(const absl::Status& why) {
   lingering_ = true;
   timer_.expires_after(kLinger);
   timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-    boost::system::error_code ignored;
-    if (!error) self->socket.close(ignored);
+    if (!error) self->Close();
   });
-  const auto self = shared_from_this();
-  std::exchange(report_, nullptr)(self, Event::kFailed);
-  Linger();
+  const Report report = report_;
+  report(shared_from_this(), Event::kFailed);
+  if (report_) Linger();  // It has not been abandoned from within.
+}
+
+void Opening::Close() {
+  timer_.cancel();
+  boost::system::error_code ignored;
+  socket.close(ignored);
+  if (const Report report = std::exchange(report_, nullptr)) {
+    report(shared_from_this(), Event::kClosed);
+  }
 }
 
 void Opening::Linger() {
   // Below TLS: what comes is not looked at.
   char bytes[4096];
-  boost::system::error_code error;
   for (int i = 0; i < 64 && socket.is_open(); ++i) {
     const iovec piece = {bytes, sizeof(bytes)};
     const IoResult result = MakePlainStream(socket.native_handle())->Read(&piece, 1);
@@ -165,8 +168,7 @@ void Opening::Linger() {
     }
     break;
   }
-  timer_.cancel();
-  socket.close(error);
+  Close();
 }
 
 }  // namespace troupe

@@ -21,7 +21,8 @@ class Opening : public std::enable_shared_from_this<Opening> {
   enum class Event {
     kVerified,  ///< The answering side knows who connects: `Welcome` or `Refuse`.
     kOpen,      ///< Done: `socket` and `stream` may be taken.
-    kFailed,    ///< `failure` says why. Last.
+    kFailed,    ///< `failure` says why. For a moment the peer has time to read it.
+    kClosed,    ///< After `kFailed`: last.
   };
   using Report = std::function<void(const std::shared_ptr<Opening>&, Event)>;
 
@@ -48,6 +49,8 @@ class Opening : public std::enable_shared_from_this<Opening> {
   bool Stuck(const IoResult& result);
   void Fail(const absl::Status& why);
   void Linger();
+  /// The end of lingering.
+  void Close();
 
   IoLoop* loop_;
   Handshake role_;

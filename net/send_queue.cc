@@ -46,6 +46,8 @@ absl::StatusOr<Outgoing> Outgoing::ForTensor(uint64_t step, uint64_t key, uint64
   return out;
 }
 
+uint64_t Outgoing::needed() const { return DecodedBytes(header.type, shape, header.total); }
+
 void Batch::Advance(size_t bytes) {
   while (bytes > 0) {
     iovec& front = vectors_[next_];
@@ -104,9 +106,13 @@ void SendQueue::PushTensor(Outgoing tensor) {
   waiting_.push_back(std::move(tensor));
 }
 
-void SendQueue::PushUrgent(const FrameHeader& header, std::string body) {
+bool SendQueue::PushUrgent(const FrameHeader& header, std::string body) {
+  const uint64_t bytes = body.size() + kUrgentFrameBytes;
+  if (bytes > kMaxUrgentBytes - urgent_bytes_) return false;
+  urgent_bytes_ += bytes;
   urgent_.emplace_back(header, std::move(body));
   urgent_.back().first.length = urgent_.back().second.size();
+  return true;
 }
 
 void SendQueue::PushLast(const FrameHeader& header, std::string body) {
@@ -121,6 +127,7 @@ std::vector<Outgoing> SendQueue::Clear() {
     queue->clear();
   }
   urgent_.clear();
+  urgent_bytes_ = 0;
   last_.reset();
   queued_bytes_ = 0;
   return dropped;
@@ -158,13 +165,14 @@ bool SendQueue::NextBatch(Batch* batch) {
   uint64_t budget = kChunkBytes;
   size_t frames = 0;
   for (; !urgent_.empty() && frames < kMaxFramesInBatch && budget > 0; ++frames) {
+    urgent_bytes_ -= urgent_.front().second.size() + kUrgentFrameBytes;
     AddUrgent(&urgent_.front(), batch, &budget);
     urgent_.pop_front();
   }
   while (frames < kMaxFramesInBatch && budget > 0) {
     // A new tensor goes before those that have had a turn.
     if (!waiting_.empty() && active_.size() < kMaxActive &&
-        credits_.TryTake(waiting_.front().header.total)) {
+        credits_.TryTake(waiting_.front().needed())) {
       active_.push_front(std::move(waiting_.front()));
       waiting_.pop_front();
     }

@@ -32,6 +32,8 @@ struct Outgoing {
   uint64_t sent = 0;
 
   uint64_t left() const { return header.total - sent; }
+  /// Memory that it takes where it is received.
+  uint64_t needed() const;
 
   /// A tensor to send. Unimplemented for variants without a form; InvalidArgument for tensors that
   /// are invalid (and not dead), larger than `max_bytes`, or not in the host's memory.
@@ -79,11 +81,18 @@ class SendQueue {
 
   explicit SendQueue(uint64_t window) : credits_(window) {}
 
+  /// Frames that need no credits, and what is kept of each besides its body.
+  static constexpr uint64_t kMaxUrgentBytes = uint64_t{256} << 20;
+  static constexpr uint64_t kUrgentFrameBytes = 128;
+
   void PushTensor(Outgoing tensor);
-  /// A frame that needs no credits; `header.length` is set here.
-  void PushUrgent(const FrameHeader& header, std::string body);
+  /// A frame that needs no credits; `header.length` is set here. False, and it is dropped, if more
+  /// than `kMaxUrgentBytes` would wait: the peer does not read what it is told.
+  bool PushUrgent(const FrameHeader& header, std::string body);
   /// The last frame of the stream, after all that is queued.
   void PushLast(const FrameHeader& header, std::string body);
+  /// Nothing may be pushed after the last frame.
+  bool ended() const { return last_.has_value() || finished_; }
   /// The last frame has been taken into a batch.
   bool finished() const { return finished_; }
   /// False if that is more than was taken.
@@ -107,6 +116,7 @@ class SendQueue {
   uint64_t next_transfer_ = 1;
   uint64_t queued_bytes_ = 0;
   std::deque<std::pair<FrameHeader, std::string>> urgent_;
+  uint64_t urgent_bytes_ = 0;
   std::deque<Outgoing> active_;  ///< Sent in part; whose turn it is comes first.
   std::deque<Outgoing> waiting_;
   std::optional<std::pair<FrameHeader, std::string>> last_;

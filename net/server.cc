@@ -12,6 +12,7 @@
 #include "devices/status_macros.h"
 #include "net/address.h"
 #include "net/handshake.h"
+#include "net/keep_for_good.h"
 #include "net/local_master.h"
 #include "net/node_shell.h"
 
@@ -37,6 +38,9 @@ struct TaskServer::Impl {
 };
 
 namespace {
+
+// For running kernels to stop when their steps are aborted.
+constexpr std::chrono::seconds kStopOfKernels(3);
 
 /// False if the two are certainly different places: two tasks must not take each other's name.
 bool MayBeTheSame(const std::string& listed, const std::string& told) {
@@ -87,21 +91,54 @@ absl::StatusOr<NodeRole::Options> MakeNodeOptions(const TaskServerOptions& optio
   return node;
 }
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<TaskServer>> TaskServer::Start(const TaskServerOptions& options) {
-  TROUPE_ASSIGN_OR_RETURN(const std::string listed, options.cluster.Address(options.task));
-  TROUPE_ASSIGN_OR_RETURN(const HostPort address, ParseHostPort(listed));
-  TransportOptions transport;  // Certificates are read before anything is started.
+absl::StatusOr<TransportOptions> MakeTransportOptions(const TaskServerOptions& options,
+                                                      const std::string& address,
+                                                      uint64_t incarnation) {
+  TransportOptions transport;
   TROUPE_ASSIGN_OR_RETURN(
       transport.tls,
       TlsContext::CreateIfAny({options.tls_certificate, options.tls_key, options.tls_authority}));
-  if (transport.tls) TROUPE_RETURN_IF_ERROR(transport.tls->CheckOwn(options.task.ToString()));
-  TROUPE_RETURN_IF_ERROR(CheckHeartbeats(options));
+  transport.task = options.task.ToString();
+  if (transport.tls) TROUPE_RETURN_IF_ERROR(transport.tls->CheckOwn(transport.task));
+  transport.incarnation = incarnation;
+  transport.address = address;
+  transport.insecure = options.insecure;
+  transport.secret = options.secret;
+  transport.stall_timeout = options.heartbeat_timeout;
+  return transport;
+}
+
+/// Has the links follow what the role learns of tasks. `left` is called when it has left itself.
+void FollowRole(NodeShell* shell, const std::function<void()>& left) {
+  Links* const links = shell->links();
+  NodeRole* const role = shell->role();
+  role->set_watcher([links](PeerId peer, FailureDetectorRole::Change change, uint64_t) {
+    if (change == FailureDetectorRole::Change::kLost) links->Drop(peer);
+  });
+  role->set_member_watcher([links, shell, self = role->self(), left](
+                               PeerId peer, const std::string& name, const std::string& address) {
+    if (!name.empty()) {
+      links->SetTask(peer, name, address);
+    } else if (peer != self) {
+      shell->Defer([links, peer] { links->RemoveTask(peer); });  // It is told before.
+    } else if (left) {
+      left();
+    }
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TaskServer>> TaskServer::Start(const TaskServerOptions& options) {
   auto impl = std::make_unique<Impl>();
   impl->options = options;
-  impl->address = listed;
   impl->incarnation = NewIncarnation();
+  // What may be wrong is found before anything is started.
+  TROUPE_ASSIGN_OR_RETURN(impl->address, options.cluster.Address(options.task));
+  TROUPE_ASSIGN_OR_RETURN(const HostPort address, ParseHostPort(impl->address));
+  TROUPE_ASSIGN_OR_RETURN(const TransportOptions transport,
+                          MakeTransportOptions(options, impl->address, impl->incarnation));
+  TROUPE_RETURN_IF_ERROR(CheckHeartbeats(options));
   TROUPE_ASSIGN_OR_RETURN(impl->runtime,
                           Runtime::Create({.threads = options.threads,
                                            .num_cpu_devices = options.num_cpu_devices,
@@ -110,17 +147,11 @@ absl::StatusOr<std::unique_ptr<TaskServer>> TaskServer::Start(const TaskServerOp
                                            .devices = options.devices}));
   TROUPE_ASSIGN_OR_RETURN(const NodeRole::Options node,
                           MakeNodeOptions(options, impl->incarnation));
-  NodeShell* const shell = (impl->shell = std::make_unique<NodeShell>(
-                                std::max(4, static_cast<int>(std::thread::hardware_concurrency()))))
-                               .get();
+  impl->shell = std::make_unique<NodeShell>(
+      std::max(4, static_cast<int>(std::thread::hardware_concurrency())));
+  NodeShell* const shell = impl->shell.get();
   impl->worker = std::make_unique<PartitionEngine>(impl->runtime, shell);
   impl->master = std::make_unique<GraphEngine>(shell);
-  transport.task = node.task;
-  transport.incarnation = impl->incarnation;
-  transport.address = listed;
-  transport.insecure = options.insecure;
-  transport.secret = options.secret;
-  transport.stall_timeout = options.heartbeat_timeout;
   TROUPE_RETURN_IF_ERROR(shell->MakeLinks(
       transport, [shell](const PeerInfo& info) { return NumberOf(shell->links(), info); },
       [engine = impl->worker.get()](ReceivedTensor tensor) {
@@ -133,33 +164,17 @@ absl::StatusOr<std::unique_ptr<TaskServer>> TaskServer::Start(const TaskServerOp
     links->SetTask(i, node.tasks[i].name, node.tasks[i].address);
   }
   shell->Init(node, impl->worker.get(), impl->master.get());
-  shell->Enter([&] {
-    NodeRole* role = shell->role();
-    role->set_watcher([links](PeerId peer, FailureDetectorRole::Change change, uint64_t) {
-      if (change == FailureDetectorRole::Change::kLost) links->Drop(peer);
-    });
-    role->set_member_watcher(
-        [links, shell, self = role->self(), left = options.left](
-            PeerId peer, const std::string& name, const std::string& member_address) {
-          if (!name.empty()) {
-            links->SetTask(peer, name, member_address);
-          } else if (peer != self) {
-            shell->Defer([links, peer] { links->RemoveTask(peer); });  // It is told before.
-          } else if (left) {
-            left();
-          }
-        });
-  });
+  shell->Enter([&] { FollowRole(shell, options.left); });
   if (options.before_listening != nullptr) {
     options.before_listening(links, impl->incarnation, impl->runtime);
   }
   std::unique_ptr<TaskServer> server(new TaskServer(std::move(impl)));
   TROUPE_RETURN_IF_ERROR(links->Listen(address.host, address.port).status());
   const bool anyone = options.secret.empty() && options.tls_certificate.empty();
-  WriteLog(LogLevel::kInfo, node.task, {"server"}, "serves at ", listed,
+  WriteLog(LogLevel::kInfo, node.task, {"server"}, "serves at ", server->address(),
            anyone ? ", whoever connects: it has no secret (--secret-file)" : "");
   server->impl_->local =
-      LocalMaster::Open(listed, {options.tls_certificate, options.secret}, shell);
+      LocalMaster::Open(server->address(), {options.tls_certificate, options.secret}, shell);
   return server;
 }
 
@@ -167,7 +182,7 @@ TaskServer::TaskServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 TaskServer::~TaskServer() {
   // What kernels are still at work on cannot be taken away from them.
-  if (!Stop(std::chrono::milliseconds(0)).ok() || impl_->stuck) static_cast<void>(impl_.release());
+  if (!Stop(std::chrono::milliseconds(0)).ok() || impl_->stuck) KeepForGood(std::move(impl_));
 }
 
 const TaskId& TaskServer::task() const { return impl_->options.task; }
@@ -209,22 +224,24 @@ absl::Status TaskServer::Stop(std::chrono::milliseconds drain) {
   std::lock_guard<std::mutex> lock(impl_->mutex);
   if (impl_->stopped) return absl::OkStatus();
   impl_->stopped = true;
-  WriteLog(LogLevel::kInfo, impl_->options.task.ToString(), {"server"}, "stops");
+  const std::string task = impl_->options.task.ToString();
+  WriteLog(LogLevel::kInfo, task, {"server"}, "stops");
   impl_->shell->Enter([this] { impl_->shell->role()->Drain(); });
   impl_->WaitUntilIdle(Clock::now() + drain);
   impl_->shell->Enter([this] { impl_->shell->role()->Stop(NodeShell::Now()); });
-  bool idle = impl_->WaitUntilIdle(Clock::now() + std::chrono::seconds(3));
+  // Kernels that stop let their steps be answered. By the timeout the others have lost this task;
+  // then it is not to be found any more, whatever its kernels do.
+  const Clock::time_point last = Clock::now() + kStopOfKernels;
+  bool idle = impl_->WaitUntilIdle(std::min(last, Clock::now() + impl_->options.heartbeat_timeout));
+  // A step is over just before it is answered, and nobody hears when the answer has been written.
+  if (idle) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  static_cast<void>(impl_->shell->links()->Stop(std::chrono::milliseconds(100)));
+  idle = idle || impl_->WaitUntilIdle(last);
   if (impl_->local != nullptr) idle &= impl_->local->Close(std::chrono::seconds(idle ? 1 : 0));
-  if (idle) {
-    // The last answers are on their way.
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    impl_->stuck = !impl_->shell->Stop(std::chrono::milliseconds(100));
-    return absl::OkStatus();
-  }
-  impl_->stuck = true;
-  const std::string task = impl_->options.task.ToString();
+  impl_->stuck = !impl_->shell->Stop(std::chrono::milliseconds(0)) || !idle;
+  if (idle) return absl::OkStatus();
   WriteLog(LogLevel::kError, task, {"server"}, "kernels do not stop; what they use is kept");
-  return absl::DeadlineExceededError(StrCat(task, " is stopping, but kernels are still at work"));
+  return absl::DeadlineExceededError(StrCat(task, " has stopped, but kernels are still at work"));
 }
 
 }  // namespace troupe

@@ -62,9 +62,10 @@ class TaskServer {
 
   /// The cluster has taken this task in: `members` is the answer to JoinClusterRequest.
   void Joined(const cluster::JoinClusterReply& members);
-  /// Takes no new work, gives running steps up to `drain` to end, cancels the others, and leaves
-  /// the cluster. Returns within `drain` and a few seconds; DeadlineExceeded if kernels did not
-  /// stop.
+  /// Takes no new work, gives running steps up to `drain` to end, cancels the others, and is not to
+  /// be found any more: its port is free and its connections are closed, the heartbeat timeout
+  /// after that at the latest. Returns within `drain` and a few seconds; DeadlineExceeded if
+  /// kernels did not stop, which then go on for nobody.
   absl::Status Stop(std::chrono::milliseconds drain = std::chrono::milliseconds(2000));
   /// As `Stop`, for good: the others forget this task. FailedPrecondition, and it goes on serving
   /// what runs: no other task lives.

@@ -211,6 +211,14 @@ absl::StatusOr<Tensor> DecodeElements(ElementType type, const Shape& shape, std:
   return DecodeAt(type, shape, bytes, 0, allocator);
 }
 
+uint64_t DecodedBytes(ElementType type, const Shape& shape, uint64_t wire_bytes) {
+  if (IsPlain(type)) return wire_bytes;
+  const uint64_t element = type == ElementType::kString     ? 32
+                           : type == ElementType::kResource ? 192
+                                                            : 64;
+  return wire_bytes + element * static_cast<uint64_t>(shape.num_elements());
+}
+
 void RegisterVariantCodec(const std::string& name, const VariantCodec& codec) {
   std::lock_guard<std::mutex> lock(AllCodecs().mutex);
   AllCodecs().by_name[name] = codec;

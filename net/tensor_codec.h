@@ -24,6 +24,11 @@ absl::Status EncodeElements(const Tensor& tensor, std::string* out);
 absl::StatusOr<Tensor> DecodeElements(ElementType type, const Shape& shape, std::string_view bytes,
                                       Allocator* allocator = HostAllocator());
 
+/// The memory that a tensor takes which travels as so many bytes: a string of one byte is an object
+/// of 32. Both ends of a connection compute it in the same way, so that sizes of objects are part
+/// of the protocol. `shape` has at most `wire_bytes` elements.
+uint64_t DecodedBytes(ElementType type, const Shape& shape, uint64_t wire_bytes);
+
 /// A form for one kind of values of variants, registered by whoever knows the kind. Both are called
 /// on any thread; `depth` counts the variants around this one and is passed on to nested tensors.
 struct VariantCodec {

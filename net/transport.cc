@@ -10,6 +10,7 @@
 #include <random>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "devices/status_macros.h"
 #include "net/address.h"
@@ -18,6 +19,7 @@
 #include "net/dial.h"
 #include "net/handshake.h"
 #include "net/io_loop.h"
+#include "net/keep_for_good.h"
 #include "net/opening.h"
 
 namespace troupe {
@@ -27,6 +29,8 @@ using boost::asio::ip::tcp;
 
 // Until the next attempt to accept, when the process has no descriptors left.
 constexpr std::chrono::milliseconds kAcceptPause(100);
+// For the I/O thread to come out of the sink's functions, which are short, when it is to end.
+constexpr std::chrono::seconds kStopPatience(5);
 
 }  // namespace
 
@@ -43,7 +47,8 @@ class Transport::Impl : public std::enable_shared_from_this<Transport::Impl> {
         sink_(sink),
         loop_(std::make_shared<IoLoop>()),
         watch_(loop_->context()),
-        tick_(loop_->context()) {}
+        tick_(loop_->context()),
+        accept_pause_(loop_->context()) {}
 
   void Start() {
     loop_->Post([self = shared_from_this()] {
@@ -71,8 +76,7 @@ class Transport::Impl : public std::enable_shared_from_this<Transport::Impl> {
   using PairKey = std::pair<std::string, std::pair<uint64_t, uint64_t>>;
 
   Identity Self() const {
-    return {options_.cluster, options_.task, options_.incarnation, options_.secret,
-            options_.address};
+    return {options_.task, options_.incarnation, options_.secret, options_.address};
   }
   StreamTerms Terms(uint64_t connection, int lane) const {
     return {connection, lane,
@@ -91,11 +95,13 @@ class Transport::Impl : public std::enable_shared_from_this<Transport::Impl> {
   void Accept(const Acceptor& acceptor);
   void Answer(tcp::socket socket);
   void OnAnswered(const std::shared_ptr<Opening>& opening, Opening::Event event);
-  /// Forgets an opening, and the other stream of its connection.
-  void Forget(const std::shared_ptr<Opening>& opening);
-  /// Ends the handshake that has taken longest; false if there is none.
+  /// There is no connection to be made of an opening: the other stream of it ends.
+  void Part(const std::shared_ptr<Opening>& opening);
+  /// Ends what has begun first of the handshakes and refusals under way; false if there is none.
   bool EndOldest(const std::string& why);
   void Join(const std::shared_ptr<Opening>& opening);
+  /// A dial has failed: the peer may be reading why.
+  void Linger(const Dial& dial);
   Link Establish(const std::shared_ptr<Opening> (&lanes)[Connection::kLanes], bool answered);
   std::set<Link> links() {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -104,6 +110,8 @@ class Transport::Impl : public std::enable_shared_from_this<Transport::Impl> {
   void Watch();
   void Tick();
   void StartStop(std::chrono::milliseconds drain);
+  /// Nothing is accepted, sent or received any more, whatever the I/O thread does. With `mutex_`.
+  void ShutDown();
 
   TransportOptions options_;
   TensorSink* const sink_;
@@ -111,17 +119,20 @@ class Transport::Impl : public std::enable_shared_from_this<Transport::Impl> {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::set<Link> links_;  ///< Guarded by `mutex_`.
+  // Guarded by `mutex_`.
+  std::set<Acceptor> acceptors_;
+  std::set<Link> links_;
   bool stopping_ = false, closing_ = false, stopped_ = false;
+  absl::Status stop_status_;
 
   // I/O thread.
   bool ending_ = false;
-  boost::asio::steady_timer watch_, tick_;
-  std::set<Acceptor> acceptors_;
+  boost::asio::steady_timer watch_, tick_, accept_pause_;
   std::map<uint64_t, std::shared_ptr<Opening>> openings_;  ///< By number, oldest first.
   uint64_t next_opening_ = 1;
   std::map<PairKey, Pair> pairs_;
   std::set<std::shared_ptr<Dial>> dials_;
+  std::vector<std::weak_ptr<Opening>> lingering_;
 };
 
 // ---- Answering ----
@@ -154,7 +165,10 @@ absl::StatusOr<int> Transport::Impl::Listen(const std::string& host, int port) {
   }
   const bool posted = loop_->Post([self = shared_from_this(), acceptor] {
     if (self->ending_) return;
-    self->acceptors_.insert(acceptor);
+    {
+      std::lock_guard<std::mutex> lock(self->mutex_);
+      self->acceptors_.insert(acceptor);
+    }
     self->Accept(acceptor);
   });
   if (!posted) return absl::CancelledError("the transport has been stopped");
@@ -170,8 +184,8 @@ void Transport::Impl::Accept(const Acceptor& acceptor) {
       return self->Accept(acceptor);
     }
     if (self->EndOldest(error.message())) return self->Accept(acceptor);
-    auto pause = std::make_shared<boost::asio::steady_timer>(self->loop_->context(), kAcceptPause);
-    pause->async_wait([self, acceptor, pause](const boost::system::error_code&) {
+    self->accept_pause_.expires_after(kAcceptPause);
+    self->accept_pause_.async_wait([self, acceptor](const boost::system::error_code&) {
       if (!self->ending_) self->Accept(acceptor);
     });
   });
@@ -195,11 +209,12 @@ void Transport::Impl::OnAnswered(const std::shared_ptr<Opening>& opening, Openin
   if (ending_) return;
   if (event == Opening::Event::kVerified) return Join(opening);
   if (event == Opening::Event::kFailed) {
-    Forget(opening);
+    Part(opening);
     sink_->OnStranger(opening->address(), opening->failure());
     return;
   }
   openings_.erase(opening->number);
+  if (event == Opening::Event::kClosed) return;
   const auto found = pairs_.find(KeyOf(*opening));
   if (found == pairs_.end() || found->second.lanes[opening->role().peer_terms().lane] != opening) {
     return opening->Abandon();  // The other stream has failed meanwhile.
@@ -210,8 +225,7 @@ void Transport::Impl::OnAnswered(const std::shared_ptr<Opening>& opening, Openin
   Establish(pair.lanes, true);
 }
 
-void Transport::Impl::Forget(const std::shared_ptr<Opening>& opening) {
-  openings_.erase(opening->number);
+void Transport::Impl::Part(const std::shared_ptr<Opening>& opening) {
   const auto found = pairs_.find(KeyOf(*opening));
   const int lane = opening->role().peer_terms().lane;
   if (found == pairs_.end() || found->second.lanes[lane] != opening) return;
@@ -223,8 +237,10 @@ void Transport::Impl::Forget(const std::shared_ptr<Opening>& opening) {
 bool Transport::Impl::EndOldest(const std::string& why) {
   if (openings_.empty()) return false;
   const std::shared_ptr<Opening> oldest = openings_.begin()->second;
-  Forget(oldest);
+  openings_.erase(openings_.begin());
   oldest->Abandon();
+  if (!oldest->failure().ok()) return true;  // It has been told of.
+  Part(oldest);
   sink_->OnStranger(oldest->address(), absl::ResourceExhaustedError(why));
   return true;
 }
@@ -265,7 +281,10 @@ void Transport::Impl::Connect(const std::string& address, const ConnectOptions& 
     self->dials_.insert(dial);
     dial->Start([self, dial, shared_done](const absl::Status& status) {
       self->dials_.erase(dial);
-      if (!status.ok()) return (*shared_done)(status);
+      if (!status.ok()) {
+        self->Linger(*dial);
+        return (*shared_done)(status);
+      }
       const std::shared_ptr<Opening> lanes[] = {dial->openings()[0], dial->openings()[1]};
       const Link link = self->Establish(lanes, false);
       (*shared_done)(std::shared_ptr<Peer>(link));
@@ -276,11 +295,17 @@ void Transport::Impl::Connect(const std::string& address, const ConnectOptions& 
   }
 }
 
+void Transport::Impl::Linger(const Dial& dial) {
+  std::erase_if(lingering_, [](const auto& opening) { return opening.expired(); });
+  lingering_.insert(lingering_.end(), dial.openings().begin(), dial.openings().end());
+}
+
 Transport::Impl::Link Transport::Impl::Establish(
     const std::shared_ptr<Opening> (&lanes)[Connection::kLanes], bool answered) {
   Connection::Options options;
   options.max_tensor_bytes = options_.max_tensor_bytes;
   options.allocator = options_.allocator;
+  options.stall_timeout = options_.stall_timeout;
   options.peer_max_tensor_bytes = lanes[0]->role().peer_terms().max_tensor_bytes;
   for (int i = 0; i < Connection::kLanes; ++i) {
     options.send_windows[i] = lanes[i]->role().peer_terms().window;
@@ -337,16 +362,31 @@ void Transport::Impl::StartStop(std::chrono::milliseconds drain) {
   boost::system::error_code ignored;
   watch_.cancel();
   tick_.cancel();
-  for (const Acceptor& acceptor : std::exchange(acceptors_, {})) acceptor->close(ignored);
+  accept_pause_.cancel();
+  std::set<Acceptor> acceptors;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    acceptors.swap(acceptors_);
+  }
+  for (const Acceptor& acceptor : acceptors) acceptor->close(ignored);
   for (const auto& [number, opening] : std::exchange(openings_, {})) opening->Abandon();
   pairs_.clear();
   for (const auto& dial : std::exchange(dials_, {})) {
     dial->Cancel(absl::CancelledError("the transport has been stopped"));
   }
+  for (const auto& weak : std::exchange(lingering_, {})) {
+    if (const auto opening = weak.lock()) opening->Abandon();
+  }
   for (const Link& link : links()) link->StartClose("the task stops", drain);
   std::lock_guard<std::mutex> lock(mutex_);
   closing_ = true;
   changed_.notify_all();
+}
+
+void Transport::Impl::ShutDown() {
+  // What is in these sets has not been closed: the numbers are those of our sockets.
+  for (const Acceptor& acceptor : acceptors_) ::shutdown(acceptor->native_handle(), SHUT_RDWR);
+  for (const Link& link : links_) link->ShutDown();
 }
 
 absl::Status Transport::Impl::Stop(std::chrono::milliseconds drain) {
@@ -356,32 +396,40 @@ absl::Status Transport::Impl::Stop(std::chrono::milliseconds drain) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (stopping_) {
     changed_.wait(lock, [this] { return stopped_; });
-    return absl::OkStatus();
+    return stop_status_;
   }
   stopping_ = true;
   lock.unlock();
   loop_->Post([self = shared_from_this(), drain] { self->StartStop(drain); });
   // The connections close by themselves, at the latest when the time to drain is over.
   lock.lock();
-  changed_.wait(lock, [this] { return closing_ && links_.empty(); });
-  lock.unlock();
-  loop_->Stop();
-  lock.lock();
+  if (changed_.wait_for(lock, drain + kStopPatience,
+                        [this] { return closing_ && links_.empty(); })) {
+    lock.unlock();
+    loop_->Stop();
+    lock.lock();
+  } else {
+    ShutDown();
+    stop_status_ = absl::DeadlineExceededError("the I/O thread is held by a function of the sink");
+  }
   stopped_ = true;
   changed_.notify_all();
-  return absl::OkStatus();
+  return stop_status_;
 }
 
 // ---- The public face ----
 
 Transport::Transport(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-Transport::~Transport() { (void)Stop(); }
+Transport::~Transport() {
+  // A thread that goes on needs what it uses.
+  if (!Stop().ok()) KeepForGood(std::move(impl_));
+}
 
 absl::StatusOr<std::unique_ptr<Transport>> Transport::Create(const TransportOptions& options,
                                                              TensorSink* sink) {
-  if (options.task.empty() || options.task.size() > 500 || options.cluster.size() > 500) {
-    return InvalidArgument("a task and its cluster need names of at most 500 bytes");
+  if (options.task.empty() || options.task.size() > 500) {
+    return InvalidArgument("a task needs a name of at most 500 bytes");
   }
   for (const uint64_t window : {options.window_bytes, options.small_window_bytes}) {
     if (window < kMinWindow || window > kMaxWindow) {

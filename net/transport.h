@@ -50,8 +50,10 @@ struct SendItem {
 /// What of a connection is under way and has been done.
 struct PeerStats {
   uint64_t bytes_sent = 0, bytes_received = 0;
+  uint64_t tensor_bytes_received = 0;
   uint64_t queued_bytes = 0;      ///< Of tensors that have not been handed to the kernel.
   uint64_t unreturned_bytes = 0;  ///< Credits of the peer that tensors received here hold.
+  bool short_of_credits = false;  ///< Tensors may wait at the peer until some are let go of here.
 };
 
 /// A connection to a task. All functions are thread-safe and none waits; they may be called from
@@ -168,7 +170,6 @@ uint64_t NewIncarnation();
 struct TransportOptions {
   std::string task;                       ///< Who we are: "/job:worker/replica:0/task:0".
   uint64_t incarnation = 0;               ///< Of this start of the task; 0: drawn.
-  std::string cluster;                    ///< Tasks of other clusters are refused.
   std::string secret;                     ///< Both sides of a connection must know the same.
   std::string address;                    ///< Where the task serves, as peers are told.
   std::shared_ptr<const TlsContext> tls;  ///< All connections are under TLS if set.
@@ -228,7 +229,8 @@ class Transport {
 
   /// Accepts and connects no more, gives every connection up to `drain` to send what is queued,
   /// closes them (`OnPeerLost`: Cancelled), and ends the thread. Afterwards the sink is not called
-  /// any more. Returns within `drain` and the time that the sink's functions take.
+  /// any more. DeadlineExceeded if one of the sink's functions goes on for more than five seconds
+  /// besides: port and connections are shut down, but the sink may still be in use.
   /// FailedPrecondition on the I/O thread.
   absl::Status Stop(std::chrono::milliseconds drain = std::chrono::milliseconds(0));
 

@@ -61,7 +61,8 @@ std::string Repaired(std::string bytes) {
   size_t at = 0;
   while (at + kFrameHeaderBytes <= bytes.size()) {
     char* head = bytes.data() + at;
-    std::memcpy(head, "TRPF\1\0", 6);
+    std::memcpy(head, "TRPF", 4);
+    std::memcpy(head + 4, &kWireVersion, sizeof(kWireVersion));
     size_t size = kFrameHeaderBytes;
     if (head[6] == static_cast<char>(FrameKind::kTensor))
       size += 8u * static_cast<uint8_t>(head[13]);
@@ -99,7 +100,7 @@ void Read(std::string_view bytes, bool bulk, size_t step) {
 }
 
 void Shake(std::string_view bytes, bool answering, size_t step) {
-  const Identity self = {"c", "/job:a/replica:0/task:0", 1, "secret"};
+  const Identity self = {"/job:a/replica:0/task:0", 1, "secret"};
   const auto terms = [](int lane) { return StreamTerms{1, lane, 1 << 20, 1 << 20}; };
   Handshake role =
       answering ? Handshake::Answering(self, terms) : Handshake::Connecting(self, terms(0), "", 0);

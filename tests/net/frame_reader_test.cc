@@ -192,6 +192,37 @@ TEST(SendQueue, WaitsForCredits) {
   EXPECT_GT(reading.recorder.tensors.size(), 8u);
 }
 
+// Both ends charge for the memory that a tensor takes, not for its bytes on the wire.
+TEST(SendQueue, StringsAreChargedWhatTheyTake) {
+  constexpr uint64_t kSmallWindow = 1 << 20;
+  const Tensor strings = Tensor::Uninitialized(ElementType::kString, Shape({10000}));  // Empty.
+  SendQueue queue(kSmallWindow);
+  for (uint64_t key = 0; key < 10; ++key) Push(&queue, 1, key, strings);
+  std::string bytes;
+  AppendBatches(&queue, &bytes);
+  EXPECT_EQ(queue.queued_bytes(), 7 * 10000u);  // Each takes 330,000 there.
+  Reading reading(true, kSmallWindow);
+  ASSERT_TRUE(reading.Feed(bytes).ok());
+  ASSERT_EQ(reading.recorder.tensors.size(), 3u);
+  EXPECT_GE(reading.recorder.tensors[0].charge, 33 * 10000u);
+}
+
+TEST(SendQueue, WhatNeedsNoCreditsIsBounded) {
+  SendQueue queue(1 << 20);
+  const FrameHeader message{.kind = FrameKind::kMessage};
+  int pushed = 0;
+  while (queue.PushUrgent(message, std::string(1 << 20, 'x')) && pushed < 1000) ++pushed;
+  EXPECT_EQ(pushed, 255);
+  Batch batch;
+  ASSERT_TRUE(queue.NextBatch(&batch));
+  EXPECT_TRUE(queue.PushUrgent(message, std::string(1 << 20, 'x')));
+  queue.Clear();
+  // Frames without a body count, too.
+  uint64_t empty = 0;
+  while (queue.PushUrgent(message, "") && empty < (uint64_t{1} << 24)) ++empty;
+  EXPECT_EQ(empty, SendQueue::kMaxUrgentBytes / SendQueue::kUrgentFrameBytes);
+}
+
 TEST(SendQueue, TheLastFrameComesAfterAllOthers) {
   SendQueue queue(1 << 20);
   for (uint64_t key = 0; key < 10; ++key) Push(&queue, 1, key, Big(50000));
@@ -240,6 +271,8 @@ FrameHeader Header(FrameKind kind, uint64_t transfer, uint64_t length, uint64_t 
 
 TEST(FrameReader, RefusesStrangeFrames) {
   const std::string open = Frame(Header(FrameKind::kTensor, 5, 4, 10), "abcd", {10});
+  FrameHeader strings = Header(FrameKind::kTensor, 1, 3, 3);
+  strings.type = ElementType::kString;
   const struct {
     std::string bytes;
     const char* message;
@@ -260,6 +293,7 @@ TEST(FrameReader, RefusesStrangeFrames) {
        "no credit"},
       {Frame(Header(FrameKind::kTensor, 1, 1, uint64_t{1} << 40), "a", {int64_t{1} << 40}),
        "at most"},
+      {Frame(strings, "abc", {int64_t{1} << 40}), "3 bytes for string"},
   };
   for (const auto& c : cases) {
     for (const bool bulk : {false, true}) {

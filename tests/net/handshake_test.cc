@@ -6,15 +6,17 @@
 #include <functional>
 #include <random>
 
+#include "devices/status_macros.h"
 #include "net/frame.h"
+#include "tests/net/mutate.h"
 
 namespace troupe {
 namespace {
 
 using ::testing::HasSubstr;
 
-const Identity kWorker = {"demo", "/job:worker/replica:0/task:0", 11, "s3cret"};
-const Identity kServer = {"demo", "/job:ps/replica:0/task:0", 22, "s3cret"};
+const Identity kWorker = {"/job:worker/replica:0/task:0", 11, "s3cret"};
+const Identity kServer = {"/job:ps/replica:0/task:0", 22, "s3cret"};
 
 StreamTerms Terms(int lane) { return {77, lane, 1 << 20, 1 << 30}; }
 
@@ -80,14 +82,9 @@ TEST(Handshake, RefusalsAreClearOnBothSides) {
   EXPECT_TRUE(absl::IsPermissionDenied(outcome.answering)) << outcome.answering;
   EXPECT_THAT(std::string(outcome.answering.message()), HasSubstr("another secret"));
 
-  other = kServer;
-  other.cluster = "production";
-  outcome = Try(kWorker, other);
+  outcome = Try(kWorker, kServer, "/job:ps/replica:0/task:1");
   EXPECT_TRUE(absl::IsFailedPrecondition(outcome.connecting));
   EXPECT_TRUE(absl::IsFailedPrecondition(outcome.answering));
-  EXPECT_THAT(std::string(outcome.connecting.message()), HasSubstr("\"production\""));
-
-  outcome = Try(kWorker, kServer, "/job:ps/replica:0/task:1");
   EXPECT_THAT(std::string(outcome.connecting.message()), HasSubstr("not /job:ps/replica:0/task:1"));
   EXPECT_THAT(std::string(outcome.answering.message()), HasSubstr("looking for here"));
 
@@ -100,7 +97,7 @@ TEST(Handshake, BothSidesLearnWhoHasWhichSecret) {
   const std::string none, one = "0123456789abcdef", two = "0123456789abcdeg";
   for (const std::string& of_worker : {none, one, two}) {
     for (const std::string& of_server : {none, one, two}) {
-      SCOPED_TRACE(of_worker + " and " + of_server);
+      SCOPED_TRACE(StrCat(of_worker, " and ", of_server));
       Identity worker = kWorker, server = kServer;
       worker.secret = of_worker;
       server.secret = of_server;
@@ -146,25 +143,27 @@ TEST(Handshake, WhoPassesOverTheProofIsRefused) {
 
 TEST(Handshake, OtherVersionsAreToldOnBothSides) {
   const Tamper newer = [](std::string bytes) {
-    bytes[4] = 3;
+    bytes[4] = kWireVersion + 1;
     return bytes;
   };
   Outcome outcome = Try(kWorker, kServer, "", 0, newer);
   EXPECT_TRUE(absl::IsFailedPrecondition(outcome.answering)) << outcome.answering;
-  EXPECT_THAT(std::string(outcome.answering.message()), HasSubstr("speaks version 3"));
+  EXPECT_THAT(std::string(outcome.answering.message()),
+              HasSubstr(StrCat("speaks version ", kWireVersion + 1)));
   EXPECT_THAT(std::string(outcome.connecting.message()), HasSubstr("refused by the peer"));
-  EXPECT_THAT(std::string(outcome.connecting.message()), HasSubstr("speaks version 3"));
+  EXPECT_THAT(std::string(outcome.connecting.message()),
+              HasSubstr(StrCat("speaks version ", kWireVersion + 1)));
   outcome = Try(kWorker, kServer, "", 0, nullptr, newer);
-  EXPECT_THAT(std::string(outcome.connecting.message()), HasSubstr("speaks version 3"));
+  EXPECT_THAT(std::string(outcome.connecting.message()),
+              HasSubstr(StrCat("speaks version ", kWireVersion + 1)));
 }
 
 TEST(Handshake, ARefusalOfAnotherVersionIsUnderstood) {
-  Identity other = kServer;
-  other.cluster = "production";
-  const Outcome outcome = Try(kWorker, other, "", 0, nullptr, [](std::string bytes) {
-    bytes[4] = 9;
+  const auto newer = [](std::string bytes) {
+    bytes[4] = kWireVersion + 6;
     return bytes;
-  });
+  };
+  const Outcome outcome = Try(kWorker, kServer, "/job:ps/replica:0/task:1", 0, nullptr, newer);
   EXPECT_THAT(std::string(outcome.connecting.message()), HasSubstr("refused by the peer"));
 }
 
@@ -187,50 +186,23 @@ TEST(Handshake, NothingMayBeChangedOnTheWay) {
       return bytes;
     };
     const Outcome from_a = Try(kWorker, kServer, "", 0, flip);
-    if (at < 172) {
+    if (at < 164) {
       EXPECT_FALSE(from_a.connecting.ok() && from_a.answering.ok()) << at;
     }
     const Outcome from_b = Try(kWorker, kServer, "", 0, nullptr, flip);
-    if (at < 182) {
+    if (at < 174) {
       EXPECT_FALSE(from_b.connecting.ok() && from_b.answering.ok()) << at;
     }
   }
 }
 
-/// A change that somebody could make to bytes on their way.
-std::string Mutated(std::string bytes, std::mt19937* random) {
-  const auto below = [&](size_t n) { return n == 0 ? 0 : (*random)() % n; };
-  for (size_t changes = 1 + below(3); changes > 0; --changes) {
-    const size_t at = below(bytes.size());
-    switch (below(6)) {
-      case 0:
-        if (!bytes.empty()) bytes[at] = static_cast<char>(bytes[at] ^ (1 << below(8)));
-        break;
-      case 1:
-        if (!bytes.empty()) bytes[at] = static_cast<char>((*random)());
-        break;
-      case 2:
-        bytes.erase(at, 1 + below(40));
-        break;
-      case 3:
-        bytes.insert(at, std::string(1 + below(40), static_cast<char>((*random)())));
-        break;
-      case 4:
-        bytes.insert(below(bytes.size()), bytes.substr(at, below(80)));
-        break;
-      case 5:
-        bytes.resize(at);
-        break;
-    }
-  }
-  return bytes;
-}
-
 // Whatever is done to what they say: nobody opens a stream to somebody else, or on other terms.
+// TROUPE_MUTATIONS=N makes N of them.
 TEST(Handshake, MutatedHandshakesOpenNothingElse) {
   std::mt19937 random(20260);
   int refused = 0;
-  for (int run = 0; run < 20000; ++run) {
+  const int runs = NumMutations(20000);
+  for (int run = 0; run < runs && !testing::Test::HasFailure(); ++run) {
     Handshake a = Handshake::Connecting(kWorker, Terms(1), run % 2 == 0 ? kServer.task : "", 0);
     Handshake b = Handshake::Answering(kServer, Terms);
     int said = 0;
@@ -254,7 +226,8 @@ TEST(Handshake, MutatedHandshakesOpenNothingElse) {
     EXPECT_LT(a.wanted(), size_t{1} << 20) << run;
     EXPECT_LT(b.wanted(), size_t{1} << 20) << run;
   }
-  EXPECT_GT(refused, 5000);
+  EXPECT_GT(refused, runs / 4);
+  std::printf("%d mutated handshakes, %d refused\n", runs, refused);
 }
 
 TEST(Handshake, FramesOutOfOrder) {

@@ -43,7 +43,7 @@ TEST(TransportRealtime, WhoSaysNothingIsTurnedAway) {
 TEST(TransportRealtime, AStreamWithoutItsPairIsTurnedAway) {
   Task ps(kPs, Quick());
   RawSocket socket(ps.port);
-  Handshake role = Handshake::Connecting({"", kWorker, 5, ""}, {1, 0, 1 << 20, 1 << 30}, "", 0);
+  Handshake role = Handshake::Connecting({kWorker, 5, ""}, {1, 0, 1 << 20, 1 << 30}, "", 0);
   EXPECT_FALSE(socket.Play(&role));
   ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.strangers.size() == 1; }));
   EXPECT_TRUE(absl::IsDeadlineExceeded(ps.sink.Get(ps.sink.strangers)[0]));

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <thread>
 
+#include "devices/status_macros.h"
 #include "net/frame.h"
 #include "net/handshake.h"
 #include "tests/net/raw_socket.h"
@@ -19,7 +21,7 @@ constexpr char kPs[] = "/job:ps/replica:0/task:0";
 constexpr char kWorker[] = "/job:worker/replica:0/task:0";
 
 Handshake Role(int lane, uint64_t connection = 1) {
-  return Handshake::Connecting({"", kWorker, 5, ""}, {connection, lane, 1 << 20, 1 << 30}, "", 0);
+  return Handshake::Connecting({kWorker, 5, ""}, {connection, lane, 1 << 20, 1 << 30}, "", 0);
 }
 
 /// A task that a test plays byte by byte.
@@ -89,16 +91,17 @@ TEST(Strangers, OtherVersionsAreRefused) {
   Task ps(kPs);
   Handshake role = Role(0);
   std::string hello = role.TakeOutput();
-  hello[4] = 3;
+  hello[4] = kWireVersion + 1;
   RawSocket socket(ps.port);
   ASSERT_TRUE(socket.Write(hello));
   role.Consume(socket.Read(kFrameHeaderBytes));
   role.Consume(socket.Read(role.wanted()));
   EXPECT_TRUE(absl::IsFailedPrecondition(role.status())) << role.status();
-  EXPECT_THAT(std::string(role.status().message()), HasSubstr("speaks version 3"));
+  EXPECT_THAT(std::string(role.status().message()),
+              HasSubstr(StrCat("speaks version ", kWireVersion + 1)));
   ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.strangers.size() == 1; }));
   EXPECT_THAT(std::string(ps.sink.Get(ps.sink.strangers)[0].message()),
-              HasSubstr("speaks version 3"));
+              HasSubstr(StrCat("speaks version ", kWireVersion + 1)));
 }
 
 TEST(Strangers, AStreamIsJoinedOnce) {
@@ -178,6 +181,72 @@ TEST(Strangers, BadFramesEndTheirConnectionOnly) {
   EXPECT_TRUE(good->connected());
   ASSERT_TRUE(good->SendMessage(1, 1, "fine").ok());
   EXPECT_TRUE(ps.sink.Await([&] { return ps.sink.messages.size() == 1; }));
+}
+
+// A byte now and then is no progress: it would keep memory for ever.
+TEST(Strangers, APeerThatDripsIsLost) {
+  TransportOptions options;
+  options.stall_timeout = std::chrono::milliseconds(500);
+  Task ps(kPs, options);
+  Impostor impostor(ps.port);
+  ASSERT_TRUE(impostor.open);
+  ASSERT_TRUE(impostor.bulk.Write(Frame(TensorFrame(1, 1000, 1000), "")));
+  const auto before = std::chrono::steady_clock::now();
+  const auto lost = [&] { return !ps.sink.Get(ps.sink.lost).empty(); };
+  while (!lost() && std::chrono::steady_clock::now() - before < std::chrono::seconds(8)) {
+    impostor.bulk.Write("x");
+    // The rate is what is tested: a hundred bytes a second.
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ASSERT_TRUE(lost());
+  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(4));
+  EXPECT_THAT(std::string(ps.sink.Get(ps.sink.lost)[0].second.message()),
+              HasSubstr("in the middle of a tensor"));
+}
+
+TEST(Strangers, APeerThatDoesNotReadItsMessagesIsLost) {
+  Task ps(kPs);
+  Impostor impostor(ps.port);
+  ASSERT_TRUE(impostor.open);
+  ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.connected.size() == 1; }));
+  const auto peer = ps.sink.Get(ps.sink.connected)[0];
+  int sent = 0;
+  while (sent < 1000 && peer->SendMessage(1, 1, std::string(1 << 20, 'x')).ok()) ++sent;
+  EXPECT_LT(sent, 300);  // 256 MiB, and what the kernels take.
+  ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.lost.size() == 1; }));
+  EXPECT_THAT(std::string(ps.sink.Get(ps.sink.lost)[0].second.message()),
+              HasSubstr("does not read"));
+}
+
+// Who is refused has a second to read why, unless the task stops.
+TEST(Strangers, AStopDoesNotWaitForThem) {
+  Task ps(kPs);
+  RawSocket stranger(ps.port);
+  ASSERT_TRUE(stranger.Write("GET / HTTP/1.1\r\n"));
+  ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.strangers.size() == 1; }));
+  const auto before = std::chrono::steady_clock::now();
+  ps.Stop();
+  // It takes milliseconds; the rest is for a machine that has other things to do.
+  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::milliseconds(500));
+}
+
+// So many that are refused do not take the descriptors of those who are not.
+TEST(Strangers, RefusalsUnderWayAreBounded) {
+  TransportOptions options;
+  options.max_handshakes = 8;
+  Task ps(kPs, options);
+  std::vector<std::unique_ptr<RawSocket>> refused;
+  for (size_t i = 0; i < 40; ++i) {
+    refused.push_back(std::make_unique<RawSocket>(ps.port));
+    ASSERT_TRUE(refused.back()->Write("SSH-2.0-OpenSSH_9.2\r\n"));
+    ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.strangers.size() == i + 1; }));
+  }
+  // The first ones have been closed, and read the end of what they were told.
+  const auto before = std::chrono::steady_clock::now();
+  for (size_t i = 0; i < 32; ++i) refused[i]->Read(1 << 20);
+  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::milliseconds(800));
+  Impostor impostor(ps.port);
+  EXPECT_TRUE(impostor.open);
 }
 
 TEST(Strangers, APeerThatIsCutOffInATensor) {
