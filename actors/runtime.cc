@@ -1,6 +1,5 @@
 #include "actors/runtime.h"
 
-#include <random>
 #include <utility>
 
 #include "devices/cpu/instruction_set.h"
@@ -17,7 +16,7 @@ absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(const Options& options)
   TROUPE_RETURN_IF_ERROR(ChosenInstructionSet().status());
   // There may be no memory, or no threads.
   return CatchExceptions([&]() -> absl::StatusOr<std::shared_ptr<Runtime>> {
-    auto runtime = std::shared_ptr<Runtime>(new Runtime);
+    auto runtime = std::shared_ptr<Runtime>(new Runtime(options.clock));
     runtime->pool_ = std::make_shared<ComputePool>(options.threads);
     DeviceOptionsByType wanted = options.devices;
     wanted.try_emplace("CPU", DeviceOptions{.count = options.num_cpu_devices});
@@ -27,6 +26,7 @@ absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(const Options& options)
     for (std::unique_ptr<Device>& device : devices) {
       auto role = std::make_unique<DeviceRole>();
       role->device = std::move(device);
+      role->clock = options.clock;
       runtime->devices_.push_back(std::move(role));
     }
     return runtime;

@@ -4,6 +4,7 @@
 #include <new>
 #include <string>
 
+#include "devices/memory_use.h"
 #include "devices/resource_handle.h"
 #include "devices/shape.h"
 
@@ -99,6 +100,10 @@ RefPtr<Buffer> Buffer::Allocate(Allocator* allocator, ElementType type, int64_t 
   if (bytes < 0 || bytes > INT64_MAX - static_cast<int64_t>(InlineBuffer::kHeader)) return nullptr;
   if (allocator->space() == MemorySpace::kDevice) {
     if (!IsPlain(type)) return nullptr;
+    AllocationPurpose purpose = AllocationPurpose::OfThisThread();
+    purpose.type = type;
+    purpose.num_elements = count;
+    const ScopedAllocationPurpose of_elements(purpose);
     void* data = allocator->Allocate(static_cast<size_t>(bytes));
     if (data == nullptr) return nullptr;
     auto* buffer = new (std::nothrow) DeviceBuffer(allocator, data, static_cast<size_t>(bytes));

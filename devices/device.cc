@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "devices/peer_copy.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -13,6 +14,28 @@ Device::Device(DeviceAttributes attributes) : attributes_(std::move(attributes))
   if (name.ok()) parsed_name_ = *std::move(name);
 }
 
+namespace {
+
+/// A copy in the device's memory, made once `ready` is reached.
+absl::StatusOr<Tensor> CopyInto(Device* device, const Tensor& from,
+                                const RefPtr<DeviceEvent>& ready) {
+  TROUPE_ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(from.type(), from.shape(),
+                                                        device->allocator(MemorySpace::kDevice)));
+  Stream* const compute = device->stream(StreamUse::kCompute);
+  Stream* const upload = device->stream(StreamUse::kUpload);
+  // Kernels that were enqueued before may still use the block.
+  TROUPE_RETURN_IF_ERROR(upload->WaitFor(compute->Record()));
+  if (ready) TROUPE_RETURN_IF_ERROR(upload->WaitFor(ready));
+  const absl::Status copied = device->Copy(from, copy, upload);
+  // Whether it went well or not: the block is freed in the order of the compute stream.
+  TROUPE_RETURN_IF_ERROR(compute->WaitFor(upload->Record()));
+  TROUPE_RETURN_IF_ERROR(copied);
+  upload->WhenDone([from](const absl::Status&) {});  // Keeps it until then.
+  return copy;
+}
+
+}  // namespace
+
 absl::StatusOr<Tensor> Upload(Device* device, const Tensor& host) {
   if (device->memory_space() != MemorySpace::kDevice || host.space() == MemorySpace::kDevice) {
     return host;
@@ -21,18 +44,12 @@ absl::StatusOr<Tensor> Upload(Device* device, const Tensor& host) {
     return InvalidArgument("a tensor of type ", ElementTypeName(host.type()),
                            " cannot be copied to the memory of ", device->name());
   }
-  TROUPE_ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(host.type(), host.shape(),
-                                                        device->allocator(MemorySpace::kDevice)));
-  Stream* const compute = device->stream(StreamUse::kCompute);
-  Stream* const upload = device->stream(StreamUse::kUpload);
-  // Kernels that were enqueued before may still use the block.
-  TROUPE_RETURN_IF_ERROR(upload->WaitFor(compute->Record()));
-  const absl::Status copied = device->Copy(host, copy, upload);
-  // Whether it went well or not: the block is freed in the order of the compute stream.
-  TROUPE_RETURN_IF_ERROR(compute->WaitFor(upload->Record()));
-  TROUPE_RETURN_IF_ERROR(copied);
-  upload->WhenDone([host](const absl::Status&) {});  // Keeps it until then.
-  return copy;
+  return CopyInto(device, host, nullptr);
+}
+
+absl::StatusOr<Tensor> CopyFromPeer(Device* device, Device* peer, const Tensor& there) {
+  if (there.space() != MemorySpace::kDevice) return Upload(device, there);
+  return CopyInto(device, there, peer->stream(StreamUse::kCompute)->Record());
 }
 
 void Download(Device* device, const Tensor& tensor,

@@ -107,6 +107,32 @@ absl::StatusOr<std::shared_ptr<DeviceFactory>> DeviceRegistry::Find(const std::s
                          ". Load the library that has it before the session is made");
 }
 
+std::optional<DeviceFigures> DeviceFactory::Figures(const Device&) const { return std::nullopt; }
+
+bool DeviceFactory::Connect(const Device&, const Device&) { return false; }
+
+std::shared_ptr<DeviceFactory> DeviceRegistry::FactoryOf(const Device& device) const {
+  std::lock_guard<std::mutex> lock(impl_->mutex);
+  const auto found = impl_->factories.find(device.type());
+  return found == impl_->factories.end() ? nullptr : found->second;
+}
+
+std::optional<DeviceFigures> DeviceRegistry::Figures(const Device& device) const {
+  const std::shared_ptr<DeviceFactory> factory = FactoryOf(device);
+  if (factory == nullptr) return std::nullopt;
+  const std::optional<DeviceFigures> figures = factory->Figures(device);
+  return figures.has_value() && MakeSense(*figures) ? figures : std::nullopt;
+}
+
+bool DeviceRegistry::Connect(const Device& from, const Device& to) const {
+  if (&from == &to || from.type() != to.type() || to.memory_space() != MemorySpace::kDevice ||
+      from.memory_space() != MemorySpace::kDevice) {
+    return false;
+  }
+  const std::shared_ptr<DeviceFactory> factory = FactoryOf(to);
+  return factory != nullptr && factory->Connect(from, to);
+}
+
 absl::StatusOr<std::vector<std::unique_ptr<Device>>> DeviceRegistry::MakeDevices(
     const std::string& job, int task, const DeviceOptionsByType& options,
     const std::shared_ptr<ComputePool>& pool) const {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "devices/device.h"
+#include "devices/device_figures.h"
 #include "devices/export.h"
 #include "devices/status_macros.h"
 
@@ -44,6 +46,12 @@ class DeviceFactory {
   virtual absl::StatusOr<std::unique_ptr<Device>> Create(
       const DeviceName& name, int number, int64_t memory_limit,
       const std::shared_ptr<ComputePool>& pool) = 0;
+  /// How fast one of its devices is. nullopt, as here: nothing is placed there because of it.
+  virtual std::optional<DeviceFigures> Figures(const Device& device) const;
+  /// Whether `to`, one of its devices, can copy from the memory of `from`, another one of them: its
+  /// `Copy` takes tensors of both, and its streams wait for events of both. Makes it so, if need
+  /// be.
+  virtual bool Connect(const Device& from, const Device& to);
 };
 
 /// Thread-safe.
@@ -64,9 +72,15 @@ class DeviceRegistry {
   absl::StatusOr<std::vector<std::unique_ptr<Device>>> MakeDevices(
       const std::string& job, int task, const DeviceOptionsByType& options,
       const std::shared_ptr<ComputePool>& pool) const;
+  /// What the factory of its type says of a device, if it makes sense.
+  std::optional<DeviceFigures> Figures(const Device& device) const;
+  /// Whether values go from one device of this process to another one without the host.
+  bool Connect(const Device& from, const Device& to) const;
 
  private:
   DeviceRegistry();
+  /// nullptr: there is none.
+  std::shared_ptr<DeviceFactory> FactoryOf(const Device& device) const;
   absl::StatusOr<std::shared_ptr<DeviceFactory>> Find(const std::string& type) const;
   struct TROUPE_LOCAL Impl;
   Impl* impl_;

@@ -4,14 +4,14 @@
 #include <new>
 
 #include "devices/log.h"
+#include "devices/memory_use.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
 
 namespace {
 // Made while there is memory; a copy shares it. Never destroyed: threads may end after `main`.
-const absl::Status& out_of_memory =
-    *new absl::Status(absl::StatusCode::kResourceExhausted, "out of memory");
+const absl::Status& out_of_memory = *new absl::Status(OutOfMemory("out of memory"));
 const absl::Status& unknown_exception =
     *new absl::Status(absl::StatusCode::kInternal, "an exception of unknown type was thrown");
 }  // namespace

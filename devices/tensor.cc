@@ -8,6 +8,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "devices/match_type.h"
+#include "devices/memory_use.h"
 #include "devices/resource_handle.h"
 #include "devices/status_macros.h"
 
@@ -27,7 +28,9 @@ absl::Status AllocationError(ElementType type, const Shape& shape, const Allocat
       shape.ToString(), " (", bytes < 0 ? "more than 2^63" : absl::StrCat(bytes),
       " bytes) by allocator ", allocator.name(), ": ", stats.bytes_in_use, " bytes are in use");
   if (stats.bytes_limit > 0) absl::StrAppend(&message, ", the limit is ", stats.bytes_limit);
-  return absl::ResourceExhaustedError(message);
+  const auto* const blocks = dynamic_cast<const LiveBlocks*>(&allocator);
+  if (blocks == nullptr) return OutOfMemory(message);
+  return absl::ResourceExhaustedError(StrCat(message, "; the largest: ", blocks->Largest()));
 }
 
 /// What a reader who asked for something else is told that the tensor is.

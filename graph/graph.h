@@ -243,7 +243,7 @@ class Graph : public std::enable_shared_from_this<Graph> {
   std::vector<std::string> CollectionKeys() const;
   void ClearCollection(std::string_view key);
 
-  /// The graph's seed, if set: see `semantics.md` "Seeds".
+  /// The graph's seed: random ops without a seed of their own get one from it and their number.
   void set_seed(int64_t seed);
   /// {seed, seed2} for an op, from the graph's seed and the op's own (TensorFlow's rule).
   std::pair<int64_t, int64_t> OpSeeds(const int64_t* op_seed) const;

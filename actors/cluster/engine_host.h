@@ -2,7 +2,6 @@
 #ifndef TROUPE_ACTORS_CLUSTER_ENGINE_HOST_H_
 #define TROUPE_ACTORS_CLUSTER_ENGINE_HOST_H_
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -17,10 +16,6 @@ namespace troupe {
 class EngineHost {
  public:
   virtual ~EngineHost() = default;
-  /// For what jobs take: the simulator has a clock of its own.
-  virtual std::chrono::steady_clock::time_point JobClock() {
-    return std::chrono::steady_clock::now();
-  }
   /// False: there is one thread for all, and steps must not be handed to a pool.
   virtual bool has_threads() const { return true; }
   /// Runs `job` soon on a thread of the actor system.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "actors/cluster/partition_def.h"
+#include "actors/session/registered_kernels.h"
 #include "actors/session/step_graph.h"
 #include "actors/session/step_signature.h"
 #include "devices/exceptions.h"
@@ -130,7 +131,8 @@ void GraphEngine::Learn(const std::string& name, const cluster::RunGraphReply& r
     if (cost.time_us() > kLongest) continue;
     session->costs.Record(cost.node(), cost.time_us(),
                           absl::MakeConstSpan(cost.output_bytes().data(),
-                                              static_cast<size_t>(cost.output_bytes_size())));
+                                              static_cast<size_t>(cost.output_bytes_size())),
+                          cost.device_type().empty() ? "CPU" : cost.device_type());
   }
 }
 
@@ -153,12 +155,19 @@ absl::StatusOr<BuiltStep> GraphEngine::Cut(SessionGraph* session, const cluster:
       processor = processors.try_emplace(task, static_cast<int>(processors.size())).first->second;
     }
     placement.devices.push_back({device.name(), std::move(parsed), 1, processor});
+    if (device.has_figures()) {
+      const cluster::DeviceFigures& told = device.figures();
+      const DeviceFigures figures{told.flops_per_us(), told.bytes_per_us(), told.node_us(),
+                                  told.transfer_us(), told.transfer_bytes_per_us()};
+      if (MakeSense(figures)) placement.devices.back().figures = figures;
+      placement.devices.back().memory = std::max<int64_t>(device.memory_limit(), 0);
+    }
     incarnations[device.name()] = device.incarnation();
   }
   placement.allow_soft_placement = session->soft_placement;
   placement.fixed = &session->fixed;
   placement.costs = &session->costs;
-  placement.has_kernel = RegisteredKernels();
+  placement.lacks_kernel = RegisteredKernels(graph);
   std::vector<std::vector<int>> needs;
   TROUPE_ASSIGN_OR_RETURN(StepGraph step,
                           PrepareStep(graph, signature, session->simplify, devices.size() > 1,

@@ -82,6 +82,7 @@ void NodeRole::AddMember(const cluster::Task& member, ClusterTime now) {
   }
   MasterRole::Task& task = options_.tasks[id];
   task.epoch = std::max(task.epoch, member.epoch());
+  members_hash_ = 0;
   if (id == self_ || task.address == member.address()) return;
   task.name = member.name();
   task.address = member.address();
@@ -96,6 +97,9 @@ void NodeRole::AddMember(const cluster::Task& member, ClusterTime now) {
 }
 
 void NodeRole::AddMembers(const Tasks& members, ClusterTime now) {
+  // Who is no task believes the tasks: they may all have been restarted, and have forgotten that
+  // one had left when it joined again.
+  const uint64_t forgotten = options_.task.empty() ? 1 : 0;
   for (const cluster::Task& member : members) {
     const PeerId id = FindMember(member.name());
     const bool known = id < options_.tasks.size();
@@ -103,7 +107,7 @@ void NodeRole::AddMembers(const Tasks& members, ClusterTime now) {
       Remove(member, now);
       // Of one epoch, others may know a task by another address than this one does.
     } else if ((known ? member.epoch() > options_.tasks[id].epoch
-                      : member.epoch() >= NextEpoch(member.name())) &&
+                      : member.epoch() + forgotten >= NextEpoch(member.name())) &&
                options_.tasks.size() < kMostTasks && CheckMember(member).ok()) {
       AddMember(member, now);
     }
@@ -119,6 +123,18 @@ void NodeRole::ListMembers(Tasks* members) const {
     member->set_epoch(task.epoch);
   }
   for (const cluster::Task& gone : gone_) *members->Add() = gone;
+}
+
+uint64_t NodeRole::HashMembers() {
+  if (members_hash_ != 0) return members_hash_;
+  for (const MasterRole::Task& task : options_.tasks) {
+    if (task.name.empty()) continue;
+    uint64_t hash = 14695981039346656037u;  // FNV-1a, the same in every process.
+    for (char c : task.name) hash = (hash ^ static_cast<uint8_t>(c)) * 1099511628211u;
+    members_hash_ += (hash ^ task.epoch) * 0x9e3779b97f4a7c15u;
+  }
+  members_hash_ += members_hash_ == 0;
+  return members_hash_;
 }
 
 PeerId NodeRole::FindMember(const std::string& name) const {
@@ -194,9 +210,15 @@ void NodeRole::OnJoin(Responder from, cluster::Task newcomer, ClusterTime now) {
 
 void NodeRole::AskMembers(PeerId task, ClusterTime now) {
   now_ = now;
-  if (task < options_.tasks.size() && detector_.alive(task)) {
-    AskStatus(task, detector_.incarnation(task));
-  }
+  if (task >= options_.tasks.size() || !detector_.alive(task)) return;
+  asking_members_ = true;
+  cluster::Message request;
+  request.mutable_get_status();
+  calls_.Call(task, detector_.incarnation(task), std::move(request), now, options_.health.timeout,
+              [this](const absl::Status& status, const cluster::Message& reply) {
+                asking_members_ = false;
+                if (status.ok() && !stopped_) AddMembers(reply.get_status_reply().tasks(), now_);
+              });
 }
 
 void NodeRole::Joined(const cluster::JoinClusterReply& members, ClusterTime now) {
@@ -273,6 +295,7 @@ void NodeRole::Remove(const cluster::Task& gone, ClusterTime now) {
     Lost(id, why, now);
     if (master_ != nullptr) master_->RemoveTask(id, why, now);
     options_.tasks[id] = {};
+    members_hash_ = 0;
     free_numbers_.emplace_back(id, now);
   }
   if (member_watcher_) member_watcher_(id, "", "");

@@ -131,11 +131,13 @@ void NodeRole::OnMessage(PeerId from, cluster::Message message, ClusterTime now)
     }
   }
   if (message.has_ping()) {
+    if (stopped_) return;
     cluster::Message answer;
     answer.mutable_pong()->set_timeout_us(options_.health.timeout);
+    answer.mutable_pong()->set_members(HashMembers());
     calls_.Send(from, std::move(answer));
   } else if (message.has_pong()) {
-    OnPong(message.pong());
+    OnPong(from, message.pong());
   } else if (message.has_status()) {
     calls_.OnReply(from, std::move(message));
   } else {
@@ -143,13 +145,15 @@ void NodeRole::OnMessage(PeerId from, cluster::Message message, ClusterTime now)
   }
 }
 
-void NodeRole::OnPong(const cluster::Pong& pong) {
+void NodeRole::OnPong(PeerId from, const cluster::Pong& pong) {
   // A client notices as soon as the cluster's own tasks do.
   if (options_.task.empty() && pong.timeout_us() >= kShortestTimeout &&
       pong.timeout_us() < detector_.options().timeout) {
     detector_.set_options({std::min(detector_.options().interval, pong.timeout_us() / 5),
                            static_cast<ClusterTime>(pong.timeout_us())});
   }
+  const bool others = pong.members() != 0 && pong.members() != HashMembers();
+  if (others && KnowsMembers() && !options_.joining && !asking_members_) AskMembers(from, now_);
 }
 
 void NodeRole::OnRequest(PeerId from, cluster::Message message, ClusterTime now) {
@@ -225,7 +229,7 @@ void NodeRole::Handle(const std::vector<FailureDetectorRole::Event>& events, Clu
     if (HasLeft(event.peer)) continue;
     switch (event.change) {
       case Change::kPing: {
-        if (options_.joining) break;
+        if (options_.joining || stopped_) break;
         cluster::Message ping;
         ping.mutable_ping();
         calls_.Send(event.peer, std::move(ping));

@@ -51,7 +51,8 @@ class NodeRole {
   void Tick(ClusterTime now);
   /// From now on nothing new is begun: requests that would are refused.
   void Drain() { draining_ = true; }
-  /// Ends all sessions and steps; later requests are refused.
+  /// Ends all sessions and steps; later requests are refused, and it neither sends nor answers
+  /// pings: who does not hear of it by then loses it.
   void Stop(ClusterTime now);
 
   /// A client in this process, which need not be heard to be there; `OnLinkDown` ends it.
@@ -107,6 +108,8 @@ class NodeRole {
   /// Takes over what is newer than what is known.
   void AddMembers(const Tasks& members, ClusterTime now);
   void ListMembers(Tasks* members) const;
+  /// Of the members, in any order; not 0.
+  uint64_t HashMembers();
   /// The number of a member of that name; `tasks.size()` if there is none.
   PeerId FindMember(const std::string& name) const;
   /// Of the next task of that name.
@@ -132,13 +135,15 @@ class NodeRole {
   void Serve(Responder responder, cluster::Message message, ClusterTime now);
   void OnGetStatus(Responder from, const cluster::GetStatusRequest& request);
   void OnGetLog(Responder from, const cluster::GetLogRequest& request);
-  void OnPong(const cluster::Pong& pong);
+  void OnPong(PeerId from, const cluster::Pong& pong);
 
   Options options_;  ///< Tasks are added; those that have left have no name.
   /// Numbers of tasks that have left, and since when. Messages of such a task may still come, so
   /// that another one gets its number later.
   std::deque<std::pair<PeerId, ClusterTime>> free_numbers_;
   std::deque<cluster::Task> gone_;  ///< Tasks that have left, the oldest first.
+  uint64_t members_hash_ = 0;       ///< 0: to be computed again.
+  bool asking_members_ = false;     ///< Because a pong had another hash.
   PeerId self_ = kFirstClient;
   Calls calls_;
   FailureDetectorRole detector_;

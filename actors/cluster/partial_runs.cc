@@ -1,9 +1,10 @@
-// The master's part of partial runs: steps whose feeds come, and whose fetches go, while they run.
+#include "actors/cluster/partial_runs.h"
+
 #include <algorithm>
 #include <set>
 #include <utility>
 
-#include "actors/cluster/master_role.h"
+#include "actors/cluster/master_steps.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -19,7 +20,7 @@ absl::Status Unknown(const std::string& handle) {
 
 }  // namespace
 
-bool MasterRole::Step::Late(ClusterTime now) const {
+bool MasterStep::Late(ClusterTime now) const {
   auto over = [now](ClusterTime time) { return time != 0 && now >= time; };
   if (over(deadline)) return true;
   return partial != nullptr &&
@@ -27,8 +28,8 @@ bool MasterRole::Step::Late(ClusterTime now) const {
                      [&](const PartialRun::Piece& piece) { return over(piece.deadline); });
 }
 
-void MasterRole::PartialRunSetup(Responder from, cluster::PartialRunSetupRequest request) {
-  SessionState* session = FindSession(from, request.session());
+void PartialRuns::Setup(Responder from, cluster::PartialRunSetupRequest request) {
+  MasterSession* session = master_->FindSession(from, request.session());
   if (session == nullptr) return;
   auto run = std::make_shared<PartialRun>();
   cluster::Signature& names = *request.mutable_signature();
@@ -36,30 +37,31 @@ void MasterRole::PartialRunSetup(Responder from, cluster::PartialRunSetupRequest
   run->fed.resize(static_cast<size_t>(names.feeds_size()));
   for (int i = 0; i < names.fetches_size(); ++i) {
     if (!run->fetches.emplace(names.fetches(i), i).second) {
-      return calls_->Reply(from,
-                           InvalidArgument("a partial run fetches ", names.fetches(i), " twice"));
+      return master_->calls->Reply(
+          from, InvalidArgument("a partial run fetches ", names.fetches(i), " twice"));
     }
   }
   names.set_partial(true);
-  run->handle = StrCat("partial_run_", next_name_++);
-  std::shared_ptr<Signature> signature = FindOrBuild(request.session(), session, names);
-  const uint64_t id = AddStep(from, request.session(), signature);
+  run->handle = master_->NewName("partial_run_");
+  const std::shared_ptr<MasterSignature> signature =
+      signatures_->FindOrBuild(request.session(), session, names);
+  const uint64_t id = steps_->Add(from, request.session(), signature);
   session->partial_runs[run->handle] = id;
-  Step& step = steps_.at(id);
+  MasterStep& step = *steps_->Find(id);
   step.partial = std::move(run);
-  if (request.timeout_us() > 0) step.deadline = now_ + request.timeout_us();
-  BeginStep(id);
+  if (request.timeout_us() > 0) step.deadline = master_->now + request.timeout_us();
+  steps_->Begin(id);
 }
 
-void MasterRole::OnPartialBegun(Step* step) {
+void PartialRuns::OnBegun(MasterStep* step) {
   cluster::Message reply;
   reply.mutable_partial_run_setup_reply()->set_partial_run(step->partial->handle);
-  calls_->Reply(step->client, absl::OkStatus(), std::move(reply));
+  master_->calls->Reply(step->client, absl::OkStatus(), std::move(reply));
   step->client = Responder();
 }
 
-void MasterRole::PartialRunPiece(Responder from, cluster::PartialRunRequest request) {
-  SessionState* session = FindSession(from, request.session());
+void PartialRuns::AddPiece(Responder from, cluster::PartialRunRequest request) {
+  MasterSession* session = master_->FindSession(from, request.session());
   if (session == nullptr) return;
   auto found = session->partial_runs.find(request.partial_run());
   if (found == session->partial_runs.end()) {
@@ -69,19 +71,19 @@ void MasterRole::PartialRunPiece(Responder from, cluster::PartialRunRequest requ
       status = failed->second;
       session->failed_partials.erase(failed);
     }
-    calls_->Reply(from, status);
+    master_->calls->Reply(from, status);
     return;
   }
   const uint64_t id = found->second;
-  Step& step = steps_.at(id);
+  MasterStep& step = *steps_->Find(id);
   PartialRun::Piece& piece = step.partial->pieces.emplace_back();
   piece.client = from;
-  if (request.timeout_us() > 0) piece.deadline = now_ + request.timeout_us();
+  if (request.timeout_us() > 0) piece.deadline = master_->now + request.timeout_us();
   piece.request = std::move(request);
   if (!step.partial->at_work && step.running && step.status.ok()) NextPiece(id);
 }
 
-bool MasterRole::TakeNames(PartialRun* run, PartialRun::Piece* piece, std::vector<int>* fetches) {
+bool PartialRuns::TakeNames(PartialRun* run, PartialRun::Piece* piece, std::vector<int>* fetches) {
   const cluster::PartialRunRequest& request = piece->request;
   absl::Status status;
   std::set<std::string> given, wanted;
@@ -98,7 +100,7 @@ bool MasterRole::TakeNames(PartialRun* run, PartialRun::Piece* piece, std::vecto
     }
   }
   if (!status.ok()) {
-    calls_->Reply(piece->client, status);
+    master_->calls->Reply(piece->client, status);
     return false;
   }
   for (const std::string& name : given) run->fed[static_cast<size_t>(run->feeds[name])] = true;
@@ -106,8 +108,8 @@ bool MasterRole::TakeNames(PartialRun* run, PartialRun::Piece* piece, std::vecto
   return true;
 }
 
-void MasterRole::NextPiece(uint64_t step_id) {
-  Step& step = steps_.at(step_id);
+void PartialRuns::NextPiece(uint64_t step_id) {
+  MasterStep& step = *steps_->Find(step_id);
   PartialRun* run = step.partial.get();
   while (!run->pieces.empty()) {
     PartialRun::Piece& piece = run->pieces.front();
@@ -134,7 +136,7 @@ void MasterRole::NextPiece(uint64_t step_id) {
   }
 }
 
-void MasterRole::SendPiece(uint64_t step_id, Step* step, const std::vector<int>& fetches) {
+void PartialRuns::SendPiece(uint64_t step_id, MasterStep* step, const std::vector<int>& fetches) {
   PartialRun* run = step->partial.get();
   PartialRun::Piece& piece = run->pieces.front();
   piece.values.resize(fetches.size());
@@ -177,21 +179,21 @@ void MasterRole::SendPiece(uint64_t step_id, Step* step, const std::vector<int>&
   piece.request.clear_feeds();
   piece.calls = static_cast<int>(orders.size());
   for (Order& order : orders) {
-    calls_->Call(order.task, step->signature->registrations.at(order.task).incarnation,
-                 std::move(order.request), now_, 0,
-                 [this, step_id, places = std::move(order.places)](const absl::Status& status,
-                                                                   cluster::Message reply) {
-                   OnPieceDone(step_id, status, std::move(reply), places);
-                 });
+    master_->calls->Call(order.task, step->signature->registrations.at(order.task).incarnation,
+                         std::move(order.request), master_->now, 0,
+                         [this, step_id, places = std::move(order.places)](
+                             const absl::Status& status, cluster::Message reply) {
+                           OnPieceDone(step_id, status, std::move(reply), places);
+                         });
   }
   if (orders.empty()) FinishPiece(step_id);
 }
 
-void MasterRole::OnPieceDone(uint64_t step_id, const absl::Status& status, cluster::Message reply,
-                             const std::vector<int>& places) {
-  auto found = steps_.find(step_id);
-  if (found == steps_.end()) return;  // It has failed.
-  PartialRun::Piece& piece = found->second.partial->pieces.front();
+void PartialRuns::OnPieceDone(uint64_t step_id, const absl::Status& status, cluster::Message reply,
+                              const std::vector<int>& places) {
+  MasterStep* step = steps_->Find(step_id);
+  if (step == nullptr) return;  // It has failed.
+  PartialRun::Piece& piece = step->partial->pieces.front();
   --piece.calls;
   auto* fetches = reply.mutable_feed_graph_reply()->mutable_fetches();
   absl::Status result = status;
@@ -199,51 +201,51 @@ void MasterRole::OnPieceDone(uint64_t step_id, const absl::Status& status, clust
     result = absl::InternalError(
         StrCat("a task sent ", fetches->size(), " tensors, ", places.size(), " were fetched"));
   }
-  if (!result.ok()) return Fail(step_id, result, reply.status().derived());
+  if (!result.ok()) return steps_->Fail(step_id, result, reply.status().derived());
   for (size_t i = 0; i < places.size(); ++i) {
     piece.values[static_cast<size_t>(places[i])] = std::move((*fetches)[static_cast<int>(i)]);
   }
   FinishPiece(step_id);
 }
 
-void MasterRole::FinishPiece(uint64_t step_id) {
-  Step& step = steps_.at(step_id);
+void PartialRuns::FinishPiece(uint64_t step_id) {
+  MasterStep& step = *steps_->Find(step_id);
   PartialRun* run = step.partial.get();
   if (!step.status.ok()) {
-    if (step.calls.empty()) Finish(step_id);
+    if (step.calls.empty()) steps_->Finish(step_id);
     return;
   }
   if (!run->at_work || run->pieces.front().calls > 0) return;
   if (run->feeds.empty() && run->fetches.empty() && run->pieces.front().refusal.ok()) {
     // The last piece hears whether all went well.
-    if (step.calls.empty()) Finish(step_id);
+    if (step.calls.empty()) steps_->Finish(step_id);
     return;
   }
   PartialRun::Piece piece = std::move(run->pieces.front());
   run->pieces.pop_front();
   run->at_work = false;
-  AnswerPiece(&piece, piece.refusal);
+  Answer(&piece, piece.refusal);
   NextPiece(step_id);
 }
 
-void MasterRole::AnswerPiece(PartialRun::Piece* piece, const absl::Status& status) {
+void PartialRuns::Answer(PartialRun::Piece* piece, const absl::Status& status) {
   cluster::Message reply;
   cluster::PartialRunReply* ran = reply.mutable_partial_run_reply();
   for (TensorProto& value : piece->values) *ran->add_fetches() = std::move(value);
-  calls_->Reply(piece->client, status, std::move(reply));
+  master_->calls->Reply(piece->client, status, std::move(reply));
 }
 
-void MasterRole::EndPartial(Step* step) {
+void PartialRuns::OnEnd(MasterStep* step) {
   PartialRun* run = step->partial.get();
   bool told = step->client.id != 0;
-  if (told) calls_->Reply(step->client, step->status);
+  if (told) master_->calls->Reply(step->client, step->status);
   for (PartialRun::Piece& piece : run->pieces) {
     const bool done = run->at_work && &piece == &run->pieces.front();
-    AnswerPiece(&piece, step->status.ok() && !done ? Unknown(run->handle) : step->status);
+    Answer(&piece, step->status.ok() && !done ? Unknown(run->handle) : step->status);
     told = true;
   }
-  auto session = sessions_.find(step->session);
-  if (session == sessions_.end()) return;
+  auto session = master_->sessions.find(step->session);
+  if (session == master_->sessions.end()) return;
   session->second->partial_runs.erase(run->handle);
   auto& failed = session->second->failed_partials;
   if (!told && !step->status.ok() && failed.size() < kFailuresKept) {

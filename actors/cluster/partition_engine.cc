@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "actors/cluster/registered_graph.h"
-#include "actors/executor/flow.h"
 #include "actors/session/compile.h"
 #include "actors/session/functions.h"
 #include "actors/session/partitioned_step.h"
@@ -102,6 +101,14 @@ std::vector<cluster::DeviceInfo> PartitionEngine::Devices() {
     info.set_memory_limit(attributes.memory_limit);
     info.set_incarnation(attributes.incarnation);
     info.set_description(attributes.description);
+    const std::optional<DeviceFigures> figures = DeviceRegistry::Global()->Figures(*role->device);
+    if (!figures.has_value()) continue;
+    cluster::DeviceFigures& told = *info.mutable_figures();
+    told.set_flops_per_us(figures->flops_per_us);
+    told.set_bytes_per_us(figures->bytes_per_us);
+    told.set_node_us(figures->node_us);
+    told.set_transfer_us(figures->transfer_us);
+    told.set_transfer_bytes_per_us(figures->transfer_bytes_per_us);
   }
   return devices;
 }
@@ -148,9 +155,9 @@ void PartitionEngine::Run(const std::shared_ptr<RunningStep>& step, Player playe
   const bool quick = graph != nullptr && graph->hold_times.quick();
   auto timed = [this, graph, quick, play = std::move(play)] {
     const auto measured = [&] {
-      const auto start = host_->JobClock();
+      const uint64_t start = runtime_->clock()->NowNs();
       play();
-      if (graph != nullptr) graph->hold_times.Record(host_->JobClock() - start);
+      if (graph != nullptr) graph->hold_times.Record(runtime_->clock()->NowNs() - start);
     };
     // What is quick has nothing to send before it is over. To write is not counted: whoever is
     // woken by it may take the core.

@@ -2,7 +2,6 @@
 #ifndef TROUPE_ACTORS_CLUSTER_PARTITION_ENGINE_H_
 #define TROUPE_ACTORS_CLUSTER_PARTITION_ENGINE_H_
 
-#include <chrono>
 #include <deque>
 #include <map>
 #include <memory>

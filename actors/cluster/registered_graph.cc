@@ -94,8 +94,8 @@ absl::StatusOr<std::shared_ptr<PartitionEngine::RegisteredGraph>> PartitionEngin
         local.fetches.push_back(index);
       }
     }
-    TROUPE_ASSIGN_OR_RETURN(local.plan,
-                            BuildPlan(received.subgraph, device, &session->kernels, true));
+    TROUPE_ASSIGN_OR_RETURN(
+        local.plan, BuildPlan(received.subgraph, device, &session->kernels, runtime_.get()));
     graph->received.push_back(std::move(received));
   }
   for (bool known : fetched) {
@@ -145,16 +145,15 @@ void PartitionEngine::AddCosts(const std::string& session, cluster::RunGraphRepl
   }
   for (const auto& graph : graphs) {
     for (const LocalPartition& partition : graph->partitions) {
-      const Plan& plan = *partition.plan;
-      for (int i = 0; i < plan.num_nodes(); ++i) {
-        if (!plan.measured(i)) continue;
+      ForEachMeasured(*partition.plan, [reply](const std::string& node, double time_us,
+                                               absl::Span<const int64_t> output_bytes,
+                                               const std::string& device_type) {
         cluster::NodeCost* cost = reply->add_costs();
-        cost->set_node(plan.name(i));
-        cost->set_time_us(1e-3 * plan.cost_ns(i));
-        for (int port = 0; port < plan.node(i).num_outputs; ++port) {
-          cost->add_output_bytes(plan.output_bytes(i, port));
-        }
-      }
+        cost->set_node(node);
+        cost->set_time_us(time_us);
+        cost->mutable_output_bytes()->Add(output_bytes.begin(), output_bytes.end());
+        cost->set_device_type(device_type);
+      });
     }
   }
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -27,11 +26,11 @@ namespace troupe {
 class HoldTimes {
  public:
   bool quick() const { return score_.load(std::memory_order_relaxed) < kSlow; }
-  void Record(std::chrono::nanoseconds held) {
+  void Record(uint64_t held_ns) {
     // Whoever brings messages brings none meanwhile.
-    constexpr std::chrono::microseconds kLong{100}, kVeryLong{2000};
+    constexpr uint64_t kLong = 100'000, kVeryLong = 2'000'000;
     const int score = score_.load(std::memory_order_relaxed);
-    const int change = held > kVeryLong ? kSlow / 2 : held > kLong ? 2 : -1;
+    const int change = held_ns > kVeryLong ? kSlow / 2 : held_ns > kLong ? 2 : -1;
     const int next = std::clamp(score + change, 0, kMost);
     if (next != score) score_.store(next, std::memory_order_relaxed);
   }

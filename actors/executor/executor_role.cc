@@ -9,6 +9,7 @@
 #include "actors/executor/on_device.h"
 #include "devices/cpu/flush_denormals.h"
 #include "devices/exceptions.h"
+#include "devices/memory_use.h"
 #include "devices/status_macros.h"
 #include "kernels/cancellation.h"
 #include "kernels/variable.h"
@@ -17,18 +18,10 @@ namespace troupe {
 
 namespace {
 
-// A waiting thread spins for about as long as waking it would take.
-constexpr uint64_t kSpinNs = 30000;
 // How deep executors of a step may play one another on one thread's stack; past that they hand on.
 constexpr int kMaxPlayDepth = 8;
 
 thread_local int play_depth = 0;
-
-inline void CpuRelax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
 
 }  // namespace
 
@@ -40,7 +33,8 @@ ExecutorRole::ExecutorRole(std::shared_ptr<const Plan> plan)
       slot_uses_(plan_->slot_uses().data()),
       pending_(plan_->initial_pending()),
       slots_(std::make_unique<Slot[]>(plan_->num_slots())),
-      ready_(std::make_unique<int32_t[]>(plan_->num_nodes())) {
+      ready_(std::make_unique<int32_t[]>(plan_->num_nodes())),
+      clock_(plan_->clock()) {
   for (const auto& [slot, value] : plan_->constants()) {
     slots_[slot].tensor = value;
     slots_[slot].uses = Slot::kConstant;
@@ -53,8 +47,10 @@ ExecutorRole::ExecutorRole(std::shared_ptr<const Plan> plan)
 ExecutorRole::~ExecutorRole() = default;
 
 absl::Status ExecutorRole::Run(const StepContext& step, absl::Span<const Tensor> feeds,
-                               absl::Span<Tensor> fetches, std::vector<NodeTrace>* trace) {
+                               absl::Span<Tensor> fetches, std::vector<NodeTrace>* trace,
+                               ThreadParker* caller) {
   Begin(step, trace);
+  caller_ = caller;
   Try([&] {
     for (size_t i = 0; i < feeds.size(); ++i) SetFeed(static_cast<int>(i), feeds[i]);
   });
@@ -98,6 +94,8 @@ bool ExecutorRole::TryFetch(int fetch, Tensor* value) {
 
 absl::Status ExecutorRole::Result() {
   if (!failed_ && flow_ == nullptr) return absl::OkStatus();
+  if (out_of_memory_) [[unlikely]]
+    TellWhatIsHeld();
   absl::Status status = std::move(status_);
   CleanUp();  // After a loop some slots may hold what nobody took.
   return status;
@@ -109,7 +107,7 @@ void ExecutorRole::Begin(const StepContext& step, std::vector<NodeTrace>* trace)
   step_ = step;
   completion_ = nullptr;
   trace_ = trace;
-  timed_ = plan_->NextRunMeasures() || trace != nullptr;
+  timed_ = clock_ != nullptr && (plan_->NextRunMeasures() || trace != nullptr);
   can_offload_ = step.pool != nullptr && step.pool->threads() > 1;
   failed_ = false;
   running_ = -1;
@@ -145,7 +143,6 @@ inline void ExecutorRole::Try(F&& part) noexcept {
 }
 
 void ExecutorRole::PlayAndWait() {
-  caller_ = ThreadParker::OfThisThread();
   ComputePool::PrepareThread();
   while (!Play(/*caller=*/true)) {
     if (caller_->Wait() == ThreadParker::Word::kOver) return;
@@ -172,23 +169,10 @@ bool ExecutorRole::Play(bool caller) noexcept {
       assert(released);
       return true;
     }
-    if (mailbox_.HasMessages() || (caller && HelpOrSpin())) continue;
+    const auto come = [this] { return mailbox_.HasMessages(); };
+    if (come() || (caller && ThreadParker::HelpOrSpin(step_.pool, come))) continue;
     if (mailbox_.TryRelease()) return false;
   }
-}
-
-bool ExecutorRole::HelpOrSpin() {
-  ComputePool* pool = step_.pool;
-  if (pool != nullptr && pool->RunOne()) return true;
-  const uint64_t until = NowNs() + kSpinNs;
-  do {
-    for (int i = 0; i < 32; ++i) {
-      if (mailbox_.HasMessages()) return true;
-      CpuRelax();
-    }
-    if (pool != nullptr && pool->queued() > 0 && pool->RunOne()) return true;
-  } while (NowNs() < until);
-  return mailbox_.HasMessages();
 }
 
 bool ExecutorRole::HandOn() noexcept {
@@ -384,9 +368,13 @@ void ExecutorRole::StartAsync(int32_t node, const PlanNode& plan_node, Slot* slo
     return;
   }
   uint64_t start = 0;
-  if (timed_) pending_kernel->start_ns = start = NowNs();
-  pending_kernel->BeginAsync(plan_node.kernel);
-  if (timed_ && !plan_node.on_device) plan_->RecordCost(node, NowNs() - start);
+  if (timed_) pending_kernel->start_ns = start = clock_->NowNs();
+  if (plan_node.on_device) {
+    BeginAsyncOnDevice(pending_kernel, plan_node);
+  } else {
+    pending_kernel->BeginAsync(plan_node.kernel);
+  }
+  if (timed_ && !plan_node.on_device) plan_->RecordCost(node, clock_->NowNs() - start);
   if (pending_kernel->phase.exchange(PendingKernel::Phase::kReturned, std::memory_order_acq_rel) ==
       PendingKernel::Phase::kDone) {
     --outstanding_;
@@ -413,7 +401,7 @@ void ExecutorRole::AsyncDone(void* self, void* node, absl::Status status, Player
   auto* executor = static_cast<ExecutorRole*>(self);
   pending_kernel->status = std::move(status);
   pending_kernel->rest = std::move(rest);
-  if (executor->timed_) pending_kernel->end_ns = NowNs();
+  if (executor->timed_) pending_kernel->end_ns = executor->clock_->NowNs();
   executor->AsyncOver(pending_kernel, player);
 }
 
@@ -442,14 +430,15 @@ void ExecutorRole::Offload(int32_t node, const PlanNode& plan_node, Slot* slots,
 
 void ExecutorRole::PendingKernel::Run() noexcept {
   const bool timed = executor->timed_;
+  TimeSource* const clock = executor->clock_;
   const PlanNode& plan_node = executor->plan_->node(node);
   uint64_t start = 0;
-  if (timed) start_ns = start = NowNs();
+  if (timed) start_ns = start = clock->NowNs();
   if (executor->step_.cancellation->cancelled()) {
     status = executor->step_.cancellation->status();
   } else if (plan_node.kind == PlanNode::kAsync) {
     BeginAsync(plan_node.kernel);
-    if (timed) executor->plan_->RecordCost(node, NowNs() - start);
+    if (timed) executor->plan_->RecordCost(node, clock->NowNs() - start);
     // Nothing may be touched any more if the completion comes second.
     if (phase.exchange(Phase::kReturned, std::memory_order_acq_rel) == Phase::kDone) {
       executor->Send(this, Player::kPlays);
@@ -459,7 +448,7 @@ void ExecutorRole::PendingKernel::Run() noexcept {
     status = CatchExceptions([&] { return plan_node.kernel->Compute(ctx); });
     if (timed) executor->plan_->RecordOutputs(node, ctx);
   }
-  if (timed) end_ns = NowNs();
+  if (timed) end_ns = clock->NowNs();
   executor->Send(this, Player::kPlays);
 }
 
@@ -498,6 +487,7 @@ void ExecutorRole::Finish(PendingKernel* pending_kernel) {
 // --- failure -----------------------------------------------------------------------------------
 
 void ExecutorRole::Fail(int32_t node, const absl::Status& status) noexcept {
+  if (!failed_) out_of_memory_ = IsOutOfMemory(status);
   if (failed_ || node < 0) return FailStep(status);
   std::string where;
   try {
@@ -523,7 +513,7 @@ void ExecutorRole::CleanUp() noexcept {
   }
   if (flow_ != nullptr) CleanUpFlow();
   status_ = absl::OkStatus();
-  failed_ = false;
+  failed_ = out_of_memory_ = false;
 }
 
 ExecutorRole::PendingKernel* ExecutorRole::NewPendingKernel(int32_t node, Iteration* iteration) {

@@ -11,9 +11,9 @@
 #include "absl/types/span.h"
 #include "actors/executor/plan.h"
 #include "actors/executor/rendezvous.h"
-#include "actors/executor/thread_parker.h"
 #include "actors/mailbox.h"
 #include "devices/cpu/compute_pool.h"
+#include "devices/cpu/thread_parker.h"
 #include "kernels/kernel.h"
 
 namespace troupe {
@@ -22,8 +22,9 @@ namespace troupe {
 struct NodeTrace {
   int32_t node;
   int32_t thread;  ///< 0: the player of the executor; 1: somebody else (pool, or a waiting kernel's
-                   ///< reply).
-  uint64_t start_ns;  ///< CLOCK_MONOTONIC.
+                   ///< reply); `kDeviceStream`: the device's compute stream.
+  static constexpr int32_t kDeviceStream = 2;
+  uint64_t start_ns;  ///< Of the plan's clock.
   uint64_t end_ns;
 };
 /// What a step records at most, as a loop may go on for ever.
@@ -57,11 +58,12 @@ class ExecutorRole {
 
   const Plan& plan() const { return *plan_; }
 
-  /// Runs a whole step: the calling thread plays. `step.cancellation` must be set; feeds and
-  /// fetches in the plan's order. With `trace` the times of nodes are recorded, of the first
-  /// `kMostTraced` that run.
+  /// Runs a whole step: the calling thread plays, and waits as `caller`. `step.cancellation` must
+  /// be set; feeds and fetches in the plan's order. With `trace` the times of nodes are recorded,
+  /// of the first `kMostTraced` that run.
   absl::Status Run(const StepContext& step, absl::Span<const Tensor> feeds,
-                   absl::Span<Tensor> fetches, std::vector<NodeTrace>* trace = nullptr);
+                   absl::Span<Tensor> fetches, std::vector<NodeTrace>* trace = nullptr,
+                   ThreadParker* caller = ThreadParker::OfThisThread());
 
   /// Where the values of the plan's edges to other partitions meet; set before each step of a plan
   /// that has some.
@@ -139,8 +141,6 @@ class ExecutorRole {
   bool Play(bool caller) noexcept;
   /// Plays, waits while others play, returns when nothing is ready or outstanding.
   void PlayAndWait();
-  /// Waits a moment for messages, doing the pool's work meanwhile; false if none came.
-  bool HelpOrSpin();
   /// Plays with messages in hand and tells whoever wants to know when the step is over.
   void PlayOn() noexcept;
   /// Has the message handled: by whoever plays, by this thread if it may, or by another.
@@ -174,6 +174,10 @@ class ExecutorRole {
                                      Slot* slots);
   /// Has the kernel enqueue its work; false if the node has failed, or completes later.
   bool RunOnDevice(int32_t node, const PlanNode& plan_node, Slot* slots, Iteration* iteration);
+  /// Calls an asynchronous kernel that enqueues.
+  void BeginAsyncOnDevice(PendingKernel* pending_kernel, const PlanNode& plan_node);
+  /// Rates the kernels that the device has finished with, in runs that measure.
+  void RateFinished() noexcept;
   /// An asynchronous kernel with arguments in the device's memory is done: looks at its outputs.
   void EnqueuedBy(PendingKernel* pending_kernel);
   /// Internal if an output is not in the memory that the plan expects.
@@ -192,6 +196,9 @@ class ExecutorRole {
   /// `node`: -1 if it is none's fault.
   void Fail(int32_t node, const absl::Status& status) noexcept;
   void FailStep(const absl::Status& status) noexcept;
+  /// Adds to the status the largest values that the step and its device's variables hold. Nothing
+  /// runs any more.
+  void TellWhatIsHeld() noexcept;
   void CleanUp() noexcept;
   absl::Status Result();
 
@@ -250,6 +257,7 @@ class ExecutorRole {
   int32_t outstanding_ = 0;  ///< Messages that are sure to come.
   int32_t running_ = -1;     ///< The node whose turn it is; -1: none's.
   bool failed_ = false;
+  bool out_of_memory_ = false;  ///< Why it has failed.
   bool timed_ = false;
   bool can_offload_ = false;
   absl::Status status_;
@@ -261,6 +269,7 @@ class ExecutorRole {
   std::vector<std::unique_ptr<PendingKernel>> all_pending_kernels_;
   ThreadParker* caller_ = nullptr;        ///< Who waits in PlayAndWait.
   StepCompletion* completion_ = nullptr;  ///< Who is told, if nobody waits.
+  TimeSource* const clock_;
 };
 
 }  // namespace troupe

@@ -513,6 +513,7 @@ void ExecutorRole::FreeFrame(FrameInstance* frame) {
       slot.uses = 0;
     }
     block->has_invariants = false;
+    block->frame = nullptr;  // The instance may serve another loop before the block is used again.
     block->next = free_blocks;
     free_blocks = block;
   }

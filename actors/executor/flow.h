@@ -3,8 +3,6 @@
 #ifndef TROUPE_ACTORS_EXECUTOR_FLOW_H_
 #define TROUPE_ACTORS_EXECUTOR_FLOW_H_
 
-#include <time.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -22,12 +20,6 @@ inline constexpr uint32_t kOffloadNs = 10000;
 /// is set anew now and then. Less than Slot::kConstant: invariants change from step to step.
 inline constexpr int32_t kForever = Slot::kConstant / 2;
 inline constexpr int32_t kLong = kForever / 2;
-
-inline uint64_t NowNs() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
-}
 
 /// Which inputs, those that `may` be, a node is the last to use: a mask.
 template <typename May>
@@ -51,10 +43,10 @@ template <bool kTimed>
   }
   KernelContext ctx = MakeContext(plan_node, slots);
   uint64_t start = 0;
-  if constexpr (kTimed) start = NowNs();
+  if constexpr (kTimed) start = clock_->NowNs();
   absl::Status status = plan_node.kernel->Compute(ctx);
   if constexpr (kTimed) {
-    const uint64_t end = NowNs();
+    const uint64_t end = clock_->NowNs();
     plan_->RecordCost(node, end - start);
     plan_->RecordOutputs(node, ctx);
     Trace({node, 0, start, end});
@@ -69,7 +61,7 @@ template <bool kTimed>
 /// One iteration of a loop that is under way: the counts and slots of the frame's nodes. The root
 /// frame has one, which is the step. Blocks are kept by the executor and used again.
 struct ExecutorRole::Iteration {
-  FrameInstance* frame = nullptr;
+  FrameInstance* frame = nullptr;  ///< None: the block belongs to no loop that is under way.
   Iteration* next = nullptr;  ///< The following iteration, or of a free block the next free one.
   /// Says in every partition which iteration of which loops this is; 0 for the root.
   uint64_t tag = 0;

@@ -1,9 +1,11 @@
 #include "actors/executor/on_device.h"
 
-#include <sched.h>
+#include <algorithm>
+#include <new>
 
 #include "actors/executor/flow.h"
 #include "devices/exceptions.h"
+#include "devices/memory_use.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -16,6 +18,10 @@ void ExecutorRole::BeginOnDevice(const StepContext& step) {
   device.step.late_errors = &device.errors;
   device.errors.Clear();
   device.since_mark = 0;
+  device.timings.clear();
+  if (!timed_) return;
+  device.beginning_ns = clock_->NowNs();
+  device.beginning = device.step.stream->Record();
 }
 
 KernelContext ExecutorRole::ContextOnDevice(const StepContext& step, const PlanNode& plan_node,
@@ -35,6 +41,43 @@ KernelContext ExecutorRole::AsyncContextOnDevice(PendingKernel* pending_kernel,
   own->step = on_device_->step;
   own->step.late_errors = &own->errors;
   return ContextOnDevice(own->step, plan_node, slots);
+}
+
+void ExecutorRole::BeginAsyncOnDevice(PendingKernel* pending_kernel, const PlanNode& plan_node) {
+  const int32_t node = pending_kernel->node;
+  const ScopedAllocationPurpose for_node({&plan_->node_texts(), node});
+  Stream* const stream = on_device_->step.stream;
+  RefPtr<DeviceEvent> before;
+  if (timed_) before = stream->Record();
+  pending_kernel->BeginAsync(plan_node.kernel);
+  // What it enqueues later stands among others' work.
+  if (timed_ && pending_kernel->phase.load() == PendingKernel::Phase::kDone) {
+    on_device_->timings.push_back(
+        {node, pending_kernel->start_ns, std::move(before), stream->Record()});
+  }
+}
+
+void ExecutorRole::RateFinished() noexcept {
+  OnDevice& device = *on_device_;
+  if (device.timings.empty() || !device.beginning->Reached()) return;
+  for (; !device.timings.empty() && device.timings.front().after->Reached();
+       device.timings.pop_front()) {
+    const OnDevice::Timing& timing = device.timings.front();
+    const auto ns_between = [](const DeviceEvent& from, const DeviceEvent& to) {
+      return static_cast<uint64_t>(1e9 * std::max(0.0, to.SecondsSince(from)));
+    };
+    const uint64_t ns = ns_between(*timing.before, *timing.after);
+    plan_->RecordCost(timing.node, ns);
+    if (trace_ == nullptr) continue;
+    const uint64_t late = ns_between(*device.beginning, *timing.before);
+    device.beginning_ns =
+        std::max(device.beginning_ns, timing.called_ns - std::min(late, timing.called_ns));
+    const uint64_t start = device.beginning_ns + late;
+    try {
+      Trace({timing.node, NodeTrace::kDeviceStream, start, start + ns});
+    } catch (const std::bad_alloc&) {  // Then it is not traced.
+    }
+  }
 }
 
 void ExecutorRole::EnqueuedBy(PendingKernel* pending_kernel) {
@@ -68,14 +111,18 @@ bool ExecutorRole::RunOnDevice(int32_t node, const PlanNode& plan_node, Slot* sl
                                Iteration* iteration) {
   OnDevice& device = *on_device_;
   device.errors.Calling(node);
+  const ScopedAllocationPurpose for_node({&plan_->node_texts(), node});
   // Before the call: what fails or throws may have enqueued something.
   ++device.since_mark;
   KernelContext ctx = ContextOnDevice(device.step, plan_node, slots);
-  const uint64_t start = timed_ ? NowNs() : 0;
+  const uint64_t start = timed_ ? clock_->NowNs() : 0;
+  RefPtr<DeviceEvent> before;
+  if (timed_) before = device.step.stream->Record();
   absl::Status status = plan_node.kernel->Compute(ctx);
   if (timed_) {
     plan_->RecordOutputs(node, ctx);
-    Trace({node, 0, start, NowNs()});
+    Trace({node, 0, start, clock_->NowNs()});
+    device.timings.push_back({node, start, std::move(before), device.step.stream->Record()});
   }
   if (status.ok()) status = CheckOutputs(node, slots);
   if (!status.ok()) [[unlikely]] {
@@ -105,7 +152,7 @@ void ExecutorRole::SendMark() noexcept {
     });
   } catch (...) {
     // The stream has no memory for it: this thread waits.
-    while (!device.step.stream->Done()) sched_yield();
+    while (!device.step.stream->Done()) ThreadParker::Yield();
     --outstanding_;
     mark->next_free = device.free_mark;
     device.free_mark = mark;
@@ -121,6 +168,7 @@ void ExecutorRole::HandleMark(PendingKernel* mark) {
         absl::UnavailableError(StrCat(step_.device->name(), " is lost: ", mark->status.message())));
   }
   if (FailedLate() || failed_) return;
+  if (timed_) RateFinished();
   if (device.since_mark >= OnDevice::kKernelsPerMark) SendMark();
   for (const auto& [node, iteration] : device.held) {
     if (iteration != nullptr) {
@@ -138,7 +186,10 @@ bool ExecutorRole::WaitForDevice() noexcept {
     return true;
   }
   FailedLate();
+  if (timed_) RateFinished();
   on_device_->held.clear();
+  on_device_->timings.clear();
+  on_device_->beginning.reset();
   return false;
 }
 

@@ -3,6 +3,7 @@
 #define TROUPE_ACTORS_EXECUTOR_ON_DEVICE_H_
 
 #include <array>
+#include <deque>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,13 @@ struct ExecutorRole::OnDevice {
     }
   }
 
+  /// A kernel whose time on the device is measured.
+  struct Timing {
+    int32_t node;
+    uint64_t called_ns;  ///< Of the plan's clock.
+    RefPtr<DeviceEvent> before, after;
+  };
+
   StepContext step;  ///< For kernels that enqueue: the device's allocator and stream.
   LateErrors errors;
   int32_t since_mark = 0;  ///< Kernels enqueued since the last mark.
@@ -43,6 +51,11 @@ struct ExecutorRole::OnDevice {
   std::array<PendingKernel, kMarks> marks;
   /// Nodes that have been enqueued and not completed.
   std::vector<std::pair<int32_t, Iteration*>> held;
+
+  // Runs that measure.
+  std::deque<Timing> timings;     ///< Of what the device has not come to, in order.
+  RefPtr<DeviceEvent> beginning;  ///< Of the step, and when that was on the host: later, if a
+  uint64_t beginning_ns = 0;      ///< kernel would have run before it was called.
 };
 
 }  // namespace troupe

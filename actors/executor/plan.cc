@@ -87,6 +87,16 @@ void SendConstantsToMerges(PlanSpec* spec) {
   }
 }
 
+bool Enters(const PlanSpec::Node& node) {
+  return node.flow == FlowOp::kEnter || node.flow == FlowOp::kConstantEnter;
+}
+
+/// Where a node's outputs are consumed.
+int OutputFrame(const PlanSpec& spec, const PlanSpec::Node& node) {
+  if (node.flow == FlowOp::kExit) return spec.frames[node.frame].parent;
+  return Enters(node) ? node.enters : node.frame;
+}
+
 absl::Status CheckIndices(const PlanSpec& spec) {
   const int n = static_cast<int>(spec.nodes.size());
   auto good = [&](const PlanSpec::Input& input) {
@@ -111,212 +121,301 @@ absl::Status CheckIndices(const PlanSpec& spec) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<std::shared_ptr<const Plan>> Plan::Build(PlanSpec spec) {
-  TROUPE_RETURN_IF_ERROR(CheckIndices(spec));
-  // A fetch of a reference is a snapshot at the end of the node that puts it out. Added last, it is
-  // the last of that node's consumers, which the executor's stack takes first.
-  for (PlanSpec::Input& fetch : spec.fetches) {
+/// A fetch of a reference is a snapshot at the end of the node that puts it out. Added last, it is
+/// the last of that node's consumers, which the executor's stack takes first.
+void AddFetchesOfReferences(PlanSpec* spec) {
+  for (PlanSpec::Input& fetch : spec->fetches) {
     if (!fetch.snapshot) continue;
     PlanSpec::Node node;
-    node.name = StrCat("fetch of ", spec.nodes[fetch.node].name);
+    node.name = StrCat("fetch of ", spec->nodes[fetch.node].name);
     node.op = "Snapshot";
     node.inputs = {fetch};
     node.num_outputs = 1;
-    fetch = {static_cast<int>(spec.nodes.size()), 0, false};
-    spec.nodes.push_back(std::move(node));
+    fetch = {static_cast<int>(spec->nodes.size()), 0, false};
+    spec->nodes.push_back(std::move(node));
   }
-  if (spec.frames.empty()) {
-    spec.frames.emplace_back();
-  } else {
-    SendConstantsToMerges(&spec);
-  }
-  RenumberByExecution(&spec);
-  auto plan = std::shared_ptr<Plan>(new Plan);
-  const int n = static_cast<int>(spec.nodes.size());
-  plan->nodes_.resize(n);
-  plan->initial_pending_.assign(n, 0);
-  plan->costs_ = std::make_unique<std::atomic<uint32_t>[]>(n);
-  int32_t num_outputs = 0;
-  for (const PlanSpec::Node& node : spec.nodes) {
-    plan->first_bytes_.push_back(num_outputs);
-    num_outputs += node.num_outputs;
-  }
-  plan->output_bytes_ = std::make_unique<std::atomic<int64_t>[]>(num_outputs);
-  for (int32_t i = 0; i < num_outputs; ++i) plan->output_bytes_[i] = -1;
-  std::vector<bool> is_feed(n, false);
-  for (int feed : spec.feeds) is_feed[feed] = true;
+}
 
-  // Slots are counted per frame, outputs in the frame of their consumers.
-  std::vector<std::vector<int32_t>> uses(spec.frames.size());
-  auto is_constant = [&](int node) { return !spec.nodes[node].constants.empty(); };
-  std::vector<int> output_frame(n, 0);
-  for (int i = 0; i < n; ++i) {
-    const PlanSpec::Node& from = spec.nodes[i];
-    if (from.inputs.size() > std::numeric_limits<uint16_t>::max() ||
-        from.num_outputs > std::numeric_limits<uint16_t>::max()) {
-      return absl::UnimplementedError(
-          StrCat("node ", from.name, " has more than 65535 inputs or outputs"));
+}  // namespace
+
+/// Flattens a specification. Each step of `Build` needs what those before it have made.
+class Plan::Builder {
+ public:
+  explicit Builder(PlanSpec spec) : spec_(std::move(spec)), plan_(new Plan) {}
+
+  absl::StatusOr<std::shared_ptr<const Plan>> Build() {
+    TROUPE_RETURN_IF_ERROR(CheckIndices(spec_));
+    AddFetchesOfReferences(&spec_);
+    if (spec_.frames.empty()) {
+      spec_.frames.emplace_back();
+    } else {
+      SendConstantsToMerges(&spec_);
     }
-    output_frame[i] = from.frame;
-    if (from.flow == FlowOp::kExit) output_frame[i] = spec.frames[from.frame].parent;
-    if (from.flow == FlowOp::kEnter || from.flow == FlowOp::kConstantEnter) {
-      output_frame[i] = from.enters;
+    RenumberByExecution(&spec_);
+    n_ = static_cast<int>(spec_.nodes.size());
+    MakeRoom();
+    TROUPE_RETURN_IF_ERROR(NumberOutputs());
+    for (int i = 0; i < n_; ++i) {
+      AddNode(i);
+      AddInputs(i);
     }
-    PlanNode& node = plan->nodes_[i];
-    std::vector<int32_t>& slots = uses[output_frame[i]];
-    node.first_output = static_cast<int32_t>(slots.size());
-    node.num_outputs = static_cast<uint16_t>(from.num_outputs);
-    slots.resize(slots.size() + from.num_outputs, 0);
+    AddConsumers();
+    AddConstants();
+    TROUPE_RETURN_IF_ERROR(AddFetches());
+    AddUses();
+    if (spec_.frames.size() > 1 ||
+        std::any_of(spec_.nodes.begin(), spec_.nodes.end(),
+                    [](const PlanSpec::Node& node) { return node.flow != FlowOp::kNone; })) {
+      AddFrames();
+      AddFlowNodes();
+      AddFlowEdges();
+    }
+    plan_->spec_ = std::move(spec_);
+    if (plan_->uses_device_) {
+      auto texts = std::make_shared<std::vector<std::string>>();
+      for (int i = 0; i < n_; ++i) texts->push_back(plan_->NodeText(i));
+      plan_->node_texts_ = std::move(texts);
+    }
+    return std::shared_ptr<const Plan>(std::move(plan_));
   }
 
-  std::vector<PlanFrame> frames(spec.frames.size());
-  std::map<std::pair<int, std::pair<int, int>>, int32_t> constant_slots;  // In other frames.
-  for (int i = 0; i < n; ++i) {
-    const PlanSpec::Node& from = spec.nodes[i];
-    PlanNode& node = plan->nodes_[i];
-    node.first_input = static_cast<int32_t>(plan->input_slots_.size());
+ private:
+  bool IsConstant(int node) const { return !spec_.nodes[node].constants.empty(); }
+
+  void MakeRoom() {
+    plan_->nodes_.resize(n_);
+    plan_->initial_pending_.assign(n_, 0);
+    plan_->costs_ = std::make_unique<std::atomic<uint32_t>[]>(n_);
+    int32_t num_outputs = 0;
+    for (const PlanSpec::Node& node : spec_.nodes) {
+      plan_->first_bytes_.push_back(num_outputs);
+      num_outputs += node.num_outputs;
+    }
+    plan_->output_bytes_ = std::make_unique<std::atomic<int64_t>[]>(num_outputs);
+    for (int32_t i = 0; i < num_outputs; ++i) plan_->output_bytes_[i] = -1;
+    is_feed_.resize(n_);
+    for (int feed : spec_.feeds) is_feed_[feed] = true;
+    uses_.resize(spec_.frames.size());
+    frames_.resize(spec_.frames.size());
+  }
+
+  /// Outputs have slots in the frame of their consumers.
+  absl::Status NumberOutputs() {
+    for (int i = 0; i < n_; ++i) {
+      const PlanSpec::Node& from = spec_.nodes[i];
+      if (from.inputs.size() > std::numeric_limits<uint16_t>::max() ||
+          from.num_outputs > std::numeric_limits<uint16_t>::max()) {
+        return absl::UnimplementedError(
+            StrCat("node ", from.name, " has more than 65535 inputs or outputs"));
+      }
+      PlanNode& node = plan_->nodes_[i];
+      std::vector<int32_t>& slots = uses_[OutputFrame(spec_, from)];
+      node.first_output = static_cast<int32_t>(slots.size());
+      node.num_outputs = static_cast<uint16_t>(from.num_outputs);
+      slots.resize(slots.size() + from.num_outputs, 0);
+    }
+    return absl::OkStatus();
+  }
+
+  void AddNode(int i) {
+    const PlanSpec::Node& from = spec_.nodes[i];
+    PlanNode& node = plan_->nodes_[i];
+    node.first_input = static_cast<int32_t>(plan_->input_slots_.size());
     node.num_inputs = static_cast<uint16_t>(from.inputs.size());
     node.kernel = from.kernel.get();
     if (from.flow != FlowOp::kNone) {
       node.kind = PlanNode::kFlow;
     } else if (from.kernel != nullptr) {
       node.on_device = from.spaces.AnyOnDevice();
-      plan->uses_device_ |= node.on_device;
+      plan_->uses_device_ |= node.on_device;
       node.kind = from.kernel->async() != nullptr ? PlanNode::kAsync
                   : node.on_device                ? PlanNode::kOnDevice
                                                   : PlanNode::kSync;
     } else if (!from.inputs.empty()) {
       node.kind = PlanNode::kPassThrough;
     }
-    if (!is_constant(i) && !is_feed[i]) ++plan->num_executed_;
-    plan->costs_[i].store(from.cost == KernelCost::kExpensive ? kExpensiveNs : 0,
-                          std::memory_order_relaxed);
-    for (const PlanSpec::Input& input : from.inputs) {
-      int32_t slot = plan->nodes_[input.node].first_output + input.port;
-      if (is_constant(input.node) && from.frame != 0) {
-        auto [it, first] = constant_slots.emplace(
-            std::make_pair(from.frame, std::make_pair(input.node, input.port)),
-            static_cast<int32_t>(uses[from.frame].size()));
-        if (first) {
-          uses[from.frame].push_back(0);
-          frames[from.frame].constants.emplace_back(it->second,
-                                                    spec.nodes[input.node].constants[input.port]);
-        }
-        slot = it->second;
-      } else if (input.snapshot) {
-        const int32_t value_slot = static_cast<int32_t>(uses[from.frame].size());
-        uses[from.frame].push_back(1);
-        plan->snapshots_.push_back({i, slot, value_slot});
-        node.has_snapshots = true;
-        slot = value_slot;
-      } else {
-        ++uses[from.frame][slot];
+    if (!IsConstant(i) && !is_feed_[i]) ++plan_->num_executed_;
+    plan_->costs_[i].store(from.cost == KernelCost::kExpensive ? kExpensiveNs : 0,
+                           std::memory_order_relaxed);
+  }
+
+  /// Where a node finds its inputs, and how many edges it waits for.
+  void AddInputs(int i) {
+    const PlanSpec::Node& node = spec_.nodes[i];
+    for (const PlanSpec::Input& input : node.inputs) {
+      plan_->input_slots_.push_back(SlotFor(i, input));
+      if (!IsConstant(input.node)) ++plan_->initial_pending_[i];
+    }
+    for (int before : node.control_inputs) {
+      if (!IsConstant(before)) ++plan_->initial_pending_[i];
+    }
+  }
+
+  int32_t SlotFor(int i, const PlanSpec::Input& input) {
+    const int frame = spec_.nodes[i].frame;
+    std::vector<int32_t>& slots = uses_[frame];
+    const auto new_slot = static_cast<int32_t>(slots.size());
+    const int32_t slot = plan_->nodes_[input.node].first_output + input.port;
+    if (IsConstant(input.node) && frame != 0) {
+      // Each frame has a slot of its own for it.
+      auto [it, first] = constant_slots_.try_emplace({frame, {input.node, input.port}}, new_slot);
+      if (first) {
+        slots.push_back(0);
+        frames_[frame].constants.emplace_back(new_slot,
+                                              spec_.nodes[input.node].constants[input.port]);
       }
-      plan->input_slots_.push_back(slot);
-      if (!is_constant(input.node)) ++plan->initial_pending_[i];
+      return it->second;
     }
-    for (int before : from.control_inputs) {
-      if (!is_constant(before)) ++plan->initial_pending_[i];
+    if (input.snapshot) {
+      slots.push_back(1);
+      plan_->snapshots_.push_back({i, slot, new_slot});
+      plan_->nodes_[i].has_snapshots = true;
+      return new_slot;
+    }
+    ++slots[slot];
+    return slot;
+  }
+
+  /// The stack takes last what is pushed first: consumers and roots stand from the highest number
+  /// to the lowest.
+  void AddConsumers() {
+    std::vector<std::vector<int32_t>> consumers(n_);
+    for (int i = n_ - 1; i >= 0; --i) {
+      for (const PlanSpec::Input& input : spec_.nodes[i].inputs) consumers[input.node].push_back(i);
+      for (int before : spec_.nodes[i].control_inputs) consumers[before].push_back(i);
+      if (plan_->initial_pending_[i] == 0 && !IsConstant(i) && !is_feed_[i]) {
+        plan_->roots_.push_back(i);
+      }
+    }
+    for (int i = 0; i < n_; ++i) {
+      PlanNode& node = plan_->nodes_[i];
+      node.first_consumer = static_cast<int32_t>(plan_->consumers_.size());
+      if (IsConstant(i)) continue;
+      node.num_consumers = static_cast<int32_t>(consumers[i].size());
+      plan_->consumers_.insert(plan_->consumers_.end(), consumers[i].begin(), consumers[i].end());
     }
   }
-  // The stack takes last what is pushed first: consumers and roots stand from the highest number to
-  // the lowest.
-  std::vector<std::vector<int32_t>> consumers(n);
-  for (int i = n - 1; i >= 0; --i) {
-    for (const PlanSpec::Input& input : spec.nodes[i].inputs) consumers[input.node].push_back(i);
-    for (int before : spec.nodes[i].control_inputs) consumers[before].push_back(i);
-    if (plan->initial_pending_[i] == 0 && !is_constant(i) && !is_feed[i]) plan->roots_.push_back(i);
-  }
-  for (int i = 0; i < n; ++i) {
-    PlanNode& node = plan->nodes_[i];
-    node.first_consumer = static_cast<int32_t>(plan->consumers_.size());
-    if (is_constant(i)) consumers[i].clear();
-    node.num_consumers = static_cast<int32_t>(consumers[i].size());
-    plan->consumers_.insert(plan->consumers_.end(), consumers[i].begin(), consumers[i].end());
-    for (size_t port = 0; port < spec.nodes[i].constants.size(); ++port) {
-      plan->constants_.emplace_back(node.first_output + static_cast<int32_t>(port),
-                                    spec.nodes[i].constants[port]);
+
+  void AddConstants() {
+    for (int i = 0; i < n_; ++i) {
+      int32_t slot = plan_->nodes_[i].first_output;
+      for (const Tensor& value : spec_.nodes[i].constants) {
+        plan_->constants_.emplace_back(slot++, value);
+      }
     }
   }
-  for (const PlanSpec::Input& fetch : spec.fetches) {
-    const int32_t slot = plan->nodes_[fetch.node].first_output + fetch.port;
-    if (output_frame[fetch.node] != 0) {
-      return absl::InternalError(
-          StrCat("plan: fetch of ", spec.nodes[fetch.node].name, ", which is in a loop"));
+
+  absl::Status AddFetches() {
+    for (const PlanSpec::Input& fetch : spec_.fetches) {
+      const int32_t slot = plan_->nodes_[fetch.node].first_output + fetch.port;
+      if (OutputFrame(spec_, spec_.nodes[fetch.node]) != 0) {
+        return absl::InternalError(
+            StrCat("plan: fetch of ", spec_.nodes[fetch.node].name, ", which is in a loop"));
+      }
+      ++uses_[0][slot];
+      plan_->fetch_slots_.push_back(slot);
     }
-    ++uses[0][slot];
-    plan->fetch_slots_.push_back(slot);
+    return absl::OkStatus();
   }
-  plan->num_root_slots_ = static_cast<int>(uses[0].size());
-  for (size_t f = 0; f < frames.size(); ++f) {
-    frames[f].num_slots = static_cast<int32_t>(uses[f].size());
-    plan->frame_uses_.push_back(static_cast<int32_t>(plan->slot_uses_.size()));
-    plan->slot_uses_.insert(plan->slot_uses_.end(), uses[f].begin(), uses[f].end());
+
+  void AddUses() {
+    plan_->num_root_slots_ = static_cast<int>(uses_[0].size());
+    for (const std::vector<int32_t>& uses : uses_) {
+      plan_->frame_uses_.push_back(static_cast<int32_t>(plan_->slot_uses_.size()));
+      plan_->slot_uses_.insert(plan_->slot_uses_.end(), uses.begin(), uses.end());
+    }
   }
-  if (spec.frames.size() > 1 || std::any_of(spec.nodes.begin(), spec.nodes.end(), [](auto& node) {
-        return node.flow != FlowOp::kNone;
-      })) {
-    plan->BuildFlow(spec, std::move(frames), is_constant);
+
+  // With control flow.
+
+  void AddFrames() {
+    child_index_.resize(frames_.size());
+    for (size_t f = 0; f < frames_.size(); ++f) {
+      frames_[f].num_slots = static_cast<int32_t>(uses_[f].size());
+      frames_[f].parent = spec_.frames[f].parent;
+      frames_[f].num_enters = spec_.frames[f].num_enters;
+      frames_[f].parallel_iterations = spec_.frames[f].parallel_iterations;
+      if (f > 0) child_index_[f] = frames_[frames_[f].parent].num_children++;
+    }
+    plan_->frames_ = std::move(frames_);
   }
-  plan->spec_ = std::move(spec);
-  return std::shared_ptr<const Plan>(plan);
+
+  void AddFlowNodes() {
+    plan_->flow_nodes_.resize(n_);
+    for (int i = 0; i < n_; ++i) {
+      const PlanSpec::Node& from = spec_.nodes[i];
+      FlowNode& node = plan_->flow_nodes_[i];
+      PlanFrame& frame = plan_->frames_[from.frame];
+      node.op = from.flow;
+      node.edge = from.edge;
+      node.local = frame.num_nodes++;
+      NodeState state{plan_->initial_pending_[i], 0};
+      if (from.flow == FlowOp::kMerge) {
+        // Constants send no event, and none of them feeds a Merge: see SendConstantsToMerges.
+        const int32_t controls = state.pending - static_cast<int32_t>(from.inputs.size());
+        state.pending = 2 * controls + 1;
+        plan_->initial_pending_[i] = state.pending;
+      }
+      frame.initial.push_back(state);
+      if (from.flow == FlowOp::kSend) frame.sends.push_back(i);
+      if (Enters(from)) {
+        node.enters = from.enters;
+        node.child = child_index_[from.enters];
+      }
+    }
+  }
+
+  void AddFlowEdges() {
+    std::vector<FlowNode>& nodes = plan_->flow_nodes_;
+    std::vector<std::vector<FlowEdge>> edges(n_);
+    for (int i = n_ - 1; i >= 0; --i) {
+      auto add = [&](int source, int32_t slot, int32_t input) {
+        if (IsConstant(source)) return;
+        edges[source].push_back({i, nodes[i].local, slot, input, nodes[i].op == FlowOp::kMerge});
+      };
+      int32_t input = 0;
+      for (const PlanSpec::Input& from : spec_.nodes[i].inputs) {
+        // A snapshot's input slot gets its value when the node starts; dead or alive is the
+        // reference.
+        add(from.node, plan_->nodes_[from.node].first_output + from.port, input++);
+      }
+      for (int before : spec_.nodes[i].control_inputs) add(before, -1, -1);
+    }
+    for (int i = 0; i < n_; ++i) {
+      nodes[i].first_edge = static_cast<int32_t>(plan_->flow_edges_.size());
+      nodes[i].num_edges = static_cast<int32_t>(edges[i].size());
+      plan_->flow_edges_.insert(plan_->flow_edges_.end(), edges[i].begin(), edges[i].end());
+    }
+  }
+
+  PlanSpec spec_;
+  std::unique_ptr<Plan> plan_;
+  int n_ = 0;  ///< Nodes.
+  std::vector<bool> is_feed_;
+  std::vector<std::vector<int32_t>> uses_;  ///< Per frame: of its slots.
+  std::vector<PlanFrame> frames_;
+  std::vector<int32_t> child_index_;  ///< Per frame: which of its parent's children it is.
+  /// Of constants in frames other than the root: by frame, node and output.
+  std::map<std::pair<int, std::pair<int, int>>, int32_t> constant_slots_;
+};
+
+absl::StatusOr<std::shared_ptr<const Plan>> Plan::Build(PlanSpec spec) {
+  return Builder(std::move(spec)).Build();
 }
 
-void Plan::BuildFlow(const PlanSpec& spec, std::vector<PlanFrame> frames,
-                     absl::FunctionRef<bool(int)> is_constant) {
-  const int n = static_cast<int>(spec.nodes.size());
-  std::vector<int32_t> child_index(frames.size(), 0);
-  for (size_t f = 0; f < frames.size(); ++f) {
-    frames[f].parent = spec.frames[f].parent;
-    frames[f].num_enters = spec.frames[f].num_enters;
-    frames[f].parallel_iterations = spec.frames[f].parallel_iterations;
-    if (f > 0) child_index[f] = frames[frames[f].parent].num_children++;
-  }
-  flow_nodes_.resize(n);
-  for (int i = 0; i < n; ++i) {
-    const PlanSpec::Node& from = spec.nodes[i];
-    FlowNode& node = flow_nodes_[i];
-    PlanFrame& frame = frames[from.frame];
-    node.op = from.flow;
-    node.edge = from.edge;
-    node.local = frame.num_nodes++;
-    NodeState state{initial_pending_[i], 0};
-    if (from.flow == FlowOp::kMerge) {
-      // Constants send no event, and none of them feeds a Merge: see SendConstantsToMerges.
-      const int32_t controls = state.pending - static_cast<int32_t>(from.inputs.size());
-      state.pending = 2 * controls + 1;
-      initial_pending_[i] = state.pending;
-    }
-    frame.initial.push_back(state);
-    if (from.flow == FlowOp::kSend) frame.sends.push_back(i);
-    if (from.flow == FlowOp::kEnter || from.flow == FlowOp::kConstantEnter) {
-      node.enters = from.enters;
-      node.child = child_index[from.enters];
+std::string Plan::NodeText(int node) const {
+  return StrCat("node ", name(node), " (", op(node), ")");
+}
+
+int Plan::ProducerOf(int frame, int32_t slot) const {
+  for (int i = 0; i < num_nodes(); ++i) {
+    const int32_t output = slot - nodes_[i].first_output;
+    if (output >= 0 && output < nodes_[i].num_outputs &&
+        OutputFrame(spec_, spec_.nodes[i]) == frame) {
+      return i;
     }
   }
-  std::vector<std::vector<FlowEdge>> edges(n);
-  for (int i = n - 1; i >= 0; --i) {
-    const bool to_merge = flow_nodes_[i].op == FlowOp::kMerge;
-    auto add = [&](int source, int32_t slot, int32_t input) {
-      if (is_constant(source)) return;
-      edges[source].push_back({i, flow_nodes_[i].local, slot, input, to_merge});
-    };
-    int32_t input = 0;
-    for (const PlanSpec::Input& from : spec.nodes[i].inputs) {
-      // A snapshot's input slot gets its value when the node starts; dead or alive is the
-      // reference.
-      add(from.node, nodes_[from.node].first_output + from.port, input++);
-    }
-    for (int before : spec.nodes[i].control_inputs) add(before, -1, -1);
-  }
-  for (int i = 0; i < n; ++i) {
-    flow_nodes_[i].first_edge = static_cast<int32_t>(flow_edges_.size());
-    flow_nodes_[i].num_edges = static_cast<int32_t>(edges[i].size());
-    flow_edges_.insert(flow_edges_.end(), edges[i].begin(), edges[i].end());
-  }
-  frames_ = std::move(frames);
+  return -1;
 }
 
 const Plan::Snapshot* Plan::SnapshotsOf(int node) const {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "actors/executor/rendezvous.h"
+#include "devices/time_source.h"
 #include "graph/passes/frames.h"
 #include "kernels/argument_spaces.h"
 #include "kernels/kernel.h"
@@ -41,7 +41,10 @@ struct PlanSpec {
     FlowOp flow = FlowOp::kNone;  ///< Other than kNone: played by the executor, no kernel.
     int frame = 0;                ///< Index into `frames`.
     int edge = -1;                ///< kSend, kRecv: index into `edges`.
-    int enters = 0;               ///< Enter: the frame that it leads into.
+    /// kSend, kRecv: the device at the other end, if it is connected with this one. The value
+    /// travels in whatever memory it is in.
+    Device* peer = nullptr;
+    int enters = 0;  ///< Enter: the frame that it leads into.
     /// Outputs known beforehand (then no kernel, and no inputs of any kind).
     std::vector<Tensor> constants;
     ArgumentSpaces spaces;  ///< Where inputs are wanted, and outputs left.
@@ -52,6 +55,8 @@ struct PlanSpec {
   std::vector<int> feeds;      ///< Per feed: a node with one output, no inputs and no kernel.
   std::vector<Input> fetches;  ///< Per fetch: where the value comes from.
   std::string device_name;     ///< For messages.
+  /// By which steps are measured and traced; nullptr: they are not.
+  TimeSource* clock = nullptr;
 };
 
 /// A node as the executor's loop sees it. Ranges point into the plan's flat arrays; slots are
@@ -143,6 +148,7 @@ class Plan {
   const std::string& name(int i) const { return spec_.nodes[i].name; }
   const std::string& op(int i) const { return spec_.nodes[i].op; }
   const std::string& device_name() const { return spec_.device_name; }
+  TimeSource* clock() const { return spec_.clock; }
   const std::vector<int32_t>& input_slots() const { return input_slots_; }
   const std::vector<int32_t>& consumers() const { return consumers_; }
   const std::vector<int32_t>& initial_pending() const { return initial_pending_; }
@@ -157,6 +163,12 @@ class Plan {
   const std::vector<int32_t>& frame_uses() const { return frame_uses_; }
   /// True: some nodes are `on_device`.
   bool uses_device() const { return uses_device_; }
+  /// "node a/b (MatMul)".
+  std::string NodeText(int node) const;
+  /// Those of all nodes, for what they allocate; only of a plan that uses the device.
+  const std::shared_ptr<const std::vector<std::string>>& node_texts() const { return node_texts_; }
+  /// The node that fills a slot of a frame; -1: a constant's of another frame.
+  int ProducerOf(int frame, int32_t slot) const;
   /// Where an output is left.
   MemorySpace output_space(int node, int port) const {
     return spec_.nodes[node].spaces.output(port);
@@ -199,9 +211,8 @@ class Plan {
   }
 
  private:
+  class Builder;
   Plan() = default;
-  void BuildFlow(const PlanSpec& spec, std::vector<PlanFrame> frames,
-                 absl::FunctionRef<bool(int)> is_constant);
 
   PlanSpec spec_;
   std::vector<PlanNode> nodes_;
@@ -216,6 +227,7 @@ class Plan {
   std::vector<FlowEdge> flow_edges_;
   std::vector<PlanFrame> frames_;
   std::vector<int32_t> frame_uses_;
+  std::shared_ptr<const std::vector<std::string>> node_texts_;
   int num_root_slots_ = 0;
   int num_executed_ = 0;
   bool uses_device_ = false;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_join.h"
 #include "actors/session/memory_spaces.h"
+#include "actors/session/registered_kernels.h"
 #include "actors/session/step_graph.h"
 #include "devices/cpu/cpu_device.h"
 #include "devices/cpu/flush_denormals.h"
@@ -108,23 +109,46 @@ absl::StatusOr<RendezvousEdge> EdgeOf(const Node& node) {
   return edge;
 }
 
+/// Where the other end of an edge is, if the value need not go by way of the host.
+Device* PeerOf(const RendezvousEdge& edge, bool sends, ElementType type, const Device& here,
+               const Runtime& runtime) {
+  // Integers are wanted on the host more often than not.
+  if (edge.remote || !IsPlain(RemoveRef(type)) || type == ElementType::kInt32) return nullptr;
+  const DeviceRole* other = runtime.FindDevice(sends ? edge.recv_device : edge.send_device);
+  if (other == nullptr) return nullptr;
+  Device* const there = other->device.get();
+  const bool connected = sends ? DeviceRegistry::Global()->Connect(here, *there)
+                               : DeviceRegistry::Global()->Connect(*there, here);
+  return connected ? there : nullptr;
+}
+
 /// What there is to place on.
-PlacementInput PlacementOn(const Runtime& runtime, const CompileOptions& options) {
+PlacementInput PlacementOn(const Graph& graph, const Runtime& runtime,
+                           const CompileOptions& options) {
   PlacementInput input;
   for (const auto& role : runtime.devices()) {
-    // The CPU devices of a process are one processor under several names.
-    input.devices.push_back({role->device->name(), role->device->parsed_name(), 1, 0});
+    const Device& device = *role->device;
+    PlacementDevice& to = input.devices.emplace_back();
+    to.name = device.name();
+    to.parsed = device.parsed_name();
+    to.figures = DeviceRegistry::Global()->Figures(device);
+    // The CPU devices of a process are one processor under several names; so is what says nothing.
+    to.processor = to.figures.has_value() ? -1 : 0;
+    if (device.memory_space() == MemorySpace::kDevice) {
+      to.memory = device.attributes().memory_limit;
+    }
   }
   input.allow_soft_placement = options.soft_placement;
   if (options.device != nullptr) input.default_device = options.device->device->name();
-  input.has_kernel = RegisteredKernels();
+  input.lacks_kernel = RegisteredKernels(graph);
   return input;
 }
 
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Plan>> BuildPlan(const Subgraph& subgraph, DeviceRole* device,
-                                                      StatefulKernels* stateful, bool rendezvous) {
+                                                      StatefulKernels* stateful,
+                                                      const Runtime* runtime) {
   TROUPE_ASSIGN_OR_RETURN(const Frames frames, FindFrames(subgraph));
   PlanSpec spec;
   const bool own_memory = device->device->memory_space() == MemorySpace::kDevice;
@@ -151,10 +175,13 @@ absl::StatusOr<std::shared_ptr<const Plan>> BuildPlan(const Subgraph& subgraph, 
           {input.node, input.port, NeedsSnapshot(subgraph, input, takes_ref), takes_ref});
     }
     if (IsNoOp(node)) continue;
-    if (rendezvous && (to.op == "_Send" || to.op == "_Recv")) {
+    if (runtime != nullptr && (to.op == "_Send" || to.op == "_Recv")) {
       to.flow = to.op == "_Send" ? FlowOp::kSend : FlowOp::kRecv;
       to.edge = static_cast<int>(spec.edges.size());
       TROUPE_ASSIGN_OR_RETURN(RendezvousEdge edge, EdgeOf(node));
+      const bool sends = to.flow == FlowOp::kSend;
+      to.peer = PeerOf(edge, sends, sends ? node.input_type(0) : node.output_type(0),
+                       *device->device, *runtime);
       spec.edges.push_back(std::move(edge));
       continue;
     }
@@ -185,6 +212,7 @@ absl::StatusOr<std::shared_ptr<const Plan>> BuildPlan(const Subgraph& subgraph, 
     }
   }
   spec.device_name = device->device->name();
+  spec.clock = device->clock;
   spec.feeds.assign(subgraph.feeds.begin(), subgraph.feeds.end());
   for (const SubOutput& fetch : subgraph.fetches) {
     spec.fetches.push_back({fetch.node, fetch.port, NeedsSnapshot(subgraph, fetch, false)});
@@ -197,7 +225,7 @@ absl::StatusOr<CutSignature> CutForDevices(const Graph& graph, const StepSignatu
                                            const CompileOptions& options, const Runtime& runtime,
                                            StatefulKernels* stateful,
                                            absl::FunctionRef<void(const Subgraph&)> seen) {
-  PlacementInput placement = PlacementOn(runtime, options);
+  PlacementInput placement = PlacementOn(graph, runtime, options);
   const std::unordered_map<std::string, std::string> fixed = stateful->devices();
   placement.fixed = &fixed;
   placement.costs = &stateful->costs()->Update();
@@ -239,7 +267,8 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
     TROUPE_ASSIGN_OR_RETURN(const StepGraph prepared,
                             PrepareStep(graph, signature, options.simplify,
                                         /*several_devices=*/false, check_devices));
-    TROUPE_ASSIGN_OR_RETURN(step.plan, BuildPlan(prepared.subgraph, step.device, stateful, false));
+    TROUPE_ASSIGN_OR_RETURN(step.plan,
+                            BuildPlan(prepared.subgraph, step.device, stateful, nullptr));
     step.num_nodes = step.plan->num_executed();
     return step;
   }
@@ -253,7 +282,7 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
     }
     local.feeds.assign(part.feeds.begin(), part.feeds.end());
     local.fetches.assign(part.fetches.begin(), part.fetches.end());
-    TROUPE_ASSIGN_OR_RETURN(local.plan, BuildPlan(part.subgraph, local.device, stateful, true));
+    TROUPE_ASSIGN_OR_RETURN(local.plan, BuildPlan(part.subgraph, local.device, stateful, runtime));
     stateful->costs()->Watch(local.plan);
     step.num_nodes += local.plan->num_executed();
   }

@@ -80,10 +80,12 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
                                      const CompileOptions& options, Runtime* runtime,
                                      StatefulKernels* stateful);
 
-/// The plan of what one device runs. `rendezvous`: `_Send` and `_Recv` are edges to other
-/// partitions of the step, found by the attribute `tensor_name`; else they are kernels like others.
+/// The plan of what one device runs. With the `runtime` of the step's devices `_Send` and `_Recv`
+/// are edges to other partitions, found by the attribute `tensor_name`; without, they are kernels
+/// like others.
 absl::StatusOr<std::shared_ptr<const Plan>> BuildPlan(const Subgraph& subgraph, DeviceRole* device,
-                                                      StatefulKernels* stateful, bool rendezvous);
+                                                      StatefulKernels* stateful,
+                                                      const Runtime* runtime);
 
 /// Makes the kernel of a node for a device.
 absl::StatusOr<std::unique_ptr<Kernel>> CreateKernel(const Node& node, Device* device);

@@ -66,9 +66,9 @@ void Executable::Close(const absl::Status& reason) noexcept {
   }
 }
 
-bool Executable::WaitIdle(std::chrono::steady_clock::time_point deadline) {
+bool Executable::WaitIdle(absl::Duration patience) {
   std::unique_lock<std::mutex> lock(mutex_);
-  return idle_.wait_until(lock, deadline, [this] {
+  return idle_.wait_for(lock, absl::ToChronoNanoseconds(patience), [this] {
     return std::none_of(steps_.begin(), steps_.end(),
                         [](const auto& step) { return step->running; });
   });

@@ -2,7 +2,6 @@
 #ifndef TROUPE_ACTORS_SESSION_EXECUTABLE_H_
 #define TROUPE_ACTORS_SESSION_EXECUTABLE_H_
 
-#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -11,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "actors/executor/executor_role.h"
 #include "actors/session/compile.h"
@@ -41,8 +41,8 @@ class Executable {
   void Release(Step* step) noexcept;
   /// Cancels all running steps; later `Acquire`s fail. Needs no memory.
   void Close(const absl::Status& reason) noexcept;
-  /// Waits until no step runs; false at the deadline.
-  bool WaitIdle(std::chrono::steady_clock::time_point deadline);
+  /// Waits until no step runs; false if that lasts longer than `patience`.
+  bool WaitIdle(absl::Duration patience);
   /// Type and shape of each feed. InvalidArgument names the tensor, what was expected and what was
   /// got.
   absl::Status CheckFeeds(absl::Span<const Tensor> feeds) const;

@@ -9,7 +9,7 @@
 
 #include "actors/executor/executor_role.h"
 #include "actors/session/lower.h"
-#include "actors/session/step_graph.h"
+#include "actors/session/registered_kernels.h"
 #include "devices/device.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
@@ -28,12 +28,13 @@ constexpr size_t kKeptFrames = 64;
 /// Whether nodes ask for devices, or cannot run on the one that is meant for all.
 bool NeedsPlacement(const Graph& graph, const CompileOptions& options) {
   const std::vector<Node*> nodes = graph.nodes();
+  const auto lacks_kernel = RegisteredKernels(graph);
   return std::any_of(nodes.begin(), nodes.end(), [&](const Node* node) {
     if (!node->requested_device().empty()) return true;
     if (options.device == nullptr || FlowOpOf(*node) != FlowOp::kNone) return false;
     const bool computes = node->op() != "_Arg" && node->op() != "NoOp";
     return computes && !node->IsSource() && !node->IsSink() &&
-           !RegisteredKernels()(*node, options.device->device->type());
+           lacks_kernel(*node, options.device->device->type()) != nullptr;
   });
 }
 

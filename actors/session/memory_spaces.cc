@@ -4,9 +4,12 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "devices/exceptions.h"
+#include "devices/peer_copy.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -25,15 +28,43 @@ class UploadKernel final : public Kernel {
   }
 };
 
+void FetchFrom(Device* device, KernelContext& ctx, KernelDone done) {
+  Download(device, ctx.input(0), [&ctx, done](absl::StatusOr<Tensor> here) {
+    absl::Status status = here.status();
+    if (status.ok()) ctx.set_output(0, *std::move(here));
+    done(std::move(status));
+  });
+}
+
 /// The other way.
 class DownloadKernel final : public AsyncKernel {
   void ComputeAsync(KernelContext& ctx, KernelDone done) override {
-    Download(ctx.step().device, ctx.input(0), [&ctx, done](absl::StatusOr<Tensor> here) {
-      absl::Status status = here.status();
-      if (status.ok()) ctx.set_output(0, *std::move(here));
-      done(std::move(status));
-    });
+    FetchFrom(ctx.step().device, ctx, done);
   }
+};
+
+/// What a connected device has sent, wherever that is, to this device.
+class PeerUploadKernel final : public Kernel {
+ public:
+  explicit PeerUploadKernel(Device* peer) : peer_(peer) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(Tensor here, CopyFromPeer(ctx.step().device, peer_, ctx.input(0)));
+    ctx.set_output(0, std::move(here));
+    return absl::OkStatus();
+  }
+
+ private:
+  Device* const peer_;
+};
+
+/// Or to the host.
+class PeerDownloadKernel final : public AsyncKernel {
+ public:
+  explicit PeerDownloadKernel(Device* peer) : peer_(peer) {}
+  void ComputeAsync(KernelContext& ctx, KernelDone done) override { FetchFrom(peer_, ctx, done); }
+
+ private:
+  Device* const peer_;
 };
 
 class SpaceMaker {
@@ -47,13 +78,13 @@ class SpaceMaker {
       for (size_t k = 0; k < spec_.nodes[i].inputs.size(); ++k) {
         const PlanSpec::Input input = spec_.nodes[i].inputs[k];
         const MemorySpace wanted = Wanted(i, static_cast<int>(k));
-        if (input.reference || SpaceOf(input) == wanted) continue;
+        if (input.reference || (SpaceOf(input) == wanted && PeerOf(input) == nullptr)) continue;
         TROUPE_ASSIGN_OR_RETURN(const int copy, Copy(input, wanted, i));
         spec_.nodes[i].inputs[k] = {copy, 0, false};
       }
     }
     for (PlanSpec::Input& fetch : spec_.fetches) {
-      if (SpaceOf(fetch) == kHost) continue;
+      if (SpaceOf(fetch) == kHost && PeerOf(fetch) == nullptr) continue;
       TROUPE_ASSIGN_OR_RETURN(const int copy, Copy(fetch, kHost, -1));
       fetch = {copy, 0, false};
     }
@@ -130,11 +161,29 @@ class SpaceMaker {
   MemorySpace SpaceOf(const PlanSpec::Input& input) const {
     return spec_.nodes[input.node].spaces.output(input.port);
   }
-  MemorySpace Wanted(int node, int input) const { return spec_.nodes[node].spaces.input(input); }
+  MemorySpace Wanted(int node, int input) const {
+    const PlanSpec::Node& consumer = spec_.nodes[node];
+    // A connected device fetches the value from where it is.
+    if (consumer.flow == FlowOp::kSend && consumer.peer != nullptr) {
+      return SpaceOf(consumer.inputs[input]);
+    }
+    return consumer.spaces.input(input);
+  }
+  /// Which connected device has sent a value: it is in that one's memory, or on the host.
+  Device* PeerOf(const PlanSpec::Input& input) const {
+    const PlanSpec::Node& producer = spec_.nodes[input.node];
+    return producer.flow == FlowOp::kRecv ? producer.peer : nullptr;
+  }
+  std::shared_ptr<Kernel> KernelOf(const PlanSpec::Input& input, MemorySpace to) const {
+    Device* const peer = PeerOf(input);
+    if (peer == nullptr) return to == kDevice ? upload_ : download_;
+    if (to == kDevice) return std::make_shared<PeerUploadKernel>(peer);
+    return std::make_shared<PeerDownloadKernel>(peer);
+  }
 
   /// A node with the same value in `space`, for `consumer` (-1: a fetch).
   absl::StatusOr<int> Copy(const PlanSpec::Input& input, MemorySpace space, int consumer) {
-    const auto place = std::make_pair(input.node, input.port);
+    const auto place = std::make_tuple(input.node, input.port, space);
     if (!input.snapshot) {
       if (auto found = copies_.find(place); found != copies_.end()) return found->second;
     }
@@ -144,12 +193,13 @@ class SpaceMaker {
     copy.num_outputs = 1;
     copy.spaces.outputs = {space};
     if (const std::vector<Tensor>& values = spec_.nodes[input.node].constants; !values.empty()) {
-      TROUPE_ASSIGN_OR_RETURN(Tensor there, Upload(device_, values[input.port]));
-      copy.constants = {std::move(there)};
+      absl::StatusOr<Tensor> there = Upload(device_, values[input.port]);
+      if (!there.ok()) return WithContext(StrCat("constant ", copy.name, ": "), there.status());
+      copy.constants = {*std::move(there)};
     } else {
       copy.inputs = {input};
-      copy.spaces.inputs = {space == kDevice ? kHost : kDevice};
-      copy.kernel = space == kDevice ? upload_ : download_;
+      copy.spaces.inputs = {SpaceOf(input)};
+      copy.kernel = KernelOf(input, space);
       copy.cost = KernelCost::kCheap;
       copy.frame = consumer < 0 ? 0 : spec_.nodes[consumer].frame;
       // A variable is read when its consumer could start.
@@ -178,7 +228,7 @@ class SpaceMaker {
   PlanSpec& spec_;
   const int num_nodes_;     ///< Without copies.
   std::vector<int> group_;  ///< Union-find over nodes that move values.
-  std::map<std::pair<int, int>, int> copies_;
+  std::map<std::tuple<int, int, MemorySpace>, int> copies_;
   const std::shared_ptr<Kernel> upload_ = std::make_shared<UploadKernel>();
   const std::shared_ptr<Kernel> download_ = std::make_shared<DownloadKernel>();
 };

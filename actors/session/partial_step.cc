@@ -82,7 +82,8 @@ absl::Status PartialStep::Compile(const StepSignature& signature, const CompileO
     if (local.device == nullptr) {
       return absl::InternalError(StrCat("a partition was placed on ", part.device));
     }
-    TROUPE_ASSIGN_OR_RETURN(local.plan, BuildPlan(received.subgraph, local.device, stateful, true));
+    TROUPE_ASSIGN_OR_RETURN(local.plan,
+                            BuildPlan(received.subgraph, local.device, stateful, runtime_.get()));
     for (size_t i = 0; i < part.feeds.size(); ++i) {
       feeds_[static_cast<size_t>(part.feeds[i])].edges.push_back(
           ExchangeKey(received.feed_edges[i]));
@@ -245,9 +246,9 @@ void PartialStep::Cancel(const absl::Status& reason) noexcept {
   KeepGoing([&] { Give(fetches_.Abandon(reason)); });
 }
 
-bool PartialStep::WaitOver(Clock::time_point deadline) {
+bool PartialStep::WaitOver(absl::Duration patience) {
   std::unique_lock<std::mutex> lock(mutex_);
-  return changed_.wait_until(lock, deadline, [this] { return !running_; });
+  return changed_.wait_for(lock, absl::ToChronoNanoseconds(patience), [this] { return !running_; });
 }
 
 }  // namespace troupe

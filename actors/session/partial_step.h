@@ -2,7 +2,6 @@
 #ifndef TROUPE_ACTORS_SESSION_PARTIAL_STEP_H_
 #define TROUPE_ACTORS_SESSION_PARTIAL_STEP_H_
 
-#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -28,8 +27,6 @@ namespace troupe {
 /// Thread-safe.
 class PartialStep : public std::enable_shared_from_this<PartialStep> {
  public:
-  using Clock = std::chrono::steady_clock;
-
   /// `handle` is what errors call it. `graph` outlives it.
   static absl::StatusOr<std::shared_ptr<PartialStep>> Create(std::string handle, const Graph* graph,
                                                              const StepSignature& signature,
@@ -47,8 +44,8 @@ class PartialStep : public std::enable_shared_from_this<PartialStep> {
                    absl::Span<const std::string> fetches, std::vector<Tensor>* values,
                    absl::Duration timeout, bool* over);
   void Cancel(const absl::Status& reason) noexcept;
-  /// Waits until nothing runs; false at the deadline.
-  bool WaitOver(Clock::time_point deadline);
+  /// Waits until nothing runs; false if that lasts longer than `patience`.
+  bool WaitOver(absl::Duration patience);
 
  private:
   class Exit;

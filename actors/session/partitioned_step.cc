@@ -2,17 +2,11 @@
 
 #include <utility>
 
-#include "actors/executor/flow.h"
 #include "devices/device.h"
 #include "devices/exceptions.h"
 #include "kernels/cancellation.h"
 
 namespace troupe {
-
-namespace {
-// A waiting thread looks for work for about as long as waking it would take.
-constexpr uint64_t kSpinNs = 30000;
-}  // namespace
 
 class PartitionedStep::Partition : public StepCompletion {
  public:
@@ -130,18 +124,15 @@ absl::Status PartitionedStep::Finish() {
 
 absl::Status PartitionedStep::Run(const StepContext& step, std::shared_ptr<Rendezvous> rendezvous,
                                   absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
-                                  std::vector<std::vector<NodeTrace>>* traces) {
-  caller_ = ThreadParker::OfThisThread();
+                                  std::vector<std::vector<NodeTrace>>* traces,
+                                  ThreadParker* caller) {
+  caller_ = caller;
   fetches_ = fetches;
   Start(step, std::move(rendezvous), feeds, traces);
   Leave();
-  uint64_t idle_since = NowNs();
-  while (running_.load(std::memory_order_acquire) > 0) {
-    if (PlayHanded() || (step.pool != nullptr && step.pool->RunOne())) {
-      idle_since = NowNs();
-    } else if (NowNs() - idle_since > kSpinNs) {
-      break;
-    }
+  const auto over = [this] { return running_.load(std::memory_order_acquire) == 0; };
+  const auto come = [&] { return over() || num_handed_.load(std::memory_order_acquire) > 0; };
+  while (!over() && (PlayHanded() || ThreadParker::HelpOrSpin(step.pool, come))) {
   }
   while (caller_->Wait() != ThreadParker::Word::kOver) {
     while (PlayHanded()) {

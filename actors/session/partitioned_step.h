@@ -32,13 +32,15 @@ class PartitionedStep {
   explicit PartitionedStep(std::vector<LocalPartition> partitions);
   ~PartitionedStep();
 
-  /// Runs all partitions: this thread plays them in turn, and helps the pool while others do.
+  /// Runs all partitions: this thread plays them in turn, and helps the pool while others do;
+  /// `caller` is how it waits.
   /// `step` names what is common (device, stream and resources are each partition's own);
   /// `rendezvous` is new, and outlives the step. The first error, whose partition cancels the
   /// step's token, is the result. With `traces` every node's times are recorded, per partition.
   absl::Status Run(const StepContext& step, std::shared_ptr<Rendezvous> rendezvous,
                    absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
-                   std::vector<std::vector<NodeTrace>>* traces = nullptr);
+                   std::vector<std::vector<NodeTrace>>* traces = nullptr,
+                   ThreadParker* caller = ThreadParker::OfThisThread());
   /// The same without waiting: `done` is called once, from any thread, after which the object may
   /// be used again; it must not throw. `fetches` and `traces` live until then. If this throws,
   /// nothing has begun.

@@ -1,14 +1,11 @@
 #include "actors/session/session_role.h"
 
 #include <condition_variable>
-#include <deque>
 #include <iterator>
 #include <new>
-#include <thread>
 
 #include "actors/session/partial_step.h"
 #include "actors/session/step_stats.h"
-#include "devices/cpu/block_signals.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
 
@@ -126,17 +123,19 @@ std::shared_ptr<Executable> SessionRole::FindSignature(const std::string& key) {
 void SessionRole::Touch(Signature* signature) {
   if (signature->place == by_use_.begin()) return;
   // Whoever stays the newest needs no clock.
-  signatures_.at(*by_use_.front()).used = Clock::now();
+  signatures_.at(*by_use_.front()).used_ns = NowNs();
   by_use_.splice(by_use_.begin(), by_use_, signature->place);
 }
 
 std::vector<std::shared_ptr<Executable>> SessionRole::GiveUpSignatures() {
   std::vector<std::shared_ptr<Executable>> given_up;
-  const auto oldest = Clock::now() - absl::ToChronoNanoseconds(options_.signature_age);
+  const auto old = [this, now = NowNs()](const Signature& signature) {
+    return absl::Nanoseconds(now - signature.used_ns) > options_.signature_age;
+  };
   auto it = by_use_.end();
   while (it != by_use_.begin() && --it != by_use_.begin()) {
     auto found = signatures_.find(**it);
-    if (signatures_.size() <= options_.max_signatures && found->second.used >= oldest) break;
+    if (signatures_.size() <= options_.max_signatures && !old(found->second)) break;
     if (found->second.executable.use_count() > 1) continue;  // A step or a callable holds it.
     given_up.push_back(std::move(found->second.executable));
     it = by_use_.erase(it);
@@ -160,7 +159,7 @@ absl::StatusOr<std::shared_ptr<Executable>> SessionRole::CompileAndCache(
   // Two threads may have compiled the same signature at once: the first one's is kept.
   if (!is_new) return it->second.executable;
   place.front() = &it->first;
-  it->second = {std::move(executable), place.begin(), Clock::now()};
+  it->second = {std::move(executable), place.begin(), NowNs()};
   by_use_.splice(by_use_.end(), place);
   Touch(&it->second);
   given_up = GiveUpSignatures();
@@ -191,7 +190,7 @@ StepContext SessionRole::MakeStepContext(DeviceRole* device, CancellationToken* 
 
 absl::Status SessionRole::Run(Executable* executable, absl::Span<const Tensor> feeds,
                               absl::Span<Tensor> fetches, const StepOptions& options,
-                              RunMetadata* metadata) {
+                              RunMetadata* metadata, ThreadParker* caller) {
   TROUPE_RETURN_IF_ERROR(executable->CheckFeeds(feeds));
   const CompiledStep& compiled = executable->compiled();
   if (static_cast<int>(fetches.size()) != compiled.num_fetches) {
@@ -209,9 +208,9 @@ absl::Status SessionRole::Run(Executable* executable, absl::Span<const Tensor> f
     absl::Status result;
     if (step->partitioned != nullptr) {
       result = step->partitioned->Run(context, std::make_shared<Rendezvous>(), feeds, fetches,
-                                      traces.ofs());
+                                      traces.ofs(), caller);
     } else {
-      result = step->executor->Run(context, feeds, fetches, traces.of());
+      result = step->executor->Run(context, feeds, fetches, traces.of(), caller);
     }
     traces.Add();
     return result;
@@ -221,10 +220,8 @@ absl::Status SessionRole::Run(Executable* executable, absl::Span<const Tensor> f
   return status;
 }
 
-/// Counts the asynchronous steps that have been asked for and not been answered, and answers those
-/// whose deadline passes before they begin: the workers may all be busy, and callbacks would hold
-/// up the timer. Thread-safe.
-class SessionRole::AsyncSteps : public std::enable_shared_from_this<AsyncSteps> {
+/// Counts the asynchronous steps that have been asked for and not been answered. Thread-safe.
+class SessionRole::AsyncSteps {
  public:
   void Enter() {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -234,35 +231,26 @@ class SessionRole::AsyncSteps : public std::enable_shared_from_this<AsyncSteps> 
     std::lock_guard<std::mutex> lock(mutex_);
     if (--count_ == 0) none_.notify_all();
   }
-  bool WaitForNone(Clock::time_point deadline) {
+  bool WaitForNone(absl::Duration patience) {
     std::unique_lock<std::mutex> lock(mutex_);
-    return none_.wait_until(lock, deadline, [this] { return count_ == 0; });
+    return none_.wait_for(lock, absl::ToChronoNanoseconds(patience),
+                          [this] { return count_ == 0; });
   }
 
-  /// Has `AnswerLate` called, by a thread that ends when there is nothing to do. Throws if there
-  /// can be none.
-  void Answer(AsyncStep* late);
-  /// True on that thread.
-  bool Answers() const { return answerer_ == this; }
-
  private:
-  void AnswerAll() noexcept;
-
-  static constinit thread_local const AsyncSteps* answerer_;
   std::mutex mutex_;
   std::condition_variable none_;
   int64_t count_ = 0;
-  std::deque<AsyncStep*> late_;
-  bool answering_ = false;  ///< There is a thread for `late_`.
 };
 
-constinit thread_local const SessionRole::AsyncSteps* SessionRole::AsyncSteps::answerer_ = nullptr;
-
 /// Begun by one task of the pool and answered by another, so that a callback has nothing of other
-/// steps below it on its stack. Owns itself.
+/// steps below it on its stack. If its deadline passes before it begins, the spare thread answers
+/// it: the workers may all be busy, and callbacks would hold up the timer. Owns itself.
 struct SessionRole::AsyncStep final : PoolTask, StepCompletion {
   AsyncStep(std::shared_ptr<SessionRole> s, AsyncRun r) noexcept
-      : session(std::move(s)), run(std::move(r)), asked(Clock::now()) {}
+      : session(std::move(s)), run(std::move(r)), asked_ns(session->NowNs()) {
+    answer.step = this;
+  }
 
   void Run() noexcept override { ended ? End() : Begin(); }
   void Over() noexcept override {
@@ -275,17 +263,15 @@ struct SessionRole::AsyncStep final : PoolTask, StepCompletion {
     const absl::Duration timeout = run.options.timeout;
     if (timeout <= absl::ZeroDuration()) {
       Expire();
-    } else if (timeout < absl::Hours(24 * 365 * 100)) {  // The clock has an end, too.
-      deadline_id = session->runtime_->timer()->Add(asked + absl::ToChronoNanoseconds(timeout),
-                                                    [this] { Expire(); });
+    } else if (timeout < absl::InfiniteDuration()) {
+      deadline_id = session->runtime_->timer()->Add(timeout, [this] { Expire(); });
     }
   }
 
   void Expire() noexcept {
     ++holders;
-    const std::shared_ptr<AsyncSteps> all = session->async_steps_;
-    try {
-      all->Answer(this);
+    try {  // The step may be over at once.
+      session->runtime_->spare_thread()->SubmitLong(&answer);
     } catch (...) {  // Then whoever begins it finds that it is late.
       --holders;
     }
@@ -324,7 +310,7 @@ struct SessionRole::AsyncStep final : PoolTask, StepCompletion {
     const StepContext context =
         session->MakeStepContext(compiled.device, &step->cancellation, &step->resources);
     SetDeadline(&deadline, session->runtime_->timer(), run.options.timeout,
-                run.options.timeout - absl::FromChrono(Clock::now() - asked), &step->cancellation);
+                run.options.timeout - session->Since(asked_ns), &step->cancellation);
     if (step->partitioned != nullptr) {
       step->partitioned->RunAsync(
           context, std::make_shared<Rendezvous>(), run.feeds, absl::MakeSpan(values),
@@ -375,47 +361,22 @@ struct SessionRole::AsyncStep final : PoolTask, StepCompletion {
 
   std::shared_ptr<SessionRole> session;
   AsyncRun run;
-  const Clock::time_point asked;
-  std::atomic<int> holders{1};  ///< The pool's queue or a running step; the answerer of late steps.
+  const uint64_t asked_ns;
+  struct Answer final : PoolTask {
+    void Run() noexcept override { step->AnswerLate(); }
+    AsyncStep* step = nullptr;
+  } answer;
+  std::atomic<int> holders{1};     ///< The pool's queue or a running step; `answer`.
   std::atomic<bool> taken{false};  ///< It has begun, or is answered because it is late.
   std::shared_ptr<Executable> executable;
   Executable::Step* step = nullptr;
   std::vector<Tensor> values;
   std::unique_ptr<StepTraces> traces;
-  uint64_t deadline_id = 0;  ///< While the step has not begun; not the answerer's.
+  uint64_t deadline_id = 0;  ///< While the step has not begun; not `answer`'s.
   ScopedDeadline deadline;
   absl::Status status;
   bool ended = false;
 };
-
-void SessionRole::AsyncSteps::Answer(AsyncStep* late) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  late_.push_back(late);
-  if (std::exchange(answering_, true)) return;
-  try {
-    const ScopedBlockSignals blocked;
-    std::thread([self = shared_from_this()] { self->AnswerAll(); }).detach();
-  } catch (...) {
-    late_.pop_back();
-    answering_ = false;
-    throw;
-  }
-}
-
-void SessionRole::AsyncSteps::AnswerAll() noexcept {
-  answerer_ = this;
-  while (true) {
-    AsyncStep* late;
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      answering_ = !late_.empty();
-      if (!answering_) return;
-      late = late_.front();
-      late_.pop_front();
-    }
-    late->AnswerLate();
-  }
-}
 
 void SessionRole::RunAsync(AsyncRun run) {
   const std::shared_ptr<SessionRole> self = shared_from_this();  // A callback may end the session.
@@ -503,12 +464,12 @@ absl::Status SessionRole::Close() {
   for (const auto& [key, signature] : signatures_) signature.executable->Close(closed);
   for (const auto& [handle, step] : partial_steps) step->Cancel(closed);
   // What is to be waited for may need this very thread.
-  if (runtime_->pool()->OnWorker() || async_steps_->Answers()) return absl::OkStatus();
-  const auto deadline = Clock::now() + absl::ToChronoNanoseconds(options_.close_timeout);
+  if (runtime_->pool()->OnWorker() || runtime_->spare_thread()->OnWorker()) return absl::OkStatus();
+  const auto left = [&, now = NowNs()] { return options_.close_timeout - Since(now); };
   bool idle = true;
-  for (const auto& [key, signature] : signatures_) idle &= signature.executable->WaitIdle(deadline);
-  for (const auto& [handle, step] : partial_steps) idle &= step->WaitOver(deadline);
-  idle &= async_steps_->WaitForNone(deadline);
+  for (const auto& [key, signature] : signatures_) idle &= signature.executable->WaitIdle(left());
+  for (const auto& [handle, step] : partial_steps) idle &= step->WaitOver(left());
+  idle &= async_steps_->WaitForNone(left());
   if (idle) return absl::OkStatus();
   return absl::DeadlineExceededError(
       "a running step did not stop when the session was closed; its kernels are still at work");

@@ -3,7 +3,6 @@
 #define TROUPE_ACTORS_SESSION_SESSION_ROLE_H_
 
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <list>
 #include <memory>
@@ -69,11 +68,12 @@ class SessionRole : public std::enable_shared_from_this<SessionRole> {
   /// By tensors:
   absl::StatusOr<std::shared_ptr<Executable>> Prepare(const StepSignature& signature);
 
-  /// Runs one step. `metadata` may be nullptr.
+  /// Runs one step. `metadata` may be nullptr. `caller`: how the calling thread waits.
   absl::Status Run(Executable* executable, absl::Span<const Tensor> feeds,
-                   absl::Span<Tensor> fetches, const StepOptions& options, RunMetadata* metadata);
+                   absl::Span<Tensor> fetches, const StepOptions& options, RunMetadata* metadata,
+                   ThreadParker* caller = ThreadParker::OfThisThread());
   /// Has one step run, and its `done` called, by the pool's workers. No thread waits with the step.
-  /// If its deadline passes before a worker has begun it, a thread of its own calls `done`.
+  /// If its deadline passes before a worker has begun it, the runtime's spare thread calls `done`.
   void RunAsync(AsyncRun run);
 
   // Partial run: a step that is fed and fetched in pieces. A timeout ends the whole step.
@@ -102,11 +102,10 @@ class SessionRole : public std::enable_shared_from_this<SessionRole> {
  private:
   struct AsyncStep;
   class AsyncSteps;
-  using Clock = std::chrono::steady_clock;
   struct Signature {
     std::shared_ptr<Executable> executable;
     std::list<const std::string*>::iterator place;  ///< In `by_use_`.
-    Clock::time_point used;                         ///< When it was last the newest.
+    uint64_t used_ns = 0;                           ///< When it was last the newest.
   };
 
   /// nullptr if it has not been compiled.
@@ -117,6 +116,8 @@ class SessionRole : public std::enable_shared_from_this<SessionRole> {
   std::vector<std::shared_ptr<Executable>> GiveUpSignatures();
   absl::StatusOr<std::shared_ptr<Executable>> CompileAndCache(
       std::string key, const absl::StatusOr<StepSignature>& signature);
+  uint64_t NowNs() const { return runtime_->clock()->NowNs(); }
+  absl::Duration Since(uint64_t ns) const { return absl::Nanoseconds(NowNs() - ns); }
   StepContext MakeStepContext(DeviceRole* device, CancellationToken* cancellation,
                               Containers* resources);
   absl::Status ClosedError() const;

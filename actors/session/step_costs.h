@@ -4,8 +4,11 @@
 
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
 #include "actors/executor/plan.h"
 #include "graph/passes/cost_model.h"
 
@@ -26,8 +29,13 @@ class StepCosts {
   CostModel model_;
 };
 
-/// Adds what a plan has measured to `model`.
-void RecordPlan(const Plan& plan, CostModel* model);
+/// Calls `what` for each node that a plan has measured, with the bytes of its outputs and the type
+/// of the plan's device.
+void ForEachMeasured(
+    const Plan& plan,
+    absl::FunctionRef<void(const std::string& node, double time_us,
+                           absl::Span<const int64_t> output_bytes, const std::string& device_type)>
+        what);
 
 }  // namespace troupe
 

@@ -1,6 +1,5 @@
 #include "actors/session/step_graph.h"
 
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -12,7 +11,6 @@
 #include "graph/passes/prune.h"
 #include "graph/passes/read_late.h"
 #include "graph/passes/simplify.h"
-#include "kernels/kernel_registry.h"
 
 namespace troupe {
 
@@ -60,46 +58,6 @@ std::vector<std::vector<int>> FeedsOfFetches(const Subgraph& whole) {
     }
   }
   return needs;
-}
-
-namespace {
-
-bool HasKernel(const Node& node, const std::string& device_type) {
-  return FlowOpOf(node) != FlowOp::kNone || !node.graph()->ops()->LookUp(node.op()).ok() ||
-         KernelRegistry::Global()->Find(device_type, node.def()).ok();
-}
-
-/// What takes references or handles from `node`, directly or handed on, must be where it is; it may
-/// be in other steps only.
-bool TakersHaveKernels(const Node& node, const std::string& device_type) {
-  std::unordered_set<const Node*> seen = {&node};
-  std::vector<const Node*> todo = {&node};
-  while (!todo.empty()) {
-    const Node* from = todo.back();
-    todo.pop_back();
-    for (const Edge* edge : from->out_edges()) {
-      if (edge->control() || edge->dst->IsSink()) continue;
-      const ElementType type = edge->dst->input_type(edge->dst_input);
-      if (!IsRefType(type) && type != ElementType::kResource) continue;
-      if (!seen.insert(edge->dst).second) continue;
-      if (!HasKernel(*edge->dst, device_type)) return false;
-      todo.push_back(edge->dst);
-    }
-  }
-  return true;
-}
-
-bool IsState(const Node& node) {
-  return node.num_inputs() == 0 && node.num_outputs() > 0 &&
-         (IsRefType(node.output_type(0)) || node.output_type(0) == ElementType::kResource);
-}
-
-}  // namespace
-
-std::function<bool(const Node& node, const std::string& device_type)> RegisteredKernels() {
-  return [](const Node& node, const std::string& type) {
-    return HasKernel(node, type) && (!IsState(node) || TakersHaveKernels(node, type));
-  };
 }
 
 absl::StatusOr<PartitionedGraph> CutStep(const PlacementInput& placement,

@@ -3,7 +3,6 @@
 #ifndef TROUPE_ACTORS_SESSION_STEP_GRAPH_H_
 #define TROUPE_ACTORS_SESSION_STEP_GRAPH_H_
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,10 +34,6 @@ absl::StatusOr<StepGraph> PrepareStep(
 
 /// Per fetch: the feeds that it depends on.
 std::vector<std::vector<int>> FeedsOfFetches(const Subgraph& whole);
-
-/// For `PlacementInput::has_kernel`: kernels that are registered here, for a node and, if it is
-/// state, for all that take it in its graph. Functions run everywhere.
-std::function<bool(const Node& node, const std::string& device_type)> RegisteredKernels();
 
 /// Places, cuts, and schedules the Recvs. `placed` sees where everything is, `report` says why.
 absl::StatusOr<PartitionedGraph> CutStep(const PlacementInput& placement,

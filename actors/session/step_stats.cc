@@ -1,8 +1,5 @@
 #include "actors/session/step_stats.h"
 
-#include <chrono>
-
-#include "actors/executor/flow.h"
 #include "devices/status_macros.h"
 #include "graph/protos/config.pb.h"
 
@@ -10,15 +7,17 @@ namespace troupe {
 
 void AddStepStats(const Plan& plan, const std::vector<NodeTrace>& trace, RunMetadata* metadata) {
   // The time of day is what processes, and TensorFlow's tools, have in common.
-  using std::chrono::nanoseconds;
-  const int64_t now =
-      std::chrono::duration_cast<nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
-          .count();
-  const int64_t ahead = now - static_cast<int64_t>(NowNs());
+  const int64_t ahead = plan.clock()->UnixNs() - static_cast<int64_t>(plan.clock()->NowNs());
   DeviceStepStats* device = metadata->mutable_step_stats()->add_dev_stats();
   device->set_device(plan.device_name());
+  DeviceStepStats* stream = nullptr;  // As TensorFlow calls it.
   for (const NodeTrace& node : trace) {
-    NodeExecStats* stats = device->add_node_stats();
+    const bool on_stream = node.thread == NodeTrace::kDeviceStream;
+    if (on_stream && stream == nullptr) {
+      stream = metadata->mutable_step_stats()->add_dev_stats();
+      stream->set_device(StrCat(plan.device_name(), "/stream:all"));
+    }
+    NodeExecStats* stats = (on_stream ? stream : device)->add_node_stats();
     stats->set_node_name(plan.name(node.node));
     stats->set_timeline_label(StrCat(plan.name(node.node), " = ", plan.op(node.node)));
     stats->set_all_start_nanos(static_cast<int64_t>(node.start_ns) + ahead);

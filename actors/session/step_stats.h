@@ -10,7 +10,9 @@ namespace troupe {
 
 class RunMetadata;
 
-/// Adds the nodes' times to `metadata`'s step stats, as the device's. Starts are times of day.
+/// Adds the nodes' times to `metadata`'s step stats, as the device's. Starts are times of day. What
+/// the device's stream took for what the host enqueued is under the device's name and
+/// "/stream:all".
 void AddStepStats(const Plan& plan, const std::vector<NodeTrace>& trace, RunMetadata* metadata);
 
 }  // namespace troupe

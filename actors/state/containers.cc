@@ -101,6 +101,22 @@ void Containers::ResetAll() {
   for (const auto& [name, container] : removed) LetGo(container);
 }
 
+void Containers::ForEachVariable(absl::FunctionRef<void(Variable*)> what) const {
+  std::vector<RefPtr<Variable>> variables;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& [container, resources] : containers_) {
+      for (const auto& [name, resource] : resources) {
+        if (auto* const variable = dynamic_cast<Variable*>(resource.get())) {
+          variables.push_back(RefPtr<Variable>::Share(variable));
+        }
+      }
+    }
+  }
+  // Giving a variable back has others visit it, who may do anything.
+  for (const RefPtr<Variable>& variable : variables) what(variable.get());
+}
+
 std::vector<std::string> Containers::List() const {
   std::lock_guard<std::mutex> lock(mutex_);
   std::vector<std::string> result;

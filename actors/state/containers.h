@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/functional/function_ref.h"
 #include "kernels/variable.h"
 
 namespace troupe {
@@ -38,6 +39,8 @@ class Containers final : public ResourceProvider {
   /// False: nothing was ever put in since the last `ResetAll`. Costs one relaxed load.
   bool used() const { return used_.load(std::memory_order_relaxed); }
 
+  /// Those of all containers; `what` does not use containers.
+  void ForEachVariable(absl::FunctionRef<void(Variable*)> what) const;
   /// "container/name: description" of everything, sorted.
   std::vector<std::string> List() const;
 

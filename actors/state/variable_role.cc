@@ -58,7 +58,10 @@ void VariableRole::Serve() {
     std::unique_ptr<Visit> visit(static_cast<Visit*>(waiting_));
     waiting_ = visit->next;
     visiting_.store(Visiting::kCalled, std::memory_order_relaxed);
-    visit->visit(MakeLease());
+    {
+      const ScopedAllocationPurpose of_visitor(visit->purpose);
+      visit->visit(MakeLease());
+    }
     // The visitor has given the lease back, or keeps it for longer: then whoever gives it back
     // serves.
     Visiting state = Visiting::kCalled;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "actors/mailbox.h"
+#include "devices/memory_use.h"
 #include "kernels/variable.h"
 
 namespace troupe {
@@ -26,6 +27,8 @@ class VariableRole final : public Variable {
  private:
   struct Visit : Message {
     std::function<void(Lease)> visit;
+    /// The visitor's, not that of whoever gives the variable back.
+    AllocationPurpose purpose = AllocationPurpose::OfThisThread();
   };
 
   void GiveBack() override;

@@ -10,9 +10,6 @@
 namespace troupe {
 namespace {
 
-constexpr double kNodeUs = 0.1;
-constexpr double kFlopsPerUs = 1e4;
-constexpr double kBytesPerUs = 5e3;
 constexpr double kUnknownElements = 1024;
 constexpr double kMostBytes = 1e15;
 constexpr int64_t kMemory = 16;  // Measurements that an average remembers.
@@ -99,8 +96,8 @@ bool IsDecomposition(std::string_view op) {
 
 }  // namespace
 
-double StaticCost::time_us() const {
-  return kNodeUs + std::max(flops / kFlopsPerUs, bytes / kBytesPerUs);
+double StaticCost::work_us(const DeviceFigures& figures) const {
+  return std::max(flops / figures.flops_per_us, bytes / figures.bytes_per_us);
 }
 
 bool IsTrivialOp(const Node& node) {
@@ -170,14 +167,26 @@ StaticCost EstimateCost(const Node& node) {
 }
 
 int64_t EstimateOutputBytes(const Node& node, int port) {
+  if (node.op() == "VarHandleOp") {  // What it stands for.
+    return static_cast<int64_t>(
+        Bytes(node.attrs().GetOr<PartialShape>("shape", PartialShape()),
+              node.attrs().GetOr<ElementType>("dtype", ElementType::kFloat)));
+  }
   return static_cast<int64_t>(Bytes(node.output_shape(port), node.output_type(port)));
 }
 
 void CostModel::Record(const std::string& node, double time_us,
-                       absl::Span<const int64_t> output_bytes) {
+                       absl::Span<const int64_t> output_bytes, const std::string& device_type) {
   if (!std::isfinite(time_us) || time_us < 0) return;
   std::lock_guard<std::mutex> lock(mutex_);
   Measured& known = nodes_[node];
+  if (known.device_type != device_type) {
+    if (known.times > 0) known.elsewhere[known.device_type] = known.time_us;
+    const auto before = known.elsewhere.extract(device_type);
+    known.device_type = device_type;
+    known.times = before.empty() ? 0 : 1;
+    known.time_us = before.empty() ? 0 : before.mapped();
+  }
   known.times = std::min(known.times + 1, kMemory);
   known.time_us += (time_us - known.time_us) / static_cast<double>(known.times);
   if (known.output_bytes.size() < output_bytes.size()) {
@@ -206,6 +215,28 @@ double CostModel::TimeUs(const SubNode& node) const {
     if (found != nodes_.end()) return found->second.time_us;
   }
   return EstimateCost(*node.original).time_us();
+}
+
+double CostModel::TimeUs(const SubNode& node, const std::string& device_type,
+                         const DeviceFigures& figures) const {
+  if (node.kind != SubNode::Kind::kOp) return 0;
+  const StaticCost estimate = EstimateCost(*node.original);
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = nodes_.find(node.original->name());
+  if (found == nodes_.end()) return estimate.time_us(figures);
+  const Measured& known = found->second;
+  if (known.device_type == device_type) return known.time_us;
+  const auto elsewhere = known.elsewhere.find(device_type);
+  if (elsewhere != known.elsewhere.end()) return elsewhere->second;
+  const auto on_cpu = known.elsewhere.find("CPU");
+  if (known.device_type != "CPU" && on_cpu == known.elsewhere.end()) {
+    return estimate.time_us(figures);
+  }
+  const double cpu_us = known.device_type == "CPU" ? known.time_us : on_cpu->second;
+  const double estimated_us = estimate.work_us();
+  if (estimated_us <= 0) return figures.node_us;
+  const double work_us = std::max(0.0, cpu_us - DeviceFigures().node_us);
+  return figures.node_us + work_us * estimate.work_us(figures) / estimated_us;
 }
 
 int64_t CostModel::OutputBytes(const SubNode& node, int port) const {

@@ -47,7 +47,15 @@ class Placer {
         nodes_(subgraph->nodes),
         subgraph_(*subgraph),
         report_(report),
-        costs_(input.costs != nullptr ? input.costs : &no_measurements_) {}
+        costs_(input.costs != nullptr ? input.costs : &no_measurements_) {
+    for (const PlacementDevice& device : input.devices) {
+      const auto first = std::find_if(
+          input.devices.begin(), input.devices.end(), [&](const PlacementDevice& other) {
+            return other.parsed.type == device.parsed.type && other.figures == device.figures;
+          });
+      kind_.push_back(first - input.devices.begin());
+    }
+  }
 
   absl::Status Run() {
     TROUPE_ASSIGN_OR_RETURN(groups_, FormPlacementGroups(input_, subgraph_));
@@ -130,11 +138,38 @@ class Placer {
            groups_.groups[groups_.group_of[i]].size == 1;
   }
 
-  const TransferCost& Link(int from, int to) const {
+  TransferCost Link(int from, int to) const {
     const DeviceName& a = input_.devices[from].parsed;
     const DeviceName& b = input_.devices[to].parsed;
     if (a.job != b.job || a.replica != b.replica || a.task != b.task) return input_.between_tasks;
-    return a.type == b.type ? input_.within_process : input_.between_types;
+    // By way of the host.
+    TransferCost link = input_.between_types;
+    link.latency_us = 0;
+    double us_per_byte = 0;
+    for (const int end : {from, to}) {
+      if (const std::optional<DeviceFigures>& figures = input_.devices[end].figures) {
+        link.latency_us += figures->transfer_us;
+        us_per_byte += 1 / figures->transfer_bytes_per_us;
+      }
+    }
+    if (us_per_byte == 0) return a.type == b.type ? input_.within_process : input_.between_types;
+    link.bytes_per_us = 1 / us_per_byte;
+    return link;
+  }
+
+  /// What a node costs on a device; the same for all of a kind, so asked once for each.
+  double TimeOn(int32_t i, int device) {
+    if (i != timed_) {
+      timed_ = i;
+      times_.assign(input_.devices.size(), -1);
+    }
+    const PlacementDevice& on = input_.devices[device];
+    double& time = times_[kind_[device]];
+    if (time < 0) {
+      // DefaultDevice has seen that names are complete.
+      time = costs_->TimeUs(nodes_[i], *on.parsed.type, on.figures.value_or(DeviceFigures()));
+    }
+    return time / on.speed;
   }
 
   void Simulate() {
@@ -149,6 +184,10 @@ class Placer {
     free_at_.assign(processors, 0);
     finish_.assign(n, 0);
     device_.assign(n, -1);
+    in_use_.assign(input_.devices.size(), 0);
+    held_.assign(n, {});
+    limited_ = std::any_of(input_.devices.begin(), input_.devices.end(),
+                           [](const PlacementDevice& device) { return device.memory > 0; });
     PrepareFrames();
 
     std::vector<int32_t> waits_for(n, 0), first_consumer(n + 1, 0), consumers;
@@ -161,6 +200,13 @@ class Placer {
     for (int32_t i = 0; i < n; ++i) first_consumer[i + 1] += first_consumer[i];
     consumers.resize(first_consumer[n]);
     std::vector<int32_t> next(first_consumer.begin(), first_consumer.end() - 1);
+    uses_left_.resize(n);
+    for (int32_t i = 0; i < n; ++i) uses_left_[i] = first_consumer[i + 1] - first_consumer[i];
+    fetched_.assign(n, false);
+    for (const SubOutput& fetch : subgraph_.fetches) {
+      ++uses_left_[fetch.node];
+      fetched_[fetch.node] = true;
+    }
     using Ready = std::pair<double, int32_t>;
     std::priority_queue<Ready, std::vector<Ready>, std::greater<Ready>> ready;
     for (int32_t i = 0; i < n; ++i) {
@@ -172,6 +218,7 @@ class Placer {
       const int32_t i = ready.top().second;
       ready.pop();
       Run(i);
+      if (limited_) LetGo(i);
       for (int32_t k = first_consumer[i]; k < first_consumer[i + 1]; ++k) {
         const int32_t to = consumers[k];
         ready_at[to] = std::max(ready_at[to], finish_[i]);
@@ -197,29 +244,22 @@ class Placer {
   void Run(int32_t i) {
     if (IsAnywhere(i)) return;
     const int32_t group = groups_.group_of[i];
-    const double cost = costs_->TimeUs(nodes_[i]);
-    if (chosen_[group] < 0) Choose(i, group, cost);
+    if (chosen_[group] < 0) Choose(i, group);
     const int device = chosen_[group];
     device_[i] = device;
+    if (limited_) Hold(i, device);
     const int processor = processor_[device];
     double start = 0;
     ForEachInput(i, [&](int32_t from, int port) {
-      if (device_[from] < 0) return;
-      if (device_[from] != device) {
-        auto [it, first] = arrivals_.try_emplace(Key(from, device), 0.0);
-        if (first) {
-          const TransferCost& link = Link(device_[from], device);
-          free_at_[processor_[device_[from]]] += link.overhead_us;
-          free_at_[processor] += link.overhead_us;
-          it->second = finish_[from] + TransferUs(link, from, port);
-        }
-        start = std::max(start, it->second);
-      } else {
-        start = std::max(start, finish_[from]);
-      }
+      const Arrival arrival = ArrivalOf(from, port, device);
+      start = std::max(start, arrival.at);
+      if (!arrival.is_copy) return;
+      arrivals_.emplace(Key(from, device), arrival.at);
+      if (device_[from] >= 0) free_at_[processor_[device_[from]]] += arrival.overhead_us;
+      free_at_[processor] += arrival.overhead_us;
     });
     start = std::max(start, free_at_[processor]);
-    finish_[i] = start + cost / input_.devices[device].speed;
+    finish_[i] = start + TimeOn(i, device);
     free_at_[processor] = finish_[i];
   }
 
@@ -235,54 +275,141 @@ class Placer {
     return us;
   }
 
-  /// When node i would be finished on a device.
-  double FinishOn(int32_t i, int device, double cost) const {
-    double start = 0, overhead = 0;
-    ForEachInput(i, [&](int32_t from, int port) {
-      if (device_[from] < 0) return;
-      double arrives = finish_[from];
-      if (device_[from] != device) {
-        auto known = arrivals_.find(Key(from, device));
-        if (known != arrivals_.end()) {
-          arrives = known->second;
-        } else {
-          const TransferCost& link = Link(device_[from], device);
-          overhead += link.overhead_us;
-          arrives += TransferUs(link, from, port);
-        }
-      }
-      start = std::max(start, arrives);
-    });
-    return std::max(start, free_at_[processor_[device]] + overhead) +
-           cost / input_.devices[device].speed;
+  struct Arrival {
+    double at = 0;
+    double overhead_us = 0;  ///< For the devices at both ends.
+    bool is_copy = false;    ///< A new one.
+  };
+  /// When an input is on a device.
+  Arrival ArrivalOf(int32_t from, int port, int device) const {
+    if (device_[from] == device) return {finish_[from]};
+    const auto known = arrivals_.find(Key(from, device));
+    if (known != arrivals_.end()) return {known->second};
+    if (device_[from] >= 0) {
+      const TransferCost link = Link(device_[from], device);
+      return {finish_[from] + TransferUs(link, from, port), link.overhead_us, true};
+    }
+    // Constants are wherever they are wanted, what is fed is on the host.
+    const bool fed = nodes_[from].kind == SubNode::Kind::kFeed;
+    return {fed ? ByHostUs(costs_->OutputBytes(nodes_[from], std::max(port, 0)), device) : 0, 0,
+            fed};
+  }
+  /// To a device's own memory from the host, or back.
+  double ByHostUs(int64_t bytes, int device) const {
+    const std::optional<DeviceFigures>& figures = input_.devices[device].figures;
+    if (!figures.has_value()) return 0;
+    return figures->transfer_us + static_cast<double>(bytes) / figures->transfer_bytes_per_us;
   }
 
-  void Choose(int32_t i, int32_t group, double cost) {
+  /// When node i would be finished on a device, and fetched if it is.
+  double FinishOn(int32_t i, int device) {
+    double start = 0, overhead = 0;
+    ForEachInput(i, [&](int32_t from, int port) {
+      const Arrival arrival = ArrivalOf(from, port, device);
+      start = std::max(start, arrival.at);
+      overhead += arrival.overhead_us;
+    });
+    return std::max(start, free_at_[processor_[device]] + overhead) + TimeOn(i, device) +
+           (fetched_[i] ? ByHostUs(OutputBytes(i), device) : 0);
+  }
+
+  // --- memory: what is placed on a device, or copied there, and will still be used ---
+
+  int64_t OutputBytes(int32_t i) const {
+    if (nodes_[i].kind == SubNode::Kind::kOp && IsTrivialOp(*nodes_[i].original) &&
+        !nodes_[i].original->stateful()) {
+      return 0;  // It passes on what is there, or makes little.
+    }
+    int64_t bytes = 0;
+    for (int port = 0; port < nodes_[i].num_outputs(); ++port) {
+      bytes += costs_->OutputBytes(nodes_[i], port);
+    }
+    return bytes;
+  }
+
+  /// What an input takes up on a device that it must be copied to; 0: it is there.
+  int64_t CopyBytes(int32_t from, int port, int device) const {
+    if (port < 0 || device_[from] == device) return 0;
+    for (const auto& [holder, bytes] : held_[from]) {
+      if (holder == device) return 0;
+    }
+    return costs_->OutputBytes(nodes_[from], port);
+  }
+
+  bool Fits(int32_t i, int device) const {
+    if (input_.devices[device].memory == 0) return true;
+    int64_t bytes = OutputBytes(i);
+    std::vector<int32_t> copied;
+    ForEachInput(i, [&](int32_t from, int port) {
+      if (std::find(copied.begin(), copied.end(), from) != copied.end()) return;
+      const int64_t copy = CopyBytes(from, port, device);
+      if (copy > 0) copied.push_back(from);
+      bytes += copy;
+    });
+    return bytes == 0 || bytes <= input_.devices[device].memory - in_use_[device];
+  }
+
+  void Hold(int32_t i, int device, int64_t bytes) {
+    if (bytes == 0) return;
+    in_use_[device] += bytes;
+    held_[i].emplace_back(device, bytes);
+  }
+  void Hold(int32_t i, int device) {
+    ForEachInput(
+        i, [&](int32_t from, int port) { Hold(from, device, CopyBytes(from, port, device)); });
+    Hold(i, device, OutputBytes(i));
+  }
+  /// Constants and variables are there in every step.
+  bool Stays(int32_t i) const {
+    if (nodes_[i].kind != SubNode::Kind::kOp) return nodes_[i].kind == SubNode::Kind::kConstant;
+    return IsAnywhere(i) || groups_.groups[groups_.group_of[i]].state;
+  }
+  /// Node i has run: what nobody uses any more is free.
+  void LetGo(int32_t i) {
+    ForEachInput(i, [&](int32_t from, int) {
+      if (--uses_left_[from] > 0 || Stays(from)) return;
+      for (const auto& [device, bytes] : held_[from]) in_use_[device] -= bytes;
+      held_[from].clear();
+    });
+  }
+
+  void Choose(int32_t i, int32_t group) {
     const int set = groups_.groups[group].set;
     const int32_t with = LargestInput(i);
-    if (with >= 0 && IsTrivialOp(*nodes_[i].original) &&
-        groups_.sets.Contains(set, device_[with])) {
+    const auto can_go = [&](int device) {
+      return groups_.sets.Contains(set, device) && Fits(i, device);
+    };
+    if (with >= 0 && IsTrivialOp(*nodes_[i].original) && can_go(device_[with])) {
       chosen_[group] = device_[with];
       Why(group, StrCat("with its input ", nodes_[with].original->name()));
       return;
     }
     const int32_t loop = outermost_.empty() ? 0 : outermost_[i];
-    if (loop > 0 && loop_device_[loop] >= 0 && groups_.sets.Contains(set, loop_device_[loop])) {
+    if (loop > 0 && loop_device_[loop] >= 0 && can_go(loop_device_[loop])) {
       chosen_[group] = loop_device_[loop];
       Why(group, StrCat("with the loop ", frames_.frames[loop].name));
       return;
     }
     // Nearest first, so that nothing moves without a reason.
     int best = -1;
-    if (with >= 0 && groups_.sets.Contains(set, device_[with])) best = device_[with];
-    if (best < 0 && groups_.sets.Contains(set, default_device_)) best = default_device_;
-    if (best < 0) best = groups_.sets.devices(set).front();
+    const std::vector<int>& devices = groups_.sets.devices(set);
+    if (with >= 0 && can_go(device_[with])) best = device_[with];
+    if (best < 0 && can_go(default_device_)) best = default_device_;
+    if (best < 0) {
+      const auto first = std::find_if(devices.begin(), devices.end(), can_go);
+      best = first == devices.end() ? devices.front() : *first;
+    }
     const int stay = best;
-    const double stay_us = FinishOn(i, stay, cost);
+    const double stay_us = FinishOn(i, stay);
     double best_us = stay_us - std::max(kLeastGainUs, kLeastGain * stay_us);
-    for (int device : groups_.sets.devices(set)) {
+    int too_small = -1;
+    for (int device : devices) {
       if (device == stay) continue;
-      const double us = FinishOn(i, device, cost);
+      if (!Fits(i, device)) {
+        too_small = device;
+        continue;
+      }
+      const double us = FinishOn(i, device);
       if (us >= best_us) continue;
       best_us = us;
       best = device;
@@ -295,7 +422,9 @@ class Placer {
                         " after ", Microseconds(stay_us)));
     } else {
       Why(group, StrCat(stay == default_device_ ? "the default device" : "with its input",
-                        ": nothing is faster than ", Microseconds(stay_us)));
+                        ": nothing is faster than ", Microseconds(stay_us),
+                        too_small < 0 ? "" : ", with memory for it: not ",
+                        too_small < 0 ? "" : Name(too_small)));
     }
   }
 
@@ -333,7 +462,7 @@ class Placer {
       const int device = chosen_[groups_.group_of[i]];
       if (device < 0) continue;
       if (bound[loop].empty()) bound[loop].resize(input_.devices.size());
-      bound[loop][device] += 0.01 + costs_->TimeUs(nodes_[i]);
+      bound[loop][device] += 0.01 + TimeOn(static_cast<int32_t>(i), device);
     }
     for (size_t f = 1; f < num_frames; ++f) {
       if (bound[f].empty()) continue;
@@ -371,6 +500,14 @@ class Placer {
     nodes_[i].device = device;
   }
 
+  /// Where it is.
+  double CostOf(int32_t i) {
+    for (size_t d = 0; d < input_.devices.size(); ++d) {
+      if (Name(static_cast<int>(d)) == nodes_[i].device) return TimeOn(i, static_cast<int>(d));
+    }
+    return costs_->TimeUs(nodes_[i]);
+  }
+
   void WriteReport() {
     for (size_t i = 0; i < nodes_.size(); ++i) {
       PlacementReport::Entry& entry = report_->entries.emplace_back();
@@ -378,7 +515,7 @@ class Placer {
       entry.node = node.original->name();
       entry.op = node.original->op();
       entry.device = node.device;
-      entry.cost_us = costs_->TimeUs(node);
+      entry.cost_us = CostOf(static_cast<int32_t>(i));
       const int32_t group = groups_.group_of[i];
       if (node.kind == SubNode::Kind::kFeed) {
         entry.reason = "fed: with its consumer";
@@ -406,14 +543,22 @@ class Placer {
   Frames frames_;
   std::vector<int> chosen_;       // Per group; -1: open.
   std::vector<std::string> why_;  // Per group.
+  std::vector<size_t> kind_;      // Per device: the first that is like it.
+  int32_t timed_ = -1;
+  std::vector<double> times_;  // Of node `timed_`, per kind; -1: not asked for yet.
   // The simulation.
   std::vector<int> processor_;      // Per device.
   std::vector<double> free_at_;     // Per processor.
   std::vector<double> finish_;      // Per node.
+  std::vector<bool> fetched_;       // Per node.
   std::vector<int> device_;         // Per node; -1: not yet, or anywhere.
   std::vector<int32_t> outermost_;  // Per node: its outermost loop.
   std::vector<int> loop_device_;    // Per frame.
   std::unordered_map<uint64_t, double> arrivals_;
+  bool limited_ = false;                                    // Some device's memory is.
+  std::vector<int64_t> in_use_;                             // Per device.
+  std::vector<int32_t> uses_left_;                          // Per node.
+  std::vector<std::vector<std::pair<int, int64_t>>> held_;  // Per node: device, bytes there.
 };
 
 /// With one device there is nothing to choose, only to check; most nodes ask for nothing.

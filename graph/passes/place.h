@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "devices/device_figures.h"
 #include "devices/device_name.h"
 #include "graph/passes/cost_model.h"
 #include "graph/passes/subgraph.h"
@@ -25,6 +26,10 @@ struct PlacementDevice {
   /// Devices with the same number from 0 on share a processor: the simulation does not expect two
   /// of them to compute at once. -1: a processor of its own.
   int processor = -1;
+  /// Of a device with a memory of its own; nullopt: it is as fast as `speed` says.
+  std::optional<DeviceFigures> figures;
+  /// Bytes that it has; 0: as many as anyone wants.
+  int64_t memory = 0;
 };
 
 /// What moving a tensor is taken to cost.
@@ -42,9 +47,11 @@ struct PlacementInput {
   /// A request that no device meets loses its type and index instead of being refused: the node
   /// goes to a device of the requested task that has a kernel, a CPU if it can be.
   bool allow_soft_placement = false;
-  /// True if devices of this type ("CPU", "GPU") have a kernel for the node; empty: all have.
-  /// Not asked for control flow and NoOp, nor if there is only one type of device.
-  std::function<bool(const Node& node, const std::string& device_type)> has_kernel;
+  /// Why devices of this type ("CPU", "GPU") are out of the question: the node that they have no
+  /// kernel for, which may be one that must be with `node` in other steps; nullptr: nothing lacks.
+  /// Empty: all have all kernels. Not asked for control flow and NoOp, nor if there is only one
+  /// type of device.
+  std::function<const Node*(const Node& node, const std::string& device_type)> lacks_kernel;
   /// Node name to complete device name: nodes that must stay where earlier steps of the session
   /// placed them. May be nullptr.
   const std::unordered_map<std::string, std::string>* fixed = nullptr;
@@ -53,7 +60,8 @@ struct PlacementInput {
   /// does), and each group goes to a device drawn by this number and the name of its first node.
   std::optional<uint64_t> spread_seed;
   TransferCost within_process{1.0, 0.5, 0};
-  TransferCost between_types{10.0, 1.0, 1e4};  ///< Devices of one task, of different types.
+  /// Devices of one task, of different types; for those with figures it is what they say.
+  TransferCost between_types{10.0, 1.0, 1e4};
   TransferCost between_tasks{60.0, 10.0, 1e3};
 };
 
@@ -77,7 +85,8 @@ struct PlacementReport {
 /// may be where all its members' requests, kernels and earlier placements allow. Where that leaves
 /// a choice: state goes to the default device; what only passes values on goes with its input; a
 /// loop goes to one device; the others are placed by a simulation of the step in which each group
-/// is put where it would finish first, transfers included. Constants and feeds go with their first
+/// is put where it would finish first, transfers included, and where the memory has room for it by
+/// what is placed there and still needed then. Constants and feeds go with their first
 /// consumer (`Partition` copies them to the others).
 ///
 /// InvalidArgument: a group for which no device remains, or a malformed or unknown device name; the

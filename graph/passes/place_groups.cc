@@ -2,16 +2,15 @@
 
 #include <algorithm>
 #include <numeric>
-#include <string_view>
 #include <unordered_map>
 
 #include "devices/status_macros.h"
+#include "graph/passes/colocation.h"
 #include "graph/passes/frames.h"
 
 namespace troupe {
 namespace {
 
-constexpr std::string_view kClassPrefix = "loc:@";
 constexpr int kMostListed = 24;  // Members that an error names.
 
 /// Why two nodes must be together.
@@ -28,26 +27,12 @@ void ForEachJoin(const Subgraph& subgraph, int32_t i, F join) {
     const ElementType type = original.input_type(static_cast<int>(k));
     if (IsRefType(type)) {
       join(input.node, Join::kReference);
-    } else if (type == ElementType::kResource) {
+    } else if (TakesHandle(original, static_cast<int>(k))) {
       join(input.node, Join::kResource);
-    } else if (type == ElementType::kString && k == 0 &&
-               original.op().compare(0, 11, "TensorArray") == 0) {
-      join(input.node, Join::kResource);  // The old arrays' handles are strings.
     } else if (input.node > i) {
       join(input.node, Join::kBackEdge);
     }
   }
-}
-
-/// The names that `node` is to be colocated with.
-std::vector<std::string> ColocationNames(const Node& node) {
-  std::vector<std::string> names;
-  for (const std::string& text : node.attrs().GetOr<std::vector<std::string>>("_class", {})) {
-    if (text.starts_with(kClassPrefix)) names.push_back(text.substr(kClassPrefix.size()));
-  }
-  const std::string& device = node.requested_device();
-  if (!device.empty() && device[0] == '@') names.push_back(device.substr(1));
-  return names;
 }
 
 bool NeedsNoKernel(const Node& node) {
@@ -176,10 +161,10 @@ class Grouper {
 
   /// Where there are kernels for a node.
   int KernelSet(const Node& node) {
-    if (types_.size() == 1 || !input_.has_kernel || NeedsNoKernel(node)) return 0;
+    if (types_.size() == 1 || !input_.lacks_kernel || NeedsNoKernel(node)) return 0;
     uint64_t has = 0;
     for (size_t t = 0; t < types_.size() && t < 64; ++t) {
-      if (input_.has_kernel(node, types_[t])) has |= uint64_t{1} << t;
+      if (input_.lacks_kernel(node, types_[t]) == nullptr) has |= uint64_t{1} << t;
     }
     auto [it, first] = kernel_sets_.try_emplace(has, 0);
     if (first) {
@@ -331,9 +316,15 @@ class Grouper {
         if (why == Join::kResource) add(StrCat("takes a resource from '", other, "'"));
         if (why == Join::kBackEdge) add(StrCat("closes a loop with '", other, "'"));
       });
-      if (types_.size() > 1 && input_.has_kernel && !NeedsNoKernel(node)) {
+      if (types_.size() > 1 && input_.lacks_kernel && !NeedsNoKernel(node)) {
         for (const std::string& type : types_) {
-          if (!input_.has_kernel(node, type)) add(StrCat("has no kernel on ", type));
+          const Node* const lacking = input_.lacks_kernel(node, type);
+          if (lacking == nullptr) continue;
+          const bool itself = lacking->name() == node.name();
+          add(StrCat(itself ? ""
+                            : StrCat("must be with '", lacking->name(), "' (op ", lacking->op(),
+                                     "), which "),
+                     "has no kernel on ", type));
         }
       }
     }

@@ -236,6 +236,24 @@ TEST_F(NodeRoleTest, DrainingBeginsNothingAndEndsThings) {
 }
 
 // A client may do what a master does; what it leaves behind is nobody's.
+// Its kernels may go on: nobody is to wait for them.
+TEST_F(NodeRoleTest, AStoppedTaskIsNotHeardOf) {
+  const auto pinged = [this](ClusterTime at) {
+    sent_.messages.clear();
+    node_.OnMessage(1, MessageFrom("/job:a/replica:0/task:1", 9, "ping {}"), at);
+    node_.Tick(at);
+    bool ping = false, pong = false;
+    for (const auto& [to, message] : sent_.messages) {
+      ping |= message.has_ping();
+      pong |= message.has_pong();
+    }
+    return std::pair(ping, pong);
+  };
+  EXPECT_EQ(pinged(2 * kSecond), std::pair(true, true));
+  node_.Stop(2 * kSecond);
+  EXPECT_EQ(pinged(4 * kSecond), std::pair(false, false));
+}
+
 TEST_F(NodeRoleTest, SessionsOfAClientEndWithIt) {
   EXPECT_EQ(CodeOf(*ReplyTo(AskFrom(kClient, "create_worker_session { session: 'c' }"))),
             StatusCode::kOk);

@@ -37,6 +37,7 @@ class Schedule {
       events_.pop_back();
       now_ = entry.when;
       ++num_events_;
+      Mark(entry.number);
       entry.event();
     }
     now_ = until;

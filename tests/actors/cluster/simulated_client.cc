@@ -132,6 +132,10 @@ int64_t SimulatedClient::Begin(const SimulatedWork& work) {
       return simulator_->accumulator_ledger()->BeginAdvance();
     case Kind::kCount:
       return simulator_->accumulator_ledger()->BeginCount();
+    case Kind::kAsk:
+      return simulator_->applications()->BeginAsk();
+    case Kind::kTell:
+      return simulator_->applications()->BeginTell();
   }
   return 0;
 }
@@ -144,6 +148,7 @@ void SimulatedClient::Ended(const SimulatedWork& work, int64_t number, const abs
   if (!status.ok()) {
     if (work.kind == Kind::kTake) queues->TakeFailed(number);
     if (work.kind == Kind::kMean) accumulators->TakeFailed(number);
+    if (work.kind == Kind::kAsk) simulator_->applications()->EndAsk(number, status);
     return;
   }
   std::vector<Tensor> fetched;
@@ -173,6 +178,10 @@ void SimulatedClient::Ended(const SimulatedWork& work, int64_t number, const abs
       return accumulators->EndAdvance(task, number);
     case Kind::kCount:
       return accumulators->EndCount(task, number, first[0]);
+    case Kind::kAsk:
+      return simulator_->applications()->EndAsk(number, first);
+    case Kind::kTell:
+      return;
   }
 }
 

@@ -25,6 +25,7 @@ void SimulatedNode::Start() {
     runtime.threads = 1;
     runtime.job = "worker";
     runtime.task = options_.number;
+    runtime.clock = this;
     runtime_ = *Runtime::Create(runtime);
     variable_ = *runtime_->devices()[0]->containers.FindOrCreateVariable(
         Containers::kDefault, StrCat("v", options_.number), ElementType::kInt64,
@@ -35,13 +36,17 @@ void SimulatedNode::Start() {
     master_ = std::make_unique<GraphEngine>(this);
   }
   MakeLinks();
+  if (network_->applications != nullptr && (!options_.client || options_.member)) {
+    application_ = network_->applications->Boot(this);
+    links_->SetFrameSink(application_->frame_sink());
+  }
   role_ = std::make_unique<NodeRole>(options_.role, this, worker_.get(), master_.get(), now());
   role_->set_watcher([this](PeerId peer, FailureDetectorRole::Change change, uint64_t) {
     if (change == FailureDetectorRole::Change::kLost) links_->Drop(peer);
   });
   role_->set_member_watcher([this](PeerId peer, const std::string& task, const std::string&) {
     if (!task.empty()) {
-      links_->SetTask(peer, task, task.substr(task.rfind(':') + 1));
+      Play([&] { links_->SetTask(peer, task, task.substr(task.rfind(':') + 1)); });
     } else if (peer != role_->self()) {
       Defer([this, peer] { links_->RemoveTask(peer); });
     } else {
@@ -54,8 +59,9 @@ void SimulatedNode::Start() {
 void SimulatedNode::MakeLinks() {
   SimulatedTransport::Options streams;
   streams.process = options_.process;
-  streams.name = options_.client ? StrCat("client:", options_.number) : options_.role.task;
+  streams.name = links_name();
   streams.incarnation = options_.role.incarnation;
+  streams.serves = !options_.client || options_.member;
   std::copy(std::begin(options_.windows), std::end(options_.windows), streams.windows);
   transport_ = std::make_unique<SimulatedTransport>(
       streams, [this](ClusterTime when, Schedule::Event event) { Later(when, std::move(event)); },
@@ -63,7 +69,7 @@ void SimulatedNode::MakeLinks() {
   // As in `NodeShell`.
   Links::Events events;
   events.number = [this](const PeerInfo& info) -> absl::StatusOr<PeerId> {
-    if (options_.client) return PeerId{0};
+    if (options_.client && !options_.member) return PeerId{0};
     if (info.task.starts_with("client")) return ClientPeer(info.incarnation);
     TROUPE_ASSIGN_OR_RETURN(const Links::Task task, links_->FindTask(info.task));
     return task.id;
@@ -113,20 +119,24 @@ SimulatedNode::~SimulatedNode() = default;
 void SimulatedNode::Die(bool silently) {
   if (!std::exchange(alive_, false)) return;
   links_->Stop(std::chrono::milliseconds(0));
+  links_->SetFrameSink(nullptr);
   transport_->Die(silently);
   if (worker_ != nullptr) {
     // An executor cannot be taken away in the midst of its step: all steps are ended first. What
     // they do meanwhile is the dead task's own affair.
-    role_->worker()->AbortAll(absl::CancelledError("dead"));
-    while (!jobs_.empty()) {
-      auto job = jobs_.extract(jobs_.begin());
-      job.mapped()();
-    }
+    Play([this] {
+      role_->worker()->AbortAll(absl::CancelledError("dead"));
+      while (!jobs_.empty()) {
+        auto job = jobs_.extract(jobs_.begin());
+        job.mapped()();
+      }
+    });
     if (!worker_->idle()) network_->schedule->Violation("steps do not end when they are cancelled");
   }
   role_.reset();
   worker_.reset();
   master_.reset();
+  application_.reset();
   jobs_.clear();
   variable_.reset();
   runtime_.reset();
@@ -138,9 +148,13 @@ void SimulatedNode::Later(ClusterTime when, Schedule::Event event) {
     if (self->paused_until_ > self->now()) {
       self->Later(self->paused_until_, std::move(event));
     } else {
-      event();
+      self->Play([&] { event(); });
     }
   });
+}
+
+void SimulatedNode::Play(absl::FunctionRef<void()> event) {
+  application_ != nullptr ? application_->Play(event) : event();
 }
 
 void SimulatedNode::Enter(std::function<void()> event) {
@@ -169,10 +183,10 @@ void SimulatedNode::Together(absl::FunctionRef<void()> job) {
   if (alive_) network_->ran(this);
 }
 
-std::chrono::steady_clock::time_point SimulatedNode::JobClock() {
+uint64_t SimulatedNode::NowNs() {
   // Now and then a step takes long.
   busy_ += network_->schedule->Chance(0.15) ? 200 : 1;
-  return std::chrono::steady_clock::time_point(std::chrono::microseconds(busy_));
+  return static_cast<uint64_t>(busy_) * 1000;
 }
 
 void SimulatedNode::Send(PeerId to, cluster::Message message) {
@@ -301,6 +315,7 @@ void SimulatedNode::CheckNothingLeft() {
   CheckNone(master_->num_sessions(), "graphs of sessions");
   CheckNone(jobs_.size(), "jobs that did not run");
   transport_->CheckNothingLeft();
+  if (application_ != nullptr) application_->CheckNothingLeft();
 }
 
 }  // namespace troupe

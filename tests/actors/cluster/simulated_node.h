@@ -2,7 +2,6 @@
 #ifndef TROUPE_TESTS_ACTORS_CLUSTER_SIMULATED_NODE_H_
 #define TROUPE_TESTS_ACTORS_CLUSTER_SIMULATED_NODE_H_
 
-#include <chrono>
 #include <deque>
 #include <functional>
 #include <map>
@@ -15,6 +14,7 @@
 #include "actors/cluster/node_role.h"
 #include "actors/cluster/partition_engine.h"
 #include "net/links.h"
+#include "tests/actors/cluster/simulated_application.h"
 #include "tests/actors/cluster/simulated_streams.h"
 
 namespace troupe {
@@ -25,11 +25,13 @@ namespace troupe {
 /// made them.
 class SimulatedNode final : public EngineHost,
                             public Outbox,
+                            public TimeSource,
                             public std::enable_shared_from_this<SimulatedNode> {
  public:
   struct Options {
     NodeRole::Options role;
     bool client = false;
+    bool member = false;   ///< A client that knows all tasks, and that others connect to.
     int number = 0;        ///< Of the task, or of the client.
     double slow_jobs = 0;  ///< How probably an engine's job waits for up to a second.
     uint64_t windows[2] = {8 << 10, 256 << 10};
@@ -43,6 +45,7 @@ class SimulatedNode final : public EngineHost,
     std::function<void(SimulatedNode*)> ran;
     /// A task has been told that it has left.
     std::function<void(SimulatedNode*)> left;
+    SimulatedApplications* applications = nullptr;  ///< If there are any.
     SimulatedTransport::Network streams;
   };
 
@@ -63,7 +66,9 @@ class SimulatedNode final : public EngineHost,
   void Post(std::function<void()> job) override;
   void Defer(std::function<void()> job) override { deferred_.push_back(std::move(job)); }
   void Together(absl::FunctionRef<void()> job) override;
-  std::chrono::steady_clock::time_point JobClock() override;
+  /// Of what jobs take: a clock of its own.
+  uint64_t NowNs() override;
+  int64_t UnixNs() override { return static_cast<int64_t>(NowNs()); }
   void SendTensor(const std::string& task, uint64_t step, uint64_t key, uint64_t tag, bool dead,
                   Tensor value) override;
   void OnMessage(PeerId from, cluster::Message message);
@@ -72,9 +77,16 @@ class SimulatedNode final : public EngineHost,
   std::string name() const {
     return (options_.client ? "client " : "task ") + std::to_string(options_.number);
   }
+  /// As others know it.
+  std::string links_name() const {
+    return options_.client ? "client:" + std::to_string(options_.number) : options_.role.task;
+  }
   NodeRole* role() { return role_.get(); }
   SimulatedTransport* transport() { return transport_.get(); }
   Links* links() { return links_.get(); }
+  const std::shared_ptr<Runtime>& runtime() { return runtime_; }
+  SimulatedApplication* application() { return application_.get(); }
+  ClusterTime now() const { return network_->schedule->now(); }
   /// The variable's sum.
   int64_t sum();
   /// Steps of which values have come, and nothing else.
@@ -100,9 +112,10 @@ class SimulatedNode final : public EngineHost,
   void Send(PeerId to, cluster::Message message) override;  // Of the role, within an event.
   void Tick();
   void RunJob(uint64_t number);
+  /// Does something as this process.
+  void Play(absl::FunctionRef<void()> event);
   /// A violation unless `count` is 0.
   void CheckNone(size_t count, const char* what);
-  ClusterTime now() const { return network_->schedule->now(); }
 
   const Options options_;
   Network* const network_;
@@ -121,6 +134,7 @@ class SimulatedNode final : public EngineHost,
   std::unique_ptr<SimulatedTransport> transport_;
   std::unique_ptr<Links> links_;
   std::unique_ptr<NodeRole> role_;
+  std::unique_ptr<SimulatedApplication> application_;
 };
 
 }  // namespace troupe

@@ -34,18 +34,20 @@ class StreamEnd final : public Peer,
     b->other_ = a;
   }
   /// `done`: on the side that dials.
-  void StartHandshake(const std::string& expected_task, ClusterTime deadline,
+  void StartHandshake(const ConnectOptions& expected, ClusterTime deadline,
                       Transport::Connected done) {
     const bool dial = done != nullptr;
     done_ = std::move(done);
     const auto& options = plane_->options_;
-    const Identity self = {"cluster", options.name, options.incarnation, "secret"};
+    const Identity self = {options.name, options.incarnation, "secret",
+                           options.serves ? std::to_string(options.process) : ""};
     const uint64_t connection = plane_->next_connection_++;
     auto terms = [connection, windows = std::to_array(options.windows)](int lane) {
       return StreamTerms{connection, lane, windows[lane], uint64_t{1} << 30};
     };
     for (int i = 0; i < kLanes; ++i) {
-      lanes_[i]->handshake = dial ? Handshake::Connecting(self, terms(i), expected_task, 0)
+      lanes_[i]->handshake = dial ? Handshake::Connecting(self, terms(i), expected.expected_task,
+                                                          expected.expected_incarnation)
                                   : Handshake::Answering(self, terms);
       FlushHandshake(i);
     }
@@ -89,7 +91,7 @@ class StreamEnd final : public Peer,
     if (!failed_) Later(0, [this] { Fail(); });
   }
   bool connected() const override { return connected_ && !failed_; }
-  PeerStats stats() const override { return {}; }
+  PeerStats stats() const override { return {.bytes_received = received_}; }
   void Release(int lane, uint64_t charge) override {
     const uint64_t told = lanes_[lane]->credits->Release(charge);
     if (told == 0 || failed_) return;
@@ -155,7 +157,8 @@ class StreamEnd final : public Peer,
       };
       if (!lane.queue) continue;
       check(lane.queue->queued_bytes() > 0, "tensors wait to be sent");
-      check(lane.reader->midway(), "a frame has not ended");
+      // The rest of a ping may be on its way.
+      check(lane.reader->midway() && lane.arriving.empty(), "a frame has not ended");
       // What has been released and not been told yet is less than a quarter.
       check(lane.credits->taken() >= lane.credits->window() / 4, "credits have not come back");
     }
@@ -231,6 +234,7 @@ class StreamEnd final : public Peer,
     const std::string bytes = std::move(lane.arriving.front());
     lane.arriving.pop_front();
     lane.moved_in = true;
+    received_ += bytes.size();
     plane_->network_->schedule->Mark(index);  // Sizes vary: messages say what kernels took.
     if (auto other = other_.lock(); other && !other->failed_) {
       Lane& there = *other->lanes_[index];
@@ -326,10 +330,15 @@ class StreamEnd final : public Peer,
       for (const iovec& piece : lane.batch.rest()) {
         bytes.append(static_cast<const char*>(piece.iov_base), piece.iov_len);
       }
-      // The network cuts where it likes.
-      if (schedule.Chance(0.2))
-        bytes.resize(schedule.Between(1, static_cast<int64_t>(bytes.size())));
       lane.batch.Advance(bytes.size());
+      // The network cuts where it likes; into how many pieces does not depend on the number of
+      // bytes, as messages say what kernels took.
+      if (schedule.Chance(0.2) && bytes.size() > 1) {
+        const uint64_t part = static_cast<uint64_t>(schedule.Between(0, 999));
+        const size_t first = 1 + (bytes.size() - 2) * part / 999;
+        Transmit(index, bytes.substr(0, first));
+        bytes.erase(0, first);
+      }
       Transmit(index, std::move(bytes));
     }
     lane.writing = false;
@@ -340,6 +349,7 @@ class StreamEnd final : public Peer,
   std::weak_ptr<StreamEnd> other_;
   std::unique_ptr<Lane> lanes_[kLanes];
   bool connected_ = false, failed_ = false, deaf_ = false;
+  uint64_t received_ = 0;
   PeerInfo info_;
   Transport::Connected done_;  ///< On the side that dials, until the handshake is over.
 };
@@ -367,27 +377,27 @@ void SimulatedTransport::Connect(const std::string& address, const ConnectOption
                                  Transport::Connected done) {
   const ClusterTime deadline =
       network_->schedule->now() + std::chrono::microseconds(options.timeout).count();
-  Knock(std::stoi(address), options.expected_task, deadline, std::move(done));
+  Knock(std::stoi(address), options, deadline, std::move(done));
 }
 
-void SimulatedTransport::Knock(int process, const std::string& task, ClusterTime deadline,
+void SimulatedTransport::Knock(int process, const ConnectOptions& options, ClusterTime deadline,
                                Transport::Connected done) {
   Schedule& schedule = *network_->schedule;
   // Who listens is found by a packet of its own.
   later_(schedule.now() + network_->latency(options_.process, process),
-         [this, &schedule, process, task, deadline, done = std::move(done)]() mutable {
+         [this, &schedule, process, options, deadline, done = std::move(done)]() mutable {
            if (SimulatedTransport* there = network_->find(process)) {
              const auto end = AddEnd(process), answer = there->AddEnd(options_.process);
              StreamEnd::Join(end, answer);
-             end->StartHandshake(task, deadline, std::move(done));
-             answer->StartHandshake("", schedule.now() + kStallTimeout, nullptr);
+             end->StartHandshake(options, deadline, std::move(done));
+             answer->StartHandshake({}, schedule.now() + kStallTimeout, nullptr);
            } else if (schedule.now() >= deadline || schedule.Chance(0.5)) {
              done(absl::UnavailableError("nobody is there"));
            } else {
              // The machine is gone as well, and may come back.
              later_(schedule.now() + kSecond / 2,
-                    [this, process, task, deadline, done = std::move(done)]() mutable {
-                      Knock(process, task, deadline, std::move(done));
+                    [this, process, options, deadline, done = std::move(done)]() mutable {
+                      Knock(process, options, deadline, std::move(done));
                     });
            }
          });

@@ -24,6 +24,7 @@ class SimulatedTransport {
     int process = 0;  ///< Its number, which is its address as well.
     std::string name;
     uint64_t incarnation = 0;
+    bool serves = false;           ///< Others may connect to it although it is no task.
     uint64_t windows[2] = {0, 0};  ///< Credits of the two lanes.
   };
   struct Network {
@@ -57,7 +58,8 @@ class SimulatedTransport {
  private:
   friend class StreamEnd;
 
-  void Knock(int process, const std::string& task, ClusterTime deadline, Transport::Connected done);
+  void Knock(int process, const ConnectOptions& options, ClusterTime deadline,
+             Transport::Connected done);
   std::shared_ptr<StreamEnd> AddEnd(int peer);
   void Tick();
 

@@ -15,6 +15,7 @@ namespace troupe {
 namespace {
 
 constexpr int kRows = 9000;
+constexpr int kAskTimeoutMs = 3000;
 
 /// Writes graphs of kinds of work.
 class GraphWriter {
@@ -31,8 +32,9 @@ class GraphWriter {
     std::replace(prefix_.begin(), prefix_.end(), ' ', '_');
     std::istringstream words(name);
     std::string kind;
+    std::string actor;
     int a = 0, b = 0;
-    words >> kind >> a >> b;
+    words >> kind >> a >> b >> actor;
     if (kind == "here") {
       Update(a, "delta", &work);
     } else if (kind == "from") {
@@ -54,6 +56,7 @@ class GraphWriter {
       work.tasks.push_back(b);
       AtQueue(kind, a, b, &work);
       AtAccumulator(kind, a, b, &work);
+      AtActor(kind, a, b, actor, &work);
     }
     return work;
   }
@@ -123,6 +126,21 @@ class GraphWriter {
           Op("counted", "Cast", a, {count}, {{"SrcT", DT_INT32}, {"DstT", DT_INT64}}) + ":0");
     }
   }
+  void AtActor(const std::string& kind, int a, int b, const std::string& actor,
+               SimulatedWork* work) {
+    if (kind != "ask" && kind != "tell") return;
+    const bool ask = kind == "ask";
+    work->kind = ask ? SimulatedWork::Kind::kAsk : SimulatedWork::Kind::kTell;
+    const std::string value = a == b ? "delta" : Op("sent", "AddV2", a, {"delta", "zeros"});
+    const std::string full = StrCat(prefix_, "/asked");
+    auto& attrs = *Node(full, ask ? "AskActor" : "TellActor", b, {value}, "")->mutable_attr();
+    attrs["actor"].set_s(actor);
+    attrs["Tin"].mutable_list()->add_type(DT_INT64);
+    if (!ask) return Done(full, b, work);
+    attrs["Tout"].mutable_list()->add_type(DT_INT64);
+    attrs["timeout_ms"].set_i(kAskTimeoutMs);
+    work->fetches.push_back(Op("answer", "Identity", b, {full}) + ":0");
+  }
   /// What is fetched says that an op of task `at` is done.
   void Done(const std::string& op, int at, SimulatedWork* work) {
     work->fetches.push_back(Op("done", "Identity", at, {"delta", "^" + op}) + ":0");
@@ -141,7 +159,7 @@ class GraphWriter {
   std::string Op(const std::string& name, const std::string& op, int task,
                  const std::vector<std::string>& inputs,
                  const std::vector<std::pair<std::string, DataType>>& types = {}) {
-    const std::string full = StrCat(prefix_, "/", name);
+    std::string full = StrCat(prefix_, "/", name);
     NodeDef* node = Node(full, op, task, inputs);
     for (const auto& [attr, type] : types) (*node->mutable_attr())[attr].set_type(type);
     return full;
@@ -160,8 +178,8 @@ class GraphWriter {
       (*node->mutable_attr())["shape"].mutable_shape()->add_dim()->set_size(2);
       (*node->mutable_attr())["shared_name"].set_s(variable);
     }
-    const std::string name = Op(StrCat("added", task), "Identity", task,
-                                {Op(StrCat("add", task), "AssignAdd", task, {variable, value})});
+    std::string name = Op(StrCat("added", task), "Identity", task,
+                          {Op(StrCat("add", task), "AssignAdd", task, {variable, value})});
     work->fetches.push_back(name + ":0");
     work->tasks.push_back(task);
     return name;
@@ -179,7 +197,7 @@ class GraphWriter {
     }
     std::vector<std::string> all = {queue};
     all.insert(all.end(), inputs.begin(), inputs.end());
-    const std::string full = StrCat(prefix_, "/", name);
+    std::string full = StrCat(prefix_, "/", name);
     auto& attrs = *Node(full, op, task, all, "")->mutable_attr();
     attrs[types].mutable_list()->add_type(DT_INT64);
     return full;
@@ -198,7 +216,7 @@ class GraphWriter {
     }
     std::vector<std::string> all = {accumulator};
     all.insert(all.end(), inputs.begin(), inputs.end());
-    const std::string full = StrCat(prefix_, "/", name);
+    std::string full = StrCat(prefix_, "/", name);
     auto& attrs = *Node(full, op, task, all, "")->mutable_attr();
     if (!type.empty()) attrs[type].set_type(DT_DOUBLE);
     return full;
@@ -217,7 +235,7 @@ class GraphWriter {
     Constant("one", {}, {1});
     Constant("three", {}, {3});
     auto enter = [&](const std::string& name, int task, const std::string& input, bool constant) {
-      const std::string full = Op(name, "Enter", task, {input});
+      std::string full = Op(name, "Enter", task, {input});
       auto& attrs = *graph_.mutable_node(graph_.node_size() - 1)->mutable_attr();
       attrs["frame_name"].set_s(prefix_);
       attrs["is_constant"].set_b(constant);
@@ -225,7 +243,7 @@ class GraphWriter {
     };
     auto merge = [&](const std::string& name, int task, const std::string& first,
                      const std::string& next) {
-      const std::string full = Op(name, "Merge", task, {first, StrCat(prefix_, "/", next)});
+      std::string full = Op(name, "Merge", task, {first, StrCat(prefix_, "/", next)});
       (*graph_.mutable_node(graph_.node_size() - 1)->mutable_attr())["N"].set_i(2);
       return full;
     };

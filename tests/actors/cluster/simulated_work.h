@@ -9,7 +9,7 @@ namespace troupe {
 
 /// A kind of step. All are fed "delta:0": 0 and the step's number.
 struct SimulatedWork {
-  enum class Kind : uint8_t { kUpdate, kPut, kTake, kApply, kMean, kAdvance, kCount };
+  enum class Kind : uint8_t { kUpdate, kPut, kTake, kApply, kMean, kAdvance, kCount, kAsk, kTell };
 
   /// Variables: "here 2": task 2 adds to its own; "from 0 1": what task 1 adds comes from task 0;
   /// "large 0 1": as 150 KB; "loop 0 1": by a loop that task 0 controls; "ring": every task adds
@@ -19,6 +19,8 @@ struct SimulatedWork {
   /// Accumulators: "apply 0 1": a gradient that comes from task 0 is applied to that of task 1;
   /// "old 0 1": one of step 0; "mean 0 1": that of two at least goes to task 0; "advance 0 1": a
   /// new step comes from task 0; "count 0 1": the number of gradients goes to task 0.
+  /// Actors of the application: "ask 0 1 e2": what comes from task 0 is what task 1 asks the actor
+  /// that is published as e2; the answer is fetched there. "tell 0 1 e2": it is told.
   std::string name;
   Kind kind = Kind::kUpdate;
   std::vector<std::string> fetches;

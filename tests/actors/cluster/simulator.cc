@@ -16,10 +16,13 @@ std::string TaskName(int task) { return StrCat("/job:worker/replica:0/task:", ta
 std::string Address(int task) { return StrCat("h:", task + 1); }
 }  // namespace
 
-ClusterSimulator::ClusterSimulator(uint64_t seed, int num_tasks, SimulatedFaults faults)
+ClusterSimulator::ClusterSimulator(uint64_t seed, int num_tasks, SimulatedFaults faults,
+                                   SimulatedApplications* applications)
     : schedule_(seed), faults_(faults), tasks_(num_tasks) {
   SetLogLevel(LogLevel::kOff);  // It is full of losses, and has a trace of its own.
   network_.schedule = &schedule_;
+  network_.applications = applications;
+  if (applications != nullptr) applications->Init(this);
   network_.ran = [this](SimulatedNode* node) {
     if (!node->options().client) ledger_.Look(node->options().number, node->sum());
   };
@@ -88,6 +91,21 @@ int ClusterSimulator::AddClient(int master) {
   options.process = num_tasks() + options.number;
   options.processes = {master};
   clients_.push_back({SimulatedNode::Boot(options, &network_), master});
+  return options.number;
+}
+
+int ClusterSimulator::AddMember() {
+  SimulatedNode::Options options;
+  options.client = options.member = options.role.follows = true;
+  options.number = static_cast<int>(clients_.size());
+  options.role.incarnation = next_incarnation_++;
+  for (int i = 0; i < num_tasks(); ++i) {
+    if (away(i)) continue;
+    options.role.tasks.push_back({TaskName(i), Address(i)});
+    options.processes.push_back(i);
+  }
+  options.process = num_tasks() + options.number;
+  clients_.push_back({SimulatedNode::Boot(options, &network_), 0});
   return options.number;
 }
 

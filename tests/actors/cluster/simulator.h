@@ -36,13 +36,16 @@ struct SimulatedFaults {
 /// Tasks and clients, numbered from 0, and the network between them.
 class ClusterSimulator {
  public:
-  ClusterSimulator(uint64_t seed, int num_tasks, SimulatedFaults faults);
+  /// `applications`: in tasks and members; nullptr: none.
+  ClusterSimulator(uint64_t seed, int num_tasks, SimulatedFaults faults,
+                   SimulatedApplications* applications = nullptr);
   ~ClusterSimulator();
 
   Schedule* schedule() { return &schedule_; }
   UpdateLedger* ledger() { return &ledger_; }
   QueueLedger* queue_ledger() { return &queue_ledger_; }
   AccumulatorLedger* accumulator_ledger() { return &accumulator_ledger_; }
+  SimulatedApplications* applications() { return network_.applications; }
   ClusterTime now() const { return schedule_.now(); }
   void RunFor(ClusterTime time) { schedule_.RunUntil(now() + time); }
   int num_tasks() const { return static_cast<int>(tasks_.size()); }
@@ -62,6 +65,9 @@ class ClusterSimulator {
 
   /// A client of the master at task `master`.
   int AddClient(int master);
+  /// A client that is a member: it knows all tasks, and others connect to it.
+  int AddMember();
+  SimulatedNode* client(int number) { return clients_[number].node.get(); }
   void KillClient(int client);
   bool HasMaster(int client) const { return clients_[client].node->role()->detector().alive(0); }
   using Done = std::function<void(const absl::Status&, cluster::Message)>;

@@ -77,10 +77,17 @@ class ExecutorRoleTest : public testing::Test {
     step_.cancellation = &cancellation_;
   }
   std::unique_ptr<ExecutorRole> Make(PlanSpec spec) {
+    spec.clock = &clock_;
     auto plan = Plan::Build(std::move(spec));
     EXPECT_TRUE(plan.ok()) << plan.status();
     return std::make_unique<ExecutorRole>(*plan);
   }
+  /// A microsecond passes whenever it is read.
+  struct CountingClock final : TimeSource {
+    uint64_t NowNs() override { return 1000 * ++read; }
+    int64_t UnixNs() override { return 0; }
+    std::atomic<uint64_t> read = 0;
+  } clock_;
   CancellationToken cancellation_;
   StepContext step_;
 };
@@ -393,8 +400,25 @@ TEST_F(ExecutorRoleTest, TracesEveryNode) {
   Tensor out[1];
   ASSERT_TRUE(executor->Run(step_, {}, out, &trace).ok());
   ASSERT_EQ(trace.size(), 2u);
-  EXPECT_LE(trace[0].start_ns, trace[0].end_ns);
-  EXPECT_LE(trace[0].end_ns, trace[1].start_ns);
+  // The clock that it was given, and no other, read before and after each node.
+  EXPECT_EQ(trace[0].start_ns, 1000u);
+  EXPECT_EQ(trace[0].end_ns, 2000u);
+  EXPECT_EQ(trace[1].start_ns, 3000u);
+  EXPECT_EQ(trace[1].end_ns, 4000u);
+  EXPECT_EQ(executor->plan().cost_ns(0), 1000u);
+  // The second, third and fourth run measure, and the 64th.
+  for (int run = 2; run <= 65; ++run) ASSERT_TRUE(executor->Run(step_, {}, out).ok());
+  EXPECT_EQ(clock_.read, 4u + 4 * 4);
+}
+
+TEST_F(ExecutorRoleTest, WithoutAClockNothingIsMeasured) {
+  PlanSpec spec;
+  spec.nodes.push_back(MakeNode("a", Sum()));
+  ExecutorRole executor(Plan::Build(std::move(spec)).value());
+  std::vector<NodeTrace> trace;
+  for (int run = 1; run <= 65; ++run) ASSERT_TRUE(executor.Run(step_, {}, {}, &trace).ok());
+  EXPECT_TRUE(trace.empty());
+  EXPECT_EQ(executor.plan().cost_ns(0), 0u);
 }
 
 // --- exceptions ---

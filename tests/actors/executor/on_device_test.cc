@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <future>
+#include <map>
 #include <thread>
 
 #include "actors/session/memory_spaces.h"
@@ -160,6 +162,51 @@ TEST_F(OnDeviceTest, ValuesGoUpAndDownInTheMidst) {
       EXPECT_EQ(*got, 5) << "20 times x -> -(x + 3)";
     }
   }
+}
+
+TEST_F(OnDeviceTest, TimesAreTheDevices) {
+  MakeDevice({.max_delay_us = 0});
+  // Its work takes 3 ms there, the call next to nothing.
+  struct Slow : Kernel {
+    absl::Status Compute(KernelContext& ctx) override {
+      TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.ForwardOrAllocate(0, 0));
+      AddOne::Enqueue(ctx, [to = At(*out), from = At(ctx.input(0))] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(3));  // What is to be measured.
+        *to = *from;
+      });
+      return absl::OkStatus();
+    }
+  };
+  const int first = Add("slow", std::make_shared<Slow>(), {{Feed(), 0}});
+  spec_.fetches = {{Add("after", add_, {{first, 0}}), 0}};
+  spec_.clock = TimeSource::System();
+  auto executor = Make();
+  const Plan& plan = executor->plan();
+  int slow = 0, after = 0;
+  for (int i = 0; i < plan.num_nodes(); ++i) {
+    if (plan.name(i) == "slow" && plan.op(i) == "Test") slow = i;
+    if (plan.name(i) == "after" && plan.op(i) == "Test") after = i;
+  }
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(Run(executor.get()).ok());  // The first is not measured.
+  EXPECT_GE(plan.cost_ns(slow), 3'000'000u);
+  EXPECT_LT(plan.cost_ns(after), 3'000'000u);
+  EXPECT_GE(plan.output_bytes(slow, 0), 4);
+
+  std::vector<NodeTrace> trace;
+  Tensor out[1];
+  ASSERT_TRUE(executor->Run(step_, {Tensor::Scalar(0.0f)}, out, &trace).ok());
+  std::map<std::pair<int32_t, bool>, NodeTrace> runs;
+  for (const NodeTrace& run : trace) {
+    const bool there = run.thread == NodeTrace::kDeviceStream;
+    EXPECT_TRUE(runs.emplace(std::make_pair(run.node, there), run).second) << plan.name(run.node);
+  }
+  ASSERT_TRUE(runs.contains({slow, true}) && runs.contains({slow, false}));
+  ASSERT_TRUE(runs.contains({after, true}) && runs.contains({after, false}));
+  const NodeTrace &there = runs[{slow, true}], &called = runs[{slow, false}];
+  EXPECT_GE(there.end_ns - there.start_ns, 3'000'000u);
+  EXPECT_GE(there.start_ns, called.start_ns);
+  EXPECT_GE((runs[{after, true}].start_ns), there.end_ns) << "one stream";
+  EXPECT_LT((runs[{after, false}].start_ns), there.end_ns) << "the host ran ahead";
 }
 
 TEST_F(OnDeviceTest, WhatFailsLateIsNamedAndNothingOfItIsSeen) {

@@ -95,6 +95,32 @@ TEST_P(DevicesTest, TraceNamesTheDevices) {
   EXPECT_THAT(metadata.DebugString(), HasSubstr("CPU:1"));
 }
 
+TEST_P(DevicesTest, AStepWithoutMemorySaysWhatItHolds) {
+  Output x = ops::Placeholder(On(0).WithOpName("x"), ElementType::kFloat);
+  ModelVariable w(On(0),
+                  Const(On(0), *Tensor::FromValues<float>(std::vector<float>(1000), Shape({1000}))),
+                  "w");
+  Output a = ops::Abs(On(0).WithOpName("a"), x);
+  Output product = ops::MatMul(On(0).WithOpName("product"), a, a);
+  auto session = NewSession(1);
+  ASSERT_TRUE(session->RunTargets({w.initializer()}).ok());
+  const Tensor ones =
+      *Tensor::FromValues<float>(std::vector<float>(300 * 300, 1.0f), Shape({300, 300}));
+  ASSERT_TRUE(session->Run({{x, ones}}, {product}).ok());
+  // Room for one matrix of the two.
+  HostAllocator()->set_limit(HostAllocator()->stats().bytes_in_use + 500000);
+  const absl::Status status = session->Run({{x, ones}}, {a, product}).status();
+  HostAllocator()->set_limit(0);
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  for (const char* part :
+       {"[[node product = MatMul", "shape [300,300] (360000 bytes) by allocator host",
+        "The largest values of the step and of variables: 360000 bytes (float [300,300], node ",
+        "360000 bytes (float [300,300], node a (Abs)), 4000 bytes (float [1000], variable w"}) {
+    EXPECT_THAT(std::string(status.message()), HasSubstr(part));
+  }
+  EXPECT_TRUE(session->Run({{x, ones}}, {product}).ok());
+}
+
 TEST_P(DevicesTest, TrainsAcrossDevices) {
   Output x = ops::Placeholder(On(0), ElementType::kFloat, {.shape = PartialShape({4})});
   ModelVariable w(On(1), Const(On(1), 0.0f), "w"), b(On(2), Const(On(2), 0.0f), "b");

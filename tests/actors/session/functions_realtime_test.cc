@@ -55,6 +55,9 @@ int64_t ResidentBytes() {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
+// "At once" where other programs may take the processor away for a while.
+constexpr std::chrono::seconds kAtOnce(2);
+
 class LoopTest : public testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(DirectAndLowered, LoopTest, testing::Bool());
 
@@ -70,7 +73,7 @@ TEST_P(LoopTest, AnEndlessLoopObeysTheDeadlineAndTheClosingOfItsSession) {
     absl::Status status =
         session->Run(run, {{"n", Tensor::Scalar<int32_t>(-1)}}, {"w"}, {}, &values);
     EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(200));
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(100) + kAtOnce);
 
     std::thread closer([&] {
       // The loop below is to be running; a session does not tell.
@@ -81,7 +84,7 @@ TEST_P(LoopTest, AnEndlessLoopObeysTheDeadlineAndTheClosingOfItsSession) {
     status = session->Run({{"n", Tensor::Scalar<int32_t>(-1)}}, {"w"}, {}, &values);
     closer.join();
     EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(100));
+    EXPECT_LT(std::chrono::steady_clock::now() - start, kAtOnce);
   }
 }
 

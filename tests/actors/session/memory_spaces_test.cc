@@ -101,6 +101,31 @@ TEST_F(MemorySpacesTest, WhatIsOnTheHostAloneIsLeftAlone) {
   EXPECT_THAT(Copies(), IsEmpty());
 }
 
+TEST_F(MemorySpacesTest, ConnectedDevicesFetchValuesFromWhereTheyAre) {
+  const auto cross = [&](const char* name, FlowOp flow, Device* peer, std::vector<Input> inputs) {
+    return Add(name, {.inputs = std::move(inputs),
+                      .num_outputs = flow == FlowOp::kRecv ? 1 : 0,
+                      .flow = flow,
+                      .peer = peer});
+  };
+  const int value = cross("value", FlowOp::kRecv, device_.get(), {});
+  const int a = Compute("a", kDevice, {{value, 0}, {value, 0}});
+  const int b = Compute("b", kHost, {{value, 0}});
+  const int sent = cross("sent", FlowOp::kSend, device_.get(), {{a, 0}});
+  const int handed = cross("handed", FlowOp::kSend, device_.get(), {{b, 0}});
+  const int told = cross("told", FlowOp::kSend, nullptr, {{a, 0}});
+  const int on = cross("on", FlowOp::kSend, device_.get(), {{value, 0}});
+  spec_.fetches = {{value, 0}};
+  before_ = spec_.nodes.size();
+  ASSERT_TRUE(MakeSpacesAgree(device_.get(), &spec_).ok());
+  EXPECT_THAT(Copies(), ElementsAre("_Download of a", "_Download of value", "_Upload of value"));
+  EXPECT_EQ(spec_.nodes[sent].inputs[0].node, a);
+  EXPECT_EQ(spec_.nodes[handed].inputs[0].node, b);
+  EXPECT_EQ(spec_.nodes[spec_.nodes[told].inputs[0].node].op, "_Download");
+  EXPECT_EQ(spec_.nodes[spec_.nodes[on].inputs[0].node].op, "_Download");
+  EXPECT_EQ(spec_.nodes[b].inputs[0].node, spec_.fetches[0].node);
+}
+
 TEST_F(MemorySpacesTest, ConstantsAreThereFromTheStart) {
   const int constant = Constant(3);
   const int a = Compute("a", kDevice, {{constant, 0}});

@@ -15,7 +15,8 @@ class SignaturesTest : public testing::Test {
     random_ = ops::RandomUniform(s_, Const(s_, Tensor::Vector<int32_t>({4})), ElementType::kFloat,
                                  {.seed = 7, .seed2 = 3});
     EXPECT_TRUE(s_.ok()) << s_.status();
-    role_ = std::make_shared<SessionRole>(s_.graph(), *Runtime::Create({.threads = 1}), options);
+    role_ = std::make_shared<SessionRole>(
+        s_.graph(), *Runtime::Create({.threads = 1, .clock = &clock_}), options);
   }
   std::shared_ptr<Executable> Prepare(Output fetch) {
     StepSignature signature;
@@ -30,6 +31,11 @@ class SignaturesTest : public testing::Test {
     return value;
   }
 
+  struct SetClock final : TimeSource {
+    uint64_t NowNs() override { return static_cast<uint64_t>(absl::ToInt64Nanoseconds(now)); }
+    int64_t UnixNs() override { return 0; }
+    absl::Duration now;
+  } clock_;
   Scope s_ = Scope::NewRoot();
   std::vector<Output> nodes_;
   Output random_;
@@ -59,9 +65,16 @@ TEST_F(SignaturesTest, WhatSomebodyHoldsIsKept) {
 }
 
 TEST_F(SignaturesTest, WhatIsOldGoes) {
-  Make({.signature_age = absl::ZeroDuration()});
-  for (const Output& node : nodes_) Run(node);
-  EXPECT_EQ(role_->num_signatures(), 1u);
+  Make({.signature_age = absl::Minutes(10)});
+  for (const Output& node : nodes_) {  // One a minute.
+    Run(node);
+    clock_.now += absl::Minutes(1);
+  }
+  // The newest, and those that another one has followed in the last ten minutes.
+  EXPECT_EQ(role_->num_signatures(), 12u);
+  clock_.now += absl::Hours(1);
+  Run(nodes_[0]);
+  EXPECT_EQ(role_->num_signatures(), 2u) << "until now there was no newer one";
 }
 
 TEST_F(SignaturesTest, StateOutlivesThem) {

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -24,6 +26,22 @@ TEST(VariableRoleTest, LendsToOneAtATimeInOrder) {
   lease.Release();
   EXPECT_EQ(visits, (std::vector<int>{0, 1, 2, 3, 4}));
   EXPECT_TRUE(v->TryLend());
+}
+
+TEST(VariableRoleTest, AVisitorAllocatesForItselfWhoeverGivesTheLeaseBack) {
+  auto v = MakeRef<VariableRole>("v", ElementType::kFloat, Shape());
+  const auto nodes = std::make_shared<const std::vector<std::string>>();
+  Variable::Lease lease = v->TryLend();
+  int32_t node = 0;
+  {
+    const ScopedAllocationPurpose of_visitor({&nodes, 7});
+    v->Lend([&node](const Variable::Lease&) { node = AllocationPurpose::OfThisThread().node; });
+  }
+  const ScopedAllocationPurpose of_holder({&nodes, 3});
+  EXPECT_EQ(node, 0) << "it waits";
+  lease.Release();
+  EXPECT_EQ(node, 7);
+  EXPECT_EQ(AllocationPurpose::OfThisThread().node, 3);
 }
 
 TEST(VariableRoleTest, AVisitorMayKeepTheLease) {

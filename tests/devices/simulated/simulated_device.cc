@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "devices/memory_use.h"
 #include "devices/status_macros.h"
 
 namespace troupe::testing {
@@ -25,7 +26,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kMemory = 64 << 20;
+constexpr size_t kMemory = size_t{1} << 30;  // Of addresses.
 constexpr int kDevices = 8;
 constexpr unsigned char kFreed = 0xa5;
 
@@ -77,15 +78,15 @@ class QueueStream final : public SimulatedStream {
 
 /// The memory, the streams and their thread. Outlives the device: others may hold buffers. Never
 /// destroyed, but used again.
-class Machine final : public Allocator {
+class Machine final : public Allocator, public LiveBlocks {
  public:
   static constexpr int kStreams = 3;
 
   Machine() {
     const int file = memfd_create("simulated_device", MFD_CLOEXEC);
     if (file < 0 || ftruncate(file, kMemory) != 0) std::abort();
-    outside_ = Map(file, PROT_NONE);
-    inside_ = Map(file, PROT_READ | PROT_WRITE);
+    outside_ = Map(UnlikelyAddress(), file, PROT_NONE);
+    inside_ = Map(nullptr, file, PROT_READ | PROT_WRITE);
     close(file);
     free_[0] = kMemory;
     std::thread([this] { Run(); }).detach();
@@ -96,6 +97,7 @@ class Machine final : public Allocator {
     random_.seed(options.seed);
     max_delay_us_ = options.max_delay_us;
     stopped_ = options.stopped;
+    memory_ = options.memory;
     set_limit_locked(limit);
   }
   void Go() {
@@ -128,11 +130,13 @@ class Machine final : public Allocator {
     stats_.bytes_in_use += static_cast<int64_t>(size);
     stats_.peak_bytes_in_use = std::max(stats_.peak_bytes_in_use, stats_.bytes_in_use);
     stats_.largest_alloc_size = std::max(stats_.largest_alloc_size, static_cast<int64_t>(bytes));
+    Add(outside_ + offset, size);
     return outside_ + offset;
   }
   void Free(void* block, size_t bytes) override {
     const size_t offset = static_cast<size_t>(static_cast<char*>(block) - outside_);
     const size_t size = Rounded(bytes);
+    Remove(block);
     // Enqueued before the block can be had again: what is still to run on it comes first.
     stream(StreamUse::kCompute)->Enqueue([at = inside_ + offset, size] {
       std::memset(at, kFreed, size);
@@ -165,8 +169,15 @@ class Machine final : public Allocator {
  private:
   friend class QueueStream;
 
-  static char* Map(int file, int protection) {
-    void* const mapped = mmap(nullptr, kMemory, protection, MAP_SHARED, file, 0);
+  /// A small number beside what is left of an address, in a kernel's arguments, is none of these
+  /// addresses: tests/cuda_on_host looks for them there.
+  static void* UnlikelyAddress() {
+    static std::atomic<uintptr_t> next{0x2a5a'8000'0000};
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): a hint for mmap.
+    return reinterpret_cast<void*>(next.fetch_add(uintptr_t{1} << 32));
+  }
+  static char* Map(void* hint, int file, int protection) {
+    void* const mapped = mmap(hint, kMemory, protection, MAP_SHARED, file, 0);
     if (mapped == MAP_FAILED) std::abort();
     return static_cast<char*>(mapped);
   }
@@ -175,8 +186,7 @@ class Machine final : public Allocator {
   }
   void set_limit_locked(int64_t bytes) {
     std::lock_guard<std::mutex> lock(memory_mutex_);
-    limit_ =
-        std::min(bytes > 0 ? bytes : static_cast<int64_t>(kMemory), static_cast<int64_t>(kMemory));
+    limit_ = bytes > 0 ? std::min(bytes, memory_) : memory_;
   }
 
   /// One of the streams that have something to run; nullptr: none has.
@@ -222,7 +232,7 @@ class Machine final : public Allocator {
   mutable std::mutex memory_mutex_;
   std::map<size_t, size_t> free_;  ///< Offset to size.
   AllocatorStats stats_;
-  int64_t limit_ = 0;
+  int64_t limit_ = 0, memory_ = 0;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -319,6 +329,13 @@ class SimulatedFactory final : public DeviceFactory {
     attributes.incarnation = std::random_device()() | 1u;
     attributes.description = "simulated accelerator";
     return std::make_unique<SimulatedDevice>(std::move(attributes), machine);
+  }
+  bool Connect(const Device& from, const Device& to) override {
+    return std::abs(from.parsed_name().index.value() - to.parsed_name().index.value()) == 1;
+  }
+  std::optional<DeviceFigures> Figures(const Device&) const override {
+    std::lock_guard<std::mutex> lock(AllMachines().mutex);
+    return AllMachines().options.figures;
   }
 };
 

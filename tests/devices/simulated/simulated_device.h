@@ -3,13 +3,15 @@
 /// Its memory has two addresses. At those that tensors have nobody may touch it, so that a host
 /// that does crashes there and then; the device's own work uses the others. Its streams run late,
 /// on a thread of the device's, in an order that is drawn by a seed where no event orders them. A
-/// block is overwritten, in the order of the compute stream, when it is freed.
+/// block is overwritten, in the order of the compute stream, when it is freed. Those of
+/// neighbouring numbers are connected, so that values go between others by way of the host.
 #ifndef TROUPE_TESTS_DEVICES_SIMULATED_SIMULATED_DEVICE_H_
 #define TROUPE_TESTS_DEVICES_SIMULATED_SIMULATED_DEVICE_H_
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "devices/device.h"
 #include "devices/device_registry.h"
@@ -21,11 +23,14 @@ struct SimulatedOptions {
   uint64_t seed = 1;
   /// What is done takes up to so long; most of it takes no time.
   int max_delay_us = 100;
+  int64_t memory = 64 << 20;  ///< Bytes of each, up to 1 GiB.
   /// While true nothing that is enqueued runs.
   bool stopped = false;
+  /// What the placement is told; nullopt: nothing is placed there that does not ask for it.
+  std::optional<DeviceFigures> figures;
 };
 
-/// Registers the type, of which there are eight, with 64 MiB each. Thread-safe.
+/// Registers the type, of which there are eight. Thread-safe.
 void UseSimulatedDevices(const SimulatedOptions& options = {});
 /// Lets those run that were made with `stopped`.
 void StartSimulatedDevices();

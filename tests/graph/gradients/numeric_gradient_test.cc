@@ -1,7 +1,9 @@
 // Every gradient against central differences. A new op is one line in `Cases`.
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -9,6 +11,7 @@
 #include "api/session.h"
 #include "graph/gradients/add_gradients.h"
 #include "graph/protos/graph.pb.h"
+#include "tests/graph/gradients/checked_elsewhere.h"
 #include "tests/graph/gradients/gradient_test_util.h"
 
 namespace troupe {
@@ -506,6 +509,7 @@ TEST(NumericGradient, EveryCase) {
   }
 }
 
+// So the ops of gradients are differentiated too (FusedBatchNormGrad, FusedBatchNormGradV3).
 TEST(NumericGradient, SecondDerivatives) {
   for (const Case& c : Cases()) {
     SCOPED_TRACE(Describe(c));
@@ -560,87 +564,26 @@ TEST(NumericGradient, ComplexNumbers) {
   }
 }
 
-// Checked elsewhere: they cannot be fed, need a variable, or are no functions.
-const std::set<std::string> kCheckedElsewhere = {
-    // tests/api/actors.
-    "AskActor",
-    // composite_gradient_test.cc.
-    "Cholesky",
-    "DynamicPartition",
-    "SegmentSum",
-    // ComplexNumbers and SecondDerivatives, above.
-    "Conj",
-    "FusedBatchNormGrad",
-    "FusedBatchNormGradV3",
-    // add_gradients_test.cc.
-    "PreventGradient",
-    "ReadVariableOp",
-    // sparse_gradient_test.cc.
-    "ResourceGather",
-    "ResourceGatherNd",
-    // loop_gradient_test.cc.
-    "Enter",
-    "Exit",
-    "Merge",
-    "NextIteration",
-    "Switch",
-    "TensorArrayGatherV3",
-    "TensorArrayReadV3",
-    "TensorArrayScatterV3",
-    "TensorArrayWriteV3",
-    // call_gradient_test.cc.
-    "Case",
-    "For",
-    "If",
-    "PartitionedCall",
-    "RemoteCall",
-    "StatefulPartitionedCall",
-    "StatelessCase",
-    "StatelessIf",
-    "StatelessWhile",
-    "SymbolicGradient",
-    "While",
-    // The recorded cases (tests/golden), data structures and control flow.
-    "OptionalFromValue",
-    "OptionalGetValue",
-    "Print",
-    "RefEnter",
-    "RefExit",
-    "RefIdentity",
-    "RefMerge",
-    "RefNextIteration",
-    "RefSwitch",
-    "TensorArrayConcatV2",
-    "TensorArrayConcatV3",
-    "TensorArrayGatherV2",
-    "TensorArrayReadV2",
-    "TensorArrayScatterV2",
-    "TensorArraySplitV2",
-    "TensorArraySplitV3",
-    "TensorArrayWriteV2",
-    "TensorListConcat",
-    "TensorListConcatV2",
-    "TensorListFromTensor",
-    "TensorListGather",
-    "TensorListGetItem",
-    "TensorListPopBack",
-    "TensorListPushBack",
-    "TensorListResize",
-    "TensorListScatter",
-    "TensorListScatterIntoExistingList",
-    "TensorListScatterV2",
-    "TensorListSetItem",
-    "TensorListSplit",
-    "TensorListStack",
-};
-
+// By a case, by one of the tests that the list names, or because an op that is checked has the same
+// function.
 TEST(NumericGradient, EveryGradientIsChecked) {
-  std::set<std::string> checked = kCheckedElsewhere;
+  std::set<std::string> checked(std::begin(kCheckedByGoldenCases), std::end(kCheckedByGoldenCases));
+  for (const auto& [op, file] : kCheckedByOtherTests) {
+    std::ifstream test(std::string(TROUPE_SOURCE_DIR "/tests/") + file);
+    const std::string text(std::istreambuf_iterator<char>(test), {});
+    EXPECT_NE(text.find(op), std::string::npos) << file << " has nothing about " << op;
+    checked.insert(op);
+  }
   for (const Case& c : Cases()) checked.insert(c.op);
+  std::set<GradientFn> functions = {nullptr};
+  for (const std::string& op : checked) {
+    const absl::StatusOr<GradientFn> function = GradientRegistry::Global()->LookUp(op);
+    ASSERT_TRUE(function.ok()) << op << " has no gradient";
+    functions.insert(*function);
+  }
   for (const std::string& op : GradientRegistry::Global()->Names()) {
-    absl::StatusOr<GradientFn> function = GradientRegistry::Global()->LookUp(op);
-    if (function.ok() && *function == nullptr) continue;
-    EXPECT_TRUE(checked.count(op)) << op << " has a gradient, but no case";
+    EXPECT_TRUE(functions.count(GradientRegistry::Global()->LookUp(op).value()))
+        << op << " has a gradient that no other op has, and no case";
   }
 }
 

@@ -99,6 +99,26 @@ TEST_F(CostModelTest, MeasurementsReplaceEstimates) {
   EXPECT_EQ(costs.TimeUs(Sub(neg)), estimate);
 }
 
+TEST_F(CostModelTest, DevicesOfATypeHaveTheirOwnTimes) {
+  Node* a = Placeholder("a", {1000});
+  Node* neg = Add(NodeSpec("Neg", "neg").Input(a));  // 8000 bytes.
+  const DeviceFigures card{1e7, 1e6, 5, 10, 1e4};
+  CostModel costs;
+  EXPECT_DOUBLE_EQ(costs.TimeUs(Sub(neg), "GPU", card), 5 + 8000 / 1e6);
+  EXPECT_EQ(costs.TimeUs(Sub(neg), "CPU", {}), costs.TimeUs(Sub(neg)));
+  // A hundred times the CPU's estimate: the shapes were larger, so it is that elsewhere, too.
+  costs.Record("neg", 0.1 + 160, {});
+  EXPECT_DOUBLE_EQ(costs.TimeUs(Sub(neg), "GPU", card), 5 + 100 * 8000 / 1e6);
+  EXPECT_DOUBLE_EQ(costs.TimeUs(Sub(neg), "CPU", {}), 160.1);
+  // What is measured there counts there, and only there.
+  costs.Record("neg", 7, {}, "GPU");
+  costs.Record("neg", 9, {}, "GPU");
+  EXPECT_DOUBLE_EQ(costs.TimeUs(Sub(neg), "GPU", card), 8);
+  EXPECT_DOUBLE_EQ(costs.TimeUs(Sub(neg), "CPU", {}), 160.1);
+  EXPECT_DOUBLE_EQ(costs.TimeUs(Sub(neg)), 8) << "where it ran last";
+  EXPECT_DOUBLE_EQ(costs.TimeUs(Sub(neg), "TPU", card), 5 + 100 * 8000 / 1e6);
+}
+
 TEST_F(CostModelTest, FeedsAndConstantsCostNothing) {
   Node* a = Placeholder("a", {10});
   CostModel costs;

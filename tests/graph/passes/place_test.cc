@@ -214,8 +214,8 @@ TEST_F(PlaceTest, ResourcesStayTogetherThroughWhatPassesThemOn) {
 
 TEST_F(PlaceTest, KernelsDecideWhere) {
   UseDevices({kGpu0, kCpu0});
-  input_.has_kernel = [](const Node& node, const std::string& type) {
-    return type == "CPU" || node.op() != "Exp";
+  input_.lacks_kernel = [](const Node& node, const std::string& type) {
+    return type == "CPU" || node.op() != "Exp" ? nullptr : &node;
   };
   Node* x = Placeholder("x");
   Node* neg = Add(Neg("neg", x));
@@ -237,6 +237,14 @@ TEST_F(PlaceTest, KernelsDecideWhere) {
   input_.allow_soft_placement = false;
   EXPECT_THAT(Error(Pruned({x}, {exp, near})),
               AllOf(HasSubstr("'exp' (op Exp) has no kernel on GPU"), HasSubstr("'near'")));
+  // Or with one of another step.
+  input_.lacks_kernel = [exp](const Node& node, const std::string& type) {
+    return type == "GPU" && (&node == exp || node.name() == "gpu2") ? exp : nullptr;
+  };
+  Node* gpu2 = Add(Neg("gpu2", x).Device("/gpu:0"));
+  EXPECT_THAT(Error(Pruned({x}, {gpu2})),
+              HasSubstr("'gpu2' (op Neg) asks for device /gpu:0, must be with 'exp' (op Exp), "
+                        "which has no kernel on GPU"));
 }
 
 TEST_F(PlaceTest, StateStaysWhereItWas) {
@@ -328,6 +336,72 @@ TEST_F(PlaceTest, MeasuredTimesCount) {
   ASSERT_TRUE(Run(Pruned({x}, {more})).ok());
   EXPECT_EQ(placed_["a"], kCpu1);
   EXPECT_EQ(placed_["b"], kCpu1);
+}
+
+// A card: products in a thousandth of the time, 10 GB/s to and from the host.
+constexpr DeviceFigures kCard{1e7, 1e6, 5, 10, 1e4};
+
+TEST_F(PlaceTest, ProductsGoToADeviceThatIsFastAndCountersStay) {
+  UseDevices({kCpu0, kGpu0});
+  Node* x = Placeholder("x", {1000, 1000});
+  const auto product = [this](const std::string& name, Output a, Output b) {
+    return Add(NodeSpec("MatMul", name).Input(a).Input(b));
+  };
+  Node* a = product("a", x, x);
+  Node* b = product("b", a, x);
+  Node* small = Add(Neg("small", Placeholder("s")));
+  Node* large = Add(Neg("large", x));
+  Node* counter = Variable("counter");
+  Node* count = Add(NodeSpec("AssignAdd", "count").Input(counter).Input(Const("one", 1)));
+  const auto run = [&] {
+    return Run(Pruned({x, Output(graph_.FindNode("s"))}, {b, small, large}, {count}));
+  };
+  // Nothing is known of it: it might be the same processor.
+  for (PlacementDevice& device : input_.devices) device.processor = 0;
+  ASSERT_TRUE(run().ok());
+  for (const auto& [name, device] : placed_) EXPECT_EQ(device, kCpu0) << name;
+  input_.devices[1].processor = -1;
+  input_.devices[1].figures = kCard;
+  ASSERT_TRUE(run().ok());
+  EXPECT_EQ(placed_["a"], kGpu0);
+  EXPECT_EQ(placed_["b"], kGpu0);
+  EXPECT_THAT(Why("a"), HasSubstr("finishes first"));
+  // 10 us there, 10 us back: 0.1 us of work is not worth it.
+  for (const char* name : {"counter", "count", "small"}) EXPECT_EQ(placed_[name], kCpu0) << name;
+  // Nor 1600 us of a core, if the link takes 4000 us for each of 4 MB.
+  input_.devices[1].figures->transfer_bytes_per_us = 1e3;
+  ASSERT_TRUE(run().ok());
+  EXPECT_EQ(placed_["large"], kCpu0);
+  EXPECT_EQ(placed_["a"], kGpu0);
+  EXPECT_EQ(report_.entries.size(), placed_.size());
+}
+
+TEST_F(PlaceTest, WhatDoesNotFitStays) {
+  UseDevices({kCpu0, kGpu0});
+  input_.devices[1].figures = kCard;
+  Node* x = Placeholder("x", {1000, 1000});  // 4,000,000 bytes each.
+  Node* chain = x;
+  for (int i = 0; i < 10; ++i) {
+    chain = Add(NodeSpec("MatMul", StrCat("y", i)).Input(chain).Input(x));
+  }
+  // Three at a time: the older ones are free again.
+  input_.devices[1].memory = 12'000'000;
+  ASSERT_TRUE(Run(Pruned({x}, {chain})).ok());
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(placed_[StrCat("y", i)], kGpu0) << i;
+  input_.devices[1].memory = 7'999'999;
+  ASSERT_TRUE(Run(Pruned({x}, {chain})).ok());
+  for (const auto& [name, device] : placed_) EXPECT_EQ(device, kCpu0) << name;
+  EXPECT_THAT(Why("y0"), HasSubstr(StrCat("memory for it: not ", kGpu0)));
+  // Who asks for it gets it, and who asks for what is not there gets a CPU.
+  Node* asked = Add(NodeSpec("MatMul", "asked").Input(x).Input(x).Device("/gpu:0"));
+  Node* soft = Add(NodeSpec("MatMul", "soft").Input(x).Input(x).Device("/gpu:3"));
+  ASSERT_TRUE(Run(Pruned({x}, {asked})).ok());
+  EXPECT_EQ(placed_["asked"], kGpu0);
+  EXPECT_THAT(Error(Pruned({x}, {soft})), HasSubstr("/gpu:3"));
+  input_.allow_soft_placement = true;
+  input_.devices[1].memory = 0;
+  ASSERT_TRUE(Run(Pruned({x}, {soft})).ok());
+  EXPECT_EQ(placed_["soft"], kCpu0);
 }
 
 TEST_F(PlaceTest, ConstantsGoWithTheirConsumersAndTrivialOpsWithTheirInputs) {

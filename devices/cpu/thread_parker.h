@@ -1,12 +1,16 @@
-/// How a thread waits for an executor that others play.
-#ifndef TROUPE_ACTORS_EXECUTOR_THREAD_PARKER_H_
-#define TROUPE_ACTORS_EXECUTOR_THREAD_PARKER_H_
+/// How a thread waits for what others do.
+#ifndef TROUPE_DEVICES_CPU_THREAD_PARKER_H_
+#define TROUPE_DEVICES_CPU_THREAD_PARKER_H_
 
 #include <condition_variable>
 #include <mutex>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
+
 namespace troupe {
+
+class ComputePool;
 
 /// One waiting thread, at most one waker at a time. The waker may go on touching the parker after
 /// the waiter has been told, so a parker belongs to its thread, not to what is waited for.
@@ -24,11 +28,17 @@ class ThreadParker {
     return &parker;
   }
 
+  /// Has another thread run.
+  static void Yield();
+
   void Wake(Word word) {
     std::lock_guard<std::mutex> lock(mutex_);
     word_ = word;
     condition_.notify_one();
   }
+  /// Before it blocks: does a piece of the pool's work if there is some (`pool` may be nullptr), or
+  /// waits a moment for what is to come. False: nothing has been done, and nothing came.
+  static bool HelpOrSpin(ComputePool* pool, absl::FunctionRef<bool()> come);
   /// Blocks until woken, and takes the word.
   Word Wait() {
     std::unique_lock<std::mutex> lock(mutex_);
@@ -44,4 +54,4 @@ class ThreadParker {
 
 }  // namespace troupe
 
-#endif  // TROUPE_ACTORS_EXECUTOR_THREAD_PARKER_H_
+#endif  // TROUPE_DEVICES_CPU_THREAD_PARKER_H_

@@ -1,4 +1,4 @@
-#include "actors/timer.h"
+#include "devices/cpu/deadline_timer.h"
 
 #include <algorithm>
 #include <utility>
@@ -16,7 +16,9 @@ DeadlineTimer::~DeadlineTimer() {
   if (thread_.joinable()) thread_.join();
 }
 
-uint64_t DeadlineTimer::Add(Clock::time_point when, std::function<void()> expired) {
+uint64_t DeadlineTimer::Add(absl::Duration timeout, std::function<void()> expired) {
+  constexpr absl::Duration kLongest = absl::Hours(24 * 365 * 100);  // The clock has an end, too.
+  const auto when = Clock::now() + absl::ToChronoNanoseconds(std::min(timeout, kLongest));
   std::lock_guard<std::mutex> lock(mutex_);
   if (!thread_.joinable()) {
     const ScopedBlockSignals blocked;
@@ -77,10 +79,7 @@ void ScopedDeadline::Set(DeadlineTimer* timer, absl::Duration timeout,
   Clear();
   if (timeout == absl::InfiniteDuration()) return;
   if (timeout <= absl::ZeroDuration()) return expired();
-  constexpr absl::Duration kLongest = absl::Hours(24 * 365 * 100);  // The clock has an end, too.
-  id_ = timer->Add(
-      DeadlineTimer::Clock::now() + absl::ToChronoNanoseconds(std::min(timeout, kLongest)),
-      std::move(expired));
+  id_ = timer->Add(timeout, std::move(expired));
   timer_ = timer;  // Not if `Add` has thrown: then there is nothing to clear.
 }
 

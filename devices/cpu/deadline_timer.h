@@ -1,6 +1,6 @@
 /// Deadlines.
-#ifndef TROUPE_ACTORS_TIMER_H_
-#define TROUPE_ACTORS_TIMER_H_
+#ifndef TROUPE_DEVICES_CPU_DEADLINE_TIMER_H_
+#define TROUPE_DEVICES_CPU_DEADLINE_TIMER_H_
 
 #include <chrono>
 #include <condition_variable>
@@ -18,21 +18,21 @@ namespace troupe {
 /// Thread-safe.
 class DeadlineTimer {
  public:
-  using Clock = std::chrono::steady_clock;
-
   DeadlineTimer() = default;
   /// Deadlines that have not come are dropped.
   ~DeadlineTimer();
   DeadlineTimer(const DeadlineTimer&) = delete;
   DeadlineTimer& operator=(const DeadlineTimer&) = delete;
 
-  /// `expired` runs on the timer's thread, must be short and must not throw. The result identifies
-  /// it.
-  uint64_t Add(Clock::time_point when, std::function<void()> expired);
+  /// Has `expired` called when `timeout` is over, on the timer's thread; it must be short and must
+  /// not throw. The result identifies it.
+  uint64_t Add(absl::Duration timeout, std::function<void()> expired);
   /// Afterwards `expired` is not running, unless it calls this itself, and will not run.
   void Remove(uint64_t id);
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   void Loop();
 
   std::mutex mutex_;
@@ -65,4 +65,4 @@ class ScopedDeadline {
 
 }  // namespace troupe
 
-#endif  // TROUPE_ACTORS_TIMER_H_
+#endif  // TROUPE_DEVICES_CPU_DEADLINE_TIMER_H_

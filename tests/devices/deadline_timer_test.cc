@@ -1,4 +1,4 @@
-#include "actors/timer.h"
+#include "devices/cpu/deadline_timer.h"
 
 #include <gtest/gtest.h>
 
