@@ -2,11 +2,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <mutex>
-#include <unordered_map>
 
-#include "actors/timer.h"
 #include "api/internal/actor_host.h"
+#include "devices/cpu/deadline_timer.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "kernels/actors/tensor_actor.h"
@@ -22,9 +22,22 @@ constexpr auto kStatusCategory = caf::atom("troupe");
 /// What an actor may have been told without having handled it.
 constexpr size_t kMostTold = 10000;
 
-DeadlineTimer* Timer() {
-  static auto* timer = new DeadlineTimer;
-  return timer;
+/// Real time.
+class RealTimer final : public ActorTimer {
+ public:
+  uint64_t Add(absl::Duration after, std::function<void()> over) override {
+    return timer_.Add(after, std::move(over));
+  }
+  void Remove(uint64_t id) override { timer_.Remove(id); }
+
+ private:
+  DeadlineTimer timer_;
+};
+
+ActorTimer* Timer() {
+  static auto* real = new RealTimer;
+  ActorTimer* const timer = TensorActors::Global()->timer();
+  return timer != nullptr ? timer : real;
 }
 
 absl::Status StatusOf(const std::string& who, const caf::error& error) {
@@ -64,8 +77,8 @@ class Asker final : public caf::monitorable_actor {
     told_ += answer == nullptr ? 1 : 0;
     request.answer = std::move(answer);
     if (timeout < absl::InfiniteDuration()) {
-      const auto when = DeadlineTimer::Clock::now() + absl::ToChronoNanoseconds(timeout);
-      request.timer = Timer()->Add(when, [self = caf::strong_actor_ptr(ctrl()), this, id, timeout] {
+      request.timer = timer_->Add(timeout, [self = caf::strong_actor_ptr(ctrl()), this, id,
+                                            timeout] {
         KeepGoing([&] {
           Finish(id, absl::DeadlineExceededError(StrCat("actor ", actor_, " did not answer within ",
                                                         absl::FormatDuration(timeout))));
@@ -85,7 +98,7 @@ class Asker final : public caf::monitorable_actor {
       requests_.erase(it);
       told_ -= request.answer == nullptr ? 1 : 0;
     }
-    if (request.timer != 0) Timer()->Remove(request.timer);
+    if (request.timer != 0) timer_->Remove(request.timer);
     if (request.answer != nullptr) request.answer(std::move(result));
   }
 
@@ -123,8 +136,9 @@ class Asker final : public caf::monitorable_actor {
   };
 
   const std::string actor_;
+  ActorTimer* const timer_ = Timer();
   std::mutex mutex_;
-  std::unordered_map<uint64_t, Request> requests_;
+  std::map<uint64_t, Request> requests_;
   uint64_t next_id_ = 1;
   size_t told_ = 0;
   absl::Status ended_;
@@ -234,6 +248,13 @@ class Function final : public TensorActor {
   const std::function<absl::StatusOr<Tensors>(Tensors)> function_;
 };
 
+absl::StatusOr<PublishedActor> AddActor(const std::string& name,
+                                        std::shared_ptr<TensorActor> actor) {
+  TensorActors* const actors = TensorActors::Global();
+  TROUPE_RETURN_IF_ERROR(actors->Add(name, std::move(actor)));
+  return PublishedActor([actors, name] { actors->Remove(name); });
+}
+
 }  // namespace
 
 void EnqueueQuick(caf::actor_control_block* actor, caf::mailbox_element_ptr message) {
@@ -251,18 +272,14 @@ bool IsPublishedAs(const std::string& name, const caf::strong_actor_ptr& actor) 
 absl::StatusOr<PublishedActor> PublishActor(const std::string& name, const caf::actor& actor,
                                             const PublishOptions& options) {
   if (actor == nullptr) return InvalidArgument("there is no actor to publish as \"", name, "\"");
-  TROUPE_RETURN_IF_ERROR(
-      TensorActors::Global()->Add(name, std::make_shared<CafActor>(name, actor, options)));
-  return PublishedActor([name] { TensorActors::Global()->Remove(name); });
+  return AddActor(name, std::make_shared<CafActor>(name, actor, options));
 }
 
 absl::StatusOr<PublishedActor> FunctionActor(
     const std::string& name, std::function<absl::StatusOr<Tensors>(Tensors)> function) {
   if (function == nullptr)
     return InvalidArgument("there is no function to publish as \"", name, "\"");
-  TROUPE_RETURN_IF_ERROR(
-      TensorActors::Global()->Add(name, std::make_shared<Function>(std::move(function))));
-  return PublishedActor([name] { TensorActors::Global()->Remove(name); });
+  return AddActor(name, std::make_shared<Function>(std::move(function)));
 }
 
 absl::Status ToStatus(const caf::error& error) { return StatusOf("the actor", error); }

@@ -12,6 +12,7 @@
 #include "devices/status_macros.h"
 #include "net/address.h"
 #include "net/handshake.h"
+#include "net/keep_for_good.h"
 #include "net/node_shell.h"
 #include "net/server.h"
 #include "net/tls.h"
@@ -75,7 +76,7 @@ struct ClusterNode::Impl {
   ~Impl() {
     if (shell == nullptr) return;
     // The last words of what was told go out.
-    if (!shell->Stop(std::chrono::milliseconds(100))) static_cast<void>(shell.release());
+    if (!shell->Stop(std::chrono::milliseconds(100))) KeepForGood(std::move(shell));
     host->Disconnect();
   }
 };

@@ -12,8 +12,9 @@
 ///           return std::vector<Output>{ops::Add(s, v[0], 1), ops::Add(s, v[1], x)};
 ///         });
 ///
-/// What is inside must be added through the scope that the branch or the body is given; it may use
-/// any tensor from outside. Branches and loops nest, and are differentiable. Errors go to the
+/// What is inside must be added through the scope that the branch or the body is given: a node that
+/// is added through another scope is outside, and runs whether the branch is taken or not. It may
+/// use any tensor from outside. Branches and loops nest, and are differentiable. Errors go to the
 /// scope's status; after an error, nothing is called and the results are invalid (see
 /// `OutputList`). The branches of `Cond`, `Case` and `SwitchCase` say how many results there are:
 /// after an error as many as the first branch has given, none if none has been called.

@@ -1,6 +1,7 @@
 // What the hosts of actors ask one another: who is found and published where.
 #include <algorithm>
-#include <condition_variable>
+#include <future>
+#include <memory>
 #include <utility>
 
 #include "actors/runtime.h"
@@ -13,6 +14,27 @@
 namespace troupe {
 
 using namespace actor_protocol;  // NOLINT: its own
+
+namespace {
+
+/// What `begin(done)` gives to `done` in the end. Who is asked answers in time, unless no tick says
+/// that it is over.
+template <typename Value, typename Begin>
+absl::StatusOr<Value> Wait(std::chrono::steady_clock::time_point deadline, const Begin& begin) {
+  auto result = std::make_shared<std::promise<absl::StatusOr<Value>>>();
+  std::future<absl::StatusOr<Value>> future = result->get_future();
+  begin([result](absl::StatusOr<Value> value) { result->set_value(std::move(value)); });
+  if (future.wait_until(deadline + std::chrono::seconds(1)) == std::future_status::ready) {
+    return future.get();
+  }
+  return absl::DeadlineExceededError("no answer in time");
+}
+
+}  // namespace
+
+ActorHost::Clock::time_point ActorHost::DeadlineIn(absl::Duration timeout) const {
+  return options_.now() + absl::ToChronoMilliseconds(std::min(timeout, absl::Hours(24)));
+}
 
 // ---- Questions ----
 
@@ -35,37 +57,35 @@ void ActorHost::Ask(PeerId to, uint8_t kind, std::string_view fields, Clock::tim
   options_.links->SendFrame(to, std::move(body), {});
 }
 
-absl::StatusOr<std::string> ActorHost::AskAndWait(const std::vector<PeerId>& to, uint8_t kind,
-                                                  const std::string& fields,
-                                                  Clock::time_point deadline, bool any) {
+void ActorHost::AskAll(const std::vector<PeerId>& to, uint8_t kind, const std::string& fields,
+                       Clock::time_point deadline, bool any, Done done) {
+  if (to.empty()) return done(absl::UnavailableError("no task can be asked"));
   struct Answers {
     std::mutex mutex;
-    std::condition_variable changed;
-    size_t left;
-    bool decided = false;  ///< What the others say does not count.
+    size_t left = 0;
+    Done done;  ///< Until it is called: what the others say then does not count.
     absl::StatusOr<std::string> answer = absl::UnavailableError("no task can be asked");
   };
   auto answers = std::make_shared<Answers>();
   answers->left = to.size();
+  answers->done = std::move(done);
   for (PeerId id : to) {
     Ask(id, kind, fields, deadline, [answers, any](absl::StatusOr<std::string> answer) {
-      std::lock_guard<std::mutex> lock(answers->mutex);
-      --answers->left;
-      answers->changed.notify_all();
-      if (answers->decided) return;
-      answers->decided = any ? answer.ok() : !answer.ok() && !IsAbsent(answer.status());
-      // That somebody is not there says less than any other answer.
-      if (answers->decided || IsAbsent(answers->answer.status()) || (answer.ok() && !any)) {
-        answers->answer = std::move(answer);
+      Done told;
+      {
+        std::lock_guard<std::mutex> lock(answers->mutex);
+        --answers->left;
+        if (answers->done == nullptr) return;
+        const bool decided = any ? answer.ok() : !answer.ok() && !IsAbsent(answer.status());
+        // That somebody is not there says less than any other answer.
+        if (decided || IsAbsent(answers->answer.status()) || (answer.ok() && !any)) {
+          answers->answer = std::move(answer);
+        }
+        if (decided || answers->left == 0) told = std::exchange(answers->done, nullptr);
       }
+      if (told != nullptr) told(std::move(answers->answer));
     });
   }
-  std::unique_lock<std::mutex> lock(answers->mutex);
-  const auto over = [&] { return answers->left == 0 || answers->decided; };
-  if (!answers->changed.wait_until(lock, deadline + std::chrono::seconds(1), over)) {
-    return absl::DeadlineExceededError("no answer in time");
-  }
-  return answers->answer;
 }
 
 void ActorHost::FailCalls(PeerId to, const absl::Status& why) {
@@ -173,36 +193,47 @@ absl::StatusOr<caf::strong_actor_ptr> ActorHost::FindHere(ActorKind kind, const 
   return made;
 }
 
-absl::StatusOr<caf::strong_actor_ptr> ActorHost::Find(const std::string& task, ActorKind kind,
-                                                      const std::string& name,
-                                                      absl::Duration timeout) {
-  const Clock::time_point deadline = DeadlineIn(timeout);
-  std::vector<PeerId> whom;
-  if (task.empty()) {
-    if (kind != ActorKind::kPublished) return InvalidArgument("of which task?");
-    absl::StatusOr<caf::strong_actor_ptr> here = FindHere(kind, name);
-    if (here.ok()) return here;
-    whom = Tasks();
-    if (whom.empty()) return here;
-  } else {
+void ActorHost::FindAsync(const std::string& task, ActorKind kind, const std::string& name,
+                          absl::Duration timeout, Found done) {
+  const auto whom = [&]() -> absl::StatusOr<std::vector<PeerId>> {
+    if (task.empty()) {
+      if (kind != ActorKind::kPublished) return InvalidArgument("of which task?");
+      return Tasks();
+    }
     TROUPE_ASSIGN_OR_RETURN(const DeviceName parsed, DeviceName::Parse(task));
     if (!parsed.job || !parsed.task) return InvalidArgument("\"", task, "\" is no task");
     const std::string full = TaskId{*parsed.job, *parsed.task}.ToString();
-    if (full == options_.name) return FindHere(kind, name);
+    if (full == options_.name) return std::vector<PeerId>();
     TROUPE_ASSIGN_OR_RETURN(const Links::Task found, options_.links->FindTask(full));
-    whom.push_back(found.id);
+    return std::vector<PeerId>{found.id};
+  }();
+  if (!whom.ok()) return done(whom.status());
+  // What is published is known here, as a rule.
+  if (task.empty() || whom->empty()) {
+    absl::StatusOr<caf::strong_actor_ptr> here = FindHere(kind, name);
+    if (here.ok() || whom->empty()) return done(std::move(here));
   }
   std::string fields;
   WireWriter writer(&fields);
   writer.Number(kind);
   writer.String(name);
-  TROUPE_ASSIGN_OR_RETURN(const std::string answer,
-                          AskAndWait(whom, kFind, fields, deadline, /*any=*/true));
-  WireReader reader(answer);
-  uint64_t node = 0, actor = 0;
-  if (!reader.Number(&node) || !reader.Number(&actor)) return Malformed();
-  if (caf::strong_actor_ptr handle = HandleOf(node, actor)) return handle;
-  return absl::UnavailableError(StrCat("actor ", name, " has ended"));
+  AskAll(*whom, kFind, fields, DeadlineIn(timeout), /*any=*/true,
+         [this, name, done = std::move(done)](const absl::StatusOr<std::string>& answer) {
+           if (!answer.ok()) return done(answer.status());
+           WireReader reader(*answer);
+           uint64_t node = 0, actor = 0;
+           if (!reader.Number(&node) || !reader.Number(&actor)) return done(Malformed());
+           if (caf::strong_actor_ptr handle = HandleOf(node, actor)) return done(std::move(handle));
+           done(absl::UnavailableError(StrCat("actor ", name, " has ended")));
+         });
+}
+
+absl::StatusOr<caf::strong_actor_ptr> ActorHost::Find(const std::string& task, ActorKind kind,
+                                                      const std::string& name,
+                                                      absl::Duration timeout) {
+  return Wait<caf::strong_actor_ptr>(DeadlineIn(timeout), [&](Found done) {
+    FindAsync(task, kind, name, timeout, std::move(done));
+  });
 }
 
 absl::StatusOr<std::string> ActorHost::OnPublish(uint64_t from, const std::string& name,
@@ -238,17 +269,22 @@ absl::StatusOr<std::string> ActorHost::OnPublish(uint64_t from, const std::strin
              : taken;
 }
 
-absl::StatusOr<PublishedActor> ActorHost::Publish(const std::string& name, const caf::actor& actor,
-                                                  const PublishOptions& options,
-                                                  absl::Duration timeout) {
-  const Clock::time_point deadline = DeadlineIn(timeout);
-  if (name.size() > kMostNameBytes) return InvalidArgument("the name is too long");
-  if (actor != nullptr && actor.node() != system().node()) {
-    return InvalidArgument("the actor to publish as \"", name, "\" is not one of this node");
-  }
-  TROUPE_ASSIGN_OR_RETURN(PublishedActor local, PublishActor(name, actor, options));
-  system().registry().put(actor.id(), actor);
-  {
+struct ActorHost::Publishing {
+  std::string name, fields;
+  Clock::time_point deadline;
+  Published done;
+};
+
+void ActorHost::PublishAsync(const std::string& name, const caf::actor& actor,
+                             const PublishOptions& options, absl::Duration timeout,
+                             Published done) {
+  const absl::Status here = [&]() -> absl::Status {
+    if (name.size() > kMostNameBytes) return InvalidArgument("the name is too long");
+    if (actor != nullptr && actor.node() != system().node()) {
+      return InvalidArgument("the actor to publish as \"", name, "\" is not one of this node");
+    }
+    TROUPE_ASSIGN_OR_RETURN(PublishedActor local, PublishActor(name, actor, options));
+    system().registry().put(actor.id(), actor);
     std::lock_guard<std::mutex> lock(mutex_);
     Publication& publication = publications_[name];
     if (publication.incarnation != 0) {
@@ -257,41 +293,99 @@ absl::StatusOr<PublishedActor> ActorHost::Publish(const std::string& name, const
     publication = {options_.incarnation, actor.id(), options.quick,
                    std::make_unique<PublishedActor>(std::move(local))};
     if (options.quick) quick_.insert(actor.id());
+    return absl::OkStatus();
+  }();
+  if (!here.ok()) return done(here);
+  auto publishing =
+      std::make_shared<Publishing>(Publishing{name, {}, DeadlineIn(timeout), std::move(done)});
+  WireWriter writer(&publishing->fields);
+  writer.String(name);
+  writer.Number<uint64_t>(actor.id());
+  PublishAt(Tasks(), publishing);
+}
+
+void ActorHost::PublishAt(std::vector<PeerId> tasks,
+                          const std::shared_ptr<Publishing>& publishing) {
+  const auto finish = [this, publishing](const absl::Status& status) {
+    const std::string& name = publishing->name;
+    if (!status.ok()) {
+      Unpublish(name);
+      return publishing->done(status);
+    }
+    {
+      // Those that did not answer, or had not lost an earlier life of this process yet, are told
+      // again.
+      const std::vector<PeerId> tasks = Tasks();
+      std::lock_guard<std::mutex> lock(mutex_);
+      for (PeerId id : tasks) announce_.emplace(id, name);
+    }
+    publishing->done(PublishedActor([weak = weak_from_this(), name] {
+      if (const auto host = weak.lock()) KeepGoing([&] { host->Unpublish(name); });
+    }));
+  };
+  if (tasks.empty()) {
+    return finish(options_.runtime != nullptr
+                      ? absl::OkStatus()
+                      : absl::UnavailableError("no task of the cluster can be reached"));
   }
+  // Of two that publish a name at the same time, the first one at the first task that lives gets
+  // it.
+  const PeerId first = tasks.front();
+  tasks.erase(tasks.begin());
+  Ask(first, kPublish, publishing->fields, publishing->deadline,
+      [this, tasks, publishing, finish](const absl::StatusOr<std::string>& answer) {
+        if (IsAbsent(answer.status())) return PublishAt(tasks, publishing);
+        if (!answer.ok() || tasks.empty()) return finish(answer.status());
+        AskAll(tasks, kPublish, publishing->fields, publishing->deadline, /*any=*/false,
+               [finish](const absl::StatusOr<std::string>& rest) {
+                 finish(IsAbsent(rest.status()) ? absl::OkStatus() : rest.status());
+               });
+      });
+}
+
+absl::StatusOr<PublishedActor> ActorHost::Publish(const std::string& name, const caf::actor& actor,
+                                                  const PublishOptions& options,
+                                                  absl::Duration timeout) {
+  return Wait<PublishedActor>(DeadlineIn(timeout), [&](Published done) {
+    PublishAsync(name, actor, options, timeout, std::move(done));
+  });
+}
+
+void ActorHost::Announce(PeerId id, const std::string& name, caf::actor_id actor) {
   std::string fields;
   WireWriter writer(&fields);
   writer.String(name);
-  writer.Number<uint64_t>(actor.id());
-  // Of two that publish a name at the same time, the first one at the first task that lives gets
-  // it.
-  std::vector<PeerId> tasks = Tasks();
-  absl::Status status = options_.runtime != nullptr
-                            ? absl::OkStatus()
-                            : absl::UnavailableError("no task of the cluster can be reached");
-  while (!tasks.empty()) {
-    const absl::Status first =
-        AskAndWait({tasks.front()}, kPublish, fields, deadline, /*any=*/true).status();
-    tasks.erase(tasks.begin());
-    if (IsAbsent(first)) continue;
-    status = first;
-    break;
+  writer.Number<uint64_t>(actor);
+  Ask(id, kPublish, fields, options_.now() + kLookFor,
+      [this, id, name](const absl::StatusOr<std::string>& answer) {
+        if (answer.ok()) return;
+        std::lock_guard<std::mutex> lock(mutex_);
+        if (!over_) announce_.emplace(id, name);
+      });
+}
+
+void ActorHost::AnnounceAgain() {
+  std::vector<std::pair<std::pair<PeerId, std::string>, caf::actor_id>> again;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    std::set<PeerId> connected;
+    for (const auto& [node, process] : processes_) {
+      if (process.peer != nullptr) connected.insert(process.id);
+    }
+    for (const auto& where : std::exchange(announce_, {})) {
+      // The others are told when there is a connection.
+      const auto it = publications_.find(where.second);
+      if (connected.count(where.first) != 0 && it != publications_.end() &&
+          it->second.incarnation == options_.incarnation) {
+        again.emplace_back(where, it->second.actor);
+      }
+    }
   }
-  if (status.ok() && !tasks.empty()) {
-    const absl::Status rest = AskAndWait(tasks, kPublish, fields, deadline, /*any=*/false).status();
-    if (!IsAbsent(rest)) status = rest;
-  }
-  if (!status.ok()) {
-    Unpublish(name);
-    return status;
-  }
-  return PublishedActor([weak = weak_from_this(), name] {
-    if (const auto host = weak.lock()) KeepGoing([&] { host->Unpublish(name); });
-  });
+  for (const auto& [where, actor] : again) Announce(where.first, where.second, actor);
 }
 
 void ActorHost::Unpublish(const std::string& name) {
   std::unique_ptr<PublishedActor> local;
-  std::vector<PeerId> tasks;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     const auto it = publications_.find(name);
@@ -299,13 +393,11 @@ void ActorHost::Unpublish(const std::string& name) {
     local = std::move(it->second.local);
     if (it->second.quick) quick_.erase(it->second.actor);
     publications_.erase(it);
-    for (const auto& [node, process] : processes_) {
-      if (process.id < kFirstClient && process.peer != nullptr) tasks.push_back(process.id);
-    }
   }
   std::string body = Fields(kUnpublish);
   WireWriter(&body).String(name);
-  for (PeerId id : tasks) options_.links->SendFrame(id, body, {});
+  // Also to those to which there is no connection: the publication may wait for one.
+  for (PeerId id : Tasks()) options_.links->SendFrame(id, body, {});
 }
 
 }  // namespace troupe

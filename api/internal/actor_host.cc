@@ -118,7 +118,7 @@ struct ActorHost::Window {
     const int64_t number = messages.fetch_add(1) + 1, all = bytes.fetch_add(size) + size;
     if (number < kMostMessages / 4 && all < kMostBytes / 4) return;
     KeepGoing([&] {
-      std::string body = Fields(kCredit);
+      std::string body = ForLife(kCredit, node);
       WireWriter writer(&body);
       writer.Number<uint64_t>(actor);
       writer.Number<int64_t>(messages.exchange(0));
@@ -263,7 +263,7 @@ absl::Status ActorHost::TryForward(Proxy* proxy, caf::mailbox_element& what) {
                              "have (add_message_type) cannot travel: ", content.stringify(i));
     }
   }
-  std::string body = Fields(kSend);
+  std::string body = ForLife(kSend, proxy->process());
   std::vector<Tensor> tensors;
   WireWriter writer(&body);
   writer.Number<uint64_t>(proxy->id());
@@ -388,11 +388,20 @@ void ActorHost::FailRequests(const std::function<bool(const Request&)>& concerne
   }
 }
 
+void ActorHost::ForgetRequestsOf(caf::actor_id sender) {
+  std::map<RequestKey, Request> forgotten;  // With the sender, which goes without the lock.
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (auto it = requests_.lower_bound({sender, 0});
+       it != requests_.end() && it->first.first == sender;) {
+    forgotten.insert(requests_.extract(it++));
+  }
+}
+
 // ---- Links ----
 
 void ActorHost::TellLink(uint8_t kind, const Proxy& to, caf::strong_actor_ptr who) {
   if (Identity::IncarnationOf(who->nid) != options_.incarnation) return;
-  std::string body = Fields(kind);
+  std::string body = ForLife(kind, to.process());
   WireWriter writer(&body);
   writer.Number<uint64_t>(to.id());
   writer.Number<uint64_t>(who->aid);
@@ -449,11 +458,12 @@ void ActorHost::RunLater() {
 
 void ActorHost::OnFrameTick() {
   KeepGoing([&] {
-    const Clock::time_point now = Clock::now();
+    const Clock::time_point now = options_.now();
     std::vector<Done> late;
     std::vector<PeerId> ping;
     std::vector<std::shared_ptr<Peer>> silent;
     std::vector<caf::strong_actor_ptr> roles;
+    std::vector<std::pair<uint64_t, PeerId>> unconnected;
     {
       std::lock_guard<std::mutex> lock(mutex_);
       for (auto it = calls_.begin(); it != calls_.end();) {
@@ -468,6 +478,7 @@ void ActorHost::OnFrameTick() {
         next_ping_ = now + kPingInterval;
         for (const auto& [key, role] : roles_) roles.push_back(role);
         for (auto& [node, process] : processes_) {
+          if (process.peer == nullptr) unconnected.emplace_back(node, process.id);
           if (!process.pings || process.peer == nullptr) continue;
           ping.push_back(process.id);
           // Part of something large is a sign of life, too.
@@ -482,6 +493,8 @@ void ActorHost::OnFrameTick() {
     for (const auto& peer : silent) {
       peer->Close("nothing is heard of its actors", std::chrono::milliseconds(0));
     }
+    if (!unconnected.empty()) LoseThoseThatLeft(unconnected);
+    if (!ping.empty()) AnnounceAgain();
     for (const caf::strong_actor_ptr& role : roles) EndIfOver(role);
     for (Done& done : late) done(absl::DeadlineExceededError("no answer in time"));
   });
@@ -505,6 +518,8 @@ void ActorHost::OnFrame(PeerId id, const std::shared_ptr<Peer>& peer, std::strin
       if (options_.members_changed && id < kFirstClient) options_.members_changed(id);
       return;
     }
+    // What was sent to an earlier life, before the connection to this one was made.
+    if (IsForLife(kind) && (!reader.Number(&number) || number != options_.incarnation)) return;
     if (!started_.load(std::memory_order_acquire)) system();
     switch (kind) {
       case kSend:
@@ -514,6 +529,8 @@ void ActorHost::OnFrame(PeerId id, const std::shared_ptr<Peer>& peer, std::strin
         if (const caf::strong_actor_ptr actor = system().registry().get(number)) {
           return Watch(from, actor);
         }
+        // Perhaps it had asked the one that watches it now.
+        ForgetRequestsOf(number);
         return TellDown(from, number, caf::make_error(caf::exit_reason::unknown));
       case kLink:
       case kUnlink:

@@ -16,7 +16,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -42,8 +41,10 @@ class ActorHost final : public std::enable_shared_from_this<ActorHost>,
     Links* links = nullptr;
     std::shared_ptr<Runtime> runtime;         ///< Of a task; nullptr: of none.
     std::chrono::milliseconds silence{5000};  ///< After which a peer is lost.
-    /// Told, on the I/O thread, that a task knows of members that have come or gone.
+    /// Told, on the I/O thread, that a task may know of members that have come or gone.
     std::function<void(PeerId task)> members_changed;
+    /// Of deadlines and pings.
+    std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
   };
   /// What may be under way to an actor.
   static constexpr int64_t kMostMessages = 10000;
@@ -58,7 +59,14 @@ class ActorHost final : public std::enable_shared_from_this<ActorHost>,
   absl::StatusOr<caf::actor_system*> System(caf::actor_system_config* config);
   caf::actor_system& system() { return **System(nullptr); }
 
-  /// Waits; not on the I/O thread.
+  using Found = std::function<void(absl::StatusOr<caf::strong_actor_ptr>)>;
+  using Published = std::function<void(absl::StatusOr<PublishedActor>)>;
+  /// `done` is called once, on the I/O thread or before this returns.
+  void FindAsync(const std::string& task, ActorKind kind, const std::string& name,
+                 absl::Duration timeout, Found done);
+  void PublishAsync(const std::string& name, const caf::actor& actor, const PublishOptions& options,
+                    absl::Duration timeout, Published done);
+  /// The same; these wait, and so are not called on the I/O thread.
   absl::StatusOr<caf::strong_actor_ptr> Find(const std::string& task, ActorKind kind,
                                              const std::string& name, absl::Duration timeout);
   absl::StatusOr<PublishedActor> Publish(const std::string& name, const caf::actor& actor,
@@ -125,6 +133,8 @@ class ActorHost final : public std::enable_shared_from_this<ActorHost>,
   void OnSend(uint64_t from, WireReader* reader, std::string_view body, std::vector<Tensor> tensors,
               const absl::Status& whole);
   void FailRequests(const std::function<bool(const Request&)>& concerned);
+  /// Of an actor that has ended: no process answers it.
+  void ForgetRequestsOf(caf::actor_id sender);
 
   // Processes.
   /// To a process that may have to be looked for first.
@@ -135,8 +145,13 @@ class ActorHost final : public std::enable_shared_from_this<ActorHost>,
   /// What has waited for a way to the process.
   void Flush(uint64_t node, PeerId id);
   absl::Status OnWhere(uint64_t node, std::string_view answer);
+  /// The processes that are, or were, known as that peer, and that fit.
+  template <typename Fits>
+  std::vector<uint64_t> LivesAt(PeerId id, const Fits& fits);
   /// There is no way to a process, or no longer: its actors have ended.
   void Lose(uint64_t node);
+  /// What waited for a connection to a task that leaves meanwhile goes with it, without a word.
+  void LoseThoseThatLeft(const std::vector<std::pair<uint64_t, PeerId>>& unconnected);
   void Watch(uint64_t from, const caf::strong_actor_ptr& actor);
   void TellDown(uint64_t to, caf::actor_id actor, const caf::error& why);
   void SendWatches();
@@ -154,29 +169,37 @@ class ActorHost final : public std::enable_shared_from_this<ActorHost>,
 
   // Questions to the hosts of other processes.
   void Ask(PeerId to, uint8_t kind, std::string_view fields, Clock::time_point deadline, Done done);
-  /// Asks them all, and waits: the first answer that is OK if `any`, else the first refusal, or OK
-  /// if there is none. Unavailable or DeadlineExceeded if nobody answers.
-  absl::StatusOr<std::string> AskAndWait(const std::vector<PeerId>& to, uint8_t kind,
-                                         const std::string& fields, Clock::time_point deadline,
-                                         bool any);
+  /// Asks them all: the first answer that is OK if `any`, else the first refusal, or OK if there is
+  /// none. Unavailable or DeadlineExceeded if nobody answers.
+  void AskAll(const std::vector<PeerId>& to, uint8_t kind, const std::string& fields,
+              Clock::time_point deadline, bool any, Done done);
   void FailCalls(PeerId to, const absl::Status& why);
   absl::StatusOr<std::string> OnQuestion(uint8_t kind, uint64_t from, WireReader* reader);
   absl::StatusOr<std::string> OnPublish(uint64_t from, const std::string& name,
                                         caf::actor_id actor);
+  /// Has the first of `tasks` that lives take a name, and then the others; `done`: OK, or its
+  /// refusal.
+  struct Publishing;
+  void PublishAt(std::vector<PeerId> tasks, const std::shared_ptr<Publishing>& publishing);
   absl::StatusOr<caf::strong_actor_ptr> FindHere(ActorKind kind, const std::string& name);
+  /// Tells a task of a name of this process, and again (every second) until it takes it.
+  void Announce(PeerId id, const std::string& name, caf::actor_id actor);
+  void AnnounceAgain();
   void Unpublish(const std::string& name);
   std::vector<PeerId> Tasks() const;
+  /// An infinite timeout is a day.
+  Clock::time_point DeadlineIn(absl::Duration timeout) const;
 
   const Options options_;
   std::mutex mutex_;
   bool over_ = false;
-  std::unordered_map<uint64_t, Process> processes_;  ///< By incarnation.
-  std::unordered_map<PeerId, uint64_t> incarnations_;
+  std::map<uint64_t, Process> processes_;  ///< By incarnation.
   /// Frames for processes whose address is being asked for.
-  std::unordered_map<uint64_t, std::vector<std::pair<std::string, std::vector<Tensor>>>> unknown_;
+  std::map<uint64_t, std::vector<std::pair<std::string, std::vector<Tensor>>>> unknown_;
   std::map<uint64_t, Call> calls_;
   uint64_t next_call_ = 1;
-  std::map<std::string, Publication> publications_;  ///< Of any process.
+  std::map<std::string, Publication> publications_;    ///< Of any process.
+  std::set<std::pair<PeerId, std::string>> announce_;  ///< Names that tasks are to be told again.
   std::map<RequestKey, Request> requests_;
   std::vector<std::pair<uint64_t, caf::actor_id>> watches_;  ///< To be sent.
   std::deque<std::function<void()>> later_;

@@ -82,7 +82,7 @@ void ActorHost::LookFor(uint64_t node) {
   WireWriter(&fields).Number(node);
   auto left = std::make_shared<std::atomic<size_t>>(whom.size());
   for (PeerId task : whom) {
-    Ask(task, kWhere, fields, Clock::now() + kLookFor,
+    Ask(task, kWhere, fields, options_.now() + kLookFor,
         [this, node, left](const absl::StatusOr<std::string>& answer) {
           const bool found = answer.ok() && OnWhere(node, *answer).ok();
           if (found || --*left > 0) return;
@@ -110,10 +110,15 @@ absl::Status ActorHost::OnWhere(uint64_t node, std::string_view answer) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (over_) return absl::CancelledError("the node has left");
+    for (const auto& [other, process] : processes_) {
+      // Who said so has not heard of it yet, or this process has not.
+      if (other != node && process.id == id && process.peer != nullptr) {
+        return absl::UnavailableError(StrCat("another life of ", name, " is connected"));
+      }
+    }
     Process& process = processes_[node];
     if (process.peer == nullptr) process.id = id;
     process.pings = true;
-    incarnations_[id] = node;
   }
   Flush(node, id);
   return absl::OkStatus();
@@ -126,7 +131,6 @@ void ActorHost::Lose(uint64_t node) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (const auto it = processes_.find(node); it != processes_.end()) {
       id = it->second.id;
-      incarnations_.erase(id);
       processes_.erase(it);
     }
     unknown_.erase(node);
@@ -150,18 +154,24 @@ void ActorHost::Lose(uint64_t node) {
   FailRequests([node](const Request& request) { return request.node == node; });
 }
 
+template <typename Fits>
+std::vector<uint64_t> ActorHost::LivesAt(PeerId id, const Fits& fits) {
+  std::vector<uint64_t> lives;
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [node, process] : processes_) {
+    if (process.id == id && fits(node, process)) lives.push_back(node);
+  }
+  return lives;
+}
+
 void ActorHost::OnOpened(PeerId id, const std::shared_ptr<Peer>& peer) {
   KeepGoing([&] {
     const uint64_t node = peer->info().incarnation;
-    uint64_t lost = 0;
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      if (const auto it = incarnations_.find(id); it != incarnations_.end()) {
-        // An earlier life, or an earlier connection to this one.
-        if (it->second != node || processes_[node].peer != nullptr) lost = it->second;
-      }
-    }
-    if (lost != 0) Lose(lost);
+    // Earlier lives, and an earlier connection to this one.
+    const auto over = [node](uint64_t life, const Process& process) {
+      return life != node || process.peer != nullptr;
+    };
+    for (uint64_t life : LivesAt(id, over)) Lose(life);
     std::vector<std::pair<std::string, caf::actor_id>> names;
     {
       std::lock_guard<std::mutex> lock(mutex_);
@@ -169,7 +179,6 @@ void ActorHost::OnOpened(PeerId id, const std::shared_ptr<Peer>& peer) {
       process.id = id;
       process.peer = peer;
       process.unheard = 0;
-      incarnations_[id] = node;
       for (const auto& [name, publication] : publications_) {
         if (publication.incarnation == options_.incarnation) {
           names.emplace_back(name, publication.actor);
@@ -178,13 +187,9 @@ void ActorHost::OnOpened(PeerId id, const std::shared_ptr<Peer>& peer) {
     }
     Flush(node, id);
     if (id >= kFirstClient) return;
-    for (const auto& [name, actor] : names) {
-      std::string fields;
-      WireWriter writer(&fields);
-      writer.String(name);
-      writer.Number<uint64_t>(actor);
-      Ask(id, kPublish, fields, Clock::now() + kLookFor, [](const absl::StatusOr<std::string>&) {});
-    }
+    // Members may have come and gone while there was no connection.
+    if (options_.members_changed) options_.members_changed(id);
+    for (const auto& [name, actor] : names) Announce(id, name, actor);
   });
 }
 
@@ -203,15 +208,21 @@ void ActorHost::OnClosed(PeerId id, const std::shared_ptr<Peer>& peer) {
 
 void ActorHost::OnUnreachable(PeerId id, const absl::Status& why) {
   KeepGoing([&] {
-    uint64_t node = 0;
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      const auto it = incarnations_.find(id);
-      if (it != incarnations_.end() && processes_[it->second].peer == nullptr) node = it->second;
-    }
+    const std::vector<uint64_t> nodes =
+        LivesAt(id, [](uint64_t, const Process& process) { return process.peer == nullptr; });
     FailCalls(id, why);
-    if (node != 0) Lose(node);
+    for (uint64_t node : nodes) Lose(node);
   });
+}
+
+void ActorHost::LoseThoseThatLeft(const std::vector<std::pair<uint64_t, PeerId>>& unconnected) {
+  std::set<PeerId> known;
+  for (const auto& [name, id] : options_.links->Tasks()) known.insert(id);
+  for (const auto& [node, id] : unconnected) {
+    if (known.count(id) != 0) continue;
+    FailCalls(id, absl::UnavailableError("the task has left the cluster"));
+    Lose(node);
+  }
 }
 
 void ActorHost::OnTasksChanged() {
@@ -245,6 +256,7 @@ void ActorHost::Watch(uint64_t from, const caf::strong_actor_ptr& actor) {
   if (!first) return;
   actor->get()->attach_functor([this, id](const caf::error& why) {
     KeepGoing([&] {
+      ForgetRequestsOf(id);
       std::set<uint64_t> nodes;
       {
         std::lock_guard<std::mutex> lock(mutex_);
@@ -260,7 +272,7 @@ void ActorHost::Watch(uint64_t from, const caf::strong_actor_ptr& actor) {
 
 void ActorHost::TellDown(uint64_t to, caf::actor_id actor, const caf::error& why) {
   const auto frame = [&](caf::error reason) -> std::string {
-    std::string body = Fields(kDown);
+    std::string body = ForLife(kDown, to);
     WireWriter(&body).Number<uint64_t>(actor);
     caf::scoped_execution_unit unit(system_.get());
     std::vector<Tensor> none;
@@ -279,7 +291,7 @@ void ActorHost::SendWatches() {
     watches.swap(watches_);
   }
   for (const auto& [node, actor] : watches) {
-    std::string body = Fields(kWatch);
+    std::string body = ForLife(kWatch, node);
     WireWriter(&body).Number<uint64_t>(actor);
     SendTo(node, std::move(body));
   }

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "devices/status_macros.h"
+#include "net/wire.h"
 
 namespace caf::net {
 
@@ -63,7 +64,8 @@ namespace troupe::actor_protocol {
 /// How a node is known to CAF.
 using Identity = caf::net::middleman;
 
-/// Kinds of frames: their first byte.
+/// Kinds of frames: their first byte. Those about actors then say to which life of the process they
+/// go (`ForLife`), as actors of several lives have the same ids.
 enum Kind : uint8_t {
   kSend = 1,       // To an actor: receiver, message id, sender's node and actor, content.
   kWatch = 2,      // An actor whose end is to be told.
@@ -87,16 +89,18 @@ inline constexpr std::chrono::seconds kPingInterval{1};
 inline constexpr std::chrono::seconds kLookFor{5};
 
 inline std::string Fields(uint8_t kind) { return std::string(1, static_cast<char>(kind)); }
+inline bool IsForLife(uint8_t kind) {
+  return (kind >= kSend && kind <= kCredit) || kind == kLink || kind == kUnlink;
+}
+inline std::string ForLife(uint8_t kind, uint64_t node) {
+  std::string body = Fields(kind);
+  WireWriter(&body).Number(node);
+  return body;
+}
 
 /// Who was asked is not there, or does not answer.
 inline bool IsAbsent(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
-}
-
-/// An infinite timeout is a day.
-inline std::chrono::steady_clock::time_point DeadlineIn(absl::Duration timeout) {
-  return std::chrono::steady_clock::now() +
-         absl::ToChronoMilliseconds(std::min(timeout, absl::Hours(24)));
 }
 
 inline absl::Status Malformed() { return InvalidArgument("a frame that nobody can read"); }

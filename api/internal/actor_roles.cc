@@ -1,9 +1,9 @@
 // Roles of a task, and sessions, as actors: whoever sends to one handles the message.
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -160,73 +160,135 @@ class VariableRoleActor final : public RoleActor {
   const RefPtr<Variable> variable_;
 };
 
-/// Calls that wait, by who has made them: they end with him.
+/// Calls that wait, by who has made them: they end with it.
 class Waiting {
  public:
   using Token = std::shared_ptr<CancellationToken>;
 
-  static void Add(const std::shared_ptr<Waiting>& self, const caf::strong_actor_ptr& who,
-                  const Token& token) {
+  /// The result identifies the call among those of `who`.
+  static uint64_t Add(const std::shared_ptr<Waiting>& self, const caf::strong_actor_ptr& who,
+                      const Token& token) {
     const Who key(who->nid, who->aid);
+    uint64_t number = 0;
     {
       std::lock_guard<std::mutex> lock(self->mutex_);
       const auto [it, first] = self->tokens_.try_emplace(key);
-      it->second.insert(token);
-      if (!first) return;
+      number = self->next_number_++;
+      it->second.emplace(number, token);
+      if (!first) return number;
     }
     who->get()->attach_functor([weak = std::weak_ptr(self), key] {
       if (const auto waiting = weak.lock()) waiting->End(key);
     });
+    return number;
   }
-  void Remove(const caf::strong_actor_ptr& who, const Token& token) {
+  void Remove(const caf::strong_actor_ptr& who, uint64_t number) {
     std::lock_guard<std::mutex> lock(mutex_);
     const auto it = tokens_.find({who->nid, who->aid});
-    if (it != tokens_.end()) it->second.erase(token);
+    if (it != tokens_.end()) it->second.erase(number);
   }
 
  private:
   using Who = std::pair<caf::node_id, caf::actor_id>;
 
   void End(const Who& who) {
-    std::set<Token> tokens;
+    std::map<uint64_t, Token> tokens;
     {
       std::lock_guard<std::mutex> lock(mutex_);
       const auto it = tokens_.find(who);
       tokens.swap(it->second);
       tokens_.erase(it);
     }
-    for (const Token& token : tokens) token->Cancel(absl::CancelledError("nobody waits any more"));
+    // In the order in which they were made, not in that of addresses.
+    for (const auto& [number, token] : tokens) {
+      token->Cancel(absl::CancelledError("nobody waits any more"));
+    }
   }
 
   std::mutex mutex_;
-  std::map<Who, std::set<Token>> tokens_;  ///< Of all who have waited and live.
+  uint64_t next_number_ = 1;
+  std::map<Who, std::map<uint64_t, Token>> tokens_;  ///< Of all who have waited and live.
 };
+
+/// A batch is stacked, and a gradient divided, by the pool if it has so many bytes or more: that
+/// takes 25 us, as long as waking a worker, and whoever serves the call may be a reader of the
+/// transport, or play a step.
+constexpr size_t kMinBytesHandedOn = size_t{1} << 20;
+
+/// A call of a handle.
+template <typename Base>
+class HandleCall final : public Base, public PoolTask {
+ public:
+  template <typename Resource>
+  HandleCall(Resource* resource, std::weak_ptr<Runtime> runtime, int num_outputs)
+      : Base(resource), runtime_(std::move(runtime)), num_outputs_(num_outputs) {
+    this->KeepResource();
+  }
+
+  size_t bytes = 0;  ///< That are to be worked on once the call has been served.
+  WaitingResource::Done done;
+
+  void Run() noexcept override {
+    const std::unique_ptr<HandleCall> self(this);
+    done(this->Result(num_outputs_));
+  }
+
+ private:
+  void Over(std::unique_ptr<WaitingResource::Call> self) noexcept override {
+    (void)self.release();
+    const auto runtime = runtime_.lock();
+    if (bytes >= kMinBytesHandedOn && this->status.ok() && runtime != nullptr) {
+      try {
+        return runtime->pool()->SubmitLong(this);
+      } catch (...) {  // No thread could be made: this one does it.
+      }
+    }
+    Run();
+  }
+
+  /// A call that waits is its resource's, which is the runtime's: it must not keep that.
+  const std::weak_ptr<Runtime> runtime_;
+  const int num_outputs_;
+};
+
+/// What a tensor of this type and shape takes; without a complete shape: much.
+size_t BytesOf(ElementType type, const PartialShape& shape) {
+  const absl::StatusOr<Shape> full = shape.ToShape();
+  return full.ok() ? full->num_elements() * ElementSize(type) : kMinBytesHandedOn;
+}
 
 /// An actor of a queue or accumulator.
 template <typename Kind>
 class WaitingRoleActor : public RoleActor {
  public:
-  WaitingRoleActor(caf::actor_config& config, RefPtr<Kind> resource)
-      : RoleActor(config), resource_(std::move(resource)) {}
+  WaitingRoleActor(caf::actor_config& config, std::weak_ptr<Runtime> runtime, RefPtr<Kind> resource)
+      : RoleActor(config), runtime_(std::move(runtime)), resource_(std::move(resource)) {}
 
  protected:
   bool over() const override { return resource_->abandoned(); }
-  /// Calls `call(token, done)`, which waits for as long as the sender lives; its answer has a value
-  /// if `value`.
   template <typename Call>
-  absl::Status Wait(const Reply& reply, bool value, const Call& call) {
+  std::unique_ptr<HandleCall<Call>> NewCall(int num_outputs) const {
+    return std::make_unique<HandleCall<Call>>(resource_.get(), runtime_, num_outputs);
+  }
+  /// Makes the call, which waits for as long as the sender lives; its answer has a value if
+  /// `value`.
+  template <typename Call>
+  absl::Status Submit(std::unique_ptr<HandleCall<Call>> call, const Reply& reply, bool value) {
     auto token = std::make_shared<CancellationToken>();
-    if (reply.to != nullptr) Waiting::Add(waiting_, reply.to, token);
-    call(token.get(),
-         [reply, token, waiting = waiting_, value](const absl::StatusOr<Tuple>& tuple) {
-           KeepGoing([&] {
-             if (reply.to != nullptr) waiting->Remove(reply.to, token);
-             tuple.ok() && value ? reply.Send(*tuple) : reply.SendStatus(tuple.status());
-           });
-         });
+    const uint64_t number = reply.to != nullptr ? Waiting::Add(waiting_, reply.to, token) : 0;
+    call->cancellation = token.get();
+    call->done = [reply, token, number, waiting = waiting_,
+                  value](const absl::StatusOr<Tuple>& tuple) {
+      KeepGoing([&] {
+        if (reply.to != nullptr) waiting->Remove(reply.to, number);
+        tuple.ok() && value ? reply.Send(*tuple) : reply.SendStatus(tuple.status());
+      });
+    };
+    WaitingResource::Submit(std::move(call));
     return absl::OkStatus();
   }
 
+  const std::weak_ptr<Runtime> runtime_;
   const RefPtr<Kind> resource_;
 
  private:
@@ -245,24 +307,28 @@ class QueueRoleActor final : public WaitingRoleActor<Queue> {
       return absl::OkStatus();
     }
     if (content.match_elements<caf::close_atom, bool>()) {
-      return Wait(reply, /*value=*/false, [&](CancellationToken*, auto done) {
-        resource_->Close(content.get_as<bool>(1), std::move(done));
-      });
+      auto call = NewCall<Queue::PutCall>(0);
+      using Close = Queue::PutCall::Close;
+      call->close = content.get_as<bool>(1) ? Close::kNow : Close::kAfterPending;
+      return Submit(std::move(call), reply, /*value=*/false);
     }
     if (content.match_elements<caf::put_atom, Tuple>()) {
-      return Wait(reply, /*value=*/false, [&](CancellationToken* token, auto done) {
-        resource_->Enqueue(content.get_as<Tuple>(1), token, std::move(done));
-      });
+      auto call = NewCall<Queue::PutCall>(0);
+      call->components = content.get_as<Tuple>(1);
+      return Submit(std::move(call), reply, /*value=*/false);
     }
+    const QueueOptions& options = resource_->options();
+    auto call = NewCall<Queue::TakeCall>(static_cast<int>(options.types.size()));
     if (content.match_elements<caf::get_atom, int64_t>()) {
-      return Wait(reply, /*value=*/true, [&](CancellationToken* token, auto done) {
-        resource_->DequeueMany(content.get_as<int64_t>(1), /*up_to=*/false, token, std::move(done));
-      });
+      call->many = true;
+      call->n = content.get_as<int64_t>(1);
+      for (size_t i = 0; i < options.shapes.size(); ++i) {
+        call->bytes += std::max<int64_t>(0, call->n) * BytesOf(options.types[i], options.shapes[i]);
+      }
+    } else if (!content.match_elements<caf::get_atom>()) {
+      return NotHandled(content);
     }
-    if (!content.match_elements<caf::get_atom>()) return NotHandled(content);
-    return Wait(reply, /*value=*/true, [&](CancellationToken* token, auto done) {
-      resource_->Dequeue(token, std::move(done));
-    });
+    return Submit(std::move(call), reply, /*value=*/true);
   }
 };
 
@@ -283,15 +349,22 @@ class AccumulatorRoleActor final : public WaitingRoleActor<Accumulator> {
       return absl::OkStatus();
     }
     if (content.match_elements<caf::put_atom, int64_t, Tuple>()) {
-      return Wait(reply, /*value=*/false, [&](CancellationToken* token, auto done) {
-        resource_->ApplyGradient(content.get_as<int64_t>(1), content.get_as<Tuple>(2), token,
-                                 std::move(done));
-      });
+      auto call = NewCall<Accumulator::ApplyCall>(0);
+      call->local_step = content.get_as<int64_t>(1);
+      call->owned = content.get_as<Tuple>(2);
+      for (const Tensor& part : call->owned) {
+        call->gradient.push_back(&part);
+        call->bytes += part.bytes();
+      }
+      if (call->bytes < Accumulator::kMinBytesHandedOn) call->bytes = 0;  // Nothing is left to do.
+      return Submit(std::move(call), reply, /*value=*/false);
     }
     if (!content.match_elements<caf::get_atom, int64_t>()) return NotHandled(content);
-    return Wait(reply, /*value=*/true, [&](CancellationToken* token, auto done) {
-      resource_->TakeGradient(content.get_as<int64_t>(1), token, std::move(done));
-    });
+    const AccumulatorOptions& options = resource_->options();
+    auto call = NewCall<Accumulator::TakeCall>(options.sparse ? 3 : 1);
+    call->required = content.get_as<int64_t>(1);
+    call->bytes = BytesOf(options.type, options.shape);
+    return Submit(std::move(call), reply, /*value=*/true);
   }
 };
 
@@ -370,13 +443,13 @@ absl::StatusOr<std::pair<DeviceRole*, RefPtr<Variable>>> FindVariable(DeviceRole
 
 template <typename Role, typename Kind>
 absl::StatusOr<caf::strong_actor_ptr> MakeWaitingActor(caf::actor_system& system,
-                                                       const Runtime& runtime,
+                                                       const std::shared_ptr<Runtime>& runtime,
                                                        const std::string& name) {
   const auto find = [](DeviceRole& device, const auto&... where) {
     return FindWaiting<Kind>(&device.containers, where...);
   };
-  TROUPE_ASSIGN_OR_RETURN(RefPtr<Kind> found, FindOnAnyDevice(runtime, name, find));
-  return Make<Role>(system, std::move(found));
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<Kind> found, FindOnAnyDevice(*runtime, name, find));
+  return Make<Role>(system, runtime, std::move(found));
 }
 
 }  // namespace
@@ -396,9 +469,9 @@ absl::StatusOr<caf::strong_actor_ptr> MakeRoleActor(caf::actor_system& system,
                                      std::move(found.second));
     }
     case ActorKind::kQueue:
-      return MakeWaitingActor<QueueRoleActor, Queue>(system, *runtime, name);
+      return MakeWaitingActor<QueueRoleActor, Queue>(system, runtime, name);
     case ActorKind::kAccumulator:
-      return MakeWaitingActor<AccumulatorRoleActor, Accumulator>(system, *runtime, name);
+      return MakeWaitingActor<AccumulatorRoleActor, Accumulator>(system, runtime, name);
     default:
       return InvalidArgument("there are no such actors");
   }

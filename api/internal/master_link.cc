@@ -10,6 +10,7 @@
 #include "devices/status_macros.h"
 #include "net/address.h"
 #include "net/handshake.h"
+#include "net/keep_for_good.h"
 #include "net/local_master.h"
 #include "net/node_shell.h"
 #include "net/server.h"
@@ -111,7 +112,7 @@ class NetworkLink final : public MasterLink {
   ~NetworkLink() override {
     // A callback may go on, and use the shell.
     if (shell_ != nullptr && !shell_->Stop(std::chrono::milliseconds(0))) {
-      static_cast<void>(shell_.release());
+      KeepForGood(std::move(shell_));
     }
   }
 

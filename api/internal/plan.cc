@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
+#include "actors/session/registered_kernels.h"
 #include "actors/session/step_graph.h"
 #include "devices/status_macros.h"
 #include "graph/graph_def.h"
@@ -107,7 +108,7 @@ absl::StatusOr<StepPlan> MakePlan(const GraphDef& def, const PlanRequest& reques
   TROUPE_ASSIGN_OR_RETURN(const StepSignature signature, Signature(*graph, request));
   PlacementInput input;
   TROUPE_ASSIGN_OR_RETURN(input.devices, Devices(request.devices));
-  input.has_kernel = RegisteredKernels();
+  input.lacks_kernel = RegisteredKernels(*graph);
   TROUPE_ASSIGN_OR_RETURN(
       StepGraph step,
       PrepareStep(*graph, signature, request.optimize, input.devices.size() > 1,

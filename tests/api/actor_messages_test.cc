@@ -18,7 +18,6 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 using actor_protocol::kUnlink;
-using testing::ElementsAre;
 
 class ActorMessagesTest : public testing::Test {
  protected:
@@ -226,6 +225,7 @@ TEST_F(ActorMessagesTest, ForgedHandlesReachNobody) {
     std::string frame = frames_.at({0, 1}).front();
     frame.resize(1);
     WireWriter writer(&frame);
+    writer.Number(ActorPair::kTask);
     writer.Number<uint64_t>(id);
     writer.Number<uint64_t>(caf::make_message_id().integer_value());
     writer.Number<uint64_t>(0);

@@ -6,7 +6,6 @@
 #include <caf/scheduler/test_coordinator.hpp>
 #include <map>
 #include <random>
-#include <thread>
 
 #include "tests/api/actor_pair.h"
 
@@ -37,9 +36,60 @@ class Asker final : public caf::monitorable_actor {
   int values = 0;
 };
 
-class Simulation {
+/// What a simulation of two processes, whose actors run when it says so, is made of.
+class PairSimulation {
+ protected:
+  explicit PairSimulation(uint32_t seed) : random_(seed) {}
+
+  caf::actor_system& Use(ActorHost* host) {
+    configs_.push_back(std::make_unique<Config>());
+    return **host->System(configs_.back().get());
+  }
+  static caf::scheduler::test_coordinator& Scheduler(ActorHost* host) {
+    return dynamic_cast<caf::scheduler::test_coordinator&>(host->system().scheduler());
+  }
+  void RunOne() {
+    for (ActorHost* host : {pair_.task(), pair_.client()}) Scheduler(host).try_run_once();
+  }
+  /// All that is under way arrives and is handled.
+  void Settle() {
+    bool any = true;
+    while (any) {
+      any = pair_.Arrive();
+      for (ActorHost* host : {pair_.task(), pair_.client()}) any |= Scheduler(host).run() > 0;
+    }
+  }
+  /// What the task has published, for the client. All that is under way arrives.
+  caf::strong_actor_ptr Find(const std::string& name) {
+    auto found = std::make_shared<absl::StatusOr<caf::strong_actor_ptr>>(
+        absl::UnknownError("nobody has answered"));
+    pair_.client()->FindAsync(ActorPair::kTaskName, ActorKind::kPublished, name, absl::Seconds(20),
+                              [found](auto answer) { *found = std::move(answer); });
+    pair_.Arrive();
+    EXPECT_TRUE(found->ok()) << found->status();
+    return found->ok() ? **found : nullptr;
+  }
+
+  std::mt19937 random_;
+  std::vector<std::unique_ptr<Config>> configs_;  ///< Outlive the pair.
+  ActorPair pair_;
+};
+
+/// Runs `Kind` with the seeds from 1 on, and returns how many that were.
+template <typename Kind>
+int RunSeeds() {
+  const char* seeds = std::getenv("TROUPE_SEEDS");
+  const uint32_t count = seeds != nullptr ? static_cast<uint32_t>(std::atoi(seeds)) : 100;
+  for (uint32_t seed = 1; seed <= count && !testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    Kind(seed).Run();
+  }
+  return count;
+}
+
+class RequestSimulation final : PairSimulation {
  public:
-  explicit Simulation(uint32_t seed) : random_(seed) {
+  explicit RequestSimulation(uint32_t seed) : PairSimulation(seed) {
     caf::actor_system& system = Use(pair_.client());
     caf::actor_config config;
     asker_ = caf::make_actor<Asker, caf::strong_actor_ptr>(system.next_actor_id(), system.node(),
@@ -49,7 +99,7 @@ class Simulation {
   }
 
   void Run() {
-    Find();
+    handle_ = Find("it");
     for (int step = 0; step < 400; ++step) {
       const uint32_t what = random_() % 1000;
       if (what < 350) {
@@ -57,7 +107,7 @@ class Simulation {
       } else if (what < 700) {
         for (uint32_t i = random_() % 4; i > 0; --i) pair_.ArriveOne(random_());
       } else if (what < 980) {
-        for (ActorHost* host : {pair_.task(), pair_.client()}) Scheduler(host).try_run_once();
+        RunOne();
       } else if (what < 990) {
         pair_.Disconnect();
         Again();
@@ -74,7 +124,7 @@ class Simulation {
         published_.reset();
         Publish();
         Settle();
-        Find();
+        handle_ = Find("it");
       }
     }
     Settle();
@@ -92,21 +142,6 @@ class Simulation {
   static int values, told;
 
  private:
-  caf::actor_system& Use(ActorHost* host) {
-    configs_.push_back(std::make_unique<Config>());
-    return **host->System(configs_.back().get());
-  }
-  static caf::scheduler::test_coordinator& Scheduler(ActorHost* host) {
-    return dynamic_cast<caf::scheduler::test_coordinator&>(host->system().scheduler());
-  }
-  /// All that is under way arrives and is handled.
-  void Settle() {
-    bool any = true;
-    while (any) {
-      any = pair_.Arrive();
-      for (ActorHost* host : {pair_.task(), pair_.client()}) any |= Scheduler(host).run() > 0;
-    }
-  }
   void Publish() {
     // What one actor sends to another grows.
     it_ = pair_.task()->system().spawn([this]() -> caf::behavior {
@@ -134,22 +169,7 @@ class Simulation {
     Settle();
     pair_.Connect();
     Settle();
-    Find();
-  }
-  void Find() {
-    std::atomic<bool> done{false};
-    absl::StatusOr<caf::strong_actor_ptr> found = absl::UnknownError("");
-    std::thread thread([&] {
-      found = pair_.client()->Find(ActorPair::kTaskName, ActorKind::kPublished, "it",
-                                   absl::Seconds(20));
-      done = true;
-    });
-    while (!done) {
-      if (!pair_.Arrive()) std::this_thread::yield();
-    }
-    thread.join();
-    ASSERT_TRUE(found.ok()) << found.status();
-    handle_ = *found;
+    handle_ = Find("it");
   }
   void Send(bool ask) {
     Tensors tensors;
@@ -171,28 +191,20 @@ class Simulation {
     }
   }
 
-  std::mt19937 random_;
-  std::vector<std::unique_ptr<Config>> configs_;  ///< Outlive the pair.
-  ActorPair pair_;
   caf::actor it_;
   std::unique_ptr<PublishedActor> published_;
   caf::strong_actor_ptr asker_, handle_;
   uint64_t number_ = 1, asked_ = 0, next_life_ = 100;
   int told_ = 0;
 };
-int Simulation::values = 0;
-int Simulation::told = 0;
+int RequestSimulation::values = 0;
+int RequestSimulation::told = 0;
 
 TEST(ActorSimulationTest, EveryRequestIsAnsweredOnce) {
-  const char* seeds = std::getenv("TROUPE_SEEDS");
-  const uint32_t count = seeds != nullptr ? static_cast<uint32_t>(std::atoi(seeds)) : 100;
-  for (uint32_t seed = 1; seed <= count && !testing::Test::HasFailure(); ++seed) {
-    SCOPED_TRACE(seed);
-    Simulation(seed).Run();
-  }
+  const int count = RunSeeds<RequestSimulation>();
   // Most are answered by the actor itself, and told.
-  EXPECT_GT(Simulation::values, 20 * static_cast<int>(count));
-  EXPECT_GT(Simulation::told, 20 * static_cast<int>(count));
+  EXPECT_GT(RequestSimulation::values, 20 * count);
+  EXPECT_GT(RequestSimulation::told, 20 * count);
 }
 
 /// Ends only when it is told to, and remembers what it gets.
@@ -212,13 +224,10 @@ class Linked final : public caf::monitorable_actor {
 };
 
 /// Pairs of an actor that links itself (and unlinks), and one of the other process.
-class LinkSimulation {
+class LinkSimulation final : PairSimulation {
  public:
-  explicit LinkSimulation(uint32_t seed) : random_(seed) {
-    for (ActorHost* host : {pair_.task(), pair_.client()}) {
-      configs_.push_back(std::make_unique<Config>());
-      (void)host->System(configs_.back().get());
-    }
+  explicit LinkSimulation(uint32_t seed) : PairSimulation(seed) {
+    for (ActorHost* host : {pair_.task(), pair_.client()}) Use(host);
     // Each of the client's actors meets a new one of the task's.
     greeter_ = Make(pair_.task());
     Of(greeter_)->on_message = [this](const caf::strong_actor_ptr& sender) {
@@ -236,9 +245,9 @@ class LinkSimulation {
   }
 
   void Run() {
-    absl::StatusOr<caf::strong_actor_ptr> greeter = Find();
-    ASSERT_TRUE(greeter.ok()) << greeter.status();
-    for (int i = 0; i < 4; ++i) Meet(*greeter);
+    const caf::strong_actor_ptr greeter = Find("greeter");
+    ASSERT_NE(greeter, nullptr);
+    for (int i = 0; i < 4; ++i) Meet(greeter);
     for (int step = 0; step < 200; ++step) {
       Pair& pair = *pairs_[random_() % pairs_.size()];
       const uint32_t what = random_() % 100;
@@ -247,11 +256,11 @@ class LinkSimulation {
       } else if (what < 60) {
         pair_.ArriveOne(random_());
       } else if (what < 90) {
-        for (ActorHost* host : {pair_.task(), pair_.client()}) Scheduler(host).try_run_once();
+        RunOne();
       } else if (what < 94) {
         End_(what % 2 == 0 ? &pair.owner : &pair.other, Reasons()[random_() % Reasons().size()]);
       } else if (what < 97) {
-        Meet(*greeter);
+        Meet(greeter);
       }
     }
     const bool settled = random_() % 2 == 0;
@@ -302,30 +311,6 @@ class LinkSimulation {
     caf::actor_config config;
     return caf::make_actor<Linked, caf::strong_actor_ptr>(system.next_actor_id(), system.node(),
                                                           &system, config);
-  }
-  static caf::scheduler::test_coordinator& Scheduler(ActorHost* host) {
-    return dynamic_cast<caf::scheduler::test_coordinator&>(host->system().scheduler());
-  }
-  void Settle() {
-    bool any = true;
-    while (any) {
-      any = pair_.Arrive();
-      for (ActorHost* host : {pair_.task(), pair_.client()}) any |= Scheduler(host).run() > 0;
-    }
-  }
-  absl::StatusOr<caf::strong_actor_ptr> Find() {
-    std::atomic<bool> done{false};
-    absl::StatusOr<caf::strong_actor_ptr> found = absl::UnknownError("");
-    std::thread thread([&] {
-      found = pair_.client()->Find(ActorPair::kTaskName, ActorKind::kPublished, "greeter",
-                                   absl::Seconds(20));
-      done = true;
-    });
-    while (!done) {
-      if (!pair_.Arrive()) std::this_thread::yield();
-    }
-    thread.join();
-    return found;
   }
   /// A new pair; either end is the owner.
   void Meet(const caf::strong_actor_ptr& greeter) {
@@ -388,9 +373,6 @@ class LinkSimulation {
     }
   }
 
-  std::mt19937 random_;
-  std::vector<std::unique_ptr<Config>> configs_;  ///< Outlive the pair.
-  ActorPair pair_;
   caf::strong_actor_ptr greeter_;
   std::pair<caf::strong_actor_ptr, caf::strong_actor_ptr> met_;
   std::unique_ptr<PublishedActor> published_;
@@ -400,13 +382,8 @@ class LinkSimulation {
 int LinkSimulation::exits = 0;
 
 TEST(ActorSimulationTest, WhoIsLinkedHearsOfTheEndOnce) {
-  const char* seeds = std::getenv("TROUPE_SEEDS");
-  const uint32_t count = seeds != nullptr ? static_cast<uint32_t>(std::atoi(seeds)) : 100;
-  for (uint32_t seed = 1; seed <= count && !testing::Test::HasFailure(); ++seed) {
-    SCOPED_TRACE(seed);
-    LinkSimulation(seed).Run();
-  }
-  EXPECT_GT(LinkSimulation::exits, 5 * static_cast<int>(count));
+  const int count = RunSeeds<LinkSimulation>();
+  EXPECT_GT(LinkSimulation::exits, 5 * count);
 }
 
 }  // namespace

@@ -58,6 +58,7 @@ PlanSpec::Node Node(std::shared_ptr<Kernel> kernel, std::vector<PlanSpec::Input>
 }
 
 void RunPlan(benchmark::State& state, PlanSpec spec, int64_t nodes) {
+  spec.clock = TimeSource::System();
   absl::StatusOr<std::shared_ptr<const Plan>> plan = Plan::Build(std::move(spec));
   if (!plan.ok()) {
     state.SkipWithError(std::string(plan.status().message()).c_str());

@@ -21,13 +21,11 @@ using std::chrono::milliseconds;
 // 64 MiB of floats.
 constexpr int32_t kLarge = 16 << 20;
 
-std::string Device(const std::string& job) { return "/job:" + job + "/task:0"; }
-
 void Say(const std::string& line) { std::cout << line << std::endl; }
 
 /// What the main client runs.
 struct Work {
-  explicit Work(const ClientOptions& options) {
+  explicit Work(const ClientOptions& client) : options(client) {
     Scope s = Scope::NewRoot();
     Scope ps = s.WithDevice(Device("ps")), worker = s.WithDevice(Device("worker"));
     Output w = ops::VariableV2(ps, PartialShape({}), ElementType::kFloat);
@@ -38,8 +36,8 @@ struct Work {
         ops::VarHandleOp(ps, ElementType::kFloat, PartialShape({}), {.shared_name = "count"});
     init_count = ops::AssignVariableOp(ps, count, 0.0f);
     progress = ops::ReadVariableOp(ps, count, ElementType::kFloat);
-    loop = Loop(s, count, false, options.asks);
-    transfer = Loop(s, count, true, options.asks);
+    loop = Loop(s, count, false);
+    transfer = Loop(s, count, true);
 
     fed = ops::Placeholder(ps, ElementType::kFloat, {.shape = PartialShape({kLarge})});
     fetched = ops::Neg(ps, fed);
@@ -64,11 +62,11 @@ struct Work {
   }
 
   /// Without end: each iteration goes to the parameter server, which counts it, and back; with
-  /// `large`, it brings 64 MiB; if it `asks`, by way of an actor.
-  static Output Loop(const Scope& s, const Output& count, bool large, bool asks) {
+  /// `large`, it brings 64 MiB; if the client asks, by way of an actor.
+  Output Loop(const Scope& s, const Output& count, bool large) {
     return WhileLoop(
         s, {Input(0.0f)},
-        [](const Scope& s, absl::Span<const Output> v) {
+        [&](const Scope& s, absl::Span<const Output> v) {
           return ops::Less(s.WithDevice(Device("worker")), v[0], 1e30f);
         },
         [&](const Scope& s, absl::Span<const Output> v) {
@@ -77,17 +75,20 @@ struct Work {
           Node* add = ops::AssignAddVariableOp(ps, count, ops::Add(ps, zero, 1.0f));
           Scope after = ps.WithControlDependencies({add});
           Output from_ps = ops::Identity(after, zero);
-          if (asks && !large) from_ps = Echo(ps, from_ps, PartialShape({}));
+          if (options.asks && !large) from_ps = Echo(ps, from_ps, PartialShape({}));
           if (large) {
             Output tensor =
                 ops::Fill(after, ops::Const(ps, Tensor::Vector<int32_t>({kLarge})), zero);
-            if (asks) tensor = Echo(ps, tensor, PartialShape({kLarge}));
+            if (options.asks) tensor = Echo(ps, tensor, PartialShape({kLarge}));
             from_ps = ops::Max(worker, tensor, ops::Const(worker, Tensor::Scalar<int32_t>(0)));
           }
           return std::vector<Output>{ops::Add(worker, from_ps, 1.0f)};
         })[0];
   }
 
+  std::string Device(const std::string& job) const { return options.Device(job); }
+
+  const ClientOptions& options;
   absl::Status status;
   std::shared_ptr<Graph> graph;
   Node *init, *init_count, *enqueue;
@@ -143,6 +144,7 @@ class Client {
 
   absl::StatusOr<std::unique_ptr<Session>> NewSession(const std::shared_ptr<Graph>& graph) {
     SessionOptions options;
+    options.allow_soft_placement = options_.accelerators;  // Queues are on the CPU.
     Connection(&options);
     return Session::Create(graph, options);
   }
@@ -312,12 +314,12 @@ class Client {
 
   int Bystander() {
     Scope s = Scope::NewRoot();
-    Scope one = s.WithDevice(Device(options_.jobs[0]));
+    Scope one = s.WithDevice(options_.Device(options_.jobs[0]));
     Output v =
         ops::VariableV2(one, PartialShape({}), ElementType::kFloat, {.shared_name = "bystander"});
     Output init = ops::Assign(one, v, Tensor::Scalar(2.0f));
-    Output step = ops::Add(s.WithDevice(Device(options_.jobs[1])), v, v);
-    Scope ps = s.WithDevice(Device("ps"));
+    Output step = ops::Add(s.WithDevice(options_.Device(options_.jobs[1])), v, v);
+    Scope ps = s.WithDevice(options_.Device("ps"));
     Output count = ops::ReadVariableOp(
         ps, ops::VarHandleOp(ps, ElementType::kFloat, PartialShape({}), {.shared_name = "count"}),
         ElementType::kFloat);

@@ -10,12 +10,18 @@ namespace troupe::faults {
 struct ClientOptions {
   std::string target;
   std::string moment;            ///< See `MomentName`; "bystander"; "actor".
+  bool accelerators = false;     ///< Each task has a device SIM, which computes.
   bool asks = false;             ///< What it runs asks the actors of another process.
   std::string address;           ///< Of that process.
   std::string queue_job = "ps";  ///< Where the queue of "waiting" lies.
   std::string jobs[2];           ///< Whose devices a bystander uses.
   double timeout = 2;            ///< For heartbeats, in seconds.
   std::string certificates;      ///< A folder; empty: no TLS.
+
+  /// Of a job's task.
+  std::string Device(const std::string& job) const {
+    return "/job:" + job + "/task:0" + (accelerators ? "/device:SIM:0" : "");
+  }
 };
 
 /// Says "in" when the moment has come. Told "go", it goes on, and says

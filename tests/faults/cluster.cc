@@ -107,6 +107,9 @@ class Play1 {
     if (network_ != nullptr) {
       arguments.insert(arguments.end(), {"--certificates", settings_.certificates});
     }
+    if (!settings_.accelerator.empty()) {
+      arguments.insert(arguments.end(), {"--library", settings_.accelerator, "--device", "SIM=1"});
+    }
     tasks_[index] = std::make_unique<Process>(Process::Options{
         .arguments = arguments, .network = Machine(index), .log = Log(kJobs[index])});
   }
@@ -125,6 +128,7 @@ class Play1 {
     if (network_ != nullptr) {
       all.insert(all.end(), {"--certificates", settings_.certificates});
     }
+    if (!settings_.accelerator.empty()) all.push_back("--accelerators");
     all.insert(all.end(), arguments.begin(), arguments.end());
     return std::make_unique<Process>(Process::Options{
         .arguments = all, .network = Machine(machine), .log = Log(arguments.back())});

@@ -50,6 +50,7 @@ struct Settings {
   double timeout = 2;        ///< For heartbeats, in seconds.
   std::string folder;        ///< For files.
   std::string certificates;  ///< For the rows with a network: a folder.
+  std::string accelerator;   ///< A library of devices SIM, on which all is computed; empty: none.
 };
 
 /// Plays a row, again if the fault came too late, and checks what is promised for all of them.

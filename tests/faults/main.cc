@@ -193,6 +193,8 @@ int main(int argc, char** argv) {
   AddValue(&line, "--jobs N", &jobs, "Rows that are played at once")
       ->check(troupe::WholeNumber(1, 64));
   AddValue(&line, "--timeout S", &settings.timeout, "For heartbeats, in seconds")->check(number);
+  AddValue(&line, "--accelerator FILE", &settings.accelerator,
+           "A library of simulated accelerators, of which each task has one that computes all");
   AddValue(&line, "--table FILE", &table, "Writes the table of docs/faults.md");
 
   CLI::App* client_command = line.Command("client", "A client of such a cluster.");
@@ -201,6 +203,7 @@ int main(int argc, char** argv) {
   AddValue(client_command, "--target", &client.target, "The master");
   AddValue(client_command, "--moment", &client.moment, "What it is to be doing");
   AddValue(client_command, "--queue", &client.queue_job, "Where its queue lies");
+  client_command->add_flag("--accelerators", client.accelerators, "All is computed by SIM:0");
   client_command->add_flag("--asks", client.asks, "Its steps ask actors of another process");
   AddValue(client_command, "--address", &client.address, "Of the actors' process");
   AddValue(client_command, "--jobs", &client_jobs, "Whose devices a bystander uses: JOB,JOB");

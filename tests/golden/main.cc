@@ -36,6 +36,7 @@ std::optional<int> ParseOptions(int argc, char** argv, Options* options) {
       ->type_name("");
   AddList(&line, "--op NAME", &options->ops, "Only cases about this op; may be repeated");
   AddValue(&line, "--case NAME", &options->name, "Only the case of this name");
+  AddList(&line, "--except NAME", &options->except, "Not the case of this name; may be repeated");
   AddValue(&line, "--stage N", &options->stage,
            "Only cases whose ops are of stage N or before; all these ops must be there")
       ->check(WholeNumber(0, 9));

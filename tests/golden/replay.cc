@@ -17,7 +17,8 @@ bool OfStage(const Case& test, const Selection& selection) {
 }
 
 bool Selected(const Case& test, const Selection& selection) {
-  const std::vector<std::string>& ops = selection.ops;
+  const std::vector<std::string>&ops = selection.ops, &except = selection.except;
+  if (std::find(except.begin(), except.end(), test.name()) != except.end()) return false;
   return (ops.empty() || std::find(ops.begin(), ops.end(), test.op()) != ops.end()) &&
          (selection.name.empty() || test.name() == selection.name) && OfStage(test, selection);
 }

@@ -15,8 +15,9 @@
 namespace troupe::golden {
 
 struct Selection {
-  std::vector<std::string> ops;  ///< Only cases about one of these, if there are any.
-  std::string name;              ///< Only the case of this name, if it is not empty.
+  std::vector<std::string> ops;     ///< Only cases about one of these, if there are any.
+  std::string name;                 ///< Only the case of this name, if it is not empty.
+  std::vector<std::string> except;  ///< Cases that are left out.
   /// Only cases whose ops are of this stage or before. They must all be there: a case that would be
   /// skipped has failed.
   std::optional<int> stage;

@@ -91,6 +91,11 @@ TEST(ReplayTest, SelectsByOpsAndName) {
   selection.ops = {};
   selection.name = "another";
   EXPECT_EQ(Print(file, selection, true).counts.passed, 0);
+  selection.name = "";
+  selection.except = {"another"};
+  EXPECT_EQ(Print(file, selection, true).counts.passed, 1);
+  selection.except = {"another", "the_case"};
+  EXPECT_EQ(Print(file, selection, true).counts.passed, 0);
 }
 
 }  // namespace

@@ -75,9 +75,11 @@ std::string FullName(const std::string& tensor) {
 }
 
 /// The recorded case's tolerance. Without fused multiply-adds (x86-64-v2) the sum of a product
-/// rounds differently from the recorded one.
+/// rounds differently from the recorded one. A card's functions (exp, tanh, ...) differ in their
+/// last bits, which count in cases about single ops only where these have one right result.
 Tolerance ToleranceOf(const Case& test) {
-  const double least = ActiveInstructionSet() == InstructionSet::kV2 ? 3e-7 : 0;
+  double least = ActiveInstructionSet() == InstructionSet::kV2 ? 3e-7 : 0;
+  if (CurrentSpread().device_type == "GPU" && test.op().empty()) least = 1e-6;
   return {std::max<double>(test.rtol(), least), test.atol(), test.any_order()};
 }
 
@@ -85,7 +87,8 @@ Tolerance ToleranceOf(const Case& test) {
 class CaseRunner {
  public:
   explicit CaseRunner(const Case& test) : test_(test), tolerance_(ToleranceOf(test)) {
-    run_options_.timeout = absl::Seconds(30);
+    // Some loops take 10,000 turns; a machine may be busy with other tests.
+    run_options_.timeout = absl::Seconds(100);
     run_options_.trace = CurrentSpread().device_type != "CPU";
   }
 
@@ -232,6 +235,7 @@ class CaseRunner {
   /// Which nodes ran where, but for those that only bring values to and fro.
   void Count(const RunMetadata& metadata) {
     for (const DeviceStepStats& device : metadata.step_stats().dev_stats()) {
+      if (device.device().ends_with("/stream:all")) continue;  // What the others have enqueued.
       const bool there = device.device().find(StrCat("/device:", CurrentSpread().device_type,
                                                      ":")) != std::string::npos;
       for (const NodeExecStats& node : device.node_stats()) {

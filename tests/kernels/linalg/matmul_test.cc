@@ -135,7 +135,7 @@ TEST(MatMulTest, LargeFloatProducts) {
   uint32_t seed = 1;
   for (ElementType type : {ElementType::kFloat, ElementType::kDouble}) {
     for (const auto& [m, k, n] : shapes) {
-      for (int t = 0; t < 3; ++t) {
+      for (int t = 0; t < 4; ++t) {
         const bool ta = t & 1, tb = t & 2;
         SCOPED_TRACE(absl::StrCat(ElementTypeName(type), " ", m, "x", k, "x", n, " ", ta, tb));
         const Tensor a = RandomMatrix(type, ta ? Shape({k, m}) : Shape({m, k}), seed++);

@@ -393,7 +393,8 @@ bool CanBorrow(const OpDef& op) {
            (op.is_stateful() && type == ElementType::kResource);
   };
   const auto needs_more = [](const OpDef::AttrDef& attr) {
-    return attr.type() == "func" || attr.type() == "list(func)" || attr.name() == "container";
+    return attr.type() == "func" || attr.type() == "list(func)" || attr.name() == "container" ||
+           attr.name() == "actor";
   };
   if (TakesVariables(op.name())) return true;
   return !(op.is_stateful() && op.input_arg().empty()) &&

@@ -1,5 +1,9 @@
-// Makes the hidden symbols of an object file visible, in place: `show_symbols FILE.o`. Tests look
-// at what libtroupe.so keeps to itself (cmake/troupe_targets.cmake).
+// Changes the symbols of an object file, in place (cmake/troupe_targets.cmake):
+//   object_symbols show FILE.o    makes hidden ones visible: tests look at what libtroupe.so keeps
+//   to itself; object_symbols weaken FILE.o  makes unique ones weak: inline variables of libraries
+//   that a program has
+//                                 too, once they no longer stand in groups of which the linker
+//                                 takes one.
 
 #include <elf.h>
 
@@ -10,15 +14,16 @@
 #include <string>
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
-  std::ifstream in(argv[1], std::ios::binary);
+  if (argc != 3) return 2;
+  const bool show = std::strcmp(argv[1], "show") == 0;
+  std::ifstream in(argv[2], std::ios::binary);
   std::string file((std::istreambuf_iterator<char>(in)), {});
   Elf64_Ehdr header;
   if (file.size() < sizeof(header)) return 1;
   std::memcpy(&header, file.data(), sizeof(header));
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_type != ET_REL ||
       header.e_ident[EI_CLASS] != ELFCLASS64) {
-    std::cerr << argv[1] << " is not an object file of 64 bits\n";
+    std::cerr << argv[2] << " is not an object file of 64 bits\n";
     return 1;
   }
   Elf64_Shdr section;
@@ -29,10 +34,14 @@ int main(int argc, char** argv) {
     if (section.sh_type != SHT_SYMTAB) continue;
     for (size_t at = 0; at < section.sh_size; at += sizeof(Elf64_Sym)) {
       char& other = file.at(section.sh_offset + at + offsetof(Elf64_Sym, st_other));
-      if (ELF64_ST_VISIBILITY(other) == STV_HIDDEN) other = (other & ~3) | STV_DEFAULT;
+      char& info = file.at(section.sh_offset + at + offsetof(Elf64_Sym, st_info));
+      if (show && ELF64_ST_VISIBILITY(other) == STV_HIDDEN) other = (other & ~3) | STV_DEFAULT;
+      if (!show && ELF64_ST_BIND(static_cast<unsigned char>(info)) == STB_GNU_UNIQUE) {
+        info = static_cast<char>(ELF64_ST_INFO(STB_WEAK, ELF64_ST_TYPE(info)));
+      }
     }
   }
-  std::ofstream out(argv[1], std::ios::binary);
+  std::ofstream out(argv[2], std::ios::binary);
   out << file << std::flush;
   return out ? 0 : 1;
 }

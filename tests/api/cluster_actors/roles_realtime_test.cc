@@ -1,0 +1,225 @@
+// What tasks have, and sessions, as actors of a cluster of processes.
+#include <future>
+
+#include "tests/api/cluster_actors/cluster_actors.h"
+
+namespace troupe {
+namespace {
+
+TEST_F(ClusterActorsTest, RolesOfTasksAreFoundAndAsked) {
+  Scope s = Scope::NewRoot();
+  Scope on_1 = s.WithDevice(kTask1);
+  Output v =
+      ops::VarHandleOp(on_1, ElementType::kFloat, PartialShape({2}), {.shared_name = "weights"});
+  Node* init = ops::AssignVariableOp(on_1, v, ops::Const(on_1, Tensor::Vector<float>({1, 2})));
+  Output read = ops::ReadVariableOp(on_1, v, ElementType::kFloat);
+  ASSERT_TRUE(s.status().ok()) << s.status();
+  auto session = Connect(s.graph());
+  auto node = Join();
+  EXPECT_EQ(node->Find<VariableActor>(kTask1, "weights").status().code(),
+            absl::StatusCode::kNotFound);
+  ASSERT_TRUE(session->RunTargets({init}).ok());
+
+  auto weights = node->Find<VariableActor>(kTask1, "weights");
+  ASSERT_TRUE(weights.ok()) << weights.status();
+  auto value = Ask<Tensor>(node->system(), *weights, caf::get_atom_v);
+  ASSERT_TRUE(value.ok()) << value.status();
+  EXPECT_THAT(value->unchecked_values<float>(), ElementsAre(1, 2));
+  {
+    caf::scoped_actor self(node->system());
+    bool done = false;
+    self->request(*weights, caf::infinite, caf::put_atom_v, Tensor::Vector<float>({5, 6}))
+        .receive([&] { done = true; }, [&](const caf::error& e) { FAIL() << ToStatus(e); });
+    EXPECT_TRUE(done);
+    absl::Status wrong;
+    self->request(*weights, caf::infinite, caf::put_atom_v, Tensor::Vector<float>({5, 6, 7}))
+        .receive([&] {}, [&](const caf::error& e) { wrong = ToStatus(e); });
+    EXPECT_EQ(wrong.code(), absl::StatusCode::kInvalidArgument) << wrong;
+  }
+  auto now = session->Run({read});
+  ASSERT_TRUE(now.ok()) << now.status();
+  EXPECT_THAT(now->at(0).unchecked_values<float>(), ElementsAre(5, 6));
+
+  auto task = node->Find<TaskActor>(kTask0, "");
+  ASSERT_TRUE(task.ok()) << task.status();
+  auto status = Ask<TaskStatus>(node->system(), *task, status_atom_v);
+  ASSERT_TRUE(status.ok()) << status.status();
+  EXPECT_EQ(status->name, "/job:worker/replica:0/task:0");
+  EXPECT_EQ(status->devices.size(), 1U);
+  auto device = node->Find<DeviceActor>(kTask1, "CPU:0");
+  ASSERT_TRUE(device.ok()) << device.status();
+  auto about = Ask<DeviceStatus>(node->system(), *device, status_atom_v);
+  ASSERT_TRUE(about.ok()) << about.status();
+  EXPECT_EQ(about->name, "/job:worker/replica:0/task:1/device:CPU:0");
+  EXPECT_THAT(about->resources, testing::Contains(HasSubstr("weights")));
+
+  EXPECT_EQ(node->Find<DeviceActor>(kTask1, "GPU:0").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(node->Find<TaskActor>("/job:worker/task:7", "").status().code(),
+            absl::StatusCode::kNotFound);
+  // Another role's messages.
+  auto confused = Ask<Tensor>(node->system(), caf::actor_cast<caf::actor>(*task), caf::get_atom_v);
+  EXPECT_EQ(confused.status().code(), absl::StatusCode::kUnimplemented) << confused.status();
+
+  // Who monitors the variable hears when its container drops it.
+  caf::scoped_actor self(node->system());
+  self->monitor(*weights);
+  ASSERT_TRUE(session->Reset().ok());
+  bool down = false;
+  self->receive([&](const caf::down_msg&) { down = true; },
+                caf::after(std::chrono::seconds(5)) >> [] {});
+  EXPECT_TRUE(down);
+  value = Ask<Tensor>(node->system(), *weights, caf::get_atom_v);
+  EXPECT_EQ(value.status().code(), absl::StatusCode::kUnavailable) << value.status();
+}
+
+TEST_F(ClusterActorsTest, AQueueIsSharedByGraphsAndProcesses) {
+  Scope s = Scope::NewRoot();
+  Scope on_1 = s.WithDevice(kTask1);
+  Output queue = ops::FIFOQueueV2(
+      on_1, {ElementType::kFloat, ElementType::kString},
+      {.shapes = {PartialShape({}), PartialShape({})}, .capacity = 3, .shared_name = "numbers"});
+  Output x = ops::Placeholder(s, ElementType::kFloat, {.shape = PartialShape({})});
+  Node* put =
+      ops::QueueEnqueueV2(on_1, queue, {x, ops::Const(on_1, Tensor::Scalar<std::string>("graph"))});
+  const OutputList got =
+      ops::QueueDequeueV2(on_1, queue, {ElementType::kFloat, ElementType::kString});
+  ASSERT_TRUE(s.status().ok()) << s.status();
+  auto session = Connect(s.graph());
+  auto node = Join(0), other = Join(1);
+  ASSERT_TRUE(session->RunTargets({put}, {{x, Tensor::Scalar<float>(1)}}).ok());
+  auto handle = node->Find<QueueActor>(kTask1, "numbers");
+  ASSERT_TRUE(handle.ok()) << handle.status();
+  const auto size = [&] { return *Ask<int64_t>(node->system(), *handle, size_atom_v); };
+  EXPECT_EQ(size(), 1);
+  auto tuple = Ask<Tensors>(node->system(), *handle, caf::get_atom_v);
+  ASSERT_TRUE(tuple.ok()) << tuple.status();
+  EXPECT_EQ(tuple->at(0).unchecked_scalar<float>(), 1);
+  EXPECT_EQ(tuple->at(1).unchecked_scalar<std::string>(), "graph");
+
+  // Who waits and is gone takes nothing.
+  auto theirs = other->Find<QueueActor>(kTask1, "numbers");
+  ASSERT_TRUE(theirs.ok()) << theirs.status();
+  {
+    caf::scoped_actor gone(node->system());
+    gone->send(caf::actor_cast<caf::actor>(*handle), caf::get_atom_v);
+    gone->request(*handle, caf::infinite, caf::get_atom_v);
+    caf::scoped_actor goes(other->system());
+    goes->request(*theirs, caf::infinite, caf::get_atom_v);
+    EXPECT_EQ(size(), 0);
+  }
+  other.reset();
+  const auto deadline = Clock::now() + std::chrono::seconds(10);
+  int64_t there = 0;
+  do {  // The queue hears of their ends soon.
+    ASSERT_TRUE(session->RunTargets({put}, {{x, Tensor::Scalar<float>(2)}}).ok());
+    there = size();
+  } while (there == 0 && Clock::now() < deadline);
+  EXPECT_EQ(there, 1);
+
+  // What a process puts in, a graph takes out; several at once come stacked.
+  caf::scoped_actor self(node->system());
+  for (float value : {3.f, 4.f}) {
+    self->request(*handle, caf::infinite, caf::put_atom_v,
+                  Tensors{Tensor::Scalar<float>(value), Tensor::Scalar<std::string>("process")})
+        .receive([] {}, [](const caf::error& e) { FAIL() << ToStatus(e); });
+  }
+  auto fetched = session->Run({got[0], got[1]});
+  ASSERT_TRUE(fetched.ok()) << fetched.status();
+  EXPECT_EQ(fetched->at(0).unchecked_scalar<float>(), 2);
+  tuple = Ask<Tensors>(node->system(), *handle, caf::get_atom_v, int64_t{2});
+  ASSERT_TRUE(tuple.ok()) << tuple.status();
+  EXPECT_THAT(tuple->at(0).unchecked_values<float>(), ElementsAre(3, 4));
+  absl::Status wrong;
+  self->request(*handle, caf::infinite, caf::put_atom_v, Tensors{Tensor::Scalar<float>(1)})
+      .receive([] {}, [&](const caf::error& e) { wrong = ToStatus(e); });
+  EXPECT_EQ(wrong.code(), absl::StatusCode::kInvalidArgument) << wrong;
+  self->request(*handle, caf::infinite, caf::close_atom_v, false)
+      .receive([] {}, [](const caf::error& e) { FAIL() << ToStatus(e); });
+  tuple = Ask<Tensors>(node->system(), *handle, caf::get_atom_v);
+  EXPECT_EQ(tuple.status().code(), absl::StatusCode::kOutOfRange) << tuple.status();
+  EXPECT_EQ(node->Find<QueueActor>(kTask1, "no such queue").status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST_F(ClusterActorsTest, AnAccumulatorAddsUpGradientsOfGraphsAndProcesses) {
+  Scope s = Scope::NewRoot();
+  Scope on_1 = s.WithDevice(kTask1);
+  Output sum = ops::ResourceConditionalAccumulator(on_1, ElementType::kFloat, PartialShape({2}),
+                                                   {.shared_name = "gradients"});
+  Node* apply =
+      ops::ResourceAccumulatorApplyGradient(on_1, sum, ops::Const(on_1, Tensor::Scalar<int64_t>(0)),
+                                            ops::Const(on_1, Tensor::Vector<float>({1, 2})));
+  ASSERT_TRUE(s.status().ok()) << s.status();
+  auto session = Connect(s.graph());
+  auto node = Join(), other = Join(1);
+  ASSERT_TRUE(session->RunTargets({apply}).ok());
+  auto handle = node->Find<AccumulatorActor>(kTask1, "gradients");
+  ASSERT_TRUE(handle.ok()) << handle.status();
+  caf::scoped_actor self(node->system());
+  const auto told = [&](auto... message) {
+    absl::Status status;
+    self->request(*handle, std::chrono::seconds(20), message...)
+        .receive([] {}, [&](const caf::error& e) { status = ToStatus(e); });
+    return status;
+  };
+  const auto number = [&] { return *Ask<int64_t>(node->system(), *handle, size_atom_v); };
+  EXPECT_EQ(number(), 1);
+  // Those who wait take nothing once they are gone; others go on waiting.
+  {
+    auto theirs = other->Find<AccumulatorActor>(kTask1, "gradients");
+    ASSERT_TRUE(theirs.ok()) << theirs.status();
+    caf::scoped_actor goes(other->system());
+    goes->request(*theirs, caf::infinite, caf::get_atom_v, int64_t{2});
+    EXPECT_EQ(number(), 1);
+  }
+  other.reset();
+  auto mean = std::async(std::launch::async, [&] {
+    return Ask<Tensors>(node->system(), *handle, caf::get_atom_v, int64_t{3});
+  });
+  EXPECT_TRUE(told(caf::put_atom_v, int64_t{0}, Tensors{Tensor::Vector<float>({3, 4})}).ok());
+  EXPECT_TRUE(told(caf::put_atom_v, int64_t{0}, Tensors{Tensor::Vector<float>({5, 9})}).ok());
+  const absl::StatusOr<Tensors> taken = mean.get();
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_THAT(taken->at(0).unchecked_values<float>(), ElementsAre(3, 5));
+  EXPECT_EQ(number(), 0);
+  // What is stale is dropped, what does not fit refused.
+  EXPECT_TRUE(told(caf::update_atom_v, int64_t{7}).ok());
+  EXPECT_TRUE(told(caf::put_atom_v, int64_t{6}, Tensors{Tensor::Vector<float>({3, 4})}).ok());
+  EXPECT_EQ(number(), 0);
+  for (const Tensors& wrong : {Tensors{}, Tensors{Tensor()}, Tensors{Tensor::Scalar<float>(1)},
+                               Tensors{Tensor::Vector<double>({1, 2})}}) {
+    const absl::Status refused = told(caf::put_atom_v, int64_t{7}, wrong);
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument) << refused;
+  }
+  EXPECT_EQ(Ask<Tensors>(node->system(), *handle, caf::get_atom_v, int64_t{0}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(node->Find<QueueActor>(kTask1, "gradients").status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(ClusterActorsTest, ASessionIsAnActor) {
+  Scope s = Scope::NewRoot();
+  Output x = ops::Placeholder(s, ElementType::kFloat, {.shape = PartialShape({2})});
+  Output y = ops::Mul(s, x, x);
+  auto session = Session::Create(s.graph());
+  ASSERT_TRUE(session.ok());
+  auto node = Join(0), user = Join(1);
+  auto published =
+      node->Publish("model", caf::actor_cast<caf::actor>(MakeSessionActor(
+                                 node->system(), std::shared_ptr<Session>(*std::move(session)))));
+  ASSERT_TRUE(published.ok()) << published.status();
+  auto model = user->Find<SessionActor>("", "model");
+  ASSERT_TRUE(model.ok()) << model.status();
+  using Names = std::vector<std::string>;
+  auto answer = Ask<Tensors>(user->system(), *model, run_atom_v,
+                             NamedTensors{{x.name(), Tensor::Vector<float>({3, 4})}},
+                             Names{y.name()}, Names{});
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_THAT(answer->at(0).unchecked_values<float>(), ElementsAre(9, 16));
+  answer =
+      Ask<Tensors>(user->system(), *model, run_atom_v, NamedTensors{}, Names{"nowhere:0"}, Names{});
+  EXPECT_EQ(answer.status().code(), absl::StatusCode::kNotFound) << answer.status();
+}
+
+}  // namespace
+}  // namespace troupe
