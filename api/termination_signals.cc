@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <mutex>
@@ -64,11 +65,15 @@ TerminationSignals::~TerminationSignals() {
 
 int TerminationSignals::received() const { return Shared().received; }
 
-int TerminationSignals::Wait(int other) const {
+int TerminationSignals::Wait(int other, absl::Duration patience) const {
   pollfd events[2] = {{Shared().event, POLLIN, 0}, {other, POLLIN, 0}};
+  const absl::Time end = absl::Now() + patience;
   while (received() == 0) {
-    const int number = poll(events, 2, -1);
-    if (number > 0 || (number < 0 && errno != EINTR)) break;
+    const absl::Duration left = std::clamp(end - absl::Now(), absl::ZeroDuration(), absl::Hours(1));
+    const int number = poll(events, 2,
+                            static_cast<int>(absl::ToInt64Milliseconds(
+                                left + absl::Milliseconds(1) - absl::Nanoseconds(1))));
+    if (number > 0 || (number < 0 && errno != EINTR) || absl::Now() >= end) break;
   }
   return received();
 }

@@ -2,6 +2,7 @@
 #ifndef TROUPE_API_TERMINATION_SIGNALS_H_
 #define TROUPE_API_TERMINATION_SIGNALS_H_
 
+#include "absl/time/time.h"
 #include "devices/export.h"
 
 TROUPE_EXPORT_BEGIN
@@ -20,8 +21,9 @@ class TerminationSignals {
 
   /// The signal that has come, or 0.
   int received() const;
-  /// Waits for a signal, or until the file descriptor `other` can be read; what `received` gives.
-  int Wait(int other = -1) const;
+  /// Waits for a signal, until the file descriptor `other` can be read, or until the time is over;
+  /// what `received` gives.
+  int Wait(int other = -1, absl::Duration patience = absl::InfiniteDuration()) const;
 };
 
 }  // namespace troupe

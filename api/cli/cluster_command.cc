@@ -5,35 +5,42 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "api/cli/certificates_command.h"
 #include "api/cluster.h"
 #include "api/internal/secret.h"
-#include "api/program/child_process.h"
+#include "api/program/task_processes.h"
 #include "api/termination_signals.h"
 #include "devices/status_macros.h"
+#include "net/cluster_resolvers.h"
 
 namespace troupe::cli {
 
 namespace {
 
-// For a task to serve, and for one that was told to end: it drains, and gives up what hangs.
-constexpr absl::Duration kReadyPatience = absl::Seconds(60), kChildPatience = absl::Seconds(15);
-
-/// The cluster, and the task if TF_CONFIG names it.
-absl::StatusOr<ClusterSpec> ReadCluster(ServeOptions* options) {
-  if (!options->cluster_file.empty()) return ClusterSpec::ReadFile(options->cluster_file);
+/// What the environment says about the cluster and this task.
+absl::StatusOr<TfConfig> Resolve(const ServeOptions& options) {
+  if (!options.resolver.empty()) {
+    TROUPE_ASSIGN_OR_RETURN(const JobSizes jobs, ParseJobSizes(options.jobs));
+    const auto resolve = options.resolver == "slurm" ? ResolveSlurm : ResolveKubernetes;
+    return resolve(jobs, options.port, [](const char* name) { return std::getenv(name); });
+  }
   const char* config = std::getenv("TF_CONFIG");
   if (config == nullptr) {
-    return InvalidArgument("no cluster: give --cluster FILE, or set TF_CONFIG");
+    return InvalidArgument("no cluster: give --cluster FILE or --resolve, or set TF_CONFIG");
   }
-  TROUPE_ASSIGN_OR_RETURN(TfConfig parsed, ParseTfConfig(config));
-  if (options->job.empty()) options->job = parsed.task.job;
-  if (options->task < 0) options->task = parsed.task.task;
-  return parsed.cluster;
+  return ParseTfConfig(config);
+}
+
+/// The cluster, and the task if the environment names it.
+absl::StatusOr<ClusterSpec> ReadCluster(ServeOptions* options) {
+  if (!options->cluster_file.empty()) return ClusterSpec::ReadFile(options->cluster_file);
+  TROUPE_ASSIGN_OR_RETURN(const TfConfig config, Resolve(*options));
+  if (options->job.empty()) options->job = config.task.job;
+  if (options->task < 0) options->task = config.task.task;
+  return config.cluster;
 }
 
 }  // namespace
@@ -67,12 +74,6 @@ absl::StatusOr<int> WorkerCommand(const ServeOptions& given) {
 }
 
 namespace {
-
-/// A task of the cluster and its process.
-struct Child {
-  TaskId task;
-  ChildProcess process;
-};
 
 /// The command line of a task, whose secret is in `secret_file` unless that is empty.
 std::vector<std::string> WorkerArguments(const ServeOptions& options, const TaskId& task,
@@ -125,50 +126,6 @@ absl::StatusOr<std::unique_ptr<PublishedSecret>> MakeSecret(const ServeOptions& 
   return PublishedSecret::Create(addresses);
 }
 
-absl::StatusOr<std::vector<Child>> StartTasks(const ServeOptions& options,
-                                              const ClusterSpec& cluster,
-                                              const PublishedSecret* secret) {
-  std::vector<Child> children;
-  for (const TaskId& task : cluster.tasks()) {
-    std::string secret_file = options.credentials.secret;
-    if (secret != nullptr) secret_file = secret->file(cluster.Address(task).value());
-    TROUPE_ASSIGN_OR_RETURN(
-        ChildProcess process,
-        ChildProcess::Start({.arguments = WorkerArguments(options, task, secret_file),
-                             .output = true,
-                             .death_signal = SIGTERM}));
-    children.push_back({task, std::move(process)});
-  }
-  return children;
-}
-
-/// Each says "ready ...", or ends with its error, or is given up.
-absl::Status WaitUntilReady(std::vector<Child>* children) {
-  const absl::Time ready_by = absl::Now() + kReadyPatience;
-  for (Child& child : *children) {
-    if (child.process.Line(ready_by - absl::Now()).has_value()) continue;
-    return absl::UnavailableError(StrCat(child.task.ToString(), " did not start within ",
-                                         absl::FormatDuration(kReadyPatience),
-                                         ", or not at all; its own message is above"));
-  }
-  return absl::OkStatus();
-}
-
-/// Tells all to drain; the exit status of the whole.
-int EndTasks(std::vector<Child>* children) {
-  for (Child& child : *children) child.process.Signal(SIGTERM);
-  int status = 0;
-  const absl::Time ended_by = absl::Now() + kChildPatience;
-  for (Child& child : *children) {
-    const std::optional<ExitStatus> in_time = child.process.Wait(ended_by - absl::Now());
-    const ExitStatus ended = in_time ? *in_time : child.process.End(SIGKILL);
-    if (ended.ok()) continue;
-    std::cerr << child.task.ToString() << " " << ended.ToString() << "\n";
-    status = 1;
-  }
-  return status;
-}
-
 }  // namespace
 
 absl::StatusOr<int> ClusterCommand(const ServeOptions& options) {
@@ -178,14 +135,23 @@ absl::StatusOr<int> ClusterCommand(const ServeOptions& options) {
   const TerminationSignals signals;
   TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<PublishedSecret> secret,
                           MakeSecret(options, cluster));
-  TROUPE_ASSIGN_OR_RETURN(std::vector<Child> children, StartTasks(options, cluster, secret.get()));
-  if (absl::Status status = WaitUntilReady(&children); !status.ok()) {
-    EndTasks(&children);
-    return status;
+  TaskProcesses processes(cluster, [&](const TaskId& task) {
+    std::string secret_file = options.credentials.secret;
+    if (secret != nullptr) secret_file = secret->file(cluster.Address(task).value());
+    return WorkerArguments(options, task, secret_file);
+  });
+  absl::Status status = processes.Start();
+  if (status.ok()) {
+    std::cout << "ready" << std::endl;
+    if (options.restart) {
+      status = processes.Supervise(signals);
+    } else {
+      signals.Wait();
+    }
   }
-  std::cout << "ready" << std::endl;
-  signals.Wait();
-  return EndTasks(&children);
+  const bool ended = processes.End();
+  TROUPE_RETURN_IF_ERROR(status);
+  return ended ? 0 : 1;
 }
 
 }  // namespace troupe::cli

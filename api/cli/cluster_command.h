@@ -14,6 +14,9 @@ namespace troupe::cli {
 /// Options of `worker` and `cluster`.
 struct ServeOptions {
   std::string cluster_file;
+  /// Without a file: "slurm" or "kubernetes" tell cluster and task, by these jobs; else TF_CONFIG.
+  std::string resolver, jobs;
+  int port = 7000;
   std::string job;
   int task = -1;
   std::string join;
@@ -25,12 +28,14 @@ struct ServeOptions {
   DeviceTexts device_texts;
   std::vector<std::string> libraries;
   std::string log_level;  ///< Empty: the default.
+  bool restart = false;   ///< Of `cluster`: starts tasks again that have failed.
 };
 
 /// Serves as one task until SIGTERM or SIGINT; the exit status. Throws UsageError.
 absl::StatusOr<int> WorkerCommand(const ServeOptions& options);
 /// Starts a process for every task of the cluster, and ends with them. Unless there is a secret
-/// file, a cluster on loopback gets a secret of its own, which clients of the same user find.
+/// file, a cluster on loopback gets a secret of its own, which clients of the same user find. With
+/// `restart` a process that fails is started again; the error of one that keeps failing ends all.
 absl::StatusOr<int> ClusterCommand(const ServeOptions& options);
 
 }  // namespace troupe::cli

@@ -132,8 +132,21 @@ void AddServe(CLI::App* command, ServeOptions* options, const std::string& no_se
 }
 
 void AddWorker(CLI::App* command, ServeOptions* options) {
-  AddValue(command, "--cluster FILE", &options->cluster_file,
-           "JSON: addresses by job; TF_CONFIG is taken if absent");
+  CLI::Option* const file =
+      AddValue(command, "--cluster FILE", &options->cluster_file,
+               "JSON: addresses by job; TF_CONFIG is taken if absent, unless --resolve is given");
+  CLI::Option* const resolver =
+      AddValue(command, "--resolve slurm|kubernetes", &options->resolver,
+               "Takes addresses, job and task from what started this process")
+          ->check(CLI::IsMember({"slurm", "kubernetes"}))
+          ->excludes(file);
+  AddValue(command, "--jobs JOB=N,JOB=N...", &options->jobs,
+           "How many tasks each job has, for --resolve")
+      ->needs(resolver);
+  resolver->needs("--jobs");
+  AddValue(command, "--port N", &options->port, "The (first) port of a machine, for --resolve")
+      ->check(WholeNumber(1, 65535))
+      ->needs(resolver);
   AddValue(command, "--job J", &options->job, "The job of this task");
   AddValue(command, "--task N", &options->task, "Its number")
       ->check(WholeNumber(0, 1000000))
@@ -214,6 +227,7 @@ int Main(int argc, char** argv) {
       ->type_name("");
   AddServe(cluster, &serve,
            "one is made if all addresses are loopback, and clients of this user find it");
+  cluster->add_flag("--restart", serve.restart, "Starts tasks again that have failed");
   CertificatesOptions certificates_options;
   CLI::App* certificates = line.Command(
       "certificates", "Makes an authority and certificates for a cluster's tasks and clients.");

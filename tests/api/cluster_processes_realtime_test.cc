@@ -167,6 +167,34 @@ TEST_F(ClusterProcesses, ClusterCommandStartsAllTasks) {
   EXPECT_TRUE(all.Wait()->ok());
 }
 
+TEST_F(ClusterProcesses, ClusterCommandStartsLostTasksAgain) {
+  ps_.reset();
+  worker_.reset();
+  TroupeProcess all({"cluster", file_, "--restart"});
+  EXPECT_EQ(all.Line(), "ready");
+  const std::string pid = std::to_string(all.pid());
+  for (int i = 0; i < 3; ++i) {
+    std::ifstream list("/proc/" + pid + "/task/" + pid + "/children");
+    const std::vector<pid_t> children(std::istream_iterator<pid_t>(list), {});
+    ASSERT_EQ(children.size(), 2u);
+    kill(children[i % 2], SIGKILL);
+    EXPECT_THAT(all.Line(), HasSubstr("was killed by signal 9 (Killed); started again"));
+    absl::Status status = absl::UnknownError("not tried");
+    const absl::Time end = absl::Now() + absl::Seconds(20);
+    while (!status.ok() && absl::Now() < end) {
+      SessionOptions options;
+      options.target = "troupe://" + ps_address_;
+      const auto session = Session::Create(graph_, options);
+      status = session.status();
+      if (status.ok()) status = (*session)->Run({init_}).status();
+      if (status.ok()) status = (*session)->Run({y_}).status();
+    }
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  all.Signal(SIGTERM);
+  EXPECT_TRUE(all.Wait()->ok());
+}
+
 TEST_F(ClusterProcesses, OnlyTheProgramsOwnThreadIsInterrupted) {
   auto session = Connect();
   ASSERT_NE(session, nullptr);
