@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -19,7 +20,7 @@ constexpr int kMaxTasks = ClusterSpec::kMaxTasks;
 constexpr size_t kMaxText = 1 << 20;
 
 /// A number of digits alone, at most `limit`.
-std::optional<int> Number(std::string_view text, int limit) {
+std::optional<int> Number(absl::string_view text, int limit) {
   if (text.empty() || text.size() > 9) return std::nullopt;
   if (!std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; })) {
     return std::nullopt;
@@ -35,7 +36,7 @@ absl::StatusOr<std::string> Variable(const Environment& environment,
   for (const char* name : names) {
     const char* value = environment(name);
     if (value == nullptr || *value == '\0') continue;
-    if (std::string_view(value).size() > kMaxText) {
+    if (absl::string_view(value).size() > kMaxText) {
       return InvalidArgument(name, " has more than ", kMaxText, " bytes");
     }
     return std::string(value);
@@ -45,7 +46,7 @@ absl::StatusOr<std::string> Variable(const Environment& environment,
 }
 
 /// Splits at commas that are in no brackets.
-std::vector<std::string> SplitOutsideBrackets(std::string_view text) {
+std::vector<std::string> SplitOutsideBrackets(absl::string_view text) {
   std::vector<std::string> parts(1);
   bool inside = false;
   for (const char c : text) {
@@ -61,19 +62,19 @@ std::vector<std::string> SplitOutsideBrackets(std::string_view text) {
 }
 
 /// Adds what "a[1-2]b[07,09-11]" stands for; false: it is malformed, or more than kMaxTasks names.
-bool ExpandHosts(std::string_view text, const std::string& prefix,
+bool ExpandHosts(absl::string_view text, const std::string& prefix,
                  std::vector<std::string>* hosts) {
   const size_t open = text.find('[');
-  if (open == std::string_view::npos) {
-    if (absl::StrContains(text, ']') || hosts->size() >= kMaxTasks) return false;
+  if (open == absl::string_view::npos) {
+    if (text.find(']') != absl::string_view::npos || hosts->size() >= kMaxTasks) return false;
     hosts->push_back(absl::StrCat(prefix, text));
     return !hosts->back().empty();
   }
   const size_t close = text.find(']', open);
-  if (close == std::string_view::npos) return false;
+  if (close == absl::string_view::npos) return false;
   const std::string before = absl::StrCat(prefix, text.substr(0, open));
-  for (std::string_view range : absl::StrSplit(text.substr(open + 1, close - open - 1), ',')) {
-    const std::vector<std::string_view> ends = absl::StrSplit(range, absl::MaxSplits('-', 1));
+  for (absl::string_view range : absl::StrSplit(text.substr(open + 1, close - open - 1), ',')) {
+    const std::vector<absl::string_view> ends = absl::StrSplit(range, absl::MaxSplits('-', 1));
     constexpr int kLimit = 999'999'999;
     const std::optional<int> first = Number(ends.front(), kLimit),
                              last = Number(ends.back(), kLimit);
@@ -91,13 +92,13 @@ bool ExpandHosts(std::string_view text, const std::string& prefix,
 }
 
 /// Reads "2(x3),1": 2, 2, 2, 1.
-std::optional<std::vector<int>> ExpandCounts(std::string_view text) {
+std::optional<std::vector<int>> ExpandCounts(absl::string_view text) {
   std::vector<int> counts;
-  for (std::string_view part : absl::StrSplit(text, ',')) {
+  for (absl::string_view part : absl::StrSplit(text, ',')) {
     const size_t open = part.find("(x");
     const std::optional<int> count = Number(part.substr(0, open), kMaxTasks);
     std::optional<int> times = 1;
-    if (open != std::string_view::npos) {
+    if (open != absl::string_view::npos) {
       if (!absl::ConsumeSuffix(&part, ")")) return std::nullopt;
       times = Number(part.substr(open + 2), kMaxTasks);
     }
@@ -109,7 +110,7 @@ std::optional<std::vector<int>> ExpandCounts(std::string_view text) {
 
 /// The node of each process.
 std::optional<std::vector<size_t>> Distribute(const std::vector<int>& counts,
-                                              std::string_view distribution) {
+                                              absl::string_view distribution) {
   std::vector<size_t> nodes;
   if (absl::StartsWith(distribution, "block")) {
     for (size_t node = 0; node < counts.size(); ++node) {
@@ -140,17 +141,17 @@ absl::StatusOr<int> CountTasks(const JobSizes& jobs) {
 
 absl::StatusOr<JobSizes> ParseJobSizes(std::string_view text) {
   JobSizes jobs;
-  for (std::string_view part : absl::StrSplit(text, ',')) {
-    const std::vector<std::string_view> sides = absl::StrSplit(part, '=');
+  for (absl::string_view part : absl::StrSplit(absl::string_view(text.data(), text.size()), ',')) {
+    const std::vector<absl::string_view> sides = absl::StrSplit(part, '=');
     const std::optional<int> size = sides.size() == 2 ? Number(sides[1], kMaxTasks) : std::nullopt;
     if (!size || *size == 0 || sides[0].empty()) {
-      return InvalidArgument("\"", part.substr(0, 80),
+      return InvalidArgument("\"", std::string(part.substr(0, 80)),
                              "\" is not JOB=TASKS; expected something like ps=1,worker=4");
     }
     for (const auto& [job, unused] : jobs) {
       if (job == sides[0]) return InvalidArgument("job \"", job, "\" is there twice");
     }
-    jobs.emplace_back(sides[0], *size);
+    jobs.emplace_back(std::string(sides[0]), *size);
   }
   TROUPE_RETURN_IF_ERROR(CountTasks(jobs).status());
   return jobs;
@@ -222,7 +223,7 @@ absl::StatusOr<TfConfig> ResolveKubernetes(const JobSizes& jobs, int port,
   const size_t dash = pod.rfind('-');
   const std::optional<int> ordinal =
       dash == std::string::npos ? std::nullopt
-                                : Number(std::string_view(pod).substr(dash + 1), kMaxTasks);
+                                : Number(absl::string_view(pod).substr(dash + 1), kMaxTasks);
   const std::string set = pod.substr(0, dash);
   const auto job = std::find_if(jobs.begin(), jobs.end(), [&](const auto& candidate) {
     return set == candidate.first || absl::EndsWith(set, "-" + candidate.first);

@@ -78,7 +78,7 @@ absl::StatusOr<std::shared_ptr<PartitionEngine::RegisteredGraph>> PartitionEngin
       graph->feed_names[index] = def.feeds(i).tensor();
       if (def.partial()) {
         graph->feed_keys.resize(graph->feed_types.size());
-        graph->feed_keys[index].push_back(ExchangeKey(received.feed_edges[i]));
+        graph->feed_keys[index].push_back(RendezvousKey(received.feed_edges[i]));
       } else {
         local.feeds.push_back(index);
       }
@@ -89,7 +89,7 @@ absl::StatusOr<std::shared_ptr<PartitionEngine::RegisteredGraph>> PartitionEngin
       if (!number(index, &fetched)) return InvalidArgument("fetch number ", index);
       fetched[index] = true;
       if (def.partial()) {
-        graph->fetch_keys[ExchangeKey(received.fetch_edges[i])] = index;
+        graph->fetch_keys[RendezvousKey(received.fetch_edges[i])] = index;
       } else {
         local.fetches.push_back(index);
       }

@@ -37,7 +37,7 @@ ExecutorRole::Flow::Flow(const Plan& p, Slot* root_slots)
   ready.resize(std::max(p.num_nodes(), 16));
   free_blocks.assign(p.frames().size(), nullptr);
   for (size_t i = 0; i < p.frames().size(); ++i) {
-    frame_hashes.push_back(ExchangeKey(p.frame_name(static_cast<int>(i))));
+    frame_hashes.push_back(RendezvousKey(p.frame_name(static_cast<int>(i))));
   }
   root_iteration.frame = &root_frame;
   root_iteration.slots = root_slots;

@@ -6,7 +6,7 @@
 
 namespace troupe {
 
-uint64_t ExchangeKey(std::string_view name) {
+uint64_t RendezvousKey(std::string_view name) {
   uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a: the same on every machine.
   for (char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   return hash;

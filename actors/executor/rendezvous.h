@@ -24,7 +24,7 @@ struct RendezvousEdge {
 };
 
 /// The key of an edge's name.
-uint64_t ExchangeKey(std::string_view name);
+uint64_t RendezvousKey(std::string_view name);
 
 /// Told when a value that was asked for has come.
 class ReceiveDone {

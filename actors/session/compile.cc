@@ -102,7 +102,7 @@ absl::StatusOr<RendezvousEdge> EdgeOf(const Node& node) {
   TROUPE_RETURN_IF_ERROR(node.attrs().Get("tensor_name", &edge.name));
   TROUPE_RETURN_IF_ERROR(node.attrs().Get("send_device", &edge.send_device));
   TROUPE_RETURN_IF_ERROR(node.attrs().Get("recv_device", &edge.recv_device));
-  edge.key = ExchangeKey(edge.name);
+  edge.key = RendezvousKey(edge.name);
   TROUPE_ASSIGN_OR_RETURN(const DeviceName from, DeviceName::Parse(edge.send_device));
   TROUPE_ASSIGN_OR_RETURN(const DeviceName to, DeviceName::Parse(edge.recv_device));
   edge.remote = from.job != to.job || from.replica != to.replica || from.task != to.task;

@@ -86,10 +86,10 @@ absl::Status PartialStep::Compile(const StepSignature& signature, const CompileO
                             BuildPlan(received.subgraph, local.device, stateful, runtime_.get()));
     for (size_t i = 0; i < part.feeds.size(); ++i) {
       feeds_[static_cast<size_t>(part.feeds[i])].edges.push_back(
-          ExchangeKey(received.feed_edges[i]));
+          RendezvousKey(received.feed_edges[i]));
     }
     for (size_t i = 0; i < part.fetches.size(); ++i) {
-      fetch_edges_[ExchangeKey(received.fetch_edges[i])] = part.fetches[i];
+      fetch_edges_[RendezvousKey(received.fetch_edges[i])] = part.fetches[i];
     }
   }
   step_ = std::make_unique<PartitionedStep>(std::move(partitions));

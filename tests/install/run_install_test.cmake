@@ -60,6 +60,7 @@ endfunction()
 file(COPY ${SOURCE_DIR}/tests/install/sample DESTINATION ${work})
 build_project(${work}/sample)
 run(${work}/sample/build/sample)
+expect("the actor says 42" ${work}/sample/build/actor)
 # A library of another layout has another name.
 string(REGEX MATCH "^[0-9]+[.][0-9]+" layout ${VERSION})
 file(GLOB_RECURSE shared ${prefix}/libtroupe.so)

@@ -255,7 +255,7 @@ std::vector<int64_t> SimulatedNode::EmptyQueue() {
     numbers.push_back(element.ok() ? (*element)[0].unchecked_values<int64_t>()[1] : -1);
   };
   while ((*queue)->Size() > 0) (*queue)->Dequeue(nullptr, take);
-  // If somebody still waits for an element, this one is his.
+  // If somebody still waits for an element, this one is its.
   (*queue)->Enqueue({Tensor::Vector<int64_t>({0, 0})}, nullptr, [](absl::StatusOr<Tuple>) {});
   CheckNone((*queue)->Size() != 1, "calls that wait for elements");
   CancellationToken token;
@@ -278,7 +278,7 @@ SimulatedNode::Gradients SimulatedNode::EmptyAccumulator() {
     left.values.assign(values.begin(), values.end());
   };
   if (left.count > 0) (*accumulator)->TakeGradient(left.count, nullptr, keep);
-  // If somebody still waits for gradients, these are his.
+  // If somebody still waits for gradients, these are its.
   constexpr int kEnough = 2;
   for (int i = 0; i < kEnough; ++i) {
     (*accumulator)

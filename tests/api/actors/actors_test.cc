@@ -202,6 +202,43 @@ TEST_F(ActorsTest, WaitsEnd) {
   EXPECT_EQ(Try(waits).status().code(), absl::StatusCode::kUnavailable);
 }
 
+TEST_F(ActorsTest, ACycleOfAsksEndsWithItsDeadline) {
+  // Each asks the other before it answers, and does nothing else meanwhile.
+  struct Waiting {
+    caf::actor other;
+  };
+  const auto waiter = [](caf::stateful_actor<Waiting>* self) -> caf::behavior {
+    return {[self](caf::put_atom, const caf::actor& other) { self->state.other = other; },
+            [self](tell_atom, const Tensors&) {
+              self->state.other = nullptr;
+              self->quit();
+            },
+            [self](ask_atom, const Tensors& in) {
+              auto promise = self->make_response_promise();
+              self->request(self->state.other, caf::infinite, ask_atom_v, in)
+                  .await([promise](const Tensors& out) mutable { promise.deliver(out); },
+                         [promise](const caf::error& e) mutable { promise.deliver(e); });
+              return promise;
+            }};
+  };
+  const caf::actor one = system_.spawn(waiter), two = system_.spawn(waiter);
+  caf::anon_send(one, caf::put_atom_v, two);
+  caf::anon_send(two, caf::put_atom_v, one);
+  const auto published = PublishActor("one", one);
+  const auto other = PublishActor("two", two);
+  Output y = Ask("one", x_, {.timeout_ms = 50});
+  Output z = Ask("two", x_);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Try(y).status().code(), absl::StatusCode::kDeadlineExceeded);
+    EXPECT_EQ(Try(z, 1, {.timeout = absl::Milliseconds(50)}).status().code(),
+              absl::StatusCode::kDeadlineExceeded);
+  }
+  // Whoever ends one of them ends what waits for it; nothing else is left.
+  caf::anon_send_exit(one, caf::exit_reason::kill);
+  EXPECT_EQ(Try(y).status().code(), absl::StatusCode::kUnavailable);
+  caf::anon_send_exit(two, caf::exit_reason::kill);
+}
+
 TEST_F(ActorsTest, AnActorThatDoesNotUnderstand) {
   const auto published =
       PublishActor("deaf", system_.spawn([](caf::event_based_actor* self) -> caf::behavior {
