@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "devices/device_registry.h"
 #include "devices/export.h"
+#include "net/cluster_resolvers.h"
 #include "net/cluster_spec.h"
 
 TROUPE_EXPORT_BEGIN

@@ -19,4 +19,4 @@ list(APPEND TROUPE_PUBLIC_HEADERS
     graph/shape_inference.h
     kernels/kernel.h kernels/kernel_registry.h kernels/late_errors.h kernels/late_record.h
     kernels/type_switch.h
-    net/cluster_spec.h)
+    net/cluster_resolvers.h net/cluster_spec.h)

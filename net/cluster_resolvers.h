@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "devices/export.h"
 #include "net/cluster_spec.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// The value of a variable; nullptr: it is not set. `std::getenv`, but for tests.
@@ -39,5 +41,6 @@ absl::StatusOr<TfConfig> ResolveKubernetes(const JobSizes& jobs, int port,
                                            const Environment& environment);
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_NET_CLUSTER_RESOLVERS_H_

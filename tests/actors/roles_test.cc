@@ -17,7 +17,7 @@ namespace {
 
 bool IsForbidden(const std::string& line) {
   static const std::regex forbidden(
-      R"(<(chrono|thread|future|ctime|time\.h|sched\.h|pthread\.h|unistd\.h|sys/.*|netinet/.*)>|)"
+      R"(<(chrono|thread|future|ctime|time\.h|sched\.h|pthread\.h|unistd\.h|sys/(?!uio).*|netinet/.*)>|)"
       R"([<"]caf/|asio|)"
       R"(_clock\b|clock_gettime|gettimeofday|absl::Now|GetCurrentTimeNanos|TimeSource::System|)"
       R"(\bstd::(jthread|thread|async)\b|this_thread|pthread_|sched_yield|SleepFor|sleep)");
