@@ -15,8 +15,8 @@
 namespace troupe::golden {
 namespace {
 
-// The child writes lines: "F text" per failure, "N op there elsewhere" per op, then "P", "X"
-// (failed) or "S op" for the case.
+// The child writes lines: "F text" per failure, "N op there elsewhere has_kernel" per op, then "P",
+// "X" (failed) or "S op" for the case.
 
 void WriteAll(int fd, const std::string& text) {
   size_t done = 0;
@@ -36,7 +36,8 @@ int RunChild(const std::vector<const Case*>& cases, size_t begin, Runner runner)
     std::string text;
     for (const std::string& failure : outcome.failures) text += StrCat("F ", failure, "\n");
     for (const auto& [op, placed] : outcome.ops) {
-      text += StrCat("N ", op, " ", placed.there, " ", placed.elsewhere, "\n");
+      text += StrCat("N ", op, " ", placed.there, " ", placed.elsewhere, " ",
+                     placed.has_kernel ? 1 : 0, "\n");
     }
     switch (outcome.verdict) {
       case Verdict::kPassed:
@@ -65,7 +66,9 @@ bool Take(const std::string& line, Outcome* outcome) {
       std::istringstream words(rest);
       std::string op;
       Placed placed;
-      if (words >> op >> placed.there >> placed.elsewhere) outcome->ops[op] = placed;
+      if (words >> op >> placed.there >> placed.elsewhere >> placed.has_kernel) {
+        outcome->ops[op] = placed;
+      }
       return false;
     }
     case 'P':

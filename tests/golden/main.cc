@@ -24,6 +24,7 @@ struct Options : Selection {
   std::string device;
   uint64_t seed = 0;
   bool seeded = false;
+  double at_least = 0;
   std::vector<std::string> paths;
 };
 
@@ -43,9 +44,14 @@ std::optional<int> ParseOptions(int argc, char** argv, Options* options) {
   CLI::Option* devices = AddValue(&line, "--devices N", &options->devices,
                                   "Spreads each graph over N devices of one process")
                              ->check(WholeNumber(1, 64));
-  AddValue(&line, "--device TYPE", &options->device,
-           "Runs what it can on a device of this type: GPU, or SIM, the simulated accelerator")
-      ->check(CLI::IsMember({"GPU", "SIM"}));
+  CLI::Option* device = AddValue(&line, "--device TYPE", &options->device,
+                                 "Runs what it can on a device of this type: GPU, or SIM, the "
+                                 "simulated accelerator")
+                            ->check(CLI::IsMember({"GPU", "SIM"}));
+  AddValue(&line, "--at-least PERCENT", &options->at_least,
+           "Fails unless so many of the executed nodes ran on devices of that type")
+      ->check(CLI::Range(0.0, 100.0))
+      ->needs(device);
   AddValue(&line, "--workers N", &options->workers,
            "Spreads each graph over N worker processes, which are started here")
       ->check(WholeNumber(1, 64))
@@ -112,8 +118,13 @@ int Main(int argc, char** argv) {
   if (!options.device.empty()) {
     std::printf("%s: %s\n", options.device.c_str(), total.PlacedToString().c_str());
   }
+  const bool too_few = total.PercentThere() < options.at_least;
+  if (too_few) {
+    std::printf("FAIL: %.1f %% of the nodes ran on %s, at least %g %% must\n", total.PercentThere(),
+                options.device.c_str(), options.at_least);
+  }
   std::printf("%s\n", total.ToString().c_str());
-  return total.failed == 0 ? 0 : 1;
+  return total.failed == 0 && !too_few ? 0 : 1;
 }
 
 }  // namespace

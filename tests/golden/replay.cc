@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_format.h"
 #include "devices/status_macros.h"
 #include "tests/golden/isolate.h"
 #include "tests/golden/run_case.h"
@@ -32,18 +33,39 @@ void Counts::Add(const Counts& other) {
   for (const auto& [op, placed] : other.ops) {
     ops[op].there += placed.there;
     ops[op].elsewhere += placed.elsewhere;
+    ops[op].has_kernel |= placed.has_kernel;
   }
+}
+
+double Counts::PercentThere() const {
+  Placed all;
+  for (const auto& [op, placed] : ops) {
+    all.there += placed.there;
+    all.elsewhere += placed.elsewhere;
+  }
+  const int64_t nodes = all.there + all.elsewhere;
+  return nodes == 0 ? 0 : 100.0 * static_cast<double>(all.there) / static_cast<double>(nodes);
 }
 
 std::string Counts::PlacedToString() const {
   Placed all;
-  std::string never;
+  std::string without_kernel, kept;
   for (const auto& [op, placed] : ops) {
     all.there += placed.there;
     all.elsewhere += placed.elsewhere;
-    if (placed.there == 0) never += StrCat(" ", op);
+    if (placed.there == 0) (placed.has_kernel ? kept : without_kernel) += StrCat(" ", op);
   }
-  return StrCat(all.there, " of ", all.there + all.elsewhere, " nodes, never there:", never);
+  std::string text = absl::StrFormat("%d of %d nodes (%.1f %%)", all.there,
+                                     all.there + all.elsewhere, PercentThere());
+  if (!without_kernel.empty()) {
+    text += StrCat("; never there, as there is no kernel:", without_kernel);
+  }
+  if (!kept.empty()) {
+    text += StrCat(
+        without_kernel.empty() ? "; never there" : "; nor these",
+        ", whose kernels are for other element types, or which must be with such an op:", kept);
+  }
+  return text;
 }
 
 std::string Counts::ToString() const {

@@ -30,7 +30,10 @@ struct Counts {
   PlacedOps ops;
   void Add(const Counts& other);
   std::string ToString() const;  ///< "1 passed, 2 failed, 3 skipped"
-  /// "3 of 4 nodes, never there: Assign AssignAdd"
+  /// The percentage of the nodes that ran on devices of the spread's type; 0 if none ran at all.
+  double PercentThere() const;
+  /// "3 of 4 nodes (75.0 %); never there, as there is no kernel: Assign AssignAdd; nor these, whose
+  /// kernels are for other element types, or which must be with such an op: Identity"
   std::string PlacedToString() const;
 };
 

@@ -98,5 +98,21 @@ TEST(ReplayTest, SelectsByOpsAndName) {
   EXPECT_EQ(Print(file, selection, true).counts.passed, 0);
 }
 
+TEST(CountsTest, SayWhichOpsNeverRanThereAndWhy) {
+  Counts counts;
+  EXPECT_EQ(counts.PercentThere(), 0);
+  counts.Add({.ops = {{"Add", {.there = 2, .elsewhere = 1, .has_kernel = true}}}});
+  EXPECT_EQ(counts.PlacedToString(), "2 of 3 nodes (66.7 %)");
+  counts.Add({.ops = {{"Identity", {.elsewhere = 1, .has_kernel = true}}}});
+  EXPECT_EQ(counts.PlacedToString(),
+            "2 of 4 nodes (50.0 %); never there, whose kernels are for other element types, or "
+            "which must be with such an op: Identity");
+  counts.Add({.ops = {{"Print", {.elsewhere = 1}}, {"Add", {.there = 3, .has_kernel = true}}}});
+  EXPECT_EQ(counts.PlacedToString(),
+            "5 of 8 nodes (62.5 %); never there, as there is no kernel: Print; nor these, whose "
+            "kernels are for other element types, or which must be with such an op: Identity");
+  EXPECT_EQ(counts.PercentThere(), 62.5);
+}
+
 }  // namespace
 }  // namespace troupe::golden

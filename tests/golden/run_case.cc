@@ -19,6 +19,8 @@
 #include "graph/protos/graph.pb.h"
 #include "graph/protos/stats.pb.h"
 #include "graph/protos/tensor.pb.h"
+#include "kernels/argument_spaces.h"
+#include "kernels/kernel_registry.h"
 #include "tests/golden/compare.h"
 #include "tests/golden/spread.h"
 #include "tests/golden/tensorflow_ops.h"
@@ -232,6 +234,15 @@ class CaseRunner {
     return absl::OkStatus();
   }
 
+  /// Whether devices of the spread's type have a kernel for the op, if this process knows them.
+  static bool HasKernel(const std::string& op) {
+    const auto kernels = KernelRegistry::Global()->ForOp(op);
+    return std::any_of(kernels.begin(), kernels.end(), [](const KernelRegistration* kernel) {
+      const std::string& type = kernel->spec.device_type;
+      return type == CurrentSpread().device_type || type == kAnyDeviceType;
+    });
+  }
+
   /// Which nodes ran where, but for those that only bring values to and fro.
   void Count(const RunMetadata& metadata) {
     for (const DeviceStepStats& device : metadata.step_stats().dev_stats()) {
@@ -242,7 +253,9 @@ class CaseRunner {
         const std::string& label = node.timeline_label();  // "name = Op"
         const std::string op = label.substr(label.rfind(' ') + 1);
         if (op.starts_with("_")) continue;
-        ++(there ? ops_[op].there : ops_[op].elsewhere);
+        const auto [placed, first] = ops_.try_emplace(op);
+        if (first) placed->second.has_kernel = HasKernel(op);
+        ++(there ? placed->second.there : placed->second.elsewhere);
       }
     }
   }

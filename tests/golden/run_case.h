@@ -16,6 +16,8 @@ enum class Verdict { kPassed, kFailed, kSkipped };
 /// How many nodes of an op ran on devices of the spread's type, and on others.
 struct Placed {
   int64_t there = 0, elsewhere = 0;
+  /// The op has a kernel of that type, be it for other element types.
+  bool has_kernel = false;
 };
 using PlacedOps = std::map<std::string, Placed>;
 
