@@ -62,9 +62,12 @@ void AddLibraries(CLI::App* command, std::vector<std::string>* libraries) {
 }
 
 void AddGraph(CLI::App* command, Options* options) {
-  command->add_option("GRAPH", options->graph, "A GraphDef, binary or text")
+  command
+      ->add_option("GRAPH", options->graph, "A GraphDef, binary or text, or a SavedModel's folder")
       ->required()
       ->type_name("");
+  AddList(command, "--tag T", &options->tags,
+          "A tag of the SavedModel's graph; may be repeated; serve if absent");
   AddLibraries(command, &options->libraries);
   command->add_flag("--no-optimize", options->no_optimize, "Leaves the graph as it is");
   AddLogLevel(command, &options->log_level, "error");
@@ -75,6 +78,9 @@ void AddRun(CLI::App* command, Options* options) {
   AddGraph(command, options);
   AddList(command, "--init NODE", &options->init,
           "A node that runs once, before the steps; may be repeated");
+  AddValue(command, "--signature NAME", &options->signature,
+           "Feeds and fetches by the names of this signature of a SavedModel, all of its outputs "
+           "without --fetch; serving_default if absent");
   AddList(command, "--feed NAME=VALUE", &options->feed_texts,
           "Feeds a tensor; VALUE is JSON (NaN, Infinity and -Infinity are numbers) or the name of "
           "a .npy file; may be repeated")
@@ -109,6 +115,21 @@ void AddPlan(CLI::App* command, Options* options) {
   AddList(command, "--feed NAME", &options->feed_texts, "What the step is fed; may be repeated");
   AddList(command, "--fetch NAME", &options->fetch_texts, "What it fetches; may be repeated");
   AddList(command, "--target NODE", &options->targets, "What it runs; may be repeated");
+}
+
+void AddFreeze(CLI::App* command, Options* options) {
+  command->add_option("DIR", options->graph, "A SavedModel's folder")->required()->type_name("");
+  AddLibraries(command, &options->libraries);
+  AddList(command, "--tag T", &options->tags,
+          "A tag of the SavedModel's graph; may be repeated; serve if absent");
+  AddValue(command, "--out FILE", &options->out_file, "The graph, as text if the name ends in txt")
+      ->required();
+  AddValue(command, "--signature NAME", &options->signature,
+           "What of the graph is kept is what this signature's outputs need; if absent, those of "
+           "serving_default, or of all if there is none of that name");
+  AddList(command, "--fetch NAME", &options->fetch_texts,
+          "An output of the signature, or a tensor, that is kept instead; may be repeated");
+  AddLogLevel(command, &options->log_level, "error");
 }
 
 /// The options of `worker` and `cluster`.
@@ -205,6 +226,9 @@ int Main(int argc, char** argv) {
   CLI::App* graph = line.Command(
       "graph", "Shows what a graph has and what is missing here; draws it; plans a step.");
   AddPlan(graph, &options);
+  CLI::App* freeze =
+      line.Command("freeze", "Writes a SavedModel as one graph, its variables as constants.");
+  AddFreeze(freeze, &options);
   CLI::App* worker =
       line.Command("worker", "Serves as a task of a cluster until SIGTERM or Ctrl-C.");
   AddWorker(worker, &serve);
@@ -262,6 +286,7 @@ int Main(int argc, char** argv) {
     if (tracing->parsed()) return Report(TracingCommand(admin));
     if (absl::Status loaded = LoadLibraries(options.libraries); !loaded.ok()) return Report(loaded);
     if (graph->parsed()) return Report(GraphCommand(options));
+    if (freeze->parsed()) return Report(FreezeCommand(options));
     return Report(run->parsed() ? RunCommand(options) : BenchCommand(options));
   } catch (const UsageError& error) {
     return line.WrongUsage(error.message);
