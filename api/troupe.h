@@ -12,6 +12,7 @@
 
 #include "api/administration.h"
 #include "api/cluster.h"
+#include "api/config.h"
 #include "api/control_flow.h"
 #include "api/defaults.h"
 #include "api/embedding.h"

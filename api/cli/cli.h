@@ -71,6 +71,8 @@ struct Options {
   std::string master;
   DeviceTexts device_texts;  ///< Of this process.
   Credentials credentials;
+  /// ConfigProto and RunOptions, as text or files; empty: the defaults.
+  std::string config, run_options;
   /// Of a plan: how many CPU devices, or the names of devices. Empty: no plan.
   std::string devices;
   std::string dot_file;

@@ -61,6 +61,12 @@ void AddLibraries(CLI::App* command, std::vector<std::string>* libraries) {
           "A shared library with ops, kernels and devices, loaded first; may be repeated");
 }
 
+void AddConfig(CLI::App* command, std::string* config) {
+  AddValue(command, "--config FILE|TEXT", config,
+           "TensorFlow's ConfigProto, in a file or as text: devices, threads, placement; other "
+           "options count in place of what it says");
+}
+
 void AddGraph(CLI::App* command, Options* options) {
   command
       ->add_option("GRAPH", options->graph, "A GraphDef, binary or text, or a SavedModel's folder")
@@ -98,6 +104,9 @@ void AddRun(CLI::App* command, Options* options) {
   AddValue(command, "--timeout SECONDS", &options->timeout, "Ends a step that takes longer")
       ->check(Number(0, 1e9))
       ->default_str("");
+  AddConfig(command, &options->config);
+  AddValue(command, "--run-options FILE|TEXT", &options->run_options,
+           "TensorFlow's RunOptions, in a file or as text");
   AddDevices(command, &options->device_texts);
   AddValue(command, "--master troupe://HOST:PORT", &options->master,
            "Runs in a cluster, by way of this task, on the devices that its tasks show")
@@ -142,8 +151,10 @@ void AddServe(CLI::App* command, ServeOptions* options, const std::string& no_se
       ->check(WholeNumber(1, 4096))
       ->default_str("");
   AddValue(command, "--devices N", &options->devices,
-           "CPU devices that a task shows, unless --device CPU=N says so")
-      ->check(WholeNumber(1, 1024));
+           "CPU devices that a task shows, unless --device CPU=N says so; 1 if absent")
+      ->check(WholeNumber(1, 1024))
+      ->default_str("");
+  AddConfig(command, &options->config);
   AddDevices(command, &options->device_texts);
   AddLibraries(command, &options->libraries);
   AddCredentials(command, &options->credentials, no_secret);
@@ -162,6 +173,11 @@ void AddWorker(CLI::App* command, ServeOptions* options) {
   AddValue(command, "--join HOST:PORT", &options->join,
            "Becomes a member of a cluster that runs, by way of a task of it; only this task's own "
            "address is taken from FILE");
+  AddValue(command, "--server-def FILE|TEXT", &options->server_def,
+           "TensorFlow's ServerDef, in a file or as text, in place of --cluster, --job and --task")
+      ->excludes("--cluster")
+      ->excludes("--job")
+      ->excludes("--task");
   AddServe(command, options, "whoever can connect is served");
 }
 
@@ -268,8 +284,10 @@ int Main(int argc, char** argv) {
   const std::string& log_level = serves         ? serve.log_level
                                  : admin_parsed ? admin.log_level
                                                 : options.log_level;
-  // Commands that end say by themselves what went wrong.
-  SetDefaultLogLevel(serves ? LogLevel::kInfo : LogLevel::kError);
+  // Commands that end say by themselves what went wrong; what a message of options asks for may be
+  // a log.
+  const bool configured = !options.config.empty() || !options.run_options.empty();
+  SetDefaultLogLevel(serves ? LogLevel::kInfo : configured ? LogLevel::kWarning : LogLevel::kError);
   if (!log_level.empty()) SetLogLevel(*ParseLogLevel(log_level));
 
   options.feeds = SplitAtEquals(options.feed_texts);

@@ -15,6 +15,7 @@
 
 #include "api/cli/certificates_command.h"
 #include "api/cli/cli.h"
+#include "api/config.h"
 #include "api/saved_model.h"
 #include "devices/npy.h"
 #include "devices/status_macros.h"
@@ -62,10 +63,16 @@ absl::StatusOr<SavedModelBundle> LoadGraph(const Options& options, bool is_model
                                            const RunOptions& run_options) {
   LoadSavedModelOptions load;
   load.run = run_options;
-  load.session.threads = options.threads;
-  load.session.optimize = !options.no_optimize;
+  if (!options.config.empty()) {
+    TROUPE_ASSIGN_OR_RETURN(const config::ConfigProto config, ReadConfigProto(options.config));
+    TROUPE_ASSIGN_OR_RETURN(load.session, SessionOptionsFrom(config));
+  }
+  if (options.threads > 0) load.session.threads = options.threads;
+  if (options.no_optimize) load.session.optimize = false;
   load.session.target = options.master;
-  load.session.devices = options.device_texts.Parse();
+  for (auto& [type, devices] : options.device_texts.Parse()) {
+    load.session.devices[type] = std::move(devices);
+  }
   options.credentials.CopyTo(kClientFiles, &load.session);
   if (is_model) return LoadSavedModel(options.graph, TagsOf(options), load);
   SavedModelBundle model;
@@ -99,6 +106,10 @@ absl::StatusOr<Prepared> Prepare(const Options& options) {
   CheckModelOptions(options, is_model);
   if (!is_model) RequireStep(options);
   Prepared prepared;
+  if (!options.run_options.empty()) {
+    TROUPE_ASSIGN_OR_RETURN(const config::RunOptions given, ReadRunOptions(options.run_options));
+    TROUPE_ASSIGN_OR_RETURN(prepared.run_options, RunOptionsFrom(given));
+  }
   if (options.timeout >= 0) prepared.run_options.timeout = absl::Seconds(options.timeout);
   TROUPE_ASSIGN_OR_RETURN(SavedModelBundle model,
                           LoadGraph(options, is_model, prepared.run_options));
