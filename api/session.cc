@@ -2,9 +2,11 @@
 
 #include "actors/cluster/graph_engine.h"
 #include "actors/runtime.h"
+#include "api/internal/default_timeout.h"
 #include "api/internal/local_session.h"
 #include "api/internal/remote_session.h"
 #include "devices/exceptions.h"
+#include "devices/log.h"
 #include "devices/status_macros.h"
 #include "graph/protos/graph.pb.h"
 
@@ -38,6 +40,11 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(std::shared_ptr<Graph> 
     session->graph_ = std::move(graph);
     if (!options.target.empty()) {
       TROUPE_ASSIGN_OR_RETURN(session->impl_, RemoteSession::Create(session->graph_, options));
+      session->impl_ = WithDefaultTimeout(std::move(session->impl_), options.operation_timeout);
+      if (options.log_device_placement) {
+        WriteLog(LogLevel::kWarning, "", {"placement", options.target},
+                 "log_device_placement: a session of a cluster does not log where nodes are");
+      }
       return session;
     }
     session->runtime_ = options.runtime;
@@ -47,7 +54,8 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(std::shared_ptr<Graph> 
                                                .num_cpu_devices = options.num_cpu_devices,
                                                .devices = options.devices}));
     }
-    session->impl_ = MakeLocalSession(session->graph_, session->runtime_, options);
+    session->impl_ = WithDefaultTimeout(
+        MakeLocalSession(session->graph_, session->runtime_, options), options.operation_timeout);
     return session;
   });
 }

@@ -55,6 +55,11 @@ struct SessionOptions {
   bool optimize = true;
   /// Run a node on the CPU when the device it asks for does not exist, instead of refusing it.
   bool allow_soft_placement = false;
+  /// Log, as warnings, on which device each node of a signature is, when it is compiled. Without a
+  /// target.
+  bool log_device_placement = false;
+  /// Of runs whose options have no timeout.
+  absl::Duration operation_timeout = absl::InfiniteDuration();
   /// With a target: float32 tensors that go from one task to another lose their low 16 bits on the
   /// way, which halves what is sent. Otherwise only those of nodes with the attribute
   /// `_lossy_16bit` do.
@@ -69,7 +74,8 @@ struct SessionOptions {
 
 /// How one run works. A value.
 struct RunOptions {
-  /// The run fails with DeadlineExceeded when this has passed.
+  /// The run fails with DeadlineExceeded when this has passed; infinite: the session's
+  /// `operation_timeout` counts.
   absl::Duration timeout = absl::InfiniteDuration();
   /// Record every node's times into the metadata's step stats.
   bool trace = false;

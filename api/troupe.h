@@ -12,15 +12,18 @@
 
 #include "api/administration.h"
 #include "api/cluster.h"
+#include "api/config.h"
 #include "api/control_flow.h"
 #include "api/defaults.h"
 #include "api/embedding.h"
 #include "api/extension.h"
+#include "api/freeze.h"
 #include "api/functions.h"
 #include "api/gradients.h"
 #include "api/nn.h"
 #include "api/ops.h"
 #include "api/sampled_loss.h"
+#include "api/saved_model.h"
 #include "api/scope.h"
 #include "api/session.h"
 #include "api/tensor_access.h"
@@ -45,7 +48,9 @@
 #include "devices/tensor.h"
 #include "graph/graph.h"
 #include "graph/graph_def.h"
+#include "graph/meta_graph.h"
 #include "graph/protos/graph.pb.h"
+#include "graph/protos/meta_graph.pb.h"
 #include "graph/protos/stats.pb.h"
 
 #endif  // TROUPE_API_TROUPE_H_

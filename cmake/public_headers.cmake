@@ -2,8 +2,8 @@
 # kernels of its own. install_headers.cmake makes sure that they include no other ones of Troupe.
 
 set(TROUPE_PUBLIC_MESSAGES
-    graph/protos/config.pb.h graph/protos/graph.pb.h graph/protos/stats.pb.h
-    graph/protos/tensor.pb.h)
+    graph/protos/config.pb.h graph/protos/error_codes.pb.h graph/protos/graph.pb.h
+    graph/protos/meta_graph.pb.h graph/protos/stats.pb.h graph/protos/tensor.pb.h)
 
 file(GLOB TROUPE_PUBLIC_HEADERS RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/api/*.h ${PROJECT_SOURCE_DIR}/api/training/*.h)
@@ -15,7 +15,7 @@ list(APPEND TROUPE_PUBLIC_HEADERS
     devices/tensor_proto.h
     devices/storage/file_system.h devices/storage/file_system_registry.h devices/storage/path.h
     graph/attr_reader.h graph/gradients/add_gradients.h graph/gradients/gradient.h
-    graph/gradients/gradient_registry.h graph/graph.h graph/graph_def.h graph/op_registry.h
+    graph/gradients/gradient_registry.h graph/graph.h graph/graph_def.h graph/meta_graph.h graph/op_registry.h
     graph/shape_inference.h
     kernels/kernel.h kernels/kernel_registry.h kernels/late_errors.h kernels/late_record.h
     kernels/type_switch.h

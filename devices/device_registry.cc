@@ -111,6 +111,20 @@ std::optional<DeviceFigures> DeviceFactory::Figures(const Device&) const { retur
 
 bool DeviceFactory::Connect(const Device&, const Device&) { return false; }
 
+absl::StatusOr<int64_t> DeviceFactory::TotalMemory(int) {
+  return absl::UnimplementedError("the type's factory does not know how much memory there is");
+}
+
+absl::StatusOr<int> DeviceRegistry::NumAvailable(const std::string& type) const {
+  TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<DeviceFactory> factory, Find(type));
+  return factory->NumAvailable();
+}
+
+absl::StatusOr<int64_t> DeviceRegistry::TotalMemory(const std::string& type, int number) const {
+  TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<DeviceFactory> factory, Find(type));
+  return factory->TotalMemory(number);
+}
+
 std::shared_ptr<DeviceFactory> DeviceRegistry::FactoryOf(const Device& device) const {
   std::lock_guard<std::mutex> lock(impl_->mutex);
   const auto found = impl_->factories.find(device.type());

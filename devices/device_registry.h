@@ -52,6 +52,8 @@ class DeviceFactory {
   /// `Copy` takes tensors of both, and its streams wait for events of both. Makes it so, if need
   /// be.
   virtual bool Connect(const Device& from, const Device& to);
+  /// Bytes that the machine's device has in all. Unimplemented, as here: nobody can tell.
+  virtual absl::StatusOr<int64_t> TotalMemory(int number);
 };
 
 /// Thread-safe.
@@ -72,6 +74,9 @@ class DeviceRegistry {
   absl::StatusOr<std::vector<std::unique_ptr<Device>>> MakeDevices(
       const std::string& job, int task, const DeviceOptionsByType& options,
       const std::shared_ptr<ComputePool>& pool) const;
+  /// What the factory of a type says. InvalidArgument: there is none.
+  absl::StatusOr<int> NumAvailable(const std::string& type) const;
+  absl::StatusOr<int64_t> TotalMemory(const std::string& type, int number) const;
   /// What the factory of its type says of a device, if it makes sense.
   std::optional<DeviceFigures> Figures(const Device& device) const;
   /// Whether values go from one device of this process to another one without the host.

@@ -234,7 +234,9 @@ std::vector<std::string> Graph::CollectionKeys() const {
 void Graph::ClearCollection(std::string_view key) {
   std::lock_guard lock(impl_->mutex);
   auto found = impl_->collections.find(key);
-  if (found != impl_->collections.end()) impl_->collections.erase(found);
+  if (found == impl_->collections.end()) return;
+  impl_->collection_kinds.erase(found->first);
+  impl_->collections.erase(found);
 }
 
 void Graph::set_seed(int64_t seed) {

@@ -26,10 +26,10 @@ bool IsNextIteration(const std::string& op) {
 
 /// One import. Nodes are added in an order in which producers come first; it holds the graph's
 /// lock, and takes everything back on failure.
-class GraphImporter {
+class GraphDefImporter : GraphImporter {
  public:
-  GraphImporter(const GraphDef& def, const ImportOptions& options, Graph* graph)
-      : def_(def), options_(options), impl_(graph->impl_.get()) {}
+  GraphDefImporter(const GraphDef& def, const ImportOptions& options, Graph* graph)
+      : def_(def), options_(options), impl_(Inside(*graph)) {}
 
   absl::Status Run() {
     std::lock_guard lock(impl_->mutex);
@@ -253,7 +253,7 @@ class GraphImporter {
 
   /// Checks that an input's port exists, with TensorFlow's words.
   static absl::Status CheckPort(const NodeDef& node, const Output& input) {
-    if (Graph::Impl::MayHave(input)) return absl::OkStatus();
+    if (Impl::MayHave(input)) return absl::OkStatus();
     return InvalidArgument("node '", node.name(), "': connecting to invalid output ", input.index,
                            " of source node '", input.node->name(), "', which has ",
                            input.node->num_outputs(), " outputs");
@@ -291,7 +291,7 @@ class GraphImporter {
     if (!pending.has_inside_input) {
       controls_.insert(controls_.end(), dependencies_.begin(), dependencies_.end());
     }
-    Graph::Impl::NewNode added;
+    Impl::NewNode added;
     added.def = std::make_unique<NodeDef>();
     if (known) {
       added.def->set_op(node.op());
@@ -359,7 +359,7 @@ class GraphImporter {
 
   const GraphDef& def_;
   const ImportOptions& options_;
-  Graph::Impl* impl_;
+  Impl* impl_;
   int producer_ = 0;
   bool renamed_ = false;
   std::vector<Node*> dependencies_;
@@ -372,9 +372,9 @@ class GraphImporter {
 };
 
 absl::Status ImportGraphDef(const GraphDef& def, const ImportOptions& options, Graph* graph) {
-  if (!CallsFunctions(def)) return GraphImporter(def, options, graph).Run();
+  if (!CallsFunctions(def)) return GraphDefImporter(def, options, graph).Run();
   TROUPE_ASSIGN_OR_RETURN(const GraphDef inlined, InlineFunctionCalls(def, *graph->ops()));
-  return GraphImporter(inlined, options, graph).Run();
+  return GraphDefImporter(inlined, options, graph).Run();
 }
 
 }  // namespace troupe

@@ -41,7 +41,9 @@ absl::Status ReadGraphDef(const std::string& file, GraphDef* def);
 /// those of ParseGraphDef and ImportGraphDef. Errors name the file.
 absl::StatusOr<std::shared_ptr<Graph>> ReadGraph(const std::string& file,
                                                  const ImportOptions& options = {});
-/// Writes the graph as a GraphDef: as text if the file's name ends in `txt`, else binary.
+/// Writes a definition: as text if the file's name ends in `txt`, else binary.
+absl::Status WriteGraphDef(const GraphDef& def, const std::string& file);
+/// Writes the graph as a GraphDef in the same way.
 absl::Status WriteGraph(const Graph& graph, const std::string& file);
 
 }  // namespace troupe

@@ -1,7 +1,5 @@
 // Graphs in files, for those who need no protobuf types.
 
-#include <google/protobuf/text_format.h>
-
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -9,6 +7,7 @@
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "graph/graph_def.h"
+#include "graph/message_file.h"
 #include "graph/protos/graph.pb.h"
 
 namespace troupe {
@@ -23,14 +22,8 @@ absl::StatusOr<std::shared_ptr<Graph>> ReadGraph(const std::string& file,
   return graph;
 }
 
-absl::Status WriteGraph(const Graph& graph, const std::string& file) {
-  GraphDef def;
-  graph.ToGraphDef(&def);
-  std::string bytes;
-  const bool serialized = file.ends_with("txt")
-                              ? google::protobuf::TextFormat::PrintToString(def, &bytes)
-                              : def.SerializeToString(&bytes);
-  if (!serialized) return InvalidArgument("'", file, "': a GraphDef takes 2 GB at most");
+absl::Status WriteGraphDef(const GraphDef& def, const std::string& file) {
+  TROUPE_ASSIGN_OR_RETURN(const std::string bytes, SerializeMessage(def, file.ends_with("txt")));
   std::ofstream stream(file, std::ios::binary);
   if (!stream) {
     return absl::NotFoundError(StrCat("cannot open '", file, "': ", std::strerror(errno)));
@@ -38,6 +31,12 @@ absl::Status WriteGraph(const Graph& graph, const std::string& file) {
   stream << bytes << std::flush;
   if (!stream) return absl::DataLossError(StrCat("cannot write '", file, "'"));
   return absl::OkStatus();
+}
+
+absl::Status WriteGraph(const Graph& graph, const std::string& file) {
+  GraphDef def;
+  graph.ToGraphDef(&def);
+  return WriteGraphDef(def, file);
 }
 
 }  // namespace troupe

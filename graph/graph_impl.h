@@ -16,11 +16,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "graph/collection_records.h"
 #include "graph/constant_values.h"
 #include "graph/graph.h"
 #include "graph/protos/graph.pb.h"
 
 namespace troupe {
+
+class VariableDef;
 
 /// The GraphDef version that this runtime writes and reads (TensorFlow 2.21's).
 inline constexpr int kGraphDefVersion = 2474;
@@ -89,6 +92,9 @@ struct Graph::Impl {
   std::unordered_map<std::string, int> used_names;  // by UniqueName: the next number to try
   std::unordered_set<std::string> given_names;      // by UniqueName
   std::map<std::string, std::vector<std::string>, std::less<>> collections;
+  std::map<std::string, CollectionKind, std::less<>> collection_kinds;  // of those not guessed
+  // By the variable's node.
+  std::map<std::string, std::shared_ptr<const VariableDef>, std::less<>> variable_defs;
   std::optional<int64_t> seed;
   int producer = kGraphDefVersion;
   bool finalized = false;
@@ -96,6 +102,13 @@ struct Graph::Impl {
   std::unordered_map<std::string, std::unique_ptr<OpRegistration>> functions;
   std::unordered_map<std::string, std::unique_ptr<OpRegistration>> unknown_ops;
   mutable ConstantValues constants;
+};
+
+/// What puts into a graph, or takes out of it, more than the interface of `Graph` has.
+class GraphImporter {
+ protected:
+  using Impl = Graph::Impl;
+  static Impl* Inside(const Graph& graph) { return graph.impl_.get(); }
 };
 
 /// True for names that TensorFlow accepts for nodes: a letter, digit or dot, then also `_`, `-`,

@@ -11,6 +11,7 @@
 #include "devices/cpu/cpu_device.h"
 #include "devices/cpu/flush_denormals.h"
 #include "devices/exceptions.h"
+#include "devices/log.h"
 #include "devices/status_macros.h"
 #include "graph/passes/frames.h"
 #include "graph/passes/partition.h"
@@ -144,6 +145,15 @@ PlacementInput PlacementOn(const Graph& graph, const Runtime& runtime,
   return input;
 }
 
+void LogPlacement(const Subgraph& subgraph, const std::string& device) {
+  for (const SubNode& node : subgraph.nodes) {
+    if (node.kind == SubNode::Kind::kFeed) continue;
+    const std::string& name = node.original->name();
+    WriteLog(LogLevel::kWarning, "", {"placement", name}, name, ": (", node.original->op(),
+             "): ", device);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Plan>> BuildPlan(const Subgraph& subgraph, DeviceRole* device,
@@ -267,6 +277,7 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
     TROUPE_ASSIGN_OR_RETURN(const StepGraph prepared,
                             PrepareStep(graph, signature, options.simplify,
                                         /*several_devices=*/false, check_devices));
+    if (options.log_placement) LogPlacement(prepared.subgraph, step.device->device->name());
     TROUPE_ASSIGN_OR_RETURN(step.plan,
                             BuildPlan(prepared.subgraph, step.device, stateful, nullptr));
     step.num_nodes = step.plan->num_executed();
@@ -280,6 +291,7 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
     if (local.device == nullptr) {
       return absl::InternalError(StrCat("a partition was placed on ", part.device));
     }
+    if (options.log_placement) LogPlacement(part.subgraph, part.device);
     local.feeds.assign(part.feeds.begin(), part.feeds.end());
     local.fetches.assign(part.fetches.begin(), part.fetches.end());
     TROUPE_ASSIGN_OR_RETURN(local.plan, BuildPlan(part.subgraph, local.device, stateful, runtime));

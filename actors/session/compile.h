@@ -44,6 +44,7 @@ struct CompileOptions {
   bool simplify = true;  ///< Constant folding, common subexpressions, identities.
   /// A node whose requested device does not exist here runs on the CPU instead of being refused.
   bool soft_placement = false;
+  bool log_placement = false;  ///< Says where each node is.
   /// Everything runs on `device` (the body of a function: on its caller's).
   bool one_device = false;
   /// Where what could as well run elsewhere does; nullptr: on the first.

@@ -15,6 +15,11 @@
 #include "api/session.h"
 #include "devices/tensor.h"
 
+namespace troupe {
+class GraphDef;
+class MetaGraphDef;
+}  // namespace troupe
+
 namespace troupe::cli {
 
 /// Wrong usage: the program ends with status 2.
@@ -42,7 +47,11 @@ struct Credentials {
 
 /// The options of `run`, `bench` and `graph`.
 struct Options {
+  /// A file, or the folder of a SavedModel.
   std::string graph;
+  /// Of a SavedModel: the signature, and the tags of the graph; empty: those by default.
+  std::string signature;
+  std::vector<std::string> tags;
   /// Shared libraries with ops and kernels, loaded before anything else.
   std::vector<std::string> libraries;
   std::vector<std::string> init;
@@ -62,9 +71,12 @@ struct Options {
   std::string master;
   DeviceTexts device_texts;  ///< Of this process.
   Credentials credentials;
+  /// ConfigProto and RunOptions, as text or files; empty: the defaults.
+  std::string config, run_options;
   /// Of a plan: how many CPU devices, or the names of devices. Empty: no plan.
   std::string devices;
   std::string dot_file;
+  std::string out_file;  ///< Of `freeze`.
   std::string svg_file;
   std::string log_level;  ///< Empty: the default.
 };
@@ -73,6 +85,8 @@ struct Options {
 struct Prepared {
   std::unique_ptr<Session> session;
   Session::Callable step;
+  /// What the step fetches, by the names that the user knows, and the files for it or "".
+  std::vector<std::pair<std::string, std::string>> fetches;
   std::vector<Tensor> feeds;
   RunOptions run_options;
 };
@@ -91,11 +105,21 @@ std::string ToJson(const Tensor& tensor, int64_t edge = 0);
 absl::Status TryFile(const std::string& before, const std::string& file);
 absl::Status WriteFile(const std::string& file, const std::string& content);
 
+/// The graph that the options name: a file's, or that of a SavedModel with the tags. `meta_graph`:
+/// the rest of a SavedModel; empty for a file.
+absl::Status ReadGraphOf(const Options& options, GraphDef* def, MetaGraphDef* meta_graph);
+/// The tags of the options, or those by default.
+std::vector<std::string> TagsOf(const Options& options);
+/// Throws UsageError if an option that only SavedModels have is given with a file.
+void CheckModelOptions(const Options& options, bool is_model);
+
 /// The exit status; 130 if Ctrl-C has ended it before all steps had run. Both throw UsageError.
 absl::StatusOr<int> RunCommand(const Options& options);
 absl::StatusOr<int> BenchCommand(const Options& options);
 /// The exit status is 1 if something is missing. Throws UsageError.
 absl::StatusOr<int> GraphCommand(const Options& options);
+/// Throws UsageError.
+absl::StatusOr<int> FreezeCommand(const Options& options);
 
 }  // namespace troupe::cli
 

@@ -10,6 +10,7 @@
 
 #include "api/cli/certificates_command.h"
 #include "api/cluster.h"
+#include "api/config.h"
 #include "api/internal/secret.h"
 #include "api/program/task_processes.h"
 #include "api/termination_signals.h"
@@ -47,20 +48,32 @@ absl::StatusOr<ClusterSpec> ReadCluster(ServeOptions* options) {
 
 absl::StatusOr<int> WorkerCommand(const ServeOptions& given) {
   ServeOptions options = given;
-  TROUPE_ASSIGN_OR_RETURN(const ClusterSpec cluster, ReadCluster(&options));
+  ServerOptions server_options;
+  if (options.server_def.empty()) {
+    TROUPE_ASSIGN_OR_RETURN(server_options.cluster, ReadCluster(&options));
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(const config::ServerDef server, ReadServerDef(options.server_def));
+    TROUPE_ASSIGN_OR_RETURN(server_options, ServerOptionsFrom(server));
+    options.job = server_options.job;
+    options.task = server_options.task;
+  }
+  if (!options.config.empty()) {
+    TROUPE_ASSIGN_OR_RETURN(const config::ConfigProto config, ReadConfigProto(options.config));
+    TROUPE_RETURN_IF_ERROR(ApplyConfig(config, &server_options));
+  }
   if (options.job.empty() || options.task < 0) {
     throw UsageError{"which task is this? give --job and --task"};
   }
   signal(SIGPIPE, SIG_IGN);
   const TerminationSignals signals;  // Kept from here on, whenever they come.
-  ServerOptions server_options;
-  server_options.cluster = cluster;
   server_options.job = options.job;
   server_options.task = options.task;
   server_options.join = options.join;
-  server_options.threads = options.threads;
-  server_options.num_cpu_devices = options.devices;
-  server_options.devices = options.device_texts.Parse();
+  if (options.threads > 0) server_options.threads = options.threads;
+  if (options.devices > 0) server_options.num_cpu_devices = options.devices;
+  for (auto& [type, devices] : options.device_texts.Parse()) {
+    server_options.devices[type] = std::move(devices);
+  }
   server_options.heartbeat_timeout = absl::Seconds(options.heartbeat_timeout);
   server_options.heartbeat_interval =
       std::min(absl::Seconds(1), absl::Seconds(options.heartbeat_timeout / 5));
@@ -87,9 +100,11 @@ std::vector<std::string> WorkerArguments(const ServeOptions& options, const Task
                                         "--task",
                                         std::to_string(task.task),
                                         "--heartbeat-timeout",
-                                        std::to_string(options.heartbeat_timeout),
-                                        "--devices",
-                                        std::to_string(options.devices)};
+                                        std::to_string(options.heartbeat_timeout)};
+  if (options.devices > 0) {
+    arguments.insert(arguments.end(), {"--devices", std::to_string(options.devices)});
+  }
+  if (!options.config.empty()) arguments.insert(arguments.end(), {"--config", options.config});
   if (options.threads > 0) {
     arguments.insert(arguments.end(), {"--threads", std::to_string(options.threads)});
   }

@@ -24,7 +24,9 @@ struct ServeOptions {
   bool insecure = false;
   double heartbeat_timeout = 5;
   int threads = 0;
-  int devices = 1;
+  int devices = 0;  ///< 0: as the configuration says.
+  /// ServerDef (of a worker) and ConfigProto, as text or files; empty: none.
+  std::string server_def, config;
   DeviceTexts device_texts;
   std::vector<std::string> libraries;
   std::string log_level;  ///< Empty: the default.

@@ -7,6 +7,7 @@
 #include "api/cli/cli.h"
 #include "api/cli/draw.h"
 #include "api/internal/plan.h"
+#include "api/saved_model.h"
 #include "devices/status_macros.h"
 #include "graph/attr_check.h"
 #include "graph/graph_def.h"
@@ -70,6 +71,35 @@ class Missing {
   std::map<std::string, int> ops_, kernels_;
 };
 
+/// A line for each tensor of a signature: "input x: serving_default_x:0 float [?,3]".
+void PrintTensors(const char* side, const google::protobuf::Map<std::string, TensorInfo>& tensors) {
+  for (const SignatureTensor& tensor : SignatureTensors(tensors)) {
+    std::cout << "  " << side << " " << tensor.name << ": " << tensor.tensor;
+    const auto found = tensors.find(tensor.name);
+    if (found != tensors.end()) {
+      std::cout << " " << ElementTypeName(static_cast<ElementType>(found->second.dtype()));
+      const auto shape = PartialShape::FromProto(found->second.tensor_shape());
+      if (shape.ok()) std::cout << " " << shape->ToString();
+    }
+    std::cout << "\n";
+  }
+}
+
+void PrintModel(const MetaGraphDef& model) {
+  for (const std::string& tag : model.meta_info_def().tags()) std::cout << "tag: " << tag << "\n";
+  const std::map<std::string, SignatureDef> signatures(model.signature_def().begin(),
+                                                       model.signature_def().end());
+  for (const auto& [name, signature] : signatures) {
+    if (saved_model::IsInternal(name)) continue;
+    std::cout << "signature: " << name << "\n";
+    PrintTensors("input", signature.inputs());
+    PrintTensors("output", signature.outputs());
+  }
+  for (const AssetFileDef& asset : model.asset_file_def()) {
+    std::cout << "asset: " << asset.filename() << " (" << asset.tensor_info().name() << ")\n";
+  }
+}
+
 }  // namespace
 
 absl::Status WriteFile(const std::string& file, const std::string& content) {
@@ -86,7 +116,8 @@ absl::StatusOr<int> GraphCommand(const Options& options) {
     throw UsageError{"graph takes a step only for a plan: give --devices"};
   }
   GraphDef def;
-  TROUPE_RETURN_IF_ERROR(ReadGraphDef(options.graph, &def));
+  MetaGraphDef meta_graph;
+  TROUPE_RETURN_IF_ERROR(ReadGraphOf(options, &def, &meta_graph));
   std::map<std::string, int> ops;
   std::set<std::string> devices;
   int64_t data_edges = 0, control_edges = 0;
@@ -111,6 +142,7 @@ absl::StatusOr<int> GraphCommand(const Options& options) {
   std::stable_sort(by_count.begin(), by_count.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   for (const auto& [op, n] : by_count) std::cout << "  " << n << " " << op << "\n";
+  PrintModel(meta_graph);
   missing.Print();
   if (!options.devices.empty() && !missing.any()) {
     PlanRequest request{

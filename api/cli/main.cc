@@ -61,10 +61,19 @@ void AddLibraries(CLI::App* command, std::vector<std::string>* libraries) {
           "A shared library with ops, kernels and devices, loaded first; may be repeated");
 }
 
+void AddConfig(CLI::App* command, std::string* config) {
+  AddValue(command, "--config FILE|TEXT", config,
+           "TensorFlow's ConfigProto, in a file or as text: devices, threads, placement; other "
+           "options count in place of what it says");
+}
+
 void AddGraph(CLI::App* command, Options* options) {
-  command->add_option("GRAPH", options->graph, "A GraphDef, binary or text")
+  command
+      ->add_option("GRAPH", options->graph, "A GraphDef, binary or text, or a SavedModel's folder")
       ->required()
       ->type_name("");
+  AddList(command, "--tag T", &options->tags,
+          "A tag of the SavedModel's graph; may be repeated; serve if absent");
   AddLibraries(command, &options->libraries);
   command->add_flag("--no-optimize", options->no_optimize, "Leaves the graph as it is");
   AddLogLevel(command, &options->log_level, "error");
@@ -75,6 +84,9 @@ void AddRun(CLI::App* command, Options* options) {
   AddGraph(command, options);
   AddList(command, "--init NODE", &options->init,
           "A node that runs once, before the steps; may be repeated");
+  AddValue(command, "--signature NAME", &options->signature,
+           "Feeds and fetches by the names of this signature of a SavedModel, all of its outputs "
+           "without --fetch; serving_default if absent");
   AddList(command, "--feed NAME=VALUE", &options->feed_texts,
           "Feeds a tensor; VALUE is JSON (NaN, Infinity and -Infinity are numbers) or the name of "
           "a .npy file; may be repeated")
@@ -92,6 +104,9 @@ void AddRun(CLI::App* command, Options* options) {
   AddValue(command, "--timeout SECONDS", &options->timeout, "Ends a step that takes longer")
       ->check(Number(0, 1e9))
       ->default_str("");
+  AddConfig(command, &options->config);
+  AddValue(command, "--run-options FILE|TEXT", &options->run_options,
+           "TensorFlow's RunOptions, in a file or as text");
   AddDevices(command, &options->device_texts);
   AddValue(command, "--master troupe://HOST:PORT", &options->master,
            "Runs in a cluster, by way of this task, on the devices that its tasks show")
@@ -111,6 +126,21 @@ void AddPlan(CLI::App* command, Options* options) {
   AddList(command, "--target NODE", &options->targets, "What it runs; may be repeated");
 }
 
+void AddFreeze(CLI::App* command, Options* options) {
+  command->add_option("DIR", options->graph, "A SavedModel's folder")->required()->type_name("");
+  AddLibraries(command, &options->libraries);
+  AddList(command, "--tag T", &options->tags,
+          "A tag of the SavedModel's graph; may be repeated; serve if absent");
+  AddValue(command, "--out FILE", &options->out_file, "The graph, as text if the name ends in txt")
+      ->required();
+  AddValue(command, "--signature NAME", &options->signature,
+           "What of the graph is kept is what this signature's outputs need; if absent, those of "
+           "serving_default, or of all if there is none of that name");
+  AddList(command, "--fetch NAME", &options->fetch_texts,
+          "An output of the signature, or a tensor, that is kept instead; may be repeated");
+  AddLogLevel(command, &options->log_level, "error");
+}
+
 /// The options of `worker` and `cluster`.
 void AddServe(CLI::App* command, ServeOptions* options, const std::string& no_secret) {
   AddValue(command, "--heartbeat-timeout S", &options->heartbeat_timeout,
@@ -121,8 +151,10 @@ void AddServe(CLI::App* command, ServeOptions* options, const std::string& no_se
       ->check(WholeNumber(1, 4096))
       ->default_str("");
   AddValue(command, "--devices N", &options->devices,
-           "CPU devices that a task shows, unless --device CPU=N says so")
-      ->check(WholeNumber(1, 1024));
+           "CPU devices that a task shows, unless --device CPU=N says so; 1 if absent")
+      ->check(WholeNumber(1, 1024))
+      ->default_str("");
+  AddConfig(command, &options->config);
   AddDevices(command, &options->device_texts);
   AddLibraries(command, &options->libraries);
   AddCredentials(command, &options->credentials, no_secret);
@@ -154,6 +186,11 @@ void AddWorker(CLI::App* command, ServeOptions* options) {
   AddValue(command, "--join HOST:PORT", &options->join,
            "Becomes a member of a cluster that runs, by way of a task of it; only this task's own "
            "address is taken from FILE");
+  AddValue(command, "--server-def FILE|TEXT", &options->server_def,
+           "TensorFlow's ServerDef, in a file or as text, in place of --cluster, --job and --task")
+      ->excludes("--cluster")
+      ->excludes("--job")
+      ->excludes("--task");
   AddServe(command, options, "whoever can connect is served");
 }
 
@@ -218,6 +255,9 @@ int Main(int argc, char** argv) {
   CLI::App* graph = line.Command(
       "graph", "Shows what a graph has and what is missing here; draws it; plans a step.");
   AddPlan(graph, &options);
+  CLI::App* freeze =
+      line.Command("freeze", "Writes a SavedModel as one graph, its variables as constants.");
+  AddFreeze(freeze, &options);
   CLI::App* worker =
       line.Command("worker", "Serves as a task of a cluster until SIGTERM or Ctrl-C.");
   AddWorker(worker, &serve);
@@ -258,8 +298,10 @@ int Main(int argc, char** argv) {
   const std::string& log_level = serves         ? serve.log_level
                                  : admin_parsed ? admin.log_level
                                                 : options.log_level;
-  // Commands that end say by themselves what went wrong.
-  SetDefaultLogLevel(serves ? LogLevel::kInfo : LogLevel::kError);
+  // Commands that end say by themselves what went wrong; what a message of options asks for may be
+  // a log.
+  const bool configured = !options.config.empty() || !options.run_options.empty();
+  SetDefaultLogLevel(serves ? LogLevel::kInfo : configured ? LogLevel::kWarning : LogLevel::kError);
   if (!log_level.empty()) SetLogLevel(*ParseLogLevel(log_level));
 
   options.feeds = SplitAtEquals(options.feed_texts);
@@ -276,6 +318,7 @@ int Main(int argc, char** argv) {
     if (tracing->parsed()) return Report(TracingCommand(admin));
     if (absl::Status loaded = LoadLibraries(options.libraries); !loaded.ok()) return Report(loaded);
     if (graph->parsed()) return Report(GraphCommand(options));
+    if (freeze->parsed()) return Report(FreezeCommand(options));
     return Report(run->parsed() ? RunCommand(options) : BenchCommand(options));
   } catch (const UsageError& error) {
     return line.WrongUsage(error.message);

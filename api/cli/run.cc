@@ -10,10 +10,13 @@
 #include <cstdio>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <sstream>
 
 #include "api/cli/certificates_command.h"
 #include "api/cli/cli.h"
+#include "api/config.h"
+#include "api/saved_model.h"
 #include "devices/npy.h"
 #include "devices/status_macros.h"
 #include "graph/graph_def.h"
@@ -30,35 +33,115 @@ absl::Status TryFile(const std::string& before, const std::string& file) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Prepared> Prepare(const Options& options) {
+namespace {
+
+/// The names of a signature's tensors, and which they are in the graph. Other names are tensors'.
+using Names = std::map<std::string, std::string>;
+
+std::string TensorOf(const Names& names, const std::string& name) {
+  const auto found = names.find(name);
+  return found == names.end() ? name : found->second;
+}
+
+Names NamesOf(const std::vector<SignatureTensor>& tensors) {
+  Names names;
+  for (const SignatureTensor& tensor : tensors) names[tensor.name] = tensor.tensor;
+  return names;
+}
+
+/// The error of a name that is not known, and the names that a signature has.
+absl::Status WithInputs(const absl::Status& error, const Names& inputs) {
+  std::string known;
+  for (const auto& [name, tensor] : inputs) known += StrCat(known.empty() ? "" : ", ", name);
+  if (known.empty()) return error;
+  return absl::Status(error.code(),
+                      StrCat(std::string(error.message()), "; the signature's inputs are ", known));
+}
+
+/// A session with the graph, which is restored and initialised if it is a SavedModel's.
+absl::StatusOr<SavedModelBundle> LoadGraph(const Options& options, bool is_model,
+                                           const RunOptions& run_options) {
+  LoadSavedModelOptions load;
+  load.run = run_options;
+  if (!options.config.empty()) {
+    TROUPE_ASSIGN_OR_RETURN(const config::ConfigProto config, ReadConfigProto(options.config));
+    TROUPE_ASSIGN_OR_RETURN(load.session, SessionOptionsFrom(config));
+  }
+  if (options.threads > 0) load.session.threads = options.threads;
+  if (options.no_optimize) load.session.optimize = false;
+  load.session.target = options.master;
+  for (auto& [type, devices] : options.device_texts.Parse()) {
+    load.session.devices[type] = std::move(devices);
+  }
+  options.credentials.CopyTo(kClientFiles, &load.session);
+  if (is_model) return LoadSavedModel(options.graph, TagsOf(options), load);
+  SavedModelBundle model;
   GraphDef def;
   TROUPE_RETURN_IF_ERROR(ReadGraphDef(options.graph, &def));
   auto graph = std::make_shared<Graph>();
   TROUPE_RETURN_IF_ERROR(ImportGraphDef(def, ImportOptions(), graph.get()));
-  def.Clear();
+  TROUPE_ASSIGN_OR_RETURN(model.session, Session::Create(graph, load.session));
+  return model;
+}
 
+/// The signature that the options ask for; null if there is none by default.
+absl::StatusOr<const SignatureDef*> SignatureOf(const Options& options,
+                                                const SavedModelBundle& model) {
+  if (!options.signature.empty()) return model.Signature(options.signature);
+  const auto& signatures = model.meta_graph.signature_def();
+  const auto found = signatures.find(saved_model::kDefaultSignature);
+  return found == signatures.end() ? nullptr : &found->second;
+}
+
+void RequireStep(const Options& options) {
+  if (options.fetches.empty() && options.targets.empty()) {
+    throw UsageError{"nothing to run: give a --fetch or a --target"};
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Prepared> Prepare(const Options& options) {
+  const bool is_model = IsSavedModel(options.graph);
+  CheckModelOptions(options, is_model);
+  if (!is_model) RequireStep(options);
   Prepared prepared;
-  SessionOptions session_options;
-  session_options.threads = options.threads;
-  session_options.optimize = !options.no_optimize;
-  session_options.target = options.master;
-  session_options.devices = options.device_texts.Parse();
-  options.credentials.CopyTo(kClientFiles, &session_options);
-  TROUPE_ASSIGN_OR_RETURN(prepared.session, Session::Create(graph, session_options));
+  if (!options.run_options.empty()) {
+    TROUPE_ASSIGN_OR_RETURN(const config::RunOptions given, ReadRunOptions(options.run_options));
+    TROUPE_ASSIGN_OR_RETURN(prepared.run_options, RunOptionsFrom(given));
+  }
   if (options.timeout >= 0) prepared.run_options.timeout = absl::Seconds(options.timeout);
+  TROUPE_ASSIGN_OR_RETURN(SavedModelBundle model,
+                          LoadGraph(options, is_model, prepared.run_options));
+  TROUPE_ASSIGN_OR_RETURN(const SignatureDef* const signature, SignatureOf(options, model));
+  prepared.session = std::move(model.session);
+  prepared.fetches = options.fetches;
+  Names inputs, outputs;
+  if (signature != nullptr) {
+    inputs = NamesOf(SignatureTensors(signature->inputs()));
+    outputs = NamesOf(SignatureTensors(signature->outputs()));
+    if (options.fetches.empty() && options.targets.empty()) {
+      for (const auto& [name, tensor] : outputs) prepared.fetches.emplace_back(name, "");
+    }
+  } else {
+    RequireStep(options);
+  }
 
+  const std::shared_ptr<Graph>& graph = prepared.session->graph();
   std::vector<std::string> feeds, fetches;
   for (const auto& [name, text] : options.feeds) {
-    TROUPE_ASSIGN_OR_RETURN(Output output, graph->FindOutput(name));
-    absl::StatusOr<Tensor> value = ParseValue(text, output.type());
+    const std::string tensor = TensorOf(inputs, name);
+    const absl::StatusOr<Output> output = graph->FindOutput(tensor);
+    if (!output.ok()) return WithInputs(output.status(), inputs);
+    absl::StatusOr<Tensor> value = ParseValue(text, output->type());
     if (!value.ok()) {
       return absl::Status(value.status().code(),
                           StrCat("feed ", name, ": ", std::string(value.status().message())));
     }
-    feeds.push_back(name);
+    feeds.push_back(tensor);
     prepared.feeds.push_back(*std::move(value));
   }
-  for (const auto& fetch : options.fetches) fetches.push_back(fetch.first);
+  for (const auto& fetch : prepared.fetches) fetches.push_back(TensorOf(outputs, fetch.first));
   for (const std::string& init : options.init) {
     TROUPE_RETURN_IF_ERROR(prepared.session->Run(prepared.run_options, {}, {}, {init}, nullptr));
   }
@@ -79,12 +162,6 @@ void Interrupt(int number) {
 
 /// Results larger than this are summarized on a terminal, with so many elements at each end.
 constexpr int64_t kManyElements = 1000, kEdge = 3;
-
-void RequireStep(const Options& options) {
-  if (options.fetches.empty() && options.targets.empty()) {
-    throw UsageError{"nothing to run: give a --fetch or a --target"};
-  }
-}
 
 /// Finds out before the steps whether the files of the fetches can be written.
 absl::Status TryFiles(const Options& options) {
@@ -121,10 +198,10 @@ class Progress {
 };
 
 /// Prints what was fetched, or saves it.
-absl::Status Deliver(const Options& options, const std::vector<Tensor>& values) {
+absl::Status Deliver(const Prepared& prepared, const std::vector<Tensor>& values) {
   const bool terminal = isatty(STDOUT_FILENO) != 0;
   for (size_t i = 0; i < values.size(); ++i) {
-    const auto& [name, file] = options.fetches[i];
+    const auto& [name, file] = prepared.fetches[i];
     if (!file.empty()) {
       TROUPE_RETURN_IF_ERROR(WriteNpy(values[i], file));
       continue;
@@ -141,10 +218,9 @@ absl::Status Deliver(const Options& options, const std::vector<Tensor>& values) 
 }  // namespace
 
 absl::StatusOr<int> RunCommand(const Options& options) {
-  RequireStep(options);
   TROUPE_RETURN_IF_ERROR(TryFiles(options));
   TROUPE_ASSIGN_OR_RETURN(Prepared prepared, Prepare(options));
-  std::vector<Tensor> values(options.fetches.size());
+  std::vector<Tensor> values(prepared.fetches.size());
   std::signal(SIGINT, Interrupt);
   int64_t done = 0;
   {
@@ -155,7 +231,7 @@ absl::StatusOr<int> RunCommand(const Options& options) {
       progress.Update(done + 1);
     }
   }
-  if (done > 0) TROUPE_RETURN_IF_ERROR(Deliver(options, values));
+  if (done > 0) TROUPE_RETURN_IF_ERROR(Deliver(prepared, values));
   if (done == options.steps) return 0;
   std::cerr << "stopped after " << done << " of " << options.steps << " steps\n";
   return 128 + SIGINT;
@@ -195,9 +271,8 @@ int64_t PeakResidentKb() {
 
 absl::StatusOr<int> BenchCommand(const Options& options) {
   using Clock = std::chrono::steady_clock;
-  RequireStep(options);
   TROUPE_ASSIGN_OR_RETURN(Prepared prepared, Prepare(options));
-  std::vector<Tensor> values(options.fetches.size());
+  std::vector<Tensor> values(prepared.fetches.size());
   auto run = [&] {
     return prepared.step(prepared.feeds, absl::MakeSpan(values), prepared.run_options);
   };

@@ -102,6 +102,7 @@ std::shared_ptr<SessionInterface> MakeLocalSession(std::shared_ptr<Graph> graph,
   SessionRole::Options role;
   role.compile.simplify = options.optimize;
   role.compile.soft_placement = options.allow_soft_placement;
+  role.compile.log_placement = options.log_device_placement;
   return std::make_shared<LocalSession>(
       std::make_shared<SessionRole>(std::move(graph), std::move(runtime), role));
 }

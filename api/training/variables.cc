@@ -1,7 +1,12 @@
 #include "api/training/variables.h"
 
+#include <unordered_set>
+#include <utility>
+
 #include "api/ops.h"
 #include "devices/status_macros.h"
+#include "graph/collection_records.h"
+#include "graph/protos/meta_graph.pb.h"
 
 namespace troupe {
 
@@ -42,6 +47,14 @@ void ModelVariable::Build(const Scope& scope, const Output& initial_value, Kind 
     return;
   }
   Graph* graph = scope.graph().get();
+  VariableDef def;
+  def.set_variable_name(handle_.name());
+  def.set_initializer_name(initializer_->name());
+  def.set_initial_value_name(initial_value.name());
+  def.set_snapshot_name(value_.name());
+  def.set_is_resource(true);
+  def.set_trainable(kind == Kind::kTrainable);
+  SetVariableDef(graph, std::move(def));
   const bool local = kind == Kind::kLocal;
   graph->AddToCollection(local ? collections::kLocalVariables : collections::kVariables,
                          handle_.node->name());
@@ -55,17 +68,19 @@ void ModelVariable::Build(const Scope& scope, const Output& initial_value, Kind 
 
 ModelVariable ModelVariable::FromHandle(const Graph& graph, const std::string& name) {
   ModelVariable variable;
-  const std::string prefix = name.substr(0, name.rfind('/') + 1);
-  Node* handle = graph.FindNode(name);
-  Node* read = graph.FindNode(prefix + "read");
-  Node* assign = graph.FindNode(prefix + "assign");
-  if (handle == nullptr || read == nullptr || assign == nullptr) return variable;
-  variable.name_ = name.substr(0, name.rfind('/'));
+  const absl::StatusOr<VariableDef> def = DescribeVariable(graph, name);
+  if (!def.ok()) return variable;
+  Node* const handle = graph.FindNode(name);
+  Node* const assign = graph.FindNode(def->initializer_name());
+  const absl::StatusOr<Output> value = graph.FindOutput(def->snapshot_name());
+  if (assign == nullptr || !value.ok()) return variable;
+  constexpr std::string_view kHandle = "/handle";
+  variable.name_ = name.ends_with(kHandle) ? name.substr(0, name.size() - kHandle.size()) : name;
   variable.handle_ = Output(handle);
-  variable.value_ = Output(read);
+  variable.value_ = *value;
   variable.initializer_ = assign;
-  variable.type_ = read->output_type(0);
-  variable.shape_ = read->output_shape(0);
+  variable.type_ = value->type();
+  variable.shape_ = value->shape();
   return variable;
 }
 
@@ -79,24 +94,38 @@ std::vector<ModelVariable> ModelVariable::Trainable(const Graph& graph) {
 }
 
 Output ModelVariable::Read(const Scope& scope) const {
-  return ops::ReadVariableOp(scope, handle_, type_);
+  return is_resource() ? ops::ReadVariableOp(scope, handle_, type_) : ops::Identity(scope, handle_);
 }
 Node* ModelVariable::Assign(const Scope& scope, const Input& value) const {
-  return ops::AssignVariableOp(scope, handle_, value);
+  if (is_resource()) return ops::AssignVariableOp(scope, handle_, value);
+  return ops::Assign(scope, handle_, value).node;
 }
 Node* ModelVariable::AssignAdd(const Scope& scope, const Input& value) const {
-  return ops::AssignAddVariableOp(scope, handle_, value);
+  if (is_resource()) return ops::AssignAddVariableOp(scope, handle_, value);
+  return ops::AssignAdd(scope, handle_, value).node;
 }
 Node* ModelVariable::AssignSub(const Scope& scope, const Input& value) const {
-  return ops::AssignSubVariableOp(scope, handle_, value);
+  if (is_resource()) return ops::AssignSubVariableOp(scope, handle_, value);
+  return ops::AssignSub(scope, handle_, value).node;
+}
+bool ModelVariable::is_resource() const {
+  return !valid() || handle_.type() == ElementType::kResource;
 }
 
 namespace {
 
-Node* RunAll(const Scope& scope, const char* collection) {
+/// Those of a collection of initializers, and those of a collection of variables, which may have
+/// come with a MetaGraph that lists no initializers.
+Node* RunAll(const Scope& scope, const char* initializers, const char* variables) {
+  const Graph& graph = *scope.graph();
   std::vector<Node*> nodes;
-  for (const std::string& name : scope.graph()->Collection(collection)) {
-    if (Node* node = scope.graph()->FindNode(name)) nodes.push_back(node);
+  std::unordered_set<Node*> seen;
+  const auto add = [&](Node* node) {
+    if (node != nullptr && seen.insert(node).second) nodes.push_back(node);
+  };
+  for (const std::string& name : graph.Collection(initializers)) add(graph.FindNode(name));
+  for (const std::string& name : graph.Collection(variables)) {
+    add(ModelVariable::FromHandle(graph, name).initializer());
   }
   return ops::NoOp(scope.WithControlDependencies(nodes));
 }
@@ -104,11 +133,13 @@ Node* RunAll(const Scope& scope, const char* collection) {
 }  // namespace
 
 Node* GlobalVariablesInitializer(const Scope& scope) {
-  return RunAll(scope.WithOpName("init"), collections::kVariableInitializers);
+  return RunAll(scope.WithOpName("init"), collections::kVariableInitializers,
+                collections::kVariables);
 }
 
 Node* LocalVariablesInitializer(const Scope& scope) {
-  return RunAll(scope.WithOpName("init_local"), collections::kLocalVariableInitializers);
+  return RunAll(scope.WithOpName("init_local"), collections::kLocalVariableInitializers,
+                collections::kLocalVariables);
 }
 
 Output ReportUninitializedVariables(const Scope& scope) {
@@ -119,7 +150,10 @@ Output ReportUninitializedVariables(const Scope& scope) {
     const ModelVariable variable = ModelVariable::FromHandle(*scope.graph(), handle);
     if (!variable.valid()) continue;
     names.push_back(variable.name());
-    missing.push_back(ops::LogicalNot(own, ops::VarIsInitializedOp(own, variable.handle())));
+    const Output there = variable.is_resource()
+                             ? ops::VarIsInitializedOp(own, variable.handle())
+                             : ops::IsVariableInitialized(own, variable.handle());
+    missing.push_back(ops::LogicalNot(own, there));
     if (!own.ok()) return Output();
   }
   if (names.empty()) return Const(own, Tensor::Vector<std::string>({}));

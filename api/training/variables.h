@@ -46,7 +46,9 @@ class ModelVariable {
   static ModelVariable Local(const Scope& scope, const Output& initial_value,
                              std::string_view name);
 
-  /// The variable of which `handle_name` is the handle's node; an invalid one if there is none.
+  /// The variable of which `handle_name` is the handle's node, made here or imported, one of
+  /// TensorFlow's reference variables (VariableV2) too; an invalid one if there is none, or if it
+  /// has no initializer or nothing reads it.
   static ModelVariable FromHandle(const Graph& graph, const std::string& handle_name);
   /// The trainable variables of a graph, in the order in which they were made.
   static std::vector<ModelVariable> Trainable(const Graph& graph);
@@ -57,8 +59,11 @@ class ModelVariable {
   ElementType type() const { return type_; }
   const PartialShape& shape() const { return shape_; }
 
-  /// The resource handle.
+  /// The resource handle; of a reference variable, its reference.
   Output handle() const { return handle_; }
+  /// False for a reference variable, which can be read and assigned to here, but which the
+  /// optimizers' ops, gathers and scatters of resources do not take.
+  bool is_resource() const;
   /// The device that its nodes ask for; "": none, also of an invalid variable.
   std::string device() const { return valid() ? handle_.node->requested_device() : ""; }
   /// The value as the step finds it when this is read: one read for all users, and what to

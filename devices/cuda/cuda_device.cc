@@ -356,6 +356,13 @@ absl::StatusOr<std::unique_ptr<Device>> CudaFactory::Create(const DeviceName& na
   return std::make_unique<CudaDevice>(std::move(attributes), number, card);
 }
 
+absl::StatusOr<int64_t> CudaFactory::TotalMemory(int number) {
+  cudaDeviceProp properties{};
+  TROUPE_RETURN_IF_ERROR(
+      CudaStatus(cudaGetDeviceProperties(&properties, number), StrCat("card ", number)));
+  return static_cast<int64_t>(properties.totalGlobalMem);
+}
+
 std::optional<DeviceFigures> CudaFactory::Figures(const Device& device) const {
   const int card = static_cast<const CudaDevice&>(device).number();
   const auto ask = [card](cudaDeviceAttr attribute) {

@@ -135,6 +135,7 @@ class CudaFactory final : public DeviceFactory {
                                                  const std::shared_ptr<ComputePool>& pool) override;
   std::optional<DeviceFigures> Figures(const Device& device) const override;
   bool Connect(const Device& from, const Device& to) override;
+  absl::StatusOr<int64_t> TotalMemory(int number) override;
 
  private:
   std::mutex mutex_;
