@@ -19,9 +19,18 @@ constexpr char kOps[] =
     "TensorListElementShape TensorListLength TensorListPushBackBatch TruncatedNormal "
     "VarIsInitializedOp VariableShape ZerosLike";
 
+constexpr char kTableOps[] =
+    "HashTable HashTableV2 InitializeTable InitializeTableFromTextFile "
+    "InitializeTableFromTextFileV2 InitializeTableV2 LookupTableFind LookupTableFindV2 "
+    "LookupTableInsert LookupTableInsertV2 LookupTableSize LookupTableSizeV2 "
+    "MutableDenseHashTable MutableDenseHashTableV2 MutableHashTable MutableHashTableOfTensors "
+    "MutableHashTableOfTensorsV2 MutableHashTableV2";
+
 [[maybe_unused]] const bool kRegistered = [] {
-  for (const absl::string_view op : absl::StrSplit(kOps, ' ')) {
-    GradientRegistry::Global()->Register({op.data(), op.size()}, nullptr);
+  for (const char* ops : {kOps, kTableOps}) {
+    for (const absl::string_view op : absl::StrSplit(ops, ' ')) {
+      GradientRegistry::Global()->Register({op.data(), op.size()}, nullptr);
+    }
   }
   return true;
 }();

@@ -21,8 +21,8 @@ class MakeAccumulator final : public ResourceMaker {
   }
 
  private:
-  RefPtr<Resource> Make(ResourceProvider& resources, const std::string& name) override {
-    return resources.MakeAccumulator(name, options_);
+  absl::StatusOr<RefPtr<Resource>> Make(KernelContext& ctx, const std::string& name) override {
+    return ctx.resources()->MakeAccumulator(name, options_);
   }
   absl::Status Check(const WaitingResource& resource) override {
     const auto* accumulator = dynamic_cast<const Accumulator*>(&resource);

@@ -62,8 +62,8 @@ class MakeQueue final : public ResourceMaker {
     return absl::OkStatus();
   }
 
-  RefPtr<Resource> Make(ResourceProvider& resources, const std::string& name) override {
-    return resources.MakeQueue(name, options_);
+  absl::StatusOr<RefPtr<Resource>> Make(KernelContext& ctx, const std::string& name) override {
+    return ctx.resources()->MakeQueue(name, options_);
   }
 
   absl::Status Check(const WaitingResource& resource) override {

@@ -49,7 +49,18 @@ void WaitingResource::HandleOne(Message* message) noexcept {
   } else {
     call = static_cast<Call*>(message);
     call->Arrive();
-    lines_[call->line_].Push(call);
+    if (orders_[call->line_] == Order::kAny && !abandoned()) {
+      // Where it changes nothing, those who wait need not be asked again.
+      const bool over = ServeOne(call);
+      if (!over) {
+        lines_[call->line_].Push(call);
+        if (call->cancellation != nullptr) RegisterCancellation(call);
+        return Served();
+      }
+      call = nullptr;
+    } else {
+      lines_[call->line_].Push(call);
+    }
   }
   if (abandoned()) {
     const absl::Status destroyed = CatchExceptions(
@@ -63,17 +74,44 @@ void WaitingResource::HandleOne(Message* message) noexcept {
 void WaitingResource::ServeAll() noexcept {
   for (bool progress = true; progress;) {
     progress = false;
-    for (Line& line : lines_) {
-      while (Call* call = line.front()) {
-        const auto served = CatchExceptions([&] { return call->Serve(); });
-        if (served.ok() && *served == Call::Progress::kNone) break;
-        progress = true;
-        if (served.ok() && *served == Call::Progress::kSome) break;
-        End(line.Pop(), served.status());
-      }
+    for (int i = 0; i < 2; ++i) {
+      progress |= orders_[i] == Order::kAny ? ServeAnyOf(&lines_[i]) : ServeInOrder(&lines_[i]);
     }
   }
   Served();
+}
+
+bool WaitingResource::ServeInOrder(Line* line) noexcept {
+  bool progress = false;
+  while (Call* call = line->front()) {
+    const auto served = CatchExceptions([&] { return call->Serve(); });
+    if (served.ok() && *served == Call::Progress::kNone) break;
+    progress = true;
+    if (served.ok() && *served == Call::Progress::kSome) break;
+    End(line->Pop(), served.status());
+  }
+  return progress;
+}
+
+bool WaitingResource::ServeAnyOf(Line* line) noexcept {
+  bool progress = false;
+  Line kept;
+  while (Call* call = line->Pop()) {
+    if (ServeOne(call)) {
+      progress = true;
+    } else {
+      kept.Push(call);
+    }
+  }
+  *line = kept;
+  return progress;
+}
+
+bool WaitingResource::ServeOne(Call* call) noexcept {
+  const auto served = CatchExceptions([&] { return call->Serve(); });
+  if (served.ok() && *served != Call::Progress::kOver) return false;
+  End(call, served.status());
+  return true;
 }
 
 void WaitingResource::RegisterCancellation(Call* call) noexcept {
@@ -183,66 +221,89 @@ absl::StatusOr<RefPtr<Resource>> FindResource(KernelContext& ctx, const char* wh
 
 // --- making --------------------------------------------------------------------------------------
 
-ResourceMaker::ResourceMaker(KernelConstruction& construction, std::string type_name,
-                             absl::Status* status)
-    : by_name_(IsRefType(construction.output_type(0))),
-      container_(construction.Attr<std::string>("container")),
+NamedResource::NamedResource(KernelConstruction& construction, std::string type_name,
+                             Unnamed unnamed, absl::Status* status)
+    : container_(construction.Attr<std::string>("container")),
       name_(construction.Attr<std::string>("shared_name")),
       type_name_(std::move(type_name)) {
   *status = CheckContainer(container_);
   if (status->ok() && !name_.empty() && name_[0] == '_') {
     *status = InvalidArgument("shared_name must not start with '_': '", name_, "'");
   }
-  if (name_.empty()) name_ = construction.node_name();
+  if (!name_.empty()) return;
+  name_ = construction.node_name();
+  if (unnamed == Unnamed::kLikeTheNode) return;
+  private_ = true;
+  static std::atomic<uint64_t> next{0};
+  name_ = StrCat("_", next.fetch_add(1, std::memory_order_relaxed), "_", name_);
 }
 
-absl::Status ResourceMaker::Compute(KernelContext& ctx) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (ctx.resources() == nullptr) return NoResources();
-  if (!resource_ || resource_->abandoned() || resources_ != ctx.resources()) {
-    TROUPE_RETURN_IF_ERROR(Find(ctx));
+NamedResource::~NamedResource() {
+  // NotFound: the container has been emptied.
+  if (private_ && resource_ && !resource_->abandoned()) {
+    resources_->Destroy(container_, name_).IgnoreError();
   }
-  if (by_name_) return PutName(ctx);
-  ctx.output(0) = handle_;
-  return absl::OkStatus();
 }
 
-absl::Status ResourceMaker::Find(KernelContext& ctx) {
+absl::StatusOr<WaitingResource*> NamedResource::Find(KernelContext& ctx, Make make, Check check,
+                                                     bool* again) {
+  if (ctx.resources() == nullptr) return NoResources();
+  *again = !resource_ || resource_->abandoned() || resources_ != ctx.resources();
+  if (!*again) return resource_.get();
   TROUPE_ASSIGN_OR_RETURN(
       RefPtr<Resource> found,
-      ctx.resources()->FindOrCreate(container_, name_, [&]() -> absl::StatusOr<RefPtr<Resource>> {
-        return Make(*ctx.resources(), name_);
-      }));
+      ctx.resources()->FindOrCreate(container_, name_, [&] { return make(name_); }));
   auto* resource = dynamic_cast<WaitingResource*>(found.get());
   if (resource == nullptr) {
     return InvalidArgument("the resource is ", found->DebugString(), ", not a ", type_name_);
   }
-  TROUPE_RETURN_IF_ERROR(Check(*resource));
-  ResourceHandle handle;
-  if (ctx.step().device != nullptr) handle.device = ctx.step().device->name();
-  handle.container = container_;
-  handle.name = name_;
-  handle.type_name = type_name_;
-  handle.resource = std::move(found);
-  handle_ = Tensor::Scalar(std::move(handle));
+  TROUPE_RETURN_IF_ERROR(check(*resource));
   resource_ = RefPtr<WaitingResource>::Share(resource);
-  reference_.reset();
   resources_ = ctx.resources();
+  return resource;
+}
+
+ResourceMaker::ResourceMaker(KernelConstruction& construction, std::string type_name,
+                             absl::Status* status, Unnamed unnamed)
+    : by_name_(IsRefType(construction.output_type(0))),
+      resource_(construction, std::move(type_name), unnamed, status) {}
+
+absl::Status ResourceMaker::Compute(KernelContext& ctx) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  bool again = false;
+  TROUPE_ASSIGN_OR_RETURN(WaitingResource * resource,
+                          resource_.Find(
+                              ctx, [&](const std::string& name) { return Make(ctx, name); },
+                              [&](const WaitingResource& found) { return Check(found); }, &again));
+  if (again || !handle_.valid()) {
+    ResourceHandle handle;
+    if (ctx.step().device != nullptr) handle.device = ctx.step().device->name();
+    handle.container = resource_.container();
+    handle.name = resource_.name();
+    handle.type_name = resource_.type_name();
+    handle.resource = RefPtr<Resource>::Share(resource);
+    handle_ = Tensor::Scalar(std::move(handle));
+    reference_.reset();
+  }
+  if (by_name_) return PutReference(ctx, resource_.container(), resource_.name(), &reference_);
+  ctx.output(0) = handle_;
   return absl::OkStatus();
 }
 
-absl::Status ResourceMaker::PutName(KernelContext& ctx) {
-  auto* known = static_cast<Variable*>(reference_.get());
+absl::Status PutReference(KernelContext& ctx, const std::string& container, const std::string& name,
+                          RefPtr<Resource>* variable) {
+  if (ctx.resources() == nullptr) return NoResources();
+  auto* known = static_cast<Variable*>(variable->get());
   if (known == nullptr || known->destroyed()) {
     TROUPE_ASSIGN_OR_RETURN(RefPtr<Variable> made,
                             ctx.resources()->FindOrCreateVariable(
-                                kNames, StrCat(container_, std::string(1, kSeparator), name_),
+                                kNames, StrCat(container, std::string(1, kSeparator), name),
                                 ElementType::kString, Shape({2})));
     if (Variable::Lease lease = made->TryLend()) {
-      lease.set_value(Tensor::Vector<std::string>({container_, name_}));
+      lease.set_value(Tensor::Vector<std::string>({container, name}));
     }
-    reference_ = std::move(made);
-    known = static_cast<Variable*>(reference_.get());
+    *variable = std::move(made);
+    known = static_cast<Variable*>(variable->get());
   }
   ctx.set_output_ref(0, known);
   return absl::OkStatus();

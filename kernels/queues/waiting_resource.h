@@ -1,4 +1,4 @@
-/// Resources at which calls wait for one another: queues, accumulators.
+/// Resources at which calls wait for one another: queues, accumulators, locks, staging areas.
 #ifndef TROUPE_KERNELS_QUEUES_WAITING_RESOURCE_H_
 #define TROUPE_KERNELS_QUEUES_WAITING_RESOURCE_H_
 
@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "devices/resource_handle.h"
 #include "kernels/cancellation.h"
@@ -57,7 +58,8 @@ class WaitingResource : public Resource {
 
     /// The call comes to its line.
     virtual void Arrive() noexcept {}
-    /// The call, at the head of its line, goes on as far as it can. An error ends it.
+    /// The call, at the head of its line or in a line without order, goes on as far as it can. An
+    /// error ends it.
     virtual absl::StatusOr<Progress> Serve() = 0;
     /// An error has ended the call: what it has taken goes back. If this throws, it is lost.
     virtual void Withdraw() {}
@@ -112,7 +114,13 @@ class WaitingResource : public Resource {
     Message *first_ = nullptr, *last_ = nullptr;
   };
 
-  explicit WaitingResource(std::string name) : name_(std::move(name)) {}
+  /// How calls of a line are served: one after another, or each as soon as what it asks for is
+  /// there, whoever came before it.
+  enum class Order : uint8_t { kInOrder, kAny };
+
+  explicit WaitingResource(std::string name, Order first = Order::kInOrder,
+                           Order second = Order::kInOrder)
+      : name_(std::move(name)), orders_{first, second} {}
 
   /// Has whoever plays see what has changed elsewhere: calls are cancelled, what was lent is back.
   void LookAgain() noexcept;
@@ -132,12 +140,18 @@ class WaitingResource : public Resource {
  private:
   void HandleOne(Message* message) noexcept;
   void ServeAll() noexcept;
+  /// Serves a call that is in no line; true if it is over.
+  bool ServeOne(Call* call) noexcept;
+  /// True if a call has gone on.
+  bool ServeInOrder(Line* line) noexcept;
+  bool ServeAnyOf(Line* line) noexcept;
   /// Ends a call, which is in no line any more.
   void End(Call* call, absl::Status status) noexcept;
   void DropCancelled(Line* line) noexcept;
   void RegisterCancellation(Call* call) noexcept;
 
   const std::string name_;
+  const Order orders_[2];
   std::atomic<bool> abandoned_{false};
 
  protected:
@@ -249,31 +263,91 @@ class WaitingKernel : public AsyncKernel {
   virtual absl::Status Ask(const T& resource, KernelContext& ctx, Call* call) = 0;
 };
 
+/// A resource of a node's container, named by `shared_name` or like the node; made by the first who
+/// asks. Found once, and again when the container has let go of it. Thread-safe.
+class NamedResource {
+ public:
+  /// What a node is that has neither `shared_name` nor its name for one: nobody else's.
+  enum class Unnamed : uint8_t { kLikeTheNode, kPrivate };
+
+  NamedResource(KernelConstruction& construction, std::string type_name, Unnamed unnamed,
+                absl::Status* status);
+  /// What is private goes with the kernel.
+  ~NamedResource();
+
+  using Make = absl::FunctionRef<absl::StatusOr<RefPtr<Resource>>(const std::string& name)>;
+  using Check = absl::FunctionRef<absl::Status(const WaitingResource&)>;
+
+  /// InvalidArgument if what is there is no `WaitingResource`, or what `check` says. `*again`: it
+  /// is not the one of the last call.
+  absl::StatusOr<WaitingResource*> Find(KernelContext& ctx, Make make, Check check, bool* again);
+
+  const std::string& container() const { return container_; }
+  const std::string& name() const { return name_; }
+  const std::string& type_name() const { return type_name_; }
+
+ private:
+  std::string container_, name_;
+  const std::string type_name_;
+  bool private_ = false;
+  RefPtr<WaitingResource> resource_;  ///< As found last.
+  ResourceProvider* resources_ = nullptr;
+};
+
 /// Kernel that puts out a handle (or a reference, by the type of its output) to a resource of its
-/// node's container, named by `shared_name` or like the node; made by the first who asks.
+/// node's container.
 class ResourceMaker : public Kernel {
  public:
   absl::Status Compute(KernelContext& ctx) override;
 
  protected:
-  ResourceMaker(KernelConstruction& construction, std::string type_name, absl::Status* status);
+  using Unnamed = NamedResource::Unnamed;
 
-  virtual RefPtr<Resource> Make(ResourceProvider& resources, const std::string& name) = 0;
+  ResourceMaker(KernelConstruction& construction, std::string type_name, absl::Status* status,
+                Unnamed unnamed = Unnamed::kLikeTheNode);
+
+  virtual absl::StatusOr<RefPtr<Resource>> Make(KernelContext& ctx, const std::string& name) = 0;
   /// InvalidArgument if the resource that exists is not what this node would make.
   virtual absl::Status Check(const WaitingResource& resource) = 0;
 
  private:
-  absl::Status Find(KernelContext& ctx);
   absl::Status PutName(KernelContext& ctx);
 
-  bool by_name_;
-  std::string container_, name_, type_name_;
+  const bool by_name_;
   std::mutex mutex_;
-  RefPtr<WaitingResource> resource_;  ///< As found last.
+  NamedResource resource_;
   Tensor handle_;
   RefPtr<Resource> reference_;  ///< The variable that is called like the resource.
-  ResourceProvider* resources_ = nullptr;
 };
+
+/// A `NamedResource` of kind `T`, for kernels without handles. Thread-safe.
+template <typename T>
+class NamedKind {
+ public:
+  NamedKind(KernelConstruction& construction, absl::Status* status)
+      : named_(construction, T::kKind, NamedResource::Unnamed::kLikeTheNode, status) {}
+
+  absl::StatusOr<RefPtr<T>> Find(KernelContext& ctx, NamedResource::Make make) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    bool again = false;
+    TROUPE_ASSIGN_OR_RETURN(WaitingResource * found, named_.Find(ctx, make, Check, &again));
+    return RefPtr<T>::Share(static_cast<T*>(found));
+  }
+
+ private:
+  static absl::Status Check(const WaitingResource& resource) {
+    if (dynamic_cast<const T*>(&resource) != nullptr) return absl::OkStatus();
+    return InvalidArgument("the resource is ", resource.DebugString(), ", not a ", T::kKind);
+  }
+
+  std::mutex mutex_;
+  NamedResource named_;
+};
+
+/// Makes output 0 a reference to a string variable that names a resource: the handle of the older
+/// ops. `*variable` keeps it from one step to the next.
+absl::Status PutReference(KernelContext& ctx, const std::string& container, const std::string& name,
+                          RefPtr<Resource>* variable);
 
 }  // namespace troupe
 
