@@ -31,8 +31,8 @@ absl::Status BackgroundTask::Begin(std::function<absl::Status()> task) {
 absl::Status BackgroundTask::Wait() {
   if (running_ == nullptr) return absl::OkStatus();
   if (!running_->ended.WaitForNotificationWithTimeout(patience_)) {
-    return absl::DeadlineExceededError(StrCat("what was begun before still runs after ",
-                                              absl::FormatDuration(patience_)));
+    return absl::DeadlineExceededError(
+        StrCat("what was begun before still runs after ", absl::FormatDuration(patience_)));
   }
   return std::exchange(running_, nullptr)->status;
 }

@@ -26,8 +26,9 @@ absl::StatusOr<Output> GlobalStepRead(const Scope& scope, const char* who) {
   if (!step.valid()) return absl::FailedPreconditionError("the graph's global step is no variable");
   const Output read = step.Read(Scope(scope.graph()).NewSubScope("global_step_read"));
   if (!read.valid()) {
-    return absl::FailedPreconditionError("the graph's global step cannot be read: the graph is "
-                                         "finalized");
+    return absl::FailedPreconditionError(
+        "the graph's global step cannot be read: the graph is "
+        "finalized");
   }
   graph.AddToCollection(kReads, read.name());
   return read;

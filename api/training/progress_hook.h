@@ -16,9 +16,10 @@
 TROUPE_EXPORT_BEGIN
 namespace troupe {
 
-/// Shows the global step, steps a second, the loss, and the time that is left. On a terminal it is a
-/// bar, drawn anew ten times a second. Elsewhere, a file or another program, these are lines: after
-/// a second, then after twice as long each time, up to a minute, so that a day is 1,440 lines.
+/// Shows the global step, steps a second, the loss, and the time that is left. On a terminal it is
+/// a bar, drawn anew ten times a second. Elsewhere, a file or another program, these are lines:
+/// after a second, then after twice as long each time, up to a minute, so that a day is 1,440
+/// lines.
 ///
 ///     step 1200/10000, 12 %, 345 steps/s, loss 0.0123, 25s left
 ///

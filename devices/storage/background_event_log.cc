@@ -130,8 +130,7 @@ absl::Status BackgroundEventLog::Add(Event event) {
   std::unique_lock<std::mutex> lock(state.mutex);
   if (state.closing) return state.Closed();
   TROUPE_RETURN_IF_ERROR(state.Await(&lock, "an event", [&] {
-    return !state.status.ok() ||
-           static_cast<int64_t>(state.queue.size()) < state.options.max_queue;
+    return !state.status.ok() || static_cast<int64_t>(state.queue.size()) < state.options.max_queue;
   }));
   if (state.closing) return state.Closed();  // While it waited.
   state.queue.push_back(std::move(event));

@@ -33,8 +33,9 @@ double WallTime(absl::Time time) { return static_cast<double>(absl::ToUnixMicros
 absl::StatusOr<std::unique_ptr<EventLog>> EventLog::Create(const std::string& directory,
                                                            const EventLogOptions& options) {
   TROUPE_ASSIGN_OR_RETURN(FileSystem* const files, FileSystems().Find(directory));
-  TROUPE_ASSIGN_OR_RETURN(auto file, EventFileWriter::Create(files, directory, absl::Now(),
-                                                             HostName(), OwnSuffix(options.suffix)));
+  TROUPE_ASSIGN_OR_RETURN(auto file,
+                          EventFileWriter::Create(files, directory, absl::Now(), HostName(),
+                                                  OwnSuffix(options.suffix)));
   return std::unique_ptr<EventLog>(new EventLog(std::move(file), options));
 }
 

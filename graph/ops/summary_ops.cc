@@ -128,8 +128,7 @@ OpDefBuilder OnWriter(const char* name, const char* rest, const char* doc) {
              "Writes images as `ImageSummary` has them.")
         .Attr("max_images: int >= 1 = 3")
         .Attr("T: {uint8, double, float, half} = DT_FLOAT"),
-    OnWriter("WriteAudioSummary",
-             ", step: int64, tag: string, tensor: float, sample_rate: float",
+    OnWriter("WriteAudioSummary", ", step: int64, tag: string, tensor: float, sample_rate: float",
              "Writes sounds as `AudioSummaryV2` has them.")
         .Attr("max_outputs: int >= 1 = 3"),
     OnWriter("WriteGraphSummary", ", step: int64, tensor: string",

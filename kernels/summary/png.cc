@@ -79,8 +79,8 @@ absl::Status EncodePng(const ByteImage& image, std::string* out) {
   png_destroy_write_struct(&png, &info);
   TROUPE_RETURN_IF_ERROR(sink.status);
   if (written) return absl::OkStatus();
-  return absl::InternalError(StrCat("a PNG of ", image.width, " x ", image.height, " pixels: ",
-                                    std::string_view(sink.message)));
+  return absl::InternalError(StrCat("a PNG of ", image.width, " x ", image.height,
+                                    " pixels: ", std::string_view(sink.message)));
 }
 
 }  // namespace troupe

@@ -41,7 +41,8 @@ absl::StatusOr<std::string> ScalarText(const Tensor& tensor, const char* what) {
 absl::Status AddScalars(const Tensor& tags, const Tensor& values, Summary* summary) {
   if (tags.shape() != values.shape()) {
     std::string tag;
-    if (tags.num_elements() == 1) tag = StrCat(" (tag '", *tags.unchecked_data<std::string>(), "')");
+    if (tags.num_elements() == 1)
+      tag = StrCat(" (tag '", *tags.unchecked_data<std::string>(), "')");
     return InvalidArgument("tags and values must have the same shape, got ",
                            tags.shape().ToString(), " and ", values.shape().ToString(), tag);
   }
@@ -99,8 +100,7 @@ Range RangeOf(float min, float max) {
 
 /// Scales one image of `channels`; arithmetic is of type T, so that a half rounds as TensorFlow's.
 template <typename T>
-void ScaleImage(absl::Span<const T> from, int64_t channels, const uint8_t* bad_color,
-                uint8_t* to) {
+void ScaleImage(absl::Span<const T> from, int64_t channels, const uint8_t* bad_color, uint8_t* to) {
   const auto finite = [channels](const T* pixel) {
     return std::all_of(pixel, pixel + channels, [](T x) { return std::isfinite(double{x}); });
   };
@@ -160,8 +160,8 @@ absl::Status AddImages(const std::string& tag, const Tensor& images, int64_t mos
   std::vector<uint8_t> scaled(images.type() == ElementType::kUint8 ? 0 : size);
   for (int64_t i = 0; i < std::min(most, images.dim(0)); ++i) {
     ByteImage image{height, width, channels, scaled};
-    const absl::Status status = SwitchType<float, half, double, uint8_t>(
-        images.type(), [&]<typename T>() {
+    const absl::Status status =
+        SwitchType<float, half, double, uint8_t>(images.type(), [&]<typename T>() {
           const auto from = images.unchecked_values<T>().subspan(i * size, size);
           if constexpr (std::is_same_v<T, uint8_t>) {
             image.pixels = from;
@@ -204,11 +204,11 @@ absl::Status AddSounds(const std::string& tag, const Tensor& sounds, float rate,
     audio->set_num_channels(channels);
     audio->set_length_frames(frames);
     audio->set_content_type("audio/wav");
-    const auto samples = sounds.unchecked_values<float>().subspan(i * frames * channels,
-                                                                  frames * channels);
-    TROUPE_RETURN_IF_ERROR(EncodeWav(
-        {frames, channels, std::max<int64_t>(1, std::llrint(rate)), samples},
-        audio->mutable_encoded_audio_string()));
+    const auto samples =
+        sounds.unchecked_values<float>().subspan(i * frames * channels, frames * channels);
+    TROUPE_RETURN_IF_ERROR(
+        EncodeWav({frames, channels, std::max<int64_t>(1, std::llrint(rate)), samples},
+                  audio->mutable_encoded_audio_string()));
   }
   return absl::OkStatus();
 }

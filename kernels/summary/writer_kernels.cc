@@ -32,7 +32,8 @@ class Writer final : public Resource {
     return absl::OkStatus();
   }
   absl::StatusOr<EventLog*> log() const {
-    if (log_ == nullptr) return absl::FailedPreconditionError(StrCat(DebugString(), " is not open"));
+    if (log_ == nullptr)
+      return absl::FailedPreconditionError(StrCat(DebugString(), " is not open"));
     return log_.get();
   }
   absl::Status Close() {

@@ -105,8 +105,7 @@ TEST_F(WriterOps, WriteGraphsAndEvents) {
   event.set_step(77);
   event.set_wall_time(3.5);
   event.mutable_session_log()->set_msg("hello");
-  Node* write_graph =
-      ops::WriteGraphSummary(s_, writer_, int64_t{3}, graph.SerializeAsString());
+  Node* write_graph = ops::WriteGraphSummary(s_, writer_, int64_t{3}, graph.SerializeAsString());
   Node* import = ops::ImportEvent(s_, writer_, event.SerializeAsString());
   ASSERT_TRUE(Run(open_).ok());
   ASSERT_TRUE(Run(write_graph).ok());
@@ -141,12 +140,11 @@ TEST_F(WriterOps, BadInputIsAnError) {
   const Tensor vector = Tensor::Vector<int64_t>({1, 2});
   const Tensor empty = Tensor::Uninitialized(ElementType::kFloat, Shape({0}));
   const Tensor tags = Tensor::Vector<std::string>({"a", "b"});
-  for (Node* bad : {scalar(vector, "a", 1), scalar(int64_t{1}, tags, 1),
-                    scalar(int64_t{1}, "a", empty),
-                    ops::WriteHistogramSummary(s_, writer_, int64_t{1}, "a", NAN),
-                    ops::WriteImageSummary(s_, writer_, int64_t{1}, "a", {1.0f},
-                                           Tensor::Vector<uint8_t>({0})),
-                    ops::WriteAudioSummary(s_, writer_, int64_t{1}, "a", {1.0f}, 1.0f)}) {
+  for (Node* bad :
+       {scalar(vector, "a", 1), scalar(int64_t{1}, tags, 1), scalar(int64_t{1}, "a", empty),
+        ops::WriteHistogramSummary(s_, writer_, int64_t{1}, "a", NAN),
+        ops::WriteImageSummary(s_, writer_, int64_t{1}, "a", {1.0f}, Tensor::Vector<uint8_t>({0})),
+        ops::WriteAudioSummary(s_, writer_, int64_t{1}, "a", {1.0f}, 1.0f)}) {
     EXPECT_TRUE(absl::IsInvalidArgument(Run(bad))) << bad->name();
   }
   for (Node* bad : {ops::ImportEvent(s_, writer_, "\xff\xff"),
@@ -157,8 +155,7 @@ TEST_F(WriterOps, BadInputIsAnError) {
   Node* nowhere = ops::CreateSummaryFileWriter(s_, ops::SummaryWriter(s_), "/dev/null/a", 1, 1, "");
   EXPECT_FALSE(Run(nowhere).ok());
   const Output queue = ops::FIFOQueueV2(s_, {ElementType::kFloat}, {.shared_name = "a_queue"});
-  const absl::Status other =
-      Run(ops::WriteScalarSummary(s_, queue, int64_t{1}, "a", 1));
+  const absl::Status other = Run(ops::WriteScalarSummary(s_, queue, int64_t{1}, "a", 1));
   EXPECT_TRUE(absl::IsInvalidArgument(other)) << other;
   EXPECT_THAT(std::string(other.message()), HasSubstr("not to a SummaryWriter"));
 }

@@ -61,9 +61,9 @@ TEST(Summaries, AreNamedLikeTensorFlows) {
   const Summary all = Parsed((*values)[0]);
   std::vector<std::string> tags;
   for (const Summary::Value& value : all.value()) tags.push_back(value.tag());
-  EXPECT_THAT(tags, ElementsAre("loss", "loss_1", "layer/learning_rate", "family/layer/family/x",
-                                "layer/weights", "input/image/0", "input/image/1", "sound/audio",
-                                "notes"));
+  EXPECT_THAT(
+      tags, ElementsAre("loss", "loss_1", "layer/learning_rate", "family/layer/family/x",
+                        "layer/weights", "input/image/0", "input/image/1", "sound/audio", "notes"));
   EXPECT_EQ(all.value(1).simple_value(), 2.0f);
   EXPECT_EQ(all.value(4).histo().num(), 2);
   EXPECT_EQ(all.value(8).metadata().plugin_data().plugin_name(), "text");
@@ -110,8 +110,8 @@ TEST_F(Writing, WhatIsAddedIsWritten) {
   EXPECT_EQ(writer.directory(), folder_);
 
   const Scope s = Scope::NewRoot();
-  const Output loss = summary::Scalar(s, "loss", 0.5f);
-  const Output text = summary::Text(s, "notes", "hello");
+  summary::Scalar(s, "loss", 0.5f);
+  summary::Text(s, "notes", "hello");
   const Output merged = summary::MergeAll(s);
   auto session = Session::Create(s.graph());
   RunMetadata metadata;
@@ -187,8 +187,8 @@ TEST_F(Writing, BadInputIsAnError) {
   ASSERT_TRUE(writer.ok()) << writer.status();
   EXPECT_TRUE(absl::IsInvalidArgument((*writer)->AddSummary("\xff\xff", 1)));
   EXPECT_TRUE(absl::IsInvalidArgument((*writer)->AddSummary(Tensor::Scalar(1.0f), 1)));
-  EXPECT_TRUE(absl::IsInvalidArgument(
-      (*writer)->AddSummary(Tensor::Vector<std::string>({"", ""}), 1)));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument((*writer)->AddSummary(Tensor::Vector<std::string>({"", ""}), 1)));
   EXPECT_TRUE(absl::IsInvalidArgument(SummaryWriter::Create(folder_, {.max_queue = 0}).status()));
   EXPECT_TRUE(absl::IsUnimplemented(SummaryWriter::Create("nobodys://a").status()));
   EXPECT_FALSE(SummaryWriter::Create("/dev/null/folder").ok());

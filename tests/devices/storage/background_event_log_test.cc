@@ -1,5 +1,6 @@
 #include "devices/storage/background_event_log.h"
 
+#include <algorithm>
 #include <string>
 #include <thread>
 #include <vector>
@@ -13,8 +14,6 @@
 
 namespace troupe {
 namespace {
-
-using testing::HasSubstr;
 
 /// The disk of this program's paths "log://...".
 SimulatedDisk* Disk() {
@@ -85,7 +84,8 @@ TEST(BackgroundEventLog, ManyThreadsAdd) {
 
 TEST(BackgroundEventLog, TwoLogsHaveTwoFiles) {
   Disk()->SetFault(SimulatedDisk::Fault::kNone, 0);
-  auto one = BackgroundEventLog::Create("log://a/two"), other = BackgroundEventLog::Create("log://a/two");
+  auto one = BackgroundEventLog::Create("log://a/two"),
+       other = BackgroundEventLog::Create("log://a/two");
   ASSERT_TRUE(one.ok() && other.ok());
   EXPECT_NE((*one)->path(), (*other)->path());
 }
@@ -100,7 +100,6 @@ TEST(BackgroundEventLog, TellsOfAFullDisk) {
   ASSERT_TRUE((*log)->Add(AtStep(2)).ok());
   const absl::Status full = (*log)->Flush();
   EXPECT_TRUE(absl::IsResourceExhausted(full)) << full;
-  EXPECT_THAT(std::string(full.message()), HasSubstr("log://a/full"));
   // And goes on telling.
   EXPECT_EQ((*log)->Add(AtStep(3)), full);
   EXPECT_EQ((*log)->status(), full);
