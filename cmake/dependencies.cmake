@@ -8,6 +8,7 @@ find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(OneDnn 2.6 REQUIRED)
 find_package(Boost 1.74 REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(PNG REQUIRED)
 find_package(OpenSSL 3.0 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
@@ -58,10 +59,10 @@ set(TROUPE_PUBLIC_LIBRARIES
 
 # What stays inside it.
 set(TROUPE_PRIVATE_LIBRARIES
-    CAF::core OneDnn::dnnl Eigen3::Eigen Boost::headers ZLIB::ZLIB
+    CAF::core OneDnn::dnnl Eigen3::Eigen Boost::headers ZLIB::ZLIB PNG::PNG
     nlohmann_json::nlohmann_json OpenSSL::SSL OpenSSL::Crypto
     ${TROUPE_LEVELDB_LIBRARY} ${TROUPE_SNAPPY_LIBRARY} ${TROUPE_ISAL_LIBRARY}
     ${TROUPE_GOMP_LIBRARY})
 
 # How programs link what stays inside if the library is static.
-set(TROUPE_STATIC_LINK_OPTIONS -lcaf_core -ldnnl -lssl -lcrypto -lz -lleveldb -lsnappy -lisal -lgomp -ldl -lpthread)
+set(TROUPE_STATIC_LINK_OPTIONS -lcaf_core -ldnnl -lssl -lcrypto -lpng -lz -lleveldb -lsnappy -lisal -lgomp -ldl -lpthread)

@@ -3,7 +3,8 @@
 
 set(TROUPE_PUBLIC_MESSAGES
     graph/protos/config.pb.h graph/protos/error_codes.pb.h graph/protos/graph.pb.h
-    graph/protos/meta_graph.pb.h graph/protos/stats.pb.h graph/protos/tensor.pb.h)
+    graph/protos/meta_graph.pb.h graph/protos/stats.pb.h graph/protos/summary.pb.h
+    graph/protos/tensor.pb.h)
 
 file(GLOB TROUPE_PUBLIC_HEADERS RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/api/*.h ${PROJECT_SOURCE_DIR}/api/training/*.h)

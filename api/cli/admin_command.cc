@@ -5,7 +5,7 @@
 
 #include "api/administration.h"
 #include "api/cli/certificates_command.h"
-#include "api/cli/chrome_trace.h"
+#include "api/internal/chrome_trace.h"
 #include "devices/status_macros.h"
 #include "graph/protos/config.pb.h"
 

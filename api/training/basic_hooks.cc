@@ -6,35 +6,13 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "api/training/variables.h"
+#include "api/internal/global_step.h"
 #include "devices/log.h"
 #include "devices/status_macros.h"
 #include "devices/tensor.h"
 
 namespace troupe {
 namespace {
-
-/// Reads the graph's global step. `who` needs it.
-absl::StatusOr<Output> GlobalStepOf(const Scope& scope, const char* who) {
-  if (scope.graph()->Collection(collections::kGlobalStep).empty()) {
-    return absl::FailedPreconditionError(
-        StrCat(who, " counts global steps, and the graph has none: make one by GlobalStep(scope)"));
-  }
-  const ModelVariable step = GlobalStep(scope);
-  if (!step.valid()) return absl::FailedPreconditionError("the graph's global step is no variable");
-  return step.Read(scope.NewSubScope("hook"));
-}
-
-absl::StatusOr<int64_t> Number(const Tensor& tensor) {
-  if (tensor.type() == ElementType::kInt32) return *tensor.scalar<int32_t>();
-  return tensor.scalar<int64_t>();
-}
-
-/// Of now: a step that fetches it may see it before or after its own update.
-absl::StatusOr<int64_t> ReadNow(Session& session, const Output& step) {
-  TROUPE_ASSIGN_OR_RETURN(const std::vector<Tensor> values, session.Run({step}));
-  return Number(values[0]);
-}
 
 template <typename T>
 bool AnyNan(const Tensor& tensor) {
@@ -80,13 +58,13 @@ void HookTimer::Reset() { last_step_.reset(); }
 // --- stop ----------------------------------------------------------------------------------------
 
 absl::Status StopAtStepHook::Begin(const Scope& scope) {
-  TROUPE_ASSIGN_OR_RETURN(step_, GlobalStepOf(scope, "StopAtStepHook"));
+  TROUPE_ASSIGN_OR_RETURN(step_, GlobalStepRead(scope, "StopAtStepHook"));
   return absl::OkStatus();
 }
 
 absl::Status StopAtStepHook::AfterCreateSession(Session& session, Coordinator&) {
   if (last_ >= 0) return absl::OkStatus();  // Also after a loss: what was agreed on stays.
-  TROUPE_ASSIGN_OR_RETURN(const int64_t begin, ReadNow(session, step_));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t begin, ReadStepNow(session, step_));
   last_ = begin + count_;
   return absl::OkStatus();
 }
@@ -96,9 +74,9 @@ absl::StatusOr<SessionRunArgs> StopAtStepHook::BeforeRun(SessionRunContext&) {
 }
 
 absl::Status StopAtStepHook::AfterRun(SessionRunContext& context, const SessionRunValues& values) {
-  TROUPE_ASSIGN_OR_RETURN(int64_t step, Number(values.results[0]));
+  TROUPE_ASSIGN_OR_RETURN(int64_t step, StepNumber(values.results[0]));
   if (step + 1 < last_) return absl::OkStatus();
-  TROUPE_ASSIGN_OR_RETURN(step, ReadNow(context.session(), step_));
+  TROUPE_ASSIGN_OR_RETURN(step, ReadStepNow(context.session(), step_));
   if (step >= last_) context.RequestStop();
   return absl::OkStatus();
 }
@@ -110,7 +88,7 @@ StepCounterHook::StepCounterHook(HookInterval interval, Report report, HookClock
 
 absl::Status StepCounterHook::Begin(const Scope& scope) {
   TROUPE_RETURN_IF_ERROR(timer_.Check());
-  TROUPE_ASSIGN_OR_RETURN(step_, GlobalStepOf(scope, "StepCounterHook"));
+  TROUPE_ASSIGN_OR_RETURN(step_, GlobalStepRead(scope, "StepCounterHook"));
   return absl::OkStatus();
 }
 
@@ -119,9 +97,9 @@ absl::StatusOr<SessionRunArgs> StepCounterHook::BeforeRun(SessionRunContext&) {
 }
 
 absl::Status StepCounterHook::AfterRun(SessionRunContext& context, const SessionRunValues& values) {
-  TROUPE_ASSIGN_OR_RETURN(int64_t step, Number(values.results[0]));
+  TROUPE_ASSIGN_OR_RETURN(int64_t step, StepNumber(values.results[0]));
   if (!timer_.IsDue(step + 1)) return absl::OkStatus();
-  TROUPE_ASSIGN_OR_RETURN(step, ReadNow(context.session(), step_));
+  TROUPE_ASSIGN_OR_RETURN(step, ReadStepNow(context.session(), step_));
   if (!timer_.IsDue(step)) return absl::OkStatus();
   const auto elapsed = timer_.Note(step);
   if (!elapsed.has_value() || elapsed->time <= absl::ZeroDuration()) return absl::OkStatus();
@@ -230,7 +208,7 @@ absl::StatusOr<SessionRunArgs> FeedFnHook::BeforeRun(SessionRunContext&) {
 }
 
 absl::Status GlobalStepWaiterHook::Begin(const Scope& scope) {
-  TROUPE_ASSIGN_OR_RETURN(step_, GlobalStepOf(scope, "GlobalStepWaiterHook"));
+  TROUPE_ASSIGN_OR_RETURN(step_, GlobalStepRead(scope, "GlobalStepWaiterHook"));
   return absl::OkStatus();
 }
 
@@ -238,7 +216,7 @@ absl::StatusOr<SessionRunArgs> GlobalStepWaiterHook::BeforeRun(SessionRunContext
   constexpr absl::Duration kPause = absl::Milliseconds(100);
   const absl::Time end = absl::Now() + timeout_;
   while (!waited_) {
-    TROUPE_ASSIGN_OR_RETURN(const int64_t step, ReadNow(context.session(), step_));
+    TROUPE_ASSIGN_OR_RETURN(const int64_t step, ReadStepNow(context.session(), step_));
     waited_ = step >= wanted_;
     if (!waited_ && absl::Now() >= end) {
       return absl::DeadlineExceededError(StrCat("waited ", absl::FormatDuration(timeout_),

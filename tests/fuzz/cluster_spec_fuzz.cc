@@ -1,4 +1,5 @@
-// Descriptions of clusters from outside, and lists of nodes: what is accepted is written and read again.
+// Descriptions of clusters from outside, and lists of nodes: what is accepted is written and read
+// again.
 
 #include <cstdint>
 #include <cstdlib>

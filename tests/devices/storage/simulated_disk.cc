@@ -278,6 +278,7 @@ absl::Status SimulatedDisk::CreateDirectories(const std::string& directory) {
   TROUPE_RETURN_IF_ERROR(CheckPower());
   std::vector<std::string> missing;
   for (std::string at = directory; !now_->directories.contains(at); at = PathDirectory(at)) {
+    if (PathDirectory(at) == at) break;  // A scheme's root.
     if (now_->files.contains(at)) {
       return absl::FailedPreconditionError(StrCat(at, ": Not a directory"));
     }

@@ -1,4 +1,4 @@
-#include "api/cli/chrome_trace.h"
+#include "api/internal/chrome_trace.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-namespace troupe::cli {
+namespace troupe {
 
 namespace {
 
@@ -63,4 +63,4 @@ std::string ToChromeTrace(const StepStats& stats) {
   return "{\"traceEvents\":[\n" + events + "\n]}\n";
 }
 
-}  // namespace troupe::cli
+}  // namespace troupe
