@@ -11,13 +11,13 @@ constexpr char kOps[] =
     "Equal Greater GreaterEqual InvertPermutation Less LessEqual LinSpace LogicalAnd LogicalNot "
     "LogicalOr LoopCond Multinomial NotEqual OneHot OnesLike QueueClose QueueDequeue "
     "QueueDequeueMany QueueDequeueUpTo QueueEnqueue QueueEnqueueMany QueueSize RandomShuffle "
-    "RandomStandardNormal RandomUniform Range Rank ScatterAdd ScatterDiv ScatterMul ScatterNdAdd "
-    "ScatterNdSub ScatterNdUpdate ScatterSub Shape ShapeN Size Stack StackClose StackCloseV2 "
-    "StackPop StackPopV2 StackPush StackPushV2 StackV2 StopGradient TensorArrayCloseV2 "
-    "TensorArrayCloseV3 TensorArrayGradV2 TensorArrayGradV3 TensorArrayGradWithShape "
-    "TensorArraySizeV2 TensorArraySizeV3 TensorArrayV2 TensorArrayV3 TensorListConcatLists "
-    "TensorListElementShape TensorListLength TensorListPushBackBatch TruncatedNormal "
-    "VarIsInitializedOp VariableShape ZerosLike";
+    "RandomStandardNormal RandomUniform Range Rank RegexReplace ScatterAdd ScatterDiv ScatterMul "
+    "ScatterNdAdd ScatterNdSub ScatterNdUpdate ScatterSub Shape ShapeN Size Stack StackClose "
+    "StackCloseV2 StackPop StackPopV2 StackPush StackPushV2 StackV2 StopGradient StringJoin "
+    "TensorArrayCloseV2 TensorArrayCloseV3 TensorArrayGradV2 TensorArrayGradV3 "
+    "TensorArrayGradWithShape TensorArraySizeV2 TensorArraySizeV3 TensorArrayV2 TensorArrayV3 "
+    "TensorListConcatLists TensorListElementShape TensorListLength TensorListPushBackBatch "
+    "TruncatedNormal VarIsInitializedOp VariableShape ZerosLike";
 
 [[maybe_unused]] const bool kRegistered = [] {
   for (const absl::string_view op : absl::StrSplit(kOps, ' ')) {

@@ -29,7 +29,7 @@ const std::set<std::string> kUnregistered = {
     "PriorityQueue", "PriorityQueueV2", "QueueCloseV2", "QueueDequeueManyV2", "QueueDequeueUpToV2",
     "QueueDequeueV2", "QueueEnqueueManyV2", "QueueEnqueueV2", "QueueIsClosed", "QueueIsClosedV2",
     "QueueSizeV2", "RandomShuffleQueue", "RandomShuffleQueueV2", "RandomUniformInt", "RefSelect",
-    "ResourceAccumulatorApplyGradient", "ResourceAccumulatorNumAccumulated",
+    "RegexFullMatch", "ResourceAccumulatorApplyGradient", "ResourceAccumulatorNumAccumulated",
     "ResourceAccumulatorSetGlobalStep", "ResourceAccumulatorTakeGradient", "ResourceApplyAdaMax",
     "ResourceApplyAdadelta", "ResourceApplyAdagrad", "ResourceApplyAdagradDA",
     "ResourceApplyAdagradV2", "ResourceApplyAdam", "ResourceApplyAdamWithAmsgrad",
@@ -51,9 +51,10 @@ const std::set<std::string> kUnregistered = {
     "SparseApplyAdadelta", "SparseApplyAdagrad", "SparseApplyAdagradDA", "SparseApplyAdagradV2",
     "SparseApplyCenteredRMSProp", "SparseApplyFtrl", "SparseApplyFtrlV2", "SparseApplyMomentum",
     "SparseApplyProximalAdagrad", "SparseApplyProximalGradientDescent", "SparseApplyRMSProp",
-    "SparseConditionalAccumulator", "TemporaryVariable", "TensorListReserve", "ToBool",
-    "TruncateMod", "UniformCandidateSampler", "Unique", "UniqueV2", "VarHandleOp", "Variable",
-    "VariableV2", "Where", "_Arg", "_HostRecv", "_HostSend", "_Recv", "_Retval", "_Send"
+    "SparseConditionalAccumulator", "StaticRegexFullMatch", "StaticRegexReplace",
+    "TemporaryVariable", "TensorListReserve", "ToBool", "TruncateMod", "UniformCandidateSampler",
+    "Unique", "UniqueV2", "VarHandleOp", "Variable", "VariableV2", "Where", "_Arg", "_HostRecv",
+    "_HostSend", "_Recv", "_Retval", "_Send"
     // clang-format on
 };
 
