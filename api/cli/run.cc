@@ -14,6 +14,7 @@
 
 #include "api/cli/certificates_command.h"
 #include "api/cli/cli.h"
+#include "api/training/warm_start.h"
 #include "devices/npy.h"
 #include "devices/status_macros.h"
 #include "graph/graph_def.h"
@@ -59,8 +60,14 @@ absl::StatusOr<Prepared> Prepare(const Options& options) {
     prepared.feeds.push_back(*std::move(value));
   }
   for (const auto& fetch : options.fetches) fetches.push_back(fetch.first);
+  NamedTensors fed;
+  for (size_t i = 0; i < feeds.size(); ++i) fed.emplace_back(feeds[i], prepared.feeds[i]);
   for (const std::string& init : options.init) {
-    TROUPE_RETURN_IF_ERROR(prepared.session->Run(prepared.run_options, {}, {}, {init}, nullptr));
+    TROUPE_RETURN_IF_ERROR(prepared.session->Run(prepared.run_options, fed, {}, {init}, nullptr));
+  }
+  if (!options.checkpoint.empty()) {
+    TROUPE_RETURN_IF_ERROR(
+        RestoreByName(*prepared.session, options.checkpoint, prepared.run_options).status());
   }
   TROUPE_ASSIGN_OR_RETURN(prepared.step,
                           prepared.session->MakeCallable(feeds, fetches, options.targets));

@@ -6,35 +6,13 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "api/training/variables.h"
+#include "api/internal/global_step.h"
 #include "devices/log.h"
 #include "devices/status_macros.h"
 #include "devices/tensor.h"
 
 namespace troupe {
 namespace {
-
-/// Reads the graph's global step. `who` needs it.
-absl::StatusOr<Output> GlobalStepOf(const Scope& scope, const char* who) {
-  if (scope.graph()->Collection(collections::kGlobalStep).empty()) {
-    return absl::FailedPreconditionError(
-        StrCat(who, " counts global steps, and the graph has none: make one by GlobalStep(scope)"));
-  }
-  const ModelVariable step = GlobalStep(scope);
-  if (!step.valid()) return absl::FailedPreconditionError("the graph's global step is no variable");
-  return step.Read(scope.NewSubScope("hook"));
-}
-
-absl::StatusOr<int64_t> Number(const Tensor& tensor) {
-  if (tensor.type() == ElementType::kInt32) return *tensor.scalar<int32_t>();
-  return tensor.scalar<int64_t>();
-}
-
-/// Of now: a step that fetches it may see it before or after its own update.
-absl::StatusOr<int64_t> ReadNow(Session& session, const Output& step) {
-  TROUPE_ASSIGN_OR_RETURN(const std::vector<Tensor> values, session.Run({step}));
-  return Number(values[0]);
-}
 
 template <typename T>
 bool AnyNan(const Tensor& tensor) {
@@ -96,7 +74,7 @@ absl::StatusOr<SessionRunArgs> StopAtStepHook::BeforeRun(SessionRunContext&) {
 }
 
 absl::Status StopAtStepHook::AfterRun(SessionRunContext& context, const SessionRunValues& values) {
-  TROUPE_ASSIGN_OR_RETURN(int64_t step, Number(values.results[0]));
+  TROUPE_ASSIGN_OR_RETURN(int64_t step, StepNumber(values.results[0]));
   if (step + 1 < last_) return absl::OkStatus();
   TROUPE_ASSIGN_OR_RETURN(step, ReadNow(context.session(), step_));
   if (step >= last_) context.RequestStop();
@@ -119,7 +97,7 @@ absl::StatusOr<SessionRunArgs> StepCounterHook::BeforeRun(SessionRunContext&) {
 }
 
 absl::Status StepCounterHook::AfterRun(SessionRunContext& context, const SessionRunValues& values) {
-  TROUPE_ASSIGN_OR_RETURN(int64_t step, Number(values.results[0]));
+  TROUPE_ASSIGN_OR_RETURN(int64_t step, StepNumber(values.results[0]));
   if (!timer_.IsDue(step + 1)) return absl::OkStatus();
   TROUPE_ASSIGN_OR_RETURN(step, ReadNow(context.session(), step_));
   if (!timer_.IsDue(step)) return absl::OkStatus();

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "api/internal/check_restore.h"
+#include "api/internal/global_step.h"
 #include "api/internal/saver_builder.h"
 #include "devices/log.h"
 #include "devices/status_macros.h"
@@ -114,12 +115,6 @@ absl::Status CheckSaveables(const std::vector<Saveable>& saveables) {
     }
   }
   return absl::OkStatus();
-}
-
-absl::StatusOr<int64_t> StepIn(const Tensor& tensor) {
-  if (tensor.type() != ElementType::kInt32) return tensor.scalar<int64_t>();
-  TROUPE_ASSIGN_OR_RETURN(const int32_t step, tensor.scalar<int32_t>());
-  return step;
 }
 
 std::string WithScope(const std::string& scope, const std::string& name) {
@@ -253,6 +248,8 @@ void Saver::AddToCollection(Graph* graph) const {
   graph->AddToCollection(collections::kSavers, impl_->def.SerializeAsString());
 }
 
+const std::string& Saver::HeldName() const { return impl_->held_name; }
+
 bool Saver::is_empty() const { return impl_->empty; }
 
 absl::StatusOr<std::string> Saver::PrefixFor(const std::string& path, std::optional<int64_t> step,
@@ -297,8 +294,7 @@ absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& pat
                                         const ModelVariable& global_step,
                                         const SaveOptions& options) {
   if (!global_step.valid()) return InvalidArgument("the global step is no variable");
-  TROUPE_ASSIGN_OR_RETURN(const std::vector<Tensor> values, session.Run({global_step.value()}));
-  TROUPE_ASSIGN_OR_RETURN(const int64_t step, StepIn(values[0]));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t step, ReadNow(session, global_step.value()));
   return Save(session, path, step, options);
 }
 

@@ -164,6 +164,8 @@ class Saver {
   /// The name of a checkpoint; errors for names that cannot be.
   absl::StatusOr<std::string> PrefixFor(const std::string& path, std::optional<int64_t> step,
                                         const SaveOptions& options) const;
+  /// "": it cannot save asynchronously.
+  const std::string& HeldName() const;
   /// After the step: state file, old checkpoints, MetaGraph.
   absl::Status Finish(Session& session, const std::string& path, const std::string& prefix,
                       const std::string& saved, const SaveOptions& options);
