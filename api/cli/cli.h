@@ -61,6 +61,7 @@ struct Options {
   /// Name, and file or "".
   std::vector<std::pair<std::string, std::string>> fetches;
   std::vector<std::string> targets;
+  std::string checkpoint;  ///< Variables have its values; empty: none.
   int64_t steps = 1;
   double seconds = 2;
   int threads = 0;
@@ -99,6 +100,9 @@ absl::StatusOr<Tensor> ParseValue(std::string_view text, ElementType type);
 /// The elements as JSON, nested by dimension; bytes of strings that are not UTF-8 as `\xNN`. With
 /// `edge` > 0 only so many elements of each dimension at its beginning and its end, and "...".
 std::string ToJson(const Tensor& tensor, int64_t edge = 0);
+
+/// A name on a line of its own: control characters, and bytes that are not UTF-8, as `\xNN`.
+std::string EscapeLine(const std::string& text);
 
 /// Finds out whether a file can be written, and leaves it, or its absence, as it is; the error
 /// begins with `before`.

@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "api/cli/admin_command.h"
 #include "api/cli/certificates_command.h"
+#include "api/cli/checkpoint_command.h"
 #include "api/cli/cli.h"
 #include "api/cli/cluster_command.h"
 #include "api/extension.h"
@@ -83,7 +84,10 @@ void AddGraph(CLI::App* command, Options* options) {
 void AddRun(CLI::App* command, Options* options) {
   AddGraph(command, options);
   AddList(command, "--init NODE", &options->init,
-          "A node that runs once, before the steps; may be repeated");
+          "A node that runs once, before the steps, and is fed as they are; may be repeated");
+  AddValue(command, "--checkpoint PREFIX", &options->checkpoint,
+           "Variables have the values of this checkpoint, by their names; those that it lacks are "
+           "left to --init, whose nodes run before");
   AddValue(command, "--signature NAME", &options->signature,
            "Feeds and fetches by the names of this signature of a SavedModel, all of its outputs "
            "without --fetch; serving_default if absent");
@@ -194,6 +198,20 @@ void AddWorker(CLI::App* command, ServeOptions* options) {
   AddServe(command, options, "whoever can connect is served");
 }
 
+void AddCheckpoint(CLI::App* command, CheckpointOptions* options) {
+  command
+      ->add_option("PREFIX", options->checkpoint,
+                   "A checkpoint, or a folder: its latest checkpoint")
+      ->required()
+      ->type_name("");
+  AddList(command, "--tensor NAME[=FILE.npy]", &options->tensors,
+          "Prints a tensor, or saves it, in place of the list; may be repeated");
+  command->add_flag("--verify", options->verify, "Reads everything and checks the checksums");
+  AddValue(command, "--diff OTHER", &options->other,
+           "Prints what differs in another checkpoint; exit status 1 if anything does");
+  AddLogLevel(command, &options->log_level, "error");
+}
+
 void AddCertificates(CLI::App* command, CertificatesOptions* options) {
   command->add_option("FILE", options->cluster_file, "JSON: addresses by job")
       ->required()
@@ -268,6 +286,10 @@ int Main(int argc, char** argv) {
   AddServe(cluster, &serve,
            "one is made if all addresses are loopback, and clients of this user find it");
   cluster->add_flag("--restart", serve.restart, "Starts tasks again that have failed");
+  CheckpointOptions checkpoint_options;
+  CLI::App* checkpoint =
+      line.Command("checkpoint", "Lists the tensors of a checkpoint; prints and verifies them.");
+  AddCheckpoint(checkpoint, &checkpoint_options);
   CertificatesOptions certificates_options;
   CLI::App* certificates = line.Command(
       "certificates", "Makes an authority and certificates for a cluster's tasks and clients.");
@@ -295,9 +317,10 @@ int Main(int argc, char** argv) {
 
   const bool serves = worker->parsed() || cluster->parsed();
   const bool admin_parsed = leave->parsed() || log->parsed() || tracing->parsed();
-  const std::string& log_level = serves         ? serve.log_level
-                                 : admin_parsed ? admin.log_level
-                                                : options.log_level;
+  const std::string& log_level = serves                 ? serve.log_level
+                                 : admin_parsed         ? admin.log_level
+                                 : checkpoint->parsed() ? checkpoint_options.log_level
+                                                        : options.log_level;
   // Commands that end say by themselves what went wrong; what a message of options asks for may be
   // a log.
   const bool configured = !options.config.empty() || !options.run_options.empty();
@@ -312,6 +335,7 @@ int Main(int argc, char** argv) {
       return Report(WorkerCommand(serve));
     }
     if (cluster->parsed()) return Report(ClusterCommand(serve));
+    if (checkpoint->parsed()) return Report(CheckpointCommand(checkpoint_options));
     if (certificates->parsed()) return Report(CertificatesCommand(certificates_options));
     if (leave->parsed()) return Report(LeaveCommand(admin));
     if (log->parsed()) return Report(LogCommand(admin));

@@ -17,6 +17,7 @@
 #include "api/cli/cli.h"
 #include "api/config.h"
 #include "api/saved_model.h"
+#include "api/training/warm_start.h"
 #include "devices/npy.h"
 #include "devices/status_macros.h"
 #include "graph/graph_def.h"
@@ -142,8 +143,14 @@ absl::StatusOr<Prepared> Prepare(const Options& options) {
     prepared.feeds.push_back(*std::move(value));
   }
   for (const auto& fetch : prepared.fetches) fetches.push_back(TensorOf(outputs, fetch.first));
+  NamedTensors fed;
+  for (size_t i = 0; i < feeds.size(); ++i) fed.emplace_back(feeds[i], prepared.feeds[i]);
   for (const std::string& init : options.init) {
-    TROUPE_RETURN_IF_ERROR(prepared.session->Run(prepared.run_options, {}, {}, {init}, nullptr));
+    TROUPE_RETURN_IF_ERROR(prepared.session->Run(prepared.run_options, fed, {}, {init}, nullptr));
+  }
+  if (!options.checkpoint.empty()) {
+    TROUPE_RETURN_IF_ERROR(
+        RestoreByName(*prepared.session, options.checkpoint, prepared.run_options).status());
   }
   TROUPE_ASSIGN_OR_RETURN(prepared.step,
                           prepared.session->MakeCallable(feeds, fetches, options.targets));

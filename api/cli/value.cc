@@ -232,6 +232,22 @@ void AppendJson(const T* elements, absl::Span<const int64_t> dims, int64_t edge,
 
 }  // namespace
 
+std::string EscapeLine(const std::string& text) {
+  const bool utf8 = Unquoted(text).has_value();
+  std::string line;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f && (utf8 || byte < 0x80)) {
+      line += c;
+      continue;
+    }
+    char escaped[8];
+    std::snprintf(escaped, sizeof(escaped), "\\x%02x", byte);
+    line += escaped;
+  }
+  return line;
+}
+
 absl::StatusOr<Tensor> ParseValue(std::string_view text, ElementType type) {
   if (text.size() > 4 && text.substr(text.size() - 4) == ".npy") {
     TROUPE_ASSIGN_OR_RETURN(Tensor value, ReadNpy(std::string(text)));

@@ -1,4 +1,4 @@
-/// The global step, as hooks read it.
+/// The global step, as hooks and savers read it.
 #ifndef TROUPE_API_INTERNAL_GLOBAL_STEP_H_
 #define TROUPE_API_INTERNAL_GLOBAL_STEP_H_
 

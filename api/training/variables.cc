@@ -22,6 +22,26 @@ ModelVariable::ModelVariable(const Scope& scope, const Shape& shape, const Initi
         trainable ? Kind::kTrainable : Kind::kGlobal);
 }
 
+ModelVariable ModelVariable::Slice(const Scope& scope, const Output& initial_value,
+                                   std::string_view name, const SaveSliceInfo& slice,
+                                   bool trainable) {
+  ModelVariable variable;
+  absl::Status status = slice.Check();
+  if (status.ok() && initial_value.valid() &&
+      !initial_value.shape().IsCompatibleWith(PartialShape(slice.extent))) {
+    status = InvalidArgument("variable '", name, "' has the shape ",
+                             initial_value.shape().ToString(), ", but is said to be the part '",
+                             slice.ShapeAndSlice(), "' of '", slice.full_name, "'");
+  }
+  if (!status.ok()) {
+    scope.UpdateStatus(status);
+    return variable;
+  }
+  variable.Build(scope.NewSubScope(name), initial_value,
+                 trainable ? Kind::kTrainable : Kind::kGlobal, &slice);
+  return variable;
+}
+
 ModelVariable ModelVariable::Local(const Scope& scope, const Output& initial_value,
                                    std::string_view name) {
   ModelVariable variable;
@@ -31,14 +51,20 @@ ModelVariable ModelVariable::Local(const Scope& scope, const Output& initial_val
   return variable;
 }
 
-void ModelVariable::Build(const Scope& scope, const Output& initial_value, Kind kind) {
+void ModelVariable::Build(const Scope& scope, const Output& initial_value, Kind kind,
+                          const SaveSliceInfo* slice) {
   if (!scope.ok() || !initial_value.valid()) return;
   type_ = initial_value.type();
   shape_ = initial_value.shape();
   // The prefix is unique and so is the variable's name: all steps and sessions know it by that.
   name_ = scope.prefix();
   name_.pop_back();
-  handle_ = ops::VarHandleOp(scope.WithOpName("handle"), type_, shape_, {.shared_name = name_});
+  handle_ = Output(scope.WithOpName("handle").AddNode("VarHandleOp", [&](ScopedSpec& spec) {
+    spec.Attr("dtype", type_).Attr("shape", shape_);
+    spec.Attr("container", scope.container()).Attr("shared_name", name_);
+    if (slice == nullptr) return;
+    spec.Attr(kSliceOfAttr, slice->full_name).Attr(kShapeAndSliceAttr, slice->ShapeAndSlice());
+  }));
   initializer_ = ops::AssignVariableOp(scope.WithOpName("assign"), handle_, initial_value);
   value_ =
       ops::ReadVariableOp(scope.WithOpName("read").WithNoControlDependencies(), handle_, type_);
@@ -110,6 +136,36 @@ Node* ModelVariable::AssignSub(const Scope& scope, const Input& value) const {
 }
 bool ModelVariable::is_resource() const {
   return !valid() || handle_.type() == ElementType::kResource;
+}
+
+std::vector<ModelVariable> PartitionedVariable(const Scope& scope, const Shape& shape, int parts,
+                                               const Initializer& initializer,
+                                               std::string_view name, int axis, bool trainable,
+                                               ElementType type) {
+  std::vector<ModelVariable> variables;
+  if (axis < 0 || axis >= shape.rank() || parts < 1 || parts > shape.dim(axis)) {
+    scope.UpdateStatus(InvalidArgument("variable '", name, "' of shape ", shape.ToString(),
+                                       " cannot have ", parts, " parts along axis ", axis));
+    return variables;
+  }
+  const Scope own = scope.NewSubScope(name);
+  SaveSliceInfo slice;
+  slice.full_name = own.prefix();
+  slice.full_name.pop_back();
+  slice.full_shape = shape;
+  slice.offset.assign(static_cast<size_t>(shape.rank()), 0);
+  slice.extent.assign(shape.dims().begin(), shape.dims().end());
+  for (int part = 0; part < parts; ++part) {
+    slice.extent[axis] = shape.dim(axis) / parts + (part < shape.dim(axis) % parts ? 1 : 0);
+    const absl::StatusOr<Shape> part_shape = Shape::Create(slice.extent);
+    if (!scope.ok() || !part_shape.ok()) break;  // Smaller than the whole: it can be created.
+    const std::string part_name = StrCat("part_", part);
+    const Output initial =
+        initializer(own.NewSubScope(part_name + "/initial_value"), *part_shape, type);
+    variables.push_back(ModelVariable::Slice(own, initial, part_name, slice, trainable));
+    slice.offset[axis] += slice.extent[axis];
+  }
+  return variables;
 }
 
 namespace {

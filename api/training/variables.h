@@ -8,6 +8,7 @@
 
 #include "api/scope.h"
 #include "api/training/initializers.h"
+#include "api/training/save_slice_info.h"
 #include "devices/export.h"
 
 TROUPE_EXPORT_BEGIN
@@ -40,6 +41,10 @@ class ModelVariable {
   ModelVariable(const Scope& scope, const Shape& shape, const Initializer& initializer,
                 std::string_view name, bool trainable = true,
                 ElementType type = ElementType::kFloat);
+
+  /// A part of a partitioned variable, as checkpoints have it.
+  static ModelVariable Slice(const Scope& scope, const Output& initial_value, std::string_view name,
+                             const SaveSliceInfo& slice, bool trainable = true);
 
   /// A variable of one worker's own, which nobody else sees and no checkpoint has: in the
   /// collection "local_variables" only. Placed where the scope places ops that are no variables.
@@ -80,7 +85,8 @@ class ModelVariable {
 
  private:
   enum class Kind { kTrainable, kGlobal, kLocal };
-  void Build(const Scope& scope, const Output& initial_value, Kind kind);
+  void Build(const Scope& scope, const Output& initial_value, Kind kind,
+             const SaveSliceInfo* slice = nullptr);
 
   std::string name_;
   Output handle_, value_;
@@ -88,6 +94,16 @@ class ModelVariable {
   ElementType type_ = ElementType::kInvalid;
   PartialShape shape_;
 };
+
+/// A variable of `shape` in `parts` variables, each with a block of rows (of slices along `axis`,
+/// if another one is given): the first `size % parts` have one more. They are called `name`/part_0
+/// and so on, and a checkpoint has them as one tensor `name`. InvalidArgument, in the scope, if
+/// there are more parts than rows.
+std::vector<ModelVariable> PartitionedVariable(const Scope& scope, const Shape& shape, int parts,
+                                               const Initializer& initializer,
+                                               std::string_view name, int axis = 0,
+                                               bool trainable = true,
+                                               ElementType type = ElementType::kFloat);
 
 /// A node that runs the initializers of all variables made so far in the scope's graph.
 Node* GlobalVariablesInitializer(const Scope& scope);

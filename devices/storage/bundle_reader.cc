@@ -145,7 +145,17 @@ absl::Status BundleReader::FillTensors() {
       return damaged(StrCat("it points to ", entry.size(), " bytes at byte ", entry.offset(),
                             " of shard ", entry.shard_id(), " of ", index_.header.num_shards()));
     }
+    tensor.bytes = entry.size();
     if (!key.starts_with('\0')) tensors_.emplace(key, std::move(tensor));
+  }
+  for (auto& [name, tensor] : tensors_) {
+    if (!tensor.slices.empty()) tensor.bytes = 0;
+    for (const TensorSlice& slice : tensor.slices) {
+      const auto entry = index_.entries.find(SliceKey(name, slice));
+      if (entry == index_.entries.end()) continue;  // Who reads it finds that out.
+      const int64_t size = entry->second.size();
+      tensor.bytes = size > INT64_MAX - tensor.bytes ? INT64_MAX : tensor.bytes + size;
+    }
   }
   return absl::OkStatus();
 }

@@ -12,10 +12,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "devices/allocator.h"
+#include "devices/export.h"
 #include "devices/storage/file_system.h"
 #include "devices/storage/tensor_slice.h"
 #include "devices/tensor.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// What a checkpoint says about a tensor.
@@ -24,6 +26,9 @@ struct CheckpointTensor {
   Shape shape;
   /// Of a tensor that was saved in parts; empty if it was saved whole.
   std::vector<TensorSlice> slices;
+  /// What its elements take in the files; of the V1 format, which has no fixed size for them, what
+  /// they take in memory.
+  int64_t bytes = 0;
 };
 
 /// An open checkpoint. The files may be a stranger's: whatever is read was verified by its
@@ -79,5 +84,6 @@ absl::StatusOr<std::unique_ptr<CheckpointReader>> OpenCheckpoint(FileSystem* fil
                                                                  const std::string& prefix);
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_DEVICES_STORAGE_CHECKPOINT_READER_H_

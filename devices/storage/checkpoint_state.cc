@@ -30,11 +30,11 @@ class FirstError : public google::protobuf::io::ErrorCollector {
   std::string text_;
 };
 
-/// `prefix` as the file has it.
+/// `prefix` as the file has it: a path that is not absolute begins in the file's folder.
 std::string ForFile(const std::string& prefix, const std::string& directory, bool relative) {
-  const std::string start = directory.ends_with('/') ? directory : directory + "/";
-  if (!relative || !prefix.starts_with(start)) return prefix;
-  return prefix.substr(start.size());
+  if (!IsAbsolutePath(prefix)) return RelativePath(prefix, directory);
+  const std::string inside = relative ? RelativePath(prefix, directory) : prefix;
+  return inside.starts_with("../") ? prefix : inside;
 }
 
 }  // namespace

@@ -9,9 +9,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "devices/export.h"
 #include "devices/storage/file_system.h"
 #include "devices/storage/whole_file.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 inline constexpr std::string_view kCheckpointStateFile = "checkpoint";
@@ -25,7 +27,8 @@ struct CheckpointHistory {
 };
 
 struct CheckpointStateOptions {
-  /// Prefixes in the folder are written without its path, so that the folder can be moved.
+  /// Absolute prefixes in the folder are written without its path, so that it can be moved. Those
+  /// that are not absolute are always written as they are seen from the folder.
   bool relative_paths = false;
   std::string file_name = std::string(kCheckpointStateFile);
   ReplaceOptions replace;
@@ -44,5 +47,6 @@ absl::StatusOr<CheckpointHistory> ReadCheckpointState(
     const std::string& file_name = std::string(kCheckpointStateFile));
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_DEVICES_STORAGE_CHECKPOINT_STATE_H_

@@ -1,6 +1,11 @@
 #include "devices/storage/path.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -17,6 +22,21 @@ size_t SchemePrefix(std::string_view path) {
     if (!absl::ascii_isalnum(c) && c != '+' && c != '-' && c != '.') return 0;
   }
   return end + kSeparator.size();
+}
+
+/// The names in a path; "." is left out, ".." takes one back where there is one.
+std::vector<absl::string_view> NamesIn(std::string_view path) {
+  std::vector<absl::string_view> names;
+  for (const absl::string_view name :
+       absl::StrSplit(absl::string_view(path.data(), path.size()), '/', absl::SkipEmpty())) {
+    if (name == ".") continue;
+    if (name == ".." && !names.empty() && names.back() != "..") {
+      names.pop_back();
+    } else {
+      names.push_back(name);
+    }
+  }
+  return names;
 }
 
 }  // namespace
@@ -52,6 +72,19 @@ bool IsAbsolutePath(std::string_view path) {
 std::string JoinPath(std::string_view directory, std::string_view path) {
   if (directory.empty() || IsAbsolutePath(path)) return std::string(path);
   return StrCat(directory, directory.ends_with('/') ? "" : "/", path);
+}
+
+std::string RelativePath(std::string_view path, std::string_view directory) {
+  if (IsAbsolutePath(path) != IsAbsolutePath(directory) ||
+      PathScheme(path) != PathScheme(directory)) {
+    return std::string(path);
+  }
+  const auto to = NamesIn(PathWithoutScheme(path)), from = NamesIn(PathWithoutScheme(directory));
+  const auto [to_rest, from_rest] = std::mismatch(to.begin(), to.end(), from.begin(), from.end());
+  if (std::find(from_rest, from.end(), "..") != from.end()) return std::string(path);
+  std::vector<absl::string_view> names(static_cast<size_t>(from.end() - from_rest), "..");
+  names.insert(names.end(), to_rest, to.end());
+  return names.empty() ? "." : absl::StrJoin(names, "/");
 }
 
 }  // namespace troupe

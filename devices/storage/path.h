@@ -25,6 +25,10 @@ std::string_view PathBase(std::string_view path);
 bool IsAbsolutePath(std::string_view path);
 /// `path` in the folder `directory`; `path` as it is if it is absolute or the folder is empty.
 std::string JoinPath(std::string_view directory, std::string_view path);
+/// `path` as it is seen from the folder `directory`: "../b/c" for "x/b/c" and "x/a". The file
+/// system is not looked at. `path` as it is where that cannot be told: one of the two is absolute,
+/// or they have different schemes, or `directory` leads up further than is known.
+std::string RelativePath(std::string_view path, std::string_view directory);
 
 }  // namespace troupe
 TROUPE_EXPORT_END

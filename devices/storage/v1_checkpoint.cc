@@ -129,6 +129,7 @@ absl::Status V1CheckpointReader::AddTensor(const SavedSliceMeta& meta, const std
     const auto elements = static_cast<uint64_t>(slice->In(*shape)->shape().num_elements());
     parts_[part].elements += std::min(elements, uint64_t{1} << 62);
     tensor.slices.push_back(*slice);
+    tensor.bytes += static_cast<int64_t>(std::min(elements, uint64_t{1} << 56) * ElementSize(type));
   }
   if (tensor.slices.empty()) return damaged("no slice of it was saved");
   return absl::OkStatus();

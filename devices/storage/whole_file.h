@@ -8,8 +8,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "devices/export.h"
 #include "devices/storage/file_system.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 /// How a file is replaced.
@@ -47,5 +49,6 @@ absl::StatusOr<std::vector<std::string>> MatchFiles(FileSystem* file_system,
                                                     const std::string& pattern);
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_DEVICES_STORAGE_WHOLE_FILE_H_

@@ -41,6 +41,22 @@ TEST(CheckpointState, IsWrittenAndRead) {
   EXPECT_EQ(ReadCheckpointState(&disk, "/moved", "latest")->latest, "/moved/model-2");
 }
 
+// What TensorFlow's saver writes for a folder that is named from the working directory.
+TEST(CheckpointState, OfAFolderThatIsNotAbsolute) {
+  SimulatedDisk disk;
+  ASSERT_TRUE(disk.CreateDirectories("runs/1").ok());
+  CheckpointHistory history;
+  history.latest = "runs/1/model-2";
+  history.all = {"runs/0/model-9", "/d/model", "runs/1/model-2"};
+  ASSERT_TRUE(WriteCheckpointState(&disk, "runs/1", history).ok());
+  EXPECT_EQ(disk.Contents("runs/1/checkpoint"),
+            "model_checkpoint_path: \"model-2\"\n"
+            "all_model_checkpoint_paths: \"../0/model-9\"\n"
+            "all_model_checkpoint_paths: \"/d/model\"\n"
+            "all_model_checkpoint_paths: \"model-2\"\n");
+  EXPECT_EQ(ReadCheckpointState(&disk, "runs/1")->latest, "runs/1/model-2");
+}
+
 TEST(CheckpointState, AddsTheLatest) {
   SimulatedDisk disk;
   ASSERT_TRUE(disk.CreateDirectories("/d").ok());

@@ -43,5 +43,32 @@ TEST(Path, IsJoined) {
   EXPECT_EQ(JoinPath("/a", "s3://bucket"), "s3://bucket");
 }
 
+TEST(Path, IsSeenFromAFolder) {
+  const struct {
+    const char *path, *directory, *relative;
+  } kCases[] = {
+      {"a/b", "a", "b"},
+      {"a/b", "", "a/b"},
+      {"a/b", ".", "a/b"},
+      {"./a/b", "a/", "b"},
+      {"a//b", "a", "b"},
+      {"a/b", "a/c", "../b"},
+      {"b", "a/c", "../../b"},
+      {"a", "a", "."},
+      {"../a/b", "../a", "b"},
+      {"a/x/../b", "a", "b"},
+      {"/a/b", "/a", "b"},
+      {"/a/b", "/c", "../a/b"},
+      {"/a/b", "a", "/a/b"},
+      {"a/b", "/a", "a/b"},
+      {"s3://x/a/b", "s3://x/a", "b"},
+      {"s3://x/a", "/a", "s3://x/a"},
+      {"a/b", "../a", "a/b"},
+  };
+  for (const auto& c : kCases) {
+    EXPECT_EQ(RelativePath(c.path, c.directory), c.relative) << c.path << " from " << c.directory;
+  }
+}
+
 }  // namespace
 }  // namespace troupe

@@ -29,7 +29,7 @@ const std::set<std::string> kUnregistered = {
     "PaddingFIFOQueueV2", "Placeholder", "PlaceholderV2", "PrintV2", "PriorityQueue",
     "PriorityQueueV2", "QueueCloseV2", "QueueDequeueManyV2", "QueueDequeueUpToV2", "QueueDequeueV2",
     "QueueEnqueueManyV2", "QueueEnqueueV2", "QueueIsClosed", "QueueIsClosedV2", "QueueSizeV2",
-    "RandomShuffleQueue", "RandomShuffleQueueV2", "RandomUniformInt", "RefSelect",
+    "RandomShuffleQueue", "RandomShuffleQueueV2", "RandomUniformInt", "RefSelect", "RegexFullMatch",
     "ResourceAccumulatorApplyGradient", "ResourceAccumulatorNumAccumulated",
     "ResourceAccumulatorSetGlobalStep", "ResourceAccumulatorTakeGradient", "ResourceApplyAdaMax",
     "ResourceApplyAdadelta", "ResourceApplyAdagrad", "ResourceApplyAdagradDA",
@@ -52,11 +52,12 @@ const std::set<std::string> kUnregistered = {
     "SparseApplyAdadelta", "SparseApplyAdagrad", "SparseApplyAdagradDA", "SparseApplyAdagradV2",
     "SparseApplyCenteredRMSProp", "SparseApplyFtrl", "SparseApplyFtrlV2", "SparseApplyMomentum",
     "SparseApplyProximalAdagrad", "SparseApplyProximalGradientDescent", "SparseApplyRMSProp",
-    "SparseConditionalAccumulator", "SummaryWriter", "TemporaryVariable", "TensorListReserve",
-    "ToBool", "TruncateMod", "UniformCandidateSampler", "Unique", "UniqueV2", "VarHandleOp",
-    "Variable", "VariableV2", "Where", "WriteAudioSummary", "WriteGraphSummary",
-    "WriteHistogramSummary", "WriteImageSummary", "WriteRawProtoSummary", "WriteScalarSummary",
-    "WriteSummary", "_Arg", "_HostRecv", "_HostSend", "_Recv", "_Retval", "_Send"
+    "SparseConditionalAccumulator", "StaticRegexFullMatch", "StaticRegexReplace", "SummaryWriter",
+    "TemporaryVariable", "TensorListReserve", "ToBool", "TruncateMod", "UniformCandidateSampler",
+    "Unique", "UniqueV2", "VarHandleOp", "Variable", "VariableV2", "Where", "WriteAudioSummary",
+    "WriteGraphSummary", "WriteHistogramSummary", "WriteImageSummary", "WriteRawProtoSummary",
+    "WriteScalarSummary", "WriteSummary", "_Arg", "_HostRecv", "_HostSend", "_Recv", "_Retval",
+    "_Send"
     // clang-format on
 };
 
@@ -76,7 +77,8 @@ const std::set<std::string> kSynchronization = {
 TEST(GradientRegistry, EveryOpIsDecidedOn) {
   for (const std::string& op : OpRegistry::Global()->Names()) {
     if (op[0] == '_') continue;  // The runtime's own.
-    EXPECT_EQ(GradientRegistry::Global()->LookUp(op).ok(), kUnregistered.count(op) + kSynchronization.count(op) == 0)
+    EXPECT_EQ(GradientRegistry::Global()->LookUp(op).ok(),
+              kUnregistered.count(op) + kSynchronization.count(op) == 0)
         << op << " needs a gradient, REGISTER_NO_GRADIENT, or an entry here";
   }
 }
