@@ -188,6 +188,7 @@ class Session {
   const std::shared_ptr<Runtime>& runtime() const { return runtime_; }
 
  private:
+  friend class AsyncCheckpointer;
   Session() = default;
 
   std::shared_ptr<Graph> graph_;

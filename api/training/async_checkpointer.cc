@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/internal/session_interface.h"
 #include "devices/cpu/block_signals.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
@@ -25,7 +26,7 @@ absl::StatusOr<AsyncCheckpointer::Job> AsyncCheckpointer::Begin(Session& session
     return absl::FailedPreconditionError(
         "the saver does not save asynchronously: make it with SaverOptions::asynchronous");
   }
-  Job job{&session, "", path, "", options};
+  Job job{session.impl_, session.graph(), "", path, "", options};
   TROUPE_ASSIGN_OR_RETURN(job.prefix, saver_->PrefixFor(path, step, options));
   if (saver_->is_empty()) return job;
   const SaverDef def = saver_->ToProto();
@@ -44,10 +45,10 @@ absl::StatusOr<std::string> AsyncCheckpointer::Complete(const Job& job) {
   if (!saver_->is_empty()) {
     std::vector<Tensor> values;
     TROUPE_RETURN_IF_ERROR(
-        job.session->PartialRun(job.step, {}, {saver_->ToProto().save_tensor_name()}, &values));
+        job.session->PartialRun(job.step, {}, {saver_->ToProto().save_tensor_name()}, &values, {}));
     TROUPE_ASSIGN_OR_RETURN(saved, values[0].scalar<std::string>());
   }
-  TROUPE_RETURN_IF_ERROR(saver_->Finish(*job.session, job.path, job.prefix, saved, job.options));
+  TROUPE_RETURN_IF_ERROR(saver_->Finish(*job.graph, job.path, job.prefix, saved, job.options));
   return saved;
 }
 

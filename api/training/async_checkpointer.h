@@ -20,6 +20,8 @@
 TROUPE_EXPORT_BEGIN
 namespace troupe {
 
+class SessionInterface;
+
 /// A value.
 struct AsyncCheckpointerOptions {
   enum class WhenBusy {
@@ -46,7 +48,7 @@ struct AsyncCheckpointerOptions {
 ///     }
 ///     status = checkpointer.Close();
 ///
-/// A crash leaves the last complete checkpoint. The session lives until `Close`. Thread-safe.
+/// A crash leaves the last complete checkpoint. A session that ends cancels its save. Thread-safe.
 class AsyncCheckpointer {
  public:
   explicit AsyncCheckpointer(std::shared_ptr<Saver> saver, AsyncCheckpointerOptions options = {});
@@ -75,7 +77,8 @@ class AsyncCheckpointer {
 
  private:
   struct Job {
-    Session* session = nullptr;
+    std::shared_ptr<SessionInterface> session;  ///< It may be closed meanwhile.
+    std::shared_ptr<Graph> graph;
     std::string step;  ///< Of `PartialRunSetup`.
     std::string path, prefix;
     SaveOptions options;

@@ -72,7 +72,9 @@ absl::Status CheckpointSaverHook::AfterCreateSession(Session& session, Coordinat
   TROUPE_ASSIGN_OR_RETURN(const int64_t step, ReadStepNow(session, step_));
   timer_.Reset();
   timer_.Note(step);
-  return Save(session, step);
+  TROUPE_RETURN_IF_ERROR(Save(session, step));
+  stop_ = false;  // There is nothing to stop yet.
+  return absl::OkStatus();
 }
 
 absl::StatusOr<SessionRunArgs> CheckpointSaverHook::BeforeRun(SessionRunContext&) {
@@ -96,11 +98,9 @@ absl::Status CheckpointSaverHook::AfterRun(SessionRunContext& context,
 
 absl::Status CheckpointSaverHook::End(Session& session) {
   TROUPE_ASSIGN_OR_RETURN(const int64_t step, ReadStepNow(session, step_));
-  // One that was skipped has not been saved.
+  // So that this save is not skipped.
   if (checkpointer_ != nullptr) TROUPE_RETURN_IF_ERROR(checkpointer_->Wait());
-  const bool skipped =
-      checkpointer_ != nullptr && (begun_.empty() || begun_.back() != step) && last_begun_ != step;
-  if (timer_.last_step() != step || skipped) TROUPE_RETURN_IF_ERROR(Save(session, step));
+  if (last_saved_ != step) TROUPE_RETURN_IF_ERROR(Save(session, step));
   if (checkpointer_ != nullptr) {
     TROUPE_RETURN_IF_ERROR(checkpointer_->Close());
     TROUPE_RETURN_IF_ERROR(Deliver(session));
@@ -118,11 +118,12 @@ absl::Status CheckpointSaverHook::Save(Session& session, int64_t step) {
   const std::string path = JoinPath(folder_, options_.basename);
   if (checkpointer_ == nullptr) {
     TROUPE_RETURN_IF_ERROR(options_.saver->Save(session, path, step, options_.save).status());
+    last_saved_ = step;
     return AfterSave(session, step);
   }
   TROUPE_ASSIGN_OR_RETURN(const bool begun,
                           checkpointer_->Save(session, path, step, options_.save));
-  if (begun) begun_.push_back(last_begun_ = step);
+  if (begun) begun_.push_back(last_saved_ = step);
   return absl::OkStatus();
 }
 

@@ -29,7 +29,8 @@ class CheckpointSaverListener {
   /// Before the first session: nodes may be added.
   virtual absl::Status Begin(const Scope&) { return absl::OkStatus(); }
   virtual absl::Status BeforeSave(Session&, int64_t /*global_step*/) { return absl::OkStatus(); }
-  /// The checkpoint is complete; true: the training shall stop.
+  /// The checkpoint is complete; true: the training shall stop (not asked of the first one, before
+  /// any step).
   virtual absl::StatusOr<bool> AfterSave(Session&, int64_t /*global_step*/) { return false; }
   virtual absl::Status End(Session&, int64_t /*global_step*/) { return absl::OkStatus(); }
 };
@@ -81,8 +82,8 @@ class CheckpointSaverHook final : public SessionRunHook {
   CheckpointSaverOptions options_;
   HookTimer timer_;
   Output step_;
-  bool stop_ = false;  ///< A listener wants it.
-  int64_t last_begun_ = -1;
+  bool stop_ = false;        ///< A listener wants it.
+  int64_t last_saved_ = -1;  ///< The step of the last save that was begun.
   std::mutex mutex_;
   std::vector<bool> written_;   ///< Whether saves went well, of those not delivered; guarded.
   std::vector<int64_t> begun_;  ///< Their steps, and that of the one under way.

@@ -286,7 +286,7 @@ absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& pat
         {impl_->def.save_tensor_name()}, {}, &values));
     TROUPE_ASSIGN_OR_RETURN(saved, values[0].scalar<std::string>());
   }
-  TROUPE_RETURN_IF_ERROR(Finish(session, path, prefix, saved, options));
+  TROUPE_RETURN_IF_ERROR(Finish(*session.graph(), path, prefix, saved, options));
   return saved;
 }
 
@@ -298,7 +298,7 @@ absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& pat
   return Save(session, path, step, options);
 }
 
-absl::Status Saver::Finish(Session& session, const std::string& path, const std::string& prefix,
+absl::Status Saver::Finish(const Graph& graph, const std::string& path, const std::string& prefix,
                            const std::string& saved, const SaveOptions& options) {
   if (!impl_->empty && options.write_state) {
     std::lock_guard<std::mutex> lock(impl_->mutex);
@@ -310,7 +310,7 @@ absl::Status Saver::Finish(Session& session, const std::string& path, const std:
     impl_->RemoveOld(options.meta_graph_suffix);
   }
   if (!options.write_meta_graph) return absl::OkStatus();
-  return options.write_meta_graph(*session.graph(), impl_->def,
+  return options.write_meta_graph(graph, impl_->def,
                                   MetaGraphFile(prefix, options.meta_graph_suffix));
 }
 

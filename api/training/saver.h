@@ -167,7 +167,7 @@ class Saver {
   /// "": it cannot save asynchronously.
   const std::string& HeldName() const;
   /// After the step: state file, old checkpoints, MetaGraph.
-  absl::Status Finish(Session& session, const std::string& path, const std::string& prefix,
+  absl::Status Finish(const Graph& graph, const std::string& path, const std::string& prefix,
                       const std::string& saved, const SaveOptions& options);
 
   std::unique_ptr<Impl> impl_;

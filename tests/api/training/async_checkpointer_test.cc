@@ -1,0 +1,239 @@
+#include "api/training/async_checkpointer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <future>
+
+#include "api/troupe.h"
+#include "devices/storage/file_system_registry.h"
+#include "devices/storage/path.h"
+#include "graph/protos/meta_graph.pb.h"
+#include "tests/devices/storage/simulated_disk.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+using Fault = SimulatedDisk::Fault;
+
+/// A disk on which writing waits until it is let go on.
+class SlowDisk final : public FileSystem {
+ public:
+  void Hold() { SetHeld(true); }
+  void LetGo() { SetHeld(false); }
+  SimulatedDisk disk;
+
+  absl::StatusOr<std::unique_ptr<RandomAccessFile>> OpenForReading(
+      const std::string& path) override {
+    return disk.OpenForReading(Inside(path));
+  }
+  absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
+    if (path.find(".data") != path.npos) {
+      std::unique_lock<std::mutex> lock(mutex_);
+      changed_.wait(lock, [this] { return !held_; });
+    }
+    return disk.Create(Inside(path));
+  }
+  absl::StatusOr<FileStat> Stat(const std::string& path) override {
+    return disk.Stat(Inside(path));
+  }
+  absl::StatusOr<std::vector<std::string>> List(const std::string& directory) override {
+    return disk.List(Inside(directory));
+  }
+  absl::Status CreateDirectories(const std::string& directory) override {
+    return disk.CreateDirectories(Inside(directory));
+  }
+  absl::Status Remove(const std::string& path) override { return disk.Remove(Inside(path)); }
+  absl::Status RemoveDirectory(const std::string& directory) override {
+    return disk.RemoveDirectory(Inside(directory));
+  }
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    return disk.Rename(Inside(from), Inside(to));
+  }
+  absl::Status SyncDirectory(const std::string& directory) override {
+    return disk.SyncDirectory(Inside(directory));
+  }
+
+ private:
+  static std::string Inside(const std::string& path) {
+    return "/" + std::string(PathWithoutScheme(path));
+  }
+
+  void SetHeld(bool held) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    held_ = held;
+    changed_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool held_ = false;
+};
+
+/// One for each test.
+SlowDisk* NewDisk(const std::string& scheme) {
+  auto disk = std::make_unique<SlowDisk>();
+  SlowDisk* const result = disk.get();
+  EXPECT_TRUE(FileSystems().Register(scheme, std::move(disk)).ok());
+  return result;
+}
+
+class AsyncTest : public ::testing::Test {
+ protected:
+  AsyncTest()
+      : scheme_("slow" + std::to_string(counter_++)),
+        disk_(NewDisk(scheme_)),
+        w_(s, ops::Const(s, Tensor::Vector<float>({0, 0, 0})), "w"),
+        saver_(std::make_shared<Saver>(s, SaveableList(), SaverOptions{.asynchronous = true})),
+        add_(w_.AssignAdd(s, Tensor::Vector<float>({1, 1, 1}))) {
+    Node* const init = GlobalVariablesInitializer(s);
+    EXPECT_TRUE(s.ok()) << s.status();
+    session_ = *Session::Create(s.graph(), {.threads = 2});
+    EXPECT_TRUE(session_->RunTargets({init}).ok());
+  }
+  std::string Path(const std::string& name) const { return scheme_ + "://run/" + name; }
+  void Train(int steps) {
+    for (int i = 0; i < steps; ++i) ASSERT_TRUE(session_->RunTargets({add_}).ok());
+  }
+  float Saved(const std::string& prefix) {
+    const auto tensor = LoadVariable(prefix, "w");
+    EXPECT_TRUE(tensor.ok()) << tensor.status();
+    return tensor.ok() ? tensor->unchecked_values<float>()[2] : -1;
+  }
+
+  inline static int counter_ = 0;
+  const std::string scheme_;
+  SlowDisk* const disk_;
+  Scope s = Scope::NewRoot();
+  ModelVariable w_;
+  std::shared_ptr<Saver> saver_;
+  Node* const add_;
+  std::unique_ptr<Session> session_;
+};
+
+TEST_F(AsyncTest, SavesTheValuesOfTheCall) {
+  AsyncCheckpointer checkpointer(saver_);
+  Train(3);
+  disk_->Hold();
+  const auto begun = checkpointer.Save(*session_, Path("model"), 3);
+  ASSERT_TRUE(begun.ok()) << begun.status();
+  EXPECT_TRUE(*begun);
+  Train(5);  // The disk has not even begun.
+  EXPECT_EQ(checkpointer.last_saved(), "");
+  disk_->LetGo();
+  ASSERT_TRUE(checkpointer.Wait().ok());
+  EXPECT_EQ(checkpointer.last_saved(), Path("model-3"));
+  EXPECT_EQ(Saved(Path("model-3")), 3);
+  EXPECT_EQ(*LatestCheckpoint(scheme_ + "://run"), Path("model-3"));
+  EXPECT_EQ((*session_->Run({w_.value()}))[0].unchecked_values<float>()[0], 8);
+}
+
+TEST_F(AsyncTest, ReferenceVariablesToo) {
+  Scope r = Scope::NewRoot();
+  const Output v = ops::VariableV2(r.WithOpName("v"), PartialShape({2}), ElementType::kFloat);
+  Node* const init = ops::Assign(r, v, Tensor::Vector<float>({1, 1})).node;
+  Node* const add = ops::AssignAdd(r, v, Tensor::Vector<float>({1, 1})).node;
+  const auto saver = std::make_shared<Saver>(r, SaveableList(), SaverOptions{.asynchronous = true});
+  ASSERT_TRUE(r.ok()) << r.status();
+  const auto session = *Session::Create(r.graph(), {.threads = 2});
+  ASSERT_TRUE(session->RunTargets({init}).ok());
+  AsyncCheckpointer checkpointer(saver);
+  disk_->Hold();
+  ASSERT_TRUE(checkpointer.Save(*session, Path("model"), 1).ok());
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(session->RunTargets({add}).ok());
+  disk_->LetGo();
+  ASSERT_TRUE(checkpointer.Close().ok());
+  EXPECT_EQ(LoadVariable(Path("model-1"), "v")->unchecked_values<float>()[0], 1);
+}
+
+TEST_F(AsyncTest, SkipsWhatComesTooSoon) {
+  AsyncCheckpointer checkpointer(saver_, {.when_busy = AsyncCheckpointerOptions::WhenBusy::kSkip});
+  disk_->Hold();
+  ASSERT_TRUE(*checkpointer.Save(*session_, Path("model"), 1));
+  const auto second = checkpointer.Save(*session_, Path("model"), 2);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_FALSE(*second);
+  disk_->LetGo();
+  ASSERT_TRUE(checkpointer.Wait().ok());
+  EXPECT_TRUE(*checkpointer.Save(*session_, Path("model"), 3));
+  ASSERT_TRUE(checkpointer.Close().ok());
+  EXPECT_TRUE(*CheckpointExists(Path("model-3")));
+  EXPECT_FALSE(*CheckpointExists(Path("model-2")));
+}
+
+TEST_F(AsyncTest, WaitsForTheOneBefore) {
+  AsyncCheckpointer checkpointer(saver_);
+  disk_->Hold();
+  ASSERT_TRUE(*checkpointer.Save(*session_, Path("model"), 1));
+  auto second = std::async(std::launch::async,
+                           [&] { return checkpointer.Save(*session_, Path("model"), 2); });
+  EXPECT_EQ(second.wait_for(std::chrono::milliseconds(30)), std::future_status::timeout);
+  disk_->LetGo();
+  const auto begun = second.get();
+  ASSERT_TRUE(begun.ok()) << begun.status();
+  EXPECT_TRUE(*begun);
+  ASSERT_TRUE(checkpointer.Close().ok());
+  EXPECT_TRUE(*CheckpointExists(Path("model-2")));
+}
+
+TEST_F(AsyncTest, AnErrorIsToldOnce) {
+  std::vector<absl::Status> told;
+  AsyncCheckpointer checkpointer(saver_, {.done = [&](const absl::StatusOr<std::string>& saved) {
+                                   told.push_back(saved.status());
+                                 }});
+  ASSERT_TRUE(*checkpointer.Save(*session_, Path("model"), 1));
+  ASSERT_TRUE(checkpointer.Wait().ok());
+  // An error that is there before the step holds its tensors is given at once.
+  disk_->Hold();
+  ASSERT_TRUE(*checkpointer.Save(*session_, Path("model"), 2));
+  disk_->disk.SetFault(Fault::kDiskFull, 0);
+  disk_->LetGo();
+  absl::Status status;
+  while (status.ok()) status = checkpointer.Save(*session_, Path("model"), 3).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(Path("model-2")));
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_TRUE(told[0].ok());
+  EXPECT_FALSE(told[1].ok());
+  disk_->disk.SetFault(Fault::kNone, 0);
+  ASSERT_TRUE(*checkpointer.Save(*session_, Path("model"), 4));
+  EXPECT_TRUE(checkpointer.Wait().ok());
+  EXPECT_EQ(*LatestCheckpoint(scheme_ + "://run"), Path("model-4"));
+  disk_->Hold();
+  ASSERT_TRUE(*checkpointer.Save(*session_, Path("model"), 5));
+  disk_->disk.SetFault(Fault::kReadOnly, 0);
+  disk_->LetGo();
+  EXPECT_FALSE(checkpointer.Close().ok());
+  EXPECT_TRUE(checkpointer.Close().ok());
+  EXPECT_EQ(checkpointer.Save(*session_, Path("model"), 6).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(*LatestCheckpoint(scheme_ + "://run"), Path("model-4"));
+}
+
+TEST_F(AsyncTest, ASessionThatEndsCancelsItsSave) {
+  AsyncCheckpointer checkpointer(saver_);
+  disk_->Hold();
+  ASSERT_TRUE(*checkpointer.Save(*session_, Path("model"), 1));
+  session_.reset();
+  EXPECT_EQ(checkpointer.Wait().code(), absl::StatusCode::kCancelled);
+  disk_->LetGo();
+}
+
+TEST_F(AsyncTest, NeedsASaverThatCan) {
+  AsyncCheckpointer none(nullptr);
+  EXPECT_EQ(none.Save(*session_, Path("m")).status().code(), absl::StatusCode::kInvalidArgument);
+  AsyncCheckpointer plain(std::make_shared<Saver>(s, SaveableList()));
+  EXPECT_EQ(plain.Save(*session_, Path("m")).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  // Found again by its name.
+  auto again = Saver::FromProto(*s.graph(), saver_->ToProto());
+  AsyncCheckpointer found(std::shared_ptr<Saver>(*std::move(again)));
+  EXPECT_TRUE(found.Save(*session_, Path("m")).ok());
+  EXPECT_TRUE(found.Close().ok());
+  EXPECT_FALSE(found.Save(*session_, Path("")).ok());
+}
+
+}  // namespace
+}  // namespace troupe
