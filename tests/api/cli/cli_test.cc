@@ -352,6 +352,103 @@ TEST_F(CliTest, GraphShowsAPlan) {
   EXPECT_EQ(Run("graph " + file + " --fetch b").status, 2);
 }
 
+// --- checkpoints ---------------------------------------------------------------------------------
+
+/// What TensorFlow has saved: w, layer/b, global_step; and a table in three parts beside.
+const char* const kSaved = "tests/api/training/testdata/savers/";
+
+TEST_F(CliTest, CheckpointsAreListed) {
+  const std::string three =
+      "global_step int64 [] 8\n"
+      "layer/b double [3] 24\n";
+  Result r = Run(std::string("checkpoint ") + kSaved + "partitioned");
+  EXPECT_EQ(r.status, 0) << r.err;
+  EXPECT_EQ(r.out, three + "table float [7,2] 56\nw float [2,3] 24\n");
+  r = Run(std::string("checkpoint ") + kSaved + "v1 --verify");
+  EXPECT_EQ(r.out, three + "w float [2,3] 24\n") << r.err;
+  r = Run(std::string("checkpoint '") + kSaved + "v1_sharded-\?\?\?\?\?-of-00002'");
+  EXPECT_EQ(r.out, "b double [3] 24\nu int32 [2] 8\nw float [2,3] 24\n") << r.err;
+}
+
+TEST_F(CliTest, TensorsOfCheckpoints) {
+  const std::string file = folder_ + "b.npy";
+  Result r = Run(std::string("checkpoint ") + kSaved + "plain --tensor w --tensor layer/b=" + file);
+  EXPECT_EQ(r.status, 0) << r.err;
+  EXPECT_EQ(r.out, "w float [2,3] [[0.5,1.5,2.5],[3.5,4.5,5.5]]\n");
+  EXPECT_THAT(ReadFile(file), HasSubstr("'descr': '<f8'"));
+  r = Run(std::string("checkpoint ") + kSaved + "plain --tensor nothing");
+  EXPECT_EQ(r.status, 1);
+  EXPECT_THAT(r.err, StartsWith("NOT_FOUND: "));
+  r = Run("checkpoint " + folder_ + "nowhere");
+  EXPECT_EQ(r.status, 1);
+  EXPECT_THAT(r.err, HasSubstr(folder_ + "nowhere"));
+}
+
+TEST_F(CliTest, CheckpointsAreCompared) {
+  const std::string plain = std::string(kSaved) + "plain", other = folder_ + "other";
+  Result r = Run("checkpoint " + plain + " --diff " + kSaved + "resource");
+  EXPECT_EQ(r.status, 0) << r.err;
+  EXPECT_EQ(r.out, "");
+  r = Run("checkpoint " + plain + " --diff " + kSaved + "partitioned");
+  EXPECT_EQ(r.status, 1);
+  EXPECT_EQ(r.out, "+ table float [7,2] 56\n");
+  // u and w of other shapes are only there; b has another type.
+  r = Run(std::string("checkpoint ") + kSaved + "sharded --diff " + plain);
+  EXPECT_EQ(r.status, 1);
+  EXPECT_EQ(r.out,
+            "- b double [3] 24\n"
+            "+ global_step int64 [] 8\n"
+            "+ layer/b double [3] 24\n"
+            "- u int32 [2] 8\n");
+}
+
+TEST_F(CliTest, DamagedCheckpointsAreNamed) {
+  for (const char* part : {".index", ".data-00000-of-00001"}) {
+    std::filesystem::copy_file(std::string(kSaved) + "plain" + part, folder_ + "m" + part);
+  }
+  const std::string data = folder_ + "m.data-00000-of-00001", index = folder_ + "m.index";
+  EXPECT_EQ(Run("checkpoint " + folder_ + "m --verify").status, 0);
+  {
+    std::fstream file(data);
+    file.seekp(40);  // In w, which comes last.
+    file.put('x');
+  }
+  Result r = Run("checkpoint " + folder_ + "m --verify");
+  EXPECT_EQ(r.status, 1);
+  EXPECT_THAT(r.err, StartsWith("DATA_LOSS: "));
+  EXPECT_THAT(r.err, HasSubstr("'w'"));
+  {
+    std::fstream file(index);
+    file.seekp(20);
+    file.put('x');
+  }
+  r = Run("checkpoint " + folder_ + "m --verify");
+  EXPECT_EQ(r.status, 1);
+  EXPECT_THAT(r.err, HasSubstr(index));
+}
+
+TEST_F(CliTest, RunsBeginWithACheckpoint) {
+  const std::string training = "examples/tensorflow_graphs/training_v1.pbtxt";
+  const std::string saved = folder_ + "line";
+  // The node that saves is fed the name.
+  Result r = Run("run " + training + " --init init --init save/Identity --feed 'save/Const=\"" +
+                 saved + "\"' --feed x=[1] --feed y=[3] --target train --steps 5");
+  ASSERT_EQ(r.status, 0) << r.err;
+  r = Run("run " + training + " --init init --feed x=[1] --feed y=[3] --target train --steps 5");
+  ASSERT_EQ(r.status, 0) << r.err;
+  r = Run("run " + training + " --checkpoint " + saved + " --fetch w --fetch global_step");
+  EXPECT_EQ(r.status, 0) << r.err;
+  EXPECT_EQ(r.out, "w float [] 0.0\nglobal_step int64 [] 0\n");
+  r = Run("bench " + training + " --seconds 0.1 --checkpoint " + saved + " --fetch w");
+  EXPECT_EQ(r.status, 0) << r.err;
+  // v is of another type there.
+  r = Run("run " + graph() + " --checkpoint " + kSaved + "plain --init init --fetch count");
+  EXPECT_EQ(r.out, "count int64 [] 2\n") << r.err;
+  r = Run("run " + training + " --checkpoint " + kSaved + "plain --init init --fetch w");
+  EXPECT_EQ(r.status, 1);
+  EXPECT_THAT(r.err, HasSubstr("tensor 'w' has the shape [2,3] there"));
+}
+
 TEST_F(CliTest, GraphSaysWhatIsMissing) {
   Result r = Run("graph " + graph() + " --dot " + folder_ + "dot --svg " + folder_ + "svg");
   EXPECT_EQ(r.status, 0) << r.err;
