@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "api/internal/saved_model_files.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "devices/storage/file_system_registry.h"
@@ -16,13 +17,12 @@
 namespace troupe {
 namespace {
 
-constexpr char kBinaryFile[] = "saved_model.pb", kTextFile[] = "saved_model.pbtxt";
-constexpr char kVariables[] = "variables/variables", kAssets[] = "assets";
-constexpr char kAssetsCollection[] = "saved_model_assets";
-/// Where the name of the initializer is: as the only output of a signature of that name, else in a
-/// collection; the last one is the oldest.
-constexpr char kInitOpSignature[] = "__saved_model_init_op";
-constexpr const char* kInitOpCollections[] = {"saved_model_main_op", "legacy_init_op"};
+using saved_model_files::kAssets;
+using saved_model_files::kAssetsCollection;
+using saved_model_files::kBinaryFile;
+using saved_model_files::kInitOpSignature;
+using saved_model_files::kTextFile;
+using saved_model_files::kVariables;
 
 std::string TagsOf(const MetaGraphDef& meta_graph) {
   return StrCat("{", absl::StrJoin(meta_graph.meta_info_def().tags(), ", "), "}");
@@ -52,7 +52,8 @@ absl::StatusOr<std::string> Initializer(const MetaGraphDef& meta_graph) {
     const std::string& name = output->second.name();
     return name.substr(0, name.find(':'));
   }
-  for (const char* key : kInitOpCollections) {
+  for (const char* key :
+       {saved_model_files::kMainOpCollection, saved_model_files::kLegacyInitOpCollection}) {
     const auto found = meta_graph.collection_def().find(key);
     if (found == meta_graph.collection_def().end()) continue;
     const auto& names = found->second.node_list().value();
@@ -161,6 +162,12 @@ void AddTensors(const std::string& name, const TensorInfo& info,
 }
 
 }  // namespace
+
+std::vector<SignatureTensor> SignatureTensors(const std::string& name, const TensorInfo& info) {
+  std::vector<SignatureTensor> tensors;
+  AddTensors(name, info, &tensors);
+  return tensors;
+}
 
 std::vector<SignatureTensor> SignatureTensors(
     const google::protobuf::Map<std::string, TensorInfo>& tensors) {

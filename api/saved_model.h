@@ -47,6 +47,7 @@ struct SignatureTensor {
   std::string name;
   std::string tensor;
 };
+std::vector<SignatureTensor> SignatureTensors(const std::string& name, const TensorInfo& info);
 /// Of `signature.inputs()` or `signature.outputs()`, in the order of their names.
 std::vector<SignatureTensor> SignatureTensors(
     const google::protobuf::Map<std::string, TensorInfo>& tensors);

@@ -24,6 +24,7 @@
 #include "api/ops.h"
 #include "api/sampled_loss.h"
 #include "api/saved_model.h"
+#include "api/saved_model_builder.h"
 #include "api/scope.h"
 #include "api/session.h"
 #include "api/summary.h"

@@ -72,7 +72,9 @@ absl::Status ReadGraphDef(const std::string& file, GraphDef* def) {
     char block[64 << 10];
     while (const size_t n = std::fread(block, 1, sizeof(block), in.get())) bytes.append(block, n);
     if (std::ferror(in.get())) {
-      if (errno == EISDIR) return InvalidArgument("'", file, "' is a directory, not a graph, and no SavedModel, which "
+      if (errno == EISDIR)
+        return InvalidArgument("'", file,
+                               "' is a directory, not a graph, and no SavedModel, which "
                                "has a saved_model.pb or saved_model.pbtxt in it");
       return absl::DataLossError(StrCat("cannot read '", file, "': ", std::strerror(errno)));
     }

@@ -145,13 +145,23 @@ PlacementInput PlacementOn(const Graph& graph, const Runtime& runtime,
   return input;
 }
 
+/// Many nodes a line: a log takes few lines at a time.
 void LogPlacement(const Subgraph& subgraph, const std::string& device) {
+  constexpr size_t kLineBytes = 3500;
+  std::string line, first;
+  const auto write = [&] {
+    if (line.empty()) return;
+    WriteLog(LogLevel::kWarning, "", {"placement", first}, "placed on ", device, ": ", line);
+    line.clear();
+  };
   for (const SubNode& node : subgraph.nodes) {
     if (node.kind == SubNode::Kind::kFeed) continue;
-    const std::string& name = node.original->name();
-    WriteLog(LogLevel::kWarning, "", {"placement", name}, name, ": (", node.original->op(),
-             "): ", device);
+    const Node& original = *node.original;
+    if (line.empty()) first = original.name();
+    line += StrCat(line.empty() ? "" : ", ", original.name(), " (", original.op(), ")");
+    if (line.size() >= kLineBytes) write();
   }
+  write();
 }
 
 }  // namespace

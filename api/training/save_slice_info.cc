@@ -3,6 +3,7 @@
 #include "absl/strings/str_join.h"
 #include "devices/status_macros.h"
 #include "devices/storage/tensor_slice.h"
+#include "graph/collection_records.h"
 #include "graph/protos/meta_graph.pb.h"
 
 namespace troupe {
@@ -49,7 +50,12 @@ void SaveSliceInfo::ToProto(SaveSliceInfoDef* def) const {
 }
 
 absl::StatusOr<std::optional<SaveSliceInfo>> SaveSliceInfoOf(const Node& variable) {
-  if (!variable.attrs().Has(kSliceOfAttr)) return std::optional<SaveSliceInfo>();
+  if (!variable.attrs().Has(kSliceOfAttr)) {
+    // Of a variable that came with a MetaGraph.
+    const absl::StatusOr<VariableDef> def = DescribeVariable(*variable.graph(), variable.name());
+    if (!def.ok() || !def->has_save_slice_info_def()) return std::optional<SaveSliceInfo>();
+    return SaveSliceInfo::FromProto(def->save_slice_info_def());
+  }
   SaveSliceInfo info;
   std::string text;
   TROUPE_RETURN_IF_ERROR(variable.attrs().Get(kSliceOfAttr, &info.full_name));

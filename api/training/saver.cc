@@ -14,6 +14,7 @@
 #include "devices/storage/checkpoint_reader.h"
 #include "devices/storage/file_system_registry.h"
 #include "devices/storage/path.h"
+#include "graph/meta_graph.h"
 #include "graph/protos/meta_graph.pb.h"
 
 namespace troupe {
@@ -296,6 +297,12 @@ absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& pat
   if (!global_step.valid()) return InvalidArgument("the global step is no variable");
   TROUPE_ASSIGN_OR_RETURN(const int64_t step, ReadStepNow(session, global_step.value()));
   return Save(session, path, step, options);
+}
+
+absl::Status WriteMetaGraphOf(const Graph& graph, const SaverDef& saver, const std::string& path) {
+  ExportMetaGraphOptions options;
+  options.saver_def = saver;
+  return WriteMetaGraph(graph, options, path);
 }
 
 absl::Status Saver::Finish(const Graph& graph, const std::string& path, const std::string& prefix,

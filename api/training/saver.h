@@ -65,6 +65,8 @@ struct SaverOptions {
 /// Writes the MetaGraph of `graph`, with `saver`, to the file `path`.
 using MetaGraphWriter =
     std::function<absl::Status(const Graph& graph, const SaverDef& saver, const std::string& path)>;
+/// The one by default: all of the graph, in binary form.
+absl::Status WriteMetaGraphOf(const Graph& graph, const SaverDef& saver, const std::string& path);
 
 /// How a checkpoint is saved. A value.
 struct SaveOptions {
@@ -75,7 +77,7 @@ struct SaveOptions {
   /// The MetaGraph beside the checkpoint has this at its end.
   std::string meta_graph_suffix = "meta";
   /// Writes it; empty: none is written.
-  MetaGraphWriter write_meta_graph;
+  MetaGraphWriter write_meta_graph = WriteMetaGraphOf;
   /// Of the step that saves.
   RunOptions run;
 };

@@ -80,6 +80,7 @@ void ModelVariable::Build(const Scope& scope, const Output& initial_value, Kind 
   def.set_snapshot_name(value_.name());
   def.set_is_resource(true);
   def.set_trainable(kind == Kind::kTrainable);
+  if (slice != nullptr) slice->ToProto(def.mutable_save_slice_info_def());
   SetVariableDef(graph, std::move(def));
   const bool local = kind == Kind::kLocal;
   graph->AddToCollection(local ? collections::kLocalVariables : collections::kVariables,

@@ -8,18 +8,18 @@ namespace {
 
 constexpr char kOps[] =
     "Assert Assign AssignAdd AssignSub AudioSummary AudioSummaryV2 BroadcastGradientArgs "
-    "ConcatOffset Const ControlTrigger Equal Greater GreaterEqual HistogramSummary "
-    "ImageSummary InvertPermutation Less LessEqual LinSpace LogicalAnd LogicalNot LogicalOr "
-    "LoopCond MergeSummary Multinomial NotEqual OneHot OnesLike QueueClose QueueDequeue "
-    "QueueDequeueMany QueueDequeueUpTo QueueEnqueue QueueEnqueueMany QueueSize RandomShuffle "
-    "RandomStandardNormal RandomUniform Range Rank RegexReplace ScalarSummary ScatterAdd "
-    "ScatterDiv ScatterMul ScatterNdAdd ScatterNdSub ScatterNdUpdate ScatterSub Shape ShapeN "
-    "Size Stack StackClose StackCloseV2 StackPop StackPopV2 StackPush StackPushV2 StackV2 "
-    "StopGradient StringJoin TensorArrayCloseV2 TensorArrayCloseV3 TensorArrayGradV2 "
-    "TensorArrayGradV3 TensorArrayGradWithShape TensorArraySizeV2 TensorArraySizeV3 "
-    "TensorArrayV2 TensorArrayV3 TensorListConcatLists TensorListElementShape TensorListLength "
-    "TensorListPushBackBatch TensorSummary TensorSummaryV2 TruncatedNormal VarIsInitializedOp "
-    "VariableShape ZerosLike";
+    "ConcatOffset Const ControlTrigger DeleteSessionTensor Equal GetSessionHandle "
+    "GetSessionHandleV2 GetSessionTensor Greater GreaterEqual HistogramSummary ImageSummary "
+    "InvertPermutation Less LessEqual LinSpace LogicalAnd LogicalNot LogicalOr LoopCond "
+    "MergeSummary Multinomial NotEqual OneHot OnesLike QueueClose QueueDequeue QueueDequeueMany "
+    "QueueDequeueUpTo QueueEnqueue QueueEnqueueMany QueueSize RandomShuffle RandomStandardNormal "
+    "RandomUniform Range Rank RegexReplace ScalarSummary ScatterAdd ScatterDiv ScatterMul "
+    "ScatterNdAdd ScatterNdSub ScatterNdUpdate ScatterSub Shape ShapeN Size Stack StackClose "
+    "StackCloseV2 StackPop StackPopV2 StackPush StackPushV2 StackV2 StopGradient StringJoin "
+    "TensorArrayCloseV2 TensorArrayCloseV3 TensorArrayGradV2 TensorArrayGradV3 "
+    "TensorArrayGradWithShape TensorArraySizeV2 TensorArraySizeV3 TensorArrayV2 TensorArrayV3 "
+    "TensorListConcatLists TensorListElementShape TensorListLength TensorListPushBackBatch "
+    "TensorSummary TensorSummaryV2 TruncatedNormal VarIsInitializedOp VariableShape ZerosLike";
 
 constexpr char kTableOps[] =
     "HashTable HashTableV2 InitializeTable InitializeTableFromTextFile "

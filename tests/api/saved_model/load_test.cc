@@ -19,42 +19,8 @@ using testing::HasSubstr;
 using Code = absl::StatusCode;
 namespace fs = std::filesystem;
 
-struct Case {
-  const char* model;
-  std::vector<std::string> tags;
-  const char* recorded;  // the run's name in expected.json
-  const char* signature;
-};
-
-std::vector<Case> Cases() {
-  return {{"v1", {"serve"}, "serve", "serving_default"},
-          {"v1", {"gpu", "train"}, "train/gpu", "serving_default"},
-          {"v2", {"serve"}, "serving_default", "serving_default"},
-          {"v2", {"serve"}, "lookup", "lookup"},
-          {"v2", {"serve"}, "count", "count"},
-          {"keras", {"serve"}, "serving_default", "serving_default"}};
-}
-
-/// The signature's inputs with the recorded values.
-NamedTensors InputsOf(const SavedModelBundle& model, const Case& c) {
-  const RecordedRun run = RecordedRunOf(c.model, c.recorded);
-  NamedTensors inputs;
-  for (const auto& [name, info] : (*model.Signature(c.signature))->inputs()) {
-    inputs.emplace_back(name,
-                        RecordedTensor(run.inputs, name, static_cast<ElementType>(info.dtype())));
-  }
-  return inputs;
-}
-
 TEST(LoadSavedModel, GivesWhatTensorFlowGave) {
-  for (const Case& c : Cases()) {
-    SCOPED_TRACE(StrCat(c.model, " ", c.recorded));
-    auto model = LoadSavedModel(Recorded(c.model), c.tags);
-    ASSERT_TRUE(model.ok()) << model.status();
-    const auto outputs = model->Run(c.signature, InputsOf(*model, c));
-    ASSERT_TRUE(outputs.ok()) << outputs.status();
-    ExpectRecorded(*outputs, RecordedRunOf(c.model, c.recorded).outputs);
-  }
+  for (const RecordedCase& c : RecordedCases()) ExpectLoadsAndGives(Recorded(""), c);
 }
 
 TEST(LoadSavedModel, RunsTheInitializerWithTheAssets) {
@@ -97,12 +63,12 @@ TEST(SavedModelBundle, RefusesUnknownNames) {
 }
 
 TEST(FreezeGraph, GivesTheSameWithoutVariables) {
-  for (const Case& c : Cases()) {
-    SCOPED_TRACE(StrCat(c.model, " ", c.recorded));
+  for (const RecordedCase& c : RecordedCases()) {
+    SCOPED_TRACE(StrCat(c.model, " ", c.run));
     auto model = LoadSavedModel(Recorded(c.model), c.tags);
     ASSERT_TRUE(model.ok()) << model.status();
     const SignatureDef& signature = **model->Signature(c.signature);
-    NamedTensors feeds = InputsOf(*model, c);
+    NamedTensors feeds = RecordedInputs(*model, c);
     for (auto& [name, value] : feeds) name = signature.inputs().at(name).name();
     NamedTensors outputs;
     std::vector<std::string> fetches;
@@ -111,7 +77,7 @@ TEST(FreezeGraph, GivesTheSameWithoutVariables) {
       fetches.push_back(output.tensor);
     }
     const auto frozen = FreezeGraph(*model->session, fetches);
-    if (std::string_view(c.signature) == "count") {
+    if (c.signature == "count") {
       EXPECT_EQ(frozen.status().code(), Code::kFailedPrecondition);
       EXPECT_THAT(std::string(frozen.status().message()), HasSubstr("AssignAddVariableOp"));
       continue;
@@ -128,7 +94,7 @@ TEST(FreezeGraph, GivesTheSameWithoutVariables) {
     const absl::Status run = (*session)->Run(feeds, fetches, {}, &values);
     ASSERT_TRUE(run.ok()) << run;
     for (size_t i = 0; i < values.size(); ++i) outputs[i].second = values[i];
-    ExpectRecorded(outputs, RecordedRunOf(c.model, c.recorded).outputs);
+    ExpectRecorded(outputs, RecordedRunOf(c.model, c.run).outputs);
   }
 }
 

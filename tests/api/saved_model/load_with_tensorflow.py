@@ -1,8 +1,5 @@
 """load_with_tensorflow.py FOLDER: TensorFlow loads what interchange_realtime_test.cc has written, and computes the
-same; then it writes models for that test to load. Prints "all agree", or what differs.
-
-FOLDER/training.meta with its checkpoint FOLDER/training (or training.txt.meta, the same as text); SavedModels
-FOLDER/saved and FOLDER/saved_text.
+same. What it should find is in FOLDER/expected.json. Prints "all agree", or what differs.
 """
 
 import json
@@ -61,13 +58,16 @@ def load(name, tags):
         signature = model.signature_def["serving_default"]
         out = session.run(signature.outputs["y"].name, {signature.inputs["x"].name: expected["x"]})
         close(out, expected["y"], name)
-        close(session.run("from_asset:0"), 2, "asset")
+        path = session.run("words_path:0")
+        with open(path) as file:
+            check(os.path.dirname(path) == os.path.join(folder, name, "assets").encode(), path)
+            check(file.read() == "zero\none\n", path)
     if tags == ["serve"]:
-        model = tf.saved_model.load(os.path.join(folder, name))  # the second version's loader
+        model = tf.saved_model.load(os.path.join(folder, name), tags)  # the second version's loader
         close(model.signatures["serving_default"](x=tf.constant(expected["x"]))["y"], expected["y"], name, "by v2")
 
 
-for meta in ["training.meta", "training_text.meta"]:
+for meta in expected["metas"]:
     for scope in [None, "outer/inner"]:
         train(meta, scope)
 for name in expected["models"]:

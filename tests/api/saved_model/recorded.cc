@@ -36,8 +36,9 @@ std::string Recorded(const std::string& name) {
   return StrCat("tests/api/saved_model/testdata/", name);
 }
 
-RecordedRun RecordedRunOf(const std::string& model, const std::string& signature) {
-  std::ifstream file(Recorded("expected.json"));
+RecordedRun RecordedRunOf(const std::string& model, const std::string& signature,
+                          const std::string& folder) {
+  std::ifstream file(folder + "/expected.json");
   const Json run = Json::parse(file).at(model).at(signature);
   return {run.at("inputs").dump(), run.at("outputs").dump()};
 }
@@ -57,6 +58,34 @@ Tensor RecordedTensor(const std::string& object, const std::string& name, Elemen
       ADD_FAILURE() << "no recorded values of type " << ElementTypeName(type);
       return {};
   }
+}
+
+std::vector<RecordedCase> RecordedCases() {
+  return {{"v1", {"serve"}, "serve", "serving_default"},
+          {"v1", {"gpu", "train"}, "train/gpu", "serving_default"},
+          {"v2", {"serve"}, "serving_default", "serving_default"},
+          {"v2", {"serve"}, "lookup", "lookup"},
+          {"v2", {"serve"}, "count", "count"},
+          {"keras", {"serve"}, "serving_default", "serving_default"}};
+}
+
+NamedTensors RecordedInputs(const SavedModelBundle& model, const RecordedCase& c) {
+  const RecordedRun run = RecordedRunOf(c.model, c.run);
+  NamedTensors inputs;
+  for (const auto& [name, info] : (*model.Signature(c.signature))->inputs()) {
+    inputs.emplace_back(name,
+                        RecordedTensor(run.inputs, name, static_cast<ElementType>(info.dtype())));
+  }
+  return inputs;
+}
+
+void ExpectLoadsAndGives(const std::string& folder, const RecordedCase& c) {
+  SCOPED_TRACE(StrCat(folder, " ", c.model, " ", c.run));
+  auto model = LoadSavedModel(StrCat(folder, "/", c.model), c.tags);
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto outputs = model->Run(c.signature, RecordedInputs(*model, c));
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  ExpectRecorded(*outputs, RecordedRunOf(c.model, c.run, folder).outputs);
 }
 
 void ExpectRecorded(const NamedTensors& got, const std::string& object) {

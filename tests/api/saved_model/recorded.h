@@ -3,8 +3,9 @@
 #define TROUPE_TESTS_API_SAVED_MODEL_RECORDED_H_
 
 #include <string>
+#include <vector>
 
-#include "api/session.h"
+#include "api/saved_model.h"
 
 namespace troupe {
 
@@ -14,10 +15,25 @@ std::string Recorded(const std::string& name);
 struct RecordedRun {
   std::string inputs, outputs;
 };
-RecordedRun RecordedRunOf(const std::string& model, const std::string& signature);
+RecordedRun RecordedRunOf(const std::string& model, const std::string& signature,
+                          const std::string& folder = Recorded(""));
 
 /// The tensor of an object of JSON, in the type that is wanted.
 Tensor RecordedTensor(const std::string& object, const std::string& name, ElementType type);
+
+/// A run of a signature that was recorded.
+struct RecordedCase {
+  std::string model;
+  std::vector<std::string> tags;
+  std::string run;  ///< Its name in expected.json.
+  std::string signature;
+};
+std::vector<RecordedCase> RecordedCases();
+/// The signature's inputs with the recorded values.
+NamedTensors RecordedInputs(const SavedModelBundle& model, const RecordedCase& c);
+/// Loads the model from a folder like the recorded ones', and expects it to give what its own
+/// expected.json says.
+void ExpectLoadsAndGives(const std::string& folder, const RecordedCase& c);
 
 /// Expects the tensors to be those of an object of JSON, to 1e-6 of their size.
 void ExpectRecorded(const NamedTensors& got, const std::string& object);
