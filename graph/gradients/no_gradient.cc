@@ -26,7 +26,8 @@ constexpr char kTableOps[] =
     "InitializeTableFromTextFileV2 InitializeTableV2 LookupTableFind LookupTableFindV2 "
     "LookupTableInsert LookupTableInsertV2 LookupTableSize LookupTableSizeV2 "
     "MutableDenseHashTable MutableDenseHashTableV2 MutableHashTable MutableHashTableOfTensors "
-    "MutableHashTableOfTensorsV2 MutableHashTableV2";
+    "MutableHashTableOfTensorsV2 MutableHashTableV2 "
+    "StringToHashBucketFast";
 
 [[maybe_unused]] const bool kRegistered = [] {
   for (const char* ops : {kOps, kTableOps}) {

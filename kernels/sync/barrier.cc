@@ -7,8 +7,8 @@
 
 namespace troupe {
 
-void Barrier::Insert(int64_t component, Tensor keys, Tensor values, CancellationToken* token,
-                     Done done) {
+void TupleBarrier::Insert(int64_t component, Tensor keys, Tensor values, CancellationToken* token,
+                          Done done) {
   auto call = std::make_unique<CallbackCall<InsertCall>>(this, token, 0, std::move(done));
   call->component = component;
   call->keys = std::move(keys);
@@ -16,7 +16,7 @@ void Barrier::Insert(int64_t component, Tensor keys, Tensor values, Cancellation
   Submit(std::move(call));
 }
 
-void Barrier::Take(int64_t n, bool allow_small_batch, CancellationToken* token, Done done) {
+void TupleBarrier::Take(int64_t n, bool allow_small_batch, CancellationToken* token, Done done) {
   auto call = std::make_unique<CallbackCall<TakeCall>>(
       this, token, static_cast<int>(options_.types.size()) + 2, std::move(done));
   call->n = n;
@@ -24,21 +24,21 @@ void Barrier::Take(int64_t n, bool allow_small_batch, CancellationToken* token, 
   Submit(std::move(call));
 }
 
-void Barrier::Close(bool cancel_pending, Done done) {
+void TupleBarrier::Close(bool cancel_pending, Done done) {
   auto call = std::make_unique<CallbackCall<CloseCall>>(this, nullptr, 0, std::move(done));
   call->cancel_pending = cancel_pending;
   Submit(std::move(call));
 }
 
-void Barrier::Served() noexcept {
+void TupleBarrier::Served() noexcept {
   ready_size_.store(static_cast<int64_t>(ready_.size()), std::memory_order_release);
   incomplete_size_.store(static_cast<int64_t>(incomplete_.size()), std::memory_order_release);
 }
 
 // --- insertions ----------------------------------------------------------------------------------
 
-absl::Status Barrier::InsertCall::Check(bool*) const {
-  const BarrierOptions& options = static_cast<Barrier*>(resource())->options_;
+absl::Status TupleBarrier::InsertCall::Check(bool*) const {
+  const BarrierOptions& options = static_cast<TupleBarrier*>(resource())->options_;
   const auto wrong = [&](const auto&... what) {
     return InvalidArgument(resource()->DebugString(), ": ", what...);
   };
@@ -71,7 +71,7 @@ absl::Status Barrier::InsertCall::Check(bool*) const {
 }
 
 /// What could go wrong half-way is looked for first.
-absl::Status Barrier::InsertCall::CheckKeys(const Barrier& barrier) const {
+absl::Status TupleBarrier::InsertCall::CheckKeys(const TupleBarrier& barrier) const {
   absl::flat_hash_set<std::string_view> seen;
   for (const std::string& key : keys.unchecked_values<std::string>()) {
     const auto known = barrier.incomplete_.find(key);
@@ -89,8 +89,8 @@ absl::Status Barrier::InsertCall::CheckKeys(const Barrier& barrier) const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<WaitingResource::Call::Progress> Barrier::InsertCall::Serve() {
-  auto* barrier = static_cast<Barrier*>(resource());
+absl::StatusOr<WaitingResource::Call::Progress> TupleBarrier::InsertCall::Serve() {
+  auto* barrier = static_cast<TupleBarrier*>(resource());
   const absl::Span<const std::string> names = keys.unchecked_values<std::string>();
   if (barrier->closed_ &&
       (barrier->cancelled_ || (!names.empty() && barrier->incomplete_.empty()))) {
@@ -120,8 +120,8 @@ absl::StatusOr<WaitingResource::Call::Progress> Barrier::InsertCall::Serve() {
   return Progress::kOver;
 }
 
-absl::StatusOr<WaitingResource::Call::Progress> Barrier::CloseCall::Serve() {
-  auto* barrier = static_cast<Barrier*>(resource());
+absl::StatusOr<WaitingResource::Call::Progress> TupleBarrier::CloseCall::Serve() {
+  auto* barrier = static_cast<TupleBarrier*>(resource());
   if (barrier->closed_ && (barrier->cancelled_ || !cancel_pending)) {
     return absl::CancelledError(StrCat(barrier->DebugString(), " is already closed"));
   }
@@ -133,14 +133,14 @@ absl::StatusOr<WaitingResource::Call::Progress> Barrier::CloseCall::Serve() {
 
 // --- taking out ----------------------------------------------------------------------------------
 
-absl::Status Barrier::TakeCall::Check(bool*) const {
+absl::Status TupleBarrier::TakeCall::Check(bool*) const {
   if (n >= 0) return absl::OkStatus();
   return InvalidArgument(resource()->DebugString(), ": cannot take ", n,
                          " elements: num_elements must be >= 0");
 }
 
-absl::StatusOr<WaitingResource::Call::Progress> Barrier::TakeCall::Serve() {
-  auto* barrier = static_cast<Barrier*>(resource());
+absl::StatusOr<WaitingResource::Call::Progress> TupleBarrier::TakeCall::Serve() {
+  auto* barrier = static_cast<TupleBarrier*>(resource());
   const auto ready = static_cast<int64_t>(barrier->ready_.size());
   int64_t taking = n;
   if (barrier->closed_) {
@@ -169,8 +169,8 @@ absl::StatusOr<WaitingResource::Call::Progress> Barrier::TakeCall::Serve() {
   return Progress::kOver;
 }
 
-void Barrier::TakeCall::Withdraw() {
-  auto* barrier = static_cast<Barrier*>(resource());
+void TupleBarrier::TakeCall::Withdraw() {
+  auto* barrier = static_cast<TupleBarrier*>(resource());
   // Before those of the same index that were completed later.
   for (auto it = taken_.rbegin(); it != taken_.rend(); ++it) {
     barrier->ready_.emplace_hint(barrier->ready_.lower_bound(it->first), it->first,
@@ -179,8 +179,8 @@ void Barrier::TakeCall::Withdraw() {
   taken_.clear();
 }
 
-absl::Status Barrier::TakeCall::Conclude(KernelContext& ctx) {
-  const BarrierOptions& options = static_cast<Barrier*>(resource())->options_;
+absl::Status TupleBarrier::TakeCall::Conclude(KernelContext& ctx) {
+  const BarrierOptions& options = static_cast<TupleBarrier*>(resource())->options_;
   const auto count = static_cast<int64_t>(taken_.size());
   TROUPE_ASSIGN_OR_RETURN(Tensor * indices,
                           ctx.AllocateOutput(0, ElementType::kInt64, Shape({count})));

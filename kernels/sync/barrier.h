@@ -17,11 +17,11 @@
 
 namespace troupe {
 
-class Barrier;
+class TupleBarrier;
 
 /// What a barrier is like; fixed for its life.
 struct BarrierOptions {
-  using Machine = Barrier;
+  using Machine = TupleBarrier;
   std::vector<ElementType> types;
   std::vector<Shape> shapes;  ///< Of the components, as many as types.
   bool operator==(const BarrierOptions&) const = default;
@@ -32,7 +32,7 @@ struct BarrierOptions {
 /// share an index. Insertions never wait. A barrier that is closed takes no new key in (Cancelled);
 /// what is incomplete may be completed unless it was closed with `cancel_pending`. Errors name the
 /// barrier. Thread-safe.
-class Barrier : public WaitingResource {
+class TupleBarrier : public WaitingResource {
   enum { kTakes, kChanges };
 
   struct Incomplete {
@@ -50,7 +50,7 @@ class Barrier : public WaitingResource {
   /// Gives keys a value for one component: all of them, or, after an error, none.
   class InsertCall : public Call {
    public:
-    explicit InsertCall(Barrier* barrier) : Call(barrier, kChanges) {}
+    explicit InsertCall(TupleBarrier* barrier) : Call(barrier, kChanges) {}
 
     int64_t component = 0;
     Tensor keys, values;  ///< Strings; one row for each.
@@ -58,12 +58,12 @@ class Barrier : public WaitingResource {
    private:
     absl::Status Check(bool* trivial) const override;
     absl::StatusOr<Progress> Serve() override;
-    absl::Status CheckKeys(const Barrier& barrier) const;
+    absl::Status CheckKeys(const TupleBarrier& barrier) const;
   };
 
   class CloseCall : public Call {
    public:
-    explicit CloseCall(Barrier* barrier) : Call(barrier, kChanges) {}
+    explicit CloseCall(TupleBarrier* barrier) : Call(barrier, kChanges) {}
 
     bool cancel_pending = false;  ///< What is incomplete is dropped.
 
@@ -74,7 +74,7 @@ class Barrier : public WaitingResource {
   /// Takes complete tuples: outputs are indices, keys, and the components, stacked.
   class TakeCall : public Call {
    public:
-    explicit TakeCall(Barrier* barrier) : Call(barrier, kTakes) {}
+    explicit TakeCall(TupleBarrier* barrier) : Call(barrier, kTakes) {}
 
     int64_t n = 1;
     bool allow_small_batch = false;  ///< Of a closed barrier, what there is.
@@ -91,7 +91,7 @@ class Barrier : public WaitingResource {
     std::vector<std::pair<int64_t, Ready>> taken_;  ///< Go back if the call fails.
   };
 
-  Barrier(std::string name, BarrierOptions options)
+  TupleBarrier(std::string name, BarrierOptions options)
       : WaitingResource(std::move(name)), options_(std::move(options)) {}
 
   const BarrierOptions& options() const { return options_; }

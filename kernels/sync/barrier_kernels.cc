@@ -43,7 +43,7 @@ class MakeBarrier final : public ResourceMaker {
     return MakeSynchronizer(name, {options_});
   }
   absl::Status Check(const WaitingResource& resource) override {
-    const auto* barrier = dynamic_cast<const Barrier*>(&resource);
+    const auto* barrier = dynamic_cast<const TupleBarrier*>(&resource);
     if (barrier != nullptr && barrier->options() == options_) return absl::OkStatus();
     return InvalidArgument("the shared ", resource.DebugString(),
                            " differs from what this Barrier asks for in ",
@@ -55,14 +55,15 @@ class MakeBarrier final : public ResourceMaker {
   BarrierOptions options_;
 };
 
-class InsertMany final : public WaitingKernel<Barrier, Barrier::InsertCall> {
+class InsertMany final : public WaitingKernel<TupleBarrier, TupleBarrier::InsertCall> {
  public:
   InsertMany(KernelConstruction& c, absl::Status* status) {
     *status = c.GetAttr("component_index", &component_);
   }
 
  private:
-  absl::Status Ask(const Barrier&, KernelContext& ctx, Barrier::InsertCall* call) override {
+  absl::Status Ask(const TupleBarrier&, KernelContext& ctx,
+                   TupleBarrier::InsertCall* call) override {
     call->component = component_;
     call->keys = ctx.input(1);
     call->values = ctx.TakeInput(2);
@@ -72,7 +73,7 @@ class InsertMany final : public WaitingKernel<Barrier, Barrier::InsertCall> {
   int64_t component_ = 0;
 };
 
-class TakeMany final : public WaitingKernel<Barrier, Barrier::TakeCall> {
+class TakeMany final : public WaitingKernel<TupleBarrier, TupleBarrier::TakeCall> {
  public:
   TakeMany(KernelConstruction& c, absl::Status* status)
       : small_(c.Attr<bool>("allow_small_batch")) {
@@ -83,7 +84,8 @@ class TakeMany final : public WaitingKernel<Barrier, Barrier::TakeCall> {
   }
 
  private:
-  absl::Status Ask(const Barrier& barrier, KernelContext& ctx, Barrier::TakeCall* call) override {
+  absl::Status Ask(const TupleBarrier& barrier, KernelContext& ctx,
+                   TupleBarrier::TakeCall* call) override {
     if (barrier.options().types != types_) {
       return InvalidArgument("component_types is not what the ", barrier.DebugString(), " holds");
     }
@@ -100,14 +102,14 @@ class TakeMany final : public WaitingKernel<Barrier, Barrier::TakeCall> {
   std::vector<ElementType> types_;
 };
 
-class Close final : public WaitingKernel<Barrier, Barrier::CloseCall> {
+class Close final : public WaitingKernel<TupleBarrier, TupleBarrier::CloseCall> {
  public:
   Close(KernelConstruction& c, absl::Status* status) {
     *status = c.GetAttr("cancel_pending_enqueues", &cancel_pending_);
   }
 
  private:
-  absl::Status Ask(const Barrier&, KernelContext&, Barrier::CloseCall* call) override {
+  absl::Status Ask(const TupleBarrier&, KernelContext&, TupleBarrier::CloseCall* call) override {
     call->cancel_pending = cancel_pending_;
     return absl::OkStatus();
   }
@@ -115,9 +117,9 @@ class Close final : public WaitingKernel<Barrier, Barrier::CloseCall> {
   bool cancel_pending_ = false;
 };
 
-template <int64_t (Barrier::*kSize)() const>
+template <int64_t (TupleBarrier::*kSize)() const>
 absl::Status Size(KernelContext& ctx) {
-  TROUPE_ASSIGN_OR_RETURN(RefPtr<Barrier> barrier, FindWaiting<Barrier>(ctx));
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<TupleBarrier> barrier, FindWaiting<TupleBarrier>(ctx));
   const int64_t size = (barrier.get()->*kSize)();
   return ctx.SetScalar(0, static_cast<int32_t>(std::min<int64_t>(size, INT32_MAX)));
 }
@@ -126,8 +128,8 @@ REGISTER_KERNEL(Cheap("Barrier"), MakeKernel<MakeBarrier>);
 REGISTER_KERNEL(KernelSpec("BarrierInsertMany").Types("T", AllTypes()), MakeKernel<InsertMany>);
 REGISTER_KERNEL(KernelSpec("BarrierTakeMany"), MakeKernel<TakeMany>);
 REGISTER_KERNEL(Cheap("BarrierClose"), MakeKernel<Close>);
-REGISTER_KERNEL(Cheap("BarrierReadySize"), MakeKernel<Size<&Barrier::ReadySize>>);
-REGISTER_KERNEL(Cheap("BarrierIncompleteSize"), MakeKernel<Size<&Barrier::IncompleteSize>>);
+REGISTER_KERNEL(Cheap("BarrierReadySize"), MakeKernel<Size<&TupleBarrier::ReadySize>>);
+REGISTER_KERNEL(Cheap("BarrierIncompleteSize"), MakeKernel<Size<&TupleBarrier::IncompleteSize>>);
 
 }  // namespace
 }  // namespace troupe

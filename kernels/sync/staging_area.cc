@@ -31,14 +31,14 @@ absl::Status CheckTypes(const std::string& what, const Tuple& tuple,
   return absl::OkStatus();
 }
 
-void StagingArea::Put(Tuple tuple, CancellationToken* token, Done done) {
+void TupleStage::Put(Tuple tuple, CancellationToken* token, Done done) {
   auto call = std::make_unique<CallbackCall<PutCall>>(this, token, 0, std::move(done));
   call->tuple = std::move(tuple);
   Submit(std::move(call));
 }
 
-void StagingArea::Ask(TakeCall::What what, int64_t index, std::vector<ElementType> types,
-                      CancellationToken* token, Done done) {
+void TupleStage::Ask(TakeCall::What what, int64_t index, std::vector<ElementType> types,
+                     CancellationToken* token, Done done) {
   auto call = std::make_unique<CallbackCall<TakeCall>>(this, token, static_cast<int>(types.size()),
                                                        std::move(done));
   call->what = what;
@@ -47,8 +47,8 @@ void StagingArea::Ask(TakeCall::What what, int64_t index, std::vector<ElementTyp
   Submit(std::move(call));
 }
 
-absl::Status StagingArea::PutCall::Check(bool*) const {
-  const auto* area = static_cast<StagingArea*>(resource());
+absl::Status TupleStage::PutCall::Check(bool*) const {
+  const auto* area = static_cast<TupleStage*>(resource());
   const int64_t bytes = TupleBytes(tuple), limit = area->options_.memory_limit;
   if (limit == 0 || bytes <= limit) return absl::OkStatus();
   return absl::ResourceExhaustedError(StrCat(area->DebugString(), ": tensors of ", bytes,
@@ -56,8 +56,8 @@ absl::Status StagingArea::PutCall::Check(bool*) const {
                                              " bytes"));
 }
 
-absl::StatusOr<WaitingResource::Call::Progress> StagingArea::PutCall::Serve() {
-  auto* area = static_cast<StagingArea*>(resource());
+absl::StatusOr<WaitingResource::Call::Progress> TupleStage::PutCall::Serve() {
+  auto* area = static_cast<TupleStage*>(resource());
   const StagingAreaOptions& options = area->options_;
   const int64_t bytes = TupleBytes(tuple);
   if (options.capacity > 0 && static_cast<int64_t>(area->tuples_.size()) >= options.capacity) {
@@ -72,13 +72,13 @@ absl::StatusOr<WaitingResource::Call::Progress> StagingArea::PutCall::Serve() {
   return Progress::kOver;
 }
 
-absl::Status StagingArea::TakeCall::Check(bool*) const {
+absl::Status TupleStage::TakeCall::Check(bool*) const {
   if (index >= 0) return absl::OkStatus();
   return InvalidArgument(resource()->DebugString(), ": there is no tuple of index ", index);
 }
 
-absl::StatusOr<WaitingResource::Call::Progress> StagingArea::TakeCall::Serve() {
-  auto* area = static_cast<StagingArea*>(resource());
+absl::StatusOr<WaitingResource::Call::Progress> TupleStage::TakeCall::Serve() {
+  auto* area = static_cast<TupleStage*>(resource());
   if (what == What::kClear) {
     area->tuples_.clear();
     area->bytes_ = 0;
@@ -98,7 +98,7 @@ absl::StatusOr<WaitingResource::Call::Progress> StagingArea::TakeCall::Serve() {
   return Progress::kOver;
 }
 
-absl::Status StagingArea::TakeCall::Conclude(KernelContext& ctx) {
+absl::Status TupleStage::TakeCall::Conclude(KernelContext& ctx) {
   for (size_t i = 0; i < taken_.size(); ++i) {
     ctx.set_output(static_cast<int>(i), std::move(taken_[i]));
   }

@@ -13,11 +13,11 @@
 
 namespace troupe {
 
-class StagingArea;
+class TupleStage;
 
 /// What limits a staging area; fixed for its life. 0: nothing.
 struct StagingAreaOptions {
-  using Machine = StagingArea;
+  using Machine = TupleStage;
   int64_t capacity = 0;      ///< Tuples.
   int64_t memory_limit = 0;  ///< Bytes of their tensors.
 };
@@ -30,7 +30,7 @@ absl::Status CheckTypes(const std::string& what, const Tuple& tuple,
 
 /// Tuples of any types in the order in which they came. Who puts in waits for room, in order; who
 /// takes out waits for a tuple. It is never closed. Thread-safe.
-class StagingArea : public WaitingResource {
+class TupleStage : public WaitingResource {
   enum { kPuts, kTakes };
 
  public:
@@ -38,7 +38,7 @@ class StagingArea : public WaitingResource {
 
   class PutCall : public Call {
    public:
-    explicit PutCall(StagingArea* area) : Call(area, kPuts) {}
+    explicit PutCall(TupleStage* area) : Call(area, kPuts) {}
 
     Tuple tuple;
 
@@ -51,7 +51,7 @@ class StagingArea : public WaitingResource {
   /// Takes the first tuple, or looks at one, or drops them all.
   class TakeCall : public Call {
    public:
-    explicit TakeCall(StagingArea* area) : Call(area, kTakes) {}
+    explicit TakeCall(TupleStage* area) : Call(area, kTakes) {}
 
     enum class What : uint8_t { kFirst, kLookAt, kClear };
     What what = What::kFirst;
@@ -68,7 +68,7 @@ class StagingArea : public WaitingResource {
     Tuple taken_;
   };
 
-  StagingArea(std::string name, const StagingAreaOptions& options)
+  TupleStage(std::string name, const StagingAreaOptions& options)
       : WaitingResource(std::move(name), Order::kInOrder, Order::kAny), options_(options) {}
 
   const StagingAreaOptions& options() const { return options_; }

@@ -25,7 +25,7 @@ class Named {
   Options options_;
   NamedKind<T> named_;
 };
-using NamedArea = Named<StagingArea, StagingAreaOptions>;
+using NamedArea = Named<TupleStage, StagingAreaOptions>;
 using NamedMap = Named<StagingMap, StagingMapOptions>;
 
 template <typename NamedT, typename Call>
@@ -71,26 +71,26 @@ class SizeKernel final : public Kernel {
 
 // --- areas ---------------------------------------------------------------------------------------
 
-class Stage final : public CallKernel<NamedArea, StagingArea::PutCall> {
+class Stage final : public CallKernel<NamedArea, TupleStage::PutCall> {
  public:
   using CallKernel::CallKernel;
 
  private:
-  absl::Status Ask(KernelContext& ctx, StagingArea::PutCall* call) override {
+  absl::Status Ask(KernelContext& ctx, TupleStage::PutCall* call) override {
     call->tuple.reserve(ctx.num_inputs());
     for (int i = 0; i < ctx.num_inputs(); ++i) call->tuple.push_back(ctx.TakeInput(i));
     return absl::OkStatus();
   }
 };
 
-template <StagingArea::TakeCall::What what>
-class Unstage final : public CallKernel<NamedArea, StagingArea::TakeCall> {
+template <TupleStage::TakeCall::What what>
+class Unstage final : public CallKernel<NamedArea, TupleStage::TakeCall> {
  public:
   using CallKernel::CallKernel;
 
  private:
-  absl::Status Ask(KernelContext& ctx, StagingArea::TakeCall* call) override {
-    using What = StagingArea::TakeCall::What;
+  absl::Status Ask(KernelContext& ctx, TupleStage::TakeCall* call) override {
+    using What = TupleStage::TakeCall::What;
     call->what = what;
     if constexpr (what == What::kLookAt) {
       const Tensor& index = ctx.input(0);
@@ -152,9 +152,9 @@ class MapUnstage final : public CallKernel<NamedMap, StagingMap::TakeCall> {
   }
 };
 
-using AreaWhat = StagingArea::TakeCall::What;
+using AreaWhat = TupleStage::TakeCall::What;
 using MapWhat = StagingMap::TakeCall::What;
-using AreaSize = SizeKernel<NamedArea, &StagingArea::Size>;
+using AreaSize = SizeKernel<NamedArea, &TupleStage::Size>;
 using MapSize = SizeKernel<NamedMap, &StagingMap::Size>;
 using MapIncomplete = SizeKernel<NamedMap, &StagingMap::IncompleteSize>;
 

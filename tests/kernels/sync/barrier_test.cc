@@ -49,7 +49,7 @@ class BarrierTest : public ::testing::Test {
   std::pair<int64_t, int64_t> Sizes() { return {barrier->ReadySize(), barrier->IncompleteSize()}; }
   using Pair = std::pair<int64_t, int64_t>;
 
-  const RefPtr<Barrier> barrier = MakeMachine<Barrier>(
+  const RefPtr<TupleBarrier> barrier = MakeMachine<TupleBarrier>(
       BarrierOptions{{ElementType::kFloat, ElementType::kInt32}, {Shape(), Shape({2})}});
 };
 

@@ -29,8 +29,8 @@ float FirstOf(Reply& reply) { return reply.tuple()[0].unchecked_data<float>()[0]
 
 // --- areas ---------------------------------------------------------------------------------------
 
-TEST(StagingArea, GivesOutInOrder) {
-  const auto area = MakeMachine<StagingArea>(StagingAreaOptions{});
+TEST(TupleStage, GivesOutInOrder) {
+  const auto area = MakeMachine<TupleStage>(StagingAreaOptions{});
   Reply third_seen, first, second, put1, put2, put3;
   area->LookAt(2, kFloat, nullptr, third_seen.done());
   area->Take(kFloat, nullptr, first.done());  // Does not wait for the one before it.
@@ -52,8 +52,8 @@ TEST(StagingArea, GivesOutInOrder) {
   EXPECT_EQ(area->Size(), 0);
 }
 
-TEST(StagingArea, LimitsTuplesAndBytes) {
-  const auto area = MakeMachine<StagingArea>(StagingAreaOptions{2, 16});
+TEST(TupleStage, LimitsTuplesAndBytes) {
+  const auto area = MakeMachine<TupleStage>(StagingAreaOptions{2, 16});
   Reply too_much, one, two, waits, behind, taken;
   area->Put(Floats({1, 2, 3, 4, 5}), nullptr, too_much.done());
   EXPECT_EQ(too_much.code(), Code::kResourceExhausted);
@@ -76,8 +76,8 @@ TEST(StagingArea, LimitsTuplesAndBytes) {
   EXPECT_EQ(strings.code(), Code::kResourceExhausted);
 }
 
-TEST(StagingArea, WhatDoesNotFitStays) {
-  const auto area = MakeMachine<StagingArea>(StagingAreaOptions{});
+TEST(TupleStage, WhatDoesNotFitStays) {
+  const auto area = MakeMachine<TupleStage>(StagingAreaOptions{});
   Reply put, type, count, negative, taken;
   area->Put(Floats({1}), nullptr, put.done());
   area->Take({ElementType::kInt32}, nullptr, type.done());
@@ -90,8 +90,8 @@ TEST(StagingArea, WhatDoesNotFitStays) {
   EXPECT_EQ(FirstOf(taken), 1);
 }
 
-TEST(StagingArea, ATokenOrTheContainerEndsTheWait) {
-  const auto area = MakeMachine<StagingArea>(StagingAreaOptions{1, 0});
+TEST(TupleStage, ATokenOrTheContainerEndsTheWait) {
+  const auto area = MakeMachine<TupleStage>(StagingAreaOptions{1, 0});
   CancellationToken token;
   Reply in, puts, takes, seen, last;
   area->Put(Floats({1}), nullptr, in.done());
@@ -107,7 +107,7 @@ TEST(StagingArea, ATokenOrTheContainerEndsTheWait) {
   EXPECT_EQ(last.code(), Code::kCancelled);
 }
 
-TEST(StagingArea, NodesFindItByName) {
+TEST(TupleStage, NodesFindItByName) {
   Calls calls;
   calls.Attr("dtypes", kFloat)
       .Attr("capacity", int64_t{0})
@@ -125,8 +125,8 @@ TEST(StagingArea, NodesFindItByName) {
 }
 
 /// Each tuple comes out once, whoever is cancelled.
-TEST(StagingArea, EachTupleComesOutOnce) {
-  const auto area = MakeMachine<StagingArea>(StagingAreaOptions{3, 0});
+TEST(TupleStage, EachTupleComesOutOnce) {
+  const auto area = MakeMachine<TupleStage>(StagingAreaOptions{3, 0});
   constexpr int kTuples = 3'000;
   std::vector<int> seen(kTuples, 0);
   std::thread puts([&] {
