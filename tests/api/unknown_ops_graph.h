@@ -9,8 +9,8 @@
 
 namespace troupe {
 
-/// A training graph of TensorFlow 1.x whose saver and summaries are of ops that nobody has registered:
-/// NobodysSaveV2, NobodysRestoreV2, NobodysScalarSummary and so on.
+/// A training graph of TensorFlow 1.x whose saver and summaries are of ops that nobody has
+/// registered: NobodysSaveV2, NobodysRestoreV2, NobodysScalarSummary and so on.
 inline GraphDef TrainingGraphWithUnknownOps() {
   GraphDef def;
   EXPECT_TRUE(ReadGraphDef("examples/tensorflow_graphs/training_v1.pbtxt", &def).ok());
