@@ -160,18 +160,9 @@ absl::StatusOr<std::vector<Saveable>> SaveablesOfGraph(const Graph& graph) {
       saveables.emplace_back(node);
       continue;
     }
-    VariableDef def;
-    if (!def.ParseFromString(entry) || def.variable_name().empty()) {
-      return InvalidArgument("collection '", collections::kVariables, "' of the graph holds '",
-                             std::string(absl::CHexEscape(entry.substr(0, 100))),
-                             "', which is neither a node nor a VariableDef");
-    }
-    TROUPE_ASSIGN_OR_RETURN(const Output output, graph.FindOutput(def.variable_name()));
-    std::optional<SaveSliceInfo> slice;
-    if (def.has_save_slice_info_def()) {
-      TROUPE_ASSIGN_OR_RETURN(slice, SaveSliceInfo::FromProto(def.save_slice_info_def()));
-    }
-    saveables.emplace_back("", output.node, std::move(slice));
+    return InvalidArgument("collection '", collections::kVariables, "' of the graph holds '",
+                           std::string(absl::CHexEscape(entry.substr(0, 100))),
+                           "', which is no node");
   }
   if (!collection.empty()) return saveables;
   for (Node* node : VariableNodes(graph)) saveables.emplace_back(node);

@@ -96,10 +96,9 @@ class SaveableList {
   std::optional<std::vector<Saveable>> list_;
 };
 
-/// The global variables of a graph: those of its collection "variables" (names of nodes, or
-/// TensorFlow's VariableDef with its SaveSliceInfoDef). A graph that was imported without
-/// collections has only its nodes to go by: all variables, local ones as well. InvalidArgument if
-/// the collection names what is not there.
+/// The global variables of a graph: those of its collection "variables" (names of nodes). A
+/// graph that was imported without collections has only its nodes to go by: all variables, local
+/// ones as well. InvalidArgument if the collection names what is not there.
 absl::StatusOr<std::vector<Saveable>> SaveablesOfGraph(const Graph& graph);
 
 /// Nodes of a graph that are variables, in the order in which they were added.

@@ -307,12 +307,15 @@ absl::Status WriteMetaGraphOf(const Graph& graph, const SaverDef& saver, const s
 
 absl::Status Saver::Finish(const Graph& graph, const std::string& path, const std::string& prefix,
                            const std::string& saved, const SaveOptions& options) {
-  if (!impl_->empty && options.write_state) {
-    std::lock_guard<std::mutex> lock(impl_->mutex);
-    impl_->Record(saved);
-    const std::string directory = PathDirectory(path);
+  const bool write_state = !impl_->empty && options.write_state;
+  const std::string directory = PathDirectory(path);
+  if (write_state || options.write_meta_graph) {
     TROUPE_ASSIGN_OR_RETURN(FileSystem* const files, FileSystems().Find(directory));
     TROUPE_RETURN_IF_ERROR(CreateDirectoriesSynced(files, directory, /*sync=*/true));
+  }
+  if (write_state) {
+    std::lock_guard<std::mutex> lock(impl_->mutex);
+    impl_->Record(saved);
     TROUPE_RETURN_IF_ERROR(impl_->WriteState(directory, saved, options.latest_filename));
     impl_->RemoveOld(options.meta_graph_suffix);
   }

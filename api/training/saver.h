@@ -127,8 +127,8 @@ class Saver {
 
   /// Saves the variables' values as `path`, or "`path`-STEP" with a step, and gives that prefix
   /// (for V1, sharded: a pattern). Nothing is seen under the name before all is on the disk; then
-  /// the state file is replaced, and old checkpoints are removed. An empty saver saves nothing and
-  /// gives "".
+  /// the state file is replaced, and old checkpoints are removed. An empty saver writes
+  /// the MetaGraph only, and gives "".
   ///
   /// Errors are those of the step (FailedPrecondition: a variable has no value; ResourceExhausted:
   /// the disk is full), and InvalidArgument for names that cannot be. Old checkpoints that cannot

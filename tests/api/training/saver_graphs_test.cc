@@ -35,20 +35,19 @@ bool OfSaver(const std::string& node) { return node.starts_with("save/"); }
 
 /// The graph of the scenario, with TensorFlow's saver or without, and its variables.
 std::shared_ptr<Graph> ImportScenario(const MetaGraphDef& meta, bool with_saver) {
-  GraphDef def = meta.graph_def();
+  MetaGraphDef def = meta;
   if (!with_saver) {
-    auto* const nodes = def.mutable_node();
+    auto* const nodes = def.mutable_graph_def()->mutable_node();
     nodes->erase(std::remove_if(nodes->begin(), nodes->end(),
                                 [](const NodeDef& node) { return OfSaver(node.name()); }),
                  nodes->end());
+    def.clear_saver_def();
   }
   auto graph = std::make_shared<Graph>();
-  const absl::Status status = ImportGraphDef(def, {}, graph.get());
+  ImportMetaGraphOptions options;
+  options.restore_collection = [](std::string_view key) { return key == collections::kVariables; };
+  const absl::Status status = ImportMetaGraph(def, options, graph.get()).status();
   EXPECT_TRUE(status.ok()) << status;
-  const auto variables = meta.collection_def().find(collections::kVariables);
-  for (const std::string& variable : variables->second.bytes_list().value()) {
-    graph->AddToCollection(collections::kVariables, variable);
-  }
   return graph;
 }
 

@@ -302,7 +302,8 @@ TEST_F(SaverTest, AnEmptyOneDoesNothing) {
   const auto saved = saver.Save(session(), In("m"), 1);
   ASSERT_TRUE(saved.ok()) << saved.status();
   EXPECT_EQ(*saved, "");
-  EXPECT_FALSE(There(""));
+  EXPECT_TRUE(There("m-1.meta")) << "as TensorFlow does";
+  EXPECT_FALSE(There("checkpoint"));
   EXPECT_TRUE(saver.Restore(session(), In("m")).ok());
 }
 

@@ -510,7 +510,7 @@ TEST(NumericGradient, EveryCase) {
   }
 }
 
-// So the ops of gradients are differentiated too (FusedBatchNormGrad, FusedBatchNormGradV3).
+// So the ops of gradients are differentiated too ("FusedBatchNormGrad", "FusedBatchNormGradV3").
 TEST(NumericGradient, SecondDerivatives) {
   for (const Case& c : Cases()) {
     SCOPED_TRACE(Describe(c));
