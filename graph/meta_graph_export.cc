@@ -238,13 +238,23 @@ class MetaGraphExporter {
     return nodes ? CollectionKind::kNodes : CollectionKind::kBytes;
   }
 
+  /// Of the variable's node; a collection may also hold the message itself.
+  absl::StatusOr<VariableDef> Variable(const std::string& value) const {
+    VariableDef def;
+    if (graph_.FindNode(value) == nullptr && ParseBinaryMessage(value, &def) &&
+        graph_.FindNode(NodeOf(def.variable_name())) != nullptr) {
+      return def;
+    }
+    return DescribeVariable(graph_, value);
+  }
+
   /// A variable, or a message of names.
   absl::Status AddMessage(const std::string& key, const std::string& value,
                           CollectionDef::BytesList* list) const {
     std::unique_ptr<Message> message = NewCollectionMessage(key);
     std::string_view name;  // says whether it is exported
     if (IsVariableCollection(key)) {
-      absl::StatusOr<VariableDef> variable = DescribeVariable(graph_, value);
+      absl::StatusOr<VariableDef> variable = Variable(value);
       if (!variable.ok()) {
         return absl::FailedPreconditionError(std::string(variable.status().message()));
       }

@@ -59,6 +59,10 @@ absl::StatusOr<int> FreezeCommand(const Options& options) {
   std::cout << options.out_file << ": " << frozen.node_size() << " nodes, outputs";
   for (const std::string& output : outputs) std::cout << " " << output;
   std::cout << "\n";
+  for (const NodeDef& node : frozen.node()) {
+    if (node.op().find("HashTable") == std::string::npos) continue;
+    std::cout << "table without its contents: " << node.name() << "\n";
+  }
   return 0;
 }
 

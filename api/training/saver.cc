@@ -319,7 +319,7 @@ absl::Status Saver::Finish(const Graph& graph, const std::string& path, const st
     TROUPE_RETURN_IF_ERROR(impl_->WriteState(directory, saved, options.latest_filename));
     impl_->RemoveOld(options.meta_graph_suffix);
   }
-  if (!options.write_meta_graph) return absl::OkStatus();
+  if (impl_->empty || !options.write_meta_graph) return absl::OkStatus();
   return options.write_meta_graph(graph, impl_->def,
                                   MetaGraphFile(prefix, options.meta_graph_suffix));
 }

@@ -163,6 +163,34 @@ def record_v2():
     note("v2", "count", {"n": 5}, net.signatures["count"](n=tf.constant(5, tf.int64)))
 
 
+class Words(tf.Module):
+    """Tables, one of them from a file that goes along."""
+
+    def __init__(self, file):
+        super().__init__()
+        of_file = tf.lookup.TextFileInitializer(
+            file, tf.string, tf.lookup.TextFileIndex.WHOLE_LINE, tf.int64, tf.lookup.TextFileIndex.LINE_NUMBER)
+        self.numbers = tf.lookup.StaticHashTable(of_file, -1)
+        self.squares = tf.lookup.StaticHashTable(
+            tf.lookup.KeyValueTensorInitializer(tf.constant([0, 1, 2], tf.int64), tf.constant([0.0, 1.0, 4.0])), -1.0)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.int64, name="numbers")])
+    def square(self, numbers):
+        words = tf.gather(tf.constant(["two", "one", "none"]), numbers)
+        return {"number": self.numbers.lookup(words), "square": self.squares.lookup(numbers)}
+
+
+def record_tables():
+    with open("words.txt", "w") as file:
+        file.write("zero\none\ntwo\n")
+    words = Words("words.txt")
+    tf.saved_model.save(words, "tables", signatures=words.square.get_concrete_function())
+    os.remove("words.txt")
+    numbers = tf.constant([2, 0, 1], tf.int64)
+    signature = tf.saved_model.load("tables").signatures["serving_default"]
+    note("tables", "serving_default", {"numbers": numbers}, signature(numbers=numbers))
+
+
 def record_keras():
     tf.keras.utils.set_random_seed(5)
     model = tf.keras.Sequential([
@@ -183,11 +211,10 @@ def main():
     record_training("training_resource", use_resource=True)
     record_v1()
     record_v2()
+    record_tables()
     record_keras()
-    for model in ["v2", "keras"]:  # of no use to whoever runs the graph
-        for name in ["fingerprint.pb", "assets"]:
-            path = os.path.join(model, name)
-            shutil.rmtree(path) if os.path.isdir(path) else os.path.exists(path) and os.remove(path)
+    for model in ["v2", "tables", "keras"]:  # of no use to whoever runs the graph
+        os.remove(os.path.join(model, "fingerprint.pb"))
     with open("expected.json", "w") as file:
         json.dump(expected, file, indent=1)
 

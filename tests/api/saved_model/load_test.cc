@@ -92,6 +92,10 @@ TEST(FreezeGraph, GivesTheSameWithoutVariables) {
     auto session = Session::Create(graph);
     std::vector<Tensor> values;
     const absl::Status run = (*session)->Run(feeds, fetches, {}, &values);
+    if (c.model == "tables") {  // They are no variables.
+      EXPECT_EQ(run.code(), Code::kFailedPrecondition) << run;
+      continue;
+    }
     ASSERT_TRUE(run.ok()) << run;
     for (size_t i = 0; i < values.size(); ++i) outputs[i].second = values[i];
     ExpectRecorded(outputs, RecordedRunOf(c.model, c.run).outputs);

@@ -66,6 +66,7 @@ std::vector<RecordedCase> RecordedCases() {
           {"v2", {"serve"}, "serving_default", "serving_default"},
           {"v2", {"serve"}, "lookup", "lookup"},
           {"v2", {"serve"}, "count", "count"},
+          {"tables", {"serve"}, "serving_default", "serving_default"},
           {"keras", {"serve"}, "serving_default", "serving_default"}};
 }
 
