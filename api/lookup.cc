@@ -178,22 +178,46 @@ Node* MutableTableBase::Import(const Scope& scope, const Input& keys, const Inpu
   return ops::LookupTableImportV2(scope, handle_, keys, values);
 }
 
-TableSaveable MutableTableBase::saveable() const {
-  TableSaveable saveable;
-  if (!valid()) return saveable;
-  saveable.node = handle_.node;
-  saveable.name = handle_.node->name();
-  saveable.tensors = {{saveable.name + "-keys", key_type_},
-                      {saveable.name + "-values", value_type_}};
-  const MutableTableBase table = *this;
-  saveable.read = [table](const Scope& scope) -> std::vector<Output> {
-    const auto [keys, values] = table.Export(scope);
-    return {keys, values};
-  };
-  saveable.restore = [table](const Scope& scope, absl::Span<const Output> tensors) -> Node* {
-    return table.Import(scope, tensors[0], tensors[1]);
-  };
-  return saveable;
+namespace {
+
+/// The table that `node` makes; its types are outputs of the node's attributes.
+Saveable SaveableOf(Node* node) {
+  const auto key_type = node->attrs().GetOr<ElementType>("key_dtype", ElementType::kInvalid);
+  const auto value_type = node->attrs().GetOr<ElementType>("value_dtype", ElementType::kInvalid);
+  const std::string& name = node->name();
+  return Saveable(
+      name, node, {{name + "-keys", "", key_type, {}}, {name + "-values", "", value_type, {}}},
+      [node, key_type, value_type](const Scope& scope) -> std::vector<Output> {
+        const auto exported = ops::LookupTableExportV2(scope, node, key_type, value_type);
+        return {exported.keys, exported.values};
+      },
+      [node](const Scope& scope, absl::Span<const Output> tensors) -> Node* {
+        return ops::LookupTableImportV2(scope, node, tensors[0], tensors[1]);
+      });
+}
+
+}  // namespace
+
+Saveable MutableTableBase::saveable() const {
+  return valid() ? SaveableOf(handle_.node) : Saveable("", nullptr, {}, nullptr, nullptr);
+}
+
+void MutableTableBase::AddToSaveables(const Scope& scope, bool checkpoint) const {
+  if (!checkpoint || !scope.ok() || !valid()) return;
+  scope.graph()->AddToCollection(collections::kSaveableObjects, handle_.node->name());
+}
+
+absl::StatusOr<std::vector<Saveable>> MutableTableBase::SaveablesOf(const Graph& graph) {
+  std::vector<Saveable> saveables;
+  for (const std::string& name : graph.Collection(collections::kSaveableObjects)) {
+    Node* const node = graph.FindNode(name);
+    if (node == nullptr || !node->attrs().Has("key_dtype")) {
+      return InvalidArgument("collection '", collections::kSaveableObjects, "' names '", name,
+                             "', which is no table of the graph");
+    }
+    saveables.push_back(SaveableOf(node));
+  }
+  return saveables;
 }
 
 MutableHashTable::MutableHashTable(const Scope& scope, ElementType key_type, ElementType value_type,
@@ -216,6 +240,7 @@ MutableHashTable::MutableHashTable(const Scope& scope, ElementType key_type, Ele
                                                 .value_shape = default_value.shape()});
   }
   default_value_ = Const(scope.WithOpName(name + "_default"), default_value);
+  AddToSaveables(scope, options.checkpoint);
 }
 
 DenseHashTable::DenseHashTable(const Scope& scope, ElementType key_type, ElementType value_type,
@@ -238,6 +263,7 @@ DenseHashTable::DenseHashTable(const Scope& scope, ElementType key_type, Element
        .value_shape = default_value.shape(),
        .initial_num_buckets = initial_num_buckets});
   default_value_ = Const(scope.WithOpName(name + "_default"), default_value);
+  AddToSaveables(scope, options.checkpoint);
 }
 
 }  // namespace troupe

@@ -16,7 +16,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "api/scope.h"
+#include "api/training/saveable.h"
 #include "devices/export.h"
 
 TROUPE_EXPORT_BEGIN
@@ -24,7 +26,8 @@ namespace troupe {
 
 namespace collections {
 inline constexpr char kTableInitializers[] = "table_initializer";
-}
+inline constexpr char kSaveableObjects[] = "saveable_objects";
+}  // namespace collections
 
 /// Where the contents of a static table come from. A value; what it refers to is of one graph.
 class TableInitializer {
@@ -167,16 +170,6 @@ StaticHashTable IndexToStringTableFromFile(const Scope& scope, const Input& voca
 StaticHashTable IndexToStringTableFromTensor(const Scope& scope, const Tensor& vocabulary,
                                              const std::string& default_value = "UNK");
 
-/// How a table that changes is saved with others: what a saver needs to know. A value.
-struct TableSaveable {
-  std::string name;
-  Node* node = nullptr;  ///< Of the table: it is read and set on its device.
-  /// In the checkpoint: "NAME-keys", "NAME-values", as TensorFlow has them.
-  std::vector<std::pair<std::string, ElementType>> tensors;
-  std::function<std::vector<Output>(const Scope& scope)> read;
-  std::function<Node*(const Scope& scope, absl::Span<const Output> tensors)> restore;
-};
-
 /// A table whose keys come and go.
 class MutableTableBase : public TableBase {
  public:
@@ -187,14 +180,24 @@ class MutableTableBase : public TableBase {
   Node* Remove(const Scope& scope, const Input& keys) const;
   /// Replaces what the table holds.
   Node* Import(const Scope& scope, const Input& keys, const Input& values) const;
-  TableSaveable saveable() const;
+  /// For a `Saver`: two tensors, "NAME-keys" and "NAME-values", NAME being the node's, as
+  /// TensorFlow has them.
+  Saveable saveable() const;
+
+  /// The tables of the collection "saveable_objects".
+  static absl::StatusOr<std::vector<Saveable>> SaveablesOf(const Graph& graph);
+
+ protected:
+  /// Adds a table that is part of checkpoints to that collection.
+  void AddToSaveables(const Scope& scope, bool checkpoint) const;
 };
 
 /// How a table that changes is made. A value.
 struct MutableTableOptions {
   std::string name;         ///< "": that of the class.
   std::string shared_name;  ///< As for static tables.
-  /// Part of checkpoints: without a `shared_name`, sessions share it by its node's name.
+  /// Part of checkpoints (collection "saveable_objects"), where it is found by its node's name, by
+  /// which sessions share it unless there is a `shared_name`.
   bool checkpoint = true;
 };
 

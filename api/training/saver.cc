@@ -9,6 +9,7 @@
 #include "api/internal/check_restore.h"
 #include "api/internal/global_step.h"
 #include "api/internal/saver_builder.h"
+#include "api/lookup.h"
 #include "devices/log.h"
 #include "devices/status_macros.h"
 #include "devices/storage/checkpoint_reader.h"
@@ -88,6 +89,14 @@ struct Saver::Impl {
 namespace {
 
 /// Names twice are an error, unless they are of parts of one tensor; so are variables.
+/// What a saver saves that was not told.
+absl::StatusOr<std::vector<Saveable>> VariablesAndTables(const Graph& graph) {
+  TROUPE_ASSIGN_OR_RETURN(std::vector<Saveable> saveables, SaveablesOfGraph(graph));
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<Saveable> tables, MutableTableBase::SaveablesOf(graph));
+  saveables.insert(saveables.end(), tables.begin(), tables.end());
+  return saveables;
+}
+
 absl::Status CheckSaveables(const std::vector<Saveable>& saveables) {
   std::set<std::string> names;
   std::map<std::string, std::string> wholes;  // Full shapes of what is saved in parts.
@@ -135,7 +144,7 @@ Saver::Saver(const Scope& scope, SaveableList variables, SaverOptions options)
   if (variables.list().has_value()) {
     saveables = *variables.list();
   } else {
-    saveables = SaveablesOfGraph(*scope.graph());
+    saveables = VariablesAndTables(*scope.graph());
   }
   absl::Status status = saveables.status();
   if (status.ok()) status = CheckSaveables(*saveables);

@@ -164,6 +164,72 @@ class Writer:
 
     # --- kernels -----------------------------------------------------------------------------
 
+    # --- synchronisation ---------------------------------------------------------------------
+
+    def table(self, name, make, keys, batches=100):
+        """All keys of a table, in another order, looked up in batches."""
+        with tf.Graph().as_default() as graph:
+            order = self.random.permutation(len(keys))
+            table = make()
+            values = tf.range(len(keys), dtype=tf.int64)
+            if name == "table_mutable":
+                init = tf.raw_ops.LookupTableInsertV2(table_handle=table, keys=keys, values=values)
+            else:
+                init = tf.raw_ops.InitializeTableV2(table_handle=table, keys=keys, values=values)
+            found = [tf.raw_ops.LookupTableFindV2(table_handle=table, keys=batch,
+                                                  default_value=tf.constant(-1, tf.int64))
+                     for batch in np.array_split(keys[order], batches)]
+            tf.group(*found, name="done")
+            self.save(name, graph, init=[init.name], targets=["done"])
+
+    def tables(self, count=1000000):
+        raw = tf.raw_ops
+        numbers = np.arange(count, dtype=np.int64) * 7919
+        words = np.array([b"word %d" % i for i in range(count)], dtype=object)
+        shared = {"value_dtype": tf.int64, "shared_name": "t"}
+        self.table("table_int64", lambda: raw.HashTableV2(key_dtype=tf.int64, **shared), numbers)
+        self.table("table_string", lambda: raw.HashTableV2(key_dtype=tf.string, **shared), words)
+        self.table("table_mutable", lambda: raw.MutableHashTableV2(key_dtype=tf.int64, **shared),
+                   numbers)
+
+    def chained(self, name, count, add):
+        """`count` times the nodes of `add`, one after another."""
+        with tf.Graph().as_default() as graph:
+            last = []
+            for _ in range(count):
+                with tf.control_dependencies(last):
+                    last = add()
+            tf.group(*last, name="done")
+            self.save(name, graph, targets=["done"])
+
+    def barrier(self, count=100):
+        raw = tf.raw_ops
+        handle = []
+
+        def add():
+            if not handle:
+                with tf.control_dependencies(None):
+                    handle.append(raw.Barrier(component_types=[tf.float32, tf.int64],
+                                              shapes=[[], []], shared_name="b"))
+            first = raw.BarrierInsertMany(handle=handle[0], keys=["key"], values=[1.0],
+                                          component_index=0)
+            with tf.control_dependencies([first]):
+                second = raw.BarrierInsertMany(handle=handle[0], keys=["key"],
+                                               values=tf.constant([1], tf.int64), component_index=1)
+            with tf.control_dependencies([second]):
+                return [raw.BarrierTakeMany(handle=handle[0], num_elements=1,
+                                            component_types=[tf.float32, tf.int64]).keys]
+
+        self.chained("barrier", count, add)
+
+    def staging(self, count=1000):
+        def add():
+            put = tf.raw_ops.Stage(values=[tf.constant(1.0)], shared_name="s")
+            with tf.control_dependencies([put]):
+                return [tf.raw_ops.Unstage(dtypes=[tf.float32], shared_name="s")[0]]
+
+        self.chained("staging", count, add)
+
     def constants(self, shape, count):
         return [tf.constant(self.random.uniform(-1, 1, shape).astype(np.float32)) for _ in range(count)]
 
@@ -292,6 +358,9 @@ def main():
     writer.conds()
     writer.calls()
     writer.lstm()
+    writer.tables()
+    writer.barrier()
+    writer.staging()
     writer.products("products", 256, 256, 256, 64, 64)
     for m, k, n in PRODUCTS:
         count = num_nodes(2.0 * m * k * n)

@@ -11,6 +11,7 @@ namespace {
 
 void SetNames(const SimulatedWork& work, cluster::Signature* signature) {
   signature->add_feeds("delta:0");
+  if (work.named()) signature->add_feeds("key:0");
   for (const std::string& fetch : work.fetches) signature->add_fetches(fetch);
 }
 
@@ -94,6 +95,9 @@ void SimulatedClient::Run() {
   run->set_timeout_us(work.waits() ? schedule.Between(kSecond / 20, kSecond / 2)
                                    : options_.step_timeout);
   TensorToProto(Tensor::Vector<int64_t>({0, number}), run->add_feeds());
+  if (work.named()) {
+    TensorToProto(Tensor::Vector<std::string>({StrCat("key ", number)}), run->add_feeds());
+  }
   if (options_.callables) {
     run->set_callable(callables_[work.name]);
   } else {
@@ -121,9 +125,9 @@ int64_t SimulatedClient::Begin(const SimulatedWork& work) {
     case Kind::kUpdate:
       return simulator_->ledger()->Attempt(work.tasks);
     case Kind::kPut:
-      return simulator_->queue_ledger()->BeginPut(task);
+      return simulator_->queue_ledger(work.place)->BeginPut(task);
     case Kind::kTake:
-      return simulator_->queue_ledger()->BeginTake(task, work.count);
+      return simulator_->queue_ledger(work.place)->BeginTake(task, work.count);
     case Kind::kApply:
       return simulator_->accumulator_ledger()->BeginApply(task, work.old);
     case Kind::kMean:
@@ -136,6 +140,10 @@ int64_t SimulatedClient::Begin(const SimulatedWork& work) {
       return simulator_->applications()->BeginAsk();
     case Kind::kTell:
       return simulator_->applications()->BeginTell();
+    case Kind::kLock:
+      return simulator_->mutex_ledger()->Begin();
+    case Kind::kTable:
+      return simulator_->table_ledger()->Begin(task);
   }
   return 0;
 }
@@ -143,7 +151,7 @@ int64_t SimulatedClient::Begin(const SimulatedWork& work) {
 void SimulatedClient::Ended(const SimulatedWork& work, int64_t number, const absl::Status& status,
                             const cluster::RunStepReply& reply) {
   using Kind = SimulatedWork::Kind;
-  QueueLedger* const queues = simulator_->queue_ledger();
+  QueueLedger* const queues = simulator_->queue_ledger(work.place);
   AccumulatorLedger* const accumulators = simulator_->accumulator_ledger();
   if (!status.ok()) {
     if (work.kind == Kind::kTake) queues->TakeFailed(number);
@@ -182,6 +190,10 @@ void SimulatedClient::Ended(const SimulatedWork& work, int64_t number, const abs
       return simulator_->applications()->EndAsk(number, first);
     case Kind::kTell:
       return;
+    case Kind::kLock:
+      return simulator_->mutex_ledger()->End(task, number, first[0]);
+    case Kind::kTable:
+      return simulator_->table_ledger()->End(number, first[1]);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "devices/status_macros.h"
 #include "kernels/queues/accumulator.h"
 #include "kernels/queues/queue.h"
+#include "kernels/sync/synchronizer_options.h"
 
 namespace troupe {
 
@@ -262,6 +263,74 @@ std::vector<int64_t> SimulatedNode::EmptyQueue() {
   (*queue)->Dequeue(&token, [](absl::StatusOr<Tuple>) {});
   token.Cancel(absl::CancelledError("over"));
   return numbers;
+}
+
+template <typename T>
+RefPtr<T> SimulatedNode::Find(const char* kind) {
+  auto found = FindWaiting<T>(&runtime_->devices()[0]->containers, Containers::kDefault,
+                              StrCat(kind, options_.number));
+  return found.ok() ? *found : nullptr;
+}
+
+std::vector<int64_t> SimulatedNode::EmptyStage() {
+  std::vector<int64_t> numbers;
+  const auto stage = Find<TupleStage>("s");
+  if (!stage) return numbers;
+  const auto take = [&](absl::StatusOr<Tuple> tuple) {
+    numbers.push_back(tuple.ok() ? (*tuple)[0].unchecked_values<int64_t>()[1] : -1);
+  };
+  while (stage->Size() > 0) stage->Take({ElementType::kInt64}, nullptr, take);
+  // If somebody still waits for a tuple, this one is its.
+  stage->Put({Tensor::Vector<int64_t>({0, 0})}, nullptr, [](absl::StatusOr<Tuple>) {});
+  CheckNone(stage->Size() != 1, "calls that wait for tuples");
+  stage->Clear([](absl::StatusOr<Tuple>) {});
+  return numbers;
+}
+
+std::vector<int64_t> SimulatedNode::EmptyBarrier() {
+  std::vector<int64_t> numbers;
+  const auto barrier = Find<TupleBarrier>("b");
+  if (!barrier) return numbers;
+  const auto take = [&](absl::StatusOr<Tuple> tuple) {
+    numbers.push_back(tuple.ok() ? (*tuple)[2].unchecked_values<int64_t>()[1] : -1);
+  };
+  while (barrier->ReadySize() > 0) barrier->Take(1, false, nullptr, take);
+  // If somebody still waits, these are its.
+  constexpr int kEnough = 2;
+  const auto keys = Tensor::Vector<std::string>({"a", "b"});
+  const auto values = Tensor::Vector<int64_t>({0, 0, 0, 0}).Reshaped(Shape({kEnough, 2}));
+  for (int i = 0; i < 2; ++i) {
+    barrier->Insert(i, keys, values, nullptr, [](absl::StatusOr<Tuple>) {});
+  }
+  CheckNone(barrier->ReadySize() != kEnough, "calls that wait for a barrier");
+  return numbers;
+}
+
+void SimulatedNode::CheckNobodyLocks() {
+  const auto mutex = Find<Mutex>("m");
+  if (!mutex) return;
+  CheckNone(mutex->held(), "mutex that is held");
+  mutex->Lock(nullptr, [](absl::StatusOr<Tuple>) {});
+  CheckNone(mutex->held(), "calls that wait for a mutex");
+}
+
+SimulatedNode::Entries SimulatedNode::TableEntries() {
+  Entries entries;
+  const auto table = Find<LookupTable>("t");
+  if (!table) return entries;
+  const auto keep = [&](absl::StatusOr<Tuple> exported) {
+    if (!exported.ok()) return;
+    const auto keys = (*exported)[0].unchecked_values<int64_t>();
+    const auto values = (*exported)[1].unchecked_values<int64_t>();
+    entries.keys.assign(keys.begin(), keys.end());
+    entries.values.assign(values.begin(), values.end());
+  };
+  table->Export(nullptr, keep);
+  bool over = false;
+  table->Remove(Tensor::Vector<int64_t>({0}), nullptr,
+                [&](absl::StatusOr<Tuple> removed) { over = removed.ok(); });
+  CheckNone(over ? 0 : 1, "calls that hold a table");
+  return entries;
 }
 
 SimulatedNode::Gradients SimulatedNode::EmptyAccumulator() {

@@ -95,6 +95,16 @@ class SimulatedNode final : public EngineHost,
   void CheckNothingLeft();
   /// What is left in the queue, at which nobody may be waiting.
   std::vector<int64_t> EmptyQueue();
+  /// The same of the staging area, and of the barrier: what is complete.
+  std::vector<int64_t> EmptyStage();
+  std::vector<int64_t> EmptyBarrier();
+  /// A violation if the mutex is held, or waited for.
+  void CheckNobodyLocks();
+  /// What the table holds.
+  struct Entries {
+    std::vector<int64_t> keys, values;
+  };
+  Entries TableEntries();
   /// The same of the accumulator: how many, and their rows.
   struct Gradients {
     int64_t count = 0;
@@ -114,6 +124,9 @@ class SimulatedNode final : public EngineHost,
   void RunJob(uint64_t number);
   /// Does something as this process.
   void Play(absl::FunctionRef<void()> event);
+  /// The resource of this kind and name; nullptr: nobody has made it.
+  template <typename T>
+  RefPtr<T> Find(const char* kind);
   /// A violation unless `count` is 0.
   void CheckNone(size_t count, const char* what);
 

@@ -55,6 +55,10 @@ class GraphWriter {
     } else {
       work.tasks.push_back(b);
       AtQueue(kind, a, b, &work);
+      AtStage(kind, a, b, &work);
+      AtBarrier(kind, a, b, &work);
+      AtMutex(kind, a, b, &work);
+      AtTable(kind, a, b, &work);
       AtAccumulator(kind, a, b, &work);
       AtActor(kind, a, b, actor, &work);
     }
@@ -86,6 +90,107 @@ class GraphWriter {
               : QueueOp("take", "QueueDequeueManyV2", b, {Int32("two", 2)}, "component_types");
       work->fetches.push_back(Op("taken", "Identity", a, {taken}) + ":0");
     }
+  }
+  void AtStage(const std::string& kind, int a, int b, SimulatedWork* work) {
+    if (kind != "stage" && kind != "unstage") return;
+    const bool puts = kind == "stage";
+    work->place = SimulatedWork::Place::kStage;
+    work->kind = puts ? SimulatedWork::Kind::kPut : SimulatedWork::Kind::kTake;
+    work->count = 1;
+    const std::string value = !puts    ? ""
+                              : a == b ? "delta"
+                                       : Op("sent", "AddV2", a, {"delta", "zeros"});
+    const std::string op = StrCat(prefix_, "/", kind);
+    auto& attrs = *Node(op, puts ? "Stage" : "Unstage", b,
+                        puts ? std::vector<std::string>{value} : std::vector<std::string>(), "")
+                       ->mutable_attr();
+    attrs["dtypes"].mutable_list()->add_type(DT_INT64);
+    attrs["capacity"].set_i(4);
+    attrs["shared_name"].set_s(StrCat("s", b));
+    if (puts) return Done(op, b, work);
+    work->fetches.push_back(Op("taken", "Identity", a, {op}) + ":0");
+  }
+  void AtBarrier(const std::string& kind, int a, int b, SimulatedWork* work) {
+    if (kind != "insert" && kind != "join" && kind != "joins") return;
+    const bool puts = kind == "insert";
+    work->place = SimulatedWork::Place::kBarrier;
+    work->kind = puts ? SimulatedWork::Kind::kPut : SimulatedWork::Kind::kTake;
+    work->count = kind == "joins" ? 2 : 1;
+    const std::string barrier = StrCat("b", b);
+    if (made_.count(barrier) == 0) {
+      auto& attrs = *Node(barrier, "Barrier", b, {}, "")->mutable_attr();
+      for (int i = 0; i < 2; ++i) {
+        attrs["component_types"].mutable_list()->add_type(DT_INT64);
+        attrs["shapes"].mutable_list()->add_shape()->add_dim()->set_size(2);
+      }
+      attrs["shared_name"].set_s(barrier);
+    }
+    if (!puts) {
+      const std::string take = StrCat(prefix_, "/take");
+      const std::string count = work->count == 1 ? Int32("only", 1) : Int32("two", work->count);
+      auto& attrs = *Node(take, "BarrierTakeMany", b, {barrier, count}, "")->mutable_attr();
+      for (int i = 0; i < 2; ++i) attrs["component_types"].mutable_list()->add_type(DT_INT64);
+      // Both components are the same number.
+      work->fetches.push_back(Op("taken", "Maximum", a, {take + ":2", take + ":3"}) + ":0");
+      return;
+    }
+    if (made_.count("key") == 0) {
+      (*Node("key", "Placeholder", -1, {}, "")->mutable_attr())["dtype"].set_type(DT_STRING);
+    }
+    Constant("one_row", {2}, {1, 2});
+    std::vector<std::string> controls = {"delta"};
+    for (int i = 0; i < 2; ++i) {
+      const std::string row = Op(StrCat("row", i), "Reshape", i == 0 ? a : b, {"delta", "one_row"},
+                                 {{"Tshape", DT_INT64}});
+      const std::string insert = StrCat(prefix_, "/insert", i);
+      auto& attrs = *Node(insert, "BarrierInsertMany", b, {barrier, "key", row})->mutable_attr();
+      attrs["component_index"].set_i(i);
+      controls.push_back("^" + insert);
+    }
+    work->fetches.push_back(Op("done", "Identity", b, controls) + ":0");
+  }
+  void AtMutex(const std::string& kind, int a, int b, SimulatedWork* work) {
+    if (kind != "lock") return;
+    work->kind = SimulatedWork::Kind::kLock;
+    const std::string mutex = StrCat("m", b);
+    if (made_.count(mutex) == 0) {
+      (*Node(mutex, "MutexV2", b, {}, "")->mutable_attr())["shared_name"].set_s(mutex);
+    }
+    const std::string lock = StrCat(prefix_, "/lock"), back = StrCat(prefix_, "/back");
+    Node(lock, "MutexLock", b, {mutex}, "");
+    Constant("counter", {1}, {-1});
+    Constant("zero", {}, {0});
+    Constant("one", {}, {1});
+    const std::string count = TableOp("count", "Find", b, {"counter", "zero", "^" + lock});
+    const std::string sum = Op("sum", "AddV2", a, {count, "one"});
+    const std::string write = TableOp("write", "Insert", b, {"counter", sum});
+    Node(back, "ConsumeMutexLock", b, {lock, "^" + write}, "");
+    work->fetches.push_back(Op("counted", "Identity", b, {sum, "^" + back}) + ":0");
+  }
+  void AtTable(const std::string& kind, int a, int b, SimulatedWork* work) {
+    if (kind != "table") return;
+    work->kind = SimulatedWork::Kind::kTable;
+    Constant("zero", {}, {0});
+    const std::string value = a == b ? "delta" : Op("sent", "AddV2", a, {"delta", "zeros"});
+    const std::string put = TableOp("put", "Insert", b, {value, value});
+    const std::string found = TableOp("found", "Find", b, {"delta", "zero", "^" + put});
+    work->fetches.push_back(Op("looked_up", "Identity", b, {found}) + ":0");
+  }
+  /// An op on the table of a task, which all sessions share.
+  std::string TableOp(const std::string& name, const std::string& op, int task,
+                      const std::vector<std::string>& inputs) {
+    const std::string table = StrCat("t", task);
+    if (made_.count(table) == 0) {
+      auto& attrs = *Node(table, "MutableHashTableV2", task, {}, "key_dtype")->mutable_attr();
+      attrs["value_dtype"].set_type(DT_INT64);
+      attrs["shared_name"].set_s(table);
+    }
+    std::vector<std::string> all = {table};
+    all.insert(all.end(), inputs.begin(), inputs.end());
+    std::string full = StrCat(prefix_, "/", name);
+    NodeDef* node = Node(full, StrCat("LookupTable", op, "V2"), task, all, "Tin");
+    (*node->mutable_attr())["Tout"].set_type(DT_INT64);
+    return full;
   }
   void AtAccumulator(const std::string& kind, int a, int b, SimulatedWork* work) {
     using Kind = SimulatedWork::Kind;

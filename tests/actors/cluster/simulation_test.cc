@@ -107,6 +107,40 @@ TEST(Simulation, LateStepsTakeNoGradients) {
   EXPECT_EQ(simulator.accumulator_ledger()->num_missing(), 0);
 }
 
+const std::vector<std::string> kSynchronization = {
+    "lock 0 1",    "lock 1 1",    "lock 2 1",   "table 0 1",  "table 1 1", "stage 0 1", "stage 1 1",
+    "unstage 2 1", "unstage 0 1", "insert 0 2", "insert 1 2", "join 2 2",  "joins 0 2"};
+
+// Counts under a mutex; what is staged, joined, and put into a table, comes out once.
+TEST(Simulation, ClientsSynchronize) {
+  ClusterSimulator simulator(2, kTasks, {});
+  RunClients(&simulator,
+             {"lock 0 1", "lock 1 1", "table 0 1", "stage 0 1", "unstage 2 1", "insert 0 2",
+              "insert 1 2", "join 2 2", "lock 2 1", "joins 0 2", "stage 1 1", "unstage 0 1"});
+  using Place = SimulatedWork::Place;
+  EXPECT_GT(simulator.mutex_ledger()->num_held(), 1000);
+  EXPECT_GT(simulator.table_ledger()->num_found(), 500);
+  EXPECT_GT(simulator.queue_ledger(Place::kStage)->num_taken(), 500u);
+  EXPECT_GT(simulator.queue_ledger(Place::kBarrier)->num_taken(), 500u);
+}
+
+// A step whose deadline passes while it waits for a second tuple takes none.
+TEST(Simulation, LateStepsLeaveBarriersAlone) {
+  ClusterSimulator simulator(4, kTasks, {});
+  RunLateTaker(&simulator, {"insert 0 1"}, "joins 2 1");
+  EXPECT_EQ(simulator.queue_ledger(SimulatedWork::Place::kBarrier)->num_missing(), 0);
+}
+
+// The same while tasks and clients die, and messages are late.
+TEST(Simulation, SynchronizationSurvivesTrouble) {
+  const auto [seeds, all] = SimulateSeeds(kSeeds / 4, [](uint64_t seed) {
+    TroubleOptions options;
+    options.work = kSynchronization;
+    return SimulateTrouble(seed, options);
+  });
+  EXPECT_GT(all.succeeded, static_cast<int>(seeds) * 50);
+}
+
 TEST(Simulation, SeedsReplay) {
   const auto print = [](uint64_t seed) { return SimulateTrouble(seed, {}).fingerprint; };
   const uint64_t seven = print(7);

@@ -76,7 +76,9 @@ void ClusterSimulator::Boot(int task, bool joining) {
   }
   options.role.joining = joining;
   ledger_.Boot(task);
-  queue_ledger_.Boot(task);
+  for (QueueLedger& ledger : queue_ledgers_) ledger.Boot(task);
+  mutex_ledger_.Boot(task);
+  table_ledger_.Boot(task);
   accumulator_ledger_.Boot(task);
   schedule_.Trace(StrCat("task ", task, " begins life ", options.role.incarnation));
   tasks_[task] = SimulatedNode::Boot(options, &network_);
@@ -311,7 +313,13 @@ void ClusterSimulator::CheckNoGraphs() {
 void ClusterSimulator::CheckNothingLeft() {
   for (auto& task : tasks_) {
     task->CheckNothingLeft();
-    queue_ledger_.Left(task->options().number, task->EmptyQueue());
+    const int number = task->options().number;
+    queue_ledger(Place::kQueue)->Left(number, task->EmptyQueue());
+    queue_ledger(Place::kStage)->Left(number, task->EmptyStage());
+    queue_ledger(Place::kBarrier)->Left(number, task->EmptyBarrier());
+    task->CheckNobodyLocks();
+    const SimulatedNode::Entries entries = task->TableEntries();
+    table_ledger_.Left(number, entries.keys, entries.values);
     const SimulatedNode::Gradients left = task->EmptyAccumulator();
     accumulator_ledger_.Left(task->options().number, left.count, left.rows, left.values);
     task->DropResources();

@@ -15,6 +15,8 @@
 #include "tests/actors/cluster/accumulator_ledger.h"
 #include "tests/actors/cluster/queue_ledger.h"
 #include "tests/actors/cluster/simulated_node.h"
+#include "tests/actors/cluster/simulated_work.h"
+#include "tests/actors/cluster/synchronization_ledger.h"
 #include "tests/actors/cluster/update_ledger.h"
 
 namespace troupe {
@@ -43,7 +45,12 @@ class ClusterSimulator {
 
   Schedule* schedule() { return &schedule_; }
   UpdateLedger* ledger() { return &ledger_; }
-  QueueLedger* queue_ledger() { return &queue_ledger_; }
+  using Place = SimulatedWork::Place;
+  QueueLedger* queue_ledger(Place place = Place::kQueue) {
+    return &queue_ledgers_[static_cast<int>(place)];
+  }
+  MutexLedger* mutex_ledger() { return &mutex_ledger_; }
+  TableLedger* table_ledger() { return &table_ledger_; }
   AccumulatorLedger* accumulator_ledger() { return &accumulator_ledger_; }
   SimulatedApplications* applications() { return network_.applications; }
   ClusterTime now() const { return schedule_.now(); }
@@ -107,7 +114,10 @@ class ClusterSimulator {
 
   Schedule schedule_;
   UpdateLedger ledger_{&schedule_};
-  QueueLedger queue_ledger_{&schedule_};
+  QueueLedger queue_ledgers_[3] = {QueueLedger(&schedule_), QueueLedger(&schedule_),
+                                   QueueLedger(&schedule_)};  ///< By `Place`.
+  MutexLedger mutex_ledger_{&schedule_};
+  TableLedger table_ledger_{&schedule_};
   AccumulatorLedger accumulator_ledger_{&schedule_};
   SimulatedFaults faults_;
   SimulatedNode::Network network_;

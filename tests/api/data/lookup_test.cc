@@ -11,6 +11,9 @@
 
 #include "api/ops.h"
 #include "api/session.h"
+#include "api/training/saver.h"
+#include "devices/storage/checkpoint_reader.h"
+#include "devices/storage/file_system_registry.h"
 #include "tests/kernels/kernel_test_util.h"
 
 namespace troupe {
@@ -168,44 +171,39 @@ TEST_F(LookupTest, MutableTablesChange) {
   ExpectEqual(Fetch(*session, found_dense).value()[0], Tensor::Vector<float>({0.5f, 9}));
 }
 
-/// What a saver does: it reads the tensors, writes them under their names, and sets them again.
+/// By a saver, which finds the tables with the variables, into the same bundle.
 TEST_F(LookupTest, MutableTablesAreSavedAndRestored) {
+  const ModelVariable variable(s, Const(s, 5.0f), "v");
   const MutableHashTable table(s, ElementType::kString, ElementType::kInt64,
                                Tensor::Scalar<int64_t>(0), {.name = "words"});
   const DenseHashTable dense(s, ElementType::kInt64, ElementType::kFloat, Tensor::Scalar(0.5f),
                              int64_t{-1}, int64_t{-2}, {.name = "dense"});
-  const std::string prefix = ::testing::TempDir() + "/lookup_test_checkpoint";
-  std::vector<Output> tensors;
-  std::vector<std::string> names;
-  std::vector<ElementType> types;
-  for (const TableSaveable& saveable : {table.saveable(), dense.saveable()}) {
-    for (const auto& [name, type] : saveable.tensors) {
-      names.push_back(name);
-      types.push_back(type);
-    }
-    for (const Output& output : saveable.read(s)) tensors.push_back(output);
-  }
-  EXPECT_EQ(names,
-            (std::vector<std::string>{"words-keys", "words-values", "dense-keys", "dense-values"}));
-  const Tensor name_tensor = Tensor::Vector<std::string>(absl::MakeConstSpan(names));
-  const std::vector<std::string> slices(names.size());
-  const Tensor slice_tensor = Tensor::Vector<std::string>(absl::MakeConstSpan(slices));
-  Node* const save = ops::SaveV2(s, prefix, name_tensor, slice_tensor, tensors);
-  const OutputList restored = ops::RestoreV2(s, prefix, name_tensor, slice_tensor, types);
-  const std::vector<Node*> restores = {table.saveable().restore(s, {restored[0], restored[1]}),
-                                       dense.saveable().restore(s, {restored[2], restored[3]})};
+  const MutableHashTable passing(s, ElementType::kString, ElementType::kInt64,
+                                 Tensor::Scalar<int64_t>(0),
+                                 {.name = "passing", .checkpoint = false});
+  Saver saver(s);
   Node* const put = table.Insert(s, Texts({"a", "b"}), Ints({1, 2}));
   Node* const put_dense = dense.Insert(s, Ints({3, 4}), Tensor::Vector<float>({30, 40}));
   const Output found = table.Lookup(s, Texts({"b", "c"}));
   const Output found_dense = dense.Lookup(s, Ints({4, 5}));
+  std::string path;
   {
     auto session = NewSession();
+    ASSERT_EQ(RunNode(*session, variable.initializer()), absl::OkStatus());
     ASSERT_EQ(RunNode(*session, put), absl::OkStatus());
     ASSERT_EQ(RunNode(*session, put_dense), absl::OkStatus());
-    ASSERT_EQ(RunNode(*session, save), absl::OkStatus());
+    const auto saved = saver.Save(*session, ::testing::TempDir() + "/lookup_test/model");
+    ASSERT_TRUE(saved.ok()) << saved.status();
+    path = *saved;
   }
+  std::vector<std::string> names;
+  const auto reader = OpenCheckpoint(FileSystems().Find(path).value(), path);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  for (const auto& [name, tensor] : (*reader)->tensors()) names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{"dense-keys", "dense-values", "v", "words-keys",
+                                             "words-values"}));
   auto session = NewSession();
-  for (Node* restore : restores) ASSERT_EQ(RunNode(*session, restore), absl::OkStatus());
+  ASSERT_EQ(saver.Restore(*session, path), absl::OkStatus());
   ExpectEqual(Fetch(*session, found).value()[0], Ints({2, 0}));
   ExpectEqual(Fetch(*session, found_dense).value()[0], Tensor::Vector<float>({40, 0.5f}));
 }
