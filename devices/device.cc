@@ -1,7 +1,10 @@
 #include "devices/device.h"
 
+#include <algorithm>
+#include <cstring>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "devices/peer_copy.h"
 #include "devices/status_macros.h"
@@ -16,6 +19,44 @@ Device::Device(DeviceAttributes attributes) : attributes_(std::move(attributes))
 
 namespace {
 
+/// From so many bytes on they go by way of pinned memory, from which a device copies while the host
+/// goes on; of fewer the driver keeps a copy itself.
+constexpr size_t kLeastStaged = 64 << 10;
+/// In pieces, so that one is copied by the device while the next is copied on the host.
+constexpr size_t kPieceBytes = 4 << 20;
+
+/// Bytes of a tensor, without a type.
+Tensor Piece(const Tensor& tensor, size_t offset, size_t bytes) {
+  return Tensor(ElementType::kUint8, Shape({static_cast<int64_t>(bytes)}), tensor.buffer(),
+                static_cast<char*>(const_cast<void*>(tensor.raw_data())) + offset);
+}
+
+/// Enqueues copies of all bytes; `kept` must live until they have been made.
+absl::Status EnqueueCopies(Device* device, const Tensor& from, const Tensor& to, Stream* stream,
+                           std::vector<Tensor>* kept) {
+  Allocator* const pinned = device->allocator(MemorySpace::kPinned);
+  const size_t bytes = from.bytes();
+  size_t done = 0;
+  if (from.space() == MemorySpace::kHost && pinned->space() == MemorySpace::kPinned &&
+      bytes >= kLeastStaged) {
+    while (done < bytes) {
+      const size_t next = std::min(kPieceBytes, bytes - done);
+      const absl::StatusOr<Tensor> staged =
+          Tensor::Allocate(ElementType::kUint8, Shape({static_cast<int64_t>(next)}), pinned);
+      if (!staged.ok()) break;  // There is a limit to what is pinned. The rest takes longer.
+      kept->push_back(*staged);
+      std::memcpy(kept->back().mutable_raw_data(), static_cast<const char*>(from.raw_data()) + done,
+                  next);
+      TROUPE_RETURN_IF_ERROR(device->Copy(kept->back(), Piece(to, done, next), stream));
+      done += next;
+    }
+  }
+  if (done == bytes) return absl::OkStatus();
+  kept->push_back(from);
+  if (done == 0) return device->Copy(from, to, stream);
+  return device->Copy(Piece(from, done, bytes - done), Piece(to, done, bytes - done), stream);
+}
+
 /// A copy in the device's memory, made once `ready` is reached.
 absl::StatusOr<Tensor> CopyInto(Device* device, const Tensor& from,
                                 const RefPtr<DeviceEvent>& ready) {
@@ -26,11 +67,13 @@ absl::StatusOr<Tensor> CopyInto(Device* device, const Tensor& from,
   // Kernels that were enqueued before may still use the block.
   TROUPE_RETURN_IF_ERROR(upload->WaitFor(compute->Record()));
   if (ready) TROUPE_RETURN_IF_ERROR(upload->WaitFor(ready));
-  const absl::Status copied = device->Copy(from, copy, upload);
+  std::vector<Tensor> kept;
+  const absl::Status copied = EnqueueCopies(device, from, copy, upload, &kept);
   // Whether it went well or not: the block is freed in the order of the compute stream.
-  TROUPE_RETURN_IF_ERROR(compute->WaitFor(upload->Record()));
+  const absl::Status ordered = compute->WaitFor(upload->Record());
+  upload->WhenDone([kept = std::move(kept)](const absl::Status&) {});  // Keeps it until then.
+  TROUPE_RETURN_IF_ERROR(ordered);
   TROUPE_RETURN_IF_ERROR(copied);
-  upload->WhenDone([from](const absl::Status&) {});  // Keeps it until then.
   return copy;
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_join.h"
 #include "devices/device_loader.h"
+#include "devices/exceptions.h"
 #include "devices/log.h"
 
 namespace troupe {
@@ -27,6 +28,19 @@ absl::StatusOr<std::vector<int>> Choose(const std::string& type, const DeviceOpt
     return InvalidArgument("the memory limit of ", type, " devices must be 0 (none) or more, not ",
                            options.memory_limit);
   }
+  if (!(options.memory_fraction >= 0 && options.memory_fraction <= 1)) {
+    return InvalidArgument("the share of the memory of ", type,
+                           " devices must be above 0, up to 1, or 0 (none), not ",
+                           options.memory_fraction);
+  }
+  if (options.memory_limit > 0 && options.memory_fraction > 0) {
+    return InvalidArgument("the memory of ", type,
+                           " devices has a limit in bytes and one as a share: give one of them");
+  }
+  if (!options.allow_growth && options.memory_limit == 0 && options.memory_fraction == 0) {
+    return InvalidArgument("the memory of ", type,
+                           " devices is to be taken at once: say how much, by a limit or a share");
+  }
   std::vector<int> numbers = options.visible;
   for (int i = 0; options.visible.empty() && i < available; ++i) numbers.push_back(i);
   for (auto it = numbers.begin(); it != numbers.end(); ++it) {
@@ -45,6 +59,37 @@ absl::StatusOr<std::vector<int>> Choose(const std::string& type, const DeviceOpt
   }
   numbers.resize(static_cast<size_t>(options.count));
   return numbers;
+}
+
+/// The limit in bytes of number `number` of the machine's.
+absl::StatusOr<int64_t> LimitOf(const std::string& type, DeviceFactory& factory, int number,
+                                const DeviceOptions& options) {
+  if (options.memory_fraction == 0) return options.memory_limit;
+  const absl::StatusOr<int64_t> free = factory.FreeMemory(number);
+  if (!free.ok()) {
+    return WithContext(StrCat("a share of the memory of ", type, " device number ", number, ": "),
+                       free.status());
+  }
+  const double bytes = options.memory_fraction * static_cast<double>(*free);
+  return std::max<int64_t>(1, static_cast<int64_t>(bytes));
+}
+
+/// Takes what the limit allows from the system. The allocator keeps what is given back to it.
+absl::Status TakeMemory(const Device& device) {
+  if (device.memory_space() != MemorySpace::kDevice) {
+    return InvalidArgument(device.name(), " has no memory of its own that could be taken at once");
+  }
+  Allocator* const memory = device.allocator(MemorySpace::kDevice);
+  const AllocatorStats stats = memory->stats();
+  const int64_t bytes = stats.bytes_limit - stats.bytes_in_use;
+  if (bytes <= 0) return absl::OkStatus();  // Sessions before this one have it.
+  void* const block = memory->Allocate(static_cast<size_t>(bytes));
+  if (block == nullptr) {
+    return absl::ResourceExhaustedError(StrCat(device.name(), " cannot take ", bytes,
+                                               " bytes at once: ask for less, or let it grow"));
+  }
+  memory->Free(block, static_cast<size_t>(bytes));
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -107,6 +152,10 @@ absl::StatusOr<std::shared_ptr<DeviceFactory>> DeviceRegistry::Find(const std::s
                          ". Load the library that has it before the session is made");
 }
 
+absl::StatusOr<int64_t> DeviceFactory::FreeMemory(int) {
+  return absl::UnimplementedError("this type of device does not tell how much is free");
+}
+
 std::optional<DeviceFigures> DeviceFactory::Figures(const Device&) const { return std::nullopt; }
 
 bool DeviceFactory::Connect(const Device&, const Device&) { return false; }
@@ -165,12 +214,14 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> DeviceRegistry::MakeDevices
     if (numbers.empty()) return InvalidArgument("a process needs a CPU device at least");
     for (size_t i = 0; i < numbers.size(); ++i) {
       const DeviceName name{job, 0, task, type, static_cast<int>(i)};
+      TROUPE_ASSIGN_OR_RETURN(const int64_t limit, LimitOf(type, *factory, numbers[i], wanted));
       TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Device> device,
-                              factory->Create(name, numbers[i], wanted.memory_limit, pool));
+                              factory->Create(name, numbers[i], limit, pool));
       if (device == nullptr || device->name() != name.ToString() || device->type() != type) {
         return absl::InternalError(
             StrCat("the factory of ", type, " did not make the device ", name.ToString()));
       }
+      if (!wanted.allow_growth) TROUPE_RETURN_IF_ERROR(TakeMemory(*device));
       devices.push_back(std::move(device));
     }
   }

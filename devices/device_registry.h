@@ -28,6 +28,11 @@ namespace troupe {
 struct DeviceOptions {
   int count = 1;
   int64_t memory_limit = 0;  ///< Bytes of each; 0: all that it has.
+  /// The limit as a share of what each has free when it is made, up to 1; 0: `memory_limit` says.
+  double memory_fraction = 0;
+  /// False: each takes all that its limit allows when it is made, and keeps it, so that no other
+  /// process can have it meanwhile. There must be a limit then, or a fraction.
+  bool allow_growth = true;
   /// Which of the machine's they are, by their numbers from 0 on; empty: the first ones.
   std::vector<int> visible;
 };
@@ -41,6 +46,9 @@ class DeviceFactory {
   virtual ~DeviceFactory() = default;
   /// How many the machine has. An error says why there can be none: no driver, say.
   virtual absl::StatusOr<int> NumAvailable() = 0;
+  /// The bytes that number `number` of the machine's has free. Unimplemented, as here: there are no
+  /// fractions of its memory.
+  virtual absl::StatusOr<int64_t> FreeMemory(int number);
   /// Makes a device. `name` is complete; `number`: which of the machine's; `memory_limit` as in
   /// `DeviceOptions`; `pool`: the threads of the process.
   virtual absl::StatusOr<std::unique_ptr<Device>> Create(
@@ -70,7 +78,8 @@ class DeviceRegistry {
   /// The devices of a task, those of each type numbered from 0 on: the CPU's first, then the types
   /// in order. InvalidArgument: a type that is not registered (the message lists those that are),
   /// no CPU, more devices than there are, a number that is named twice or is not there, a limit
-  /// that is negative; or what a factory says.
+  /// that is negative, a fraction that is none; ResourceExhausted: memory that is to be taken at
+  /// once and is not there; or what a factory says.
   absl::StatusOr<std::vector<std::unique_ptr<Device>>> MakeDevices(
       const std::string& job, int task, const DeviceOptionsByType& options,
       const std::shared_ptr<ComputePool>& pool) const;

@@ -39,6 +39,10 @@ class LiveBlocks {
 
   /// `DescribeLargest` of all blocks.
   std::string Largest() const;
+  /// What else is to be said to one who got no memory; "" if nothing is.
+  virtual std::string Remark() const { return ""; }
+  /// Why there will never be memory again, if so: the device is lost.
+  virtual absl::Status Broken() const { return absl::OkStatus(); }
 
  protected:
   /// A block has been handed out, for what this thread allocates. One that there is no memory to

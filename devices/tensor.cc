@@ -30,7 +30,10 @@ absl::Status AllocationError(ElementType type, const Shape& shape, const Allocat
   if (stats.bytes_limit > 0) absl::StrAppend(&message, ", the limit is ", stats.bytes_limit);
   const auto* const blocks = dynamic_cast<const LiveBlocks*>(&allocator);
   if (blocks == nullptr) return OutOfMemory(message);
-  return absl::ResourceExhaustedError(StrCat(message, "; the largest: ", blocks->Largest()));
+  TROUPE_RETURN_IF_ERROR(blocks->Broken());
+  const std::string remark = blocks->Remark();
+  return absl::ResourceExhaustedError(StrCat(message, remark.empty() ? "" : ", ", remark,
+                                             "; the largest: ", blocks->Largest()));
 }
 
 /// What a reader who asked for something else is told that the tensor is.

@@ -14,11 +14,13 @@ class App;
 
 namespace troupe::cli {
 
-/// As they are given: "GPU=2", and "GPU=8000000000" bytes.
+/// As they are given: "GPU=2", "GPU=8000000000" bytes, "GPU=0.5" of the memory, "GPU" whose memory
+/// is taken at once, "GPU=0,2" of the machine's.
 struct DeviceTexts {
-  std::vector<std::string> counts, limits;
+  std::vector<std::string> counts, limits, fractions, reserved, visible;
 
-  /// Throws UsageError: what is no TYPE=NUMBER, a type twice, a limit of a type without a count.
+  /// Throws UsageError: what is no TYPE=NUMBER, a type twice, anything else of a type without a
+  /// count.
   DeviceOptionsByType Parse() const;
   /// The options again, for a process that is started.
   std::vector<std::string> Arguments() const;

@@ -48,6 +48,13 @@ class CudaEvent final : public DeviceEvent {
   cudaError_t error_;
 };
 
+/// Pinned blocks are of these sizes, eight between a power of two and the next.
+size_t PinnedSize(size_t bytes) {
+  const size_t size = std::max(bytes, Allocator::kAlignment);
+  const size_t step = std::max(Allocator::kAlignment, std::bit_floor(size) / 8);
+  return (size + step - 1) / step * step;
+}
+
 /// Makes calls of this thread go to a card.
 void Use(int card) { cudaSetDevice(card); }
 
@@ -200,6 +207,22 @@ void CudaAllocator::set_limit(int64_t bytes) {
   stats_.bytes_limit = bytes > 0 ? std::min(bytes, capacity_) : capacity_;
 }
 
+std::string CudaAllocator::Remark() const {
+  Use(card_);
+  size_t free = 0, total = 0;
+  if (cudaMemGetInfo(&free, &total) != cudaSuccess) {
+    cudaGetLastError();
+    return "";
+  }
+  return StrCat("the card has ", free, " of its ", total, " bytes left for all processes");
+}
+
+absl::Status CudaAllocator::Broken() const {
+  Use(card_);
+  const cudaError_t error = cudaStreamQuery(compute_);
+  return error == cudaErrorNotReady ? absl::OkStatus() : CudaStatus(error, StrCat("card ", card_));
+}
+
 void CudaAllocator::Trim() {
   cudaMemPool_t pool;
   if (cudaDeviceGetDefaultMemPool(&pool, card_) == cudaSuccess) cudaMemPoolTrimTo(pool, 0);
@@ -212,7 +235,7 @@ PinnedAllocator* PinnedAllocator::Get() {
 
 void* PinnedAllocator::Allocate(size_t bytes) {
   if (bytes > size_t{1} << 46) return nullptr;
-  const size_t size = std::bit_ceil(std::max(bytes, kAlignment));
+  const size_t size = PinnedSize(bytes);
   {
     std::lock_guard<std::mutex> lock(mutex_);
     const int64_t in_use = stats_.bytes_in_use + static_cast<int64_t>(size);
@@ -239,7 +262,7 @@ void* PinnedAllocator::Allocate(size_t bytes) {
 }
 
 void PinnedAllocator::Free(void* block, size_t bytes) {
-  const size_t size = std::bit_ceil(std::max(bytes, kAlignment));
+  const size_t size = PinnedSize(bytes);
   {
     std::lock_guard<std::mutex> lock(mutex_);
     stats_.bytes_in_use -= static_cast<int64_t>(size);
@@ -325,6 +348,14 @@ absl::StatusOr<int> CudaFactory::NumAvailable() {
   return CudaStatus(error, "looking for NVIDIA cards");
 }
 
+absl::StatusOr<int64_t> CudaFactory::FreeMemory(int number) {
+  size_t free = 0, total = 0;
+  const std::string which = StrCat("card ", number);
+  TROUPE_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(number), which));
+  TROUPE_RETURN_IF_ERROR(CudaStatus(cudaMemGetInfo(&free, &total), which));
+  return static_cast<int64_t>(free);
+}
+
 absl::StatusOr<std::unique_ptr<Device>> CudaFactory::Create(const DeviceName& name, int number,
                                                             int64_t memory_limit,
                                                             const std::shared_ptr<ComputePool>&) {
@@ -345,6 +376,7 @@ absl::StatusOr<std::unique_ptr<Device>> CudaFactory::Create(const DeviceName& na
         number, static_cast<cudaStream_t>(made->compute->native()), static_cast<int64_t>(free));
     card = made.release();
   }
+  TROUPE_RETURN_IF_ERROR(card->memory->Broken());
   card->memory->set_limit(memory_limit);
   DeviceAttributes attributes;
   attributes.name = name.ToString();

@@ -70,6 +70,9 @@ class CudaAllocator final : public Allocator, public LiveBlocks {
   AllocatorStats stats() const override;
   void set_limit(int64_t bytes) override;
   void Trim() override;
+  /// How much the card has left: other processes use it, too.
+  std::string Remark() const override;
+  absl::Status Broken() const override;
 
  private:
   const int card_;
@@ -81,7 +84,7 @@ class CudaAllocator final : public Allocator, public LiveBlocks {
 };
 
 /// Host memory that cards copy from and to without staging. Blocks that are freed are kept, by
-/// sizes that are powers of two. Thread-safe.
+/// their sizes. Thread-safe.
 class PinnedAllocator final : public Allocator {
  public:
   /// The only instance, never destroyed.
@@ -130,6 +133,7 @@ class CudaDevice final : public Device {
 class CudaFactory final : public DeviceFactory {
  public:
   absl::StatusOr<int> NumAvailable() override;
+  absl::StatusOr<int64_t> FreeMemory(int number) override;
   absl::StatusOr<std::unique_ptr<Device>> Create(const DeviceName& name, int number,
                                                  int64_t memory_limit,
                                                  const std::shared_ptr<ComputePool>& pool) override;

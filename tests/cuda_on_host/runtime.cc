@@ -3,10 +3,16 @@
 // Environment: CUDA_ON_HOST_CARDS, how many cards there are (2); CUDA_ON_HOST_DRIVER, the version
 // that the driver knows (that of the toolkit; 0: there is none); CUDA_ON_HOST_LOST_AFTER, a card is
 // lost after so many launches; CUDA_ON_HOST_FLUSH, if it is set kernels take denormal numbers for
-// 0, as the CPU's do, and no card; CUDA_ON_HOST_SEED.
+// 0, as the CPU's do, and no card; CUDA_ON_HOST_TAKEN, a file in which processes that share the
+// cards note how much of their memory is taken; CUDA_ON_HOST_EXCLUSIVE, another
+// process has all cards for itself; CUDA_ON_HOST_SEED.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -41,6 +47,24 @@ namespace {
 int64_t Setting(const char* name, int64_t usual) {
   const char* const text = std::getenv(name);
   return text == nullptr ? usual : std::atoll(text);
+}
+
+constexpr int64_t kCardBytes = 64 << 20;
+
+/// The bytes that all processes have taken of each card: in a file that is `kNotes` bytes long.
+std::atomic<int64_t>* Taken(int card) {
+  constexpr size_t kNotes = 4096;
+  static auto* const notes = [] {
+    const char* const file = std::getenv("CUDA_ON_HOST_TAKEN");
+    const int opened = file == nullptr ? -1 : open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (file != nullptr && (opened < 0 || ftruncate(opened, kNotes) != 0)) std::abort();
+    const int flags = file == nullptr ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+    void* const mapped = mmap(nullptr, kNotes, PROT_READ | PROT_WRITE, flags, opened, 0);
+    if (mapped == MAP_FAILED) std::abort();
+    if (opened >= 0) close(opened);
+    return static_cast<std::atomic<int64_t>*>(mapped);
+  }();
+  return notes + card;
 }
 
 struct Card {
@@ -175,7 +199,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   std::strcpy(properties->name, "CUDA on the host");
   properties->major = 9;
   properties->multiProcessorCount = 4;
-  properties->totalGlobalMem = 64 << 20;
+  properties->totalGlobalMem = kCardBytes;
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
@@ -207,6 +231,8 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "unspecified launch failure";
     case cudaErrorMemoryAllocation:
       return "out of memory";
+    case cudaErrorDevicesUnavailable:
+      return "CUDA-capable device(s) is/are busy or unavailable";
     case cudaErrorNotSupported:
       return "operation not supported";
     default:
@@ -218,6 +244,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   std::lock_guard<std::mutex> lock(AllCards().mutex);
   Card* const card = Find(current_card);
   if (card->num_streams == 3) return Result(cudaErrorNotSupported);
+  if (Setting("CUDA_ON_HOST_EXCLUSIVE", 0) != 0) return Result(cudaErrorDevicesUnavailable);
   // The first one is that of the compute stream, in whose order blocks are freed.
   constexpr StreamUse kUses[] = {StreamUse::kCompute, StreamUse::kUpload, StreamUse::kDownload};
   *stream = new CUstream_st{current_card, static_cast<SimulatedStream*>(
@@ -283,15 +310,23 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
 }
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) { return cudaSuccess; }
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
-  *free = *total = 64 << 20;
+  *total = kCardBytes;
+  *free = static_cast<size_t>(std::max<int64_t>(0, kCardBytes - *Taken(current_card)));
   return Result(cudaSuccess);
 }
 cudaError_t cudaMallocAsync(void** block, size_t bytes, cudaStream_t stream) {
   if (Lost()) return Result(cudaSuccess);
   std::lock_guard<std::mutex> lock(AllCards().mutex);
   Card* const card = Find(stream->card);
-  *block = card->device->allocator(troupe::MemorySpace::kDevice)->Allocate(bytes);
-  if (*block == nullptr) return Result(cudaErrorMemoryAllocation);
+  const auto size = static_cast<int64_t>(bytes);
+  *block = nullptr;
+  if (Taken(stream->card)->fetch_add(size) + size <= kCardBytes) {
+    *block = card->device->allocator(troupe::MemorySpace::kDevice)->Allocate(bytes);
+  }
+  if (*block == nullptr) {
+    Taken(stream->card)->fetch_sub(size);
+    return Result(cudaErrorMemoryAllocation);
+  }
   card->sizes[*block] = bytes;
   return cudaSuccess;
 }
@@ -302,6 +337,7 @@ cudaError_t cudaFreeAsync(void* block, cudaStream_t stream) {
   if (found == card->sizes.end()) return Result(cudaErrorInvalidValue);
   const size_t bytes = found->second;
   card->sizes.erase(found);
+  Taken(stream->card)->fetch_sub(static_cast<int64_t>(bytes));
   card->device->allocator(troupe::MemorySpace::kDevice)->Free(block, bytes);
   return Result(cudaSuccess);
 }

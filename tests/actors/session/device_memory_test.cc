@@ -108,6 +108,31 @@ TEST_F(DeviceMemoryTest, LoopsKeepTheirValuesThere) {
       {{x, Random(Shape({3, 4}))}});
 }
 
+// The counter and the condition are on the host: the loop runs ahead, and waits for the device only
+// every 64 kernels, four times that behind.
+TEST_F(DeviceMemoryTest, ALoopWithItsConditionOnTheHostDoesNotWait) {
+  constexpr int kTurns = 1000;
+  const Output x = ops::Placeholder(s_, ElementType::kFloat);
+  const Output last = WhileLoop(
+      sim_, {Output(ops::Const(sim_, Tensor::Scalar<int32_t>(0))), x},
+      [](const Scope& s, absl::Span<const Output> v) {
+        return ops::Less(s, v[0], Tensor::Scalar<int32_t>(kTurns));
+      },
+      [](const Scope& s, absl::Span<const Output> v) {
+        return std::vector<Output>{ops::Add(s, v[0], Tensor::Scalar<int32_t>(1)),
+                                   ops::Sqrt(s, ops::Square(s, v[1]))};
+      })[1];
+  auto session = NewSession(/*seed=*/1);
+  const Tensor value = Tensor::Vector<float>({1, 4});
+  ASSERT_TRUE(session->Run({{x, value}}, {last}).ok());  // Uploads constants.
+  const int64_t waits = troupe::testing::NumSimulatedWaits();
+  const auto values = session->Run({{x, value}}, {last});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ((*values)[0].ToString(), value.ToString());
+  // An upload, a download, the end of the step, and a mark every 64 of two kernels a turn.
+  EXPECT_LE(troupe::testing::NumSimulatedWaits() - waits, 2 * kTurns / 64 + 4);
+}
+
 TEST_F(DeviceMemoryTest, ValuesCrossBetweenDevices) {
   const Output x = ops::Placeholder(s_, ElementType::kFloat);
   Output y = x, z = x;

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "api/extension.h"
@@ -70,6 +71,12 @@ TEST_F(DeviceTypeTest, WhatIsNotThereIsRefused) {
       {{{"TWIN", {.visible = {-1}}}}, "there is no TWIN device number -1"},
       {{{"TWIN", {.visible = {2, 2}}}}, "TWIN device number 2 is named twice"},
       {{{"TWIN", {.memory_limit = -1}}}, "must be 0 (none) or more, not -1"},
+      {{{"TWIN", {.memory_fraction = -0.5}}}, "must be above 0, up to 1, or 0 (none), not -0.5"},
+      {{{"TWIN", {.memory_fraction = 1.5}}}, "must be above 0, up to 1, or 0 (none), not 1.5"},
+      {{{"TWIN", {.memory_fraction = NAN}}}, "must be above 0, up to 1, or 0 (none), not nan"},
+      {{{"TWIN", {.memory_limit = 1, .memory_fraction = 1}}}, "give one of them"},
+      {{{"TWIN", {.allow_growth = false}}}, "say how much, by a limit or a share"},
+      {{{"TWIN", {.memory_limit = 1, .allow_growth = false}}}, "has no memory of its own"},
       {{{"CPU", {.count = 0}}}, "a process needs a CPU device at least"},
       {{{"CPU", {.memory_limit = 1}}}, "the memory of CPU devices"},
   };
@@ -78,6 +85,9 @@ TEST_F(DeviceTypeTest, WhatIsNotThereIsRefused) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << c.error;
     EXPECT_THAT(std::string(status.message()), HasSubstr(c.error));
   }
+  const absl::Status share = Run({.devices = {{"TWIN", {.memory_fraction = 0.5}}}}, {""}).status();
+  EXPECT_EQ(share, absl::UnimplementedError("a share of the memory of TWIN device number 0: this "
+                                            "type of device does not tell how much is free"));
   const absl::Status status = Run({.devices = {{"TWIN", {}}}}, {"/device:TWIN:1"}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("/device:TWIN:1, which does not exist"));
@@ -137,13 +147,22 @@ TEST_F(DeviceTypeTest, ProgramsShowIt) {
   EXPECT_EQ(run("--device TWIN=2"),
             "0: n string [] \"/job:localhost/replica:0/task:0/device:TWIN:1\"\n");
   EXPECT_THAT(run("--device twin=2 --memory-limit TWIN=1000"), HasSubstr("0: n"));
+  EXPECT_THAT(run("--device twin=2 --visible TWIN=3,1"), HasSubstr("0: n"));
+  EXPECT_THAT(run("--device TWIN=2 --visible TWIN=3,4"),
+              HasSubstr("1: INVALID_ARGUMENT: there is no TWIN device number 4"));
+  EXPECT_THAT(run("--device TWIN=2 --memory-fraction TWIN=2"), HasSubstr("up to 1"));
+  EXPECT_THAT(run("--device TWIN=2 --memory-limit TWIN=9 --reserve-memory twin"),
+              HasSubstr("has no memory of its own"));
   EXPECT_THAT(run("--device TWIN=9"), HasSubstr("1: INVALID_ARGUMENT: asked for 9 devices"));
   EXPECT_THAT(run("--device GNU=1"), HasSubstr("1: INVALID_ARGUMENT: there is no device type GNU"));
   for (const char* wrong :
        {"--device TWIN", "--device =1", "--device TWIN=", "--device TWIN=-1", "--device TWIN=x",
         "--device TWIN=1 --device twin=2", "--memory-limit TWIN=1",
-        "--device TWIN=1 --memory-limit TWIN=99999999999999999999",
-        "--device TWIN=1 --master troupe://127.0.0.1:1"}) {
+        "--device TWIN=1 --memory-limit TWIN=99999999999999999999", "--visible TWIN=1",
+        "--device TWIN=1 --visible TWIN",
+        "--device TWIN=1 --visible TWIN=", "--device TWIN=1 --visible TWIN=1,",
+        "--device TWIN=1 --visible TWIN=-1", "--device TWIN=1 --memory-fraction TWIN=x",
+        "--device TWIN=1 --reserve-memory SIM", "--device TWIN=1 --master troupe://127.0.0.1:1"}) {
     EXPECT_THAT(run(wrong), testing::StartsWith("2: ")) << wrong;
   }
   std::remove(graph.c_str());

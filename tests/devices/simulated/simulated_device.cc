@@ -30,7 +30,7 @@ constexpr size_t kMemory = size_t{1} << 30;  // Of addresses.
 constexpr int kDevices = 8;
 constexpr unsigned char kFreed = 0xa5;
 
-std::atomic<int64_t> num_tasks{0};
+std::atomic<int64_t> num_tasks{0}, num_waits{0};
 
 class SimulatedEvent final : public DeviceEvent {
  public:
@@ -65,6 +65,7 @@ class QueueStream final : public SimulatedStream {
   absl::Status WaitFor(const RefPtr<DeviceEvent>& event) override;
   bool Done() const override;
   void WhenDone(std::function<void(absl::Status)> done) override {
+    num_waits.fetch_add(1, std::memory_order_relaxed);
     Enqueue([done = std::move(done)] { done(absl::OkStatus()); });
   }
   void Enqueue(std::function<void()> work) override;
@@ -267,6 +268,43 @@ void QueueStream::Enqueue(std::function<void()> work) {
   machine_->changed_.notify_all();
 }
 
+/// What devices copy from and to without staging. Overwritten when it is freed: whoever frees it
+/// before a copy has been made gives the copy something else.
+class PinnedMemory final : public Allocator {
+ public:
+  std::string_view name() const override { return "simulated pinned memory"; }
+  MemorySpace space() const override { return MemorySpace::kPinned; }
+  void* Allocate(size_t bytes) override {
+    void* const block = HostAllocator()->Allocate(bytes);
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (block == nullptr) return nullptr;
+    ++stats_.num_allocs;
+    stats_.bytes_in_use += static_cast<int64_t>(bytes);
+    stats_.peak_bytes_in_use = std::max(stats_.peak_bytes_in_use, stats_.bytes_in_use);
+    return block;
+  }
+  void Free(void* block, size_t bytes) override {
+    std::memset(block, kFreed, bytes);
+    HostAllocator()->Free(block, bytes);
+    std::lock_guard<std::mutex> lock(mutex_);
+    stats_.bytes_in_use -= static_cast<int64_t>(bytes);
+  }
+  AllocatorStats stats() const override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return stats_;
+  }
+  void set_limit(int64_t) override {}
+
+ private:
+  mutable std::mutex mutex_;
+  AllocatorStats stats_;
+};
+
+Allocator* Pinned() {
+  static auto* const memory = new PinnedMemory;
+  return memory;
+}
+
 /// All machines there are, and those that no device uses.
 struct Machines {
   std::mutex mutex;
@@ -289,6 +327,7 @@ class SimulatedDevice final : public Device {
     AllMachines().resting.push_back(machine_);
   }
   Allocator* allocator(MemorySpace space) const override {
+    if (space == MemorySpace::kPinned) return Pinned();
     return space == MemorySpace::kDevice ? machine_ : HostAllocator();
   }
   MemorySpace memory_space() const override { return MemorySpace::kDevice; }
@@ -365,5 +404,6 @@ void* Reach(const void* address) {
 }
 
 int64_t NumSimulatedTasks() { return num_tasks.load(std::memory_order_relaxed); }
+int64_t NumSimulatedWaits() { return num_waits.load(std::memory_order_relaxed); }
 
 }  // namespace troupe::testing

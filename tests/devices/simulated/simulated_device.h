@@ -51,6 +51,9 @@ void* Reach(const void* address);
 
 /// Of all devices, since the process began.
 int64_t NumSimulatedTasks();
+/// How often the host has asked to be told when a stream is done (`WhenDone`): what it can wait
+/// for.
+int64_t NumSimulatedWaits();
 
 }  // namespace troupe::testing
 

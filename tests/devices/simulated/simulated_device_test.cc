@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <future>
+#include <numeric>
 #include <thread>
 
 namespace troupe::testing {
@@ -144,6 +145,48 @@ TEST(SimulatedDevice, MemoryIsSmall) {
   const absl::Status status = Upload(device.get(), large).status();
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("the limit is 1024"));
+}
+
+/// 9 MiB and some bytes, so that there are three pieces.
+Tensor Large() {
+  Tensor large = Tensor::Uninitialized(ElementType::kInt32, Shape({(9 << 18) + 7}));
+  std::iota(large.mutable_data<int32_t>(), large.mutable_data<int32_t>() + large.num_elements(), 0);
+  return large;
+}
+
+// The host's tensor is not needed any more when the call is over, however late the copy is.
+TEST(SimulatedDevice, LargeUploadsAreStagedInPinnedMemory) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    const auto device = std::move(Make({.seed = seed, .stopped = true})[0]);
+    Allocator* const pinned = device->allocator(MemorySpace::kPinned);
+    ASSERT_EQ(pinned->space(), MemorySpace::kPinned);
+    const int64_t in_use = pinned->stats().bytes_in_use;
+    const Tensor large = Large();
+    Tensor here = *large.Clone();
+    const Tensor there = *Upload(device.get(), here);
+    EXPECT_TRUE(here.unique());
+    std::memset(here.mutable_raw_data(), 0, here.bytes());
+    EXPECT_GE(pinned->stats().bytes_in_use - in_use, static_cast<int64_t>(large.bytes()));
+    StartSimulatedDevices();
+    Tensor back = Fetch(device.get(), there);
+    EXPECT_EQ(std::memcmp(back.raw_data(), large.raw_data(), large.bytes()), 0);
+    back.Reset();
+    while (!device->stream(StreamUse::kUpload)->Done()) std::this_thread::yield();
+    EXPECT_EQ(pinned->stats().bytes_in_use, in_use);
+  }
+}
+
+TEST(SimulatedDevice, WhatIsSmallOrPinnedIsCopiedFromWhereItIs) {
+  const auto device = std::move(Make({})[0]);
+  Allocator* const pinned = device->allocator(MemorySpace::kPinned);
+  const int64_t num_allocs = pinned->stats().num_allocs;
+  ASSERT_TRUE(Upload(device.get(), Tensor::Scalar(1.0f)).ok());
+  EXPECT_EQ(pinned->stats().num_allocs, num_allocs);
+  const Tensor large = *Large().Clone(pinned);
+  const Tensor there = *Upload(device.get(), large);
+  EXPECT_EQ(pinned->stats().num_allocs, num_allocs + 1);
+  const Tensor back = Fetch(device.get(), there);
+  EXPECT_EQ(std::memcmp(back.raw_data(), large.raw_data(), large.bytes()), 0);
 }
 
 TEST(SimulatedDevice, ManyThreadsUpload) {

@@ -1,0 +1,291 @@
+// What of the code for cards runs on the host: kept plans, how reductions are cut, what allocators
+// keep, count and refuse. The device's own, on CUDA on the host.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <future>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "api/session.h"
+#include "devices/device_registry.h"
+#include "graph/graph.h"
+#include "kernels/cuda/plan_cache.h"
+#include "kernels/cuda/reduce_plan.h"
+
+namespace troupe::cuda {
+namespace {
+
+using ::testing::HasSubstr;
+
+// --- plan_cache.h
+
+struct Counted {
+  absl::StatusOr<std::shared_ptr<const int>> operator()() {
+    ++made;
+    if (fails) return absl::UnimplementedError("no plan for it");
+    return std::make_shared<const int>(made);
+  }
+  int made = 0;
+  bool fails = false;
+};
+
+TEST(PlanCache, KeepsThoseThatWereUsedLast) {
+  PlanCache<int, int> cache(2);
+  Counted counted;
+  const auto get = [&](int key) { return **cache.Get(key, std::ref(counted)); };
+  EXPECT_EQ(get(10), 1);
+  EXPECT_EQ(get(20), 2);
+  EXPECT_EQ(get(10), 1) << "kept, and now the last used";
+  EXPECT_EQ(get(30), 3) << "in place of 20";
+  EXPECT_EQ(get(10), 1);
+  EXPECT_EQ(get(20), 4) << "in place of 30";
+  EXPECT_EQ(get(30), 5);
+  EXPECT_EQ(get(20), 4);
+}
+
+TEST(PlanCache, APlanLivesAsLongAsItIsUsed) {
+  PlanCache<int, int> cache(1);
+  Counted counted;
+  const std::shared_ptr<const int> first = *cache.Get(1, std::ref(counted));
+  ASSERT_TRUE(cache.Get(2, std::ref(counted)).ok());
+  EXPECT_EQ(*first, 1);
+  EXPECT_EQ(first.use_count(), 1);
+}
+
+TEST(PlanCache, ErrorsAreNotKept) {
+  PlanCache<int, int> cache(2);
+  Counted counted;
+  counted.fails = true;
+  EXPECT_EQ(cache.Get(1, std::ref(counted)).status(), absl::UnimplementedError("no plan for it"));
+  counted.fails = false;
+  EXPECT_EQ(**cache.Get(1, std::ref(counted)), 2);
+}
+
+TEST(PlanCache, ThreadsGetOnePlan) {
+  PlanCache<int, int> cache(8);
+  Counted counted;  // Made one at a time.
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 1000; ++i) ASSERT_TRUE(cache.Get(i % 8, std::ref(counted)).ok());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(counted.made, 8);
+}
+
+// --- reduce_plan.h
+
+int64_t Product(const std::vector<ReduceDim>& dims, bool reduced) {
+  int64_t product = 1;
+  for (const ReduceDim& dim : dims) product *= dim.reduced == reduced ? dim.size : 1;
+  return product;
+}
+
+/// What every launch must be, whatever the shape.
+void CheckPlan(const std::vector<ReduceDim>& dims, int pack) {
+  const ReducePlan plan = PlanReduce(dims, pack);
+  ASSERT_FALSE(plan.passes.empty());
+  int64_t scratch = 0;
+  for (size_t i = 0; i < plan.passes.size(); ++i) {
+    const ReducePass& pass = plan.passes[i];
+    const bool last = i + 1 == plan.passes.size();
+    SCOPED_TRACE(StrCat("pass ", i, ": [", pass.outer, ",", pass.n, ",", pass.inner, "] pack ",
+                        pass.pack, " splits ", pass.splits, " piece ", pass.piece, " blocks ",
+                        pass.blocks, " group ", pass.group, " ", pass.width, "x", pass.height));
+    EXPECT_TRUE(pass.pack == 1 || (i == 0 && pass.pack == pack));
+    EXPECT_GE(pass.blocks, 1);
+    EXPECT_LE(pass.blocks, INT32_MAX);
+    EXPECT_GE(pass.splits, 1);
+    if (pass.rows()) {
+      EXPECT_TRUE(pass.group == 256 || (pass.group >= 1 && pass.group <= 32));
+      EXPECT_EQ(pass.group & (pass.group - 1), 0);
+      EXPECT_TRUE(pass.outer == 1 || pass.n % pass.pack == 0) << "rows begin at aligned addresses";
+      // The pieces are the row, and none is empty but that of an empty row.
+      EXPECT_GE(pass.splits * pass.piece, pass.n / pass.pack);
+      if (pass.splits > 1) {
+        EXPECT_LT((pass.splits - 1) * pass.piece, pass.n / pass.pack);
+      }
+      EXPECT_GE(pass.blocks * (256 / pass.group), pass.outer * pass.splits);
+    } else {
+      EXPECT_EQ(pass.inner % pass.pack, 0);
+      EXPECT_GE(pass.width, 1);
+      EXPECT_GE(pass.height, 1);
+      EXPECT_LE(pass.width * pass.height, 256);
+      EXPECT_GE(pass.splits * pass.piece, pass.n);
+      if (pass.splits > 1) {
+        EXPECT_LT((pass.splits - 1) * pass.piece, pass.n);
+      }
+      const int64_t columns = pass.inner / pass.pack;
+      EXPECT_GE(pass.tiles * pass.width, pass.flat ? pass.outer * columns : columns);
+      EXPECT_EQ(pass.blocks, (pass.flat ? 1 : pass.outer) * pass.tiles * pass.splits);
+    }
+    if (!last) scratch += pass.results();
+    if (last) {
+      EXPECT_EQ(pass.splits, 1) << "results, no parts of them";
+      EXPECT_EQ(pass.results(), Product(dims, false));
+    }
+  }
+  EXPECT_EQ(plan.scratch, scratch);
+}
+
+TEST(ReducePlan, HoldsForAllShapes) {
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 20000; ++i) {
+    std::vector<ReduceDim> dims(random() % 6);
+    std::string shape;
+    int64_t elements = 1;
+    for (ReduceDim& dim : dims) {
+      const int bits = static_cast<int>(random() % 24);
+      dim.size = 1 + static_cast<int64_t>(random() % (uint64_t{1} << bits));
+      if (elements * dim.size > int64_t{1} << 33) dim.size = 1;
+      elements *= dim.size;
+      dim.reduced = random() % 2 == 0;
+      shape += StrCat(" ", dim.size, dim.reduced ? "r" : "");
+    }
+    SCOPED_TRACE(shape);
+    CheckPlan(dims, 1 << random() % 5);
+    if (HasFailure()) return;
+  }
+}
+
+TEST(ReducePlan, OfNothing) {
+  const ReducePlan none = PlanReduce({{3, false}, {0, true}, {5, false}}, 4);
+  ASSERT_EQ(none.passes.size(), 1u);
+  EXPECT_EQ(none.passes[0].n, 0);
+  EXPECT_EQ(none.passes[0].results(), 15);
+  const ReducePlan same = PlanReduce({}, 4);
+  ASSERT_EQ(same.passes.size(), 1u);
+  EXPECT_EQ(same.passes[0].results(), 1);
+}
+
+TEST(ReducePlan, ManyElementsUseTheWholeCard) {
+  const ReducePlan plan = PlanReduce({{64 << 20, true}}, 4);
+  ASSERT_EQ(plan.passes.size(), 2u);
+  EXPECT_GE(plan.passes[0].blocks, 1024);
+  EXPECT_EQ(plan.scratch, plan.passes[0].splits);
+}
+
+// --- what the device keeps and counts
+
+std::unique_ptr<Device> MakeCard(const DeviceOptions& options = {}) {
+  auto devices = DeviceRegistry::Global()->MakeDevices("j", 0, {{"GPU", options}}, nullptr);
+  EXPECT_TRUE(devices.ok()) << devices.status();
+  return std::move(devices->back());
+}
+
+TEST(CardMemory, IsCountedAndLimited) {
+  const auto card = MakeCard({.memory_limit = 1 << 20});
+  Allocator* const memory = card->allocator(MemorySpace::kDevice);
+  EXPECT_EQ(memory->space(), MemorySpace::kDevice);
+  const AllocatorStats before = memory->stats();
+  EXPECT_EQ(before.bytes_limit, 1 << 20);
+  EXPECT_EQ(card->attributes().memory_limit, 1 << 20);
+  const int64_t half = (before.bytes_limit - before.bytes_in_use) / 2;
+  void* const one = memory->Allocate(static_cast<size_t>(half));
+  ASSERT_NE(one, nullptr);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(one) % Allocator::kAlignment, 0u);
+  void* const two = memory->Allocate(static_cast<size_t>(half));
+  ASSERT_NE(two, nullptr);
+  EXPECT_EQ(memory->Allocate(2), nullptr) << "above the limit";
+  EXPECT_EQ(memory->stats().bytes_in_use, before.bytes_in_use + 2 * half);
+  EXPECT_EQ(memory->stats().num_allocs, before.num_allocs + 2);
+  EXPECT_GE(memory->stats().peak_bytes_in_use, 2 * half);
+  memory->Free(one, static_cast<size_t>(half));
+  void* const again = memory->Allocate(static_cast<size_t>(half));
+  EXPECT_NE(again, nullptr) << "at once, though the stream has not come to the end";
+  memory->Free(again, static_cast<size_t>(half));
+  memory->Free(two, static_cast<size_t>(half));
+  EXPECT_EQ(memory->stats().bytes_in_use, before.bytes_in_use);
+  EXPECT_EQ(memory->Allocate(size_t{1} << 60), nullptr);
+  memory->Trim();
+}
+
+TEST(CardMemory, AFractionIsOfWhatIsFree) {
+  const auto card = MakeCard({.memory_fraction = 0.25});
+  const int64_t limit = card->allocator(MemorySpace::kDevice)->stats().bytes_limit;
+  const auto whole = MakeCard({.memory_fraction = 1});
+  const int64_t all = whole->allocator(MemorySpace::kDevice)->stats().bytes_limit;
+  EXPECT_NEAR(static_cast<double>(limit), 0.25 * static_cast<double>(all), 1 << 20);
+}
+
+TEST(CardMemory, IsTakenAtOnceIfItMayNotGrow) {
+  const auto first = MakeCard();
+  Allocator* const memory = first->allocator(MemorySpace::kDevice);
+  const AllocatorStats before = memory->stats();
+  const auto card = MakeCard({.memory_fraction = 0.5, .allow_growth = false});
+  const AllocatorStats after = memory->stats();
+  EXPECT_EQ(after.bytes_in_use, before.bytes_in_use);
+  EXPECT_EQ(after.num_allocs, before.num_allocs + 1);
+  EXPECT_GE(after.peak_bytes_in_use, after.bytes_limit);
+  const auto two_much = DeviceRegistry::Global()->MakeDevices(
+      "j", 0, {{"GPU", {.memory_limit = int64_t{1} << 50, .allow_growth = false}}}, nullptr);
+  // The limit is what the card has, of which other processes may have some.
+  EXPECT_TRUE(two_much.ok() || absl::IsResourceExhausted(two_much.status())) << two_much.status();
+}
+
+TEST(PinnedMemory, IsKeptBySizeAndLimited) {
+  const auto card = MakeCard();
+  Allocator* const pinned = card->allocator(MemorySpace::kPinned);
+  EXPECT_EQ(pinned->space(), MemorySpace::kPinned);
+  pinned->Trim();
+  const AllocatorStats before = pinned->stats();
+  EXPECT_EQ(before.bytes_cached, 0);
+  void* const block = pinned->Allocate(100'000);
+  ASSERT_NE(block, nullptr);
+  std::memset(block, 1, 100'000);
+  constexpr int64_t kSize = 13 << 13;  // An eighth of 64 KiB is what sizes are rounded up to.
+  EXPECT_EQ(pinned->stats().bytes_in_use, before.bytes_in_use + kSize);
+  pinned->Free(block, 100'000);
+  EXPECT_EQ(pinned->stats().bytes_in_use, before.bytes_in_use);
+  EXPECT_EQ(pinned->stats().bytes_cached, kSize);
+  EXPECT_EQ(pinned->Allocate(105'000), block) << "of the same size, rounded";
+  EXPECT_EQ(pinned->stats().bytes_cached, 0);
+  pinned->set_limit(pinned->stats().bytes_in_use + 1000);
+  EXPECT_EQ(pinned->Allocate(2000), nullptr);
+  pinned->set_limit(0);
+  pinned->Free(block, 105'000);
+  EXPECT_EQ(pinned->Allocate(size_t{1} << 60), nullptr);
+  pinned->Trim();
+  EXPECT_EQ(pinned->stats().bytes_cached, 0);
+}
+
+// --- uploads
+
+TEST(Uploads, OfMuchGoByPinnedMemory) {
+  const auto card = MakeCard();
+  Allocator* const pinned = card->allocator(MemorySpace::kPinned);
+  Tensor here = Tensor::Uninitialized(ElementType::kInt32, Shape({(9 << 18) + 7}));
+  std::iota(here.mutable_data<int32_t>(), here.mutable_data<int32_t>() + here.num_elements(), 0);
+  const Tensor large = *here.Clone();
+  // The limit is on what is pinned meanwhile; 0: none.
+  const auto upload_and_fetch = [&](int64_t limit) {
+    const int64_t num_allocs = pinned->stats().num_allocs;
+    if (limit > 0) pinned->set_limit(pinned->stats().bytes_in_use + limit);
+    const absl::StatusOr<Tensor> there = Upload(card.get(), here);
+    pinned->set_limit(0);
+    EXPECT_TRUE(there.ok()) << there.status();
+    std::promise<absl::StatusOr<Tensor>> fetched;
+    Download(card.get(), *there,
+             [&](absl::StatusOr<Tensor> value) { fetched.set_value(std::move(value)); });
+    const Tensor back = fetched.get_future().get().value();
+    EXPECT_EQ(back.space(), MemorySpace::kPinned);
+    EXPECT_EQ(std::memcmp(back.raw_data(), large.raw_data(), large.bytes()), 0);
+    return pinned->stats().num_allocs - num_allocs;
+  };
+  EXPECT_EQ(upload_and_fetch(0), 3 + 1) << "three pieces, and the result";
+  // What the limit refuses is copied from where it is.
+  EXPECT_EQ(upload_and_fetch(5 << 20), 1 + 1);
+  EXPECT_EQ(upload_and_fetch(1), 0 + 1);
+}
+
+}  // namespace
+}  // namespace troupe::cuda
