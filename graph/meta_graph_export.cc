@@ -101,9 +101,10 @@ class MetaGraphExporter {
     }
   }
 
-  bool Included(std::string_view name) const {
-    return IsInScope(scope_, name) && excluded_.count(std::string(NodeOf(name))) == 0;
+  bool Excluded(std::string_view name) const {
+    return !excluded_.empty() && excluded_.count(std::string(NodeOf(name))) > 0;
   }
+  bool Included(std::string_view name) const { return IsInScope(scope_, name) && !Excluded(name); }
 
   absl::Status ChooseNodes() {
     GraphDef* const graph = def_->mutable_graph_def();
@@ -113,7 +114,7 @@ class MetaGraphExporter {
                  nodes->end());
     for (NodeDef& node : *nodes) {
       for (std::string& input : *node.mutable_input()) {
-        if (excluded_.count(std::string(NodeOf(input))) > 0) {
+        if (Excluded(input)) {
           return absl::FailedPreconditionError(StrCat("node '", node.name(), "' takes '", input,
                                                       "', which belongs to a saver that is to be "
                                                       "left out"));
