@@ -10,8 +10,8 @@
 #include "devices/status_macros.h"
 #include "kernels/common/strided_copy.h"
 #include "kernels/tables/dense_hash.h"
+#include "kernels/tables/key_map.h"
 #include "kernels/tables/lookup_table.h"
-#include "kernels/tables/prefetched_map.h"
 #include "kernels/tables/table_store.h"
 
 namespace troupe {

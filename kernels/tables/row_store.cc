@@ -4,10 +4,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "devices/status_macros.h"
 #include "kernels/common/strided_copy.h"
-#include "kernels/tables/prefetched_map.h"
+#include "kernels/tables/key_map.h"
 #include "kernels/tables/table_store.h"
 
 namespace troupe {
@@ -19,7 +18,7 @@ class RowStore final : public TableStore {
   RowStore(ElementType key_type, ElementType value_type, int64_t row)
       : key_type_(key_type), value_type_(value_type), row_(row) {}
 
-  int64_t size() const override { return static_cast<int64_t>(map_.size()); }
+  int64_t size() const override { return map_.size(); }
 
   absl::Status Find(KernelContext& ctx, const Tensor& keys, const Tensor& defaults,
                     bool defaults_per_key, Tensor* values) const override {
@@ -38,16 +37,16 @@ class RowStore final : public TableStore {
     const int64_t count = keys.num_elements();
     TROUPE_RETURN_IF_ERROR(MakeRoom(count));
     for (int64_t i = 0; i < count; ++i) {
-      const auto [it, is_new] = map_.try_emplace(keys.unchecked_data<K>()[i], -1);
+      const auto [at, is_new] = map_.TryEmplace(keys.unchecked_data<K>()[i], -1);
       if (is_new) {
         if (free_.empty()) {
-          it->second = used_++;
+          *at = used_++;
         } else {
-          it->second = free_.back();
+          *at = free_.back();
           free_.pop_back();
         }
       }
-      CopyElements(value_type_, ElementAt(value_type_, rows_.mutable_raw_data(), it->second * row_),
+      CopyElements(value_type_, ElementAt(value_type_, rows_.mutable_raw_data(), *at * row_),
                    RowOf(values, i), row_);
     }
     return absl::OkStatus();
@@ -59,19 +58,19 @@ class RowStore final : public TableStore {
 
   absl::Status Remove(const Tensor& keys) override {
     for (int64_t i = 0; i < keys.num_elements(); ++i) {
-      const auto it = map_.find(keys.unchecked_data<K>()[i]);
-      if (it == map_.end()) continue;
-      free_.push_back(it->second);
-      map_.erase(it);
+      const int64_t* const at = map_.Find(keys.unchecked_data<K>()[i]);
+      if (at == nullptr) continue;
+      free_.push_back(*at);
+      map_.Erase(keys.unchecked_data<K>()[i]);
     }
     return absl::OkStatus();
   }
 
   absl::Status Import(const Tensor& keys, const Tensor& values) override {
     RowStore imported(key_type_, value_type_, row_);
-    imported.map_.reserve(keys.num_elements());
+    imported.map_.Reserve(keys.num_elements());
     TROUPE_RETURN_IF_ERROR(imported.Insert(keys, values));
-    map_.swap(imported.map_);
+    std::swap(map_, imported.map_);
     free_.swap(imported.free_);
     std::swap(rows_, imported.rows_);
     std::swap(used_, imported.used_);
@@ -82,16 +81,16 @@ class RowStore final : public TableStore {
     TROUPE_ASSIGN_OR_RETURN(Tensor keys, Tensor::Allocate(key_type_, Shape({size()})));
     TROUPE_ASSIGN_OR_RETURN(Tensor values, Tensor::Allocate(value_type_, Shape({size(), row_})));
     int64_t i = 0;
-    for (const auto& [key, at] : map_) {
+    map_.ForEach([&](const K& key, int64_t at) {
       keys.mutable_data<K>()[i] = key;
       CopyElements(value_type_, ElementAt(value_type_, values.mutable_raw_data(), i * row_),
                    RowOf(rows_, at), row_);
       ++i;
-    }
+    });
     return std::pair(std::move(keys), std::move(values));
   }
 
-  void Reserve(int64_t keys) override { map_.reserve(static_cast<size_t>(keys)); }
+  void Reserve(int64_t keys) override { map_.Reserve(keys); }
   /// Only tables that are initialised are compared.
   bool SameAs(const TableStore&) const override { return false; }
 
@@ -115,7 +114,7 @@ class RowStore final : public TableStore {
 
   const ElementType key_type_, value_type_;
   const int64_t row_;  ///< Elements of a value.
-  absl::flat_hash_map<K, int64_t> map_;
+  KeyMap<K, int64_t> map_;
   Tensor rows_;                ///< The values; invalid as long as there are none.
   int64_t used_ = 0;           ///< Rows that are or were some key's.
   std::vector<int64_t> free_;  ///< Those that are nobody's any more.

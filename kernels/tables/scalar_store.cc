@@ -3,9 +3,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "devices/status_macros.h"
-#include "kernels/tables/prefetched_map.h"
+#include "kernels/tables/key_map.h"
 #include "kernels/tables/table_store.h"
 #include "kernels/type_switch.h"
 
@@ -19,7 +18,7 @@ class ScalarStore final : public TableStore {
   ScalarStore(ElementType key_type, ElementType value_type)
       : key_type_(key_type), value_type_(value_type) {}
 
-  int64_t size() const override { return static_cast<int64_t>(map_.size()); }
+  int64_t size() const override { return map_.size(); }
 
   absl::Status Find(KernelContext& ctx, const Tensor& keys, const Tensor& defaults,
                     bool defaults_per_key, Tensor* values) const override {
@@ -38,26 +37,26 @@ class ScalarStore final : public TableStore {
 
   absl::Status InsertNew(const Tensor& keys, const Tensor& values, int64_t* wrong) override {
     for (int64_t i = 0; i < keys.num_elements(); ++i) {
-      const auto [it, is_new] = map_.try_emplace(Keys(keys)[i], Values(values)[i]);
-      if (!is_new && !Same(it->second, Values(values)[i])) {
+      const auto [value, is_new] = map_.TryEmplace(Keys(keys)[i], Values(values)[i]);
+      if (!is_new && !Same(*value, Values(values)[i])) {
         *wrong = i;
         return absl::FailedPreconditionError(
-            absl::StrCat("key ", it->first, " has two different values"));
+            absl::StrCat("key ", Keys(keys)[i], " has two different values"));
       }
     }
     return absl::OkStatus();
   }
 
   absl::Status Remove(const Tensor& keys) override {
-    for (int64_t i = 0; i < keys.num_elements(); ++i) map_.erase(Keys(keys)[i]);
+    for (int64_t i = 0; i < keys.num_elements(); ++i) map_.Erase(Keys(keys)[i]);
     return absl::OkStatus();
   }
 
   absl::Status Import(const Tensor& keys, const Tensor& values) override {
-    absl::flat_hash_map<K, V> map;
-    map.reserve(keys.num_elements());
+    KeyMap<K, V> map;
+    map.Reserve(keys.num_elements());
     InsertInto(&map, keys, values);
-    map_.swap(map);
+    std::swap(map_, map);
     return absl::OkStatus();
   }
 
@@ -66,23 +65,23 @@ class ScalarStore final : public TableStore {
     TROUPE_ASSIGN_OR_RETURN(Tensor values, Tensor::Allocate(value_type_, Shape({size()})));
     K* next_key = keys.mutable_data<K>();
     V* next_value = static_cast<V*>(values.mutable_raw_data());
-    for (const auto& [key, value] : map_) {
+    map_.ForEach([&](const K& key, const V& value) {
       *next_key++ = key;
       *next_value++ = value;
-    }
+    });
     return std::pair(std::move(keys), std::move(values));
   }
 
-  void Reserve(int64_t keys) override { map_.reserve(static_cast<size_t>(keys)); }
+  void Reserve(int64_t keys) override { map_.Reserve(keys); }
 
   bool SameAs(const TableStore& other) const override {
     const auto& others = static_cast<const ScalarStore&>(other).map_;
-    if (others.size() != map_.size()) return false;
-    for (const auto& [key, value] : map_) {
-      const auto it = others.find(key);
-      if (it == others.end() || !Same(it->second, value)) return false;
-    }
-    return true;
+    bool same = others.size() == map_.size();
+    map_.ForEach([&](const K& key, const V& value) {
+      const V* const there = same ? others.Find(key) : nullptr;
+      same = there != nullptr && Same(*there, value);
+    });
+    return same;
   }
 
  private:
@@ -96,14 +95,15 @@ class ScalarStore final : public TableStore {
       return a == b;
     }
   }
-  static void InsertInto(absl::flat_hash_map<K, V>* map, const Tensor& keys, const Tensor& values) {
+  static void InsertInto(KeyMap<K, V>* map, const Tensor& keys, const Tensor& values) {
     for (int64_t i = 0; i < keys.num_elements(); ++i) {
-      map->insert_or_assign(Keys(keys)[i], Values(values)[i]);
+      const auto [value, is_new] = map->TryEmplace(Keys(keys)[i], Values(values)[i]);
+      if (!is_new) *value = Values(values)[i];
     }
   }
 
   const ElementType key_type_, value_type_;
-  absl::flat_hash_map<K, V> map_;
+  KeyMap<K, V> map_;
 };
 
 }  // namespace

@@ -325,6 +325,46 @@ TEST(LookupTable, HoldsWhatAMapHolds) {
   }
 }
 
+/// The same with strings, and with the integer that marks unused slots.
+TEST(LookupTable, HoldsKeysOfAllTypes) {
+  Table words(Options(Kind::kMutable, kText, kInt64));
+  Table numbers(Options(Kind::kMutable, kInt64, kInt64));
+  std::map<int64_t, int64_t> expected;
+  std::mt19937 random(6);
+  const auto number = [](int64_t i) { return i == 0 ? INT64_MIN : i << 40; };
+  // Strings with and without memory of their own, and with zeros.
+  const auto word = [](int64_t i) {
+    return std::string(static_cast<size_t>(i), '\0') + std::to_string(i);
+  };
+  for (int64_t round = 0; round < 4'000; ++round) {
+    const int64_t i = static_cast<int64_t>(random() % 50);
+    const Tensor key = Tensor::Scalar<int64_t>(number(i));
+    const Tensor text = Tensor::Scalar<std::string>(word(i));
+    const Tensor value = Tensor::Scalar<int64_t>(round);
+    const int64_t there = expected.count(i) != 0 ? expected[i] : -1;
+    const Tensor none = Tensor::Scalar<int64_t>(-1);
+    ASSERT_EQ(numbers.Find(key, none)->unchecked_scalar<int64_t>(), there);
+    ASSERT_EQ(words.Find(text, none)->unchecked_scalar<int64_t>(), there);
+    if (random() % 2 == 0) {
+      ASSERT_EQ(numbers.Insert(key, value), absl::OkStatus());
+      ASSERT_EQ(words.Insert(text, value), absl::OkStatus());
+      expected[i] = round;
+    } else {
+      ASSERT_EQ(numbers.Remove(key), absl::OkStatus());
+      ASSERT_EQ(words.Remove(text), absl::OkStatus());
+      expected.erase(i);
+    }
+    ASSERT_EQ(numbers->Size(), static_cast<int64_t>(expected.size()));
+    ASSERT_EQ(words->Size(), static_cast<int64_t>(expected.size()));
+  }
+  const Tuple exported = numbers.Export().value();
+  for (int64_t i = 0; i < numbers->Size(); ++i) {
+    const int64_t key = exported[0].unchecked_data<int64_t>()[i];
+    const int64_t of = key == INT64_MIN ? 0 : key >> 40;
+    EXPECT_EQ(exported[1].unchecked_data<int64_t>()[i], expected.at(of));
+  }
+}
+
 /// Readers see tables as they were between changes, and changes exclude one another.
 TEST(LookupTable, ThreadsShareOne) {
   Table table(Options(Kind::kMutable, kInt64, kInt64));
