@@ -1,4 +1,4 @@
-"""PyTorch on a card (or a processor), measuring what tests/benchmarks/gpu_benchmark.cc does: the peer of scripts/gpu-bench.
+"""PyTorch on a card (or a processor), measuring what tests/benchmarks/gpu_benchmark.cc does: scripts/gpu-bench's peer.
 
     gpu_peer.py [--device cuda] [--small] [--compile] ROW
 
