@@ -32,8 +32,8 @@ absl::Status AllocationError(ElementType type, const Shape& shape, const Allocat
   if (blocks == nullptr) return OutOfMemory(message);
   TROUPE_RETURN_IF_ERROR(blocks->Broken());
   const std::string remark = blocks->Remark();
-  return absl::ResourceExhaustedError(StrCat(message, remark.empty() ? "" : ", ", remark,
-                                             "; the largest: ", blocks->Largest()));
+  return absl::ResourceExhaustedError(
+      StrCat(message, remark.empty() ? "" : ", ", remark, "; the largest: ", blocks->Largest()));
 }
 
 /// What a reader who asked for something else is told that the tensor is.
