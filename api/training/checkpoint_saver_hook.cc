@@ -116,13 +116,14 @@ absl::Status CheckpointSaverHook::Save(Session& session, int64_t step) {
     TROUPE_RETURN_IF_ERROR(listener->BeforeSave(session, step));
   }
   const std::string path = JoinPath(folder_, options_.basename);
+  SaveOptions save = options_.save;
+  if (!options_.save_graph_def) save.write_meta_graph = nullptr;
   if (checkpointer_ == nullptr) {
-    TROUPE_RETURN_IF_ERROR(options_.saver->Save(session, path, step, options_.save).status());
+    TROUPE_RETURN_IF_ERROR(options_.saver->Save(session, path, step, save).status());
     last_saved_ = step;
     return AfterSave(session, step);
   }
-  TROUPE_ASSIGN_OR_RETURN(const bool begun,
-                          checkpointer_->Save(session, path, step, options_.save));
+  TROUPE_ASSIGN_OR_RETURN(const bool begun, checkpointer_->Save(session, path, step, save));
   if (begun) begun_.push_back(last_saved_ = step);
   return absl::OkStatus();
 }

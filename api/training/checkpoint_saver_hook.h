@@ -44,9 +44,9 @@ struct CheckpointSaverOptions {
   /// Checkpoints are FOLDER/`basename`-STEP.
   std::string basename = "model.ckpt";
   std::vector<std::shared_ptr<CheckpointSaverListener>> listeners;
-  /// Writes the graph as FOLDER/graph.pbtxt.
+  /// Writes the graph as FOLDER/graph.pbtxt, and MetaGraphs beside checkpoints.
   bool save_graph_def = true;
-  /// Of every save: among others, how the MetaGraph is written.
+  /// Of every save.
   SaveOptions save;
   /// The training goes on while a checkpoint is written; `AfterSave` comes with a later step then,
   /// or at the end. The saver must be asynchronous; the one that is made is.

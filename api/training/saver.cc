@@ -88,7 +88,6 @@ struct Saver::Impl {
 
 namespace {
 
-/// Names twice are an error, unless they are of parts of one tensor; so are variables.
 /// What a saver saves that was not told.
 absl::StatusOr<std::vector<Saveable>> VariablesAndTables(const Graph& graph) {
   TROUPE_ASSIGN_OR_RETURN(std::vector<Saveable> saveables, SaveablesOfGraph(graph));
@@ -97,6 +96,7 @@ absl::StatusOr<std::vector<Saveable>> VariablesAndTables(const Graph& graph) {
   return saveables;
 }
 
+/// Names twice are an error, unless they are of parts of one tensor; so are variables.
 absl::Status CheckSaveables(const std::vector<Saveable>& saveables) {
   std::set<std::string> names;
   std::map<std::string, std::string> wholes;  // Full shapes of what is saved in parts.
@@ -310,7 +310,8 @@ absl::StatusOr<std::string> Saver::Save(Session& session, const std::string& pat
 
 absl::Status WriteMetaGraphOf(const Graph& graph, const SaverDef& saver, const std::string& path) {
   ExportMetaGraphOptions options;
-  options.saver_def = saver;
+  // One of no variables has no nodes.
+  if (!saver.save_tensor_name().empty()) options.saver_def = saver;
   return WriteMetaGraph(graph, options, path);
 }
 
@@ -328,7 +329,7 @@ absl::Status Saver::Finish(const Graph& graph, const std::string& path, const st
     TROUPE_RETURN_IF_ERROR(impl_->WriteState(directory, saved, options.latest_filename));
     impl_->RemoveOld(options.meta_graph_suffix);
   }
-  if (impl_->empty || !options.write_meta_graph) return absl::OkStatus();
+  if (!options.write_meta_graph) return absl::OkStatus();
   return options.write_meta_graph(graph, impl_->def,
                                   MetaGraphFile(prefix, options.meta_graph_suffix));
 }

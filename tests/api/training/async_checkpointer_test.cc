@@ -7,10 +7,8 @@
 #include <future>
 
 #include "api/troupe.h"
-#include "devices/storage/file_system_registry.h"
-#include "devices/storage/path.h"
 #include "graph/protos/meta_graph.pb.h"
-#include "tests/devices/storage/simulated_disk.h"
+#include "tests/devices/storage/scheme_disk.h"
 
 namespace troupe {
 namespace {
@@ -18,73 +16,11 @@ namespace {
 using ::testing::HasSubstr;
 using Fault = SimulatedDisk::Fault;
 
-/// A disk on which writing waits until it is let go on.
-class SlowDisk final : public FileSystem {
- public:
-  void Hold() { SetHeld(true); }
-  void LetGo() { SetHeld(false); }
-  SimulatedDisk disk;
-
-  absl::StatusOr<std::unique_ptr<RandomAccessFile>> OpenForReading(
-      const std::string& path) override {
-    return disk.OpenForReading(Inside(path));
-  }
-  absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
-    if (path.find(".data") != path.npos) {
-      std::unique_lock<std::mutex> lock(mutex_);
-      changed_.wait(lock, [this] { return !held_; });
-    }
-    return disk.Create(Inside(path));
-  }
-  absl::StatusOr<FileStat> Stat(const std::string& path) override {
-    return disk.Stat(Inside(path));
-  }
-  absl::StatusOr<std::vector<std::string>> List(const std::string& directory) override {
-    return disk.List(Inside(directory));
-  }
-  absl::Status CreateDirectories(const std::string& directory) override {
-    return disk.CreateDirectories(Inside(directory));
-  }
-  absl::Status Remove(const std::string& path) override { return disk.Remove(Inside(path)); }
-  absl::Status RemoveDirectory(const std::string& directory) override {
-    return disk.RemoveDirectory(Inside(directory));
-  }
-  absl::Status Rename(const std::string& from, const std::string& to) override {
-    return disk.Rename(Inside(from), Inside(to));
-  }
-  absl::Status SyncDirectory(const std::string& directory) override {
-    return disk.SyncDirectory(Inside(directory));
-  }
-
- private:
-  static std::string Inside(const std::string& path) {
-    return "/" + std::string(PathWithoutScheme(path));
-  }
-
-  void SetHeld(bool held) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    held_ = held;
-    changed_.notify_all();
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool held_ = false;
-};
-
-/// One for each test.
-SlowDisk* NewDisk(const std::string& scheme) {
-  auto disk = std::make_unique<SlowDisk>();
-  SlowDisk* const result = disk.get();
-  EXPECT_TRUE(FileSystems().Register(scheme, std::move(disk)).ok());
-  return result;
-}
-
 class AsyncTest : public ::testing::Test {
  protected:
   AsyncTest()
       : scheme_("slow" + std::to_string(counter_++)),
-        disk_(NewDisk(scheme_)),
+        disk_(SchemeDisk::Register(scheme_)),
         w_(s, ops::Const(s, Tensor::Vector<float>({0, 0, 0})), "w"),
         saver_(std::make_shared<Saver>(s, SaveableList(), SaverOptions{.asynchronous = true})),
         add_(w_.AssignAdd(s, Tensor::Vector<float>({1, 1, 1}))) {
@@ -105,7 +41,7 @@ class AsyncTest : public ::testing::Test {
 
   inline static int counter_ = 0;
   const std::string scheme_;
-  SlowDisk* const disk_;
+  SchemeDisk* const disk_;
   Scope s = Scope::NewRoot();
   ModelVariable w_;
   std::shared_ptr<Saver> saver_;
@@ -188,7 +124,7 @@ TEST_F(AsyncTest, AnErrorIsToldOnce) {
   // An error that is there before the step holds its tensors is given at once.
   disk_->Hold();
   ASSERT_TRUE(*checkpointer.Save(*session_, Path("model"), 2));
-  disk_->disk.SetFault(Fault::kDiskFull, 0);
+  disk_->disk().SetFault(Fault::kDiskFull, 0);
   disk_->LetGo();
   absl::Status status;
   while (status.ok()) status = checkpointer.Save(*session_, Path("model"), 3).status();
@@ -197,13 +133,13 @@ TEST_F(AsyncTest, AnErrorIsToldOnce) {
   ASSERT_EQ(told.size(), 2u);
   EXPECT_TRUE(told[0].ok());
   EXPECT_FALSE(told[1].ok());
-  disk_->disk.SetFault(Fault::kNone, 0);
+  disk_->disk().SetFault(Fault::kNone, 0);
   ASSERT_TRUE(*checkpointer.Save(*session_, Path("model"), 4));
   EXPECT_TRUE(checkpointer.Wait().ok());
   EXPECT_EQ(*LatestCheckpoint(scheme_ + "://run"), Path("model-4"));
   disk_->Hold();
   ASSERT_TRUE(*checkpointer.Save(*session_, Path("model"), 5));
-  disk_->disk.SetFault(Fault::kReadOnly, 0);
+  disk_->disk().SetFault(Fault::kReadOnly, 0);
   disk_->LetGo();
   EXPECT_FALSE(checkpointer.Close().ok());
   EXPECT_TRUE(checkpointer.Close().ok());

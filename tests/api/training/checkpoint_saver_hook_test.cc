@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -50,7 +51,7 @@ class HookTest : public ::testing::Test {
  protected:
   HookTest() {
     const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = ::testing::TempDir() + "saver_hook_" + info->name();
+    folder_ = ::testing::TempDir() + std::to_string(getpid()) + "_saver_hook_" + info->name();
     std::filesystem::remove_all(folder_);
   }
   ~HookTest() override { std::filesystem::remove_all(folder_); }

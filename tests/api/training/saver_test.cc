@@ -4,12 +4,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
 #include "api/troupe.h"
+#include "graph/meta_graph.h"
 #include "graph/protos/meta_graph.pb.h"
 
 namespace troupe {
@@ -23,7 +25,7 @@ class SaverTest : public ::testing::Test {
  protected:
   SaverTest() {
     const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = ::testing::TempDir() + "saver_" + info->name();
+    folder_ = ::testing::TempDir() + std::to_string(getpid()) + "_saver_" + info->name();
     std::filesystem::remove_all(folder_);
   }
   ~SaverTest() override { std::filesystem::remove_all(folder_); }
@@ -370,24 +372,37 @@ TEST_F(SaverTest, TheGlobalStepIsInTheName) {
 }
 
 TEST_F(SaverTest, TheMetaGraphIsBeside) {
-  Vector("w", {1});
+  const ModelVariable w = Vector("w", {1, 2});
+  PartitionedVariable(s, Shape({3}), 2, OnesInitializer(), "table");
   Saver saver(s, {}, {.max_to_keep = 1});
-  std::vector<std::string> files;
   SaveOptions options;
   options.meta_graph_suffix = "graph";
-  options.write_meta_graph = [&](const Graph& graph, const SaverDef& def,
-                                 const std::string& path) -> absl::Status {
-    EXPECT_EQ(&graph, s.graph().get());
-    EXPECT_EQ(def.restore_op_name(), "save/restore_all");
-    files.push_back(path);
-    std::ofstream(path) << "graph";
-    return absl::OkStatus();
-  };
   ASSERT_TRUE(saver.Save(session(), In("m"), 1, options).ok());
   ASSERT_TRUE(saver.Save(session(), In("m"), 2, options).ok());
-  EXPECT_THAT(files, ElementsAre(In("m-1.graph"), In("m-2.graph")));
   EXPECT_FALSE(There("m-1.graph"));
-  EXPECT_TRUE(There("m-2.graph"));
+  ASSERT_TRUE(saver.Save(session(), In("without"), 3, {.write_meta_graph = nullptr}).ok());
+  EXPECT_FALSE(There("without-3.meta"));
+  ASSERT_TRUE(saver.Save(session(), In("m"), 4, options).ok());
+
+  // Another program goes on from it.
+  MetaGraphDef meta;
+  ASSERT_TRUE(ReadMetaGraph(In("m-4.graph"), &meta).ok());
+  auto graph = std::make_shared<Graph>();
+  const auto imported = ImportMetaGraph(meta, {.import_scope = "other"}, graph.get());
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  const auto restores = Saver::FromProto(*graph, *imported->saver_def);
+  ASSERT_TRUE(restores.ok()) << restores.status();
+  const auto there = *Session::Create(graph, {.threads = 1});
+  const absl::Status status = (*restores)->Restore(*there, In("m-4"));
+  ASSERT_TRUE(status.ok()) << status;
+  std::vector<Tensor> values;
+  ASSERT_TRUE(there->Run({}, {"other/w/read"}, {}, &values).ok());
+  EXPECT_EQ(values[0].unchecked_values<float>()[1], 2);
+  // The parts are known for what they are.
+  const auto saveables = SaveablesOfGraph(*graph);
+  ASSERT_TRUE(saveables.ok()) << saveables.status();
+  ASSERT_EQ(saveables->size(), 3u);
+  EXPECT_EQ((*saveables)[2].tensors()[0].shape_and_slice, "3 2,1");
 }
 
 TEST(MetaGraphFile, IsOfTheWhole) {
@@ -474,6 +489,33 @@ TEST_F(SaverTest, ShardsOfDevices) {
   ASSERT_TRUE(session->RunTargets({here.Assign(s, 0.0f), there.Assign(s, 0.0f)}).ok());
   ASSERT_TRUE(saver.Restore(*session, *saved).ok());
   EXPECT_EQ((*session->Run({there.value()}))[0].unchecked_scalar<float>(), 2);
+}
+
+TEST_F(SaverTest, TablesAreSavedWithVariables) {
+  Vector("w", {1});
+  const MutableHashTable words(s, ElementType::kString, ElementType::kInt64,
+                               Tensor::Scalar<int64_t>(-1), {.name = "words"});
+  const MutableHashTable scratch(s, ElementType::kString, ElementType::kInt64,
+                                 Tensor::Scalar<int64_t>(-1),
+                                 {.name = "scratch", .checkpoint = false});
+  const std::vector<std::string> ab = {"a", "b"}, bc = {"b", "c"};
+  Node* const insert =
+      words.Insert(s, Tensor::Vector<std::string>(ab), Tensor::Vector<int64_t>({10, 20}));
+  Node* const remove = words.Remove(s, Tensor::Vector<std::string>(ab));
+  const Output found = words.Lookup(s, Tensor::Vector<std::string>(bc));
+  Saver saver(s);
+  ASSERT_TRUE(session().RunTargets({insert}).ok());
+  const auto path = saver.Save(session(), In("m"), 1);
+  ASSERT_TRUE(path.ok()) << path.status();
+  std::vector<std::string> names;
+  const auto variables = ListVariables(*path);
+  ASSERT_TRUE(variables.ok()) << variables.status();
+  for (const CheckpointVariable& variable : *variables) names.push_back(variable.name);
+  EXPECT_THAT(names, ElementsAre("w", "words-keys", "words-values"));
+  ASSERT_TRUE(session().RunTargets({remove}).ok());
+  const absl::Status status = saver.Restore(session(), *path);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ((*session().Run({found}))[0].ToString(), "int64[2] [20 -1]");
 }
 
 // Two savers of one folder, as two programs by mistake: each checkpoint is whole, and the state

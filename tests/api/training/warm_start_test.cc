@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -19,7 +20,7 @@ class WarmStartTest : public ::testing::Test {
  protected:
   WarmStartTest() {
     const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = ::testing::TempDir() + "warm_start_" + info->name();
+    folder_ = ::testing::TempDir() + std::to_string(getpid()) + "_warm_start_" + info->name();
     std::filesystem::remove_all(folder_);
     Scope old = Scope::NewRoot();
     const ModelVariable a(old, ops::Const(old, Tensor::Vector<float>({1, 2})), "old/a");
