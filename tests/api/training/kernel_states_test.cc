@@ -9,7 +9,6 @@
 namespace troupe {
 namespace {
 
-
 /// Random numbers of all kinds: `drawn` is a vector of them.
 struct Random {
   explicit Random(int64_t seed = 1) {
