@@ -183,6 +183,14 @@ absl::Status Session::Reset(const std::vector<std::string>& containers) {
 
 void Session::PlaceAgain() { impl_->PlaceAgain(); }
 
+absl::StatusOr<Session::KernelStates> Session::SaveKernelStates() const {
+  return impl_->SaveKernelStates();
+}
+
+absl::Status Session::RestoreKernelStates(const KernelStates& states) {
+  return impl_->RestoreKernelStates(states);
+}
+
 absl::Status Session::Close() {
   return CatchExceptions([this] { return impl_->Close(); });
 }

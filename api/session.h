@@ -3,6 +3,7 @@
 #define TROUPE_API_SESSION_H_
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -179,6 +180,14 @@ class Session {
   /// What is run from now on is placed anew, by what steps have measured so far; what is stateful
   /// stays where it is, and callables keep their places.
   void PlaceAgain();
+  /// What steps have left in kernels, beside variables: by node, where its random generator is.
+  /// Another session of the same graph that is given it goes on with the same bits, in another
+  /// process as well. A file beside a checkpoint holds it (docs/long-training.md). Taken while no
+  /// step runs, and given before any has. What does not fit, as the graph has changed, is logged.
+  /// Unimplemented with a target.
+  using KernelStates = std::map<std::string, std::string>;
+  absl::StatusOr<KernelStates> SaveKernelStates() const;
+  absl::Status RestoreKernelStates(const KernelStates& states);
   /// Cancels what runs and waits for it, in bounded time; from a callback of `RunAsync` it does not
   /// wait.
   absl::Status Close();

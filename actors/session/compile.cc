@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "actors/session/memory_spaces.h"
 #include "actors/session/registered_kernels.h"
@@ -85,14 +86,58 @@ void StatefulKernels::RememberDevices(const Subgraph& placed) {
   }
 }
 
+namespace {
+
+void RestoreState(const std::string& name, const std::string& state, Kernel* kernel) {
+  auto* resumable = dynamic_cast<ResumableKernel*>(kernel);
+  const absl::Status status = resumable == nullptr
+                                  ? InvalidArgument("this kernel has no such state")
+                                  : resumable->RestoreState(state);
+  if (!status.ok()) {
+    WriteLog(LogLevel::kWarning, "", {"state not restored"}, "node '", name,
+             "' begins anew: ", Text(status));
+  }
+}
+
+}  // namespace
+
 absl::StatusOr<std::shared_ptr<Kernel>> StatefulKernels::FindOrCreate(const Node& node,
                                                                       DeviceRole* device) {
   std::lock_guard<std::mutex> lock(mutex_);
   std::shared_ptr<Kernel>& kernel = kernels_[node.name()];
   if (kernel == nullptr) {
     TROUPE_ASSIGN_OR_RETURN(kernel, CreateKernel(node, device->device.get()));
+    const auto restored = restored_.extract(node.name());
+    if (!restored.empty()) RestoreState(node.name(), restored.mapped(), kernel.get());
   }
   return kernel;
+}
+
+void StatefulKernels::SaveStates(const std::string& prefix, KernelStates* states) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [name, kernel] : kernels_) {
+    if (const auto* resumable = dynamic_cast<const ResumableKernel*>(kernel.get())) {
+      (*states)[prefix + name] = resumable->SaveState();
+    }
+  }
+  // A training that has been restored, and not run such a node, is saved again.
+  for (const auto& [name, state] : restored_) states->emplace(prefix + name, state);
+}
+
+void StatefulKernels::RestoreStates(const std::string& prefix, const KernelStates& states) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (auto at = states.lower_bound(prefix);
+       at != states.end() && absl::StartsWith(at->first, prefix); ++at) {
+    // No node's name begins so: the state is of a node in a function.
+    if (prefix.empty() && absl::StartsWith(at->first, "@")) continue;
+    const std::string name = at->first.substr(prefix.size());
+    const auto known = kernels_.find(name);
+    if (known == kernels_.end() || known->second == nullptr) {
+      restored_[name] = at->second;
+    } else {
+      RestoreState(name, at->second, known->second.get());
+    }
+  }
 }
 
 namespace {

@@ -19,6 +19,7 @@
 #include "graph/passes/partition.h"
 #include "graph/passes/simplify.h"
 #include "kernels/kernel.h"
+#include "kernels/kernel_state.h"
 
 namespace troupe {
 
@@ -30,6 +31,10 @@ class StatefulKernels {
   /// Where what is stateful was first placed, by node name: there it stays.
   std::unordered_map<std::string, std::string> devices() const;
   void RememberDevices(const Subgraph& placed);
+  /// Adds the states of all resumable kernels, with `prefix` before the names.
+  void SaveStates(const std::string& prefix, KernelStates* states) const;
+  /// For kernels that are there, and those that are made later. What does not fit is logged.
+  void RestoreStates(const std::string& prefix, const KernelStates& states);
   /// Of steps on several devices.
   StepCosts* costs() { return &costs_; }
 
@@ -37,6 +42,7 @@ class StatefulKernels {
   mutable std::mutex mutex_;
   std::unordered_map<std::string, std::string> devices_;
   std::map<std::string, std::shared_ptr<Kernel>> kernels_;
+  KernelStates restored_;  ///< Of kernels that have not been made.
   StepCosts costs_;
 };
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "actors/executor/executor_role.h"
 #include "actors/session/lower.h"
 #include "actors/session/registered_kernels.h"
@@ -288,6 +289,10 @@ void CompiledFunction::Call(const StepContext& step, absl::Span<Tensor> args, Te
 
 namespace {
 
+/// Before the names of the nodes of a function, which no node's name begins with.
+constexpr char kFunctionMark[] = "@";
+std::string StatePrefix(const std::string& key) { return StrCat(kFunctionMark, key, "\n"); }
+
 /// The same for the same function with the same attributes.
 std::string KeyOf(const NameAttrList& function) {
   std::string key;
@@ -348,7 +353,28 @@ absl::StatusOr<CallableFunction*> SessionFunctions::Find(const NameAttrList& fun
   if (!body.ok()) return body.status();
   TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<CompiledFunction> compiled,
                           CompiledFunction::Create(*std::move(body), options_, runtime_));
+  compiled->stateful()->RestoreStates(StatePrefix(key), restored_);
   return compiled_.emplace(std::move(key), std::move(compiled)).first->second.get();
+}
+
+void SessionFunctions::SaveStates(KernelStates* states) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  states->insert(restored_.begin(), restored_.end());
+  for (const auto& [key, function] : compiled_) {
+    function->stateful()->SaveStates(StatePrefix(key), states);
+  }
+}
+
+void SessionFunctions::RestoreStates(const KernelStates& states) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  restored_.clear();
+  for (auto at = states.lower_bound(kFunctionMark);
+       at != states.end() && absl::StartsWith(at->first, kFunctionMark); ++at) {
+    restored_.insert(*at);
+  }
+  for (const auto& [key, function] : compiled_) {
+    function->stateful()->RestoreStates(StatePrefix(key), restored_);
+  }
 }
 
 absl::StatusOr<StepContext> SessionFunctions::OnDevice(const StepContext& step,

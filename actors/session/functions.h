@@ -41,6 +41,7 @@ class CompiledFunction final : public CallableFunction {
   void Call(const StepContext& step, absl::Span<Tensor> args, Tensor* results,
             KernelDone done) override;
   void Call(KernelContext& ctx, const StepContext& step, int first_input, KernelDone done) override;
+  StatefulKernels* stateful() { return &stateful_; }
 
  private:
   /// One call under way, or resting.
@@ -88,6 +89,9 @@ class SessionFunctions final : public FunctionRunner {
   absl::StatusOr<StepContext> OnDevice(const StepContext& step, const std::string& device) override;
   /// Adds functions to the graph's library, while others may be called.
   absl::Status AddLibrary(const FunctionDefLibrary& library);
+  /// Of kernels in bodies, but for those on devices with a memory of their own.
+  void SaveStates(KernelStates* states);
+  void RestoreStates(const KernelStates& states);
 
  private:
   absl::StatusOr<FunctionBody> Instantiate(const NameAttrList& function);
@@ -101,6 +105,7 @@ class SessionFunctions final : public FunctionRunner {
   std::unique_ptr<FunctionDefLibrary> definitions_;
   std::unique_ptr<FunctionLibrary> library_;
   std::map<std::string, std::unique_ptr<CompiledFunction>> compiled_;
+  KernelStates restored_;
 };
 
 }  // namespace troupe

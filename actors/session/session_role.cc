@@ -453,6 +453,18 @@ absl::Status SessionRole::PartialRun(const std::string& handle,
 
 // The end.
 
+KernelStates SessionRole::SaveKernelStates() {
+  KernelStates states;
+  stateful_kernels_.SaveStates("", &states);
+  functions_.SaveStates(&states);
+  return states;
+}
+
+void SessionRole::RestoreKernelStates(const KernelStates& states) {
+  stateful_kernels_.RestoreStates("", states);
+  functions_.RestoreStates(states);
+}
+
 absl::Status SessionRole::Close() {
   std::unordered_map<std::string, std::shared_ptr<PartialStep>> partial_steps;
   {

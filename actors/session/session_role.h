@@ -89,6 +89,12 @@ class SessionRole : public std::enable_shared_from_this<SessionRole> {
   /// Signatures that are prepared from now on are placed anew.
   void PlaceAgain() { placement_round_.fetch_add(1, std::memory_order_relaxed); }
 
+  /// Of kernels that steps have run, functions' included. Positions of random generators may be
+  /// those before or after a step that runs.
+  KernelStates SaveKernelStates();
+  /// Also for kernels that are made later. No step runs; what does not fit is logged.
+  void RestoreKernelStates(const KernelStates& states);
+
   /// Cancels what runs, and waits for it, and for the callbacks of asynchronous steps, within
   /// bounds. DeadlineExceeded if something did not stop. Such a callback does not wait. Later calls
   /// of any kind give Cancelled.

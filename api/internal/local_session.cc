@@ -78,6 +78,11 @@ class LocalSession final : public SessionInterface {
     return role_->Reset(containers);
   }
   void PlaceAgain() override { role_->PlaceAgain(); }
+  absl::StatusOr<KernelStates> SaveKernelStates() override { return role_->SaveKernelStates(); }
+  absl::Status RestoreKernelStates(const KernelStates& states) override {
+    role_->RestoreKernelStates(states);
+    return absl::OkStatus();
+  }
   absl::Status Close() override { return role_->Close(); }
 
  private:

@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "actors/session/step_signature.h"
 #include "api/session.h"
+#include "kernels/kernel_state.h"
 
 namespace troupe {
 
@@ -52,6 +53,13 @@ class SessionInterface {
   virtual absl::StatusOr<std::vector<DeviceAttributes>> ListDevices() = 0;
   virtual absl::Status Reset(const std::vector<std::string>& containers) = 0;
   virtual void PlaceAgain() = 0;
+  /// Unimplemented: the session's kernels are not in this process.
+  virtual absl::StatusOr<KernelStates> SaveKernelStates() {
+    return absl::UnimplementedError("a session of a master's does not tell the states of kernels");
+  }
+  virtual absl::Status RestoreKernelStates(const KernelStates&) {
+    return SaveKernelStates().status();
+  }
   virtual absl::Status Close() = 0;
 };
 

@@ -40,7 +40,10 @@ absl::Status CheckpointSaverHook::Begin(const Scope& scope) {
     if (listener == nullptr) return InvalidArgument("a CheckpointSaverHook has a null listener");
   }
   TROUPE_ASSIGN_OR_RETURN(step_, GlobalStepRead(scope, "CheckpointSaverHook"));
-  if (options_.saver == nullptr) {
+  if (options_.find_saver != nullptr && options_.asynchronous) {
+    return InvalidArgument("an asynchronous CheckpointSaverHook must be given its saver");
+  }
+  if (options_.saver == nullptr && options_.find_saver == nullptr) {
     TROUPE_ASSIGN_OR_RETURN(
         options_.saver,
         Saver::OfGraph(
@@ -59,6 +62,8 @@ absl::Status CheckpointSaverHook::Begin(const Scope& scope) {
 }
 
 absl::Status CheckpointSaverHook::AfterCreateSession(Session& session, Coordinator&) {
+  if (options_.find_saver != nullptr) options_.saver = options_.find_saver();
+  if (options_.saver == nullptr) return InvalidArgument("a CheckpointSaverHook found no saver");
   // What the session before was writing has come to its end with it.
   if (checkpointer_ != nullptr) checkpointer_->Wait().IgnoreError();
   {

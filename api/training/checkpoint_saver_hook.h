@@ -41,6 +41,9 @@ struct CheckpointSaverOptions {
   HookInterval interval = {.steps = 0, .time = absl::Minutes(10)};
   /// nullptr: the saver of the graph (`Saver::OfGraph`), which is made if there is none.
   std::shared_ptr<Saver> saver;
+  /// Asked for the saver, in place of the above, when a session has been made: a scaffold's is made
+  /// after hooks have begun. Not with `asynchronous`.
+  std::function<std::shared_ptr<Saver>()> find_saver;
   /// Checkpoints are FOLDER/`basename`-STEP.
   std::string basename = "model.ckpt";
   std::vector<std::shared_ptr<CheckpointSaverListener>> listeners;

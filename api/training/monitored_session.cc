@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/training/queue_runner.h"
+#include "api/training/scaffold.h"
 #include "devices/exceptions.h"
 #include "devices/log.h"
 #include "devices/status_macros.h"
@@ -38,7 +39,7 @@ MonitoredSession::MonitoredSession(std::shared_ptr<Graph> graph, SessionCreator 
     : graph_(std::move(graph)),
       creator_(std::move(creator)),
       hooks_(std::move(hooks)),
-      options_(options) {}
+      options_(std::move(options)) {}
 
 absl::StatusOr<std::unique_ptr<MonitoredSession>> MonitoredSession::Create(
     std::shared_ptr<Graph> graph, SessionCreator creator, Hooks hooks,
@@ -48,11 +49,14 @@ absl::StatusOr<std::unique_ptr<MonitoredSession>> MonitoredSession::Create(
         "a monitored session needs a graph, a creator, and hooks that are there");
   }
   std::unique_ptr<MonitoredSession> made(
-      new MonitoredSession(graph, std::move(creator), std::move(hooks), options));
+      new MonitoredSession(graph, std::move(creator), std::move(hooks), std::move(options)));
   for (const auto& hook : made->hooks_) {
     const Scope scope(graph);
     TROUPE_RETURN_IF_ERROR(CatchExceptions([&] { return hook->Begin(scope); }));
     TROUPE_RETURN_IF_ERROR(scope.status());
+  }
+  if (made->options_.scaffold != nullptr) {
+    TROUPE_RETURN_IF_ERROR(made->options_.scaffold->Finalize(Scope(graph)));
   }
   graph->Finalize();
   const absl::Status status = made->Recovering([] { return absl::OkStatus(); });

@@ -16,6 +16,8 @@
 TROUPE_EXPORT_BEGIN
 namespace troupe {
 
+class Scaffold;
+
 /// Makes sessions whose variables have values: the first one, and others after a loss.
 using SessionCreator = std::function<absl::StatusOr<std::unique_ptr<Session>>()>;
 using Hooks = std::vector<std::shared_ptr<SessionRunHook>>;
@@ -29,6 +31,9 @@ struct MonitoredSessionOptions {
   absl::Duration recovery_timeout = absl::Minutes(10);
   /// How long `Close` waits for members of the coordinator.
   absl::Duration stop_grace_period = absl::Minutes(2);
+  /// Completed once the hooks have begun and before the graph is finalized, for creators that need
+  /// it (monitored_training_session.h).
+  std::shared_ptr<Scaffold> scaffold = nullptr;
 };
 
 /// Runs steps with hooks around them. It starts the queue runners of the graph and finalizes it.

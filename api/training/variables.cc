@@ -199,11 +199,16 @@ Node* LocalVariablesInitializer(const Scope& scope) {
                 collections::kLocalVariables);
 }
 
-Output ReportUninitializedVariables(const Scope& scope) {
+Output ReportUninitializedVariables(const Scope& scope, absl::Span<const char* const> of) {
   const Scope own = scope.NewSubScope("report_uninitialized_variables");
   std::vector<std::string> names;
   std::vector<Output> missing;
-  for (const std::string& handle : scope.graph()->Collection(collections::kVariables)) {
+  std::vector<std::string> handles;
+  for (const char* collection : of) {
+    const std::vector<std::string> more = scope.graph()->Collection(collection);
+    handles.insert(handles.end(), more.begin(), more.end());
+  }
+  for (const std::string& handle : handles) {
     const ModelVariable variable = ModelVariable::FromHandle(*scope.graph(), handle);
     if (!variable.valid()) continue;
     names.push_back(variable.name());

@@ -111,9 +111,10 @@ Node* GlobalVariablesInitializer(const Scope& scope);
 /// The same for local variables.
 Node* LocalVariablesInitializer(const Scope& scope);
 
-/// A vector of the names of those global variables that have no value; of all variables made so far
-/// in the scope's graph.
-Output ReportUninitializedVariables(const Scope& scope);
+/// A vector of the names of those variables that have no value; of the global ones, or of others'
+/// collections, made so far in the scope's graph.
+Output ReportUninitializedVariables(const Scope& scope,
+                                    absl::Span<const char* const> of = {collections::kVariables});
 
 /// The graph's int64 variable "global_step", which counts training steps; made by the first call.
 ModelVariable GlobalStep(const Scope& scope);

@@ -6,6 +6,8 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 namespace troupe {
 
@@ -83,8 +85,15 @@ class PhiloxStream {
     return position;
   }
 
+  /// Which stream it is, and where: 32 bytes.
+  std::string Save() const;
+  /// Goes on there. False, and nothing has changed, if these are no such bytes, or if seeds were
+  /// given and they are of others. Not while somebody reserves.
+  bool Restore(std::string_view saved);
+
  private:
   Philox start_;
+  bool drawn_ = false;  ///< The seed was.
   std::atomic<uint64_t> next_{0};
 };
 

@@ -11,6 +11,7 @@
 #include "kernels/common/registration.h"
 #include "kernels/kernel_registry.h"
 #include "kernels/random/draws.h"
+#include "kernels/random/random_stream_kernel.h"
 
 namespace troupe {
 namespace {
@@ -56,10 +57,10 @@ float ExpectedCount(float p, int64_t count, int64_t tries) {
 }
 
 template <typename Classes>
-class CandidateSampler : public Kernel {
+class CandidateSampler final : public RandomStreamKernel {
  public:
   CandidateSampler(KernelConstruction& construction, absl::Status* status)
-      : stream_(construction.Attr<int64_t>("seed"), construction.Attr<int64_t>("seed2")),
+      : RandomStreamKernel(construction),
         num_true_(construction.Attr<int64_t>("num_true")),
         num_sampled_(construction.Attr<int64_t>("num_sampled")),
         range_(construction.Attr<int64_t>("range_max")),
@@ -135,7 +136,6 @@ class CandidateSampler : public Kernel {
     }
   }
 
-  PhiloxStream stream_;
   int64_t num_true_, num_sampled_, range_;
   bool unique_;
   Classes classes_;

@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "kernels/common/integer_input.h"
-#include "kernels/common/philox.h"
 #include "kernels/kernel.h"
+#include "kernels/random/random_stream_kernel.h"
 #include "kernels/type_switch.h"
 
 namespace troupe {
@@ -17,13 +17,11 @@ namespace troupe {
 /// some outputs than for others have room.
 inline constexpr uint64_t kBlocksPerOutput = 256;
 
-class RandomKernel : public Kernel {
+class RandomKernel : public RandomStreamKernel {
  protected:
   explicit RandomKernel(KernelConstruction& construction)
-      : stream_(construction.Attr<int64_t>("seed"), construction.Attr<int64_t>("seed2")),
-        type_(construction.output_type(0)) {}
+      : RandomStreamKernel(construction), type_(construction.output_type(0)) {}
 
-  PhiloxStream stream_;
   const ElementType type_;
 };
 

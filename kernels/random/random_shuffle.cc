@@ -6,16 +6,16 @@
 
 #include "kernels/array/indexing_engine.h"
 #include "kernels/array/layout_ops.h"
-#include "kernels/common/philox.h"
 #include "kernels/kernel_registry.h"
+#include "kernels/random/random_stream_kernel.h"
 
 namespace troupe::layout {
 namespace {
 
-class RandomShuffleKernel : public Kernel {
+class RandomShuffleKernel final : public RandomStreamKernel {
  public:
   RandomShuffleKernel(KernelConstruction& construction, absl::Status*)
-      : stream_(construction.Attr<int64_t>("seed"), construction.Attr<int64_t>("seed2")) {}
+      : RandomStreamKernel(construction) {}
 
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& in = ctx.input(0);
@@ -38,9 +38,6 @@ class RandomShuffleKernel : public Kernel {
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.type(), in.shape()));
     return PermuteRows(ctx, order, in, out);
   }
-
- private:
-  PhiloxStream stream_;
 };
 
 }  // namespace

@@ -1,0 +1,115 @@
+// A training whose process is killed again and again ends with the same bits as one that never was.
+// TROUPE_KILLS: how often (12).
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <string>
+
+#include "api/program/child_process.h"
+#include "api/troupe.h"
+#include "devices/status_macros.h"
+
+namespace troupe {
+namespace {
+
+constexpr char kFolder[] = "TROUPE_KILLED_TRAINING_FOLDER";
+constexpr int kSteps = 400;
+
+/// Weights of a small network, of which inputs, dropout and initial values are random.
+absl::Status Train(const std::string& folder) {
+  const Scope s = Scope::NewRoot();
+  s.SetGraphSeed(11);
+  const ModelVariable step = GlobalStep(s);
+  const ModelVariable w(s, Shape({8, 4}), RandomNormalInitializer(), "w");
+  const auto [seed, seed2] = s.graph()->OpSeeds(nullptr);
+  const Output x = ops::RandomUniform(s, Tensor::Vector<int32_t>({16, 8}), ElementType::kFloat,
+                                      {.seed = seed, .seed2 = seed2});
+  const Output y = ops::Tanh(s, ops::MatMul(s, ops::RandomShuffle(s, x, {.seed = 5}), w.value()));
+  const Output loss = ops::Mean(s, ops::Square(s, y), {0, 1});
+  Node* const train = GradientDescentOptimizer(0.1).Minimize(s, loss, step);
+  TROUPE_RETURN_IF_ERROR(s.status());
+  TROUPE_ASSIGN_OR_RETURN(
+      const auto session,
+      MonitoredTrainingSession(
+          s.graph(), {.session = {.threads = 1},
+                      .checkpoint_dir = folder,
+                      .hooks = {std::make_shared<StopAtStepHook>(StopAtStepHook::LastStep(kSteps))},
+                      .save_checkpoints = {.steps = 7}}));
+  while (!session->should_stop()) {
+    TROUPE_RETURN_IF_ERROR(session->Run({}, {}, {train}).status());
+    std::puts("a step");
+    std::fflush(stdout);
+  }
+  return session->Close();
+}
+
+TEST(KilledTraining, Child) {
+  const char* const folder = std::getenv(kFolder);
+  if (folder == nullptr) GTEST_SKIP() << "the other test runs this one";
+  const absl::Status status = Train(folder);
+  ASSERT_TRUE(status.ok()) << status;
+}
+
+absl::StatusOr<ChildProcess> Start(const std::string& folder) {
+  return ChildProcess::Start(
+      {.arguments = {"/proc/self/exe", "--gtest_filter=KilledTraining.Child"},
+       .environment = {{kFolder, folder}},
+       .output = true,
+       .errors = true});
+}
+
+TEST(KilledTraining, EndsWithTheSameBits) {
+  const std::string base = testing::TempDir() + "troupe_killed_training_test";
+  std::filesystem::remove_all(base);
+  const std::string whole = base + "/whole", killed = base + "/killed";
+  auto child = Start(whole);
+  ASSERT_TRUE(child.ok()) << child.status();
+  std::string output = child->Rest();
+  ASSERT_TRUE(child->Wait()->ok()) << output;
+
+  const char* const wanted = std::getenv("TROUPE_KILLS");
+  const int kills = wanted != nullptr ? std::atoi(wanted) : 12;
+  std::mt19937 random(1);
+  int done = 0;
+  for (bool ended = false; !ended;) {
+    child = Start(killed);
+    ASSERT_TRUE(child.ok()) << child.status();
+    // Once it has been killed often enough, it may go on to the end.
+    const int steps = done < kills ? std::uniform_int_distribution<>(0, kSteps / 10)(random) : -1;
+    for (int seen = 0; seen != steps;) {
+      const auto line = child->Line();
+      if (!line.has_value()) break;
+      if (*line == "a step") ++seen;
+    }
+    // In the midst of what comes next.
+    absl::SleepFor(absl::Microseconds(std::uniform_int_distribution<>(0, 3000)(random)));
+    const auto status = child->Wait(steps < 0 ? absl::InfiniteDuration() : absl::ZeroDuration());
+    ended = status.has_value();
+    if (ended) {
+      ASSERT_TRUE(status->ok()) << child->Rest();
+    } else {
+      child->End(SIGKILL);
+      ++done;
+    }
+  }
+  EXPECT_GE(done, std::min(kills, 5));
+  for (const char* name : {"w", "global_step"}) {
+    const std::string step = StrCat("/model.ckpt-", kSteps);
+    const auto expected = LoadVariable(whole + step, name), got = LoadVariable(killed + step, name);
+    ASSERT_TRUE(expected.ok()) << expected.status();
+    ASSERT_TRUE(got.ok()) << got.status();
+    ASSERT_EQ(got->bytes(), expected->bytes());
+    EXPECT_EQ(std::memcmp(got->raw_data(), expected->raw_data(), got->bytes()), 0)
+        << name << " after " << done << " kills";
+  }
+  std::filesystem::remove_all(base);
+}
+
+}  // namespace
+}  // namespace troupe
