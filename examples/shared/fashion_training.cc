@@ -8,8 +8,9 @@
 namespace fashion {
 
 Options ParseOptions(int argc, char** argv, const std::string& description,
-                     const std::function<void(troupe::CommandLine& line)>& add_more) {
-  Options options;
+                     const std::function<void(troupe::CommandLine& line)>& add_more,
+                     const Options& defaults) {
+  Options options = defaults;
   examples::CommandLine line(argv, description, &options);
   troupe::AddValue(&line, "--data DIR", &options.data, "Where the four files of the data are");
   troupe::AddValue(&line, "--show N", &options.show, "Draws so many test images at the end")
@@ -54,32 +55,42 @@ troupe::FeedMap Feeds(const Model& model, const Dataset& data, absl::Span<const 
   return feeds;
 }
 
-void TestAndPrint(troupe::Session& session, const Model& model, const Dataset& test, int64_t show) {
+namespace {
+
+/// The logits of some images.
+troupe::Tensor Classify(troupe::Session& session, const Model& model, const Dataset& data,
+                        absl::Span<const int32_t> indices) {
+  troupe::FeedMap feed = {{model.images, data.Images(indices)}};
+  if (model.keep.valid()) feed.emplace_back(model.keep, troupe::Tensor::Scalar(1.0f));
+  return examples::OrDie(session.Run(feed, {model.logits}))[0];
+}
+
+}  // namespace
+
+double Accuracy(troupe::Session& session, const Model& model, const Dataset& test) {
   std::vector<int32_t> all(test.size());
   std::iota(all.begin(), all.end(), 0);
-  auto classify = [&](absl::Span<const int32_t> indices) {
-    troupe::FeedMap feed = {{model.images, test.Images(indices)}};
-    if (model.keep.valid()) feed.emplace_back(model.keep, troupe::Tensor::Scalar(1.0f));
-    auto logits = session.Run(feed, {model.logits});
-    if (!logits.ok()) Die(logits.status());
-    return (*logits)[0];
-  };
   int64_t right = 0;
   for (int64_t begin = 0; begin < test.size(); begin += 1000) {
     const auto indices =
         absl::MakeConstSpan(all).subspan(begin, std::min<int64_t>(1000, test.size() - begin));
-    const troupe::Tensor logits = classify(indices);
+    const troupe::Tensor logits = Classify(session, model, test, indices);
     for (size_t k = 0; k < indices.size(); ++k) {
       const float* row = logits.data<float>().value() + k * kClasses;
       right += std::max_element(row, row + kClasses) - row == test.labels[indices[k]];
     }
   }
+  return 100.0 * static_cast<double>(right) / static_cast<double>(test.size());
+}
+
+void TestAndPrint(troupe::Session& session, const Model& model, const Dataset& test, int64_t show) {
+  const double accuracy = Accuracy(session, model, test);
   if (show > 0) {
-    const auto first = absl::MakeConstSpan(all).first(std::min<size_t>(show, all.size()));
-    Show(test, first, classify(first));
+    std::vector<int32_t> first(std::min(show, test.size()));
+    std::iota(first.begin(), first.end(), 0);
+    Show(test, first, Classify(session, model, test, first));
   }
-  std::printf("test accuracy: %.2f %%\n",
-              100.0 * static_cast<double>(right) / static_cast<double>(test.size()));
+  std::printf("test accuracy: %.2f %%\n", accuracy);
 }
 
 int TrainAndTest(const troupe::Scope& scope, const Model& model, const Options& options,

@@ -26,7 +26,8 @@ struct Options : examples::Options {
 
 /// Reads the command line; `add_more` adds options that one example has besides.
 Options ParseOptions(int argc, char** argv, const std::string& description,
-                     const std::function<void(troupe::CommandLine& line)>& add_more = {});
+                     const std::function<void(troupe::CommandLine& line)>& add_more = {},
+                     const Options& defaults = {});
 
 /// The tensors and nodes that the loop needs of a model.
 struct Model {
@@ -41,6 +42,9 @@ struct Model {
 
 /// What is fed for a batch of images to be learned.
 troupe::FeedMap Feeds(const Model& model, const Dataset& data, absl::Span<const int32_t> batch);
+
+/// The share of test images, in percent, that the model takes for what they are.
+double Accuracy(troupe::Session& session, const Model& model, const Dataset& test);
 
 /// Tests the model on the 10,000 test images and prints the accuracy as the last line, after `show`
 /// of the images with what the model takes them for.
