@@ -26,6 +26,9 @@ using google::protobuf::Message;
 /// What TensorFlow's importer knows inputs by that are to come from elsewhere.
 constexpr std::string_view kUnboundPrefix = "$unbound_inputs_";
 constexpr char kUnboundInputs[] = "unbound_inputs";
+/// Tables that savers save. TensorFlow holds objects there, which it cannot write down, and takes
+/// nothing else for one; the graph's saver has their nodes.
+constexpr char kSaveableObjects[] = "saveable_objects";
 constexpr char kSavers[] = "savers";
 
 std::string_view NodeOf(std::string_view tensor) {
@@ -69,6 +72,7 @@ class MetaGraphExporter {
     }
     for (const std::string& key :
          options_.collections.has_value() ? *options_.collections : graph_.CollectionKeys()) {
+      if (key == kSaveableObjects) continue;
       TROUPE_RETURN_IF_ERROR(
           WithContext(StrCat("collection '", key, "': "), ExportCollection(key)));
     }

@@ -160,7 +160,7 @@ class Saver {
 
  private:
   friend class AsyncCheckpointer;
-  struct Impl;
+  struct TROUPE_LOCAL Impl;
   explicit Saver(std::unique_ptr<Impl> impl);
 
   /// The name of a checkpoint; errors for names that cannot be.

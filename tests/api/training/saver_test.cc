@@ -512,6 +512,10 @@ TEST_F(SaverTest, TablesAreSavedWithVariables) {
   ASSERT_TRUE(variables.ok()) << variables.status();
   for (const CheckpointVariable& variable : *variables) names.push_back(variable.name);
   EXPECT_THAT(names, ElementsAre("w", "words-keys", "words-values"));
+  // TensorFlow takes no names for objects that can be saved.
+  MetaGraphDef meta;
+  ASSERT_TRUE(ReadMetaGraph(*path + ".meta", &meta).ok());
+  EXPECT_EQ(meta.collection_def().count("saveable_objects"), 0);
   ASSERT_TRUE(session().RunTargets({remove}).ok());
   const absl::Status status = saver.Restore(session(), *path);
   ASSERT_TRUE(status.ok()) << status;
