@@ -68,16 +68,18 @@ float Train(const fashion::Options& options, const std::string& folder, int64_t 
   return loss;
 }
 
-/// Runs itself until it comes to its end, and kills it `kills` times before; what it prints last.
-std::string Disturb(std::vector<std::string> arguments, int64_t kills, int64_t seed) {
+/// Runs itself until it comes to its end, and kills it `kills` times before, after a random time of
+/// up to `patience`; what it prints last.
+std::string Disturb(std::vector<std::string> arguments, int64_t kills, absl::Duration patience,
+                    int64_t seed) {
   std::mt19937_64 random(static_cast<uint64_t>(seed));
   int64_t killed = 0;
   while (true) {
     ChildProcess training = OrDie(ChildProcess::Start({.arguments = arguments, .output = true}));
     if (killed < kills) {
       // From a start that has read nothing yet to a save that is under way.
-      const auto patience = absl::Milliseconds(static_cast<int64_t>(random() % 3000));
-      if (!training.Wait(patience).has_value()) {
+      const double part = std::uniform_real_distribution<double>()(random);
+      if (!training.Wait(part * patience).has_value()) {
         training.End(SIGKILL);
         ++killed;
         continue;
@@ -119,14 +121,18 @@ int main(int argc, char** argv) {
   const std::string whole = folder + "/undisturbed", disturbed = folder + "/killed";
   std::filesystem::remove_all(whole);
   std::filesystem::remove_all(disturbed);
-  const auto run = [&](const std::string& where, int64_t times) {
+  const auto run = [&](const std::string& where, int64_t times, absl::Duration patience) {
     std::vector<std::string> arguments(argv, argv + argc);
     arguments[0] = ThisProgram();
     // The last of an option counts.
     arguments.insert(arguments.end(), {"--dir", where, "--kills", "0", "--quiet"});
-    return Disturb(arguments, times, options.seed);
+    return Disturb(arguments, times, patience, options.seed);
   };
-  const std::string expected = run(whole, 0), got = run(disturbed, kills);
+  const absl::Time begin = absl::Now();
+  const std::string expected = run(whole, 0, absl::ZeroDuration());
+  // So that it does not come to its end before.
+  const absl::Duration patience = 1.5 * (absl::Now() - begin) / static_cast<double>(kills);
+  const std::string got = run(disturbed, kills, patience);
   std::printf("undisturbed: %skilled:      %s%s\n", expected.c_str(), got.c_str(),
               expected == got ? "the same bits" : "NOT the same bits");
   return expected == got ? 0 : 1;
