@@ -17,8 +17,11 @@ int main() {
   Scope s = Scope::NewRoot();
   Output y = ops::AskActor(s, {Const(s, 21.0f)}, "twice", {ElementType::kFloat})[0];
   auto session = Session::Create(s.graph());
-  absl::StatusOr<std::vector<Tensor>> values = session.status();
-  if (session.ok()) values = (*session)->Run({y});
+  if (!session.ok()) {
+    std::cerr << session.status() << "\n";
+    return 1;
+  }
+  const absl::StatusOr<std::vector<Tensor>> values = (*session)->Run({y});
   if (!values.ok()) {
     std::cerr << values.status() << "\n";
     return 1;
