@@ -85,7 +85,7 @@ std::string Disturb(std::vector<std::string> arguments, int64_t kills, absl::Dur
         continue;
       }
     }
-    const std::string output = training.Rest(absl::Minutes(30));
+    std::string output = training.Rest(absl::Minutes(30));
     const ExitStatus status = training.End(SIGKILL, absl::Seconds(60));
     if (!status.ok()) examples::Die(absl::InternalError("the training " + status.ToString()));
     std::printf("killed %" PRId64 " times\n", killed);
