@@ -55,9 +55,11 @@ class Running : public std::enable_shared_from_this<Running> {
   void End(bool queue_closed, Coordinator::Member member) {
     std::lock_guard<std::mutex> lock(mutex_);
     all_closed_ &= queue_closed;
-    if (--num_running_ > 0 || !all_closed_ || close_ == nullptr) return;
-    // The last one goes when the queue is closed.
-    session_->RunAsync(FeedMap{}, {}, {close_},
+    if (--num_running_ > 0) return;
+    // Nobody fills the queue from here on: whoever waits at it goes on. The last one goes when that is done.
+    Node* const last = all_closed_ ? close_ : cancel_;
+    if (last == nullptr) return;
+    session_->RunAsync(FeedMap{}, {}, {last},
                        [member = std::move(member)](absl::StatusOr<std::vector<Tensor>>) {});
   }
 

@@ -105,6 +105,19 @@ TEST(QueueRunner, AnErrorStopsTheCoordinator) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("queue runner of queue, bad: "));
 }
 
+// The stop may come before, while or after the runner tells the coordinator how to stop it.
+TEST(QueueRunner, NobodyWaitsForARunnerThatEndedAtOnce) {
+  Numbers graph(-1);
+  QueueRunner(graph.s, graph.queue, {graph.enqueue});
+  auto session = graph.Begin();
+  Coordinator coordinator;
+  coordinator.RequestStop();
+  ASSERT_TRUE(StartQueueRunners(*session, coordinator).ok());
+  EXPECT_TRUE(absl::IsOutOfRange(
+      session->Run({}, {graph.dequeue}, {}, {.timeout = absl::Seconds(20)}).status()));
+  EXPECT_TRUE(coordinator.Join().ok());
+}
+
 TEST(QueueRunner, EndsWithItsSession) {
   Numbers graph(-1);
   QueueRunner(graph.s, graph.queue, {graph.enqueue, graph.enqueue});
