@@ -68,6 +68,8 @@ CAF_ADD_ATOM(troupe, troupe, tell_atom, "trp_tell")
 CAF_ADD_ATOM(troupe, troupe, run_atom, "trp_run")
 CAF_ADD_ATOM(troupe, troupe, size_atom, "trp_size")
 CAF_ADD_ATOM(troupe, troupe, status_atom, "trp_status")
+CAF_ADD_ATOM(troupe, troupe, lock_atom, "trp_lock")
+CAF_ADD_ATOM(troupe, troupe, unlock_atom, "trp_unlock")
 CAF_END_TYPE_ID_BLOCK(troupe)
 
 TROUPE_EXPORT_BEGIN
@@ -103,6 +105,25 @@ using AccumulatorActor =
                      caf::replies_to<caf::get_atom, int64_t>::with<std::vector<Tensor>>,
                      caf::replies_to<size_atom>::with<int64_t>,
                      caf::replies_to<caf::update_atom, int64_t>::with<void>>;
+/// A lookup table: the values of keys, with a default for those that are not there; inserts keys
+/// with values; removes keys; all keys and values; how many there are. Shapes are those of the ops.
+using TableActor = caf::typed_actor<caf::replies_to<caf::get_atom, Tensor, Tensor>::with<Tensor>,
+                                    caf::replies_to<caf::put_atom, Tensor, Tensor>::with<void>,
+                                    caf::replies_to<caf::delete_atom, Tensor>::with<void>,
+                                    caf::replies_to<caf::get_atom>::with<std::vector<Tensor>>,
+                                    caf::replies_to<size_atom>::with<int64_t>>;
+/// A mutex: locks it for whoever asks, when it is free; gives it back. It is also given back when
+/// its holder ends or its holder's process is lost. Who waits and ends, waits no longer.
+using MutexActor = caf::typed_actor<caf::replies_to<lock_atom>::with<void>,
+                                    caf::replies_to<unlock_atom>::with<void>>;
+/// A barrier: gives keys a value for a component; takes so many tuples: indices, keys, components;
+/// how many are complete; closes it (true: what is incomplete is dropped). Who waits and ends,
+/// waits no longer.
+using BarrierActor =
+    caf::typed_actor<caf::replies_to<caf::put_atom, int64_t, Tensor, Tensor>::with<void>,
+                     caf::replies_to<caf::get_atom, int64_t>::with<std::vector<Tensor>>,
+                     caf::replies_to<size_atom>::with<int64_t>,
+                     caf::replies_to<caf::close_atom, bool>::with<void>>;
 /// A session: feeds by name, fetches, targets. It lives where its client is, and ends with it.
 using SessionActor = caf::typed_actor<
     caf::replies_to<run_atom, std::vector<std::pair<std::string, Tensor>>, std::vector<std::string>,
@@ -153,7 +174,17 @@ caf::error ToCafError(const absl::Status& status);
 absl::Status ToStatus(const caf::error& error);
 
 /// The kinds of actors that `ClusterNode::Find` finds.
-enum class ActorKind : uint8_t { kPublished, kTask, kDevice, kVariable, kQueue, kAccumulator };
+enum class ActorKind : uint8_t {
+  kPublished,
+  kTask,
+  kDevice,
+  kVariable,
+  kQueue,
+  kAccumulator,
+  kTable,
+  kMutex,
+  kBarrier
+};
 
 struct NodeOptions {
   /// "troupe://host:port" of any task of the cluster.
@@ -205,10 +236,10 @@ class ClusterNode {
   std::string address() const;
 
   /// A handle. `name`: of a published actor; empty for the task; "CPU:0" or a complete name for a
-  /// device; "name" or "container/name" for a variable, queue or accumulator, on any of the task's
-  /// devices.
-  /// `task` is as in "/job:ps/task:0"; empty: whichever task knows, for published actors. NotFound,
-  /// Unavailable, DeadlineExceeded after `timeout`, InvalidArgument.
+  /// device; "name" or "container/name" for a variable, queue, accumulator, table, mutex or
+  /// barrier, on any of the task's devices. `task` is as in "/job:ps/task:0"; empty: whichever task
+  /// knows, for published actors. NotFound, Unavailable, DeadlineExceeded after `timeout`,
+  /// InvalidArgument.
   template <typename Handle>
   absl::StatusOr<Handle> Find(const std::string& task, const std::string& name,
                               absl::Duration timeout = absl::Seconds(10)) {
@@ -236,6 +267,9 @@ class ClusterNode {
     if (std::is_same_v<Handle, VariableActor>) return ActorKind::kVariable;
     if (std::is_same_v<Handle, QueueActor>) return ActorKind::kQueue;
     if (std::is_same_v<Handle, AccumulatorActor>) return ActorKind::kAccumulator;
+    if (std::is_same_v<Handle, TableActor>) return ActorKind::kTable;
+    if (std::is_same_v<Handle, MutexActor>) return ActorKind::kMutex;
+    if (std::is_same_v<Handle, BarrierActor>) return ActorKind::kBarrier;
     return ActorKind::kPublished;
   }
 

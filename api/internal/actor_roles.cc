@@ -17,6 +17,9 @@
 #include "kernels/argument_spaces.h"
 #include "kernels/queues/accumulator.h"
 #include "kernels/queues/queue.h"
+#include "kernels/sync/barrier.h"
+#include "kernels/sync/mutex.h"
+#include "kernels/tables/lookup_table.h"
 
 namespace troupe {
 
@@ -257,7 +260,7 @@ size_t BytesOf(ElementType type, const PartialShape& shape) {
   return full.ok() ? full->num_elements() * ElementSize(type) : kMinBytesHandedOn;
 }
 
-/// An actor of a queue or accumulator.
+/// An actor of a resource at which calls wait.
 template <typename Kind>
 class WaitingRoleActor : public RoleActor {
  public:
@@ -274,14 +277,21 @@ class WaitingRoleActor : public RoleActor {
   /// `value`.
   template <typename Call>
   absl::Status Submit(std::unique_ptr<HandleCall<Call>> call, const Reply& reply, bool value) {
+    return Submit(std::move(call), reply, [value](const Reply& to, const Tuple& tuple) {
+      value ? to.Send(tuple) : to.Send();
+    });
+  }
+  /// The same; `answer(reply, outputs)` answers a call that went well.
+  template <typename Call, typename Answer>
+  absl::Status Submit(std::unique_ptr<HandleCall<Call>> call, const Reply& reply, Answer answer) {
     auto token = std::make_shared<CancellationToken>();
     const uint64_t number = reply.to != nullptr ? Waiting::Add(waiting_, reply.to, token) : 0;
     call->cancellation = token.get();
     call->done = [reply, token, number, waiting = waiting_,
-                  value](const absl::StatusOr<Tuple>& tuple) {
+                  answer = std::move(answer)](const absl::StatusOr<Tuple>& tuple) {
       KeepGoing([&] {
         if (reply.to != nullptr) waiting->Remove(reply.to, number);
-        tuple.ok() && value ? reply.Send(*tuple) : reply.SendStatus(tuple.status());
+        tuple.ok() ? answer(reply, *tuple) : reply.SendStatus(tuple.status());
       });
     };
     WaitingResource::Submit(std::move(call));
@@ -364,6 +374,152 @@ class AccumulatorRoleActor final : public WaitingRoleActor<Accumulator> {
     auto call = NewCall<Accumulator::TakeCall>(options.sparse ? 3 : 1);
     call->required = content.get_as<int64_t>(1);
     call->bytes = BytesOf(options.type, options.shape);
+    return Submit(std::move(call), reply, /*value=*/true);
+  }
+};
+
+class TableRoleActor final : public WaitingRoleActor<LookupTable> {
+ public:
+  using WaitingRoleActor::WaitingRoleActor;
+  const char* name() const override { return "troupe.table"; }
+
+ private:
+  using TableCall = LookupTable::TableCall;
+  absl::Status Handle(caf::type_erased_tuple& content, const Reply& reply) override {
+    if (content.match_elements<size_atom>()) {
+      reply.Send(resource_->Size());
+      return absl::OkStatus();
+    }
+    if (content.match_elements<caf::get_atom>()) {
+      auto call = NewCall<TableCall>(2);
+      call->bytes = kMinBytesHandedOn;
+      call->what = TableCall::What::kExport;
+      return Submit(std::move(call), reply, /*value=*/true);
+    }
+    if (content.match_elements<caf::delete_atom, Tensor>()) {
+      return SubmitKeys(TableCall::What::kRemove, {content.get_as<Tensor>(1)}, reply);
+    }
+    const bool finds = content.match_elements<caf::get_atom, Tensor, Tensor>();
+    if (!finds && !content.match_elements<caf::put_atom, Tensor, Tensor>()) {
+      return NotHandled(content);
+    }
+    return SubmitKeys(finds ? TableCall::What::kFind : TableCall::What::kInsert,
+                      {content.get_as<Tensor>(1), content.get_as<Tensor>(2)}, reply);
+  }
+
+  absl::Status SubmitKeys(TableCall::What what, Tuple tensors, const Reply& reply) {
+    const bool finds = what == TableCall::What::kFind;
+    auto call = NewCall<TableCall>(finds ? 1 : 0);
+    call->what = what;
+    call->owned = std::move(tensors);
+    for (const Tensor& tensor : call->owned) {
+      if (!tensor.valid())
+        return InvalidArgument(resource_->DebugString(), ": a tensor is missing");
+      call->bytes += tensor.bytes();
+    }
+    call->keys = &call->owned[0];
+    if (call->owned.size() > 1) call->values = &call->owned[1];
+    if (!finds) return Submit(std::move(call), reply, /*value=*/false);
+    return Submit(std::move(call), reply,
+                  [](const Reply& to, const Tuple& found) { to.Send(found[0]); });
+  }
+};
+
+class MutexRoleActor final : public WaitingRoleActor<Mutex> {
+ public:
+  using WaitingRoleActor::WaitingRoleActor;
+  const char* name() const override { return "troupe.mutex"; }
+
+ private:
+  using Who = std::pair<caf::node_id, caf::actor_id>;
+  /// Who has held the mutex and lives; a hold of nothing: does not hold it now.
+  struct Holders {
+    std::mutex mutex;
+    std::map<Who, MutexLockValue> holds;
+
+    MutexLockValue Take(const Who& who, bool ended) {
+      std::lock_guard<std::mutex> lock(mutex);
+      const auto it = holds.find(who);
+      if (it == holds.end()) return nullptr;
+      MutexLockValue hold = std::move(it->second);
+      it->second = nullptr;
+      if (ended) holds.erase(it);
+      return hold;
+    }
+  };
+
+  absl::Status Handle(caf::type_erased_tuple& content, const Reply& reply) override {
+    if (reply.to == nullptr) return absl::OkStatus();  // There is nobody to hold it.
+    const Who who(reply.to->nid, reply.to->aid);
+    if (content.match_elements<unlock_atom>()) {
+      // Whoever waits next gets it at the end of this scope.
+      const MutexLockValue hold = holders_->Take(who, /*ended=*/false);
+      if (hold == nullptr) {
+        return absl::FailedPreconditionError(
+            StrCat(resource_->DebugString(), " is not held by who gives it back"));
+      }
+      reply.Send();
+      return absl::OkStatus();
+    }
+    if (!content.match_elements<lock_atom>()) return NotHandled(content);
+    return Submit(NewCall<Mutex::LockCall>(1), reply,
+                  [who, holders = holders_](const Reply& to, const Tuple& locked) {
+                    const auto* hold = locked[0].unchecked_scalar<Variant>().get<MutexLockValue>();
+                    bool first = false;
+                    {
+                      std::lock_guard<std::mutex> lock(holders->mutex);
+                      const auto [it, added] = holders->holds.try_emplace(who);
+                      it->second = *hold;
+                      first = added;
+                    }
+                    // Called at once if it has ended meanwhile.
+                    if (first) {
+                      to.to->get()->attach_functor([weak = std::weak_ptr(holders), who] {
+                        const auto holders = weak.lock();
+                        const MutexLockValue over = holders ? holders->Take(who, true) : nullptr;
+                      });
+                    }
+                    to.Send();
+                  });
+  }
+
+  const std::shared_ptr<Holders> holders_ = std::make_shared<Holders>();
+};
+
+class BarrierRoleActor final : public WaitingRoleActor<TupleBarrier> {
+ public:
+  using WaitingRoleActor::WaitingRoleActor;
+  const char* name() const override { return "troupe.barrier"; }
+
+ private:
+  absl::Status Handle(caf::type_erased_tuple& content, const Reply& reply) override {
+    if (content.match_elements<size_atom>()) {
+      reply.Send(resource_->ReadySize());
+      return absl::OkStatus();
+    }
+    if (content.match_elements<caf::close_atom, bool>()) {
+      auto call = NewCall<TupleBarrier::CloseCall>(0);
+      call->cancel_pending = content.get_as<bool>(1);
+      return Submit(std::move(call), reply, /*value=*/false);
+    }
+    if (content.match_elements<caf::put_atom, int64_t, Tensor, Tensor>()) {
+      auto call = NewCall<TupleBarrier::InsertCall>(0);
+      call->component = content.get_as<int64_t>(1);
+      call->keys = content.get_as<Tensor>(2);
+      call->values = content.get_as<Tensor>(3);
+      if (!call->keys.valid() || !call->values.valid()) {
+        return InvalidArgument(resource_->DebugString(), ": a tensor is missing");
+      }
+      return Submit(std::move(call), reply, /*value=*/false);
+    }
+    if (!content.match_elements<caf::get_atom, int64_t>()) return NotHandled(content);
+    const BarrierOptions& options = resource_->options();
+    auto call = NewCall<TupleBarrier::TakeCall>(static_cast<int>(2 + options.types.size()));
+    call->n = content.get_as<int64_t>(1);
+    for (size_t i = 0; i < options.shapes.size(); ++i) {
+      call->bytes += std::max<int64_t>(0, call->n) *
+                     BytesOf(options.types[i], PartialShape(options.shapes[i]));
+    }
     return Submit(std::move(call), reply, /*value=*/true);
   }
 };
@@ -472,6 +628,12 @@ absl::StatusOr<caf::strong_actor_ptr> MakeRoleActor(caf::actor_system& system,
       return MakeWaitingActor<QueueRoleActor, Queue>(system, runtime, name);
     case ActorKind::kAccumulator:
       return MakeWaitingActor<AccumulatorRoleActor, Accumulator>(system, runtime, name);
+    case ActorKind::kTable:
+      return MakeWaitingActor<TableRoleActor, LookupTable>(system, runtime, name);
+    case ActorKind::kMutex:
+      return MakeWaitingActor<MutexRoleActor, Mutex>(system, runtime, name);
+    case ActorKind::kBarrier:
+      return MakeWaitingActor<BarrierRoleActor, TupleBarrier>(system, runtime, name);
     default:
       return InvalidArgument("there are no such actors");
   }

@@ -1,10 +1,21 @@
 // What tasks have, and sessions, as actors of a cluster of processes.
 #include <future>
+#include <optional>
 
 #include "tests/api/cluster_actors/cluster_actors.h"
 
 namespace troupe {
 namespace {
+
+/// What a message without a value is answered.
+template <typename Handle, typename... T>
+absl::Status Order(caf::actor_system& system, const Handle& handle, T&&... content) {
+  caf::scoped_actor self(system);
+  absl::Status status;
+  self->request(handle, caf::infinite, std::forward<T>(content)...)
+      .receive([] {}, [&](const caf::error& e) { status = ToStatus(e); });
+  return status;
+}
 
 TEST_F(ClusterActorsTest, RolesOfTasksAreFoundAndAsked) {
   Scope s = Scope::NewRoot();
@@ -139,6 +150,144 @@ TEST_F(ClusterActorsTest, AQueueIsSharedByGraphsAndProcesses) {
   EXPECT_EQ(tuple.status().code(), absl::StatusCode::kOutOfRange) << tuple.status();
   EXPECT_EQ(node->Find<QueueActor>(kTask1, "no such queue").status().code(),
             absl::StatusCode::kNotFound);
+}
+
+TEST_F(ClusterActorsTest, ATableIsSharedByGraphsAndProcesses) {
+  Scope s = Scope::NewRoot();
+  Scope on_1 = s.WithDevice(kTask1);
+  Output table = ops::MutableHashTableV2(on_1, ElementType::kString, ElementType::kInt64,
+                                         {.shared_name = "ids"});
+  Node* put = ops::LookupTableInsertV2(on_1, table, Tensor::Vector<std::string>({"a", "b"}),
+                                       Tensor::Vector<int64_t>({1, 2}));
+  Output found = ops::LookupTableFindV2(on_1, table, Tensor::Vector<std::string>({"c", "a"}),
+                                        Tensor::Scalar<int64_t>(-1));
+  ASSERT_TRUE(s.status().ok()) << s.status();
+  auto session = Connect(s.graph());
+  auto node = Join();
+  ASSERT_TRUE(session->RunTargets({put}).ok());
+  auto handle = node->Find<TableActor>(kTask1, "ids");
+  ASSERT_TRUE(handle.ok()) << handle.status();
+  caf::actor_system& system = node->system();
+
+  const Tensor none = Tensor::Scalar<int64_t>(-1);
+  auto values =
+      Ask<Tensor>(system, *handle, caf::get_atom_v, Tensor::Vector<std::string>({"b", "x"}), none);
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_THAT(values->unchecked_values<int64_t>(), ElementsAre(2, -1));
+  EXPECT_EQ(Order(system, *handle, caf::put_atom_v, Tensor::Vector<std::string>({"c"}),
+                  Tensor::Vector<int64_t>({3})),
+            absl::OkStatus());
+  auto fetched = session->Run({found});
+  ASSERT_TRUE(fetched.ok()) << fetched.status();
+  EXPECT_THAT(fetched->at(0).unchecked_values<int64_t>(), ElementsAre(3, 1));
+  EXPECT_EQ(Order(system, *handle, caf::delete_atom_v, Tensor::Vector<std::string>({"a", "b"})),
+            absl::OkStatus());
+  EXPECT_EQ(*Ask<int64_t>(system, *handle, size_atom_v), 1);
+  auto all = Ask<Tensors>(system, *handle, caf::get_atom_v);
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_THAT(all->at(0).unchecked_values<std::string>(), ElementsAre("c"));
+  EXPECT_THAT(all->at(1).unchecked_values<int64_t>(), ElementsAre(3));
+
+  // What does not fit.
+  for (const Tensor& wrong : {Tensor(), Tensor::Vector<float>({1}), Tensor::Vector<int64_t>({1})}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(
+        Order(system, *handle, caf::put_atom_v, Tensor::Vector<std::string>({"c", "d"}), wrong)));
+    EXPECT_TRUE(absl::IsInvalidArgument(
+        Ask<Tensor>(system, *handle, caf::get_atom_v, wrong, none).status()));
+  }
+  EXPECT_TRUE(absl::IsInvalidArgument(node->Find<QueueActor>(kTask1, "ids").status()));
+}
+
+TEST_F(ClusterActorsTest, AMutexIsHeldByGraphsAndProcesses) {
+  Scope s = Scope::NewRoot();
+  Scope on_1 = s.WithDevice(kTask1);
+  Output mutex = ops::MutexV2(on_1, {.shared_name = "mutex"});
+  Output lock = ops::MutexLock(on_1, mutex);
+  Node* locked = ops::ConsumeMutexLock(on_1, lock);
+  ASSERT_TRUE(s.status().ok()) << s.status();
+  auto session = Connect(s.graph());
+  auto node = Join(0), other = Join(1);
+  ASSERT_TRUE(session->RunTargets({locked}).ok());
+  auto handle = node->Find<MutexActor>(kTask1, "mutex");
+  ASSERT_TRUE(handle.ok()) << handle.status();
+  auto theirs = other->Find<MutexActor>(kTask1, "mutex");
+  ASSERT_TRUE(theirs.ok()) << theirs.status();
+
+  const auto graph_gets_it = [&](absl::Duration timeout) {
+    return session->Run({}, {}, {locked}, {.timeout = timeout}).status();
+  };
+  caf::scoped_actor self(node->system());
+  const auto ask = [&](auto&& atom) {
+    absl::Status status;
+    self->request(*handle, caf::infinite, atom)
+        .receive([] {}, [&](const caf::error& e) { status = ToStatus(e); });
+    return status;
+  };
+  EXPECT_TRUE(absl::IsFailedPrecondition(ask(unlock_atom_v)));
+  EXPECT_EQ(ask(lock_atom_v), absl::OkStatus());
+  EXPECT_TRUE(absl::IsDeadlineExceeded(graph_gets_it(absl::Milliseconds(100))));
+  // Only who holds it gives it back.
+  EXPECT_TRUE(absl::IsFailedPrecondition(Order(node->system(), *handle, unlock_atom_v)));
+  EXPECT_EQ(ask(unlock_atom_v), absl::OkStatus());
+  EXPECT_EQ(graph_gets_it(absl::Seconds(10)), absl::OkStatus());
+
+  // A holder that ends, one that waits and ends, and a process that goes.
+  EXPECT_EQ(Order(node->system(), *handle, lock_atom_v), absl::OkStatus());
+  EXPECT_EQ(graph_gets_it(absl::Seconds(10)), absl::OkStatus());
+  EXPECT_EQ(ask(lock_atom_v), absl::OkStatus());
+  std::optional<caf::scoped_actor> far(std::in_place, other->system());
+  {
+    caf::scoped_actor waits(other->system());
+    waits->request(*theirs, caf::infinite, lock_atom_v);
+  }
+  auto got = (*far)->request(*theirs, caf::infinite, lock_atom_v);
+  EXPECT_EQ(ask(unlock_atom_v), absl::OkStatus());
+  got.receive([] {}, [](const caf::error& e) { FAIL() << ToStatus(e); });
+  EXPECT_TRUE(absl::IsDeadlineExceeded(graph_gets_it(absl::Milliseconds(100))));
+  far.reset();
+  other.reset();
+  EXPECT_EQ(graph_gets_it(absl::Seconds(20)), absl::OkStatus());
+}
+
+TEST_F(ClusterActorsTest, ABarrierIsSharedByGraphsAndProcesses) {
+  Scope s = Scope::NewRoot();
+  Scope on_1 = s.WithDevice(kTask1);
+  Output barrier =
+      ops::Barrier(on_1, {ElementType::kFloat, ElementType::kInt64},
+                   {.shapes = {PartialShape({}), PartialShape({})}, .shared_name = "barrier"});
+  Node* put = ops::BarrierInsertMany(on_1, barrier, Tensor::Vector<std::string>({"a", "b"}),
+                                     Tensor::Vector<float>({1, 2}), 0);
+  ASSERT_TRUE(s.status().ok()) << s.status();
+  auto session = Connect(s.graph());
+  auto node = Join();
+  ASSERT_TRUE(session->RunTargets({put}).ok());
+  auto handle = node->Find<BarrierActor>(kTask1, "barrier");
+  ASSERT_TRUE(handle.ok()) << handle.status();
+  caf::actor_system& system = node->system();
+  EXPECT_EQ(*Ask<int64_t>(system, *handle, size_atom_v), 0);
+
+  auto tuples = std::async(std::launch::async, [&] {
+    return Ask<Tensors>(system, *handle, caf::get_atom_v, int64_t{2});
+  });
+  const auto insert = [&](std::vector<std::string> keys, std::vector<int64_t> values) {
+    return Order(system, *handle, caf::put_atom_v, int64_t{1}, Tensor::Vector<std::string>(keys),
+                 Tensor::Vector<int64_t>(values));
+  };
+  EXPECT_EQ(insert({"b"}, {20}), absl::OkStatus());
+  EXPECT_TRUE(absl::IsInvalidArgument(Order(system, *handle, caf::put_atom_v, int64_t{0},
+                                            Tensor::Vector<std::string>({"a"}),
+                                            Tensor::Vector<float>({3}))));
+  EXPECT_TRUE(absl::IsInvalidArgument(insert({"a", "c"}, {10})));
+  EXPECT_EQ(insert({"a"}, {10}), absl::OkStatus());
+  const auto taken = tuples.get();
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_THAT(taken->at(1).unchecked_values<std::string>(),
+              testing::UnorderedElementsAre("a", "b"));
+  EXPECT_THAT(taken->at(3).unchecked_values<int64_t>(), testing::UnorderedElementsAre(10, 20));
+  EXPECT_EQ(Order(system, *handle, caf::close_atom_v, true), absl::OkStatus());
+  EXPECT_TRUE(absl::IsCancelled(insert({"z"}, {1})));
+  EXPECT_TRUE(
+      absl::IsOutOfRange(Ask<Tensors>(system, *handle, caf::get_atom_v, int64_t{1}).status()));
 }
 
 TEST_F(ClusterActorsTest, AnAccumulatorAddsUpGradientsOfGraphsAndProcesses) {
