@@ -71,15 +71,15 @@ class Training {
         sessions_ = (*session)->num_sessions();  // The loss may be over when it is told "go".
         Say("in");
       }
-      const bool is_again = began_ > 0 && (*session)->num_sessions() > sessions_;
-      if (is_again) {
-        Say(StrCat("result OK ", std::to_string(began_), " ", std::to_string(Now()),
-                   " goes on from step ", hook_->at(), ", was at ", farthest_));
-        began_ = 0;
+      if (again_ == 0 && sessions_ > 0 && (*session)->num_sessions() > sessions_) again_ = Now();
+      if (asked_ && again_ > 0) {
+        Say(StrCat("result OK 0 ", std::to_string(again_), " goes on from step ", hook_->at(),
+                   ", was at ", farthest_));
+        asked_ = false;
       }
       const std::string told = in_.Next(Seconds(0.0005)).value_or("");
       if (told == "go") {
-        began_ = Now();
+        asked_ = true;
       } else if (told == "recover") {
         Say("recovered new " + std::to_string(Now()));
       } else if (told == "quit" || in_.closed()) {
@@ -94,8 +94,8 @@ class Training {
   int Fail(const absl::Status& status) {
     std::string message(status.message());
     std::replace(message.begin(), message.end(), '\n', ' ');
-    Say("result " + absl::StatusCodeToString(status.code()) + " " + std::to_string(began_) + " " +
-        std::to_string(Now()) + " " + message);
+    Say("result " + absl::StatusCodeToString(status.code()) + " 0 " + std::to_string(Now()) + " " +
+        message);
     return 1;
   }
 
@@ -119,8 +119,9 @@ class Training {
   LineReader in_{STDIN_FILENO};
   std::map<int64_t, float> losses_;
   int64_t farthest_ = 0;
-  double began_ = 0;
-  int sessions_ = 0;
+  bool asked_ = false;  ///< For the time of the first step after the loss.
+  double again_ = 0;    ///< That time.
+  int sessions_ = 0;    ///< Before the loss.
 };
 
 }  // namespace
