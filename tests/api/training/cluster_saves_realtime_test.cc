@@ -175,7 +175,7 @@ INSTANTIATE_TEST_SUITE_P(Saves, UnnoticedLoss, testing::Bool(), [](const auto& i
   return info.param ? "Asynchronously" : "WhileItWaits";
 });
 
-/// Random numbers are drawn on the worker and on a parameter server.
+/// Random numbers are drawn on the worker and on a parameter server, in a function as well.
 class ClusterNoise : public ClusterSaves {
  protected:
   /// Trains with a session of its own, and gives what the variable has come to.
@@ -187,10 +187,20 @@ class ClusterNoise : public ClusterSaves {
     const ModelVariable step = GlobalStep(s);
     const ModelVariable sum(s, Shape({3}), ZerosInitializer(), "sum");
     const Output shape = ops::Const(s, Tensor::Vector<int32_t>({3}));
-    const Output drawn =
-        ops::Add(s, ops::RandomUniform(s, shape, ElementType::kFloat, {.seed = 1, .seed2 = 2}),
-                 ops::RandomStandardNormal(s.WithDevice("/job:ps/task:1"), shape,
-                                           ElementType::kFloat, {.seed = 3, .seed2 = 4}));
+    const Function noise = DefineFunction(
+        s, "Noise", {ElementType::kInt32}, [](const Scope& body, absl::Span<const Output> args) {
+          return std::vector<Output>{
+              ops::RandomUniform(body, args[0], ElementType::kFloat, {.seed = 5, .seed2 = 6})};
+        });
+    const Scope ps = s.WithDevice("/job:ps/task:1");
+    const Output plain = ops::Add(
+        s, ops::RandomUniform(s, shape, ElementType::kFloat, {.seed = 1, .seed2 = 2}),
+        ops::RandomStandardNormal(ps, shape, ElementType::kFloat, {.seed = 3, .seed2 = 4}));
+    // The function is further on the worker than on the parameter server.
+    const Output called =
+        ops::Add(s, ops::Add(s, Call(s, noise, {shape})[0], Call(s, noise, {shape})[0]),
+                 Call(ps, noise, {shape})[0]);
+    const Output drawn = ops::Add(s, plain, called);
     Node* const train =
         step.AssignAdd(s.WithControlDependencies({Output(sum.AssignAdd(s, drawn))}), int64_t{1});
     EXPECT_TRUE(s.ok()) << s.status();

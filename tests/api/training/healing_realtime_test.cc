@@ -24,6 +24,7 @@
 #include "absl/strings/str_split.h"
 #include "api/cluster.h"
 #include "api/program/child_process.h"
+#include "api/program/task_processes.h"
 #include "api/troupe.h"
 #include "devices/status_macros.h"
 #include "tests/api/free_port.h"
@@ -265,10 +266,23 @@ class Healing : public testing::TestWithParam<bool> {
     return -1;
   }
 
-  /// Kills it at a random moment, waits until all get on, and gives the time until then.
-  absl::Duration Kill(const std::string& victim) {
-    const absl::Time moment = absl::Now() + absl::Milliseconds(random_() % 300);
+  void WaitUntil(absl::Time moment) {
     Wait("a moment", [&] { return absl::Now() >= moment; });
+  }
+  /// False: it is not there.
+  bool KillTask(const std::string& task) {
+    const pid_t pid = FindTask(task.substr(0, task.size() - 1), task.back() - '0');
+    if (pid > 0) kill(pid, SIGKILL);
+    killed_[task] = absl::Now();
+    return pid > 0;
+  }
+
+  /// Kills it at a random moment, waits until all get on, and gives the time until then. If there
+  /// is a `second` task, it is killed soon after, most likely while the others recover.
+  absl::Duration Kill(const std::string& victim, const std::string& second) {
+    // The supervisor makes a pause before it starts one that has not lived for long.
+    WaitUntil(std::max(absl::Now() + absl::Milliseconds(random_() % 300),
+                       killed_[victim] + TaskProcesses::kSettled + absl::Seconds(1)));
     const auto latest = LatestCheckpoint(folder_ + "/run");
     EXPECT_TRUE(latest.ok()) << latest.status();
     if (!latest.ok()) return absl::InfiniteDuration();
@@ -281,9 +295,11 @@ class Healing : public testing::TestWithParam<bool> {
       Hear(client, absl::ZeroDuration());  // What it said before.
       Start(client);
     } else {
-      const pid_t pid = FindTask(victim.substr(0, victim.size() - 1), victim.back() - '0');
-      EXPECT_GT(pid, 0) << victim << " is not there";
-      if (pid > 0) kill(pid, SIGKILL);
+      EXPECT_TRUE(KillTask(victim)) << victim << " is not there";
+    }
+    if (!second.empty()) {
+      WaitUntil(killed + absl::Milliseconds(random_() % 600));
+      KillTask(second);  // Unless it is on its way.
     }
     if (victim == "worker1") {
       // It may be back before the chief, which was saving, needs it again: it has no state.
@@ -302,6 +318,7 @@ class Healing : public testing::TestWithParam<bool> {
     const int steps = chief_.steps, reads = reader_.steps;
     Wait("all go on after " + victim,
          [&] { return chief_.steps >= steps + 30 && reader_.steps >= reads + 2; });
+    if (!second.empty()) return took;
     // Who does not need what is lost is not disturbed.
     if (victim == "worker0" || victim == "chief") {
       EXPECT_EQ(reader_.sessions, readers) << victim;
@@ -315,6 +332,7 @@ class Healing : public testing::TestWithParam<bool> {
   std::string folder_, file_;
   std::optional<TroupeProcess> supervisor_;
   Client chief_, reader_;
+  std::map<std::string, absl::Time> killed_;  ///< When tasks were, the last time.
   int64_t saved_ = 0;  ///< The step of a checkpoint that was there at the last kill.
   std::map<int64_t, double> losses_;
   int replayed_ = 0;
@@ -345,7 +363,11 @@ TEST_P(Healing, TheTrainingGoesOnFromTheLastCheckpoint) {
   std::map<std::string, std::vector<absl::Duration>> times;
   for (int i = 0; i < kills && !HasFailure(); ++i) {
     const std::string& victim = victims[static_cast<size_t>(i) % victims.size()];
-    times[victim].push_back(Kill(victim));
+    // After the first round, now and then two at a time.
+    std::string second;
+    if (i >= 6 && i % 5 == 0) second = i % 2 == 0 ? "ps0" : "worker0";
+    const absl::Duration took = Kill(victim, second == victim ? "" : second);
+    if (second.empty()) times[victim].push_back(took);
   }
   for (auto& [victim, all] : times) {
     std::sort(all.begin(), all.end());
