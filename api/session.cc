@@ -6,7 +6,6 @@
 #include "api/internal/local_session.h"
 #include "api/internal/remote_session.h"
 #include "devices/exceptions.h"
-#include "devices/log.h"
 #include "devices/status_macros.h"
 #include "graph/protos/graph.pb.h"
 
@@ -41,10 +40,6 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(std::shared_ptr<Graph> 
     if (!options.target.empty()) {
       TROUPE_ASSIGN_OR_RETURN(session->impl_, RemoteSession::Create(session->graph_, options));
       session->impl_ = WithDefaultTimeout(std::move(session->impl_), options.operation_timeout);
-      if (options.log_device_placement) {
-        WriteLog(LogLevel::kWarning, "", {"placement", options.target},
-                 "log_device_placement: a session of a cluster does not log where nodes are");
-      }
       return session;
     }
     session->runtime_ = options.runtime;

@@ -56,8 +56,8 @@ struct SessionOptions {
   bool optimize = true;
   /// Run a node on the CPU when the device it asks for does not exist, instead of refusing it.
   bool allow_soft_placement = false;
-  /// Log, as warnings, on which device each node of a signature is, when it is compiled. Without a
-  /// target.
+  /// Log, as warnings, on which device each node of a signature is, when it is compiled. With a
+  /// target, the master does so, in its own log.
   bool log_device_placement = false;
   /// Of runs whose options have no timeout.
   absl::Duration operation_timeout = absl::InfiniteDuration();
@@ -184,7 +184,7 @@ class Session {
   /// Another session of the same graph that is given it goes on with the same bits, in another
   /// process as well. A file beside a checkpoint holds it (docs/long-training.md). Taken while no
   /// step runs, and given before any has. What does not fit, as the graph has changed, is logged.
-  /// Unimplemented with a target.
+  /// With a target, of all tasks that the session has used; Unavailable if one of them is lost.
   using KernelStates = std::map<std::string, std::string>;
   absl::StatusOr<KernelStates> SaveKernelStates() const;
   absl::Status RestoreKernelStates(const KernelStates& states);

@@ -25,6 +25,20 @@ absl::Status StatusOf(const cluster::Status& status) {
       status.error());
 }
 
+KernelStates StatesOf(const KernelStateList& list) {
+  KernelStates states;
+  for (const cluster::KernelState& one : list) states[one.node()] = one.state();
+  return states;
+}
+
+void AddStates(const KernelStates& states, KernelStateList* list) {
+  for (const auto& [node, state] : states) {
+    cluster::KernelState* one = list->Add();
+    one->set_node(node);
+    one->set_state(state);
+  }
+}
+
 void SetStatus(const absl::Status& status, cluster::Message* reply) {
   reply->mutable_status()->set_code(static_cast<int>(status.code()));
   if (!status.ok()) reply->mutable_status()->set_error(std::string(status.message()));

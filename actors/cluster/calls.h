@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "graph/protos/cluster.pb.h"
+#include "kernels/kernel_state.h"
 
 namespace troupe {
 
@@ -118,6 +119,10 @@ bool IsRequest(const cluster::Message& message);
 /// "run_graph", for example.
 std::string NameOf(cluster::Message::BodyCase body);
 absl::Status StatusOf(const cluster::Status& status);
+/// As messages have them.
+using KernelStateList = google::protobuf::RepeatedPtrField<cluster::KernelState>;
+KernelStates StatesOf(const KernelStateList& list);
+void AddStates(const KernelStates& states, KernelStateList* list);
 /// Sets code and error.
 void SetStatus(const absl::Status& status, cluster::Message* reply);
 

@@ -12,6 +12,7 @@
 #include "actors/cluster/calls.h"
 #include "devices/tensor.h"
 #include "graph/protos/cluster.pb.h"
+#include "kernels/kernel_state.h"
 
 namespace troupe {
 
@@ -46,6 +47,9 @@ class WorkerEngine {
   virtual void Abort(uint64_t step, const absl::Status& status) = 0;
   /// Adds what the nodes of a session have cost so far.
   virtual void AddCosts(const std::string&, cluster::RunGraphReply*) {}
+  /// What steps of a session have left in its kernels.
+  virtual KernelStates States(const std::string&) { return {}; }
+  virtual void SetStates(const std::string&, const KernelStates&) {}
   /// Empties containers; none named: the default one.
   virtual void ResetContainers(const std::vector<std::string>& containers) = 0;
 };

@@ -24,6 +24,7 @@ struct GraphEngine::SessionGraph {
   bool simplify = true;
   bool soft_placement = false;
   bool lossy_transfers = false;
+  bool log_placement = false;
   std::unordered_map<std::string, std::string> fixed;
   CostModel costs;
 };
@@ -69,6 +70,7 @@ void GraphEngine::CreateGraph(const std::string& name, cluster::CreateSessionReq
   session->simplify = !request.config().no_optimize();
   session->soft_placement = request.config().allow_soft_placement();
   session->lossy_transfers = request.config().lossy_transfers();
+  session->log_placement = request.config().log_placement();
   {
     std::lock_guard<std::mutex> lock(mutex_);
     sessions_[name] = session;
@@ -193,6 +195,7 @@ absl::StatusOr<BuiltStep> GraphEngine::Cut(SessionGraph* session, const cluster:
   built.num_fetches = static_cast<int>(signature.fetches.size());
   std::map<std::string, size_t> part_of;
   for (const DevicePartition& partition : parts.partitions) {
+    if (session->log_placement) LogPlacement(partition.subgraph, partition.device);
     const std::string task = partition.device.substr(0, partition.device.find("/device:"));
     auto [it, is_new] = part_of.try_emplace(task, built.parts.size());
     if (is_new) built.parts.emplace_back().task = task;

@@ -19,6 +19,17 @@ absl::Status CheckFilters(const cluster::SessionConfig& config) {
   return absl::OkStatus();
 }
 
+absl::Status LostStates(const std::string& task) {
+  return absl::UnavailableError(StrCat(task, " was lost, and the session's kernels there with it"));
+}
+
+/// Adds what a task tells of its kernels. A function has some on each task that calls it.
+void Qualify(const KernelStates& told, const std::string& task, KernelStates* states) {
+  for (const auto& [node, state] : told) {
+    (*states)[node.starts_with('@') ? StrCat("@", task, "\n", node) : node] = state;
+  }
+}
+
 /// Answers when as many have said something as were asked; the first error counts.
 struct Gather {
   Calls* calls;
@@ -87,6 +98,10 @@ void MasterRole::OnRequest(Responder from, cluster::Message request, ClusterTime
       return ListDevices(from);
     case cluster::Message::kReset:
       return Reset(from, request.reset());
+    case cluster::Message::kSaveStates:
+      return SaveStates(from, request.save_states().session());
+    case cluster::Message::kRestoreStates:
+      return RestoreStates(from, request.restore_states());
     default:
       master_.calls->Reply(from, absl::UnimplementedError(StrCat("a master does not know request ",
                                                                  request.body_case())));
@@ -203,6 +218,65 @@ void MasterRole::Reset(Responder from, const cluster::ResetRequest& request) {
     *call.mutable_cleanup_all()->mutable_containers() = request.containers();
     master_.calls->Call(
         i, master_.tasks.life(i), std::move(call), master_.now, master_.options.wait_for_workers,
+        [gather](const absl::Status& status, const cluster::Message&) { gather->Add(status); });
+  }
+  gather->Add(absl::OkStatus());
+}
+
+void MasterRole::SaveStates(Responder from, const std::string& name) {
+  const MasterSession* session = master_.FindSession(from, name);
+  if (session == nullptr) return;
+  struct All : Gather {
+    KernelStates states;
+  };
+  const auto all = std::make_shared<All>(
+      All{{master_.calls, from, static_cast<int>(session->opened.size()) + 1, absl::OkStatus()},
+          session->restored});
+  const auto add = [all](const absl::Status& status) {
+    all->status.Update(status);
+    if (--all->left > 0) return;
+    cluster::Message reply;
+    if (all->status.ok()) {
+      AddStates(all->states, reply.mutable_save_states_reply()->mutable_states());
+    }
+    all->calls->Reply(all->to, all->status, std::move(reply));
+  };
+  for (const auto& [task, life] : session->opened) {
+    if (master_.tasks.life(task) != life) {
+      add(LostStates(master_.tasks.Describe(task)));
+      continue;
+    }
+    cluster::Message call;
+    call.mutable_get_states()->set_session(name);
+    master_.calls->Call(task, life, std::move(call), master_.now, master_.options.register_timeout,
+                        [all, add, who = master_.tasks.at(task).task.name](
+                            const absl::Status& status, const cluster::Message& reply) {
+                          if (status.ok()) {
+                            Qualify(StatesOf(reply.get_states_reply().states()), who, &all->states);
+                          }
+                          add(status);
+                        });
+  }
+  add(absl::OkStatus());
+}
+
+void MasterRole::RestoreStates(Responder from, const cluster::RestoreStatesRequest& request) {
+  MasterSession* session = master_.FindSession(from, request.session());
+  if (session == nullptr) return;
+  session->restored = StatesOf(request.states());
+  const auto gather = std::make_shared<Gather>(
+      Gather{master_.calls, from, static_cast<int>(session->opened.size()) + 1, absl::OkStatus()});
+  for (const auto& [task, life] : session->opened) {
+    if (master_.tasks.life(task) != life) {
+      gather->Add(LostStates(master_.tasks.Describe(task)));
+      continue;
+    }
+    cluster::Message call;
+    call.mutable_set_states()->set_session(request.session());
+    AddStates(StatesFor(master_.tasks.at(task).task.name, session->restored),
+              call.mutable_set_states()->mutable_states());
+    master_.calls->Call(
+        task, life, std::move(call), master_.now, master_.options.register_timeout,
         [gather](const absl::Status& status, const cluster::Message&) { gather->Add(status); });
   }
   gather->Add(absl::OkStatus());

@@ -70,6 +70,8 @@ class MasterRole {
   void Cancel(Responder from, const cluster::CancelRequest& request);
   void ListDevices(Responder from);
   void Reset(Responder from, const cluster::ResetRequest& request);
+  void SaveStates(Responder from, const std::string& session);
+  void RestoreStates(Responder from, const cluster::RestoreStatesRequest& request);
   std::vector<std::string> Missing(const cluster::SessionConfig& config) const {
     return master_.tasks.Missing(config, master_.now);
   }

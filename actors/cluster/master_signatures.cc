@@ -194,6 +194,11 @@ void MasterSignatures::RegisterPart(const std::string& session_name, const Signa
   body->set_steps(static_cast<uint32_t>(master_->options.seed));
   const auto& partitions = signature->built->parts[part].partitions;
   body->mutable_partitions()->Assign(partitions.begin(), partitions.end());
+  if (const auto session = master_->sessions.find(session_name);
+      session != master_->sessions.end()) {
+    AddStates(StatesFor(master_->tasks.at(task).task.name, session->second->restored),
+              body->mutable_states());
+  }
   master_->calls->Call(
       task, life, std::move(request), master_->now, master_->options.register_timeout,
       [this, signature, task, graph](const absl::Status& status, const cluster::Message& reply) {

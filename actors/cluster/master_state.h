@@ -68,6 +68,7 @@ struct MasterSession {
   std::map<PeerId, uint64_t> opened;   ///< The life in which the task has the session.
   std::map<PeerId, uint64_t> opening;  ///< The same, asked for.
   cluster::SessionConfig config;
+  KernelStates restored;                                ///< As the client has given them.
   std::set<PeerId> touched;                             ///< Tasks that may know of the session.
   std::map<std::string, uint64_t> partial_runs;         ///< Their steps.
   std::map<std::string, absl::Status> failed_partials;  ///< Those of which nobody was told.
@@ -134,6 +135,20 @@ struct MasterState {
   ClusterTime now = 0;  ///< Of the event that is being handled.
   uint64_t next_name = 1;
 };
+
+/// What a task is told of states that have been restored: see SaveStatesReply.
+inline KernelStates StatesFor(const std::string& task, const KernelStates& restored) {
+  const std::string own = "@" + task + "\n";
+  KernelStates states;
+  for (const auto& [node, state] : restored) {
+    if (!node.starts_with('@')) {
+      states[node] = state;
+    } else if (node.starts_with(own)) {
+      states[node.substr(own.size())] = state;
+    }
+  }
+  return states;
+}
 
 inline absl::Status SessionClosedError() {
   return absl::CancelledError("the session has been closed");

@@ -414,6 +414,28 @@ void PartitionEngine::Abort(uint64_t id, const absl::Status& status) {
   });
 }
 
+KernelStates PartitionEngine::States(const std::string& name) {
+  std::shared_ptr<Session> session;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (auto it = sessions_.find(name); it != sessions_.end()) session = it->second;
+  }
+  KernelStates states;
+  if (session == nullptr) return states;
+  session->kernels.SaveStates("", &states, /*of_others=*/false);
+  session->functions.SaveStates(&states, /*of_others=*/false);
+  return states;
+}
+
+void PartitionEngine::SetStates(const std::string& name, const KernelStates& states) {
+  std::shared_ptr<Session> session;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (auto it = sessions_.find(name); it != sessions_.end()) session = it->second;
+  }
+  if (session != nullptr) session->SetStates(states);
+}
+
 void PartitionEngine::ResetContainers(const std::vector<std::string>& containers) {
   for (const auto& device : runtime_->devices()) {
     if (containers.empty()) device->containers.Reset("");

@@ -36,6 +36,8 @@ class PartitionEngine final : public WorkerEngine {
   bool Feed(cluster::FeedGraphRequest request, StepDone done) override;
   void Abort(uint64_t step, const absl::Status& status) override;
   void AddCosts(const std::string& session, cluster::RunGraphReply* reply) override;
+  KernelStates States(const std::string& session) override;
+  void SetStates(const std::string& session, const KernelStates& states) override;
   void ResetContainers(const std::vector<std::string>& containers) override;
 
   std::string TakeTrace(uint64_t step) override;

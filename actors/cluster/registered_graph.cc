@@ -32,7 +32,10 @@ void PartitionEngine::Register(cluster::RegisterGraphRequest request, Done done)
   {
     std::lock_guard<std::mutex> lock(mutex_);
     std::shared_ptr<Session>& found = sessions_[request.session()];
-    if (found == nullptr) found = std::make_shared<Session>(runtime_.get(), request.steps());
+    if (found == nullptr) {
+      found = std::make_shared<Session>(runtime_.get(), request.steps());
+      found->SetStates(StatesOf(request.states()));
+    }
     session = found;
   }
   host_->Post([this, session, request = std::move(request), done = std::move(done)]() {

@@ -46,6 +46,11 @@ struct PartitionEngine::Session {
   Session(Runtime* runtime, uint32_t master_steps)
       : steps(master_steps), functions(std::make_shared<Graph>(), runtime, {.one_device = true}) {}
 
+  void SetStates(const KernelStates& states) {
+    kernels.RestoreStates("", states);
+    functions.RestoreStates(states);
+  }
+
   const uint32_t steps;  ///< The upper halves of the ids of its master's steps.
   SessionFunctions functions;
   StatefulKernels kernels;                                         ///< They know of the functions.

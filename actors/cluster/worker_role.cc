@@ -59,6 +59,10 @@ void WorkerRole::OnRequest(Responder from, cluster::Message request, ClusterTime
       if (steps_.count(step) == 0) Forget(step);
       return calls_->Reply(from, absl::OkStatus());
     }
+    case cluster::Message::kGetStates:
+      return GetStates(from, request.get_states().session());
+    case cluster::Message::kSetStates:
+      return SetStates(from, request.set_states());
     case cluster::Message::kTrace:
       return Trace(from, request.trace());
     case cluster::Message::kCleanupAll: {
@@ -107,10 +111,10 @@ void WorkerRole::DeleteSession(const std::string& name, const absl::Status& stat
 }
 
 void WorkerRole::Register(Responder from, cluster::RegisterGraphRequest request) {
-  auto it = sessions_.find(request.session());
-  if (it == sessions_.end() || it->second.master != from.from) {
+  if (!IsMastersSession(from, request.session())) {
     return ReplyUnknown(from, StrCat("there is no session ", request.session(), " here"));
   }
+  auto it = sessions_.find(request.session());
   if (closed_.count(GraphName(request.session(), request.handle())) != 0) {
     return calls_->Reply(from, absl::CancelledError("the graph has been given up"));
   }
@@ -211,6 +215,28 @@ void WorkerRole::Trace(Responder from, const cluster::TraceRequest& request) {
   tracing.until = now_ + std::clamp<ClusterTime>(request.duration_us(), 0, kLongestTrace);
   tracing.max_bytes = std::clamp<int64_t>(request.max_bytes(), 0, kLargestTrace);
   tracing_ = std::move(tracing);
+}
+
+bool WorkerRole::IsMastersSession(Responder from, const std::string& session) const {
+  const auto it = sessions_.find(session);
+  return it != sessions_.end() && it->second.master == from.from;
+}
+
+void WorkerRole::GetStates(Responder from, const std::string& session) {
+  if (!IsMastersSession(from, session)) {
+    return ReplyUnknown(from, StrCat("there is no session ", session, " here"));
+  }
+  cluster::Message reply;
+  AddStates(engine_->States(session), reply.mutable_get_states_reply()->mutable_states());
+  calls_->Reply(from, absl::OkStatus(), std::move(reply));
+}
+
+void WorkerRole::SetStates(Responder from, const cluster::SetStatesRequest& request) {
+  if (!IsMastersSession(from, request.session())) {
+    return ReplyUnknown(from, StrCat("there is no session ", request.session(), " here"));
+  }
+  engine_->SetStates(request.session(), StatesOf(request.states()));
+  calls_->Reply(from, absl::OkStatus());
 }
 
 void WorkerRole::AddTrace(const std::string& trace) {

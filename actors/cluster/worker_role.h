@@ -97,6 +97,9 @@ class WorkerRole {
   void Feed(Responder from, cluster::FeedGraphRequest request);
   void RefuseFeed(Responder from, uint64_t step);
   void Trace(Responder from, const cluster::TraceRequest& request);
+  void GetStates(Responder from, const std::string& session);
+  void SetStates(Responder from, const cluster::SetStatesRequest& request);
+  bool IsMastersSession(Responder from, const std::string& session) const;
   void AddTrace(const std::string& trace);
   void EndTracing();
   void OnStepDone(uint64_t id, const absl::Status& status, std::vector<TensorProto> fetches);

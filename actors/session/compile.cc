@@ -113,13 +113,15 @@ absl::StatusOr<std::shared_ptr<Kernel>> StatefulKernels::FindOrCreate(const Node
   return kernel;
 }
 
-void StatefulKernels::SaveStates(const std::string& prefix, KernelStates* states) const {
+void StatefulKernels::SaveStates(const std::string& prefix, KernelStates* states,
+                                 bool of_others) const {
   std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& [name, kernel] : kernels_) {
     if (const auto* resumable = dynamic_cast<const ResumableKernel*>(kernel.get())) {
       (*states)[prefix + name] = resumable->SaveState();
     }
   }
+  if (!of_others) return;
   // A training that has been restored, and not run such a node, is saved again.
   for (const auto& [name, state] : restored_) states->emplace(prefix + name, state);
 }
@@ -188,25 +190,6 @@ PlacementInput PlacementOn(const Graph& graph, const Runtime& runtime,
   if (options.device != nullptr) input.default_device = options.device->device->name();
   input.lacks_kernel = RegisteredKernels(graph);
   return input;
-}
-
-/// Many nodes a line: a log takes few lines at a time.
-void LogPlacement(const Subgraph& subgraph, const std::string& device) {
-  constexpr size_t kLineBytes = 3500;
-  std::string line, first;
-  const auto write = [&] {
-    if (line.empty()) return;
-    WriteLog(LogLevel::kWarning, "", {"placement", first}, "placed on ", device, ": ", line);
-    line.clear();
-  };
-  for (const SubNode& node : subgraph.nodes) {
-    if (node.kind == SubNode::Kind::kFeed) continue;
-    const Node& original = *node.original;
-    if (line.empty()) first = original.name();
-    line += StrCat(line.empty() ? "" : ", ", original.name(), " (", original.op(), ")");
-    if (line.size() >= kLineBytes) write();
-  }
-  write();
 }
 
 }  // namespace

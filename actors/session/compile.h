@@ -31,8 +31,9 @@ class StatefulKernels {
   /// Where what is stateful was first placed, by node name: there it stays.
   std::unordered_map<std::string, std::string> devices() const;
   void RememberDevices(const Subgraph& placed);
-  /// Adds the states of all resumable kernels, with `prefix` before the names.
-  void SaveStates(const std::string& prefix, KernelStates* states) const;
+  /// Adds the states of all resumable kernels, with `prefix` before the names; with `of_others`
+  /// also what was restored for kernels that have not been made here.
+  void SaveStates(const std::string& prefix, KernelStates* states, bool of_others = true) const;
   /// For kernels that are there, and those that are made later. What does not fit is logged.
   void RestoreStates(const std::string& prefix, const KernelStates& states);
   /// Of steps on several devices.

@@ -357,11 +357,11 @@ absl::StatusOr<CallableFunction*> SessionFunctions::Find(const NameAttrList& fun
   return compiled_.emplace(std::move(key), std::move(compiled)).first->second.get();
 }
 
-void SessionFunctions::SaveStates(KernelStates* states) {
+void SessionFunctions::SaveStates(KernelStates* states, bool of_others) {
   std::lock_guard<std::mutex> lock(mutex_);
-  states->insert(restored_.begin(), restored_.end());
+  if (of_others) states->insert(restored_.begin(), restored_.end());
   for (const auto& [key, function] : compiled_) {
-    function->stateful()->SaveStates(StatePrefix(key), states);
+    function->stateful()->SaveStates(StatePrefix(key), states, of_others);
   }
 }
 

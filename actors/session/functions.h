@@ -90,7 +90,7 @@ class SessionFunctions final : public FunctionRunner {
   /// Adds functions to the graph's library, while others may be called.
   absl::Status AddLibrary(const FunctionDefLibrary& library);
   /// Of kernels in bodies, but for those on devices with a memory of their own.
-  void SaveStates(KernelStates* states);
+  void SaveStates(KernelStates* states, bool of_others = true);
   void RestoreStates(const KernelStates& states);
 
  private:

@@ -5,6 +5,7 @@
 
 #include "actors/session/compile.h"
 #include "actors/session/lower.h"
+#include "devices/log.h"
 #include "devices/status_macros.h"
 #include "graph/passes/frames.h"
 #include "graph/passes/loosen_constants.h"
@@ -70,6 +71,24 @@ absl::StatusOr<PartitionedGraph> CutStep(const PlacementInput& placement,
   TROUPE_ASSIGN_OR_RETURN(PartitionedGraph parts, Partition(std::move(subgraph), partition));
   ScheduleReceives(placement.costs, schedule, &parts);
   return parts;
+}
+
+void LogPlacement(const Subgraph& subgraph, const std::string& device) {
+  constexpr size_t kLineBytes = 3500;
+  std::string line, first;
+  const auto write = [&] {
+    if (line.empty()) return;
+    WriteLog(LogLevel::kWarning, "", {"placement", first}, "placed on ", device, ": ", line);
+    line.clear();
+  };
+  for (const SubNode& node : subgraph.nodes) {
+    if (node.kind == SubNode::Kind::kFeed) continue;
+    const Node& original = *node.original;
+    if (line.empty()) first = original.name();
+    line += StrCat(line.empty() ? "" : ", ", original.name(), " (", original.op(), ")");
+    if (line.size() >= kLineBytes) write();
+  }
+  write();
 }
 
 }  // namespace troupe

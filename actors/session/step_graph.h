@@ -42,6 +42,9 @@ absl::StatusOr<PartitionedGraph> CutStep(const PlacementInput& placement,
                                          absl::FunctionRef<void(const Subgraph&)> placed,
                                          PlacementReport* report = nullptr);
 
+/// Logs, as warnings, which nodes are on a device; many a line, as a log takes few at a time.
+void LogPlacement(const Subgraph& subgraph, const std::string& device);
+
 }  // namespace troupe
 
 #endif  // TROUPE_ACTORS_SESSION_STEP_GRAPH_H_

@@ -73,6 +73,10 @@ class TimedSession final : public SessionInterface {
     return session_->Reset(containers);
   }
   void PlaceAgain() override { session_->PlaceAgain(); }
+  absl::StatusOr<KernelStates> SaveKernelStates() override { return session_->SaveKernelStates(); }
+  absl::Status RestoreKernelStates(const KernelStates& states) override {
+    return session_->RestoreKernelStates(states);
+  }
   absl::Status Close() override { return session_->Close(); }
 
  private:

@@ -188,6 +188,7 @@ absl::StatusOr<std::shared_ptr<RemoteSession>> RemoteSession::Create(
   create->mutable_config()->set_no_optimize(!options.optimize);
   create->mutable_config()->set_allow_soft_placement(options.allow_soft_placement);
   create->mutable_config()->set_lossy_transfers(options.lossy_transfers);
+  create->mutable_config()->set_log_placement(options.log_device_placement);
   for (const std::string& filter : options.device_filters) {
     create->mutable_config()->add_device_filters(filter);
   }
@@ -342,6 +343,20 @@ absl::Status RemoteSession::Reset(const std::vector<std::string>& containers) {
   cluster::Message request;
   cluster::ResetRequest* reset = request.mutable_reset();
   for (const std::string& container : containers) reset->add_containers(container);
+  return impl_->Call(std::move(request), kControlTimeout, nullptr);
+}
+
+absl::StatusOr<KernelStates> RemoteSession::SaveKernelStates() {
+  cluster::Message request, reply;
+  request.mutable_save_states()->set_session(impl_->session);
+  TROUPE_RETURN_IF_ERROR(impl_->Call(std::move(request), kControlTimeout, &reply));
+  return StatesOf(reply.save_states_reply().states());
+}
+
+absl::Status RemoteSession::RestoreKernelStates(const KernelStates& states) {
+  cluster::Message request;
+  request.mutable_restore_states()->set_session(impl_->session);
+  AddStates(states, request.mutable_restore_states()->mutable_states());
   return impl_->Call(std::move(request), kControlTimeout, nullptr);
 }
 

@@ -51,6 +51,8 @@ class RemoteSession final : public SessionInterface,
   absl::StatusOr<std::vector<DeviceAttributes>> ListDevices() override;
   absl::Status Reset(const std::vector<std::string>& containers) override;
   void PlaceAgain() override;
+  absl::StatusOr<KernelStates> SaveKernelStates() override;
+  absl::Status RestoreKernelStates(const KernelStates& states) override;
   absl::Status Close() override;
 
  private:

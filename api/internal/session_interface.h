@@ -53,13 +53,8 @@ class SessionInterface {
   virtual absl::StatusOr<std::vector<DeviceAttributes>> ListDevices() = 0;
   virtual absl::Status Reset(const std::vector<std::string>& containers) = 0;
   virtual void PlaceAgain() = 0;
-  /// Unimplemented: the session's kernels are not in this process.
-  virtual absl::StatusOr<KernelStates> SaveKernelStates() {
-    return absl::UnimplementedError("a session of a master's does not tell the states of kernels");
-  }
-  virtual absl::Status RestoreKernelStates(const KernelStates&) {
-    return SaveKernelStates().status();
-  }
+  virtual absl::StatusOr<KernelStates> SaveKernelStates() = 0;
+  virtual absl::Status RestoreKernelStates(const KernelStates& states) = 0;
   virtual absl::Status Close() = 0;
 };
 

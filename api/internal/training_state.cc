@@ -70,12 +70,12 @@ absl::StatusOr<TrainingState> ReadTrainingState(const std::string& prefix) {
   return state;
 }
 
-absl::Status RemoveOrphanedStates(const std::string& directory, const std::string& prefix) {
+absl::Status RemoveOrphanedStates(const std::string& directory, const std::set<std::string>& kept) {
   TROUPE_ASSIGN_OR_RETURN(FileSystem* const files, FileSystems().Find(directory));
   TROUPE_ASSIGN_OR_RETURN(const std::vector<std::string> names, files->List(directory));
   for (const std::string& name : names) {
     const std::string path = JoinPath(directory, name);
-    if (!absl::EndsWith(name, kSuffix) || path == TrainingStatePath(prefix)) continue;
+    if (!absl::EndsWith(name, kSuffix) || kept.count(path) > 0) continue;
     const std::string checkpoint = path.substr(0, path.size() - sizeof(kSuffix) + 1);
     // That of a V2 checkpoint, or of one that is in a single file.
     bool there = false;

@@ -3,6 +3,7 @@
 #define TROUPE_API_INTERNAL_TRAINING_STATE_H_
 
 #include <cstdint>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -26,8 +27,8 @@ absl::Status WriteTrainingState(const std::string& prefix, const TrainingState& 
 /// NotFound: there is none. DataLoss, with the file's name: it was torn or altered.
 absl::StatusOr<TrainingState> ReadTrainingState(const std::string& prefix);
 
-/// Removes those in a folder whose checkpoints have been removed, but for that of `prefix`.
-absl::Status RemoveOrphanedStates(const std::string& directory, const std::string& prefix);
+/// Removes those in a folder whose checkpoints are not there, but for `kept`, which are paths.
+absl::Status RemoveOrphanedStates(const std::string& directory, const std::set<std::string>& kept);
 
 }  // namespace troupe
 

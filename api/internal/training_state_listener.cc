@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "api/internal/training_state.h"
-#include "devices/log.h"
 #include "devices/status_macros.h"
 #include "devices/storage/file_system_registry.h"
 #include "devices/storage/path.h"
@@ -20,25 +19,21 @@ std::string TrainingStateListener::Prefix(int64_t global_step) const {
 }
 
 absl::Status TrainingStateListener::BeforeSave(Session& session, int64_t global_step) {
-  absl::StatusOr<KernelStates> kernels = session.SaveKernelStates();
-  if (absl::IsUnimplemented(kernels.status())) {
-    if (!std::exchange(unavailable_, true)) {
-      WriteLog(LogLevel::kInfo, "", {"random states not saved"},
-               std::string(kernels.status().message()),
-               ": after a restart random numbers are others than without one");
-    }
-    return absl::OkStatus();
-  }
-  TROUPE_RETURN_IF_ERROR(kernels.status());
+  TROUPE_ASSIGN_OR_RETURN(KernelStates kernels, session.SaveKernelStates());
   TROUPE_ASSIGN_OR_RETURN(FileSystem* const files, FileSystems().Find(path_));
   TROUPE_RETURN_IF_ERROR(files->CreateDirectories(PathDirectory(path_)));
+  pending_.insert(global_step);
   return WriteTrainingState(Prefix(global_step),
-                            {.global_step = global_step, .kernels = *std::move(kernels)});
+                            {.global_step = global_step, .kernels = std::move(kernels)});
 }
 
 absl::StatusOr<bool> TrainingStateListener::AfterSave(Session&, int64_t global_step) {
   const std::string prefix = Prefix(global_step);
-  TROUPE_RETURN_IF_ERROR(RemoveOrphanedStates(PathDirectory(path_), prefix));
+  // The next save may be under way: its checkpoint is not there yet.
+  pending_.erase(pending_.begin(), pending_.lower_bound(global_step));
+  std::set<std::string> kept;
+  for (const int64_t step : pending_) kept.insert(TrainingStatePath(Prefix(step)));
+  TROUPE_RETURN_IF_ERROR(RemoveOrphanedStates(PathDirectory(path_), kept));
   if (writer_ != nullptr) {
     SessionLog log;
     log.set_status(SessionLog::CHECKPOINT);
@@ -52,8 +47,7 @@ absl::Status RestoreTrainingState(Session& session, const std::string& prefix) {
   absl::StatusOr<TrainingState> state = ReadTrainingState(prefix);
   if (absl::IsNotFound(state.status())) return absl::OkStatus();
   TROUPE_RETURN_IF_ERROR(state.status());
-  const absl::Status restored = session.RestoreKernelStates(state->kernels);
-  return absl::IsUnimplemented(restored) ? absl::OkStatus() : restored;
+  return session.RestoreKernelStates(state->kernels);
 }
 
 }  // namespace troupe

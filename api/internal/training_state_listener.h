@@ -2,7 +2,9 @@
 #ifndef TROUPE_API_INTERNAL_TRAINING_STATE_LISTENER_H_
 #define TROUPE_API_INTERNAL_TRAINING_STATE_LISTENER_H_
 
+#include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "api/session.h"
@@ -27,7 +29,7 @@ class TrainingStateListener final : public CheckpointSaverListener {
 
   const std::string path_;
   const std::shared_ptr<SummaryWriter> writer_;
-  bool unavailable_ = false;  ///< The session does not tell; this has been logged.
+  std::set<int64_t> pending_;  ///< Saves that have begun and are not known to be complete.
 };
 
 /// Has a session that was restored from the checkpoint `prefix` go on where it was. OK if nothing

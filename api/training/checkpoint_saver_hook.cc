@@ -40,25 +40,23 @@ absl::Status CheckpointSaverHook::Begin(const Scope& scope) {
     if (listener == nullptr) return InvalidArgument("a CheckpointSaverHook has a null listener");
   }
   TROUPE_ASSIGN_OR_RETURN(step_, GlobalStepRead(scope, "CheckpointSaverHook"));
-  if (options_.find_saver != nullptr && options_.asynchronous) {
-    return InvalidArgument("an asynchronous CheckpointSaverHook must be given its saver");
-  }
   if (options_.saver == nullptr && options_.find_saver == nullptr) {
     TROUPE_ASSIGN_OR_RETURN(
         options_.saver,
         Saver::OfGraph(
             scope, {.sharded = true, .allow_empty = true, .asynchronous = options_.asynchronous}));
   }
-  if (options_.asynchronous) {
-    const auto done = [this](const absl::StatusOr<std::string>& saved) {
-      std::lock_guard<std::mutex> lock(mutex_);
-      written_.push_back(saved.ok());
-    };
-    checkpointer_ = std::make_unique<AsyncCheckpointer>(
-        options_.saver, AsyncCheckpointerOptions{.when_busy = options_.when_busy, .done = done});
-  }
   for (const auto& listener : options_.listeners) TROUPE_RETURN_IF_ERROR(listener->Begin(scope));
   return absl::OkStatus();
+}
+
+void CheckpointSaverHook::MakeCheckpointer() {
+  const auto done = [this](const absl::StatusOr<std::string>& saved) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    written_.push_back(saved.ok());
+  };
+  checkpointer_ = std::make_unique<AsyncCheckpointer>(
+      options_.saver, AsyncCheckpointerOptions{.when_busy = options_.when_busy, .done = done});
 }
 
 absl::Status CheckpointSaverHook::AfterCreateSession(Session& session, Coordinator&) {
@@ -66,6 +64,7 @@ absl::Status CheckpointSaverHook::AfterCreateSession(Session& session, Coordinat
   if (options_.saver == nullptr) return InvalidArgument("a CheckpointSaverHook found no saver");
   // What the session before was writing has come to its end with it.
   if (checkpointer_ != nullptr) checkpointer_->Wait().IgnoreError();
+  if (options_.asynchronous && checkpointer_ == nullptr) MakeCheckpointer();
   {
     std::lock_guard<std::mutex> lock(mutex_);
     written_.clear();

@@ -42,7 +42,7 @@ struct CheckpointSaverOptions {
   /// nullptr: the saver of the graph (`Saver::OfGraph`), which is made if there is none.
   std::shared_ptr<Saver> saver;
   /// Asked for the saver, in place of the above, when a session has been made: a scaffold's is made
-  /// after hooks have begun. Not with `asynchronous`.
+  /// after hooks have begun.
   std::function<std::shared_ptr<Saver>()> find_saver;
   /// Checkpoints are FOLDER/`basename`-STEP.
   std::string basename = "model.ckpt";
@@ -76,6 +76,7 @@ class CheckpointSaverHook final : public SessionRunHook {
   const std::shared_ptr<Saver>& saver() const { return options_.saver; }
 
  private:
+  void MakeCheckpointer();
   absl::Status Save(Session& session, int64_t step);
   /// Tells listeners of asynchronous saves that are complete.
   absl::Status Deliver(Session& session);

@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "api/internal/task_lives.h"
 #include "api/training/queue_runner.h"
 #include "api/training/scaffold.h"
 #include "devices/exceptions.h"
@@ -27,6 +28,8 @@ namespace {
 
 // Between two attempts to make a session.
 constexpr absl::Duration kPause = absl::Milliseconds(50);
+// For the question what has no value.
+constexpr absl::Duration kReadyPatience = absl::Seconds(30);
 
 bool IsLoss(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsAborted(status);
@@ -71,6 +74,8 @@ absl::Status MonitoredSession::MakeSession() {
   TROUPE_ASSIGN_OR_RETURN(session_, CatchExceptions(creator_));
   if (session_ == nullptr) return absl::InternalError("a session creator gave no session");
   ++num_sessions_;
+  TROUPE_ASSIGN_OR_RETURN(TaskLives lives, TaskLives::Of(*session_));
+  lives_ = std::make_unique<TaskLives>(std::move(lives));
   // The end of the inputs is for the step to find.
   coordinator_ = std::make_unique<Coordinator>(CoordinatorOptions{.clean_stop = {}});
   TROUPE_RETURN_IF_ERROR(StartQueueRunners(*session_, *coordinator_));
@@ -85,6 +90,22 @@ void MonitoredSession::DropSession() {
   if (coordinator_ != nullptr) coordinator_->RequestStop();
   session_.reset();
   coordinator_.reset();
+  lives_.reset();
+}
+
+absl::Status MonitoredSession::Explain(const absl::Status& status) const {
+  if (lives_ == nullptr || session_ == nullptr || !options_.recover) return status;
+  const absl::Status explained = lives_->Explain(*session_, status);
+  // It may have been started again between the creator's last look and ours.
+  const bool may_miss = absl::IsFailedPrecondition(explained) && session_->runtime() == nullptr &&
+                        options_.scaffold != nullptr && options_.scaffold->ready_op().valid();
+  if (!may_miss) return explained;
+  const auto missing =
+      session_->Run(FeedMap{}, {options_.scaffold->ready_op()}, {}, {.timeout = kReadyPatience});
+  if (!missing.ok()) return IsLoss(missing.status()) ? missing.status() : explained;
+  if ((*missing)[0].num_elements() == 0) return explained;
+  return absl::UnavailableError(
+      StrCat("variables have lost their values: ", std::string(explained.message())));
 }
 
 absl::Status MonitoredSession::Recovering(const std::function<absl::Status()>& step) {
@@ -97,10 +118,11 @@ absl::Status MonitoredSession::Recovering(const std::function<absl::Status()>& s
     absl::Status status = session_ == nullptr ? MakeSession() : absl::OkStatus();
     if (status.ok()) status = step();
     if (status.ok()) return status;
+    status = Explain(status);
     // What stopped the members is why the step failed.
     if (coordinator_ != nullptr && coordinator_->should_stop() && !IsLoss(status)) {
       const absl::Status why = coordinator_->Join(absl::ZeroDuration(), /*ignore_stragglers=*/true);
-      if (!why.ok()) status = why;
+      if (!why.ok()) status = Explain(why);
     }
     if (absl::IsOutOfRange(status)) {
       stop_ = true;

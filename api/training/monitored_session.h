@@ -17,6 +17,7 @@ TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 class Scaffold;
+class TaskLives;
 
 /// Makes sessions whose variables have values: the first one, and others after a loss.
 using SessionCreator = std::function<absl::StatusOr<std::unique_ptr<Session>>()>;
@@ -24,8 +25,8 @@ using Hooks = std::vector<std::shared_ptr<SessionRunHook>>;
 
 /// A value.
 struct MonitoredSessionOptions {
-  /// Whether a session that failed with Unavailable or Aborted, as a task was lost, is replaced by
-  /// a new one.
+  /// Whether a session is replaced by a new one that failed with Unavailable or Aborted, as a task
+  /// was lost, or in any way after a task was started again.
   bool recover = true;
   /// How long that is tried before the error is the step's.
   absl::Duration recovery_timeout = absl::Minutes(10);
@@ -92,6 +93,8 @@ class MonitoredSession {
                                                 absl::Span<Node* const> targets,
                                                 RunMetadata* metadata);
   absl::Status Recovering(const std::function<absl::Status()>& step);
+  /// Unavailable for an error that follows from a task's restart.
+  absl::Status Explain(const absl::Status& status) const;
   absl::Status End();
 
   const std::shared_ptr<Graph> graph_;
@@ -100,6 +103,7 @@ class MonitoredSession {
   const MonitoredSessionOptions options_;
   std::unique_ptr<Coordinator> coordinator_;
   std::unique_ptr<Session> session_;  ///< Ends before the coordinator.
+  std::unique_ptr<TaskLives> lives_;  ///< When the session was made.
   int num_sessions_ = 0;
   bool stop_ = false, failed_ = false, closed_ = false;
   absl::Status end_;  ///< Of `Close`.

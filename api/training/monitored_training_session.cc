@@ -72,6 +72,7 @@ std::shared_ptr<SessionRunHook> CheckpointsOf(const MonitoredTrainingOptions& op
                                               const std::shared_ptr<SummaryWriter>& writer) {
   CheckpointSaverOptions saving{.interval = options.save_checkpoints};
   saving.find_saver = [scaffold] { return scaffold->saver(); };
+  saving.asynchronous = options.asynchronous_checkpoints;
   saving.basename = kBaseName;
   saving.listeners = {
       std::make_shared<TrainingStateListener>(JoinPath(options.checkpoint_dir, kBaseName), writer)};
@@ -131,7 +132,9 @@ absl::StatusOr<std::unique_ptr<Session>> WorkerSessionCreator::operator()() cons
 absl::StatusOr<std::unique_ptr<MonitoredSession>> MonitoredTrainingSession(
     std::shared_ptr<Graph> graph, MonitoredTrainingOptions options) {
   const std::shared_ptr<Scaffold> scaffold =
-      options.scaffold != nullptr ? options.scaffold : std::make_shared<Scaffold>();
+      options.scaffold != nullptr ? options.scaffold
+                                  : std::make_shared<Scaffold>(ScaffoldOptions{
+                                        .asynchronous_saver = options.asynchronous_checkpoints});
   const MonitoredSessionOptions monitored{.recovery_timeout = options.recovery_timeout,
                                           .stop_grace_period = options.stop_grace_period,
                                           .scaffold = scaffold};

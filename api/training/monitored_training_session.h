@@ -55,6 +55,10 @@ struct MonitoredTrainingOptions {
   Hooks chief_only_hooks = {};
   /// TensorFlow's `save_checkpoint_secs`, `save_checkpoint_steps`; {}: no checkpoints.
   HookInterval save_checkpoints = {.time = absl::Minutes(10)};
+  /// The training goes on while a checkpoint is written (`AsyncCheckpointer`). A saver or scaffold
+  /// that is given must be made for it: `SaverOptions::asynchronous`,
+  /// `ScaffoldOptions::asynchronous_saver`; else FailedPrecondition.
+  bool asynchronous_checkpoints = false;
   /// `save_summaries_steps`, `save_summaries_secs`; {}: no summaries.
   HookInterval save_summaries = {.steps = 100};
   absl::Duration stop_grace_period = absl::Minutes(2);

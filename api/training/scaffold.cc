@@ -95,7 +95,10 @@ absl::Status Scaffold::Finalize(const Scope& outer) {
   TROUPE_RETURN_IF_ERROR(Complete(scope, collections::kSummaryOp, &all.summary_op,
                                   [&] { return summary::MergeAll(scope); }));
   if (all.saver == nullptr) {
-    TROUPE_ASSIGN_OR_RETURN(all.saver, Saver::OfGraph(scope));
+    TROUPE_ASSIGN_OR_RETURN(
+        all.saver,
+        Saver::OfGraph(
+            scope, {.sharded = true, .allow_empty = true, .asynchronous = all.asynchronous_saver}));
   }
   TROUPE_RETURN_IF_ERROR(scope.status());
   finalized_ = true;

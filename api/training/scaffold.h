@@ -38,6 +38,8 @@ struct ScaffoldOptions {
   Output summary_op;
   /// By default that of the graph, or a sharded one of all variables (`Saver::OfGraph`).
   std::shared_ptr<Saver> saver;
+  /// Whether a saver that is made here saves asynchronously, too.
+  bool asynchronous_saver = false;
   /// Another scaffold, of another graph perhaps, whose `init_fn` and feeds are used where none are
   /// given here.
   std::shared_ptr<const Scaffold> copy_from;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "api/internal/task_lives.h"
 #include "api/internal/training_state_listener.h"
 #include "api/training/checkpoint_files.h"
 #include "devices/exceptions.h"
@@ -107,7 +108,15 @@ absl::StatusOr<std::unique_ptr<Session>> SessionManager::PrepareSession(
     const SessionOptions& options, const RestoreOptions& restore, const InitOptions& init) const {
   const absl::Time deadline = absl::Now() + restore.max_wait;
   TROUPE_ASSIGN_OR_RETURN(auto session, Session::Create(graph_, options));
-  TROUPE_ASSIGN_OR_RETURN(const bool restored, Restore(*session, restore, deadline));
+  TROUPE_ASSIGN_OR_RETURN(const TaskLives lives, TaskLives::Of(*session));
+  const absl::Status status = Prepare(*session, restore, init, deadline);
+  if (!status.ok()) return lives.Explain(*session, status);
+  return session;
+}
+
+absl::Status SessionManager::Prepare(Session& session, const RestoreOptions& restore,
+                                     const InitOptions& init, absl::Time deadline) const {
+  TROUPE_ASSIGN_OR_RETURN(const bool restored, Restore(session, restore, deadline));
   if (!restored) {
     if (init.init_op == nullptr && init.init_fn == nullptr && options_.local_init_op == nullptr) {
       return absl::FailedPreconditionError(
@@ -115,16 +124,15 @@ absl::StatusOr<std::unique_ptr<Session>> SessionManager::PrepareSession(
     }
     if (init.init_op != nullptr) {
       TROUPE_RETURN_IF_ERROR(
-          session->Run(init.init_feeds, {}, {init.init_op}, Until(deadline)).status());
+          session.Run(init.init_feeds, {}, {init.init_op}, Until(deadline)).status());
     }
     if (init.init_fn != nullptr) {
-      TROUPE_RETURN_IF_ERROR(CatchExceptions([&] { return init.init_fn(*session); }));
+      TROUPE_RETURN_IF_ERROR(CatchExceptions([&] { return init.init_fn(session); }));
     }
   }
   const char* const what = restored ? "the checkpoint" : "the initialization";
-  TROUPE_RETURN_IF_ERROR(NotReady(LocalInit(*session, deadline), what));
-  TROUPE_RETURN_IF_ERROR(NotReady(Check(*session, options_.ready_op, "not ready", deadline), what));
-  return session;
+  TROUPE_RETURN_IF_ERROR(NotReady(LocalInit(session, deadline), what));
+  return NotReady(Check(session, options_.ready_op, "not ready", deadline), what);
 }
 
 absl::StatusOr<SessionManager::Recovered> SessionManager::RecoverSession(

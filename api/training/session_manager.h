@@ -55,8 +55,8 @@ class SessionManager {
       : graph_(std::move(graph)), options_(std::move(options)) {}
 
   /// Restores the latest checkpoint, or, if there is none, initializes the model.
-  /// FailedPrecondition if it is not ready then, with what is missing; errors of the steps;
-  /// DeadlineExceeded.
+  /// FailedPrecondition if it is not ready then, with what is missing; Unavailable if a task was
+  /// started again meanwhile; errors of the steps; DeadlineExceeded.
   absl::StatusOr<std::unique_ptr<Session>> PrepareSession(const SessionOptions& session,
                                                           const RestoreOptions& restore,
                                                           const InitOptions& init) const;
@@ -75,6 +75,8 @@ class SessionManager {
       const SessionOptions& session, absl::Duration max_wait = absl::Hours(2)) const;
 
  private:
+  absl::Status Prepare(Session& session, const RestoreOptions& restore, const InitOptions& init,
+                       absl::Time deadline) const;
   absl::StatusOr<bool> Restore(Session& session, const RestoreOptions& restore,
                                absl::Time deadline) const;
   /// FailedPrecondition: it was not ready for that.

@@ -31,7 +31,7 @@ subprocess.run(["mount", "--bind", f"{folder}/hosts", "/etc/hosts"], check=True)
 with open(f"{folder}/cluster.json", "w") as file:
     file.write('{"ps": ["a:1"], "worker": ["b:1", "c:1", "d:1"]}')
 subprocess.run([troupe, "certificates", f"{folder}/cluster.json", "--out", f"{folder}/tls"], check=True)
-port = str(random.randrange(20000, 40000))
+port = str(random.randrange(20000, 32000))  # none that the system gives to those who connect
 
 
 def here(container, extra=()):
@@ -43,7 +43,7 @@ def here(container, extra=()):
 
 
 def start(name, container):
-    return subprocess.Popen(here(container), env={**os.environ, "HOSTNAME": name}, stdout=subprocess.DEVNULL)
+    return subprocess.Popen(here(container), env={**os.environ, "HOSTNAME": name}, stdout=subprocess.PIPE, text=True)
 
 
 running = {name: start(name, container) for name, container in pods}
@@ -64,6 +64,7 @@ try:
     running[victim].kill()
     running[victim].wait()
     running[victim] = start(*pods[-1])
+    assert running[victim].stdout.readline().startswith("ready "), f"{victim} does not serve again"
     for attempt in range(30):
         result = subprocess.run(arguments + ["--steps", "1"], capture_output=True, text=True, timeout=120)
         if result.returncode == 0:

@@ -13,6 +13,7 @@ struct ClientOptions {
   bool accelerators = false;     ///< Each task has a device SIM, which computes.
   bool asks = false;             ///< What it runs asks the actors of another process.
   std::string address;           ///< Of that process.
+  std::string checkpoints;       ///< The folder of a training's.
   std::string queue_job = "ps";  ///< Where the queue of "waiting" lies.
   std::string jobs[2];           ///< Whose devices a bystander uses.
   double timeout = 2;            ///< For heartbeats, in seconds.

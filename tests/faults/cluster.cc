@@ -156,6 +156,9 @@ class Play1 {
     std::vector<std::string> arguments = {"--target", "troupe://" + addresses_[2], "--queue",
                                           row_.victim == Victim::kWorker ? "worker" : "ps"};
     if (actor_is_victim()) arguments.push_back("--asks");
+    if (row_.moment == Moment::kTraining) {
+      arguments.insert(arguments.end(), {"--checkpoints", Log("run")});
+    }
     arguments.insert(arguments.end(), {"--moment", moment});
     client_ = NewClient(arguments, kClientMachine);
     return In(client_.get(), "the client");
@@ -301,11 +304,16 @@ class Play1 {
 
   void Afterwards() {
     if (ClientIsGone()) {
-      if (!StartClient("rest")) return;
-      client_->Say("go");
-      const auto line = client_->Line(kPatience);
-      if (!line || line->rfind("result OK", 0) != 0) {
-        Problem("a new client does not get on: " + line.value_or("no word"));
+      if (row_.moment == Moment::kTraining) {
+        // It is in when it has gone on from the last checkpoint.
+        if (!StartClient("training")) return;
+      } else {
+        if (!StartClient("rest")) return;
+        client_->Say("go");
+        const auto line = client_->Line(kPatience);
+        if (!line || line->rfind("result OK", 0) != 0) {
+          Problem("a new client does not get on: " + line.value_or("no word"));
+        }
       }
       outcome_.session = "new";
       outcome_.recovery = Now() - healed_;
@@ -399,7 +407,8 @@ std::string VictimName(Victim victim) {
 }
 
 std::string MomentName(Moment moment) {
-  constexpr std::array names = {"rest", "step", "waiting", "transfer", "creation", "close"};
+  constexpr std::array names = {"rest",     "step",  "waiting", "transfer",
+                                "creation", "close", "training"};
   return names[static_cast<size_t>(moment)];
 }
 

@@ -14,11 +14,12 @@ namespace troupe::faults {
 
 enum class Fault { kKill, kRestart, kStop, kCut, kCutBetween, kSlow, kReset };
 enum class Victim { kPs, kWorker, kMaster, kClient, kActor };
-enum class Moment { kRest, kStep, kWaiting, kTransfer, kCreation, kClose };
+enum class Moment { kRest, kStep, kWaiting, kTransfer, kCreation, kClose, kTraining };
 
 /// What happens, to whom, when. `kActor`: to a process whose actors graphs ask. `kCutBetween`: from
 /// the victim to the parameter server, or to the worker if that is the victim; the master sees
-/// both. `kReset`: its connections are reset, as a firewall does that forgets them.
+/// both. `kTraining`: the client trains, saves, and goes on by itself. `kReset`: its connections
+/// are reset, as a firewall does that forgets them.
 struct Row {
   Fault fault;
   Victim victim;

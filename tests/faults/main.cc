@@ -27,6 +27,7 @@
 #include "tests/faults/client.h"
 #include "tests/faults/cluster.h"
 #include "tests/faults/table.h"
+#include "tests/faults/training.h"
 
 namespace troupe::faults {
 namespace {
@@ -42,6 +43,7 @@ std::vector<Row> AllRows() {
       for (Moment moment : moments) rows.push_back({fault, victim, moment});
     }
   }
+  for (Victim victim : kVictims) rows.push_back({Fault::kRestart, victim, Moment::kTraining});
   for (Fault fault : {Fault::kKill, Fault::kRestart, Fault::kStop, Fault::kCut, Fault::kSlow}) {
     for (Moment moment : {Moment::kTransfer, Moment::kRest, Moment::kStep, Moment::kWaiting}) {
       rows.push_back({fault, Victim::kActor, moment});
@@ -73,6 +75,7 @@ void Judge(const Row& row, const Settings& settings, Outcome* outcome) {
   if (row.fault == Fault::kSlow) codes = {"OK"};
   // Between death and rebirth there may be nobody who notices.
   if (row.fault == Fault::kRestart) codes.insert({"OK", "ABORTED", "FAILED_PRECONDITION"});
+  if (row.moment == Moment::kTraining) codes = {"OK"};
   // At rest, the connection is made again before anybody misses it.
   if (row.fault == Fault::kReset) codes.insert("OK");
   // Nobody is published under the name meanwhile.
@@ -167,7 +170,8 @@ int Run(const std::vector<std::string>& wanted, int jobs, Settings settings,
     });
   }
   for (std::thread& thread : threads) thread.join();
-  if (!table.empty()) std::ofstream(table) << Table(rows, outcomes);
+  if (!table.empty())
+    std::ofstream(table) << Table(rows, outcomes) << "\n" << TrainingTable(rows, outcomes);
   std::printf("%zu rows, %d failed, %zu skipped, %.0f s\n", rows.size(), failed.load(), skipped,
               Now() - began);
   if (failed == 0) std::filesystem::remove_all(folder);
@@ -207,11 +211,12 @@ int main(int argc, char** argv) {
   client_command->add_flag("--asks", client.asks, "Its steps ask actors of another process");
   AddValue(client_command, "--address", &client.address, "Of the actors' process");
   AddValue(client_command, "--jobs", &client_jobs, "Whose devices a bystander uses: JOB,JOB");
+  AddValue(client_command, "--checkpoints", &client.checkpoints, "The folder of a training's");
   AddValue(client_command, "--certificates", &client.certificates, "A folder; TLS");
   AddValue(client_command, "--timeout", &client.timeout, "For heartbeats")->check(number);
   if (const std::optional<int> status = line.Read(argc, argv)) return *status;
   if (!client_command->parsed()) return Run(rows, jobs, settings, table);
   client.jobs[0] = client_jobs.substr(0, client_jobs.find(','));
   client.jobs[1] = client_jobs.substr(client_jobs.find(',') + 1);
-  return RunClient(client);
+  return client.moment == "training" ? RunTraining(client) : RunClient(client);
 }

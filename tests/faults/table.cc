@@ -85,6 +85,19 @@ std::string TensorFlow(Fault fault, Victim victim) {
   return "";
 }
 
+std::string TrainingTable(const std::vector<Row>& rows, const std::vector<Outcome>& outcomes) {
+  std::string text =
+      "| a training with checkpoints: killed and started again | trains again after |\n|---|---|\n";
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].moment != Moment::kTraining) continue;
+    const bool is_client = rows[i].victim == Victim::kClient;
+    text += "| " + What(rows[i].fault, rows[i].victim).substr(sizeof("restart,")) + " | " +
+            Time(is_client ? outcomes[i].recovery : outcomes[i].seconds) +
+            (outcomes[i].problems.empty() ? "" : " **?**") + " |\n";
+  }
+  return text;
+}
+
 std::string Table(const std::vector<Row>& rows, const std::vector<Outcome>& outcomes) {
   std::string text =
       "| what, to whom | at rest | in a step | in a step that waits | in a transfer | creating | "
@@ -92,6 +105,7 @@ std::string Table(const std::vector<Row>& rows, const std::vector<Outcome>& outc
   std::vector<std::pair<Fault, Victim>> lines;
   for (const Row& row : rows) {
     const std::pair<Fault, Victim> line{row.fault, row.victim};
+    if (row.moment == Moment::kTraining) continue;
     if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
   }
   for (const auto& [fault, victim] : lines) {

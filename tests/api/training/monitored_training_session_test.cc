@@ -131,6 +131,43 @@ TEST_F(MonitoredTraining, GoesOnWithTheSameBits) {
   EXPECT_EQ(Train(Options(20)), wanted);
 }
 
+TEST_F(MonitoredTraining, GoesOnWithTheSameBitsWhenItSavesMeanwhile) {
+  MonitoredTrainingOptions alone = Options(20);
+  alone.checkpoint_dir.clear();
+  const std::vector<float> wanted = Train(alone);
+  for (const int64_t steps : {4, 8, 2, 5}) {
+    MonitoredTrainingOptions broken = Options(20);
+    broken.asynchronous_checkpoints = true;
+    broken.save_checkpoints = {.steps = 1};
+    broken.session.operation_timeout = absl::Minutes(1);
+    broken.hooks.push_back(std::make_shared<FailingHook>(steps, absl::StatusCode::kInternal));
+    absl::Status status;
+    Train(broken, &status);
+    EXPECT_TRUE(absl::IsInternal(status)) << status;
+    for (const std::string& file : Files()) {
+      if (!absl::EndsWith(file, ".index")) continue;
+      const std::string prefix = file.substr(0, file.size() - 6);
+      EXPECT_EQ(Files().count(prefix + ".troupe-state"), 1u) << prefix;
+    }
+  }
+  MonitoredTrainingOptions whole = Options(20);
+  whole.asynchronous_checkpoints = true;
+  EXPECT_EQ(Train(whole), wanted);
+  EXPECT_EQ(Files().count("model.ckpt-20.index"), 1u);
+}
+
+TEST_F(MonitoredTraining, SavesMeanwhileByASaverThatCan) {
+  Noise model;
+  MonitoredTrainingOptions options = Options(3);
+  options.asynchronous_checkpoints = true;
+  options.scaffold = std::make_shared<Scaffold>();
+  const auto refused = MonitoredTrainingSession(model.s.graph(), options);
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
+  options.scaffold = std::make_shared<Scaffold>(ScaffoldOptions{.asynchronous_saver = true});
+  Train(options);
+  EXPECT_EQ(Files().count("model.ckpt-3.index"), 1u);
+}
+
 TEST_F(MonitoredTraining, WithoutTheFileOfStatesBitsDiffer) {
   const std::vector<float> wanted = Train(Options(6));
   std::filesystem::remove_all(folder_);
