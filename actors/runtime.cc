@@ -42,4 +42,11 @@ DeviceRole* Runtime::FindDevice(std::string_view name) const {
   return nullptr;
 }
 
+void Runtime::ResetContainers(absl::Span<const std::string> containers) const {
+  for (const auto& role : devices_) {
+    if (containers.empty()) role->containers.Reset("");
+    for (const std::string& container : containers) role->containers.Reset(container);
+  }
+}
+
 }  // namespace troupe

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "actors/state/containers.h"
 #include "devices/cpu/compute_pool.h"
 #include "devices/cpu/deadline_timer.h"
@@ -51,6 +52,8 @@ class Runtime {
   const std::vector<std::unique_ptr<DeviceRole>>& devices() const { return devices_; }
   /// nullptr if there is none of that complete name.
   DeviceRole* FindDevice(std::string_view name) const;
+  /// Empties containers on all devices; none named: the default container.
+  void ResetContainers(absl::Span<const std::string> containers) const;
 
  private:
   explicit Runtime(TimeSource* clock) : clock_(clock) {}

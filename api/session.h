@@ -41,9 +41,13 @@ struct SessionOptions {
   /// published for a loopback address is found; else there is none.
   std::string secret_file;
   /// A master that has not been heard for so long is lost: what waits for it fails with
-  /// Unavailable. Also how long the creation of a session waits for the master's first answer. The
-  /// cluster's own timeout counts if it is shorter.
+  /// Unavailable. Also how long the creation of a session waits for the master's first answer; for
+  /// a second at most if nobody serves at its address. The cluster's own timeout counts if it is
+  /// shorter.
   absl::Duration heartbeat_timeout = absl::Seconds(5);
+  /// With a target: how long the creation of the session may take altogether. Infinite: as long as
+  /// the master is waited for, and the master waits for its workers.
+  absl::Duration creation_timeout = absl::InfiniteDuration();
   /// Threads that compute, the caller of `Run` included; 0: one per core. Results are the same bits
   /// for any number.
   int threads = 0;

@@ -107,8 +107,8 @@ struct DeviceRegistrar {
 };
 }  // namespace internal
 
-#define REGISTER_DEVICE(TYPE, FACTORY)                                                    \
-  [[maybe_unused]] static const ::troupe::internal::DeviceRegistrar TROUPE_STATUS_CONCAT( \
+#define REGISTER_DEVICE(TYPE, FACTORY)                                             \
+  [[maybe_unused]] static const ::troupe::internal::DeviceRegistrar TROUPE_CONCAT( \
       troupe_device_registrar_, __COUNTER__)(TYPE, std::make_shared<FACTORY>())
 
 }  // namespace troupe

@@ -17,8 +17,9 @@
     if (!troupe_status_.ok()) return troupe_status_; \
   } while (false)
 
-#define TROUPE_STATUS_CONCAT_INNER(a, b) a##b
-#define TROUPE_STATUS_CONCAT(a, b) TROUPE_STATUS_CONCAT_INNER(a, b)
+/// One name of two, each of which may be a macro: with `__LINE__`, one of its own for each use.
+#define TROUPE_CONCAT_INNER(a, b) a##b
+#define TROUPE_CONCAT(a, b) TROUPE_CONCAT_INNER(a, b)
 #define TROUPE_ASSIGN_OR_RETURN_IMPL(TEMP, LHS, EXPR) \
   auto TEMP = (EXPR);                                 \
   if (!TEMP.ok()) return std::move(TEMP).status();    \
@@ -27,7 +28,7 @@
 /// `TROUPE_ASSIGN_OR_RETURN(auto x, F());`: x is the value of the StatusOr, or its error is
 /// returned.
 #define TROUPE_ASSIGN_OR_RETURN(LHS, EXPR) \
-  TROUPE_ASSIGN_OR_RETURN_IMPL(TROUPE_STATUS_CONCAT(troupe_statusor_, __LINE__), LHS, EXPR)
+  TROUPE_ASSIGN_OR_RETURN_IMPL(TROUPE_CONCAT(troupe_statusor_, __LINE__), LHS, EXPR)
 
 namespace troupe {
 

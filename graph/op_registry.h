@@ -24,6 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "devices/export.h"
+#include "devices/status_macros.h"
 
 TROUPE_EXPORT_BEGIN
 namespace troupe {
@@ -124,8 +125,6 @@ struct OpRegistrar {
 };
 }  // namespace internal
 
-#define TROUPE_CONCAT_INNER(a, b) a##b
-#define TROUPE_CONCAT(a, b) TROUPE_CONCAT_INNER(a, b)
 #define REGISTER_OP(NAME)                                                      \
   [[maybe_unused]] static const ::troupe::internal::OpRegistrar TROUPE_CONCAT( \
       troupe_op_registrar_, __COUNTER__) = ::troupe::OpDefBuilder(NAME)

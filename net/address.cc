@@ -33,7 +33,7 @@ std::string HostPort::ToString() const {
   return StrCat(host, ":", port);
 }
 
-absl::StatusOr<HostPort> ParseHostPort(std::string_view text, bool any_port) {
+absl::StatusOr<HostPort> ParseHostPort(std::string_view text) {
   const auto wrong = [&](std::string_view why) {
     return InvalidArgument("address \"", text.substr(0, 300), "\": ", why,
                            "; expected HOST:PORT or [IPV6]:PORT");
@@ -62,7 +62,7 @@ absl::StatusOr<HostPort> ParseHostPort(std::string_view text, bool any_port) {
     return wrong("the port is no number from 1 to 65535");
   }
   for (char c : port) result.port = result.port * 10 + (c - '0');
-  if (result.port > 65535 || (result.port == 0 && !any_port)) {
+  if (result.port > 65535 || result.port == 0) {
     return wrong("the port is no number from 1 to 65535");
   }
   return result;

@@ -20,9 +20,8 @@ struct HostPort {
   bool operator==(const HostPort&) const = default;
 };
 
-/// Reads `host:port` or `[ipv6]:port`. InvalidArgument quotes the text and says what is wrong; port
-/// 0 (any free one) only where `any_port` allows it.
-absl::StatusOr<HostPort> ParseHostPort(std::string_view text, bool any_port = false);
+/// Reads `host:port` or `[ipv6]:port`. InvalidArgument quotes the text and says what is wrong.
+absl::StatusOr<HostPort> ParseHostPort(std::string_view text);
 
 /// True for "localhost" and the loopback addresses of both families: what is bound there cannot be
 /// reached from another machine.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "devices/device_name.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "net/address.h"
@@ -180,58 +181,6 @@ absl::StatusOr<std::string> ClusterSpec::Address(const TaskId& task) const {
                                       task.job, "\" has tasks 0 to ", found->second.size() - 1));
   }
   return found->second[static_cast<size_t>(task.task)];
-}
-
-absl::StatusOr<TaskId> ClusterSpec::TaskAt(std::string_view address) const {
-  TROUPE_ASSIGN_OR_RETURN(const HostPort wanted, ParseHostPort(address));
-  const std::string canonical = Canonical(wanted);
-  for (const auto& [job, addresses] : jobs_) {
-    for (size_t i = 0; i < addresses.size(); ++i) {
-      if (Canonical(*ParseHostPort(addresses[i])) == canonical) {
-        return TaskId{job, static_cast<int>(i)};
-      }
-    }
-  }
-  return absl::NotFoundError(StrCat("no task of the cluster has address ", address));
-}
-
-std::vector<TaskId> ClusterSpec::Matching(const DeviceName& pattern) const {
-  std::vector<TaskId> matching;
-  if (pattern.replica.value_or(0) != 0) return matching;
-  for (TaskId& task : tasks()) {
-    if (pattern.job.value_or(task.job) == task.job &&
-        pattern.task.value_or(task.task) == task.task) {
-      matching.push_back(std::move(task));
-    }
-  }
-  return matching;
-}
-
-absl::Status ClusterSpec::AddTask(const TaskId& task, const std::string& address) {
-  const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
-  if (!parsed.ok()) return InTask(task, parsed.status());
-  if (!IsJobName(task.job)) {
-    return InTask(task, InvalidArgument("\"", task.job, "\" is no job name"));
-  }
-  const int size = num_tasks(task.job);
-  if (task.task >= 0 && task.task < size) {
-    const std::string& known = jobs_[task.job][static_cast<size_t>(task.task)];
-    if (Canonical(*ParseHostPort(known)) == Canonical(*parsed)) return absl::OkStatus();
-    return absl::AlreadyExistsError(StrCat("cluster: task ", task.ToString(),
-                                           " is there already, at ", known, ", not at ", address));
-  }
-  if (task.task != size) {
-    return InTask(task,
-                  InvalidArgument("tasks are numbered from 0 without gaps; the next of job \"",
-                                  task.job, "\" is ", size));
-  }
-  const absl::StatusOr<TaskId> other = TaskAt(address);
-  if (other.ok()) {
-    return InTask(task,
-                  InvalidArgument("address ", address, " is also that of ", other->ToString()));
-  }
-  jobs_[task.job].push_back(parsed->ToString());
-  return absl::OkStatus();
 }
 
 std::string ClusterSpec::ToJson() const {

@@ -9,7 +9,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "devices/device_name.h"
 #include "devices/export.h"
 
 TROUPE_EXPORT_BEGIN
@@ -59,16 +58,6 @@ class ClusterSpec {
   std::vector<TaskId> tasks() const;
   /// NotFound lists what there is.
   absl::StatusOr<std::string> Address(const TaskId& task) const;
-  /// The task that listens at `address` (`host:port`, "localhost" being 127.0.0.1). NotFound.
-  absl::StatusOr<TaskId> TaskAt(std::string_view address) const;
-  /// Every task that a full or partial device name fits.
-  std::vector<TaskId> Matching(const DeviceName& pattern) const;
-
-  /// A task that joins: the next of its job, or the first of a new one; nothing changes if it is
-  /// there already with the same address. InvalidArgument for a gap or a bad or taken address,
-  /// AlreadyExists if the task has another address.
-  absl::Status AddTask(const TaskId& task, const std::string& address);
-
   /// What `Parse` reads.
   std::string ToJson() const;
   bool operator==(const ClusterSpec&) const = default;

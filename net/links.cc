@@ -369,9 +369,12 @@ void Links::OnDropped(const std::shared_ptr<Peer>& peer, const IncomingTensor& i
   Judge(peer.get(), from->messages.OnDropped(info.key));
 }
 
-void Links::OnRejected(const std::shared_ptr<Peer>&, uint64_t step, uint64_t, uint64_t,
+void Links::OnRejected(const std::shared_ptr<Peer>& peer, uint64_t step, uint64_t, uint64_t,
                        const absl::Status& why) {
-  if (step != Format::kStep) events_.undelivered(step, why);
+  Incoming* const from = FindIncoming(peer);
+  if (from == nullptr || step == Format::kStep) return;
+  if (from->id < kFirstClient) return events_.undelivered(step, why);
+  Judge(peer.get(), absl::PermissionDeniedError("a client refuses a step's tensor: it got none"));
 }
 
 void Links::OnMessage(const std::shared_ptr<Peer>& peer, uint64_t type, uint64_t id,

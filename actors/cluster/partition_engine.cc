@@ -8,6 +8,7 @@
 #include "actors/session/compile.h"
 #include "actors/session/functions.h"
 #include "actors/session/partitioned_step.h"
+#include "actors/session/step_signature.h"
 #include "actors/session/step_stats.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
@@ -195,11 +196,7 @@ absl::Status PartitionEngine::Begin(const std::shared_ptr<RunningStep>& step,
   for (int i = 0; i < request->feeds_size(); ++i) {
     TROUPE_ASSIGN_OR_RETURN(Tensor feed, TakeTensorFromProto(request->mutable_feeds(i)));
     const auto& [type, shape] = graph->feed_types[i];
-    if (feed.type() != type || !shape.IsCompatibleWith(PartialShape(feed.shape()))) {
-      return InvalidArgument("feed ", graph->feed_names[i], " is to be ", ElementTypeName(type),
-                             " ", shape.ToString(), ", got ", ElementTypeName(feed.type()), " ",
-                             feed.shape().ToString());
-    }
+    TROUPE_RETURN_IF_ERROR(CheckFedValue(graph->feed_names[i], type, shape, feed));
     step->feeds.push_back(std::move(feed));
   }
   if (!graph->partial) step->fetches.resize(graph->num_fetches);
@@ -250,11 +247,8 @@ absl::Status PartitionEngine::TakeFeeds(RunningStep* step, const cluster::FeedGr
     const uint32_t feed = fed.index();
     if (feed >= graph.feed_types.size()) return InvalidArgument("there is no feed ", feed);
     TROUPE_ASSIGN_OR_RETURN(const Tensor value, TensorFromProto(fed.tensor()));
-    if (value.type() != graph.feed_types[feed].first) {
-      return InvalidArgument("feed ", graph.feed_names[feed], " is to be ",
-                             ElementTypeName(graph.feed_types[feed].first), ", got ",
-                             ElementTypeName(value.type()));
-    }
+    const auto& [type, shape] = graph.feed_types[feed];
+    TROUPE_RETURN_IF_ERROR(CheckFedValue(graph.feed_names[feed], type, shape, value));
     for (uint64_t key : graph.feed_keys[feed]) values->emplace_back(key, value);
   }
   return absl::OkStatus();
@@ -437,10 +431,7 @@ void PartitionEngine::SetStates(const std::string& name, const KernelStates& sta
 }
 
 void PartitionEngine::ResetContainers(const std::vector<std::string>& containers) {
-  for (const auto& device : runtime_->devices()) {
-    if (containers.empty()) device->containers.Reset("");
-    for (const std::string& container : containers) device->containers.Reset(container);
-  }
+  runtime_->ResetContainers(containers);
 }
 
 size_t PartitionEngine::num_steps() {

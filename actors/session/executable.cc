@@ -66,9 +66,8 @@ void Executable::Close(const absl::Status& reason) noexcept {
   }
 }
 
-bool Executable::WaitIdle(absl::Duration patience) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  return idle_.wait_for(lock, absl::ToChronoNanoseconds(patience), [this] {
+bool Executable::WaitIdle(DeadlineTimer* timer, absl::Duration patience) {
+  return WaitWithin(timer, patience, &mutex_, &idle_, [this] {
     return std::none_of(steps_.begin(), steps_.end(),
                         [](const auto& step) { return step->running; });
   });

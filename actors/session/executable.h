@@ -16,6 +16,7 @@
 #include "actors/session/compile.h"
 #include "actors/session/partitioned_step.h"
 #include "actors/state/containers.h"
+#include "devices/cpu/deadline_timer.h"
 #include "kernels/cancellation.h"
 
 namespace troupe {
@@ -41,8 +42,8 @@ class Executable {
   void Release(Step* step) noexcept;
   /// Cancels all running steps; later `Acquire`s fail. Needs no memory.
   void Close(const absl::Status& reason) noexcept;
-  /// Waits until no step runs; false if that lasts longer than `patience`.
-  bool WaitIdle(absl::Duration patience);
+  /// Waits until no step runs; false if that lasts longer than `patience` by `timer`.
+  bool WaitIdle(DeadlineTimer* timer, absl::Duration patience);
   /// Type and shape of each feed. InvalidArgument names the tensor, what was expected and what was
   /// got.
   absl::Status CheckFeeds(absl::Span<const Tensor> feeds) const;

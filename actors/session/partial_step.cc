@@ -247,8 +247,7 @@ void PartialStep::Cancel(const absl::Status& reason) noexcept {
 }
 
 bool PartialStep::WaitOver(absl::Duration patience) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  return changed_.wait_for(lock, absl::ToChronoNanoseconds(patience), [this] { return !running_; });
+  return WaitWithin(runtime_->timer(), patience, &mutex_, &changed_, [this] { return !running_; });
 }
 
 }  // namespace troupe

@@ -231,10 +231,8 @@ class SessionRole::AsyncSteps {
     std::lock_guard<std::mutex> lock(mutex_);
     if (--count_ == 0) none_.notify_all();
   }
-  bool WaitForNone(absl::Duration patience) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    return none_.wait_for(lock, absl::ToChronoNanoseconds(patience),
-                          [this] { return count_ == 0; });
+  bool WaitForNone(DeadlineTimer* timer, absl::Duration patience) {
+    return WaitWithin(timer, patience, &mutex_, &none_, [this] { return count_ == 0; });
   }
 
  private:
@@ -479,19 +477,19 @@ absl::Status SessionRole::Close() {
   if (runtime_->pool()->OnWorker() || runtime_->spare_thread()->OnWorker()) return absl::OkStatus();
   const auto left = [&, now = NowNs()] { return options_.close_timeout - Since(now); };
   bool idle = true;
-  for (const auto& [key, signature] : signatures_) idle &= signature.executable->WaitIdle(left());
+  DeadlineTimer* const timer = runtime_->timer();
+  for (const auto& [key, signature] : signatures_) {
+    idle &= signature.executable->WaitIdle(timer, left());
+  }
   for (const auto& [handle, step] : partial_steps) idle &= step->WaitOver(left());
-  idle &= async_steps_->WaitForNone(left());
+  idle &= async_steps_->WaitForNone(timer, left());
   if (idle) return absl::OkStatus();
   return absl::DeadlineExceededError(
       "a running step did not stop when the session was closed; its kernels are still at work");
 }
 
 absl::Status SessionRole::Reset(absl::Span<const std::string> containers) {
-  for (const auto& device : runtime_->devices()) {
-    if (containers.empty()) device->containers.Reset("");
-    for (const std::string& container : containers) device->containers.Reset(container);
-  }
+  runtime_->ResetContainers(containers);
   return absl::OkStatus();
 }
 

@@ -21,6 +21,9 @@ namespace troupe {
 namespace {
 
 constexpr std::string_view kScheme = "troupe://";
+// For how long attempts to connect may fail before nobody is believed to serve there: a task that
+// is started with its clients takes less.
+constexpr absl::Duration kAbsent = absl::Seconds(1);
 
 absl::Status LostMaster(const std::string& target) {
   return absl::UnavailableError(StrCat("lost the master, ", target));
@@ -145,24 +148,27 @@ class NetworkLink final : public MasterLink {
         up->changed.notify_all();
       });
       shell_->role()->set_refusal_watcher([up = up_](const absl::Status& why) {
+        const absl::Time now = absl::Now();
         std::lock_guard<std::mutex> lock(up->mutex);
         up->refusal = why;
+        up->absent_since =
+            absl::IsUnavailable(why) ? std::min(up->absent_since, now) : absl::InfiniteFuture();
+        // Others may go away: a task that starts, or starts again.
+        up->final = absl::IsPermissionDenied(why) || absl::IsFailedPrecondition(why) ||
+                    now - up->absent_since >= kAbsent;
         up->changed.notify_all();
       });
     });
     std::unique_lock<std::mutex> lock(up_->mutex);
+    const absl::Duration patience =
+        std::clamp(options.creation_timeout, absl::ZeroDuration(), options.heartbeat_timeout);
+    up_->changed.wait_for(lock, absl::ToChronoNanoseconds(patience),
+                          [&] { return up_->is || up_->final; });
     const absl::Status& refusal = up_->refusal;
-    // Others may go away: a task that starts, or starts again.
-    const auto is_final = [&] {
-      return absl::IsPermissionDenied(refusal) || absl::IsFailedPrecondition(refusal);
-    };
-    up_->changed.wait_for(lock, absl::ToChronoMilliseconds(options.heartbeat_timeout),
-                          [&] { return up_->is || is_final(); });
     if (up_->is) return absl::OkStatus();
-    if (is_final()) return refusal;
+    if (up_->final) return refusal;
     return absl::UnavailableError(
-        StrCat("no answer from ", options.target, " within ",
-               absl::FormatDuration(options.heartbeat_timeout), "; ",
+        StrCat("no answer from ", options.target, " within ", absl::FormatDuration(patience), "; ",
                refusal.ok() ? "does a task of the same version serve there?" : refusal.message()));
   }
 
@@ -193,6 +199,8 @@ class NetworkLink final : public MasterLink {
     std::condition_variable changed;
     bool is = false;
     absl::Status refusal;
+    absl::Time absent_since = absl::InfiniteFuture();  ///< All attempts to connect have failed.
+    bool final = false;                                ///< It is not going to come.
   };
 
   std::string target_;

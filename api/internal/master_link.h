@@ -19,9 +19,11 @@ namespace troupe {
 class MasterLink {
  public:
   /// `options.target` is "troupe://host:port". Waits for the first answer for the heartbeat
-  /// timeout; Unavailable if none comes, at once PermissionDenied or FailedPrecondition if the
-  /// master refuses this client, or this client the master; InvalidArgument for options that cannot
-  /// be; what `ReadSecret` and `TlsContext::Create` say of files.
+  /// timeout or, if that is shorter, the creation timeout; Unavailable if none comes, after a
+  /// second if attempts to connect have failed for so long; at once PermissionDenied or
+  /// FailedPrecondition if the master refuses this client, or this client the master;
+  /// InvalidArgument for options that cannot be; what `ReadSecret` and `TlsContext::Create` say of
+  /// files.
   static absl::StatusOr<std::unique_ptr<MasterLink>> Create(const SessionOptions& options);
   virtual ~MasterLink() = default;
 

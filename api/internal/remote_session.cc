@@ -180,6 +180,7 @@ absl::StatusOr<std::shared_ptr<RemoteSession>> RemoteSession::Create(
   impl->graph = std::move(graph);
   impl->target = options.target;
   impl->heartbeat_timeout = Microseconds(options.heartbeat_timeout);
+  const absl::Time deadline = absl::Now() + options.creation_timeout;
   TROUPE_ASSIGN_OR_RETURN(impl->link, MasterLink::Create(options));
   std::shared_ptr<RemoteSession> session(new RemoteSession(std::move(impl)));
   Impl* raw = session->impl_.get();
@@ -196,7 +197,9 @@ absl::StatusOr<std::shared_ptr<RemoteSession>> RemoteSession::Create(
     std::lock_guard<std::mutex> lock(raw->graph_mutex);
     raw->New(create->mutable_graph());
   }
-  TROUPE_RETURN_IF_ERROR(raw->Call(std::move(request), kControlTimeout, &reply));
+  const ClusterTime left = Microseconds(std::max(deadline - absl::Now(), absl::ZeroDuration()));
+  TROUPE_RETURN_IF_ERROR(
+      raw->Call(std::move(request), std::clamp<ClusterTime>(left, 1, kControlTimeout), &reply));
   raw->session = reply.create_session_reply().session();
   return session;
 }

@@ -20,8 +20,9 @@ namespace troupe {
 class RemoteSession final : public SessionInterface,
                             public std::enable_shared_from_this<RemoteSession> {
  public:
-  /// `options.target` is "troupe://host:port". Waits for the master for the heartbeat timeout, and
-  /// the master for its workers for one and a half of its own; errors name who is missing.
+  /// `options.target` is "troupe://host:port". Waits for the master (`MasterLink::Create`), and the
+  /// master for its workers for one and a half of its heartbeat timeout, both for
+  /// `options.creation_timeout` at most; errors name who is missing.
   static absl::StatusOr<std::shared_ptr<RemoteSession>> Create(std::shared_ptr<Graph> graph,
                                                                const SessionOptions& options);
   ~RemoteSession() override;

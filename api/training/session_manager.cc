@@ -42,6 +42,12 @@ RunOptions Until(absl::Time deadline) {
   return {.timeout = std::max(deadline - absl::Now(), absl::ZeroDuration())};
 }
 
+/// For a session that is to be there by `deadline`.
+SessionOptions CreatedBy(absl::Time deadline, SessionOptions options) {
+  options.creation_timeout = std::min(options.creation_timeout, deadline - absl::Now());
+  return options;
+}
+
 absl::Status NotReady(absl::Status status, const char* what) {
   if (!absl::IsFailedPrecondition(status)) return status;
   return WithContext(StrCat(what, " did not make the model ready: "), status);
@@ -107,7 +113,7 @@ absl::StatusOr<bool> SessionManager::Restore(Session& session, const RestoreOpti
 absl::StatusOr<std::unique_ptr<Session>> SessionManager::PrepareSession(
     const SessionOptions& options, const RestoreOptions& restore, const InitOptions& init) const {
   const absl::Time deadline = absl::Now() + restore.max_wait;
-  TROUPE_ASSIGN_OR_RETURN(auto session, Session::Create(graph_, options));
+  TROUPE_ASSIGN_OR_RETURN(auto session, Session::Create(graph_, CreatedBy(deadline, options)));
   TROUPE_ASSIGN_OR_RETURN(const TaskLives lives, TaskLives::Of(*session));
   const absl::Status status = Prepare(*session, restore, init, deadline);
   if (!status.ok()) return lives.Explain(*session, status);
@@ -139,7 +145,7 @@ absl::StatusOr<SessionManager::Recovered> SessionManager::RecoverSession(
     const SessionOptions& options, const RestoreOptions& restore) const {
   const absl::Time deadline = absl::Now() + restore.max_wait;
   Recovered recovered;
-  TROUPE_ASSIGN_OR_RETURN(recovered.session, Session::Create(graph_, options));
+  TROUPE_ASSIGN_OR_RETURN(recovered.session, Session::Create(graph_, CreatedBy(deadline, options)));
   TROUPE_ASSIGN_OR_RETURN(const bool restored, Restore(*recovered.session, restore, deadline));
   absl::Status ready = LocalInit(*recovered.session, deadline);
   if (restored && ready.ok()) {
@@ -159,7 +165,7 @@ absl::StatusOr<std::unique_ptr<Session>> SessionManager::WaitForSession(
   Pauses pauses(options_.recovery_wait, deadline);
   std::string missing;
   do {
-    auto session = Session::Create(graph_, options);
+    auto session = Session::Create(graph_, CreatedBy(deadline, options));
     absl::Status status = session.status();
     if (status.ok()) status = LocalInit(**session, deadline);
     if (status.ok()) status = Check(**session, options_.ready_op, "not ready", deadline);

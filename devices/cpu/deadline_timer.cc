@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "devices/cpu/block_signals.h"
+#include "devices/exceptions.h"
 
 namespace troupe {
 
@@ -86,6 +87,26 @@ void ScopedDeadline::Set(DeadlineTimer* timer, absl::Duration timeout,
 void ScopedDeadline::Clear() {
   if (timer_ != nullptr) timer_->Remove(id_);
   timer_ = nullptr;
+}
+
+bool WaitWithin(DeadlineTimer* timer, absl::Duration patience, std::mutex* mutex,
+                std::condition_variable* changed, absl::FunctionRef<bool()> over) {
+  {
+    std::lock_guard<std::mutex> lock(*mutex);
+    if (over()) return true;
+  }
+  bool late = false;
+  ScopedDeadline deadline;  // Is cleared without the lock, which `expired` takes.
+  KeepGoing([&] {
+    deadline.Set(timer, patience, [&] {
+      std::lock_guard<std::mutex> lock(*mutex);
+      late = true;
+      changed->notify_all();
+    });
+  });
+  std::unique_lock<std::mutex> lock(*mutex);
+  changed->wait(lock, [&] { return late || over(); });
+  return over();
 }
 
 }  // namespace troupe

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <thread>
 
+#include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 
 namespace troupe {
@@ -62,6 +63,12 @@ class ScopedDeadline {
   DeadlineTimer* timer_ = nullptr;
   uint64_t id_ = 0;
 };
+
+/// Waits until `over` is true, which is looked at with `mutex` held and when `changed` is notified;
+/// false if it is not true after `patience`, of which `timer` tells. Without memory for a deadline
+/// it waits as long as it takes.
+bool WaitWithin(DeadlineTimer* timer, absl::Duration patience, std::mutex* mutex,
+                std::condition_variable* changed, absl::FunctionRef<bool()> over);
 
 }  // namespace troupe
 

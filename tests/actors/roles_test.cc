@@ -20,7 +20,8 @@ bool IsForbidden(const std::string& line) {
       R"(<(chrono|thread|future|ctime|time\.h|sched\.h|pthread\.h|unistd\.h|sys/(?!uio).*|netinet/.*)>|)"
       R"([<"]caf/|asio|)"
       R"(_clock\b|clock_gettime|gettimeofday|absl::Now|GetCurrentTimeNanos|TimeSource::System|)"
-      R"(\bstd::(jthread|thread|async)\b|this_thread|pthread_|sched_yield|SleepFor|sleep)");
+      R"(\bstd::(jthread|thread|async)\b|this_thread|pthread_|sched_yield|SleepFor|sleep|)"
+      R"((\.|->)wait_(for|until)\b|future<)");
   return std::regex_search(line, forbidden);
 }
 
@@ -61,11 +62,12 @@ TEST(RolesTest, WhatIsForbiddenIsFound) {
        {"const auto now = std::chrono::steady_clock::now();", "absl::Time t = absl::Now();",
         "#include <thread>", "std::thread([] {}).detach();", "clock_gettime(CLOCK_MONOTONIC, &t);",
         "#include <boost/asio.hpp>", "#include <caf/all.hpp>", "#include \"caf/actor.hpp\"",
-        "std::this_thread::yield();", "TimeSource::System()->NowNs()"}) {
+        "std::this_thread::yield();", "TimeSource::System()->NowNs()",
+        "changed_.wait_for(lock, patience);", "none->wait_until(lock, deadline)"}) {
     EXPECT_TRUE(IsForbidden(line)) << line;
   }
-  for (const char* line :
-       {"clock_->NowNs();", "TimeSource* clock() const;", "a thread of the pool"}) {
+  for (const char* line : {"clock_->NowNs();", "TimeSource* clock() const;", "a thread of the pool",
+                           "options.wait_for_workers", "changed_.wait(lock);"}) {
     EXPECT_FALSE(IsForbidden(line)) << line;
   }
 }

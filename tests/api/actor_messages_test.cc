@@ -12,6 +12,7 @@
 #include "api/internal/actor_frames.h"
 #include "api/internal/actor_protocol.h"
 #include "tests/api/actor_pair.h"
+#include "tests/how_many.h"
 
 namespace troupe {
 namespace {
@@ -69,6 +70,24 @@ class ActorMessagesTest : public testing::Test {
     Until([&] { return done.load(); });
     thread.join();
     return answer;
+  }
+
+  /// A frame to the actor `to` of a side: what an actor of the node `from` says to it.
+  std::string Send(int side, caf::actor_id to, caf::message_id id, uint64_t from, caf::actor_id who,
+                   const caf::message& content) {
+    std::string frame = actor_protocol::ForLife(actor_protocol::kSend,
+                                                side == 0 ? ActorPair::kTask : ActorPair::kClient);
+    WireWriter writer(&frame);
+    writer.Number<uint64_t>(to);
+    writer.Number<uint64_t>(id.integer_value());
+    writer.Number<uint64_t>(from);
+    writer.Number<uint64_t>(who);
+    caf::scoped_execution_unit unit(side == 0 ? &pair_.client()->system()
+                                              : &pair_.task()->system());
+    Tensors none;
+    FrameSerializer sink(&unit, &frame, &none);
+    EXPECT_FALSE(content.save(sink));
+    return frame;
   }
 
   ActorPair pair_;
@@ -172,8 +191,7 @@ TEST_F(ActorMessagesTest, MutatedFramesConcernNobodyElse) {
     frames = frames_;
   }
   EXPECT_GE(frames.size(), 11U);
-  const char* count = std::getenv("TROUPE_MUTATIONS");
-  const int mutations = count != nullptr ? std::atoi(count) : 4000;
+  const int mutations = HowMany("TROUPE_MUTATIONS", 4000, /*one_in=*/10);
   std::mt19937 random(3);
   for (const auto& [to_and_kind, examples] : frames) {
     for (int i = 0; i < mutations; ++i) {
@@ -214,6 +232,56 @@ TEST_F(ActorMessagesTest, MutatedFramesConcernNobodyElse) {
   EXPECT_EQ(Ask(again, caf::make_message(7)), "(7)");
 }
 
+// Answers with numbers that were never asked with, or that have been answered, to actors and hosts.
+TEST_F(ActorMessagesTest, AnswersThatNobodyWaitsForAreDropped) {
+  const caf::actor echo = Reach(pair_.task()->system().spawn(Echo));
+  caf::scoped_actor self(pair_.client()->system());
+  auto asked = self->request(echo, std::chrono::seconds(20), 1);  // Has not arrived yet.
+  const uint64_t next = self->new_request_id(caf::message_priority::normal).integer_value();
+  const caf::message_id right = caf::make_message_id(next - 1).response_id();
+  const auto forge = [&](caf::message_id id) {
+    for (const caf::actor_id to : {self->id(), self->id() + 1, caf::actor_id{0}}) {
+      pair_.Deliver(1, Send(1, to, id, ActorPair::kTask, echo.id(),
+                            caf::make_message(std::string("forged"))));
+    }
+  };
+  const auto flood = [&] {
+    for (uint64_t number = 1; number < 1000; ++number) {
+      const caf::message_id urgent = caf::make_message_id(number);
+      for (const caf::message_id id :
+           {urgent.response_id(), urgent.with_normal_priority().response_id()}) {
+        if (id != right) forge(id);
+      }
+      for (int side : {0, 1}) {
+        for (int32_t code : {0, 5, -1}) {
+          std::string answer = actor_protocol::Fields(actor_protocol::kAnswer);
+          WireWriter writer(&answer);
+          writer.Number(number);
+          writer.Number(code);
+          writer.Raw("a name and an address");
+          pair_.Deliver(side, std::move(answer));
+        }
+      }
+    }
+  };
+  flood();
+  EXPECT_FALSE(self->has_next_message());
+  std::string answer;
+  std::thread thread([&] {
+    asked.receive([&](const std::string& text) { answer = text; },
+                  [&](const caf::error& error) { answer = caf::to_string(error); });
+    done_ = true;
+  });
+  Until([&] { return done_.exchange(false); });
+  thread.join();
+  EXPECT_EQ(answer, "(1)");
+  forge(right);  // Once more.
+  flood();
+  EXPECT_FALSE(self->has_next_message());
+  EXPECT_TRUE(pair_.connected() && pair_.client()->idle() && pair_.task()->idle());
+  EXPECT_EQ(Ask(Find("it", ActorKind::kPublished), caf::make_message(7)), "(7)");
+}
+
 TEST_F(ActorMessagesTest, ForgedHandlesReachNobody) {
   const caf::actor echo = Reach(pair_.task()->system().spawn(Echo));
   Ask(echo, caf::make_message(1));
@@ -222,19 +290,8 @@ TEST_F(ActorMessagesTest, ForgedHandlesReachNobody) {
   const caf::actor hidden = pair_.task()->system().spawn(
       [&]() -> caf::behavior { return {[&](caf::ping_atom) { ++heard; }}; });
   for (caf::actor_id id = 0; id <= hidden.id() + 10; ++id) {
-    std::string frame = frames_.at({0, 1}).front();
-    frame.resize(1);
-    WireWriter writer(&frame);
-    writer.Number(ActorPair::kTask);
-    writer.Number<uint64_t>(id);
-    writer.Number<uint64_t>(caf::make_message_id().integer_value());
-    writer.Number<uint64_t>(0);
-    writer.Number<uint64_t>(0);
-    caf::scoped_execution_unit unit(&pair_.client()->system());
-    Tensors none;
-    FrameSerializer sink(&unit, &frame, &none);
-    EXPECT_FALSE(caf::make_message(caf::ping_atom_v).save(sink));
-    pair_.Deliver(0, frame);
+    pair_.Deliver(0,
+                  Send(0, id, caf::make_message_id(), 0, 0, caf::make_message(caf::ping_atom_v)));
   }
   pair_.Arrive();
   caf::anon_send(hidden, caf::ping_atom_v);

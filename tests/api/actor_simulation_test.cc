@@ -8,6 +8,7 @@
 #include <random>
 
 #include "tests/api/actor_pair.h"
+#include "tests/how_many.h"
 
 namespace troupe {
 namespace {
@@ -78,9 +79,8 @@ class PairSimulation {
 /// Runs `Kind` with the seeds from 1 on, and returns how many that were.
 template <typename Kind>
 int RunSeeds() {
-  const char* seeds = std::getenv("TROUPE_SEEDS");
-  const uint32_t count = seeds != nullptr ? static_cast<uint32_t>(std::atoi(seeds)) : 100;
-  for (uint32_t seed = 1; seed <= count && !testing::Test::HasFailure(); ++seed) {
+  const int count = HowMany("TROUPE_SEEDS", 100, /*one_in=*/10);
+  for (int seed = 1; seed <= count && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
     Kind(seed).Run();
   }

@@ -4,8 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <future>
 #include <thread>
 
+#include "api/training/session_manager.h"
 #include "api/troupe.h"
 #include "tests/api/free_port.h"
 #include "tests/net/recording_sink.h"
@@ -237,6 +240,56 @@ TEST_F(ClusterTest, TimeoutsAndBadTargets) {
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Session::Create(graph_, {.target = "troupe://127.0.0.1"}).status().code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+// A port at which connections are refused is told of after a second, or when the caller's own time
+// is over; one at which nobody answers when it is over.
+TEST_F(ClusterTest, WhoCreatesASessionIsToldOfNobodySoon) {
+  BuildGraph();
+  const auto took = [](const std::function<absl::Status()>& create, absl::StatusCode code,
+                       const char* says) {
+    const absl::Time before = absl::Now();
+    const absl::Status status = create();
+    EXPECT_EQ(status.code(), code) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(says));
+    return absl::Now() - before;
+  };
+  SessionOptions options;
+  options.target = "troupe://127.0.0.1:" + std::to_string(FreePort());
+  const auto create = [&] { return Session::Create(graph_, options).status(); };
+  const auto wait = [&] {
+    return SessionManager(graph_, {}).WaitForSession(options, absl::Milliseconds(300)).status();
+  };
+  const absl::Duration refused = took(create, absl::StatusCode::kUnavailable, "refused");
+  EXPECT_GT(refused, absl::Milliseconds(900));
+  EXPECT_LT(refused, options.heartbeat_timeout - absl::Seconds(1));
+  EXPECT_LT(took(wait, absl::StatusCode::kDeadlineExceeded, "refused"), absl::Seconds(1));
+  const int silent = socket(AF_INET, SOCK_STREAM, 0);
+  ASSERT_EQ(listen(silent, 8), 0);
+  sockaddr_in address{};
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(getsockname(silent, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  options.target = "troupe://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  EXPECT_LT(took(wait, absl::StatusCode::kDeadlineExceeded, "no answer"), absl::Seconds(1));
+  options.creation_timeout = absl::Milliseconds(300);
+  EXPECT_LT(took(create, absl::StatusCode::kUnavailable, "no answer"), absl::Seconds(1));
+  close(silent);
+  // The master is there, and waits for a task that is not.
+  auto ps = Start("ps");
+  options.target = "troupe://localhost" + ps->target().substr(ps->target().rfind(':'));
+  EXPECT_LT(took(create, absl::StatusCode::kDeadlineExceeded, "create_session"), absl::Seconds(1));
+}
+
+TEST_F(ClusterTest, AMasterThatStartsWithItsClientsIsWaitedFor) {
+  BuildGraph();
+  const std::string target = "troupe://" + *cluster_.Address({"ps", 0});
+  auto session =
+      std::async(std::launch::async, [&] { return Session::Create(graph_, {.target = target}); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  auto ps = Start("ps"), worker = Start("worker");
+  const auto created = session.get();
+  ASSERT_TRUE(created.ok()) << created.status();
+  EXPECT_TRUE((*created)->Run({init_}).ok());
 }
 
 TEST_F(ClusterTest, ServersRefuseWhatCannotBe) {

@@ -13,6 +13,7 @@
 #include "net/frame.h"
 #include "tests/api/free_port.h"
 #include "tests/api/troupe_process.h"
+#include "tests/how_many.h"
 #include "tests/net/raw_socket.h"
 
 namespace troupe {
@@ -56,7 +57,6 @@ class StrangersTest : public testing::Test {
     getrlimit(RLIMIT_NOFILE, &mine);
     mine.rlim_cur = mine.rlim_max;
     setrlimit(RLIMIT_NOFILE, &mine);
-    if (const char* wanted = std::getenv("TROUPE_STRANGERS")) strangers_ = std::atoi(wanted);
     port_ = FreePort();
     const std::string address = "127.0.0.1:" + std::to_string(port_);
     const std::string file =
@@ -119,7 +119,8 @@ class StrangersTest : public testing::Test {
                 static_cast<long long>(before >> 20), static_cast<long long>(most - before) >> 10);
   }
 
-  int strangers_ = 2000, port_ = 0;
+  const int strangers_ = HowMany("TROUPE_STRANGERS", 2000, /*one_in=*/1);
+  int port_ = 0;
   std::string target_;
   std::unique_ptr<TroupeProcess> task_;
   Output y_;

@@ -142,6 +142,18 @@ void Rows(const std::string& who, const std::string& target, int workers) {
     auto step = Step(session.get(), {big}, {big_size});
     Measure("feed_fetch_1M " + who, [&] { run(step, {&fed, 1}, 1); });
   }
+  {
+    // Of a session of a small graph: alone, and with the first step of a signature.
+    Scope small = Scope::NewRoot();
+    Output one = ops::Identity(small.WithDevice("/job:worker/task:0"), Tensor::Scalar<float>(1));
+    const auto create = [&] { return Must(Session::Create(small.graph(), {.target = target})); };
+    Measure("session " + who, [&] { Must(create()->Close()); });
+    Measure("session_step " + who, [&] {
+      auto made = create();
+      Must(made->Run({one}).status());
+      Must(made->Close());
+    });
+  }
   if (!moves.empty() && moves.back().first == "move_64M") {
     // How long another step of the two tasks takes meanwhile.
     auto step = Step(session.get(), {}, {moves.back().second});

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <condition_variable>
 #include <latch>
 #include <memory>
+#include <mutex>
+#include <thread>
 
 namespace troupe {
 namespace {
@@ -36,6 +39,30 @@ TEST(ScopedDeadlineTest, WhatHasExpiredMayDestroyIt) {
   });
   set.count_down();
   over.wait();
+}
+
+TEST(WaitWithinTest, UntilItIsOverOrPatienceIs) {
+  DeadlineTimer timer;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool is_over = false;
+  const auto over = [&] { return is_over; };
+  EXPECT_FALSE(WaitWithin(&timer, absl::ZeroDuration(), &mutex, &changed, over));
+  EXPECT_FALSE(WaitWithin(&timer, absl::Milliseconds(1), &mutex, &changed, over));
+  std::latch looked(1);
+  std::thread other([&] {
+    looked.wait();
+    std::lock_guard<std::mutex> lock(mutex);
+    is_over = true;
+    changed.notify_all();
+  });
+  int looks = 0;
+  EXPECT_TRUE(WaitWithin(&timer, absl::InfiniteDuration(), &mutex, &changed, [&] {
+    if (++looks == 1) looked.count_down();
+    return is_over;
+  }));
+  other.join();
+  EXPECT_TRUE(WaitWithin(&timer, absl::ZeroDuration(), &mutex, &changed, over));
 }
 
 }  // namespace

@@ -23,8 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::StatusOr<troupe::ClusterSpec> spec = troupe::ClusterSpec::Parse(text);
   if (!spec.ok()) return 0;
   for (const troupe::TaskId& task : spec->tasks()) {
-    const absl::StatusOr<std::string> address = spec->Address(task);
-    if (!address.ok() || *spec->TaskAt(*address) != task) std::abort();
+    if (!spec->Address(task).ok()) std::abort();
   }
   const absl::StatusOr<troupe::ClusterSpec> copy = troupe::ClusterSpec::Parse(spec->ToJson());
   if (!copy.ok() || !(*copy == *spec)) std::abort();

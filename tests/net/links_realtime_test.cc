@@ -12,6 +12,8 @@
 
 #include "absl/strings/str_join.h"
 #include "devices/status_macros.h"
+#include "net/frame.h"
+#include "tests/net/raw_socket.h"
 
 namespace troupe {
 namespace {
@@ -192,6 +194,30 @@ TEST_F(LinksTest, FramesComeInOrderWhateverIsWithThem) {
 TEST_F(LinksTest, ClientsSendNoTensorsToSteps) {
   client_.links->Send(0, {5, 6, 0, false, Tensor::Scalar<float>(1)});
   EXPECT_THAT(client_.Hear(1), ElementsAre("undelivered 5: PERMISSION_DENIED"));
+}
+
+// Refusals of tensors that were never sent. Only tasks get tensors of steps, and may refuse some.
+TEST_F(LinksTest, RefusalsThatNobodyWaitsFor) {
+  const int port = std::stoi(address_.substr(address_.rfind(':') + 1));
+  const auto refusal = [](uint64_t step) {
+    return EncodeFrame({.kind = FrameKind::kReject,
+                        .step = step,
+                        .key = 6,
+                        .total = static_cast<uint64_t>(absl::StatusCode::kUnknown)},
+                       "never asked for");
+  };
+  RawPeer rogue(port, {.task = "client:11", .incarnation = 11, .secret = "", .address = ""});
+  ASSERT_TRUE(rogue.connected);
+  EXPECT_THAT(a_.Hear(1), ElementsAre(StrCat("up ", ClientPeer(11), " 11")));
+  // Of a part of a message: whoever sent one has forgotten it.
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(rogue.lanes[0].Write(refusal(~uint64_t{0})));
+  client_.links->Send(0, "second");
+  EXPECT_THAT(a_.Hear(1), ElementsAre(Said("second")));
+  // Of a step: none fails, and the connection is given up.
+  ASSERT_TRUE(rogue.lanes[0].Write(refusal(5)));
+  EXPECT_THAT(a_.Hear(1), ElementsAre(StrCat("lost ", ClientPeer(11), " 11")));
+  client_.links->Send(0, "third");
+  EXPECT_THAT(a_.Hear(1), ElementsAre(Said("third")));
 }
 
 TEST_F(LinksTest, LossIsToldWithTheLife) {

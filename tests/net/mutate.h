@@ -2,7 +2,6 @@
 #ifndef TROUPE_TESTS_NET_MUTATE_H_
 #define TROUPE_TESTS_NET_MUTATE_H_
 
-#include <cstdlib>
 #include <random>
 #include <string>
 
@@ -35,12 +34,6 @@ inline std::string Mutated(std::string bytes, std::mt19937* random) {
     }
   }
   return bytes;
-}
-
-/// How many a test makes: TROUPE_MUTATIONS, if that is set.
-inline int NumMutations(int by_default) {
-  const char* const wanted = std::getenv("TROUPE_MUTATIONS");
-  return wanted != nullptr ? std::atoi(wanted) : by_default;
 }
 
 }  // namespace troupe

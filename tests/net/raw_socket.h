@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "net/handshake.h"
 
@@ -25,6 +26,8 @@ class RawSocket {
     const timeval timeout = {10, 0};
     ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
   }
+  RawSocket(const RawSocket&) = delete;
+  RawSocket& operator=(const RawSocket&) = delete;
   ~RawSocket() { Close(); }
   bool connected() const { return connected_; }
   void Close() {
@@ -66,6 +69,24 @@ class RawSocket {
  private:
   int fd_;
   bool connected_ = false;
+};
+
+/// The two streams of a connection, over which a test says whatever it wants.
+struct RawPeer {
+  RawPeer(int port, const Identity& self) : lanes{RawSocket(port), RawSocket(port)} {
+    const auto play = [&](int lane) {
+      Handshake role =
+          Handshake::Connecting(self, {self.incarnation, lane, 32 << 20, 1 << 30}, "", 0);
+      return lanes[lane].Play(&role);
+    };
+    bool other = false;
+    std::thread thread([&] { other = play(1); });  // Both are welcomed at once.
+    connected = play(0);
+    thread.join();
+    connected = connected && other;
+  }
+  RawSocket lanes[2];
+  bool connected = false;
 };
 
 }  // namespace troupe

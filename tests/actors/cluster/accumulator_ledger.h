@@ -43,26 +43,31 @@ class AccumulatorLedger {
     return number;
   }
   /// It has succeeded.
-  void EndApply(int64_t number) { gradients_[number].in = schedule_->now(); }
+  void EndApply(int64_t number) {
+    Gradient& gradient = *Find(number);
+    gradient.in = schedule_->now();
+    if (!gradient.out && IsStale(gradient)) gone_.insert(gradients_.extract(number));
+  }
 
   /// A step begins that takes at least `required` gradients; the step's own number.
   int64_t BeginTake(int task, int64_t required) {
-    takes_.push_back({task, required, schedule_->now(), std::nullopt, false, passed_[task]});
+    takes_.push_back({task, required, schedule_->now(), passed_[task]});
+    ++under_way_[task];
     return static_cast<int64_t>(takes_.size()) - 1;
   }
   void TakeFailed(int64_t take) {
-    Take& step = takes_[take];
-    step.end = schedule_->now();
-    const ClusterTime since = step.end.value() - delay_.value_or(schedule_->now());
+    const Take& step = takes_[take];
+    --under_way_[step.task];
+    failed_[step.task] = schedule_->now();
+    const ClusterTime since = schedule_->now() - delay_.value_or(schedule_->now());
     if (step.begin < since && NumIn(step.task, since) >= step.required) {
       schedule_->Violation(StrCat("task ", step.task, "'s accumulator had enough since ", since,
                                   ", and did not give it to a take of ", step.begin));
     }
   }
   void EndTake(int64_t take, absl::Span<const int64_t> rows, absl::Span<const double> values) {
-    Take& step = takes_[take];
-    step.end = schedule_->now();
-    step.succeeded = true;
+    const Take& step = takes_[take];
+    --under_way_[step.task];
     passed_[step.task] = std::max(passed_[step.task], step.begin);
     double sum = 0;
     for (size_t i = 1; i < rows.size(); ++i) {
@@ -88,9 +93,14 @@ class AccumulatorLedger {
   void EndCount(int task, ClusterTime begin, int64_t count) {
     if (begin <= boots_[task]) return;
     int64_t most = 0;
-    for (const auto& [number, gradient] : gradients_) {
-      most += gradient.task == task && gradient.in.value_or(INT64_MAX) > boots_[task] &&
-              gradient.out.value_or(INT64_MAX) > begin;
+    const auto may_be_in = [&](const Gradient& gradient) {
+      return gradient.task == task && gradient.in.value_or(INT64_MAX) > boots_[task];
+    };
+    for (const auto& [number, gradient] : gradients_) most += may_be_in(gradient);
+    for (auto out = taken_.rbegin(); out != taken_.rend(); ++out) {
+      const Gradient& gradient = gone_.at(*out);
+      if (*gradient.out <= begin) break;
+      most += may_be_in(gradient);
     }
     const int64_t least = MayHaveLost(task) ? 0 : NumIn(task, begin);
     if (count < least || count > most) {
@@ -127,8 +137,6 @@ class AccumulatorLedger {
     int task;
     int64_t required;
     ClusterTime begin;
-    std::optional<ClusterTime> end;
-    bool succeeded;
     /// Of those that had succeeded before: when the last one was begun.
     ClusterTime passed;
   };
@@ -137,22 +145,31 @@ class AccumulatorLedger {
     const auto wrong = [&](const auto&... what) {
       schedule_->Violation(StrCat("task ", take.task, "'s accumulator gave ", number, what...));
     };
-    auto it = gradients_.find(number);
-    if (it == gradients_.end() || it->second.task != take.task) {
-      return wrong(", which nobody applied");
-    }
-    Gradient& gradient = it->second;
+    Gradient* const found = Find(number);
+    if (found == nullptr || found->task != take.task) return wrong(", which nobody applied");
+    Gradient& gradient = *found;
     if (gradient.out) wrong(" twice");
     gradient.out = schedule_->now();
+    if (gradients_.count(number) != 0) gone_.insert(gradients_.extract(number));
+    taken_.push_back(number);
     if (value != static_cast<double>(number)) wrong(" as ", value);
     if (gradient.in && *gradient.in < take.passed) wrong(", which an earlier take passed over");
     if (gradient.in && *gradient.in < boots_[take.task] && take.begin > boots_[take.task]) {
       wrong(", which was lost with an earlier life");
     }
-    const auto stale = stale_since_.find(take.task);
-    if (gradient.old && stale != stale_since_.end() && gradient.begin > stale->second) {
-      wrong(", which was stale");
+    if (IsStale(gradient)) wrong(", which was stale");
+  }
+  /// nullptr: there is none of that number.
+  Gradient* Find(int64_t number) {
+    for (std::map<int64_t, Gradient>* some : {&gradients_, &gone_}) {
+      if (auto it = some->find(number); it != some->end()) return &it->second;
     }
+    return nullptr;
+  }
+  /// Nobody can take it.
+  bool IsStale(const Gradient& gradient) const {
+    const auto stale = stale_since_.find(gradient.task);
+    return gradient.old && stale != stale_since_.end() && gradient.begin > stale->second;
   }
   /// A step that was begun then has made gradients of the oldest step stale.
   void Stale(int task, ClusterTime begin) {
@@ -164,23 +181,26 @@ class AccumulatorLedger {
     int64_t count = 0;
     for (const auto& [number, gradient] : gradients_) {
       count += gradient.task == task && !gradient.old && gradient.begin > boots_[task] &&
-               gradient.in.value_or(INT64_MAX) <= at && !gradient.out;
+               gradient.in.value_or(INT64_MAX) <= at;
     }
     return count;
   }
   /// A step that failed in this life, or of which nobody knows, may have taken something.
   bool MayHaveLost(int task) {
-    return std::any_of(takes_.begin(), takes_.end(), [&](const Take& take) {
-      return take.task == task && !take.succeeded && take.end.value_or(INT64_MAX) >= boots_[task];
-    });
+    const auto failed = failed_.find(task);
+    return under_way_[task] > 0 || (failed != failed_.end() && failed->second >= boots_[task]);
   }
 
   Schedule* const schedule_;
   std::optional<ClusterTime> delay_;
   int64_t next_number_ = 1, num_taken_ = 0, num_missing_ = 0;
-  std::map<int64_t, Gradient> gradients_;
+  std::map<int64_t, Gradient> gradients_;  ///< That may be in, or get in.
+  std::map<int64_t, Gradient> gone_;       ///< That have been taken, or were stale.
+  std::vector<int64_t> taken_;             ///< In the order in which they came out.
   std::vector<Take> takes_;
   std::map<int, ClusterTime> boots_, passed_, stale_since_;
+  std::map<int, int64_t> under_way_;   ///< Takes of which nobody knows whether they succeed.
+  std::map<int, ClusterTime> failed_;  ///< When the last one did.
 };
 
 }  // namespace troupe

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include "graph/protos/graph.pb.h"
 #include "tests/actors/cluster/messages.h"
@@ -112,6 +113,43 @@ TEST_F(BadMessagesTest, OtherKindsAreDropped) {
     }
   }
   EXPECT_EQ(Left(), 0u);
+}
+
+// A reply counts once, if its number is that of a request to whoever sends it.
+TEST_F(BadMessagesTest, RepliesThatNobodyWaitsForAreDropped) {
+  node_.OnMessage(kTask, Say(kTask, "ping {}"));  // Task 1 is up, and is asked for its status.
+  uint64_t asked = 0;
+  for (const auto& [to, message] : node_.sent()) {
+    if (to == kTask && message.has_get_status()) asked = message.id();
+  }
+  ASSERT_NE(asked, 0u);
+  const auto reply = [&](PeerId from, uint64_t id, const char* rest) {
+    cluster::Message message = Say(from, rest);
+    message.set_id(id);
+    node_.OnMessage(from, std::move(message));
+  };
+  const auto flood = [&] {
+    for (uint64_t id = 0; id < 1000; ++id) {
+      for (const PeerId from : {kTask, kClient, kStranger}) {
+        if (id == asked && from == kTask) continue;
+        reply(from, id, "status {} get_status_reply { tasks { name: 'x' address: 'y:1' } }");
+        reply(from, ~id, "status { code: 14 error: 'lost' } run_graph_reply {}");
+      }
+    }
+  };
+  flood();
+  node_.sent().clear();
+  const size_t before = mallinfo2().uordblks;  // 0 with the address sanitizer's allocator
+  flood();
+  EXPECT_LE(mallinfo2().uordblks, before + 4096);
+  EXPECT_TRUE(node_.sent().empty());
+  EXPECT_EQ(node_.role()->calls()->num_pending(), 1u);
+  EXPECT_EQ(Left(), 0u);
+  for (int i = 0; i < 2; ++i) {
+    reply(kTask, asked, "status {} get_status_reply {}");
+    EXPECT_EQ(node_.role()->calls()->num_pending(), 0u);
+  }
+  EXPECT_EQ(Ask(kTask, "get_status {}"), 0);
 }
 
 TEST_F(BadMessagesTest, SessionsOfOthersCannotBeTouched) {

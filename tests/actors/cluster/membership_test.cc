@@ -5,6 +5,7 @@
 #include <deque>
 
 #include "actors/cluster/node_role.h"
+#include "devices/log.h"
 #include "tests/actors/cluster/messages.h"
 
 namespace troupe {
@@ -414,6 +415,7 @@ TEST_F(MembershipTest, AnOldLeaveIsNoNews) {
 }
 
 TEST_F(MembershipTest, WhoHasLeftIsNotRememberedForEver) {
+  SetLogLevel(LogLevel::kOff);  // It says a line for each.
   Node* first = Add(0, {0, 1});
   Add(1, {0, 1});
   Run(2);
@@ -424,6 +426,7 @@ TEST_F(MembershipTest, WhoHasLeftIsNotRememberedForEver) {
     to_client_.clear();
     if (round % 100 == 0) Run(6);
   }
+  SetLogLevel(LogLevel::kInfo);
   EXPECT_LE(Ask(first, "get_status {}").get_status_reply().tasks_size(), 1002);
 }
 

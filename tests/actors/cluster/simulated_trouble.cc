@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "devices/allocator.h"
+#include "tests/how_many.h"
 
 namespace troupe {
 
@@ -149,13 +150,11 @@ TroubleOutcome SimulateTrouble(uint64_t seed, const TroubleOptions& options) {
 }
 
 std::pair<uint64_t, TroubleOutcome> SimulateSeeds(
-    uint64_t count, const std::function<TroubleOutcome(uint64_t seed)>& simulate) {
-  uint64_t first = 1;
+    int usual, const std::function<TroubleOutcome(uint64_t seed)>& simulate) {
+  uint64_t first = 1, count = HowMany("TROUPE_SEEDS", usual);
   if (const char* seed = std::getenv("TROUPE_SEED")) {
     first = std::strtoull(seed, nullptr, 10);
     count = 1;
-  } else if (const char* seeds = std::getenv("TROUPE_SEEDS")) {
-    count = std::strtoull(seeds, nullptr, 10);
   }
   TroubleOutcome all;
   int bad = 0;

@@ -34,11 +34,11 @@ struct TroubleOutcome {
 /// Nothing may be unanswered, lost, done twice, or left.
 TroubleOutcome SimulateTrouble(uint64_t seed, const TroubleOptions& options);
 
-/// Has `simulate` go through the seeds from 1 to `count`, and prints what came of them.
+/// Has `simulate` go through the seeds from 1 to `usual` (`HowMany`), and prints what came of them.
 /// TROUPE_SEED=N replays one; TROUPE_SEEDS=N goes through as many. Violations are the test's
 /// failures. The result is the number of seeds, and the sum.
 std::pair<uint64_t, TroubleOutcome> SimulateSeeds(
-    uint64_t count, const std::function<TroubleOutcome(uint64_t seed)>& simulate);
+    int usual, const std::function<TroubleOutcome(uint64_t seed)>& simulate);
 
 }  // namespace troupe
 

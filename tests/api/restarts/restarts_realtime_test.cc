@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <optional>
@@ -18,6 +17,7 @@
 #include "devices/status_macros.h"
 #include "tests/api/free_port.h"
 #include "tests/api/troupe_process.h"
+#include "tests/how_many.h"
 
 namespace troupe {
 namespace {
@@ -104,8 +104,7 @@ class Caller {
 };
 
 TEST_F(Restarts, NothingHangs) {
-  int rounds = 8;
-  if (const char* wanted = std::getenv("TROUPE_RESTARTS")) rounds = std::atoi(wanted);
+  const int rounds = HowMany("TROUPE_RESTARTS", 8, /*one_in=*/1);
   const std::string target = "troupe://" + addresses_[0];
   auto session = Session::Create(graph_, {.target = target});
   auto other = Session::Create(graph_, {.target = target});

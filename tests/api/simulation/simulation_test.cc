@@ -3,16 +3,11 @@
 
 #include "tests/actors/cluster/simulated_trouble.h"
 #include "tests/api/simulation/simulated_actors.h"
+#include "tests/how_many.h"
 
 namespace troupe {
 namespace {
 
-// Sanitizers make everything ten times slower.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(NDEBUG)
-constexpr uint64_t kSeeds = 40;
-#else
-constexpr uint64_t kSeeds = 1000;
-#endif
 constexpr int kTasks = 3;
 
 TroubleOutcome Simulate(uint64_t seed) {
@@ -36,21 +31,21 @@ TEST(ActorSimulation, InPeaceEverythingIsHeard) {
     clients.push_back(std::make_unique<SimulatedClient>(&simulator, options));
     clients.back()->Start();
   }
-  simulator.RunFor(60 * kSecond);
+  simulator.RunFor(60 * kSecond / kSlow);
   EXPECT_EQ(actors.Missing(), "");
   actors.Stop();
   for (auto& client : clients) {
-    EXPECT_GT(client->succeeded(), 400) << client->last();
+    EXPECT_GT(client->succeeded(), 400 / kSlow) << client->last();
     client->Stop();
   }
   simulator.RunFor(5 * kSecond);
   actors.CheckNothingLeft();
   simulator.CheckNothingLeft();
   const ActorLedger& ledger = *actors.ledger();
-  EXPECT_GT(ledger.num_answered(), 10000);
-  EXPECT_GT(ledger.num_told(), 1000);
-  EXPECT_GT(ledger.num_fired(), 50);
-  EXPECT_GT(ledger.num_heard(), 10);
+  EXPECT_GT(ledger.num_answered(), 10000 / kSlow);
+  EXPECT_GT(ledger.num_told(), 1000 / kSlow);
+  EXPECT_GT(ledger.num_fired(), 50 / kSlow);
+  EXPECT_GT(ledger.num_heard(), 10 / kSlow);
   EXPECT_EQ(ledger.num_losses(), 0);
   EXPECT_EQ(simulator.schedule()->violations(), std::vector<std::string>());
 }
@@ -58,15 +53,16 @@ TEST(ActorSimulation, InPeaceEverythingIsHeard) {
 // Event by event: also in a process that has simulated others before.
 TEST(ActorSimulation, SeedsReplay) {
   std::vector<uint64_t> first;
-  for (uint64_t seed = 1; seed <= 10; ++seed) first.push_back(Simulate(seed).fingerprint);
-  for (uint64_t seed = 10; seed >= 1; --seed) {
+  constexpr uint64_t kSeeds = 10 / kSlow;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) first.push_back(Simulate(seed).fingerprint);
+  for (uint64_t seed = kSeeds; seed >= 1; --seed) {
     EXPECT_EQ(Simulate(seed).fingerprint, first[seed - 1]) << seed;
   }
   EXPECT_NE(first[0], first[1]);
 }
 
 TEST(ActorSimulation, SurvivesTrouble) {
-  const auto [seeds, all] = SimulateSeeds(kSeeds, Simulate);
+  const auto [seeds, all] = SimulateSeeds(1000, Simulate);
   EXPECT_GT(all.succeeded, static_cast<int>(seeds) * 20);
 }
 

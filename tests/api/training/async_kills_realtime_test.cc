@@ -13,6 +13,7 @@
 #include "api/program/child_process.h"
 #include "api/troupe.h"
 #include "devices/status_macros.h"
+#include "tests/how_many.h"
 
 namespace troupe {
 namespace {
@@ -93,10 +94,7 @@ TEST(AsyncKills, DISABLED_Child) {
 }
 
 TEST(AsyncKills, LeaveTheLastCheckpoint) {
-  int kills = 30;
-  if (const char* const text = std::getenv("TROUPE_KILLS")) {
-    ASSERT_TRUE(absl::SimpleAtoi(text, &kills));
-  }
+  const int kills = HowMany("TROUPE_KILLS", 30, /*one_in=*/1);
   const std::string folder = ::testing::TempDir() + "troupe_kills_" + std::to_string(getpid());
   std::filesystem::remove_all(folder);
   std::mt19937 random(kills);

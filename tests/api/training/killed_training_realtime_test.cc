@@ -14,6 +14,7 @@
 #include "api/program/child_process.h"
 #include "api/troupe.h"
 #include "devices/status_macros.h"
+#include "tests/how_many.h"
 
 namespace troupe {
 namespace {
@@ -73,8 +74,7 @@ TEST(KilledTraining, EndsWithTheSameBits) {
   std::string output = child->Rest();
   ASSERT_TRUE(child->Wait()->ok()) << output;
 
-  const char* const wanted = std::getenv("TROUPE_KILLS");
-  const int kills = wanted != nullptr ? std::atoi(wanted) : 12;
+  const int kills = HowMany("TROUPE_KILLS", 12, /*one_in=*/1);
   std::mt19937 random(1);
   int done = 0;
   for (bool ended = false; !ended;) {

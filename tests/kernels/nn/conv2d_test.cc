@@ -40,9 +40,18 @@ Sizes SizesOf(const ConvCase& c) {
   return s;
 }
 
-// Calls f(index in the input, in the filter, in the output) for every product of the convolution.
+// Products of the convolution, one for each channel that comes in: of the elements of the input
+// from one on, with those of the filter that are `step` apart, all for one element of the output.
+struct Products {
+  double* input;
+  double* filter;
+  double* output;
+  int64_t count, step;
+};
+
+// Calls f(Products) until there are all.
 template <typename F>
-void ForProducts(const ConvCase& c, F f) {
+void ForProducts(const ConvCase& c, double* input, double* filter, double* output, F f) {
   const Sizes s = SizesOf(c);
   const Shape &in = c.input, &fi = c.filter;
   const int64_t groups = in.dim(3) / fi.dim(2), group_out = fi.dim(3) / groups;
@@ -55,13 +64,18 @@ void ForProducts(const ConvCase& c, F f) {
               const int64_t iy = y * c.strides[0] - s.before[0] + r * c.dilations[0];
               const int64_t ix = x * c.strides[1] - s.before[1] + q * c.dilations[1];
               if (iy < 0 || iy >= in.dim(1) || ix < 0 || ix >= in.dim(2)) continue;
-              for (int64_t d = 0; d < fi.dim(2); ++d) {
-                f(((n * in.dim(1) + iy) * in.dim(2) + ix) * in.dim(3) + k / group_out * fi.dim(2) +
-                      d,
-                  ((r * fi.dim(1) + q) * fi.dim(2) + d) * fi.dim(3) + k,
-                  ((n * s.out[0] + y) * s.out[1] + x) * fi.dim(3) + k);
-              }
+              f(Products{input + ((n * in.dim(1) + iy) * in.dim(2) + ix) * in.dim(3) +
+                             k / group_out * fi.dim(2),
+                         filter + (r * fi.dim(1) + q) * fi.dim(2) * fi.dim(3) + k,
+                         output + ((n * s.out[0] + y) * s.out[1] + x) * fi.dim(3) + k, fi.dim(2),
+                         fi.dim(3)});
             }
+}
+
+std::vector<double> Doubles(const Tensor& tensor) {
+  std::vector<double> values(tensor.num_elements());
+  for (size_t i = 0; i < values.size(); ++i) values[i] = At(tensor, static_cast<int64_t>(i));
+  return values;
 }
 
 const ConvCase kCases[] = {
@@ -152,8 +166,10 @@ void TestForward(const ConvCase& c, ElementType type) {
   Configure(op, c).Input(input).Input(filter);
   ASSERT_EQ(op.Run(), absl::OkStatus());
   ASSERT_EQ(op.output(0).shape(), SizesOf(c).output);
-  std::vector<double> want(op.output(0).num_elements());
-  ForProducts(c, [&](int64_t i, int64_t f, int64_t o) { want[o] += At(input, i) * At(filter, f); });
+  std::vector<double> want(op.output(0).num_elements()), in = Doubles(input), fi = Doubles(filter);
+  ForProducts(c, in.data(), fi.data(), want.data(), [](const Products& p) {
+    for (int64_t d = 0; d < p.count; ++d) *p.output += p.input[d] * p.filter[d * p.step];
+  });
   ExpectSum(op.output(0), want);
 }
 
@@ -165,9 +181,10 @@ void TestInputGradient(const ConvCase& c, ElementType type) {
   Configure(op, c).Input(SizesTensor(c.input)).Input(filter).Input(gradient);
   ASSERT_EQ(op.Run(), absl::OkStatus());
   ASSERT_EQ(op.output(0).shape(), c.input);
-  std::vector<double> want(c.input.num_elements());
-  ForProducts(c,
-              [&](int64_t i, int64_t f, int64_t o) { want[i] += At(gradient, o) * At(filter, f); });
+  std::vector<double> want(c.input.num_elements()), fi = Doubles(filter), out = Doubles(gradient);
+  ForProducts(c, want.data(), fi.data(), out.data(), [](const Products& p) {
+    for (int64_t d = 0; d < p.count; ++d) p.input[d] += *p.output * p.filter[d * p.step];
+  });
   ExpectSum(op.output(0), want);
 }
 
@@ -179,9 +196,10 @@ void TestFilterGradient(const ConvCase& c, ElementType type) {
   Configure(op, c).Input(input).Input(SizesTensor(c.filter)).Input(gradient);
   ASSERT_EQ(op.Run(), absl::OkStatus());
   ASSERT_EQ(op.output(0).shape(), c.filter);
-  std::vector<double> want(c.filter.num_elements());
-  ForProducts(c,
-              [&](int64_t i, int64_t f, int64_t o) { want[f] += At(gradient, o) * At(input, i); });
+  std::vector<double> want(c.filter.num_elements()), in = Doubles(input), out = Doubles(gradient);
+  ForProducts(c, in.data(), want.data(), out.data(), [](const Products& p) {
+    for (int64_t d = 0; d < p.count; ++d) p.filter[d * p.step] += *p.output * p.input[d];
+  });
   ExpectSum(op.output(0), want);
 }
 
