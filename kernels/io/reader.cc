@@ -301,25 +301,24 @@ absl::Status Reader::AskForName(ReadCall* call) {
   if (call->cancellation != nullptr) TROUPE_RETURN_IF_ERROR(call->cancellation->status());
   auto delivery = std::make_unique<Delivery>(this);
   auto token = std::make_shared<CancellationToken>();
-  delivery->id = ++last_id_;
-  busy_ = Busy::kAskingForName;
-  asking_ = call->id_ = last_id_;
-  asking_token_ = token;
+  const uint64_t id = delivery->id = ++last_id_;
   // The token outlives the queue's call, which ends when it is cancelled. `std::function` wants
   // what can be copied.
   auto shared = std::make_shared<std::unique_ptr<Delivery>>(std::move(delivery));
   call->names->Dequeue(token.get(), [token, shared](absl::StatusOr<Tuple> tuple) {
-    Delivery& given = **shared;
-    if (!tuple.ok()) {
-      given.file_name = tuple.status();
-    } else if ((*tuple)[0].num_elements() != 1) {
-      given.file_name = InvalidArgument("the name of a file is one string, got shape ",
-                                        (*tuple)[0].shape().ToString());
-    } else {
-      given.file_name = (*tuple)[0].unchecked_data<std::string>()[0];
-    }
+    (*shared)->file_name = CatchExceptions([&]() -> absl::StatusOr<std::string> {
+      TROUPE_RETURN_IF_ERROR(tuple.status());
+      const Tensor& name = (*tuple)[0];
+      if (name.num_elements() == 1) return name.unchecked_data<std::string>()[0];
+      return InvalidArgument("the name of a file is one string, got shape ",
+                             name.shape().ToString());
+    });
     Submit(std::move(*shared));
   });
+  // What the queue has given at once is in the mailbox until this call has been served.
+  busy_ = Busy::kAskingForName;
+  asking_ = call->id_ = id;
+  asking_token_ = std::move(token);
   return absl::OkStatus();
 }
 
