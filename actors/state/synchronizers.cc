@@ -1,4 +1,4 @@
-// Mutexes, barriers, staging areas and tables as actors.
+// Mutexes, barriers, staging areas, tables and readers as actors.
 #include <utility>
 #include <variant>
 

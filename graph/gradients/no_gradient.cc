@@ -21,6 +21,12 @@ constexpr char kOps[] =
     "TensorListConcatLists TensorListElementShape TensorListLength TensorListPushBackBatch "
     "TensorSummary TensorSummaryV2 TruncatedNormal VarIsInitializedOp VariableShape ZerosLike";
 
+constexpr char kInputOps[] =
+    "DecodePaddedRaw DecodeRaw FixedLengthRecordReader IdentityReader ParseTensor "
+    "ReaderNumRecordsProduced ReaderNumWorkUnitsCompleted ReaderRead ReaderReadUpTo ReaderReset "
+    "ReaderRestoreState ReaderSerializeState SerializeTensor TFRecordReader TextLineReader "
+    "WholeFileReader";
+
 constexpr char kTableOps[] =
     "HashTable HashTableV2 InitializeTable InitializeTableFromTextFile "
     "InitializeTableFromTextFileV2 InitializeTableV2 LookupTableFind LookupTableFindV2 "
@@ -30,7 +36,7 @@ constexpr char kTableOps[] =
     "StringToHashBucketFast";
 
 [[maybe_unused]] const bool kRegistered = [] {
-  for (const char* ops : {kOps, kTableOps}) {
+  for (const char* ops : {kOps, kTableOps, kInputOps}) {
     for (const absl::string_view op : absl::StrSplit(ops, ' ')) {
       GradientRegistry::Global()->Register({op.data(), op.size()}, nullptr);
     }

@@ -1,7 +1,9 @@
 #include "kernels/io/file_thread.h"
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -25,13 +27,13 @@ class Job final : public PoolTask, public std::enable_shared_from_this<Job> {
       : ctx_(ctx), done_(done), token_(ctx->cancellation()), work_(std::move(work)) {}
 
   /// False: the step has been cancelled already.
-  bool Begin() {
+  bool Begin(ComputePool* threads) {
     const bool registered =
         token_->Register([self = shared_from_this()] { self->Cancel(); }, &callback_);
     if (!registered) return false;
     try {
       queued_ = shared_from_this();
-      FileThread()->SubmitLong(this);
+      threads->SubmitLong(this);
     } catch (...) {  // There may be no memory for a thread.
       queued_ = nullptr;
       Answer(StatusOfException());
@@ -76,9 +78,22 @@ class Job final : public PoolTask, public std::enable_shared_from_this<Job> {
 
 }  // namespace
 
+ComputePool* InputThreads() {
+  constexpr int kMost = 4;
+  static auto* const threads = new ComputePool(
+      /*threads=*/1 + std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMost),
+      /*spin_microseconds=*/0);
+  return threads;
+}
+
 void OnFileThread(KernelContext& ctx, KernelDone done, FileWork work) {
   const auto job = std::make_shared<Job>(&ctx, done, std::move(work));
-  if (!job->Begin()) done(ctx.cancellation()->status());
+  if (!job->Begin(FileThread())) done(ctx.cancellation()->status());
+}
+
+void OnInputThread(KernelContext& ctx, KernelDone done, FileWork work) {
+  const auto job = std::make_shared<Job>(&ctx, done, std::move(work));
+  if (!job->Begin(InputThreads())) done(ctx.cancellation()->status());
 }
 
 }  // namespace troupe

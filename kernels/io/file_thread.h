@@ -10,6 +10,8 @@
 
 namespace troupe {
 
+class ComputePool;
+
 /// Work on files for a kernel. It owns all that it reads, and gives the outputs: a step that is
 /// cancelled does not wait for it, and it outlives the step then. `cancelled` says so, so that long
 /// work can be given up.
@@ -20,6 +22,13 @@ using FileWork =
 /// thread of its own: no thread of a step and no worker waits for a disk. Calls `done` with the
 /// outputs set, or with the error. Thread-safe.
 void OnFileThread(KernelContext& ctx, KernelDone done, FileWork work);
+
+/// The same on one of the threads that read input: it does not wait for a checkpoint.
+void OnInputThread(KernelContext& ctx, KernelDone done, FileWork work);
+
+/// The threads that read input, as many as the machine has processors but at most 4. They begin
+/// with the first work.
+ComputePool* InputThreads();
 
 }  // namespace troupe
 

@@ -197,8 +197,8 @@ absl::StatusOr<RefPtr<Resource>> FindResource(ResourceProvider* resources,
                                     "' does not exist: it was destroyed"));
 }
 
-absl::StatusOr<RefPtr<Resource>> FindResource(KernelContext& ctx, const char* what) {
-  if (const Variable* variable = ctx.input_ref(0)) {
+absl::StatusOr<RefPtr<Resource>> FindResource(KernelContext& ctx, int input, const char* what) {
+  if (const Variable* variable = ctx.input_ref(input)) {
     const std::string_view name = variable->name();
     const size_t end = name.find(kSeparator);
     if (variable->type() != ElementType::kString || end == std::string_view::npos) {
@@ -206,7 +206,7 @@ absl::StatusOr<RefPtr<Resource>> FindResource(KernelContext& ctx, const char* wh
     }
     return FindResource(ctx.resources(), name.substr(0, end), name.substr(end + 1), what);
   }
-  const Tensor& tensor = ctx.input(0);
+  const Tensor& tensor = ctx.input(input);
   if (tensor.type() != ElementType::kResource || tensor.num_elements() != 1) {
     return InvalidArgument("the handle of a ", what, " must be one resource handle, got shape ",
                            tensor.shape().ToString());

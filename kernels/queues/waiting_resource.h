@@ -212,9 +212,12 @@ class CallbackCall final : public Base {
 absl::StatusOr<RefPtr<Resource>> FindResource(ResourceProvider* resources,
                                               std::string_view container, std::string_view name,
                                               const char* what);
-/// The one whose name input 0 has: a resource handle, or a reference to a string variable that
+/// The one whose name an input has: a resource handle, or a reference to a string variable that
 /// `ResourceMaker` made.
-absl::StatusOr<RefPtr<Resource>> FindResource(KernelContext& ctx, const char* what);
+absl::StatusOr<RefPtr<Resource>> FindResource(KernelContext& ctx, int input, const char* what);
+inline absl::StatusOr<RefPtr<Resource>> FindResource(KernelContext& ctx, const char* what) {
+  return FindResource(ctx, 0, what);
+}
 
 /// The same for a kind of resource, which T::kKind names; InvalidArgument if it is of another kind.
 ///

@@ -5,6 +5,7 @@
 #include <string>
 #include <variant>
 
+#include "kernels/io/reader.h"
 #include "kernels/sync/barrier.h"
 #include "kernels/sync/mutex.h"
 #include "kernels/sync/staging_area.h"
@@ -15,7 +16,8 @@ namespace troupe {
 
 /// Of one kind of machine, `Machine`, which is made with them.
 struct SynchronizerOptions {
-  std::variant<MutexOptions, BarrierOptions, StagingAreaOptions, StagingMapOptions, TableOptions>
+  std::variant<MutexOptions, BarrierOptions, StagingAreaOptions, StagingMapOptions, TableOptions,
+               ReaderOptions>
       of;
 };
 

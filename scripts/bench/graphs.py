@@ -230,6 +230,54 @@ class Writer:
 
         self.chained("staging", count, add)
 
+    # --- input -------------------------------------------------------------------------------
+
+    def parse_example(self, name, features, sparse, dense, count=20, batch=100):
+        """Batches of Examples, of which `features(random)` gives the values."""
+        kinds = {bytes: lambda v: tf.train.Feature(bytes_list=tf.train.BytesList(value=v)),
+                 float: lambda v: tf.train.Feature(float_list=tf.train.FloatList(value=v)),
+                 int: lambda v: tf.train.Feature(int64_list=tf.train.Int64List(value=v))}
+
+        def example():
+            given = {key: kinds[kind](values) for key, (kind, values) in features(self.random).items()}
+            message = tf.train.Example(features=tf.train.Features(feature=given))
+            return message.SerializeToString()
+
+        with tf.Graph().as_default() as graph:
+            batches = [tf.constant([example() for _ in range(batch)]) for _ in range(count)]
+            parsed = [tf.raw_ops.ParseExampleV2(
+                serialized=one, names=[], sparse_keys=list(sparse), dense_keys=list(dense), ragged_keys=[],
+                dense_defaults=[tf.constant([], kind) for kind, _ in dense.values()],
+                num_sparse=len(sparse), sparse_types=list(sparse.values()), ragged_value_types=[],
+                ragged_split_types=[], dense_shapes=[shape for _, shape in dense.values()])
+                for one in batches]
+            tf.group(*[tensor.op for one in parsed for tensor in one.dense_values], name="done")
+            self.save(name, graph, targets=["done"])
+
+    def parsing(self):
+        def image(random):
+            return {"image_raw": (bytes, [random.bytes(784)]), "label": (int, [random.integers(10)])}
+
+        self.parse_example("parse_image", image, {},
+                           {"image_raw": (tf.string, []), "label": (tf.int64, [])})
+
+        def table(random):
+            numbers = {f"number_{i}": (float, [random.random()]) for i in range(8)}
+            ids = {f"ids_{i}": (int, list(random.integers(100000, size=random.integers(8)))) for i in range(4)}
+            return {**numbers, **ids, "embedding": (float, list(random.random(64)))}
+
+        self.parse_example("parse_table", table, {f"ids_{i}": tf.int64 for i in range(4)},
+                           {**{f"number_{i}": (tf.float32, [1]) for i in range(8)},
+                            "embedding": (tf.float32, [64])})
+        with tf.Graph().as_default() as graph:
+            row = lambda: b",".join([b"%.6g" % x for x in self.random.random(4)]
+                                    + [b"%d" % x for x in self.random.integers(1000000, size=3)] + [b"some text"])
+            defaults = [tf.constant([], kind) for kind in [tf.float32] * 4 + [tf.int64] * 3 + [tf.string]]
+            lines = [tf.constant([row() for _ in range(1000)]) for _ in range(10)]
+            tf.group(*[tf.raw_ops.DecodeCSV(records=one, record_defaults=defaults)[0].op for one in lines],
+                     name="done")
+            self.save("decode_csv", graph, targets=["done"])
+
     def constants(self, shape, count):
         return [tf.constant(self.random.uniform(-1, 1, shape).astype(np.float32)) for _ in range(count)]
 
@@ -361,6 +409,7 @@ def main():
     writer.tables()
     writer.barrier()
     writer.staging()
+    writer.parsing()
     writer.products("products", 256, 256, 256, 64, 64)
     for m, k, n in PRODUCTS:
         count = num_nodes(2.0 * m * k * n)
