@@ -251,6 +251,50 @@ class CropGradImageKernel final : public Kernel {
   const ElementType type_;
 };
 
+/// The gradient for the ends of a box along an axis, of a pixel's by its position in the image.
+struct EndGradients {
+  double from = 0, to = 0;
+  void Add(double by_position, int64_t i, int64_t crop_size, int64_t size) {
+    const double part =
+        crop_size > 1 ? static_cast<double>(i) / static_cast<double>(crop_size - 1) : 0.5;
+    from += by_position * static_cast<double>(size - 1) * (1 - part);
+    to += by_position * static_cast<double>(size - 1) * part;
+  }
+};
+
+/// `grads` are those of the box's crop; `image` is what it was cut from.
+template <typename T>
+void BoxGradient(const CropShape& s, const Box& box, const T* image, const float* grads,
+                 float* out) {
+  EndGradients rows, columns;
+  for (int64_t y = 0; y < s.crop_height; ++y) {
+    const Position row = box.Row(y, s);
+    for (int64_t x = 0; x < s.crop_width; ++x, grads += s.channels) {
+      const Position column = box.Column(x, s);
+      if (!row.inside() || !column.inside()) continue;
+      const auto pixel = [&](int64_t at_y, int64_t at_x) {
+        return image + (at_y * s.width + at_x) * s.channels;
+      };
+      const T *top = pixel(row.lower, column.lower), *top_end = pixel(row.lower, column.upper);
+      const T *bottom = pixel(row.upper, column.lower),
+              *bottom_end = pixel(row.upper, column.upper);
+      double by_y = 0, by_x = 0;
+      for (int64_t c = 0; c < s.channels; ++c) {
+        const auto a = static_cast<float>(top[c]), b = static_cast<float>(top_end[c]);
+        const auto d = static_cast<float>(bottom[c]), e = static_cast<float>(bottom_end[c]);
+        const float down = (1 - column.fraction) * (d - a) + column.fraction * (e - b);
+        const float right = (1 - row.fraction) * (b - a) + row.fraction * (e - d);
+        by_y += static_cast<double>(grads[c] * down);
+        by_x += static_cast<double>(grads[c] * right);
+      }
+      rows.Add(by_y, y, s.crop_height, s.height);
+      columns.Add(by_x, x, s.crop_width, s.width);
+    }
+  }
+  const double ends[] = {rows.from, columns.from, rows.to, columns.to};
+  for (int k = 0; k < 4; ++k) out[k] = static_cast<float>(ends[k]);
+}
+
 absl::Status CropGradBoxes(KernelContext& ctx) {
   const Tensor& grads = ctx.input(0);
   const Tensor& image = ctx.input(1);
@@ -269,53 +313,15 @@ absl::Status CropGradBoxes(KernelContext& ctx) {
   }
   TROUPE_ASSIGN_OR_RETURN(Tensor * out,
                           ctx.AllocateOutput(0, ElementType::kFloat, Shape({s.boxes, 4})));
+  const int64_t crop_size = s.crop_height * s.crop_width * s.channels;
   return SwitchReal(image.type(), [&]<typename T>() {
-    const auto box_gradient = [&](int64_t b, float* to) {
-      const Box& box = boxes[b];
-      const T* pixels = image.unchecked_data<T>() + box.image * s.height * s.width * s.channels;
-      const float* grad =
-          grads.unchecked_data<float>() + b * s.crop_height * s.crop_width * s.channels;
-      double sums[4] = {};  // y1, x1, y2, x2
-      for (int64_t y = 0; y < s.crop_height; ++y) {
-        const Position row = box.Row(y, s);
-        for (int64_t x = 0; x < s.crop_width; ++x, grad += s.channels) {
-          const Position column = box.Column(x, s);
-          if (!row.inside() || !column.inside()) continue;
-          double by_y = 0, by_x = 0;  // of the pixel, by its position in the image
-          for (int64_t c = 0; c < s.channels; ++c) {
-            const auto value = [&](int64_t at_y, int64_t at_x) {
-              return static_cast<float>(pixels[(at_y * s.width + at_x) * s.channels + c]);
-            };
-            const float top_left = value(row.lower, column.lower);
-            const float top_right = value(row.lower, column.upper);
-            const float bottom_left = value(row.upper, column.lower);
-            const float bottom_right = value(row.upper, column.upper);
-            by_y +=
-                static_cast<double>(grad[c] * ((1 - column.fraction) * (bottom_left - top_left) +
-                                               column.fraction * (bottom_right - top_right)));
-            by_x += static_cast<double>(grad[c] * ((1 - row.fraction) * (top_right - top_left) +
-                                                   row.fraction * (bottom_right - bottom_left)));
-          }
-          const auto add = [](double by, int64_t i, int64_t crop_size, int64_t size, double* from,
-                              double* to_end) {
-            const auto last = static_cast<double>(size - 1);
-            const double part =
-                crop_size > 1 ? static_cast<double>(i) / static_cast<double>(crop_size - 1) : 0.5;
-            *from += by * last * (1 - part);
-            *to_end += by * last * part;
-          };
-          add(by_y, y, s.crop_height, s.height, &sums[0], &sums[2]);
-          add(by_x, x, s.crop_width, s.width, &sums[1], &sums[3]);
-        }
-      }
-      for (int k = 0; k < 4; ++k) to[k] = static_cast<float>(sums[k]);
-    };
-    ctx.ParallelFor(s.boxes,
-                    KernelContext::GrainFor(
-                        5.0 * static_cast<double>(s.crop_height * s.crop_width * s.channels)),
+    ctx.ParallelFor(s.boxes, KernelContext::GrainFor(5.0 * static_cast<double>(crop_size)),
                     [&](int64_t begin, int64_t end) {
                       for (int64_t b = begin; b < end; ++b) {
-                        box_gradient(b, out->mutable_data<float>() + 4 * b);
+                        const int64_t at = boxes[b].image * s.height * s.width * s.channels;
+                        BoxGradient(s, boxes[b], image.unchecked_data<T>() + at,
+                                    grads.unchecked_data<float>() + b * crop_size,
+                                    out->mutable_data<float>() + 4 * b);
                       }
                     });
     return absl::OkStatus();
