@@ -9,6 +9,8 @@ find_package(OneDnn 2.6 REQUIRED)
 find_package(Boost 1.74 REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(PNG REQUIRED)
+find_package(JPEG REQUIRED)
+find_package(GIF 5 REQUIRED)
 find_package(OpenSSL 3.0 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
@@ -63,9 +65,10 @@ set(TROUPE_PUBLIC_LIBRARIES
 # What stays inside it.
 set(TROUPE_PRIVATE_LIBRARIES
     CAF::core OneDnn::dnnl Eigen3::Eigen Boost::headers ZLIB::ZLIB PNG::PNG
+    JPEG::JPEG GIF::GIF
     nlohmann_json::nlohmann_json OpenSSL::SSL OpenSSL::Crypto
     ${TROUPE_LEVELDB_LIBRARY} ${TROUPE_SNAPPY_LIBRARY} ${TROUPE_ISAL_LIBRARY}
     ${TROUPE_RE2_LIBRARY} ${TROUPE_GOMP_LIBRARY})
 
 # How programs link what stays inside if the library is static.
-set(TROUPE_STATIC_LINK_OPTIONS -lcaf_core -ldnnl -lssl -lcrypto -lpng -lz -lleveldb -lsnappy -lisal -lre2 -lgomp -ldl -lpthread)
+set(TROUPE_STATIC_LINK_OPTIONS -lcaf_core -ldnnl -lssl -lcrypto -lpng -ljpeg -lgif -lz -lleveldb -lsnappy -lisal -lre2 -lgomp -ldl -lpthread)

@@ -33,6 +33,22 @@ inline uint64_t UniformBelow(PhiloxWords& words, uint64_t n) {
   return number % n;
 }
 
+/// The same from single words, for n of 32 bits.
+inline uint32_t UniformBelow32(PhiloxWords& words, uint32_t n) {
+  if ((n & (n - 1)) == 0) return words() & (n - 1);
+  const uint32_t rejected = std::numeric_limits<uint32_t>::max() % n + 1;
+  uint32_t number;
+  do {
+    number = words();
+  } while (number < rejected);
+  return number % n;
+}
+
+/// Uniform in [0, 1), from the low 23 bits of a word.
+inline float UniformFloat(PhiloxWords& words) {
+  return std::bit_cast<float>(uint32_t{127} << 23 | (words() & 0x7fffff)) - 1.0f;
+}
+
 }  // namespace troupe
 
 #endif  // TROUPE_KERNELS_RANDOM_DRAWS_H_

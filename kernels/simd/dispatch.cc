@@ -2,10 +2,12 @@
 
 #include <utility>
 
+#include "kernels/simd/colors.h"
 #include "kernels/simd/conv.h"
 #include "kernels/simd/gemm.h"
 #include "kernels/simd/pool.h"
 #include "kernels/simd/random.h"
+#include "kernels/simd/resize.h"
 #include "kernels/simd/select.h"
 #include "kernels/simd/updates.h"
 
@@ -74,6 +76,16 @@ const ConvFunctions& NarrowConv() {
 
 const PoolFunctions& Pool() {
   static const PoolFunctions functions = Active(TROUPE_VARIANTS(PoolTable))();
+  return functions;
+}
+
+const ColorFunctions& Colors() {
+  static const ColorFunctions functions = Active(TROUPE_VARIANTS(ColorTable))();
+  return functions;
+}
+
+const ResizeFunctions& Resize() {
+  static const ResizeFunctions functions = Active(TROUPE_VARIANTS(ResizeTable))();
   return functions;
 }
 

@@ -10,8 +10,8 @@
 #include "devices/status_macros.h"
 #include "devices/tensor_proto.h"
 #include "graph/protos/summary.pb.h"
+#include "kernels/image/png_codec.h"
 #include "kernels/summary/histogram.h"
-#include "kernels/summary/png.h"
 #include "kernels/summary/wav.h"
 #include "kernels/type_switch.h"
 
@@ -159,12 +159,12 @@ absl::Status AddImages(const std::string& tag, const Tensor& images, int64_t mos
   const auto size = static_cast<size_t>(height * width * channels);
   std::vector<uint8_t> scaled(images.type() == ElementType::kUint8 ? 0 : size);
   for (int64_t i = 0; i < std::min(most, images.dim(0)); ++i) {
-    ByteImage image{height, width, channels, scaled};
+    PngImage image{height, width, channels, scaled.data()};
     const absl::Status status =
         SwitchType<float, half, double, uint8_t>(images.type(), [&]<typename T>() {
           const auto from = images.unchecked_values<T>().subspan(i * size, size);
           if constexpr (std::is_same_v<T, uint8_t>) {
-            image.pixels = from;
+            image.pixels = from.data();
           } else {
             ScaleImage(from, channels, bad_color.unchecked_data<uint8_t>(), scaled.data());
           }
@@ -177,7 +177,7 @@ absl::Status AddImages(const std::string& tag, const Tensor& images, int64_t mos
     added->mutable_image()->set_width(static_cast<int32_t>(width));
     added->mutable_image()->set_colorspace(static_cast<int32_t>(channels));
     TROUPE_RETURN_IF_ERROR(
-        EncodePng(image, added->mutable_image()->mutable_encoded_image_string()));
+        EncodePng(image, /*level=*/-1, added->mutable_image()->mutable_encoded_image_string()));
   }
   return absl::OkStatus();
 }

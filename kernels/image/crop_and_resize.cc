@@ -1,0 +1,337 @@
+// CropAndResize and its gradients.
+#include <cmath>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/common/integer_input.h"
+#include "kernels/common/registration.h"
+#include "kernels/common/switch_number.h"
+#include "kernels/image/resize_shape.h"
+#include "kernels/kernel.h"
+
+namespace troupe {
+namespace {
+
+/// What the three ops have in common.
+struct CropShape {
+  int64_t batch, height, width, channels;  ///< Of images.
+  int64_t boxes, crop_height, crop_width;
+};
+
+/// Where pixels of a crop lie along an axis of the image. -1 is outside.
+struct Position {
+  int64_t lower = -1, upper = -1;
+  float fraction = 0;
+  bool inside() const { return lower >= 0; }
+  int64_t nearest() const { return fraction < 0.5f ? lower : upper; }
+};
+
+/// Pixel `i` of `crop_size` between `from` and `to`, parts of an image of `size` pixels.
+Position PositionOf(int64_t i, int64_t crop_size, int64_t size, float from, float to) {
+  const auto last = static_cast<float>(size - 1);
+  float at;
+  if (crop_size > 1) {
+    const float step = (to - from) * last / static_cast<float>(crop_size - 1);
+    at = from * last + static_cast<float>(i) * step;
+  } else {
+    at = static_cast<float>(0.5 * static_cast<double>(from + to) * static_cast<double>(last));
+  }
+  if (!(at >= 0 && at <= last)) return {};
+  const float floor = std::floor(at);
+  return {static_cast<int64_t>(floor), static_cast<int64_t>(std::ceil(at)), at - floor};
+}
+
+struct Box {
+  float y1, x1, y2, x2;
+  int64_t image;
+  Position Row(int64_t y, const CropShape& s) const {
+    return PositionOf(y, s.crop_height, s.height, y1, y2);
+  }
+  Position Column(int64_t x, const CropShape& s) const {
+    return PositionOf(x, s.crop_width, s.width, x1, x2);
+  }
+};
+
+/// The boxes, each of one of `batch` images. They are read once, and checked.
+absl::StatusOr<std::vector<Box>> ReadBoxes(const Tensor& boxes, const Tensor& indices,
+                                           int64_t batch) {
+  if (boxes.rank() != 2 || boxes.dim(1) != 4 || indices.rank() != 1 ||
+      indices.dim(0) != boxes.dim(0)) {
+    return InvalidArgument("`boxes` must be [n, 4] and `box_ind` [n], got shapes ",
+                           boxes.shape().ToString(), " and ", indices.shape().ToString());
+  }
+  std::vector<Box> result(static_cast<size_t>(boxes.dim(0)));
+  const float* at = boxes.unchecked_data<float>();
+  for (size_t i = 0; i < result.size(); ++i, at += 4) {
+    const int32_t image = indices.unchecked_data<int32_t>()[i];
+    if (image < 0 || image >= batch) {
+      return absl::OutOfRangeError(
+          StrCat("`box_ind`[", i, "] is ", image, "; there are ", batch, " images"));
+    }
+    result[i] = {at[0], at[1], at[2], at[3], image};
+    for (int k = 0; k < 4; ++k) {
+      if (!std::isfinite(at[k])) return InvalidArgument("box ", i, " is not finite");
+    }
+  }
+  return result;
+}
+
+absl::Status CheckImages(const Tensor& image, std::string_view what) {
+  if (image.rank() == 4 && image.dim(1) > 0 && image.dim(2) > 0) return absl::OkStatus();
+  return InvalidArgument("`", what, "` must be [batch, height, width, channels] with pixels, got ",
+                         image.shape().ToString());
+}
+
+class CropKernel final : public Kernel {
+ public:
+  CropKernel(KernelConstruction& c, absl::Status*)
+      : nearest_(c.Attr<std::string>("method") == "nearest"),
+        outside_(c.Attr<float>("extrapolation_value")) {}
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor& image = ctx.input(0);
+    TROUPE_RETURN_IF_ERROR(CheckImages(image, "image"));
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<Box> boxes,
+                            ReadBoxes(ctx.input(1), ctx.input(2), image.dim(0)));
+    TROUPE_ASSIGN_OR_RETURN(const HeightAndWidth size, ReadImageSize(ctx.input(3), "crop_size"));
+    const CropShape s{
+        image.dim(0), image.dim(1), image.dim(2), image.dim(3), static_cast<int64_t>(boxes.size()),
+        size.height,  size.width};
+    TROUPE_ASSIGN_OR_RETURN(
+        Tensor * crops,
+        ctx.AllocateOutput(0, ElementType::kFloat,
+                           Shape({s.boxes, s.crop_height, s.crop_width, s.channels})));
+    if (crops->num_elements() == 0) return absl::OkStatus();
+    const int64_t row_size = s.crop_width * s.channels;
+    return SwitchReal(image.type(), [&]<typename T>() {
+      ctx.ParallelFor(s.boxes * s.crop_height,
+                      KernelContext::GrainFor(2.0 * static_cast<double>(row_size)),
+                      [&](int64_t begin, int64_t end) {
+                        for (int64_t i = begin; i < end; ++i) {
+                          FillRow(s, image.unchecked_data<T>(), boxes[i / s.crop_height],
+                                  i % s.crop_height, crops->mutable_data<float>() + i * row_size);
+                        }
+                      });
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  template <typename T>
+  void FillRow(const CropShape& s, const T* images, const Box& box, int64_t y, float* out) const {
+    const Position row = box.Row(y, s);
+    const T* image = images + box.image * s.height * s.width * s.channels;
+    const auto pixel = [&](int64_t at_y, int64_t at_x) {
+      return image + (at_y * s.width + at_x) * s.channels;
+    };
+    for (int64_t x = 0; x < s.crop_width; ++x, out += s.channels) {
+      const Position column = box.Column(x, s);
+      if (!row.inside() || !column.inside()) {
+        for (int64_t c = 0; c < s.channels; ++c) out[c] = outside_;
+      } else if (nearest_) {
+        const T* from = pixel(row.nearest(), column.nearest());
+        for (int64_t c = 0; c < s.channels; ++c) out[c] = static_cast<float>(from[c]);
+      } else {
+        const T *top_left = pixel(row.lower, column.lower),
+                *top_right = pixel(row.lower, column.upper);
+        const T *bottom_left = pixel(row.upper, column.lower),
+                *bottom_right = pixel(row.upper, column.upper);
+        for (int64_t c = 0; c < s.channels; ++c) {
+          const float top = Between(top_left[c], top_right[c], column.fraction);
+          const float bottom = Between(bottom_left[c], bottom_right[c], column.fraction);
+          out[c] = top + (bottom - top) * row.fraction;
+        }
+      }
+    }
+  }
+
+  template <typename T>
+  static float Between(T a, T b, float fraction) {
+    const float x = static_cast<float>(a);
+    return x + (static_cast<float>(b) - x) * fraction;
+  }
+
+  const bool nearest_;
+  const float outside_;
+};
+
+class CropGradImageKernel final : public Kernel {
+ public:
+  CropGradImageKernel(KernelConstruction& c, absl::Status*)
+      : nearest_(c.Attr<std::string>("method") == "nearest"), type_(c.output_type(0)) {}
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor& grads = ctx.input(0);
+    TROUPE_RETURN_IF_ERROR(CheckImages(grads, "grads"));
+    TROUPE_ASSIGN_OR_RETURN(const DimVector size, ReadIntegerVector(ctx.input(3), "image_size"));
+    if (size.size() != 4 || size[0] < 0 || size[1] <= 0 || size[2] <= 0) {
+      return InvalidArgument("`image_size` must be [batch, height, width, channels] with pixels");
+    }
+    if (grads.dim(3) != size[3]) {
+      return InvalidArgument("`grads` have ", grads.dim(3), " channels, the image ", size[3]);
+    }
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<Box> boxes,
+                            ReadBoxes(ctx.input(1), ctx.input(2), size[0]));
+    const CropShape s{size[0], size[1], size[2], size[3], grads.dim(0), grads.dim(1), grads.dim(2)};
+    if (s.boxes != static_cast<int64_t>(boxes.size())) {
+      return InvalidArgument("`grads` are of ", s.boxes, " crops; there are ", boxes.size(),
+                             " boxes");
+    }
+    TROUPE_ASSIGN_OR_RETURN(
+        Tensor * out,
+        ctx.AllocateOutput(0, type_, Shape({s.batch, s.height, s.width, s.channels})));
+    return SwitchType<float, double, half>(type_, [&]<typename T>() {
+      Fill<T>(ctx, s, boxes, grads.unchecked_data<float>(), out->mutable_data<T>());
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  // Each row of an image takes what comes to it, so that sums have one order.
+  template <typename T>
+  void Fill(KernelContext& ctx, const CropShape& s, const std::vector<Box>& boxes,
+            const float* grads, T* out) const {
+    using SumType = std::conditional_t<std::is_same_v<T, double>, double, float>;
+    const int64_t row_size = s.width * s.channels;
+    const double row_ns =
+        static_cast<double>(row_size) + 4.0 * static_cast<double>(s.boxes * s.crop_height) *
+                                            static_cast<double>(s.crop_width * s.channels) /
+                                            static_cast<double>(s.height);
+    ctx.ParallelFor(
+        s.batch * s.height, KernelContext::GrainFor(row_ns), [&](int64_t begin, int64_t end) {
+          std::vector<SumType> sum(static_cast<size_t>(row_size));
+          for (int64_t i = begin; i < end; ++i) {
+            std::fill(sum.begin(), sum.end(), SumType(0));
+            for (size_t b = 0; b < boxes.size(); ++b) {
+              if (boxes[b].image != i / s.height) continue;
+              AddBox(s, boxes[b], i % s.height,
+                     grads + static_cast<int64_t>(b) * s.crop_height * s.crop_width * s.channels,
+                     sum.data());
+            }
+            T* to = out + i * row_size;
+            for (int64_t x = 0; x < row_size; ++x) to[x] = static_cast<T>(sum[x]);
+          }
+        });
+  }
+
+  template <typename SumType>
+  void AddBox(const CropShape& s, const Box& box, int64_t row, const float* grads,
+              SumType* sum) const {
+    for (int64_t y = 0; y < s.crop_height; ++y) {
+      const Position at = box.Row(y, s);
+      if (!at.inside()) continue;
+      float weight;
+      if (nearest_) {
+        weight = at.nearest() == row ? 1 : 0;
+      } else {
+        weight = (at.lower == row ? 1 - at.fraction : 0) + (at.upper == row ? at.fraction : 0);
+      }
+      if (weight == 0) continue;
+      const float* grad = grads + y * s.crop_width * s.channels;
+      for (int64_t x = 0; x < s.crop_width; ++x, grad += s.channels) {
+        const Position column = box.Column(x, s);
+        if (!column.inside()) continue;
+        if (nearest_) {
+          Add(grad, weight, s.channels, sum + column.nearest() * s.channels);
+          continue;
+        }
+        Add(grad, weight * (1 - column.fraction), s.channels, sum + column.lower * s.channels);
+        Add(grad, weight * column.fraction, s.channels, sum + column.upper * s.channels);
+      }
+    }
+  }
+
+  template <typename SumType>
+  static void Add(const float* grad, float weight, int64_t channels, SumType* sum) {
+    for (int64_t c = 0; c < channels; ++c) sum[c] += static_cast<SumType>(grad[c] * weight);
+  }
+
+  const bool nearest_;
+  const ElementType type_;
+};
+
+/// The gradient for the ends of a box along an axis, of a pixel's by its position in the image.
+struct EndGradients {
+  double from = 0, to = 0;
+  void Add(double by_position, int64_t i, int64_t crop_size, int64_t size) {
+    const double part =
+        crop_size > 1 ? static_cast<double>(i) / static_cast<double>(crop_size - 1) : 0.5;
+    from += by_position * static_cast<double>(size - 1) * (1 - part);
+    to += by_position * static_cast<double>(size - 1) * part;
+  }
+};
+
+/// `grads` are those of the box's crop; `image` is what it was cut from.
+template <typename T>
+void BoxGradient(const CropShape& s, const Box& box, const T* image, const float* grads,
+                 float* out) {
+  EndGradients rows, columns;
+  for (int64_t y = 0; y < s.crop_height; ++y) {
+    const Position row = box.Row(y, s);
+    for (int64_t x = 0; x < s.crop_width; ++x, grads += s.channels) {
+      const Position column = box.Column(x, s);
+      if (!row.inside() || !column.inside()) continue;
+      const auto pixel = [&](int64_t at_y, int64_t at_x) {
+        return image + (at_y * s.width + at_x) * s.channels;
+      };
+      const T *top = pixel(row.lower, column.lower), *top_end = pixel(row.lower, column.upper);
+      const T *bottom = pixel(row.upper, column.lower),
+              *bottom_end = pixel(row.upper, column.upper);
+      double by_y = 0, by_x = 0;
+      for (int64_t c = 0; c < s.channels; ++c) {
+        const auto a = static_cast<float>(top[c]), b = static_cast<float>(top_end[c]);
+        const auto d = static_cast<float>(bottom[c]), e = static_cast<float>(bottom_end[c]);
+        const float down = (1 - column.fraction) * (d - a) + column.fraction * (e - b);
+        const float right = (1 - row.fraction) * (b - a) + row.fraction * (e - d);
+        by_y += static_cast<double>(grads[c] * down);
+        by_x += static_cast<double>(grads[c] * right);
+      }
+      rows.Add(by_y, y, s.crop_height, s.height);
+      columns.Add(by_x, x, s.crop_width, s.width);
+    }
+  }
+  const double ends[] = {rows.from, columns.from, rows.to, columns.to};
+  for (int k = 0; k < 4; ++k) out[k] = static_cast<float>(ends[k]);
+}
+
+absl::Status CropGradBoxes(KernelContext& ctx) {
+  const Tensor& grads = ctx.input(0);
+  const Tensor& image = ctx.input(1);
+  TROUPE_RETURN_IF_ERROR(CheckImages(grads, "grads"));
+  TROUPE_RETURN_IF_ERROR(CheckImages(image, "image"));
+  if (image.dim(3) != grads.dim(3)) {
+    return InvalidArgument("`grads` have ", grads.dim(3), " channels, the image ", image.dim(3));
+  }
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<Box> boxes,
+                          ReadBoxes(ctx.input(2), ctx.input(3), image.dim(0)));
+  const CropShape s{image.dim(0), image.dim(1), image.dim(2), image.dim(3),
+                    grads.dim(0), grads.dim(1), grads.dim(2)};
+  if (s.boxes != static_cast<int64_t>(boxes.size())) {
+    return InvalidArgument("`grads` are of ", s.boxes, " crops; there are ", boxes.size(),
+                           " boxes");
+  }
+  TROUPE_ASSIGN_OR_RETURN(Tensor * out,
+                          ctx.AllocateOutput(0, ElementType::kFloat, Shape({s.boxes, 4})));
+  const int64_t crop_size = s.crop_height * s.crop_width * s.channels;
+  return SwitchReal(image.type(), [&]<typename T>() {
+    ctx.ParallelFor(s.boxes, KernelContext::GrainFor(5.0 * static_cast<double>(crop_size)),
+                    [&](int64_t begin, int64_t end) {
+                      for (int64_t b = begin; b < end; ++b) {
+                        const int64_t at = boxes[b].image * s.height * s.width * s.channels;
+                        BoxGradient(s, boxes[b], image.unchecked_data<T>() + at,
+                                    grads.unchecked_data<float>() + b * crop_size,
+                                    out->mutable_data<float>() + 4 * b);
+                      }
+                    });
+    return absl::OkStatus();
+  });
+}
+
+REGISTER_KERNEL(KernelSpec("CropAndResize").HostMemory("crop_size"), MakeKernel<CropKernel>);
+REGISTER_KERNEL(KernelSpec("CropAndResizeGradImage").HostMemory("image_size"),
+                MakeKernel<CropGradImageKernel>);
+REGISTER_KERNEL(KernelSpec("CropAndResizeGradBoxes"), MakeKernel<CropGradBoxes>);
+
+}  // namespace
+}  // namespace troupe

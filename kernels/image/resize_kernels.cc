@@ -1,0 +1,238 @@
+// ResizeBilinear, ResizeBicubic, ResizeArea, and the gradients of the first two.
+//
+// A new row is a weighted sum of old rows that have been made as wide as it. Each old row is
+// resized once, as long as a thread works its way down an image. A gradient is the same with the
+// weights the other way round.
+#include <algorithm>
+#include <array>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/common/registration.h"
+#include "kernels/common/switch_number.h"
+#include "kernels/image/resize_axis.h"
+#include "kernels/image/resize_shape.h"
+#include "kernels/kernel.h"
+#include "kernels/simd/resize.h"
+
+namespace troupe {
+namespace {
+
+/// A resizing, along both axes.
+struct Plan {
+  int64_t batch, channels;
+  int64_t from_height, from_width;
+  ResizeAxis rows, columns;
+  /// Pixels and rows have two taps each, the second weight being the fraction.
+  bool lerps = false;
+
+  int64_t height() const { return rows.size(); }
+  int64_t width() const { return columns.size(); }
+};
+
+RowTaps TapsOf(const Plan& plan) {
+  const ResizeAxis& axis = plan.columns;
+  int64_t whole = plan.channels == 4 ? axis.size() : plan.channels == 3 ? axis.size() - 1 : 0;
+  if (plan.channels == 3) {
+    // Neither may the last old pixel be read as four numbers.
+    for (int64_t x = 0; x < whole; ++x) {
+      for (int32_t k = axis.begins[x]; k < axis.begins[x + 1]; ++k) {
+        if (axis.indices[k] == plan.from_width - 1) whole = x;
+      }
+    }
+  }
+  return {axis.begins.data(), axis.indices.data(), axis.weights.data(),
+          axis.size(),        plan.channels,       whole};
+}
+
+/// Old rows of T, made as wide as the new ones. The last four are kept.
+template <typename T>
+class WideRows {
+ public:
+  WideRows(const Plan& plan, const RowTaps& taps, const T* images)
+      : plan_(plan),
+        taps_(taps),
+        images_(images),
+        size_(plan.width() * plan.channels),
+        values_(static_cast<size_t>(kKept * size_)) {
+    kept_.fill(-1);
+  }
+
+  /// Row `row`, counted over all images. Good until three others have been asked for.
+  const float* Get(int64_t row) {
+    float* values = values_.data() + row % kKept * size_;
+    if (kept_[row % kKept] != row) {
+      kept_[row % kKept] = row;
+      Fill(images_ + row * plan_.from_width * plan_.channels, values);
+    }
+    return values;
+  }
+
+ private:
+  static constexpr int kKept = 4;
+
+  void Fill(const T* row, float* out) {
+    const ResizeFunctions& functions = Resize();
+    if constexpr (std::is_same_v<T, uint8_t>) {
+      (plan_.lerps ? functions.lerp_bytes : functions.sum_bytes)(taps_, row, out);
+    } else if constexpr (std::is_same_v<T, float>) {
+      (plan_.lerps ? functions.lerp_floats : functions.sum_floats)(taps_, row, out);
+    } else {
+      floats_.resize(static_cast<size_t>(plan_.from_width * plan_.channels));
+      for (size_t i = 0; i < floats_.size(); ++i) floats_[i] = static_cast<float>(row[i]);
+      (plan_.lerps ? functions.lerp_floats : functions.sum_floats)(taps_, floats_.data(), out);
+    }
+  }
+
+  const Plan& plan_;
+  const RowTaps& taps_;
+  const T* images_;
+  const int64_t size_;
+  std::vector<float> values_;
+  std::array<int64_t, kKept> kept_;
+  std::vector<float> floats_;
+};
+
+/// New rows [begin, end), counted over all images.
+template <typename T, typename To>
+void ResizeRows(const Plan& plan, const RowTaps& taps, const T* images, int64_t begin, int64_t end,
+                To* out) {
+  const ResizeFunctions& functions = Resize();
+  WideRows<T> wide(plan, taps, images);
+  const int64_t size = plan.width() * plan.channels;
+  std::vector<float> sum;
+  if constexpr (!std::is_same_v<To, float>) sum.resize(static_cast<size_t>(size));
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t first_row = i / plan.height() * plan.from_height, y = i % plan.height();
+    To* to = out + i * size;
+    float* row;
+    if constexpr (std::is_same_v<To, float>) {
+      row = to;
+    } else {
+      row = sum.data();
+    }
+    const int32_t k0 = plan.rows.begins[y], k1 = plan.rows.begins[y + 1];
+    if (plan.lerps) {
+      const float* top = wide.Get(first_row + plan.rows.indices[k0]);
+      const float* bottom = wide.Get(first_row + plan.rows.indices[k0 + 1]);
+      functions.lerp_rows(top, bottom, plan.rows.weights[k0 + 1], size, row);
+    } else {
+      if (k0 == k1) std::fill(row, row + size, 0.0f);
+      for (int32_t k = k0; k < k1; ++k) {
+        functions.add_row(wide.Get(first_row + plan.rows.indices[k]), plan.rows.weights[k], k == k0,
+                          size, row);
+      }
+    }
+    if constexpr (!std::is_same_v<To, float>) {
+      for (int64_t x = 0; x < size; ++x) to[x] = static_cast<To>(row[x]);
+    }
+  }
+}
+
+/// Fills `out` with the images resized. Element types T to To.
+template <typename T, typename To>
+absl::Status ResizeAll(KernelContext& ctx, const Plan& plan, const Tensor& images, Tensor* out) {
+  if (out->num_elements() == 0) return absl::OkStatus();
+  const RowTaps taps = TapsOf(plan);
+  const auto per_row = [](const ResizeAxis& axis) {
+    return static_cast<double>(axis.indices.size()) / static_cast<double>(axis.size());
+  };
+  const double row_ns = static_cast<double>(plan.width() * plan.channels) *
+                        (0.3 * per_row(plan.columns) + 0.1 * per_row(plan.rows));
+  ctx.ParallelFor(
+      plan.batch * plan.height(), KernelContext::GrainFor(row_ns), [&](int64_t begin, int64_t end) {
+        ResizeRows(plan, taps, images.unchecked_data<T>(), begin, end, out->mutable_data<To>());
+      });
+  return absl::OkStatus();
+}
+
+enum class ResizeMethod { kBilinear, kBicubic, kArea };
+
+ResizeMethod MethodOf(const std::string& op) {
+  return op.starts_with("ResizeBilinear")  ? ResizeMethod::kBilinear
+         : op.starts_with("ResizeBicubic") ? ResizeMethod::kBicubic
+                                           : ResizeMethod::kArea;
+}
+
+ResizeAxis AxisOf(ResizeMethod method, int64_t from, int64_t to, const ResizeMode& mode) {
+  switch (method) {
+    case ResizeMethod::kBilinear:
+      return BilinearAxis(from, to, mode);
+    case ResizeMethod::kBicubic:
+      return BicubicAxis(from, to, mode);
+    case ResizeMethod::kArea:
+      break;
+  }
+  return AreaAxis(from, to, mode.align_corners);
+}
+
+class ResizeKernel final : public Kernel {
+ public:
+  ResizeKernel(KernelConstruction& c, absl::Status*)
+      : method_(MethodOf(c.op())), mode_(ResizeModeOf(c)) {}
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor& images = ctx.input(0);
+    TROUPE_ASSIGN_OR_RETURN(const ResizeShape s, ResizeShapeOf(images, ctx.input(1), mode_));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out,
+                            ctx.AllocateOutput(0, ElementType::kFloat,
+                                               Shape({s.batch, s.height, s.width, s.channels})));
+    const Plan plan{s.batch,
+                    s.channels,
+                    s.from_height,
+                    s.from_width,
+                    AxisOf(method_, s.from_height, s.height, mode_),
+                    AxisOf(method_, s.from_width, s.width, mode_),
+                    method_ == ResizeMethod::kBilinear};
+    return SwitchReal(images.type(),
+                      [&]<typename T>() { return ResizeAll<T, float>(ctx, plan, images, out); });
+  }
+
+ private:
+  const ResizeMethod method_;
+  const ResizeMode mode_;
+};
+
+class ResizeGradKernel final : public Kernel {
+ public:
+  ResizeGradKernel(KernelConstruction& c, absl::Status*)
+      : method_(MethodOf(c.op())), mode_(ResizeModeOf(c)) {}
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor& grads = ctx.input(0);
+    const Tensor& original = ctx.input(1);
+    TROUPE_ASSIGN_OR_RETURN(const ResizeShape s, ResizeGradShapeOf(grads, original, mode_));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, original.type(), original.shape()));
+    const Plan plan{s.batch,
+                    s.channels,
+                    s.height,
+                    s.width,
+                    Transposed(AxisOf(method_, s.from_height, s.height, mode_), s.from_height),
+                    Transposed(AxisOf(method_, s.from_width, s.width, mode_), s.from_width),
+                    /*lerps=*/false};
+    return SwitchType<float, double, half, bfloat16>(original.type(), [&]<typename To>() {
+      return ResizeAll<float, To>(ctx, plan, grads, out);
+    });
+  }
+
+ private:
+  const ResizeMethod method_;
+  const ResizeMode mode_;
+};
+
+std::vector<ElementType> ImageTypes() {
+  return {ElementType::kInt8,   ElementType::kUint8,   ElementType::kInt16, ElementType::kUint16,
+          ElementType::kInt32,  ElementType::kInt64,   ElementType::kHalf,  ElementType::kFloat,
+          ElementType::kDouble, ElementType::kBfloat16};
+}
+
+REGISTER_KERNELS(KernelSpec("ResizeBilinear").Types("T", ImageTypes()).HostMemory("size"),
+                 MakeKernel<ResizeKernel>, "ResizeBicubic", "ResizeArea");
+REGISTER_KERNEL(KernelSpec("ResizeBilinearGrad").Types("T", FloatTypes()),
+                MakeKernel<ResizeGradKernel>);
+REGISTER_KERNEL(
+    KernelSpec("ResizeBicubicGrad").Types("T", {ElementType::kFloat, ElementType::kDouble}),
+    MakeKernel<ResizeGradKernel>);
+
+}  // namespace
+}  // namespace troupe
