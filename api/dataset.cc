@@ -24,11 +24,10 @@ absl::Status AtLeast(const char* what, int64_t least, int64_t value) {
 absl::Status CheckTensors(const Tensors& components) {
   if (components.empty()) return InvalidArgument("FromTensors: there are no tensors");
   for (const Tensor& component : components) {
-    if (!component.valid() || component.rank() == 0 ||
-        component.dim(0) != components[0].dim(0)) {
-      return InvalidArgument("FromTensors: ",
-                             component.valid() ? component.ToString(4) : std::string("no tensor"),
-                             " has not as many rows as ", components[0].ToString(4));
+    if (!component.valid() || component.rank() == 0 || component.dim(0) != components[0].dim(0)) {
+      return InvalidArgument(
+          "FromTensors: ", component.valid() ? component.ToString(4) : std::string("no tensor"),
+          " has not as many rows as ", components[0].ToString(4));
     }
     if (component.space() == MemorySpace::kDevice) {
       return InvalidArgument("FromTensors: a tensor is in the memory of a device");
@@ -37,7 +36,7 @@ absl::Status CheckTensors(const Tensors& components) {
   return absl::OkStatus();
 }
 
-absl::Status CheckCsv(const CsvOptions& options) {
+absl::Status CheckCsv(const DatasetCsvOptions& options) {
   const int n = static_cast<int>(options.columns.size());
   if (n == 0) return InvalidArgument("Csv: there are no columns");
   for (const Tensor& column : options.columns) {
@@ -68,7 +67,7 @@ absl::Status CheckCsv(const CsvOptions& options) {
   return AtLeast("Csv: max_row_bytes", 1, options.max_row_bytes);
 }
 
-absl::Status CheckBucket(const BucketOptions& options) {
+absl::Status CheckBucket(const DatasetBucketOptions& options) {
   if (options.length == nullptr) return InvalidArgument("Bucket: there is no function of lengths");
   if (!std::is_sorted(options.boundaries.begin(), options.boundaries.end())) {
     return InvalidArgument("Bucket: the boundaries must be ascending");
@@ -85,7 +84,7 @@ absl::Status CheckBucket(const BucketOptions& options) {
 }
 
 /// Calls a function of a graph's library.
-absl::StatusOr<MapFunction> GraphFunction(const Graph& graph, const Function& function) {
+absl::StatusOr<ElementFunction> GraphFunction(const Graph& graph, const Function& function) {
   const Scope s = Scope::NewRoot();
   TROUPE_RETURN_IF_ERROR(s.graph()->AddLibrary(graph.library()));
   std::vector<Output> args;
@@ -100,25 +99,24 @@ absl::StatusOr<MapFunction> GraphFunction(const Graph& graph, const Function& fu
   TROUPE_ASSIGN_OR_RETURN(
       const Session::Callable callable,
       session->MakeCallable(absl::MakeConstSpan(args), absl::MakeConstSpan(results)));
-  return MapFunction(
-      [session, callable, num_args = args.size(), num_results = results.size()](
-          Tensors element) -> absl::StatusOr<Tensors> {
-        if (element.size() != num_args) {
-          return InvalidArgument("the function takes ", num_args, " arguments; the element has ",
-                                 element.size(), " components");
-        }
-        Tensors values(num_results);
-        TROUPE_RETURN_IF_ERROR(callable(element, absl::MakeSpan(values)));
-        return values;
-      });
+  return ElementFunction([session, callable, num_args = args.size(), num_results = results.size()](
+                             Tensors element) -> absl::StatusOr<Tensors> {
+    if (element.size() != num_args) {
+      return InvalidArgument("the function takes ", num_args, " arguments; the element has ",
+                             element.size(), " components");
+    }
+    Tensors values(num_results);
+    TROUPE_RETURN_IF_ERROR(callable(element, absl::MakeSpan(values)));
+    return values;
+  });
 }
 
-PlanPtr MapPlan(PlanPtr input, MapFunction function, const MapOptions& options) {
+PlanPtr MapPlan(PlanPtr input, ElementFunction function, const DatasetMapOptions& options) {
   return options.parallel == 1 ? SerialMapPlan(std::move(input), std::move(function), options)
                                : ParallelMapPlan(std::move(input), std::move(function), options);
 }
 
-absl::Status CheckMap(const MapOptions& options) {
+absl::Status CheckMap(const DatasetMapOptions& options) {
   TROUPE_RETURN_IF_ERROR(AtLeast("Map: parallel", 0, options.parallel));
   return AtLeast("Map: skip_bad", 0, options.skip_bad);
 }
@@ -160,30 +158,29 @@ Dataset Dataset::Range(int64_t begin, int64_t end, int64_t step) {
 
 Dataset Dataset::Files(std::string pattern) { return Dataset(data::FilesPlan(std::move(pattern))); }
 
-Dataset Dataset::Records(std::vector<std::string> files, RecordOptions options) {
+Dataset Dataset::Records(std::vector<std::string> files, DatasetRecordOptions options) {
   absl::Status wrong = AtLeast("Records: max_record_bytes", 0, options.max_record_bytes);
   if (wrong.ok()) wrong = AtLeast("Records: skip_bad", 0, options.skip_bad);
   return Dataset().Then(wrong, [&] { return data::RecordsPlan(std::move(files), options); });
 }
 
-Dataset Dataset::TextLines(std::vector<std::string> files, TextOptions options) {
+Dataset Dataset::TextLines(std::vector<std::string> files, DatasetTextOptions options) {
   return Dataset().Then(AtLeast("TextLines: max_line_bytes", 1, options.max_line_bytes),
                         [&] { return data::LinesPlan(std::move(files), options); });
 }
 
-Dataset Dataset::Csv(std::vector<std::string> files, CsvOptions options) {
-  return Dataset().Then(CheckCsv(options), [&] {
-    return data::CsvPlan(std::move(files), std::move(options));
-  });
+Dataset Dataset::Csv(std::vector<std::string> files, DatasetCsvOptions options) {
+  return Dataset().Then(CheckCsv(options),
+                        [&] { return data::CsvPlan(std::move(files), std::move(options)); });
 }
 
-Dataset Dataset::Generate(std::function<Generator(uint64_t pass)> make) {
+Dataset Dataset::Generate(std::function<ElementGenerator(uint64_t pass)> make) {
   return Dataset().Then(
       make != nullptr ? absl::OkStatus() : InvalidArgument("Generate: there is no function"),
       [&] { return data::GeneratorPlan(std::move(make)); });
 }
 
-Dataset Dataset::FromActor(std::string name, ActorSourceOptions options) {
+Dataset Dataset::FromActor(std::string name, DatasetActorSourceOptions options) {
   return Dataset().Then(AtLeast("FromActor: in_flight", 1, options.in_flight),
                         [&] { return data::ActorPlan(std::move(name), options); });
 }
@@ -198,50 +195,52 @@ Dataset Dataset::Zip(std::vector<Dataset> datasets) {
   return Dataset(data::ZipPlan(std::move(plans)));
 }
 
-Dataset Dataset::Map(MapFunction function, MapOptions options) const {
+Dataset Dataset::Map(ElementFunction function, DatasetMapOptions options) const {
   absl::Status wrong = CheckMap(options);
   if (function == nullptr) wrong = InvalidArgument("Map: there is no function");
   return Then(wrong, [&] { return MapPlan(plan_, std::move(function), options); });
 }
 
-Dataset Dataset::Map(std::shared_ptr<Graph> graph, Function function, MapOptions options) const {
+Dataset Dataset::Map(std::shared_ptr<Graph> graph, Function function,
+                     DatasetMapOptions options) const {
   return Then(CheckMap(options), [&] {
     // Iterators have sessions of their own, so that each begins with the same stateful kernels.
-    return data::MakePlan([input = plan_, graph, function, options](const data::Place& place)
-                              -> absl::StatusOr<std::unique_ptr<data::Stage>> {
-      TROUPE_ASSIGN_OR_RETURN(MapFunction map, GraphFunction(*graph, function));
-      return MapPlan(input, std::move(map), options)->Make(place);
-    });
+    return data::MakePlan(
+        [input = plan_, graph, function,
+         options](const data::Place& place) -> absl::StatusOr<std::unique_ptr<data::Stage>> {
+          TROUPE_ASSIGN_OR_RETURN(ElementFunction map, GraphFunction(*graph, function));
+          return MapPlan(input, std::move(map), options)->Make(place);
+        });
   });
 }
 
-Dataset Dataset::Filter(FilterFunction function) const {
+Dataset Dataset::Filter(ElementPredicate function) const {
   return Then(
       function != nullptr ? absl::OkStatus() : InvalidArgument("Filter: there is no function"),
       [&] { return data::FilterPlan(plan_, std::move(function)); });
 }
 
-Dataset Dataset::Shuffle(ShuffleOptions options) const {
+Dataset Dataset::Shuffle(DatasetShuffleOptions options) const {
   return Then(AtLeast("Shuffle: the window", 1, options.window),
               [&] { return data::ShufflePlan(plan_, options); });
 }
 
-Dataset Dataset::Batch(int64_t size, BatchOptions options) const {
+Dataset Dataset::Batch(int64_t size, DatasetBatchOptions options) const {
   return Then(AtLeast("Batch: the size", 1, size),
               [&] { return data::BatchPlan(plan_, size, options.drop_remainder); });
 }
 
-Dataset Dataset::PaddedBatch(int64_t size, PaddedBatchOptions options) const {
+Dataset Dataset::PaddedBatch(int64_t size, DatasetPaddedBatchOptions options) const {
   return Then(AtLeast("PaddedBatch: the size", 1, size),
               [&] { return data::PaddedBatchPlan(plan_, size, std::move(options)); });
 }
 
-Dataset Dataset::Bucket(BucketOptions options) const {
+Dataset Dataset::Bucket(DatasetBucketOptions options) const {
   return Then(CheckBucket(options), [&] { return data::BucketPlan(plan_, std::move(options)); });
 }
 
 Dataset Dataset::Interleave(std::function<absl::StatusOr<Dataset>(const Tensors&)> function,
-                            InterleaveOptions options) const {
+                            DatasetInterleaveOptions options) const {
   absl::Status wrong = AtLeast("Interleave: the cycle", 1, options.cycle);
   if (wrong.ok()) wrong = AtLeast("Interleave: the block", 1, options.block);
   if (wrong.ok()) wrong = AtLeast("Interleave: ahead", 1, options.ahead);
@@ -266,11 +265,11 @@ Dataset Dataset::Skip(int64_t n) const {
 
 Dataset Dataset::Shard(int64_t index, int64_t of) const {
   const bool fits = 0 <= index && index < of && of <= INT32_MAX;
-  return Then(fits ? absl::OkStatus() : InvalidArgument("Shard: there is no shard ", index, " of ", of),
-              [&] {
-                return data::ShardPlan(plan_, static_cast<uint64_t>(index),
-                                       static_cast<uint64_t>(of));
-              });
+  return Then(
+      fits ? absl::OkStatus() : InvalidArgument("Shard: there is no shard ", index, " of ", of),
+      [&] {
+        return data::ShardPlan(plan_, static_cast<uint64_t>(index), static_cast<uint64_t>(of));
+      });
 }
 
 Dataset Dataset::Enumerate() const {
@@ -291,7 +290,7 @@ Dataset Dataset::CacheFile(std::string path) const {
 }
 
 absl::StatusOr<std::unique_ptr<DatasetIterator>> Dataset::MakeIterator(
-    const IteratorOptions& options) const {
+    const DatasetIteratorOptions& options) const {
   TROUPE_RETURN_IF_ERROR(status_);
   TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<data::Root> root, data::Root::Make(*plan_, options));
   return std::unique_ptr<DatasetIterator>(new DatasetIterator(std::move(root)));
@@ -311,14 +310,13 @@ std::string DatasetIterator::StatsText() const { return root_->StatsText(); }
 void DatasetIterator::AddStatsTo(RunMetadata* metadata) const { root_->AddStatsTo(metadata); }
 
 absl::StatusOr<PublishedDataset> PublishDataset(const std::string& name, const Dataset& dataset,
-                                                const IteratorOptions& options) {
+                                                const DatasetIteratorOptions& options) {
   // No step waits for a file.
   const Dataset ahead = dataset.Prefetch();
   TROUPE_RETURN_IF_ERROR(ahead.status());
   TROUPE_RETURN_IF_ERROR(PublishedDatasets::Global()->Add(
       name, [plan = ahead.plan(), options]() -> absl::StatusOr<std::shared_ptr<ElementIterator>> {
-        TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<data::Root> root,
-                                data::Root::Make(*plan, options));
+        TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<data::Root> root, data::Root::Make(*plan, options));
         return std::make_shared<GraphIterator>(std::move(root));
       }));
   return PublishedDataset([name] { PublishedDatasets::Global()->Remove(name); });

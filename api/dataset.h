@@ -46,12 +46,12 @@ using Tensors = std::vector<Tensor>;
 
 /// Functions of the application. They are called by threads of the iterator, several at once where
 /// a stage is parallel. What they throw becomes an error.
-using MapFunction = std::function<absl::StatusOr<Tensors>(Tensors)>;
-using FilterFunction = std::function<absl::StatusOr<bool>(const Tensors&)>;
+using ElementFunction = std::function<absl::StatusOr<Tensors>(Tensors)>;
+using ElementPredicate = std::function<absl::StatusOr<bool>(const Tensors&)>;
 /// The length by which elements are put into buckets.
-using LengthFunction = std::function<absl::StatusOr<int64_t>(const Tensors&)>;
+using ElementLength = std::function<absl::StatusOr<int64_t>(const Tensors&)>;
 /// Gives the next element; false: there is none.
-using Generator = std::function<absl::StatusOr<bool>(Tensors* element)>;
+using ElementGenerator = std::function<absl::StatusOr<bool>(Tensors* element)>;
 
 /// A number that Troupe chooses, and changes as it learns.
 inline constexpr int kAuto = 0;
@@ -59,7 +59,7 @@ inline constexpr int kAuto = 0;
 /// How a file as a whole is compressed.
 enum class FileCompression : uint8_t { kNone, kZlib, kGzip };
 
-struct RecordOptions {
+struct DatasetRecordOptions {
   FileCompression compression = FileCompression::kNone;
   int64_t max_record_bytes = int64_t{1} << 31;  ///< Longer ones are bad.
   /// So many bad records are left out, counted and logged; one more is an error. A record whose
@@ -67,12 +67,12 @@ struct RecordOptions {
   int64_t skip_bad = 0;
 };
 
-struct TextOptions {
+struct DatasetTextOptions {
   FileCompression compression = FileCompression::kNone;
   int64_t max_line_bytes = int64_t{1} << 26;  ///< Longer ones are ResourceExhausted.
 };
 
-struct CsvOptions {
+struct DatasetCsvOptions {
   /// A scalar for each column that the file has: its type (int32, int64, float, double, string),
   /// and the value of an empty field. `Required` gives columns without one.
   Tensors columns;
@@ -84,12 +84,12 @@ struct CsvOptions {
   int64_t max_row_bytes = int64_t{1} << 26;
 };
 
-struct ActorSourceOptions {
+struct DatasetActorSourceOptions {
   int in_flight = 8;  ///< So many elements are asked for at once.
   absl::Duration timeout = absl::InfiniteDuration();
 };
 
-struct MapOptions {
+struct DatasetMapOptions {
   /// Calls at once. 1: by the thread that plays the stages around it. kAuto: as many as there is
   /// use for, up to the threads of the iterator.
   int parallel = 1;
@@ -99,13 +99,13 @@ struct MapOptions {
   int64_t skip_bad = 0;
 };
 
-struct ShuffleOptions {
+struct DatasetShuffleOptions {
   int64_t window = 0;  ///< Elements of which the next one is drawn.
   uint64_t seed = 0;
   bool reshuffle = true;  ///< Another order in each pass (`Repeat`).
 };
 
-struct PaddingOptions {
+struct DatasetPaddingOptions {
   /// For each component the shape that it is padded to, unknown sizes to the largest of the batch;
   /// none: all are unknown.
   std::vector<PartialShape> shapes;
@@ -113,33 +113,33 @@ struct PaddingOptions {
   Tensors values;
 };
 
-struct BatchOptions {
+struct DatasetBatchOptions {
   bool drop_remainder = false;  ///< The last batch is left out if it is smaller.
 };
-struct PaddedBatchOptions {
+struct DatasetPaddedBatchOptions {
   bool drop_remainder = false;
-  PaddingOptions padding;
+  DatasetPaddingOptions padding;
 };
 
-struct BucketOptions {
-  LengthFunction length;
+struct DatasetBucketOptions {
+  ElementLength length;
   /// Ascending: bucket i has lengths less than boundaries[i], the last bucket all others.
   std::vector<int64_t> boundaries;
   /// Of each bucket, one more than boundaries; a single one counts for all.
   std::vector<int64_t> batch_sizes;
-  PaddingOptions padding;
+  DatasetPaddingOptions padding;
   /// What is left of the buckets at the end, the shortest first, is left out.
   bool drop_remainder = false;
 };
 
-struct InterleaveOptions {
-  int cycle = 4;   ///< Datasets that are open at once.
-  int block = 1;   ///< Elements of one before it is the next one's turn.
+struct DatasetInterleaveOptions {
+  int cycle = 4;          ///< Datasets that are open at once.
+  int block = 1;          ///< Elements of one before it is the next one's turn.
   bool parallel = false;  ///< Each is read ahead, by any thread. The order stays the same.
   int ahead = 64;         ///< So many elements of each, then.
 };
 
-struct IteratorOptions {
+struct DatasetIteratorOptions {
   /// Threads that play the stages which are actors; 0: one per core. An iterator without such
   /// stages has none. Elements and their order are the same for any number.
   int threads = 0;
@@ -150,15 +150,15 @@ struct IteratorOptions {
 
 /// What a stage has done so far. A value.
 struct StageStats {
-  std::string name;  ///< "Shuffle(10000)"; stages follow those that they pull from.
-  int depth = 0;     ///< Stages between it and the consumer.
-  int64_t elements = 0;      ///< That it has given.
-  double busy_seconds = 0;   ///< Of its own work, stages before it not counted; estimated.
-  int64_t starved = 0;       ///< Actors: how often there was nothing ready for the consumer.
-  int64_t held = 0;          ///< Actors: elements that are ready,
-  int64_t capacity = 0;      ///< of so many at most; 0: no actor.
-  int parallel = 0;          ///< Calls at once that are allowed just now.
-  int64_t bad = 0;           ///< Elements that were left out as bad.
+  std::string name;         ///< "Shuffle(10000)"; stages follow those that they pull from.
+  int depth = 0;            ///< Stages between it and the consumer.
+  int64_t elements = 0;     ///< That it has given.
+  double busy_seconds = 0;  ///< Of its own work, stages before it not counted; estimated.
+  int64_t starved = 0;      ///< Actors: how often there was nothing ready for the consumer.
+  int64_t held = 0;         ///< Actors: elements that are ready,
+  int64_t capacity = 0;     ///< of so many at most; 0: no actor.
+  int parallel = 0;         ///< Calls at once that are allowed just now.
+  int64_t bad = 0;          ///< Elements that were left out as bad.
 };
 
 /// The elements of a dataset, one after another. Thread-safe: several consumers share the elements.
@@ -215,38 +215,39 @@ class Dataset {
   /// Names of the files that match a pattern when an iterator is made, sorted. NotFound: none.
   static Dataset Files(std::string pattern);
   /// The records of TFRecord files, one file after another: string scalars.
-  static Dataset Records(std::vector<std::string> files, RecordOptions options = {});
+  static Dataset Records(std::vector<std::string> files, DatasetRecordOptions options = {});
   /// The lines of text files, without their ends ("\n" or "\r\n").
-  static Dataset TextLines(std::vector<std::string> files, TextOptions options = {});
+  static Dataset TextLines(std::vector<std::string> files, DatasetTextOptions options = {});
   /// The rows of files of comma-separated values (RFC 4180): a scalar for each column.
-  static Dataset Csv(std::vector<std::string> files, CsvOptions options);
+  static Dataset Csv(std::vector<std::string> files, DatasetCsvOptions options);
   /// What a function gives; `make` makes one for each pass. A restored iterator calls it as often
   /// as before, so it should give the same again. It returns in bounded time.
-  static Dataset Generate(std::function<Generator(uint64_t pass)> make);
+  static Dataset Generate(std::function<ElementGenerator(uint64_t pass)> make);
   /// What the actor answers that is published under this name (api/actors.h), in this process or
   /// the cluster: it is asked with int64 scalars, the pass and the element's number, and answers
   /// the element; an error OutOfRange is the end.
-  static Dataset FromActor(std::string name, ActorSourceOptions options = {});
+  static Dataset FromActor(std::string name, DatasetActorSourceOptions options = {});
   /// Elements of several datasets side by side, until one ends.
   static Dataset Zip(std::vector<Dataset> datasets);
 
   // ---- Stages ----
 
-  Dataset Map(MapFunction function, MapOptions options = {}) const;
-  /// A function of a graph's library, which gets the components as arguments. It is run by a session
-  /// of its own, on one thread a call.
-  Dataset Map(std::shared_ptr<Graph> graph, Function function, MapOptions options = {}) const;
-  Dataset Filter(FilterFunction function) const;
-  Dataset Shuffle(ShuffleOptions options) const;
+  Dataset Map(ElementFunction function, DatasetMapOptions options = {}) const;
+  /// A function of a graph's library, which gets the components as arguments. It is run by a
+  /// session of its own, on one thread a call.
+  Dataset Map(std::shared_ptr<Graph> graph, Function function,
+              DatasetMapOptions options = {}) const;
+  Dataset Filter(ElementPredicate function) const;
+  Dataset Shuffle(DatasetShuffleOptions options) const;
   /// Elements of the same shapes, stacked.
-  Dataset Batch(int64_t size, BatchOptions options = {}) const;
+  Dataset Batch(int64_t size, DatasetBatchOptions options = {}) const;
   /// Elements whose shapes differ in size, padded.
-  Dataset PaddedBatch(int64_t size, PaddedBatchOptions options = {}) const;
+  Dataset PaddedBatch(int64_t size, DatasetPaddedBatchOptions options = {}) const;
   /// Padded batches of elements of about one length: each is given when it is full.
-  Dataset Bucket(BucketOptions options) const;
+  Dataset Bucket(DatasetBucketOptions options) const;
   /// `function` makes a dataset for each element.
   Dataset Interleave(std::function<absl::StatusOr<Dataset>(const Tensors&)> function,
-                     InterleaveOptions options = {}) const;
+                     DatasetInterleaveOptions options = {}) const;
   /// So many passes; -1: without end (unless a pass has no elements).
   Dataset Repeat(int64_t passes = -1) const;
   Dataset Take(int64_t n) const;
@@ -269,7 +270,7 @@ class Dataset {
   const absl::Status& status() const { return status_; }
   /// `status`, or what files and functions say.
   absl::StatusOr<std::unique_ptr<DatasetIterator>> MakeIterator(
-      const IteratorOptions& options = {}) const;
+      const DatasetIteratorOptions& options = {}) const;
 
   /// For stages.
   const std::shared_ptr<const data::Plan>& plan() const { return plan_; }
@@ -278,8 +279,8 @@ class Dataset {
   explicit Dataset(std::shared_ptr<const data::Plan> plan) : plan_(std::move(plan)) {}
   explicit Dataset(absl::Status status) : status_(std::move(status)) {}
   /// The error of this dataset, or `wrong` unless it is OK, or the plan that `make` makes.
-  Dataset Then(absl::Status wrong, const std::function<std::shared_ptr<const data::Plan>()>& make)
-      const;
+  Dataset Then(absl::Status wrong,
+               const std::function<std::shared_ptr<const data::Plan>()>& make) const;
 
   std::shared_ptr<const data::Plan> plan_;
   absl::Status status_;
@@ -303,7 +304,7 @@ class PublishedDataset {
   std::function<void()> end_;
 };
 absl::StatusOr<PublishedDataset> PublishDataset(const std::string& name, const Dataset& dataset,
-                                                const IteratorOptions& options = {});
+                                                const DatasetIteratorOptions& options = {});
 
 }  // namespace troupe
 TROUPE_EXPORT_END

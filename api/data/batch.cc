@@ -27,7 +27,7 @@ absl::StatusOr<Element> StackAll(const Block& elements) {
   return batch;
 }
 
-absl::StatusOr<Element> PadAll(const Block& elements, const PaddingOptions& options) {
+absl::StatusOr<Element> PadAll(const Block& elements, const DatasetPaddingOptions& options) {
   TROUPE_RETURN_IF_ERROR(CheckCounts(elements));
   const size_t n = elements[0].components.size();
   for (const size_t given : {options.shapes.size(), options.values.size()}) {
@@ -47,7 +47,8 @@ absl::StatusOr<Element> PadAll(const Block& elements, const PaddingOptions& opti
 
 class BatchStage final : public StageOverInput {
  public:
-  BatchStage(const Place& place, int64_t size, bool drop_remainder, const PaddingOptions* padding)
+  BatchStage(const Place& place, int64_t size, bool drop_remainder,
+             const DatasetPaddingOptions* padding)
       : StageOverInput(place, StrCat(padding != nullptr ? "PaddedBatch(" : "Batch(", size, ")")),
         size_(static_cast<size_t>(size)),
         drop_remainder_(drop_remainder),
@@ -91,13 +92,13 @@ class BatchStage final : public StageOverInput {
 
   const size_t size_;
   const bool drop_remainder_, padded_;
-  PaddingOptions padding_;
+  DatasetPaddingOptions padding_;
   Block elements_;  ///< Of the batch that is not complete.
 };
 
 class BucketStage final : public StageOverInput {
  public:
-  BucketStage(const Place& place, BucketOptions options)
+  BucketStage(const Place& place, DatasetBucketOptions options)
       : StageOverInput(place, StrCat("Bucket(", options.boundaries.size() + 1, ")")),
         options_(std::move(options)),
         buckets_(options_.boundaries.size() + 1) {}
@@ -158,7 +159,7 @@ class BucketStage final : public StageOverInput {
     StageOverInput::Restore(from);
   }
 
-  const BucketOptions options_;
+  const DatasetBucketOptions options_;
   std::vector<Block> buckets_;
   Block block_;
 };
@@ -167,10 +168,10 @@ class BucketStage final : public StageOverInput {
 
 PlanPtr BatchPlan(PlanPtr input, int64_t size, bool drop_remainder) {
   return PlanOver<BatchStage>(std::move(input), size, drop_remainder,
-                              static_cast<const PaddingOptions*>(nullptr));
+                              static_cast<const DatasetPaddingOptions*>(nullptr));
 }
 
-PlanPtr PaddedBatchPlan(PlanPtr input, int64_t size, PaddedBatchOptions options) {
+PlanPtr PaddedBatchPlan(PlanPtr input, int64_t size, DatasetPaddedBatchOptions options) {
   return MakePlan([input = std::move(input), size, options = std::move(options)](
                       const Place& place) -> absl::StatusOr<std::unique_ptr<Stage>> {
     auto stage =
@@ -180,7 +181,7 @@ PlanPtr PaddedBatchPlan(PlanPtr input, int64_t size, PaddedBatchOptions options)
   });
 }
 
-PlanPtr BucketPlan(PlanPtr input, BucketOptions options) {
+PlanPtr BucketPlan(PlanPtr input, DatasetBucketOptions options) {
   return PlanOver<BucketStage>(std::move(input), std::move(options));
 }
 

@@ -29,7 +29,7 @@ bool ParseNumber(std::string_view text, T* value) {
 
 class CsvStage final : public FilesStage {
  public:
-  CsvStage(const Place& place, std::vector<std::string> files, CsvOptions options)
+  CsvStage(const Place& place, std::vector<std::string> files, DatasetCsvOptions options)
       : FilesStage(place, "Csv", std::move(files), options.compression),
         options_(std::move(options)),
         columns_(options_.columns.size()) {
@@ -146,9 +146,10 @@ class CsvStage final : public FilesStage {
         more = !row.empty();
         if (more) row.remove_prefix(1);
       } else {
-        const auto* const end = row.empty() ? nullptr
-                                            : static_cast<const char*>(std::memchr(
-                                                  row.data(), options_.delimiter, row.size()));
+        const auto* const end =
+            row.empty()
+                ? nullptr
+                : static_cast<const char*>(std::memchr(row.data(), options_.delimiter, row.size()));
         more = end != nullptr;
         field = more ? row.substr(0, static_cast<size_t>(end - row.data())) : row;
         row.remove_prefix(field.size() + (more ? 1 : 0));
@@ -213,7 +214,7 @@ class CsvStage final : public FilesStage {
     return absl::OkStatus();
   }
 
-  const CsvOptions options_;
+  const DatasetCsvOptions options_;
   std::vector<Column> columns_;
   std::vector<int> selected_;
   std::string unquoted_;
@@ -221,7 +222,7 @@ class CsvStage final : public FilesStage {
 
 }  // namespace
 
-PlanPtr CsvPlan(std::vector<std::string> files, CsvOptions options) {
+PlanPtr CsvPlan(std::vector<std::string> files, DatasetCsvOptions options) {
   return MakePlan([files = std::move(files), options = std::move(options)](
                       const Place& place) -> absl::StatusOr<std::unique_ptr<Stage>> {
     return std::make_unique<CsvStage>(place, files, options);

@@ -33,7 +33,8 @@ void Flow::Submit(PoolTask* task) {
   // Under the lock: others may submit while the flow is stopped.
   std::lock_guard<std::mutex> lock(mutex_);
   if (closed_) return;
-  if (pool_ == nullptr) pool_ = std::make_unique<ComputePool>(threads_ + 1);  // It counts its caller.
+  if (pool_ == nullptr)
+    pool_ = std::make_unique<ComputePool>(threads_ + 1);  // It counts its caller.
   pool_->Submit(task);
 }
 

@@ -74,8 +74,8 @@ class Flow {
   std::vector<Meter*> meters_;
 };
 
-/// An actor without a queue: all that it can be told is to look again at what it shares with others.
-/// Played by one thread at a time, a thread of the flow unless it says otherwise.
+/// An actor without a queue: all that it can be told is to look again at what it shares with
+/// others. Played by one thread at a time, a thread of the flow unless it says otherwise.
 class Activity : public PoolTask {
  public:
   explicit Activity(Flow* flow);

@@ -12,7 +12,7 @@ using DatasetFunction = std::function<absl::StatusOr<Dataset>(const Tensors&)>;
 
 class InterleaveStage final : public StageOverInput {
  public:
-  InterleaveStage(const Place& place, DatasetFunction function, InterleaveOptions options)
+  InterleaveStage(const Place& place, DatasetFunction function, DatasetInterleaveOptions options)
       : StageOverInput(place, StrCat("Interleave(", options.cycle, ", ", options.block, ")")),
         function_(std::move(function)),
         options_(options),
@@ -62,8 +62,8 @@ class InterleaveStage final : public StageOverInput {
       }
       empty = 0;
       const size_t before = out->size();
-      const size_t n = std::min(limit - (before - begin),
-                                static_cast<size_t>(options_.block) - given_);
+      const size_t n =
+          std::min(limit - (before - begin), static_cast<size_t>(options_.block) - given_);
       TROUPE_ASSIGN_OR_RETURN(const Progress progress, open.stage->Pull(n, out));
       if (progress == Progress::kPending) break;
       if (progress == Progress::kEnd) {
@@ -151,7 +151,7 @@ class InterleaveStage final : public StageOverInput {
   }
 
   const DatasetFunction function_;
-  const InterleaveOptions options_;
+  const DatasetInterleaveOptions options_;
   std::vector<Open> open_;
   std::vector<std::unique_ptr<Stage>> closed_;
   Block block_;
@@ -164,7 +164,7 @@ class InterleaveStage final : public StageOverInput {
 
 }  // namespace
 
-PlanPtr InterleavePlan(PlanPtr input, DatasetFunction function, InterleaveOptions options) {
+PlanPtr InterleavePlan(PlanPtr input, DatasetFunction function, DatasetInterleaveOptions options) {
   return PlanOver<InterleaveStage>(std::move(input), std::move(function), options);
 }
 

@@ -82,7 +82,7 @@ class NumbersStage final : public Stage {
 
 class GeneratorStage final : public Stage {
  public:
-  GeneratorStage(const Place& place, std::function<Generator(uint64_t pass)> make)
+  GeneratorStage(const Place& place, std::function<ElementGenerator(uint64_t pass)> make)
       : Stage(place.player, place.parent, "Generate"), make_(std::move(make)) {}
   void Start(uint64_t pass) override {
     pass_ = pass;
@@ -125,8 +125,8 @@ class GeneratorStage final : public Stage {
     given_ = again_ = from->Number();
   }
 
-  const std::function<Generator(uint64_t pass)> make_;
-  Generator generator_;
+  const std::function<ElementGenerator(uint64_t pass)> make_;
+  ElementGenerator generator_;
   uint64_t pass_ = 0, given_ = 0;
   uint64_t again_ = 0;  ///< Elements that were given before the position was saved.
   bool ended_ = false;
@@ -136,7 +136,7 @@ class GeneratorStage final : public Stage {
 /// come: what they need is shared with them.
 class ActorStage final : public Stage {
  public:
-  ActorStage(const Place& place, std::string actor, ActorSourceOptions options)
+  ActorStage(const Place& place, std::string actor, DatasetActorSourceOptions options)
       : Stage(place.player, place.parent, StrCat("FromActor(", actor, ")")),
         actor_name_(std::move(actor)),
         options_(options),
@@ -207,17 +207,17 @@ class ActorStage final : public Stage {
       answers_->waiting.emplace_back();
       round = answers_->round;
     }
-    actor.Ask({Tensor::Scalar(static_cast<int64_t>(pass_)),
-               Tensor::Scalar(static_cast<int64_t>(asked_))},
-              options_.timeout,
-              [answers = answers_, round, number = asked_](absl::StatusOr<Tensors> tensors) {
-                std::lock_guard<std::mutex> lock(answers->mutex);
-                if (answers->player == nullptr || answers->round != round) return;
-                Answer& answer = answers->waiting[number - answers->first];
-                answer.there = true;
-                answer.tensors = std::move(tensors);
-                if (number == answers->first) answers->player->Wake();
-              });
+    actor.Ask(
+        {Tensor::Scalar(static_cast<int64_t>(pass_)), Tensor::Scalar(static_cast<int64_t>(asked_))},
+        options_.timeout,
+        [answers = answers_, round, number = asked_](absl::StatusOr<Tensors> tensors) {
+          std::lock_guard<std::mutex> lock(answers->mutex);
+          if (answers->player == nullptr || answers->round != round) return;
+          Answer& answer = answers->waiting[number - answers->first];
+          answer.there = true;
+          answer.tensors = std::move(tensors);
+          if (number == answers->first) answers->player->Wake();
+        });
   }
 
   absl::Status Save(PositionWriter* to) override {
@@ -231,7 +231,7 @@ class ActorStage final : public Stage {
   }
 
   const std::string actor_name_;
-  const ActorSourceOptions options_;
+  const DatasetActorSourceOptions options_;
   const std::shared_ptr<Answers> answers_;
   uint64_t pass_ = 0;
   uint64_t next_ = 0, asked_ = 0;  ///< Numbers of elements.
@@ -266,24 +266,23 @@ PlanPtr FilesPlan(std::string pattern) {
   return MakePlan([pattern = std::move(pattern)](
                       const Place& place) -> absl::StatusOr<std::unique_ptr<Stage>> {
     TROUPE_ASSIGN_OR_RETURN(FileSystem * file_system, FileSystems().Find(pattern));
-    TROUPE_ASSIGN_OR_RETURN(const std::vector<std::string> files,
-                            MatchFiles(file_system, pattern));
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<std::string> files, MatchFiles(file_system, pattern));
     if (files.empty()) return absl::NotFoundError(StrCat("no file matches ", pattern));
     return std::make_unique<TensorsStage>(
         place, Tensors{Tensor::Vector<std::string>(absl::MakeConstSpan(files))});
   });
 }
 
-PlanPtr GeneratorPlan(std::function<Generator(uint64_t pass)> make) {
-  return MakePlan([make = std::move(make)](
-                      const Place& place) -> absl::StatusOr<std::unique_ptr<Stage>> {
-    return std::make_unique<GeneratorStage>(place, make);
-  });
+PlanPtr GeneratorPlan(std::function<ElementGenerator(uint64_t pass)> make) {
+  return MakePlan(
+      [make = std::move(make)](const Place& place) -> absl::StatusOr<std::unique_ptr<Stage>> {
+        return std::make_unique<GeneratorStage>(place, make);
+      });
 }
 
-PlanPtr ActorPlan(std::string name, ActorSourceOptions options) {
-  return MakePlan([name = std::move(name), options](
-                      const Place& place) -> absl::StatusOr<std::unique_ptr<Stage>> {
+PlanPtr ActorPlan(std::string name, DatasetActorSourceOptions options) {
+  return MakePlan([name = std::move(name),
+                   options](const Place& place) -> absl::StatusOr<std::unique_ptr<Stage>> {
     return std::make_unique<ActorStage>(place, name, options);
   });
 }

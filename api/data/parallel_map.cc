@@ -10,12 +10,12 @@
 namespace troupe::data {
 namespace {
 
-/// The activity pulls elements, in pieces, and has each piece mapped by a task of its own; the stage
-/// gives the results of the first piece, or of any that is done. Credits are pieces: those that are
-/// being mapped, and as many that are done.
+/// The activity pulls elements, in pieces, and has each piece mapped by a task of its own; the
+/// stage gives the results of the first piece, or of any that is done. Credits are pieces: those
+/// that are being mapped, and as many that are done.
 class ParallelMapStage final : public Stage, public Activity {
  public:
-  ParallelMapStage(const Place& place, MapFunction function, MapOptions options)
+  ParallelMapStage(const Place& place, ElementFunction function, DatasetMapOptions options)
       : Stage(place.player, place.parent, StrCat("Map(parallel ", options.parallel, ")")),
         Activity(place.flow()),
         function_(std::move(function)),
@@ -62,7 +62,8 @@ class ParallelMapStage final : public Stage, public Activity {
     bool dropped = false;  ///< Nobody wants it any more: it belongs to its task.
   };
 
-  static constexpr uint64_t kPieceNs = 200'000;  ///< What a piece should take: many times a wake-up.
+  static constexpr uint64_t kPieceNs =
+      200'000;  ///< What a piece should take: many times a wake-up.
   static constexpr size_t kMostElements = 64;
 
   // ---- The stage ----
@@ -79,12 +80,12 @@ class ParallelMapStage final : public Stage, public Activity {
         status = Give(piece, limit - (out->size() - begin), out);
       }
       if (!status.ok()) {
-        progress = Stage::Named(status);
+        progress = status;
       } else if (out->size() == begin) {
         progress = Nothing();
       }
-      Stage::meter()->SetFullness(static_cast<int64_t>(NumDone()),
-                                  static_cast<int64_t>(parallel_), parallel_);
+      Stage::meter()->SetFullness(static_cast<int64_t>(NumDone()), static_cast<int64_t>(parallel_),
+                                  parallel_);
     }
     Wake();
     return progress;
@@ -109,7 +110,7 @@ class ParallelMapStage final : public Stage, public Activity {
       for (; piece->next_bad < piece->bad.size(); ++piece->next_bad) {
         const auto& [before, why] = piece->bad[piece->next_bad];
         if (before > piece->next) break;
-        TROUPE_RETURN_IF_ERROR(CountBad(why, options_.skip_bad, &bad_, Stage::meter()));
+        TROUPE_RETURN_IF_ERROR(CountBad(Stage::Named(why), options_.skip_bad, &bad_, Stage::meter()));
       }
       if (piece->next == piece->elements.size()) break;
       if (limit-- == 0) return absl::OkStatus();
@@ -264,8 +265,8 @@ class ParallelMapStage final : public Stage, public Activity {
     if (started_) input_->RestorePosition(from);
   }
 
-  const MapFunction function_;
-  const MapOptions options_;
+  const ElementFunction function_;
+  const DatasetMapOptions options_;
   const bool auto_;
   std::unique_ptr<Stage> input_;  ///< Of the activity, once it is started.
   std::mutex mutex_;
@@ -282,9 +283,9 @@ class ParallelMapStage final : public Stage, public Activity {
 
 }  // namespace
 
-PlanPtr ParallelMapPlan(PlanPtr input, MapFunction function, MapOptions options) {
-  return MakePlan([input = std::move(input), function = std::move(function), options](
-                      const Place& place) -> absl::StatusOr<std::unique_ptr<Stage>> {
+PlanPtr ParallelMapPlan(PlanPtr input, ElementFunction function, DatasetMapOptions options) {
+  return MakePlan([input = std::move(input), function = std::move(function),
+                   options](const Place& place) -> absl::StatusOr<std::unique_ptr<Stage>> {
     auto stage = std::make_unique<ParallelMapStage>(place, function, options);
     TROUPE_RETURN_IF_ERROR(stage->Init(*input));
     return stage;

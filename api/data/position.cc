@@ -82,8 +82,8 @@ std::string_view PositionReader::Text() {
 void PositionReader::Expect(std::string_view text) {
   const std::string_view found = Text();
   if (!status_.ok() || found == text) return;
-  status_ = InvalidArgument("the position is that of another pipeline: it has ", found.substr(0, 80),
-                            " where this one has ", text);
+  status_ = InvalidArgument("the position is that of another pipeline: it has ",
+                            found.substr(0, 80), " where this one has ", text);
   bytes_ = {};
 }
 

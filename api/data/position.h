@@ -51,8 +51,6 @@ class PositionReader {
   bool at_end() const { return bytes_.empty(); }
 
  private:
-
-
   std::string_view bytes_;
   absl::Status status_;
 };

@@ -14,7 +14,7 @@ namespace {
 /// docs/formats.md: length, its checksum, the record, its checksum.
 class RecordsStage final : public FilesStage {
  public:
-  RecordsStage(const Place& place, std::vector<std::string> files, RecordOptions options)
+  RecordsStage(const Place& place, std::vector<std::string> files, DatasetRecordOptions options)
       : FilesStage(place, "Records", std::move(files), options.compression), options_(options) {}
 
  private:
@@ -28,19 +28,21 @@ class RecordsStage final : public FilesStage {
     for (size_t i = 0; i < limit; ++i) {
       TROUPE_ASSIGN_OR_RETURN(size_t n, file->Need(kHeaderBytes));
       if (n == 0) return false;
-      if (n < kHeaderBytes) return Damaged(*file, StrCat("its header is cut off after ", n, " bytes"));
+      if (n < kHeaderBytes)
+        return Damaged(*file, StrCat("its header is cut off after ", n, " bytes"));
       const auto length = DecodeFixed<uint64_t>(file->data());
       if (!ChecksumFits(file->data(), sizeof(length), file->data() + sizeof(length))) {
         return Damaged(*file, "the checksum of its length is wrong");
       }
       if (length > static_cast<uint64_t>(options_.max_record_bytes)) {
-        return Bad(absl::ResourceExhaustedError(
-            StrCat(path(), ", record at byte ", file->offset(), ": it has ", length,
-                   " bytes; at most ", options_.max_record_bytes, " are allowed")));
+        return Bad(absl::ResourceExhaustedError(StrCat(path(), ", record at byte ", file->offset(),
+                                                       ": it has ", length, " bytes; at most ",
+                                                       options_.max_record_bytes, " are allowed")));
       }
       const size_t whole = kHeaderBytes + static_cast<size_t>(length) + kTrailerBytes;
       TROUPE_ASSIGN_OR_RETURN(n, file->Need(whole));
-      if (n < whole) return Damaged(*file, StrCat("it is cut off: ", whole - n, " bytes are missing"));
+      if (n < whole)
+        return Damaged(*file, StrCat("it is cut off: ", whole - n, " bytes are missing"));
       const char* const record = file->data() + kHeaderBytes;
       if (ChecksumFits(record, static_cast<size_t>(length), record + length)) {
         out->push_back(BytesElement(file->buffer(), record, static_cast<size_t>(length)));
@@ -53,8 +55,7 @@ class RecordsStage final : public FilesStage {
   }
 
   absl::StatusOr<bool> Damaged(const FileBytes& file, std::string_view what) {
-    return Bad(
-        absl::DataLossError(StrCat(path(), ", record at byte ", file.offset(), ": ", what)));
+    return Bad(absl::DataLossError(StrCat(path(), ", record at byte ", file.offset(), ": ", what)));
   }
   /// False: nothing more of the file can be read.
   absl::StatusOr<bool> Bad(const absl::Status& why) {
@@ -71,13 +72,13 @@ class RecordsStage final : public FilesStage {
     FilesStage::Restore(from);
   }
 
-  const RecordOptions options_;
+  const DatasetRecordOptions options_;
   int64_t bad_ = 0;
 };
 
 class LinesStage final : public FilesStage {
  public:
-  LinesStage(const Place& place, std::vector<std::string> files, TextOptions options)
+  LinesStage(const Place& place, std::vector<std::string> files, DatasetTextOptions options)
       : FilesStage(place, "TextLines", std::move(files), options.compression), options_(options) {}
 
  private:
@@ -110,24 +111,24 @@ class LinesStage final : public FilesStage {
     return true;
   }
 
-  const TextOptions options_;
+  const DatasetTextOptions options_;
 };
 
 template <typename S, typename Options>
 PlanPtr PlanOfFiles(std::vector<std::string> files, Options options) {
-  return MakePlan([files = std::move(files), options](
-                      const Place& place) -> absl::StatusOr<std::unique_ptr<Stage>> {
+  return MakePlan([files = std::move(files),
+                   options](const Place& place) -> absl::StatusOr<std::unique_ptr<Stage>> {
     return std::make_unique<S>(place, files, options);
   });
 }
 
 }  // namespace
 
-PlanPtr RecordsPlan(std::vector<std::string> files, RecordOptions options) {
+PlanPtr RecordsPlan(std::vector<std::string> files, DatasetRecordOptions options) {
   return PlanOfFiles<RecordsStage>(std::move(files), options);
 }
 
-PlanPtr LinesPlan(std::vector<std::string> files, TextOptions options) {
+PlanPtr LinesPlan(std::vector<std::string> files, DatasetTextOptions options) {
   return PlanOfFiles<LinesStage>(std::move(files), options);
 }
 

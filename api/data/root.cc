@@ -21,7 +21,7 @@ constexpr std::string_view kMagic = "troupe dataset position 1";
 /// Of those whose callbacks this thread calls just now, the last one.
 constinit thread_local const Root* played_here = nullptr;
 
-int ThreadsOf(const IteratorOptions& options) {
+int ThreadsOf(const DatasetIteratorOptions& options) {
   if (options.threads > 0) return options.threads;
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
@@ -45,7 +45,7 @@ class Ending final : public PoolTask {
 
 }  // namespace
 
-Root::Root(const IteratorOptions& options)
+Root::Root(const DatasetIteratorOptions& options)
     : OwnFlow{{ThreadsOf(options), TimeSource::System()}},
       Activity(&flow_of_root),
       options_(options),
@@ -54,7 +54,8 @@ Root::Root(const IteratorOptions& options)
           std::clamp(options.log_every, absl::Milliseconds(1), absl::Hours(10000))))),
       next_log_ns_(begin_ns_ + log_every_ns_) {}
 
-absl::StatusOr<std::shared_ptr<Root>> Root::Make(const Plan& plan, const IteratorOptions& options) {
+absl::StatusOr<std::shared_ptr<Root>> Root::Make(const Plan& plan,
+                                                 const DatasetIteratorOptions& options) {
   std::shared_ptr<Root> root(new Root(options));
   TROUPE_ASSIGN_OR_RETURN(root->stage_, plan.Make({root.get(), nullptr}));
   return root;

@@ -24,7 +24,7 @@ struct OwnFlow {
 class Root final : private OwnFlow, public Activity {
  public:
   static absl::StatusOr<std::shared_ptr<Root>> Make(const Plan& plan,
-                                                    const IteratorOptions& options);
+                                                    const DatasetIteratorOptions& options);
   /// Stops it, and destroys it as soon as nobody plays.
   static void End(std::shared_ptr<Root> root);
 
@@ -50,7 +50,7 @@ class Root final : private OwnFlow, public Activity {
     bool over = false;
   };
 
-  explicit Root(const IteratorOptions& options);
+  explicit Root(const DatasetIteratorOptions& options);
 
   void Play() noexcept override;
   void Schedule() override;
@@ -60,7 +60,7 @@ class Root final : private OwnFlow, public Activity {
   void LogSometimes();
   bool PlaysHere() const;
 
-  const IteratorOptions options_;
+  const DatasetIteratorOptions options_;
   const uint64_t begin_ns_;
   const uint64_t log_every_ns_;
   uint64_t next_log_ns_;
@@ -72,10 +72,10 @@ class Root final : private OwnFlow, public Activity {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<Request>> line_;
-  Block kept_;             ///< What was pulled for a request that was forgotten.
-  absl::Status over_;      ///< Why there is nothing more: cancelled, or its position is no good.
+  Block kept_;         ///< What was pulled for a request that was forgotten.
+  absl::Status over_;  ///< Why there is nothing more: cancelled, or its position is no good.
   uint64_t last_id_ = 0;
-  int waiting_ = 0;        ///< Threads in `Next`.
+  int waiting_ = 0;           ///< Threads in `Next`.
   bool play_wanted_ = false;  ///< One of them shall play.
 };
 

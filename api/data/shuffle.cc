@@ -9,7 +9,7 @@ namespace {
 
 class ShuffleStage final : public StageOverInput {
  public:
-  ShuffleStage(const Place& place, ShuffleOptions options)
+  ShuffleStage(const Place& place, DatasetShuffleOptions options)
       : StageOverInput(place, StrCat("Shuffle(", options.window, ")")), options_(options) {}
   void Start(uint64_t pass) override {
     window_.clear();
@@ -66,7 +66,7 @@ class ShuffleStage final : public StageOverInput {
 
   static constexpr size_t kPulled = 256;
 
-  const ShuffleOptions options_;
+  const DatasetShuffleOptions options_;
   Draw draw_{0};
   Block window_, block_;
   bool ended_ = false;
@@ -74,7 +74,7 @@ class ShuffleStage final : public StageOverInput {
 
 }  // namespace
 
-PlanPtr ShufflePlan(PlanPtr input, ShuffleOptions options) {
+PlanPtr ShufflePlan(PlanPtr input, DatasetShuffleOptions options) {
   return PlanOver<ShuffleStage>(std::move(input), options);
 }
 

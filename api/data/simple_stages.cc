@@ -11,7 +11,7 @@ namespace {
 
 class FilterStage final : public StageOverInput {
  public:
-  FilterStage(const Place& place, FilterFunction function)
+  FilterStage(const Place& place, ElementPredicate function)
       : StageOverInput(place, "Filter"), function_(std::move(function)) {}
 
  private:
@@ -26,8 +26,7 @@ class FilterStage final : public StageOverInput {
       }
       for (Element& element : block_) {
         // Both share the tensors.
-        absl::StatusOr<bool> keep =
-            CatchExceptions([&] { return function_(ToTensors(element)); });
+        absl::StatusOr<bool> keep = CatchExceptions([&] { return function_(ToTensors(element)); });
         if (!keep.ok()) return Named(keep.status());
         if (*keep) out->push_back(std::move(element));
       }
@@ -35,13 +34,13 @@ class FilterStage final : public StageOverInput {
     }
   }
 
-  const FilterFunction function_;
+  const ElementPredicate function_;
   Block block_;
 };
 
 class MapStage final : public StageOverInput {
  public:
-  MapStage(const Place& place, MapFunction function, MapOptions options)
+  MapStage(const Place& place, ElementFunction function, DatasetMapOptions options)
       : StageOverInput(place, "Map"), function_(std::move(function)), options_(options) {}
 
  private:
@@ -72,8 +71,8 @@ class MapStage final : public StageOverInput {
     StageOverInput::Restore(from);
   }
 
-  const MapFunction function_;
-  const MapOptions options_;
+  const ElementFunction function_;
+  const DatasetMapOptions options_;
   Block block_;
   int64_t bad_ = 0;
 };
@@ -220,7 +219,8 @@ class RepeatStage final : public StageOverInput {
       if (!some_) break;
       ++epoch_;
       some_ = false;
-      if (passes_ < 0 || epoch_ < static_cast<uint64_t>(passes_)) input()->Start(Mix(pass_, epoch_));
+      if (passes_ < 0 || epoch_ < static_cast<uint64_t>(passes_))
+        input()->Start(Mix(pass_, epoch_));
     }
     return Progress::kEnd;
   }
@@ -311,7 +311,7 @@ class ZipStage final : public Stage {
 
 }  // namespace
 
-absl::StatusOr<Element> CallMap(const MapFunction& function, Element element) {
+absl::StatusOr<Element> CallMap(const ElementFunction& function, Element element) {
   absl::StatusOr<Tensors> result =
       CatchExceptions([&] { return function(ToTensors(std::move(element))); });
   if (!result.ok()) return result.status();
@@ -325,14 +325,14 @@ absl::Status CountBad(const absl::Status& why, int64_t most, int64_t* bad, Meter
   }
   meter->SetBad(++*bad);
   WriteLog(LogLevel::kWarning, "", {"dataset_bad_element", meter->name()},
-           "A bad element is left out, the ", *bad, ". of at most ", most, ": ", why.ToString());
+           "Bad element ", *bad, " of at most ", most, " is left out: ", why.ToString());
   return absl::OkStatus();
 }
 
-PlanPtr FilterPlan(PlanPtr input, FilterFunction function) {
+PlanPtr FilterPlan(PlanPtr input, ElementPredicate function) {
   return PlanOver<FilterStage>(std::move(input), std::move(function));
 }
-PlanPtr SerialMapPlan(PlanPtr input, MapFunction function, MapOptions options) {
+PlanPtr SerialMapPlan(PlanPtr input, ElementFunction function, DatasetMapOptions options) {
   return PlanOver<MapStage>(std::move(input), std::move(function), options);
 }
 PlanPtr TakePlan(PlanPtr input, uint64_t n) {

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/numeric/int128.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "api/data/element.h"
 #include "api/data/flow.h"
-#include "absl/numeric/int128.h"
 #include "api/data/position.h"
 #include "devices/status_macros.h"
 
@@ -123,8 +123,8 @@ class StageOverInput : public Stage {
 /// The plan of a `StageOverInput`: `S(place, args...)`.
 template <typename S, typename... Args>
 PlanPtr PlanOver(PlanPtr input, Args... args) {
-  return MakePlan([input = std::move(input), args...](
-                      const Place& place) -> absl::StatusOr<std::unique_ptr<Stage>> {
+  return MakePlan([input = std::move(input),
+                   args...](const Place& place) -> absl::StatusOr<std::unique_ptr<Stage>> {
     auto stage = std::make_unique<S>(place, args...);
     TROUPE_RETURN_IF_ERROR(stage->Init(*input));
     return stage;
@@ -146,9 +146,7 @@ class Draw {
   explicit Draw(uint64_t state) : state_(state) {}
   /// Less than `n` (Lemire, "Fast random integer generation in an interval", 2019, without its
   /// rejections: n is far below 2^64).
-  uint64_t Below(uint64_t n) {
-    return absl::Uint128High64(absl::uint128(Mix(state_++, 0)) * n);
-  }
+  uint64_t Below(uint64_t n) { return absl::Uint128High64(absl::uint128(Mix(state_++, 0)) * n); }
   uint64_t state() const { return state_; }
 
  private:

@@ -36,8 +36,9 @@ REGISTER_OP("DatasetIteratorInitialize")
     .Signature("iterator: resource ->")
     .SetIsStateful()
     .SetShapeFn(NoOutputs)
-    .Doc("Begins anew. Who waits for an element gets Cancelled. An iterator that is not initialized "
-         "begins when it is first used.");
+    .Doc(
+        "Begins anew. Who waits for an element gets Cancelled. An iterator that is not initialized "
+        "begins when it is first used.");
 
 REGISTER_OP("DatasetIteratorNext")
     .Signature("iterator: resource -> components: output_types")
@@ -45,8 +46,9 @@ REGISTER_OP("DatasetIteratorNext")
     .Attr("output_shapes: list(shape) >= 0 = []")
     .SetIsStateful()
     .SetShapeFn(NextShape)
-    .Doc("The components of the next element, each as it was announced; OutOfRange if there is "
-         "none.");
+    .Doc(
+        "The components of the next element, each as it was announced; OutOfRange if there is "
+        "none.");
 
 REGISTER_OP("DatasetIteratorSave")
     .Signature("iterator: resource -> position: string")

@@ -41,12 +41,11 @@ class MakeIterator final : public Kernel, public ResumableKernel {
     if (ctx.resources() == nullptr) {
       return absl::FailedPreconditionError("the step has no containers");
     }
-    TROUPE_ASSIGN_OR_RETURN(
-        const RefPtr<Resource> found,
-        ctx.resources()->FindOrCreate(
-            container_, name_, [this]() -> absl::StatusOr<RefPtr<Resource>> {
-              return RefPtr<Resource>(MakeRef<IteratorResource>(dataset_));
-            }));
+    TROUPE_ASSIGN_OR_RETURN(const RefPtr<Resource> found,
+                            ctx.resources()->FindOrCreate(
+                                container_, name_, [this]() -> absl::StatusOr<RefPtr<Resource>> {
+                                  return RefPtr<Resource>(MakeRef<IteratorResource>(dataset_));
+                                }));
     auto* iterator = dynamic_cast<IteratorResource*>(found.get());
     if (iterator == nullptr || iterator->dataset() != dataset_) {
       return InvalidArgument("the resource is ", found->DebugString(), ", not an iterator of the ",
@@ -111,13 +110,12 @@ class NextElement final : public AsyncKernel {
     if (!iterator.ok()) return done(iterator.status());
     const auto waiting = std::make_shared<Waiting>(&ctx, done, *iterator, expected_);
     CancellationToken* const token = ctx.cancellation();
-    if (!token->Register([waiting, token] { waiting->Cancel(token); },
-                         &waiting->callback)) {
+    if (!token->Register([waiting, token] { waiting->Cancel(token); }, &waiting->callback)) {
       return done(token->status());
     }
     try {
-      const uint64_t request = (*iterator)->NextAsync(
-          [waiting](absl::StatusOr<bool> more, std::vector<Tensor> element) {
+      const uint64_t request =
+          (*iterator)->NextAsync([waiting](absl::StatusOr<bool> more, std::vector<Tensor> element) {
             waiting->OnElement(std::move(more), std::move(element));
           });
       waiting->request = request;
@@ -206,10 +204,8 @@ class IteratorWork : public AsyncKernel {
       }
     }
     OnFileThread(ctx, done,
-                 [work = GetWork(), resource = *std::move(resource),
-                  input = std::move(input)](const std::function<bool()>&) {
-                   return work(*resource, input);
-                 });
+                 [work = GetWork(), resource = *std::move(resource), input = std::move(input)](
+                     const std::function<bool()>&) { return work(*resource, input); });
   }
 
  protected:

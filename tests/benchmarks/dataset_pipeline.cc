@@ -59,9 +59,8 @@ Function Parse(const Scope& s) {
       s, "Parse", {ElementType::kString}, [](const Scope& body, absl::Span<const Output> args) {
         const Output none = ops::Const(body, Tensor::Vector<std::string>({}));
         const Output keys = ops::Const(body, Tensor::Vector<std::string>({"image", "label"}));
-        const std::vector<Output> defaults = {
-            ops::Const(body, Tensor::Vector<std::string>({})),
-            ops::Const(body, Tensor::Vector<int64_t>({}))};
+        const std::vector<Output> defaults = {ops::Const(body, Tensor::Vector<std::string>({})),
+                                              ops::Const(body, Tensor::Vector<int64_t>({}))};
         Node* const parsed = body.AddNode("ParseExampleV2", [&](ScopedSpec& spec) {
           spec.Input(args[0]).Input(none).Input(none).Input(keys).Input(none);
           spec.Input(absl::MakeConstSpan(defaults));
@@ -82,7 +81,7 @@ absl::StatusOr<Dataset> Make(const std::string& what, const std::string& folder,
     return Dataset::TextLines({folder + "/lines.txt"}).Repeat().Batch(kBatch).Prefetch();
   }
   if (what == "csv") {
-    CsvOptions columns;
+    DatasetCsvOptions columns;
     columns.columns = {Tensor::Scalar<int32_t>(0), Tensor::Scalar<float>(0),
                        Tensor::Scalar<float>(0), Tensor::Scalar(""), Tensor::Scalar<int64_t>(0)};
     return Dataset::Csv({folder + "/rows.csv"}, columns).Repeat().Batch(kBatch).Prefetch();

@@ -21,23 +21,23 @@ namespace {
 
 using testing::All;
 using testing::Begin;
+using ::testing::HasSubstr;
 using testing::Take;
 using testing::TempFolder;
-using ::testing::HasSubstr;
 using Code = absl::StatusCode;
 
 TEST(DatasetErrorsTest, StagesSayWhatIsWrongWithThem) {
   const Dataset some = Dataset::Range(0, 3);
-  CsvOptions csv;
+  DatasetCsvOptions csv;
   csv.columns = {Tensor::Scalar<float>(0)};
   csv.select = {1};
-  BucketOptions bucket;
+  DatasetBucketOptions bucket;
   bucket.length = [](const Tensors&) -> absl::StatusOr<int64_t> { return 1; };
   bucket.batch_sizes = {1, 2};
   for (const auto& [dataset, what] : std::vector<std::pair<Dataset, std::string>>{
            {some.Batch(0), "Batch: the size is 0; it must be at least 1"},
            {some.Shuffle({}), "Shuffle: the window is 0"},
-           {some.Map(MapFunction()), "Map: there is no function"},
+           {some.Map(ElementFunction()), "Map: there is no function"},
            {some.Repeat(-2), "Repeat: passes is -2"},
            {some.Shard(2, 2), "Shard: there is no shard 2 of 2"},
            {some.Batch(0).Map([](Tensors t) { return t; }).Prefetch(), "Batch: the size"},
@@ -77,14 +77,14 @@ TEST(DatasetErrorsTest, FunctionsThatFail) {
         EXPECT_EQ(iterator->Save().status(), status);
       }
       // Left out, up to a limit.
-      const auto two = Begin(
-          Dataset::Range(0, 30).Map(fails, {.parallel = parallel, .skip_bad = 2}));
+      const auto two =
+          Begin(Dataset::Range(0, 30).Map(fails, {.parallel = parallel, .skip_bad = 2}));
       absl::Status status;
       EXPECT_EQ(Take(*two, 100, &status).size(), 25u);
       EXPECT_THAT(std::string(status.message()), HasSubstr("after 2 bad elements"));
       EXPECT_EQ(two->Stats()[0].bad, 2);
-      const auto three = Begin(
-          Dataset::Range(0, 30).Map(fails, {.parallel = parallel, .skip_bad = 3}));
+      const auto three =
+          Begin(Dataset::Range(0, 30).Map(fails, {.parallel = parallel, .skip_bad = 3}));
       EXPECT_EQ(Take(*three, 100).size(), 27u);
     }
   }
@@ -111,11 +111,11 @@ TEST(DatasetErrorsTest, BatchesOfWhatDoesNotFit) {
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("Batch(2): component 0 of an element is float[3], that of the first of its "
                         "batch float[2]"));
-  PaddedBatchOptions narrow;
+  DatasetPaddedBatchOptions narrow;
   narrow.padding.shapes = {PartialShape({3})};
   EXPECT_EQ(All(rows.PaddedBatch(2, narrow), 1, &status).size(), 1u);
   EXPECT_THAT(std::string(status.message()), HasSubstr("has 4 values in dimension 0"));
-  PaddedBatchOptions wide;
+  DatasetPaddedBatchOptions wide;
   wide.padding.shapes = {PartialShape({6})};
   wide.padding.values = {Tensor::Scalar<float>(-1)};
   EXPECT_EQ(All(rows.Take(1).PaddedBatch(2, wide)),
@@ -235,7 +235,9 @@ TEST(DatasetErrorsTest, EndedAtAnyMoment) {
       iterator->NextAsync([answered](absl::StatusOr<bool>, Tensors) { ++*answered; });
     }
     if (i % 3 == 0) Take(*iterator, random() % 5);
-    if (i % 5 == 0) ASSERT_TRUE(iterator->Save().ok());
+    if (i % 5 == 0) {
+      ASSERT_TRUE(iterator->Save().ok());
+    }
     if (i % 7 == 0) {
       std::thread cancels([&] { iterator->Cancel(); });
       absl::Status status;
@@ -262,8 +264,8 @@ TEST(DatasetErrorsTest, EndedByItsOwnCallback) {
 }
 
 TEST(DatasetErrorsTest, SeveralConsumersShareTheElements) {
-  const auto iterator = Begin(Dataset::Range(0, 2000).Map([](Tensors e) { return e; },
-                                                           {.parallel = 2}));
+  const auto iterator =
+      Begin(Dataset::Range(0, 2000).Map([](Tensors e) { return e; }, {.parallel = 2}));
   std::atomic<int64_t> sum{0}, count{0};
   std::vector<std::thread> consumers;
   for (int i = 0; i < 4; ++i) {
@@ -281,8 +283,8 @@ TEST(DatasetErrorsTest, SeveralConsumersShareTheElements) {
 }
 
 TEST(DatasetErrorsTest, WithoutOrderNothingIsLostOrDoubled) {
-  const Dataset dataset = Dataset::Range(0, 500).Map([](Tensors e) { return e; },
-                                                     {.parallel = 4, .ordered = false});
+  const Dataset dataset =
+      Dataset::Range(0, 500).Map([](Tensors e) { return e; }, {.parallel = 4, .ordered = false});
   auto iterator = Begin(dataset, 4);
   std::multiset<std::string> got;
   for (const std::string& element : Take(*iterator, 123)) got.insert(element);

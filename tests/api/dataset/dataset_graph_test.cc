@@ -136,8 +136,8 @@ TEST_F(DatasetGraphTest, StepsThatWaitEndWithTheIterator) {
 
 /// What a training that was killed goes on with (docs/long-training.md).
 TEST_F(DatasetGraphTest, ThePositionIsPartOfTheKernelStates) {
-  const PublishedDataset published =
-      *PublishDataset("shuffled", Dataset::Range(0, 50).Shuffle({.window = 10, .seed = 3}).Repeat());
+  const PublishedDataset published = *PublishDataset(
+      "shuffled", Dataset::Range(0, 50).Shuffle({.window = 10, .seed = 3}).Repeat());
   Build("shuffled");
   auto session = NewSession();
   for (int i = 0; i < 77; ++i) One(*session, next);

@@ -60,7 +60,7 @@ struct Pipeline {
   Dataset dataset;
   Model model;
   std::string text;
-  int rank = 0;          ///< Of all components.
+  int rank = 0;           ///< Of all components.
   bool same_size = true;  ///< All elements have the same shapes.
 };
 
@@ -166,8 +166,7 @@ class Growing {
         const int window = Number(1, 8);
         const uint64_t seed = static_cast<uint64_t>(Number(0, 99));
         const bool reshuffle = Number(0, 1) == 0;
-        p->dataset =
-            p->dataset.Shuffle({.window = window, .seed = seed, .reshuffle = reshuffle});
+        p->dataset = p->dataset.Shuffle({.window = window, .seed = seed, .reshuffle = reshuffle});
         p->model = [=](uint64_t pass) {
           Items in = before(pass), out, held;
           Draw draw(Mix(seed, reshuffle ? pass : 0));
@@ -320,7 +319,7 @@ class Growing {
       }
       default: {  // Bucket
         if (p->rank != 1) return;
-        BucketOptions options;
+        DatasetBucketOptions options;
         options.length = [](const Tensors& element) -> absl::StatusOr<int64_t> {
           return Sum(ValuesOf(element[0])) % 5;
         };
@@ -473,7 +472,9 @@ TEST(DatasetPropertyTest, PositionsAreExactEverywhere) {
           << "at " << k;
       const std::vector<std::string> next = Take(*iterator, 1);
       ASSERT_EQ(next.empty(), k == expected.size());
-      if (!next.empty()) ASSERT_EQ(next[0], expected[k]);
+      if (!next.empty()) {
+        ASSERT_EQ(next[0], expected[k]);
+      }
     }
   }
 }
@@ -491,7 +492,9 @@ TEST(DatasetPropertyTest, PositionsOfPositions) {
   std::string position;
   while (got.size() < expected.size()) {
     const auto iterator = Begin(dataset);
-    if (!position.empty()) ASSERT_EQ(iterator->Restore(position), absl::OkStatus());
+    if (!position.empty()) {
+      ASSERT_EQ(iterator->Restore(position), absl::OkStatus());
+    }
     for (const std::string& element : Take(*iterator, 1 + got.size() % 3)) got.push_back(element);
     position = *iterator->Save();
   }

@@ -17,12 +17,12 @@ namespace {
 
 using testing::All;
 using testing::Begin;
-using testing::Take;
-using testing::TempFolder;
-using testing::Text;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::Take;
+using testing::TempFolder;
+using testing::Text;
 
 std::string TextOf(const std::string& value) { return Text({Tensor::Scalar(value)}); }
 
@@ -50,7 +50,8 @@ void CheckPositions(const Dataset& dataset, const std::vector<std::string>& expe
 /// Records of many sizes; some are longer than a block of the file.
 std::vector<std::string> SomeRecords() {
   std::vector<std::string> records;
-  for (size_t i = 0; i < 40; ++i) records.emplace_back(i * 997 % 5000, static_cast<char>('a' + i % 26));
+  for (size_t i = 0; i < 40; ++i)
+    records.emplace_back(i * 997 % 5000, static_cast<char>('a' + i % 26));
   records.emplace_back(700'000, 'x');
   records.emplace_back();
   records.emplace_back(300'000, 'y');
@@ -63,14 +64,14 @@ TEST(DatasetSourcesTest, RecordsOfAllFilesInOrder) {
   const std::vector<std::string> records = SomeRecords();
   std::vector<std::string> twice = TextsOf(records), other = TextsOf({"1", "2"});
   twice.insert(twice.end(), other.begin(), other.end());
-  for (const auto& [compression, write] :
-       std::map<FileCompression, RecordCompression>{{FileCompression::kNone, RecordCompression::kNone},
-                                                    {FileCompression::kZlib, RecordCompression::kZlib},
-                                                    {FileCompression::kGzip, RecordCompression::kGzip}}) {
-    const Dataset dataset = Dataset::Records({folder.WriteRecords("a", records, write),
-                                              folder.WriteRecords("none", {}, write),
-                                              folder.WriteRecords("b", {"1", "2"}, write)},
-                                             {.compression = compression});
+  for (const auto& [compression, write] : std::map<FileCompression, RecordCompression>{
+           {FileCompression::kNone, RecordCompression::kNone},
+           {FileCompression::kZlib, RecordCompression::kZlib},
+           {FileCompression::kGzip, RecordCompression::kGzip}}) {
+    const Dataset dataset = Dataset::Records(
+        {folder.WriteRecords("a", records, write), folder.WriteRecords("none", {}, write),
+         folder.WriteRecords("b", {"1", "2"}, write)},
+        {.compression = compression});
     CheckPositions(dataset, twice);
     CheckPositions(dataset.Shuffle({.window = 1}), twice);
   }
@@ -82,16 +83,15 @@ TEST(DatasetSourcesTest, LinesHaveNoEnds) {
   const Dataset dataset = Dataset::TextLines(
       {folder.Write("a", "one\ntwo\r\n\nfour\r\rx\n" + long_line + "\nlast"), folder.Write("b", ""),
        folder.Write("c", "\n"), folder.Write("d", "more\n")});
-  CheckPositions(dataset,
-                 TextsOf({"one", "two", "", "four\r\rx", long_line, "last", "", "more"}));
+  CheckPositions(dataset, TextsOf({"one", "two", "", "four\r\rx", long_line, "last", "", "more"}));
   absl::Status status;
   All(Dataset::TextLines({folder.Path("a")}, {.max_line_bytes = 1000}), 1, &status);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("/a, line at byte 18"));
 }
 
-CsvOptions Columns() {
-  CsvOptions options;
+DatasetCsvOptions Columns() {
+  DatasetCsvOptions options;
   options.columns = {Tensor::Scalar<int32_t>(7), Tensor::Scalar<float>(0.5f),
                      Tensor::Scalar("none"), Tensor::Scalar<double>(0), Tensor::Scalar<int64_t>(0)};
   options.header = true;
@@ -113,13 +113,15 @@ TEST(DatasetSourcesTest, CsvRows) {
                                         "5,6,\"\",7,8");
   const Dataset dataset = Dataset::Csv({file, file}, Columns());
   std::vector<std::string> rows = {Row(1, 2.5f, "text", 1e3, -9), Row(7, 0.5f, "none", 0, 0),
-                                   Row(3, 4, "x,\"y\"\nz", 0.1, INT64_MAX), Row(5, 6, "none", 7, 8)};
-  rows.insert(rows.end(), rows.begin(), rows.begin() + 4);
+                                   Row(3, 4, "x,\"y\"\nz", 0.1, INT64_MAX),
+                                   Row(5, 6, "none", 7, 8)};
+  const std::vector<std::string> once = rows;
+  rows.insert(rows.end(), once.begin(), once.end());
   CheckPositions(dataset, rows);
   // A window that outlives what it was read from.
   CheckPositions(dataset.Shuffle({.window = 1}), rows);
 
-  CsvOptions selected = Columns();
+  DatasetCsvOptions selected = Columns();
   selected.select = {4, 2};
   EXPECT_EQ(All(Dataset::Csv({file}, selected))[0],
             Text({Tensor::Scalar<int64_t>(-9), Tensor::Scalar("text")}));
@@ -132,11 +134,11 @@ TEST(DatasetSourcesTest, CsvErrorsNameFileAndOffset) {
            {"1,2,a,3,4,5", "row at byte 10: it has more than 5 fields"},
            {"1,2,a,3,4x", "row at byte 10: field 4 is no int64: 4x"},
            {"99999999999,2,a,3,4", "row at byte 10: field 0 is no int32: 99999999999"},
-           {"1,2,a\"b,3,4", "row at byte 10: field 2 has a quote but is not quoted"},
+           {"1,2,a\"b\",3,4", "row at byte 10: field 2 has a quote but is not quoted"},
            {"1,2,\"a\"b,3,4", "row at byte 10: something follows the end of a quoted field"},
            {"1,2,\"a,3,4\n5,6", "row at byte 10: a quoted field does not end"},
            {",2,a,3,4", "row at byte 10: field 0 is required but empty"}}) {
-    CsvOptions options = Columns();
+    DatasetCsvOptions options = Columns();
     options.header = false;
     options.required = {0};
     const std::string file = folder.Write("a.csv", "1,2,a,3,4\n" + text + "\n");
@@ -222,9 +224,8 @@ TEST(DatasetSourcesTest, AFileOfTheCacheIsReadByLaterPrograms) {
   const Dataset dataset = Dataset::Records({folder.WriteRecords("r", {"a", "bb", "ccc", "d"})})
                               .Map([calls](Tensors element) -> absl::StatusOr<Tensors> {
                                 ++*calls;
-                                element.push_back(Tensor::Scalar<int64_t>(
-                                    static_cast<int64_t>(
-                                        element[0].unchecked_scalar<std::string>().size())));
+                                element.push_back(Tensor::Scalar<int64_t>(static_cast<int64_t>(
+                                    element[0].unchecked_scalar<std::string>().size())));
                                 return element;
                               })
                               .CacheFile(folder.Path("cache"));

@@ -29,7 +29,7 @@ inline std::string Text(const Tensors& element) {
 }
 
 inline std::unique_ptr<DatasetIterator> Begin(const Dataset& dataset, int threads = 2) {
-  IteratorOptions options;
+  DatasetIteratorOptions options;
   options.threads = threads;
   auto iterator = dataset.MakeIterator(options);
   EXPECT_TRUE(iterator.ok()) << iterator.status();
@@ -44,7 +44,9 @@ inline std::vector<std::string> Take(DatasetIterator& iterator, size_t most,
   while (elements.size() < most) {
     absl::StatusOr<bool> more = iterator.Next(&element);
     if (status != nullptr) *status = more.status();
-    if (status == nullptr) EXPECT_TRUE(more.ok()) << more.status();
+    if (status == nullptr) {
+      EXPECT_TRUE(more.ok()) << more.status();
+    }
     if (!more.ok() || !*more) break;
     elements.push_back(Text(element));
   }
@@ -63,12 +65,13 @@ class TempFolder {
  public:
   TempFolder() {
     static std::atomic<int> last{0};
-    path_ = ::testing::TempDir() + "/dataset_" + std::to_string(getpid()) + "_" +
+    path_ = ::testing::TempDir() + "dataset_" + std::to_string(getpid()) + "_" +
             std::to_string(++last);
     EXPECT_TRUE(files()->CreateDirectories(path_).ok());
   }
   ~TempFolder() {
-    for (const std::string& name : files()->List(path_).value()) {
+    const std::vector<std::string> names = files()->List(path_).value();
+    for (const std::string& name : names) {
       files()->Remove(path_ + "/" + name).IgnoreError();
     }
     files()->RemoveDirectory(path_).IgnoreError();
