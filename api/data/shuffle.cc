@@ -44,10 +44,25 @@ class ShuffleStage final : public StageOverInput {
   }
 
   void TakeOne(Block* out) {
+    FetchAhead();
     Element& drawn = window_[draw_.Below(window_.size())];
     out->push_back(std::move(drawn));
     if (&drawn != &window_.back()) drawn = std::move(window_.back());
     window_.pop_back();
+  }
+
+  /// A window of any size is out of the cache. What will be drawn is known, so it is fetched while
+  /// others are drawn: first the element, then where its bytes begin.
+  void FetchAhead() const {
+    constexpr size_t kLine = 64;
+    const auto* const later =
+        reinterpret_cast<const char*>(&window_[draw_.Peek(window_.size(), 8)]);
+    for (size_t at = 0; at < sizeof(Element); at += kLine) __builtin_prefetch(later + at);
+    const Element& soon = window_[draw_.Peek(window_.size(), 3)];
+    if (soon.components.empty()) return;
+    const auto* const bytes = static_cast<const char*>(soon.components[0].raw_data());
+    // With the head of the buffer before them.
+    for (size_t at = 0; at < 5 * kLine; at += kLine) __builtin_prefetch(bytes - kLine + at);
   }
 
   absl::Status Save(PositionWriter* to) override {

@@ -147,6 +147,8 @@ class Draw {
   /// Less than `n` (Lemire, "Fast random integer generation in an interval", 2019, without its
   /// rejections: n is far below 2^64).
   uint64_t Below(uint64_t n) { return absl::Uint128High64(absl::uint128(Mix(state_++, 0)) * n); }
+  /// What `Below` will give after so many other calls.
+  uint64_t Peek(uint64_t n, uint64_t after) const { return Draw(state_ + after).Below(n); }
   uint64_t state() const { return state_; }
 
  private:

@@ -65,8 +65,8 @@ class TempFolder {
  public:
   TempFolder() {
     static std::atomic<int> last{0};
-    path_ = ::testing::TempDir() + "dataset_" + std::to_string(getpid()) + "_" +
-            std::to_string(++last);
+    path_ =
+        ::testing::TempDir() + "dataset_" + std::to_string(getpid()) + "_" + std::to_string(++last);
     EXPECT_TRUE(files()->CreateDirectories(path_).ok());
   }
   ~TempFolder() {
