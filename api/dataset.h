@@ -37,8 +37,8 @@ class Graph;
 class RunMetadata;
 
 namespace data {
-class Plan;
-class Root;
+class TROUPE_LOCAL Plan;
+class TROUPE_LOCAL Root;
 }  // namespace data
 
 /// An element of a dataset.
