@@ -30,16 +30,16 @@
 #include "devices/export.h"
 #include "devices/tensor.h"
 
+namespace troupe::data {
+class Plan;
+class Root;
+}  // namespace troupe::data
+
 TROUPE_EXPORT_BEGIN
 namespace troupe {
 
 class Graph;
 class RunMetadata;
-
-namespace data {
-class TROUPE_LOCAL Plan;
-class TROUPE_LOCAL Root;
-}  // namespace data
 
 /// An element of a dataset.
 using Tensors = std::vector<Tensor>;

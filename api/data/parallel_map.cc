@@ -16,7 +16,7 @@ namespace {
 class ParallelMapStage final : public Stage, public Activity {
  public:
   ParallelMapStage(const Place& place, ElementFunction function, DatasetMapOptions options)
-      : Stage(place.player, place.parent, StrCat("Map(parallel ", options.parallel, ")")),
+      : Stage(place.player, place.parent, "ParallelMap"),
         Activity(place.flow()),
         function_(std::move(function)),
         options_(options),
@@ -110,7 +110,8 @@ class ParallelMapStage final : public Stage, public Activity {
       for (; piece->next_bad < piece->bad.size(); ++piece->next_bad) {
         const auto& [before, why] = piece->bad[piece->next_bad];
         if (before > piece->next) break;
-        TROUPE_RETURN_IF_ERROR(CountBad(Stage::Named(why), options_.skip_bad, &bad_, Stage::meter()));
+        TROUPE_RETURN_IF_ERROR(
+            CountBad(Stage::Named(why), options_.skip_bad, &bad_, Stage::meter()));
       }
       if (piece->next == piece->elements.size()) break;
       if (limit-- == 0) return absl::OkStatus();

@@ -14,8 +14,7 @@ namespace {
 class PrefetchStage final : public Stage, public Activity {
  public:
   PrefetchStage(const Place& place, int64_t elements)
-      : Stage(place.player, place.parent,
-              elements == kAuto ? "Prefetch" : StrCat("Prefetch(", elements, ")")),
+      : Stage(place.player, place.parent, "Prefetch"),
         Activity(place.flow()),
         auto_(elements == kAuto),
         capacity_(auto_ ? kFirst : static_cast<size_t>(elements)) {}

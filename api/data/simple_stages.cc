@@ -324,8 +324,8 @@ absl::Status CountBad(const absl::Status& why, int64_t most, int64_t* bad, Meter
     return WithContext(StrCat("after ", most, " bad elements that were left out: "), why);
   }
   meter->SetBad(++*bad);
-  WriteLog(LogLevel::kWarning, "", {"dataset_bad_element", meter->name()},
-           "Bad element ", *bad, " of at most ", most, " is left out: ", why.ToString());
+  WriteLog(LogLevel::kWarning, "", {"dataset_bad_element", meter->name()}, "Bad element ", *bad,
+           " of at most ", most, " is left out: ", why.ToString());
   return absl::OkStatus();
 }
 

@@ -407,7 +407,7 @@ TEST(DatasetErrorsTest, Statistics) {
   Take(*iterator, 100);
   const std::vector<StageStats> stats = iterator->Stats();
   ASSERT_EQ(stats.size(), 4u);
-  EXPECT_EQ(stats[0].name, "Prefetch(2)");
+  EXPECT_EQ(stats[0].name, "Prefetch");
   EXPECT_EQ(stats[0].capacity, 2);
   EXPECT_GT(stats[0].starved, 0);
   EXPECT_EQ(stats[1].elements, 10);

@@ -502,5 +502,22 @@ TEST(DatasetPropertyTest, PositionsOfPositions) {
   EXPECT_EQ(got, expected);
 }
 
+/// What is held ready and how many calls there are at once may be changed in between.
+TEST(DatasetPropertyTest, PositionsFitOtherSettings) {
+  const auto make = [](int64_t ahead, int parallel) {
+    return Dataset::Range(0, 50)
+        .Prefetch(ahead)
+        .Map([](Tensors element) { return element; }, {.parallel = parallel})
+        .Batch(4)
+        .Prefetch(ahead);
+  };
+  const std::vector<std::string> expected = All(make(1, 2));
+  const auto iterator = Begin(make(20, 4));
+  Take(*iterator, 3);
+  const auto restored = Begin(make(1, kAuto));
+  ASSERT_EQ(restored->Restore(*iterator->Save()), absl::OkStatus());
+  EXPECT_EQ(Take(*restored, 100), std::vector<std::string>(expected.begin() + 3, expected.end()));
+}
+
 }  // namespace
 }  // namespace troupe
