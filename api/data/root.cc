@@ -254,7 +254,10 @@ absl::Status Root::Restore(std::string_view position) {
     std::lock_guard<std::mutex> lock(mutex_);
     TROUPE_RETURN_IF_ERROR(over_);
     kept_ = std::move(kept);
-    if (!from.status().ok()) over_ = from.status();
+    if (!from.status().ok()) {
+      over_ = from.status();
+      flow()->BeginStop();  // What is half restored is not played.
+    }
     return from.status();
   });
   flow()->Resume();

@@ -176,7 +176,10 @@ Dataset ManyStages() {
       .Repeat()
       .Interleave(
           [](const Tensors& e) -> absl::StatusOr<Dataset> {
-            return Dataset::Range(0, e[0].unchecked_scalar<int64_t>() % 4).Enumerate();
+            // Elements of an altered position may be anything.
+            if (e.size() != 1) return InvalidArgument("no number");
+            TROUPE_ASSIGN_OR_RETURN(const int64_t n, e[0].scalar<int64_t>());
+            return Dataset::Range(0, n % 4).Enumerate();
           },
           {.cycle = 2, .parallel = true, .ahead = 3})
       .Map([](Tensors element) { return element; }, {.parallel = kAuto})
