@@ -14,6 +14,7 @@
 #include "api/cluster.h"
 #include "api/config.h"
 #include "api/control_flow.h"
+#include "api/dataset.h"
 #include "api/defaults.h"
 #include "api/embedding.h"
 #include "api/extension.h"

@@ -6,6 +6,7 @@
 #include "actors/state/variable_role.h"
 #include "actors/state/waiting_role.h"
 #include "devices/status_macros.h"
+#include "kernels/dataset/iterator_resource.h"
 #include "kernels/queues/accumulator.h"
 #include "kernels/queues/queue.h"
 
@@ -79,6 +80,7 @@ void Containers::LetGo(const Container& removed) {
   for (const auto& [name, resource] : removed) {
     if (auto* variable = dynamic_cast<Variable*>(resource.get())) variable->set_destroyed();
     if (auto* waiting = dynamic_cast<WaitingResource*>(resource.get())) waiting->Abandon();
+    if (auto* iterator = dynamic_cast<IteratorResource*>(resource.get())) iterator->Abandon();
   }
 }
 

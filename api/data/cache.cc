@@ -1,0 +1,194 @@
+// The first pass, kept for the passes after it.
+#include <utility>
+
+#include "api/data/stages.h"
+#include "devices/status_macros.h"
+#include "devices/storage/file_system_registry.h"
+#include "devices/storage/path.h"
+#include "devices/storage/record_reader.h"
+#include "devices/storage/record_writer.h"
+#include "devices/storage/whole_file.h"
+
+namespace troupe::data {
+namespace {
+
+/// In memory.
+class CacheStage final : public StageOverInput {
+ public:
+  explicit CacheStage(const Place& place) : StageOverInput(place, "Cache") {}
+  void Start(uint64_t pass) override {
+    next_ = 0;
+    if (!begun_) Begin(pass);
+  }
+
+ private:
+  void Begin(uint64_t pass) {
+    begun_ = true;
+    pass_ = pass;
+    StageOverInput::Start(pass);
+  }
+
+  absl::StatusOr<Progress> DoPull(size_t limit, Block* out) override {
+    // After a restart elements that were given are read again first.
+    while (next_ >= elements_.size() && !complete_) {
+      const size_t before = elements_.size();
+      const size_t n = next_ > before ? std::min<size_t>(next_ - before, 256) : limit;
+      TROUPE_ASSIGN_OR_RETURN(const Progress progress, input()->Pull(n, &elements_));
+      if (progress == Progress::kPending) return progress;
+      complete_ = progress == Progress::kEnd;
+      for (size_t i = before; i < elements_.size(); ++i) {
+        TROUPE_RETURN_IF_ERROR(MakeCompact(&elements_[i]));
+      }
+    }
+    if (next_ >= elements_.size()) return Progress::kEnd;
+    const size_t end = std::min(elements_.size(), next_ + limit);
+    out->insert(out->end(), elements_.begin() + static_cast<ptrdiff_t>(next_),
+                elements_.begin() + static_cast<ptrdiff_t>(end));
+    next_ = end;
+    return Progress::kSome;
+  }
+  absl::Status Save(PositionWriter* to) override {
+    to->Number(pass_);
+    to->Number(next_);
+    return absl::OkStatus();
+  }
+  void Restore(PositionReader* from) override {
+    Begin(from->Number());
+    next_ = from->Number();
+  }
+
+  Block elements_;
+  size_t next_ = 0;
+  uint64_t pass_ = 0;  ///< That was kept.
+  bool begun_ = false, complete_ = false;
+};
+
+/// In a file of records, each an element as positions hold them.
+class CacheFileStage final : public StageOverInput {
+ public:
+  CacheFileStage(const Place& place, std::string path)
+      : StageOverInput(place, "CacheFile"), path_(std::move(path)) {}
+  ~CacheFileStage() override { GiveUpWriting(); }
+  void Start(uint64_t pass) override {
+    GiveUpWriting();
+    reader_ = nullptr;
+    pass_ = pass;
+    next_ = again_ = 0;
+    opened_ = ended_ = false;
+  }
+
+ private:
+  absl::StatusOr<Progress> DoPull(size_t limit, Block* out) override {
+    if (ended_) return Progress::kEnd;
+    if (!opened_) TROUPE_RETURN_IF_ERROR(Open());
+    const size_t begin = out->size();
+    while (out->size() == begin) {
+      TROUPE_ASSIGN_OR_RETURN(const Progress progress,
+                              reader_ != nullptr ? Read(limit, out) : Write(limit, out));
+      if (progress != Progress::kSome) return progress;
+      const size_t given = out->size() - begin;
+      if (again_ >= given) {
+        again_ -= given;
+        out->resize(begin);
+      } else {
+        out->erase(out->begin() + static_cast<ptrdiff_t>(begin),
+                   out->begin() + static_cast<ptrdiff_t>(begin + again_));
+        again_ = 0;
+      }
+    }
+    next_ += out->size() - begin;
+    return Progress::kSome;
+  }
+
+  absl::Status Open() {
+    TROUPE_ASSIGN_OR_RETURN(file_system_, FileSystems().Find(path_));
+    const absl::Status exists = file_system_->Exists(path_);
+    if (exists.ok()) {
+      TROUPE_ASSIGN_OR_RETURN(reader_, RecordReader::Open(file_system_, path_));
+    } else if (absl::IsNotFound(exists)) {
+      temporary_ = TemporaryName(path_, StrCat(Mix(reinterpret_cast<uintptr_t>(this),
+                                                   player()->flow()->clock()->NowNs())));
+      TROUPE_ASSIGN_OR_RETURN(writer_, RecordWriter::Create(file_system_, temporary_));
+      StageOverInput::Start(pass_);
+    } else {
+      return Named(exists);
+    }
+    opened_ = true;
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Progress> Read(size_t limit, Block* out) {
+    const size_t begin = out->size();
+    while (out->size() - begin < limit) {
+      const uint64_t offset = reader_->offset();
+      TROUPE_ASSIGN_OR_RETURN(const bool more, reader_->Next(&record_));
+      if (!more) break;
+      PositionReader element(record_);
+      out->push_back(element.TakeElement());
+      if (!element.status().ok() || !element.at_end()) {
+        return absl::DataLossError(StrCat(name(), ": ", path_, ", record at byte ", offset,
+                                          ": it is no element of a dataset"));
+      }
+    }
+    ended_ = out->size() == begin;
+    return ended_ ? Progress::kEnd : Progress::kSome;
+  }
+
+  absl::StatusOr<Progress> Write(size_t limit, Block* out) {
+    const size_t begin = out->size();
+    TROUPE_ASSIGN_OR_RETURN(const Progress progress, input()->Pull(limit, out));
+    if (progress == Progress::kEnd) {
+      ended_ = true;
+      TROUPE_RETURN_IF_ERROR(Complete());
+    }
+    for (size_t i = begin; i < out->size(); ++i) {
+      PositionWriter element;
+      TROUPE_RETURN_IF_ERROR(element.Put((*out)[i]));
+      TROUPE_RETURN_IF_ERROR(writer_->Write(element.Take()));
+    }
+    return progress;
+  }
+
+  absl::Status Complete() {
+    TROUPE_RETURN_IF_ERROR(writer_->Sync());
+    TROUPE_RETURN_IF_ERROR(writer_->Close());
+    TROUPE_RETURN_IF_ERROR(file_system_->Rename(temporary_, path_));
+    writer_ = nullptr;
+    return absl::OkStatus();
+  }
+  void GiveUpWriting() {
+    if (writer_ == nullptr) return;
+    writer_ = nullptr;
+    file_system_->Remove(temporary_).IgnoreError();
+  }
+
+  absl::Status Save(PositionWriter* to) override {
+    to->Number(pass_);
+    to->Number(next_);
+    to->Number(ended_ ? 1 : 0);
+    return absl::OkStatus();
+  }
+  void Restore(PositionReader* from) override {
+    Start(from->Number());
+    next_ = again_ = from->Number();
+    ended_ = from->Flag();
+  }
+
+  const std::string path_;
+  FileSystem* file_system_ = nullptr;
+  std::unique_ptr<RecordReader> reader_;  ///< Of the complete file, if there is one,
+  std::unique_ptr<RecordWriter> writer_;  ///< or of what is to become it.
+  std::string temporary_, record_;
+  uint64_t pass_ = 0, next_ = 0;
+  uint64_t again_ = 0;  ///< Elements that were given before the position was saved.
+  bool opened_ = false, ended_ = false;
+};
+
+}  // namespace
+
+PlanPtr CachePlan(PlanPtr input) { return PlanOver<CacheStage>(std::move(input)); }
+PlanPtr CacheFilePlan(PlanPtr input, std::string path) {
+  return PlanOver<CacheFileStage>(std::move(input), std::move(path));
+}
+
+}  // namespace troupe::data

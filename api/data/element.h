@@ -1,0 +1,55 @@
+/// What flows from stage to stage of a dataset.
+#ifndef TROUPE_API_DATA_ELEMENT_H_
+#define TROUPE_API_DATA_ELEMENT_H_
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/statusor.h"
+#include "devices/tensor.h"
+
+namespace troupe::data {
+
+/// A tuple of tensors. A value; tensors are shared.
+struct Element {
+  absl::InlinedVector<Tensor, 2> components;
+  /// Bit i: component i, a string scalar, is held as its bytes: a vector of uint8.
+  uint64_t as_bytes = 0;
+  /// Tensors view memory that is shared by many elements and held by nobody else: whoever keeps the
+  /// element for long makes it compact first.
+  bool of_block = false;
+
+  bool is_bytes(size_t i) const { return i < 64 && ((as_bytes >> i) & 1) != 0; }
+};
+
+using Block = std::vector<Element>;
+
+/// An element of one string, which is held as its bytes.
+Element BytesElement(RefPtr<Buffer> buffer, const char* data, size_t size);
+inline std::string_view BytesOf(const Tensor& bytes) {
+  return {static_cast<const char*>(bytes.raw_data()), bytes.bytes()};
+}
+
+/// Appends the components of `from`.
+void Append(Element from, Element* to);
+/// Gives the element memory of its own, if it is of a block. ResourceExhausted.
+absl::Status MakeCompact(Element* element);
+/// The tensors as users see them.
+std::vector<Tensor> ToTensors(Element element);
+/// InvalidArgument: a tensor that is none, or not in host memory.
+absl::StatusOr<Element> ToElement(std::vector<Tensor> tensors);
+
+/// Component `i` of all elements, stacked along a new dimension 0. InvalidArgument if their types
+/// or shapes differ, unless `padding` is given, a scalar of their type (an invalid tensor stands
+/// for zero, or ""): shapes of one rank are then filled up to `shape`, where that is known,
+/// else to the largest.
+absl::StatusOr<Tensor> Stack(const Block& elements, size_t i);
+absl::StatusOr<Tensor> StackPadded(const Block& elements, size_t i, const PartialShape& shape,
+                                   const Tensor& padding);
+
+}  // namespace troupe::data
+
+#endif  // TROUPE_API_DATA_ELEMENT_H_

@@ -1,0 +1,60 @@
+/// How stages write down where they are, and read it again.
+#ifndef TROUPE_API_DATA_POSITION_H_
+#define TROUPE_API_DATA_POSITION_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "api/data/element.h"
+
+namespace troupe::data {
+
+/// Thread-compatible.
+class PositionWriter {
+ public:
+  void Number(uint64_t value);
+  void Text(std::string_view text);
+  /// Unimplemented: resources and variants.
+  absl::Status Put(const Element& element);
+  absl::Status Put(const Block& elements);
+
+  std::string Take() { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+/// Reads what a `PositionWriter` has written, from bytes that may be anybody's. After the first
+/// error everything is 0 or empty, and `status` says InvalidArgument. Thread-compatible.
+class PositionReader {
+ public:
+  explicit PositionReader(std::string_view bytes) : bytes_(bytes) {}
+
+  uint64_t Number();
+  /// InvalidArgument if it is larger than `most`.
+  uint64_t Number(uint64_t most);
+  bool Flag() { return Number(1) != 0; }
+  std::string_view Text();
+  /// The same text is expected: the name of a stage, a parameter.
+  void Expect(std::string_view text);
+  void Expect(uint64_t value);
+  Element TakeElement();
+  Block TakeBlock();
+  /// What was read cannot be.
+  void Refuse();
+  void Fail(absl::Status status);
+
+  const absl::Status& status() const { return status_; }
+  bool at_end() const { return bytes_.empty(); }
+
+ private:
+  std::string_view bytes_;
+  absl::Status status_;
+};
+
+}  // namespace troupe::data
+
+#endif  // TROUPE_API_DATA_POSITION_H_

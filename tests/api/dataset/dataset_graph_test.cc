@@ -1,0 +1,198 @@
+// Iterators as resources of graphs, and functions of graphs in datasets.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "api/troupe.h"
+#include "tests/api/dataset/dataset_test_util.h"
+
+namespace troupe {
+namespace {
+
+using testing::All;
+using ::testing::HasSubstr;
+using Code = absl::StatusCode;
+using Values = absl::StatusOr<std::vector<Tensor>>;
+
+class DatasetGraphTest : public ::testing::Test {
+ protected:
+  void Build(const std::string& dataset) {
+    handle = ops::DatasetIterator(s.WithOpName("iterator"), dataset);
+    next = ops::DatasetIteratorNext(s, handle, {ElementType::kInt64},
+                                    {.output_shapes = {PartialShape(Shape())}})[0];
+    initialize = ops::DatasetIteratorInitialize(s, handle);
+    save = ops::DatasetIteratorSave(s, handle);
+    position = ops::Placeholder(s, ElementType::kString);
+    restore = ops::DatasetIteratorRestore(s, handle, position);
+    ASSERT_TRUE(s.ok()) << s.status();
+  }
+  std::unique_ptr<Session> NewSession() {
+    SessionOptions options;
+    options.threads = 1;  // Whoever waits must not hold a thread.
+    return *Session::Create(s.graph(), options);
+  }
+  static int64_t One(Session& session, Output next) {
+    const Values values = session.Run({next});
+    EXPECT_TRUE(values.ok()) << values.status();
+    return values.ok() ? (*values)[0].unchecked_scalar<int64_t>() : -1;
+  }
+
+  Scope s = Scope::NewRoot();
+  Output handle, next, save, position;
+  Node *initialize = nullptr, *restore = nullptr;
+};
+
+TEST_F(DatasetGraphTest, ElementsPositionsAndTheEnd) {
+  const PublishedDataset published = *PublishDataset("five", Dataset::Range(0, 5));
+  EXPECT_EQ(PublishDataset("five", Dataset::Range(0, 5)).status().code(), Code::kAlreadyExists);
+  Build("five");
+  auto session = NewSession();
+  EXPECT_EQ(One(*session, next), 0);
+  EXPECT_EQ(One(*session, next), 1);
+  const Tensor at_two = (*session->Run({save}))[0];
+  EXPECT_EQ(One(*session, next), 2);
+  ASSERT_EQ(session->RunTargets({&initialize, 1}), absl::OkStatus());
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(One(*session, next), i);
+  const absl::Status end = session->Run({next}).status();
+  EXPECT_EQ(end.code(), Code::kOutOfRange);
+  EXPECT_THAT(std::string(end.message()), HasSubstr("DatasetIteratorNext"));
+  ASSERT_EQ(session->RunTargets({&restore, 1}, {{position, at_two}}), absl::OkStatus());
+  EXPECT_EQ(One(*session, next), 2);
+  EXPECT_EQ(session->RunTargets({&restore, 1}, {{position, Tensor::Scalar("nonsense")}}).code(),
+            Code::kInvalidArgument);
+}
+
+TEST_F(DatasetGraphTest, WhatDoesNotFit) {
+  const PublishedDataset published =
+      *PublishDataset("wrong", Dataset::FromTensors({Tensor::Vector<float>({1, 2})}));
+  Build("wrong");
+  EXPECT_EQ(NewSession()->Run({next}).status().code(), Code::kInvalidArgument);
+  s = Scope::NewRoot();
+  Build("nobody");
+  EXPECT_EQ(NewSession()->Run({next}).status().code(), Code::kNotFound);
+}
+
+/// Gives an element whenever the test says so.
+struct Valve {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int open = 0;
+  void Open(int n) {
+    std::lock_guard<std::mutex> lock(mutex);
+    open += n;
+    changed.notify_all();
+  }
+  Dataset Numbers(int64_t n) {
+    return Dataset::Range(0, n).Map([this](Tensors element) {
+      std::unique_lock<std::mutex> lock(mutex);
+      changed.wait(lock, [this] { return open > 0; });
+      --open;
+      return element;
+    });
+  }
+};
+
+TEST_F(DatasetGraphTest, AStepThatIsCancelledTakesNoElement) {
+  Valve valve;
+  const PublishedDataset published = *PublishDataset("valve", valve.Numbers(3));
+  Build("valve");
+  auto session = NewSession();
+  RunOptions soon;
+  soon.timeout = absl::Milliseconds(30);
+  EXPECT_EQ(session->Run(FeedMap{}, {&next, 1}, {}, soon).status().code(), Code::kDeadlineExceeded);
+  valve.Open(3);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(One(*session, next), i);
+}
+
+TEST_F(DatasetGraphTest, StepsThatWaitEndWithTheIterator) {
+  Valve valve;
+  const PublishedDataset published = *PublishDataset("valve", valve.Numbers(100));
+  Build("valve");
+  for (const bool reset : {false, true}) {
+    auto session = NewSession();
+    std::future<Values> waits =
+        std::async(std::launch::async, [&] { return session->Run({next}); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    std::thread opens([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      valve.Open(4);
+    });
+    const absl::Status ended = reset ? session->Reset() : session->Close();
+    EXPECT_EQ(ended, absl::OkStatus());
+    EXPECT_EQ(waits.get().status().code(), Code::kCancelled);
+    opens.join();
+    valve.Open(100);
+    session.reset();
+    std::lock_guard<std::mutex> lock(valve.mutex);
+    valve.open = 0;
+  }
+}
+
+/// What a training that was killed goes on with (docs/long-training.md).
+TEST_F(DatasetGraphTest, ThePositionIsPartOfTheKernelStates) {
+  const PublishedDataset published = *PublishDataset(
+      "shuffled", Dataset::Range(0, 50).Shuffle({.window = 10, .seed = 3}).Repeat());
+  Build("shuffled");
+  auto session = NewSession();
+  for (int i = 0; i < 77; ++i) One(*session, next);
+  const Session::KernelStates states = *session->SaveKernelStates();
+  std::vector<int64_t> expected, got;
+  for (int i = 0; i < 30; ++i) expected.push_back(One(*session, next));
+  auto later = NewSession();
+  ASSERT_EQ(later->RestoreKernelStates(states), absl::OkStatus());
+  for (int i = 0; i < 30; ++i) got.push_back(One(*later, next));
+  EXPECT_EQ(got, expected);
+}
+
+TEST_F(DatasetGraphTest, ASaverKeepsThePosition) {
+  const testing::TempFolder folder;
+  const PublishedDataset published = *PublishDataset("saved", Dataset::Range(0, 50));
+  Build("saved");
+  const Saveable saveable(
+      "input", handle.node, {SavedTensor{"input", "", ElementType::kString, PartialShape(Shape())}},
+      [&](const Scope& scope) {
+        return std::vector<Output>{ops::DatasetIteratorSave(scope, handle)};
+      },
+      [&](const Scope& scope, absl::Span<const Output> tensors) {
+        return ops::DatasetIteratorRestore(scope, handle, tensors[0]);
+      });
+  Saver saver(s, {saveable});
+  ASSERT_TRUE(s.ok()) << s.status();
+  auto session = NewSession();
+  for (int i = 0; i < 7; ++i) One(*session, next);
+  const absl::StatusOr<std::string> path = saver.Save(*session, folder.Path("model"), 7);
+  ASSERT_TRUE(path.ok()) << path.status();
+  One(*session, next);
+  auto later = NewSession();
+  ASSERT_EQ(saver.Restore(*later, *path), absl::OkStatus());
+  EXPECT_EQ(One(*later, next), 7);
+}
+
+TEST_F(DatasetGraphTest, FunctionsOfTheGraph) {
+  const Function square = DefineFunction(
+      s, "Square2", {ElementType::kInt64}, [](const Scope& body, absl::Span<const Output> args) {
+        return std::vector<Output>{ops::Mul(body, args[0], args[0]), args[0]};
+      });
+  ASSERT_TRUE(s.ok()) << s.status();
+  std::vector<std::string> expected;
+  for (int64_t i = 0; i < 40; ++i) {
+    expected.push_back(testing::Text({Tensor::Scalar(i * i), Tensor::Scalar(i)}));
+  }
+  for (const int parallel : {1, 3}) {
+    EXPECT_EQ(All(Dataset::Range(0, 40).Map(s.graph(), square, {.parallel = parallel})), expected);
+  }
+  absl::Status status;
+  All(Dataset::Range(0, 40).Enumerate().Map(s.graph(), square), 1, &status);
+  EXPECT_EQ(status.code(), Code::kInvalidArgument) << status;
+  All(Dataset::FromTensors({Tensor::Vector<float>({1})}).Map(s.graph(), square), 1, &status);
+  EXPECT_EQ(status.code(), Code::kInvalidArgument) << status;
+}
+
+}  // namespace
+}  // namespace troupe

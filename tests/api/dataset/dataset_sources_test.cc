@@ -1,0 +1,258 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "api/dataset.h"
+#include "devices/status_macros.h"
+#include "kernels/actors/tensor_actor.h"
+#include "tests/api/dataset/dataset_test_util.h"
+
+namespace troupe {
+namespace {
+
+using testing::All;
+using testing::Begin;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::Take;
+using testing::TempFolder;
+using testing::Text;
+
+std::string TextOf(const std::string& value) { return Text({Tensor::Scalar(value)}); }
+
+std::vector<std::string> TextsOf(const std::vector<std::string>& values) {
+  std::vector<std::string> texts;
+  for (const std::string& value : values) texts.push_back(TextOf(value));
+  return texts;
+}
+
+/// Saves and restores at each position.
+void CheckPositions(const Dataset& dataset, const std::vector<std::string>& expected) {
+  EXPECT_EQ(All(dataset), expected);
+  const auto iterator = Begin(dataset);
+  for (size_t k = 0; k <= expected.size(); ++k) {
+    const auto position = iterator->Save();
+    ASSERT_TRUE(position.ok()) << position.status();
+    const auto restored = Begin(dataset);
+    ASSERT_EQ(restored->Restore(*position), absl::OkStatus());
+    ASSERT_EQ(Take(*restored, 1000), std::vector<std::string>(expected.begin() + k, expected.end()))
+        << "at " << k;
+    Take(*iterator, 1);
+  }
+}
+
+/// Records of many sizes; some are longer than a block of the file.
+std::vector<std::string> SomeRecords() {
+  std::vector<std::string> records;
+  for (size_t i = 0; i < 40; ++i)
+    records.emplace_back(i * 997 % 5000, static_cast<char>('a' + i % 26));
+  records.emplace_back(700'000, 'x');
+  records.emplace_back();
+  records.emplace_back(300'000, 'y');
+  records.emplace_back("end");
+  return records;
+}
+
+TEST(DatasetSourcesTest, RecordsOfAllFilesInOrder) {
+  const TempFolder folder;
+  const std::vector<std::string> records = SomeRecords();
+  std::vector<std::string> twice = TextsOf(records), other = TextsOf({"1", "2"});
+  twice.insert(twice.end(), other.begin(), other.end());
+  for (const auto& [compression, write] : std::map<FileCompression, RecordCompression>{
+           {FileCompression::kNone, RecordCompression::kNone},
+           {FileCompression::kZlib, RecordCompression::kZlib},
+           {FileCompression::kGzip, RecordCompression::kGzip}}) {
+    const Dataset dataset = Dataset::Records(
+        {folder.WriteRecords("a", records, write), folder.WriteRecords("none", {}, write),
+         folder.WriteRecords("b", {"1", "2"}, write)},
+        {.compression = compression});
+    CheckPositions(dataset, twice);
+    CheckPositions(dataset.Shuffle({.window = 1}), twice);
+  }
+}
+
+TEST(DatasetSourcesTest, LinesHaveNoEnds) {
+  const TempFolder folder;
+  const std::string long_line(600'000, 'z');
+  const Dataset dataset = Dataset::TextLines(
+      {folder.Write("a", "one\ntwo\r\n\nfour\r\rx\n" + long_line + "\nlast"), folder.Write("b", ""),
+       folder.Write("c", "\n"), folder.Write("d", "more\n")});
+  CheckPositions(dataset, TextsOf({"one", "two", "", "four\r\rx", long_line, "last", "", "more"}));
+  absl::Status status;
+  All(Dataset::TextLines({folder.Path("a")}, {.max_line_bytes = 1000}), 1, &status);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/a, line at byte 18"));
+}
+
+DatasetCsvOptions Columns() {
+  DatasetCsvOptions options;
+  options.columns = {Tensor::Scalar<int32_t>(7), Tensor::Scalar<float>(0.5f),
+                     Tensor::Scalar("none"), Tensor::Scalar<double>(0), Tensor::Scalar<int64_t>(0)};
+  options.header = true;
+  return options;
+}
+
+std::string Row(int32_t a, float b, const char* c, double d, int64_t e) {
+  return Text({Tensor::Scalar(a), Tensor::Scalar(b), Tensor::Scalar(c), Tensor::Scalar(d),
+               Tensor::Scalar(e)});
+}
+
+TEST(DatasetSourcesTest, CsvRows) {
+  const TempFolder folder;
+  const std::string file = folder.Write("a.csv",
+                                        "a,b,\"c\nd\",d,e\n"
+                                        "1,2.5,text,1e3,-9\r\n"
+                                        ",,,,\n\n"
+                                        "+3, 4 ,\"x,\"\"y\"\"\nz\",0.1,9223372036854775807\n"
+                                        "5,6,\"\",7,8");
+  const Dataset dataset = Dataset::Csv({file, file}, Columns());
+  std::vector<std::string> rows = {Row(1, 2.5f, "text", 1e3, -9), Row(7, 0.5f, "none", 0, 0),
+                                   Row(3, 4, "x,\"y\"\nz", 0.1, INT64_MAX),
+                                   Row(5, 6, "none", 7, 8)};
+  const std::vector<std::string> once = rows;
+  rows.insert(rows.end(), once.begin(), once.end());
+  CheckPositions(dataset, rows);
+  // A window that outlives what it was read from.
+  CheckPositions(dataset.Shuffle({.window = 1}), rows);
+
+  DatasetCsvOptions selected = Columns();
+  selected.select = {4, 2};
+  EXPECT_EQ(All(Dataset::Csv({file}, selected))[0],
+            Text({Tensor::Scalar<int64_t>(-9), Tensor::Scalar("text")}));
+}
+
+TEST(DatasetSourcesTest, CsvErrorsNameFileAndOffset) {
+  const TempFolder folder;
+  for (const auto& [text, what] : std::map<std::string, std::string>{
+           {"1,2,a,3", "row at byte 10: it has 4 fields, not 5"},
+           {"1,2,a,3,4,5", "row at byte 10: it has more than 5 fields"},
+           {"1,2,a,3,4x", "row at byte 10: field 4 is no int64: 4x"},
+           {"99999999999,2,a,3,4", "row at byte 10: field 0 is no int32: 99999999999"},
+           {"1,2,a\"b\",3,4", "row at byte 10: field 2 has a quote but is not quoted"},
+           {"1,2,\"a\"b,3,4", "row at byte 10: something follows the end of a quoted field"},
+           {"1,2,\"a,3,4\n5,6", "row at byte 10: a quoted field does not end"},
+           {",2,a,3,4", "row at byte 10: field 0 is required but empty"}}) {
+    DatasetCsvOptions options = Columns();
+    options.header = false;
+    options.required = {0};
+    const std::string file = folder.Write("a.csv", "1,2,a,3,4\n" + text + "\n");
+    absl::Status status;
+    EXPECT_EQ(All(Dataset::Csv({file}, options), 1, &status).size(), 1u) << text;
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(file + ", " + what));
+  }
+}
+
+TEST(DatasetSourcesTest, FilesThatMatch) {
+  const TempFolder folder;
+  folder.Write("b.txt", "3");
+  folder.Write("a.txt", "1\n2");
+  folder.Write("c.csv", "");
+  const Dataset files = Dataset::Files(folder.Path("*.txt"));
+  EXPECT_THAT(All(files), ElementsAre(TextOf(folder.Path("a.txt")), TextOf(folder.Path("b.txt"))));
+  const Dataset lines = files.Interleave(
+      [](const Tensors& file) -> absl::StatusOr<Dataset> {
+        return Dataset::TextLines({file[0].unchecked_scalar<std::string>()});
+      },
+      {.cycle = 2});
+  EXPECT_EQ(All(lines), TextsOf({"1", "3", "2"}));
+  EXPECT_EQ(Dataset::Files(folder.Path("*.none")).MakeIterator().status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+/// Answers on a thread of its own, now and then out of order.
+class NumbersActor : public TensorActor {
+ public:
+  explicit NumbersActor(int64_t n) : n_(n) {}
+  ~NumbersActor() override {
+    for (std::thread& thread : threads_) thread.join();
+  }
+  uint64_t Ask(std::vector<Tensor> inputs, absl::Duration, Answer answer) override {
+    const int64_t pass = inputs[0].unchecked_scalar<int64_t>();
+    const int64_t number = inputs[1].unchecked_scalar<int64_t>();
+    const auto reply = [=, n = n_] {
+      if (number >= n) return answer(absl::OutOfRangeError("the end"));
+      answer(Tensors{Tensor::Scalar(number), Tensor::Scalar(pass)});
+    };
+    if (number % 3 == 0) {
+      reply();
+    } else {
+      std::lock_guard<std::mutex> lock(mutex_);
+      threads_.emplace_back(reply);
+    }
+    return 1;
+  }
+  void Forget(uint64_t) override {}
+  absl::Status Tell(std::vector<Tensor>) override { return absl::OkStatus(); }
+
+ private:
+  const int64_t n_;
+  std::mutex mutex_;
+  std::vector<std::thread> threads_;
+};
+
+TEST(DatasetSourcesTest, ActorsAreAskedForNumbers) {
+  ASSERT_EQ(TensorActors::Global()->Add("numbers", std::make_shared<NumbersActor>(20)),
+            absl::OkStatus());
+  std::vector<std::string> expected;
+  for (int64_t i = 0; i < 20; ++i) {
+    expected.push_back(Text({Tensor::Scalar(i), Tensor::Scalar<int64_t>(0)}));
+  }
+  for (const int in_flight : {1, 5, 100}) {
+    CheckPositions(Dataset::FromActor("numbers", {.in_flight = in_flight}), expected);
+  }
+  EXPECT_EQ(All(Dataset::FromActor("numbers").Prefetch(3).Repeat(2)).size(), 40u);
+  // Requests under way outlive who has asked.
+  for (int i = 0; i < 20; ++i) {
+    Take(*Begin(Dataset::FromActor("numbers", {.in_flight = 20}).Prefetch(2)), i);
+  }
+  TensorActors::Global()->Remove("numbers");
+  absl::Status status;
+  All(Dataset::FromActor("numbers"), 1, &status);
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+}
+
+TEST(DatasetSourcesTest, AFileOfTheCacheIsReadByLaterPrograms) {
+  const TempFolder folder;
+  const auto calls = std::make_shared<std::atomic<int>>(0);
+  const Dataset dataset = Dataset::Records({folder.WriteRecords("r", {"a", "bb", "ccc", "d"})})
+                              .Map([calls](Tensors element) -> absl::StatusOr<Tensors> {
+                                ++*calls;
+                                element.push_back(Tensor::Scalar<int64_t>(static_cast<int64_t>(
+                                    element[0].unchecked_scalar<std::string>().size())));
+                                return element;
+                              })
+                              .CacheFile(folder.Path("cache"));
+  std::vector<std::string> expected;
+  for (const std::string text : {"a", "bb", "ccc", "d"}) {
+    expected.push_back(
+        Text({Tensor::Scalar(text), Tensor::Scalar(static_cast<int64_t>(text.size()))}));
+  }
+  Take(*Begin(dataset), 3);  // Is not completed, and leaves nothing behind.
+  EXPECT_THAT(TempFolder::files()->List(folder.Path("")).value(), ElementsAre("r"));
+  *calls = 0;
+  std::vector<std::string> three;
+  for (int i = 0; i < 3; ++i) three.insert(three.end(), expected.begin(), expected.end());
+  EXPECT_EQ(All(dataset.Repeat(3)), three);
+  EXPECT_EQ(*calls, 4);
+  CheckPositions(dataset, expected);
+  EXPECT_EQ(*calls, 4);
+  // Positions before it is complete.
+  ASSERT_TRUE(TempFolder::files()->Remove(folder.Path("cache")).ok());
+  CheckPositions(dataset.Take(3), {expected[0], expected[1], expected[2]});
+  // What is no cache.
+  folder.WriteRecords("cache", {"x"});
+  absl::Status status;
+  All(dataset, 1, &status);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/cache, record at byte 0"));
+}
+
+}  // namespace
+}  // namespace troupe
