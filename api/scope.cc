@@ -135,6 +135,7 @@ Scope Scope::Derive(Change change) const {
 }
 
 Scope Scope::NewSubScope(std::string_view name) const {
+  if (name.ends_with('/')) return WithPrefix(std::string(name));
   const std::string prefix = graph()->UniqueName(StrCat(local_->prefix, name)) + "/";
   return Derive([&](Local& local) {
     local.prefix = prefix;
@@ -248,7 +249,9 @@ Output Scope::Bring(Output tensor) const {
 
 Node* Scope::AddNode(std::string_view op, const std::function<void(ScopedSpec&)>& fill) const {
   if (!ok()) return nullptr;
-  const std::string name = UniqueName(local_->op_name.empty() ? op : local_->op_name);
+  const std::string& wish = local_->op_name;
+  const std::string name =
+      wish.ends_with('/') ? wish.substr(0, wish.size() - 1) : UniqueName(wish.empty() ? op : wish);
   ScopedSpec spec(*this, NodeSpec(std::string(op), name));
   spec.controls_ = local_->control_inputs;
   if (!local_->colocation.empty()) {

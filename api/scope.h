@@ -154,9 +154,11 @@ class Scope {
   /// Sets the error, unless there is one.
   void UpdateStatus(absl::Status status) const;
 
-  /// Names below get `name/` before them; the prefix is made unique.
+  /// Names below get `name/` before them; the prefix is made unique. A name that ends in a slash is
+  /// a prefix as it stands, that of a scope to go on with.
   Scope NewSubScope(std::string_view name) const;
-  /// The next op is called `name` (made unique), instead of after its type.
+  /// The next op is called `name` (made unique), instead of after its type. A name that ends in a
+  /// slash is complete: with `prefix()` the op is called as the scope itself.
   Scope WithOpName(std::string_view name) const;
   /// Nodes added run after `nodes`, in addition to those of this scope.
   Scope WithControlDependencies(absl::Span<Node* const> nodes) const;

@@ -15,7 +15,8 @@ list(APPEND TROUPE_PUBLIC_HEADERS
     devices/ref_counted.h devices/resource_handle.h devices/shape.h devices/status_macros.h devices/tensor.h
     devices/tensor_proto.h
     devices/storage/checkpoint_state.h devices/storage/file_system.h devices/storage/file_system_registry.h
-    devices/storage/path.h devices/storage/whole_file.h
+    devices/storage/path.h devices/storage/record_reader.h devices/storage/record_writer.h
+    devices/storage/whole_file.h
     graph/attr_reader.h graph/gradients/add_gradients.h graph/gradients/gradient.h
     graph/gradients/gradient_registry.h graph/graph.h graph/graph_def.h graph/meta_graph.h graph/op_registry.h
     graph/shape_inference.h

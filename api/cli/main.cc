@@ -11,6 +11,7 @@
 #include "api/cli/checkpoint_command.h"
 #include "api/cli/cli.h"
 #include "api/cli/cluster_command.h"
+#include "api/cli/records_command.h"
 #include "api/extension.h"
 #include "api/program/command_line.h"
 #include "devices/log.h"
@@ -212,6 +213,27 @@ void AddCheckpoint(CLI::App* command, CheckpointOptions* options) {
   AddLogLevel(command, &options->log_level, "error");
 }
 
+void AddRecords(CLI::App* command, RecordsOptions* options) {
+  command
+      ->add_option("FILE", options->files,
+                   "Files of records, also as patterns with *, ? and [...]; without an option they "
+                   "are counted")
+      ->required()
+      ->type_name("");
+  command->add_flag("--count", options->count, "Prints how many records each file has");
+  command->add_flag("--verify", options->verify, "Reads everything and checks the checksums");
+  AddValue(command, "--head N", &options->head,
+           "Prints the first records of each file, a line each")
+      ->check(WholeNumber(0, 1'000'000'000'000'000))
+      ->default_str("");
+  command->add_flag("--examples", options->examples,
+                    "Prints the features of records that are Examples or SequenceExamples");
+  AddValue(command, "--compression NAME", &options->compression,
+           "none, zlib or gzip; told by the content if absent")
+      ->check(CLI::IsMember({"none", "zlib", "gzip"}));
+  AddLogLevel(command, &options->log_level, "error");
+}
+
 void AddCertificates(CLI::App* command, CertificatesOptions* options) {
   command->add_option("FILE", options->cluster_file, "JSON: addresses by job")
       ->required()
@@ -290,6 +312,10 @@ int Main(int argc, char** argv) {
   CLI::App* checkpoint =
       line.Command("checkpoint", "Lists the tensors of a checkpoint; prints and verifies them.");
   AddCheckpoint(checkpoint, &checkpoint_options);
+  RecordsOptions records_options;
+  CLI::App* records =
+      line.Command("records", "Counts, verifies and prints the records of TFRecord files.");
+  AddRecords(records, &records_options);
   CertificatesOptions certificates_options;
   CLI::App* certificates = line.Command(
       "certificates", "Makes an authority and certificates for a cluster's tasks and clients.");
@@ -320,6 +346,7 @@ int Main(int argc, char** argv) {
   const std::string& log_level = serves                 ? serve.log_level
                                  : admin_parsed         ? admin.log_level
                                  : checkpoint->parsed() ? checkpoint_options.log_level
+                                 : records->parsed()    ? records_options.log_level
                                                         : options.log_level;
   // Commands that end say by themselves what went wrong; what a message of options asks for may be
   // a log.
@@ -336,6 +363,7 @@ int Main(int argc, char** argv) {
     }
     if (cluster->parsed()) return Report(ClusterCommand(serve));
     if (checkpoint->parsed()) return Report(CheckpointCommand(checkpoint_options));
+    if (records->parsed()) return Report(RecordsCommand(records_options));
     if (certificates->parsed()) return Report(CertificatesCommand(certificates_options));
     if (leave->parsed()) return Report(LeaveCommand(admin));
     if (log->parsed()) return Report(LogCommand(admin));

@@ -6,6 +6,7 @@
 
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
+#include "devices/storage/path.h"
 #include "graph/protos/meta_graph.pb.h"
 #include "troupe/api/ops.h"
 
@@ -56,7 +57,8 @@ class Running : public std::enable_shared_from_this<Running> {
     std::lock_guard<std::mutex> lock(mutex_);
     all_closed_ &= queue_closed;
     if (--num_running_ > 0) return;
-    // Nobody fills the queue from here on: whoever waits at it goes on. The last one goes when that is done.
+    // Nobody fills the queue from here on: whoever waits at it goes on. The last one goes when that
+    // is done.
     Node* const last = all_closed_ ? close_ : cancel_;
     if (last == nullptr) return;
     session_->RunAsync(FeedMap{}, {}, {last},
@@ -83,8 +85,8 @@ absl::StatusOr<Node*> Named(const Graph& graph, const std::string& name) {
 }  // namespace
 
 QueueRunner::QueueRunner(const Scope& scope, const Output& queue, std::vector<Node*> enqueues,
-                         std::vector<absl::StatusCode> closed)
-    : enqueues_(std::move(enqueues)), closed_(std::move(closed)) {
+                         std::vector<absl::StatusCode> closed, Node* close, Node* cancel)
+    : enqueues_(std::move(enqueues)), close_(close), cancel_(cancel), closed_(std::move(closed)) {
   if (!scope.ok()) return;
   const bool missing = std::count(enqueues_.begin(), enqueues_.end(), nullptr) > 0;
   if (!queue.valid() || enqueues_.empty() || missing) {
@@ -92,10 +94,12 @@ QueueRunner::QueueRunner(const Scope& scope, const Output& queue, std::vector<No
     return;
   }
   name_ = queue.node->name();
-  const Scope closing = scope.NewSubScope(StrCat(name_, "_runner")).ColocateWith(queue.node);
-  close_ = ops::QueueCloseV2(closing.WithOpName("close"), queue);
-  cancel_ =
-      ops::QueueCloseV2(closing.WithOpName("cancel"), queue, {.cancel_pending_enqueues = true});
+  // As TensorFlow calls them.
+  const Scope closing = scope.WithOpName(StrCat(PathBase(name_), "_Close"));
+  if (close_ == nullptr) close_ = ops::QueueCloseV2(closing, queue);
+  if (cancel_ == nullptr) {
+    cancel_ = ops::QueueCloseV2(closing, queue, {.cancel_pending_enqueues = true});
+  }
   if (!scope.ok()) return;
   scope.graph()->AddToCollection(collections::kQueueRunners, ToProto().SerializeAsString());
 }

@@ -33,10 +33,12 @@ inline constexpr char kQueueRunners[] = "queue_runners";
 class QueueRunner {
  public:
   QueueRunner() = default;
-  /// Adds nodes to the scope that close `queue`, and the runner to the collection "queue_runners".
+  /// Adds the runner to the collection "queue_runners". `close` is run when the input has ended,
+  /// `cancel` when the coordinator stops; nullptr: nodes that close `queue`, added to the scope.
   QueueRunner(const Scope& scope, const Output& queue, std::vector<Node*> enqueues,
               std::vector<absl::StatusCode> closed = {absl::StatusCode::kOutOfRange,
-                                                      absl::StatusCode::kCancelled});
+                                                      absl::StatusCode::kCancelled},
+              Node* close = nullptr, Node* cancel = nullptr);
 
   /// As TensorFlow writes it down. NotFound: the graph lacks a node that it names.
   static absl::StatusOr<QueueRunner> FromProto(const Graph& graph, const QueueRunnerDef& def);

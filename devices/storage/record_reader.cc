@@ -6,7 +6,9 @@
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "devices/storage/coding.h"
+#include "devices/storage/compressed_file.h"
 #include "devices/storage/crc32c.h"
+#include "devices/storage/file_system_registry.h"
 
 namespace troupe {
 namespace {
@@ -15,20 +17,52 @@ constexpr size_t kHeaderBytes = 12;     // length, its checksum
 constexpr size_t kTrailerBytes = 4;     // checksum of the record
 constexpr size_t kGrowBytes = 1 << 20;  // memory is taken in steps of this size
 
+/// The checksum of `bytes` is the masked one that is stored.
 bool ChecksumFits(std::string_view bytes, const char* stored) {
   return UnmaskCrc32c(DecodeFixed<uint32_t>(stored)) == Crc32c(bytes);
 }
 
+/// What the first bytes tell. The first length's checksum tells most, as a plain file may begin
+/// like a zlib stream; a file that is neither is damaged, and taken for a plain one.
+absl::StatusOr<RecordCompression> FindCompression(const RandomAccessFile& file) {
+  char header[kHeaderBytes] = {};
+  TROUPE_ASSIGN_OR_RETURN(const size_t n, file.Read(0, absl::MakeSpan(header)));
+  const auto byte = [&](int i) { return static_cast<unsigned char>(header[i]); };
+  constexpr int kDeflate = 8;  // the method, in both headers
+  if (n == kHeaderBytes && ChecksumFits({header, 8}, header + 8)) return RecordCompression::kNone;
+  if (byte(0) == 0x1f && byte(1) == 0x8b && byte(2) == kDeflate) return RecordCompression::kGzip;
+  const bool zlib =
+      (byte(0) & 15) == kDeflate && byte(0) >> 4 <= 7 && (byte(0) << 8 | byte(1)) % 31 == 0;
+  return zlib ? RecordCompression::kZlib : RecordCompression::kNone;
+}
+
 }  // namespace
 
+RecordReader::RecordReader(std::shared_ptr<const RandomAccessFile> file, std::string path,
+                           const RecordReaderOptions& options)
+    : file_(std::move(file)), path_(std::move(path)), options_(options), offset_(options.offset) {}
+
+RecordReader::~RecordReader() = default;
+
 absl::StatusOr<std::unique_ptr<RecordReader>> RecordReader::Open(
-    FileSystem* file_system, const std::string& path, const RecordReaderOptions& options) {
+    const std::string& path, const RecordReaderOptions& options) {
+  TROUPE_ASSIGN_OR_RETURN(FileSystem* const file_system, FileSystems().Find(path));
+  return Open(file_system, path, options);
+}
+
+absl::StatusOr<std::unique_ptr<RecordReader>> RecordReader::Open(FileSystem* file_system,
+                                                                 const std::string& path,
+                                                                 const RecordReaderOptions& given) {
+  TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<const RandomAccessFile> file,
+                          file_system->OpenForReading(path));
+  RecordReaderOptions options = given;
+  if (options.compression == RecordCompression::kAny) {
+    TROUPE_ASSIGN_OR_RETURN(options.compression, FindCompression(*file));
+  }
   if (options.offset > 0 && options.compression != RecordCompression::kNone) {
     return InvalidArgument(path, ": a compressed file is read from its beginning, not from byte ",
                            options.offset);
   }
-  TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<const RandomAccessFile> file,
-                          file_system->OpenForReading(path));
   std::unique_ptr<RecordReader> reader(new RecordReader(std::move(file), path, options));
   TROUPE_RETURN_IF_ERROR(reader->Rewind());
   return reader;
@@ -63,9 +97,16 @@ absl::StatusOr<bool> RecordReader::Next(std::string* record) {
   return result;
 }
 
+absl::StatusOr<size_t> RecordReader::Read(absl::Span<char> to) {
+  absl::StatusOr<size_t> n = source_->Read(to);
+  if (n.ok() || options_.compression == RecordCompression::kNone) return n;
+  // The place that the decompressor names is one of the compressed bytes.
+  return WithContext(StrCat("record at byte ", offset_, ": "), n.status());
+}
+
 absl::StatusOr<bool> RecordReader::ReadRecord(std::string* record) {
   char header[kHeaderBytes];
-  TROUPE_ASSIGN_OR_RETURN(const size_t n, source_->Read(absl::MakeSpan(header)));
+  TROUPE_ASSIGN_OR_RETURN(const size_t n, Read(absl::MakeSpan(header)));
   if (n == 0) return false;
   if (n < kHeaderBytes) return Damaged(StrCat("its header is cut off after ", n, " bytes"));
   const auto length = DecodeFixed<uint64_t>(header);
@@ -92,8 +133,7 @@ absl::Status RecordReader::Fill(size_t size, std::string* bytes) {
     // In steps that grow, so that the copies cost no more than what is read.
     const size_t step = std::min(size - begin, std::max(begin, kGrowBytes));
     bytes->resize(begin + step);
-    TROUPE_ASSIGN_OR_RETURN(const size_t n,
-                            source_->Read(absl::MakeSpan(bytes->data() + begin, step)));
+    TROUPE_ASSIGN_OR_RETURN(const size_t n, Read(absl::MakeSpan(bytes->data() + begin, step)));
     if (n < step) return Damaged(StrCat("it is cut off: ", size - begin - n, " bytes are missing"));
   }
   return absl::OkStatus();

@@ -8,11 +8,15 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "devices/storage/compressed_file.h"
+#include "absl/types/span.h"
+#include "devices/export.h"
 #include "devices/storage/file_system.h"
 #include "devices/storage/record_writer.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
+
+class ByteSource;
 
 struct RecordReaderOptions {
   RecordCompression compression = RecordCompression::kNone;
@@ -28,6 +32,10 @@ class RecordReader {
  public:
   static absl::StatusOr<std::unique_ptr<RecordReader>> Open(
       FileSystem* file_system, const std::string& path, const RecordReaderOptions& options = {});
+  /// In the file system that the path names.
+  static absl::StatusOr<std::unique_ptr<RecordReader>> Open(
+      const std::string& path, const RecordReaderOptions& options = {});
+  ~RecordReader();
 
   /// The next record; false, and nothing in `record`, at the end of the file.
   /// DataLoss, which names the file and the offset of the record, if it is cut off or damaged. The
@@ -40,13 +48,10 @@ class RecordReader {
 
  private:
   RecordReader(std::shared_ptr<const RandomAccessFile> file, std::string path,
-               const RecordReaderOptions& options)
-      : file_(std::move(file)),
-        path_(std::move(path)),
-        options_(options),
-        offset_(options.offset) {}
+               const RecordReaderOptions& options);
 
   absl::Status Rewind();
+  absl::StatusOr<size_t> Read(absl::Span<char> to);
   absl::StatusOr<bool> ReadRecord(std::string* record);
   absl::Status Fill(size_t size, std::string* bytes);
   absl::Status Damaged(std::string_view what) const;
@@ -60,5 +65,6 @@ class RecordReader {
 };
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_DEVICES_STORAGE_RECORD_READER_H_

@@ -6,6 +6,7 @@
 #include "devices/storage/coding.h"
 #include "devices/storage/compressed_file.h"
 #include "devices/storage/crc32c.h"
+#include "devices/storage/file_system_registry.h"
 
 namespace troupe {
 
@@ -19,7 +20,16 @@ absl::StatusOr<RecordCompression> ParseRecordCompression(std::string_view name) 
 }
 
 absl::StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::Create(
+    const std::string& path, const RecordWriterOptions& options) {
+  TROUPE_ASSIGN_OR_RETURN(FileSystem* const file_system, FileSystems().Find(path));
+  return Create(file_system, path, options);
+}
+
+absl::StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::Create(
     FileSystem* file_system, const std::string& path, const RecordWriterOptions& options) {
+  if (options.compression == RecordCompression::kAny) {
+    return InvalidArgument(path, ": a file is written with one compression, not with any");
+  }
   TROUPE_ASSIGN_OR_RETURN(auto file, file_system->Create(path));
   if (options.compression != RecordCompression::kNone) {
     const ZlibFormat format =

@@ -8,12 +8,15 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "devices/export.h"
 #include "devices/storage/file_system.h"
 
+TROUPE_EXPORT_BEGIN
 namespace troupe {
 
-/// How the whole file, all records together, is compressed.
-enum class RecordCompression { kNone, kZlib, kGzip };
+/// How the whole file, all records together, is compressed. `kAny` is for readers: they find it out
+/// by the first bytes.
+enum class RecordCompression { kNone, kZlib, kGzip, kAny };
 
 /// "", "NONE", "ZLIB" or "GZIP", as TensorFlow's ops name them. InvalidArgument for another name.
 absl::StatusOr<RecordCompression> ParseRecordCompression(std::string_view name);
@@ -29,6 +32,9 @@ class RecordWriter {
  public:
   static absl::StatusOr<std::unique_ptr<RecordWriter>> Create(
       FileSystem* file_system, const std::string& path, const RecordWriterOptions& options = {});
+  /// In the file system that the path names.
+  static absl::StatusOr<std::unique_ptr<RecordWriter>> Create(
+      const std::string& path, const RecordWriterOptions& options = {});
 
   absl::Status Write(std::string_view record);
   /// Readers see all records so far. It makes a compressed file larger.
@@ -45,5 +51,6 @@ class RecordWriter {
 };
 
 }  // namespace troupe
+TROUPE_EXPORT_END
 
 #endif  // TROUPE_DEVICES_STORAGE_RECORD_WRITER_H_

@@ -25,6 +25,12 @@ absl::Status CountUpToShape(InferenceContext* c) {
   return ScalarShape(c);
 }
 
+absl::Status ResourceCountUpToShape(InferenceContext* c) {
+  const HandleShapes& shapes = c->input_handle(0);
+  if (!shapes.empty()) TROUPE_RETURN_IF_ERROR(C::WithRank(shapes[0].second, 0).status());
+  return ScalarShape(c);
+}
+
 absl::Status ReadVariableShape(InferenceContext* c) { return SetShape(c, CheckedHandleShape(c)); }
 
 absl::Status VarHandleShape(InferenceContext* c) {
@@ -147,6 +153,16 @@ REGISTER_OP("ReadVariableOp")
     .SetIsStateful()
     .SetShapeFn(ReadVariableShape)
     .Doc("Gives the value of the variable `resource`, as it is when the op runs.");
+
+REGISTER_OP("ResourceCountUpTo")
+    .Signature("resource: resource -> output: T")
+    .Attr("limit: int")
+    .Attr("T: {int32, int64}")
+    .SetIsStateful()
+    .SetShapeFn(ResourceCountUpToShape)
+    .Doc(
+        "Adds 1 to the scalar variable `resource` and gives its former value; fails with "
+        "OUT_OF_RANGE once it has reached `limit`.");
 
 REGISTER_OP("VarHandleOp")
     .Signature("-> resource: resource")

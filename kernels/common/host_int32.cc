@@ -102,8 +102,8 @@ void Register(const char* attr, std::initializer_list<const char*> ops) {
   // Variables of int32 are on the host, too.
   Register("T", {"AssignAdd", "AssignSub", "CountUpTo", "ScatterAdd", "ScatterDiv", "ScatterMax",
                  "ScatterMin", "ScatterMul", "ScatterNdAdd", "ScatterNdSub", "ScatterNdUpdate",
-                 "ScatterSub", "ScatterUpdate", "ResourceScatterNdAdd", "ResourceScatterNdSub",
-                 "ResourceScatterNdUpdate"});
+                 "ScatterSub", "ScatterUpdate", "ResourceCountUpTo", "ResourceScatterNdAdd",
+                 "ResourceScatterNdSub", "ResourceScatterNdUpdate"});
   Register("dtype", {"AssignAddVariableOp", "AssignSubVariableOp", "Empty", "ResourceGather",
                      "ResourceGatherNd", "ResourceScatterAdd", "ResourceScatterDiv",
                      "ResourceScatterMax", "ResourceScatterMin", "ResourceScatterMul",

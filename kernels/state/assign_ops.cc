@@ -1,4 +1,4 @@
-// Assign, AssignVariableOp, CountUpTo.
+// Assign, AssignVariableOp, CountUpTo, ResourceCountUpTo.
 #include "absl/strings/str_cat.h"
 #include "devices/device.h"
 #include "kernels/common/strided_copy.h"
@@ -65,10 +65,11 @@ class Assign : public VariableKernel {
   ElementType type_;
 };
 
+/// CountUpTo, ResourceCountUpTo.
 class CountUpTo : public VariableKernel {
  public:
   CountUpTo(KernelConstruction& construction, absl::Status* status)
-      : VariableKernel(construction, 1) {
+      : VariableKernel(construction, 1), type_(construction.output_type(0)) {
     *status = construction.GetAttr("limit", &limit_);
   }
 
@@ -78,6 +79,11 @@ class CountUpTo : public VariableKernel {
     if (value->rank() != 0) {
       return InvalidArgument("CountUpTo needs a scalar variable, '", leases[0].variable()->name(),
                              "' has shape ", value->shape().ToString());
+    }
+    if (value->type() != type_) {
+      return InvalidArgument("the variable '", leases[0].variable()->name(), "' is of type ",
+                             ElementTypeName(value->type()), " but is used as one of ",
+                             ElementTypeName(type_));
     }
     return value->type() == ElementType::kInt64 ? Count<int64_t>(ctx, value)
                                                 : Count<int32_t>(ctx, value);
@@ -93,6 +99,7 @@ class CountUpTo : public VariableKernel {
     return absl::OkStatus();
   }
 
+  ElementType type_;
   int64_t limit_ = 0;
 };
 
@@ -100,6 +107,8 @@ REGISTER_KERNEL(KernelSpec("Assign").Device("DEFAULT").Types("T", AllTypes()), M
 REGISTER_KERNEL(KernelSpec("AssignVariableOp").Device("DEFAULT").Types("dtype", AllTypes()),
                 MakeKernel<Assign>);
 REGISTER_KERNEL(KernelSpec("CountUpTo").Types("T", IndexTypes()).Cost(KernelCost::kCheap),
+                MakeKernel<CountUpTo>);
+REGISTER_KERNEL(KernelSpec("ResourceCountUpTo").Types("T", IndexTypes()).Cost(KernelCost::kCheap),
                 MakeKernel<CountUpTo>);
 
 }  // namespace

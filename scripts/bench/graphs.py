@@ -222,6 +222,22 @@ class Writer:
 
         self.chained("barrier", count, add)
 
+    def queue(self, count=1000):
+        """An element in, an element out."""
+        raw = tf.raw_ops
+        handle = []
+
+        def add():
+            if not handle:
+                with tf.control_dependencies(None):
+                    handle.append(raw.FIFOQueueV2(component_types=[tf.float32], shapes=[[]], shared_name="q"))
+                    handle.append(tf.constant(1.0))
+            put = raw.QueueEnqueueV2(handle=handle[0], components=[handle[1]])
+            with tf.control_dependencies([put]):
+                return [raw.QueueDequeueV2(handle=handle[0], component_types=[tf.float32])[0]]
+
+        self.chained("queue", count, add)
+
     def staging(self, count=1000):
         def add():
             put = tf.raw_ops.Stage(values=[tf.constant(1.0)], shared_name="s")
@@ -408,6 +424,7 @@ def main():
     writer.lstm()
     writer.tables()
     writer.barrier()
+    writer.queue()
     writer.staging()
     writer.parsing()
     writer.products("products", 256, 256, 256, 64, 64)

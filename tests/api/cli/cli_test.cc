@@ -352,6 +352,55 @@ TEST_F(CliTest, GraphShowsAPlan) {
   EXPECT_EQ(Run("graph " + file + " --fetch b").status, 2);
 }
 
+// --- record files --------------------------------------------------------------------------------
+
+constexpr char kExamples[] = "tests/api/input/testdata/examples.gz";
+constexpr char kRecords[] = "tests/devices/storage/testdata/records";
+
+TEST_F(CliTest, RecordsAreCounted) {
+  const std::string records = kRecords;
+  Result r = Run("records " + records + " --count " + kExamples);
+  EXPECT_EQ(r.out, records + ": 4\n" + kExamples + ": 4\n") << r.err;
+  r = Run("records '" + records + "*'");
+  EXPECT_EQ(r.out, records + ": 4\n" + records + ".gzip: 4\n" + records + ".zlib: 4\n") << r.err;
+  r = Run("records '" + records + "?'");
+  EXPECT_EQ(r.status, 1);
+  EXPECT_EQ(r.err, "NOT_FOUND: " + records + "?: no file matches\n");
+  r = Run("records " + records + " --verify");
+  EXPECT_EQ(r.status, 0) << r.err;
+  EXPECT_EQ(r.out, "");
+  r = Run("records " + records + " --compression gzip");
+  EXPECT_EQ(r.status, 1);
+  EXPECT_THAT(r.err, StartsWith("DATA_LOSS: "));
+  EXPECT_EQ(Run("records " + records + " --compression snappy").status, 2);
+  EXPECT_EQ(Run("records").status, 2);
+}
+
+TEST_F(CliTest, RecordsAreShown) {
+  Result r = Run(std::string("records --head 1 --examples ") + kExamples);
+  EXPECT_EQ(r.out, "empty=[] half=[0.0] number=[0,0] text=[\"text 0\",\"\\xff\"]\n") << r.err;
+  r = Run(std::string("records --head 99 --examples --count ") + kExamples);
+  EXPECT_THAT(r.out, HasSubstr("\ntitle=[\"of three\"] steps=[[0],[1],[2]]\n")) << r.err;
+  EXPECT_THAT(r.out, testing::EndsWith(": 4\n"));
+  r = Run(std::string("records --head 1 ") + kExamples);
+  EXPECT_THAT(r.out, HasSubstr("text 0"));
+  EXPECT_THAT(r.out, HasSubstr("\\x0a"));
+  EXPECT_EQ(std::count(r.out.begin(), r.out.end(), '\n'), 1);
+}
+
+TEST_F(CliTest, RecordsThatAreDamagedAreNamed) {
+  const std::string bytes = ReadFile(kRecords), file = folder_ + "damaged";
+  std::ofstream(file, std::ios::binary) << bytes.substr(0, bytes.size() - 1);
+  Result r = Run("records --verify " + file);
+  EXPECT_EQ(r.status, 1);
+  EXPECT_THAT(r.err, StartsWith("DATA_LOSS: " + file + ", record at byte "));
+  EXPECT_THAT(r.err, HasSubstr("it is cut off: 1 bytes are missing"));
+  EXPECT_EQ(Run("records --head 1 " + file).status, 0);
+  r = Run("records " + folder_ + "nothing");
+  EXPECT_EQ(r.status, 1);
+  EXPECT_THAT(r.err, StartsWith("NOT_FOUND: "));
+}
+
 // --- checkpoints ---------------------------------------------------------------------------------
 
 /// What TensorFlow has saved: w, layer/b, global_step; and a table in three parts beside.

@@ -93,6 +93,7 @@ TEST(RecordFile, GivesOnlyWhatWasWrittenWhenItIsDamaged) {
       if (!got.status.ok()) {
         EXPECT_EQ(got.status.code(), absl::StatusCode::kDataLoss) << what << got.status;
         EXPECT_THAT(std::string(got.status.message()), HasSubstr("/d/r"));
+        EXPECT_THAT(std::string(got.status.message()), HasSubstr("record at byte "));
       }
     });
     EXPECT_GT(refused, cases * 3 / 4);
@@ -114,6 +115,22 @@ TEST(RecordFile, SaysWhereItIsDamaged) {
   bytes[second] ^= 1;
   bytes[second + 12] ^= 1;
   EXPECT_THAT(message(bytes), HasSubstr("record at byte 19: its checksum is wrong"));
+}
+
+TEST(RecordFile, TellsItsCompression) {
+  // The first length of the last one makes the file begin like a zlib stream.
+  const std::vector<std::string> files[] = {{"one", "two"}, {}, {""}, {std::string(0x178, 'x')}};
+  for (const std::vector<std::string>& records : files) {
+    for (const RecordCompression compression : kCompressions) {
+      const Got got = ReadAll(Write(records, compression), {RecordCompression::kAny});
+      EXPECT_TRUE(got.status.ok()) << got.status;
+      EXPECT_EQ(got.records, records);
+    }
+  }
+  EXPECT_TRUE(absl::IsDataLoss(ReadAll("no records at all", {RecordCompression::kAny}).status));
+  SimulatedDisk disk;
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      RecordWriter::Create(&disk, "/r", {RecordCompression::kAny}).status()));
 }
 
 TEST(RecordFile, ThatClaimsMuchTakesNoMemory) {

@@ -224,8 +224,8 @@ class BorrowedKernel final : public Kernel {
 /// Updates of variables, and reads of parts of them.
 bool TakesVariables(std::string_view op) {
   for (const std::string_view prefix :
-       {"Assign", "CountUpTo", "Scatter", "Apply", "SparseApply", "ResourceScatter",
-        "ResourceGather", "ResourceApply", "ResourceSparseApply"}) {
+       {"Assign", "CountUpTo", "Scatter", "Apply", "SparseApply", "ResourceCountUpTo",
+        "ResourceScatter", "ResourceGather", "ResourceApply", "ResourceSparseApply"}) {
     if (op.starts_with(prefix)) return op != "ScatterNd" && op != "ScatterNdNonAliasingAdd";
   }
   return false;

@@ -96,6 +96,31 @@ TEST(ReferenceVariables, VariableOpFindsItsVariableByName) {
   EXPECT_FALSE(a.output_slot(0).ref->destroyed());
 }
 
+TEST(ResourceCountUpTo, CountsUntilTheLimit) {
+  FakeResources resources;
+  OpTest handle("VarHandleOp");
+  handle.Attr("dtype", ElementType::kInt64).Attr("shape", Shape()).Attr("shared_name", "n");
+  ASSERT_TRUE(handle.Resources(&resources).Run().ok());
+  OpTest assign("AssignVariableOp"), count("ResourceCountUpTo"), other("ResourceCountUpTo");
+  assign.Resources(&resources).Input(handle.output(0)).Input(Tensor::Scalar<int64_t>(4));
+  count.Resources(&resources)
+      .Input(handle.output(0))
+      .Attr("limit", 6)
+      .Attr("T", ElementType::kInt64);
+  other.Resources(&resources)
+      .Input(handle.output(0))
+      .Attr("limit", 6)
+      .Attr("T", ElementType::kInt32);
+  EXPECT_EQ(count.Run().code(), StatusCode::kNotFound);
+  ASSERT_TRUE(assign.Run().ok());
+  ASSERT_TRUE(count.Run().ok());
+  ExpectEqual(count.output(0), Tensor::Scalar<int64_t>(4));
+  EXPECT_EQ(other.Run().code(), StatusCode::kInvalidArgument);
+  ASSERT_TRUE(count.Run().ok());
+  ExpectEqual(count.output(0), Tensor::Scalar<int64_t>(5));
+  EXPECT_EQ(count.Run().code(), StatusCode::kOutOfRange);
+}
+
 class ResourceVariables : public ::testing::Test {
  protected:
   ResourceVariables() : handle_("VarHandleOp") {
