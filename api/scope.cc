@@ -248,7 +248,9 @@ Output Scope::Bring(Output tensor) const {
 
 Node* Scope::AddNode(std::string_view op, const std::function<void(ScopedSpec&)>& fill) const {
   if (!ok()) return nullptr;
-  const std::string name = UniqueName(local_->op_name.empty() ? op : local_->op_name);
+  const std::string& own = local_->op_name;
+  const std::string name =
+      own.ends_with('/') ? own.substr(0, own.size() - 1) : UniqueName(own.empty() ? op : own);
   ScopedSpec spec(*this, NodeSpec(std::string(op), name));
   spec.controls_ = local_->control_inputs;
   if (!local_->colocation.empty()) {

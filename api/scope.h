@@ -156,7 +156,9 @@ class Scope {
 
   /// Names below get `name/` before them; the prefix is made unique.
   Scope NewSubScope(std::string_view name) const;
-  /// The next op is called `name` (made unique), instead of after its type.
+  /// The next op is called `name` (made unique), instead of after its type. A name that ends in '/'
+  /// is complete without it and nobody else's, as in TensorFlow: WithOpName(prefix()) calls a node
+  /// as its scope.
   Scope WithOpName(std::string_view name) const;
   /// Nodes added run after `nodes`, in addition to those of this scope.
   Scope WithControlDependencies(absl::Span<Node* const> nodes) const;
