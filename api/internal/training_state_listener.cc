@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "api/internal/held_queues.h"
 #include "api/internal/training_state.h"
 #include "devices/log.h"
 #include "devices/status_macros.h"
@@ -10,6 +11,12 @@
 #include "graph/protos/summary.pb.h"
 
 namespace troupe {
+namespace {
+
+/// How long a save waits for the steps of queue runners, once they have not come to rest in time.
+constexpr absl::Duration kShortPatience = absl::Milliseconds(50);
+
+}  // namespace
 
 TrainingStateListener::TrainingStateListener(std::string path,
                                              std::shared_ptr<SummaryWriter> writer)
@@ -20,7 +27,23 @@ std::string TrainingStateListener::Prefix(int64_t global_step) const {
 }
 
 absl::Status TrainingStateListener::BeforeSave(Session& session, int64_t global_step) {
-  absl::StatusOr<KernelStates> kernels = session.SaveKernelStates();
+  TrainingState state{.global_step = global_step};
+  absl::StatusOr<KernelStates> kernels;
+  {
+    HeldQueues queues(session);
+    const absl::Status saved = queues.Save(patience_, &state);
+    if (absl::IsDeadlineExceeded(saved) || absl::IsUnimplemented(saved)) {
+      WriteLog(LogLevel::kWarning, "", {"queues not saved"}, std::string(saved.message()),
+               ": a training that goes on from the checkpoint of step ", global_step,
+               " begins with empty queues");
+      state.queues.clear();
+      state.variables.clear();
+      patience_ = kShortPatience;
+    } else {
+      TROUPE_RETURN_IF_ERROR(saved);
+    }
+    kernels = session.SaveKernelStates();
+  }
   if (absl::IsUnimplemented(kernels.status())) {
     if (!std::exchange(unavailable_, true)) {
       WriteLog(LogLevel::kInfo, "", {"random states not saved"},
@@ -32,8 +55,8 @@ absl::Status TrainingStateListener::BeforeSave(Session& session, int64_t global_
   TROUPE_RETURN_IF_ERROR(kernels.status());
   TROUPE_ASSIGN_OR_RETURN(FileSystem* const files, FileSystems().Find(path_));
   TROUPE_RETURN_IF_ERROR(files->CreateDirectories(PathDirectory(path_)));
-  return WriteTrainingState(Prefix(global_step),
-                            {.global_step = global_step, .kernels = *std::move(kernels)});
+  state.kernels = *std::move(kernels);
+  return WriteTrainingState(Prefix(global_step), state);
 }
 
 absl::StatusOr<bool> TrainingStateListener::AfterSave(Session&, int64_t global_step) {
@@ -53,7 +76,9 @@ absl::Status RestoreTrainingState(Session& session, const std::string& prefix) {
   if (absl::IsNotFound(state.status())) return absl::OkStatus();
   TROUPE_RETURN_IF_ERROR(state.status());
   const absl::Status restored = session.RestoreKernelStates(state->kernels);
-  return absl::IsUnimplemented(restored) ? absl::OkStatus() : restored;
+  if (absl::IsUnimplemented(restored)) return absl::OkStatus();
+  TROUPE_RETURN_IF_ERROR(restored);
+  return RestoreQueues(session, *std::move(state));
 }
 
 }  // namespace troupe

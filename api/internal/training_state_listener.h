@@ -27,6 +27,7 @@ class TrainingStateListener final : public CheckpointSaverListener {
 
   const std::string path_;
   const std::shared_ptr<SummaryWriter> writer_;
+  absl::Duration patience_ = absl::Seconds(5);  ///< With the steps of queue runners.
   bool unavailable_ = false;  ///< The session does not tell; this has been logged.
 };
 

@@ -75,8 +75,9 @@ class SessionManager {
       const SessionOptions& session, absl::Duration max_wait = absl::Hours(2)) const;
 
  private:
-  absl::StatusOr<bool> Restore(Session& session, const RestoreOptions& restore,
-                               absl::Time deadline) const;
+  /// The checkpoint that was restored, or "".
+  absl::StatusOr<std::string> Restore(Session& session, const RestoreOptions& restore,
+                                      absl::Time deadline) const;
   /// FailedPrecondition: it was not ready for that.
   absl::Status LocalInit(Session& session, absl::Time deadline) const;
   /// FailedPrecondition names what `ready` gives.
