@@ -202,6 +202,8 @@ class Session {
 
  private:
   friend class AsyncCheckpointer;
+  friend class HeldQueues;
+  friend class QueueRunner;
   Session() = default;
 
   std::shared_ptr<Graph> graph_;

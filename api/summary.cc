@@ -23,14 +23,18 @@ std::string CleanTag(std::string_view name) {
   return clean.substr(std::min(clean.size(), clean.find_first_not_of('/')));
 }
 
-/// A summary's own scope and the tag that follows from it.
+/// A summary's own scope, for the node that is called like it, and the tag that follows.
 struct Named {
   Named(const Scope& outer, std::string_view name, const Options& options)
       : scope(outer.NewSubScope(BaseName(name, options))), tag(scope.prefix()) {
     if (!tag.empty()) tag.pop_back();
     const std::string family = CleanTag(options.family);
     if (!family.empty()) tag = StrCat(family, "/", tag);
-    scope = scope.WithOpName("summary");
+    scope = scope.WithOpName(scope.prefix());
+  }
+  /// A constant, called like an input of the op.
+  Output Constant(const char* input, const std::string& value) const {
+    return Const(scope.WithOpName(input), Tensor::Scalar<std::string>(value));
   }
   static std::string BaseName(std::string_view name, const Options& options) {
     const std::string family = CleanTag(options.family), clean = CleanTag(name);
@@ -54,19 +58,23 @@ Output Collect(const Scope& scope, Output made, const Options& options) {
 Output Scalar(const Scope& scope, std::string_view name, const Input& value,
               const Options& options) {
   const Named named(scope, name, options);
-  return Collect(scope, ops::ScalarSummary(named.scope, named.tag, value), options);
+  return Collect(scope, ops::ScalarSummary(named.scope, named.Constant("tags", named.tag), value),
+                 options);
 }
 
 Output Histogram(const Scope& scope, std::string_view name, const Input& values,
                  const Options& options) {
   const Named named(scope, name, options);
-  return Collect(scope, ops::HistogramSummary(named.scope, named.tag, values), options);
+  return Collect(
+      scope, ops::HistogramSummary(named.scope, named.Constant("tag", named.tag), values), options);
 }
 
 Output Image(const Scope& scope, std::string_view name, const Input& images, int64_t most,
              const Options& options) {
   const Named named(scope, name, options);
-  return Collect(scope, ops::ImageSummary(named.scope, named.tag, images, {.max_images = most}),
+  return Collect(scope,
+                 ops::ImageSummary(named.scope, named.Constant("tag", named.tag), images,
+                                   {.max_images = most}),
                  options);
 }
 
@@ -74,14 +82,18 @@ Output Audio(const Scope& scope, std::string_view name, const Input& sounds, con
              int64_t most, const Options& options) {
   const Named named(scope, name, options);
   return Collect(scope,
-                 ops::AudioSummaryV2(named.scope, named.tag, sounds, rate, {.max_outputs = most}),
+                 ops::AudioSummaryV2(named.scope, named.Constant("tag", named.tag), sounds, rate,
+                                     {.max_outputs = most}),
                  options);
 }
 
 Output TensorValue(const Scope& scope, std::string_view name, const Input& tensor,
                    const std::string& metadata, const Options& options) {
   const Named named(scope, name, options);
-  return Collect(scope, ops::TensorSummaryV2(named.scope, named.tag, tensor, metadata), options);
+  return Collect(scope,
+                 ops::TensorSummaryV2(named.scope, named.Constant("tag", named.tag), tensor,
+                                      named.Constant("serialized_summary_metadata", metadata)),
+                 options);
 }
 
 Output Text(const Scope& scope, std::string_view name, const Input& text, const Options& options) {

@@ -14,6 +14,7 @@
 #include "devices/status_macros.h"
 #include "devices/storage/checkpoint_reader.h"
 #include "devices/storage/file_system_registry.h"
+#include "devices/storage/object_names.h"
 #include "kernels/type_switch.h"
 
 namespace troupe::cli {
@@ -38,14 +39,17 @@ std::string Line(const Entry& entry) {
 }
 
 /// Prints a tensor or saves it.
-absl::Status Show(const CheckpointReader& reader, const std::string& text) {
+absl::Status Show(const CheckpointReader& reader, const ObjectNames& names,
+                  const std::string& text) {
   // A name may have an equals sign.
   std::string name = text, file;
-  if (const size_t equals = text.rfind('='); !reader.Find(text).ok() && equals != text.npos) {
+  if (const size_t equals = text.rfind('=');
+      absl::IsNotFound(names.Key(reader, text).status()) && equals != text.npos) {
     name = text.substr(0, equals);
     file = text.substr(equals + 1);
   }
-  TROUPE_ASSIGN_OR_RETURN(const Tensor tensor, reader.Read(name));
+  TROUPE_ASSIGN_OR_RETURN(const std::string key, names.Key(reader, name));
+  TROUPE_ASSIGN_OR_RETURN(const Tensor tensor, reader.Read(key));
   if (!file.empty()) return WriteNpy(tensor, file);
   std::cout << EscapeLine(name) << " " << TypeAndShape(tensor.type(), tensor.shape()) << " "
             << ToJson(tensor) << "\n";
@@ -144,7 +148,10 @@ absl::StatusOr<bool> PrintDifferences(const CheckpointReader& a, const Checkpoin
 absl::StatusOr<int> CheckpointCommand(const CheckpointOptions& options) {
   TROUPE_ASSIGN_OR_RETURN(const auto reader, Open(options.checkpoint));
   if (options.verify) TROUPE_RETURN_IF_ERROR(reader->Verify());
-  for (const std::string& text : options.tensors) TROUPE_RETURN_IF_ERROR(Show(*reader, text));
+  TROUPE_ASSIGN_OR_RETURN(const ObjectNames names, ObjectNames::Of(*reader));
+  for (const std::string& text : options.tensors) {
+    TROUPE_RETURN_IF_ERROR(Show(*reader, names, text));
+  }
   if (!options.other.empty()) {
     TROUPE_ASSIGN_OR_RETURN(const auto other, Open(options.other));
     if (options.verify) TROUPE_RETURN_IF_ERROR(other->Verify());
@@ -152,7 +159,10 @@ absl::StatusOr<int> CheckpointCommand(const CheckpointOptions& options) {
     return differ ? 1 : 0;
   }
   if (!options.tensors.empty()) return 0;
-  for (const Entry& entry : reader->tensors()) std::cout << Line(entry) << "\n";
+  for (const Entry& entry : reader->tensors()) {
+    const std::string name = options.full_names ? names.FullName(entry.first) : "";
+    std::cout << Line(entry) << (name.empty() ? "" : " " + EscapeLine(name)) << "\n";
+  }
   return 0;
 }
 

@@ -15,6 +15,8 @@ struct CheckpointOptions {
   std::string checkpoint;
   /// Tensors that are printed, "NAME", or saved, "NAME=FILE.npy".
   std::vector<std::string> tensors;
+  /// Lists what variables are called in the program as well.
+  bool full_names = false;
   bool verify = false;
   /// Another checkpoint, with which it is compared.
   std::string other;

@@ -207,6 +207,8 @@ void AddCheckpoint(CLI::App* command, CheckpointOptions* options) {
       ->type_name("");
   AddList(command, "--tensor NAME[=FILE.npy]", &options->tensors,
           "Prints a tensor, or saves it, in place of the list; may be repeated");
+  command->add_flag("--full-names", options->full_names,
+                    "Lists beside each tensor the name of its variable, if it has another one");
   command->add_flag("--verify", options->verify, "Reads everything and checks the checksums");
   AddValue(command, "--diff OTHER", &options->other,
            "Prints what differs in another checkpoint; exit status 1 if anything does");

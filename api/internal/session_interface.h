@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "actors/session/step_signature.h"
+#include "api/internal/running_queue_runner.h"
 #include "api/session.h"
 #include "kernels/kernel_state.h"
 
@@ -56,6 +57,11 @@ class SessionInterface {
   virtual absl::StatusOr<KernelStates> SaveKernelStates() = 0;
   virtual absl::Status RestoreKernelStates(const KernelStates& states) = 0;
   virtual absl::Status Close() = 0;
+
+  RunningQueueRunners* queue_runners() { return &queue_runners_; }
+
+ private:
+  RunningQueueRunners queue_runners_;
 };
 
 }  // namespace troupe

@@ -10,6 +10,7 @@
 #include "devices/storage/record_reader.h"
 #include "devices/storage/record_writer.h"
 #include "devices/storage/whole_file.h"
+#include "devices/tensor_proto.h"
 #include "graph/protos/training_state.pb.h"
 
 namespace troupe {
@@ -17,22 +18,23 @@ namespace {
 
 constexpr char kSuffix[] = ".troupe-state";
 
-absl::Status WriteRecord(FileSystem* files, const std::string& path, const std::string& record) {
-  TROUPE_ASSIGN_OR_RETURN(const auto writer, RecordWriter::Create(files, path));
-  TROUPE_RETURN_IF_ERROR(writer->Write(record));
-  TROUPE_RETURN_IF_ERROR(writer->Sync());
-  return writer->Close();
+absl::Status WriteMessage(const google::protobuf::MessageLite& message, const std::string& what,
+                          RecordWriter* writer) {
+  std::string record;
+  if (message.ByteSizeLong() > INT32_MAX || !message.SerializeToString(&record)) {
+    return absl::ResourceExhaustedError(StrCat(what, " takes 2 GiB or more"));
+  }
+  return writer->Write(record);
 }
 
-absl::Status Damaged(const std::string& path, std::string_view what) {
-  return absl::DataLossError(StrCat(path, ": ", what));
+absl::Status WriteTuple(absl::Span<const Tensor> tuple, const std::string& what,
+                        RecordWriter* writer) {
+  TupleDef def;
+  for (const Tensor& component : tuple) TensorToProto(component, def.add_component());
+  return WriteMessage(def, what, writer);
 }
 
-}  // namespace
-
-std::string TrainingStatePath(const std::string& prefix) { return prefix + kSuffix; }
-
-absl::Status WriteTrainingState(const std::string& prefix, const TrainingState& state) {
+absl::Status WriteRecords(const TrainingState& state, RecordWriter* writer) {
   TrainingStateDef def;
   def.set_global_step(state.global_step);
   for (const auto& [node, bytes] : state.kernels) {
@@ -40,10 +42,47 @@ absl::Status WriteTrainingState(const std::string& prefix, const TrainingState& 
     kernel->set_node(node);
     kernel->set_state(bytes);
   }
+  for (const auto& [node, queue] : state.queues) {
+    QueueStateDef* to = def.add_queue();
+    to->set_node(node);
+    to->set_closed(queue.closed);
+    to->set_closing(queue.closing);
+    to->set_generator(queue.generator);
+    to->set_elements(static_cast<int64_t>(queue.elements.size()));
+    to->set_waiting(static_cast<int64_t>(queue.waiting.size()));
+  }
+  for (const auto& [node, value] : state.variables) def.add_variable(node);
+  TROUPE_RETURN_IF_ERROR(WriteMessage(def, "the state of a training", writer));
+  for (const auto& [node, queue] : state.queues) {
+    for (const auto* tuples : {&queue.elements, &queue.waiting}) {
+      for (const Tuple& tuple : *tuples) {
+        TROUPE_RETURN_IF_ERROR(
+            WriteTuple(tuple, StrCat("an element of queue '", node, "'"), writer));
+      }
+    }
+  }
+  for (const auto& [node, value] : state.variables) {
+    TROUPE_RETURN_IF_ERROR(WriteTuple({&value, 1}, StrCat("variable '", node, "'"), writer));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteFile(FileSystem* files, const std::string& path, const TrainingState& state) {
+  TROUPE_ASSIGN_OR_RETURN(const auto writer, RecordWriter::Create(files, path));
+  TROUPE_RETURN_IF_ERROR(WriteRecords(state, writer.get()));
+  TROUPE_RETURN_IF_ERROR(writer->Sync());
+  return writer->Close();
+}
+
+}  // namespace
+
+std::string TrainingStatePath(const std::string& prefix) { return prefix + kSuffix; }
+
+absl::Status WriteTrainingState(const std::string& prefix, const TrainingState& state) {
   const std::string path = TrainingStatePath(prefix);
   const std::string aside = TemporaryName(path, "");
   TROUPE_ASSIGN_OR_RETURN(FileSystem* const files, FileSystems().Find(path));
-  const absl::Status written = WriteRecord(files, aside, def.SerializeAsString());
+  const absl::Status written = WriteFile(files, aside, state);
   if (!written.ok()) {
     files->Remove(aside).IgnoreError();
     return written;
@@ -52,22 +91,96 @@ absl::Status WriteTrainingState(const std::string& prefix, const TrainingState& 
   return files->SyncDirectory(PathDirectory(path));
 }
 
+namespace {
+
+/// Reads records as messages; errors name the file.
+class MessageReader {
+ public:
+  MessageReader(RecordReader* reader, const std::string& path) : reader_(reader), path_(path) {}
+
+  absl::Status Next(const std::string& what, google::protobuf::MessageLite* message) {
+    TROUPE_ASSIGN_OR_RETURN(const bool found, reader_->Next(&record_));
+    if (!found) return Wrong(StrCat("it ends before ", what));
+    if (record_.size() > INT32_MAX || !message->ParseFromString(record_)) {
+      return Wrong(StrCat(what, " is no ", message->GetTypeName()));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Tuple> NextTuple(const std::string& what) {
+    TupleDef def;
+    TROUPE_RETURN_IF_ERROR(Next(what, &def));
+    Tuple tuple;
+    for (TensorProto& component : *def.mutable_component()) {
+      // An element takes a byte at least. Without this a message could have its last value
+      // repeated.
+      double elements = 1;
+      for (const auto& dim : component.tensor_shape().dim()) {
+        elements *= static_cast<double>(dim.size());
+      }
+      if (elements > static_cast<double>(record_.size())) {
+        return Wrong(StrCat(what, " claims more elements than it has bytes"));
+      }
+      absl::StatusOr<Tensor> tensor = TakeTensorFromProto(&component);
+      if (absl::IsResourceExhausted(tensor.status())) return tensor.status();
+      if (!tensor.ok() || (!IsPlain(tensor->type()) && tensor->type() != ElementType::kString)) {
+        return Wrong(StrCat(what, " is no tuple of tensors: ", tensor.status().message()));
+      }
+      tuple.push_back(*std::move(tensor));
+    }
+    return tuple;
+  }
+
+  absl::Status End() {
+    TROUPE_ASSIGN_OR_RETURN(const bool more, reader_->Next(&record_));
+    return more ? Wrong("it has more records than it says") : absl::OkStatus();
+  }
+
+  absl::Status Wrong(std::string_view what) const {
+    return absl::DataLossError(StrCat(path_, ": ", what));
+  }
+
+ private:
+  RecordReader* const reader_;
+  const std::string& path_;
+  std::string record_;
+};
+
+absl::StatusOr<TrainingState> ReadState(MessageReader reader) {
+  TrainingStateDef def;
+  TROUPE_RETURN_IF_ERROR(reader.Next("its first record", &def));
+  TrainingState state{.global_step = def.global_step()};
+  for (const KernelStateDef& kernel : def.kernel()) state.kernels[kernel.node()] = kernel.state();
+  for (const QueueStateDef& from : def.queue()) {
+    QueueState& queue = state.queues[from.node()];
+    queue.closed = from.closed();
+    queue.closing = from.closing();
+    queue.generator = from.generator();
+    const std::string what = StrCat("an element of queue '", from.node(), "'");
+    for (int64_t i = 0; i < from.elements(); ++i) {
+      TROUPE_ASSIGN_OR_RETURN(queue.elements.emplace_back(), reader.NextTuple(what));
+    }
+    for (int64_t i = 0; i < from.waiting(); ++i) {
+      TROUPE_ASSIGN_OR_RETURN(queue.waiting.emplace_back(), reader.NextTuple(what));
+    }
+  }
+  for (const std::string& name : def.variable()) {
+    const std::string what = StrCat("the value of variable '", name, "'");
+    TROUPE_ASSIGN_OR_RETURN(Tuple value, reader.NextTuple(what));
+    if (value.size() != 1) return reader.Wrong(StrCat(what, " is not one tensor"));
+    state.variables[name] = std::move(value[0]);
+  }
+  TROUPE_RETURN_IF_ERROR(reader.End());
+  return state;
+}
+
+}  // namespace
+
 absl::StatusOr<TrainingState> ReadTrainingState(const std::string& prefix) {
   const std::string path = TrainingStatePath(prefix);
   TROUPE_ASSIGN_OR_RETURN(FileSystem* const files, FileSystems().Find(path));
   TROUPE_ASSIGN_OR_RETURN(const auto reader, RecordReader::Open(files, path));
-  std::string record;
-  TROUPE_ASSIGN_OR_RETURN(const bool found, reader->Next(&record));
-  TrainingStateDef def;
-  if (!found) return Damaged(path, "it is empty");
-  if (record.size() > INT32_MAX || !def.ParseFromString(record)) {
-    return Damaged(path, "its record is no TrainingStateDef");
-  }
-  TROUPE_ASSIGN_OR_RETURN(const bool more, reader->Next(&record));
-  if (more) return Damaged(path, "it has more than one record");
-  TrainingState state{.global_step = def.global_step()};
-  for (const KernelStateDef& kernel : def.kernel()) state.kernels[kernel.node()] = kernel.state();
-  return state;
+  return ReadState(MessageReader(reader.get(), path));
 }
 
 absl::Status RemoveOrphanedStates(const std::string& directory, const std::set<std::string>& kept) {

@@ -2,13 +2,21 @@
 
 #include <utility>
 
+#include "api/internal/held_queues.h"
 #include "api/internal/training_state.h"
+#include "devices/log.h"
 #include "devices/status_macros.h"
 #include "devices/storage/file_system_registry.h"
 #include "devices/storage/path.h"
 #include "graph/protos/summary.pb.h"
 
 namespace troupe {
+namespace {
+
+/// How long a save waits for the steps of queue runners, once they have not come to rest in time.
+constexpr absl::Duration kShortPatience = absl::Milliseconds(50);
+
+}  // namespace
 
 TrainingStateListener::TrainingStateListener(std::string path,
                                              std::shared_ptr<SummaryWriter> writer)
@@ -19,12 +27,26 @@ std::string TrainingStateListener::Prefix(int64_t global_step) const {
 }
 
 absl::Status TrainingStateListener::BeforeSave(Session& session, int64_t global_step) {
-  TROUPE_ASSIGN_OR_RETURN(KernelStates kernels, session.SaveKernelStates());
+  TrainingState state{.global_step = global_step};
+  {
+    HeldQueues queues(session);
+    const absl::Status saved = queues.Save(patience_, &state);
+    if (absl::IsDeadlineExceeded(saved) || absl::IsUnimplemented(saved)) {
+      WriteLog(LogLevel::kWarning, "", {"queues not saved"}, std::string(saved.message()),
+               ": a training that goes on from the checkpoint of step ", global_step,
+               " begins with empty queues");
+      state.queues.clear();
+      state.variables.clear();
+      patience_ = kShortPatience;
+    } else {
+      TROUPE_RETURN_IF_ERROR(saved);
+    }
+    TROUPE_ASSIGN_OR_RETURN(state.kernels, session.SaveKernelStates());
+  }
   TROUPE_ASSIGN_OR_RETURN(FileSystem* const files, FileSystems().Find(path_));
   TROUPE_RETURN_IF_ERROR(files->CreateDirectories(PathDirectory(path_)));
   pending_.insert(global_step);
-  return WriteTrainingState(Prefix(global_step),
-                            {.global_step = global_step, .kernels = std::move(kernels)});
+  return WriteTrainingState(Prefix(global_step), state);
 }
 
 absl::StatusOr<bool> TrainingStateListener::AfterSave(Session&, int64_t global_step) {
@@ -47,7 +69,8 @@ absl::Status RestoreTrainingState(Session& session, const std::string& prefix) {
   absl::StatusOr<TrainingState> state = ReadTrainingState(prefix);
   if (absl::IsNotFound(state.status())) return absl::OkStatus();
   TROUPE_RETURN_IF_ERROR(state.status());
-  return session.RestoreKernelStates(state->kernels);
+  TROUPE_RETURN_IF_ERROR(session.RestoreKernelStates(state->kernels));
+  return RestoreQueues(session, *std::move(state));
 }
 
 }  // namespace troupe

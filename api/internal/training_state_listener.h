@@ -29,6 +29,7 @@ class TrainingStateListener final : public CheckpointSaverListener {
 
   const std::string path_;
   const std::shared_ptr<SummaryWriter> writer_;
+  absl::Duration patience_ = absl::Seconds(5);  ///< With the steps of queue runners.
   std::set<int64_t> pending_;  ///< Saves that have begun and are not known to be complete.
 };
 

@@ -8,6 +8,7 @@
 #include "devices/storage/bundle_files.h"
 #include "devices/storage/checkpoint_reader.h"
 #include "devices/storage/file_system_registry.h"
+#include "devices/storage/object_names.h"
 #include "devices/storage/path.h"
 
 namespace troupe {
@@ -143,16 +144,19 @@ absl::StatusOr<std::string> FindCheckpoint(const std::string& checkpoint) {
 
 absl::StatusOr<std::vector<CheckpointVariable>> ListVariables(const std::string& checkpoint) {
   TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointReader> reader, Open(checkpoint));
+  TROUPE_ASSIGN_OR_RETURN(const ObjectNames names, ObjectNames::Of(*reader));
   std::vector<CheckpointVariable> variables;
   for (const auto& [name, tensor] : reader->tensors()) {
-    variables.push_back({name, tensor.type, tensor.shape});
+    variables.push_back({name, tensor.type, tensor.shape, names.FullName(name)});
   }
   return variables;
 }
 
 absl::StatusOr<Tensor> LoadVariable(const std::string& checkpoint, std::string_view name) {
   TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointReader> reader, Open(checkpoint));
-  return reader->Read(name);
+  TROUPE_ASSIGN_OR_RETURN(const ObjectNames names, ObjectNames::Of(*reader));
+  TROUPE_ASSIGN_OR_RETURN(const std::string key, names.Key(*reader, name));
+  return reader->Read(key);
 }
 
 }  // namespace troupe

@@ -54,13 +54,17 @@ struct CheckpointVariable {
   std::string name;
   ElementType type = ElementType::kInvalid;
   Shape shape;  ///< Of the whole, also if it was saved in parts.
+  /// In checkpoints of TensorFlow 2's `tf.train.Checkpoint`, whose names are places among objects
+  /// ("model/w/.ATTRIBUTES/VARIABLE_VALUE"): the variable's own name ("dense/kernel"), else "".
+  std::string full_name = "";
 };
 
 /// All tensors of a checkpoint, sorted by name. A folder stands for its latest checkpoint.
 absl::StatusOr<std::vector<CheckpointVariable>> ListVariables(const std::string& checkpoint);
 
-/// A tensor of a checkpoint, put together if it was saved in parts. A folder stands for its latest
-/// checkpoint. NotFound, DataLoss: with names of tensor and file.
+/// A tensor of a checkpoint, by its name or full name, put together if it was saved in parts. A
+/// folder stands for its latest checkpoint. NotFound, DataLoss: with names of tensor and file.
+/// InvalidArgument: it is the full name of several.
 absl::StatusOr<Tensor> LoadVariable(const std::string& checkpoint, std::string_view name);
 
 /// `checkpoint` itself, or the latest one if it is a folder.

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <utility>
 
+#include "api/internal/session_interface.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "devices/storage/path.h"
@@ -13,12 +14,13 @@
 namespace troupe {
 namespace {
 
-/// A runner in a session. Kept alive by the steps that are under way.
-class Running : public std::enable_shared_from_this<Running> {
+/// A runner in a session. Kept alive by the steps that are under way, and by whoever holds it.
+class Running final : public RunningQueueRunner, public std::enable_shared_from_this<Running> {
  public:
-  Running(std::string name, Node* close, Node* cancel, std::vector<absl::StatusCode> closed,
-          Session* session, size_t num_enqueues)
+  Running(std::string name, std::string queue, Node* close, Node* cancel,
+          std::vector<absl::StatusCode> closed, Session* session, size_t num_enqueues)
       : name_(std::move(name)),
+        queue_(std::move(queue)),
         close_(close),
         cancel_(cancel),
         closed_(std::move(closed)),
@@ -28,12 +30,35 @@ class Running : public std::enable_shared_from_this<Running> {
   /// The next step of an enqueue, or the end of its chain.
   void Enqueue(Node* node, Coordinator::Member member) {
     if (member.should_stop()) return End(/*queue_closed=*/false, std::move(member));
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (holders_ > 0) return held_back_.emplace_back(node, std::move(member)), void();
+      ++num_steps_;
+    }
     session_->RunAsync(FeedMap{}, {}, {node},
                        [self = shared_from_this(), node, member = std::move(member)](
                            absl::StatusOr<std::vector<Tensor>> result) mutable {
+                         self->StepOver();
                          if (result.ok()) return self->Enqueue(node, std::move(member));
                          self->Fail(node, result.status(), std::move(member));
                        });
+  }
+  const std::string& queue() const override { return queue_; }
+  void Hold() override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    ++holders_;
+  }
+  void Release() override {
+    std::vector<std::pair<Node*, Coordinator::Member>> held_back;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (--holders_ == 0) held_back.swap(held_back_);
+    }
+    for (auto& [node, member] : held_back) Enqueue(node, std::move(member));
+  }
+  int64_t num_steps() const override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return num_steps_;
   }
   /// The coordinator stops: whoever waits at the queue goes on.
   void Stop() {
@@ -45,6 +70,10 @@ class Running : public std::enable_shared_from_this<Running> {
   }
 
  private:
+  void StepOver() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    --num_steps_;
+  }
   void Fail(Node* node, const absl::Status& status, Coordinator::Member member) {
     const bool queue_closed = std::count(closed_.begin(), closed_.end(), status.code()) > 0;
     if (!queue_closed && !member.should_stop()) {
@@ -65,13 +94,16 @@ class Running : public std::enable_shared_from_this<Running> {
                        [member = std::move(member)](absl::StatusOr<std::vector<Tensor>>) {});
   }
 
-  const std::string name_;
+  const std::string name_, queue_;
   Node* const close_;
   Node* const cancel_;
   const std::vector<absl::StatusCode> closed_;
   Session* const session_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   size_t num_running_;
+  int64_t num_steps_ = 0;  ///< Under way.
+  int holders_ = 0;
+  std::vector<std::pair<Node*, Coordinator::Member>> held_back_;  ///< Steps to begin then.
   bool all_closed_ = true;
 };
 
@@ -150,8 +182,9 @@ absl::StatusOr<std::vector<QueueRunner>> QueueRunner::OfGraph(const Graph& graph
 
 absl::Status QueueRunner::Start(Session& session, Coordinator& coordinator) const {
   if (enqueues_.empty()) return InvalidArgument("a queue runner without enqueues was started");
-  auto running =
-      std::make_shared<Running>(name_, close_, cancel_, closed_, &session, enqueues_.size());
+  auto running = std::make_shared<Running>(name_, queue_node(), close_, cancel_, closed_, &session,
+                                           enqueues_.size());
+  session.impl_->queue_runners()->Add(running);
   std::vector<Coordinator::Member> members;
   for (size_t i = 0; i < enqueues_.size(); ++i) {
     members.push_back(coordinator.Register(StrCat("queue runner of ", name_, ", ", i)));

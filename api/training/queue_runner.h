@@ -51,6 +51,8 @@ class QueueRunner {
   absl::Status Start(Session& session, Coordinator& coordinator) const;
 
   const std::string& name() const { return name_; }  ///< The queue's.
+  /// The queue's node.
+  std::string queue_node() const { return name_.substr(0, name_.find(':')); }
   absl::Span<Node* const> enqueues() const { return enqueues_; }
 
  private:

@@ -76,32 +76,30 @@ absl::Status SessionManager::LocalInit(Session& session, absl::Time deadline) co
       .status();
 }
 
-absl::StatusOr<bool> SessionManager::Restore(Session& session, const RestoreOptions& restore,
-                                             absl::Time deadline) const {
+absl::StatusOr<std::string> SessionManager::Restore(Session& session, const RestoreOptions& restore,
+                                                    absl::Time deadline) const {
   if (!restore.checkpoint_dir.empty() && !restore.checkpoint_filename.empty()) {
     return InvalidArgument("a session is restored from a folder, '", restore.checkpoint_dir,
                            "', or from a checkpoint, '", restore.checkpoint_filename,
                            "', not from both");
   }
-  if (restore.saver == nullptr) return false;
+  if (restore.saver == nullptr) return "";
   if (!restore.checkpoint_filename.empty()) {
     TROUPE_RETURN_IF_ERROR(
         restore.saver->Restore(session, restore.checkpoint_filename, Until(deadline)));
-    TROUPE_RETURN_IF_ERROR(RestoreTrainingState(session, restore.checkpoint_filename));
-    return true;
+    return restore.checkpoint_filename;
   }
-  if (restore.checkpoint_dir.empty()) return false;
+  if (restore.checkpoint_dir.empty()) return "";
   Pauses pauses(options_.recovery_wait, deadline);
   while (true) {
     const auto state = GetCheckpointState(restore.checkpoint_dir);
     if (state.ok() && !state->latest.empty()) {
       TROUPE_RETURN_IF_ERROR(restore.saver->Restore(session, state->latest, Until(deadline)));
-      TROUPE_RETURN_IF_ERROR(RestoreTrainingState(session, state->latest));
       TROUPE_RETURN_IF_ERROR(restore.saver->recover_last_checkpoints(state->all));
-      return true;
+      return state->latest;
     }
     if (!state.ok() && !absl::IsNotFound(state.status())) return state.status();
-    if (!restore.wait_for_checkpoint) return false;
+    if (!restore.wait_for_checkpoint) return "";
     if (!pauses.Wait()) {
       return absl::DeadlineExceededError(StrCat("there is no checkpoint in ",
                                                 restore.checkpoint_dir, " after ",
@@ -122,7 +120,8 @@ absl::StatusOr<std::unique_ptr<Session>> SessionManager::PrepareSession(
 
 absl::Status SessionManager::Prepare(Session& session, const RestoreOptions& restore,
                                      const InitOptions& init, absl::Time deadline) const {
-  TROUPE_ASSIGN_OR_RETURN(const bool restored, Restore(session, restore, deadline));
+  TROUPE_ASSIGN_OR_RETURN(const std::string checkpoint, Restore(session, restore, deadline));
+  const bool restored = !checkpoint.empty();
   if (!restored) {
     if (init.init_op == nullptr && init.init_fn == nullptr && options_.local_init_op == nullptr) {
       return absl::FailedPreconditionError(
@@ -138,6 +137,8 @@ absl::Status SessionManager::Prepare(Session& session, const RestoreOptions& res
   }
   const char* const what = restored ? "the checkpoint" : "the initialization";
   TROUPE_RETURN_IF_ERROR(NotReady(LocalInit(session, deadline), what));
+  // What the local initialization has drawn, counted and put into queues is not the training's.
+  if (restored) TROUPE_RETURN_IF_ERROR(RestoreTrainingState(session, checkpoint));
   return NotReady(Check(session, options_.ready_op, "not ready", deadline), what);
 }
 
@@ -146,9 +147,12 @@ absl::StatusOr<SessionManager::Recovered> SessionManager::RecoverSession(
   const absl::Time deadline = absl::Now() + restore.max_wait;
   Recovered recovered;
   TROUPE_ASSIGN_OR_RETURN(recovered.session, Session::Create(graph_, CreatedBy(deadline, options)));
-  TROUPE_ASSIGN_OR_RETURN(const bool restored, Restore(*recovered.session, restore, deadline));
+  TROUPE_ASSIGN_OR_RETURN(const std::string checkpoint,
+                          Restore(*recovered.session, restore, deadline));
+  const bool restored = !checkpoint.empty();
   absl::Status ready = LocalInit(*recovered.session, deadline);
   if (restored && ready.ok()) {
+    TROUPE_RETURN_IF_ERROR(RestoreTrainingState(*recovered.session, checkpoint));
     ready = Check(*recovered.session, options_.ready_op, "not ready", deadline);
   }
   if (!ready.ok() && !absl::IsFailedPrecondition(ready)) return ready;

@@ -77,8 +77,9 @@ class SessionManager {
  private:
   absl::Status Prepare(Session& session, const RestoreOptions& restore, const InitOptions& init,
                        absl::Time deadline) const;
-  absl::StatusOr<bool> Restore(Session& session, const RestoreOptions& restore,
-                               absl::Time deadline) const;
+  /// The checkpoint that was restored, or "".
+  absl::StatusOr<std::string> Restore(Session& session, const RestoreOptions& restore,
+                                      absl::Time deadline) const;
   /// FailedPrecondition: it was not ready for that.
   absl::Status LocalInit(Session& session, absl::Time deadline) const;
   /// FailedPrecondition names what `ready` gives.

@@ -12,6 +12,7 @@
 #include "devices/status_macros.h"
 #include "devices/storage/checkpoint_reader.h"
 #include "devices/storage/file_system_registry.h"
+#include "devices/storage/object_names.h"
 #include "devices/storage/tensor_slice.h"
 
 namespace troupe {
@@ -22,6 +23,7 @@ using Tensors = CheckpointReader::Tensors;
 struct OpenedCheckpoint {
   std::string prefix;
   std::unique_ptr<CheckpointReader> reader;
+  ObjectNames names;
 };
 
 absl::StatusOr<OpenedCheckpoint> Open(const std::string& checkpoint) {
@@ -29,6 +31,7 @@ absl::StatusOr<OpenedCheckpoint> Open(const std::string& checkpoint) {
   TROUPE_ASSIGN_OR_RETURN(opened.prefix, FindCheckpoint(checkpoint));
   TROUPE_ASSIGN_OR_RETURN(FileSystem* const files, FileSystems().Find(opened.prefix));
   TROUPE_ASSIGN_OR_RETURN(opened.reader, OpenCheckpoint(files, opened.prefix));
+  TROUPE_ASSIGN_OR_RETURN(opened.names, ObjectNames::Of(*opened.reader));
   return opened;
 }
 
@@ -121,7 +124,9 @@ class WarmStart {
     return variables;
   }
 
-  absl::Status Add(const std::string& tensor, const std::vector<const Saveable*>& variables) {
+  absl::Status Add(const std::string& name, const std::vector<const Saveable*>& variables) {
+    TROUPE_ASSIGN_OR_RETURN(const std::string tensor,
+                            checkpoint_.names.Key(*checkpoint_.reader, name));
     TROUPE_ASSIGN_OR_RETURN(const CheckpointTensor* const found, checkpoint_.reader->Find(tensor));
     for (const Saveable* variable : variables) {
       const SavedTensor& saved = variable->tensors()[0];
@@ -244,10 +249,16 @@ absl::StatusOr<std::vector<std::string>> RestoreByName(Session& session,
       continue;
     }
     const std::string shared = node->attrs().GetOr<std::string>("shared_name", "");
-    if (!shared.empty() && variable.tensors()[0].shape_and_slice.empty() &&
-        tensors.contains(shared)) {
-      found.emplace_back(shared, node);
-      continue;
+    if (variable.tensors()[0].shape_and_slice.empty()) {
+      absl::StatusOr<std::string> key = opened.names.Key(*opened.reader, variable.name());
+      if (absl::IsNotFound(key.status()) && !shared.empty()) {
+        key = opened.names.Key(*opened.reader, shared);
+      }
+      if (key.ok()) {
+        found.emplace_back(*key, node);
+        continue;
+      }
+      if (!absl::IsNotFound(key.status())) return key.status();
     }
     const auto part = ParsePart(variable.name());
     if (part.has_value() && tensors.contains(part->whole)) {

@@ -33,7 +33,8 @@ class AssignmentTarget {
   std::vector<ModelVariable> variables_;
 };
 
-/// By names in the checkpoint. A name may be there several times.
+/// By names in the checkpoint, or full names of variables (`CheckpointVariable`). A name may be
+/// there several times.
 using AssignmentMap = std::vector<std::pair<std::string, AssignmentTarget>>;
 
 /// From now on the initializers of variables take their values from a checkpoint: TensorFlow 1.x's
@@ -52,9 +53,10 @@ using AssignmentMap = std::vector<std::pair<std::string, AssignmentTarget>>;
 absl::Status InitFromCheckpoint(const Scope& scope, const std::string& checkpoint,
                                 const AssignmentMap& assignments);
 
-/// Sets every variable of the session's graph that a checkpoint has under the same name, and gives
-/// the names. For graphs without a saver: it adds nodes to the graph. A partitioned variable is
-/// found by its whole name: its parts are known by their SaveSliceInfo, or by names that end in
+/// Sets every variable of the session's graph that a checkpoint has under the same name, or full
+/// name, and gives the names in the checkpoint. For graphs without a saver: it adds nodes to the
+/// graph. A partitioned variable is found by its whole name: its parts are known by their
+/// SaveSliceInfo, or by names that end in
 /// "/part_0", "/part_1" and so on. A folder stands for its latest checkpoint.
 ///
 /// InvalidArgument: a variable has another type or shape; nothing has been set then.

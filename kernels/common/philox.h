@@ -67,6 +67,12 @@ class PhiloxWords {
     return block_[used_++];
   }
 
+  /// Which stream it is, and where: 32 bytes.
+  std::string Save() const;
+  /// Goes on there. False, and nothing has changed, if these are no such bytes, or if they are of
+  /// another stream; `any`: of whichever.
+  bool Restore(std::string_view saved, bool any);
+
  private:
   Philox position_;
   Philox::Block block_ = {};

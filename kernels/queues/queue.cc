@@ -16,6 +16,12 @@ std::string Names(absl::Span<const ElementType> types) {
       types, ", ", [](std::string* out, ElementType type) { out->append(ElementTypeName(type)); });
 }
 
+std::vector<ElementType> TypesOf(const Tuple& tuple) {
+  std::vector<ElementType> types;
+  for (const Tensor& component : tuple) types.push_back(component.type());
+  return types;
+}
+
 }  // namespace
 
 Queue::Queue(std::string name, QueueOptions options)
@@ -52,9 +58,9 @@ absl::Status Queue::PutCall::Check(bool* trivial) const {
   const auto wrong = [&](const auto&... what) {
     return InvalidArgument(resource()->DebugString(), ": ", what...);
   };
-  std::vector<ElementType> types;
-  for (const Tensor& component : components) types.push_back(component.type());
-  if (types != options.types) return wrong("cannot hold a tuple of ", Names(types));
+  if (const auto types = TypesOf(components); types != options.types) {
+    return wrong("cannot hold a tuple of ", Names(types));
+  }
   for (size_t i = 0; i < components.size(); ++i) {
     const Shape& shape = components[i].shape();
     if (many) {
@@ -100,19 +106,18 @@ absl::StatusOr<WaitingResource::Call::Progress> Queue::PutCall::Serve() {
   }
   const int64_t before = next_, all = count();
   while (next_ < all && queue->elements_->size() < queue->options_.capacity) {
-    queue->elements_->Put(NextTuple());
+    queue->elements_->Put(many ? Row(next_) : std::move(components));
     ++next_;
   }
   if (next_ == all) return Progress::kOver;
   return next_ > before ? Progress::kSome : Progress::kNone;
 }
 
-Tuple Queue::PutCall::NextTuple() {
-  if (!many) return std::move(components);
+Tuple Queue::PutCall::Row(int64_t i) const {
   Tuple tuple;
   tuple.reserve(components.size());
   for (const Tensor& component : components) {
-    tuple.push_back(RowOf(component, WithoutFirst(component.shape()), next_));
+    tuple.push_back(RowOf(component, WithoutFirst(component.shape()), i));
   }
   return tuple;
 }
@@ -164,6 +169,104 @@ absl::Status Queue::TakeCall::Conclude(KernelContext& ctx) {
   if (many) return StackTuples(ctx, static_cast<Queue*>(resource())->options(), taken_);
   for (size_t i = 0; i < taken_[0].size(); ++i) {
     ctx.set_output(static_cast<int>(i), std::move(taken_[0][i]));
+  }
+  return absl::OkStatus();
+}
+
+// --- its state -----------------------------------------------------------------------------------
+
+class Queue::SaveCall final : public Call {
+ public:
+  SaveCall(Queue* queue, std::function<void(absl::StatusOr<QueueState>)> done)
+      : Call(queue, kNoLine), done_(std::move(done)) {
+    KeepResource();
+  }
+
+ private:
+  absl::StatusOr<Progress> Serve() override {
+    auto* queue = static_cast<Queue*>(resource());
+    state_.closed = queue->closed();
+    queue->elements_->Save(&state_);
+    for (Message* message = queue->lines_[kPuts].front(); message != nullptr;
+         message = message->next) {
+      const auto& put = *static_cast<PutCall*>(message);
+      if (put.close != PutCall::Close::kNo) {
+        state_.closing = true;
+        continue;
+      }
+      state_.num_waiting_calls += put.of_nobody_ ? 0 : 1;
+      if (state_.closing) continue;  // It will be Cancelled.
+      for (int64_t i = put.next_; i < put.count(); ++i) {
+        state_.waiting.push_back(put.many ? put.Row(i) : put.components);
+      }
+    }
+    return Progress::kOver;
+  }
+  void Over(std::unique_ptr<Call>) noexcept override {
+    done_(status.ok() ? absl::StatusOr<QueueState>(std::move(state_)) : status);
+  }
+
+  QueueState state_;
+  const std::function<void(absl::StatusOr<QueueState>)> done_;
+};
+
+class Queue::RestoreCall final : public Call {
+ public:
+  RestoreCall(Queue* queue, QueueState state, std::function<void(absl::Status)> done)
+      : Call(queue, kNoLine), state_(std::move(state)), done_(std::move(done)) {
+    KeepResource();
+  }
+
+ private:
+  absl::Status Check(bool*) const override {
+    const auto* queue = static_cast<const Queue*>(resource());
+    for (const auto* tuples : {&state_.elements, &state_.waiting}) {
+      for (const Tuple& tuple : *tuples) TROUPE_RETURN_IF_ERROR(queue->CheckTuple(tuple));
+    }
+    return absl::OkStatus();
+  }
+  absl::StatusOr<Progress> Serve() override {
+    auto* queue = static_cast<Queue*>(resource());
+    const absl::Status restored =
+        queue->elements_->Restore(std::move(state_.elements), state_.generator);
+    if (!restored.ok()) return WithContext(StrCat(queue->DebugString(), ": "), restored);
+    queue->closed_.store(state_.closed, std::memory_order_release);
+    for (Tuple& tuple : state_.waiting) queue->PutLater(std::move(tuple), PutCall::Close::kNo);
+    if (state_.closing) queue->PutLater({}, PutCall::Close::kAfterPending);
+    return Progress::kOver;
+  }
+  void Over(std::unique_ptr<Call>) noexcept override { done_(status); }
+
+  QueueState state_;
+  const std::function<void(absl::Status)> done_;
+};
+
+void Queue::Save(std::function<void(absl::StatusOr<QueueState>)> done) {
+  Submit(std::make_unique<SaveCall>(this, std::move(done)));
+}
+
+void Queue::Restore(QueueState state, std::function<void(absl::Status)> done) {
+  Submit(std::make_unique<RestoreCall>(this, std::move(state), std::move(done)));
+}
+
+void Queue::PutLater(Tuple tuple, PutCall::Close close) {
+  auto call = std::make_unique<CallbackCall<PutCall>>(this, nullptr, 0, [](const auto&) {});
+  call->components = std::move(tuple);
+  call->close = close;
+  call->of_nobody_ = true;
+  lines_[kPuts].Push(call.release());
+}
+
+absl::Status Queue::CheckTuple(const Tuple& tuple) const {
+  const std::vector<ElementType> types = TypesOf(tuple);
+  if (types != options_.types) {
+    return InvalidArgument(DebugString(), " cannot hold a tuple of ", Names(types));
+  }
+  for (size_t i = 0; i < options_.shapes.size(); ++i) {
+    if (!options_.shapes[i].IsCompatibleWith(tuple[i].shape())) {
+      return InvalidArgument(DebugString(), " cannot hold a component of shape ",
+                             tuple[i].shape().ToString());
+    }
   }
   return absl::OkStatus();
 }

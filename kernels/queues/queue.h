@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,6 +25,18 @@ struct QueueOptions {
   int64_t seed = 0, seed2 = 0;
 };
 
+/// All that a queue knows: what another one, of another process say, needs to go on with the same
+/// elements in the same order. A value; tensors are shared.
+struct QueueState {
+  bool closed = false;
+  bool closing = false;         ///< It closes when all of `waiting` are in.
+  std::string generator;        ///< Where that of a shuffling queue is.
+  std::vector<Tuple> elements;  ///< In the order in which the kind keeps them.
+  std::vector<Tuple> waiting;   ///< Stand before the full queue, the first one first.
+  /// Of somebody who waits, a call with several tuples once; not restored.
+  int64_t num_waiting_calls = 0;
+};
+
 /// The elements of a queue, in the order that its kind gives them out. Thread-compatible.
 class QueueElements {
  public:
@@ -34,6 +47,12 @@ class QueueElements {
   /// Elements that were just taken, in that order, come first again.
   virtual void PutBack(std::vector<Tuple> tuples) = 0;
   virtual int64_t size() const = 0;
+
+  /// Fills `elements` and `generator`.
+  virtual void Save(QueueState* state) const = 0;
+  /// Replaces what is here. InvalidArgument, and nothing has changed: the generator is another
+  /// one's.
+  virtual absl::Status Restore(std::vector<Tuple> elements, const std::string& generator) = 0;
 };
 std::unique_ptr<QueueElements> MakeQueueElements(const QueueOptions& options);
 
@@ -57,13 +76,16 @@ class Queue : public WaitingResource {
     Tuple components;
 
    private:
+    friend class Queue;
     int64_t count() const { return many ? components[0].dim(0) : 1; }
-    Tuple NextTuple();
+    /// Tuple `i` of several.
+    Tuple Row(int64_t i) const;
     absl::Status Check(bool* trivial) const override;
     void Arrive() noexcept override;
     absl::StatusOr<Progress> Serve() override;
 
-    int64_t next_ = 0;  ///< So many are in.
+    int64_t next_ = 0;        ///< So many are in.
+    bool of_nobody_ = false;  ///< Its caller was in another process.
   };
 
   class TakeCall : public Call {
@@ -113,11 +135,24 @@ class Queue : public WaitingResource {
     Put({}, false, cancel_pending ? PutCall::Close::kNow : PutCall::Close::kAfterPending, nullptr,
         std::move(done));
   }
+  /// What the queue is now, all at once; nobody waits for it, and it changes nothing. Calls `done`
+  /// as calls do.
+  void Save(std::function<void(absl::StatusOr<QueueState>)> done);
+  /// Replaces what the queue holds. Tuples that wait are put in when there is room, as though
+  /// somebody had called. InvalidArgument: it is the state of a queue of another kind.
+  void Restore(QueueState state, std::function<void(absl::Status)> done);
+
   int64_t Size() const { return size_.load(std::memory_order_acquire); }
   bool closed() const { return closed_.load(std::memory_order_acquire); }
 
  private:
+  class SaveCall;
+  class RestoreCall;
+
   void Put(Tuple tuple, bool many, PutCall::Close close, CancellationToken* token, Done done);
+  /// A put in the line, of nobody's.
+  void PutLater(Tuple tuple, PutCall::Close close);
+  absl::Status CheckTuple(const Tuple& tuple) const;
   void Take(int64_t n, bool many, bool up_to, CancellationToken* token, Done done);
   void Served() noexcept override { size_.store(elements_->size(), std::memory_order_release); }
 

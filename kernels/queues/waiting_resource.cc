@@ -49,7 +49,14 @@ void WaitingResource::HandleOne(Message* message) noexcept {
   } else {
     call = static_cast<Call*>(message);
     call->Arrive();
-    if (orders_[call->line_] == Order::kAny && !abandoned()) {
+    if (call->line_ == Call::kNoLine) {
+      if (abandoned()) {
+        End(call, Destroyed());
+      } else {
+        ServeOne(call);
+      }
+      call = nullptr;
+    } else if (orders_[call->line_] == Order::kAny && !abandoned()) {
       // Where it changes nothing, those who wait need not be asked again.
       const bool over = ServeOne(call);
       if (!over) {
@@ -63,12 +70,16 @@ void WaitingResource::HandleOne(Message* message) noexcept {
     }
   }
   if (abandoned()) {
-    const absl::Status destroyed = CatchExceptions(
-        [&] { return absl::CancelledError(StrCat(DebugString(), " has been destroyed")); });
+    const absl::Status destroyed = Destroyed();
     for (Line& line : lines_) FailAll(&line, destroyed);
   }
   ServeAll();
   if (call != nullptr && !call->over_ && call->cancellation != nullptr) RegisterCancellation(call);
+}
+
+absl::Status WaitingResource::Destroyed() const noexcept {
+  return CatchExceptions(
+      [&] { return absl::CancelledError(StrCat(DebugString(), " has been destroyed")); });
 }
 
 void WaitingResource::ServeAll() noexcept {

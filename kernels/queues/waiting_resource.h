@@ -38,6 +38,9 @@ class WaitingResource : public Resource {
   /// `CallbackCall`.
   class Call : public Message {
    public:
+    /// The line of calls that stand in none: `Serve` ends them as soon as they come.
+    static constexpr int kNoLine = -1;
+
     Call(WaitingResource* resource, int line) : resource_(resource), line_(line) {}
     virtual ~Call() = default;
     /// The call keeps its resource alive; else somebody else does until it is gone.
@@ -139,6 +142,7 @@ class WaitingResource : public Resource {
 
  private:
   void HandleOne(Message* message) noexcept;
+  absl::Status Destroyed() const noexcept;
   void ServeAll() noexcept;
   /// Serves a call that is in no line; true if it is over.
   bool ServeOne(Call* call) noexcept;

@@ -1,8 +1,9 @@
 // Strings to buckets.
+#include <farmhash.h>
+
 #include <string>
 
 #include "kernels/common/registration.h"
-#include "kernels/strings/fingerprint.h"
 
 namespace troupe {
 namespace {
@@ -17,7 +18,8 @@ absl::Status StringToHashBucketFast(KernelContext& ctx, int64_t num_buckets) {
   ctx.ParallelFor(input.num_elements(), KernelContext::GrainFor(15.0),
                   [=](int64_t begin, int64_t end) {
                     for (int64_t i = begin; i < end; ++i) {
-                      buckets[i] = static_cast<int64_t>(Fingerprint64(strings[i]) % count);
+                      buckets[i] = static_cast<int64_t>(
+                          util::Fingerprint64(strings[i].data(), strings[i].size()) % count);
                     }
                   });
   return absl::OkStatus();

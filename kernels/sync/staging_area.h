@@ -15,12 +15,14 @@ namespace troupe {
 
 class TupleStage;
 
-/// What limits a staging area; fixed for its life. 0: nothing.
-struct StagingAreaOptions {
-  using Machine = TupleStage;
-  int64_t capacity = 0;      ///< Tuples.
-  int64_t memory_limit = 0;  ///< Bytes of their tensors.
+/// What limits a staging area or map, `Stage`; fixed for its life. 0: nothing.
+template <typename Stage>
+struct StagingLimits {
+  using Machine = Stage;
+  int64_t capacity = 0;      ///< Complete tuples.
+  int64_t memory_limit = 0;  ///< Bytes of all tensors, those of incomplete tuples included.
 };
+using StagingAreaOptions = StagingLimits<TupleStage>;
 
 /// Bytes that the elements of tensors take, those of strings included.
 int64_t TupleBytes(const Tuple& tuple);

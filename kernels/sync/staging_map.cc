@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernels/sync/staging_area.h"
-
 namespace troupe {
 namespace {
 

@@ -9,18 +9,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "kernels/queues/waiting_resource.h"
+#include "kernels/sync/staging_area.h"
 
 namespace troupe {
 
 class StagingMap;
-
-/// What limits a staging map; fixed for its life. 0: nothing.
-struct StagingMapOptions {
-  using Machine = StagingMap;
-  int64_t capacity = 0;      ///< Complete tuples.
-  int64_t memory_limit = 0;  ///< Bytes of all tensors, those of incomplete tuples included.
-};
+using StagingMapOptions = StagingLimits<StagingMap>;
 
 /// Tuples of tensors under int64 keys. A tuple whose components come one by one is incomplete until
 /// it has them all; only complete ones are given out, whole or by parts, and one of which nothing

@@ -52,6 +52,13 @@ TEST(Summaries, AreNamedLikeTensorFlows) {
   const Output apart = summary::Scalar(s, "apart", 5.0f, {.collections = {"mine", "others"}});
   const Output merged = summary::MergeAll(s);
   ASSERT_TRUE(s.ok()) << s.status();
+  // What TensorFlow 2.21 calls them.
+  for (const char* node : {"loss", "loss/tags", "loss_1", "layer/learning_rate", "layer/family/x",
+                           "layer/family/x/tags", "layer/weights", "layer/weights/tag", "input",
+                           "input/tag", "sound", "sound/tag", "notes", "notes/tag",
+                           "notes/serialized_summary_metadata", "apart", "Merge/MergeSummary"}) {
+    EXPECT_NE(s.graph()->FindNode(node), nullptr) << node;
+  }
   EXPECT_THAT(s.graph()->Collection("mine"), ElementsAre(apart.name()));
   EXPECT_THAT(s.graph()->Collection("others"), ElementsAre(apart.name()));
 

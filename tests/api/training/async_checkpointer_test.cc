@@ -124,7 +124,7 @@ TEST_F(AsyncTest, AnErrorIsToldOnce) {
   // An error that is there before the step holds its tensors is given at once.
   disk_->Hold();
   ASSERT_TRUE(*checkpointer.Save(*session_, Path("model"), 2));
-  disk_->disk().SetFault(Fault::kDiskFull, 0);
+  disk_->SetFault(Fault::kDiskFull, 0);
   disk_->LetGo();
   absl::Status status;
   while (status.ok()) status = checkpointer.Save(*session_, Path("model"), 3).status();
@@ -133,13 +133,13 @@ TEST_F(AsyncTest, AnErrorIsToldOnce) {
   ASSERT_EQ(told.size(), 2u);
   EXPECT_TRUE(told[0].ok());
   EXPECT_FALSE(told[1].ok());
-  disk_->disk().SetFault(Fault::kNone, 0);
+  disk_->SetFault(Fault::kNone, 0);
   ASSERT_TRUE(*checkpointer.Save(*session_, Path("model"), 4));
   EXPECT_TRUE(checkpointer.Wait().ok());
   EXPECT_EQ(*LatestCheckpoint(scheme_ + "://run"), Path("model-4"));
   disk_->Hold();
   ASSERT_TRUE(*checkpointer.Save(*session_, Path("model"), 5));
-  disk_->disk().SetFault(Fault::kReadOnly, 0);
+  disk_->SetFault(Fault::kReadOnly, 0);
   disk_->LetGo();
   EXPECT_FALSE(checkpointer.Close().ok());
   EXPECT_TRUE(checkpointer.Close().ok());

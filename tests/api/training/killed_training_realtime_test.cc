@@ -22,7 +22,8 @@ namespace {
 constexpr char kFolder[] = "TROUPE_KILLED_TRAINING_FOLDER";
 constexpr int kSteps = 400;
 
-/// Weights of a small network, of which inputs, dropout and initial values are random.
+/// Weights of a small network, of which inputs and initial values are random. Factors come from a
+/// shuffling queue, chosen from as many whenever one is taken.
 absl::Status Train(const std::string& folder) {
   const Scope s = Scope::NewRoot();
   s.SetGraphSeed(11);
@@ -32,7 +33,14 @@ absl::Status Train(const std::string& folder) {
   const Output x = ops::RandomUniform(s, Tensor::Vector<int32_t>({16, 8}), ElementType::kFloat,
                                       {.seed = seed, .seed2 = seed2});
   const Output y = ops::Tanh(s, ops::MatMul(s, ops::RandomShuffle(s, x, {.seed = 5}), w.value()));
-  const Output loss = ops::Mean(s, ops::Square(s, y), {0, 1});
+  const Output queue = ops::RandomShuffleQueueV2(
+      s, {ElementType::kFloat},
+      {.shapes = {PartialShape({})}, .capacity = 20, .min_after_dequeue = 19, .seed = 7});
+  const Output drawn = ops::RandomUniform(s, Tensor::Vector<int32_t>({1}), ElementType::kFloat,
+                                          {.seed = 1, .seed2 = 2});
+  QueueRunner(s, queue, {ops::QueueEnqueueV2(s, queue, {ops::Sum(s, drawn, 0)})});
+  const Output factor = ops::QueueDequeueV2(s, queue, {ElementType::kFloat})[0];
+  const Output loss = ops::Mul(s, ops::Mean(s, ops::Square(s, y), {0, 1}), factor);
   Node* const train = GradientDescentOptimizer(0.1).Minimize(s, loss, step);
   TROUPE_RETURN_IF_ERROR(s.status());
   TROUPE_ASSIGN_OR_RETURN(

@@ -77,13 +77,13 @@ void CutEverywhere(const SaverOptions& options) {
     for (int64_t at = 0;; ++at) {
       bool failed = false;
       for (int seed = 0; seed < seeds; ++seed) {
-        disk->Replace();
+        disk->Clear();
         for (int step = 1; step <= 3; ++step) ASSERT_TRUE(program.Save(step).ok());
-        disk->disk().SetFault(fault, at);
+        disk->SetFault(fault, at);
         const absl::Status status = program.Save(4);
-        failed = disk->disk().failed();
+        failed = disk->failed();
         EXPECT_TRUE(failed || status.ok()) << status;
-        disk->disk().Restart(seed);
+        disk->Restart(seed);
         const absl::StatusOr<int> step = program.Restore();
         ASSERT_TRUE(step.ok()) << "event " << at << ", seed " << seed << ": " << step.status();
         ASSERT_TRUE(*step == 3 || *step == 4) << *step;

@@ -174,5 +174,66 @@ TEST_F(WarmStartTest, RestoresPartsByTheirNames) {
   EXPECT_THAT(*RestoreByName(*empty, folder_), IsEmpty());
 }
 
+/// What scripts/golden/record_object_checkpoint.py has TensorFlow 2.21 save.
+constexpr char kObjects[] = "tests/api/training/testdata/objects";
+constexpr char kKernel[] = "again/kernel/.ATTRIBUTES/VARIABLE_VALUE";
+
+TEST(ObjectCheckpoint, VariablesHaveFullNames) {
+  const auto variables = ListVariables(kObjects);
+  ASSERT_TRUE(variables.ok()) << variables.status();
+  std::vector<std::string> names;
+  for (const CheckpointVariable& variable : *variables) {
+    names.push_back(variable.name + ": " + variable.full_name);
+  }
+  EXPECT_THAT(names, ElementsAre("_CHECKPOINTABLE_OBJECT_GRAPH: ",
+                                 "again/bias/.ATTRIBUTES/VARIABLE_VALUE: dense/bias",
+                                 std::string(kKernel) + ": dense/kernel",
+                                 "list/0/.ATTRIBUTES/VARIABLE_VALUE: twice",
+                                 "list/1/.ATTRIBUTES/VARIABLE_VALUE: twice",
+                                 "step/.ATTRIBUTES/VARIABLE_VALUE: global_step"));
+  for (const char* name : {kKernel, "dense/kernel"}) {
+    const auto kernel = LoadVariable(kObjects, name);
+    ASSERT_TRUE(kernel.ok()) << kernel.status();
+    EXPECT_EQ(kernel->ToString(), "float[2,2] [[1 2][3 4]]");
+  }
+  EXPECT_TRUE(absl::IsNotFound(LoadVariable(kObjects, "dense").status()));
+  const absl::Status several = LoadVariable(kObjects, "twice").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(several)) << several;
+  EXPECT_THAT(std::string(several.message()), HasSubstr("'list/1/.ATTRIBUTES/VARIABLE_VALUE'"));
+}
+
+TEST(ObjectCheckpoint, AWarmStartTakesEither) {
+  const Scope s = Scope::NewRoot();
+  const auto make = [&s](const std::string& name, const Shape& shape) {
+    return ModelVariable(s, shape, ConstantInitializer(9), name);
+  };
+  const ModelVariable kernel = make("own/kernel", Shape({2, 2})), bias = make("own/bias", {2}),
+                      other = make("other", Shape({2, 2}));
+  const absl::Status planned =
+      InitFromCheckpoint(s, kObjects, {{"dense/", "own/"}, {kKernel, other}});
+  ASSERT_TRUE(planned.ok()) << planned;
+  EXPECT_TRUE(absl::IsNotFound(InitFromCheckpoint(s, kObjects, {{"dense/weights", other}})));
+  Node* const init = GlobalVariablesInitializer(s);
+  const auto session = *Session::Create(s.graph(), {.threads = 1});
+  const absl::Status status = session->RunTargets({init});
+  ASSERT_TRUE(status.ok()) << status;
+  const auto values = session->Run({kernel.value(), bias.value(), other.value()});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ((*values)[0].ToString(), "float[2,2] [[1 2][3 4]]");
+  EXPECT_EQ((*values)[1].ToString(), "float[2] [5 6]");
+  EXPECT_EQ((*values)[2].ToString(), "float[2,2] [[1 2][3 4]]");
+}
+
+TEST(ObjectCheckpoint, RestoresByFullName) {
+  const Scope s = Scope::NewRoot();
+  const ModelVariable bias(s, Shape({2}), ConstantInitializer(9), "dense/bias"),
+      own(s, Shape({2}), ConstantInitializer(9), "dense/own");
+  const auto session = *Session::Create(s.graph(), {.threads = 1});
+  const auto names = RestoreByName(*session, kObjects);
+  ASSERT_TRUE(names.ok()) << names.status();
+  EXPECT_THAT(*names, ElementsAre("again/bias/.ATTRIBUTES/VARIABLE_VALUE"));
+  EXPECT_EQ((*session->Run({bias.value()}))[0].ToString(), "float[2] [5 6]");
+}
+
 }  // namespace
 }  // namespace troupe

@@ -189,6 +189,14 @@ void SimulatedDisk::Restart(uint64_t seed) {
   fault_ = Fault::kNone;
 }
 
+void SimulatedDisk::Clear() {
+  SetFault(Fault::kNone, 0);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  *now_ = *durable_ = Names();
+  unsynced_.clear();
+  off_ = false;
+}
+
 void SimulatedDisk::Put(const std::string& path, std::string contents) {
   const std::lock_guard<std::mutex> lock(mutex_);
   auto file = std::make_shared<File>();

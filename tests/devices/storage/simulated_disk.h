@@ -41,6 +41,9 @@ class SimulatedDisk : public FileSystem {
   /// holders.
   void Restart(uint64_t seed);
 
+  /// Removes everything, and the fault.
+  void Clear();
+
   /// For tests that alter files: written and synced, without an event.
   void Put(const std::string& path, std::string contents);
   std::string Contents(const std::string& path) const;

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "kernels/queues/queue.h"
 #include "tests/kernels/kernel_test_util.h"
 #include "tests/kernels/queues/calls.h"
 
@@ -312,6 +313,128 @@ TEST_F(QueueTest, ManyProducersAndConsumers) {
     }
   }
   EXPECT_EQ(all.size(), static_cast<size_t>(kThreads * kEach));
+}
+
+// --- states --------------------------------------------------------------------------------------
+
+RefPtr<Queue> Find(Calls& calls) {
+  return FindWaiting<Queue>(&calls.resources(), "", "queue").value();
+}
+QueueState Saved(Calls& calls) {
+  absl::StatusOr<QueueState> saved;
+  Find(calls)->Save([&](absl::StatusOr<QueueState> state) { saved = std::move(state); });
+  EXPECT_EQ(saved.status(), absl::OkStatus());
+  return *std::move(saved);
+}
+absl::Status Restore(Calls& calls, QueueState state) {
+  absl::Status restored = absl::UnknownError("");
+  Find(calls)->Restore(std::move(state), [&](absl::Status status) { restored = status; });
+  return restored;
+}
+
+TEST_F(QueueTest, AnotherOneGoesOnWithTheSameElements) {
+  for (const char* op : {"FIFOQueueV2", "RandomShuffleQueueV2"}) {
+    Tensor queue = Make(op, 5);
+    EXPECT_EQ(PutMany(queue, {1, 2, 3, 4, 5})->status(), absl::OkStatus());
+    Take(queue)->status().IgnoreError();
+    Take(queue)->status().IgnoreError();  // In the midst of a block of random numbers.
+    auto many = PutMany(queue, {6, 7, 8, 9}), one = Put(queue, 10);
+    calls.Attr("cancel_pending_enqueues", false);
+    auto close = calls.Start("QueueCloseV2", {queue});
+    auto late = Put(queue, 11);
+    const QueueState state = Saved(calls);
+    EXPECT_EQ(state.elements.size(), 5u);
+    EXPECT_EQ(state.waiting.size(), 3u) << "what is in already waits no more; 11 will be refused";
+    EXPECT_EQ(state.num_waiting_calls, 3);
+    EXPECT_TRUE(state.closing);
+    EXPECT_FALSE(state.closed);
+    EXPECT_FALSE(many->done()) << "saving changes nothing";
+
+    const auto take_all = [&] {
+      std::vector<int32_t> values;
+      for (int i = 0; i < 8; ++i) values.push_back(Value(*Take(queue)));
+      EXPECT_EQ(Take(queue)->status().code(), Code::kOutOfRange) << op;
+      return values;
+    };
+    const std::vector<int32_t> wanted = take_all();
+    EXPECT_EQ(late->status().code(), Code::kCancelled);
+
+    EXPECT_EQ(calls.resources().Destroy("", "queue"), absl::OkStatus());
+    queue = Make(op, 5);
+    EXPECT_EQ(PutMany(queue, {100, 101})->status(), absl::OkStatus());
+    Take(queue)->status().IgnoreError();
+    EXPECT_EQ(Restore(calls, state), absl::OkStatus());
+    EXPECT_EQ(Size(queue), 5);
+    EXPECT_EQ(Saved(calls).waiting.size(), 3u);
+    EXPECT_EQ(Saved(calls).num_waiting_calls, 0) << "they are nobody's";
+    EXPECT_EQ(take_all(), wanted) << op;
+    EXPECT_TRUE(Saved(calls).closed);
+    const QueueState closed = Saved(calls);
+    EXPECT_EQ(calls.resources().Destroy("", "queue"), absl::OkStatus());
+    queue = Make(op, 5);
+    auto taking = Take(queue);
+    EXPECT_EQ(Restore(calls, closed), absl::OkStatus());
+    EXPECT_EQ(taking->status().code(), Code::kOutOfRange);
+    EXPECT_EQ(calls.resources().Destroy("", "queue"), absl::OkStatus());
+  }
+}
+
+TEST_F(QueueTest, PrioritiesThatAreEqualKeepTheirOrder) {
+  calls.Attr("component_types", kInt)
+      .Attr("shapes", std::vector<PartialShape>{PartialShape(Shape())})
+      .Attr("capacity", int64_t{-1})
+      .Attr("shared_name", std::string("queue"));
+  const std::vector<ElementType> both = {ElementType::kInt64, ElementType::kInt32};
+  calls.Attr("Tcomponents", both);
+  Tensor queue = calls.Make("PriorityQueueV2");
+  for (int32_t i = 0; i < 20; ++i) {
+    EXPECT_EQ(calls.Do("QueueEnqueueV2",
+                       {queue, Tensor::Scalar<int64_t>(i % 3), Tensor::Scalar<int32_t>(i)}),
+              absl::OkStatus());
+  }
+  const QueueState state = Saved(calls);
+  calls.Attr("component_types", both);
+  const auto take_all = [&] {
+    std::vector<int32_t> values;
+    for (int i = 0; i < 20; ++i) {
+      values.push_back(
+          calls.Start("QueueDequeueV2", {queue}, both)->output(1).unchecked_scalar<int32_t>());
+    }
+    return values;
+  };
+  const std::vector<int32_t> wanted = take_all();
+  EXPECT_EQ(Restore(calls, state), absl::OkStatus());
+  EXPECT_EQ(take_all(), wanted);
+  // Not as a heap has them: a file may say anything.
+  QueueState reversed = state;
+  std::reverse(reversed.elements.begin(), reversed.elements.end());
+  EXPECT_EQ(Restore(calls, reversed), absl::OkStatus());
+  std::vector<int32_t> any = take_all();
+  EXPECT_TRUE(std::is_sorted(any.begin(), any.end(), [](int a, int b) { return a % 3 < b % 3; }));
+}
+
+TEST_F(QueueTest, StatesOfOtherQueuesAreRefused) {
+  const Tensor queue = Make("RandomShuffleQueueV2", 5);
+  EXPECT_EQ(PutMany(queue, {1, 2})->status(), absl::OkStatus());
+  const QueueState state = Saved(calls);
+  const auto refused = [&](auto change) {
+    QueueState changed = state;
+    change(&changed);
+    EXPECT_EQ(Restore(calls, changed).code(), Code::kInvalidArgument);
+    EXPECT_EQ(Size(queue), 2);
+  };
+  refused([](QueueState* s) { s->generator.clear(); });
+  refused([](QueueState* s) { s->generator[0] ^= 1; });  // Another seed.
+  refused([](QueueState* s) { s->generator[24] = 5; });  // More words than a block has.
+  refused([](QueueState* s) { s->elements[0] = {Tensor::Scalar(1.0f)}; });
+  refused([](QueueState* s) { s->waiting = {{Tensor::Vector<int32_t>({1})}}; });
+  refused([](QueueState* s) { s->waiting = {{}}; });
+  EXPECT_EQ(Restore(calls, state), absl::OkStatus());
+  const RefPtr<Queue> held = Find(calls);
+  EXPECT_EQ(calls.resources().Destroy("", "queue"), absl::OkStatus());
+  held->Save([](const absl::StatusOr<QueueState>& gone) {
+    EXPECT_EQ(gone.status().code(), Code::kCancelled);
+  });
 }
 
 }  // namespace

@@ -1,0 +1,133 @@
+#include "api/internal/training_state.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "devices/storage/record_writer.h"
+#include "devices/tensor_proto.h"
+#include "graph/protos/training_state.pb.h"
+#include "tests/devices/storage/scheme_disk.h"
+#include "tests/devices/storage/storage_test_util.h"
+
+namespace troupe {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kPrefix[] = "state://d/m";
+constexpr char kFile[] = "state://d/m.troupe-state";
+
+SimulatedDisk* Disk() {
+  static SchemeDisk* const disk = SchemeDisk::Register("state");
+  disk->Clear();
+  EXPECT_TRUE(disk->CreateDirectories("state://d").ok());
+  return disk;
+}
+
+TrainingState Example() {
+  TrainingState state{.global_step = 7, .kernels = {{"noise", "where it is"}}};
+  QueueState& queue = state.queues["queue"];
+  queue.closing = true;
+  queue.generator = std::string(32, '\3');
+  queue.elements = {{Tensor::Scalar(1.5f), Tensor::Vector<std::string>({"a", ""})},
+                    {Tensor::Scalar(0.0f), Tensor::Vector<std::string>({})}};
+  queue.waiting = {{Tensor::Scalar(2.5f), Tensor::Vector<std::string>({"c"})}};
+  state.queues["empty"].closed = true;
+  for (const auto& [name, tensor] : EveryType()) state.variables[name] = tensor;
+  state.variables["zeros"] = Tensor::Vector<int64_t>({0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+  return state;
+}
+
+TEST(TrainingState, IsReadAsItWasWritten) {
+  Disk();
+  const TrainingState state = Example();
+  ASSERT_TRUE(WriteTrainingState(kPrefix, state).ok());
+  const auto read = ReadTrainingState(kPrefix);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->global_step, 7);
+  EXPECT_EQ(read->kernels, state.kernels);
+  ASSERT_EQ(read->queues.size(), 2u);
+  for (const auto& [name, want] : state.queues) {
+    const QueueState& got = read->queues.at(name);
+    EXPECT_EQ(got.closed, want.closed);
+    EXPECT_EQ(got.closing, want.closing);
+    EXPECT_EQ(got.generator, want.generator);
+    for (const auto tuples : {&QueueState::elements, &QueueState::waiting}) {
+      ASSERT_EQ((got.*tuples).size(), (want.*tuples).size());
+      for (size_t i = 0; i < (want.*tuples).size(); ++i) {
+        ASSERT_EQ((got.*tuples)[i].size(), (want.*tuples)[i].size());
+        for (size_t j = 0; j < (want.*tuples)[i].size(); ++j) {
+          EXPECT_EQ(Difference((got.*tuples)[i][j], (want.*tuples)[i][j]), "");
+        }
+      }
+    }
+  }
+  ASSERT_EQ(read->variables.size(), state.variables.size());
+  for (const auto& [name, want] : state.variables) {
+    EXPECT_EQ(Difference(read->variables.at(name), want), "") << name;
+  }
+}
+
+TEST(TrainingState, DamageIsFound) {
+  SimulatedDisk* const disk = Disk();
+  TrainingState state = Example();
+  state.variables.erase(++ ++state.variables.begin(), state.variables.end());
+  ASSERT_TRUE(WriteTrainingState(kPrefix, state).ok());
+  int damages = 0;
+  ForEachDamage(disk->Contents(kFile), [&](const std::string& damaged, const std::string& what) {
+    disk->Put(kFile, damaged);
+    EXPECT_TRUE(absl::IsDataLoss(ReadTrainingState(kPrefix).status())) << what;
+    ++damages;
+  });
+  EXPECT_GT(damages, 100);
+}
+
+/// A file of these records.
+absl::Status Read(SimulatedDisk* disk, const TrainingStateDef& def,
+                  const std::vector<std::string>& records) {
+  auto writer = RecordWriter::Create(disk, kFile);
+  EXPECT_TRUE((*writer)->Write(def.SerializeAsString()).ok());
+  for (const std::string& record : records) EXPECT_TRUE((*writer)->Write(record).ok());
+  EXPECT_TRUE((*writer)->Close().ok());
+  return ReadTrainingState(kPrefix).status();
+}
+
+TEST(TrainingState, ClaimsAreHeldAgainstWhatIsThere) {
+  SimulatedDisk* const disk = Disk();
+  TupleDef tuple;
+  TensorToProto(Tensor::Scalar(1.0f), tuple.add_component());
+  const std::string one = tuple.SerializeAsString();
+  TrainingStateDef def;
+  def.add_queue()->set_node("q");
+  const auto expect = [&](const std::vector<std::string>& records, const char* why) {
+    const absl::Status status = Read(disk, def, records);
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(why));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("m.troupe-state"));
+  };
+  expect({one}, "more records than it says");
+  def.mutable_queue(0)->set_elements(int64_t{1} << 62);
+  expect({one, one}, "it ends before an element of queue 'q'");
+  def.mutable_queue(0)->set_elements(1);
+  def.mutable_queue(0)->set_waiting(1);
+  expect({one}, "it ends before an element of queue 'q'");
+  EXPECT_TRUE(Read(disk, def, {one, one}).ok());
+  expect({one, "\xff"}, "an element of queue 'q' is no");
+  // A single value that is to be repeated a billion times.
+  TensorProto* const large = tuple.mutable_component(0);
+  large->mutable_tensor_shape()->add_dim()->set_size(1000000000);
+  expect({one, tuple.SerializeAsString()}, "claims more elements than it has bytes");
+  for (const int64_t size : {int64_t{-1}, INT64_MAX}) {
+    large->mutable_tensor_shape()->mutable_dim(0)->set_size(size);
+    expect({one, tuple.SerializeAsString()}, "an element of queue 'q'");
+  }
+  large->Clear();
+  large->set_dtype(DT_VARIANT);
+  expect({one, tuple.SerializeAsString()}, "is no tuple of tensors");
+  def.add_variable("v");
+  expect({one, one}, "it ends before the value of variable 'v'");
+  expect({one, one, ""}, "the value of variable 'v' is not one tensor");
+}
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,241 @@
+// Trainings that read from queues, and go on from checkpoints.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <random>
+
+#include "api/internal/held_queues.h"
+#include "api/internal/training_state.h"
+#include "api/troupe.h"
+
+namespace troupe {
+namespace {
+
+using testing::Each;
+using testing::HasSubstr;
+
+/// Fails after so many steps: the training ends as though it had been killed.
+class CutHook final : public SessionRunHook {
+ public:
+  explicit CutHook(int64_t steps) : left_(steps) {}
+  absl::Status AfterRun(SessionRunContext&, const SessionRunValues&) override {
+    return --left_ == 0 ? absl::InternalError("cut") : absl::OkStatus();
+  }
+
+ private:
+  int64_t left_;
+};
+
+/// 0, 1 and so on, up to `limit`: a number a step, counted by a local variable.
+Output Numbers(const Scope& s, int64_t limit) {
+  const Output counter =
+      ops::VariableV2(s.WithOpName("counter"), PartialShape({}), ElementType::kInt64);
+  const Output zero = ops::Assign(s.WithOpName("zero"), counter, Tensor::Scalar<int64_t>(0));
+  s.graph()->AddToCollection(collections::kLocalVariableInitializers, zero.node->name());
+  return ops::CountUpTo(s, counter, limit);
+}
+
+/// A training of which every bit depends on the order of a shuffling queue, on the random numbers
+/// that its runner draws, and on how far the runner has counted.
+struct Shuffled {
+  Shuffled() {
+    step = GlobalStep(s);
+    w = ModelVariable(s, ops::Const(s, Tensor::Scalar(0.0)), "w");
+    // Elements are chosen from ten, not from as many as happen to be there.
+    const Output queue = ops::RandomShuffleQueueV2(
+        s.WithOpName("queue"), {ElementType::kDouble},
+        {.shapes = {PartialShape({})}, .capacity = 10, .min_after_dequeue = 9, .seed = 3});
+    const Output noise = ops::RandomUniform(s, Tensor::Vector<int32_t>({1}), ElementType::kDouble,
+                                            {.seed = 1, .seed2 = 2});
+    const Output number = ops::Cast(s, Numbers(s, INT64_MAX), ElementType::kDouble);
+    const Output element = ops::Add(s, number, ops::Sum(s, noise, 0));
+    QueueRunner(s, queue, {ops::QueueEnqueueV2(s, queue, {element})});
+    const Output x = ops::QueueDequeueV2(s, queue, {ElementType::kDouble})[0];
+    const Output next = ops::Add(s, ops::Mul(s, w.value(), Tensor::Scalar(0.9)), x);
+    train = step.AssignAdd(s.WithControlDependencies({Output(w.Assign(s, next))}), int64_t{1});
+  }
+
+  Scope s = Scope::NewRoot();
+  ModelVariable step, w;
+  Node* train = nullptr;
+};
+
+/// A training that counts how often each of some numbers has come, by way of two queues that
+/// several steps fill at once.
+struct Counted {
+  static constexpr int64_t kNumbers = 300;
+
+  Counted() {
+    const auto int64 = std::vector<ElementType>{ElementType::kInt64};
+    const auto scalar = std::vector<PartialShape>{PartialShape({})};
+    step = GlobalStep(s);
+    seen = ModelVariable(s, {kNumbers}, ZerosInitializer(), "seen", /*trainable=*/false,
+                         ElementType::kInt32);
+    const Output shuffled = ops::RandomShuffleQueueV2(
+        s.WithOpName("shuffled"), int64, {.shapes = scalar, .capacity = 9, .min_after_dequeue = 4});
+    const Output numbers =
+        ops::FIFOQueueV2(s.WithOpName("numbers"), int64, {.shapes = scalar, .capacity = 3});
+    // The order in which they are made is not that in which they must be held.
+    const Output pair = ops::QueueDequeueManyV2(s, numbers, Tensor::Scalar<int32_t>(2), int64)[0];
+    Node* const shuffle = ops::QueueEnqueueManyV2(s, shuffled, {pair});
+    Node* const count = ops::QueueEnqueueV2(s, numbers, {Numbers(s, kNumbers)});
+    QueueRunner(s, shuffled, {shuffle, shuffle, shuffle});
+    QueueRunner(s, numbers, {count, count});
+    const Output taken = ops::QueueDequeueUpToV2(s, shuffled, Tensor::Scalar<int32_t>(3), int64)[0];
+    const Output ones = ops::OnesLike(s, ops::Cast(s, taken, ElementType::kInt32));
+    Node* const add = ops::ResourceScatterAdd(s, seen.handle(), taken, ones);
+    train = step.AssignAdd(s.WithControlDependencies({Output(add)}), int64_t{1});
+  }
+
+  Scope s = Scope::NewRoot();
+  ModelVariable step, seen;
+  Node* train = nullptr;
+};
+
+class QueueStates : public testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::remove_all(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  /// Trains up to `last_step`, the end of the input, or for so many steps.
+  template <typename Model>
+  absl::Status Train(const Model& model, int64_t last_step, int64_t steps = 0,
+                     int64_t save_every = 3) {
+    TROUPE_RETURN_IF_ERROR(model.s.status());
+    MonitoredTrainingOptions options = {
+        .session = {.threads = 2},
+        .checkpoint_dir = folder_,
+        .hooks = {std::make_shared<StopAtStepHook>(StopAtStepHook::LastStep(last_step))},
+        .save_checkpoints = {.steps = save_every}};
+    if (steps > 0) options.hooks.push_back(std::make_shared<CutHook>(steps));
+    TROUPE_ASSIGN_OR_RETURN(const auto session, MonitoredTrainingSession(model.s.graph(), options));
+    absl::Status status;
+    while (status.ok() && !session->should_stop()) {
+      status = session->Run({}, {}, {model.train}).status();
+    }
+    if (absl::IsOutOfRange(status)) status = absl::OkStatus();
+    status.Update(session->Close());
+    return status;
+  }
+  template <typename T>
+  std::vector<T> Variable(const std::string& name) {
+    const auto value = LoadVariable(*LatestCheckpoint(folder_), name);
+    EXPECT_TRUE(value.ok()) << value.status();
+    if (!value.ok()) return {};
+    const auto span = value->unchecked_values<T>();
+    return {span.begin(), span.end()};
+  }
+
+  const std::string folder_ = testing::TempDir() + "troupe_queue_states_test";
+};
+
+TEST_F(QueueStates, AShufflingQueueGoesOnWithTheSameBits) {
+  constexpr int kSteps = 100;
+  ASSERT_TRUE(Train(Shuffled(), kSteps).ok());
+  const std::vector<double> wanted = Variable<double>("w");
+  std::filesystem::remove_all(folder_);
+  ASSERT_TRUE(Train(Shuffled(), kSteps, 0, 1000).ok());
+  EXPECT_EQ(Variable<double>("w"), wanted) << "saving changes nothing";
+
+  std::mt19937 random(1);
+  for (int round = 0; round < 5; ++round) {
+    std::filesystem::remove_all(folder_);
+    int cuts = 0;
+    while (true) {
+      const int steps = std::uniform_int_distribution<>(1, 25)(random);
+      const absl::Status status = Train(Shuffled(), kSteps, steps);
+      if (status.ok()) break;
+      ASSERT_TRUE(absl::IsInternal(status)) << status;
+      ++cuts;
+    }
+    EXPECT_EQ(Variable<double>("w"), wanted) << "after " << cuts << " cuts";
+    EXPECT_GT(cuts, 2);
+  }
+
+  // Of what the test above depends on.
+  std::filesystem::remove_all(folder_);
+  ASSERT_TRUE(Train(Shuffled(), 30).ok());
+  auto state = ReadTrainingState(*LatestCheckpoint(folder_));
+  ASSERT_TRUE(state.ok()) << state.status();
+  ASSERT_EQ(state->queues.count("queue"), 1u);
+  // The runner may be between two steps.
+  const size_t held = state->queues["queue"].elements.size(),
+               waiting = state->queues["queue"].waiting.size();
+  EXPECT_THAT(held, testing::AnyOf(9, 10));
+  ASSERT_EQ(state->variables.count("counter"), 1u);
+  EXPECT_EQ(state->variables["counter"].unchecked_scalar<int64_t>(),
+            static_cast<int64_t>(30 + held + waiting));
+  state->queues.clear();
+  ASSERT_TRUE(WriteTrainingState(*LatestCheckpoint(folder_), *state).ok());
+  ASSERT_TRUE(Train(Shuffled(), kSteps).ok());
+  EXPECT_NE(Variable<double>("w"), wanted);
+}
+
+TEST_F(QueueStates, EveryElementComesOnceHoweverOftenItIsCut) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 5; ++round) {
+    std::filesystem::remove_all(folder_);
+    int cuts = 0;
+    while (true) {
+      const int steps = std::uniform_int_distribution<>(1, 30)(random);
+      const absl::Status status = Train(Counted(), INT64_MAX, steps, 1 + round);
+      if (status.ok()) break;
+      ASSERT_TRUE(absl::IsInternal(status)) << status;
+      ++cuts;
+    }
+    EXPECT_THAT(Variable<int32_t>("seen"), Each(1)) << "after " << cuts << " cuts";
+    EXPECT_GT(cuts, 2);
+  }
+  // Once more: the queues are closed and empty, and stay so.
+  EXPECT_TRUE(Train(Counted(), INT64_MAX).ok());
+  EXPECT_THAT(Variable<int32_t>("seen"), Each(1));
+}
+
+TEST_F(QueueStates, StepsThatDoNotComeToRestAreNamed) {
+  const Scope s = Scope::NewRoot();
+  const auto make = [&s](const char* name) {
+    return ops::FIFOQueueV2(s.WithOpName(name), {ElementType::kInt64}, {.capacity = 2});
+  };
+  const Output queue = make("queue"), never_filled = make("never_filled");
+  QueueRunner(s, queue,
+              {ops::QueueEnqueueV2(
+                  s, queue, {ops::QueueDequeueV2(s, never_filled, {ElementType::kInt64})[0]})});
+  ASSERT_TRUE(s.ok()) << s.status();
+  const auto session = Session::Create(s.graph(), {.threads = 2});
+  Coordinator coordinator;
+  ASSERT_TRUE(StartQueueRunners(**session, coordinator).ok());
+  TrainingState state;
+  const absl::Status saved = HeldQueues(**session).Save(absl::Milliseconds(20), &state);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(saved)) << saved;
+  EXPECT_THAT(std::string(saved.message()), HasSubstr("queue 'queue'"));
+  coordinator.RequestStop();
+  EXPECT_TRUE((*session)->Close().ok());
+  EXPECT_TRUE(coordinator.Join(absl::Seconds(30)).ok());
+}
+
+TEST_F(QueueStates, WhatDoesNotFitBeginsAnew) {
+  ASSERT_TRUE(Train(Shuffled(), 12).ok());
+  const std::string prefix = *LatestCheckpoint(folder_);
+  auto state = ReadTrainingState(prefix);
+  ASSERT_TRUE(state.ok()) << state.status();
+  QueueState& queue = state->queues["queue"];
+  const QueueState whole = queue;
+  state->queues["nobody"] = whole;
+  state->queues["w"] = whole;
+  state->variables["nobody"] = state->variables["queue"] = Tensor::Scalar(1.0f);
+  state->variables["counter"] = Tensor::Scalar(1.0f);
+  for (int i = 0; i < 4; ++i) {
+    queue = whole;
+    if (i == 0) queue.elements[3] = {Tensor::Scalar(1.0f)};
+    if (i == 1) queue.waiting = {{Tensor::Vector<double>({1, 2})}};
+    if (i == 2) queue.elements[0].clear();
+    if (i == 3) queue.generator = "no place of a generator's, at all";
+    ASSERT_TRUE(WriteTrainingState(prefix, *state).ok());
+    const absl::Status trained = Train(Shuffled(), 12 + i);
+    EXPECT_TRUE(trained.ok()) << i << ": " << trained;
+  }
+}
+
+}  // namespace
+}  // namespace troupe

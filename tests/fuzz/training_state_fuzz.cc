@@ -1,0 +1,71 @@
+// The file of states beside a checkpoint, from outside. If the first byte is even, the rest is the
+// file; else it is records, each after two bytes with its length, so that checksums are right. What
+// can be read is written and read again.
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "api/internal/training_state.h"
+#include "devices/allocator.h"
+#include "devices/storage/record_writer.h"
+#include "tests/devices/storage/scheme_disk.h"
+#include "tests/devices/storage/storage_test_util.h"
+
+namespace {
+
+bool Equal(const std::vector<troupe::Tuple>& a, const std::vector<troupe::Tuple>& b) {
+  const auto equal = [](const troupe::Tuple& x, const troupe::Tuple& y) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const auto& s, const auto& t) {
+      return troupe::Difference(s, t).empty();
+    });
+  };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), equal);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  troupe::HostAllocator()->set_limit(64 << 20);  // claims of gigabytes cost only time
+  static troupe::SchemeDisk* const disk = troupe::SchemeDisk::Register("fuzz");
+  if (size == 0) return 0;
+  disk->Clear();
+  disk->CreateDirectories("fuzz://d").IgnoreError();
+  const std::string bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
+  if (data[0] % 2 == 0) {
+    disk->Put("fuzz://d/m.troupe-state", bytes);
+  } else {
+    const auto writer = troupe::RecordWriter::Create(disk, "fuzz://d/m.troupe-state");
+    if (!writer.ok()) std::abort();
+    for (size_t at = 0; at + 2 <= bytes.size();) {
+      const auto low = static_cast<uint8_t>(bytes[at]), high = static_cast<uint8_t>(bytes[at + 1]);
+      const std::string record = bytes.substr(at + 2, low | high << 8);
+      at += 2 + record.size();
+      if (!(*writer)->Write(record).ok()) std::abort();
+    }
+    if (!(*writer)->Close().ok()) std::abort();
+  }
+  const auto state = troupe::ReadTrainingState("fuzz://d/m");
+  if (!state.ok()) return 0;
+  if (!troupe::WriteTrainingState("fuzz://d/copy", *state).ok()) std::abort();
+  const auto copy = troupe::ReadTrainingState("fuzz://d/copy");
+  if (absl::IsResourceExhausted(copy.status())) return 0;
+  if (!copy.ok() || copy->global_step != state->global_step || copy->kernels != state->kernels ||
+      copy->queues.size() != state->queues.size() ||
+      copy->variables.size() != state->variables.size()) {
+    std::abort();
+  }
+  for (const auto& [name, queue] : state->queues) {
+    const auto& again = copy->queues.at(name);
+    if (again.closed != queue.closed || again.closing != queue.closing ||
+        again.generator != queue.generator || !Equal(again.elements, queue.elements) ||
+        !Equal(again.waiting, queue.waiting)) {
+      std::abort();
+    }
+  }
+  for (const auto& [name, value] : state->variables) {
+    if (!troupe::Difference(copy->variables.at(name), value).empty()) std::abort();
+  }
+  return 0;
+}
