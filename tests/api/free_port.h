@@ -8,11 +8,14 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <set>
 
 namespace troupe {
 
-/// A port of the loopback address that nobody uses at the moment.
+/// A port of the loopback address that nobody uses at the moment; another one each time. Not
+/// thread-safe.
 inline int FreePort() {
+  static std::set<int> given;
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -20,8 +23,11 @@ inline int FreePort() {
   socklen_t size = sizeof(address);
   if (bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0) std::abort();
   getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  const int port = ntohs(address.sin_port);
+  const bool is_new = given.insert(port).second;
+  const int other = is_new ? port : FreePort();  // While this one is in use.
   close(fd);
-  return ntohs(address.sin_port);
+  return other;
 }
 
 }  // namespace troupe
