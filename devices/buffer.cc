@@ -98,8 +98,8 @@ RefPtr<Buffer> Buffer::Allocate(Allocator* allocator, ElementType type, int64_t 
   if (size == 0) return nullptr;
   const int64_t bytes = count < 0 ? -1 : MultiplyWithoutOverflow(count, static_cast<int64_t>(size));
   if (bytes < 0 || bytes > INT64_MAX - static_cast<int64_t>(InlineBuffer::kHeader)) return nullptr;
+  if (allocator->space() == MemorySpace::kDevice && !IsPlain(type)) allocator = HostAllocator();
   if (allocator->space() == MemorySpace::kDevice) {
-    if (!IsPlain(type)) return nullptr;
     AllocationPurpose purpose = AllocationPurpose::OfThisThread();
     purpose.type = type;
     purpose.num_elements = count;

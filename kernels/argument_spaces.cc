@@ -21,7 +21,7 @@ absl::StatusOr<ArgumentSpaces> FindArgumentSpaces(const OpDef& op, const AttrRea
     TROUPE_RETURN_IF_ERROR(ArgTypes(op, side, attrs, &types));
     for (const ElementType type : types) {
       const bool there =
-          kernel.device_type == kAnyDeviceType ? LivesOnDevice(type) : IsPlain(RemoveRef(type));
+          kernel.device_type == kAnyDeviceType ? MayBeOnDevice(type) : IsPlain(RemoveRef(type));
       spaces->push_back(there ? MemorySpace::kDevice : MemorySpace::kHost);
     }
     for (const std::string& name : kernel.host_arguments) {

@@ -36,8 +36,15 @@ constexpr bool LivesOnDevice(ElementType type) {
   return IsPlain(RemoveRef(type)) && RemoveRef(type) != ElementType::kInt32;
 }
 
+/// The same, and variants, which hold such tensors.
+constexpr bool MayBeOnDevice(ElementType type) {
+  return LivesOnDevice(type) || RemoveRef(type) == ElementType::kVariant;
+}
+
 /// On the host is what is no plain bytes, what the registration says (`KernelSpec::HostMemory`),
 /// and what `LivesOnDevice` says if it is for any type of device; the rest in the device's memory.
+/// Kernels for any type of device have variants there as well: the variants are on the host, the
+/// tensors in their lists and optionals may be in the device's memory.
 /// The space of a reference is that of the variable's value. InvalidArgument: attributes that do
 /// not fit the op.
 absl::StatusOr<ArgumentSpaces> FindArgumentSpaces(const OpDef& op, const AttrReader& attrs,

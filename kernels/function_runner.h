@@ -18,6 +18,12 @@ namespace troupe {
 
 class NameAttrList;
 
+/// Where the results of a call from a device with a memory of its own are left.
+enum class ResultsIn : uint8_t {
+  kPlace,  ///< Where kernels for any type of device expect them (`MayBeOnDevice`).
+  kHost,
+};
+
 /// A function whose body has been compiled. Lives as long as its runner. Thread-safe.
 class CallableFunction {
  public:
@@ -29,16 +35,17 @@ class CallableFunction {
   /// Begins a call; `done` is called when the results are there or the call has failed, possibly
   /// before this returns, on any thread. `args`: num_args() tensors, moved from; `results`:
   /// num_results() tensors that live until `done`. `step` is the caller's; it lives until `done`.
+  /// Arguments for a device may be on the host or in its memory.
   /// InvalidArgument: arguments that do not fit; ResourceExhausted: calls nested too deep. A call
   /// that throws was not begun: `done` is not called.
   virtual void Call(const StepContext& step, absl::Span<Tensor> args, Tensor* results,
-                    KernelDone done) = 0;
+                    ResultsIn where, KernelDone done) = 0;
   /// The same with a kernel's inputs from `first_input` on as arguments (those that nobody else
   /// uses are moved), and its outputs as results. `step` need not outlive the function's return.
-  virtual void Call(KernelContext& ctx, const StepContext& step, int first_input,
+  virtual void Call(KernelContext& ctx, const StepContext& step, int first_input, ResultsIn where,
                     KernelDone done) = 0;
   void Call(KernelContext& ctx, int first_input, KernelDone done) {
-    Call(ctx, ctx.step(), first_input, done);
+    Call(ctx, ctx.step(), first_input, ResultsIn::kPlace, done);
   }
 };
 

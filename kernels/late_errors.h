@@ -54,18 +54,20 @@ class LateErrors {
     return LateCheck{record, reinterpret_cast<void (*)()>(explain), calling_};
   }
 
-  /// True if something has failed.
-  bool any() const {
-    return all_->any_.load(std::memory_order_acquire) || all_->CompleteRecord() != nullptr;
-  }
+  /// True if something has failed, here or in the step that calls this one.
+  bool any() const { return all_->AnyHere() || all_->OuterFailed(); }
 
   /// `all`: those of all kernels, if this object is for one that may be called at any time.
   explicit LateErrors(LateErrors* all = nullptr) : all_(all != nullptr ? all : this) {}
 
   /// By the executor, before a kernel is called.
   void Calling(int32_t node) { calling_ = node; }
-  /// The node that failed first, and why.
+  /// Those of the step that calls this one, with arguments that it has enqueued, and outlives it;
+  /// nullptr: none.
+  void set_outer(const LateErrors* outer) { outer_ = outer; }
+  /// The node that failed first, and why; -1 if it is a node of the calling step, which knows.
   std::pair<int32_t, absl::Status> first() const {
+    if (!AnyHere()) return {-1, absl::CancelledError("what the call was given has failed")};
     if (const LateRecord* record = CompleteRecord()) {
       return {record->node, reinterpret_cast<Explain>(record->explain)(record->values)};
     }
@@ -81,6 +83,10 @@ class LateErrors {
   }
 
  private:
+  bool AnyHere() const {
+    return any_.load(std::memory_order_acquire) || CompleteRecord() != nullptr;
+  }
+  bool OuterFailed() const { return outer_ != nullptr && outer_->any(); }
   void Report(int32_t node, const absl::Status& status) noexcept {
     std::lock_guard<std::mutex> lock(mutex_);
     if (status.ok() || any_.load(std::memory_order_relaxed)) return;
@@ -109,6 +115,7 @@ class LateErrors {
   }
 
   LateErrors* const all_;
+  const LateErrors* outer_ = nullptr;
   int32_t calling_ = -1;
   std::atomic<bool> any_{false};
   std::atomic<LateRecord*> record_{nullptr};

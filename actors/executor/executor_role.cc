@@ -113,6 +113,7 @@ void ExecutorRole::Begin(const StepContext& step, std::vector<NodeTrace>* trace)
   running_ = -1;
   for (const auto& [slot, value] : plan_->constants()) slots_[slot].uses = Slot::kConstant;
   if (on_device_ != nullptr) BeginOnDevice(step);
+  step_.late_errors = nullptr;  // Host kernels have none.
   if (flow_ != nullptr) return BeginFlow();
   std::copy(plan_->initial_pending().begin(), plan_->initial_pending().end(), pending_.begin());
   const std::vector<int32_t>& roots = plan_->roots();

@@ -17,6 +17,7 @@ void ExecutorRole::BeginOnDevice(const StepContext& step) {
   device.step.stream = step.device->stream(StreamUse::kCompute);
   device.step.late_errors = &device.errors;
   device.errors.Clear();
+  device.errors.set_outer(step.late_errors);
   device.since_mark = 0;
   device.timings.clear();
   if (!timed_) return;
@@ -26,9 +27,10 @@ void ExecutorRole::BeginOnDevice(const StepContext& step) {
 
 KernelContext ExecutorRole::ContextOnDevice(const StepContext& step, const PlanNode& plan_node,
                                             Slot* slots) {
-  // Outputs in the device's memory take over what is there.
-  const uint64_t forwardable = LastUses(
-      plan_node, slots, [](const Tensor& input) { return input.space() == MemorySpace::kDevice; });
+  // Outputs in the device's memory take over what is there, and lists lists.
+  const uint64_t forwardable = LastUses(plan_node, slots, [](const Tensor& input) {
+    return input.space() == MemorySpace::kDevice || input.type() == ElementType::kVariant;
+  });
   return KernelContext(&step, slots, input_slots_ + plan_node.first_input, plan_node.num_inputs,
                        slots + plan_node.first_output, plan_node.num_outputs, forwardable);
 }
@@ -99,6 +101,8 @@ absl::Status ExecutorRole::CheckOutputs(int32_t node, Slot* slots) const {
   for (int i = 0; i < plan_node.num_outputs; ++i) {
     const Tensor& output = slots[plan_node.first_output + i].tensor;
     const bool there = output.space() == MemorySpace::kDevice;
+    // A variant is on the host, wherever that is what it holds.
+    if (output.type() == ElementType::kVariant) continue;
     if (output.valid() && there != (plan_->output_space(node, i) == MemorySpace::kDevice)) {
       return absl::InternalError(
           StrCat("output ", i, " is in the wrong memory: ", there ? "the device's" : "the host's"));

@@ -54,7 +54,9 @@ struct PlanSpec {
   std::vector<RendezvousEdge> edges;
   std::vector<int> feeds;      ///< Per feed: a node with one output, no inputs and no kernel.
   std::vector<Input> fetches;  ///< Per fetch: where the value comes from.
-  std::string device_name;     ///< For messages.
+  /// Per fetch: where it is wanted. Empty: all on the host.
+  std::vector<MemorySpace> fetch_spaces;
+  std::string device_name;  ///< For messages.
   /// By which steps are measured and traced; nullptr: they are not.
   TimeSource* clock = nullptr;
 };

@@ -213,10 +213,14 @@ void LogPlacement(const Subgraph& subgraph, const std::string& device) {
 
 absl::StatusOr<std::shared_ptr<const Plan>> BuildPlan(const Subgraph& subgraph, DeviceRole* device,
                                                       StatefulKernels* stateful,
-                                                      const Runtime* runtime) {
+                                                      const Runtime* runtime,
+                                                      const CompileOptions* body) {
   TROUPE_ASSIGN_OR_RETURN(const Frames frames, FindFrames(subgraph));
   PlanSpec spec;
   const bool own_memory = device->device->memory_space() == MemorySpace::kDevice;
+  const auto place_of = [](ElementType type) {
+    return MayBeOnDevice(type) ? MemorySpace::kDevice : MemorySpace::kHost;
+  };
   if (frames.has_control_flow) spec.frames = frames.frames;
   spec.nodes.resize(subgraph.nodes.size());
   for (size_t i = 0; i < subgraph.nodes.size(); ++i) {
@@ -232,7 +236,12 @@ absl::StatusOr<std::shared_ptr<const Plan>> BuildPlan(const Subgraph& subgraph, 
       to.constants = from.values;
       continue;
     }
-    if (from.kind == SubNode::Kind::kFeed) continue;
+    if (from.kind == SubNode::Kind::kFeed) {
+      if (own_memory && body != nullptr && body->args_in_place) {
+        to.spaces.outputs = {place_of(from.output_type(0))};
+      }
+      continue;
+    }
     for (size_t k = 0; k < from.inputs.size(); ++k) {
       const SubOutput& input = from.inputs[k];
       const bool takes_ref = IsRefType(node.input_type(static_cast<int>(k)));
@@ -267,7 +276,14 @@ absl::StatusOr<std::shared_ptr<const Plan>> BuildPlan(const Subgraph& subgraph, 
     } else {
       TROUPE_ASSIGN_OR_RETURN(to.kernel, CreateKernel(node, device->device.get()));
     }
-    if (IsFunctionCall(node)) continue;
+    if (IsFunctionCall(node)) {
+      if (own_memory) {
+        TROUPE_ASSIGN_OR_RETURN(
+            to.spaces, FindArgumentSpaces(node.op_def(), node.attrs(),
+                                          KernelSpec(to.op).Device(std::string(kAnyDeviceType))));
+      }
+      continue;
+    }
     TROUPE_ASSIGN_OR_RETURN(const KernelRegistration* registration,
                             KernelRegistry::Global()->Find(device->device->type(), node.def()));
     to.cost = registration->spec.cost;
@@ -281,6 +297,9 @@ absl::StatusOr<std::shared_ptr<const Plan>> BuildPlan(const Subgraph& subgraph, 
   spec.feeds.assign(subgraph.feeds.begin(), subgraph.feeds.end());
   for (const SubOutput& fetch : subgraph.fetches) {
     spec.fetches.push_back({fetch.node, fetch.port, NeedsSnapshot(subgraph, fetch, false)});
+    if (own_memory && body != nullptr && body->results_in_place) {
+      spec.fetch_spaces.push_back(place_of(subgraph.nodes[fetch.node].output_type(fetch.port)));
+    }
   }
   if (own_memory) TROUPE_RETURN_IF_ERROR(MakeSpacesAgree(device->device.get(), &spec));
   return Plan::Build(std::move(spec));
@@ -334,7 +353,7 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
                                         /*several_devices=*/false, check_devices));
     if (options.log_placement) LogPlacement(prepared.subgraph, step.device->device->name());
     TROUPE_ASSIGN_OR_RETURN(step.plan,
-                            BuildPlan(prepared.subgraph, step.device, stateful, nullptr));
+                            BuildPlan(prepared.subgraph, step.device, stateful, nullptr, &options));
     step.num_nodes = step.plan->num_executed();
     return step;
   }

@@ -55,6 +55,10 @@ struct CompileOptions {
   bool one_device = false;
   /// Where what could as well run elsewhere does; nullptr: on the first.
   DeviceRole* device = nullptr;
+  /// For the body of a function that has one device, and that one a memory of its own: arguments
+  /// are where kernels for any type of device expect them, results are left there. Otherwise they
+  /// are on the host.
+  bool args_in_place = false, results_in_place = false;
 };
 
 /// A compiled signature.
@@ -89,10 +93,12 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
 
 /// The plan of what one device runs. With the `runtime` of the step's devices `_Send` and `_Recv`
 /// are edges to other partitions, found by the attribute `tensor_name`; without, they are kernels
-/// like others.
+/// like others. `body`: whose arguments and results may be in the device's memory; nullptr: feeds
+/// and fetches are on the host.
 absl::StatusOr<std::shared_ptr<const Plan>> BuildPlan(const Subgraph& subgraph, DeviceRole* device,
                                                       StatefulKernels* stateful,
-                                                      const Runtime* runtime);
+                                                      const Runtime* runtime,
+                                                      const CompileOptions* body = nullptr);
 
 /// Makes the kernel of a node for a device.
 absl::StatusOr<std::unique_ptr<Kernel>> CreateKernel(const Node& node, Device* device);

@@ -15,6 +15,9 @@
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "graph/protos/graph.pb.h"
+#include "kernels/argument_spaces.h"
+#include "kernels/data/element_memory.h"
+#include "kernels/late_errors.h"
 
 namespace troupe {
 
@@ -43,7 +46,7 @@ bool NeedsPlacement(const Graph& graph, const CompileOptions& options) {
 
 // --- calls -------------------------------------------------------------------------------------
 
-struct CompiledFunction::Frame final : StepCompletion {
+struct CompiledFunction::Frame final : StepCompletion, PoolTask {
   explicit Frame(CompiledFunction* f)
       : function(f),
         args(std::make_unique<Tensor[]>(f->arg_types_.size())),
@@ -57,6 +60,8 @@ struct CompiledFunction::Frame final : StepCompletion {
   }
 
   void Start() noexcept { Play(/*begin=*/true); }
+  /// Arguments have been copied to the host.
+  void Run() noexcept override { Play(/*begin=*/true); }
   void Over() noexcept override { Play(/*begin=*/false); }
 
   CompiledFunction* const function;
@@ -74,6 +79,11 @@ struct CompiledFunction::Frame final : StepCompletion {
   KernelDone done{};
   bool begins = false;
   Frame* next = nullptr;
+  // Arguments that are copied to the host.
+  std::atomic<size_t> copies_left{0};
+  bool copied = false;
+  std::mutex copy_mutex;
+  absl::Status copy_status;
 
  private:
   /// What this thread's stack holds, and what it has been spared.
@@ -107,7 +117,50 @@ struct CompiledFunction::Frame final : StepCompletion {
 
   void Go() { begins ? Begin() : End(); }
 
+  /// One copy less to wait for; true: it was the last one.
+  bool CopyOver(const absl::Status& status) {
+    {
+      std::lock_guard<std::mutex> lock(copy_mutex);
+      copy_status.Update(status);
+    }
+    return copies_left.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  }
+
+  /// False: the arguments are on their way to the host, and whoever has them there goes on.
+  bool CopyArguments() {
+    const size_t n = function->arg_types_.size();
+    copied = true;
+    copy_status = absl::OkStatus();
+    copies_left.store(n + 1, std::memory_order_relaxed);
+    for (size_t i = 0; i < n; ++i) {
+      const Tensor arg = args[i];
+      DownloadValue(function->device(), arg, [this, i](absl::StatusOr<Tensor> here) {
+        if (here.ok()) args[i] = *std::move(here);
+        if (!CopyOver(here.status())) return;
+        // Who tells must not play: the device waits for it.
+        if (step.pool != nullptr && CatchExceptions([this] {
+                                      step.pool->SubmitLong(this);
+                                      return absl::OkStatus();
+                                    }).ok()) {
+          return;
+        }
+        Play(/*begin=*/true);
+      });
+    }
+    return CopyOver(absl::OkStatus());
+  }
+
   void Begin() {
+    if (function->crosses_) {
+      if (!copied && !CopyArguments()) return;
+      if (copy_status.ok() && step.late_errors != nullptr && step.late_errors->any()) {
+        copy_status = absl::CancelledError("what the call was given has failed");
+      }
+      if (!copy_status.ok()) {
+        partitioned_status = copy_status;
+        return End();
+      }
+    }
     const absl::Span<Tensor> given(args.get(), function->arg_types_.size());
     if (executor) return executor->RunAsync(step, given, this);
     try {
@@ -130,9 +183,16 @@ struct CompiledFunction::Frame final : StepCompletion {
     if (partitioned) {
       for (size_t i = 0; i < function->arg_types_.size(); ++i) args[i].Reset();
     }
+    copied = false;
     const std::vector<Source>& sources = function->sources_;
     for (size_t i = 0; i < sources.size(); ++i) {
       Tensor& from = sources[i].is_arg ? results[i] : fetched[sources[i].index];
+      if (status.ok() && function->crosses_ && function->options_.results_in_place &&
+          LivesOnDevice(from.type())) {
+        absl::StatusOr<Tensor> there = Upload(function->device(), from);
+        status = there.status();
+        if (there.ok()) from = *std::move(there);
+      }
       if (!status.ok()) {
         from.Reset();
       } else if (to_ctx != nullptr) {
@@ -162,7 +222,10 @@ absl::StatusOr<std::unique_ptr<CompiledFunction>> CompiledFunction::Create(
   for (const Output& result : body.results) {
     function->result_types_.push_back(RemoveRef(result.type()));
     Source source;
-    for (size_t i = 0; i < body.args.size(); ++i) {
+    // An argument that is wanted in another memory is fetched.
+    const bool moves = options.args_in_place && !options.results_in_place &&
+                       MayBeOnDevice(function->result_types_.back());
+    for (size_t i = 0; i < body.args.size() && !moves; ++i) {
       if (body.args[i] == result) source = {true, static_cast<int>(i)};
     }
     if (!source.is_arg) {
@@ -190,21 +253,21 @@ absl::StatusOr<std::unique_ptr<CompiledFunction>> CompiledFunction::Create(
     for (size_t i = 0; i < body.args.size(); ++i) all.feeds.push_back(static_cast<int>(i));
     for (int i = 0; i < compiled->num_fetches; ++i) all.fetches.push_back(i);
   }
+  function->crosses_ = options.args_in_place && !placed.one_device;
   function->body_ = std::move(body);
   return function;
 }
 
-absl::StatusOr<CompiledFunction*> CompiledFunction::For(const StepContext& step) {
+absl::StatusOr<CompiledFunction*> CompiledFunction::For(const StepContext& step, ResultsIn where) {
   const Device* device = step.device;
-  if (device == nullptr || device->memory_space() == MemorySpace::kHost ||
-      (options_.device != nullptr && options_.device->device.get() == device)) {
-    return this;
-  }
+  if (device == nullptr || device->memory_space() == MemorySpace::kHost) return this;
   std::lock_guard<std::mutex> lock(mutex_);
-  std::unique_ptr<CompiledFunction>& there = on_devices_[device];
+  std::unique_ptr<CompiledFunction>& there = on_devices_[{device, where}];
   if (there == nullptr) {
     CompileOptions options = options_;
     options.device = runtime_->FindDevice(device->name());
+    options.args_in_place = true;
+    options.results_in_place = where == ResultsIn::kPlace;
     TROUPE_ASSIGN_OR_RETURN(there, Create(body_, options, runtime_));
   }
   return there.get();
@@ -233,21 +296,36 @@ CompiledFunction::Frame* CompiledFunction::Acquire(const StepContext& step, Kern
   }
   frame->step = step;
   ++frame->step.call_depth;
+  // The caller may be a kernel that works in the device's memory.
+  if (device() != nullptr) frame->step.allocator = device()->allocator(MemorySpace::kHost);
   frame->done = done;
   return frame;
 }
 
 void CompiledFunction::Start(Frame* frame, absl::FunctionRef<Tensor(int)> take) {
+  const auto give_up = [&] {
+    for (int i = 0; i < num_args(); ++i) frame->args[i].Reset();
+    for (size_t i = 0; i < sources_.size(); ++i) frame->results[i].Reset();
+    Release(frame);
+  };
   try {
     const int n = num_args();
-    for (int i = 0; i < n; ++i) frame->args[i] = take(i);
+    for (int i = 0; i < n; ++i) {
+      frame->args[i] = take(i);
+      if (device() == nullptr || crosses_ || !LivesOnDevice(arg_types_[i])) continue;
+      absl::StatusOr<Tensor> there = Upload(device(), frame->args[i]);
+      if (!there.ok()) {
+        const KernelDone tell = frame->done;
+        give_up();
+        return tell(there.status());
+      }
+      frame->args[i] = *std::move(there);
+    }
     for (size_t i = 0; i < sources_.size(); ++i) {
       if (sources_[i].is_arg) frame->results[i] = frame->args[sources_[i].index];
     }
   } catch (...) {
-    for (int i = 0; i < num_args(); ++i) frame->args[i].Reset();
-    for (size_t i = 0; i < sources_.size(); ++i) frame->results[i].Reset();
-    Release(frame);
+    give_up();
     throw;
   }
   frame->Start();
@@ -265,8 +343,8 @@ void CompiledFunction::Release(Frame* frame) noexcept {
 }
 
 void CompiledFunction::Call(KernelContext& ctx, const StepContext& step, int first_input,
-                            KernelDone done) {
-  absl::StatusOr<CompiledFunction*> function = For(step);
+                            ResultsIn where, KernelDone done) {
+  absl::StatusOr<CompiledFunction*> function = For(step, where);
   if (!function.ok()) return done(function.status());
   Frame* frame = (*function)->Acquire(step, done);
   if (frame == nullptr) return;
@@ -275,8 +353,8 @@ void CompiledFunction::Call(KernelContext& ctx, const StepContext& step, int fir
 }
 
 void CompiledFunction::Call(const StepContext& step, absl::Span<Tensor> args, Tensor* results,
-                            KernelDone done) {
-  absl::StatusOr<CompiledFunction*> function = For(step);
+                            ResultsIn where, KernelDone done) {
+  absl::StatusOr<CompiledFunction*> function = For(step, where);
   if (!function.ok()) return done(function.status());
   Frame* frame = (*function)->Acquire(step, done);
   if (frame == nullptr) return;

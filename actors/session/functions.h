@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -20,7 +21,8 @@ namespace troupe {
 /// A compiled body with the executors of its calls, which are reused. A call is played by the
 /// thread that makes it, inside the call's kernel; it takes no lock and allocates nothing but what
 /// the body's kernels do. A body runs on its caller's device, unless its nodes ask for devices, or
-/// have no kernels there, and there are several: then it is placed and cut as a step is. Calls that
+/// have no kernels there, and there are several: then it is placed and cut as a step is. Arguments
+/// and results stay in the device's memory if all of the body runs there. Calls that
 /// are nested too deep for the stack are put off until the thread has come back to its outermost
 /// call. Thread-safe.
 class CompiledFunction final : public CallableFunction {
@@ -38,9 +40,10 @@ class CompiledFunction final : public CallableFunction {
   int num_results() const override { return static_cast<int>(result_types_.size()); }
   ElementType arg_type(int i) const override { return arg_types_[i]; }
   ElementType result_type(int i) const override { return result_types_[i]; }
-  void Call(const StepContext& step, absl::Span<Tensor> args, Tensor* results,
+  void Call(const StepContext& step, absl::Span<Tensor> args, Tensor* results, ResultsIn where,
             KernelDone done) override;
-  void Call(KernelContext& ctx, const StepContext& step, int first_input, KernelDone done) override;
+  void Call(KernelContext& ctx, const StepContext& step, int first_input, ResultsIn where,
+            KernelDone done) override;
   StatefulKernels* stateful() { return &stateful_; }
 
  private:
@@ -54,7 +57,11 @@ class CompiledFunction final : public CallableFunction {
 
   CompiledFunction(const CompileOptions& options, Runtime* runtime);
   /// The one that is compiled for the step's device.
-  absl::StatusOr<CompiledFunction*> For(const StepContext& step);
+  absl::StatusOr<CompiledFunction*> For(const StepContext& step, ResultsIn where);
+  /// The device whose memory arguments and results may be in; nullptr: they are on the host.
+  Device* device() const {
+    return options_.args_in_place ? options_.device->device.get() : nullptr;
+  }
   /// nullptr if the call is nested too deep; `done` has been told.
   Frame* Acquire(const StepContext& step, KernelDone done);
   /// Takes the arguments and begins; if taking throws, there was no call.
@@ -68,6 +75,8 @@ class CompiledFunction final : public CallableFunction {
   std::shared_ptr<const Plan> plan_;  ///< nullptr: there are `partitions_`.
   std::vector<LocalPartition> partitions_;
   int num_fetches_ = 0;
+  /// The plans have arguments and results on the host, the callers have them on the device.
+  bool crosses_ = false;
   std::vector<ElementType> arg_types_, result_types_;
   std::vector<Source> sources_;  ///< Per result.
 
@@ -75,7 +84,7 @@ class CompiledFunction final : public CallableFunction {
   std::mutex mutex_;
   std::vector<std::unique_ptr<Frame>> free_;
   /// For devices with a memory of their own; made when they first call.
-  std::map<const Device*, std::unique_ptr<CompiledFunction>> on_devices_;
+  std::map<std::pair<const Device*, ResultsIn>, std::unique_ptr<CompiledFunction>> on_devices_;
 };
 
 /// All functions that the steps of a session call. Stateful kernels in their bodies keep their

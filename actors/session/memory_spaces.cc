@@ -11,6 +11,7 @@
 #include "devices/exceptions.h"
 #include "devices/peer_copy.h"
 #include "devices/status_macros.h"
+#include "kernels/data/element_memory.h"
 
 namespace troupe {
 
@@ -19,9 +20,13 @@ namespace {
 constexpr MemorySpace kHost = MemorySpace::kHost;
 constexpr MemorySpace kDevice = MemorySpace::kDevice;
 
-/// On the host to on the device.
+/// On the host to on the device. What a variant holds is copied by whoever wants it.
 class UploadKernel final : public Kernel {
   absl::Status Compute(KernelContext& ctx) override {
+    if (ctx.input(0).type() == ElementType::kVariant) {
+      ctx.PassThrough(0, 0);
+      return absl::OkStatus();
+    }
     TROUPE_ASSIGN_OR_RETURN(Tensor there, Upload(ctx.step().device, ctx.input(0)));
     ctx.set_output(0, std::move(there));
     return absl::OkStatus();
@@ -29,7 +34,7 @@ class UploadKernel final : public Kernel {
 };
 
 void FetchFrom(Device* device, KernelContext& ctx, KernelDone done) {
-  Download(device, ctx.input(0), [&ctx, done](absl::StatusOr<Tensor> here) {
+  DownloadValue(device, ctx.input(0), [&ctx, done](absl::StatusOr<Tensor> here) {
     absl::Status status = here.status();
     if (status.ok()) ctx.set_output(0, *std::move(here));
     done(std::move(status));
@@ -83,9 +88,11 @@ class SpaceMaker {
         spec_.nodes[i].inputs[k] = {copy, 0, false};
       }
     }
-    for (PlanSpec::Input& fetch : spec_.fetches) {
-      if (SpaceOf(fetch) == kHost && PeerOf(fetch) == nullptr) continue;
-      TROUPE_ASSIGN_OR_RETURN(const int copy, Copy(fetch, kHost, -1));
+    for (size_t i = 0; i < spec_.fetches.size(); ++i) {
+      PlanSpec::Input& fetch = spec_.fetches[i];
+      const MemorySpace wanted = spec_.fetch_spaces.empty() ? kHost : spec_.fetch_spaces[i];
+      if (SpaceOf(fetch) == wanted && PeerOf(fetch) == nullptr) continue;
+      TROUPE_ASSIGN_OR_RETURN(const int copy, Copy(fetch, wanted, -1));
       fetch = {copy, 0, false};
     }
     return absl::OkStatus();
@@ -193,7 +200,9 @@ class SpaceMaker {
     copy.num_outputs = 1;
     copy.spaces.outputs = {space};
     if (const std::vector<Tensor>& values = spec_.nodes[input.node].constants; !values.empty()) {
-      absl::StatusOr<Tensor> there = Upload(device_, values[input.port]);
+      const Tensor& value = values[input.port];
+      absl::StatusOr<Tensor> there =
+          value.type() == ElementType::kVariant ? value : Upload(device_, value);
       if (!there.ok()) return WithContext(StrCat("constant ", copy.name, ": "), there.status());
       copy.constants = {*std::move(there)};
     } else {

@@ -15,6 +15,7 @@
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "kernels/argument_spaces.h"
+#include "kernels/data/element_memory.h"
 #include "kernels/queues/accumulator.h"
 #include "kernels/queues/queue.h"
 
@@ -129,7 +130,7 @@ class VariableRoleActor final : public RoleActor {
             return reply.SendStatus(absl::FailedPreconditionError(
                 StrCat("variable ", name, " has not been initialised")));
           }
-          Download(device->device.get(), value, [reply, device](absl::StatusOr<Tensor> here) {
+          DownloadValue(device->device.get(), value, [reply, device](absl::StatusOr<Tensor> here) {
             KeepGoing([&] { here.ok() ? reply.Send(*here) : reply.SendStatus(here.status()); });
           });
         });

@@ -61,6 +61,7 @@ class Placer {
     TROUPE_ASSIGN_OR_RETURN(groups_, FormPlacementGroups(input_, subgraph_));
     TROUPE_ASSIGN_OR_RETURN(frames_, FindFrames(subgraph_));
     chosen_.assign(groups_.groups.size(), -1);
+    state_bytes_.assign(input_.devices.size(), 0);
     why_.resize(report_ != nullptr ? groups_.groups.size() : 0);
     bool any_free = false;
     for (size_t g = 0; g < groups_.groups.size(); ++g) any_free |= !ChooseForced(g);
@@ -88,14 +89,18 @@ class Placer {
   }
 
   /// Groups that have no choice, and those that hold state: a first step (the initializers) knows
-  /// nothing of the steps for which it places the variables.
+  /// nothing of the steps for which it places the variables. A card gets what it has kernels for.
   bool ChooseForced(size_t g) {
     const PlacementGroup& group = groups_.groups[g];
     const std::vector<int>& devices = groups_.sets.devices(group.set);
     if (devices.size() > 1 && !group.state) return false;
-    chosen_[g] = devices.size() > 1 && groups_.sets.Contains(group.set, default_device_)
-                     ? default_device_
-                     : devices.front();
+    const bool may_stay = devices.size() > 1 && groups_.sets.Contains(group.set, default_device_);
+    chosen_[g] = may_stay ? default_device_ : devices.front();
+    const int card = group.state ? CardFor(group) : -1;
+    if (card >= 0) {
+      chosen_[g] = card;
+      state_bytes_[card] += group.state_bytes;
+    }
     if (report_ == nullptr) return true;
     const int32_t at = static_cast<int32_t>(g);
     if (group.fixed) {
@@ -106,10 +111,31 @@ class Placer {
       Why(at, "requested");
     } else if (devices.size() == 1) {
       Why(at, "the only device with a kernel");
+    } else if (card >= 0) {
+      Why(at, "holds state, and all that must be with it has kernels there");
     } else {
       Why(at, "holds state: the default device");
     }
     return true;
+  }
+
+  /// The first device that says how fast it is, beside the default one, for the variables and
+  /// arrays of numbers of a group that could be there, as long as its memory has room; -1: none.
+  /// Steps that train are to be there, and the first one places what all of them use.
+  int CardFor(const PlacementGroup& group) const {
+    if (!group.keeps_numbers || group.softened || group.fixed || !input_.default_device.empty()) {
+      return -1;
+    }
+    const DeviceName& here = input_.devices[default_device_].parsed;
+    for (const int d : groups_.sets.devices(group.set)) {
+      const PlacementDevice& device = input_.devices[d];
+      if (!device.figures.has_value() || device.parsed.job != here.job ||
+          device.parsed.replica != here.replica || device.parsed.task != here.task) {
+        continue;
+      }
+      if (device.memory == 0 || state_bytes_[d] + group.state_bytes <= device.memory) return d;
+    }
+    return -1;
   }
 
   /// The same device for the same name, whatever else the step has.
@@ -541,9 +567,10 @@ class Placer {
   const CostModel* const costs_;
   PlacementGroups groups_;
   Frames frames_;
-  std::vector<int> chosen_;       // Per group; -1: open.
-  std::vector<std::string> why_;  // Per group.
-  std::vector<size_t> kind_;      // Per device: the first that is like it.
+  std::vector<int> chosen_;           // Per group; -1: open.
+  std::vector<int64_t> state_bytes_;  // Per device: of state that goes there unasked.
+  std::vector<std::string> why_;      // Per group.
+  std::vector<size_t> kind_;          // Per device: the first that is like it.
   int32_t timed_ = -1;
   std::vector<double> times_;  // Of node `timed_`, per kind; -1: not asked for yet.
   // The simulation.

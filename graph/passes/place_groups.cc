@@ -47,6 +47,22 @@ bool HoldsState(const Node& node) {
   return false;
 }
 
+/// Says of what holds state whether it is numbers, and how much of them is known to be.
+void NoteState(const Node& node, PlacementGroup* group) {
+  group->state = true;
+  ElementType type = ElementType::kInvalid;
+  if (!node.attrs().Get(node.attrs().Has("dtype") ? "dtype" : "elem_type", &type).ok() ||
+      !IsPlain(type) || type == ElementType::kInt32) {
+    return;
+  }
+  group->keeps_numbers = true;
+  PartialShape shape;
+  if (!node.attrs().Has("shape") || !node.attrs().Get("shape", &shape).ok()) return;
+  if (const absl::StatusOr<Shape> known = shape.ToShape(); known.ok()) {
+    group->state_bytes += known->num_elements() * static_cast<int64_t>(ElementSize(type));
+  }
+}
+
 class Grouper {
  public:
   Grouper(const PlacementInput& input, const Subgraph& subgraph)
@@ -231,7 +247,7 @@ class Grouper {
       int own = fixed;
       if (i < num_nodes_) {
         own = result_.sets.Intersect(own, KernelSet(*node));
-        group.state |= HoldsState(*node);
+        if (HoldsState(*node)) NoteState(*node, &group);
       }
       kernels[at] = result_.sets.Intersect(kernels[at], own);
       group.set = result_.sets.Intersect(group.set, own);

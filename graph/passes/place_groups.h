@@ -39,6 +39,10 @@ struct PlacementGroup {
   bool requested = false;  ///< A member asks for a device.
   bool softened = false;   ///< ... and does not get what it asked for.
   bool state = false;      ///< A member gives a reference or a resource handle.
+  /// ... to tensors whose elements a device with a memory of its own keeps there: numbers, but not
+  /// int32.
+  bool keeps_numbers = false;
+  int64_t state_bytes = 0;  ///< What is known of the size of those.
 };
 
 struct PlacementGroups {

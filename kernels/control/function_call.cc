@@ -108,7 +108,7 @@ class Call : public AsyncKernel {
     if (f == nullptr) return done(status);
     absl::StatusOr<StepContext> there = ctx.step().functions->OnDevice(ctx.step(), device);
     if (!there.ok()) return done(there.status());
-    f->Call(ctx, *there, first_input_, done);
+    f->Call(ctx, *there, first_input_, ResultsIn::kHost, done);
   }
 
  public:
@@ -233,14 +233,15 @@ class Case : public Branch {
   }
 };
 
-// What is called may be on a device; what crosses the call is on the host.
-KernelSpec OnHost(const char* op) { return Cheap(op).Device("DEFAULT").HostMemory("*"); }
+// A body runs on its caller's device: what crosses the call stays where it is. Not if another
+// device may be called.
+KernelSpec InPlace(const char* op) { return Cheap(op).Device("DEFAULT"); }
 
-REGISTER_KERNELS(OnHost("PartitionedCall"), MakeCall, "StatefulPartitionedCall");
-REGISTER_KERNEL(OnHost("RemoteCall"), MakeRemoteCall);
-REGISTER_KERNEL(OnHost("SymbolicGradient"), MakeSymbolicGradient);
-REGISTER_KERNELS(OnHost("If"), MakeKernel<If>, "StatelessIf");
-REGISTER_KERNELS(OnHost("Case"), MakeKernel<Case>, "StatelessCase");
+REGISTER_KERNELS(InPlace("PartitionedCall"), MakeCall, "StatefulPartitionedCall");
+REGISTER_KERNEL(InPlace("RemoteCall").HostMemory("*"), MakeRemoteCall);
+REGISTER_KERNEL(InPlace("SymbolicGradient"), MakeSymbolicGradient);
+REGISTER_KERNELS(InPlace("If").HostMemory("cond"), MakeKernel<If>, "StatelessIf");
+REGISTER_KERNELS(InPlace("Case").HostMemory("branch_index"), MakeKernel<Case>, "StatelessCase");
 
 }  // namespace
 

@@ -161,7 +161,8 @@ class While : public LoopKernel {
     if (!run->in_cond) {
       run->in_cond = true;
       for (size_t i = 0; i < n; ++i) run->args[i] = run->values[i];
-      run->cond->Call(step, absl::MakeSpan(run->args.data(), n), &run->go_on, Completion(run));
+      run->cond->Call(step, absl::MakeSpan(run->args.data(), n), &run->go_on, ResultsIn::kHost,
+                      Completion(run));
       return true;
     }
     run->in_cond = false;
@@ -169,7 +170,8 @@ class While : public LoopKernel {
     if (!truth.ok()) run->status = truth.status();
     if (!truth.ok() || !*truth) return false;
     // The values are the body's alone, so that it can work in place.
-    run->body->Call(step, absl::MakeSpan(run->values), run->values.data(), Completion(run));
+    run->body->Call(step, absl::MakeSpan(run->values), run->values.data(), ResultsIn::kPlace,
+                    Completion(run));
     return true;
   }
 
@@ -215,7 +217,7 @@ class For : public LoopKernel {
     run->index += run->delta;
     for (size_t i = 0; i < run->values.size(); ++i) run->args[i + 1] = std::move(run->values[i]);
     run->body->Call(run->ctx->step(), absl::MakeSpan(run->args), run->values.data(),
-                    Completion(run));
+                    ResultsIn::kPlace, Completion(run));
     return true;
   }
 
@@ -235,10 +237,11 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeFor(KernelConstruction& c) {
   return std::unique_ptr<Kernel>(std::make_unique<For>(*body, c));
 }
 
-KernelSpec OnHost(const char* op) { return Cheap(op).Device("DEFAULT").HostMemory("*"); }
+// The values of a loop stay where they are.
+KernelSpec InPlace(const char* op) { return Cheap(op).Device("DEFAULT"); }
 
-REGISTER_KERNELS(OnHost("While"), MakeWhile, "StatelessWhile");
-REGISTER_KERNEL(OnHost("For"), MakeFor);
+REGISTER_KERNELS(InPlace("While"), MakeWhile, "StatelessWhile");
+REGISTER_KERNEL(InPlace("For"), MakeFor);
 
 }  // namespace
 }  // namespace troupe

@@ -41,7 +41,7 @@ absl::Status FromValue(KernelContext& ctx) {
 
 absl::Status HasValue(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(const Optional* optional, OptionalIn(ctx.input(0)));
-  return ctx.SetScalar(0, optional->has_value());
+  return PutHostScalar(ctx, 0, optional->has_value());
 }
 
 class GetValue final : public Kernel {
@@ -55,6 +55,7 @@ class GetValue final : public Kernel {
     }
   }
   absl::Status Compute(KernelContext& ctx) override {
+    const ElementMemory memory(&ctx, &kernels_);
     TROUPE_ASSIGN_OR_RETURN(const Optional* optional, OptionalIn(ctx.input(0)));
     if (!optional->has_value()) {
       return InvalidArgument("The given optional does not have a value.");
@@ -76,7 +77,8 @@ class GetValue final : public Kernel {
             ". Expected: ", shapes_[i].ToString(), ". Actual: ", components[i].shape().ToString(),
             ".");
       }
-      ctx.set_output(static_cast<int>(i), components[i]);
+      TROUPE_ASSIGN_OR_RETURN(Tensor component, memory.Fetch(components[i]));
+      ctx.set_output(static_cast<int>(i), std::move(component));
     }
     return absl::OkStatus();
   }
@@ -84,12 +86,15 @@ class GetValue final : public Kernel {
  private:
   std::vector<ElementType> types_;
   std::vector<PartialShape> shapes_;
+  ElementKernels kernels_;
 };
 
-REGISTER_KERNEL(Cheap("OptionalNone"), MakeKernel<None>);
-REGISTER_KERNEL(Cheap("OptionalFromValue"), MakeKernel<FromValue>);
-REGISTER_KERNEL(Cheap("OptionalHasValue"), MakeKernel<HasValue>);
-REGISTER_KERNEL(Cheap("OptionalGetValue"), MakeKernel<GetValue>);
+KernelSpec Spec(const char* op) { return Cheap(op).Device("DEFAULT"); }
+
+REGISTER_KERNEL(Spec("OptionalNone"), MakeKernel<None>);
+REGISTER_KERNEL(Spec("OptionalFromValue"), MakeKernel<FromValue>);
+REGISTER_KERNEL(Spec("OptionalHasValue").HostMemory("has_value"), MakeKernel<HasValue>);
+REGISTER_KERNEL(Spec("OptionalGetValue"), MakeKernel<GetValue>);
 
 }  // namespace
 }  // namespace troupe

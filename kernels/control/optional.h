@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "devices/status_macros.h"
+#include "kernels/data/element_memory.h"
 #include "kernels/data/variant_value.h"
 
 namespace troupe {
@@ -27,18 +28,18 @@ class Optional final : public VariantValue {
 
   const char* name() const override { return "Optional"; }
   RefPtr<VariantValue> Copy() const override { return MakeRef<Optional>(*this); }
-  absl::StatusOr<RefPtr<VariantValue>> ZerosLike(Allocator* allocator) const override {
+  absl::StatusOr<RefPtr<VariantValue>> ZerosLike(const ElementMemory& memory) const override {
     auto zeros = MakeRef<Optional>();
     if (!has_value_) return {std::move(zeros)};
     std::vector<Tensor> components;
     for (const Tensor& component : components_) {
-      TROUPE_ASSIGN_OR_RETURN(Tensor zero, ZerosLikeTensor(component, allocator));
+      TROUPE_ASSIGN_OR_RETURN(Tensor zero, memory.ZerosLike(component));
       components.push_back(std::move(zero));
     }
     TROUPE_RETURN_IF_ERROR(zeros->Set(std::move(components)));
     return {std::move(zeros)};
   }
-  absl::Status AddFrom(const VariantValue& value, Allocator* allocator) override {
+  absl::Status AddFrom(const VariantValue& value, const ElementMemory& memory) override {
     const auto& other = static_cast<const Optional&>(value);
     if (has_value_ != other.has_value_) {
       return InvalidArgument("Cannot add optionals because one has a value and the other doesn't.");
@@ -48,11 +49,12 @@ class Optional final : public VariantValue {
                              other.components_.size(), " components.");
     }
     for (size_t i = 0; i < components_.size(); ++i) {
-      TROUPE_RETURN_IF_ERROR(AddTensor(&components_[i], other.components_[i], allocator));
+      TROUPE_RETURN_IF_ERROR(memory.Add(&components_[i], other.components_[i]));
       TROUPE_RETURN_IF_ERROR(Nest(components_[i]));
     }
     return absl::OkStatus();
   }
+  absl::Span<Tensor> tensors() override { return absl::MakeSpan(components_); }
 
  private:
   std::vector<Tensor> components_;

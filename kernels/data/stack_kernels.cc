@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "devices/device.h"
 #include "devices/resource_handle.h"
 #include "kernels/common/registration.h"
 #include "kernels/data/release.h"
@@ -20,13 +21,15 @@ constexpr char kNameContainer[] = "_stack_names";
 /// A stack of tensors of one element type. Errors are InvalidArgument. Thread-safe.
 class Stack final : public Resource {
  public:
-  Stack(std::string name, ElementType type, int64_t max_size)
-      : name_(std::move(name)), type_(type), max_size_(max_size) {}
+  /// Its tensors are where `device` has them; only kernels of that device use it.
+  Stack(std::string name, ElementType type, int64_t max_size, const Device* device)
+      : name_(std::move(name)), type_(type), max_size_(max_size), device_(device) {}
   ~Stack() override {
     if (!IsPlain(type_)) Release(std::move(tensors_));
   }
 
   const std::string& stack_name() const { return name_; }
+  const Device* device() const { return device_; }
   std::string DebugString() const override {
     return StrCat("Stack '", name_, "' of ", ElementTypeName(type_));
   }
@@ -71,6 +74,7 @@ class Stack final : public Resource {
   std::string name_;
   ElementType type_;
   int64_t max_size_;
+  const Device* device_;
   bool closed_ = false;
   std::vector<Tensor> tensors_;
 };
@@ -79,6 +83,10 @@ absl::StatusOr<ResourceProvider*> StepResources(KernelContext& ctx) {
   ResourceProvider* resources = ctx.step().step_resources;
   if (resources != nullptr) return resources;
   return absl::FailedPreconditionError("stacks with a reference as handle need a step to live in");
+}
+
+bool HasMemory(const Device* device) {
+  return device != nullptr && device->memory_space() == MemorySpace::kDevice;
 }
 
 /// The stack that input 0 is a handle to.
@@ -98,6 +106,11 @@ absl::StatusOr<RefPtr<Stack>> FindStack(KernelContext& ctx) {
   auto* stack = dynamic_cast<Stack*>(resource.get());
   if (stack == nullptr) {
     return InvalidArgument("the handle does not refer to a stack of this process");
+  }
+  const Device *const made_by = stack->device(), *const device = ctx.step().device;
+  if (made_by != device && (HasMemory(made_by) || HasMemory(device))) {
+    return InvalidArgument("Stack[", stack->stack_name(), "] was made on ", made_by->name(),
+                           ", and this node runs on ", device->name());
   }
   return RefPtr<Stack>::Share(stack);
 }
@@ -121,7 +134,7 @@ class MakeStack final : public Kernel {
     }
     static std::atomic<uint64_t> count{0};
     auto stack = MakeRef<Stack>(StrCat(name_, "_", count.fetch_add(1, std::memory_order_relaxed)),
-                                type_, max_size);
+                                type_, max_size, ctx.step().device);
     if (by_name_) return PutName(ctx, std::move(stack));
     TROUPE_ASSIGN_OR_RETURN(Tensor * handle,
                             ctx.AllocateOutput(0, ElementType::kResource, Shape()));

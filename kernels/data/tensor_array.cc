@@ -50,7 +50,8 @@ absl::Status TensorArrayResource::StoreUpTo(int64_t size) {
   return absl::OkStatus();
 }
 
-absl::Status TensorArrayResource::WriteLocked(int64_t index, Tensor value, Allocator* allocator) {
+absl::Status TensorArrayResource::WriteLocked(int64_t index, Tensor value,
+                                              const ElementMemory& memory) {
   if (index < 0 || (index >= size_ && !options_.dynamic_size)) {
     return InvalidArgument("TensorArray ", options_.name, ": Tried to write to index ", index,
                            " but array is not resizeable and size is: ", size_);
@@ -97,10 +98,10 @@ absl::Status TensorArrayResource::WriteLocked(int64_t index, Tensor value, Alloc
     return absl::OkStatus();
   }
   added_up_ = true;
-  return AddTensor(&element.tensor, value, allocator);
+  return memory.Add(&element.tensor, value);
 }
 
-absl::StatusOr<Tensor> TensorArrayResource::ReadLocked(int64_t index, Allocator* allocator) {
+absl::StatusOr<Tensor> TensorArrayResource::ReadLocked(int64_t index, const ElementMemory& memory) {
   // An array of gradients grows when it is read: what nobody wrote has no gradient.
   if (index < 0 || (index >= size_ && !options_.aggregate)) {
     return InvalidArgument("TensorArray ", options_.name, ": Tried to read from index ", index,
@@ -126,7 +127,7 @@ absl::StatusOr<Tensor> TensorArrayResource::ReadLocked(int64_t index, Allocator*
       }
       TROUPE_ASSIGN_OR_RETURN(element.shape, options_.element_shape.ToShape());
     }
-    TROUPE_ASSIGN_OR_RETURN(element.tensor, Zeros(options_.type, element.shape, allocator));
+    TROUPE_ASSIGN_OR_RETURN(element.tensor, memory.Zeros(options_.type, element.shape));
   }
   element.read = true;
   if (!options_.clear_after_read) return element.tensor;
@@ -134,47 +135,50 @@ absl::StatusOr<Tensor> TensorArrayResource::ReadLocked(int64_t index, Allocator*
   return std::move(element.tensor);
 }
 
-absl::Status TensorArrayResource::Write(int64_t index, Tensor value, Allocator* allocator) {
+absl::Status TensorArrayResource::Write(int64_t index, Tensor value, const ElementMemory& memory) {
   std::lock_guard<std::mutex> lock(mutex_);
   TROUPE_RETURN_IF_ERROR(CheckOpen());
-  return WriteLocked(index, std::move(value), allocator);
+  return WriteLocked(index, std::move(value), memory);
 }
 
 absl::Status TensorArrayResource::WriteMany(absl::Span<const int32_t> indices,
-                                            std::vector<Tensor> values, Allocator* allocator) {
+                                            std::vector<Tensor> values,
+                                            const ElementMemory& memory) {
   std::lock_guard<std::mutex> lock(mutex_);
   TROUPE_RETURN_IF_ERROR(CheckOpen());
   for (size_t k = 0; k < indices.size(); ++k) {
-    TROUPE_RETURN_IF_ERROR(WriteLocked(indices[k], std::move(values[k]), allocator));
+    TROUPE_RETURN_IF_ERROR(WriteLocked(indices[k], std::move(values[k]), memory));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<Tensor> TensorArrayResource::Read(int64_t index, Allocator* allocator) {
+absl::StatusOr<Tensor> TensorArrayResource::Read(int64_t index, const ElementMemory& memory) {
   std::lock_guard<std::mutex> lock(mutex_);
   TROUPE_RETURN_IF_ERROR(CheckOpen());
-  return ReadLocked(index, allocator);
+  return ReadLocked(index, memory);
 }
 
-absl::Status TensorArrayResource::ReadMany(absl::Span<const int32_t> indices, Allocator* allocator,
+absl::Status TensorArrayResource::ReadMany(absl::Span<const int32_t> indices,
+                                           const ElementMemory& memory,
                                            std::vector<Tensor>* values) {
   std::lock_guard<std::mutex> lock(mutex_);
   TROUPE_RETURN_IF_ERROR(CheckOpen());
   values->reserve(indices.size());
   for (int32_t index : indices) {
-    TROUPE_ASSIGN_OR_RETURN(Tensor value, ReadLocked(index, allocator));
+    TROUPE_ASSIGN_OR_RETURN(Tensor value, ReadLocked(index, memory));
     values->push_back(std::move(value));
   }
   return absl::OkStatus();
 }
 
-absl::Status TensorArrayResource::ReadAll(Allocator* allocator, std::vector<Tensor>* values) {
+absl::Status TensorArrayResource::ReadAll(const ElementMemory& memory,
+                                          std::vector<Tensor>* values) {
   std::lock_guard<std::mutex> lock(mutex_);
   TROUPE_RETURN_IF_ERROR(CheckOpen());
   TROUPE_RETURN_IF_ERROR(StoreUpTo(size_));
   values->reserve(size_);
   for (int64_t i = 0; i < size_; ++i) {
-    TROUPE_ASSIGN_OR_RETURN(Tensor value, ReadLocked(i, allocator));
+    TROUPE_ASSIGN_OR_RETURN(Tensor value, ReadLocked(i, memory));
     values->push_back(std::move(value));
   }
   return absl::OkStatus();
@@ -226,6 +230,7 @@ absl::StatusOr<RefPtr<TensorArrayResource>> TensorArrayResource::Gradient(
   Options options;
   options.name = StrCat(options_.name, "@", source);
   options.type = options_.type;
+  options.device = options_.device;
   options.identical_element_shapes = options_.identical_element_shapes && prepend.empty();
   options.aggregate = true;
   // Where writes were added up, the gradient of each of them is that of the sum: it is read as
@@ -254,6 +259,22 @@ absl::StatusOr<RefPtr<TensorArrayResource>> TensorArrayResource::Gradient(
   return gradient;
 }
 
+namespace {
+
+absl::StatusOr<RefPtr<TensorArrayResource>> Found(KernelContext& ctx, TensorArrayResource* array) {
+  const Device *const made_by = array->device(), *const device = ctx.step().device;
+  const auto has_memory = [](const Device* d) {
+    return d != nullptr && d->memory_space() == MemorySpace::kDevice;
+  };
+  if (made_by != device && (has_memory(made_by) || has_memory(device))) {
+    return InvalidArgument("TensorArray ", array->array_name(), " was made on ", made_by->name(),
+                           ", and this node runs on ", device->name());
+  }
+  return RefPtr<TensorArrayResource>::Share(array);
+}
+
+}  // namespace
+
 absl::StatusOr<RefPtr<TensorArrayResource>> FindTensorArray(KernelContext& ctx) {
   const Tensor& handle = ctx.input(0);
   if (handle.type() == ElementType::kResource) {
@@ -267,7 +288,7 @@ absl::StatusOr<RefPtr<TensorArrayResource>> FindTensorArray(KernelContext& ctx) 
       return InvalidArgument("the handle '", resource.name, "' of type '", resource.type_name,
                              "' does not refer to a TensorArray of this process");
     }
-    return RefPtr<TensorArrayResource>::Share(array);
+    return Found(ctx, array);
   }
   if (handle.rank() != 1 || handle.dim(0) != 2) {
     return InvalidArgument("Tensor array handle must be 2-element vector, but had shape: ",
@@ -283,7 +304,7 @@ absl::StatusOr<RefPtr<TensorArrayResource>> FindTensorArray(KernelContext& ctx) 
   if (array == nullptr) {
     return InvalidArgument("'", parts[1], "' is no TensorArray: ", resource->DebugString());
   }
-  return RefPtr<TensorArrayResource>::Share(array);
+  return Found(ctx, array);
 }
 
 absl::StatusOr<RefPtr<TensorArrayResource>> FindTensorArray(KernelContext& ctx, ElementType type) {

@@ -14,6 +14,7 @@
 #include "absl/types/span.h"
 #include "devices/resource_handle.h"
 #include "devices/tensor.h"
+#include "kernels/data/element_memory.h"
 #include "kernels/kernel.h"
 
 namespace troupe {
@@ -33,6 +34,8 @@ class TensorArrayResource final : public Resource {
     bool clear_after_read = true;           ///< An element can be read once.
     bool identical_element_shapes = false;  ///< The first one written decides for all.
     bool aggregate = false;  ///< Several writes to one index are added up (gradients).
+    /// In whose memory its elements are; only kernels of this device use it.
+    const Device* device = nullptr;
   };
   /// Elements that memory is reserved for: a guard against indices that are mistakes.
   static constexpr int64_t kMaxStored = int64_t{1} << 25;
@@ -42,17 +45,18 @@ class TensorArrayResource final : public Resource {
 
   const std::string& array_name() const { return options_.name; }
   ElementType type() const { return options_.type; }
+  const Device* device() const { return options_.device; }
   std::string DebugString() const override;
 
-  absl::Status Write(int64_t index, Tensor value, Allocator* allocator);
+  absl::Status Write(int64_t index, Tensor value, const ElementMemory& memory);
   /// Element `indices[k]` becomes `values[k]`, one after the other.
   absl::Status WriteMany(absl::Span<const int32_t> indices, std::vector<Tensor> values,
-                         Allocator* allocator);
+                         const ElementMemory& memory);
   /// What was written; zeros if nothing was and the shape is known.
-  absl::StatusOr<Tensor> Read(int64_t index, Allocator* allocator);
-  absl::Status ReadMany(absl::Span<const int32_t> indices, Allocator* allocator,
+  absl::StatusOr<Tensor> Read(int64_t index, const ElementMemory& memory);
+  absl::Status ReadMany(absl::Span<const int32_t> indices, const ElementMemory& memory,
                         std::vector<Tensor>* values);
-  absl::Status ReadAll(Allocator* allocator, std::vector<Tensor>* values);
+  absl::Status ReadAll(const ElementMemory& memory, std::vector<Tensor>* values);
 
   absl::StatusOr<int64_t> Size();
   bool dynamic_size();
@@ -78,8 +82,8 @@ class TensorArrayResource final : public Resource {
   // With the lock held.
   absl::Status CheckOpen() const;
   absl::Status StoreUpTo(int64_t size);
-  absl::Status WriteLocked(int64_t index, Tensor value, Allocator* allocator);
-  absl::StatusOr<Tensor> ReadLocked(int64_t index, Allocator* allocator);
+  absl::Status WriteLocked(int64_t index, Tensor value, const ElementMemory& memory);
+  absl::StatusOr<Tensor> ReadLocked(int64_t index, const ElementMemory& memory);
 
   std::mutex mutex_;
   Options options_;
@@ -91,7 +95,8 @@ class TensorArrayResource final : public Resource {
 };
 
 /// The array that input 0 of a kernel is a handle to: a resource, or a vector of two strings by
-/// which it is found among the step's resources. InvalidArgument, NotFound.
+/// which it is found among the step's resources. InvalidArgument, also if its elements are in the
+/// memory of another device; NotFound.
 absl::StatusOr<RefPtr<TensorArrayResource>> FindTensorArray(KernelContext& ctx);
 /// The same; InvalidArgument if it does not hold elements of `type`.
 absl::StatusOr<RefPtr<TensorArrayResource>> FindTensorArray(KernelContext& ctx, ElementType type);

@@ -12,11 +12,11 @@
 namespace troupe {
 namespace {
 
-std::vector<Piece> PiecesOf(const std::vector<Tensor>& values) {
-  std::vector<Piece> pieces;
-  pieces.reserve(values.size());
-  for (const Tensor& value : values) pieces.push_back({value.raw_data(), value.num_elements()});
-  return pieces;
+std::vector<Part> PartsOf(const std::vector<Tensor>& values) {
+  std::vector<Part> parts;
+  parts.reserve(values.size());
+  for (const Tensor& value : values) parts.push_back({&value, value.num_elements()});
+  return parts;
 }
 
 /// InvalidArgument unless the input called `what` is a vector.
@@ -26,7 +26,8 @@ absl::Status CheckVector(const Tensor& tensor, const char* what) {
                          " to be a vector, but received shape: ", tensor.shape().ToString());
 }
 
-absl::Status Gather(KernelContext& ctx, ElementType type, const PartialShape& element_shape) {
+absl::Status Gather(KernelContext& ctx, ElementMemory& memory, ElementType type,
+                    const PartialShape& element_shape) {
   const Tensor& indices = ctx.input(1);
   TROUPE_RETURN_IF_ERROR(CheckVector(indices, "indices"));
   TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx, type));
@@ -47,8 +48,7 @@ absl::Status Gather(KernelContext& ctx, ElementType type, const PartialShape& el
     }
     TROUPE_ASSIGN_OR_RETURN(element, shape.ToShape());
   } else {
-    TROUPE_RETURN_IF_ERROR(
-        array->ReadMany(indices.unchecked_values<int32_t>(), ctx.step().allocator, &values));
+    TROUPE_RETURN_IF_ERROR(array->ReadMany(indices.unchecked_values<int32_t>(), memory, &values));
     element = values[0].shape();
     if (!element_shape.IsCompatibleWith(element)) {
       return InvalidArgument("TensorArray was passed element_shape ", element_shape.ToString(),
@@ -63,15 +63,14 @@ absl::Status Gather(KernelContext& ctx, ElementType type, const PartialShape& el
     }
   }
   TROUPE_ASSIGN_OR_RETURN(const Shape shape, ShapeOfRows(indices.num_elements(), element));
-  TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, type, shape));
-  WritePieces(ctx, PiecesOf(values), output);
-  return absl::OkStatus();
+  return memory.PutJoined(0, type, shape, PartsOf(values));
 }
 
-absl::Status Concat(KernelContext& ctx, ElementType type, const PartialShape& except0) {
+absl::Status Concat(KernelContext& ctx, ElementMemory& memory, ElementType type,
+                    const PartialShape& except0) {
   TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx, type));
   std::vector<Tensor> values;
-  TROUPE_RETURN_IF_ERROR(array->ReadAll(ctx.step().allocator, &values));
+  TROUPE_RETURN_IF_ERROR(array->ReadAll(memory, &values));
   Shape row;
   if (values.empty()) {
     if (!except0.fully_known()) {
@@ -88,7 +87,7 @@ absl::Status Concat(KernelContext& ctx, ElementType type, const PartialShape& ex
   }
   TROUPE_ASSIGN_OR_RETURN(
       Tensor * lengths,
-      ctx.AllocateOutput(1, ElementType::kInt64, Shape({static_cast<int64_t>(values.size())})));
+      ctx.AllocateHostOutput(1, ElementType::kInt64, Shape({static_cast<int64_t>(values.size())})));
   int64_t rows = 0;
   for (size_t i = 0; i < values.size(); ++i) {
     const Shape& shape = values[i].shape();
@@ -119,9 +118,7 @@ absl::Status Concat(KernelContext& ctx, ElementType type, const PartialShape& ex
     rows += shape.dim(0);
   }
   TROUPE_ASSIGN_OR_RETURN(const Shape shape, ShapeOfRows(rows, row));
-  TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, type, shape));
-  WritePieces(ctx, PiecesOf(values), output);
-  return absl::OkStatus();
+  return memory.PutJoined(0, type, shape, PartsOf(values));
 }
 
 absl::Status CheckType(const TensorArrayResource& array, ElementType type) {
@@ -131,7 +128,7 @@ absl::Status CheckType(const TensorArrayResource& array, ElementType type) {
                          ElementTypeName(type), ".");
 }
 
-absl::Status Scatter(KernelContext& ctx) {
+absl::Status Scatter(KernelContext& ctx, ElementMemory& memory) {
   const Tensor &indices = ctx.input(1), &value = ctx.input(2);
   TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx));
   TROUPE_RETURN_IF_ERROR(CheckType(*array, value.type()));
@@ -159,12 +156,12 @@ absl::Status Scatter(KernelContext& ctx) {
   rows.reserve(value.dim(0));
   for (int64_t i = 0; i < value.dim(0); ++i) rows.push_back(RowOf(value, row, i));
   TROUPE_RETURN_IF_ERROR(
-      array->WriteMany(indices.unchecked_values<int32_t>(), std::move(rows), ctx.step().allocator));
+      array->WriteMany(indices.unchecked_values<int32_t>(), std::move(rows), memory));
   ctx.PassThrough(3, 0);
   return absl::OkStatus();
 }
 
-absl::Status Split(KernelContext& ctx) {
+absl::Status Split(KernelContext& ctx, ElementMemory& memory) {
   const Tensor &value = ctx.input(1), &lengths = ctx.input(2);
   TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx));
   TROUPE_RETURN_IF_ERROR(CheckType(*array, value.type()));
@@ -200,21 +197,27 @@ absl::Status Split(KernelContext& ctx) {
   }
   std::vector<int32_t> indices(count);
   std::iota(indices.begin(), indices.end(), 0);
-  TROUPE_RETURN_IF_ERROR(array->WriteMany(indices, std::move(pieces), ctx.step().allocator));
+  TROUPE_RETURN_IF_ERROR(array->WriteMany(indices, std::move(pieces), memory));
   ctx.PassThrough(3, 0);
   return absl::OkStatus();
 }
 
 KernelSpec OfType(const char* op, const char* attr) {
-  return KernelSpec(op).Types(attr, AllTypes());
+  KernelSpec spec = KernelSpec(op).Device("DEFAULT").Types(attr, AllTypes());
+  for (const char* on_host : {"indices", "lengths", "flow_in", "flow_out"}) {
+    spec.HostMemory(on_host);
+  }
+  return spec;
 }
 
 REGISTER_KERNELS(OfType("TensorArrayGatherV2", "dtype"),
-                 (MakeAttrKernel<Gather, "dtype", "element_shape">), "TensorArrayGatherV3");
+                 (MakeElementKernel<Gather, "dtype", "element_shape">), "TensorArrayGatherV3");
 REGISTER_KERNELS(OfType("TensorArrayConcatV2", "dtype"),
-                 (MakeAttrKernel<Concat, "dtype", "element_shape_except0">), "TensorArrayConcatV3");
-REGISTER_KERNELS(OfType("TensorArrayScatterV2", "T"), MakeKernel<Scatter>, "TensorArrayScatterV3");
-REGISTER_KERNELS(OfType("TensorArraySplitV2", "T"), MakeKernel<Split>, "TensorArraySplitV3");
+                 (MakeElementKernel<Concat, "dtype", "element_shape_except0">),
+                 "TensorArrayConcatV3");
+REGISTER_KERNELS(OfType("TensorArrayScatterV2", "T"), MakeElementKernel<Scatter>,
+                 "TensorArrayScatterV3");
+REGISTER_KERNELS(OfType("TensorArraySplitV2", "T"), MakeElementKernel<Split>, "TensorArraySplitV3");
 
 }  // namespace
 }  // namespace troupe

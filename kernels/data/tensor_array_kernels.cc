@@ -63,6 +63,7 @@ class MakeArray final : public Kernel {
     const int32_t size = ctx.input(0).unchecked_scalar<int32_t>();
     if (size < 0) return InvalidArgument("Size should be >= 0, got ", size);
     TensorArrayResource::Options options = options_;
+    options.device = ctx.step().device;
     static std::atomic<uint64_t> count{0};
     absl::StrAppend(&options.name, "_", count.fetch_add(1, std::memory_order_relaxed));
     auto array = MakeRef<TensorArrayResource>(std::move(options), size);
@@ -105,18 +106,18 @@ absl::StatusOr<int32_t> Index(KernelContext& ctx) {
   return ctx.input(1).unchecked_scalar<int32_t>();
 }
 
-absl::Status Write(KernelContext& ctx) {
+absl::Status Write(KernelContext& ctx, ElementMemory& memory) {
   TROUPE_ASSIGN_OR_RETURN(const int32_t index, Index(ctx));
   TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx));
-  TROUPE_RETURN_IF_ERROR(array->Write(index, ctx.TakeInput(2), ctx.step().allocator));
+  TROUPE_RETURN_IF_ERROR(array->Write(index, ctx.TakeInput(2), memory));
   ctx.PassThrough(3, 0);
   return absl::OkStatus();
 }
 
-absl::Status Read(KernelContext& ctx, ElementType type) {
+absl::Status Read(KernelContext& ctx, ElementMemory& memory, ElementType type) {
   TROUPE_ASSIGN_OR_RETURN(const int32_t index, Index(ctx));
   TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx, type));
-  TROUPE_ASSIGN_OR_RETURN(Tensor value, array->Read(index, ctx.step().allocator));
+  TROUPE_ASSIGN_OR_RETURN(Tensor value, array->Read(index, memory));
   ctx.set_output(0, std::move(value));
   return absl::OkStatus();
 }
@@ -133,16 +134,25 @@ absl::Status Close(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-REGISTER_KERNELS(Cheap("TensorArrayV2").Types("dtype", AllTypes()), MakeKernel<MakeArray>,
+// Elements are where kernels of the device want them; handles, indices and flows are on the host.
+KernelSpec Spec(const char* op) {
+  KernelSpec spec = Cheap(op).Device("DEFAULT");
+  for (const char* on_host : {"flow", "flow_in", "flow_out", "shape_to_prepend"}) {
+    spec.HostMemory(on_host);
+  }
+  return spec;
+}
+
+REGISTER_KERNELS(Spec("TensorArrayV2").Types("dtype", AllTypes()), MakeKernel<MakeArray>,
                  "TensorArrayV3");
-REGISTER_KERNELS(Cheap("TensorArrayGradV2"), (MakeAttrKernel<GradientArray, "source">),
+REGISTER_KERNELS(Spec("TensorArrayGradV2"), (MakeAttrKernel<GradientArray, "source">),
                  "TensorArrayGradV3", "TensorArrayGradWithShape");
-REGISTER_KERNELS(Cheap("TensorArrayWriteV2").Types("T", AllTypes()), MakeKernel<Write>,
+REGISTER_KERNELS(Spec("TensorArrayWriteV2").Types("T", AllTypes()), MakeElementKernel<Write>,
                  "TensorArrayWriteV3");
-REGISTER_KERNELS(Cheap("TensorArrayReadV2").Types("dtype", AllTypes()),
-                 (MakeAttrKernel<Read, "dtype">), "TensorArrayReadV3");
-REGISTER_KERNELS(Cheap("TensorArraySizeV2"), MakeKernel<Size>, "TensorArraySizeV3");
-REGISTER_KERNELS(Cheap("TensorArrayCloseV2"), MakeKernel<Close>, "TensorArrayCloseV3");
+REGISTER_KERNELS(Spec("TensorArrayReadV2").Types("dtype", AllTypes()),
+                 (MakeElementKernel<Read, "dtype">), "TensorArrayReadV3");
+REGISTER_KERNELS(Spec("TensorArraySizeV2"), MakeKernel<Size>, "TensorArraySizeV3");
+REGISTER_KERNELS(Spec("TensorArrayCloseV2"), MakeKernel<Close>, "TensorArrayCloseV3");
 
 }  // namespace
 }  // namespace troupe

@@ -79,8 +79,8 @@ absl::StatusOr<PartialShape> TensorList::MergedShape(const Tensor& shape_input) 
 }
 
 absl::StatusOr<Tensor> TensorList::Read(int64_t i, const Tensor& shape_input,
-                                        Allocator* allocator) const {
-  if (at(i).valid()) return at(i);
+                                        const ElementMemory& memory) const {
+  if (at(i).valid()) return memory.Fetch(at(i));
   TROUPE_ASSIGN_OR_RETURN(PartialShape shape, MergedShape(shape_input));
   if (!shape.fully_known()) {
     for (const Tensor& other : stored_) {
@@ -93,10 +93,10 @@ absl::StatusOr<Tensor> TensorList::Read(int64_t i, const Tensor& shape_input,
                            ", but element_shape is not fully defined: ", shape.ToString());
   }
   TROUPE_ASSIGN_OR_RETURN(const Shape known, shape.ToShape());
-  return Zeros(type_, known, allocator);
+  return memory.Zeros(type_, known);
 }
 
-absl::StatusOr<RefPtr<VariantValue>> TensorList::ZerosLike(Allocator* allocator) const {
+absl::StatusOr<RefPtr<VariantValue>> TensorList::ZerosLike(const ElementMemory& memory) const {
   auto zeros = MakeRef<TensorList>(type_, element_shape_, max_size_);
   zeros->size_ = size_;
   zeros->set_depth(depth());
@@ -105,12 +105,12 @@ absl::StatusOr<RefPtr<VariantValue>> TensorList::ZerosLike(Allocator* allocator)
   zeros->stored_.resize(stored_.size());
   for (size_t i = 0; i < stored_.size(); ++i) {
     if (!stored_[i].valid()) continue;
-    TROUPE_ASSIGN_OR_RETURN(zeros->stored_[i], ZerosLikeTensor(stored_[i], allocator));
+    TROUPE_ASSIGN_OR_RETURN(zeros->stored_[i], memory.ZerosLike(stored_[i]));
   }
   return {std::move(zeros)};
 }
 
-absl::Status TensorList::AddFrom(const VariantValue& value, Allocator* allocator) {
+absl::Status TensorList::AddFrom(const VariantValue& value, const ElementMemory& memory) {
   const auto& other = static_cast<const TensorList&>(value);
   if (other.type_ != type_) {
     return InvalidArgument("Trying to add two lists of tensors of different dtypes: ",
@@ -134,7 +134,7 @@ absl::Status TensorList::AddFrom(const VariantValue& value, Allocator* allocator
     const Tensor& addend = other.stored_[i];
     if (!addend.valid()) continue;
     if (stored_[i].valid()) {
-      TROUPE_RETURN_IF_ERROR(AddTensor(&stored_[i], addend, allocator));
+      TROUPE_RETURN_IF_ERROR(memory.Add(&stored_[i], addend));
     } else {
       stored_[i] = addend;
     }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/data/element_memory.h"
 #include "kernels/data/variant_value.h"
 #include "kernels/kernel.h"
 
@@ -58,17 +59,19 @@ class TensorList final : public VariantValue {
   void Resize(int64_t size);
   void Reserve(int64_t size) { stored_.reserve(size); }
 
-  /// Element `i`, zeros if it is not initialised: of the list's element shape merged with what
-  /// input `shape_input` of the op says, and with the shapes of other elements if that leaves
-  /// something unknown. InvalidArgument.
-  absl::StatusOr<Tensor> Read(int64_t i, const Tensor& shape_input, Allocator* allocator) const;
+  /// Element `i` where kernels want it, zeros if it is not initialised: of the list's element shape
+  /// merged with what input `shape_input` of the op says, and with the shapes of other elements if
+  /// that leaves something unknown. InvalidArgument.
+  absl::StatusOr<Tensor> Read(int64_t i, const Tensor& shape_input,
+                              const ElementMemory& memory) const;
   /// The list's element shape merged with the one that an input gives. InvalidArgument.
   absl::StatusOr<PartialShape> MergedShape(const Tensor& shape_input) const;
 
   const char* name() const override { return "TensorList"; }
   RefPtr<VariantValue> Copy() const override { return MakeRef<TensorList>(*this); }
-  absl::StatusOr<RefPtr<VariantValue>> ZerosLike(Allocator* allocator) const override;
-  absl::Status AddFrom(const VariantValue& other, Allocator* allocator) override;
+  absl::StatusOr<RefPtr<VariantValue>> ZerosLike(const ElementMemory& memory) const override;
+  absl::Status AddFrom(const VariantValue& other, const ElementMemory& memory) override;
+  absl::Span<Tensor> tensors() override { return absl::MakeSpan(stored_); }
 
  private:
   absl::Status Refuse(const Tensor& tensor, const char* action) const;

@@ -13,19 +13,19 @@ namespace troupe {
 namespace {
 
 /// `tensor`, or as many zeros if it is not initialised.
-void AddPiece(const Tensor& tensor, int64_t elements, std::vector<Piece>* pieces) {
+void AddPart(const Tensor& tensor, int64_t elements, std::vector<Part>* parts) {
   if (tensor.valid()) {
-    pieces->push_back({tensor.raw_data(), elements});
-  } else if (!pieces->empty() && pieces->back().from == nullptr) {
-    pieces->back().count += elements;  // Long lists may consist of little else.
+    parts->push_back({&tensor, elements});
+  } else if (!parts->empty() && parts->back().from == nullptr) {
+    parts->back().count += elements;  // Long lists may consist of little else.
   } else {
-    pieces->push_back({nullptr, elements});
+    parts->push_back({nullptr, elements});
   }
 }
 
 /// Stacks `count` elements of the list along a new dimension; number k is `element(k)`.
 template <typename ElementAt>
-absl::Status Stack(KernelContext& ctx, const TensorList& list, const Tensor& shape_input,
+absl::Status Stack(const ElementMemory& memory, const TensorList& list, const Tensor& shape_input,
                    int64_t count, ElementAt element) {
   absl::StatusOr<PartialShape> merged = list.MergedShape(shape_input);
   if (!merged.ok()) return merged.status();
@@ -63,15 +63,15 @@ absl::Status Stack(KernelContext& ctx, const TensorList& list, const Tensor& sha
         shape.ToString());
   }
   TROUPE_ASSIGN_OR_RETURN(const Shape output_shape, ShapeOfRows(count, known));
-  TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, list.type(), output_shape));
-  if (output->num_elements() == 0) return absl::OkStatus();
-  std::vector<Piece> pieces;
-  for (int64_t k = 0; k < count; ++k) AddPiece(element(k), known.num_elements(), &pieces);
-  WritePieces(ctx, pieces, output);
-  return absl::OkStatus();
+  std::vector<Part> parts;
+  for (int64_t k = 0; k < count && known.num_elements() > 0; ++k) {
+    AddPart(element(k), known.num_elements(), &parts);
+  }
+  return memory.PutJoined(0, list.type(), output_shape, parts);
 }
 
-absl::Status StackList(KernelContext& ctx, ElementType type, int64_t num_elements) {
+absl::Status StackList(KernelContext& ctx, ElementMemory& memory, ElementType type,
+                       int64_t num_elements) {
   TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
   TROUPE_RETURN_IF_ERROR(list->CheckType(type));
   const int64_t size = list->size();
@@ -79,11 +79,11 @@ absl::Status StackList(KernelContext& ctx, ElementType type, int64_t num_element
     return InvalidArgument("Operation expected a list with ", num_elements,
                            " elements but got a list with ", size, " elements.");
   }
-  return Stack(ctx, *list, ctx.input(1), size,
+  return Stack(memory, *list, ctx.input(1), size,
                [list](int64_t k) -> const Tensor& { return list->at(k); });
 }
 
-absl::Status GatherList(KernelContext& ctx, ElementType type) {
+absl::Status GatherList(KernelContext& ctx, ElementMemory& memory, ElementType type) {
   TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
   TROUPE_RETURN_IF_ERROR(list->CheckType(type));
   const Tensor& indices = ctx.input(1);
@@ -94,7 +94,7 @@ absl::Status GatherList(KernelContext& ctx, ElementType type) {
     }
   }
   const int32_t* at = indices.unchecked_data<int32_t>();
-  return Stack(ctx, *list, ctx.input(2), indices.num_elements(),
+  return Stack(memory, *list, ctx.input(2), indices.num_elements(),
                [list, at](int64_t k) -> const Tensor& { return list->at(at[k]); });
 }
 
@@ -140,9 +140,9 @@ class ConcatList final : public Kernel {
     TROUPE_ASSIGN_OR_RETURN(const Shape row_shape, row.ToShape());
     const int64_t row_elements = row_shape.num_elements();
     TROUPE_ASSIGN_OR_RETURN(Tensor * lengths,
-                            ctx.AllocateOutput(1, ElementType::kInt64, Shape({size})));
+                            ctx.AllocateHostOutput(1, ElementType::kInt64, Shape({size})));
     int64_t* length = lengths->mutable_data<int64_t>();
-    std::vector<Piece> pieces;
+    std::vector<Part> parts;
     int64_t rows = 0;
     for (int64_t i = 0; i < size; ++i) {
       const Tensor& tensor = list->at(i);
@@ -157,12 +157,10 @@ class ConcatList final : public Kernel {
                                length[i], " rows of shape ", row_shape.ToString());
       }
       rows += length[i];
-      AddPiece(tensor, elements, &pieces);
+      AddPart(tensor, elements, &parts);
     }
     TROUPE_ASSIGN_OR_RETURN(const Shape output_shape, ShapeOfRows(rows, row_shape));
-    TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, type_, output_shape));
-    WritePieces(ctx, pieces, output);
-    return absl::OkStatus();
+    return ElementMemory(&ctx, &kernels_).PutJoined(0, type_, output_shape, parts);
   }
 
  private:
@@ -229,6 +227,7 @@ class ConcatList final : public Kernel {
   ElementType type_;
   bool shape_is_input_;
   PartialShape element_shape_;
+  ElementKernels kernels_;
 };
 
 absl::Status AtLeastVector(const Tensor& tensor) {
@@ -364,11 +363,18 @@ absl::Status ScatterIntoList(KernelContext& ctx) {
   return ScatterRows(tensor, indices, output);
 }
 
-KernelSpec OfElements(const char* op) { return KernelSpec(op).Types("element_dtype", AllTypes()); }
+KernelSpec OfElements(const char* op) {
+  KernelSpec spec = KernelSpec(op).Device("DEFAULT").Types("element_dtype", AllTypes());
+  for (const char* on_host :
+       {"element_shape", "num_elements", "indices", "lengths", "leading_dims"}) {
+    spec.HostMemory(on_host);
+  }
+  return spec;
+}
 
 REGISTER_KERNEL(OfElements("TensorListStack"),
-                (MakeAttrKernel<StackList, "element_dtype", "num_elements">));
-REGISTER_KERNEL(OfElements("TensorListGather"), (MakeAttrKernel<GatherList, "element_dtype">));
+                (MakeElementKernel<StackList, "element_dtype", "num_elements">));
+REGISTER_KERNEL(OfElements("TensorListGather"), (MakeElementKernel<GatherList, "element_dtype">));
 REGISTER_KERNELS(OfElements("TensorListConcat"), MakeKernel<ConcatList>, "TensorListConcatV2");
 REGISTER_KERNEL(OfElements("TensorListFromTensor"), MakeKernel<FromTensor>);
 REGISTER_KERNEL(OfElements("TensorListSplit"), MakeKernel<SplitToList>);

@@ -45,22 +45,26 @@ absl::Status PushBack(KernelContext& ctx) {
   return output->Push(ctx.TakeInput(1));
 }
 
-absl::Status PopBack(KernelContext& ctx, ElementType type) {
+absl::Status PopBack(KernelContext& ctx, ElementMemory& memory, ElementType type) {
   TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
   TROUPE_RETURN_IF_ERROR(list->CheckType(type));
   if (list->size() == 0) return InvalidArgument("Trying to pop from an empty list.");
   Tensor zeros;
   if (!list->at(list->size() - 1).valid()) {
-    TROUPE_ASSIGN_OR_RETURN(zeros,
-                            list->Read(list->size() - 1, ctx.input(1), ctx.step().allocator));
+    TROUPE_ASSIGN_OR_RETURN(zeros, list->Read(list->size() - 1, ctx.input(1), memory));
   }
   TROUPE_ASSIGN_OR_RETURN(TensorList * output, TakeList(ctx, 0, 0));
   Tensor last = output->Pop();
-  ctx.set_output(1, last.valid() ? std::move(last) : std::move(zeros));
+  if (last.valid()) {
+    TROUPE_ASSIGN_OR_RETURN(last, memory.Fetch(std::move(last)));
+  } else {
+    last = std::move(zeros);
+  }
+  ctx.set_output(1, std::move(last));
   return absl::OkStatus();
 }
 
-absl::Status GetItem(KernelContext& ctx, ElementType type) {
+absl::Status GetItem(KernelContext& ctx, ElementMemory& memory, ElementType type) {
   TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
   TROUPE_RETURN_IF_ERROR(list->CheckType(type));
   // TensorFlow takes one index of any rank here, and only here.
@@ -72,13 +76,8 @@ absl::Status GetItem(KernelContext& ctx, ElementType type) {
     return InvalidArgument("Trying to access element ", index, " in a list with ", list->size(),
                            " elements.");
   }
-  const Tensor& element = list->at(index);
-  if (element.valid()) {
-    ctx.set_output(0, element);
-    return absl::OkStatus();
-  }
-  TROUPE_ASSIGN_OR_RETURN(Tensor zeros, list->Read(index, ctx.input(2), ctx.step().allocator));
-  ctx.set_output(0, std::move(zeros));
+  TROUPE_ASSIGN_OR_RETURN(Tensor element, list->Read(index, ctx.input(2), memory));
+  ctx.set_output(0, std::move(element));
   return absl::OkStatus();
 }
 
@@ -97,7 +96,7 @@ absl::Status SetItem(KernelContext& ctx, bool resize) {
 
 absl::Status Length(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(const TensorList* list, ListIn(ctx.input(0)));
-  return ctx.SetScalar(0, static_cast<int32_t>(list->size()));
+  return PutHostScalar(ctx, 0, static_cast<int32_t>(list->size()));
 }
 
 absl::Status ElementShape(KernelContext& ctx, ElementType type) {
@@ -179,19 +178,29 @@ absl::Status PushBackBatch(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-KernelSpec OfElements(const char* op) { return Cheap(op).Types("element_dtype", AllTypes()); }
+// Lists hold tensors and look at none. Elements are where kernels of the device want them; what
+// says how many there are, which, and of what shape is on the host.
+KernelSpec Spec(const char* op) {
+  KernelSpec spec = Cheap(op).Device("DEFAULT");
+  for (const char* on_host :
+       {"element_shape", "num_elements", "max_num_elements", "index", "size", "length"}) {
+    spec.HostMemory(on_host);
+  }
+  return spec;
+}
+KernelSpec OfElements(const char* op) { return Spec(op).Types("element_dtype", AllTypes()); }
 
-REGISTER_KERNEL(Cheap("EmptyTensorList"), (MakeAttrKernel<MakeList<false>, "element_dtype">));
-REGISTER_KERNEL(Cheap("TensorListReserve"), (MakeAttrKernel<MakeList<true>, "element_dtype">));
-REGISTER_KERNEL(Cheap("TensorListPushBack"), MakeKernel<PushBack>);
-REGISTER_KERNEL(OfElements("TensorListPopBack"), (MakeAttrKernel<PopBack, "element_dtype">));
-REGISTER_KERNEL(OfElements("TensorListGetItem"), (MakeAttrKernel<GetItem, "element_dtype">));
-REGISTER_KERNEL(Cheap("TensorListSetItem"),
+REGISTER_KERNEL(Spec("EmptyTensorList"), (MakeAttrKernel<MakeList<false>, "element_dtype">));
+REGISTER_KERNEL(Spec("TensorListReserve"), (MakeAttrKernel<MakeList<true>, "element_dtype">));
+REGISTER_KERNEL(Spec("TensorListPushBack"), MakeKernel<PushBack>);
+REGISTER_KERNEL(OfElements("TensorListPopBack"), (MakeElementKernel<PopBack, "element_dtype">));
+REGISTER_KERNEL(OfElements("TensorListGetItem"), (MakeElementKernel<GetItem, "element_dtype">));
+REGISTER_KERNEL(Spec("TensorListSetItem"),
                 (MakeAttrKernel<SetItem, "resize_if_index_out_of_bounds">));
-REGISTER_KERNEL(Cheap("TensorListLength"), MakeKernel<Length>);
-REGISTER_KERNEL(Cheap("TensorListElementShape"), (MakeAttrKernel<ElementShape, "shape_type">));
-REGISTER_KERNEL(Cheap("TensorListResize"), MakeKernel<Resize>);
-REGISTER_KERNEL(Cheap("TensorListConcatLists"), (MakeAttrKernel<ConcatLists, "element_dtype">));
+REGISTER_KERNEL(Spec("TensorListLength"), MakeKernel<Length>);
+REGISTER_KERNEL(Spec("TensorListElementShape"), (MakeAttrKernel<ElementShape, "shape_type">));
+REGISTER_KERNEL(Spec("TensorListResize"), MakeKernel<Resize>);
+REGISTER_KERNEL(Spec("TensorListConcatLists"), (MakeAttrKernel<ConcatLists, "element_dtype">));
 REGISTER_KERNEL(OfElements("TensorListPushBackBatch"), MakeKernel<PushBackBatch>);
 
 }  // namespace

@@ -7,12 +7,15 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "devices/allocator.h"
 #include "devices/ref_counted.h"
 #include "devices/resource_handle.h"
 #include "devices/tensor.h"
 
 namespace troupe {
+
+class ElementMemory;
 
 /// A value behind a variant, held there as `RefPtr<VariantValue>`. Shared by the variants that are
 /// copies of one another and not changed while it is; a sole owner (`unique()`) may change it in
@@ -35,10 +38,12 @@ class VariantValue : public RefCounted {
   /// A value of its own that shares the tensors.
   virtual RefPtr<VariantValue> Copy() const = 0;
   /// The same with zeros for the tensors.
-  virtual absl::StatusOr<RefPtr<VariantValue>> ZerosLike(Allocator* allocator) const = 0;
+  virtual absl::StatusOr<RefPtr<VariantValue>> ZerosLike(const ElementMemory& memory) const = 0;
   /// Adds another value's tensors to those of this one, which nobody else may hold.
   /// InvalidArgument if they do not fit.
-  virtual absl::Status AddFrom(const VariantValue& other, Allocator* allocator) = 0;
+  virtual absl::Status AddFrom(const VariantValue& other, const ElementMemory& memory) = 0;
+  /// What it holds, invalid tensors among it. Only a sole owner may replace any.
+  virtual absl::Span<Tensor> tensors() = 0;
 
  protected:
   explicit VariantValue(Kind kind) : kind_(kind) {}
@@ -58,14 +63,6 @@ inline VariantValue* ValueOf(const Variant& variant) {
 }
 /// A scalar variant tensor. ResourceExhausted.
 absl::StatusOr<Tensor> MakeVariantTensor(RefPtr<VariantValue> value, Allocator* allocator);
-
-/// `*sum` += `addend` element by element: in place if nobody else holds the elements, else in new
-/// memory. InvalidArgument if types or shapes differ, Unimplemented for types that cannot be added.
-absl::Status AddTensor(Tensor* sum, const Tensor& addend, Allocator* allocator);
-/// Zeros of the type and shape of `tensor`: values in variants keep their structure.
-absl::StatusOr<Tensor> ZerosLikeTensor(const Tensor& tensor, Allocator* allocator);
-/// Zeros (empty strings, empty variants).
-absl::StatusOr<Tensor> Zeros(ElementType type, const Shape& shape, Allocator* allocator);
 
 }  // namespace troupe
 

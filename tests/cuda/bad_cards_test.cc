@@ -17,6 +17,7 @@
 #include "absl/strings/str_replace.h"
 #include "api/program/child_process.h"
 #include "api/troupe.h"
+#include "graph/protos/stats.pb.h"
 
 namespace troupe {
 namespace {
@@ -90,6 +91,67 @@ TEST(BadCards, CardsThatAreNotThere) {
 TEST(BadCards, OneThatAnotherProcessHasForItself) {
   EXPECT_THAT(Told({{"CUDA_ON_HOST_EXCLUSIVE", "1"}}),
               AllOf(StartsWith("UNAVAILABLE"), HasSubstr("card 0"), HasSubstr("busy")));
+}
+
+/// What a step of one node is told, and where it ran: "" if it failed.
+std::pair<absl::Status, std::string> RunOne(bool soft,
+                                            const std::function<Output(const Scope&)>& build) {
+  const Scope s = Scope::NewRoot();
+  const Output y = build(s);
+  SessionOptions options;
+  options.devices["GPU"] = {};
+  options.allow_soft_placement = soft;
+  auto session = Session::Create(s.graph(), options).value();
+  RunOptions traced;
+  traced.trace = true;
+  RunMetadata metadata;
+  const absl::Status status = session->Run({}, {y}, {}, traced, &metadata).status();
+  std::string where;
+  for (const DeviceStepStats& device : metadata.step_stats().dev_stats()) {
+    for (const NodeExecStats& node : device.node_stats()) {
+      if (node.timeline_label().starts_with("it = ")) where = device.device();
+    }
+  }
+  return {status, where};
+}
+
+TEST(BadCards, KernelsThatAreMissingForAType) {
+  const auto build = [](const Scope& s) {
+    const auto ints = [&](std::vector<int32_t> values, const Shape& shape) {
+      return ops::Const(s, *Tensor::FromValues<int32_t>(values, shape));
+    };
+    return ops::Conv2D(s.WithOpName("it").WithDevice("/device:GPU:0"),
+                       ints({1, 2, 3, 4}, Shape({1, 2, 2, 1})), ints({5}, Shape({1, 1, 1, 1})),
+                       {1, 1, 1, 1}, "VALID");
+  };
+  ChildProcess child = Child({}, [&] {
+    Say(RunOne(/*soft=*/false, build).first);
+    const auto [status, where] = RunOne(/*soft=*/true, build);
+    Say(status);
+    Say(where);
+  });
+  // The types for which there are some.
+  EXPECT_THAT(Heard(child), AllOf(StartsWith("INVALID_ARGUMENT"), HasSubstr("'it'"),
+                                  HasSubstr("GPU"), HasSubstr("float"), HasSubstr("int32")));
+  EXPECT_EQ(Heard(child), "OK");
+  EXPECT_THAT(Heard(child), HasSubstr("device:CPU:0"));
+}
+
+TEST(BadCards, ANodeThatAsksForOneThatIsNotThere) {
+  const auto build = [](const Scope& s) {
+    return ops::Fill(s.WithOpName("it").WithDevice("/device:GPU:7"), Tensor::Vector<int32_t>({2}),
+                     1.0f);
+  };
+  ChildProcess child = Child({}, [&] {
+    Say(RunOne(/*soft=*/false, build).first);
+    const auto [status, where] = RunOne(/*soft=*/true, build);
+    Say(status);
+    Say(where);
+  });
+  EXPECT_THAT(Heard(child), AllOf(StartsWith("INVALID_ARGUMENT"), HasSubstr("'it'"),
+                                  HasSubstr("GPU:7"), HasSubstr("device:GPU:0")));
+  EXPECT_EQ(Heard(child), "OK");
+  EXPECT_THAT(Heard(child), HasSubstr("device:CPU:0"));
 }
 
 /// y = x + x + ... on the card, of a placeholder x.

@@ -10,57 +10,11 @@ namespace {
 /// What TensorFlow's GPUs have and cards here lack: ops, with the types of an attribute if there
 /// are kernels for others. Whoever adds a kernel takes it from this list, and from docs/gpu.md.
 constexpr char kMissing[] = R"(
-AddN T=variant
 Conj T=variant
 Conv2D T=int32
 Conv2DBackpropInput T=int32
-EmptyTensorList
-OptionalFromValue
-OptionalGetValue
-OptionalHasValue
-OptionalNone
 ResourceGather dtype=variant
 ResourceScatterUpdate dtype=variant
-TensorArrayCloseV2
-TensorArrayCloseV3
-TensorArrayConcatV2
-TensorArrayConcatV3
-TensorArrayGatherV2
-TensorArrayGatherV3
-TensorArrayGradV2
-TensorArrayGradV3
-TensorArrayGradWithShape
-TensorArrayReadV2
-TensorArrayReadV3
-TensorArrayScatterV2
-TensorArrayScatterV3
-TensorArraySizeV2
-TensorArraySizeV3
-TensorArraySplitV2
-TensorArraySplitV3
-TensorArrayV2
-TensorArrayV3
-TensorArrayWriteV2
-TensorArrayWriteV3
-TensorListConcat
-TensorListConcatLists
-TensorListConcatV2
-TensorListElementShape
-TensorListFromTensor
-TensorListGather
-TensorListGetItem
-TensorListLength
-TensorListPopBack
-TensorListPushBack
-TensorListPushBackBatch
-TensorListReserve
-TensorListResize
-TensorListScatter
-TensorListScatterV2
-TensorListSetItem
-TensorListSplit
-TensorListStack
-ZerosLike T=variant
 )";
 
 /// What the executor does itself.

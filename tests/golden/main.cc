@@ -25,6 +25,7 @@ struct Options : Selection {
   uint64_t seed = 0;
   bool seeded = false;
   double at_least = 0;
+  bool unasked = false;
   std::vector<std::string> paths;
 };
 
@@ -51,6 +52,9 @@ std::optional<int> ParseOptions(int argc, char** argv, Options* options) {
   AddValue(&line, "--at-least PERCENT", &options->at_least,
            "Fails unless so many of the executed nodes ran on devices of that type")
       ->check(CLI::Range(0.0, 100.0))
+      ->needs(device);
+  line.add_flag("--unasked", options->unasked,
+                "The graphs ask for no device: placement finds what is faster there")
       ->needs(device);
   AddValue(&line, "--workers N", &options->workers,
            "Spreads each graph over N worker processes, which are started here")
@@ -85,12 +89,12 @@ int Main(int argc, char** argv) {
     std::fflush(stdout);
   };
   if (!options.device.empty()) {
-    if (options.device == "SIM") UseSimulatedDevices(spread.seed);
+    if (options.device == "SIM") UseSimulatedDevices(spread.seed, options.unasked);
     spread.device_type = options.device;
     if (options.workers == 0) options.devices = std::max(options.devices, 1);
   }
   if (options.devices > 1 || (spread.device_type != "CPU" && options.workers == 0)) {
-    for (int i = 0; i < options.devices; ++i) {
+    for (int i = 0; i < options.devices && !options.unasked; ++i) {
       spread.devices.push_back(StrCat("/device:", spread.device_type, ":", i));
     }
     print_seed("--devices", options.devices);

@@ -53,9 +53,11 @@ Spread& CurrentSpread() {
   return spread;
 }
 
-void UseSimulatedDevices(uint64_t seed) {
+void UseSimulatedDevices(uint64_t seed, bool fast) {
   testing::BorrowKernels();
-  testing::UseSimulatedDevices({.seed = seed});
+  testing::SimulatedOptions options{.seed = seed};
+  if (fast) options.figures = DeviceFigures{1e8, 1e7, 0.01, 0.1, 1e6};
+  testing::UseSimulatedDevices(options);
 }
 
 void SpreadGraph(const std::string& case_name, bool keep_named, GraphDef* def) {

@@ -24,8 +24,9 @@ struct Spread {
 };
 Spread& CurrentSpread();
 
-/// Has this process know the simulated accelerator, and kernels for it.
-void UseSimulatedDevices(uint64_t seed);
+/// Has this process know the simulated accelerator, and kernels for it. `fast`: placement is told
+/// that it is worth going there.
+void UseSimulatedDevices(uint64_t seed, bool fast = false);
 
 /// Gives every group of nodes that must be together (by reference and resource edges, and by
 /// `_class`) a device of the spread, at random by seed and case. Devices named in the graph are

@@ -280,7 +280,8 @@ TEST_F(DeviceMemoryTest, ProductsGoThereByThemselvesIfThereIsRoom) {
     }
     const bool fits = limit == 512 << 10;
     EXPECT_EQ(where["product"], fits ? "/device:SIM:0, /stream:all" : "/device:CPU:0");
-    EXPECT_EQ(where["count"], "/device:CPU:0");
+    // Steps to come may use the variable there.
+    EXPECT_EQ(where["count"], "/device:SIM:0, /stream:all");
     if (want.empty()) want = *values;
     EXPECT_EQ((*values)[0].ToString(10), want[0].ToString(10));
   }

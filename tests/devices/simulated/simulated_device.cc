@@ -30,7 +30,7 @@ constexpr size_t kMemory = size_t{1} << 30;  // Of addresses.
 constexpr int kDevices = 8;
 constexpr unsigned char kFreed = 0xa5;
 
-std::atomic<int64_t> num_tasks{0}, num_waits{0};
+std::atomic<int64_t> num_tasks{0}, num_waits{0}, num_copies{0};
 
 class SimulatedEvent final : public DeviceEvent {
  public:
@@ -337,6 +337,7 @@ class SimulatedDevice final : public Device {
       void* const address = const_cast<void*>(tensor.raw_data());
       return tensor.space() == MemorySpace::kDevice ? Reach(address) : address;
     };
+    num_copies.fetch_add(1, std::memory_order_relaxed);
     static_cast<SimulatedStream*>(stream)->Enqueue(
         [to = at(to), from = at(from), bytes = from.bytes()] { std::memcpy(to, from, bytes); });
     return absl::OkStatus();
@@ -405,5 +406,6 @@ void* Reach(const void* address) {
 
 int64_t NumSimulatedTasks() { return num_tasks.load(std::memory_order_relaxed); }
 int64_t NumSimulatedWaits() { return num_waits.load(std::memory_order_relaxed); }
+int64_t NumSimulatedCopies() { return num_copies.load(std::memory_order_relaxed); }
 
 }  // namespace troupe::testing

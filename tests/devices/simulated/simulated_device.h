@@ -54,6 +54,8 @@ int64_t NumSimulatedTasks();
 /// How often the host has asked to be told when a stream is done (`WhenDone`): what it can wait
 /// for.
 int64_t NumSimulatedWaits();
+/// Copies from and to the host, and within devices.
+int64_t NumSimulatedCopies();
 
 }  // namespace troupe::testing
 

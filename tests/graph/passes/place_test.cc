@@ -341,7 +341,7 @@ TEST_F(PlaceTest, MeasuredTimesCount) {
 // A card: products in a thousandth of the time, 10 GB/s to and from the host.
 constexpr DeviceFigures kCard{1e7, 1e6, 5, 10, 1e4};
 
-TEST_F(PlaceTest, ProductsGoToADeviceThatIsFastAndCountersStay) {
+TEST_F(PlaceTest, ProductsGoToADeviceThatIsFastAndSmallWorkStays) {
   UseDevices({kCpu0, kGpu0});
   Node* x = Placeholder("x", {1000, 1000});
   const auto product = [this](const std::string& name, Output a, Output b) {
@@ -367,13 +367,68 @@ TEST_F(PlaceTest, ProductsGoToADeviceThatIsFastAndCountersStay) {
   EXPECT_EQ(placed_["b"], kGpu0);
   EXPECT_THAT(Why("a"), HasSubstr("finishes first"));
   // 10 us there, 10 us back: 0.1 us of work is not worth it.
-  for (const char* name : {"counter", "count", "small"}) EXPECT_EQ(placed_[name], kCpu0) << name;
+  EXPECT_EQ(placed_["small"], kCpu0);
+  // Steps to come may use it there.
+  for (const char* name : {"counter", "count"}) EXPECT_EQ(placed_[name], kGpu0) << name;
   // Nor 1600 us of a core, if the link takes 4000 us for each of 4 MB.
   input_.devices[1].figures->transfer_bytes_per_us = 1e3;
   ASSERT_TRUE(run().ok());
   EXPECT_EQ(placed_["large"], kCpu0);
   EXPECT_EQ(placed_["a"], kGpu0);
   EXPECT_EQ(report_.entries.size(), placed_.size());
+}
+
+TEST_F(PlaceTest, StateOfNumbersGoesToACardThatHasRoom) {
+  UseDevices({kCpu0, kGpu0, kPs0});
+  const auto variable = [this](const std::string& name, ElementType type, int64_t size) {
+    return Add(
+        NodeSpec("VarHandleOp", name).Attr("shape", PartialShape({size})).Attr("dtype", type));
+  };
+  std::vector<Node*> all = {
+      variable("large", ElementType::kFloat, 1000),  variable("larger", ElementType::kFloat, 2000),
+      variable("small", ElementType::kDouble, 10),   variable("integers", ElementType::kInt32, 10),
+      variable("strings", ElementType::kString, 10), variable("asks", ElementType::kFloat, 10)};
+  Node* here = Add(NodeSpec("VarIsInitializedOp", "here").Input(all[5]).Device("/cpu:0"));
+  Node* stack = Add(
+      NodeSpec("StackV2", "stack").Input(Int("most", 3)).Attr("elem_type", ElementType::kFloat));
+  all.push_back(here);
+  all.push_back(stack);
+  const auto run = [&] { return Run(Pruned({}, {}, all)); };
+  // A card that does not say how fast it is gets what asks for it.
+  ASSERT_TRUE(run().ok());
+  for (const auto& [name, device] : placed_) EXPECT_EQ(device, kCpu0) << name;
+  input_.devices[1].figures = kCard;
+  input_.devices[1].memory = 5000;
+  ASSERT_TRUE(run().ok());
+  for (const char* name : {"large", "small", "stack"}) EXPECT_EQ(placed_[name], kGpu0) << name;
+  for (const char* name : {"larger", "integers", "strings", "asks", "here"}) {
+    EXPECT_EQ(placed_[name], kCpu0) << name;
+  }
+  EXPECT_THAT(Why("large"), HasSubstr("holds state, and all that must be with it has kernels"));
+  EXPECT_THAT(Why("larger"), HasSubstr("holds state: the default device"));
+  // What one of them lacks a kernel for keeps all that must be with it away.
+  input_.lacks_kernel = [](const Node& node, const std::string& type) -> const Node* {
+    return type == "GPU" && node.name() == "small" ? &node : nullptr;
+  };
+  ASSERT_TRUE(run().ok());
+  EXPECT_EQ(placed_["small"], kCpu0);
+  EXPECT_EQ(placed_["large"], kGpu0);
+  // Where earlier steps have put something it stays; a body's state is where its caller is.
+  const std::unordered_map<std::string, std::string> fixed = {{"large", kCpu0}};
+  input_.fixed = &fixed;
+  ASSERT_TRUE(run().ok());
+  EXPECT_EQ(placed_["large"], kCpu0);
+  EXPECT_EQ(placed_["larger"], kCpu0);
+  input_.fixed = nullptr;
+  input_.default_device = "/cpu:0";
+  ASSERT_TRUE(run().ok());
+  EXPECT_EQ(placed_["large"], kCpu0);
+  // Another task's card is not the first choice.
+  input_.default_device.clear();
+  input_.devices[1].parsed = *DeviceName::Parse("/job:ps/replica:0/task:0/device:GPU:0");
+  input_.devices[1].name = input_.devices[1].parsed.ToString();
+  ASSERT_TRUE(run().ok());
+  EXPECT_EQ(placed_["large"], kCpu0);
 }
 
 TEST_F(PlaceTest, WhatDoesNotFitStays) {
