@@ -17,8 +17,8 @@ namespace troupe {
 /// sole owner (`unique`). Thread-safe but for the bytes themselves.
 class Buffer : public RefCounted {
  public:
-  /// Memory for `count` elements: plain types uninitialised, strings, resources and variants
-  /// default constructed. nullptr if the allocator refuses or the size overflows.
+  /// Memory for `count` elements: plain types uninitialised; others default constructed, and on the
+  /// host whatever the allocator is. nullptr if the allocator refuses or the size overflows.
   static RefPtr<Buffer> Allocate(Allocator* allocator, ElementType type, int64_t count);
 
   /// Wraps foreign memory of a plain type; `release(data, context)` runs when the last user is

@@ -189,6 +189,9 @@ PlacementInput PlacementOn(const Graph& graph, const Runtime& runtime,
   input.allow_soft_placement = options.soft_placement;
   if (options.device != nullptr) input.default_device = options.device->device->name();
   input.lacks_kernel = RegisteredKernels(graph);
+  input.explain_lack = [](const Node& node, const std::string& type) {
+    return std::string(KernelRegistry::Global()->Find(type, node.def()).status().message());
+  };
   return input;
 }
 

@@ -48,6 +48,7 @@ class Colocated {
         nodes_(graph.nodes()),
         parent_(nodes_.size()) {
     std::iota(parent_.begin(), parent_.end(), 0);
+    std::map<std::string, int> by_shared_name;
     for (const Node* node : nodes_) {
       if (node->IsSource() || node->IsSink()) continue;
       for (int i = 0; i < node->num_inputs(); ++i) {
@@ -59,6 +60,11 @@ class Colocated {
       for (const std::string& name : ColocationNames(*node)) {
         const Node* const with = graph.FindNode(name);
         if (with != nullptr) Unite(node->id(), with->id());
+      }
+      const std::string shared = SharedNameOf(*node);
+      if (shared.empty()) continue;
+      if (const auto [it, first] = by_shared_name.try_emplace(shared, node->id()); !first) {
+        Unite(node->id(), it->second);
       }
     }
     for (const Node* node : nodes_) {

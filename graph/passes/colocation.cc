@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "devices/status_macros.h"
+
 namespace troupe {
 namespace {
 
@@ -14,6 +16,14 @@ bool TakesHandle(const Node& node, int i) {
   // The old arrays' handles are strings.
   return type == ElementType::kResource ||
          (type == ElementType::kString && i == 0 && node.op().starts_with("TensorArray"));
+}
+
+std::string SharedNameOf(const Node& node) {
+  if (!node.attrs().Has("shared_name")) return "";
+  const std::string name = node.attrs().GetOr<std::string>("shared_name", "");
+  if (name.empty()) return "";
+  return StrCat(node.requested_device(), "\n", node.attrs().GetOr<std::string>("container", ""),
+                "\n", name);
 }
 
 std::vector<std::string> ColocationNames(const Node& node) {

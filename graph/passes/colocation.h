@@ -14,6 +14,9 @@ bool TakesHandle(const Node& node, int i);
 
 /// The names of the nodes that `node` is to be with: `_class: loc:@name`, or the device "@name".
 std::vector<std::string> ColocationNames(const Node& node);
+/// The same for nodes that ask for the same device and share a variable, queue or the like by name;
+/// "": a node shares nothing.
+std::string SharedNameOf(const Node& node);
 
 }  // namespace troupe
 

@@ -52,6 +52,8 @@ struct PlacementInput {
   /// Empty: all have all kernels. Not asked for control flow and NoOp, nor if there is only one
   /// type of device.
   std::function<const Node*(const Node& node, const std::string& device_type)> lacks_kernel;
+  /// For messages: which kernels there are for such a node. May be empty.
+  std::function<std::string(const Node& node, const std::string& device_type)> explain_lack;
   /// Node name to complete device name: nodes that must stay where earlier steps of the session
   /// placed them. May be nullptr.
   const std::unordered_map<std::string, std::string>* fixed = nullptr;

@@ -111,6 +111,10 @@ class Grouper {
       if (nodes_[i].kind != SubNode::Kind::kOp) continue;
       ForEachJoin(subgraph_, i, [&](int32_t j, Join) { UniteTwo(i, j); });
       TROUPE_RETURN_IF_ERROR(UniteNamed(i, *nodes_[i].original));
+      // State of one name is one.
+      const std::string name = SharedNameOf(*nodes_[i].original);
+      if (name.empty()) continue;
+      if (const auto [it, first] = shared_.try_emplace(name, i); !first) UniteTwo(i, it->second);
     }
     // A node that is named may name others.
     for (size_t k = 0; k < outside_.size(); ++k) {
@@ -341,6 +345,7 @@ class Grouper {
                             : StrCat("must be with '", lacking->name(), "' (op ", lacking->op(),
                                      "), which "),
                      "has no kernel on ", type));
+          if (input_.explain_lack) text += StrCat(" (", input_.explain_lack(*lacking, type), ")");
         }
       }
     }
@@ -385,6 +390,7 @@ class Grouper {
   std::unordered_map<std::string, int> by_name_;
   std::vector<std::string> types_;
   std::map<uint64_t, int> kernel_sets_;
+  std::map<std::string, int32_t> shared_;  // By shared name: the first node.
   PlacementGroups result_;
 };
 

@@ -204,7 +204,7 @@ absl::Status Split(KernelContext& ctx, ElementMemory& memory) {
 
 KernelSpec OfType(const char* op, const char* attr) {
   KernelSpec spec = KernelSpec(op).Device("DEFAULT").Types(attr, AllTypes());
-  for (const char* on_host : {"indices", "lengths", "flow_in", "flow_out"}) {
+  for (const char* on_host : {"indices", "lengths"}) {
     spec.HostMemory(on_host);
   }
   return spec;

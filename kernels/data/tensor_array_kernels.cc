@@ -71,7 +71,8 @@ class MakeArray final : public Kernel {
       TROUPE_RETURN_IF_ERROR(PutInStep(ctx, array));
       return PutStringHandle(ctx, array->array_name());
     }
-    ctx.set_output(1, no_flow_);
+    TROUPE_ASSIGN_OR_RETURN(Tensor flow, Upload(ctx.step().device, no_flow_));
+    ctx.set_output(1, std::move(flow));
     return PutResourceHandle(ctx, std::move(array));
   }
 
@@ -125,7 +126,7 @@ absl::Status Read(KernelContext& ctx, ElementMemory& memory, ElementType type) {
 absl::Status Size(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx));
   TROUPE_ASSIGN_OR_RETURN(const int64_t size, array->Size());
-  return ctx.SetScalar(0, static_cast<int32_t>(size));
+  return PutHostScalar(ctx, 0, static_cast<int32_t>(size));
 }
 
 absl::Status Close(KernelContext& ctx) {
@@ -134,13 +135,9 @@ absl::Status Close(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-// Elements are where kernels of the device want them; handles, indices and flows are on the host.
+// Elements are where kernels of the device want them, and so are flows, which nobody looks at.
 KernelSpec Spec(const char* op) {
-  KernelSpec spec = Cheap(op).Device("DEFAULT");
-  for (const char* on_host : {"flow", "flow_in", "flow_out", "shape_to_prepend"}) {
-    spec.HostMemory(on_host);
-  }
-  return spec;
+  return Cheap(op).Device("DEFAULT").HostMemory("shape_to_prepend");
 }
 
 REGISTER_KERNELS(Spec("TensorArrayV2").Types("dtype", AllTypes()), MakeKernel<MakeArray>,

@@ -101,6 +101,7 @@ std::pair<absl::Status, std::string> RunOne(bool soft,
   SessionOptions options;
   options.devices["GPU"] = {};
   options.allow_soft_placement = soft;
+  options.optimize = false;  // The node is not folded away.
   auto session = Session::Create(s.graph(), options).value();
   RunOptions traced;
   traced.trace = true;
@@ -132,7 +133,8 @@ TEST(BadCards, KernelsThatAreMissingForAType) {
   });
   // The types for which there are some.
   EXPECT_THAT(Heard(child), AllOf(StartsWith("INVALID_ARGUMENT"), HasSubstr("'it'"),
-                                  HasSubstr("GPU"), HasSubstr("float"), HasSubstr("int32")));
+                                  HasSubstr("has no kernel on GPU"), HasSubstr("T=int32"),
+                                  HasSubstr("registered are:")));
   EXPECT_EQ(Heard(child), "OK");
   EXPECT_THAT(Heard(child), HasSubstr("device:CPU:0"));
 }
@@ -148,8 +150,9 @@ TEST(BadCards, ANodeThatAsksForOneThatIsNotThere) {
     Say(status);
     Say(where);
   });
-  EXPECT_THAT(Heard(child), AllOf(StartsWith("INVALID_ARGUMENT"), HasSubstr("'it'"),
-                                  HasSubstr("GPU:7"), HasSubstr("device:GPU:0")));
+  EXPECT_THAT(Heard(child), AllOf(StartsWith("INVALID_ARGUMENT"),
+                                  HasSubstr("asks for device /device:GPU:7, which does not exist"),
+                                  HasSubstr("device:GPU:0")));
   EXPECT_EQ(Heard(child), "OK");
   EXPECT_THAT(Heard(child), HasSubstr("device:CPU:0"));
 }

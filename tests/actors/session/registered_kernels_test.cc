@@ -80,13 +80,10 @@ TEST_F(RegisteredKernelsTest, SoDoesWhatIsColocated) {
   for (const Node* node : {a, slot, scatter}) EXPECT_EQ(Lacking(node), "scatter") << node->name();
   // Without state each step decides for itself.
   Node* const x = Const("x", Tensor::Vector<int32_t>({1}));
-  Node* const list = Add(With(NodeSpec("EmptyTensorList", "list")
-                                  .Input(x)
-                                  .Input(Const("most", Tensor::Scalar<int32_t>(1)))
-                                  .Attr("element_dtype", ElementType::kFloat),
-                              "x"));
-  EXPECT_EQ(Lacking(list), "list");
-  EXPECT_EQ(Lacking(x), "");
+  Node* const negative =
+      Add(With(NodeSpec("Neg", "negative").Input(Const("one", Tensor::Scalar(1.0f))), "x"));
+  EXPECT_EQ(Lacking(negative, "NEW"), "negative");
+  EXPECT_EQ(Lacking(x, "NEW"), "");
 }
 
 TEST_F(RegisteredKernelsTest, SoDoBodiesThatAreGivenHandles) {
