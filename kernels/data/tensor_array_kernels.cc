@@ -71,7 +71,7 @@ class MakeArray final : public Kernel {
       TROUPE_RETURN_IF_ERROR(PutInStep(ctx, array));
       return PutStringHandle(ctx, array->array_name());
     }
-    TROUPE_ASSIGN_OR_RETURN(Tensor flow, Upload(ctx.step().device, no_flow_));
+    TROUPE_ASSIGN_OR_RETURN(Tensor flow, ElementMemory(&ctx, &kernels_).Fetch(no_flow_));
     ctx.set_output(1, std::move(flow));
     return PutResourceHandle(ctx, std::move(array));
   }
@@ -80,6 +80,7 @@ class MakeArray final : public Kernel {
   bool by_name_;
   Tensor no_flow_;
   TensorArrayResource::Options options_;
+  ElementKernels kernels_;
 };
 
 /// TensorArrayGradV2, TensorArrayGradV3, TensorArrayGradWithShape.

@@ -2,34 +2,19 @@
 // Python that the environment variable TROUPE_PEERS_PYTHON names, or python3.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
 
-#include "api/program/child_process.h"
 #include "api/troupe.h"
 #include "graph/protos/summary.pb.h"
+#include "tests/api/program/run_python.h"
 
 namespace troupe {
 namespace {
 
-std::string RunPython(std::vector<std::string> arguments) {
-  const char* const python = std::getenv("TROUPE_PEERS_PYTHON");
-  ChildProcess::Options options;
-  options.arguments = {"/usr/bin/env", python != nullptr ? python : "python3"};
-  options.arguments.insert(options.arguments.end(), arguments.begin(), arguments.end());
-  options.output = options.errors = true;
-  auto process = ChildProcess::Start(options);
-  return process.ok() ? process->Rest() : "";
-}
-
 TEST(SummaryInterchange, TensorFlowReadsOurEvents) {
-  const std::string found = RunPython(
-      {"-c", "import importlib.util as u; print('yes' if u.find_spec('tensorflow') else 'no')"});
-  if (found != "yes\n") {
-    GTEST_SKIP() << "Python has no tensorflow: set TROUPE_PEERS_PYTHON to one that has";
-  }
+  if (!PythonHasTensorFlow()) GTEST_SKIP() << kNoTensorFlow;
   const std::string folder = testing::TempDir() + "troupe_summary_interchange_test";
   std::filesystem::remove_all(folder);
 

@@ -19,25 +19,16 @@
 #include "absl/time/time.h"
 #include "api/program/child_process.h"
 #include "api/version.h"
+#include "tests/api/cli/run_troupe.h"
 
 namespace {
 
 using testing::HasSubstr;
 using testing::StartsWith;
 
-struct Result {
-  int status;
-  std::string out, err;
-};
-
-std::string ReadFile(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-class CliTest : public testing::Test {
+class CliTest : public TroupeTest {
  protected:
-  CliTest() : folder_(testing::TempDir() + "troupe_cli_" + std::to_string(getpid()) + "_") {
+  CliTest() : TroupeTest(testing::TempDir() + "troupe_cli_" + std::to_string(getpid()) + "_") {
     std::ofstream(graph()) << R"(
       node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
       node { name: "y" op: "Neg" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
@@ -51,14 +42,6 @@ class CliTest : public testing::Test {
     )";
   }
   std::string graph() const { return folder_ + "graph.pbtxt"; }
-  Result Run(const std::string& arguments) const { return Shell(TROUPE_PROGRAM " " + arguments); }
-  Result Shell(const std::string& script) const {
-    const std::string out = folder_ + "out", err = folder_ + "err";
-    const std::string command = "{ " + script + "\n} >" + out + " 2>" + err + " </dev/null";
-    const auto ran = troupe::RunProgram({.arguments = {"/bin/sh", "-c", command}});
-    return {ran.ok() ? ran->status.code.value_or(-1) : -1, ReadFile(out), ReadFile(err)};
-  }
-  std::string folder_;
 };
 
 TEST_F(CliTest, RunPrintsWhatIsFetched) {
@@ -431,6 +414,24 @@ TEST_F(CliTest, TensorsOfCheckpoints) {
   r = Run("checkpoint " + folder_ + "nowhere");
   EXPECT_EQ(r.status, 1);
   EXPECT_THAT(r.err, HasSubstr(folder_ + "nowhere"));
+}
+
+TEST_F(CliTest, CheckpointsOfObjectsHaveFullNames) {
+  const std::string objects = "checkpoint tests/api/training/testdata/objects";
+  const std::string bias = "again/bias/.ATTRIBUTES/VARIABLE_VALUE float [2] 8";
+  Result r = Run(objects);
+  EXPECT_EQ(r.status, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr(bias + "\n"));
+  r = Run(objects + " --full-names");
+  EXPECT_THAT(r.out, HasSubstr(bias + " dense/bias\n"));
+  EXPECT_THAT(r.out, StartsWith("_CHECKPOINTABLE_OBJECT_GRAPH string [] "));
+  r = Run(objects + " --tensor dense/bias --tensor step/.ATTRIBUTES/VARIABLE_VALUE --tensor " +
+          "dense/bias=" + folder_ + "bias.npy");
+  EXPECT_EQ(r.out, "dense/bias float [2] [5.0,6.0]\nstep/.ATTRIBUTES/VARIABLE_VALUE int64 [] 9\n")
+      << r.err;
+  EXPECT_THAT(ReadFile(folder_ + "bias.npy"), HasSubstr("'descr': '<f4'"));
+  r = Run(objects + " --tensor twice");
+  EXPECT_THAT(r.err, StartsWith("INVALID_ARGUMENT: "));
 }
 
 TEST_F(CliTest, CheckpointsAreCompared) {

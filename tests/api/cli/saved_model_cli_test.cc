@@ -8,37 +8,20 @@
 #include <fstream>
 #include <string>
 
-#include "api/program/child_process.h"
+#include "tests/api/cli/run_troupe.h"
 
 namespace {
 
 using testing::HasSubstr;
 using testing::StartsWith;
 
-struct Result {
-  int status;
-  std::string out, err;
-};
-
-std::string ReadFile(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-class SavedModelCli : public testing::Test {
+class SavedModelCli : public TroupeTest {
  protected:
-  SavedModelCli() { std::filesystem::create_directories(folder_); }
+  SavedModelCli() : TroupeTest(testing::TempDir() + "troupe_saved_model_cli/") {
+    std::filesystem::create_directories(folder_);
+  }
   ~SavedModelCli() override { std::filesystem::remove_all(folder_); }
 
-  Result Run(const std::string& arguments) const {
-    const std::string out = folder_ + "/out", err = folder_ + "/err";
-    const std::string command =
-        TROUPE_PROGRAM " " + arguments + " >" + out + " 2>" + err + " </dev/null";
-    const auto ran = troupe::RunProgram({.arguments = {"/bin/sh", "-c", command}});
-    return {ran.ok() ? ran->status.code.value_or(-1) : -1, ReadFile(out), ReadFile(err)};
-  }
-
-  const std::string folder_ = testing::TempDir() + "troupe_saved_model_cli";
   const std::string v1_ = "tests/api/saved_model/testdata/v1";
   const std::string v2_ = "tests/api/saved_model/testdata/v2";
 };

@@ -4,33 +4,21 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "api/program/child_process.h"
 #include "api/troupe.h"
 #include "devices/status_macros.h"
+#include "tests/api/program/run_python.h"
 #include "tests/api/saved_model/recorded.h"
 
 namespace troupe {
 namespace {
 
 using Json = nlohmann::json;
-
-// What a Python program prints; empty if it could not be run.
-std::string RunPython(std::vector<std::string> arguments) {
-  const char* const python = std::getenv("TROUPE_PEERS_PYTHON");
-  ChildProcess::Options options;
-  options.arguments = {"/usr/bin/env", python != nullptr ? python : "python3"};
-  options.arguments.insert(options.arguments.end(), arguments.begin(), arguments.end());
-  options.output = options.errors = true;
-  auto process = ChildProcess::Start(options);
-  return process.ok() ? process->Rest() : "";
-}
 
 Json ToJson(const Tensor& tensor) {
   const float* const values = tensor.unchecked_data<float>();
@@ -43,13 +31,7 @@ Json ToJson(const Tensor& tensor) {
 class SavedModelInterchange : public testing::Test {
  protected:
   void SetUp() override {
-    const std::string found = RunPython({"-c",
-                                         "import importlib.util as u; print('yes' if "
-                                         "u.find_spec('tensorflow') else 'no')"});
-    if (found != "yes\n") {
-      GTEST_SKIP() << "Python has no tensorflow: set TROUPE_PEERS_PYTHON to "
-                      "one that has";
-    }
+    if (!PythonHasTensorFlow()) GTEST_SKIP() << kNoTensorFlow;
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
   }

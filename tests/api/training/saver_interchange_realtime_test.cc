@@ -4,28 +4,16 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 
-#include "api/program/child_process.h"
 #include "api/troupe.h"
+#include "tests/api/program/run_python.h"
 
 namespace troupe {
 namespace {
 
-std::string RunPython(std::vector<std::string> arguments) {
-  const char* const python = std::getenv("TROUPE_PEERS_PYTHON");
-  arguments.insert(arguments.begin(), {"/usr/bin/env", python != nullptr ? python : "python3"});
-  const auto ran = RunProgram({.arguments = arguments, .output = true}, absl::Minutes(5));
-  return ran.ok() ? ran->output : "";
-}
-
 TEST(SaverInterchange, TensorFlowGoesOn) {
-  const std::string found = RunPython(
-      {"-c", "import importlib.util as u; print('yes' if u.find_spec('tensorflow') else 'no')"});
-  if (found != "yes\n") {
-    GTEST_SKIP() << "Python has no tensorflow: set TROUPE_PEERS_PYTHON to one that has";
-  }
+  if (!PythonHasTensorFlow()) GTEST_SKIP() << kNoTensorFlow;
   const std::string folder =
       ::testing::TempDir() + std::to_string(getpid()) + "_troupe_saver_interchange";
   for (const bool sharded : {false, true}) {
@@ -53,7 +41,8 @@ TEST(SaverInterchange, TensorFlowGoesOn) {
       ASSERT_TRUE(saved.ok()) << saved.status();
     }
     // It changes w, and saves step 4.
-    EXPECT_EQ(RunPython({"tests/api/training/go_on_with_tensorflow.py", folder}), "good\n");
+    const std::string output = RunPython({"tests/api/training/go_on_with_tensorflow.py", folder});
+    EXPECT_TRUE(output.ends_with("good\n")) << output;
     const auto latest = LatestCheckpoint(folder);
     ASSERT_TRUE(latest.ok()) << latest.status();
     EXPECT_EQ(*latest, folder + "/model-4");
@@ -63,6 +52,19 @@ TEST(SaverInterchange, TensorFlowGoesOn) {
     EXPECT_EQ((*session->Run({table[1].value()}))[0].ToString(), "float[2,2] [[7 7][7 7]]");
   }
   std::filesystem::remove_all(folder);
+}
+
+TEST(SaverInterchange, ObjectsOfTensorFlowHaveFullNames) {
+  if (!PythonHasTensorFlow()) GTEST_SKIP() << kNoTensorFlow;
+  const std::string prefix =
+      ::testing::TempDir() + std::to_string(getpid()) + "_troupe_objects/model";
+  std::filesystem::create_directories(std::filesystem::path(prefix).parent_path());
+  const std::string output = RunPython({"scripts/golden/record_object_checkpoint.py", prefix});
+  const auto kernel = LoadVariable(prefix, "dense/kernel");
+  ASSERT_TRUE(kernel.ok()) << kernel.status() << "\n" << output;
+  EXPECT_EQ(kernel->ToString(), "float[2,2] [[1 2][3 4]]");
+  EXPECT_EQ(LoadVariable(prefix, "global_step")->ToString(), "int64[] 9");
+  std::filesystem::remove_all(std::filesystem::path(prefix).parent_path());
 }
 
 }  // namespace

@@ -1,13 +1,11 @@
 // TensorFlow reads what we write. Skipped where Python has no tensorflow: the Python that the
 // environment variable TROUPE_PEERS_PYTHON names, or python3.
 
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "api/program/child_process.h"
 #include "devices/status_macros.h"
 #include "devices/storage/bundle_writer.h"
 #include "devices/storage/checkpoint_state.h"
@@ -19,30 +17,16 @@
 #include "graph/protos/summary.pb.h"
 #include "graph/protos/tensor.pb.h"
 #include "gtest/gtest.h"
+#include "tests/api/program/run_python.h"
 #include "tests/devices/storage/storage_test_util.h"
 
 namespace troupe {
 namespace {
 
-// What a Python program prints; empty if it could not be run.
-std::string RunPython(std::vector<std::string> arguments) {
-  const char* const python = std::getenv("TROUPE_PEERS_PYTHON");
-  ChildProcess::Options options;
-  options.arguments = {"/usr/bin/env", python != nullptr ? python : "python3"};
-  options.arguments.insert(options.arguments.end(), arguments.begin(), arguments.end());
-  options.output = options.errors = true;
-  auto process = ChildProcess::Start(options);
-  return process.ok() ? process->Rest() : "";
-}
-
 class Interchange : public testing::Test {
  protected:
   void SetUp() override {
-    const std::string found = RunPython(
-        {"-c", "import importlib.util as u; print('yes' if u.find_spec('tensorflow') else 'no')"});
-    if (found != "yes\n") {
-      GTEST_SKIP() << "Python has no tensorflow: set TROUPE_PEERS_PYTHON to one that has";
-    }
+    if (!PythonHasTensorFlow()) GTEST_SKIP() << kNoTensorFlow;
     std::filesystem::remove_all(folder_);
     ASSERT_TRUE(files_->CreateDirectories(folder_).ok());
   }

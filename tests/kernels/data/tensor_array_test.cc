@@ -16,6 +16,15 @@ using ::testing::HasSubstr;
 using testing::StepRunner;
 using enum ElementType;
 
+/// What kernels of the CPU pass on.
+const ElementMemory& OnHost() {
+  static StepContext step{.allocator = HostAllocator()};
+  static KernelContext ctx(&step, nullptr, nullptr, 0, nullptr, 0, /*forwardable=*/0);
+  static ElementKernels kernels;
+  static const ElementMemory memory(&ctx, &kernels);
+  return memory;
+}
+
 Tensor Row(std::initializer_list<float> values) { return Tensor::Vector<float>(values); }
 
 RefPtr<TensorArrayResource> Array(int64_t size, TensorArrayResource::Options options = {}) {
@@ -31,18 +40,18 @@ void ExpectInvalid(const absl::Status& status, const char* message) {
 
 TEST(TensorArrayTest, ElementsAreWrittenOnceAndReadOnce) {
   auto array = Array(2);
-  ASSERT_TRUE(array->Write(1, Row({1, 2}), HostAllocator()).ok());
-  ExpectInvalid(array->Write(1, Row({1, 2}), HostAllocator()), "already been written");
-  ExpectInvalid(array->Write(2, Row({1}), HostAllocator()), "not resizeable");
-  ExpectInvalid(array->Write(-1, Row({1}), HostAllocator()), "index -1");
-  ExpectInvalid(array->Write(0, Tensor::Scalar(1.0), HostAllocator()), "dtype");
-  ExpectEqual(*array->Read(1, HostAllocator()), Row({1, 2}));
-  ExpectInvalid(array->Read(1, HostAllocator()).status(), "clear_after_read");
-  ExpectInvalid(array->Write(1, Row({1}), HostAllocator()), "already been read");
-  ExpectInvalid(array->Read(0, HostAllocator()).status(), "not written");
-  ExpectInvalid(array->Read(2, HostAllocator()).status(), "size is: 2");
+  ASSERT_TRUE(array->Write(1, Row({1, 2}), OnHost()).ok());
+  ExpectInvalid(array->Write(1, Row({1, 2}), OnHost()), "already been written");
+  ExpectInvalid(array->Write(2, Row({1}), OnHost()), "not resizeable");
+  ExpectInvalid(array->Write(-1, Row({1}), OnHost()), "index -1");
+  ExpectInvalid(array->Write(0, Tensor::Scalar(1.0), OnHost()), "dtype");
+  ExpectEqual(*array->Read(1, OnHost()), Row({1, 2}));
+  ExpectInvalid(array->Read(1, OnHost()).status(), "clear_after_read");
+  ExpectInvalid(array->Write(1, Row({1}), OnHost()), "already been read");
+  ExpectInvalid(array->Read(0, OnHost()).status(), "not written");
+  ExpectInvalid(array->Read(2, OnHost()).status(), "size is: 2");
   array->Close();
-  ExpectInvalid(array->Read(0, HostAllocator()).status(), "closed");
+  ExpectInvalid(array->Read(0, OnHost()).status(), "closed");
   ExpectInvalid(array->Size().status(), "closed");
   ExpectInvalid(array->Gradient("g", {}).status(), "closed");
 }
@@ -52,37 +61,37 @@ TEST(TensorArrayTest, GrowsIfDynamic) {
   options.dynamic_size = true;
   options.identical_element_shapes = true;
   auto array = Array(0, options);
-  ASSERT_TRUE(array->Write(3, Row({1, 2}), HostAllocator()).ok());
+  ASSERT_TRUE(array->Write(3, Row({1, 2}), OnHost()).ok());
   EXPECT_EQ(*array->Size(), 4);
-  ExpectEqual(*array->Read(0, HostAllocator()), Row({0, 0}));
-  ExpectInvalid(array->Write(4, Row({1}), HostAllocator()), "inferred element shape");
-  EXPECT_EQ(array->Write(int64_t{1} << 40, Row({1, 2}), HostAllocator()).code(),
+  ExpectEqual(*array->Read(0, OnHost()), Row({0, 0}));
+  ExpectInvalid(array->Write(4, Row({1}), OnHost()), "inferred element shape");
+  EXPECT_EQ(array->Write(int64_t{1} << 40, Row({1, 2}), OnHost()).code(),
             absl::StatusCode::kResourceExhausted);
   // Once there are gradients the size is settled.
   ASSERT_TRUE(array->Gradient("g", {}).ok());
-  ExpectInvalid(array->Write(4, Row({1, 2}), HostAllocator()), "not resizeable");
+  ExpectInvalid(array->Write(4, Row({1, 2}), OnHost()), "not resizeable");
 }
 
 TEST(TensorArrayTest, GradientsAddUp) {
   auto array = Array(3);
-  ASSERT_TRUE(array->Write(0, Row({1, 2}), HostAllocator()).ok());
-  ASSERT_TRUE(array->Write(1, Row({3}), HostAllocator()).ok());
+  ASSERT_TRUE(array->Write(0, Row({1, 2}), OnHost()).ok());
+  ASSERT_TRUE(array->Write(1, Row({3}), OnHost()).ok());
   auto gradient = *array->Gradient("gradients", {});
   EXPECT_EQ(gradient.get(), array->Gradient("gradients", {})->get());
   EXPECT_NE(gradient.get(), array->Gradient("gradients_1", {})->get());
   const Tensor first = Row({1, 1});
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE(gradient->Write(0, first, HostAllocator()).ok());
-  ExpectInvalid(gradient->Write(0, Row({1}), HostAllocator()), "existing shape");
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(gradient->Write(0, first, OnHost()).ok());
+  ExpectInvalid(gradient->Write(0, Row({1}), OnHost()), "existing shape");
   ExpectEqual(first, Row({1, 1}));
   // Second derivatives: the sum's gradient is that of every addend.
   auto second = *gradient->Gradient("gradients_2", {});
-  ExpectEqual(*second->Read(0, HostAllocator()), Row({0, 0}));
-  ExpectEqual(*second->Read(0, HostAllocator()), Row({0, 0}));
-  ExpectEqual(*gradient->Read(0, HostAllocator()), Row({3, 3}));
-  ExpectEqual(*gradient->Read(1, HostAllocator()), Row({0}));  // Its shape is the element's.
-  ExpectInvalid(gradient->Read(2, HostAllocator()).status(), "not written");
+  ExpectEqual(*second->Read(0, OnHost()), Row({0, 0}));
+  ExpectEqual(*second->Read(0, OnHost()), Row({0, 0}));
+  ExpectEqual(*gradient->Read(0, OnHost()), Row({3, 3}));
+  ExpectEqual(*gradient->Read(1, OnHost()), Row({0}));  // Its shape is the element's.
+  ExpectInvalid(gradient->Read(2, OnHost()).status(), "not written");
   auto batch = *array->Gradient("with shape", {4});
-  EXPECT_EQ(batch->Read(0, HostAllocator())->shape(), Shape({4, 2}));
+  EXPECT_EQ(batch->Read(0, OnHost())->shape(), Shape({4, 2}));
 }
 
 TEST(TensorArrayTest, ManyThreads) {
@@ -97,7 +106,7 @@ TEST(TensorArrayTest, ManyThreads) {
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < kIndices; ++i) {
-        if (!array->Write(i, Row({1, static_cast<float>(i)}), HostAllocator()).ok()) ++failures;
+        if (!array->Write(i, Row({1, static_cast<float>(i)}), OnHost()).ok()) ++failures;
         if (!array->Size().ok()) ++failures;
       }
     });
@@ -105,7 +114,7 @@ TEST(TensorArrayTest, ManyThreads) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(failures, 0);
   for (int i = 0; i < kIndices; ++i) {
-    ExpectEqual(*array->Read(i, HostAllocator()), Row({4, 4.0f * static_cast<float>(i)}));
+    ExpectEqual(*array->Read(i, OnHost()), Row({4, 4.0f * static_cast<float>(i)}));
   }
 }
 
@@ -119,7 +128,7 @@ TEST(TensorArrayTest, LongChainsOfHandlesAreReleased) {
     if (last) {
       ResourceHandle handle;
       handle.resource = std::move(last);
-      ASSERT_TRUE(array->Write(0, Tensor::Scalar(std::move(handle)), HostAllocator()).ok());
+      ASSERT_TRUE(array->Write(0, Tensor::Scalar(std::move(handle)), OnHost()).ok());
     }
     last = std::move(array);
   }
