@@ -294,6 +294,30 @@ class Writer:
                      name="done")
             self.save("decode_csv", graph, targets=["done"])
 
+    def queue_input(self, files=4, records=5000, batch=100):
+        """Record files, and a pipeline of queues that reads, shuffles and parses them: a MetaGraph."""
+        names = [os.path.abspath(f"{self.folder}/records-{i}.tfrecord") for i in range(files)]
+        for name in names:
+            with tf.io.TFRecordWriter(name) as writer:
+                for _ in range(records):
+                    image = tf.train.Feature(bytes_list=tf.train.BytesList(value=[self.random.bytes(784)]))
+                    label = tf.train.Feature(int64_list=tf.train.Int64List(value=[self.random.integers(10)]))
+                    writer.write(tf.train.Example(features=tf.train.Features(
+                        feature={"image_raw": image, "label": label})).SerializeToString())
+        for name, threads, read in (("queue_input", 2, lambda reader, queue: reader.read_up_to(queue, batch)),
+                                    ("queue_input_single", 2, lambda reader, queue: reader.read(queue))):
+            with tf.Graph().as_default() as graph:
+                queue = v1.train.string_input_producer(names)
+                lists = [[read(v1.TFRecordReader(), queue)[1]] for _ in range(threads)]
+                many = name == "queue_input"
+                examples = v1.train.shuffle_batch_join(
+                    lists, batch, capacity=4000, min_after_dequeue=2000, enqueue_many=many, shapes=[[]])
+                parsed = v1.io.parse_example(examples, {"image_raw": tf.io.FixedLenFeature([], tf.string),
+                                                        "label": tf.io.FixedLenFeature([], tf.int64)})
+                tf.identity(parsed["image_raw"], name="images")
+                tf.identity(parsed["label"], name="labels")
+                v1.train.export_meta_graph(f"{self.folder}/{name}.meta", graph=graph)
+
     def constants(self, shape, count):
         return [tf.constant(self.random.uniform(-1, 1, shape).astype(np.float32)) for _ in range(count)]
 
@@ -426,6 +450,7 @@ def main():
     writer.barrier()
     writer.queue()
     writer.staging()
+    writer.queue_input()
     writer.parsing()
     writer.products("products", 256, 256, 256, 64, 64)
     for m, k, n in PRODUCTS:
