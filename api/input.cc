@@ -329,9 +329,8 @@ ModelVariable MatchFilenamesOnce(const Scope& scope, const Input& patterns) {
   if (!scope.ok()) return ModelVariable();
   const Scope own = OwnScope(scope, "matching_filenames");
   const Output pattern = patterns.ToOutput(own);
-  Node* const files = own.AddNode("MatchingFiles", [&](ScopedSpec& spec) { spec.Input(pattern); });
-  if (files == nullptr) return ModelVariable();
-  return ModelVariable::Local(own, Output(files), own.prefix());
+  const Output files = ops::MatchingFiles(own, pattern);
+  return own.ok() ? ModelVariable::Local(own, files, own.prefix()) : ModelVariable();
 }
 
 Output LimitEpochs(const Scope& scope, const Input& tensor, int64_t num_epochs) {

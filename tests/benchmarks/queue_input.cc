@@ -4,8 +4,8 @@
 //
 //   queue_input FILE.meta THREADS
 //
-// Each line of the standard input is a number of seconds to run for; each is answered by one line of
-// JSON, whose times are means: a batch may be there already.
+// Each line of the standard input is a number of seconds to run for; each is answered by one line
+// of JSON, whose times are means: a batch may be there already.
 
 #include <chrono>
 #include <cstdio>
@@ -43,8 +43,8 @@ absl::Status Measure(const std::string& file, int threads) {
       passed = std::chrono::duration<double>(Clock::now() - begin).count();
     } while (passed < seconds);
     const double mean = 1e6 * passed / static_cast<double>(runs);
-    std::printf("{\"threads\": %d, \"runs\": %lld, \"min_us\": %.3f, \"median_us\": %.3f}\n", threads,
-                static_cast<long long>(runs), mean, mean);
+    std::printf("{\"threads\": %d, \"runs\": %lld, \"min_us\": %.3f, \"median_us\": %.3f}\n",
+                threads, static_cast<long long>(runs), mean, mean);
     std::fflush(stdout);
   }
   coordinator.RequestStop();

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <numeric>
 #include <random>
@@ -375,6 +376,83 @@ TEST(Bucket, ByLengthPadsLittle) {
     }
   }
   EXPECT_THAT(seen, UnorderedElementsAreArray(Numbers(25)));
+}
+
+// --- record files --------------------------------------------------------------------------------
+
+class RecordPipelines : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directories(folder_);
+    for (int file = 0; file < 4; ++file) {
+      const auto writer = RecordWriter::Create(PathOf(file));
+      ASSERT_TRUE(writer.ok()) << writer.status();
+      for (int i = 0; i < 25; ++i) {
+        ASSERT_TRUE((*writer)->Write(ExampleBuilder().Add("n", 25 * file + i).Serialize()).ok());
+      }
+      ASSERT_TRUE((*writer)->Close().ok());
+    }
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string PathOf(int file) const { return StrCat(folder_, "part-", file, ".tfrecord"); }
+  /// The names of all files, so many times.
+  Output Files(const Scope& s, int64_t epochs) const {
+    return StringInputProducer(s, MatchFilenamesOnce(s, folder_ + "*.tfrecord").value(),
+                               {.num_epochs = epochs, .seed = 2});
+  }
+  /// The feature "n" of a vector of records.
+  static Output Parse(const Scope& s, const Output& records) {
+    const Tensor none = Tensor::Uninitialized(ElementType::kInt64, Shape({0}));
+    return ops::ParseExample(s, records, Tensor::Uninitialized(ElementType::kString, Shape({0})),
+                             {}, {"n"}, {none}, {}, {Shape()})
+        .dense_values[0];
+  }
+  const std::string folder_ = StrCat(testing::TempDir(), "troupe_record_pipelines_", getpid(), "/");
+};
+
+TEST_F(RecordPipelines, ReadersSideBySideGiveEachRecordOnceAnEpoch) {
+  const Scope s = Scope::NewRoot();
+  const Output files = Files(s, 2);
+  std::vector<InputList> lists;
+  for (int i = 0; i < 3; ++i) {
+    lists.push_back({ops::ReaderReadV2(s, ops::TFRecordReaderV2(s), files).value});
+  }
+  const OutputList batch = ShuffleBatchJoin(
+      s, lists, 16,
+      {.capacity = 60, .min_after_dequeue = 20, .seed = 1, .allow_smaller_final_batch = true});
+  const Output numbers = ops::Cast(s, Parse(s, batch[0]), ElementType::kInt32);
+  Pipeline pipeline(s);
+  EXPECT_THAT(pipeline.Drain<int32_t>(numbers), UnorderedElementsAreArray(Numbers(100, 2)));
+  EXPECT_TRUE(pipeline.coordinator().Join().ok());
+}
+
+TEST_F(RecordPipelines, ReadManyAtOnce) {
+  const Scope s = Scope::NewRoot();
+  const auto records =
+      ops::ReaderReadUpToV2(s, ops::TFRecordReaderV2(s), Files(s, 3), int64_t{10}).values;
+  const OutputList batch = Batch(s, {records}, 16,
+                                 {.num_threads = 4,
+                                  .capacity = 40,
+                                  .enqueue_many = true,
+                                  .shapes = {PartialShape(Shape())},
+                                  .allow_smaller_final_batch = true});
+  const Output numbers = ops::Cast(s, Parse(s, batch[0]), ElementType::kInt32);
+  Pipeline pipeline(s, 4);
+  EXPECT_THAT(pipeline.Drain<int32_t>(numbers), UnorderedElementsAreArray(Numbers(100, 3)));
+}
+
+TEST_F(RecordPipelines, EndAtDamageWithFileAndOffset) {
+  std::filesystem::resize_file(PathOf(2), std::filesystem::file_size(PathOf(2)) - 1);
+  const Scope s = Scope::NewRoot();
+  const OutputList batch =
+      Batch(s, {ops::ReaderReadV2(s, ops::TFRecordReaderV2(s), Files(s, 1)).value}, 4);
+  Pipeline pipeline(s);
+  while (pipeline.Take(batch).ok()) {
+  }
+  const absl::Status status = pipeline.coordinator().Join();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(PathOf(2)));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("byte "));
 }
 
 // --- ends ----------------------------------------------------------------------------------------
