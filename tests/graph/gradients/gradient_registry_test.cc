@@ -75,9 +75,11 @@ const std::set<std::string> kSynchronization = {
     // clang-format on
 };
 
-// The same of ops that read and parse.
+// The same of ops that read and parse, and of iterators.
 const std::set<std::string> kInput = {
     // clang-format off
+    "DatasetIterator", "DatasetIteratorInitialize", "DatasetIteratorNext", "DatasetIteratorRestore",
+    "DatasetIteratorSave",
     "DecodeCSV", "DecodeCompressed", "DecodeJSONExample", "FixedLengthRecordReaderV2",
     "IdentityReaderV2", "MatchingFiles", "ParseExample", "ParseExampleV2", "ParseSequenceExample",
     "ParseSequenceExampleV2", "ParseSingleExample", "ParseSingleSequenceExample", "ReadFile",
