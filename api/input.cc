@@ -186,7 +186,7 @@ OutputList Dequeue(const Scope& scope, const Output& queue) {
   scope.UpdateStatus(components.status());
   if (!scope.ok()) return {};
   const Scope named = scope.op_name().empty() ? scope.WithOpName(NameAt(queue, "_Dequeue")) : scope;
-  const OutputList taken = ops::QueueDequeueV2(named, queue, components->types);
+  OutputList taken = ops::QueueDequeueV2(named, queue, components->types);
   Refine(scope, taken, *components, Shape());
   return taken;
 }
@@ -200,8 +200,8 @@ OutputList DequeueMany(const Scope& scope, const Output& queue, const Input& n, 
   const Scope named = scope.op_name().empty()
                           ? scope.WithOpName(NameAt(queue, up_to ? "_DequeueUpTo" : "_DequeueMany"))
                           : scope;
-  const OutputList taken = up_to ? ops::QueueDequeueUpToV2(named, queue, count, components->types)
-                                 : ops::QueueDequeueManyV2(named, queue, count, components->types);
+  OutputList taken = up_to ? ops::QueueDequeueUpToV2(named, queue, count, components->types)
+                           : ops::QueueDequeueManyV2(named, queue, count, components->types);
   const Tensor known = up_to ? Tensor() : scope.graph()->ConstantValue(count);
   const int64_t rows =
       known.valid() && known.type() == ElementType::kInt32 && known.num_elements() == 1
@@ -241,7 +241,7 @@ Output Produce(const Scope& own, Output rows, std::string_view queue,
                                           .container = own.container(),
                                           .shared_name = options.shared_name});
   Node* const enqueue = Enqueue(own, handle, {rows}, /*many=*/true);
-  QueueRunner(own, handle, {enqueue});
+  const QueueRunner runner(own, handle, {enqueue});
   if (!options.summary_name.empty()) {
     SummarizeFullness(own, options.summary_name, Size(own, handle), options.capacity);
   }
@@ -381,7 +381,7 @@ absl::Status CheckKeepInput(const Output& keep, bool enqueue_many) {
   if (!keep.valid() || keep.type() != ElementType::kBool) {
     return InvalidArgument("`keep_input` must be of type bool");
   }
-  const PartialShape shape = keep.shape();
+  const PartialShape& shape = keep.shape();
   if (!shape.unknown_rank() && shape.rank() <= (enqueue_many ? 1 : 0)) return absl::OkStatus();
   return InvalidArgument("`keep_input` has the shape ", shape.ToString(), ", but must be a scalar",
                          enqueue_many ? " or a vector" : "");
@@ -501,7 +501,7 @@ OutputList MakeBatch(const Scope& scope, const Wanted& wanted) {
     enqueues.push_back(EnqueueKept(own, queue, list, keep, options.enqueue_many));
   }
   if (lists.size() == 1) enqueues.resize(options.num_threads, enqueues[0]);
-  QueueRunner(own, queue, std::move(enqueues));
+  const QueueRunner runner(own, queue, std::move(enqueues));
   SummarizeQueue(own, queue, wanted);
   if (!own.ok()) return none;
   OutputList batch = TakeBatch(own, queue, wanted.batch_size, options.allow_smaller_final_batch);
@@ -593,7 +593,7 @@ class Buckets {
     AddTransfers();
     AddSummaries();
     if (!own_.ok()) return {};
-    const OutputList taken = Dequeue(own_.WithOpName("dequeue_top"), top_);
+    OutputList taken = Dequeue(own_.WithOpName("dequeue_top"), top_);
     if (!own_.ok()) return {};
     return {.bucket = taken[0], .tensors = std::vector<Output>(taken.begin() + 1, taken.end())};
   }

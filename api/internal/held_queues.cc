@@ -182,14 +182,15 @@ absl::StatusOr<QueueState> HeldQueues::Settle(const Node& node, absl::Time deadl
     runners.push_back(std::move(runner));
   }
   for (absl::Duration pause = absl::Microseconds(20);; pause = std::min(2 * pause, kLongestPause)) {
+    // Before the queue is looked at: a step that ends meanwhile has put its element in, or not.
+    int64_t num_steps = 0;
+    for (const auto& runner : runners) num_steps += runner->num_steps();
     QueueState state;
     if (const RefPtr<Queue> queue = Find<Queue>(session_, node)) {
       TROUPE_ASSIGN_OR_RETURN(state, Await<absl::StatusOr<QueueState>>(
                                          [&](auto done) { queue->Save(std::move(done)); }));
     }
-    // Those that wait go on waiting, as nobody takes anything: steps end before they are counted.
-    int64_t num_steps = 0;
-    for (const auto& runner : runners) num_steps += runner->num_steps();
+    // No step begins and nobody takes anything: if so many wait, all of them do.
     if (num_steps == state.num_waiting_calls) return state;
     if (absl::Now() >= deadline) {
       return absl::DeadlineExceededError(
@@ -252,8 +253,9 @@ absl::Status RestoreQueues(Session& session, TrainingState state) {
     TROUPE_RETURN_IF_ERROR(session.RunTargets({node}));  // Makes it.
     const RefPtr<Queue> queue = Find<Queue>(session, *node);
     if (!queue) return absl::InternalError(StrCat("queue '", name, "' is nowhere"));
-    const absl::Status restored = Await<absl::Status>(
-        [&](auto done) { queue->Restore(std::move(queue_state), std::move(done)); });
+    const absl::Status restored = Await<absl::Status>([&, &saved = queue_state](auto done) {
+      queue->Restore(std::move(saved), std::move(done));
+    });
     if (absl::IsInvalidArgument(restored)) {
       warn(name, restored);
     } else {

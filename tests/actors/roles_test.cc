@@ -94,7 +94,7 @@ TEST(ProtocolTest, TheManualNamesEveryMessage) {
   EXPECT_GT(messages.size(), 30u);
   const std::string handles = Read("api/actors.h");
   const auto interfaces = Matches(handles, R"(using (\w+Actor) =\s+caf::typed_actor)");
-  EXPECT_EQ(interfaces.size(), 7u);
+  EXPECT_EQ(interfaces.size(), 10u);
   const auto atoms = Matches(handles, R"(re(?:plies|acts)_to<(?:caf::)?(\w+_atom))");
   EXPECT_GT(atoms.size(), 6u);
   const auto frames = Matches(Read("api/internal/actor_protocol.h"), R"((k\w+) = \d+,\s+//)");

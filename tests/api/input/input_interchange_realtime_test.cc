@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "api/examples.h"
 #include "api/program/child_process.h"
 #include "devices/storage/record_writer.h"
@@ -61,7 +62,8 @@ TEST(Interchange, TensorFlowReadsOurExamples) {
                                                              {"ZLIB", RecordCompression::kZlib},
                                                              {"GZIP", RecordCompression::kGzip}};
   for (const auto& [name, compression] : kinds) {
-    const auto writer = RecordWriter::Create(folder + "/r" + name, {.compression = compression});
+    const auto writer =
+        RecordWriter::Create(absl::StrCat(folder, "/r", name), {.compression = compression});
     ASSERT_TRUE(writer.ok()) << writer.status();
     for (int i = 0; i < 100; ++i) {
       std::vector<int> numbers;

@@ -16,11 +16,9 @@
 namespace troupe {
 namespace {
 
-using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
-using ::testing::Le;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAreArray;
 

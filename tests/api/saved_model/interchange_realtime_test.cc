@@ -48,7 +48,7 @@ class SavedModelInterchange : public testing::Test {
                           "w");
     ModelVariable::Local(s, Const(s, 1.0F), "local");
     const Output queue = ops::FIFOQueueV2(s.WithOpName("queue"), {ElementType::kFloat});
-    QueueRunner(s, queue, {ops::QueueEnqueueV2(s, queue, {Const(s, 7.0F)})});
+    const QueueRunner runner(s, queue, {ops::QueueEnqueueV2(s, queue, {Const(s, 7.0F)})});
     ops::QueueDequeueV2(s.WithOpName("example"), queue, {ElementType::kFloat});
     const Output loss = ReduceSum(s, ops::Square(s, ops::Mul(s, x, w.value())));
     s.graph()->AddToCollection(collections::kLosses, loss.name());
