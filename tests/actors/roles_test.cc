@@ -45,7 +45,7 @@ TEST(RolesTest, KnowNoClockThreadOrSocket) {
     ++files;
     std::ifstream in(path);
     for (std::string line; std::getline(in, line);) {
-      if (IsForbidden(line)) found.push_back(name + ": " + line);
+      if (IsForbidden(line)) found.push_back(absl::StrCat(name, ": ", line));
     }
   }
   EXPECT_GT(files, 50) << "is this the source folder?";
