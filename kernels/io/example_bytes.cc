@@ -22,7 +22,7 @@ ElementType TypeOfField(uint32_t tag) {
 /// Calls `visit(list)` for each `BytesList`, `FloatList` or `Int64List`: usually for one.
 template <typename Visit>
 bool ForEachList(const FeatureBytes& values, Visit visit) {
-  for (WireReader reader(values.fields); !reader.done();) {
+  for (FieldReader reader(values.fields); !reader.done();) {
     uint32_t tag = 0;
     std::string_view list;
     if (!reader.ReadTag(&tag)) return false;
@@ -39,7 +39,7 @@ bool ForEachList(const FeatureBytes& values, Visit visit) {
 /// hold several.
 template <typename Value, typename Packed>
 bool ForEachField(std::string_view list, uint32_t value_tag, Value value, Packed packed) {
-  for (WireReader reader(list); !reader.done();) {
+  for (FieldReader reader(list); !reader.done();) {
     uint32_t tag = 0;
     if (!reader.ReadTag(&tag)) return false;
     if (tag == value_tag) {
@@ -62,7 +62,7 @@ int64_t CountVarints(std::string_view bytes) {
 }
 
 bool Copy(std::string_view list, std::string* to, int64_t room, int64_t* count) {
-  for (WireReader reader(list); !reader.done();) {
+  for (FieldReader reader(list); !reader.done();) {
     uint32_t tag = 0;
     if (!reader.ReadTag(&tag)) return false;
     if (tag != BytesTag(1)) {
@@ -80,7 +80,7 @@ bool Copy(std::string_view list, std::string* to, int64_t room, int64_t* count) 
 bool Copy(std::string_view list, float* to, int64_t room, int64_t* count) {
   return ForEachField(
       list, Fixed32Tag(1),
-      [&](WireReader* reader) {
+      [&](FieldReader* reader) {
         float value = 0;
         if (!reader->ReadFixed(&value)) return false;
         if (*count < room) to[*count] = value;
@@ -98,7 +98,7 @@ bool Copy(std::string_view list, float* to, int64_t room, int64_t* count) {
 }
 
 bool Copy(std::string_view list, int64_t* to, int64_t room, int64_t* count) {
-  const auto one = [&](WireReader* reader) {
+  const auto one = [&](FieldReader* reader) {
     uint64_t value = 0;
     if (!reader->ReadVarint(&value)) return false;
     if (*count < room) to[*count] = static_cast<int64_t>(value);
@@ -106,7 +106,7 @@ bool Copy(std::string_view list, int64_t* to, int64_t room, int64_t* count) {
     return true;
   };
   return ForEachField(list, VarintTag(1), one, [&](std::string_view bytes) {
-    for (WireReader packed(bytes); !packed.done();) {
+    for (FieldReader packed(bytes); !packed.done();) {
       if (!one(&packed)) return false;
     }
     return true;
@@ -117,7 +117,7 @@ bool Copy(std::string_view list, int64_t* to, int64_t room, int64_t* count) {
 
 bool FindValues(std::string_view feature, FeatureBytes* values) {
   values->type = ElementType::kInvalid;
-  for (WireReader reader(feature); !reader.done();) {
+  for (FieldReader reader(feature); !reader.done();) {
     const std::string_view here = reader.rest();
     uint32_t tag = 0;
     if (!reader.ReadTag(&tag) || !reader.Skip(tag)) return false;
@@ -130,7 +130,7 @@ bool FindValues(std::string_view feature, FeatureBytes* values) {
 }
 
 bool ReadMapEntry(std::string_view entry, std::string_view* key, std::string_view* value) {
-  for (WireReader reader(entry); !reader.done();) {
+  for (FieldReader reader(entry); !reader.done();) {
     uint32_t tag = 0;
     if (!reader.ReadTag(&tag)) return false;
     if (tag == BytesTag(1)) {
@@ -154,7 +154,7 @@ int64_t CountValues(const FeatureBytes& values) {
   const bool right = ForEachList(values, [&](std::string_view list) {
     return ForEachField(
         list, VarintTag(1),
-        [&](WireReader* reader) {
+        [&](FieldReader* reader) {
           uint64_t value = 0;
           ++count;
           return reader->ReadVarint(&value);

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "devices/element_type.h"
-#include "kernels/io/wire_reader.h"
+#include "kernels/io/field_reader.h"
 
 namespace troupe {
 
@@ -41,7 +41,7 @@ bool ReadMapEntry(std::string_view entry, std::string_view* key, std::string_vie
 /// last one of a key counts. False if the bytes are wrong or `visit` says so.
 template <typename Visit>
 bool ForEachMapEntry(std::string_view message, uint32_t field, Visit visit) {
-  for (WireReader outer(message); !outer.done();) {
+  for (FieldReader outer(message); !outer.done();) {
     uint32_t tag = 0;
     if (!outer.ReadTag(&tag)) return false;
     if (tag != BytesTag(field)) {
@@ -50,7 +50,7 @@ bool ForEachMapEntry(std::string_view message, uint32_t field, Visit visit) {
     }
     std::string_view map;
     if (!outer.ReadBytes(&map)) return false;
-    for (WireReader inner(map); !inner.done();) {
+    for (FieldReader inner(map); !inner.done();) {
       if (!inner.ReadTag(&tag)) return false;
       if (tag != BytesTag(1)) {
         if (!inner.Skip(tag)) return false;
@@ -67,7 +67,7 @@ bool ForEachMapEntry(std::string_view message, uint32_t field, Visit visit) {
 /// Calls `visit(feature)` for each feature of a `FeatureList`, in their order. False as above.
 template <typename Visit>
 bool ForEachFeature(std::string_view list, Visit visit) {
-  for (WireReader reader(list); !reader.done();) {
+  for (FieldReader reader(list); !reader.done();) {
     uint32_t tag = 0;
     if (!reader.ReadTag(&tag)) return false;
     if (tag != BytesTag(1)) {

@@ -17,12 +17,12 @@ class TupleStage;
 
 /// What limits a staging area or map, `Stage`; fixed for its life. 0: nothing.
 template <typename Stage>
-struct StagingLimits {
+struct StageLimits {
   using Machine = Stage;
   int64_t capacity = 0;      ///< Complete tuples.
   int64_t memory_limit = 0;  ///< Bytes of all tensors, those of incomplete tuples included.
 };
-using StagingAreaOptions = StagingLimits<TupleStage>;
+using StagingAreaOptions = StageLimits<TupleStage>;
 
 /// Bytes that the elements of tensors take, those of strings included.
 int64_t TupleBytes(const Tuple& tuple);

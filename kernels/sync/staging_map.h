@@ -14,7 +14,7 @@
 namespace troupe {
 
 class StagingMap;
-using StagingMapOptions = StagingLimits<StagingMap>;
+using StagingMapOptions = StageLimits<StagingMap>;
 
 /// Tuples of tensors under int64 keys. A tuple whose components come one by one is incomplete until
 /// it has them all; only complete ones are given out, whole or by parts, and one of which nothing

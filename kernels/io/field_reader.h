@@ -1,6 +1,6 @@
 /// Protobuf's wire format, read in place: nothing is copied or allocated.
-#ifndef TROUPE_KERNELS_IO_WIRE_READER_H_
-#define TROUPE_KERNELS_IO_WIRE_READER_H_
+#ifndef TROUPE_KERNELS_IO_FIELD_READER_H_
+#define TROUPE_KERNELS_IO_FIELD_READER_H_
 
 #include <cstdint>
 #include <cstring>
@@ -17,9 +17,9 @@ inline constexpr uint32_t Fixed32Tag(uint32_t field) { return field << 3 | 5; }
 
 /// Reads the fields of one message. Every function returns false, and nothing is to be read any
 /// more, if the bytes are no message. Never reads outside of them. Thread-compatible.
-class WireReader {
+class FieldReader {
  public:
-  explicit WireReader(std::string_view bytes)
+  explicit FieldReader(std::string_view bytes)
       : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
 
   bool done() const { return at_ == end_; }
@@ -84,4 +84,4 @@ class WireReader {
 
 }  // namespace troupe
 
-#endif  // TROUPE_KERNELS_IO_WIRE_READER_H_
+#endif  // TROUPE_KERNELS_IO_FIELD_READER_H_
