@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "api/publication.h"
 #include "devices/export.h"
 #include "devices/tensor.h"
 
@@ -135,24 +136,8 @@ struct PublishOptions {
   bool quick = false;
 };
 
-/// Ends the publication of an actor with its life. Requests that are under way go on. A move-only
-/// value.
-class PublishedActor {
- public:
-  /// `end` ends it.
-  explicit PublishedActor(std::function<void()> end) : end_(std::move(end)) {}
-  PublishedActor(PublishedActor&& other) noexcept { end_.swap(other.end_); }
-  PublishedActor& operator=(PublishedActor&& other) noexcept {
-    end_.swap(other.end_);
-    return *this;
-  }
-  ~PublishedActor() {
-    if (end_ != nullptr) end_();
-  }
-
- private:
-  std::function<void()> end_;
-};
+/// Requests that are under way when it ends go on.
+using PublishedActor = Publication;
 
 /// Makes `actor` known to the graphs of this process. It receives `(ask_atom, std::vector<Tensor>)`
 /// and answers `std::vector<Tensor>` or a `caf::error`, and `(tell_atom, std::vector<Tensor>)`.

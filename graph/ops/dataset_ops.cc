@@ -1,25 +1,11 @@
 // Ops that draw elements from datasets of the application.
-#include <vector>
-
-#include "devices/status_macros.h"
 #include "graph/op_registry.h"
-#include "graph/shape_inference.h"
+#include "graph/ops/shape_helpers.h"
 
 namespace troupe {
 namespace {
 
-absl::Status NextShape(InferenceContext* c) {
-  std::vector<PartialShape> shapes;
-  TROUPE_RETURN_IF_ERROR(c->attrs().Get("output_shapes", &shapes));
-  if (!shapes.empty() && static_cast<int>(shapes.size()) != c->num_outputs()) {
-    return InvalidArgument("there are ", c->num_outputs(), " outputs, but ", shapes.size(),
-                           " shapes");
-  }
-  for (int i = 0; i < c->num_outputs(); ++i) {
-    c->set_output(i, shapes.empty() ? PartialShape() : shapes[i]);
-  }
-  return absl::OkStatus();
-}
+absl::Status NextShape(InferenceContext* c) { return ShapesOfAttr(c, "output_shapes"); }
 
 REGISTER_OP("DatasetIterator")
     .Signature("-> handle: resource")

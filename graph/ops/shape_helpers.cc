@@ -263,6 +263,19 @@ absl::Status ShapeAttrShape(InferenceContext* c) {
   return SetShape(c, c->attrs().Get<PartialShape>("shape"));
 }
 
+absl::Status ShapesOfAttr(InferenceContext* c, std::string_view name) {
+  std::vector<PartialShape> shapes;
+  TROUPE_RETURN_IF_ERROR(c->attrs().Get(name, &shapes));
+  if (!shapes.empty() && static_cast<int>(shapes.size()) != c->num_outputs()) {
+    return InvalidArgument("there are ", c->num_outputs(), " outputs, but ", shapes.size(),
+                           " shapes");
+  }
+  for (int i = 0; i < c->num_outputs(); ++i) {
+    c->set_output(i, shapes.empty() ? PartialShape() : shapes[i]);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status FirstInputAsShape(InferenceContext* c) { return SetShape(c, c->InputAsShape(0)); }
 
 }  // namespace troupe

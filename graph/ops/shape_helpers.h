@@ -91,7 +91,8 @@ absl::StatusOr<PartialShape> CheckedHandleShape(InferenceContext* c);
 absl::Status SetShape(InferenceContext* c, absl::StatusOr<PartialShape> shape);
 
 // Shape functions of ops in several files.
-absl::Status ShapeAttrShape(InferenceContext* c);     ///< The attribute `shape`, for output 0.
+absl::Status ShapeAttrShape(InferenceContext* c);  ///< The attribute `shape`, for output 0.
+absl::Status ShapesOfAttr(InferenceContext* c, std::string_view name);  ///< All; none: unknown.
 absl::Status FirstInputAsShape(InferenceContext* c);  ///< Output 0: input 0, a vector of sizes.
 
 }  // namespace troupe
