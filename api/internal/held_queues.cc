@@ -14,6 +14,7 @@
 #include "devices/exceptions.h"
 #include "devices/log.h"
 #include "devices/status_macros.h"
+#include "kernels/io/reader.h"
 #include "kernels/queues/queue.h"
 
 namespace troupe {
@@ -26,6 +27,14 @@ bool IsQueue(const Node& node) {
   for (std::string_view kind :
        {"FIFOQueue", "PaddingFIFOQueue", "RandomShuffleQueue", "PriorityQueue"}) {
     if (node.op() == kind || node.op() == StrCat(kind, "V2")) return true;
+  }
+  return false;
+}
+
+bool IsReader(const Node& node) {
+  for (std::string_view kind :
+       {"TFRecord", "TextLine", "FixedLengthRecord", "WholeFile", "Identity"}) {
+    if (node.op() == StrCat(kind, "Reader") || node.op() == StrCat(kind, "ReaderV2")) return true;
   }
   return false;
 }
@@ -62,6 +71,7 @@ Nodes NeededBy(absl::Span<Node* const> nodes) {
 struct Inputs {
   /// A queue stands before those that it is filled from.
   std::vector<const Node*> with_runner, others;
+  std::vector<const Node*> readers;
   /// Variables that runners' steps may change.
   std::vector<const Node*> variables;
 };
@@ -98,6 +108,7 @@ absl::StatusOr<Inputs> InputsOf(const Graph& graph) {
   std::reverse(inputs.with_runner.begin(), inputs.with_runner.end());
   for (const Node* node : all) {
     if (IsQueue(*node)) inputs.others.push_back(node);
+    if (IsReader(*node)) inputs.readers.push_back(node);
     if (!IsVariable(*node)) continue;
     for (const Edge* edge : node->out_edges()) {
       if (edge->control() || all.count(edge->dst) == 0 || OnlyReads(*edge->dst)) continue;
@@ -216,6 +227,14 @@ absl::Status HeldQueues::Save(absl::Duration patience, TrainingState* state) {
       if (Find<Queue>(session_, *node)) state->queues[node->name()] = std::move(queue);
     }
   }
+  for (const Node* node : inputs.readers) {
+    const RefPtr<Reader> reader = Find<Reader>(session_, *node);
+    if (!reader) continue;
+    TROUPE_ASSIGN_OR_RETURN(const Tuple saved, Await<absl::StatusOr<Tuple>>([&](auto done) {
+                              reader->SaveState(std::move(done));
+                            }));
+    state->readers[node->name()] = saved[0].unchecked_scalar<std::string>();
+  }
   for (const Node* node : inputs.variables) {
     const RefPtr<Variable> variable = Find<Variable>(session_, *node);
     if (!variable) continue;
@@ -241,26 +260,34 @@ absl::Status RestoreQueues(Session& session, TrainingState state) {
         InvalidArgument("the queues of a master's session are in other processes");
     for (const auto& [name, queue_state] : state.queues) warn(name, elsewhere);
     for (const auto& [name, value] : state.variables) warn(name, elsewhere);
+    for (const auto& [name, reader_state] : state.readers) warn(name, elsewhere);
     return absl::OkStatus();
   }
   const absl::Status unknown = InvalidArgument("the graph has no such node");
-  for (auto& [name, queue_state] : state.queues) {
+  // Makes the node's resource and has `restore(resource)` give it its state.
+  const auto make = [&](const std::string& name, bool (*fits)(const Node&), auto find,
+                        auto restore) -> absl::Status {
     Node* const node = session.graph()->FindNode(name);
-    if (node == nullptr || !IsQueue(*node)) {
-      warn(name, unknown);
-      continue;
-    }
-    TROUPE_RETURN_IF_ERROR(session.RunTargets({node}));  // Makes it.
-    const RefPtr<Queue> queue = Find<Queue>(session, *node);
-    if (!queue) return absl::InternalError(StrCat("queue '", name, "' is nowhere"));
-    const absl::Status restored = Await<absl::Status>([&, &saved = queue_state](auto done) {
-      queue->Restore(std::move(saved), std::move(done));
-    });
-    if (absl::IsInvalidArgument(restored)) {
-      warn(name, restored);
-    } else {
-      TROUPE_RETURN_IF_ERROR(restored);
-    }
+    if (node == nullptr || !fits(*node)) return warn(name, unknown), absl::OkStatus();
+    TROUPE_RETURN_IF_ERROR(session.RunTargets({node}));
+    const auto resource = find(session, *node);
+    if (!resource) return absl::InternalError(StrCat("'", name, "' is nowhere"));
+    const absl::Status restored = restore(resource.get());
+    if (absl::IsInvalidArgument(restored)) return warn(name, restored), absl::OkStatus();
+    return restored;
+  };
+  for (auto& entry : state.queues) {
+    TROUPE_RETURN_IF_ERROR(make(entry.first, IsQueue, Find<Queue>, [&](Queue* queue) {
+      return Await<absl::Status>(
+          [&](auto done) { queue->Restore(std::move(entry.second), std::move(done)); });
+    }));
+  }
+  for (const auto& entry : state.readers) {
+    TROUPE_RETURN_IF_ERROR(make(entry.first, IsReader, Find<Reader>, [&](Reader* reader) {
+      return Await<absl::StatusOr<Tuple>>(
+                 [&](auto done) { reader->RestoreState(entry.second, std::move(done)); })
+          .status();
+    }));
   }
   for (const auto& [name, value] : state.variables) {
     const Node* const node = session.graph()->FindNode(name);

@@ -24,9 +24,9 @@ class HeldQueues {
 
   /// Waits until every step of a runner of the graph's has ended, or stands before its full queue
   /// with what it brings: nothing is on its way then. Tells what those queues hold, the queues that
-  /// they are filled from, and the variables with which the runners' steps count.
-  /// DeadlineExceeded names a queue whose runners did not come to rest; Unimplemented one with
-  /// elements that cannot be saved, or a session with a target.
+  /// they are filled from, where the readers are that they read from, and the variables with which
+  /// the runners' steps count. DeadlineExceeded names a queue whose runners did not come to rest;
+  /// Unimplemented one with elements that cannot be saved, or a session with a target.
   absl::Status Save(absl::Duration patience, TrainingState* state);
 
  private:
@@ -37,8 +37,8 @@ class HeldQueues {
   std::vector<std::shared_ptr<RunningQueueRunner>> held_;
 };
 
-/// Makes queues and variables of a session, whose runners have not begun, what they were. What
-/// does not fit, as the graph has changed, is logged and begins anew.
+/// Makes queues, readers and variables of a session, whose runners have not begun, what they were.
+/// What does not fit, as the graph has changed, is logged and begins anew.
 absl::Status RestoreQueues(Session& session, TrainingState state);
 
 }  // namespace troupe

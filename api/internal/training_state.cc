@@ -37,11 +37,15 @@ absl::Status WriteTuple(absl::Span<const Tensor> tuple, const std::string& what,
 absl::Status WriteRecords(const TrainingState& state, RecordWriter* writer) {
   TrainingStateDef def;
   def.set_global_step(state.global_step);
-  for (const auto& [node, bytes] : state.kernels) {
-    KernelStateDef* kernel = def.add_kernel();
-    kernel->set_node(node);
-    kernel->set_state(bytes);
-  }
+  const auto add = [](const auto& states, auto* defs) {
+    for (const auto& [node, bytes] : states) {
+      KernelStateDef* one = defs->Add();
+      one->set_node(node);
+      one->set_state(bytes);
+    }
+  };
+  add(state.kernels, def.mutable_kernel());
+  add(state.readers, def.mutable_reader());
   for (const auto& [node, queue] : state.queues) {
     QueueStateDef* to = def.add_queue();
     to->set_node(node);
@@ -151,6 +155,7 @@ absl::StatusOr<TrainingState> ReadState(MessageReader reader) {
   TROUPE_RETURN_IF_ERROR(reader.Next("its first record", &def));
   TrainingState state{.global_step = def.global_step()};
   for (const KernelStateDef& kernel : def.kernel()) state.kernels[kernel.node()] = kernel.state();
+  for (const KernelStateDef& from : def.reader()) state.readers[from.node()] = from.state();
   for (const QueueStateDef& from : def.queue()) {
     QueueState& queue = state.queues[from.node()];
     queue.closed = from.closed();

@@ -19,7 +19,8 @@ struct TrainingState {
   KernelStates kernels;
   // By the node's name:
   std::map<std::string, QueueState> queues;
-  std::map<std::string, Tensor> variables;  ///< With which queue runners count.
+  std::map<std::string, Tensor> variables;     ///< With which queue runners count.
+  std::map<std::string, std::string> readers;  ///< From which queue runners read: `ReaderState`s.
 };
 
 /// PREFIX.troupe-state: a record file (docs/formats.md), of which TensorFlow takes no notice.

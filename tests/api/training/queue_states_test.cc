@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <numeric>
 #include <random>
 
+#include "api/input.h"
 #include "api/internal/held_queues.h"
 #include "api/internal/training_state.h"
 #include "api/troupe.h"
@@ -85,6 +88,40 @@ struct Counted {
     const Output taken = ops::QueueDequeueUpToV2(s, shuffled, Tensor::Scalar<int32_t>(3), int64)[0];
     const Output ones = ops::OnesLike(s, ops::Cast(s, taken, ElementType::kInt32));
     Node* const add = ops::ResourceScatterAdd(s, seen.handle(), taken, ones);
+    train = step.AssignAdd(s.WithControlDependencies({Output(add)}), int64_t{1});
+  }
+
+  Scope s = Scope::NewRoot();
+  ModelVariable step, seen;
+  Node* train = nullptr;
+};
+
+/// The same of numbers that stand in files, which are read in two epochs.
+struct ReadFromFiles {
+  static constexpr int64_t kFiles = 4, kNumbersOfFile = 25;
+
+  explicit ReadFromFiles(const std::string& folder) {
+    std::filesystem::create_directories(folder);
+    std::vector<std::string> names;
+    for (int64_t file = 0; file < kFiles; ++file) {
+      std::vector<int64_t> numbers(kNumbersOfFile);
+      std::iota(numbers.begin(), numbers.end(), file * kNumbersOfFile);
+      names.push_back(StrCat(folder, "/", file));
+      std::ofstream(names.back())
+          .write(reinterpret_cast<const char*>(numbers.data()), kNumbersOfFile * sizeof(int64_t));
+    }
+    step = GlobalStep(s);
+    seen = ModelVariable(s, {kFiles * kNumbersOfFile}, ZerosInitializer(), "seen",
+                         /*trainable=*/false, ElementType::kInt32);
+    const Output files =
+        StringInputProducer(s, Tensor::Vector<std::string>(names), {.num_epochs = 2, .seed = 1});
+    const Output reader = ops::FixedLengthRecordReaderV2(s, /*record_bytes=*/8);
+    const auto record = ops::ReaderReadV2(s, reader, files);
+    const Output number = ops::Sum(s, ops::DecodeRaw(s, record.value, ElementType::kInt64), 0);
+    const OutputList taken =
+        Batch(s, {number}, 3, {.capacity = 8, .allow_smaller_final_batch = true});
+    const Output ones = ops::OnesLike(s, ops::Cast(s, taken[0], ElementType::kInt32));
+    Node* const add = ops::ResourceScatterAdd(s, seen.handle(), taken[0], ones);
     train = step.AssignAdd(s.WithControlDependencies({Output(add)}), int64_t{1});
   }
 
@@ -190,6 +227,25 @@ TEST_F(QueueStates, EveryElementComesOnceHoweverOftenItIsCut) {
   // Once more: the queues are closed and empty, and stay so.
   EXPECT_TRUE(Train(Counted(), INT64_MAX).ok());
   EXPECT_THAT(Variable<int32_t>("seen"), Each(1));
+}
+
+TEST_F(QueueStates, ReadersGoOnWithinTheirFiles) {
+  const std::string files = folder_ + "_files";
+  std::mt19937 random(3);
+  for (int round = 0; round < 5; ++round) {
+    std::filesystem::remove_all(folder_);
+    int cuts = 0;
+    while (true) {
+      const int steps = std::uniform_int_distribution<>(1, 12)(random);
+      const absl::Status status = Train(ReadFromFiles(files), INT64_MAX, steps, 1 + round % 3);
+      if (status.ok()) break;
+      ASSERT_TRUE(absl::IsInternal(status)) << status;
+      ++cuts;
+    }
+    EXPECT_THAT(Variable<int32_t>("seen"), Each(2)) << "after " << cuts << " cuts";
+    EXPECT_GT(cuts, 2);
+  }
+  std::filesystem::remove_all(files);
 }
 
 TEST_F(QueueStates, StepsThatDoNotComeToRestAreNamed) {
