@@ -27,7 +27,9 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "api/functions.h"
+#include "api/publication.h"
 #include "devices/export.h"
+#include "devices/storage/record_writer.h"
 #include "devices/tensor.h"
 
 namespace troupe::data {
@@ -55,9 +57,6 @@ using ElementGenerator = std::function<absl::StatusOr<bool>(Tensors* element)>;
 
 /// A number that Troupe chooses, and changes as it learns.
 inline constexpr int kAuto = 0;
-
-/// How a file as a whole is compressed.
-enum class FileCompression : uint8_t { kNone, kZlib, kGzip };
 
 struct DatasetRecordOptions {
   FileCompression compression = FileCompression::kNone;
@@ -288,21 +287,7 @@ class Dataset {
 
 /// Makes a dataset known, under a name, to the ops of this process that make iterators
 /// (DatasetIterator), until the result goes; iterators that there are go on. AlreadyExists.
-class PublishedDataset {
- public:
-  explicit PublishedDataset(std::function<void()> end) : end_(std::move(end)) {}
-  PublishedDataset(PublishedDataset&& other) noexcept { end_.swap(other.end_); }
-  PublishedDataset& operator=(PublishedDataset&& other) noexcept {
-    end_.swap(other.end_);
-    return *this;
-  }
-  ~PublishedDataset() {
-    if (end_ != nullptr) end_();
-  }
-
- private:
-  std::function<void()> end_;
-};
+using PublishedDataset = Publication;
 absl::StatusOr<PublishedDataset> PublishDataset(const std::string& name, const Dataset& dataset,
                                                 const DatasetIteratorOptions& options = {});
 

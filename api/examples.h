@@ -1,7 +1,7 @@
 /// Messages `Example` and `SequenceExample`, which record files mostly hold, made and read in C++.
 ///
 ///     auto writer = RecordWriter::Create("train.tfrecord", {.compression =
-///     RecordCompression::kGzip});
+///     FileCompression::kGzip});
 ///     (*writer)->Write(ExampleBuilder().Add("pixels", pixels).Add("label", 3).Serialize());
 ///     ...
 ///     auto example = ExampleReader::Parse(record);

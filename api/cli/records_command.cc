@@ -85,10 +85,10 @@ std::optional<std::string> Features(const std::string& record) {
 // --- files ---------------------------------------------------------------------------------------
 
 absl::Status Show(const std::string& path, const RecordsOptions& options) {
-  RecordReaderOptions how{.compression = RecordCompression::kAny};
+  RecordReaderOptions how{.compression = FileCompression::kAny};
   if (!options.compression.empty()) {
     TROUPE_ASSIGN_OR_RETURN(how.compression,
-                            ParseRecordCompression(absl::AsciiStrToUpper(options.compression)));
+                            ParseFileCompression(absl::AsciiStrToUpper(options.compression)));
   }
   TROUPE_ASSIGN_OR_RETURN(const auto reader, RecordReader::Open(path, how));
   const bool all = options.count || options.verify || options.head == 0;

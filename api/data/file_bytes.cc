@@ -15,6 +15,9 @@ absl::StatusOr<std::unique_ptr<FileBytes>> FileBytes::Open(const std::string& pa
   TROUPE_ASSIGN_OR_RETURN(FileSystem * file_system, FileSystems().Find(path));
   TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<const RandomAccessFile> file,
                           file_system->OpenForReading(path));
+  if (compression == FileCompression::kAny) {
+    return InvalidArgument(path, ": a dataset is told how its files are compressed");
+  }
   std::unique_ptr<ByteSource> source;
   if (compression == FileCompression::kNone) {
     source = NewFileSource(std::move(file), offset);

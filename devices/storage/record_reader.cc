@@ -24,16 +24,16 @@ bool ChecksumFits(std::string_view bytes, const char* stored) {
 
 /// What the first bytes tell. The first length's checksum tells most, as a plain file may begin
 /// like a zlib stream; a file that is neither is damaged, and taken for a plain one.
-absl::StatusOr<RecordCompression> FindCompression(const RandomAccessFile& file) {
+absl::StatusOr<FileCompression> FindCompression(const RandomAccessFile& file) {
   char header[kHeaderBytes] = {};
   TROUPE_ASSIGN_OR_RETURN(const size_t n, file.Read(0, absl::MakeSpan(header)));
   const auto byte = [&](int i) { return static_cast<unsigned char>(header[i]); };
   constexpr int kDeflate = 8;  // the method, in both headers
-  if (n == kHeaderBytes && ChecksumFits({header, 8}, header + 8)) return RecordCompression::kNone;
-  if (byte(0) == 0x1f && byte(1) == 0x8b && byte(2) == kDeflate) return RecordCompression::kGzip;
+  if (n == kHeaderBytes && ChecksumFits({header, 8}, header + 8)) return FileCompression::kNone;
+  if (byte(0) == 0x1f && byte(1) == 0x8b && byte(2) == kDeflate) return FileCompression::kGzip;
   const bool zlib =
       (byte(0) & 15) == kDeflate && byte(0) >> 4 <= 7 && (byte(0) << 8 | byte(1)) % 31 == 0;
-  return zlib ? RecordCompression::kZlib : RecordCompression::kNone;
+  return zlib ? FileCompression::kZlib : FileCompression::kNone;
 }
 
 }  // namespace
@@ -56,10 +56,10 @@ absl::StatusOr<std::unique_ptr<RecordReader>> RecordReader::Open(FileSystem* fil
   TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<const RandomAccessFile> file,
                           file_system->OpenForReading(path));
   RecordReaderOptions options = given;
-  if (options.compression == RecordCompression::kAny) {
+  if (options.compression == FileCompression::kAny) {
     TROUPE_ASSIGN_OR_RETURN(options.compression, FindCompression(*file));
   }
-  if (options.offset > 0 && options.compression != RecordCompression::kNone) {
+  if (options.offset > 0 && options.compression != FileCompression::kNone) {
     return InvalidArgument(path, ": a compressed file is read from its beginning, not from byte ",
                            options.offset);
   }
@@ -69,12 +69,12 @@ absl::StatusOr<std::unique_ptr<RecordReader>> RecordReader::Open(FileSystem* fil
 }
 
 absl::Status RecordReader::Rewind() {
-  if (options_.compression == RecordCompression::kNone) {
+  if (options_.compression == FileCompression::kNone) {
     source_ = NewFileSource(file_, offset_);
     return absl::OkStatus();
   }
   const ZlibFormat format =
-      options_.compression == RecordCompression::kGzip ? ZlibFormat::kGzip : ZlibFormat::kZlib;
+      options_.compression == FileCompression::kGzip ? ZlibFormat::kGzip : ZlibFormat::kZlib;
   TROUPE_ASSIGN_OR_RETURN(source_, NewInflatingSource(file_, path_, format));
   return absl::OkStatus();
 }
@@ -89,7 +89,7 @@ absl::StatusOr<bool> RecordReader::Next(std::string* record) {
   if (result.ok() && *result) return true;
   record->clear();
   // A file may have grown when it is asked again.
-  if (options_.compression == RecordCompression::kNone) {
+  if (options_.compression == FileCompression::kNone) {
     TROUPE_RETURN_IF_ERROR(Rewind());
   } else if (!result.ok()) {
     status_ = result.status();
@@ -99,7 +99,7 @@ absl::StatusOr<bool> RecordReader::Next(std::string* record) {
 
 absl::StatusOr<size_t> RecordReader::Read(absl::Span<char> to) {
   absl::StatusOr<size_t> n = source_->Read(to);
-  if (n.ok() || options_.compression == RecordCompression::kNone) return n;
+  if (n.ok() || options_.compression == FileCompression::kNone) return n;
   // The place that the decompressor names is one of the compressed bytes.
   return WithContext(StrCat("record at byte ", offset_, ": "), n.status());
 }

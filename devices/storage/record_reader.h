@@ -19,7 +19,7 @@ namespace troupe {
 class ByteSource;
 
 struct RecordReaderOptions {
-  RecordCompression compression = RecordCompression::kNone;
+  FileCompression compression = FileCompression::kNone;
   /// Where the first record begins, in bytes; only for files that are not compressed.
   uint64_t offset = 0;
   /// Longer records are refused.

@@ -10,10 +10,10 @@
 
 namespace troupe {
 
-absl::StatusOr<RecordCompression> ParseRecordCompression(std::string_view name) {
-  if (name.empty() || name == "NONE") return RecordCompression::kNone;
-  if (name == "ZLIB") return RecordCompression::kZlib;
-  if (name == "GZIP") return RecordCompression::kGzip;
+absl::StatusOr<FileCompression> ParseFileCompression(std::string_view name) {
+  if (name.empty() || name == "NONE") return FileCompression::kNone;
+  if (name == "ZLIB") return FileCompression::kZlib;
+  if (name == "GZIP") return FileCompression::kGzip;
   return InvalidArgument("'", name,
                          "' is no compression of record files; expected '', 'NONE', "
                          "'ZLIB' or 'GZIP'");
@@ -27,13 +27,13 @@ absl::StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::Create(
 
 absl::StatusOr<std::unique_ptr<RecordWriter>> RecordWriter::Create(
     FileSystem* file_system, const std::string& path, const RecordWriterOptions& options) {
-  if (options.compression == RecordCompression::kAny) {
+  if (options.compression == FileCompression::kAny) {
     return InvalidArgument(path, ": a file is written with one compression, not with any");
   }
   TROUPE_ASSIGN_OR_RETURN(auto file, file_system->Create(path));
-  if (options.compression != RecordCompression::kNone) {
+  if (options.compression != FileCompression::kNone) {
     const ZlibFormat format =
-        options.compression == RecordCompression::kGzip ? ZlibFormat::kGzip : ZlibFormat::kZlib;
+        options.compression == FileCompression::kGzip ? ZlibFormat::kGzip : ZlibFormat::kZlib;
     TROUPE_ASSIGN_OR_RETURN(file, NewDeflatingFile(std::move(file), format, options.level));
   }
   return std::unique_ptr<RecordWriter>(new RecordWriter(std::move(file)));

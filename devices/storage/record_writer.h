@@ -14,15 +14,15 @@
 TROUPE_EXPORT_BEGIN
 namespace troupe {
 
-/// How the whole file, all records together, is compressed. `kAny` is for readers: they find it out
-/// by the first bytes.
-enum class RecordCompression { kNone, kZlib, kGzip, kAny };
+/// How a file as a whole is compressed. `kAny` is for readers of records: they find it out by the
+/// first bytes.
+enum class FileCompression : uint8_t { kNone, kZlib, kGzip, kAny };
 
 /// "", "NONE", "ZLIB" or "GZIP", as TensorFlow's ops name them. InvalidArgument for another name.
-absl::StatusOr<RecordCompression> ParseRecordCompression(std::string_view name);
+absl::StatusOr<FileCompression> ParseFileCompression(std::string_view name);
 
 struct RecordWriterOptions {
-  RecordCompression compression = RecordCompression::kNone;
+  FileCompression compression = FileCompression::kNone;
   int level = -1;  ///< zlib's, 0 to 9; -1 is its default, 6
 };
 

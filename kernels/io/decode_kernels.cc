@@ -186,14 +186,14 @@ absl::Status ReadAll(ByteSource* source, const std::string& name, std::string* t
 class DecodeCompressed final : public Kernel {
  public:
   DecodeCompressed(KernelConstruction& c, absl::Status* status) {
-    absl::StatusOr<RecordCompression> found =
-        ParseRecordCompression(c.Attr<std::string>("compression_type"));
+    absl::StatusOr<FileCompression> found =
+        ParseFileCompression(c.Attr<std::string>("compression_type"));
     *status = found.status();
     if (found.ok()) compression_ = *found;
   }
 
   absl::Status Compute(KernelContext& ctx) override {
-    if (compression_ == RecordCompression::kNone) {
+    if (compression_ == FileCompression::kNone) {
       ctx.PassThrough(0, 0);
       return absl::OkStatus();
     }
@@ -201,7 +201,7 @@ class DecodeCompressed final : public Kernel {
     TROUPE_ASSIGN_OR_RETURN(Tensor * output,
                             ctx.AllocateOutput(0, ElementType::kString, input.shape()));
     const ZlibFormat format =
-        compression_ == RecordCompression::kGzip ? ZlibFormat::kGzip : ZlibFormat::kZlib;
+        compression_ == FileCompression::kGzip ? ZlibFormat::kGzip : ZlibFormat::kZlib;
     const auto* from = input.unchecked_data<std::string>();
     auto* const to = output->mutable_data<std::string>();
     return ForRows(ctx.step().pool, input.num_elements(), 1,
@@ -221,7 +221,7 @@ class DecodeCompressed final : public Kernel {
     return ReadAll(source.get(), name, to);
   }
 
-  RecordCompression compression_ = RecordCompression::kNone;
+  FileCompression compression_ = FileCompression::kNone;
 };
 
 // --- messages ------------------------------------------------------------------------------------

@@ -76,17 +76,17 @@ class Window {
 };
 
 absl::StatusOr<std::unique_ptr<Window>> OpenWindow(FileSystem* files, const std::string& path,
-                                                   RecordCompression compression, uint64_t offset) {
+                                                   FileCompression compression, uint64_t offset) {
   TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<const RandomAccessFile> file,
                           files->OpenForReading(path));
-  if (compression == RecordCompression::kNone) {
+  if (compression == FileCompression::kNone) {
     return std::make_unique<Window>(path, NewFileSource(std::move(file), offset));
   }
   TROUPE_ASSIGN_OR_RETURN(
       std::unique_ptr<ByteSource> source,
       NewInflatingSource(
           std::move(file), path,
-          compression == RecordCompression::kGzip ? ZlibFormat::kGzip : ZlibFormat::kZlib));
+          compression == FileCompression::kGzip ? ZlibFormat::kGzip : ZlibFormat::kZlib));
   auto window = std::make_unique<Window>(path, std::move(source));
   TROUPE_RETURN_IF_ERROR(window->Skip(offset).status());
   return window;
@@ -99,7 +99,7 @@ class TensorFlowRecords final : public FileRecords {
                                                            const std::string& path,
                                                            RecordPlace place) {
     RecordReaderOptions of{.compression = options.compression, .max_record_bytes = kMaxRecordBytes};
-    const bool plain = options.compression == RecordCompression::kNone;
+    const bool plain = options.compression == FileCompression::kNone;
     if (plain) of.offset = place.offset;
     TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<RecordReader> reader,
                             RecordReader::Open(files, path, of));
@@ -135,7 +135,7 @@ class Lines final : public FileRecords {
                                                            const std::string& path,
                                                            RecordPlace place) {
     TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Window> window,
-                            OpenWindow(files, path, RecordCompression::kNone, place.offset));
+                            OpenWindow(files, path, FileCompression::kNone, place.offset));
     std::unique_ptr<Lines> lines(new Lines(path, place, std::move(window)));
     std::string key, value;
     while (lines->place_.records < options.skip_header_lines) {

@@ -22,8 +22,8 @@ struct FileRecordsOptions {
     kIdentity,     ///< The file's name is one record; the file is not opened.
   };
   Kind kind = Kind::kRecords;
-  RecordCompression compression = RecordCompression::kNone;  ///< Of `kRecords`, `kFixedLength`.
-  int64_t skip_header_lines = 0;                             ///< Of `kLines`.
+  FileCompression compression = FileCompression::kNone;  ///< Of `kRecords`, `kFixedLength`.
+  int64_t skip_header_lines = 0;                         ///< Of `kLines`.
   /// Of `kFixedLength`: bytes, and how far from one record's beginning to the next one's; 0: as
   /// far as it is long.
   int64_t header_bytes = 0, record_bytes = 0, footer_bytes = 0, hop_bytes = 0;

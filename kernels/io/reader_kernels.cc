@@ -43,7 +43,7 @@ class MakeReader final : public ResourceMaker {
   static absl::Status ReadCompression(KernelConstruction& c, const char* attr,
                                       FileRecordsOptions* files) {
     const auto name = c.Attr<std::string>(attr);
-    TROUPE_ASSIGN_OR_RETURN(files->compression, ParseRecordCompression(name));
+    TROUPE_ASSIGN_OR_RETURN(files->compression, ParseFileCompression(name));
     return absl::OkStatus();
   }
 

@@ -285,6 +285,7 @@ TEST_F(ClusterTest, AMasterThatStartsWithItsClientsIsWaitedFor) {
   const std::string target = "troupe://" + *cluster_.Address({"ps", 0});
   auto session =
       std::async(std::launch::async, [&] { return Session::Create(graph_, {.target = target}); });
+  // It has been refused several times, and has not given up.
   std::this_thread::sleep_for(std::chrono::milliseconds(400));
   auto ps = Start("ps"), worker = Start("worker");
   const auto created = session.get();

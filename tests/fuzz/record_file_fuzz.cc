@@ -14,12 +14,12 @@
 
 namespace {
 
-using troupe::RecordCompression;
+using troupe::FileCompression;
 
 constexpr size_t kMaxTotal = 4 << 20;  // a small compressed file may hold much
 
 std::vector<std::string> ReadAll(troupe::FileSystem* disk, const char* path,
-                                 RecordCompression compression) {
+                                 FileCompression compression) {
   std::vector<std::string> records;
   troupe::RecordReaderOptions options;
   options.compression = compression;
@@ -41,7 +41,7 @@ std::vector<std::string> ReadAll(troupe::FileSystem* disk, const char* path,
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
-  const auto compression = static_cast<RecordCompression>(data[0] % 3);
+  const auto compression = static_cast<FileCompression>(data[0] % 3);
   troupe::SimulatedDisk disk;
   disk.Put("/d/r", std::string(reinterpret_cast<const char*>(data) + 1, size - 1));
   const std::vector<std::string> records = ReadAll(&disk, "/d/r", compression);
@@ -54,7 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!(*writer)->Close().ok()) std::abort();
   }
   if (ReadAll(&disk, "/d/copy", compression) != records) std::abort();
-  if (compression != RecordCompression::kNone) return 0;
+  if (compression != FileCompression::kNone) return 0;
   const auto events = troupe::EventFileReader::Open(&disk, "/d/r");
   troupe::Event event;
   for (size_t i = 0; i < records.size(); ++i) (*events)->Next(&event).status().IgnoreError();

@@ -401,6 +401,7 @@ TEST(DatasetErrorsTest, Statistics) {
   const auto iterator = Begin(Dataset::Range(0, 100)
                                   .Map(
                                       [](Tensors e) {
+                                        // The time that the statistics must show.
                                         std::this_thread::sleep_for(std::chrono::microseconds(300));
                                         return e;
                                       },

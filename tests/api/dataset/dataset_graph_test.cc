@@ -118,6 +118,7 @@ TEST_F(DatasetGraphTest, StepsThatWaitEndWithTheIterator) {
     auto session = NewSession();
     std::future<Values> waits =
         std::async(std::launch::async, [&] { return session->Run({next}); });
+    // Mostly it waits by then, and the valve opens while the session ends: nothing tells either.
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     std::thread opens([&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));

@@ -64,14 +64,12 @@ TEST(DatasetSourcesTest, RecordsOfAllFilesInOrder) {
   const std::vector<std::string> records = SomeRecords();
   std::vector<std::string> twice = TextsOf(records), other = TextsOf({"1", "2"});
   twice.insert(twice.end(), other.begin(), other.end());
-  for (const auto& [compression, write] : std::map<FileCompression, RecordCompression>{
-           {FileCompression::kNone, RecordCompression::kNone},
-           {FileCompression::kZlib, RecordCompression::kZlib},
-           {FileCompression::kGzip, RecordCompression::kGzip}}) {
-    const Dataset dataset = Dataset::Records(
-        {folder.WriteRecords("a", records, write), folder.WriteRecords("none", {}, write),
-         folder.WriteRecords("b", {"1", "2"}, write)},
-        {.compression = compression});
+  for (const FileCompression compression :
+       {FileCompression::kNone, FileCompression::kZlib, FileCompression::kGzip}) {
+    const Dataset dataset = Dataset::Records({folder.WriteRecords("a", records, compression),
+                                              folder.WriteRecords("none", {}, compression),
+                                              folder.WriteRecords("b", {"1", "2"}, compression)},
+                                             {.compression = compression});
     CheckPositions(dataset, twice);
     CheckPositions(dataset.Shuffle({.window = 1}), twice);
   }

@@ -83,7 +83,7 @@ class TempFolder {
     return Path(name);
   }
   std::string WriteRecords(std::string_view name, const std::vector<std::string>& records,
-                           RecordCompression compression = RecordCompression::kNone) const {
+                           FileCompression compression = FileCompression::kNone) const {
     auto writer = *RecordWriter::Create(files(), Path(name), {.compression = compression});
     for (const std::string& record : records) EXPECT_TRUE(writer->Write(record).ok());
     EXPECT_TRUE(writer->Close().ok());

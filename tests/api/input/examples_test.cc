@@ -90,8 +90,8 @@ TEST(SequenceExample, HoldsStepsInOrder) {
 // What scripts/golden/record_input.py has TensorFlow write.
 TEST(Example, OfTensorFlowIsRead) {
   std::string record;
-  const auto reader = RecordReader::Open(StrCat(kRecorded, "examples.gz"),
-                                         {.compression = RecordCompression::kAny});
+  const auto reader =
+      RecordReader::Open(StrCat(kRecorded, "examples.gz"), {.compression = FileCompression::kAny});
   ASSERT_TRUE(reader.ok()) << reader.status();
   for (int64_t i = 0; i < 3; ++i) {
     ASSERT_TRUE(*(*reader)->Next(&record));

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -12,21 +11,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "api/examples.h"
-#include "api/program/child_process.h"
 #include "devices/storage/record_writer.h"
+#include "tests/api/program/run_python.h"
 
 namespace troupe {
 namespace {
-
-std::string RunPython(std::vector<std::string> arguments) {
-  const char* const python = std::getenv("TROUPE_PEERS_PYTHON");
-  ChildProcess::Options options;
-  options.arguments = {"/usr/bin/env", python != nullptr ? python : "python3"};
-  options.arguments.insert(options.arguments.end(), arguments.begin(), arguments.end());
-  options.output = options.errors = true;
-  auto process = ChildProcess::Start(options);
-  return process.ok() ? process->Rest() : "";
-}
 
 constexpr char kRead[] = R"(
 import os, sys
@@ -51,16 +40,12 @@ print("read")
 )";
 
 TEST(Interchange, TensorFlowReadsOurExamples) {
-  const std::string found = RunPython(
-      {"-c", "import importlib.util as u; print('yes' if u.find_spec('tensorflow') else 'no')"});
-  if (found != "yes\n") {
-    GTEST_SKIP() << "Python has no tensorflow: set TROUPE_PEERS_PYTHON to one that has";
-  }
+  if (!PythonHasTensorFlow()) GTEST_SKIP() << kNoTensorFlow;
   const std::string folder = testing::TempDir() + "troupe_input_interchange_test";
   std::filesystem::create_directories(folder);
-  const std::pair<std::string, RecordCompression> kinds[] = {{"", RecordCompression::kNone},
-                                                             {"ZLIB", RecordCompression::kZlib},
-                                                             {"GZIP", RecordCompression::kGzip}};
+  const std::pair<std::string, FileCompression> kinds[] = {{"", FileCompression::kNone},
+                                                           {"ZLIB", FileCompression::kZlib},
+                                                           {"GZIP", FileCompression::kGzip}};
   for (const auto& [name, compression] : kinds) {
     const auto writer =
         RecordWriter::Create(absl::StrCat(folder, "/r", name), {.compression = compression});

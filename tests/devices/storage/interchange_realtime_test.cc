@@ -80,10 +80,9 @@ TEST_F(Interchange, TensorFlowReadsOurFiles) {
   checkpoints["merged"] = {{"rows", rows}};
   WriteExpected(checkpoints);
 
-  const std::map<std::string, RecordCompression> kCompressions = {
-      {"", RecordCompression::kNone},
-      {"ZLIB", RecordCompression::kZlib},
-      {"GZIP", RecordCompression::kGzip}};
+  const std::map<std::string, FileCompression> kCompressions = {{"", FileCompression::kNone},
+                                                                {"ZLIB", FileCompression::kZlib},
+                                                                {"GZIP", FileCompression::kGzip}};
   for (const auto& [name, compression] : kCompressions) {
     const auto writer = RecordWriter::Create(files_.get(), In("records" + name), {compression});
     for (const std::string& record :

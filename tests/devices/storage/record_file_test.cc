@@ -15,10 +15,10 @@ namespace troupe {
 namespace {
 
 using testing::HasSubstr;
-constexpr RecordCompression kCompressions[] = {RecordCompression::kNone, RecordCompression::kZlib,
-                                               RecordCompression::kGzip};
+constexpr FileCompression kCompressions[] = {FileCompression::kNone, FileCompression::kZlib,
+                                             FileCompression::kGzip};
 
-std::string Write(const std::vector<std::string>& records, RecordCompression compression) {
+std::string Write(const std::vector<std::string>& records, FileCompression compression) {
   SimulatedDisk disk;
   const auto writer = RecordWriter::Create(&disk, "/r", {compression});
   EXPECT_TRUE(writer.ok()) << writer.status();
@@ -50,7 +50,7 @@ Got ReadAll(const std::string& bytes, const RecordReaderOptions& options) {
 TEST(RecordFile, HoldsRecords) {
   std::vector<std::string> records = {"", "one", std::string(3 << 20, 'x'), "", "last"};
   for (int i = 0; i < 1000; ++i) records.push_back(std::string(i, static_cast<char>(i)));
-  for (const RecordCompression compression : kCompressions) {
+  for (const FileCompression compression : kCompressions) {
     const std::string bytes = Write(records, compression);
     const Got got = ReadAll(bytes, {compression});
     EXPECT_TRUE(got.status.ok()) << got.status;
@@ -59,21 +59,21 @@ TEST(RecordFile, HoldsRecords) {
     EXPECT_TRUE(ReadAll("", {compression}).status.ok())
         << "an empty file is read as TensorFlow does";
   }
-  EXPECT_EQ(Write({"abc"}, RecordCompression::kNone).substr(12, 3), "abc");
+  EXPECT_EQ(Write({"abc"}, FileCompression::kNone).substr(12, 3), "abc");
 }
 
 TEST(RecordFile, IsReadFromTheMiddle) {
-  const std::string bytes = Write({"one", "three", "x"}, RecordCompression::kNone);
+  const std::string bytes = Write({"one", "three", "x"}, FileCompression::kNone);
   RecordReaderOptions options;
   options.offset = 12 + 3 + 4;
   EXPECT_EQ(ReadAll(bytes, options).records, (std::vector<std::string>{"three", "x"}));
-  options.compression = RecordCompression::kGzip;
+  options.compression = FileCompression::kGzip;
   EXPECT_TRUE(absl::IsInvalidArgument(ReadAll(bytes, options).status));
 }
 
 TEST(RecordFile, GivesOnlyWhatWasWrittenWhenItIsDamaged) {
   const std::vector<std::string> records = {"first", "", "a third one", std::string(30, 'z')};
-  for (const RecordCompression compression : kCompressions) {
+  for (const FileCompression compression : kCompressions) {
     const std::string bytes = Write(records, compression);
     int refused = 0, cases = 0;
     ForEachDamage(bytes, [&](const std::string& damaged, const std::string& what) {
@@ -84,7 +84,7 @@ TEST(RecordFile, GivesOnlyWhatWasWrittenWhenItIsDamaged) {
       for (size_t i = 0; i < got.records.size(); ++i) EXPECT_EQ(got.records[i], records[i]) << what;
       // Only at a border of plain records a file may end without anybody's noticing; the rest of an
       // empty compressed file, and the time in gzip's header, mean nothing.
-      if (got.status.ok() && compression == RecordCompression::kNone) {
+      if (got.status.ok() && compression == FileCompression::kNone) {
         EXPECT_EQ(damaged.size(), damaged.substr(0, bytes.size()).size());
         EXPECT_TRUE(what.starts_with("cut off")) << what;
       } else if (got.status.ok() && !what.starts_with("cut off at byte 0")) {
@@ -101,7 +101,7 @@ TEST(RecordFile, GivesOnlyWhatWasWrittenWhenItIsDamaged) {
 }
 
 TEST(RecordFile, SaysWhereItIsDamaged) {
-  std::string bytes = Write({"one", "two"}, RecordCompression::kNone);
+  std::string bytes = Write({"one", "two"}, FileCompression::kNone);
   const size_t second = 12 + 3 + 4;
   const auto message = [](const std::string& damaged) {
     return std::string(ReadAll(damaged, {}).status.message());
@@ -121,16 +121,16 @@ TEST(RecordFile, TellsItsCompression) {
   // The first length of the last one makes the file begin like a zlib stream.
   const std::vector<std::string> files[] = {{"one", "two"}, {}, {""}, {std::string(0x178, 'x')}};
   for (const std::vector<std::string>& records : files) {
-    for (const RecordCompression compression : kCompressions) {
-      const Got got = ReadAll(Write(records, compression), {RecordCompression::kAny});
+    for (const FileCompression compression : kCompressions) {
+      const Got got = ReadAll(Write(records, compression), {FileCompression::kAny});
       EXPECT_TRUE(got.status.ok()) << got.status;
       EXPECT_EQ(got.records, records);
     }
   }
-  EXPECT_TRUE(absl::IsDataLoss(ReadAll("no records at all", {RecordCompression::kAny}).status));
+  EXPECT_TRUE(absl::IsDataLoss(ReadAll("no records at all", {FileCompression::kAny}).status));
   SimulatedDisk disk;
-  EXPECT_TRUE(absl::IsInvalidArgument(
-      RecordWriter::Create(&disk, "/r", {RecordCompression::kAny}).status()));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(RecordWriter::Create(&disk, "/r", {FileCompression::kAny}).status()));
 }
 
 TEST(RecordFile, ThatClaimsMuchTakesNoMemory) {
@@ -146,11 +146,11 @@ TEST(RecordFile, ThatClaimsMuchTakesNoMemory) {
   RecordReaderOptions options;
   options.max_record_bytes = 2;
   EXPECT_TRUE(
-      absl::IsResourceExhausted(ReadAll(Write({"abc"}, RecordCompression::kNone), options).status));
+      absl::IsResourceExhausted(ReadAll(Write({"abc"}, FileCompression::kNone), options).status));
 }
 
 TEST(RecordFile, IsReadWhileItIsWritten) {
-  const std::string bytes = Write({"one", "two", "three"}, RecordCompression::kNone);
+  const std::string bytes = Write({"one", "two", "three"}, FileCompression::kNone);
   SimulatedDisk disk;
   const auto file = disk.Create("/r");
   const auto reader = RecordReader::Open(&disk, "/r");
@@ -166,14 +166,14 @@ TEST(RecordFile, IsReadWhileItIsWritten) {
 }
 
 TEST(RecordFile, IsReadUpToTheLastFlush) {
-  for (const RecordCompression compression : kCompressions) {
+  for (const FileCompression compression : kCompressions) {
     SimulatedDisk disk;
     const auto writer = RecordWriter::Create(&disk, "/r", {compression});
     ASSERT_TRUE((*writer)->Write("flushed").ok());
     ASSERT_TRUE((*writer)->Flush().ok());
     const Got got = ReadAll(disk.Contents("/r"), {compression});
     EXPECT_EQ(got.records, std::vector<std::string>{"flushed"});
-    EXPECT_EQ(got.status.ok(), compression == RecordCompression::kNone)
+    EXPECT_EQ(got.status.ok(), compression == FileCompression::kNone)
         << "the stream's end is missing";
     ASSERT_TRUE((*writer)->Sync().ok());
     ASSERT_TRUE(disk.SyncDirectory("/").ok());
@@ -183,19 +183,19 @@ TEST(RecordFile, IsReadUpToTheLastFlush) {
 }
 
 TEST(RecordFile, MayBeOfSeveralGzipStreams) {
-  const std::string one = Write({"one"}, RecordCompression::kGzip);
-  const std::string two = Write({"two"}, RecordCompression::kGzip);
-  const Got got = ReadAll(one + two, {RecordCompression::kGzip});
+  const std::string one = Write({"one"}, FileCompression::kGzip);
+  const std::string two = Write({"two"}, FileCompression::kGzip);
+  const Got got = ReadAll(one + two, {FileCompression::kGzip});
   EXPECT_TRUE(got.status.ok()) << got.status;
   EXPECT_EQ(got.records, (std::vector<std::string>{"one", "two"}));
-  EXPECT_FALSE(ReadAll(one + "garbage", {RecordCompression::kGzip}).status.ok());
-  const std::string zlib = Write({"one"}, RecordCompression::kZlib);
-  EXPECT_FALSE(ReadAll(zlib + zlib, {RecordCompression::kZlib}).status.ok());
-  EXPECT_FALSE(ReadAll(one, {RecordCompression::kZlib}).status.ok());
+  EXPECT_FALSE(ReadAll(one + "garbage", {FileCompression::kGzip}).status.ok());
+  const std::string zlib = Write({"one"}, FileCompression::kZlib);
+  EXPECT_FALSE(ReadAll(zlib + zlib, {FileCompression::kZlib}).status.ok());
+  EXPECT_FALSE(ReadAll(one, {FileCompression::kZlib}).status.ok());
 }
 
 TEST(RecordWriter, PassesTheFilesErrorOn) {
-  for (const RecordCompression compression : kCompressions) {
+  for (const FileCompression compression : kCompressions) {
     for (int64_t at = 0;; ++at) {
       SimulatedDisk disk;
       disk.SetFault(SimulatedDisk::Fault::kDiskFull, at);
@@ -209,15 +209,15 @@ TEST(RecordWriter, PassesTheFilesErrorOn) {
   }
   SimulatedDisk disk;
   EXPECT_TRUE(absl::IsInvalidArgument(
-      RecordWriter::Create(&disk, "/r", {RecordCompression::kGzip, 10}).status()));
+      RecordWriter::Create(&disk, "/r", {FileCompression::kGzip, 10}).status()));
 }
 
-TEST(ParseRecordCompression, TakesTensorFlowsNames) {
-  EXPECT_EQ(*ParseRecordCompression(""), RecordCompression::kNone);
-  EXPECT_EQ(*ParseRecordCompression("NONE"), RecordCompression::kNone);
-  EXPECT_EQ(*ParseRecordCompression("ZLIB"), RecordCompression::kZlib);
-  EXPECT_EQ(*ParseRecordCompression("GZIP"), RecordCompression::kGzip);
-  EXPECT_TRUE(absl::IsInvalidArgument(ParseRecordCompression("gzip").status()));
+TEST(ParseFileCompression, TakesTensorFlowsNames) {
+  EXPECT_EQ(*ParseFileCompression(""), FileCompression::kNone);
+  EXPECT_EQ(*ParseFileCompression("NONE"), FileCompression::kNone);
+  EXPECT_EQ(*ParseFileCompression("ZLIB"), FileCompression::kZlib);
+  EXPECT_EQ(*ParseFileCompression("GZIP"), FileCompression::kGzip);
+  EXPECT_TRUE(absl::IsInvalidArgument(ParseFileCompression("gzip").status()));
 }
 
 }  // namespace

@@ -75,10 +75,9 @@ TEST(Recorded, RecordFilesAreRead) {
   std::string all_bytes;
   for (int i = 0; i < 256; ++i) all_bytes.push_back(static_cast<char>(i));
   const std::vector<std::string> want = {"", "a record", all_bytes, std::string(2000, 'z')};
-  const std::map<std::string, RecordCompression> kFiles = {
-      {"records", RecordCompression::kNone},
-      {"records.zlib", RecordCompression::kZlib},
-      {"records.gzip", RecordCompression::kGzip}};
+  const std::map<std::string, FileCompression> kFiles = {{"records", FileCompression::kNone},
+                                                         {"records.zlib", FileCompression::kZlib},
+                                                         {"records.gzip", FileCompression::kGzip}};
   for (const auto& [name, compression] : kFiles) {
     const auto reader = RecordReader::Open(files.get(), TestData(name), {compression});
     std::string record;

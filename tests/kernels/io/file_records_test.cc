@@ -37,7 +37,7 @@ class FileRecordsTest : public ::testing::Test {
   void Write(std::string_view bytes) { std::ofstream(path_, std::ios::binary) << bytes; }
   std::string Bytes() { return *ReadWholeFile(files(), path_); }
 
-  void WriteRecords(const std::vector<std::string>& records, RecordCompression compression) {
+  void WriteRecords(const std::vector<std::string>& records, FileCompression compression) {
     const auto writer = *RecordWriter::Create(files(), path_, {.compression = compression});
     for (const std::string& record : records) ASSERT_TRUE(writer->Write(record).ok());
     ASSERT_TRUE(writer->Close().ok());
@@ -81,7 +81,7 @@ class FileRecordsTest : public ::testing::Test {
 
 TEST_F(FileRecordsTest, TensorFlowRecords) {
   for (const auto compression :
-       {RecordCompression::kNone, RecordCompression::kZlib, RecordCompression::kGzip}) {
+       {FileCompression::kNone, FileCompression::kZlib, FileCompression::kGzip}) {
     const FileRecordsOptions options = {.compression = compression};
     WriteRecords({"one", "", "three"}, compression);
     EXPECT_EQ(*Read(options), (Records{{":0", "one"}, {":19", ""}, {":35", "three"}}));
@@ -91,13 +91,13 @@ TEST_F(FileRecordsTest, TensorFlowRecords) {
     Write("");
     EXPECT_EQ(*Read(options), Records());
   }
-  const auto past = Read({.compression = RecordCompression::kZlib}, {.records = 1, .offset = 10});
+  const auto past = Read({.compression = FileCompression::kZlib}, {.records = 1, .offset = 10});
   EXPECT_EQ(past.status().code(), absl::StatusCode::kOutOfRange);
 }
 
 TEST_F(FileRecordsTest, DamagedRecordsGiveAnErrorOrTheSame) {
   for (const auto compression :
-       {RecordCompression::kNone, RecordCompression::kZlib, RecordCompression::kGzip}) {
+       {FileCompression::kNone, FileCompression::kZlib, FileCompression::kGzip}) {
     const FileRecordsOptions options = {.compression = compression};
     const std::vector<std::string> records = {"the first", "", "the last"};
     WriteRecords(records, compression);
@@ -167,9 +167,9 @@ TEST_F(FileRecordsTest, RecordsOfFixedLength) {
   // A length that no file has takes no memory.
   EXPECT_EQ(*Read(fixed(0, int64_t{1} << 62, int64_t{1} << 62, 0)), Records());
 
-  for (const auto compression : {RecordCompression::kZlib, RecordCompression::kGzip}) {
+  for (const auto compression : {FileCompression::kZlib, FileCompression::kGzip}) {
     Compress("HHabcdefghFF",
-             compression == RecordCompression::kZlib ? ZlibFormat::kZlib : ZlibFormat::kGzip);
+             compression == FileCompression::kZlib ? ZlibFormat::kZlib : ZlibFormat::kGzip);
     FileRecordsOptions options = fixed(2, 4, 2, 0);
     options.compression = compression;
     EXPECT_EQ(*Read(options), (Records{{":0", "abcd"}, {":1", "efgh"}}));
@@ -193,7 +193,7 @@ TEST_F(FileRecordsTest, WholeFilesAndNames) {
 }
 
 TEST_F(FileRecordsTest, AFileThatGrowsIsReadOn) {
-  WriteRecords({"one", "two"}, RecordCompression::kNone);
+  WriteRecords({"one", "two"}, FileCompression::kNone);
   const std::string whole = Bytes();
   Write(whole.substr(0, whole.size() - 1));
   const auto file = *FileRecords::Open({}, path_);

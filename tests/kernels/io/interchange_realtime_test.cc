@@ -2,13 +2,11 @@
 // tensorflow: the Python that the environment variable TROUPE_PEERS_PYTHON names, or python3.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "api/program/child_process.h"
 #include "api/troupe.h"
 #include "devices/storage/file_system_registry.h"
 #include "devices/storage/record_reader.h"
@@ -16,22 +14,13 @@
 #include "devices/tensor_proto.h"
 #include "graph/protos/example.pb.h"
 #include "graph/protos/tensor.pb.h"
+#include "tests/api/program/run_python.h"
 #include "tests/kernels/kernel_test_util.h"
 
 namespace troupe {
 namespace {
 
 constexpr int kExamples = 200;
-
-std::string RunPython(std::vector<std::string> arguments) {
-  const char* const python = std::getenv("TROUPE_PEERS_PYTHON");
-  ChildProcess::Options options;
-  options.arguments = {"/usr/bin/env", python != nullptr ? python : "python3"};
-  options.arguments.insert(options.arguments.end(), arguments.begin(), arguments.end());
-  options.output = options.errors = true;
-  auto process = ChildProcess::Start(options);
-  return process.ok() ? process->Rest() : "";
-}
 
 std::string RandomExample(std::mt19937* random) {
   Example example;
@@ -86,11 +75,7 @@ std::vector<Tensor> Parsed(const std::string& file, const std::string& compressi
 }
 
 TEST(Interchange, RecordsAndExamplesAreTheSameToBoth) {
-  const std::string found = RunPython(
-      {"-c", "import importlib.util as u; print('yes' if u.find_spec('tensorflow') else 'no')"});
-  if (found != "yes\n") {
-    GTEST_SKIP() << "Python has no tensorflow: set TROUPE_PEERS_PYTHON to one that has";
-  }
+  if (!PythonHasTensorFlow()) GTEST_SKIP() << kNoTensorFlow;
   const std::string folder = ::testing::TempDir() + "troupe_example_interchange_test";
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
@@ -98,7 +83,7 @@ TEST(Interchange, RecordsAndExamplesAreTheSameToBoth) {
   std::mt19937 random(1);
   for (const char* compression : {"NONE", "ZLIB", "GZIP"}) {
     const auto writer = *RecordWriter::Create(files, StrCat(folder, "/ours.", compression),
-                                              {*ParseRecordCompression(compression)});
+                                              {*ParseFileCompression(compression)});
     for (int i = 0; i < kExamples; ++i) {
       ASSERT_TRUE(writer->Write(RandomExample(&random)).ok());
     }

@@ -44,7 +44,7 @@ class ReaderTest : public ::testing::Test {
   }
   /// Records of which each is its number.
   void WriteRecords(const std::string& name, int count,
-                    RecordCompression compression = RecordCompression::kNone) {
+                    FileCompression compression = FileCompression::kNone) {
     const auto writer =
         *RecordWriter::Create(*FileSystems().Find(folder_), Path(name), {compression});
     for (int i = 0; i < count; ++i) ASSERT_TRUE(writer->Write(std::to_string(i)).ok());
@@ -112,9 +112,9 @@ class ReaderTest : public ::testing::Test {
 };
 
 TEST_F(ReaderTest, ReadsFileAfterFileAndCounts) {
-  WriteRecords("a", 2, RecordCompression::kGzip);
-  WriteRecords("empty", 0, RecordCompression::kGzip);
-  WriteRecords("b", 1, RecordCompression::kGzip);
+  WriteRecords("a", 2, FileCompression::kGzip);
+  WriteRecords("empty", 0, FileCompression::kGzip);
+  WriteRecords("b", 1, FileCompression::kGzip);
   Use(ops::TFRecordReaderV2(s, {.compression_type = "GZIP"}));
   for (const char* name : {"a", "empty", "b"}) Put(Path(name));
   Close();
