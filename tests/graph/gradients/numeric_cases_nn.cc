@@ -1,0 +1,76 @@
+#include "tests/graph/gradients/numeric_cases.h"
+
+namespace troupe::numeric {
+
+void AddNetworkCases(std::vector<Case>* cases) {
+  auto add = [&](Case c) { cases->push_back(std::move(c)); };
+  const std::vector<int64_t> s1 = {1, 1, 1, 1}, s2 = {1, 2, 2, 1}, k2 = {1, 2, 2, 1};
+  add({"BiasAdd", {X({2, 2, 3}), X({3})}});
+  add({"BiasAdd", {X({2, 3, 2, 1}), X({3})}, Text("data_format", "NCHW")});
+  add({"BiasAddV1", {X({2, 3}), X({3})}});
+  add({"BiasAddGrad", {X({2, 2, 3})}});
+  add({"BiasAddGrad", {X({2, 3, 2, 1})}, Text("data_format", "NCHW")});
+  for (const Attrs& attrs : {Conv(s1, "SAME"), Conv(s1, "VALID")}) {
+    add({"Conv2D", {X({1, 4, 4, 2}), X({2, 2, 2, 2})}, attrs});
+  }
+  add({"Conv2D", {X({1, 4, 4, 2}), X({3, 3, 2, 1})}, Conv(s2, "SAME")});
+  add({"Conv2DBackpropInput",
+       {I({1, 4, 4, 1}), X({3, 3, 1, 2}), X({1, 2, 2, 2})},
+       Conv(s2, "SAME")});
+  add({"Conv2DBackpropFilter",
+       {X({1, 4, 4, 1}), I({3, 3, 1, 2}), X({1, 2, 2, 2})},
+       Conv(s2, "SAME")});
+  add({"AvgPool", {X({1, 4, 4, 2})}, Pool(k2, s1, "SAME")});
+  add({"AvgPoolGrad", {I({1, 4, 4, 1}), X({1, 2, 2, 1})}, Pool(k2, s2, "VALID")});
+  add({"MaxPool", {Distinct({1, 4, 4, 2})}, Pool(k2, s1, "SAME")});
+  add({"MaxPoolV2",
+       {Distinct({1, 4, 4, 1}), I({1, 2, 2, 1}), I({1, 2, 2, 1})},
+       Text("padding", "VALID")});
+  // Their second and third inputs are tied to the first: only what is linear is checked.
+  Tensor image = Tensor::Uninitialized(ElementType::kDouble, Shape({1, 4, 4, 1}));
+  for (int i = 0; i < 16; ++i) image.mutable_data<double>()[i] = (i * 7) % 16;
+  Tensor largest = Tensor::Uninitialized(ElementType::kDouble, Shape({1, 2, 2, 1}));
+  for (int i = 0; i < 4; ++i) {
+    const int first = (i / 2) * 8 + (i % 2) * 2;
+    double most = 0;
+    for (int at : {first, first + 1, first + 4, first + 5}) {
+      most = std::max(most, image.unchecked_data<double>()[at]);
+    }
+    largest.mutable_data<double>()[i] = most;
+  }
+  add({"MaxPoolGrad", {C(image), C(largest), X({1, 2, 2, 1})}, Pool(k2, s2, "VALID")});
+  add({"MaxPoolGradGrad", {C(image), C(largest), X({1, 4, 4, 1})}, Pool(k2, s2, "VALID")});
+  add({"MaxPoolGradV2",
+       {C(image), C(largest), X({1, 2, 2, 1}), I({1, 2, 2, 1}), I({1, 2, 2, 1})},
+       Text("padding", "VALID")});
+  // The kernel's derivative for logits holds for labels that sum to 1.
+  const In labels =
+      C(Tensor::FromValues<double>({0.2, 0.5, 0.3, 0.9, 0.1, 0}, Shape({2, 3})).value());
+  const In logits = C(Tensor::FromValues<double>({0.2, -1, 2, 0.7, 0.1, 0}, Shape({2, 3})).value());
+  for (const Shape& shape : {Shape({2, 3}), Shape({1, 3})}) {
+    add({"SoftmaxCrossEntropyWithLogits", {X(shape), labels}, nullptr, {}, {0}});
+    add({"SoftmaxCrossEntropyWithLogits", {logits, X(shape)}, nullptr, {}, {0}});
+  }
+  add({"SparseSoftmaxCrossEntropyWithLogits", {X({2, 3}), I({2, 0})}});
+  Tensor mean = Tensor::Vector<float>({0.25f, -0.5f}), variance = Tensor::Vector<float>({0.5f, 2});
+  Tensor none = Tensor::Vector<float>({});
+  for (const char* op : {"FusedBatchNorm", "FusedBatchNormV3"}) {
+    for (const char* format : {"NHWC", "NCHW"}) {
+      const Shape shape = format[1] == 'C' ? Shape({2, 2, 2, 1}) : Shape({2, 2, 1, 2});
+      add({op,
+           {X(shape), X({2}, 0.5, 2), X({2}), C(none), C(none)},
+           Training(true, format),
+           {},
+           {0},
+           kFloat});
+      add({op,
+           {X(shape), X({2}, 0.5, 2), X({2}), C(mean), C(variance)},
+           Training(false, format),
+           {},
+           {0},
+           kFloat});
+    }
+  }
+}
+
+}  // namespace troupe::numeric
