@@ -166,9 +166,11 @@ class NetworkLink final : public MasterLink {
                           [&] { return up_->is || up_->final; });
     const absl::Status& refusal = up_->refusal;
     if (up_->is) return absl::OkStatus();
-    if (up_->final) return refusal;
+    // Others name the address and what the peer is, or is not.
+    if (up_->final && !absl::IsUnavailable(refusal)) return refusal;
     return absl::UnavailableError(
-        StrCat("no answer from ", options.target, " within ", absl::FormatDuration(patience), "; ",
+        StrCat("no answer from ", options.target,
+               up_->final ? "" : StrCat(" within ", absl::FormatDuration(patience)), "; ",
                refusal.ok() ? "does a task of the same version serve there?" : refusal.message()));
   }
 
