@@ -10,8 +10,9 @@ namespace troupe {
 
 namespace {
 
-/// All axes of x.
-Output AllAxes(const Scope& scope, const Output& x) {
+/// The axes that are asked for, or all of x's.
+Output Axes(const Scope& scope, const Output& x, const ReduceOptions& options) {
+  if (options.axes) return Const(scope, Tensor::Vector<int32_t>(*options.axes));
   if (!x.valid() || x.shape().unknown_rank()) {
     return ops::Range(scope, 0, ops::Rank(scope, x), 1);
   }
@@ -35,12 +36,40 @@ Output Dropout(const Scope& scope, const Output& x, const Input& keep_probabilit
   return ops::Mul(own, ops::RealDiv(own, x, keep), mask);
 }
 
-Output ReduceMean(const Scope& scope, const Output& x) {
-  return ops::Mean(scope, x, AllAxes(scope, x));
+Output ReduceMean(const Scope& scope, const Output& x, const ReduceOptions& options) {
+  return ops::Mean(scope, x, Axes(scope, x, options), {.keep_dims = options.keep_dims});
+}
+Output ReduceSum(const Scope& scope, const Output& x, const ReduceOptions& options) {
+  return ops::Sum(scope, x, Axes(scope, x, options), {.keep_dims = options.keep_dims});
+}
+Output ReduceProd(const Scope& scope, const Output& x, const ReduceOptions& options) {
+  return ops::Prod(scope, x, Axes(scope, x, options), {.keep_dims = options.keep_dims});
+}
+Output ReduceMax(const Scope& scope, const Output& x, const ReduceOptions& options) {
+  return ops::Max(scope, x, Axes(scope, x, options), {.keep_dims = options.keep_dims});
+}
+Output ReduceMin(const Scope& scope, const Output& x, const ReduceOptions& options) {
+  return ops::Min(scope, x, Axes(scope, x, options), {.keep_dims = options.keep_dims});
+}
+Output ReduceAny(const Scope& scope, const Output& x, const ReduceOptions& options) {
+  return ops::Any(scope, x, Axes(scope, x, options), {.keep_dims = options.keep_dims});
+}
+Output ReduceAll(const Scope& scope, const Output& x, const ReduceOptions& options) {
+  return ops::All(scope, x, Axes(scope, x, options), {.keep_dims = options.keep_dims});
 }
 
-Output ReduceSum(const Scope& scope, const Output& x) {
-  return ops::Sum(scope, x, AllAxes(scope, x));
+Output ReduceLogSumExp(const Scope& scope, const Output& x, const ReduceOptions& options) {
+  const Scope own = scope.NewSubScope("reduce_logsumexp");
+  const Output most = ReduceMax(own, x, {options.axes, /*keep_dims=*/true});
+  if (!own.ok()) return Output();
+  // Infinite ones have no difference to anything.
+  const Output finite = ops::StopGradient(
+      own, ops::SelectV2(own, ops::IsFinite(own, most), most, ops::ZerosLike(own, most)));
+  const Output sum =
+      ReduceSum(own, ops::Exp(own, ops::Sub(own, x, finite)), {options.axes, /*keep_dims=*/true});
+  const Output kept = ops::Add(own, ops::Log(own, sum), finite);
+  // Every axis that goes has size 1.
+  return options.keep_dims || !own.ok() ? kept : ReduceSum(own, kept, options);
 }
 
 Output Accuracy(const Scope& scope, const Output& logits, const Output& labels) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "api/scope.h"
 #include "devices/export.h"
@@ -17,10 +18,22 @@ namespace troupe {
 Output Dropout(const Scope& scope, const Output& x, const Input& keep_probability,
                std::optional<int64_t> seed = std::nullopt);
 
-/// Mean over all elements of a tensor: a scalar.
-Output ReduceMean(const Scope& scope, const Output& x);
-/// Sum over all elements: a scalar.
-Output ReduceSum(const Scope& scope, const Output& x);
+/// Over which axes; negative ones count from the last. Default: over all.
+struct ReduceOptions {
+  std::optional<std::vector<int32_t>> axes = std::nullopt;
+  bool keep_dims = false;  ///< They stay, with size 1.
+};
+/// The mean, sum, product, largest and smallest of x's elements along axes.
+Output ReduceMean(const Scope& scope, const Output& x, const ReduceOptions& options = {});
+Output ReduceSum(const Scope& scope, const Output& x, const ReduceOptions& options = {});
+Output ReduceProd(const Scope& scope, const Output& x, const ReduceOptions& options = {});
+Output ReduceMax(const Scope& scope, const Output& x, const ReduceOptions& options = {});
+Output ReduceMin(const Scope& scope, const Output& x, const ReduceOptions& options = {});
+/// log(sum(exp(x))), of floating x, without overflow.
+Output ReduceLogSumExp(const Scope& scope, const Output& x, const ReduceOptions& options = {});
+/// Whether any, or all, of bools hold.
+Output ReduceAny(const Scope& scope, const Output& x, const ReduceOptions& options = {});
+Output ReduceAll(const Scope& scope, const Output& x, const ReduceOptions& options = {});
 
 /// The part of rows of `logits` [n, classes] whose largest element is the one that `labels` [n]
 /// (int32 or int64) names: a scalar float.

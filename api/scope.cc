@@ -3,16 +3,28 @@
 #include <unordered_map>
 
 #include "api/internal/flow_context.h"
+#include "api/internal/literal.h"
+#include "api/variable_scope.h"
 #include "devices/device_name.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
+
+namespace {
+
+const std::shared_ptr<const VariableSettings>& NoVariableSettings() {
+  static const auto* none = new std::shared_ptr<const VariableSettings>(new VariableSettings);
+  return *none;
+}
+
+}  // namespace
 
 struct Scope::Shared {
   std::shared_ptr<Graph> graph;
   absl::Status status;
   /// Where nodes inside branches and loops belong.
   std::unordered_map<const Node*, std::shared_ptr<FlowContext>> contexts;
+  VariableStore variables;
 };
 
 struct Scope::Local {
@@ -24,6 +36,7 @@ struct Scope::Local {
   std::vector<std::string> colocation;
   std::string container;
   std::shared_ptr<FlowContext> context;
+  std::shared_ptr<const VariableSettings> variables = NoVariableSettings();
 };
 
 namespace {
@@ -52,15 +65,34 @@ std::string DeviceOfResource(absl::Span<const Output> inputs) {
 
 }  // namespace
 
-Output Input::ToOutput(const Scope& scope) const {
+Output Input::ToOutput(const Scope& scope, ElementType type) const {
+  if (!value_.valid()) return output_;
   // The scope's op name is the op's, not its constant's.
-  return value_.valid() ? Const(scope.WithOpName("Const"), value_) : output_;
+  const Scope named = scope.WithOpName("Const");
+  if (!is_literal_ || type == value_.type()) return Const(named, value_);
+  absl::StatusOr<Tensor> converted = ConvertLiteral(value_, type);
+  if (converted.ok()) return Const(named, *std::move(converted));
+  scope.UpdateStatus(converted.status());
+  return Output();
 }
 
-std::vector<Output> InputList::ToOutputs(const Scope& scope) const {
+ElementType TypeOfOthers(std::initializer_list<const Input*> inputs) {
+  for (const Input* input : inputs) {
+    if (input->is_literal()) continue;
+    if (input->is_value()) return input->value().type();
+    if (input->output().valid()) return input->output().type();
+  }
+  return ElementType::kInvalid;
+}
+
+std::vector<Output> InputList::ToOutputs(const Scope& scope, bool same_type) const {
+  ElementType type = ElementType::kInvalid;
+  for (const Input& input : inputs_) {
+    if (same_type && type == ElementType::kInvalid) type = TypeOfOthers({&input});
+  }
   std::vector<Output> outputs;
   outputs.reserve(inputs_.size());
-  for (const Input& input : inputs_) outputs.push_back(input.ToOutput(scope));
+  for (const Input& input : inputs_) outputs.push_back(input.ToOutput(scope, type));
   return outputs;
 }
 
@@ -108,6 +140,16 @@ std::string Scope::prefix() const { return local_->prefix; }
 const std::string& Scope::container() const { return local_->container; }
 const std::string& Scope::op_name() const { return local_->op_name; }
 const std::shared_ptr<FlowContext>& Scope::flow_context() const { return local_->context; }
+
+const std::shared_ptr<const VariableSettings>& Scope::variables() const {
+  return local_->variables;
+}
+
+VariableStore& Scope::variable_store() const { return shared_->variables; }
+
+Scope Scope::WithVariables(std::shared_ptr<const VariableSettings> variables) const {
+  return Derive([&](Local& local) { local.variables = std::move(variables); });
+}
 
 std::shared_ptr<FlowContext> Scope::FlowContextOf(const Node* node) const {
   auto found = shared_->contexts.find(node);

@@ -22,6 +22,8 @@ namespace troupe {
 
 class Scope;
 struct TROUPE_LOCAL FlowContext;
+struct VariableSettings;
+struct VariableStore;
 
 /// What an op function takes: a tensor of the graph, or a value from which a constant is made in
 /// the scope of the op. Implicit: `Mul(s, x, 2.0f)`, `Add(s, x, {1.0f, 2.0f})`. A value.
@@ -30,25 +32,35 @@ class Input {
   Input(Output output) : output_(output) {}          // NOLINT: conversions are the point
   Input(Node* node) : output_(node) {}               // NOLINT
   Input(Tensor value) : value_(std::move(value)) {}  // NOLINT
+  /// A literal: op functions give it the type of the op's other inputs.
   template <typename T>
-  requires(std::is_arithmetic_v<T>) Input(T value) : value_(Tensor::Scalar<T>(value)) {}  // NOLINT
-  Input(const char* value) : value_(Tensor::Scalar(value)) {}                             // NOLINT
-  Input(const std::string& value) : value_(Tensor::Scalar<std::string>(value)) {}         // NOLINT
-  /// A vector.
+  requires(std::is_arithmetic_v<T>) Input(T value)  // NOLINT
+      : value_(Tensor::Scalar<T>(value)), is_literal_(true) {}
+  Input(const char* value) : value_(Tensor::Scalar(value)) {}                      // NOLINT
+  Input(const std::string& value) : value_(Tensor::Scalar<std::string>(value)) {}  // NOLINT
+  /// A vector; a literal.
   template <typename T>
-  requires(std::is_arithmetic_v<T>) Input(std::initializer_list<T> values)
-      : value_(Tensor::Vector<T>(values)) {}  // NOLINT
+  requires(std::is_arithmetic_v<T>) Input(std::initializer_list<T> values)  // NOLINT
+      : value_(Tensor::Vector<T>(values)), is_literal_(true) {}
 
-  /// The tensor, after a constant has been made for a value.
-  Output ToOutput(const Scope& scope) const;
+  /// The tensor, after a constant has been made for a value. A literal becomes one of `type`, if
+  /// that is a type of numbers; InvalidArgument, in the scope, if it is 0.5, or 300, and the type
+  /// has no such number.
+  Output ToOutput(const Scope& scope, ElementType type = ElementType::kInvalid) const;
   bool is_value() const { return value_.valid(); }
+  /// A number, or numbers in braces, as it was written: not a tensor of the graph, nor a `Tensor`.
+  bool is_literal() const { return is_literal_; }
   const Tensor& value() const { return value_; }
   Output output() const { return output_; }
 
  private:
   Output output_;
   Tensor value_;
+  bool is_literal_ = false;
 };
+
+/// The type of the first input that is no literal and whose type is known; kInvalid: none is.
+ElementType TypeOfOthers(std::initializer_list<const Input*> inputs);
 
 /// A list of what op functions take: `{x, 0, y}`, or tensors of the graph in a vector, an array or
 /// a span. A value.
@@ -67,8 +79,9 @@ class InputList {
   size_t size() const { return inputs_.size(); }
   bool empty() const { return inputs_.empty(); }
   const Input& operator[](size_t i) const { return inputs_[i]; }
-  /// The tensors, after constants have been made for values.
-  std::vector<Output> ToOutputs(const Scope& scope) const;
+  /// The tensors, after constants have been made for values. `same_type`: literals get the type of
+  /// the others.
+  std::vector<Output> ToOutputs(const Scope& scope, bool same_type = false) const;
 
  private:
   std::vector<Input> inputs_;
@@ -202,6 +215,11 @@ class Scope {
   const std::shared_ptr<FlowContext>& flow_context() const;
   /// Without control inputs, colocation and op name, in a branch or loop.
   Scope WithFlowContext(std::shared_ptr<FlowContext> context) const;
+  /// Where and how `GetVariable` makes variables; never nullptr. For `VariableScope`.
+  const std::shared_ptr<const VariableSettings>& variables() const;
+  Scope WithVariables(std::shared_ptr<const VariableSettings> variables) const;
+  /// Of all scopes that share this one's root.
+  VariableStore& variable_store() const;
   /// With a prefix ("a/b/") as it stands, of names that are there already.
   Scope WithPrefix(std::string prefix) const;
   /// The branch or loop that `node` was added in, by a scope that shares this one's root.

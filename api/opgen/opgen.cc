@@ -189,15 +189,29 @@ class OpWriter {
     out << Signature(/*with_default=*/true) << ";\n\n";
   }
 
+  /// What type a literal for `arg` gets, as an argument: "", if it keeps its own.
+  std::string LiteralType(const OpDef::ArgDef& arg) const {
+    if (arg.type_attr().empty()) return StrCat(", ", TypeValue(arg.type()));
+    std::string others;
+    for (const auto& other : op_.input_arg()) {
+      if (IsList(other) || other.type_attr() != arg.type_attr() || other.name() == arg.name()) {
+        continue;
+      }
+      others += StrCat(others.empty() ? "&" : ", &", Identifier(other.name()));
+    }
+    return others.empty() ? "" : StrCat(", TypeOfOthers({", others, "})");
+  }
+
   void WriteSource(std::ostream& out) const {
     out << Signature(/*with_default=*/false) << " {\n";
     for (const auto& arg : op_.input_arg()) {
       const std::string name = Identifier(arg.name());
       if (IsList(arg)) {
-        out << "  const std::vector<Output> " << name << "_tensor = " << name
-            << ".ToOutputs(scope);\n";
+        out << "  const std::vector<Output> " << name << "_tensor = " << name << ".ToOutputs(scope"
+            << (arg.number_attr().empty() ? "" : ", /*same_type=*/true") << ");\n";
       } else {
-        out << "  const Output " << name << "_tensor = " << name << ".ToOutput(scope);\n";
+        out << "  const Output " << name << "_tensor = " << name << ".ToOutput(scope"
+            << LiteralType(arg) << ");\n";
       }
     }
     out << "  Node* const added = scope.AddNode(\"" << op_.name()

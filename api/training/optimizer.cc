@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "api/ops.h"
+#include "api/variable_scope.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -75,7 +76,14 @@ Node* Optimizer::ApplyGradients(const Scope& scope,
     // All of the step sees the value from before: a gradient may be there before every read is.
     if (!gradient.sparse()) one = one.WithControlDependencies({variable.value()});
     const Gradient rows = TakesRepeatedRows() ? gradient : SumRepeatedRows(one, gradient);
-    if (one.ok()) updates.push_back(Apply(Update(*this, one, variable, rows)));
+    if (!one.ok()) break;
+    Node* update = Apply(Update(*this, one, variable, rows));
+    if (const Constraint constraint = scope.variable_store().ConstraintOf(variable);
+        constraint != nullptr && update != nullptr) {
+      const Scope after = one.WithControlDependencies(absl::MakeConstSpan(&update, 1));
+      update = variable.Assign(after, constraint(after, variable.Read(after)));
+    }
+    updates.push_back(update);
   }
   if (!own.ok()) return nullptr;
   updates = Finish(own, updates);
