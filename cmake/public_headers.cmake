@@ -7,7 +7,7 @@ set(TROUPE_PUBLIC_MESSAGES
     graph/protos/tensor.pb.h)
 
 file(GLOB TROUPE_PUBLIC_HEADERS RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
-     ${PROJECT_SOURCE_DIR}/api/*.h ${PROJECT_SOURCE_DIR}/api/training/*.h)
+     ${PROJECT_SOURCE_DIR}/api/*.h ${PROJECT_SOURCE_DIR}/api/layers/*.h ${PROJECT_SOURCE_DIR}/api/training/*.h)
 list(APPEND TROUPE_PUBLIC_HEADERS
     devices/allocator.h devices/buffer.h devices/device.h devices/device_figures.h devices/device_name.h
     devices/device_registry.h

@@ -1,0 +1,228 @@
+#include "api/layers/rnn.h"
+
+#include <utility>
+
+#include "api/control_flow.h"
+#include "api/expr.h"
+#include "api/ops.h"
+#include "devices/status_macros.h"
+
+namespace troupe {
+
+namespace {
+
+/// [x, h] times a kernel, plus a bias: [batch, units].
+Output Linear(const Scope& scope, const Output& input, const Output& h, int64_t h_size,
+              int64_t units, double bias, const char* prefix = "") {
+  if (!scope.ok()) return Output();
+  const PartialShape& shape = input.shape();
+  if (shape.unknown_rank() || shape.rank() != 2 || shape.dim(1) < 1) {
+    scope.UpdateStatus(InvalidArgument("a recurrent cell's input has the shape ", shape.ToString(),
+                                       ", not [batch, depth] with a known depth"));
+    return Output();
+  }
+  const absl::StatusOr<Shape> kernel_shape = Shape::Create({shape.dim(1) + h_size, units});
+  scope.UpdateStatus(kernel_shape.status());
+  if (!scope.ok()) return Output();
+  const ModelVariable kernel = GetVariable(scope, StrCat(prefix, "kernel"), *kernel_shape,
+                                           {.type = input.type()});
+  const ModelVariable biases =
+      GetVariable(scope, StrCat(prefix, "bias"), {units},
+                  {.initializer = ConstantInitializer(bias), .type = input.type()});
+  if (!scope.ok()) return Output();
+  const Output both = ops::ConcatV2(scope, {input, h}, 1);
+  return ops::BiasAdd(scope, ops::MatMul(scope, both, kernel.value()), biases.value());
+}
+
+/// The variable scope of a cell's call, and whether `state` has what the cell needs.
+Scope Begin(const Scope& scope, const RnnCell& cell, const std::vector<Output>& state) {
+  const size_t wanted = cell.state_sizes().size();
+  if (state.size() != wanted) {
+    scope.UpdateStatus(
+        InvalidArgument(cell.name(), " has ", wanted, " states, and is given ", state.size()));
+  }
+  return VariableScope(scope, cell.name());
+}
+
+}  // namespace
+
+std::vector<Output> RnnCell::ZeroState(const Scope& scope, const Input& batch,
+                                       ElementType type) const {
+  std::vector<Output> zeros;
+  for (const int64_t size : state_sizes()) {
+    const Output dims = ops::Pack(scope, {batch, static_cast<int32_t>(size)});
+    zeros.push_back(ops::Fill(scope, dims, ops::Cast(scope, Const(scope, 0.0f), type)));
+  }
+  return zeros;
+}
+
+RnnStep BasicRnnCell::Call(const Scope& scope, const Output& input,
+                           const std::vector<Output>& state) const {
+  const Scope own = Begin(scope, *this, state);
+  if (!own.ok()) return {};
+  const Output h = activation_(own, Linear(own, input, state[0], units_, units_, 0.0));
+  return {h, {h}};
+}
+
+RnnStep LstmCell::Call(const Scope& scope, const Output& input,
+                       const std::vector<Output>& state) const {
+  const Scope own = Begin(scope, *this, state);
+  if (!own.ok()) return {};
+  const Output all = Linear(own, input, state[1], output_size(), 4 * units_, 0.0);
+  const OutputList gates = ops::Split(own, 1, all, 4);  // Input, news, forget, output.
+  if (!own.ok()) return {};
+  const Expr c(own, state[0]);
+  const auto peephole = [&](const char* name, const Output& of) -> Expr {
+    const ModelVariable w = GetVariable(own, name, {units_}, {.type = input.type()});
+    return Expr(own, of) * w.value();
+  };
+  Expr in(own, gates[0]), forget = Expr(own, gates[2]) + options_.forget_bias, out(own, gates[3]);
+  if (options_.use_peepholes) {
+    forget = forget + peephole("w_f_diag", c);
+    in = in + peephole("w_i_diag", c);
+  }
+  const Expr news(own, options_.activation(own, gates[1]));
+  Expr new_c = Expr(own, ops::Sigmoid(own, forget.output())) * c +
+               Expr(own, ops::Sigmoid(own, in.output())) * news;
+  if (options_.cell_clip > 0 && own.ok()) {
+    const Output limit = ops::Cast(own, Const(own, options_.cell_clip), input.type());
+    new_c = Expr(own, ops::ClipByValue(own, new_c.output(), ops::Neg(own, limit), limit));
+  }
+  if (options_.use_peepholes) out = out + peephole("w_o_diag", new_c);
+  Output h = Expr(own, ops::Sigmoid(own, out.output())) *
+             options_.activation(own, new_c.output());
+  if (options_.projection > 0) {
+    const ModelVariable projection = GetVariable(
+        own, "projection/kernel", {units_, options_.projection}, {.type = input.type()});
+    h = ops::MatMul(own, h, projection.value());
+  }
+  if (!own.ok()) return {};
+  return {h, {new_c.output(), h}};
+}
+
+RnnStep GruCell::Call(const Scope& scope, const Output& input,
+                      const std::vector<Output>& state) const {
+  const Scope own = Begin(scope, *this, state);
+  if (!own.ok()) return {};
+  const Expr h(own, state[0]);
+  const Output gates = ops::Sigmoid(
+      own, Linear(own, input, state[0], units_, 2 * units_, 1.0, "gates/"));
+  const OutputList parts = ops::Split(own, 1, gates, 2);  // Reset, update.
+  if (!own.ok()) return {};
+  const Expr update(own, parts[1]);
+  const Output news = activation_(
+      own, Linear(own, input, h * parts[0], units_, units_, 0.0, "candidate/"));
+  const Output result = update * h + (1 - update) * news;
+  return {result, {result}};
+}
+
+std::vector<int64_t> StackedCell::state_sizes() const {
+  std::vector<int64_t> sizes;
+  for (const RnnCellPtr& cell : cells_) {
+    for (const int64_t size : cell->state_sizes()) sizes.push_back(size);
+  }
+  return sizes;
+}
+
+RnnStep StackedCell::Call(const Scope& scope, const Output& input,
+                          const std::vector<Output>& state) const {
+  const Scope own = Begin(scope, *this, state);
+  RnnStep result{input, {}};
+  auto next = state.begin();
+  for (size_t i = 0; i < cells_.size() && own.ok(); ++i) {
+    const auto end = next + static_cast<std::ptrdiff_t>(cells_[i]->state_sizes().size());
+    const RnnStep step =
+        cells_[i]->Call(VariableScope(own, StrCat("cell_", i)), result.output, {next, end});
+    result.output = step.output;
+    result.state.insert(result.state.end(), step.state.begin(), step.state.end());
+    next = end;
+  }
+  return result;
+}
+
+RnnStep DropoutCell::Call(const Scope& scope, const Output& input,
+                          const std::vector<Output>& state) const {
+  RnnStep step =
+      cell_->Call(scope, layers::DropoutLayer(scope, input, input_rate_, training_), state);
+  step.output = layers::DropoutLayer(scope, step.output, output_rate_, training_);
+  return step;
+}
+
+RnnStep ResidualCell::Call(const Scope& scope, const Output& input,
+                           const std::vector<Output>& state) const {
+  RnnStep step = cell_->Call(scope, input, state);
+  if (scope.ok()) step.output = ops::Add(scope, step.output, input);
+  return step;
+}
+
+RnnResult DynamicRnn(const Scope& scope, const RnnCell& cell, const Output& inputs,
+                     const RnnOptions& options) {
+  const Scope own = VariableScope(scope, options.name, {.reuse = Reuse::kAuto});
+  if (!own.ok() || !inputs.valid()) return {};
+  const PartialShape shape = inputs.shape();
+  if (shape.unknown_rank() || shape.rank() != 3 || shape.dim(2) < 1) {
+    own.UpdateStatus(InvalidArgument("DynamicRnn: the inputs' shape ", shape.ToString(),
+                                     " must have 3 axes, the last of a known size"));
+    return {};
+  }
+  const Output turned = options.time_major ? inputs : ops::Transpose(own, inputs, {1, 0, 2});
+  const Expr sizes(own, ops::Shape(own, turned));
+  const Output time = sizes.Slice({0}), batch = sizes.Slice({1});
+  const int64_t known_batch = shape.dim(options.time_major ? 1 : 0);
+  std::vector<Output> state = options.initial_state;
+  if (state.empty()) state = cell.ZeroState(own, batch, inputs.type());
+  if (!own.ok()) return {};
+  const std::vector<int64_t> state_sizes = cell.state_sizes();
+  if (state.size() != state_sizes.size()) {
+    own.UpdateStatus(InvalidArgument("DynamicRnn: ", cell.name(), " has ", state_sizes.size(),
+                                     " states, and is given ", state.size()));
+    return {};
+  }
+  Output lengths;
+  if (options.sequence_length) {
+    // A column, to choose rows by.
+    lengths = ops::ExpandDims(
+        own, ops::Cast(own, *options.sequence_length, ElementType::kInt32), 1);
+  }
+  const TensorArray in = TensorArray(own, time, inputs.type()).Unstack(own, turned);
+  const TensorArray out(own, time, inputs.type());
+  std::vector<Input> variables = {0, out.flow()};
+  WhileOptions loop;
+  loop.parallel_iterations = options.parallel_iterations;
+  loop.shape_invariants = {PartialShape({}), PartialShape()};
+  for (size_t i = 0; i < state.size(); ++i) {
+    variables.push_back(state[i]);
+    loop.shape_invariants.push_back(PartialShape({known_batch, state_sizes[i]}));
+  }
+  const OutputList end = WhileLoop(
+      own, variables,
+      [&](const Scope& s, absl::Span<const Output> v) { return ops::Less(s, v[0], time); },
+      [&](const Scope& s, absl::Span<const Output> v) {
+        const std::vector<Output> old(v.begin() + 2, v.end());
+        const Output x = ops::EnsureShape(s, in.Read(s, v[0]),
+                                          PartialShape({known_batch, shape.dim(2)}));
+        RnnStep step = cell.Call(s, x, old);
+        if (!s.ok()) return std::vector<Output>();
+        if (lengths.valid()) {
+          const Output goes_on = ops::Less(s, v[0], lengths);
+          step.output =
+              ops::SelectV2(s, goes_on, step.output, ops::ZerosLike(s, step.output));
+          for (size_t i = 0; i < old.size(); ++i) {
+            step.state[i] = ops::SelectV2(s, goes_on, step.state[i], old[i]);
+          }
+        }
+        std::vector<Output> next = {ops::Add(s, v[0], 1),
+                                    out.WithFlow(v[1]).Write(s, v[0], step.output).flow()};
+        next.insert(next.end(), step.state.begin(), step.state.end());
+        return next;
+      },
+      loop);
+  if (!own.ok()) return {};
+  const Output stacked = ops::EnsureShape(
+      own, out.WithFlow(end[1]).Stack(own),
+      PartialShape({shape.dim(options.time_major ? 0 : 1), known_batch, cell.output_size()}));
+  return {options.time_major ? stacked : ops::Transpose(own, stacked, {1, 0, 2}),
+          {end.begin() + 2, end.end()}};
+}
+
+}  // namespace troupe

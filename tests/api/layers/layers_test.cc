@@ -1,0 +1,325 @@
+// Against TensorFlow 2.21 (tf.nn, tf.keras): for the same inputs and weights, the sum of the
+// result, its sum weighted by a wave, its first and its last element.
+#include "api/layers/layers.h"
+
+#include <cmath>
+
+#include <gmock/gmock.h>
+
+#include "api/layers/losses.h"
+#include "api/training/optimizers.h"
+#include "tests/api/layers/run_graph.h"
+
+namespace troupe {
+namespace {
+
+using layers::ConvOptions;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::vector<float> Wave(int64_t n, double frequency) {
+  std::vector<float> values;
+  for (int64_t i = 0; i < n; ++i) {
+    values.push_back(static_cast<float>(std::sin(static_cast<double>(i) * frequency + 0.5)));
+  }
+  return values;
+}
+Tensor WaveOf(const Shape& shape, double frequency) {
+  return Floats(Wave(shape.num_elements(), frequency), shape);
+}
+
+/// cos(0.7 i) / 2, plus `offset`.
+Initializer Cosine(float offset = 0) {
+  return [offset](const Scope& scope, const Shape& shape, ElementType) {
+    std::vector<float> values;
+    for (int64_t i = 0; i < shape.num_elements(); ++i) {
+      values.push_back(static_cast<float>(std::cos(static_cast<double>(i) * 0.7)) * 0.5f + offset);
+    }
+    return Const(scope, Floats(values, shape));
+  };
+}
+
+layers::WeightOptions WithBias() {
+  return {.kernel_initializer = Cosine(), .bias_initializer = ConstantInitializer(0.1)};
+}
+template <size_t N>
+ConvOptions<N> Conv(std::array<int64_t, N> strides, const std::string& padding, bool bias) {
+  ConvOptions<N> options;
+  options.use_bias = bias;
+  options.kernel_initializer = Cosine();
+  options.bias_initializer = ConstantInitializer(0.1);
+  options.strides = strides;
+  options.padding = padding;
+  return options;
+}
+
+class LayersTest : public RunGraph {
+ protected:
+  const Shape shape_ = {2, 5, 6, 3};
+  const Output x_ = Const(s_, WaveOf(shape_, .37));
+  /// The same, of which nothing but the number of channels is known.
+  const Output fed_ = Fed({-1, -1, -1, 3});
+  Output Line() {
+    return ops::Reshape(s_, ops::Slice(s_, x_, {0, 0, 0, 0}, {2, 1, 6, 3}), {2, 6, 3});
+  }
+
+  void Expect(const Output& y, const Shape& shape, std::array<double, 4> expected) {
+    const Tensor value = Value(y, {{fed_, WaveOf(shape_, .37)}});
+    ASSERT_EQ(value.shape(), shape) << y.name();
+    const std::vector<float> wave = Wave(shape.num_elements(), .3);
+    const auto got = value.unchecked_values<float>();
+    double sum = 0, weighted = 0;
+    for (size_t i = 0; i < wave.size(); ++i) {
+      sum += got[i];
+      weighted += static_cast<double>(got[i]) * wave[i];
+    }
+    EXPECT_NEAR(sum, expected[0], 3e-4) << y.name();
+    EXPECT_NEAR(weighted, expected[1], 3e-4) << y.name();
+    EXPECT_NEAR(got.front(), expected[2], 2e-5) << y.name();
+    EXPECT_NEAR(got.back(), expected[3], 2e-5) << y.name();
+  }
+};
+
+TEST_F(LayersTest, EqualTensorFlows) {
+  layers::WeightOptions dense = WithBias();
+  dense.activation = layers::Relu;
+  ConvOptions<2> dilated = Conv<2>({1, 1}, "VALID", false);
+  dilated.dilations = {2, 1};
+  struct Row {
+    Output y;
+    Shape shape;
+    std::array<double, 4> expected;
+  };
+  std::vector<Row> rows;
+  for (const Output& x : {x_, fed_}) {
+    rows.push_back({layers::Dense(s_, x, 4, dense), {2, 5, 6, 4},
+                    {34.677632, -1.135971, 0.346388, 0.016382}});
+    rows.push_back({layers::Conv2D(s_, x, 4, {3, 2}, Conv<2>({2, 1}, "SAME", true)), {2, 3, 6, 4},
+                    {14.484059, -2.588878, 0.002948, -0.122786}});
+    rows.push_back({layers::Conv2D(s_, x, 4, {2, 2}, dilated), {2, 3, 5, 4},
+                    {-0.451525, 0.449357, 0.031315, 0.086855}});
+    rows.push_back({layers::Conv2DTranspose(s_, x, 4, {3, 3}, Conv<2>({2, 3}, "SAME", false)),
+                    {2, 10, 18, 4}, {0.189344, 0.334478, 0.612384, -0.343261}});
+    rows.push_back({layers::Conv2DTranspose(s_, x, 4, {3, 2}, Conv<2>({2, 2}, "VALID", false)),
+                    {2, 11, 12, 4}, {0.126487, 0.508989, 0.612384, -0.343261}});
+    rows.push_back({layers::Gelu(s_, x), {2, 5, 6, 3}, {33.938521, 1.234644, 0.328014, -0.169013}});
+  }
+  rows.push_back({layers::Conv1D(s_, Line(), 2, 3, Conv<1>({2}, "SAME", false)), {2, 3, 2},
+                  {1.168827, 0.704867, 0.076097, 0.144201}});
+  rows.push_back({layers::MaxPooling1D(s_, Line(), 2, 2), {2, 3, 3},
+                  {6.772267, 0.129536, 0.999232, 0.95827}});
+  rows.push_back({layers::AveragePooling1D(s_, Line(), 3, 2, "SAME"), {2, 3, 3},
+                  {-0.034495, -2.183093, 0.62929, 0.820212}});
+  Start();
+  for (const Row& row : rows) Expect(row.y, row.shape, row.expected);
+}
+
+TEST_F(LayersTest, Normalizations) {
+  const auto wave = [](const Scope& scope, const Shape& shape, ElementType) {
+    return Const(scope, WaveOf(shape, 1.0));
+  };
+  // Whatever gives weights gives these.
+  const Scope given =
+      VariableScope(s_, "given",
+                    {.getter = [&](const Scope& scope, VariableRequest request, const auto& next) {
+                      if (request.name == "gamma") request.options.initializer = Cosine();
+                      if (request.name == "beta") request.options.initializer = wave;
+                      return next(scope, request);
+                    }});
+  const Output layer = layers::LayerNormalization(given, fed_);
+  const Output groups = layers::GroupNormalization(
+      given, Const(s_, WaveOf({2, 4, 5, 6}, .37)), 3);
+  Start();
+  Expect(layer, shape_, {125.443488, 3.159077, -0.164222, 0.497799});
+  Expect(groups, {2, 4, 5, 6}, {1.618018, 0.704673, 0.823539, -1.235982});
+}
+
+TEST_F(LayersTest, BatchNormalizationEqualsTensorFlows) {
+  const Scope given =
+      VariableScope(s_, "given",
+                    {.getter = [&](const Scope& scope, VariableRequest request, const auto& next) {
+                      if (request.name == "gamma") request.options.initializer = Cosine(1);
+                      if (request.name == "beta") {
+                        request.options.initializer = [](const Scope& at, const Shape& shape,
+                                                         ElementType) {
+                          return Const(at, WaveOf(shape, 1.0));
+                        };
+                      }
+                      return next(scope, request);
+                    }});
+  const Output trained = layers::BatchNormalization(given, fed_, true, {.momentum = .9});
+  const std::vector<Node*> updates = UpdateOps(*s_.graph());
+  ASSERT_EQ(updates.size(), 2u);
+  const Scope again = VariableScope(VariableScope(s_, "given", {.reuse = Reuse::kYes}),
+                                    "batch_normalization");
+  const Output tested = layers::BatchNormalization(
+      VariableScope(s_, "given", {.reuse = Reuse::kYes}), fed_, false,
+      {.name = "batch_normalization"});
+  const Output means = GetVariable(again, "moving_mean", {3}).value();
+  const Output variances = GetVariable(again, "moving_variance", {3}).value();
+  Start();
+  Expect(trained, shape_, {124.523557, 3.118491, 1.439143, -0.476575});
+  ASSERT_TRUE(session_->Run({{fed_, WaveOf(shape_, .37)}}, {trained}, updates).ok());
+  const std::vector<float> m = Numbers(means), v = Numbers(variances);
+  const float expected_means[] = {.00290915f, .00243437f, .00163010f};
+  const float biased[] = {.4944102f, .4977211f, .5019874f};
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_NEAR(m[i], expected_means[i], 1e-6);
+    EXPECT_NEAR(v[i], .9f + .1f * biased[i] * 60 / 59, 1e-6);  // By n - 1, as in TensorFlow 1.x.
+  }
+  const std::vector<float> y = Numbers(tested, {{fed_, WaveOf(shape_, .37)}});
+  EXPECT_NEAR(y.front(), 1.212599, 1e-3);  // There with the variance by n.
+  EXPECT_NEAR(y.back(), -.166961, 1e-3);
+}
+
+TEST_F(LayersTest, BatchNormalizationTrainsAndTests) {
+  // With gamma 1 and beta 0: zero mean, unit variance; later by what it has seen.
+  const Output training = Fed({}, ElementType::kBool);
+  const Output y = layers::BatchNormalization(s_, fed_, training, {.momentum = 0.0});
+  const Output constant = layers::BatchNormalization(s_, fed_, false, {.name = "other"});
+  const std::vector<Node*> updates = UpdateOps(*s_.graph());
+  ASSERT_EQ(updates.size(), 2u);  // None of the one that never trains.
+  Start();
+  FeedMap feeds = {{fed_, WaveOf(shape_, .37)}, {training, Tensor::Scalar(false)}};
+  const std::vector<float> x = Wave(180, .37);
+  std::vector<float> before = Numbers(y, feeds);
+  for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(before[i], x[i] / std::sqrt(1.001f), 1e-6);
+  EXPECT_EQ(Numbers(constant, feeds), before);
+  feeds[1].second = Tensor::Scalar(true);
+  auto trained = session_->Run(feeds, {y}, updates);
+  ASSERT_TRUE(trained.ok()) << trained.status();
+  feeds[1].second = Tensor::Scalar(false);
+  const std::vector<float> after = Numbers(y, feeds);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const float batch = (*trained)[0].unchecked_data<float>()[i];
+    EXPECT_NEAR(after[i], batch, 2e-2);  // The variance by n - 1 instead of n.
+  }
+}
+
+TEST_F(LayersTest, Attention) {
+  // The biases of all projections are .1.
+  const Scope given =
+      VariableScope(s_, "given",
+                    {.getter = [&](const Scope& scope, VariableRequest request, const auto& next) {
+                      request.options.initializer =
+                          request.name == "bias" ? ConstantInitializer(.1) : Cosine();
+                      return next(scope, request);
+                    }});
+  const Output q = Const(s_, WaveOf({2, 4, 6}, .37)), memory = Const(s_, WaveOf({2, 5, 3}, .21));
+  const Output y = layers::MultiHeadAttention(given, q, memory, 2);
+  const Output causal = layers::MultiHeadAttention(given, q, q, 2, {.causal = true});
+  std::vector<bool> look(16, false);
+  for (size_t i = 0; i < 4; ++i) {
+    for (size_t j = 0; j <= i; ++j) look[4 * i + j] = true;
+  }
+  Tensor mask = Tensor::Uninitialized(ElementType::kBool, {4, 4});
+  std::copy(look.begin(), look.end(), mask.mutable_data<bool>());
+  const Output masked = layers::MultiHeadAttention(given, q, q, 2, {.mask = mask});
+  Start();
+  Expect(y, {2, 4, 6}, {4.843299, 0.497796, 0.115723, 0.120951});
+  Expect(causal, {2, 4, 6}, {5.060925, 1.054286, 0.05088, 0.054302});
+  EXPECT_EQ(Numbers(masked), Numbers(causal));
+}
+
+TEST_F(LayersTest, DropoutOnlyWhenTraining) {
+  s_.SetGraphSeed(7);
+  const Output training = Fed({}, ElementType::kBool);
+  const Output ones = Const(s_, Floats(std::vector<float>(10000, 1.0f), {10000}));
+  const Output y = layers::DropoutLayer(s_, ones, .25, training);
+  EXPECT_EQ(layers::DropoutLayer(s_, ones, 0, training), ones);
+  Start();
+  EXPECT_THAT(Numbers(y, {{training, Tensor::Scalar(false)}}), ::testing::Each(1.0f));
+  double kept = 0;
+  for (const float value : Numbers(y, {{training, Tensor::Scalar(true)}})) {
+    if (value == 0) continue;
+    EXPECT_FLOAT_EQ(value, 4.0f / 3);
+    ++kept;
+  }
+  EXPECT_NEAR(kept / 10000, .75, .02);
+}
+
+TEST_F(LayersTest, NamesAreTensorFlows) {
+  Output h = layers::Conv2D(s_, fed_, 4, {3, 3});
+  h = layers::BatchNormalization(s_, h, true);
+  h = layers::GlobalAveragePooling(s_, h);
+  h = layers::Dense(s_, h, 5);
+  h = layers::Dense(s_, h, 5, {.name = "last", .use_bias = false});
+  layers::Dense(s_, h, 2);
+  layers::Embedding(s_, {0, 1}, 7, 3);
+  std::vector<std::string> names;
+  for (const std::string& handle : s_.graph()->Collection(collections::kVariables)) {
+    names.push_back(ModelVariable::FromHandle(*s_.graph(), handle).name());
+  }
+  EXPECT_THAT(names, ElementsAre("conv2d/kernel", "conv2d/bias", "batch_normalization/gamma",
+                                 "batch_normalization/beta", "batch_normalization/moving_mean",
+                                 "batch_normalization/moving_variance", "dense/kernel",
+                                 "dense/bias", "last/kernel", "dense_1/kernel", "dense_1/bias",
+                                 "embedding/embeddings"));
+  const std::string summary = layers::Summary(*s_.graph());
+  EXPECT_THAT(summary, HasSubstr("conv2d/kernel"));
+  EXPECT_THAT(summary, HasSubstr("203 parameters are trained, 8 are not"));
+  Start();
+}
+
+TEST_F(LayersTest, SharedLayersHaveOneSetOfWeights) {
+  const auto net = [&](const Output& x, Reuse reuse) {
+    const Scope scope = VariableScope(s_, "net", {.reuse = reuse});
+    return layers::Dense(scope, x, 2, {.name = "hidden"});
+  };
+  const Output a = net(x_, Reuse::kNo), b = net(fed_, Reuse::kYes);
+  EXPECT_EQ(s_.graph()->Collection(collections::kVariables).size(), 2u);
+  Start();
+  EXPECT_EQ(Numbers(a), Numbers(b, {{fed_, WaveOf(shape_, .37)}}));
+}
+
+TEST_F(LayersTest, LearnsWithRegularizersAndConstraints) {
+  const Scope net = VariableScope(s_, "net", {.regularizer = L2Regularizer(.5)});
+  layers::WeightOptions options = {.use_bias = false,
+                                   .kernel_initializer = ConstantInitializer(1.0),
+                                   .activity_regularizer = L1Regularizer(.25),
+                                   .kernel_constraint = NonNegative()};
+  const Output x = Const(s_, Floats({1, 2, 3}, {1, 3}));
+  const Output y = layers::Dense(net, x, 1, options);
+  losses::MeanSquaredError(s_, Floats({-100}, {1, 1}), y);
+  const Output loss = losses::TotalLoss(s_);
+  GradientDescentOptimizer optimizer(0.1f);
+  Node* train = optimizer.Minimize(s_, loss);
+  const Output kernel = ModelVariable::Trainable(*s_.graph())[0].value();
+  Start();
+  // 106^2, 3/2 * .5, .25 * 6.
+  EXPECT_NEAR(Number(loss), 11236 + .75 + 1.5, 1e-2);
+  ASSERT_EQ(session_->RunTargets({train}), absl::OkStatus());
+  EXPECT_THAT(Numbers(kernel), ElementsAre(0, 0, 0));
+}
+
+TEST_F(LayersTest, WhatCannotBeIsRefusedByName) {
+  const auto refused = [](const std::function<void(const Scope&, const Output&)>& add,
+                          const PartialShape& shape, const std::string& says) {
+    const Scope s = Scope::NewRoot();
+    const Output x = ops::Placeholder(s, ElementType::kFloat, {.shape = shape});
+    add(s, x);
+    EXPECT_EQ(s.status().code(), absl::StatusCode::kInvalidArgument) << s.status();
+    EXPECT_THAT(std::string(s.status().message()), HasSubstr(says));
+  };
+  refused([](const auto& s, const auto& x) { layers::Dense(s, x, 3); }, {-1, -1}, "dense: ");
+  refused([](const auto& s, const auto& x) { layers::Dense(s, x, 3); }, {7}, "dense: ");
+  refused([](const auto& s, const auto& x) { layers::Dense(s, x, -3); }, {2, 7}, "-3");
+  refused([](const auto& s, const auto& x) { layers::Dense(s, x, 3); }, PartialShape(), "dense: ");
+  refused([](const auto& s, const auto& x) { layers::Conv2D(s, x, 3, {3, 3}); }, {1, 2, 3},
+          "conv2d: ");
+  refused([](const auto& s, const auto& x) { layers::Conv2D(s, x, 3, {3, int64_t{1} << 62}); },
+          {1, 2, 3, 4}, "");
+  refused([](const auto& s, const auto& x) { layers::BatchNormalization(s, x, true); }, {-1, -1},
+          "batch_normalization: ");
+  refused([](const auto& s, const auto& x) { layers::GroupNormalization(s, x, 3); }, {1, 2, 4},
+          "4 channels");
+  refused([](const auto& s, const auto& x) { layers::MultiHeadAttention(s, x, x, 9); }, {1, 2, 4},
+          "9 heads");
+  refused([](const auto& s, const auto& x) { layers::DropoutLayer(s, x, 1.0, true); }, {1},
+          "[0, 1)");
+  refused([](const auto& s, const auto& x) { layers::Dense(s, x, 3, {.name = "a//b"}); }, {2, 7},
+          "a//b");
+}
+
+}  // namespace
+}  // namespace troupe

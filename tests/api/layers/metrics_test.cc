@@ -1,0 +1,122 @@
+// Against numbers that TensorFlow 2.21's tf.compat.v1.metrics gave for the same two batches.
+#include "api/layers/metrics.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/api/layers/run_graph.h"
+
+namespace troupe {
+namespace {
+
+using ::testing::HasSubstr;
+
+class MetricsTest : public RunGraph {
+ protected:
+  const Output classes_ = Fed({-1}, ElementType::kInt64);
+  const Output guesses_ = Fed({-1}, ElementType::kInt64);
+  const Output truth_ = Fed({-1}, ElementType::kInt64);
+  const Output scores_ = Fed({-1});
+  const Output weights_ = Fed({-1});
+
+  FeedMap Batch(int i) const {
+    const std::vector<int64_t> classes[] = {{1, 0, 2, 1}, {2, 2, 0, 1}};
+    const std::vector<int64_t> guesses[] = {{1, 1, 2, 0}, {2, 1, 0, 1}};
+    const std::vector<int64_t> truth[] = {{1, 0, 1, 1}, {0, 0, 1, 0}};
+    const std::vector<float> scores[] = {{.9f, .8f, .3f, .6f}, {.1f, .4f, .55f, .7f}};
+    const std::vector<float> weights[] = {{1, .5f, 2, 1}, {0, 1, 1, .25f}};
+    return {{classes_, Tensor::Vector<int64_t>(classes[i])},
+            {guesses_, Tensor::Vector<int64_t>(guesses[i])},
+            {truth_, Tensor::Vector<int64_t>(truth[i])},
+            {scores_, Tensor::Vector<float>(scores[i])},
+            {weights_, Tensor::Vector<float>(weights[i])}};
+  }
+};
+
+TEST_F(MetricsTest, OverTwoBatches) {
+  struct Row {
+    const char* name;
+    metrics::Metric metric;
+    std::vector<float> after_one, after_two;
+  };
+  const Output positive = ops::Greater(s_, scores_, 0.5f);
+  const Output normalizer = ops::Add(s_, scores_, 1.0f);
+  const Input w{weights_};
+  namespace m = metrics;
+  const std::vector<Row> rows = {
+      {"accuracy", m::Accuracy(s_, classes_, guesses_), {.5f}, {.625f}},
+      {"weighted accuracy", m::Accuracy(s_, classes_, guesses_, w), {.6666667f}, {.6296296f}},
+      {"mean", m::Mean(s_, scores_), {.65f}, {.54375f}},
+      {"weighted mean", m::Mean(s_, scores_, w), {.5555556f}, {.537037f}},
+      {"precision", m::Precision(s_, truth_, positive, w), {.8f}, {.8f}},
+      {"recall", m::Recall(s_, truth_, positive, w), {.5f}, {.6f}},
+      {"true positives", m::TruePositives(s_, truth_, positive, w), {2}, {3}},
+      {"false positives", m::FalsePositives(s_, truth_, positive, w), {.5f}, {.75f}},
+      {"true negatives", m::TrueNegatives(s_, truth_, positive, w), {0}, {1}},
+      {"false negatives", m::FalseNegatives(s_, truth_, positive, w), {2}, {2}},
+      {"squared error", m::MeanSquaredError(s_, truth_, scores_, w), {.3266667f}, {.2896296f}},
+      {"root", m::RootMeanSquaredError(s_, truth_, scores_, w), {.5715475f}, {.5381725f}},
+      {"absolute error", m::MeanAbsoluteError(s_, truth_, scores_, w), {.5111111f}, {.4925926f}},
+      {"relative error", m::MeanRelativeError(s_, scores_, truth_, normalizer, w), {.3559504f},
+       {.3378896f}},
+      {"area, ROC", m::Auc(s_, truth_, scores_, m::Curve::kRoc, 200, w), {.2499997f}, {.4285713f}},
+      {"area, PR", m::Auc(s_, truth_, scores_, m::Curve::kPrecisionRecall, 200, w), {.8626735f},
+       {.7626898f}},
+      {"below", m::PercentageBelow(s_, scores_, .5, w), {.4444444f}, {.4444444f}},
+      {"precisions", m::PrecisionAtThresholds(s_, truth_, scores_, {.2f, .5f, .65f}, w),
+       {.8888889f, .8f, .6666666f}, {.7407407f, .8f, .5714285f}},
+      {"recalls", m::RecallAtThresholds(s_, truth_, scores_, {.2f, .5f, .65f}, w), {1, .5f, .25f},
+       {1, .6f, .2f}},
+      {"sensitivity", m::SensitivityAtSpecificity(s_, truth_, scores_, .6, 200, w), {.25f}, {.6f}},
+      {"specificity", m::SpecificityAtSensitivity(s_, truth_, scores_, .6, 200, w), {0},
+       {.5714285f}},
+      {"accuracies of classes", m::MeanPerClassAccuracy(s_, classes_, guesses_, 3, w), {0, .5f, 1},
+       {.6666667f, .5555556f, .6666667f}},
+  };
+  const metrics::Metric iou = metrics::MeanIou(s_, classes_, guesses_, 3, w);
+  Start();
+  const auto check = [&](const Row& row, const Output& output, const std::vector<float>& expected,
+                         const FeedMap& feeds) {
+    const std::vector<float> got = Numbers(output, feeds);
+    ASSERT_EQ(got.size(), expected.size()) << row.name;
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 2e-6) << row.name;
+  };
+  for (const Row& row : rows) {
+    check(row, row.metric.update, row.after_one, Batch(0));
+    check(row, row.metric.update, row.after_two, Batch(1));
+    if (row.name != std::string("accuracies of classes")) {
+      check(row, row.metric.value, row.after_two, {});
+    }
+  }
+  EXPECT_NEAR(Number(rows.back().metric.value), .6296296f, 2e-6);
+  Value(iou.update, Batch(0));
+  const Tensor matrix = Value(iou.update, Batch(1));
+  const auto cells = matrix.unchecked_values<double>();
+  const std::vector<double> expected = {1, .5, 0, 1, 1.25, 0, 0, 1, 2};
+  EXPECT_EQ(std::vector<double>(cells.begin(), cells.end()), expected);
+  EXPECT_NEAR(Number(iou.value), .4666667f, 2e-6);
+}
+
+TEST_F(MetricsTest, OfElementsAndOfNothing) {
+  const Output pairs = Fed({2});
+  const metrics::Metric mean = metrics::MeanTensor(s_, pairs);
+  const metrics::Metric nothing = metrics::Mean(s_, scores_);
+  const metrics::Metric area = metrics::Auc(s_, truth_, scores_);
+  Start();
+  Value(mean.update, {{pairs, Tensor::Vector<float>({1, 10})}});
+  EXPECT_EQ(Numbers(mean.update, {{pairs, Tensor::Vector<float>({3, 40})}}),
+            std::vector<float>({2, 25}));
+  EXPECT_EQ(Number(nothing.value), 0);
+  EXPECT_EQ(Number(area.value), 0);
+}
+
+TEST_F(MetricsTest, LabelsOutsideOfTheClassesAreErrors) {
+  const metrics::Metric iou = metrics::MeanIou(s_, classes_, guesses_, 2);
+  Start();
+  const auto run = session_->Run(Batch(0), {iou.update});
+  EXPECT_EQ(run.status().code(), absl::StatusCode::kInvalidArgument) << run.status();
+  metrics::Auc(s_, truth_, scores_, metrics::Curve::kRoc, 1);
+  EXPECT_THAT(std::string(s_.status().message()), HasSubstr("1 thresholds"));
+}
+
+}  // namespace
+}  // namespace troupe
