@@ -1,6 +1,7 @@
 // Classes drawn at random. The generator is Philox 4x32-10, keyed by `seed` and `seed2`.
 #include "devices/status_macros.h"
 #include "graph/op_registry.h"
+#include "graph/ops/random_shapes.h"
 #include "graph/ops/shape_helpers.h"
 #include "graph/shape_inference.h"
 
@@ -8,16 +9,6 @@ namespace troupe {
 namespace {
 
 using C = InferenceContext;
-
-absl::Status CandidateSamplerShape(InferenceContext* c) {
-  TROUPE_ASSIGN_OR_RETURN(const int64_t num_sampled, c->attrs().Get<int64_t>("num_sampled"));
-  TROUPE_ASSIGN_OR_RETURN(const int64_t num_true, c->attrs().Get<int64_t>("num_true"));
-  TROUPE_ASSIGN_OR_RETURN(const PartialShape true_classes, C::WithRank(c->input(0), 2));
-  c->set_output(0, C::VectorOf(num_sampled));
-  c->set_output(1, PartialShape({true_classes.dim(0), num_true}));
-  c->set_output(2, C::VectorOf(num_sampled));
-  return absl::OkStatus();
-}
 
 absl::Status ComputeAccidentalHitsShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const int64_t num_true, c->attrs().Get<int64_t>("num_true"));

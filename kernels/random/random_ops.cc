@@ -1,187 +1,10 @@
-// RandomUniform, RandomStandardNormal, TruncatedNormal, RandomUniformInt. The numbers are
-// TensorFlow's for the same seeds; how the work is cut does not matter, since every piece starts at
-// its own counter.
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <limits>
-#include <type_traits>
-#include <vector>
-
-#include "devices/half.h"
+// RandomUniform, RandomStandardNormal, TruncatedNormal, RandomUniformInt.
 #include "kernels/kernel_registry.h"
+#include "kernels/random/fill.h"
 #include "kernels/random/random_kernels.h"
-#include "kernels/simd/random.h"
 
 namespace troupe {
 namespace {
-
-PhiloxBlocks BlocksFrom(Philox position, uint64_t first, uint64_t stride) {
-  position.Skip(first);
-  return {position.key(), position.counter_low(), position.counter_high(), stride};
-}
-
-// ---- Doubles from words, as TensorFlow's distributions make them.
-
-double ToUniform(uint32_t high, uint32_t low) {
-  const uint64_t bits = uint64_t{1023} << 52 | static_cast<uint64_t>(high & 0xfffff) << 32 | low;
-  return std::bit_cast<double>(bits) - 1.0;
-}
-
-void BoxMuller(const uint32_t* words, double* first, double* second) {
-  const double u = std::max(ToUniform(words[0], words[1]), 1.0e-7);
-  const double angle = 2 * 3.14159265358979323846 * ToUniform(words[2], words[3]);
-  const double radius = std::sqrt(-2.0 * std::log(u));
-  *first = std::sin(angle) * radius;
-  *second = std::cos(angle) * radius;
-}
-
-half ToUniformHalf(uint32_t word) {
-  return half(half::FromBits(static_cast<uint16_t>((word & 0x3ff) | 15 << 10)) - 1.0f);
-}
-bfloat16 ToUniformBfloat16(uint32_t word) {
-  return bfloat16(bfloat16::FromBits(static_cast<uint16_t>((word & 0x7f) | 127 << 7)) - 1.0f);
-}
-
-// ---- Filling `out[0, n)`, n in whole or broken groups of a block, from block `first` of the run.
-
-constexpr int64_t kBufferBlocks = 64;
-
-// Calls `make(blocks, count, words)` for runs of blocks and `use(words, i, count)` for every output
-// group.
-template <int kGroup, typename Value, typename Make, typename Use>
-void InBuffers(const Philox& position, int64_t begin, int64_t end, Make make, Use use) {
-  alignas(64) Value values[4 * kBufferBlocks];
-  for (int64_t i = begin; i < end; i += kGroup * kBufferBlocks) {
-    const int64_t n = std::min<int64_t>(end - i, kGroup * kBufferBlocks);
-    const int64_t blocks = (n + kGroup - 1) / kGroup;
-    make(BlocksFrom(position, static_cast<uint64_t>(i / kGroup), 1), blocks, values);
-    use(values, i, n);
-  }
-}
-
-// `begin` is a multiple of 4 here and below.
-void FillUniform(const Philox& position, int64_t begin, int64_t end, float* out) {
-  const int64_t whole = (end - begin) / 4 * 4;
-  Random().uniform(BlocksFrom(position, static_cast<uint64_t>(begin / 4), 1), whole / 4,
-                   out + begin);
-  if (begin + whole < end) {
-    float last[4];
-    Random().uniform(BlocksFrom(position, static_cast<uint64_t>((begin + whole) / 4), 1), 1, last);
-    std::copy(last, last + (end - begin - whole), out + begin + whole);
-  }
-}
-void FillUniform(const Philox& position, int64_t begin, int64_t end, double* out) {
-  InBuffers<2, uint32_t>(position, begin, end, Random().words,
-                         [&](const uint32_t* w, int64_t i, int64_t n) {
-                           for (int64_t j = 0; j < n; ++j) {
-                             out[i + j] = ToUniform(w[2 * j], w[2 * j + 1]);
-                           }
-                         });
-}
-template <typename T>
-void FillUniform(const Philox& position, int64_t begin, int64_t end, T* out) {
-  InBuffers<4, uint32_t>(position, begin, end, Random().words,
-                         [&](const uint32_t* w, int64_t i, int64_t n) {
-                           for (int64_t j = 0; j < n; ++j) {
-                             if constexpr (std::is_same_v<T, half>) {
-                               out[i + j] = ToUniformHalf(w[j]);
-                             } else {
-                               out[i + j] = ToUniformBfloat16(w[j]);
-                             }
-                           }
-                         });
-}
-
-void FillNormal(const Philox& position, int64_t begin, int64_t end, double* out) {
-  InBuffers<2, uint32_t>(position, begin, end, Random().words,
-                         [&](const uint32_t* w, int64_t i, int64_t n) {
-                           for (int64_t j = 0; j < n; j += 2) {
-                             double pair[2];
-                             BoxMuller(w + 2 * j, &pair[0], &pair[1]);
-                             out[i + j] = pair[0];
-                             if (j + 1 < n) out[i + j + 1] = pair[1];
-                           }
-                         });
-}
-template <typename T>
-void FillNormal(const Philox& position, int64_t begin, int64_t end, T* out) {
-  InBuffers<4, float>(position, begin, end, Random().normal,
-                      [&](const float* v, int64_t i, int64_t n) {
-                        for (int64_t j = 0; j < n; ++j) out[i + j] = T(v[j]);
-                      });
-}
-
-constexpr double kTruncateAt = 2.0;
-
-void FillTruncated(const Philox& position, int64_t begin, int64_t end, double* out) {
-  constexpr int kGroup = 2;
-  for (int64_t i = begin; i < end; i += kGroup) {
-    Philox group = position;
-    group.Skip(static_cast<uint64_t>(i / kGroup) * kGroup * kBlocksPerOutput / 4);
-    const int64_t wanted = std::min<int64_t>(kGroup, end - i);
-    for (int64_t found = 0; found < wanted;) {
-      double pair[2];
-      BoxMuller(group.Next().data(), &pair[0], &pair[1]);
-      for (int j = 0; j < 2 && found < wanted; ++j) {
-        if (std::abs(pair[j]) < kTruncateAt) out[i + found++] = pair[j];
-      }
-    }
-  }
-}
-template <typename T>
-void FillTruncated(const Philox& position, int64_t begin, int64_t end, T* out) {
-  constexpr int kGroup = 4;
-  constexpr uint64_t kSkip = kGroup * kBlocksPerOutput / 4;
-  alignas(64) float values[4 * kBufferBlocks];
-  for (int64_t i = begin; i < end; i += kGroup * kBufferBlocks) {
-    const int64_t groups = std::min<int64_t>((end - i + kGroup - 1) / kGroup, kBufferBlocks);
-    const uint64_t first = static_cast<uint64_t>(i / kGroup) * kSkip;
-    Random().normal(BlocksFrom(position, first, kSkip), groups, values);
-    for (int64_t g = 0; g < groups; ++g) {
-      const int64_t at = i + g * kGroup;
-      const int64_t wanted = std::min<int64_t>(kGroup, end - at);
-      float* candidates = values + 4 * g;
-      float more[4 * 4];
-      int64_t found = 0, available = 4;
-      uint64_t next_block = first + static_cast<uint64_t>(g) * kSkip + 1;
-      while (true) {
-        for (int64_t j = 0; j < available && found < wanted; ++j) {
-          if (std::abs(candidates[j]) < static_cast<float>(kTruncateAt)) {
-            out[at + found++] = T(candidates[j]);
-          }
-        }
-        if (found == wanted) break;
-        Random().normal(BlocksFrom(position, next_block, 1), 4, more);
-        next_block += 4;
-        candidates = more;
-        available = 16;
-      }
-    }
-  }
-}
-
-// ---- Kernels.
-
-enum class Distribution { kUniform, kNormal, kTruncatedNormal };
-
-template <Distribution kDistribution, typename T>
-void FillWith(KernelContext& ctx, const Philox& position, int64_t n, T* out) {
-  const double ns = kDistribution == Distribution::kUniform  ? 1
-                    : std::is_same_v<T, double>              ? 20
-                    : kDistribution == Distribution::kNormal ? 3
-                                                             : 8;
-  const int64_t grain = (KernelContext::GrainFor(ns) + 3) / 4 * 4;
-  ctx.ParallelFor(n, grain, [&](int64_t begin, int64_t end) {
-    if constexpr (kDistribution == Distribution::kUniform) {
-      FillUniform(position, begin, end, out);
-    } else if constexpr (kDistribution == Distribution::kNormal) {
-      FillNormal(position, begin, end, out);
-    } else {
-      FillTruncated(position, begin, end, out);
-    }
-  });
-}
 
 template <Distribution kDistribution>
 class FillKernel final : public RandomFillKernel {
@@ -190,10 +13,7 @@ class FillKernel final : public RandomFillKernel {
 
  private:
   absl::Status Fill(KernelContext& ctx, const Philox& position, Tensor* out) override {
-    return SwitchType<float, double, half, bfloat16>(type_, [&]<typename T>() {
-      FillWith<kDistribution>(ctx, position, out->num_elements(), out->mutable_data<T>());
-      return absl::OkStatus();
-    });
+    return troupe::Fill(ctx, kDistribution, position, out);
   }
 };
 
@@ -205,32 +25,7 @@ class UniformIntKernel final : public RandomUniformIntKernel {
  private:
   absl::Status Fill(KernelContext& ctx, const Philox& position, int64_t low, uint64_t range,
                     Tensor* out) override {
-    return SwitchType<int32_t, int64_t>(type_, [&]<typename T>() {
-      using U = std::make_unsigned_t<T>;
-      FillRange<T>(ctx, position, static_cast<U>(low), static_cast<U>(range), out->num_elements(),
-                   out->mutable_data<T>());
-      return absl::OkStatus();
-    });
-  }
-
-  template <typename T, typename U>
-  static void FillRange(KernelContext& ctx, const Philox& position, U low, U range, int64_t n,
-                        T* out) {
-    constexpr int kGroup = sizeof(T) == 4 ? 4 : 2;
-    ctx.ParallelFor(n, 8192, [&](int64_t begin, int64_t end) {
-      InBuffers<kGroup, uint32_t>(position, begin, end, Random().words,
-                                  [&](const uint32_t* w, int64_t i, int64_t count) {
-                                    for (int64_t j = 0; j < count; ++j) {
-                                      U x;
-                                      if constexpr (sizeof(T) == 4) {
-                                        x = w[j];
-                                      } else {
-                                        x = static_cast<uint64_t>(w[2 * j + 1]) << 32 | w[2 * j];
-                                      }
-                                      out[i + j] = static_cast<T>(low + x % range);
-                                    }
-                                  });
-    });
+    return FillIntegers(ctx, position, static_cast<uint64_t>(low), range, out);
   }
 };
 

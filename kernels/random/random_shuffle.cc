@@ -1,13 +1,10 @@
-// RandomShuffle: the shuffle of Fisher and Yates on the rows.
+// RandomShuffle, for all devices.
 #include <memory>
-#include <numeric>
-#include <utility>
-#include <vector>
 
-#include "kernels/array/indexing_engine.h"
 #include "kernels/array/layout_ops.h"
 #include "kernels/kernel_registry.h"
 #include "kernels/random/random_stream_kernel.h"
+#include "kernels/random/shuffle_rows.h"
 
 namespace troupe::layout {
 namespace {
@@ -18,25 +15,7 @@ class RandomShuffleKernel final : public RandomStreamKernel {
       : RandomStreamKernel(construction) {}
 
   absl::Status Compute(KernelContext& ctx) override {
-    const Tensor& in = ctx.input(0);
-    const int64_t rows = in.rank() == 0 ? 1 : in.dim(0);
-    if (in.num_elements() <= 1 || rows <= 1) {
-      ctx.PassThrough(0, 0);
-      return absl::OkStatus();
-    }
-    // A row takes one word of a block of four.
-    PhiloxWords words(stream_.Reserve(static_cast<uint64_t>(rows - 1 + 3) / 4));
-    std::vector<int64_t> order(rows);
-    std::iota(order.begin(), order.end(), 0);
-    for (int64_t i = 0; i + 1 < rows; ++i) {
-      // TensorFlow draws 32 bits, too, so that with more rows than that only the first are chosen
-      // from.
-      const uint32_t left = static_cast<uint32_t>(rows - i);
-      const uint32_t word = words();
-      std::swap(order[i], order[i + (left == 0 ? word : word % left)]);
-    }
-    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.type(), in.shape()));
-    return PermuteRows(ctx, order, in, out);
+    return ShuffleRows(ctx, [&](uint64_t blocks) { return PhiloxWords(stream_.Reserve(blocks)); });
   }
 };
 

@@ -12,11 +12,12 @@
 
 namespace troupe {
 
-/// The stream is that of the attributes `seed` and `seed2`. Its state are key, stream and position.
+/// The stream is that of the attributes `seed` and `seed2`. Its state are key, stream and position;
+/// a kernel that has more saves them first.
 class RandomStreamKernel : public Kernel, public ResumableKernel {
  public:
-  std::string SaveState() const final { return stream_.Save(); }
-  absl::Status RestoreState(std::string_view state) final;
+  std::string SaveState() const override { return stream_.Save(); }
+  absl::Status RestoreState(std::string_view state) override;
 
  protected:
   explicit RandomStreamKernel(KernelConstruction& construction)

@@ -21,11 +21,15 @@ inline constexpr CheckedOp kCheckedByOtherTests[] = {
     {"OptionalGetValue", "api/data/data_gradients_test.cc"},
     {"PartitionedCall", "graph/gradients/call_gradient_test.cc"},
     {"PreventGradient", "graph/gradients/add_gradients_test.cc"},
+    {"RandomGamma", "graph/gradients/random_gradient_test.cc"},
     {"ReadVariableOp", "graph/gradients/add_gradients_test.cc"},
     {"ResourceGather", "graph/gradients/sparse_gradient_test.cc"},
     {"ResourceGatherNd", "graph/gradients/sparse_gradient_test.cc"},
     {"SegmentSum", "graph/gradients/composite_gradient_test.cc"},
     {"StatefulPartitionedCall", "graph/gradients/call_gradient_test.cc"},
+    {"StatelessParameterizedTruncatedNormal", "graph/gradients/random_gradient_test.cc"},
+    {"StatelessRandomGammaV2", "graph/gradients/random_gradient_test.cc"},
+    {"StatelessRandomGammaV3", "graph/gradients/random_gradient_test.cc"},
     {"While", "graph/gradients/call_gradient_test.cc"},
 };
 

@@ -101,12 +101,24 @@ const std::set<std::string> kImages = {
     // clang-format on
 };
 
+// The same of random numbers.
+const std::set<std::string> kRandom = {
+    // clang-format off
+    "AllCandidateSampler", "FixedUnigramCandidateSampler", "LearnedUnigramCandidateSampler",
+    "NonDeterministicInts", "RandomGammaGrad", "RandomPoisson", "RandomPoissonV2",
+    "StatefulRandomBinomial", "StatefulStandardNormal", "StatefulStandardNormalV2",
+    "StatefulTruncatedNormal", "StatefulUniform", "StatefulUniformFullInt", "StatefulUniformInt",
+    "StatelessRandomGetAlg", "StatelessRandomGetKeyCounter", "StatelessRandomGetKeyCounterAlg",
+    "StatelessShuffle", "ThreadUnsafeUnigramCandidateSampler"
+    // clang-format on
+};
+
 TEST(GradientRegistry, EveryOpIsDecidedOn) {
   for (const std::string& op : OpRegistry::Global()->Names()) {
     if (op[0] == '_') continue;  // The runtime's own.
     EXPECT_EQ(GradientRegistry::Global()->LookUp(op).ok(),
               kUnregistered.count(op) + kSynchronization.count(op) + kInput.count(op) +
-                      kImages.count(op) ==
+                      kImages.count(op) + kRandom.count(op) ==
                   0)
         << op << " needs a gradient, REGISTER_NO_GRADIENT, or an entry here";
   }
