@@ -10,18 +10,23 @@ struct CheckedOp {
   const char* file;  ///< Below tests/. numeric_gradient_test.cc makes sure that it names the op.
 };
 inline constexpr CheckedOp kCheckedByOtherTests[] = {
+    {"Angle", "graph/gradients/numeric_gradient_test.cc"},
     {"AskActor", "api/actors/actors_test.cc"},
     {"Cholesky", "graph/gradients/composite_gradient_test.cc"},
+    {"Complex", "graph/gradients/numeric_gradient_test.cc"},
+    {"ComplexAbs", "graph/gradients/numeric_gradient_test.cc"},
     {"Conj", "graph/gradients/numeric_gradient_test.cc"},
     {"DynamicPartition", "graph/gradients/composite_gradient_test.cc"},
     {"FusedBatchNormGrad", "graph/gradients/numeric_gradient_test.cc"},
     {"FusedBatchNormGradV3", "graph/gradients/numeric_gradient_test.cc"},
     {"If", "graph/gradients/call_gradient_test.cc"},
+    {"Imag", "graph/gradients/numeric_gradient_test.cc"},
     {"OptionalFromValue", "api/data/data_gradients_test.cc"},
     {"OptionalGetValue", "api/data/data_gradients_test.cc"},
     {"PartitionedCall", "graph/gradients/call_gradient_test.cc"},
     {"PreventGradient", "graph/gradients/add_gradients_test.cc"},
     {"ReadVariableOp", "graph/gradients/add_gradients_test.cc"},
+    {"Real", "graph/gradients/numeric_gradient_test.cc"},
     {"ResourceGather", "graph/gradients/sparse_gradient_test.cc"},
     {"ResourceGatherNd", "graph/gradients/sparse_gradient_test.cc"},
     {"SegmentSum", "graph/gradients/composite_gradient_test.cc"},
