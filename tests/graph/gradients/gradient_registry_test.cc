@@ -97,9 +97,10 @@ const std::set<std::string> kImages = {
     "AdjustContrast", "AdjustContrastv2", "AdjustHue", "AdjustSaturation",
     "CombinedNonMaxSuppression", "CropAndResizeGradBoxes", "CropAndResizeGradImage",
     "DecodeAndCropJpeg", "DecodeBmp", "DecodeGif", "DecodeImage", "DecodeJpeg", "DecodePng",
-    "EncodeJpeg", "EncodePng", "ExtractJpegShape", "NonMaxSuppressionV3", "NonMaxSuppressionV4",
+    "DrawBoundingBoxesV2", "EncodeJpeg", "EncodeJpegVariableQuality", "EncodePng",
+    "ExtractGlimpseV2", "ExtractJpegShape", "NonMaxSuppressionV3", "NonMaxSuppressionV4",
     "NonMaxSuppressionV5", "RandomCrop", "ResizeArea", "ResizeBicubicGrad",
-    "ResizeNearestNeighborGrad"
+    "ResizeNearestNeighborGrad", "ScaleAndTranslateGrad", "StatelessSampleDistortedBoundingBox"
     // clang-format on
 };
 
