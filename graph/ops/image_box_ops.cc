@@ -54,16 +54,18 @@ REGISTER_OP("DrawBoundingBoxesV2")
         "As `DrawBoundingBoxes`, with the colors `colors` [n, channels]; without any, those of "
         "`DrawBoundingBoxes`.");
 
-absl::Status SampleShape(InferenceContext* c) {
+/// Inputs from 2 to `scalars_end` are scalars.
+absl::Status SampledShape(InferenceContext* c, int scalars_end) {
   TROUPE_ASSIGN_OR_RETURN(const PartialShape size, C::WithRank(c->input(0), 1));
   TROUPE_RETURN_IF_ERROR(WithValue(size.dim(0), 3).status());
   TROUPE_RETURN_IF_ERROR(CheckBoxes(c, 1));
-  TROUPE_RETURN_IF_ERROR(Scalars(c, 2, c->num_inputs()));
+  TROUPE_RETURN_IF_ERROR(Scalars(c, 2, scalars_end));
   c->set_output(0, C::VectorOf(3));
   c->set_output(1, C::VectorOf(3));
   c->set_output(2, PartialShape({1, 1, 4}));
   return absl::OkStatus();
 }
+absl::Status SampleShape(InferenceContext* c) { return SampledShape(c, c->num_inputs()); }
 
 /// The attribute `min_object_covered` became an input.
 OpDefBuilder DefineSample(const char* name, const char* signature, bool covered_attr,
@@ -101,16 +103,9 @@ OpDefBuilder DefineSample(const char* name, const char* signature, bool covered_
 };
 
 absl::Status StatelessSampleShape(InferenceContext* c) {
-  TROUPE_ASSIGN_OR_RETURN(const PartialShape size, C::WithRank(c->input(0), 1));
-  TROUPE_RETURN_IF_ERROR(WithValue(size.dim(0), 3).status());
-  TROUPE_RETURN_IF_ERROR(CheckBoxes(c, 1));
-  TROUPE_RETURN_IF_ERROR(Scalars(c, 2, 3));
   TROUPE_ASSIGN_OR_RETURN(const PartialShape seed, C::WithRank(c->input(3), 1));
   TROUPE_RETURN_IF_ERROR(WithValue(seed.dim(0), 2).status());
-  c->set_output(0, C::VectorOf(3));
-  c->set_output(1, C::VectorOf(3));
-  c->set_output(2, PartialShape({1, 1, 4}));
-  return absl::OkStatus();
+  return SampledShape(c, 3);
 }
 
 REGISTER_OP("StatelessSampleDistortedBoundingBox")
