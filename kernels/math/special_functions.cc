@@ -103,6 +103,7 @@ double Spence(double x) {
 
 double HurwitzZeta(double x, double q) {
   if (x < 1 || std::isnan(x) || std::isnan(q)) return kNan;
+  if (x > 1 && std::isinf(q) && q > 0) return 0;
   if (q >= 0 || x == 1 || q == std::floor(q)) return Eigen::numext::zeta(x, q);
   if (x != std::floor(x)) return kNan;
   // The terms of negative numbers are those of two other sums, up to the sign, so that their number
