@@ -41,16 +41,31 @@ REGISTER_OP("DrawBoundingBoxes")
         "4]. A box is [y1, x1, y2, x2]; 0 and 1 are the first and the last row or column. Ten "
         "colors take turns; the first is yellow.");
 
-absl::Status SampleShape(InferenceContext* c) {
+absl::Status DrawColoredShape(InferenceContext* c) {
+  TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(2), 2).status());
+  return DrawShape(c);
+}
+
+REGISTER_OP("DrawBoundingBoxesV2")
+    .Signature("images: T, boxes: float, colors: float -> output: T")
+    .Attr("T: {float, half} = DT_FLOAT")
+    .SetShapeFn(DrawColoredShape)
+    .Doc(
+        "As `DrawBoundingBoxes`, with the colors `colors` [n, channels]; without any, those of "
+        "`DrawBoundingBoxes`.");
+
+/// Inputs from 2 to `scalars_end` are scalars.
+absl::Status SampledShape(InferenceContext* c, int scalars_end) {
   TROUPE_ASSIGN_OR_RETURN(const PartialShape size, C::WithRank(c->input(0), 1));
   TROUPE_RETURN_IF_ERROR(WithValue(size.dim(0), 3).status());
   TROUPE_RETURN_IF_ERROR(CheckBoxes(c, 1));
-  TROUPE_RETURN_IF_ERROR(Scalars(c, 2, c->num_inputs()));
+  TROUPE_RETURN_IF_ERROR(Scalars(c, 2, scalars_end));
   c->set_output(0, C::VectorOf(3));
   c->set_output(1, C::VectorOf(3));
   c->set_output(2, PartialShape({1, 1, 4}));
   return absl::OkStatus();
 }
+absl::Status SampleShape(InferenceContext* c) { return SampledShape(c, c->num_inputs()); }
 
 /// The attribute `min_object_covered` became an input.
 OpDefBuilder DefineSample(const char* name, const char* signature, bool covered_attr,
@@ -87,6 +102,25 @@ OpDefBuilder DefineSample(const char* name, const char* signature, bool covered_
         "Slice, `bboxes` [1, 1, 4] for DrawBoundingBoxes."),
 };
 
+absl::Status StatelessSampleShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape seed, C::WithRank(c->input(3), 1));
+  TROUPE_RETURN_IF_ERROR(WithValue(seed.dim(0), 2).status());
+  return SampledShape(c, 3);
+}
+
+REGISTER_OP("StatelessSampleDistortedBoundingBox")
+    .Signature(
+        "image_size: T, bounding_boxes: float, min_object_covered: float, seed: Tseed -> begin: T, "
+        "size: T, bboxes: float")
+    .Attr("T: {uint8, int8, int16, int32, int64}")
+    .Attr("Tseed: {int32, int64}")
+    .Attr("aspect_ratio_range: list(float) = [0.75, 1.33]")
+    .Attr("area_range: list(float) = [0.05, 1.0]")
+    .Attr("max_attempts: int = 100")
+    .Attr("use_image_if_no_bounding_boxes: bool = false")
+    .SetShapeFn(StatelessSampleShape)
+    .Doc("As `SampleDistortedBoundingBoxV2`, but the same `seed` [2] always gives the same box.");
+
 /// Output 0: a vector of indices. Checks `boxes` [n, 4], `scores` [n] and the scalars after them.
 absl::Status SuppressedShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const PartialShape boxes, C::WithRank(c->input(0), 2));
@@ -117,6 +151,24 @@ REGISTER_OP("NonMaxSuppression")
     .Attr("iou_threshold: float = 0.5")
     .SetShapeFn(SuppressedShape)
     .Doc("As `NonMaxSuppressionV3`, without a least score; the threshold is an attribute.");
+
+absl::Status OverlapsShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape overlaps, C::WithRank(c->input(0), 2));
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape scores, C::WithRank(c->input(1), 1));
+  TROUPE_RETURN_IF_ERROR(Scalars(c, 2, c->num_inputs()));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t n, C::MergeDim(overlaps.dim(0), scores.dim(0)));
+  TROUPE_RETURN_IF_ERROR(C::MergeDim(overlaps.dim(1), n).status());
+  return SetShape(c, C::VectorOf(-1));
+}
+
+REGISTER_OP("NonMaxSuppressionWithOverlaps")
+    .Signature(
+        "overlaps: float, scores: float, max_output_size: int32, overlap_threshold: float, "
+        "score_threshold: float -> selected_indices: int32")
+    .SetShapeFn(OverlapsShape)
+    .Doc(
+        "As `NonMaxSuppressionV3`, with `overlaps`[i, j] [n, n] for the overlap of boxes i and j, "
+        "whatever that means, and `overlap_threshold` for `iou_threshold`.");
 
 REGISTER_OP("NonMaxSuppressionV2")
     .Signature(

@@ -156,6 +156,13 @@ REGISTER_OP("EncodeJpeg")
         "be shown before it is complete; `chroma_downsampling` halves the resolution of colors. "
         "`x_density` and `y_density` are pixels per `density_unit`.");
 
+REGISTER_OP("EncodeJpegVariableQuality")
+    .Signature("images: uint8, quality: int32 -> contents: string")
+    .SetShapeFn(EncodedShape)
+    .Doc(
+        "Encodes the image `images` of the shape [height, width, 1 or 3] as the JPEG file "
+        "`contents`. `quality`, a scalar, is between 0 and 100.");
+
 REGISTER_OP("EncodePng")
     .Signature("image: T -> contents: string")
     .Attr("compression: int = -1")

@@ -180,18 +180,30 @@ absl::Status GlimpseShape(InferenceContext* c) {
   return SizedImages(c, batch, 1, input.dim(3));
 }
 
-REGISTER_OP("ExtractGlimpse")
-    .Signature("input: float, size: int32, offsets: float -> glimpse: float")
-    .Attr("centered: bool = true")
-    .Attr("normalized: bool = true")
-    .Attr("uniform_noise: bool = true")
-    .Attr("noise: string = 'uniform'")
-    .SetShapeFn(GlimpseShape)
-    .Doc(
+OpDefBuilder DefineGlimpse(const char* name, const char* doc) {
+  OpDefBuilder op(name);
+  op.Signature("input: float, size: int32, offsets: float -> glimpse: float")
+      .Attr("centered: bool = true")
+      .Attr("normalized: bool = true")
+      .Attr("uniform_noise: bool = true")
+      .Attr("noise: string = 'uniform'")
+      .SetShapeFn(GlimpseShape)
+      .Doc(doc);
+  return op;
+}
+
+[[maybe_unused]] const internal::OpRegistrar kGlimpseOps[] = {
+    DefineGlimpse(
+        "ExtractGlimpse",
         "Cuts a window of `size` = [height, width] out of each image of `input` [batch, height, "
         "width, channels], around `offsets`[i] = [y, x]. These are pixels, or, if `normalized`, "
         "parts of the image; from its corner on, or, if `centered`, halves of them from its center "
-        "on. Outside of the image is `noise`: 'uniform', 'gaussian' or 'zero'.");
+        "on. Outside of the image is `noise`: 'uniform', 'gaussian' or 'zero'."),
+    DefineGlimpse(
+        "ExtractGlimpseV2",
+        "As `ExtractGlimpse`, but `offsets` are those of the window's corner, and never halves, "
+        "unless both `centered` and `normalized`: then they are as there."),
+};
 
 absl::Status PatchesShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const PartialShape images, C::WithRank(c->input(0), 4));

@@ -1,9 +1,11 @@
-// Where, ListDiff, CheckNumerics: looking for elements.
+// Where, ListDiff, CheckNumerics (and V2): looking for elements.
 #include <cmath>
 #include <complex>
 #include <string>
+#include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_join.h"
 #include "kernels/common/integer_input.h"
 #include "kernels/common/registration.h"
 #include "kernels/common/switch_number.h"
@@ -79,8 +81,10 @@ absl::Status ListDiff(KernelContext& ctx, ElementType index_type) {
   });
 }
 
+/// `kSigns`: the message says which infinities there are.
+template <bool kSigns>
 absl::Status CheckNumerics(KernelContext& ctx, const std::string& message) {
-  bool nan = false, inf = false;
+  bool nan = false, minus_inf = false, plus_inf = false;
   TROUPE_RETURN_IF_ERROR(
       (SwitchType<float, double, half, bfloat16>(ctx.input(0).type(), [&]<typename T>() {
         for (const T& value : ctx.input(0).unchecked_values<T>()) {
@@ -88,13 +92,18 @@ absl::Status CheckNumerics(KernelContext& ctx, const std::string& message) {
           // One subtraction finds both kinds.
           if (x - x == 0) continue;
           nan = nan || std::isnan(x);
-          inf = inf || std::isinf(x);
+          minus_inf = minus_inf || (std::isinf(x) && x < 0);
+          plus_inf = plus_inf || (std::isinf(x) && x > 0);
         }
         return absl::OkStatus();
       })));
-  if (nan || inf) {
-    return InvalidArgument(message, " : Tensor had ",
-                           nan && inf ? "Inf and NaN" : (nan ? "NaN" : "Inf"), " values");
+  std::vector<const char*> found;
+  if (kSigns && minus_inf) found.push_back("-Inf");
+  if (kSigns && plus_inf) found.push_back("+Inf");
+  if (!kSigns && (minus_inf || plus_inf)) found.push_back("Inf");
+  if (nan) found.push_back("NaN");
+  if (!found.empty()) {
+    return InvalidArgument(message, " : Tensor had ", absl::StrJoin(found, " and "), " values");
   }
   ctx.PassThrough(0, 0);
   return absl::OkStatus();
@@ -105,7 +114,9 @@ REGISTER_KERNEL(
     KernelSpec("ListDiff").Types("T", WithString(RealNumberTypes())).Types("out_idx", IndexTypes()),
     (MakeAttrKernel<ListDiff, "out_idx">));
 REGISTER_KERNEL(KernelSpec("CheckNumerics").Types("T", FloatTypes()),
-                (MakeAttrKernel<CheckNumerics, "message">));
+                (MakeAttrKernel<CheckNumerics<false>, "message">));
+REGISTER_KERNEL(KernelSpec("CheckNumericsV2").Types("T", FloatTypes()),
+                (MakeAttrKernel<CheckNumerics<true>, "message">));
 
 }  // namespace
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// DrawBoundingBoxes, SampleDistortedBoundingBox (and V2), RandomCrop.
+// DrawBoundingBoxes (and V2), SampleDistortedBoundingBox (and V2, and stateless), RandomCrop.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -33,8 +33,7 @@ void DrawOutline(const Outline& box, const DrawColor& color, const Shape& shape,
   const int64_t height = shape.dim(1), width = shape.dim(2), channels = shape.dim(3);
   const auto draw = [&](int64_t y, int64_t x) {
     for (int64_t c = 0; c < channels; ++c) {
-      // One channel is gray: always white.
-      image[(y * width + x) * channels + c] = T(channels == 1 ? 1.0f : color[c]);
+      image[(y * width + x) * channels + c] = T(color[c]);
     }
   };
   const int64_t top = std::max<int64_t>(box.top, 0), bottom = std::min(box.bottom, height - 1);
@@ -55,6 +54,28 @@ int64_t PixelAt(float at, int64_t size) {
   return static_cast<int64_t>(std::clamp(at * static_cast<float>(size - 1), -kFar, kFar));
 }
 
+/// The colors that take turns: those of input 2, or ten of our own if there are none.
+absl::StatusOr<std::vector<DrawColor>> ReadColors(KernelContext& ctx, int64_t channels) {
+  std::vector<DrawColor> result;
+  if (ctx.num_inputs() > 2) {
+    const Tensor& colors = ctx.input(2);
+    if (colors.rank() != 2 || (colors.num_elements() > 0 && colors.dim(1) < channels)) {
+      return InvalidArgument("`colors` must be [n, ", channels, " or more], got shape ",
+                             colors.shape().ToString());
+    }
+    const float* color = colors.unchecked_data<float>();
+    for (int64_t i = 0; colors.num_elements() > 0 && i < colors.dim(0); ++i) {
+      std::copy_n(color + i * colors.dim(1), channels, result.emplace_back().begin());
+    }
+  }
+  if (!result.empty()) return result;
+  result.assign(std::begin(kDrawColors), std::end(kDrawColors));
+  if (channels == 1) {
+    for (DrawColor& color : result) color[0] = 1;  // One channel is gray: always white.
+  }
+  return result;
+}
+
 absl::Status DrawBoundingBoxes(KernelContext& ctx) {
   const Tensor& images = ctx.input(0);
   const Tensor& boxes = ctx.input(1);
@@ -66,6 +87,7 @@ absl::Status DrawBoundingBoxes(KernelContext& ctx) {
     return InvalidArgument("`boxes` must be [", images.dim(0), ", n, 4], got shape ",
                            boxes.shape().ToString());
   }
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<DrawColor> colors, ReadColors(ctx, images.dim(3)));
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.ForwardOrAllocate(0, 0));
   if (out->num_elements() == 0) return absl::OkStatus();
   if (out->raw_data() != images.raw_data()) {
@@ -79,15 +101,15 @@ absl::Status DrawBoundingBoxes(KernelContext& ctx) {
       if (std::any_of(box, box + 4, [](float x) { return std::isnan(x); })) continue;
       const Outline outline{PixelAt(box[0], shape.dim(1)), PixelAt(box[1], shape.dim(2)),
                             PixelAt(box[2], shape.dim(1)), PixelAt(box[3], shape.dim(2))};
-      DrawOutline(outline, kDrawColors[i % count % std::size(kDrawColors)], shape,
+      DrawOutline(outline, colors[static_cast<size_t>(i % count) % colors.size()], shape,
                   out->mutable_data<T>() + i / count * size);
     }
     return absl::OkStatus();
   });
 }
-REGISTER_KERNEL(
+REGISTER_KERNELS(
     KernelSpec("DrawBoundingBoxes").Types("T", {ElementType::kFloat, ElementType::kHalf}),
-    MakeKernel<DrawBoundingBoxes>);
+    MakeKernel<DrawBoundingBoxes>, "DrawBoundingBoxesV2");
 
 // --- sampling ------------------------------------------------------------------------------------
 
@@ -165,11 +187,11 @@ bool Covers(const PixelBox& box, float part, const std::vector<PixelBox>& object
          });
 }
 
-class SampleBoxKernel final : public RandomStreamKernel {
+/// What the kernels that draw a box have in common. Where their numbers come from is theirs.
+class BoxSampler {
  public:
-  SampleBoxKernel(KernelConstruction& c, absl::Status* status)
-      : RandomStreamKernel(c),
-        type_(c.output_type(0)),
+  BoxSampler(KernelConstruction& c, absl::Status* status)
+      : type_(c.output_type(0)),
         max_attempts_(c.Attr<int64_t>("max_attempts")),
         use_image_(c.Attr<bool>("use_image_if_no_bounding_boxes")) {
     if (c.num_inputs() == 2) covered_ = c.Attr<float>("min_object_covered");
@@ -190,7 +212,9 @@ class SampleBoxKernel final : public RandomStreamKernel {
     }
   }
 
-  absl::Status Compute(KernelContext& ctx) override {
+  /// `numbers(attempts)` gives the position of the numbers for so many attempts.
+  template <typename Numbers>
+  absl::Status Sample(KernelContext& ctx, const Numbers& numbers) const {
     TROUPE_ASSIGN_OR_RETURN(const DimVector size, ReadIntegerVector(ctx.input(0), "image_size"));
     if (size.size() != 3) {
       return InvalidArgument("`image_size` must be [height, width, channels], got ", size.size(),
@@ -215,7 +239,7 @@ class SampleBoxKernel final : public RandomStreamKernel {
     const PixelBox image{0, 0, width, height};
     TROUPE_ASSIGN_OR_RETURN(const std::vector<PixelBox> objects, ReadObjects(ctx, image));
 
-    PhiloxWords words(stream_.Reserve(static_cast<uint64_t>(max_attempts_)));
+    PhiloxWords words(numbers(static_cast<uint64_t>(max_attempts_)));
     PixelBox box;
     bool drawn = false;
     for (int64_t i = 0; i < max_attempts_ && !drawn; ++i) {
@@ -287,8 +311,45 @@ class SampleBoxKernel final : public RandomStreamKernel {
   float covered_ = 0;
   Range aspect_ratio_{}, area_{};
 };
+
+class SampleBoxKernel final : public RandomStreamKernel {
+ public:
+  SampleBoxKernel(KernelConstruction& c, absl::Status* status)
+      : RandomStreamKernel(c), sampler_(c, status) {}
+
+  absl::Status Compute(KernelContext& ctx) override {
+    return sampler_.Sample(ctx, [this](uint64_t attempts) { return stream_.Reserve(attempts); });
+  }
+
+ private:
+  const BoxSampler sampler_;
+};
 REGISTER_KERNELS(KernelSpec("SampleDistortedBoundingBox"), MakeKernel<SampleBoxKernel>,
                  "SampleDistortedBoundingBoxV2");
+
+class StatelessSampleBoxKernel final : public Kernel {
+ public:
+  StatelessSampleBoxKernel(KernelConstruction& c, absl::Status* status) : sampler_(c, status) {}
+
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(const DimVector seed, ReadIntegerVector(ctx.input(3), "seed"));
+    if (seed.size() != 2) {
+      return InvalidArgument("`seed` must be 2 numbers, got ", seed.size());
+    }
+    // One block of another stream makes seeds that are near one another begin far apart.
+    constexpr uint64_t kScramblingKey = 0x02461e293ec8f720;
+    const Philox::Block block = Philox::Compute(kScramblingKey, static_cast<uint64_t>(seed[0]),
+                                                static_cast<uint64_t>(seed[1]));
+    return sampler_.Sample(ctx, [&block](uint64_t) {
+      return Philox(uint64_t{block[1]} << 32 | block[0], uint64_t{block[3]} << 32 | block[2]);
+    });
+  }
+
+ private:
+  const BoxSampler sampler_;
+};
+REGISTER_KERNEL(KernelSpec("StatelessSampleDistortedBoundingBox"),
+                MakeKernel<StatelessSampleBoxKernel>);
 
 class RandomCropKernel final : public RandomStreamKernel {
  public:

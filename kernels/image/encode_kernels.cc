@@ -1,4 +1,4 @@
-// EncodeJpeg, EncodePng.
+// EncodeJpeg, EncodeJpegVariableQuality, EncodePng.
 #include <string>
 
 #include "kernels/common/registration.h"
@@ -59,6 +59,28 @@ class EncodeJpegKernel final : public Kernel {
 };
 REGISTER_KERNEL(KernelSpec("EncodeJpeg").Cost(KernelCost::kExpensive),
                 MakeKernel<EncodeJpegKernel>);
+
+absl::Status EncodeJpegOfQuality(KernelContext& ctx) {
+  const Tensor& image = ctx.input(0);
+  const Tensor& quality = ctx.input(1);
+  if (image.rank() != 3 || (image.dim(2) != 1 && image.dim(2) != 3)) {
+    return InvalidArgument("`images` must be [height, width, 1 or 3], got shape ",
+                           image.shape().ToString());
+  }
+  if (quality.rank() != 0) {
+    return InvalidArgument("`quality` must be a scalar, got shape ", quality.shape().ToString());
+  }
+  JpegEncodeOptions options;
+  options.quality = quality.unchecked_scalar<int32_t>();
+  if (options.quality < 0 || options.quality > 100) {
+    return InvalidArgument("`quality` must be between 0 and 100, got ", options.quality);
+  }
+  TROUPE_ASSIGN_OR_RETURN(Tensor * contents, ctx.AllocateOutput(0, ElementType::kString, Shape()));
+  return EncodeJpeg(image.unchecked_data<uint8_t>(), {1, image.dim(0), image.dim(1), image.dim(2)},
+                    options, contents->mutable_data<std::string>());
+}
+REGISTER_KERNEL(KernelSpec("EncodeJpegVariableQuality").Cost(KernelCost::kExpensive),
+                MakeKernel<EncodeJpegOfQuality>);
 
 absl::Status EncodePngs(KernelContext& ctx, int64_t compression) {
   if (compression < -1 || compression > 9) {

@@ -1,4 +1,4 @@
-// NonMaxSuppression, V2 to V5, CombinedNonMaxSuppression.
+// NonMaxSuppression, V2 to V5, NonMaxSuppressionWithOverlaps, CombinedNonMaxSuppression.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -53,10 +53,10 @@ struct Picked {
   std::vector<T> scores;
 };
 
-/// Picks among the boxes with the scores scores[i * step].
-template <typename T>
-Picked<T> Pick(const std::vector<Corners>& boxes, const T* scores, int64_t step,
-               const SuppressionRules<T>& rules) {
+/// Picks among `count` boxes with the scores scores[i * step]. overlap(i, j): that of two of them.
+template <typename T, typename OverlapOf>
+Picked<T> PickBy(const OverlapOf& overlap_of, int64_t count, const T* scores, int64_t step,
+                 const SuppressionRules<T>& rules) {
   struct Candidate {
     int32_t box;
     T score;
@@ -66,8 +66,8 @@ Picked<T> Pick(const std::vector<Corners>& boxes, const T* scores, int64_t step,
     }
   };
   std::vector<Candidate> candidates;
-  for (size_t i = 0; i < boxes.size(); ++i) {
-    const T score = scores[static_cast<int64_t>(i) * step];
+  for (int64_t i = 0; i < count; ++i) {
+    const T score = scores[i * step];
     if (score > rules.score_threshold) candidates.push_back({static_cast<int32_t>(i), score, 0});
   }
   std::priority_queue<Candidate> queue(std::less<Candidate>(), std::move(candidates));
@@ -80,7 +80,7 @@ Picked<T> Pick(const std::vector<Corners>& boxes, const T* scores, int64_t step,
     bool left_out = false;
     // Boxes with similar scores are likely to overlap, so the last ones come first.
     for (size_t j = picked.boxes.size(); j > next.compared && !left_out; --j) {
-      const T overlap = T(Overlap(boxes[next.box], boxes[picked.boxes[j - 1]]));
+      const T overlap = T(overlap_of(next.box, picked.boxes[j - 1]));
       if (!soft) {
         left_out = overlap > rules.overlap_threshold;
         continue;
@@ -100,6 +100,13 @@ Picked<T> Pick(const std::vector<Corners>& boxes, const T* scores, int64_t step,
     }
   }
   return picked;
+}
+
+template <typename T>
+Picked<T> Pick(const std::vector<Corners>& boxes, const T* scores, int64_t step,
+               const SuppressionRules<T>& rules) {
+  const auto overlap_of = [&](int32_t a, int32_t b) { return Overlap(boxes[a], boxes[b]); };
+  return PickBy(overlap_of, static_cast<int64_t>(boxes.size()), scores, step, rules);
 }
 
 template <typename T>
@@ -206,6 +213,30 @@ REGISTER_KERNELS(
     KernelSpec("NonMaxSuppressionV2").Types("T", {ElementType::kFloat, ElementType::kHalf}),
     MakeKernel<SuppressionKernel>, "NonMaxSuppressionV3", "NonMaxSuppressionV4",
     "NonMaxSuppressionV5");
+
+absl::Status SuppressByOverlaps(KernelContext& ctx) {
+  const Tensor& overlaps = ctx.input(0);
+  const Tensor& scores = ctx.input(1);
+  if (overlaps.rank() != 2 || overlaps.dim(0) != overlaps.dim(1) || scores.rank() != 1 ||
+      scores.dim(0) != overlaps.dim(0)) {
+    return InvalidArgument("`overlaps` must be [n, n] and `scores` [n], got shapes ",
+                           overlaps.shape().ToString(), " and ", scores.shape().ToString());
+  }
+  SuppressionRules<float> rules{};
+  TROUPE_ASSIGN_OR_RETURN(rules.max_count, Count(ctx, 2, "max_output_size", 0));
+  TROUPE_ASSIGN_OR_RETURN(rules.overlap_threshold, Threshold(ctx, 3, "overlap_threshold"));
+  TROUPE_ASSIGN_OR_RETURN(rules.score_threshold, Threshold(ctx, 4, "score_threshold"));
+  const int64_t n = scores.dim(0);
+  const float* matrix = overlaps.unchecked_data<float>();
+  const auto overlap_of = [&](int64_t a, int64_t b) { return matrix[a * n + b]; };
+  const std::vector<int32_t> picked =
+      PickBy(overlap_of, n, scores.unchecked_data<float>(), /*step=*/1, rules).boxes;
+  const Shape shape({static_cast<int64_t>(picked.size())});
+  TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ElementType::kInt32, shape));
+  std::copy(picked.begin(), picked.end(), out->mutable_data<int32_t>());
+  return absl::OkStatus();
+}
+REGISTER_KERNEL(KernelSpec("NonMaxSuppressionWithOverlaps"), MakeKernel<SuppressByOverlaps>);
 
 class CombinedKernel final : public Kernel {
  public:

@@ -1,4 +1,4 @@
-// ExtractImagePatches, ExtractGlimpse.
+// ExtractImagePatches, ExtractGlimpse (and V2).
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -125,7 +125,8 @@ struct GlimpseShape {
 class GlimpseKernel final : public Kernel {
  public:
   GlimpseKernel(KernelConstruction& c, absl::Status* status)
-      : centered_(c.Attr<bool>("centered")),
+      : is_v2_(c.op() == "ExtractGlimpseV2"),
+        centered_(c.Attr<bool>("centered")),
         normalized_(c.Attr<bool>("normalized")),
         stream_(0, 0) {
     const bool uniform = c.Attr<bool>("uniform_noise");
@@ -177,8 +178,11 @@ class GlimpseKernel final : public Kernel {
   int64_t Begin(float offset, int64_t size, int64_t window) const {
     const auto pixels = static_cast<float>(size);
     if (normalized_) offset *= pixels;
-    if (centered_) offset = offset / 2 + pixels / 2;
-    offset -= static_cast<float>(window) / 2;
+    // V2 takes an offset for that of the glimpse's center only where it has these two, and for a
+    // half only there.
+    const bool both = centered_ && normalized_;
+    if (centered_) offset = (is_v2_ && !both ? offset : offset / 2) + pixels / 2;
+    if (!is_v2_ || both) offset -= static_cast<float>(window) / 2;
     constexpr float kFar = 1 << 30;
     return static_cast<int64_t>(std::clamp(offset, -kFar, kFar));
   }
@@ -239,11 +243,12 @@ class GlimpseKernel final : public Kernel {
     }
   }
 
-  const bool centered_, normalized_;
+  const bool is_v2_, centered_, normalized_;
   Noise noise_ = Noise::kZero;
   PhiloxStream stream_;
 };
-REGISTER_KERNEL(KernelSpec("ExtractGlimpse").HostMemory("size"), MakeKernel<GlimpseKernel>);
+REGISTER_KERNELS(KernelSpec("ExtractGlimpse").HostMemory("size"), MakeKernel<GlimpseKernel>,
+                 "ExtractGlimpseV2");
 
 }  // namespace
 }  // namespace troupe

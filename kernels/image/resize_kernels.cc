@@ -1,10 +1,11 @@
-// ResizeBilinear, ResizeBicubic, ResizeArea, and the gradients of the first two.
+// ResizeBilinear, ResizeBicubic, ResizeArea, ScaleAndTranslate, and the gradients of all but the
+// third.
 //
 // A new row is a weighted sum of old rows that have been made as wide as it. Each old row is
 // resized once, as long as a thread works its way down an image. A gradient is the same with the
 // weights the other way round.
 #include <algorithm>
-#include <array>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "kernels/common/switch_number.h"
 #include "kernels/image/resize_axis.h"
 #include "kernels/image/resize_shape.h"
+#include "kernels/image/scale_axis.h"
 #include "kernels/kernel.h"
 #include "kernels/simd/resize.h"
 
@@ -45,7 +47,8 @@ RowTaps TapsOf(const Plan& plan) {
           axis.size(),        plan.channels,       whole};
 }
 
-/// Old rows of T, made as wide as the new ones. The last four are kept.
+/// Old rows of T, made as wide as the new ones. The last ones are kept, as many as a new row is
+/// made of, within bounds.
 template <typename T>
 class WideRows {
  public:
@@ -54,22 +57,29 @@ class WideRows {
         taps_(taps),
         images_(images),
         size_(plan.width() * plan.channels),
-        values_(static_cast<size_t>(kKept * size_)) {
-    kept_.fill(-1);
-  }
+        kept_(static_cast<size_t>(RowsToKeep(plan.rows)), -1),
+        values_(kept_.size() * static_cast<size_t>(size_)) {}
 
   /// Row `row`, counted over all images. Good until three others have been asked for.
   const float* Get(int64_t row) {
-    float* values = values_.data() + row % kKept * size_;
-    if (kept_[row % kKept] != row) {
-      kept_[row % kKept] = row;
+    const int64_t at = row % static_cast<int64_t>(kept_.size());
+    float* values = values_.data() + at * size_;
+    if (kept_[at] != row) {
+      kept_[at] = row;
       Fill(images_ + row * plan_.from_width * plan_.channels, values);
     }
     return values;
   }
 
  private:
-  static constexpr int kKept = 4;
+  static int32_t RowsToKeep(const ResizeAxis& rows) {
+    constexpr int32_t kLeast = 4, kMost = 16;
+    int32_t most = kLeast;
+    for (int64_t y = 0; y < rows.size() && most < kMost; ++y) {
+      most = std::max(most, rows.begins[y + 1] - rows.begins[y]);
+    }
+    return std::min(most, kMost);
+  }
 
   void Fill(const T* row, float* out) {
     const ResizeFunctions& functions = Resize();
@@ -88,8 +98,8 @@ class WideRows {
   const RowTaps& taps_;
   const T* images_;
   const int64_t size_;
+  std::vector<int64_t> kept_;
   std::vector<float> values_;
-  std::array<int64_t, kKept> kept_;
   std::vector<float> floats_;
 };
 
@@ -220,6 +230,67 @@ class ResizeGradKernel final : public Kernel {
   const ResizeMode mode_;
 };
 
+/// Where a pixel [y, x] goes: scale * position + translation.
+struct PlaneMove {
+  float scale[2], translation[2];
+};
+
+absl::StatusOr<PlaneMove> ReadMove(KernelContext& ctx) {
+  PlaneMove move{};
+  for (int input : {2, 3}) {
+    const Tensor& values = ctx.input(input);
+    if (values.rank() != 1 || values.dim(0) != 2) {
+      return InvalidArgument("`", input == 2 ? "scale" : "translation",
+                             "` must be a vector of 2 numbers, got shape ",
+                             values.shape().ToString());
+    }
+    std::copy_n(values.unchecked_data<float>(), 2, input == 2 ? move.scale : move.translation);
+  }
+  if (!(move.scale[0] > 0 && move.scale[1] > 0)) {
+    return InvalidArgument("`scale` must be positive, got ", move.scale[0], " and ", move.scale[1]);
+  }
+  return move;
+}
+
+class ScaleKernel final : public Kernel {
+ public:
+  ScaleKernel(KernelConstruction& c, absl::Status* status)
+      : is_gradient_(c.op() == "ScaleAndTranslateGrad") {
+    const absl::StatusOr<ScaleFilter> filter = FindScaleFilter(c.Attr<std::string>("kernel_type"));
+    *status = filter.status();
+    if (filter.ok()) options_ = {*filter, c.Attr<bool>("antialias")};
+  }
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor& from = ctx.input(0);
+    TROUPE_ASSIGN_OR_RETURN(const ResizeShape s, is_gradient_
+                                                     ? ResizeGradShapeOf(from, ctx.input(1), {})
+                                                     : ResizeShapeOf(from, ctx.input(1), {}));
+    TROUPE_ASSIGN_OR_RETURN(const PlaneMove move, ReadMove(ctx));
+    const Shape shape =
+        is_gradient_ ? ctx.input(1).shape() : Shape({s.batch, s.height, s.width, s.channels});
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ElementType::kFloat, shape));
+    if (out->num_elements() == 0) return absl::OkStatus();
+    Plan plan{s.batch, s.channels, s.from_height, s.from_width, {}, {}, /*lerps=*/false};
+    TROUPE_ASSIGN_OR_RETURN(plan.rows, ScaledAxis(s.from_height, s.height, move.scale[0],
+                                                  move.translation[0], options_));
+    TROUPE_ASSIGN_OR_RETURN(plan.columns, ScaledAxis(s.from_width, s.width, move.scale[1],
+                                                     move.translation[1], options_));
+    if (is_gradient_) {
+      plan.from_height = s.height;
+      plan.from_width = s.width;
+      plan.rows = Transposed(plan.rows, s.from_height);
+      plan.columns = Transposed(plan.columns, s.from_width);
+    }
+    return SwitchReal(from.type(),
+                      [&]<typename T>() { return ResizeAll<T, float>(ctx, plan, from, out); });
+  }
+
+ private:
+  const bool is_gradient_;
+  ScaleOptions options_{};
+};
+
 std::vector<ElementType> ImageTypes() {
   return {ElementType::kInt8,   ElementType::kUint8,   ElementType::kInt16, ElementType::kUint16,
           ElementType::kInt32,  ElementType::kInt64,   ElementType::kHalf,  ElementType::kFloat,
@@ -228,6 +299,9 @@ std::vector<ElementType> ImageTypes() {
 
 REGISTER_KERNELS(KernelSpec("ResizeBilinear").Types("T", ImageTypes()).HostMemory("size"),
                  MakeKernel<ResizeKernel>, "ResizeBicubic", "ResizeArea");
+REGISTER_KERNEL(KernelSpec("ScaleAndTranslate").Types("T", ImageTypes()).HostMemory("size"),
+                MakeKernel<ScaleKernel>);
+REGISTER_KERNEL(KernelSpec("ScaleAndTranslateGrad"), MakeKernel<ScaleKernel>);
 REGISTER_KERNEL(KernelSpec("ResizeBilinearGrad").Types("T", FloatTypes()),
                 MakeKernel<ResizeGradKernel>);
 REGISTER_KERNEL(

@@ -21,8 +21,10 @@ const std::set<std::string> kUnregistered = {
     "ApplyProximalAdagrad", "ApplyProximalGradientDescent", "ApplyRMSProp", "AssignAddVariableOp",
     "AssignSubVariableOp", "AssignVariableOp", "Bitcast", "BroadcastArgs", "CloseSummaryWriter",
     "ComputeAccidentalHits", "ConditionalAccumulator", "CountUpTo", "CreateSummaryFileWriter",
+    "DataFormatDimMap", "DataFormatVecPermute",
     "DeepCopy", "DestroyResourceOp", "DestroyTemporaryVariable", "DisableCopyOnRead", "Empty",
-    "EmptyTensorList", "FIFOQueue", "FIFOQueueV2", "FlushSummaryWriter", "ImportEvent", "InTopK",
+    "EmptyTensorList", "FIFOQueue", "FIFOQueueV2", "FlushSummaryWriter",
+    "IgammaGradA", "ImportEvent", "InTopK",
     "InTopKV2", "InplaceAdd", "InplaceSub", "InplaceUpdate", "IsFinite", "IsInf", "IsNan",
     "IsVariableInitialized", "ListDiff", "LogUniformCandidateSampler", "MaxPoolGradGradV2",
     "MergeV2Checkpoints", "Mod", "NoOp", "OptionalHasValue", "OptionalNone", "PaddingFIFOQueue",
@@ -95,9 +97,10 @@ const std::set<std::string> kImages = {
     "AdjustContrast", "AdjustContrastv2", "AdjustHue", "AdjustSaturation",
     "CombinedNonMaxSuppression", "CropAndResizeGradBoxes", "CropAndResizeGradImage",
     "DecodeAndCropJpeg", "DecodeBmp", "DecodeGif", "DecodeImage", "DecodeJpeg", "DecodePng",
-    "EncodeJpeg", "EncodePng", "ExtractJpegShape", "NonMaxSuppressionV3", "NonMaxSuppressionV4",
+    "DrawBoundingBoxesV2", "EncodeJpeg", "EncodeJpegVariableQuality", "EncodePng",
+    "ExtractGlimpseV2", "ExtractJpegShape", "NonMaxSuppressionV3", "NonMaxSuppressionV4",
     "NonMaxSuppressionV5", "RandomCrop", "ResizeArea", "ResizeBicubicGrad",
-    "ResizeNearestNeighborGrad"
+    "ResizeNearestNeighborGrad", "ScaleAndTranslateGrad", "StatelessSampleDistortedBoundingBox"
     // clang-format on
 };
 

@@ -5,8 +5,8 @@ namespace troupe::numeric {
 /// Those of images come out as floats.
 void AddImageCases(std::vector<Case>* cases) {
   auto add = [&](std::string op, std::vector<In> inputs, Attrs attrs = nullptr) {
-    const bool twice =
-        op != "CropAndResize" && op != "ResizeBicubic" && op != "ResizeNearestNeighbor";
+    const bool twice = op != "ScaleAndTranslate" && op != "CropAndResize" &&
+                       op != "ResizeBicubic" && op != "ResizeNearestNeighbor";
     cases->push_back({std::move(op), std::move(inputs), std::move(attrs), {}, {}, kFloat, twice});
   };
   const auto half_pixels = Bools({{"half_pixel_centers", true}});
@@ -16,6 +16,12 @@ void AddImageCases(std::vector<Case>* cases) {
       add(op, {X({2, 4, 3, 2}), I({7, 5})}, attrs);
       add(op, {X({1, 7, 9, 3}), I({3, 4})}, attrs);
     }
+  }
+  for (const char* filter : {"lanczos3", "triangle"}) {
+    add("ScaleAndTranslate",
+        {X({1, 4, 5, 2}), I({3, 6}), C(Tensor::Vector<float>({0.7f, 1.3f})),
+         C(Tensor::Vector<float>({0.2f, -0.3f}))},
+        Text("kernel_type", filter));
   }
   const Tensor boxes =
       Tensor::FromValues<float>({0.1f, 0.2f, 0.9f, 0.7f, 0.8f, 1.3f, -0.1f, 0.3f}, Shape({2, 4}))

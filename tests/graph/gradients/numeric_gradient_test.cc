@@ -242,6 +242,13 @@ TEST(NumericGradient, ComplexNumbers) {
   Output z = g.Placeholder(ElementType::kComplex128, kScalar);
   Output weight = g.Scalar<complex128>(w);
   Output product = g.Op("Mul", {g.Op("Conj", {z}), g.Op("Tanh", {z})});
+  auto part = [&](const char* op) {
+    return g.Op(op, {z}, [](NodeSpec& spec) { spec.Attr("Tout", ElementType::kDouble); });
+  };
+  auto complex = [&](Output real, Output imag) {
+    return g.Op("Complex", {real, imag},
+                [](NodeSpec& spec) { spec.Attr("Tout", ElementType::kComplex128); });
+  };
   Output ys[] = {g.Op("Conj", {z}),
                  g.Op("Exp", {z}),
                  g.Op("Square", {product}),
@@ -250,7 +257,13 @@ TEST(NumericGradient, ComplexNumbers) {
                  g.Op("Log", {g.Op("Sigmoid", {z})}),
                  g.Op("Rsqrt", {g.Op("Sin", {z})}),
                  g.Op("Reciprocal", {g.Op("Cos", {z})}),
-                 g.Op("Log1p", {g.Op("Expm1", {z})})};
+                 g.Op("Log1p", {g.Op("Expm1", {z})}),
+                 g.Op("Acos", {g.Op("Asin", {z})}),
+                 g.Op("Atan", {g.Op("Atanh", {z})}),
+                 g.Op("Sinh", {g.Op("Asinh", {g.Op("Acosh", {z})})}),
+                 g.Op("Cosh", {z}),
+                 complex(part("Angle"), part("ComplexAbs")),
+                 complex(g.Op("Square", {part("Imag")}), part("Real"))};
   for (const Output& y : ys) {
     SCOPED_TRACE(y.node->op());
     Output grad = g.Gradients({y}, {z}, {weight})[0];
