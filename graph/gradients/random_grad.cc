@@ -21,10 +21,15 @@ void GammaGrad(GradientContext& g) {
   SetParameter(g, kAlpha, Mul(g, g.grad(), for_alpha));
 }
 
-/// The normal distribution function.
+/// The normal distribution function, as exact far below 0 as near it.
 Output NormalDistribution(GradientContext& g, Output x) {
-  const Output erf = g.Op("Erf", {Scale(g, x, 0.5 * std::numbers::sqrt2)});
-  return Scale(g, Add(g, g.ScalarOfType(x.type(), 1), erf), 0.5);
+  const auto number = [&](double value) { return g.ScalarOfType(x.type(), value); };
+  const Output half_root = number(0.5 * std::numbers::sqrt2);
+  const Output w = Mul(g, x, half_root), z = g.Op("Abs", {w});
+  const Output tail = g.Op("Erfc", {z});
+  const Output outside = Select(g, g.Op("Greater", {w, number(0)}), Sub(g, number(2), tail), tail);
+  const Output inside = Add(g, number(1), g.Op("Erf", {w}));
+  return Scale(g, Select(g, g.Op("Less", {z, half_root}), inside, outside), 0.5);
 }
 
 /// The smallest normal number above 0, and the greatest below 1.
