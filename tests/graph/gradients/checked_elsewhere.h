@@ -25,6 +25,9 @@ inline constexpr CheckedOp kCheckedByOtherTests[] = {
     {"ResourceGather", "graph/gradients/sparse_gradient_test.cc"},
     {"ResourceGatherNd", "graph/gradients/sparse_gradient_test.cc"},
     {"SegmentSum", "graph/gradients/composite_gradient_test.cc"},
+    {"SparseAdd", "graph/gradients/composite_gradient_test.cc"},
+    {"SparseFillEmptyRows", "graph/gradients/composite_gradient_test.cc"},
+    {"SparseSlice", "graph/gradients/composite_gradient_test.cc"},
     {"StatefulPartitionedCall", "graph/gradients/call_gradient_test.cc"},
     {"While", "graph/gradients/call_gradient_test.cc"},
 };
