@@ -51,9 +51,10 @@ find_library(TROUPE_LEVELDB_LIBRARY leveldb REQUIRED)
 find_library(TROUPE_SNAPPY_LIBRARY snappy REQUIRED)
 find_library(TROUPE_ISAL_LIBRARY isal REQUIRED)
 
-# Regular expressions, fingerprints. Debian has no CMake files for them.
+# Regular expressions, fingerprints, letters of all scripts. Debian has no CMake files for the first two.
 find_library(TROUPE_RE2_LIBRARY re2 REQUIRED)
 find_library(TROUPE_FARMHASH_LIBRARY farmhash REQUIRED)
+find_package(ICU REQUIRED COMPONENTS uc)
 
 # What users of libtroupe.so compile and link against.
 set(TROUPE_PUBLIC_LIBRARIES
@@ -69,7 +70,7 @@ set(TROUPE_PRIVATE_LIBRARIES
     JPEG::JPEG GIF::GIF
     nlohmann_json::nlohmann_json OpenSSL::SSL OpenSSL::Crypto
     ${TROUPE_LEVELDB_LIBRARY} ${TROUPE_SNAPPY_LIBRARY} ${TROUPE_ISAL_LIBRARY}
-    ${TROUPE_RE2_LIBRARY} ${TROUPE_FARMHASH_LIBRARY} ${TROUPE_GOMP_LIBRARY})
+    ${TROUPE_RE2_LIBRARY} ${TROUPE_FARMHASH_LIBRARY} ICU::uc ${TROUPE_GOMP_LIBRARY})
 
 # How programs link what stays inside if the library is static.
-set(TROUPE_STATIC_LINK_OPTIONS -lcaf_core -ldnnl -lssl -lcrypto -lpng -ljpeg -lgif -lz -lleveldb -lsnappy -lisal -lre2 -lfarmhash -lgomp -ldl -lpthread)
+set(TROUPE_STATIC_LINK_OPTIONS -lcaf_core -ldnnl -lssl -lcrypto -lpng -ljpeg -lgif -lz -lleveldb -lsnappy -lisal -lre2 -lfarmhash -licuuc -licudata -lgomp -ldl -lpthread)

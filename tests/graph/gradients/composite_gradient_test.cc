@@ -68,6 +68,47 @@ Output Product(TestGraph& g, Output a, Output b, bool adjoint_b) {
   return g.Op("BatchMatMulV2", {a, b}, [=](NodeSpec& spec) { spec.Attr("adj_y", adjoint_b); });
 }
 
+Tensor Longs(std::initializer_list<int64_t> values, const Shape& shape) {
+  return Tensor::FromValues<int64_t>(absl::MakeConstSpan(values.begin(), values.size()), shape)
+      .value();
+}
+
+/// The gradient of what output 1 of `op`, the values of a sparse tensor, is of input `input`, which
+/// has the double `at`; the others are constants.
+void CheckSparseValues(std::string_view op, const std::vector<Tensor>& inputs, int input,
+                       const Shape& values) {
+  SCOPED_TRACE(std::string(op));
+  TestGraph g;
+  std::vector<Output> all;
+  for (const Tensor& tensor : inputs) all.push_back(g.Const(tensor));
+  const Tensor& at = inputs[input];
+  all[input] = g.Placeholder(ElementType::kDouble, at.shape());
+  Node* node = g.Add(op, all);
+  ASSERT_TRUE(node != nullptr) << g.status();
+  const Tensor weights = Numbers(ElementType::kDouble, values);
+  CheckGradient(g, Loss(g, Output(node, 1), weights), all[input], at);
+}
+
+TEST(CompositeGradient, SparseValues) {
+  const Tensor indices = Longs({0, 1, 1, 0, 1, 2}, Shape({3, 2})),
+               shape = Longs({4, 3}, Shape({2}));
+  const Tensor values = Numbers(ElementType::kDouble, Shape({3}));
+  const Tensor others = Longs({1, 0, 3, 1}, Shape({2, 2}));
+  const Tensor other_values = Numbers(ElementType::kDouble, Shape({2}));
+  for (const int input : {1, 4}) {
+    CheckSparseValues("SparseAdd",
+                      {indices, values, shape, others, other_values, shape, Tensor::Scalar(0.0)},
+                      input, Shape({4}));
+  }
+  CheckSparseValues("SparseSlice",
+                    {indices, values, shape, Longs({1, 0}, Shape({2})), Longs({2, 2}, Shape({2}))},
+                    1, Shape({1}));
+  for (const int input : {1, 3}) {
+    CheckSparseValues("SparseFillEmptyRows", {indices, values, shape, Tensor::Scalar(0.5)}, input,
+                      Shape({5}));
+  }
+}
+
 // The op reads one triangle and stands for a function of Hermitian matrices: x x^H + 2 is one.
 TEST(CompositeGradient, Cholesky) {
   for (const ElementType type : {ElementType::kDouble, ElementType::kComplex128}) {

@@ -91,6 +91,19 @@ const std::set<std::string> kInput = {
     // clang-format on
 };
 
+// The same of strings and of sparse tensors.
+const std::set<std::string> kText = {
+    // clang-format off
+    "AddManySparseToTensorsMap", "AddSparseToTensorsMap", "DeserializeManySparse",
+    "DeserializeSparse", "SerializeManySparse", "SerializeSparse", "SparseBincount", "SparseCross",
+    "SparseCrossHashed", "SparseCrossV2", "SparseDenseCwiseAdd", "SparseFillEmptyRowsGrad",
+    "SparseReduceMax", "SparseReduceMaxSparse", "SparseReduceSumSparse", "SparseReshape",
+    "SparseSliceGrad", "SparseSparseMaximum", "SparseSparseMinimum", "SparseSplit", "StringFormat",
+    "StringLength", "StringLower", "StringNGrams", "StringSplitV2", "StringStrip", "StringUpper",
+    "Substr", "TakeManySparseFromTensorsMap", "UnsortedSegmentJoin"
+    // clang-format on
+};
+
 // The same of images.
 const std::set<std::string> kImages = {
     // clang-format off
@@ -121,7 +134,7 @@ TEST(GradientRegistry, EveryOpIsDecidedOn) {
     if (op[0] == '_') continue;  // The runtime's own.
     EXPECT_EQ(GradientRegistry::Global()->LookUp(op).ok(),
               kUnregistered.count(op) + kSynchronization.count(op) + kInput.count(op) +
-                      kImages.count(op) + kRandom.count(op) ==
+                      kText.count(op) + kImages.count(op) + kRandom.count(op) ==
                   0)
         << op << " needs a gradient, REGISTER_NO_GRADIENT, or an entry here";
   }
