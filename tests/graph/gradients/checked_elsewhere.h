@@ -24,6 +24,7 @@ inline constexpr CheckedOp kCheckedByOtherTests[] = {
     {"ReadVariableOp", "graph/gradients/add_gradients_test.cc"},
     {"ResourceGather", "graph/gradients/sparse_gradient_test.cc"},
     {"ResourceGatherNd", "graph/gradients/sparse_gradient_test.cc"},
+    {"SegmentMean", "graph/gradients/composite_gradient_test.cc"},
     {"SegmentSum", "graph/gradients/composite_gradient_test.cc"},
     {"StatefulPartitionedCall", "graph/gradients/call_gradient_test.cc"},
     {"While", "graph/gradients/call_gradient_test.cc"},
