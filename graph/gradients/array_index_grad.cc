@@ -130,6 +130,7 @@ void DynamicStitchGrad(GradientContext& g) {
   }
 }
 REGISTER_GRADIENT("DynamicStitch", DynamicStitchGrad);
+REGISTER_GRADIENT("ParallelDynamicStitch", DynamicStitchGrad);
 
 /// By how much the row-major index grows with each component of an index into `sizes`.
 Output Strides(GradientContext& g, const Sizes& sizes) {
@@ -186,6 +187,7 @@ void TopKGrad(GradientContext& g) {
   const bool vector = input.count_known() && input.count() == 1;
   g.set(0, vector ? sums : ReshapeLike(g, sums, g.input(0)));
 }
+REGISTER_GRADIENT("TopK", TopKGrad);
 REGISTER_GRADIENT("TopKV2", TopKGrad);
 
 }  // namespace

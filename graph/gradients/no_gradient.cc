@@ -16,7 +16,8 @@ constexpr char kOps[] =
     "RandomUniform Range Rank RegexReplace ScalarSummary ScatterAdd ScatterDiv ScatterMul "
     "ScatterNdAdd ScatterNdSub ScatterNdUpdate ScatterSub Shape ShapeN Size Stack StackClose "
     "StackCloseV2 StackPop StackPopV2 StackPush StackPushV2 StackV2 StopGradient StringJoin "
-    "TensorArrayCloseV2 TensorArrayCloseV3 TensorArrayGradV2 TensorArrayGradV3 "
+    "TensorArray TensorArrayClose TensorArrayGrad TensorArraySize TensorArrayCloseV2 "
+    "TensorArrayCloseV3 TensorArrayGradV2 TensorArrayGradV3 "
     "TensorArrayGradWithShape TensorArraySizeV2 TensorArraySizeV3 TensorArrayV2 TensorArrayV3 "
     "TensorListConcatLists TensorListElementShape TensorListLength TensorListPushBackBatch "
     "TensorSummary TensorSummaryV2 TruncatedNormal VarIsInitializedOp VariableShape ZerosLike";

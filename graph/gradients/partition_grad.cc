@@ -55,6 +55,32 @@ void TensorScatterAddGrad(GradientContext& g) {
 }
 REGISTER_GRADIENT("TensorScatterAdd", TensorScatterAddGrad);
 
+REGISTER_GRADIENT("ScatterNdNonAliasingAdd", TensorScatterAddGrad);
+
+void TensorScatterSubGrad(GradientContext& g) {
+  g.set(0, g.grad());
+  if (!g.wanted(2)) return;
+  g.set(2, Neg(g, g.Op("GatherNd", {g.grad(), g.input(1)},
+                       [&](NodeSpec& spec) { CopyPolicy(g.node(), spec); })));
+}
+REGISTER_GRADIENT("TensorScatterSub", TensorScatterSubGrad);
+
+void TensorScatterExtremeGrad(GradientContext& g) {
+  // What became an element, the old one or updates, gets equal shares of its gradient.
+  const auto policy = [&](NodeSpec& spec) { CopyPolicy(g.node(), spec); };
+  const auto gather = [&](Output from) { return g.Op("GatherNd", {from, g.input(1)}, policy); };
+  const ElementType type = g.grad().type();
+  const Output x = g.input(0), indices = g.input(1), extreme = g.output(0);
+  const Output x_is = Cast(g, g.Op("Equal", {x, extreme}), type);
+  const Output update_is = Cast(g, g.Op("Equal", {g.input(2), gather(extreme)}), type);
+  const Output shape = Cast(g, Sizes::OfShape(g, x).Vector(), indices.type());
+  const Output count = Add(g, x_is, g.Op("ScatterNd", {indices, update_is, shape}, policy));
+  g.set(0, Div(g, Mul(g, g.grad(), x_is), count));
+  if (g.wanted(2)) g.set(2, Mul(g, gather(Div(g, g.grad(), count)), update_is));
+}
+REGISTER_GRADIENT("TensorScatterMax", TensorScatterExtremeGrad);
+REGISTER_GRADIENT("TensorScatterMin", TensorScatterExtremeGrad);
+
 void TensorScatterUpdateGrad(GradientContext& g) {
   if (g.wanted(0)) {
     g.set(0, g.Op("TensorScatterUpdate", {g.grad(), g.input(1), g.ZerosLike(g.input(2))},
@@ -77,11 +103,6 @@ void TensorStridedSliceUpdateGrad(GradientContext& g) {
   }
 }
 REGISTER_GRADIENT("TensorStridedSliceUpdate", TensorStridedSliceUpdateGrad);
-
-void SegmentSumGrad(GradientContext& g) {
-  g.set(0, g.Op("GatherV2", {g.grad(), g.input(1), g.Scalar<int32_t>(0)}));
-}
-REGISTER_GRADIENT("SegmentSum", SegmentSumGrad);
 
 void SparseToDenseGrad(GradientContext& g) {
   // The default value has what the values leave.

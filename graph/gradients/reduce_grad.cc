@@ -180,6 +180,13 @@ void ProdGrad(GradientContext& g) {
 }
 REGISTER_GRADIENT("Prod", ProdGrad);
 
+void EuclideanNormGrad(GradientContext& g) {
+  Reduction reduction(g);
+  Output norm = Expand(g, reduction, g.output(0));
+  g.set(0, Div(g, g.input(0), Div(g, norm, Expand(g, reduction, g.grad()))));
+}
+REGISTER_GRADIENT("EuclideanNorm", EuclideanNormGrad);
+
 void CumsumGrad(GradientContext& g) {
   const bool exclusive = g.node()->attrs().GetOr<bool>("exclusive", false);
   const bool reverse = g.node()->attrs().GetOr<bool>("reverse", false);
@@ -195,31 +202,6 @@ void CumprodGrad(GradientContext& g) {
   g.set(0, g.Op("DivNoNan", {sums, g.input(0)}));
 }
 REGISTER_GRADIENT("Cumprod", CumprodGrad);
-
-void UnsortedSegmentSumGrad(GradientContext& g) {
-  Output ids = g.input(1);
-  Output zero = g.ScalarOfType(ids.type(), 0);
-  Output rows = g.Op("GatherV2", {g.grad(), g.Op("Maximum", {ids, zero}), g.Scalar<int32_t>(0)});
-  // Rows with a negative segment were dropped: nothing flows back to them.
-  Output kept = g.Op("GreaterEqual", {ids, zero});
-  Sizes data = Sizes::OfShape(g, g.input(0)), segments = Sizes::OfShape(g, ids);
-  if (data.count_known() && segments.count_known()) {
-    const int trailing = data.count() - segments.count();
-    if (trailing > 0) {
-      kept = g.Op(
-          "Reshape",
-          {kept,
-           segments.Concat(Sizes::Known(g, std::vector<int64_t>(trailing, 1))).ReshapeVector()});
-    }
-  } else {
-    Output trailing = Sub(g, g.Op("Rank", {rows}), g.Op("Rank", {ids}));
-    Output ones =
-        g.Op("Fill", {g.Op("Reshape", {trailing, g.IntVector({1})}), g.Scalar<int32_t>(1)});
-    kept = g.Op("Reshape", {kept, segments.Concat(Sizes::OfTensor(g, ones)).Vector()});
-  }
-  g.set(0, Select(g, kept, rows, g.ScalarOfType(g.grad().type(), 0)));
-}
-REGISTER_GRADIENT("UnsortedSegmentSum", UnsortedSegmentSumGrad);
 
 }  // namespace
 }  // namespace troupe::gradients

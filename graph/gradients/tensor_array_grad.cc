@@ -29,11 +29,11 @@ struct GradientArray {
   Output handle, flow;
 };
 
-bool ByName(const GradientContext& g) { return g.node()->input_type(0) == ElementType::kString; }
-
 /// The op of the node's version: "TensorArrayReadV3".
 std::string VersionOf(const GradientContext& g, std::string_view op) {
-  return std::string(op) + (ByName(g) ? "V2" : "V3");
+  const std::string& own = g.node()->op();
+  const bool versioned = own.size() > 2 && own[own.size() - 2] == 'V';
+  return std::string(op) + (versioned ? own.substr(own.size() - 2) : "");
 }
 
 /// The array of gradients for input 0 of the node, from after `flow` on.
@@ -58,6 +58,7 @@ void ReadGrad(GradientContext& g) {
   g.set(2,
         g.Op(VersionOf(g, "TensorArrayWrite"), {array.handle, g.input(1), g.grad(), array.flow}));
 }
+REGISTER_GRADIENT("TensorArrayRead", ReadGrad);
 REGISTER_GRADIENT("TensorArrayReadV2", ReadGrad);
 REGISTER_GRADIENT("TensorArrayReadV3", ReadGrad);
 
@@ -68,6 +69,7 @@ void WriteGrad(GradientContext& g) {
                 [type](NodeSpec& spec) { spec.Attr("dtype", type); }));
   g.set(3, g.grad());
 }
+REGISTER_GRADIENT("TensorArrayWrite", WriteGrad);
 REGISTER_GRADIENT("TensorArrayWriteV2", WriteGrad);
 REGISTER_GRADIENT("TensorArrayWriteV3", WriteGrad);
 
@@ -76,6 +78,7 @@ void GatherGrad(GradientContext& g) {
   g.set(2,
         g.Op(VersionOf(g, "TensorArrayScatter"), {array.handle, g.input(1), g.grad(), array.flow}));
 }
+REGISTER_GRADIENT("TensorArrayGather", GatherGrad);
 REGISTER_GRADIENT("TensorArrayGatherV2", GatherGrad);
 REGISTER_GRADIENT("TensorArrayGatherV3", GatherGrad);
 
@@ -88,6 +91,7 @@ void ScatterGrad(GradientContext& g) {
                 [&](NodeSpec& spec) { spec.Attr("dtype", type).Attr("element_shape", element); }));
   g.set(3, g.grad());
 }
+REGISTER_GRADIENT("TensorArrayScatter", ScatterGrad);
 REGISTER_GRADIENT("TensorArrayScatterV2", ScatterGrad);
 REGISTER_GRADIENT("TensorArrayScatterV3", ScatterGrad);
 
@@ -97,6 +101,7 @@ void ConcatGrad(GradientContext& g) {
   g.set(1,
         g.Op(VersionOf(g, "TensorArraySplit"), {array.handle, g.grad(), g.output(1), array.flow}));
 }
+REGISTER_GRADIENT("TensorArrayConcat", ConcatGrad);
 REGISTER_GRADIENT("TensorArrayConcatV2", ConcatGrad);
 REGISTER_GRADIENT("TensorArrayConcatV3", ConcatGrad);
 
@@ -110,6 +115,7 @@ void SplitGrad(GradientContext& g) {
   }));
   g.set(3, g.grad());
 }
+REGISTER_GRADIENT("TensorArraySplit", SplitGrad);
 REGISTER_GRADIENT("TensorArraySplitV2", SplitGrad);
 REGISTER_GRADIENT("TensorArraySplitV3", SplitGrad);
 

@@ -103,7 +103,9 @@ absl::Status ScatterNdShape(InferenceContext* c) {
 absl::Status TopKShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const PartialShape input, C::WithRankAtLeast(c->input(0), 1));
   int64_t k = -1;
-  if (const Tensor& value = c->input_tensor(1); value.valid()) {
+  if (c->num_inputs() == 1) {
+    TROUPE_ASSIGN_OR_RETURN(k, c->attrs().Get<int64_t>("k"));
+  } else if (const Tensor& value = c->input_tensor(1); value.valid()) {
     TROUPE_ASSIGN_OR_RETURN(k, ScalarValue(value));
     if (k < 0) return InvalidArgument("k must not be negative but is ", k);
   }
@@ -174,6 +176,15 @@ REGISTER_OP("ListDiff")
         "Gives the elements of vector `x` that are not in vector `y`, in order, and their "
         "positions in `x`.");
 
+REGISTER_OP("ParallelDynamicStitch")
+    .Signature("indices: N * int32, data: N * T -> merged: T")
+    .Attr("N: int >= 1")
+    .Attr("T: type")
+    .SetShapeFn(DynamicStitchShape)
+    .Doc(
+        "Merges slices: merged[indices[m][i, ...], ...] = data[m][i, ..., ...]. Of several for one "
+        "index any may count.");
+
 REGISTER_OP("ScatterNd")
     .Signature("indices: Tindices, updates: T, shape: Tindices -> output: T")
     .Attr("T: type")
@@ -183,6 +194,17 @@ REGISTER_OP("ScatterNd")
     .Doc(
         "Adds slices of `updates` into zeros of shape `shape` at the coordinates in the last "
         "dimension of `indices`.");
+
+REGISTER_OP("TopK")
+    .Signature("input: T -> values: T, indices: int32")
+    .Attr("k: int >= 0")
+    .Attr("sorted: bool = true")
+    .Attr("T: realnumbertype")
+    .Deprecated(7, "Use TopKV2 instead")
+    .SetShapeFn(TopKShape)
+    .Doc(
+        "Gives the `k` largest elements of each last-dimension row of `input`, in falling order "
+        "if `sorted`, and their positions.");
 
 REGISTER_OP("TopKV2")
     .Signature("input: T, k: Tk -> values: T, indices: index_type")

@@ -123,6 +123,29 @@ absl::Status PadShape(InferenceContext* c) {
   return SetShape(c, PartialShape(sizes));
 }
 
+absl::Status MirrorPadGradShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape paddings, C::WithRank(c->input(1), 2));
+  const int64_t rank = paddings.dim(0);
+  if (rank == -1) return UnknownShape(c);
+  if (rank > Shape::kMaxRank) return InvalidArgument("`paddings` has too many rows: ", rank);
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape input,
+                          C::WithRank(c->input(0), static_cast<int>(rank)));
+  TROUPE_RETURN_IF_ERROR(WithValue(paddings.dim(1), 2).status());
+  const Tensor& value = c->input_tensor(1);
+  if (!value.valid()) return SetShape(c, C::UnknownOfRank(static_cast<int>(rank)));
+  const std::vector<int64_t> amounts = IntegerValues(value);
+  std::vector<int64_t> sizes(rank);
+  for (int i = 0; i < rank; ++i) {
+    if (amounts[2 * i] < 0 || amounts[2 * i + 1] < 0) {
+      return InvalidArgument("The paddings of dimension ", i, " are negative: ", amounts[2 * i],
+                             " and ", amounts[2 * i + 1]);
+    }
+    TROUPE_ASSIGN_OR_RETURN(sizes[i], SubtractDims(input.dim(i), amounts[2 * i]));
+    TROUPE_ASSIGN_OR_RETURN(sizes[i], SubtractDims(sizes[i], amounts[2 * i + 1]));
+  }
+  return SetShape(c, PartialShape(sizes));
+}
+
 absl::Status ReverseV2Shape(InferenceContext* c) {
   const PartialShape& input = c->input(0);
   TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(1), 1).status());
@@ -340,6 +363,35 @@ REGISTER_OP("Pack")
     .Attr("axis: int = 0")
     .SetShapeFn(PackShape)
     .Doc("Stacks `values`, which have one shape, along a new dimension `axis`.");
+
+REGISTER_OP("ConjugateTranspose")
+    .Signature("x: T, perm: Tperm -> y: T")
+    .Attr("T: type")
+    .Attr("Tperm: {int32, int64} = DT_INT32")
+    .SetShapeFn(TransposeShape)
+    .Doc("Permutes dimensions and conjugates: dimension i of `y` is dimension perm[i] of `x`.");
+
+REGISTER_OP("MirrorPad")
+    .Signature("input: T, paddings: Tpaddings -> output: T")
+    .Attr("T: type")
+    .Attr("Tpaddings: {int32, int64} = DT_INT32")
+    .Attr("mode: {'REFLECT', 'SYMMETRIC'}")
+    .SetShapeFn(PadShape)
+    .Doc(
+        "Adds mirror images around `input`: paddings[d, 0] elements before and paddings[d, 1] "
+        "after in dimension d. The mirror is the first or last element itself if `mode` is "
+        "REFLECT, the edge beyond it if SYMMETRIC.");
+
+REGISTER_OP("MirrorPadGrad")
+    .Signature("input: T, paddings: Tpaddings -> output: T")
+    .Attr("T: type")
+    .Attr("Tpaddings: {int32, int64} = DT_INT32")
+    .Attr("mode: {'REFLECT', 'SYMMETRIC'}")
+    .SetShapeFn(MirrorPadGradShape)
+    .Doc(
+        "Gradient of `MirrorPad`: adds what `input`, of the padded shape, has in the mirror images "
+        "to the elements that they show, and cuts them off: paddings[d, 0] elements before and "
+        "paddings[d, 1] after in dimension d, mirrored as `mode` says.");
 
 REGISTER_OP("Pad")
     .Signature("input: T, paddings: Tpaddings -> output: T")

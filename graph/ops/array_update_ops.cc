@@ -61,9 +61,24 @@ absl::Status UniqueShape(InferenceContext* c) {
   return C::WithRank(c->input(0), 1).status();
 }
 
+absl::Status UniqueWithCountsShape(InferenceContext* c) {
+  c->set_output(0, C::VectorOf(-1));
+  c->set_output(1, c->input(0));
+  c->set_output(2, C::VectorOf(-1));
+  return absl::OkStatus();
+}
+
+absl::Status ScatterNdAddShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape indices, C::WithRankAtLeast(c->input(1), 1));
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape updates, C::WithRankAtLeast(c->input(2), 1));
+  TROUPE_RETURN_IF_ERROR(CheckScatterNdShapes(c->input(0), indices, updates));
+  return UnchangedShape(c);
+}
+
 absl::Status UniqueV2Shape(InferenceContext* c) {
   const PartialShape& x = c->input(0);
   c->set_output(0, C::UnknownOfRank(x.rank()));
+  if (c->num_outputs() > 2) c->set_output(2, C::VectorOf(-1));
   const Tensor& axis = c->input_tensor(1);
   if (!axis.valid() || x.unknown_rank()) {
     c->set_output(1, C::VectorOf(-1));
@@ -136,6 +151,51 @@ REGISTER_OP("TensorScatterAdd")
         "Gives `tensor` with the slices of `updates` added at the coordinates in the last "
         "dimension of `indices`.");
 
+REGISTER_OP("ScatterNdNonAliasingAdd")
+    .Signature("input: T, indices: Tindices, updates: T -> output: T")
+    .Attr(
+        "T: {float, double, int32, uint8, int16, int8, complex64, int64, qint8, quint8, qint32, "
+        "bfloat16, qint16, quint16, uint16, complex128, half, uint32, uint64, bool}")
+    .Attr("Tindices: {int32, int64}")
+    .Attr("bad_indices_policy: string = ''")
+    .SetShapeFn(ScatterNdAddShape)
+    .Doc(
+        "Gives `input` with the slices of `updates` added at the coordinates in the last dimension "
+        "of `indices`. Indices outside are an error unless `bad_indices_policy` is IGNORE.");
+
+REGISTER_OP("TensorScatterMax")
+    .Signature("tensor: T, indices: Tindices, updates: T -> output: T")
+    .Attr("T: type")
+    .Attr("Tindices: {int32, int64}")
+    .Attr("bad_indices_policy: string = ''")
+    .SetShapeFn(TensorScatterShape)
+    .Doc(
+        "Gives `tensor` with the slices at the coordinates in the last dimension of `indices` "
+        "replaced by those of `updates` where these are larger. Indices outside are an error "
+        "unless `bad_indices_policy` is IGNORE.");
+
+REGISTER_OP("TensorScatterMin")
+    .Signature("tensor: T, indices: Tindices, updates: T -> output: T")
+    .Attr("T: type")
+    .Attr("Tindices: {int32, int64}")
+    .Attr("bad_indices_policy: string = ''")
+    .SetShapeFn(TensorScatterShape)
+    .Doc(
+        "Gives `tensor` with the slices at the coordinates in the last dimension of `indices` "
+        "replaced by those of `updates` where these are smaller. Indices outside are an error "
+        "unless `bad_indices_policy` is IGNORE.");
+
+REGISTER_OP("TensorScatterSub")
+    .Signature("tensor: T, indices: Tindices, updates: T -> output: T")
+    .Attr("T: type")
+    .Attr("Tindices: {int32, int64}")
+    .Attr("bad_indices_policy: string = ''")
+    .SetShapeFn(TensorScatterShape)
+    .Doc(
+        "Gives `tensor` with the slices of `updates` subtracted at the coordinates in the last "
+        "dimension of `indices`. Indices outside are an error unless `bad_indices_policy` is "
+        "IGNORE.");
+
 REGISTER_OP("TensorScatterUpdate")
     .Signature("tensor: T, indices: Tindices, updates: T -> output: T")
     .Attr("T: type")
@@ -168,6 +228,27 @@ REGISTER_OP("Unique")
     .Doc(
         "Gives the distinct elements `y` of the vector `x` in the order of their first "
         "appearance, and `idx`, for each of `x` its place in `y`.");
+
+REGISTER_OP("UniqueWithCounts")
+    .Signature("x: T -> y: T, idx: out_idx, count: out_idx")
+    .Attr("T: type")
+    .Attr("out_idx: {int32, int64} = DT_INT32")
+    .SetShapeFn(UniqueWithCountsShape)
+    .Doc(
+        "Gives the distinct elements `y` of the vector `x` in the order of their first "
+        "appearance, `idx`, for each of `x` its place in `y`, and `count`, for each of `y` how "
+        "often it is in `x`.");
+
+REGISTER_OP("UniqueWithCountsV2")
+    .Signature("x: T, axis: Taxis -> y: T, idx: out_idx, count: out_idx")
+    .Attr("T: type")
+    .Attr("Taxis: {int32, int64} = DT_INT64")
+    .Attr("out_idx: {int32, int64} = DT_INT32")
+    .SetShapeFn(UniqueV2Shape)
+    .Doc(
+        "Gives the distinct slices `y` of `x` along `axis`, a vector of one element, in the order "
+        "of their first appearance, `idx`, for each slice of `x` its place in `y`, and `count`, "
+        "for each of `y` how often it is in `x`. Without an axis `x` is a vector.");
 
 REGISTER_OP("UniqueV2")
     .Signature("x: T, axis: Taxis -> y: T, idx: out_idx")

@@ -1,4 +1,4 @@
-// Reductions, scans, segment sums and number sequences.
+// Reductions, scans and number sequences.
 #include <cmath>
 #include <limits>
 #include <string>
@@ -131,24 +131,6 @@ absl::Status RangeShape(InferenceContext* c) {
   return SetShape(c, C::VectorOf(size));
 }
 
-absl::Status UnsortedSegmentShape(InferenceContext* c) {
-  TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(2), 0).status());
-  const PartialShape& ids = c->input(1);
-  if (ids.unknown_rank()) return UnknownShape(c);
-  PartialShape data;
-  TROUPE_RETURN_IF_ERROR(MergePrefix(c->input(0), ids, &data));
-  TROUPE_ASSIGN_OR_RETURN(const int64_t segments, c->InputAsDim(2));
-  TROUPE_ASSIGN_OR_RETURN(const PartialShape slice, C::Subshape(data, ids.rank()));
-  return SetShape(c, C::VectorOf(segments).Concatenate(slice));
-}
-
-absl::Status SegmentShape(InferenceContext* c) {
-  TROUPE_ASSIGN_OR_RETURN(const PartialShape data, C::WithRankAtLeast(c->input(0), 1));
-  TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(1), 1).status());
-  TROUPE_ASSIGN_OR_RETURN(const PartialShape row, C::Subshape(data, 1));
-  return SetShape(c, C::VectorOf(-1).Concatenate(row));
-}
-
 constexpr char kOrdered[] =
     "T: {float, double, int32, uint8, int16, int8, int64, bfloat16, uint16, half, uint32, uint64, "
     "qint8, quint8, qint32, qint16, quint16}";
@@ -175,6 +157,9 @@ OpDefBuilder Reduction(const char* name, const char* type, const char* doc) {
               "Tells whether all elements along the axes `reduction_indices` are true."),
     Reduction("Any", kBools,
               "Tells whether any element along the axes `reduction_indices` is true."),
+    Reduction("EuclideanNorm", "T: numbertype",
+              "Gives the square root of the sum of the squared magnitudes along the axes "
+              "`reduction_indices`."),
     Reduction("Max", kOrdered, "Gives the largest element along the axes `reduction_indices`."),
     Reduction("Mean", "T: numbertype",
               "Gives the mean of the elements along the axes `reduction_indices`."),
@@ -243,26 +228,5 @@ REGISTER_OP("Range")
     .Doc(
         "Gives the numbers `start`, start + delta, ... as far as they do not reach `limit`: a "
         "vector. All inputs are scalars.");
-
-REGISTER_OP("SegmentSum")
-    .Signature("data: T, segment_ids: Tindices -> output: T")
-    .Attr("T: numbertype")
-    .Attr("Tindices: {int32, int64}")
-    .SetShapeFn(SegmentShape)
-    .Doc(
-        "Adds up the rows of `data` that have the same number in the vector `segment_ids`, which "
-        "must not fall. `output` has a row for each number from 0 to the last one; zeros where "
-        "there is none.");
-
-REGISTER_OP("UnsortedSegmentSum")
-    .Signature("data: T, segment_ids: Tindices, num_segments: Tnumsegments -> output: T")
-    .Attr("T: numbertype")
-    .Attr("Tindices: {int16, int32, int64}")
-    .Attr("Tnumsegments: {int32, int64} = DT_INT32")
-    .SetShapeFn(UnsortedSegmentShape)
-    .Doc(
-        "Adds up the slices of `data` that have the same number in `segment_ids`, whose shape "
-        "is a prefix of that of `data`; negative numbers are dropped. `output` has "
-        "`num_segments` rows.");
 
 }  // namespace troupe

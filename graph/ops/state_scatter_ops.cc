@@ -70,10 +70,9 @@ absl::Status ResourceGatherNdShape(InferenceContext* c) {
 /// What an update does to the rows or slices that are named.
 struct Update {
   const char* name;
-  const char* ref_types;  ///< Of updates by reference; those by handle take any numbers.
-  bool slices;            ///< There is one for slices as well as one for rows.
-  const char* rows_doc;   ///< `%` stands for the variable.
-  const char* slices_doc;
+  const char* ref_types;   ///< Of rows updated by reference; by handle they may be any numbers.
+  const char* rows_doc;    ///< `%` stands for the variable.
+  const char* slices_doc;  ///< Empty: there is one for rows only.
 };
 
 constexpr char kNumbers[] = "numbertype";
@@ -81,30 +80,31 @@ constexpr char kOrdered[] = "{half, bfloat16, float, double, int32, int64}";
 constexpr char kAnyType[] = "type";
 
 constexpr Update kUpdates[] = {
-    {"Add", kNumbers, true, "Adds `updates` to the rows of the variable `%` that `indices` names.",
+    {"Add", kNumbers, "Adds `updates` to the rows of the variable `%` that `indices` names.",
      "Adds the slices of `updates` to those of the variable `%` at the coordinates in the last "
      "dimension of `indices`."},
-    {"Sub", kNumbers, true,
-     "Subtracts `updates` from the rows of the variable `%` that `indices` names.",
+    {"Sub", kNumbers, "Subtracts `updates` from the rows of the variable `%` that `indices` names.",
      "Subtracts the slices of `updates` from those of the variable `%` at the coordinates in the "
      "last dimension of `indices`."},
-    {"Update", kAnyType, true,
+    {"Update", kAnyType,
      "Replaces the rows of the variable `%` that `indices` names by `updates`. The last of several "
      "for one row counts.",
      "Replaces those of the variable `%` at the coordinates in the last dimension of `indices` by "
      "the slices of `updates`. The last of several for one place counts."},
-    {"Mul", kNumbers, false,
-     "Multiplies the rows of the variable `%` that `indices` names by `updates`.", ""},
-    {"Div", kNumbers, false,
-     "Divides the rows of the variable `%` that `indices` names by `updates`.", ""},
-    {"Max", kOrdered, false,
+    {"Mul", kNumbers, "Multiplies the rows of the variable `%` that `indices` names by `updates`.",
+     ""},
+    {"Div", kNumbers, "Divides the rows of the variable `%` that `indices` names by `updates`.",
+     ""},
+    {"Max", kOrdered,
      "Replaces the rows of the variable `%` that `indices` names by `updates` where that is "
      "larger.",
-     ""},
-    {"Min", kOrdered, false,
+     "Replaces those of the variable `%` at the coordinates in the last dimension of `indices` by "
+     "the slices of `updates` where these are larger."},
+    {"Min", kOrdered,
      "Replaces the rows of the variable `%` that `indices` names by `updates` where that is "
      "smaller.",
-     ""},
+     "Replaces those of the variable `%` at the coordinates in the last dimension of `indices` by "
+     "the slices of `updates` where these are smaller."},
 };
 
 OpDefBuilder Define(const Update& update, bool slices, bool resource) {
@@ -112,7 +112,9 @@ OpDefBuilder Define(const Update& update, bool slices, bool resource) {
   // By handle, rows have the type `dtype`, slices `T`.
   const std::string variable = resource && !slices ? "resource" : "ref";
   const std::string type = resource && !slices ? "dtype" : "T";
-  const char* types = !resource ? update.ref_types : slices || replaces ? kAnyType : kNumbers;
+  const char* types = replaces || (resource && slices) ? kAnyType
+                      : resource || slices             ? kNumbers
+                                                       : update.ref_types;
 
   OpDefBuilder op(
       StrCat(resource ? "Resource" : "", slices ? "ScatterNd" : "Scatter", update.name));
@@ -139,7 +141,7 @@ OpDefBuilder Define(const Update& update, bool slices, bool resource) {
 [[maybe_unused]] const bool kRegistered = [] {
   for (const Update& update : kUpdates) {
     for (const bool slices : {false, true}) {
-      if (slices && !update.slices) continue;
+      if (slices && *update.slices_doc == 0) continue;
       for (const bool resource : {false, true}) {
         OpRegistry::Global()->Register(Define(update, slices, resource));
       }

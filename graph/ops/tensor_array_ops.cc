@@ -1,5 +1,6 @@
 // Tensor arrays: arrays of tensors that are written and read element by element, mostly by loops.
-// Version 2 has strings as handles, which are looked up; version 3 has resources.
+// Version 2 has strings as handles, which are looked up; version 3 has resources. Version 1 is in
+// tensor_array_reference_ops.cc.
 #include <initializer_list>
 #include <string>
 #include <utility>

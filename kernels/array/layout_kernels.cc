@@ -61,7 +61,7 @@ REGISTER_KERNEL(OfMatrices("MatrixDiagPart"), MakeKernel<MatrixDiagPart>);
 REGISTER_KERNEL(OfMatrices("MatrixSetDiag"), MakeKernel<MatrixSetDiag>);
 
 REGISTER_KERNEL(Spec("DynamicPartition"), MakeKernel<DynamicPartition>);
-REGISTER_KERNEL(Spec("DynamicStitch"), MakeKernel<DynamicStitch>);
+REGISTER_KERNELS(Spec("DynamicStitch"), MakeKernel<DynamicStitch>, "ParallelDynamicStitch");
 REGISTER_KERNEL(Gathering("Gather"), MakeKernel<Gather>);
 REGISTER_KERNEL(Gathering("GatherNd"), GatherNd);
 REGISTER_KERNEL(Gathering("GatherV2").Types("Taxis", IndexTypes()),
@@ -74,6 +74,10 @@ REGISTER_KERNEL(Scattering("ScatterNd", WithString(PlainTypes())), ScatterNd);
 REGISTER_KERNEL(Scattering("SparseToDense", WithString(PlainTypes())),
                 (MakeAttrKernel<SparseToDense, "validate_indices">));
 REGISTER_KERNEL(Scattering("TensorScatterAdd", NumberTypes()), TensorScatterAdd);
+REGISTER_KERNEL(Scattering("ScatterNdNonAliasingAdd", PlainTypes()), TensorScatterAdd);
+REGISTER_KERNEL(Scattering("TensorScatterMax", RealNumberTypes()), TensorScatterMax);
+REGISTER_KERNEL(Scattering("TensorScatterMin", RealNumberTypes()), TensorScatterMin);
+REGISTER_KERNEL(Scattering("TensorScatterSub", NumberTypes()), TensorScatterSub);
 REGISTER_KERNEL(Scattering("TensorScatterUpdate", WithString(PlainTypes())), TensorScatterUpdate);
 
 }  // namespace

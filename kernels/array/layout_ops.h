@@ -53,6 +53,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> RandomShuffle(KernelConstruction& constr
 absl::StatusOr<std::unique_ptr<Kernel>> ScatterNd(KernelConstruction& construction);
 absl::Status SparseToDense(KernelContext& ctx, bool validate_indices);
 absl::StatusOr<std::unique_ptr<Kernel>> TensorScatterAdd(KernelConstruction& construction);
+absl::StatusOr<std::unique_ptr<Kernel>> TensorScatterMax(KernelConstruction& construction);
+absl::StatusOr<std::unique_ptr<Kernel>> TensorScatterMin(KernelConstruction& construction);
+absl::StatusOr<std::unique_ptr<Kernel>> TensorScatterSub(KernelConstruction& construction);
 absl::StatusOr<std::unique_ptr<Kernel>> TensorScatterUpdate(KernelConstruction& construction);
 
 }  // namespace troupe::layout

@@ -1,5 +1,5 @@
-// ScatterNd, TensorScatterAdd, TensorScatterUpdate: updates at given places of zeros or of a copy
-// of a tensor.
+// ScatterNd, TensorScatterAdd and its kin: updates at given places of zeros or of a copy of a
+// tensor.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -113,6 +113,15 @@ absl::StatusOr<std::unique_ptr<Kernel>> ScatterNd(KernelConstruction& constructi
 }
 absl::StatusOr<std::unique_ptr<Kernel>> TensorScatterAdd(KernelConstruction& construction) {
   return MakeKernel<TensorScatter<ScatterOp::kAdd>>(construction);
+}
+absl::StatusOr<std::unique_ptr<Kernel>> TensorScatterSub(KernelConstruction& construction) {
+  return MakeKernel<TensorScatter<ScatterOp::kSubtract>>(construction);
+}
+absl::StatusOr<std::unique_ptr<Kernel>> TensorScatterMin(KernelConstruction& construction) {
+  return MakeKernel<TensorScatter<ScatterOp::kMin>>(construction);
+}
+absl::StatusOr<std::unique_ptr<Kernel>> TensorScatterMax(KernelConstruction& construction) {
+  return MakeKernel<TensorScatter<ScatterOp::kMax>>(construction);
 }
 absl::StatusOr<std::unique_ptr<Kernel>> TensorScatterUpdate(KernelConstruction& construction) {
   return MakeKernel<TensorScatter<ScatterOp::kUpdate>>(construction);

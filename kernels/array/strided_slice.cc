@@ -4,15 +4,14 @@
 #include "absl/strings/str_join.h"
 #include "kernels/array/layout_ops.h"
 #include "kernels/array/shared_slice.h"
+#include "kernels/array/strided_slice.h"
 #include "kernels/common/integer_input.h"
 #include "kernels/kernel_registry.h"
 
 namespace troupe::layout {
 namespace {
 
-struct Masks {
-  int64_t begin = 0, end = 0, ellipsis = 0, new_axis = 0, shrink_axis = 0;
-};
+using Masks = StridedSliceMasks;
 
 bool Bit(int64_t mask, int64_t i) { return i < 63 && ((mask >> i) & 1) != 0; }
 
@@ -128,10 +127,7 @@ int64_t Locate(const DenseSlice& slice, absl::Span<const int64_t> dims, DimVecto
 template <absl::Status (*kCompute)(KernelContext& ctx, const Masks& masks)>
 class MaskedKernel final : public Kernel {
  public:
-  MaskedKernel(KernelConstruction& c, absl::Status*)
-      : masks_{c.Attr<int64_t>("begin_mask"), c.Attr<int64_t>("end_mask"),
-               c.Attr<int64_t>("ellipsis_mask"), c.Attr<int64_t>("new_axis_mask"),
-               c.Attr<int64_t>("shrink_axis_mask")} {}
+  MaskedKernel(KernelConstruction& c, absl::Status*) : masks_(ReadMasks(c)) {}
   absl::Status Compute(KernelContext& ctx) override { return kCompute(ctx, masks_); }
 
  private:
@@ -221,22 +217,34 @@ absl::StatusOr<DimVector> BroadcastStrides(const Tensor& value, const DenseSlice
 }
 
 absl::Status UpdateSlice(KernelContext& ctx, const Masks& masks) {
-  const Tensor& value = ctx.input(4);
-  const Shape shape = ctx.input(0).shape();
-  TROUPE_ASSIGN_OR_RETURN(const DenseSlice slice,
-                          Resolve(shape.dims(), ctx.input(1), ctx.input(2), ctx.input(3), masks));
-  TROUPE_ASSIGN_OR_RETURN(const DimVector value_strides, BroadcastStrides(value, slice));
-  TROUPE_RETURN_IF_ERROR(ForwardOrCopy(ctx));
-  if (std::count(slice.size.begin(), slice.size.end(), 0) > 0) return absl::OkStatus();
-  Tensor& out = ctx.output(0);
-  DimVector strides;
-  const int64_t offset = Locate(slice, shape.dims(), &strides);
-  StridedCopy(ctx, out.type(), slice.size, ElementAt(out.type(), out.mutable_raw_data(), offset),
-              strides, value.raw_data(), value_strides);
-  return absl::OkStatus();
+  return AssignSlice(ctx, masks, ctx.input(0).shape(), [&ctx]() -> absl::StatusOr<Tensor*> {
+    TROUPE_RETURN_IF_ERROR(ForwardOrCopy(ctx));
+    return &ctx.output(0);
+  });
 }
 
 }  // namespace
+
+StridedSliceMasks ReadMasks(KernelConstruction& c) {
+  return {c.Attr<int64_t>("begin_mask"), c.Attr<int64_t>("end_mask"),
+          c.Attr<int64_t>("ellipsis_mask"), c.Attr<int64_t>("new_axis_mask"),
+          c.Attr<int64_t>("shrink_axis_mask")};
+}
+
+absl::Status AssignSlice(KernelContext& ctx, const StridedSliceMasks& masks, const Shape& shape,
+                         absl::FunctionRef<absl::StatusOr<Tensor*>()> sliced) {
+  const Tensor& value = ctx.input(4);
+  TROUPE_ASSIGN_OR_RETURN(const DenseSlice slice,
+                          Resolve(shape.dims(), ctx.input(1), ctx.input(2), ctx.input(3), masks));
+  TROUPE_ASSIGN_OR_RETURN(const DimVector value_strides, BroadcastStrides(value, slice));
+  TROUPE_ASSIGN_OR_RETURN(Tensor * out, sliced());
+  if (std::count(slice.size.begin(), slice.size.end(), 0) > 0) return absl::OkStatus();
+  DimVector strides;
+  const int64_t offset = Locate(slice, shape.dims(), &strides);
+  StridedCopy(ctx, out->type(), slice.size, ElementAt(out->type(), out->mutable_raw_data(), offset),
+              strides, value.raw_data(), value_strides);
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::unique_ptr<Kernel>> StridedSlice(KernelConstruction& construction) {
   return MakeKernel<MaskedKernel<TakeSlice>>(construction);

@@ -1,4 +1,4 @@
-// TopKV2, InTopK, InTopKV2: the largest elements of rows.
+// TopK, TopKV2, InTopK, InTopKV2: the largest elements of rows.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -57,9 +57,9 @@ void SelectTop(const T* values, int64_t n, int64_t k, std::vector<int64_t>* orde
   std::sort(order->begin(), order->begin() + k, before);
 }
 
-absl::Status TopK(KernelContext& ctx, ElementType index_type) {
+/// Fills the outputs, which get the shape `shape`.
+absl::Status TakeTop(KernelContext& ctx, const Shape& shape, ElementType index_type) {
   const Tensor& input = ctx.input(0);
-  TROUPE_ASSIGN_OR_RETURN(const Shape shape, TopKShape(input.shape(), ctx.input(1)));
   const int64_t n = input.dim(input.rank() - 1), k = shape.dim(input.rank() - 1);
   TROUPE_ASSIGN_OR_RETURN(Tensor * values, ctx.AllocateOutput(0, input.type(), shape));
   TROUPE_ASSIGN_OR_RETURN(Tensor * indices, ctx.AllocateOutput(1, index_type, shape));
@@ -81,6 +81,16 @@ absl::Status TopK(KernelContext& ctx, ElementType index_type) {
     });
     return absl::OkStatus();
   });
+}
+
+absl::Status TopK(KernelContext& ctx, int64_t k) {
+  TROUPE_ASSIGN_OR_RETURN(const Shape shape, TopKShape(ctx.input(0).shape(), k));
+  return TakeTop(ctx, shape, ElementType::kInt32);
+}
+
+absl::Status TopKV2(KernelContext& ctx, ElementType index_type) {
+  TROUPE_ASSIGN_OR_RETURN(const Shape shape, TopKShape(ctx.input(0).shape(), ctx.input(1)));
+  return TakeTop(ctx, shape, index_type);
 }
 
 /// False as soon as a prediction that is not finite is met.
@@ -122,11 +132,12 @@ std::vector<ElementType> IndicesAndInt16() {
   return {ElementType::kInt16, ElementType::kInt32, ElementType::kInt64};
 }
 
+REGISTER_KERNEL(KernelSpec("TopK").Types("T", RealNumberTypes()), (MakeAttrKernel<TopK, "k">));
 REGISTER_KERNEL(KernelSpec("TopKV2")
                     .Types("T", RealNumberTypes())
                     .Types("Tk", IndicesAndInt16())
                     .Types("index_type", IndicesAndInt16()),
-                (MakeAttrKernel<TopK, "index_type">));
+                (MakeAttrKernel<TopKV2, "index_type">));
 REGISTER_KERNEL(KernelSpec("InTopK").Types("T", IndexTypes()), (MakeAttrKernel<InTopK, "k">));
 REGISTER_KERNEL(KernelSpec("InTopKV2").Types("T", IndexTypes()), MakeKernel<InTopKV2>);
 

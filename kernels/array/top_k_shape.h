@@ -9,9 +9,8 @@
 
 namespace troupe {
 
-/// The outputs' shape: the input's with the last dimension `k_input`, a scalar on the host.
-inline absl::StatusOr<Shape> TopKShape(const Shape& input, const Tensor& k_input) {
-  TROUPE_ASSIGN_OR_RETURN(const int64_t k, ReadIntegerScalar(k_input, "k"));
+/// The outputs' shape: the input's with the last dimension `k`.
+inline absl::StatusOr<Shape> TopKShape(const Shape& input, int64_t k) {
   if (k < 0) return InvalidArgument("k must be at least 0, got ", k);
   if (input.rank() < 1) return InvalidArgument("the input must have at least one dimension");
   const int64_t n = input.dim(input.rank() - 1);
@@ -19,6 +18,11 @@ inline absl::StatusOr<Shape> TopKShape(const Shape& input, const Tensor& k_input
   Shape shape = input;
   shape.set_dim(input.rank() - 1, k);
   return shape;
+}
+/// The same for a scalar on the host.
+inline absl::StatusOr<Shape> TopKShape(const Shape& input, const Tensor& k_input) {
+  TROUPE_ASSIGN_OR_RETURN(const int64_t k, ReadIntegerScalar(k_input, "k"));
+  return TopKShape(input, k);
 }
 
 }  // namespace troupe

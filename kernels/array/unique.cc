@@ -1,5 +1,5 @@
-// Unique, UniqueV2: the distinct elements, or slices along an axis, in the order of their first
-// appearance.
+// Unique, UniqueWithCounts and their second versions: the distinct elements, or slices along an
+// axis, in the order of their first appearance.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -144,7 +144,11 @@ absl::Status Unique(KernelContext& ctx, ElementType index_type) {
       }
     }
   }
-  return PutIntegers(ctx, 1, index_type, number);
+  TROUPE_RETURN_IF_ERROR(PutIntegers(ctx, 1, index_type, number));
+  if (ctx.num_outputs() < 3) return absl::OkStatus();
+  std::vector<int64_t> counts(distinct, 0);
+  for (const int64_t i : number) ++counts[i];
+  return PutIntegers(ctx, 2, index_type, counts);
 }
 
 KernelSpec Spec(const char* op) {
@@ -153,8 +157,8 @@ KernelSpec Spec(const char* op) {
   return KernelSpec(op).Types("T", std::move(types)).Types("out_idx", IndexTypes());
 }
 
-REGISTER_KERNEL(Spec("Unique"), (MakeAttrKernel<Unique, "out_idx">));
-REGISTER_KERNEL(Spec("UniqueV2"), (MakeAttrKernel<Unique, "out_idx">));
+REGISTER_KERNELS(Spec("Unique"), (MakeAttrKernel<Unique, "out_idx">), "UniqueV2",
+                 "UniqueWithCounts", "UniqueWithCountsV2");
 
 }  // namespace
 }  // namespace troupe

@@ -100,10 +100,27 @@ void Register(const char* attr, std::initializer_list<const char*> ops) {
                                      MakeForHost);
   Register("Tparams", {"Gather", "GatherNd", "GatherV2"});
   // Variables of int32 are on the host, too.
-  Register("T", {"AssignAdd", "AssignSub", "CountUpTo", "ScatterAdd", "ScatterDiv", "ScatterMax",
-                 "ScatterMin", "ScatterMul", "ScatterNdAdd", "ScatterNdSub", "ScatterNdUpdate",
-                 "ScatterSub", "ScatterUpdate", "ResourceCountUpTo", "ResourceScatterNdAdd",
-                 "ResourceScatterNdSub", "ResourceScatterNdUpdate"});
+  Register("T", {"AssignAdd",
+                 "AssignSub",
+                 "CountUpTo",
+                 "ScatterAdd",
+                 "ScatterDiv",
+                 "ScatterMax",
+                 "ScatterMin",
+                 "ScatterMul",
+                 "ScatterNdAdd",
+                 "ScatterNdMax",
+                 "ScatterNdMin",
+                 "ScatterNdSub",
+                 "ScatterNdUpdate",
+                 "ScatterSub",
+                 "ScatterUpdate",
+                 "ResourceCountUpTo",
+                 "ResourceScatterNdAdd",
+                 "ResourceScatterNdMax",
+                 "ResourceScatterNdMin",
+                 "ResourceScatterNdSub",
+                 "ResourceScatterNdUpdate"});
   Register("dtype", {"AssignAddVariableOp", "AssignSubVariableOp", "Empty", "ResourceGather",
                      "ResourceGatherNd", "ResourceScatterAdd", "ResourceScatterDiv",
                      "ResourceScatterMax", "ResourceScatterMin", "ResourceScatterMul",

@@ -275,7 +275,29 @@ absl::StatusOr<RefPtr<TensorArrayResource>> Found(KernelContext& ctx, TensorArra
 
 }  // namespace
 
+namespace {
+
+absl::StatusOr<RefPtr<TensorArrayResource>> FindNamed(KernelContext& ctx,
+                                                      const std::string& container,
+                                                      const std::string& name) {
+  if (ctx.step().step_resources == nullptr) {
+    return absl::FailedPreconditionError("tensor arrays need a step to live in");
+  }
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<Resource> resource,
+                          ctx.step().step_resources->FindOrCreate(container, name, nullptr));
+  auto* array = dynamic_cast<TensorArrayResource*>(resource.get());
+  if (array == nullptr) {
+    return InvalidArgument("'", name, "' is no TensorArray: ", resource->DebugString());
+  }
+  return Found(ctx, array);
+}
+
+}  // namespace
+
 absl::StatusOr<RefPtr<TensorArrayResource>> FindTensorArray(KernelContext& ctx) {
+  // A reference is called like its array, so that the variable need not be borrowed.
+  if (const Variable* name = ctx.input_ref(0))
+    return FindNamed(ctx, kTensorArrayContainer, name->name());
   const Tensor& handle = ctx.input(0);
   if (handle.type() == ElementType::kResource) {
     if (handle.num_elements() != 1) {
@@ -294,17 +316,8 @@ absl::StatusOr<RefPtr<TensorArrayResource>> FindTensorArray(KernelContext& ctx) 
     return InvalidArgument("Tensor array handle must be 2-element vector, but had shape: ",
                            handle.shape().ToString());
   }
-  if (ctx.step().step_resources == nullptr) {
-    return absl::FailedPreconditionError("tensor arrays need a step to live in");
-  }
   const std::string* parts = handle.unchecked_data<std::string>();
-  TROUPE_ASSIGN_OR_RETURN(RefPtr<Resource> resource,
-                          ctx.step().step_resources->FindOrCreate(parts[0], parts[1], nullptr));
-  auto* array = dynamic_cast<TensorArrayResource*>(resource.get());
-  if (array == nullptr) {
-    return InvalidArgument("'", parts[1], "' is no TensorArray: ", resource->DebugString());
-  }
-  return Found(ctx, array);
+  return FindNamed(ctx, parts[0], parts[1]);
 }
 
 absl::StatusOr<RefPtr<TensorArrayResource>> FindTensorArray(KernelContext& ctx, ElementType type) {

@@ -21,6 +21,8 @@ namespace troupe {
 
 /// `type_name` of the handles of tensor arrays.
 inline constexpr char kTensorArrayTypeName[] = "TensorArray";
+/// Container of the arrays with strings as handles in the step's resources.
+inline constexpr char kTensorArrayContainer[] = "_tensor_arrays";
 
 /// An array of tensors of one element type, each written once and read (perhaps once). Errors are
 /// InvalidArgument and name the array. Thread-safe.
@@ -94,9 +96,9 @@ class TensorArrayResource final : public Resource {
   std::vector<std::pair<std::string, RefPtr<TensorArrayResource>>> gradients_;
 };
 
-/// The array that input 0 of a kernel is a handle to: a resource, or a vector of two strings by
-/// which it is found among the step's resources. InvalidArgument, also if its elements are in the
-/// memory of another device; NotFound.
+/// The array that input 0 of a kernel is a handle to: a resource, or a vector of two strings, or a
+/// reference to one, by which it is found among the step's resources. InvalidArgument, also if its
+/// elements are in the memory of another device; NotFound.
 absl::StatusOr<RefPtr<TensorArrayResource>> FindTensorArray(KernelContext& ctx);
 /// The same; InvalidArgument if it does not hold elements of `type`.
 absl::StatusOr<RefPtr<TensorArrayResource>> FindTensorArray(KernelContext& ctx, ElementType type);

@@ -26,15 +26,13 @@ absl::Status CheckVector(const Tensor& tensor, const char* what) {
                          " to be a vector, but received shape: ", tensor.shape().ToString());
 }
 
-absl::Status Gather(KernelContext& ctx, ElementMemory& memory, ElementType type,
-                    const PartialShape& element_shape) {
-  const Tensor& indices = ctx.input(1);
-  TROUPE_RETURN_IF_ERROR(CheckVector(indices, "indices"));
-  TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx, type));
+/// Stacks the elements at `indices`.
+absl::Status GatherElements(ElementMemory& memory, TensorArrayResource* array,
+                            absl::Span<const int32_t> indices, const PartialShape& element_shape) {
   TROUPE_RETURN_IF_ERROR(array->MergeElementShape(element_shape));
   Shape element;
   std::vector<Tensor> values;
-  if (indices.num_elements() == 0) {
+  if (indices.empty()) {
     TROUPE_RETURN_IF_ERROR(array->Size().status());
     const PartialShape shape = array->element_shape();
     if (!shape.fully_known()) {
@@ -48,7 +46,7 @@ absl::Status Gather(KernelContext& ctx, ElementMemory& memory, ElementType type,
     }
     TROUPE_ASSIGN_OR_RETURN(element, shape.ToShape());
   } else {
-    TROUPE_RETURN_IF_ERROR(array->ReadMany(indices.unchecked_values<int32_t>(), memory, &values));
+    TROUPE_RETURN_IF_ERROR(array->ReadMany(indices, memory, &values));
     element = values[0].shape();
     if (!element_shape.IsCompatibleWith(element)) {
       return InvalidArgument("TensorArray was passed element_shape ", element_shape.ToString(),
@@ -62,8 +60,35 @@ absl::Status Gather(KernelContext& ctx, ElementMemory& memory, ElementType type,
                              " but index ", i, " has shape: ", values[i].shape().ToString());
     }
   }
-  TROUPE_ASSIGN_OR_RETURN(const Shape shape, ShapeOfRows(indices.num_elements(), element));
-  return memory.PutJoined(0, type, shape, PartsOf(values));
+  TROUPE_ASSIGN_OR_RETURN(const Shape shape,
+                          ShapeOfRows(static_cast<int64_t>(indices.size()), element));
+  return memory.PutJoined(0, array->type(), shape, PartsOf(values));
+}
+
+/// 0, 1, ... count - 1. InvalidArgument if those are no indices of an array.
+absl::StatusOr<std::vector<int32_t>> AllIndices(int64_t count) {
+  if (count > TensorArrayResource::kMaxStored) {
+    return InvalidArgument("An array has no ", count, " elements");
+  }
+  std::vector<int32_t> indices(count);
+  std::iota(indices.begin(), indices.end(), 0);
+  return indices;
+}
+
+absl::Status Gather(KernelContext& ctx, ElementMemory& memory, ElementType type,
+                    const PartialShape& element_shape) {
+  const Tensor& indices = ctx.input(1);
+  TROUPE_RETURN_IF_ERROR(CheckVector(indices, "indices"));
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx, type));
+  return GatherElements(memory, array.get(), indices.unchecked_values<int32_t>(), element_shape);
+}
+
+absl::Status PackAll(KernelContext& ctx, ElementMemory& memory, ElementType type,
+                     const PartialShape& element_shape) {
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx, type));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t size, array->Size());
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<int32_t> indices, AllIndices(size));
+  return GatherElements(memory, array.get(), indices, element_shape);
 }
 
 absl::Status Concat(KernelContext& ctx, ElementMemory& memory, ElementType type,
@@ -202,6 +227,32 @@ absl::Status Split(KernelContext& ctx, ElementMemory& memory) {
   return absl::OkStatus();
 }
 
+absl::Status UnpackAll(KernelContext& ctx, ElementMemory& memory) {
+  const Tensor& value = ctx.input(1);
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx));
+  TROUPE_RETURN_IF_ERROR(CheckType(*array, value.type()));
+  if (value.rank() == 0) {
+    return InvalidArgument(
+        "Input value for unpack must be at least a vector but received shape: []");
+  }
+  const int64_t count = value.dim(0);
+  TROUPE_ASSIGN_OR_RETURN(const int64_t size, array->Size());
+  if (count < size || (count > size && !array->dynamic_size())) {
+    return InvalidArgument("Input value must have first dimension equal to the array size (", count,
+                           " vs. ", size, ")");
+  }
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<int32_t> indices, AllIndices(count));
+  std::vector<Tensor> rows;
+  rows.reserve(count);
+  for (int64_t i = 0; i < count; ++i) {
+    rows.push_back(value.Slice(i, i + 1));
+    rows.back().set_shape(WithoutFirst(value.shape()));
+  }
+  TROUPE_RETURN_IF_ERROR(array->WriteMany(indices, std::move(rows), memory));
+  ctx.PassThrough(2, 0);
+  return absl::OkStatus();
+}
+
 KernelSpec OfType(const char* op, const char* attr) {
   KernelSpec spec = KernelSpec(op).Device("DEFAULT").Types(attr, AllTypes());
   for (const char* on_host : {"indices", "lengths"}) {
@@ -211,13 +262,18 @@ KernelSpec OfType(const char* op, const char* attr) {
 }
 
 REGISTER_KERNELS(OfType("TensorArrayGatherV2", "dtype"),
-                 (MakeElementKernel<Gather, "dtype", "element_shape">), "TensorArrayGatherV3");
+                 (MakeElementKernel<Gather, "dtype", "element_shape">), "TensorArrayGatherV3",
+                 "TensorArrayGather");
+REGISTER_KERNEL(OfType("TensorArrayPack", "dtype"),
+                (MakeElementKernel<PackAll, "dtype", "element_shape">));
 REGISTER_KERNELS(OfType("TensorArrayConcatV2", "dtype"),
                  (MakeElementKernel<Concat, "dtype", "element_shape_except0">),
-                 "TensorArrayConcatV3");
+                 "TensorArrayConcatV3", "TensorArrayConcat");
 REGISTER_KERNELS(OfType("TensorArrayScatterV2", "T"), MakeElementKernel<Scatter>,
-                 "TensorArrayScatterV3");
-REGISTER_KERNELS(OfType("TensorArraySplitV2", "T"), MakeElementKernel<Split>, "TensorArraySplitV3");
+                 "TensorArrayScatterV3", "TensorArrayScatter");
+REGISTER_KERNEL(OfType("TensorArrayUnpack", "T"), MakeElementKernel<UnpackAll>);
+REGISTER_KERNELS(OfType("TensorArraySplitV2", "T"), MakeElementKernel<Split>, "TensorArraySplitV3",
+                 "TensorArraySplit");
 
 }  // namespace
 }  // namespace troupe

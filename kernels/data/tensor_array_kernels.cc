@@ -10,20 +10,29 @@
 namespace troupe {
 namespace {
 
-/// Container of the arrays with string handles in the step's resources.
-constexpr char kContainer[] = "_tensor_arrays";
+/// Container of the variables that references to strings refer to, in the step's resources.
+constexpr char kNameContainer[] = "_tensor_array_names";
 
-absl::Status PutStringHandle(KernelContext& ctx, const std::string& name) {
-  TROUPE_ASSIGN_OR_RETURN(Tensor * handle, ctx.AllocateOutput(0, ElementType::kString, Shape({2})));
-  handle->mutable_data<std::string>()[0] = kContainer;
-  handle->mutable_data<std::string>()[1] = name;
+/// Makes output 0 the two strings, or a reference to a variable that has them and is called like
+/// the array. The array is among the step's resources.
+absl::Status PutStringHandle(KernelContext& ctx, bool reference, const std::string& name) {
+  Tensor handle = Tensor::Vector<std::string>({kTensorArrayContainer, name});
+  if (!reference) {
+    ctx.set_output(0, std::move(handle));
+    return absl::OkStatus();
+  }
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<Variable> variable,
+                          ctx.step().step_resources->FindOrCreateVariable(
+                              kNameContainer, name, ElementType::kString, Shape({2})));
+  if (Variable::Lease lease = variable->TryLend()) lease.set_value(std::move(handle));
+  ctx.set_output_ref(0, variable.get());
   return absl::OkStatus();
 }
 
 absl::Status PutResourceHandle(KernelContext& ctx, RefPtr<TensorArrayResource> array) {
   TROUPE_ASSIGN_OR_RETURN(Tensor * handle, ctx.AllocateOutput(0, ElementType::kResource, Shape()));
   ResourceHandle& resource = *handle->mutable_data<ResourceHandle>();
-  resource.container = kContainer;
+  resource.container = kTensorArrayContainer;
   resource.name = array->array_name();
   resource.type_name = kTensorArrayTypeName;
   resource.resource = std::move(array);
@@ -37,16 +46,18 @@ absl::Status PutInStep(KernelContext& ctx, const RefPtr<TensorArrayResource>& ar
   }
   return ctx.step()
       .step_resources
-      ->FindOrCreate(kContainer, array->array_name(),
+      ->FindOrCreate(kTensorArrayContainer, array->array_name(),
                      [&]() -> absl::StatusOr<RefPtr<Resource>> { return {array}; })
       .status();
 }
 
-/// TensorArrayV2, TensorArrayV3.
+/// TensorArray, TensorArrayV2, TensorArrayV3.
 class MakeArray final : public Kernel {
  public:
   MakeArray(KernelConstruction& c, absl::Status* status)
-      : by_name_(c.output_type(0) == ElementType::kString), no_flow_(Tensor::Scalar(0.0f)) {
+      : by_name_(RemoveRef(c.output_type(0)) == ElementType::kString),
+        reference_(IsRefType(c.output_type(0))),
+        no_flow_(Tensor::Scalar(0.0f)) {
     options_.type = c.Attr<ElementType>("dtype");
     options_.dynamic_size = c.Attr<bool>("dynamic_size");
     options_.clear_after_read = c.Attr<bool>("clear_after_read");
@@ -69,7 +80,7 @@ class MakeArray final : public Kernel {
     auto array = MakeRef<TensorArrayResource>(std::move(options), size);
     if (by_name_) {
       TROUPE_RETURN_IF_ERROR(PutInStep(ctx, array));
-      return PutStringHandle(ctx, array->array_name());
+      return PutStringHandle(ctx, reference_, array->array_name());
     }
     TROUPE_ASSIGN_OR_RETURN(Tensor flow, ElementMemory(&ctx, &kernels_).Fetch(no_flow_));
     ctx.set_output(1, std::move(flow));
@@ -77,13 +88,14 @@ class MakeArray final : public Kernel {
   }
 
  private:
-  bool by_name_;
+  bool by_name_, reference_;
   Tensor no_flow_;
   TensorArrayResource::Options options_;
   ElementKernels kernels_;
 };
 
-/// TensorArrayGradV2, TensorArrayGradV3, TensorArrayGradWithShape.
+/// TensorArrayGrad (of references), TensorArrayGradV2, TensorArrayGradV3, TensorArrayGradWithShape.
+template <bool kReference>
 absl::Status GradientArray(KernelContext& ctx, const std::string& source) {
   TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> array, FindTensorArray(ctx));
   DimVector prepend;
@@ -94,7 +106,7 @@ absl::Status GradientArray(KernelContext& ctx, const std::string& source) {
   TROUPE_ASSIGN_OR_RETURN(RefPtr<TensorArrayResource> gradient, array->Gradient(source, prepend));
   if (ctx.num_outputs() == 1) {
     TROUPE_RETURN_IF_ERROR(PutInStep(ctx, gradient));
-    return PutStringHandle(ctx, gradient->array_name());
+    return PutStringHandle(ctx, kReference, gradient->array_name());
   }
   ctx.PassThrough(1, 1);
   return PutResourceHandle(ctx, std::move(gradient));
@@ -142,15 +154,18 @@ KernelSpec Spec(const char* op) {
 }
 
 REGISTER_KERNELS(Spec("TensorArrayV2").Types("dtype", AllTypes()), MakeKernel<MakeArray>,
-                 "TensorArrayV3");
-REGISTER_KERNELS(Spec("TensorArrayGradV2"), (MakeAttrKernel<GradientArray, "source">),
+                 "TensorArrayV3", "TensorArray");
+REGISTER_KERNEL(Spec("TensorArrayGrad"), (MakeAttrKernel<GradientArray<true>, "source">));
+REGISTER_KERNELS(Spec("TensorArrayGradV2"), (MakeAttrKernel<GradientArray<false>, "source">),
                  "TensorArrayGradV3", "TensorArrayGradWithShape");
 REGISTER_KERNELS(Spec("TensorArrayWriteV2").Types("T", AllTypes()), MakeElementKernel<Write>,
-                 "TensorArrayWriteV3");
+                 "TensorArrayWriteV3", "TensorArrayWrite");
 REGISTER_KERNELS(Spec("TensorArrayReadV2").Types("dtype", AllTypes()),
-                 (MakeElementKernel<Read, "dtype">), "TensorArrayReadV3");
-REGISTER_KERNELS(Spec("TensorArraySizeV2"), MakeKernel<Size>, "TensorArraySizeV3");
-REGISTER_KERNELS(Spec("TensorArrayCloseV2"), MakeKernel<Close>, "TensorArrayCloseV3");
+                 (MakeElementKernel<Read, "dtype">), "TensorArrayReadV3", "TensorArrayRead");
+REGISTER_KERNELS(Spec("TensorArraySizeV2"), MakeKernel<Size>, "TensorArraySizeV3",
+                 "TensorArraySize");
+REGISTER_KERNELS(Spec("TensorArrayCloseV2"), MakeKernel<Close>, "TensorArrayCloseV3",
+                 "TensorArrayClose");
 
 }  // namespace
 }  // namespace troupe

@@ -1,20 +1,20 @@
-// UnsortedSegmentSum.
-#include <cstring>
+// UnsortedSegmentSum, UnsortedSegmentProd, UnsortedSegmentMin, UnsortedSegmentMax.
 #include <memory>
 
 #include "kernels/common/integer_input.h"
 #include "kernels/kernel_registry.h"
-#include "kernels/math/loops.h"
+#include "kernels/reduce/segment_rule.h"
 #include "kernels/reduce/segment_shape.h"
 
 namespace troupe {
 namespace {
 
-class UnsortedSegmentSumKernel final : public Kernel {
+template <SegmentRule kRule>
+class UnsortedSegmentKernel final : public Kernel {
  public:
-  UnsortedSegmentSumKernel(KernelConstruction& c, absl::Status* status)
-      : add_(FindBinary(simd::kAdd, RemoveRef(c.input_type(0))).aa) {
-    if (add_ == nullptr) *status = absl::UnimplementedError("UnsortedSegmentSum of this type");
+  UnsortedSegmentKernel(KernelConstruction& c, absl::Status* status) {
+    const ElementType type = RemoveRef(c.input_type(0));
+    *status = Find(type);
   }
 
   absl::Status Compute(KernelContext& ctx) override {
@@ -34,31 +34,47 @@ class UnsortedSegmentSumKernel final : public Kernel {
     if (output->num_elements() == 0) return absl::OkStatus();
     const int64_t length = output->num_elements() / segments;
     char* out = static_cast<char*>(output->mutable_raw_data());
-    std::memset(out, 0, output->bytes());
+    FillElements(ctx, data.type(), out, output->num_elements(), identity_.raw_data());
     const char* in = static_cast<const char*>(data.raw_data());
     const int64_t size = ElementSize(data.type());
-    // Pieces of columns: each adds all rows, in order.
+    // Pieces of columns: each joins all rows, in order.
     const int64_t rows = static_cast<int64_t>(segment_of.size());
     const int64_t grain = KernelContext::GrainFor(0.3 * static_cast<double>(rows));
     ctx.ParallelFor(length, std::max<int64_t>(grain, 64), [&](int64_t begin, int64_t end) {
       for (int64_t r = 0; r < rows; ++r) {
         if (segment_of[r] < 0) continue;
         char* to = out + (segment_of[r] * length + begin) * size;
-        add_(to, in + (r * length + begin) * size, to, end - begin);
+        join_(to, in + (r * length + begin) * size, to, end - begin);
       }
     });
     return absl::OkStatus();
   }
 
  private:
-  simd::BinaryFn add_;
+  absl::Status Find(ElementType type) {
+    TROUPE_ASSIGN_OR_RETURN(join_, FindSegmentJoin(kRule, type));
+    TROUPE_ASSIGN_OR_RETURN(identity_, SegmentIdentity(kRule, type));
+    return absl::OkStatus();
+  }
+
+  simd::BinaryFn join_ = nullptr;
+  Tensor identity_;
 };
 
-REGISTER_KERNEL(KernelSpec("UnsortedSegmentSum")
-                    .Types("T", NumberTypes())
-                    .Types("Tindices",
-                           {ElementType::kInt16, ElementType::kInt32, ElementType::kInt64}),
-                MakeKernel<UnsortedSegmentSumKernel>);
+KernelSpec Spec(const char* op, std::vector<ElementType> types) {
+  return KernelSpec(op)
+      .Types("T", std::move(types))
+      .Types("Tindices", {ElementType::kInt16, ElementType::kInt32, ElementType::kInt64});
+}
+
+REGISTER_KERNEL(Spec("UnsortedSegmentSum", NumberTypes()),
+                MakeKernel<UnsortedSegmentKernel<SegmentRule::kSum>>);
+REGISTER_KERNEL(Spec("UnsortedSegmentProd", NumberTypes()),
+                MakeKernel<UnsortedSegmentKernel<SegmentRule::kProd>>);
+REGISTER_KERNEL(Spec("UnsortedSegmentMin", RealNumberTypes()),
+                MakeKernel<UnsortedSegmentKernel<SegmentRule::kMin>>);
+REGISTER_KERNEL(Spec("UnsortedSegmentMax", RealNumberTypes()),
+                MakeKernel<UnsortedSegmentKernel<SegmentRule::kMax>>);
 
 }  // namespace
 }  // namespace troupe

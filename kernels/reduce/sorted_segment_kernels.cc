@@ -1,20 +1,41 @@
-// SegmentSum: sums of neighbouring rows, as sorted numbers group them.
+// SegmentSum, SegmentMean, SegmentProd, SegmentMin, SegmentMax: neighbouring rows are joined as
+// sorted numbers group them.
+#include <complex>
 #include <cstring>
 #include <limits>
+#include <memory>
+#include <type_traits>
 
 #include "kernels/common/integer_input.h"
+#include "kernels/common/switch_number.h"
 #include "kernels/kernel_registry.h"
-#include "kernels/math/loops.h"
+#include "kernels/reduce/segment_rule.h"
 #include "kernels/reduce/segment_shape.h"
 
 namespace troupe {
 namespace {
 
-class SegmentSumKernel final : public Kernel {
+/// Divides the `n` numbers at `sums` by `count`.
+template <typename T>
+void Divide(void* sums, int64_t n, int64_t count) {
+  T* sum = static_cast<T*>(sums);
+  for (int64_t i = 0; i < n; ++i) {
+    if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
+      // A count is no more than the rows of a tensor: it fits both signs.
+      sum[i] /= static_cast<T>(count);
+    } else if constexpr (std::is_integral_v<T>) {
+      sum[i] = static_cast<T>(static_cast<int64_t>(sum[i]) / count);
+    } else {
+      sum[i] = T(sum[i] / T(static_cast<float>(count)));
+    }
+  }
+}
+
+template <SegmentRule kRule>
+class SegmentKernel final : public Kernel {
  public:
-  SegmentSumKernel(KernelConstruction& c, absl::Status* status)
-      : add_(FindBinary(simd::kAdd, RemoveRef(c.input_type(0))).aa) {
-    if (add_ == nullptr) *status = absl::UnimplementedError("SegmentSum of this type");
+  SegmentKernel(KernelConstruction& c, absl::Status* status) {
+    *status = Find(RemoveRef(c.input_type(0)));
   }
 
   absl::Status Compute(KernelContext& ctx) override {
@@ -48,24 +69,51 @@ class SegmentSumKernel final : public Kernel {
     ctx.ParallelFor(used, KernelContext::GrainFor(segment_ns), [&](int64_t begin, int64_t end) {
       for (int64_t s = begin; s < end; ++s) {
         const int64_t first = starts[s], id = segment_of[first];
-        // Segments without a row, up to this one, are zeros.
-        const int64_t zeros = s == 0 ? 0 : segment_of[first - 1] + 1;
-        std::memset(out + zeros * bytes, 0, (id - zeros) * bytes);
-        char* sum = out + id * bytes;
-        std::memcpy(sum, in + first * bytes, bytes);
+        // Before this one there may be segments without a row.
+        const int64_t missing = s == 0 ? 0 : segment_of[first - 1] + 1;
+        FillElements(ctx, data.type(), out + missing * bytes, (id - missing) * length,
+                     missing_.raw_data());
+        char* joined = out + id * bytes;
+        std::memcpy(joined, in + first * bytes, bytes);
         const int64_t last = s + 1 < used ? starts[s + 1] : rows;
-        for (int64_t r = first + 1; r < last; ++r) add_(sum, in + r * bytes, sum, length);
+        for (int64_t r = first + 1; r < last; ++r) join_(joined, in + r * bytes, joined, length);
+        if (divide_ != nullptr) divide_(joined, length, last - first);
       }
     });
     return absl::OkStatus();
   }
 
  private:
-  simd::BinaryFn add_;
+  absl::Status Find(ElementType type) {
+    TROUPE_ASSIGN_OR_RETURN(join_, FindSegmentJoin(kRule, type));
+    // As in TensorFlow, extremes of nothing are zeros.
+    TROUPE_ASSIGN_OR_RETURN(
+        missing_, SegmentIdentity(kRule == SegmentRule::kProd ? kRule : SegmentRule::kSum, type));
+    if constexpr (kRule == SegmentRule::kMean) {
+      return SwitchNumber(type, [&]<typename T>() {
+        divide_ = Divide<T>;
+        return absl::OkStatus();
+      });
+    }
+    return absl::OkStatus();
+  }
+
+  simd::BinaryFn join_ = nullptr;
+  void (*divide_)(void* sums, int64_t n, int64_t count) = nullptr;
+  Tensor missing_;
 };
 
-REGISTER_KERNEL(KernelSpec("SegmentSum").Types("T", NumberTypes()).Types("Tindices", IndexTypes()),
-                MakeKernel<SegmentSumKernel>);
+KernelSpec Spec(const char* op, std::vector<ElementType> types) {
+  return KernelSpec(op).Types("T", std::move(types)).Types("Tindices", IndexTypes());
+}
+
+REGISTER_KERNEL(Spec("SegmentSum", NumberTypes()), MakeKernel<SegmentKernel<SegmentRule::kSum>>);
+REGISTER_KERNEL(Spec("SegmentMean", NumberTypes()), MakeKernel<SegmentKernel<SegmentRule::kMean>>);
+REGISTER_KERNEL(Spec("SegmentProd", NumberTypes()), MakeKernel<SegmentKernel<SegmentRule::kProd>>);
+REGISTER_KERNEL(Spec("SegmentMin", RealNumberTypes()),
+                MakeKernel<SegmentKernel<SegmentRule::kMin>>);
+REGISTER_KERNEL(Spec("SegmentMax", RealNumberTypes()),
+                MakeKernel<SegmentKernel<SegmentRule::kMax>>);
 
 }  // namespace
 }  // namespace troupe

@@ -141,6 +141,8 @@ void ForEachScatterOp(const UseKernel& use) {
   ForRows<ScatterOp::kUpdate>(use, "Update", AllTypes(), movable);
   ForNd<ScatterOp::kAdd>(use, "Add", PlainTypes());
   ForNd<ScatterOp::kSubtract>(use, "Sub", PlainTypes());
+  ForNd<ScatterOp::kMin>(use, "Min", real);
+  ForNd<ScatterOp::kMax>(use, "Max", real);
 }
 
 }  // namespace troupe

@@ -30,6 +30,7 @@ inline constexpr CheckedOp kCheckedByOtherTests[] = {
     {"Real", "graph/gradients/numeric_gradient_test.cc"},
     {"ResourceGather", "graph/gradients/sparse_gradient_test.cc"},
     {"ResourceGatherNd", "graph/gradients/sparse_gradient_test.cc"},
+    {"SegmentMean", "graph/gradients/composite_gradient_test.cc"},
     {"SegmentSum", "graph/gradients/composite_gradient_test.cc"},
     {"SparseAdd", "graph/gradients/composite_gradient_test.cc"},
     {"SparseFillEmptyRows", "graph/gradients/composite_gradient_test.cc"},

@@ -153,13 +153,19 @@ TEST(CompositeGradient, SolutionsOfComplexSystems) {
   }
 }
 
-TEST(CompositeGradient, SegmentSum) {
-  TestGraph g;
-  const Output x = g.Placeholder(ElementType::kDouble, PartialShape({5, 2}));
-  const Output ids = g.Const(Tensor::Vector<int32_t>({0, 0, 1, 3, 3}));
-  const Output sums = g.Op("Square", {g.Op("SegmentSum", {x, ids})});
-  CheckGradient(g, Loss(g, sums, Numbers(ElementType::kDouble, Shape({4, 2}))), x,
-                Numbers(ElementType::kDouble, Shape({5, 2})));
+TEST(CompositeGradient, Segments) {
+  for (const char* op : {"SegmentMax", "SegmentMean", "SegmentMin", "SegmentProd", "SegmentSum"}) {
+    for (const bool shape_known : {true, false}) {
+      SCOPED_TRACE(op);
+      TestGraph g;
+      const Output x =
+          g.Placeholder(ElementType::kDouble, shape_known ? PartialShape({5, 2}) : PartialShape());
+      const Output ids = g.Const(Tensor::Vector<int32_t>({0, 0, 1, 3, 3}));
+      const Output reduced = g.Op("Square", {g.Op(op, {x, ids})});
+      CheckGradient(g, Loss(g, reduced, Numbers(ElementType::kDouble, Shape({4, 2}))), x,
+                    Numbers(ElementType::kDouble, Shape({5, 2})));
+    }
+  }
 }
 
 TEST(CompositeGradient, DynamicPartition) {

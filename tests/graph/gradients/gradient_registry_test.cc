@@ -129,12 +129,24 @@ const std::set<std::string> kRandom = {
     // clang-format on
 };
 
+// The same of arrays, segments and slices.
+const std::set<std::string> kArrays = {
+    // clang-format off
+    "Bincount", "Bucketize", "DenseBincount", "HistogramFixedWidth", "ImmutableConst", "LowerBound",
+    "ParallelConcat", "ResourceScatterNdMax", "ResourceScatterNdMin", "ResourceStridedSliceAssign",
+    "ScatterNdMax", "ScatterNdMin", "SparseSegmentMeanGrad", "SparseSegmentMeanGradV2",
+    "SparseSegmentSqrtNGrad", "SparseSegmentSqrtNGradV2", "SparseSegmentSumGrad",
+    "SparseSegmentSumGradV2", "StridedSliceAssign", "TensorArrayPack", "TensorArrayUnpack",
+    "TileGrad", "UniqueWithCounts", "UniqueWithCountsV2", "UnravelIndex", "UpperBound"
+    // clang-format on
+};
+
 TEST(GradientRegistry, EveryOpIsDecidedOn) {
   for (const std::string& op : OpRegistry::Global()->Names()) {
     if (op[0] == '_') continue;  // The runtime's own.
     EXPECT_EQ(GradientRegistry::Global()->LookUp(op).ok(),
               kUnregistered.count(op) + kSynchronization.count(op) + kInput.count(op) +
-                      kText.count(op) + kImages.count(op) + kRandom.count(op) ==
+                      kArrays.count(op) + kImages.count(op) + kRandom.count(op) + kText.count(op) ==
                   0)
         << op << " needs a gradient, REGISTER_NO_GRADIENT, or an entry here";
   }

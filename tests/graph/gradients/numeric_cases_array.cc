@@ -44,6 +44,26 @@ void AddArrayCases(std::vector<Case>* cases) {
          spec.Attr("new_axis_mask", 2).Attr("begin_mask", 4);
        }});
   add({"StridedSliceGrad", {I({4, 5}), I({0, 1}), I({4, 4}), I({2, 1}), X({2, 3})}});
+  add({"BatchToSpace", {X({4, 2, 2, 1}), I({0, 1, 1, 0}, {2, 2})}, Number("block_size", 2)});
+  add({"BatchToSpaceND", {X({6, 2, 3}), I({3, 2}), I({1, 0, 0, 2}, {2, 2})}});
+  add({"ConjugateTranspose", {X({2, 3, 4}), I({2, 0, 1})}});
+  add({"DepthToSpace", {X({1, 1, 2, 8})}, Number("block_size", 2)});
+  add({"Diag", {X({2, 3})}});
+  add({"DiagPart", {X({2, 3, 2, 3})}});
+  add({"NthElement", {Distinct({2, 4}), I(1)}});
+  for (const char* mode : {"REFLECT", "SYMMETRIC"}) {
+    add({"MirrorPad", {X({3, 4}), I({1, 2, 0, 3}, {2, 2})}, Text("mode", mode)});
+    add({"MirrorPadGrad", {X({6, 7}), I({1, 2, 0, 3}, {2, 2})}, Text("mode", mode)});
+  }
+  add({"Reverse", {X({2, 3}), B({false, true})}});
+  add({"ReverseSequence", {X({2, 4, 2}), I({3, 0})}, Number("seq_dim", 1)});
+  add({"Roll", {X({3, 4}), I({1, -5, 1}), I({0, 1, 0})}});
+  add({"SpaceToBatch", {X({1, 2, 4, 1}), I({1, 1, 0, 2}, {2, 2})}, Number("block_size", 2)});
+  add({"SpaceToBatchND", {X({1, 5, 2}), I({3, 2}), I({1, 0, 0, 2}, {2, 2})}});
+  add({"SpaceToDepth", {X({1, 2, 4, 1})}, Number("block_size", 2)});
+  for (const char* op : {"TensorScatterMax", "TensorScatterMin", "TensorScatterSub"}) {
+    add({op, {X({4, 2}), I({3, 1}, {2, 1}), X({2, 2})}});
+  }
   add({"Tile", {X({2, 3}), I({2, 1})}});
   add({"Tile", {X({2, 3}), I({3, 2})}});
   add({"TopKV2", {Distinct({2, 4}), I(2)}});

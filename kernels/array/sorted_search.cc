@@ -1,0 +1,129 @@
+// Bucketize, LowerBound, UpperBound, NthElement: places in sorted numbers.
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/common/integer_input.h"
+#include "kernels/common/registration.h"
+#include "kernels/common/switch_number.h"
+
+namespace troupe {
+namespace {
+
+class BucketizeKernel final : public Kernel {
+ public:
+  BucketizeKernel(KernelConstruction& c, absl::Status* status)
+      : boundaries_(c.Attr<std::vector<float>>("boundaries")) {
+    if (!std::is_sorted(boundaries_.begin(), boundaries_.end())) {
+      *status = InvalidArgument("boundaries must not fall");
+    }
+  }
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor& input = ctx.input(0);
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out,
+                            ctx.AllocateOutput(0, ElementType::kInt32, input.shape()));
+    return SwitchType<int32_t, int64_t, float, double>(input.type(), [&]<typename T>() {
+      const T* in = input.unchecked_data<T>();
+      int32_t* to = out->mutable_data<int32_t>();
+      ctx.ParallelFor(input.num_elements(), KernelContext::GrainFor(10),
+                      [&](int64_t begin, int64_t end) {
+                        for (int64_t i = begin; i < end; ++i) to[i] = Bucket(in[i]);
+                      });
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  /// Integers are compared as float, as TensorFlow does.
+  template <typename T>
+  int32_t Bucket(T value) const {
+    using Key = std::conditional_t<std::is_same_v<T, double>, double, float>;
+    const auto above =
+        std::upper_bound(boundaries_.begin(), boundaries_.end(), static_cast<Key>(value));
+    return static_cast<int32_t>(above - boundaries_.begin());
+  }
+
+  std::vector<float> boundaries_;
+};
+
+/// `kUpper`: after all equal ones.
+template <bool kUpper>
+absl::Status Bound(KernelContext& ctx, ElementType out_type) {
+  const Tensor &sorted = ctx.input(0), &values = ctx.input(1);
+  if (sorted.rank() != 2 || values.rank() != 2 || sorted.dim(0) != values.dim(0)) {
+    return InvalidArgument("sorted_inputs and values must be matrices with the same number of ",
+                           "rows, got shapes ", sorted.shape().ToString(), " and ",
+                           values.shape().ToString());
+  }
+  const int64_t length = sorted.dim(1), columns = values.dim(1);
+  if (out_type == ElementType::kInt32 && length > std::numeric_limits<int32_t>::max()) {
+    return InvalidArgument("rows of ", length, " numbers need the out_type int64");
+  }
+  TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, out_type, values.shape()));
+  return SwitchReal(sorted.type(), [&]<typename T>() {
+    const T *row = sorted.unchecked_data<T>(), *value = values.unchecked_data<T>();
+    void* to = out->mutable_raw_data();
+    ctx.ParallelFor(values.num_elements(), KernelContext::GrainFor(30),
+                    [&](int64_t begin, int64_t end) {
+                      for (int64_t i = begin; i < end; ++i) {
+                        const T* first = row + i / columns * length;
+                        const T* found = kUpper ? std::upper_bound(first, first + length, value[i])
+                                                : std::lower_bound(first, first + length, value[i]);
+                        const int64_t place = found - first;
+                        StoreIntegers(&place, 1, out_type, to, i);
+                      }
+                    });
+    return absl::OkStatus();
+  });
+}
+
+/// An order of all values, NaN after everything else: any other would be undefined.
+template <typename T>
+bool Before(const T& a, const T& b) {
+  if constexpr (std::is_integral_v<T>) {
+    return a < b;
+  } else {
+    return a < b || (b != b && a == a);
+  }
+}
+
+absl::Status NthElement(KernelContext& ctx, bool reverse) {
+  const Tensor& input = ctx.input(0);
+  TROUPE_ASSIGN_OR_RETURN(int64_t n, ReadIntegerScalar(ctx.input(1), "n"));
+  if (n < 0) return InvalidArgument("n must not be negative, got ", n);
+  if (input.rank() < 1) return InvalidArgument("the input must have at least one dimension");
+  const int64_t length = input.dim(input.rank() - 1);
+  if (n >= length) {
+    return InvalidArgument("there is no element ", n, " in rows of ", length, " elements");
+  }
+  if (reverse) n = length - 1 - n;
+  const Shape shape(input.shape().dims().subspan(0, input.rank() - 1));
+  TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, input.type(), shape));
+  return SwitchReal(input.type(), [&]<typename T>() {
+    const T* in = input.unchecked_data<T>();
+    T* to = out->mutable_data<T>();
+    ctx.ParallelFor(out->num_elements(), KernelContext::GrainFor(5.0 * static_cast<double>(length)),
+                    [&](int64_t begin, int64_t end) {
+                      std::vector<T> row;
+                      for (int64_t r = begin; r < end; ++r) {
+                        row.assign(in + r * length, in + (r + 1) * length);
+                        std::nth_element(row.begin(), row.begin() + n, row.end(), Before<T>);
+                        to[r] = row[n];
+                      }
+                    });
+    return absl::OkStatus();
+  });
+}
+
+REGISTER_KERNEL(KernelSpec("Bucketize"), MakeKernel<BucketizeKernel>);
+REGISTER_KERNEL(KernelSpec("LowerBound").Types("T", RealNumberTypes()),
+                (MakeAttrKernel<Bound<false>, "out_type">));
+REGISTER_KERNEL(KernelSpec("UpperBound").Types("T", RealNumberTypes()),
+                (MakeAttrKernel<Bound<true>, "out_type">));
+REGISTER_KERNEL(KernelSpec("NthElement").Types("T", RealNumberTypes()),
+                (MakeAttrKernel<NthElement, "reverse">));
+
+}  // namespace
+}  // namespace troupe
