@@ -2,35 +2,10 @@
 // stands for the change <G, dy> of what is differentiated; with it the gradient of x is what turns
 // dy into dx (after Giles, "Collected matrix derivative results for forward and reverse mode
 // algorithmic differentiation", 2008).
-#include "graph/gradients/gradient_ops.h"
+#include "graph/gradients/matrix_grad.h"
 
 namespace troupe::gradients {
 namespace {
-
-/// a * b, with their conjugate transposes if asked for.
-Output Product(GradientContext& g, Output a, bool adjoint_a, Output b, bool adjoint_b) {
-  return g.Op("BatchMatMulV2", {a, b},
-              [&](NodeSpec& spec) { spec.Attr("adj_x", adjoint_a).Attr("adj_y", adjoint_b); });
-}
-
-/// The conjugate transposes of the matrices in the last two dimensions.
-Output Adjoint(GradientContext& g, Output x) {
-  const int rank = x.shape().rank();
-  if (rank >= 2) {
-    std::vector<int64_t> permutation(rank);
-    for (int i = 0; i < rank; ++i) permutation[i] = i;
-    std::swap(permutation[rank - 1], permutation[rank - 2]);
-    return g.Conj(Transpose(g, x, permutation));
-  }
-  const Sizes all = Sizes::OfTensor(g, Numbers(g, g.Op("Rank", {x})));
-  const Sizes swapped =
-      all.Slice(0, -2).Concat(all.Slice(-1, Sizes::kEnd)).Concat(all.Slice(-2, -1));
-  return g.Conj(g.Op("Transpose", {x, swapped.Vector()}));
-}
-
-Output BandPart(GradientContext& g, Output x, int64_t lower, int64_t upper) {
-  return g.Op("MatrixBandPart", {x, g.Scalar<int64_t>(lower), g.Scalar<int64_t>(upper)});
-}
 
 Output TriangularSolve(GradientContext& g, Output matrix, Output rhs, bool lower, bool adjoint) {
   return g.Op("MatrixTriangularSolve", {matrix, rhs},
@@ -40,7 +15,7 @@ Output TriangularSolve(GradientContext& g, Output matrix, Output rhs, bool lower
 void CholeskyGrad(GradientContext& g) {
   // With P the lower triangle of L^H G, its diagonal halved: the Hermitian part of L^-H P L^-1.
   const Output l = g.output(0);
-  Output p = Product(g, l, true, g.grad(), false);
+  Output p = MatrixProduct(g, l, true, g.grad(), false);
   p = g.Op("MatrixSetDiag", {p, Scale(g, g.Op("MatrixDiagPart", {p}), 0.5)});
   p = BandPart(g, p, -1, 0);
   const Output half_solved = TriangularSolve(g, l, p, true, true);
@@ -53,16 +28,16 @@ void MatrixInverseGrad(GradientContext& g) {
   // -Y^H G Y^H; for the inverse of the adjoint its adjoint, -Y G^H Y.
   const Output y = g.output(0);
   const bool adjoint = g.node()->attrs().GetOr<bool>("adjoint", false);
-  const Output product = Product(g, g.grad(), adjoint, y, !adjoint);
-  g.set(0, Neg(g, Product(g, y, !adjoint, product, false)));
+  const Output product = MatrixProduct(g, g.grad(), adjoint, y, !adjoint);
+  g.set(0, Neg(g, MatrixProduct(g, y, !adjoint, product, false)));
 }
 REGISTER_GRADIENT("MatrixInverse", MatrixInverseGrad);
 
 /// The matrix's gradient, where `grad_rhs` is that of the right-hand side.
 Output MatrixGrad(GradientContext& g, bool adjoint, Output grad_rhs) {
   const Output x = g.output(0);
-  return Neg(g,
-             adjoint ? Product(g, x, false, grad_rhs, true) : Product(g, grad_rhs, false, x, true));
+  return Neg(g, adjoint ? MatrixProduct(g, x, false, grad_rhs, true)
+                        : MatrixProduct(g, grad_rhs, false, x, true));
 }
 
 void MatrixSolveGrad(GradientContext& g) {

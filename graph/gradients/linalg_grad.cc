@@ -16,7 +16,8 @@ Output Product(GradientContext& g, std::string_view op, std::string_view flag_a,
 /// `b` are conjugated already if the flags only transpose.
 void ProductGrad(GradientContext& g, std::string_view flag_a, std::string_view flag_b, Output a,
                  Output b, Output* grad_a, Output* grad_b) {
-  const std::string& op = g.node()->op();
+  // A product of the third version has the type of its gradient: the second one takes that from x.
+  const std::string op = g.node()->op() == "BatchMatMulV3" ? "BatchMatMulV2" : g.node()->op();
   const bool change_a = g.node()->attrs().GetOr<bool>(flag_a, false);
   const bool change_b = g.node()->attrs().GetOr<bool>(flag_b, false);
   const Output grad = g.grad();
@@ -51,6 +52,32 @@ void BatchMatMulGrad(GradientContext& g) {
 }
 REGISTER_GRADIENT("BatchMatMul", BatchMatMulGrad);
 REGISTER_GRADIENT("BatchMatMulV2", BatchMatMulGrad);
+
+void BatchMatMulV3Grad(GradientContext& g) {
+  const ElementType type = g.grad().type();
+  Output grad_x, grad_y;
+  ProductGrad(g, "adj_x", "adj_y", Cast(g, g.input(0), type), Cast(g, g.input(1), type),
+              g.wanted(0) ? &grad_x : nullptr, g.wanted(1) ? &grad_y : nullptr);
+  if (grad_x.valid()) grad_x = Cast(g, grad_x, g.input(0).type());
+  if (grad_y.valid()) grad_y = Cast(g, grad_y, g.input(1).type());
+  SetMatrices(g, grad_x, grad_y);
+}
+REGISTER_GRADIENT("BatchMatMulV3", BatchMatMulV3Grad);
+
+void SparseMatMulGrad(GradientContext& g) {
+  Output grad_a, grad_b;
+  ProductGrad(g, "transpose_a", "transpose_b", g.input(0), g.input(1),
+              g.wanted(0) ? &grad_a : nullptr, g.wanted(1) ? &grad_b : nullptr);
+  if (grad_a.valid()) g.set(0, Cast(g, grad_a, g.input(0).type()));
+  if (grad_b.valid()) g.set(1, Cast(g, grad_b, g.input(1).type()));
+}
+REGISTER_GRADIENT("SparseMatMul", SparseMatMulGrad);
+
+void CrossGrad(GradientContext& g) {
+  g.set(0, g.Op("Cross", {g.input(1), g.grad()}));
+  g.set(1, g.Op("Cross", {g.grad(), g.input(0)}));
+}
+REGISTER_GRADIENT("Cross", CrossGrad);
 
 }  // namespace
 }  // namespace troupe::gradients

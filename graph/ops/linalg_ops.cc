@@ -4,6 +4,7 @@
 
 #include "devices/status_macros.h"
 #include "graph/op_registry.h"
+#include "graph/ops/matrix_shapes.h"
 #include "graph/ops/shape_helpers.h"
 #include "graph/shape_inference.h"
 
@@ -33,6 +34,10 @@ absl::Status BatchMatMul(InferenceContext* c, bool broadcast) {
   return absl::OkStatus();
 }
 
+absl::Status BatchMatMulShape(InferenceContext* c) { return BatchMatMul(c, false); }
+
+}  // namespace
+
 absl::Status MatMulShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const bool transpose_a, c->attrs().Get<bool>("transpose_a"));
   TROUPE_ASSIGN_OR_RETURN(const bool transpose_b, c->attrs().Get<bool>("transpose_b"));
@@ -48,8 +53,9 @@ absl::Status MatMulShape(InferenceContext* c) {
   return absl::OkStatus();
 }
 
-absl::Status BatchMatMulShape(InferenceContext* c) { return BatchMatMul(c, false); }
 absl::Status BatchMatMulV2Shape(InferenceContext* c) { return BatchMatMul(c, true); }
+
+namespace {
 
 OpDefBuilder BatchProduct(const char* name, const char* type, ShapeFn shape_fn,
                           const char* other_dimensions) {
@@ -81,6 +87,26 @@ OpDefBuilder BatchProduct(const char* name, const char* type, ShapeFn shape_fn,
 
 }  // namespace
 
+REGISTER_OP("BatchMatMulV3")
+    .Signature("x: Ta, y: Tb -> output: Tout")
+    .Attr(
+        "Ta: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, "
+        "complex128}")
+    .Attr(
+        "Tb: {bfloat16, half, float, double, uint8, int8, int16, int32, int64, complex64, "
+        "complex128}")
+    .Attr("Tout: {bfloat16, half, float, double, int16, int32, int64, complex64, complex128}")
+    .Attr("adj_x: bool = false")
+    .Attr("adj_y: bool = false")
+    .Attr("grad_x: bool = false")
+    .Attr("grad_y: bool = false")
+    .SetShapeFn(BatchMatMulV2Shape)
+    .Doc(
+        "Multiplies matrices, the last two dimensions of `x` [..., r, k] and `y` [..., k, c], pair "
+        "by pair, and gives the products [..., r, c] in the type `Tout`; `adj_x` and `adj_y` take "
+        "the conjugate transpose first. The other dimensions are broadcast. `grad_x` and `grad_y` "
+        "say that an operand is a gradient; they change nothing.");
+
 REGISTER_OP("MatMul")
     .Signature("a: T, b: T -> product: T")
     .Attr("transpose_a: bool = false")
@@ -94,5 +120,19 @@ REGISTER_OP("MatMul")
     .Doc(
         "Multiplies the matrices `a` [r, k] and `b` [k, c], each transposed first if "
         "`transpose_a` or `transpose_b`. Gives [r, c].");
+
+REGISTER_OP("SparseMatMul")
+    .Signature("a: Ta, b: Tb -> product: float")
+    .Attr("transpose_a: bool = false")
+    .Attr("transpose_b: bool = false")
+    .Attr("a_is_sparse: bool = false")
+    .Attr("b_is_sparse: bool = false")
+    .Attr("Ta: {float, bfloat16} = DT_FLOAT")
+    .Attr("Tb: {float, bfloat16} = DT_FLOAT")
+    .SetShapeFn(MatMulShape)
+    .Doc(
+        "Multiplies the matrices `a` [r, k] and `b` [k, c], each transposed first if "
+        "`transpose_a` or `transpose_b`. Gives [r, c] in float. `a_is_sparse` and `b_is_sparse` "
+        "say that most elements of a matrix are zero: the result is the same.");
 
 }  // namespace troupe

@@ -1,8 +1,7 @@
 // Decompositions, linear systems, diagonals and bands of matrices: of the last two dimensions.
-#include <algorithm>
-
 #include "devices/status_macros.h"
 #include "graph/op_registry.h"
+#include "graph/ops/matrix_shapes.h"
 #include "graph/ops/shape_helpers.h"
 #include "graph/shape_inference.h"
 
@@ -10,15 +9,6 @@ namespace troupe {
 namespace {
 
 using C = InferenceContext;
-
-/// `shape` as a batch of square matrices.
-absl::StatusOr<PartialShape> SquareMatrices(const PartialShape& shape) {
-  TROUPE_ASSIGN_OR_RETURN(const PartialShape matrices, C::WithRankAtLeast(shape, 2));
-  if (matrices.unknown_rank()) return matrices;
-  TROUPE_ASSIGN_OR_RETURN(const int64_t n,
-                          C::MergeDim(C::DimOf(matrices, -2), C::DimOf(matrices, -1)));
-  return C::ReplaceDim(C::ReplaceDim(matrices, -2, n), -1, n);
-}
 
 absl::Status SquareMatricesShape(InferenceContext* c) {
   return SetShape(c, SquareMatrices(c->input(0)));
@@ -41,13 +31,6 @@ absl::Status MatrixTriangularSolveShape(InferenceContext* c) { return SystemShap
 absl::Status MatrixDiagShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const PartialShape diagonal, C::WithRankAtLeast(c->input(0), 1));
   return SetShape(c, diagonal.Concatenate(C::VectorOf(C::DimOf(diagonal, -1))));
-}
-
-/// The length of the diagonals of matrices of a known rank.
-int64_t DiagonalLength(const PartialShape& matrices) {
-  const int64_t rows = C::DimOf(matrices, -2), columns = C::DimOf(matrices, -1);
-  if (rows == 0 || columns == 0) return 0;
-  return rows == -1 || columns == -1 ? -1 : std::min(rows, columns);
 }
 
 absl::Status MatrixDiagPartShape(InferenceContext* c) {

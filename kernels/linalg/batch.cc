@@ -1,6 +1,7 @@
 #include "kernels/linalg/batch.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "devices/status_macros.h"
 
@@ -30,6 +31,21 @@ absl::Status CheckRightSides(const Shape& matrix, const Shape& rhs, int64_t n) {
 absl::Status SingularMatrix(int64_t index, int64_t count) {
   return InvalidArgument("the matrix is not invertible",
                          count > 1 ? StrCat(" (number ", index, " of the batch)") : "");
+}
+
+int64_t FirstFailure(KernelContext& ctx, int64_t count, double nanoseconds,
+                     absl::FunctionRef<bool(int64_t)> work) {
+  std::atomic<int64_t> failed{count};
+  ctx.ParallelFor(count, KernelContext::GrainFor(nanoseconds), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (work(i)) continue;
+      int64_t first = failed.load();
+      while (i < first && !failed.compare_exchange_weak(first, i)) {
+      }
+      return;
+    }
+  });
+  return failed.load();
 }
 
 absl::StatusOr<Shape> PairedShape(const Shape& a, const Shape& b, bool broadcast, int64_t rows,

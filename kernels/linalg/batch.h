@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "devices/shape.h"
+#include "kernels/kernel.h"
 
 namespace troupe {
 
@@ -20,6 +22,11 @@ absl::Status CheckRightSides(const Shape& matrix, const Shape& rhs, int64_t n);
 
 /// InvalidArgument for matrix number `index` of `count`, which cannot be inverted.
 absl::Status SingularMatrix(int64_t index, int64_t count);
+
+/// Runs `work(i)`, which is false if it fails, for the `count` matrices of a batch, each of which
+/// takes about `nanoseconds`. The first that failed; `count` if none did.
+int64_t FirstFailure(KernelContext& ctx, int64_t count, double nanoseconds,
+                     absl::FunctionRef<bool(int64_t)> work);
 
 /// The results of an operation on two batches.
 struct MatrixBatch {

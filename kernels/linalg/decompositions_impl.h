@@ -8,11 +8,9 @@
 #include <limits>
 
 #include "kernels/linalg/decompositions.h"
+#include "kernels/linalg/row_major.h"
 
 namespace troupe {
-
-template <typename T>
-using RowMajor = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 template <typename T>
 bool FactorCholesky(int64_t n, const T* a, T* l) {

@@ -1,4 +1,4 @@
-// MatMul, BatchMatMul, BatchMatMulV2.
+// MatMul, BatchMatMul, BatchMatMulV2 and V3, SparseMatMul.
 #include <algorithm>
 #include <complex>
 #include <cstdint>
@@ -14,6 +14,7 @@
 #include "kernels/kernel.h"
 #include "kernels/kernel_registry.h"
 #include "kernels/linalg/batch.h"
+#include "kernels/linalg/plain_product.h"
 #include "kernels/linalg/product.h"
 #include "kernels/type_switch.h"
 
@@ -40,55 +41,6 @@ GemmProblem<T> ToProblem(const ProductForm& f) {
   p.b_col = f.transpose_b ? f.k : 1;
   p.ldc = f.n;
   return p;
-}
-
-// The type in which sums of T are formed: integers wrap, complex numbers are multiplied without the
-// standard library's treatment of infinities.
-template <typename T>
-struct Sum {
-  using Type = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
-  static Type From(T x, bool) { return static_cast<Type>(x); }
-  static void Add(Type a, Type b, Type* c) { *c += a * b; }
-  static T To(Type x) { return static_cast<T>(x); }
-};
-template <typename R>
-struct Sum<std::complex<R>> {
-  struct Type {
-    R re = 0, im = 0;
-  };
-  static Type From(std::complex<R> x, bool conjugate) {
-    return {x.real(), conjugate ? -x.imag() : x.imag()};
-  }
-  static void Add(Type a, Type b, Type* c) {
-    c->re += a.re * b.re - a.im * b.im;
-    c->im += a.re * b.im + a.im * b.re;
-  }
-  static std::complex<R> To(Type x) { return {x.re, x.im}; }
-};
-
-// One row of the result, for types without a fast product. `row` holds n sums.
-template <typename T>
-void RowOfProduct(const GemmProblem<T>& p, bool conjugate_a, bool conjugate_b, int64_t i,
-                  typename Sum<T>::Type* row) {
-  using S = Sum<T>;
-  std::fill(row, row + p.n, typename S::Type{});
-  const T* a = p.a + i * p.a_row;
-  if (p.b_col == 1) {
-    for (int64_t l = 0; l < p.k; ++l) {
-      const typename S::Type x = S::From(a[l * p.a_col], conjugate_a);
-      const T* b = p.b + l * p.b_row;
-      for (int64_t j = 0; j < p.n; ++j) S::Add(x, S::From(b[j], conjugate_b), &row[j]);
-    }
-  } else {
-    for (int64_t j = 0; j < p.n; ++j) {
-      const T* b = p.b + j * p.b_col;
-      for (int64_t l = 0; l < p.k; ++l) {
-        S::Add(S::From(a[l * p.a_col], conjugate_a), S::From(b[l * p.b_row], conjugate_b), &row[j]);
-      }
-    }
-  }
-  T* c = p.c + i * p.ldc;
-  for (int64_t j = 0; j < p.n; ++j) c[j] = S::To(row[j]);
 }
 
 using Offsets = decltype(MatrixBatch::pairs);
@@ -120,7 +72,7 @@ absl::Status Multiply(KernelContext& ctx, const ProductForm& form, const Tensor&
     const double row_ns = 0.5 * static_cast<double>(form.n) * static_cast<double>(form.k);
     ctx.ParallelFor(count * form.m, KernelContext::GrainFor(row_ns),
                     [&](int64_t begin, int64_t end) {
-                      std::vector<typename Sum<T>::Type> row(form.n);
+                      std::vector<typename ProductSum<T>::Type> row(form.n);
                       for (int64_t r = begin; r < end; ++r) {
                         const int64_t i = r / form.m;
                         GemmProblem<T> p = problem;
@@ -134,11 +86,29 @@ absl::Status Multiply(KernelContext& ctx, const ProductForm& form, const Tensor&
   return absl::OkStatus();
 }
 
+// Operands that are not of the result's type are converted to it first.
+absl::StatusOr<Tensor> ConvertedTo(KernelContext& ctx, ElementType type, const Tensor& operand) {
+  if (operand.type() == type) return operand;
+  TROUPE_ASSIGN_OR_RETURN(Tensor converted, ctx.AllocateTemp(type, operand.shape()));
+  TROUPE_RETURN_IF_ERROR((SwitchType<float, bfloat16, int32_t>(type, [&]<typename To>() {
+    return SwitchType<bfloat16, int8_t, uint8_t>(
+        operand.type(), [&]<typename From>() -> absl::Status {
+          const From* from = operand.unchecked_data<From>();
+          To* to = converted.mutable_data<To>();
+          for (int64_t i = 0; i < operand.num_elements(); ++i) {
+            to[i] = static_cast<To>(static_cast<float>(from[i]));
+          }
+          return absl::OkStatus();
+        });
+  })));
+  return converted;
+}
+
 absl::Status MultiplyAnyType(KernelContext& ctx, const ProductForm& form, const Offsets& offsets,
-                             const Shape& shape) {
-  const Tensor& a = ctx.input(0);
-  const Tensor& b = ctx.input(1);
-  TROUPE_ASSIGN_OR_RETURN(Tensor * c, ctx.AllocateOutput(0, a.type(), shape));
+                             const Shape& shape, ElementType type) {
+  TROUPE_ASSIGN_OR_RETURN(Tensor * c, ctx.AllocateOutput(0, type, shape));
+  TROUPE_ASSIGN_OR_RETURN(const Tensor a, ConvertedTo(ctx, type, ctx.input(0)));
+  TROUPE_ASSIGN_OR_RETURN(const Tensor b, ConvertedTo(ctx, type, ctx.input(1)));
   if (c->num_elements() == 0) return absl::OkStatus();
   if (form.k == 0) {
     std::memset(c->mutable_raw_data(), 0, c->bytes());
@@ -149,7 +119,8 @@ absl::Status MultiplyAnyType(KernelContext& ctx, const ProductForm& form, const 
       a.type(), [&]<typename T>() { return Multiply<T>(ctx, form, a, b, offsets, c); });
 }
 
-absl::Status MatMul(KernelContext& ctx, bool transpose_a, bool transpose_b) {
+absl::Status MatrixProduct(KernelContext& ctx, bool transpose_a, bool transpose_b,
+                           ElementType type) {
   const Shape& a = ctx.input(0).shape();
   const Shape& b = ctx.input(1).shape();
   if (a.rank() != 2 || b.rank() != 2) {
@@ -170,11 +141,20 @@ absl::Status MatMul(KernelContext& ctx, bool transpose_a, bool transpose_b) {
   if (MultiplyWithoutOverflow(form.m, form.n) < 0) {
     return InvalidArgument("MatMul: the result [", form.m, ",", form.n, "] is too large");
   }
-  return MultiplyAnyType(ctx, form, Offsets(1), Shape({form.m, form.n}));
+  return MultiplyAnyType(ctx, form, Offsets(1), Shape({form.m, form.n}), type);
 }
 
-template <bool kBroadcasts>
-absl::Status BatchMatMul(KernelContext& ctx, bool adj_x, bool adj_y) {
+absl::Status MatMul(KernelContext& ctx, bool transpose_a, bool transpose_b) {
+  return MatrixProduct(ctx, transpose_a, transpose_b, ctx.input(0).type());
+}
+
+// The dense product is fast enough for matrices of mostly zeros, too.
+absl::Status SparseMatMul(KernelContext& ctx, bool transpose_a, bool transpose_b) {
+  return MatrixProduct(ctx, transpose_a, transpose_b, ElementType::kFloat);
+}
+
+absl::Status BatchProduct(KernelContext& ctx, bool broadcasts, bool adj_x, bool adj_y,
+                          ElementType type) {
   const Shape& x = ctx.input(0).shape();
   const Shape& y = ctx.input(1).shape();
   if (x.rank() < 2 || y.rank() < 2) {
@@ -195,8 +175,16 @@ absl::Status BatchMatMul(KernelContext& ctx, bool adj_x, bool adj_y) {
                            adj_x ? " (adjoint)" : "", " times ", y.ToString(),
                            adj_y ? " (adjoint)" : "");
   }
-  TROUPE_ASSIGN_OR_RETURN(const MatrixBatch batch, PairMatrices(x, y, kBroadcasts, form.m, form.n));
-  return MultiplyAnyType(ctx, form, batch.pairs, batch.shape);
+  TROUPE_ASSIGN_OR_RETURN(const MatrixBatch batch, PairMatrices(x, y, broadcasts, form.m, form.n));
+  return MultiplyAnyType(ctx, form, batch.pairs, batch.shape, type);
+}
+
+template <bool kBroadcasts>
+absl::Status BatchMatMul(KernelContext& ctx, bool adj_x, bool adj_y) {
+  return BatchProduct(ctx, kBroadcasts, adj_x, adj_y, ctx.input(0).type());
+}
+absl::Status BatchMatMulV3(KernelContext& ctx, bool adj_x, bool adj_y, ElementType type) {
+  return BatchProduct(ctx, true, adj_x, adj_y, type);
 }
 
 std::vector<ElementType> ProductTypes() {
@@ -213,6 +201,42 @@ REGISTER_KERNEL(ProductSpec("MatMul"), (MakeAttrKernel<MatMul, "transpose_a", "t
 REGISTER_KERNEL(ProductSpec("BatchMatMul"), (MakeAttrKernel<BatchMatMul<false>, "adj_x", "adj_y">));
 REGISTER_KERNEL(ProductSpec("BatchMatMulV2"),
                 (MakeAttrKernel<BatchMatMul<true>, "adj_x", "adj_y">));
+
+// The types of x, y and the product.
+struct MixedTypes {
+  ElementType x, y, product;
+};
+std::vector<MixedTypes> ProductsOfV3() {
+  std::vector<MixedTypes> products;
+  for (const ElementType type : ProductTypes()) products.push_back({type, type, type});
+  constexpr auto kBfloat16 = ElementType::kBfloat16;
+  for (const ElementType x : {ElementType::kInt8, ElementType::kUint8}) {
+    for (const ElementType y : {ElementType::kInt8, ElementType::kUint8}) {
+      products.push_back({x, y, ElementType::kInt32});
+    }
+    products.push_back({x, kBfloat16, kBfloat16});
+    products.push_back({kBfloat16, x, kBfloat16});
+  }
+  return products;
+}
+
+[[maybe_unused]] const bool kRegisteredV3 = [] {
+  for (const MixedTypes& types : ProductsOfV3()) {
+    KernelRegistry::Global()->Register(KernelSpec("BatchMatMulV3")
+                                           .Types("Ta", {types.x})
+                                           .Types("Tb", {types.y})
+                                           .Types("Tout", {types.product})
+                                           .Cost(KernelCost::kExpensive),
+                                       MakeAttrKernel<BatchMatMulV3, "adj_x", "adj_y", "Tout">);
+  }
+  return true;
+}();
+
+REGISTER_KERNEL(KernelSpec("SparseMatMul")
+                    .Types("Ta", {ElementType::kFloat, ElementType::kBfloat16})
+                    .Types("Tb", {ElementType::kFloat, ElementType::kBfloat16})
+                    .Cost(KernelCost::kExpensive),
+                (MakeAttrKernel<SparseMatMul, "transpose_a", "transpose_b">));
 
 }  // namespace
 }  // namespace troupe

@@ -1,6 +1,5 @@
 // Cholesky, MatrixInverse, MatrixSolve, MatrixTriangularSolve: one system for each matrix of a
 // batch, in parallel.
-#include <atomic>
 #include <type_traits>
 #include <vector>
 
@@ -29,17 +28,8 @@ absl::Status SwitchSolveType(ElementType type, F&& f) {
 /// names the first singular one.
 template <typename Solve>
 absl::Status SolveBatch(KernelContext& ctx, int64_t count, double ns, Solve solve) {
-  std::atomic<int64_t> singular{count};
-  ctx.ParallelFor(count, KernelContext::GrainFor(ns), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      if (solve(i)) continue;
-      int64_t first = singular.load();
-      while (i < first && !singular.compare_exchange_weak(first, i)) {
-      }
-      return;
-    }
-  });
-  return singular.load() < count ? SingularMatrix(singular.load(), count) : absl::OkStatus();
+  const int64_t singular = FirstFailure(ctx, count, ns, solve);
+  return singular < count ? SingularMatrix(singular, count) : absl::OkStatus();
 }
 
 absl::Status Cholesky(KernelContext& ctx) {

@@ -4,6 +4,7 @@
 
 #include "kernels/simd/colors.h"
 #include "kernels/simd/conv.h"
+#include "kernels/simd/fft.h"
 #include "kernels/simd/gemm.h"
 #include "kernels/simd/pool.h"
 #include "kernels/simd/random.h"
@@ -39,6 +40,13 @@ const GemmFunctions<T>& ActiveGemm() {
   return functions;
 }
 
+template <typename R>
+const FftFunctions<R>& ActiveFft() {
+  static const FftFunctions<R> functions = {
+      Active<decltype(FftFunctions<R>::pass)>(TROUPE_VARIANTS(RunFftPass))};
+  return functions;
+}
+
 template <typename T>
 const UpdateFunctions<T>& ActiveUpdates() {
   static const UpdateFunctions<T> functions = [] {
@@ -50,6 +58,15 @@ const UpdateFunctions<T>& ActiveUpdates() {
 }
 
 }  // namespace
+
+template <>
+const FftFunctions<float>& Fft<float>() {
+  return ActiveFft<float>();
+}
+template <>
+const FftFunctions<double>& Fft<double>() {
+  return ActiveFft<double>();
+}
 
 template <>
 const GemmFunctions<float>& Gemm<float>() {

@@ -153,6 +153,56 @@ TEST(CompositeGradient, SolutionsOfComplexSystems) {
   }
 }
 
+// Transforms of one and of two dimensions, of even and odd sizes, some cropped.
+TEST(CompositeGradient, FourierTransforms) {
+  const ElementType complex = ElementType::kComplex128, real = ElementType::kDouble;
+  for (const char* op : {"FFT", "IFFT", "FFT2D", "IFFT2D"}) {
+    SCOPED_TRACE(op);
+    TestGraph g;
+    const Output x = g.Placeholder(complex, Shape({2, 3}));
+    CheckGradient(g, Loss(g, g.Op(op, {x}), Numbers(complex, Shape({2, 3}))), x,
+                  Numbers(complex, Shape({2, 3})));
+  }
+  for (const int32_t n : {4, 5, 6}) {
+    TestGraph g;
+    const Output x = g.Placeholder(real, Shape({2, 6}));
+    const Output y = g.Op("RFFT", {x, g.Const(Tensor::Vector<int32_t>({n}))},
+                          [&](NodeSpec& spec) { spec.Attr("Tcomplex", complex); });
+    CheckGradient(g, Loss(g, y, Numbers(complex, Shape({2, n / 2 + 1}))), x,
+                  Numbers(real, Shape({2, 6})));
+  }
+  for (const int32_t n : {4, 5, 6}) {
+    TestGraph g;
+    const Output x = g.Placeholder(complex, Shape({3, 4}));
+    const Output y = g.Op("IRFFT2D", {x, g.Const(Tensor::Vector<int32_t>({3, n}))},
+                          [&](NodeSpec& spec) { spec.Attr("Treal", real); });
+    CheckGradient(g, Loss(g, y, Numbers(real, Shape({3, n}))), x, Numbers(complex, Shape({3, 4})));
+  }
+}
+
+TEST(CompositeGradient, Eig) {
+  const ElementType type = ElementType::kComplex128;
+  TestGraph g;
+  const Output x = g.Placeholder(type, Shape({3, 3}));
+  Node* eig = g.Add("Eig", {x}, [&](NodeSpec& spec) { spec.Attr("Tout", type); });
+  ASSERT_NE(eig, nullptr) << g.status();
+  CheckGradient(g, Loss(g, Output(eig, 0), Numbers(type, Shape({3}))), x,
+                Numbers(type, Shape({3, 3})));
+}
+
+// Of x x^H + 2, which has a root.
+TEST(CompositeGradient, MatrixSquareRoot) {
+  const ElementType type = ElementType::kDouble;
+  TestGraph g;
+  const Output x = g.Placeholder(type, Shape({2, 2, 2}));
+  const Output square = Product(g, x, x, true);
+  const Output shifted =
+      g.Op("MatrixSetDiag",
+           {square, g.Op("AddV2", {g.Op("MatrixDiagPart", {square}), g.ScalarOfType(type, 2)})});
+  CheckGradient(g, Loss(g, g.Op("MatrixSquareRoot", {shifted}), Numbers(type, Shape({2, 2, 2}))), x,
+                Numbers(type, Shape({2, 2, 2})));
+}
+
 TEST(CompositeGradient, Segments) {
   for (const char* op : {"SegmentMax", "SegmentMean", "SegmentMin", "SegmentProd", "SegmentSum"}) {
     for (const bool shape_known : {true, false}) {

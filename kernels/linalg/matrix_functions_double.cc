@@ -1,0 +1,7 @@
+#include "kernels/linalg/matrix_functions_impl.h"
+
+namespace troupe {
+
+TROUPE_MATRIX_FUNCTIONS(, double)
+
+}  // namespace troupe

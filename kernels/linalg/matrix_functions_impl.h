@@ -1,0 +1,99 @@
+/// The definitions of functions of matrices of factorizations.h, to be instantiated: Eigen takes
+/// long to compile.
+#ifndef TROUPE_KERNELS_LINALG_MATRIX_FUNCTIONS_IMPL_H_
+#define TROUPE_KERNELS_LINALG_MATRIX_FUNCTIONS_IMPL_H_
+
+#include <Eigen/Eigenvalues>
+#include <cmath>
+#include <complex>
+#include <limits>
+#include <unsupported/Eigen/MatrixFunctions>
+
+#include "kernels/linalg/factorizations.h"
+#include "kernels/linalg/row_major.h"
+
+namespace troupe {
+
+template <typename T>
+T NotANumber() {
+  return T(std::numeric_limits<typename RealPart<T>::Type>::quiet_NaN());
+}
+
+template <typename T>
+void MatrixExp(int64_t n, const T* a, T* out) {
+  auto result = MutableMatrix(out, n, n);
+  const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic> matrix = ConstMatrix(a, n, n);
+  if (matrix.allFinite()) {
+    result = matrix.exp();
+  } else {
+    result.setConstant(NotANumber<T>());
+  }
+}
+
+template <typename T>
+void MatrixSqrt(int64_t n, const T* a, T* out) {
+  auto result = MutableMatrix(out, n, n);
+  const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic> matrix = ConstMatrix(a, n, n);
+  if (matrix.allFinite()) {
+    result = matrix.sqrt();
+  } else {
+    result.setConstant(NotANumber<T>());
+  }
+}
+
+/// log(I + x) for a triangular x of a norm of at most 1/4: the diagonal Pade approximant of degree
+/// 8, written as Gauss-Legendre quadrature of the integral of x (I + t x)^-1 over [0, 1] (Higham,
+/// "Functions of Matrices", section 11.4).
+template <typename Matrix>
+Matrix LogNearIdentity(const Matrix& x) {
+  using T = typename Matrix::Scalar;
+  using Real = typename RealPart<T>::Type;
+  constexpr double kNodes[] = {0.1834346424956498, 0.5255324099163290, 0.7966664774136267,
+                               0.9602898564975363};
+  constexpr double kWeights[] = {0.3626837833783620, 0.3137066458778873, 0.2223810344533745,
+                                 0.1012285362903763};
+  const Matrix identity = Matrix::Identity(x.rows(), x.cols());
+  Matrix sum = Matrix::Zero(x.rows(), x.cols());
+  for (int i = 0; i < 4; ++i) {
+    for (const double side : {-1.0, 1.0}) {
+      const T t = T(static_cast<Real>(0.5 + 0.5 * side * kNodes[i]));
+      const Matrix denominator = identity + t * x;
+      sum += T(static_cast<Real>(0.5 * kWeights[i])) *
+             denominator.template triangularView<Eigen::Upper>().solve(x);
+    }
+  }
+  return sum;
+}
+
+template <typename T>
+void MatrixLog(int64_t n, const T* a, T* out) {
+  using Real = typename RealPart<T>::Type;
+  using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
+  auto result = MutableMatrix(out, n, n);
+  result.setConstant(NotANumber<T>());
+  const Matrix matrix = ConstMatrix(a, n, n);
+  if (!matrix.allFinite()) return;
+  const Eigen::ComplexSchur<Matrix> schur(matrix);
+  if (schur.info() != Eigen::Success) return;
+  // Square roots bring the triangular factor near the identity. 100 do so for any finite number but
+  // 0, the logarithm of which is not finite.
+  Matrix triangle = schur.matrixT();
+  const Matrix identity = Matrix::Identity(n, n);
+  constexpr int kMostRoots = 100;
+  for (int roots = 0; roots < kMostRoots; ++roots) {
+    const Matrix x = triangle - identity;
+    if (x.cwiseAbs().colwise().sum().maxCoeff() <= Real(0.25)) {
+      result = schur.matrixU() * LogNearIdentity(x) * schur.matrixU().adjoint() *
+               T(static_cast<Real>(std::ldexp(1.0, roots)));
+      return;
+    }
+    Matrix root = Matrix::Zero(n, n);
+    Eigen::matrix_sqrt_triangular(triangle, root);
+    if (!root.allFinite()) return;
+    triangle = root.template triangularView<Eigen::Upper>();
+  }
+}
+
+}  // namespace troupe
+
+#endif  // TROUPE_KERNELS_LINALG_MATRIX_FUNCTIONS_IMPL_H_

@@ -1,0 +1,211 @@
+#include "kernels/simd/fft.h"
+
+namespace troupe::TROUPE_ISA {
+namespace {
+
+/// A transform of kRadix numbers, in place.
+template <typename R, int kRadix>
+struct Butterfly;
+
+template <typename R>
+struct Butterfly<R, 2> {
+  static inline void Run(R* re, R* im) {
+    const R re1 = re[0] - re[1], im1 = im[0] - im[1];
+    re[0] += re[1];
+    im[0] += im[1];
+    re[1] = re1;
+    im[1] = im1;
+  }
+};
+
+template <typename R>
+struct Butterfly<R, 3> {
+  static inline void Run(R* re, R* im) {
+    constexpr R kSin = R(0.86602540378443864676);  // of a third of a turn
+    const R sum_re = re[1] + re[2], sum_im = im[1] + im[2];
+    const R dif_re = kSin * (re[1] - re[2]), dif_im = kSin * (im[1] - im[2]);
+    const R mid_re = re[0] - R(0.5) * sum_re, mid_im = im[0] - R(0.5) * sum_im;
+    re[0] += sum_re;
+    im[0] += sum_im;
+    re[1] = mid_re + dif_im;
+    im[1] = mid_im - dif_re;
+    re[2] = mid_re - dif_im;
+    im[2] = mid_im + dif_re;
+  }
+};
+
+template <typename R>
+struct Butterfly<R, 4> {
+  static inline void Run(R* re, R* im) {
+    const R a_re = re[0] + re[2], a_im = im[0] + im[2];
+    const R b_re = re[0] - re[2], b_im = im[0] - im[2];
+    const R c_re = re[1] + re[3], c_im = im[1] + im[3];
+    const R d_re = re[1] - re[3], d_im = im[1] - im[3];
+    re[0] = a_re + c_re;
+    im[0] = a_im + c_im;
+    re[1] = b_re + d_im;
+    im[1] = b_im - d_re;
+    re[2] = a_re - c_re;
+    im[2] = a_im - c_im;
+    re[3] = b_re - d_im;
+    im[3] = b_im + d_re;
+  }
+};
+
+template <typename R>
+struct Butterfly<R, 5> {
+  static inline void Run(R* re, R* im) {
+    constexpr R kCos1 = R(0.30901699437494742410), kSin1 = R(0.95105651629515357212);
+    constexpr R kCos2 = R(-0.80901699437494742410), kSin2 = R(0.58778525229247312917);
+    const R s1_re = re[1] + re[4], s1_im = im[1] + im[4];
+    const R d1_re = re[1] - re[4], d1_im = im[1] - im[4];
+    const R s2_re = re[2] + re[3], s2_im = im[2] + im[3];
+    const R d2_re = re[2] - re[3], d2_im = im[2] - im[3];
+    const R a_re = re[0] + kCos1 * s1_re + kCos2 * s2_re;
+    const R a_im = im[0] + kCos1 * s1_im + kCos2 * s2_im;
+    const R b_re = re[0] + kCos2 * s1_re + kCos1 * s2_re;
+    const R b_im = im[0] + kCos2 * s1_im + kCos1 * s2_im;
+    const R c_re = kSin1 * d1_re + kSin2 * d2_re, c_im = kSin1 * d1_im + kSin2 * d2_im;
+    const R e_re = kSin2 * d1_re - kSin1 * d2_re, e_im = kSin2 * d1_im - kSin1 * d2_im;
+    re[0] += s1_re + s2_re;
+    im[0] += s1_im + s2_im;
+    re[1] = a_re + c_im;
+    im[1] = a_im - c_re;
+    re[4] = a_re - c_im;
+    im[4] = a_im + c_re;
+    re[2] = b_re + e_im;
+    im[2] = b_im - e_re;
+    re[3] = b_re - e_im;
+    im[3] = b_im + e_re;
+  }
+};
+
+template <typename R, int kRadix>
+void FixedPass(const FftPass<R>& pass, int64_t stride, const R* __restrict in_re,
+               const R* __restrict in_im, R* __restrict out_re, R* __restrict out_im) {
+  const int64_t apart = pass.rest * stride;  // of the terms of one butterfly
+  for (int64_t p = 0; p < pass.rest; ++p) {
+    R w_re[kRadix] = {1}, w_im[kRadix] = {0};
+    for (int j = 1; j < kRadix; ++j) {
+      w_re[j] = pass.twiddle_re[p * (kRadix - 1) + j - 1];
+      w_im[j] = pass.twiddle_im[p * (kRadix - 1) + j - 1];
+    }
+    const R* from_re = in_re + p * stride;
+    const R* from_im = in_im + p * stride;
+    R* to_re = out_re + p * kRadix * stride;
+    R* to_im = out_im + p * kRadix * stride;
+    for (int64_t q = 0; q < stride; ++q) {
+      R re[kRadix], im[kRadix];
+      for (int j = 0; j < kRadix; ++j) {
+        re[j] = from_re[j * apart + q];
+        im[j] = from_im[j * apart + q];
+      }
+      Butterfly<R, kRadix>::Run(re, im);
+      to_re[q] = re[0];
+      to_im[q] = im[0];
+      for (int j = 1; j < kRadix; ++j) {
+        to_re[j * stride + q] = re[j] * w_re[j] - im[j] * w_im[j];
+        to_im[j * stride + q] = re[j] * w_im[j] + im[j] * w_re[j];
+      }
+    }
+  }
+}
+
+/// Any odd radix: terms j and radix - j are taken together, which meet conjugate roots.
+template <typename R>
+void OddPass(const FftPass<R>& pass, int64_t stride, const R* __restrict in_re,
+             const R* __restrict in_im, R* __restrict out_re, R* __restrict out_im) {
+  const int radix = pass.radix, half = (radix - 1) / 2;
+  const int64_t apart = pass.rest * stride;
+  constexpr int kBlock = 16;  // of elements side by side
+  R sum_re[kLargestRadix / 2][kBlock], sum_im[kLargestRadix / 2][kBlock];
+  R dif_re[kLargestRadix / 2][kBlock], dif_im[kLargestRadix / 2][kBlock];
+  for (int64_t p = 0; p < pass.rest; ++p) {
+    for (int64_t q0 = 0; q0 < stride; q0 += kBlock) {
+      const int width = stride - q0 < kBlock ? static_cast<int>(stride - q0) : kBlock;
+      const R* from_re = in_re + p * stride + q0;
+      const R* from_im = in_im + p * stride + q0;
+      R* to_re = out_re + p * radix * stride + q0;
+      R* to_im = out_im + p * radix * stride + q0;
+      R all_re[kBlock], all_im[kBlock];
+      for (int q = 0; q < width; ++q) {
+        all_re[q] = from_re[q];
+        all_im[q] = from_im[q];
+      }
+      for (int j = 0; j < half; ++j) {
+        const int64_t a = (j + 1) * apart, b = (radix - 1 - j) * apart;
+        for (int q = 0; q < width; ++q) {
+          sum_re[j][q] = from_re[a + q] + from_re[b + q];
+          sum_im[j][q] = from_im[a + q] + from_im[b + q];
+          dif_re[j][q] = from_re[a + q] - from_re[b + q];
+          dif_im[j][q] = from_im[a + q] - from_im[b + q];
+          all_re[q] += sum_re[j][q];
+          all_im[q] += sum_im[j][q];
+        }
+      }
+      for (int q = 0; q < width; ++q) {
+        to_re[q] = all_re[q];
+        to_im[q] = all_im[q];
+      }
+      for (int k = 1; k <= half; ++k) {
+        R even_re[kBlock], even_im[kBlock], odd_re[kBlock], odd_im[kBlock];
+        for (int q = 0; q < width; ++q) {
+          even_re[q] = from_re[q];
+          even_im[q] = from_im[q];
+          odd_re[q] = odd_im[q] = 0;
+        }
+        for (int j = 0; j < half; ++j) {
+          const int power = (j + 1) * k % radix;
+          const R cosine = pass.root_re[power], sine = pass.root_im[power];
+          for (int q = 0; q < width; ++q) {
+            even_re[q] += cosine * sum_re[j][q];
+            even_im[q] += cosine * sum_im[j][q];
+            odd_re[q] -= sine * dif_im[j][q];
+            odd_im[q] += sine * dif_re[j][q];
+          }
+        }
+        for (int side = 0; side < 2; ++side) {
+          const int j = side == 0 ? k : radix - k;
+          const R sign = side == 0 ? R(1) : R(-1);
+          const R w_re = pass.twiddle_re[p * (radix - 1) + j - 1];
+          const R w_im = pass.twiddle_im[p * (radix - 1) + j - 1];
+          for (int q = 0; q < width; ++q) {
+            const R re = even_re[q] + sign * odd_re[q], im = even_im[q] + sign * odd_im[q];
+            to_re[j * stride + q] = re * w_re - im * w_im;
+            to_im[j * stride + q] = re * w_im + im * w_re;
+          }
+        }
+      }
+    }
+  }
+}
+
+template <typename R>
+void AnyPass(const FftPass<R>& pass, int64_t stride, const R* in_re, const R* in_im, R* out_re,
+             R* out_im) {
+  switch (pass.radix) {
+    case 2:
+      return FixedPass<R, 2>(pass, stride, in_re, in_im, out_re, out_im);
+    case 3:
+      return FixedPass<R, 3>(pass, stride, in_re, in_im, out_re, out_im);
+    case 4:
+      return FixedPass<R, 4>(pass, stride, in_re, in_im, out_re, out_im);
+    case 5:
+      return FixedPass<R, 5>(pass, stride, in_re, in_im, out_re, out_im);
+    default:
+      return OddPass(pass, stride, in_re, in_im, out_re, out_im);
+  }
+}
+
+}  // namespace
+
+void RunFftPass(const FftPass<float>& pass, int64_t stride, const float* in_re, const float* in_im,
+                float* out_re, float* out_im) {
+  AnyPass(pass, stride, in_re, in_im, out_re, out_im);
+}
+void RunFftPass(const FftPass<double>& pass, int64_t stride, const double* in_re,
+                const double* in_im, double* out_re, double* out_im) {
+  AnyPass(pass, stride, in_re, in_im, out_re, out_im);
+}
+
+}  // namespace troupe::TROUPE_ISA

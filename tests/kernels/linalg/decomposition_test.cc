@@ -1,0 +1,147 @@
+// Decompositions and functions of matrices: multiplied out, or against known values.
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/kernels/kernel_test_util.h"
+
+namespace troupe::testing {
+namespace {
+
+/// x * y, for batches of matrices of doubles; transposed first if asked for.
+Tensor Times(const Tensor& x, bool transpose_x, const Tensor& y, bool transpose_y) {
+  OpTest op("BatchMatMulV2");
+  op.Attr("adj_x", transpose_x).Attr("adj_y", transpose_y).Input(x).Input(y);
+  EXPECT_EQ(op.Run(), absl::OkStatus());
+  return op.output(0);
+}
+Tensor Diagonal(const Tensor& x) {
+  OpTest op("MatrixDiag");
+  op.Input(x);
+  EXPECT_EQ(op.Run(), absl::OkStatus());
+  return op.output(0);
+}
+Tensor Doubles(const Shape& shape) { return RandomTensor(ElementType::kDouble, shape, -1, 1, 3); }
+
+constexpr double kTolerance = 1e-11;
+
+TEST(Decompositions, FactorsMultiplyToTheMatrix) {
+  for (const Shape& shape : {Shape({2, 5, 3}), Shape({4, 4}), Shape({3, 6}), Shape({1, 1})}) {
+    for (const bool full : {false, true}) {
+      const Tensor a = Doubles(shape);
+      OpTest qr("Qr");
+      qr.Attr("full_matrices", full).Input(a);
+      ASSERT_EQ(qr.Run(), absl::OkStatus());
+      ExpectNear(Times(qr.output(0), false, qr.output(1), false), a, 0, kTolerance);
+      OpTest svd("Svd");
+      svd.Input(a);
+      ASSERT_EQ(svd.Run(), absl::OkStatus());
+      const Tensor us = Times(svd.output(1), false, Diagonal(svd.output(0)), false);
+      ExpectNear(Times(us, false, svd.output(2), true), a, 0, kTolerance);
+    }
+  }
+}
+
+TEST(Decompositions, EigenvectorsOfSymmetricMatrices) {
+  const Tensor x = Doubles(Shape({2, 5, 5}));
+  const Tensor a = Times(x, false, x, true);
+  OpTest op("SelfAdjointEigV2");
+  op.Input(a);
+  ASSERT_EQ(op.Run(), absl::OkStatus());
+  const Tensor& v = op.output(1);
+  ExpectNear(Times(a, false, v, false), Times(v, false, Diagonal(op.output(0)), false), 0,
+             kTolerance);
+}
+
+TEST(Decompositions, FunctionsOfMatrices) {
+  const Tensor x = Doubles(Shape({2, 4, 4}));
+  Tensor a = Times(x, false, x, true);  // Its square has one root, the matrix itself.
+  for (int64_t i = 0; i < a.num_elements(); i += 1) {
+    if (i % 16 % 5 == 0) Set(&a, i, At(a, i) + 1);
+  }
+  OpTest root("MatrixSquareRoot");
+  root.Input(Times(a, false, a, false));
+  ASSERT_EQ(root.Run(), absl::OkStatus());
+  ExpectNear(root.output(0), a, 0, 1e-10);
+  // The logarithm of the exponential.
+  Tensor complex = Tensor::Uninitialized(ElementType::kComplex128, a.shape());
+  for (int64_t i = 0; i < a.num_elements(); ++i) {
+    complex.mutable_data<complex128>()[i] = {At(x, i), At(x, (i * 7) % 32) / 2};
+  }
+  OpTest exponential("MatrixExponential"), logarithm("MatrixLogarithm");
+  exponential.Input(complex);
+  ASSERT_EQ(exponential.Run(), absl::OkStatus());
+  logarithm.Input(exponential.output(0));
+  ASSERT_EQ(logarithm.Run(), absl::OkStatus());
+  for (int64_t i = 0; i < a.num_elements(); ++i) {
+    EXPECT_LE(std::abs(logarithm.output(0).unchecked_data<complex128>()[i] -
+                       complex.unchecked_data<complex128>()[i]),
+              1e-10);
+  }
+}
+
+// None of them may run for ever.
+TEST(Decompositions, MatricesWithoutResults) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const complex128 x : {complex128(0, 0), complex128(nan, 0), complex128(-1, 0)}) {
+    Tensor a = Tensor::Uninitialized(ElementType::kComplex128, Shape({3, 3}));
+    for (int i = 0; i < 9; ++i) a.mutable_data<complex128>()[i] = i % 4 == 0 ? x : i == 1;
+    for (const char* name : {"MatrixExponential", "MatrixLogarithm", "MatrixSquareRoot"}) {
+      OpTest op(name);
+      op.Input(a);
+      EXPECT_EQ(op.Run(), absl::OkStatus()) << name;
+    }
+  }
+  const Tensor bad = MakeTensor(ElementType::kDouble, Shape({2, 2}), {nan, 1, 1, 1});
+  OpTest eig("SelfAdjointEigV2"), lu("Lu"), svd("Svd");
+  EXPECT_EQ(eig.Input(bad).Run().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(lu.Input(bad).Run().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(svd.Input(bad).Run(), absl::OkStatus());
+  EXPECT_TRUE(std::isnan(At(svd.output(0), 0)));
+}
+
+TEST(Decompositions, Determinants) {
+  const Tensor a = MakeTensor(ElementType::kFloat, Shape({2, 2, 2}), {1, 2, 3, 4, 1, 2, 2, 4});
+  OpTest determinant("MatrixDeterminant"), logarithm("LogMatrixDeterminant");
+  ASSERT_EQ(determinant.Input(a).Run(), absl::OkStatus());
+  ASSERT_EQ(logarithm.Input(a).Run(), absl::OkStatus());
+  ExpectNear(determinant.output(0), Tensor::Vector<float>({-2, 0}));
+  ExpectNear(logarithm.output(0), Tensor::Vector<float>({-1, 0}));
+  const float infinity = std::numeric_limits<float>::infinity();
+  ExpectNear(logarithm.output(1), Tensor::Vector<float>({std::log(2.0f), -infinity}));
+}
+
+TEST(Decompositions, LeastSquares) {
+  const Tensor a = Doubles(Shape({2, 6, 3}));
+  const Tensor x = RandomTensor(ElementType::kDouble, Shape({2, 3, 2}), -1, 1, 5);
+  for (const bool fast : {false, true}) {
+    OpTest op("MatrixSolveLs");
+    op.Attr("fast", fast).Input(a).Input(Times(a, false, x, false));
+    op.Input(Tensor::Scalar<double>(0));
+    ASSERT_EQ(op.Run(), absl::OkStatus());
+    ExpectNear(op.output(0), x, 0, 1e-10);
+  }
+}
+
+TEST(Decompositions, SmallOps) {
+  OpTest cross("Cross");
+  cross.Input(Tensor::Vector<int32_t>({1, 2, 3})).Input(Tensor::Vector<int32_t>({4, 5, 6}));
+  ASSERT_EQ(cross.Run(), absl::OkStatus());
+  ExpectEqual(cross.output(0), Tensor::Vector<int32_t>({-3, 6, -3}));
+  // [2 0; 3 4] x = [2; 11].
+  OpTest solve("BandedTriangularSolve");
+  solve.Input(MakeTensor(ElementType::kDouble, Shape({2, 2}), {2, 4, 0, 3}));
+  solve.Input(MakeTensor(ElementType::kDouble, Shape({2, 1}), {2, 11}));
+  ASSERT_EQ(solve.Run(), absl::OkStatus());
+  ExpectNear(solve.output(0), MakeTensor(ElementType::kDouble, Shape({2, 1}), {1, 2}));
+  OpTest product("BatchMatMulV3");
+  product.Attr("Tout", ElementType::kInt32);
+  product.Input(MakeTensor(ElementType::kInt8, Shape({1, 2}), {-128, 127}));
+  product.Input(MakeTensor(ElementType::kUint8, Shape({2, 1}), {255, 1}));
+  ASSERT_EQ(product.Run(), absl::OkStatus());
+  EXPECT_EQ(product.output(0).unchecked_data<int32_t>()[0], -128 * 255 + 127);
+}
+
+}  // namespace
+}  // namespace troupe::testing
