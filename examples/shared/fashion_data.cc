@@ -13,20 +13,13 @@ namespace fashion {
 
 using examples::Die;
 
-namespace {
-
-void ToFloats(const uint8_t* pixels, float* image) {
-  for (int i = 0; i < kPixels; ++i) image[i] = static_cast<float>(pixels[i]) * (1.0f / 255.0f);
-}
-
-}  // namespace
-
 troupe::Tensor Dataset::Images(absl::Span<const int32_t> indices) const {
   troupe::Tensor images = troupe::Tensor::Uninitialized(
       troupe::ElementType::kFloat, {static_cast<int64_t>(indices.size()), kPixels});
   float* out = images.mutable_data<float>();
-  for (size_t i = 0; i < indices.size(); ++i) {
-    ToFloats(pixels.data() + static_cast<size_t>(indices[i]) * kPixels, out + i * kPixels);
+  for (int32_t index : indices) {
+    const uint8_t* in = pixels.data() + static_cast<size_t>(index) * kPixels;
+    for (int i = 0; i < kPixels; ++i) *out++ = static_cast<float>(in[i]) * (1.0f / 255.0f);
   }
   return images;
 }
@@ -101,39 +94,39 @@ void WriteRecords(const Dataset& data, const std::string& file) {
 namespace {
 
 /// Records [batch] -> (images, labels).
-absl::StatusOr<troupe::Tensors> ParseRecords(const troupe::Tensors& batch) {
-  const auto records = batch[0].data<std::string>();
-  if (!records.ok()) return records.status();
-  const int64_t size = batch[0].num_elements();
-  troupe::Tensors result = {
-      troupe::Tensor::Uninitialized(troupe::ElementType::kFloat, {size, kPixels}),
-      troupe::Tensor::Uninitialized(troupe::ElementType::kInt32, {size})};
-  float* images = result[0].mutable_data<float>();
-  int32_t* labels = result[1].mutable_data<int32_t>();
-  for (int64_t i = 0; i < size; ++i) {
-    const auto example = troupe::ExampleReader::Parse((*records)[i]);
-    if (!example.ok()) return example.status();
-    const auto pixels = example->Strings("pixels");
-    const auto label = example->Ints("label");
-    if (!pixels.ok()) return pixels.status();
-    if (!label.ok()) return label.status();
-    if (pixels->size() != 1 || (*pixels)[0].size() != kPixels || label->size() != 1) {
-      return absl::InvalidArgumentError("an Example that is no image with a label");
-    }
-    ToFloats(reinterpret_cast<const uint8_t*>((*pixels)[0].data()), images + i * kPixels);
-    labels[i] = static_cast<int32_t>((*label)[0]);
-  }
-  return result;
+troupe::Function DefineParse(const troupe::Scope& scope) {
+  namespace ops = troupe::ops;
+  using troupe::ElementType;
+  return troupe::DefineFunction(
+      scope, "Parse", {ElementType::kString},
+      [](const troupe::Scope& s, absl::Span<const troupe::Output> args) {
+        // Features without a default are required.
+        const auto required = [](ElementType type) {
+          return troupe::Tensor::Uninitialized(type, troupe::Shape({0}));
+        };
+        const troupe::OutputList parsed =
+            ops::ParseExample(s, args[0], required(ElementType::kString), {}, {"pixels", "label"},
+                              {required(ElementType::kString), required(ElementType::kInt64)}, {},
+                              {troupe::Shape(), troupe::Shape()})
+                .dense_values;
+        const troupe::Output pixels = ops::DecodeRaw(s, parsed[0], ElementType::kUint8);
+        return std::vector<troupe::Output>{
+            ops::Mul(s, ops::Cast(s, pixels, ElementType::kFloat), 1.0f / 255.0f),
+            ops::Cast(s, parsed[1], ElementType::kInt32)};
+      });
 }
 
 }  // namespace
 
 troupe::Dataset RecordBatches(const std::string& file, int64_t batch, int64_t seed) {
+  const troupe::Scope library = troupe::Scope::NewRoot();
+  const troupe::Function parse = DefineParse(library);
+  examples::OrDie(library.status());
   return troupe::Dataset::Records({file})
       .Shuffle({.window = 10'000, .seed = static_cast<uint64_t>(seed)})
       .Repeat()
       .Batch(batch)
-      .Map(ParseRecords)
+      .Map(library.graph(), parse)
       .Prefetch();
 }
 
