@@ -189,7 +189,8 @@ class DatasetIterator {
   std::vector<StageStats> Stats() const;
   /// A line for each stage: rate, time, fullness.
   std::string StatsText() const;
-  /// As a device of its own in the step stats: a node for each stage.
+  /// As a device of its own in the step stats: a node for each stage, with the time that an element
+  /// takes. Traced steps do it for the iterators of their graphs.
   void AddStatsTo(RunMetadata* metadata) const;
 
  private:

@@ -21,8 +21,8 @@ constexpr int kMinWords = 3;   // Shorter sentences say nothing.
 constexpr int kMaxWords = 80;  // Longer ones are lists.
 const std::vector<int32_t> kBoundaries = {8, 12, 16, 24, 32, 48};
 
-/// The words of all sentences one after another, and where each sentence is.
-struct Sentences {
+/// Where sentences are among the words of all of them.
+struct Rows {
   std::vector<int32_t> begins, lengths, labels;
 
   void Add(int32_t begin, int32_t length, int32_t label) {
@@ -32,44 +32,27 @@ struct Sentences {
   }
 };
 
-/// Reads the texts. Every tenth sentence is kept aside.
+/// The words of all sentences one after another. Every tenth sentence is kept aside.
 struct Corpus {
   explicit Corpus(const std::vector<std::string>& files) {
-    std::vector<std::vector<std::string>> sentences;
-    std::vector<int32_t> labels;
-    std::vector<std::string> all;
-    for (size_t file = 0; file < files.size(); ++file) {
-      const std::string text = corpus::ReadText({files[file]});
-      for (size_t begin = 0, end; begin < text.size(); begin = end + 1) {
-        end = std::min(text.find_first_of(".;:", begin), text.size());
-        std::vector<std::string> words = corpus::Words(text.substr(begin, end - begin));
-        if (words.size() < kMinWords || words.size() > kMaxWords) continue;
-        all.insert(all.end(), words.begin(), words.end());
-        sentences.push_back(std::move(words));
-        labels.push_back(static_cast<int32_t>(file));
-      }
-    }
-    const corpus::Vocabulary<std::string> vocabulary(all, /*min_count=*/2);
-    num_words = vocabulary.size() + 1;
-    for (size_t i = 0; i < sentences.size(); ++i) {
-      const auto begin = static_cast<int32_t>(ids.size());
-      for (const std::string& word : sentences[i]) {
-        const auto it = vocabulary.ids.find(word);
-        ids.push_back(it == vocabulary.ids.end() ? 0 : it->second + 1);  // 0: a rare word.
-      }
-      Sentences& part = i % 10 == 0 ? test : training;
-      part.Add(begin, static_cast<int32_t>(sentences[i].size()), labels[i]);
+    const corpus::Sentences all = corpus::ReadSentences(files, kMinWords, kMaxWords);
+    num_words = all.num_words;
+    for (size_t i = 0; i < all.words.size(); ++i) {
+      Rows& part = i % 10 == 0 ? test : training;
+      part.Add(static_cast<int32_t>(ids.size()), static_cast<int32_t>(all.words[i].size()),
+               all.labels[i]);
+      ids.insert(ids.end(), all.words[i].begin(), all.words[i].end());
     }
   }
 
   std::vector<int32_t> ids;
   int64_t num_words = 0;
-  Sentences training, test;
+  Rows training, test;
 };
 
 /// The pipeline: batches of sentences of like length.
 struct Batches {
-  Batches(const Scope& s, const Output& ids, const Sentences& sentences, int32_t batch,
+  Batches(const Scope& s, const Output& ids, const Rows& sentences, int32_t batch,
           const ProducerOptions& order, const BucketOptions& buckets) {
     const OutputList row = SliceInputProducer(
         s,

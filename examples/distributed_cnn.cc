@@ -192,7 +192,7 @@ int main(int argc, char** argv) {
     // No task of a cluster: starts one.
     std::vector<std::string> arguments(argv + 1, argv + argc);
     arguments.insert(arguments.end(), {"--die-at", "0"});
-    return local_cluster::Run(ps, workers, arguments, dying,
+    return local_cluster::Run({{"ps", ps}, {"worker", workers}}, arguments, dying,
                               {"--die-at", std::to_string(settings.die_at)});
   }
   settings.cluster = examples::OrDie(ClusterSpec::ReadFile(file));

@@ -2,6 +2,9 @@
 //
 //     build/release/bin/fashion_cnn --steps 6000 --show 8
 //
+// With --records FILE the training images are written to a record file of Examples, and a `Dataset`
+// reads them from there.
+//
 // The network is in fashion_cnn.h. The same one is trained by several processes in
 // distributed_cnn.cc, on several devices in in_graph_replication.cc and model_parallel.cc.
 
@@ -9,8 +12,13 @@
 
 int main(int argc, char** argv) {
   using namespace troupe;  // NOLINT: a tutorial
-  const fashion::Options options =
-      fashion::ParseOptions(argc, argv, "A convolutional network on Fashion-MNIST.");
+  std::string records;
+  fashion::Options options = fashion::ParseOptions(
+      argc, argv, "A convolutional network on Fashion-MNIST.", [&](CommandLine& line) {
+        AddValue(&line, "--records FILE", &records,
+                 "Writes the images there, and reads them again");
+      });
+  options.records = records;
   Scope s = Scope::NewRoot();
   s.SetGraphSeed(options.seed);
 

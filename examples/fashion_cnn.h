@@ -1,5 +1,5 @@
 // The convolutional network of several examples: three convolutions (6x6 to 6 channels; 5x5 to 12,
-// stride 2; 4x4 to 24, stride 2), a dense layer of 200 units with dropout, and 10 outputs.
+// stride 2; 4x4 to 24, stride 2), a dense layer of 200 units with dropout, and an output a class.
 
 #ifndef TROUPE_EXAMPLES_FASHION_CNN_H_
 #define TROUPE_EXAMPLES_FASHION_CNN_H_
@@ -52,13 +52,14 @@ class Cnn {
  public:
   static constexpr int64_t kFlat = 7 * 7 * 24;
 
-  Cnn(const troupe::Scope& lower, const troupe::Scope& upper)
+  Cnn(const troupe::Scope& lower, const troupe::Scope& upper, int64_t classes = kClasses)
       : conv1_(lower.NewSubScope("conv1"), 6, 1, 6, 1),
         conv2_(lower.NewSubScope("conv2"), 5, 6, 12, 2),
         conv3_(lower.NewSubScope("conv3"), 4, 12, 24, 2),
         dense_(upper.NewSubScope("dense"), kFlat, 200),
-        output_(upper.NewSubScope("output"), 200, kClasses) {}
-  explicit Cnn(const troupe::Scope& scope) : Cnn(scope, scope) {}
+        output_(upper.NewSubScope("output"), 200, classes) {}
+  explicit Cnn(const troupe::Scope& scope, int64_t classes = kClasses)
+      : Cnn(scope, scope, classes) {}
 
   /// Rows of pixels become pictures of one channel; strides halve them to 14x14 and 7x7.
   troupe::Output Features(const troupe::Scope& s, const troupe::Output& images) const {

@@ -2,6 +2,8 @@
 
 #include "devices/status_macros.h"
 #include "graph/protos/config.pb.h"
+#include "kernels/kernel.h"
+#include "kernels/traced_kernel.h"
 
 namespace troupe {
 
@@ -27,6 +29,10 @@ void AddStepStats(const Plan& plan, const std::vector<NodeTrace>& trace, RunMeta
     stats->set_all_end_rel_nanos(stats->op_end_rel_nanos());
     stats->set_all_end_rel_micros(stats->op_end_rel_micros());
     stats->set_thread_id(static_cast<uint32_t>(node.thread));
+  }
+  for (const PlanNode& node : plan.nodes()) {
+    const auto* traced = dynamic_cast<const TracedKernel*>(node.kernel);
+    if (traced != nullptr) traced->AddStatsTo(metadata);
   }
 }
 

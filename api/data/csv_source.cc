@@ -71,8 +71,8 @@ class CsvStage final : public FilesStage {
     absl::Status status;
     while (rows < most) {
       const absl::StatusOr<size_t> size = FindRow(file);
-      if (!size.ok()) return size.status();
-      if (*size == 0) break;
+      status = size.status();
+      if (!status.ok() || *size == 0) break;
       std::string_view row(file->data(), *size);
       if (row.back() == '\n') row.remove_suffix(1);
       if (!row.empty() && row.back() == '\r') row.remove_suffix(1);

@@ -285,12 +285,7 @@ class ParallelMapStage final : public Stage, public Activity {
 }  // namespace
 
 PlanPtr ParallelMapPlan(PlanPtr input, ElementFunction function, DatasetMapOptions options) {
-  return MakePlan([input = std::move(input), function = std::move(function),
-                   options](const Place& place) -> absl::StatusOr<std::unique_ptr<Stage>> {
-    auto stage = std::make_unique<ParallelMapStage>(place, function, options);
-    TROUPE_RETURN_IF_ERROR(stage->Init(*input));
-    return stage;
-  });
+  return PlanOver<ParallelMapStage>(std::move(input), std::move(function), options);
 }
 
 }  // namespace troupe::data

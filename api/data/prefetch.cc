@@ -154,12 +154,7 @@ class PrefetchStage final : public Stage, public Activity {
 }  // namespace
 
 PlanPtr PrefetchPlan(PlanPtr input, int64_t elements) {
-  return MakePlan([input = std::move(input),
-                   elements](const Place& place) -> absl::StatusOr<std::unique_ptr<Stage>> {
-    auto stage = std::make_unique<PrefetchStage>(place, elements);
-    TROUPE_RETURN_IF_ERROR(stage->Init(*input));
-    return stage;
-  });
+  return PlanOver<PrefetchStage>(std::move(input), elements);
 }
 
 }  // namespace troupe::data

@@ -320,21 +320,22 @@ std::string Root::StatsText() {
 }
 
 void Root::AddStatsTo(RunMetadata* metadata) {
-  const auto ns = static_cast<int64_t>(flow()->clock()->NowNs() - begin_ns_);
-  const double seconds = static_cast<double>(ns) * 1e-9 + 1e-9;
+  const double seconds = static_cast<double>(flow()->clock()->NowNs() - begin_ns_) * 1e-9 + 1e-9;
+  const int64_t now = flow()->clock()->UnixNs();
   DeviceStepStats* const device = metadata->mutable_step_stats()->add_dev_stats();
   device->set_device(StrCat("/dataset:", options_.name));
   for (const StageStats& stage : Stats()) {
     NodeExecStats* const node = device->add_node_stats();
     node->set_node_name(stage.name);
-    const int64_t start = flow()->clock()->UnixNs() - ns;
-    const auto busy = static_cast<int64_t>(stage.busy_seconds * 1e9);
-    node->set_all_start_nanos(start);
-    node->set_all_start_micros(start / 1000);
-    node->set_op_end_rel_nanos(busy);
-    node->set_op_end_rel_micros(busy / 1000);
-    node->set_all_end_rel_nanos(ns);
-    node->set_all_end_rel_micros(ns / 1000);
+    // What an element takes, as if it had just been made: a timeline has it beside the step.
+    const auto each = static_cast<int64_t>(
+        stage.busy_seconds * 1e9 / static_cast<double>(std::max<int64_t>(1, stage.elements)));
+    node->set_all_start_nanos(now - each);
+    node->set_all_start_micros((now - each) / 1000);
+    node->set_op_end_rel_nanos(each);
+    node->set_op_end_rel_micros(each / 1000);
+    node->set_all_end_rel_nanos(each);
+    node->set_all_end_rel_micros(each / 1000);
     node->set_timeline_label(Describe(stage, seconds));
   }
 }

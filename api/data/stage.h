@@ -120,7 +120,7 @@ class StageOverInput : public Stage {
   std::unique_ptr<Stage> input_;
 };
 
-/// The plan of a `StageOverInput`: `S(place, args...)`.
+/// The plan of a stage over one other, `S(place, args...)`, whose `Init` makes that.
 template <typename S, typename... Args>
 PlanPtr PlanOver(PlanPtr input, Args... args) {
   return MakePlan([input = std::move(input),

@@ -80,6 +80,56 @@ Dataset ReadDataset(const std::string& folder, const std::string& part) {
   return data;
 }
 
+void WriteRecords(const Dataset& data, const std::string& file) {
+  const auto writer = examples::OrDie(troupe::RecordWriter::Create(file));
+  for (int64_t i = 0; i < data.size(); ++i) {
+    const std::string_view pixels(reinterpret_cast<const char*>(&data.pixels[i * kPixels]),
+                                  kPixels);
+    examples::OrDie(writer->Write(
+        troupe::ExampleBuilder().Add("pixels", pixels).Add("label", data.labels[i]).Serialize()));
+  }
+  examples::OrDie(writer->Close());
+}
+
+namespace {
+
+/// Records [batch] -> (images, labels).
+troupe::Function DefineParse(const troupe::Scope& scope) {
+  namespace ops = troupe::ops;
+  using troupe::ElementType;
+  return troupe::DefineFunction(
+      scope, "Parse", {ElementType::kString},
+      [](const troupe::Scope& s, absl::Span<const troupe::Output> args) {
+        // Features without a default are required.
+        const auto required = [](ElementType type) {
+          return troupe::Tensor::Uninitialized(type, troupe::Shape({0}));
+        };
+        const troupe::OutputList parsed =
+            ops::ParseExample(s, args[0], required(ElementType::kString), {}, {"pixels", "label"},
+                              {required(ElementType::kString), required(ElementType::kInt64)}, {},
+                              {troupe::Shape(), troupe::Shape()})
+                .dense_values;
+        const troupe::Output pixels = ops::DecodeRaw(s, parsed[0], ElementType::kUint8);
+        return std::vector<troupe::Output>{
+            ops::Mul(s, ops::Cast(s, pixels, ElementType::kFloat), 1.0f / 255.0f),
+            ops::Cast(s, parsed[1], ElementType::kInt32)};
+      });
+}
+
+}  // namespace
+
+troupe::Dataset RecordBatches(const std::string& file, int64_t batch, int64_t seed) {
+  const troupe::Scope library = troupe::Scope::NewRoot();
+  const troupe::Function parse = DefineParse(library);
+  examples::OrDie(library.status());
+  return troupe::Dataset::Records({file})
+      .Shuffle({.window = 10'000, .seed = static_cast<uint64_t>(seed)})
+      .Repeat()
+      .Batch(batch)
+      .Map(library.graph(), parse)
+      .Prefetch();
+}
+
 Batches::Batches(const Dataset& data, int64_t batch, int64_t seed)
     : data_(data), order_(data.size()), random_(static_cast<uint64_t>(seed)) {
   std::iota(order_.begin(), order_.end(), 0);

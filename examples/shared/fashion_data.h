@@ -15,6 +15,8 @@ namespace fashion {
 inline constexpr int kSide = 28;
 inline constexpr int kPixels = kSide * kSide;
 inline constexpr int kClasses = 10;
+inline constexpr const char* kClassNames[kClasses] = {
+    "T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "boot"};
 
 /// Images and their labels as they lie in the files: a byte a pixel, a byte a label.
 struct Dataset {
@@ -31,6 +33,12 @@ struct Dataset {
 /// Of a folder with the four files, as Debian's package dataset-fashion-mnist installs them; `part`
 /// is "train" or "t10k". Ends the program if they cannot be read.
 Dataset ReadDataset(const std::string& folder, const std::string& part);
+
+/// Writes a record file of Examples: "pixels", the bytes of an image, and "label".
+void WriteRecords(const Dataset& data, const std::string& file);
+/// Batches of what `WriteRecords` has written, in another order every epoch: images as float
+/// [batch, 784] and labels as int32 [batch].
+troupe::Dataset RecordBatches(const std::string& file, int64_t batch, int64_t seed);
 
 /// Gives batches of a fresh shuffle every epoch.
 class Batches {

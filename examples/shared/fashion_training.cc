@@ -24,8 +24,6 @@ namespace {
 
 /// Draws some test images as characters, with what the model takes them for.
 void Show(const Dataset& test, absl::Span<const int32_t> indices, const troupe::Tensor& logits) {
-  static const char* const kNames[kClasses] = {"T-shirt", "trouser", "pullover", "dress", "coat",
-                                               "sandal",  "shirt",   "sneaker",  "bag",   "boot"};
   static const char kInk[] = " .:-=+*#%@";
   for (size_t k = 0; k < indices.size(); ++k) {
     const uint8_t* image = test.pixels.data() + static_cast<size_t>(indices[k]) * kPixels;
@@ -40,8 +38,8 @@ void Show(const Dataset& test, absl::Span<const int32_t> indices, const troupe::
     const float* row = logits.data<float>().value() + k * kClasses;
     const int guess = static_cast<int>(std::max_element(row, row + kClasses) - row);
     const int truth = test.labels[indices[k]];
-    std::printf("  -> %s%s%s\n\n", kNames[guess], guess == truth ? "" : ", but it is a ",
-                guess == truth ? "" : kNames[truth]);
+    std::printf("  -> %s%s%s\n\n", kClassNames[guess], guess == truth ? "" : ", but it is a ",
+                guess == truth ? "" : kClassNames[truth]);
   }
 }
 
@@ -112,10 +110,21 @@ int TrainAndTest(const troupe::Scope& scope, const Model& model, const Options& 
   auto step = (*session)->MakeCallable(feeds, {model.loss}, {model.train});
   if (!step.ok()) Die(step.status());
   Batches batches(training, options.batch, options.seed);
+  std::unique_ptr<troupe::DatasetIterator> records;
+  if (!options.records.empty()) {
+    WriteRecords(training, options.records);
+    records =
+        examples::OrDie(RecordBatches(options.records, options.batch, options.seed).MakeIterator());
+  }
   ProgressBar progress(options.steps);
   for (int64_t i = 1; i <= options.steps; ++i) {
-    const absl::Span<const int32_t> batch = batches.Next();
-    std::vector<troupe::Tensor> values = {training.Images(batch), training.Labels(batch)};
+    std::vector<troupe::Tensor> values;
+    if (records != nullptr) {
+      examples::OrDie(records->Next(&values));
+    } else {
+      const absl::Span<const int32_t> batch = batches.Next();
+      values = {training.Images(batch), training.Labels(batch)};
+    }
     if (model.keep.valid()) values.push_back(troupe::Tensor::Scalar(model.keep_when_training));
     troupe::Tensor loss;
     if (absl::Status status = (*step)(values, absl::MakeSpan(&loss, 1)); !status.ok()) Die(status);

@@ -22,6 +22,7 @@ struct Options : examples::Options {
   Options() : examples::Options{.steps = 6000, .batch = 100} {}
   int64_t show = 0;
   std::string data = "/usr/share/datasets/fashion-mnist";
+  std::string records;  ///< Training images are written to this file, and read again; "": memory.
 };
 
 /// Reads the command line; `add_more` adds options that one example has besides.

@@ -71,13 +71,17 @@ std::vector<int> FreePorts(size_t count) {
   return ports;
 }
 
-int Run(int ps, int workers, const std::vector<std::string>& arguments, int dying,
+int Run(const std::vector<Job>& jobs, const std::vector<std::string>& arguments, int dying,
         const std::vector<std::string>& first_life) {
-  const std::vector<int> ports = FreePorts(static_cast<size_t>(ps + workers));
   std::vector<Task> tasks;
+  int left = 0;  // Workers that have not ended.
+  for (const Job& job : jobs) {
+    for (int i = 0; i < job.tasks; ++i) tasks.push_back({job.name, i});
+    if (job.name == "worker") left = job.tasks;
+  }
+  const std::vector<int> ports = FreePorts(tasks.size());
   std::string json = "{";
-  for (int i = 0; i < ps + workers; ++i) {
-    tasks.push_back({i < ps ? "ps" : "worker", i < ps ? i : i - ps});
+  for (size_t i = 0; i < tasks.size(); ++i) {
     if (tasks[i].number == 0) json += (i == 0 ? "\"" : "], \"") + tasks[i].job + "\": [";
     json += (tasks[i].number == 0 ? "\"127.0.0.1:" : ", \"127.0.0.1:") + std::to_string(ports[i]) +
             "\"";
@@ -109,7 +113,7 @@ int Run(int ps, int workers, const std::vector<std::string>& arguments, int dyin
   for (const Task& task : tasks) {
     if (!start(task, true)) result = 1;
   }
-  for (int left = workers; left > 0 && result == 0;) {
+  while (left > 0 && result == 0) {
     const Running ended = TakeOneThatEnds(&running);
     const troupe::ExitStatus status = ended.status;
     if (!status.code.has_value()) {

@@ -13,12 +13,17 @@ namespace local_cluster {
 /// Ports of the loopback address that nobody uses at the moment.
 std::vector<int> FreePorts(size_t count);
 
-/// Runs this program once for each of `ps` parameter servers and `workers` workers, each with
-/// `arguments`, `--cluster FILE --job J --task N`, and, in its first life, `first_life` if it is
-/// worker `dying`. Starts processes that were killed again. Returns the exit status of the whole
-/// when all workers have ended, or one has failed.
-int Run(int ps, int workers, const std::vector<std::string>& arguments, int dying,
-        const std::vector<std::string>& first_life);
+struct Job {
+  std::string name;
+  int tasks = 0;
+};
+
+/// Runs this program once for each task of `jobs`, each with `arguments`, `--cluster FILE --job J
+/// --task N`, and, in its first life, `first_life` if it is task `dying` of the job "worker".
+/// Starts processes that were killed again. Returns the exit status of the whole when all tasks of
+/// the job "worker" have ended, or one has failed.
+int Run(const std::vector<Job>& jobs, const std::vector<std::string>& arguments, int dying = -1,
+        const std::vector<std::string>& first_life = {});
 
 }  // namespace local_cluster
 

@@ -64,4 +64,31 @@ std::vector<std::string> Words(const std::string& text) {
   return words;
 }
 
+Sentences ReadSentences(const std::vector<std::string>& texts, size_t min_words, size_t max_words) {
+  Sentences result;
+  std::vector<std::vector<std::string>> sentences;
+  std::vector<std::string> all;
+  for (size_t file = 0; file < texts.size(); ++file) {
+    const std::string text = ReadText({texts[file]});
+    for (size_t begin = 0, end; begin < text.size(); begin = end + 1) {
+      end = std::min(text.find_first_of(".;:", begin), text.size());
+      std::vector<std::string> words = Words(text.substr(begin, end - begin));
+      if (words.size() < min_words || words.size() > max_words) continue;
+      all.insert(all.end(), words.begin(), words.end());
+      sentences.push_back(std::move(words));
+      result.labels.push_back(static_cast<int32_t>(file));
+    }
+  }
+  const Vocabulary<std::string> vocabulary(all, /*min_count=*/2);
+  result.num_words = vocabulary.size() + 1;
+  for (const std::vector<std::string>& sentence : sentences) {
+    std::vector<int32_t>& ids = result.words.emplace_back();
+    for (const std::string& word : sentence) {
+      const auto it = vocabulary.ids.find(word);
+      ids.push_back(it == vocabulary.ids.end() ? 0 : it->second + 1);
+    }
+  }
+  return result;
+}
+
 }  // namespace corpus

@@ -59,6 +59,16 @@ struct Vocabulary {
   int64_t size() const { return static_cast<int64_t>(entries.size()); }
 };
 
+/// Sentences of several texts, words as numbers. 0 stands for words that occur only once.
+struct Sentences {
+  std::vector<std::vector<int32_t>> words;
+  std::vector<int32_t> labels;  ///< The text that a sentence is from.
+  int64_t num_words = 0;
+};
+
+/// Those of `min_words` to `max_words` words.
+Sentences ReadSentences(const std::vector<std::string>& texts, size_t min_words, size_t max_words);
+
 }  // namespace corpus
 
 #endif  // TROUPE_EXAMPLES_SHARED_TEXT_CORPUS_H_

@@ -13,6 +13,7 @@
 #include "kernels/io/file_thread.h"
 #include "kernels/kernel_state.h"
 #include "kernels/queues/waiting_resource.h"
+#include "kernels/traced_kernel.h"
 
 namespace troupe {
 namespace {
@@ -27,7 +28,7 @@ absl::StatusOr<RefPtr<IteratorResource>> InputIterator(KernelContext& ctx) {
 }
 
 /// Makes the iterator, or finds it. Its position is the kernel's state (docs/long-training.md).
-class MakeIterator final : public Kernel, public ResumableKernel {
+class MakeIterator final : public Kernel, public ResumableKernel, public TracedKernel {
  public:
   MakeIterator(KernelConstruction& c, absl::Status* status) : node_(c.node_name()) {
     std::string shared_name;
@@ -84,6 +85,15 @@ class MakeIterator final : public Kernel, public ResumableKernel {
     std::lock_guard<std::mutex> lock(mutex_);
     restored_ = state;
     return absl::OkStatus();
+  }
+
+  void AddStatsTo(RunMetadata* metadata) const override {
+    RefPtr<IteratorResource> made;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      made = made_;
+    }
+    if (made) made->AddStatsTo(metadata);
   }
 
  private:

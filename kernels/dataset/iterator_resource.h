@@ -43,6 +43,15 @@ class IteratorResource final : public Resource {
     if (before != nullptr) before->Cancel();
     return absl::OkStatus();
   }
+  /// Of the iterator, if it has begun.
+  void AddStatsTo(RunMetadata* metadata) {
+    std::shared_ptr<ElementIterator> iterator;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      iterator = iterator_;
+    }
+    if (iterator != nullptr) iterator->AddStatsTo(metadata);
+  }
   /// The container lets go of it.
   void Abandon() {
     std::shared_ptr<ElementIterator> ended;

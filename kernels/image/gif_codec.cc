@@ -46,15 +46,12 @@ class FrameReader {
     return absl::OkStatus();
   }
 
-  /// Goes to the next frame; false if there is none. A file may lack its end.
+  /// Goes to the next frame; false if there is none.
   absl::StatusOr<bool> Next() {
     transparent_ = NO_TRANSPARENT_COLOR;
     while (true) {
       GifRecordType type;
-      if (DGifGetRecordType(gif_.get(), &type) == GIF_ERROR) {
-        if (rest_.bytes.empty() && frames_ > 0) return false;
-        return Broken(gif_->Error);
-      }
+      if (DGifGetRecordType(gif_.get(), &type) == GIF_ERROR) return Broken(gif_->Error);
       if (type == TERMINATE_RECORD_TYPE) return false;
       if (type == EXTENSION_RECORD_TYPE) {
         TROUPE_RETURN_IF_ERROR(ReadExtension());
@@ -68,6 +65,9 @@ class FrameReader {
 
   /// Of the current frame.
   const GifImageDesc& frame() const { return gif_->Image; }
+
+  /// Nothing is left of the file.
+  bool at_end() const { return rest_.bytes.empty(); }
 
   absl::Status Skip() {
     int bits;
@@ -147,20 +147,22 @@ class FrameReader {
   std::vector<GifByteType> line_;
 };
 
-/// Counts frames and finds the largest size.
+/// Counts frames and finds the largest size. The file may be cut off behind its first frame: then
+/// it has the frames before the cut.
 absl::StatusOr<ImageForm> FindForm(std::string_view file) {
   FrameReader reader;
   TROUPE_RETURN_IF_ERROR(reader.Open(file));
   ImageForm form{0, 0, 0, kRgb};
   while (true) {
-    TROUPE_ASSIGN_OR_RETURN(const bool there, reader.Next());
-    if (!there) break;
+    const absl::StatusOr<bool> there = reader.Next();
+    const absl::Status whole = there.ok() && *there ? reader.Skip() : there.status();
+    if (!whole.ok() && !(form.frames > 0 && reader.at_end())) return whole;
+    if (!whole.ok() || !*there) break;
     const ImageForm frame{1, reader.frame().Height, reader.frame().Width, kRgb};
     TROUPE_RETURN_IF_ERROR(CheckClaim("GIF", frame, file.size(), kPixelsPerByte));
     ++form.frames;
     form.height = std::max(form.height, frame.height);
     form.width = std::max(form.width, frame.width);
-    TROUPE_RETURN_IF_ERROR(reader.Skip());
   }
   if (form.frames == 0) return InvalidArgument("a GIF without frames");
   return form;

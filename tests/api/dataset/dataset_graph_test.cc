@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "api/troupe.h"
+#include "graph/protos/stats.pb.h"
 #include "tests/api/dataset/dataset_test_util.h"
 
 namespace troupe {
@@ -149,6 +151,25 @@ TEST_F(DatasetGraphTest, ThePositionIsPartOfTheKernelStates) {
   ASSERT_EQ(later->RestoreKernelStates(states), absl::OkStatus());
   for (int i = 0; i < 30; ++i) got.push_back(One(*later, next));
   EXPECT_EQ(got, expected);
+}
+
+TEST_F(DatasetGraphTest, TracedStepsHaveTheStages) {
+  const PublishedDataset published =
+      *PublishDataset("traced", Dataset::Range(0, 50).Skip(3), {.name = "numbers"});
+  Build("traced");
+  auto session = NewSession();
+  RunOptions trace;
+  trace.trace = true;
+  RunMetadata metadata;
+  ASSERT_TRUE(session->Run(FeedMap{}, {&next, 1}, {}, trace, &metadata).ok());
+  const auto& devices = metadata.step_stats().dev_stats();
+  const auto found = std::find_if(devices.begin(), devices.end(),
+                                  [](const auto& d) { return d.device() == "/dataset:numbers"; });
+  ASSERT_NE(found, devices.end());
+  ASSERT_EQ(found->node_stats_size(), 3);
+  EXPECT_EQ(found->node_stats(0).node_name(), "Prefetch");
+  EXPECT_THAT(found->node_stats(0).timeline_label(), HasSubstr(" ready"));
+  EXPECT_THAT(found->node_stats(2).timeline_label(), HasSubstr("/s, busy "));
 }
 
 TEST_F(DatasetGraphTest, ASaverKeepsThePosition) {

@@ -1,6 +1,7 @@
 // A job that reads the input of workers: the iterator is on its task, its elements travel.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <future>
 #include <memory>
 #include <set>
@@ -9,6 +10,7 @@
 
 #include "api/cluster.h"
 #include "api/troupe.h"
+#include "graph/protos/stats.pb.h"
 #include "tests/api/free_port.h"
 
 namespace troupe {
@@ -40,7 +42,16 @@ TEST(InputJobTest, TwoWorkersShareTheElements) {
     TROUPE_ASSIGN_OR_RETURN(
         const auto session,
         Session::Create(s.graph(), {.target = "troupe://" + addresses[1 + worker]}));
-    std::vector<int64_t> got;
+    RunOptions trace;
+    trace.trace = true;
+    RunMetadata metadata;
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<Tensor> first,
+                            session->Run(FeedMap{}, {&twice, 1}, {}, trace, &metadata));
+    std::vector<int64_t> got = {first[0].unchecked_scalar<int64_t>()};
+    const auto& devices = metadata.step_stats().dev_stats();
+    EXPECT_EQ(std::count_if(devices.begin(), devices.end(),
+                            [](const auto& d) { return d.device() == "/dataset:dataset"; }),
+              1);
     while (true) {
       const auto values = session->Run({twice});
       if (absl::IsOutOfRange(values.status())) return got;
