@@ -11,10 +11,13 @@ struct CheckedOp {
 };
 inline constexpr CheckedOp kCheckedByOtherTests[] = {
     {"AskActor", "api/actors/actors_test.cc"},
+    {"BatchNormWithGlobalNormalization", "graph/gradients/gradient_structure_test.cc"},
+    {"BlockLSTMV2", "graph/gradients/gradient_structure_test.cc"},
     {"Cholesky", "graph/gradients/composite_gradient_test.cc"},
     {"Conj", "graph/gradients/numeric_gradient_test.cc"},
     {"DynamicPartition", "graph/gradients/composite_gradient_test.cc"},
     {"FusedBatchNormGrad", "graph/gradients/numeric_gradient_test.cc"},
+    {"FusedBatchNormGradV2", "graph/gradients/numeric_gradient_test.cc"},
     {"FusedBatchNormGradV3", "graph/gradients/numeric_gradient_test.cc"},
     {"If", "graph/gradients/call_gradient_test.cc"},
     {"OptionalFromValue", "api/data/data_gradients_test.cc"},
