@@ -62,7 +62,19 @@ void BatchNormGrad(GradientContext& g, std::string_view grad_op, bool third_rese
 void FusedBatchNormGrad(GradientContext& g) { BatchNormGrad(g, "FusedBatchNormGrad", false); }
 void FusedBatchNormV3Grad(GradientContext& g) { BatchNormGrad(g, "FusedBatchNormGradV3", true); }
 REGISTER_GRADIENT("FusedBatchNorm", FusedBatchNormGrad);
+void FusedBatchNormV2Grad(GradientContext& g) { BatchNormGrad(g, "FusedBatchNormGradV2", false); }
+REGISTER_GRADIENT("FusedBatchNormV2", FusedBatchNormV2Grad);
 REGISTER_GRADIENT("FusedBatchNormV3", FusedBatchNormV3Grad);
+
+void BatchNormWithGlobalNormalizationGrad(GradientContext& g) {
+  Node* node =
+      g.Add("BatchNormWithGlobalNormalizationGrad",
+            {g.input(0), g.input(1), g.input(2), g.input(4), g.grad()}, [&](NodeSpec& spec) {
+              CopyAttrs(g.node(), {"variance_epsilon", "scale_after_normalization"}, spec);
+            });
+  for (int i = 0; i < 5; ++i) g.set(i, Output(node, i));
+}
+REGISTER_GRADIENT("BatchNormWithGlobalNormalization", BatchNormWithGlobalNormalizationGrad);
 
 Output Mean(GradientContext& g, Output x, Output axes) {
   return g.Op("Mean", {x, axes}, [](NodeSpec& spec) { spec.Attr("keep_dims", true); });
@@ -136,6 +148,7 @@ void BatchNormGradGrad(GradientContext& g) {
   }
 }
 REGISTER_GRADIENT("FusedBatchNormGrad", BatchNormGradGrad);
+REGISTER_GRADIENT("FusedBatchNormGradV2", BatchNormGradGrad);
 REGISTER_GRADIENT("FusedBatchNormGradV3", BatchNormGradGrad);
 
 }  // namespace

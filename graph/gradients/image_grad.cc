@@ -54,17 +54,19 @@ REGISTER_GRADIENT("CropAndResize", CropAndResizeGrad);
 /// place was copied from is seen from patches of an image of pixel numbers; 0 is the padding.
 void PatchesGrad(GradientContext& g) {
   const Sizes image = Sizes::OfShape(g, g.input(0));
-  const Sizes batch = image.Slice(0, 1), size = image.Slice(1, 3), channels = image.Slice(3, 4);
+  const Sizes batch = image.Slice(0, 1), size = image.Slice(1, -1);
+  const Sizes channels = image.Slice(-1, Sizes::kEnd);
   const Sizes one = Sizes::Known(g, {1});
   const Output pixels = size.Product().Scalar();
   const Output numbers = g.Op(
       "Range",
       {g.Scalar<int32_t>(1), g.Op("AddV2", {pixels, g.Scalar<int32_t>(1)}), g.Scalar<int32_t>(1)});
-  const Output places =
-      g.Op("ExtractImagePatches", {Reshape(g, numbers, one.Concat(size).Concat(one))},
-           [&](NodeSpec& spec) {
-             CopyAttrs(g.node(), {"ksizes", "strides", "rates", "padding"}, spec);
-           });
+  const Output places = g.Op(g.node()->op(), {Reshape(g, numbers, one.Concat(size).Concat(one))},
+                             [&](NodeSpec& spec) {
+                               CopyAttrs(g.node(), {"ksizes", "strides", "padding"}, spec);
+                               if (g.node()->attrs().Has("rates"))
+                                 CopyAttrs(g.node(), {"rates"}, spec);
+                             });
   const Sizes count = Sizes::OfShape(g, places).Product();
   // Negative segments are dropped.
   const Output segments = g.Op("Sub", {Reshape(g, places, count), g.Scalar<int32_t>(1)});
@@ -75,6 +77,7 @@ void PatchesGrad(GradientContext& g) {
   g.set(0, Reshape(g, Transpose(g, sums, {1, 0, 2}), image));
 }
 REGISTER_GRADIENT("ExtractImagePatches", PatchesGrad);
+REGISTER_GRADIENT("ExtractVolumePatches", PatchesGrad);
 
 /// Like TensorFlow's: the gradient image, transformed back. It is the gradient where pixels are
 /// moved, and near it where they are interpolated.

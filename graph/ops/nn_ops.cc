@@ -161,6 +161,29 @@ absl::Status FusedBatchNormGradShape(InferenceContext* c) {
   return absl::OkStatus();
 }
 
+/// For inputs t, then `num_vectors` vectors of a number for each of its channels, then perhaps
+/// gradients of t's shape.
+absl::StatusOr<PartialShape> GlobalNormShape(InferenceContext* c, int num_vectors) {
+  TROUPE_ASSIGN_OR_RETURN(PartialShape t, C::WithRank(c->input(0), 4));
+  TROUPE_ASSIGN_OR_RETURN(int64_t channels, MergeVectors(c, 1, 1 + num_vectors, t.dim(3)));
+  t = C::ReplaceDim(t, 3, channels);
+  for (int i = 1 + num_vectors; i < c->num_inputs(); ++i) {
+    TROUPE_ASSIGN_OR_RETURN(t, C::Merge(t, c->input(i)));
+  }
+  return t;
+}
+
+absl::Status BatchNormWithGlobalShape(InferenceContext* c) {
+  return SetShape(c, GlobalNormShape(c, 4));
+}
+
+absl::Status BatchNormWithGlobalGradShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape t, GlobalNormShape(c, 3));
+  c->set_output(0, t);
+  for (int i = 1; i < 5; ++i) c->set_output(i, C::VectorOf(t.dim(3)));
+  return absl::OkStatus();
+}
+
 absl::Status SoftmaxCrossEntropyShape(InferenceContext* c) {
   const PartialShape &features = c->input(0), &labels = c->input(1);
   PartialShape both;
@@ -223,6 +246,30 @@ OpDefBuilder Convolution(const char* name, const char* signature, const char* ty
 
 }  // namespace
 
+REGISTER_OP("BatchNormWithGlobalNormalization")
+    .Signature("t: T, m: T, v: T, beta: T, gamma: T -> result: T")
+    .Attr("T: numbertype")
+    .Attr("variance_epsilon: float")
+    .Attr("scale_after_normalization: bool")
+    .Deprecated(9, "Use tf.nn.batch_normalization()")
+    .SetShapeFn(BatchNormWithGlobalShape)
+    .Doc(
+        "Normalises `t` [batch, height, width, channels] with the channels' means `m` and "
+        "variances "
+        "`v`: (t - m) / sqrt(v + variance_epsilon) * gamma + beta, all vectors of the channels; "
+        "`gamma` is left out unless `scale_after_normalization`.");
+
+REGISTER_OP("BatchNormWithGlobalNormalizationGrad")
+    .Signature("t: T, m: T, v: T, gamma: T, backprop: T -> dx: T, dm: T, dv: T, db: T, dg: T")
+    .Attr("T: numbertype")
+    .Attr("variance_epsilon: float")
+    .Attr("scale_after_normalization: bool")
+    .Deprecated(9, "Use tf.nn.batch_normalization()")
+    .SetShapeFn(BatchNormWithGlobalGradShape)
+    .Doc(
+        "Gradients of `BatchNormWithGlobalNormalization` with regard to its inputs, in their "
+        "order; `backprop` is that of its result.");
+
 REGISTER_OP("BiasAdd")
     .Signature("value: T, bias: T -> output: T")
     .Attr("T: numbertype")
@@ -262,6 +309,22 @@ REGISTER_OP("FusedBatchNorm")
         "adds `offset`. While training, mean and variance are those of the batch; else `mean` "
         "and `variance` are used.");
 
+REGISTER_OP("FusedBatchNormV2")
+    .Signature(
+        "x: T, scale: U, offset: U, mean: U, variance: U -> y: T, batch_mean: U, batch_variance: "
+        "U, reserve_space_1: U, reserve_space_2: U")
+    .Attr("T: {half, bfloat16, float}")
+    .Attr("U: {float}")
+    .Attr("epsilon: float = 1e-04")
+    .Attr("exponential_avg_factor: float = 1.0")
+    .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
+    .Attr("is_training: bool = true")
+    .SetShapeFn(FusedBatchNormShape)
+    .Doc(
+        "Normalises `x` over all dimensions but the channels, then multiplies by `scale` and "
+        "adds `offset`. While training, mean and variance are those of the batch, blended into "
+        "the given ones by `exponential_avg_factor`; else `mean` and `variance` are used.");
+
 REGISTER_OP("FusedBatchNormV3")
     .Signature(
         "x: T, scale: U, offset: U, mean: U, variance: U -> y: T, batch_mean: U, batch_variance: "
@@ -289,6 +352,20 @@ REGISTER_OP("FusedBatchNormGrad")
     .SetShapeFn(FusedBatchNormGradShape)
     .Doc(
         "Gradients of `FusedBatchNorm` with regard to `x`, `scale` and `offset`, from what it "
+        "reserved.");
+
+REGISTER_OP("FusedBatchNormGradV2")
+    .Signature(
+        "y_backprop: T, x: T, scale: float, reserve_space_1: U, reserve_space_2: U -> x_backprop: "
+        "T, scale_backprop: U, offset_backprop: U, reserve_space_3: U, reserve_space_4: U")
+    .Attr("T: {half, bfloat16, float}")
+    .Attr("U: {float}")
+    .Attr("epsilon: float = 1e-04")
+    .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
+    .Attr("is_training: bool = true")
+    .SetShapeFn(FusedBatchNormGradShape)
+    .Doc(
+        "Gradients of `FusedBatchNormV2` with regard to `x`, `scale` and `offset`, from what it "
         "reserved.");
 
 REGISTER_OP("FusedBatchNormGradV3")

@@ -1,13 +1,13 @@
-// FusedBatchNorm, FusedBatchNormV3 and their gradients (Ioffe and Szegedy, "Batch Normalization",
-// 2015).
+// FusedBatchNorm, its versions V2 and V3 and their gradients (Ioffe and Szegedy, "Batch
+// Normalization", 2015).
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
+#include "kernels/common/registration.h"
 #include "kernels/common/widen.h"
 #include "kernels/kernel.h"
-#include "kernels/kernel_registry.h"
 #include "kernels/nn/batch_norm_shape.h"
 
 namespace troupe {
@@ -226,14 +226,16 @@ const std::vector<ElementType>& InputTypes() {
   return *types;
 }
 KernelSpec Version1(const char* op) { return KernelSpec(op).Types("T", {ElementType::kFloat}); }
-KernelSpec Version3(const char* op) {
+KernelSpec Version2(const char* op) {
   return KernelSpec(op).Types("T", InputTypes()).Types("U", {ElementType::kFloat});
 }
 
 REGISTER_KERNEL(Version1("FusedBatchNorm"), MakeKernel<FusedBatchNormKernel>);
-REGISTER_KERNEL(Version3("FusedBatchNormV3"), MakeKernel<FusedBatchNormKernel>);
+REGISTER_KERNELS(Version2("FusedBatchNormV2"), MakeKernel<FusedBatchNormKernel>,
+                 "FusedBatchNormV3");
 REGISTER_KERNEL(Version1("FusedBatchNormGrad"), MakeKernel<FusedBatchNormGradKernel>);
-REGISTER_KERNEL(Version3("FusedBatchNormGradV3"), MakeKernel<FusedBatchNormGradKernel>);
+REGISTER_KERNELS(Version2("FusedBatchNormGradV2"), MakeKernel<FusedBatchNormGradKernel>,
+                 "FusedBatchNormGradV3");
 
 }  // namespace
 }  // namespace troupe

@@ -1,12 +1,11 @@
 // Conv2D, Conv2DBackpropInput, Conv2DBackpropFilter.
-#include <cstring>
-#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "kernels/common/integer_input.h"
-#include "kernels/common/widen.h"
 #include "kernels/kernel.h"
 #include "kernels/kernel_registry.h"
+#include "kernels/nn/conv_engine.h"
 #include "kernels/nn/conv_shape.h"
 
 namespace troupe {
@@ -14,90 +13,13 @@ namespace {
 
 class ConvKernel : public Kernel {
  public:
-  ConvKernel(KernelConstruction& construction, ConvOp op, absl::Status* status) : op_(op) {
+  ConvKernel(KernelConstruction& construction, ConvOp op, absl::Status* status) : engine_(op) {
     *status = attributes_.Read(construction, op, /*only_nhwc=*/true);
   }
 
  protected:
-  // Output 0 from two tensors (input and filter, or filter and gradient, or input and gradient).
-  absl::Status Run(KernelContext& ctx, const ConvShape& shape, const Tensor& a, const Tensor& b,
-                   const Shape& result) {
-    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, a.type(), result));
-    if (out->num_elements() == 0) return absl::OkStatus();
-    if (a.num_elements() == 0 || b.num_elements() == 0) {
-      std::memset(out->mutable_raw_data(), 0, out->bytes());
-      return absl::OkStatus();
-    }
-    switch (a.type()) {
-      case ElementType::kFloat:
-        return RunFloat(ctx, shape, a, b, out, FilterIsConstant(ctx));
-      case ElementType::kDouble:
-        RunDirect<double>(ctx, shape, a, b, out);
-        return absl::OkStatus();
-      case ElementType::kInt32:
-        RunDirect<int32_t>(ctx, shape, a, b, out);
-        return absl::OkStatus();
-      default: {
-        TROUPE_ASSIGN_OR_RETURN(const Tensor wide_a, Widened(ctx, a));
-        TROUPE_ASSIGN_OR_RETURN(const Tensor wide_b, Widened(ctx, b));
-        TROUPE_ASSIGN_OR_RETURN(Tensor wide_out, ctx.AllocateTemp(ElementType::kFloat, result));
-        TROUPE_RETURN_IF_ERROR(RunFloat(ctx, shape, wide_a, wide_b, &wide_out, false));
-        NarrowTo(ctx, wide_out, out);
-        return absl::OkStatus();
-      }
-    }
-  }
-
   ConvAttributes attributes_;
-
- private:
-  // The filter is input 1 of the convolution and of the gradient of its input.
-  bool FilterIsConstant(KernelContext& ctx) const {
-    return op_ != ConvOp::kBackwardFilter && ctx.InputIsConstant(1);
-  }
-
-  absl::Status RunFloat(KernelContext& ctx, const ConvShape& shape, const Tensor& a,
-                        const Tensor& b, Tensor* out, bool filter_is_constant) {
-    const Tensor& filter_tensor = op_ == ConvOp::kForward ? b : a;
-    const ConvFilter filter{filter_tensor.unchecked_data<float>(),
-                            filter_is_constant ? &filter_tensor : nullptr};
-    const float* x = a.unchecked_data<float>();
-    const float* y = b.unchecked_data<float>();
-    float* z = out->mutable_data<float>();
-    const bool narrow = NarrowConvPays(op_, shape);
-    switch (op_) {
-      case ConvOp::kForward:
-        return narrow ? NarrowConvForward(ctx, shape, x, filter, &narrow_filter_, z)
-                      : onednn_.Forward(ctx, shape, x, filter, z);
-      case ConvOp::kBackwardInput:
-        return narrow ? NarrowConvBackwardInput(ctx, shape, x, y, z)
-                      : onednn_.BackwardInput(ctx, shape, filter, y, z);
-      case ConvOp::kBackwardFilter:
-        return narrow ? NarrowConvBackwardFilter(ctx, shape, x, y, z)
-                      : onednn_.BackwardFilter(ctx, shape, x, y, z);
-    }
-    return absl::OkStatus();
-  }
-
-  template <typename T>
-  void RunDirect(KernelContext& ctx, const ConvShape& shape, const Tensor& a, const Tensor& b,
-                 Tensor* out) {
-    const T* x = a.unchecked_data<T>();
-    const T* y = b.unchecked_data<T>();
-    T* z = out->mutable_data<T>();
-    switch (op_) {
-      case ConvOp::kForward:
-        return DirectConvForward(ctx, shape, x, y, z);
-      case ConvOp::kBackwardInput:
-        return DirectConvBackwardInput(ctx, shape, x, y, z);
-      case ConvOp::kBackwardFilter:
-        return DirectConvBackwardFilter(ctx, shape, x, y, z);
-    }
-  }
-
-  const ConvOp op_;
-  OneDnnConv onednn_;
-  PackedFilters<NarrowLayout> narrow_filter_;
+  ConvEngine engine_;
 };
 
 class Conv2DKernel final : public ConvKernel {
@@ -110,7 +32,7 @@ class Conv2DKernel final : public ConvKernel {
     const Tensor& filter = ctx.input(1);
     TROUPE_ASSIGN_OR_RETURN(const ConvShape shape,
                             attributes_.Resolve(input.shape(), filter.shape()));
-    return Run(ctx, shape, input, filter, shape.output_shape());
+    return engine_.Run(ctx, shape, input, filter, shape.output_shape(), ctx.InputIsConstant(1));
   }
 };
 
@@ -135,7 +57,7 @@ class Conv2DBackpropInputKernel final : public ConvKernel {
                                                                   gradient.shape(), false));
     TROUPE_ASSIGN_OR_RETURN(const ConvShape shape, attributes_.Resolve(input, filter.shape()));
     TROUPE_RETURN_IF_ERROR(CheckGradient(shape, gradient.shape()));
-    return Run(ctx, shape, filter, gradient, input);
+    return engine_.Run(ctx, shape, filter, gradient, input, ctx.InputIsConstant(1));
   }
 };
 
@@ -150,7 +72,7 @@ class Conv2DBackpropFilterKernel final : public ConvKernel {
     TROUPE_ASSIGN_OR_RETURN(const Shape filter, ReadShapeVector(ctx.input(1), "filter_sizes"));
     TROUPE_ASSIGN_OR_RETURN(const ConvShape shape, attributes_.Resolve(input.shape(), filter));
     TROUPE_RETURN_IF_ERROR(CheckGradient(shape, gradient.shape()));
-    return Run(ctx, shape, input, gradient, filter);
+    return engine_.Run(ctx, shape, input, gradient, filter, false);
   }
 };
 

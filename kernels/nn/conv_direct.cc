@@ -30,16 +30,80 @@ T Dot(const T* a, const T* b, int64_t n) {
   return static_cast<T>(sum);
 }
 
-// Calls `visit(input row, input column, filter row, filter column)` for the elements of the window
-// at (row, column) that lie inside the input.
+// Calls `visit(input pixel of the image, element of the window)` for the elements of the window at
+// an output pixel of the image that lie inside the input. Pixels are numbered row by row.
 template <typename Visit>
-void ForWindow(const ConvShape& s, int64_t row, int64_t column, Visit visit) {
-  for (int64_t r = 0; r < s.rows.size; ++r) {
-    const int64_t y = row * s.rows.stride - s.rows.pad_before + r * s.rows.dilation;
-    if (y < 0 || y >= s.rows.input) continue;
-    for (int64_t c = 0; c < s.columns.size; ++c) {
-      const int64_t x = column * s.columns.stride - s.columns.pad_before + c * s.columns.dilation;
-      if (x >= 0 && x < s.columns.input) visit(y, x, r, c);
+void ForWindow(const ConvShape& s, int64_t pixel, Visit visit) {
+  const auto at = [](const Window& w, int64_t position, int64_t element) {
+    return position * w.stride - w.pad_before + element * w.dilation;
+  };
+  const int64_t column = pixel % s.columns.output;
+  const int64_t row = pixel / s.columns.output % s.rows.output;
+  const int64_t plane = pixel / s.columns.output / s.rows.output;
+  for (int64_t p = 0; p < s.planes.size; ++p) {
+    const int64_t z = at(s.planes, plane, p);
+    if (z < 0 || z >= s.planes.input) continue;
+    for (int64_t r = 0; r < s.rows.size; ++r) {
+      const int64_t y = at(s.rows, row, r);
+      if (y < 0 || y >= s.rows.input) continue;
+      for (int64_t c = 0; c < s.columns.size; ++c) {
+        const int64_t x = at(s.columns, column, c);
+        if (x < 0 || x >= s.columns.input) continue;
+        visit((z * s.rows.input + y) * s.columns.input + x,
+              (p * s.rows.size + r) * s.columns.size + c);
+      }
+    }
+  }
+}
+
+int64_t InputPixels(const ConvShape& s) { return s.planes.input * s.rows.input * s.columns.input; }
+int64_t OutputPixels(const ConvShape& s) {
+  return s.planes.output * s.rows.output * s.columns.output;
+}
+
+// What one element of the window adds: a pixel of depth in_depth, times its part of the filter, to
+// one of depth out_depth.
+template <typename T>
+void AddToOutput(const ConvShape& s, const T* in, const T* filter, T* out) {
+  using U = Term<T>;
+  const int64_t depth = s.filter_depth(), group_out = s.out_depth / s.groups;
+  if (depth == 1 && group_out == 1) {
+    for (int64_t i = 0; i < s.out_depth; ++i) {
+      out[i] = static_cast<T>(static_cast<U>(out[i]) +
+                              static_cast<U>(in[i]) * static_cast<U>(filter[i]));
+    }
+    return;
+  }
+  for (int64_t g = 0; g < s.groups; ++g) {
+    for (int64_t d = 0; d < depth; ++d) {
+      AddScaled(in[g * depth + d], filter + d * s.out_depth + g * group_out, group_out,
+                out + g * group_out);
+    }
+  }
+}
+
+// The same backwards: the gradient of the output's pixel, times the filter, to that of the input's.
+template <typename T>
+void AddToInput(const ConvShape& s, const T* out, const T* filter, T* in) {
+  const int64_t depth = s.filter_depth(), group_out = s.out_depth / s.groups;
+  if (depth == 1 && group_out == 1) return AddToOutput(s, out, filter, in);
+  for (int64_t g = 0; g < s.groups; ++g) {
+    for (int64_t d = 0; d < depth; ++d) {
+      in[g * depth + d] +=
+          Dot(filter + d * s.out_depth + g * group_out, out + g * group_out, group_out);
+    }
+  }
+}
+
+// And to the filter's.
+template <typename T>
+void AddToFilter(const ConvShape& s, const T* in, const T* out, T* filter) {
+  const int64_t depth = s.filter_depth(), group_out = s.out_depth / s.groups;
+  if (depth == 1 && group_out == 1) return AddToOutput(s, in, out, filter);
+  for (int64_t g = 0; g < s.groups; ++g) {
+    for (int64_t d = 0; d < depth; ++d) {
+      AddScaled(in[g * depth + d], out + g * group_out, group_out,
+                filter + d * s.out_depth + g * group_out);
     }
   }
 }
@@ -49,96 +113,69 @@ void ForWindow(const ConvShape& s, int64_t row, int64_t column, Visit visit) {
 template <typename T>
 void DirectConvForward(KernelContext& ctx, const ConvShape& s, const T* input, const T* filter,
                        T* output) {
-  const int64_t depth = s.filter_depth(), group_out = s.out_depth / s.groups;
-  const double row_ns = s.image_products() / static_cast<double>(s.rows.output);
-  ctx.ParallelFor(
-      s.batch * s.rows.output, KernelContext::GrainFor(row_ns), [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          const T* image = input + i / s.rows.output * s.rows.input * s.columns.input * s.in_depth;
-          for (int64_t column = 0; column < s.columns.output; ++column) {
-            T* out = output + (i * s.columns.output + column) * s.out_depth;
-            std::fill(out, out + s.out_depth, T(0));
-            ForWindow(s, i % s.rows.output, column,
-                      [&](int64_t y, int64_t x, int64_t r, int64_t c) {
-                        const T* in = image + (y * s.columns.input + x) * s.in_depth;
-                        const T* f = filter + (r * s.columns.size + c) * depth * s.out_depth;
-                        for (int64_t g = 0; g < s.groups; ++g) {
-                          for (int64_t d = 0; d < depth; ++d) {
-                            AddScaled(in[g * depth + d], f + d * s.out_depth + g * group_out,
-                                      group_out, out + g * group_out);
-                          }
-                        }
+  const int64_t pixels = OutputPixels(s), tap_size = s.filter_depth() * s.out_depth;
+  const int64_t image_size = InputPixels(s) * s.in_depth;
+  ctx.ParallelFor(s.batch * pixels,
+                  KernelContext::GrainFor(s.image_products() / static_cast<double>(pixels)),
+                  [&](int64_t begin, int64_t end) {
+                    for (int64_t i = begin; i < end; ++i) {
+                      const T* image = input + i / pixels * image_size;
+                      T* out = output + i * s.out_depth;
+                      std::fill(out, out + s.out_depth, T(0));
+                      ForWindow(s, i % pixels, [&](int64_t from, int64_t tap) {
+                        AddToOutput(s, image + from * s.in_depth, filter + tap * tap_size, out);
                       });
-          }
-        }
-      });
+                    }
+                  });
 }
 
 template <typename T>
 void DirectConvBackwardInput(KernelContext& ctx, const ConvShape& s, const T* filter,
                              const T* output_gradient, T* input_gradient) {
-  const int64_t depth = s.filter_depth(), group_out = s.out_depth / s.groups;
-  const int64_t image_size = s.rows.input * s.columns.input * s.in_depth;
-  ctx.ParallelFor(
-      s.batch, KernelContext::GrainFor(s.image_products()), [&](int64_t begin, int64_t end) {
-        for (int64_t n = begin; n < end; ++n) {
-          T* image = input_gradient + n * image_size;
-          std::fill(image, image + image_size, T(0));
-          for (int64_t row = 0; row < s.rows.output; ++row) {
-            for (int64_t column = 0; column < s.columns.output; ++column) {
-              const T* out = output_gradient +
-                             ((n * s.rows.output + row) * s.columns.output + column) * s.out_depth;
-              ForWindow(s, row, column, [&](int64_t y, int64_t x, int64_t r, int64_t c) {
-                T* in = image + (y * s.columns.input + x) * s.in_depth;
-                const T* f = filter + (r * s.columns.size + c) * depth * s.out_depth;
-                for (int64_t g = 0; g < s.groups; ++g) {
-                  for (int64_t d = 0; d < depth; ++d) {
-                    in[g * depth + d] +=
-                        Dot(f + d * s.out_depth + g * group_out, out + g * group_out, group_out);
-                  }
-                }
-              });
-            }
-          }
-        }
-      });
+  const int64_t pixels = OutputPixels(s), tap_size = s.filter_depth() * s.out_depth;
+  const int64_t image_size = InputPixels(s) * s.in_depth;
+  ctx.ParallelFor(s.batch, KernelContext::GrainFor(s.image_products()),
+                  [&](int64_t begin, int64_t end) {
+                    for (int64_t n = begin; n < end; ++n) {
+                      T* image = input_gradient + n * image_size;
+                      std::fill(image, image + image_size, T(0));
+                      for (int64_t pixel = 0; pixel < pixels; ++pixel) {
+                        const T* out = output_gradient + (n * pixels + pixel) * s.out_depth;
+                        ForWindow(s, pixel, [&](int64_t to, int64_t tap) {
+                          AddToInput(s, out, filter + tap * tap_size, image + to * s.in_depth);
+                        });
+                      }
+                    }
+                  });
 }
 
 template <typename T>
 void DirectConvBackwardFilter(KernelContext& ctx, const ConvShape& s, const T* input,
                               const T* output_gradient, T* filter_gradient) {
-  const int64_t depth = s.filter_depth(), group_out = s.out_depth / s.groups;
-  const int64_t tap_size = depth * s.out_depth;
-  const double tap_ns = s.image_products() * static_cast<double>(s.batch) /
-                        static_cast<double>(s.rows.size * s.columns.size);
-  // Every element of the window is a sum of its own.
-  ctx.ParallelFor(
-      s.rows.size * s.columns.size, KernelContext::GrainFor(tap_ns),
-      [&](int64_t begin, int64_t end) {
-        for (int64_t tap = begin; tap < end; ++tap) {
-          T* f = filter_gradient + tap * tap_size;
-          std::fill(f, f + tap_size, T(0));
-          for (int64_t i = 0; i < s.batch * s.rows.output; ++i) {
-            const int64_t y = i % s.rows.output * s.rows.stride - s.rows.pad_before +
-                              tap / s.columns.size * s.rows.dilation;
-            if (y < 0 || y >= s.rows.input) continue;
-            for (int64_t column = 0; column < s.columns.output; ++column) {
-              const int64_t x = column * s.columns.stride - s.columns.pad_before +
-                                tap % s.columns.size * s.columns.dilation;
-              if (x < 0 || x >= s.columns.input) continue;
-              const T* in = input + ((i / s.rows.output * s.rows.input + y) * s.columns.input + x) *
-                                        s.in_depth;
-              const T* out = output_gradient + (i * s.columns.output + column) * s.out_depth;
-              for (int64_t g = 0; g < s.groups; ++g) {
-                for (int64_t d = 0; d < depth; ++d) {
-                  AddScaled(in[g * depth + d], out + g * group_out, group_out,
-                            f + d * s.out_depth + g * group_out);
-                }
-              }
-            }
-          }
-        }
-      });
+  const int64_t pixels = OutputPixels(s), tap_size = s.filter_depth() * s.out_depth;
+  const int64_t image_size = InputPixels(s) * s.in_depth;
+  const int64_t rows = s.planes.size * s.rows.size;
+  const double row_ns =
+      s.image_products() * static_cast<double>(s.batch) / static_cast<double>(rows);
+  // Every row of the window is a sum of its own.
+  ctx.ParallelFor(rows, KernelContext::GrainFor(row_ns), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      // The part of the window that is this row alone.
+      ConvShape part = s;
+      part.planes.pad_before -= row / s.rows.size * s.planes.dilation;
+      part.rows.pad_before -= row % s.rows.size * s.rows.dilation;
+      part.planes.size = part.rows.size = 1;
+      T* f = filter_gradient + row * s.columns.size * tap_size;
+      std::fill(f, f + s.columns.size * tap_size, T(0));
+      for (int64_t i = 0; i < s.batch * pixels; ++i) {
+        const T* image = input + i / pixels * image_size;
+        ForWindow(part, i % pixels, [&](int64_t from, int64_t tap) {
+          AddToFilter(s, image + from * s.in_depth, output_gradient + i * s.out_depth,
+                      f + tap * tap_size);
+        });
+      }
+    }
+  });
 }
 
 #define TROUPE_INSTANTIATE(T)                                                                     \

@@ -108,7 +108,7 @@ double WantedPieces(const ConvShape& s) {
 // Measured against oneDNN: the table of docs/benchmarks.md.
 bool NarrowConvPays(ConvOp op, const ConvShape& s) {
   constexpr int64_t kMostDepth = 32, kMostStride = 4, kMostFilterBytes = 128 * 1024;
-  if (s.groups != 1 || s.rows.dilation != 1 || s.columns.dilation != 1) return false;
+  if (s.is_3d || s.groups != 1 || s.rows.dilation != 1 || s.columns.dilation != 1) return false;
   if (s.rows.stride > kMostStride || s.columns.stride > kMostStride) return false;
   if (s.rows.size == 1 && s.columns.size == 1) return false;  // a product
   if (s.filter_shape().num_elements() * 4 > kMostFilterBytes) return false;

@@ -1,5 +1,6 @@
-// Float convolutions by oneDNN: images and results where they lie (NHWC), filters brought into the
-// layout that oneDNN likes best. The batch is cut into pieces that depend on the sizes only.
+// Float convolutions by oneDNN: images and results where they lie (channels last), filters brought
+// into the layout that oneDNN likes best. The batch is cut into pieces that depend on the sizes
+// only.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -20,26 +21,31 @@ using dnnl::memory;
 constexpr double kPieceProducts = 1.2e6;
 
 // Sizes of a convolution as one key.
-using ConvKey = std::array<int64_t, 17>;
+using ConvKey = std::array<int64_t, 24>;
 
 ConvKey KeyOf(ConvOp op, const ConvShape& s) {
-  return {static_cast<int64_t>(op),
-          s.batch,
-          s.in_depth,
-          s.out_depth,
-          s.groups,
-          s.rows.input,
-          s.rows.output,
-          s.rows.size,
-          s.rows.stride,
-          s.rows.dilation,
-          s.rows.pad_before,
-          s.columns.input,
-          s.columns.output,
-          s.columns.size,
-          s.columns.stride,
-          s.columns.dilation,
-          s.columns.pad_before};
+  ConvKey key = {static_cast<int64_t>(op), s.batch, s.in_depth, s.out_depth, s.groups, s.is_3d};
+  size_t at = 6;
+  for (const Window* w : {&s.planes, &s.rows, &s.columns}) {
+    for (const int64_t size :
+         {w->input, w->output, w->size, w->stride, w->dilation, w->pad_before}) {
+      key[at++] = size;
+    }
+  }
+  return key;
+}
+
+// The dimensions over which windows slide, slowest first.
+std::vector<Window> WindowsOf(const ConvShape& s) {
+  return s.is_3d ? std::vector<Window>{s.planes, s.rows, s.columns}
+                 : std::vector<Window>{s.rows, s.columns};
+}
+
+// `first`, then a number of each window.
+memory::dims DimsOf(const std::vector<Window>& windows, memory::dims first,
+                    int64_t (*number)(const Window&)) {
+  for (const Window& w : windows) first.push_back(number(w));
+  return first;
 }
 
 // A convolution of a fixed batch, and the change of the filter's layout that goes with it (null if
@@ -52,15 +58,17 @@ struct ConvPrimitives {
 };
 
 memory::desc PlainFilter(const ConvShape& s) {
-  const int64_t group_out = s.out_depth / s.groups, depth = s.filter_depth();
-  if (s.groups == 1) {
-    return {{s.out_depth, depth, s.rows.size, s.columns.size},
-            memory::data_type::f32,
-            memory::format_tag::hwio};
-  }
-  return {{s.groups, group_out, depth, s.rows.size, s.columns.size},
+  using Tag = memory::format_tag;
+  const bool grouped = s.groups != 1;
+  memory::dims first;
+  if (grouped) first.push_back(s.groups);
+  first.push_back(s.out_depth / s.groups);
+  first.push_back(s.filter_depth());
+  return {DimsOf(WindowsOf(s), first, [](const Window& w) { return w.size; }),
           memory::data_type::f32,
-          memory::format_tag::hwigo};
+          s.is_3d   ? Tag::dhwio
+          : grouped ? Tag::hwigo
+                    : Tag::hwio};
 }
 
 memory::desc AnyFilter(const ConvShape& s) {
@@ -69,18 +77,21 @@ memory::desc AnyFilter(const ConvShape& s) {
 
 std::shared_ptr<ConvPrimitives> MakePrimitives(ConvOp op, const ConvShape& s) {
   const auto f32 = memory::data_type::f32;
-  const auto nhwc = memory::format_tag::nhwc;
-  const memory::desc input({s.batch, s.in_depth, s.rows.input, s.columns.input}, f32, nhwc);
-  const memory::desc output({s.batch, s.out_depth, s.rows.output, s.columns.output}, f32, nhwc);
-  const memory::dims strides = {s.rows.stride, s.columns.stride};
-  const memory::dims dilations = {s.rows.dilation - 1, s.columns.dilation - 1};
-  const memory::dims before = {s.rows.pad_before, s.columns.pad_before};
+  const auto last = s.is_3d ? memory::format_tag::ndhwc : memory::format_tag::nhwc;
+  const std::vector<Window> windows = WindowsOf(s);
+  const memory::desc input(
+      DimsOf(windows, {s.batch, s.in_depth}, [](const Window& w) { return w.input; }), f32, last);
+  const memory::desc output(
+      DimsOf(windows, {s.batch, s.out_depth}, [](const Window& w) { return w.output; }), f32, last);
+  const memory::dims strides = DimsOf(windows, {}, [](const Window& w) { return w.stride; });
+  const memory::dims dilations =
+      DimsOf(windows, {}, [](const Window& w) { return w.dilation - 1; });
+  const memory::dims before = DimsOf(windows, {}, [](const Window& w) { return w.pad_before; });
   // What oneDNN needs to arrive at the same output size; the input's end may also go unused.
-  const auto after = [](const Window& w) {
+  const memory::dims behind = DimsOf(windows, {}, [](const Window& w) {
     return std::max<int64_t>(
         0, (w.output - 1) * w.stride + w.effective_size() - w.input - w.pad_before);
-  };
-  const memory::dims behind = {after(s.rows), after(s.columns)};
+  });
   const auto direct = dnnl::algorithm::convolution_direct;
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -224,7 +235,8 @@ absl::Status OneDnnConv::BackwardFilter(KernelContext& ctx, const ConvShape& s, 
                                         const float* output_gradient, float* filter_gradient) {
   // Every piece has a sum of its own; adding them up must stay cheap beside the convolution.
   const double products = s.image_products() * static_cast<double>(s.batch);
-  const double positions = static_cast<double>(s.batch * s.rows.output * s.columns.output);
+  const double positions =
+      static_cast<double>(s.batch * s.planes.output * s.rows.output * s.columns.output);
   const double wanted = std::floor(std::min({products / 4e6, positions / 750, 8.0}));
   const std::vector<ConvPiece> cut = CutConv(ConvOp::kBackwardFilter, s, wanted);
   TROUPE_ASSIGN_OR_RETURN(const Impl::Primitives primitives,

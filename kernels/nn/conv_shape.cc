@@ -89,10 +89,11 @@ absl::StatusOr<ConvShape> ConvAttributes::Resolve(const Shape& input, const Shap
 }
 
 absl::Status CheckConvGradient(const ConvShape& shape, const Shape& gradient) {
-  if (gradient.rank() != 4) {
-    return InvalidArgument("out_backprop must be of rank 4, got shape ", gradient.ToString());
-  }
   const Shape want = shape.output_shape();
+  if (gradient.rank() != want.rank()) {
+    return InvalidArgument("out_backprop must be of rank ", want.rank(), ", got shape ",
+                           gradient.ToString());
+  }
   if (!(gradient == want)) {
     return InvalidArgument("out_backprop has shape ", gradient.ToString(),
                            ", the convolution's output ", want.ToString());
@@ -120,8 +121,7 @@ namespace {
 
 // Whether each row of the result has a part in a sum: not where a window lies in the padding alone,
 // or no window reads a row.
-bool RowsCanBeCut(ConvOp op, const ConvShape& shape) {
-  const Window& w = shape.rows;
+bool RowsCanBeCut(ConvOp op, const Window& w) {
   const int64_t last = (w.output - 1) * w.stride - w.pad_before;  // where the last window begins
   if (op == ConvOp::kBackwardInput) {
     return w.stride <= w.effective_size() && w.dilation == 1 &&
@@ -167,12 +167,20 @@ std::vector<ConvPiece> CutConv(ConvOp op, const ConvShape& shape, double wanted)
   const int64_t number = static_cast<int64_t>(std::clamp(std::round(wanted), 1.0, kMostPieces));
   const int64_t batch = shape.batch;
   const bool by_input = op == ConvOp::kBackwardInput;
-  const int64_t rows = by_input ? shape.rows.input : shape.rows.output;
-  const int64_t columns = by_input ? shape.columns.input : shape.columns.output;
-  const int64_t input_row = shape.columns.input * shape.in_depth;
-  const int64_t output_row = shape.columns.output * shape.out_depth;
+  // Of a volume planes are cut as rows of an image are.
+  Window ConvShape::*const cut = shape.is_3d ? &ConvShape::planes : &ConvShape::rows;
+  const Window& window = shape.*cut;
+  int64_t input_row = shape.columns.input, output_row = shape.columns.output;  // in pixels
+  if (shape.is_3d) {
+    input_row *= shape.rows.input;
+    output_row *= shape.rows.output;
+  }
+  const int64_t rows = by_input ? window.input : window.output;
+  const int64_t columns = by_input ? input_row : output_row;
+  input_row *= shape.in_depth;
+  output_row *= shape.out_depth;
   int64_t blocks = 1;  // of an image: a power of two, so that two threads get equal shares
-  if (number > batch && RowsCanBeCut(op, shape)) {
+  if (number > batch && RowsCanBeCut(op, window)) {
     const int64_t most = std::min({rows, (number + batch - 1) / batch, kMostOfAnImage,
                                    std::max<int64_t>(2, rows * columns / kLeastPixels)});
     while (2 * blocks <= most) blocks *= 2;
@@ -182,13 +190,13 @@ std::vector<ConvPiece> CutConv(ConvOp op, const ConvShape& shape, double wanted)
       blocks > 1 ? 1 : (batch + std::min(number, batch) - 1) / std::min(number, batch);
   for (int64_t n = 0; n < batch; n += images) {
     for (int64_t b = 0; b < blocks; ++b) {
-      ConvPiece piece{shape, n * shape.rows.input * input_row, n * shape.rows.output * output_row};
+      ConvPiece piece{shape, n * window.input * input_row, n * window.output * output_row};
       piece.shape.batch = std::min(images, batch - n);
       if (blocks > 1) {
         const int64_t first = rows * b / blocks, end = rows * (b + 1) / blocks;
         int64_t other;
-        piece.shape.rows = by_input ? InputRows(shape.rows, first, end, &other)
-                                    : OutputRows(shape.rows, first, end, &other);
+        piece.shape.*cut = by_input ? InputRows(window, first, end, &other)
+                                    : OutputRows(window, first, end, &other);
         piece.input += (by_input ? first : other) * input_row;
         piece.output += (by_input ? other : first) * output_row;
       }

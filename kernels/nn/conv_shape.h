@@ -1,4 +1,4 @@
-/// What the three kernels of a 2-D convolution share: attributes, shapes, and their
+/// What the three kernels of a convolution share: attributes (of 2-D ones), shapes, and their
 /// implementations.
 #ifndef TROUPE_KERNELS_NN_CONV_SHAPE_H_
 #define TROUPE_KERNELS_NN_CONV_SHAPE_H_
@@ -16,21 +16,28 @@
 namespace troupe {
 
 /// Sizes of a convolution of [batch, rows, columns, in_depth] with [rows, columns, in_depth /
-/// groups, out_depth].
+/// groups, out_depth]; of volumes, which have planes before the rows, if `is_3d`.
 struct ConvShape {
   int64_t batch = 0, in_depth = 0, out_depth = 0, groups = 1;
+  Window planes = {.input = 1, .output = 1};
   Window rows, columns;
+  bool is_3d = false;           ///< Channels are last then, and there is one group.
   bool channels_first = false;  ///< Images are NCHW, else NHWC. Filters are the same in both.
 
   int64_t filter_depth() const { return in_depth / groups; }
   /// Multiplications of one image.
   double image_products() const {
-    return static_cast<double>(rows.output * columns.output) *
-           static_cast<double>(rows.size * columns.size) *
+    return static_cast<double>(planes.output * rows.output * columns.output) *
+           static_cast<double>(planes.size * rows.size * columns.size) *
            static_cast<double>(filter_depth() * out_depth);
   }
-  Shape filter_shape() const { return {rows.size, columns.size, filter_depth(), out_depth}; }
+  Shape filter_shape() const {
+    Shape shape{rows.size, columns.size, filter_depth(), out_depth};
+    if (is_3d) shape.InsertDim(0, planes.size);
+    return shape;
+  }
   Shape output_shape() const {
+    if (is_3d) return {batch, planes.output, rows.output, columns.output, out_depth};
     return channels_first ? Shape({batch, out_depth, rows.output, columns.output})
                           : Shape({batch, rows.output, columns.output, out_depth});
   }
@@ -39,14 +46,16 @@ struct ConvShape {
 /// Which of the three kernels.
 enum class ConvOp { kForward, kBackwardInput, kBackwardFilter };
 
-/// InvalidArgument unless `gradient` has the shape of the convolution's output.
+/// InvalidArgument unless `gradient`, of the rank of the input, has the shape of the convolution's
+/// output.
 absl::Status CheckConvGradient(const ConvShape& shape, const Shape& gradient);
 /// The shape of the input, from the elements of `sizes`, an int32 or int64 vector on the host:
 /// either all, or the rows and columns alone, to which the others are added. InvalidArgument.
 absl::StatusOr<Shape> ReadConvInputSizes(const Tensor& sizes, const Shape& filter,
                                          const Shape& gradient, bool channels_first);
 
-/// A piece of a convolution, which is a convolution itself: some images, or some rows of one.
+/// A piece of a convolution, which is a convolution itself: some images, or some rows (planes, if
+/// it is 3-D) of one.
 struct ConvPiece {
   ConvShape shape;
   int64_t input = 0, output = 0;  ///< Where its input and output begin, in elements.

@@ -46,17 +46,23 @@ absl::Status Slide(PaddingMode padding, Window* w) {
 
 absl::Status SlideBoth(PaddingMode padding, const std::vector<int64_t>& paddings, int64_t batch,
                        int64_t depth, Window* rows, Window* columns) {
-  if (padding == PaddingMode::kExplicit) {
-    rows->pad_before = paddings[2];
-    rows->pad_after = paddings[3];
-    columns->pad_before = paddings[4];
-    columns->pad_after = paddings[5];
+  return SlideAll(padding, paddings, batch, depth, {rows, columns});
+}
+
+absl::Status SlideAll(PaddingMode padding, const std::vector<int64_t>& paddings, int64_t batch,
+                      int64_t depth, std::initializer_list<Window*> windows) {
+  size_t at = 2;
+  for (Window* w : windows) {
+    if (padding == PaddingMode::kExplicit) {
+      w->pad_before = paddings[at++];
+      w->pad_after = paddings[at++];
+    }
+    TROUPE_RETURN_IF_ERROR(Slide(padding, w));
+    batch = MultiplyWithoutOverflow(batch, w->output);
+    if (batch < 0) break;
   }
-  TROUPE_RETURN_IF_ERROR(Slide(padding, rows));
-  TROUPE_RETURN_IF_ERROR(Slide(padding, columns));
-  for (int64_t size : {rows->output, columns->output, depth}) {
-    batch = MultiplyWithoutOverflow(batch, size);
-    if (batch < 0) return InvalidArgument("the output of the windows is too large");
+  if (MultiplyWithoutOverflow(batch, depth) < 0) {
+    return InvalidArgument("the output of the windows is too large");
   }
   return absl::OkStatus();
 }

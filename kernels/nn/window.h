@@ -3,6 +3,7 @@
 #define TROUPE_KERNELS_NN_WINDOW_H_
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,10 @@ struct Window {
 /// larger than the input gives an empty output.
 absl::Status SlideBoth(PaddingMode padding, const std::vector<int64_t>& paddings, int64_t batch,
                        int64_t depth, Window* rows, Window* columns);
+
+/// The same for any number of windows, slowest first.
+absl::Status SlideAll(PaddingMode padding, const std::vector<int64_t>& paddings, int64_t batch,
+                      int64_t depth, std::initializer_list<Window*> windows);
 
 /// The attributes padding and explicit_paddings; `paddings` gets 8 numbers if the padding is
 /// explicit, in the order of NHWC, of which those of the batch and the depth must be 0.

@@ -129,6 +129,11 @@ OpTest& OpTest::Attr(std::string_view name, std::initializer_list<int64_t> value
   for (int64_t v : value) list->add_i(v);
   return *this;
 }
+OpTest& OpTest::Attr(std::string_view name, const std::vector<float>& value) {
+  auto* list = (*def_.mutable_attr())[std::string(name)].mutable_list();
+  for (float v : value) list->add_f(v);
+  return *this;
+}
 OpTest& OpTest::Attr(std::string_view name, const std::vector<ElementType>& value) {
   auto* list = (*def_.mutable_attr())[std::string(name)].mutable_list();
   for (ElementType v : value) list->add_type(static_cast<DataType>(v));

@@ -54,6 +54,7 @@ class OpTest {
   OpTest& Attr(std::string_view name, const Shape& value);
   OpTest& Attr(std::string_view name, const Tensor& value);
   OpTest& Attr(std::string_view name, std::initializer_list<int64_t> value);
+  OpTest& Attr(std::string_view name, const std::vector<float>& value);
   OpTest& Attr(std::string_view name, const std::vector<ElementType>& value);
   OpTest& Attr(std::string_view name, const std::vector<std::string>& value);
 

@@ -12,6 +12,8 @@ struct CheckedOp {
 inline constexpr CheckedOp kCheckedByOtherTests[] = {
     {"Angle", "graph/gradients/numeric_gradient_test.cc"},
     {"AskActor", "api/actors/actors_test.cc"},
+    {"BatchNormWithGlobalNormalization", "graph/gradients/gradient_structure_test.cc"},
+    {"BlockLSTMV2", "graph/gradients/gradient_structure_test.cc"},
     {"Cholesky", "graph/gradients/composite_gradient_test.cc"},
     {"Complex", "graph/gradients/numeric_gradient_test.cc"},
     {"ComplexAbs", "graph/gradients/numeric_gradient_test.cc"},
@@ -20,6 +22,7 @@ inline constexpr CheckedOp kCheckedByOtherTests[] = {
     {"Eig", "graph/gradients/composite_gradient_test.cc"},
     {"FFT", "graph/gradients/composite_gradient_test.cc"},
     {"FusedBatchNormGrad", "graph/gradients/numeric_gradient_test.cc"},
+    {"FusedBatchNormGradV2", "graph/gradients/numeric_gradient_test.cc"},
     {"FusedBatchNormGradV3", "graph/gradients/numeric_gradient_test.cc"},
     {"IFFT", "graph/gradients/composite_gradient_test.cc"},
     {"IRFFT2D", "graph/gradients/composite_gradient_test.cc"},

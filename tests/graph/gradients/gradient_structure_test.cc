@@ -160,5 +160,33 @@ TEST(GradientStructure, ComplexNumbersAreConjugated) {
   EXPECT_THAT(g.added(), ElementsAre("Conj", "Mul"));
 }
 
+// TensorFlow's gradient of BlockLSTMV2 is that of BlockLSTM, whose gates are in another order: no
+// central differences agree with it.
+TEST(GradientStructure, BlockLstmV2HasTheGradientOfBlockLstm) {
+  TestGraph g;
+  Output state = g.Placeholder({2, 5}), peephole = g.Placeholder({5});
+  Output x = g.Placeholder({4, 2, 3}), w = g.Placeholder({8, 20});
+  Node* node = g.Add("BlockLSTMV2", {g.Const(Tensor::Scalar<int64_t>(4)), x, state, state, w,
+                                     peephole, peephole, peephole, g.Placeholder({20})});
+  ASSERT_NE(node, nullptr) << g.status();
+  g.Gradients({Output(node, 6)}, {x, w}, {g.Placeholder({4, 2, 5})});
+  EXPECT_THAT(g.added(), Contains("BlockLSTMGrad"));
+}
+
+// Only graphs of old versions may have it.
+TEST(GradientStructure, BatchNormWithGlobalNormalization) {
+  TestGraph g;
+  g.graph()->set_producer(8);
+  Output t = g.Placeholder({2, 3, 3, 5}), channels = g.Placeholder({5});
+  auto attrs = [](NodeSpec& spec) {
+    spec.Attr("variance_epsilon", 0.01f).Attr("scale_after_normalization", true);
+  };
+  Output y =
+      g.Op("BatchNormWithGlobalNormalization", {t, channels, channels, channels, channels}, attrs);
+  ASSERT_TRUE(y.valid()) << g.status();
+  g.Gradients({y}, {t}, {g.Placeholder({2, 3, 3, 5})});
+  EXPECT_THAT(g.added(), ElementsAre("BatchNormWithGlobalNormalizationGrad"));
+}
+
 }  // namespace
 }  // namespace troupe

@@ -1,6 +1,103 @@
+#include "graph/protos/graph.pb.h"
 #include "tests/graph/gradients/numeric_cases.h"
 
 namespace troupe::numeric {
+
+namespace {
+
+Attrs FractionalPool(bool overlapping) {
+  return [=](NodeSpec& spec) {
+    AttrValue ratios;
+    for (const float ratio : {1.0f, 1.5f, 1.3f, 1.0f}) ratios.mutable_list()->add_f(ratio);
+    spec.Attr("pooling_ratio", ratios)
+        .Attr("overlapping", overlapping)
+        .Attr("deterministic", true)
+        .Attr("seed", 3)
+        .Attr("seed2", 5);
+  };
+}
+
+// Beside the ops on images: of volumes, depthwise, with windows of other kinds.
+void AddWindowCases(std::vector<Case>* cases) {
+  auto add = [&](Case c) { cases->push_back(std::move(c)); };
+  const std::vector<int64_t> s1 = {1, 1, 1, 1}, s2 = {1, 2, 2, 1}, k2 = {1, 2, 2, 1};
+  const std::vector<int64_t> v1 = {1, 1, 1, 1, 1}, v2 = {1, 2, 1, 2, 1}, w2 = {1, 2, 2, 2, 1};
+  for (const Attrs& attrs : {Conv(s1, "VALID"), Conv(s2, "SAME")}) {
+    add({"DepthwiseConv2dNative", {X({2, 4, 3, 2}), X({2, 2, 2, 2})}, attrs});
+  }
+  add({"DepthwiseConv2dNativeBackpropInput",
+       {I({1, 4, 4, 2}), X({3, 3, 2, 1}), X({1, 2, 2, 2})},
+       Conv(s2, "SAME")});
+  add({"DepthwiseConv2dNativeBackpropFilter",
+       {X({1, 4, 4, 2}), I({3, 3, 2, 1}), X({1, 2, 2, 2})},
+       Conv(s2, "SAME")});
+  for (const Attrs& attrs : {Conv(v1, "VALID"), Conv(v2, "SAME")}) {
+    add({"Conv3D", {X({1, 3, 2, 3, 2}), X({2, 2, 2, 2, 1})}, attrs});
+  }
+  add({"Conv3DBackpropInputV2",
+       {I({1, 3, 2, 3, 1}), X({2, 2, 2, 1, 2}), X({1, 2, 2, 2, 2})},
+       Conv(v2, "SAME")});
+  add({"Conv3DBackpropFilterV2",
+       {X({1, 3, 2, 3, 1}), I({2, 2, 2, 1, 2}), X({1, 2, 2, 2, 2})},
+       Conv(v2, "SAME")});
+  add({"AvgPool3D", {X({1, 3, 2, 3, 2})}, Pool(w2, v2, "SAME")});
+  add({"AvgPool3DGrad", {I({1, 3, 2, 3, 1}), X({1, 2, 1, 2, 1})}, Pool(w2, v1, "VALID")});
+  Case max_pool = {"MaxPool3D", {Distinct({1, 3, 2, 3, 2})}, Pool(w2, v2, "SAME")};
+  max_pool.type = kFloat;
+  add(max_pool);
+  Tensor volume = Tensor::Uninitialized(ElementType::kFloat, Shape({1, 2, 2, 2, 1}));
+  for (int i = 0; i < 8; ++i) volume.mutable_data<float>()[i] = static_cast<float>((i * 3) % 8);
+  Tensor largest = Tensor::Uninitialized(ElementType::kFloat, Shape({1, 1, 1, 1, 1}));
+  *largest.mutable_data<float>() = 7;
+  add({"MaxPool3DGrad",
+       {C(volume), C(largest), X({1, 1, 1, 1, 1})},
+       Pool(w2, v1, "VALID"),
+       {},
+       {},
+       kFloat});
+  add({"MaxPool3DGradGrad",
+       {C(volume), C(largest), X({1, 2, 2, 2, 1})},
+       Pool(w2, v1, "VALID"),
+       {},
+       {},
+       kFloat});
+  add({"ExtractVolumePatches", {X({1, 3, 2, 3, 2})}, [=](NodeSpec& spec) {
+         spec.Attr("ksizes", Ints(w2)).Attr("strides", Ints(v2)).Attr("padding", "SAME");
+       }});
+  add(Once({"MaxPoolWithArgmax", {Distinct({2, 3, 4, 2})}, Pool(k2, s1, "SAME"), {}, {0}}));
+  for (const bool overlapping : {false, true}) {
+    add(Once({"FractionalAvgPool", {X({2, 5, 4, 2})}, FractionalPool(overlapping), {}, {0}}));
+    add(Once(
+        {"FractionalMaxPool", {Distinct({2, 5, 4, 2})}, FractionalPool(overlapping), {}, {0}}));
+  }
+  add(Once({"Dilation2D", {Distinct({1, 4, 3, 2}), X({2, 2, 2}, -0.01, 0.01)}, [=](NodeSpec& spec) {
+              spec.Attr("strides", Ints(s1)).Attr("rates", Ints(k2)).Attr("padding", "SAME");
+            }}));
+  add(Once(
+      {"LRN",
+       {X({1, 2, 2, 5})},
+       [](NodeSpec& spec) { spec.Attr("depth_radius", 1).Attr("alpha", 0.5f).Attr("beta", 0.75f); },
+       {},
+       {},
+       kFloat}));
+}
+
+void AddSequenceCases(std::vector<Case>* cases) {
+  auto add = [&](Case c) { cases->push_back(std::move(c)); };
+  Tensor indices = Tensor::FromValues<int64_t>({0, 0, 0, 1, 1, 0}, Shape({3, 2})).value();
+  add(Once(
+      {"CTCLoss", {X({4, 2, 3}), C(indices), I({0, 1, 1}), I({4, 3})}, nullptr, {}, {0}, kFloat}));
+  const In peephole = X({2});
+  add(Once({"BlockLSTM",
+            {C(Tensor::Scalar<int64_t>(2)), X({3, 2, 1}), X({2, 2}), X({2, 2}), X({3, 8}), peephole,
+             peephole, peephole, X({8})},
+            [](NodeSpec& spec) { spec.Attr("use_peephole", true).Attr("cell_clip", 0.0f); },
+            {},
+            {1, 6},
+            kFloat}));
+}
+
+}  // namespace
 
 void AddNetworkCases(std::vector<Case>* cases) {
   auto add = [&](Case c) { cases->push_back(std::move(c)); };
@@ -54,7 +151,7 @@ void AddNetworkCases(std::vector<Case>* cases) {
   add({"SparseSoftmaxCrossEntropyWithLogits", {X({2, 3}), I({2, 0})}});
   Tensor mean = Tensor::Vector<float>({0.25f, -0.5f}), variance = Tensor::Vector<float>({0.5f, 2});
   Tensor none = Tensor::Vector<float>({});
-  for (const char* op : {"FusedBatchNorm", "FusedBatchNormV3"}) {
+  for (const char* op : {"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"}) {
     for (const char* format : {"NHWC", "NCHW"}) {
       const Shape shape = format[1] == 'C' ? Shape({2, 2, 2, 1}) : Shape({2, 2, 1, 2});
       add({op,
@@ -71,6 +168,8 @@ void AddNetworkCases(std::vector<Case>* cases) {
            kFloat});
     }
   }
+  AddWindowCases(cases);
+  AddSequenceCases(cases);
 }
 
 }  // namespace troupe::numeric

@@ -219,7 +219,8 @@ TEST(NumericGradient, EveryCase) {
   }
 }
 
-// So the ops of gradients are differentiated too ("FusedBatchNormGrad", "FusedBatchNormGradV3").
+// So the ops of gradients are differentiated too ("FusedBatchNormGrad" and its versions
+// "FusedBatchNormGradV2", "FusedBatchNormGradV3").
 TEST(NumericGradient, SecondDerivatives) {
   for (const Case& c : Cases()) {
     SCOPED_TRACE(Describe(c));

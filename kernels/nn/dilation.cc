@@ -1,0 +1,238 @@
+// Dilation2D, the grayscale dilation of mathematical morphology, and its gradients.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/common/registration.h"
+#include "kernels/common/switch_number.h"
+#include "kernels/kernel.h"
+#include "kernels/nn/plus.h"
+#include "kernels/nn/window.h"
+
+namespace troupe {
+namespace {
+
+struct DilationShape {
+  int64_t batch = 0, depth = 0;
+  Window rows, columns;
+
+  Shape output_shape() const { return {batch, rows.output, columns.output, depth}; }
+  double row_ns() const {
+    return static_cast<double>(columns.output * depth) *
+           static_cast<double>(rows.size * columns.size);
+  }
+};
+
+template <typename T>
+T LowestOf() {
+  if constexpr (std::is_arithmetic_v<T>) {
+    return std::numeric_limits<T>::lowest();
+  } else {
+    return T(-std::numeric_limits<float>::infinity());
+  }
+}
+
+class DilationKernel : public Kernel {
+ public:
+  DilationKernel(KernelConstruction& construction, absl::Status* status) {
+    *status = Read(construction);
+  }
+
+ protected:
+  absl::StatusOr<DilationShape> Resolve(const Shape& input, const Shape& filter) const {
+    if (input.rank() != 4 || filter.rank() != 3 || input.dim(3) != filter.dim(2)) {
+      return InvalidArgument("the input must be of rank 4, the filter of rank 3, with the same ",
+                             "depth, got shapes ", input.ToString(), " and ", filter.ToString());
+    }
+    DilationShape s{input.dim(0), input.dim(3), rows_, columns_};
+    s.rows.input = input.dim(1);
+    s.rows.size = filter.dim(0);
+    s.columns.input = input.dim(2);
+    s.columns.size = filter.dim(1);
+    TROUPE_RETURN_IF_ERROR(SlideBoth(padding_, {}, s.batch, s.depth, &s.rows, &s.columns));
+    return s;
+  }
+
+  // The shape of a gradient kernel, whose inputs are input, filter and the output's gradient.
+  absl::StatusOr<DilationShape> ResolveGradient(const KernelContext& ctx) const {
+    TROUPE_ASSIGN_OR_RETURN(const DilationShape s,
+                            Resolve(ctx.input(0).shape(), ctx.input(1).shape()));
+    const Shape& gradient = ctx.input(2).shape();
+    if (gradient == s.output_shape()) return s;
+    return InvalidArgument("out_backprop has shape ", gradient.ToString(), ", expected ",
+                           s.output_shape().ToString());
+  }
+
+  // Calls visit(input pixel, filter pixel) for the elements inside the input of the window at an
+  // output row, counted over all images, and column.
+  template <typename Visit>
+  static void ForWindow(const DilationShape& s, int64_t row, int64_t column, Visit visit) {
+    const int64_t image = row / s.rows.output * s.rows.input;
+    const int64_t y0 = row % s.rows.output * s.rows.stride - s.rows.pad_before;
+    const int64_t x0 = column * s.columns.stride - s.columns.pad_before;
+    for (int64_t r = 0; r < s.rows.size; ++r) {
+      const int64_t y = y0 + r * s.rows.dilation;
+      if (y < 0 || y >= s.rows.input) continue;
+      for (int64_t c = 0; c < s.columns.size; ++c) {
+        const int64_t x = x0 + c * s.columns.dilation;
+        if (x < 0 || x >= s.columns.input) continue;
+        visit((image + y) * s.columns.input + x, r * s.columns.size + c);
+      }
+    }
+  }
+
+  // For each channel of an output pixel where its largest sum stems from: elements of the input
+  // and of the filter.
+  template <typename T>
+  struct Sources {
+    explicit Sources(int64_t depth) : best(depth), input(depth), filter(depth) {}
+    void Find(const DilationShape& s, int64_t row, int64_t column, const T* in, const T* f) {
+      bool is_first = true;
+      ForWindow(s, row, column, [&](int64_t from, int64_t tap) {
+        for (int64_t c = 0; c < s.depth; ++c) {
+          const T sum = Plus(in[from * s.depth + c], f[tap * s.depth + c]);
+          if (!is_first && !(sum > best[c])) continue;
+          best[c] = sum;
+          input[c] = from * s.depth + c;
+          filter[c] = tap * s.depth + c;
+        }
+        is_first = false;
+      });
+      found = !is_first;
+    }
+    std::vector<T> best;
+    std::vector<int64_t> input, filter;
+    bool found = false;
+  };
+
+ private:
+  absl::Status Read(const KernelConstruction& construction) {
+    std::vector<int64_t> strides, rates, paddings;
+    TROUPE_RETURN_IF_ERROR(construction.GetAttr("strides", &strides));
+    TROUPE_RETURN_IF_ERROR(construction.GetAttr("rates", &rates));
+    if (strides.size() != 4 || rates.size() != 4) {
+      return InvalidArgument("strides and rates must have 4 elements, got ", strides.size(),
+                             " and ", rates.size());
+    }
+    if (strides[0] != 1 || strides[3] != 1 || rates[0] != 1 || rates[3] != 1) {
+      return absl::UnimplementedError("strides and rates of batch and depth must be 1");
+    }
+    rows_ = {.stride = strides[1], .dilation = rates[1]};
+    columns_ = {.stride = strides[2], .dilation = rates[2]};
+    return ReadPadding(construction, &padding_, &paddings);
+  }
+
+  PaddingMode padding_ = PaddingMode::kValid;
+  Window rows_, columns_;
+};
+
+class Dilation2DKernel final : public DilationKernel {
+ public:
+  using DilationKernel::DilationKernel;
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor &in = ctx.input(0), &filter = ctx.input(1);
+    TROUPE_ASSIGN_OR_RETURN(const DilationShape s, Resolve(in.shape(), filter.shape()));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.type(), s.output_shape()));
+    if (out->num_elements() == 0) return absl::OkStatus();
+    return SwitchReal(in.type(), [&]<typename T>() {
+      ctx.ParallelFor(s.batch * s.rows.output, KernelContext::GrainFor(s.row_ns()),
+                      [&](int64_t begin, int64_t end) {
+                        for (int64_t row = begin; row < end; ++row) {
+                          Row(s, row, in.unchecked_data<T>(), filter.unchecked_data<T>(),
+                              out->mutable_data<T>());
+                        }
+                      });
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  template <typename T>
+  static void Row(const DilationShape& s, int64_t row, const T* in, const T* filter, T* out) {
+    for (int64_t column = 0; column < s.columns.output; ++column) {
+      T* best = out + (row * s.columns.output + column) * s.depth;
+      std::fill_n(best, s.depth, LowestOf<T>());
+      ForWindow(s, row, column, [&](int64_t from, int64_t tap) {
+        const T *x = in + from * s.depth, *f = filter + tap * s.depth;
+        for (int64_t c = 0; c < s.depth; ++c) {
+          const T sum = Plus(x[c], f[c]);
+          best[c] = sum > best[c] ? sum : best[c];
+        }
+      });
+    }
+  }
+};
+
+class DilationBackpropInputKernel final : public DilationKernel {
+ public:
+  using DilationKernel::DilationKernel;
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor &in = ctx.input(0), &filter = ctx.input(1), &gradient = ctx.input(2);
+    TROUPE_ASSIGN_OR_RETURN(const DilationShape s, ResolveGradient(ctx));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.type(), in.shape()));
+    std::memset(out->mutable_raw_data(), 0, out->bytes());
+    if (gradient.num_elements() == 0) return absl::OkStatus();
+    const double image_ns = 2 * s.row_ns() * static_cast<double>(s.rows.output);
+    return SwitchReal(in.type(), [&]<typename T>() {
+      ctx.ParallelFor(s.batch, KernelContext::GrainFor(image_ns), [&](int64_t begin, int64_t end) {
+        Sources<T> sources(s.depth);
+        T* dx = out->mutable_data<T>();
+        const T* dy =
+            gradient.unchecked_data<T>() + begin * s.rows.output * s.columns.output * s.depth;
+        for (int64_t row = begin * s.rows.output; row < end * s.rows.output; ++row) {
+          for (int64_t column = 0; column < s.columns.output; ++column, dy += s.depth) {
+            sources.Find(s, row, column, in.unchecked_data<T>(), filter.unchecked_data<T>());
+            if (!sources.found) continue;
+            for (int64_t c = 0; c < s.depth; ++c) {
+              T& sum = dx[sources.input[c]];
+              sum = Plus(sum, dy[c]);
+            }
+          }
+        }
+      });
+      return absl::OkStatus();
+    });
+  }
+};
+
+class DilationBackpropFilterKernel final : public DilationKernel {
+ public:
+  using DilationKernel::DilationKernel;
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor &in = ctx.input(0), &filter = ctx.input(1), &gradient = ctx.input(2);
+    TROUPE_ASSIGN_OR_RETURN(const DilationShape s, ResolveGradient(ctx));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.type(), filter.shape()));
+    std::memset(out->mutable_raw_data(), 0, out->bytes());
+    if (gradient.num_elements() == 0) return absl::OkStatus();
+    return SwitchReal(in.type(), [&]<typename T>() {
+      // The outputs of all images add to the same few elements: on this thread alone.
+      Sources<T> sources(s.depth);
+      T* df = out->mutable_data<T>();
+      const T* dy = gradient.unchecked_data<T>();
+      for (int64_t row = 0; row < s.batch * s.rows.output; ++row) {
+        for (int64_t column = 0; column < s.columns.output; ++column, dy += s.depth) {
+          sources.Find(s, row, column, in.unchecked_data<T>(), filter.unchecked_data<T>());
+          if (!sources.found) continue;
+          for (int64_t c = 0; c < s.depth; ++c) {
+            T& sum = df[sources.filter[c]];
+            sum = Plus(sum, dy[c]);
+          }
+        }
+      }
+      return absl::OkStatus();
+    });
+  }
+};
+
+KernelSpec Spec(const char* op) { return KernelSpec(op).Types("T", RealNumberTypes()); }
+REGISTER_KERNEL(Spec("Dilation2D"), MakeKernel<Dilation2DKernel>);
+REGISTER_KERNEL(Spec("Dilation2DBackpropInput"), MakeKernel<DilationBackpropInputKernel>);
+REGISTER_KERNEL(Spec("Dilation2DBackpropFilter"), MakeKernel<DilationBackpropFilterKernel>);
+
+}  // namespace
+}  // namespace troupe

@@ -1,0 +1,419 @@
+// MaxPool3D, AvgPool3D and their gradients; ExtractVolumePatches. All slide windows over volumes
+// [batch, planes, rows, columns, channels].
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/common/integer_input.h"
+#include "kernels/common/registration.h"
+#include "kernels/common/switch_number.h"
+#include "kernels/kernel.h"
+#include "kernels/nn/pool_shape.h"
+
+namespace troupe {
+namespace {
+
+// The sizes of one pooling of volumes.
+struct VolumeWindows {
+  int64_t batch = 0, channels = 0;
+  Window planes, rows, columns;
+
+  int64_t in_pixels() const { return planes.input * rows.input * columns.input; }
+  int64_t out_pixels() const { return planes.output * rows.output * columns.output; }
+  int64_t window_pixels() const { return planes.size * rows.size * columns.size; }
+  Shape output_shape(int64_t depth) const {
+    return {batch, planes.output, rows.output, columns.output, depth};
+  }
+  // Nanoseconds that one output pixel takes.
+  double pixel_ns() const {
+    return 0.3 * static_cast<double>(channels) * static_cast<double>(window_pixels());
+  }
+};
+
+// Elements [begin, end) of the input in the window at `position`.
+struct Range {
+  int64_t begin, end;
+  int64_t size() const { return end - begin; }
+};
+Range Clipped(const Window& w, int64_t position) {
+  const int64_t first = position * w.stride - w.pad_before;
+  const int64_t begin = std::clamp<int64_t>(first, 0, w.input);
+  return {begin, std::clamp<int64_t>(first + w.size, begin, w.input)};
+}
+
+// The part of the input in the window at an output pixel, both numbered within a volume.
+struct Box {
+  Range planes, rows, columns;
+
+  Box(const VolumeWindows& w, int64_t pixel)
+      : planes(Clipped(w.planes, pixel / w.columns.output / w.rows.output)),
+        rows(Clipped(w.rows, pixel / w.columns.output % w.rows.output)),
+        columns(Clipped(w.columns, pixel % w.columns.output)) {}
+  int64_t count() const { return planes.size() * rows.size() * columns.size(); }
+  template <typename Visit>
+  void ForPixels(const VolumeWindows& w, Visit visit) const {
+    for (int64_t z = planes.begin; z < planes.end; ++z) {
+      for (int64_t y = rows.begin; y < rows.end; ++y) {
+        for (int64_t x = columns.begin; x < columns.end; ++x) {
+          visit((z * w.rows.input + y) * w.columns.input + x);
+        }
+      }
+    }
+  }
+};
+
+// The windows of a kernel, from its attributes.
+class VolumeAttributes {
+ public:
+  absl::Status Read(const KernelConstruction& construction, const char* ksize) {
+    if (construction.attrs().GetOr<std::string>("data_format", "NDHWC") != "NDHWC") {
+      return InvalidArgument(construction.op(), " takes the data format NDHWC only on this device");
+    }
+    std::vector<int64_t> paddings;
+    TROUPE_RETURN_IF_ERROR(ReadPadding(construction, &padding_, &paddings));
+    TROUPE_RETURN_IF_ERROR(construction.GetAttr(ksize, &sizes_));
+    TROUPE_RETURN_IF_ERROR(construction.GetAttr("strides", &strides_));
+    if (sizes_.size() != 5 || strides_.size() != 5) {
+      return InvalidArgument(ksize, " and strides must have 5 elements, got ", sizes_.size(),
+                             " and ", strides_.size());
+    }
+    for (int d = 0; d < 5; ++d) {
+      if (sizes_[d] <= 0 || strides_[d] <= 0) {
+        return InvalidArgument(ksize, " and strides must be positive, got ", sizes_[d], " and ",
+                               strides_[d]);
+      }
+    }
+    for (const int d : {0, 4}) {
+      if (sizes_[d] == 1 && strides_[d] == 1) continue;
+      return absl::UnimplementedError(
+          "windows over the batch or the channels of volumes are not supported");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<VolumeWindows> Resolve(const Shape& input) const {
+    if (input.rank() != 5) {
+      return InvalidArgument("the input must be of rank 5, got shape ", input.ToString());
+    }
+    VolumeWindows w;
+    w.batch = input.dim(0);
+    w.channels = input.dim(4);
+    Window* windows[] = {&w.planes, &w.rows, &w.columns};
+    for (int d = 0; d < 3; ++d) {
+      *windows[d] = {.input = input.dim(d + 1), .size = sizes_[d + 1], .stride = strides_[d + 1]};
+    }
+    TROUPE_RETURN_IF_ERROR(
+        SlideAll(padding_, {}, w.batch, w.channels, {&w.planes, &w.rows, &w.columns}));
+    return w;
+  }
+
+ private:
+  PaddingMode padding_ = PaddingMode::kValid;
+  std::vector<int64_t> sizes_, strides_;
+};
+
+class VolumePoolKernel : public Kernel {
+ public:
+  VolumePoolKernel(KernelConstruction& construction, absl::Status* status) {
+    *status = attributes_.Read(construction, "ksize");
+  }
+
+ protected:
+  VolumeAttributes attributes_;
+};
+
+// The type in which T is summed.
+template <typename T>
+using SumType = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+class MaxPool3DKernel final : public VolumePoolKernel {
+ public:
+  using VolumePoolKernel::VolumePoolKernel;
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor& in = ctx.input(0);
+    TROUPE_ASSIGN_OR_RETURN(const VolumeWindows w, attributes_.Resolve(in.shape()));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out,
+                            ctx.AllocateOutput(0, in.type(), w.output_shape(w.channels)));
+    if (out->num_elements() == 0) return absl::OkStatus();
+    return SwitchType<float, half, bfloat16>(in.type(), [&]<typename T>() {
+      const T* from = in.unchecked_data<T>();
+      T* to = out->mutable_data<T>();
+      const T lowest = T(-std::numeric_limits<float>::infinity());
+      ctx.ParallelFor(w.batch * w.out_pixels(), KernelContext::GrainFor(w.pixel_ns()),
+                      [&](int64_t begin, int64_t end) {
+                        for (int64_t i = begin; i < end; ++i) {
+                          const T* volume = from + i / w.out_pixels() * w.in_pixels() * w.channels;
+                          T* best = to + i * w.channels;
+                          std::fill_n(best, w.channels, lowest);
+                          Box(w, i % w.out_pixels()).ForPixels(w, [&](int64_t pixel) {
+                            const T* x = volume + pixel * w.channels;
+                            // In this order a NaN lasts until the next number, as in TensorFlow.
+                            for (int64_t c = 0; c < w.channels; ++c)
+                              best[c] = best[c] > x[c] ? best[c] : x[c];
+                          });
+                        }
+                      });
+      return absl::OkStatus();
+    });
+  }
+};
+
+// All elements of a window that equal the largest one get the gradient.
+class MaxPool3DGradKernel final : public VolumePoolKernel {
+ public:
+  using VolumePoolKernel::VolumePoolKernel;
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor &in = ctx.input(0), &pooled = ctx.input(1), &gradient = ctx.input(2);
+    TROUPE_ASSIGN_OR_RETURN(const VolumeWindows w, attributes_.Resolve(in.shape()));
+    const Shape want = w.output_shape(w.channels);
+    TROUPE_RETURN_IF_ERROR(CheckPoolShape("orig_output", pooled.shape(), want));
+    TROUPE_RETURN_IF_ERROR(CheckPoolShape("grad", gradient.shape(), want));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, gradient.type(), in.shape()));
+    if (out->num_elements() == 0) return absl::OkStatus();
+    return SwitchType<float, half, bfloat16>(in.type(), [&]<typename In>() {
+      return SwitchType<float, half, bfloat16>(gradient.type(), [&]<typename T>() {
+        const double ns = 3 * w.pixel_ns() * static_cast<double>(w.out_pixels());
+        ctx.ParallelFor(w.batch, KernelContext::GrainFor(ns), [&](int64_t begin, int64_t end) {
+          std::vector<float> sums(w.in_pixels() * w.channels);
+          for (int64_t n = begin; n < end; ++n) {
+            std::fill(sums.begin(), sums.end(), 0.0f);
+            AddVolume(w, in.unchecked_data<In>() + n * w.in_pixels() * w.channels,
+                      pooled.unchecked_data<In>() + n * w.out_pixels() * w.channels,
+                      gradient.unchecked_data<T>() + n * w.out_pixels() * w.channels, sums.data());
+            T* to = out->mutable_data<T>() + n * w.in_pixels() * w.channels;
+            for (size_t i = 0; i < sums.size(); ++i) to[i] = T(sums[i]);
+          }
+        });
+        return absl::OkStatus();
+      });
+    });
+  }
+
+ private:
+  template <typename In, typename T>
+  static void AddVolume(const VolumeWindows& w, const In* in, const In* pooled, const T* gradient,
+                        float* sums) {
+    for (int64_t o = 0; o < w.out_pixels(); ++o) {
+      const In* largest = pooled + o * w.channels;
+      const T* dy = gradient + o * w.channels;
+      Box(w, o).ForPixels(w, [&](int64_t pixel) {
+        const In* x = in + pixel * w.channels;
+        float* dx = sums + pixel * w.channels;
+        for (int64_t c = 0; c < w.channels; ++c) {
+          dx[c] += x[c] == largest[c] ? static_cast<float>(dy[c]) : 0.0f;
+        }
+      });
+    }
+  }
+};
+
+// The first element of a window that equals the largest one gives its gradient.
+class MaxPool3DGradGradKernel final : public VolumePoolKernel {
+ public:
+  using VolumePoolKernel::VolumePoolKernel;
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor &in = ctx.input(0), &pooled = ctx.input(1), &gradient = ctx.input(2);
+    TROUPE_ASSIGN_OR_RETURN(const VolumeWindows w, attributes_.Resolve(in.shape()));
+    const Shape want = w.output_shape(w.channels);
+    TROUPE_RETURN_IF_ERROR(CheckPoolShape("orig_output", pooled.shape(), want));
+    TROUPE_RETURN_IF_ERROR(CheckPoolShape("grad", gradient.shape(), in.shape()));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.type(), want));
+    if (out->num_elements() == 0) return absl::OkStatus();
+    return SwitchType<float, half, bfloat16>(in.type(), [&]<typename T>() {
+      ctx.ParallelFor(w.batch * w.out_pixels(), KernelContext::GrainFor(3 * w.pixel_ns()),
+                      [&](int64_t begin, int64_t end) {
+                        std::vector<char> found(w.channels);
+                        for (int64_t i = begin; i < end; ++i) {
+                          const int64_t volume = i / w.out_pixels() * w.in_pixels();
+                          const T* largest = pooled.unchecked_data<T>() + i * w.channels;
+                          T* to = out->mutable_data<T>() + i * w.channels;
+                          std::fill_n(to, w.channels, T(0.0f));
+                          std::fill(found.begin(), found.end(), 0);
+                          Box(w, i % w.out_pixels()).ForPixels(w, [&](int64_t pixel) {
+                            const int64_t at = (volume + pixel) * w.channels;
+                            for (int64_t c = 0; c < w.channels; ++c) {
+                              if (found[c] != 0 || in.unchecked_data<T>()[at + c] != largest[c])
+                                continue;
+                              to[c] = gradient.unchecked_data<T>()[at + c];
+                              found[c] = 1;
+                            }
+                          });
+                        }
+                      });
+      return absl::OkStatus();
+    });
+  }
+};
+
+class AvgPool3DKernel final : public VolumePoolKernel {
+ public:
+  using VolumePoolKernel::VolumePoolKernel;
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor& in = ctx.input(0);
+    TROUPE_ASSIGN_OR_RETURN(const VolumeWindows w, attributes_.Resolve(in.shape()));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out,
+                            ctx.AllocateOutput(0, in.type(), w.output_shape(w.channels)));
+    if (out->num_elements() == 0) return absl::OkStatus();
+    return SwitchType<float, double, half, bfloat16>(in.type(), [&]<typename T>() {
+      const T* from = in.unchecked_data<T>();
+      T* to = out->mutable_data<T>();
+      ctx.ParallelFor(w.batch * w.out_pixels(), KernelContext::GrainFor(w.pixel_ns()),
+                      [&](int64_t begin, int64_t end) {
+                        std::vector<SumType<T>> sums(w.channels);
+                        for (int64_t i = begin; i < end; ++i) {
+                          const T* volume = from + i / w.out_pixels() * w.in_pixels() * w.channels;
+                          Mean(w, Box(w, i % w.out_pixels()), volume, &sums, to + i * w.channels);
+                        }
+                      });
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  template <typename T>
+  static void Mean(const VolumeWindows& w, const Box& box, const T* volume,
+                   std::vector<SumType<T>>* sums, T* out) {
+    using Sum = SumType<T>;
+    Sum* sum = sums->data();
+    std::fill_n(sum, w.channels, Sum(0));
+    box.ForPixels(w, [&](int64_t pixel) {
+      const T* x = volume + pixel * w.channels;
+      for (int64_t c = 0; c < w.channels; ++c) sum[c] += static_cast<Sum>(x[c]);
+    });
+    const Sum factor = Sum(1) / static_cast<Sum>(box.count());
+    for (int64_t c = 0; c < w.channels; ++c) out[c] = T(sum[c] * factor);
+  }
+};
+
+class AvgPool3DGradKernel final : public VolumePoolKernel {
+ public:
+  using VolumePoolKernel::VolumePoolKernel;
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor& gradient = ctx.input(1);
+    TROUPE_ASSIGN_OR_RETURN(const Shape shape, ReadShapeVector(ctx.input(0), "orig_input_shape"));
+    TROUPE_ASSIGN_OR_RETURN(const VolumeWindows w, attributes_.Resolve(shape));
+    TROUPE_RETURN_IF_ERROR(CheckPoolShape("grad", gradient.shape(), w.output_shape(w.channels)));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, gradient.type(), shape));
+    if (out->num_elements() == 0) return absl::OkStatus();
+    return SwitchType<float, double, half, bfloat16>(gradient.type(), [&]<typename T>() {
+      const double ns = w.pixel_ns() * static_cast<double>(w.out_pixels());
+      ctx.ParallelFor(w.batch, KernelContext::GrainFor(ns), [&](int64_t begin, int64_t end) {
+        std::vector<SumType<T>> sums(w.in_pixels() * w.channels);
+        for (int64_t n = begin; n < end; ++n) {
+          std::fill(sums.begin(), sums.end(), SumType<T>(0));
+          AddVolume(w, gradient.unchecked_data<T>() + n * w.out_pixels() * w.channels, sums.data());
+          T* to = out->mutable_data<T>() + n * w.in_pixels() * w.channels;
+          for (size_t i = 0; i < sums.size(); ++i) to[i] = T(sums[i]);
+        }
+      });
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  template <typename T>
+  static void AddVolume(const VolumeWindows& w, const T* gradient, SumType<T>* sums) {
+    using Sum = SumType<T>;
+    for (int64_t o = 0; o < w.out_pixels(); ++o) {
+      const Box box(w, o);
+      const Sum factor = Sum(1) / static_cast<Sum>(box.count());
+      const T* dy = gradient + o * w.channels;
+      box.ForPixels(w, [&](int64_t pixel) {
+        Sum* dx = sums + pixel * w.channels;
+        for (int64_t c = 0; c < w.channels; ++c) dx[c] += static_cast<Sum>(dy[c]) * factor;
+      });
+    }
+  }
+};
+
+class VolumePatchesKernel final : public Kernel {
+ public:
+  VolumePatchesKernel(KernelConstruction& construction, absl::Status* status) {
+    *status = attributes_.Read(construction, "ksizes");
+  }
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor& in = ctx.input(0);
+    TROUPE_ASSIGN_OR_RETURN(const VolumeWindows w, attributes_.Resolve(in.shape()));
+    int64_t patch = w.channels, elements = w.batch;
+    for (const Window* window : {&w.planes, &w.rows, &w.columns}) {
+      patch = MultiplyWithoutOverflow(patch, window->size);
+      elements = MultiplyWithoutOverflow(elements, window->output);
+      if (patch < 0 || elements < 0) break;
+    }
+    if (patch < 0 || elements < 0 || MultiplyWithoutOverflow(elements, patch) < 0) {
+      return InvalidArgument("the patches of a volume of shape ", in.shape().ToString(),
+                             " are too large");
+    }
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.type(), w.output_shape(patch)));
+    if (out->num_elements() == 0) return absl::OkStatus();
+    return SwitchBySize(in.type(), [&]<typename T>() {
+      const T* from = static_cast<const T*>(in.raw_data());
+      T* to = static_cast<T*>(out->mutable_raw_data());
+      ctx.ParallelFor(w.batch * w.out_pixels(), KernelContext::GrainFor(w.pixel_ns()),
+                      [&](int64_t begin, int64_t end) {
+                        for (int64_t i = begin; i < end; ++i) {
+                          Fill(w, i % w.out_pixels(),
+                               from + i / w.out_pixels() * w.in_pixels() * w.channels,
+                               to + i * patch);
+                        }
+                      });
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  template <typename T>
+  static void Fill(const VolumeWindows& w, int64_t pixel, const T* volume, T* out) {
+    const auto first = [](const Window& window, int64_t position) {
+      return position * window.stride - window.pad_before;
+    };
+    const auto is_inside = [](const Window& window, int64_t at) {
+      return at >= 0 && at < window.input;
+    };
+    const int64_t z0 = first(w.planes, pixel / w.columns.output / w.rows.output);
+    const int64_t y0 = first(w.rows, pixel / w.columns.output % w.rows.output);
+    const int64_t x0 = first(w.columns, pixel % w.columns.output);
+    for (int64_t z = z0; z < z0 + w.planes.size; ++z) {
+      for (int64_t y = y0; y < y0 + w.rows.size; ++y) {
+        for (int64_t x = x0; x < x0 + w.columns.size; ++x) {
+          if (is_inside(w.planes, z) && is_inside(w.rows, y) && is_inside(w.columns, x)) {
+            const int64_t at = (z * w.rows.input + y) * w.columns.input + x;
+            out = std::copy_n(volume + at * w.channels, w.channels, out);
+          } else {
+            out = std::fill_n(out, w.channels, T());
+          }
+        }
+      }
+    }
+  }
+
+  VolumeAttributes attributes_;
+};
+
+const std::vector<ElementType>& MaxTypes() {
+  static const auto* types =
+      new std::vector<ElementType>{ElementType::kHalf, ElementType::kBfloat16, ElementType::kFloat};
+  return *types;
+}
+
+REGISTER_KERNEL(KernelSpec("MaxPool3D").Types("T", MaxTypes()), MakeKernel<MaxPool3DKernel>);
+REGISTER_KERNEL(KernelSpec("MaxPool3DGrad").Types("T", MaxTypes()).Types("TInput", MaxTypes()),
+                MakeKernel<MaxPool3DGradKernel>);
+REGISTER_KERNEL(KernelSpec("MaxPool3DGradGrad").Types("T", MaxTypes()),
+                MakeKernel<MaxPool3DGradGradKernel>);
+REGISTER_KERNEL(KernelSpec("AvgPool3D").Types("T", FloatTypes()), MakeKernel<AvgPool3DKernel>);
+REGISTER_KERNEL(KernelSpec("AvgPool3DGrad").Types("T", FloatTypes()),
+                MakeKernel<AvgPool3DGradKernel>);
+REGISTER_KERNEL(KernelSpec("ExtractVolumePatches").Types("T", RealNumberTypes()),
+                MakeKernel<VolumePatchesKernel>);
+
+}  // namespace
+}  // namespace troupe
