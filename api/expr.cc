@@ -63,8 +63,7 @@ Expr BinaryExpr(const Scope& scope, const char* op, const Input& a, const Input&
 }
 
 Expr UnaryExpr(const char* op, const Expr& x) {
-  Node* const node =
-      x.scope().AddNode(op, [&](ScopedSpec& spec) { spec.Input(x.output()); });
+  Node* const node = x.scope().AddNode(op, [&](ScopedSpec& spec) { spec.Input(x.output()); });
   return Expr(x.scope(), Output(node));
 }
 

@@ -75,8 +75,8 @@ Expr BinaryExpr(const Scope& scope, const char* op, const Input& a, const Input&
 Expr UnaryExpr(const char* op, const Expr& x);
 
 template <typename A, typename B>
-concept ExprOperands = (std::is_same_v<A, Expr> || std::is_same_v<B, Expr>)&&std::
-    is_convertible_v<const A&, Input>&& std::is_convertible_v<const B&, Input>;
+concept ExprOperands = (std::is_same_v<A, Expr> || std::is_same_v<B, Expr>)&&std::is_convertible_v<
+    const A&, Input>&& std::is_convertible_v<const B&, Input>;
 
 /// The scope of the left one that has one.
 template <typename A, typename B>
@@ -91,10 +91,10 @@ const Scope& ExprScope(const A& a, const B& b) {
 // Element by element, with broadcasting. Division of integers rounds towards zero, as in C++ (op
 // "Div"); comparisons give bools.
 
-#define TROUPE_EXPR_OPERATOR(symbol, op)             \
-  template <typename A, typename B>                  \
+#define TROUPE_EXPR_OPERATOR(symbol, op)                                     \
+  template <typename A, typename B>                                          \
   requires ExprOperands<A, B> Expr operator symbol(const A& a, const B& b) { \
-    return BinaryExpr(ExprScope(a, b), op, a, b);    \
+    return BinaryExpr(ExprScope(a, b), op, a, b);                            \
   }
 TROUPE_EXPR_OPERATOR(+, "AddV2")
 TROUPE_EXPR_OPERATOR(-, "Sub")

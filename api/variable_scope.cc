@@ -43,8 +43,8 @@ absl::Status CheckSame(const ModelVariable& variable, const Shape& shape, Elemen
 }
 
 /// Of what is asked for with `options`, what is there; OK and invalid: nothing, and it may be made.
-absl::Status Find(const Scope& scope, const std::string& name, const Shape& shape,
-                  ElementType type, ModelVariable* found) {
+absl::Status Find(const Scope& scope, const std::string& name, const Shape& shape, ElementType type,
+                  ModelVariable* found) {
   const Reuse reuse = scope.variables()->reuse;
   const ModelVariable there = ModelVariable::FromHandle(*scope.graph(), name + "/handle");
   if (!there.valid()) {
@@ -109,9 +109,8 @@ ModelVariable MakeOrFind(const Scope& scope, const VariableRequest& request) {
   }
   const Scope outside = Outside(scope).WithPrefix(settings.prefix);
   if (options.local) {
-    const Output initial =
-        options.initializer(outside.NewSubScope(request.name + "/initial_value"), request.shape,
-                            *options.type);
+    const Output initial = options.initializer(outside.NewSubScope(request.name + "/initial_value"),
+                                               request.shape, *options.type);
     variable = ModelVariable::Local(outside.WithPrefix(settings.prefix), initial, request.name);
   } else {
     variable = ModelVariable(outside, request.shape, options.initializer, request.name,
@@ -156,7 +155,8 @@ Regularizer L2Regularizer(double scale) { return L1L2Regularizer(0.0, scale); }
 Regularizer L1L2Regularizer(double l1, double l2) {
   return [l1, l2](const Scope& scope, const Output& w) -> Output {
     if (!(l1 >= 0) || !(l2 >= 0)) {
-      scope.UpdateStatus(InvalidArgument("regularizer: scales must not be negative: ", l1, ", ", l2));
+      scope.UpdateStatus(
+          InvalidArgument("regularizer: scales must not be negative: ", l1, ", ", l2));
     }
     if (!scope.ok()) return Output();
     Output first, second;
@@ -198,7 +198,8 @@ Partitioner BySizePartitioner(int64_t max_bytes, int axis, int64_t max_parts) {
   return [=](const Shape& shape, ElementType type) {
     std::vector<int64_t> result(static_cast<size_t>(shape.rank()), 1);
     if (axis < 0 || axis >= shape.rank() || shape.dim(axis) == 0) return result;
-    const int64_t element = type == ElementType::kString ? 16 : static_cast<int64_t>(ElementSize(type));
+    const int64_t element =
+        type == ElementType::kString ? 16 : static_cast<int64_t>(ElementSize(type));
     const int64_t row = shape.num_elements() / shape.dim(axis) * element;
     const int64_t rows = std::max<int64_t>(1, row == 0 ? shape.dim(axis) : max_bytes / row);
     int64_t parts = (shape.dim(axis) + rows - 1) / rows;
@@ -251,8 +252,8 @@ Output PartitionedModelVariable::Value(const Scope& scope) const {
 
 Output PartitionedModelVariable::Lookup(const Scope& scope, const Input& ids) const {
   if (axis_ != 0) {
-    scope.UpdateStatus(InvalidArgument("rows of a variable in parts along axis ", axis_,
-                                       " cannot be looked up"));
+    scope.UpdateStatus(
+        InvalidArgument("rows of a variable in parts along axis ", axis_, " cannot be looked up"));
   }
   return scope.ok() ? EmbeddingLookup(scope, parts_, ids, PartitionStrategy::kDiv) : Output();
 }
@@ -298,24 +299,22 @@ PartitionedModelVariable GetPartitionedVariable(const Scope& scope, std::string_
   }
   if (status.ok() && whole.parts_.size() == static_cast<size_t>(parts)) return whole;
   if (status.ok() && !whole.parts_.empty()) {
-    status = InvalidArgument("variable '", full, "' has ", whole.parts_.size(), " parts, not ",
-                             parts);
+    status =
+        InvalidArgument("variable '", full, "' has ", whole.parts_.size(), " parts, not ", parts);
   }
   whole.parts_.clear();
   scope.UpdateStatus(status);
   if (!scope.ok()) return whole;
-  whole.parts_ =
-      PartitionedVariable(Outside(scope).WithPrefix(settings.prefix), shape,
-                          static_cast<int>(parts), complete.initializer, name, whole.axis_,
-                          complete.trainable, *complete.type);
+  whole.parts_ = PartitionedVariable(Outside(scope).WithPrefix(settings.prefix), shape,
+                                     static_cast<int>(parts), complete.initializer, name,
+                                     whole.axis_, complete.trainable, *complete.type);
   for (const ModelVariable& part : whole.parts_) Register(scope, part, complete);
   return whole;
 }
 
 std::vector<Output> RegularizationLosses(const Scope& scope) {
   std::vector<Output> losses;
-  for (const std::string& name :
-       scope.graph()->Collection(collections::kRegularizationLosses)) {
+  for (const std::string& name : scope.graph()->Collection(collections::kRegularizationLosses)) {
     const absl::StatusOr<Output> loss = scope.graph()->FindOutput(name);
     scope.UpdateStatus(loss.status());
     if (loss.ok()) losses.push_back(*loss);
@@ -344,8 +343,9 @@ Output InitializedValue(const Scope& scope, const ModelVariable& variable) {
                                 : absl::StatusOr<Output>(def.status());
   scope.UpdateStatus(initial.status());
   if (!scope.ok()) return Output();
-  const Output there = variable.is_resource() ? ops::VarIsInitializedOp(scope, variable.handle())
-                                              : ops::IsVariableInitialized(scope, variable.handle());
+  const Output there = variable.is_resource()
+                           ? ops::VarIsInitializedOp(scope, variable.handle())
+                           : ops::IsVariableInitialized(scope, variable.handle());
   return Cond(
       scope, there, [&](const Scope& s) { return variable.Read(s); },
       [&](const Scope& s) { return ops::Identity(s, *initial); });

@@ -65,8 +65,7 @@ Output ReshapeFrom(const Scope& scope, const Output& x, int axis,
     return ops::Reshape(scope, x, Tensor::Vector<int32_t>(dims));
   }
   const Output front = ops::StridedSlice(scope, ops::Shape(scope, x), {0}, {axis}, {1});
-  return ops::Reshape(
-      scope, x, ops::ConcatV2(scope, {front, Tensor::Vector<int32_t>(sizes)}, 0));
+  return ops::Reshape(scope, x, ops::ConcatV2(scope, {front, Tensor::Vector<int32_t>(sizes)}, 0));
 }
 
 Scope LayerScope(const Scope& scope, const std::string& name, const char* base) {
@@ -92,21 +91,20 @@ Output Kernel(const Scope& scope, const Shape& shape, ElementType type,
 /// Adds the bias, and what comes after it.
 Output Finish(const Scope& scope, Output y, int64_t units, const WeightOptions& options) {
   if (options.use_bias) {
-    const Output bias = Weights(scope, "bias", {units},
-                                {.initializer = options.bias_initializer != nullptr
-                                                    ? options.bias_initializer
-                                                    : ZerosInitializer(),
-                                 .regularizer = options.bias_regularizer,
-                                 .constraint = options.bias_constraint,
-                                 .trainable = options.trainable,
-                                 .type = y.type()});
+    const Output bias =
+        Weights(scope, "bias", {units},
+                {.initializer = options.bias_initializer != nullptr ? options.bias_initializer
+                                                                    : ZerosInitializer(),
+                 .regularizer = options.bias_regularizer,
+                 .constraint = options.bias_constraint,
+                 .trainable = options.trainable,
+                 .type = y.type()});
     if (!scope.ok()) return Output();
     y = ops::BiasAdd(scope, y, bias);
   }
   if (options.activation != nullptr) y = options.activation(scope, y);
   if (options.activity_regularizer != nullptr && scope.ok()) {
-    const Output loss =
-        options.activity_regularizer(scope.NewSubScope("ActivityRegularizer"), y);
+    const Output loss = options.activity_regularizer(scope.NewSubScope("ActivityRegularizer"), y);
     if (loss.valid()) {
       scope.graph()->AddToCollection(collections::kRegularizationLosses, loss.name());
     }
@@ -241,9 +239,9 @@ Output Conv1D(const Scope& scope, const Output& x, int64_t filters, int64_t size
   own.UpdateStatus(shape.status());
   if (!own.ok()) return Output();
   const Output kernel = ops::ExpandDims(own, Kernel(own, *shape, x.type(), options), 0);
-  const Output wide = ops::Conv2D(own, ops::ExpandDims(own, x, 1), kernel,
-                                  {1, 1, options.strides[0], 1}, options.padding,
-                                  {.dilations = {1, 1, options.dilations[0], 1}});
+  const Output wide =
+      ops::Conv2D(own, ops::ExpandDims(own, x, 1), kernel, {1, 1, options.strides[0], 1},
+                  options.padding, {.dilations = {1, 1, options.dilations[0], 1}});
   const Output y = ops::Squeeze(own, wide, {.squeeze_dims = {1}});
   return own.ok() ? Finish(own, y, filters, options) : Output();
 }
@@ -393,8 +391,8 @@ Output BatchNormalization(const Scope& scope, const Output& x, const Input& trai
       },
       [&](const Scope& s) {
         attrs.is_training = false;
-        const auto norm = ops::FusedBatchNormV3(s, rows, gamma, beta, mean.value(),
-                                                variance.value(), attrs);
+        const auto norm =
+            ops::FusedBatchNormV3(s, rows, gamma, beta, mean.value(), variance.value(), attrs);
         return std::vector<Output>{norm.y, norm.batch_mean, norm.batch_variance, Const(s, 0.0f)};
       });
   if (!own.ok() || chosen.size() != 4) return Output();
@@ -425,17 +423,17 @@ Output GroupNormalization(const Scope& scope, const Output& x, int64_t groups,
   const Scope own = LayerScope(scope, options.name, "group_normalization");
   const int64_t channels = KnownDim(own, "group_normalization", x, -1, 3);
   if (own.ok() && (groups < 1 || channels % groups != 0)) {
-    own.UpdateStatus(InvalidArgument("group_normalization: ", channels,
-                                     " channels cannot be in ", groups, " groups"));
+    own.UpdateStatus(InvalidArgument("group_normalization: ", channels, " channels cannot be in ",
+                                     groups, " groups"));
   }
   if (!own.ok()) return Output();
   const Output split =
       ops::Reshape(own, x,
                    ops::Pack(own, {Dim(own, x, 0), -1, static_cast<int32_t>(groups),
                                    static_cast<int32_t>(channels / groups)}));
-  const Output y = ops::Reshape(
-      own, Normalize(own, split, Tensor::Vector<int32_t>({1, 3}), options.epsilon),
-      ops::Shape(own, x));
+  const Output y =
+      ops::Reshape(own, Normalize(own, split, Tensor::Vector<int32_t>({1, 3}), options.epsilon),
+                   ops::Shape(own, x));
   return ScaleAndShift(own, y, channels, options);
 }
 
@@ -484,8 +482,8 @@ Output MultiHeadAttention(const Scope& scope, const Output& query, const Output&
   Output scores = ops::BatchMatMulV2(own, ops::Mul(own, q, scale), k, {.adj_y = true});
   const Output never = Number(own, type, type == ElementType::kHalf ? -6e4 : -1e9);
   if (options.causal) {
-    const Output ones = ops::Fill(own, ops::Pack(own, {Dim(own, query, 1), Dim(own, memory, 1)}),
-                                  Const(own, 1.0f));
+    const Output ones =
+        ops::Fill(own, ops::Pack(own, {Dim(own, query, 1), Dim(own, memory, 1)}), Const(own, 1.0f));
     const Output seen = ops::Greater(
         own, ops::MatrixBandPart(own, ones, Const(own, int64_t{-1}), Const(own, int64_t{0})), 0.0f);
     scores = ops::SelectV2(own, seen, scores, never);

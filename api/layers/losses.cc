@@ -59,8 +59,8 @@ Output WeightedLoss(const Scope& scope, const Output& losses, const LossOptions&
   // Halves would lose the count of a batch.
   const bool is_half =
       losses.type() == ElementType::kHalf || losses.type() == ElementType::kBfloat16;
-  const ElementType type = losses.type() == ElementType::kDouble ? losses.type()
-                                                                 : ElementType::kFloat;
+  const ElementType type =
+      losses.type() == ElementType::kDouble ? losses.type() : ElementType::kFloat;
   const Output values = losses.type() == type ? losses : ops::Cast(own, losses, type);
   Output weights = options.weights.ToOutput(own);
   if (!own.ok()) return Output();
@@ -74,8 +74,8 @@ Output WeightedLoss(const Scope& scope, const Output& losses, const LossOptions&
     case Reduction::kSum:
       break;
     case Reduction::kMean:
-      loss = SafeMean(own, loss,
-                      ReduceSum(own, ops::Mul(own, ops::OnesLike(own, values), weights)));
+      loss =
+          SafeMean(own, loss, ReduceSum(own, ops::Mul(own, ops::OnesLike(own, values), weights)));
       break;
     case Reduction::kSumOverBatchSize:
       loss = SafeMean(own, loss, ops::Cast(own, ops::Size(own, values), type));
@@ -107,8 +107,7 @@ Output MeanSquaredError(const Scope& scope, const Input& labels, const Output& p
 Output HuberLoss(const Scope& scope, const Input& labels, const Output& predictions, double delta,
                  const LossOptions& options) {
   const Scope own = scope.NewSubScope("huber_loss");
-  const Output error =
-      ops::Abs(own, ops::Sub(own, predictions, Labels(own, labels, predictions)));
+  const Output error = ops::Abs(own, ops::Sub(own, predictions, Labels(own, labels, predictions)));
   if (!own.ok()) return Output();
   const Output limit = Number(own, error, delta);
   const Output quadratic = ops::Minimum(own, error, limit);
@@ -145,8 +144,8 @@ Output HingeLoss(const Scope& scope, const Input& labels, const Output& logits,
   if (!own.ok()) return Output();
   const Output one = Number(own, y, 1.0);
   const Output sign = ops::Sub(own, ops::Mul(own, y, Number(own, y, 2.0)), one);
-  return WeightedLoss(
-      own, ops::Relu(own, ops::Sub(own, one, ops::Mul(own, sign, logits))), options);
+  return WeightedLoss(own, ops::Relu(own, ops::Sub(own, one, ops::Mul(own, sign, logits))),
+                      options);
 }
 
 Output MeanPairwiseSquaredError(const Scope& scope, const Input& labels, const Output& predictions,
@@ -189,8 +188,7 @@ Output SigmoidCrossEntropy(const Scope& scope, const Input& labels, const Output
   if (!own.ok()) return Output();
   y = Smooth(own, y, label_smoothing, 0.5);
   // max(x, 0) - x y + log(1 + exp(-|x|)): nothing overflows.
-  const Output tail =
-      ops::Log1p(own, ops::Exp(own, ops::Neg(own, ops::Abs(own, logits))));
+  const Output tail = ops::Log1p(own, ops::Exp(own, ops::Neg(own, ops::Abs(own, logits))));
   const Output front = ops::Sub(own, ops::Relu(own, logits), ops::Mul(own, logits, y));
   return WeightedLoss(own, ops::Add(own, front, tail), options);
 }
@@ -225,16 +223,15 @@ Output SparseSoftmaxCrossEntropy(const Scope& scope, const Output& labels, const
                         options);
   }
   if (shape.unknown_rank() || shape.rank() < 1 || shape.dim(shape.rank() - 1) < 1) {
-    own.UpdateStatus(
-        InvalidArgument("sparse_softmax_cross_entropy: logits of shape ", shape.ToString(),
-                        " must have a known number of classes"));
+    own.UpdateStatus(InvalidArgument("sparse_softmax_cross_entropy: logits of shape ",
+                                     shape.ToString(), " must have a known number of classes"));
     return Output();
   }
   const int32_t classes = static_cast<int32_t>(shape.dim(shape.rank() - 1));
-  const Output rows = ops::SparseSoftmaxCrossEntropyWithLogits(
-                          own, ops::Reshape(own, logits, {-1, classes}),
-                          ops::Reshape(own, labels, {-1}))
-                          .loss;
+  const Output rows =
+      ops::SparseSoftmaxCrossEntropyWithLogits(own, ops::Reshape(own, logits, {-1, classes}),
+                                               ops::Reshape(own, labels, {-1}))
+          .loss;
   return WeightedLoss(own, ops::Reshape(own, rows, ops::Shape(own, labels)), options);
 }
 

@@ -15,10 +15,10 @@ namespace troupe::losses {
 
 /// How weighted losses become one number.
 enum class Reduction {
-  kNone,               ///< They do not: one loss for each element.
-  kSum,                ///< Their sum.
-  kMean,               ///< By the sum of the weights.
-  kSumOverBatchSize,   ///< By the number of elements.
+  kNone,                ///< They do not: one loss for each element.
+  kSum,                 ///< Their sum.
+  kMean,                ///< By the sum of the weights.
+  kSumOverBatchSize,    ///< By the number of elements.
   kSumByNonzeroWeights  ///< By the number of elements whose weight is not 0.
 };
 

@@ -25,9 +25,8 @@ struct Sum {
 
 Sum Keep(const Scope& scope, const char* name, const Shape& shape, const Output& batch) {
   if (!scope.ok() || !batch.valid()) return {};
-  const ModelVariable sum =
-      GetVariable(scope, name, shape,
-                  {.initializer = ZerosInitializer(), .type = batch.type(), .local = true});
+  const ModelVariable sum = GetVariable(
+      scope, name, shape, {.initializer = ZerosInitializer(), .type = batch.type(), .local = true});
   if (!scope.ok()) return {};
   Node* add = sum.AssignAdd(scope, batch);
   if (add == nullptr) return {};
@@ -66,9 +65,7 @@ Output Positive(const Scope& scope, const Output& x) {
 /// The weight of a batch's elements of which `labels` and `predictions` are as asked for.
 Output CountIf(const Scope& scope, const Output& labels, bool label, const Output& predictions,
                bool prediction, const Output& weights) {
-  const auto as = [&](const Output& x, bool yes) {
-    return yes ? x : ops::LogicalNot(scope, x);
-  };
+  const auto as = [&](const Output& x, bool yes) { return yes ? x : ops::LogicalNot(scope, x); };
   const Output both = ops::LogicalAnd(scope, as(labels, label), as(predictions, prediction));
   return ops::Mul(scope, Float(scope, both), weights);
 }
@@ -91,14 +88,13 @@ Metric Share(const Scope& scope, const char* base, const Output& labels, const O
   if (!own.ok() || !labels.valid()) return {};
   const Output y = Positive(own, labels), p = Positive(own, predictions);
   const Output w = Spread(own, labels, weights);
-  const Sum hits = Keep(own, "true_positives", {}, ReduceSum(own, CountIf(own, y, true, p, true, w)));
+  const Sum hits =
+      Keep(own, "true_positives", {}, ReduceSum(own, CountIf(own, y, true, p, true, w)));
   const Sum misses = Keep(own, label ? "false_negatives" : "false_positives", {},
                           ReduceSum(own, CountIf(own, y, label, p, prediction, w)));
   return Of(
       own,
-      [&](const Output& h, const Output& m) {
-        return ops::DivNoNan(own, h, ops::Add(own, h, m));
-      },
+      [&](const Output& h, const Output& m) { return ops::DivNoNan(own, h, ops::Add(own, h, m)); },
       hits, misses);
 }
 
@@ -171,8 +167,8 @@ Output AreaUnderPrecision(const Scope& s, const Output& tp, const Output& fn, co
   const Output dp = ops::Sub(s, Front(s, p), Back(s, p));
   const Output slope = ops::DivNoNan(s, dtp, positive(dp));
   const Output intercept = ops::Sub(s, Back(s, tp), ops::Mul(s, slope, Back(s, p)));
-  const Output both = ops::LogicalAnd(s, ops::Greater(s, Front(s, p), 0.0f),
-                                      ops::Greater(s, Back(s, p), 0.0f));
+  const Output both =
+      ops::LogicalAnd(s, ops::Greater(s, Front(s, p), 0.0f), ops::Greater(s, Back(s, p), 0.0f));
   const Output ratio =
       ops::SelectV2(s, both, ops::DivNoNan(s, Front(s, p), positive(Back(s, p))), 1.0f);
   const Output grown = ops::Add(s, dtp, ops::Mul(s, intercept, ops::Log(s, ratio)));
@@ -198,8 +194,7 @@ Metric MeanTensor(const Scope& scope, const Output& values, Weights weights) {
   own.UpdateStatus(shape.status());
   if (!own.ok()) return {};
   const Output w = Spread(own, values, weights);
-  const Sum total =
-      Keep(own, "total_tensor", *shape, ops::Mul(own, Float(own, values), w));
+  const Sum total = Keep(own, "total_tensor", *shape, ops::Mul(own, Float(own, values), w));
   const Sum count = Keep(own, "count_tensor", *shape, w);
   return Of(
       own, [&](const Output& t, const Output& c) { return ops::DivNoNan(own, t, c); }, total,
@@ -210,8 +205,8 @@ Metric Accuracy(const Scope& scope, const Output& labels, const Output& predicti
                 Weights weights) {
   const Scope own = UniqueVariableScope(scope, "accuracy");
   if (!own.ok() || !labels.valid() || !predictions.valid()) return {};
-  const Output p =
-      predictions.type() == labels.type() ? predictions : ops::Cast(own, predictions, labels.type());
+  const Output p = predictions.type() == labels.type() ? predictions
+                                                       : ops::Cast(own, predictions, labels.type());
   return MeanOf(own, Float(own, ops::Equal(own, labels, p)), weights);
 }
 
@@ -248,8 +243,7 @@ Metric MeanAbsoluteError(const Scope& scope, const Output& labels, const Output&
 Metric MeanRelativeError(const Scope& scope, const Output& labels, const Output& predictions,
                          const Output& normalizer, Weights weights) {
   const Scope own = UniqueVariableScope(scope, "mean_relative_error");
-  const Output error =
-      ops::Abs(own, ops::Sub(own, Float(own, labels), Float(own, predictions)));
+  const Output error = ops::Abs(own, ops::Sub(own, Float(own, labels), Float(own, predictions)));
   return MeanOf(own, ops::DivNoNan(own, error, Float(own, normalizer)), weights);
 }
 
@@ -317,8 +311,8 @@ Metric SensitivityAtSpecificity(const Scope& scope, const Output& labels, const 
   return Of(
       own,
       [&](const Output& tp, const Output& fn, const Output& tn, const Output& fp) {
-        const Output off = ops::Abs(
-            own, ops::Sub(own, Part(own, tn, fp), static_cast<float>(specificity)));
+        const Output off =
+            ops::Abs(own, ops::Sub(own, Part(own, tn, fp), static_cast<float>(specificity)));
         return ops::GatherV2(own, Part(own, tp, fn), ops::ArgMin(own, off, 0), 0);
       },
       c.tp, c.fn, c.tn, c.fp);
@@ -331,12 +325,11 @@ Metric SpecificityAtSensitivity(const Scope& scope, const Output& labels, const 
   return Of(
       own,
       [&](const Output& tp, const Output& fn, const Output& tn, const Output& fp) {
-        const Output off = ops::Abs(
-            own, ops::Sub(own, Part(own, tp, fn), static_cast<float>(sensitivity)));
+        const Output off =
+            ops::Abs(own, ops::Sub(own, Part(own, tp, fn), static_cast<float>(sensitivity)));
         // The last one of the nearest.
         const Output nearest = ops::Equal(own, off, ops::Min(own, off, 0));
-        const Output number =
-            ops::Cumsum(own, ops::Cast(own, nearest, ElementType::kInt64), 0);
+        const Output number = ops::Cumsum(own, ops::Cast(own, nearest, ElementType::kInt64), 0);
         return ops::GatherV2(own, Part(own, tn, fp), ops::ArgMax(own, number, 0), 0);
       },
       c.tp, c.fn, c.tn, c.fp);

@@ -24,8 +24,8 @@ Output Linear(const Scope& scope, const Output& input, const Output& h, int64_t 
   const absl::StatusOr<Shape> kernel_shape = Shape::Create({shape.dim(1) + h_size, units});
   scope.UpdateStatus(kernel_shape.status());
   if (!scope.ok()) return Output();
-  const ModelVariable kernel = GetVariable(scope, StrCat(prefix, "kernel"), *kernel_shape,
-                                           {.type = input.type()});
+  const ModelVariable kernel =
+      GetVariable(scope, StrCat(prefix, "kernel"), *kernel_shape, {.type = input.type()});
   const ModelVariable biases =
       GetVariable(scope, StrCat(prefix, "bias"), {units},
                   {.initializer = ConstantInitializer(bias), .type = input.type()});
@@ -89,8 +89,7 @@ RnnStep LstmCell::Call(const Scope& scope, const Output& input,
     new_c = Expr(own, ops::ClipByValue(own, new_c.output(), ops::Neg(own, limit), limit));
   }
   if (options_.use_peepholes) out = out + peephole("w_o_diag", new_c);
-  Output h = Expr(own, ops::Sigmoid(own, out.output())) *
-             options_.activation(own, new_c.output());
+  Output h = Expr(own, ops::Sigmoid(own, out.output())) * options_.activation(own, new_c.output());
   if (options_.projection > 0) {
     const ModelVariable projection = GetVariable(
         own, "projection/kernel", {units_, options_.projection}, {.type = input.type()});
@@ -105,13 +104,13 @@ RnnStep GruCell::Call(const Scope& scope, const Output& input,
   const Scope own = Begin(scope, *this, state);
   if (!own.ok()) return {};
   const Expr h(own, state[0]);
-  const Output gates = ops::Sigmoid(
-      own, Linear(own, input, state[0], units_, 2 * units_, 1.0, "gates/"));
+  const Output gates =
+      ops::Sigmoid(own, Linear(own, input, state[0], units_, 2 * units_, 1.0, "gates/"));
   const OutputList parts = ops::Split(own, 1, gates, 2);  // Reset, update.
   if (!own.ok()) return {};
   const Expr update(own, parts[1]);
-  const Output news = activation_(
-      own, Linear(own, input, h * parts[0], units_, units_, 0.0, "candidate/"));
+  const Output news =
+      activation_(own, Linear(own, input, h * parts[0], units_, units_, 0.0, "candidate/"));
   const Output result = update * h + (1 - update) * news;
   return {result, {result}};
 }
@@ -181,8 +180,8 @@ RnnResult DynamicRnn(const Scope& scope, const RnnCell& cell, const Output& inpu
   Output lengths;
   if (options.sequence_length) {
     // A column, to choose rows by.
-    lengths = ops::ExpandDims(
-        own, ops::Cast(own, *options.sequence_length, ElementType::kInt32), 1);
+    lengths =
+        ops::ExpandDims(own, ops::Cast(own, *options.sequence_length, ElementType::kInt32), 1);
   }
   const TensorArray in = TensorArray(own, time, inputs.type()).Unstack(own, turned);
   const TensorArray out(own, time, inputs.type());
@@ -199,14 +198,13 @@ RnnResult DynamicRnn(const Scope& scope, const RnnCell& cell, const Output& inpu
       [&](const Scope& s, absl::Span<const Output> v) { return ops::Less(s, v[0], time); },
       [&](const Scope& s, absl::Span<const Output> v) {
         const std::vector<Output> old(v.begin() + 2, v.end());
-        const Output x = ops::EnsureShape(s, in.Read(s, v[0]),
-                                          PartialShape({known_batch, shape.dim(2)}));
+        const Output x =
+            ops::EnsureShape(s, in.Read(s, v[0]), PartialShape({known_batch, shape.dim(2)}));
         RnnStep step = cell.Call(s, x, old);
         if (!s.ok()) return std::vector<Output>();
         if (lengths.valid()) {
           const Output goes_on = ops::Less(s, v[0], lengths);
-          step.output =
-              ops::SelectV2(s, goes_on, step.output, ops::ZerosLike(s, step.output));
+          step.output = ops::SelectV2(s, goes_on, step.output, ops::ZerosLike(s, step.output));
           for (size_t i = 0; i < old.size(); ++i) {
             step.state[i] = ops::SelectV2(s, goes_on, step.state[i], old[i]);
           }

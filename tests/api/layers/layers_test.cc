@@ -92,23 +92,29 @@ TEST_F(LayersTest, EqualTensorFlows) {
   };
   std::vector<Row> rows;
   for (const Output& x : {x_, fed_}) {
-    rows.push_back({layers::Dense(s_, x, 4, dense), {2, 5, 6, 4},
-                    {34.677632, -1.135971, 0.346388, 0.016382}});
-    rows.push_back({layers::Conv2D(s_, x, 4, {3, 2}, Conv<2>({2, 1}, "SAME", true)), {2, 3, 6, 4},
+    rows.push_back(
+        {layers::Dense(s_, x, 4, dense), {2, 5, 6, 4}, {34.677632, -1.135971, 0.346388, 0.016382}});
+    rows.push_back({layers::Conv2D(s_, x, 4, {3, 2}, Conv<2>({2, 1}, "SAME", true)),
+                    {2, 3, 6, 4},
                     {14.484059, -2.588878, 0.002948, -0.122786}});
-    rows.push_back({layers::Conv2D(s_, x, 4, {2, 2}, dilated), {2, 3, 5, 4},
+    rows.push_back({layers::Conv2D(s_, x, 4, {2, 2}, dilated),
+                    {2, 3, 5, 4},
                     {-0.451525, 0.449357, 0.031315, 0.086855}});
     rows.push_back({layers::Conv2DTranspose(s_, x, 4, {3, 3}, Conv<2>({2, 3}, "SAME", false)),
-                    {2, 10, 18, 4}, {0.189344, 0.334478, 0.612384, -0.343261}});
+                    {2, 10, 18, 4},
+                    {0.189344, 0.334478, 0.612384, -0.343261}});
     rows.push_back({layers::Conv2DTranspose(s_, x, 4, {3, 2}, Conv<2>({2, 2}, "VALID", false)),
-                    {2, 11, 12, 4}, {0.126487, 0.508989, 0.612384, -0.343261}});
+                    {2, 11, 12, 4},
+                    {0.126487, 0.508989, 0.612384, -0.343261}});
     rows.push_back({layers::Gelu(s_, x), {2, 5, 6, 3}, {33.938521, 1.234644, 0.328014, -0.169013}});
   }
-  rows.push_back({layers::Conv1D(s_, Line(), 2, 3, Conv<1>({2}, "SAME", false)), {2, 3, 2},
+  rows.push_back({layers::Conv1D(s_, Line(), 2, 3, Conv<1>({2}, "SAME", false)),
+                  {2, 3, 2},
                   {1.168827, 0.704867, 0.076097, 0.144201}});
-  rows.push_back({layers::MaxPooling1D(s_, Line(), 2, 2), {2, 3, 3},
-                  {6.772267, 0.129536, 0.999232, 0.95827}});
-  rows.push_back({layers::AveragePooling1D(s_, Line(), 3, 2, "SAME"), {2, 3, 3},
+  rows.push_back(
+      {layers::MaxPooling1D(s_, Line(), 2, 2), {2, 3, 3}, {6.772267, 0.129536, 0.999232, 0.95827}});
+  rows.push_back({layers::AveragePooling1D(s_, Line(), 3, 2, "SAME"),
+                  {2, 3, 3},
                   {-0.034495, -2.183093, 0.62929, 0.820212}});
   Start();
   for (const Row& row : rows) Expect(row.y, row.shape, row.expected);
@@ -119,42 +125,38 @@ TEST_F(LayersTest, Normalizations) {
     return Const(scope, WaveOf(shape, 1.0));
   };
   // Whatever gives weights gives these.
-  const Scope given =
-      VariableScope(s_, "given",
-                    {.getter = [&](const Scope& scope, VariableRequest request, const auto& next) {
-                      if (request.name == "gamma") request.options.initializer = Cosine();
-                      if (request.name == "beta") request.options.initializer = wave;
-                      return next(scope, request);
-                    }});
+  const Scope given = VariableScope(
+      s_, "given", {.getter = [&](const Scope& scope, VariableRequest request, const auto& next) {
+        if (request.name == "gamma") request.options.initializer = Cosine();
+        if (request.name == "beta") request.options.initializer = wave;
+        return next(scope, request);
+      }});
   const Output layer = layers::LayerNormalization(given, fed_);
-  const Output groups = layers::GroupNormalization(
-      given, Const(s_, WaveOf({2, 4, 5, 6}, .37)), 3);
+  const Output groups = layers::GroupNormalization(given, Const(s_, WaveOf({2, 4, 5, 6}, .37)), 3);
   Start();
   Expect(layer, shape_, {125.443488, 3.159077, -0.164222, 0.497799});
   Expect(groups, {2, 4, 5, 6}, {1.618018, 0.704673, 0.823539, -1.235982});
 }
 
 TEST_F(LayersTest, BatchNormalizationEqualsTensorFlows) {
-  const Scope given =
-      VariableScope(s_, "given",
-                    {.getter = [&](const Scope& scope, VariableRequest request, const auto& next) {
-                      if (request.name == "gamma") request.options.initializer = Cosine(1);
-                      if (request.name == "beta") {
-                        request.options.initializer = [](const Scope& at, const Shape& shape,
-                                                         ElementType) {
-                          return Const(at, WaveOf(shape, 1.0));
-                        };
-                      }
-                      return next(scope, request);
-                    }});
+  const Scope given = VariableScope(
+      s_, "given", {.getter = [&](const Scope& scope, VariableRequest request, const auto& next) {
+        if (request.name == "gamma") request.options.initializer = Cosine(1);
+        if (request.name == "beta") {
+          request.options.initializer = [](const Scope& at, const Shape& shape, ElementType) {
+            return Const(at, WaveOf(shape, 1.0));
+          };
+        }
+        return next(scope, request);
+      }});
   const Output trained = layers::BatchNormalization(given, fed_, true, {.momentum = .9});
   const std::vector<Node*> updates = UpdateOps(*s_.graph());
   ASSERT_EQ(updates.size(), 2u);
-  const Scope again = VariableScope(VariableScope(s_, "given", {.reuse = Reuse::kYes}),
-                                    "batch_normalization");
-  const Output tested = layers::BatchNormalization(
-      VariableScope(s_, "given", {.reuse = Reuse::kYes}), fed_, false,
-      {.name = "batch_normalization"});
+  const Scope again =
+      VariableScope(VariableScope(s_, "given", {.reuse = Reuse::kYes}), "batch_normalization");
+  const Output tested =
+      layers::BatchNormalization(VariableScope(s_, "given", {.reuse = Reuse::kYes}), fed_, false,
+                                 {.name = "batch_normalization"});
   const Output means = GetVariable(again, "moving_mean", {3}).value();
   const Output variances = GetVariable(again, "moving_variance", {3}).value();
   Start();
@@ -198,13 +200,11 @@ TEST_F(LayersTest, BatchNormalizationTrainsAndTests) {
 
 TEST_F(LayersTest, Attention) {
   // The biases of all projections are .1.
-  const Scope given =
-      VariableScope(s_, "given",
-                    {.getter = [&](const Scope& scope, VariableRequest request, const auto& next) {
-                      request.options.initializer =
-                          request.name == "bias" ? ConstantInitializer(.1) : Cosine();
-                      return next(scope, request);
-                    }});
+  const Scope given = VariableScope(
+      s_, "given", {.getter = [&](const Scope& scope, VariableRequest request, const auto& next) {
+        request.options.initializer = request.name == "bias" ? ConstantInitializer(.1) : Cosine();
+        return next(scope, request);
+      }});
   const Output q = Const(s_, WaveOf({2, 4, 6}, .37)), memory = Const(s_, WaveOf({2, 5, 3}, .21));
   const Output y = layers::MultiHeadAttention(given, q, memory, 2);
   const Output causal = layers::MultiHeadAttention(given, q, q, 2, {.causal = true});
@@ -250,11 +250,11 @@ TEST_F(LayersTest, NamesAreTensorFlows) {
   for (const std::string& handle : s_.graph()->Collection(collections::kVariables)) {
     names.push_back(ModelVariable::FromHandle(*s_.graph(), handle).name());
   }
-  EXPECT_THAT(names, ElementsAre("conv2d/kernel", "conv2d/bias", "batch_normalization/gamma",
-                                 "batch_normalization/beta", "batch_normalization/moving_mean",
-                                 "batch_normalization/moving_variance", "dense/kernel",
-                                 "dense/bias", "last/kernel", "dense_1/kernel", "dense_1/bias",
-                                 "embedding/embeddings"));
+  EXPECT_THAT(names,
+              ElementsAre("conv2d/kernel", "conv2d/bias", "batch_normalization/gamma",
+                          "batch_normalization/beta", "batch_normalization/moving_mean",
+                          "batch_normalization/moving_variance", "dense/kernel", "dense/bias",
+                          "last/kernel", "dense_1/kernel", "dense_1/bias", "embedding/embeddings"));
   const std::string summary = layers::Summary(*s_.graph());
   EXPECT_THAT(summary, HasSubstr("conv2d/kernel"));
   EXPECT_THAT(summary, HasSubstr("203 parameters are trained, 8 are not"));
@@ -305,10 +305,16 @@ TEST_F(LayersTest, WhatCannotBeIsRefusedByName) {
   refused([](const auto& s, const auto& x) { layers::Dense(s, x, 3); }, {7}, "dense: ");
   refused([](const auto& s, const auto& x) { layers::Dense(s, x, -3); }, {2, 7}, "-3");
   refused([](const auto& s, const auto& x) { layers::Dense(s, x, 3); }, PartialShape(), "dense: ");
-  refused([](const auto& s, const auto& x) { layers::Conv2D(s, x, 3, {3, 3}); }, {1, 2, 3},
-          "conv2d: ");
-  refused([](const auto& s, const auto& x) { layers::Conv2D(s, x, 3, {3, int64_t{1} << 62}); },
-          {1, 2, 3, 4}, "");
+  refused(
+      [](const auto& s, const auto& x) {
+        layers::Conv2D(s, x, 3, {3, 3});
+      },
+      {1, 2, 3}, "conv2d: ");
+  refused(
+      [](const auto& s, const auto& x) {
+        layers::Conv2D(s, x, 3, {3, int64_t{1} << 62});
+      },
+      {1, 2, 3, 4}, "");
   refused([](const auto& s, const auto& x) { layers::BatchNormalization(s, x, true); }, {-1, -1},
           "batch_normalization: ");
   refused([](const auto& s, const auto& x) { layers::GroupNormalization(s, x, 3); }, {1, 2, 4},

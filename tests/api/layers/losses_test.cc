@@ -28,8 +28,7 @@ TEST_F(LossesTest, ReductionsOfWeightedLosses) {
   std::vector<Output> reduced;
   for (const Reduction reduction : {Reduction::kSum, Reduction::kMean, Reduction::kSumOverBatchSize,
                                     Reduction::kSumByNonzeroWeights}) {
-    reduced.push_back(
-        losses::AbsoluteDifference(s_, labels_, predictions_, {weights, reduction}));
+    reduced.push_back(losses::AbsoluteDifference(s_, labels_, predictions_, {weights, reduction}));
   }
   const Output each =
       losses::AbsoluteDifference(s_, labels_, predictions_, {weights, Reduction::kNone, ""});
@@ -55,7 +54,9 @@ TEST_F(LossesTest, EachOfThem) {
     float expected[2];
   };
   const auto both = [&](const char* name, auto loss, float plain, float weighted) {
-    return Row{name, loss(losses::LossOptions{}), loss(losses::LossOptions{.weights = rows_}),
+    return Row{name,
+               loss(losses::LossOptions{}),
+               loss(losses::LossOptions{.weights = rows_}),
                {plain, weighted}};
   };
   const Output large = ops::Mul(s_, predictions_, 3.0f);
@@ -69,39 +70,67 @@ TEST_F(LossesTest, EachOfThem) {
   const Tensor one_hot = Floats({1, 0, 0, 0, 0, 1}, {2, 3});
   using losses::LossOptions;
   const std::vector<Row> rows = {
-      both("mean squared", [&](const LossOptions& o) {
-        return losses::MeanSquaredError(s_, labels_, predictions_, o);
-      }, .1166667f, .0758333f),
-      both("hinge", [&](const LossOptions& o) {
-        return losses::HingeLoss(s_, labels_, predictions_, o);
-      }, .6333334f, .4583333f),
-      both("huber", [&](const LossOptions& o) {
-        return losses::HuberLoss(s_, labels_, large, .7, o);
-      }, .43f, .335f),
-      both("log", [&](const LossOptions& o) {
-        return losses::LogLoss(s_, labels_, predictions_, 1e-7, o);
-      }, .3892396f, .2645638f),
-      both("cosine", [&](const LossOptions& o) {
-        return losses::CosineDistance(s_, labels_, predictions_, 1, o);
-      }, -.35f, -.3f),
-      both("pairwise", [&](const LossOptions& o) {
-        return losses::MeanPairwiseSquaredError(s_, labels_, predictions_, o);
-      }, .5866667f, .3833333f),
-      both("sigmoid", [&](const LossOptions& o) {
-        return losses::SigmoidCrossEntropy(s_, labels_, predictions_, 0, o);
-      }, .552542f, .4076693f),
-      both("smooth sigmoid", [&](const LossOptions& o) {
-        return losses::SigmoidCrossEntropy(s_, labels_, predictions_, .1, o);
-      }, .5708753f, .4222527f),
-      both("softmax", [&](const LossOptions& o) {
-        return losses::SoftmaxCrossEntropy(s_, one_hot, predictions_, 0, per_row(o));
-      }, 1.0140547f, .7083564f),
-      both("smooth softmax", [&](const LossOptions& o) {
-        return losses::SoftmaxCrossEntropy(s_, one_hot, predictions_, .2, per_row(o));
-      }, 1.037388f, .7366897f),
-      both("sparse softmax", [&](const LossOptions& o) {
-        return losses::SparseSoftmaxCrossEntropy(s_, Const(s_, classes), predictions_, per_row(o));
-      }, 1.0140547f, .7083564f),
+      both(
+          "mean squared",
+          [&](const LossOptions& o) {
+            return losses::MeanSquaredError(s_, labels_, predictions_, o);
+          },
+          .1166667f, .0758333f),
+      both(
+          "hinge",
+          [&](const LossOptions& o) { return losses::HingeLoss(s_, labels_, predictions_, o); },
+          .6333334f, .4583333f),
+      both(
+          "huber",
+          [&](const LossOptions& o) { return losses::HuberLoss(s_, labels_, large, .7, o); }, .43f,
+          .335f),
+      both(
+          "log",
+          [&](const LossOptions& o) { return losses::LogLoss(s_, labels_, predictions_, 1e-7, o); },
+          .3892396f, .2645638f),
+      both(
+          "cosine",
+          [&](const LossOptions& o) {
+            return losses::CosineDistance(s_, labels_, predictions_, 1, o);
+          },
+          -.35f, -.3f),
+      both(
+          "pairwise",
+          [&](const LossOptions& o) {
+            return losses::MeanPairwiseSquaredError(s_, labels_, predictions_, o);
+          },
+          .5866667f, .3833333f),
+      both(
+          "sigmoid",
+          [&](const LossOptions& o) {
+            return losses::SigmoidCrossEntropy(s_, labels_, predictions_, 0, o);
+          },
+          .552542f, .4076693f),
+      both(
+          "smooth sigmoid",
+          [&](const LossOptions& o) {
+            return losses::SigmoidCrossEntropy(s_, labels_, predictions_, .1, o);
+          },
+          .5708753f, .4222527f),
+      both(
+          "softmax",
+          [&](const LossOptions& o) {
+            return losses::SoftmaxCrossEntropy(s_, one_hot, predictions_, 0, per_row(o));
+          },
+          1.0140547f, .7083564f),
+      both(
+          "smooth softmax",
+          [&](const LossOptions& o) {
+            return losses::SoftmaxCrossEntropy(s_, one_hot, predictions_, .2, per_row(o));
+          },
+          1.037388f, .7366897f),
+      both(
+          "sparse softmax",
+          [&](const LossOptions& o) {
+            return losses::SparseSoftmaxCrossEntropy(s_, Const(s_, classes), predictions_,
+                                                     per_row(o));
+          },
+          1.0140547f, .7083564f),
   };
   Start();
   for (const Row& row : rows) {

@@ -36,8 +36,7 @@ class RnnTest : public RunGraph {
             std::vector<float> values;
             for (int64_t i = 0; i < shape.num_elements(); ++i) {
               values.push_back(
-                  bias ? 0.1f
-                       : static_cast<float>(std::cos(static_cast<double>(i) * 0.7)) * 0.5f);
+                  bias ? 0.1f : static_cast<float>(std::cos(static_cast<double>(i) * 0.7)) * 0.5f);
             }
             return Const(at, Floats(values, shape));
           };
@@ -89,9 +88,8 @@ TEST_F(RnnTest, EqualsTensorFlows) {
 }
 
 TEST_F(RnnTest, NamesAreTensorFlows) {
-  const auto lstm = std::make_shared<LstmCell>(4, LstmOptions{.use_peepholes = true,
-                                                               .cell_clip = 3,
-                                                               .projection = 2});
+  const auto lstm = std::make_shared<LstmCell>(
+      4, LstmOptions{.use_peepholes = true, .cell_clip = 3, .projection = 2});
   const StackedCell stack({lstm, std::make_shared<GruCell>(3)});
   DynamicRnn(s_, stack, x_);
   DynamicRnn(s_, stack, x_);  // Shares them.
@@ -131,7 +129,8 @@ TEST_F(RnnTest, TheLoopIsItsSteps) {
   }
   const Output loop_sum = ReduceSum(s_, ops::Square(s_, loop.outputs));
   std::vector<Output> variables;
-  for (const ModelVariable& v : ModelVariable::Trainable(*s_.graph())) variables.push_back(v.value());
+  for (const ModelVariable& v : ModelVariable::Trainable(*s_.graph()))
+    variables.push_back(v.value());
   const Output loop_sums[] = {loop_sum}, sums[] = {sum};
   const OutputList of_loop = Gradients(s_, loop_sums, variables);
   const OutputList of_steps = Gradients(s_, sums, variables);

@@ -58,8 +58,8 @@ TEST_F(VariableScopeTest, DefaultsAreInherited) {
       s_, "outer", {.initializer = ConstantInitializer(3), .type = ElementType::kDouble});
   const Scope inner = VariableScope(outer, "inner", {.regularizer = L1L2Regularizer(1, 2)});
   const ModelVariable w = GetVariable(inner, "w", {2, 2});
-  const ModelVariable n = GetVariable(
-      inner, "n", {}, {.regularizer = L2Regularizer(0), .type = ElementType::kInt64});
+  const ModelVariable n =
+      GetVariable(inner, "n", {}, {.regularizer = L2Regularizer(0), .type = ElementType::kInt64});
   EXPECT_EQ(w.type(), ElementType::kDouble);
   EXPECT_EQ(RegularizationLosses(s_).size(), 1u);
   const Output loss = RegularizationLoss(s_);
@@ -112,8 +112,8 @@ TEST_F(VariableScopeTest, PartsAreSharedAndPutTogether) {
   EXPECT_EQ(whole.parts()[0].name(), "net/w/part_0");
   EXPECT_EQ(whole.parts()[0].shape(), PartialShape({3, 2}));
   EXPECT_EQ(whole.parts()[2].shape(), PartialShape({2, 2}));
-  const Scope again = VariableScope(
-      s_, "net", {.reuse = Reuse::kYes, .partitioner = FixedSizePartitioner(3)});
+  const Scope again =
+      VariableScope(s_, "net", {.reuse = Reuse::kYes, .partitioner = FixedSizePartitioner(3)});
   const auto same = GetPartitionedVariable(again, "w", {7, 2});
   ASSERT_EQ(same.parts().size(), 3u);
   EXPECT_EQ(same.parts()[1].handle(), whole.parts()[1].handle());
@@ -155,8 +155,8 @@ TEST_F(VariableScopeTest, InitialValuesOfOneAnother) {
 }
 
 TEST_F(VariableScopeTest, ConstraintsHoldAfterUpdates) {
-  const ModelVariable w = GetVariable(
-      s_, "w", {2, 2}, {.initializer = OnesInitializer(), .constraint = MaxNorm(1.0)});
+  const ModelVariable w =
+      GetVariable(s_, "w", {2, 2}, {.initializer = OnesInitializer(), .constraint = MaxNorm(1.0)});
   const ModelVariable u =
       GetVariable(s_, "u", {3}, {.initializer = OnesInitializer(), .constraint = UnitNorm()});
   const ModelVariable free = GetVariable(s_, "free", {}, {.initializer = OnesInitializer()});

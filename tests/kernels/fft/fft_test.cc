@@ -73,8 +73,8 @@ void ExpectClose(const Tensor& got, const std::vector<Complex>& want, int64_t n)
 }
 
 // Sizes with small factors, large ones, and primes for which a chirp is used.
-const int64_t kSizes[] = {1,  2,  3,  4,  5,  6,  7,  8,   9,   10,  11,  12,  13,  14, 15,
-                          16, 17, 25, 27, 31, 37, 49, 60,  64,  74,  97,  120, 121, 169};
+const int64_t kSizes[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12,  13,  14, 15,
+                          16, 17, 25, 27, 31, 37, 49, 60, 64, 74, 97, 120, 121, 169};
 
 TEST(Fft, AgreesWithTheDefinition) {
   for (const ElementType type : {ElementType::kComplex64, ElementType::kComplex128}) {

@@ -23,15 +23,14 @@ std::vector<double> NaiveDiagonals(const Tensor& m, int64_t lower, int64_t upper
   std::vector<double> diagonals;
   for (int64_t b = 0; b < m.dim(0); ++b) {
     for (int64_t d = upper; d >= lower; --d) {
-      const std::string side = d >= 0 ? align.substr(0, align.find('_'))
-                                      : align.substr(align.find('_') + 1);
+      const std::string side =
+          d >= 0 ? align.substr(0, align.find('_')) : align.substr(align.find('_') + 1);
       const int64_t first = side == "LEFT" ? 0 : width - length(d);
       for (int64_t i = 0; i < width; ++i) {
         const int64_t k = i - first, row = k + std::max<int64_t>(-d, 0),
                       column = k + std::max<int64_t>(d, 0);
-        diagonals.push_back(k < 0 || k >= length(d)
-                                ? kPadding
-                                : At(m, (b * rows + row) * columns + column));
+        diagonals.push_back(k < 0 || k >= length(d) ? kPadding
+                                                    : At(m, (b * rows + row) * columns + column));
       }
     }
   }

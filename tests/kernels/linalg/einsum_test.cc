@@ -79,9 +79,9 @@ TEST(Einsum, AgreesWithTheSumOverAllLabels) {
       {"ij,jk->ik", {Shape({3, 0}), Shape({0, 2})}},
       {"ij,jk->ik", {Shape({1, 1}), Shape({1, 1})}},
   };
-  for (const ElementType type : {ElementType::kFloat, ElementType::kDouble, ElementType::kHalf,
-                                 ElementType::kBfloat16, ElementType::kInt32,
-                                 ElementType::kInt64}) {
+  for (const ElementType type :
+       {ElementType::kFloat, ElementType::kDouble, ElementType::kHalf, ElementType::kBfloat16,
+        ElementType::kInt32, ElementType::kInt64}) {
     for (const auto& c : cases) {
       SCOPED_TRACE(absl::StrCat(ElementTypeName(type), " ", c.equation));
       std::vector<Tensor> operands;
@@ -89,8 +89,8 @@ TEST(Einsum, AgreesWithTheSumOverAllLabels) {
       op.Attr("equation", c.equation);
       for (const Shape& shape : c.shapes) {
         const double bound = IsFloating(type) ? 1 : 9;
-        operands.push_back(RandomTensor(type, shape, -bound, bound,
-                                        static_cast<uint32_t>(operands.size() + 1)));
+        operands.push_back(
+            RandomTensor(type, shape, -bound, bound, static_cast<uint32_t>(operands.size() + 1)));
         op.Input(operands.back());
       }
       ASSERT_EQ(op.Run(), absl::OkStatus());
