@@ -231,7 +231,7 @@ StridedSliceMasks ReadMasks(KernelConstruction& c) {
           c.Attr<int64_t>("shrink_axis_mask")};
 }
 
-absl::Status AssignSlice(KernelContext& ctx, const StridedSliceMasks& masks, const Shape& shape,
+absl::Status AssignSlice(KernelContext& ctx, const StridedSliceMasks& masks, const Shape shape,
                          absl::FunctionRef<absl::StatusOr<Tensor*>()> sliced) {
   const Tensor& value = ctx.input(4);
   TROUPE_ASSIGN_OR_RETURN(const DenseSlice slice,

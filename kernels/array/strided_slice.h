@@ -17,8 +17,9 @@ struct StridedSliceMasks {
 StridedSliceMasks ReadMasks(KernelConstruction& c);
 
 /// Replaces the slice that inputs 1 to 3 say of a tensor of shape `shape` by input 4, which is
-/// broadcast to it. `sliced` gives the tensor, once the inputs are known to be right.
-absl::Status AssignSlice(KernelContext& ctx, const StridedSliceMasks& masks, const Shape& shape,
+/// broadcast to it. `sliced` gives the tensor, once the inputs are known to be right; the shape is
+/// a copy, as its tensor may be gone by then.
+absl::Status AssignSlice(KernelContext& ctx, const StridedSliceMasks& masks, Shape shape,
                          absl::FunctionRef<absl::StatusOr<Tensor*>()> sliced);
 
 }  // namespace troupe::layout
