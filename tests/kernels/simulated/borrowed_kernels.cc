@@ -46,6 +46,11 @@ std::vector<std::string> HostArguments(const OpDef& op) {
   return names;
 }
 
+/// Shape functions that, as TensorFlow's, promise one element too few.
+bool PromisesTooLittle(const std::string& op) {
+  return op == "FractionalAvgPool" || op == "FractionalMaxPool";
+}
+
 /// What the CPU's kernels see.
 StepContext* CpuStep() {
   static StepContext* const step = [] {
@@ -151,6 +156,7 @@ class BorrowedKernel final : public Kernel {
  private:
   /// nullopt: they depend on values that only the device has.
   std::optional<std::vector<Shape>> OutputShapes(KernelContext& ctx) const {
+    if (PromisesTooLittle(def_.op())) return std::nullopt;
     std::vector<PartialShape> inputs;
     for (int i = 0; i < ctx.num_inputs(); ++i) inputs.emplace_back(ctx.input(i).shape());
     const auto on_host = [&ctx](int i) {
