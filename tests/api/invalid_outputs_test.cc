@@ -263,17 +263,18 @@ TEST(ListInputTest, TakesLiteralsAndTensorsInAnyContainer) {
   }
 }
 
-TEST(LiteralTest, TheErrorSaysHowToWriteIt) {
+TEST(LiteralTest, TheErrorSaysHowToWriteConstants) {
   const std::pair<std::function<void(const Scope&)>, const char*> cases[] = {
-      {[](const Scope& s) { ops::Mul(s, Const(s, 1.5f), 2.0); }, "if it is a literal, write 2.0f"},
-      {[](const Scope& s) { ops::Add(s, Const(s, 1.5f), 1); }, "write 1.0f"},
-      {[](const Scope& s) { ops::Add(s, Const(s, 1.5f), 2.5); }, "write 2.5f"},
-      {[](const Scope& s) { ops::Add(s, Const(s, int64_t{1}), 7); }, "write int64_t{7}"},
-      {[](const Scope& s) { ops::Add(s, Const(s, 1.5), 7); }, "write 7.0"},
-      {[](const Scope& s) { ops::Mul(s, 2.0, ops::Placeholder(s, ElementType::kFloat)); },
+      {[](const Scope& s) { ops::Mul(s, Const(s, 1.5f), Const(s, 2.0)); },
+       "if it is a literal, write 2.0f"},
+      {[](const Scope& s) { ops::Add(s, Const(s, 1.5f), Const(s, 1)); }, "write 1.0f"},
+      {[](const Scope& s) { ops::Add(s, Const(s, 1.5f), Const(s, 2.5)); }, "write 2.5f"},
+      {[](const Scope& s) { ops::Add(s, Const(s, int64_t{1}), Const(s, 7)); }, "write int64_t{7}"},
+      {[](const Scope& s) { ops::Add(s, Const(s, 1.5), Const(s, 7)); }, "write 7.0"},
+      {[](const Scope& s) { ops::Mul(s, Const(s, 2.0), ops::Placeholder(s, ElementType::kFloat)); },
        "write 2.0f for 'Const"},
       {[](const Scope& s) {
-         ops::Pack(s, {ops::Placeholder(s, ElementType::kFloat), 1});
+         ops::Pack(s, {ops::Placeholder(s, ElementType::kFloat), Const(s, 1)});
        },
        "write 1.0f"},
   };

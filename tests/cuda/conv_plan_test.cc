@@ -46,7 +46,12 @@ ConvShape Images(int64_t batch, int64_t size, int64_t in_depth, int64_t out_dept
   window.input = size;
   window.output =
       (size + window.pad_before + window.pad_after - window.effective_size()) / window.stride + 1;
-  return {batch, in_depth, out_depth, groups, window, window};
+  return {.batch = batch,
+          .in_depth = in_depth,
+          .out_depth = out_depth,
+          .groups = groups,
+          .rows = window,
+          .columns = window};
 }
 
 TEST_F(ConvPlanTest, ThereIsAPlanForAllThatKernelsAskFor) {

@@ -393,7 +393,7 @@ TEST_P(WhileTest, AWrongNodeInTheBodyIsNamed) {
   WhileLoop(
       s_, {0}, [](const Scope& s, Variables v) { return ops::Less(s, v[0], 4); },
       [](const Scope& s, Variables v) {
-        return Outputs{ops::Add(s.WithOpName("bad"), v[0], 1.0f)};
+        return Outputs{ops::Add(s.WithOpName("bad"), v[0], Tensor::Scalar(1.0f))};
       });
   ExpectError("while/bad");
 }
