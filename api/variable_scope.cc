@@ -230,7 +230,7 @@ Scope UniqueVariableScope(const Scope& scope, std::string_view base,
 ModelVariable GetVariable(const Scope& scope, std::string_view name, const Shape& shape,
                           const VariableOptions& options) {
   if (!scope.ok()) return ModelVariable();
-  const std::shared_ptr<const VariableSettings> settings = scope.variables();
+  const std::shared_ptr<const VariableSettings>& settings = scope.variables();
   return Ask(scope, {std::string(name), shape, Complete(*settings, options)}, settings->getters,
              settings->getters.size());
 }

@@ -202,7 +202,7 @@ Output Dense(const Scope& scope, const Output& x, int64_t units, const WeightOpt
   const Output y = Finish(own, ops::MatMul(own, rows, kernel), units, options);
   if (!own.ok()) return Output();
   // The axes before the last one are x's.
-  PartialShape front = x.shape();
+  const PartialShape& front = x.shape();
   std::vector<int32_t> dims;
   int unknown = 0;
   for (int i = 0; i + 1 < rank; ++i) {

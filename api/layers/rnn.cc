@@ -158,7 +158,7 @@ RnnResult DynamicRnn(const Scope& scope, const RnnCell& cell, const Output& inpu
                      const RnnOptions& options) {
   const Scope own = VariableScope(scope, options.name, {.reuse = Reuse::kAuto});
   if (!own.ok() || !inputs.valid()) return {};
-  const PartialShape shape = inputs.shape();
+  const PartialShape& shape = inputs.shape();
   if (shape.unknown_rank() || shape.rank() != 3 || shape.dim(2) < 1) {
     own.UpdateStatus(InvalidArgument("DynamicRnn: the inputs' shape ", shape.ToString(),
                                      " must have 3 axes, the last of a known size"));

@@ -10,7 +10,6 @@
 namespace troupe {
 namespace {
 
-using ::testing::FloatNear;
 using ::testing::Pointwise;
 
 MATCHER(Near, "") { return std::abs(std::get<0>(arg) - std::get<1>(arg)) < 1e-6; }
