@@ -10,6 +10,7 @@
 #include "devices/tensor_proto.h"
 #include "graph/protos/tensor.pb.h"
 #include "kernels/common/registration.h"
+#include "kernels/control/optional.h"
 #include "kernels/sparse/sparse_stack.h"
 
 namespace troupe {
@@ -38,8 +39,11 @@ absl::Status Serialize(const Tensor& tensor, std::string* bytes) {
   return InvalidArgument("a tensor of the shape ", tensor.shape().ToString(),
                          " is too large for a message");
 }
+/// An optional, so that the tensor moves between devices and processes as others in variants do.
 absl::Status Serialize(const Tensor& tensor, Variant* value) {
-  *value = Variant(tensor);
+  auto part = MakeRef<Optional>();
+  TROUPE_RETURN_IF_ERROR(part->Set({tensor}));
+  *value = Variant(RefPtr<VariantValue>(std::move(part)));
   return absl::OkStatus();
 }
 
@@ -49,7 +53,11 @@ absl::StatusOr<Tensor> Deserialize(const std::string& bytes) {
   return TakeTensorFromProto(&proto);
 }
 absl::StatusOr<Tensor> Deserialize(const Variant& value) {
-  if (const Tensor* tensor = value.get<Tensor>()) return *tensor;
+  const VariantValue* held = ValueOf(value);
+  if (held != nullptr && held->kind() == VariantValue::Kind::kOptional) {
+    const auto& components = static_cast<const Optional*>(held)->components();
+    if (components.size() == 1) return components[0];
+  }
   return InvalidArgument("the variant is no part of a serialized sparse tensor");
 }
 
@@ -101,11 +109,6 @@ absl::Status DeserializeTo(KernelContext& ctx, ElementType type) {
   return PutStacked(ctx, parts, serialized.shape().dims().subspan(0, rank - 1), type);
 }
 
-absl::Status DeserializeSparse(KernelContext& ctx, ElementType type) {
-  return ctx.input(0).type() == ElementType::kString ? DeserializeTo<std::string>(ctx, type)
-                                                     : DeserializeTo<Variant>(ctx, type);
-}
-
 absl::Status DeserializeManySparse(KernelContext& ctx, ElementType type) {
   if (ctx.input(0).rank() != 2) {
     return InvalidArgument("serialized_sparse must be a matrix, got shape ",
@@ -122,7 +125,10 @@ REGISTER_KERNEL(KernelSpec("SerializeManySparse").Types("out_type", {ElementType
                 MakeKernel<SerializeManySparse<std::string>>);
 REGISTER_KERNEL(KernelSpec("SerializeManySparse").Types("out_type", {ElementType::kVariant}),
                 MakeKernel<SerializeManySparse<Variant>>);
-REGISTER_KERNEL(KernelSpec("DeserializeSparse"), (MakeAttrKernel<DeserializeSparse, "dtype">));
+REGISTER_KERNEL(KernelSpec("DeserializeSparse").Types("Tserialized", {ElementType::kString}),
+                (MakeAttrKernel<DeserializeTo<std::string>, "dtype">));
+REGISTER_KERNEL(KernelSpec("DeserializeSparse").Types("Tserialized", {ElementType::kVariant}),
+                (MakeAttrKernel<DeserializeTo<Variant>, "dtype">));
 REGISTER_KERNEL(KernelSpec("DeserializeManySparse"),
                 (MakeAttrKernel<DeserializeManySparse, "dtype">));
 

@@ -86,12 +86,13 @@ void SpreadGraph(const std::string& case_name, bool keep_named, GraphDef* def) {
   std::seed_seq seeds{static_cast<uint32_t>(spread.seed), static_cast<uint32_t>(spread.seed >> 32),
                       static_cast<uint32_t>(std::hash<std::string>()(case_name))};
   std::mt19937 random(seeds);
-  // State of one name is one resource, which is on one device.
+  // State of one name is one resource, which is on one device; without a name it has its node's.
   std::map<std::string, std::string> by_name;
   for (const NodeDef& node : placeless.node()) {
     auto name = node.attr().find("shared_name");
-    if (name == node.attr().end() || name->second.s().empty()) continue;
-    auto [it, first] = by_name.emplace(name->second.s(), node.name());
+    if (name == node.attr().end()) continue;
+    const std::string& own = name->second.s().empty() ? node.name() : name->second.s();
+    auto [it, first] = by_name.emplace(own, node.name());
     if (!first) groups.Join(node.name(), it->second);
   }
   std::map<int, std::string> devices;

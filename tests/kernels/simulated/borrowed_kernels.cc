@@ -438,6 +438,13 @@ bool RegisterAll() {
       for (const KernelRegistration* any : kernels.ForOp(name)) {
         if (any->spec.device_type == kAnyDeviceType) LeaveOut(any->spec, &spec);
       }
+      // Variants keep tensors that they are given.
+      bool has_types = true;
+      for (auto& [attr, types] : spec.constraints) {
+        std::erase(types, ElementType::kVariant);
+        has_types = has_types && !types.empty();
+      }
+      if (!has_types) continue;
       kernels.Register(std::move(spec), MakeBorrowed);
     }
   }
