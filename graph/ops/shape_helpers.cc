@@ -278,4 +278,31 @@ absl::Status ShapesOfAttr(InferenceContext* c, std::string_view name) {
 
 absl::Status FirstInputAsShape(InferenceContext* c) { return SetShape(c, c->InputAsShape(0)); }
 
+absl::Status ReductionShape(InferenceContext* c) {
+  const PartialShape& input = c->input(0);
+  // Old graphs may give the axes as a tensor of any rank.
+  if (c->graph_version() >= 21) {
+    TROUPE_RETURN_IF_ERROR(InferenceContext::WithRankAtMost(c->input(1), 1).status());
+  }
+  TROUPE_ASSIGN_OR_RETURN(const bool keep_dims, c->attrs().Get<bool>("keep_dims"));
+  const Tensor& axes = c->input_tensor(1);
+  if (!axes.valid() || input.unknown_rank()) {
+    return SetShape(c, keep_dims ? InferenceContext::UnknownOfRank(input.rank()) : PartialShape());
+  }
+  std::vector<bool> reduced(input.rank());
+  for (const int64_t value : IntegerValues(axes)) {
+    TROUPE_ASSIGN_OR_RETURN(const int axis, CanonicalAxis(value, input.rank(), "The axis"));
+    reduced[axis] = true;
+  }
+  std::vector<int64_t> sizes;
+  for (int i = 0; i < input.rank(); ++i) {
+    if (!reduced[i]) {
+      sizes.push_back(input.dim(i));
+    } else if (keep_dims) {
+      sizes.push_back(1);
+    }
+  }
+  return SetShape(c, PartialShape(sizes));
+}
+
 }  // namespace troupe

@@ -95,6 +95,9 @@ absl::Status ShapeAttrShape(InferenceContext* c);  ///< The attribute `shape`, f
 absl::Status ShapesOfAttr(InferenceContext* c, std::string_view name);  ///< All; none: unknown.
 absl::Status FirstInputAsShape(InferenceContext* c);  ///< Output 0: input 0, a vector of sizes.
 
+/// Input 0 without the axes that input 1 names, which attribute `keep_dims` keeps with size 1.
+absl::Status ReductionShape(InferenceContext* c);
+
 }  // namespace troupe
 
 #endif  // TROUPE_GRAPH_OPS_SHAPE_HELPERS_H_

@@ -11,6 +11,7 @@
 #include "kernels/kernel.h"
 #include "kernels/random/draws.h"
 #include "kernels/random/random_stream_kernel.h"
+#include "kernels/random/stateless.h"
 #include "kernels/type_switch.h"
 
 namespace troupe {
@@ -332,17 +333,8 @@ class StatelessSampleBoxKernel final : public Kernel {
   StatelessSampleBoxKernel(KernelConstruction& c, absl::Status* status) : sampler_(c, status) {}
 
   absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(const DimVector seed, ReadIntegerVector(ctx.input(3), "seed"));
-    if (seed.size() != 2) {
-      return InvalidArgument("`seed` must be 2 numbers, got ", seed.size());
-    }
-    // One block of another stream makes seeds that are near one another begin far apart.
-    constexpr uint64_t kScramblingKey = 0x02461e293ec8f720;
-    const Philox::Block block = Philox::Compute(kScramblingKey, static_cast<uint64_t>(seed[0]),
-                                                static_cast<uint64_t>(seed[1]));
-    return sampler_.Sample(ctx, [&block](uint64_t) {
-      return Philox(uint64_t{block[1]} << 32 | block[0], uint64_t{block[3]} << 32 | block[2]);
-    });
+    TROUPE_ASSIGN_OR_RETURN(const Philox position, PositionOfSeed(ctx.input(3)));
+    return sampler_.Sample(ctx, [&position](uint64_t) { return position; });
   }
 
  private:
