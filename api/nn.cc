@@ -28,7 +28,7 @@ Output Dropout(const Scope& scope, const Output& x, const Input& keep_probabilit
   const Scope own = scope.NewSubScope("dropout");
   if (!own.ok() || !x.valid()) return Output();
   const OpSeed s = OpSeed::For(own, seed);
-  const Output keep = keep_probability.ToOutput(own);
+  const Output keep = keep_probability.ToOutput(own, x.type());
   const Output uniform =
       ops::RandomUniform(own, ops::Shape(own, x), x.type(), {.seed = s.seed, .seed2 = s.seed2});
   // 1 with probability `keep`, else 0.

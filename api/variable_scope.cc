@@ -15,10 +15,6 @@ namespace troupe {
 
 namespace {
 
-Output Scaled(const Scope& scope, const Output& sum, double scale) {
-  return ops::Mul(scope, sum, ops::Cast(scope, Const(scope, scale), sum.type()));
-}
-
 /// A scope at the top of the graph, of the same device, container and status.
 Scope Outside(const Scope& scope) { return scope.WithFlowContext(nullptr); }
 
@@ -26,10 +22,6 @@ Scope Outside(const Scope& scope) { return scope.WithFlowContext(nullptr); }
 Output Norms(const Scope& scope, const Output& w, const std::vector<int32_t>& axes) {
   return ops::Sqrt(scope, ops::Sum(scope, ops::Square(scope, w), Tensor::Vector<int32_t>(axes),
                                    {.keep_dims = true}));
-}
-
-Output ValueOf(const Scope& scope, const Output& like, double value) {
-  return ops::Cast(scope, Const(scope, value), like.type());
 }
 
 /// An existing variable is of this shape and type.
@@ -160,22 +152,20 @@ Regularizer L1L2Regularizer(double l1, double l2) {
     }
     if (!scope.ok()) return Output();
     Output first, second;
-    if (l1 > 0) first = Scaled(scope, ReduceSum(scope, ops::Abs(scope, w)), l1);
-    if (l2 > 0) second = Scaled(scope, ops::L2Loss(scope, w), l2);
+    if (l1 > 0) first = ops::Mul(scope, ReduceSum(scope, ops::Abs(scope, w)), l1);
+    if (l2 > 0) second = ops::Mul(scope, ops::L2Loss(scope, w), l2);
     if (!first.valid() || !second.valid()) return first.valid() ? first : second;
     return ops::Add(scope, first, second);
   };
 }
 
 Constraint NonNegative() {
-  return [](const Scope& scope, const Output& w) {
-    return ops::Maximum(scope, w, ValueOf(scope, w, 0.0));
-  };
+  return [](const Scope& scope, const Output& w) { return ops::Maximum(scope, w, 0.0); };
 }
 Constraint MaxNorm(double maximum, std::vector<int32_t> axes) {
   return [maximum, axes](const Scope& scope, const Output& w) {
-    const Output norms = Norms(scope, w, axes), most = ValueOf(scope, w, maximum);
-    const Output wanted = ops::Minimum(scope, norms, most);
+    const Output norms = Norms(scope, w, axes);
+    const Output wanted = ops::Minimum(scope, norms, maximum);
     return ops::Mul(scope, w, ops::DivNoNan(scope, wanted, norms));
   };
 }

@@ -15,10 +15,6 @@ namespace troupe::layers {
 
 namespace {
 
-Output Number(const Scope& scope, ElementType type, double value) {
-  return ops::Cast(scope, Const(scope, value), type);
-}
-
 /// Size `axis` of x as a scalar int32, a constant if it is known.
 Output Dim(const Scope& scope, const Output& x, int axis) {
   const PartialShape& shape = x.shape();
@@ -50,22 +46,23 @@ bool HasRank(const Scope& scope, const char* layer, const Output& x, int rank) {
   return false;
 }
 
-/// x with its last axes from `axis` on replaced by `sizes`.
-Output ReshapeFrom(const Scope& scope, const Output& x, int axis,
+/// y in the shape of `like` up to `axis`, and then `sizes`.
+Output ReshapeLike(const Scope& scope, const Output& y, const Output& like, int axis,
                    const std::vector<int32_t>& sizes) {
   std::vector<int32_t> dims;
   int unknown = 0;
   for (int i = 0; i < axis; ++i) {
-    const int64_t size = x.shape().dim(i);
-    if (size < 0 || size > INT32_MAX) ++unknown;
-    dims.push_back(size < 0 ? -1 : static_cast<int32_t>(size));
+    const int64_t size = like.shape().dim(i);
+    const bool is_known = size >= 0 && size <= INT32_MAX;
+    unknown += is_known ? 0 : 1;
+    dims.push_back(is_known ? static_cast<int32_t>(size) : -1);
   }
   if (unknown <= 1) {
     dims.insert(dims.end(), sizes.begin(), sizes.end());
-    return ops::Reshape(scope, x, Tensor::Vector<int32_t>(dims));
+    return ops::Reshape(scope, y, Tensor::Vector<int32_t>(dims));
   }
-  const Output front = ops::StridedSlice(scope, ops::Shape(scope, x), {0}, {axis}, {1});
-  return ops::Reshape(scope, x, ops::ConcatV2(scope, {front, Tensor::Vector<int32_t>(sizes)}, 0));
+  const Output front = ops::StridedSlice(scope, ops::Shape(scope, like), {0}, {axis}, {1});
+  return ops::Reshape(scope, y, ops::ConcatV2(scope, {front, Tensor::Vector<int32_t>(sizes)}, 0));
 }
 
 Scope LayerScope(const Scope& scope, const std::string& name, const char* base) {
@@ -157,8 +154,7 @@ Output Normalize(const Scope& scope, const Output& x, const Tensor& axes, double
   const Output variance =
       ops::Mean(scope, ops::SquaredDifference(scope, x, ops::StopGradient(scope, mean)), axes,
                 {.keep_dims = true});
-  const Output inverse =
-      ops::Rsqrt(scope, ops::Add(scope, variance, Number(scope, x.type(), epsilon)));
+  const Output inverse = ops::Rsqrt(scope, ops::Add(scope, variance, epsilon));
   return ops::Mul(scope, ops::Sub(scope, x, mean), inverse);
 }
 
@@ -182,10 +178,9 @@ Output Elu(const Scope& scope, const Output& x) { return ops::Elu(scope, x); }
 Output Softmax(const Scope& scope, const Output& x) { return ops::Softmax(scope, x); }
 Output Gelu(const Scope& scope, const Output& x) {
   if (!x.valid()) return Output();
-  const ElementType type = x.type();
-  const Output erf = ops::Erf(scope, ops::Mul(scope, x, Number(scope, type, std::sqrt(0.5))));
-  const Output half = ops::Mul(scope, x, Number(scope, type, 0.5));
-  return ops::Mul(scope, half, ops::Add(scope, erf, Number(scope, type, 1.0)));
+  const Output erf = ops::Erf(scope, ops::Mul(scope, x, std::sqrt(0.5)));
+  const Output half = ops::Mul(scope, x, 0.5);
+  return ops::Mul(scope, half, ops::Add(scope, erf, 1.0));
 }
 
 Output Dense(const Scope& scope, const Output& x, int64_t units, const WeightOptions& options) {
@@ -201,19 +196,7 @@ Output Dense(const Scope& scope, const Output& x, int64_t units, const WeightOpt
   const Output rows = ops::Reshape(own, x, {-1, static_cast<int32_t>(inputs)});
   const Output y = Finish(own, ops::MatMul(own, rows, kernel), units, options);
   if (!own.ok()) return Output();
-  // The axes before the last one are x's.
-  const PartialShape& front = x.shape();
-  std::vector<int32_t> dims;
-  int unknown = 0;
-  for (int i = 0; i + 1 < rank; ++i) {
-    unknown += front.dim(i) < 0 ? 1 : 0;
-    dims.push_back(static_cast<int32_t>(front.dim(i)));
-  }
-  dims.push_back(static_cast<int32_t>(units));
-  if (unknown <= 1) return ops::Reshape(own, y, Tensor::Vector<int32_t>(dims));
-  const Output known = ops::StridedSlice(own, ops::Shape(own, x), {0}, {rank - 1}, {1});
-  return ops::Reshape(own, y,
-                      ops::ConcatV2(own, {known, Tensor::Vector<int32_t>({dims.back()})}, 0));
+  return ReshapeLike(own, y, x, rank - 1, {static_cast<int32_t>(units)});
 }
 
 Output Conv2D(const Scope& scope, const Output& x, int64_t filters, std::array<int64_t, 2> size,
@@ -336,9 +319,7 @@ Output DropoutLayer(const Scope& scope, const Output& x, double rate, const Inpu
   if (!scope.ok() || rate == 0) return x;
   const std::vector<Output> result = Choose(
       scope, training,
-      [&](const Scope& s) {
-        return std::vector<Output>{Dropout(s, x, Number(s, x.type(), 1.0 - rate), seed)};
-      },
+      [&](const Scope& s) { return std::vector<Output>{Dropout(s, x, 1.0 - rate, seed)}; },
       [&](const Scope& s) { return std::vector<Output>{ops::Identity(s, x)}; });
   return result.empty() ? Output() : result[0];
 }
@@ -404,8 +385,7 @@ Output BatchNormalization(const Scope& scope, const Output& x, const Input& trai
     Node* update = moving.AssignSub(move, ops::Mul(move, way, chosen[3]));
     if (update != nullptr) own.graph()->AddToCollection(collections::kUpdateOps, update->name());
   }
-  return ReshapeFrom(own, ops::Reshape(own, chosen[0], ops::Shape(own, x)), x.shape().rank() - 1,
-                     {static_cast<int32_t>(channels)});
+  return ReshapeLike(own, chosen[0], x, x.shape().rank() - 1, {static_cast<int32_t>(channels)});
 }
 
 Output LayerNormalization(const Scope& scope, const Output& x,
@@ -471,16 +451,15 @@ Output MultiHeadAttention(const Scope& scope, const Output& query, const Output&
   const auto project = [&](const Output& x, const char* name) {
     const Output y = Dense(own, x, heads * key_size, {.name = name});
     if (!own.ok()) return Output();
-    return ops::Transpose(own, ReshapeFrom(own, y, 2, {head_count, key}), {0, 2, 1, 3});
+    return ops::Transpose(own, ReshapeLike(own, y, y, 2, {head_count, key}), {0, 2, 1, 3});
   };
   const Output q = project(query, "query");
   const Output k = project(memory, "key");
   const Output v = project(memory, "value");
   if (!own.ok()) return Output();
-  const ElementType type = query.type();
-  const Output scale = Number(own, type, 1.0 / std::sqrt(static_cast<double>(key_size)));
+  const double scale = 1.0 / std::sqrt(static_cast<double>(key_size));
   Output scores = ops::BatchMatMulV2(own, ops::Mul(own, q, scale), k, {.adj_y = true});
-  const Output never = Number(own, type, type == ElementType::kHalf ? -6e4 : -1e9);
+  const double never = query.type() == ElementType::kHalf ? -6e4 : -1e9;
   if (options.causal) {
     const Output ones =
         ops::Fill(own, ops::Pack(own, {Dim(own, query, 1), Dim(own, memory, 1)}), Const(own, 1.0f));
@@ -496,7 +475,7 @@ Output MultiHeadAttention(const Scope& scope, const Output& query, const Output&
   if (!own.ok()) return Output();
   const Output seen = ops::Transpose(own, ops::BatchMatMulV2(own, weights, v), {0, 2, 1, 3});
   if (!own.ok()) return Output();
-  const Output together = ReshapeFrom(own, seen, 2, {head_count * key});
+  const Output together = ReshapeLike(own, seen, seen, 2, {head_count * key});
   return own.ok() ? Dense(own, together, channels, {.name = "output"}) : Output();
 }
 

@@ -9,10 +9,6 @@ namespace troupe::losses {
 
 namespace {
 
-Output Number(const Scope& scope, const Output& like, double value) {
-  return ops::Cast(scope, Const(scope, value), like.type());
-}
-
 /// Sum over all elements divided by `count`; 0 where there is nothing.
 Output SafeMean(const Scope& scope, const Output& sum, const Output& count) {
   return ops::DivNoNan(scope, sum, count);
@@ -20,8 +16,7 @@ Output SafeMean(const Scope& scope, const Output& sum, const Output& count) {
 
 /// How many elements of `losses` have a weight other than 0.
 Output NumPresent(const Scope& scope, const Output& losses, const Output& weights) {
-  const Output there =
-      ops::Cast(scope, ops::NotEqual(scope, weights, Number(scope, weights, 0.0)), losses.type());
+  const Output there = ops::Cast(scope, ops::NotEqual(scope, weights, 0.0), losses.type());
   return ReduceSum(scope, ops::Mul(scope, ops::OnesLike(scope, losses), there));
 }
 
@@ -47,8 +42,7 @@ Output Labels(const Scope& scope, const Input& labels, const Output& predictions
 /// Labels moved by `amount` towards `middle`.
 Output Smooth(const Scope& scope, const Output& labels, double amount, double middle) {
   if (amount == 0) return labels;
-  return ops::Add(scope, ops::Mul(scope, labels, Number(scope, labels, 1.0 - amount)),
-                  Number(scope, labels, amount * middle));
+  return ops::Add(scope, ops::Mul(scope, labels, 1.0 - amount), amount * middle);
 }
 
 }  // namespace
@@ -109,11 +103,10 @@ Output HuberLoss(const Scope& scope, const Input& labels, const Output& predicti
   const Scope own = scope.NewSubScope("huber_loss");
   const Output error = ops::Abs(own, ops::Sub(own, predictions, Labels(own, labels, predictions)));
   if (!own.ok()) return Output();
-  const Output limit = Number(own, error, delta);
-  const Output quadratic = ops::Minimum(own, error, limit);
+  const Output quadratic = ops::Minimum(own, error, delta);
   const Output linear = ops::Sub(own, error, quadratic);
-  const Output half = ops::Mul(own, Number(own, error, 0.5), ops::Square(own, quadratic));
-  return WeightedLoss(own, ops::Add(own, half, ops::Mul(own, limit, linear)), options);
+  const Output half = ops::Mul(own, 0.5, ops::Square(own, quadratic));
+  return WeightedLoss(own, ops::Add(own, half, ops::Mul(own, delta, linear)), options);
 }
 
 Output LogLoss(const Scope& scope, const Input& labels, const Output& predictions, double epsilon,
@@ -121,10 +114,9 @@ Output LogLoss(const Scope& scope, const Input& labels, const Output& prediction
   const Scope own = scope.NewSubScope("log_loss");
   const Output y = Labels(own, labels, predictions);
   if (!own.ok()) return Output();
-  const Output one = Number(own, y, 1.0), small = Number(own, y, epsilon);
-  const Output yes = ops::Mul(own, y, ops::Log(own, ops::Add(own, predictions, small)));
-  const Output rest = ops::Add(own, ops::Sub(own, one, predictions), small);
-  const Output no = ops::Mul(own, ops::Sub(own, one, y), ops::Log(own, rest));
+  const Output yes = ops::Mul(own, y, ops::Log(own, ops::Add(own, predictions, epsilon)));
+  const Output rest = ops::Add(own, ops::Sub(own, 1.0, predictions), epsilon);
+  const Output no = ops::Mul(own, ops::Sub(own, 1.0, y), ops::Log(own, rest));
   return WeightedLoss(own, ops::Neg(own, ops::Add(own, yes, no)), options);
 }
 
@@ -134,7 +126,7 @@ Output CosineDistance(const Scope& scope, const Input& labels, const Output& pre
   const Output y = Labels(own, labels, predictions);
   const Output product = ops::Sum(own, ops::Mul(own, y, predictions), {axis}, {.keep_dims = true});
   if (!own.ok()) return Output();
-  return WeightedLoss(own, ops::Sub(own, Number(own, product, 1.0), product), options);
+  return WeightedLoss(own, ops::Sub(own, 1.0, product), options);
 }
 
 Output HingeLoss(const Scope& scope, const Input& labels, const Output& logits,
@@ -142,9 +134,8 @@ Output HingeLoss(const Scope& scope, const Input& labels, const Output& logits,
   const Scope own = scope.NewSubScope("hinge_loss");
   const Output y = Labels(own, labels, logits);
   if (!own.ok()) return Output();
-  const Output one = Number(own, y, 1.0);
-  const Output sign = ops::Sub(own, ops::Mul(own, y, Number(own, y, 2.0)), one);
-  return WeightedLoss(own, ops::Relu(own, ops::Sub(own, one, ops::Mul(own, sign, logits))),
+  const Output sign = ops::Sub(own, ops::Mul(own, y, 2.0), 1.0);
+  return WeightedLoss(own, ops::Relu(own, ops::Sub(own, 1.0, ops::Mul(own, sign, logits))),
                       options);
 }
 
@@ -166,15 +157,13 @@ Output MeanPairwiseSquaredError(const Scope& scope, const Input& labels, const O
   const auto sum = [&](const Output& x) {
     return ops::Sum(own, x, Tensor::Vector<int32_t>(axes), {.keep_dims = true});
   };
-  const Output zero = Number(own, delta, 0.0), one = Number(own, delta, 1.0);
-  const Output two = Number(own, delta, 2.0);
-  const Output there = ops::Cast(own, ops::NotEqual(own, weights, zero), delta.type());
+  const Output there = ops::Cast(own, ops::NotEqual(own, weights, 0.0), delta.type());
   const Output n = sum(ops::Mul(own, ops::OnesLike(own, delta), there));
-  const Output others = ops::Maximum(own, ops::Sub(own, n, one), zero);
+  const Output others = ops::Maximum(own, ops::Sub(own, n, 1.0), 0.0);
   const Output squares = ops::DivNoNan(own, sum(ops::Square(own, delta)), others);
   const Output products =
       ops::DivNoNan(own, ops::Square(own, sum(delta)), ops::Mul(own, n, others));
-  const Output rows = ops::Mul(own, two, ops::Sub(own, squares, products));
+  const Output rows = ops::Mul(own, 2.0, ops::Sub(own, squares, products));
   LossOptions summed = options;
   summed.weights = weights;
   summed.reduction = Reduction::kSum;
