@@ -201,6 +201,28 @@ TEST(Batch, PadsWhatVariesInSize) {
   EXPECT_EQ((*values)[1].shape(), Shape({3, 5}));
 }
 
+// As docs/input.md shows it: a sparse tensor goes through the queue as three strings.
+TEST(Batch, OfSparseTensors) {
+  const Scope s = Scope::NewRoot();
+  const Output n = InOrder(s, 6);
+  const Output index = ops::Cast(s, ops::FloorMod(s, n, 4), ElementType::kInt64);
+  const Output sparse = ops::SerializeSparse(s, ops::Reshape(s, index, {1, 1}),
+                                             ops::Reshape(s, n, {1}), {int64_t{4}});
+  const Output batch = Batch(s, {sparse}, 3)[0];
+  EXPECT_EQ(batch.shape(), PartialShape({3, 3}));
+  const auto [indices, values, shape] = ops::DeserializeSparse(s, batch, ElementType::kInt32);
+  Pipeline pipeline(s);
+  const std::vector<std::vector<int64_t>> expected = {{0, 0, 1, 1, 2, 2}, {0, 3, 1, 0, 2, 1}};
+  for (int i = 0; i < 2; ++i) {
+    const auto taken = pipeline.Take({indices, values, shape});
+    ASSERT_TRUE(taken.ok()) << taken.status();
+    EXPECT_EQ((*taken)[0].shape(), Shape({3, 2}));
+    EXPECT_THAT((*taken)[0].unchecked_values<int64_t>(), ElementsAreArray(expected[i]));
+    EXPECT_THAT((*taken)[1].unchecked_values<int32_t>(), ElementsAre(3 * i, 3 * i + 1, 3 * i + 2));
+    EXPECT_THAT((*taken)[2].unchecked_values<int64_t>(), ElementsAre(3, 4));
+  }
+}
+
 TEST(Batch, OfSomeElements) {
   {
     const Scope s = Scope::NewRoot();
