@@ -217,7 +217,8 @@ absl::Status MessageDecoder::Visit(std::string_view message, Visitor visitor) co
       read = visitor.Value(*field, tag, &input);
     } else if (field != nullptr && wire_type == kPackedType) {
       int length = 0;
-      read = field->codec->read_packed != nullptr && input.ReadVarintSizeAsInt(&length);
+      read = field->codec->read_packed != nullptr && input.ReadVarintSizeAsInt(&length) &&
+             length <= input.BytesUntilLimit();
       const auto limit = input.PushLimit(length);
       read = read && visitor.Packed(*field, &input);
       input.PopLimit(limit);
