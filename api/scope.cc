@@ -76,20 +76,25 @@ Output Input::ToOutput(const Scope& scope, ElementType type) const {
   return Output();
 }
 
-ElementType TypeOfOthers(std::initializer_list<const Input*> inputs) {
+ElementType TypeOfOthers(std::initializer_list<const Input*> inputs,
+                         std::initializer_list<const InputList*> lists) {
+  const auto type_of = [](const Input& input) {
+    if (input.is_literal()) return ElementType::kInvalid;
+    if (input.is_value()) return input.value().type();
+    return input.output().valid() ? input.output().type() : ElementType::kInvalid;
+  };
   for (const Input* input : inputs) {
-    if (input->is_literal()) continue;
-    if (input->is_value()) return input->value().type();
-    if (input->output().valid()) return input->output().type();
+    if (const ElementType type = type_of(*input); type != ElementType::kInvalid) return type;
+  }
+  for (const InputList* list : lists) {
+    for (size_t i = 0; i < list->size(); ++i) {
+      if (const ElementType type = type_of((*list)[i]); type != ElementType::kInvalid) return type;
+    }
   }
   return ElementType::kInvalid;
 }
 
-std::vector<Output> InputList::ToOutputs(const Scope& scope, bool same_type) const {
-  ElementType type = ElementType::kInvalid;
-  for (const Input& input : inputs_) {
-    if (same_type && type == ElementType::kInvalid) type = TypeOfOthers({&input});
-  }
+std::vector<Output> InputList::ToOutputs(const Scope& scope, ElementType type) const {
   std::vector<Output> outputs;
   outputs.reserve(inputs_.size());
   for (const Input& input : inputs_) outputs.push_back(input.ToOutput(scope, type));

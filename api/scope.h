@@ -59,9 +59,6 @@ class Input {
   bool is_literal_ = false;
 };
 
-/// The type of the first input that is no literal and whose type is known; kInvalid: none is.
-ElementType TypeOfOthers(std::initializer_list<const Input*> inputs);
-
 /// A list of what op functions take: `{x, 0, y}`, or tensors of the graph in a vector, an array or
 /// a span. A value.
 class InputList {
@@ -79,13 +76,18 @@ class InputList {
   size_t size() const { return inputs_.size(); }
   bool empty() const { return inputs_.empty(); }
   const Input& operator[](size_t i) const { return inputs_[i]; }
-  /// The tensors, after constants have been made for values. `same_type`: literals get the type of
-  /// the others.
-  std::vector<Output> ToOutputs(const Scope& scope, bool same_type = false) const;
+  /// The tensors, after constants have been made for values. Literals become ones of `type`, as in
+  /// `Input::ToOutput`.
+  std::vector<Output> ToOutputs(const Scope& scope, ElementType type = ElementType::kInvalid) const;
 
  private:
   std::vector<Input> inputs_;
 };
+
+/// The type of the first input, and else the first in the lists, that is no literal and whose type
+/// is known; kInvalid: there is none.
+ElementType TypeOfOthers(std::initializer_list<const Input*> inputs,
+                         std::initializer_list<const InputList*> lists = {});
 
 /// Tensors that a function gives: a vector in which `[i]` past the end is an invalid output. After
 /// an error lists hold invalid outputs, as many as were asked for where that is known, so that

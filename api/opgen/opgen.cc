@@ -8,7 +8,9 @@
 // Attributes that follow from the inputs (element types, numbers of tensors) are not asked for. Ops
 // with several outputs give a struct of them, ops without outputs their node.
 
+#include <algorithm>
 #include <cctype>
+#include <cstdint>
 #include <fstream>
 #include <iostream>
 #include <set>
@@ -18,6 +20,7 @@
 
 #include "devices/element_type.h"
 #include "devices/status_macros.h"
+#include "graph/gradients/gradient_registry.h"
 #include "graph/op_registry.h"
 #include "graph/protos/graph.pb.h"
 
@@ -117,32 +120,82 @@ bool IsList(const OpDef::ArgDef& arg) {
   return !arg.number_attr().empty() || !arg.type_list_attr().empty();
 }
 
-/// The element type(s) and number of an argument, for the comment.
-std::string Describe(const OpDef::ArgDef& arg) {
-  std::string type;
-  if (!arg.type_attr().empty()) {
-    type = arg.type_attr();
-  } else if (!arg.type_list_attr().empty()) {
-    type = arg.type_list_attr();
-  } else {
-    type = ElementTypeName(static_cast<ElementType>(arg.type()));
+/// "a", "a or b", "a, b or c".
+std::string Choice(const std::vector<std::string>& items, const char* last = " or ") {
+  std::string text;
+  for (size_t i = 0; i < items.size(); ++i) {
+    text += StrCat(i == 0 ? "" : i + 1 < items.size() ? ", " : last, items[i]);
   }
-  if (!arg.number_attr().empty()) type = arg.number_attr() + " * " + type;
-  if (arg.is_ref()) type = "Ref(" + type + ")";
-  return "`" + arg.name() + "`: " + type;
+  return text;
 }
 
-void Comment(std::ostream& out, const std::string& text) {
+/// An attribute's default for people.
+std::string PlainDefault(const OpDef::AttrDef& attr) {
+  const std::string value = DefaultValue(attr);
+  if (attr.type() == "type") {
+    return ElementTypeName(static_cast<ElementType>(attr.default_value().type()));
+  }
+  if (attr.type() == "list(type)") {
+    std::vector<std::string> types;
+    for (const int type : attr.default_value().list().type()) {
+      types.push_back(ElementTypeName(static_cast<ElementType>(type)));
+    }
+    return types.empty() ? "none" : Choice(types, ", ");
+  }
+  if (attr.type() == "shape" && attr.default_value().shape().unknown_rank()) return "unknown";
+  if (value == "{}") return "none";
+  return attr.type() == "float" ? value.substr(0, value.size() - 1) : value;
+}
+
+/// The element type(s) and number of an argument.
+std::string Describe(const OpDef::ArgDef& arg) {
+  std::string type = arg.type_attr();
+  if (type.empty()) type = ElementTypeName(static_cast<ElementType>(arg.type()));
+  if (arg.is_ref()) type = "a reference to a variable of " + type;
+  if (!arg.number_attr().empty()) type = arg.number_attr() + " tensors of " + type;
+  if (!arg.type_list_attr().empty()) type = "tensors of the types " + arg.type_list_attr();
+  return type;
+}
+
+/// The values that an attribute may have; "" if that is any of its kind.
+std::string AllowedValues(const OpDef::AttrDef& attr) {
+  std::vector<std::string> values;
+  for (const int type : attr.allowed_values().list().type()) {
+    values.push_back(ElementTypeName(static_cast<ElementType>(type)));
+  }
+  for (const std::string& text : attr.allowed_values().list().s()) values.push_back(Quote(text));
+  return Choice(values);
+}
+
+/// The kind of an attribute's values, those that are allowed, and how many or how large at least.
+std::string DescribeValues(const OpDef::AttrDef& attr) {
+  const bool list = attr.type().starts_with("list(");
+  std::string kind = list ? attr.type().substr(5, attr.type().size() - 6) : attr.type();
+  const std::string allowed = AllowedValues(attr);
+  if (!allowed.empty()) kind = allowed;
+  if (list) kind = "list of " + kind;
+  if (!attr.has_minimum() || attr.minimum() == INT64_MIN) return kind;
+  if (list) return attr.minimum() > 0 ? StrCat(kind, ", ", attr.minimum(), " or more") : kind;
+  return StrCat(kind, " >= ", attr.minimum());
+}
+
+/// Wraps `text` into lines that begin with `margin`, the first one with `first`.
+void Comment(std::ostream& out, const std::string& text, const std::string& first = "///",
+             const std::string& margin = "///") {
   std::istringstream words(text);
-  std::string word, line = "///";
+  std::string word, line = first;
   while (words >> word) {
     if (line.size() + word.size() + 1 > 98) {
       out << line << "\n";
-      line = "///";
+      line = margin;
     }
     line += " " + word;
   }
-  if (line != "///") out << line << "\n";
+  if (line != first) out << line << "\n";
+}
+
+void CommentItem(std::ostream& out, const std::string& text) {
+  Comment(out, text, "/// -", "///  ");
 }
 
 class OpWriter {
@@ -172,6 +225,8 @@ class OpWriter {
       out << "/// Optional attributes of `" << op_.name() << "`.\n";
       out << "struct " << op_.name() << "Attrs {\n";
       for (const auto* attr : optional_) {
+        const std::string allowed = AllowedValues(*attr);
+        if (!allowed.empty()) Comment(out, allowed + ".", "  ///", "  ///");
         out << "  " << CppType(attr->type()) << " " << Identifier(attr->name()) << " = "
             << DefaultValue(*attr) << ";\n";
       }
@@ -189,17 +244,19 @@ class OpWriter {
     out << Signature(/*with_default=*/true) << ";\n\n";
   }
 
-  /// What type a literal for `arg` gets, as an argument: "", if it keeps its own.
+  /// What type a literal for `arg`, or in it, gets, as an argument: "", if it keeps its own.
   std::string LiteralType(const OpDef::ArgDef& arg) const {
+    if (!arg.type_list_attr().empty()) return "";
     if (arg.type_attr().empty()) return StrCat(", ", TypeValue(arg.type()));
-    std::string others;
+    std::string others, lists;
     for (const auto& other : op_.input_arg()) {
-      if (IsList(other) || other.type_attr() != arg.type_attr() || other.name() == arg.name()) {
-        continue;
-      }
-      others += StrCat(others.empty() ? "&" : ", &", Identifier(other.name()));
+      if (other.type_attr() != arg.type_attr()) continue;
+      if (other.name() == arg.name() && !IsList(arg)) continue;
+      std::string& names = IsList(other) ? lists : others;
+      names += StrCat(names.empty() ? "&" : ", &", Identifier(other.name()));
     }
-    return others.empty() ? "" : StrCat(", TypeOfOthers({", others, "})");
+    if (others.empty() && lists.empty()) return "";
+    return StrCat(", TypeOfOthers({", others, "}", lists.empty() ? "" : ", {" + lists + "}", ")");
   }
 
   void WriteSource(std::ostream& out) const {
@@ -208,7 +265,7 @@ class OpWriter {
       const std::string name = Identifier(arg.name());
       if (IsList(arg)) {
         out << "  const std::vector<Output> " << name << "_tensor = " << name << ".ToOutputs(scope"
-            << (arg.number_attr().empty() ? "" : ", /*same_type=*/true") << ");\n";
+            << LiteralType(arg) << ");\n";
       } else {
         out << "  const Output " << name << "_tensor = " << name << ".ToOutput(scope"
             << LiteralType(arg) << ");\n";
@@ -297,27 +354,54 @@ class OpWriter {
 
   void WriteComment(std::ostream& out) const {
     Comment(out, StrCat(op_.summary(), " ", op_.description()));
-    if (op_.input_arg_size() > 0) {
-      std::string text = "Inputs:";
-      for (const auto& arg : op_.input_arg()) text += " " + Describe(arg) + ",";
-      text.back() = '.';
-      Comment(out, text);
-    }
-    if (op_.output_arg_size() > 0) {
-      std::string text = "Outputs:";
-      for (const auto& arg : op_.output_arg()) text += " " + Describe(arg) + ",";
-      text.back() = '.';
-      Comment(out, text);
-    }
+    WriteArguments(out, "Inputs", op_.input_arg());
+    WriteArguments(out, "Outputs", op_.output_arg());
+    bool first = true;
     for (const auto& attr : op_.attr()) {
-      if (attr.type() != "type" || !attr.has_allowed_values()) continue;
-      std::string text = "`" + attr.name() + "` is one of";
-      for (const auto type : attr.allowed_values().list().type()) {
-        text += " " + ElementTypeName(static_cast<ElementType>(type)) + ",";
-      }
-      text.back() = '.';
-      Comment(out, text);
+      const std::string text = DescribeAttr(attr);
+      if (text.empty()) continue;
+      if (first) out << "///\n/// Attributes:\n";
+      first = false;
+      CommentItem(out, StrCat("`", attr.name(), "`: ", text));
     }
+    const absl::StatusOr<GradientFn> gradient = GradientRegistry::Global()->LookUp(op_.name());
+    std::string rest;
+    if (op_.is_stateful()) rest += "Stateful. ";
+    if (gradient.ok()) rest += *gradient != nullptr ? "Has a gradient. " : "Gradients end here. ";
+    if (op_.has_deprecation()) {
+      rest += StrCat("Deprecated in graphs of version ", op_.deprecation().version(),
+                     " and later: ", op_.deprecation().explanation(), ".");
+    }
+    if (!rest.empty()) out << "///\n";
+    Comment(out, rest);
+  }
+
+  template <typename Arguments>
+  static void WriteArguments(std::ostream& out, const char* title, const Arguments& arguments) {
+    if (arguments.empty()) return;
+    out << "///\n/// " << title << ":\n";
+    for (const auto& arg : arguments) {
+      CommentItem(out, StrCat("`", arg.name(), "`: ", Describe(arg)));
+    }
+  }
+
+  /// What the values of an attribute may be, and where they come from; "": it cannot be given here.
+  std::string DescribeAttr(const OpDef::AttrDef& attr) const {
+    std::vector<std::string> inputs;
+    for (const auto& arg : op_.input_arg()) {
+      for (const auto& name : {arg.type_attr(), arg.number_attr(), arg.type_list_attr()}) {
+        if (name == attr.name()) inputs.push_back("`" + arg.name() + "`");
+      }
+    }
+    if (!inputs.empty()) {
+      return StrCat(DescribeValues(attr), "; follows from ", Choice(inputs, " and "));
+    }
+    const auto is_this = [&](const OpDef::AttrDef* other) { return other == &attr; };
+    if (std::any_of(required_.begin(), required_.end(), is_this)) {
+      return StrCat(DescribeValues(attr), "; required");
+    }
+    if (std::none_of(optional_.begin(), optional_.end(), is_this)) return "";
+    return StrCat(DescribeValues(attr), "; ", PlainDefault(attr), " by default");
   }
 
   static void WriteAttr(std::ostream& out, const OpDef::AttrDef& attr, const std::string& value) {
@@ -337,7 +421,9 @@ constexpr char kHeaderStart[] =
 /// Each adds one node to the scope's graph and gives its outputs; shapes and element types are checked at once,
 /// and an error is kept in the scope (`Scope::status`); the outputs are invalid then. Inputs may be tensors of the
 /// graph or values, also in lists. The rules for shapes, broadcasting and errors are TensorFlow's for the op of the
-/// same name.
+/// same name: InvalidArgument for inputs of other element types or shapes than an op takes, for values of attributes
+/// that are not allowed, and when it runs for values of inputs that it refuses. docs/ops.md lists all ops with their
+/// devices and the element types of their kernels.
 #ifndef TROUPE_API_OPS_H_
 #define TROUPE_API_OPS_H_
 

@@ -23,8 +23,9 @@ constexpr char kOps[] =
     "TensorSummary TensorSummaryV2 TruncatedNormal VarIsInitializedOp VariableShape ZerosLike";
 
 constexpr char kInputOps[] =
-    "DecodePaddedRaw DecodeRaw FixedLengthRecordReader IdentityReader ParseTensor "
-    "ReaderNumRecordsProduced ReaderNumWorkUnitsCompleted ReaderRead ReaderReadUpTo ReaderReset "
+    "DecodePaddedRaw DecodeProtoV2 DecodeRaw EncodeProto FixedLengthRecordReader IdentityReader "
+    "ParseTensor ReaderNumRecordsProduced ReaderNumWorkUnitsCompleted ReaderRead ReaderReadUpTo "
+    "ReaderReset "
     "ReaderRestoreState ReaderSerializeState SerializeTensor TFRecordReader TextLineReader "
     "WholeFileReader";
 

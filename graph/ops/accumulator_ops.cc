@@ -4,6 +4,7 @@
 #include "devices/status_macros.h"
 #include "graph/op_registry.h"
 #include "graph/ops/handle_ops.h"
+#include "graph/ops/op_versions.h"
 #include "graph/shape_inference.h"
 
 namespace troupe {
@@ -30,21 +31,25 @@ OpDefBuilder Accumulator(const char* name, bool resource, const char* doc) {
 }
 
 void Register(bool resource) {
-  auto define = [resource](const char* name, const char* rest) {
-    return OnHandle(StrCat(resource ? "Resource" : "", name), resource, rest);
+  auto define = [resource](OpVersions names, const char* rest) {
+    return OnHandle(names.Name(resource), resource, rest);
   };
   [[maybe_unused]] const internal::OpRegistrar ops[] = {
-      define("AccumulatorApplyGradient", ", local_step: int64, gradient: dtype")
+      define({"AccumulatorApplyGradient", "ResourceAccumulatorApplyGradient"},
+             ", local_step: int64, gradient: dtype")
           .Attr("dtype: numbertype")
           .SetShapeFn(ScalarInputShape)
           .Doc("Adds a gradient to an accumulator, unless `local_step` is before its global step."),
-      define("AccumulatorNumAccumulated", " -> num_accumulated: int32")
+      define({"AccumulatorNumAccumulated", "ResourceAccumulatorNumAccumulated"},
+             " -> num_accumulated: int32")
           .SetShapeFn(ScalarShape)
           .Doc("Number of gradients that an accumulator has added up since it was last emptied."),
-      define("AccumulatorSetGlobalStep", ", new_global_step: int64")
+      define({"AccumulatorSetGlobalStep", "ResourceAccumulatorSetGlobalStep"},
+             ", new_global_step: int64")
           .SetShapeFn(ScalarInputShape)
           .Doc("Sets the step before which gradients are stale."),
-      define("AccumulatorTakeGradient", ", num_required: int32 -> average: dtype")
+      define({"AccumulatorTakeGradient", "ResourceAccumulatorTakeGradient"},
+             ", num_required: int32 -> average: dtype")
           .Attr("dtype: numbertype")
           .SetShapeFn(ScalarInputShape)
           .Doc("Takes the mean (or sum) of the gradients once there are `num_required`; the step "

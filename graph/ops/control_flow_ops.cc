@@ -3,6 +3,7 @@
 
 #include "devices/status_macros.h"
 #include "graph/op_registry.h"
+#include "graph/ops/op_versions.h"
 #include "graph/ops/shape_helpers.h"
 #include "graph/shape_inference.h"
 
@@ -47,34 +48,34 @@ absl::Status MergeShape(InferenceContext* c) {
 void Register(bool references) {
   const std::string type = references ? "Ref(T)" : "T";
   const std::string data = references ? "the reference `data`" : "`data`";
-  auto define = [&](const char* name, const std::string& signature, ShapeFn shape_fn) {
-    OpDefBuilder op(StrCat(references ? "Ref" : "", name));
+  auto define = [&](OpVersions names, const std::string& signature, ShapeFn shape_fn) {
+    OpDefBuilder op(names.Name(references));
     op.Signature(signature).Attr("T: type").SetShapeFn(shape_fn);
     return op;
   };
-  auto pass_on = [&](const char* name, const char* where) {
-    OpDefBuilder op = define(name, StrCat("data: ", type, " -> output: ", type), UnchangedShape);
+  auto pass_on = [&](OpVersions names, const char* where) {
+    OpDefBuilder op = define(names, StrCat("data: ", type, " -> output: ", type), UnchangedShape);
     op.Doc(StrCat("Passes ", data, where));
     return op;
   };
   OpDefBuilder choice = define(
-      "Switch",
+      {"Switch", "RefSwitch"},
       StrCat("data: ", type, ", pred: bool -> output_false: ", type, ", output_true: ", type),
       SwitchShape);
   if (references) choice.SetAllowsUninitializedInput();
   [[maybe_unused]] const internal::OpRegistrar ops[] = {
       // A value that enters may have another shape in later iterations; an invariant has not.
-      pass_on("Enter", references
-                           ? " into the loop frame `frame_name`, as Enter does values."
-                           : " into the loop frame `frame_name`: into its first iteration, or with "
-                             "`is_constant` into all of them. At most `parallel_iterations` "
-                             "iterations run at once.")
+      pass_on({"Enter", "RefEnter"},
+              references ? " into the loop frame `frame_name`, as Enter does values."
+                         : " into the loop frame `frame_name`: into its first iteration, or with "
+                           "`is_constant` into all of them. At most `parallel_iterations` "
+                           "iterations run at once.")
           .Attr("frame_name: string")
           .Attr("is_constant: bool = false")
           .Attr("parallel_iterations: int = 10"),
-      pass_on("Exit", " out of a loop, to the frame around it."),
-      pass_on("NextIteration", " to the next iteration of the loop."),
-      define("Merge",
+      pass_on({"Exit", "RefExit"}, " out of a loop, to the frame around it."),
+      pass_on({"NextIteration", "RefNextIteration"}, " to the next iteration of the loop."),
+      define({"Merge", "RefMerge"},
              StrCat("inputs: ", references ? "Ref(N * T)" : "N * T", " -> output: ", type,
                     ", value_index: int32"),
              MergeShape)

@@ -39,12 +39,8 @@ absl::Status RealShape(InferenceContext* c) {
 
 const char* const kSizes[] = {"[..., n]", "[..., m, n]", "[..., l, m, n]"};
 
-std::string Name(const char* prefix, int rank) {
-  return rank == 1 ? prefix : StrCat(prefix, rank, "D");
-}
-
-OpDefBuilder Complex(int rank, bool forward, ShapeFn shape_fn) {
-  OpDefBuilder op(Name(forward ? "FFT" : "IFFT", rank));
+OpDefBuilder Complex(const char* name, int rank, bool forward, ShapeFn shape_fn) {
+  OpDefBuilder op(name);
   op.Signature("input: Tcomplex -> output: Tcomplex")
       .Attr("Tcomplex: {complex64, complex128} = DT_COMPLEX64")
       .SetShapeFn(shape_fn)
@@ -56,8 +52,8 @@ OpDefBuilder Complex(int rank, bool forward, ShapeFn shape_fn) {
   return op;
 }
 
-OpDefBuilder Real(int rank, bool forward, ShapeFn shape_fn) {
-  OpDefBuilder op(Name(forward ? "RFFT" : "IRFFT", rank));
+OpDefBuilder Real(const char* name, int rank, bool forward, ShapeFn shape_fn) {
+  OpDefBuilder op(name);
   op.Signature(forward ? "input: Treal, fft_length: int32 -> output: Tcomplex"
                        : "input: Tcomplex, fft_length: int32 -> output: Treal")
       .Attr("Treal: {float, double} = DT_FLOAT")
@@ -72,8 +68,8 @@ OpDefBuilder Real(int rank, bool forward, ShapeFn shape_fn) {
                   "the others are their conjugates."));
   } else {
     op.Doc(StrCat("Gives the real numbers of which `input` ", kSizes[rank - 1],
-                  " is the transform by ", Name("RFFT", rank), ": the sizes of ", dimensions,
-                  " are `fft_length` [", rank,
+                  " is the transform by ", /*without the I*/ name + 1, ": the sizes of ",
+                  dimensions, " are `fft_length` [", rank,
                   "]; of the input only the first elements that such a transform has are read, of "
                   "the last dimension fft_length / 2 + 1."));
   }
@@ -81,12 +77,12 @@ OpDefBuilder Real(int rank, bool forward, ShapeFn shape_fn) {
 }
 
 [[maybe_unused]] const internal::OpRegistrar kTransforms[] = {
-    Complex(1, true, ComplexShape<1>), Complex(1, false, ComplexShape<1>),
-    Complex(2, true, ComplexShape<2>), Complex(2, false, ComplexShape<2>),
-    Complex(3, true, ComplexShape<3>), Complex(3, false, ComplexShape<3>),
-    Real(1, true, RealShape<1, true>), Real(1, false, RealShape<1, false>),
-    Real(2, true, RealShape<2, true>), Real(2, false, RealShape<2, false>),
-    Real(3, true, RealShape<3, true>), Real(3, false, RealShape<3, false>),
+    Complex("FFT", 1, true, ComplexShape<1>),    Complex("IFFT", 1, false, ComplexShape<1>),
+    Complex("FFT2D", 2, true, ComplexShape<2>),  Complex("IFFT2D", 2, false, ComplexShape<2>),
+    Complex("FFT3D", 3, true, ComplexShape<3>),  Complex("IFFT3D", 3, false, ComplexShape<3>),
+    Real("RFFT", 1, true, RealShape<1, true>),   Real("IRFFT", 1, false, RealShape<1, false>),
+    Real("RFFT2D", 2, true, RealShape<2, true>), Real("IRFFT2D", 2, false, RealShape<2, false>),
+    Real("RFFT3D", 3, true, RealShape<3, true>), Real("IRFFT3D", 3, false, RealShape<3, false>),
 };
 
 }  // namespace

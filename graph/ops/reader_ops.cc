@@ -5,6 +5,7 @@
 #include "devices/status_macros.h"
 #include "graph/op_registry.h"
 #include "graph/ops/handle_ops.h"
+#include "graph/ops/op_versions.h"
 #include "graph/shape_inference.h"
 
 namespace troupe {
@@ -36,21 +37,20 @@ absl::Status MatchingFilesShape(InferenceContext* c) {
 
 /// The first versions of the ops, or the second ones, which have resources as handles.
 void Register(bool second) {
-  auto versioned = [second](const char* name) { return StrCat(name, second ? "V2" : ""); };
-  auto maker = [&](const char* name, std::initializer_list<const char*> before,
+  auto maker = [&](OpVersions names, std::initializer_list<const char*> before,
                    std::initializer_list<const char*> behind, bool deprecated, const char* doc) {
-    OpDefBuilder op(versioned(name));
+    OpDefBuilder op(names.Name(second));
     op.Signature(StrCat("-> reader_", HandleSpec(second)));
     for (const char* attr : before) op.Attr(attr);
     op.Attr("container: string = ''").Attr("shared_name: string = ''");
     for (const char* attr : behind) op.Attr(attr);
-    if (!second && deprecated) op.Deprecated(26, StrCat("Use ", name, "V2"));
+    if (!second && deprecated) op.Deprecated(26, StrCat("Use ", names.second));
     op.SetIsStateful().SetShapeFn(second ? ScalarShape : HandlePairShape).Doc(doc);
     return op;
   };
-  auto on_reader = [&](const char* name, const char* queue, const char* rest, ShapeFn shape_fn,
+  auto on_reader = [&](OpVersions names, const char* queue, const char* rest, ShapeFn shape_fn,
                        const char* doc) {
-    OpDefBuilder op(versioned(name));
+    OpDefBuilder op(names.Name(second));
     op.Signature(StrCat("reader_", HandleSpec(second), queue,
                         *queue != '\0' ? HandleSpec(second) : "", rest));
     if (second) op.SetIsStateful();
@@ -59,46 +59,50 @@ void Register(bool second) {
   };
   constexpr char kQueue[] = ", queue_";
   [[maybe_unused]] const internal::OpRegistrar ops[] = {
-      maker("TFRecordReader", {}, {"compression_type: string = ''"}, true,
+      maker({"TFRecordReader", "TFRecordReaderV2"}, {}, {"compression_type: string = ''"}, true,
             "Makes a reader of record files, plain or compressed ('ZLIB', 'GZIP'). Keys are the "
             "file's name, a colon and the record's offset."),
-      maker("TextLineReader", {"skip_header_lines: int = 0"}, {}, true,
+      maker({"TextLineReader", "TextLineReaderV2"}, {"skip_header_lines: int = 0"}, {}, true,
             "Makes a reader of lines of text. Keys are the file's name, a colon and the line's "
             "number, from 1."),
-      second ? maker("FixedLengthRecordReader",
+      second ? maker({"FixedLengthRecordReader", "FixedLengthRecordReaderV2"},
                      {"header_bytes: int = 0", "record_bytes: int", "footer_bytes: int = 0",
                       "hop_bytes: int = 0"},
                      {"encoding: string = ''"}, true,
                      "Makes a reader of records of `record_bytes`, each `hop_bytes` behind the "
                      "one before (0: behind its end), between header and footer; `encoding` is '', "
                      "'ZLIB' or 'GZIP'. Keys are the file's name, a colon and the record's number.")
-             : maker("FixedLengthRecordReader",
+             : maker({"FixedLengthRecordReader", "FixedLengthRecordReaderV2"},
                      {"header_bytes: int = 0", "record_bytes: int", "footer_bytes: int = 0",
                       "hop_bytes: int = 0"},
                      {}, true,
                      "Makes a reader of records of `record_bytes`, each `hop_bytes` behind the "
                      "one before (0: behind its end), between header and footer. Keys are the "
                      "file's name, a colon and the record's number."),
-      maker("WholeFileReader", {}, {}, false,
+      maker({"WholeFileReader", "WholeFileReaderV2"}, {}, {}, false,
             "Makes a reader of whole files. Keys are their names."),
-      maker("IdentityReader", {}, {}, true,
+      maker({"IdentityReader", "IdentityReaderV2"}, {}, {}, true,
             "Makes a reader that gives out names of files as keys and values."),
-      on_reader("ReaderRead", kQueue, " -> key: string, value: string", ScalarShape,
+      on_reader({"ReaderRead", "ReaderReadV2"}, kQueue, " -> key: string, value: string",
+                ScalarShape,
                 "Takes the next record of a reader. If it needs a file, the name comes from the "
                 "queue; without holding a thread, it waits until there is one."),
-      on_reader("ReaderReadUpTo", kQueue, ", num_records: int64 -> keys: string, values: string",
-                ReadUpToShape,
+      on_reader({"ReaderReadUpTo", "ReaderReadUpToV2"}, kQueue,
+                ", num_records: int64 -> keys: string, values: string", ReadUpToShape,
                 "Takes as many records as the current file has left, but at most `num_records` "
                 "and at least one."),
-      on_reader("ReaderReset", "", " ->", NoOutputs,
+      on_reader({"ReaderReset", "ReaderResetV2"}, "", " ->", NoOutputs,
                 "Has a reader leave its file and count from 0."),
-      on_reader("ReaderNumRecordsProduced", "", " -> records_produced: int64", ScalarShape,
+      on_reader({"ReaderNumRecordsProduced", "ReaderNumRecordsProducedV2"}, "",
+                " -> records_produced: int64", ScalarShape,
                 "How many records a reader has given out."),
-      on_reader("ReaderNumWorkUnitsCompleted", "", " -> units_completed: int64", ScalarShape,
+      on_reader({"ReaderNumWorkUnitsCompleted", "ReaderNumWorkUnitsCompletedV2"}, "",
+                " -> units_completed: int64", ScalarShape,
                 "How many files a reader has read to their ends."),
-      on_reader("ReaderSerializeState", "", " -> state: string", ScalarShape,
-                "The place of a reader, also in the midst of a file."),
-      on_reader("ReaderRestoreState", "", ", state: string ->", RestoreStateShape,
+      on_reader({"ReaderSerializeState", "ReaderSerializeStateV2"}, "", " -> state: string",
+                ScalarShape, "The place of a reader, also in the midst of a file."),
+      on_reader({"ReaderRestoreState", "ReaderRestoreStateV2"}, "", ", state: string ->",
+                RestoreStateShape,
                 "Has a reader go on from a place that `ReaderSerializeState` has given."),
   };
 }

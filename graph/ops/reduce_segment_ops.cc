@@ -109,22 +109,27 @@ OpDefBuilder Unsorted(const char* name, const char* type, const char* doc, const
 
 /// What is done with the rows of a segment.
 struct SparseRule {
-  const char* name;
+  const char *op, *with_num_segments, *grad, *grad_v2;
   const char* type;
   const char* doc;
   const char* grad_doc;  ///< By what the gradient of a segment is divided.
 };
 
 constexpr SparseRule kSparseRules[] = {
-    {"Sum", "T: realnumbertype", "Adds up rows of `data`", "The gradient is taken as it is."},
-    {"Mean", kFloats, "Gives the means of rows of `data`",
+    {"SparseSegmentSum", "SparseSegmentSumWithNumSegments", "SparseSegmentSumGrad",
+     "SparseSegmentSumGradV2", "T: realnumbertype", "Adds up rows of `data`",
+     "The gradient is taken as it is."},
+    {"SparseSegmentMean", "SparseSegmentMeanWithNumSegments", "SparseSegmentMeanGrad",
+     "SparseSegmentMeanGradV2", kFloats, "Gives the means of rows of `data`",
      "The gradient of a segment is divided by the number of its rows."},
-    {"SqrtN", kFloats, "Adds up rows of `data` and divides by the square root of their number",
+    {"SparseSegmentSqrtN", "SparseSegmentSqrtNWithNumSegments", "SparseSegmentSqrtNGrad",
+     "SparseSegmentSqrtNGradV2", kFloats,
+     "Adds up rows of `data` and divides by the square root of their number",
      "The gradient of a segment is divided by the square root of the number of its rows."},
 };
 
 OpDefBuilder Sparse(const SparseRule& rule, bool num_segments) {
-  OpDefBuilder op(StrCat("SparseSegment", rule.name, num_segments ? "WithNumSegments" : ""));
+  OpDefBuilder op(num_segments ? rule.with_num_segments : rule.op);
   op.Signature(StrCat("data: T, indices: Tidx, segment_ids: Tsegmentids",
                       num_segments ? ", num_segments: Tnumsegments" : "", " -> output: T"))
       .Attr(rule.type)
@@ -143,7 +148,7 @@ OpDefBuilder Sparse(const SparseRule& rule, bool num_segments) {
 }
 
 OpDefBuilder SparseGrad(const SparseRule& rule, bool v2) {
-  OpDefBuilder op(StrCat("SparseSegment", rule.name, v2 ? "GradV2" : "Grad"));
+  OpDefBuilder op(v2 ? rule.grad_v2 : rule.grad);
   const char* rows = v2 ? "dense_output_dim0" : "output_dim0";
   op.Signature(StrCat("grad: T, indices: Tidx, segment_ids: Tsegmentids, ", rows,
                       ": int32 -> output: T", v2 ? ", sorted_unique_indices: Tidx" : ""))
@@ -151,7 +156,7 @@ OpDefBuilder SparseGrad(const SparseRule& rule, bool v2) {
       .Attr("Tidx: {int32, int64} = DT_INT32")
       .Attr("Tsegmentids: {int32, int64} = DT_INT32")
       .SetShapeFn(v2 ? SparseSegmentGradV2Shape : SparseSegmentRowsShape)
-      .Doc(StrCat("Gradient of SparseSegment", rule.name, " for its `data` of `", rows,
+      .Doc(StrCat("Gradient of ", rule.op, " for its `data` of `", rows,
                   "` rows: adds row segment_ids[i] of `grad`, that of its output, to row "
                   "indices[i]. ",
                   rule.grad_doc,

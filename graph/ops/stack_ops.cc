@@ -2,6 +2,7 @@
 #include "devices/status_macros.h"
 #include "graph/op_registry.h"
 #include "graph/ops/handle_ops.h"
+#include "graph/ops/op_versions.h"
 #include "graph/shape_inference.h"
 
 namespace troupe {
@@ -14,18 +15,18 @@ absl::Status StackPushShape(InferenceContext* c) {
 }
 
 void Register(bool resource) {
-  auto define = [resource](const char* name, const char* rest) {
-    return OnHandle(StrCat(name, resource ? "V2" : ""), resource, rest);
+  auto define = [resource](OpVersions names, const char* rest) {
+    return OnHandle(names.Name(resource), resource, rest);
   };
   [[maybe_unused]] const internal::OpRegistrar ops[] = {
-      define("StackClose", "")
+      define({"StackClose", "StackCloseV2"}, "")
           .SetShapeFn(NoOutputs)
           .Doc("Lets go of the tensors of a stack; using it afterwards is an error."),
-      define("StackPop", " -> elem: elem_type")
+      define({"StackPop", "StackPopV2"}, " -> elem: elem_type")
           .Attr("elem_type: type")
           .SetShapeFn(UnknownShape)
           .Doc("Takes the tensor on top of a stack."),
-      define("StackPush", ", elem: T -> output: T")
+      define({"StackPush", "StackPushV2"}, ", elem: T -> output: T")
           .Attr("T: type")
           .Attr("swap_memory: bool = false")
           .SetShapeFn(StackPushShape)

@@ -69,7 +69,7 @@ absl::Status ResourceGatherNdShape(InferenceContext* c) {
 
 /// What an update does to the rows or slices that are named.
 struct Update {
-  const char* name;
+  const char* ops[4];      ///< Of rows, then of slices; of references, then of resources.
   const char* ref_types;   ///< Of rows updated by reference; by handle they may be any numbers.
   const char* rows_doc;    ///< `%` stands for the variable.
   const char* slices_doc;  ///< Empty: there is one for rows only.
@@ -80,27 +80,38 @@ constexpr char kOrdered[] = "{half, bfloat16, float, double, int32, int64}";
 constexpr char kAnyType[] = "type";
 
 constexpr Update kUpdates[] = {
-    {"Add", kNumbers, "Adds `updates` to the rows of the variable `%` that `indices` names.",
+    {{"ScatterAdd", "ResourceScatterAdd", "ScatterNdAdd", "ResourceScatterNdAdd"},
+     kNumbers,
+     "Adds `updates` to the rows of the variable `%` that `indices` names.",
      "Adds the slices of `updates` to those of the variable `%` at the coordinates in the last "
      "dimension of `indices`."},
-    {"Sub", kNumbers, "Subtracts `updates` from the rows of the variable `%` that `indices` names.",
+    {{"ScatterSub", "ResourceScatterSub", "ScatterNdSub", "ResourceScatterNdSub"},
+     kNumbers,
+     "Subtracts `updates` from the rows of the variable `%` that `indices` names.",
      "Subtracts the slices of `updates` from those of the variable `%` at the coordinates in the "
      "last dimension of `indices`."},
-    {"Update", kAnyType,
+    {{"ScatterUpdate", "ResourceScatterUpdate", "ScatterNdUpdate", "ResourceScatterNdUpdate"},
+     kAnyType,
      "Replaces the rows of the variable `%` that `indices` names by `updates`. The last of several "
      "for one row counts.",
      "Replaces those of the variable `%` at the coordinates in the last dimension of `indices` by "
      "the slices of `updates`. The last of several for one place counts."},
-    {"Mul", kNumbers, "Multiplies the rows of the variable `%` that `indices` names by `updates`.",
+    {{"ScatterMul", "ResourceScatterMul"},
+     kNumbers,
+     "Multiplies the rows of the variable `%` that `indices` names by `updates`.",
      ""},
-    {"Div", kNumbers, "Divides the rows of the variable `%` that `indices` names by `updates`.",
+    {{"ScatterDiv", "ResourceScatterDiv"},
+     kNumbers,
+     "Divides the rows of the variable `%` that `indices` names by `updates`.",
      ""},
-    {"Max", kOrdered,
+    {{"ScatterMax", "ResourceScatterMax", "ScatterNdMax", "ResourceScatterNdMax"},
+     kOrdered,
      "Replaces the rows of the variable `%` that `indices` names by `updates` where that is "
      "larger.",
      "Replaces those of the variable `%` at the coordinates in the last dimension of `indices` by "
      "the slices of `updates` where these are larger."},
-    {"Min", kOrdered,
+    {{"ScatterMin", "ResourceScatterMin", "ScatterNdMin", "ResourceScatterNdMin"},
+     kOrdered,
      "Replaces the rows of the variable `%` that `indices` names by `updates` where that is "
      "smaller.",
      "Replaces those of the variable `%` at the coordinates in the last dimension of `indices` by "
@@ -116,8 +127,7 @@ OpDefBuilder Define(const Update& update, bool slices, bool resource) {
                       : resource || slices             ? kNumbers
                                                        : update.ref_types;
 
-  OpDefBuilder op(
-      StrCat(resource ? "Resource" : "", slices ? "ScatterNd" : "Scatter", update.name));
+  OpDefBuilder op(update.ops[2 * static_cast<int>(slices) + static_cast<int>(resource)]);
   op.Input(StrCat(variable, resource ? ": resource" : ": Ref(T)"));
   op.Input("indices: Tindices");
   op.Input(StrCat("updates: ", type));
@@ -141,7 +151,7 @@ OpDefBuilder Define(const Update& update, bool slices, bool resource) {
 [[maybe_unused]] const bool kRegistered = [] {
   for (const Update& update : kUpdates) {
     for (const bool slices : {false, true}) {
-      if (slices && *update.slices_doc == 0) continue;
+      if (slices && update.ops[2] == nullptr) continue;
       for (const bool resource : {false, true}) {
         OpRegistry::Global()->Register(Define(update, slices, resource));
       }

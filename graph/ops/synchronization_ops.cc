@@ -4,6 +4,7 @@
 #include "devices/status_macros.h"
 #include "graph/op_registry.h"
 #include "graph/ops/handle_ops.h"
+#include "graph/ops/op_versions.h"
 #include "graph/shape_inference.h"
 
 namespace troupe {
@@ -126,28 +127,32 @@ constexpr char kSome[] = "dtypes: list(type) >= 1", kAny[] = "dtypes: list(type)
     Staged("StageClear", "", kAny, NoOutputs, "Drops all tuples of a staging area."),
 };
 
-void RegisterMap(const char* prefix) {
-  auto named = [prefix](const char* name) { return StrCat(prefix, name); };
+void RegisterMap(bool ordered) {
+  auto named = [ordered](OpVersions names) { return names.Name(ordered); };
   [[maybe_unused]] const internal::OpRegistrar ops[] = {
-      Staged(named("MapStage"), "key: int64, indices: int32, values: fake_dtypes", kAny, NoOutputs,
+      Staged(named({"MapStage", "OrderedMapStage"}),
+             "key: int64, indices: int32, values: fake_dtypes", kAny, NoOutputs,
              "Leaves components of a tuple under a key in a staging map; waits while it is full.",
              "fake_dtypes: list(type) >= 1"),
-      Staged(named("MapUnstage"), "key: int64, indices: int32 -> values: dtypes", kSome,
-             UnknownShape, "Takes components of a key's tuple; waits until the tuple is complete."),
-      Staged(named("MapUnstageNoKey"), "indices: int32 -> key: int64, values: dtypes", kSome,
-             UnknownShape,
+      Staged(named({"MapUnstage", "OrderedMapUnstage"}),
+             "key: int64, indices: int32 -> values: dtypes", kSome, UnknownShape,
+             "Takes components of a key's tuple; waits until the tuple is complete."),
+      Staged(named({"MapUnstageNoKey", "OrderedMapUnstageNoKey"}),
+             "indices: int32 -> key: int64, values: dtypes", kSome, UnknownShape,
              "Takes components of the tuple with the smallest key; waits while there is none."),
-      Staged(named("MapPeek"), "key: int64, indices: int32 -> values: dtypes", kSome, UnknownShape,
+      Staged(named({"MapPeek", "OrderedMapPeek"}), "key: int64, indices: int32 -> values: dtypes",
+             kSome, UnknownShape,
              "Looks at components of a key's tuple, which stay; waits until it is complete."),
-      Staged(named("MapSize"), "-> size: int32", kAny, ScalarShape,
+      Staged(named({"MapSize", "OrderedMapSize"}), "-> size: int32", kAny, ScalarShape,
              "Number of complete tuples in a staging map."),
-      Staged(named("MapIncompleteSize"), "-> size: int32", kAny, ScalarShape,
-             "Number of incomplete tuples in a staging map."),
-      Staged(named("MapClear"), "", kAny, NoOutputs, "Drops all tuples of a staging map."),
+      Staged(named({"MapIncompleteSize", "OrderedMapIncompleteSize"}), "-> size: int32", kAny,
+             ScalarShape, "Number of incomplete tuples in a staging map."),
+      Staged(named({"MapClear", "OrderedMapClear"}), "", kAny, NoOutputs,
+             "Drops all tuples of a staging map."),
   };
 }
 
-[[maybe_unused]] const bool kMaps = (RegisterMap(""), RegisterMap("Ordered"), true);
+[[maybe_unused]] const bool kMaps = (RegisterMap(false), RegisterMap(true), true);
 
 }  // namespace
 }  // namespace troupe

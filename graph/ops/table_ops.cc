@@ -4,6 +4,7 @@
 #include "devices/status_macros.h"
 #include "graph/op_registry.h"
 #include "graph/ops/handle_ops.h"
+#include "graph/ops/op_versions.h"
 #include "graph/shape_inference.h"
 
 namespace troupe {
@@ -142,9 +143,8 @@ absl::Status DenseTableShape(InferenceContext* c) {
 /// The first versions of the ops, or the second ones, which have resources as handles.
 template <bool second>
 void Register() {
-  auto versioned = [](const char* name) { return StrCat(name, second ? "V2" : ""); };
-  auto maker = [&](const char* name, const char* inputs, ShapeFn shape_fn, const char* doc) {
-    OpDefBuilder op(versioned(name));
+  auto maker = [&](OpVersions names, const char* inputs, ShapeFn shape_fn, const char* doc) {
+    OpDefBuilder op(names.Name(second));
     op.Signature(
           StrCat(inputs, second ? "-> table_handle: resource" : "-> table_handle: Ref(string)"))
         .Attr("container: string = ''")
@@ -157,21 +157,22 @@ void Register() {
         .Doc(doc);
     return op;
   };
-  auto on_table = [&](std::string name, const char* rest) {
-    OpDefBuilder op(std::move(name));
+  auto on_table = [&](OpVersions names, const char* rest) {
+    OpDefBuilder op(names.Name(second));
     op.Signature(StrCat(second ? "table_handle: resource" : "table_handle: Ref(string)", rest));
     if (second) op.SetIsStateful();
     return op;
   };
   [[maybe_unused]] const internal::OpRegistrar ops[] = {
-      maker("HashTable", "", ScalarShape,
+      maker({"HashTable", "HashTableV2"}, "", ScalarShape,
             "Makes a table that is initialised once and read from then on."),
-      maker("MutableHashTable", "", ScalarTableShape, "Makes a table of scalars."),
-      maker("MutableHashTableOfTensors", "", TensorTableShape,
+      maker({"MutableHashTable", "MutableHashTableV2"}, "", ScalarTableShape,
+            "Makes a table of scalars."),
+      maker({"MutableHashTableOfTensors", "MutableHashTableOfTensorsV2"}, "", TensorTableShape,
             "Makes a table whose values are vectors of shape `value_shape`.")
           .Attr("value_shape: shape = {}"),
       maker(
-          "MutableDenseHashTable",
+          {"MutableDenseHashTable", "MutableDenseHashTableV2"},
           second ? "empty_key: key_dtype, deleted_key: key_dtype " : "empty_key: key_dtype ",
           DenseTableShape,
           "Makes a table that keeps keys and values in tensors. `empty_key` marks buckets without "
@@ -179,13 +180,14 @@ void Register() {
           .Attr("value_shape: shape = {}")
           .Attr("initial_num_buckets: int = 131072")
           .Attr("max_load_factor: float = 0.8"),
-      on_table(versioned("InitializeTable"), ", keys: Tkey, values: Tval")
+      on_table({"InitializeTable", "InitializeTableV2"}, ", keys: Tkey, values: Tval")
           .Attr("Tkey: type")
           .Attr("Tval: type")
           .SetShapeFn(InitializeShape<second>)
           .Doc("Initialises a table with two vectors. Once more with the same contents does no "
                "harm."),
-      on_table(versioned("InitializeTableFromTextFile"), ", filename: string")
+      on_table({"InitializeTableFromTextFile", "InitializeTableFromTextFileV2"},
+               ", filename: string")
           .Attr("key_index: int >= -2")
           .Attr("value_index: int >= -2")
           .Attr("vocab_size: int >= -1 = -1")
@@ -194,27 +196,28 @@ void Register() {
           .SetShapeFn(InitializeFromFileShape<second>)
           .Doc("Initialises a table from the lines of a text file. An index is a column's, -1 for "
                "the line's number plus `offset`, -2 for the whole line."),
-      on_table(versioned("LookupTableFind"), ", keys: Tin, default_value: Tout -> values: Tout")
+      on_table({"LookupTableFind", "LookupTableFindV2"},
+               ", keys: Tin, default_value: Tout -> values: Tout")
           .Attr("Tin: type")
           .Attr("Tout: type")
           .SetShapeFn(second ? FindShapeV2 : FindShape)
           .Doc("Looks keys up; gives `default_value` for those that are not there."),
-      on_table(versioned("LookupTableInsert"), ", keys: Tin, values: Tout")
+      on_table({"LookupTableInsert", "LookupTableInsertV2"}, ", keys: Tin, values: Tout")
           .Attr("Tin: type")
           .Attr("Tout: type")
           .SetShapeFn(HandleOnly<second>)
           .Doc("Puts keys into a table, or gives them other values."),
-      on_table(versioned("LookupTableImport"), ", keys: Tin, values: Tout")
+      on_table({"LookupTableImport", "LookupTableImportV2"}, ", keys: Tin, values: Tout")
           .Attr("Tin: type")
           .Attr("Tout: type")
           .SetShapeFn(second ? ImportShape : HandleOnly<false>)
           .Doc("Replaces what a table holds."),
-      on_table(versioned("LookupTableExport"), " -> keys: Tkeys, values: Tvalues")
+      on_table({"LookupTableExport", "LookupTableExportV2"}, " -> keys: Tkeys, values: Tvalues")
           .Attr("Tkeys: type")
           .Attr("Tvalues: type")
           .SetShapeFn(second ? ExportShapeV2 : ExportShape)
           .Doc("All keys of a table and their values, in any order."),
-      on_table(versioned("LookupTableSize"), " -> size: int64")
+      on_table({"LookupTableSize", "LookupTableSizeV2"}, " -> size: int64")
           .SetShapeFn(SizeShape<second>)
           .Doc("Number of keys in a table."),
   };

@@ -7,6 +7,7 @@
 
 #include "devices/status_macros.h"
 #include "graph/op_registry.h"
+#include "graph/ops/op_versions.h"
 #include "graph/ops/shape_helpers.h"
 #include "graph/shape_inference.h"
 
@@ -115,48 +116,56 @@ absl::Status TensorArrayCloseShape(InferenceContext* c) { return CheckInputs(c, 
 
 /// The ops that have the same inputs, but for the handle, and outputs in both versions.
 void Register(bool resources) {
-  auto define = [resources](const std::string& name, const char* signature) {
-    OpDefBuilder op(name + (resources ? "V3" : "V2"));
+  auto define = [resources](OpVersions names, const char* signature) {
+    OpDefBuilder op(names.Name(resources));
     op.Signature(StrCat(resources ? "handle: resource" : "handle: string", signature));
     if (resources) {
       op.SetIsStateful();
-    } else if (name != "TensorArrayConcat") {  // TensorFlow has not deprecated this one.
-      op.Deprecated(26, StrCat("Use ", name, "V3"));
+    } else if (names.first !=
+               std::string_view(
+                   "TensorArrayConcatV2")) {  // TensorFlow has not deprecated this one.
+      op.Deprecated(26, StrCat("Use ", names.second));
     }
     return op;
   };
   [[maybe_unused]] const internal::OpRegistrar ops[] = {
-      define("TensorArrayClose", "")
+      define({"TensorArrayCloseV2", "TensorArrayCloseV3"}, "")
           .SetShapeFn(TensorArrayCloseShape)
           .Doc("Lets go of the tensors of an array; using it afterwards is an error."),
-      define("TensorArrayConcat", ", flow_in: float -> value: dtype, lengths: int64")
+      define({"TensorArrayConcatV2", "TensorArrayConcatV3"},
+             ", flow_in: float -> value: dtype, lengths: int64")
           .Attr("dtype: type")
           .Attr("element_shape_except0: shape = { unknown_rank: true }")
           .SetShapeFn(TensorArrayConcatShape)
           .Doc("Concatenates the elements of an array along their first dimension; `lengths`: "
                "their sizes in it."),
-      define("TensorArrayGather", ", indices: int32, flow_in: float -> value: dtype")
+      define({"TensorArrayGatherV2", "TensorArrayGatherV3"},
+             ", indices: int32, flow_in: float -> value: dtype")
           .Attr("dtype: type")
           .Attr("element_shape: shape = { unknown_rank: true }")
           .SetShapeFn(TensorArrayGatherShape)
           .Doc("Stacks the elements of an array at the vector `indices`."),
-      define("TensorArrayRead", ", index: int32, flow_in: float -> value: dtype")
+      define({"TensorArrayReadV2", "TensorArrayReadV3"},
+             ", index: int32, flow_in: float -> value: dtype")
           .Attr("dtype: type")
           .SetShapeFn(TensorArrayReadShape)
           .Doc("Gives the element of an array at the scalar `index`."),
-      define("TensorArrayScatter", ", indices: int32, value: T, flow_in: float -> flow_out: float")
+      define({"TensorArrayScatterV2", "TensorArrayScatterV3"},
+             ", indices: int32, value: T, flow_in: float -> flow_out: float")
           .Attr("T: type")
           .SetShapeFn(TensorArrayScatterShape)
           .Doc("Writes the rows of `value` to the elements of an array at the vector `indices`."),
-      define("TensorArraySize", ", flow_in: float -> size: int32")
+      define({"TensorArraySizeV2", "TensorArraySizeV3"}, ", flow_in: float -> size: int32")
           .SetShapeFn(TensorArraySizeShape)
           .Doc("Gives the number of elements of an array."),
-      define("TensorArraySplit", ", value: T, lengths: int64, flow_in: float -> flow_out: float")
+      define({"TensorArraySplitV2", "TensorArraySplitV3"},
+             ", value: T, lengths: int64, flow_in: float -> flow_out: float")
           .Attr("T: type")
           .SetShapeFn(TensorArraySplitShape)
           .Doc("Writes slices of `value` along its first dimension, of the sizes in the vector "
                "`lengths`, to the elements of an array."),
-      define("TensorArrayWrite", ", index: int32, value: T, flow_in: float -> flow_out: float")
+      define({"TensorArrayWriteV2", "TensorArrayWriteV3"},
+             ", index: int32, value: T, flow_in: float -> flow_out: float")
           .Attr("T: type")
           .SetShapeFn(TensorArrayWriteShape)
           .Doc("Writes `value` to the element of an array at the scalar `index`."),

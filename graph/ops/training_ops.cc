@@ -8,7 +8,6 @@
 #include "devices/status_macros.h"
 #include "graph/op_registry.h"
 #include "graph/ops/shape_helpers.h"
-#include "graph/ops/update_forms.h"
 #include "graph/shape_inference.h"
 
 namespace troupe {
@@ -61,16 +60,15 @@ constexpr ShapeFn kShapeFns[] = {UpdateShape<1, kGradient>, UpdateShape<2, kGrad
                                  UpdateShape<3, kGradient>, UpdateShape<4, kGradient>};
 
 /// TensorFlow looks at the gradients for resources in these two dense ops only.
-bool ChecksGradient(std::string_view name, bool sparse, bool resource) {
-  return !resource || (!sparse && (name == "GradientDescent" || name == "ProximalAdagrad"));
+bool ChecksGradient(std::string_view op) {
+  return !op.starts_with("Resource") || op == "ResourceApplyGradientDescent" ||
+         op == "ResourceApplyProximalAdagrad";
 }
 
-using namespace update_forms;  // NOLINT: the table's words
-
-/// An update rule and the forms of ops it has. The sparse forms take `indices` after the gradient.
+/// An update rule and its ops: of variables that are references or resources, by a gradient that is
+/// dense or has rows only. The sparse ones take `indices` after the gradient.
 struct Update {
-  const char* name;
-  int forms;
+  const char* ops[4];     ///< nullptr behind the last one.
   const char* variables;  ///< Separated by spaces, as are the `inputs` after them.
   const char* inputs;
   const char* attr;  ///< Empty: none of its own.
@@ -78,78 +76,136 @@ struct Update {
 };
 
 constexpr Update kUpdates[] = {
-    {"AdaMax", kBothDense, "var m v", "beta1_power lr beta1 beta2 epsilon grad", "",
+    {{"ApplyAdaMax", "ResourceApplyAdaMax"},
+     "var m v",
+     "beta1_power lr beta1 beta2 epsilon grad",
+     "",
      "Updates `var` by the AdaMax rule: m += (grad - m) * (1 - beta1), v = max(beta2 * v, |grad|), "
      "var -= lr / (1 - beta1_power) * m / (v + epsilon)."},
-    {"Adadelta", kAll, "var accum accum_update", "lr rho epsilon grad", "",
+    {{"ApplyAdadelta", "ResourceApplyAdadelta", "SparseApplyAdadelta",
+      "ResourceSparseApplyAdadelta"},
+     "var accum accum_update",
+     "lr rho epsilon grad",
+     "",
      "Updates `var` by the Adadelta rule: accum = rho * accum + (1 - rho) * grad^2, update = "
      "sqrt(accum_update + epsilon) / sqrt(accum + epsilon) * grad, var -= lr * update, "
      "accum_update = rho * accum_update + (1 - rho) * update^2."},
-    {"Adagrad", kAll, "var accum", "lr grad", "update_slots: bool = true",
+    {{"ApplyAdagrad", "ResourceApplyAdagrad", "SparseApplyAdagrad", "ResourceSparseApplyAdagrad"},
+     "var accum",
+     "lr grad",
+     "update_slots: bool = true",
      "Updates `var` by the Adagrad rule: accum += grad^2 (if `update_slots`), "
      "var -= lr * grad / sqrt(accum)."},
-    {"AdagradDA", kAll, "var gradient_accumulator gradient_squared_accumulator",
-     "grad lr l1 l2 global_step", "",
+    {{"ApplyAdagradDA", "ResourceApplyAdagradDA", "SparseApplyAdagradDA",
+      "ResourceSparseApplyAdagradDA"},
+     "var gradient_accumulator gradient_squared_accumulator",
+     "grad lr l1 l2 global_step",
+     "",
      "Updates `var` by Adagrad with dual averaging: both accumulators, s of gradients and q of "
      "their squares, are added to, then var = -lr * sign(s) * max(|s| - l1 * global_step, 0) / (l2 "
      "* global_step * lr + sqrt(q))."},
-    {"AdagradV2", kAll, "var accum", "lr epsilon grad", "update_slots: bool = true",
+    {{"ApplyAdagradV2", "ResourceApplyAdagradV2", "SparseApplyAdagradV2",
+      "ResourceSparseApplyAdagradV2"},
+     "var accum",
+     "lr epsilon grad",
+     "update_slots: bool = true",
      "Updates `var` by the Adagrad rule: accum += grad^2 (if `update_slots`), "
      "var -= lr * grad / (sqrt(accum) + epsilon)."},
-    {"Adam", kBothDense, "var m v", "beta1_power beta2_power lr beta1 beta2 epsilon grad",
+    {{"ApplyAdam", "ResourceApplyAdam"},
+     "var m v",
+     "beta1_power beta2_power lr beta1 beta2 epsilon grad",
      "use_nesterov: bool = false",
      "Updates `var` by the Adam rule: `m` and `v` are running means of the gradient and its "
      "square, `beta1_power` and `beta2_power` correct their bias."},
-    {"AdamWithAmsgrad", kResource, "var m v vhat",
-     "beta1_power beta2_power lr beta1 beta2 epsilon grad", "",
+    {{"ResourceApplyAdamWithAmsgrad"},
+     "var m v vhat",
+     "beta1_power beta2_power lr beta1 beta2 epsilon grad",
+     "",
      "Updates `var` by the AMSGrad variant of Adam, which divides by the root of `vhat`, the "
      "largest `v` so far."},
-    {"AddSign", kBothDense, "var m", "lr alpha sign_decay beta grad", "",
+    {{"ApplyAddSign", "ResourceApplyAddSign"},
+     "var m",
+     "lr alpha sign_decay beta grad",
+     "",
      "Updates `var` by the AddSign rule: m = beta * m + (1 - beta) * grad, "
      "var -= lr * (alpha + sign_decay * sign(grad) * sign(m)) * grad."},
-    {"CenteredRMSProp", kAll, "var mg ms mom", "lr rho momentum epsilon grad", "",
+    {{"ApplyCenteredRMSProp", "ResourceApplyCenteredRMSProp", "SparseApplyCenteredRMSProp",
+      "ResourceSparseApplyCenteredRMSProp"},
+     "var mg ms mom",
+     "lr rho momentum epsilon grad",
+     "",
      "Updates `var` by the centered RMSProp rule: `mg` and `ms` are running means of the gradient "
      "and its square, mom = momentum * mom + lr * grad / sqrt(ms - mg^2 + epsilon), var -= mom."},
-    {"Ftrl", kAll, "var accum linear", "grad lr l1 l2 lr_power",
+    {{"ApplyFtrl", "ResourceApplyFtrl", "SparseApplyFtrl", "ResourceSparseApplyFtrl"},
+     "var accum linear",
+     "grad lr l1 l2 lr_power",
      "multiply_linear_by_lr: bool = false",
      "Updates `var` by the FTRL-proximal rule: with p = -lr_power, linear += grad - ((accum + "
      "grad^2)^p - accum^p) / lr * var, accum += grad^2, var = (sign(linear) * l1 - linear) / "
      "(accum^p / lr + 2 * l2) if |linear| > l1, else 0. With `multiply_linear_by_lr`, `linear` is "
      "kept multiplied by lr."},
-    {"FtrlV2", kAll, "var accum linear", "grad lr l1 l2 l2_shrinkage lr_power",
+    {{"ApplyFtrlV2", "ResourceApplyFtrlV2", "SparseApplyFtrlV2", "ResourceSparseApplyFtrlV2"},
+     "var accum linear",
+     "grad lr l1 l2 l2_shrinkage lr_power",
      "multiply_linear_by_lr: bool = false",
      "Updates `var` by the FTRL-proximal rule with shrinkage: as Ftrl, but grad + 2 * l2_shrinkage "
      "* var is added to `linear`."},
-    {"GradientDescent", kBothDense, "var", "alpha delta", "",
+    {{"ApplyGradientDescent", "ResourceApplyGradientDescent"},
+     "var",
+     "alpha delta",
+     "",
      "Subtracts alpha * delta from `var`."},
-    {"KerasMomentum", kResource | kResourceSparse, "var accum", "lr grad momentum",
+    {{"ResourceApplyKerasMomentum", "ResourceSparseApplyKerasMomentum"},
+     "var accum",
+     "lr grad momentum",
      "use_nesterov: bool = false",
      "Sets accum = accum * momentum - lr * grad and adds accum (with `use_nesterov`: accum * "
      "momentum - lr * grad) to `var`."},
-    {"Momentum", kAll, "var accum", "lr grad momentum", "use_nesterov: bool = false",
+    {{"ApplyMomentum", "ResourceApplyMomentum", "SparseApplyMomentum",
+      "ResourceSparseApplyMomentum"},
+     "var accum",
+     "lr grad momentum",
+     "use_nesterov: bool = false",
      "Sets accum = accum * momentum + grad and subtracts lr * accum (with `use_nesterov`: "
      "grad * lr + accum * momentum * lr) from `var`."},
-    {"PowerSign", kBothDense, "var m", "lr logbase sign_decay beta grad", "",
+    {{"ApplyPowerSign", "ResourceApplyPowerSign"},
+     "var m",
+     "lr logbase sign_decay beta grad",
+     "",
      "Updates `var` by the PowerSign rule: m = beta * m + (1 - beta) * grad, "
      "var -= lr * exp(logbase * sign_decay * sign(grad) * sign(m)) * grad."},
-    {"ProximalAdagrad", kAll, "var accum", "lr l1 l2 grad", "",
+    {{"ApplyProximalAdagrad", "ResourceApplyProximalAdagrad", "SparseApplyProximalAdagrad",
+      "ResourceSparseApplyProximalAdagrad"},
+     "var accum",
+     "lr l1 l2 grad",
+     "",
      "Updates `var` by forward-backward splitting with Adagrad's rate: accum += grad^2, rate = lr "
      "/ sqrt(accum), p = var - rate * grad, var = sign(p) * max(|p| - rate * l1, 0) / (1 + rate * "
      "l2)."},
-    {"ProximalGradientDescent", kBothDense, "var", "alpha l1 l2 delta", "",
+    {{"ApplyProximalGradientDescent", "ResourceApplyProximalGradientDescent"},
+     "var",
+     "alpha l1 l2 delta",
+     "",
      "Updates `var` by forward-backward splitting: p = var - alpha * delta, "
      "var = sign(p) * max(|p| - alpha * l1, 0) / (1 + alpha * l2)."},
-    {"ProximalGradientDescent", kBothSparse, "var", "alpha l1 l2 grad", "",
+    {{"SparseApplyProximalGradientDescent", "ResourceSparseApplyProximalGradientDescent"},
+     "var",
+     "alpha l1 l2 grad",
+     "",
      "Updates `var` by forward-backward splitting: p = var - alpha * grad, "
      "var = sign(p) * max(|p| - alpha * l1, 0) / (1 + alpha * l2)."},
-    {"RMSProp", kAll, "var ms mom", "lr rho momentum epsilon grad", "",
+    {{"ApplyRMSProp", "ResourceApplyRMSProp", "SparseApplyRMSProp", "ResourceSparseApplyRMSProp"},
+     "var ms mom",
+     "lr rho momentum epsilon grad",
+     "",
      "Updates `var` by the RMSProp rule: `ms` is a running mean of the gradient's square, mom = "
      "momentum * mom + lr * grad / sqrt(ms + epsilon), var -= mom."},
 };
 
-OpDefBuilder Define(const Update& update, Form form) {
-  const bool sparse = IsSparse(form), resource = IsResource(form);
-  OpDefBuilder op(OpName(form, update.name));
+OpDefBuilder Define(const Update& update, std::string_view op_name) {
+  const bool sparse = op_name.find("SparseApply") != std::string_view::npos;
+  const bool resource = op_name.starts_with("Resource");
+  OpDefBuilder op{std::string(op_name)};
   int variables = 0;
   for (const absl::string_view name : absl::StrSplit(update.variables, ' ')) {
     op.Input(absl::StrCat(name, resource ? ": resource" : ": Ref(T)"));
@@ -168,8 +224,8 @@ OpDefBuilder Define(const Update& update, Form form) {
   } else {
     op.Output("out: Ref(T)");
   }
-  op.SetShapeFn(ChecksGradient(update.name, sparse, resource) ? kShapeFns<true>[variables - 1]
-                                                              : kShapeFns<false>[variables - 1]);
+  op.SetShapeFn(ChecksGradient(op_name) ? kShapeFns<true>[variables - 1]
+                                        : kShapeFns<false>[variables - 1]);
   op.Doc(!sparse ? std::string(update.doc)
                  : absl::StrCat(update.doc,
                                 " Row i of `grad` belongs to row indices[i]; other rows stay as "
@@ -180,8 +236,8 @@ OpDefBuilder Define(const Update& update, Form form) {
 
 [[maybe_unused]] const bool kRegistered = [] {
   for (const Update& update : kUpdates) {
-    for (const Form form : kForms) {
-      if ((update.forms & form) != 0) OpRegistry::Global()->Register(Define(update, form));
+    for (const char* op : update.ops) {
+      if (op != nullptr) OpRegistry::Global()->Register(Define(update, op));
     }
   }
   return true;

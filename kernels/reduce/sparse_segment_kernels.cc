@@ -190,20 +190,27 @@ KernelSpec Spec(const std::string& op, std::vector<ElementType> types) {
 }
 
 template <SparseRule kRule>
-void Register(const std::string& name, const std::vector<ElementType>& types) {
+void Register(const std::vector<ElementType>& types, std::initializer_list<const char*> ops,
+              std::initializer_list<const char*> gradients) {
   KernelRegistry* registry = KernelRegistry::Global();
-  for (const char* form : {"", "WithNumSegments"}) {
-    registry->Register(Spec(name + form, types), MakeKernel<SparseSegment<kRule>>);
+  for (const char* op : ops) {
+    registry->Register(Spec(op, types), MakeKernel<SparseSegment<kRule>>);
   }
-  for (const char* form : {"Grad", "GradV2"}) {
-    registry->Register(Spec(name + form, FloatTypes()), MakeKernel<SparseSegmentGrad<kRule>>);
+  for (const char* op : gradients) {
+    registry->Register(Spec(op, FloatTypes()), MakeKernel<SparseSegmentGrad<kRule>>);
   }
 }
 
 [[maybe_unused]] const bool kRegistered = [] {
-  Register<SparseRule::kSum>("SparseSegmentSum", RealNumberTypes());
-  Register<SparseRule::kMean>("SparseSegmentMean", FloatTypes());
-  Register<SparseRule::kSqrtN>("SparseSegmentSqrtN", FloatTypes());
+  Register<SparseRule::kSum>(RealNumberTypes(),
+                             {"SparseSegmentSum", "SparseSegmentSumWithNumSegments"},
+                             {"SparseSegmentSumGrad", "SparseSegmentSumGradV2"});
+  Register<SparseRule::kMean>(FloatTypes(),
+                              {"SparseSegmentMean", "SparseSegmentMeanWithNumSegments"},
+                              {"SparseSegmentMeanGrad", "SparseSegmentMeanGradV2"});
+  Register<SparseRule::kSqrtN>(FloatTypes(),
+                               {"SparseSegmentSqrtN", "SparseSegmentSqrtNWithNumSegments"},
+                               {"SparseSegmentSqrtNGrad", "SparseSegmentSqrtNGradV2"});
   return true;
 }();
 

@@ -2,13 +2,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "graph/op_registry.h"
-#include "graph/ops/update_forms.h"
 #include "graph/protos/graph.pb.h"
 
 namespace troupe {
 namespace {
-
-using namespace update_forms;  // NOLINT: the table's words
 
 std::vector<ElementType> DoublesAndHalf() {
   return {ElementType::kHalf, ElementType::kFloat, ElementType::kDouble};
@@ -20,26 +17,101 @@ std::vector<ElementType> AllButBfloat16() {
 }
 
 constexpr UpdateOp kUpdateOps[] = {
-    {"AdaMax", kAdaMax, kBothDense, DoublesAndHalf},
-    {"Adadelta", kAdadelta, kAll, FloatAndComplexTypes, FloatAndComplexTypes, nullptr, true},
-    {"Adagrad", kAdagrad, kAll, FloatAndComplexTypes, FloatAndComplexTypes, "update_slots"},
-    {"AdagradDA", kAdagradDA, kAll, Doubles, Doubles},
-    {"AdagradV2", kAdagradV2, kAll, FloatAndComplexTypes, FloatAndComplexTypes, "update_slots"},
-    {"Adam", kAdam, kBothDense, FloatAndComplexTypes, nullptr, "use_nesterov"},
-    {"AdamWithAmsgrad", kAdamWithAmsgrad, kResource, FloatTypes},
-    {"AddSign", kAddSign, kBothDense, FloatTypes},
-    {"CenteredRMSProp", kCenteredRMSProp, kAll, FloatAndComplexTypes, AllButBfloat16, nullptr,
+    {"AdaMax", kAdaMax, {"ApplyAdaMax", "ResourceApplyAdaMax"}, DoublesAndHalf},
+    {"Adadelta",
+     kAdadelta,
+     {"ApplyAdadelta", "ResourceApplyAdadelta", "SparseApplyAdadelta",
+      "ResourceSparseApplyAdadelta"},
+     FloatAndComplexTypes,
+     FloatAndComplexTypes,
+     nullptr,
      true},
-    {"Ftrl", kFtrl, kAll, FloatTypes, FloatTypes, "multiply_linear_by_lr"},
-    {"FtrlV2", kFtrlV2, kAll, FloatTypes, FloatTypes, "multiply_linear_by_lr"},
-    {"GradientDescent", kGradientDescent, kBothDense, FloatAndComplexTypes},
-    {"KerasMomentum", kKerasMomentum, kResource | kResourceSparse, FloatAndComplexTypes,
-     FloatAndComplexTypes, "use_nesterov", true},
-    {"Momentum", kMomentum, kAll, FloatAndComplexTypes, FloatAndComplexTypes, "use_nesterov", true},
-    {"PowerSign", kPowerSign, kBothDense, FloatTypes},
-    {"ProximalAdagrad", kProximalAdagrad, kAll, Doubles, Doubles},
-    {"ProximalGradientDescent", kProximalGradientDescent, kAll, Doubles, Doubles},
-    {"RMSProp", kRMSProp, kAll, FloatAndComplexTypes, AllButBfloat16, nullptr, true},
+    {"Adagrad",
+     kAdagrad,
+     {"ApplyAdagrad", "ResourceApplyAdagrad", "SparseApplyAdagrad", "ResourceSparseApplyAdagrad"},
+     FloatAndComplexTypes,
+     FloatAndComplexTypes,
+     "update_slots"},
+    {"AdagradDA",
+     kAdagradDA,
+     {"ApplyAdagradDA", "ResourceApplyAdagradDA", "SparseApplyAdagradDA",
+      "ResourceSparseApplyAdagradDA"},
+     Doubles,
+     Doubles},
+    {"AdagradV2",
+     kAdagradV2,
+     {"ApplyAdagradV2", "ResourceApplyAdagradV2", "SparseApplyAdagradV2",
+      "ResourceSparseApplyAdagradV2"},
+     FloatAndComplexTypes,
+     FloatAndComplexTypes,
+     "update_slots"},
+    {"Adam",
+     kAdam,
+     {"ApplyAdam", "ResourceApplyAdam"},
+     FloatAndComplexTypes,
+     nullptr,
+     "use_nesterov"},
+    {"AdamWithAmsgrad", kAdamWithAmsgrad, {"ResourceApplyAdamWithAmsgrad"}, FloatTypes},
+    {"AddSign", kAddSign, {"ApplyAddSign", "ResourceApplyAddSign"}, FloatTypes},
+    {"CenteredRMSProp",
+     kCenteredRMSProp,
+     {"ApplyCenteredRMSProp", "ResourceApplyCenteredRMSProp", "SparseApplyCenteredRMSProp",
+      "ResourceSparseApplyCenteredRMSProp"},
+     FloatAndComplexTypes,
+     AllButBfloat16,
+     nullptr,
+     true},
+    {"Ftrl",
+     kFtrl,
+     {"ApplyFtrl", "ResourceApplyFtrl", "SparseApplyFtrl", "ResourceSparseApplyFtrl"},
+     FloatTypes,
+     FloatTypes,
+     "multiply_linear_by_lr"},
+    {"FtrlV2",
+     kFtrlV2,
+     {"ApplyFtrlV2", "ResourceApplyFtrlV2", "SparseApplyFtrlV2", "ResourceSparseApplyFtrlV2"},
+     FloatTypes,
+     FloatTypes,
+     "multiply_linear_by_lr"},
+    {"GradientDescent",
+     kGradientDescent,
+     {"ApplyGradientDescent", "ResourceApplyGradientDescent"},
+     FloatAndComplexTypes},
+    {"KerasMomentum",
+     kKerasMomentum,
+     {"ResourceApplyKerasMomentum", "ResourceSparseApplyKerasMomentum"},
+     FloatAndComplexTypes,
+     FloatAndComplexTypes,
+     "use_nesterov",
+     true},
+    {"Momentum",
+     kMomentum,
+     {"ApplyMomentum", "ResourceApplyMomentum", "SparseApplyMomentum",
+      "ResourceSparseApplyMomentum"},
+     FloatAndComplexTypes,
+     FloatAndComplexTypes,
+     "use_nesterov",
+     true},
+    {"PowerSign", kPowerSign, {"ApplyPowerSign", "ResourceApplyPowerSign"}, FloatTypes},
+    {"ProximalAdagrad",
+     kProximalAdagrad,
+     {"ApplyProximalAdagrad", "ResourceApplyProximalAdagrad", "SparseApplyProximalAdagrad",
+      "ResourceSparseApplyProximalAdagrad"},
+     Doubles,
+     Doubles},
+    {"ProximalGradientDescent",
+     kProximalGradientDescent,
+     {"ApplyProximalGradientDescent", "ResourceApplyProximalGradientDescent",
+      "SparseApplyProximalGradientDescent", "ResourceSparseApplyProximalGradientDescent"},
+     Doubles,
+     Doubles},
+    {"RMSProp",
+     kRMSProp,
+     {"ApplyRMSProp", "ResourceApplyRMSProp", "SparseApplyRMSProp", "ResourceSparseApplyRMSProp"},
+     FloatAndComplexTypes,
+     AllButBfloat16,
+     nullptr,
+     true},
 };
 
 const UpdateOp& OpOf(std::string_view op) {
@@ -65,10 +137,10 @@ int CountVariables(const KernelConstruction& construction) {
 
 void ForEachUpdateOp(const std::function<void(KernelSpec spec)>& use) {
   for (const UpdateOp& op : kUpdateOps) {
-    for (const Form form : kForms) {
-      if ((op.forms & form) == 0) continue;
-      const bool sparse = IsSparse(form);
-      KernelSpec spec(OpName(form, op.name));
+    for (const char* name : op.ops) {
+      if (name == nullptr) continue;
+      const bool sparse = std::string_view(name).find("SparseApply") != std::string_view::npos;
+      KernelSpec spec(name);
       spec.Types("T", sparse ? op.sparse_types() : op.types());
       if (sparse) spec.Types("Tindices", IndexTypes());
       use(std::move(spec));

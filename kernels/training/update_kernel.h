@@ -20,9 +20,9 @@ namespace troupe {
 struct UpdateOp {
   using TypeList = std::vector<ElementType> (*)();
 
-  std::string_view name;  ///< Without the prefix that tells the form.
+  std::string_view name;  ///< The ops' without what is before it.
   UpdateRule rule;
-  int forms;  ///< `update_forms::Form`s.
+  const char* ops[4];  ///< Dense and sparse ones; nullptr behind the last one.
   TypeList types;
   TypeList sparse_types = nullptr;
   const char* flag = nullptr;  ///< The attribute that the rule depends on.

@@ -88,6 +88,22 @@ TEST_F(ExprTest, ListsTakeLiterals) {
   EXPECT_THAT(Numbers(joined), ElementsAre(1, 2, 3, 7, 8));
 }
 
+TEST_F(ExprTest, LiteralsInListsGetTheTypeThatTheOpAsksFor) {
+  const Tensor first = Tensor::Vector<int64_t>({0, 1}).Reshaped(Shape({1, 2}));
+  const auto joined =
+      ops::SparseConcat(s_, {first, first}, {{7}, x_.Slice({0, Range(0, 1)})}, {{1, 2}, {1, 2}}, 1);
+  EXPECT_EQ(joined.output_values.type(), ElementType::kFloat);
+  Start();
+  EXPECT_THAT(Numbers(joined.output_values), ElementsAre(7, 1));
+  EXPECT_THAT(All<int64_t>(joined.output_shape), ElementsAre(1, 4));
+}
+
+TEST_F(ExprTest, NumbersInListsThatATypeDoesNotHaveAreRefused) {
+  const Tensor first = Tensor::Vector<int64_t>({0, 1}).Reshaped(Shape({1, 2}));
+  ops::SparseConcat(s_, {first, first}, {x_.Slice({0}), x_.Slice({0})}, {{1.5, 2.0}, {1, 2}}, 1);
+  EXPECT_THAT(std::string(s_.status().message()), HasSubstr("1.5 is not a number of type int64"));
+}
+
 TEST_F(ExprTest, NumbersThatATypeDoesNotHaveAreRefused) {
   const auto refused = [](auto literal, Tensor other) {
     const Scope s = Scope::NewRoot();
