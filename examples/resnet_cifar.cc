@@ -222,7 +222,7 @@ void Show(Session& session, const Model& model, const Dataset& batches, int64_t 
 }  // namespace
 
 int main(int argc, char** argv) {
-  examples::Options options{.steps = 2000, .batch = 64};
+  examples::Options options{.steps = 1500, .batch = 64};
   std::string folder, checkpoints;
   int64_t blocks = 3, show = 0;
   examples::CommandLine line(argv, "ResNet-20 on images of CIFAR-10's shape.", &options);
@@ -233,6 +233,7 @@ int main(int argc, char** argv) {
   AddValue(&line, "--show N", &show, "Draws so many test images at the end")
       ->check(WholeNumber(0, 1000));
   line.ReadOrExit(argc, argv);
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // Lines come in order, with those of the progress.
 
   const Data data = folder.empty() ? ReadFashion() : ReadCifar10(folder);
   const int64_t count = data.training.labels.num_elements();
