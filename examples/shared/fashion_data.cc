@@ -1,10 +1,6 @@
 #include "examples/shared/fashion_data.h"
 
-#include <zlib.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <numeric>
 
 #include "examples/shared/options.h"
@@ -32,52 +28,24 @@ troupe::Tensor Dataset::Labels(absl::Span<const int32_t> indices) const {
   return result;
 }
 
-namespace {
-
-/// Reads a gzipped IDX file (http://yann.lecun.com/exdb/mnist): big-endian sizes, then bytes.
-std::vector<uint8_t> ReadIdx(const std::string& file, std::vector<int64_t> expected_tail) {
-  gzFile in = gzopen(file.c_str(), "rb");
-  if (in == nullptr) {
-    Die(absl::NotFoundError(
-        "cannot read " + file + ": " + std::strerror(errno) +
-        ". Install Debian's package dataset-fashion-mnist, or name a folder that "
-        "has the files with --data"));
-  }
-  auto read = [&](void* to, unsigned n) {
-    if (gzread(in, to, n) != static_cast<int>(n)) Die(absl::DataLossError(file + " is cut short"));
-  };
-  uint8_t magic[4];
-  read(magic, 4);
-  if (magic[0] != 0 || magic[1] != 0 || magic[2] != 8 || magic[3] != expected_tail.size() + 1) {
-    Die(absl::DataLossError(file + " is not the IDX file that was expected"));
-  }
-  uint64_t total = 1;
-  for (size_t d = 0; d <= expected_tail.size(); ++d) {
-    uint8_t b[4];
-    read(b, 4);
-    const uint64_t size = uint64_t{b[0]} << 24 | b[1] << 16 | b[2] << 8 | b[3];
-    if (d > 0 && size != static_cast<uint64_t>(expected_tail[d - 1])) {
-      Die(absl::DataLossError(file + " has images of another size"));
-    }
-    total *= size;
-  }
-  if (total > (1u << 30)) Die(absl::DataLossError(file + " claims more than a gigabyte"));
-  std::vector<uint8_t> bytes(total);
-  read(bytes.data(), static_cast<unsigned>(total));
-  gzclose(in);
-  return bytes;
-}
-
-}  // namespace
-
 Dataset ReadDataset(const std::string& folder, const std::string& part) {
-  Dataset data;
-  data.pixels = ReadIdx(folder + "/" + part + "-images-idx3-ubyte.gz", {kSide, kSide});
-  data.labels = ReadIdx(folder + "/" + part + "-labels-idx1-ubyte.gz", {});
-  if (data.pixels.size() != data.labels.size() * kPixels || data.labels.empty()) {
-    Die(absl::DataLossError("images and labels of " + part + " do not match"));
+  const absl::StatusOr<troupe::LabelledImages> read = troupe::ReadMnist(folder, part);
+  if (absl::IsNotFound(read.status())) {
+    Die(absl::NotFoundError(std::string(read.status().message()) +
+                            ". Install Debian's package dataset-fashion-mnist, or name a folder "
+                            "that has the files with --data"));
   }
-  return data;
+  const troupe::LabelledImages data = examples::OrDie(read);
+  if (data.images.dim(0) == 0 || data.images.dim(1) != kSide || data.images.dim(2) != kSide) {
+    Die(absl::DataLossError(folder + ": " + part + " has images " + data.images.shape().ToString() +
+                            ", not of 28 x 28 pixels"));
+  }
+  const auto pixels = data.images.unchecked_values<uint8_t>();
+  const auto labels = data.labels.unchecked_values<int32_t>();
+  if (*std::max_element(labels.begin(), labels.end()) >= kClasses) {
+    Die(absl::DataLossError(folder + ": " + part + " has more than ten classes"));
+  }
+  return {.pixels = {pixels.begin(), pixels.end()}, .labels = {labels.begin(), labels.end()}};
 }
 
 void WriteRecords(const Dataset& data, const std::string& file) {

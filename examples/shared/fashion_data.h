@@ -18,6 +18,9 @@ inline constexpr int kClasses = 10;
 inline constexpr const char* kClassNames[kClasses] = {
     "T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "boot"};
 
+/// Where Debian's package dataset-fashion-mnist has it.
+inline constexpr char kFolder[] = "/usr/share/datasets/fashion-mnist";
+
 /// Images and their labels as they lie in the files: a byte a pixel, a byte a label.
 struct Dataset {
   std::vector<uint8_t> pixels;
@@ -30,8 +33,9 @@ struct Dataset {
   troupe::Tensor Labels(absl::Span<const int32_t> indices) const;
 };
 
-/// Of a folder with the four files, as Debian's package dataset-fashion-mnist installs them; `part`
-/// is "train" or "t10k". Ends the program if they cannot be read.
+/// Of a folder with the four files, compressed or not, as Debian's package dataset-fashion-mnist
+/// installs them; MNIST's are alike. `part` is "train" or "t10k". Ends the program if they cannot
+/// be read.
 Dataset ReadDataset(const std::string& folder, const std::string& part);
 
 /// Writes a record file of Examples: "pixels", the bytes of an image, and "label".

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <numeric>
+#include <utility>
 #include <vector>
+
+#include "examples/shared/picture.h"
 
 namespace fashion {
 
@@ -24,17 +27,10 @@ namespace {
 
 /// Draws some test images as characters, with what the model takes them for.
 void Show(const Dataset& test, absl::Span<const int32_t> indices, const troupe::Tensor& logits) {
-  static const char kInk[] = " .:-=+*#%@";
   for (size_t k = 0; k < indices.size(); ++k) {
-    const uint8_t* image = test.pixels.data() + static_cast<size_t>(indices[k]) * kPixels;
-    for (int y = 0; y < kSide; y += 2) {
-      std::string line;
-      for (int x = 0; x < kSide; ++x) {
-        const int two_rows = image[y * kSide + x] + image[(y + 1) * kSide + x];
-        line += kInk[two_rows * 9 / 510];
-      }
-      std::printf("  %s\n", line.c_str());
-    }
+    const auto image = absl::MakeConstSpan(test.pixels)
+                           .subspan(static_cast<size_t>(indices[k]) * kPixels, kPixels);
+    examples::DrawPicture(image, kSide);
     const float* row = logits.data<float>().value() + k * kClasses;
     const int guess = static_cast<int>(std::max_element(row, row + kClasses) - row);
     const int truth = test.labels[indices[k]];
@@ -43,27 +39,33 @@ void Show(const Dataset& test, absl::Span<const int32_t> indices, const troupe::
   }
 }
 
-}  // namespace
-
-troupe::FeedMap Feeds(const Model& model, const Dataset& data, absl::Span<const int32_t> batch) {
-  troupe::FeedMap feeds = {{model.images, data.Images(batch)}, {model.labels, data.Labels(batch)}};
+/// What is fed besides images and labels.
+troupe::FeedMap Switches(const Model& model, bool training) {
+  troupe::FeedMap feeds;
   if (model.keep.valid()) {
-    feeds.emplace_back(model.keep, troupe::Tensor::Scalar(model.keep_when_training));
+    feeds.emplace_back(model.keep,
+                       troupe::Tensor::Scalar(training ? model.keep_when_training : 1.0f));
   }
+  if (model.training.valid()) feeds.emplace_back(model.training, troupe::Tensor::Scalar(training));
   return feeds;
 }
-
-namespace {
 
 /// The logits of some images.
 troupe::Tensor Classify(troupe::Session& session, const Model& model, const Dataset& data,
                         absl::Span<const int32_t> indices) {
-  troupe::FeedMap feed = {{model.images, data.Images(indices)}};
-  if (model.keep.valid()) feed.emplace_back(model.keep, troupe::Tensor::Scalar(1.0f));
-  return examples::OrDie(session.Run(feed, {model.logits}))[0];
+  troupe::FeedMap feeds = Switches(model, false);
+  feeds.emplace_back(model.images, data.Images(indices));
+  return examples::OrDie(session.Run(feeds, {model.logits}))[0];
 }
 
 }  // namespace
+
+troupe::FeedMap Feeds(const Model& model, const Dataset& data, absl::Span<const int32_t> batch) {
+  troupe::FeedMap feeds = Switches(model, true);
+  feeds.emplace_back(model.images, data.Images(batch));
+  feeds.emplace_back(model.labels, data.Labels(batch));
+  return feeds;
+}
 
 double Accuracy(troupe::Session& session, const Model& model, const Dataset& test) {
   std::vector<int32_t> all(test.size());
@@ -91,24 +93,23 @@ void TestAndPrint(troupe::Session& session, const Model& model, const Dataset& t
   std::printf("test accuracy: %.2f %%\n", accuracy);
 }
 
-int TrainAndTest(const troupe::Scope& scope, const Model& model, const Options& options,
-                 troupe::SessionOptions session_options) {
-  if (!scope.ok()) Die(scope.status());
+std::unique_ptr<troupe::Session> Train(const troupe::Scope& scope, const Model& model,
+                                       const Dataset& training, const Options& options,
+                                       troupe::SessionOptions session_options) {
   troupe::Node* init = troupe::GlobalVariablesInitializer(scope);
-  if (!scope.ok()) Die(scope.status());
-  const Dataset training = ReadDataset(options.data, "train");
-  const Dataset test = ReadDataset(options.data, "t10k");
-
+  examples::OrDie(scope.status());
   session_options.threads = options.threads;
-  auto session = troupe::Session::Create(scope.graph(), session_options);
-  if (!session.ok()) Die(session.status());
-  if (absl::Status status = (*session)->RunTargets({init}); !status.ok()) Die(status);
+  auto session = examples::OrDie(troupe::Session::Create(scope.graph(), session_options));
+  examples::OrDie(session->RunTargets({init}));
 
   // The feeds, fetches and targets of a step never change: a callable looks them up once.
   std::vector<troupe::Output> feeds = {model.images, model.labels};
-  if (model.keep.valid()) feeds.push_back(model.keep);
-  auto step = (*session)->MakeCallable(feeds, {model.loss}, {model.train});
-  if (!step.ok()) Die(step.status());
+  std::vector<troupe::Tensor> switches;
+  for (const auto& [output, value] : Switches(model, true)) {
+    feeds.push_back(output);
+    switches.push_back(value);
+  }
+  const auto step = examples::OrDie(session->MakeCallable(feeds, {model.loss}, {model.train}));
   Batches batches(training, options.batch, options.seed);
   std::unique_ptr<troupe::DatasetIterator> records;
   if (!options.records.empty()) {
@@ -125,12 +126,19 @@ int TrainAndTest(const troupe::Scope& scope, const Model& model, const Options& 
       const absl::Span<const int32_t> batch = batches.Next();
       values = {training.Images(batch), training.Labels(batch)};
     }
-    if (model.keep.valid()) values.push_back(troupe::Tensor::Scalar(model.keep_when_training));
+    values.insert(values.end(), switches.begin(), switches.end());
     troupe::Tensor loss;
-    if (absl::Status status = (*step)(values, absl::MakeSpan(&loss, 1)); !status.ok()) Die(status);
+    examples::OrDie(step(values, absl::MakeSpan(&loss, 1)));
     progress.Update(i, loss.scalar<float>().value());
   }
-  TestAndPrint(**session, model, test, options.show);
+  return session;
+}
+
+int TrainAndTest(const troupe::Scope& scope, const Model& model, const Options& options,
+                 troupe::SessionOptions session_options) {
+  const auto session =
+      Train(scope, model, ReadDataset(options.data, "train"), options, std::move(session_options));
+  TestAndPrint(*session, model, ReadDataset(options.data, "t10k"), options.show);
   return 0;
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "examples/shared/fashion_data.h"
@@ -21,7 +22,7 @@ using examples::ProgressBar;
 struct Options : examples::Options {
   Options() : examples::Options{.steps = 6000, .batch = 100} {}
   int64_t show = 0;
-  std::string data = "/usr/share/datasets/fashion-mnist";
+  std::string data = kFolder;
   std::string records;  ///< Training images are written to this file, and read again; "": memory.
 };
 
@@ -36,8 +37,9 @@ struct Model {
   troupe::Output labels;  ///< int32 [batch], fed.
   troupe::Output keep;    ///< Probability to keep a unit in dropout, fed; invalid if there is none.
   float keep_when_training = 1.0f;
-  troupe::Output logits;  ///< float [batch, 10].
-  troupe::Output loss;    ///< A scalar.
+  troupe::Output training;  ///< A scalar bool, fed; invalid if the model does not ask.
+  troupe::Output logits;    ///< float [batch, 10].
+  troupe::Output loss;      ///< A scalar.
   troupe::Node* train = nullptr;
 };
 
@@ -51,7 +53,12 @@ double Accuracy(troupe::Session& session, const Model& model, const Dataset& tes
 /// of the images with what the model takes them for.
 void TestAndPrint(troupe::Session& session, const Model& model, const Dataset& test, int64_t show);
 
-/// Trains the model step by step in one session, and tests it.
+/// Makes a session and trains the model in it, step by step.
+std::unique_ptr<troupe::Session> Train(const troupe::Scope& scope, const Model& model,
+                                       const Dataset& training, const Options& options,
+                                       troupe::SessionOptions session_options = {});
+
+/// Trains the model, tests it, and prints the accuracy.
 int TrainAndTest(const troupe::Scope& scope, const Model& model, const Options& options,
                  troupe::SessionOptions session_options = {});
 
