@@ -66,12 +66,17 @@ VariableOptions Complete(const VariableSettings& settings, VariableOptions optio
   return options;
 }
 
+/// Unless it has a constraint; a variable of an imported graph has none.
+void Constrain(const Scope& scope, const ModelVariable& variable, const Constraint& constraint) {
+  VariableStore& store = scope.variable_store();
+  if (constraint == nullptr || store.ConstraintOf(variable) != nullptr) return;
+  store.constraints.emplace_back(variable.handle().node, constraint);
+}
+
 /// What a new variable brings along.
 void Register(const Scope& scope, const ModelVariable& variable, const VariableOptions& options) {
   if (!variable.valid()) return;
-  if (options.constraint != nullptr) {
-    scope.variable_store().constraints.emplace_back(variable.handle().node, options.constraint);
-  }
+  Constrain(scope, variable, options.constraint);
   if (options.regularizer == nullptr) return;
   const Output loss = options.regularizer(
       Outside(scope).WithPrefix(variable.name() + "/").NewSubScope("Regularizer"),
@@ -94,7 +99,10 @@ ModelVariable MakeOrFind(const Scope& scope, const VariableRequest& request) {
   ModelVariable variable;
   absl::Status status = CheckName(request.name);
   if (status.ok()) status = Find(scope, name, request.shape, *options.type, &variable);
-  if (status.ok() && variable.valid()) return variable;
+  if (status.ok() && variable.valid()) {
+    Constrain(scope, variable, options.constraint);
+    return variable;
+  }
   if (!status.ok() || !scope.ok()) {
     scope.UpdateStatus(status);
     return ModelVariable();
@@ -285,6 +293,7 @@ PartitionedModelVariable GetPartitionedVariable(const Scope& scope, std::string_
     }
     status = Find(scope, StrCat(full, "/part_", i), part_shape, *complete.type, &part);
     if (!part.valid()) break;
+    Constrain(scope, part, complete.constraint);
     whole.parts_.push_back(part);
   }
   if (status.ok() && whole.parts_.size() == static_cast<size_t>(parts)) return whole;

@@ -49,7 +49,8 @@ Regularizer L2Regularizer(double scale);
 Regularizer L1L2Regularizer(double l1, double l2);
 
 /// What optimizers apply to weights after each update: gives the projected weights, of the same
-/// shape.
+/// shape. A graph is saved without them: `GetVariable` gives them again to the variables that it
+/// finds, if they have none.
 using Constraint = std::function<Output(const Scope& scope, const Output& weights)>;
 /// Negative elements become 0.
 Constraint NonNegative();

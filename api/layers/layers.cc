@@ -1,113 +1,17 @@
 #include "api/layers/layers.h"
 
 #include <cmath>
-#include <iomanip>
-#include <sstream>
 #include <utility>
 
 #include "api/control_flow.h"
+#include "api/internal/layer_parts.h"
 #include "api/nn.h"
 #include "api/ops.h"
 #include "devices/status_macros.h"
-#include "graph/collection_records.h"
 
 namespace troupe::layers {
 
 namespace {
-
-/// Size `axis` of x as a scalar int32, a constant if it is known.
-Output Dim(const Scope& scope, const Output& x, int axis) {
-  const PartialShape& shape = x.shape();
-  if (!shape.unknown_rank() && shape.dim(axis) >= 0 && shape.dim(axis) <= INT32_MAX) {
-    return Const(scope, static_cast<int32_t>(shape.dim(axis)));
-  }
-  return ops::StridedSlice(scope, ops::Shape(scope, x), {axis}, {axis + 1}, {1},
-                           {.shrink_axis_mask = 1});
-}
-
-/// Size `axis`, counted from the back if it is negative; -1, with an error in the scope, unless x
-/// has at least `rank` axes and that one is known.
-int64_t KnownDim(const Scope& scope, const char* layer, const Output& x, int axis, int rank) {
-  if (!scope.ok()) return -1;
-  const PartialShape& shape = x.shape();
-  const int at = axis < 0 && !shape.unknown_rank() ? shape.rank() + axis : axis;
-  if (!shape.unknown_rank() && shape.rank() >= rank && shape.dim(at) > 0) return shape.dim(at);
-  scope.UpdateStatus(InvalidArgument(layer, ": the input's shape ", shape.ToString(),
-                                     " must have at least ", rank, " axes, and axis ", axis,
-                                     " of a known size above 0"));
-  return -1;
-}
-
-bool HasRank(const Scope& scope, const char* layer, const Output& x, int rank) {
-  if (!scope.ok()) return false;
-  if (!x.shape().unknown_rank() && x.shape().rank() == rank) return true;
-  scope.UpdateStatus(InvalidArgument(layer, ": the input must have ", rank, " axes, not the shape ",
-                                     x.shape().ToString()));
-  return false;
-}
-
-/// y in the shape of `like` up to `axis`, and then `sizes`.
-Output ReshapeLike(const Scope& scope, const Output& y, const Output& like, int axis,
-                   const std::vector<int32_t>& sizes) {
-  std::vector<int32_t> dims;
-  int unknown = 0;
-  for (int i = 0; i < axis; ++i) {
-    const int64_t size = like.shape().dim(i);
-    const bool is_known = size >= 0 && size <= INT32_MAX;
-    unknown += is_known ? 0 : 1;
-    dims.push_back(is_known ? static_cast<int32_t>(size) : -1);
-  }
-  if (unknown <= 1) {
-    dims.insert(dims.end(), sizes.begin(), sizes.end());
-    return ops::Reshape(scope, y, Tensor::Vector<int32_t>(dims));
-  }
-  const Output front = ops::StridedSlice(scope, ops::Shape(scope, like), {0}, {axis}, {1});
-  return ops::Reshape(scope, y, ops::ConcatV2(scope, {front, Tensor::Vector<int32_t>(sizes)}, 0));
-}
-
-Scope LayerScope(const Scope& scope, const std::string& name, const char* base) {
-  return name.empty() ? UniqueVariableScope(scope, base) : VariableScope(scope, name);
-}
-
-/// A variable's value, put together if it is in parts.
-Output Weights(const Scope& scope, const char* name, const Shape& shape,
-               const VariableOptions& options) {
-  return GetPartitionedVariable(scope, name, shape, options).Value(scope);
-}
-
-Output Kernel(const Scope& scope, const Shape& shape, ElementType type,
-              const WeightOptions& options) {
-  return Weights(scope, "kernel", shape,
-                 {.initializer = options.kernel_initializer,
-                  .regularizer = options.kernel_regularizer,
-                  .constraint = options.kernel_constraint,
-                  .trainable = options.trainable,
-                  .type = type});
-}
-
-/// Adds the bias, and what comes after it.
-Output Finish(const Scope& scope, Output y, int64_t units, const WeightOptions& options) {
-  if (options.use_bias) {
-    const Output bias =
-        Weights(scope, "bias", {units},
-                {.initializer = options.bias_initializer != nullptr ? options.bias_initializer
-                                                                    : ZerosInitializer(),
-                 .regularizer = options.bias_regularizer,
-                 .constraint = options.bias_constraint,
-                 .trainable = options.trainable,
-                 .type = y.type()});
-    if (!scope.ok()) return Output();
-    y = ops::BiasAdd(scope, y, bias);
-  }
-  if (options.activation != nullptr) y = options.activation(scope, y);
-  if (options.activity_regularizer != nullptr && scope.ok()) {
-    const Output loss = options.activity_regularizer(scope.NewSubScope("ActivityRegularizer"), y);
-    if (loss.valid()) {
-      scope.graph()->AddToCollection(collections::kRegularizationLosses, loss.name());
-    }
-  }
-  return y;
-}
 
 /// By the value, if it is known while the graph is built; else when it runs.
 std::vector<Output> Choose(const Scope& scope, const Input& predicate, const BranchFunction& yes,
@@ -119,33 +23,6 @@ std::vector<Output> Choose(const Scope& scope, const Input& predicate, const Bra
     return {};
   }
   return *value ? yes(scope) : no(scope);
-}
-
-std::vector<int64_t> OfSpace(absl::Span<const int64_t> space) {
-  std::vector<int64_t> all = {1};
-  all.insert(all.end(), space.begin(), space.end());
-  all.push_back(1);
-  return all;
-}
-
-/// A pooling op over two axes of space, of which a single one is the second.
-template <typename Pool>
-Output Pool1D(const Scope& scope, const char* layer, const Output& x, int64_t size, int64_t stride,
-              const std::string& padding, Pool pool) {
-  const Scope own = scope.NewSubScope(layer);
-  if (!HasRank(own, layer, x, 3)) return Output();
-  const Output wide = ops::ExpandDims(own, x, 1);
-  return ops::Squeeze(own, pool(own, wide, {1, 1, size, 1}, {1, 1, stride, 1}, padding),
-                      {.squeeze_dims = {1}});
-}
-
-Output Max(const Scope& scope, const Output& x, const std::vector<int64_t>& size,
-           const std::vector<int64_t>& strides, const std::string& padding) {
-  return ops::MaxPool(scope, x, size, strides, padding);
-}
-Output Average(const Scope& scope, const Output& x, const std::vector<int64_t>& size,
-               const std::vector<int64_t>& strides, const std::string& padding) {
-  return ops::AvgPool(scope, x, size, strides, padding);
 }
 
 /// To mean 0 and variance 1 over `axes`.
@@ -187,115 +64,14 @@ Output Dense(const Scope& scope, const Output& x, int64_t units, const WeightOpt
   const Scope own = LayerScope(scope, options.name, "dense");
   const int64_t inputs = KnownDim(own, "dense", x, -1, 2);
   if (!own.ok()) return Output();
-  const absl::StatusOr<Shape> shape = Shape::Create({inputs, units});
-  own.UpdateStatus(shape.status());
+  const Output kernel = Kernel(own, {inputs, units}, x.type(), options);
   if (!own.ok()) return Output();
-  const Output kernel = Kernel(own, *shape, x.type(), options);
   const int rank = x.shape().rank();
-  if (rank == 2) return Finish(own, ops::MatMul(own, x, kernel), units, options);
+  if (rank == 2) return Finish(own, ops::MatMul(own, x, kernel), {units}, options);
   const Output rows = ops::Reshape(own, x, {-1, static_cast<int32_t>(inputs)});
-  const Output y = Finish(own, ops::MatMul(own, rows, kernel), units, options);
+  const Output y = Finish(own, ops::MatMul(own, rows, kernel), {units}, options);
   if (!own.ok()) return Output();
   return ReshapeLike(own, y, x, rank - 1, {static_cast<int32_t>(units)});
-}
-
-Output Conv2D(const Scope& scope, const Output& x, int64_t filters, std::array<int64_t, 2> size,
-              const ConvOptions<2>& options) {
-  const Scope own = LayerScope(scope, options.name, "conv2d");
-  if (!HasRank(own, "conv2d", x, 4)) return Output();
-  const int64_t channels = KnownDim(own, "conv2d", x, 3, 4);
-  const absl::StatusOr<Shape> shape = Shape::Create({size[0], size[1], channels, filters});
-  own.UpdateStatus(shape.status());
-  if (!own.ok()) return Output();
-  const Output kernel = Kernel(own, *shape, x.type(), options);
-  const Output y = ops::Conv2D(own, x, kernel, OfSpace(options.strides), options.padding,
-                               {.dilations = OfSpace(options.dilations)});
-  return own.ok() ? Finish(own, y, filters, options) : Output();
-}
-
-Output Conv1D(const Scope& scope, const Output& x, int64_t filters, int64_t size,
-              const ConvOptions<1>& options) {
-  const Scope own = LayerScope(scope, options.name, "conv1d");
-  if (!HasRank(own, "conv1d", x, 3)) return Output();
-  const int64_t channels = KnownDim(own, "conv1d", x, 2, 3);
-  const absl::StatusOr<Shape> shape = Shape::Create({size, channels, filters});
-  own.UpdateStatus(shape.status());
-  if (!own.ok()) return Output();
-  const Output kernel = ops::ExpandDims(own, Kernel(own, *shape, x.type(), options), 0);
-  const Output wide =
-      ops::Conv2D(own, ops::ExpandDims(own, x, 1), kernel, {1, 1, options.strides[0], 1},
-                  options.padding, {.dilations = {1, 1, options.dilations[0], 1}});
-  const Output y = ops::Squeeze(own, wide, {.squeeze_dims = {1}});
-  return own.ok() ? Finish(own, y, filters, options) : Output();
-}
-
-Output Conv2DTranspose(const Scope& scope, const Output& x, int64_t filters,
-                       std::array<int64_t, 2> size, const ConvOptions<2>& options) {
-  const Scope own = LayerScope(scope, options.name, "conv2d_transpose");
-  if (!HasRank(own, "conv2d_transpose", x, 4)) return Output();
-  const int64_t channels = KnownDim(own, "conv2d_transpose", x, 3, 4);
-  const absl::StatusOr<Shape> shape = Shape::Create({size[0], size[1], filters, channels});
-  own.UpdateStatus(shape.status());
-  if (options.dilations != ConvOptions<2>::Ones()) {
-    own.UpdateStatus(InvalidArgument("conv2d_transpose: dilations are not supported"));
-  }
-  if (!own.ok()) return Output();
-  std::vector<Input> sizes = {Dim(own, x, 0)};
-  for (int i = 0; i < 2; ++i) {
-    const int64_t more =
-        options.padding == "VALID" ? std::max<int64_t>(size[i] - options.strides[i], 0) : 0;
-    const int64_t known = x.shape().dim(i + 1);
-    if (known >= 0) {
-      sizes.push_back(static_cast<int32_t>(known * options.strides[i] + more));
-    } else {
-      const Output grown =
-          ops::Mul(own, Dim(own, x, i + 1), static_cast<int32_t>(options.strides[i]));
-      sizes.push_back(ops::Add(own, grown, static_cast<int32_t>(more)));
-    }
-  }
-  sizes.push_back(static_cast<int32_t>(filters));
-  const bool is_known = x.shape().dim(0) >= 0 && x.shape().dim(1) >= 0 && x.shape().dim(2) >= 0;
-  Output output_shape;
-  if (is_known) {
-    std::vector<int32_t> dims = {static_cast<int32_t>(x.shape().dim(0))};
-    for (int i = 1; i < 4; ++i) {
-      dims.push_back(sizes[static_cast<size_t>(i)].value().unchecked_scalar<int32_t>());
-    }
-    output_shape = Const(own, Tensor::Vector<int32_t>(dims));
-  } else {
-    output_shape = ops::Pack(own, sizes);
-  }
-  const Output kernel = Kernel(own, *shape, x.type(), options);
-  const Output y = ops::Conv2DBackpropInput(own, output_shape, kernel, x, OfSpace(options.strides),
-                                            options.padding);
-  return own.ok() ? Finish(own, y, filters, options) : Output();
-}
-
-Output MaxPooling1D(const Scope& scope, const Output& x, int64_t size, int64_t stride,
-                    const std::string& padding) {
-  return Pool1D(scope, "max_pooling1d", x, size, stride, padding, Max);
-}
-Output AveragePooling1D(const Scope& scope, const Output& x, int64_t size, int64_t stride,
-                        const std::string& padding) {
-  return Pool1D(scope, "average_pooling1d", x, size, stride, padding, Average);
-}
-Output MaxPooling2D(const Scope& scope, const Output& x, std::array<int64_t, 2> size,
-                    std::array<int64_t, 2> strides, const std::string& padding) {
-  return Max(scope.WithOpName("max_pooling2d"), x, OfSpace(size), OfSpace(strides), padding);
-}
-Output AveragePooling2D(const Scope& scope, const Output& x, std::array<int64_t, 2> size,
-                        std::array<int64_t, 2> strides, const std::string& padding) {
-  return Average(scope.WithOpName("average_pooling2d"), x, OfSpace(size), OfSpace(strides),
-                 padding);
-}
-
-Output GlobalAveragePooling(const Scope& scope, const Output& x) {
-  const Scope own = scope.NewSubScope("global_average_pooling");
-  KnownDim(own, "global_average_pooling", x, -1, 3);
-  if (!own.ok()) return Output();
-  std::vector<int32_t> axes;
-  for (int i = 1; i + 1 < x.shape().rank(); ++i) axes.push_back(i);
-  return ops::Mean(own, x, Tensor::Vector<int32_t>(axes));
 }
 
 Output Flatten(const Scope& scope, const Output& x) {
@@ -479,28 +255,28 @@ Output MultiHeadAttention(const Scope& scope, const Output& query, const Output&
   return own.ok() ? Dense(own, together, channels, {.name = "output"}) : Output();
 }
 
-std::string Summary(const Graph& graph) {
-  std::vector<std::string> trainable = graph.Collection(collections::kTrainableVariables);
-  std::ostringstream text;
-  int64_t sums[2] = {0, 0};
-  for (const std::string& handle : graph.Collection(collections::kVariables)) {
-    const ModelVariable variable = ModelVariable::FromHandle(graph, handle);
-    if (!variable.valid()) continue;
-    const absl::StatusOr<Shape> shape = variable.shape().ToShape();
-    const bool is_trainable =
-        std::find(trainable.begin(), trainable.end(), handle) != trainable.end();
-    text << std::left << std::setw(40) << variable.name() << ' ' << std::setw(20)
-         << variable.shape().ToString() << ' ' << std::right << std::setw(12);
-    if (shape.ok()) {
-      text << shape->num_elements();
-      sums[is_trainable ? 0 : 1] += shape->num_elements();
-    } else {
-      text << '?';
-    }
-    text << (is_trainable ? "" : "  not trained") << '\n';
+Output TimeDistributed(const Scope& scope, const Output& x,
+                       const std::function<Output(const Scope& scope, const Output& x)>& layer) {
+  if (!scope.ok() || !x.valid()) return Output();
+  const PartialShape& shape = x.shape();
+  if (shape.unknown_rank() || shape.rank() < 2) {
+    scope.UpdateStatus(
+        InvalidArgument("time_distributed: the input must have 2 axes at least, not ", "the shape ",
+                        shape.ToString()));
+    return Output();
   }
-  text << sums[0] << " parameters are trained, " << sums[1] << " are not\n";
-  return text.str();
+  const auto join = [&](std::vector<Input> sizes, const Output& of, int from) {
+    for (int i = from; i < of.shape().rank(); ++i) sizes.push_back(Dim(scope, of, i));
+    return ops::Pack(scope, sizes);
+  };
+  const Output y = layer(scope, ops::Reshape(scope, x, join({-1}, x, 2)));
+  if (!scope.ok() || !y.valid()) return Output();
+  if (y.shape().unknown_rank() || y.shape().rank() < 1) {
+    scope.UpdateStatus(InvalidArgument("time_distributed: the layer's result must have rows, not ",
+                                       "the shape ", y.shape().ToString()));
+    return Output();
+  }
+  return ops::Reshape(scope, y, join({Dim(scope, x, 0), Dim(scope, x, 1)}, y, 1));
 }
 
 }  // namespace troupe::layers

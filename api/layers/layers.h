@@ -13,13 +13,15 @@
 #ifndef TROUPE_API_LAYERS_LAYERS_H_
 #define TROUPE_API_LAYERS_LAYERS_H_
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "api/layers/convolution.h"     // IWYU pragma: export
+#include "api/layers/pooling.h"         // IWYU pragma: export
+#include "api/layers/weight_options.h"  // IWYU pragma: export
 #include "api/scope.h"
 #include "api/variable_scope.h"
 #include "devices/export.h"
@@ -27,73 +29,8 @@
 TROUPE_EXPORT_BEGIN
 namespace troupe::layers {
 
-/// Of a layer's result, element by element; null: none.
-using Activation = std::function<Output(const Scope& scope, const Output& x)>;
-Output Relu(const Scope& scope, const Output& x);
-Output Sigmoid(const Scope& scope, const Output& x);
-Output Tanh(const Scope& scope, const Output& x);
-Output Elu(const Scope& scope, const Output& x);
-Output Softmax(const Scope& scope, const Output& x);
-/// x * P(X <= x) of a normal X, by the error function. (Hendrycks and Gimpel 2016.)
-Output Gelu(const Scope& scope, const Output& x);
-
-/// What layers with weights have in common. Null and unset members: as `GetVariable` and the
-/// variable scope say; biases are zeros.
-struct WeightOptions {
-  std::string name;
-  Activation activation = nullptr;
-  bool use_bias = true;
-  Initializer kernel_initializer = nullptr;
-  Initializer bias_initializer = nullptr;
-  Regularizer kernel_regularizer = nullptr;
-  Regularizer bias_regularizer = nullptr;
-  /// Of the result; its loss is among the regularization losses.
-  Regularizer activity_regularizer = nullptr;
-  Constraint kernel_constraint = nullptr;
-  Constraint bias_constraint = nullptr;
-  bool trainable = true;
-};
-
 /// x [..., inputs] times a kernel [inputs, units]: [..., units].
 Output Dense(const Scope& scope, const Output& x, int64_t units, const WeightOptions& options = {});
-
-/// `padding`: "VALID" or "SAME". Strides and dilations are 1 unless said otherwise; not both may be
-/// above 1. `N` axes of space; x is [batch, space..., channels].
-template <size_t N>
-struct ConvOptions : WeightOptions {
-  std::array<int64_t, N> strides = Ones();
-  std::array<int64_t, N> dilations = Ones();
-  std::string padding = "VALID";
-
-  static constexpr std::array<int64_t, N> Ones() {
-    std::array<int64_t, N> ones{};
-    ones.fill(1);
-    return ones;
-  }
-};
-
-/// Convolutions over one or two axes: [batch, space..., filters]. Kernel: [size..., channels,
-/// filters].
-Output Conv1D(const Scope& scope, const Output& x, int64_t filters, int64_t size,
-              const ConvOptions<1>& options = {});
-Output Conv2D(const Scope& scope, const Output& x, int64_t filters, std::array<int64_t, 2> size,
-              const ConvOptions<2>& options = {});
-/// The transpose of a convolution: space grows by the strides. Kernel: [size..., filters,
-/// channels]. Dilations are not supported.
-Output Conv2DTranspose(const Scope& scope, const Output& x, int64_t filters,
-                       std::array<int64_t, 2> size, const ConvOptions<2>& options = {});
-
-/// The largest or mean element of windows of [batch, space..., channels], per channel.
-Output MaxPooling1D(const Scope& scope, const Output& x, int64_t size, int64_t stride,
-                    const std::string& padding = "VALID");
-Output AveragePooling1D(const Scope& scope, const Output& x, int64_t size, int64_t stride,
-                        const std::string& padding = "VALID");
-Output MaxPooling2D(const Scope& scope, const Output& x, std::array<int64_t, 2> size,
-                    std::array<int64_t, 2> strides, const std::string& padding = "VALID");
-Output AveragePooling2D(const Scope& scope, const Output& x, std::array<int64_t, 2> size,
-                        std::array<int64_t, 2> strides, const std::string& padding = "VALID");
-/// The mean over the axes between batch and channels: [batch, channels].
-Output GlobalAveragePooling(const Scope& scope, const Output& x);
 
 /// [batch, ...] as [batch, product of the rest].
 Output Flatten(const Scope& scope, const Output& x);
@@ -159,8 +96,15 @@ struct AttentionOptions {
 Output MultiHeadAttention(const Scope& scope, const Output& query, const Output& memory,
                           int64_t heads, const AttentionOptions& options = {});
 
+/// Applies `layer` to each step of x [batch, time, ...] as if it were an element of a batch
+/// [batch * time, ...]: [batch, time, ...]. The layer's result has that many rows, of a known rank.
+Output TimeDistributed(const Scope& scope, const Output& x,
+                       const std::function<Output(const Scope& scope, const Output& x)>& layer);
+
 /// A table of the variables that have been made so far in the scope's graph: name, shape, number of
-/// parameters; and the sums of trainable and other ones.
+/// parameters, and by how many multiplications with additions they go into products of matrices and
+/// convolutions of the graph, gradients aside; and the sums. Sizes that are not known, as of a
+/// batch, count as 1; so does what is in a loop.
 std::string Summary(const Graph& graph);
 
 }  // namespace troupe::layers

@@ -80,7 +80,7 @@ Output WeightedLoss(const Scope& scope, const Output& losses, const LossOptions&
   }
   if (is_half) loss = ops::Cast(own, loss, losses.type());
   if (!own.ok()) return Output();
-  if (!options.collection.empty()) own.graph()->AddToCollection(options.collection, loss.name());
+  if (!options.collection.empty()) AddLoss(own, loss, options.collection);
   return loss;
 }
 
@@ -224,9 +224,15 @@ Output SparseSoftmaxCrossEntropy(const Scope& scope, const Output& labels, const
   return WeightedLoss(own, ops::Reshape(own, rows, ops::Shape(own, labels)), options);
 }
 
-std::vector<Output> Losses(const Scope& scope) {
+void AddLoss(const Scope& scope, const Output& loss, const std::string& collection) {
+  if (scope.ok() && loss.valid()) scope.graph()->AddToCollection(collection, loss.name());
+}
+
+std::vector<Output> Losses(const Scope& scope, std::string_view prefix,
+                           const std::string& collection) {
   std::vector<Output> losses;
-  for (const std::string& name : scope.graph()->Collection(collections::kLosses)) {
+  for (const std::string& name : scope.graph()->Collection(collection)) {
+    if (!name.starts_with(prefix)) continue;
     const absl::StatusOr<Output> loss = scope.graph()->FindOutput(name);
     scope.UpdateStatus(loss.status());
     if (loss.ok()) losses.push_back(*loss);

@@ -4,6 +4,7 @@
 #define TROUPE_API_LAYERS_LOSSES_H_
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/scope.h"
@@ -70,9 +71,13 @@ Output SoftmaxCrossEntropy(const Scope& scope, const Input& labels, const Output
 Output SparseSoftmaxCrossEntropy(const Scope& scope, const Output& labels, const Output& logits,
                                  const LossOptions& options = {});
 
-/// The losses of the collection, and all of them with the regularization losses: a scalar.
-/// FailedPrecondition if there are none.
-std::vector<Output> Losses(const Scope& scope);
+/// Puts a loss, a scalar of any origin, into a collection.
+void AddLoss(const Scope& scope, const Output& loss,
+             const std::string& collection = collections::kLosses);
+/// The losses of the collection whose names begin with `prefix`, and all of them with the
+/// regularization losses: a scalar. FailedPrecondition if there are none.
+std::vector<Output> Losses(const Scope& scope, std::string_view prefix = "",
+                           const std::string& collection = collections::kLosses);
 Output TotalLoss(const Scope& scope, bool with_regularization = true);
 
 }  // namespace troupe::losses

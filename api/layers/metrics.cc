@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "api/internal/metric_sums.h"
 #include "api/nn.h"
 #include "api/ops.h"
 #include "api/variable_scope.h"
@@ -12,50 +13,6 @@ namespace troupe::metrics {
 namespace {
 
 using Weights = std::optional<Input>;
-
-Output Float(const Scope& scope, const Output& x) {
-  return !x.valid() || x.type() == ElementType::kFloat ? x
-                                                       : ops::Cast(scope, x, ElementType::kFloat);
-}
-
-/// A sum over batches, and that sum after a batch has been added.
-struct Sum {
-  Output value, after;
-};
-
-Sum Keep(const Scope& scope, const char* name, const Shape& shape, const Output& batch) {
-  if (!scope.ok() || !batch.valid()) return {};
-  const ModelVariable sum = GetVariable(
-      scope, name, shape, {.initializer = ZerosInitializer(), .type = batch.type(), .local = true});
-  if (!scope.ok()) return {};
-  Node* add = sum.AssignAdd(scope, batch);
-  if (add == nullptr) return {};
-  return {sum.value(), sum.Read(scope.WithControlDependencies(absl::MakeConstSpan(&add, 1)))};
-}
-
-/// f(value...), f(after...).
-template <typename F, typename... Sums>
-Metric Of(const Scope& scope, F f, const Sums&... sums) {
-  if (!scope.ok()) return {};
-  return {f(sums.value...), f(sums.after...)};
-}
-
-/// Weights as floats, broadcast to the shape of `values`.
-Output Spread(const Scope& scope, const Output& values, const Weights& weights) {
-  const Output ones = ops::OnesLike(scope, Float(scope, values));
-  return weights ? ops::Mul(scope, ones, Float(scope, weights->ToOutput(scope))) : ones;
-}
-
-Metric MeanOf(const Scope& scope, const Output& values, const Weights& weights) {
-  if (!scope.ok() || !values.valid()) return {};
-  const Output w = Spread(scope, values, weights);
-  const Sum total =
-      Keep(scope, "total", {}, ReduceSum(scope, ops::Mul(scope, Float(scope, values), w)));
-  const Sum count = Keep(scope, "count", {}, ReduceSum(scope, w));
-  return Of(
-      scope, [&](const Output& t, const Output& c) { return ops::DivNoNan(scope, t, c); }, total,
-      count);
-}
 
 Output Positive(const Scope& scope, const Output& x) {
   if (!x.valid() || x.type() == ElementType::kBool) return x;
@@ -98,15 +55,17 @@ Metric Share(const Scope& scope, const char* base, const Output& labels, const O
       hits, misses);
 }
 
-/// Of scores above each of some thresholds: [thresholds].
-struct Confusion {
-  Sum tp, fn, tn, fp;
-};
+const char* CountName(bool label, bool prediction) {
+  if (prediction) return label ? "true_positives" : "false_positives";
+  return label ? "false_negatives" : "true_negatives";
+}
 
-Confusion Confuse(const Scope& scope, const Output& labels, const Output& scores,
-                  const std::vector<float>& thresholds, const Weights& weights) {
-  Confusion c;
-  if (!scope.ok() || !labels.valid()) return c;
+/// The weights of scores of the label that are above each of some thresholds, or that are not:
+/// [thresholds].
+Sum CountAt(const Scope& scope, const Output& labels, const Output& scores,
+            const std::vector<float>& thresholds, const Weights& weights, bool label,
+            bool prediction) {
+  if (!scope.ok() || !labels.valid()) return {};
   const int64_t n = static_cast<int64_t>(thresholds.size());
   // Thresholds are rows, scores are columns.
   const Output limits =
@@ -114,15 +73,28 @@ Confusion Confuse(const Scope& scope, const Output& labels, const Output& scores
   const Output p = ops::Greater(scope, ops::Reshape(scope, Float(scope, scores), {1, -1}), limits);
   const Output y = ops::Reshape(scope, Positive(scope, labels), {1, -1});
   const Output w = ops::Reshape(scope, Spread(scope, labels, weights), {1, -1});
-  const auto keep = [&](const char* name, bool label, bool prediction) {
-    const Output batch = ops::Sum(scope, CountIf(scope, y, label, p, prediction, w), {1});
-    return Keep(scope, name, {n}, batch);
+  const Output batch = ops::Sum(scope, CountIf(scope, y, label, p, prediction, w), {1});
+  return Keep(scope, CountName(label, prediction), {n}, batch);
+}
+
+Metric CountsAt(const Scope& scope, const Output& labels, const Output& scores,
+                const std::vector<float>& thresholds, const Weights& weights, bool label,
+                bool prediction) {
+  const Scope own =
+      UniqueVariableScope(scope, StrCat(CountName(label, prediction), "_at_thresholds"));
+  const Sum sum = CountAt(own, labels, scores, thresholds, weights, label, prediction);
+  return {sum.value, sum.after};
+}
+
+struct Confusion {
+  Sum tp, fn, tn, fp;
+};
+Confusion Confuse(const Scope& scope, const Output& labels, const Output& scores,
+                  const std::vector<float>& thresholds, const Weights& weights) {
+  const auto count = [&](bool label, bool prediction) {
+    return CountAt(scope, labels, scores, thresholds, weights, label, prediction);
   };
-  c.tp = keep("true_positives", true, true);
-  c.fn = keep("false_negatives", true, false);
-  c.tn = keep("true_negatives", false, false);
-  c.fp = keep("false_positives", false, true);
-  return c;
+  return {count(true, true), count(true, false), count(false, false), count(false, true)};
 }
 
 /// a / (a + b), a little less than that to have no division by 0.
@@ -196,9 +168,7 @@ Metric MeanTensor(const Scope& scope, const Output& values, Weights weights) {
   const Output w = Spread(own, values, weights);
   const Sum total = Keep(own, "total_tensor", *shape, ops::Mul(own, Float(own, values), w));
   const Sum count = Keep(own, "count_tensor", *shape, w);
-  return Of(
-      own, [&](const Output& t, const Output& c) { return ops::DivNoNan(own, t, c); }, total,
-      count);
+  return Ratio(own, total, count);
 }
 
 Metric Accuracy(const Scope& scope, const Output& labels, const Output& predictions,
@@ -240,6 +210,16 @@ Metric MeanAbsoluteError(const Scope& scope, const Output& labels, const Output&
                 weights);
 }
 
+Metric MeanCosineDistance(const Scope& scope, const Output& labels, const Output& predictions,
+                          int axis, Weights weights) {
+  const Scope own = UniqueVariableScope(scope, "mean_cosine_distance");
+  const Output products = ReduceSum(own, ops::Mul(own, Float(own, predictions), Float(own, labels)),
+                                    {.axes = {{axis}}, .keep_dims = true});
+  const Metric mean = MeanOf(own, products, weights);
+  if (!own.ok()) return {};
+  return {ops::Sub(own, 1.0f, mean.value), ops::Sub(own, 1.0f, mean.update)};
+}
+
 Metric MeanRelativeError(const Scope& scope, const Output& labels, const Output& predictions,
                          const Output& normalizer, Weights weights) {
   const Scope own = UniqueVariableScope(scope, "mean_relative_error");
@@ -270,6 +250,23 @@ Metric Precision(const Scope& scope, const Output& labels, const Output& predict
 Metric Recall(const Scope& scope, const Output& labels, const Output& predictions,
               Weights weights) {
   return Share(scope, "recall", labels, predictions, true, false, weights);
+}
+
+Metric TruePositivesAtThresholds(const Scope& scope, const Output& labels, const Output& scores,
+                                 const std::vector<float>& thresholds, Weights weights) {
+  return CountsAt(scope, labels, scores, thresholds, weights, true, true);
+}
+Metric TrueNegativesAtThresholds(const Scope& scope, const Output& labels, const Output& scores,
+                                 const std::vector<float>& thresholds, Weights weights) {
+  return CountsAt(scope, labels, scores, thresholds, weights, false, false);
+}
+Metric FalsePositivesAtThresholds(const Scope& scope, const Output& labels, const Output& scores,
+                                  const std::vector<float>& thresholds, Weights weights) {
+  return CountsAt(scope, labels, scores, thresholds, weights, false, true);
+}
+Metric FalseNegativesAtThresholds(const Scope& scope, const Output& labels, const Output& scores,
+                                  const std::vector<float>& thresholds, Weights weights) {
+  return CountsAt(scope, labels, scores, thresholds, weights, true, false);
 }
 
 Metric PrecisionAtThresholds(const Scope& scope, const Output& labels, const Output& scores,
@@ -377,9 +374,7 @@ Metric MeanPerClassAccuracy(const Scope& scope, const Output& labels, const Outp
     return Keep(own, name, {classes}, ops::ScatterNd(own, places, of, {classes}));
   };
   const Sum total = keep("total", hits), count = keep("count", w);
-  const Metric each = Of(
-      own, [&](const Output& t, const Output& c) { return ops::DivNoNan(own, t, c); }, total,
-      count);
+  const Metric each = Ratio(own, total, count);
   if (!own.ok()) return {};
   return {ReduceMean(own, each.value), each.update};
 }

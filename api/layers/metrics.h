@@ -1,5 +1,6 @@
 /// Metrics over many batches, as TensorFlow 1.x's `tf.metrics` computes them: each keeps its sums
-/// in local variables, which `LocalVariablesInitializer` sets to zero.
+/// in local variables, which `LocalVariablesInitializer` sets to zero and the collection
+/// "metric_variables" has. The k best, and covariance: `metrics_at_k.h`, `correlation.h`.
 ///
 ///     metrics::Metric accuracy = metrics::Accuracy(s, labels, predictions);
 ///     Node* reset = LocalVariablesInitializer(s);
@@ -44,6 +45,10 @@ Metric RootMeanSquaredError(const Scope& scope, const Output& labels, const Outp
                             std::optional<Input> weights = std::nullopt);
 Metric MeanAbsoluteError(const Scope& scope, const Output& labels, const Output& predictions,
                          std::optional<Input> weights = std::nullopt);
+/// 1 minus the mean of the products of labels and predictions along `axis`, both of length 1 along
+/// it; weights have size 1 there. 1 without any.
+Metric MeanCosineDistance(const Scope& scope, const Output& labels, const Output& predictions,
+                          int axis, std::optional<Input> weights = std::nullopt);
 /// |p - y| / normalizer, 0 where that is 0.
 Metric MeanRelativeError(const Scope& scope, const Output& labels, const Output& predictions,
                          const Output& normalizer, std::optional<Input> weights = std::nullopt);
@@ -65,6 +70,18 @@ Metric Recall(const Scope& scope, const Output& labels, const Output& prediction
 
 // Of scores in [0, 1], positive above a threshold: [thresholds].
 
+Metric TruePositivesAtThresholds(const Scope& scope, const Output& labels, const Output& scores,
+                                 const std::vector<float>& thresholds,
+                                 std::optional<Input> weights = std::nullopt);
+Metric TrueNegativesAtThresholds(const Scope& scope, const Output& labels, const Output& scores,
+                                 const std::vector<float>& thresholds,
+                                 std::optional<Input> weights = std::nullopt);
+Metric FalsePositivesAtThresholds(const Scope& scope, const Output& labels, const Output& scores,
+                                  const std::vector<float>& thresholds,
+                                  std::optional<Input> weights = std::nullopt);
+Metric FalseNegativesAtThresholds(const Scope& scope, const Output& labels, const Output& scores,
+                                  const std::vector<float>& thresholds,
+                                  std::optional<Input> weights = std::nullopt);
 Metric PrecisionAtThresholds(const Scope& scope, const Output& labels, const Output& scores,
                              const std::vector<float>& thresholds,
                              std::optional<Input> weights = std::nullopt);

@@ -44,6 +44,33 @@ Scope Begin(const Scope& scope, const RnnCell& cell, const std::vector<Output>& 
   return VariableScope(scope, cell.name());
 }
 
+/// The states given, or zeros. InvalidArgument, in the scope, for another number than the cell has.
+std::vector<Output> InitialState(const Scope& scope, const RnnCell& cell, const Output& batch,
+                                 ElementType type, const RnnOptions& options) {
+  std::vector<Output> state = options.initial_state;
+  if (state.empty()) state = cell.ZeroState(scope, batch, type);
+  if (const size_t wanted = cell.state_sizes().size(); state.size() != wanted) {
+    scope.UpdateStatus(InvalidArgument("a recurrent network of ", cell.name(), " has ", wanted,
+                                       " states, and is given ", state.size()));
+  }
+  return state;
+}
+
+/// The sequences' lengths as an int32 column, to choose rows by; invalid: there are none.
+Output Lengths(const Scope& scope, const RnnOptions& options) {
+  if (!options.sequence_length) return Output();
+  return ops::ExpandDims(scope, ops::Cast(scope, *options.sequence_length, ElementType::kInt32), 1);
+}
+
+/// Where a sequence does not go on (a column), the output is zero and the state stays.
+void Stop(const Scope& scope, const Output& goes_on, const std::vector<Output>& before,
+          RnnStep* step) {
+  step->output = ops::SelectV2(scope, goes_on, step->output, ops::ZerosLike(scope, step->output));
+  for (size_t i = 0; i < before.size(); ++i) {
+    step->state[i] = ops::SelectV2(scope, goes_on, step->state[i], before[i]);
+  }
+}
+
 }  // namespace
 
 std::vector<Output> RnnCell::ZeroState(const Scope& scope, const Input& batch,
@@ -168,21 +195,10 @@ RnnResult DynamicRnn(const Scope& scope, const RnnCell& cell, const Output& inpu
   const Expr sizes(own, ops::Shape(own, turned));
   const Output time = sizes.Slice({0}), batch = sizes.Slice({1});
   const int64_t known_batch = shape.dim(options.time_major ? 1 : 0);
-  std::vector<Output> state = options.initial_state;
-  if (state.empty()) state = cell.ZeroState(own, batch, inputs.type());
+  std::vector<Output> state = InitialState(own, cell, batch, inputs.type(), options);
   if (!own.ok()) return {};
   const std::vector<int64_t> state_sizes = cell.state_sizes();
-  if (state.size() != state_sizes.size()) {
-    own.UpdateStatus(InvalidArgument("DynamicRnn: ", cell.name(), " has ", state_sizes.size(),
-                                     " states, and is given ", state.size()));
-    return {};
-  }
-  Output lengths;
-  if (options.sequence_length) {
-    // A column, to choose rows by.
-    lengths =
-        ops::ExpandDims(own, ops::Cast(own, *options.sequence_length, ElementType::kInt32), 1);
-  }
+  const Output lengths = Lengths(own, options);
   const TensorArray in = TensorArray(own, time, inputs.type()).Unstack(own, turned);
   const TensorArray out(own, time, inputs.type());
   std::vector<Input> variables = {0, out.flow()};
@@ -202,13 +218,7 @@ RnnResult DynamicRnn(const Scope& scope, const RnnCell& cell, const Output& inpu
             ops::EnsureShape(s, in.Read(s, v[0]), PartialShape({known_batch, shape.dim(2)}));
         RnnStep step = cell.Call(s, x, old);
         if (!s.ok()) return std::vector<Output>();
-        if (lengths.valid()) {
-          const Output goes_on = ops::Less(s, v[0], lengths);
-          step.output = ops::SelectV2(s, goes_on, step.output, ops::ZerosLike(s, step.output));
-          for (size_t i = 0; i < old.size(); ++i) {
-            step.state[i] = ops::SelectV2(s, goes_on, step.state[i], old[i]);
-          }
-        }
+        if (lengths.valid()) Stop(s, ops::Less(s, v[0], lengths), old, &step);
         std::vector<Output> next = {ops::Add(s, v[0], 1),
                                     out.WithFlow(v[1]).Write(s, v[0], step.output).flow()};
         next.insert(next.end(), step.state.begin(), step.state.end());
@@ -221,6 +231,27 @@ RnnResult DynamicRnn(const Scope& scope, const RnnCell& cell, const Output& inpu
       PartialShape({shape.dim(options.time_major ? 0 : 1), known_batch, cell.output_size()}));
   return {options.time_major ? stacked : ops::Transpose(own, stacked, {1, 0, 2}),
           {end.begin() + 2, end.end()}};
+}
+
+StaticRnnResult StaticRnn(const Scope& scope, const RnnCell& cell,
+                          const std::vector<Output>& inputs, const RnnOptions& options) {
+  const Scope own = VariableScope(scope, options.name, {.reuse = Reuse::kAuto});
+  if (inputs.empty()) own.UpdateStatus(InvalidArgument("StaticRnn: there are no inputs"));
+  if (!own.ok() || !inputs[0].valid()) return {};
+  const Output batch = Expr(own, ops::Shape(own, inputs[0])).Slice({0});
+  StaticRnnResult result;
+  result.state = InitialState(own, cell, batch, inputs[0].type(), options);
+  const Output lengths = Lengths(own, options);
+  for (size_t t = 0; t < inputs.size() && own.ok(); ++t) {
+    RnnStep step = cell.Call(own, inputs[t], result.state);
+    if (!own.ok()) break;
+    if (lengths.valid()) {
+      Stop(own, ops::Less(own, static_cast<int32_t>(t), lengths), result.state, &step);
+    }
+    result.outputs.push_back(step.output);
+    result.state = step.state;
+  }
+  return own.ok() ? result : StaticRnnResult();
 }
 
 }  // namespace troupe

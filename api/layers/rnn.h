@@ -170,6 +170,16 @@ struct RnnResult {
 RnnResult DynamicRnn(const Scope& scope, const RnnCell& cell, const Output& inputs,
                      const RnnOptions& options = {});
 
+struct StaticRnnResult {
+  std::vector<Output> outputs;  ///< One [batch, output_size] for each input.
+  std::vector<Output> state;    ///< After each sequence's last step.
+};
+
+/// The same without a loop, for few steps: a step of the graph for each of `inputs` [batch, depth],
+/// of which there is one at least. `options`: `time_major` and `parallel_iterations` are not used.
+StaticRnnResult StaticRnn(const Scope& scope, const RnnCell& cell,
+                          const std::vector<Output>& inputs, const RnnOptions& options = {});
+
 }  // namespace troupe
 TROUPE_EXPORT_END
 

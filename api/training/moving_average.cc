@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "api/collections.h"
 #include "api/ops.h"
 #include "devices/status_macros.h"
 
@@ -76,6 +77,8 @@ Node* ExponentialMovingAverage::Apply(const Scope& scope, std::vector<ModelVaria
                               /*trainable=*/false);
       own.UpdateStatus(root.status());
       if (!own.ok()) break;
+      scope.graph()->AddToCollection(collections::kMovingAverageVariables,
+                                     variable.handle().node->name());
     }
     updates.push_back(UpdateAverage(own, average, variable.Read(own)));
   }

@@ -139,6 +139,21 @@ TEST_F(LossesTest, EachOfThem) {
   EXPECT_EQ(losses::Losses(s_).size(), 2 * rows.size());
 }
 
+TEST_F(LossesTest, OfAnyOriginAndByName) {
+  losses::AddLoss(s_, Const(s_.NewSubScope("head"), 3.0f));
+  losses::AddLoss(s_, Const(s_.NewSubScope("tail"), 4.0f));
+  losses::AddLoss(s_, Const(s_, 5.0f), "others");
+  const std::vector<Output> of_head = losses::Losses(s_, "head/");
+  const std::vector<Output> others = losses::Losses(s_, "", "others");
+  ASSERT_EQ(of_head.size(), 1u);
+  ASSERT_EQ(others.size(), 1u);
+  const Output total = losses::TotalLoss(s_);
+  Start();
+  EXPECT_EQ(Number(of_head[0]), 3);
+  EXPECT_EQ(Number(others[0]), 5);
+  EXPECT_EQ(Number(total), 7);
+}
+
 TEST_F(LossesTest, WhatDoesNotFitIsRefused) {
   losses::MeanSquaredError(s_, labels_, predictions_, {.weights = Floats({1, 2}, {2})});
   EXPECT_EQ(s_.status().code(), absl::StatusCode::kInvalidArgument);

@@ -4,6 +4,8 @@
 
 #include "api/control_flow.h"
 #include "api/training/optimizers.h"
+#include "graph/meta_graph.h"
+#include "graph/protos/meta_graph.pb.h"
 #include "tests/api/layers/run_graph.h"
 
 namespace troupe {
@@ -168,6 +170,30 @@ TEST_F(VariableScopeTest, ConstraintsHoldAfterUpdates) {
   for (const float value : Numbers(w.value())) EXPECT_NEAR(value, std::sqrt(.5f), 1e-6);
   for (const float value : Numbers(u.value())) EXPECT_NEAR(value, std::sqrt(1 / 3.0f), 1e-6);
   EXPECT_EQ(Number(free.value()), 3);
+}
+
+TEST_F(VariableScopeTest, AnImportedGraphGetsItsConstraintsAgain) {
+  const VariableOptions options = {.initializer = OnesInitializer(), .constraint = NonNegative()};
+  {
+    const Scope saved = Scope::NewRoot();
+    GetVariable(VariableScope(saved, "net"), "w", {2}, options);
+    GetPartitionedVariable(VariableScope(saved, "p", {.partitioner = FixedSizePartitioner(2)}), "w",
+                           {2}, options);
+    MetaGraphDef def;
+    ASSERT_EQ(ExportMetaGraph(*saved.graph(), {}, &def), absl::OkStatus());
+    ASSERT_TRUE(ImportMetaGraph(def, {}, s_.graph().get()).ok());
+  }
+  const ModelVariable w =
+      GetVariable(VariableScope(s_, "net", {.reuse = Reuse::kYes}), "w", {2}, options);
+  const PartitionedModelVariable parts = GetPartitionedVariable(
+      VariableScope(s_, "p", {.reuse = Reuse::kYes, .partitioner = FixedSizePartitioner(2)}), "w",
+      {2}, options);
+  const Output sum = ops::Add(s_, ops::Sum(s_, w.value(), {0}), ops::Sum(s_, parts.Value(s_), {0}));
+  Node* train = GradientDescentOptimizer(3.0f).Minimize(s_, sum);
+  Start();
+  ASSERT_EQ(session_->RunTargets({train}), absl::OkStatus());
+  EXPECT_THAT(Numbers(w.value()), ElementsAre(0, 0));
+  EXPECT_THAT(Numbers(parts.parts()[1].value()), ElementsAre(0));
 }
 
 }  // namespace

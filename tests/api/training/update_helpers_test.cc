@@ -99,6 +99,8 @@ TEST(MovingAverageTest, FollowsTheVariable) {
   EXPECT_EQ(plain.Average(w).name(), "w/ExponentialMovingAverage");
   EXPECT_EQ(eager.Average(w).name(), "w/Eager");
   EXPECT_FALSE(plain.Average(step).valid());
+  EXPECT_EQ(s.graph()->Collection(collections::kMovingAverageVariables),
+            std::vector<std::string>(2, w.handle().node->name()));  // One for each.
   auto session = *Session::Create(s.graph());
   ASSERT_TRUE(session->RunTargets({init}).ok());
   double value = 10, average = 10, eager_average = 10;

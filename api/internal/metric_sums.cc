@@ -1,0 +1,53 @@
+#include "api/internal/metric_sums.h"
+
+#include "api/collections.h"
+#include "api/nn.h"
+#include "api/ops.h"
+#include "api/variable_scope.h"
+
+namespace troupe::metrics {
+
+Output Float(const Scope& scope, const Output& x) {
+  return !x.valid() || x.type() == ElementType::kFloat ? x
+                                                       : ops::Cast(scope, x, ElementType::kFloat);
+}
+
+ModelVariable MetricVariable(const Scope& scope, const char* name, const Shape& shape,
+                             ElementType type) {
+  const ModelVariable variable = GetVariable(
+      scope, name, shape, {.initializer = ZerosInitializer(), .type = type, .local = true});
+  if (scope.ok()) {
+    scope.graph()->AddToCollection(collections::kMetricVariables, variable.handle().node->name());
+  }
+  return variable;
+}
+
+Sum Keep(const Scope& scope, const char* name, const Shape& shape, const Output& batch) {
+  if (!scope.ok() || !batch.valid()) return {};
+  const ModelVariable sum = MetricVariable(scope, name, shape, batch.type());
+  if (!scope.ok()) return {};
+  Node* add = sum.AssignAdd(scope, batch);
+  if (add == nullptr) return {};
+  return {sum.value(), sum.Read(scope.WithControlDependencies(absl::MakeConstSpan(&add, 1)))};
+}
+
+Metric Ratio(const Scope& scope, const Sum& a, const Sum& b) {
+  return Of(
+      scope, [&](const Output& x, const Output& y) { return ops::DivNoNan(scope, x, y); }, a, b);
+}
+
+Output Spread(const Scope& scope, const Output& values, const std::optional<Input>& weights) {
+  const Output ones = ops::OnesLike(scope, Float(scope, values));
+  return weights ? ops::Mul(scope, ones, Float(scope, weights->ToOutput(scope))) : ones;
+}
+
+Metric MeanOf(const Scope& scope, const Output& values, const std::optional<Input>& weights) {
+  if (!scope.ok() || !values.valid()) return {};
+  const Output w = Spread(scope, values, weights);
+  const Sum total =
+      Keep(scope, "total", {}, ReduceSum(scope, ops::Mul(scope, Float(scope, values), w)));
+  const Sum count = Keep(scope, "count", {}, ReduceSum(scope, w));
+  return Ratio(scope, total, count);
+}
+
+}  // namespace troupe::metrics
