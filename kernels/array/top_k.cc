@@ -1,13 +1,14 @@
 // TopK, TopKV2, InTopK, InTopKV2: the largest elements of rows.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <type_traits>
+#include <vector>
 
 #include "kernels/array/top_k_shape.h"
 #include "kernels/common/registration.h"
 #include "kernels/common/switch_number.h"
 #include "kernels/kernel_registry.h"
+#include "kernels/simd/dispatch.h"
 
 namespace troupe {
 namespace {
@@ -22,39 +23,84 @@ bool Less(T a, T b) {
   }
 }
 
-/// Puts the positions of the `k` largest of `n` values into order[0, k), largest first, of equal
-/// ones the first first.
 template <typename T>
-void SelectTop(const T* values, int64_t n, int64_t k, std::vector<int64_t>* order) {
-  auto before = [values](int64_t a, int64_t b) {
-    if (Less(values[b], values[a])) return true;
-    if (Less(values[a], values[b])) return false;
-    return a < b;
-  };
+struct Candidate {
+  T value;
+  int64_t position;
+
+  /// Larger values come first, of equal ones the first.
+  bool operator<(const Candidate& other) const {
+    if (Less(other.value, value)) return true;
+    if (Less(value, other.value)) return false;
+    return position < other.position;
+  }
+};
+
+/// The last of `n` > 0 values in the order of Less.
+template <typename T>
+T Largest(const T* values, int64_t n) {
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+    T largest;  // NaN if there is one
+    simd::Functions().reduce[simd::TypeOf(kElementType<T>)][simd::kMax].row(values, n, &largest);
+    return largest;
+  } else {
+    T largest = values[0];
+    for (int64_t i = 1; i < n; ++i) largest = Less(largest, values[i]) ? values[i] : largest;
+    return largest;
+  }
+}
+
+/// Values that are looked at as a whole first: most have none that is large enough.
+constexpr int64_t kBlock = 256;
+
+template <typename T>
+int64_t PositionOfLargest(const T* values, int64_t n) {
+  T largest = Largest(values, std::min(n, kBlock));
+  int64_t first = 0;
+  for (int64_t begin = kBlock; begin < n; begin += kBlock) {
+    const T other = Largest(values + begin, std::min(n - begin, kBlock));
+    if (!Less(largest, other)) continue;
+    largest = other;
+    first = begin;
+  }
+  if (largest == largest) {
+    while (values[first] != largest) ++first;
+  } else {
+    while (values[first] == values[first]) ++first;
+  }
+  return first;
+}
+
+/// Makes *top the `k` largest of `n` values, largest first.
+template <typename T>
+void SelectTop(const T* values, int64_t n, int64_t k, std::vector<Candidate<T>>* top) {
+  top->clear();
   if (k == 1) {
-    int64_t best = 0;
-    for (int64_t i = 1; i < n; ++i) {
-      if (Less(values[best], values[i])) best = i;
-    }
-    (*order)[0] = best;
+    const int64_t position = PositionOfLargest(values, n);
+    top->push_back({values[position], position});
     return;
   }
-  if (k <= 32) {
-    // A short list in order: once it is full, most elements are turned away by its last one.
-    int64_t count = 0;
-    for (int64_t i = 0; i < n; ++i) {
-      if (count == k && !Less(values[(*order)[k - 1]], values[i])) continue;
-      int64_t at = count < k ? count++ : k - 1;
-      for (; at > 0 && Less(values[(*order)[at - 1]], values[i]); --at) {
-        (*order)[at] = (*order)[at - 1];
-      }
-      (*order)[at] = i;
+  // Candidates are those larger than the k-th largest so far. When there are many, `k` are kept.
+  const size_t most = static_cast<size_t>(2 * k + 64);
+  bool has_bound = false;
+  T bound{};
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    const int64_t end = std::min(n, begin + kBlock);
+    if (has_bound && !Less(bound, Largest(values + begin, end - begin))) continue;
+    for (int64_t i = begin; i < end; ++i) {
+      if (!has_bound || Less(bound, values[i])) top->push_back({values[i], i});
     }
-    return;
+    if (top->size() < most) continue;
+    std::nth_element(top->begin(), top->begin() + (k - 1), top->end());
+    top->resize(k);
+    bound = top->back().value;
+    has_bound = true;
   }
-  std::iota(order->begin(), order->end(), 0);
-  if (k < n) std::nth_element(order->begin(), order->begin() + k, order->end(), before);
-  std::sort(order->begin(), order->begin() + k, before);
+  if (top->size() > static_cast<size_t>(k)) {
+    std::nth_element(top->begin(), top->begin() + (k - 1), top->end());
+    top->resize(k);
+  }
+  std::sort(top->begin(), top->end());
 }
 
 /// Fills the outputs, which get the shape `shape`.
@@ -68,13 +114,15 @@ absl::Status TakeTop(KernelContext& ctx, const Shape& shape, ElementType index_t
   return SwitchReal(input.type(), [&]<typename T>() {
     const T* from = input.unchecked_data<T>();
     T* to = values->mutable_data<T>();
-    const double row_ns = (k <= 32 ? 2.0 : 10.0) * n + 20.0 * k;
+    const double row_ns = 0.3 * static_cast<double>(n) + 40.0 * static_cast<double>(k);
     ctx.ParallelFor(rows, KernelContext::GrainFor(row_ns), [&](int64_t begin, int64_t end) {
-      std::vector<int64_t> order(n);
+      std::vector<Candidate<T>> top;
+      std::vector<int64_t> order(k);
       for (int64_t r = begin; r < end; ++r) {
-        SelectTop(from + r * n, n, k, &order);
+        SelectTop(from + r * n, n, k, &top);
         for (int64_t i = 0; i < k; ++i) {
-          to[r * k + i] = from[r * n + order[i]];
+          to[r * k + i] = top[i].value;
+          order[i] = top[i].position;
         }
         StoreIntegers(order.data(), k, index_type, indices->mutable_raw_data(), r * k);
       }

@@ -32,6 +32,15 @@ const dnnl::engine& OneDnnEngine() {
   return *engine;
 }
 
+bool OneDnnHasBfloat16() {
+  static const bool has = [] {
+    OneDnnEngine();  // sets the instructions that it may use
+    const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
+    return isa == dnnl::cpu_isa::avx512_core_bf16 || isa == dnnl::cpu_isa::avx512_core_amx;
+  }();
+  return has;
+}
+
 namespace {
 
 // This thread's stream; making it tells OpenMP that the thread works alone.

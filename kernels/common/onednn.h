@@ -24,6 +24,10 @@ namespace troupe {
 /// The process's CPU engine.
 const dnnl::engine& OneDnnEngine();
 
+/// True if oneDNN has instructions of this processor for bfloat16 (AVX512_BF16, AMX), and may use
+/// them. Without, it converts.
+bool OneDnnHasBfloat16();
+
 /// An argument of a primitive (DNNL_ARG_...) and its layout.
 struct OneDnnArgument {
   int id;

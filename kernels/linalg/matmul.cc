@@ -10,10 +10,10 @@
 #include "absl/container/inlined_vector.h"
 #include "devices/half.h"
 #include "kernels/common/registration.h"
-#include "kernels/common/widen.h"
 #include "kernels/kernel.h"
 #include "kernels/kernel_registry.h"
 #include "kernels/linalg/batch.h"
+#include "kernels/linalg/narrow_product.h"
 #include "kernels/linalg/plain_product.h"
 #include "kernels/linalg/product.h"
 #include "kernels/type_switch.h"
@@ -62,11 +62,12 @@ absl::Status Multiply(KernelContext& ctx, const ProductForm& form, const Tensor&
       p->c = c_data + i * c_size;
     });
   } else if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
-    TROUPE_ASSIGN_OR_RETURN(const Tensor wide_a, Widened(ctx, a));
-    TROUPE_ASSIGN_OR_RETURN(const Tensor wide_b, Widened(ctx, b));
-    TROUPE_ASSIGN_OR_RETURN(Tensor wide_c, ctx.AllocateTemp(ElementType::kFloat, c->shape()));
-    TROUPE_RETURN_IF_ERROR(Multiply<float>(ctx, form, wide_a, wide_b, offsets, &wide_c));
-    NarrowTo(ctx, wide_c, c);
+    return RunNarrowProducts(
+        ctx, {form.m, form.n, form.k, form.transpose_a, form.transpose_b}, a, b, count,
+        [&](int64_t i) -> NarrowProductPlace {
+          return {offsets[i].first * a_size, offsets[i].second * b_size, i * c_size};
+        },
+        c);
   } else {
     const GemmProblem<T> problem = ToProblem<T>(form);
     const double row_ns = 0.5 * static_cast<double>(form.n) * static_cast<double>(form.k);

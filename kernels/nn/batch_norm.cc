@@ -6,68 +6,128 @@
 #include <vector>
 
 #include "kernels/common/registration.h"
-#include "kernels/common/widen.h"
 #include "kernels/kernel.h"
 #include "kernels/nn/batch_norm_shape.h"
+#include "kernels/simd/batch_norm.h"
+#include "kernels/simd/dispatch.h"
 
 namespace troupe {
 namespace {
 
-// For each channel c the sum of value(i, c) over its elements i. Pieces of fixed size, added in
-// order.
-template <typename Value>
-std::vector<double> ChannelSums(KernelContext& ctx, const ChannelLayout& layout, Value value) {
-  const int64_t channels = layout.channels;
-  const bool last = layout.inner == 1;
-  const int64_t piece =
-      last ? std::clamp<int64_t>(32768 / std::max<int64_t>(channels, 1), 16, 4096) : 1;
-  const int64_t pieces = (layout.outer + piece - 1) / piece;
-  std::vector<double> sums(channels, 0.0);
-  std::vector<float> partial(pieces * channels, 0.0f);
-  const int64_t grain =
-      std::max<int64_t>(1, 32768 / std::max<int64_t>(1, piece * channels * layout.inner));
-  ctx.ParallelFor(pieces, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) {
-      float* sum = partial.data() + p * channels;
-      if (last) {
-        for (int64_t row = p * piece; row < std::min(layout.outer, (p + 1) * piece); ++row) {
-          for (int64_t c = 0; c < channels; ++c) sum[c] += value(row * channels + c, c);
-        }
-        continue;
+// A tensor as rows of lanes, each lane of one channel, so that vectors are full whatever the number
+// of channels is: several pixels side by side where channels are last, parts of a channel's pixels
+// where they are first.
+class ChannelLanes {
+ public:
+  explicit ChannelLanes(const ChannelLayout& layout)
+      : layout_(layout), channels_last_(layout.inner == 1) {
+    if (channels_last_) {
+      width_ = layout.channels;
+      while (width_ < kLanes || (width_ % kVector != 0 && width_ < kVector * kLanes)) {
+        width_ += layout.channels;
       }
-      for (int64_t c = 0; c < channels; ++c) {
-        double total = 0;
-        const int64_t first = (p * channels + c) * layout.inner;
-        for (int64_t block = 0; block < layout.inner; block += 1024) {
-          float part = 0;
-          const int64_t block_end = std::min(layout.inner, block + 1024);
-          for (int64_t i = block; i < block_end; ++i) part += value(first + i, c);
-          total += part;
-        }
-        sum[c] = static_cast<float>(total);
+    }
+    channel_.resize(channels_last_ ? width_ : layout.channels * kLanes);
+    for (int64_t i = 0; i < static_cast<int64_t>(channel_.size()); ++i) {
+      channel_[i] = channels_last_ ? i % layout.channels : i / kLanes;
+    }
+  }
+
+  int64_t outer() const { return layout_.outer; }
+  /// Steps of the outer dimension that are worth handing to a thread; none may be empty.
+  int64_t grain() const {
+    return std::max<int64_t>(1, kPieceElements / (layout_.channels * layout_.inner));
+  }
+
+  /// One value for each lane, from one for each channel.
+  std::vector<float> Spread(const float* values) const {
+    std::vector<float> spread(channel_.size());
+    for (size_t lane = 0; lane < spread.size(); ++lane) spread[lane] = values[channel_[lane]];
+    return spread;
+  }
+
+  /// Calls visit(first element, rows, columns, first lane) for dense matrices that cover
+  /// [begin, end) of the layout's outer dimension.
+  template <typename Visit>
+  void ForMatrices(int64_t begin, int64_t end, Visit visit) const {
+    if (channels_last_) {
+      return ForRows(begin * layout_.channels, end * layout_.channels, width_, 0, visit);
+    }
+    for (int64_t i = begin * layout_.channels; i < end * layout_.channels; ++i) {
+      ForRows(i * layout_.inner, (i + 1) * layout_.inner, kLanes, i % layout_.channels * kLanes,
+              visit);
+    }
+  }
+
+  /// `num_sums` sums for each channel, one after another: visit(first element, rows, columns, first
+  /// lane, sums) adds to sums[0] and so on, one for each lane. Pieces of fixed size, added in
+  /// order.
+  template <typename Visit>
+  std::vector<double> Sums(KernelContext& ctx, int num_sums, Visit visit) const;
+
+ private:
+  static constexpr int64_t kVector = 16, kLanes = 64, kPieceElements = 32768;
+
+  template <typename Visit>
+  static void ForRows(int64_t begin, int64_t end, int64_t width, int64_t lane, Visit visit) {
+    const int64_t rows = (end - begin) / width, rest = begin + rows * width;
+    if (rows > 0) visit(begin, rows, width, lane);
+    if (rest < end) visit(rest, 1, end - rest, lane);
+  }
+
+  const ChannelLayout layout_;
+  const bool channels_last_;
+  int64_t width_ = kLanes;
+  std::vector<int64_t> channel_;  // of each lane
+};
+
+template <typename Visit>
+std::vector<double> ChannelLanes::Sums(KernelContext& ctx, int num_sums, Visit visit) const {
+  const int64_t channels = layout_.channels;
+  int64_t piece = 1;  // in steps of the outer dimension
+  if (channels_last_) {
+    piece = std::clamp<int64_t>(kPieceElements / channels, 16, 4096);
+    piece = (piece + width_ / channels - 1) / (width_ / channels) * (width_ / channels);
+  }
+  const int64_t pieces = (layout_.outer + piece - 1) / piece;
+  const int64_t grain_pieces = std::max<int64_t>(1, grain() / piece);
+  std::vector<float> partial(pieces * num_sums * channels, 0.0f);
+  ctx.ParallelFor(pieces, grain_pieces, [&](int64_t begin, int64_t end) {
+    const size_t lanes = channel_.size();
+    std::vector<float> lane_sums(lanes * num_sums);
+    std::vector<float*> sums(num_sums);
+    for (int64_t p = begin; p < end; ++p) {
+      std::fill(lane_sums.begin(), lane_sums.end(), 0.0f);
+      ForMatrices(p * piece, std::min(layout_.outer, (p + 1) * piece),
+                  [&](int64_t first, int64_t rows, int64_t columns, int64_t lane) {
+                    for (int i = 0; i < num_sums; ++i) sums[i] = &lane_sums[i * lanes + lane];
+                    visit(first, rows, columns, lane, sums.data());
+                  });
+      for (int i = 0; i < num_sums; ++i) {
+        float* to = &partial[(p * num_sums + i) * channels];
+        for (size_t lane = 0; lane < lanes; ++lane)
+          to[channel_[lane]] += lane_sums[i * lanes + lane];
       }
     }
   });
+  std::vector<double> total(num_sums * channels, 0.0);
   for (int64_t p = 0; p < pieces; ++p) {
-    for (int64_t c = 0; c < channels; ++c) sums[c] += partial[p * channels + c];
+    for (size_t i = 0; i < total.size(); ++i) total[i] += partial[p * total.size() + i];
   }
-  return sums;
+  return total;
 }
 
-// Calls visit(i, c) for every element i of channel c, from several threads.
-template <typename Visit>
-void ForElements(KernelContext& ctx, const ChannelLayout& layout, Visit visit) {
-  const int64_t row = layout.channels * layout.inner;
-  ctx.ParallelFor(layout.outer, std::max<int64_t>(1, 32768 / std::max<int64_t>(row, 1)),
-                  [&](int64_t begin, int64_t end) {
-                    for (int64_t o = begin; o < end; ++o) {
-                      for (int64_t c = 0; c < layout.channels; ++c) {
-                        const int64_t first = o * row + c * layout.inner;
-                        for (int64_t i = 0; i < layout.inner; ++i) visit(first + i, c);
-                      }
-                    }
-                  });
-}
+// A tensor's elements, whatever their type.
+class Elements {
+ public:
+  explicit Elements(const Tensor& tensor)
+      : data_(static_cast<const char*>(tensor.raw_data())), size_(ElementSize(tensor.type())) {}
+  const void* at(int64_t i) const { return data_ + i * size_; }
+
+ private:
+  const char* data_;
+  int64_t size_;
+};
 
 class BatchNormKernel : public Kernel {
  public:
@@ -76,17 +136,20 @@ class BatchNormKernel : public Kernel {
   }
 
  protected:
-  // Output 0 of x's type, to be filled by `fill(float*)`.
+  // Makes output 0 of x's type and shape, not empty: fill(first element, rows, columns, first lane,
+  // where to) for matrices that cover it.
   template <typename Fill>
-  absl::Status FillOutput(KernelContext& ctx, const Tensor& x, Fill fill) {
+  static absl::Status FillOutput(KernelContext& ctx, const Tensor& x, const ChannelLanes& lanes,
+                                 Fill fill) {
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, x.type(), x.shape()));
-    if (x.type() == ElementType::kFloat) {
-      fill(out->mutable_data<float>());
-      return absl::OkStatus();
-    }
-    TROUPE_ASSIGN_OR_RETURN(Tensor wide, ctx.AllocateTemp(ElementType::kFloat, x.shape()));
-    fill(wide.mutable_data<float>());
-    NarrowTo(ctx, wide, out);
+    char* to = static_cast<char*>(out->mutable_raw_data());
+    const int64_t size = ElementSize(x.type());
+    ctx.ParallelFor(lanes.outer(), lanes.grain(), [&](int64_t begin, int64_t end) {
+      lanes.ForMatrices(begin, end,
+                        [&](int64_t first, int64_t rows, int64_t columns, int64_t lane) {
+                          fill(first, rows, columns, lane, to + first * size);
+                        });
+    });
     return absl::OkStatus();
   }
 
@@ -121,22 +184,26 @@ class FusedBatchNormKernel final : public BatchNormKernel {
       std::fill(out[1], out[1] + channels, std::numeric_limits<float>::quiet_NaN());
       std::fill(out[2], out[2] + channels, 0.0f);
       std::fill(out[3], out[3] + channels, 0.0f);
-      return FillOutput(ctx, x, [](float*) {});
+      return ctx.AllocateOutput(0, x.type(), x.shape()).status();
     }
-    TROUPE_ASSIGN_OR_RETURN(const Tensor wide, Widened(ctx, x));
-    const float* in = wide.unchecked_data<float>();
+    const BatchNormFunctions& functions = BatchNorm(simd::TypeOf(x.type()));
+    const Elements in(x);
+    const ChannelLanes lanes(layout);
     const float* scale = ctx.input(1).unchecked_data<float>();
     const float* offset = ctx.input(2).unchecked_data<float>();
     if (attrs_.is_training) {
       const double count = static_cast<double>(layout.per_channel());
-      const std::vector<double> sums =
-          ChannelSums(ctx, layout, [&](int64_t i, int64_t) { return in[i]; });
+      const std::vector<double> sums = lanes.Sums(
+          ctx, 1, [&](int64_t first, int64_t rows, int64_t columns, int64_t, float** to) {
+            functions.sum(in.at(first), rows, columns, to[0]);
+          });
       for (int64_t c = 0; c < channels; ++c) out[2][c] = static_cast<float>(sums[c] / count);
       const float* mean = out[2];
-      const std::vector<double> squares = ChannelSums(ctx, layout, [&](int64_t i, int64_t c) {
-        const float d = in[i] - mean[c];
-        return d * d;
-      });
+      const std::vector<float> center = lanes.Spread(mean);
+      const std::vector<double> squares = lanes.Sums(
+          ctx, 1, [&](int64_t first, int64_t rows, int64_t columns, int64_t lane, float** to) {
+            functions.sum_squares(in.at(first), &center[lane], rows, columns, to[0]);
+          });
       for (int64_t c = 0; c < channels; ++c) {
         out[3][c] = static_cast<float>(squares[c] / count);
         const float unbiased = static_cast<float>(squares[c] / std::max(count - 1, 1.0));
@@ -155,14 +222,16 @@ class FusedBatchNormKernel final : public BatchNormKernel {
         std::copy(given, given + channels, out[i]);
       }
     }
-    const float* mean = out[2];
     std::vector<float> factor(channels);
     for (int64_t c = 0; c < channels; ++c)
       factor[c] = scale[c] / std::sqrt(out[3][c] + attrs_.epsilon);
-    return FillOutput(ctx, x, [&](float* y) {
-      ForElements(ctx, layout,
-                  [&](int64_t i, int64_t c) { y[i] = (in[i] - mean[c]) * factor[c] + offset[c]; });
-    });
+    const std::vector<float> means = lanes.Spread(out[2]), factors = lanes.Spread(factor.data()),
+                             offsets = lanes.Spread(offset);
+    return FillOutput(ctx, x, lanes,
+                      [&](int64_t first, int64_t rows, int64_t columns, int64_t lane, void* y) {
+                        functions.normalize(in.at(first), &means[lane], &factors[lane],
+                                            &offsets[lane], rows, columns, y);
+                      });
   }
 };
 
@@ -182,19 +251,21 @@ class FusedBatchNormGradKernel final : public BatchNormKernel {
     if (x.num_elements() == 0) {
       std::fill(scale_gradient, scale_gradient + channels, 0.0f);
       std::fill(offset_gradient, offset_gradient + channels, 0.0f);
-      return FillOutput(ctx, x, [](float*) {});
+      return ctx.AllocateOutput(0, x.type(), x.shape()).status();
     }
-    TROUPE_ASSIGN_OR_RETURN(const Tensor wide_x, Widened(ctx, x));
-    TROUPE_ASSIGN_OR_RETURN(const Tensor wide_dy, Widened(ctx, dy));
-    const float* in = wide_x.unchecked_data<float>();
-    const float* grad = wide_dy.unchecked_data<float>();
+    const BatchNormFunctions& functions = BatchNorm(simd::TypeOf(x.type()));
+    const Elements in(x), gradient(dy);
+    const ChannelLanes lanes(layout);
     const float* scale = ctx.input(2).unchecked_data<float>();
     const float* mean = ctx.input(3).unchecked_data<float>();
     const float* variance = ctx.input(4).unchecked_data<float>();
-    const std::vector<double> sums =
-        ChannelSums(ctx, layout, [&](int64_t i, int64_t) { return grad[i]; });
-    const std::vector<double> products =
-        ChannelSums(ctx, layout, [&](int64_t i, int64_t c) { return grad[i] * (in[i] - mean[c]); });
+    const std::vector<float> means = lanes.Spread(mean);
+    const std::vector<double> sums = lanes.Sums(
+        ctx, 2, [&](int64_t first, int64_t rows, int64_t columns, int64_t lane, float** to) {
+          functions.sum_products(gradient.at(first), in.at(first), &means[lane], rows, columns,
+                                 to[0], to[1]);
+        });
+    const double* products = sums.data() + channels;
     // dx = factor (dy - shift - (x - mean) slope); the statistics depend on x in training only.
     std::vector<float> factor(channels), shift(channels, 0.0f), slope(channels, 0.0f);
     const double count = static_cast<double>(layout.per_channel());
@@ -208,15 +279,19 @@ class FusedBatchNormGradKernel final : public BatchNormKernel {
         slope[c] = static_cast<float>(products[c] / count * inverse * inverse);
       }
     }
-    return FillOutput(ctx, x, [&](float* dx) {
-      if (!attrs_.is_training) {  // x has no part in it, not even if it is infinite.
-        ForElements(ctx, layout, [&](int64_t i, int64_t c) { dx[i] = factor[c] * grad[i]; });
-        return;
-      }
-      ForElements(ctx, layout, [&](int64_t i, int64_t c) {
-        dx[i] = factor[c] * (grad[i] - shift[c] - (in[i] - mean[c]) * slope[c]);
-      });
-    });
+    const std::vector<float> factors = lanes.Spread(factor.data()),
+                             shifts = lanes.Spread(shift.data()),
+                             slopes = lanes.Spread(slope.data());
+    return FillOutput(
+        ctx, x, lanes, [&](int64_t first, int64_t rows, int64_t columns, int64_t lane, void* dx) {
+          if (attrs_.is_training) {
+            functions.gradient(gradient.at(first), in.at(first),
+                               {&means[lane], &factors[lane], &shifts[lane], &slopes[lane]}, rows,
+                               columns, dx);
+          } else {  // x has no part in it, not even if it is infinite.
+            functions.scale(gradient.at(first), &factors[lane], rows, columns, dx);
+          }
+        });
   }
 };
 

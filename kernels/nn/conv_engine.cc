@@ -3,8 +3,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/common/widen.h"
-
 namespace troupe {
 
 absl::Status ConvEngine::Run(KernelContext& ctx, const ConvShape& shape, const Tensor& a,
@@ -16,44 +14,44 @@ absl::Status ConvEngine::Run(KernelContext& ctx, const ConvShape& shape, const T
     return absl::OkStatus();
   }
   switch (a.type()) {
-    case ElementType::kFloat:
-      return RunFloat(ctx, shape, a, b, out, filter_is_constant);
     case ElementType::kDouble:
       RunDirect<double>(ctx, shape, a, b, out);
       return absl::OkStatus();
     case ElementType::kInt32:
       RunDirect<int32_t>(ctx, shape, a, b, out);
       return absl::OkStatus();
-    default: {
-      TROUPE_ASSIGN_OR_RETURN(const Tensor wide_a, Widened(ctx, a));
-      TROUPE_ASSIGN_OR_RETURN(const Tensor wide_b, Widened(ctx, b));
-      TROUPE_ASSIGN_OR_RETURN(Tensor wide_out, ctx.AllocateTemp(ElementType::kFloat, result));
-      TROUPE_RETURN_IF_ERROR(RunFloat(ctx, shape, wide_a, wide_b, &wide_out, false));
-      NarrowTo(ctx, wide_out, out);
-      return absl::OkStatus();
-    }
+    default:
+      return a.type() == ElementType::kFloat && NarrowConvPays(op_, shape)
+                 ? RunNarrow(ctx, shape, a, b, out, filter_is_constant)
+                 : RunOneDnn(ctx, shape, a, b, out, filter_is_constant);
   }
 }
 
-absl::Status ConvEngine::RunFloat(KernelContext& ctx, const ConvShape& shape, const Tensor& a,
-                                  const Tensor& b, Tensor* out, bool filter_is_constant) {
-  const Tensor& filter_tensor = op_ == ConvOp::kForward ? b : a;
-  const ConvFilter filter{filter_tensor.unchecked_data<float>(),
-                          filter_is_constant ? &filter_tensor : nullptr};
+absl::Status ConvEngine::RunOneDnn(KernelContext& ctx, const ConvShape& shape, const Tensor& a,
+                                   const Tensor& b, Tensor* out, bool filter_is_constant) {
+  switch (op_) {
+    case ConvOp::kForward:
+      return onednn_.Forward(ctx, shape, a, {b, filter_is_constant}, out);
+    case ConvOp::kBackwardInput:
+      return onednn_.BackwardInput(ctx, shape, {a, filter_is_constant}, b, out);
+    case ConvOp::kBackwardFilter:
+      return onednn_.BackwardFilter(ctx, shape, a, b, out);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ConvEngine::RunNarrow(KernelContext& ctx, const ConvShape& shape, const Tensor& a,
+                                   const Tensor& b, Tensor* out, bool filter_is_constant) {
   const float* x = a.unchecked_data<float>();
   const float* y = b.unchecked_data<float>();
   float* z = out->mutable_data<float>();
-  const bool narrow = NarrowConvPays(op_, shape);
   switch (op_) {
     case ConvOp::kForward:
-      return narrow ? NarrowConvForward(ctx, shape, x, filter, &narrow_filter_, z)
-                    : onednn_.Forward(ctx, shape, x, filter, z);
+      return NarrowConvForward(ctx, shape, x, {b, filter_is_constant}, &narrow_filter_, z);
     case ConvOp::kBackwardInput:
-      return narrow ? NarrowConvBackwardInput(ctx, shape, x, y, z)
-                    : onednn_.BackwardInput(ctx, shape, filter, y, z);
+      return NarrowConvBackwardInput(ctx, shape, x, y, z);
     case ConvOp::kBackwardFilter:
-      return narrow ? NarrowConvBackwardFilter(ctx, shape, x, y, z)
-                    : onednn_.BackwardFilter(ctx, shape, x, y, z);
+      return NarrowConvBackwardFilter(ctx, shape, x, y, z);
   }
   return absl::OkStatus();
 }

@@ -21,8 +21,11 @@ class ConvEngine {
                    const Shape& result, bool filter_is_constant);
 
  private:
-  absl::Status RunFloat(KernelContext& ctx, const ConvShape& shape, const Tensor& a,
-                        const Tensor& b, Tensor* out, bool filter_is_constant);
+  // Half, bfloat16 and float.
+  absl::Status RunOneDnn(KernelContext& ctx, const ConvShape& shape, const Tensor& a,
+                         const Tensor& b, Tensor* out, bool filter_is_constant);
+  absl::Status RunNarrow(KernelContext& ctx, const ConvShape& shape, const Tensor& a,
+                         const Tensor& b, Tensor* out, bool filter_is_constant);
   template <typename T>
   void RunDirect(KernelContext& ctx, const ConvShape& shape, const Tensor& a, const Tensor& b,
                  Tensor* out);

@@ -142,7 +142,8 @@ absl::Status NarrowConvForward(KernelContext& ctx, const ConvShape& shape, const
         const int64_t filter_rows = shape.rows.size * shape.columns.size * shape.in_depth;
         TROUPE_ASSIGN_OR_RETURN(Tensor made,
                                 Floats(ctx, filter_rows * PanelColumns(shape.out_depth)));
-        NarrowConv().pack(filter.data, filter_rows, shape.out_depth, made.mutable_data<float>());
+        NarrowConv().pack(filter.tensor.unchecked_data<float>(), filter_rows, shape.out_depth,
+                          made.mutable_data<float>());
         return made;
       }));
   const auto run = [&](const ConvPiece& piece, int64_t) {

@@ -1,6 +1,5 @@
-// Float convolutions by oneDNN: images and results where they lie (channels last), filters brought
-// into the layout that oneDNN likes best. The batch is cut into pieces that depend on the sizes
-// only.
+// Convolutions by oneDNN: images and results where they lie (channels last), filters brought into
+// the layout that oneDNN likes best. The batch is cut into pieces that depend on the sizes only.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,6 +9,8 @@
 #include <vector>
 
 #include "kernels/common/onednn.h"
+#include "kernels/common/widen.h"
+#include "kernels/math/cast.h"
 #include "kernels/nn/conv_shape.h"
 
 namespace troupe {
@@ -21,11 +22,17 @@ using dnnl::memory;
 constexpr double kPieceProducts = 1.2e6;
 
 // Sizes of a convolution as one key.
-using ConvKey = std::array<int64_t, 24>;
+using ConvKey = std::array<int64_t, 25>;
 
-ConvKey KeyOf(ConvOp op, const ConvShape& s) {
-  ConvKey key = {static_cast<int64_t>(op), s.batch, s.in_depth, s.out_depth, s.groups, s.is_3d};
-  size_t at = 6;
+ConvKey KeyOf(ConvOp op, const ConvShape& s, memory::data_type type) {
+  ConvKey key = {static_cast<int64_t>(op),
+                 static_cast<int64_t>(type),
+                 s.batch,
+                 s.in_depth,
+                 s.out_depth,
+                 s.groups,
+                 s.is_3d};
+  size_t at = 7;
   for (const Window* w : {&s.planes, &s.rows, &s.columns}) {
     for (const int64_t size :
          {w->input, w->output, w->size, w->stride, w->dilation, w->pad_before}) {
@@ -57,32 +64,34 @@ struct ConvPrimitives {
   int64_t scratch_bytes = 0;
 };
 
-memory::desc PlainFilter(const ConvShape& s) {
+memory::desc PlainFilter(const ConvShape& s, memory::data_type type) {
   using Tag = memory::format_tag;
   const bool grouped = s.groups != 1;
   memory::dims first;
   if (grouped) first.push_back(s.groups);
   first.push_back(s.out_depth / s.groups);
   first.push_back(s.filter_depth());
-  return {DimsOf(WindowsOf(s), first, [](const Window& w) { return w.size; }),
-          memory::data_type::f32,
+  return {DimsOf(WindowsOf(s), first, [](const Window& w) { return w.size; }), type,
           s.is_3d   ? Tag::dhwio
           : grouped ? Tag::hwigo
                     : Tag::hwio};
 }
 
-memory::desc AnyFilter(const ConvShape& s) {
-  return {PlainFilter(s).dims(), memory::data_type::f32, memory::format_tag::any};
+memory::desc AnyFilter(const ConvShape& s, memory::data_type type) {
+  return {PlainFilter(s, type).dims(), type, memory::format_tag::any};
 }
 
-std::shared_ptr<ConvPrimitives> MakePrimitives(ConvOp op, const ConvShape& s) {
-  const auto f32 = memory::data_type::f32;
+// Operands of `type`; a filter's gradient is float.
+std::shared_ptr<ConvPrimitives> MakePrimitives(ConvOp op, const ConvShape& s,
+                                               memory::data_type type) {
+  const auto filter_type = op == ConvOp::kBackwardFilter ? memory::data_type::f32 : type;
   const auto last = s.is_3d ? memory::format_tag::ndhwc : memory::format_tag::nhwc;
   const std::vector<Window> windows = WindowsOf(s);
   const memory::desc input(
-      DimsOf(windows, {s.batch, s.in_depth}, [](const Window& w) { return w.input; }), f32, last);
+      DimsOf(windows, {s.batch, s.in_depth}, [](const Window& w) { return w.input; }), type, last);
   const memory::desc output(
-      DimsOf(windows, {s.batch, s.out_depth}, [](const Window& w) { return w.output; }), f32, last);
+      DimsOf(windows, {s.batch, s.out_depth}, [](const Window& w) { return w.output; }), type,
+      last);
   const memory::dims strides = DimsOf(windows, {}, [](const Window& w) { return w.stride; });
   const memory::dims dilations =
       DimsOf(windows, {}, [](const Window& w) { return w.dilation - 1; });
@@ -98,8 +107,8 @@ std::shared_ptr<ConvPrimitives> MakePrimitives(ConvOp op, const ConvShape& s) {
   const dnnl::engine& engine = OneDnnEngine();
   auto made = std::make_shared<ConvPrimitives>();
   const dnnl::convolution_forward::primitive_desc forward(
-      {dnnl::prop_kind::forward_training, direct, input, AnyFilter(s), output, strides, dilations,
-       before, behind},
+      {dnnl::prop_kind::forward_training, direct, input, AnyFilter(s, type), output, strides,
+       dilations, before, behind},
       attributes, engine);
   memory::desc filter;
   if (op == ConvOp::kForward) {
@@ -113,8 +122,8 @@ std::shared_ptr<ConvPrimitives> MakePrimitives(ConvOp op, const ConvShape& s) {
     made->scratch_bytes = static_cast<int64_t>(forward.scratchpad_desc().get_size());
   } else if (op == ConvOp::kBackwardInput) {
     const dnnl::convolution_backward_data::primitive_desc backward(
-        {direct, input, AnyFilter(s), output, strides, dilations, before, behind}, attributes,
-        engine, forward);
+        {direct, input, AnyFilter(s, filter_type), output, strides, dilations, before, behind},
+        attributes, engine, forward);
     filter = backward.weights_desc();
     made->conv = std::make_unique<OneDnnPrimitive>(
         dnnl::convolution_backward_data(backward),
@@ -125,8 +134,8 @@ std::shared_ptr<ConvPrimitives> MakePrimitives(ConvOp op, const ConvShape& s) {
     made->scratch_bytes = static_cast<int64_t>(backward.scratchpad_desc().get_size());
   } else {
     const dnnl::convolution_backward_weights::primitive_desc backward(
-        {direct, input, AnyFilter(s), output, strides, dilations, before, behind}, attributes,
-        engine, forward);
+        {direct, input, AnyFilter(s, filter_type), output, strides, dilations, before, behind},
+        attributes, engine, forward);
     filter = backward.diff_weights_desc();
     made->conv = std::make_unique<OneDnnPrimitive>(
         dnnl::convolution_backward_weights(backward),
@@ -137,7 +146,7 @@ std::shared_ptr<ConvPrimitives> MakePrimitives(ConvOp op, const ConvShape& s) {
     made->scratch_bytes = static_cast<int64_t>(backward.scratchpad_desc().get_size());
   }
   made->filter_bytes = static_cast<int64_t>(filter.get_size());
-  const memory::desc plain = PlainFilter(s);
+  const memory::desc plain = PlainFilter(s, filter_type);
   if (filter != plain) {
     const bool back = op == ConvOp::kBackwardFilter;
     const memory::desc from = back ? filter : plain, to = back ? plain : filter;
@@ -148,29 +157,85 @@ std::shared_ptr<ConvPrimitives> MakePrimitives(ConvOp op, const ConvShape& s) {
   return made;
 }
 
+// What oneDNN is given for tensors of one type: bfloat16 where its code for it is fast, else float,
+// to which and from which the elements of a piece are converted.
+class PieceConverter {
+ public:
+  explicit PieceConverter(ElementType stored)
+      : stored_bytes_(ElementSize(stored)),
+        type_(stored == ElementType::kBfloat16 && OneDnnHasBfloat16() ? stored
+                                                                      : ElementType::kFloat) {
+    if (type_ == stored) return;
+    widen_ = FindCast(stored, type_);
+    narrow_ = FindCast(type_, stored);
+  }
+
+  ElementType type() const { return type_; }
+
+  /// Elements [begin, begin + count) of `tensor`, in `space` if they have to be converted.
+  absl::StatusOr<void*> Read(KernelContext& ctx, const Tensor& tensor, int64_t begin, int64_t count,
+                             Tensor* space) const {
+    const void* from = static_cast<const char*>(tensor.raw_data()) + begin * stored_bytes_;
+    if (widen_ == nullptr) return const_cast<void*>(from);
+    TROUPE_ASSIGN_OR_RETURN(*space, ctx.AllocateTemp(type_, Shape({count})));
+    widen_(from, space->mutable_raw_data(), count);
+    return space->mutable_raw_data();
+  }
+
+  /// Where elements [begin, begin + count) of `tensor` are to be put: there, or in `space`, from
+  /// which Write() brings them there.
+  absl::StatusOr<void*> Place(KernelContext& ctx, Tensor* tensor, int64_t begin, int64_t count,
+                              Tensor* space) const {
+    if (widen_ == nullptr) {
+      return static_cast<char*>(tensor->mutable_raw_data()) + begin * stored_bytes_;
+    }
+    TROUPE_ASSIGN_OR_RETURN(*space, ctx.AllocateTemp(type_, Shape({count})));
+    return space->mutable_raw_data();
+  }
+  void Write(const Tensor& space, Tensor* tensor, int64_t begin) const {
+    if (narrow_ == nullptr) return;
+    narrow_(space.raw_data(),
+            static_cast<char*>(tensor->mutable_raw_data()) + begin * stored_bytes_,
+            space.num_elements());
+  }
+
+ private:
+  int64_t stored_bytes_;
+  ElementType type_;
+  simd::UnaryFn widen_ = nullptr, narrow_ = nullptr;  // null if nothing is converted
+};
+
+// The elements of `tensor` if it is float, else those of `wide`, which gets its shape.
+absl::StatusOr<float*> FloatsFor(KernelContext& ctx, Tensor* tensor, Tensor* wide) {
+  if (tensor->type() == ElementType::kFloat) return tensor->mutable_data<float>();
+  TROUPE_ASSIGN_OR_RETURN(*wide, ctx.AllocateTemp(ElementType::kFloat, tensor->shape()));
+  return wide->mutable_data<float>();
+}
+
 }  // namespace
 
 struct OneDnnConv::Impl {
-  absl::StatusOr<std::shared_ptr<ConvPrimitives>> Find(ConvOp op, const ConvShape& shape) {
-    return cache.Find(KeyOf(op, shape), [&] {
-      return CatchOneDnn("making a convolution", [&] { return MakePrimitives(op, shape); });
-    });
-  }
-
   using Primitives = std::vector<std::shared_ptr<ConvPrimitives>>;
-  absl::StatusOr<Primitives> FindAll(ConvOp op, const std::vector<ConvPiece>& pieces) {
+  absl::StatusOr<Primitives> FindAll(ConvOp op, const std::vector<ConvPiece>& pieces,
+                                     ElementType type) {
+    const auto onednn_type =
+        type == ElementType::kFloat ? memory::data_type::f32 : memory::data_type::bf16;
     Primitives found(pieces.size());
     for (size_t i = 0; i < pieces.size(); ++i) {
-      TROUPE_ASSIGN_OR_RETURN(found[i], Find(op, pieces[i].shape));
+      const ConvShape& shape = pieces[i].shape;
+      TROUPE_ASSIGN_OR_RETURN(found[i], cache.Find(KeyOf(op, shape, onednn_type), [&] {
+        return CatchOneDnn("making a convolution",
+                           [&] { return MakePrimitives(op, shape, onednn_type); });
+      }));
     }
     return found;
   }
   // Forward and backward to the input.
-  absl::Status ToImages(KernelContext& ctx, ConvOp op, const ConvShape& s, const float* from,
-                        const ConvFilter& filter, float* to);
-  // `filter` as the primitive wants it; `space` holds it if it is not the filter itself.
-  absl::StatusOr<const float*> Prepare(KernelContext& ctx, const ConvPrimitives& p,
-                                       const ConvFilter& filter, Tensor* space);
+  absl::Status ToImages(KernelContext& ctx, ConvOp op, const ConvShape& s, const Tensor& from,
+                        const ConvFilter& filter, Tensor* to);
+  // `filter` as elements of `type` in the layout that the primitive wants.
+  absl::StatusOr<Tensor> Prepare(KernelContext& ctx, const ConvPrimitives& p,
+                                 const ConvFilter& filter, ElementType type);
 
   OneDnnCache<ConvKey, ConvPrimitives> cache;
   PackedFilters<memory::desc> packed;
@@ -179,33 +244,36 @@ struct OneDnnConv::Impl {
 OneDnnConv::OneDnnConv() : impl_(std::make_unique<Impl>()) {}
 OneDnnConv::~OneDnnConv() = default;
 
-absl::StatusOr<const float*> OneDnnConv::Impl::Prepare(KernelContext& ctx, const ConvPrimitives& p,
-                                                       const ConvFilter& filter, Tensor* space) {
-  if (p.reorder == nullptr) return filter.data;
-  TROUPE_ASSIGN_OR_RETURN(
-      *space, packed.Get(filter, p.conv->layout(1), [&]() -> absl::StatusOr<Tensor> {
-        TROUPE_ASSIGN_OR_RETURN(Tensor made,
-                                ctx.AllocateTemp(ElementType::kUint8, Shape({p.filter_bytes})));
-        TROUPE_RETURN_IF_ERROR(
-            p.reorder->Execute({const_cast<float*>(filter.data), made.mutable_raw_data()}));
-        return made;
-      }));
-  return static_cast<const float*>(space->raw_data());
+absl::StatusOr<Tensor> OneDnnConv::Impl::Prepare(KernelContext& ctx, const ConvPrimitives& p,
+                                                 const ConvFilter& filter, ElementType type) {
+  if (p.reorder == nullptr && type == filter.tensor.type()) return filter.tensor;
+  return packed.Get(filter, p.conv->layout(1), [&]() -> absl::StatusOr<Tensor> {
+    Tensor plain = filter.tensor;
+    if (plain.type() != type) {
+      TROUPE_ASSIGN_OR_RETURN(plain, Widened(ctx, filter.tensor));
+    }
+    if (p.reorder == nullptr) return plain;
+    TROUPE_ASSIGN_OR_RETURN(Tensor made,
+                            ctx.AllocateTemp(ElementType::kUint8, Shape({p.filter_bytes})));
+    TROUPE_RETURN_IF_ERROR(
+        p.reorder->Execute({const_cast<void*>(plain.raw_data()), made.mutable_raw_data()}));
+    return made;
+  });
 }
 
 absl::Status OneDnnConv::Impl::ToImages(KernelContext& ctx, ConvOp op, const ConvShape& s,
-                                        const float* from, const ConvFilter& filter, float* to) {
+                                        const Tensor& from, const ConvFilter& filter, Tensor* to) {
   const std::vector<ConvPiece> pieces =
       CutConv(op, s, s.image_products() * static_cast<double>(s.batch) / kPieceProducts);
-  TROUPE_ASSIGN_OR_RETURN(const Primitives primitives, FindAll(op, pieces));
+  const PieceConverter converter(from.type());
+  TROUPE_ASSIGN_OR_RETURN(const Primitives primitives, FindAll(op, pieces, converter.type()));
   // Pieces of different sizes may want the filter in different layouts.
-  std::vector<const float*> filters(pieces.size());
-  std::vector<Tensor> spaces(pieces.size());
+  std::vector<Tensor> filters(pieces.size());
   for (size_t i = 0; i < pieces.size(); ++i) {
     if (i > 0 && primitives[i]->conv->layout(1) == primitives[i - 1]->conv->layout(1)) {
       filters[i] = filters[i - 1];
     } else {
-      TROUPE_ASSIGN_OR_RETURN(filters[i], Prepare(ctx, *primitives[i], filter, &spaces[i]));
+      TROUPE_ASSIGN_OR_RETURN(filters[i], Prepare(ctx, *primitives[i], filter, converter.type()));
     }
   }
   const bool backward = op == ConvOp::kBackwardInput;
@@ -213,26 +281,40 @@ absl::Status OneDnnConv::Impl::ToImages(KernelContext& ctx, ConvOp op, const Con
     const ConvPrimitives& p = *primitives[i];
     TROUPE_ASSIGN_OR_RETURN(Tensor space,
                             ctx.AllocateTemp(ElementType::kUint8, Shape({p.scratch_bytes})));
-    return p.conv->Execute({const_cast<float*>(from + (backward ? piece.output : piece.input)),
-                            const_cast<float*>(filters[i]),
-                            to + (backward ? piece.input : piece.output),
-                            space.mutable_raw_data()});
+    int64_t from_elements = piece.shape.input_elements(), from_begin = piece.input;
+    int64_t to_elements = piece.shape.output_elements(), to_begin = piece.output;
+    if (backward) {
+      std::swap(from_elements, to_elements);
+      std::swap(from_begin, to_begin);
+    }
+    Tensor wide_from, wide_to;
+    TROUPE_ASSIGN_OR_RETURN(void* read,
+                            converter.Read(ctx, from, from_begin, from_elements, &wide_from));
+    TROUPE_ASSIGN_OR_RETURN(void* written,
+                            converter.Place(ctx, to, to_begin, to_elements, &wide_to));
+    TROUPE_RETURN_IF_ERROR(p.conv->Execute(
+        {read, const_cast<void*>(filters[i].raw_data()), written, space.mutable_raw_data()}));
+    converter.Write(wide_to, to, to_begin);
+    return absl::OkStatus();
   });
 }
 
-absl::Status OneDnnConv::Forward(KernelContext& ctx, const ConvShape& s, const float* input,
-                                 const ConvFilter& filter, float* output) {
+absl::Status OneDnnConv::Forward(KernelContext& ctx, const ConvShape& s, const Tensor& input,
+                                 const ConvFilter& filter, Tensor* output) {
   return impl_->ToImages(ctx, ConvOp::kForward, s, input, filter, output);
 }
 
 absl::Status OneDnnConv::BackwardInput(KernelContext& ctx, const ConvShape& s,
-                                       const ConvFilter& filter, const float* output_gradient,
-                                       float* input_gradient) {
+                                       const ConvFilter& filter, const Tensor& output_gradient,
+                                       Tensor* input_gradient) {
   return impl_->ToImages(ctx, ConvOp::kBackwardInput, s, output_gradient, filter, input_gradient);
 }
 
-absl::Status OneDnnConv::BackwardFilter(KernelContext& ctx, const ConvShape& s, const float* input,
-                                        const float* output_gradient, float* filter_gradient) {
+absl::Status OneDnnConv::BackwardFilter(KernelContext& ctx, const ConvShape& s, const Tensor& input,
+                                        const Tensor& output_gradient, Tensor* filter_gradient) {
+  const PieceConverter converter(input.type());
+  Tensor wide_gradient;
+  TROUPE_ASSIGN_OR_RETURN(float* gradient, FloatsFor(ctx, filter_gradient, &wide_gradient));
   // Every piece has a sum of its own; adding them up must stay cheap beside the convolution.
   const double products = s.image_products() * static_cast<double>(s.batch);
   const double positions =
@@ -240,7 +322,7 @@ absl::Status OneDnnConv::BackwardFilter(KernelContext& ctx, const ConvShape& s, 
   const double wanted = std::floor(std::min({products / 4e6, positions / 750, 8.0}));
   const std::vector<ConvPiece> cut = CutConv(ConvOp::kBackwardFilter, s, wanted);
   TROUPE_ASSIGN_OR_RETURN(const Impl::Primitives primitives,
-                          impl_->FindAll(ConvOp::kBackwardFilter, cut));
+                          impl_->FindAll(ConvOp::kBackwardFilter, cut, converter.type()));
   const ConvPrimitives& first = *primitives[0];
   // The pieces' sums, each in the filter's plain layout unless all pieces agree on another one.
   const bool one_layout = std::all_of(primitives.begin(), primitives.end(), [&](const auto& p) {
@@ -261,7 +343,7 @@ absl::Status OneDnnConv::BackwardFilter(KernelContext& ctx, const ConvShape& s, 
         const ConvPrimitives& p = *primitives[i];
         TROUPE_ASSIGN_OR_RETURN(Tensor space,
                                 ctx.AllocateTemp(ElementType::kUint8, Shape({p.scratch_bytes})));
-        void* sum = in_place ? static_cast<void*>(filter_gradient)
+        void* sum = in_place ? static_cast<void*>(gradient)
                              : static_cast<uint8_t*>(sums.mutable_raw_data()) + i * sum_step;
         void* target = sum;
         Tensor other;
@@ -270,24 +352,31 @@ absl::Status OneDnnConv::BackwardFilter(KernelContext& ctx, const ConvShape& s, 
                                   ctx.AllocateTemp(ElementType::kUint8, Shape({p.filter_bytes})));
           target = other.mutable_raw_data();
         }
-        TROUPE_RETURN_IF_ERROR(p.conv->Execute({const_cast<float*>(input + piece.input),
-                                                const_cast<float*>(output_gradient + piece.output),
-                                                target, space.mutable_raw_data()}));
+        Tensor wide_input, wide_output;
+        TROUPE_ASSIGN_OR_RETURN(void* x, converter.Read(ctx, input, piece.input,
+                                                        piece.shape.input_elements(), &wide_input));
+        TROUPE_ASSIGN_OR_RETURN(void* dy,
+                                converter.Read(ctx, output_gradient, piece.output,
+                                               piece.shape.output_elements(), &wide_output));
+        TROUPE_RETURN_IF_ERROR(p.conv->Execute({x, dy, target, space.mutable_raw_data()}));
         return target == sum ? absl::OkStatus() : p.reorder->Execute({target, sum});
       }));
-  if (in_place) return absl::OkStatus();
-  float* total = static_cast<float*>(sums.mutable_raw_data());
-  const int64_t count = sum_bytes / static_cast<int64_t>(sizeof(float));
-  ctx.ParallelFor(count, 16384, [&](int64_t begin, int64_t end) {
-    for (int64_t i = 1; i < pieces; ++i) {
-      const float* more = total + i * sum_step / static_cast<int64_t>(sizeof(float));
-      for (int64_t j = begin; j < end; ++j) total[j] += more[j];
+  if (!in_place) {
+    float* total = static_cast<float*>(sums.mutable_raw_data());
+    const int64_t count = sum_bytes / static_cast<int64_t>(sizeof(float));
+    ctx.ParallelFor(count, 16384, [&](int64_t begin, int64_t end) {
+      for (int64_t i = 1; i < pieces; ++i) {
+        const float* more = total + i * sum_step / static_cast<int64_t>(sizeof(float));
+        for (int64_t j = begin; j < end; ++j) total[j] += more[j];
+      }
+    });
+    if (one_layout && first.reorder != nullptr) {
+      TROUPE_RETURN_IF_ERROR(first.reorder->Execute({total, gradient}));
+    } else {
+      std::memcpy(gradient, total, plain_bytes);
     }
-  });
-  if (one_layout && first.reorder != nullptr) {
-    return first.reorder->Execute({total, filter_gradient});
   }
-  std::memcpy(filter_gradient, total, plain_bytes);
+  if (wide_gradient.valid()) NarrowTo(ctx, wide_gradient, filter_gradient);
   return absl::OkStatus();
 }
 

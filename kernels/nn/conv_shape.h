@@ -25,6 +25,12 @@ struct ConvShape {
   bool channels_first = false;  ///< Images are NCHW, else NHWC. Filters are the same in both.
 
   int64_t filter_depth() const { return in_depth / groups; }
+  int64_t input_elements() const {
+    return batch * planes.input * rows.input * columns.input * in_depth;
+  }
+  int64_t output_elements() const {
+    return batch * planes.output * rows.output * columns.output * out_depth;
+  }
   /// Multiplications of one image.
   double image_products() const {
     return static_cast<double>(planes.output * rows.output * columns.output) *
@@ -79,10 +85,10 @@ absl::Status ForPieces(KernelContext& ctx, const std::vector<ConvPiece>& pieces,
   return absl::OkStatus();
 }
 
-/// A filter, and its tensor if that is a constant: what is made of it may then be kept.
+/// A filter. If it is the same constant in every step, what is made of it may be kept.
 struct ConvFilter {
-  const float* data = nullptr;
-  const Tensor* constant = nullptr;
+  const Tensor& tensor;
+  bool is_constant = false;
 };
 
 /// What a kernel makes of its filter, in one form for each Layout, kept if the filter is constant.
@@ -94,11 +100,11 @@ class PackedFilters {
   /// kept.
   template <typename Pack>
   absl::StatusOr<Tensor> Get(const ConvFilter& filter, const Layout& layout, Pack pack) {
-    if (filter.constant == nullptr) return pack();
+    if (!filter.is_constant) return pack();
     std::lock_guard<std::mutex> lock(mutex_);
-    if (!filter.constant->SharesBufferWith(source_)) {
+    if (!filter.tensor.SharesBufferWith(source_)) {
       kept_.clear();
-      source_ = *filter.constant;
+      source_ = filter.tensor;
     }
     for (const auto& [kept_layout, packed] : kept_) {
       if (kept_layout == layout) return packed;
@@ -131,17 +137,19 @@ class ConvAttributes {
   std::vector<int64_t> paddings_;
 };
 
-/// Float, by oneDNN. Images, filters and results are dense; none of the sizes is 0.
+/// Half, bfloat16 and float, by oneDNN. Tensors are of one type and have the sizes that the shape
+/// says, none of them 0. Bfloat16 is multiplied as it is where oneDNN can (`OneDnnHasBfloat16`);
+/// else 16-bit types are widened piece by piece. All sums are float.
 class OneDnnConv {
  public:
   OneDnnConv();
   ~OneDnnConv();
-  absl::Status Forward(KernelContext& ctx, const ConvShape& shape, const float* input,
-                       const ConvFilter& filter, float* output);
+  absl::Status Forward(KernelContext& ctx, const ConvShape& shape, const Tensor& input,
+                       const ConvFilter& filter, Tensor* output);
   absl::Status BackwardInput(KernelContext& ctx, const ConvShape& shape, const ConvFilter& filter,
-                             const float* output_gradient, float* input_gradient);
-  absl::Status BackwardFilter(KernelContext& ctx, const ConvShape& shape, const float* input,
-                              const float* output_gradient, float* filter_gradient);
+                             const Tensor& output_gradient, Tensor* input_gradient);
+  absl::Status BackwardFilter(KernelContext& ctx, const ConvShape& shape, const Tensor& input,
+                              const Tensor& output_gradient, Tensor* filter_gradient);
 
  private:
   struct Impl;

@@ -1,13 +1,13 @@
 // LRN, local response normalization, and its gradient (Krizhevsky, Sutskever, Hinton, "ImageNet
 // Classification with Deep Convolutional Neural Networks", 2012, section 3.3).
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <vector>
 
 #include "kernels/common/registration.h"
-#include "kernels/common/widen.h"
 #include "kernels/kernel.h"
+#include "kernels/math/cast.h"
+#include "kernels/simd/lrn.h"
 
 namespace troupe {
 namespace {
@@ -25,38 +25,55 @@ class LrnKernel : public Kernel {
   }
 
  protected:
-  // Makes output 0 from pixels of `shape`: body(first element of a pixel, depth, float output).
-  template <typename Body>
-  absl::Status ForPixels(KernelContext& ctx, const Shape& shape, Body body) const {
+  // Makes output 0 from the inputs, all of one shape, a block of pixels at a time: body(form,
+  // inputs, pixels, scratch memory, output), all of them float.
+  template <int kInputs, typename Body>
+  absl::Status ForBlocks(KernelContext& ctx, Body body) const {
     const ElementType type = ctx.input(0).type();
+    const Shape& shape = ctx.input(0).shape();
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, type, shape));
-    Tensor wide;
-    if (type != ElementType::kFloat) {
-      TROUPE_ASSIGN_OR_RETURN(wide, ctx.AllocateTemp(ElementType::kFloat, shape));
-    }
     if (out->num_elements() == 0) return absl::OkStatus();
-    float* to = wide.valid() ? wide.mutable_data<float>() : out->mutable_data<float>();
     const int64_t depth = shape.dim(3), pixels = shape.num_elements() / depth;
+    const int64_t block = std::max<int64_t>(1, kBlockElements / depth), size = ElementSize(type);
+    const simd::UnaryFn widen = type == ElementType::kFloat ? nullptr : FindCast(type, kFloat);
+    const simd::UnaryFn narrow = type == ElementType::kFloat ? nullptr : FindCast(kFloat, type);
+    const LrnForm form{depth, std::min(radius_, depth - 1), bias_, alpha_, beta_};
     const double ns =
-        static_cast<double>(depth) * (20.0 + static_cast<double>(std::min(depth, 2 * radius_ + 1)));
-    ctx.ParallelFor(pixels, KernelContext::GrainFor(ns), [&](int64_t begin, int64_t end) {
-      std::vector<float> norms(depth);
-      for (int64_t i = begin; i < end; ++i) body(i * depth, depth, norms.data(), to + i * depth);
-    });
-    if (wide.valid()) NarrowTo(ctx, wide, out);
+        static_cast<double>(block * depth) * (1.0 + 0.1 * static_cast<double>(form.radius));
+    ctx.ParallelFor(
+        (pixels + block - 1) / block, KernelContext::GrainFor(ns), [&](int64_t begin, int64_t end) {
+          std::vector<float> wide(widen == nullptr ? 0 : (kInputs + 1) * block * depth);
+          std::vector<float> scratch(form.scratch(block));
+          for (int64_t i = begin; i < end; ++i) {
+            const int64_t first = i * block * depth;
+            const int64_t count = std::min(block, pixels - i * block) * depth;
+            const float* in[kInputs];
+            char* to = static_cast<char*>(out->mutable_raw_data()) + first * size;
+            for (int k = 0; k < kInputs; ++k) {
+              const char* from = static_cast<const char*>(ctx.input(k).raw_data()) + first * size;
+              if (widen == nullptr) {
+                in[k] = reinterpret_cast<const float*>(from);
+              } else {
+                float* space = &wide[k * block * depth];
+                widen(from, space, count);
+                in[k] = space;
+              }
+            }
+            if (narrow == nullptr) {
+              body(form, in, count / depth, scratch.data(), reinterpret_cast<float*>(to));
+            } else {
+              float* space = &wide[kInputs * block * depth];
+              body(form, in, count / depth, scratch.data(), space);
+              narrow(space, to, count);
+            }
+          }
+        });
     return absl::OkStatus();
   }
 
-  // bias + alpha * the sum of squares of the neighbors of each channel.
-  void Norms(const float* x, int64_t depth, float* norms) const {
-    for (int64_t c = 0; c < depth; ++c) {
-      float sum = 0;
-      for (int64_t k = First(c); k < End(c, depth); ++k) sum += x[k] * x[k];
-      norms[c] = bias_ + alpha_ * sum;
-    }
-  }
-  int64_t First(int64_t c) const { return std::max<int64_t>(0, c - radius_); }
-  int64_t End(int64_t c, int64_t depth) const { return std::min(depth, c + radius_ + 1); }
+  static constexpr ElementType kFloat = ElementType::kFloat;
+  static constexpr int64_t kBlockElements =
+      1024;  // several such arrays stay in the first-level cache
 
   const int64_t radius_;
   const float bias_, alpha_, beta_;
@@ -67,21 +84,13 @@ class LrnForwardKernel final : public LrnKernel {
   using LrnKernel::LrnKernel;
 
   absl::Status Compute(KernelContext& ctx) override {
-    const Tensor& input = ctx.input(0);
-    if (input.rank() != 4) {
-      return InvalidArgument("the input must be of rank 4, got shape ", input.shape().ToString());
+    if (ctx.input(0).rank() != 4) {
+      return InvalidArgument("the input must be of rank 4, got shape ",
+                             ctx.input(0).shape().ToString());
     }
-    TROUPE_ASSIGN_OR_RETURN(const Tensor wide, Widened(ctx, input));
-    const float* in = wide.unchecked_data<float>();
-    return ForPixels(ctx, input.shape(), [&](int64_t at, int64_t depth, float* norms, float* out) {
-      const float* x = in + at;
-      Norms(x, depth, norms);
-      if (beta_ == 0.5f) {
-        for (int64_t c = 0; c < depth; ++c) out[c] = x[c] / std::sqrt(norms[c]);
-      } else {
-        for (int64_t c = 0; c < depth; ++c) out[c] = x[c] * std::pow(norms[c], -beta_);
-      }
-    });
+    return ForBlocks<1>(
+        ctx, [](const LrnForm& form, const float* const(&in)[1], int64_t pixels, float* scratch,
+                float* out) { Lrn().forward(form, in[0], pixels, scratch, out); });
   }
 };
 
@@ -99,23 +108,9 @@ class LrnGradKernel final : public LrnKernel {
           ctx.input(0).shape().ToString(), ", ", shape.ToString(), " and ",
           ctx.input(2).shape().ToString());
     }
-    Tensor wide[3];
-    const float* from[3];
-    for (int i = 0; i < 3; ++i) {
-      TROUPE_ASSIGN_OR_RETURN(wide[i], Widened(ctx, ctx.input(i)));
-      from[i] = wide[i].unchecked_data<float>();
-    }
-    return ForPixels(ctx, shape, [&](int64_t at, int64_t depth, float* norms, float* dx) {
-      const float *dy = from[0] + at, *x = from[1] + at, *y = from[2] + at;
-      Norms(x, depth, norms);
-      std::fill_n(dx, depth, 0.0f);
-      for (int64_t c = 0; c < depth; ++c) {
-        // y depends on its own x by the power, and on all neighbors by the norm.
-        dx[c] += dy[c] * std::pow(norms[c], -beta_);
-        const float factor = -2 * alpha_ * beta_ * dy[c] * y[c] / norms[c];
-        for (int64_t k = First(c); k < End(c, depth); ++k) dx[k] += factor * x[k];
-      }
-    });
+    return ForBlocks<3>(
+        ctx, [](const LrnForm& form, const float* const(&in)[3], int64_t pixels, float* scratch,
+                float* dx) { Lrn().gradient(form, in[0], in[1], in[2], pixels, scratch, dx); });
   }
 };
 

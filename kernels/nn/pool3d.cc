@@ -11,6 +11,8 @@
 #include "kernels/common/switch_number.h"
 #include "kernels/kernel.h"
 #include "kernels/nn/pool_shape.h"
+#include "kernels/simd/dispatch.h"
+#include "kernels/simd/volume_pool.h"
 
 namespace troupe {
 namespace {
@@ -52,6 +54,19 @@ struct Box {
         rows(Clipped(w.rows, pixel / w.columns.output % w.rows.output)),
         columns(Clipped(w.columns, pixel % w.columns.output)) {}
   int64_t count() const { return planes.size() * rows.size() * columns.size(); }
+  // The same of volume `n` of a tensor.
+  PixelBox In(const VolumeWindows& w, const Tensor& tensor, int64_t n) const {
+    const int64_t row_step = w.columns.input * w.channels, plane_step = w.rows.input * row_step;
+    const int64_t first = n * w.planes.input * plane_step + planes.begin * plane_step +
+                          rows.begin * row_step + columns.begin * w.channels;
+    return {static_cast<const char*>(tensor.raw_data()) + first * ElementSize(tensor.type()),
+            planes.size(),
+            rows.size(),
+            columns.size(),
+            plane_step,
+            row_step,
+            w.channels};
+  }
   template <typename Visit>
   void ForPixels(const VolumeWindows& w, Visit visit) const {
     for (int64_t z = planes.begin; z < planes.end; ++z) {
@@ -124,6 +139,21 @@ class VolumePoolKernel : public Kernel {
   VolumeAttributes attributes_;
 };
 
+// Calls pool(window's part of `in`, its pixels, where its result goes) for each pixel of `out`.
+template <typename Pool>
+void PoolBoxes(KernelContext& ctx, const VolumeWindows& w, const Tensor& in, Tensor* out,
+               Pool pool) {
+  char* to = static_cast<char*>(out->mutable_raw_data());
+  const int64_t step = w.channels * ElementSize(out->type());
+  ctx.ParallelFor(w.batch * w.out_pixels(), KernelContext::GrainFor(w.pixel_ns() / 4),
+                  [&](int64_t begin, int64_t end) {
+                    for (int64_t i = begin; i < end; ++i) {
+                      const Box box(w, i % w.out_pixels());
+                      pool(box.In(w, in, i / w.out_pixels()), box.count(), to + i * step);
+                    }
+                  });
+}
+
 // The type in which T is summed.
 template <typename T>
 using SumType = std::conditional_t<std::is_same_v<T, double>, double, float>;
@@ -138,26 +168,10 @@ class MaxPool3DKernel final : public VolumePoolKernel {
     TROUPE_ASSIGN_OR_RETURN(Tensor * out,
                             ctx.AllocateOutput(0, in.type(), w.output_shape(w.channels)));
     if (out->num_elements() == 0) return absl::OkStatus();
-    return SwitchType<float, half, bfloat16>(in.type(), [&]<typename T>() {
-      const T* from = in.unchecked_data<T>();
-      T* to = out->mutable_data<T>();
-      const T lowest = T(-std::numeric_limits<float>::infinity());
-      ctx.ParallelFor(w.batch * w.out_pixels(), KernelContext::GrainFor(w.pixel_ns()),
-                      [&](int64_t begin, int64_t end) {
-                        for (int64_t i = begin; i < end; ++i) {
-                          const T* volume = from + i / w.out_pixels() * w.in_pixels() * w.channels;
-                          T* best = to + i * w.channels;
-                          std::fill_n(best, w.channels, lowest);
-                          Box(w, i % w.out_pixels()).ForPixels(w, [&](int64_t pixel) {
-                            const T* x = volume + pixel * w.channels;
-                            // In this order a NaN lasts until the next number, as in TensorFlow.
-                            for (int64_t c = 0; c < w.channels; ++c)
-                              best[c] = best[c] > x[c] ? best[c] : x[c];
-                          });
-                        }
-                      });
-      return absl::OkStatus();
+    PoolBoxes(ctx, w, in, out, [&](const PixelBox& box, int64_t, void* to) {
+      VolumePool(simd::TypeOf(in.type())).max(box, to);
     });
+    return absl::OkStatus();
   }
 };
 
@@ -260,34 +274,29 @@ class AvgPool3DKernel final : public VolumePoolKernel {
     TROUPE_ASSIGN_OR_RETURN(Tensor * out,
                             ctx.AllocateOutput(0, in.type(), w.output_shape(w.channels)));
     if (out->num_elements() == 0) return absl::OkStatus();
-    return SwitchType<float, double, half, bfloat16>(in.type(), [&]<typename T>() {
-      const T* from = in.unchecked_data<T>();
-      T* to = out->mutable_data<T>();
-      ctx.ParallelFor(w.batch * w.out_pixels(), KernelContext::GrainFor(w.pixel_ns()),
-                      [&](int64_t begin, int64_t end) {
-                        std::vector<SumType<T>> sums(w.channels);
-                        for (int64_t i = begin; i < end; ++i) {
-                          const T* volume = from + i / w.out_pixels() * w.in_pixels() * w.channels;
-                          Mean(w, Box(w, i % w.out_pixels()), volume, &sums, to + i * w.channels);
-                        }
-                      });
-      return absl::OkStatus();
+    PoolBoxes(ctx, w, in, out, [&](const PixelBox& box, int64_t count, void* to) {
+      if (in.type() == ElementType::kDouble) {
+        MeanOfDoubles(box, 1.0 / static_cast<double>(count), static_cast<double*>(to));
+      } else {
+        VolumePool(simd::TypeOf(in.type())).scaled_sum(box, 1.0f / static_cast<float>(count), to);
+      }
     });
+    return absl::OkStatus();
   }
 
  private:
-  template <typename T>
-  static void Mean(const VolumeWindows& w, const Box& box, const T* volume,
-                   std::vector<SumType<T>>* sums, T* out) {
-    using Sum = SumType<T>;
-    Sum* sum = sums->data();
-    std::fill_n(sum, w.channels, Sum(0));
-    box.ForPixels(w, [&](int64_t pixel) {
-      const T* x = volume + pixel * w.channels;
-      for (int64_t c = 0; c < w.channels; ++c) sum[c] += static_cast<Sum>(x[c]);
-    });
-    const Sum factor = Sum(1) / static_cast<Sum>(box.count());
-    for (int64_t c = 0; c < w.channels; ++c) out[c] = T(sum[c] * factor);
+  static void MeanOfDoubles(const PixelBox& box, double factor, double* out) {
+    std::fill_n(out, box.channels, 0.0);
+    for (int64_t z = 0; z < box.planes; ++z) {
+      for (int64_t y = 0; y < box.rows; ++y) {
+        const double* pixel =
+            static_cast<const double*>(box.first) + z * box.plane_step + y * box.row_step;
+        for (int64_t x = 0; x < box.columns; ++x, pixel += box.channels) {
+          for (int64_t c = 0; c < box.channels; ++c) out[c] += pixel[c];
+        }
+      }
+    }
+    for (int64_t c = 0; c < box.channels; ++c) out[c] *= factor;
   }
 };
 

@@ -2,15 +2,18 @@
 
 #include <utility>
 
+#include "kernels/simd/batch_norm.h"
 #include "kernels/simd/colors.h"
 #include "kernels/simd/conv.h"
 #include "kernels/simd/fft.h"
 #include "kernels/simd/gemm.h"
+#include "kernels/simd/lrn.h"
 #include "kernels/simd/pool.h"
 #include "kernels/simd/random.h"
 #include "kernels/simd/resize.h"
 #include "kernels/simd/select.h"
 #include "kernels/simd/updates.h"
+#include "kernels/simd/volume_pool.h"
 
 // The function NAME of each variant that was compiled.
 #if defined(__x86_64__)
@@ -46,6 +49,20 @@ const FftFunctions<R>& ActiveFft() {
       Active<decltype(FftFunctions<R>::pass)>(TROUPE_VARIANTS(RunFftPass))};
   return functions;
 }
+
+// Functions for float, half and bfloat16, from those of a type.
+template <typename Functions>
+class FloatTables {
+ public:
+  explicit FloatTables(Functions (*table)(simd::Type))
+      : tables_{table(simd::kF32), table(simd::kF16), table(simd::kBF16)} {}
+  const Functions& For(simd::Type type) const {
+    return tables_[type == simd::kF16 ? 1 : type == simd::kBF16 ? 2 : 0];
+  }
+
+ private:
+  Functions tables_[3];
+};
 
 template <typename T>
 const UpdateFunctions<T>& ActiveUpdates() {
@@ -91,8 +108,23 @@ const ConvFunctions& NarrowConv() {
   return functions;
 }
 
+const BatchNormFunctions& BatchNorm(simd::Type type) {
+  static const FloatTables<BatchNormFunctions> tables(Active(TROUPE_VARIANTS(BatchNormTable)));
+  return tables.For(type);
+}
+
 const PoolFunctions& Pool() {
   static const PoolFunctions functions = Active(TROUPE_VARIANTS(PoolTable))();
+  return functions;
+}
+
+const VolumePoolFunctions& VolumePool(simd::Type type) {
+  static const FloatTables<VolumePoolFunctions> tables(Active(TROUPE_VARIANTS(VolumePoolTable)));
+  return tables.For(type);
+}
+
+const LrnFunctions& Lrn() {
+  static const LrnFunctions functions = Active(TROUPE_VARIANTS(LrnTable))();
   return functions;
 }
 

@@ -1,6 +1,8 @@
 // Ops that look for places and differences, and those that count or combine equal ones.
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -147,6 +149,41 @@ TEST(TensorScatters, CombineInOrder) {
   ExpectEqual(run("TensorScatterMin"), Tensor::Vector<float>({5, 5, 1}));
   ExpectEqual(run("TensorScatterSub"), Tensor::Vector<float>({-2, 5, 2}));
   ExpectEqual(run("ScatterNdNonAliasingAdd"), Tensor::Vector<float>({12, 5, 8}));
+}
+
+// As a stable sort by value, NaNs first. Numbers repeat, and some fill whole blocks.
+TEST(TopK, AsAStableSort) {
+  for (const ElementType type : {ElementType::kFloat, ElementType::kDouble, ElementType::kInt32,
+                                 ElementType::kUint8, ElementType::kBfloat16}) {
+    for (const int64_t n : {1, 255, 257, 3000}) {
+      for (const int64_t k : {int64_t{1}, int64_t{2}, int64_t{40}, n / 2, n}) {
+        if (k < 1 || k > n) continue;
+        SCOPED_TRACE(absl::StrCat(ElementTypeName(type), " ", k, " of ", n));
+        Tensor x = RandomTensor(type, Shape({3, n}), 0, 120, 7);
+        if (type == ElementType::kFloat) {
+          float* values = x.mutable_data<float>();
+          for (int64_t i = 0; i < n; ++i) values[i] = 1;  // The first row is all the same,
+          values[2 * n] = values[3 * n - 1] = NAN;        // the last has two NaNs.
+        }
+        OpTest op("TopKV2", 2);
+        ASSERT_EQ(op.Input(x).Input(Tensor::Scalar(static_cast<int32_t>(k))).Run(),
+                  absl::OkStatus());
+        for (int64_t row = 0; row < 3; ++row) {
+          std::vector<int64_t> order(n);
+          std::iota(order.begin(), order.end(), row * n);
+          std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+            const double u = At(x, a), v = At(x, b);
+            return u > v || (std::isnan(u) && !std::isnan(v));
+          });
+          for (int64_t i = 0; i < k; ++i) {
+            ASSERT_EQ(At(op.output(1), row * k + i), order[i] - row * n) << "place " << i;
+            const double got = At(op.output(0), row * k + i), want = At(x, order[i]);
+            ASSERT_TRUE(got == want || (std::isnan(got) && std::isnan(want)));
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(TopK, ByAttribute) {

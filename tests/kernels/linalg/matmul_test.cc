@@ -128,12 +128,13 @@ TEST(MatMulTest, AgreesWithNaiveProducts) {
   }
 }
 
-TEST(MatMulTest, LargeFloatProducts) {
+TEST(MatMulTest, LargeFloatingProducts) {
   // The second row: few columns (cut by rows), few rows and columns (cut by the sum).
   const int64_t shapes[][3] = {{400, 512, 65},  {100, 784, 100}, {391, 20, 600}, {1025, 100, 24},
                                {100, 1001, 30}, {9, 20011, 11},  {1, 200003, 5}, {31, 9000, 1}};
   uint32_t seed = 1;
-  for (ElementType type : {ElementType::kFloat, ElementType::kDouble}) {
+  for (ElementType type :
+       {ElementType::kFloat, ElementType::kDouble, ElementType::kHalf, ElementType::kBfloat16}) {
     for (const auto& [m, k, n] : shapes) {
       for (int t = 0; t < 4; ++t) {
         const bool ta = t & 1, tb = t & 2;
@@ -142,7 +143,7 @@ TEST(MatMulTest, LargeFloatProducts) {
         const Tensor b = RandomMatrix(type, tb ? Shape({n, k}) : Shape({k, n}), seed++);
         const Tensor one = RunMatMul(a, b, ta, tb, 1);
         ExpectProduct(one, 0, Naive(a, 0, b, 0, m, k, n, ta, tb, false), k);
-        ExpectEqual(RunMatMul(a, b, ta, tb, 2), one);
+        for (int threads : {2, 5}) ExpectEqual(RunMatMul(a, b, ta, tb, threads), one);
       }
     }
   }

@@ -186,6 +186,54 @@ TEST(BatchNormTest, GradientsAgreeWithDifferences) {
   }
 }
 
+// The formula in double precision; the same bits on any number of threads.
+TEST(BatchNormTest, GradientsInAllLayoutsAndTypes) {
+  for (const Case& c : kCases) {
+    for (ElementType type : {ElementType::kFloat, ElementType::kHalf, ElementType::kBfloat16}) {
+      for (bool training : {true, false}) {
+        SCOPED_TRACE(absl::StrCat(c.format, c.shape.ToString(), ElementTypeName(type), training));
+        const Tensor x = RandomTensor(type, c.shape, -1, 3, 1);
+        const Tensor dy = RandomTensor(type, c.shape, -1, 1, 2);
+        const int64_t channels = Channels(c), n = c.shape.num_elements();
+        const Tensor scale = RandomTensor(ElementType::kFloat, Shape({channels}), 0.5, 2, 3);
+        std::vector<double> mean, variance, sum(channels), product(channels), dx(n);
+        Moments(c, x, &mean, &variance);
+        for (int64_t i = 0; i < n; ++i) {
+          const int64_t ch = ChannelOf(c, i);
+          sum[ch] += At(dy, i);
+          product[ch] += At(dy, i) * (At(x, i) - mean[ch]);
+        }
+        const double count = static_cast<double>(n / channels);
+        for (int64_t i = 0; i < n; ++i) {
+          const int64_t ch = ChannelOf(c, i);
+          const double inverse = 1 / std::sqrt(variance[ch] + kEpsilon);
+          const double statistics =
+              sum[ch] / count + (At(x, i) - mean[ch]) * product[ch] / count * inverse * inverse;
+          dx[i] = At(scale, ch) * inverse * (At(dy, i) - (training ? statistics : 0));
+        }
+        std::vector<Tensor> results;
+        for (int threads : {1, 2, 5}) {
+          OpTest op("FusedBatchNormGradV3", threads);
+          op.Attr("data_format", c.format).Attr("epsilon", kEpsilon).Attr("is_training", training);
+          op.Input(dy).Input(x).Input(scale).Input(Vector(mean)).Input(Vector(variance));
+          ASSERT_EQ(op.Input(Tensor::Vector<float>({})).Run(), absl::OkStatus());
+          for (int i = 0; i < 3; ++i) results.push_back(op.output(i));
+        }
+        const double tolerance = type == ElementType::kFloat  ? 1e-5
+                                 : type == ElementType::kHalf ? 1e-3
+                                                              : 1e-2;
+        ExpectNear(results[0], MakeTensor(type, c.shape, dx), tolerance, 10 * tolerance);
+        for (int64_t ch = 0; ch < channels; ++ch) {
+          product[ch] /= std::sqrt(variance[ch] + kEpsilon);
+        }
+        ExpectNear(results[1], Vector(product), 1e-4, 1e-3);
+        ExpectNear(results[2], Vector(sum), 1e-4, 1e-3);
+        for (size_t i = 3; i < results.size(); ++i) ExpectEqual(results[i], results[i % 3]);
+      }
+    }
+  }
+}
+
 TEST(BatchNormTest, EmptyInputGivesNan) {
   OpTest op("FusedBatchNorm");
   op.Input(Tensor::Uninitialized(ElementType::kFloat, Shape({0, 2, 2, 3})));

@@ -213,9 +213,11 @@ TEST(Conv2DTest, AgreesWithNaiveLoops) {
 TEST(Conv2DTest, FewImagesAreCutByRows) {
   for (const ConvCase& c : kFewImages) {
     SCOPED_TRACE(Name(c));
-    TestForward(c, ElementType::kFloat);
-    TestInputGradient(c, ElementType::kFloat);
-    TestFilterGradient(c, ElementType::kFloat);
+    for (ElementType type : {ElementType::kFloat, ElementType::kHalf, ElementType::kBfloat16}) {
+      TestForward(c, type);
+      TestInputGradient(c, type);
+      TestFilterGradient(c, type);
+    }
     // The test would prove nothing if there were one piece.
     const Sizes sizes = SizesOf(c);
     ConvShape shape;
@@ -233,16 +235,20 @@ TEST(Conv2DTest, FewImagesAreCutByRows) {
 }
 
 TEST(Conv2DTest, KeepsWhatItMakesOfAConstantFilter) {
-  for (int64_t depth : {8, 64}) {  // a narrow one and oneDNN's
-    const Tensor filter = RandomTensor(ElementType::kFloat, Shape({3, 3, depth, depth}), -1, 1, 1);
-    const Tensor other = RandomTensor(ElementType::kFloat, Shape({3, 3, depth, depth}), -1, 1, 2);
+  constexpr auto kFloat = ElementType::kFloat;
+  // A narrow one and oneDNN's.
+  for (const auto& [type, depth] : {std::pair(kFloat, 8),
+                                    {kFloat, 64},
+                                    {ElementType::kHalf, 64},
+                                    {ElementType::kBfloat16, 64}}) {
+    const Tensor filter = RandomTensor(type, Shape({3, 3, depth, depth}), -1, 1, 1);
+    const Tensor other = RandomTensor(type, Shape({3, 3, depth, depth}), -1, 1, 2);
     OpTest constant("Conv2D");
     constant.Attr("strides", {1, 1, 1, 1}).Attr("padding", "SAME");
     int seed = 3;
     // The same filter twice, then another one, and images of another size.
     for (const auto& [used, side] : {std::pair(filter, 9), {filter, 9}, {other, 9}, {other, 30}}) {
-      const Tensor input =
-          RandomTensor(ElementType::kFloat, Shape({1, side, side, depth}), -1, 1, seed++);
+      const Tensor input = RandomTensor(type, Shape({1, side, side, depth}), -1, 1, seed++);
       OpTest fresh("Conv2D");
       fresh.Attr("strides", {1, 1, 1, 1}).Attr("padding", "SAME").Input(input).Input(used);
       ASSERT_EQ(fresh.Run(), absl::OkStatus());
@@ -279,11 +285,15 @@ TEST(Conv2DTest, SameBitsWithTwoThreads) {
   std::vector<ConvCase> all(std::begin(cases), std::end(cases));
   all.insert(all.end(), std::begin(kFewImages), std::end(kFewImages));
   for (const ConvCase& c : all) {
-    SCOPED_TRACE(Name(c));
-    const Tensor input = RandomTensor(ElementType::kFloat, c.input, -1, 1, 1);
-    const Tensor filter = RandomTensor(ElementType::kFloat, c.filter, -1, 1, 2);
-    const Tensor gradient = RandomTensor(ElementType::kFloat, SizesOf(c).output, -1, 1, 3);
-    for (int which = 0; which < 3; ++which) {
+    for (int i = 0; i < 9; ++i) {
+      const int which = i % 3;
+      const ElementType type = i < 3   ? ElementType::kFloat
+                               : i < 6 ? ElementType::kHalf
+                                       : ElementType::kBfloat16;
+      SCOPED_TRACE(absl::StrCat(ElementTypeName(type), " ", Name(c)));
+      const Tensor input = RandomTensor(type, c.input, -1, 1, 1);
+      const Tensor filter = RandomTensor(type, c.filter, -1, 1, 2);
+      const Tensor gradient = RandomTensor(type, SizesOf(c).output, -1, 1, 3);
       std::vector<Tensor> outs;
       for (int threads : {1, 2, 3}) {
         OpTest op(which == 0   ? "Conv2D"

@@ -397,19 +397,33 @@ TEST(NeighborhoodTest, DilationAndItsGradients) {
 }
 
 TEST(NeighborhoodTest, LocalNormalization) {
-  const Tensor x = RandomTensor(ElementType::kFloat, Shape({2, 1, 2, 7}), -2, 2, 1);
-  std::vector<double> y(x.num_elements());
-  for (int64_t i = 0; i < x.num_elements(); ++i) {
-    double sum = 0;
-    for (int64_t k = i / 7 * 7; k < i / 7 * 7 + 7; ++k) {
-      if (std::abs(k - i) <= 2) sum += At(x, k) * At(x, k);
+  const struct {
+    Shape shape;
+    int64_t radius;
+    float beta;
+  } cases[] = {{{2, 1, 2, 7}, 2, 0.75f}, {{1, 2, 1, 3}, 5, 0.5f}, {{3, 20, 20, 40}, 5, 1.25f}};
+  for (const auto& c : cases) {
+    for (const ElementType type :
+         {ElementType::kFloat, ElementType::kHalf, ElementType::kBfloat16}) {
+      SCOPED_TRACE(absl::StrCat(c.shape.ToString(), ElementTypeName(type)));
+      const Tensor x = RandomTensor(type, c.shape, -2, 2, 1);
+      const int64_t depth = c.shape.dim(3);
+      std::vector<double> y(x.num_elements());
+      for (int64_t i = 0; i < x.num_elements(); ++i) {
+        double sum = 0;
+        for (int64_t k = i / depth * depth; k < i / depth * depth + depth; ++k) {
+          if (std::abs(k - i) <= c.radius) sum += At(x, k) * At(x, k);
+        }
+        y[i] = At(x, i) / std::pow(1.5 + 0.25 * sum, c.beta);
+      }
+      OpTest op("LRN", 2);
+      op.Attr("depth_radius", c.radius).Attr("bias", 1.5f).Attr("alpha", 0.25f);
+      ASSERT_EQ(op.Attr("beta", c.beta).Input(x).Run(), absl::OkStatus());
+      const double tolerance = ToleranceOf(type);
+      ExpectNear(op.output(0), MakeTensor(type, x.shape(), y), tolerance, tolerance);
     }
-    y[i] = At(x, i) / std::pow(1.5 + 0.25 * sum, 0.75);
   }
-  OpTest op("LRN");
-  op.Attr("depth_radius", 2).Attr("bias", 1.5f).Attr("alpha", 0.25f).Attr("beta", 0.75f);
-  ASSERT_EQ(op.Input(x).Run(), absl::OkStatus());
-  ExpectNear(op.output(0), MakeTensor(ElementType::kFloat, x.shape(), y));
+  const Tensor x = RandomTensor(ElementType::kFloat, Shape({2, 1, 2, 7}), -2, 2, 1);
   OpTest radius("LRN");
   EXPECT_EQ(radius.Attr("depth_radius", -1).Input(x).Run().code(), kInvalid);
 }

@@ -6,12 +6,15 @@
 
 #include "actors/runtime.h"
 #include "gtest/gtest.h"
+#include "kernels/simd/batch_norm.h"
 #include "kernels/simd/conv.h"
 #include "kernels/simd/gemm.h"
+#include "kernels/simd/lrn.h"
 #include "kernels/simd/pool.h"
 #include "kernels/simd/random.h"
 #include "kernels/simd/select.h"
 #include "kernels/simd/updates.h"
+#include "kernels/simd/volume_pool.h"
 
 namespace troupe {
 namespace {
@@ -28,6 +31,15 @@ TEST(DispatchTest, EveryKernelFollowsTheOneChoice) {
   EXPECT_EQ(Gemm<float>().tile, Variant<GemmFunction>(v2::GemmTile, v3::GemmTile, v4::GemmTile));
   EXPECT_EQ(NarrowConv().image, Variant(v2::ConvTable, v3::ConvTable, v4::ConvTable)().image);
   EXPECT_EQ(Pool().max_rows, Variant(v2::PoolTable, v3::PoolTable, v4::PoolTable)().max_rows);
+  using TableOf = BatchNormFunctions (*)(simd::Type);
+  const TableOf batch_norm =
+      Variant<TableOf>(v2::BatchNormTable, v3::BatchNormTable, v4::BatchNormTable);
+  for (simd::Type type : {simd::kF32, simd::kF16, simd::kBF16}) {
+    EXPECT_EQ(BatchNorm(type).sum, batch_norm(type).sum);
+  }
+  EXPECT_EQ(Lrn().forward, Variant(v2::LrnTable, v3::LrnTable, v4::LrnTable)().forward);
+  EXPECT_EQ(VolumePool(simd::kF16).max,
+            Variant(v2::VolumePoolTable, v3::VolumePoolTable, v4::VolumePoolTable)(simd::kF16).max);
   EXPECT_EQ(Random().normal, Variant(v2::RandomNormal, v3::RandomNormal, v4::RandomNormal));
   using Select32 = SelectFunction<uint32_t>;
   EXPECT_EQ(SelectWords(), Variant<Select32>(v2::Select, v3::Select, v4::Select));
