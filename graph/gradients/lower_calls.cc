@@ -167,6 +167,11 @@ class CallLowering {
     TROUPE_RETURN_IF_ERROR(ImportGraphDef(body, options, graph_));
     Node* twin = graph_->FindNode(name);
     if (twin == nullptr) return absl::InternalError(StrCat("lowering gave no node '", name, "'"));
+    // It would be found, and lowered, for ever.
+    if (IsCall(twin)) {
+      return InvalidArgument("'", call->name(), "' cannot be differentiated: nothing can take the ",
+                             "place of ", call->op(), ", whose target may be no scalar");
+    }
     return twin;
   }
 

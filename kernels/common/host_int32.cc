@@ -1,6 +1,7 @@
 // On devices with a memory of their own, tensors of int32 are on the host, for they are sizes, axes
 // and counters: what computes with them is the CPU's. A kernel of a device type's own for int32
 // comes first.
+#include "devices/status_macros.h"
 #include "kernels/argument_spaces.h"
 #include "kernels/kernel_registry.h"
 
@@ -8,7 +9,13 @@ namespace troupe {
 namespace {
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeForHost(KernelConstruction& construction) {
-  return KernelRegistry::Global()->Create(construction, "CPU");
+  TROUPE_ASSIGN_OR_RETURN(const KernelRegistration* kernel,
+                          KernelRegistry::Global()->Find("CPU", construction.attrs().def()));
+  // Other types of the node may be such that the CPU has no kernel, and this one is found again.
+  if (kernel->factory == MakeForHost) {
+    return absl::NotFoundError("the CPU has no kernel for the types of the node's attributes");
+  }
+  return kernel->factory(construction);
 }
 
 void Register(const char* attr, std::initializer_list<const char*> ops) {

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""scripts/golden/record_mutations.py [--seed S] [--count N] OUT.pb.gz
+"""scripts/golden/record_mutations.py [--seed S] [--count N] [--stages LOW HIGH] [--fresh] [--once] [--keep LIST] OUT.pb.gz
 
 tests/golden/mutated.pb.gz: cases of the other files with other shapes, types, attributes and values, and what TensorFlow 2.21
 gives for them. The cases that the file holds are recorded once more, since they are what the product has failed at some time; N
-new ones (0) follow, drawn from S and named after it. A case of which TensorFlow gives two different results is left out, as is one on
-which it dies.
+new ones (0) follow, drawn from S and named after it; with --fresh they are all. Their highest stage is between LOW and HIGH (1
+and 5). With --keep only those are kept whose names a file lists, one a line. A case of which TensorFlow gives two different
+results is left out, as is one on which it dies. --once takes half the time and leaves such cases in: of a hundred thousand cases
+the product fails few, which --keep then records twice.
 """
 
 import argparse
@@ -78,8 +80,8 @@ class Mutation:
             return False
         definition = op_def_registry.get(node.op)
         known = {a.name: a for a in definition.attr} if definition else {}
-        names = sorted(name for name, a in node.attr.items() if a.WhichOneof("value") in ("i", "b", "s", "f", "list")
-                       and name in known)
+        names = sorted(name for name, a in node.attr.items()
+                       if a.WhichOneof("value") in ("i", "b", "s", "f", "list", "shape", "type") and name in known)
         if not names:
             return False
         name = self.random.choice(names)
@@ -93,12 +95,20 @@ class Mutation:
             value.f = self.random.choice([0.0, 1.0, -1.0, 0.5, 2 * value.f])
         elif kind == "s":
             allowed = known[name].allowed_values.list.s
-            if not allowed:
+            value.s = self.random.choice(list(allowed)) if allowed else self.text(value.s)
+        elif kind == "type":
+            value.type = self.random.choice(list(known[name].allowed_values.list.type) or
+                                            [t.as_datatype_enum for t in TYPES])
+        elif kind == "shape":
+            if not value.shape.dim:
                 return False
-            value.s = self.random.choice(list(allowed))
+            value.shape.dim[self.random.randrange(len(value.shape.dim))].size = self.random.choice([-1, 0, 1, 2, 3])
         elif value.list.i:
             at = self.random.randrange(len(value.list.i))
             value.list.i[at] += self.random.choice([-1, 1, 2])
+        elif value.list.s:
+            at = self.random.randrange(len(value.list.s))
+            value.list.s[at] = self.text(value.list.s[at])
         else:
             return False
         return True
@@ -127,14 +137,28 @@ class Mutation:
             gradient.ClearField("grad_y")
         return True
 
+    def text(self, value):
+        """A string with a byte more, less, or another."""
+        if isinstance(value, str):
+            value = value.encode()
+        if not isinstance(value, bytes):
+            return value
+        at = self.random.randrange(len(value) + 1)
+        byte = self.random.choice([b" ", b"0", b"-", b".", b"%", b"\\", b"(", b"*", b"\n", b"\0", b"a", b"\xc3", b"\xff", b""])
+        return value[:at] + byte + value[at + self.random.choice([0, 1]):]
+
     def edge(self, value):
         """The same elements in another order, some of them special."""
         value = np.array(value)
         flat = value.reshape(-1)
-        if flat.size == 0 or value.dtype == object or value.dtype == bool:
+        if flat.size == 0 or value.dtype == bool:
             return value
+        if value.dtype == object:
+            at = self.random.randrange(flat.size)
+            flat[at] = self.text(flat[at])
+            return flat.reshape(value.shape)
         flat = flat[np.array(self.random.sample(range(flat.size), flat.size))]
-        special = [0, 1, -1, 2] if np.issubdtype(value.dtype, np.integer) else [0, -0.0, np.inf, -np.inf, np.nan, 1e-30]
+        special = [0, 1, -1, 2, 5, 100] if np.issubdtype(value.dtype, np.integer) else [0, -0.0, np.inf, -np.inf, np.nan, 1e-30]
         if np.issubdtype(value.dtype, np.unsignedinteger):
             special = [0, 1, 2]
         for _ in range(self.random.randint(0, 2)):
@@ -160,8 +184,8 @@ class Mutation:
         return True
 
 
-def candidates():
-    """Cases of the other files whose ops are all of stage 2 or before."""
+def candidates(low, high):
+    """Cases of the other files whose highest stage is between two."""
     known = stages()
     for path in sorted(glob.glob(os.path.join(FOLDER, "*.pb.gz"))):
         name = os.path.basename(path).removesuffix(".pb.gz")
@@ -169,45 +193,61 @@ def candidates():
             continue
         for case in read(name).case:
             used = ops(v1.GraphDef.FromString(case.graph))
-            if case.step and all(known.get(op, 0) <= 2 for op in used):
+            if case.step and low <= max((known.get(op, 0) for op in used), default=0) <= high:
                 yield case
 
 
 def recorded_twice(recorder, case):
-    first, second = recorder(case), recorder(case)
-    return first if first is not None and first == second else None
+    first = recorder(case)
+    return first if first is not None and first == recorder(case) else None
+
+
+def recorded_again(recorder, case):
+    again = recorded_twice(recorder, case)
+    if again is None:
+        print(f"{case.name}: cannot be recorded again and stays as it is")
+    elif again != case:
+        print(f"{case.name}: TensorFlow gives something else now")
+    return again or case
+
+
+def drawn(recorder, options):
+    draw = random.Random(options.seed)
+    kept = set(open(options.keep).read().split()) if options.keep else None
+    sources = list(candidates(*options.stages)) if options.count else []
+    made = 0
+    while made < options.count:
+        base = draw.choice(sources)
+        case = golden.Case()
+        case.CopyFrom(base)
+        case.name = f"{base.name}/seed_{options.seed}_{made}"
+        try:
+            if not Mutation(case, draw).apply():
+                continue
+        except (TypeError, ValueError, KeyError, OverflowError):  # no such value, type or shape
+            continue
+        made += 1
+        if kept is not None and case.name not in kept:
+            continue
+        case = recorder(case) if options.once else recorded_twice(recorder, case)
+        # Where the first of several steps fails, the others compare nothing.
+        if case is not None and not (len(case.step) > 1 and case.step[0].error):
+            yield case
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=0)
+    parser.add_argument("--stages", type=int, nargs=2, default=(1, 5))
+    parser.add_argument("--fresh", action="store_true")
+    parser.add_argument("--once", action="store_true")
+    parser.add_argument("--keep")
     parser.add_argument("out")
     options = parser.parse_args()
-    recorder, cases = Recorder(), []
-    for case in read("mutated").case:
-        again = recorded_twice(recorder, case)
-        if again is None:
-            print(f"{case.name}: cannot be recorded again and stays as it is")
-        elif again != case:
-            print(f"{case.name}: TensorFlow gives something else now")
-        cases.append(again or case)
-    draw = random.Random(options.seed)
-    sources = list(candidates()) if options.count else []
-    while len(cases) < options.count + len(read("mutated").case):
-        base = draw.choice(sources)
-        case = golden.Case()
-        case.CopyFrom(base)
-        case.name = f"{base.name}/seed_{options.seed}_{len(cases)}"
-        try:
-            if not Mutation(case, draw).apply():
-                continue
-        except (TypeError, ValueError, KeyError):  # no such value, type or shape
-            continue
-        case = recorded_twice(recorder, case)
-        # Where the first of several steps fails, the others compare nothing.
-        if case is not None and not (len(case.step) > 1 and case.step[0].error):
-            cases.append(case)
+    recorder = Recorder(seconds=20)
+    cases = [] if options.fresh else [recorded_again(recorder, case) for case in read("mutated").case]
+    cases.extend(drawn(recorder, options))
     write(options.out, cases)
 
 
