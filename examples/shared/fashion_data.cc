@@ -80,6 +80,20 @@ Dataset ReadDataset(const std::string& folder, const std::string& part) {
   return data;
 }
 
+std::string Drawing(absl::Span<const uint8_t> pixels, int64_t width) {
+  static const char kInk[] = " .:-=+*#%@";
+  std::string drawing;
+  for (int64_t y = 0; y < kSide; y += 2) {
+    drawing += "  ";
+    for (int64_t x = 0; x < width; ++x) {
+      const int two_rows = pixels[y * width + x] + pixels[(y + 1) * width + x];
+      drawing += kInk[two_rows * 9 / 510];
+    }
+    drawing += '\n';
+  }
+  return drawing;
+}
+
 void WriteRecords(const Dataset& data, const std::string& file) {
   const auto writer = examples::OrDie(troupe::RecordWriter::Create(file));
   for (int64_t i = 0; i < data.size(); ++i) {

@@ -34,6 +34,9 @@ struct Dataset {
 /// is "train" or "t10k". Ends the program if they cannot be read.
 Dataset ReadDataset(const std::string& folder, const std::string& part);
 
+/// Pixels [kSide, width] in characters, an indented line for two rows.
+std::string Drawing(absl::Span<const uint8_t> pixels, int64_t width);
+
 /// Writes a record file of Examples: "pixels", the bytes of an image, and "label".
 void WriteRecords(const Dataset& data, const std::string& file);
 /// Batches of what `WriteRecords` has written, in another order every epoch: images as float

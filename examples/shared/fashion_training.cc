@@ -24,17 +24,10 @@ namespace {
 
 /// Draws some test images as characters, with what the model takes them for.
 void Show(const Dataset& test, absl::Span<const int32_t> indices, const troupe::Tensor& logits) {
-  static const char kInk[] = " .:-=+*#%@";
   for (size_t k = 0; k < indices.size(); ++k) {
-    const uint8_t* image = test.pixels.data() + static_cast<size_t>(indices[k]) * kPixels;
-    for (int y = 0; y < kSide; y += 2) {
-      std::string line;
-      for (int x = 0; x < kSide; ++x) {
-        const int two_rows = image[y * kSide + x] + image[(y + 1) * kSide + x];
-        line += kInk[two_rows * 9 / 510];
-      }
-      std::printf("  %s\n", line.c_str());
-    }
+    const auto image = absl::MakeConstSpan(test.pixels)
+                           .subspan(static_cast<size_t>(indices[k]) * kPixels, kPixels);
+    std::printf("%s", Drawing(image, kSide).c_str());
     const float* row = logits.data<float>().value() + k * kClasses;
     const int guess = static_cast<int>(std::max_element(row, row + kClasses) - row);
     const int truth = test.labels[indices[k]];
