@@ -6,15 +6,16 @@
 
 namespace examples {
 
-void DrawPicture(absl::Span<const uint8_t> pixels, int side, int channels) {
+void DrawPicture(absl::Span<const uint8_t> pixels, int64_t width, int64_t channels) {
   static const char kInk[] = " .:-=+*#%@";
-  const auto brightness = [&](int y, int x) {
-    const auto pixel = pixels.subspan((y * side + x) * channels, channels);
-    return std::accumulate(pixel.begin(), pixel.end(), 0);
+  const int64_t height = static_cast<int64_t>(pixels.size()) / (width * channels);
+  const auto brightness = [&](int64_t y, int64_t x) {
+    const auto pixel = pixels.subspan((y * width + x) * channels, channels);
+    return std::accumulate(pixel.begin(), pixel.end(), int64_t{0});
   };
-  for (int y = 0; y < side; y += 2) {
+  for (int64_t y = 0; y + 1 < height; y += 2) {
     std::string line;
-    for (int x = 0; x < side; ++x) {
+    for (int64_t x = 0; x < width; ++x) {
       line += kInk[(brightness(y, x) + brightness(y + 1, x)) * 9 / (510 * channels)];
     }
     std::printf("  %s\n", line.c_str());

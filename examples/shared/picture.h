@@ -9,9 +9,9 @@
 
 namespace examples {
 
-/// Draws a square picture as characters, two rows of pixels in a line: `side` * `side` pixels of
-/// `channels` bytes, whose mean is the brightness.
-void DrawPicture(absl::Span<const uint8_t> pixels, int side, int channels = 1);
+/// Draws a picture as characters, two rows of pixels in a line: `pixels` [height, width, channels],
+/// a byte each; the mean of the channels is the brightness.
+void DrawPicture(absl::Span<const uint8_t> pixels, int64_t width, int64_t channels = 1);
 
 }  // namespace examples
 

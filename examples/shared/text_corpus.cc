@@ -22,13 +22,15 @@ std::vector<std::string> Licenses() {
 }  // namespace
 
 Options ParseOptions(int argc, char** argv, const std::string& description,
-                     const examples::Options& defaults) {
+                     const examples::Options& defaults,
+                     const std::function<void(troupe::CommandLine& line)>& add_more) {
   Options options;
   static_cast<examples::Options&>(options) = defaults;
   examples::CommandLine line(argv, description, &options);
   troupe::AddList(&line, "--text FILE", &options.texts,
                   "A text to learn from; licenses of /usr/share/common-licenses if absent; may be "
                   "repeated");
+  if (add_more) add_more(line);
   line.ReadOrExit(argc, argv);
   if (options.texts.empty()) options.texts = Licenses();
   return options;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -24,8 +25,10 @@ struct Options : examples::Options {
 };
 
 /// Reads the command line; licenses, which every Debian has, are the text unless others are named.
+/// `add_more` adds options that one example has besides.
 Options ParseOptions(int argc, char** argv, const std::string& description,
-                     const examples::Options& defaults);
+                     const examples::Options& defaults,
+                     const std::function<void(troupe::CommandLine& line)>& add_more = {});
 
 /// All of the files' characters, runs of blanks and line ends as one blank.
 std::string ReadText(const std::vector<std::string>& files);
