@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "devices/match_type.h"
+#include "devices/quantized.h"
 #include "devices/resource_handle.h"
 
 namespace troupe {
@@ -27,12 +28,12 @@ constexpr TypeInfo kTypes[] = {
     {"complex64", "DT_COMPLEX64", sizeof(complex64)},
     {"int64", "DT_INT64", sizeof(int64_t)},
     {"bool", "DT_BOOL", sizeof(bool)},
-    {"qint8", "DT_QINT8", 0},
-    {"quint8", "DT_QUINT8", 0},
-    {"qint32", "DT_QINT32", 0},
+    {"qint8", "DT_QINT8", sizeof(qint8)},
+    {"quint8", "DT_QUINT8", sizeof(quint8)},
+    {"qint32", "DT_QINT32", sizeof(qint32)},
     {"bfloat16", "DT_BFLOAT16", sizeof(bfloat16)},
-    {"qint16", "DT_QINT16", 0},
-    {"quint16", "DT_QUINT16", 0},
+    {"qint16", "DT_QINT16", sizeof(qint16)},
+    {"quint16", "DT_QUINT16", sizeof(quint16)},
     {"uint16", "DT_UINT16", sizeof(uint16_t)},
     {"complex128", "DT_COMPLEX128", sizeof(complex128)},
     {"half", "DT_HALF", sizeof(half)},

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "devices/match_type.h"
 #include "devices/memory_use.h"
+#include "devices/quantized.h"
 #include "devices/resource_handle.h"
 #include "devices/status_macros.h"
 
@@ -53,6 +54,8 @@ void AppendElement(const T& value, std::string* out) {
     absl::StrAppend(out, "<", value.type_name, " ", value.container, "/", value.name, ">");
   } else if constexpr (std::is_same_v<T, Variant>) {
     absl::StrAppend(out, value.empty() ? "<empty variant>" : "<variant>");
+  } else if constexpr (IsQuantized(kElementType<T>)) {
+    AppendElement(value.value, out);
   } else if constexpr (IsComplex(kElementType<T>)) {
     absl::StrAppend(out, "(", value.real(), ",", value.imag(), ")");
   } else if constexpr (IsFloating(kElementType<T>)) {
@@ -67,10 +70,11 @@ void AppendElement(const Tensor& tensor, int64_t i, std::string* out) {
   const bool known =
       MatchType<float, double, half, bfloat16, int8_t, uint8_t, int16_t, uint16_t, int32_t,
                 uint32_t, int64_t, uint64_t, bool, complex64, complex128, std::string,
-                ResourceHandle, Variant>(tensor.type(), false, [&]<typename T>() {
-        AppendElement(tensor.unchecked_data<T>()[i], out);
-        return true;
-      });
+                ResourceHandle, Variant, qint8, qint16, qint32, quint8, quint16>(
+          tensor.type(), false, [&]<typename T>() {
+            AppendElement(tensor.unchecked_data<T>()[i], out);
+            return true;
+          });
   if (!known) out->append("?");
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "devices/match_type.h"
+#include "devices/quantized.h"
 #include "devices/resource_handle.h"
 #include "devices/status_macros.h"
 #include "graph/protos/tensor.pb.h"
@@ -52,6 +53,15 @@ TROUPE_FIELD(uint64_t, uint64, uint64_t)
 TROUPE_FIELD(bool, bool, bool)
 #undef TROUPE_FIELD
 
+template <typename Int>
+struct FieldTraits<Quantized<Int>> {
+  static int64_t size(const TensorProto& p) { return p.int_val_size(); }
+  static Quantized<Int> get(const TensorProto& p, int64_t i) {
+    return Quantized<Int>(static_cast<Int>(p.int_val(static_cast<int>(i))));
+  }
+  static void add(Quantized<Int> value, TensorProto* p) { p->add_int_val(value.value); }
+};
+
 #define TROUPE_HALF_FIELD(T)                                                      \
   template <>                                                                     \
   struct FieldTraits<T> {                                                         \
@@ -95,8 +105,8 @@ struct FieldTraits<std::string> {
 template <typename R, typename F>
 R SwitchPlain(ElementType type, R otherwise, F&& f) {
   return MatchType<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
-                   uint64_t, half, bfloat16, complex64, complex128, bool>(
-      type, std::move(otherwise), std::forward<F>(f));
+                   uint64_t, half, bfloat16, complex64, complex128, bool, qint8, qint16, qint32,
+                   quint8, quint16>(type, std::move(otherwise), std::forward<F>(f));
 }
 
 absl::Status CheckExpansion(ElementType type, const Shape& shape, int64_t held) {

@@ -11,6 +11,7 @@
 #include "devices/status_macros.h"
 #include "graph/protos/graph.pb.h"
 #include "kernels/argument_spaces.h"
+#include "kernels/common/quantized_types.h"
 
 namespace troupe {
 namespace {
@@ -205,7 +206,8 @@ std::vector<ElementType> FloatAndComplexTypes() {
 }
 std::vector<ElementType> PlainTypes() { return With(NumberTypes(), {ElementType::kBool}); }
 std::vector<ElementType> AllTypes() {
-  return With(PlainTypes(), {ElementType::kString, ElementType::kResource, ElementType::kVariant});
+  return WithQuantized(
+      With(PlainTypes(), {ElementType::kString, ElementType::kResource, ElementType::kVariant}));
 }
 
 }  // namespace troupe

@@ -33,6 +33,11 @@ int64_t NumValues(const TensorProto& values, ElementType type) {
     case ElementType::kInt16:
     case ElementType::kUint16:
     case ElementType::kInt32:
+    case ElementType::kQint8:
+    case ElementType::kQuint8:
+    case ElementType::kQint16:
+    case ElementType::kQuint16:
+    case ElementType::kQint32:
       return values.int_val_size();
     case ElementType::kInt64:
       return values.int64_val_size();

@@ -6,6 +6,7 @@
 
 #include "devices/exceptions.h"
 #include "devices/half.h"
+#include "devices/quantized.h"
 #include "devices/status_macros.h"
 #include "devices/storage/path.h"
 #include "devices/storage/table_writer.h"
@@ -26,6 +27,11 @@ void Each(const Tensor& tensor, Add add) {
 template <typename T>
 void AddInts(const Tensor& tensor, TensorProto* to) {
   Each<T>(tensor, [to](T value) { to->add_int_val(value); });
+}
+
+template <typename T>
+void AddQuantized(const Tensor& tensor, TensorProto* to) {
+  Each<T>(tensor, [to](T element) { to->add_int_val(element.value); });
 }
 
 /// The elements in the fields of their type; a V1 checkpoint has neither the type nor the shape
@@ -52,6 +58,21 @@ absl::Status FillValues(const Tensor& tensor, TensorProto* to) {
       break;
     case ElementType::kInt32:
       AddInts<int32_t>(tensor, to);
+      break;
+    case ElementType::kQint8:
+      AddQuantized<qint8>(tensor, to);
+      break;
+    case ElementType::kQuint8:
+      AddQuantized<quint8>(tensor, to);
+      break;
+    case ElementType::kQint16:
+      AddQuantized<qint16>(tensor, to);
+      break;
+    case ElementType::kQuint16:
+      AddQuantized<quint16>(tensor, to);
+      break;
+    case ElementType::kQint32:
+      AddQuantized<qint32>(tensor, to);
       break;
     case ElementType::kInt64:
       Each<int64_t>(tensor, [to](int64_t value) { to->add_int64_val(value); });

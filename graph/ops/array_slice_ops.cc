@@ -57,6 +57,18 @@ void SetAllOutputs(InferenceContext* c, const PartialShape& shape) {
 
 absl::Status ConcatShape(InferenceContext* c) { return JoinedShape(c, 1, c->num_inputs(), 0); }
 
+/// Like Concat's, with the minimum and the maximum of each value after the values.
+absl::Status QuantizedConcatShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const auto values, c->InputRange("values"));
+  TROUPE_RETURN_IF_ERROR(JoinedShape(c, values.first, values.second, 0));
+  for (int i = values.second; i < c->num_inputs(); ++i) {
+    TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(i), 0).status());
+  }
+  c->set_output(1, C::Scalar());
+  c->set_output(2, C::Scalar());
+  return absl::OkStatus();
+}
+
 absl::Status ConcatV2Shape(InferenceContext* c) {
   return JoinedShape(c, 0, c->num_inputs() - 1, c->num_inputs() - 1);
 }
@@ -332,6 +344,17 @@ REGISTER_OP("Concat")
     .Attr("T: type")
     .SetShapeFn(ConcatShape)
     .Doc("Joins `values` along the dimension `concat_dim`; the other sizes are equal.");
+
+REGISTER_OP("QuantizedConcat")
+    .Signature(
+        "concat_dim: int32, values: N * T, input_mins: N * float, input_maxes: N * float -> "
+        "output: T, output_min: float, output_max: float")
+    .Attr("N: int >= 2")
+    .Attr("T: type")
+    .SetShapeFn(QuantizedConcatShape)
+    .Doc(
+        "Joins `values` along the dimension `concat_dim`, requantized to a range that holds all "
+        "of theirs.");
 
 REGISTER_OP("ConcatOffset")
     .Signature("concat_dim: int32, shape: N * shape_type -> offset: N * shape_type")

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "kernels/array/layout_ops.h"
+#include "kernels/common/quantized_types.h"
 #include "kernels/common/registration.h"
 
 namespace troupe::layout {
@@ -45,7 +46,9 @@ REGISTER_KERNEL(Indexed("ReverseV2", "Tidx"), MakeKernel<ReverseV2>);
 REGISTER_KERNEL(Indexed("Tile", "Tmultiples"), MakeKernel<Tile>);
 REGISTER_KERNEL(Indexed("Transpose", "Tperm"), MakeKernel<Transpose>);
 
-REGISTER_KERNEL(Cheap("Bitcast").Types("T", NumberTypes()).Types("type", NumberTypes()),
+REGISTER_KERNEL(Cheap("Bitcast")
+                    .Types("T", WithQuantized(NumberTypes()))
+                    .Types("type", WithQuantized(NumberTypes())),
                 (MakeAttrKernel<Bitcast, "T", "type">));
 REGISTER_KERNEL(KernelSpec("Empty").Types("dtype", WithString(PlainTypes())),
                 (MakeAttrKernel<Empty, "dtype", "init">));
@@ -71,7 +74,7 @@ REGISTER_KERNEL(Spec("OneHot").Types("TI", {ElementType::kInt8, ElementType::kUi
                 (MakeAttrKernel<OneHot, "axis">));
 REGISTER_KERNEL(Spec("RandomShuffle"), RandomShuffle);
 REGISTER_KERNEL(Scattering("ScatterNd", WithString(PlainTypes())), ScatterNd);
-REGISTER_KERNEL(Scattering("SparseToDense", WithString(PlainTypes())),
+REGISTER_KERNEL(Scattering("SparseToDense", WithQuantized(WithString(PlainTypes()))),
                 (MakeAttrKernel<SparseToDense, "validate_indices">));
 REGISTER_KERNEL(Scattering("TensorScatterAdd", NumberTypes()), TensorScatterAdd);
 REGISTER_KERNEL(Scattering("ScatterNdNonAliasingAdd", PlainTypes()), TensorScatterAdd);

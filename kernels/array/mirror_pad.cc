@@ -5,6 +5,7 @@
 
 #include "kernels/array/piecewise_copy.h"
 #include "kernels/common/integer_input.h"
+#include "kernels/common/quantized_types.h"
 #include "kernels/common/registration.h"
 #include "kernels/common/switch_number.h"
 
@@ -116,7 +117,8 @@ KernelSpec Spec(const char* op, std::vector<ElementType> types) {
   return KernelSpec(op).Types("T", std::move(types)).Types("Tpaddings", IndexTypes());
 }
 
-REGISTER_KERNEL(Spec("MirrorPad", WithString(PlainTypes())), (MakeAttrKernel<MirrorPad, "mode">));
+REGISTER_KERNEL(Spec("MirrorPad", WithQuantized(WithString(PlainTypes()))),
+                (MakeAttrKernel<MirrorPad, "mode">));
 REGISTER_KERNEL(Spec("MirrorPadGrad", NumberTypes()), (MakeAttrKernel<MirrorPadGrad, "mode">));
 
 }  // namespace

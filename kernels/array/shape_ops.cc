@@ -1,6 +1,8 @@
 // Ops that tell a tensor's shape or give it another one; no element is touched.
 #include "kernels/common/integer_input.h"
+#include "kernels/common/quantized_types.h"
 #include "kernels/common/registration.h"
+#include "kernels/quantization/quantized_range.h"
 
 namespace troupe {
 namespace {
@@ -83,6 +85,12 @@ absl::Status Reshape(KernelContext& ctx) {
   return PassReshaped(ctx, dims);
 }
 
+absl::Status QuantizedReshape(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(const QuantizedRange range, ReadRange(ctx, 2));
+  TROUPE_RETURN_IF_ERROR(Reshape(ctx));
+  return SetRange(ctx, 1, range);
+}
+
 absl::Status ExpandDims(KernelContext& ctx) {
   const Shape& shape = ctx.input(0).shape();
   if (ctx.input(1).num_elements() != 1) {
@@ -126,6 +134,9 @@ REGISTER_KERNEL(TellsShape("Size").Types("out_type", IndexTypes()),
                 (MakeAttrKernel<Size, "out_type">));
 REGISTER_KERNEL(TellsShape("Rank"), MakeKernel<Rank>);
 REGISTER_KERNEL(Reshapes("Reshape", "shape").Types("Tshape", IndexTypes()), MakeKernel<Reshape>);
+REGISTER_KERNEL(
+    Cheap("QuantizedReshape").Types("T", QuantizedTypes()).Types("Tshape", IndexTypes()),
+    MakeKernel<QuantizedReshape>);
 REGISTER_KERNEL(Reshapes("ExpandDims", "dim").Types("Tdim", IndexTypes()), MakeKernel<ExpandDims>);
 REGISTER_KERNEL(Cheap("Squeeze").Device("DEFAULT"), (MakeAttrKernel<Squeeze, "squeeze_dims">));
 

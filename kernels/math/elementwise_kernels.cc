@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/common/quantized_types.h"
 #include "kernels/kernel_registry.h"
 #include "kernels/math/elementwise.h"
 #include "kernels/math/loops.h"
@@ -34,7 +35,7 @@ std::vector<ElementType> SquaredDifferenceTypes() {
   return {kInt32, kInt64, kHalf, kBfloat16, kFloat, kDouble, kComplex64, kComplex128};
 }
 std::vector<ElementType> ModTypes() { return {kInt32, kInt64, kFloat, kDouble}; }
-std::vector<ElementType> EqualTypes() { return WithString(PlainTypes()); }
+std::vector<ElementType> EqualTypes() { return WithQuantized(WithString(PlainTypes())); }
 std::vector<ElementType> BoolType() { return {kBool}; }
 
 struct UnaryEntry {

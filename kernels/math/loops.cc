@@ -3,6 +3,7 @@
 #include <functional>
 #include <string>
 
+#include "devices/quantized.h"
 #include "kernels/simd/dispatch.h"
 
 namespace troupe {
@@ -71,6 +72,7 @@ UnaryFn FindUnary(UnaryOp op, ElementType type) {
 }
 
 BinaryFns FindBinary(BinaryOp op, ElementType type) {
+  type = StorageType(type);  // Of the same range, quantized elements compare as their integers do.
   const simd::Type index = simd::TypeOf(type);
   if (index != simd::kNumTypes) return simd::Functions().binary[index][op];
   if (type == ElementType::kBool) return BoolBinary(op);

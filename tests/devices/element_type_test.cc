@@ -47,7 +47,10 @@ TEST(ElementType, Sizes) {
   EXPECT_EQ(ElementSize(ElementType::kBfloat16), 2u);
   EXPECT_EQ(ElementSize(ElementType::kComplex128), 16u);
   EXPECT_EQ(ElementSize(ElementType::kString), sizeof(std::string));
-  EXPECT_EQ(ElementSize(ElementType::kQint8), 0u);
+  EXPECT_EQ(ElementSize(ElementType::kQint8), 1u);
+  EXPECT_EQ(ElementSize(ElementType::kQuint16), 2u);
+  EXPECT_EQ(ElementSize(ElementType::kQint32), 4u);
+  EXPECT_EQ(ElementSize(ElementType::kInt4), 0u);
   EXPECT_EQ(ElementSize(ElementType::kInvalid), 0u);
   EXPECT_EQ(ElementSize(static_cast<ElementType>(250)), 0u);
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "devices/quantized.h"
 #include "devices/resource_handle.h"
 #include "google/protobuf/text_format.h"
 #include "graph/protos/tensor.pb.h"
@@ -80,7 +81,7 @@ TEST(TensorFromProto, RefusesBadMessages) {
       {"dtype: -3", StatusCode::kInvalidArgument},
       {"dtype: 100000", StatusCode::kInvalidArgument},
       {"dtype: DT_FLOAT_REF float_val: 1", StatusCode::kInvalidArgument},
-      {"dtype: DT_QINT8 int_val: 1", StatusCode::kInvalidArgument},
+      {"dtype: DT_INT4 int_val: 1", StatusCode::kInvalidArgument},
       {"dtype: DT_FLOAT8_E5M2 float8_val: '1'", StatusCode::kInvalidArgument},
       {"dtype: DT_FLOAT " + Dims({-1}), StatusCode::kInvalidArgument},
       {"dtype: DT_FLOAT " + Dims({1 << 30, 1 << 30, 1 << 30}), StatusCode::kInvalidArgument},
@@ -144,6 +145,11 @@ TEST(TensorToProto, RoundTrips) {
   CheckRoundTrip<uint16_t>({65535, 0});
   CheckRoundTrip<uint32_t>({UINT32_MAX, 0});
   CheckRoundTrip<uint64_t>({UINT64_MAX, 0});
+  CheckRoundTrip<qint8>({qint8(-128), qint8(127)});
+  CheckRoundTrip<quint8>({quint8(255), quint8(0)});
+  CheckRoundTrip<qint16>({qint16(-32768), qint16(32767)});
+  CheckRoundTrip<quint16>({quint16(65535), quint16(0)});
+  CheckRoundTrip<qint32>({qint32(INT32_MIN), qint32(INT32_MAX)});
   CheckRoundTrip<complex64>({{1, -2}, {3, 4}});
   CheckRoundTrip<complex128>({{1, -2}, {3, 4}});
   TensorProto proto;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "devices/quantized.h"
 #include "devices/status_macros.h"
 
 namespace troupe::golden {
@@ -31,6 +32,11 @@ Pair Complex(const Tensor& tensor, int64_t i) {
 template <typename T>
 Pair Narrow(const Tensor& tensor, int64_t i) {
   return {static_cast<float>(tensor.unchecked_data<T>()[i]), 0};
+}
+
+template <typename Q>
+Pair Stored(const Tensor& tensor, int64_t i) {
+  return {static_cast<Real>(tensor.unchecked_data<Q>()[i].value), 0};
 }
 
 /// Real and imaginary part of element i.
@@ -62,6 +68,16 @@ Pair Element(const Tensor& tensor, int64_t i) {
       return Scalar<uint64_t>(tensor, i);
     case ElementType::kBool:
       return Scalar<bool>(tensor, i);
+    case ElementType::kQint8:
+      return Stored<qint8>(tensor, i);
+    case ElementType::kQint16:
+      return Stored<qint16>(tensor, i);
+    case ElementType::kQint32:
+      return Stored<qint32>(tensor, i);
+    case ElementType::kQuint8:
+      return Stored<quint8>(tensor, i);
+    case ElementType::kQuint16:
+      return Stored<quint16>(tensor, i);
     case ElementType::kComplex64:
       return Complex<complex64>(tensor, i);
     case ElementType::kComplex128:

@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -29,6 +31,10 @@ std::map<std::string, OpDef> Expected() {
     EXPECT_TRUE(parser.Parse(&text, &list));
   }
   close(file);
+  std::ifstream more(TROUPE_SOURCE_DIR "/tests/graph/testdata/quantized_opdefs.pbtxt");
+  const std::string text(std::istreambuf_iterator<char>(more), {});
+  google::protobuf::TextFormat::Parser merger;
+  EXPECT_TRUE(merger.MergeFromString(text, &list));
   std::map<std::string, OpDef> ops;
   for (OpDef& op : *list.mutable_op()) {
     std::string name = op.name();

@@ -1,0 +1,200 @@
+// QuantizeAndDequantizeV2, V3 and V4, and the gradient of V4.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "kernels/common/registration.h"
+#include "kernels/quantization/slices.h"
+#include "kernels/type_switch.h"
+
+namespace troupe {
+namespace {
+
+/// Calls f(begin, end) for pieces of slice i.
+template <typename F>
+void ForElements(KernelContext& ctx, const Slices& slices, int64_t i, F f) {
+  slices.ForRuns(i, [&](int64_t first, int64_t count) {
+    ctx.ParallelFor(count, KernelContext::GrainFor(2.0),
+                    [&](int64_t begin, int64_t end) { f(first + begin, first + end); });
+  });
+}
+
+/// A grid of numbers that has 0 in it: its step, and where it begins and ends.
+template <typename T>
+struct Grid {
+  T min, max, scale, step;
+
+  /// The finest grid of integers of `bits` bits that covers [min, max].
+  Grid(T least, T most, int64_t bits, bool is_signed, bool narrow) : min(least), max(most) {
+    const int64_t half = is_signed ? int64_t{1} << (bits - 1) : 0;
+    const int64_t lowest = is_signed ? (narrow ? 1 - half : -half) : 0;
+    const int64_t highest = is_signed ? half - 1 : (int64_t{1} << bits) - 1;
+    constexpr T kMost = std::numeric_limits<T>::max();
+    const T low = static_cast<T>(lowest), high = static_cast<T>(highest);
+    const T scale_of_min = low * min > 0 ? low / min : kMost;
+    const T scale_of_max = high * max > 0 ? high / max : kMost;
+    if (scale_of_min < scale_of_max) {
+      scale = scale_of_min;
+      step = min / low;
+      max = high * step;
+    } else {
+      scale = scale_of_max;
+      step = max / high;
+      min = low * step;
+    }
+  }
+
+  T Clip(T x) const { return std::max(std::min(x, max), min); }
+};
+
+class ToAndFro : public Kernel {
+ public:
+  explicit ToAndFro(const KernelConstruction& c)
+      : signed_(c.Attr<bool>("signed_input")),
+        range_given_(c.Attr<bool>("range_given")),
+        narrow_(c.Attr<bool>("narrow_range")),
+        half_up_(c.attrs().GetOr<std::string>("round_mode", "HALF_TO_EVEN") == "HALF_UP"),
+        axis_(c.Attr<int64_t>("axis")) {}
+
+ protected:
+  absl::Status CheckBits(int64_t bits) const {
+    const int64_t most = signed_ ? 61 : 62;
+    if (bits >= 1 && bits <= most) return absl::OkStatus();
+    return InvalidArgument("num_bits must be in [1, ", most, "], got ", bits);
+  }
+
+  absl::Status Run(KernelContext& ctx, int64_t bits) const {
+    TROUPE_ASSIGN_OR_RETURN(const Slices slices, Slices::Along(ctx.input(0).shape(), axis_));
+    for (int i = 1; range_given_ && i <= 2; ++i) {
+      TROUPE_RETURN_IF_ERROR(CheckRangeSize(ctx, i, slices));
+    }
+    return SwitchType<float, double>(ctx.input(0).type(), [&]<typename T>() -> absl::Status {
+      // Not in place: an input that is not clipped gives its own range.
+      const Tensor& input = ctx.input(0);
+      TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, input.type(), input.shape()));
+      for (int64_t i = 0; i < slices.count; ++i) {
+        TROUPE_RETURN_IF_ERROR(RunSlice<T>(ctx, slices, i, bits, output->mutable_data<T>()));
+      }
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  template <typename T>
+  absl::Status RunSlice(KernelContext& ctx, const Slices& slices, int64_t i, int64_t bits,
+                        T* out) const {
+    const T* in = ctx.input(0).unchecked_data<T>();
+    T least = std::numeric_limits<T>::max(), most = std::numeric_limits<T>::lowest();
+    if (range_given_) {
+      least = ctx.input(1).unchecked_data<T>()[i];
+      most = ctx.input(2).unchecked_data<T>()[i];
+      if (axis_ == -1 && !(least <= most)) {
+        return InvalidArgument("the range from ", least, " to ", most, " is empty");
+      }
+    } else {
+      slices.ForRuns(i, [&](int64_t first, int64_t count) {
+        for (int64_t k = first; k < first + count; ++k) {
+          least = std::min(least, in[k]);
+          most = std::max(most, in[k]);
+        }
+      });
+    }
+    const Grid<T> grid(least, most, bits, signed_, narrow_);
+    const auto each = [&](auto round) {
+      ForElements(ctx, slices, i, [&](int64_t begin, int64_t end) {
+        for (int64_t k = begin; k < end; ++k) {
+          const T x = range_given_ ? grid.Clip(in[k]) : in[k];
+          out[k] = round(x * grid.scale) * grid.step;
+        }
+      });
+    };
+    if (half_up_) {
+      each([](T x) { return std::floor(x + T{0.5}); });
+    } else {
+      each([](T x) { return std::nearbyint(x); });
+    }
+    return absl::OkStatus();
+  }
+
+  const bool signed_, range_given_, narrow_, half_up_;
+  const int64_t axis_;
+};
+
+/// V2 and V4.
+class QuantizeAndDequantize final : public ToAndFro {
+ public:
+  QuantizeAndDequantize(const KernelConstruction& c, absl::Status* status)
+      : ToAndFro(c), bits_(c.Attr<int64_t>("num_bits")) {
+    *status = CheckBits(bits_);
+  }
+  absl::Status Compute(KernelContext& ctx) override { return Run(ctx, bits_); }
+
+ private:
+  const int64_t bits_;
+};
+
+class QuantizeAndDequantizeV3 final : public ToAndFro {
+ public:
+  QuantizeAndDequantizeV3(const KernelConstruction& c, absl::Status*) : ToAndFro(c) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor& bits = ctx.input(3);
+    if (bits.rank() != 0) {
+      return InvalidArgument("num_bits must be a scalar, got the shape ", bits.shape().ToString());
+    }
+    TROUPE_RETURN_IF_ERROR(CheckBits(bits.unchecked_scalar<int32_t>()));
+    return Run(ctx, bits.unchecked_scalar<int32_t>());
+  }
+};
+
+absl::Status QuantizeAndDequantizeV4Grad(KernelContext& ctx, int64_t axis) {
+  const Tensor& gradient = ctx.input(0);
+  const Tensor& input = ctx.input(1);
+  TROUPE_ASSIGN_OR_RETURN(const Slices slices, Slices::Along(input.shape(), axis));
+  if (gradient.shape() != input.shape()) {
+    return InvalidArgument("the gradient and the input must have the same shape, got ",
+                           gradient.shape().ToString(), " and ", input.shape().ToString());
+  }
+  for (int i = 2; i <= 3; ++i) {
+    TROUPE_RETURN_IF_ERROR(CheckRangeSize(ctx, i, slices));
+    if (ctx.input(i).rank() != (axis == -1 ? 0 : 1)) {
+      return InvalidArgument("a range must have rank ", axis == -1 ? 0 : 1, "; input ", i,
+                             " has the shape ", ctx.input(i).shape().ToString());
+    }
+  }
+  const ElementType type = input.type();
+  TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, type, input.shape()));
+  for (int i = 1; i <= 2; ++i) {
+    TROUPE_ASSIGN_OR_RETURN(Tensor * zeros, ctx.AllocateOutput(i, type, ctx.input(2).shape()));
+    std::memset(zeros->mutable_raw_data(), 0, zeros->bytes());
+  }
+  return SwitchType<float, double>(type, [&]<typename T>() {
+    const T* dy = gradient.unchecked_data<T>();
+    const T* x = input.unchecked_data<T>();
+    T* dx = output->mutable_data<T>();
+    for (int64_t i = 0; i < slices.count; ++i) {
+      const T min = ctx.input(2).unchecked_data<T>()[i], max = ctx.input(3).unchecked_data<T>()[i];
+      ForElements(ctx, slices, i, [&](int64_t begin, int64_t end) {
+        for (int64_t k = begin; k < end; ++k) {
+          dx[k] = dy[k] * static_cast<T>(x[k] >= min && x[k] <= max);
+        }
+      });
+    }
+    return absl::OkStatus();
+  });
+}
+
+KernelSpec Spec(const char* op) {
+  return KernelSpec(op).Types("T", {ElementType::kFloat, ElementType::kDouble});
+}
+
+REGISTER_KERNELS(Spec("QuantizeAndDequantizeV2"), MakeKernel<QuantizeAndDequantize>,
+                 "QuantizeAndDequantizeV4");
+REGISTER_KERNEL(Spec("QuantizeAndDequantizeV3"), MakeKernel<QuantizeAndDequantizeV3>);
+REGISTER_KERNEL(Spec("QuantizeAndDequantizeV4Grad"),
+                (MakeAttrKernel<QuantizeAndDequantizeV4Grad, "axis">));
+
+}  // namespace
+}  // namespace troupe

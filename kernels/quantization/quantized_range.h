@@ -1,0 +1,150 @@
+/// What integers of quantized types stand for.
+///
+/// The arithmetic is TensorFlow's to the last bit, that is to say which steps are of float and
+/// which of double, so that graphs give the same integers in both.
+#ifndef TROUPE_KERNELS_QUANTIZATION_QUANTIZED_RANGE_H_
+#define TROUPE_KERNELS_QUANTIZATION_QUANTIZED_RANGE_H_
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "devices/quantized.h"
+#include "kernels/kernel.h"
+
+namespace troupe {
+
+/// The numbers for which the smallest and the largest integer of a type stand.
+struct QuantizedRange {
+  float min = 0, max = 0;
+  float width() const { return max - min; }
+  bool operator==(const QuantizedRange&) const = default;
+};
+
+/// The range in inputs `first` and `first + 1`, of one element each; InvalidArgument names them.
+inline absl::StatusOr<QuantizedRange> ReadRange(const KernelContext& ctx, int first) {
+  for (int i = first; i < first + 2; ++i) {
+    if (ctx.input(i).num_elements() != 1) {
+      return InvalidArgument("a range's minimum and maximum are scalars; input ", i,
+                             " has the shape ", ctx.input(i).shape().ToString());
+    }
+  }
+  return QuantizedRange{ctx.input(first).unchecked_scalar<float>(),
+                        ctx.input(first + 1).unchecked_scalar<float>()};
+}
+
+/// The same of a range that must not be empty.
+inline absl::StatusOr<QuantizedRange> ReadWideRange(const KernelContext& ctx, int first) {
+  TROUPE_ASSIGN_OR_RETURN(const QuantizedRange range, ReadRange(ctx, first));
+  if (range.max > range.min) return range;
+  return InvalidArgument("the maximum of a range must be larger than its minimum; inputs ", first,
+                         " and ", first + 1, " are ", range.min, " and ", range.max);
+}
+
+/// Makes outputs `first` and `first + 1` the scalars of `range`.
+inline absl::Status SetRange(KernelContext& ctx, int first, const QuantizedRange& range) {
+  TROUPE_RETURN_IF_ERROR(ctx.SetScalar(first, range.min));
+  return ctx.SetScalar(first + 1, range.max);
+}
+
+template <typename Q>
+constexpr int64_t kLowestOf = std::numeric_limits<typename Q::Storage>::lowest();
+template <typename Q>
+constexpr int64_t kHighestOf = std::numeric_limits<typename Q::Storage>::max();
+/// One less than the number of integers of the type.
+template <typename Q>
+constexpr double kStepsOf = static_cast<double>(kHighestOf<Q> - kLowestOf<Q>);
+
+/// `x`, a whole number or NaN, as the nearest integer of `Int`; NaN gives 0.
+template <typename Int, typename Real>
+Int Saturated(Real x) {
+  // Both limits are powers of 2, which Real has.
+  constexpr Real kBelow = static_cast<Real>(std::numeric_limits<Int>::lowest());
+  constexpr Real kAbove = static_cast<Real>(std::numeric_limits<Int>::max() / 2 + 1) * 2;
+  if (x >= kAbove) return std::numeric_limits<Int>::max();
+  if (x < kBelow) return std::numeric_limits<Int>::lowest();
+  return x == x ? static_cast<Int>(x) : Int{0};
+}
+
+/// The integer for `x`, which may be outside of the type where `x` is outside of the range. The
+/// lowest one if the range has no width.
+template <typename Q>
+int64_t QuantizeUnclamped(float x, const QuantizedRange& range) {
+  if (range.min == range.max) return kLowestOf<Q>;
+  constexpr double kCount = kStepsOf<Q> + 1;
+  const double scale = kCount / (static_cast<double>(range.width()) * (kCount / kStepsOf<Q>));
+  const double steps = std::round(x * scale) - std::round(range.min * scale);
+  // Larger numbers would overflow below, and stand for nothing.
+  return static_cast<int64_t>(Saturated<int64_t>(std::clamp(steps, -1e18, 1e18))) + kLowestOf<Q>;
+}
+
+template <typename Q>
+Q QuantizeOne(float x, const QuantizedRange& range) {
+  return Q(static_cast<typename Q::Storage>(
+      std::clamp(QuantizeUnclamped<Q>(x, range), kLowestOf<Q>, kHighestOf<Q>)));
+}
+
+template <typename Q>
+float DequantizeOne(Q q, const QuantizedRange& range) {
+  if (range.min == range.max) return range.min;
+  constexpr double kCount = kStepsOf<Q> + 1;
+  const double scale = static_cast<double>(range.width()) * (kCount / kStepsOf<Q>) / kCount;
+  const float step = static_cast<float>(scale);
+  // TensorFlow's integers become floats first, of which 32 bits lose some.
+  const double offset =
+      static_cast<double>(static_cast<float>(q.value)) - static_cast<double>(kLowestOf<Q>);
+  const double min = std::round(range.min / step) * step;
+  return static_cast<float>(min + offset * scale);
+}
+
+/// Quantizes many numbers of one range, in float alone.
+template <typename Q>
+class Quantizer {
+ public:
+  explicit Quantizer(const QuantizedRange& range)
+      : scale_(range.max == range.min ? 0.0f : static_cast<float>(kStepsOf<Q> / range.width())),
+        offset_(std::round(range.min * scale_) - static_cast<float>(kLowestOf<Q>)) {}
+
+  Q operator()(float x) const {
+    return Q(Saturated<typename Q::Storage>(
+        std::clamp(std::round(x * scale_) - offset_, kLowest, kHighest)));
+  }
+
+ private:
+  static constexpr float kLowest = static_cast<float>(kLowestOf<Q>);
+  // The largest float that is an int32, or the type's own limit.
+  static constexpr float kHighest = std::min(static_cast<float>(kHighestOf<Q>), 2147483520.0f);
+  float scale_, offset_;
+};
+
+/// The inverse.
+template <typename Q>
+class Dequantizer {
+ public:
+  explicit Dequantizer(const QuantizedRange& range)
+      : scale_(static_cast<float>(range.width() / kStepsOf<Q>)) {
+    const float min = range.max == range.min ? range.min : std::round(range.min / scale_) * scale_;
+    offset_ = min - static_cast<float>(kLowestOf<Q>) * scale_;
+  }
+
+  float operator()(Q q) const { return offset_ + static_cast<float>(q.value) * scale_; }
+
+ private:
+  float scale_, offset_;
+};
+
+/// The range of products, as integers of type Out, of integers of types A and B.
+template <typename A, typename B, typename Out>
+QuantizedRange ProductRange(const QuantizedRange& a, const QuantizedRange& b) {
+  const float a_step = a.width() / static_cast<float>(kHighestOf<A> - kLowestOf<A>);
+  const float b_step = b.width() / static_cast<float>(kHighestOf<B> - kLowestOf<B>);
+  const float step = a_step * b_step;
+  return {step * static_cast<float>(kLowestOf<Out>), step * static_cast<float>(kHighestOf<Out>)};
+}
+
+}  // namespace troupe
+
+#endif  // TROUPE_KERNELS_QUANTIZATION_QUANTIZED_RANGE_H_
