@@ -1,13 +1,12 @@
 /// Beam search: the likeliest sequences of a network that makes them token by token, as
 /// `tf.contrib.seq2seq.BeamSearchDecoder`.
 ///
-///     std::vector<Output> state = encoder.state;
-///     for (Output& s : state) s = TileBatch(scope, s, 4);
+///     std::vector<Output> state;
+///     for (const Output& x : encoded.state) state.push_back(TileBatch(s, x, 4));
 ///     BeamSearchDecoder decoder(cell, embed, start_tokens, end_token, state,
-///                               {.beam_width = 4, .length_penalty = 0.6, .output_layer =
-///                               project});
-///     BeamSearchResult r = BeamSearch(scope, decoder, {.maximum_iterations = 20});
-///     Output best = ops::Slice(...r.tokens [batch, time, beams]...);  // Beam 0.
+///                               {.beam_width = 4, .output_layer = project});
+///     BeamSearchResult r = BeamSearch(s, decoder, {.maximum_iterations = 20});
+///     Output best = Expr(s, r.tokens).Slice({All(), All(), 0});
 #ifndef TROUPE_API_LAYERS_BEAM_SEARCH_H_
 #define TROUPE_API_LAYERS_BEAM_SEARCH_H_
 

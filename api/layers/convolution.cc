@@ -83,8 +83,11 @@ template <size_t N, typename Convolve>
 Output Dilated(const Scope& scope, const Output& x, const std::array<int64_t, N>& size,
                const ConvOptions<N>& options, Convolve convolve) {
   if (options.dilations == ConvOptions<N>::Ones()) return convolve(x, options.padding);
-  if (options.strides != ConvOptions<N>::Ones()) {
-    scope.UpdateStatus(InvalidArgument("a convolution cannot have strides and dilations"));
+  const bool is_positive =
+      *std::min_element(options.dilations.begin(), options.dilations.end()) > 0;
+  if (!is_positive || options.strides != ConvOptions<N>::Ones()) {
+    scope.UpdateStatus(
+        InvalidArgument("a convolution's dilations must be positive, and its strides 1 with them"));
   }
   if (!scope.ok()) return Output();
   // What the convolution pads, and what is needed to divide the rest by the dilation.
@@ -92,9 +95,9 @@ Output Dilated(const Scope& scope, const Output& x, const std::array<int64_t, N>
   std::vector<Input> after, extra;
   for (size_t i = 0; i < N; ++i) {
     const int axis = static_cast<int>(i) + 1;
-    const int64_t dilation = std::max<int64_t>(options.dilations[i], 1);
-    const int64_t all = options.padding == "SAME" ? dilation * (size[i] - 1) : 0;
-    const int32_t block = static_cast<int32_t>(dilation), pad = static_cast<int32_t>(all);
+    const int64_t all = options.padding == "SAME" ? options.dilations[i] * (size[i] - 1) : 0;
+    const int32_t block = static_cast<int32_t>(options.dilations[i]);
+    const int32_t pad = static_cast<int32_t>(all);
     blocks.push_back(block);
     before.push_back(pad / 2);
     const Output length = ops::Add(scope, Dim(scope, x, axis), pad);

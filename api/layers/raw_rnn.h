@@ -4,7 +4,7 @@
 ///     RawRnnResult r = RawRnn(s, cell, [&](const Scope& s, const RawRnnState& now) {
 ///       RawRnnStep next;
 ///       next.finished = ops::GreaterEqual(s, now.time, lengths);  // [batch]
-///       next.input = Cond(s, ReduceAll(s, next.finished), zeros, read(now.time));
+///       next.input = ops::GatherV2(s, words, ops::Minimum(s, now.time, last), 1);
 ///       next.state = now.output.valid() ? now.state : cell.ZeroState(s, batch, type);
 ///       if (now.output.valid()) next.emit = {now.output};
 ///       return next;

@@ -2,8 +2,8 @@
 """scripts/golden/record_layers.py [FILE]
 
 Writes tests/api/layers/testdata/recorded.txt: what TensorFlow 2.21 gives for layers, recurrent networks, metrics and
-initializers, a line "NAME|SIZES|VALUES" a tensor. Inputs are waves and weights are cosines, as tests/api/layers/recorded.h
-makes them. What TensorFlow 2.21 no longer has (locally connected layers, beam search, covariance) is computed by NumPy,
+initializers, a line "NAME|SIZES|VALUES" a tensor. Inputs are waves and weights are cosines, as
+tests/api/layers/recorded.h makes them. What TensorFlow 2.21 no longer has (locally connected layers, beam search, covariance) is computed by NumPy,
 as its definition says.
 """
 

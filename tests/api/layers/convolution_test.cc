@@ -8,6 +8,7 @@
 
 #include "api/gradients.h"
 #include "api/layers/layers.h"
+#include "api/layers/rnn.h"
 #include "api/training/optimizers.h"
 #include "tests/api/layers/recorded.h"
 
@@ -108,9 +109,16 @@ class ConvolutionTest : public RecordedTest {
  protected:
   /// The layer's result on a wave is the one recorded, and so are its gradients.
   void Check(const LayerCase& layer, const Output& x, const FeedMap& feeds) {
+    const Shape shape = RecordedTensor(layer.name).shape();
     const Output y = layer.layer(Given(), x);
     ASSERT_TRUE(s_.ok()) << layer.name << ": " << s_.status();
-    const Output sums[] = {WaveSum(y, RecordedTensor(layer.name).shape())};
+    if (feeds.empty()) {
+      EXPECT_EQ(y.shape(), PartialShape(shape));
+    } else {
+      ASSERT_EQ(y.shape().rank(), shape.rank());
+      EXPECT_EQ(y.shape().dim(shape.rank() - 1), shape.dim(shape.rank() - 1));
+    }
+    const Output sums[] = {WaveSum(y, shape)};
     std::vector<Output> variables = {x};
     for (const ModelVariable& variable : ModelVariable::Trainable(*s_.graph())) {
       variables.push_back(variable.value());
@@ -225,11 +233,12 @@ TEST_F(ConvolutionTest, MultiplyAddsAreCounted) {
   h = layers::Dense(s_, layers::Flatten(s_, h), 10);           // 50 * 10.
   const Output words = layers::Dense(s_, Fed({-1, 7, 6}), 2);  // 7 of 6 * 2.
   layers::LocallyConnected1D(s_, words, 3, 2);                 // 6 of 2 * 2 * 3.
+  DynamicRnn(s_, BasicRnnCell(5), Fed({-1, -1, 3}));           // A step of 8 * 5.
   GradientDescentOptimizer optimizer(1e-3f);
   optimizer.Minimize(s_, ReduceSum(s_, h));  // Gradients are not.
   ASSERT_TRUE(s_.ok()) << s_.status();
   const std::string summary = layers::Summary(*s_.graph());
-  const int64_t sum = 36 * 108 + 16 * 36 + 16 * 20 + 16 * 40 + 500 + 7 * 12 + 6 * 12;
+  const int64_t sum = 36 * 108 + 16 * 36 + 16 * 20 + 16 * 40 + 500 + 7 * 12 + 6 * 12 + 40;
   EXPECT_THAT(summary, HasSubstr(StrCat(sum, " multiply-adds"))) << summary;
 }
 
@@ -265,7 +274,7 @@ TEST_F(ConvolutionTest, WhatCannotBeIsRefusedByName) {
     options.dilations = {2, 1, 1};
     layers::Conv3DTranspose(s, x, 3, {2, 2, 2}, options);
   });
-  refused({1, 4, 4, 4, 2}, "strides and dilations", [](const Scope& s, const Output& x) {
+  refused({1, 4, 4, 4, 2}, "strides 1 with them", [](const Scope& s, const Output& x) {
     layers::ConvOptions<3> options;
     options.dilations = {2, 1, 1};
     options.strides = {1, 2, 1};
