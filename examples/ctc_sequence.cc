@@ -8,6 +8,9 @@
 // of pixels at a time into a frame, an LSTM goes over the frames from the left and another one from
 // the right, and each frame gets logits of the classes and of "nothing new". Strips are of several
 // lengths; labels are sparse.
+//
+// 2,000 steps take 75 s of processor time and reach a label error rate of 16.5 % on strips of test
+// images (by beam search 16.4 %); 55 % of the strips, of 2 to 5 images, have no error.
 
 #include <algorithm>
 #include <cstdio>

@@ -33,12 +33,12 @@ struct Options : corpus::Options {
 
 /// The nodes that training, testing and sampling use.
 struct Model {
-  Output inputs, targets;    ///< int32 [batch, kContext], fed: characters, and what follows them.
-  Output loss;               ///< Mean of -log(probability of what does follow), in training.
-  Output losses;             ///< The same of each position, [batch * kContext], in testing.
-  Output last;               ///< int32, fed: the position after which a character is drawn.
-  Output temperature, topk;  ///< float and int32, fed.
-  Output drawn;              ///< int32 [batch, 1].
+  Output inputs, targets;     ///< int32 [batch, kContext], fed: characters, and what follows them.
+  Output loss;                ///< Mean of -log(probability of what does follow), in training.
+  Output losses;              ///< The same of each position, [batch * kContext], in testing.
+  Output last;                ///< int32, fed: the position after which a character is drawn.
+  Output temperature, top_k;  ///< float and int32, fed.
+  Output drawn;               ///< int32 [batch, 1].
   Node* train = nullptr;
 };
 
@@ -71,7 +71,7 @@ Output Logits(const Scope& root, const Output& characters, int64_t vocabulary, b
   return layers::Dense(s, normalize(s, x, "last"), vocabulary, {.name = "logits"});
 }
 
-/// Adam's step; then matrices, which are what may overfit, shrink by the rate times the decay.
+/// Adam's step; then matrices shrink by the rate times the decay.
 Node* AdamW(const Scope& s, const Output& loss, int64_t steps) {
   const ModelVariable step = GlobalStep(s);
   const Output count = ops::Cast(s, step.value(), ElementType::kFloat);
@@ -112,9 +112,9 @@ Model Build(const Scope& s, int64_t vocabulary, int64_t steps) {
   // Only the likeliest characters are in the draw; a low temperature favors the likelier of them.
   m.last = feed("last", ElementType::kInt32, PartialShape({}));
   m.temperature = feed("temperature", ElementType::kFloat, PartialShape({}));
-  m.topk = feed("topk", ElementType::kInt32, PartialShape({}));
+  m.top_k = feed("top_k", ElementType::kInt32, PartialShape({}));
   const auto top =
-      ops::TopKV2(s, ops::RealDiv(s, ops::GatherV2(s, logits, m.last, 1), m.temperature), m.topk);
+      ops::TopKV2(s, ops::RealDiv(s, ops::GatherV2(s, logits, m.last, 1), m.temperature), m.top_k);
   const OpSeed seed = OpSeed::For(s, std::nullopt);
   const Output which = ops::Multinomial(s, top.values, 1, {.seed = seed.seed, .seed2 = seed.seed2});
   m.drawn = ops::GatherV2(s, top.indices, which, 1, {.batch_dims = 1});
@@ -167,9 +167,8 @@ std::vector<std::string> Sample(Session* session, const Model& m, const Options&
     }
     for (std::vector<int32_t>& text : texts) text.push_back(id->second);
   }
-  for (int64_t i = 0; i < options.length; ++i) {
-    const auto size = static_cast<int64_t>(texts[0].size());
-    const int64_t seen = std::min(size, kContext);
+  for (int64_t i = 0; i < options.length && !texts.empty(); ++i) {
+    const int64_t seen = std::min(static_cast<int64_t>(options.prompt.size()) + i, kContext);
     std::vector<int32_t> rows;
     std::vector<int64_t> begins;
     for (const std::vector<int32_t>& text : texts) {
@@ -181,7 +180,7 @@ std::vector<std::string> Sample(Session* session, const Model& m, const Options&
         {{m.inputs, Windows(rows, begins)},
          {m.last, Tensor::Scalar(static_cast<int32_t>(seen - 1))},
          {m.temperature, Tensor::Scalar(options.temperature)},
-         {m.topk,
+         {m.top_k,
           Tensor::Scalar(static_cast<int32_t>(std::min(options.top_k, characters.size())))}},
         {m.drawn}))[0];
     for (int64_t n = 0; n < options.samples; ++n) {

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """The example small_gpt beside PyTorch: the same model, text, hyperparameters and number of steps, in turn.
 
-    scripts/bench/gpt_peer.py [--steps N] [--batch N] [--threads N] [--rounds N] [--cpu] [--compile] [--bin FOLDER]
+    scripts/bench/gpt_peer.py [--steps N] [--batch N] [--threads N] [--rounds N] [--cpu] [--bin FOLDER]
 
-Needs the Python of scripts/bench-peers, which has torch. Both train for N steps, and say the perplexity on the last tenth of
-the text, which neither has learned. Then both are timed in turn, `rounds` times 50 steps each; the smallest mean of some
-steps counts, or, with --cpu, the median of the processor time of a step, for a machine that has other things to do. PyTorch runs as fast as it can: attention and AdamW as one op each; with --compile through torch.compile.
+Needs the Python of scripts/bench-peers, which has torch. Both train for N steps, and say the perplexity on the last tenth
+of the text, which neither has learned. Then both are timed in turn, `rounds` times 50 steps each; the smallest mean of
+some steps counts, or, with --cpu, the median of the processor's time for a step, for a machine that has other things to
+do. PyTorch is eager, with attention and AdamW as one op each.
 """
 
 import argparse
@@ -85,12 +86,11 @@ class Gpt(nn.Module):
 
 
 class Training:
-    def __init__(self, training, vocabulary, steps, batch, compiled):
+    def __init__(self, training, vocabulary, steps, batch):
         torch.manual_seed(1)
         self.text, self.steps, self.batch, self.count = torch.from_numpy(training), steps, batch, 0
         self.random = np.random.default_rng(1)
         self.model = Gpt(vocabulary)
-        self.run = torch.compile(self.model) if compiled else self.model
         matrices = [p for p in self.model.parameters() if p.dim() == 2]
         others = [p for p in self.model.parameters() if p.dim() != 2]
         self.optimizer = torch.optim.AdamW(
@@ -105,7 +105,7 @@ class Training:
         begins = torch.from_numpy(self.random.integers(0, len(self.text) - CONTEXT, self.batch))
         at = begins[:, None] + torch.arange(CONTEXT)
         self.optimizer.zero_grad()
-        loss = F.cross_entropy(self.run(self.text[at]).flatten(0, 1), self.text[at + 1].flatten())
+        loss = F.cross_entropy(self.model(self.text[at]).flatten(0, 1), self.text[at + 1].flatten())
         loss.backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), CLIP)
         self.optimizer.step()
@@ -161,13 +161,12 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--cpu", action="store_true")
-    parser.add_argument("--compile", action="store_true")
     parser.add_argument("--bin", default=os.path.join(ROOT, "build/release/bin"))
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
 
     training, test, vocabulary = read_text()
-    peer = Training(training, vocabulary, options.steps, options.batch, options.compile)
+    peer = Training(training, vocabulary, options.steps, options.batch)
     for _ in range(options.steps):
         peer.step()
     print(f"test perplexity after {options.steps} steps: Troupe {troupe(options, options.steps)[0]:.2f}, "
