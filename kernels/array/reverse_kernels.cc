@@ -15,6 +15,11 @@ absl::Status Reverse(KernelContext& ctx) {
                            "dimensions of the input of shape ", input.shape().ToString(),
                            ", got shape ", dims.shape().ToString());
   }
+  // As in TensorFlow, unlike in ReverseV2.
+  if (input.rank() > 0 && input.dim(0) == 0) {
+    return InvalidArgument("the input's first dimension must not be 0, got shape ",
+                           input.shape().ToString());
+  }
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, input.type(), input.shape()));
   if (input.num_elements() == 0) return absl::OkStatus();
   absl::InlinedVector<DimPieces, 8> pieces;

@@ -60,7 +60,7 @@ absl::StatusOr<std::vector<DrawColor>> ReadColors(KernelContext& ctx, int64_t ch
   std::vector<DrawColor> result;
   if (ctx.num_inputs() > 2) {
     const Tensor& colors = ctx.input(2);
-    if (colors.rank() != 2 || (colors.num_elements() > 0 && colors.dim(1) < channels)) {
+    if (colors.rank() != 2 || colors.dim(1) < channels) {
       return InvalidArgument("`colors` must be [n, ", channels, " or more], got shape ",
                              colors.shape().ToString());
     }

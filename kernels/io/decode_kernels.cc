@@ -133,7 +133,7 @@ absl::Status DecodeRaw(KernelContext& ctx, ElementType out_type, bool little_end
 }
 
 absl::Status DecodePaddedRaw(KernelContext& ctx, ElementType out_type, bool little_endian) {
-  if (ctx.input(1).num_elements() != 1) {
+  if (ctx.input(1).rank() != 0) {
     return InvalidArgument("fixed_length must be a scalar, got shape ",
                            ctx.input(1).shape().ToString());
   }

@@ -107,11 +107,6 @@ void CopyBand(KernelContext& ctx, ElementType type, const BandOfMatrices& m, Ali
   }
 }
 
-absl::Status CheckPadding(const Tensor& padding) {
-  if (padding.rank() == 0) return absl::OkStatus();
-  return InvalidArgument("padding_value must be a scalar, got shape ", padding.shape().ToString());
-}
-
 /// The sizes that diagonals of `length` make; -1 is the smallest that fits.
 absl::Status SetSizes(int64_t length, int64_t rows, int64_t columns, BandOfMatrices* m) {
   const int64_t least_rows = length - std::min<int64_t>(m->band.upper, 0);
@@ -142,7 +137,10 @@ absl::Status DiagAligned(KernelContext& ctx, const std::string& align) {
   TROUPE_ASSIGN_OR_RETURN(m.band, ReadBand(ctx.input(1)));
   TROUPE_ASSIGN_OR_RETURN(const int64_t rows, ReadIntegerScalar(ctx.input(2), "num_rows"));
   TROUPE_ASSIGN_OR_RETURN(const int64_t columns, ReadIntegerScalar(ctx.input(3), "num_cols"));
-  TROUPE_RETURN_IF_ERROR(CheckPadding(ctx.input(4)));
+  if (ctx.input(4).rank() != 0) {
+    return InvalidArgument("padding_value must be a scalar, got shape ",
+                           ctx.input(4).shape().ToString());
+  }
   const int batch_rank = diagonal.rank() - (m.band.count() > 1 ? 2 : 1);
   if (batch_rank < 0 || (m.band.count() > 1 && diagonal.dim(batch_rank) != m.band.count())) {
     return InvalidArgument("diagonal of shape ", diagonal.shape().ToString(), " does not hold the ",
@@ -166,7 +164,10 @@ absl::Status DiagAligned(KernelContext& ctx, const std::string& align) {
 absl::Status DiagPartAligned(KernelContext& ctx, const std::string& align) {
   const Tensor& input = ctx.input(0);
   TROUPE_ASSIGN_OR_RETURN(const BandOfMatrices m, MatricesWithBand(input.shape(), ctx.input(1)));
-  TROUPE_RETURN_IF_ERROR(CheckPadding(ctx.input(2)));
+  if (ctx.input(2).num_elements() != 1) {
+    return InvalidArgument("padding_value must have one element, got shape ",
+                           ctx.input(2).shape().ToString());
+  }
   DimVector dims(input.shape().dims().begin(), input.shape().dims().end() - 2);
   m.AppendDiagonals(&dims);
   TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));

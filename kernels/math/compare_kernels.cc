@@ -25,7 +25,7 @@ absl::Status ApproximateEqual(KernelContext& ctx, float tolerance) {
     const T most = static_cast<T>(tolerance);
     ctx.ParallelFor(z->num_elements(), KernelContext::GrainFor(1.0),
                     [&](int64_t begin, int64_t end) {
-                      for (int64_t i = begin; i < end; ++i) out[i] = std::abs(a[i] - b[i]) < most;
+                      for (int64_t i = begin; i < end; ++i) out[i] = std::abs(a[i] - b[i]) <= most;
                     });
     return absl::OkStatus();
   });

@@ -16,6 +16,11 @@ namespace {
 using Path = std::vector<int64_t>;
 
 absl::StatusOr<CtcShape> CheckInputs(const KernelContext& ctx) {
+  const Shape &inputs = ctx.input(0).shape(), &given = ctx.input(1).shape();
+  if (inputs.rank() == 3 && given.rank() == 1 && given.dim(0) != inputs.dim(1)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "sequence_length has ", given.dim(0), " elements for ", inputs.dim(1), " sequences"));
+  }
   TROUPE_ASSIGN_OR_RETURN(const CtcShape s, ReadCtcShape(ctx.input(0), ctx.input(1)));
   const int32_t* lengths = ctx.input(1).unchecked_data<int32_t>();
   for (int64_t b = 0; b < s.batch; ++b) {

@@ -130,6 +130,11 @@ absl::Status SparseSegmentGrad(KernelContext& ctx) {
       const int64_t rows,
       ReadIntegerScalar(ctx.input(3), named_only ? "dense_output_dim0" : "output_dim0"));
   if (rows < 0) return InvalidArgument("the number of rows must not be negative, got ", rows);
+  if (rows == 0) {
+    // As in TensorFlow, whatever the indices are.
+    TROUPE_RETURN_IF_ERROR(AllocateRows(ctx, grad, 0).status());
+    return named_only ? PutIntegers(ctx, 1, indices.type(), {}) : absl::OkStatus();
+  }
   const int64_t segments = grad.dim(0);
   std::vector<int64_t> sizes(segments, 0);
   for (int64_t i = 0; i < pairs.count; ++i) {

@@ -152,7 +152,7 @@ absl::Status SparseConcat(KernelContext& ctx, int64_t concat_dim) {
 absl::Status SparseSplit(KernelContext& ctx, int64_t num_split) {
   TROUPE_ASSIGN_OR_RETURN(const SparseTensor input, ReadSparse(ctx, 1, "input"));
   TROUPE_RETURN_IF_ERROR(input.CheckBounds("input"));
-  TROUPE_ASSIGN_OR_RETURN(const int64_t dim, ReadOneInteger(ctx.input(0), "split_dim"));
+  TROUPE_ASSIGN_OR_RETURN(const int64_t dim, ReadIntegerScalar(ctx.input(0), "split_dim"));
   TROUPE_ASSIGN_OR_RETURN(const int axis, ResolveAxis(dim, input.rank(), "split_dim"));
   const int64_t size = input.shape.dim(axis);
   if (num_split > size) {

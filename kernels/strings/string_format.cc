@@ -100,6 +100,7 @@ void AppendUnknown(const Tensor& tensor, int64_t most, std::string* text) {
 
 void AppendTensor(const Tensor& tensor, int64_t summarize, std::string* text) {
   const int64_t count = tensor.num_elements();
+  if (count == 0 && tensor.type() == ElementType::kBool) return;  // As in TensorFlow.
   const int64_t ends = summarize < 0 ? count : std::min(summarize, count);
   const absl::Status status = SwitchReal<bool, std::string>(tensor.type(), [&]<typename T>() {
     Summary<T>(tensor, ends, text).Write(0, 0, count);

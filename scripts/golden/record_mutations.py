@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""scripts/golden/record_mutations.py [--seed S] [--count N] [--stages LOW HIGH] [--fresh] [--once] [--keep LIST] OUT.pb.gz
+"""scripts/golden/record_mutations.py [--seed S] [--count N] [--stages LOW HIGH] [--fresh] [--once] [--keep LIST FILE]... OUT.pb.gz
 
-tests/golden/mutated.pb.gz: cases of the other files with other shapes, types, attributes and values, and what TensorFlow 2.21
-gives for them. The cases that the file holds are recorded once more, since they are what the product has failed at some time; N
-new ones (0) follow, drawn from S and named after it; with --fresh they are all. Their highest stage is between LOW and HIGH (1
-and 5). With --keep only those are kept whose names a file lists, one a line. A case of which TensorFlow gives two different
-results is left out, as is one on which it dies. --once takes half the time and leaves such cases in: of a hundred thousand cases
-the product fails few, which --keep then records twice.
+OUT.pb.gz, tests/golden/mutated.pb.gz or mutated_late.pb.gz: cases of the other files with other shapes, types, attributes and
+values, and what TensorFlow 2.21 gives for them. The cases that the file holds are recorded once more, since they are what the
+product has failed at some time; N new ones (0) follow, drawn from S and named after it; with --fresh they are all. Their highest
+stage is between LOW and HIGH (1 and 5). A case of which TensorFlow gives two different results is left out, as is one on which it
+dies. --once takes half the time and leaves the former in; of a hundred thousand such cases the product fails few. Those whose names
+LIST has, one a line, come from FILE by --keep, and are recorded twice.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import os
 import random
 import sys
 
-from recorder import FOLDER, Recorder, array, bytes_of, golden, np, ops, read, stages, tf, v1, write
+from recorder import FOLDER, Recorder, array, bytes_of, golden, np, ops, read, read_file, stages, tf, v1, write
 from tensorflow.core.framework import attr_value_pb2, tensor_shape_pb2, types_pb2
 from tensorflow.python.framework import op_def_registry
 
@@ -189,7 +189,7 @@ def candidates(low, high):
     known = stages()
     for path in sorted(glob.glob(os.path.join(FOLDER, "*.pb.gz"))):
         name = os.path.basename(path).removesuffix(".pb.gz")
-        if name in ("mutated", "flow_gradients"):
+        if name.startswith("mutated") or name == "flow_gradients":
             continue
         for case in read(name).case:
             used = ops(v1.GraphDef.FromString(case.graph))
@@ -213,7 +213,6 @@ def recorded_again(recorder, case):
 
 def drawn(recorder, options):
     draw = random.Random(options.seed)
-    kept = set(open(options.keep).read().split()) if options.keep else None
     sources = list(candidates(*options.stages)) if options.count else []
     made = 0
     while made < options.count:
@@ -227,12 +226,19 @@ def drawn(recorder, options):
         except (TypeError, ValueError, KeyError, OverflowError):  # no such value, type or shape
             continue
         made += 1
-        if kept is not None and case.name not in kept:
-            continue
         case = recorder(case) if options.once else recorded_twice(recorder, case)
         # Where the first of several steps fails, the others compare nothing.
         if case is not None and not (len(case.step) > 1 and case.step[0].error):
             yield case
+
+
+def kept(recorder, names, path):
+    with open(names) as file:
+        wanted = set(file.read().splitlines())
+    for case in read_file(path).case:
+        again = recorded_twice(recorder, case) if case.name in wanted else None
+        if again is not None:
+            yield again
 
 
 def main():
@@ -242,12 +248,15 @@ def main():
     parser.add_argument("--stages", type=int, nargs=2, default=(1, 5))
     parser.add_argument("--fresh", action="store_true")
     parser.add_argument("--once", action="store_true")
-    parser.add_argument("--keep")
+    parser.add_argument("--keep", nargs=2, action="append", default=[])
     parser.add_argument("out")
     options = parser.parse_args()
-    recorder = Recorder(seconds=20)
-    cases = [] if options.fresh else [recorded_again(recorder, case) for case in read("mutated").case]
-    cases.extend(drawn(recorder, options))
+    recorder, cases = Recorder(seconds=20), []
+    if not options.fresh:
+        cases += [recorded_again(recorder, case) for case in read_file(options.out).case]
+    for names, path in options.keep:
+        cases += kept(recorder, names, path)
+    cases += drawn(recorder, options)
     write(options.out, cases)
 
 

@@ -35,9 +35,13 @@ def load_messages():
 golden = load_messages()
 
 
-def read(name):
-    with gzip.open(os.path.join(FOLDER, name + ".pb.gz")) as file:
+def read_file(path):
+    with gzip.open(path) as file:
         return golden.CaseFile.FromString(file.read())
+
+
+def read(name):
+    return read_file(os.path.join(FOLDER, name + ".pb.gz"))
 
 
 def write(path, cases):

@@ -118,8 +118,7 @@ class CaseChanger {
 
   void ChangeFeed() {
     if (case_.step_size() == 0) return;
-    golden::Step& step =
-        *case_.mutable_step(static_cast<int>(random_->Below(case_.step_size())));
+    golden::Step& step = *case_.mutable_step(static_cast<int>(random_->Below(case_.step_size())));
     if (step.feed_size() == 0) return;
     golden::NamedTensor* feed =
         step.mutable_feed(static_cast<int>(random_->Below(step.feed_size())));
@@ -154,8 +153,8 @@ class CaseChanger {
         break;
       default:
         if (graph_.node_size() == 0) return;
-        node->set_input(at, StrCat(random_->Pick(graph_.node()).name(),
-                                   random_->Chance(80) ? "" : ":1"));
+        node->set_input(
+            at, StrCat(random_->Pick(graph_.node()).name(), random_->Chance(80) ? "" : ":1"));
         break;
     }
   }

@@ -142,8 +142,8 @@ class GraphMaker {
     for (const auto& [attr, types] : random_->Pick(kernels)->spec.constraints) {
       if (types.empty()) continue;
       AttrValue& value = (*node->mutable_attr())[attr];
-      const bool served = std::count(types.begin(), types.end(),
-                                     static_cast<ElementType>(value.type())) > 0;
+      const bool served =
+          std::count(types.begin(), types.end(), static_cast<ElementType>(value.type())) > 0;
       if (value.value_case() == AttrValue::kType && !served) {
         value.set_type(static_cast<DataType>(random_->Pick(types)));
       }
@@ -156,7 +156,8 @@ class GraphMaker {
     if (!input.type_list_attr().empty()) {
       const auto list = attrs.find(input.type_list_attr());
       if (list == attrs.end()) return types;
-      for (const int type : list->second.list().type()) types.push_back(static_cast<DataType>(type));
+      for (const int type : list->second.list().type())
+        types.push_back(static_cast<DataType>(type));
       return types;
     }
     DataType type = input.type();

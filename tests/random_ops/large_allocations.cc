@@ -1,5 +1,5 @@
-// Without a sanitizer, which does the same: whoever asks for more than a gigabyte at once, other than
-// for a tensor, ends the process. Tensors have a limit of their own.
+// Without a sanitizer, which does the same: whoever asks for more than a gigabyte at once, other
+// than for a tensor, ends the process. Tensors have a limit of their own.
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>

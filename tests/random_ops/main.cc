@@ -248,9 +248,8 @@ int Main(int argc, char** argv) {
     for (const std::string& op : ops) {
       if (op == kEndsTheProcess || number++ % options.parts != options.part) continue;
       if (options.seconds > 0 && absl::Now() - begin > absl::Seconds(options.seconds)) break;
-      isolated.Run(options.first, options.first + options.runs, op, [&](int64_t i) {
-        return DrawCase(op, options.seed, i, cases);
-      });
+      isolated.Run(options.first, options.first + options.runs, op,
+                   [&](int64_t i) { return DrawCase(op, options.seed, i, cases); });
       ++done;
     }
     std::printf("%lld ops\n", static_cast<long long>(done));

@@ -15,10 +15,10 @@ namespace {
 constexpr int64_t kMaxElements = 512;
 constexpr DataType kUsualTypes[] = {DT_FLOAT, DT_FLOAT, DT_INT32, DT_INT64, DT_DOUBLE, DT_STRING};
 constexpr int64_t kBoundaries[] = {
-    127,     128,       255,           -128,          32767,      65535,
-    1 << 20, INT32_MAX, INT32_MIN,     1LL << 31,     1LL << 32,  UINT32_MAX,
-    1LL << 40, 1LL << 62, INT64_MAX,   INT64_MAX - 1, INT64_MIN,  INT64_MIN + 1,
-    -1,      -2,        (1LL << 31) + 1, 1LL << 33,   1000000007, 3037000500};
+    127,       128,           255,       -128,          32767,      65535,     1 << 20,
+    INT32_MAX, INT32_MIN,     1LL << 31, 1LL << 32,     UINT32_MAX, 1LL << 40, 1LL << 62,
+    INT64_MAX, INT64_MAX - 1, INT64_MIN, INT64_MIN + 1, -1,         -2,        (1LL << 31) + 1,
+    1LL << 33, 1000000007,    3037000500};
 constexpr double kSpecialNumbers[] = {0,
                                       -0.0,
                                       1,
@@ -34,14 +34,72 @@ constexpr double kSpecialNumbers[] = {0,
                                       -std::numeric_limits<double>::infinity(),
                                       std::numeric_limits<double>::quiet_NaN(),
                                       std::numeric_limits<double>::denorm_min()};
-const std::string_view kTexts[] = {
-    "", "a", "hello world", "0", "-1", "3.5", "1e999", "nan", "0x10", "99999999999999999999",
-    "a,b,\"c\"", "\"", ",,,,", "(a*)*b", "[", "(((((((((((a)))))))))))", "\\", "\\1\\9", "a{1000}",
-    "x*", "(?P<n>", "%s", "%d", "%f", "%%", "{}", "%99999999d", "%n", "ij,jk->ik", "...ij->...ji",
-    "ii->", "->", "ab...,bc->a", "i,j,k->", "NHWC", "NCHW", "SAME", "VALID", "\xff\xfe", "\xc3\x28",
-    "\xf0\x9f\x98\x80", "UTF-8", "utf-8", "BYTE", "a/b", "..", "*", "?", "[a-", "float", "DT_FLOAT",
-    "\x89PNG\r\n\x1a\n", "\xff\xd8\xff\xe0", "GIF89a\x01", "BM", "RIFF", "x\xda\x03", "\x1f\x8b\x08",
-    "\n", "\t", " ", "2020-01-01", "{\"a\": [1, 2", "aGVsbG8", "aGVsbG8=", "SGVsbG8_-"};
+const std::string_view kTexts[] = {"",
+                                   "a",
+                                   "hello world",
+                                   "0",
+                                   "-1",
+                                   "3.5",
+                                   "1e999",
+                                   "nan",
+                                   "0x10",
+                                   "99999999999999999999",
+                                   "a,b,\"c\"",
+                                   "\"",
+                                   ",,,,",
+                                   "(a*)*b",
+                                   "[",
+                                   "(((((((((((a)))))))))))",
+                                   "\\",
+                                   "\\1\\9",
+                                   "a{1000}",
+                                   "x*",
+                                   "(?P<n>",
+                                   "%s",
+                                   "%d",
+                                   "%f",
+                                   "%%",
+                                   "{}",
+                                   "%99999999d",
+                                   "%n",
+                                   "ij,jk->ik",
+                                   "...ij->...ji",
+                                   "ii->",
+                                   "->",
+                                   "ab...,bc->a",
+                                   "i,j,k->",
+                                   "NHWC",
+                                   "NCHW",
+                                   "SAME",
+                                   "VALID",
+                                   "\xff\xfe",
+                                   "\xc3\x28",
+                                   "\xf0\x9f\x98\x80",
+                                   "UTF-8",
+                                   "utf-8",
+                                   "BYTE",
+                                   "a/b",
+                                   "..",
+                                   "*",
+                                   "?",
+                                   "[a-",
+                                   "float",
+                                   "DT_FLOAT",
+                                   "\x89PNG\r\n\x1a\n",
+                                   "\xff\xd8\xff\xe0",
+                                   "GIF89a\x01",
+                                   "BM",
+                                   "RIFF",
+                                   "x\xda\x03",
+                                   "\x1f\x8b\x08",
+                                   "\n",
+                                   "\t",
+                                   " ",
+                                   "2020-01-01",
+                                   "{\"a\": [1, 2",
+                                   "aGVsbG8",
+                                   "aGVsbG8=",
+                                   "SGVsbG8_-"};
 
 /// The bytes of an element of an integer or bool type.
 void SetInteger(ElementType type, int64_t value, char* element) {
@@ -74,8 +132,9 @@ class ElementMaker {
   ElementMaker(RandomSource* random, ElementType type)
       : random_(random),
         type_(type),
-        kind_(random->Chance(50) ? Kind::kIndices
-                                 : static_cast<Kind>(random->Below(static_cast<int>(Kind::kCount)))),
+        kind_(random->Chance(50)
+                  ? Kind::kIndices
+                  : static_cast<Kind>(random->Below(static_cast<int>(Kind::kCount)))),
         bound_(1 + random->Below(6)) {}
 
   void Make(int64_t i, Tensor* tensor) {
@@ -315,15 +374,17 @@ AttrValue RandomAttr(RandomSource* random, const OpDef::AttrDef& definition) {
     return fits ? usual : static_cast<DataType>(random->Pick(allowed.type()));
   };
   const auto text = [&] {
-    return allowed.s_size() == 0 || random->Chance(3) ? RandomText(random) : random->Pick(allowed.s());
+    return allowed.s_size() == 0 || random->Chance(3) ? RandomText(random)
+                                                      : random->Pick(allowed.s());
   };
   const auto integer = [&] {
-    if (random->Chance(80)) return (definition.has_minimum() ? definition.minimum() : 0) + random->Below(4);
+    if (random->Chance(80))
+      return (definition.has_minimum() ? definition.minimum() : 0) + random->Below(4);
     return RandomInteger(random);
   };
   const auto number = [&] {
     const double number = random->Pick(kSpecialNumbers);
-    return random->Chance(50) ? static_cast<float>(random->Below(100)) / 50
+    return random->Chance(50)        ? static_cast<float>(random->Below(100)) / 50
            : std::abs(number) > 1e38 ? std::numeric_limits<float>::infinity()
                                      : static_cast<float>(number);
   };
@@ -420,7 +481,8 @@ void MutateAttr(RandomSource* random, const OpDef::AttrDef* definition, AttrValu
       change(list->mutable_s(), [&](const std::string& s) { return MutatedText(random, s); });
       change(list->mutable_type(), [&](int) { return static_cast<int>(RandomType(random)); });
       change(list->mutable_f(), [&](float) { return static_cast<float>(random->Below(3)) - 1; });
-      change(list->mutable_shape(), [&](const TensorShapeProto&) { return RandomShapeProto(random); });
+      change(list->mutable_shape(),
+             [&](const TensorShapeProto&) { return RandomShapeProto(random); });
       break;
     }
     default:

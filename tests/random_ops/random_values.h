@@ -1,4 +1,5 @@
-/// Random types, shapes, tensors and attributes: about half as an op may want them, the rest hostile.
+/// Random types, shapes, tensors and attributes: about half as an op may want them, the rest
+/// hostile.
 #ifndef TROUPE_TESTS_RANDOM_OPS_RANDOM_VALUES_H_
 #define TROUPE_TESTS_RANDOM_OPS_RANDOM_VALUES_H_
 

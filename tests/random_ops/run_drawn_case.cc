@@ -29,9 +29,9 @@ constexpr absl::Duration kLong = absl::Seconds(20);
 /// Whether nodes of the op may wait for others, or be part of a loop or a call without end.
 bool MayWait(const std::string& op) {
   constexpr std::string_view kParts[] = {
-      "Queue", "Barrier", "Mutex", "Accumulator", "Stage",  "stage", "Map",     "Recv",    "Collective", "Reader",
-      "NextI", "Merge",   "While", "Switch",      "Call", "If",      "Case",    "Symbolic",   "Actor",
-      "Lock",  "Enter",   "Iterator"};
+      "Queue",      "Barrier",  "Mutex", "Accumulator", "Stage", "stage",   "Map",  "Recv",
+      "Collective", "Reader",   "NextI", "Merge",       "While", "Switch",  "Call", "If",
+      "Case",       "Symbolic", "Actor", "Lock",        "Enter", "Iterator"};
   return op == "For" || !OpRegistry::Global()->LookUp(op).ok() ||
          std::any_of(std::begin(kParts), std::end(kParts),
                      [&](std::string_view part) { return op.find(part) != std::string::npos; });
@@ -174,10 +174,10 @@ class DrawnRun {
       };
       TROUPE_ASSIGN_OR_RETURN(Node * one, number(1));
       TROUPE_ASSIGN_OR_RETURN(Node * two, number(2));
-      TROUPE_ASSIGN_OR_RETURN(Node * sum,
-                              graph_->AddNode(NodeSpec("AddV2", graph_->UniqueName("sum"))
-                                                  .Input(Output(one))
-                                                  .Input(Output(two))));
+      TROUPE_ASSIGN_OR_RETURN(
+          Node * sum,
+          graph_->AddNode(
+              NodeSpec("AddV2", graph_->UniqueName("sum")).Input(Output(one)).Input(Output(two))));
       TROUPE_ASSIGN_OR_RETURN(const std::vector<Tensor> three, session_->Run({Output(sum)}));
       TROUPE_ASSIGN_OR_RETURN(const float value, three[0].scalar<float>());
       return value == 3 ? absl::OkStatus() : absl::InternalError(StrCat("1 + 2 is ", value));

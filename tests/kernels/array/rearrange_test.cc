@@ -85,6 +85,10 @@ TEST(Reversals, BadInput) {
   OpTest reverse("Reverse");
   reverse.Input(input).Input(Tensor::Vector<bool>({true}));
   EXPECT_EQ(reverse.Run().code(), StatusCode::kInvalidArgument);
+  OpTest empty("Reverse");
+  empty.Input(Tensor::Uninitialized(ElementType::kFloat, Shape({0})))
+      .Input(Tensor::Vector<bool>({true}));
+  EXPECT_EQ(empty.Run().code(), StatusCode::kInvalidArgument);
   for (const int32_t length : {-1, 4}) {
     OpTest sequence("ReverseSequence");
     sequence.Attr("seq_dim", 1).Input(input).Input(Ints({0, length}));
