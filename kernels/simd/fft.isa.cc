@@ -104,8 +104,8 @@ struct Butterfly<R, V, 5> {
   }
 };
 
-/// The butterfly of elements q, one for each lane of V.
-template <typename R, typename V, int kRadix>
+/// The butterfly of elements q, one for each lane of V. In the last pass all twiddles are 1.
+template <typename R, typename V, int kRadix, bool kIsLast>
 inline void FixedStep(const R* from_re, const R* from_im, int64_t apart, const R* w_re,
                       const R* w_im, R* to_re, R* to_im, int64_t stride) {
   V re[kRadix], im[kRadix];
@@ -119,12 +119,12 @@ inline void FixedStep(const R* from_re, const R* from_im, int64_t apart, const R
   Write(im[0], to_im);
 #pragma GCC unroll 5
   for (int j = 1; j < kRadix; ++j) {
-    Write(re[j] * w_re[j] - im[j] * w_im[j], to_re + j * stride);
-    Write(re[j] * w_im[j] + im[j] * w_re[j], to_im + j * stride);
+    Write(kIsLast ? re[j] : re[j] * w_re[j] - im[j] * w_im[j], to_re + j * stride);
+    Write(kIsLast ? im[j] : re[j] * w_im[j] + im[j] * w_re[j], to_im + j * stride);
   }
 }
 
-template <typename R, int kRadix>
+template <typename R, int kRadix, bool kIsLast>
 void FixedPass(const FftPass<R>& pass, int64_t stride, const R* in_re, const R* in_im, R* out_re,
                R* out_im) {
   using V = typename RealVector<R>::Type;
@@ -144,16 +144,16 @@ void FixedPass(const FftPass<R>& pass, int64_t stride, const R* in_re, const R* 
     R* to_im = out_im + p * kRadix * stride;
     int64_t q = 0;
     for (; q + kLanes <= stride; q += kLanes) {
-      FixedStep<R, V, kRadix>(from_re + q, from_im + q, apart, w_re, w_im, to_re + q, to_im + q,
-                              stride);
+      FixedStep<R, V, kRadix, kIsLast>(from_re + q, from_im + q, apart, w_re, w_im, to_re + q,
+                                       to_im + q, stride);
     }
     for (; q + kShortLanes <= stride; q += kShortLanes) {
-      FixedStep<R, Short, kRadix>(from_re + q, from_im + q, apart, w_re, w_im, to_re + q, to_im + q,
-                                  stride);
+      FixedStep<R, Short, kRadix, kIsLast>(from_re + q, from_im + q, apart, w_re, w_im, to_re + q,
+                                           to_im + q, stride);
     }
     for (; q < stride; ++q) {
-      FixedStep<R, R, kRadix>(from_re + q, from_im + q, apart, w_re, w_im, to_re + q, to_im + q,
-                              stride);
+      FixedStep<R, R, kRadix, kIsLast>(from_re + q, from_im + q, apart, w_re, w_im, to_re + q,
+                                       to_im + q, stride);
     }
   }
 }
@@ -239,6 +239,13 @@ void OddPass(const FftPass<R>& pass, int64_t stride, const R* in_re, const R* in
       }
     }
   }
+}
+
+template <typename R, int kRadix>
+void FixedPass(const FftPass<R>& pass, int64_t stride, const R* in_re, const R* in_im, R* out_re,
+               R* out_im) {
+  pass.rest == 1 ? FixedPass<R, kRadix, true>(pass, stride, in_re, in_im, out_re, out_im)
+                 : FixedPass<R, kRadix, false>(pass, stride, in_re, in_im, out_re, out_im);
 }
 
 template <typename R>

@@ -9,10 +9,15 @@ using namespace simd::TROUPE_ISA;
 
 struct Largest {
   static constexpr float kStart = -__builtin_inff();
-  template <typename V>
-  static V Join(V best, V x) {
-    return best > x ? best : x;
-  }
+  static float Join(float best, float x) { return best > x ? best : x; }
+  // The instruction gives its second operand if one is NaN.
+#if defined(__AVX512F__)
+  static Wide Join(Wide best, Wide x) { return (Wide)_mm512_max_ps((__m512)best, (__m512)x); }
+#elif defined(__AVX2__)
+  static Wide Join(Wide best, Wide x) { return (Wide)_mm256_max_ps((__m256)best, (__m256)x); }
+#else
+  static Wide Join(Wide best, Wide x) { return best > x ? best : x; }
+#endif
 };
 struct Total {
   static constexpr float kStart = 0;
