@@ -3,8 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <cstring>
 #include <memory>
+#include <type_traits>
 #include <vector>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 #include "kernels/common/integer_input.h"
 #include "kernels/common/registration.h"
@@ -31,10 +36,8 @@ struct Lines {
 /// Some lines that are transformed at once: those from (outer, inner) on, along the dimension that
 /// has several.
 struct Block {
-  /// Where the first line begins in a tensor whose lines have n elements, and how far the others
-  /// are apart.
+  /// Where the first line begins in a tensor whose lines have n elements.
   int64_t Begin(const Lines& all, int64_t n) const { return outer * n * all.inner + inner; }
-  int64_t Apart(const Lines& all, int64_t n) const { return all.inner == 1 ? n : 1; }
   int64_t outer, inner, lines;
 };
 
@@ -47,10 +50,127 @@ struct Parts {
 };
 
 /// Bytes of the buffers of a block: they should stay in the second-level cache.
-constexpr int64_t kBlockBytes = 256 << 10;
+constexpr int64_t kBlockBytes = 512 << 10;
+
+/// Element k < n of line l, a pair of numbers at from[l * apart + 2 * k], goes to re[k * lines + l]
+/// and im[k * lines + l]. `apart` counts numbers.
+template <typename R>
+void SplitPairs(const R* from, int64_t apart, int64_t n, int64_t lines, Parts<R> to) {
+  int64_t l = 0;
+#if defined(__SSE2__)
+  if constexpr (std::is_same_v<R, float>) {
+    for (; l + 4 <= lines; l += 4) {
+      const float* in = from + l * apart;
+      float *re = to.re + l, *im = to.im + l;
+      int64_t k = 0;
+      for (; k + 2 <= n; k += 2) {
+        __m128 a = _mm_loadu_ps(in + 2 * k), b = _mm_loadu_ps(in + apart + 2 * k);
+        __m128 c = _mm_loadu_ps(in + 2 * apart + 2 * k), d = _mm_loadu_ps(in + 3 * apart + 2 * k);
+        _MM_TRANSPOSE4_PS(a, b, c, d);
+        _mm_storeu_ps(re + k * lines, a);
+        _mm_storeu_ps(im + k * lines, b);
+        _mm_storeu_ps(re + (k + 1) * lines, c);
+        _mm_storeu_ps(im + (k + 1) * lines, d);
+      }
+      for (; k < n; ++k) {
+        for (int64_t i = 0; i < 4; ++i) {
+          re[k * lines + i] = in[i * apart + 2 * k];
+          im[k * lines + i] = in[i * apart + 2 * k + 1];
+        }
+      }
+    }
+  }
+#endif
+  for (; l < lines; ++l) {
+    for (int64_t k = 0; k < n; ++k) {
+      to.re[k * lines + l] = from[l * apart + 2 * k];
+      to.im[k * lines + l] = from[l * apart + 2 * k + 1];
+    }
+  }
+}
+
+/// The other way, times `scale`.
+template <typename R>
+void JoinPairs(Parts<R> from, int64_t n, int64_t lines, R scale, R* to, int64_t apart) {
+  int64_t l = 0;
+#if defined(__SSE2__)
+  if constexpr (std::is_same_v<R, float>) {
+    const __m128 factor = _mm_set1_ps(scale);
+    for (; l + 4 <= lines; l += 4) {
+      float* out = to + l * apart;
+      const float *re = from.re + l, *im = from.im + l;
+      int64_t k = 0;
+      for (; k + 2 <= n; k += 2) {
+        __m128 a = _mm_mul_ps(_mm_loadu_ps(re + k * lines), factor);
+        __m128 b = _mm_mul_ps(_mm_loadu_ps(im + k * lines), factor);
+        __m128 c = _mm_mul_ps(_mm_loadu_ps(re + (k + 1) * lines), factor);
+        __m128 d = _mm_mul_ps(_mm_loadu_ps(im + (k + 1) * lines), factor);
+        _MM_TRANSPOSE4_PS(a, b, c, d);
+        _mm_storeu_ps(out + 2 * k, a);
+        _mm_storeu_ps(out + apart + 2 * k, b);
+        _mm_storeu_ps(out + 2 * apart + 2 * k, c);
+        _mm_storeu_ps(out + 3 * apart + 2 * k, d);
+      }
+      for (; k < n; ++k) {
+        for (int64_t i = 0; i < 4; ++i) {
+          out[i * apart + 2 * k] = re[k * lines + i] * scale;
+          out[i * apart + 2 * k + 1] = im[k * lines + i] * scale;
+        }
+      }
+    }
+  }
+#endif
+  for (; l < lines; ++l) {
+    for (int64_t k = 0; k < n; ++k) {
+      to[l * apart + 2 * k] = from.re[k * lines + l] * scale;
+      to[l * apart + 2 * k + 1] = from.im[k * lines + l] * scale;
+    }
+  }
+}
+
+/// `n` pairs of numbers that lie side by side, to their two parts.
+template <typename R>
+void SplitRow(const R* pairs, int64_t n, Parts<R> to) {
+  int64_t i = 0;
+#if defined(__SSE2__)
+  if constexpr (std::is_same_v<R, float>) {
+    for (; i + 4 <= n; i += 4) {
+      const __m128 a = _mm_loadu_ps(pairs + 2 * i), b = _mm_loadu_ps(pairs + 2 * i + 4);
+      _mm_storeu_ps(to.re + i, _mm_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0)));
+      _mm_storeu_ps(to.im + i, _mm_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1)));
+    }
+  }
+#endif
+  for (; i < n; ++i) {
+    to.re[i] = pairs[2 * i];
+    to.im[i] = pairs[2 * i + 1];
+  }
+}
+
+/// The other way, times `scale`.
+template <typename R>
+void JoinRow(Parts<R> from, int64_t n, R scale, R* pairs) {
+  int64_t i = 0;
+#if defined(__SSE2__)
+  if constexpr (std::is_same_v<R, float>) {
+    const __m128 factor = _mm_set1_ps(scale);
+    for (; i + 4 <= n; i += 4) {
+      const __m128 re = _mm_mul_ps(_mm_loadu_ps(from.re + i), factor);
+      const __m128 im = _mm_mul_ps(_mm_loadu_ps(from.im + i), factor);
+      _mm_storeu_ps(pairs + 2 * i, _mm_unpacklo_ps(re, im));
+      _mm_storeu_ps(pairs + 2 * i + 4, _mm_unpackhi_ps(re, im));
+    }
+  }
+#endif
+  for (; i < n; ++i) {
+    pairs[2 * i] = from.re[i] * scale;
+    pairs[2 * i + 1] = from.im[i] * scale;
+  }
+}
 
 /// Transforms all lines: `load(block, parts)` brings the lines of a block, number k of line l being
-/// element k * block.lines + l, `store` takes the results from there.
+/// element k * block.lines + l, `store(block, parts, spare)` takes the results from there; `spare`
+/// has room for one element of each line more.
 template <typename R, typename Load, typename Store>
 void TransformLines(KernelContext& ctx, const FftPlan<R>& plan, const Lines& all, Load load,
                     Store store) {
@@ -64,16 +184,22 @@ void TransformLines(KernelContext& ctx, const FftPlan<R>& plan, const Lines& all
   const double ns =
       20 + static_cast<double>(size * lines) * (1 + 0.3 * std::log2(static_cast<double>(size)));
   ctx.ParallelFor(blocks, KernelContext::GrainFor(ns), [&](int64_t begin, int64_t end) {
-    const std::unique_ptr<R[]> buffer(new R[4 * size * lines]);
-    const Parts<R> parts = {buffer.get(), buffer.get() + size * lines};
-    const Parts<R> spare = {parts.im + size * lines, parts.im + 2 * size * lines};
+    // Aligned to cache lines, and not at distances that are powers of two: those would share sets
+    // of the cache.
+    constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(R));
+    const int64_t part = ((size + 1) * lines + kLine - 1) / kLine * kLine + 5 * kLine;
+    const std::unique_ptr<R[]> buffer(new R[4 * part + kLine]);
+    R* const first_part =
+        reinterpret_cast<R*>((reinterpret_cast<uintptr_t>(buffer.get()) + 63) / 64 * 64);
+    const Parts<R> parts = {first_part, first_part + part};
+    const Parts<R> spare = {first_part + 2 * part, first_part + 3 * part};
     for (int64_t b = begin; b < end; ++b) {
       const int64_t first = b % blocks_in_row * lines;
       const Block block = {all.inner == 1 ? first : b / blocks_in_row, all.inner == 1 ? 0 : first,
                            std::min(lines, side_by_side - first)};
       load(block, parts);
       plan.Run(block.lines, parts.re, parts.im, spare.re, spare.im);
-      store(block, parts);
+      store(block, parts, spare);
     }
   });
 }
@@ -88,27 +214,51 @@ void TransformComplex(KernelContext& ctx, const Lines& all, int64_t n, bool forw
       ctx, *plan, all,
       [&](const Block& block, Parts<R> to) {
         if (!forward) to = to.Exchanged();
-        const std::complex<R>* from = in + block.Begin(all, n);
-        const int64_t apart = block.Apart(all, n);
+        const R* from = reinterpret_cast<const R*>(in + block.Begin(all, n));
+        const int64_t lines = block.lines;
+        if (all.inner == 1) return SplitPairs(from, 2 * n, n, lines, to);
         for (int64_t k = 0; k < n; ++k) {
-          for (int64_t l = 0; l < block.lines; ++l) {
-            const std::complex<R> x = from[k * all.inner + l * apart];
-            to.re[k * block.lines + l] = x.real();
-            to.im[k * block.lines + l] = x.imag();
-          }
+          SplitRow(from + 2 * k * all.inner, lines, Parts<R>{to.re + k * lines, to.im + k * lines});
         }
       },
-      [&](const Block& block, Parts<R> from) {
+      [&](const Block& block, Parts<R> from, Parts<R>) {
         if (!forward) from = from.Exchanged();
-        std::complex<R>* to = out + block.Begin(all, n);
-        const int64_t apart = block.Apart(all, n);
+        R* to = reinterpret_cast<R*>(out + block.Begin(all, n));
+        const int64_t lines = block.lines;
+        if (all.inner == 1) return JoinPairs(from, n, lines, scale, to, 2 * n);
         for (int64_t k = 0; k < n; ++k) {
-          for (int64_t l = 0; l < block.lines; ++l) {
-            const int64_t at = k * block.lines + l;
-            to[k * all.inner + l * apart] = {from.re[at] * scale, from.im[at] * scale};
-          }
+          JoinRow(Parts<R>{from.re + k * lines, from.im + k * lines}, lines, scale,
+                  to + 2 * k * all.inner);
         }
       });
+}
+
+template <typename R>
+struct ShortVectorOf {
+  typedef R Type __attribute__((vector_size(16)));
+};
+template <typename R>
+using ShortVector = typename ShortVectorOf<R>::Type;
+
+template <typename V, typename R>
+V ReadAt(const R* p) {
+  V v;
+  std::memcpy(&v, p, sizeof(v));
+  return v;
+}
+
+/// Element l, or a vector V from it on, of a term of a real transform, from those terms of the
+/// complex one that hold the even and the odd numbers' transforms. w is the root of unity.
+template <typename R, typename V>
+void JoinHalves(Parts<R> left, Parts<R> right, int64_t l, R w_re, R w_im, Parts<R> to) {
+  const V a_re = ReadAt<V>(left.re + l), a_im = ReadAt<V>(left.im + l);
+  const V b_re = ReadAt<V>(right.re + l), b_im = ReadAt<V>(right.im + l);
+  const V even_re = a_re + b_re, even_im = a_im - b_im;
+  const V odd_re = a_im + b_im, odd_im = b_re - a_re;
+  const V re = R(0.5) * (even_re + w_re * odd_re - w_im * odd_im);
+  const V im = R(0.5) * (even_im + w_re * odd_im + w_im * odd_re);
+  std::memcpy(to.re + l, &re, sizeof(re));
+  std::memcpy(to.im + l, &im, sizeof(im));
 }
 
 /// `count` lines of an even number n of real numbers, from lines `in_step` apart. Even and odd ones
@@ -121,30 +271,24 @@ void TransformEvenReal(KernelContext& ctx, int64_t count, int64_t n, const R* in
   TransformLines(
       ctx, *plan, Lines{count, 1},
       [&](const Block& block, Parts<R> to) {
-        for (int64_t k = 0; k < half; ++k) {
-          for (int64_t l = 0; l < block.lines; ++l) {
-            const R* from = in + (block.outer + l) * in_step + 2 * k;
-            to.re[k * block.lines + l] = from[0];
-            to.im[k * block.lines + l] = from[1];
-          }
-        }
+        SplitPairs(in + block.outer * in_step, in_step, half, block.lines, to);
       },
-      [&](const Block& block, Parts<R> from) {
+      [&](const Block& block, Parts<R> from, Parts<R> to) {
+        constexpr int64_t kLanes = 16 / static_cast<int64_t>(sizeof(R));
         for (int64_t k = 0; k <= half; ++k) {
           const R w_re = plan->half_root_re(k), w_im = plan->half_root_im(k);
           const int64_t a = (k == half ? 0 : k) * block.lines;
           const int64_t b = (k == 0 ? 0 : half - k) * block.lines;
-          for (int64_t l = 0; l < block.lines; ++l) {
-            // The transforms of the even and of the odd numbers.
-            const R even_re = from.re[a + l] + from.re[b + l];
-            const R even_im = from.im[a + l] - from.im[b + l];
-            const R odd_re = from.im[a + l] + from.im[b + l];
-            const R odd_im = from.re[b + l] - from.re[a + l];
-            out[(block.outer + l) * (half + 1) + k] = {
-                R(0.5) * (even_re + w_re * odd_re - w_im * odd_im),
-                R(0.5) * (even_im + w_re * odd_im + w_im * odd_re)};
+          const Parts<R> left = {from.re + a, from.im + a}, right = {from.re + b, from.im + b};
+          const Parts<R> out_k = {to.re + k * block.lines, to.im + k * block.lines};
+          int64_t l = 0;
+          for (; l + kLanes <= block.lines; l += kLanes) {
+            JoinHalves<R, ShortVector<R>>(left, right, l, w_re, w_im, out_k);
           }
+          for (; l < block.lines; ++l) JoinHalves<R, R>(left, right, l, w_re, w_im, out_k);
         }
+        JoinPairs(to, half + 1, block.lines, R(1),
+                  reinterpret_cast<R*>(out + block.outer * (half + 1)), 2 * (half + 1));
       });
 }
 
@@ -177,15 +321,8 @@ void InvertEvenReal(KernelContext& ctx, int64_t count, int64_t n, const std::com
           }
         }
       },
-      [&](const Block& block, Parts<R> from) {
-        from = from.Exchanged();
-        for (int64_t k = 0; k < half; ++k) {
-          for (int64_t l = 0; l < block.lines; ++l) {
-            R* to = out + (block.outer + l) * n + 2 * k;
-            to[0] = from.re[k * block.lines + l] * scale;
-            to[1] = from.im[k * block.lines + l] * scale;
-          }
-        }
+      [&](const Block& block, Parts<R> from, Parts<R>) {
+        JoinPairs(from.Exchanged(), half, block.lines, scale, out + block.outer * n, n);
       });
 }
 
@@ -207,7 +344,7 @@ void TransformOddReal(KernelContext& ctx, int64_t count, int64_t n, const R* in,
           }
         }
       },
-      [&](const Block& block, Parts<R> from) {
+      [&](const Block& block, Parts<R> from, Parts<R>) {
         for (int64_t l = 0; l < block.lines; ++l) {
           const int64_t line = 2 * (block.outer + l);
           std::complex<R>* to = out + line * (half + 1);
@@ -250,7 +387,7 @@ void InvertOddReal(KernelContext& ctx, int64_t count, int64_t n, const std::comp
           }
         }
       },
-      [&](const Block& block, Parts<R> from) {
+      [&](const Block& block, Parts<R> from, Parts<R>) {
         from = from.Exchanged();
         for (int64_t l = 0; l < block.lines; ++l) {
           const int64_t line = 2 * (block.outer + l);

@@ -30,7 +30,8 @@ void AppendRoot(int64_t k, int64_t n, std::vector<R>* re, std::vector<R>* im) {
   im->push_back(static_cast<R>(s));
 }
 
-/// The radices of passes for n, the largest first; empty if n has a prime factor that is too large.
+/// The radices of passes for n; empty if n has a prime factor that is too large. The cheap ones
+/// come first: strides of the first passes may be shorter than a vector.
 std::vector<int> RadicesOf(int64_t n) {
   std::vector<int> radices;
   for (const int radix : {4, 2, 3, 5}) {
@@ -40,7 +41,6 @@ std::vector<int> RadicesOf(int64_t n) {
     for (; n % radix == 0; n /= radix) radices.push_back(radix);
   }
   if (n > 1) return {};
-  std::sort(radices.rbegin(), radices.rend());
   return radices;
 }
 
@@ -187,22 +187,14 @@ void FftPlan<R>::RunStages(int64_t lines, R* re, R* im, R* spare_re, R* spare_im
 template <typename R>
 void FftPlan<R>::RunChirp(int64_t lines, R* re, R* im, R* spare_re, R* spare_im) const {
   const int64_t length = chirp_plan_->n_;
-  // Element k of each line times (w_re + i w_im).
-  const auto multiply = [&](int64_t k, R w_re, R w_im) {
-    R *r = re + k * lines, *i = im + k * lines;
-    for (int64_t l = 0; l < lines; ++l) {
-      const R product = r[l] * w_re - i[l] * w_im;
-      i[l] = r[l] * w_im + i[l] * w_re;
-      r[l] = product;
-    }
-  };
-  for (int64_t k = 0; k < n_; ++k) multiply(k, chirp_re_[k], chirp_im_[k]);
+  const auto multiply = Fft<R>().multiply;
+  multiply(chirp_re_.data(), chirp_im_.data(), n_, lines, re, im);
   std::fill_n(re + n_ * lines, (length - n_) * lines, R(0));
   std::fill_n(im + n_ * lines, (length - n_) * lines, R(0));
   chirp_plan_->Run(lines, re, im, spare_re, spare_im);
-  for (int64_t k = 0; k < length; ++k) multiply(k, filter_re_[k], filter_im_[k]);
+  multiply(filter_re_.data(), filter_im_.data(), length, lines, re, im);
   chirp_plan_->Run(lines, im, re, spare_im, spare_re);  // The inverse.
-  for (int64_t k = 0; k < n_; ++k) multiply(k, chirp_re_[k], chirp_im_[k]);
+  multiply(chirp_re_.data(), chirp_im_.data(), n_, lines, re, im);
 }
 
 template class FftPlan<float>;

@@ -10,6 +10,8 @@
 #include "kernels/common/registration.h"
 #include "kernels/common/switch_number.h"
 #include "kernels/kernel.h"
+#include "kernels/math/cast.h"
+#include "kernels/math/loops.h"
 #include "kernels/nn/pool_shape.h"
 #include "kernels/simd/dispatch.h"
 #include "kernels/simd/volume_pool.h"
@@ -45,6 +47,14 @@ Range Clipped(const Window& w, int64_t position) {
   return {begin, std::clamp<int64_t>(first + w.size, begin, w.input)};
 }
 
+// Outputs whose windows hold an element of the input.
+Range Covering(const Window& w, int64_t position) {
+  const int64_t padded = position + w.pad_before;
+  const int64_t begin = padded < w.size ? 0 : (padded - w.size) / w.stride + 1;
+  const int64_t end = std::min(w.output, padded / w.stride + 1);
+  return {std::min(begin, end), end};
+}
+
 // The part of the input in the window at an output pixel, both numbered within a volume.
 struct Box {
   Range planes, rows, columns;
@@ -54,19 +64,6 @@ struct Box {
         rows(Clipped(w.rows, pixel / w.columns.output % w.rows.output)),
         columns(Clipped(w.columns, pixel % w.columns.output)) {}
   int64_t count() const { return planes.size() * rows.size() * columns.size(); }
-  // The same of volume `n` of a tensor.
-  PixelBox In(const VolumeWindows& w, const Tensor& tensor, int64_t n) const {
-    const int64_t row_step = w.columns.input * w.channels, plane_step = w.rows.input * row_step;
-    const int64_t first = n * w.planes.input * plane_step + planes.begin * plane_step +
-                          rows.begin * row_step + columns.begin * w.channels;
-    return {static_cast<const char*>(tensor.raw_data()) + first * ElementSize(tensor.type()),
-            planes.size(),
-            rows.size(),
-            columns.size(),
-            plane_step,
-            row_step,
-            w.channels};
-  }
   template <typename Visit>
   void ForPixels(const VolumeWindows& w, Visit visit) const {
     for (int64_t z = planes.begin; z < planes.end; ++z) {
@@ -139,24 +136,72 @@ class VolumePoolKernel : public Kernel {
   VolumeAttributes attributes_;
 };
 
-// Calls pool(window's part of `in`, its pixels, where its result goes) for each pixel of `out`.
-template <typename Pool>
-void PoolBoxes(KernelContext& ctx, const VolumeWindows& w, const Tensor& in, Tensor* out,
-               Pool pool) {
-  char* to = static_cast<char*>(out->mutable_raw_data());
-  const int64_t step = w.channels * ElementSize(out->type());
-  ctx.ParallelFor(w.batch * w.out_pixels(), KernelContext::GrainFor(w.pixel_ns() / 4),
-                  [&](int64_t begin, int64_t end) {
-                    for (int64_t i = begin; i < end; ++i) {
-                      const Box box(w, i % w.out_pixels());
-                      pool(box.In(w, in, i / w.out_pixels()), box.count(), to + i * step);
-                    }
-                  });
+// Along one dimension: for each element of one side the range of the other that belongs to it.
+std::vector<Range> Ranges(const Window& w, bool backward) {
+  std::vector<Range> ranges(backward ? w.input : w.output);
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    ranges[i] =
+        backward ? Covering(w, static_cast<int64_t>(i)) : Clipped(w, static_cast<int64_t>(i));
+  }
+  return ranges;
 }
 
-// The type in which T is summed.
+// Calls pool(boxes of `in`, where their results go) for all pixels of `out`, which are the outputs
+// and the boxes their windows, or (`backward`) the inputs and the outputs that they belong to.
+template <typename Pool>
+void PoolBoxes(KernelContext& ctx, const VolumeWindows& w, bool backward, const Tensor& in,
+               Tensor* out, Pool pool) {
+  const std::vector<Range> planes = Ranges(w.planes, backward), rows = Ranges(w.rows, backward),
+                           columns = Ranges(w.columns, backward);
+  const int64_t in_rows = backward ? w.rows.output : w.rows.input;
+  const int64_t row_step = w.channels * (backward ? w.columns.output : w.columns.input);
+  const int64_t num_planes = static_cast<int64_t>(planes.size());
+  const int64_t num_rows = static_cast<int64_t>(rows.size());
+  const int64_t num_columns = static_cast<int64_t>(columns.size());
+  const int64_t volume = (backward ? w.out_pixels() : w.in_pixels()) * w.channels;
+  const int64_t size = ElementSize(in.type()), pixel_bytes = w.channels * ElementSize(out->type());
+  const double row_ns = 0.1 * w.pixel_ns() * static_cast<double>(num_columns);
+  ctx.ParallelFor(
+      w.batch * num_planes * num_rows, KernelContext::GrainFor(row_ns),
+      [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const Range z = planes[i / num_rows % num_planes], y = rows[i % num_rows];
+          const int64_t first =
+              i / num_rows / num_planes * volume + (z.begin * in_rows + y.begin) * row_step;
+          for (int64_t x = 0, count; x < num_columns; x += count) {
+            // Boxes of one size that lie at equal distances.
+            const int64_t step = x + 1 < num_columns ? columns[x + 1].begin - columns[x].begin : 0;
+            for (count = 1; x + count < num_columns; ++count) {
+              const Range& other = columns[x + count];
+              if (other.size() != columns[x].size()) break;
+              if (other.begin != columns[x].begin + count * step) break;
+            }
+            pool(PixelBoxes{static_cast<const char*>(in.raw_data()) +
+                                (first + columns[x].begin * w.channels) * size,
+                            z.size(), y.size(), columns[x].size(), in_rows * row_step, row_step,
+                            w.channels, count, step * w.channels},
+                 static_cast<char*>(out->mutable_raw_data()) + (i * num_columns + x) * pixel_bytes);
+          }
+        }
+      });
+}
+
 template <typename T>
-using SumType = std::conditional_t<std::is_same_v<T, double>, double, float>;
+void ScaledSums(const PixelBoxes& b, T factor, T* out) {
+  for (int64_t i = 0; i < b.boxes; ++i, out += b.channels) {
+    std::fill_n(out, b.channels, T(0));
+    for (int64_t z = 0; z < b.planes; ++z) {
+      for (int64_t y = 0; y < b.rows; ++y) {
+        const T* pixel =
+            static_cast<const T*>(b.first) + i * b.box_step + z * b.plane_step + y * b.row_step;
+        for (int64_t x = 0; x < b.columns; ++x, pixel += b.channels) {
+          for (int64_t c = 0; c < b.channels; ++c) out[c] += pixel[c];
+        }
+      }
+    }
+    for (int64_t c = 0; c < b.channels; ++c) out[c] *= factor;
+  }
+}
 
 class MaxPool3DKernel final : public VolumePoolKernel {
  public:
@@ -168,9 +213,9 @@ class MaxPool3DKernel final : public VolumePoolKernel {
     TROUPE_ASSIGN_OR_RETURN(Tensor * out,
                             ctx.AllocateOutput(0, in.type(), w.output_shape(w.channels)));
     if (out->num_elements() == 0) return absl::OkStatus();
-    PoolBoxes(ctx, w, in, out, [&](const PixelBox& box, int64_t, void* to) {
-      VolumePool(simd::TypeOf(in.type())).max(box, to);
-    });
+    const VolumePoolFunctions& functions = VolumePool(simd::TypeOf(in.type()));
+    PoolBoxes(ctx, w, false, in, out,
+              [&](const PixelBoxes& boxes, void* to) { functions.max(boxes, to); });
     return absl::OkStatus();
   }
 };
@@ -274,29 +319,15 @@ class AvgPool3DKernel final : public VolumePoolKernel {
     TROUPE_ASSIGN_OR_RETURN(Tensor * out,
                             ctx.AllocateOutput(0, in.type(), w.output_shape(w.channels)));
     if (out->num_elements() == 0) return absl::OkStatus();
-    PoolBoxes(ctx, w, in, out, [&](const PixelBox& box, int64_t count, void* to) {
+    PoolBoxes(ctx, w, false, in, out, [&](const PixelBoxes& boxes, void* to) {
+      const int64_t count = boxes.planes * boxes.rows * boxes.columns;
       if (in.type() == ElementType::kDouble) {
-        MeanOfDoubles(box, 1.0 / static_cast<double>(count), static_cast<double*>(to));
+        ScaledSums(boxes, 1.0 / static_cast<double>(count), static_cast<double*>(to));
       } else {
-        VolumePool(simd::TypeOf(in.type())).scaled_sum(box, 1.0f / static_cast<float>(count), to);
+        VolumePool(simd::TypeOf(in.type())).scaled_sum(boxes, 1.0f / static_cast<float>(count), to);
       }
     });
     return absl::OkStatus();
-  }
-
- private:
-  static void MeanOfDoubles(const PixelBox& box, double factor, double* out) {
-    std::fill_n(out, box.channels, 0.0);
-    for (int64_t z = 0; z < box.planes; ++z) {
-      for (int64_t y = 0; y < box.rows; ++y) {
-        const double* pixel =
-            static_cast<const double*>(box.first) + z * box.plane_step + y * box.row_step;
-        for (int64_t x = 0; x < box.columns; ++x, pixel += box.channels) {
-          for (int64_t c = 0; c < box.channels; ++c) out[c] += pixel[c];
-        }
-      }
-    }
-    for (int64_t c = 0; c < box.channels; ++c) out[c] *= factor;
   }
 };
 
@@ -311,34 +342,60 @@ class AvgPool3DGradKernel final : public VolumePoolKernel {
     TROUPE_RETURN_IF_ERROR(CheckPoolShape("grad", gradient.shape(), w.output_shape(w.channels)));
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, gradient.type(), shape));
     if (out->num_elements() == 0) return absl::OkStatus();
-    return SwitchType<float, double, half, bfloat16>(gradient.type(), [&]<typename T>() {
-      const double ns = w.pixel_ns() * static_cast<double>(w.out_pixels());
-      ctx.ParallelFor(w.batch, KernelContext::GrainFor(ns), [&](int64_t begin, int64_t end) {
-        std::vector<SumType<T>> sums(w.in_pixels() * w.channels);
-        for (int64_t n = begin; n < end; ++n) {
-          std::fill(sums.begin(), sums.end(), SumType<T>(0));
-          AddVolume(w, gradient.unchecked_data<T>() + n * w.out_pixels() * w.channels, sums.data());
-          T* to = out->mutable_data<T>() + n * w.in_pixels() * w.channels;
-          for (size_t i = 0; i < sums.size(); ++i) to[i] = T(sums[i]);
-        }
-      });
-      return absl::OkStatus();
-    });
+    if (gradient.type() == ElementType::kDouble) return Spread<double>(ctx, w, gradient, out);
+    return Spread<float>(ctx, w, gradient, out);
   }
 
  private:
+  // Sums of T: each output's gradient is divided among its window, and each input adds up its
+  // parts.
   template <typename T>
-  static void AddVolume(const VolumeWindows& w, const T* gradient, SumType<T>* sums) {
-    using Sum = SumType<T>;
-    for (int64_t o = 0; o < w.out_pixels(); ++o) {
-      const Box box(w, o);
-      const Sum factor = Sum(1) / static_cast<Sum>(box.count());
-      const T* dy = gradient + o * w.channels;
-      box.ForPixels(w, [&](int64_t pixel) {
-        Sum* dx = sums + pixel * w.channels;
-        for (int64_t c = 0; c < w.channels; ++c) dx[c] += static_cast<Sum>(dy[c]) * factor;
-      });
-    }
+  static absl::Status Spread(KernelContext& ctx, const VolumeWindows& w, const Tensor& gradient,
+                             Tensor* out) {
+    TROUPE_ASSIGN_OR_RETURN(Tensor parts,
+                            ctx.AllocateTemp(kElementType<T>, w.output_shape(w.channels)));
+    const ElementType type = gradient.type();
+    const simd::UnaryFn widen = type == kElementType<T> ? nullptr : FindCast(type, kElementType<T>);
+    const simd::UnaryFn narrow =
+        type == kElementType<T> ? nullptr : FindCast(kElementType<T>, type);
+    const simd::BinaryFn multiply = FindBinary(simd::kMul, kElementType<T>).as;
+    const std::vector<Range> columns = Ranges(w.columns, false);
+    const int64_t row = w.columns.output * w.channels;
+    ctx.ParallelFor(
+        w.batch * w.planes.output * w.rows.output,
+        KernelContext::GrainFor(static_cast<double>(row)), [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            const int64_t pixels = Clipped(w.rows, i % w.rows.output).size() *
+                                   Clipped(w.planes, i / w.rows.output % w.planes.output).size();
+            const void* from =
+                static_cast<const char*>(gradient.raw_data()) + i * row * ElementSize(type);
+            T* to = parts.mutable_data<T>() + i * row;
+            if (widen != nullptr) {
+              widen(from, to, row);
+              from = to;
+            }
+            for (int64_t x = 0, count; x < w.columns.output; x += count) {
+              for (count = 1; x + count < w.columns.output; ++count) {
+                if (columns[x + count].size() != columns[x].size()) break;
+              }
+              const T factor = T(1) / static_cast<T>(pixels * columns[x].size());
+              multiply(static_cast<const T*>(from) + x * w.channels, &factor, to + x * w.channels,
+                       count * w.channels);
+            }
+          }
+        });
+    PoolBoxes(ctx, w, true, parts, out, [&](const PixelBoxes& boxes, void* to) {
+      if constexpr (std::is_same_v<T, double>) {
+        ScaledSums(boxes, 1.0, static_cast<double*>(to));
+      } else if (narrow == nullptr) {
+        VolumePool(simd::kF32).scaled_sum(boxes, 1, to);
+      } else {
+        std::vector<float> wide(boxes.boxes * boxes.channels);
+        VolumePool(simd::kF32).scaled_sum(boxes, 1, wide.data());
+        narrow(wide.data(), to, boxes.boxes * boxes.channels);
+      }
+    });
+    return absl::OkStatus();
   }
 };
 

@@ -12,6 +12,8 @@
 #include "kernels/common/registration.h"
 #include "kernels/common/switch_number.h"
 #include "kernels/reduce/segment_shape.h"
+#include "kernels/simd/add_scaled.h"
+#include "kernels/simd/dispatch.h"
 
 namespace troupe {
 namespace {
@@ -65,6 +67,16 @@ int64_t RowLength(const Tensor& tensor) {
 
 double RowNs(int64_t length) { return 5 + 0.5 * static_cast<double>(length); }
 
+/// sum[k] += row[k] * factor.
+template <typename T>
+void AddRow(const T* row, Wide<T> factor, int64_t length, Wide<T>* sum) {
+  if constexpr (std::is_same_v<Wide<T>, float>) {
+    AddScaled(simd::TypeOf(kElementType<T>))(row, factor, length, sum);
+  } else {
+    for (int64_t k = 0; k < length; ++k) sum[k] += static_cast<Wide<T>>(row[k]) * factor;
+  }
+}
+
 template <SparseRule kRule>
 absl::Status SparseSegment(KernelContext& ctx) {
   const Tensor &data = ctx.input(0), &indices = ctx.input(1);
@@ -107,8 +119,7 @@ absl::Status SparseSegment(KernelContext& ctx) {
         const int64_t first = starts[s], last = s + 1 < used ? starts[s + 1] : pairs.count;
         std::fill(sum.begin(), sum.end(), Wide<T>(0));
         for (int64_t i = first; i < last; ++i) {
-          const T* row = in + pairs.indices[i] * length;
-          for (int64_t k = 0; k < length; ++k) sum[k] += static_cast<Wide<T>>(row[k]);
+          AddRow(in + pairs.indices[i] * length, Wide<T>(1), length, sum.data());
         }
         const Wide<T> factor = Factor<Wide<T>>(kRule, last - first);
         T* to = out + pairs.segments[first] * length;
@@ -176,8 +187,7 @@ absl::Status SparseSegmentGrad(KernelContext& ctx) {
         for (int64_t i = starts[u]; i < last; ++i) {
           const int64_t id = pairs.segments[order[i]];
           const Wide<T> factor = Factor<Wide<T>>(kRule, sizes[id]);
-          const T* row = in + id * length;
-          for (int64_t k = 0; k < length; ++k) sum[k] += static_cast<Wide<T>>(row[k]) * factor;
+          AddRow(in + id * length, factor, length, sum.data());
         }
         T* to = out + (named_only ? u : named[u]) * length;
         for (int64_t k = 0; k < length; ++k) to[k] = static_cast<T>(sum[k]);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "kernels/simd/add_scaled.h"
 #include "kernels/simd/batch_norm.h"
 #include "kernels/simd/colors.h"
 #include "kernels/simd/conv.h"
@@ -46,7 +47,8 @@ const GemmFunctions<T>& ActiveGemm() {
 template <typename R>
 const FftFunctions<R>& ActiveFft() {
   static const FftFunctions<R> functions = {
-      Active<decltype(FftFunctions<R>::pass)>(TROUPE_VARIANTS(RunFftPass))};
+      Active<decltype(FftFunctions<R>::pass)>(TROUPE_VARIANTS(RunFftPass)),
+      Active<decltype(FftFunctions<R>::multiply)>(TROUPE_VARIANTS(MultiplyFftLines))};
   return functions;
 }
 
@@ -106,6 +108,11 @@ const UpdateFunctions<double>& Updates<double>() {
 const ConvFunctions& NarrowConv() {
   static const ConvFunctions functions = Active(TROUPE_VARIANTS(ConvTable))();
   return functions;
+}
+
+AddScaledFn AddScaled(simd::Type type) {
+  static const FloatTables<AddScaledFn> tables(Active(TROUPE_VARIANTS(AddScaledFor)));
+  return tables.For(type);
 }
 
 const BatchNormFunctions& BatchNorm(simd::Type type) {

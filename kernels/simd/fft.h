@@ -29,6 +29,10 @@ struct FftFunctions {
   /// Reads and writes radix * rest * stride elements of each array. No array overlaps another.
   void (*pass)(const FftPass<R>& pass, int64_t stride, const R* in_re, const R* in_im, R* out_re,
                R* out_im);
+  /// Multiplies element k < `count` of each line by factor k. Element k of line l < `lines` is at
+  /// k * lines + l.
+  void (*multiply)(const R* factor_re, const R* factor_im, int64_t count, int64_t lines, R* re,
+                   R* im);
 };
 
 /// The best functions that this processor can run.
@@ -39,12 +43,16 @@ const FftFunctions<float>& Fft<float>();
 template <>
 const FftFunctions<double>& Fft<double>();
 
-#define TROUPE_DECLARE_FFT(ISA)                                                     \
-  namespace ISA {                                                                   \
-  void RunFftPass(const FftPass<float>& pass, int64_t stride, const float* in_re,   \
-                  const float* in_im, float* out_re, float* out_im);                \
-  void RunFftPass(const FftPass<double>& pass, int64_t stride, const double* in_re, \
-                  const double* in_im, double* out_re, double* out_im);             \
+#define TROUPE_DECLARE_FFT(ISA)                                                          \
+  namespace ISA {                                                                        \
+  void RunFftPass(const FftPass<float>& pass, int64_t stride, const float* in_re,        \
+                  const float* in_im, float* out_re, float* out_im);                     \
+  void RunFftPass(const FftPass<double>& pass, int64_t stride, const double* in_re,      \
+                  const double* in_im, double* out_re, double* out_im);                  \
+  void MultiplyFftLines(const float* factor_re, const float* factor_im, int64_t count,   \
+                        int64_t lines, float* re, float* im);                            \
+  void MultiplyFftLines(const double* factor_re, const double* factor_im, int64_t count, \
+                        int64_t lines, double* re, double* im);                          \
   }
 TROUPE_DECLARE_FFT(v2)
 TROUPE_DECLARE_FFT(v3)

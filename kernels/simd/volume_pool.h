@@ -8,22 +8,25 @@
 
 namespace troupe {
 
-/// Pixels of a volume, `channels` elements each: a box of planes, rows and columns. Steps are in
-/// elements; pixels of a row lie side by side.
-struct PixelBox {
+/// Boxes of planes, rows and columns of a volume's pixels, `channels` elements each: `boxes` of one
+/// size, each `box_step` after the one before. Steps are in elements; pixels of a row lie side by
+/// side.
+struct PixelBoxes {
   const void* first;
   int64_t planes, rows, columns;
   int64_t plane_step, row_step;
   int64_t channels;
+  int64_t boxes, box_step;
 };
 
-/// The functions of one element type. Thread-safe.
+/// The functions of one element type. Results of boxes, `channels` elements each, lie side by side.
+/// Thread-safe.
 struct VolumePoolFunctions {
-  /// out[c] = the largest value of channel c, -infinity if the box is empty. A NaN lasts until the
-  /// next number.
-  void (*max)(const PixelBox& box, void* out);
-  /// out[c] = the sum of channel c, a float added in the order of the pixels, times `factor`.
-  void (*scaled_sum)(const PixelBox& box, float factor, void* out);
+  /// The largest value of each channel, -infinity if boxes are empty. A NaN lasts until the next
+  /// number.
+  void (*max)(const PixelBoxes& boxes, void* out);
+  /// The sum of each channel, a float added in the order of the pixels, times `factor`.
+  void (*scaled_sum)(const PixelBoxes& boxes, float factor, void* out);
 };
 
 /// The best functions that this processor can run, for kF32, kF16 and kBF16.

@@ -6,6 +6,8 @@
 
 #include "kernels/common/integer_input.h"
 #include "kernels/common/registration.h"
+#include "kernels/simd/add_scaled.h"
+#include "kernels/simd/dispatch.h"
 #include "kernels/sparse/sparse_tensor.h"
 #include "kernels/type_switch.h"
 
@@ -18,6 +20,7 @@ struct DenseView {
   const T* data;
   int64_t row_stride, column_stride;
   bool conjugate;
+  AddScaledFn add_scaled;  ///< of T, where its sums are float
 
   /// out += factor * row, columns [begin, end).
   template <typename Wide>
@@ -27,6 +30,11 @@ struct DenseView {
       if (conjugate) {
         for (int64_t k = begin; k < end; ++k) out[k] += factor * std::conj(in[k * column_stride]);
         return;
+      }
+    }
+    if constexpr (std::is_same_v<Wide, float>) {
+      if (column_stride == 1) {
+        return add_scaled(in + begin, factor, end - begin, out + begin);
       }
     }
     if (column_stride == 1) {
@@ -92,20 +100,22 @@ class SparseTensorDenseMatMul final : public Kernel {
     Wide* out = static_cast<Wide*>(sums.mutable_raw_data());
     std::fill_n(out, output->num_elements(), Wide(0));
     const DenseView<T> dense = {b.unchecked_data<T>(), adjoint_b_ ? 1 : b.dim(1),
-                                adjoint_b_ ? b.dim(1) : 1, adjoint_b_};
-    // Elements may be in any order, so that pieces are made of columns.
-    ctx.ParallelFor(columns, KernelContext::GrainFor(static_cast<double>(count) + 1),
-                    [&](int64_t begin, int64_t end) {
-                      for (int64_t i = 0; i < count; ++i) {
-                        const int64_t row = index[2 * i + (adjoint_a_ ? 1 : 0)];
-                        auto factor = static_cast<Wide>(value[i]);
-                        if constexpr (IsComplex(kElementType<T>)) {
-                          if (adjoint_a_) factor = std::conj(factor);
-                        }
-                        dense.AddRow(index[2 * i + (adjoint_a_ ? 0 : 1)], factor, begin, end,
-                                     out + row * columns);
-                      }
-                    });
+                                adjoint_b_ ? b.dim(1) : 1, adjoint_b_,
+                                AddScaled(simd::TypeOf(b.type()))};
+    // Elements may be in any order, so that pieces are made of columns. Each piece reads all
+    // elements of the sparse matrix: fewer columns would not pay for that.
+    constexpr int64_t kLeastColumns = 64;
+    const int64_t grain = KernelContext::GrainFor(0.2 * static_cast<double>(count) + 1);
+    ctx.ParallelFor(columns, std::max(grain, kLeastColumns), [&](int64_t begin, int64_t end) {
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t row = index[2 * i + (adjoint_a_ ? 1 : 0)];
+        auto factor = static_cast<Wide>(value[i]);
+        if constexpr (IsComplex(kElementType<T>)) {
+          if (adjoint_a_) factor = std::conj(factor);
+        }
+        dense.AddRow(index[2 * i + (adjoint_a_ ? 0 : 1)], factor, begin, end, out + row * columns);
+      }
+    });
     if constexpr (sizeof(Wide) != sizeof(T)) {
       std::transform(out, out + output->num_elements(), output->mutable_data<T>(),
                      [](Wide sum) { return static_cast<T>(sum); });
