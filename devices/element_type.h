@@ -20,8 +20,9 @@ namespace troupe {
 class ResourceHandle;
 class Variant;
 
-/// The type of a tensor's elements. The quantized and 8-bit floating types can be named in op
-/// definitions and imported, but hold no tensors. Add `kRefOffset` for a reference type.
+/// The type of a tensor's elements. Floating types of 8 bits and less and integers of less can be
+/// named in op definitions and imported, but hold no tensors. Add `kRefOffset` for a reference
+/// type. The C++ types of quantized elements are in `devices/quantized.h`.
 enum class ElementType : uint8_t {
   kInvalid = 0,
   kFloat = 1,

@@ -44,6 +44,8 @@ TROUPE_QUANTIZED_TYPE(quint8, kQuint8)
 TROUPE_QUANTIZED_TYPE(quint16, kQuint16)
 #undef TROUPE_QUANTIZED_TYPE
 
+static_assert(sizeof(qint8) == 1 && sizeof(quint16) == 2 && sizeof(qint32) == 4);
+
 inline constexpr ElementType kQuantizedTypes[] = {ElementType::kQint8, ElementType::kQint16,
                                                   ElementType::kQint32, ElementType::kQuint8,
                                                   ElementType::kQuint16};

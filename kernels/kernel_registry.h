@@ -134,7 +134,7 @@ std::vector<ElementType> NumberTypes();      ///< And the complex types.
 std::vector<ElementType> FloatTypes();       ///< half, bfloat16, float, double.
 std::vector<ElementType> FloatAndComplexTypes();
 std::vector<ElementType> PlainTypes();  ///< NumberTypes and bool.
-std::vector<ElementType> AllTypes();    ///< PlainTypes, string, resource, variant.
+std::vector<ElementType> AllTypes();    ///< And string, resource, variant, the quantized types.
 std::vector<ElementType> WithString(std::vector<ElementType> types);
 
 }  // namespace troupe

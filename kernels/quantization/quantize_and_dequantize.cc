@@ -13,15 +13,6 @@
 namespace troupe {
 namespace {
 
-/// Calls f(begin, end) for pieces of slice i.
-template <typename F>
-void ForElements(KernelContext& ctx, const Slices& slices, int64_t i, F f) {
-  slices.ForRuns(i, [&](int64_t first, int64_t count) {
-    ctx.ParallelFor(count, KernelContext::GrainFor(2.0),
-                    [&](int64_t begin, int64_t end) { f(first + begin, first + end); });
-  });
-}
-
 /// A grid of numbers that has 0 in it: its step, and where it begins and ends.
 template <typename T>
 struct Grid {
@@ -95,16 +86,17 @@ class ToAndFro : public Kernel {
         return InvalidArgument("the range from ", least, " to ", most, " is empty");
       }
     } else {
-      slices.ForRuns(i, [&](int64_t first, int64_t count) {
-        for (int64_t k = first; k < first + count; ++k) {
-          least = std::min(least, in[k]);
-          most = std::max(most, in[k]);
+      for (int64_t o = 0; o < slices.outer; ++o) {
+        const T* run = in + (o * slices.count + i) * slices.inner;
+        for (int64_t k = 0; k < slices.inner; ++k) {
+          least = std::min(least, run[k]);
+          most = std::max(most, run[k]);
         }
-      });
+      }
     }
     const Grid<T> grid(least, most, bits, signed_, narrow_);
     const auto each = [&](auto round) {
-      ForElements(ctx, slices, i, [&](int64_t begin, int64_t end) {
+      slices.ForElements(ctx, i, 2.0, [&](int64_t begin, int64_t end) {
         for (int64_t k = begin; k < end; ++k) {
           const T x = range_given_ ? grid.Clip(in[k]) : in[k];
           out[k] = round(x * grid.scale) * grid.step;
@@ -176,7 +168,7 @@ absl::Status QuantizeAndDequantizeV4Grad(KernelContext& ctx, int64_t axis) {
     T* dx = output->mutable_data<T>();
     for (int64_t i = 0; i < slices.count; ++i) {
       const T min = ctx.input(2).unchecked_data<T>()[i], max = ctx.input(3).unchecked_data<T>()[i];
-      ForElements(ctx, slices, i, [&](int64_t begin, int64_t end) {
+      slices.ForElements(ctx, i, 2.0, [&](int64_t begin, int64_t end) {
         for (int64_t k = begin; k < end; ++k) {
           dx[k] = dy[k] * static_cast<T>(x[k] >= min && x[k] <= max);
         }

@@ -109,10 +109,8 @@ class QuantizeKernel final : public QuantizationKernel {
     using Int = typename Q::Storage;
     const float* in = ctx.input(0).unchecked_data<float>();
     const auto each = [&](auto to_integer) {
-      slices.ForRuns(i, [&](int64_t first, int64_t count) {
-        ctx.ParallelFor(count, KernelContext::GrainFor(2.0), [&](int64_t begin, int64_t end) {
-          for (int64_t k = first + begin; k < first + end; ++k) out[k] = to_integer(in[k]);
-        });
+      slices.ForElements(ctx, i, 2.0, [&](int64_t begin, int64_t end) {
+        for (int64_t k = begin; k < end; ++k) out[k] = to_integer(in[k]);
       });
     };
     if (mode_ == Mode::kMinFirst) return each(Quantizer<Q>(*range));
@@ -175,10 +173,8 @@ class DequantizeKernel final : public QuantizationKernel {
   void Slice(KernelContext& ctx, const Slices& slices, int64_t i, const Q* in, T* out) const {
     const QuantizedRange range = RangeOf(ctx, i);
     const auto each = [&](auto to_real) {
-      slices.ForRuns(i, [&](int64_t first, int64_t count) {
-        ctx.ParallelFor(count, KernelContext::GrainFor(1.0), [&](int64_t begin, int64_t end) {
-          for (int64_t k = first + begin; k < first + end; ++k) out[k] = T(to_real(in[k]));
-        });
+      slices.ForElements(ctx, i, 1.0, [&](int64_t begin, int64_t end) {
+        for (int64_t k = begin; k < end; ++k) out[k] = T(to_real(in[k]));
       });
     };
     if (mode_ == Mode::kMinFirst) return each(Dequantizer<Q>(range));

@@ -22,16 +22,26 @@ struct Slices {
                              " dimensions of the input of shape ", shape.ToString(), ", got ",
                              axis);
     }
+    if (shape.num_elements() == 0) return Slices{0, axis == -1 ? 1 : shape.dim(axis), 0};
     for (int d = 0; d < shape.rank(); ++d) {
       (axis == -1 || d > axis ? s.inner : d < axis ? s.outer : s.count) *= shape.dim(d);
     }
     return s;
   }
 
-  /// Calls f(first element, number of elements) for the runs of slice i.
+  /// Calls f(begin, end) for stretches of elements that make up slice i, on several threads; an
+  /// element takes `nanoseconds`.
   template <typename F>
-  void ForRuns(int64_t i, F&& f) const {
-    for (int64_t o = 0; o < outer; ++o) f((o * count + i) * inner, inner);
+  void ForElements(KernelContext& ctx, int64_t i, double nanoseconds, F f) const {
+    if (outer == 1) {
+      ctx.ParallelFor(inner, KernelContext::GrainFor(nanoseconds),
+                      [&](int64_t begin, int64_t end) { f(i * inner + begin, i * inner + end); });
+      return;
+    }
+    const double run_ns = nanoseconds * static_cast<double>(inner);
+    ctx.ParallelFor(outer, KernelContext::GrainFor(run_ns), [&](int64_t begin, int64_t end) {
+      for (int64_t o = begin; o < end; ++o) f((o * count + i) * inner, (o * count + i + 1) * inner);
+    });
   }
 };
 

@@ -13,8 +13,7 @@
 namespace troupe::golden {
 namespace {
 
-// (CMakeLists.txt has the cases of TensorListStack replayed, although it is an op of a later
-// stage.) Of each op that the table of gradients leaves to these cases there is one whose gradients
+// Of each op that the table of gradients leaves to these cases there is one whose gradients
 // TensorFlow gave, in the graph or in a function of it, and that the tests replay.
 TEST(RecordedGradients, AreOfTheOpsThatAreLeftToThem) {
   std::set<std::string> differentiated;
@@ -26,7 +25,7 @@ TEST(RecordedGradients, AreOfTheOpsThatAreLeftToThem) {
     for (const Case& test : file->case_()) {
       bool asks = false;
       for (const GradientCheck& check : test.gradient()) asks = asks || check.error().empty();
-      if (!asks || (Stage(test) > 2 && test.op() != "TensorListStack")) continue;
+      if (!asks) continue;
       GraphDef graph;
       ASSERT_TRUE(graph.ParseFromString(test.graph()));
       for (const NodeDef& node : graph.node()) differentiated.insert(node.op());

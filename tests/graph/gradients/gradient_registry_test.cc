@@ -157,12 +157,22 @@ const std::set<std::string> kArrays = {
     // clang-format on
 };
 
+// The same of quantized tensors.
+const std::set<std::string> kQuantized = {
+    // clang-format off
+    "Dequantize", "QuantizeAndDequantizeV4Grad", "QuantizeDownAndShrinkRange", "QuantizeV2",
+    "QuantizedAdd", "QuantizedAvgPool", "QuantizedBiasAdd", "QuantizedConcat",
+    "QuantizedConv2D", "QuantizedMatMul", "QuantizedMaxPool", "QuantizedMul", "QuantizedRelu",
+    "QuantizedRelu6", "QuantizedReluX", "QuantizedReshape", "RequantizationRange", "Requantize"
+    // clang-format on
+};
+
 TEST(GradientRegistry, EveryOpIsDecidedOn) {
   for (const std::string& op : OpRegistry::Global()->Names()) {
     if (op[0] == '_') continue;  // The runtime's own.
     int64_t entries = 0;
     for (const auto* set : {&kUnregistered, &kSynchronization, &kInput, &kText, &kLinalg,
-                            &kNetworks, &kImages, &kRandom, &kArrays}) {
+                            &kNetworks, &kImages, &kRandom, &kArrays, &kQuantized}) {
       entries += static_cast<int64_t>(set->count(op));
     }
     EXPECT_EQ(entries, GradientRegistry::Global()->LookUp(op).ok() ? 0 : 1)
