@@ -10,6 +10,7 @@ namespace troupe {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 constexpr double kPi = std::numbers::pi;
 
@@ -104,12 +105,15 @@ double Spence(double x) {
 double HurwitzZeta(double x, double q) {
   if (x < 1 || std::isnan(x) || std::isnan(q)) return kNan;
   if (x > 1 && std::isinf(q) && q > 0) return 0;
-  if (q >= 0 || x == 1 || q == std::floor(q)) return Eigen::numext::zeta(x, q);
+  if (q > 0 || x == 1) return Eigen::numext::zeta(x, q);
   if (x != std::floor(x)) return kNan;
+  // A pole: the terms on both sides of it cancel if x is odd. Numbers of 2^53 and more are even.
+  if (q == std::floor(q)) return std::fmod(x, 2) == 1 ? kNan : kInfinity;
   // The terms of negative numbers are those of two other sums, up to the sign, so that their number
   // does not matter.
   const double first = q - std::floor(q);
-  const double negative = Eigen::numext::zeta(x, 1 - first) - Eigen::numext::zeta(x, 1 - q);
+  const double last = std::floor(q) + 1 - q;  // not 1 - first, which is 0 for a q of -1e-30
+  const double negative = Eigen::numext::zeta(x, last) - Eigen::numext::zeta(x, 1 - q);
   return Eigen::numext::zeta(x, first) + (std::fmod(x, 2) == 0 ? negative : -negative);
 }
 

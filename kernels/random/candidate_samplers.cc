@@ -1,5 +1,6 @@
 // UniformCandidateSampler, LogUniformCandidateSampler, ComputeAccidentalHits: classes to train
 // against. The classes are TensorFlow's for the same seeds.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -36,8 +37,9 @@ class LogUniformClasses {
         log_range_(std::log1p(static_cast<double>(range_))) {}
   int64_t range() const { return range_; }
   int64_t Draw(PhiloxWords& words) const {
-    const int64_t value = static_cast<int64_t>(std::exp(UniformDouble(words) * log_range_)) - 1;
-    // Rounding may have gone beyond the range.
+    // Rounding may have gone beyond the range, even of int64.
+    const double drawn = std::exp(UniformDouble(words) * log_range_);
+    const int64_t value = static_cast<int64_t>(std::min(drawn, 9.2e18)) - 1;
     return value % range_;
   }
   float Probability(int64_t value) const {

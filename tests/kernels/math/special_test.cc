@@ -190,6 +190,9 @@ TEST(SpecialTest, OfTwoNumbers) {
       {"Zeta", 2, -1e15 - 0.5, kPi * kPi},
       {"Zeta", 2.5, -0.5, kNotANumber},
       {"Zeta", 2, -1, kInf},
+      {"Zeta", 3, -1, kNotANumber},
+      {"Zeta", 1e30, -1, kInf},
+      {"Zeta", 2, -1e-18, 1e36},
       {"Zeta", 2, kInf, 0},
   };
   for (const SpecialPair& c : cases) {
