@@ -1,11 +1,14 @@
 // A decoder-only transformer that learns a text character by character, and writes more of it.
 //
-//     build/release/bin/small_gpt --steps 2000
+//     build/release/bin/small_gpt --steps 3000
 //
 // Each position looks at itself and those before it (causal attention, Vaswani et al. 2017); layers
 // are normalized before they are used, as in GPT-2 (Radford et al. 2019). It learns by AdamW
 // (Loshchilov and Hutter 2019), at a rate that warms up and then falls by a cosine. How well it
 // does is told as perplexity, as in lstm_language_model.cc, which reads the same text.
+//
+// 3,000 steps take 115 s of processor time and reach a test perplexity of 2.77 per character. (The
+// LSTM has 4.1. Both are helped by that licenses quote one another.)
 
 #include <chrono>
 #include <cmath>
@@ -199,7 +202,7 @@ Options ReadOptions(int argc, char** argv) {
   Options options;
   static_cast<corpus::Options&>(options) = corpus::ParseOptions(
       argc, argv, "A decoder-only transformer that learns a text character by character.",
-      {.steps = 2000, .batch = 8}, [&](CommandLine& line) {
+      {.steps = 3000, .batch = 8}, [&](CommandLine& line) {
         AddValue(&line, "--prompt TEXT", &options.prompt, "What samples begin with")
             ->check([](const std::string& text) {
               return text.empty() ? std::string("must not be empty") : std::string();
