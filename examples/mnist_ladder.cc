@@ -8,6 +8,7 @@
 // end it prints the accuracies on the test images. scripts/bench/mnist_ladder.py is the same in
 // TensorFlow; docs/training.md has the figures of both.
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>

@@ -34,8 +34,9 @@ struct Data {
 /// CIFAR-10's binary files.
 Data ReadCifar10(const std::string& folder) {
   std::vector<std::string> files;
-  for (int i = 1; i <= 5; ++i)
-    files.push_back(folder + "/data_batch_" + std::to_string(i) + ".bin");
+  for (const char* part : {"1", "2", "3", "4", "5"}) {
+    files.push_back(folder + "/data_batch_" + part + ".bin");
+  }
   return {.training = OrDie(ReadCifar(files)),
           .test = OrDie(ReadCifar({folder + "/test_batch.bin"})),
           .classes = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse",
