@@ -3,8 +3,8 @@
 
     scripts/bench/gpt_peer.py [--steps N] [--batch N] [--threads N] [--rounds N] [--cpu] [--bin FOLDER]
 
-Needs the Python of scripts/bench-peers, which has torch. Both train for N steps, and say the perplexity on the last tenth
-of the text, which neither has learned. Then both are timed in turn, `rounds` times 50 steps each; the smallest mean of
+Needs the Python of scripts/bench-peers, which has torch. Both train for N steps, and say the perplexity on the last
+tenth of the text, which neither has learned. Then both are timed in turn, `rounds` times 50 steps each; the smallest mean of
 some steps counts, or, with --cpu, the median of the processor's time for a step, for a machine that has other things to
 do. PyTorch is eager, with attention and AdamW as one op each.
 """
@@ -176,8 +176,9 @@ def main():
         us, them = (statistics.median(side[i][1] for side in rounds) for i in (0, 1))
     else:
         us, them = (min(side[i][0] for side in rounds) for i in (0, 1))
+    of_what = " of the processor" if options.cpu else ""
     print(f"a step of {options.batch} x {CONTEXT} characters, {options.threads} threads: Troupe {us:.1f} ms, "
-          f"PyTorch {torch.__version__} {them:.1f} ms{' of the processor' if options.cpu else ''}, ratio {us / them:.2f}")
+          f"PyTorch {torch.__version__} {them:.1f} ms{of_what}, ratio {us / them:.2f}")
 
 
 main()
