@@ -36,7 +36,7 @@ const absl::Duration kPatience = absl::Seconds(40) * kSlow;
 
 struct Options {
   std::vector<std::string> recorded, ops;
-  int64_t runs = HowMany("TROUPE_OP_RUNS", 4, 4);
+  int64_t runs = HowMany("TROUPE_OP_RUNS", 2, 2);
   uint64_t seed = 1;
   int64_t draw = -1;
   int64_t first = 0;
