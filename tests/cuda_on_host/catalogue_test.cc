@@ -13,6 +13,9 @@ constexpr char kMissing[] = R"(
 Conj T=variant
 Conv2D T=int32
 Conv2DBackpropInput T=int32
+MaxPool T=qint8
+MaxPoolV2 T=qint8
+Relu T=qint8
 ResourceGather dtype=variant
 ResourceScatterUpdate dtype=variant
 )";

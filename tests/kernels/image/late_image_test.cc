@@ -107,7 +107,7 @@ TEST(DrawBoundingBoxesV2Test, TakesItsColors) {
   EXPECT_EQ(draw(MakeTensor(kFloat, Shape({1, 1}), {0.25})), 0.25);
   EXPECT_EQ(draw(MakeTensor(kFloat, Shape({1, 4}), {0.5, 0, 0, 0})), 0.5);
   EXPECT_EQ(draw(Tensor::Uninitialized(kFloat, Shape({0, 1}))), 1);
-  EXPECT_EQ(draw(Tensor::Uninitialized(kFloat, Shape({3, 0}))), 1);
+  EXPECT_EQ(draw(Tensor::Uninitialized(kFloat, Shape({3, 0}))), -1);
   EXPECT_EQ(draw(Tensor::Vector<float>({1})), -1);
 }
 
