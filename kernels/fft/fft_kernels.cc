@@ -186,11 +186,13 @@ void TransformLines(KernelContext& ctx, const FftPlan<R>& plan, const Lines& all
   ctx.ParallelFor(blocks, KernelContext::GrainFor(ns), [&](int64_t begin, int64_t end) {
     // Aligned to cache lines, and not at distances that are powers of two: those would share sets
     // of the cache.
+    struct alignas(64) Line {
+      R numbers[64 / sizeof(R)];
+    };
     constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(R));
     const int64_t part = ((size + 1) * lines + kLine - 1) / kLine * kLine + 5 * kLine;
-    const std::unique_ptr<R[]> buffer(new R[4 * part + kLine]);
-    R* const first_part =
-        reinterpret_cast<R*>((reinterpret_cast<uintptr_t>(buffer.get()) + 63) / 64 * 64);
+    const std::unique_ptr<Line[]> buffer(new Line[4 * part / kLine]);
+    R* const first_part = reinterpret_cast<R*>(buffer.get());
     const Parts<R> parts = {first_part, first_part + part};
     const Parts<R> spare = {first_part + 2 * part, first_part + 3 * part};
     for (int64_t b = begin; b < end; ++b) {

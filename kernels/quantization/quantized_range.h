@@ -51,9 +51,9 @@ inline absl::Status SetRange(KernelContext& ctx, int first, const QuantizedRange
 }
 
 template <typename Q>
-constexpr int64_t kLowestOf = std::numeric_limits<typename Q::Storage>::lowest();
+constexpr int64_t kLowestOf{std::numeric_limits<typename Q::Storage>::lowest()};
 template <typename Q>
-constexpr int64_t kHighestOf = std::numeric_limits<typename Q::Storage>::max();
+constexpr int64_t kHighestOf{std::numeric_limits<typename Q::Storage>::max()};
 /// One less than the number of integers of the type.
 template <typename Q>
 constexpr double kStepsOf = static_cast<double>(kHighestOf<Q> - kLowestOf<Q>);
@@ -63,10 +63,11 @@ template <typename Int, typename Real>
 Int Saturated(Real x) {
   // Both limits are powers of 2, which Real has.
   constexpr Real kBelow = static_cast<Real>(std::numeric_limits<Int>::lowest());
-  constexpr Real kAbove = static_cast<Real>(std::numeric_limits<Int>::max() / 2 + 1) * 2;
+  constexpr Int kHalf = std::numeric_limits<Int>::max() / 2 + 1;
+  constexpr Real kAbove = static_cast<Real>(kHalf) * 2;
   if (x >= kAbove) return std::numeric_limits<Int>::max();
   if (x < kBelow) return std::numeric_limits<Int>::lowest();
-  return x == x ? static_cast<Int>(x) : Int{0};
+  return std::isnan(x) ? Int{0} : static_cast<Int>(x);
 }
 
 /// The integer for `x`, which may be outside of the type where `x` is outside of the range. The

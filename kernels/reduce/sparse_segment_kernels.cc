@@ -109,7 +109,8 @@ absl::Status SparseSegment(KernelContext& ctx) {
   if (pairs.count == 0) return absl::OkStatus();
 
   const int64_t length = RowLength(data), used = static_cast<int64_t>(starts.size());
-  const double segment_ns = RowNs(length) * static_cast<double>(pairs.count / used + 1);
+  const int64_t rows_each = pairs.count / used + 1;
+  const double segment_ns = RowNs(length) * static_cast<double>(rows_each);
   return SwitchReal(data.type(), [&]<typename T>() {
     const T* in = data.unchecked_data<T>();
     T* out = output->mutable_data<T>();
@@ -175,7 +176,8 @@ absl::Status SparseSegmentGrad(KernelContext& ctx) {
   if (used == 0) return absl::OkStatus();
 
   const int64_t length = RowLength(grad);
-  const double row_ns = RowNs(length) * static_cast<double>(pairs.count / used + 1);
+  const int64_t rows_each = pairs.count / used + 1;
+  const double row_ns = RowNs(length) * static_cast<double>(rows_each);
   return SwitchType<float, double, half, bfloat16>(grad.type(), [&]<typename T>() {
     const T* in = grad.unchecked_data<T>();
     T* out = output->mutable_data<T>();
