@@ -40,8 +40,8 @@ TEST(CloseTest, ReturnsAtItsLimitAndSaysThatAKernelIsStillAtWork) {
   auto graph = std::make_shared<Graph>();
   ASSERT_TRUE(ImportGraphDef(def, {}, graph.get()).ok());
   auto session = *Session::Create(graph, {});
-  auto step = std::async(std::launch::async,
-                         [&] { return session->Run({}, {}, {"stuck"}, nullptr); });
+  auto step =
+      std::async(std::launch::async, [&] { return session->Run({}, {}, {"stuck"}, nullptr); });
   now_began.get_future().wait();
 
   const auto start = std::chrono::steady_clock::now();
@@ -52,7 +52,7 @@ TEST(CloseTest, ReturnsAtItsLimitAndSaysThatAKernelIsStillAtWork) {
   EXPECT_EQ(session->Run({}, {}, {"stuck"}, nullptr).code(), absl::StatusCode::kCancelled);
 
   now_let_go.set_value();
-  step.get().IgnoreError();  // Whichever came first: the kernel's end or the session's.
+  step.get().IgnoreError();            // Whichever came first: the kernel's end or the session's.
   EXPECT_TRUE(session->Close().ok());  // Nothing is at work any more.
 }
 

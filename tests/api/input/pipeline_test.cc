@@ -214,7 +214,8 @@ TEST(Batch, OfSparseTensors) {
   Pipeline pipeline(s);
   const std::vector<std::vector<int64_t>> expected = {{0, 0, 1, 1, 2, 2}, {0, 3, 1, 0, 2, 1}};
   for (int i = 0; i < 2; ++i) {
-    const auto taken = pipeline.Take({whole.sparse_indices, whole.sparse_values, whole.sparse_shape});
+    const auto taken =
+        pipeline.Take({whole.sparse_indices, whole.sparse_values, whole.sparse_shape});
     ASSERT_TRUE(taken.ok()) << taken.status();
     EXPECT_EQ((*taken)[0].shape(), Shape({3, 2}));
     EXPECT_THAT((*taken)[0].unchecked_values<int64_t>(), ElementsAreArray(expected[i]));
