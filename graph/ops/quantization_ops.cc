@@ -108,9 +108,9 @@ absl::Status FakeQuantChannelsShape(InferenceContext* c) {
 }
 
 absl::Status FakeQuantChannelsGradientShape(InferenceContext* c) {
-  TROUPE_ASSIGN_OR_RETURN(PartialShape inputs, C::WithRankAtLeast(c->input(0), 1));
+  TROUPE_ASSIGN_OR_RETURN(PartialShape inputs, C::Merge(c->input(0), c->input(1)));
+  TROUPE_ASSIGN_OR_RETURN(inputs, C::WithRankAtLeast(inputs, 1));
   TROUPE_ASSIGN_OR_RETURN(inputs, C::WithRankAtMost(inputs, 4));
-  TROUPE_ASSIGN_OR_RETURN(inputs, C::Merge(inputs, c->input(1)));
   TROUPE_ASSIGN_OR_RETURN(const PartialShape range, ChannelRangeShape(c, inputs, 2));
   c->set_output(0, inputs);
   c->set_output(1, range);
