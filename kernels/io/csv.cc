@@ -129,8 +129,8 @@ absl::Status CsvSplitter::Split(std::string_view record) {
     ++count_;
     if (count_ == options_.columns.size()) return absl::OkStatus();
   }
-  // A field that is empty, and the last.
-  if (!record.empty() && record.back() == options_.delimiter && Wanted(column)) {
+  // A delimiter came last, line ends aside: behind it is a field that is empty.
+  if (column > 0 && at == record.size() && Wanted(column)) {
     if (count_ < fields_.size()) fields_[count_] = {};
     ++count_;
   }

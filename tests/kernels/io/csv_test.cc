@@ -27,6 +27,7 @@ TEST(Csv, SplitsAsRfc4180Says) {
   EXPECT_THAT(*Split(""), ElementsAre());
   EXPECT_THAT(*Split(","), ElementsAre("", ""));
   EXPECT_THAT(*Split("a,"), ElementsAre("a", ""));
+  EXPECT_THAT(*Split("a,\r\n"), ElementsAre("a", ""));
   EXPECT_THAT(*Split(",,b"), ElementsAre("", "", "b"));
   EXPECT_THAT(*Split("\"a,b\",\"\",c"), ElementsAre("a,b", "", "c"));
   EXPECT_THAT(*Split("\"say \"\"hi\"\"\",\"\"\"\""), ElementsAre("say \"hi\"", "\""));
