@@ -64,12 +64,14 @@ constinit thread_local const void* pool_of_worker = nullptr;
 
 /// A ParallelFor under way. It lives on its caller's stack: threads join and leave under the pool's
 /// lock or through `helpers`, and the caller leaves when the loop is unlinked and nobody is inside.
-struct Loop {
+/// It shares no cache line with the rest of the stack, nor what all threads write with what they
+/// read.
+struct alignas(64) Loop {
   int64_t total;
   int64_t grain;
   int64_t chunks;
   absl::FunctionRef<void(int64_t, int64_t)> body;
-  std::atomic<int64_t> taken{0};
+  alignas(64) std::atomic<int64_t> taken{0};
   std::atomic<int64_t> taken_in_front{0};
   std::atomic<int64_t> taken_behind{0};
   std::atomic<uint32_t> helpers{0};
