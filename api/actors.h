@@ -132,7 +132,7 @@ using SessionActor = caf::typed_actor<
 
 struct PublishOptions {
   /// The actor's handlers never wait: the thread that asks may run them, without waking another (1
-  /// us instead of some 50).
+  /// us instead of 20 to 50).
   bool quick = false;
 };
 

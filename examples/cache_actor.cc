@@ -97,6 +97,7 @@ int main(int argc, char** argv) {
   if (const std::optional<int> over = line.Read(argc, argv)) return *over;
 
   caf::actor_system_config config;
+  config.set("scheduler.policy", caf::atom("sharing"));  // Idle threads wait; they do not poll.
   caf::actor_system system(config);
   const caf::actor cache = system.spawn(Cache);
   const absl::StatusOr<PublishedActor> published = PublishActor("vectors", cache);
