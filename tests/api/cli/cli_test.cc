@@ -515,6 +515,19 @@ TEST_F(CliTest, GraphSaysWhatIsMissing) {
   EXPECT_EQ(r.status, 1);
   EXPECT_THAT(r.out, HasSubstr("missing op: NoSuchOp (2 nodes)\n"));
   EXPECT_THAT(r.out, HasSubstr("missing kernel: Rint half (1 nodes)\n"));
+  // The graph's own functions are no missing ops.
+  const std::string with_function = folder_ + "function.pbtxt";
+  std::ofstream(with_function) << R"(
+    node { name: "a" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
+           attr { key: "value" value { tensor { dtype: DT_FLOAT tensor_shape {} float_val: 3 } } } }
+    node { name: "b" op: "Twice" input: "a" }
+    library { function {
+      signature { name: "Twice" input_arg { name: "x" type: DT_FLOAT } output_arg { name: "y" type: DT_FLOAT } }
+      node_def { name: "sum" op: "Add" input: "x" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+      ret { key: "y" value: "sum:z:0" } } })";
+  r = Run("graph " + with_function);
+  EXPECT_EQ(r.status, 0) << r.out << r.err;
+  EXPECT_THAT(r.out, Not(HasSubstr("missing")));
 }
 
 template <auto Free>
