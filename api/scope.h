@@ -2,6 +2,7 @@
 #ifndef TROUPE_API_SCOPE_H_
 #define TROUPE_API_SCOPE_H_
 
+#include <algorithm>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -42,6 +43,11 @@ class Input {
   template <typename T>
   requires(std::is_arithmetic_v<T>) Input(std::initializer_list<T> values)  // NOLINT
       : value_(Tensor::Vector<T>(values)), is_literal_(true) {}
+  /// Numbers of the program, of their own type.
+  template <typename T>
+  requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>)
+      Input(const std::vector<T>& values)  // NOLINT
+      : value_(Tensor::Vector<T>(values)) {}
 
   /// The tensor, after a constant has been made for a value. A literal becomes one of `type`, if
   /// that is a type of numbers; InvalidArgument, in the scope, if it is 0.5, or 300, and the type
@@ -247,6 +253,30 @@ Output Const(const Scope& scope, Tensor value);
 template <typename T>
 requires(std::is_arithmetic_v<T>) Output Const(const Scope& scope, T value) {
   return Const(scope, Tensor::Scalar<T>(value));
+}
+/// A vector, as `Const(scope, {1.0f, 2.0f})`.
+template <typename T>
+requires(std::is_arithmetic_v<T>) Output
+    Const(const Scope& scope, std::initializer_list<T> values) {
+  return Const(scope, Tensor::Vector<T>(values));
+}
+/// A matrix, as `Const(scope, {{1.0f, 2.0f}, {3.0f, 4.0f}})`. InvalidArgument, in the scope, if its
+/// rows differ in length.
+template <typename T>
+requires(std::is_arithmetic_v<T>) Output
+    Const(const Scope& scope, std::initializer_list<std::initializer_list<T>> rows) {
+  const size_t columns = rows.size() == 0 ? 0 : rows.begin()->size();
+  Tensor matrix = Tensor::Uninitialized(
+      kElementType<T>, {static_cast<int64_t>(rows.size()), static_cast<int64_t>(columns)});
+  T* to = matrix.mutable_data<T>();
+  for (const std::initializer_list<T>& row : rows) {
+    if (row.size() != columns) {
+      scope.UpdateStatus(absl::InvalidArgumentError("the rows of a matrix differ in length"));
+      return Output();
+    }
+    to = std::copy(row.begin(), row.end(), to);
+  }
+  return Const(scope, std::move(matrix));
 }
 
 }  // namespace troupe

@@ -74,6 +74,8 @@ class ModelVariable {
   /// The value as the step finds it when this is read: one read for all users, and what to
   /// differentiate by.
   Output value() const { return value_; }
+  /// So that op functions take a variable as its value: `MatMul(s, x, weights)`.
+  operator Input() const { return value_; }  // NOLINT: a conversion is the point
   /// A read of its own: after `scope`'s control inputs.
   Output Read(const Scope& scope) const;
   /// The node that sets the initial value.

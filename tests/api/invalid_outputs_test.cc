@@ -263,6 +263,29 @@ TEST(ListInputTest, TakesLiteralsAndTensorsInAnyContainer) {
   }
 }
 
+TEST(LiteralTest, VectorsMatricesAndVariables) {
+  Scope s = Scope::NewRoot();
+  const ModelVariable w(s, Const(s, {2.0f, 3.0f}), "w");
+  const std::vector<float> values = {5, 7};
+  const Output fetches[] = {Const(s, {{1, 2, 3}, {4, 5, 6}}), Const(s, {true, false}),
+                            ops::Mul(s, w, values), ops::Add(s, w, w),
+                            ops::MatMul(s, Const(s, {{1.0f, 2.0f}}), Const(s, {{3.0f}, {4.0f}}))};
+  ASSERT_TRUE(s.ok()) << s.status();
+  auto session = *Session::Create(s.graph());
+  ASSERT_TRUE(session->RunTargets({w.initializer()}).ok());
+  const auto got = session->Run(absl::MakeConstSpan(fetches));
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_EQ((*got)[0].shape(), Shape({2, 3}));
+  EXPECT_THAT(*(*got)[0].values<int32_t>(), testing::ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(*(*got)[1].values<bool>(), testing::ElementsAre(true, false));
+  EXPECT_THAT(*(*got)[2].values<float>(), testing::ElementsAre(10, 21));
+  EXPECT_THAT(*(*got)[3].values<float>(), testing::ElementsAre(4, 6));
+  EXPECT_THAT(*(*got)[4].values<float>(), testing::ElementsAre(11));
+
+  Const(s, {{1.0f}, {2.0f, 3.0f}});
+  EXPECT_THAT(Message(s), HasSubstr("differ in length"));
+}
+
 TEST(LiteralTest, TheErrorSaysHowToWriteConstants) {
   const std::pair<std::function<void(const Scope&)>, const char*> cases[] = {
       {[](const Scope& s) { ops::Mul(s, Const(s, 1.5f), Const(s, 2.0)); },
