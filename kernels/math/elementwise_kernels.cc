@@ -47,11 +47,16 @@ struct UnaryEntry {
 
 constexpr UnaryEntry kUnary[] = {
     {"Abs", simd::kAbs, SignedTypes},
+    {"Acos", simd::kAcos, FloatTypes},
+    {"Asin", simd::kAsin, FloatTypes},
+    {"Atan", simd::kAtan, FloatTypes},
+    {"Atanh", simd::kAtanh, FloatTypes},
     {"Ceil", simd::kCeil, FloatTypes},
     {"Conj", simd::kConj, ComplexTypes},
     {"Cos", simd::kCos, FloatAndComplexTypes},
     {"Elu", simd::kElu, FloatTypes},
     {"Erf", simd::kErf, FloatTypes},
+    {"Erfc", simd::kErfc, FloatTypes},
     {"Exp", simd::kExp, FloatAndComplexTypes},
     {"Expm1", simd::kExpm1, FloatAndComplexTypes},
     {"Floor", simd::kFloor, FloatTypes},
@@ -92,6 +97,7 @@ struct BinaryEntry {
 constexpr BinaryEntry kBinary[] = {
     {"Add", simd::kAdd, AddTypes},
     {"AddV2", simd::kAdd, NumberTypes},
+    {"Atan2", simd::kAtan2, FloatTypes},
     {"Div", simd::kDiv, NumberTypes, BinaryEntry::kBroadcast, BinaryError::kDivisionByZero},
     {"DivNoNan", simd::kDivNoNan, FloatAndComplexTypes},
     {"EluGrad", simd::kEluGrad, FloatTypes, BinaryEntry::kSameShape},

@@ -16,7 +16,6 @@ constexpr auto kAtanh = [](auto x) { return std::atanh(x); };
 constexpr auto kCosh = [](auto x) { return std::cosh(x); };
 constexpr auto kSinh = [](auto x) { return std::sinh(x); };
 
-constexpr auto kAtan2 = [](auto y, auto x) { return std::atan2(y, x); };
 constexpr auto kNextAfter = [](auto from, auto to) { return std::nextafter(from, to); };
 
 constexpr auto kMulNoNan = []<typename T>(T x, T y) { return y == T(0) ? T(0) : x * y; };
@@ -32,6 +31,11 @@ constexpr auto kXlog1py = []<typename T>(T x, T y) {
 
 constexpr int kTranscendentalCost = 10;
 
+// The real ones of these are in elementwise_kernels.cc.
+template <auto kFunction>
+bool RegisterComplex(const char* op) {
+  return RegisterUnaryMaps<kFunction, kTranscendentalCost, complex64, complex128>(op);
+}
 template <auto kFunction>
 bool RegisterInverse(const char* op) {
   return RegisterUnaryMaps<kFunction, kTranscendentalCost, float, double, half, bfloat16, complex64,
@@ -44,19 +48,18 @@ bool RegisterProduct(const char* op) {
 }
 
 [[maybe_unused]] const bool kRegistered[] = {
-    RegisterInverse<kAcos>("Acos"),
+    RegisterComplex<kAcos>("Acos"),
     RegisterInverse<kAcosh>("Acosh"),
-    RegisterInverse<kAsin>("Asin"),
+    RegisterComplex<kAsin>("Asin"),
     RegisterInverse<kAsinh>("Asinh"),
-    RegisterInverse<kAtan>("Atan"),
-    RegisterInverse<kAtanh>("Atanh"),
+    RegisterComplex<kAtan>("Atan"),
+    RegisterComplex<kAtanh>("Atanh"),
     RegisterInverse<kCosh>("Cosh"),
     RegisterInverse<kSinh>("Sinh"),
     RegisterProduct<kMulNoNan, 1>("MulNoNan"),
     RegisterProduct<kXdivy, 1>("Xdivy"),
     RegisterProduct<kXlogy, kTranscendentalCost>("Xlogy"),
     RegisterProduct<kXlog1py, kTranscendentalCost>("Xlog1py"),
-    RegisterBinaryMaps<kAtan2, kTranscendentalCost, float, double, half, bfloat16>("Atan2"),
     RegisterBinaryMaps<kNextAfter, 3, float, double>("NextAfter"),
 };
 

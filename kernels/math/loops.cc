@@ -82,7 +82,7 @@ BinaryFns FindBinary(BinaryOp op, ElementType type) {
 }
 
 double UnaryCost(UnaryOp op, ElementType type) {
-  const bool transcendental = (op >= simd::kExp && op <= simd::kErf) || op == simd::kElu ||
+  const bool transcendental = (op >= simd::kExp && op <= simd::kAtanh) || op == simd::kElu ||
                               op == simd::kSelu || op == simd::kSoftplus;
   if (!transcendental) return IsComplex(type) ? 2 : 0.15;
   if (IsComplex(type)) return 50;
@@ -101,6 +101,7 @@ double BinaryCost(BinaryOp op, ElementType type) {
     case simd::kFloorDiv:
     case simd::kTruncateDiv:
       return IsFloating(type) ? 0.3 : 2;
+    case simd::kAtan2:
     case simd::kSoftplusGrad:
       return 1;
     default:

@@ -8,7 +8,6 @@
 namespace troupe {
 namespace {
 
-constexpr auto kErfc = [](auto x) { return std::erfc(x); };
 constexpr auto kDigamma = [](auto x) { return Eigen::numext::digamma(x); };
 constexpr auto kLgamma = [](auto x) {
   int sign;  // lgamma keeps it in a global variable.
@@ -42,7 +41,6 @@ bool RegisterSpecialBinary(const char* op) {
 [[maybe_unused]] const bool kRegistered[] = {
     RegisterSpecial<kDawsn>("Dawsn"),
     RegisterSpecial<kDigamma, half>("Digamma"),
-    RegisterSpecial<kErfc, half, bfloat16>("Erfc"),
     RegisterSpecial<kErfinv>("Erfinv"),
     RegisterSpecial<kExpint>("Expint"),
     RegisterSpecial<kFresnelCos>("FresnelCos"),

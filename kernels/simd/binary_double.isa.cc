@@ -3,6 +3,7 @@
 #include "kernels/simd/power.h"
 #include "kernels/simd/scalar_ops.h"
 #include "kernels/simd/table.h"
+#include "kernels/simd/vector_functions.h"
 
 namespace troupe::simd::TROUPE_ISA {
 
@@ -20,6 +21,7 @@ void FillBinaryDouble(Table* table) {
   fns[kMaximum] = Forms<MaximumOp, double>();
   fns[kMinimum] = Forms<MinimumOp, double>();
   fns[kSquaredDifference] = Forms<SquaredDifferenceOp, double>();
+  fns[kAtan2] = Forms<VectorAtan2Op, double>();
   fns[kPow] = {PowAA<double>, PowSA<double>, PowAS<double>};
   fns[kLess] = Forms<LessOp, double>();
   fns[kLessEqual] = Forms<LessEqualOp, double>();

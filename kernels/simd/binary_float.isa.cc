@@ -4,6 +4,7 @@
 #include "kernels/simd/power.h"
 #include "kernels/simd/scalar_ops.h"
 #include "kernels/simd/table.h"
+#include "kernels/simd/vector_functions.h"
 
 namespace troupe::simd::TROUPE_ISA {
 namespace {
@@ -57,6 +58,7 @@ void FillBinaryFloat(Table* table) {
   Set<MaximumOp, kMaximum>(table);
   Set<MinimumOp, kMinimum>(table);
   Set<SquaredDifferenceOp, kSquaredDifference>(table);
+  Set<VectorAtan2Op, kAtan2>(table);
   SetFns<PowAA<float>, PowSA<float>, PowAS<float>, kPow>(table);
   SetCompare<LessOp, kLess>(table);
   SetCompare<LessEqualOp, kLessEqual>(table);

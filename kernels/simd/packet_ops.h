@@ -86,28 +86,10 @@ struct LogOp {
     return Eigen::internal::plog(x);
   }
 };
-struct Expm1Op {
-  template <typename T>
-  static Packet<T> Run(const Packet<T>& x) {
-    return Eigen::internal::generic_expm1(x);
-  }
-};
 struct Log1pOp {
   template <typename T>
   static Packet<T> Run(const Packet<T>& x) {
     return Eigen::internal::generic_plog1p(x);
-  }
-};
-struct SinOp {
-  template <typename T>
-  static Packet<T> Run(const Packet<T>& x) {
-    return Eigen::internal::psin(x);
-  }
-};
-struct CosOp {
-  template <typename T>
-  static Packet<T> Run(const Packet<T>& x) {
-    return Eigen::internal::pcos(x);
   }
 };
 struct SigmoidOp {
@@ -116,25 +98,6 @@ struct SigmoidOp {
     using Eigen::internal::padd, Eigen::internal::pdiv, Eigen::internal::pnegate;
     const Packet<T> one = Set1<T>(1);
     return pdiv(one, padd(one, ExpOp::Run<T>(pnegate(x))));
-  }
-};
-template <typename T>
-Packet<T> Negative(const Packet<T>& x) {
-  return Eigen::internal::pcmp_lt(x, Set1<T>(0));
-}
-struct EluOp {
-  template <typename T>
-  static Packet<T> Run(const Packet<T>& x) {
-    return Eigen::internal::pselect(Negative<T>(x), Expm1Op::Run<T>(x), x);
-  }
-};
-struct SeluOp {
-  template <typename T>
-  static Packet<T> Run(const Packet<T>& x) {
-    using Eigen::internal::pmul;
-    return Eigen::internal::pselect(Negative<T>(x),
-                                    pmul(Set1<T>(kSeluScaleAlpha), Expm1Op::Run<T>(x)),
-                                    pmul(Set1<T>(kSeluScale), x));
   }
 };
 struct SoftplusOp {
@@ -168,10 +131,6 @@ struct SoftplusGradOp {
 TROUPE_SCALAR_OP(ScalarTanOp, std::tan)
 TROUPE_SCALAR_OP(ScalarSinOp, std::sin)
 TROUPE_SCALAR_OP(ScalarCosOp, std::cos)
-TROUPE_SCALAR_OP(ScalarTanhOp, std::tanh)
-TROUPE_SCALAR_OP(ScalarErfOp, std::erf)
-TROUPE_SCALAR_OP(ScalarExpm1Op, std::expm1)
-TROUPE_SCALAR_OP(ScalarLog1pOp, std::log1p)
 #undef TROUPE_SCALAR_OP
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "kernels/simd/packet_ops.h"
 #include "kernels/simd/scalar_ops.h"
 #include "kernels/simd/table.h"
+#include "kernels/simd/vector_functions.h"
 
 namespace troupe::simd::TROUPE_ISA {
 namespace {
@@ -57,24 +58,31 @@ void SetPacket(Table* table) {
   SetFloat<PacketLoop<Op, float>, kOp>(table);
   table->unary[kF64][kOp] = PacketLoop<Op, double>;
 }
-// Eigen's packets for float, the C library for double.
-template <typename Op, typename ScalarOp, UnaryOp kOp>
-void SetMixed(Table* table) {
-  SetFloat<PacketLoop<Op, float>, kOp>(table);
-  table->unary[kF64][kOp] = UnaryLoop<ScalarOp, double>;
+template <UnaryFn Float, UnaryFn Double, UnaryOp kOp>
+void Set(Table* table) {
+  SetFloat<Float, kOp>(table);
+  table->unary[kF64][kOp] = Double;
 }
 
-struct ScalarEluOp {
-  static double Run(double x) { return x < 0 ? std::expm1(x) : x; }
-};
-struct ScalarSeluOp {
-  static double Run(double x) { return x < 0 ? kSeluScaleAlpha * std::expm1(x) : kSeluScale * x; }
-};
-struct ScalarSoftplusOp {
-  static double Run(double x) {
-    constexpr double kThreshold = 34.04365;
-    return x > kThreshold ? x : x < -kThreshold ? std::exp(x) : std::log1p(std::exp(x));
+struct EluOp {
+  template <typename T>
+  static T Run(T x) {
+    const T y = VectorExpm1Op::Run(x);
+    return x < 0 ? y : x;
   }
+};
+struct SeluOp {
+  template <typename T>
+  static T Run(T x) {
+    const T y = T(kSeluScaleAlpha) * VectorExpm1Op::Run(x);
+    return x < 0 ? y : T(kSeluScale) * x;
+  }
+};
+struct ScalarAsinOp {
+  static double Run(double x) { return std::asin(x); }
+};
+struct ScalarAcosOp {
+  static double Run(double x) { return std::acos(x); }
 };
 
 }  // namespace
@@ -103,17 +111,21 @@ void FillUnary(Table* table) {
   SetPacket<ExpOp, kExp>(table);
   SetPacket<LogOp, kLog>(table);
   SetPacket<SigmoidOp, kSigmoid>(table);
-  SetMixed<Expm1Op, ScalarExpm1Op, kExpm1>(table);
-  SetMixed<Log1pOp, ScalarLog1pOp, kLog1p>(table);
-  SetMixed<SinOp, ScalarSinOp, kSin>(table);
-  SetMixed<CosOp, ScalarCosOp, kCos>(table);
-  SetFloat<UnaryLoop<FloatTanhOp, float>, kTanh>(table);
-  table->unary[kF64][kTanh] = UnaryLoop<ScalarTanhOp, double>;
-  SetMixed<ErfOp, ScalarErfOp, kErf>(table);
-  SetMixed<EluOp, ScalarEluOp, kElu>(table);
-  SetMixed<SeluOp, ScalarSeluOp, kSelu>(table);
-  SetMixed<SoftplusOp, ScalarSoftplusOp, kSoftplus>(table);
+  SetLoop<VectorExpm1Op, kExpm1>(table);
+  Set<PacketLoop<Log1pOp, float>, UnaryLoop<VectorLog1pOp, double>, kLog1p>(table);
+  Set<BoundedLoop<VectorSinOp, float>, UnaryLoop<ScalarSinOp, double>, kSin>(table);
+  Set<BoundedLoop<VectorCosOp, float>, UnaryLoop<ScalarCosOp, double>, kCos>(table);
   SetLoop<ScalarTanOp, kTan>(table);
+  Set<UnaryLoop<FloatTanhOp, float>, UnaryLoop<VectorTanhOp, double>, kTanh>(table);
+  Set<PacketLoop<ErfOp, float>, BoundedLoop<VectorErfOp, double>, kErf>(table);
+  SetLoop<VectorErfcOp, kErfc>(table);
+  Set<UnaryLoop<VectorAsinOp, float>, UnaryLoop<ScalarAsinOp, double>, kAsin>(table);
+  Set<UnaryLoop<VectorAcosOp, float>, UnaryLoop<ScalarAcosOp, double>, kAcos>(table);
+  SetLoop<VectorAtanOp, kAtan>(table);
+  SetLoop<VectorAtanhOp, kAtanh>(table);
+  SetLoop<EluOp, kElu>(table);
+  SetLoop<SeluOp, kSelu>(table);
+  SetPacket<SoftplusOp, kSoftplus>(table);
 }
 
 }  // namespace troupe::simd::TROUPE_ISA

@@ -159,6 +159,18 @@ class Writer:
         self.op("irfft_128x1024", lambda x: raw.IRFFT(input=x, fft_length=[1024]),
                 (self.uniform(128, 513) + 1j * self.uniform(128, 513)).astype(np.complex64))
 
+    def functions(self, count=100000):
+        x = self.random.uniform(-0.9, 0.9, count)
+        for op in (raw.Asin, raw.Atan, raw.Atanh, raw.Erf, raw.Erfc, raw.Expm1, raw.Log1p, raw.Sin, raw.Tanh):
+            name = op.__name__.lower()
+            self.op(f"{name}_float", lambda x: op(x=x), x.astype(np.float32))
+            self.op(f"{name}_double", lambda x: op(x=x), x)
+        for type in (np.float32, np.float64):
+            name = "float" if type == np.float32 else "double"
+            self.op(f"atan2_{name}", lambda x, y: raw.Atan2(y=y, x=x), x.astype(type), (x[::-1] * 3).astype(type))
+            self.op(f"elu_{name}", lambda x: raw.Elu(features=x), (x * 5).astype(type))
+            self.op(f"softplus_{name}", lambda x: raw.Softplus(features=x), (x * 5).astype(type))
+
     # --- half and bfloat16 -----------------------------------------------------------------------
 
     def narrow(self, size=512, batch=8, side=28, depth=64):
@@ -199,7 +211,7 @@ def main():
     os.makedirs(folder, exist_ok=True)
     writer = Writer(folder)
     for family in ("depthwise", "conv3d", "pool3d", "lrn", "einsum", "lstm", "segments", "sparse", "top_k", "strings", "fft",
-                   "narrow"):
+                   "functions", "narrow"):
         getattr(writer, family)()
     with open(f"{folder}/graphs.json", "w") as file:
         json.dump(writer.described, file, indent=1)
