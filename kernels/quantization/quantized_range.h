@@ -24,10 +24,10 @@ struct QuantizedRange {
   bool operator==(const QuantizedRange&) const = default;
 };
 
-/// The range in inputs `first` and `first + 1`, of one element each; InvalidArgument names them.
+/// The range in inputs `first` and `first + 1`, scalars; InvalidArgument names them.
 inline absl::StatusOr<QuantizedRange> ReadRange(const KernelContext& ctx, int first) {
   for (int i = first; i < first + 2; ++i) {
-    if (ctx.input(i).num_elements() != 1) {
+    if (ctx.input(i).rank() != 0) {
       return InvalidArgument("a range's minimum and maximum are scalars; input ", i,
                              " has the shape ", ctx.input(i).shape().ToString());
     }
