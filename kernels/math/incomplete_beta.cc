@@ -37,9 +37,9 @@ double LogScaledGamma(double z) {
   return series / z;
 }
 
-/// 1 over the continued fraction of A. R. DiDonato and A. H. Morris, "Algorithm 708" (1992), section
-/// 4, by Lentz's method: I_x(a, b) is x^a y^b / B(a, b) times this, y being 1 - x. For x below the
-/// mean it takes about the square root of the smaller of a and b steps.
+/// 1 over the continued fraction of A. R. DiDonato and A. H. Morris, "Algorithm 708" (1992),
+/// section 4, by Lentz's method: I_x(a, b) is x^a y^b / B(a, b) times this, y being 1 - x. For x
+/// below the mean it takes about the square root of the smaller of a and b steps.
 double Fraction(double a, double b, double x, double y) {
   constexpr double kTiny = 1e-300;
   constexpr int kMostSteps = 20'000;
@@ -79,16 +79,16 @@ double FromMean(double a, double b, double x, double y) {
   const double eta = std::copysign(std::sqrt(-2 * phi), distance);
   const double deviations = eta * std::sqrt(r);
   constexpr double kNearMean = 1e-4;
-  const double slope = std::abs(deviations) < kNearMean ? (2 * x0 - 1) / (3 * s * s)
-                                                        : 1 / distance - 1 / (s * eta);
+  const double slope =
+      std::abs(deviations) < kNearMean ? (2 * x0 - 1) / (3 * s * s) : 1 / distance - 1 / (s * eta);
   return 0.5 * std::erfc(-deviations / std::numbers::sqrt2) - density / r * slope;
 }
 
 }  // namespace
 
 double IncompleteBeta(double a, double b, double x) {
-  // Eigen's loops end after 300 steps, and its logarithms of gamma functions cost digits: TensorFlow
-  // gives 0.31 for 1e8, 1e8, 0.5.
+  // Eigen's loops end after 300 steps, and its logarithms of gamma functions cost digits:
+  // TensorFlow gives 0.31 for 1e8, 1e8, 0.5.
   constexpr double kLarge = 1e4, kSmall = 1e-100;
   const double r = a + b, least = std::min(a, b);
   if (!(r > kLarge && std::isfinite(r) && least >= kSmall && x > 0 && x < 1)) {
