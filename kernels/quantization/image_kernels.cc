@@ -179,22 +179,22 @@ absl::Status ResizeBilinear(KernelContext& ctx, bool align_corners, bool half_pi
     T* out = output->mutable_data<T>();
     const Interpolate<T> interpolate;
     const double row_ns = 4.0 * static_cast<double>(s.width * s.channels);
-    ctx.ParallelFor(
-        s.batch * s.height, KernelContext::GrainFor(row_ns), [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) {
-            const Between& y = rows[i % s.height];
-            const T* image = in + i / s.height * s.from_height * row;
-            const T *upper = image + y.lower * row, *lower = image + y.upper * row;
-            T* to = out + i * s.width * s.channels;
-            for (const Between& x : columns) {
-              const int64_t left = x.lower * s.channels, right = x.upper * s.channels;
-              for (int64_t c = 0; c < s.channels; ++c) {
-                *to++ = interpolate(upper[left + c], upper[right + c], lower[left + c],
-                                    lower[right + c], x.fraction, y.fraction);
-              }
-            }
-          }
-        });
+    ctx.ParallelFor(s.batch * s.height, KernelContext::GrainFor(row_ns),
+                    [&](int64_t begin, int64_t end) {
+                      for (int64_t i = begin; i < end; ++i) {
+                        const Between& y = rows[i % s.height];
+                        const T* image = in + i / s.height * s.from_height * row;
+                        const T *upper = image + y.lower * row, *lower = image + y.upper * row;
+                        T* to = out + i * s.width * s.channels;
+                        for (const Between& x : columns) {
+                          const int64_t left = x.lower * s.channels, right = x.upper * s.channels;
+                          for (int64_t c = 0; c < s.channels; ++c) {
+                            *to++ = interpolate(upper[left + c], upper[right + c], lower[left + c],
+                                                lower[right + c], x.fraction, y.fraction);
+                          }
+                        }
+                      }
+                    });
     return absl::OkStatus();
   })));
   return SetRange(ctx, 1, range);
@@ -215,14 +215,15 @@ absl::Status BatchNorm(KernelContext& ctx, float epsilon, bool scale_after_norma
   }
   const int64_t channels = input.dim(3);
   std::vector<float> vectors[5];  // Real numbers: m, v, beta, gamma behind an unused one.
-  TROUPE_ASSIGN_OR_RETURN(const QuantizedRange range, ReadRange(ctx, 1));
+  TROUPE_ASSIGN_OR_RETURN(const QuantizedRange range, ReadRange(ctx, 1, /*any_rank=*/true));
   for (int i = 1; i < 5; ++i) {
     const Tensor& vector = ctx.input(3 * i);
     if (vector.rank() != 1 || vector.dim(0) != channels) {
       return InvalidArgument("input ", 3 * i, " must be a vector of the ", channels,
                              " channels, got the shape ", vector.shape().ToString());
     }
-    TROUPE_ASSIGN_OR_RETURN(const QuantizedRange of_vector, ReadRange(ctx, 3 * i + 1));
+    TROUPE_ASSIGN_OR_RETURN(const QuantizedRange of_vector,
+                            ReadRange(ctx, 3 * i + 1, /*any_rank=*/true));
     for (const quint8 q : vector.unchecked_values<quint8>()) {
       vectors[i].push_back(DequantizeOne(q, of_vector));
     }
@@ -253,10 +254,9 @@ absl::Status BatchNorm(KernelContext& ctx, float epsilon, bool scale_after_norma
 
 REGISTER_KERNEL(KernelSpec("QuantizedInstanceNorm").Types("T", {ElementType::kQuint8}),
                 MakeKernel<InstanceNorm>);
-REGISTER_KERNEL(
-    KernelSpec("QuantizedResizeBilinear")
-        .Types("T", {ElementType::kQuint8, ElementType::kQint32, ElementType::kFloat}),
-    (MakeAttrKernel<ResizeBilinear, "align_corners", "half_pixel_centers">));
+REGISTER_KERNEL(KernelSpec("QuantizedResizeBilinear")
+                    .Types("T", {ElementType::kQuint8, ElementType::kQint32, ElementType::kFloat}),
+                (MakeAttrKernel<ResizeBilinear, "align_corners", "half_pixel_centers">));
 REGISTER_KERNEL(KernelSpec("QuantizedBatchNormWithGlobalNormalization")
                     .Types("Tinput", {ElementType::kQuint8})
                     .Types("out_type", {ElementType::kQint32}),

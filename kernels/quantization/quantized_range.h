@@ -24,12 +24,15 @@ struct QuantizedRange {
   bool operator==(const QuantizedRange&) const = default;
 };
 
-/// The range in inputs `first` and `first + 1`, scalars; InvalidArgument names them.
-inline absl::StatusOr<QuantizedRange> ReadRange(const KernelContext& ctx, int first) {
+/// The range in inputs `first` and `first + 1`, scalars or, with `any_rank`, of one element each;
+/// InvalidArgument names them.
+inline absl::StatusOr<QuantizedRange> ReadRange(const KernelContext& ctx, int first,
+                                                bool any_rank = false) {
   for (int i = first; i < first + 2; ++i) {
-    if (ctx.input(i).rank() != 0) {
+    const Tensor& end = ctx.input(i);
+    if (end.num_elements() != 1 || (end.rank() != 0 && !any_rank)) {
       return InvalidArgument("a range's minimum and maximum are scalars; input ", i,
-                             " has the shape ", ctx.input(i).shape().ToString());
+                             " has the shape ", end.shape().ToString());
     }
   }
   return QuantizedRange{ctx.input(first).unchecked_scalar<float>(),

@@ -1,5 +1,5 @@
-// UniformQuantize, UniformDequantize, UniformRequantize, UniformQuantizedClipByValue. The arithmetic
-// is TensorFlow's to the last bit.
+// UniformQuantize, UniformDequantize, UniformRequantize, UniformQuantizedClipByValue. The
+// arithmetic is TensorFlow's to the last bit.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -26,9 +26,9 @@ class ScalesAndZeroPoints {
       return InvalidArgument("the axis must be -1 or one of the ", data.rank(),
                              " dimensions of data of the shape ", data.ToString(), ", got ", axis);
     }
-    const bool fits = axis == -1 ? scales.rank() == 0
-                                 : scales.rank() == 1 &&
-                                       scales.dim(0) == data.dim(static_cast<int>(axis));
+    const bool fits = axis == -1
+                          ? scales.rank() == 0
+                          : scales.rank() == 1 && scales.dim(0) == data.dim(static_cast<int>(axis));
     if (!fits || scales.shape() != zero_points.shape()) {
       return InvalidArgument("scales and zero points must be ",
                              axis == -1 ? "scalars" : "vectors of an element for each slice",
@@ -144,8 +144,7 @@ class FixedPointFactor {
   int32_t Times(int32_t x) const {
     const int shift = 31 - exponent_;
     const int64_t product = x * mantissa_ + (int64_t{1} << (shift - 1));
-    return static_cast<int32_t>(
-        std::clamp<int64_t>(product >> shift, INT32_MIN, INT32_MAX));
+    return static_cast<int32_t>(std::clamp<int64_t>(product >> shift, INT32_MIN, INT32_MAX));
   }
 
  private:
@@ -204,8 +203,7 @@ absl::Status UniformQuantizedClipByValue(KernelContext& ctx, int64_t axis) {
                            " and ", max.shape().ToString());
   }
   TROUPE_ASSIGN_OR_RETURN(const Slices slices, Slices::Along(operand.shape(), axis));
-  TROUPE_ASSIGN_OR_RETURN(Tensor * output,
-                          ctx.AllocateOutput(0, operand.type(), operand.shape()));
+  TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, operand.type(), operand.shape()));
   const qint32* in = operand.unchecked_data<qint32>();
   qint32* out = output->mutable_data<qint32>();
   for (int64_t i = 0; i < slices.count; ++i) {
@@ -225,11 +223,10 @@ REGISTER_KERNEL(KernelSpec("UniformQuantize"),
                                 "quantization_min_val", "quantization_max_val">));
 REGISTER_KERNEL(KernelSpec("UniformDequantize"),
                 (MakeAttrKernel<UniformDequantize, "quantization_axis">));
-REGISTER_KERNEL(
-    KernelSpec("UniformRequantize").Types("Tout", {ElementType::kQint8}),
-    (MakeAttrKernel<UniformRequantize, "Tout", "input_quantization_axis",
-                    "output_quantization_axis", "output_quantization_min_val",
-                    "output_quantization_max_val">));
+REGISTER_KERNEL(KernelSpec("UniformRequantize").Types("Tout", {ElementType::kQint8}),
+                (MakeAttrKernel<UniformRequantize, "Tout", "input_quantization_axis",
+                                "output_quantization_axis", "output_quantization_min_val",
+                                "output_quantization_max_val">));
 REGISTER_KERNEL(KernelSpec("UniformQuantizedClipByValue"),
                 (MakeAttrKernel<UniformQuantizedClipByValue, "quantization_axis">));
 

@@ -99,6 +99,18 @@ def case(name, op, values, dtype, build):
     return recorded
 
 
+def fed(dtype, values):
+    """Into a placeholder and out again."""
+    graph = tf.Graph()
+    with graph.as_default():
+        x = v1.placeholder(dtype, [None, 3])
+        result = tf.raw_ops.Identity(input=x)
+    recorded = golden.Case(name=f"Placeholder/{dtype.name}", op="Placeholder", tag=["narrow"],
+                           graph=graph.as_graph_def().SerializeToString(deterministic=True))
+    recorded.step.add(fetch=[result.name]).feed.add(name=x.name, tensor=bytes_of(values, dtype))
+    return recorded
+
+
 def cases():
     for narrow in NARROW:
         for other in OTHERS + NARROW:
@@ -108,6 +120,7 @@ def cases():
         six = every(narrow)[1:13:2].reshape(2, 3)
         for name, move in {**MOVES, "AssignVariableOp": variable}.items():
             yield case(f"{name}/{narrow.name}", name, six, narrow, move)
+        yield fed(narrow, six)
         yield case(f"Const/{narrow.name}/one", "Const", six[0, 1], narrow, lambda x: x)
         yield case(f"Const/{narrow.name}/repeated", "Const", np.full(5, six[1, 1]), narrow, lambda x: x)
 
