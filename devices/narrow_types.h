@@ -1,5 +1,5 @@
-/// The C++ types of elements narrower than those of C++: floats of 8 bits and integers of 4, one in a
-/// byte. No arithmetic is defined on them.
+/// The C++ types of elements narrower than those of C++: floats of 8 bits and integers of 4, one in
+/// a byte. No arithmetic is defined on them.
 ///
 /// Floats are those of "FP8 Formats for Deep Learning" (P. Micikevicius et al., 2022).
 #ifndef TROUPE_DEVICES_NARROW_TYPES_H_
@@ -41,7 +41,8 @@ struct float8_e5m2 {
   /// Rounds to nearest even; what is too large becomes infinite.
   explicit float8_e5m2(double value) {
     const auto sign = static_cast<uint8_t>(std::signbit(value) ? 0x80 : 0);
-    bits = sign | (std::isnan(value) ? 0x7e : internal::RoundToFloat8(std::fabs(value), 2, 15, 0x7c));
+    bits =
+        sign | (std::isnan(value) ? 0x7e : internal::RoundToFloat8(std::fabs(value), 2, 15, 0x7c));
   }
   /// It is the upper half of a half.
   operator float() const { return half::FromBits(static_cast<uint16_t>(bits << 8)); }
@@ -60,7 +61,8 @@ struct float8_e4m3fn {
   /// Rounds to nearest even; what is too large becomes NaN.
   explicit float8_e4m3fn(double value) {
     const auto sign = static_cast<uint8_t>(std::signbit(value) ? 0x80 : 0);
-    bits = sign | (std::isnan(value) ? 0x7f : internal::RoundToFloat8(std::fabs(value), 3, 7, 0x7f));
+    bits =
+        sign | (std::isnan(value) ? 0x7f : internal::RoundToFloat8(std::fabs(value), 3, 7, 0x7f));
   }
   operator float() const {
     const uint32_t sign = static_cast<uint32_t>(bits & 0x80) << 24, magnitude = bits & 0x7f;
