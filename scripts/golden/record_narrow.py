@@ -83,46 +83,37 @@ def variable(x):
         return tf.raw_ops.ReadVariableOp(resource=handle, dtype=x.dtype)
 
 
-def case(name, op, values, dtype, build):
-    """The values are a constant; integers of 4 bits are fetched as others, since a client cannot take them."""
+def case(name, op, build, feeds=()):
+    """A case of a graph that `build` makes; it gives what is fetched."""
     graph = tf.Graph()
     with graph.as_default():
-        node = v1.NodeDef(name="x", op="Const")
-        node.attr["dtype"].type = dtype.as_datatype_enum
-        node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(values, dtype))
-        x = tf.import_graph_def(v1.GraphDef(node=[node]), return_elements=["x:0"], name="")[0]
-        result = build(x)
-        if result.dtype in INTEGERS:
-            result = tf.raw_ops.Cast(x=result, DstT=tf.int32)
+        placeholders = [v1.placeholder(dtype, values.shape) for values, dtype in feeds]
+        result = build(*placeholders)
     recorded = golden.Case(name=name, op=op, tag=["narrow"], graph=graph.as_graph_def().SerializeToString(deterministic=True))
-    recorded.step.add(fetch=[result.name])
+    step = recorded.step.add(fetch=[result.name])
+    for placeholder, (values, dtype) in zip(placeholders, feeds):
+        step.feed.add(name=placeholder.name, tensor=bytes_of(values, dtype))
     return recorded
 
 
-def fed(dtype, values):
-    """Into a placeholder and out again."""
-    graph = tf.Graph()
-    with graph.as_default():
-        x = v1.placeholder(dtype, [None, 3])
-        result = tf.raw_ops.Identity(input=x)
-    recorded = golden.Case(name=f"Placeholder/{dtype.name}", op="Placeholder", tag=["narrow"],
-                           graph=graph.as_graph_def().SerializeToString(deterministic=True))
-    recorded.step.add(fetch=[result.name]).feed.add(name=x.name, tensor=bytes_of(values, dtype))
-    return recorded
+def constant(values, dtype):
+    node = v1.NodeDef(name="x", op="Const")
+    node.attr["dtype"].type = dtype.as_datatype_enum
+    node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(values, dtype))
+    return tf.import_graph_def(v1.GraphDef(node=[node]), return_elements=["x:0"], name="")[0]
 
 
 def cases():
     for narrow in NARROW:
         for other in OTHERS + NARROW:
             for source, target in {(narrow, other), (other, narrow)}:
-                yield case(f"Cast/{source.name}/{target.name}", "Cast", elements(source, target), source,
-                           lambda x: tf.raw_ops.Cast(x=x, DstT=target))
+                yield case(f"Cast/{source.name}/{target.name}", "Cast", lambda x: tf.raw_ops.Cast(x=x, DstT=target),
+                           [(elements(source, target), source)])
         six = every(narrow)[1:13:2].reshape(2, 3)
         for name, move in {**MOVES, "AssignVariableOp": variable}.items():
-            yield case(f"{name}/{narrow.name}", name, six, narrow, move)
-        yield fed(narrow, six)
-        yield case(f"Const/{narrow.name}/one", "Const", six[0, 1], narrow, lambda x: x)
-        yield case(f"Const/{narrow.name}/repeated", "Const", np.full(5, six[1, 1]), narrow, lambda x: x)
+            yield case(f"{name}/{narrow.name}", name, move, [(six, narrow)])
+        for name, values in {"one": six[0, 1], "several": six, "repeated": np.full(5, six[1, 1])}.items():
+            yield case(f"Const/{narrow.name}/{name}", "Const", lambda: constant(values, narrow))
 
 
 def main():
