@@ -40,8 +40,9 @@ inline absl::StatusOr<QuantizedRange> ReadRange(const KernelContext& ctx, int fi
 }
 
 /// The same of a range that must not be empty.
-inline absl::StatusOr<QuantizedRange> ReadWideRange(const KernelContext& ctx, int first) {
-  TROUPE_ASSIGN_OR_RETURN(const QuantizedRange range, ReadRange(ctx, first));
+inline absl::StatusOr<QuantizedRange> ReadWideRange(const KernelContext& ctx, int first,
+                                                    bool any_rank = false) {
+  TROUPE_ASSIGN_OR_RETURN(const QuantizedRange range, ReadRange(ctx, first, any_rank));
   if (range.max > range.min) return range;
   return InvalidArgument("the maximum of a range must be larger than its minimum; inputs ", first,
                          " and ", first + 1, " are ", range.min, " and ", range.max);

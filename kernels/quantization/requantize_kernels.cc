@@ -98,7 +98,7 @@ QuantizedRange UsedRange(const Tensor& input, const QuantizedRange& range) {
 }
 
 absl::Status RequantizationRange(KernelContext& ctx) {
-  TROUPE_ASSIGN_OR_RETURN(const QuantizedRange range, ReadRange(ctx, 1));
+  TROUPE_ASSIGN_OR_RETURN(const QuantizedRange range, ReadRange(ctx, 1, /*any_rank=*/true));
   return SetRange(ctx, 0, UsedRange(ctx.input(0), range));
 }
 
@@ -128,7 +128,7 @@ absl::Status CheckChannels(const KernelContext& ctx, int most_rank) {
         shape.ToString());
   }
   for (int i = 1; i <= 2; ++i) {
-    if (ctx.input(i).rank() != 1 || ctx.input(i).dim(0) != shape.dim(shape.rank() - 1)) {
+    if (ctx.input(i).num_elements() != shape.dim(shape.rank() - 1)) {
       return InvalidArgument("a range must have an element for each of the ",
                              shape.dim(shape.rank() - 1), " channels; input ", i, " has the shape ",
                              ctx.input(i).shape().ToString());
@@ -139,7 +139,7 @@ absl::Status CheckChannels(const KernelContext& ctx, int most_rank) {
 
 absl::Status RequantizePerChannel(KernelContext& ctx, ElementType type) {
   TROUPE_RETURN_IF_ERROR(CheckChannels(ctx, /*most_rank=*/5));
-  TROUPE_ASSIGN_OR_RETURN(const QuantizedRange to, ReadRange(ctx, 3));
+  TROUPE_ASSIGN_OR_RETURN(const QuantizedRange to, ReadRange(ctx, 3, /*any_rank=*/true));
   if (type == ElementType::kQint8 && !(to.min < 0)) {
     return InvalidArgument("the requested range of qint8 must begin below 0, got ", to.min);
   }
