@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "devices/match_type.h"
+#include "devices/narrow_types.h"
 #include "devices/quantized.h"
 #include "devices/resource_handle.h"
 
@@ -41,13 +42,13 @@ constexpr TypeInfo kTypes[] = {
     {"variant", "DT_VARIANT", sizeof(Variant)},
     {"uint32", "DT_UINT32", sizeof(uint32_t)},
     {"uint64", "DT_UINT64", sizeof(uint64_t)},
-    {"float8_e5m2", "DT_FLOAT8_E5M2", 0},
-    {"float8_e4m3fn", "DT_FLOAT8_E4M3FN", 0},
+    {"float8_e5m2", "DT_FLOAT8_E5M2", sizeof(float8_e5m2)},
+    {"float8_e4m3fn", "DT_FLOAT8_E4M3FN", sizeof(float8_e4m3fn)},
     {"float8_e4m3fnuz", "DT_FLOAT8_E4M3FNUZ", 0},
     {"float8_e4m3b11fnuz", "DT_FLOAT8_E4M3B11FNUZ", 0},
     {"float8_e5m2fnuz", "DT_FLOAT8_E5M2FNUZ", 0},
-    {"int4", "DT_INT4", 0},
-    {"uint4", "DT_UINT4", 0},
+    {"int4", "DT_INT4", sizeof(int4)},
+    {"uint4", "DT_UINT4", sizeof(uint4)},
     {"int2", "DT_INT2", 0},
     {"uint2", "DT_UINT2", 0},
     {"float4_e2m1fn", "DT_FLOAT4_E2M1FN", 0},

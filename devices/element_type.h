@@ -20,9 +20,9 @@ namespace troupe {
 class ResourceHandle;
 class Variant;
 
-/// The type of a tensor's elements. Floating types of 8 bits and less and integers of less can be
+/// The type of a tensor's elements. Those after kFloat8E4m3fn, but for kInt4 and kUint4, can be
 /// named in op definitions and imported, but hold no tensors. Add `kRefOffset` for a reference
-/// type. The C++ types of quantized elements are in `devices/quantized.h`.
+/// type. More C++ types are in `devices/quantized.h` and `devices/narrow_types.h`.
 enum class ElementType : uint8_t {
   kInvalid = 0,
   kFloat = 1,

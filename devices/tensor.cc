@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "devices/match_type.h"
 #include "devices/memory_use.h"
+#include "devices/narrow_types.h"
 #include "devices/quantized.h"
 #include "devices/resource_handle.h"
 #include "devices/status_macros.h"
@@ -56,6 +57,10 @@ void AppendElement(const T& value, std::string* out) {
     absl::StrAppend(out, value.empty() ? "<empty variant>" : "<variant>");
   } else if constexpr (IsQuantized(kElementType<T>)) {
     AppendElement(value.value, out);
+  } else if constexpr (IsFloat8(kElementType<T>)) {
+    absl::StrAppend(out, static_cast<float>(value));
+  } else if constexpr (IsNarrow(kElementType<T>)) {
+    absl::StrAppend(out, static_cast<int>(value));
   } else if constexpr (IsComplex(kElementType<T>)) {
     absl::StrAppend(out, "(", value.real(), ",", value.imag(), ")");
   } else if constexpr (IsFloating(kElementType<T>)) {
@@ -70,11 +75,11 @@ void AppendElement(const Tensor& tensor, int64_t i, std::string* out) {
   const bool known =
       MatchType<float, double, half, bfloat16, int8_t, uint8_t, int16_t, uint16_t, int32_t,
                 uint32_t, int64_t, uint64_t, bool, complex64, complex128, std::string,
-                ResourceHandle, Variant, qint8, qint16, qint32, quint8, quint16>(
-          tensor.type(), false, [&]<typename T>() {
-            AppendElement(tensor.unchecked_data<T>()[i], out);
-            return true;
-          });
+                ResourceHandle, Variant, qint8, qint16, qint32, quint8, quint16, float8_e5m2,
+                float8_e4m3fn, int4, uint4>(tensor.type(), false, [&]<typename T>() {
+        AppendElement(tensor.unchecked_data<T>()[i], out);
+        return true;
+      });
   if (!known) out->append("?");
 }
 

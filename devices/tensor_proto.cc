@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "devices/match_type.h"
+#include "devices/narrow_types.h"
 #include "devices/quantized.h"
 #include "devices/resource_handle.h"
 #include "devices/status_macros.h"
@@ -51,6 +52,8 @@ TROUPE_FIELD(int64_t, int64, int64_t)
 TROUPE_FIELD(uint32_t, uint32, uint32_t)
 TROUPE_FIELD(uint64_t, uint64, uint64_t)
 TROUPE_FIELD(bool, bool, bool)
+TROUPE_FIELD(int4, int, int32_t)
+TROUPE_FIELD(uint4, int, int32_t)
 #undef TROUPE_FIELD
 
 template <typename Int>
@@ -61,6 +64,23 @@ struct FieldTraits<Quantized<Int>> {
   }
   static void add(Quantized<Int> value, TensorProto* p) { p->add_int_val(value.value); }
 };
+
+#define TROUPE_FLOAT8_FIELD(T)                                           \
+  template <>                                                            \
+  struct FieldTraits<T> {                                                \
+    static int64_t size(const TensorProto& p) {                          \
+      return static_cast<int64_t>(p.float8_val().size());                \
+    }                                                                    \
+    static T get(const TensorProto& p, int64_t i) {                      \
+      return T::FromBits(static_cast<uint8_t>(p.float8_val()[i]));       \
+    }                                                                    \
+    static void add(T value, TensorProto* p) {                           \
+      p->mutable_float8_val()->push_back(static_cast<char>(value.bits)); \
+    }                                                                    \
+  };
+TROUPE_FLOAT8_FIELD(float8_e5m2)
+TROUPE_FLOAT8_FIELD(float8_e4m3fn)
+#undef TROUPE_FLOAT8_FIELD
 
 #define TROUPE_HALF_FIELD(T)                                                      \
   template <>                                                                     \
@@ -106,7 +126,8 @@ template <typename R, typename F>
 R SwitchPlain(ElementType type, R otherwise, F&& f) {
   return MatchType<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
                    uint64_t, half, bfloat16, complex64, complex128, bool, qint8, qint16, qint32,
-                   quint8, quint16>(type, std::move(otherwise), std::forward<F>(f));
+                   quint8, quint16, float8_e5m2, float8_e4m3fn, int4, uint4>(
+      type, std::move(otherwise), std::forward<F>(f));
 }
 
 absl::Status CheckExpansion(ElementType type, const Shape& shape, int64_t held) {

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <mutex>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "devices/exceptions.h"
+#include "devices/narrow_types.h"
 #include "devices/status_macros.h"
 #include "graph/protos/graph.pb.h"
 #include "kernels/argument_spaces.h"
@@ -206,8 +208,10 @@ std::vector<ElementType> FloatAndComplexTypes() {
 }
 std::vector<ElementType> PlainTypes() { return With(NumberTypes(), {ElementType::kBool}); }
 std::vector<ElementType> AllTypes() {
-  return WithQuantized(
+  std::vector<ElementType> types = WithQuantized(
       With(PlainTypes(), {ElementType::kString, ElementType::kResource, ElementType::kVariant}));
+  types.insert(types.end(), std::begin(kNarrowTypes), std::end(kNarrowTypes));
+  return types;
 }
 
 }  // namespace troupe

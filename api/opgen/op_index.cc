@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "api/extension.h"
+#include "devices/narrow_types.h"
 #include "graph/gradients/gradient_registry.h"
 #include "graph/op_registry.h"
 #include "graph/passes/rewrite.h"
@@ -42,7 +43,7 @@ defined and where its kernels are registered. `troupe_op_index` writes this file
 
 | column | |
 |---|---|
-| types on the CPU | element types that kernels of the CPU take, for each type attribute. *real*: all integers and floats; *numbers*: these and complex64, complex128; *floats*: half, bfloat16, float, double; *plain*: numbers and bool; *quantized*: qint8, quint8, qint32, qint16, quint16; *any*: all that the op allows |
+| types on the CPU | element types that kernels of the CPU take, for each type attribute. *real*: all integers and floats; *numbers*: these and complex64, complex128; *floats*: half, bfloat16, float, double; *plain*: numbers and bool; *quantized*: qint8, quint8, qint32, qint16, quint16; *narrow*: float8_e5m2, float8_e4m3fn, int4, uint4; *any*: all that the op allows |
 | devices | *CPU*; *GPU*: cards ([gpu.md](gpu.md)) have kernels, be it for fewer types; *all*: the executor does it, wherever. The simulated accelerator of the tests borrows the CPU's kernels |
 | gradient | *yes*; *none*: gradients end there; empty: none is known, asking for it is an error |
 | state | *stateful*: it has state, or effects, and is never left out or joined with another |
@@ -92,12 +93,14 @@ std::string FamilyOf(const std::string& file) {
 std::string Describe(Types types) {
   const auto numbers = NumberTypes(), real = RealNumberTypes(), floats = FloatTypes(),
              plain = PlainTypes(), quantized = QuantizedTypes();
+  const std::vector<ElementType> narrow(std::begin(kNarrowTypes), std::end(kNarrowTypes));
   std::vector<std::string> words;
   for (const auto& [name, all] : {std::pair("*plain*", &plain),
                                   {"*numbers*", &numbers},
                                   {"*real*", &real},
                                   {"*floats*", &floats},
-                                  {"*quantized*", &quantized}}) {
+                                  {"*quantized*", &quantized},
+                                  {"*narrow*", &narrow}}) {
     const Types wanted(all->begin(), all->end());
     if (!std::includes(types.begin(), types.end(), wanted.begin(), wanted.end())) continue;
     words.emplace_back(name);

@@ -6,6 +6,7 @@ namespace troupe::gradients {
 namespace {
 
 void StraightThrough(GradientContext& g) { g.set(0, g.grad(0)); }
+REGISTER_GRADIENT("QuantizeAndDequantize", StraightThrough);
 REGISTER_GRADIENT("QuantizeAndDequantizeV2", StraightThrough);
 REGISTER_GRADIENT("QuantizeAndDequantizeV3", StraightThrough);
 

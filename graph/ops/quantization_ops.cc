@@ -118,6 +118,46 @@ absl::Status FakeQuantChannelsGradientShape(InferenceContext* c) {
   return absl::OkStatus();
 }
 
+/// Input 0 is of images.
+absl::Status InstanceNormShape(InferenceContext* c) {
+  TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(0), 4).status());
+  return ElementwiseShape(c);
+}
+
+absl::Status ResizeBilinearShape(InferenceContext* c) { return WithRanges(c, "ResizeBilinear", 2); }
+
+/// Inputs: images and four vectors of their channels, a range behind each.
+absl::Status GlobalNormalizationShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const PartialShape images, C::WithRank(c->input(0), 4));
+  int64_t channels = images.dim(3);
+  for (int i = 1; i < 5; ++i) {
+    TROUPE_ASSIGN_OR_RETURN(const PartialShape vector, C::WithRank(c->input(3 * i), 1));
+    TROUPE_ASSIGN_OR_RETURN(channels, C::MergeDim(channels, vector.dim(0)));
+  }
+  c->set_output(0, C::ReplaceDim(images, 3, channels));
+  c->set_output(1, C::Scalar());
+  c->set_output(2, C::Scalar());
+  return absl::OkStatus();
+}
+
+/// Inputs 1 and 2, a range for each channel, are vectors.
+absl::Status CheckChannelRanges(InferenceContext* c) {
+  for (int i = 1; i <= 2; ++i) TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(i), 1).status());
+  return absl::OkStatus();
+}
+
+absl::Status RequantizePerChannelShape(InferenceContext* c) {
+  TROUPE_RETURN_IF_ERROR(CheckChannelRanges(c));
+  return WithRanges(c, "Identity", 3);
+}
+
+absl::Status RangePerChannelShape(InferenceContext* c) {
+  TROUPE_RETURN_IF_ERROR(CheckChannelRanges(c));
+  c->set_output(0, C::Scalar());
+  c->set_output(1, C::Scalar());
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 REGISTER_OP("QuantizeV2")
@@ -158,6 +198,28 @@ REGISTER_OP("Requantize")
     .Attr("out_type: quantizedtype")
     .SetShapeFn(ElementwiseShape)
     .Doc("What `input` stands for, in integers of type out_type and of the requested range.");
+
+REGISTER_OP("RequantizePerChannel")
+    .Signature(
+        "input: T, input_min: float, input_max: float, requested_output_min: float, "
+        "requested_output_max: float -> output: out_type, output_min: float, output_max: float")
+    .Attr("T: quantizedtype = DT_QINT32")
+    .Attr("out_type: quantizedtype = DT_QUINT8")
+    .SetShapeFn(RequantizePerChannelShape)
+    .Doc(
+        "What `input`, images [batch, height, width, channels] or of three dimensions, stands for, "
+        "in integers of type out_type. The vectors `input_min` and `input_max` have a range for "
+        "each channel. Ranges count as symmetric about 0.");
+
+REGISTER_OP("RequantizationRangePerChannel")
+    .Signature(
+        "input: T, input_min: float, input_max: float -> output_min: float, output_max: float")
+    .Attr("T: quantizedtype = DT_QINT32")
+    .Attr("clip_value_max: float")
+    .SetShapeFn(RangePerChannelShape)
+    .Doc(
+        "The range, symmetric about 0 or from 0 on, of what elements of `input` [batch, height, "
+        "width, channels] stand for, at most `clip_value_max`: what to requantize it to.");
 
 REGISTER_OP("RequantizationRange")
     .Signature(
@@ -297,6 +359,57 @@ REGISTER_OP("QuantizedMul")
     .Attr("Toutput: quantizedtype = DT_QINT32")
     .SetShapeFn([](InferenceContext* c) { return WithRanges(c, "AddV2", c->num_inputs()); })
     .Doc("Multiplies `x` and `y`, of which one is repeated along leading dimensions.");
+
+REGISTER_OP("QuantizedInstanceNorm")
+    .Signature("x: T, x_min: float, x_max: float -> y: T, y_min: float, y_max: float")
+    .Attr("T: quantizedtype")
+    .Attr("output_range_given: bool = false")
+    .Attr("given_y_min: float = 0")
+    .Attr("given_y_max: float = 0")
+    .Attr("variance_epsilon: float = 1e-5")
+    .Attr("min_separation: float = 1e-3")
+    .SetShapeFn(InstanceNormShape)
+    .Doc(
+        "Normalizes every channel of every image of `x` [batch, height, width, channels] to mean "
+        "0 and variance 1. The range is that of the results unless `output_range_given`, and at "
+        "least `min_separation` wide.");
+
+REGISTER_OP("QuantizedResizeBilinear")
+    .Signature(
+        "images: T, size: int32, min: float, max: float -> resized_images: T, out_min: float, "
+        "out_max: float")
+    .Attr("T: {quint8, qint32, float}")
+    .Attr("align_corners: bool = false")
+    .Attr("half_pixel_centers: bool = false")
+    .SetShapeFn(ResizeBilinearShape)
+    .Doc("ResizeBilinear. The range stays.");
+
+REGISTER_OP("QuantizedBatchNormWithGlobalNormalization")
+    .Signature(
+        "t: Tinput, t_min: float, t_max: float, m: Tinput, m_min: float, m_max: float, v: Tinput, "
+        "v_min: float, v_max: float, beta: Tinput, beta_min: float, beta_max: float, gamma: "
+        "Tinput, gamma_min: float, gamma_max: float -> result: out_type, result_min: float, "
+        "result_max: float")
+    .Attr("Tinput: quantizedtype")
+    .Attr("out_type: quantizedtype")
+    .Attr("variance_epsilon: float")
+    .Attr("scale_after_normalization: bool")
+    .SetShapeFn(GlobalNormalizationShape)
+    .Doc(
+        "BatchNormWithGlobalNormalization in fixed point. The range of the result is from -2^20 "
+        "to 2^20.");
+
+REGISTER_OP("QuantizeAndDequantize")
+    .Signature("input: T -> output: T")
+    .Attr("signed_input: bool = true")
+    .Attr("num_bits: int = 8")
+    .Attr("range_given: bool = false")
+    .Attr("input_min: float = 0")
+    .Attr("input_max: float = 0")
+    .Attr("T: {bfloat16, half, float, double}")
+    .Deprecated(22, "Replaced by QuantizeAndDequantizeV2")
+    .SetShapeFn(UnchangedShape)
+    .Doc("QuantizeAndDequantizeV2, half to even, with the range as attributes.");
 
 REGISTER_OP("QuantizeAndDequantizeV2")
     .Signature("input: T, input_min: T, input_max: T -> output: T")

@@ -35,8 +35,8 @@ absl::StatusOr<absl::InlinedVector<Mirror, 8>> ReadMirrors(const Tensor& tensor,
     fits = fits && before <= size && after <= size && (!padded || before + after <= size);
     const int64_t inside = fits && padded ? size - before - after : size;
     fits = fits && before <= inside - skipped && after <= inside - skipped;
-    // Nothing may be added to nothing.
-    if (!fits && !(before == 0 && after == 0)) {
+    // Nothing may be added to nothing; the gradient of that TensorFlow refuses.
+    if (!fits && (padded || before != 0 || after != 0)) {
       return InvalidArgument("paddings ", before, " and ", after, " of dimension ", d,
                              " must not be negative nor more than there is to be mirrored: the ",
                              padded ? "padded " : "", "size is ", size);

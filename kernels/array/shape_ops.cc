@@ -86,7 +86,7 @@ absl::Status Reshape(KernelContext& ctx) {
 }
 
 absl::Status QuantizedReshape(KernelContext& ctx) {
-  TROUPE_ASSIGN_OR_RETURN(const QuantizedRange range, ReadRange(ctx, 2));
+  TROUPE_ASSIGN_OR_RETURN(const QuantizedRange range, ReadRange(ctx, 2, /*any_rank=*/true));
   TROUPE_RETURN_IF_ERROR(Reshape(ctx));
   return SetRange(ctx, 1, range);
 }

@@ -14,6 +14,7 @@
 #include "devices/storage/merge_bundles.h"
 #include "devices/storage/tensor_slice.h"
 #include "devices/storage/v1_checkpoint_writer.h"
+#include "kernels/common/integer_input.h"
 #include "kernels/common/registration.h"
 #include "kernels/io/file_thread.h"
 
@@ -227,7 +228,7 @@ absl::Status ShardedFilename(KernelContext& ctx) {
 
 absl::Status ShardedFilespec(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(const std::string base, ScalarString(ctx, 0, "basename"));
-  TROUPE_ASSIGN_OR_RETURN(const int32_t shards, ctx.input(1).scalar<int32_t>());
+  TROUPE_ASSIGN_OR_RETURN(const int64_t shards, ReadIntegerScalar(ctx.input(1), "num_shards"));
   ctx.set_output(
       0, Tensor::Scalar<std::string>(StrCat(base, absl::StrFormat("-\?\?\?\?\?-of-%05d", shards))));
   return absl::OkStatus();

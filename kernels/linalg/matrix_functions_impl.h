@@ -16,7 +16,12 @@ namespace troupe {
 
 template <typename T>
 T NotANumber() {
-  return T(std::numeric_limits<typename RealPart<T>::Type>::quiet_NaN());
+  const auto nan = std::numeric_limits<typename RealPart<T>::Type>::quiet_NaN();
+  if constexpr (Eigen::NumTraits<T>::IsComplex) {
+    return T(nan, nan);
+  } else {
+    return nan;
+  }
 }
 
 template <typename T>
@@ -30,14 +35,43 @@ void MatrixExp(int64_t n, const T* a, T* out) {
   }
 }
 
+/// Whether the quasi-triangular factor has a real square root that Eigen computes, which asserts so
+/// and does not check it: 1x1 blocks of the diagonal are eigenvalues, which must not be negative,
+/// and the eigenvectors of 2x2 blocks must be found, which large numbers may prevent.
+template <typename Matrix>
+bool HasRealRoot(const Matrix& triangle) {
+  using Block = Eigen::Matrix<typename Matrix::Scalar, 2, 2>;
+  if (!triangle.allFinite()) return false;
+  const Eigen::Index n = triangle.rows();
+  for (Eigen::Index i = 0; i < n; ++i) {
+    if (i + 1 < n && triangle(i + 1, i) != 0) {
+      const Block block = triangle.template block<2, 2>(i, i);
+      if (Eigen::EigenSolver<Block>(block).info() != Eigen::Success) return false;
+      ++i;
+    } else if (triangle(i, i) < 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// The square root by Schur's factorization (Higham, "Functions of Matrices", section 6.2). NaNs if
+/// there is none of this type.
 template <typename T>
 void MatrixSqrt(int64_t n, const T* a, T* out) {
+  using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
   auto result = MutableMatrix(out, n, n);
-  const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic> matrix = ConstMatrix(a, n, n);
-  if (matrix.allFinite()) {
+  result.setConstant(NotANumber<T>());
+  const Matrix matrix = ConstMatrix(a, n, n);
+  if (!matrix.allFinite()) return;
+  if constexpr (Eigen::NumTraits<T>::IsComplex) {
     result = matrix.sqrt();
   } else {
-    result.setConstant(NotANumber<T>());
+    const Eigen::RealSchur<Matrix> schur(matrix);
+    if (schur.info() != Eigen::Success || !HasRealRoot(schur.matrixT())) return;
+    Matrix root = Matrix::Zero(n, n);
+    Eigen::matrix_sqrt_quasi_triangular(schur.matrixT(), root);
+    result = schur.matrixU() * root * schur.matrixU().adjoint();
   }
 }
 

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "devices/match_type.h"
+#include "devices/narrow_types.h"
 #include "kernels/math/cast_loop.h"
 #include "kernels/simd/dispatch.h"
 
@@ -37,6 +38,7 @@ simd::UnaryFn FindCast(ElementType from, ElementType to) {
   if (simd_from != simd::kNumCastTypes && simd_to != simd::kNumCastTypes) {
     if (simd::UnaryFn fn = simd::Functions().cast[simd_from][simd_to]) return fn;
   }
+  if (IsNarrow(from) || IsNarrow(to)) return internal::NarrowCast(from, to);
   if (IsComplex(from) || IsComplex(to)) return internal::ComplexCast(from, to);
   return ForReal(from, [&]<typename From>() {
     return ForReal(to, []<typename To>() -> simd::UnaryFn { return CastLoop<From, To>; });

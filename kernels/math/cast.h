@@ -19,6 +19,8 @@ simd::UnaryFn FindTruncation(ElementType from, ElementType to);
 
 namespace internal {
 simd::UnaryFn ComplexCast(ElementType from, ElementType to);
+/// To and from floats of 8 bits and integers of 4.
+simd::UnaryFn NarrowCast(ElementType from, ElementType to);
 }  // namespace internal
 
 }  // namespace troupe

@@ -1,10 +1,10 @@
 // ApproximateEqual and Betainc, whose inputs are not broadcast like those of other ops.
 #include <array>
 #include <cmath>
-#include <unsupported/Eigen/SpecialFunctions>
 
 #include "kernels/common/registration.h"
 #include "kernels/kernel.h"
+#include "kernels/math/incomplete_beta.h"
 #include "kernels/type_switch.h"
 
 namespace troupe {
@@ -58,10 +58,8 @@ absl::Status Betainc(KernelContext& ctx) {
     ctx.ParallelFor(
         z->num_elements(), KernelContext::GrainFor(300), [&](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i) {
-            // Eigen's loop for float need not end.
-            out[i] = static_cast<T>(Eigen::numext::betainc(static_cast<double>(a[i * steps[0]]),
-                                                           static_cast<double>(b[i * steps[1]]),
-                                                           static_cast<double>(x[i * steps[2]])));
+            out[i] =
+                static_cast<T>(IncompleteBeta(a[i * steps[0]], b[i * steps[1]], x[i * steps[2]]));
           }
         });
     return absl::OkStatus();

@@ -123,8 +123,8 @@ absl::Status Multiply(KernelContext& ctx, const MatrixForm& f, int32_t a_zero, i
 }
 
 absl::Status QuantizedMatMul(KernelContext& ctx, bool transpose_a, bool transpose_b) {
-  TROUPE_ASSIGN_OR_RETURN(const QuantizedRange a, ReadWideRange(ctx, 2));
-  TROUPE_ASSIGN_OR_RETURN(const QuantizedRange b, ReadWideRange(ctx, 4));
+  TROUPE_ASSIGN_OR_RETURN(const QuantizedRange a, ReadWideRange(ctx, 2, /*any_rank=*/true));
+  TROUPE_ASSIGN_OR_RETURN(const QuantizedRange b, ReadWideRange(ctx, 4, /*any_rank=*/true));
   TROUPE_ASSIGN_OR_RETURN(const MatrixForm form, FormOf(ctx.input(0).shape(), ctx.input(1).shape(),
                                                         transpose_a, transpose_b));
   if (MultiplyWithoutOverflow(form.m, form.n) < 0) {

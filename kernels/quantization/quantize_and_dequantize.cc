@@ -1,10 +1,12 @@
-// QuantizeAndDequantizeV2, V3 and V4, and the gradient of V4.
+// QuantizeAndDequantize, V2, V3 and V4, and the gradient of V4.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include "kernels/common/registration.h"
 #include "kernels/quantization/slices.h"
@@ -41,14 +43,24 @@ struct Grid {
   T Clip(T x) const { return std::max(std::min(x, max), min); }
 };
 
+/// InvalidArgument unless input `i` is a scalar or, with an axis, a vector with an element for each
+/// slice.
+absl::Status CheckRangeShape(const KernelContext& ctx, int i, const Slices& slices, int64_t axis) {
+  TROUPE_RETURN_IF_ERROR(CheckRangeSize(ctx, i, slices));
+  const int rank = axis == -1 ? 0 : 1;
+  if (ctx.input(i).rank() == rank) return absl::OkStatus();
+  return InvalidArgument("a range must have rank ", rank, "; input ", i, " has the shape ",
+                         ctx.input(i).shape().ToString());
+}
+
 class ToAndFro : public Kernel {
  public:
   explicit ToAndFro(const KernelConstruction& c)
       : signed_(c.Attr<bool>("signed_input")),
         range_given_(c.Attr<bool>("range_given")),
-        narrow_(c.Attr<bool>("narrow_range")),
+        narrow_(c.attrs().GetOr<bool>("narrow_range", false)),
         half_up_(c.attrs().GetOr<std::string>("round_mode", "HALF_TO_EVEN") == "HALF_UP"),
-        axis_(c.Attr<int64_t>("axis")) {}
+        axis_(c.attrs().GetOr<int64_t>("axis", -1)) {}
 
  protected:
   absl::Status CheckBits(int64_t bits) const {
@@ -57,44 +69,61 @@ class ToAndFro : public Kernel {
     return InvalidArgument("num_bits must be in [1, ", most, "], got ", bits);
   }
 
+  bool range_given() const { return range_given_; }
+
+  /// With the range, if it is given, in inputs 1 and 2.
   absl::Status Run(KernelContext& ctx, int64_t bits) const {
     TROUPE_ASSIGN_OR_RETURN(const Slices slices, Slices::Along(ctx.input(0).shape(), axis_));
     for (int i = 1; range_given_ && i <= 2; ++i) {
-      TROUPE_RETURN_IF_ERROR(CheckRangeSize(ctx, i, slices));
+      TROUPE_RETURN_IF_ERROR(CheckRangeShape(ctx, i, slices, axis_));
     }
+    return Run(ctx, bits, slices, ctx.input(1), ctx.input(2));
+  }
+
+  /// With the range, if it is given, in `min` and `max`.
+  absl::Status Run(KernelContext& ctx, int64_t bits, const Slices& slices, const Tensor& min,
+                   const Tensor& max) const {
     return SwitchType<float, double>(ctx.input(0).type(), [&]<typename T>() -> absl::Status {
       // Not in place: an input that is not clipped gives its own range.
       const Tensor& input = ctx.input(0);
       TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, input.type(), input.shape()));
       for (int64_t i = 0; i < slices.count; ++i) {
-        TROUPE_RETURN_IF_ERROR(RunSlice<T>(ctx, slices, i, bits, output->mutable_data<T>()));
+        T least = 0, most = 0;
+        if (range_given_) {
+          least = min.unchecked_data<T>()[i];
+          most = max.unchecked_data<T>()[i];
+          if (axis_ == -1 && !(least <= most)) {
+            return InvalidArgument("the range from ", least, " to ", most, " is empty");
+          }
+        } else {
+          std::tie(least, most) = Extremes(input.unchecked_data<T>(), slices, i);
+        }
+        RunSlice(ctx, slices, i, Grid<T>(least, most, bits, signed_, narrow_),
+                 output->mutable_data<T>());
       }
       return absl::OkStatus();
     });
   }
 
  private:
+  /// The smallest and the largest element of slice i.
   template <typename T>
-  absl::Status RunSlice(KernelContext& ctx, const Slices& slices, int64_t i, int64_t bits,
-                        T* out) const {
-    const T* in = ctx.input(0).unchecked_data<T>();
+  static std::pair<T, T> Extremes(const T* in, const Slices& slices, int64_t i) {
     T least = std::numeric_limits<T>::max(), most = std::numeric_limits<T>::lowest();
-    if (range_given_) {
-      least = ctx.input(1).unchecked_data<T>()[i];
-      most = ctx.input(2).unchecked_data<T>()[i];
-      if (axis_ == -1 && !(least <= most)) {
-        return InvalidArgument("the range from ", least, " to ", most, " is empty");
-      }
-    } else {
-      for (int64_t o = 0; o < slices.outer; ++o) {
-        const T* run = in + (o * slices.count + i) * slices.inner;
-        for (int64_t k = 0; k < slices.inner; ++k) {
-          least = std::min(least, run[k]);
-          most = std::max(most, run[k]);
-        }
+    for (int64_t o = 0; o < slices.outer; ++o) {
+      const T* run = in + (o * slices.count + i) * slices.inner;
+      for (int64_t k = 0; k < slices.inner; ++k) {
+        least = std::min(least, run[k]);
+        most = std::max(most, run[k]);
       }
     }
-    const Grid<T> grid(least, most, bits, signed_, narrow_);
+    return {least, most};
+  }
+
+  template <typename T>
+  void RunSlice(KernelContext& ctx, const Slices& slices, int64_t i, const Grid<T>& grid,
+                T* out) const {
+    const T* in = ctx.input(0).unchecked_data<T>();
     const auto each = [&](auto round) {
       slices.ForElements(ctx, i, 2.0, [&](int64_t begin, int64_t end) {
         for (int64_t k = begin; k < end; ++k) {
@@ -108,11 +137,36 @@ class ToAndFro : public Kernel {
     } else {
       each([](T x) { return std::nearbyint(x); });
     }
-    return absl::OkStatus();
   }
 
   const bool signed_, range_given_, narrow_, half_up_;
   const int64_t axis_;
+};
+
+/// The range is in attributes.
+class QuantizeAndDequantizeV1 final : public ToAndFro {
+ public:
+  QuantizeAndDequantizeV1(const KernelConstruction& c, absl::Status* status)
+      : ToAndFro(c),
+        bits_(c.Attr<int64_t>("num_bits")),
+        min_(c.Attr<float>("input_min")),
+        max_(c.Attr<float>("input_max")) {
+    *status = CheckBits(bits_);
+    if (status->ok() && range_given() && !(min_ <= max_)) {
+      *status = InvalidArgument("the range from ", min_, " to ", max_, " is empty");
+    }
+  }
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(const Slices slices, Slices::Along(ctx.input(0).shape(), -1));
+    if (ctx.input(0).type() == ElementType::kDouble) {
+      return Run(ctx, bits_, slices, Tensor::Scalar<double>(min_), Tensor::Scalar<double>(max_));
+    }
+    return Run(ctx, bits_, slices, Tensor::Scalar(min_), Tensor::Scalar(max_));
+  }
+
+ private:
+  const int64_t bits_;
+  const float min_, max_;
 };
 
 /// V2 and V4.
@@ -150,11 +204,7 @@ absl::Status QuantizeAndDequantizeV4Grad(KernelContext& ctx, int64_t axis) {
                            gradient.shape().ToString(), " and ", input.shape().ToString());
   }
   for (int i = 2; i <= 3; ++i) {
-    TROUPE_RETURN_IF_ERROR(CheckRangeSize(ctx, i, slices));
-    if (ctx.input(i).rank() != (axis == -1 ? 0 : 1)) {
-      return InvalidArgument("a range must have rank ", axis == -1 ? 0 : 1, "; input ", i,
-                             " has the shape ", ctx.input(i).shape().ToString());
-    }
+    TROUPE_RETURN_IF_ERROR(CheckRangeShape(ctx, i, slices, axis));
   }
   const ElementType type = input.type();
   TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, type, input.shape()));
@@ -182,6 +232,7 @@ KernelSpec Spec(const char* op) {
   return KernelSpec(op).Types("T", {ElementType::kFloat, ElementType::kDouble});
 }
 
+REGISTER_KERNEL(Spec("QuantizeAndDequantize"), MakeKernel<QuantizeAndDequantizeV1>);
 REGISTER_KERNELS(Spec("QuantizeAndDequantizeV2"), MakeKernel<QuantizeAndDequantize>,
                  "QuantizeAndDequantizeV4");
 REGISTER_KERNEL(Spec("QuantizeAndDequantizeV3"), MakeKernel<QuantizeAndDequantizeV3>);

@@ -24,12 +24,15 @@ struct QuantizedRange {
   bool operator==(const QuantizedRange&) const = default;
 };
 
-/// The range in inputs `first` and `first + 1`, of one element each; InvalidArgument names them.
-inline absl::StatusOr<QuantizedRange> ReadRange(const KernelContext& ctx, int first) {
+/// The range in inputs `first` and `first + 1`, scalars or, with `any_rank`, of one element each;
+/// InvalidArgument names them.
+inline absl::StatusOr<QuantizedRange> ReadRange(const KernelContext& ctx, int first,
+                                                bool any_rank = false) {
   for (int i = first; i < first + 2; ++i) {
-    if (ctx.input(i).num_elements() != 1) {
+    const Tensor& end = ctx.input(i);
+    if (end.num_elements() != 1 || (end.rank() != 0 && !any_rank)) {
       return InvalidArgument("a range's minimum and maximum are scalars; input ", i,
-                             " has the shape ", ctx.input(i).shape().ToString());
+                             " has the shape ", end.shape().ToString());
     }
   }
   return QuantizedRange{ctx.input(first).unchecked_scalar<float>(),
@@ -37,8 +40,9 @@ inline absl::StatusOr<QuantizedRange> ReadRange(const KernelContext& ctx, int fi
 }
 
 /// The same of a range that must not be empty.
-inline absl::StatusOr<QuantizedRange> ReadWideRange(const KernelContext& ctx, int first) {
-  TROUPE_ASSIGN_OR_RETURN(const QuantizedRange range, ReadRange(ctx, first));
+inline absl::StatusOr<QuantizedRange> ReadWideRange(const KernelContext& ctx, int first,
+                                                    bool any_rank = false) {
+  TROUPE_ASSIGN_OR_RETURN(const QuantizedRange range, ReadRange(ctx, first, any_rank));
   if (range.max > range.min) return range;
   return InvalidArgument("the maximum of a range must be larger than its minimum; inputs ", first,
                          " and ", first + 1, " are ", range.min, " and ", range.max);

@@ -1,7 +1,10 @@
-// Requantize, RequantizationRange, QuantizeDownAndShrinkRange.
+// Requantize, RequantizationRange, their siblings for channels, QuantizeDownAndShrinkRange.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
+#include <vector>
 
 #include "kernels/common/registration.h"
 #include "kernels/quantization/quantized_range.h"
@@ -95,7 +98,7 @@ QuantizedRange UsedRange(const Tensor& input, const QuantizedRange& range) {
 }
 
 absl::Status RequantizationRange(KernelContext& ctx) {
-  TROUPE_ASSIGN_OR_RETURN(const QuantizedRange range, ReadRange(ctx, 1));
+  TROUPE_ASSIGN_OR_RETURN(const QuantizedRange range, ReadRange(ctx, 1, /*any_rank=*/true));
   return SetRange(ctx, 0, UsedRange(ctx.input(0), range));
 }
 
@@ -104,10 +107,100 @@ absl::Status QuantizeDownAndShrinkRange(KernelContext& ctx, ElementType type) {
   return RequantizeTo(ctx, range, UsedRange(ctx.input(0), range), type);
 }
 
+/// The larger of the absolute values of the ends of channel i's range.
+float Magnitude(const KernelContext& ctx, int64_t i) {
+  return std::max(std::abs(ctx.input(1).unchecked_data<float>()[i]),
+                  std::abs(ctx.input(2).unchecked_data<float>()[i]));
+}
+
+/// The number of integers below 0, of which the range's magnitude is that of one more than the
+/// last.
+constexpr float kHalfOfInt32 = 2147483648.0f;
+
+/// InvalidArgument unless input 0 has channels as its last dimension, and inputs 1 and 2 a range
+/// for each.
+absl::Status CheckChannels(const KernelContext& ctx, int most_rank) {
+  const Shape& shape = ctx.input(0).shape();
+  if (shape.rank() < 4 || shape.rank() > most_rank) {
+    return InvalidArgument(
+        "input must be images with channels as their last dimension, got the "
+        "shape ",
+        shape.ToString());
+  }
+  for (int i = 1; i <= 2; ++i) {
+    if (ctx.input(i).num_elements() != shape.dim(shape.rank() - 1)) {
+      return InvalidArgument("a range must have an element for each of the ",
+                             shape.dim(shape.rank() - 1), " channels; input ", i, " has the shape ",
+                             ctx.input(i).shape().ToString());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RequantizePerChannel(KernelContext& ctx, ElementType type) {
+  TROUPE_RETURN_IF_ERROR(CheckChannels(ctx, /*most_rank=*/5));
+  TROUPE_ASSIGN_OR_RETURN(const QuantizedRange to, ReadRange(ctx, 3, /*any_rank=*/true));
+  if (type == ElementType::kQint8 && !(to.min < 0)) {
+    return InvalidArgument("the requested range of qint8 must begin below 0, got ", to.min);
+  }
+  const Tensor& input = ctx.input(0);
+  const float most = std::max(std::abs(to.min), std::abs(to.max));
+  const float steps = type == ElementType::kQint8 ? 127.0f : 255.0f;
+  std::vector<float> scales(ctx.input(1).num_elements());
+  for (size_t i = 0; i < scales.size(); ++i) {
+    scales[i] = steps * (Magnitude(ctx, static_cast<int64_t>(i)) / most / kHalfOfInt32);
+  }
+  TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, type, input.shape()));
+  const auto channels = static_cast<int64_t>(scales.size());
+  TROUPE_RETURN_IF_ERROR((SwitchType<qint8, quint8>(type, [&]<typename Q>() {
+    constexpr auto kLowest = static_cast<float>(kLowestOf<Q>);
+    constexpr auto kHighest = static_cast<float>(kHighestOf<Q>);
+    const qint32* in = input.unchecked_data<qint32>();
+    Q* out = output->mutable_data<Q>();
+    const auto requantize = [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const float x = static_cast<float>(in[i].value) * scales[i % channels];
+        out[i] =
+            Q(Saturated<typename Q::Storage>(std::clamp(std::nearbyint(x), kLowest, kHighest)));
+      }
+    };
+    ctx.ParallelFor(input.num_elements(), KernelContext::GrainFor(3.0), requantize);
+    return absl::OkStatus();
+  })));
+  return SetRange(ctx, 1, to);
+}
+
+absl::Status RequantizationRangePerChannel(KernelContext& ctx, float clip_value_max) {
+  TROUPE_RETURN_IF_ERROR(CheckChannels(ctx, /*most_rank=*/4));
+  const Tensor& input = ctx.input(0);
+  if (input.num_elements() == 0) return InvalidArgument("input must not be empty");
+  const int64_t channels = input.dim(3);
+  std::vector<int64_t> most(channels, 0);
+  bool negative = false;
+  const absl::Span<const qint32> values = input.unchecked_values<qint32>();
+  for (size_t i = 0; i < values.size(); ++i) {
+    int64_t& of_channel = most[i % most.size()];
+    of_channel = std::max(of_channel, std::abs(int64_t{values[i].value}));
+    negative |= values[i].value < 0;
+  }
+  float magnitude = std::numeric_limits<float>::min();
+  for (int64_t i = 0; i < channels; ++i) {
+    magnitude = std::max(magnitude, Magnitude(ctx, i) * static_cast<float>(most[i]) / kHalfOfInt32);
+  }
+  if (magnitude > clip_value_max) magnitude = clip_value_max;
+  return SetRange(ctx, 0, {negative ? -magnitude : 0.0f, magnitude});
+}
+
 REGISTER_KERNEL(KernelSpec("Requantize")
                     .Types("Tinput", {ElementType::kQint32})
                     .Types("out_type", {ElementType::kQuint8, ElementType::kQint8}),
                 (MakeAttrKernel<Requantize, "out_type">));
+REGISTER_KERNEL(KernelSpec("RequantizePerChannel")
+                    .Types("T", {ElementType::kQint32})
+                    .Types("out_type", {ElementType::kQuint8, ElementType::kQint8}),
+                (MakeAttrKernel<RequantizePerChannel, "out_type">));
+REGISTER_KERNEL(KernelSpec("RequantizationRangePerChannel").Types("T", {ElementType::kQint32}),
+                (MakeAttrKernel<RequantizationRangePerChannel, "clip_value_max">));
 REGISTER_KERNEL(KernelSpec("RequantizationRange").Types("Tinput", {ElementType::kQint32}),
                 MakeKernel<RequantizationRange>);
 REGISTER_KERNEL(KernelSpec("QuantizeDownAndShrinkRange")

@@ -36,8 +36,9 @@ absl::Status CountRows(KernelContext& ctx, int64_t rows, bool by_row, bool binar
   TROUPE_ASSIGN_OR_RETURN(const int64_t size, ReadIntegerScalar(ctx.input(1), "size"));
   if (size < 0) return InvalidArgument("size must not be negative, got ", size);
   const bool weighted = weights.num_elements() > 0;
-  if (weighted && !(weights.shape() == input.shape())) {
-    return InvalidArgument("weights must be empty or have the shape of the input, ",
+  // In the order of the input's elements: Bincount's shapes may differ, as in TensorFlow.
+  if (weighted && weights.num_elements() != input.num_elements()) {
+    return InvalidArgument("weights must be empty or have as many elements as the input, ",
                            input.shape().ToString(), ", got ", weights.shape().ToString());
   }
   TROUPE_ASSIGN_OR_RETURN(const IndexView numbers, IndexView::Of(input, "the input"));
@@ -65,6 +66,11 @@ absl::Status DenseBincount(KernelContext& ctx, bool binary) {
   if (input.rank() > 2) {
     return InvalidArgument("the input must be a vector or a matrix, got shape ",
                            input.shape().ToString());
+  }
+  const Tensor& weights = ctx.input(2);
+  if (weights.num_elements() > 0 && weights.shape() != input.shape()) {
+    return InvalidArgument("weights must be empty or have the shape of the input, ",
+                           input.shape().ToString(), ", got ", weights.shape().ToString());
   }
   return CountRows(ctx, input.rank() == 2 ? input.dim(0) : 1, input.rank() == 2, binary);
 }

@@ -1,4 +1,5 @@
 // SerializeSparse, SerializeManySparse, DeserializeSparse, DeserializeManySparse.
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -47,18 +48,64 @@ absl::Status Serialize(const Tensor& tensor, Variant* value) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Tensor> Deserialize(const std::string& bytes) {
+/// A sparse tensor's part whose bytes are parsed, and whose elements are not.
+absl::StatusOr<TensorProto> ParseProto(const std::string& bytes) {
   TensorProto proto;
-  if (!proto.ParseFromString(bytes)) return InvalidArgument("the bytes are no TensorProto");
-  return TakeTensorFromProto(&proto);
+  if (proto.ParseFromString(bytes)) return proto;
+  return InvalidArgument("the bytes are no TensorProto");
 }
-absl::StatusOr<Tensor> Deserialize(const Variant& value) {
+
+/// Refuses parts whose shapes do not fit, before memory is taken for them: a message of a few bytes
+/// may claim a gigabyte of one value. Rows of indices differ, so that they cannot be so short; few
+/// may, all the same.
+absl::Status CheckClaims(const TensorProto& indices, const TensorProto& values,
+                         const TensorProto& shape, size_t bytes_of_indices) {
+  constexpr int64_t kFew = 1 << 12;
+  TROUPE_ASSIGN_OR_RETURN(const Shape of_indices, Shape::FromProto(indices.tensor_shape()));
+  TROUPE_ASSIGN_OR_RETURN(const Shape of_values, Shape::FromProto(values.tensor_shape()));
+  TROUPE_ASSIGN_OR_RETURN(const Shape of_shape, Shape::FromProto(shape.tensor_shape()));
+  if (of_indices.rank() != 2 || of_values.rank() != 1 || of_shape.rank() != 1 ||
+      of_indices.dim(0) != of_values.dim(0) || of_indices.dim(1) != of_shape.dim(0)) {
+    return InvalidArgument(
+        "a serialized sparse tensor must have indices [n, rank], values [n] and a "
+        "shape [rank], got ",
+        of_indices.ToString(), ", ", of_values.ToString(), " and ", of_shape.ToString());
+  }
+  const int64_t most = std::max<int64_t>(kFew, static_cast<int64_t>(bytes_of_indices));
+  if (of_indices.num_elements() > most || of_values.num_elements() > most) {
+    return InvalidArgument("the indices of a serialized sparse tensor are of the shape ",
+                           of_indices.ToString(), ", but have only ", bytes_of_indices, " bytes");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StoredSparse> Deserialize(const std::string* three) {
+  TROUPE_ASSIGN_OR_RETURN(TensorProto indices, ParseProto(three[0]));
+  TROUPE_ASSIGN_OR_RETURN(TensorProto values, ParseProto(three[1]));
+  TROUPE_ASSIGN_OR_RETURN(TensorProto shape, ParseProto(three[2]));
+  TROUPE_RETURN_IF_ERROR(CheckClaims(indices, values, shape, three[0].size()));
+  StoredSparse part;
+  TROUPE_ASSIGN_OR_RETURN(part.indices, TakeTensorFromProto(&indices));
+  TROUPE_ASSIGN_OR_RETURN(part.values, TakeTensorFromProto(&values));
+  TROUPE_ASSIGN_OR_RETURN(part.shape, TakeTensorFromProto(&shape));
+  return part;
+}
+
+absl::StatusOr<Tensor> DeserializePart(const Variant& value) {
   const VariantValue* held = ValueOf(value);
   if (held != nullptr && held->kind() == VariantValue::Kind::kOptional) {
     const auto& components = static_cast<const Optional*>(held)->components();
     if (components.size() == 1) return components[0];
   }
   return InvalidArgument("the variant is no part of a serialized sparse tensor");
+}
+
+absl::StatusOr<StoredSparse> Deserialize(const Variant* three) {
+  StoredSparse part;
+  TROUPE_ASSIGN_OR_RETURN(part.indices, DeserializePart(three[0]));
+  TROUPE_ASSIGN_OR_RETURN(part.values, DeserializePart(three[1]));
+  TROUPE_ASSIGN_OR_RETURN(part.shape, DeserializePart(three[2]));
+  return part;
 }
 
 template <typename T>
@@ -78,15 +125,13 @@ absl::Status SerializeSparse(KernelContext& ctx) {
 template <typename T>
 absl::Status SerializeManySparse(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(const SparseTensor tensor, ReadSparse(ctx, 0, "sparse tensor"));
-  TROUPE_ASSIGN_OR_RETURN(const std::vector<StoredSparse> rows, SplitRows(ctx, tensor));
-  TROUPE_ASSIGN_OR_RETURN(
-      Tensor * output,
-      ctx.AllocateOutput(0, kElementType<T>, Shape({static_cast<int64_t>(rows.size()), 3})));
+  TROUPE_RETURN_IF_ERROR(CheckHasRows(tensor));
+  TROUPE_ASSIGN_OR_RETURN(Tensor * output,
+                          ctx.AllocateOutput(0, kElementType<T>, Shape({tensor.shape.dim(0), 3})));
   T* three = output->mutable_data<T>();
-  for (size_t i = 0; i < rows.size(); ++i, three += 3) {
-    TROUPE_RETURN_IF_ERROR(Serialize(rows[i], three));
-  }
-  return absl::OkStatus();
+  return ForEachRow(ctx, tensor, [&](int64_t row, const StoredSparse& part) {
+    return Serialize(part, three + 3 * row);
+  });
 }
 
 template <typename T>
@@ -100,10 +145,7 @@ absl::Status DeserializeTo(KernelContext& ctx, ElementType type) {
   const T* three = serialized.unchecked_data<T>();
   std::vector<StoredSparse> parts;
   for (int64_t i = 0; i < serialized.num_elements() / 3; ++i, three += 3) {
-    StoredSparse part;
-    TROUPE_ASSIGN_OR_RETURN(part.indices, Deserialize(three[0]));
-    TROUPE_ASSIGN_OR_RETURN(part.values, Deserialize(three[1]));
-    TROUPE_ASSIGN_OR_RETURN(part.shape, Deserialize(three[2]));
+    TROUPE_ASSIGN_OR_RETURN(StoredSparse part, Deserialize(three));
     parts.push_back(std::move(part));
   }
   return PutStacked(ctx, parts, serialized.shape().dims().subspan(0, rank - 1), type);

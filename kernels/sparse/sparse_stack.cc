@@ -8,37 +8,45 @@
 
 namespace troupe {
 
-absl::StatusOr<std::vector<StoredSparse>> SplitRows(KernelContext& ctx,
-                                                    const SparseTensor& tensor) {
-  if (tensor.rank() < 2) {
-    return InvalidArgument("a sparse tensor of the shape ", tensor.shape.ToString(),
-                           " has no rows: the rank must be 2 at least");
-  }
-  TROUPE_RETURN_IF_ERROR(tensor.CheckOrder("sparse tensor"));
+namespace {
+
+absl::StatusOr<StoredSparse> Row(KernelContext& ctx, const SparseTensor& tensor,
+                                 absl::Span<const int64_t> elements, const Tensor& shape) {
   const int rank = tensor.rank() - 1;
-  const int64_t rows = tensor.shape.dim(0);
+  TROUPE_ASSIGN_OR_RETURN(
+      Tensor indices,
+      ctx.AllocateTemp(ElementType::kInt64, Shape({static_cast<int64_t>(elements.size()), rank})));
+  int64_t* index = indices.mutable_data<int64_t>();
+  for (const int64_t k : elements) index = std::copy_n(tensor.indices[k] + 1, rank, index);
+  TROUPE_ASSIGN_OR_RETURN(Tensor values, TakeValues(ctx, tensor.values, elements));
+  return StoredSparse{std::move(indices), std::move(values), shape};
+}
+
+}  // namespace
+
+absl::Status CheckHasRows(const SparseTensor& tensor) {
+  if (tensor.rank() >= 2) return absl::OkStatus();
+  return InvalidArgument("a sparse tensor of the shape ", tensor.shape.ToString(),
+                         " has no rows: the rank must be 2 at least");
+}
+
+absl::Status ForEachRow(KernelContext& ctx, const SparseTensor& tensor,
+                        absl::FunctionRef<absl::Status(int64_t row, StoredSparse part)> visit) {
+  TROUPE_RETURN_IF_ERROR(CheckHasRows(tensor));
+  TROUPE_RETURN_IF_ERROR(tensor.CheckOrder("sparse tensor"));
   const Tensor shape = Tensor::Vector<int64_t>(tensor.shape.dims().subspan(1));
-  std::vector<StoredSparse> parts;
-  // So many rows may only be claimed: what does not fit fails here, and not after a long time.
-  if (static_cast<uint64_t>(rows) > parts.max_size()) {
-    return absl::ResourceExhaustedError(
-        StrCat("the ", rows, " rows of a sparse tensor of the shape ", tensor.shape.ToString(),
-               " are too many to be taken apart"));
-  }
-  parts.reserve(rows);
+  TROUPE_ASSIGN_OR_RETURN(const StoredSparse empty, Row(ctx, tensor, {}, shape));
   std::vector<int64_t> of_row;
-  for (int64_t row = 0, i = 0; row < rows; ++row) {
+  for (int64_t row = 0, i = 0; row < tensor.shape.dim(0); ++row) {
     of_row.clear();
     for (; i < tensor.size() && tensor.indices[i][0] == row; ++i) of_row.push_back(i);
-    TROUPE_ASSIGN_OR_RETURN(
-        Tensor indices,
-        ctx.AllocateTemp(ElementType::kInt64, Shape({static_cast<int64_t>(of_row.size()), rank})));
-    int64_t* index = indices.mutable_data<int64_t>();
-    for (const int64_t k : of_row) index = std::copy_n(tensor.indices[k] + 1, rank, index);
-    TROUPE_ASSIGN_OR_RETURN(Tensor values, TakeValues(ctx, tensor.values, of_row));
-    parts.push_back({std::move(indices), std::move(values), shape});
+    StoredSparse part = empty;
+    if (!of_row.empty()) {
+      TROUPE_ASSIGN_OR_RETURN(part, Row(ctx, tensor, of_row, shape));
+    }
+    TROUPE_RETURN_IF_ERROR(visit(row, std::move(part)));
   }
-  return parts;
+  return absl::OkStatus();
 }
 
 absl::Status PutStacked(KernelContext& ctx, absl::Span<const StoredSparse> parts,

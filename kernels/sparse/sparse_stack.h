@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -19,8 +20,14 @@ struct StoredSparse {
   Tensor indices, values, shape;
 };
 
-/// The rows of a sparse tensor of rank 2 at least, which must be in row-major order.
-absl::StatusOr<std::vector<StoredSparse>> SplitRows(KernelContext& ctx, const SparseTensor& tensor);
+/// InvalidArgument unless the rank is 2 at least.
+absl::Status CheckHasRows(const SparseTensor& tensor);
+
+/// Calls `visit(row, part)` for each row of a sparse tensor of rank 2 at least, which must be in
+/// row-major order, and stops at an error. One row at a time is held, since the shape may claim any
+/// number of rows; those without elements share their tensors.
+absl::Status ForEachRow(KernelContext& ctx, const SparseTensor& tensor,
+                        absl::FunctionRef<absl::Status(int64_t row, StoredSparse part)> visit);
 
 /// Makes outputs 0 to 2 the sparse tensor that has `parts`, in row-major order of `outer`, as its
 /// elements along the dimensions `outer`, which have as many elements. Each other dimension is as

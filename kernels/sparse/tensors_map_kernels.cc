@@ -94,18 +94,17 @@ class AddManySparse final : public TensorsMapKernel {
   AddManySparse(KernelConstruction& c, absl::Status*) : TensorsMapKernel(c) {}
   absl::Status Compute(KernelContext& ctx) override {
     TROUPE_ASSIGN_OR_RETURN(const SparseTensor tensor, ReadSparse(ctx, 0, "sparse tensor"));
-    TROUPE_ASSIGN_OR_RETURN(std::vector<StoredSparse> rows, SplitRows(ctx, tensor));
+    TROUPE_RETURN_IF_ERROR(CheckHasRows(tensor));
     TROUPE_ASSIGN_OR_RETURN(
-        Tensor * output,
-        ctx.AllocateOutput(0, ElementType::kInt64, Shape({static_cast<int64_t>(rows.size())})));
+        Tensor * output, ctx.AllocateOutput(0, ElementType::kInt64, Shape({tensor.shape.dim(0)})));
     TROUPE_ASSIGN_OR_RETURN(const RefPtr<SparseTensorsMap> map, Map(ctx));
+    int64_t* handles = output->mutable_data<int64_t>();
     // TensorFlow numbers rows without elements after all others.
     for (const bool empty : {false, true}) {
-      for (size_t i = 0; i < rows.size(); ++i) {
-        if (rows[i].shape.valid() && (rows[i].values.num_elements() == 0) == empty) {
-          output->mutable_data<int64_t>()[i] = map->Add(std::exchange(rows[i], {}));
-        }
-      }
+      TROUPE_RETURN_IF_ERROR(ForEachRow(ctx, tensor, [&](int64_t row, StoredSparse part) {
+        if ((part.values.num_elements() == 0) == empty) handles[row] = map->Add(std::move(part));
+        return absl::OkStatus();
+      }));
     }
     return absl::OkStatus();
   }

@@ -19,10 +19,13 @@ from tensorflow.core.framework import attr_value_pb2, op_def_pb2
 from tensorflow.python.framework import op_def_registry
 
 OPS = """Dequantize FakeQuantWithMinMaxArgs FakeQuantWithMinMaxArgsGradient FakeQuantWithMinMaxVars
-FakeQuantWithMinMaxVarsGradient FakeQuantWithMinMaxVarsPerChannel FakeQuantWithMinMaxVarsPerChannelGradient QuantizeAndDequantizeV2
+FakeQuantWithMinMaxVarsGradient FakeQuantWithMinMaxVarsPerChannel FakeQuantWithMinMaxVarsPerChannelGradient QuantizeAndDequantize
+QuantizeAndDequantizeV2
 QuantizeAndDequantizeV3 QuantizeAndDequantizeV4 QuantizeAndDequantizeV4Grad QuantizeDownAndShrinkRange QuantizeV2 QuantizedAdd
 QuantizedAvgPool QuantizedBiasAdd QuantizedConcat QuantizedConv2D QuantizedMatMul QuantizedMaxPool QuantizedMul QuantizedRelu
-QuantizedRelu6 QuantizedReluX QuantizedReshape Requantize RequantizationRange""".split()
+QuantizedRelu6 QuantizedReluX QuantizedReshape Requantize RequantizationRange QuantizedBatchNormWithGlobalNormalization
+QuantizedInstanceNorm QuantizedResizeBilinear RequantizePerChannel RequantizationRangePerChannel UniformDequantize UniformQuantize
+UniformQuantizedClipByValue UniformRequantize""".split()
 INTEGERS = {tf.qint8: np.int8, tf.quint8: np.uint8, tf.qint16: np.int16, tf.quint16: np.uint16, tf.qint32: np.int32}
 QUANTIZED = list(INTEGERS)
 
@@ -70,14 +73,14 @@ class Inputs(list):
 class Cases:
     def __init__(self, seed):
         self.random, self.numbers = random.Random(seed), np.random.default_rng(seed)
-        self.cases, self.known = [], True
+        self.cases, self.known, self.producer = [], True, tf.version.GRAPH_DEF_VERSION
 
     def op(self, op, inputs, gradient=False, tolerance=(0, 0), **attrs):
         """A case of one node. Shapes are known to the graph, or else found by the kernel only; TensorFlow's Dequantize needs the
         rank."""
         unknown_rank = op != "Dequantize" or attrs.get("axis", -1) < 0
         graph, case = v1.GraphDef(), golden.Case(name=f"{op}/{len(self.cases)}", op=op, tag=["quantized"])
-        graph.versions.producer = tf.version.GRAPH_DEF_VERSION
+        graph.versions.producer = self.producer
         node, definition = v1.NodeDef(name="op", op=op), op_def_registry.get(op)
         step = golden.Step()
         types = {}
@@ -420,6 +423,125 @@ class Cases:
         self.op("FakeQuantWithMinMaxVarsPerChannelGradient", Inputs().add(x).add(x).add(two).add(two[:1]))
         self.op("FakeQuantWithMinMaxVarsPerChannelGradient", Inputs().add(x).add(x[:1]).add(two).add(two))
 
+    def images(self):
+        t, two = tf.quint8, np.float32([0, 1])
+        for i in range(20):
+            shape = tuple(self.random.choice([1, 2, 3, 5, 8]) for _ in range(4))
+            given = {"output_range_given": True, "given_y_min": -2.0, "given_y_max": 1.5} if i % 3 == 0 else {}
+            self.op("QuantizedInstanceNorm", Inputs().add(self.integers(t, shape), t).range(self.range()), tolerance=(1e-5, 1), **given)
+            for dtype in (t, tf.qint32, tf.float32):
+                values = self.numbers.normal(size=shape).astype(np.float32) if dtype == tf.float32 else self.integers(dtype, shape)
+                if dtype == tf.qint32:  # The largest becomes a float, and that an int, of which it is too large.
+                    values = np.minimum(values, np.int32(2**31 - 129))
+                size = np.int32(shape[1:3] if i % 5 == 0 else [self.random.randint(1, 9) for _ in range(2)])
+                centers = self.random.choice([{}, {"align_corners": True}, {"half_pixel_centers": True}])
+                self.op("QuantizedResizeBilinear", Inputs().add(values, dtype).add(size).range(self.range()), **centers,
+                        tolerance=(1e-5, 1e-6) if dtype == tf.float32 else (0, 0))
+            if shape[3] == 1:  # Of which TensorFlow's kernel refuses the vectors.
+                shape = (*shape[:3], 2)
+            inputs = Inputs().add(self.integers(t, shape), t).range(self.range())
+            for low, high in (self.range(), (0.0, self.random.uniform(.1, 9)), self.range(), self.range()):
+                inputs.add(self.integers(t, shape[3:]), t).range((low, high))
+            self.op("QuantizedBatchNormWithGlobalNormalization", inputs, out_type=tf.qint32, variance_epsilon=1e-3,
+                    scale_after_normalization=self.random.random() < .5)
+            channels = [self.holding_zero() for _ in range(shape[3])]
+            lows, highs = (np.float32(values) for values in zip(*channels))
+            sums = Inputs().add(self.sums(shape), tf.qint32).add(lows).add(highs)
+            for target in (tf.quint8, tf.qint8):
+                low, high = self.random.choice([(-6.0, 6.0), (-1e-3, 1e-3), (-1.0, 30.0)])
+                self.op("RequantizePerChannel", Inputs(sums).range((low, high)), out_type=target)
+            positive = Inputs(sums)
+            if i % 2:
+                positive[0] = (np.abs(positive[0][0]), tf.qint32)
+            self.op("RequantizationRangePerChannel", positive, clip_value_max=self.random.choice([6.0, 1e-4, 1e9]))
+        q, fine = self.integers(t, (1, 2, 3, 2)), (0.0, 1.0)
+        self.op("QuantizedInstanceNorm", Inputs().add(q, t).range((1, 1)))
+        self.op("QuantizedInstanceNorm", Inputs().add(q, t).add(two).add(two))
+        self.op("QuantizedInstanceNorm", Inputs().add(q, t).range(fine), output_range_given=True, given_y_min=1.0, given_y_max=1.0)
+        self.op("QuantizedInstanceNorm", Inputs().add(q * 0 + 7, t).range(fine), min_separation=.5)
+        for size in ([0, 1], [1, -1], [1], [1, 2, 3]):
+            self.op("QuantizedResizeBilinear", Inputs().add(q, t).add(np.int32(size)).range(fine))
+        self.op("QuantizedResizeBilinear", Inputs().add(q, t).add(np.int32([3, 2])).range(fine), align_corners=True,
+                half_pixel_centers=True)
+        self.op("QuantizedResizeBilinear", Inputs().add(q, t).add(np.int32([3, 2])).add(two).add(two))
+        self.op("QuantizedResizeBilinear", Inputs().add(q[:, :0], t).add(np.int32([3, 2])).range(fine))
+        sums = Inputs().add(self.sums((1, 2, 2, 2)), tf.qint32).add(two).add(two + 1)
+        for low, high in ((0.0, 1.0), (1.0, 2.0)):
+            self.op("RequantizePerChannel", Inputs(sums).range((low, high)), out_type=tf.qint8)
+        self.op("RequantizePerChannel", Inputs(sums).add(two).add(two), out_type=tf.quint8)
+        self.op("RequantizationRangePerChannel", Inputs(sums[:2]).add(two[:1]), clip_value_max=6.0)
+        self.op("RequantizationRangePerChannel", Inputs([(sums[0][0][0], tf.qint32), *sums[1:]]), clip_value_max=6.0)
+        self.op("RequantizationRangePerChannel", Inputs([(sums[0][0][:0], tf.qint32), *sums[1:]]), clip_value_max=6.0)
+
+    def first_version(self):
+        self.producer = 21
+        for _ in range(20):
+            low, high = self.range()
+            for dtype in (np.float32, np.float64):
+                self.op("QuantizeAndDequantize", Inputs().add(self.reals(low, high, self.shape(1)).astype(dtype)), gradient=True,
+                        signed_input=self.random.random() < .5, num_bits=self.random.choice([1, 2, 4, 8, 8, 16, 31]),
+                        range_given=self.random.random() < .6, input_min=low, input_max=high)
+        x = np.float32([[1, -2], [3, 4]])
+        for bits in (0, 62, 63, -1):
+            self.op("QuantizeAndDequantize", Inputs().add(x), num_bits=bits)
+        self.op("QuantizeAndDequantize", Inputs().add(x), range_given=True, input_min=2.0, input_max=1.0)
+        self.producer = tf.version.GRAPH_DEF_VERSION
+        self.op("QuantizeAndDequantize", Inputs().add(x))
+
+    def uniform(self):
+        limits = {tf.qint8: (-128, 127), tf.quint8: (0, 255), tf.qint32: (-(1 << 31), (1 << 31) - 1)}
+
+        def parameters(shape, axis):
+            count = () if axis < 0 else shape[axis]
+            return (np.float32(self.numbers.uniform(.01, 2, size=count)), np.int32(self.numbers.integers(-20, 20, size=count)))
+
+        def values(dtype, shape):
+            return self.sums(shape) if dtype == tf.qint32 else self.integers(dtype, shape)
+
+        for _ in range(12):
+            shape = self.shape(1)
+            axis = self.random.choice([-1, self.random.randrange(len(shape))])
+            scales, zeros = parameters(shape, axis)
+            for dtype, (low, high) in limits.items():
+                common = {"quantization_axis": axis, "quantization_min_val": low, "quantization_max_val": high}
+                if self.random.random() < .3:
+                    common.update(quantization_min_val=3, quantization_max_val=17)
+                reals = self.reals(-100, 100, shape)
+                self.op("UniformQuantize", Inputs().add(reals).add(scales).add(zeros), Tout=dtype, **common)
+                self.op("UniformDequantize", Inputs().add(values(dtype, shape), dtype).add(scales).add(zeros), Tout=tf.float32, **common)
+            for dtype in (tf.qint8, tf.qint32):
+                axes = self.random.choice([(axis, axis), (-1, axis), (axis, -1)])
+                inputs = Inputs().add(values(dtype, shape), dtype)
+                for a in axes:
+                    for value in parameters(shape, a):
+                        inputs.add(value)
+                if self.random.random() < .3:
+                    inputs[1] = (inputs[1][0] * np.float32(self.random.choice([1e-12, 1e12])), tf.float32)
+                low, high = self.random.choice([(-128, 127), (-128, 127), (-5, 100)])
+                self.op("UniformRequantize", inputs, Tout=tf.qint8, input_quantization_axis=axes[0], output_quantization_axis=axes[1],
+                        output_quantization_min_val=low, output_quantization_max_val=high, input_quantization_min_val=limits[dtype][0],
+                        input_quantization_max_val=limits[dtype][1])
+            low = self.sums(scales.shape)
+            self.op("UniformQuantizedClipByValue", Inputs().add(self.sums(shape), tf.qint32).add(low, tf.qint32)
+                    .add(np.int32(low + abs(self.sums(scales.shape)) // 2), tf.qint32).add(scales).add(zeros), quantization_axis=axis,
+                    quantization_min_val=-5, quantization_max_val=5)
+        x, q = np.float32([[1, -2], [3e9, 4]]), np.int8([[1, -2], [3, 4]])
+        two, zeros, byte = np.float32([1, 2]), np.int32([0, 1]), {"quantization_min_val": -128, "quantization_max_val": 127}
+        one, zero = np.float32(1), np.int32(0)
+        self.op("UniformQuantize", Inputs().add(x).add(one).add(zero), Tout=tf.qint8, **byte)
+        for scales, points, axis in ((two, zeros, -1), (two, zero, 0), (one, zero, 0), (two, zeros, 2), (two[:1], zeros[:1], 1), (one, zero, -2)):
+            self.op("UniformQuantize", Inputs().add(x).add(scales).add(points), Tout=tf.qint8, quantization_axis=axis, **byte)
+            self.op("UniformDequantize", Inputs().add(q, tf.qint8).add(scales).add(points), Tout=tf.float32, quantization_axis=axis, **byte)
+            self.op("UniformQuantizedClipByValue", Inputs().add(np.int32(q), tf.qint32).add(np.int32(scales), tf.qint32)
+                    .add(np.int32(scales), tf.qint32).add(scales).add(points), quantization_axis=axis, **byte)
+        limits = {"input_quantization_min_val": -128, "input_quantization_max_val": 127, "output_quantization_min_val": -128,
+                  "output_quantization_max_val": 127}
+        for first, second in ((two, one), (one, two), (-one, one), (one, 0 * one), (one * np.float32("inf"), one)):
+            self.op("UniformRequantize", Inputs().add(q, tf.qint8).add(first).add(np.zeros_like(first, np.int32)).add(second)
+                    .add(np.zeros_like(second, np.int32)), Tout=tf.qint8, **limits)
+        self.op("UniformRequantize", Inputs().add(q, tf.qint8).add(two).add(zeros).add(two).add(zeros), Tout=tf.qint8,
+                input_quantization_axis=0, output_quantization_axis=1, **limits)
+
     def movement(self):
         """Ops that move elements, or compare them, on every quantized type for which TensorFlow has them."""
         raw = tf.raw_ops
@@ -499,6 +621,10 @@ class Cases:
                          self.fake):
                 part()
         self.movement()
+        for known in (True, False):
+            self.known = known
+            for part in (self.images, self.first_version, self.uniform):
+                part()
         return self.cases
 
 

@@ -70,7 +70,7 @@ def record_v2(expected):
                            delete_old_dirs=False)
     expected.update({"sharded:rows": rows, "sharded:columns": rows, "sharded:texts": texts})
     expected.update({f"sharded:own/{part}": tf.constant([part, -part]) for part in range(3)})
-    # Types that hold no tensors in Troupe.
+    # A type of which V1 checkpoints have none.
     save_v2("foreign", {"float8": tf.cast([1.0, 2.0], tf.dtypes.experimental.float8_e5m2), "float": tf.constant(1.5)})
     expected["foreign:float"] = tf.constant(1.5)
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "devices/narrow_types.h"
 #include "gtest/gtest.h"
 
 namespace troupe {
@@ -50,7 +51,9 @@ TEST(ElementType, Sizes) {
   EXPECT_EQ(ElementSize(ElementType::kQint8), 1u);
   EXPECT_EQ(ElementSize(ElementType::kQuint16), 2u);
   EXPECT_EQ(ElementSize(ElementType::kQint32), 4u);
-  EXPECT_EQ(ElementSize(ElementType::kInt4), 0u);
+  EXPECT_EQ(ElementSize(ElementType::kFloat8E4m3fn), 1u);
+  EXPECT_EQ(ElementSize(ElementType::kInt4), 1u);
+  EXPECT_EQ(ElementSize(ElementType::kInt2), 0u);
   EXPECT_EQ(ElementSize(ElementType::kInvalid), 0u);
   EXPECT_EQ(ElementSize(static_cast<ElementType>(250)), 0u);
 }
@@ -98,6 +101,55 @@ void CheckAllBits(int exponent_bits, int mantissa_bits) {
 
 TEST(Half, EveryValueAndEveryRounding) { CheckAllBits<half>(5, 10); }
 TEST(Bfloat16, EveryValueAndEveryRounding) { CheckAllBits<bfloat16>(8, 7); }
+
+/// All bits of a float of 8, by the values of its magnitudes in ascending order. `beyond`: the bits
+/// of what is too large.
+template <typename T>
+void CheckFloat8(int exponent_bits, int mantissa_bits, uint32_t beyond) {
+  const int bias = (1 << (exponent_bits - 1)) - 1;
+  const auto naive = [&](uint32_t bits) {
+    const uint32_t mantissa = bits & ((1u << mantissa_bits) - 1), exponent = bits >> mantissa_bits;
+    const uint32_t implicit = exponent == 0 ? 0 : 1u << mantissa_bits;
+    return std::ldexp(mantissa + implicit,
+                      (exponent == 0 ? 1 : static_cast<int>(exponent)) - bias - mantissa_bits);
+  };
+  for (uint32_t bits = 0; bits < 0x80; ++bits) {
+    const auto narrow = T::FromBits(static_cast<uint8_t>(bits));
+    const auto negative = T::FromBits(static_cast<uint8_t>(bits | 0x80));
+    if (bits >= beyond) {
+      EXPECT_FALSE(std::isfinite(static_cast<float>(narrow))) << bits;
+      continue;
+    }
+    const double value = naive(bits), middle = (value + naive(bits + 1)) / 2;
+    EXPECT_EQ(static_cast<float>(narrow), value) << bits;
+    EXPECT_EQ(static_cast<float>(negative), -value) << bits;
+    EXPECT_EQ(T(value).bits, bits);
+    EXPECT_EQ(T(middle).bits, bits % 2 == 0 ? bits : bits + 1) << bits;
+    EXPECT_EQ(T(std::nextafter(middle, 0.0)).bits, bits);
+    EXPECT_EQ(T(std::nextafter(middle, INFINITY)).bits, bits + 1);
+    EXPECT_EQ(T(-middle).bits, T(middle).bits | 0x80) << bits;
+  }
+  EXPECT_EQ(T(1e300).bits, beyond);
+  EXPECT_EQ(T(-INFINITY).bits, beyond | 0x80);
+  EXPECT_TRUE(std::isnan(static_cast<float>(T(std::nan("")))));
+  EXPECT_EQ(T(-0.0).bits, 0x80);
+  EXPECT_EQ(T(1e-300).bits, 0);
+}
+
+TEST(Float8, EveryValueAndEveryRounding) {
+  CheckFloat8<float8_e5m2>(5, 2, 0x7c);
+  CheckFloat8<float8_e4m3fn>(4, 3, 0x7f);
+}
+
+TEST(Int4, KeepsFourBits) {
+  for (int i = -40; i < 40; ++i) {
+    EXPECT_EQ(static_cast<int>(uint4(i)), i & 15);
+    EXPECT_EQ(static_cast<int>(int4(i)), (i & 15) < 8 ? i & 15 : (i & 15) - 16);
+  }
+  int4 strange;
+  strange.bits = 0x79;  // As a stranger's bytes may be.
+  EXPECT_EQ(static_cast<int>(strange), -7);
+}
 
 TEST(Half, Overflow) {
   EXPECT_EQ(half(65519.0f).bits, 0x7bff);

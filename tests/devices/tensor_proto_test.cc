@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "devices/narrow_types.h"
 #include "devices/quantized.h"
 #include "devices/resource_handle.h"
 #include "google/protobuf/text_format.h"
@@ -81,8 +82,8 @@ TEST(TensorFromProto, RefusesBadMessages) {
       {"dtype: -3", StatusCode::kInvalidArgument},
       {"dtype: 100000", StatusCode::kInvalidArgument},
       {"dtype: DT_FLOAT_REF float_val: 1", StatusCode::kInvalidArgument},
-      {"dtype: DT_INT4 int_val: 1", StatusCode::kInvalidArgument},
-      {"dtype: DT_FLOAT8_E5M2 float8_val: '1'", StatusCode::kInvalidArgument},
+      {"dtype: DT_INT2 int_val: 1", StatusCode::kInvalidArgument},
+      {"dtype: DT_FLOAT8_E5M2FNUZ float8_val: '1'", StatusCode::kInvalidArgument},
       {"dtype: DT_FLOAT " + Dims({-1}), StatusCode::kInvalidArgument},
       {"dtype: DT_FLOAT " + Dims({1 << 30, 1 << 30, 1 << 30}), StatusCode::kInvalidArgument},
       {"dtype: DT_FLOAT tensor_shape { unknown_rank: true }", StatusCode::kInvalidArgument},
@@ -150,6 +151,10 @@ TEST(TensorToProto, RoundTrips) {
   CheckRoundTrip<qint16>({qint16(-32768), qint16(32767)});
   CheckRoundTrip<quint16>({quint16(65535), quint16(0)});
   CheckRoundTrip<qint32>({qint32(INT32_MIN), qint32(INT32_MAX)});
+  CheckRoundTrip<float8_e5m2>({float8_e5m2(-1.5), float8_e5m2(57344)});
+  CheckRoundTrip<float8_e4m3fn>({float8_e4m3fn(448), float8_e4m3fn(-0.015625)});
+  CheckRoundTrip<int4>({int4(-8), int4(7)});
+  CheckRoundTrip<uint4>({uint4(15), uint4(0)});
   CheckRoundTrip<complex64>({{1, -2}, {3, 4}});
   CheckRoundTrip<complex128>({{1, -2}, {3, 4}});
   TensorProto proto;

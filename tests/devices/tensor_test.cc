@@ -100,7 +100,7 @@ TEST(Tensor, RefusesWhatCannotBe) {
             absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(Tensor::Allocate(ElementType::kFloat, Shape({int64_t{1} << 46})).status().code(),
             absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(Tensor::Allocate(ElementType::kInt4, Shape({1})).status().code(),
+  EXPECT_EQ(Tensor::Allocate(ElementType::kInt2, Shape({1})).status().code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Tensor::Allocate(ElementType::kInvalid, Shape()).status().code(),
             absl::StatusCode::kInvalidArgument);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "devices/narrow_types.h"
 #include "devices/quantized.h"
 #include "devices/status_macros.h"
 
@@ -78,6 +79,14 @@ Pair Element(const Tensor& tensor, int64_t i) {
       return Stored<quint8>(tensor, i);
     case ElementType::kQuint16:
       return Stored<quint16>(tensor, i);
+    case ElementType::kFloat8E5m2:
+      return Narrow<float8_e5m2>(tensor, i);
+    case ElementType::kFloat8E4m3fn:
+      return Narrow<float8_e4m3fn>(tensor, i);
+    case ElementType::kInt4:
+      return Narrow<int4>(tensor, i);
+    case ElementType::kUint4:
+      return Narrow<uint4>(tensor, i);
     case ElementType::kComplex64:
       return Complex<complex64>(tensor, i);
     case ElementType::kComplex128:

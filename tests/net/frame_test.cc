@@ -95,7 +95,7 @@ TEST(Frame, RefusesWrongTensors) {
       {TensorHeader(ElementType::kFloat, Shape({1}), 4), {-1}, "dimension"},
       {TensorHeader(ElementType::kFloat, Shape({1, 1}), 4), {kHuge, kHuge}, ""},
       {TensorHeader(ElementType::kDouble, Shape({1}), 4), {int64_t{1} << 61}, "bytes for double"},
-      {TensorHeader(ElementType::kInt4, Shape({1}), 1), {1}, "holds no tensors"},
+      {TensorHeader(ElementType::kInt2, Shape({1}), 1), {1}, "holds no tensors"},
       {TensorHeader(static_cast<ElementType>(200), Shape({1}), 1), {1}, "holds no tensors"},
       {TensorHeader(ElementType::kFloat, Shape({1}), uint64_t{1} << 42), {kHuge}, "at most"},
       {TensorHeader(ElementType::kString, Shape({1}), 10), {kHuge}, "bytes for string"},

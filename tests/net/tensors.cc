@@ -14,10 +14,11 @@ std::vector<Tensor> TensorsOfAllTypes() {
   std::vector<Tensor> tensors;
   uint8_t seed = 1;
   for (const E type :
-       {E::kFloat,      E::kDouble,    E::kInt32,    E::kUint8,  E::kInt16,    E::kInt8,
-        E::kString,     E::kComplex64, E::kInt64,    E::kBool,   E::kBfloat16, E::kUint16,
-        E::kComplex128, E::kHalf,      E::kResource, E::kUint32, E::kUint64,   E::kQint8,
-        E::kQuint8,     E::kQint16,    E::kQuint16,  E::kQint32}) {
+       {E::kFloat,      E::kDouble,    E::kInt32,    E::kUint8,  E::kInt16,      E::kInt8,
+        E::kString,     E::kComplex64, E::kInt64,    E::kBool,   E::kBfloat16,   E::kUint16,
+        E::kComplex128, E::kHalf,      E::kResource, E::kUint32, E::kUint64,     E::kQint8,
+        E::kQuint8,     E::kQint16,    E::kQuint16,  E::kQint32, E::kFloat8E5m2, E::kFloat8E4m3fn,
+        E::kInt4,       E::kUint4}) {
     for (const Shape& shape : shapes) {
       Tensor tensor = Tensor::Uninitialized(type, shape);
       const int64_t n = shape.num_elements();

@@ -40,7 +40,7 @@ TensorSlice Rows(int64_t begin, int64_t count) {
 TEST(Bundle, HoldsEveryType) {
   SimulatedDisk disk;
   const NamedTensors tensors = EveryType();
-  ASSERT_EQ(tensors.size(), 21 * 3 + 1);
+  ASSERT_EQ(tensors.size(), 25 * 3 + 1);
   ASSERT_TRUE(WriteBundle(&disk, "/d/model", tensors).ok());
   EXPECT_THAT(disk.Files(), ElementsAre("/d/model.data-00000-of-00001", "/d/model.index"));
   const auto reader = Open(&disk, "/d/model");

@@ -4,6 +4,7 @@
 #include <memory>
 #include <random>
 
+#include "devices/narrow_types.h"
 #include "devices/status_macros.h"
 #include "devices/storage/bundle_writer.h"
 #include "devices/storage/table_writer.h"
@@ -34,6 +35,9 @@ Tensor RandomTensor(ElementType type, const Shape& shape, uint64_t seed) {
   char* bytes = static_cast<char*>(tensor.mutable_raw_data());
   for (size_t i = 0; i < tensor.bytes(); ++i) {
     bytes[i] = static_cast<char>(type == ElementType::kBool ? random() % 2 : random());
+    // The upper half is the sign's, or 0.
+    if (type == ElementType::kInt4) bytes[i] = static_cast<char>(int4(bytes[i]).bits);
+    if (type == ElementType::kUint4) bytes[i] = static_cast<char>(uint4(bytes[i]).bits);
   }
   return tensor;
 }

@@ -163,7 +163,11 @@ const std::set<std::string> kQuantized = {
     "Dequantize", "QuantizeAndDequantizeV4Grad", "QuantizeDownAndShrinkRange", "QuantizeV2",
     "QuantizedAdd", "QuantizedAvgPool", "QuantizedBiasAdd", "QuantizedConcat",
     "QuantizedConv2D", "QuantizedMatMul", "QuantizedMaxPool", "QuantizedMul", "QuantizedRelu",
-    "QuantizedRelu6", "QuantizedReluX", "QuantizedReshape", "RequantizationRange", "Requantize"
+    "QuantizedRelu6", "QuantizedReluX", "QuantizedReshape", "RequantizationRange", "Requantize",
+    "QuantizedInstanceNorm", "QuantizedResizeBilinear",
+    "QuantizedBatchNormWithGlobalNormalization", "RequantizePerChannel",
+    "RequantizationRangePerChannel", "UniformQuantize", "UniformDequantize",
+    "UniformRequantize", "UniformQuantizedClipByValue"
     // clang-format on
 };
 

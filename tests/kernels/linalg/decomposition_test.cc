@@ -81,6 +81,31 @@ TEST(Decompositions, FunctionsOfMatrices) {
   }
 }
 
+// A real matrix with a negative eigenvalue has no real square root: NaNs, as TensorFlow gives.
+// Pairs of conjugate eigenvalues may have negative real parts.
+TEST(Decompositions, SquareRootsOfNegativeEigenvalues) {
+  const std::vector<std::vector<double>> without = {
+      {-1, 0, 0, 0, 1, 0, 0, 0, 1}, {1, 2, 3, 0, 4, 5, 0, 0, -6}, {-2, 0, 0, 0, 0, 1, 0, -1, 0}};
+  for (const ElementType type : {ElementType::kFloat, ElementType::kDouble}) {
+    for (const std::vector<double>& values : without) {
+      OpTest root("MatrixSquareRoot");
+      ASSERT_EQ(root.Input(MakeTensor(type, Shape({3, 3}), values)).Run(), absl::OkStatus());
+      for (int64_t i = 0; i < 9; ++i) EXPECT_TRUE(std::isnan(At(root.output(0), i))) << i;
+    }
+    // Of the block of two conjugate eigenvalues Eigen finds no eigenvectors: a number overflows.
+    OpTest large("MatrixSquareRoot");
+    const double most = type == ElementType::kFloat ? std::numeric_limits<float>::max()
+                                                    : std::numeric_limits<double>::max();
+    EXPECT_EQ(large.Input(MakeTensor(type, Shape({2, 2}), {-most, most, -most, most})).Run(),
+              absl::OkStatus());
+    OpTest root("MatrixSquareRoot");
+    const Tensor a = MakeTensor(type, Shape({3, 3}), {1, 0, 0, 0, -2, 1, 0, -1, -2});
+    ASSERT_EQ(root.Input(a).Run(), absl::OkStatus());
+    const Tensor& r = root.output(0);
+    ExpectNear(Times(r, false, r, false), a, 1e-5, 1e-5);
+  }
+}
+
 // None of them may run for ever.
 TEST(Decompositions, MatricesWithoutResults) {
   const double nan = std::numeric_limits<double>::quiet_NaN();

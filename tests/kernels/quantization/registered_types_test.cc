@@ -1,4 +1,5 @@
-// The quantized types for which TensorFlow 2.21's CPU has kernels of ops on tensors of any type.
+// The quantized types, floats of 8 bits and integers of 4 for which TensorFlow 2.21's CPU has
+// kernels of ops on tensors of any type.
 #include <string>
 
 #include "absl/strings/str_split.h"
@@ -36,6 +37,13 @@ constexpr Registered kRegistered[] = {
     {"T", "qint32 qint8 quint16 quint8", "Assign"},
     {"T", "qint8", "SpaceToDepth"},
     {"Tparams", "qint32 qint8 quint8", "GatherNd"},
+    {"T", "float8_e5m2 float8_e4m3fn",
+     "BroadcastTo Concat ConcatV2 ConjugateTranspose Pack ResourceStridedSliceAssign Slice "
+     "StridedSlice StridedSliceAssign StridedSliceGrad TensorStridedSliceUpdate Transpose Unpack"},
+    {"Tparams", "float8_e5m2 float8_e4m3fn", "Gather GatherNd GatherV2"},
+    {"dtype", "float8_e5m2 float8_e4m3fn int4 uint4", "AssignVariableOp"},
+    {"T", "float8_e5m2 float8_e4m3fn int4 uint4", "Split SplitV"},
+    {"T", "int4 uint4", "Fill"},
 };
 
 /// A node with this type, and others that the op allows.
@@ -56,7 +64,7 @@ NodeDef NodeOf(const OpDef& op, const std::string& attr, ElementType type) {
   return node;
 }
 
-TEST(QuantizedTypes, HaveTheKernelsThatTensorFlowHas) {
+TEST(QuantizedAndNarrowTypes, HaveTheKernelsThatTensorFlowHas) {
   for (const Registered& row : kRegistered) {
     for (const absl::string_view name : absl::StrSplit(row.ops, ' ')) {
       const auto op = OpRegistry::Global()->LookUp(std::string(name));

@@ -1,4 +1,5 @@
 // Ops on sparse tensors. TensorFlow's own results: tests/golden/sparse.pb.gz.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,12 +10,14 @@
 #include <utility>
 #include <vector>
 
+#include "graph/protos/tensor.pb.h"
 #include "tests/kernels/kernel_test_util.h"
 
 namespace troupe::testing {
 namespace {
 
 using absl::StatusCode;
+using ::testing::HasSubstr;
 
 Tensor Longs(const std::vector<int64_t>& values) { return Tensor::Vector<int64_t>(values); }
 Tensor Longs(const std::vector<int64_t>& values, const Shape& shape) {
@@ -416,6 +419,49 @@ TEST(SparseSerialization, ThereAndBack) {
   ASSERT_TRUE(Input(one, a).Run().ok());
   type.Attr("dtype", ElementType::kInt32).Input(one.output(0));
   EXPECT_EQ(type.Run().code(), StatusCode::kInvalidArgument);
+}
+
+// The shape of a sparse tensor may claim any number of rows.
+TEST(SparseSerialization, RowsThatAreOnlyClaimed) {
+  for (const char* name : {"SerializeManySparse", "AddManySparseToTensorsMap"}) {
+    OpTest many(name);
+    many.Input(Longs({}, Shape({0, 2})));
+    many.Input(Floats({}));
+    many.Input(Tensor::Vector<int64_t>({int64_t{1} << 46, 3}));
+    EXPECT_EQ(many.Run().code(), StatusCode::kResourceExhausted) << name;
+  }
+}
+
+/// The bytes of a tensor of `shape`, all elements of which are the one value that is written.
+std::string Repeated(ElementType type, absl::Span<const int64_t> shape) {
+  TensorProto proto;
+  proto.set_dtype(static_cast<DataType>(type));
+  Shape(shape).ToProto(proto.mutable_tensor_shape());
+  if (type == ElementType::kInt64) {
+    proto.add_int64_val(1);
+  } else {
+    proto.add_float_val(1);
+  }
+  return proto.SerializeAsString();
+}
+
+TEST(SparseSerialization, ElementsThatAreOnlyClaimed) {
+  constexpr int64_t kMany = 1 << 20;
+  const std::string shape = Repeated(ElementType::kInt64, {2});
+  const auto run = [&](std::string indices, std::string values) {
+    OpTest back("DeserializeManySparse");
+    back.Attr("dtype", ElementType::kFloat);
+    back.Input(Tensor::FromValues<std::string>({indices, values, shape}, Shape({1, 3})).value());
+    return back.Run();
+  };
+  EXPECT_EQ(run(Repeated(ElementType::kInt64, {1, 2}), Repeated(ElementType::kFloat, {1})).code(),
+            StatusCode::kInvalidArgument);  // The index 1 is outside of the shape {1, 1}.
+  for (const int64_t rows : {int64_t{0}, int64_t{1}, kMany}) {
+    const absl::Status status =
+        run(Repeated(ElementType::kInt64, {rows, 2}), Repeated(ElementType::kFloat, {kMany}));
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("serialized sparse tensor"));
+  }
 }
 
 }  // namespace
