@@ -1,4 +1,5 @@
 // Where, ListDiff, CheckNumerics (and V2): looking for elements.
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <string>
@@ -17,29 +18,44 @@ namespace {
 absl::Status Where(KernelContext& ctx) {
   const Tensor& input = ctx.input(0);
   if (input.rank() == 0) return InvalidArgument("the input must have at least one dimension");
-  std::vector<int64_t> found;
+  std::vector<int64_t> found;  // And one more.
   TROUPE_RETURN_IF_ERROR(SwitchNumber<bool>(input.type(), [&]<typename T>() {
-    const absl::Span<const T> values = input.unchecked_values<T>();
-    for (size_t i = 0; i < values.size(); ++i) {
+    const auto is_set = [](const T& value) {
       if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
-        if (static_cast<float>(values[i]) != 0) found.push_back(static_cast<int64_t>(i));
+        return static_cast<float>(value) != 0;
       } else {
-        if (values[i] != T(0)) found.push_back(static_cast<int64_t>(i));
+        return value != T(0);
       }
+    };
+    // Without branches, which no processor would foresee.
+    const absl::Span<const T> values = input.unchecked_values<T>();
+    size_t count = 0;
+    for (const T& value : values) count += is_set(value) ? 1 : 0;
+    found.resize(count + 1);
+    size_t next = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      found[next] = static_cast<int64_t>(i);
+      next += is_set(values[i]) ? 1 : 0;
     }
     return absl::OkStatus();
   }));
+  found.pop_back();
   const int rank = input.rank();
   TROUPE_ASSIGN_OR_RETURN(Tensor * out,
                           ctx.AllocateOutput(0, ElementType::kInt64,
                                              Shape({static_cast<int64_t>(found.size()), rank})));
   int64_t* row = out->mutable_data<int64_t>();
-  for (int64_t at : found) {
-    for (int d = rank - 1; d >= 0; --d) {
-      row[d] = at % input.dim(d);
-      at /= input.dim(d);
+  const int64_t columns = input.dim(rank - 1);
+  DimVector place(static_cast<size_t>(rank - 1), 0);  // Of the row that begins at `begin`.
+  int64_t begin = 0;
+  for (const int64_t at : found) {
+    for (; at - begin >= columns; begin += columns) {
+      for (int d = rank - 2; d >= 0 && ++place[static_cast<size_t>(d)] == input.dim(d); --d) {
+        place[static_cast<size_t>(d)] = 0;
+      }
     }
-    row += rank;
+    row = std::copy(place.begin(), place.end(), row);
+    *row++ = at - begin;
   }
   return absl::OkStatus();
 }

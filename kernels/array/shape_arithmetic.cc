@@ -4,6 +4,7 @@
 #include "absl/strings/str_join.h"
 #include "kernels/common/integer_input.h"
 #include "kernels/kernel_registry.h"
+#include "kernels/type_switch.h"
 
 namespace troupe {
 namespace {
@@ -77,17 +78,26 @@ absl::Status ConcatOffset(KernelContext& ctx) {
 }
 
 absl::Status InvertPermutation(KernelContext& ctx) {
-  TROUPE_ASSIGN_OR_RETURN(const DimVector x, ReadIntegerVector(ctx.input(0), "x"));
-  const int64_t n = static_cast<int64_t>(x.size());
-  DimVector y(n, -1);
-  for (int64_t i = 0; i < n; ++i) {
-    if (x[i] < 0 || x[i] >= n) {
-      return InvalidArgument("x[", i, "] = ", x[i], " is not in [0, ", n, ")");
-    }
-    if (y[x[i]] != -1) return InvalidArgument(x[i], " is duplicated in the input");
-    y[x[i]] = i;
+  const Tensor& permutation = ctx.input(0);
+  if (permutation.rank() != 1) {
+    return InvalidArgument("x must be a vector, got shape ", permutation.shape().ToString());
   }
-  return PutIntegers(ctx, 0, ctx.input(0).type(), y);
+  return SwitchType<int32_t, int64_t>(permutation.type(), [&]<typename T>() -> absl::Status {
+    TROUPE_ASSIGN_OR_RETURN(Tensor * output,
+                            ctx.AllocateOutput(0, permutation.type(), permutation.shape()));
+    const absl::Span<const T> x = permutation.unchecked_values<T>();
+    T* y = output->mutable_data<T>();
+    const auto n = static_cast<T>(x.size());
+    std::fill(y, y + n, T(-1));
+    for (T i = 0; i < n; ++i) {
+      if (x[i] < 0 || x[i] >= n) {
+        return InvalidArgument("x[", i, "] = ", x[i], " is not in [0, ", n, ")");
+      }
+      if (y[x[i]] != -1) return InvalidArgument(x[i], " is duplicated in the input");
+      y[x[i]] = i;
+    }
+    return absl::OkStatus();
+  });
 }
 
 KernelSpec Spec(const char* op, const char* attr) {

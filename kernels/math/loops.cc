@@ -36,9 +36,9 @@ constexpr BinaryFns FormsOf() {
 BinaryFns BoolBinary(BinaryOp op) {
   switch (op) {
     case simd::kAnd:
-      return FormsOf<bool, bool, std::logical_and<bool>>();
+      return FormsOf<bool, bool, std::bit_and<bool>>();
     case simd::kOr:
-      return FormsOf<bool, bool, std::logical_or<bool>>();
+      return FormsOf<bool, bool, std::bit_or<bool>>();
     case simd::kEqual:
       return FormsOf<bool, bool, std::equal_to<bool>>();
     case simd::kNotEqual:

@@ -31,16 +31,26 @@ bool Better(T a, T b) {
 
 template <typename T, bool kMax>
 int64_t BestOfRow(const T* x, int64_t n) {
-  auto best = Start<T, kMax>();
-  int64_t index = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    const decltype(best) value = x[i];
-    if (Better<kMax>(value, best)) {
-      best = value;
-      index = i;
+  // The best value, in lanes that the compiler keeps in wide registers, and then where it is first.
+  using V = decltype(Start<T, kMax>());
+  constexpr int64_t kLanes = 64 / sizeof(V);
+  V lanes[kLanes];
+  std::fill(lanes, lanes + kLanes, Start<T, kMax>());
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int64_t k = 0; k < kLanes; ++k) {
+      const V value = x[i + k];
+      lanes[k] = Better<kMax>(value, lanes[k]) ? value : lanes[k];
     }
   }
-  return index;
+  V best = Start<T, kMax>();
+  for (const V lane : lanes) best = Better<kMax>(lane, best) ? lane : best;
+  for (; i < n; ++i) {
+    const V value = x[i];
+    best = Better<kMax>(value, best) ? value : best;
+  }
+  if (!Better<kMax>(best, Start<T, kMax>())) return 0;
+  return std::find_if(x, x + n, [best](const T& value) { return V(value) == best; }) - x;
 }
 
 // For each of `cols` columns of n elements, `cols` apart.

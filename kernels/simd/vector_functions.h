@@ -36,7 +36,8 @@ struct FloatTraits<double> {
   static constexpr double kMagic = 6755399441055744.0;  // 1.5 * 2^52
   static constexpr U kSqrtHalf = 0x3fe6a09e667f3bcd, kTwoToMantissa = 0x4330000000000000,
                      kHalfBits = 27;
-  static constexpr double kLn2High = 6.93147180369123816490e-01, kLn2Low = 1.90821492927058770002e-10;
+  static constexpr double kLn2High = 6.93147180369123816490e-01,
+                          kLn2Low = 1.90821492927058770002e-10;
   static constexpr double kExpMost = 709.782712893383996732, kExpm1Least = -40.0;
 };
 
@@ -45,8 +46,8 @@ auto Bits(T x) {
   return std::bit_cast<typename FloatTraits<T>::U>(x);
 }
 template <typename T>
-constexpr typename FloatTraits<T>::U kSignBit = typename FloatTraits<T>::U{1}
-                                              << (8 * sizeof(T) - 1);
+constexpr typename FloatTraits<T>::U kSignBit =
+    typename FloatTraits<T>::U{1} << (8 * sizeof(T) - 1);
 
 template <typename T>
 T WithSignOf(T magnitude, T sign) {
@@ -152,7 +153,8 @@ struct VectorLog1pOp {
                             1.479819860511658591e-01);
     }
     const T y = s * (half + r) + (k * B::kLn2Low + lost / u) - half + f + k * B::kLn2High;
-    const T bounded = u > 0 ? (u == kInfinity ? u : y) : (u == 0 ? -kInfinity : std::numeric_limits<T>::quiet_NaN());
+    const T bounded = u > 0 ? (u == kInfinity ? u : y)
+                            : (u == 0 ? -kInfinity : std::numeric_limits<T>::quiet_NaN());
     return x == 0 ? x : bounded;
   }
 };
@@ -301,12 +303,11 @@ struct VectorErfcOp {
 struct VectorErfOp {
   static constexpr double kMost = 1;
   static double Run(double x) {
-    return x * Polynomial<double>(x * x, 1.1283791670955126, -0.3761263890318354,
-                                  0.11283791670945006, -0.02686617064323777, 0.0052239776071164227,
-                                  -0.00085483259753896921, 0.00012055294904839708,
-                                  -1.492473690741966e-5, 1.6447424703317362e-6,
-                                  -1.6208483801871706e-7, 1.3720064546777686e-8,
-                                  -7.7958988270021422e-10);
+    return x * Polynomial<double>(
+                   x * x, 1.1283791670955126, -0.3761263890318354, 0.11283791670945006,
+                   -0.02686617064323777, 0.0052239776071164227, -0.00085483259753896921,
+                   0.00012055294904839708, -1.492473690741966e-5, 1.6447424703317362e-6,
+                   -1.6208483801871706e-7, 1.3720064546777686e-8, -7.7958988270021422e-10);
   }
   static double Beyond(double x) { return WithSignOf(1 - ErfcOfPositive(std::abs(x)), x); }
 };
@@ -322,8 +323,9 @@ inline float SineOfDouble(float value, uint64_t quarters) {
   const double r = (x - k * 1.57079631090164184570) - k * 1.58932547735281966916e-08;
   const double z = r * r;
   const double sine =
-      r + r * z * Polynomial<double>(z, -0.166666666416265235595, 0.0083333293858894631756,
-                                     -0.000198393348360966317347, 0.0000027183114939898219064);
+      r + r * z *
+              Polynomial<double>(z, -0.166666666416265235595, 0.0083333293858894631756,
+                                 -0.000198393348360966317347, 0.0000027183114939898219064);
   const double cosine =
       1 + z * Polynomial<double>(z, -0.499999997251031003120, 0.0416666233237390631894,
                                  -0.00138867637746099294692, 0.0000243904487962774090654);

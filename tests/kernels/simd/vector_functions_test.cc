@@ -28,8 +28,9 @@ double Ulps(T got, Real want) {
   if (std::isinf(rounded) || std::isinf(got)) return 1e30;
   const Real least = std::numeric_limits<T>::min();
   if (std::abs(want) < least && std::abs(got) <= least) return 0;  // Denormal, which may be 0.
-  const Real unit = std::ldexp(Real(1), std::max(std::ilogb(want), std::numeric_limits<T>::min_exponent - 1) -
-                                            (std::numeric_limits<T>::digits - 1));
+  const Real unit =
+      std::ldexp(Real(1), std::max(std::ilogb(want), std::numeric_limits<T>::min_exponent - 1) -
+                              (std::numeric_limits<T>::digits - 1));
   return static_cast<double>(std::abs(static_cast<Real>(got) - want) / unit);
 }
 
@@ -38,14 +39,25 @@ auto BitsOf(double x) { return std::bit_cast<uint64_t>(x); }
 
 template <typename T>
 std::vector<T> Numbers(Real least, Real most) {
-  std::vector<T> x = {T(0), -T(0), std::numeric_limits<T>::infinity(), -std::numeric_limits<T>::infinity(),
-                      std::numeric_limits<T>::quiet_NaN(), T(1), T(-1), T(0.5), T(-0.5),
-                      std::numeric_limits<T>::max(), std::numeric_limits<T>::lowest(),
-                      std::numeric_limits<T>::min(), -std::numeric_limits<T>::min(),
+  std::vector<T> x = {T(0),
+                      -T(0),
+                      std::numeric_limits<T>::infinity(),
+                      -std::numeric_limits<T>::infinity(),
+                      std::numeric_limits<T>::quiet_NaN(),
+                      T(1),
+                      T(-1),
+                      T(0.5),
+                      T(-0.5),
+                      std::numeric_limits<T>::max(),
+                      std::numeric_limits<T>::lowest(),
+                      std::numeric_limits<T>::min(),
+                      -std::numeric_limits<T>::min(),
                       std::numeric_limits<T>::epsilon()};
   std::mt19937_64 random(17);
-  std::uniform_real_distribution<double> inside(static_cast<double>(least), static_cast<double>(most));
-  std::uniform_real_distribution<double> exponent(-30, std::log2(std::max(std::abs(least), std::abs(most))));
+  std::uniform_real_distribution<double> inside(static_cast<double>(least),
+                                                static_cast<double>(most));
+  std::uniform_real_distribution<double> exponent(
+      -30, std::log2(std::max(std::abs(least), std::abs(most))));
   for (int i = 0; i < 100000; ++i) {
     x.push_back(static_cast<T>(inside(random)));
     const auto small = static_cast<T>(std::exp2(exponent(random)));
@@ -58,8 +70,8 @@ template <typename T>
 constexpr simd::Type kTableType = sizeof(T) == 4 ? simd::kF32 : simd::kF64;
 
 template <typename T>
-void Check(const char* name, simd::UnaryOp op, const std::function<Real(Real)>& function, Real least,
-           Real most, double ulps) {
+void Check(const char* name, simd::UnaryOp op, const std::function<Real(Real)>& function,
+           Real least, Real most, double ulps) {
   const ScopedFlushDenormals flush;
   const std::vector<T> x = Numbers<T>(least, most);
   for (const InstructionSet set : kSets) {
@@ -76,7 +88,8 @@ void Check(const char* name, simd::UnaryOp op, const std::function<Real(Real)>& 
         ASSERT_EQ(std::signbit(y[i]), std::signbit(function(x[i]))) << name;
       }
     }
-    testing::Test::RecordProperty(std::string(name) + std::to_string(sizeof(T)), std::to_string(worst));
+    testing::Test::RecordProperty(std::string(name) + std::to_string(sizeof(T)),
+                                  std::to_string(worst));
     // An element's result does not depend on its place.
     for (size_t i = 0; i < 200; ++i) {
       T one;
@@ -105,8 +118,10 @@ TEST(VectorFunctions, AreWithinUnitsOfTheLastPlace) {
   Check<double>("atanh", simd::kAtanh, atanh, -1, 1, 3);
   Check<float>("atan", simd::kAtan, atan, -10, 10, 3);
   Check<double>("atan", simd::kAtan, atan, -10, 10, 2);
-  Check<float>("asin", simd::kAsin, [](Real x) { return std::asin(x); }, -1, 1, 3);
-  Check<float>("acos", simd::kAcos, [](Real x) { return std::acos(x); }, -1, 1, 3);
+  Check<float>(
+      "asin", simd::kAsin, [](Real x) { return std::asin(x); }, -1, 1, 3);
+  Check<float>(
+      "acos", simd::kAcos, [](Real x) { return std::acos(x); }, -1, 1, 3);
   Check<double>("erf", simd::kErf, erf, -7, 7, 3);
   Check<float>("erfc", simd::kErfc, erfc, -5, 10, 6);
   Check<double>("erfc", simd::kErfc, erfc, -7, 27, 6);
@@ -131,7 +146,8 @@ void CheckAtan2(double ulps) {
     const simd::Table* table = simd::FunctionsFor(set);
     if (table == nullptr) continue;
     std::vector<T> z(x.size());
-    table->binary[kTableType<T>][simd::kAtan2].aa(y.data(), x.data(), z.data(), static_cast<int64_t>(x.size()));
+    table->binary[kTableType<T>][simd::kAtan2].aa(y.data(), x.data(), z.data(),
+                                                  static_cast<int64_t>(x.size()));
     for (size_t i = 0; i < x.size(); ++i) {
       const Real want = std::atan2(static_cast<Real>(y[i]), static_cast<Real>(x[i]));
       ASSERT_LE(Ulps<T>(z[i], want), ulps) << std::hexfloat << y[i] << " " << x[i] << " " << z[i];
