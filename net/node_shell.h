@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "actors/cluster/engine_host.h"
+#include "actors/cluster/engine.h"
 #include "actors/cluster/node_role.h"
 #include "devices/cpu/job_threads.h"
 #include "net/links.h"

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "actors/cluster/engine.h"
-#include "actors/cluster/engine_host.h"
 #include "graph/graph.h"
 
 namespace troupe {

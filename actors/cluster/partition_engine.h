@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "actors/cluster/engine.h"
-#include "actors/cluster/engine_host.h"
 #include "actors/cluster/partial_fetches.h"
 #include "actors/runtime.h"
 

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "actors/cluster/engine_host.h"
+#include "actors/cluster/engine.h"
 #include "actors/cluster/graph_engine.h"
 #include "actors/cluster/node_role.h"
 #include "actors/cluster/partition_engine.h"
