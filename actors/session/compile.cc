@@ -340,7 +340,7 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
     if (options.log_placement) LogPlacement(prepared.subgraph, step.device->device->name());
     TROUPE_ASSIGN_OR_RETURN(step.plan,
                             BuildPlan(prepared.subgraph, step.device, stateful, nullptr, &options));
-    step.num_nodes = step.plan->num_executed();
+    step.num_nodes = step.plan->num_executed;
     return step;
   }
   TROUPE_ASSIGN_OR_RETURN(const CutSignature cut, CutForDevices(graph, signature, options, *runtime,
@@ -356,13 +356,13 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
     local.fetches.assign(part.fetches.begin(), part.fetches.end());
     TROUPE_ASSIGN_OR_RETURN(local.plan, BuildPlan(part.subgraph, local.device, stateful, runtime));
     stateful->costs()->Watch(local.plan);
-    step.num_nodes += local.plan->num_executed();
+    step.num_nodes += local.plan->num_executed;
   }
   const auto in_order = [](const std::vector<int>& numbers) {
     return std::is_sorted(numbers.begin(), numbers.end());  // Each is there once.
   };
   const LocalPartition* only = step.partitions.size() == 1 ? &step.partitions[0] : nullptr;
-  if (only != nullptr && only->plan->edges().empty() &&
+  if (only != nullptr && only->plan->spec.edges.empty() &&
       only->feeds.size() == signature.feeds.size() && in_order(only->feeds) &&
       in_order(only->fetches)) {  // Everything is on one device after all.
     step.plan = only->plan;
