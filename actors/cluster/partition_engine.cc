@@ -201,7 +201,9 @@ absl::Status PartitionEngine::Begin(const std::shared_ptr<RunningStep>& step,
   }
   if (!graph->partial) step->fetches.resize(graph->num_fetches);
   step->step = graph->TakeResting();
-  if (step->step == nullptr) step->step = std::make_unique<PartitionedStep>(graph->partitions);
+  if (step->step == nullptr) {
+    step->step = std::make_unique<PartitionedStep>(graph->partitions, num_feeds);
+  }
   StepContext context;
   context.step_id = static_cast<int64_t>(step->id);
   context.allocator = HostAllocator();
@@ -210,12 +212,12 @@ absl::Status PartitionEngine::Begin(const std::shared_ptr<RunningStep>& step,
   context.step_resources = &step->resources;
   context.functions = &graph->session->functions;
   step->step->RunAsync(
-      context, step->rendezvous, step->feeds, absl::MakeSpan(step->fetches),
+      context, absl::MakeSpan(step->feeds), absl::MakeSpan(step->fetches),
       [this, step](const absl::Status& status) {
         KeepGoing([&] { step->graph->Rest(std::move(step->step)); });
         Over(step, status);
       },
-      step->traced ? &step->traces : nullptr);
+      step->traced ? &step->traces : nullptr, step->rendezvous);
   return absl::OkStatus();
 }
 

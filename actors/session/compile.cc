@@ -1,6 +1,7 @@
 #include "actors/session/compile.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -325,7 +326,6 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
     step.feed_types.emplace_back(RemoveRef(feed.type()), feed.shape());
     step.feed_names.push_back(feed.name());
   }
-  step.device = options.device != nullptr ? options.device : runtime->devices().front().get();
   if (runtime->devices().size() == 1 || options.one_device) {
     auto check_devices = [&](const Subgraph& subgraph) {
       for (const SubNode& node : subgraph.nodes) {
@@ -337,10 +337,16 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
     TROUPE_ASSIGN_OR_RETURN(const StepGraph prepared,
                             PrepareStep(graph, signature, options.simplify,
                                         /*several_devices=*/false, check_devices));
-    if (options.log_placement) LogPlacement(prepared.subgraph, step.device->device->name());
-    TROUPE_ASSIGN_OR_RETURN(step.plan,
-                            BuildPlan(prepared.subgraph, step.device, stateful, nullptr, &options));
-    step.num_nodes = step.plan->num_executed;
+    LocalPartition& all = step.partitions.emplace_back();
+    all.device = options.device != nullptr ? options.device : runtime->devices().front().get();
+    all.feeds.resize(signature.feeds.size());
+    all.fetches.resize(signature.fetches.size());
+    std::iota(all.feeds.begin(), all.feeds.end(), 0);
+    std::iota(all.fetches.begin(), all.fetches.end(), 0);
+    if (options.log_placement) LogPlacement(prepared.subgraph, all.device->device->name());
+    TROUPE_ASSIGN_OR_RETURN(all.plan,
+                            BuildPlan(prepared.subgraph, all.device, stateful, nullptr, &options));
+    step.num_nodes = all.plan->num_executed;
     return step;
   }
   TROUPE_ASSIGN_OR_RETURN(const CutSignature cut, CutForDevices(graph, signature, options, *runtime,
@@ -357,17 +363,6 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
     TROUPE_ASSIGN_OR_RETURN(local.plan, BuildPlan(part.subgraph, local.device, stateful, runtime));
     stateful->costs()->Watch(local.plan);
     step.num_nodes += local.plan->num_executed;
-  }
-  const auto in_order = [](const std::vector<int>& numbers) {
-    return std::is_sorted(numbers.begin(), numbers.end());  // Each is there once.
-  };
-  const LocalPartition* only = step.partitions.size() == 1 ? &step.partitions[0] : nullptr;
-  if (only != nullptr && only->plan->spec.edges.empty() &&
-      only->feeds.size() == signature.feeds.size() && in_order(only->feeds) &&
-      in_order(only->fetches)) {  // Everything is on one device after all.
-    step.plan = only->plan;
-    step.device = only->device;
-    step.partitions.clear();
   }
   return step;
 }

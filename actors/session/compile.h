@@ -64,8 +64,6 @@ struct CompileOptions {
 
 /// A compiled signature.
 struct CompiledStep {
-  std::shared_ptr<const Plan> plan;  ///< nullptr: there are `partitions`.
-  DeviceRole* device = nullptr;      ///< The plan's.
   std::vector<LocalPartition> partitions;
   int num_fetches = 0;
   int num_nodes = 0;  ///< That a run executes.

@@ -12,14 +12,6 @@ namespace {
 constexpr size_t kKept = 16;
 }  // namespace
 
-Executable::Step::Step(const CompiledStep& compiled) {
-  if (compiled.plan != nullptr) {
-    executor = std::make_unique<ExecutorRole>(compiled.plan);
-  } else {
-    partitioned = std::make_unique<PartitionedStep>(compiled.partitions);
-  }
-}
-
 absl::StatusOr<Executable::Step*> Executable::Acquire() {
   std::lock_guard<std::mutex> lock(mutex_);
   if (!closed_.ok()) return closed_;

@@ -12,7 +12,6 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "actors/executor/executor_role.h"
 #include "actors/session/compile.h"
 #include "actors/session/partitioned_step.h"
 #include "actors/state/containers.h"
@@ -26,9 +25,9 @@ class Executable {
  public:
   /// One running or resting step.
   struct Step {
-    explicit Step(const CompiledStep& compiled);
-    std::unique_ptr<ExecutorRole> executor;        ///< One plan, or
-    std::unique_ptr<PartitionedStep> partitioned;  ///< several partitions.
+    explicit Step(const CompiledStep& compiled)
+        : executors(compiled.partitions, compiled.feed_types.size()) {}
+    PartitionedStep executors;
     CancellationToken cancellation;
     Containers resources;  ///< The step's own.
     bool running = false;

@@ -92,7 +92,7 @@ absl::Status PartialStep::Compile(const StepSignature& signature, const CompileO
       fetch_edges_[RendezvousKey(received.fetch_edges[i])] = part.fetches[i];
     }
   }
-  step_ = std::make_unique<PartitionedStep>(std::move(partitions));
+  step_ = std::make_unique<PartitionedStep>(std::move(partitions), 0);
   return absl::OkStatus();
 }
 
@@ -119,7 +119,7 @@ void PartialStep::Start(StepContext context, absl::Duration timeout,
     running_ = true;
   }
   const absl::Status begun = CatchExceptions([&] {
-    step_->RunAsync(context, rendezvous_, {}, {}, std::move(done));
+    step_->RunAsync(context, {}, {}, std::move(done), nullptr, rendezvous_);
     return absl::OkStatus();
   });
   if (!begun.ok()) Ran(begun);
