@@ -21,10 +21,7 @@ namespace troupe {
 struct GraphEngine::SessionGraph {
   std::mutex mutex;  ///< One signature at a time: what is stateful must be placed once.
   const std::shared_ptr<Graph> graph = std::make_shared<Graph>();
-  bool simplify = true;
-  bool soft_placement = false;
-  bool lossy_transfers = false;
-  bool log_placement = false;
+  cluster::SessionConfig config;
   std::unordered_map<std::string, std::string> fixed;
   CostModel costs;
 };
@@ -67,10 +64,7 @@ size_t GraphEngine::num_sessions() {
 void GraphEngine::CreateGraph(const std::string& name, cluster::CreateSessionRequest request,
                               Done done) {
   auto session = std::make_shared<SessionGraph>();
-  session->simplify = !request.config().no_optimize();
-  session->soft_placement = request.config().allow_soft_placement();
-  session->lossy_transfers = request.config().lossy_transfers();
-  session->log_placement = request.config().log_placement();
+  session->config = request.config();
   {
     std::lock_guard<std::mutex> lock(mutex_);
     sessions_[name] = session;
@@ -100,13 +94,10 @@ void GraphEngine::Extend(std::shared_ptr<SessionGraph> session, std::string grap
 }
 
 void GraphEngine::DeleteGraph(const std::string& name) {
-  std::shared_ptr<SessionGraph> dropped;
   std::lock_guard<std::mutex> lock(mutex_);
-  auto it = sessions_.find(name);
-  if (it == sessions_.end()) return;
-  dropped = std::move(it->second);
-  sessions_.erase(it);
-  host_->Post([dropped] {});  // To be destroyed elsewhere.
+  auto dropped = sessions_.extract(name);
+  if (dropped.empty()) return;
+  host_->Post([graph = std::move(dropped.mapped())] {});  // To be destroyed elsewhere.
 }
 
 void GraphEngine::Build(const std::string& name, cluster::Signature signature,
@@ -166,20 +157,20 @@ absl::StatusOr<BuiltStep> GraphEngine::Cut(SessionGraph* session, const cluster:
     }
     incarnations[device.name()] = device.incarnation();
   }
-  placement.allow_soft_placement = session->soft_placement;
+  placement.allow_soft_placement = session->config.allow_soft_placement();
   placement.fixed = &session->fixed;
   placement.costs = &session->costs;
   placement.lacks_kernel = RegisteredKernels(graph);
   std::vector<std::vector<int>> needs;
   TROUPE_ASSIGN_OR_RETURN(StepGraph step,
-                          PrepareStep(graph, signature, session->simplify, devices.size() > 1,
-                                      [&](const Subgraph& whole) {
+                          PrepareStep(graph, signature, !session->config.no_optimize(),
+                                      devices.size() > 1, [&](const Subgraph& whole) {
                                         if (names.partial()) needs = FeedsOfFetches(whole);
                                         return CheckPlacement(placement, whole);
                                       }));
   PartitionOptions options;
   options.incarnation = [&](const std::string& device) { return incarnations[device]; };
-  options.lossy_between_tasks = session->lossy_transfers;
+  options.lossy_between_tasks = session->config.lossy_transfers();
   TROUPE_ASSIGN_OR_RETURN(
       const PartitionedGraph parts,
       CutStep(placement, options, {}, std::move(step.subgraph), [&](const Subgraph& placed) {
@@ -195,7 +186,7 @@ absl::StatusOr<BuiltStep> GraphEngine::Cut(SessionGraph* session, const cluster:
   built.num_fetches = static_cast<int>(signature.fetches.size());
   std::map<std::string, size_t> part_of;
   for (const DevicePartition& partition : parts.partitions) {
-    if (session->log_placement) LogPlacement(partition.subgraph, partition.device);
+    if (session->config.log_placement()) LogPlacement(partition.subgraph, partition.device);
     const std::string task = partition.device.substr(0, partition.device.find("/device:"));
     auto [it, is_new] = part_of.try_emplace(task, built.parts.size());
     if (is_new) built.parts.emplace_back().task = task;
