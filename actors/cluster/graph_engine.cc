@@ -1,19 +1,18 @@
 #include "actors/cluster/graph_engine.h"
 
-#include <set>
 #include <unordered_map>
 #include <utility>
 
-#include "actors/cluster/partition_def.h"
-#include "actors/session/registered_kernels.h"
-#include "actors/session/step_graph.h"
-#include "actors/session/step_signature.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
-#include "graph/graph_def.h"
+#include "graph/extend_graph.h"
 #include "graph/passes/partition.h"
+#include "graph/passes/partition_def.h"
 #include "graph/passes/place.h"
+#include "graph/passes/step_graph.h"
 #include "graph/protos/graph.pb.h"
+#include "graph/step_signature.h"
+#include "kernels/registered_kernels.h"
 
 namespace troupe {
 
@@ -27,28 +26,6 @@ struct GraphEngine::SessionGraph {
 };
 
 GraphEngine::~GraphEngine() = default;
-
-absl::Status ExtendGraphWith(const GraphDef& def, Graph* graph) {
-  std::set<std::string, std::less<>> added;
-  for (const NodeDef& node : def.node()) added.insert(node.name());
-  // What the new nodes do not bring along, they take from the graph.
-  ImportOptions options;
-  for (const NodeDef& node : def.node()) {
-    for (const std::string& input : node.input()) {
-      std::string_view name = input;
-      const bool control = !name.empty() && name[0] == '^';
-      if (control) name.remove_prefix(1);
-      const std::string node_name(name.substr(0, name.find(':')));
-      if (added.count(node_name) != 0) continue;
-      if (control) {
-        if (Node* known = graph->FindNode(node_name)) options.input_map[input] = Output(known);
-      } else if (absl::StatusOr<Output> known = graph->FindOutput(input); known.ok()) {
-        options.input_map[input] = *known;
-      }
-    }
-  }
-  return ImportGraphDef(def, options, graph);
-}
 
 std::shared_ptr<GraphEngine::SessionGraph> GraphEngine::Find(const std::string& session) {
   std::lock_guard<std::mutex> lock(mutex_);

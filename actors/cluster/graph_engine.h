@@ -44,9 +44,6 @@ class GraphEngine final : public MasterEngine {
   std::map<std::string, std::shared_ptr<SessionGraph>> sessions_;
 };
 
-/// Adds nodes to a graph; their inputs may name nodes that it has already. All or nothing.
-absl::Status ExtendGraphWith(const GraphDef& def, Graph* graph);
-
 }  // namespace troupe
 
 #endif  // TROUPE_ACTORS_CLUSTER_GRAPH_ENGINE_H_

@@ -8,7 +8,6 @@
 #include "actors/session/compile.h"
 #include "actors/session/functions.h"
 #include "actors/session/partitioned_step.h"
-#include "actors/session/step_signature.h"
 #include "actors/session/step_stats.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
@@ -16,6 +15,7 @@
 #include "graph/graph_def.h"
 #include "graph/protos/config.pb.h"
 #include "graph/protos/graph.pb.h"
+#include "graph/step_signature.h"
 #include "kernels/cancellation.h"
 
 namespace troupe {

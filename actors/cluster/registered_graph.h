@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "actors/cluster/partition_def.h"
 #include "actors/cluster/partition_engine.h"
 #include "actors/session/compile.h"
 #include "actors/session/functions.h"
 #include "actors/session/partitioned_step.h"
+#include "graph/passes/partition_def.h"
 
 namespace troupe {
 

@@ -8,25 +8,20 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "actors/session/memory_spaces.h"
-#include "actors/session/registered_kernels.h"
-#include "actors/session/step_graph.h"
-#include "devices/cpu/cpu_device.h"
-#include "devices/cpu/flush_denormals.h"
 #include "devices/exceptions.h"
 #include "devices/log.h"
 #include "devices/status_macros.h"
 #include "graph/passes/frames.h"
 #include "graph/passes/partition.h"
 #include "graph/passes/place.h"
-#include "kernels/cancellation.h"
-#include "kernels/function_runner.h"
+#include "graph/passes/step_graph.h"
 #include "kernels/kernel_registry.h"
+#include "kernels/node_kernel.h"
+#include "kernels/registered_kernels.h"
 
 namespace troupe {
 
 namespace {
-
-std::string Text(const absl::Status& status) { return std::string(status.message()); }
 
 /// With one device there is nothing to choose, only to check.
 absl::Status CheckDevice(const Node& node, const CompileOptions& options, const Runtime& runtime) {
@@ -34,7 +29,8 @@ absl::Status CheckDevice(const Node& node, const CompileOptions& options, const 
   if (requested.empty()) return absl::OkStatus();
   absl::StatusOr<DeviceName> name = DeviceName::Parse(requested);
   if (!name.ok()) {
-    return InvalidArgument("node ", node.name(), " (", node.op(), "): ", Text(name.status()));
+    return InvalidArgument("node ", node.name(), " (", node.op(),
+                           "): ", std::string(name.status().message()));
   }
   for (const auto& role : runtime.devices()) {
     if (role->device->parsed_name().Matches(*name)) return absl::OkStatus();
@@ -47,9 +43,6 @@ absl::Status CheckDevice(const Node& node, const CompileOptions& options, const 
                          "; name one of them, or allow soft placement");
 }
 
-/// True for a node whose op is a function of its graph's library.
-bool IsFunctionCall(const Node& node) { return !node.graph()->ops()->LookUp(node.op()).ok(); }
-
 bool IsNoOp(const Node& node) { return node.op() == "NoOp"; }
 
 /// How a node's output reaches a consumer that takes a value although the output is a reference.
@@ -58,20 +51,6 @@ bool NeedsSnapshot(const Subgraph& subgraph, const SubOutput& input, bool consum
 }
 
 }  // namespace
-
-absl::StatusOr<std::unique_ptr<Kernel>> CreateKernel(const Node& node, Device* device) {
-  std::vector<ElementType> inputs, outputs;
-  for (int i = 0; i < node.num_inputs(); ++i) inputs.push_back(node.input_type(i));
-  for (int i = 0; i < node.num_outputs(); ++i) outputs.push_back(node.output_type(i));
-  KernelConstruction construction(&node.def(), &node.op_def(), device, inputs, outputs);
-  if (IsFunctionCall(node)) return MakeFunctionCall(construction);
-  absl::StatusOr<std::unique_ptr<Kernel>> kernel =
-      KernelRegistry::Global()->Create(construction, device->type());
-  // A graph that asks for what no device can do is a wrong graph (TensorFlow's placer says the
-  // same).
-  if (absl::IsNotFound(kernel.status())) return InvalidArgument(Text(kernel.status()));
-  return kernel;
-}
 
 std::unordered_map<std::string, std::string> StatefulKernels::devices() const {
   std::lock_guard<std::mutex> lock(mutex_);
@@ -96,7 +75,7 @@ void RestoreState(const std::string& name, const std::string& state, Kernel* ker
                                   : resumable->RestoreState(state);
   if (!status.ok()) {
     WriteLog(LogLevel::kWarning, "", {"state not restored"}, "node '", name,
-             "' begins anew: ", Text(status));
+             "' begins anew: ", status.message());
   }
 }
 
@@ -366,44 +345,5 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
   }
   return step;
 }
-
-absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node,
-                                                 absl::Span<const Tensor> inputs) {
-  static Device* const device = MakeCpuDevice({"localhost", 0, 0, "CPU", 0}, nullptr).release();
-  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, CreateKernel(node, device));
-  if (kernel->async() != nullptr) {
-    return absl::UnimplementedError(StrCat("node ", node.name(), " is asynchronous"));
-  }
-  CancellationToken cancellation;
-  StepContext step;
-  step.device = device;
-  step.allocator = HostAllocator();
-  step.stream = device->stream();
-  step.cancellation = &cancellation;
-  const int num_inputs = static_cast<int>(inputs.size());
-  std::vector<Slot> slots(num_inputs + node.num_outputs());
-  std::vector<int32_t> input_slots;
-  for (int i = 0; i < num_inputs; ++i) {
-    slots[i].tensor = inputs[i];
-    input_slots.push_back(i);
-  }
-  KernelContext ctx(&step, slots.data(), input_slots.data(), num_inputs, slots.data() + num_inputs,
-                    node.num_outputs(), /*forwardable=*/0);
-  const ScopedFlushDenormals flush;
-  TROUPE_RETURN_IF_ERROR(CatchExceptions([&] { return kernel->Compute(ctx); }));
-  std::vector<Tensor> outputs;
-  for (int i = 0; i < node.num_outputs(); ++i) {
-    if (!ctx.output(i).valid()) {
-      return absl::InternalError(StrCat("node ", node.name(), " left output ", i, " empty"));
-    }
-    outputs.push_back(std::move(ctx.output(i)));
-  }
-  return outputs;
-}
-
-namespace {
-// Graphs learn constants through the kernels that are linked with them.
-[[maybe_unused]] const bool evaluator_installed = (Graph::SetEvaluator(EvaluateNode), true);
-}  // namespace
 
 }  // namespace troupe

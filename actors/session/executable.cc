@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "actors/session/step_signature.h"
 #include "devices/status_macros.h"
+#include "graph/step_signature.h"
 
 namespace troupe {
 

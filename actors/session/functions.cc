@@ -7,15 +7,15 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "actors/session/lower.h"
-#include "actors/session/registered_kernels.h"
 #include "devices/device.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
+#include "graph/passes/lower_step.h"
 #include "graph/protos/graph.pb.h"
 #include "kernels/argument_spaces.h"
 #include "kernels/data/element_memory.h"
 #include "kernels/late_errors.h"
+#include "kernels/registered_kernels.h"
 
 namespace troupe {
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "actors/cluster/partition_def.h"
-#include "actors/session/step_graph.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
+#include "graph/passes/partition_def.h"
+#include "graph/passes/step_graph.h"
 
 namespace troupe {
 

@@ -5,8 +5,8 @@
 
 #include "actors/runtime.h"
 #include "actors/session/compile.h"
-#include "actors/session/step_graph.h"
 #include "devices/status_macros.h"
+#include "graph/passes/step_graph.h"
 #include "kernels/cancellation.h"
 
 namespace troupe {
