@@ -31,8 +31,8 @@ class PartialFetches {
 
   explicit PartialFetches(int count) : slots_(static_cast<size_t>(count)) {}
 
-  /// A fetch has been made; or why it never will be, which is told to whoever asks for it.
-  Answers Made(int fetch, absl::StatusOr<Tensor> value);
+  /// A fetch has been made. If it is dead, whoever asks for it hears InvalidArgument.
+  Answers Made(int fetch, Tensor value, bool dead = false);
   /// Asks for fetches, each of which may be asked for once. InvalidArgument is among the answers.
   Answers Want(std::vector<int> fetches, Done done);
   /// The nodes have run, or have failed: then everybody hears of it.

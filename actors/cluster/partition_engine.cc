@@ -60,11 +60,7 @@ struct PartitionEngine::RunningStep {
     void Fetched(const RendezvousEdge& edge, Tensor value, bool dead) {
       auto fetch = step_->graph->fetch_keys.find(edge.key);
       if (fetch == step_->graph->fetch_keys.end()) return;
-      absl::StatusOr<Tensor> made = InvalidArgument(
-          "a fetched tensor is dead: it is on a branch that was not taken; merge the branches, or "
-          "run the node as a target");
-      if (!dead) made = std::move(value);
-      engine_->Give(step_->partial->Made(fetch->second, std::move(made)));
+      engine_->Give(step_->partial->Made(fetch->second, std::move(value), dead));
     }
 
     EngineHost* const host_;

@@ -24,11 +24,7 @@ class PartialStep::Exit final : public Rendezvous {
 
  protected:
   void SendRemote(const RendezvousEdge& edge, uint64_t, Tensor value, bool dead) override {
-    absl::StatusOr<Tensor> made = InvalidArgument(
-        "a fetched tensor is dead: it is on a branch that was not taken; merge the branches, or "
-        "run the node as a target");
-    if (!dead) made = std::move(value);
-    Give(step_->fetches_.Made(step_->fetch_edges_.at(edge.key), std::move(made)));
+    Give(step_->fetches_.Made(step_->fetch_edges_.at(edge.key), std::move(value), dead));
   }
 
  private:
