@@ -65,6 +65,11 @@ bool Executable::WaitIdle(DeadlineTimer* timer, absl::Duration patience) {
   });
 }
 
+size_t Executable::num_resting() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return free_.size();
+}
+
 absl::Status Executable::CheckFeeds(absl::Span<const Tensor> feeds) const {
   if (feeds.size() != compiled_.feed_types.size()) {
     return InvalidArgument("expected ", compiled_.feed_types.size(), " feeds, got ", feeds.size());

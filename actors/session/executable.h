@@ -43,6 +43,8 @@ class Executable {
   void Close(const absl::Status& reason) noexcept;
   /// Waits until no step runs; false if that lasts longer than `patience` by `timer`.
   bool WaitIdle(DeadlineTimer* timer, absl::Duration patience);
+  /// Steps that are kept for later.
+  size_t num_resting();
   /// Type and shape of each feed. InvalidArgument names the tensor, what was expected and what was
   /// got.
   absl::Status CheckFeeds(absl::Span<const Tensor> feeds) const;
