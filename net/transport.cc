@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 
 #include <condition_variable>
-#include <future>
 #include <map>
 #include <mutex>
 #include <random>
@@ -61,7 +60,6 @@ class Transport::Impl : public std::enable_shared_from_this<Transport::Impl> {
 
   absl::StatusOr<int> Listen(const std::string& host, int port);
   void Connect(const std::string& address, const ConnectOptions& options, Connected done);
-  bool OnThread() const { return loop_->OnThread(); }
   absl::Status Stop(std::chrono::milliseconds drain);
 
  private:
@@ -444,18 +442,6 @@ absl::StatusOr<int> Transport::Listen(const std::string& host, int port) {
 
 void Transport::Connect(const std::string& address, const ConnectOptions& options, Connected done) {
   impl_->Connect(address, options, std::move(done));
-}
-
-absl::StatusOr<std::shared_ptr<Peer>> Transport::Connect(const std::string& address,
-                                                         const ConnectOptions& options) {
-  if (impl_->OnThread()) {
-    return absl::FailedPreconditionError("the I/O thread cannot wait for itself");
-  }
-  using Result = absl::StatusOr<std::shared_ptr<Peer>>;
-  auto promise = std::make_shared<std::promise<Result>>();
-  std::future<Result> future = promise->get_future();
-  Connect(address, options, [promise](Result result) { promise->set_value(std::move(result)); });
-  return future.get();  // The attempt has a deadline.
 }
 
 const TransportOptions& Transport::options() const { return impl_->options(); }
