@@ -429,35 +429,16 @@ void PartitionEngine::ResetContainers(const std::vector<std::string>& containers
   runtime_->ResetContainers(containers);
 }
 
-size_t PartitionEngine::num_steps() {
+PartitionEngine::Counts PartitionEngine::counts() {
   std::lock_guard<std::mutex> lock(mutex_);
-  return steps_.size();
-}
-
-size_t PartitionEngine::num_sessions() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return sessions_.size();
-}
-
-size_t PartitionEngine::num_graphs() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  size_t count = 0;
-  for (const auto& [name, session] : sessions_) count += session->graphs.size();
-  return count;
-}
-
-size_t PartitionEngine::num_resting_steps() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  size_t count = 0;
+  Counts counts{.sessions = sessions_.size(), .steps = steps_.size(), .early = early_.size()};
   for (const auto& [name, session] : sessions_) {
-    for (const auto& [handle, graph] : session->graphs) count += graph->executable->num_resting();
+    counts.graphs += session->graphs.size();
+    for (const auto& [handle, graph] : session->graphs) {
+      counts.resting += graph->executable->num_resting();
+    }
   }
-  return count;
-}
-
-size_t PartitionEngine::num_early_steps() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return early_.size();
+  return counts;
 }
 
 }  // namespace troupe
