@@ -27,10 +27,10 @@ class Executable {
   struct Step {
     explicit Step(const CompiledStep& compiled)
         : executors(compiled.partitions, compiled.feed_types.size()) {}
-    PartitionedStep executors;
+    bool running = false;
     CancellationToken cancellation;
     Containers resources;  ///< The step's own.
-    bool running = false;
+    PartitionedStep executors;
   };
 
   explicit Executable(CompiledStep compiled) : compiled_(std::move(compiled)) {}

@@ -437,9 +437,7 @@ absl::StatusOr<StepContext> SessionFunctions::OnDevice(const StepContext& step,
   for (const auto& role : runtime_->devices()) {
     if (!role->device->parsed_name().Matches(wanted)) continue;
     StepContext there = step;
-    there.device = role->device.get();
-    there.stream = there.device->stream();
-    there.resources = &role->containers;
+    SetDevice(role.get(), &there);
     return there;
   }
   if (options_.soft_placement) return step;

@@ -10,13 +10,6 @@ namespace troupe {
 
 namespace {
 
-void SetDevice(DeviceRole* role, StepContext* context) {
-  if (role == nullptr) return;
-  context->device = role->device.get();
-  context->stream = context->device->stream();
-  context->resources = &role->containers;
-}
-
 /// True if all that the partition gets and gives is the step's feeds and fetches, in their order.
 bool IsAlone(const LocalPartition& partition, size_t num_feeds) {
   const auto in_order = [](const std::vector<int>& numbers) {
@@ -41,7 +34,7 @@ class PartitionedStep::Partition : public StepCompletion {
 
   void Start(StepContext context, Rendezvous* rendezvous, absl::Span<const Tensor> feeds,
              std::vector<NodeTrace>* trace) noexcept {
-    SetDevice(partition_.device, &context);
+    if (partition_.device != nullptr) SetDevice(partition_.device, &context);
     started_ = CatchExceptions([&] {
       for (size_t i = 0; i < feeds_.size(); ++i) feeds_[i] = feeds[partition_.feeds[i]];
       return absl::OkStatus();
@@ -176,7 +169,7 @@ void PartitionedStep::RunAsync(StepContext step, absl::Span<Tensor> feeds,
   done_ = std::move(done);
   fetches_ = fetches;
   if (alone_ != nullptr) {
-    SetDevice(device_, &step);
+    if (device_ != nullptr) SetDevice(device_, &step);
     return alone_->RunAsync(step, feeds, this, OnlyTrace(traces));
   }
   Start(step, std::move(rendezvous), feeds, traces);

@@ -25,6 +25,13 @@ struct LocalPartition {
   std::vector<int> fetches;      ///< Per fetch of the plan: which fetch of the step it is.
 };
 
+/// Has a step's kernels run on a device.
+inline void SetDevice(DeviceRole* role, StepContext* step) {
+  step->device = role->device.get();
+  step->stream = step->device->stream();
+  step->resources = &role->containers;
+}
+
 /// The executors of one step's partitions, which exchange values while they run; a partition that
 /// has nobody to exchange any with runs without that. One step at a time; reused from step to step.
 class PartitionedStep final : StepCompletion {
@@ -34,15 +41,14 @@ class PartitionedStep final : StepCompletion {
   ~PartitionedStep() override;
 
   /// Runs all partitions: this thread plays them in turn, and helps the pool while others do;
-  /// `caller` is how it waits. `step` names what is common: device, stream and resources are each
-  /// partition's own, but those of one that is alone are the step's. The first error, whose
-  /// partition cancels the step's token, is the result. With `traces` every node's times are
-  /// recorded, per partition.
-  absl::Status Run(const StepContext& step, absl::Span<const Tensor> feeds,
-                   absl::Span<Tensor> fetches,
+  /// `caller` is how it waits. `step` names what is common (device, stream and resources are each
+  /// partition's own). The first error, whose partition cancels the step's token, is the result.
+  /// With `traces` every node's times are recorded, per partition.
+  absl::Status Run(StepContext step, absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
                    std::vector<std::vector<NodeTrace>>* traces = nullptr,
                    ThreadParker* caller = ThreadParker::OfThisThread()) {
     if (alone_ == nullptr) return RunTogether(step, feeds, fetches, traces, caller);
+    if (device_ != nullptr) SetDevice(device_, &step);
     return alone_->Run(step, feeds, fetches, OnlyTrace(traces), caller);
   }
   /// The same without waiting: `done` is called once, from any thread, after which the object may
@@ -75,11 +81,11 @@ class PartitionedStep final : StepCompletion {
   /// On that thread: false if there was nothing to play.
   bool PlayHanded();
 
-  // All partitions, or
-  std::vector<std::unique_ptr<Partition>> partitions_;
-  // the one that is alone: feeds and fetches are the step's, and there is no rendezvous.
+  // The partition that is alone, whose feeds and fetches are the step's,
   std::unique_ptr<ExecutorRole> alone_;
   DeviceRole* device_ = nullptr;
+  // or all of them.
+  std::vector<std::unique_ptr<Partition>> partitions_;
   std::atomic<int> running_{0};
   CancellationToken* cancellation_ = nullptr;
   uint64_t callback_ = 0;

@@ -158,16 +158,12 @@ size_t SessionRole::num_signatures() {
 
 // Steps.
 
-StepContext SessionRole::MakeStepContext(DeviceRole* device, CancellationToken* cancellation,
-                                         Containers* resources) {
+StepContext SessionRole::MakeStepContext(CancellationToken* cancellation, Containers* resources) {
   StepContext context;
   context.step_id = next_step_id_.fetch_add(1, std::memory_order_relaxed);
-  context.device = device->device.get();
   context.allocator = HostAllocator();
   context.pool = runtime_->pool();
-  context.stream = context.device->stream();
   context.cancellation = cancellation;
-  context.resources = &device->containers;
   context.step_resources = resources;
   context.functions = &functions_;
   return context;
@@ -189,9 +185,9 @@ absl::Status SessionRole::Run(Executable* executable, absl::Span<const Tensor> f
                 &step->cancellation);
     const bool traced = options.trace && metadata != nullptr;
     std::vector<std::vector<NodeTrace>> traces;
-    absl::Status result = step->executors.Run(
-        MakeStepContext(compiled.partitions[0].device, &step->cancellation, &step->resources),
-        feeds, fetches, traced ? &traces : nullptr, caller);
+    absl::Status result =
+        step->executors.Run(MakeStepContext(&step->cancellation, &step->resources), feeds, fetches,
+                            traced ? &traces : nullptr, caller);
     if (traced) AddTraces(compiled, traces, metadata);
     return result;
   });
@@ -284,8 +280,7 @@ struct SessionRole::AsyncStep final : PoolTask {
     TROUPE_RETURN_IF_ERROR(executable->CheckFeeds(run.feeds));
     values.resize(run.signature->fetches.size());
     TROUPE_ASSIGN_OR_RETURN(step, executable->Acquire());
-    const StepContext context = session->MakeStepContext(
-        executable->compiled().partitions[0].device, &step->cancellation, &step->resources);
+    const StepContext context = session->MakeStepContext(&step->cancellation, &step->resources);
     SetDeadline(&deadline, session->runtime_->timer(), run.options.timeout,
                 run.options.timeout - session->Since(asked_ns), &step->cancellation);
     const bool traced = run.options.trace && run.metadata != nullptr;
@@ -386,8 +381,7 @@ absl::StatusOr<std::string> SessionRole::PartialRunSetup(const std::vector<std::
     partial_steps_.emplace(handle, step);
   }
   const absl::Status status = CatchExceptions([&] {
-    step->Start(MakeStepContext(runtime_->devices().front().get(), nullptr, nullptr), timeout,
-                shared_from_this());
+    step->Start(MakeStepContext(nullptr, nullptr), timeout, shared_from_this());
     return absl::OkStatus();
   });
   if (status.ok()) return handle;
