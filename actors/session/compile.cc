@@ -1,6 +1,5 @@
 #include "actors/session/compile.h"
 
-#include <algorithm>
 #include <numeric>
 #include <utility>
 #include <vector>

@@ -24,11 +24,7 @@ const CostModel& StepCosts::Update() {
   return model_;
 }
 
-void ForEachMeasured(
-    const Plan& plan,
-    absl::FunctionRef<void(const std::string& node, double time_us,
-                           absl::Span<const int64_t> output_bytes, const std::string& device_type)>
-        what) {
+void ForEachMeasured(const Plan& plan, NodeMeasured what) {
   const absl::StatusOr<DeviceName> device = DeviceName::Parse(plan.spec.device_name);
   const std::string type = device.ok() ? device->type.value_or("CPU") : "CPU";
   std::vector<int64_t> bytes;
