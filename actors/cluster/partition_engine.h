@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "actors/cluster/engine.h"
-#include "actors/cluster/partial_fetches.h"
 #include "actors/runtime.h"
+#include "actors/session/partial_fetches.h"
 
 namespace troupe {
 

@@ -1,6 +1,6 @@
 /// Fetches of a step that is fed and fetched in pieces.
-#ifndef TROUPE_ACTORS_CLUSTER_PARTIAL_FETCHES_H_
-#define TROUPE_ACTORS_CLUSTER_PARTIAL_FETCHES_H_
+#ifndef TROUPE_ACTORS_SESSION_PARTIAL_FETCHES_H_
+#define TROUPE_ACTORS_SESSION_PARTIAL_FETCHES_H_
 
 #include <functional>
 #include <mutex>
@@ -66,4 +66,4 @@ class PartialFetches {
 
 }  // namespace troupe
 
-#endif  // TROUPE_ACTORS_CLUSTER_PARTIAL_FETCHES_H_
+#endif  // TROUPE_ACTORS_SESSION_PARTIAL_FETCHES_H_

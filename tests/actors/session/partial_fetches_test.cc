@@ -1,4 +1,4 @@
-#include "actors/cluster/partial_fetches.h"
+#include "actors/session/partial_fetches.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
