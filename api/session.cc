@@ -1,12 +1,12 @@
 #include "api/session.h"
 
-#include "actors/cluster/graph_engine.h"
 #include "actors/runtime.h"
 #include "api/internal/default_timeout.h"
 #include "api/internal/local_session.h"
 #include "api/internal/remote_session.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
+#include "graph/extend_graph.h"
 #include "graph/protos/graph.pb.h"
 
 namespace troupe {

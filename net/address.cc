@@ -2,6 +2,7 @@
 
 #include <boost/asio/ip/address.hpp>
 #include <cctype>
+#include <charconv>
 
 #include "devices/status_macros.h"
 
@@ -56,16 +57,21 @@ absl::StatusOr<HostPort> ParseHostPort(std::string_view text) {
     result.host = std::string(host);
     if (LooksLikeIpv4(host) && !IsNumericHost(result.host)) return wrong("no IPv4 address");
   }
-  const std::string_view port = text.substr(colon + 1);
-  if (port.empty() || port.size() > 5 ||
-      port.find_first_not_of("0123456789") != std::string_view::npos) {
-    return wrong("the port is no number from 1 to 65535");
-  }
-  for (char c : port) result.port = result.port * 10 + (c - '0');
-  if (result.port > 65535 || result.port == 0) {
-    return wrong("the port is no number from 1 to 65535");
-  }
+  const std::optional<int> port = ParseDigits(text.substr(colon + 1), 65535);
+  if (!port || *port == 0) return wrong("the port is no number from 1 to 65535");
+  result.port = *port;
   return result;
+}
+
+std::optional<int> ParseDigits(std::string_view text, int limit) {
+  const bool digits = text.find_first_not_of("0123456789") == std::string_view::npos;
+  int number = 0;
+  if (!digits || text.empty() || text.size() > std::to_string(limit).size() ||
+      std::from_chars(text.data(), text.data() + text.size(), number).ec != std::errc() ||
+      number > limit) {
+    return std::nullopt;
+  }
+  return number;
 }
 
 bool IsLoopback(const std::string& host) {

@@ -2,6 +2,7 @@
 #ifndef TROUPE_NET_ADDRESS_H_
 #define TROUPE_NET_ADDRESS_H_
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,9 @@ struct HostPort {
 
 /// Reads `host:port` or `[ipv6]:port`. InvalidArgument quotes the text and says what is wrong.
 absl::StatusOr<HostPort> ParseHostPort(std::string_view text);
+
+/// A number of digits alone, at most `limit` and with no more digits than that has.
+std::optional<int> ParseDigits(std::string_view text, int limit);
 
 /// True for "localhost" and the loopback addresses of both families: what is bound there cannot be
 /// reached from another machine.

@@ -5,12 +5,12 @@
 #include <optional>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "devices/status_macros.h"
+#include "net/address.h"
 
 namespace troupe {
 namespace {
@@ -19,15 +19,8 @@ constexpr int kMaxTasks = ClusterSpec::kMaxTasks;
 /// What a variable may have: more is no environment of a scheduler.
 constexpr size_t kMaxText = 1 << 20;
 
-/// A number of digits alone, at most `limit`.
 std::optional<int> Number(absl::string_view text, int limit) {
-  if (text.empty() || text.size() > 9) return std::nullopt;
-  if (!std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; })) {
-    return std::nullopt;
-  }
-  int number = 0;
-  if (!absl::SimpleAtoi(text, &number) || number > limit) return std::nullopt;
-  return number;
+  return ParseDigits({text.data(), text.size()}, limit);
 }
 
 /// The first of the variables that is set.

@@ -44,13 +44,8 @@ absl::Status InTask(const TaskId& task, const absl::Status& status) {
 
 /// A number as a key of an object, or -1.
 int TaskNumber(const std::string& text) {
-  if (text.empty() || text.size() > 6 || (text.size() > 1 && text[0] == '0')) return -1;
-  int number = 0;
-  for (char c : text) {
-    if (c < '0' || c > '9') return -1;
-    number = number * 10 + (c - '0');
-  }
-  return number;
+  if (text.size() > 1 && text[0] == '0') return -1;
+  return ParseDigits(text, 999999).value_or(-1);
 }
 
 absl::Status ReadJob(const std::string& job, const json& value,

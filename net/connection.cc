@@ -23,13 +23,13 @@ std::string PeerInfo::ToString() const { return StrCat("task ", task, " at ", ad
 /// One of the two streams, and what comes over it.
 class Connection::Stream final : public FrameReader::Handler {
  public:
-  Stream(Connection* connection, int index)
-      : lane(std::make_shared<Lane>(connection->loop_, connection->options_.send_windows[index])),
-        receive_credits(connection->options_.receive_windows[index]),
-        reader(connection->options_.max_tensor_bytes, index == kBulkLane, &receive_credits, this,
-               connection->options_.allocator),
-        sending(LeastBytes(*connection), kTicks),
-        receiving(LeastBytes(*connection), kTicks),
+  Stream(Connection* connection, int index, const TransportOptions& options, uint64_t send_window)
+      : lane(std::make_shared<Lane>(connection->loop_, send_window)),
+        receive_credits(Window(options, index)),
+        reader(options.max_tensor_bytes, index == kBulkLane, &receive_credits, this,
+               options.allocator),
+        sending(LeastBytes(options), kTicks),
+        receiving(LeastBytes(options), kTicks),
         connection_(connection),
         index_(index) {}
 
@@ -75,8 +75,8 @@ class Connection::Stream final : public FrameReader::Handler {
 
  private:
   /// What a peer must move from one tick to the next.
-  static uint64_t LeastBytes(const Connection& connection) {
-    const auto tick = connection.options_.stall_timeout / kTicks;
+  static uint64_t LeastBytes(const TransportOptions& options) {
+    const auto tick = options.stall_timeout / kTicks;
     return std::max<uint64_t>(1, kLeastBytesPerSecond * static_cast<uint64_t>(tick.count()) / 1000);
   }
 
@@ -85,24 +85,28 @@ class Connection::Stream final : public FrameReader::Handler {
 };
 
 Connection::Connection(std::shared_ptr<IoLoop> loop, TensorSink* sink, PeerInfo info,
-                       const Options& options,
+                       const TransportOptions& options, const Openings& lanes,
                        std::function<void(const std::shared_ptr<Connection>&)> over)
     : loop_(std::move(loop)),
       sink_(sink),
       info_(std::move(info)),
-      options_(options),
+      peer_max_tensor_bytes_(lanes[0]->role().peer_terms().max_tensor_bytes),
       over_(std::move(over)),
       close_timer_(loop_->context()) {
-  for (int i = 0; i < kLanes; ++i) streams_[i] = std::make_unique<Stream>(this, i);
+  for (int i = 0; i < kLanes; ++i) {
+    streams_[i] = std::make_unique<Stream>(this, i, options, lanes[i]->role().peer_terms().window);
+  }
 }
 
 Connection::~Connection() = default;
 
-void Connection::Attach(int lane, const std::shared_ptr<Opening>& opening) {
-  streams_[lane]->lane->Attach(std::move(opening->socket), std::move(opening->stream),
-                               [weak = weak_from_this()](const absl::Status& why) {
-                                 if (const auto self = weak.lock()) self->OnWriteFailed(why);
-                               });
+void Connection::Attach(const Openings& lanes) {
+  const auto failed = [weak = weak_from_this()](const absl::Status& why) {
+    if (const auto self = weak.lock()) self->OnWriteFailed(why);
+  };
+  for (int i = 0; i < kLanes; ++i) {
+    streams_[i]->lane->Attach(std::move(lanes[i]->socket), std::move(lanes[i]->stream), failed);
+  }
 }
 
 void Connection::Start() {
@@ -123,7 +127,7 @@ absl::Status Connection::Send(absl::Span<SendItem> items) {
   for (SendItem& item : items) {
     TROUPE_ASSIGN_OR_RETURN(
         Outgoing made, Outgoing::ForTensor(item.step, item.key, item.tag, item.dead, item.tensor,
-                                           options_.peer_max_tensor_bytes));
+                                           peer_max_tensor_bytes_));
     const int lane = made.header.total <= Transport::kSmallBytes ? kSmallLane : kBulkLane;
     outgoing[lane].push_back(std::move(made));
   }

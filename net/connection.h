@@ -24,23 +24,17 @@ class Connection final : public Peer,
   static constexpr int kSmallLane = 0;
   static constexpr int kBulkLane = 1;
 
-  struct Options {
-    uint64_t max_tensor_bytes = 0;
-    uint64_t peer_max_tensor_bytes = 0;
-    uint64_t send_windows[kLanes] = {0, 0};     ///< What the peer grants.
-    uint64_t receive_windows[kLanes] = {0, 0};  ///< What it is granted.
-    Allocator* allocator = nullptr;
-    /// A peer that is behind by so long, at `kLeastBytesPerSecond`, is lost.
-    std::chrono::milliseconds stall_timeout{0};
-  };
+  using Openings = std::shared_ptr<Opening>[kLanes];
 
   /// `over` is called after the sink has been told.
-  Connection(std::shared_ptr<IoLoop> loop, TensorSink* sink, PeerInfo info, const Options& options,
+  Connection(std::shared_ptr<IoLoop> loop, TensorSink* sink, PeerInfo info,
+             const TransportOptions& options, const Openings& lanes,
              std::function<void(const std::shared_ptr<Connection>&)> over);
   ~Connection() override;
 
   // On the I/O thread.
-  void Attach(int lane, const std::shared_ptr<Opening>& opening);
+  /// Takes the sockets over.
+  void Attach(const Openings& lanes);
   void Start();
   void StartClose(const std::string& reason, std::chrono::milliseconds drain);
   /// Ends at once and tells the sink, unless that has been done.
@@ -48,6 +42,10 @@ class Connection final : public Peer,
   /// Called regularly, `kTicks` times in the stall timeout.
   void Tick();
   static constexpr int kTicks = 4;
+  /// What the peer is granted on a lane.
+  static uint64_t Window(const TransportOptions& options, int lane) {
+    return lane == kBulkLane ? options.window_bytes : options.small_window_bytes;
+  }
 
   /// Nothing is sent or received any more. Thread-safe, for when the I/O thread cannot do it.
   void ShutDown();
@@ -87,7 +85,7 @@ class Connection final : public Peer,
   const std::shared_ptr<IoLoop> loop_;
   TensorSink* const sink_;
   const PeerInfo info_;
-  const Options options_;
+  const uint64_t peer_max_tensor_bytes_;
   std::function<void(const std::shared_ptr<Connection>&)> over_;
   std::unique_ptr<Stream> streams_[kLanes];
 

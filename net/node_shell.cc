@@ -80,14 +80,7 @@ absl::Status NodeShell::MakeLinks(const TransportOptions& options,
                           const absl::Status& whole) {
     Guard(from, [&] { OnWire(from, bytes, std::move(parts), whole); });
   };
-  events.undelivered = [this](uint64_t step, const absl::Status& why) {
-    // The executor may be in the middle of its loop: the bad news must come from elsewhere.
-    Post([this, step, why] {
-      Enter([&] {
-        if (role_->worker() != nullptr) role_->worker()->OnSendFailed(step, why);
-      });
-    });
-  };
+  events.undelivered = [this](uint64_t step, const absl::Status& why) { FailStep(step, why); };
   events.tick = [this] { Enter([&] { role_->Tick(Now()); }); };
   TROUPE_ASSIGN_OR_RETURN(
       links_, Links::Create(options, DialTimeout(options.stall_timeout), std::move(events)));
@@ -217,13 +210,17 @@ void NodeShell::Refuse(PeerId to, cluster::Message message) {
 void NodeShell::SendTensor(const std::string& task, uint64_t step, uint64_t key, uint64_t tag,
                            bool dead, Tensor value) {
   const absl::StatusOr<Links::Task> to = links_->FindTask(task);
-  if (to.ok()) {
-    links_->Send(to->id, {step, key, tag, dead, std::move(value)});
-  } else {
-    Post([this, step, status = absl::UnavailableError(to.status().message())] {
-      Enter([&] { role_->worker()->OnSendFailed(step, status); });
+  if (!to.ok()) return FailStep(step, absl::UnavailableError(to.status().message()));
+  links_->Send(to->id, {step, key, tag, dead, std::move(value)});
+}
+
+void NodeShell::FailStep(uint64_t step, const absl::Status& why) {
+  // The executor may be in the middle of its loop: the bad news must come from elsewhere.
+  Post([this, step, why] {
+    Enter([&] {
+      if (role_->worker() != nullptr) role_->worker()->OnSendFailed(step, why);
     });
-  }
+  });
 }
 
 // ---- Receiving ----

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "actors/cluster/engine_host.h"
+#include "actors/cluster/engine.h"
 #include "actors/cluster/node_role.h"
 #include "devices/cpu/job_threads.h"
 #include "net/links.h"
@@ -83,6 +83,8 @@ class NodeShell final : public EngineHost, public Outbox {
   void Guard(PeerId peer, F&& f) noexcept;
   void Send(PeerId to, cluster::Message message) override;  ///< From the role, within an event.
   void Carry(Outgoing* outgoing);
+  /// A value of a step did not arrive.
+  void FailStep(uint64_t step, const absl::Status& why);
   /// A message cannot be sent: whoever waits for it, or for its answer, is told.
   void Refuse(PeerId to, cluster::Message message);
   /// A message that has come, and the contents of its tensors.

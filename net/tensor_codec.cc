@@ -1,12 +1,13 @@
 #include "net/tensor_codec.h"
 
 #include <cstring>
-#include <map>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "devices/status_macros.h"
+#include "kernels/control/optional.h"
+#include "kernels/data/tensor_list.h"
+#include "net/wire.h"
 
 namespace troupe {
 namespace {
@@ -14,22 +15,35 @@ namespace {
 constexpr int kMaxDepth = 64;
 constexpr size_t kMaxName = 1 << 16;
 
-struct Codecs {
-  std::mutex mutex;
-  std::map<std::string, VariantCodec> by_name;
-};
-
-Codecs& AllCodecs() {
-  static Codecs* codecs = new Codecs;
-  return *codecs;
-}
-
 absl::Status Malformed(const char* what) {
   return InvalidArgument("a tensor of ", what, " is malformed");
 }
 
 // A rank of 255 says that it is not known, a size of -1 the same.
 constexpr uint8_t kUnknownRank = 255;
+
+void EncodePartialShape(const PartialShape& shape, std::string* out) {
+  WireWriter writer(out);
+  writer.Number(shape.unknown_rank() ? kUnknownRank : static_cast<uint8_t>(shape.rank()));
+  for (const int64_t dim : shape.dims()) writer.Number(dim);
+}
+
+bool DecodePartialShape(WireReader* reader, PartialShape* shape) {
+  uint8_t rank = 0;
+  if (!reader->Number(&rank)) return false;
+  if (rank == kUnknownRank) {
+    *shape = PartialShape();
+    return true;
+  }
+  int64_t dims[Shape::kMaxRank + 1];
+  for (int i = 0; i < rank; ++i) {
+    if (!reader->Number(&dims[i])) return false;
+  }
+  absl::StatusOr<PartialShape> created = PartialShape::Create(absl::MakeConstSpan(dims, rank));
+  if (!created.ok()) return false;
+  *shape = *std::move(created);
+  return true;
+}
 
 void EncodeHandle(const ResourceHandle& handle, std::string* out) {
   WireWriter writer(out);
@@ -61,28 +75,88 @@ bool DecodeHandle(WireReader* reader, ResourceHandle* handle) {
   return true;
 }
 
-absl::Status EncodeVariant(const Variant& value, int depth, std::string* out) {
+// A list: element type, element shape, most elements, number of elements, how many are stored, and
+// those.
+absl::Status EncodeList(const TensorList& list, int depth, std::string* out) {
   WireWriter writer(out);
-  if (value.empty()) {
+  writer.Number(static_cast<uint8_t>(list.type()));
+  EncodePartialShape(list.element_shape(), out);
+  writer.Number(list.max_size());
+  writer.Number(list.size());
+  writer.Varint(list.stored().size());
+  for (const Tensor& element : list.stored()) {
+    TROUPE_RETURN_IF_ERROR(EncodeNestedTensor(element, depth, out));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RefPtr<VariantValue>> DecodeList(std::string_view bytes, int depth,
+                                                Allocator* allocator) {
+  WireReader reader(bytes);
+  uint8_t type = 0;
+  PartialShape shape;
+  int64_t max_size = 0, size = 0;
+  uint64_t stored = 0;
+  if (!reader.Number(&type) || !DecodePartialShape(&reader, &shape) || !reader.Number(&max_size) ||
+      !reader.Number(&size) || !reader.Varint(&stored) || size < 0 || size > TensorList::kMaxSize ||
+      stored > static_cast<uint64_t>(size) || stored > reader.left()) {
+    return Malformed("tensor lists");
+  }
+  auto list = MakeRef<TensorList>(static_cast<ElementType>(type), shape, max_size);
+  list->Resize(size);
+  bytes.remove_prefix(bytes.size() - reader.left());
+  for (int64_t i = 0; i < static_cast<int64_t>(stored); ++i) {
+    TROUPE_ASSIGN_OR_RETURN(Tensor element, DecodeNestedTensor(&bytes, depth, allocator));
+    if (!element.valid()) continue;
+    TROUPE_RETURN_IF_ERROR(list->Check(element, "append"));
+    TROUPE_RETURN_IF_ERROR(list->Set(i, std::move(element)));
+  }
+  if (!bytes.empty()) return Malformed("tensor lists");
+  return {std::move(list)};
+}
+
+// An optional: 0, or the number of components plus 1, and those.
+absl::Status EncodeOptional(const Optional& optional, int depth, std::string* out) {
+  WireWriter(out).Varint(optional.has_value() ? optional.components().size() + 1 : 0);
+  for (const Tensor& component : optional.components()) {
+    TROUPE_RETURN_IF_ERROR(EncodeNestedTensor(component, depth, out));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RefPtr<VariantValue>> DecodeOptional(std::string_view bytes, int depth,
+                                                    Allocator* allocator) {
+  WireReader reader(bytes);
+  uint64_t count = 0;
+  if (!reader.Varint(&count) || count > reader.left() + 1) return Malformed("optionals");
+  bytes.remove_prefix(bytes.size() - reader.left());
+  auto optional = MakeRef<Optional>();
+  std::vector<Tensor> components;
+  for (uint64_t i = 1; i < count; ++i) {
+    TROUPE_ASSIGN_OR_RETURN(components.emplace_back(),
+                            DecodeNestedTensor(&bytes, depth, allocator));
+  }
+  if (count > 0) TROUPE_RETURN_IF_ERROR(optional->Set(std::move(components)));
+  if (!bytes.empty()) return Malformed("optionals");
+  return {std::move(optional)};
+}
+
+absl::Status EncodeVariant(const Variant& variant, int depth, std::string* out) {
+  WireWriter writer(out);
+  if (variant.empty()) {
     writer.String("");
     return absl::OkStatus();
   }
-  std::string name, body;
-  VariantCodec codec{};
-  {
-    std::lock_guard<std::mutex> lock(AllCodecs().mutex);
-    for (const auto& [key, candidate] : AllCodecs().by_name) {
-      if (!candidate.handles(value)) continue;
-      name = key;
-      codec = candidate;
-    }
-  }
-  if (name.empty()) {
+  const VariantValue* const value = ValueOf(variant);
+  if (value == nullptr) {
     return absl::UnimplementedError(
-        StrCat("variants of type ", value.type().name(), " cannot be sent to another process"));
+        StrCat("variants of type ", variant.type().name(), " cannot be sent to another process"));
   }
-  TROUPE_RETURN_IF_ERROR(codec.encode(value, depth, &body));
-  writer.String(name);
+  std::string body;
+  TROUPE_RETURN_IF_ERROR(value->kind() == VariantValue::Kind::kList
+                             ? EncodeList(static_cast<const TensorList&>(*value), depth, &body)
+                             : EncodeOptional(static_cast<const Optional&>(*value), depth, &body));
+  writer.String(value->name());
   writer.String(body);
   return absl::OkStatus();
 }
@@ -94,16 +168,13 @@ absl::StatusOr<Variant> DecodeVariant(WireReader* reader, int depth, Allocator* 
   if (!reader->String(&name, 256)) return Malformed("variants");
   if (name.empty()) return Variant();
   if (!reader->Varint(&size) || !reader->Raw(size, &body)) return Malformed("variants");
-  VariantCodec codec{};
-  {
-    std::lock_guard<std::mutex> lock(AllCodecs().mutex);
-    const auto found = AllCodecs().by_name.find(name);
-    if (found == AllCodecs().by_name.end()) {
-      return InvalidArgument("variants of kind \"", name, "\" are not known here");
-    }
-    codec = found->second;
+  if (name != "TensorList" && name != "Optional") {
+    return InvalidArgument("variants of kind \"", name, "\" are not known here");
   }
-  return codec.decode(body, depth, allocator);
+  TROUPE_ASSIGN_OR_RETURN(RefPtr<VariantValue> value, name == "Optional"
+                                                          ? DecodeOptional(body, depth, allocator)
+                                                          : DecodeList(body, depth, allocator));
+  return Variant(std::move(value));
 }
 
 absl::Status EncodeAt(const Tensor& tensor, int depth, std::string* out) {
@@ -179,29 +250,6 @@ absl::StatusOr<Tensor> DecodeAt(ElementType type, const Shape& shape, std::strin
 
 }  // namespace
 
-void EncodePartialShape(const PartialShape& shape, std::string* out) {
-  WireWriter writer(out);
-  writer.Number(shape.unknown_rank() ? kUnknownRank : static_cast<uint8_t>(shape.rank()));
-  for (const int64_t dim : shape.dims()) writer.Number(dim);
-}
-
-bool DecodePartialShape(WireReader* reader, PartialShape* shape) {
-  uint8_t rank = 0;
-  if (!reader->Number(&rank)) return false;
-  if (rank == kUnknownRank) {
-    *shape = PartialShape();
-    return true;
-  }
-  int64_t dims[Shape::kMaxRank + 1];
-  for (int i = 0; i < rank; ++i) {
-    if (!reader->Number(&dims[i])) return false;
-  }
-  absl::StatusOr<PartialShape> created = PartialShape::Create(absl::MakeConstSpan(dims, rank));
-  if (!created.ok()) return false;
-  *shape = *std::move(created);
-  return true;
-}
-
 absl::Status EncodeElements(const Tensor& tensor, std::string* out) {
   return EncodeAt(tensor, 0, out);
 }
@@ -217,11 +265,6 @@ uint64_t DecodedBytes(ElementType type, const Shape& shape, uint64_t wire_bytes)
                            : type == ElementType::kResource ? 192
                                                             : 64;
   return wire_bytes + element * static_cast<uint64_t>(shape.num_elements());
-}
-
-void RegisterVariantCodec(const std::string& name, const VariantCodec& codec) {
-  std::lock_guard<std::mutex> lock(AllCodecs().mutex);
-  AllCodecs().by_name[name] = codec;
 }
 
 absl::Status EncodeNestedTensor(const Tensor& tensor, int depth, std::string* out) {

@@ -9,15 +9,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "devices/allocator.h"
-#include "devices/resource_handle.h"
 #include "devices/tensor.h"
-#include "net/wire.h"
 
 namespace troupe {
 
 /// Serializes the elements of a tensor that is not plain. Strings: each its length as a varint and
 /// its bytes. Resources: the fields of the handle; the resource itself stays where it is. Variants:
-/// the name of what they hold and its form. Unimplemented for variants of kinds that have none.
+/// the name of what they hold, a tensor list or an optional, and its form. Unimplemented for
+/// others.
 absl::Status EncodeElements(const Tensor& tensor, std::string* out);
 
 /// The reverse. Lengths are checked before memory is taken. InvalidArgument, ResourceExhausted.
@@ -29,28 +28,11 @@ absl::StatusOr<Tensor> DecodeElements(ElementType type, const Shape& shape, std:
 /// of the protocol. `shape` has at most `wire_bytes` elements.
 uint64_t DecodedBytes(ElementType type, const Shape& shape, uint64_t wire_bytes);
 
-/// A form for one kind of values of variants, registered by whoever knows the kind. Both are called
-/// on any thread; `depth` counts the variants around this one and is passed on to nested tensors.
-struct VariantCodec {
-  /// False if `value` is of another kind.
-  bool (*handles)(const Variant& value);
-  absl::Status (*encode)(const Variant& value, int depth, std::string* out);
-  absl::StatusOr<Variant> (*decode)(std::string_view bytes, int depth, Allocator* allocator);
-};
-
-/// Before the first tensor travels; `name` stands for the kind on the wire and must be unique.
-void RegisterVariantCodec(const std::string& name, const VariantCodec& codec);
-
 /// A whole tensor inside another value's form: type, shape and elements. An invalid tensor is kept
-/// as such. InvalidArgument beyond 64 levels.
+/// as such. `depth` counts the variants around it; InvalidArgument beyond 64 levels.
 absl::Status EncodeNestedTensor(const Tensor& tensor, int depth, std::string* out);
 /// Takes one from the front of `*bytes`.
 absl::StatusOr<Tensor> DecodeNestedTensor(std::string_view* bytes, int depth, Allocator* allocator);
-
-/// A shape of which parts may be unknown.
-void EncodePartialShape(const PartialShape& shape, std::string* out);
-/// False if that is malformed.
-bool DecodePartialShape(WireReader* reader, PartialShape* shape);
 
 /// The bytes as a tensor of uint8 [size], without copying them.
 Tensor AsTensor(std::string&& bytes);

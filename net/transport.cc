@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 
 #include <condition_variable>
-#include <future>
 #include <map>
 #include <mutex>
 #include <random>
@@ -61,7 +60,6 @@ class Transport::Impl : public std::enable_shared_from_this<Transport::Impl> {
 
   absl::StatusOr<int> Listen(const std::string& host, int port);
   void Connect(const std::string& address, const ConnectOptions& options, Connected done);
-  bool OnThread() const { return loop_->OnThread(); }
   absl::Status Stop(std::chrono::milliseconds drain);
 
  private:
@@ -70,7 +68,7 @@ class Transport::Impl : public std::enable_shared_from_this<Transport::Impl> {
 
   /// The streams of a connection that a peer opens.
   struct Pair {
-    std::shared_ptr<Opening> lanes[Connection::kLanes];
+    Connection::Openings lanes;
     int open = 0;
   };
   using PairKey = std::pair<std::string, std::pair<uint64_t, uint64_t>>;
@@ -79,9 +77,7 @@ class Transport::Impl : public std::enable_shared_from_this<Transport::Impl> {
     return {options_.task, options_.incarnation, options_.secret, options_.address};
   }
   StreamTerms Terms(uint64_t connection, int lane) const {
-    return {connection, lane,
-            lane == Connection::kBulkLane ? options_.window_bytes : options_.small_window_bytes,
-            options_.max_tensor_bytes};
+    return {connection, lane, Connection::Window(options_, lane), options_.max_tensor_bytes};
   }
   static PairKey KeyOf(const Opening& opening) {
     const Handshake& role = opening.role();
@@ -102,7 +98,7 @@ class Transport::Impl : public std::enable_shared_from_this<Transport::Impl> {
   void Join(const std::shared_ptr<Opening>& opening);
   /// A dial has failed: the peer may be reading why.
   void Linger(const Dial& dial);
-  Link Establish(const std::shared_ptr<Opening> (&lanes)[Connection::kLanes], bool answered);
+  Link Establish(const Connection::Openings& lanes, bool answered);
   std::set<Link> links() {
     std::lock_guard<std::mutex> lock(mutex_);
     return links_;
@@ -285,9 +281,8 @@ void Transport::Impl::Connect(const std::string& address, const ConnectOptions& 
         self->Linger(*dial);
         return (*shared_done)(status);
       }
-      const std::shared_ptr<Opening> lanes[] = {dial->openings()[0], dial->openings()[1]};
-      const Link link = self->Establish(lanes, false);
-      (*shared_done)(std::shared_ptr<Peer>(link));
+      const Connection::Openings lanes = {dial->openings()[0], dial->openings()[1]};
+      (*shared_done)(std::shared_ptr<Peer>(self->Establish(lanes, false)));
     });
   });
   if (!posted) {
@@ -300,33 +295,24 @@ void Transport::Impl::Linger(const Dial& dial) {
   lingering_.insert(lingering_.end(), dial.openings().begin(), dial.openings().end());
 }
 
-Transport::Impl::Link Transport::Impl::Establish(
-    const std::shared_ptr<Opening> (&lanes)[Connection::kLanes], bool answered) {
-  Connection::Options options;
-  options.max_tensor_bytes = options_.max_tensor_bytes;
-  options.allocator = options_.allocator;
-  options.stall_timeout = options_.stall_timeout;
-  options.peer_max_tensor_bytes = lanes[0]->role().peer_terms().max_tensor_bytes;
-  for (int i = 0; i < Connection::kLanes; ++i) {
-    options.send_windows[i] = lanes[i]->role().peer_terms().window;
-    options.receive_windows[i] = Terms(0, i).window;
-  }
-  Link link = std::make_shared<Connection>(loop_, sink_, InfoOf(*lanes[0], answered), options,
-                                           [weak = weak_from_this()](const Link& lost) {
-                                             const auto self = weak.lock();
-                                             if (self == nullptr) return;
-                                             std::lock_guard<std::mutex> lock(self->mutex_);
-                                             self->links_.erase(lost);
-                                             self->changed_.notify_all();
-                                           });
+Transport::Impl::Link Transport::Impl::Establish(const Connection::Openings& lanes, bool answered) {
+  const auto over = [weak = weak_from_this()](const Link& lost) {
+    const auto self = weak.lock();
+    if (self == nullptr) return;
+    std::lock_guard<std::mutex> lock(self->mutex_);
+    self->links_.erase(lost);
+    self->changed_.notify_all();
+  };
+  Link link = std::make_shared<Connection>(loop_, sink_, InfoOf(*lanes[0], answered), options_,
+                                           lanes, over);
   // What the kernel has taken from us is not seen to stall: on a path that has died without a word
   // it would be sent again and again for a quarter of an hour.
   const auto patience = static_cast<unsigned>(options_.stall_timeout.count());
-  for (int i = 0; i < Connection::kLanes; ++i) {
-    ::setsockopt(lanes[i]->socket.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &patience,
+  for (const auto& lane : lanes) {
+    ::setsockopt(lane->socket.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &patience,
                  sizeof(patience));
-    link->Attach(i, lanes[i]);
   }
+  link->Attach(lanes);
   {
     std::lock_guard<std::mutex> lock(mutex_);
     links_.insert(link);
@@ -456,18 +442,6 @@ absl::StatusOr<int> Transport::Listen(const std::string& host, int port) {
 
 void Transport::Connect(const std::string& address, const ConnectOptions& options, Connected done) {
   impl_->Connect(address, options, std::move(done));
-}
-
-absl::StatusOr<std::shared_ptr<Peer>> Transport::Connect(const std::string& address,
-                                                         const ConnectOptions& options) {
-  if (impl_->OnThread()) {
-    return absl::FailedPreconditionError("the I/O thread cannot wait for itself");
-  }
-  using Result = absl::StatusOr<std::shared_ptr<Peer>>;
-  auto promise = std::make_shared<std::promise<Result>>();
-  std::future<Result> future = promise->get_future();
-  Connect(address, options, [promise](Result result) { promise->set_value(std::move(result)); });
-  return future.get();  // The attempt has a deadline.
 }
 
 const TransportOptions& Transport::options() const { return impl_->options(); }

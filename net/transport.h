@@ -220,9 +220,6 @@ class Transport {
   /// could be tried, on this one. Errors name the task and the address: Unavailable (nobody is
   /// there), DeadlineExceeded, or why the peer refuses.
   void Connect(const std::string& address, const ConnectOptions& options, Connected done);
-  /// The same, waiting. Not from the sink's functions.
-  absl::StatusOr<std::shared_ptr<Peer>> Connect(const std::string& address,
-                                                const ConnectOptions& options = {});
 
   const TransportOptions& options() const;
   uint64_t incarnation() const { return options().incarnation; }

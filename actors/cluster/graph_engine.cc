@@ -1,19 +1,18 @@
 #include "actors/cluster/graph_engine.h"
 
-#include <set>
 #include <unordered_map>
 #include <utility>
 
-#include "actors/cluster/partition_def.h"
-#include "actors/session/registered_kernels.h"
-#include "actors/session/step_graph.h"
-#include "actors/session/step_signature.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
-#include "graph/graph_def.h"
+#include "graph/extend_graph.h"
 #include "graph/passes/partition.h"
+#include "graph/passes/partition_def.h"
 #include "graph/passes/place.h"
+#include "graph/passes/step_graph.h"
 #include "graph/protos/graph.pb.h"
+#include "graph/step_signature.h"
+#include "kernels/registered_kernels.h"
 
 namespace troupe {
 
@@ -21,37 +20,12 @@ namespace troupe {
 struct GraphEngine::SessionGraph {
   std::mutex mutex;  ///< One signature at a time: what is stateful must be placed once.
   const std::shared_ptr<Graph> graph = std::make_shared<Graph>();
-  bool simplify = true;
-  bool soft_placement = false;
-  bool lossy_transfers = false;
-  bool log_placement = false;
+  cluster::SessionConfig config;
   std::unordered_map<std::string, std::string> fixed;
   CostModel costs;
 };
 
 GraphEngine::~GraphEngine() = default;
-
-absl::Status ExtendGraphWith(const GraphDef& def, Graph* graph) {
-  std::set<std::string, std::less<>> added;
-  for (const NodeDef& node : def.node()) added.insert(node.name());
-  // What the new nodes do not bring along, they take from the graph.
-  ImportOptions options;
-  for (const NodeDef& node : def.node()) {
-    for (const std::string& input : node.input()) {
-      std::string_view name = input;
-      const bool control = !name.empty() && name[0] == '^';
-      if (control) name.remove_prefix(1);
-      const std::string node_name(name.substr(0, name.find(':')));
-      if (added.count(node_name) != 0) continue;
-      if (control) {
-        if (Node* known = graph->FindNode(node_name)) options.input_map[input] = Output(known);
-      } else if (absl::StatusOr<Output> known = graph->FindOutput(input); known.ok()) {
-        options.input_map[input] = *known;
-      }
-    }
-  }
-  return ImportGraphDef(def, options, graph);
-}
 
 std::shared_ptr<GraphEngine::SessionGraph> GraphEngine::Find(const std::string& session) {
   std::lock_guard<std::mutex> lock(mutex_);
@@ -67,10 +41,7 @@ size_t GraphEngine::num_sessions() {
 void GraphEngine::CreateGraph(const std::string& name, cluster::CreateSessionRequest request,
                               Done done) {
   auto session = std::make_shared<SessionGraph>();
-  session->simplify = !request.config().no_optimize();
-  session->soft_placement = request.config().allow_soft_placement();
-  session->lossy_transfers = request.config().lossy_transfers();
-  session->log_placement = request.config().log_placement();
+  session->config = request.config();
   {
     std::lock_guard<std::mutex> lock(mutex_);
     sessions_[name] = session;
@@ -100,13 +71,10 @@ void GraphEngine::Extend(std::shared_ptr<SessionGraph> session, std::string grap
 }
 
 void GraphEngine::DeleteGraph(const std::string& name) {
-  std::shared_ptr<SessionGraph> dropped;
   std::lock_guard<std::mutex> lock(mutex_);
-  auto it = sessions_.find(name);
-  if (it == sessions_.end()) return;
-  dropped = std::move(it->second);
-  sessions_.erase(it);
-  host_->Post([dropped] {});  // To be destroyed elsewhere.
+  auto dropped = sessions_.extract(name);
+  if (dropped.empty()) return;
+  host_->Post([graph = std::move(dropped.mapped())] {});  // To be destroyed elsewhere.
 }
 
 void GraphEngine::Build(const std::string& name, cluster::Signature signature,
@@ -166,20 +134,20 @@ absl::StatusOr<BuiltStep> GraphEngine::Cut(SessionGraph* session, const cluster:
     }
     incarnations[device.name()] = device.incarnation();
   }
-  placement.allow_soft_placement = session->soft_placement;
+  placement.allow_soft_placement = session->config.allow_soft_placement();
   placement.fixed = &session->fixed;
   placement.costs = &session->costs;
   placement.lacks_kernel = RegisteredKernels(graph);
   std::vector<std::vector<int>> needs;
   TROUPE_ASSIGN_OR_RETURN(StepGraph step,
-                          PrepareStep(graph, signature, session->simplify, devices.size() > 1,
-                                      [&](const Subgraph& whole) {
+                          PrepareStep(graph, signature, !session->config.no_optimize(),
+                                      devices.size() > 1, [&](const Subgraph& whole) {
                                         if (names.partial()) needs = FeedsOfFetches(whole);
                                         return CheckPlacement(placement, whole);
                                       }));
   PartitionOptions options;
   options.incarnation = [&](const std::string& device) { return incarnations[device]; };
-  options.lossy_between_tasks = session->lossy_transfers;
+  options.lossy_between_tasks = session->config.lossy_transfers();
   TROUPE_ASSIGN_OR_RETURN(
       const PartitionedGraph parts,
       CutStep(placement, options, {}, std::move(step.subgraph), [&](const Subgraph& placed) {
@@ -195,7 +163,7 @@ absl::StatusOr<BuiltStep> GraphEngine::Cut(SessionGraph* session, const cluster:
   built.num_fetches = static_cast<int>(signature.fetches.size());
   std::map<std::string, size_t> part_of;
   for (const DevicePartition& partition : parts.partitions) {
-    if (session->log_placement) LogPlacement(partition.subgraph, partition.device);
+    if (session->config.log_placement()) LogPlacement(partition.subgraph, partition.device);
     const std::string task = partition.device.substr(0, partition.device.find("/device:"));
     auto [it, is_new] = part_of.try_emplace(task, built.parts.size());
     if (is_new) built.parts.emplace_back().task = task;

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "actors/cluster/engine.h"
-#include "actors/cluster/engine_host.h"
 #include "graph/graph.h"
 
 namespace troupe {
@@ -44,9 +43,6 @@ class GraphEngine final : public MasterEngine {
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<SessionGraph>> sessions_;
 };
-
-/// Adds nodes to a graph; their inputs may name nodes that it has already. All or nothing.
-absl::Status ExtendGraphWith(const GraphDef& def, Graph* graph);
 
 }  // namespace troupe
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "actors/cluster/node_role.h"
+#include "actors/executor/rendezvous.h"
 #include "devices/device_name.h"
 #include "devices/log.h"
 #include "devices/status_macros.h"
@@ -129,9 +130,7 @@ uint64_t NodeRole::HashMembers() {
   if (members_hash_ != 0) return members_hash_;
   for (const MasterRole::Task& task : options_.tasks) {
     if (task.name.empty()) continue;
-    uint64_t hash = 14695981039346656037u;  // FNV-1a, the same in every process.
-    for (char c : task.name) hash = (hash ^ static_cast<uint8_t>(c)) * 1099511628211u;
-    members_hash_ += (hash ^ task.epoch) * 0x9e3779b97f4a7c15u;
+    members_hash_ += (RendezvousKey(task.name) ^ task.epoch) * 0x9e3779b97f4a7c15u;
   }
   members_hash_ += members_hash_ == 0;
   return members_hash_;

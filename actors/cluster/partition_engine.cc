@@ -7,8 +7,6 @@
 #include "actors/cluster/registered_graph.h"
 #include "actors/session/compile.h"
 #include "actors/session/functions.h"
-#include "actors/session/partitioned_step.h"
-#include "actors/session/step_signature.h"
 #include "actors/session/step_stats.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
@@ -16,6 +14,7 @@
 #include "graph/graph_def.h"
 #include "graph/protos/config.pb.h"
 #include "graph/protos/graph.pb.h"
+#include "graph/step_signature.h"
 #include "kernels/cancellation.h"
 
 namespace troupe {
@@ -60,11 +59,7 @@ struct PartitionEngine::RunningStep {
     void Fetched(const RendezvousEdge& edge, Tensor value, bool dead) {
       auto fetch = step_->graph->fetch_keys.find(edge.key);
       if (fetch == step_->graph->fetch_keys.end()) return;
-      absl::StatusOr<Tensor> made = InvalidArgument(
-          "a fetched tensor is dead: it is on a branch that was not taken; merge the branches, or "
-          "run the node as a target");
-      if (!dead) made = std::move(value);
-      engine_->Give(step_->partial->Made(fetch->second, std::move(made)));
+      engine_->Give(step_->partial->Made(fetch->second, std::move(value), dead));
     }
 
     EngineHost* const host_;
@@ -75,7 +70,7 @@ struct PartitionEngine::RunningStep {
   uint64_t id = 0;
   std::shared_ptr<RegisteredGraph> graph;
   std::shared_ptr<Exit> rendezvous;
-  std::unique_ptr<PartitionedStep> step;
+  Executable::Step* executors = nullptr;
   CancellationToken cancellation;
   Containers resources;
   std::vector<Tensor> feeds, fetches;
@@ -129,7 +124,7 @@ void PartitionEngine::Start(cluster::RunGraphRequest request, StepDone done) {
       if (graph != session->second->graphs.end()) step->graph = graph->second;
     }
     if (step->graph != nullptr && step->graph->partial) {
-      step->partial = std::make_unique<PartialFetches>(step->graph->num_fetches);
+      step->partial = std::make_unique<PartialFetches>(step->graph->compiled().num_fetches);
     }
     steps_[step->id] = step;
     if (auto it = early_.find(step->id); it != early_.end()) {
@@ -180,7 +175,9 @@ void PartitionEngine::Run(const std::shared_ptr<RunningStep>& step, Player playe
 void PartitionEngine::Play(std::shared_ptr<RunningStep> step,
                            cluster::RunGraphRequest* request) noexcept {
   const absl::Status begun = CatchExceptions([&] { return Begin(step, request); });
-  if (!begun.ok()) Over(step, begun);
+  if (begun.ok()) return;
+  if (step->executors != nullptr) step->graph->executable->Release(step->executors);
+  Over(step, begun);
 }
 
 absl::Status PartitionEngine::Begin(const std::shared_ptr<RunningStep>& step,
@@ -189,19 +186,16 @@ absl::Status PartitionEngine::Begin(const std::shared_ptr<RunningStep>& step,
   if (graph == nullptr) {
     return absl::NotFoundError(StrCat("there is no graph ", request->handle(), " here"));
   }
-  const size_t num_feeds = graph->partial ? 0 : graph->feed_types.size();
-  if (request->feeds_size() != static_cast<int>(num_feeds)) {
-    return InvalidArgument("expected ", num_feeds, " feeds, got ", request->feeds_size());
+  for (TensorProto& feed : *request->mutable_feeds()) {
+    TROUPE_ASSIGN_OR_RETURN(step->feeds.emplace_back(), TakeTensorFromProto(&feed));
   }
-  for (int i = 0; i < request->feeds_size(); ++i) {
-    TROUPE_ASSIGN_OR_RETURN(Tensor feed, TakeTensorFromProto(request->mutable_feeds(i)));
-    const auto& [type, shape] = graph->feed_types[i];
-    TROUPE_RETURN_IF_ERROR(CheckFedValue(graph->feed_names[i], type, shape, feed));
-    step->feeds.push_back(std::move(feed));
+  if (!graph->partial) {
+    TROUPE_RETURN_IF_ERROR(graph->executable->CheckFeeds(step->feeds));
+    step->fetches.resize(graph->compiled().num_fetches);
+  } else if (!step->feeds.empty()) {
+    return InvalidArgument("expected 0 feeds, got ", step->feeds.size());
   }
-  if (!graph->partial) step->fetches.resize(graph->num_fetches);
-  step->step = graph->TakeResting();
-  if (step->step == nullptr) step->step = std::make_unique<PartitionedStep>(graph->partitions);
+  TROUPE_ASSIGN_OR_RETURN(step->executors, graph->executable->Acquire());
   StepContext context;
   context.step_id = static_cast<int64_t>(step->id);
   context.allocator = HostAllocator();
@@ -209,13 +203,13 @@ absl::Status PartitionEngine::Begin(const std::shared_ptr<RunningStep>& step,
   context.cancellation = &step->cancellation;
   context.step_resources = &step->resources;
   context.functions = &graph->session->functions;
-  step->step->RunAsync(
-      context, step->rendezvous, step->feeds, absl::MakeSpan(step->fetches),
+  step->executors->executors.RunAsync(
+      context, absl::MakeSpan(step->feeds), absl::MakeSpan(step->fetches),
       [this, step](const absl::Status& status) {
-        KeepGoing([&] { step->graph->Rest(std::move(step->step)); });
+        step->graph->executable->Release(step->executors);
         Over(step, status);
       },
-      step->traced ? &step->traces : nullptr);
+      step->traced ? &step->traces : nullptr, step->rendezvous);
   return absl::OkStatus();
 }
 
@@ -243,12 +237,13 @@ void PartitionEngine::Give(PartialFetches::Answers answers) {
 absl::Status PartitionEngine::TakeFeeds(RunningStep* step, const cluster::FeedGraphRequest& request,
                                         std::vector<std::pair<uint64_t, Tensor>>* values) {
   const RegisteredGraph& graph = *step->graph;
+  const CompiledStep& compiled = graph.compiled();
   for (const cluster::NumberedTensor& fed : request.feeds()) {
     const uint32_t feed = fed.index();
-    if (feed >= graph.feed_types.size()) return InvalidArgument("there is no feed ", feed);
+    if (feed >= compiled.feed_types.size()) return InvalidArgument("there is no feed ", feed);
     TROUPE_ASSIGN_OR_RETURN(const Tensor value, TensorFromProto(fed.tensor()));
-    const auto& [type, shape] = graph.feed_types[feed];
-    TROUPE_RETURN_IF_ERROR(CheckFedValue(graph.feed_names[feed], type, shape, value));
+    const auto& [type, shape] = compiled.feed_types[feed];
+    TROUPE_RETURN_IF_ERROR(CheckFedValue(compiled.feed_names[feed], type, shape, value));
     for (uint64_t key : graph.feed_keys[feed]) values->emplace_back(key, value);
   }
   return absl::OkStatus();
@@ -280,7 +275,7 @@ std::string PartitionEngine::Describe(RunningStep* step) {
   RunMetadata metadata;
   const RegisteredGraph& graph = *step->graph;
   for (size_t i = 0; i < step->traces.size(); ++i) {
-    AddStepStats(*graph.partitions[i].plan, step->traces[i], &metadata);
+    AddStepStats(*graph.compiled().partitions[i].plan, step->traces[i], &metadata);
     if (step->described) graph.received[i].graph->ToGraphDef(metadata.add_partition_graphs());
   }
   return metadata.SerializeAsString();
@@ -434,35 +429,16 @@ void PartitionEngine::ResetContainers(const std::vector<std::string>& containers
   runtime_->ResetContainers(containers);
 }
 
-size_t PartitionEngine::num_steps() {
+PartitionEngine::Counts PartitionEngine::counts() {
   std::lock_guard<std::mutex> lock(mutex_);
-  return steps_.size();
-}
-
-size_t PartitionEngine::num_sessions() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return sessions_.size();
-}
-
-size_t PartitionEngine::num_graphs() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  size_t count = 0;
-  for (const auto& [name, session] : sessions_) count += session->graphs.size();
-  return count;
-}
-
-size_t PartitionEngine::num_resting_steps() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  size_t count = 0;
+  Counts counts{.sessions = sessions_.size(), .steps = steps_.size(), .early = early_.size()};
   for (const auto& [name, session] : sessions_) {
-    for (const auto& [handle, graph] : session->graphs) count += graph->num_resting();
+    counts.graphs += session->graphs.size();
+    for (const auto& [handle, graph] : session->graphs) {
+      counts.resting += graph->executable->num_resting();
+    }
   }
-  return count;
-}
-
-size_t PartitionEngine::num_early_steps() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return early_.size();
+  return counts;
 }
 
 }  // namespace troupe

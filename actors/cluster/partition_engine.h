@@ -13,9 +13,8 @@
 #include <vector>
 
 #include "actors/cluster/engine.h"
-#include "actors/cluster/engine_host.h"
-#include "actors/cluster/partial_fetches.h"
 #include "actors/runtime.h"
+#include "actors/session/partial_fetches.h"
 
 namespace troupe {
 
@@ -48,15 +47,14 @@ class PartitionEngine final : public WorkerEngine {
   /// of when the value has found its step, or is dropped.
   void Arrive(uint64_t step, uint64_t key, uint64_t tag, bool dead, Tensor value,
               std::shared_ptr<void> credit);
+  struct Counts {
+    size_t sessions = 0, graphs = 0, steps = 0;
+    size_t early = 0;    ///< Steps that have not come, of which values have.
+    size_t resting = 0;  ///< Executors that are kept for later steps of the registered graphs.
+  };
+  Counts counts();
   /// True if no step runs.
-  bool idle() { return num_steps() == 0; }
-  size_t num_steps();
-  size_t num_sessions();
-  size_t num_graphs();
-  /// Executors that are kept for later steps of the registered graphs.
-  size_t num_resting_steps();
-  /// Steps that have not come, of which values have.
-  size_t num_early_steps();
+  bool idle() { return counts().steps == 0; }
 
  private:
   struct Session;

@@ -8,25 +8,6 @@
 
 namespace troupe {
 
-std::unique_ptr<PartitionedStep> PartitionEngine::RegisteredGraph::TakeResting() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (resting_.empty()) return nullptr;
-  std::unique_ptr<PartitionedStep> step = std::move(resting_.back());
-  resting_.pop_back();
-  return step;
-}
-
-void PartitionEngine::RegisteredGraph::Rest(std::unique_ptr<PartitionedStep> step) {
-  constexpr size_t kKept = 16;
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (resting_.size() < kKept) resting_.push_back(std::move(step));
-}
-
-size_t PartitionEngine::RegisteredGraph::num_resting() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return resting_.size();
-}
-
 void PartitionEngine::Register(cluster::RegisterGraphRequest request, Done done) {
   std::shared_ptr<Session> session;
   {
@@ -57,6 +38,7 @@ void PartitionEngine::Register(cluster::RegisterGraphRequest request, Done done)
 absl::StatusOr<std::shared_ptr<PartitionEngine::RegisteredGraph>> PartitionEngine::Compile(
     Session* session, const cluster::RegisterGraphRequest& request) {
   auto graph = std::make_shared<RegisteredGraph>();
+  CompiledStep compiled;
   auto number = [](int32_t index, auto* list) {
     if (index < 0 || index > (1 << 20)) return false;
     if (list->size() <= static_cast<size_t>(index)) list->resize(index + 1);
@@ -71,16 +53,16 @@ absl::StatusOr<std::shared_ptr<PartitionEngine::RegisteredGraph>> PartitionEngin
                                         runtime_->devices().front()->device->name()));
     }
     TROUPE_ASSIGN_OR_RETURN(ReceivedPartition received, PartitionFromDef(def));
-    LocalPartition& local = graph->partitions.emplace_back();
+    LocalPartition& local = compiled.partitions.emplace_back();
     local.device = device;
     for (int i = 0; i < def.feeds_size(); ++i) {
       const int32_t index = def.feeds(i).index();
-      if (!number(index, &graph->feed_types)) return InvalidArgument("feed number ", index);
-      graph->feed_types[index] = received.feed_types[i];
-      graph->feed_names.resize(graph->feed_types.size());
-      graph->feed_names[index] = def.feeds(i).tensor();
+      if (!number(index, &compiled.feed_types)) return InvalidArgument("feed number ", index);
+      compiled.feed_types[index] = received.feed_types[i];
+      compiled.feed_names.resize(compiled.feed_types.size());
+      compiled.feed_names[index] = def.feeds(i).tensor();
       if (def.partial()) {
-        graph->feed_keys.resize(graph->feed_types.size());
+        graph->feed_keys.resize(compiled.feed_types.size());
         graph->feed_keys[index].push_back(RendezvousKey(received.feed_edges[i]));
       } else {
         local.feeds.push_back(index);
@@ -104,8 +86,9 @@ absl::StatusOr<std::shared_ptr<PartitionEngine::RegisteredGraph>> PartitionEngin
   for (bool known : fetched) {
     if (!known) return InvalidArgument("a fetch that no partition has");
   }
-  if (graph->partitions.empty()) return InvalidArgument("a graph without partitions");
-  graph->num_fetches = static_cast<int>(fetched.size());
+  if (compiled.partitions.empty()) return InvalidArgument("a graph without partitions");
+  compiled.num_fetches = static_cast<int>(fetched.size());
+  graph->executable.emplace(std::move(compiled));
   for (const ReceivedPartition& received : graph->received) {
     TROUPE_RETURN_IF_ERROR(session->functions.AddLibrary(received.graph->library()));
   }
@@ -147,7 +130,7 @@ void PartitionEngine::AddCosts(const std::string& session, cluster::RunGraphRepl
     for (const auto& [handle, graph] : it->second->graphs) graphs.push_back(graph);
   }
   for (const auto& graph : graphs) {
-    for (const LocalPartition& partition : graph->partitions) {
+    for (const LocalPartition& partition : graph->compiled().partitions) {
       ForEachMeasured(*partition.plan, [reply](const std::string& node, double time_us,
                                                absl::Span<const int64_t> output_bytes,
                                                const std::string& device_type) {

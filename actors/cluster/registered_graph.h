@@ -6,17 +6,17 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "actors/cluster/partition_def.h"
 #include "actors/cluster/partition_engine.h"
 #include "actors/session/compile.h"
+#include "actors/session/executable.h"
 #include "actors/session/functions.h"
-#include "actors/session/partitioned_step.h"
+#include "graph/passes/partition_def.h"
 
 namespace troupe {
 
@@ -57,29 +57,18 @@ struct PartitionEngine::Session {
   std::map<std::string, std::shared_ptr<RegisteredGraph>> graphs;  ///< Under the engine's mutex.
 };
 
-/// A graph that a master has registered, with steps that rest.
+/// A graph that a master has registered.
 struct PartitionEngine::RegisteredGraph {
   std::shared_ptr<Session> session;
   std::vector<ReceivedPartition> received;  ///< Own the nodes.
-  std::vector<LocalPartition> partitions;
-  std::vector<std::pair<ElementType, PartialShape>> feed_types;
-  std::vector<std::string> feed_names;
-  int num_fetches = 0;
+  std::optional<Executable> executable;     ///< Once it is compiled.
   // Of a partial run, whose feeds and fetches are edges.
   bool partial = false;
   std::vector<std::vector<uint64_t>> feed_keys;
   std::unordered_map<uint64_t, int> fetch_keys;
   HoldTimes hold_times;
-  /// A step that rests, or nullptr.
-  std::unique_ptr<PartitionedStep> TakeResting();
-  /// Keeps a step for later, unless enough rest already: a burst of concurrent steps leaves no
-  /// more.
-  void Rest(std::unique_ptr<PartitionedStep> step);
-  size_t num_resting();
 
- private:
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<PartitionedStep>> resting_;
+  const CompiledStep& compiled() const { return executable->compiled(); }
 };
 
 }  // namespace troupe

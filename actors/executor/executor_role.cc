@@ -27,21 +27,21 @@ thread_local int play_depth = 0;
 
 ExecutorRole::ExecutorRole(std::shared_ptr<const Plan> plan)
     : plan_(std::move(plan)),
-      nodes_(plan_->nodes().data()),
-      input_slots_(plan_->input_slots().data()),
-      consumers_(plan_->consumers().data()),
-      slot_uses_(plan_->slot_uses().data()),
-      pending_(plan_->initial_pending()),
-      slots_(std::make_unique<Slot[]>(plan_->num_slots())),
+      nodes_(plan_->nodes.data()),
+      input_slots_(plan_->input_slots.data()),
+      consumers_(plan_->consumers.data()),
+      slot_uses_(plan_->slot_uses.data()),
+      pending_(plan_->initial_pending),
+      slots_(std::make_unique<Slot[]>(plan_->num_slots)),
       ready_(std::make_unique<int32_t[]>(plan_->num_nodes())),
-      clock_(plan_->clock()) {
-  for (const auto& [slot, value] : plan_->constants()) {
+      clock_(plan_->spec.clock) {
+  for (const auto& [slot, value] : plan_->constants) {
     slots_[slot].tensor = value;
     slots_[slot].uses = Slot::kConstant;
   }
   play_task_.executor = this;
   if (plan_->has_flow()) flow_ = std::make_unique<Flow>(*plan_, slots_.get());
-  if (plan_->uses_device()) on_device_ = std::make_unique<OnDevice>(this);
+  if (plan_->uses_device) on_device_ = std::make_unique<OnDevice>(this);
 }
 
 ExecutorRole::~ExecutorRole() = default;
@@ -80,7 +80,7 @@ absl::Status ExecutorRole::Finish(absl::Span<Tensor> fetches) {
 }
 
 bool ExecutorRole::TryFetch(int fetch, Tensor* value) {
-  Slot& slot = slots_[plan_->fetch_slots()[fetch]];
+  Slot& slot = slots_[plan_->fetch_slots[fetch]];
   if (!slot.tensor.valid() || slot.dead) return false;
   if (slot.uses == 1) {
     *value = std::move(slot.tensor);
@@ -111,18 +111,18 @@ void ExecutorRole::Begin(const StepContext& step, std::vector<NodeTrace>* trace)
   can_offload_ = step.pool != nullptr && step.pool->threads() > 1;
   failed_ = false;
   running_ = -1;
-  for (const auto& [slot, value] : plan_->constants()) slots_[slot].uses = Slot::kConstant;
+  for (const auto& [slot, value] : plan_->constants) slots_[slot].uses = Slot::kConstant;
   if (on_device_ != nullptr) BeginOnDevice(step);
   step_.late_errors = nullptr;  // Host kernels have none.
   if (flow_ != nullptr) return BeginFlow();
-  std::copy(plan_->initial_pending().begin(), plan_->initial_pending().end(), pending_.begin());
-  const std::vector<int32_t>& roots = plan_->roots();
+  std::copy(plan_->initial_pending.begin(), plan_->initial_pending.end(), pending_.begin());
+  const std::vector<int32_t>& roots = plan_->roots;
   std::copy(roots.begin(), roots.end(), ready_.get());
   num_ready_ = static_cast<int32_t>(roots.size());
 }
 
 void ExecutorRole::SetFeed(int feed, Tensor value) {
-  const int32_t index = plan_->feeds()[feed];
+  const int32_t index = plan_->spec.feeds[feed];
   const PlanNode& node = nodes_[index];
   slots_[node.first_output].tensor = std::move(value);
   if (flow_ != nullptr) {
@@ -306,8 +306,8 @@ inline void ExecutorRole::RunNode(int32_t node, int32_t next_snapshot) {
 }
 
 bool ExecutorRole::TakeSnapshots(int32_t node, int32_t next, Slot* slots, Iteration* iteration) {
-  const int32_t last = static_cast<int32_t>(plan_->snapshots().size());
-  const Plan::Snapshot* all = plan_->snapshots().data();
+  const int32_t last = static_cast<int32_t>(plan_->snapshots.size());
+  const Plan::Snapshot* all = plan_->snapshots.data();
   if (next == 0) next = static_cast<int32_t>(plan_->SnapshotsOf(node) - all);
   for (; next < last && all[next].node == node; ++next) {
     Variable* variable = slots[all[next].ref_slot].ref;
@@ -432,7 +432,7 @@ void ExecutorRole::Offload(int32_t node, const PlanNode& plan_node, Slot* slots,
 void ExecutorRole::PendingKernel::Run() noexcept {
   const bool timed = executor->timed_;
   TimeSource* const clock = executor->clock_;
-  const PlanNode& plan_node = executor->plan_->node(node);
+  const PlanNode& plan_node = executor->plan_->nodes[node];
   uint64_t start = 0;
   if (timed) start_ns = start = clock->NowNs();
   if (executor->step_.cancellation->cancelled()) {
@@ -471,7 +471,7 @@ void ExecutorRole::Finish(PendingKernel* pending_kernel) {
   }
   Recycle(pending_kernel);
   if (timed_ && end > start) {
-    const bool sync = plan_->node(node).kind == PlanNode::kSync;
+    const bool sync = plan_->nodes[node].kind == PlanNode::kSync;
     if (sync) plan_->RecordCost(node, end - start);
     Trace({node, sync ? 1 : 0, start, end});
   }
@@ -493,7 +493,7 @@ void ExecutorRole::Fail(int32_t node, const absl::Status& status) noexcept {
   std::string where;
   try {
     where = StrCat("\n\t [[node ", plan_->name(node), " = ", plan_->op(node), " on ",
-                   plan_->device_name(), "]]");
+                   plan_->spec.device_name, "]]");
   } catch (const std::bad_alloc&) {  // Then the status says it all.
   }
   FailStep(WithContext("", status, where));
@@ -509,7 +509,7 @@ void ExecutorRole::FailStep(const absl::Status& status) noexcept {
 }
 
 void ExecutorRole::CleanUp() noexcept {
-  for (int i = 0; i < plan_->num_slots(); ++i) {
+  for (int i = 0; i < plan_->num_slots; ++i) {
     if (slots_[i].uses <= kLong) slots_[i].tensor.Reset();  // Constants stay.
   }
   if (flow_ != nullptr) CleanUpFlow();

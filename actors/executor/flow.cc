@@ -32,16 +32,16 @@ inline bool IsConstantEnter(const FlowNode& node) { return node.op == FlowOp::kC
 }  // namespace
 
 ExecutorRole::Flow::Flow(const Plan& p, Slot* root_slots)
-    : plan(p), nodes(p.flow_nodes().data()), edges(p.flow_edges().data()) {
-  const PlanFrame& root = p.frames()[0];
+    : plan(p), nodes(p.flow_nodes.data()), edges(p.flow_edges.data()) {
+  const PlanFrame& root = p.frames[0];
   ready.resize(std::max(p.num_nodes(), 16));
-  free_blocks.assign(p.frames().size(), nullptr);
-  for (size_t i = 0; i < p.frames().size(); ++i) {
-    frame_hashes.push_back(RendezvousKey(p.frame_name(static_cast<int>(i))));
+  free_blocks.assign(p.frames.size(), nullptr);
+  for (size_t i = 0; i < p.frames.size(); ++i) {
+    frame_hashes.push_back(RendezvousKey(p.spec.frames[i].name));
   }
   root_iteration.frame = &root_frame;
   root_iteration.slots = root_slots;
-  root_iteration.uses = p.slot_uses().data();
+  root_iteration.uses = p.slot_uses.data();
   root_iteration.states = std::make_unique<NodeState[]>(root.num_nodes);
   root_iteration.children = std::make_unique<FrameInstance*[]>(root.num_children);
 }
@@ -156,13 +156,13 @@ void ExecutorRole::CompleteFlow(int32_t node, Iteration* iteration, bool dead) {
 // --- the loop ----------------------------------------------------------------------------------
 
 void ExecutorRole::BeginFlow() {
-  const PlanFrame& root = plan_->frames()[0];
+  const PlanFrame& root = plan_->frames[0];
   Iteration* iteration = flow_->root();
   std::copy(root.initial.begin(), root.initial.end(), iteration->states.get());
   std::fill_n(iteration->children.get(), root.num_children, nullptr);
-  iteration->outstanding = static_cast<int32_t>(plan_->roots().size());
+  iteration->outstanding = static_cast<int32_t>(plan_->roots.size());
   num_ready_ = 0;
-  for (int32_t node : plan_->roots()) flow_->ready[num_ready_++] = {node, false, iteration};
+  for (int32_t node : plan_->roots) flow_->ready[num_ready_++] = {node, false, iteration};
 }
 
 template <bool kTimed>
@@ -250,7 +250,7 @@ bool ExecutorRole::PlayFlowOp(int32_t node, Iteration* iteration, bool dead) {
     case FlowOp::kSend: {
       Slot value;  // A control edge carries nothing.
       if (!dead && p.num_inputs > 0) Take(slots[inputs[0]], value);
-      rendezvous_->Send(plan_->edges()[flow_->nodes[node].edge], iteration->tag,
+      rendezvous_->Send(plan_->spec.edges[flow_->nodes[node].edge], iteration->tag,
                         std::move(value.tensor), dead);
       return true;
     }
@@ -267,7 +267,8 @@ void ExecutorRole::Receive(int32_t node, Iteration* iteration) {
   pending_kernel->phase.store(PendingKernel::Phase::kCalling, std::memory_order_relaxed);
   ++outstanding_;
   try {
-    rendezvous_->Receive(plan_->edges()[flow_->nodes[node].edge], iteration->tag, pending_kernel);
+    rendezvous_->Receive(plan_->spec.edges[flow_->nodes[node].edge], iteration->tag,
+                         pending_kernel);
   } catch (...) {  // Nobody will tell.
     pending_kernel->Received(StatusOfException(), Tensor(), false, Player::kPlays);
   }
@@ -305,7 +306,7 @@ void ExecutorRole::Enter(int32_t node, Iteration* iteration, bool dead) {
     instance->tag = Mix(iteration->tag, flow_->frame_hashes[f.enters]);
     instance->next_number = 0;
     ++iteration->outstanding;
-    instance->enters_to_come = plan_->frames()[f.enters].num_enters;
+    instance->enters_to_come = plan_->frames[f.enters].num_enters;
     // The first iteration is not over before everything has entered.
     AddIteration(instance)->outstanding += instance->enters_to_come;
   }
@@ -351,7 +352,7 @@ void ExecutorRole::NextIteration(int32_t node, Iteration* iteration, bool dead) 
     FrameInstance* const frame = iteration->frame;
     Slot& input = iteration->slots[input_slots_[p.first_input]];
     if (iteration->next == nullptr &&
-        frame->num_iterations >= plan_->frames()[frame->frame].parallel_iterations) {
+        frame->num_iterations >= plan_->frames[frame->frame].parallel_iterations) {
       FrameInstance::Waiting& waiting = frame->waiting.emplace_back();
       waiting.node = node;
       Take(input, waiting.value);
@@ -360,7 +361,7 @@ void ExecutorRole::NextIteration(int32_t node, Iteration* iteration, bool dead) 
       Take(input, to->slots[p.first_output]);
       Deliver(node, to, false);
     }
-  } else if (!plan_->edges().empty()) {
+  } else if (!plan_->spec.edges.empty()) {
     // A dead value begins no iteration. If another variable's value begins one all the same, other
     // partitions wait there for what comes of this one.
     if (iteration->next != nullptr) {
@@ -383,7 +384,7 @@ ExecutorRole::Iteration* ExecutorRole::AddIteration(FrameInstance* frame) {
 }
 
 ExecutorRole::Iteration* ExecutorRole::NewIteration(FrameInstance* frame) {
-  const PlanFrame& plan = plan_->frames()[frame->frame];
+  const PlanFrame& plan = plan_->frames[frame->frame];
   Iteration*& free = frame->free != nullptr ? frame->free : flow_->free_blocks[frame->frame];
   Iteration* block = free;
   if (block != nullptr) {
@@ -393,7 +394,7 @@ ExecutorRole::Iteration* ExecutorRole::NewIteration(FrameInstance* frame) {
     block = flow_->all_blocks.back().get();
     block->owned_slots = std::make_unique<Slot[]>(plan.num_slots);
     block->slots = block->owned_slots.get();
-    block->uses = slot_uses_ + plan_->frame_uses()[frame->frame];
+    block->uses = slot_uses_ + plan_->frame_uses[frame->frame];
     block->states = std::make_unique<NodeState[]>(plan.num_nodes);
     block->children = std::make_unique<FrameInstance*[]>(plan.num_children);
     for (const auto& [slot, value] : plan.constants) {
@@ -467,10 +468,10 @@ void ExecutorRole::LeaveIteration(Iteration* iteration) {
     if (frame->first == nullptr) frame->last = nullptr;
     --frame->num_iterations;
     // In a loop that is not regular a node may never run; the other end waits all the same.
-    for (int32_t send : plan_->frames()[frame->frame].sends) {
+    for (int32_t send : plan_->frames[frame->frame].sends) {
       const FlowNode& node = flow_->nodes[send];
       if (over->states[node.local].pending == 0) continue;
-      rendezvous_->Send(plan_->edges()[node.edge], over->tag, Tensor(), /*dead=*/true);
+      rendezvous_->Send(plan_->spec.edges[node.edge], over->tag, Tensor(), /*dead=*/true);
     }
     EndIteration(over);
     over->next = frame->free;
@@ -489,7 +490,7 @@ void ExecutorRole::LeaveIteration(Iteration* iteration) {
 }
 
 void ExecutorRole::EndIteration(Iteration* iteration) {
-  const int32_t num_slots = plan_->frames()[iteration->frame->frame].num_slots;
+  const int32_t num_slots = plan_->frames[iteration->frame->frame].num_slots;
   for (int32_t i = 0; i < num_slots; ++i) {
     Slot& slot = iteration->slots[i];
     if (slot.uses > kLong) {
@@ -542,7 +543,7 @@ void ExecutorRole::EndFrame(FrameInstance* frame) {
 // --- the end -------------------------------------------------------------------------------------
 
 void ExecutorRole::CleanUpFlow() noexcept {
-  for (int i = 0; i < plan_->num_slots(); ++i) slots_[i].dead = false;
+  for (int i = 0; i < plan_->num_slots; ++i) slots_[i].dead = false;
   if (!failed_ && flow_->live.empty()) return;
   // An exception may have left frames and blocks in any state: the next step makes new ones.
   flow_->live.clear();
@@ -553,9 +554,9 @@ void ExecutorRole::CleanUpFlow() noexcept {
 }
 
 absl::Status ExecutorRole::MissingFetch(int fetch) const {
-  const std::string& name = plan_->fetch_name(fetch);
+  const std::string& name = plan_->name(plan_->spec.fetches[fetch].node);
   if (flow_ == nullptr) return absl::InternalError(StrCat("fetch ", name, " was not computed"));
-  if (slots_[plan_->fetch_slots()[fetch]].dead) {
+  if (slots_[plan_->fetch_slots[fetch]].dead) {
     return InvalidArgument("the fetched tensor of node ", name,
                            " is dead: it is on a branch that was not taken; merge the branches, or "
                            "run the node as a target");
@@ -564,7 +565,7 @@ absl::Status ExecutorRole::MissingFetch(int fetch) const {
   for (const FrameInstance* frame : flow_->live) {
     loops += StrCat(
         loops.empty() ? "; loops that wait for something that never came: frame '" : ", frame '",
-        plan_->frame_name(frame->frame), "'");
+        plan_->spec.frames[frame->frame].name, "'");
   }
   return InvalidArgument("the fetched tensor of node ", name,
                          " was never computed: what it depends on waits for an input that can "

@@ -47,7 +47,7 @@ KernelContext ExecutorRole::AsyncContextOnDevice(PendingKernel* pending_kernel,
 
 void ExecutorRole::BeginAsyncOnDevice(PendingKernel* pending_kernel, const PlanNode& plan_node) {
   const int32_t node = pending_kernel->node;
-  const ScopedAllocationPurpose for_node({&plan_->node_texts(), node});
+  const ScopedAllocationPurpose for_node({&plan_->node_texts, node});
   Stream* const stream = on_device_->step.stream;
   RefPtr<DeviceEvent> before;
   if (timed_) before = stream->Record();
@@ -115,7 +115,7 @@ bool ExecutorRole::RunOnDevice(int32_t node, const PlanNode& plan_node, Slot* sl
                                Iteration* iteration) {
   OnDevice& device = *on_device_;
   device.errors.Calling(node);
-  const ScopedAllocationPurpose for_node({&plan_->node_texts(), node});
+  const ScopedAllocationPurpose for_node({&plan_->node_texts, node});
   // Before the call: what fails or throws may have enqueued something.
   ++device.since_mark;
   KernelContext ctx = ContextOnDevice(device.step, plan_node, slots);

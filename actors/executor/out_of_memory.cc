@@ -50,12 +50,12 @@ void ExecutorRole::TellWhatIsHeld() noexcept {
         if (node >= 0) holdings.Add(slots[i].tensor, [&] { return plan_->NodeText(node); });
       }
     };
-    add_slots(0, plan_->num_slots(), slots_.get());
+    add_slots(0, plan_->num_slots, slots_.get());
     if (flow_ != nullptr) {
       for (const std::unique_ptr<Iteration>& block : flow_->all_blocks) {
         if (block->frame == nullptr) continue;
         const int frame = block->frame->frame;
-        add_slots(frame, plan_->frames()[frame].num_slots, block->slots);
+        add_slots(frame, plan_->frames[frame].num_slots, block->slots);
       }
     }
     const std::string largest = std::move(holdings).Describe();

@@ -170,11 +170,11 @@ class Plan::Builder {
       AddFlowNodes();
       AddFlowEdges();
     }
-    plan_->spec_ = std::move(spec_);
-    if (plan_->uses_device_) {
+    plan_->spec = std::move(spec_);
+    if (plan_->uses_device) {
       auto texts = std::make_shared<std::vector<std::string>>();
       for (int i = 0; i < n_; ++i) texts->push_back(plan_->NodeText(i));
-      plan_->node_texts_ = std::move(texts);
+      plan_->node_texts = std::move(texts);
     }
     return std::shared_ptr<const Plan>(std::move(plan_));
   }
@@ -183,8 +183,8 @@ class Plan::Builder {
   bool IsConstant(int node) const { return !spec_.nodes[node].constants.empty(); }
 
   void MakeRoom() {
-    plan_->nodes_.resize(n_);
-    plan_->initial_pending_.assign(n_, 0);
+    plan_->nodes.resize(n_);
+    plan_->initial_pending.assign(n_, 0);
     plan_->costs_ = std::make_unique<std::atomic<uint32_t>[]>(n_);
     int32_t num_outputs = 0;
     for (const PlanSpec::Node& node : spec_.nodes) {
@@ -208,7 +208,7 @@ class Plan::Builder {
         return absl::UnimplementedError(
             StrCat("node ", from.name, " has more than 65535 inputs or outputs"));
       }
-      PlanNode& node = plan_->nodes_[i];
+      PlanNode& node = plan_->nodes[i];
       std::vector<int32_t>& slots = uses_[OutputFrame(spec_, from)];
       node.first_output = static_cast<int32_t>(slots.size());
       node.num_outputs = static_cast<uint16_t>(from.num_outputs);
@@ -219,22 +219,22 @@ class Plan::Builder {
 
   void AddNode(int i) {
     const PlanSpec::Node& from = spec_.nodes[i];
-    PlanNode& node = plan_->nodes_[i];
-    node.first_input = static_cast<int32_t>(plan_->input_slots_.size());
+    PlanNode& node = plan_->nodes[i];
+    node.first_input = static_cast<int32_t>(plan_->input_slots.size());
     node.num_inputs = static_cast<uint16_t>(from.inputs.size());
     node.kernel = from.kernel.get();
     if (from.flow != FlowOp::kNone) {
       node.kind = PlanNode::kFlow;
     } else if (from.kernel != nullptr) {
       node.on_device = from.spaces.AnyOnDevice();
-      plan_->uses_device_ |= node.on_device;
+      plan_->uses_device |= node.on_device;
       node.kind = from.kernel->async() != nullptr ? PlanNode::kAsync
                   : node.on_device                ? PlanNode::kOnDevice
                                                   : PlanNode::kSync;
     } else if (!from.inputs.empty()) {
       node.kind = PlanNode::kPassThrough;
     }
-    if (!IsConstant(i) && !is_feed_[i]) ++plan_->num_executed_;
+    if (!IsConstant(i) && !is_feed_[i]) ++plan_->num_executed;
     plan_->costs_[i].store(from.cost == KernelCost::kExpensive ? kExpensiveNs : 0,
                            std::memory_order_relaxed);
   }
@@ -243,11 +243,11 @@ class Plan::Builder {
   void AddInputs(int i) {
     const PlanSpec::Node& node = spec_.nodes[i];
     for (const PlanSpec::Input& input : node.inputs) {
-      plan_->input_slots_.push_back(SlotFor(i, input));
-      if (!IsConstant(input.node)) ++plan_->initial_pending_[i];
+      plan_->input_slots.push_back(SlotFor(i, input));
+      if (!IsConstant(input.node)) ++plan_->initial_pending[i];
     }
     for (int before : node.control_inputs) {
-      if (!IsConstant(before)) ++plan_->initial_pending_[i];
+      if (!IsConstant(before)) ++plan_->initial_pending[i];
     }
   }
 
@@ -255,7 +255,7 @@ class Plan::Builder {
     const int frame = spec_.nodes[i].frame;
     std::vector<int32_t>& slots = uses_[frame];
     const auto new_slot = static_cast<int32_t>(slots.size());
-    const int32_t slot = plan_->nodes_[input.node].first_output + input.port;
+    const int32_t slot = plan_->nodes[input.node].first_output + input.port;
     if (IsConstant(input.node) && frame != 0) {
       // Each frame has a slot of its own for it.
       auto [it, first] = constant_slots_.try_emplace({frame, {input.node, input.port}}, new_slot);
@@ -268,8 +268,8 @@ class Plan::Builder {
     }
     if (input.snapshot) {
       slots.push_back(1);
-      plan_->snapshots_.push_back({i, slot, new_slot});
-      plan_->nodes_[i].has_snapshots = true;
+      plan_->snapshots.push_back({i, slot, new_slot});
+      plan_->nodes[i].has_snapshots = true;
       return new_slot;
     }
     ++slots[slot];
@@ -283,46 +283,46 @@ class Plan::Builder {
     for (int i = n_ - 1; i >= 0; --i) {
       for (const PlanSpec::Input& input : spec_.nodes[i].inputs) consumers[input.node].push_back(i);
       for (int before : spec_.nodes[i].control_inputs) consumers[before].push_back(i);
-      if (plan_->initial_pending_[i] == 0 && !IsConstant(i) && !is_feed_[i]) {
-        plan_->roots_.push_back(i);
+      if (plan_->initial_pending[i] == 0 && !IsConstant(i) && !is_feed_[i]) {
+        plan_->roots.push_back(i);
       }
     }
     for (int i = 0; i < n_; ++i) {
-      PlanNode& node = plan_->nodes_[i];
-      node.first_consumer = static_cast<int32_t>(plan_->consumers_.size());
+      PlanNode& node = plan_->nodes[i];
+      node.first_consumer = static_cast<int32_t>(plan_->consumers.size());
       if (IsConstant(i)) continue;
       node.num_consumers = static_cast<int32_t>(consumers[i].size());
-      plan_->consumers_.insert(plan_->consumers_.end(), consumers[i].begin(), consumers[i].end());
+      plan_->consumers.insert(plan_->consumers.end(), consumers[i].begin(), consumers[i].end());
     }
   }
 
   void AddConstants() {
     for (int i = 0; i < n_; ++i) {
-      int32_t slot = plan_->nodes_[i].first_output;
+      int32_t slot = plan_->nodes[i].first_output;
       for (const Tensor& value : spec_.nodes[i].constants) {
-        plan_->constants_.emplace_back(slot++, value);
+        plan_->constants.emplace_back(slot++, value);
       }
     }
   }
 
   absl::Status AddFetches() {
     for (const PlanSpec::Input& fetch : spec_.fetches) {
-      const int32_t slot = plan_->nodes_[fetch.node].first_output + fetch.port;
+      const int32_t slot = plan_->nodes[fetch.node].first_output + fetch.port;
       if (OutputFrame(spec_, spec_.nodes[fetch.node]) != 0) {
         return absl::InternalError(
             StrCat("plan: fetch of ", spec_.nodes[fetch.node].name, ", which is in a loop"));
       }
       ++uses_[0][slot];
-      plan_->fetch_slots_.push_back(slot);
+      plan_->fetch_slots.push_back(slot);
     }
     return absl::OkStatus();
   }
 
   void AddUses() {
-    plan_->num_root_slots_ = static_cast<int>(uses_[0].size());
+    plan_->num_slots = static_cast<int>(uses_[0].size());
     for (const std::vector<int32_t>& uses : uses_) {
-      plan_->frame_uses_.push_back(static_cast<int32_t>(plan_->slot_uses_.size()));
-      plan_->slot_uses_.insert(plan_->slot_uses_.end(), uses.begin(), uses.end());
+      plan_->frame_uses.push_back(static_cast<int32_t>(plan_->slot_uses.size()));
+      plan_->slot_uses.insert(plan_->slot_uses.end(), uses.begin(), uses.end());
     }
   }
 
@@ -337,24 +337,24 @@ class Plan::Builder {
       frames_[f].parallel_iterations = spec_.frames[f].parallel_iterations;
       if (f > 0) child_index_[f] = frames_[frames_[f].parent].num_children++;
     }
-    plan_->frames_ = std::move(frames_);
+    plan_->frames = std::move(frames_);
   }
 
   void AddFlowNodes() {
-    plan_->flow_nodes_.resize(n_);
+    plan_->flow_nodes.resize(n_);
     for (int i = 0; i < n_; ++i) {
       const PlanSpec::Node& from = spec_.nodes[i];
-      FlowNode& node = plan_->flow_nodes_[i];
-      PlanFrame& frame = plan_->frames_[from.frame];
+      FlowNode& node = plan_->flow_nodes[i];
+      PlanFrame& frame = plan_->frames[from.frame];
       node.op = from.flow;
       node.edge = from.edge;
       node.local = frame.num_nodes++;
-      NodeState state{plan_->initial_pending_[i], 0};
+      NodeState state{plan_->initial_pending[i], 0};
       if (from.flow == FlowOp::kMerge) {
         // Constants send no event, and none of them feeds a Merge: see SendConstantsToMerges.
         const int32_t controls = state.pending - static_cast<int32_t>(from.inputs.size());
         state.pending = 2 * controls + 1;
-        plan_->initial_pending_[i] = state.pending;
+        plan_->initial_pending[i] = state.pending;
       }
       frame.initial.push_back(state);
       if (from.flow == FlowOp::kSend) frame.sends.push_back(i);
@@ -366,7 +366,7 @@ class Plan::Builder {
   }
 
   void AddFlowEdges() {
-    std::vector<FlowNode>& nodes = plan_->flow_nodes_;
+    std::vector<FlowNode>& nodes = plan_->flow_nodes;
     std::vector<std::vector<FlowEdge>> edges(n_);
     for (int i = n_ - 1; i >= 0; --i) {
       auto add = [&](int source, int32_t slot, int32_t input) {
@@ -377,14 +377,14 @@ class Plan::Builder {
       for (const PlanSpec::Input& from : spec_.nodes[i].inputs) {
         // A snapshot's input slot gets its value when the node starts; dead or alive is the
         // reference.
-        add(from.node, plan_->nodes_[from.node].first_output + from.port, input++);
+        add(from.node, plan_->nodes[from.node].first_output + from.port, input++);
       }
       for (int before : spec_.nodes[i].control_inputs) add(before, -1, -1);
     }
     for (int i = 0; i < n_; ++i) {
-      nodes[i].first_edge = static_cast<int32_t>(plan_->flow_edges_.size());
+      nodes[i].first_edge = static_cast<int32_t>(plan_->flow_edges.size());
       nodes[i].num_edges = static_cast<int32_t>(edges[i].size());
-      plan_->flow_edges_.insert(plan_->flow_edges_.end(), edges[i].begin(), edges[i].end());
+      plan_->flow_edges.insert(plan_->flow_edges.end(), edges[i].begin(), edges[i].end());
     }
   }
 
@@ -409,9 +409,8 @@ std::string Plan::NodeText(int node) const {
 
 int Plan::ProducerOf(int frame, int32_t slot) const {
   for (int i = 0; i < num_nodes(); ++i) {
-    const int32_t output = slot - nodes_[i].first_output;
-    if (output >= 0 && output < nodes_[i].num_outputs &&
-        OutputFrame(spec_, spec_.nodes[i]) == frame) {
+    const int32_t output = slot - nodes[i].first_output;
+    if (output >= 0 && output < nodes[i].num_outputs && OutputFrame(spec, spec.nodes[i]) == frame) {
       return i;
     }
   }
@@ -419,7 +418,7 @@ int Plan::ProducerOf(int frame, int32_t slot) const {
 }
 
 const Plan::Snapshot* Plan::SnapshotsOf(int node) const {
-  return &*std::lower_bound(snapshots_.begin(), snapshots_.end(), node,
+  return &*std::lower_bound(snapshots.begin(), snapshots.end(), node,
                             [](const Snapshot& s, int n) { return s.node < n; });
 }
 
@@ -433,7 +432,7 @@ void Plan::RecordCost(int node, uint64_t nanoseconds) const {
 }
 
 void Plan::RecordOutputs(int node, KernelContext& ctx) const {
-  for (int i = 0; i < nodes_[node].num_outputs; ++i) {
+  for (int i = 0; i < nodes[node].num_outputs; ++i) {
     const Tensor& output = ctx.output(i);
     if (!output.valid()) continue;  // A reference.
     output_bytes_[first_bytes_[node] + i].store(static_cast<int64_t>(output.bytes()),
@@ -442,7 +441,7 @@ void Plan::RecordOutputs(int node, KernelContext& ctx) const {
 }
 
 bool Plan::measured(int node) const {
-  const bool expensive = spec_.nodes[node].cost == KernelCost::kExpensive;
+  const bool expensive = spec.nodes[node].cost == KernelCost::kExpensive;
   return cost_ns(node) != (expensive ? kExpensiveNs : 0);
 }
 

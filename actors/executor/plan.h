@@ -127,11 +127,10 @@ struct PlanFrame {
   std::vector<std::pair<int32_t, Tensor>> constants;
 };
 
-/// A partition compiled into flat arrays: no maps, strings or locks on the path of a node.
-/// Immutable but for the measured costs (relaxed atomics), and shared by all steps that run it.
-/// Thread-safe.
-class Plan {
- public:
+/// A partition compiled into flat arrays: no maps, strings or locks on the path of a node. Made by
+/// `Build` and then immutable, but for the measured costs (relaxed atomics); shared by all steps
+/// that run it. Thread-safe.
+struct Plan {
   /// A value that is read from a variable when a node starts.
   struct Snapshot {
     int32_t node;
@@ -142,58 +141,20 @@ class Plan {
   /// Internal if the specification is not well-formed (a bug of the compiler of plans).
   static absl::StatusOr<std::shared_ptr<const Plan>> Build(PlanSpec spec);
 
-  int num_nodes() const { return static_cast<int>(nodes_.size()); }
-  /// Slots of the root frame, without control flow all there are.
-  int num_slots() const { return num_root_slots_; }
-  const std::vector<PlanNode>& nodes() const { return nodes_; }
-  const PlanNode& node(int i) const { return nodes_[i]; }
-  const std::string& name(int i) const { return spec_.nodes[i].name; }
-  const std::string& op(int i) const { return spec_.nodes[i].op; }
-  const std::string& device_name() const { return spec_.device_name; }
-  TimeSource* clock() const { return spec_.clock; }
-  const std::vector<int32_t>& input_slots() const { return input_slots_; }
-  const std::vector<int32_t>& consumers() const { return consumers_; }
-  const std::vector<int32_t>& initial_pending() const { return initial_pending_; }
-  /// How many consumers a slot has, fetches included.
-  const std::vector<int32_t>& slot_uses() const { return slot_uses_; }
-  /// True: the executor keeps frames and iterations, and dead tensors may occur.
-  bool has_flow() const { return !flow_nodes_.empty(); }
-  const std::vector<FlowNode>& flow_nodes() const { return flow_nodes_; }
-  const std::vector<FlowEdge>& flow_edges() const { return flow_edges_; }
-  const std::vector<PlanFrame>& frames() const { return frames_; }
-  /// Index into `slot_uses` of the first slot of each frame.
-  const std::vector<int32_t>& frame_uses() const { return frame_uses_; }
-  /// True: some nodes are `on_device`.
-  bool uses_device() const { return uses_device_; }
+  int num_nodes() const { return static_cast<int>(nodes.size()); }
+  const std::string& name(int node) const { return spec.nodes[node].name; }
+  const std::string& op(int node) const { return spec.nodes[node].op; }
   /// "node a/b (MatMul)".
   std::string NodeText(int node) const;
-  /// Those of all nodes, for what they allocate; only of a plan that uses the device.
-  const std::shared_ptr<const std::vector<std::string>>& node_texts() const { return node_texts_; }
+  /// True: the executor keeps frames and iterations, and dead tensors may occur.
+  bool has_flow() const { return !flow_nodes.empty(); }
   /// The node that fills a slot of a frame; -1: a constant's of another frame.
   int ProducerOf(int frame, int32_t slot) const;
+  const Snapshot* SnapshotsOf(int node) const;
   /// Where an output is left.
   MemorySpace output_space(int node, int port) const {
-    return spec_.nodes[node].spaces.output(port);
+    return spec.nodes[node].spaces.output(port);
   }
-  /// What crosses to other partitions; empty: the plan is alone.
-  const std::vector<RendezvousEdge>& edges() const { return spec_.edges; }
-  /// "root", or the frame's name.
-  const std::string& frame_name(int frame) const { return spec_.frames[frame].name; }
-  /// Nodes that are ready when a step starts.
-  const std::vector<int32_t>& roots() const { return roots_; }
-  const std::vector<int>& feeds() const { return spec_.feeds; }
-  /// Slot of each fetch.
-  const std::vector<int32_t>& fetch_slots() const { return fetch_slots_; }
-  /// For messages.
-  const std::string& fetch_name(int fetch) const {
-    return spec_.nodes[spec_.fetches[fetch].node].name;
-  }
-  const std::vector<std::pair<int32_t, Tensor>>& constants() const { return constants_; }
-  /// Sorted by node.
-  const std::vector<Snapshot>& snapshots() const { return snapshots_; }
-  const Snapshot* SnapshotsOf(int node) const;
-  /// Nodes that have a kernel or order others: those executed in a run.
-  int num_executed() const { return num_executed_; }
 
   /// Running estimate of a node's time in nanoseconds.
   uint32_t cost_ns(int node) const { return costs_[node].load(std::memory_order_relaxed); }
@@ -212,27 +173,31 @@ class Plan {
     return (run >= 1 && run <= 3) || run % 64 == 0;
   }
 
+  PlanSpec spec;  ///< With the nodes in the plan's order.
+  std::vector<PlanNode> nodes;
+  std::vector<int32_t> input_slots, consumers, initial_pending;
+  std::vector<int32_t> slot_uses;    ///< How many consumers a slot has, fetches included.
+  std::vector<int32_t> roots;        ///< Nodes that are ready when a step starts.
+  std::vector<int32_t> fetch_slots;  ///< Slot of each fetch.
+  std::vector<std::pair<int32_t, Tensor>> constants;
+  std::vector<Snapshot> snapshots;  ///< Sorted by node.
+  std::vector<FlowNode> flow_nodes;
+  std::vector<FlowEdge> flow_edges;
+  std::vector<PlanFrame> frames;
+  std::vector<int32_t> frame_uses;  ///< Index into `slot_uses` of the first slot of each frame.
+  /// `NodeText` of all nodes, for what they allocate; only of a plan that uses the device.
+  std::shared_ptr<const std::vector<std::string>> node_texts;
+  int num_slots = 0;         ///< Of the root frame, without control flow all there are.
+  int num_executed = 0;      ///< Nodes that have a kernel or order others.
+  bool uses_device = false;  ///< Some nodes are `on_device`.
+
  private:
   class Builder;
-  Plan() = default;
 
-  PlanSpec spec_;
-  std::vector<PlanNode> nodes_;
-  std::vector<int32_t> input_slots_, consumers_, initial_pending_, slot_uses_, roots_, fetch_slots_;
-  std::vector<std::pair<int32_t, Tensor>> constants_;
-  std::vector<Snapshot> snapshots_;
-  mutable std::unique_ptr<std::atomic<uint32_t>[]> costs_;
+  std::unique_ptr<std::atomic<uint32_t>[]> costs_;
   mutable std::atomic<uint64_t> runs_{0};
   std::vector<int32_t> first_bytes_;  // Per node: of its first output in `output_bytes_`.
-  mutable std::unique_ptr<std::atomic<int64_t>[]> output_bytes_;
-  std::vector<FlowNode> flow_nodes_;
-  std::vector<FlowEdge> flow_edges_;
-  std::vector<PlanFrame> frames_;
-  std::vector<int32_t> frame_uses_;
-  std::shared_ptr<const std::vector<std::string>> node_texts_;
-  int num_root_slots_ = 0;
-  int num_executed_ = 0;
-  bool uses_device_ = false;
+  std::unique_ptr<std::atomic<int64_t>[]> output_bytes_;
 };
 
 }  // namespace troupe

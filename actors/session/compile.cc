@@ -1,31 +1,26 @@
 #include "actors/session/compile.h"
 
-#include <algorithm>
+#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "actors/session/memory_spaces.h"
-#include "actors/session/registered_kernels.h"
-#include "actors/session/step_graph.h"
-#include "devices/cpu/cpu_device.h"
-#include "devices/cpu/flush_denormals.h"
 #include "devices/exceptions.h"
 #include "devices/log.h"
 #include "devices/status_macros.h"
 #include "graph/passes/frames.h"
 #include "graph/passes/partition.h"
 #include "graph/passes/place.h"
-#include "kernels/cancellation.h"
-#include "kernels/function_runner.h"
+#include "graph/passes/step_graph.h"
 #include "kernels/kernel_registry.h"
+#include "kernels/node_kernel.h"
+#include "kernels/registered_kernels.h"
 
 namespace troupe {
 
 namespace {
-
-std::string Text(const absl::Status& status) { return std::string(status.message()); }
 
 /// With one device there is nothing to choose, only to check.
 absl::Status CheckDevice(const Node& node, const CompileOptions& options, const Runtime& runtime) {
@@ -33,7 +28,8 @@ absl::Status CheckDevice(const Node& node, const CompileOptions& options, const 
   if (requested.empty()) return absl::OkStatus();
   absl::StatusOr<DeviceName> name = DeviceName::Parse(requested);
   if (!name.ok()) {
-    return InvalidArgument("node ", node.name(), " (", node.op(), "): ", Text(name.status()));
+    return InvalidArgument("node ", node.name(), " (", node.op(),
+                           "): ", std::string(name.status().message()));
   }
   for (const auto& role : runtime.devices()) {
     if (role->device->parsed_name().Matches(*name)) return absl::OkStatus();
@@ -46,9 +42,6 @@ absl::Status CheckDevice(const Node& node, const CompileOptions& options, const 
                          "; name one of them, or allow soft placement");
 }
 
-/// True for a node whose op is a function of its graph's library.
-bool IsFunctionCall(const Node& node) { return !node.graph()->ops()->LookUp(node.op()).ok(); }
-
 bool IsNoOp(const Node& node) { return node.op() == "NoOp"; }
 
 /// How a node's output reaches a consumer that takes a value although the output is a reference.
@@ -57,20 +50,6 @@ bool NeedsSnapshot(const Subgraph& subgraph, const SubOutput& input, bool consum
 }
 
 }  // namespace
-
-absl::StatusOr<std::unique_ptr<Kernel>> CreateKernel(const Node& node, Device* device) {
-  std::vector<ElementType> inputs, outputs;
-  for (int i = 0; i < node.num_inputs(); ++i) inputs.push_back(node.input_type(i));
-  for (int i = 0; i < node.num_outputs(); ++i) outputs.push_back(node.output_type(i));
-  KernelConstruction construction(&node.def(), &node.op_def(), device, inputs, outputs);
-  if (IsFunctionCall(node)) return MakeFunctionCall(construction);
-  absl::StatusOr<std::unique_ptr<Kernel>> kernel =
-      KernelRegistry::Global()->Create(construction, device->type());
-  // A graph that asks for what no device can do is a wrong graph (TensorFlow's placer says the
-  // same).
-  if (absl::IsNotFound(kernel.status())) return InvalidArgument(Text(kernel.status()));
-  return kernel;
-}
 
 std::unordered_map<std::string, std::string> StatefulKernels::devices() const {
   std::lock_guard<std::mutex> lock(mutex_);
@@ -95,7 +74,7 @@ void RestoreState(const std::string& name, const std::string& state, Kernel* ker
                                   : resumable->RestoreState(state);
   if (!status.ok()) {
     WriteLog(LogLevel::kWarning, "", {"state not restored"}, "node '", name,
-             "' begins anew: ", Text(status));
+             "' begins anew: ", status.message());
   }
 }
 
@@ -325,7 +304,6 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
     step.feed_types.emplace_back(RemoveRef(feed.type()), feed.shape());
     step.feed_names.push_back(feed.name());
   }
-  step.device = options.device != nullptr ? options.device : runtime->devices().front().get();
   if (runtime->devices().size() == 1 || options.one_device) {
     auto check_devices = [&](const Subgraph& subgraph) {
       for (const SubNode& node : subgraph.nodes) {
@@ -337,10 +315,16 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
     TROUPE_ASSIGN_OR_RETURN(const StepGraph prepared,
                             PrepareStep(graph, signature, options.simplify,
                                         /*several_devices=*/false, check_devices));
-    if (options.log_placement) LogPlacement(prepared.subgraph, step.device->device->name());
-    TROUPE_ASSIGN_OR_RETURN(step.plan,
-                            BuildPlan(prepared.subgraph, step.device, stateful, nullptr, &options));
-    step.num_nodes = step.plan->num_executed();
+    LocalPartition& all = step.partitions.emplace_back();
+    all.device = options.device != nullptr ? options.device : runtime->devices().front().get();
+    all.feeds.resize(signature.feeds.size());
+    all.fetches.resize(signature.fetches.size());
+    std::iota(all.feeds.begin(), all.feeds.end(), 0);
+    std::iota(all.fetches.begin(), all.fetches.end(), 0);
+    if (options.log_placement) LogPlacement(prepared.subgraph, all.device->device->name());
+    TROUPE_ASSIGN_OR_RETURN(all.plan,
+                            BuildPlan(prepared.subgraph, all.device, stateful, nullptr, &options));
+    step.num_nodes = all.plan->num_executed;
     return step;
   }
   TROUPE_ASSIGN_OR_RETURN(const CutSignature cut, CutForDevices(graph, signature, options, *runtime,
@@ -356,59 +340,9 @@ absl::StatusOr<CompiledStep> Compile(const Graph& graph, const StepSignature& si
     local.fetches.assign(part.fetches.begin(), part.fetches.end());
     TROUPE_ASSIGN_OR_RETURN(local.plan, BuildPlan(part.subgraph, local.device, stateful, runtime));
     stateful->costs()->Watch(local.plan);
-    step.num_nodes += local.plan->num_executed();
-  }
-  const auto in_order = [](const std::vector<int>& numbers) {
-    return std::is_sorted(numbers.begin(), numbers.end());  // Each is there once.
-  };
-  const LocalPartition* only = step.partitions.size() == 1 ? &step.partitions[0] : nullptr;
-  if (only != nullptr && only->plan->edges().empty() &&
-      only->feeds.size() == signature.feeds.size() && in_order(only->feeds) &&
-      in_order(only->fetches)) {  // Everything is on one device after all.
-    step.plan = only->plan;
-    step.device = only->device;
-    step.partitions.clear();
+    step.num_nodes += local.plan->num_executed;
   }
   return step;
 }
-
-absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node,
-                                                 absl::Span<const Tensor> inputs) {
-  static Device* const device = MakeCpuDevice({"localhost", 0, 0, "CPU", 0}, nullptr).release();
-  TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, CreateKernel(node, device));
-  if (kernel->async() != nullptr) {
-    return absl::UnimplementedError(StrCat("node ", node.name(), " is asynchronous"));
-  }
-  CancellationToken cancellation;
-  StepContext step;
-  step.device = device;
-  step.allocator = HostAllocator();
-  step.stream = device->stream();
-  step.cancellation = &cancellation;
-  const int num_inputs = static_cast<int>(inputs.size());
-  std::vector<Slot> slots(num_inputs + node.num_outputs());
-  std::vector<int32_t> input_slots;
-  for (int i = 0; i < num_inputs; ++i) {
-    slots[i].tensor = inputs[i];
-    input_slots.push_back(i);
-  }
-  KernelContext ctx(&step, slots.data(), input_slots.data(), num_inputs, slots.data() + num_inputs,
-                    node.num_outputs(), /*forwardable=*/0);
-  const ScopedFlushDenormals flush;
-  TROUPE_RETURN_IF_ERROR(CatchExceptions([&] { return kernel->Compute(ctx); }));
-  std::vector<Tensor> outputs;
-  for (int i = 0; i < node.num_outputs(); ++i) {
-    if (!ctx.output(i).valid()) {
-      return absl::InternalError(StrCat("node ", node.name(), " left output ", i, " empty"));
-    }
-    outputs.push_back(std::move(ctx.output(i)));
-  }
-  return outputs;
-}
-
-namespace {
-// Graphs learn constants through the kernels that are linked with them.
-[[maybe_unused]] const bool evaluator_installed = (Graph::SetEvaluator(EvaluateNode), true);
-}  // namespace
 
 }  // namespace troupe

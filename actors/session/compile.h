@@ -15,9 +15,9 @@
 #include "actors/runtime.h"
 #include "actors/session/partitioned_step.h"
 #include "actors/session/step_costs.h"
-#include "actors/session/step_signature.h"
 #include "graph/passes/partition.h"
 #include "graph/passes/simplify.h"
+#include "graph/step_signature.h"
 #include "kernels/kernel.h"
 #include "kernels/kernel_state.h"
 
@@ -64,8 +64,6 @@ struct CompileOptions {
 
 /// A compiled signature.
 struct CompiledStep {
-  std::shared_ptr<const Plan> plan;  ///< nullptr: there are `partitions`.
-  DeviceRole* device = nullptr;      ///< The plan's.
   std::vector<LocalPartition> partitions;
   int num_fetches = 0;
   int num_nodes = 0;  ///< That a run executes.
@@ -100,13 +98,6 @@ absl::StatusOr<std::shared_ptr<const Plan>> BuildPlan(const Subgraph& subgraph, 
                                                       StatefulKernels* stateful,
                                                       const Runtime* runtime,
                                                       const CompileOptions* body = nullptr);
-
-/// Makes the kernel of a node for a device.
-absl::StatusOr<std::unique_ptr<Kernel>> CreateKernel(const Node& node, Device* device);
-
-/// Computes a node on host tensors, at once, on the calling thread: for constant folding and
-/// constant inputs of shape functions. Unimplemented for asynchronous kernels.
-absl::StatusOr<std::vector<Tensor>> EvaluateNode(const Node& node, absl::Span<const Tensor> inputs);
 
 }  // namespace troupe
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "actors/session/step_signature.h"
 #include "devices/status_macros.h"
+#include "graph/step_signature.h"
 
 namespace troupe {
 
@@ -11,14 +11,6 @@ namespace {
 // Enough executors to go on with at once are kept; a burst of concurrent steps leaves no more.
 constexpr size_t kKept = 16;
 }  // namespace
-
-Executable::Step::Step(const CompiledStep& compiled) {
-  if (compiled.plan != nullptr) {
-    executor = std::make_unique<ExecutorRole>(compiled.plan);
-  } else {
-    partitioned = std::make_unique<PartitionedStep>(compiled.partitions);
-  }
-}
 
 absl::StatusOr<Executable::Step*> Executable::Acquire() {
   std::lock_guard<std::mutex> lock(mutex_);
@@ -71,6 +63,11 @@ bool Executable::WaitIdle(DeadlineTimer* timer, absl::Duration patience) {
     return std::none_of(steps_.begin(), steps_.end(),
                         [](const auto& step) { return step->running; });
   });
+}
+
+size_t Executable::num_resting() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return free_.size();
 }
 
 absl::Status Executable::CheckFeeds(absl::Span<const Tensor> feeds) const {

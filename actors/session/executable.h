@@ -12,7 +12,6 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "actors/executor/executor_role.h"
 #include "actors/session/compile.h"
 #include "actors/session/partitioned_step.h"
 #include "actors/state/containers.h"
@@ -26,12 +25,12 @@ class Executable {
  public:
   /// One running or resting step.
   struct Step {
-    explicit Step(const CompiledStep& compiled);
-    std::unique_ptr<ExecutorRole> executor;        ///< One plan, or
-    std::unique_ptr<PartitionedStep> partitioned;  ///< several partitions.
+    explicit Step(const CompiledStep& compiled)
+        : executors(compiled.partitions, compiled.feed_types.size()) {}
+    bool running = false;
     CancellationToken cancellation;
     Containers resources;  ///< The step's own.
-    bool running = false;
+    PartitionedStep executors;
   };
 
   explicit Executable(CompiledStep compiled) : compiled_(std::move(compiled)) {}
@@ -44,6 +43,8 @@ class Executable {
   void Close(const absl::Status& reason) noexcept;
   /// Waits until no step runs; false if that lasts longer than `patience` by `timer`.
   bool WaitIdle(DeadlineTimer* timer, absl::Duration patience);
+  /// Steps that are kept for later.
+  size_t num_resting();
   /// Type and shape of each feed. InvalidArgument names the tensor, what was expected and what was
   /// got.
   absl::Status CheckFeeds(absl::Span<const Tensor> feeds) const;

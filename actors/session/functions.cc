@@ -4,20 +4,18 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "actors/executor/executor_role.h"
-#include "actors/session/lower.h"
-#include "actors/session/registered_kernels.h"
 #include "devices/device.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
+#include "graph/passes/lower_step.h"
 #include "graph/protos/graph.pb.h"
 #include "kernels/argument_spaces.h"
 #include "kernels/data/element_memory.h"
 #include "kernels/late_errors.h"
+#include "kernels/registered_kernels.h"
 
 namespace troupe {
 
@@ -46,33 +44,25 @@ bool NeedsPlacement(const Graph& graph, const CompileOptions& options) {
 
 // --- calls -------------------------------------------------------------------------------------
 
-struct CompiledFunction::Frame final : StepCompletion, PoolTask {
+struct CompiledFunction::Frame final : PoolTask {
   explicit Frame(CompiledFunction* f)
       : function(f),
         args(std::make_unique<Tensor[]>(f->arg_types_.size())),
         results(std::make_unique<Tensor[]>(f->result_types_.size())),
-        fetched(std::make_unique<Tensor[]>(f->num_fetches_)) {
-    if (f->plan_ != nullptr) {
-      executor.emplace(f->plan_);
-    } else {
-      partitioned.emplace(f->partitions_);
-    }
-  }
+        fetched(std::make_unique<Tensor[]>(f->num_fetches_)),
+        executors(f->partitions_, f->arg_types_.size()) {}
 
   void Start() noexcept { Play(/*begin=*/true); }
   /// Arguments have been copied to the host.
   void Run() noexcept override { Play(/*begin=*/true); }
-  void Over() noexcept override { Play(/*begin=*/false); }
 
   CompiledFunction* const function;
-  // One of them.
-  std::optional<ExecutorRole> executor;
-  std::optional<PartitionedStep> partitioned;
-  absl::Status partitioned_status;
+  absl::Status status;  ///< Of the body.
   StepContext step;
   std::unique_ptr<Tensor[]> args;
   std::unique_ptr<Tensor[]> results;  ///< Those that are arguments.
   std::unique_ptr<Tensor[]> fetched;
+  PartitionedStep executors;
   // Where the results go: one of them.
   KernelContext* to_ctx = nullptr;
   Tensor* to_results = nullptr;
@@ -157,32 +147,25 @@ struct CompiledFunction::Frame final : StepCompletion, PoolTask {
         copy_status = absl::CancelledError("what the call was given has failed");
       }
       if (!copy_status.ok()) {
-        partitioned_status = copy_status;
+        status = copy_status;
         return End();
       }
     }
-    const absl::Span<Tensor> given(args.get(), function->arg_types_.size());
-    if (executor) return executor->RunAsync(step, given, this);
     try {
-      partitioned->RunAsync(step, std::make_shared<Rendezvous>(), given, Fetched(),
-                            [this](absl::Status status) {
-                              partitioned_status = std::move(status);
-                              Over();
-                            });
+      executors.RunAsync(step, absl::MakeSpan(args.get(), function->arg_types_.size()),
+                         absl::MakeSpan(fetched.get(), function->num_fetches_),
+                         [this](absl::Status result) {
+                           status = std::move(result);
+                           Play(/*begin=*/false);
+                         });
     } catch (...) {  // Nothing has begun.
-      partitioned_status = StatusOfException();
+      status = StatusOfException();
       End();
     }
   }
 
-  absl::Span<Tensor> Fetched() { return absl::MakeSpan(fetched.get(), function->num_fetches_); }
-
   void End() {
-    absl::Status status =
-        executor ? executor->Finish(Fetched()) : std::exchange(partitioned_status, {});
-    if (partitioned) {
-      for (size_t i = 0; i < function->arg_types_.size(); ++i) args[i].Reset();
-    }
+    for (size_t i = 0; i < function->arg_types_.size(); ++i) args[i].Reset();
     copied = false;
     const std::vector<Source>& sources = function->sources_;
     for (size_t i = 0; i < sources.size(); ++i) {
@@ -202,8 +185,9 @@ struct CompiledFunction::Frame final : StepCompletion, PoolTask {
       }
     }
     const KernelDone tell = done;
+    absl::Status result = std::exchange(status, {});
     function->Release(this);
-    tell(std::move(status), Player::kPlays);  // This thread has played the body.
+    tell(std::move(result), Player::kPlays);  // This thread has played the body.
   }
 };
 
@@ -242,17 +226,8 @@ absl::StatusOr<std::unique_ptr<CompiledFunction>> CompiledFunction::Create(
     return WithContext(StrCat("function '", body.name, "': "), compiled.status());
   }
   function->num_fetches_ = compiled->num_fetches;
-  if (placed.one_device) {
-    function->plan_ = compiled->plan;
-  } else if (compiled->plan == nullptr) {
-    function->partitions_ = std::move(compiled->partitions);
-  } else {  // All of it is on one device, which may not be the caller's.
-    LocalPartition& all = function->partitions_.emplace_back();
-    all.plan = compiled->plan;
-    all.device = compiled->device;
-    for (size_t i = 0; i < body.args.size(); ++i) all.feeds.push_back(static_cast<int>(i));
-    for (int i = 0; i < compiled->num_fetches; ++i) all.fetches.push_back(i);
-  }
+  function->partitions_ = std::move(compiled->partitions);
+  if (placed.one_device) function->partitions_[0].device = nullptr;  // The caller's.
   function->crosses_ = options.args_in_place && !placed.one_device;
   function->body_ = std::move(body);
   return function;
@@ -462,9 +437,7 @@ absl::StatusOr<StepContext> SessionFunctions::OnDevice(const StepContext& step,
   for (const auto& role : runtime_->devices()) {
     if (!role->device->parsed_name().Matches(wanted)) continue;
     StepContext there = step;
-    there.device = role->device.get();
-    there.stream = there.device->stream();
-    there.resources = &role->containers;
+    SetDevice(role.get(), &there);
     return there;
   }
   if (options_.soft_placement) return step;

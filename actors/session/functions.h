@@ -72,7 +72,6 @@ class CompiledFunction final : public CallableFunction {
   Runtime* const runtime_;
   FunctionBody body_;
   StatefulKernels stateful_;
-  std::shared_ptr<const Plan> plan_;  ///< nullptr: there are `partitions_`.
   std::vector<LocalPartition> partitions_;
   int num_fetches_ = 0;
   /// The plans have arguments and results on the host, the callers have them on the device.

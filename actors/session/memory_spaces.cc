@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "devices/exceptions.h"
-#include "devices/peer_copy.h"
 #include "devices/status_macros.h"
+#include "kernels/data/copy_kernels.h"
 #include "kernels/data/element_memory.h"
 
 namespace troupe {
@@ -19,58 +19,6 @@ namespace {
 
 constexpr MemorySpace kHost = MemorySpace::kHost;
 constexpr MemorySpace kDevice = MemorySpace::kDevice;
-
-/// On the host to on the device. What a variant holds is copied by whoever wants it.
-class UploadKernel final : public Kernel {
-  absl::Status Compute(KernelContext& ctx) override {
-    if (ctx.input(0).type() == ElementType::kVariant) {
-      ctx.PassThrough(0, 0);
-      return absl::OkStatus();
-    }
-    TROUPE_ASSIGN_OR_RETURN(Tensor there, Upload(ctx.step().device, ctx.input(0)));
-    ctx.set_output(0, std::move(there));
-    return absl::OkStatus();
-  }
-};
-
-void FetchFrom(Device* device, KernelContext& ctx, KernelDone done) {
-  DownloadValue(device, ctx.input(0), [&ctx, done](absl::StatusOr<Tensor> here) {
-    absl::Status status = here.status();
-    if (status.ok()) ctx.set_output(0, *std::move(here));
-    done(std::move(status));
-  });
-}
-
-/// The other way.
-class DownloadKernel final : public AsyncKernel {
-  void ComputeAsync(KernelContext& ctx, KernelDone done) override {
-    FetchFrom(ctx.step().device, ctx, done);
-  }
-};
-
-/// What a connected device has sent, wherever that is, to this device.
-class PeerUploadKernel final : public Kernel {
- public:
-  explicit PeerUploadKernel(Device* peer) : peer_(peer) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(Tensor here, CopyFromPeer(ctx.step().device, peer_, ctx.input(0)));
-    ctx.set_output(0, std::move(here));
-    return absl::OkStatus();
-  }
-
- private:
-  Device* const peer_;
-};
-
-/// Or to the host.
-class PeerDownloadKernel final : public AsyncKernel {
- public:
-  explicit PeerDownloadKernel(Device* peer) : peer_(peer) {}
-  void ComputeAsync(KernelContext& ctx, KernelDone done) override { FetchFrom(peer_, ctx, done); }
-
- private:
-  Device* const peer_;
-};
 
 class SpaceMaker {
  public:
@@ -181,13 +129,6 @@ class SpaceMaker {
     const PlanSpec::Node& producer = spec_.nodes[input.node];
     return producer.flow == FlowOp::kRecv ? producer.peer : nullptr;
   }
-  std::shared_ptr<Kernel> KernelOf(const PlanSpec::Input& input, MemorySpace to) const {
-    Device* const peer = PeerOf(input);
-    if (peer == nullptr) return to == kDevice ? upload_ : download_;
-    if (to == kDevice) return std::make_shared<PeerUploadKernel>(peer);
-    return std::make_shared<PeerDownloadKernel>(peer);
-  }
-
   /// A node with the same value in `space`, for `consumer` (-1: a fetch).
   absl::StatusOr<int> Copy(const PlanSpec::Input& input, MemorySpace space, int consumer) {
     const auto place = std::make_tuple(input.node, input.port, space);
@@ -208,7 +149,7 @@ class SpaceMaker {
     } else {
       copy.inputs = {input};
       copy.spaces.inputs = {SpaceOf(input)};
-      copy.kernel = KernelOf(input, space);
+      copy.kernel = MakeCopyKernel(space, PeerOf(input));
       copy.cost = KernelCost::kCheap;
       copy.frame = consumer < 0 ? 0 : spec_.nodes[consumer].frame;
       // A variable is read when its consumer could start.
@@ -238,8 +179,6 @@ class SpaceMaker {
   const int num_nodes_;     ///< Without copies.
   std::vector<int> group_;  ///< Union-find over nodes that move values.
   std::map<std::tuple<int, int, MemorySpace>, int> copies_;
-  const std::shared_ptr<Kernel> upload_ = std::make_shared<UploadKernel>();
-  const std::shared_ptr<Kernel> download_ = std::make_shared<DownloadKernel>();
 };
 
 }  // namespace

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "actors/cluster/partition_def.h"
-#include "actors/session/step_graph.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
+#include "graph/passes/partition_def.h"
+#include "graph/passes/step_graph.h"
 
 namespace troupe {
 
@@ -24,11 +24,7 @@ class PartialStep::Exit final : public Rendezvous {
 
  protected:
   void SendRemote(const RendezvousEdge& edge, uint64_t, Tensor value, bool dead) override {
-    absl::StatusOr<Tensor> made = InvalidArgument(
-        "a fetched tensor is dead: it is on a branch that was not taken; merge the branches, or "
-        "run the node as a target");
-    if (!dead) made = std::move(value);
-    Give(step_->fetches_.Made(step_->fetch_edges_.at(edge.key), std::move(made)));
+    Give(step_->fetches_.Made(step_->fetch_edges_.at(edge.key), std::move(value), dead));
   }
 
  private:
@@ -92,7 +88,7 @@ absl::Status PartialStep::Compile(const StepSignature& signature, const CompileO
       fetch_edges_[RendezvousKey(received.fetch_edges[i])] = part.fetches[i];
     }
   }
-  step_ = std::make_unique<PartitionedStep>(std::move(partitions));
+  step_ = std::make_unique<PartitionedStep>(std::move(partitions), 0);
   return absl::OkStatus();
 }
 
@@ -119,7 +115,7 @@ void PartialStep::Start(StepContext context, absl::Duration timeout,
     running_ = true;
   }
   const absl::Status begun = CatchExceptions([&] {
-    step_->RunAsync(context, rendezvous_, {}, {}, std::move(done));
+    step_->RunAsync(context, {}, {}, std::move(done), nullptr, rendezvous_);
     return absl::OkStatus();
   });
   if (!begun.ok()) Ran(begun);

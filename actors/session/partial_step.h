@@ -14,9 +14,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "actors/cluster/partial_fetches.h"
 #include "actors/runtime.h"
 #include "actors/session/compile.h"
+#include "actors/session/partial_fetches.h"
 #include "actors/session/partitioned_step.h"
 #include "kernels/cancellation.h"
 

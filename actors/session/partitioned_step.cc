@@ -8,6 +8,22 @@
 
 namespace troupe {
 
+namespace {
+
+/// True if all that the partition gets and gives is the step's feeds and fetches, in their order.
+bool IsAlone(const LocalPartition& partition, size_t num_feeds) {
+  const auto in_order = [](const std::vector<int>& numbers) {
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      if (numbers[i] != static_cast<int>(i)) return false;
+    }
+    return true;
+  };
+  return partition.plan->spec.edges.empty() && partition.feeds.size() == num_feeds &&
+         in_order(partition.feeds) && in_order(partition.fetches);
+}
+
+}  // namespace
+
 class PartitionedStep::Partition : public StepCompletion {
  public:
   Partition(PartitionedStep* step, LocalPartition partition)
@@ -18,9 +34,7 @@ class PartitionedStep::Partition : public StepCompletion {
 
   void Start(StepContext context, Rendezvous* rendezvous, absl::Span<const Tensor> feeds,
              std::vector<NodeTrace>* trace) noexcept {
-    context.device = partition_.device->device.get();
-    context.stream = context.device->stream();
-    context.resources = &partition_.device->containers;
+    if (partition_.device != nullptr) SetDevice(partition_.device, &context);
     started_ = CatchExceptions([&] {
       for (size_t i = 0; i < feeds_.size(); ++i) feeds_[i] = feeds[partition_.feeds[i]];
       return absl::OkStatus();
@@ -52,7 +66,12 @@ class PartitionedStep::Partition : public StepCompletion {
   std::vector<Tensor> feeds_, values_;
 };
 
-PartitionedStep::PartitionedStep(std::vector<LocalPartition> partitions) {
+PartitionedStep::PartitionedStep(std::vector<LocalPartition> partitions, size_t num_feeds) {
+  if (partitions.size() == 1 && IsAlone(partitions[0], num_feeds)) {
+    alone_ = std::make_unique<ExecutorRole>(partitions[0].plan);
+    device_ = partitions[0].device;
+    return;
+  }
   for (LocalPartition& partition : partitions) {
     partitions_.push_back(std::make_unique<Partition>(this, std::move(partition)));
   }
@@ -65,6 +84,7 @@ void PartitionedStep::Start(const StepContext& step, std::shared_ptr<Rendezvous>
                             absl::Span<const Tensor> feeds,
                             std::vector<std::vector<NodeTrace>>* traces) {
   if (traces != nullptr) traces->resize(partitions_.size());
+  if (rendezvous == nullptr) rendezvous = std::make_shared<Rendezvous>();
   cancellation_ = step.cancellation;
   // The callback may still run when the step is over: it holds what it touches.
   registered_ = cancellation_->Register(
@@ -122,13 +142,13 @@ absl::Status PartitionedStep::Finish() {
   return first;
 }
 
-absl::Status PartitionedStep::Run(const StepContext& step, std::shared_ptr<Rendezvous> rendezvous,
-                                  absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
-                                  std::vector<std::vector<NodeTrace>>* traces,
-                                  ThreadParker* caller) {
+absl::Status PartitionedStep::RunTogether(const StepContext& step, absl::Span<const Tensor> feeds,
+                                          absl::Span<Tensor> fetches,
+                                          std::vector<std::vector<NodeTrace>>* traces,
+                                          ThreadParker* caller) {
   caller_ = caller;
   fetches_ = fetches;
-  Start(step, std::move(rendezvous), feeds, traces);
+  Start(step, nullptr, feeds, traces);
   Leave();
   const auto over = [this] { return running_.load(std::memory_order_acquire) == 0; };
   const auto come = [&] { return over() || num_handed_.load(std::memory_order_acquire) > 0; };
@@ -141,15 +161,24 @@ absl::Status PartitionedStep::Run(const StepContext& step, std::shared_ptr<Rende
   return Finish();
 }
 
-void PartitionedStep::RunAsync(const StepContext& step, std::shared_ptr<Rendezvous> rendezvous,
-                               absl::Span<const Tensor> feeds, absl::Span<Tensor> fetches,
-                               std::function<void(absl::Status)> done,
-                               std::vector<std::vector<NodeTrace>>* traces) {
+void PartitionedStep::RunAsync(StepContext step, absl::Span<Tensor> feeds,
+                               absl::Span<Tensor> fetches, std::function<void(absl::Status)> done,
+                               std::vector<std::vector<NodeTrace>>* traces,
+                               std::shared_ptr<Rendezvous> rendezvous) {
   caller_ = nullptr;
   done_ = std::move(done);
   fetches_ = fetches;
+  if (alone_ != nullptr) {
+    if (device_ != nullptr) SetDevice(device_, &step);
+    return alone_->RunAsync(step, feeds, this, OnlyTrace(traces));
+  }
   Start(step, std::move(rendezvous), feeds, traces);
   Leave();
+}
+
+void PartitionedStep::Over() noexcept {
+  const std::function<void(absl::Status)> done = std::move(done_);
+  done(alone_->Finish(fetches_));
 }
 
 }  // namespace troupe

@@ -25,28 +25,13 @@ void SetDeadline(ScopedDeadline* deadline, DeadlineTimer* timer, absl::Duration 
   deadline->Set(timer, left, [token, late = LateError(timeout)] { token->Cancel(late); });
 }
 
-/// What a traced step records, per partition; added to the metadata in the end.
-class StepTraces {
- public:
-  /// `metadata` nullptr: nothing is recorded.
-  StepTraces(const CompiledStep& compiled, RunMetadata* metadata)
-      : compiled_(compiled), metadata_(metadata) {
-    if (metadata != nullptr) traces_.resize(std::max<size_t>(1, compiled.partitions.size()));
+/// Adds what a traced step has recorded, per partition.
+void AddTraces(const CompiledStep& compiled, const std::vector<std::vector<NodeTrace>>& traces,
+               RunMetadata* metadata) {
+  for (size_t i = 0; i < traces.size(); ++i) {
+    AddStepStats(*compiled.partitions[i].plan, traces[i], metadata);
   }
-  void Add() {
-    for (size_t i = 0; i < traces_.size(); ++i) {
-      const bool one = compiled_.plan != nullptr;
-      AddStepStats(one ? *compiled_.plan : *compiled_.partitions[i].plan, traces_[i], metadata_);
-    }
-  }
-  std::vector<NodeTrace>* of() { return metadata_ == nullptr ? nullptr : &traces_[0]; }
-  std::vector<std::vector<NodeTrace>>* ofs() { return metadata_ == nullptr ? nullptr : &traces_; }
-
- private:
-  const CompiledStep& compiled_;
-  RunMetadata* const metadata_;
-  std::vector<std::vector<NodeTrace>> traces_;
-};
+}
 
 }  // namespace
 
@@ -173,16 +158,12 @@ size_t SessionRole::num_signatures() {
 
 // Steps.
 
-StepContext SessionRole::MakeStepContext(DeviceRole* device, CancellationToken* cancellation,
-                                         Containers* resources) {
+StepContext SessionRole::MakeStepContext(CancellationToken* cancellation, Containers* resources) {
   StepContext context;
   context.step_id = next_step_id_.fetch_add(1, std::memory_order_relaxed);
-  context.device = device->device.get();
   context.allocator = HostAllocator();
   context.pool = runtime_->pool();
-  context.stream = context.device->stream();
   context.cancellation = cancellation;
-  context.resources = &device->containers;
   context.step_resources = resources;
   context.functions = &functions_;
   return context;
@@ -202,17 +183,12 @@ absl::Status SessionRole::Run(Executable* executable, absl::Span<const Tensor> f
   absl::Status status = CatchExceptions([&] {
     SetDeadline(&deadline, runtime_->timer(), options.timeout, options.timeout,
                 &step->cancellation);
-    const StepContext context =
-        MakeStepContext(compiled.device, &step->cancellation, &step->resources);
-    StepTraces traces(compiled, options.trace ? metadata : nullptr);
-    absl::Status result;
-    if (step->partitioned != nullptr) {
-      result = step->partitioned->Run(context, std::make_shared<Rendezvous>(), feeds, fetches,
-                                      traces.ofs(), caller);
-    } else {
-      result = step->executor->Run(context, feeds, fetches, traces.of(), caller);
-    }
-    traces.Add();
+    const bool traced = options.trace && metadata != nullptr;
+    std::vector<std::vector<NodeTrace>> traces;
+    absl::Status result =
+        step->executors.Run(MakeStepContext(&step->cancellation, &step->resources), feeds, fetches,
+                            traced ? &traces : nullptr, caller);
+    if (traced) AddTraces(compiled, traces, metadata);
     return result;
   });
   deadline.Clear();
@@ -244,14 +220,15 @@ class SessionRole::AsyncSteps {
 /// Begun by one task of the pool and answered by another, so that a callback has nothing of other
 /// steps below it on its stack. If its deadline passes before it begins, the spare thread answers
 /// it: the workers may all be busy, and callbacks would hold up the timer. Owns itself.
-struct SessionRole::AsyncStep final : PoolTask, StepCompletion {
+struct SessionRole::AsyncStep final : PoolTask {
   AsyncStep(std::shared_ptr<SessionRole> s, AsyncRun r) noexcept
       : session(std::move(s)), run(std::move(r)), asked_ns(session->NowNs()) {
     answer.step = this;
   }
 
   void Run() noexcept override { ended ? End() : Begin(); }
-  void Over() noexcept override {
+  void Over(absl::Status result) noexcept {
+    status = std::move(result);
     ended = true;
     session->runtime_->pool()->SubmitLong(this);
   }
@@ -302,24 +279,14 @@ struct SessionRole::AsyncStep final : PoolTask, StepCompletion {
     TROUPE_ASSIGN_OR_RETURN(executable, session->Prepare(*run.signature));
     TROUPE_RETURN_IF_ERROR(executable->CheckFeeds(run.feeds));
     values.resize(run.signature->fetches.size());
-    const CompiledStep& compiled = executable->compiled();
-    traces = std::make_unique<StepTraces>(compiled, run.options.trace ? run.metadata : nullptr);
     TROUPE_ASSIGN_OR_RETURN(step, executable->Acquire());
-    const StepContext context =
-        session->MakeStepContext(compiled.device, &step->cancellation, &step->resources);
+    const StepContext context = session->MakeStepContext(&step->cancellation, &step->resources);
     SetDeadline(&deadline, session->runtime_->timer(), run.options.timeout,
                 run.options.timeout - session->Since(asked_ns), &step->cancellation);
-    if (step->partitioned != nullptr) {
-      step->partitioned->RunAsync(
-          context, std::make_shared<Rendezvous>(), run.feeds, absl::MakeSpan(values),
-          [this](absl::Status result) {
-            status = std::move(result);
-            Over();
-          },
-          traces->ofs());
-    } else {
-      step->executor->RunAsync(context, absl::MakeSpan(run.feeds), this, traces->of());
-    }
+    const bool traced = run.options.trace && run.metadata != nullptr;
+    step->executors.RunAsync(
+        context, absl::MakeSpan(run.feeds), absl::MakeSpan(values),
+        [this](absl::Status result) { Over(std::move(result)); }, traced ? &traces : nullptr);
     return absl::OkStatus();
   }
 
@@ -331,8 +298,7 @@ struct SessionRole::AsyncStep final : PoolTask, StepCompletion {
   void End() noexcept {
     deadline.Clear();
     if (step != nullptr) {
-      if (step->executor != nullptr) status = step->executor->Finish(absl::MakeSpan(values));
-      KeepGoing([this] { traces->Add(); });
+      KeepGoing([this] { AddTraces(executable->compiled(), traces, run.metadata); });
       executable->Release(step);
     }
     KeepGoing([this] {  // The callback is the user's.
@@ -346,7 +312,7 @@ struct SessionRole::AsyncStep final : PoolTask, StepCompletion {
     const std::shared_ptr<AsyncSteps> all = session->async_steps_;
     run = AsyncRun();
     values.clear();
-    traces.reset();
+    traces.clear();
     executable.reset();
     session.reset();
     LetGo();
@@ -369,7 +335,7 @@ struct SessionRole::AsyncStep final : PoolTask, StepCompletion {
   std::shared_ptr<Executable> executable;
   Executable::Step* step = nullptr;
   std::vector<Tensor> values;
-  std::unique_ptr<StepTraces> traces;
+  std::vector<std::vector<NodeTrace>> traces;
   uint64_t deadline_id = 0;  ///< While the step has not begun; not `answer`'s.
   ScopedDeadline deadline;
   absl::Status status;
@@ -415,8 +381,7 @@ absl::StatusOr<std::string> SessionRole::PartialRunSetup(const std::vector<std::
     partial_steps_.emplace(handle, step);
   }
   const absl::Status status = CatchExceptions([&] {
-    step->Start(MakeStepContext(runtime_->devices().front().get(), nullptr, nullptr), timeout,
-                shared_from_this());
+    step->Start(MakeStepContext(nullptr, nullptr), timeout, shared_from_this());
     return absl::OkStatus();
   });
   if (status.ok()) return handle;

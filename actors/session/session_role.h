@@ -124,8 +124,7 @@ class SessionRole : public std::enable_shared_from_this<SessionRole> {
       std::string key, const absl::StatusOr<StepSignature>& signature);
   uint64_t NowNs() const { return runtime_->clock()->NowNs(); }
   absl::Duration Since(uint64_t ns) const { return absl::Nanoseconds(NowNs() - ns); }
-  StepContext MakeStepContext(DeviceRole* device, CancellationToken* cancellation,
-                              Containers* resources);
+  StepContext MakeStepContext(CancellationToken* cancellation, Containers* resources);
   absl::Status ClosedError() const;
 
   const std::shared_ptr<Graph> graph_;

@@ -24,19 +24,15 @@ const CostModel& StepCosts::Update() {
   return model_;
 }
 
-void ForEachMeasured(
-    const Plan& plan,
-    absl::FunctionRef<void(const std::string& node, double time_us,
-                           absl::Span<const int64_t> output_bytes, const std::string& device_type)>
-        what) {
-  const absl::StatusOr<DeviceName> device = DeviceName::Parse(plan.device_name());
+void ForEachMeasured(const Plan& plan, NodeMeasured what) {
+  const absl::StatusOr<DeviceName> device = DeviceName::Parse(plan.spec.device_name);
   const std::string type = device.ok() ? device->type.value_or("CPU") : "CPU";
   std::vector<int64_t> bytes;
   for (int i = 0; i < plan.num_nodes(); ++i) {
     // Copies between memories are called like what they copy.
     if (!plan.measured(i) || plan.op(i) == "_Upload" || plan.op(i) == "_Download") continue;
     bytes.clear();
-    for (int port = 0; port < plan.node(i).num_outputs; ++port) {
+    for (int port = 0; port < plan.nodes[i].num_outputs; ++port) {
       bytes.push_back(plan.output_bytes(i, port));
     }
     what(plan.name(i), 1e-3 * plan.cost_ns(i), bytes, type);

@@ -29,13 +29,12 @@ class StepCosts {
   CostModel model_;
 };
 
-/// Calls `what` for each node that a plan has measured, with the bytes of its outputs and the type
-/// of the plan's device.
-void ForEachMeasured(
-    const Plan& plan,
+/// Told of a node that has been measured, with the bytes of its outputs and the type of its device.
+using NodeMeasured =
     absl::FunctionRef<void(const std::string& node, double time_us,
-                           absl::Span<const int64_t> output_bytes, const std::string& device_type)>
-        what);
+                           absl::Span<const int64_t> output_bytes, const std::string& device_type)>;
+/// Calls `what` for each such node of a plan.
+void ForEachMeasured(const Plan& plan, NodeMeasured what);
 
 }  // namespace troupe
 

@@ -9,15 +9,15 @@ namespace troupe {
 
 void AddStepStats(const Plan& plan, const std::vector<NodeTrace>& trace, RunMetadata* metadata) {
   // The time of day is what processes, and TensorFlow's tools, have in common.
-  const int64_t ahead = plan.clock()->UnixNs() - static_cast<int64_t>(plan.clock()->NowNs());
+  const int64_t ahead = plan.spec.clock->UnixNs() - static_cast<int64_t>(plan.spec.clock->NowNs());
   DeviceStepStats* device = metadata->mutable_step_stats()->add_dev_stats();
-  device->set_device(plan.device_name());
+  device->set_device(plan.spec.device_name);
   DeviceStepStats* stream = nullptr;  // As TensorFlow calls it.
   for (const NodeTrace& node : trace) {
     const bool on_stream = node.thread == NodeTrace::kDeviceStream;
     if (on_stream && stream == nullptr) {
       stream = metadata->mutable_step_stats()->add_dev_stats();
-      stream->set_device(StrCat(plan.device_name(), "/stream:all"));
+      stream->set_device(StrCat(plan.spec.device_name, "/stream:all"));
     }
     NodeExecStats* stats = (on_stream ? stream : device)->add_node_stats();
     stats->set_node_name(plan.name(node.node));
@@ -30,7 +30,7 @@ void AddStepStats(const Plan& plan, const std::vector<NodeTrace>& trace, RunMeta
     stats->set_all_end_rel_micros(stats->op_end_rel_micros());
     stats->set_thread_id(static_cast<uint32_t>(node.thread));
   }
-  for (const PlanNode& node : plan.nodes()) {
+  for (const PlanNode& node : plan.nodes) {
     const auto* traced = dynamic_cast<const TracedKernel*>(node.kernel);
     if (traced != nullptr) traced->AddStatsTo(metadata);
   }

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "actors/session/registered_kernels.h"
-#include "actors/session/step_graph.h"
 #include "devices/status_macros.h"
 #include "graph/graph_def.h"
+#include "graph/passes/step_graph.h"
+#include "kernels/registered_kernels.h"
 
 namespace troupe {
 namespace {

@@ -9,8 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "actors/session/step_signature.h"
 #include "api/internal/session_interface.h"
+#include "graph/step_signature.h"
 
 namespace troupe {
 

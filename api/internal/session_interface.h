@@ -9,9 +9,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "actors/session/step_signature.h"
 #include "api/internal/running_queue_runner.h"
 #include "api/session.h"
+#include "graph/step_signature.h"
 #include "kernels/kernel_state.h"
 
 namespace troupe {

@@ -167,7 +167,7 @@ TEST_F(ClusterTest, ATaskOfAnotherAddressIsRefused) {
     options.address = address;
     auto impostor = Transport::Create(options, &sink);
     ASSERT_TRUE(impostor.ok()) << impostor.status();
-    const absl::Status status = (*impostor)->Connect(*cluster_.Address({"ps", 0})).status();
+    const absl::Status status = ConnectNow(**impostor, *cluster_.Address({"ps", 0})).status();
     EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(worker->task() + " is not expected at"));
   }

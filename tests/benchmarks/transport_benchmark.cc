@@ -29,6 +29,7 @@
 #include "api/program/child_process.h"
 #include "api/program/command_line.h"
 #include "net/transport.h"
+#include "tests/net/connect_now.h"
 
 namespace {
 
@@ -247,7 +248,7 @@ int main(int argc, char** argv) {
   Client client;
   auto transport = Transport::Create(Options("/job:worker/replica:0/task:0"), &client);
   if (!transport.ok()) return 1;
-  auto peer = (*transport)->Connect("127.0.0.1:" + std::to_string(ports[0]));
+  auto peer = ConnectNow(**transport, "127.0.0.1:" + std::to_string(ports[0]));
   if (!peer.ok()) {
     std::fprintf(stderr, "%s\n", peer.status().ToString().c_str());
     return 1;

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "actors/cluster/partition_def.h"
 #include "graph/graph_def.h"
+#include "graph/passes/partition_def.h"
 #include "graph/protos/graph.pb.h"
 #include "tests/actors/cluster/task_node.h"
 

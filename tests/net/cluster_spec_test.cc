@@ -144,6 +144,16 @@ TEST(Address, KnowsLoopback) {
   EXPECT_FALSE(ParseHostPort("a:0").ok());
 }
 
+TEST(Address, DigitsAloneAreANumber) {
+  EXPECT_EQ(ParseDigits("0", 0), 0);
+  EXPECT_EQ(ParseDigits("007", 123), 7);
+  EXPECT_EQ(ParseDigits("65535", 65535), 65535);
+  EXPECT_EQ(ParseDigits("999999999", 999'999'999), 999'999'999);
+  for (const char* text : {"", "-1", "+1", " 1", "1 ", "1.0", "0x1", "65536", "000001"}) {
+    EXPECT_EQ(ParseDigits(text, 65535), std::nullopt) << text;
+  }
+}
+
 TEST(Json, KeepsStringsAndNumbers) {
   const auto value = ParseJson(R"({"a": ["\u00e9\n", 12, -3, 1.5, true, null]})", 100, 3);
   ASSERT_TRUE(value.ok()) << value.status();

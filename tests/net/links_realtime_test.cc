@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "devices/status_macros.h"
 #include "net/frame.h"
+#include "tests/net/connect_now.h"
 #include "tests/net/raw_socket.h"
 
 namespace troupe {
@@ -390,7 +391,7 @@ class LinksWireTest : public testing::Test {
     options.task = "client:9";
     options.incarnation = 9;
     transport_ = *Transport::Create(options, &rogue_);
-    peer = *transport_->Connect(a_.Listen());
+    peer = *ConnectNow(*transport_, a_.Listen());
     EXPECT_EQ(a_.Hear(1).size(), 1u);
   }
   std::string Said(const std::string& what) { return StrCat(ClientPeer(9), ": ", what); }

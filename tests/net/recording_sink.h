@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "net/transport.h"
+#include "tests/net/connect_now.h"
 
 namespace troupe {
 
@@ -109,7 +110,7 @@ struct Task {
   }
   /// nullptr if it fails.
   std::shared_ptr<Peer> ConnectTo(const Task& other) {
-    auto peer = transport->Connect(other.address);
+    auto peer = ConnectNow(*transport, other.address);
     return peer.ok() ? *peer : nullptr;
   }
 

@@ -123,7 +123,7 @@ TransportOptions With(const TlsFiles& files) {
 
 TEST(Tls, CarriesTensorsBothWays) {
   Task ps(kPs, With(Ours().Issue("ps"))), worker(kWorker, With(Ours().Issue("worker")));
-  const auto connected = worker.transport->Connect(ps.address);
+  const auto connected = ConnectNow(*worker.transport, ps.address);
   ASSERT_TRUE(connected.ok()) << connected.status();
   ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.connected.size() == 1; }));
   Tensor large = Tensor::Uninitialized(ElementType::kInt64, Shape({1 << 20}));
@@ -152,7 +152,7 @@ TEST(Tls, CarriesTensorsBothWays) {
 std::string Refused(const TransportOptions& ps_options, const TransportOptions& worker_options,
                     const std::string& said, const char* worker_name = kWorker) {
   Task ps(kPs, ps_options), worker(worker_name, worker_options);
-  const auto peer = worker.transport->Connect(ps.address);
+  const auto peer = ConnectNow(*worker.transport, ps.address);
   EXPECT_FALSE(peer.ok());
   std::string all;
   EXPECT_TRUE(ps.sink.Await([&] {

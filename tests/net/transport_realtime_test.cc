@@ -64,8 +64,8 @@ TEST(TransportRealtime, ConnectHasADeadline) {
   options.timeout = milliseconds(300);
   options.expected_task = kPs;
   const auto before = Clock::now();
-  const auto peer =
-      worker.transport->Connect("127.0.0.1:" + std::to_string(ntohs(address.sin_port)), options);
+  const auto peer = ConnectNow(*worker.transport,
+                               "127.0.0.1:" + std::to_string(ntohs(address.sin_port)), options);
   EXPECT_TRUE(absl::IsDeadlineExceeded(peer.status())) << peer.status();
   EXPECT_THAT(std::string(peer.status().message()), HasSubstr(kPs));
   EXPECT_LT(Clock::now() - before, milliseconds(2000));
@@ -86,7 +86,7 @@ int Push() {
   int port = 0;
   if (std::scanf("%d", &port) != 1) return 1;
   Task worker(kWorker);
-  auto peer = worker.transport->Connect("127.0.0.1:" + std::to_string(port));
+  auto peer = ConnectNow(*worker.transport, "127.0.0.1:" + std::to_string(port));
   if (!peer.ok()) return 1;
   const Tensor tensor = Tensor::Uninitialized(ElementType::kFloat, Shape({16 << 20}));
   while ((*peer)->connected()) {

@@ -34,7 +34,7 @@ TEST(Transport, IntroducesPeers) {
   ConnectOptions expected;
   expected.expected_task = kPs;
   expected.expected_incarnation = ps.transport->incarnation();
-  const auto peer = worker.transport->Connect(ps.address, expected);
+  const auto peer = ConnectNow(*worker.transport, ps.address, expected);
   ASSERT_TRUE(peer.ok()) << peer.status();
   EXPECT_EQ((*peer)->info().task, kPs);
   EXPECT_EQ((*peer)->info().incarnation, ps.transport->incarnation());
@@ -296,7 +296,7 @@ TEST(Transport, AStopIsBoundedEvenIfItsSinkIsNot) {
   EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(8));
   // It is not to be found any more.
   EXPECT_TRUE(worker.sink.Await([&] { return worker.sink.lost.size() == 1; }));
-  EXPECT_TRUE(absl::IsUnavailable(worker.transport->Connect(ps->address).status()));
+  EXPECT_TRUE(absl::IsUnavailable(ConnectNow(*worker.transport, ps->address).status()));
   ps->transport.reset();
   may_go = true;
   may_go.notify_one();
@@ -365,7 +365,7 @@ TEST(Transport, RefusalsAreClearOnBothSides) {
       std::lock_guard<std::mutex> lock(ps.sink.mutex);
       return ps.sink.strangers.size();
     }();
-    const auto peer = worker.transport->Connect(ps.address, connect);
+    const auto peer = ConnectNow(*worker.transport, ps.address, connect);
     EXPECT_FALSE(peer.ok());
     EXPECT_THAT(Message(peer.status()), HasSubstr(ps.address));
     EXPECT_TRUE(ps.sink.Await([&] { return ps.sink.strangers.size() > before; }));
@@ -393,7 +393,7 @@ TEST(Transport, TheOwnerMayRefusePeers) {
   };
   Task worker(kWorker), other("/job:worker/replica:0/task:1");
   EXPECT_NE(worker.ConnectTo(ps), nullptr);
-  const auto peer = other.transport->Connect(ps.address);
+  const auto peer = ConnectNow(*other.transport, ps.address);
   EXPECT_TRUE(absl::IsAlreadyExists(peer.status())) << peer.status();
   EXPECT_THAT(Message(peer.status()), HasSubstr("that name is taken"));
 }
@@ -407,18 +407,19 @@ TEST(Transport, NobodyThere) {
   }
   ConnectOptions options;
   options.expected_task = kPs;
-  const auto peer = worker.transport->Connect("127.0.0.1:" + std::to_string(port), options);
+  const auto peer = ConnectNow(*worker.transport, "127.0.0.1:" + std::to_string(port), options);
   EXPECT_TRUE(absl::IsUnavailable(peer.status()));
   EXPECT_THAT(Message(peer.status()), HasSubstr(kPs));
-  EXPECT_FALSE(worker.transport->Connect("nonsense").ok());
-  EXPECT_FALSE(worker.transport->Connect("a:99999").ok());
-  EXPECT_TRUE(absl::IsUnavailable(worker.transport->Connect("no-such-host.invalid:7").status()));
+  EXPECT_FALSE(ConnectNow(*worker.transport, "nonsense").ok());
+  EXPECT_FALSE(ConnectNow(*worker.transport, "a:99999").ok());
+  EXPECT_TRUE(
+      absl::IsUnavailable(ConnectNow(*worker.transport, "no-such-host.invalid:7").status()));
 }
 
 TEST(Transport, AfterStopNothingConnects) {
   Task ps(kPs), worker(kWorker);
   worker.Stop();
-  EXPECT_TRUE(absl::IsCancelled(worker.transport->Connect(ps.address).status()));
+  EXPECT_TRUE(absl::IsCancelled(ConnectNow(*worker.transport, ps.address).status()));
   EXPECT_FALSE(worker.transport->Listen("127.0.0.1", 0).ok());
 }
 

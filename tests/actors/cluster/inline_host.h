@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "actors/cluster/engine_host.h"
+#include "actors/cluster/engine.h"
 
 namespace troupe {
 

@@ -79,9 +79,9 @@ TEST_F(PartitionEngineTest, ValuesThatComeBeforeTheirStepAreKeptForAWhile) {
   EXPECT_THAT(engine_.DropEarly(kUptime + 10 * kSecond, 10 * kSecond), IsEmpty());
   Arrive(8);
   EXPECT_THAT(engine_.DropEarly(kUptime + 30 * kSecond, 10 * kSecond), ElementsAre(7));
-  EXPECT_EQ(engine_.num_early_steps(), 1u);
+  EXPECT_EQ(engine_.counts().early, 1u);
   EXPECT_THAT(engine_.DropEarly(kUptime + 41 * kSecond, 10 * kSecond), ElementsAre(8));
-  EXPECT_EQ(engine_.num_early_steps(), 0u);
+  EXPECT_EQ(engine_.counts().early, 0u);
 }
 
 TEST_F(PartitionEngineTest, TracesHavePartitionsOnlyIfTheyAreWanted) {
@@ -118,14 +118,14 @@ TEST_F(PartitionEngineTest, ValuesOfAMasterWithoutASessionAreNotKept) {
   EXPECT_THAT(engine_.DropEarly(kSecond, 10 * kSecond), ElementsAre(kOther));
   engine_.DeleteSession("s");
   EXPECT_THAT(engine_.DropEarly(kSecond, 10 * kSecond), ElementsAre(7));
-  EXPECT_EQ(engine_.num_early_steps(), 0u);
+  EXPECT_EQ(engine_.counts().early, 0u);
 }
 
 TEST_F(PartitionEngineTest, ValuesOfForgottenStepsAreNotKept) {
   Arrive(7);
   engine_.Forget(7);
   Arrive(7);
-  EXPECT_EQ(engine_.num_early_steps(), 0u);
+  EXPECT_EQ(engine_.counts().early, 0u);
 }
 
 // Executors are large; a burst of steps leaves a few of them.
@@ -146,14 +146,14 @@ TEST_F(PartitionEngineTest, ABurstOfStepsLeavesFewExecutors) {
       ++ended;
     });
   }
-  EXPECT_EQ(engine_.num_steps(), kSteps);
+  EXPECT_EQ(engine_.counts().steps, kSteps);
   for (uint64_t step = 1; step <= kSteps; ++step) {
     engine_.Abort(step, absl::CancelledError("enough"));
   }
   EXPECT_EQ(ended, kSteps);
-  EXPECT_EQ(engine_.num_steps(), 0u);
-  EXPECT_LE(engine_.num_resting_steps(), 16u);
-  EXPECT_GT(engine_.num_resting_steps(), 0u);
+  EXPECT_EQ(engine_.counts().steps, 0u);
+  EXPECT_LE(engine_.counts().resting, 16u);
+  EXPECT_GT(engine_.counts().resting, 0u);
 }
 
 // The master gives up a graph that is not used for long, and registers it anew when it is.
@@ -207,7 +207,7 @@ TEST_F(PartitionEngineTest, StatefulKernelsOutliveTheirGraphs) {
     Register(graph, "called", handle);
     called.push_back(Run(handle));
     engine_.Deregister("s", handle);
-    EXPECT_EQ(engine_.num_graphs(), 1u);
+    EXPECT_EQ(engine_.counts().graphs, 1u);
   }
   EXPECT_EQ(got, expected);
   EXPECT_EQ(called, expected);

@@ -368,7 +368,7 @@ void SimulatedNode::CheckNone(size_t count, const char* what) {
 void SimulatedNode::CheckNoGraphs() {
   CheckNone(role_->master()->num_signatures(), "signatures");
   CheckNone(role_->worker()->num_graphs(), "graphs as worker");
-  CheckNone(worker_->num_graphs(), "graphs in its engine");
+  CheckNone(worker_->counts().graphs, "graphs in its engine");
 }
 
 void SimulatedNode::CheckNothingLeft() {
@@ -378,9 +378,9 @@ void SimulatedNode::CheckNothingLeft() {
   CheckNone(role_->worker()->num_sessions(), "sessions as worker");
   CheckNone(role_->worker()->num_early_feeds(), "feeds without a step");
   CheckNone(role_->calls()->num_unanswered(), "requests that are not answered");
-  CheckNone(worker_->num_steps(), "steps under way");
-  CheckNone(worker_->num_sessions(), "sessions in its engine");
-  CheckNone(worker_->num_early_steps(), "steps with values that came too early");
+  CheckNone(worker_->counts().steps, "steps under way");
+  CheckNone(worker_->counts().sessions, "sessions in its engine");
+  CheckNone(worker_->counts().early, "steps with values that came too early");
   CheckNone(master_->num_sessions(), "graphs of sessions");
   CheckNone(jobs_.size(), "jobs that did not run");
   transport_->CheckNothingLeft();

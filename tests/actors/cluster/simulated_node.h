@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/cluster/engine_host.h"
+#include "actors/cluster/engine.h"
 #include "actors/cluster/graph_engine.h"
 #include "actors/cluster/node_role.h"
 #include "actors/cluster/partition_engine.h"
@@ -90,7 +90,7 @@ class SimulatedNode final : public EngineHost,
   /// The variable's sum.
   int64_t sum();
   /// Steps of which values have come, and nothing else.
-  size_t num_early_steps() { return worker_->num_early_steps(); }
+  size_t num_early_steps() { return worker_->counts().early; }
   void CheckNoGraphs();
   void CheckNothingLeft();
   /// What is left in the queue, at which nobody may be waiting.

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "actors/cluster/engine_host.h"
+#include "actors/cluster/engine.h"
 #include "actors/cluster/graph_engine.h"
 #include "actors/cluster/node_role.h"
 #include "actors/cluster/partition_engine.h"
@@ -68,7 +68,7 @@ class TaskNode final : public EngineHost, public Outbox, public WorkerEngine {
     Pass(121 * kSecond);
     if (role_->worker()->num_sessions() + role_->worker()->num_steps() +
             role_->worker()->num_early_feeds() + role_->master()->num_sessions() +
-            worker_->num_sessions() + worker_->num_early_steps() + master_.num_sessions() >
+            worker_->counts().sessions + worker_->counts().early + master_.num_sessions() >
         0) {
       std::abort();
     }

@@ -5,8 +5,8 @@
 
 #include "actors/runtime.h"
 #include "actors/session/compile.h"
-#include "actors/session/step_graph.h"
 #include "devices/status_macros.h"
+#include "graph/passes/step_graph.h"
 #include "kernels/cancellation.h"
 
 namespace troupe {
@@ -30,7 +30,7 @@ class StepCostsTest : public testing::Test {
     return *std::move(step);
   }
   void Run(const CompiledStep& compiled, const Tensor& feed) {
-    PartitionedStep step(compiled.partitions);
+    PartitionedStep step(compiled.partitions, 1);
     CancellationToken cancellation;
     Containers resources;
     StepContext context;
@@ -38,8 +38,7 @@ class StepCostsTest : public testing::Test {
     context.cancellation = &cancellation;
     context.step_resources = &resources;
     std::vector<Tensor> fetches(compiled.num_fetches);
-    const absl::Status status =
-        step.Run(context, std::make_shared<Rendezvous>(), {feed}, absl::MakeSpan(fetches));
+    const absl::Status status = step.Run(context, {feed}, absl::MakeSpan(fetches));
     ASSERT_TRUE(status.ok()) << status;
   }
 

@@ -35,7 +35,7 @@ absl::StatusOr<Tensor> RoundTrip(const Tensor& tensor) {
   return DecodeElements(tensor.type(), tensor.shape(), bytes);
 }
 
-TEST(VariantCodecs, TensorLists) {
+TEST(TensorCodec, TensorLists) {
   const Tensor original = NestedList(0);
   const auto copy = RoundTrip(original);
   ASSERT_TRUE(copy.ok()) << copy.status();
@@ -53,14 +53,14 @@ TEST(VariantCodecs, TensorLists) {
   }
 }
 
-TEST(VariantCodecs, NestedLists) {
+TEST(TensorCodec, NestedLists) {
   const auto copy = RoundTrip(NestedList(10));
   ASSERT_TRUE(copy.ok()) << copy.status();
   EXPECT_EQ((*ListIn(*copy))->size(), 2);
   EXPECT_FALSE(RoundTrip(NestedList(100)).ok());
 }
 
-TEST(VariantCodecs, Optionals) {
+TEST(TensorCodec, Optionals) {
   auto none = MakeRef<Optional>();
   const auto no_value = RoundTrip(Holding(none));
   ASSERT_TRUE(no_value.ok()) << no_value.status();
@@ -81,7 +81,7 @@ TEST(VariantCodecs, Optionals) {
   }
 }
 
-TEST(VariantCodecs, DamageIsRefusedOrHarmless) {
+TEST(TensorCodec, DamageIsRefusedOrHarmless) {
   std::string bytes;
   ASSERT_TRUE(EncodeElements(NestedList(3), &bytes).ok());
   std::mt19937 random(1);

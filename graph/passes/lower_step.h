@@ -1,13 +1,13 @@
 /// Which functional nodes of a step are run as primitive control flow, and making it so.
-#ifndef TROUPE_ACTORS_SESSION_LOWER_H_
-#define TROUPE_ACTORS_SESSION_LOWER_H_
+#ifndef TROUPE_GRAPH_PASSES_LOWER_STEP_H_
+#define TROUPE_GRAPH_PASSES_LOWER_STEP_H_
 
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "actors/session/step_signature.h"
 #include "graph/function_library.h"
 #include "graph/passes/subgraph.h"
+#include "graph/step_signature.h"
 
 namespace troupe {
 
@@ -26,4 +26,4 @@ absl::StatusOr<std::shared_ptr<Graph>> LowerForStep(const Graph& graph, const Su
 
 }  // namespace troupe
 
-#endif  // TROUPE_ACTORS_SESSION_LOWER_H_
+#endif  // TROUPE_GRAPH_PASSES_LOWER_STEP_H_

@@ -1,6 +1,6 @@
 /// Which devices have the kernels that nodes need, as this process knows kernels.
-#ifndef TROUPE_ACTORS_SESSION_REGISTERED_KERNELS_H_
-#define TROUPE_ACTORS_SESSION_REGISTERED_KERNELS_H_
+#ifndef TROUPE_KERNELS_REGISTERED_KERNELS_H_
+#define TROUPE_KERNELS_REGISTERED_KERNELS_H_
 
 #include <functional>
 #include <string>
@@ -19,4 +19,4 @@ std::function<const Node*(const Node& node, const std::string& device_type)> Reg
 
 }  // namespace troupe
 
-#endif  // TROUPE_ACTORS_SESSION_REGISTERED_KERNELS_H_
+#endif  // TROUPE_KERNELS_REGISTERED_KERNELS_H_

@@ -1,7 +1,7 @@
 /// Partitions as messages: a subgraph becomes a GraphDef on the master, and a subgraph again on the
 /// worker.
-#ifndef TROUPE_ACTORS_CLUSTER_PARTITION_DEF_H_
-#define TROUPE_ACTORS_CLUSTER_PARTITION_DEF_H_
+#ifndef TROUPE_GRAPH_PASSES_PARTITION_DEF_H_
+#define TROUPE_GRAPH_PASSES_PARTITION_DEF_H_
 
 #include <memory>
 #include <string>
@@ -40,4 +40,4 @@ absl::StatusOr<ReceivedPartition> PartitionFromDef(const cluster::Partition& def
 
 }  // namespace troupe
 
-#endif  // TROUPE_ACTORS_CLUSTER_PARTITION_DEF_H_
+#endif  // TROUPE_GRAPH_PASSES_PARTITION_DEF_H_

@@ -1,4 +1,4 @@
-#include "actors/cluster/partition_def.h"
+#include "graph/passes/partition_def.h"
 
 #include <string>
 #include <unordered_map>

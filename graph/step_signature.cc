@@ -1,4 +1,4 @@
-#include "actors/session/step_signature.h"
+#include "graph/step_signature.h"
 
 #include <set>
 #include <string_view>

@@ -1,4 +1,4 @@
-#include "actors/session/registered_kernels.h"
+#include "kernels/registered_kernels.h"
 
 #include <gtest/gtest.h>
 

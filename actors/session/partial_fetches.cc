@@ -1,4 +1,4 @@
-#include "actors/cluster/partial_fetches.h"
+#include "actors/session/partial_fetches.h"
 
 #include <utility>
 
@@ -37,12 +37,17 @@ void PartialFetches::AnswerReady(Answers* answers) {
   }
 }
 
-PartialFetches::Answers PartialFetches::Made(int fetch, absl::StatusOr<Tensor> value) {
+PartialFetches::Answers PartialFetches::Made(int fetch, Tensor value, bool dead) {
   Answers answers;
   std::lock_guard<std::mutex> lock(mutex_);
   Slot& slot = slots_[static_cast<size_t>(fetch)];
   slot.made = true;
   slot.value = std::move(value);
+  if (dead) {
+    slot.value = InvalidArgument(
+        "a fetched tensor is dead: it is on a branch that was not taken; merge the branches, or "
+        "run the node as a target");
+  }
   AnswerReady(&answers);
   return answers;
 }

@@ -1,14 +1,13 @@
-#include "actors/session/step_graph.h"
+#include "graph/passes/step_graph.h"
 
 #include <utility>
 #include <vector>
 
-#include "actors/session/compile.h"
-#include "actors/session/lower.h"
 #include "devices/log.h"
 #include "devices/status_macros.h"
 #include "graph/passes/frames.h"
 #include "graph/passes/loosen_constants.h"
+#include "graph/passes/lower_step.h"
 #include "graph/passes/prune.h"
 #include "graph/passes/read_late.h"
 #include "graph/passes/simplify.h"
@@ -35,7 +34,7 @@ absl::StatusOr<StepGraph> PrepareStep(
   ReadLate(&subgraph);
   if (!simplify) return prepared;
   if (frames.has_control_flow) LoosenConstants(&subgraph);
-  Simplify(SimplifyOptions(), EvaluateNode, &subgraph);
+  Simplify(SimplifyOptions(), Graph::evaluator(), &subgraph);
   return prepared;
 }
 

@@ -1,4 +1,4 @@
-#include "actors/session/lower.h"
+#include "graph/passes/lower_step.h"
 
 #include <algorithm>
 #include <string>

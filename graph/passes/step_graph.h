@@ -1,7 +1,7 @@
 /// From a signature to what each device runs, without kernels: what local sessions and the masters
 /// of clusters have in common.
-#ifndef TROUPE_ACTORS_SESSION_STEP_GRAPH_H_
-#define TROUPE_ACTORS_SESSION_STEP_GRAPH_H_
+#ifndef TROUPE_GRAPH_PASSES_STEP_GRAPH_H_
+#define TROUPE_GRAPH_PASSES_STEP_GRAPH_H_
 
 #include <memory>
 #include <string>
@@ -9,12 +9,12 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "actors/session/step_signature.h"
 #include "graph/graph.h"
 #include "graph/passes/partition.h"
 #include "graph/passes/place.h"
 #include "graph/passes/schedule_receives.h"
 #include "graph/passes/subgraph.h"
+#include "graph/step_signature.h"
 
 namespace troupe {
 
@@ -47,4 +47,4 @@ void LogPlacement(const Subgraph& subgraph, const std::string& device);
 
 }  // namespace troupe
 
-#endif  // TROUPE_ACTORS_SESSION_STEP_GRAPH_H_
+#endif  // TROUPE_GRAPH_PASSES_STEP_GRAPH_H_

@@ -1,6 +1,6 @@
 /// Fetches of a step that is fed and fetched in pieces.
-#ifndef TROUPE_ACTORS_CLUSTER_PARTIAL_FETCHES_H_
-#define TROUPE_ACTORS_CLUSTER_PARTIAL_FETCHES_H_
+#ifndef TROUPE_ACTORS_SESSION_PARTIAL_FETCHES_H_
+#define TROUPE_ACTORS_SESSION_PARTIAL_FETCHES_H_
 
 #include <functional>
 #include <mutex>
@@ -31,8 +31,8 @@ class PartialFetches {
 
   explicit PartialFetches(int count) : slots_(static_cast<size_t>(count)) {}
 
-  /// A fetch has been made; or why it never will be, which is told to whoever asks for it.
-  Answers Made(int fetch, absl::StatusOr<Tensor> value);
+  /// A fetch has been made. If it is dead, whoever asks for it hears InvalidArgument.
+  Answers Made(int fetch, Tensor value, bool dead = false);
   /// Asks for fetches, each of which may be asked for once. InvalidArgument is among the answers.
   Answers Want(std::vector<int> fetches, Done done);
   /// The nodes have run, or have failed: then everybody hears of it.
@@ -66,4 +66,4 @@ class PartialFetches {
 
 }  // namespace troupe
 
-#endif  // TROUPE_ACTORS_CLUSTER_PARTIAL_FETCHES_H_
+#endif  // TROUPE_ACTORS_SESSION_PARTIAL_FETCHES_H_

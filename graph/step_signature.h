@@ -1,6 +1,6 @@
 /// What a run asks for: feeds, fetches, targets.
-#ifndef TROUPE_ACTORS_SESSION_STEP_SIGNATURE_H_
-#define TROUPE_ACTORS_SESSION_STEP_SIGNATURE_H_
+#ifndef TROUPE_GRAPH_STEP_SIGNATURE_H_
+#define TROUPE_GRAPH_STEP_SIGNATURE_H_
 
 #include <string>
 #include <string_view>
@@ -35,4 +35,4 @@ absl::Status CheckFedValue(std::string_view name, ElementType type, const Partia
 
 }  // namespace troupe
 
-#endif  // TROUPE_ACTORS_SESSION_STEP_SIGNATURE_H_
+#endif  // TROUPE_GRAPH_STEP_SIGNATURE_H_

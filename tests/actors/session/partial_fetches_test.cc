@@ -1,4 +1,4 @@
-#include "actors/cluster/partial_fetches.h"
+#include "actors/session/partial_fetches.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -73,7 +73,7 @@ TEST_F(PartialFetchesTest, AnErrorReachesEverybody) {
 TEST_F(PartialFetchesTest, DeadAndMissingFetchesAreRefused) {
   Give(Want({0}));
   Give(Want({1}));
-  Give(fetches_.Made(0, absl::InvalidArgumentError("dead")));
+  Give(fetches_.Made(0, Tensor(), /*dead=*/true));
   Give(fetches_.Ran(absl::OkStatus()));
   const auto bad = absl::StatusCode::kInvalidArgument;
   EXPECT_THAT(statuses_, ElementsAre(bad, bad));
