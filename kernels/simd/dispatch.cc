@@ -6,6 +6,7 @@
 #include "kernels/simd/batch_norm.h"
 #include "kernels/simd/colors.h"
 #include "kernels/simd/conv.h"
+#include "kernels/simd/depthwise.h"
 #include "kernels/simd/fft.h"
 #include "kernels/simd/gemm.h"
 #include "kernels/simd/lrn.h"
@@ -107,6 +108,11 @@ const UpdateFunctions<double>& Updates<double>() {
 
 const ConvFunctions& NarrowConv() {
   static const ConvFunctions functions = Active(TROUPE_VARIANTS(ConvTable))();
+  return functions;
+}
+
+const DepthwiseFunctions& Depthwise() {
+  static const DepthwiseFunctions functions = Active(TROUPE_VARIANTS(DepthwiseTable))();
   return functions;
 }
 

@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "kernels/simd/batch_norm.h"
 #include "kernels/simd/conv.h"
+#include "kernels/simd/depthwise.h"
 #include "kernels/simd/gemm.h"
 #include "kernels/simd/lrn.h"
 #include "kernels/simd/pool.h"
@@ -30,6 +31,8 @@ TEST(DispatchTest, EveryKernelFollowsTheOneChoice) {
   using GemmFunction = decltype(GemmFunctions<float>::tile);
   EXPECT_EQ(Gemm<float>().tile, Variant<GemmFunction>(v2::GemmTile, v3::GemmTile, v4::GemmTile));
   EXPECT_EQ(NarrowConv().image, Variant(v2::ConvTable, v3::ConvTable, v4::ConvTable)().image);
+  EXPECT_EQ(Depthwise().run,
+            Variant(v2::DepthwiseTable, v3::DepthwiseTable, v4::DepthwiseTable)().run);
   EXPECT_EQ(Pool().max_rows, Variant(v2::PoolTable, v3::PoolTable, v4::PoolTable)().max_rows);
   using TableOf = BatchNormFunctions (*)(simd::Type);
   const TableOf batch_norm =
