@@ -108,8 +108,7 @@ void RunInPlace(KernelContext& ctx, const ConvShape& s, bool backward, const flo
   const int64_t channels = std::max<int64_t>(kFilterElements / taps / 64 * 64, 64);
   const int64_t chunks = depth <= channels * 3 / 2 ? 1 : (depth + channels - 1) / channels;
   const int64_t lines = chunks * rows.positions;  // of an image
-  const double line_ns =
-      0.02 * s.image_products() / static_cast<double>(s.rows.output * chunks);
+  const double line_ns = 0.02 * s.image_products() / static_cast<double>(s.rows.output * chunks);
   const DepthwiseRun run_of_line = {
       .in_line_step = rows.in_position_step * in_row,
       .in_step = columns.in_position_step * depth,
@@ -120,29 +119,29 @@ void RunInPlace(KernelContext& ctx, const ConvShape& s, bool backward, const flo
       .out_line_step = columns.positions * depth,
       .out_step = columns.position_step * depth,
       .is_far = s.input_elements() + s.output_elements() > kFarElements};
-  ctx.ParallelFor(s.batch * lines, KernelContext::GrainFor(line_ns), [&](int64_t begin,
-                                                                         int64_t end) {
-    DepthwiseRun d = run_of_line;
-    for (int64_t i = begin; i < end; i += d.lines) {
-      const int64_t image = i / lines, y = i % rows.positions;
-      const int64_t channel = i / rows.positions % chunks * channels;
-      d.channels = chunks == 1 ? depth : std::min(channels, depth - channel);
-      const Reads row = rows.At(y);
-      const bool is_pair = i + 1 < end && y + 1 < rows.positions && rows.position_step == 1 &&
-                           rows.At(y + 1).SameWindow(row);
-      d.lines = is_pair ? 2 : 1;
-      d.rows = row.count;
-      for (const Run& run : runs) {
-        d.in = in + (image * in_rows + row.in) * in_row + run.reads.in * depth + channel;
-        d.filter = filter + row.tap * filter_row + run.reads.tap * depth + channel;
-        d.taps = run.reads.count;
-        d.pixels = run.positions;
-        d.out = out->mutable_data<float>() + (image * rows.positions + y) * d.out_line_step +
-                run.first * depth + channel;
-        Depthwise().run(d);
-      }
-    }
-  });
+  ctx.ParallelFor(
+      s.batch * lines, KernelContext::GrainFor(line_ns), [&](int64_t begin, int64_t end) {
+        DepthwiseRun d = run_of_line;
+        for (int64_t i = begin; i < end; i += d.lines) {
+          const int64_t image = i / lines, y = i % rows.positions;
+          const int64_t channel = i / rows.positions % chunks * channels;
+          d.channels = chunks == 1 ? depth : std::min(channels, depth - channel);
+          const Reads row = rows.At(y);
+          const bool is_pair = i + 1 < end && y + 1 < rows.positions && rows.position_step == 1 &&
+                               rows.At(y + 1).SameWindow(row);
+          d.lines = is_pair ? 2 : 1;
+          d.rows = row.count;
+          for (const Run& run : runs) {
+            d.in = in + (image * in_rows + row.in) * in_row + run.reads.in * depth + channel;
+            d.filter = filter + row.tap * filter_row + run.reads.tap * depth + channel;
+            d.taps = run.reads.count;
+            d.pixels = run.positions;
+            d.out = out->mutable_data<float>() + (image * rows.positions + y) * d.out_line_step +
+                    run.first * depth + channel;
+            Depthwise().run(d);
+          }
+        }
+      });
 }
 
 // Several pixels beside each other as one with as many times the channels, so that fewer lanes of
@@ -304,9 +303,8 @@ absl::Status RunOnCopies(KernelContext& ctx, const ConvShape& s, const Tensor& i
   const ElementType type = in.type();
   const simd::UnaryFn narrow =
       type == ElementType::kFloat ? nullptr : FindCast(ElementType::kFloat, type);
-  const std::vector<ConvPiece> pieces =
-      CutConv(ConvOp::kForward, s,
-              s.image_products() * static_cast<double>(s.batch) / kPieceProducts);
+  const std::vector<ConvPiece> pieces = CutConv(
+      ConvOp::kForward, s, s.image_products() * static_cast<double>(s.batch) / kPieceProducts);
   return ForPieces(ctx, pieces, [&](const ConvPiece& piece, int64_t) -> absl::Status {
     const ConvShape& p = piece.shape;
     const WindowedRows windowed(p, type);
@@ -322,15 +320,14 @@ absl::Status RunOnCopies(KernelContext& ctx, const ConvShape& s, const Tensor& i
       TROUPE_ASSIGN_OR_RETURN(wide, ctx.AllocateTemp(ElementType::kFloat, Shape({most * row})));
     }
     const char* image = static_cast<const char*>(in.raw_data()) + piece.input * ElementSize(type);
-    char* result =
-        static_cast<char*>(out->mutable_raw_data()) + piece.output * ElementSize(type);
-    const int64_t image_bytes =
-        p.rows.input * p.columns.input * p.in_depth * ElementSize(type);
+    char* result = static_cast<char*>(out->mutable_raw_data()) + piece.output * ElementSize(type);
+    const int64_t image_bytes = p.rows.input * p.columns.input * p.in_depth * ElementSize(type);
     for (int64_t n = 0; n < p.batch; ++n, image += image_bytes) {
       for (int64_t y = 0; y < p.rows.output; y += most) {
         const int64_t count = std::min(most, p.rows.output - y);
         float* copied = copy.mutable_data<float>();
-        float* to = narrow != nullptr ? wide.mutable_data<float>() : reinterpret_cast<float*>(result);
+        float* to =
+            narrow != nullptr ? wide.mutable_data<float>() : reinterpret_cast<float*>(result);
         windowed.Copy(image, y, count, copied);
         RunCopied(p, copied, windowed.row_elements(), filter, at_once, count, to);
         if (narrow != nullptr) narrow(to, result, count * row);
