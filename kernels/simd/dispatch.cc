@@ -10,6 +10,7 @@
 #include "kernels/simd/fft.h"
 #include "kernels/simd/gemm.h"
 #include "kernels/simd/lrn.h"
+#include "kernels/simd/lstm.h"
 #include "kernels/simd/pool.h"
 #include "kernels/simd/random.h"
 #include "kernels/simd/resize.h"
@@ -134,6 +135,11 @@ const PoolFunctions& Pool() {
 const VolumePoolFunctions& VolumePool(simd::Type type) {
   static const FloatTables<VolumePoolFunctions> tables(Active(TROUPE_VARIANTS(VolumePoolTable)));
   return tables.For(type);
+}
+
+const LstmFunctions& Lstm() {
+  static const LstmFunctions functions = Active(TROUPE_VARIANTS(LstmTable))();
+  return functions;
 }
 
 const LrnFunctions& Lrn() {

@@ -11,6 +11,7 @@
 #include "kernels/simd/depthwise.h"
 #include "kernels/simd/gemm.h"
 #include "kernels/simd/lrn.h"
+#include "kernels/simd/lstm.h"
 #include "kernels/simd/pool.h"
 #include "kernels/simd/random.h"
 #include "kernels/simd/select.h"
@@ -41,6 +42,7 @@ TEST(DispatchTest, EveryKernelFollowsTheOneChoice) {
     EXPECT_EQ(BatchNorm(type).sum, batch_norm(type).sum);
   }
   EXPECT_EQ(Lrn().forward, Variant(v2::LrnTable, v3::LrnTable, v4::LrnTable)().forward);
+  EXPECT_EQ(Lstm().gate, Variant(v2::LstmTable, v3::LstmTable, v4::LstmTable)().gate);
   EXPECT_EQ(VolumePool(simd::kF16).max,
             Variant(v2::VolumePoolTable, v3::VolumePoolTable, v4::VolumePoolTable)(simd::kF16).max);
   EXPECT_EQ(Random().normal, Variant(v2::RandomNormal, v3::RandomNormal, v4::RandomNormal));
