@@ -51,6 +51,8 @@ struct Parts {
 
 /// Bytes of the buffers of a block: they should stay in the second-level cache.
 constexpr int64_t kBlockBytes = 512 << 10;
+// Lines whose elements are brought side by side at once: a cache line of doubles.
+constexpr int64_t kTogether = 8;
 
 /// Element k < n of line l, a pair of numbers at from[l * apart + 2 * k], goes to re[k * lines + l]
 /// and im[k * lines + l]. `apart` counts numbers.
@@ -81,6 +83,14 @@ void SplitPairs(const R* from, int64_t apart, int64_t n, int64_t lines, Parts<R>
     }
   }
 #endif
+  for (; l + kTogether <= lines; l += kTogether) {
+    const R* in = from + l * apart;
+    R *re = to.re + l, *im = to.im + l;
+    for (int64_t k = 0; k < n; ++k, in += 2, re += lines, im += lines) {
+      for (int64_t i = 0; i < kTogether; ++i) re[i] = in[i * apart];
+      for (int64_t i = 0; i < kTogether; ++i) im[i] = in[i * apart + 1];
+    }
+  }
   for (; l < lines; ++l) {
     for (int64_t k = 0; k < n; ++k) {
       to.re[k * lines + l] = from[l * apart + 2 * k];
@@ -120,6 +130,16 @@ void JoinPairs(Parts<R> from, int64_t n, int64_t lines, R scale, R* to, int64_t 
     }
   }
 #endif
+  for (; l + kTogether <= lines; l += kTogether) {
+    R* out = to + l * apart;
+    const R *re = from.re + l, *im = from.im + l;
+    for (int64_t k = 0; k < n; ++k, out += 2, re += lines, im += lines) {
+      for (int64_t i = 0; i < kTogether; ++i) {
+        out[i * apart] = re[i] * scale;
+        out[i * apart + 1] = im[i] * scale;
+      }
+    }
+  }
   for (; l < lines; ++l) {
     for (int64_t k = 0; k < n; ++k) {
       to[l * apart + 2 * k] = from.re[k * lines + l] * scale;
