@@ -51,82 +51,8 @@ struct Parts {
 
 /// Bytes of the buffers of a block: they should stay in the second-level cache.
 constexpr int64_t kBlockBytes = 512 << 10;
-
-/// Element k < n of line l, a pair of numbers at from[l * apart + 2 * k], goes to re[k * lines + l]
-/// and im[k * lines + l]. `apart` counts numbers.
-template <typename R>
-void SplitPairs(const R* from, int64_t apart, int64_t n, int64_t lines, Parts<R> to) {
-  int64_t l = 0;
-#if defined(__SSE2__)
-  if constexpr (std::is_same_v<R, float>) {
-    for (; l + 4 <= lines; l += 4) {
-      const float* in = from + l * apart;
-      float *re = to.re + l, *im = to.im + l;
-      int64_t k = 0;
-      for (; k + 2 <= n; k += 2) {
-        __m128 a = _mm_loadu_ps(in + 2 * k), b = _mm_loadu_ps(in + apart + 2 * k);
-        __m128 c = _mm_loadu_ps(in + 2 * apart + 2 * k), d = _mm_loadu_ps(in + 3 * apart + 2 * k);
-        _MM_TRANSPOSE4_PS(a, b, c, d);
-        _mm_storeu_ps(re + k * lines, a);
-        _mm_storeu_ps(im + k * lines, b);
-        _mm_storeu_ps(re + (k + 1) * lines, c);
-        _mm_storeu_ps(im + (k + 1) * lines, d);
-      }
-      for (; k < n; ++k) {
-        for (int64_t i = 0; i < 4; ++i) {
-          re[k * lines + i] = in[i * apart + 2 * k];
-          im[k * lines + i] = in[i * apart + 2 * k + 1];
-        }
-      }
-    }
-  }
-#endif
-  for (; l < lines; ++l) {
-    for (int64_t k = 0; k < n; ++k) {
-      to.re[k * lines + l] = from[l * apart + 2 * k];
-      to.im[k * lines + l] = from[l * apart + 2 * k + 1];
-    }
-  }
-}
-
-/// The other way, times `scale`.
-template <typename R>
-void JoinPairs(Parts<R> from, int64_t n, int64_t lines, R scale, R* to, int64_t apart) {
-  int64_t l = 0;
-#if defined(__SSE2__)
-  if constexpr (std::is_same_v<R, float>) {
-    const __m128 factor = _mm_set1_ps(scale);
-    for (; l + 4 <= lines; l += 4) {
-      float* out = to + l * apart;
-      const float *re = from.re + l, *im = from.im + l;
-      int64_t k = 0;
-      for (; k + 2 <= n; k += 2) {
-        __m128 a = _mm_mul_ps(_mm_loadu_ps(re + k * lines), factor);
-        __m128 b = _mm_mul_ps(_mm_loadu_ps(im + k * lines), factor);
-        __m128 c = _mm_mul_ps(_mm_loadu_ps(re + (k + 1) * lines), factor);
-        __m128 d = _mm_mul_ps(_mm_loadu_ps(im + (k + 1) * lines), factor);
-        _MM_TRANSPOSE4_PS(a, b, c, d);
-        _mm_storeu_ps(out + 2 * k, a);
-        _mm_storeu_ps(out + apart + 2 * k, b);
-        _mm_storeu_ps(out + 2 * apart + 2 * k, c);
-        _mm_storeu_ps(out + 3 * apart + 2 * k, d);
-      }
-      for (; k < n; ++k) {
-        for (int64_t i = 0; i < 4; ++i) {
-          out[i * apart + 2 * k] = re[k * lines + i] * scale;
-          out[i * apart + 2 * k + 1] = im[k * lines + i] * scale;
-        }
-      }
-    }
-  }
-#endif
-  for (; l < lines; ++l) {
-    for (int64_t k = 0; k < n; ++k) {
-      to[l * apart + 2 * k] = from.re[k * lines + l] * scale;
-      to[l * apart + 2 * k + 1] = from.im[k * lines + l] * scale;
-    }
-  }
-}
+// Lines whose elements are brought side by side at once: a cache line of doubles.
+constexpr int64_t kTogether = 8;
 
 /// `n` pairs of numbers that lie side by side, to their two parts.
 template <typename R>
@@ -166,6 +92,114 @@ void JoinRow(Parts<R> from, int64_t n, R scale, R* pairs) {
     pairs[2 * i] = from.re[i] * scale;
     pairs[2 * i + 1] = from.im[i] * scale;
   }
+}
+
+/// Lines from number `l` on of those that SplitPairs splits.
+template <typename R>
+void SplitLines(const R* from, int64_t apart, int64_t n, int64_t l, int64_t lines, Parts<R> to) {
+  for (; l + kTogether <= lines; l += kTogether) {
+    const R* in = from + l * apart;
+    R *re = to.re + l, *im = to.im + l;
+    for (int64_t k = 0; k < n; ++k, in += 2, re += lines, im += lines) {
+      for (int64_t i = 0; i < kTogether; ++i) re[i] = in[i * apart];
+      for (int64_t i = 0; i < kTogether; ++i) im[i] = in[i * apart + 1];
+    }
+  }
+  for (; l < lines; ++l) {
+    for (int64_t k = 0; k < n; ++k) {
+      to.re[k * lines + l] = from[l * apart + 2 * k];
+      to.im[k * lines + l] = from[l * apart + 2 * k + 1];
+    }
+  }
+}
+
+/// The same of JoinPairs.
+template <typename R>
+void JoinLines(Parts<R> from, int64_t n, int64_t l, int64_t lines, R scale, R* to, int64_t apart) {
+  for (; l + kTogether <= lines; l += kTogether) {
+    R* out = to + l * apart;
+    const R *re = from.re + l, *im = from.im + l;
+    for (int64_t k = 0; k < n; ++k, out += 2, re += lines, im += lines) {
+      for (int64_t i = 0; i < kTogether; ++i) {
+        out[i * apart] = re[i] * scale;
+        out[i * apart + 1] = im[i] * scale;
+      }
+    }
+  }
+  for (; l < lines; ++l) {
+    for (int64_t k = 0; k < n; ++k) {
+      to[l * apart + 2 * k] = from.re[k * lines + l] * scale;
+      to[l * apart + 2 * k + 1] = from.im[k * lines + l] * scale;
+    }
+  }
+}
+
+/// Element k < n of line l, a pair of numbers at from[l * apart + 2 * k], goes to re[k * lines + l]
+/// and im[k * lines + l]. `apart` counts numbers.
+template <typename R>
+void SplitPairs(const R* from, int64_t apart, int64_t n, int64_t lines, Parts<R> to) {
+  if (lines == 1) return SplitRow(from, n, to);
+  int64_t l = 0;
+#if defined(__SSE2__)
+  if constexpr (std::is_same_v<R, float>) {
+    for (; l + 4 <= lines; l += 4) {
+      const float* in = from + l * apart;
+      float *re = to.re + l, *im = to.im + l;
+      int64_t k = 0;
+      for (; k + 2 <= n; k += 2) {
+        __m128 a = _mm_loadu_ps(in + 2 * k), b = _mm_loadu_ps(in + apart + 2 * k);
+        __m128 c = _mm_loadu_ps(in + 2 * apart + 2 * k), d = _mm_loadu_ps(in + 3 * apart + 2 * k);
+        _MM_TRANSPOSE4_PS(a, b, c, d);
+        _mm_storeu_ps(re + k * lines, a);
+        _mm_storeu_ps(im + k * lines, b);
+        _mm_storeu_ps(re + (k + 1) * lines, c);
+        _mm_storeu_ps(im + (k + 1) * lines, d);
+      }
+      for (; k < n; ++k) {
+        for (int64_t i = 0; i < 4; ++i) {
+          re[k * lines + i] = in[i * apart + 2 * k];
+          im[k * lines + i] = in[i * apart + 2 * k + 1];
+        }
+      }
+    }
+  }
+#endif
+  SplitLines(from, apart, n, l, lines, to);
+}
+
+/// The other way, times `scale`.
+template <typename R>
+void JoinPairs(Parts<R> from, int64_t n, int64_t lines, R scale, R* to, int64_t apart) {
+  if (lines == 1) return JoinRow(from, n, scale, to);
+  int64_t l = 0;
+#if defined(__SSE2__)
+  if constexpr (std::is_same_v<R, float>) {
+    const __m128 factor = _mm_set1_ps(scale);
+    for (; l + 4 <= lines; l += 4) {
+      float* out = to + l * apart;
+      const float *re = from.re + l, *im = from.im + l;
+      int64_t k = 0;
+      for (; k + 2 <= n; k += 2) {
+        __m128 a = _mm_mul_ps(_mm_loadu_ps(re + k * lines), factor);
+        __m128 b = _mm_mul_ps(_mm_loadu_ps(im + k * lines), factor);
+        __m128 c = _mm_mul_ps(_mm_loadu_ps(re + (k + 1) * lines), factor);
+        __m128 d = _mm_mul_ps(_mm_loadu_ps(im + (k + 1) * lines), factor);
+        _MM_TRANSPOSE4_PS(a, b, c, d);
+        _mm_storeu_ps(out + 2 * k, a);
+        _mm_storeu_ps(out + apart + 2 * k, b);
+        _mm_storeu_ps(out + 2 * apart + 2 * k, c);
+        _mm_storeu_ps(out + 3 * apart + 2 * k, d);
+      }
+      for (; k < n; ++k) {
+        for (int64_t i = 0; i < 4; ++i) {
+          out[i * apart + 2 * k] = re[k * lines + i] * scale;
+          out[i * apart + 2 * k + 1] = im[k * lines + i] * scale;
+        }
+      }
+    }
+  }
+#endif
+  JoinLines(from, n, l, lines, scale, to, apart);
 }
 
 /// Transforms all lines: `load(block, parts)` brings the lines of a block, number k of line l being

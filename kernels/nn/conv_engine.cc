@@ -13,6 +13,10 @@ absl::Status ConvEngine::Run(KernelContext& ctx, const ConvShape& shape, const T
     std::memset(out->mutable_raw_data(), 0, out->bytes());
     return absl::OkStatus();
   }
+  if (DepthwiseConvPays(op_, shape, a.type())) {
+    return op_ == ConvOp::kForward ? DepthwiseConv(ctx, op_, shape, a, b, out)
+                                   : DepthwiseConv(ctx, op_, shape, b, a, out);
+  }
   switch (a.type()) {
     case ElementType::kDouble:
       RunDirect<double>(ctx, shape, a, b, out);

@@ -171,6 +171,12 @@ absl::Status NarrowConvBackwardFilter(KernelContext& ctx, const ConvShape& shape
                                       const float* input, const float* output_gradient,
                                       float* filter_gradient);
 
+/// Half, bfloat16 and float, for one window of each channel: forward, and the gradient of the
+/// input. `in` is the input, or the output's gradient. Sums are float.
+bool DepthwiseConvPays(ConvOp op, const ConvShape& shape, ElementType type);
+absl::Status DepthwiseConv(KernelContext& ctx, ConvOp op, const ConvShape& shape, const Tensor& in,
+                           const Tensor& filter, Tensor* out);
+
 /// Any type, by loops. T is double or int32_t.
 template <typename T>
 void DirectConvForward(KernelContext& ctx, const ConvShape& shape, const T* input, const T* filter,

@@ -11,6 +11,7 @@
 #include "kernels/common/registration.h"
 #include "kernels/kernel.h"
 #include "kernels/nn/recurrent.h"
+#include "kernels/simd/lstm.h"
 
 namespace troupe {
 namespace {
@@ -146,12 +147,10 @@ class LstmForwardKernel final : public LstmKernel {
       const auto gate = [&](int number, float more, float* to) {
         const float *gx = from_x + (4 * b + number) * cells,
                     *gh = from_h + (4 * b + number) * cells;
-        const float* gb = bias + number * cells;
-        for (int64_t c = 0; c < cells; ++c) to[c] = gx[c] + gh[c] + gb[c] + more;
+        Lstm().gate(gx, gh, bias + number * cells, more, to, cells);
       };
       const auto peephole = [&](const float* weights, const float* state, float* to) {
-        if (!use_peephole_) return;
-        for (int64_t c = 0; c < cells; ++c) to[c] += weights[c] * state[c];
+        if (use_peephole_) Lstm().peephole(weights, state, to, cells);
       };
       float *i = out[kInput] + at, *f = out[kForget] + at, *ci = out[kCellInput] + at;
       float *o = out[kOutput] + at, *cs = out[kCellState] + at, *co = out[kCellOutput] + at;
@@ -164,16 +163,12 @@ class LstmForwardKernel final : public LstmKernel {
       SigmoidInPlace(i, cells);
       SigmoidInPlace(f, cells);
       TanhInPlace(ci, cells);
-      for (int64_t c = 0; c < cells; ++c) cs[c] = ci[c] * i[c] + cs_prev[at + c] * f[c];
-      if (cell_clip_ > 0) {
-        for (int64_t c = 0; c < cells; ++c) cs[c] = std::clamp(cs[c], -cell_clip_, cell_clip_);
-      }
+      Lstm().cell(ci, i, cs_prev + at, f, cell_clip_, cs, cells);
       peephole(wco, cs, o);
       SigmoidInPlace(o, cells);
       std::copy_n(cs, cells, co);
       TanhInPlace(co, cells);
-      float* h = out[kHidden] + at;
-      for (int64_t c = 0; c < cells; ++c) h[c] = o[c] * co[c];
+      Lstm().multiply(o, co, out[kHidden] + at, cells);
     };
     ctx.ParallelFor(s.batch, KernelContext::GrainFor(8.0 * static_cast<double>(cells)),
                     [&](int64_t begin, int64_t end) {

@@ -1,6 +1,7 @@
 // MaxPool3D, AvgPool3D and their gradients; ExtractVolumePatches. All slide windows over volumes
 // [batch, planes, rows, columns, channels].
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <type_traits>
@@ -160,6 +161,8 @@ void PoolBoxes(KernelContext& ctx, const VolumeWindows& w, bool backward, const 
   const int64_t num_columns = static_cast<int64_t>(columns.size());
   const int64_t volume = (backward ? w.out_pixels() : w.in_pixels()) * w.channels;
   const int64_t size = ElementSize(in.type()), pixel_bytes = w.channels * ElementSize(out->type());
+  // Inputs so far apart belong to as many outputs each.
+  const int64_t period = backward ? w.columns.stride : 1;
   const double row_ns = 0.1 * w.pixel_ns() * static_cast<double>(num_columns);
   ctx.ParallelFor(
       w.batch * num_planes * num_rows, KernelContext::GrainFor(row_ns),
@@ -168,19 +171,23 @@ void PoolBoxes(KernelContext& ctx, const VolumeWindows& w, bool backward, const 
           const Range z = planes[i / num_rows % num_planes], y = rows[i % num_rows];
           const int64_t first =
               i / num_rows / num_planes * volume + (z.begin * in_rows + y.begin) * row_step;
-          for (int64_t x = 0, count; x < num_columns; x += count) {
-            // Boxes of one size that lie at equal distances.
-            const int64_t step = x + 1 < num_columns ? columns[x + 1].begin - columns[x].begin : 0;
-            for (count = 1; x + count < num_columns; ++count) {
-              const Range& other = columns[x + count];
-              if (other.size() != columns[x].size()) break;
-              if (other.begin != columns[x].begin + count * step) break;
+          for (int64_t phase = 0; phase < std::min(period, num_columns); ++phase) {
+            for (int64_t x = phase, count; x < num_columns; x += count * period) {
+              // Boxes of one size that lie at equal distances.
+              const int64_t next = x + period;
+              const int64_t step = next < num_columns ? columns[next].begin - columns[x].begin : 0;
+              for (count = 1; x + count * period < num_columns; ++count) {
+                const Range& other = columns[x + count * period];
+                if (other.size() != columns[x].size()) break;
+                if (other.begin != columns[x].begin + count * step) break;
+              }
+              pool(PixelBoxes{static_cast<const char*>(in.raw_data()) +
+                                  (first + columns[x].begin * w.channels) * size,
+                              z.size(), y.size(), columns[x].size(), in_rows * row_step, row_step,
+                              w.channels, count, step * w.channels, period * w.channels},
+                   static_cast<char*>(out->mutable_raw_data()) +
+                       (i * num_columns + x) * pixel_bytes);
             }
-            pool(PixelBoxes{static_cast<const char*>(in.raw_data()) +
-                                (first + columns[x].begin * w.channels) * size,
-                            z.size(), y.size(), columns[x].size(), in_rows * row_step, row_step,
-                            w.channels, count, step * w.channels},
-                 static_cast<char*>(out->mutable_raw_data()) + (i * num_columns + x) * pixel_bytes);
           }
         }
       });
@@ -188,7 +195,7 @@ void PoolBoxes(KernelContext& ctx, const VolumeWindows& w, bool backward, const 
 
 template <typename T>
 void ScaledSums(const PixelBoxes& b, T factor, T* out) {
-  for (int64_t i = 0; i < b.boxes; ++i, out += b.channels) {
+  for (int64_t i = 0; i < b.boxes; ++i, out += b.out_step) {
     std::fill_n(out, b.channels, T(0));
     for (int64_t z = 0; z < b.planes; ++z) {
       for (int64_t y = 0; y < b.rows; ++y) {
@@ -343,10 +350,59 @@ class AvgPool3DGradKernel final : public VolumePoolKernel {
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, gradient.type(), shape));
     if (out->num_elements() == 0) return absl::OkStatus();
     if (gradient.type() == ElementType::kDouble) return Spread<double>(ctx, w, gradient, out);
+    if (!Overlap(w.planes) && !Overlap(w.rows) && !Overlap(w.columns)) {
+      SpreadApart(ctx, w, gradient, out);
+      return absl::OkStatus();
+    }
     return Spread<float>(ctx, w, gradient, out);
   }
 
  private:
+  static bool Overlap(const Window& w) { return w.stride < w.size; }
+
+  // Where windows do not overlap an input has at most one output's gradient. Float and 16 bits.
+  static void SpreadApart(KernelContext& ctx, const VolumeWindows& w, const Tensor& gradient,
+                          Tensor* out) {
+    const VolumePoolFunctions& functions = VolumePool(simd::TypeOf(out->type()));
+    const int64_t pixel = w.channels * ElementSize(out->type());
+    const int64_t row = w.columns.input * pixel;
+    // Runs of outputs whose windows have as many columns, and whether these are all columns.
+    const std::vector<Range> columns = Ranges(w.columns, false);
+    int64_t covered = 0;
+    for (const Range& range : columns) covered += range.size();
+    ctx.ParallelFor(
+        w.batch * w.planes.input * w.rows.input,
+        KernelContext::GrainFor(0.05 * static_cast<double>(row)), [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            const int64_t y = i % w.rows.input, z = i / w.rows.input % w.planes.input;
+            const int64_t n = i / w.rows.input / w.planes.input;
+            char* to = static_cast<char*>(out->mutable_raw_data()) + i * row;
+            const Range from_z = Covering(w.planes, z), from_y = Covering(w.rows, y);
+            const bool reached = from_z.size() > 0 && from_y.size() > 0;
+            if (!reached || covered < w.columns.input) {
+              std::memset(to, 0, static_cast<size_t>(row));
+            }
+            if (!reached) continue;
+            const int64_t pixels =
+                Clipped(w.planes, from_z.begin).size() * Clipped(w.rows, from_y.begin).size();
+            const char* from =
+                static_cast<const char*>(gradient.raw_data()) +
+                ((n * w.planes.output + from_z.begin) * w.rows.output + from_y.begin) *
+                    w.columns.output * pixel;
+            for (int64_t x = 0, count; x < w.columns.output; x += count) {
+              const int64_t size = columns[x].size();
+              for (count = 1; x + count < w.columns.output; ++count) {
+                if (columns[x + count].size() != size) break;
+              }
+              if (size == 0) continue;
+              functions.spread(from + x * pixel, 1.0f / static_cast<float>(pixels * size),
+                               {size, w.channels, count, w.columns.stride * w.channels},
+                               to + columns[x].begin * pixel);
+            }
+          }
+        });
+  }
+
   // Sums of T: each output's gradient is divided among its window, and each input adds up its
   // parts.
   template <typename T>
@@ -390,9 +446,15 @@ class AvgPool3DGradKernel final : public VolumePoolKernel {
       } else if (narrow == nullptr) {
         VolumePool(simd::kF32).scaled_sum(boxes, 1, to);
       } else {
+        const int64_t bytes = boxes.out_step * ElementSize(type);
         std::vector<float> wide(boxes.boxes * boxes.channels);
-        VolumePool(simd::kF32).scaled_sum(boxes, 1, wide.data());
-        narrow(wide.data(), to, boxes.boxes * boxes.channels);
+        PixelBoxes packed = boxes;
+        packed.out_step = boxes.channels;
+        VolumePool(simd::kF32).scaled_sum(packed, 1, wide.data());
+        for (int64_t i = 0; i < boxes.boxes; ++i) {
+          narrow(wide.data() + i * boxes.channels, static_cast<char*>(to) + i * bytes,
+                 boxes.channels);
+        }
       }
     });
     return absl::OkStatus();

@@ -6,9 +6,11 @@
 #include "kernels/simd/batch_norm.h"
 #include "kernels/simd/colors.h"
 #include "kernels/simd/conv.h"
+#include "kernels/simd/depthwise.h"
 #include "kernels/simd/fft.h"
 #include "kernels/simd/gemm.h"
 #include "kernels/simd/lrn.h"
+#include "kernels/simd/lstm.h"
 #include "kernels/simd/pool.h"
 #include "kernels/simd/random.h"
 #include "kernels/simd/resize.h"
@@ -110,6 +112,11 @@ const ConvFunctions& NarrowConv() {
   return functions;
 }
 
+const DepthwiseFunctions& Depthwise() {
+  static const DepthwiseFunctions functions = Active(TROUPE_VARIANTS(DepthwiseTable))();
+  return functions;
+}
+
 AddScaledFn AddScaled(simd::Type type) {
   static const FloatTables<AddScaledFn> tables(Active(TROUPE_VARIANTS(AddScaledFor)));
   return tables.For(type);
@@ -128,6 +135,11 @@ const PoolFunctions& Pool() {
 const VolumePoolFunctions& VolumePool(simd::Type type) {
   static const FloatTables<VolumePoolFunctions> tables(Active(TROUPE_VARIANTS(VolumePoolTable)));
   return tables.For(type);
+}
+
+const LstmFunctions& Lstm() {
+  static const LstmFunctions functions = Active(TROUPE_VARIANTS(LstmTable))();
+  return functions;
 }
 
 const LrnFunctions& Lrn() {

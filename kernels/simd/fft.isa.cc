@@ -104,12 +104,53 @@ struct Butterfly<R, V, 5> {
   }
 };
 
+template <typename R, typename V>
+struct Butterfly<R, V, 7> {
+  static inline void Run(V* re, V* im) {
+    constexpr R kCos1 = R(0.62348980185873353053), kSin1 = R(0.78183148246802980871);
+    constexpr R kCos2 = R(-0.22252093395631440429), kSin2 = R(0.97492791218182360702);
+    constexpr R kCos3 = R(-0.90096886790241912624), kSin3 = R(0.43388373911755812048);
+    const V s1_re = re[1] + re[6], s1_im = im[1] + im[6];
+    const V d1_re = re[1] - re[6], d1_im = im[1] - im[6];
+    const V s2_re = re[2] + re[5], s2_im = im[2] + im[5];
+    const V d2_re = re[2] - re[5], d2_im = im[2] - im[5];
+    const V s3_re = re[3] + re[4], s3_im = im[3] + im[4];
+    const V d3_re = re[3] - re[4], d3_im = im[3] - im[4];
+    const V a_re = re[0] + kCos1 * s1_re + kCos2 * s2_re + kCos3 * s3_re;
+    const V a_im = im[0] + kCos1 * s1_im + kCos2 * s2_im + kCos3 * s3_im;
+    const V b_re = re[0] + kCos2 * s1_re + kCos3 * s2_re + kCos1 * s3_re;
+    const V b_im = im[0] + kCos2 * s1_im + kCos3 * s2_im + kCos1 * s3_im;
+    const V c_re = re[0] + kCos3 * s1_re + kCos1 * s2_re + kCos2 * s3_re;
+    const V c_im = im[0] + kCos3 * s1_im + kCos1 * s2_im + kCos2 * s3_im;
+    const V e_re = kSin1 * d1_re + kSin2 * d2_re + kSin3 * d3_re;
+    const V e_im = kSin1 * d1_im + kSin2 * d2_im + kSin3 * d3_im;
+    const V f_re = kSin2 * d1_re - kSin3 * d2_re - kSin1 * d3_re;
+    const V f_im = kSin2 * d1_im - kSin3 * d2_im - kSin1 * d3_im;
+    const V g_re = kSin3 * d1_re - kSin1 * d2_re + kSin2 * d3_re;
+    const V g_im = kSin3 * d1_im - kSin1 * d2_im + kSin2 * d3_im;
+    re[0] += s1_re + s2_re + s3_re;
+    im[0] += s1_im + s2_im + s3_im;
+    re[1] = a_re + e_im;
+    im[1] = a_im - e_re;
+    re[6] = a_re - e_im;
+    im[6] = a_im + e_re;
+    re[2] = b_re + f_im;
+    im[2] = b_im - f_re;
+    re[5] = b_re - f_im;
+    im[5] = b_im + f_re;
+    re[3] = c_re + g_im;
+    im[3] = c_im - g_re;
+    re[4] = c_re - g_im;
+    im[4] = c_im + g_re;
+  }
+};
+
 /// The butterfly of elements q, one for each lane of V. In the last pass all twiddles are 1.
 template <typename R, typename V, int kRadix, bool kIsLast>
 inline void FixedStep(const R* from_re, const R* from_im, int64_t apart, const R* w_re,
                       const R* w_im, R* to_re, R* to_im, int64_t stride) {
   V re[kRadix], im[kRadix];
-#pragma GCC unroll 5
+#pragma GCC unroll 7
   for (int j = 0; j < kRadix; ++j) {
     re[j] = Read<V>(from_re + j * apart);
     im[j] = Read<V>(from_im + j * apart);
@@ -117,7 +158,7 @@ inline void FixedStep(const R* from_re, const R* from_im, int64_t apart, const R
   Butterfly<R, V, kRadix>::Run(re, im);
   Write(re[0], to_re);
   Write(im[0], to_im);
-#pragma GCC unroll 5
+#pragma GCC unroll 7
   for (int j = 1; j < kRadix; ++j) {
     Write(kIsLast ? re[j] : re[j] * w_re[j] - im[j] * w_im[j], to_re + j * stride);
     Write(kIsLast ? im[j] : re[j] * w_im[j] + im[j] * w_re[j], to_im + j * stride);
@@ -260,6 +301,8 @@ void AnyPass(const FftPass<R>& pass, int64_t stride, const R* in_re, const R* in
       return FixedPass<R, 4>(pass, stride, in_re, in_im, out_re, out_im);
     case 5:
       return FixedPass<R, 5>(pass, stride, in_re, in_im, out_re, out_im);
+    case 7:
+      return FixedPass<R, 7>(pass, stride, in_re, in_im, out_re, out_im);
     default:
       return OddPass(pass, stride, in_re, in_im, out_re, out_im);
   }

@@ -47,36 +47,128 @@ inline void PoolSome(const PixelBoxes& b, int64_t box, int64_t channel, float fa
       }
     }
   }
-  Stored<Element>* to = static_cast<Stored<Element>*>(out) + box * b.channels + channel;
+  Stored<Element>* to = static_cast<Stored<Element>*>(out) + box * b.out_step + channel;
 #pragma GCC unroll 8
-  for (int i = 0; i < kBoxes; ++i) StoreFloats<Element>(result[i] * factor, to + i * b.channels);
+  for (int i = 0; i < kBoxes; ++i) StoreFloats<Element>(result[i] * factor, to + i * b.out_step);
 }
 
-template <typename Rule, typename Element, typename V>
-inline void PoolChannels(const PixelBoxes& b, int64_t channel, float factor, void* out) {
-  int64_t box = 0;
-  for (; box + 8 <= b.boxes; box += 8) {
-    PoolSome<Rule, Element, V, 8>(b, box, channel, factor, out);
+// All channels of kBoxes boxes: pixels that lie side by side are read one after the other.
+template <typename Rule, typename Element, int kBoxes>
+inline void PoolBoxes(const PixelBoxes& b, int64_t box, float factor, void* out) {
+  int64_t c = 0;
+  for (; c + kWideLanes <= b.channels; c += kWideLanes) {
+    PoolSome<Rule, Element, Wide, kBoxes>(b, box, c, factor, out);
   }
-  for (; box + 4 <= b.boxes; box += 4) {
-    PoolSome<Rule, Element, V, 4>(b, box, channel, factor, out);
+  if (c == b.channels) return;
+  if (c > 0) {  // Some channels are computed again.
+    PoolSome<Rule, Element, Wide, kBoxes>(b, box, b.channels - kWideLanes, factor, out);
+    return;
   }
-  for (; box < b.boxes; ++box) PoolSome<Rule, Element, V, 1>(b, box, channel, factor, out);
+  for (; c < b.channels; ++c) PoolSome<Rule, Element, float, kBoxes>(b, box, c, factor, out);
 }
 
 template <typename Rule, typename Element>
 void Pool(const PixelBoxes& b, float factor, void* out) {
-  int64_t c = 0;
-  for (; c + kWideLanes <= b.channels; c += kWideLanes) {
-    PoolChannels<Rule, Element, Wide>(b, c, factor, out);
+  int64_t box = 0;
+  for (; box + 8 <= b.boxes; box += 8) PoolBoxes<Rule, Element, 8>(b, box, factor, out);
+  for (; box + 4 <= b.boxes; box += 4) PoolBoxes<Rule, Element, 4>(b, box, factor, out);
+  for (; box < b.boxes; ++box) PoolBoxes<Rule, Element, 1>(b, box, factor, out);
+}
+
+// Boxes that overlap: sums over planes and rows first, of each pixel of a row once for all boxes.
+constexpr int64_t kRowPixels = 64;  // whose sums are kept
+
+template <typename Element, typename V>
+inline void SumRow(const PixelBoxes& b, int64_t step, int64_t boxes, const Stored<Element>* first,
+                   float factor, Stored<Element>* to) {
+  V row[kRowPixels];
+  const int64_t pixels = (boxes - 1) * step + b.columns;
+  int64_t x = 0;
+  const auto sum = [&]<int kPixels>() {
+    V sums[kPixels];
+#pragma GCC unroll 8
+    for (int i = 0; i < kPixels; ++i) sums[i] = V{};
+    for (int64_t z = 0; z < b.planes; ++z) {
+      const Stored<Element>* pixel = first + z * b.plane_step + x * b.channels;
+      for (int64_t y = 0; y < b.rows; ++y, pixel += b.row_step) {
+#pragma GCC unroll 8
+        for (int i = 0; i < kPixels; ++i) {
+          sums[i] += LoadFloats<V, Element>(pixel + i * b.channels);
+        }
+      }
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < kPixels; ++i) row[x + i] = sums[i];
+    x += kPixels;
+  };
+  while (x + 8 <= pixels) sum.template operator()<8>();
+  while (x + 4 <= pixels) sum.template operator()<4>();
+  while (x < pixels) sum.template operator()<1>();
+  for (int64_t i = 0; i < boxes; ++i, to += b.out_step) {
+    V total = row[i * step];
+    for (int64_t j = 1; j < b.columns; ++j) total += row[i * step + j];
+    StoreFloats<Element>(total * factor, to);
   }
-  for (; c < b.channels; ++c) PoolChannels<Rule, Element, float>(b, c, factor, out);
+}
+
+template <typename Element>
+void ScaledSum(const PixelBoxes& b, float factor, void* out) {
+  const int64_t step = b.box_step / b.channels;
+  // A step of more than half of a box saves no additions.
+  if (b.boxes == 1 || step <= 0 || 2 * step > b.columns || b.columns > kRowPixels) {
+    return Pool<Total, Element>(b, factor, out);
+  }
+  const int64_t most = (kRowPixels - b.columns) / step + 1;
+  const Stored<Element>* in = static_cast<const Stored<Element>*>(b.first);
+  Stored<Element>* to = static_cast<Stored<Element>*>(out);
+  for (int64_t box = 0; box < b.boxes; box += most) {
+    const int64_t boxes = b.boxes - box < most ? b.boxes - box : most;
+    int64_t c = 0;
+    for (; c + kWideLanes <= b.channels; c += kWideLanes) {
+      SumRow<Element, Wide>(b, step, boxes, in + c, factor, to + c);
+    }
+    if (c > 0 && c < b.channels) {
+      c = b.channels - kWideLanes;
+      SumRow<Element, Wide>(b, step, boxes, in + c, factor, to + c);
+      c = b.channels;
+    }
+    for (; c < b.channels; ++c) SumRow<Element, float>(b, step, boxes, in + c, factor, to + c);
+    in += boxes * b.box_step;
+    to += boxes * b.out_step;
+  }
+}
+
+template <typename Element, typename V>
+inline void SpreadPixel(const Stored<Element>* in, float factor, int64_t columns, int64_t channels,
+                        Stored<Element>* out) {
+  const V value = LoadFloats<V, Element>(in) * factor;
+  for (int64_t x = 0; x < columns; ++x, out += channels) StoreFloats<Element>(value, out);
+}
+
+template <typename Element>
+void Spread(const void* in, float factor, const PixelRuns& b, void* out) {
+  const Stored<Element>* from = static_cast<const Stored<Element>*>(in);
+  Stored<Element>* to = static_cast<Stored<Element>*>(out);
+  for (int64_t i = 0; i < b.runs; ++i, from += b.channels, to += b.run_step) {
+    int64_t c = 0;
+    for (; c + kWideLanes <= b.channels; c += kWideLanes) {
+      SpreadPixel<Element, Wide>(from + c, factor, b.columns, b.channels, to + c);
+    }
+    if (c > 0 && c < b.channels) {
+      c = b.channels - kWideLanes;
+      SpreadPixel<Element, Wide>(from + c, factor, b.columns, b.channels, to + c);
+      c = b.channels;
+    }
+    for (; c < b.channels; ++c) {
+      SpreadPixel<Element, float>(from + c, factor, b.columns, b.channels, to + c);
+    }
+  }
 }
 
 template <typename Element>
 VolumePoolFunctions TableFor() {
   return {[](const PixelBoxes& b, void* out) { Pool<Largest, Element>(b, 1, out); },
-          Pool<Total, Element>};
+          ScaledSum<Element>, Spread<Element>};
 }
 
 }  // namespace

@@ -111,6 +111,24 @@ inline void StoreFloats(V v, Stored<Element>* p) {
   }
 }
 
+// a * b + c, rounded once where the instruction set can.
+inline Wide MultiplyAdd(Wide a, Wide b, Wide c) {
+#if defined(__AVX512F__)
+  return (Wide)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(__FMA__)
+  return (Wide)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+  return a * b + c;
+#endif
+}
+inline float MultiplyAdd(float a, float b, float c) {
+#if defined(__FMA__)
+  return __builtin_fmaf(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
 // Calls body.template operator()<V, N>(c) for blocks of columns that begin at c and are N vectors V
 // wide: four vectors as long as they fit, then one, then single columns.
 template <typename Body>

@@ -99,7 +99,24 @@ std::vector<ConvCase> ConvCases(bool depthwise) {
     return {{{{5, 6}, {3, 3}, {1, 1}, {1, 1}}, 2, 3, 1},
             {{{7, 5}, {2, 3}, {2, 2}, {1, 1}, false}, 1, 4, 3},
             {{{9, 9}, {3, 3}, {1, 1}, {1, 1}}, 3, 17, 1},
-            {{{8, 8}, {3, 3}, {2, 2}, {1, 1}}, 1, 32, 2}};
+            {{{8, 8}, {3, 3}, {2, 2}, {1, 1}}, 1, 32, 2},
+            // One window of each channel, in whole vectors and not, in blocks of pixels and single
+            // ones, in one row and in pairs.
+            {{{7, 19}, {3, 3}, {1, 1}, {1, 1}}, 2, 64, 1},
+            {{{6, 30}, {5, 5}, {1, 1}, {1, 1}}, 1, 48, 1},
+            {{{9, 12}, {7, 7}, {1, 1}, {1, 1}}, 1, 40, 1},
+            {{{8, 11}, {2, 2}, {1, 1}, {1, 1}, false}, 1, 33, 1},
+            {{{9, 21}, {3, 3}, {2, 2}, {1, 1}}, 2, 37, 1},
+            {{{12, 23}, {5, 5}, {2, 2}, {1, 1}}, 1, 32, 1},
+            {{{11, 9}, {2, 4}, {3, 3}, {1, 1}, false}, 1, 16, 1},
+            {{{3, 4}, {1, 1}, {1, 1}, {1, 1}}, 1, 20, 1},
+            {{{2, 2}, {5, 5}, {1, 1}, {1, 1}}, 1, 17, 1},
+            {{{5, 6}, {3, 3}, {1, 1}, {1, 1}}, 2, 512, 1},
+            // Several pixels as one, and several outputs of a channel.
+            {{{9, 17}, {3, 3}, {1, 1}, {1, 1}}, 2, 5, 1},
+            {{{4, 2}, {3, 3}, {1, 1}, {1, 1}}, 1, 3, 1},
+            {{{6, 9}, {2, 3}, {1, 1}, {1, 1}, false}, 2, 7, 3},
+            {{{6, 9}, {3, 3}, {2, 2}, {1, 1}}, 2, 9, 4}};
   }
   return {{{{3, 4, 5}, {2, 3, 2}, {1, 1, 1}, {1, 1, 1}}, 2, 3, 4},
           {{{5, 4, 3}, {2, 2, 3}, {2, 1, 2}, {1, 1, 1}, false}, 1, 2, 5},
@@ -236,10 +253,9 @@ TEST(NeighborhoodTest, FusedPadConvMirrors) {
              MakeTensor(ElementType::kFloat, Shape({1, 1, 6, 1}), {1.5, 1, 1.5, 2, 2.5, 3}));
 }
 
-TEST(NeighborhoodTest, PoolingOfVolumes) {
-  Windows w = {{3, 4, 5}, {2, 3, 2}, {2, 1, 2}, {1, 1, 1}};
+void CheckPoolingOfVolumes(Windows w, int64_t depth) {
   w.Resolve();
-  const int64_t batch = 2, depth = 3;
+  const int64_t batch = 2;
   const int64_t in_pixels = Windows::Count(w.input), out_pixels = Windows::Count(w.output);
   for (const ElementType type : kFloatTypes) {
     SCOPED_TRACE(ElementTypeName(type));
@@ -285,6 +301,19 @@ TEST(NeighborhoodTest, PoolingOfVolumes) {
     ExpectEqual(max.output(0), largest);
     ExpectNear(max_grad.output(0), MakeTensor(type, x.shape(), most_dx), tolerance, tolerance);
   }
+}
+
+TEST(NeighborhoodTest, PoolingOfVolumes) {
+  CheckPoolingOfVolumes({{3, 4, 5}, {2, 3, 2}, {2, 1, 2}, {1, 1, 1}}, 3);
+  // Windows that overlap by half or more, in long rows.
+  CheckPoolingOfVolumes({{3, 4, 90}, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}}, 17);
+  CheckPoolingOfVolumes({{2, 5, 70}, {2, 2, 5}, {1, 2, 2}, {1, 1, 1}, false}, 33);
+  // By less.
+  CheckPoolingOfVolumes({{4, 5, 23}, {3, 3, 3}, {2, 2, 2}, {1, 1, 1}}, 19);
+  // Windows side by side, apart, and of which the last elements are in none.
+  CheckPoolingOfVolumes({{4, 6, 9}, {2, 2, 2}, {2, 2, 2}, {1, 1, 1}}, 20);
+  CheckPoolingOfVolumes({{5, 7, 11}, {1, 2, 2}, {2, 3, 4}, {1, 1, 1}, false}, 18);
+  CheckPoolingOfVolumes({{5, 7, 12}, {2, 2, 3}, {2, 2, 5}, {1, 1, 1}}, 1);
 }
 
 TEST(NeighborhoodTest, RefusesPoolingOfVolumesThatDoesNotFit) {

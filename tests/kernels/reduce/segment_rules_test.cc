@@ -1,6 +1,7 @@
 // Segment ops against plain loops, and what they refuse.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
@@ -38,22 +39,23 @@ const Rule kRules[] = {
     {"Sum", Sum},
 };
 
-constexpr int kRows = 60, kColumns = 3;
+constexpr int kRows = 60;
 
-/// Segment 2 i for three rows each; `missing` for the others.
+/// `missing` for segments without a row.
 Tensor Expected(const Tensor& data, const std::vector<int32_t>& ids, int segments, double missing,
                 const Rule& rule) {
   std::vector<double> want;
+  const int64_t columns = data.dim(1);
   for (int s = 0; s < segments; ++s) {
-    for (int c = 0; c < kColumns; ++c) {
+    for (int64_t c = 0; c < columns; ++c) {
       std::vector<double> values;
       for (int r = 0; r < kRows; ++r) {
-        if (ids[r] == s) values.push_back(At(data, r * kColumns + c));
+        if (ids[r] == s) values.push_back(At(data, r * columns + c));
       }
       want.push_back(values.empty() ? missing : rule.reduce(values));
     }
   }
-  return MakeTensor(data.type(), Shape({segments, kColumns}), want);
+  return MakeTensor(data.type(), Shape({segments, columns}), want);
 }
 
 std::vector<ElementType> SomeTypes() {
@@ -75,7 +77,7 @@ TEST(SegmentRules, SortedAndUnsorted) {
     for (const ElementType type : SomeTypes()) {
       for (const int threads : {1, 3}) {
         SCOPED_TRACE(std::string(rule.name) + " of " + ElementTypeName(type));
-        const Tensor data = RandomTensor(type, Shape({kRows, kColumns}), 1, 3, 7);
+        const Tensor data = RandomTensor(type, Shape({kRows, 3}), 1, 3, 7);
         OpTest op(std::string("Segment") + rule.name, threads);
         op.Input(data).Input(Tensor::Vector<int32_t>(sorted));
         ASSERT_TRUE(op.Run().ok());
@@ -89,6 +91,38 @@ TEST(SegmentRules, SortedAndUnsorted) {
         unsorted.Input(Tensor::Scalar<int32_t>(21));
         ASSERT_TRUE(unsorted.Run().ok());
         ExpectNear(unsorted.output(0), Expected(data, shuffled, 21, 0, rule), tolerance, tolerance);
+      }
+    }
+  }
+}
+
+// Segments of one row, of several, and of so many that sums of few columns go in parallel.
+TEST(SegmentRules, RowsOfAnyLength) {
+  std::vector<int32_t> ids = {1, 2, 2};
+  while (ids.size() < 50) ids.push_back(5);
+  while (ids.size() < kRows) ids.push_back(static_cast<int32_t>(ids.size()) / 4);
+  const std::vector<int64_t> wide_ids(ids.begin(), ids.end());
+  for (const Rule& rule : kRules) {
+    const std::string name = rule.name;
+    for (const ElementType type : SomeTypes()) {
+      // Products of 47 rows are near 1.
+      const bool product = name == "Prod", whole = IsInteger(type);
+      for (const int64_t columns : {1, 2, 17, 70}) {
+        SCOPED_TRACE(name + " of " + ElementTypeName(type) + StrCat(", columns ", columns));
+        const Tensor data =
+            RandomTensor(type, Shape({kRows, columns}), whole || !product ? 1 : 0.97,
+                         whole || !product ? (product ? 1 : 2) : 1.03, 7);
+        std::vector<Tensor> outputs;
+        for (const int threads : {1, 3}) {
+          OpTest op("Segment" + name, threads);
+          op.Input(data).Input(Tensor::Vector<int64_t>(wide_ids));
+          ASSERT_TRUE(op.Run().ok());
+          outputs.push_back(op.output(0));
+        }
+        EXPECT_EQ(std::memcmp(outputs[0].raw_data(), outputs[1].raw_data(), outputs[0].bytes()), 0);
+        const double tolerance = Tolerance(type);
+        ExpectNear(outputs[0], Expected(data, ids, ids.back() + 1, product ? 1 : 0, rule),
+                   tolerance, tolerance);
       }
     }
   }

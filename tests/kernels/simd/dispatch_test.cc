@@ -8,8 +8,10 @@
 #include "gtest/gtest.h"
 #include "kernels/simd/batch_norm.h"
 #include "kernels/simd/conv.h"
+#include "kernels/simd/depthwise.h"
 #include "kernels/simd/gemm.h"
 #include "kernels/simd/lrn.h"
+#include "kernels/simd/lstm.h"
 #include "kernels/simd/pool.h"
 #include "kernels/simd/random.h"
 #include "kernels/simd/select.h"
@@ -30,6 +32,8 @@ TEST(DispatchTest, EveryKernelFollowsTheOneChoice) {
   using GemmFunction = decltype(GemmFunctions<float>::tile);
   EXPECT_EQ(Gemm<float>().tile, Variant<GemmFunction>(v2::GemmTile, v3::GemmTile, v4::GemmTile));
   EXPECT_EQ(NarrowConv().image, Variant(v2::ConvTable, v3::ConvTable, v4::ConvTable)().image);
+  EXPECT_EQ(Depthwise().run,
+            Variant(v2::DepthwiseTable, v3::DepthwiseTable, v4::DepthwiseTable)().run);
   EXPECT_EQ(Pool().max_rows, Variant(v2::PoolTable, v3::PoolTable, v4::PoolTable)().max_rows);
   using TableOf = BatchNormFunctions (*)(simd::Type);
   const TableOf batch_norm =
@@ -38,6 +42,7 @@ TEST(DispatchTest, EveryKernelFollowsTheOneChoice) {
     EXPECT_EQ(BatchNorm(type).sum, batch_norm(type).sum);
   }
   EXPECT_EQ(Lrn().forward, Variant(v2::LrnTable, v3::LrnTable, v4::LrnTable)().forward);
+  EXPECT_EQ(Lstm().gate, Variant(v2::LstmTable, v3::LstmTable, v4::LstmTable)().gate);
   EXPECT_EQ(VolumePool(simd::kF16).max,
             Variant(v2::VolumePoolTable, v3::VolumePoolTable, v4::VolumePoolTable)(simd::kF16).max);
   EXPECT_EQ(Random().normal, Variant(v2::RandomNormal, v3::RandomNormal, v4::RandomNormal));

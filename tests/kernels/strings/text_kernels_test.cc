@@ -1,8 +1,10 @@
 // Strings one by one, and as parts. TensorFlow's own results: tests/golden/strings.pb.gz.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -174,6 +176,38 @@ TEST(StringSplit, AtEachDelimiterOrSeparator) {
   OpTest matrix("StringSplit");
   matrix.Input(Tensor::Uninitialized(ElementType::kString, Shape({1, 1}))).Input(Scalar(","));
   ExpectRefused(matrix);
+}
+
+// So many strings that they are split in several pieces.
+TEST(StringSplit, ManyStringsAsOneByOne) {
+  std::mt19937 random(1);
+  std::vector<std::string> texts(1300);
+  for (std::string& text : texts) {
+    text.resize(random() % 60);
+    for (char& c : text) c = "aabbbbbbbbbbbbbbbbbbbbbb,"[random() % 25];
+  }
+  for (const std::string separator : {",", "ab", "aa", "bb", "bab", "x,"}) {
+    std::vector<std::string> parts;
+    std::vector<int64_t> indices;
+    int64_t widest = 0;
+    for (size_t row = 0; row < texts.size(); ++row) {
+      int64_t column = 0;
+      for (size_t begin = 0, end = 0; end != std::string::npos; begin = end + separator.size()) {
+        end = texts[row].find(separator, begin);
+        parts.push_back(texts[row].substr(begin, end - begin));
+        indices.insert(indices.end(), {static_cast<int64_t>(row), column++});
+      }
+      widest = std::max(widest, column);
+    }
+    const auto count = static_cast<int64_t>(parts.size());
+    for (const int threads : {1, 3}) {
+      SCOPED_TRACE(separator);
+      OpTest op("StringSplitV2", threads);
+      op.Input(Tensor::Vector<std::string>(texts)).Input(Scalar(separator));
+      ExpectSplit(op, Tensor::FromValues<int64_t>(indices, Shape({count, 2})).value(),
+                  Tensor::Vector<std::string>(parts), Longs({1300, widest}));
+    }
+  }
 }
 
 TEST(ReduceJoin, TheFirstNamedDimensionIsTheFastest) {
