@@ -235,6 +235,8 @@ absl::Status HeldQueues::Save(absl::Duration patience, TrainingState* state) {
       places.back().device = session_.impl_->RestoredOn(node->name());
     }
   }
+  // The end that queues have come to with it is not that of the input.
+  TROUPE_RETURN_IF_ERROR(session_.impl_->queue_runners()->failure());
   if (places.empty()) return absl::OkStatus();
   TROUPE_ASSIGN_OR_RETURN(std::vector<KeptResource> saved, session_.impl_->SaveResources(places));
   for (KeptResource& one : saved) {

@@ -28,7 +28,8 @@ class HeldQueues {
   /// runners' steps count, and what staging areas, staging maps and barriers of the graph hold. Of
   /// a session with a target, all tasks that it has used are asked. DeadlineExceeded names a queue
   /// whose runners did not come to rest; Unimplemented one with elements that cannot be saved;
-  /// ResourceExhausted: a task's part is too large for a message; Unavailable: a task is lost.
+  /// ResourceExhausted: a task's part is too large for a message; Unavailable: a task is lost. The
+  /// error of a runner that has failed.
   absl::Status Save(absl::Duration patience, TrainingState* state);
 
   /// See `RestoreQueues`.

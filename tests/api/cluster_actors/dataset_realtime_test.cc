@@ -88,7 +88,8 @@ TEST_F(ClusterActorsTest, ADatasetOfAnotherProcess) {
   absl::Status status;
   for (int i = 0; status.ok() && i < kElements; ++i) status = third->Next(&element).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("FromActor(numbers): actor numbers of client:"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("FromActor(numbers): actor numbers of client:"));
   EXPECT_THAT(std::string(status.message()), HasSubstr(" at 127.0.0.1:"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("lost with its process"));
   EXPECT_EQ(third->Next(&element).status(), status);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
@@ -12,6 +13,7 @@
 #include "api/internal/training_state.h"
 #include "api/troupe.h"
 #include "devices/status_macros.h"
+#include "kernels/actors/tensor_actor.h"
 
 namespace troupe {
 namespace {
@@ -392,6 +394,54 @@ TEST_F(QueueStates, StepsThatDoNotComeToRestAreNamed) {
   coordinator.RequestStop();
   EXPECT_TRUE((*session)->Close().ok());
   EXPECT_TRUE(coordinator.Join(absl::Seconds(30)).ok());
+}
+
+/// Answers 1, but for the fifth time, when it is not there.
+class AbsentOnce final : public TensorActor {
+ public:
+  uint64_t Ask(std::vector<Tensor>, absl::Duration, Answer answer) override {
+    if (++asked_ == 5) {
+      answer(absl::UnavailableError("the source was lost"));
+    } else {
+      answer(std::vector<Tensor>{Tensor::Scalar(1.0)});
+    }
+    return 0;
+  }
+  void Forget(uint64_t) override {}
+  absl::Status Tell(std::vector<Tensor>) override { return absl::OkStatus(); }
+
+ private:
+  std::atomic<int> asked_{0};
+};
+
+// A step that does not need what a runner has lost would go on, and the end of the queue would be
+// the end of the training.
+TEST_F(QueueStates, ARunnerThatLosesItsTaskIsNoEnd) {
+  ASSERT_TRUE(TensorActors::Global()->Add("absent_once", std::make_shared<AbsentOnce>()).ok());
+  const Scope s = Scope::NewRoot();
+  const ModelVariable step = GlobalStep(s);
+  const Output queue = ops::FIFOQueueV2(s.WithOpName("queue"), {ElementType::kDouble},
+                                        {.shapes = {PartialShape({})}, .capacity = 2});
+  const Output one = ops::AskActor(s, {step.value()}, "absent_once", {ElementType::kDouble})[0];
+  QueueRunner(s, queue, {ops::QueueEnqueueV2(s, queue, {one})});
+  const Output x = ops::QueueDequeueV2(s, queue, {ElementType::kDouble})[0];
+  Node* const train = step.AssignAdd(s.WithControlDependencies({x}), int64_t{1});
+  ASSERT_TRUE(s.ok()) << s.status();
+  const auto session = MonitoredTrainingSession(
+      s.graph(), {.session = {.threads = 2},
+                  .checkpoint_dir = folder_,
+                  .hooks = {std::make_shared<StopAtStepHook>(StopAtStepHook::LastStep(20))},
+                  .save_checkpoints = {.steps = 1}});
+  ASSERT_TRUE(session.ok()) << session.status();
+  absl::Status status;
+  while (status.ok() && !(*session)->should_stop()) {
+    status = (*session)->Run({}, {}, {train}).status();
+  }
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ((*session)->num_sessions(), 2);
+  EXPECT_TRUE((*session)->Close().ok());
+  EXPECT_EQ(Variable<int64_t>("global_step"), std::vector<int64_t>{20});
+  TensorActors::Global()->Remove("absent_once");
 }
 
 TEST_F(QueueStates, WhatDoesNotFitBeginsAnew) {
