@@ -102,9 +102,11 @@ class Asker final : public caf::monitorable_actor {
     if (request.answer != nullptr) request.answer(std::move(result));
   }
 
-  /// The actor has ended.
-  void FailAll() {
-    const absl::Status why = absl::UnavailableError(StrCat("actor ", actor_, " has ended"));
+  /// The actor has ended, or its process is lost.
+  void FailAll(const caf::error& reason) {
+    const bool lost = reason == caf::exit_reason::remote_link_unreachable;
+    const absl::Status why = absl::UnavailableError(
+        StrCat("actor ", actor_, lost ? " was lost with its process" : " has ended"));
     std::vector<uint64_t> ids;
     {
       std::lock_guard<std::mutex> lock(mutex_);
@@ -174,13 +176,16 @@ class ThisThread final : public caf::execution_unit {
 
 class CafActor final : public TensorActor {
  public:
+  /// `name` is for errors.
   CafActor(const std::string& name, caf::actor actor, const PublishOptions& options)
       : actor_(std::move(actor)), quick_(options.quick) {
     caf::actor_system& system = actor_.home_system();
     caf::actor_config config;
     asker_ = caf::make_actor<Asker, caf::strong_actor_ptr>(system.next_actor_id(), system.node(),
                                                            &system, config, name);
-    actor_->attach_functor([asker = asker_] { KeepGoing([&] { Self(asker)->FailAll(); }); });
+    actor_->attach_functor([asker = asker_](const caf::error& reason) {
+      KeepGoing([&] { Self(asker)->FailAll(reason); });
+    });
   }
 
   ~CafActor() override {
@@ -273,6 +278,12 @@ absl::StatusOr<PublishedActor> PublishActor(const std::string& name, const caf::
                                             const PublishOptions& options) {
   if (actor == nullptr) return InvalidArgument("there is no actor to publish as \"", name, "\"");
   return AddActor(name, std::make_shared<CafActor>(name, actor, options));
+}
+
+absl::StatusOr<PublishedActor> PublishActorOf(const std::string& process, const std::string& name,
+                                              const caf::actor& actor) {
+  const std::string who = process.empty() ? name : StrCat(name, " of ", process);
+  return AddActor(name, std::make_shared<CafActor>(who, actor, PublishOptions()));
 }
 
 absl::StatusOr<PublishedActor> FunctionActor(

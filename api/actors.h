@@ -235,6 +235,11 @@ class ClusterNode {
   absl::StatusOr<caf::strong_actor_ptr> FindAny(const std::string& task, ActorKind kind,
                                                 const std::string& name, absl::Duration timeout);
 
+  /// Makes an actor that another process has published known to the graphs and datasets of this
+  /// one, until the result goes. A task knows those of its cluster anyway. NotFound; AlreadyExists:
+  /// this process has one of that name; DeadlineExceeded: its process is not reached in time.
+  absl::StatusOr<PublishedActor> Import(const std::string& name,
+                                        absl::Duration timeout = absl::Seconds(10));
   /// Makes an actor of `system()` known to the graphs and nodes of the whole cluster, those that
   /// come later included, until the result goes. AlreadyExists; Unavailable if no task can be
   /// reached; InvalidArgument.

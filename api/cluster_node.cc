@@ -177,6 +177,11 @@ absl::StatusOr<caf::strong_actor_ptr> ClusterNode::FindAny(const std::string& ta
   return impl_->host->Find(task, kind, name, timeout);
 }
 
+absl::StatusOr<PublishedActor> ClusterNode::Import(const std::string& name,
+                                                   absl::Duration timeout) {
+  return impl_->host->Import(name, timeout);
+}
+
 absl::StatusOr<PublishedActor> ClusterNode::Publish(const std::string& name,
                                                     const caf::actor& actor,
                                                     const PublishOptions& options,

@@ -281,8 +281,9 @@ Dataset Dataset::Prefetch(int64_t elements) const {
               [&] { return data::PrefetchPlan(plan_, elements); });
 }
 
-Dataset Dataset::Cache() const {
-  return Then(absl::OkStatus(), [&] { return data::CachePlan(plan_); });
+Dataset Dataset::Cache(DatasetCacheOptions options) const {
+  return Then(AtLeast("Cache: position_bytes", 0, options.position_bytes),
+              [&] { return data::CachePlan(plan_, options); });
 }
 
 Dataset Dataset::CacheFile(std::string path) const {

@@ -138,6 +138,12 @@ struct DatasetInterleaveOptions {
   int ahead = 64;         ///< So many elements of each, then.
 };
 
+struct DatasetCacheOptions {
+  /// A position of a cache that is complete holds its elements, if they take no more bytes: who is
+  /// restored from it does not ask the stages before. Else these are asked again for all elements.
+  int64_t position_bytes = int64_t{64} << 20;
+};
+
 struct DatasetIteratorOptions {
   /// Threads that play the stages which are actors; 0: one per core. An iterator without such
   /// stages has none. Elements and their order are the same for any number.
@@ -260,7 +266,7 @@ class Dataset {
   /// Has up to so many elements ready; kAuto: as many as there is use for, up to 256.
   Dataset Prefetch(int64_t elements = kAuto) const;
   /// Keeps the first pass in memory, for the passes after it.
-  Dataset Cache() const;
+  Dataset Cache(DatasetCacheOptions options = {}) const;
   /// Keeps the first pass in a record file, also for later programs: once it is complete, the
   /// stages before it are not asked any more. Of programs that write it at the same time, the last
   /// one wins.

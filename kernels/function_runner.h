@@ -71,6 +71,10 @@ class FunctionReference {
   FunctionReference(FunctionReference&&) noexcept;
   ~FunctionReference();
 
+  /// The function as it was found; nullptr: nobody has called it yet.
+  CallableFunction* found() const {
+    return runner_.load(std::memory_order_acquire) == nullptr ? nullptr : function_;
+  }
   /// nullptr with the reason in `status`: FailedPrecondition without functions, InvalidArgument if
   /// the types differ, or what the runner says.
   CallableFunction* Get(const StepContext& step, absl::Status* status) {
@@ -88,6 +92,23 @@ class FunctionReference {
   std::mutex mutex_;
   CallableFunction* function_ = nullptr;  ///< Written once, before `runner_`.
   std::atomic<FunctionRunner*> runner_{nullptr};
+};
+
+/// The functions that have been found.
+inline std::vector<CallableFunction*> FoundOf(absl::Span<const FunctionReference* const> all) {
+  std::vector<CallableFunction*> found;
+  for (const FunctionReference* one : all) {
+    if (CallableFunction* const function = one->found()) found.push_back(function);
+  }
+  return found;
+}
+
+/// A kernel that calls functions.
+class FunctionCaller {
+ public:
+  virtual ~FunctionCaller() = default;
+  /// Those that it has called.
+  virtual std::vector<CallableFunction*> Called() const = 0;
 };
 
 /// The kernel of a node whose op is a function of the library.

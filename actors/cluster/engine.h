@@ -52,6 +52,12 @@ class WorkerEngine {
   /// What steps of a session have left in its kernels.
   virtual KernelStates States(const std::string&) { return {}; }
   virtual void SetStates(const std::string&, const KernelStates&) {}
+  /// Whether there are any, those in bodies of functions not counted.
+  virtual bool HasStates(const std::string&) { return false; }
+  using ResourcesDone = std::function<void(absl::Status, cluster::GetResourcesReply)>;
+  /// What the nodes of a session have in containers.
+  virtual void GetResources(const cluster::GetResourcesRequest&, ResourcesDone) = 0;
+  virtual void SetResource(cluster::SetResourceRequest request, Done done) = 0;
   /// Empties containers; none named: the default one.
   virtual void ResetContainers(const std::vector<std::string>& containers) = 0;
 };

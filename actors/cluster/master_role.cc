@@ -20,7 +20,7 @@ absl::Status CheckFilters(const cluster::SessionConfig& config) {
 }
 
 absl::Status LostStates(const std::string& task) {
-  return absl::UnavailableError(StrCat(task, " was lost, and the session's kernels there with it"));
+  return absl::UnavailableError(StrCat(task, " was lost, and what the session had there with it"));
 }
 
 /// Adds what a task tells of its kernels. A function has some on each task that calls it.
@@ -102,6 +102,10 @@ void MasterRole::OnRequest(Responder from, cluster::Message request, ClusterTime
       return SaveStates(from, request.save_states().session());
     case cluster::Message::kRestoreStates:
       return RestoreStates(from, request.restore_states());
+    case cluster::Message::kSaveResources:
+      return SaveResources(from, request.save_resources());
+    case cluster::Message::kRestoreResource:
+      return RestoreResource(from, std::move(*request.mutable_restore_resource()));
     default:
       master_.calls->Reply(from, absl::UnimplementedError(StrCat("a master does not know request ",
                                                                  request.body_case())));
@@ -223,9 +227,17 @@ void MasterRole::Reset(Responder from, const cluster::ResetRequest& request) {
   gather->Add(absl::OkStatus());
 }
 
+bool MasterRole::RefuseLost(Responder from, const MasterSession& session) {
+  if (session.lost.empty()) return false;
+  master_.calls->Reply(from, LostStates(master_.tasks.Describe(*session.lost.begin())));
+  return true;
+}
+
 void MasterRole::SaveStates(Responder from, const std::string& name) {
-  const MasterSession* session = master_.FindSession(from, name);
+  MasterSession* session = master_.FindSession(from, name);
   if (session == nullptr) return;
+  session->keeps_states = true;
+  if (RefuseLost(from, *session)) return;
   struct All : Gather {
     KernelStates states;
   };
@@ -249,10 +261,14 @@ void MasterRole::SaveStates(Responder from, const std::string& name) {
     cluster::Message call;
     call.mutable_get_states()->set_session(name);
     master_.calls->Call(task, life, std::move(call), master_.now, master_.options.register_timeout,
-                        [all, add, who = master_.tasks.at(task).task.name](
+                        [this, name, task = task, all, add, who = master_.tasks.at(task).task.name](
                             const absl::Status& status, const cluster::Message& reply) {
-                          if (status.ok()) {
-                            Qualify(StatesOf(reply.get_states_reply().states()), who, &all->states);
+                          const KernelStates told = StatesOf(reply.get_states_reply().states());
+                          Qualify(told, who, &all->states);
+                          const auto session = master_.sessions.find(name);
+                          // Those in functions are known then.
+                          if (!told.empty() && session != master_.sessions.end()) {
+                            session->second->with_states.insert(task);
                           }
                           add(status);
                         });
@@ -263,6 +279,7 @@ void MasterRole::SaveStates(Responder from, const std::string& name) {
 void MasterRole::RestoreStates(Responder from, const cluster::RestoreStatesRequest& request) {
   MasterSession* session = master_.FindSession(from, request.session());
   if (session == nullptr) return;
+  session->keeps_states = true;
   session->restored = StatesOf(request.states());
   const auto gather = std::make_shared<Gather>(
       Gather{master_.calls, from, static_cast<int>(session->opened.size()) + 1, absl::OkStatus()});
@@ -280,6 +297,79 @@ void MasterRole::RestoreStates(Responder from, const cluster::RestoreStatesReque
         [gather](const absl::Status& status, const cluster::Message&) { gather->Add(status); });
   }
   gather->Add(absl::OkStatus());
+}
+
+void MasterRole::SaveResources(Responder from, const cluster::SaveResourcesRequest& request) {
+  const MasterSession* session = master_.FindSession(from, request.session());
+  if (session == nullptr || RefuseLost(from, *session)) return;
+  struct All : Gather {
+    cluster::Message reply;
+  };
+  const auto all = std::make_shared<All>(All{
+      {master_.calls, from, static_cast<int>(session->opened.size()) + 1, absl::OkStatus()}, {}});
+  all->reply.mutable_save_resources_reply();
+  const auto add = [all](const absl::Status& status) {
+    all->status.Update(status);
+    if (--all->left == 0) all->calls->Reply(all->to, all->status, std::move(all->reply));
+  };
+  for (const auto& [task, life] : session->opened) {
+    if (master_.tasks.life(task) != life) {
+      add(LostStates(master_.tasks.Describe(task)));
+      continue;
+    }
+    cluster::Message call;
+    cluster::GetResourcesRequest* body = call.mutable_get_resources();
+    body->set_session(request.session());
+    *body->mutable_wanted() = request.wanted();
+    body->set_where_only(request.where_only());
+    master_.calls->Call(
+        task, life, std::move(call), master_.now, master_.options.register_timeout,
+        [this, name = request.session(), task = task, all, add](const absl::Status& status,
+                                                                cluster::Message reply) {
+          const auto session = master_.sessions.find(name);
+          if (reply.get_resources_reply().resources_size() > 0 &&
+              session != master_.sessions.end()) {
+            session->second->with_states.insert(task);
+          }
+          auto* resources = all->reply.mutable_save_resources_reply();
+          for (auto& one : *reply.mutable_get_resources_reply()->mutable_resources())
+            *resources->add_resources() = std::move(one);
+          add(status);
+        });
+  }
+  add(absl::OkStatus());
+}
+
+void MasterRole::RestoreResource(Responder from, cluster::RestoreResourceRequest request) {
+  MasterSession* session = master_.FindSession(from, request.session());
+  if (session == nullptr) return;
+  const std::string& device = request.resource().device();
+  const std::optional<PeerId> task = master_.tasks.Find(device.substr(0, device.find("/device:")));
+  if (!task) {
+    return master_.calls->Reply(
+        from, absl::NotFoundError(StrCat("the cluster has no task with a device ", device)));
+  }
+  const uint64_t life = master_.tasks.life(*task);
+  if (life == 0) {
+    return master_.calls->Reply(
+        from, absl::UnavailableError(StrCat(master_.tasks.Describe(*task), " cannot be reached")));
+  }
+  cluster::Message call;
+  cluster::SetResourceRequest* body = call.mutable_set_resource();
+  body->set_session(request.session());
+  *body->mutable_resource() = std::move(*request.mutable_resource());
+  // A staging area may be on a task that the session has not used yet.
+  const std::string name = body->session();
+  signatures_.Open(
+      name, session, *task,
+      [this, from, task = *task, life, call = std::move(call)](const absl::Status& opened) mutable {
+        if (!opened.ok()) return master_.calls->Reply(from, opened);
+        master_.calls->Call(
+            task, life, std::move(call), master_.now, master_.options.register_timeout,
+            [calls = master_.calls, from](const absl::Status& status, const cluster::Message&) {
+              calls->Reply(from, status);
+            });
+      });
 }
 
 void MasterRole::OnTaskUp(PeerId task, uint64_t incarnation,

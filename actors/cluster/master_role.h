@@ -70,8 +70,12 @@ class MasterRole {
   void Cancel(Responder from, const cluster::CancelRequest& request);
   void ListDevices(Responder from);
   void Reset(Responder from, const cluster::ResetRequest& request);
+  /// True, and `from` has been answered: a task that the session has used is not there any more.
+  bool RefuseLost(Responder from, const MasterSession& session);
   void SaveStates(Responder from, const std::string& session);
   void RestoreStates(Responder from, const cluster::RestoreStatesRequest& request);
+  void SaveResources(Responder from, const cluster::SaveResourcesRequest& request);
+  void RestoreResource(Responder from, cluster::RestoreResourceRequest request);
   std::vector<std::string> Missing(const cluster::SessionConfig& config) const {
     return master_.tasks.Missing(config, master_.now);
   }

@@ -138,6 +138,13 @@ absl::StatusOr<bool> MasterSignatures::Register(const std::string& session_name,
       ready &= it->second.ready;
       continue;
     }
+    if (session->keeps_states && session->with_states.count(task) > 0 &&
+        session->opened.count(task) == 0) {
+      return absl::AbortedError(StrCat(
+          tasks.Describe(task),
+          " was lost, and with it what the session keeps there, such as where ",
+          "random generators are, and what is in queues: create a new session, and restore it"));
+    }
     ready = false;
     signature->registrations.erase(task);  // Of an earlier life.
     if (EnsureOpen(session_name, session, task)) RegisterPart(session_name, signature, i);
@@ -166,15 +173,34 @@ bool MasterSignatures::EnsureOpen(const std::string& session_name, MasterSession
   return false;
 }
 
+void MasterSignatures::Open(const std::string& session_name, MasterSession* session, PeerId task,
+                            std::function<void(const absl::Status&)> then) {
+  if (EnsureOpen(session_name, session, task)) return then(absl::OkStatus());
+  openings_.push_back({session_name, task, master_->tasks.life(task), std::move(then)});
+}
+
 void MasterSignatures::OnOpened(const std::string& session_name, PeerId task, uint64_t life,
                                 const absl::Status& status) {
   auto found = master_->sessions.find(session_name);
-  if (found == master_->sessions.end()) return;
+  std::vector<std::function<void(const absl::Status&)>> told;
+  std::erase_if(openings_, [&](Opening& one) {
+    const bool is = one.session == session_name && one.task == task && one.life == life;
+    if (is) told.push_back(std::move(one.then));
+    return is;
+  });
+  if (found == master_->sessions.end()) {
+    for (const auto& then : told) then(SessionClosedError());
+    return;
+  }
   MasterSession& session = *found->second;
   if (auto it = session.opening.find(task); it != session.opening.end() && it->second == life) {
     session.opening.erase(it);
   }
-  if (status.ok() && master_->tasks.life(task) == life) session.opened[task] = life;
+  if (status.ok() && master_->tasks.life(task) == life) {
+    session.opened[task] = life;
+    session.lost.erase(task);
+  }
+  for (const auto& then : told) then(status);
   const auto signatures = session.signatures;
   for (const auto& [key, signature] : signatures) {
     if (signature->Uses(task)) WakeAll(signature.get(), status);
@@ -202,6 +228,10 @@ void MasterSignatures::RegisterPart(const std::string& session_name, const Signa
   master_->calls->Call(
       task, life, std::move(request), master_->now, master_->options.register_timeout,
       [this, signature, task, graph](const absl::Status& status, const cluster::Message& reply) {
+        const auto session = master_->sessions.find(graph.session);
+        if (reply.register_graph_reply().states() && session != master_->sessions.end()) {
+          session->second->with_states.insert(task);
+        }
         OnRegistered(signature.get(), task, graph, status, reply.status().forgotten());
       });
 }
@@ -226,7 +256,7 @@ void MasterSignatures::OnRegistered(MasterSignature* signature, PeerId task,
 
 absl::Status MasterSignatures::Forgotten(const std::string& session_name, PeerId task) {
   if (auto it = master_->sessions.find(session_name); it != master_->sessions.end()) {
-    it->second->opened.erase(task);
+    if (it->second->opened.erase(task) > 0) it->second->lost.insert(task);
     DropRegistrations(session_name, it->second.get(), task);
   }
   return absl::UnavailableError(
@@ -248,7 +278,7 @@ void MasterSignatures::DropRegistrations(const std::string& session_name, Master
 
 void MasterSignatures::OnTaskLost(PeerId task) {
   for (auto& [name, session] : master_->sessions) {
-    session->opened.erase(task);
+    if (session->opened.erase(task) > 0) session->lost.insert(task);
     session->opening.erase(task);
     DropRegistrations(name, session.get(), task);
   }

@@ -36,6 +36,9 @@ class MasterSignatures {
   /// false: the step is to wait with the signature. Unavailable: a task is not there.
   absl::StatusOr<bool> Register(const std::string& session_name, MasterSession* session,
                                 const std::shared_ptr<MasterSignature>& signature);
+  /// Calls `then` when the task, which is there, has the session, or says why it has not.
+  void Open(const std::string& session_name, MasterSession* session, PeerId task,
+            std::function<void(const absl::Status&)> then);
   /// A task is lost, and with it what was registered there.
   void OnTaskLost(PeerId task);
   /// A task does not know of the session, or of a graph, any more.
@@ -67,6 +70,14 @@ class MasterSignatures {
   Leftovers* const leftovers_;
   const Wake wake_;
   ClusterTime next_old_ = 0;
+  /// Who waits until a task has a session, or has refused it.
+  struct Opening {
+    std::string session;
+    PeerId task = 0;
+    uint64_t life = 0;
+    std::function<void(const absl::Status&)> then;
+  };
+  std::vector<Opening> openings_;
 };
 
 }  // namespace troupe

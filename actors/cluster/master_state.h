@@ -69,6 +69,9 @@ struct MasterSession {
   std::map<PeerId, uint64_t> opening;  ///< The same, asked for.
   cluster::SessionConfig config;
   KernelStates restored;                                ///< As the client has given them.
+  bool keeps_states = false;                            ///< It has asked for them, or given some.
+  std::set<PeerId> with_states;                         ///< Tasks that had some, or resources.
+  std::set<PeerId> lost;                                ///< Had been opened, and are not again.
   std::set<PeerId> touched;                             ///< Tasks that may know of the session.
   std::map<std::string, uint64_t> partial_runs;         ///< Their steps.
   std::map<std::string, absl::Status> failed_partials;  ///< Those of which nobody was told.

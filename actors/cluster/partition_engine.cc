@@ -7,6 +7,7 @@
 #include "actors/cluster/registered_graph.h"
 #include "actors/session/compile.h"
 #include "actors/session/functions.h"
+#include "actors/session/kept_resources.h"
 #include "actors/session/step_stats.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
@@ -81,9 +82,15 @@ struct PartitionEngine::RunningStep {
 };
 
 PartitionEngine::PartitionEngine(std::shared_ptr<Runtime> runtime, EngineHost* host)
-    : runtime_(std::move(runtime)), host_(host) {}
+    : runtime_(std::move(runtime)), host_(host) {
+  outlet_->host = host;
+}
 
 PartitionEngine::~PartitionEngine() {
+  {
+    std::lock_guard<std::mutex> lock(outlet_->mutex);
+    outlet_->host = nullptr;
+  }
   for (auto& [name, session] : sessions_) session->graphs.clear();  // They hold their session.
 }
 
@@ -403,12 +410,14 @@ void PartitionEngine::Abort(uint64_t id, const absl::Status& status) {
   });
 }
 
+std::shared_ptr<PartitionEngine::Session> PartitionEngine::FindSession(const std::string& name) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto it = sessions_.find(name);
+  return it == sessions_.end() ? nullptr : it->second;
+}
+
 KernelStates PartitionEngine::States(const std::string& name) {
-  std::shared_ptr<Session> session;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (auto it = sessions_.find(name); it != sessions_.end()) session = it->second;
-  }
+  const std::shared_ptr<Session> session = FindSession(name);
   KernelStates states;
   if (session == nullptr) return states;
   session->kernels.SaveStates("", &states, /*of_others=*/false);
@@ -417,12 +426,71 @@ KernelStates PartitionEngine::States(const std::string& name) {
 }
 
 void PartitionEngine::SetStates(const std::string& name, const KernelStates& states) {
-  std::shared_ptr<Session> session;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (auto it = sessions_.find(name); it != sessions_.end()) session = it->second;
-  }
-  if (session != nullptr) session->SetStates(states);
+  if (const auto session = FindSession(name)) session->SetStates(states);
+}
+
+bool PartitionEngine::HasStates(const std::string& name) {
+  const auto session = FindSession(name);
+  return session != nullptr && session->kernels.HasStates();
+}
+
+void PartitionEngine::Outlet::Post(std::function<void()> job) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (host != nullptr) host->Post(std::move(job));
+}
+
+void PartitionEngine::GetResources(const cluster::GetResourcesRequest& request,
+                                   ResourcesDone done) {
+  std::vector<ResourcePlace> wanted;
+  for (const ResourceStateDef& def : request.wanted()) wanted.push_back(PlaceFromDef(def));
+  host_->Post([this, session = FindSession(request.session()), wanted = std::move(wanted),
+               where_only = request.where_only(), done = std::move(done)] {
+    // A session of which no graph has been registered has no kernels.
+    const StatefulKernels none;
+    const StatefulKernels& kernels = session == nullptr ? none : session->kernels;
+    if (where_only) {
+      cluster::GetResourcesReply reply;
+      for (const ResourcePlace& place : FindResources(*runtime_, kernels, wanted)) {
+        PlaceToDef(place, reply.add_resources());
+      }
+      return host_->Enter([&] { done(absl::OkStatus(), std::move(reply)); });
+    }
+    SaveResources(*runtime_, kernels, wanted,
+                  [this, outlet = outlet_, done](absl::StatusOr<std::vector<KeptResource>> kept) {
+                    // What is much is made a message by a thread that does nothing else.
+                    outlet->Post([this, done, kept = std::move(kept)]() mutable {
+                      TellResources(std::move(kept), done);
+                    });
+                  });
+  });
+}
+
+void PartitionEngine::TellResources(absl::StatusOr<std::vector<KeptResource>> kept,
+                                    const ResourcesDone& done) {
+  cluster::GetResourcesReply reply;
+  const absl::Status status = CatchExceptions([&]() -> absl::Status {
+    TROUPE_RETURN_IF_ERROR(kept.status());
+    for (KeptResource& one : *kept) {
+      TROUPE_RETURN_IF_ERROR(ResourceToDef(std::move(one), reply.add_resources()));
+    }
+    return absl::OkStatus();
+  });
+  host_->Enter([&] { done(status, std::move(reply)); });
+}
+
+void PartitionEngine::SetResource(cluster::SetResourceRequest request, Done done) {
+  host_->Post([this, request = std::move(request), done = std::move(done)]() mutable {
+    const auto told = [this, outlet = outlet_, done](const absl::Status& status) {
+      outlet->Post([this, done, status] { host_->Enter([&] { done(status); }); });
+    };
+    absl::StatusOr<KeptResource> resource;
+    const absl::Status read = CatchExceptions([&]() -> absl::Status {
+      resource = ResourceFromDef(request.mutable_resource());
+      return resource.status();
+    });
+    if (!read.ok()) return told(read);
+    RestoreKeptResource(*runtime_, *std::move(resource), told);
+  });
 }
 
 void PartitionEngine::ResetContainers(const std::vector<std::string>& containers) {

@@ -15,6 +15,7 @@
 #include "actors/cluster/engine.h"
 #include "actors/runtime.h"
 #include "actors/session/partial_fetches.h"
+#include "actors/state/resource_state.h"
 
 namespace troupe {
 
@@ -37,6 +38,9 @@ class PartitionEngine final : public WorkerEngine {
   void AddCosts(const std::string& session, cluster::RunGraphReply* reply) override;
   KernelStates States(const std::string& session) override;
   void SetStates(const std::string& session, const KernelStates& states) override;
+  bool HasStates(const std::string& session) override;
+  void GetResources(const cluster::GetResourcesRequest& request, ResourcesDone done) override;
+  void SetResource(cluster::SetResourceRequest request, Done done) override;
   void ResetContainers(const std::vector<std::string>& containers) override;
 
   std::string TakeTrace(uint64_t step) override;
@@ -74,6 +78,15 @@ class PartitionEngine final : public WorkerEngine {
     std::vector<EarlyValue> values;
   };
 
+  /// Where jobs are posted by who may outlive the engine: resources that answer.
+  struct Outlet {
+    std::mutex mutex;
+    EngineHost* host = nullptr;  ///< None any more once the engine has gone.
+    void Post(std::function<void()> job);
+  };
+
+  std::shared_ptr<Session> FindSession(const std::string& name);
+  void TellResources(absl::StatusOr<std::vector<KeptResource>> kept, const ResourcesDone& done);
   void MarkForgotten(uint64_t step);  ///< With the mutex held.
   std::shared_ptr<RunningStep> FindStep(uint64_t id);
   /// Has `play`, which plays the step, called by this thread, if that may, or another.
@@ -96,6 +109,7 @@ class PartitionEngine final : public WorkerEngine {
 
   const std::shared_ptr<Runtime> runtime_;
   EngineHost* const host_;
+  const std::shared_ptr<Outlet> outlet_ = std::make_shared<Outlet>();
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Session>> sessions_;
   std::unordered_map<uint64_t, std::shared_ptr<RunningStep>> steps_;

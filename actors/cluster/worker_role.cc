@@ -63,6 +63,10 @@ void WorkerRole::OnRequest(Responder from, cluster::Message request, ClusterTime
       return GetStates(from, request.get_states().session());
     case cluster::Message::kSetStates:
       return SetStates(from, request.set_states());
+    case cluster::Message::kGetResources:
+      return GetResources(from, request.get_resources());
+    case cluster::Message::kSetResource:
+      return SetResource(from, std::move(*request.mutable_set_resource()));
     case cluster::Message::kTrace:
       return Trace(from, request.trace());
     case cluster::Message::kCleanupAll: {
@@ -137,7 +141,9 @@ void WorkerRole::Register(Responder from, cluster::RegisterGraphRequest request)
         engine_->Deregister(session, handle);
       }
     }
-    calls_->Reply(from, status);
+    cluster::Message reply;
+    if (status.ok()) reply.mutable_register_graph_reply()->set_states(engine_->HasStates(session));
+    calls_->Reply(from, status, std::move(reply));
   };
   try {
     engine_->Register(std::move(request), done);
@@ -237,6 +243,26 @@ void WorkerRole::SetStates(Responder from, const cluster::SetStatesRequest& requ
   }
   engine_->SetStates(request.session(), StatesOf(request.states()));
   calls_->Reply(from, absl::OkStatus());
+}
+
+void WorkerRole::GetResources(Responder from, const cluster::GetResourcesRequest& request) {
+  if (!IsMastersSession(from, request.session())) {
+    return ReplyUnknown(from, StrCat("there is no session ", request.session(), " here"));
+  }
+  engine_->GetResources(
+      request, [this, from](const absl::Status& status, cluster::GetResourcesReply resources) {
+        cluster::Message reply;
+        *reply.mutable_get_resources_reply() = std::move(resources);
+        calls_->Reply(from, status, std::move(reply));
+      });
+}
+
+void WorkerRole::SetResource(Responder from, cluster::SetResourceRequest request) {
+  if (!IsMastersSession(from, request.session())) {
+    return ReplyUnknown(from, StrCat("there is no session ", request.session(), " here"));
+  }
+  engine_->SetResource(std::move(request),
+                       [this, from](const absl::Status& status) { calls_->Reply(from, status); });
 }
 
 void WorkerRole::AddTrace(const std::string& trace) {

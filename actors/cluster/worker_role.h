@@ -99,6 +99,8 @@ class WorkerRole {
   void Trace(Responder from, const cluster::TraceRequest& request);
   void GetStates(Responder from, const std::string& session);
   void SetStates(Responder from, const cluster::SetStatesRequest& request);
+  void GetResources(Responder from, const cluster::GetResourcesRequest& request);
+  void SetResource(Responder from, cluster::SetResourceRequest request);
   bool IsMastersSession(Responder from, const std::string& session) const;
   void AddTrace(const std::string& trace);
   void EndTracing();

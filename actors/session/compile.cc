@@ -17,6 +17,7 @@
 #include "kernels/kernel_registry.h"
 #include "kernels/node_kernel.h"
 #include "kernels/registered_kernels.h"
+#include "kernels/queues/waiting_resource.h"
 
 namespace troupe {
 
@@ -83,20 +84,36 @@ void RestoreState(const std::string& name, const std::string& state, Kernel* ker
 absl::StatusOr<std::shared_ptr<Kernel>> StatefulKernels::FindOrCreate(const Node& node,
                                                                       DeviceRole* device) {
   std::lock_guard<std::mutex> lock(mutex_);
-  std::shared_ptr<Kernel>& kernel = kernels_[node.name()];
-  if (kernel == nullptr) {
-    TROUPE_ASSIGN_OR_RETURN(kernel, CreateKernel(node, device->device.get()));
+  Placed& placed = kernels_[node.name()];
+  if (placed.kernel == nullptr) {
+    TROUPE_ASSIGN_OR_RETURN(placed.kernel, CreateKernel(node, device->device.get()));
+    placed.device = device;
     const auto restored = restored_.extract(node.name());
-    if (!restored.empty()) RestoreState(node.name(), restored.mapped(), kernel.get());
+    if (!restored.empty()) RestoreState(node.name(), restored.mapped(), placed.kernel.get());
   }
-  return kernel;
+  return placed.kernel;
+}
+
+bool StatefulKernels::HasStates() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return std::any_of(kernels_.begin(), kernels_.end(), [](const auto& entry) {
+    const Kernel* const kernel = entry.second.kernel.get();
+    return dynamic_cast<const ResumableKernel*>(kernel) != nullptr ||
+           dynamic_cast<const ResourceMaker*>(kernel) != nullptr;
+  });
+}
+
+DeviceRole* StatefulKernels::DeviceOf(const std::string& node) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = kernels_.find(node);
+  return found == kernels_.end() ? nullptr : found->second.device;
 }
 
 void StatefulKernels::SaveStates(const std::string& prefix, KernelStates* states,
                                  bool of_others) const {
   std::lock_guard<std::mutex> lock(mutex_);
-  for (const auto& [name, kernel] : kernels_) {
-    if (const auto* resumable = dynamic_cast<const ResumableKernel*>(kernel.get())) {
+  for (const auto& [name, placed] : kernels_) {
+    if (const auto* resumable = dynamic_cast<const ResumableKernel*>(placed.kernel.get())) {
       (*states)[prefix + name] = resumable->SaveState();
     }
   }
@@ -113,10 +130,10 @@ void StatefulKernels::RestoreStates(const std::string& prefix, const KernelState
     if (prefix.empty() && absl::StartsWith(at->first, "@")) continue;
     const std::string name = at->first.substr(prefix.size());
     const auto known = kernels_.find(name);
-    if (known == kernels_.end() || known->second == nullptr) {
+    if (known == kernels_.end() || known->second.kernel == nullptr) {
       restored_[name] = at->second;
     } else {
-      RestoreState(name, at->second, known->second.get());
+      RestoreState(name, at->second, known->second.kernel.get());
     }
   }
 }

@@ -36,13 +36,22 @@ class StatefulKernels {
   void SaveStates(const std::string& prefix, KernelStates* states, bool of_others = true) const;
   /// For kernels that are there, and those that are made later. What does not fit is logged.
   void RestoreStates(const std::string& prefix, const KernelStates& states);
+  /// Whether a kernel has a state of its own, or makes a queue, a reader, a barrier or the like.
+  bool HasStates() const;
+  /// Where the kernel of a node is, whose container has what the node names; nullptr: there is none
+  /// here.
+  DeviceRole* DeviceOf(const std::string& node) const;
   /// Of steps on several devices.
   StepCosts* costs() { return &costs_; }
 
  private:
   mutable std::mutex mutex_;
   std::unordered_map<std::string, std::string> devices_;
-  std::map<std::string, std::shared_ptr<Kernel>> kernels_;
+  struct Placed {
+    std::shared_ptr<Kernel> kernel;
+    DeviceRole* device = nullptr;
+  };
+  std::map<std::string, Placed> kernels_;
   KernelStates restored_;  ///< Of kernels that have not been made.
   StepCosts costs_;
 };

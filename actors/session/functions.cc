@@ -248,6 +248,19 @@ absl::StatusOr<CompiledFunction*> CompiledFunction::For(const StepContext& step,
   return there.get();
 }
 
+std::vector<const Plan*> CompiledFunction::Plans() const {
+  std::vector<const Plan*> plans;
+  if (plan_ != nullptr) plans.push_back(plan_.get());
+  for (const LocalPartition& part : partitions_) plans.push_back(part.plan.get());
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [key, there] : on_devices_) {
+    if (there == nullptr) continue;  // It could not be compiled.
+    const std::vector<const Plan*> more = there->Plans();
+    plans.insert(plans.end(), more.begin(), more.end());
+  }
+  return plans;
+}
+
 CompiledFunction::Frame* CompiledFunction::Acquire(const StepContext& step, KernelDone done) {
   if (step.call_depth >= kMaxDepth) {
     done(absl::ResourceExhaustedError(

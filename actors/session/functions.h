@@ -45,6 +45,8 @@ class CompiledFunction final : public CallableFunction {
   void Call(KernelContext& ctx, const StepContext& step, int first_input, ResultsIn where,
             KernelDone done) override;
   StatefulKernels* stateful() { return &stateful_; }
+  /// Those of the body: one for each part of it, on the host and on the devices that have called.
+  std::vector<const Plan*> Plans() const;
 
  private:
   /// One call under way, or resting.
@@ -80,7 +82,7 @@ class CompiledFunction final : public CallableFunction {
   std::vector<Source> sources_;  ///< Per result.
 
   std::atomic<Frame*> hot_{nullptr};  ///< The frame used last, so that most calls take no lock.
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Frame>> free_;
   /// For devices with a memory of their own; made when they first call.
   std::map<std::pair<const Device*, ResultsIn>, std::unique_ptr<CompiledFunction>> on_devices_;

@@ -94,6 +94,8 @@ class SessionRole : public std::enable_shared_from_this<SessionRole> {
   KernelStates SaveKernelStates();
   /// Also for kernels that are made later. No step runs; what does not fit is logged.
   void RestoreKernelStates(const KernelStates& states);
+  /// See kept_resources.h.
+  const StatefulKernels& stateful_kernels() const { return stateful_kernels_; }
 
   /// Cancels what runs, and waits for it, and for the callbacks of asynchronous steps, within
   /// bounds. DeadlineExceeded if something did not stop. Such a callback does not wait. Later calls

@@ -1,11 +1,34 @@
 #include "actors/session/step_stats.h"
 
+#include <set>
+
+#include "actors/session/functions.h"
 #include "devices/status_macros.h"
 #include "graph/protos/config.pb.h"
+#include "kernels/function_runner.h"
 #include "kernels/kernel.h"
 #include "kernels/traced_kernel.h"
 
 namespace troupe {
+namespace {
+
+/// Of the plan, and of the functions that its kernels call, each once.
+void AddTracedKernels(const Plan& plan, std::set<const CallableFunction*>* seen,
+                      RunMetadata* metadata) {
+  for (const PlanNode& node : plan.nodes) {
+    const auto* traced = dynamic_cast<const TracedKernel*>(node.kernel);
+    if (traced != nullptr) traced->AddStatsTo(metadata);
+    const auto* caller = dynamic_cast<const FunctionCaller*>(node.kernel);
+    if (caller == nullptr) continue;
+    for (const CallableFunction* called : caller->Called()) {
+      const auto* function = dynamic_cast<const CompiledFunction*>(called);
+      if (function == nullptr || !seen->insert(called).second) continue;
+      for (const Plan* body : function->Plans()) AddTracedKernels(*body, seen, metadata);
+    }
+  }
+}
+
+}  // namespace
 
 void AddStepStats(const Plan& plan, const std::vector<NodeTrace>& trace, RunMetadata* metadata) {
   // The time of day is what processes, and TensorFlow's tools, have in common.
@@ -30,10 +53,8 @@ void AddStepStats(const Plan& plan, const std::vector<NodeTrace>& trace, RunMeta
     stats->set_all_end_rel_micros(stats->op_end_rel_micros());
     stats->set_thread_id(static_cast<uint32_t>(node.thread));
   }
-  for (const PlanNode& node : plan.nodes) {
-    const auto* traced = dynamic_cast<const TracedKernel*>(node.kernel);
-    if (traced != nullptr) traced->AddStatsTo(metadata);
-  }
+  std::set<const CallableFunction*> seen;
+  AddTracedKernels(plan, &seen, metadata);
 }
 
 }  // namespace troupe

@@ -12,7 +12,7 @@ class RunMetadata;
 
 /// Adds the nodes' times to `metadata`'s step stats, as the device's. Starts are times of day. What
 /// the device's stream took for what the host enqueued is under the device's name and
-/// "/stream:all". Traced kernels add devices of their own.
+/// "/stream:all". Traced kernels add devices of their own, those in bodies of functions as well.
 void AddStepStats(const Plan& plan, const std::vector<NodeTrace>& trace, RunMetadata* metadata);
 
 }  // namespace troupe

@@ -1,4 +1,5 @@
 // The first pass, kept for the passes after it.
+#include <algorithm>
 #include <utility>
 
 #include "api/data/stages.h"
@@ -12,10 +13,30 @@
 namespace troupe::data {
 namespace {
 
+/// What an element takes in memory, those of its strings included.
+int64_t BytesOf(const Element& element) {
+  int64_t bytes = 0;
+  for (const Tensor& tensor : element.components) {
+    bytes += static_cast<int64_t>(tensor.bytes());
+    if (tensor.type() != ElementType::kString) continue;
+    for (const std::string& text : tensor.unchecked_values<std::string>()) {
+      bytes += static_cast<int64_t>(text.size());
+    }
+  }
+  return bytes;
+}
+
+bool FitsIntoPosition(const Element& element) {
+  return std::all_of(element.components.begin(), element.components.end(), [](const Tensor& t) {
+    return IsPlain(t.type()) || t.type() == ElementType::kString;
+  });
+}
+
 /// In memory.
 class CacheStage final : public StageOverInput {
  public:
-  explicit CacheStage(const Place& place) : StageOverInput(place, "Cache") {}
+  CacheStage(const Place& place, DatasetCacheOptions options)
+      : StageOverInput(place, "Cache"), options_(options) {}
   void Start(uint64_t pass) override {
     next_ = 0;
     if (!begun_) Begin(pass);
@@ -38,6 +59,8 @@ class CacheStage final : public StageOverInput {
       complete_ = progress == Progress::kEnd;
       for (size_t i = before; i < elements_.size(); ++i) {
         TROUPE_RETURN_IF_ERROR(MakeCompact(&elements_[i]));
+        bytes_ += BytesOf(elements_[i]);
+        fits_ &= FitsIntoPosition(elements_[i]);
       }
     }
     if (next_ >= elements_.size()) return Progress::kEnd;
@@ -50,14 +73,25 @@ class CacheStage final : public StageOverInput {
   absl::Status Save(PositionWriter* to) override {
     to->Number(pass_);
     to->Number(next_);
-    return absl::OkStatus();
+    const bool holds = complete_ && fits_ && bytes_ <= options_.position_bytes;
+    to->Number(holds ? 1 : 0);
+    return holds ? to->Put(elements_) : absl::OkStatus();
   }
   void Restore(PositionReader* from) override {
-    Begin(from->Number());
+    const uint64_t pass = from->Number();
     next_ = from->Number();
+    if (!from->Flag()) return Begin(pass);
+    begun_ = complete_ = true;
+    pass_ = pass;
+    elements_ = from->TakeBlock();
+    if (next_ > elements_.size()) from->Refuse();
+    for (const Element& element : elements_) bytes_ += BytesOf(element);
   }
 
+  const DatasetCacheOptions options_;
   Block elements_;
+  int64_t bytes_ = 0;  ///< Of `elements_`.
+  bool fits_ = true;   ///< All of them can be in a position.
   size_t next_ = 0;
   uint64_t pass_ = 0;  ///< That was kept.
   bool begun_ = false, complete_ = false;
@@ -73,7 +107,7 @@ class CacheFileStage final : public StageOverInput {
     GiveUpWriting();
     reader_ = nullptr;
     pass_ = pass;
-    next_ = again_ = 0;
+    next_ = again_ = offset_ = 0;
     opened_ = ended_ = false;
   }
 
@@ -104,7 +138,9 @@ class CacheFileStage final : public StageOverInput {
     TROUPE_ASSIGN_OR_RETURN(file_system_, FileSystems().Find(path_));
     const absl::Status exists = file_system_->Exists(path_);
     if (exists.ok()) {
-      TROUPE_ASSIGN_OR_RETURN(reader_, RecordReader::Open(file_system_, path_));
+      TROUPE_ASSIGN_OR_RETURN(reader_,
+                              RecordReader::Open(file_system_, path_, {.offset = offset_}));
+      if (offset_ > 0) again_ = 0;
     } else if (absl::IsNotFound(exists)) {
       temporary_ = TemporaryName(path_, StrCat(Mix(reinterpret_cast<uintptr_t>(this),
                                                    player()->flow()->clock()->NowNs())));
@@ -166,12 +202,15 @@ class CacheFileStage final : public StageOverInput {
     to->Number(pass_);
     to->Number(next_);
     to->Number(ended_ ? 1 : 0);
+    // Of a position that was restored and has not been needed yet, as it was.
+    to->Number(!opened_ ? offset_ : reader_ != nullptr ? reader_->offset() : 0);
     return absl::OkStatus();
   }
   void Restore(PositionReader* from) override {
     Start(from->Number());
     next_ = again_ = from->Number();
     ended_ = from->Flag();
+    offset_ = from->Number();
   }
 
   const std::string path_;
@@ -180,13 +219,16 @@ class CacheFileStage final : public StageOverInput {
   std::unique_ptr<RecordWriter> writer_;  ///< or of what is to become it.
   std::string temporary_, record_;
   uint64_t pass_ = 0, next_ = 0;
-  uint64_t again_ = 0;  ///< Elements that were given before the position was saved.
+  uint64_t again_ = 0;   ///< Elements that were given before the position was saved,
+  uint64_t offset_ = 0;  ///< and where the next one is in the complete file; 0: not known.
   bool opened_ = false, ended_ = false;
 };
 
 }  // namespace
 
-PlanPtr CachePlan(PlanPtr input) { return PlanOver<CacheStage>(std::move(input)); }
+PlanPtr CachePlan(PlanPtr input, DatasetCacheOptions options) {
+  return PlanOver<CacheStage>(std::move(input), options);
+}
 PlanPtr CacheFilePlan(PlanPtr input, std::string path) {
   return PlanOver<CacheFileStage>(std::move(input), std::move(path));
 }

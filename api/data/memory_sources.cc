@@ -154,6 +154,7 @@ class ActorStage final : public Stage {
   void Start(uint64_t pass) override {
     pass_ = pass;
     next_ = asked_ = 0;
+    actor_ = nullptr;
     std::lock_guard<std::mutex> lock(answers_->mutex);
     ++answers_->round;
     answers_->waiting.clear();
@@ -173,12 +174,18 @@ class ActorStage final : public Stage {
   };
 
   absl::StatusOr<Progress> DoPull(size_t limit, Block* out) override {
-    TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<TensorActor> actor,
-                            TensorActors::Global()->Find(actor_name_));
+    // Held for the pass: when its process is lost it is published no more, and its last answers are
+    // errors that say so.
+    if (actor_ == nullptr) {
+      absl::StatusOr<std::shared_ptr<TensorActor>> found =
+          TensorActors::Global()->Find(actor_name_);
+      if (!found.ok()) return Named(found.status());
+      actor_ = *std::move(found);
+    }
     const size_t begin = out->size();
     while (true) {
       const uint64_t end = next_ + static_cast<uint64_t>(options_.in_flight);
-      for (; asked_ < end; ++asked_) Ask(*actor);
+      for (; asked_ < end; ++asked_) Ask(*actor_);
       std::unique_lock<std::mutex> lock(answers_->mutex);
       while (!answers_->waiting.empty() && answers_->waiting.front().there &&
              out->size() - begin < limit) {
@@ -233,6 +240,7 @@ class ActorStage final : public Stage {
   const std::string actor_name_;
   const DatasetActorSourceOptions options_;
   const std::shared_ptr<Answers> answers_;
+  std::shared_ptr<TensorActor> actor_;  ///< Of this pass, once it has been asked.
   uint64_t pass_ = 0;
   uint64_t next_ = 0, asked_ = 0;  ///< Numbers of elements.
 };

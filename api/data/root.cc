@@ -16,7 +16,7 @@
 namespace troupe::data {
 namespace {
 
-constexpr std::string_view kMagic = "troupe dataset position 1";
+constexpr std::string_view kMagic = "troupe dataset position 2";
 
 /// Of those whose callbacks this thread calls just now, the last one.
 constinit thread_local const Root* played_here = nullptr;

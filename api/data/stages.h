@@ -38,7 +38,7 @@ PlanPtr BucketPlan(PlanPtr input, DatasetBucketOptions options);
 PlanPtr InterleavePlan(PlanPtr input,
                        std::function<absl::StatusOr<Dataset>(const Tensors&)> function,
                        DatasetInterleaveOptions options);
-PlanPtr CachePlan(PlanPtr input);
+PlanPtr CachePlan(PlanPtr input, DatasetCacheOptions options);
 PlanPtr CacheFilePlan(PlanPtr input, std::string path);
 
 // Actors.

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "actors/runtime.h"
 #include "api/internal/actor_host.h"
 #include "api/internal/actor_protocol.h"
@@ -257,7 +258,7 @@ absl::StatusOr<std::string> ActorHost::OnPublish(uint64_t from, const std::strin
   if (handle == nullptr) return InvalidArgument("there is no actor to publish as \"", name, "\"");
   Publication publication{from, actor};
   absl::StatusOr<PublishedActor> local =
-      PublishActor(name, caf::actor_cast<caf::actor>(handle), PublishOptions());
+      PublishActorOf(Describe(from), name, caf::actor_cast<caf::actor>(handle));
   if (local.ok()) {
     publication.local = std::make_unique<PublishedActor>(*std::move(local));
   } else if (!absl::IsAlreadyExists(local.status()) || !IsPublishedAs(name, handle)) {
@@ -267,6 +268,35 @@ absl::StatusOr<std::string> ActorHost::OnPublish(uint64_t from, const std::strin
   return publications_.emplace(name, std::move(publication)).second
              ? absl::StatusOr<std::string>("")
              : taken;
+}
+
+std::string ActorHost::Describe(uint64_t node) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto it = processes_.find(node);
+  if (it == processes_.end() || it->second.peer == nullptr) return "";
+  const PeerInfo& info = it->second.peer->info();
+  return StrCat(info.task, " at ", info.serves_at.empty() ? info.address : info.serves_at);
+}
+
+absl::StatusOr<PublishedActor> ActorHost::Import(const std::string& name, absl::Duration timeout) {
+  constexpr absl::Duration kPause = absl::Milliseconds(2);
+  const Clock::time_point deadline = DeadlineIn(timeout);
+  TROUPE_ASSIGN_OR_RETURN(const caf::strong_actor_ptr found,
+                          Find("", ActorKind::kPublished, name, timeout));
+  const uint64_t node = Identity::IncarnationOf(found->nid);
+  if (node == options_.incarnation) {
+    return absl::AlreadyExistsError(
+        StrCat("actor \"", name, "\" is published by this process itself"));
+  }
+  std::string process = Describe(node);
+  for (; process.empty(); process = Describe(node)) {  // It is being connected to.
+    if (options_.now() >= deadline) {
+      return absl::DeadlineExceededError(
+          StrCat("the process of actor \"", name, "\" was not reached in time"));
+    }
+    absl::SleepFor(kPause);
+  }
+  return PublishActorOf(process, name, caf::actor_cast<caf::actor>(found));
 }
 
 struct ActorHost::Publishing {

@@ -71,6 +71,7 @@ class ActorHost final : public std::enable_shared_from_this<ActorHost>,
                                              const std::string& name, absl::Duration timeout);
   absl::StatusOr<PublishedActor> Publish(const std::string& name, const caf::actor& actor,
                                          const PublishOptions& options, absl::Duration timeout);
+  absl::StatusOr<PublishedActor> Import(const std::string& name, absl::Duration timeout);
   /// Ends all that concerns other processes.
   void Disconnect();
   /// Nothing that was asked waits for its answer.
@@ -126,6 +127,8 @@ class ActorHost final : public std::enable_shared_from_this<ActorHost>,
 
   void Start(caf::actor_system_config* config);
   caf::strong_actor_ptr HandleOf(uint64_t node, caf::actor_id actor);
+  /// Who the process of an incarnation is, for errors; empty: there is no connection to it.
+  std::string Describe(uint64_t node);
 
   // Messages.
   void Forward(Proxy* proxy, caf::mailbox_element& what);
@@ -226,6 +229,9 @@ class ActorHost final : public std::enable_shared_from_this<ActorHost>,
 void EnqueueQuick(caf::actor_control_block* actor, caf::mailbox_element_ptr message);
 /// If `actor` is what is published in this process as `name`.
 bool IsPublishedAs(const std::string& name, const caf::strong_actor_ptr& actor);
+/// As `PublishActor`, of another process, which errors name.
+absl::StatusOr<PublishedActor> PublishActorOf(const std::string& process, const std::string& name,
+                                              const caf::actor& actor);
 
 /// Makes an actor of a resource or device of a task, or of the task. NotFound.
 absl::StatusOr<caf::strong_actor_ptr> MakeRoleActor(caf::actor_system& system,

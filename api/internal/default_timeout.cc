@@ -77,6 +77,17 @@ class TimedSession final : public SessionInterface {
   absl::Status RestoreKernelStates(const KernelStates& states) override {
     return session_->RestoreKernelStates(states);
   }
+  absl::StatusOr<std::vector<KeptResource>> SaveResources(
+      const std::vector<ResourcePlace>& wanted) override {
+    return session_->SaveResources(wanted);
+  }
+  absl::StatusOr<std::vector<ResourcePlace>> FindResources(
+      const std::vector<ResourcePlace>& wanted) override {
+    return session_->FindResources(wanted);
+  }
+  absl::Status RestoreResource(KeptResource resource) override {
+    return session_->RestoreResource(std::move(resource));
+  }
   absl::Status Close() override { return session_->Close(); }
 
  private:

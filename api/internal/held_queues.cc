@@ -1,21 +1,18 @@
 #include "api/internal/held_queues.h"
 
 #include <algorithm>
-#include <future>
 #include <set>
 #include <string>
 #include <utility>
+#include <variant>
 
-#include "absl/functional/function_ref.h"
 #include "absl/time/clock.h"
-#include "actors/runtime.h"
 #include "api/internal/session_interface.h"
 #include "api/training/queue_runner.h"
 #include "devices/exceptions.h"
 #include "devices/log.h"
 #include "devices/status_macros.h"
-#include "kernels/io/reader.h"
-#include "kernels/queues/queue.h"
+#include "graph/protos/training_state.pb.h"
 
 namespace troupe {
 namespace {
@@ -37,6 +34,29 @@ bool IsReader(const Node& node) {
     if (node.op() == StrCat(kind, "Reader") || node.op() == StrCat(kind, "ReaderV2")) return true;
   }
   return false;
+}
+
+bool IsBarrier(const Node& node) { return node.op() == "Barrier"; }
+
+/// Whether the node names a staging area or map, and makes it if nobody has: it has no other node.
+bool IsStage(const Node& node) {
+  std::string_view op = node.op();
+  constexpr std::string_view kOrdered = "Ordered";
+  if (op.starts_with(kOrdered)) op.remove_prefix(kOrdered.size());
+  for (std::string_view known :
+       {"Stage", "Unstage", "StagePeek", "StageSize", "StageClear", "MapStage", "MapUnstage",
+        "MapUnstageNoKey", "MapPeek", "MapSize", "MapIncompleteSize", "MapClear"}) {
+    if (op == known) return true;
+  }
+  return false;
+}
+
+/// Whether a step that runs the node waits for other steps than those of queue runners. Held at
+/// it, it would not come to rest.
+bool WaitsForSteps(const Node& node) {
+  const std::string_view op = node.op();
+  return op.ends_with("AccumulatorTakeGradient") || op == "BarrierTakeMany" || op == "Unstage" ||
+         op.starts_with("MapUnstage") || op.starts_with("OrderedMapUnstage");
 }
 
 bool IsVariable(const Node& node) {
@@ -74,6 +94,8 @@ struct Inputs {
   std::vector<const Node*> readers;
   /// Variables that runners' steps may change.
   std::vector<const Node*> variables;
+  /// Nodes of staging areas and maps, and of barriers: those of all steps.
+  std::vector<const Node*> stages;
 };
 
 absl::StatusOr<Inputs> InputsOf(const Graph& graph) {
@@ -87,6 +109,9 @@ absl::StatusOr<Inputs> InputsOf(const Graph& graph) {
           StrCat("'", runner.name(), "', which a queue runner fills, is no queue of the graph"));
     }
     Nodes needed = NeededBy(runner.enqueues());
+    if (std::any_of(needed.begin(), needed.end(), [](auto* n) { return WaitsForSteps(*n); })) {
+      continue;
+    }
     all.insert(needed.begin(), needed.end());
     const auto known =
         std::find_if(queues.begin(), queues.end(), [&](auto& q) { return q.first == queue; });
@@ -97,6 +122,9 @@ absl::StatusOr<Inputs> InputsOf(const Graph& graph) {
     }
   }
   Inputs inputs;
+  for (const Node* node : graph.nodes()) {
+    if (IsStage(*node) || IsBarrier(*node)) inputs.stages.push_back(node);
+  }
   const auto visit = [&](const auto& visit, const std::pair<const Node*, Nodes>& queue) -> void {
     if (all.erase(queue.first) == 0) return;  // It has been visited.
     for (const auto& other : queues) {
@@ -121,45 +149,14 @@ absl::StatusOr<Inputs> InputsOf(const Graph& graph) {
   return inputs;
 }
 
-/// The resource of a queue's or a variable's node; nullptr if there is none yet.
-template <typename T>
-RefPtr<T> Find(const Session& session, const Node& node) {
-  const auto container = node.attrs().GetOr<std::string>("container", "");
-  auto name = node.attrs().GetOr<std::string>("shared_name", "");
-  if (name.empty() && node.op() != "VarHandleOp") name = node.name();
-  for (const auto& device : session.runtime()->devices()) {
-    const auto found = device->containers.FindOrCreate(container, name, nullptr);
-    if (auto* resource = found.ok() ? dynamic_cast<T*>(found->get()) : nullptr) {
-      return RefPtr<T>::Share(resource);
-    }
-  }
-  return nullptr;
-}
-
-/// What `call` gives to the function that it is given.
-template <typename Result>
-Result Await(absl::FunctionRef<void(std::function<void(Result)>)> call) {
-  std::promise<Result> promise;
-  call([&promise](Result result) { promise.set_value(std::move(result)); });
-  return promise.get_future().get();
-}
-
-absl::StatusOr<Tensor> ValueOf(Variable* variable) {
-  return Await<absl::StatusOr<Tensor>>(
-      [&](auto done) { variable->Lend([done](Variable::Lease lease) { done(lease.value()); }); });
-}
-
-absl::Status SetValue(Variable* variable, const Tensor& value) {
-  if (variable->type() != value.type() || !variable->shape().IsCompatibleWith(value.shape())) {
-    return InvalidArgument("the state is of another type or shape");
-  }
-  return Await<absl::Status>([&](auto done) {
-    variable->Lend([done, value](Variable::Lease lease) {
-      lease.set_value(value);
-      lease.Release();
-      done(absl::OkStatus());
-    });
-  });
+/// What the node names in a container.
+ResourcePlace PlaceOf(const Node& node) {
+  ResourcePlace place;
+  place.node = node.name();
+  place.container = node.attrs().GetOr<std::string>("container", "");
+  place.name = node.attrs().GetOr<std::string>("shared_name", "");
+  if (place.name.empty() && node.op() != "VarHandleOp") place.name = node.name();
+  return place;
 }
 
 bool CanBeSaved(const Tensor& tensor) {
@@ -167,15 +164,20 @@ bool CanBeSaved(const Tensor& tensor) {
          tensor.space() == MemorySpace::kHost;
 }
 
-absl::Status CheckCanBeSaved(const std::string& name, const QueueState& state) {
-  for (const auto* tuples : {&state.elements, &state.waiting}) {
-    for (const Tuple& tuple : *tuples) {
-      if (std::all_of(tuple.begin(), tuple.end(), CanBeSaved)) continue;
-      return absl::UnimplementedError(
-          StrCat("queue '", name, "' holds elements of types that cannot be saved"));
+absl::Status CheckCanBeSaved(const std::string& name, absl::Span<const Tuple> tuples) {
+  for (const Tuple& tuple : tuples) {
+    for (const Tensor& component : tuple) {
+      if (!component.valid() || CanBeSaved(component)) continue;
+      return absl::UnimplementedError(StrCat(
+          "'", name, "' holds tensors of a type, or in a memory, from which they cannot be saved"));
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckCanBeSaved(const KeptResource& resource) {
+  ResourceStateDef def;
+  return CheckCanBeSaved(resource.place.node, StateToDef(resource.state, &def));
 }
 
 }  // namespace
@@ -184,7 +186,7 @@ HeldQueues::~HeldQueues() {
   for (const auto& runner : held_) runner->Release();
 }
 
-absl::StatusOr<QueueState> HeldQueues::Settle(const Node& node, absl::Time deadline) {
+absl::StatusOr<QueueState> HeldQueues::Settle(const Node& node, absl::Time deadline, bool* there) {
   std::vector<std::shared_ptr<RunningQueueRunner>> runners;
   for (auto& runner : session_.impl_->queue_runners()->All()) {
     if (runner->queue() != node.name()) continue;
@@ -196,11 +198,11 @@ absl::StatusOr<QueueState> HeldQueues::Settle(const Node& node, absl::Time deadl
     // Before the queue is looked at: a step that ends meanwhile has put its element in, or not.
     int64_t num_steps = 0;
     for (const auto& runner : runners) num_steps += runner->num_steps();
+    TROUPE_ASSIGN_OR_RETURN(std::vector<KeptResource> found,
+                            session_.impl_->SaveResources({PlaceOf(node)}));
     QueueState state;
-    if (const RefPtr<Queue> queue = Find<Queue>(session_, node)) {
-      TROUPE_ASSIGN_OR_RETURN(state, Await<absl::StatusOr<QueueState>>(
-                                         [&](auto done) { queue->Save(std::move(done)); }));
-    }
+    *there = !found.empty() && std::holds_alternative<QueueState>(found[0].state);
+    if (*there) state = std::get<QueueState>(std::move(found[0].state));
     // No step begins and nobody takes anything: if so many wait, all of them do.
     if (num_steps == state.num_waiting_calls) return state;
     if (absl::Now() >= deadline) {
@@ -214,89 +216,133 @@ absl::StatusOr<QueueState> HeldQueues::Settle(const Node& node, absl::Time deadl
 
 absl::Status HeldQueues::Save(absl::Duration patience, TrainingState* state) {
   TROUPE_ASSIGN_OR_RETURN(const Inputs inputs, InputsOf(*session_.graph()));
-  if (inputs.with_runner.empty()) return absl::OkStatus();
-  if (session_.runtime() == nullptr) {
-    return absl::UnimplementedError("the queues of a master's session are in other processes");
-  }
   const absl::Time deadline = absl::Now() + patience;
   // Whoever takes from a queue is held before whoever fills it: it may wait for an element.
   for (const auto* nodes : {&inputs.with_runner, &inputs.others}) {
     for (const Node* node : *nodes) {
-      TROUPE_ASSIGN_OR_RETURN(QueueState queue, Settle(*node, deadline));
-      TROUPE_RETURN_IF_ERROR(CheckCanBeSaved(node->name(), queue));
-      if (Find<Queue>(session_, *node)) state->queues[node->name()] = std::move(queue);
+      bool there = false;
+      TROUPE_ASSIGN_OR_RETURN(QueueState queue, Settle(*node, deadline, &there));
+      TROUPE_RETURN_IF_ERROR(CheckCanBeSaved(node->name(), queue.elements));
+      TROUPE_RETURN_IF_ERROR(CheckCanBeSaved(node->name(), queue.waiting));
+      if (there) state->queues[node->name()] = std::move(queue);
     }
   }
-  for (const Node* node : inputs.readers) {
-    const RefPtr<Reader> reader = Find<Reader>(session_, *node);
-    if (!reader) continue;
-    TROUPE_ASSIGN_OR_RETURN(const Tuple saved, Await<absl::StatusOr<Tuple>>([&](auto done) {
-                              reader->SaveState(std::move(done));
-                            }));
-    state->readers[node->name()] = saved[0].unchecked_scalar<std::string>();
-  }
-  for (const Node* node : inputs.variables) {
-    const RefPtr<Variable> variable = Find<Variable>(session_, *node);
-    if (!variable) continue;
-    TROUPE_ASSIGN_OR_RETURN(Tensor value, ValueOf(variable.get()));
-    if (!value.valid()) continue;
-    if (!CanBeSaved(value)) {
-      return absl::UnimplementedError(StrCat("variable '", node->name(),
-                                             "', which a queue runner may change, is of a type or "
-                                             "in a memory from which it cannot be saved"));
+  std::vector<ResourcePlace> places;
+  for (const auto* nodes : {&inputs.readers, &inputs.variables, &inputs.stages}) {
+    for (const Node* node : *nodes) {
+      places.push_back(PlaceOf(*node));
+      // What was restored is saved again, before a step has used it.
+      places.back().device = session_.impl_->RestoredOn(node->name());
     }
-    state->variables[node->name()] = std::move(value);
+  }
+  // The end that queues have come to with it is not that of the input.
+  TROUPE_RETURN_IF_ERROR(session_.impl_->queue_runners()->failure());
+  if (places.empty()) return absl::OkStatus();
+  TROUPE_ASSIGN_OR_RETURN(std::vector<KeptResource> saved, session_.impl_->SaveResources(places));
+  for (KeptResource& one : saved) {
+    TROUPE_RETURN_IF_ERROR(CheckCanBeSaved(one));
+    if (auto* reader = std::get_if<ReaderPosition>(&one.state)) {
+      state->readers[one.place.node] = std::move(reader->message);
+    } else if (auto* variable = std::get_if<VariableValue>(&one.state)) {
+      if (variable->value.valid()) state->variables[one.place.node] = std::move(variable->value);
+    } else {
+      state->resources.push_back(std::move(one));
+    }
   }
   return absl::OkStatus();
 }
 
-absl::Status RestoreQueues(Session& session, TrainingState state) {
-  const auto warn = [](const std::string& name, const absl::Status& why) {
-    WriteLog(LogLevel::kWarning, "", {"state not restored"}, "'", name,
-             "' begins anew: ", std::string(why.message()));
-  };
-  if (session.runtime() == nullptr) {
-    const absl::Status elsewhere =
-        InvalidArgument("the queues of a master's session are in other processes");
-    for (const auto& [name, queue_state] : state.queues) warn(name, elsewhere);
-    for (const auto& [name, value] : state.variables) warn(name, elsewhere);
-    for (const auto& [name, reader_state] : state.readers) warn(name, elsewhere);
+namespace {
+
+/// Gives a session's resources their states.
+class Restorer {
+ public:
+  explicit Restorer(Session& session, SessionInterface* impl) : session_(session), impl_(impl) {}
+
+  /// What a node makes: it is run first.
+  absl::Status Made(const std::string& name, bool (*fits)(const Node&), ResourceState state) {
+    Node* const node = session_.graph()->FindNode(name);
+    if (node == nullptr || !fits(*node)) return Warn(name, "the graph has no such node");
+    TROUPE_RETURN_IF_ERROR(session_.RunTargets({node}));
+    TROUPE_ASSIGN_OR_RETURN(auto places, impl_->FindResources({PlaceOf(*node)}));
+    if (places.empty()) return absl::InternalError(StrCat("'", name, "' is nowhere"));
+    return Give({std::move(places[0]), std::move(state)});
+  }
+
+  /// A variable, which local initialization has made.
+  absl::Status Variable(const std::string& name, Tensor value) {
+    const Node* const node = session_.graph()->FindNode(name);
+    if (node == nullptr || !IsVariable(*node)) return Warn(name, "the graph has no such node");
+    TROUPE_ASSIGN_OR_RETURN(auto places, impl_->FindResources({PlaceOf(*node)}));
+    if (places.empty()) return Warn(name, "nobody has initialized it");
+    return Give({std::move(places[0]), VariableValue{std::move(value)}});
+  }
+
+  /// A staging area or map, which whoever comes first makes, on the device where it was.
+  absl::Status Stage(KeptResource stage) {
+    StageLimits<TupleStage> limits;
+    bool known = false, same = false;
+    const auto is = [&](const auto& options) {
+      return limits.capacity == options.capacity && limits.memory_limit == options.memory_limit;
+    };
+    const auto each = [&](auto& options) {
+      for (const Node* node : session_.graph()->nodes()) {
+        if (same || !IsStage(*node)) continue;
+        const ResourcePlace place = PlaceOf(*node);
+        if (place.container != stage.place.container || place.name != stage.place.name) continue;
+        limits.capacity = node->attrs().GetOr<int64_t>("capacity", 0);
+        limits.memory_limit = node->attrs().GetOr<int64_t>("memory_limit", 0);
+        known = true;
+        same = is(options);
+      }
+      if (!same) options = {limits.capacity, limits.memory_limit};
+    };
+    if (auto* area = std::get_if<StagingAreaState>(&stage.state)) each(area->options);
+    if (auto* map = std::get_if<StagingMapState>(&stage.state)) each(map->options);
+    if (!known) return Warn(stage.place.node, "the graph has no such node");
+    const ResourcePlace place = stage.place;
+    TROUPE_RETURN_IF_ERROR(Give(std::move(stage)));
+    impl_->SetRestoredOn(place.node, place.device);
     return absl::OkStatus();
   }
-  const absl::Status unknown = InvalidArgument("the graph has no such node");
-  // Makes the node's resource and has `restore(resource)` give it its state.
-  const auto make = [&](const std::string& name, bool (*fits)(const Node&), auto find,
-                        auto restore) -> absl::Status {
-    Node* const node = session.graph()->FindNode(name);
-    if (node == nullptr || !fits(*node)) return warn(name, unknown), absl::OkStatus();
-    TROUPE_RETURN_IF_ERROR(session.RunTargets({node}));
-    const auto resource = find(session, *node);
-    if (!resource) return absl::InternalError(StrCat("'", name, "' is nowhere"));
-    const absl::Status restored = restore(resource.get());
-    if (absl::IsInvalidArgument(restored)) return warn(name, restored), absl::OkStatus();
-    return restored;
-  };
-  for (auto& entry : state.queues) {
-    TROUPE_RETURN_IF_ERROR(make(entry.first, IsQueue, Find<Queue>, [&](Queue* queue) {
-      return Await<absl::Status>(
-          [&](auto done) { queue->Restore(std::move(entry.second), std::move(done)); });
-    }));
+
+ private:
+  static absl::Status Warn(const std::string& name, const std::string& why) {
+    WriteLog(LogLevel::kWarning, "", {"state not restored"}, "'", name, "' begins anew: ", why);
+    return absl::OkStatus();
   }
-  for (const auto& entry : state.readers) {
-    TROUPE_RETURN_IF_ERROR(make(entry.first, IsReader, Find<Reader>, [&](Reader* reader) {
-      return Await<absl::StatusOr<Tuple>>(
-                 [&](auto done) { reader->RestoreState(entry.second, std::move(done)); })
-          .status();
-    }));
+  absl::Status Give(KeptResource resource) {
+    const std::string name = resource.place.node;
+    const absl::Status restored = impl_->RestoreResource(std::move(resource));
+    if (!absl::IsInvalidArgument(restored) && !absl::IsNotFound(restored)) return restored;
+    return Warn(name, std::string(restored.message()));
   }
-  for (const auto& [name, value] : state.variables) {
-    const Node* const node = session.graph()->FindNode(name);
-    const bool known = node != nullptr && IsVariable(*node);
-    const RefPtr<Variable> variable = known ? Find<Variable>(session, *node) : nullptr;
-    const absl::Status restored = variable ? SetValue(variable.get(), value)
-                                  : known  ? InvalidArgument("nobody has initialized it")
-                                           : unknown;
-    if (!restored.ok()) warn(name, restored);
+
+  Session& session_;
+  SessionInterface* const impl_;
+};
+
+}  // namespace
+
+absl::Status RestoreQueues(Session& session, TrainingState state) {
+  return HeldQueues(session).Restore(std::move(state));
+}
+
+absl::Status HeldQueues::Restore(TrainingState state) {
+  Restorer restorer(session_, session_.impl_.get());
+  for (auto& [name, queue] : state.queues) {
+    TROUPE_RETURN_IF_ERROR(restorer.Made(name, IsQueue, std::move(queue)));
+  }
+  for (auto& [name, reader] : state.readers) {
+    TROUPE_RETURN_IF_ERROR(restorer.Made(name, IsReader, ReaderPosition{std::move(reader)}));
+  }
+  for (auto& [name, value] : state.variables) {
+    TROUPE_RETURN_IF_ERROR(restorer.Variable(name, std::move(value)));
+  }
+  for (KeptResource& one : state.resources) {
+    TROUPE_RETURN_IF_ERROR(std::holds_alternative<BarrierState>(one.state)
+                               ? restorer.Made(one.place.node, IsBarrier, std::move(one.state))
+                               : restorer.Stage(std::move(one)));
   }
   return absl::OkStatus();
 }

@@ -24,21 +24,28 @@ class HeldQueues {
 
   /// Waits until every step of a runner of the graph's has ended, or stands before its full queue
   /// with what it brings: nothing is on its way then. Tells what those queues hold, the queues that
-  /// they are filled from, where the readers are that they read from, and the variables with which
-  /// the runners' steps count. DeadlineExceeded names a queue whose runners did not come to rest;
-  /// Unimplemented one with elements that cannot be saved, or a session with a target.
+  /// they are filled from, where the readers are that they read from, the variables with which the
+  /// runners' steps count, and what staging areas, staging maps and barriers of the graph hold. Of
+  /// a session with a target, all tasks that it has used are asked. DeadlineExceeded names a queue
+  /// whose runners did not come to rest; Unimplemented one with elements that cannot be saved;
+  /// ResourceExhausted: a task's part is too large for a message; Unavailable: a task is lost. The
+  /// error of a runner that has failed.
   absl::Status Save(absl::Duration patience, TrainingState* state);
 
+  /// See `RestoreQueues`.
+  absl::Status Restore(TrainingState state);
+
  private:
-  /// Holds the runners of a queue, and waits for them.
-  absl::StatusOr<QueueState> Settle(const Node& queue, absl::Time deadline);
+  /// Holds the runners of a queue, and waits for them. `*there`: there is such a queue.
+  absl::StatusOr<QueueState> Settle(const Node& queue, absl::Time deadline, bool* there);
 
   Session& session_;
   std::vector<std::shared_ptr<RunningQueueRunner>> held_;
 };
 
-/// Makes queues, readers and variables of a session, whose runners have not begun, what they were.
-/// What does not fit, as the graph has changed, is logged and begins anew.
+/// Makes queues, readers, variables, staging areas, staging maps and barriers of a session, whose
+/// runners have not begun, what they were. What does not fit, as the graph or the cluster has
+/// changed, is logged and begins anew.
 absl::Status RestoreQueues(Session& session, TrainingState state);
 
 }  // namespace troupe

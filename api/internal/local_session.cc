@@ -1,7 +1,10 @@
 #include "api/internal/local_session.h"
 
+#include <functional>
+#include <future>
 #include <utility>
 
+#include "actors/session/kept_resources.h"
 #include "actors/session/session_role.h"
 #include "devices/status_macros.h"
 
@@ -10,6 +13,14 @@ namespace troupe {
 namespace {
 
 StepOptions OptionsOf(const RunOptions& options) { return {options.timeout, options.trace}; }
+
+/// What `call` gives to the function that it is given.
+template <typename Result>
+Result Await(absl::FunctionRef<void(std::function<void(Result)>)> call) {
+  std::promise<Result> promise;
+  call([&promise](Result result) { promise.set_value(std::move(result)); });
+  return promise.get_future().get();
+}
 
 class LocalCall final : public PreparedCall {
  public:
@@ -82,6 +93,21 @@ class LocalSession final : public SessionInterface {
   absl::Status RestoreKernelStates(const KernelStates& states) override {
     role_->RestoreKernelStates(states);
     return absl::OkStatus();
+  }
+  absl::StatusOr<std::vector<KeptResource>> SaveResources(
+      const std::vector<ResourcePlace>& wanted) override {
+    return Await<absl::StatusOr<std::vector<KeptResource>>>([&](auto done) {
+      troupe::SaveResources(*role_->runtime(), role_->stateful_kernels(), wanted, std::move(done));
+    });
+  }
+  absl::StatusOr<std::vector<ResourcePlace>> FindResources(
+      const std::vector<ResourcePlace>& wanted) override {
+    return troupe::FindResources(*role_->runtime(), role_->stateful_kernels(), wanted);
+  }
+  absl::Status RestoreResource(KeptResource resource) override {
+    return Await<absl::Status>([&](auto done) {
+      RestoreKeptResource(*role_->runtime(), std::move(resource), std::move(done));
+    });
   }
   absl::Status Close() override { return role_->Close(); }
 

@@ -1,9 +1,14 @@
 #include "api/internal/remote_session.h"
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
 #include <mutex>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "api/internal/master_link.h"
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
@@ -19,6 +24,8 @@ namespace {
 constexpr ClusterTime kControlTimeout = 60 * kSecond;
 // What the master may take to stop a step whose time is up, before the client stops waiting.
 constexpr ClusterTime kGrace = 3 * kSecond;
+// How long the end of a session waits for callbacks of the application.
+constexpr std::chrono::milliseconds kCallbacksGrace{60000};
 
 ClusterTime Microseconds(absl::Duration duration) { return absl::ToInt64Microseconds(duration); }
 
@@ -43,6 +50,16 @@ absl::Status CheckFeeds(const StepSignature& signature, absl::Span<const Tensor>
     }
   }
   return absl::OkStatus();
+}
+
+cluster::Message Wanted(const std::string& session, const std::vector<ResourcePlace>& wanted,
+                        bool where_only) {
+  cluster::Message request;
+  cluster::SaveResourcesRequest* body = request.mutable_save_resources();
+  body->set_session(session);
+  for (const ResourcePlace& place : wanted) PlaceToDef(place, body->add_wanted());
+  body->set_where_only(where_only);
+  return request;
 }
 
 /// The values that a step was asked for; `target` sent them.
@@ -81,10 +98,56 @@ std::vector<std::string> NamesOf(const NamedTensors& feeds) {
   return names;
 }
 
-/// An exception in a user's callback must not end an actor.
-void Answer(const RunDone& done, absl::StatusOr<std::vector<Tensor>> result) noexcept {
-  KeepGoing([&] { done(std::move(result)); });
-}
+/// The callbacks of asynchronous runs: whoever ends a session waits for those that are being
+/// called. Thread-safe.
+class Callbacks {
+ public:
+  /// Held by whatever will call a callback, until it has returned.
+  class Ticket {
+   public:
+    explicit Ticket(std::shared_ptr<Callbacks> of) : of_(std::move(of)) {
+      std::lock_guard<std::mutex> lock(of_->mutex_);
+      ++of_->open_;
+    }
+    ~Ticket() {
+      std::lock_guard<std::mutex> lock(of_->mutex_);
+      --of_->open_;
+      of_->changed_.notify_all();
+    }
+    Ticket(const Ticket&) = delete;
+    Ticket& operator=(const Ticket&) = delete;
+
+    /// An exception in a user's callback must not end an actor.
+    void Answer(const RunDone& done, absl::StatusOr<std::vector<Tensor>> result) const noexcept {
+      KeepGoing([&] {
+        Calling().push_back(of_.get());
+        const absl::Cleanup over = [] { Calling().pop_back(); };
+        done(std::move(result));
+      });
+    }
+
+   private:
+    const std::shared_ptr<Callbacks> of_;
+  };
+
+  /// False if they have not ended in time. Those that have called this do not count.
+  bool WaitForOthers(std::chrono::milliseconds patience) {
+    const auto own = std::count(Calling().begin(), Calling().end(), this);
+    std::unique_lock<std::mutex> lock(mutex_);
+    return changed_.wait_for(lock, patience, [&] { return open_ <= own; });
+  }
+
+ private:
+  /// Whose callbacks this thread is calling just now.
+  static std::vector<const Callbacks*>& Calling() {
+    thread_local std::vector<const Callbacks*> calling;
+    return calling;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::ptrdiff_t open_ = 0;
+};
 
 }  // namespace
 
@@ -100,6 +163,7 @@ struct RemoteSession::Impl {
   int sent_defs = 0;
   int sent_functions = 0;
   std::atomic<int64_t> placement_round{0};
+  const std::shared_ptr<Callbacks> callbacks = std::make_shared<Callbacks>();
 
   absl::Status Call(cluster::Message request, ClusterTime timeout, cluster::Message* reply) {
     return link->CallAndWait(std::move(request), timeout, reply);
@@ -251,6 +315,7 @@ absl::Status RemoteSession::Run(const StepSignature& signature, const std::strin
 
 void RemoteSession::RunAsync(const RunOptions& options, absl::StatusOr<StepSignature> signature,
                              std::vector<Tensor> feeds, RunDone done, RunMetadata* metadata) {
+  const auto ticket = std::make_shared<Callbacks::Ticket>(impl_->callbacks);
   cluster::Message request;
   ClusterTime timeout = 0;
   absl::Status status = signature.status();
@@ -259,27 +324,27 @@ void RemoteSession::RunAsync(const RunOptions& options, absl::StatusOr<StepSigna
                             request.mutable_run_step(), &timeout);
   }
   if (!status.ok()) {
-    impl_->link->Post([status, done = std::move(done)] { Answer(done, status); });
+    impl_->link->Post([status, ticket, done = std::move(done)] { ticket->Answer(done, status); });
     return;
   }
-  impl_->link->Call(
-      std::move(request), timeout,
-      [link = impl_->link.get(), target = impl_->target, num_fetches = signature->fetches.size(),
-       metadata, done = std::move(done)](const absl::Status& result, cluster::Message reply) {
-        link->Post([=, reply = std::move(reply)]() mutable {
-          absl::Status status = result;
-          std::vector<Tensor> values(num_fetches);
-          if (status.ok()) {
-            status = TakeResult(target, reply.mutable_run_step_reply(), absl::MakeSpan(values),
-                                metadata);
-          }
-          if (status.ok()) {
-            Answer(done, std::move(values));
-          } else {
-            Answer(done, std::move(status));
-          }
-        });
-      });
+  impl_->link->Call(std::move(request), timeout,
+                    [link = impl_->link.get(), target = impl_->target,
+                     num_fetches = signature->fetches.size(), metadata, ticket,
+                     done = std::move(done)](const absl::Status& result, cluster::Message reply) {
+                      link->Post([=, reply = std::move(reply)]() mutable {
+                        absl::Status status = result;
+                        std::vector<Tensor> values(num_fetches);
+                        if (status.ok()) {
+                          status = TakeResult(target, reply.mutable_run_step_reply(),
+                                              absl::MakeSpan(values), metadata);
+                        }
+                        if (status.ok()) {
+                          ticket->Answer(done, std::move(values));
+                        } else {
+                          ticket->Answer(done, std::move(status));
+                        }
+                      });
+                    });
 }
 
 /// A callable of the master's.
@@ -363,6 +428,38 @@ absl::Status RemoteSession::RestoreKernelStates(const KernelStates& states) {
   return impl_->Call(std::move(request), kControlTimeout, nullptr);
 }
 
+absl::StatusOr<std::vector<KeptResource>> RemoteSession::SaveResources(
+    const std::vector<ResourcePlace>& wanted) {
+  cluster::Message reply;
+  TROUPE_RETURN_IF_ERROR(
+      impl_->Call(Wanted(impl_->session, wanted, false), kControlTimeout, &reply));
+  std::vector<KeptResource> resources;
+  for (ResourceStateDef& def : *reply.mutable_save_resources_reply()->mutable_resources()) {
+    TROUPE_ASSIGN_OR_RETURN(resources.emplace_back(), ResourceFromDef(&def));
+  }
+  return resources;
+}
+
+absl::StatusOr<std::vector<ResourcePlace>> RemoteSession::FindResources(
+    const std::vector<ResourcePlace>& wanted) {
+  cluster::Message reply;
+  TROUPE_RETURN_IF_ERROR(
+      impl_->Call(Wanted(impl_->session, wanted, true), kControlTimeout, &reply));
+  std::vector<ResourcePlace> places;
+  for (const ResourceStateDef& def : reply.save_resources_reply().resources()) {
+    places.push_back(PlaceFromDef(def));
+  }
+  return places;
+}
+
+absl::Status RemoteSession::RestoreResource(KeptResource resource) {
+  cluster::Message request;
+  cluster::RestoreResourceRequest* body = request.mutable_restore_resource();
+  body->set_session(impl_->session);
+  TROUPE_RETURN_IF_ERROR(ResourceToDef(std::move(resource), body->mutable_resource()));
+  return impl_->Call(std::move(request), kControlTimeout, nullptr);
+}
+
 void RemoteSession::PlaceAgain() { ++impl_->placement_round; }
 
 absl::StatusOr<std::string> RemoteSession::PartialRunSetup(const std::vector<std::string>& feeds,
@@ -426,6 +523,9 @@ absl::Status RemoteSession::Close() {
   request.mutable_close_session()->set_session(impl_->session);
   absl::Status status = impl_->Call(std::move(request), impl_->heartbeat_timeout, nullptr);
   impl_->link->Shut();
+  if (!impl_->callbacks->WaitForOthers(kCallbacksGrace)) {
+    return absl::DeadlineExceededError("a callback of an asynchronous run does not return");
+  }
   // A session that has ended otherwise, with its master, is closed too.
   if (absl::IsCancelled(status) || absl::IsUnavailable(status) || absl::IsAborted(status)) {
     return absl::OkStatus();

@@ -54,6 +54,11 @@ class RemoteSession final : public SessionInterface,
   void PlaceAgain() override;
   absl::StatusOr<KernelStates> SaveKernelStates() override;
   absl::Status RestoreKernelStates(const KernelStates& states) override;
+  absl::StatusOr<std::vector<KeptResource>> SaveResources(
+      const std::vector<ResourcePlace>& wanted) override;
+  absl::StatusOr<std::vector<ResourcePlace>> FindResources(
+      const std::vector<ResourcePlace>& wanted) override;
+  absl::Status RestoreResource(KeptResource resource) override;
   absl::Status Close() override;
 
  private:

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+
 namespace troupe {
 
 /// One of them. Thread-safe.
@@ -40,8 +42,20 @@ class RunningQueueRunners {
     return all;
   }
 
+  /// A runner ends with an error, and its queue will be closed, although its input has not ended.
+  void Fail(const absl::Status& why) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    failure_.Update(why);
+  }
+  /// The first such error.
+  absl::Status failure() const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return failure_;
+  }
+
  private:
   mutable std::mutex mutex_;
+  absl::Status failure_;
   std::vector<std::weak_ptr<RunningQueueRunner>> runners_;
 };
 

@@ -2,13 +2,16 @@
 #ifndef TROUPE_API_INTERNAL_SESSION_INTERFACE_H_
 #define TROUPE_API_INTERNAL_SESSION_INTERFACE_H_
 
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "actors/state/resource_state.h"
 #include "api/internal/running_queue_runner.h"
 #include "api/session.h"
 #include "graph/step_signature.h"
@@ -56,12 +59,33 @@ class SessionInterface {
   virtual void PlaceAgain() = 0;
   virtual absl::StatusOr<KernelStates> SaveKernelStates() = 0;
   virtual absl::Status RestoreKernelStates(const KernelStates& states) = 0;
+  /// What of these nodes' resources there is, each once, with its device; and what it holds.
+  /// Unimplemented: that cannot be saved; Unavailable: a task that the session has used is lost.
+  virtual absl::StatusOr<std::vector<KeptResource>> SaveResources(
+      const std::vector<ResourcePlace>& wanted) = 0;
+  virtual absl::StatusOr<std::vector<ResourcePlace>> FindResources(
+      const std::vector<ResourcePlace>& wanted) = 0;
+  /// See kept_resources.h; Unavailable: the device's task is lost.
+  virtual absl::Status RestoreResource(KeptResource resource) = 0;
   virtual absl::Status Close() = 0;
 
   RunningQueueRunners* queue_runners() { return &queue_runners_; }
 
+  /// The device of what was restored and has not been used yet, by node; empty: not known.
+  std::string RestoredOn(const std::string& node) const {
+    std::lock_guard<std::mutex> lock(restored_mutex_);
+    const auto found = restored_on_.find(node);
+    return found == restored_on_.end() ? "" : found->second;
+  }
+  void SetRestoredOn(const std::string& node, const std::string& device) {
+    std::lock_guard<std::mutex> lock(restored_mutex_);
+    restored_on_[node] = device;
+  }
+
  private:
   RunningQueueRunners queue_runners_;
+  mutable std::mutex restored_mutex_;
+  std::map<std::string, std::string> restored_on_;
 };
 
 }  // namespace troupe

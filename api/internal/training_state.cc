@@ -10,7 +10,6 @@
 #include "devices/storage/record_reader.h"
 #include "devices/storage/record_writer.h"
 #include "devices/storage/whole_file.h"
-#include "devices/tensor_proto.h"
 #include "graph/protos/training_state.pb.h"
 
 namespace troupe {
@@ -27,10 +26,9 @@ absl::Status WriteMessage(const google::protobuf::MessageLite& message, const st
   return writer->Write(record);
 }
 
-absl::Status WriteTuple(absl::Span<const Tensor> tuple, const std::string& what,
-                        RecordWriter* writer) {
+absl::Status WriteTuple(const Tuple& tuple, const std::string& what, RecordWriter* writer) {
   TupleDef def;
-  for (const Tensor& component : tuple) TensorToProto(component, def.add_component());
+  TROUPE_RETURN_IF_ERROR(TupleToDef(tuple, &def));
   return WriteMessage(def, what, writer);
 }
 
@@ -56,6 +54,13 @@ absl::Status WriteRecords(const TrainingState& state, RecordWriter* writer) {
     to->set_waiting(static_cast<int64_t>(queue.waiting.size()));
   }
   for (const auto& [node, value] : state.variables) def.add_variable(node);
+  std::vector<std::pair<const std::string*, std::vector<Tuple>>> others;
+  for (const KeptResource& resource : state.resources) {
+    ResourceStateDef* to = def.add_resource();
+    PlaceToDef(resource.place, to);
+    others.emplace_back(&resource.place.node, StateToDef(resource.state, to));
+    to->set_tuples(static_cast<int64_t>(others.back().second.size()));
+  }
   TROUPE_RETURN_IF_ERROR(WriteMessage(def, "the state of a training", writer));
   for (const auto& [node, queue] : state.queues) {
     for (const auto* tuples : {&queue.elements, &queue.waiting}) {
@@ -66,7 +71,12 @@ absl::Status WriteRecords(const TrainingState& state, RecordWriter* writer) {
     }
   }
   for (const auto& [node, value] : state.variables) {
-    TROUPE_RETURN_IF_ERROR(WriteTuple({&value, 1}, StrCat("variable '", node, "'"), writer));
+    TROUPE_RETURN_IF_ERROR(WriteTuple({value}, StrCat("variable '", node, "'"), writer));
+  }
+  for (const auto& [node, tuples] : others) {
+    for (const Tuple& tuple : tuples) {
+      TROUPE_RETURN_IF_ERROR(WriteTuple(tuple, StrCat("a tuple of '", *node, "'"), writer));
+    }
   }
   return absl::OkStatus();
 }
@@ -111,28 +121,18 @@ class MessageReader {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<Tuple> NextTuple(const std::string& what) {
+  /// Without `partial` all components are there.
+  absl::StatusOr<Tuple> NextTuple(const std::string& what, bool partial = false) {
     TupleDef def;
     TROUPE_RETURN_IF_ERROR(Next(what, &def));
-    Tuple tuple;
-    for (TensorProto& component : *def.mutable_component()) {
-      // An element takes a byte at least. Without this a message could have its last value
-      // repeated.
-      double elements = 1;
-      for (const auto& dim : component.tensor_shape().dim()) {
-        elements *= static_cast<double>(dim.size());
+    absl::StatusOr<Tuple> tuple = TupleFromDef(&def);
+    if (tuple.ok() && !partial) {
+      for (const Tensor& component : *tuple) {
+        if (!component.valid()) return Wrong(StrCat(what, " lacks a component"));
       }
-      if (elements > static_cast<double>(record_.size())) {
-        return Wrong(StrCat(what, " claims more elements than it has bytes"));
-      }
-      absl::StatusOr<Tensor> tensor = TakeTensorFromProto(&component);
-      if (absl::IsResourceExhausted(tensor.status())) return tensor.status();
-      if (!tensor.ok() || (!IsPlain(tensor->type()) && tensor->type() != ElementType::kString)) {
-        return Wrong(StrCat(what, " is no tuple of tensors: ", tensor.status().message()));
-      }
-      tuple.push_back(*std::move(tensor));
     }
-    return tuple;
+    if (tuple.ok() || absl::IsResourceExhausted(tuple.status())) return tuple;
+    return Wrong(StrCat(what, " is no tuple of tensors: ", tuple.status().message()));
   }
 
   absl::Status End() {
@@ -174,6 +174,16 @@ absl::StatusOr<TrainingState> ReadState(MessageReader reader) {
     TROUPE_ASSIGN_OR_RETURN(Tuple value, reader.NextTuple(what));
     if (value.size() != 1) return reader.Wrong(StrCat(what, " is not one tensor"));
     state.variables[name] = std::move(value[0]);
+  }
+  for (const ResourceStateDef& from : def.resource()) {
+    const std::string what = StrCat("a tuple of '", from.node(), "'");
+    std::vector<Tuple> tuples;
+    for (int64_t i = 0; i < from.tuples(); ++i) {
+      TROUPE_ASSIGN_OR_RETURN(tuples.emplace_back(), reader.NextTuple(what, /*partial=*/true));
+    }
+    auto read = StateFromDef(from, std::move(tuples));
+    if (!read.ok()) return reader.Wrong(StrCat("'", from.node(), "': ", read.status().message()));
+    state.resources.push_back({PlaceFromDef(from), *std::move(read)});
   }
   TROUPE_RETURN_IF_ERROR(reader.End());
   return state;

@@ -6,9 +6,11 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "actors/state/resource_state.h"
 #include "kernels/kernel_state.h"
 #include "kernels/queues/queue.h"
 
@@ -21,6 +23,8 @@ struct TrainingState {
   std::map<std::string, QueueState> queues;
   std::map<std::string, Tensor> variables;     ///< With which queue runners count.
   std::map<std::string, std::string> readers;  ///< From which queue runners read: `ReaderState`s.
+  /// Staging areas and maps, and barriers.
+  std::vector<KeptResource> resources;
 };
 
 /// PREFIX.troupe-state: a record file (docs/formats.md), of which TensorFlow takes no notice.

@@ -31,12 +31,12 @@ absl::Status TrainingStateListener::BeforeSave(Session& session, int64_t global_
   {
     HeldQueues queues(session);
     const absl::Status saved = queues.Save(patience_, &state);
-    if (absl::IsDeadlineExceeded(saved) || absl::IsUnimplemented(saved)) {
+    if (absl::IsDeadlineExceeded(saved) || absl::IsUnimplemented(saved) ||
+        absl::IsResourceExhausted(saved)) {
       WriteLog(LogLevel::kWarning, "", {"queues not saved"}, std::string(saved.message()),
                ": a training that goes on from the checkpoint of step ", global_step,
                " begins with empty queues");
-      state.queues.clear();
-      state.variables.clear();
+      state = {.global_step = global_step};
       patience_ = kShortPatience;
     } else {
       TROUPE_RETURN_IF_ERROR(saved);

@@ -116,6 +116,8 @@ absl::Status MonitoredSession::Recovering(const std::function<absl::Status()>& s
   absl::Time end = absl::InfiniteFuture();
   while (true) {
     absl::Status status = session_ == nullptr ? MakeSession() : absl::OkStatus();
+    // A member may have lost its task while the step's are there.
+    if (status.ok()) status = LossOfMembers();
     if (status.ok()) status = step();
     if (status.ok()) return status;
     status = Explain(status);
@@ -203,7 +205,16 @@ absl::Status MonitoredSession::RunStep(
 }
 
 bool MonitoredSession::should_stop() const {
-  return stop_ || (coordinator_ != nullptr && coordinator_->should_stop());
+  if (stop_) return true;
+  return coordinator_ != nullptr && coordinator_->should_stop() && LossOfMembers().ok();
+}
+
+absl::Status MonitoredSession::LossOfMembers() const {
+  if (!options_.recover || coordinator_ == nullptr || !coordinator_->should_stop()) {
+    return absl::OkStatus();
+  }
+  const absl::Status why = coordinator_->Join(absl::ZeroDuration(), /*ignore_stragglers=*/true);
+  return IsLoss(why) ? why : absl::OkStatus();
 }
 
 absl::Status MonitoredSession::End() {

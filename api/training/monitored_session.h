@@ -73,7 +73,8 @@ class MonitoredSession {
       const std::function<absl::Status(Session& session, const HookedRun& run)>& step);
 
   /// Whether a hook, a member of the coordinator or the end of the inputs has asked for the end, or
-  /// it has failed or was closed.
+  /// it has failed or was closed. A member that has lost a task is no end: the next step begins
+  /// with a new session.
   bool should_stop() const;
   /// `End` of the hooks, unless a step has failed; then the coordinator stops and the session is
   /// closed. The first error of these. Further calls give the same.
@@ -95,6 +96,8 @@ class MonitoredSession {
   absl::Status Recovering(const std::function<absl::Status()>& step);
   /// Unavailable for an error that follows from a task's restart.
   absl::Status Explain(const absl::Status& status) const;
+  /// Why members of the coordinator have stopped, if that is the loss of a task.
+  absl::Status LossOfMembers() const;
   absl::Status End();
 
   const std::shared_ptr<Graph> graph_;

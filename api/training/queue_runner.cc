@@ -18,13 +18,15 @@ namespace {
 class Running final : public RunningQueueRunner, public std::enable_shared_from_this<Running> {
  public:
   Running(std::string name, std::string queue, Node* close, Node* cancel,
-          std::vector<absl::StatusCode> closed, Session* session, size_t num_enqueues)
+          std::vector<absl::StatusCode> closed, Session* session, RunningQueueRunners* all,
+          size_t num_enqueues)
       : name_(std::move(name)),
         queue_(std::move(queue)),
         close_(close),
         cancel_(cancel),
         closed_(std::move(closed)),
         session_(session),
+        all_(all),
         num_running_(num_enqueues) {}
 
   /// The next step of an enqueue, or the end of its chain.
@@ -77,8 +79,10 @@ class Running final : public RunningQueueRunner, public std::enable_shared_from_
   void Fail(Node* node, const absl::Status& status, Coordinator::Member member) {
     const bool queue_closed = std::count(closed_.begin(), closed_.end(), status.code()) > 0;
     if (!queue_closed && !member.should_stop()) {
-      member.RequestStop(
-          WithContext(StrCat("queue runner of ", name_, ", ", node->name(), ": "), status));
+      const absl::Status why =
+          WithContext(StrCat("queue runner of ", name_, ", ", node->name(), ": "), status);
+      all_->Fail(why);  // Before anything is closed.
+      member.RequestStop(why);
     }
     End(queue_closed, std::move(member));
   }
@@ -99,6 +103,7 @@ class Running final : public RunningQueueRunner, public std::enable_shared_from_
   Node* const cancel_;
   const std::vector<absl::StatusCode> closed_;
   Session* const session_;
+  RunningQueueRunners* const all_;  ///< The session's.
   mutable std::mutex mutex_;
   size_t num_running_;
   int64_t num_steps_ = 0;  ///< Under way.
@@ -183,7 +188,7 @@ absl::StatusOr<std::vector<QueueRunner>> QueueRunner::OfGraph(const Graph& graph
 absl::Status QueueRunner::Start(Session& session, Coordinator& coordinator) const {
   if (enqueues_.empty()) return InvalidArgument("a queue runner without enqueues was started");
   auto running = std::make_shared<Running>(name_, queue_node(), close_, cancel_, closed_, &session,
-                                           enqueues_.size());
+                                           session.impl_->queue_runners(), enqueues_.size());
   session.impl_->queue_runners()->Add(running);
   std::vector<Coordinator::Member> members;
   for (size_t i = 0; i < enqueues_.size(); ++i) {

@@ -88,7 +88,7 @@ using Types = std::vector<ElementType>;
 // --- calls -------------------------------------------------------------------------------------
 
 /// Calls one function with all inputs but the first few.
-class Call : public AsyncKernel {
+class Call : public AsyncKernel, public FunctionCaller {
  public:
   Call(const NameAttrList& function, int first_input, KernelConstruction& c)
       : first_input_(first_input), function_(function, Inputs(c, first_input), Outputs(c)) {}
@@ -99,6 +99,8 @@ class Call : public AsyncKernel {
     if (f == nullptr) return done(status);
     f->Call(ctx, first_input_, done);
   }
+
+  std::vector<CallableFunction*> Called() const override { return FoundOf({&function_}); }
 
  protected:
   /// Calls as if on another device.
@@ -167,11 +169,16 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeSymbolicGradient(KernelConstruction&
 // --- branches ----------------------------------------------------------------------------------
 
 /// Input 0 says which of the functions gets the others.
-class Branch : public AsyncKernel {
+class Branch : public AsyncKernel, public FunctionCaller {
  public:
   explicit Branch(KernelConstruction& c) : args_(Call::Inputs(c, 1)), results_(Call::Outputs(c)) {}
 
   void Add(const NameAttrList& function) { functions_.emplace_back(function, args_, results_); }
+  std::vector<CallableFunction*> Called() const override {
+    std::vector<const FunctionReference*> all;
+    for (const FunctionReference& function : functions_) all.push_back(&function);
+    return FoundOf(all);
+  }
 
  protected:
   void CallBranch(size_t i, KernelContext& ctx, KernelDone done) {

@@ -39,7 +39,7 @@ struct LoopRun {
 };
 
 /// What While and For share: a pool of runs, and going round.
-class LoopKernel : public AsyncKernel {
+class LoopKernel : public AsyncKernel, public FunctionCaller {
  protected:
   LoopRun* NewRun() {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -153,6 +153,7 @@ class While : public LoopKernel {
     run->body = body;
     Begin(run, ctx, 0, done);
   }
+  std::vector<CallableFunction*> Called() const override { return FoundOf({&cond_, &body_}); }
 
  private:
   bool CallNext(LoopRun* run) override {
@@ -209,6 +210,7 @@ class For : public LoopKernel {
     run->delta = delta;
     Begin(run, ctx, 3, done);
   }
+  std::vector<CallableFunction*> Called() const override { return FoundOf({&body_}); }
 
  private:
   bool CallNext(LoopRun* run) override {

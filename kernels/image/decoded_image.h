@@ -17,8 +17,9 @@ struct ImageForm {
   int64_t frames = 1, height = 0, width = 0, channels = 0;
 };
 
-/// Gives memory for [frames, height, width, channels] values, once for each image. Called when the
-/// form has been found sound, before pixels are decoded.
+/// Gives memory for [frames, height, width, channels] values, once for each image; again if fewer
+/// frames turn out to be whole. Called when the form has been found sound, before pixels are
+/// decoded.
 using PixelAllocator = absl::FunctionRef<absl::StatusOr<void*>(const ImageForm& form)>;
 
 /// The most pixels that an image may have, those of all frames together.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -66,9 +67,6 @@ class FrameReader {
   /// Of the current frame.
   const GifImageDesc& frame() const { return gif_->Image; }
 
-  /// Nothing is left of the file.
-  bool at_end() const { return rest_.bytes.empty(); }
-
   absl::Status Skip() {
     int bits;
     GifByteType* block;
@@ -79,27 +77,31 @@ class FrameReader {
     return absl::OkStatus();
   }
 
-  /// Draws the current frame over `canvas`, [height, width, 3].
-  absl::Status Draw(int64_t height, int64_t width, uint8_t* canvas) {
+  /// Draws the current frame over `canvas`, [height, width, 3]. False: the frame is broken, and the
+  /// canvas is as it may be. An error: a frame that can be read has not the colors that it uses.
+  absl::StatusOr<bool> Draw(int64_t height, int64_t width, uint8_t* canvas) {
     const GifImageDesc& part = frame();
     const ColorMapObject* colors = part.ColorMap != nullptr ? part.ColorMap : gif_->SColorMap;
-    if (colors == nullptr) return InvalidArgument("frame ", frames_ - 1, " of a GIF has no colors");
+    absl::Status status;
+    if (colors == nullptr)
+      status = InvalidArgument("frame ", frames_ - 1, " of a GIF has no colors");
     line_.resize(static_cast<size_t>(part.Width));
     // Interlaced frames have the rows 0, 8, ..., then 4, 12, ..., then 2, 6, ..., then 1, 3, ...
     constexpr int kOffsets[] = {0, 4, 2, 1}, kSteps[] = {8, 8, 4, 2};
     for (int pass = 0; pass < (part.Interlace ? 4 : 1); ++pass) {
       const int step = part.Interlace ? kSteps[pass] : 1;
       for (int y = part.Interlace ? kOffsets[pass] : 0; y < part.Height; y += step) {
-        if (DGifGetLine(gif_.get(), line_.data(), part.Width) == GIF_ERROR) {
-          return Broken(gif_->Error);
-        }
+        if (DGifGetLine(gif_.get(), line_.data(), part.Width) == GIF_ERROR) return false;
         const int64_t row = int64_t{part.Top} + y;
-        if (row >= height) continue;
-        TROUPE_RETURN_IF_ERROR(DrawLine(*colors, width, canvas + row * width * kRgb));
+        if (row >= height || !status.ok()) continue;
+        status = DrawLine(*colors, width, canvas + row * width * kRgb);
       }
     }
-    return absl::OkStatus();
+    if (!status.ok()) return status;
+    return true;
   }
+  /// What giflib says of a broken frame.
+  absl::Status Error() const { return Broken(gif_->Error); }
 
  private:
   static absl::Status Broken(int error) {
@@ -147,19 +149,21 @@ class FrameReader {
   std::vector<GifByteType> line_;
 };
 
-/// Counts frames and finds the largest size. The file may be cut off behind its first frame: then
-/// it has the frames before the cut.
-absl::StatusOr<ImageForm> FindForm(std::string_view file) {
+/// Counts frames and finds the largest size of the first ones, `at_most` of them. Whatever is
+/// broken or cut off behind the first frame ends the file, as in TensorFlow: it has the frames
+/// before.
+absl::StatusOr<ImageForm> FindForm(std::string_view file, int64_t at_most) {
   FrameReader reader;
   TROUPE_RETURN_IF_ERROR(reader.Open(file));
   ImageForm form{0, 0, 0, kRgb};
-  while (true) {
+  while (form.frames < at_most) {
     const absl::StatusOr<bool> there = reader.Next();
-    const absl::Status whole = there.ok() && *there ? reader.Skip() : there.status();
-    if (!whole.ok() && !(form.frames > 0 && reader.at_end())) return whole;
-    if (!whole.ok() || !*there) break;
+    if (there.ok() && !*there) break;
+    absl::Status whole = there.ok() ? reader.Skip() : there.status();
     const ImageForm frame{1, reader.frame().Height, reader.frame().Width, kRgb};
-    TROUPE_RETURN_IF_ERROR(CheckClaim("GIF", frame, file.size(), kPixelsPerByte));
+    if (whole.ok()) whole = CheckClaim("GIF", frame, file.size(), kPixelsPerByte);
+    if (!whole.ok() && form.frames == 0) return whole;
+    if (!whole.ok()) break;
     ++form.frames;
     form.height = std::max(form.height, frame.height);
     form.width = std::max(form.width, frame.width);
@@ -168,28 +172,44 @@ absl::StatusOr<ImageForm> FindForm(std::string_view file) {
   return form;
 }
 
-}  // namespace
-
-absl::Status DecodeGif(std::string_view file, bool first_frame_only, PixelAllocator allocate) {
-  TROUPE_ASSIGN_OR_RETURN(ImageForm form, FindForm(file));
-  if (first_frame_only) form.frames = 1;
-  TROUPE_RETURN_IF_ERROR(
-      CheckClaim("GIF", form, file.size(), kPixelsPerByte * static_cast<double>(form.frames)));
-  TROUPE_ASSIGN_OR_RETURN(void* pixels, allocate(form));
-  auto* canvas = static_cast<uint8_t*>(pixels);
+/// Draws frames, each over the one before it, into [frames, height, width, 3] pixels; nullptr:
+/// reads them only. Gives how many are whole: fewer than there are if one is broken.
+absl::StatusOr<int64_t> DrawFrames(std::string_view file, const ImageForm& form, uint8_t* canvas) {
   const auto size = static_cast<size_t>(form.height * form.width * kRgb);
   FrameReader reader;
   TROUPE_RETURN_IF_ERROR(reader.Open(file));
-  for (int64_t i = 0; i < form.frames; ++i, canvas += size) {
+  for (int64_t i = 0; i < form.frames; ++i) {
     TROUPE_RETURN_IF_ERROR(reader.Next().status());
-    if (i == 0) {
-      std::memset(canvas, 0, size);
-    } else {
-      std::memcpy(canvas, canvas - size, size);
-    }
-    TROUPE_RETURN_IF_ERROR(reader.Draw(form.height, form.width, canvas));
+    if (canvas != nullptr && i == 0) std::memset(canvas, 0, size);
+    if (canvas != nullptr && i > 0) std::memcpy(canvas, canvas - size, size);
+    TROUPE_ASSIGN_OR_RETURN(const bool whole,
+                            reader.Draw(canvas == nullptr ? 0 : form.height, form.width, canvas));
+    if (!whole && i == 0) return reader.Error();
+    if (!whole) return i;
+    if (canvas != nullptr) canvas += size;
   }
-  return absl::OkStatus();
+  return form.frames;
+}
+
+}  // namespace
+
+absl::Status DecodeGif(std::string_view file, bool first_frame_only, PixelAllocator allocate) {
+  int64_t at_most = std::numeric_limits<int64_t>::max();
+  while (true) {
+    TROUPE_ASSIGN_OR_RETURN(ImageForm form, FindForm(file, at_most));
+    const int64_t found = form.frames;
+    if (first_frame_only) form.frames = 1;
+    const absl::Status claim =
+        CheckClaim("GIF", form, file.size(), kPixelsPerByte * static_cast<double>(form.frames));
+    const absl::StatusOr<void*> pixels = claim.ok() ? allocate(form) : claim;
+    // What is wrong in a frame shows when it is decoded. That is done twice if so many frames claim
+    // too much or cannot be taken, and for files of which fewer are whole.
+    TROUPE_ASSIGN_OR_RETURN(
+        const int64_t whole,
+        DrawFrames(file, form, pixels.ok() ? static_cast<uint8_t*>(*pixels) : nullptr));
+    if (whole == form.frames) return pixels.status();
+    at_most = std::min(whole, found);
+  }
 }
 
 }  // namespace troupe

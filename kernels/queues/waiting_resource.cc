@@ -5,6 +5,7 @@
 #include "devices/allocator.h"
 #include "devices/device.h"
 #include "devices/exceptions.h"
+#include "devices/status_macros.h"
 #include "kernels/state/variable_kernel.h"
 
 namespace troupe {
@@ -168,6 +169,35 @@ void WaitingResource::End(Call* call, absl::Status status) noexcept {
 
 void WaitingResource::FailAll(Line* line, const absl::Status& status) noexcept {
   while (Call* call = line->Pop()) End(call, status);
+}
+
+namespace {
+
+/// Runs a function at a resource.
+class AtOnceCall final : public WaitingResource::Call {
+ public:
+  AtOnceCall(WaitingResource* resource, std::function<absl::Status()> visit,
+             std::function<void(absl::Status)> done)
+      : Call(resource, kNoLine), visit_(std::move(visit)), done_(std::move(done)) {
+    KeepResource();
+  }
+
+ private:
+  absl::StatusOr<Progress> Serve() override {
+    TROUPE_RETURN_IF_ERROR(visit_());
+    return Progress::kOver;
+  }
+  void Over(std::unique_ptr<Call>) noexcept override { done_(std::move(status)); }
+
+  const std::function<absl::Status()> visit_;
+  const std::function<void(absl::Status)> done_;
+};
+
+}  // namespace
+
+void WaitingResource::AtOnce(std::function<absl::Status()> visit,
+                             std::function<void(absl::Status)> done) {
+  Submit(std::make_unique<AtOnceCall>(this, std::move(visit), std::move(done)));
 }
 
 void WaitingResource::LookAgain() noexcept {

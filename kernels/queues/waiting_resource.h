@@ -125,6 +125,9 @@ class WaitingResource : public Resource {
                            Order second = Order::kInOrder)
       : name_(std::move(name)), orders_{first, second} {}
 
+  /// Has whoever plays call `visit`, once; nobody waits for it. Then calls `done`, as calls do.
+  /// With an error if `visit` throws std::bad_alloc, or the resource has been abandoned.
+  void AtOnce(std::function<absl::Status()> visit, std::function<void(absl::Status)> done);
   /// Has whoever plays see what has changed elsewhere: calls are cancelled, what was lent is back.
   void LookAgain() noexcept;
   /// All calls of a line are given up. For whoever plays.
@@ -211,6 +214,11 @@ class CallbackCall final : public Base {
   const int num_outputs_;
   const WaitingResource::Done done_;
 };
+
+/// What a resource holds, told at once, and replaced: for `Save` and `Restore`.
+template <typename State>
+using SaveDone = std::function<void(absl::StatusOr<State>)>;
+using RestoreDone = std::function<void(absl::Status)>;
 
 /// The resource of that name: NotFound if there is none. `what` names the kind for messages.
 absl::StatusOr<RefPtr<Resource>> FindResource(ResourceProvider* resources,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "devices/status_macros.h"
 #include "kernels/data/join.h"
 
 namespace troupe {
@@ -202,6 +203,84 @@ absl::Status TupleBarrier::TakeCall::Conclude(KernelContext& ctx) {
     WritePieces(ctx, pieces, out);
   }
   return absl::OkStatus();
+}
+
+// --- its state -----------------------------------------------------------------------------------
+
+void TupleBarrier::Save(SaveDone<BarrierState> done) {
+  const auto state = std::make_shared<BarrierState>();
+  AtOnce(
+      [this, state] {
+        state->next_index = next_index_;
+        state->closed = closed_;
+        state->cancelled = cancelled_;
+        for (const auto& [index, ready] : ready_) {
+          state->ready.push_back({index, ready.key, ready.values});
+        }
+        for (const auto& [key, tuple] : incomplete_) {
+          state->incomplete.push_back({tuple.index, key, tuple.values});
+        }
+        std::sort(state->incomplete.begin(), state->incomplete.end(),
+                  [](const auto& a, const auto& b) { return a.key < b.key; });
+        return absl::OkStatus();
+      },
+      [state, done = std::move(done)](absl::Status status) {
+        done(status.ok() ? absl::StatusOr<BarrierState>(std::move(*state)) : status);
+      });
+}
+
+absl::Status TupleBarrier::CheckState(const BarrierState& state) const {
+  const size_t count = options_.types.size();
+  absl::flat_hash_set<std::string_view> keys;
+  for (const auto* entries : {&state.ready, &state.incomplete}) {
+    for (const BarrierState::Entry& entry : *entries) {
+      const auto wrong = [&](const auto&... what) {
+        return InvalidArgument(DebugString(), ": key '", entry.key, "' of the state ", what...);
+      };
+      if (entry.values.size() != count) {
+        return wrong("has ", entry.values.size(), " components, not ", count);
+      }
+      size_t there = 0;
+      for (size_t i = 0; i < count; ++i) {
+        const Tensor& value = entry.values[i];
+        if (!value.valid()) continue;
+        ++there;
+        if (value.type() == options_.types[i] && value.shape() == options_.shapes[i]) continue;
+        return wrong("has ", ElementTypeName(value.type()), " ", value.shape().ToString(),
+                     " for component ", i, ", not ", ElementTypeName(options_.types[i]), " ",
+                     options_.shapes[i].ToString());
+      }
+      const bool ready = entries == &state.ready;
+      if (there == 0 || (there == count) != ready) {
+        return wrong("has ", there, " of ", count, " components");
+      }
+      if (entry.index >= state.next_index) return wrong("has an index that is not given out yet");
+      if (!ready && !keys.insert(entry.key).second) return wrong("is there twice");
+    }
+  }
+  return absl::OkStatus();
+}
+
+void TupleBarrier::Restore(BarrierState state, RestoreDone done) {
+  AtOnce(
+      [this, state = std::move(state)]() -> absl::Status {
+        TROUPE_RETURN_IF_ERROR(CheckState(state));
+        absl::flat_hash_map<std::string, Incomplete> incomplete;
+        for (const auto& entry : state.incomplete) {
+          incomplete.emplace(entry.key, Incomplete{entry.index, entry.values});
+        }
+        std::multimap<int64_t, Ready> ready;
+        for (const auto& entry : state.ready) {
+          ready.emplace(entry.index, Ready{entry.key, entry.values});
+        }
+        next_index_ = state.next_index;
+        closed_ = state.closed;
+        cancelled_ = state.cancelled;
+        incomplete_.swap(incomplete);
+        ready_.swap(ready);
+        return absl::OkStatus();
+      },
+      std::move(done));
 }
 
 }  // namespace troupe

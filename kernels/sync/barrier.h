@@ -27,6 +27,19 @@ struct BarrierOptions {
   bool operator==(const BarrierOptions&) const = default;
 };
 
+/// All that a barrier knows. A value; tensors are shared.
+struct BarrierState {
+  struct Entry {
+    int64_t index = 0;
+    std::string key;
+    Tuple values;  ///< Those that are not there are invalid.
+  };
+  int64_t next_index = std::numeric_limits<int64_t>::min();
+  bool closed = false, cancelled = false;
+  std::vector<Entry> ready;       ///< The first to be taken first.
+  std::vector<Entry> incomplete;  ///< Sorted by key.
+};
+
 /// Collects tuples. A key is incomplete until it has a value for every component; complete, it
 /// stands in line to be taken, in the order in which keys were first seen: those of one insertion
 /// share an index. Insertions never wait. A barrier that is closed takes no new key in (Cancelled);
@@ -105,12 +118,18 @@ class TupleBarrier : public WaitingResource {
   void Take(int64_t n, bool allow_small_batch, CancellationToken* token, Done done);
   /// Cancelled if it is closed already; with `cancel_pending` it may be closed once more.
   void Close(bool cancel_pending, Done done);
+  /// What the barrier is now; nobody waits for it, and it changes nothing.
+  void Save(SaveDone<BarrierState> done);
+  /// Replaces what it holds. InvalidArgument, and nothing has changed: it is the state of a barrier
+  /// with other components, or of none.
+  void Restore(BarrierState state, RestoreDone done);
 
   int64_t ReadySize() const { return ready_size_.load(std::memory_order_acquire); }
   int64_t IncompleteSize() const { return incomplete_size_.load(std::memory_order_acquire); }
 
  private:
   void Served() noexcept override;
+  absl::Status CheckState(const BarrierState& state) const;
 
   const BarrierOptions options_;
   int64_t next_index_ = std::numeric_limits<int64_t>::min();

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "devices/status_macros.h"
+
 namespace troupe {
 
 int64_t TupleBytes(const Tuple& tuple) {
@@ -103,6 +105,33 @@ absl::Status TupleStage::TakeCall::Conclude(KernelContext& ctx) {
     ctx.set_output(static_cast<int>(i), std::move(taken_[i]));
   }
   return absl::OkStatus();
+}
+
+void TupleStage::Save(SaveDone<StagingAreaState> done) {
+  const auto state = std::make_shared<StagingAreaState>();
+  AtOnce(
+      [this, state] {
+        state->options = options_;
+        for (const Staged& staged : tuples_) state->tuples.push_back(staged.tuple);
+        return absl::OkStatus();
+      },
+      [state, done = std::move(done)](absl::Status status) {
+        done(status.ok() ? absl::StatusOr<StagingAreaState>(std::move(*state)) : status);
+      });
+}
+
+void TupleStage::Restore(StagingAreaState state, RestoreDone done) {
+  AtOnce(
+      [this, tuples = std::move(state.tuples)] {
+        tuples_.clear();
+        bytes_ = 0;
+        for (const Tuple& tuple : tuples) {
+          tuples_.push_back({tuple, TupleBytes(tuple)});
+          bytes_ += tuples_.back().bytes;
+        }
+        return absl::OkStatus();
+      },
+      std::move(done));
 }
 
 }  // namespace troupe

@@ -24,6 +24,12 @@ struct StageLimits {
 };
 using StagingAreaOptions = StageLimits<TupleStage>;
 
+/// All that a staging area holds. A value; tensors are shared.
+struct StagingAreaState {
+  StagingAreaOptions options;
+  std::vector<Tuple> tuples;  ///< The first one first.
+};
+
 /// Bytes that the elements of tensors take, those of strings included.
 int64_t TupleBytes(const Tuple& tuple);
 /// InvalidArgument if the tensors are not of these types; `what` says whose they are.
@@ -86,6 +92,11 @@ class TupleStage : public WaitingResource {
     Ask(TakeCall::What::kLookAt, index, std::move(types), token, std::move(done));
   }
   void Clear(Done done) { Ask(TakeCall::What::kClear, 0, {}, nullptr, std::move(done)); }
+  /// What the area holds now; nobody waits for it, and it changes nothing.
+  void Save(SaveDone<StagingAreaState> done);
+  /// Replaces what it holds. The limits stay as they are: what is above them stays, and who puts in
+  /// waits.
+  void Restore(StagingAreaState state, RestoreDone done);
 
  private:
   void Ask(TakeCall::What what, int64_t index, std::vector<ElementType> types,

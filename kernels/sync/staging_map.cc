@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "devices/status_macros.h"
+
 namespace troupe {
 namespace {
 
@@ -172,6 +174,68 @@ absl::Status StagingMap::TakeCall::Conclude(KernelContext& ctx) {
   if (what == What::kFirstKey) ctx.set_output(i++, Tensor::Scalar(key));
   for (Tensor& tensor : taken_) ctx.set_output(i++, std::move(tensor));
   return absl::OkStatus();
+}
+
+// --- its state -----------------------------------------------------------------------------------
+
+namespace {
+
+/// Tuples of a state have a component or more of the types; `may_be_whole`: all of them.
+absl::Status CheckState(const std::string& what, const std::vector<ElementType>& types,
+                        const std::map<int64_t, Tuple>& tuples, bool may_be_whole) {
+  for (const auto& [key, tuple] : tuples) {
+    if (tuple.size() != types.size()) {
+      return InvalidArgument(what, ": the state has a tuple of ", tuple.size(),
+                             " components under key ", key, ", not of ", types.size());
+    }
+    size_t there = 0;
+    for (size_t i = 0; i < types.size(); ++i) {
+      if (!tuple[i].valid()) continue;
+      ++there;
+      if (tuple[i].type() == types[i]) continue;
+      return InvalidArgument(what, ": component ", i, " of key ", key, " of the state is of type ",
+                             ElementTypeName(tuple[i].type()), ", not ", ElementTypeName(types[i]));
+    }
+    if (there > 0 && (may_be_whole || there < types.size())) continue;
+    return InvalidArgument(what, ": key ", key, " of the state has ", there, " of ", types.size(),
+                           " components");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void StagingMap::Save(SaveDone<StagingMapState> done) {
+  const auto state = std::make_shared<StagingMapState>();
+  AtOnce(
+      [this, state] {
+        state->options = options_;
+        if (!complete_.empty() || !incomplete_.empty()) state->types = types_;
+        state->complete = complete_;
+        state->incomplete = incomplete_;
+        return absl::OkStatus();
+      },
+      [state, done = std::move(done)](absl::Status status) {
+        done(status.ok() ? absl::StatusOr<StagingMapState>(std::move(*state)) : status);
+      });
+}
+
+void StagingMap::Restore(StagingMapState state, RestoreDone done) {
+  AtOnce(
+      [this, state = std::move(state)]() -> absl::Status {
+        TROUPE_RETURN_IF_ERROR(CheckState(DebugString(), state.types, state.complete, true));
+        TROUPE_RETURN_IF_ERROR(CheckState(DebugString(), state.types, state.incomplete, false));
+        std::map<int64_t, Tuple> complete = state.complete, incomplete = state.incomplete;
+        types_ = state.types;
+        complete_.swap(complete);
+        incomplete_.swap(incomplete);
+        bytes_ = 0;
+        for (const auto* tuples : {&complete_, &incomplete_}) {
+          for (const auto& [key, tuple] : *tuples) bytes_ += TupleBytes(tuple);
+        }
+        return absl::OkStatus();
+      },
+      std::move(done));
 }
 
 }  // namespace troupe

@@ -16,6 +16,14 @@ namespace troupe {
 class StagingMap;
 using StagingMapOptions = StageLimits<StagingMap>;
 
+/// All that a staging map holds. A value; tensors are shared.
+struct StagingMapState {
+  StagingMapOptions options;
+  std::vector<ElementType> types;  ///< Of the components; none if there are no tuples.
+  // By key; components that have been taken, or have not come, are invalid.
+  std::map<int64_t, Tuple> complete, incomplete;
+};
+
 /// Tuples of tensors under int64 keys. A tuple whose components come one by one is incomplete until
 /// it has them all; only complete ones are given out, whole or by parts, and one of which nothing
 /// is left is gone. The components' types are those of the tuples that are there. Who puts in waits
@@ -89,6 +97,11 @@ class StagingMap : public WaitingResource {
     Ask(TakeCall::What::kLookAt, key, std::move(indices), std::move(types), token, std::move(done));
   }
   void Clear(Done done) { Ask(TakeCall::What::kClear, 0, {}, {}, nullptr, std::move(done)); }
+  /// What the map holds now; nobody waits for it, and it changes nothing.
+  void Save(SaveDone<StagingMapState> done);
+  /// Replaces what it holds; the limits stay as they are. InvalidArgument, and nothing has changed:
+  /// it is no state of a map.
+  void Restore(StagingMapState state, RestoreDone done);
 
  private:
   void Ask(TakeCall::What what, int64_t key, std::vector<int64_t> indices,

@@ -10,6 +10,8 @@
 #include "api/internal/training_state.h"
 #include "devices/allocator.h"
 #include "devices/storage/record_writer.h"
+#include "graph/protos/training_state.pb.h"
+#include "kernels/sync/synchronizer_options.h"
 #include "tests/devices/storage/scheme_disk.h"
 #include "tests/devices/storage/storage_test_util.h"
 
@@ -18,10 +20,28 @@ namespace {
 bool Equal(const std::vector<troupe::Tuple>& a, const std::vector<troupe::Tuple>& b) {
   const auto equal = [](const troupe::Tuple& x, const troupe::Tuple& y) {
     return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const auto& s, const auto& t) {
-      return troupe::Difference(s, t).empty();
+      return s.valid() == t.valid() && (!s.valid() || troupe::Difference(s, t).empty());
     });
   };
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), equal);
+}
+
+/// Something of the state's kind, if nodes need not say more of it.
+troupe::RefPtr<troupe::Resource> Made(const troupe::ResourceState& state) {
+  const auto make = [](auto options) -> troupe::RefPtr<troupe::Resource> {
+    auto made = troupe::MakeSynchronizer("it", {std::move(options)});
+    return made.ok() ? *std::move(made) : nullptr;
+  };
+  if (std::holds_alternative<troupe::StagingAreaState>(state)) {
+    return make(troupe::StagingAreaOptions());
+  }
+  if (std::holds_alternative<troupe::StagingMapState>(state)) {
+    return make(troupe::StagingMapOptions());
+  }
+  if (std::holds_alternative<troupe::BarrierState>(state)) {
+    return make(troupe::BarrierOptions{{troupe::ElementType::kFloat}, {troupe::Shape()}});
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -53,8 +73,23 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (absl::IsResourceExhausted(copy.status())) return 0;
   if (!copy.ok() || copy->global_step != state->global_step || copy->kernels != state->kernels ||
       copy->queues.size() != state->queues.size() ||
-      copy->variables.size() != state->variables.size()) {
+      copy->variables.size() != state->variables.size() ||
+      copy->resources.size() != state->resources.size()) {
     std::abort();
+  }
+  for (size_t i = 0; i < state->resources.size(); ++i) {
+    troupe::ResourceStateDef before, after;
+    const auto tuples = troupe::StateToDef(state->resources[i].state, &before);
+    const auto again = troupe::StateToDef(copy->resources[i].state, &after);
+    if (before.SerializeAsString() != after.SerializeAsString() || !Equal(tuples, again)) {
+      std::abort();
+    }
+    // Nobody breaks on being given it.
+    troupe::RefPtr<troupe::Resource> resource = Made(state->resources[i].state);
+    if (resource) {
+      troupe::RestoreResource(resource.get(), state->resources[i].state,
+                              [](const absl::Status&) {});
+    }
   }
   for (const auto& [name, queue] : state->queues) {
     const auto& again = copy->queues.at(name);

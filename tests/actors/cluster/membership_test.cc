@@ -33,6 +33,8 @@ class IdleWorker final : public WorkerEngine {
   void Start(cluster::RunGraphRequest, StepDone) override {}
   void Abort(uint64_t, const absl::Status&) override {}
   void ResetContainers(const std::vector<std::string>&) override {}
+  void GetResources(const cluster::GetResourcesRequest&, ResourcesDone) override {}
+  void SetResource(cluster::SetResourceRequest, Done) override {}
 
  private:
   const std::string device_;

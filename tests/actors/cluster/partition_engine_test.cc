@@ -214,5 +214,81 @@ TEST_F(PartitionEngineTest, StatefulKernelsOutliveTheirGraphs) {
   EXPECT_NE(got[0], got[1]);
 }
 
+TEST_F(PartitionEngineTest, ResourcesAreTakenAndGiven) {
+  Graph graph;
+  Node* const one = Add(&graph, NodeSpec("Const", "one")
+                                    .Attr("value", Tensor::Vector<float>({1, 2}))
+                                    .Attr("dtype", ElementType::kFloat));
+  const auto stage = [&](const char* name) {
+    Add(&graph, NodeSpec("Stage", name)
+                    .Input(std::vector<Output>{Output(one)})
+                    .Attr("dtypes", std::vector{ElementType::kFloat})
+                    .Attr("capacity", int64_t{3})
+                    .Attr("shared_name", "area"));
+  };
+  stage("put");
+  stage("another");
+  Register(graph, "put", "put");
+  for (uint64_t step = 1; step <= 2; ++step) {
+    Start("put", step, [](const absl::Status& status, const std::vector<TensorProto>&) {
+      EXPECT_EQ(status.message(), "");
+    });
+  }
+  const auto get = [&](const std::string& session, bool where_only) {
+    cluster::GetResourcesRequest request;
+    request.set_session(session);
+    request.set_where_only(where_only);
+    for (const char* node : {"nobody", "put", "another"}) {
+      ResourceStateDef* const wanted = request.add_wanted();
+      wanted->set_node(node);
+      wanted->set_name("area");
+    }
+    cluster::GetResourcesReply got;
+    engine_.GetResources(request,
+                         [&](const absl::Status& status, cluster::GetResourcesReply reply) {
+                           EXPECT_EQ(status.message(), "");
+                           got = std::move(reply);
+                         });
+    return got;
+  };
+  const auto set = [&](const ResourceStateDef& resource) {
+    cluster::SetResourceRequest request;
+    request.set_session("s");
+    *request.mutable_resource() = resource;
+    absl::Status told = absl::UnknownError("not told");
+    engine_.SetResource(request, [&](const absl::Status& status) { told = status; });
+    return told.code();
+  };
+  EXPECT_EQ(get("another", false).resources_size(), 0);
+  const cluster::GetResourcesReply where = get("s", true);
+  ASSERT_EQ(where.resources_size(), 1) << "of nodes that have not been registered nothing is said";
+  EXPECT_EQ(where.resources(0).node(), "put");
+  EXPECT_EQ(where.resources(0).device(), "/job:localhost/replica:0/task:0/device:CPU:0");
+  EXPECT_FALSE(where.resources(0).has_staging_area());
+  ResourceStateDef saved = get("s", false).resources(0);
+  ASSERT_EQ(saved.tuple_size(), 2);
+  EXPECT_EQ(saved.staging_area().capacity(), 3);
+
+  *saved.add_tuple() = saved.tuple(0);
+  EXPECT_EQ(set(saved), absl::StatusCode::kOk);
+  EXPECT_EQ(get("s", false).resources(0).tuple_size(), 3);
+  saved.set_name("made");
+  EXPECT_EQ(set(saved), absl::StatusCode::kOk);
+  saved.mutable_tuple(0)->mutable_component(0)->mutable_tensor_shape()->mutable_dim(0)->set_size(
+      99);
+  EXPECT_EQ(set(saved), absl::StatusCode::kInvalidArgument);
+  saved.clear_tuple();
+  saved.mutable_barrier();
+  EXPECT_EQ(set(saved), absl::StatusCode::kInvalidArgument) << "it is a staging area";
+  saved.set_name("nobody");
+  EXPECT_EQ(set(saved), absl::StatusCode::kNotFound);
+  saved.clear_of();
+  EXPECT_EQ(set(saved), absl::StatusCode::kInvalidArgument);
+  saved.mutable_staging_area();
+  saved.set_device("/job:localhost/replica:0/task:0/device:CPU:9");
+  EXPECT_EQ(set(saved), absl::StatusCode::kNotFound);
+  EXPECT_EQ(get("s", false).resources(0).tuple_size(), 3);
+}
+
 }  // namespace
 }  // namespace troupe

@@ -127,6 +127,12 @@ class TaskNode final : public EngineHost, public Outbox, public WorkerEngine {
       Enter([&] { done(status, {}); });
     });
   }
+  void GetResources(const cluster::GetResourcesRequest& request, ResourcesDone done) override {
+    worker_->GetResources(request, std::move(done));
+  }
+  void SetResource(cluster::SetResourceRequest request, Done done) override {
+    worker_->SetResource(std::move(request), std::move(done));
+  }
   void ResetContainers(const std::vector<std::string>& containers) override {
     worker_->ResetContainers(containers);
   }

@@ -172,6 +172,39 @@ TEST_F(DatasetGraphTest, TracedStepsHaveTheStages) {
   EXPECT_THAT(found->node_stats(2).timeline_label(), HasSubstr("/s, busy "));
 }
 
+TEST_F(DatasetGraphTest, TracedStepsHaveTheIteratorsOfFunctions) {
+  const PublishedDataset published =
+      *PublishDataset("called", Dataset::Range(0, 50), {.name = "in_function"});
+  const Function inner = DefineFunction(
+      s, "Inner", {ElementType::kInt64}, [](const Scope& body, absl::Span<const Output> args) {
+        const Output handle = ops::DatasetIterator(body, "called");
+        const Output element = ops::DatasetIteratorNext(body, handle, {ElementType::kInt64},
+                                                        {.output_shapes = {PartialShape({})}})[0];
+        return std::vector<Output>{ops::Add(body, args[0], element)};
+      });
+  const Function outer = DefineFunction(s, "Outer", {ElementType::kInt64},
+                                        [&inner](const Scope& body, absl::Span<const Output> args) {
+                                          const Output once = Call(body, inner, {args[0]})[0];
+                                          return std::vector<Output>{Call(body, inner, {once})[0]};
+                                        });
+  const Output x = ops::Const(s, Tensor::Scalar<int64_t>(100));
+  const Output called = Call(s, outer, {x})[0];
+  ASSERT_TRUE(s.ok()) << s.status();
+  auto session = NewSession();
+  RunOptions trace;
+  trace.trace = true;
+  const auto traced = [&](const Output& fetch) {
+    RunMetadata metadata;
+    EXPECT_EQ(session->Run(FeedMap{}, {&fetch, 1}, {}, trace, &metadata).status(),
+              absl::OkStatus());
+    const auto& devices = metadata.step_stats().dev_stats();
+    return std::count_if(devices.begin(), devices.end(),
+                         [](const auto& d) { return d.device() == "/dataset:in_function"; });
+  };
+  EXPECT_EQ(traced(called), 1) << "once, though it is called twice";
+  EXPECT_EQ(traced(ops::Neg(s, x)), 0) << "a step that does not call it";
+}
+
 TEST_F(DatasetGraphTest, ASaverKeepsThePosition) {
   const testing::TempFolder folder;
   const PublishedDataset published = *PublishDataset("saved", Dataset::Range(0, 50));

@@ -254,5 +254,80 @@ TEST(DatasetSourcesTest, AFileOfTheCacheIsReadByLaterPrograms) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("/cache, record at byte 0"));
 }
 
+/// Counts how often elements are asked for.
+Dataset Counting(int64_t n, const std::shared_ptr<std::atomic<int>>& calls) {
+  return Dataset::Range(0, n).Map([calls](Tensors element) -> absl::StatusOr<Tensors> {
+    ++*calls;
+    element.push_back(Tensor::Scalar(std::string(10, 'x')));
+    return element;
+  });
+}
+
+TEST(DatasetSourcesTest, ACompleteCacheIsRestoredWithoutItsInput) {
+  const auto calls = std::make_shared<std::atomic<int>>(0);
+  constexpr size_t kElements = 1000;
+  const auto restored = [&](const Dataset& dataset, size_t given, int calls_at_most) {
+    const std::vector<std::string> all = All(dataset);
+    const auto iterator = Begin(dataset);
+    Take(*iterator, given);
+    const auto position = iterator->Save();
+    ASSERT_TRUE(position.ok()) << position.status();
+    const auto other = Begin(dataset);
+    *calls = 0;
+    ASSERT_EQ(other->Restore(*position), absl::OkStatus());
+    // Where it has not gone on either.
+    const auto again = other->Save();
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_EQ(Take(*other, 10 * kElements),
+              std::vector<std::string>(all.begin() + static_cast<ptrdiff_t>(given), all.end()));
+    EXPECT_EQ(*calls, calls_at_most) << given;
+    const auto third = Begin(dataset);
+    ASSERT_EQ(third->Restore(*again), absl::OkStatus());
+    EXPECT_EQ(Take(*third, 10 * kElements),
+              std::vector<std::string>(all.begin() + static_cast<ptrdiff_t>(given), all.end()));
+  };
+  const Dataset cached = Counting(kElements, calls).Cache().Repeat(3);
+  restored(cached, kElements + 10, 0);
+  restored(cached, 2 * kElements, 0);
+  restored(cached, 10, kElements);
+  // A number, a string and its bytes.
+  constexpr int64_t kBytes = kElements * (8 + sizeof(std::string) + 10);
+  for (const int64_t most : {kBytes - 1, kBytes}) {
+    restored(Counting(kElements, calls).Cache({.position_bytes = most}).Repeat(3), kElements + 10,
+             most < kBytes ? kElements : 0);
+  }
+  EXPECT_EQ(Counting(1, calls).Cache({.position_bytes = -1}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(DatasetSourcesTest, AFileOfTheCacheIsReadFromThePosition) {
+  const TempFolder folder;
+  const auto calls = std::make_shared<std::atomic<int>>(0);
+  const Dataset dataset = Counting(20, calls).CacheFile(folder.Path("cache"));
+  const std::vector<std::string> all = All(dataset);
+  const auto iterator = Begin(dataset);
+  Take(*iterator, 15);
+  const auto position = iterator->Save();
+  ASSERT_TRUE(position.ok()) << position.status();
+  // What is before the position is damaged, and not read.
+  auto file = ReadWholeFile(TempFolder::files(), folder.Path("cache"));
+  ASSERT_TRUE(file.ok()) << file.status();
+  (*file)[20] ^= 1;
+  folder.Write("cache", *file);
+  absl::Status status;
+  All(dataset, 1, &status);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  const auto other = Begin(dataset);
+  ASSERT_EQ(other->Restore(*position), absl::OkStatus());
+  EXPECT_EQ(Take(*other, 1000), std::vector<std::string>(all.begin() + 15, all.end()));
+  // The file has gone: the input is asked again.
+  ASSERT_TRUE(TempFolder::files()->Remove(folder.Path("cache")).ok());
+  *calls = 0;
+  const auto third = Begin(dataset);
+  ASSERT_EQ(third->Restore(*position), absl::OkStatus());
+  EXPECT_EQ(Take(*third, 1000), std::vector<std::string>(all.begin() + 15, all.end()));
+  EXPECT_EQ(*calls, 20);
+}
+
 }  // namespace
 }  // namespace troupe

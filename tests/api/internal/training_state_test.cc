@@ -33,6 +33,17 @@ TrainingState Example() {
                     {Tensor::Scalar(0.0f), Tensor::Vector<std::string>({})}};
   queue.waiting = {{Tensor::Scalar(2.5f), Tensor::Vector<std::string>({"c"})}};
   state.queues["empty"].closed = true;
+  state.resources.push_back(
+      {{"put", "/device:CPU:0", "c", "area"},
+       StagingAreaState{{3, 1000}, {{Tensor::Scalar(1.5f)}, {Tensor::Scalar<int64_t>(2)}}}});
+  StagingMapState map{.options = {2, 0}, .types = {ElementType::kFloat, ElementType::kString}};
+  map.complete[-1] = {Tensor::Scalar(1.0f), Tensor()};
+  map.incomplete[7] = {Tensor(), Tensor::Scalar<std::string>("s")};
+  state.resources.push_back({{"map", "/device:CPU:1", "", "map"}, std::move(map)});
+  BarrierState barrier{.next_index = -5, .closed = true};
+  barrier.ready = {{-7, "k", {Tensor::Scalar(1.0f), Tensor::Scalar(2.0f)}}};
+  barrier.incomplete = {{-6, "l", {Tensor(), Tensor::Scalar(3.0f)}}};
+  state.resources.push_back({{"barrier", "", "", "barrier"}, std::move(barrier)});
   for (const auto& [name, tensor] : EveryType()) state.variables[name] = tensor;
   state.variables["zeros"] = Tensor::Vector<int64_t>({0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
   return state;
@@ -60,6 +71,21 @@ TEST(TrainingState, IsReadAsItWasWritten) {
           EXPECT_EQ(Difference((got.*tuples)[i][j], (want.*tuples)[i][j]), "");
         }
       }
+    }
+  }
+  ASSERT_EQ(read->resources.size(), state.resources.size());
+  for (size_t i = 0; i < state.resources.size(); ++i) {
+    EXPECT_EQ(read->resources[i].place, state.resources[i].place);
+    ResourceStateDef want, got;
+    const auto wanted = StateToDef(state.resources[i].state, &want);
+    const auto tuples = StateToDef(read->resources[i].state, &got);
+    EXPECT_EQ(got.SerializeAsString(), want.SerializeAsString()) << want.DebugString();
+    ASSERT_EQ(tuples.size(), wanted.size());
+    for (size_t t = 0; t < wanted.size(); ++t) {
+      TupleDef want_tuple, got_tuple;
+      EXPECT_TRUE(TupleToDef(wanted[t], &want_tuple).ok());
+      EXPECT_TRUE(TupleToDef(tuples[t], &got_tuple).ok());
+      EXPECT_EQ(got_tuple.SerializeAsString(), want_tuple.SerializeAsString());
     }
   }
   ASSERT_EQ(read->variables.size(), state.variables.size());
@@ -127,6 +153,51 @@ TEST(TrainingState, ClaimsAreHeldAgainstWhatIsThere) {
   def.add_variable("v");
   expect({one, one}, "it ends before the value of variable 'v'");
   expect({one, one, ""}, "the value of variable 'v' is not one tensor");
+  def.clear_variable();
+  tuple.Clear();
+  tuple.add_component();
+  expect({one, tuple.SerializeAsString()}, "lacks a component");
+}
+
+TEST(TrainingState, ResourcesAreHeldAgainstTheirTuples) {
+  SimulatedDisk* const disk = Disk();
+  TupleDef tuple;
+  TensorToProto(Tensor::Scalar(1.0f), tuple.add_component());
+  const std::string one = tuple.SerializeAsString();
+  TrainingStateDef def;
+  ResourceStateDef* const resource = def.add_resource();
+  resource->set_node("r");
+  const auto expect = [&](std::vector<std::string> records, const char* why) {
+    const absl::Status status = Read(disk, def, records);
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(why));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("'r'"));
+  };
+  expect({}, "of a kind that this version does not know");
+  resource->mutable_staging_area();
+  resource->set_tuples(int64_t{1} << 62);
+  expect({one}, "it ends before a tuple of 'r'");
+  resource->set_tuples(1);
+  EXPECT_TRUE(Read(disk, def, {one}).ok());
+  constexpr char kNotAsMany[] = "has not as many tuples as it says";
+  resource->mutable_staging_map()->add_complete(1);
+  EXPECT_TRUE(Read(disk, def, {one}).ok());
+  resource->mutable_staging_map()->add_incomplete(1);
+  expect({one}, kNotAsMany);
+  resource->mutable_barrier()->add_index(1);
+  expect({one}, kNotAsMany);
+  resource->mutable_barrier()->add_key("k");
+  EXPECT_TRUE(Read(disk, def, {one}).ok());
+  for (const int64_t ready : {int64_t{-1}, int64_t{2}}) {
+    resource->mutable_barrier()->set_ready(ready);
+    expect({one}, kNotAsMany);
+  }
+  resource->mutable_queue()->set_elements(-1);
+  expect({one}, kNotAsMany);
+  resource->mutable_queue()->set_elements(0);
+  expect({one}, kNotAsMany);
+  resource->set_reader("where");
+  expect({one}, kNotAsMany);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
@@ -11,6 +12,8 @@
 #include "api/internal/held_queues.h"
 #include "api/internal/training_state.h"
 #include "api/troupe.h"
+#include "devices/status_macros.h"
+#include "kernels/actors/tensor_actor.h"
 
 namespace troupe {
 namespace {
@@ -130,6 +133,62 @@ struct ReadFromFiles {
   Node* train = nullptr;
 };
 
+/// A training whose steps work on what was left two steps ago in a staging area, a staging map and
+/// a barrier. Every bit depends on all that they hold.
+struct Staged {
+  static constexpr int kAhead = 2;
+
+  Staged() {
+    const std::vector<ElementType> doubles = {ElementType::kDouble};
+    step = GlobalStep(s);
+    w = ModelVariable(s, ops::Const(s, Tensor::Scalar(0.0)), "w");
+    const Output one = ops::Const(s, Tensor::Vector<int32_t>({1}));
+    const Output drawn = ops::RandomUniform(s, one, ElementType::kDouble, {.seed = 1, .seed2 = 2});
+    const Output noise = ops::Sum(s, drawn, 0);
+    key = ops::PlaceholderWithDefault(s, step.value(), PartialShape({}));
+    const Output indices = ops::Const(s, Tensor::Vector<int32_t>({0}));
+    barrier = ops::Barrier(s.WithOpName("barrier"), doubles, {.shapes = {PartialShape({})}});
+    put = {
+        ops::Stage(s, {noise}, {.capacity = kAhead + 1, .shared_name = "area"}),
+        ops::OrderedMapStage(s, key, indices, {noise}, doubles, {.shared_name = "map"}),
+        ops::BarrierInsertMany(s, barrier, ops::ExpandDims(s, ops::AsString(s, key), 0), drawn, 0)};
+    size = ops::StageSize(s, doubles, {.capacity = kAhead + 1, .shared_name = "area"});
+    // Of the same number for each: what is lost or too much would be seen.
+    const Output staged =
+        ops::Unstage(s, doubles, {.capacity = kAhead + 1, .shared_name = "area"})[0];
+    const auto mapped = ops::OrderedMapUnstageNoKey(s, indices, doubles, {.shared_name = "map"});
+    const auto complete = ops::BarrierTakeMany(s, barrier, 1, doubles);
+    Output next = ops::Mul(s, w.value(), Tensor::Scalar(0.9));
+    next = ops::Add(s, next, staged);
+    next = ops::Add(s, next, ops::Mul(s, mapped.values[0], Tensor::Scalar(2.0)));
+    next = ops::Add(s, next, ops::Mul(s, ops::Sum(s, complete.values[0], 0), Tensor::Scalar(4.0)));
+    std::vector<Node*> all = put;
+    all.push_back(w.Assign(s, next));
+    train = step.AssignAdd(s.WithControlDependencies(all), int64_t{1});
+  }
+
+  /// Puts in what the first steps take, unless it is there.
+  struct Prime final : SessionRunHook {
+    explicit Prime(const Staged& model) : model(model) {}
+    absl::Status AfterCreateSession(Session& session, Coordinator&) override {
+      TROUPE_ASSIGN_OR_RETURN(const auto sizes, session.Run({model.size}));
+      if (sizes[0].unchecked_scalar<int32_t>() > 0) return absl::OkStatus();
+      for (int64_t i = 0; i < kAhead; ++i) {
+        TROUPE_RETURN_IF_ERROR(
+            session.RunTargets(model.put, {{model.key, Tensor::Scalar<int64_t>(i - kAhead)}}));
+      }
+      return absl::OkStatus();
+    }
+    const Staged& model;
+  };
+
+  Scope s = Scope::NewRoot();
+  ModelVariable step, w;
+  Output key, barrier, size;
+  std::vector<Node*> put;
+  Node* train = nullptr;
+};
+
 class QueueStates : public testing::Test {
  protected:
   void SetUp() override { std::filesystem::remove_all(folder_); }
@@ -146,6 +205,9 @@ class QueueStates : public testing::Test {
         .hooks = {std::make_shared<StopAtStepHook>(StopAtStepHook::LastStep(last_step))},
         .save_checkpoints = {.steps = save_every}};
     if (steps > 0) options.hooks.push_back(std::make_shared<CutHook>(steps));
+    if constexpr (requires { typename Model::Prime; }) {
+      options.hooks.push_back(std::make_shared<typename Model::Prime>(model));
+    }
     TROUPE_ASSIGN_OR_RETURN(const auto session, MonitoredTrainingSession(model.s.graph(), options));
     absl::Status status;
     while (status.ok() && !session->should_stop()) {
@@ -209,6 +271,70 @@ TEST_F(QueueStates, AShufflingQueueGoesOnWithTheSameBits) {
   EXPECT_NE(Variable<double>("w"), wanted);
 }
 
+TEST_F(QueueStates, StagingAreasAndBarriersGoOnWithTheSameBits) {
+  constexpr int kSteps = 40;
+  ASSERT_TRUE(Train(Staged(), kSteps).ok());
+  const std::vector<double> wanted = Variable<double>("w");
+  std::filesystem::remove_all(folder_);
+  ASSERT_TRUE(Train(Staged(), kSteps, 0, 1000).ok());
+  EXPECT_EQ(Variable<double>("w"), wanted) << "saving changes nothing";
+
+  std::mt19937 random(4);
+  for (int round = 0; round < 5; ++round) {
+    std::filesystem::remove_all(folder_);
+    int cuts = 0;
+    while (true) {
+      const int steps = std::uniform_int_distribution<>(1, 12)(random);
+      const absl::Status status = Train(Staged(), kSteps, steps);
+      if (status.ok()) break;
+      ASSERT_TRUE(absl::IsInternal(status)) << status;
+      ++cuts;
+    }
+    EXPECT_EQ(Variable<double>("w"), wanted) << "after " << cuts << " cuts";
+    EXPECT_GT(cuts, 2);
+  }
+
+  // Of what the test above depends on.
+  std::filesystem::remove_all(folder_);
+  ASSERT_TRUE(Train(Staged(), 20).ok());
+  const std::string prefix = *LatestCheckpoint(folder_);
+  const auto state = ReadTrainingState(prefix);
+  ASSERT_TRUE(state.ok()) << state.status();
+  ASSERT_EQ(state->resources.size(), 3u);
+  const std::string whole = [&] {
+    std::ifstream file(TrainingStatePath(prefix), std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  }();
+  // What was on a device that is not there begins anew.
+  TrainingState moved = *state;
+  for (KeptResource& one : moved.resources) {
+    if (std::holds_alternative<BarrierState>(one.state)) {
+      std::get<BarrierState>(one.state) = {};
+    } else {
+      one.place.device = "/device:CPU:7";
+    }
+  }
+  ASSERT_TRUE(WriteTrainingState(prefix, moved).ok());
+  const absl::Status anew = Train(Staged(), kSteps);
+  EXPECT_TRUE(anew.ok()) << anew;
+  EXPECT_NE(Variable<double>("w"), wanted);
+  std::filesystem::remove_all(folder_);
+
+  // A torn file is an error, and nothing is lost.
+  ASSERT_TRUE(Train(Staged(), 20).ok());
+  {
+    std::ofstream file(TrainingStatePath(prefix), std::ios::binary);
+    file.write(whole.data(), static_cast<std::streamsize>(whole.size() - 20));
+  }
+  const absl::Status torn = Train(Staged(), kSteps);
+  EXPECT_TRUE(absl::IsDataLoss(torn)) << torn;
+  EXPECT_THAT(std::string(torn.message()), HasSubstr(TrainingStatePath(prefix)));
+  std::ofstream(TrainingStatePath(prefix), std::ios::binary)
+      .write(whole.data(), static_cast<std::streamsize>(whole.size()));
+  ASSERT_TRUE(Train(Staged(), kSteps).ok());
+  EXPECT_EQ(Variable<double>("w"), wanted);
+}
+
 TEST_F(QueueStates, EveryElementComesOnceHoweverOftenItIsCut) {
   std::mt19937 random(2);
   for (int round = 0; round < 5; ++round) {
@@ -268,6 +394,54 @@ TEST_F(QueueStates, StepsThatDoNotComeToRestAreNamed) {
   coordinator.RequestStop();
   EXPECT_TRUE((*session)->Close().ok());
   EXPECT_TRUE(coordinator.Join(absl::Seconds(30)).ok());
+}
+
+/// Answers 1, but for the fifth time, when it is not there.
+class AbsentOnce final : public TensorActor {
+ public:
+  uint64_t Ask(std::vector<Tensor>, absl::Duration, Answer answer) override {
+    if (++asked_ == 5) {
+      answer(absl::UnavailableError("the source was lost"));
+    } else {
+      answer(std::vector<Tensor>{Tensor::Scalar(1.0)});
+    }
+    return 0;
+  }
+  void Forget(uint64_t) override {}
+  absl::Status Tell(std::vector<Tensor>) override { return absl::OkStatus(); }
+
+ private:
+  std::atomic<int> asked_{0};
+};
+
+// A step that does not need what a runner has lost would go on, and the end of the queue would be
+// the end of the training.
+TEST_F(QueueStates, ARunnerThatLosesItsTaskIsNoEnd) {
+  ASSERT_TRUE(TensorActors::Global()->Add("absent_once", std::make_shared<AbsentOnce>()).ok());
+  const Scope s = Scope::NewRoot();
+  const ModelVariable step = GlobalStep(s);
+  const Output queue = ops::FIFOQueueV2(s.WithOpName("queue"), {ElementType::kDouble},
+                                        {.shapes = {PartialShape({})}, .capacity = 2});
+  const Output one = ops::AskActor(s, {step.value()}, "absent_once", {ElementType::kDouble})[0];
+  QueueRunner(s, queue, {ops::QueueEnqueueV2(s, queue, {one})});
+  const Output x = ops::QueueDequeueV2(s, queue, {ElementType::kDouble})[0];
+  Node* const train = step.AssignAdd(s.WithControlDependencies({x}), int64_t{1});
+  ASSERT_TRUE(s.ok()) << s.status();
+  const auto session = MonitoredTrainingSession(
+      s.graph(), {.session = {.threads = 2},
+                  .checkpoint_dir = folder_,
+                  .hooks = {std::make_shared<StopAtStepHook>(StopAtStepHook::LastStep(20))},
+                  .save_checkpoints = {.steps = 1}});
+  ASSERT_TRUE(session.ok()) << session.status();
+  absl::Status status;
+  while (status.ok() && !(*session)->should_stop()) {
+    status = (*session)->Run({}, {}, {train}).status();
+  }
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ((*session)->num_sessions(), 2);
+  EXPECT_TRUE((*session)->Close().ok());
+  EXPECT_EQ(Variable<int64_t>("global_step"), std::vector<int64_t>{20});
+  TensorActors::Global()->Remove("absent_once");
 }
 
 TEST_F(QueueStates, WhatDoesNotFitBeginsAnew) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <vector>
@@ -118,6 +119,59 @@ TEST(ImageCodecs, AGifMayBeCutOff) {
       EXPECT_TRUE(std::equal(image.bytes.begin(), image.bytes.end(), whole.bytes.begin()));
     }
   }
+}
+
+// Whatever is broken behind its first frame, a GIF has the frames before. Recorded by
+// scripts/golden/record_gif_damage.py.
+TEST(ImageCodecs, ADamagedGifIsWhatTensorFlowMakesOfIt) {
+  std::ifstream recorded(TROUPE_SOURCE_DIR "/tests/kernels/image/testdata/gif_damage.txt");
+  int64_t errors = 0, lost = 0, all = 0;
+  size_t at = 0;
+  for (std::string name, shape; recorded >> name >> at;) {
+    uint32_t change = 0, crc = 0;
+    recorded >> std::hex >> change >> shape;
+    if (shape != "error") recorded >> crc;
+    recorded >> std::dec;
+    std::string file = ImageFile(name);
+    const int64_t frames = Decode(file).form.frames;
+    file[at] = static_cast<char>(static_cast<uint32_t>(file[at]) ^ change);
+    Decoded image;
+    image.status = DecodeGif(file, false, image.allocator());
+    const std::string what = StrCat(name, " at ", at, " by ", change);
+    ++all;
+    // The op looks at the first bytes before.
+    if (at < 4) continue;
+    ASSERT_EQ(image.status.ok(), shape != "error") << what << image.status;
+    if (!image.status.ok()) {
+      ++errors;
+      continue;
+    }
+    const ImageForm& form = image.form;
+    EXPECT_EQ(StrCat(form.frames, "x", form.height, "x", form.width, "x", form.channels), shape)
+        << what;
+    EXPECT_EQ(crc32(0, image.bytes.data(), static_cast<uInt>(image.bytes.size())), crc) << what;
+    lost += form.frames < frames ? 1 : 0;
+  }
+  EXPECT_EQ(all, 3 * (147 + 164 + 109));
+  EXPECT_GT(errors, 100);
+  EXPECT_GT(lost, 100);
+}
+
+// Those who can take one frame only take a GIF of which one is whole.
+TEST(ImageCodecs, WhoTakesOneFrameTakesTheWholeOne) {
+  std::string file = ImageFile("gif_transparent");
+  file[70] = static_cast<char>(file[70] ^ 0x80);
+  int64_t frames = 0;
+  std::vector<uint8_t> bytes;
+  const absl::Status status =
+      DecodeGif(file, false, [&](const ImageForm& form) -> absl::StatusOr<void*> {
+        frames = form.frames;
+        if (frames > 1) return InvalidArgument("too many");
+        bytes.resize(static_cast<size_t>(form.height * form.width * 3));
+        return bytes.data();
+      });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(frames, 1);
 }
 
 void PutBigEndian(std::string* file, size_t at, uint32_t value, int bytes) {

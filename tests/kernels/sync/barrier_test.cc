@@ -188,5 +188,63 @@ TEST_F(BarrierTest, EachKeyComesOutOnce) {
   EXPECT_EQ(Sizes(), Pair(0, 0));
 }
 
+BarrierState Saved(TupleBarrier& barrier) {
+  absl::StatusOr<BarrierState> saved;
+  barrier.Save([&](absl::StatusOr<BarrierState> state) { saved = std::move(state); });
+  EXPECT_EQ(saved.status(), absl::OkStatus());
+  return *std::move(saved);
+}
+absl::Status Restored(TupleBarrier& barrier, BarrierState state) {
+  absl::Status restored = absl::UnknownError("");
+  barrier.Restore(std::move(state), [&](absl::Status status) { restored = status; });
+  return restored;
+}
+
+TEST_F(BarrierTest, AnotherOneGoesOnWithTheSameTuples) {
+  EXPECT_EQ(Floats({"b", "a"}, {2, 1}), absl::OkStatus());
+  EXPECT_EQ(Pairs({"c"}, {5, 6}), absl::OkStatus());
+  EXPECT_EQ(Pairs({"a", "b"}, {1, 2, 3, 4}), absl::OkStatus());
+  EXPECT_EQ(Pairs({"d"}, {7, 8}), absl::OkStatus());
+  const BarrierState state = Saved(*barrier);
+  EXPECT_EQ(Sizes(), Pair(2, 2)) << "a save changes nothing";
+
+  const auto other = MakeMachine<TupleBarrier>(barrier->options());
+  EXPECT_EQ(Restored(*other, state), absl::OkStatus());
+  Reply ready, next;
+  other->Take(2, false, nullptr, ready.done());
+  ASSERT_EQ(ready.status(), absl::OkStatus());
+  ExpectEqual(ready.tuple()[0], Tensor::Vector<int64_t>({kFirst, kFirst}));
+  ExpectEqual(ready.tuple()[1], Tensor::Vector<std::string>({"a", "b"}));
+  ExpectEqual(ready.tuple()[2], Tensor::Vector<float>({1, 2}));
+  other->Take(1, false, nullptr, next.done());
+  Reply completed;
+  other->Insert(0, Tensor::Vector<std::string>({"e", "c"}), Tensor::Vector<float>({9, 8}), nullptr,
+                completed.done());
+  ASSERT_EQ(next.status(), absl::OkStatus());
+  ExpectEqual(next.tuple()[0], Tensor::Vector<int64_t>({kFirst + 1}));
+  EXPECT_EQ(Saved(*other).incomplete.back().index, kFirst + 3) << "indices go on";
+
+  EXPECT_EQ(Close(false), absl::OkStatus());
+  EXPECT_EQ(Restored(*other, Saved(*barrier)), absl::OkStatus());
+  Reply closed;
+  other->Insert(0, Tensor::Vector<std::string>({"f"}), Tensor::Vector<float>({1}), nullptr,
+                closed.done());
+  EXPECT_EQ(closed.code(), Code::kCancelled);
+
+  for (int i = 0; i < 8; ++i) {
+    BarrierState wrong = state;
+    if (i == 0) wrong.ready[0].values.pop_back();
+    if (i == 1) wrong.ready[0].values[0].Reset();
+    if (i == 2) wrong.ready[1].values[0] = Tensor::Vector<float>({1});
+    if (i == 3) wrong.ready[1].values[0] = Tensor::Scalar<int32_t>(1);
+    if (i == 4) wrong.incomplete[0].values[1].Reset();
+    if (i == 5) wrong.incomplete[0].values[0] = Tensor::Scalar(1.0f);
+    if (i == 6) wrong.incomplete[0].key = wrong.incomplete[1].key;
+    if (i == 7) wrong.incomplete[0].index = wrong.next_index;
+    EXPECT_EQ(Restored(*other, wrong).code(), Code::kInvalidArgument) << i;
+    EXPECT_EQ(other->ReadySize(), 2) << i;
+  }
+}
+
 }  // namespace
 }  // namespace troupe

@@ -296,5 +296,98 @@ TEST_F(StagingMapTest, EachKeyComesOutOnce) {
   EXPECT_GT(taken, 0);
 }
 
+// --- states --------------------------------------------------------------------------------------
+
+template <typename State, typename Machine>
+State Saved(Machine& machine) {
+  absl::StatusOr<State> saved;
+  machine.Save([&](absl::StatusOr<State> state) { saved = std::move(state); });
+  EXPECT_EQ(saved.status(), absl::OkStatus());
+  return *std::move(saved);
+}
+template <typename State, typename Machine>
+absl::Status Restored(Machine& machine, State state) {
+  absl::Status restored = absl::UnknownError("");
+  machine.Restore(std::move(state), [&](absl::Status status) { restored = status; });
+  return restored;
+}
+
+TEST(TupleStage, AnotherOneGoesOnWithTheSameTuples) {
+  const auto area = MakeMachine<TupleStage>(StagingAreaOptions{2, 0});
+  Reply one, two, waits;
+  area->Put(Floats({1}), nullptr, one.done());
+  area->Put(Floats({2, 3}), nullptr, two.done());
+  area->Put(Floats({4}), nullptr, waits.done());
+  const auto state = Saved<StagingAreaState>(*area);
+  EXPECT_EQ(state.options.capacity, 2);
+  EXPECT_EQ(state.tuples.size(), 2u) << "what waits is not inside";
+  EXPECT_EQ(area->Size(), 2);
+
+  const auto other = MakeMachine<TupleStage>(StagingAreaOptions{1, 12});
+  Reply own, taken, first, second, put;
+  other->Put(Floats({9}), nullptr, own.done());
+  EXPECT_EQ(Restored(*other, state), absl::OkStatus());
+  EXPECT_EQ(other->Size(), 2) << "above its capacity";
+  other->Put(Floats({5}), nullptr, put.done());
+  other->Take(kFloat, nullptr, first.done());
+  EXPECT_EQ(FirstOf(first), 1);
+  EXPECT_FALSE(put.over());
+  other->Take(kFloat, nullptr, second.done());
+  EXPECT_EQ(FirstOf(second), 2);
+  EXPECT_EQ(put.code(), Code::kOk) << "bytes are counted";
+  // Who waits gets what is restored.
+  Reply last, late;
+  other->Take(kFloat, nullptr, last.done());
+  other->Take(kFloat, nullptr, late.done());
+  EXPECT_FALSE(late.over());
+  EXPECT_EQ(Restored(*other, state), absl::OkStatus());
+  EXPECT_EQ(FirstOf(late), 1);
+  area->Abandon();
+  absl::StatusOr<StagingAreaState> gone;
+  area->Save([&](absl::StatusOr<StagingAreaState> saved) { gone = std::move(saved); });
+  EXPECT_TRUE(absl::IsCancelled(gone.status())) << gone.status();
+}
+
+TEST(StagingMap, AnotherOneGoesOnWithTheSameTuples) {
+  const std::vector<ElementType> types = {ElementType::kFloat, ElementType::kInt32};
+  const auto map = MakeMachine<StagingMap>(StagingMapOptions{});
+  Reply whole, part, taken;
+  map->Put(5, types, {0, 1}, {Tensor::Scalar(1.0f), Tensor::Scalar<int32_t>(2)}, nullptr,
+           whole.done());
+  map->Put(-3, types, {1}, {Tensor::Scalar<int32_t>(7)}, nullptr, part.done());
+  map->Take(5, {0}, kFloat, nullptr, taken.done());
+  const auto state = Saved<StagingMapState>(*map);
+  EXPECT_EQ(state.types, types);
+
+  const auto other = MakeMachine<StagingMap>(StagingMapOptions{0, 12});
+  EXPECT_EQ(Restored(*other, state), absl::OkStatus());
+  EXPECT_EQ(other->Size(), 1);
+  EXPECT_EQ(other->IncompleteSize(), 1);
+  Reply too_much, rest, left, gone;
+  other->Put(6, types, {0, 1}, {Tensor::Scalar(1.0f), Tensor::Scalar<int32_t>(2)}, nullptr,
+             too_much.done());
+  EXPECT_FALSE(too_much.over()) << "bytes are counted";
+  other->Put(-3, types, {0}, {Tensor::Scalar(8.0f)}, nullptr, rest.done());
+  EXPECT_EQ(rest.code(), Code::kOk);
+  other->TakeFirst({0, 1}, types, nullptr, left.done());
+  EXPECT_EQ(left.tuple()[0].unchecked_scalar<int64_t>(), -3);
+  EXPECT_EQ(left.tuple()[2].unchecked_scalar<int32_t>(), 7);
+  other->LookAt(5, {0}, kFloat, nullptr, gone.done());
+  EXPECT_EQ(gone.code(), Code::kInvalidArgument) << "it has been taken";
+
+  // What is no state changes nothing.
+  const auto before = Saved<StagingMapState>(*other);
+  for (int i = 0; i < 5; ++i) {
+    StagingMapState wrong = state;
+    if (i == 0) wrong.types.pop_back();
+    if (i == 1) wrong.complete[5][1] = Tensor::Scalar(1.0f);
+    if (i == 2) wrong.complete[5] = Tuple(2);
+    if (i == 3) wrong.incomplete[-3][0] = Tensor::Scalar(1.0f);
+    if (i == 4) wrong.incomplete[-3] = Tuple(2);
+    EXPECT_EQ(Restored(*other, wrong).code(), Code::kInvalidArgument) << i;
+    EXPECT_EQ(Saved<StagingMapState>(*other).complete.size(), before.complete.size()) << i;
+  }
+}
+
 }  // namespace
 }  // namespace troupe
