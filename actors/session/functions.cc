@@ -250,7 +250,6 @@ absl::StatusOr<CompiledFunction*> CompiledFunction::For(const StepContext& step,
 
 std::vector<const Plan*> CompiledFunction::Plans() const {
   std::vector<const Plan*> plans;
-  if (plan_ != nullptr) plans.push_back(plan_.get());
   for (const LocalPartition& part : partitions_) plans.push_back(part.plan.get());
   std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& [key, there] : on_devices_) {
