@@ -188,8 +188,8 @@ class Session {
   /// Another session of the same graph that is given it goes on with the same bits, in another
   /// process as well. A file beside a checkpoint holds it (docs/long-training.md). Taken while no
   /// step runs, and given before any has. What does not fit, as the graph has changed, is logged.
-  /// With a target, of all tasks that the session has used; Unavailable if one of them is lost. From
-  /// then on steps are Aborted that use a task which was lost since, with states or resources.
+  /// With a target, of all tasks that the session has used; Unavailable if one of them is lost.
+  /// From then on steps are Aborted that use a task which was lost since, with states or resources.
   using KernelStates = std::map<std::string, std::string>;
   absl::StatusOr<KernelStates> SaveKernelStates() const;
   absl::Status RestoreKernelStates(const KernelStates& states);

@@ -117,9 +117,7 @@ void ToDef(BarrierState state, ResourceStateDef* to, std::vector<Tuple>* all) {
   }
 }
 
-absl::Status WrongCount() {
-  return InvalidArgument("the state has not as many tuples as it says");
-}
+absl::Status WrongCount() { return InvalidArgument("the state has not as many tuples as it says"); }
 
 absl::StatusOr<ResourceState> FromDef(const QueueStateDef& def, TupleSource tuples) {
   QueueState state;
@@ -197,8 +195,8 @@ void SaveResource(Resource* resource, SaveDone<ResourceState> done) {
       done(ResourceState(VariableValue{lease.value()}));
     });
   }
-  done(absl::UnimplementedError(
-      StrCat("what ", resource->DebugString(), " holds cannot be saved")));
+  done(
+      absl::UnimplementedError(StrCat("what ", resource->DebugString(), " holds cannot be saved")));
 }
 
 void RestoreResource(Resource* resource, ResourceState state, RestoreDone done) {

@@ -313,7 +313,7 @@ class Restorer {
   }
   absl::Status Give(KeptResource resource) {
     const std::string name = resource.place.node;
-    const absl::Status restored = impl_->RestoreResource(std::move(resource));
+    absl::Status restored = impl_->RestoreResource(std::move(resource));
     if (!absl::IsInvalidArgument(restored) && !absl::IsNotFound(restored)) return restored;
     return Warn(name, std::string(restored.message()));
   }

@@ -1,5 +1,6 @@
-// What trainings on a cluster keep beside their checkpoints: queues, readers' counters, staging areas
-// and barriers on tasks of this process. They are cut, tasks are lost, and go on with the same bits.
+// What trainings on a cluster keep beside their checkpoints: queues, readers' counters, staging
+// areas and barriers on tasks of this process. They are cut, tasks are lost, and go on with the
+// same bits.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -37,8 +38,8 @@ class CutHook final : public SessionRunHook {
 };
 
 /// A runner counts, draws and fills a shuffling queue on a parameter server; what it draws comes
-/// from a worker that has nothing else. What a step takes from the queue goes through a staging area
-/// of the other worker and a barrier of the other parameter server.
+/// from a worker that has nothing else. What a step takes from the queue goes through a staging
+/// area of the other worker and a barrier of the other parameter server.
 struct Model {
   static constexpr int kAhead = 2;
 
@@ -50,21 +51,21 @@ struct Model {
     const Output queue = ops::RandomShuffleQueueV2(
         input.WithOpName("queue"), types,
         {.shapes = {PartialShape({})}, .capacity = 10, .min_after_dequeue = 9, .seed = 3});
-    const Output counter = ops::VariableV2(input.WithOpName("counter"), PartialShape({}),
-                                           ElementType::kInt64);
-    const Output zero =
-        ops::Assign(input.WithOpName("zero"), counter, Tensor::Scalar<int64_t>(0));
+    const Output counter =
+        ops::VariableV2(input.WithOpName("counter"), PartialShape({}), ElementType::kInt64);
+    const Output zero = ops::Assign(input.WithOpName("zero"), counter, Tensor::Scalar<int64_t>(0));
     s.graph()->AddToCollection(collections::kLocalVariableInitializers, zero.node->name());
     const Output number = ops::Cast(input, ops::CountUpTo(input, counter, INT64_MAX), type);
-    const Output drawn = ops::RandomUniform(s.WithDevice("/job:worker/task:1"),
-                                            Tensor::Vector<int32_t>({1}), ElementType::kDouble,
-                                            {.seed = 1, .seed2 = 2});
+    const Output drawn =
+        ops::RandomUniform(s.WithDevice("/job:worker/task:1"), Tensor::Vector<int32_t>({1}),
+                           ElementType::kDouble, {.seed = 1, .seed2 = 2});
     const Output noise = ops::Cast(input, ops::Sum(input, drawn, 0), type);
-    QueueRunner(input, queue, {ops::QueueEnqueueV2(input, queue, {ops::Add(input, number, noise)})});
+    QueueRunner(input, queue,
+                {ops::QueueEnqueueV2(input, queue, {ops::Add(input, number, noise)})});
 
     const Scope worker = s.WithDevice("/job:worker/task:0");
-    const Output x = ops::Cast(worker, ops::QueueDequeueV2(worker, queue, types)[0],
-                               ElementType::kDouble);
+    const Output x =
+        ops::Cast(worker, ops::QueueDequeueV2(worker, queue, types)[0], ElementType::kDouble);
     const std::vector<ElementType> doubles = {ElementType::kDouble};
     Node* const stage = ops::Stage(worker, {x}, {.shared_name = "area"});
     size = ops::StageSize(worker, doubles, {.shared_name = "area"});
@@ -72,9 +73,9 @@ struct Model {
     const Scope other = s.WithDevice("/job:ps/task:1");
     barrier = ops::Barrier(other.WithOpName("barrier"), doubles, {.shapes = {PartialShape({})}});
     key = ops::PlaceholderWithDefault(s, step.value(), PartialShape({}));
-    Node* const insert = ops::BarrierInsertMany(
-        other, barrier, ops::ExpandDims(other, ops::AsString(other, key), 0),
-        ops::ExpandDims(other, x, 0), 0);
+    Node* const insert =
+        ops::BarrierInsertMany(other, barrier, ops::ExpandDims(other, ops::AsString(other, key), 0),
+                               ops::ExpandDims(other, x, 0), 0);
     put = {stage, insert};
     const auto complete = ops::BarrierTakeMany(other, barrier, 1, doubles);
     Output next = ops::Mul(s, w.value(), Tensor::Scalar(0.9));
@@ -256,12 +257,11 @@ TEST_F(ClusterStates, AWorkerWithoutVariablesIsMissed) {
     const Drawn model;
     EXPECT_TRUE(model.s.ok()) << model.s.status();
     auto session = MonitoredTrainingSession(
-        model.s.graph(),
-        {.session = Target(),
-         .checkpoint_dir = folder_,
-         .hooks = {std::make_shared<StopAtStepHook>(StopAtStepHook::LastStep(20))},
-         .save_checkpoints = {.steps = 3},
-         .save_summaries = {}});
+        model.s.graph(), {.session = Target(),
+                          .checkpoint_dir = folder_,
+                          .hooks = {std::make_shared<StopAtStepHook>(StopAtStepHook::LastStep(20))},
+                          .save_checkpoints = {.steps = 3},
+                          .save_summaries = {}});
     EXPECT_TRUE(session.ok()) << session.status();
     absl::Status status;
     for (int i = 0; status.ok() && !(*session)->should_stop(); ++i) {
