@@ -16,8 +16,8 @@
 #include "graph/passes/step_graph.h"
 #include "kernels/kernel_registry.h"
 #include "kernels/node_kernel.h"
-#include "kernels/registered_kernels.h"
 #include "kernels/queues/waiting_resource.h"
+#include "kernels/registered_kernels.h"
 
 namespace troupe {
 
