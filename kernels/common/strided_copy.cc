@@ -47,6 +47,8 @@ inline void CopyInner(T* dst, int64_t dst_stride, const T* src, int64_t src_stri
     CopyRun(dst, src, n);
   } else if (dst_stride == 1 && src_stride == 0) {
     FillRun(dst, *src, n);
+  } else if (dst_stride == 1 && src_stride == -1) {
+    std::reverse_copy(src - (n - 1), src + 1, dst);
   } else {
     for (int64_t i = 0; i < n; ++i) dst[i * dst_stride] = src[i * src_stride];
   }

@@ -1,5 +1,6 @@
 #include "kernels/reduce/reduce_loops.h"
 
+#include <cstring>
 #include <iterator>
 
 #include "devices/match_type.h"
@@ -31,6 +32,19 @@ ReduceLoops IntegerLoops(Reduction op) {
     default:
       return {};
   }
+}
+
+ReduceLoops BoolLoops(Reduction op) {
+  if (op != Reduction::kAll && op != Reduction::kAny) return {};
+  const bool all = op == Reduction::kAll;
+  ReduceLoops loops = all ? Loops<AllOf, bool>(false) : Loops<AnyOf, bool>(false);
+  // A bool is a byte of 0 or 1.
+  loops.row = all ? [](const void* in, int64_t n, void* acc) {
+    *static_cast<bool*>(acc) = std::memchr(in, 0, static_cast<size_t>(n)) == nullptr;
+  } : [](const void* in, int64_t n, void* acc) {
+    *static_cast<bool*>(acc) = std::memchr(in, 1, static_cast<size_t>(n)) != nullptr;
+  };
+  return loops;
 }
 
 // Types with loops per instruction set: T elements, A accumulators.
@@ -78,9 +92,7 @@ ReduceLoops FindReduce(Reduction op, ElementType type) {
     case ElementType::kComplex128:
       return internal::ComplexReduce(op, type);
     case ElementType::kBool:
-      if (op == Reduction::kAll) return Loops<AllOf, bool>(false);
-      if (op == Reduction::kAny) return Loops<AnyOf, bool>(false);
-      return {};
+      return BoolLoops(op);
     default:
       return MatchType<int8_t, int16_t, uint8_t, uint16_t, uint32_t, uint64_t>(
           type, ReduceLoops(), [op]<typename T>() { return IntegerLoops<T>(op); });

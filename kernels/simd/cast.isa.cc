@@ -91,6 +91,8 @@ void FillCast(Table* table) {
   SetType<int64_t>(table, kCastI64);
   SetType<uint8_t>(table, kCastU8);
   SetType<bool>(table, kCastBool);
+  // A bool is a byte of 0 or 1, which the compiler widens better than bools.
+  for (int to = 0; to < kNumCastTypes; ++to) table->cast[kCastBool][to] = table->cast[kCastU8][to];
   table->cast[kCastF16][kCastBF16] = HalfToHalf<F16, BF16>;
   table->cast[kCastBF16][kCastF16] = HalfToHalf<BF16, F16>;
 }

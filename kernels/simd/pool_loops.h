@@ -39,32 +39,6 @@ struct PoolType {
   typedef T Type;
 };
 
-// Joins the elements of a window, in their order, for channels from `c` on, kLanes at a time, which
-// the compiler keeps in registers; gives the first channel that is left.
-template <int kLanes, typename S, typename T, typename Join, typename Finish>
-inline int64_t JoinWindow(const PoolForm& form, const T* image, const PoolWindow& w, int64_t c,
-                          S start, Join join, Finish finish, T* out) {
-  for (; c + kLanes <= form.depth; c += kLanes) {
-    S lanes[kLanes];
-    for (int k = 0; k < kLanes; ++k) lanes[k] = start;
-    for (int64_t y = w.y0; y < w.y1; ++y) {
-      const T* in = image + (y * form.columns.input + w.x0) * form.depth + c;
-      for (int64_t x = w.x0; x < w.x1; ++x, in += form.depth) {
-        for (int k = 0; k < kLanes; ++k) lanes[k] = join(lanes[k], in[k]);
-      }
-    }
-    for (int k = 0; k < kLanes; ++k) out[c + k] = finish(lanes[k]);
-  }
-  return c;
-}
-template <typename S, typename T, typename Join, typename Finish>
-inline void JoinWindows(const PoolForm& form, const T* image, const PoolWindow& w, S start,
-                        Join join, Finish finish, T* out) {
-  int64_t c = JoinWindow<64>(form, image, w, 0, start, join, finish, out);
-  c = JoinWindow<16>(form, image, w, c, start, join, finish, out);
-  JoinWindow<1>(form, image, w, c, start, join, finish, out);
-}
-
 template <typename T>
 void MaxPoolRows(const PoolForm& form, const T* input, T* output, int64_t begin, int64_t end) {
   const int64_t depth = form.depth;
@@ -74,9 +48,13 @@ void MaxPoolRows(const PoolForm& form, const T* input, T* output, int64_t begin,
       const PoolWindow w = WindowAt(form, i % form.rows.output, column);
       T* out = output + (i * form.columns.output + column) * depth;
       const T lowest = *static_cast<const T*>(form.lowest);
-      JoinWindows(
-          form, image, w, lowest, [](T most, T x) { return x > most ? x : most; },
-          [](T most) { return most; }, out);
+      for (int64_t c = 0; c < depth; ++c) out[c] = lowest;
+      for (int64_t y = w.y0; y < w.y1; ++y) {
+        for (int64_t x = w.x0; x < w.x1; ++x) {
+          const T* in = image + (y * form.columns.input + x) * depth;
+          for (int64_t c = 0; c < depth; ++c) out[c] = in[c] > out[c] ? in[c] : out[c];
+        }
+      }
     }
   }
 }
@@ -141,19 +119,38 @@ void MaxPoolGradImages(const PoolForm& form, const T* input, const T* gradient, 
   }
 }
 
+// The means of a window's elements for channels from `c` on, kLanes at a time, which the compiler
+// keeps in registers; gives the first channel that is left.
+template <int kLanes, typename T>
+inline int64_t AverageWindow(const PoolForm& form, const T* image, const PoolWindow& w, int64_t c,
+                             T* out) {
+  typedef typename PoolType<T>::Type Sum;
+  const Sum count = static_cast<Sum>(w.count());
+  for (; c + kLanes <= form.depth; c += kLanes) {
+    Sum sums[kLanes];
+    for (int k = 0; k < kLanes; ++k) sums[k] = 0;
+    for (int64_t y = w.y0; y < w.y1; ++y) {
+      const T* in = image + (y * form.columns.input + w.x0) * form.depth + c;
+      for (int64_t x = w.x0; x < w.x1; ++x, in += form.depth) {
+        for (int k = 0; k < kLanes; ++k) sums[k] += static_cast<Sum>(in[k]);
+      }
+    }
+    for (int k = 0; k < kLanes; ++k) out[c + k] = T(sums[k] / count);
+  }
+  return c;
+}
+
 template <typename T>
 void AvgPoolRows(const PoolForm& form, const T* input, T* output, int64_t begin, int64_t end) {
-  typedef typename PoolType<T>::Type Sum;
   const int64_t depth = form.depth;
   for (int64_t i = begin; i < end; ++i) {
     const T* image = input + i / form.rows.output * form.rows.input * form.columns.input * depth;
     for (int64_t column = 0; column < form.columns.output; ++column) {
       const PoolWindow w = WindowAt(form, i % form.rows.output, column);
       T* out = output + (i * form.columns.output + column) * depth;
-      const Sum count = static_cast<Sum>(w.count());
-      JoinWindows(
-          form, image, w, Sum(0), [](Sum sum, T x) { return sum + static_cast<Sum>(x); },
-          [count](Sum sum) { return T(sum / count); }, out);
+      int64_t c = AverageWindow<64>(form, image, w, 0, out);
+      c = AverageWindow<16>(form, image, w, c, out);
+      AverageWindow<1>(form, image, w, c, out);
     }
   }
 }

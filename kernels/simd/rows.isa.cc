@@ -11,16 +11,22 @@ template <typename T>
 T RowMax(const T* x, int64_t n) {
   using P = Packet<T>;
   constexpr int kSize = kPacketSize<T>;
+  constexpr int kPackets = 4, kLanes = kPackets * kSize;  // Four that do not wait for each other.
   T result = x[0];
   int64_t i = 0;
-  if (n >= kSize) {
-    P acc = Eigen::internal::ploadu<P>(x);
-    for (i = kSize; i + kSize <= n; i += kSize) {
-      acc = Eigen::internal::pmax<Eigen::PropagateNaN>(acc, Eigen::internal::ploadu<P>(x + i));
+  if (n >= kLanes) {
+    P acc[kPackets];
+    for (int k = 0; k < kPackets; ++k) acc[k] = Eigen::internal::ploadu<P>(x + k * kSize);
+    for (i = kLanes; i + kLanes <= n; i += kLanes) {
+#pragma GCC unroll 4
+      for (int k = 0; k < kPackets; ++k) {
+        acc[k] = Eigen::internal::pmax<Eigen::PropagateNaN>(
+            acc[k], Eigen::internal::ploadu<P>(x + i + k * kSize));
+      }
     }
-    T lanes[kSize];
-    Eigen::internal::pstoreu(lanes, acc);
-    for (int k = 0; k < kSize; ++k) result = MaximumOp::Run(result, lanes[k]);
+    T lanes[kLanes];
+    for (int k = 0; k < kPackets; ++k) Eigen::internal::pstoreu(lanes + k * kSize, acc[k]);
+    for (int k = 0; k < kLanes; ++k) result = MaximumOp::Run(result, lanes[k]);
   }
   for (; i < n; ++i) result = MaximumOp::Run(result, x[i]);
   return result;
