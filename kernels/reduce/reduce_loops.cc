@@ -40,9 +40,9 @@ ReduceLoops BoolLoops(Reduction op) {
   ReduceLoops loops = all ? Loops<AllOf, bool>(false) : Loops<AnyOf, bool>(false);
   // A bool is a byte of 0 or 1.
   loops.row = all ? [](const void* in, int64_t n, void* acc) {
-    *static_cast<bool*>(acc) = std::memchr(in, 0, static_cast<size_t>(n)) == nullptr;
+    *static_cast<bool*>(acc) = n == 0 || std::memchr(in, 0, static_cast<size_t>(n)) == nullptr;
   } : [](const void* in, int64_t n, void* acc) {
-    *static_cast<bool*>(acc) = std::memchr(in, 1, static_cast<size_t>(n)) != nullptr;
+    *static_cast<bool*>(acc) = n > 0 && std::memchr(in, 1, static_cast<size_t>(n)) != nullptr;
   };
   return loops;
 }
