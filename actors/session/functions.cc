@@ -125,8 +125,9 @@ struct CompiledFunction::Frame final : PoolTask {
     for (size_t i = 0; i < n; ++i) {
       const Tensor arg = args[i];
       DownloadValue(function->device(), arg, [this, i](absl::StatusOr<Tensor> here) {
-        if (here.ok()) args[i] = *std::move(here);
-        if (!CopyOver(here.status())) return;
+        const absl::Status status = here.status();
+        if (status.ok()) args[i] = *std::move(here);
+        if (!CopyOver(status)) return;
         // Who tells must not play: the device waits for it.
         if (step.pool != nullptr && CatchExceptions([this] {
                                       step.pool->SubmitLong(this);

@@ -95,7 +95,7 @@ void MonitoredSession::DropSession() {
 
 absl::Status MonitoredSession::Explain(const absl::Status& status) const {
   if (lives_ == nullptr || session_ == nullptr || !options_.recover) return status;
-  const absl::Status explained = lives_->Explain(*session_, status);
+  absl::Status explained = lives_->Explain(*session_, status);
   // It may have been started again between the creator's last look and ours.
   const bool may_miss = absl::IsFailedPrecondition(explained) && session_->runtime() == nullptr &&
                         options_.scaffold != nullptr && options_.scaffold->ready_op().valid();

@@ -60,8 +60,8 @@ struct Model {
         ops::RandomUniform(s.WithDevice("/job:worker/task:1"), Tensor::Vector<int32_t>({1}),
                            ElementType::kDouble, {.seed = 1, .seed2 = 2});
     const Output noise = ops::Cast(input, ops::Sum(input, drawn, 0), type);
-    QueueRunner(input, queue,
-                {ops::QueueEnqueueV2(input, queue, {ops::Add(input, number, noise)})});
+    const QueueRunner runner(input, queue,
+                             {ops::QueueEnqueueV2(input, queue, {ops::Add(input, number, noise)})});
 
     const Scope worker = s.WithDevice("/job:worker/task:0");
     const Output x =

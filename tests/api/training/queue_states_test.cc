@@ -56,7 +56,7 @@ struct Shuffled {
                                             {.seed = 1, .seed2 = 2});
     const Output number = ops::Cast(s, Numbers(s, INT64_MAX), ElementType::kDouble);
     const Output element = ops::Add(s, number, ops::Sum(s, noise, 0));
-    QueueRunner(s, queue, {ops::QueueEnqueueV2(s, queue, {element})});
+    const QueueRunner runner(s, queue, {ops::QueueEnqueueV2(s, queue, {element})});
     const Output x = ops::QueueDequeueV2(s, queue, {ElementType::kDouble})[0];
     const Output next = ops::Add(s, ops::Mul(s, w.value(), Tensor::Scalar(0.9)), x);
     train = step.AssignAdd(s.WithControlDependencies({Output(w.Assign(s, next))}), int64_t{1});
@@ -86,8 +86,8 @@ struct Counted {
     const Output pair = ops::QueueDequeueManyV2(s, numbers, Tensor::Scalar<int32_t>(2), int64)[0];
     Node* const shuffle = ops::QueueEnqueueManyV2(s, shuffled, {pair});
     Node* const count = ops::QueueEnqueueV2(s, numbers, {Numbers(s, kNumbers)});
-    QueueRunner(s, shuffled, {shuffle, shuffle, shuffle});
-    QueueRunner(s, numbers, {count, count});
+    const QueueRunner shuffling(s, shuffled, {shuffle, shuffle, shuffle});
+    const QueueRunner counting(s, numbers, {count, count});
     const Output taken = ops::QueueDequeueUpToV2(s, shuffled, Tensor::Scalar<int32_t>(3), int64)[0];
     const Output ones = ops::OnesLike(s, ops::Cast(s, taken, ElementType::kInt32));
     Node* const add = ops::ResourceScatterAdd(s, seen.handle(), taken, ones);
@@ -380,9 +380,10 @@ TEST_F(QueueStates, StepsThatDoNotComeToRestAreNamed) {
     return ops::FIFOQueueV2(s.WithOpName(name), {ElementType::kInt64}, {.capacity = 2});
   };
   const Output queue = make("queue"), never_filled = make("never_filled");
-  QueueRunner(s, queue,
-              {ops::QueueEnqueueV2(
-                  s, queue, {ops::QueueDequeueV2(s, never_filled, {ElementType::kInt64})[0]})});
+  const QueueRunner runner(
+      s, queue,
+      {ops::QueueEnqueueV2(s, queue,
+                           {ops::QueueDequeueV2(s, never_filled, {ElementType::kInt64})[0]})});
   ASSERT_TRUE(s.ok()) << s.status();
   const auto session = Session::Create(s.graph(), {.threads = 2});
   Coordinator coordinator;
@@ -423,7 +424,7 @@ TEST_F(QueueStates, ARunnerThatLosesItsTaskIsNoEnd) {
   const Output queue = ops::FIFOQueueV2(s.WithOpName("queue"), {ElementType::kDouble},
                                         {.shapes = {PartialShape({})}, .capacity = 2});
   const Output one = ops::AskActor(s, {step.value()}, "absent_once", {ElementType::kDouble})[0];
-  QueueRunner(s, queue, {ops::QueueEnqueueV2(s, queue, {one})});
+  const QueueRunner runner(s, queue, {ops::QueueEnqueueV2(s, queue, {one})});
   const Output x = ops::QueueDequeueV2(s, queue, {ElementType::kDouble})[0];
   Node* const train = step.AssignAdd(s.WithControlDependencies({x}), int64_t{1});
   ASSERT_TRUE(s.ok()) << s.status();
