@@ -17,7 +17,7 @@ template <typename T>
 inline constexpr bool kIsHalfType = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
 
 template <typename From, typename To>
-To CastElement(From x) {
+__attribute__((no_sanitize("float-cast-overflow"))) To CastElement(From x) {
   if constexpr (kIsComplexType<From>) {
     if constexpr (kIsComplexType<To>) {
       using R = typename To::value_type;
@@ -34,7 +34,8 @@ To CastElement(From x) {
   } else if constexpr (std::is_same_v<To, bool>) {
     return x != From(0);
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    // Numbers that do not fit: what x86-64 gives, by way of the next wider signed type.
+    // Numbers that do not fit: what x86-64 gives, which no rule says, by way of the next wider
+    // signed type.
     if constexpr (sizeof(To) < 4) return static_cast<To>(static_cast<int32_t>(x));
     if constexpr (std::is_same_v<To, uint32_t>) return static_cast<To>(static_cast<int64_t>(x));
     return static_cast<To>(x);
