@@ -161,10 +161,12 @@ class Writer:
 
     def functions(self, count=100000):
         x = self.random.uniform(-0.9, 0.9, count)
-        for op in (raw.Asin, raw.Atan, raw.Atanh, raw.Erf, raw.Erfc, raw.Expm1, raw.Log1p, raw.Sin, raw.Tanh):
+        for op in (raw.Acos, raw.Asin, raw.Atan, raw.Atanh, raw.Erf, raw.Erfc, raw.Erfinv, raw.Exp, raw.Expm1, raw.Log,
+                   raw.Log1p, raw.Ndtri, raw.Sigmoid, raw.Sin, raw.Tanh):
             name = op.__name__.lower()
-            self.op(f"{name}_float", lambda x: op(x=x), x.astype(np.float32))
-            self.op(f"{name}_double", lambda x: op(x=x), x)
+            values = np.abs(x) if op in (raw.Log, raw.Ndtri) else x
+            self.op(f"{name}_float", lambda x: op(x=x), values.astype(np.float32))
+            self.op(f"{name}_double", lambda x: op(x=x), values)
         for type in (np.float32, np.float64):
             name = "float" if type == np.float32 else "double"
             self.op(f"atan2_{name}", lambda x, y: raw.Atan2(y=y, x=x), x.astype(type), (x[::-1] * 3).astype(type))

@@ -25,6 +25,7 @@ caf::behavior Numbers(caf::event_based_actor*) {
   }};
 }
 
+/// What the process runs that the test below starts; skipped where nobody has started it.
 TEST_F(ClusterActorsTest, Source) {
   const char* const target = std::getenv(kTarget);
   if (target == nullptr) GTEST_SKIP() << "the other test runs this one";

@@ -19,23 +19,12 @@
 #include "api/troupe.h"
 #include "devices/status_macros.h"
 #include "tests/api/free_port.h"
+#include "tests/api/training/cut_hook.h"
 
 namespace troupe {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(60);
-
-/// Fails after so many steps: the training ends as though it had been killed.
-class CutHook final : public SessionRunHook {
- public:
-  explicit CutHook(int64_t steps) : left_(steps) {}
-  absl::Status AfterRun(SessionRunContext&, const SessionRunValues&) override {
-    return --left_ == 0 ? absl::InternalError("cut") : absl::OkStatus();
-  }
-
- private:
-  int64_t left_;
-};
 
 /// A runner counts, draws and fills a shuffling queue on a parameter server; what it draws comes
 /// from a worker that has nothing else. What a step takes from the queue goes through a staging

@@ -14,24 +14,13 @@
 #include "api/troupe.h"
 #include "devices/status_macros.h"
 #include "kernels/actors/tensor_actor.h"
+#include "tests/api/training/cut_hook.h"
 
 namespace troupe {
 namespace {
 
 using testing::Each;
 using testing::HasSubstr;
-
-/// Fails after so many steps: the training ends as though it had been killed.
-class CutHook final : public SessionRunHook {
- public:
-  explicit CutHook(int64_t steps) : left_(steps) {}
-  absl::Status AfterRun(SessionRunContext&, const SessionRunValues&) override {
-    return --left_ == 0 ? absl::InternalError("cut") : absl::OkStatus();
-  }
-
- private:
-  int64_t left_;
-};
 
 /// 0, 1 and so on, up to `limit`: a number a step, counted by a local variable.
 Output Numbers(const Scope& s, int64_t limit) {
