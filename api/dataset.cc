@@ -203,7 +203,9 @@ Dataset Dataset::Map(ElementFunction function, DatasetMapOptions options) const 
 
 Dataset Dataset::Map(std::shared_ptr<Graph> graph, Function function,
                      DatasetMapOptions options) const {
-  return Then(CheckMap(options), [&] {
+  absl::Status wrong = CheckMap(options);
+  if (graph == nullptr) wrong = InvalidArgument("Map: there is no graph");
+  return Then(wrong, [&] {
     // Iterators have sessions of their own, so that each begins with the same stateful kernels.
     return data::MakePlan(
         [input = plan_, graph, function,

@@ -117,6 +117,7 @@ class CacheFileStage final : public StageOverInput {
     if (!opened_) TROUPE_RETURN_IF_ERROR(Open());
     const size_t begin = out->size();
     while (out->size() == begin) {
+      TROUPE_RETURN_IF_ERROR(CheckWanted());
       TROUPE_ASSIGN_OR_RETURN(const Progress progress,
                               reader_ != nullptr ? Read(limit, out) : Write(limit, out));
       if (progress != Progress::kSome) return progress;

@@ -97,7 +97,7 @@ class GeneratorStage final : public Stage {
     const size_t begin = out->size();
     while (!ended_ && out->size() - begin < limit) {
       // A generator may take its time: who is stopped does not wait for many elements.
-      if (player()->flow()->stopped()) return absl::CancelledError("the iterator is cancelled");
+      TROUPE_RETURN_IF_ERROR(CheckWanted());
       Tensors tensors;
       absl::StatusOr<bool> more = CatchExceptions([&] { return generator_(&tensors); });
       if (!more.ok()) return Named(more.status());
@@ -234,7 +234,7 @@ class ActorStage final : public Stage {
   }
   void Restore(PositionReader* from) override {
     Start(from->Number());
-    next_ = asked_ = from->Number();
+    next_ = asked_ = from->Number(INT64_MAX);
   }
 
   const std::string actor_name_;

@@ -7,8 +7,12 @@
 #include <thread>
 #include <vector>
 
+#include "api/data/position.h"
 #include "api/dataset.h"
 #include "devices/status_macros.h"
+#include "devices/storage/coding.h"
+#include "devices/storage/crc32c.h"
+#include "graph/protos/tensor.pb.h"
 #include "kernels/actors/tensor_actor.h"
 #include "tests/api/dataset/dataset_test_util.h"
 
@@ -212,6 +216,15 @@ TEST(DatasetSourcesTest, ActorsAreAskedForNumbers) {
   for (int i = 0; i < 20; ++i) {
     Take(*Begin(Dataset::FromActor("numbers", {.in_flight = 20}).Prefetch(2)), i);
   }
+  // A number beyond all that there can be.
+  const auto iterator = Begin(Dataset::FromActor("numbers"));
+  Take(*iterator, 1);
+  std::string position = *iterator->Save();
+  position.resize(position.size() - sizeof(uint32_t) - 1);
+  AppendVarint(UINT64_MAX - 2, &position);
+  AppendFixed(MaskCrc32c(Crc32c(position)), &position);
+  EXPECT_EQ(Begin(Dataset::FromActor("numbers"))->Restore(position).code(),
+            absl::StatusCode::kInvalidArgument);
   TensorActors::Global()->Remove("numbers");
   absl::Status status;
   All(Dataset::FromActor("numbers"), 1, &status);
@@ -246,6 +259,19 @@ TEST(DatasetSourcesTest, AFileOfTheCacheIsReadByLaterPrograms) {
   // Positions before it is complete.
   ASSERT_TRUE(TempFolder::files()->Remove(folder.Path("cache")).ok());
   CheckPositions(dataset.Take(3), {expected[0], expected[1], expected[2]});
+  // A small record that claims a large tensor.
+  TensorProto claim;
+  claim.set_dtype(DT_FLOAT);
+  claim.mutable_tensor_shape()->add_dim()->set_size(int64_t{1} << 27);
+  claim.add_float_val(1);
+  data::PositionWriter element;
+  element.Number(1);
+  element.Number(0);
+  element.Text(claim.SerializeAsString());
+  folder.WriteRecords("cache", {element.Take()});
+  absl::Status claimed;
+  All(dataset, 1, &claimed);
+  EXPECT_EQ(claimed.code(), absl::StatusCode::kDataLoss) << claimed;
   // What is no cache.
   folder.WriteRecords("cache", {"x"});
   absl::Status status;
