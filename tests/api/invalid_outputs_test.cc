@@ -57,6 +57,13 @@ TEST(InvalidOutputTest, TheErrorIsTheFirstOneAfterChainedUse) {
   EXPECT_THAT(Message(s), HasSubstr("QueueDequeueV2"));
 }
 
+TEST(InvalidOutputTest, AMissingInputIsNamed) {
+  // Its type, which the node takes from it, is missing as well.
+  Scope s = Scope::NewRoot();
+  ops::Neg(s, Output());
+  EXPECT_THAT(Message(s), HasSubstr("node 'Neg' (op Neg): input 0 is missing"));
+}
+
 TEST(InvalidOutputTest, ListsHaveTheLengthThatWasAskedFor) {
   const Scope s = Failed();
   const Output x;
