@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -270,12 +271,16 @@ TEST(DatasetSourcesTest, AFileOfTheCacheIsReadByLaterPrograms) {
   element.Text(claim.SerializeAsString());
   folder.WriteRecords("cache", {element.Take()});
   absl::Status claimed;
-  All(dataset, 1, &claimed);
+  EXPECT_THAT(All(dataset, 1, &claimed), IsEmpty());
   EXPECT_EQ(claimed.code(), absl::StatusCode::kDataLoss) << claimed;
+  absl::Status nowhere;
+  All(Dataset::Range(0, 3).CacheFile(folder.Path("nowhere/cache")), 1, &nowhere);
+  EXPECT_EQ(nowhere.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(nowhere.message()), HasSubstr("CacheFile: Cannot create"));
   // What is no cache.
   folder.WriteRecords("cache", {"x"});
   absl::Status status;
-  All(dataset, 1, &status);
+  EXPECT_THAT(All(dataset, 1, &status), IsEmpty());
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("/cache, record at byte 0"));
 }
@@ -353,6 +358,33 @@ TEST(DatasetSourcesTest, AFileOfTheCacheIsReadFromThePosition) {
   ASSERT_EQ(third->Restore(*position), absl::OkStatus());
   EXPECT_EQ(Take(*third, 1000), std::vector<std::string>(all.begin() + 15, all.end()));
   EXPECT_EQ(*calls, 20);
+}
+
+TEST(DatasetSourcesTest, WhatWasGivenIsNotGivenAgainBeforeAnError) {
+  const TempFolder folder;
+  const auto calls = std::make_shared<std::atomic<int>>(0);
+  const Dataset cached = Counting(100, calls).CacheFile(folder.Path("cache"));
+  const Dataset dataset = cached.Prefetch(16);
+  constexpr size_t kTaken = 20;
+  const auto iterator = Begin(dataset);
+  Take(*iterator, kTaken);
+  const auto position = iterator->Save();
+  ASSERT_TRUE(position.ok()) << position.status();
+  const std::vector<std::string> all = All(cached);
+  auto file = ReadWholeFile(TempFolder::files(), folder.Path("cache"));
+  ASSERT_TRUE(file.ok()) << file.status();
+  // In a record that has been given.
+  (*file)[file->size() * 13 / 100] ^= 1;
+  folder.Write("cache", *file);
+  for (int round = 0; round < 20; ++round) {  // The number asked for at once differs.
+    const auto other = Begin(dataset);
+    ASSERT_EQ(other->Restore(*position), absl::OkStatus());
+    absl::Status status;
+    const std::vector<std::string> rest = Take(*other, 1000, &status);
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+    ASSERT_LT(rest.size(), all.size() - kTaken);
+    EXPECT_TRUE(std::equal(rest.begin(), rest.end(), all.begin() + kTaken));
+  }
 }
 
 }  // namespace
