@@ -148,7 +148,7 @@ TEST(DatasetSourcesTest, CsvErrorsNameFileAndOffset) {
     absl::Status status;
     EXPECT_EQ(All(Dataset::Csv({file}, options), 1, &status).size(), 1u) << text;
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(status.message()), HasSubstr(file + ", " + what));
+    EXPECT_THAT(std::string(status.message()), HasSubstr(StrCat(file, ", ", what)));
     // Rows that are read at once with it come before it.
     EXPECT_EQ(All(Dataset::Csv({file}, options).Prefetch(4), 1, &status).size(), 1u) << text;
   }
