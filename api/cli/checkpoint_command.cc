@@ -83,7 +83,7 @@ bool Same(const T& a, const T& b) {
   if constexpr (std::is_same_v<T, std::string>) {
     return a == b;
   } else {
-    return std::memcmp(&a, &b, sizeof(T)) == 0;
+    return std::memcmp(&a, &b, sizeof(T)) == 0;  // NOLINT: NaNs of the same bits are equal
   }
 }
 
