@@ -69,6 +69,9 @@ OutputList Cond(const Scope& scope, const Input& predicate, const BranchFunction
   const Output given = own.Bring(predicate.ToOutput(own));
   if (own.ok())
     own.UpdateStatus(CheckPredicate(StrCat("predicate of Cond '", NameOf(own), "'"), given));
+  if (own.ok() && (if_true == nullptr || if_false == nullptr)) {
+    own.UpdateStatus(InvalidArgument("Cond '", NameOf(own), "' lacks a branch"));
+  }
   if (!own.ok()) return {};
   // The scope's control inputs go to the predicate, which everything in the branches waits for.
   const Output pred = ops::Identity(own.WithOpName("pred_id"), given);
@@ -109,11 +112,11 @@ OutputList Cond(const Scope& scope, const Input& predicate, const BranchFunction
 
 Output Cond(const Scope& scope, const Input& predicate, const SingleBranchFunction& if_true,
             const SingleBranchFunction& if_false) {
-  auto list = [](const SingleBranchFunction& branch) {
+  auto list = [](const SingleBranchFunction& branch) -> BranchFunction {
+    if (branch == nullptr) return nullptr;
     return [&branch](const Scope& s) { return std::vector<Output>{branch(s)}; };
   };
-  const std::vector<Output> results =
-      Cond(scope, predicate, BranchFunction(list(if_true)), BranchFunction(list(if_false)));
+  const std::vector<Output> results = Cond(scope, predicate, list(if_true), list(if_false));
   return results.empty() ? Output() : results[0];
 }
 
@@ -379,8 +382,13 @@ OutputList WhileLoop(const Scope& scope, const InputList& variables, const LoopC
   if (scope.ok()) {
     const Scope own = OwnScope(scope, "while");
     const bool counted = options.maximum_iterations.has_value() && !variables.empty();
-    results = counted ? CountedLoop(scope, own, variables, condition, body, options)
-                      : LoopBuilder(scope, own, options).Build(variables, condition, body);
+    if (condition == nullptr || body == nullptr) {
+      own.UpdateStatus(
+          InvalidArgument("WhileLoop '", NameOf(own), "' lacks its condition or its body"));
+    } else {
+      results = counted ? CountedLoop(scope, own, variables, condition, body, options)
+                        : LoopBuilder(scope, own, options).Build(variables, condition, body);
+    }
   }
   results.resize(variables.size());  // Invalid after an error.
   return results;

@@ -7,6 +7,7 @@
 #include "api/data/stages.h"
 #include "api/ops.h"
 #include "api/session.h"
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 #include "kernels/dataset/published_datasets.h"
 
@@ -203,7 +204,9 @@ Dataset Dataset::Map(ElementFunction function, DatasetMapOptions options) const 
 
 Dataset Dataset::Map(std::shared_ptr<Graph> graph, Function function,
                      DatasetMapOptions options) const {
-  return Then(CheckMap(options), [&] {
+  absl::Status wrong = CheckMap(options);
+  if (graph == nullptr) wrong = InvalidArgument("Map: there is no graph");
+  return Then(wrong, [&] {
     // Iterators have sessions of their own, so that each begins with the same stateful kernels.
     return data::MakePlan(
         [input = plan_, graph, function,
@@ -293,8 +296,10 @@ Dataset Dataset::CacheFile(std::string path) const {
 absl::StatusOr<std::unique_ptr<DatasetIterator>> Dataset::MakeIterator(
     const DatasetIteratorOptions& options) const {
   TROUPE_RETURN_IF_ERROR(status_);
-  TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<data::Root> root, data::Root::Make(*plan_, options));
-  return std::unique_ptr<DatasetIterator>(new DatasetIterator(std::move(root)));
+  return CatchExceptions([&]() -> absl::StatusOr<std::unique_ptr<DatasetIterator>> {
+    TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<data::Root> root, data::Root::Make(*plan_, options));
+    return std::unique_ptr<DatasetIterator>(new DatasetIterator(std::move(root)));
+  });
 }
 
 DatasetIterator::DatasetIterator(std::shared_ptr<data::Root> root) : root_(std::move(root)) {}

@@ -77,6 +77,7 @@ absl::StatusOr<Function> Define(const Scope& scope, std::string_view name,
                                 const std::vector<FunctionArg>& args, const FunctionBuilder& body) {
   Graph& graph = *scope.graph();
   auto inner = std::make_shared<Graph>(graph.ops());
+  if (body == nullptr) return InvalidArgument("it has no body");
   TROUPE_RETURN_IF_ERROR(inner->AddLibrary(graph.library()));
   const int num_functions = inner->library().function_size();
   const int num_gradients = inner->library().gradient_size();

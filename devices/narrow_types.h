@@ -17,18 +17,22 @@ namespace troupe {
 
 namespace internal {
 
-/// The bits of the nearest number, to even, of a float without its sign: what is beyond `max_bits`
-/// becomes `beyond`. `x` is not negative and not NaN.
-inline uint8_t RoundToFloat8(double x, int mantissa_bits, int bias, uint8_t beyond) {
-  if (x == 0) return 0;
-  if (std::isinf(x)) return beyond;
+/// The bits of the nearest number, to even. What is beyond the largest one becomes `beyond`, with
+/// its sign, and so does a NaN `nan`.
+inline uint8_t RoundToFloat8(double value, int mantissa_bits, int bias, uint8_t beyond,
+                             uint8_t nan) {
+  const auto sign = static_cast<uint8_t>(std::signbit(value) ? 0x80 : 0);
+  const double x = std::fabs(value);
+  if (std::isnan(x)) return sign | nan;
+  if (x == 0) return sign;
+  if (std::isinf(x)) return sign | beyond;
   // The exponent of the last place; that of subnormal numbers does not get smaller.
   const int least = 1 - bias;
   const int exponent = std::ilogb(x) < least ? least : std::ilogb(x);
   const double places = std::nearbyint(std::ldexp(x, mantissa_bits - exponent));
   // A carry out of the mantissa goes to the exponent by itself.
   const double bits = std::ldexp(exponent - least, mantissa_bits) + places;
-  return bits < beyond ? static_cast<uint8_t>(bits) : beyond;
+  return sign | (bits < beyond ? static_cast<uint8_t>(bits) : beyond);
 }
 
 }  // namespace internal
@@ -39,11 +43,8 @@ struct float8_e5m2 {
 
   float8_e5m2() = default;
   /// Rounds to nearest even; what is too large becomes infinite.
-  explicit float8_e5m2(double value) {
-    const auto sign = static_cast<uint8_t>(std::signbit(value) ? 0x80 : 0);
-    bits =
-        sign | (std::isnan(value) ? 0x7e : internal::RoundToFloat8(std::fabs(value), 2, 15, 0x7c));
-  }
+  explicit float8_e5m2(double value)
+      : bits(internal::RoundToFloat8(value, 2, 15, /*beyond=*/0x7c, /*nan=*/0x7e)) {}
   /// It is the upper half of a half.
   operator float() const { return half::FromBits(static_cast<uint16_t>(bits << 8)); }
   static float8_e5m2 FromBits(uint8_t b) {
@@ -59,11 +60,8 @@ struct float8_e4m3fn {
 
   float8_e4m3fn() = default;
   /// Rounds to nearest even; what is too large becomes NaN.
-  explicit float8_e4m3fn(double value) {
-    const auto sign = static_cast<uint8_t>(std::signbit(value) ? 0x80 : 0);
-    bits =
-        sign | (std::isnan(value) ? 0x7f : internal::RoundToFloat8(std::fabs(value), 3, 7, 0x7f));
-  }
+  explicit float8_e4m3fn(double value)
+      : bits(internal::RoundToFloat8(value, 3, 7, /*beyond=*/0x7f, /*nan=*/0x7f)) {}
   operator float() const {
     const uint32_t sign = static_cast<uint32_t>(bits & 0x80) << 24, magnitude = bits & 0x7f;
     if (magnitude == 0x7f) return std::bit_cast<float>(sign | 0x7fc00000u);

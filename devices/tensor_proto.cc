@@ -318,6 +318,17 @@ absl::StatusOr<Tensor> TakeTensorFromProto(TensorProto* proto) {
   return Tensor(type, shape, std::move(buffer), content->data());
 }
 
+absl::StatusOr<Tensor> TakeWholeTensorFromProto(TensorProto* proto) {
+  // An element takes a byte at least. A product that overflows is found when the shape is made.
+  double elements = 1;
+  for (const auto& dim : proto->tensor_shape().dim()) elements *= static_cast<double>(dim.size());
+  if (elements > static_cast<double>(proto->ByteSizeLong())) {
+    return InvalidArgument("a TensorProto of ", proto->ByteSizeLong(), " bytes claims ", elements,
+                           " elements");
+  }
+  return TakeTensorFromProto(proto);
+}
+
 void TensorToProto(const Tensor& tensor, TensorProto* proto) {
   proto->Clear();
   proto->set_dtype(static_cast<DataType>(tensor.type()));

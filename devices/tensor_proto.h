@@ -21,6 +21,11 @@ absl::StatusOr<Tensor> TensorFromProto(const TensorProto& proto);
 /// The same, without copying large contents: `proto` is left empty, or with an error as it may be.
 absl::StatusOr<Tensor> TakeTensorFromProto(TensorProto* proto);
 
+/// The same of a message that holds every element, as `TensorToProto` writes them. InvalidArgument
+/// if it claims more elements than it has bytes: memory grows with what messages hold, not with
+/// what they claim.
+absl::StatusOr<Tensor> TakeWholeTensorFromProto(TensorProto* proto);
+
 /// Plain types go to `tensor_content` when they have more than a few elements, else to typed
 /// fields, as TensorFlow's Python does for constants; both are read by TensorFlow.
 void TensorToProto(const Tensor& tensor, TensorProto* proto);

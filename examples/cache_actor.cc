@@ -16,10 +16,12 @@
 #include "api/actors.h"
 #include "api/program/command_line.h"
 #include "api/troupe.h"
+#include "examples/shared/options.h"
 
 namespace {
 
 using namespace troupe;  // NOLINT: a tutorial
+using examples::OrDie;
 
 constexpr int64_t kSize = 16;
 constexpr size_t kCapacity = 100;
@@ -79,12 +81,6 @@ caf::behavior Cache(caf::stateful_actor<CacheState>* self) {
                static_cast<double>(state.asked);
       },
   };
-}
-
-void OrDie(const absl::Status& status) {
-  if (status.ok()) return;
-  std::fprintf(stderr, "%s\n", status.ToString().c_str());
-  std::exit(1);
 }
 
 }  // namespace

@@ -25,21 +25,17 @@
 #include "api/program/command_line.h"
 #include "api/troupe.h"
 #include "examples/shared/local_cluster.h"
+#include "examples/shared/options.h"
 
 namespace {
 
 using namespace troupe;  // NOLINT: a tutorial
+using examples::OrDie;
 
 constexpr int kObserved = 4;   // Place and speed of the cart, angle and speed of the pole.
 constexpr int kLongest = 200;  // Steps of an episode: four seconds.
 constexpr int kEpisodes = 5;   // That an environment plays when it is asked.
 constexpr double kDiscount = 0.98;
-
-void OrDie(const absl::Status& status) {
-  if (status.ok()) return;
-  std::fprintf(stderr, "%s\n", status.ToString().c_str());
-  std::exit(1);
-}
 
 // ---- An environment ----
 

@@ -73,7 +73,7 @@ Replica BuildReplica(const Settings& settings, const Scope& s) {
   replica.step = step.Read(s.WithControlDependencies({Output(model.train)}));
   replica.init = GlobalVariablesInitializer(s);
   replica.uninitialized = ReportUninitializedVariables(s);
-  if (!s.ok()) fashion::Die(s.status());
+  examples::OrDie(s.status());
   return replica;
 }
 
@@ -83,9 +83,7 @@ std::unique_ptr<Server> Serve(const Settings& settings, const std::string& job) 
   options.job = job;
   options.task = settings.task;
   options.threads = settings.threads;
-  auto server = Server::Start(options);
-  if (!server.ok()) fashion::Die(server.status());
-  return *std::move(server);
+  return examples::OrDie(Server::Start(options));
 }
 
 int Work(const Settings& settings) {
@@ -106,8 +104,7 @@ int Work(const Settings& settings) {
   options.uninitialized = replica.uninitialized;
   options.init = chief ? replica.init : nullptr;
   if (settings.sync) options.local_init = replica.sync->local_init();
-  auto session = RecoverableSession::Create(s.graph(), options);
-  if (!session.ok()) fashion::Die(session.status());
+  const auto session = examples::OrDie(RecoverableSession::Create(s.graph(), options));
 
   // Synchronous training: the chief also makes the updates of what all workers have found.
   std::unique_ptr<BackgroundSteps> updates;
@@ -115,9 +112,8 @@ int Work(const Settings& settings) {
     RecoverableSessionOptions chief_options = options;
     chief_options.init = nullptr;
     chief_options.local_init = replica.sync->chief_init();
-    auto started = BackgroundSteps::Start(s.graph(), chief_options, replica.sync->sync());
-    if (!started.ok()) fashion::Die(started.status());
-    updates = *std::move(started);
+    updates =
+        examples::OrDie(BackgroundSteps::Start(s.graph(), chief_options, replica.sync->sync()));
   }
 
   const fashion::Dataset training = fashion::ReadDataset(settings.common.data, "train");
@@ -132,7 +128,7 @@ int Work(const Settings& settings) {
     run.timeout = kStepTimeout;
     double loss = 0;
     // Runs again, in a new session, if a parameter server was lost on the way.
-    const absl::Status status = (*session)->Run([&](Session& current) {
+    const absl::Status status = session->Run([&](Session& current) {
       auto values =
           current.Run(feeds, {replica.model.loss, replica.step}, {replica.model.train}, run);
       if (!values.ok()) return values.status();
@@ -144,21 +140,21 @@ int Work(const Settings& settings) {
       std::cerr << "there was no update; too few workers may be running\n";
       if (updates != nullptr) std::cerr << "the chief's updates: " << updates->status() << "\n";
     }
-    if (!status.ok()) fashion::Die(status);
+    examples::OrDie(status);
     if (chief) progress.Update(std::min(step, settings.common.steps), loss);
   }
   if (!chief) return 0;
 
   std::fprintf(stderr, "\ntrained for %.1f s in %d session%s\n",
-               absl::ToDoubleSeconds(absl::Now() - begin), (*session)->num_sessions(),
-               (*session)->num_sessions() == 1 ? "" : "s");
+               absl::ToDoubleSeconds(absl::Now() - begin), session->num_sessions(),
+               session->num_sessions() == 1 ? "" : "s");
   if (updates != nullptr) updates->Stop().IgnoreError();
-  const absl::Status tested = (*session)->Run([&](Session& current) {
+  const absl::Status tested = session->Run([&](Session& current) {
     fashion::TestAndPrint(current, replica.model,
                           fashion::ReadDataset(settings.common.data, "t10k"), settings.common.show);
     return absl::OkStatus();
   });
-  if (!tested.ok()) fashion::Die(tested);
+  examples::OrDie(tested);
   return 0;
 }
 

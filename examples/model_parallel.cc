@@ -47,15 +47,14 @@ int main(int argc, char** argv) {
   AdamOptimizer optimizer(fashion::LearningRate(upper, step));
   model.train = optimizer.Minimize(upper, model.loss, step);
   Node* init = GlobalVariablesInitializer(s);
-  if (!s.ok()) fashion::Die(s.status());
+  examples::OrDie(s.status());
 
   SessionOptions session_options;
   session_options.target = master;
   session_options.threads = options.threads;
   session_options.num_cpu_devices = 2;
-  auto session = Session::Create(s.graph(), session_options);
-  if (!session.ok()) fashion::Die(session.status());
-  if (absl::Status status = (*session)->RunTargets({init}); !status.ok()) fashion::Die(status);
+  const auto session = examples::OrDie(Session::Create(s.graph(), session_options));
+  examples::OrDie(session->RunTargets({init}));
 
   // Sessions may be used by many threads: every call of Run is a step of its own.
   const fashion::Dataset training = fashion::ReadDataset(options.data, "train");
@@ -68,15 +67,14 @@ int main(int argc, char** argv) {
     clients.emplace_back([&, i] {
       fashion::Batches batches(training, options.batch, options.seed * 1000 + i);
       while (++begun <= options.steps) {
-        auto loss = (*session)->Run(fashion::Feeds(model, training, batches.Next()), {model.loss},
-                                    {model.train});
-        if (!loss.ok()) fashion::Die(loss.status());
+        const auto values = examples::OrDie(session->Run(
+            fashion::Feeds(model, training, batches.Next()), {model.loss}, {model.train}));
         std::lock_guard<std::mutex> lock(mutex);
-        progress.Update(++ended, (*loss)[0].scalar<float>().value());
+        progress.Update(++ended, values[0].scalar<float>().value());
       }
     });
   }
   for (std::thread& client : clients) client.join();
-  fashion::TestAndPrint(**session, model, fashion::ReadDataset(options.data, "t10k"), options.show);
+  fashion::TestAndPrint(*session, model, fashion::ReadDataset(options.data, "t10k"), options.show);
   return 0;
 }

@@ -17,16 +17,12 @@
 #include "api/program/command_line.h"
 #include "api/troupe.h"
 #include "examples/shared/local_cluster.h"
+#include "examples/shared/options.h"
 
 namespace {
 
 using namespace troupe;  // NOLINT: a tutorial
-
-void OrDie(const absl::Status& status) {
-  if (status.ok()) return;
-  std::fprintf(stderr, "%s\n", status.ToString().c_str());
-  std::exit(1);
-}
+using examples::OrDie;
 
 ClusterSpec Parse(const std::string& cluster) {
   absl::StatusOr<ClusterSpec> spec = ClusterSpec::Parse(cluster);

@@ -230,6 +230,11 @@ absl::StatusOr<Node*> Graph::Impl::Add(NewNode added) {
   if (by_name.count(def.name()) > 0) {
     return absl::AlreadyExistsError(StrCat("the graph has a node '", def.name(), "' already"));
   }
+  // Before attributes, many of which come from inputs.
+  for (size_t i = 0; i < added.inputs.size(); ++i) {
+    if (added.inputs[i].valid() || (added.op_known && MayMissInputs(def.op()))) continue;
+    return InvalidArgument(Signature(def), ": input ", i, " is missing");
+  }
   auto node = std::unique_ptr<Node>(new Node);
   node->op_known_ = added.op_known;
   if (added.op_known) {
@@ -244,10 +249,7 @@ absl::StatusOr<Node*> Graph::Impl::Add(NewNode added) {
   }
   for (size_t i = 0; i < added.inputs.size(); ++i) {
     const Output& input = added.inputs[i];
-    if (!input.valid()) {
-      if (added.op_known && MayMissInputs(def.op())) continue;
-      return InvalidArgument(Signature(def), ": input ", i, " is missing");
-    }
+    if (!input.valid()) continue;
     if (input.node->graph_ != graph) {
       return InvalidArgument(Signature(def), ": input ", i, " ('", input.name(),
                              "') belongs to another graph");

@@ -287,15 +287,7 @@ absl::StatusOr<Tuple> TupleFromDef(TupleDef* def) {
       tuple.emplace_back();
       continue;
     }
-    // An element takes a byte at least. Without this a message could have its last value repeated.
-    double elements = 1;
-    for (const auto& dim : component.tensor_shape().dim()) {
-      elements *= static_cast<double>(dim.size());
-    }
-    if (elements > static_cast<double>(component.ByteSizeLong())) {
-      return InvalidArgument("it claims more elements than it has bytes");
-    }
-    TROUPE_ASSIGN_OR_RETURN(Tensor tensor, TakeTensorFromProto(&component));
+    TROUPE_ASSIGN_OR_RETURN(Tensor tensor, TakeWholeTensorFromProto(&component));
     if (!IsPlain(tensor.type()) && tensor.type() != ElementType::kString) {
       return InvalidArgument("it has a tensor of type ", ElementTypeName(tensor.type()));
     }

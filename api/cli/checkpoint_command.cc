@@ -9,13 +9,13 @@
 
 #include "absl/strings/str_join.h"
 #include "api/cli/cli.h"
+#include "api/cli/value_types.h"
 #include "api/training/checkpoint_files.h"
 #include "devices/npy.h"
 #include "devices/status_macros.h"
 #include "devices/storage/checkpoint_reader.h"
 #include "devices/storage/file_system_registry.h"
 #include "devices/storage/object_names.h"
-#include "kernels/type_switch.h"
 
 namespace troupe::cli {
 namespace {
@@ -71,6 +71,8 @@ double Distance(const T& a, const T& b) {
     return 0;
   } else if constexpr (std::is_same_v<T, complex64> || std::is_same_v<T, complex128>) {
     return std::abs(complex128(a) - complex128(b));
+  } else if constexpr (IsQuantized(kElementType<T>)) {
+    return Distance(a.value, b.value);
   } else {
     return std::abs(static_cast<double>(a) - static_cast<double>(b));
   }
@@ -81,25 +83,22 @@ bool Same(const T& a, const T& b) {
   if constexpr (std::is_same_v<T, std::string>) {
     return a == b;
   } else {
-    return std::memcmp(&a, &b, sizeof(T)) == 0;
+    return std::memcmp(&a, &b, sizeof(T)) == 0;  // NOLINT: NaNs of the same bits are equal
   }
 }
 
 absl::StatusOr<Difference> Compare(const Tensor& a, const Tensor& b) {
   Difference difference;
-  TROUPE_RETURN_IF_ERROR(
-      (SwitchType<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
-                  uint64_t, half, bfloat16, complex64, complex128, bool, std::string>(
-          a.type(), [&]<typename T>() -> absl::Status {
-            const auto x = a.unchecked_values<T>(), y = b.unchecked_values<T>();
-            for (size_t i = 0; i < x.size(); ++i) {
-              if (Same(x[i], y[i])) continue;
-              ++difference.count;
-              const double distance = Distance(x[i], y[i]);
-              if (!(distance <= difference.most)) difference.most = distance;
-            }
-            return absl::OkStatus();
-          })));
+  TROUPE_RETURN_IF_ERROR(SwitchValueType(a.type(), [&]<typename T>() -> absl::Status {
+    const auto x = a.unchecked_values<T>(), y = b.unchecked_values<T>();
+    for (size_t i = 0; i < x.size(); ++i) {
+      if (Same(x[i], y[i])) continue;
+      ++difference.count;
+      const double distance = Distance(x[i], y[i]);
+      if (!(distance <= difference.most)) difference.most = distance;
+    }
+    return absl::OkStatus();
+  }));
   return difference;
 }
 

@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "api/cli/cli.h"
+#include "api/cli/value_types.h"
 #include "devices/npy.h"
 #include "devices/resource_handle.h"
 #include "devices/status_macros.h"
-#include "kernels/type_switch.h"
 
 namespace troupe::cli {
 
@@ -139,21 +139,24 @@ absl::StatusOr<T> Convert(const json& value) {
       return DoesNotFit(value, kType);
     }
     return static_cast<T>(number);
+  } else if constexpr (IsQuantized(kType)) {
+    TROUPE_ASSIGN_OR_RETURN(const auto stored, Convert<typename T::Storage>(value));
+    return T(stored);
+  } else if constexpr (IsNarrow(kType) && !IsFloat8(kType)) {
+    TROUPE_ASSIGN_OR_RETURN(const int32_t number, Convert<int32_t>(value));
+    if (static_cast<int>(T(number)) != number) return DoesNotFit(value, kType);
+    return T(number);
   } else {
     TROUPE_ASSIGN_OR_RETURN(const double number, AsDouble(value, kType));
     const T result = static_cast<T>(number);
-    const bool overflow = std::isinf(static_cast<double>(static_cast<float>(result))) &&
-                          !std::isinf(number) && !std::is_same_v<T, double>;
-    if (overflow) return DoesNotFit(value, kType);
+    if constexpr (!std::is_same_v<T, double>) {
+      // Not every type has infinities.
+      const auto made = static_cast<float>(result);
+      const bool overflow = std::isinf(made) && !std::isinf(number);
+      if (overflow || std::isnan(made) != std::isnan(number)) return DoesNotFit(value, kType);
+    }
     return result;
   }
-}
-
-template <typename F>
-absl::Status SwitchValueType(ElementType type, F&& f) {
-  return SwitchType<float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
-                    uint64_t, half, bfloat16, complex64, complex128, bool, std::string>(
-      type, std::forward<F>(f));
 }
 
 std::string NumberText(double value, int digits) {
@@ -208,6 +211,16 @@ std::string ElementText(const std::string& v) {
 template <typename T>
 requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) std::string ElementText(T v) {
   return std::to_string(v);
+}
+template <typename T>
+requires(IsQuantized(kElementType<T>) || IsNarrow(kElementType<T>)) std::string ElementText(T v) {
+  if constexpr (IsQuantized(kElementType<T>)) {
+    return std::to_string(v.value);
+  } else if constexpr (IsFloat8(kElementType<T>)) {
+    return NumberText(static_cast<float>(v), 3);
+  } else {
+    return std::to_string(static_cast<int>(v));
+  }
 }
 
 template <typename T>

@@ -114,21 +114,20 @@ class CacheFileStage final : public StageOverInput {
  private:
   absl::StatusOr<Progress> DoPull(size_t limit, Block* out) override {
     if (ended_) return Progress::kEnd;
-    if (!opened_) TROUPE_RETURN_IF_ERROR(Open());
+    if (!opened_) {
+      if (const absl::Status opened = Open(); !opened.ok()) return Named(opened);
+    }
     const size_t begin = out->size();
     while (out->size() == begin) {
-      TROUPE_ASSIGN_OR_RETURN(const Progress progress,
-                              reader_ != nullptr ? Read(limit, out) : Write(limit, out));
-      if (progress != Progress::kSome) return progress;
-      const size_t given = out->size() - begin;
-      if (again_ >= given) {
-        again_ -= given;
-        out->resize(begin);
-      } else {
-        out->erase(out->begin() + static_cast<ptrdiff_t>(begin),
-                   out->begin() + static_cast<ptrdiff_t>(begin + again_));
-        again_ = 0;
-      }
+      TROUPE_RETURN_IF_ERROR(CheckWanted());
+      const absl::StatusOr<Progress> progress =
+          reader_ != nullptr ? Read(limit, out) : Write(limit, out);
+      // Before an error as well.
+      const size_t skipped = std::min<uint64_t>(again_, out->size() - begin);
+      const auto first = out->begin() + static_cast<ptrdiff_t>(begin);
+      out->erase(first, first + static_cast<ptrdiff_t>(skipped));
+      again_ -= skipped;
+      if (!progress.ok() || *progress != Progress::kSome) return progress;
     }
     next_ += out->size() - begin;
     return Progress::kSome;
@@ -147,7 +146,7 @@ class CacheFileStage final : public StageOverInput {
       TROUPE_ASSIGN_OR_RETURN(writer_, RecordWriter::Create(file_system_, temporary_));
       StageOverInput::Start(pass_);
     } else {
-      return Named(exists);
+      return exists;
     }
     opened_ = true;
     return absl::OkStatus();
@@ -157,14 +156,16 @@ class CacheFileStage final : public StageOverInput {
     const size_t begin = out->size();
     while (out->size() - begin < limit) {
       const uint64_t offset = reader_->offset();
-      TROUPE_ASSIGN_OR_RETURN(const bool more, reader_->Next(&record_));
-      if (!more) break;
-      PositionReader element(record_);
-      out->push_back(element.TakeElement());
-      if (!element.status().ok() || !element.at_end()) {
+      const absl::StatusOr<bool> more = reader_->Next(&record_);
+      if (!more.ok()) return Named(more.status());
+      if (!*more) break;
+      PositionReader from(record_);
+      Element element = from.TakeElement();
+      if (!from.status().ok() || !from.at_end()) {
         return absl::DataLossError(StrCat(name(), ": ", path_, ", record at byte ", offset,
                                           ": it is no element of a dataset"));
       }
+      out->push_back(std::move(element));
     }
     ended_ = out->size() == begin;
     return ended_ ? Progress::kEnd : Progress::kSome;
@@ -173,15 +174,14 @@ class CacheFileStage final : public StageOverInput {
   absl::StatusOr<Progress> Write(size_t limit, Block* out) {
     const size_t begin = out->size();
     TROUPE_ASSIGN_OR_RETURN(const Progress progress, input()->Pull(limit, out));
-    if (progress == Progress::kEnd) {
-      ended_ = true;
-      TROUPE_RETURN_IF_ERROR(Complete());
-    }
-    for (size_t i = begin; i < out->size(); ++i) {
+    ended_ = progress == Progress::kEnd;
+    absl::Status written = ended_ ? Complete() : absl::OkStatus();
+    for (size_t i = begin; written.ok() && i < out->size(); ++i) {
       PositionWriter element;
-      TROUPE_RETURN_IF_ERROR(element.Put((*out)[i]));
-      TROUPE_RETURN_IF_ERROR(writer_->Write(element.Take()));
+      written = element.Put((*out)[i]);
+      if (written.ok()) written = writer_->Write(element.Take());
     }
+    if (!written.ok()) return Named(written);
     return progress;
   }
 

@@ -77,7 +77,7 @@ absl::StatusOr<size_t> FileBytes::Need(size_t n) {
 absl::StatusOr<Progress> FilesStage::DoPull(size_t limit, Block* out) {
   const size_t begin = out->size();
   while (file_ < files_.size() && out->size() - begin < limit) {
-    if (player()->flow()->stopped()) return absl::CancelledError("the iterator is cancelled");
+    TROUPE_RETURN_IF_ERROR(CheckWanted());
     if (bytes_ == nullptr) {
       absl::StatusOr<std::unique_ptr<FileBytes>> bytes =
           FileBytes::Open(path(), compression_, offset_);

@@ -97,7 +97,7 @@ class GeneratorStage final : public Stage {
     const size_t begin = out->size();
     while (!ended_ && out->size() - begin < limit) {
       // A generator may take its time: who is stopped does not wait for many elements.
-      if (player()->flow()->stopped()) return absl::CancelledError("the iterator is cancelled");
+      TROUPE_RETURN_IF_ERROR(CheckWanted());
       Tensors tensors;
       absl::StatusOr<bool> more = CatchExceptions([&] { return generator_(&tensors); });
       if (!more.ok()) return Named(more.status());
@@ -154,7 +154,7 @@ class ActorStage final : public Stage {
   void Start(uint64_t pass) override {
     pass_ = pass;
     next_ = asked_ = 0;
-    actor_ = nullptr;
+    found_ = false;
     std::lock_guard<std::mutex> lock(answers_->mutex);
     ++answers_->round;
     answers_->waiting.clear();
@@ -174,18 +174,20 @@ class ActorStage final : public Stage {
   };
 
   absl::StatusOr<Progress> DoPull(size_t limit, Block* out) override {
-    // Held for the pass: when its process is lost it is published no more, and its last answers are
-    // errors that say so.
-    if (actor_ == nullptr) {
+    // Looked for once in a pass, and held for a pull: its system ends although there is an
+    // iterator.
+    std::shared_ptr<TensorActor> actor = actor_.lock();
+    if (!found_) {
       absl::StatusOr<std::shared_ptr<TensorActor>> found =
           TensorActors::Global()->Find(actor_name_);
       if (!found.ok()) return Named(found.status());
-      actor_ = *std::move(found);
+      actor_ = actor = *std::move(found);
+      found_ = true;
     }
     const size_t begin = out->size();
     while (true) {
       const uint64_t end = next_ + static_cast<uint64_t>(options_.in_flight);
-      for (; asked_ < end; ++asked_) Ask(*actor_);
+      for (; actor != nullptr && asked_ < end; ++asked_) Ask(*actor);
       std::unique_lock<std::mutex> lock(answers_->mutex);
       while (!answers_->waiting.empty() && answers_->waiting.front().there &&
              out->size() - begin < limit) {
@@ -202,6 +204,10 @@ class ActorStage final : public Stage {
         ++next_;
       }
       if (out->size() > begin) return Progress::kSome;
+      if (answers_->waiting.empty()) {
+        return Named(absl::UnavailableError(
+            StrCat("actor ", actor_name_, " is published no more: it or its process has ended")));
+      }
       if (!answers_->waiting.front().there) return Progress::kPending;
     }
   }
@@ -234,13 +240,14 @@ class ActorStage final : public Stage {
   }
   void Restore(PositionReader* from) override {
     Start(from->Number());
-    next_ = asked_ = from->Number();
+    next_ = asked_ = from->Number(INT64_MAX);
   }
 
   const std::string actor_name_;
   const DatasetActorSourceOptions options_;
   const std::shared_ptr<Answers> answers_;
-  std::shared_ptr<TensorActor> actor_;  ///< Of this pass, once it has been asked.
+  std::weak_ptr<TensorActor> actor_;  ///< Of this pass, once it has been found.
+  bool found_ = false;
   uint64_t pass_ = 0;
   uint64_t next_ = 0, asked_ = 0;  ///< Numbers of elements.
 };

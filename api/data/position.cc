@@ -32,6 +32,11 @@ absl::Status PositionWriter::Put(const Element& element) {
     }
     TensorProto proto;
     TensorToProto(tensor, &proto);
+    if (proto.ByteSizeLong() > INT32_MAX) {
+      return absl::ResourceExhaustedError(
+          StrCat("an element of ", proto.ByteSizeLong(),
+                 " bytes takes 2 GiB or more, and cannot be saved"));
+    }
     Text(proto.SerializeAsString());
   }
   return absl::OkStatus();
@@ -118,8 +123,9 @@ Element PositionReader::TakeElement() {
     }
     TensorProto proto;
     absl::StatusOr<Tensor> tensor = InvalidArgument("no message");
-    if (proto.ParseFromArray(text.data(), static_cast<int>(text.size()))) {
-      tensor = TakeTensorFromProto(&proto);
+    if (text.size() <= INT32_MAX &&
+        proto.ParseFromArray(text.data(), static_cast<int>(text.size()))) {
+      tensor = TakeWholeTensorFromProto(&proto);
     }
     if (!tensor.ok() || !tensor->valid()) {
       Refuse();

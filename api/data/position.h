@@ -17,7 +17,7 @@ class PositionWriter {
  public:
   void Number(uint64_t value);
   void Text(std::string_view text);
-  /// Unimplemented: resources and variants.
+  /// Unimplemented: resources and variants. ResourceExhausted: a tensor of 2 GiB or more.
   absl::Status Put(const Element& element);
   absl::Status Put(const Block& elements);
 

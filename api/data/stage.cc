@@ -9,8 +9,15 @@ absl::Status Stage::Named(const absl::Status& status) const {
   return WithContext(StrCat(name(), ": "), status);
 }
 
+absl::Status Stage::CheckWanted() const {
+  if (!player_->flow()->stopped()) return absl::OkStatus();
+  return absl::CancelledError("the iterator is cancelled");
+}
+
 absl::StatusOr<Progress> Stage::Pull(size_t limit, Block* out) {
   if (!failed_.ok()) return failed_;
+  // Here, as a stage that looks for an element for long, such as a filter, pulls again and again.
+  TROUPE_RETURN_IF_ERROR(CheckWanted());
   const size_t before = out->size();
   const bool measuring = player_->measuring();
   const uint64_t begin = measuring ? player_->flow()->clock()->NowNs() : 0;

@@ -61,6 +61,8 @@ class Stage {
   const std::string& name() const { return meter_.name(); }
   /// With the stage's name before it.
   absl::Status Named(const absl::Status& status) const;
+  /// Cancelled once nobody wants elements any more. What takes long without a pull asks for it.
+  absl::Status CheckWanted() const;
 
  private:
   Activity* const player_;

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <future>
+#include <memory>
 #include <utility>
 
 #include "actors/session/kept_resources.h"
@@ -17,9 +18,10 @@ StepOptions OptionsOf(const RunOptions& options) { return {options.timeout, opti
 /// What `call` gives to the function that it is given.
 template <typename Result>
 Result Await(absl::FunctionRef<void(std::function<void(Result)>)> call) {
-  std::promise<Result> promise;
-  call([&promise](Result result) { promise.set_value(std::move(result)); });
-  return promise.get_future().get();
+  // Shared: if `call` throws, the function may be called nevertheless, later.
+  const auto promise = std::make_shared<std::promise<Result>>();
+  call([promise](Result result) { promise->set_value(std::move(result)); });
+  return promise->get_future().get();
 }
 
 class LocalCall final : public PreparedCall {

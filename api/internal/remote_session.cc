@@ -102,10 +102,11 @@ std::vector<std::string> NamesOf(const NamedTensors& feeds) {
 /// called. Thread-safe.
 class Callbacks {
  public:
-  /// Held by whatever will call a callback, until it has returned.
+  /// A callback; held by whatever will call it, until it has returned.
   class Ticket {
    public:
-    explicit Ticket(std::shared_ptr<Callbacks> of) : of_(std::move(of)) {
+    Ticket(std::shared_ptr<Callbacks> of, RunDone done)
+        : of_(std::move(of)), done_(std::move(done)) {
       std::lock_guard<std::mutex> lock(of_->mutex_);
       ++of_->open_;
     }
@@ -117,17 +118,19 @@ class Callbacks {
     Ticket(const Ticket&) = delete;
     Ticket& operator=(const Ticket&) = delete;
 
-    /// An exception in a user's callback must not end an actor.
-    void Answer(const RunDone& done, absl::StatusOr<std::vector<Tensor>> result) const noexcept {
+    /// Once. An exception in a user's callback must not end an actor. What the callback holds,
+    /// which may be the session, goes while it counts as being called.
+    void Answer(absl::StatusOr<std::vector<Tensor>> result) noexcept {
       KeepGoing([&] {
         Calling().push_back(of_.get());
         const absl::Cleanup over = [] { Calling().pop_back(); };
-        done(std::move(result));
+        std::exchange(done_, nullptr)(std::move(result));
       });
     }
 
    private:
     const std::shared_ptr<Callbacks> of_;
+    RunDone done_;
   };
 
   /// False if they have not ended in time. Those that have called this do not count.
@@ -315,7 +318,7 @@ absl::Status RemoteSession::Run(const StepSignature& signature, const std::strin
 
 void RemoteSession::RunAsync(const RunOptions& options, absl::StatusOr<StepSignature> signature,
                              std::vector<Tensor> feeds, RunDone done, RunMetadata* metadata) {
-  const auto ticket = std::make_shared<Callbacks::Ticket>(impl_->callbacks);
+  const auto ticket = std::make_shared<Callbacks::Ticket>(impl_->callbacks, std::move(done));
   cluster::Message request;
   ClusterTime timeout = 0;
   absl::Status status = signature.status();
@@ -324,27 +327,27 @@ void RemoteSession::RunAsync(const RunOptions& options, absl::StatusOr<StepSigna
                             request.mutable_run_step(), &timeout);
   }
   if (!status.ok()) {
-    impl_->link->Post([status, ticket, done = std::move(done)] { ticket->Answer(done, status); });
+    impl_->link->Post([status, ticket] { ticket->Answer(status); });
     return;
   }
-  impl_->link->Call(std::move(request), timeout,
-                    [link = impl_->link.get(), target = impl_->target,
-                     num_fetches = signature->fetches.size(), metadata, ticket,
-                     done = std::move(done)](const absl::Status& result, cluster::Message reply) {
-                      link->Post([=, reply = std::move(reply)]() mutable {
-                        absl::Status status = result;
-                        std::vector<Tensor> values(num_fetches);
-                        if (status.ok()) {
-                          status = TakeResult(target, reply.mutable_run_step_reply(),
-                                              absl::MakeSpan(values), metadata);
-                        }
-                        if (status.ok()) {
-                          ticket->Answer(done, std::move(values));
-                        } else {
-                          ticket->Answer(done, std::move(status));
-                        }
-                      });
-                    });
+  impl_->link->Call(
+      std::move(request), timeout,
+      [link = impl_->link.get(), target = impl_->target, num_fetches = signature->fetches.size(),
+       metadata, ticket](const absl::Status& result, cluster::Message reply) {
+        link->Post([=, reply = std::move(reply)]() mutable {
+          absl::Status status = result;
+          std::vector<Tensor> values(num_fetches);
+          if (status.ok()) {
+            status = TakeResult(target, reply.mutable_run_step_reply(), absl::MakeSpan(values),
+                                metadata);
+          }
+          if (status.ok()) {
+            ticket->Answer(std::move(values));
+          } else {
+            ticket->Answer(std::move(status));
+          }
+        });
+      });
 }
 
 /// A callable of the master's.

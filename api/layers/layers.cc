@@ -257,6 +257,9 @@ Output MultiHeadAttention(const Scope& scope, const Output& query, const Output&
 
 Output TimeDistributed(const Scope& scope, const Output& x,
                        const std::function<Output(const Scope& scope, const Output& x)>& layer) {
+  if (layer == nullptr) {
+    scope.UpdateStatus(InvalidArgument("time_distributed: there is no layer"));
+  }
   if (!scope.ok() || !x.valid()) return Output();
   const PartialShape& shape = x.shape();
   if (shape.unknown_rank() || shape.rank() < 2) {

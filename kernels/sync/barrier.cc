@@ -231,6 +231,10 @@ void TupleBarrier::Save(SaveDone<BarrierState> done) {
 
 absl::Status TupleBarrier::CheckState(const BarrierState& state) const {
   const size_t count = options_.types.size();
+  // The first one is the least, and nobody has inserted so often: the next ones do not overflow.
+  if (state.next_index > 0) {
+    return InvalidArgument(DebugString(), ": the state has an index of ", state.next_index);
+  }
   absl::flat_hash_set<std::string_view> keys;
   for (const auto* entries : {&state.ready, &state.incomplete}) {
     for (const BarrierState::Entry& entry : *entries) {

@@ -122,7 +122,13 @@ void TupleStage::Save(SaveDone<StagingAreaState> done) {
 
 void TupleStage::Restore(StagingAreaState state, RestoreDone done) {
   AtOnce(
-      [this, tuples = std::move(state.tuples)] {
+      [this, tuples = std::move(state.tuples)]() -> absl::Status {
+        for (const Tuple& tuple : tuples) {
+          for (const Tensor& component : tuple) {
+            if (component.valid()) continue;
+            return InvalidArgument(DebugString(), ": a tuple of the state lacks a component");
+          }
+        }
         tuples_.clear();
         bytes_ = 0;
         for (const Tuple& tuple : tuples) {

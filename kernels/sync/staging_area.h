@@ -95,7 +95,7 @@ class TupleStage : public WaitingResource {
   /// What the area holds now; nobody waits for it, and it changes nothing.
   void Save(SaveDone<StagingAreaState> done);
   /// Replaces what it holds. The limits stay as they are: what is above them stays, and who puts in
-  /// waits.
+  /// waits. InvalidArgument, and nothing has changed: a component of a tuple is not there.
   void Restore(StagingAreaState state, RestoreDone done);
 
  private:

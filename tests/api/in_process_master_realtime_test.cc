@@ -176,6 +176,23 @@ TEST_P(InProcessMasterTest, AnswersOfRunAsyncComeOnce) {
   EXPECT_EQ((*values)[0].unchecked_data<float>()[0], 6);
 }
 
+/// Whoever ends a session waits for its callbacks, but not for the one that holds it.
+TEST_P(InProcessMasterTest, ACallbackMayHoldTheSessionLast) {
+  const absl::Time begin = absl::Now();
+  for (int i = 0; i < 8; ++i) {
+    std::shared_ptr<Session> session = Connect();
+    ASSERT_NE(session, nullptr);
+    const std::weak_ptr<Session> known = session;
+    session->RunAsync({{x_.name(), Tensor::Scalar<float>(3)}}, {twice_.name()}, {},
+                      [session](const auto& values) { EXPECT_TRUE(values.ok()); });
+    session.reset();
+    while (!known.expired()) std::this_thread::yield();
+  }
+  // Those that end sessions have threads of the server's.
+  EXPECT_NE(Connect(), nullptr);
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(30));
+}
+
 TEST_P(InProcessMasterTest, RunAsyncTakesOptions) {
   auto session = Connect();
   const NamedTensors feeds = {{x_.name(), Tensor::Scalar<float>(3)}};

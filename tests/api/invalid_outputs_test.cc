@@ -57,6 +57,32 @@ TEST(InvalidOutputTest, TheErrorIsTheFirstOneAfterChainedUse) {
   EXPECT_THAT(Message(s), HasSubstr("QueueDequeueV2"));
 }
 
+TEST(InvalidOutputTest, AMissingInputIsNamed) {
+  // Its type, which the node takes from it, is missing as well.
+  Scope s = Scope::NewRoot();
+  ops::Neg(s, Output());
+  EXPECT_THAT(Message(s), HasSubstr("node 'Neg' (op Neg): input 0 is missing"));
+}
+
+TEST(InvalidOutputTest, AMissingFunctionIsAnError) {
+  const auto message = [](const auto& build) {
+    const Scope s = Scope::NewRoot();
+    build(s);
+    return Message(s);
+  };
+  const BranchFunction none = [](const Scope&) { return std::vector<Output>(); };
+  EXPECT_THAT(message([&](const Scope& s) { Cond(s, Const(s, true), none, BranchFunction()); }),
+              HasSubstr("Cond 'cond' lacks a branch"));
+  EXPECT_THAT(message([](const Scope& s) {
+                Cond(s, Const(s, true), SingleBranchFunction(), SingleBranchFunction());
+              }),
+              HasSubstr("Cond 'cond' lacks a branch"));
+  EXPECT_THAT(message([](const Scope& s) { WhileLoop(s, {Const(s, 1)}, nullptr, nullptr); }),
+              HasSubstr("WhileLoop 'while' lacks"));
+  EXPECT_THAT(message([](const Scope& s) { DefineFunction(s, "f", {}, nullptr); }),
+              HasSubstr("function 'f': it has no body"));
+}
+
 TEST(InvalidOutputTest, ListsHaveTheLengthThatWasAskedFor) {
   const Scope s = Failed();
   const Output x;

@@ -9,6 +9,7 @@
 #include <future>
 #include <thread>
 
+#include "api/dataset.h"
 #include "api/troupe.h"
 #include "devices/status_macros.h"
 
@@ -293,6 +294,29 @@ TEST_F(ActorsTest, TheGradientIsAnotherActor) {
   EXPECT_EQ(Run(dx[0], 3), 4 * 27);
   Gradients(s_, {Ask("square", x_)}, {x_});
   EXPECT_EQ(s_.status().code(), absl::StatusCode::kUnimplemented);
+}
+
+caf::behavior Numbers(caf::event_based_actor*) {
+  return {[](ask_atom, const Tensors& in) { return Tensors{in.at(1)}; }};
+}
+
+/// A system ends when its actors are published no more, whoever reads elements from them.
+TEST_F(ActorsTest, AnIteratorDoesNotKeepItsActor) {
+  std::unique_ptr<DatasetIterator> iterator;
+  Tensors element;
+  {
+    Config config;
+    caf::actor_system system(config);
+    const auto published = PublishActor("numbers", system.spawn(Numbers));
+    ASSERT_TRUE(published.ok()) << published.status();
+    iterator = *Dataset::FromActor("numbers", {.in_flight = 2}).MakeIterator();
+    ASSERT_TRUE(iterator->Next(&element).ok());
+  }
+  // After what has come.
+  absl::Status status;
+  for (int i = 0; i < 4 && status.ok(); ++i) status = iterator->Next(&element).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("FromActor(numbers): actor numbers"));
 }
 
 }  // namespace

@@ -192,6 +192,16 @@ TEST_F(CliTest, ValuesAreCastIfNothingIsLost) {
       {"DT_STRING", "[\"NaN\",\"a\\\\\\\"NaN\"]", "[2] [\"NaN\",\"a\\\\\\\"NaN\"]"},
       {"DT_STRING", "NaN", nullptr},
       {"DT_STRING", "1", nullptr},
+      {"DT_QINT8", "[-128,127]", "[2] [-128,127]"},
+      {"DT_QUINT16", "-1", nullptr},
+      {"DT_INT4", "[-8,7.0]", "[2] [-8,7]"},
+      {"DT_INT4", "8", nullptr},
+      {"DT_UINT4", "-1", nullptr},
+      {"DT_FLOAT8_E5M2", "[0.3,NaN,-Infinity]", "[3] [0.312,NaN,-Infinity]"},
+      {"DT_FLOAT8_E5M2", "1e9", nullptr},
+      {"DT_FLOAT8_E4M3FN", "[448,NaN]", "[2] [448.0,NaN]"},
+      {"DT_FLOAT8_E4M3FN", "500", nullptr},
+      {"DT_FLOAT8_E4M3FN", "Infinity", nullptr},
   };
   const std::string file = folder_ + "identity.pbtxt";
   for (const auto& c : cases) {

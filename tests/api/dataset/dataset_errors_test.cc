@@ -38,6 +38,7 @@ TEST(DatasetErrorsTest, StagesSayWhatIsWrongWithThem) {
            {some.Batch(0), "Batch: the size is 0; it must be at least 1"},
            {some.Shuffle({}), "Shuffle: the window is 0"},
            {some.Map(ElementFunction()), "Map: there is no function"},
+           {some.Map(nullptr, Function()), "Map: there is no graph"},
            {some.Repeat(-2), "Repeat: passes is -2"},
            {some.Shard(2, 2), "Shard: there is no shard 2 of 2"},
            {some.Batch(0).Map([](Tensors t) { return t; }).Prefetch(), "Batch: the size"},
@@ -250,6 +251,25 @@ TEST(DatasetErrorsTest, EndedAtAnyMoment) {
     }
     iterator.reset();
     EXPECT_EQ(*answered, calls);
+  }
+}
+
+/// What looks for an element for ever can be stopped.
+TEST(DatasetErrorsTest, EndedWhileNothingIsFound) {
+  const Dataset numbers = Dataset::Range(0, INT64_MAX);
+  const auto never = [](const Tensors&) -> absl::StatusOr<bool> { return false; };
+  for (const Dataset& dataset :
+       {numbers.Filter(never), numbers.Skip(INT64_MAX), numbers.Shard(0, INT32_MAX).Skip(INT64_MAX),
+        numbers.Filter(never).Prefetch(2), numbers.Filter(never).Cache()}) {
+    const auto iterator = Begin(dataset, 1);
+    std::thread cancels([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      iterator->Cancel();
+    });
+    absl::Status status;
+    Take(*iterator, 1, &status);
+    EXPECT_EQ(status.code(), Code::kCancelled);
+    cancels.join();
   }
 }
 

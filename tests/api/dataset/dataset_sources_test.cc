@@ -1,14 +1,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "api/data/position.h"
 #include "api/dataset.h"
 #include "devices/status_macros.h"
+#include "devices/storage/coding.h"
+#include "devices/storage/crc32c.h"
+#include "graph/protos/tensor.pb.h"
 #include "kernels/actors/tensor_actor.h"
 #include "tests/api/dataset/dataset_test_util.h"
 
@@ -143,7 +148,7 @@ TEST(DatasetSourcesTest, CsvErrorsNameFileAndOffset) {
     absl::Status status;
     EXPECT_EQ(All(Dataset::Csv({file}, options), 1, &status).size(), 1u) << text;
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(status.message()), HasSubstr(file + ", " + what));
+    EXPECT_THAT(std::string(status.message()), HasSubstr(StrCat(file, ", ", what)));
     // Rows that are read at once with it come before it.
     EXPECT_EQ(All(Dataset::Csv({file}, options).Prefetch(4), 1, &status).size(), 1u) << text;
   }
@@ -212,6 +217,15 @@ TEST(DatasetSourcesTest, ActorsAreAskedForNumbers) {
   for (int i = 0; i < 20; ++i) {
     Take(*Begin(Dataset::FromActor("numbers", {.in_flight = 20}).Prefetch(2)), i);
   }
+  // A number beyond all that there can be.
+  const auto iterator = Begin(Dataset::FromActor("numbers"));
+  Take(*iterator, 1);
+  std::string position = *iterator->Save();
+  position.resize(position.size() - sizeof(uint32_t) - 1);
+  AppendVarint(UINT64_MAX - 2, &position);
+  AppendFixed(MaskCrc32c(Crc32c(position)), &position);
+  EXPECT_EQ(Begin(Dataset::FromActor("numbers"))->Restore(position).code(),
+            absl::StatusCode::kInvalidArgument);
   TensorActors::Global()->Remove("numbers");
   absl::Status status;
   All(Dataset::FromActor("numbers"), 1, &status);
@@ -246,10 +260,27 @@ TEST(DatasetSourcesTest, AFileOfTheCacheIsReadByLaterPrograms) {
   // Positions before it is complete.
   ASSERT_TRUE(TempFolder::files()->Remove(folder.Path("cache")).ok());
   CheckPositions(dataset.Take(3), {expected[0], expected[1], expected[2]});
+  // A small record that claims a large tensor.
+  TensorProto claim;
+  claim.set_dtype(DT_FLOAT);
+  claim.mutable_tensor_shape()->add_dim()->set_size(int64_t{1} << 27);
+  claim.add_float_val(1);
+  data::PositionWriter element;
+  element.Number(1);
+  element.Number(0);
+  element.Text(claim.SerializeAsString());
+  folder.WriteRecords("cache", {element.Take()});
+  absl::Status claimed;
+  EXPECT_THAT(All(dataset, 1, &claimed), IsEmpty());
+  EXPECT_EQ(claimed.code(), absl::StatusCode::kDataLoss) << claimed;
+  absl::Status nowhere;
+  All(Dataset::Range(0, 3).CacheFile(folder.Path("nowhere/cache")), 1, &nowhere);
+  EXPECT_EQ(nowhere.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(nowhere.message()), HasSubstr("CacheFile: Cannot create"));
   // What is no cache.
   folder.WriteRecords("cache", {"x"});
   absl::Status status;
-  All(dataset, 1, &status);
+  EXPECT_THAT(All(dataset, 1, &status), IsEmpty());
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("/cache, record at byte 0"));
 }
@@ -327,6 +358,33 @@ TEST(DatasetSourcesTest, AFileOfTheCacheIsReadFromThePosition) {
   ASSERT_EQ(third->Restore(*position), absl::OkStatus());
   EXPECT_EQ(Take(*third, 1000), std::vector<std::string>(all.begin() + 15, all.end()));
   EXPECT_EQ(*calls, 20);
+}
+
+TEST(DatasetSourcesTest, WhatWasGivenIsNotGivenAgainBeforeAnError) {
+  const TempFolder folder;
+  const auto calls = std::make_shared<std::atomic<int>>(0);
+  const Dataset cached = Counting(100, calls).CacheFile(folder.Path("cache"));
+  const Dataset dataset = cached.Prefetch(16);
+  constexpr size_t kTaken = 20;
+  const auto iterator = Begin(dataset);
+  Take(*iterator, kTaken);
+  const auto position = iterator->Save();
+  ASSERT_TRUE(position.ok()) << position.status();
+  const std::vector<std::string> all = All(cached);
+  auto file = ReadWholeFile(TempFolder::files(), folder.Path("cache"));
+  ASSERT_TRUE(file.ok()) << file.status();
+  // In a record that has been given.
+  (*file)[file->size() * 13 / 100] ^= 1;
+  folder.Write("cache", *file);
+  for (int round = 0; round < 20; ++round) {  // The number asked for at once differs.
+    const auto other = Begin(dataset);
+    ASSERT_EQ(other->Restore(*position), absl::OkStatus());
+    absl::Status status;
+    const std::vector<std::string> rest = Take(*other, 1000, &status);
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+    ASSERT_LT(rest.size(), all.size() - kTaken);
+    EXPECT_TRUE(std::equal(rest.begin(), rest.end(), all.begin() + kTaken));
+  }
 }
 
 }  // namespace

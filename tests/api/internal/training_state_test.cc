@@ -142,7 +142,7 @@ TEST(TrainingState, ClaimsAreHeldAgainstWhatIsThere) {
   // A single value that is to be repeated a billion times.
   TensorProto* const large = tuple.mutable_component(0);
   large->mutable_tensor_shape()->add_dim()->set_size(1000000000);
-  expect({one, tuple.SerializeAsString()}, "claims more elements than it has bytes");
+  expect({one, tuple.SerializeAsString()}, "bytes claims 1e+09 elements");
   for (const int64_t size : {int64_t{-1}, INT64_MAX}) {
     large->mutable_tensor_shape()->mutable_dim(0)->set_size(size);
     expect({one, tuple.SerializeAsString()}, "an element of queue 'q'");

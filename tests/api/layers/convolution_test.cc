@@ -283,6 +283,8 @@ TEST_F(ConvolutionTest, WhatCannotBeIsRefusedByName) {
   refused({3}, "time_distributed: ", [](const Scope& s, const Output& x) {
     layers::TimeDistributed(s, x, layers::Relu);
   });
+  refused({1, 4, 2}, "time_distributed: there is no layer",
+          [](const Scope& s, const Output& x) { layers::TimeDistributed(s, x, nullptr); });
   refused({3, 2}, "global_max_pooling: ", [](const Scope& s, const Output& x) {
     layers::GlobalMaxPooling(s, x);
   });

@@ -206,6 +206,21 @@ class QueueStates : public testing::Test {
     status.Update(session->Close());
     return status;
   }
+  /// The same from the beginning to its end, cut after up to `most` steps each time; how often.
+  template <typename Model, typename... Args>
+  int TrainWithCuts(std::mt19937* random, int most, int64_t last_step, int64_t save_every,
+                    const Args&... args) {
+    std::filesystem::remove_all(folder_);
+    absl::Status status = absl::InternalError("not begun");
+    int cuts = -1;
+    for (; absl::IsInternal(status); ++cuts) {
+      const int steps = std::uniform_int_distribution<>(1, most)(*random);
+      status = Train(Model(args...), last_step, steps, save_every);
+    }
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_GT(cuts, 2);
+    return cuts;
+  }
   template <typename T>
   std::vector<T> Variable(const std::string& name) {
     const auto value = LoadVariable(*LatestCheckpoint(folder_), name);
@@ -228,17 +243,8 @@ TEST_F(QueueStates, AShufflingQueueGoesOnWithTheSameBits) {
 
   std::mt19937 random(1);
   for (int round = 0; round < 5; ++round) {
-    std::filesystem::remove_all(folder_);
-    int cuts = 0;
-    while (true) {
-      const int steps = std::uniform_int_distribution<>(1, 25)(random);
-      const absl::Status status = Train(Shuffled(), kSteps, steps);
-      if (status.ok()) break;
-      ASSERT_TRUE(absl::IsInternal(status)) << status;
-      ++cuts;
-    }
+    const int cuts = TrainWithCuts<Shuffled>(&random, 25, kSteps, 3);
     EXPECT_EQ(Variable<double>("w"), wanted) << "after " << cuts << " cuts";
-    EXPECT_GT(cuts, 2);
   }
 
   // Of what the test above depends on.
@@ -270,17 +276,8 @@ TEST_F(QueueStates, StagingAreasAndBarriersGoOnWithTheSameBits) {
 
   std::mt19937 random(4);
   for (int round = 0; round < 5; ++round) {
-    std::filesystem::remove_all(folder_);
-    int cuts = 0;
-    while (true) {
-      const int steps = std::uniform_int_distribution<>(1, 12)(random);
-      const absl::Status status = Train(Staged(), kSteps, steps);
-      if (status.ok()) break;
-      ASSERT_TRUE(absl::IsInternal(status)) << status;
-      ++cuts;
-    }
+    const int cuts = TrainWithCuts<Staged>(&random, 12, kSteps, 3);
     EXPECT_EQ(Variable<double>("w"), wanted) << "after " << cuts << " cuts";
-    EXPECT_GT(cuts, 2);
   }
 
   // Of what the test above depends on.
@@ -327,17 +324,8 @@ TEST_F(QueueStates, StagingAreasAndBarriersGoOnWithTheSameBits) {
 TEST_F(QueueStates, EveryElementComesOnceHoweverOftenItIsCut) {
   std::mt19937 random(2);
   for (int round = 0; round < 5; ++round) {
-    std::filesystem::remove_all(folder_);
-    int cuts = 0;
-    while (true) {
-      const int steps = std::uniform_int_distribution<>(1, 30)(random);
-      const absl::Status status = Train(Counted(), INT64_MAX, steps, 1 + round);
-      if (status.ok()) break;
-      ASSERT_TRUE(absl::IsInternal(status)) << status;
-      ++cuts;
-    }
+    const int cuts = TrainWithCuts<Counted>(&random, 30, INT64_MAX, 1 + round);
     EXPECT_THAT(Variable<int32_t>("seen"), Each(1)) << "after " << cuts << " cuts";
-    EXPECT_GT(cuts, 2);
   }
   // Once more: the queues are closed and empty, and stay so.
   EXPECT_TRUE(Train(Counted(), INT64_MAX).ok());
@@ -348,17 +336,8 @@ TEST_F(QueueStates, ReadersGoOnWithinTheirFiles) {
   const std::string files = folder_ + "_files";
   std::mt19937 random(3);
   for (int round = 0; round < 5; ++round) {
-    std::filesystem::remove_all(folder_);
-    int cuts = 0;
-    while (true) {
-      const int steps = std::uniform_int_distribution<>(1, 12)(random);
-      const absl::Status status = Train(ReadFromFiles(files), INT64_MAX, steps, 1 + round % 3);
-      if (status.ok()) break;
-      ASSERT_TRUE(absl::IsInternal(status)) << status;
-      ++cuts;
-    }
+    const int cuts = TrainWithCuts<ReadFromFiles>(&random, 12, INT64_MAX, 1 + round % 3, files);
     EXPECT_THAT(Variable<int32_t>("seen"), Each(2)) << "after " << cuts << " cuts";
-    EXPECT_GT(cuts, 2);
   }
   std::filesystem::remove_all(files);
 }

@@ -231,7 +231,7 @@ TEST_F(BarrierTest, AnotherOneGoesOnWithTheSameTuples) {
                 closed.done());
   EXPECT_EQ(closed.code(), Code::kCancelled);
 
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < 9; ++i) {
     BarrierState wrong = state;
     if (i == 0) wrong.ready[0].values.pop_back();
     if (i == 1) wrong.ready[0].values[0].Reset();
@@ -241,6 +241,7 @@ TEST_F(BarrierTest, AnotherOneGoesOnWithTheSameTuples) {
     if (i == 5) wrong.incomplete[0].values[0] = Tensor::Scalar(1.0f);
     if (i == 6) wrong.incomplete[0].key = wrong.incomplete[1].key;
     if (i == 7) wrong.incomplete[0].index = wrong.next_index;
+    if (i == 8) wrong.next_index = std::numeric_limits<int64_t>::max();
     EXPECT_EQ(Restored(*other, wrong).code(), Code::kInvalidArgument) << i;
     EXPECT_EQ(other->ReadySize(), 2) << i;
   }

@@ -342,6 +342,10 @@ TEST(TupleStage, AnotherOneGoesOnWithTheSameTuples) {
   EXPECT_FALSE(late.over());
   EXPECT_EQ(Restored(*other, state), absl::OkStatus());
   EXPECT_EQ(FirstOf(late), 1);
+  StagingAreaState wrong = state;
+  wrong.tuples[1][0].Reset();
+  EXPECT_EQ(Restored(*other, wrong).code(), Code::kInvalidArgument);
+  EXPECT_EQ(other->Size(), 1) << "nothing has changed";
   area->Abandon();
   absl::StatusOr<StagingAreaState> gone;
   area->Save([&](absl::StatusOr<StagingAreaState> saved) { gone = std::move(saved); });
