@@ -184,6 +184,11 @@ class Writer:
             self.op("matmul_100x784x200" + suffix, lambda a, b: raw.MatMul(a=a, b=b), array(100, 784), array(784, 200))
             self.op("batch_matmul" + suffix, lambda a, b: raw.BatchMatMulV2(x=a, y=b, adj_y=True),
                     array(64, 128, 64), array(64, 128, 64))
+            heads = (8, 128, 8, 64)  # batch, position, head, unit
+            self.op("einsum_scores" + suffix, lambda q, k: raw.Einsum(inputs=[q, k], equation="bqhd,bkhd->bhqk"),
+                    array(*heads), array(*heads))
+            self.op("einsum_values" + suffix, lambda p, v: raw.Einsum(inputs=[p, v], equation="bhqk,bkhd->bqhd"),
+                    array(8, 8, 128, 128), array(*heads))
             images, filters = array(batch, side, side, depth), array(3, 3, depth, depth)
             window = {"strides": [1] * 4, "padding": "SAME"}
             self.op("conv2d" + suffix, lambda x, w: raw.Conv2D(input=x, filter=w, **window), images, filters)
