@@ -161,7 +161,7 @@ const std::set<std::string> kArrays = {
 const std::set<std::string> kQuantized = {
     // clang-format off
     "Dequantize", "QuantizeAndDequantizeV4Grad", "QuantizeDownAndShrinkRange", "QuantizeV2",
-    "QuantizedAdd", "QuantizedAvgPool", "QuantizedBiasAdd", "QuantizedConcat",
+    "QuantizedAdd", "QuantizedAvgPool", "QuantizedBiasAdd", "QuantizedConcat", "QuantizedConcatV2",
     "QuantizedConv2D", "QuantizedMatMul", "QuantizedMaxPool", "QuantizedMul", "QuantizedRelu",
     "QuantizedRelu6", "QuantizedReluX", "QuantizedReshape", "RequantizationRange", "Requantize",
     "QuantizedInstanceNorm", "QuantizedResizeBilinear",
