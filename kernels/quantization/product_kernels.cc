@@ -1,6 +1,8 @@
-// QuantizedMatMul and QuantizedConv2D.
+// QuantizedMatMul, with a bias and what follows it, and QuantizedConv2D.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "kernels/common/registration.h"
@@ -102,6 +104,7 @@ void MultiplyByLoops(KernelContext& ctx, const MatrixForm& f, const A* a, int32_
   });
 }
 
+/// Inputs 0 and 1 multiplied; `c` is of qint32.
 template <typename A, typename B>
 absl::Status Multiply(KernelContext& ctx, const MatrixForm& f, int32_t a_zero, int32_t b_zero,
                       Tensor* c) {
@@ -137,6 +140,118 @@ absl::Status QuantizedMatMul(KernelContext& ctx, bool transpose_a, bool transpos
         TROUPE_RETURN_IF_ERROR((Multiply<A, B>(ctx, form, ZeroPoint<A>(a), ZeroPoint<B>(b), c)));
         return SetRange(ctx, 1, ProductRange<A, B, qint32>(a, b));
       });
+}
+
+/// What a product with a bias gives.
+enum class ProductResult { kSums, kReluOfSums, kQuint8, kFloat };
+
+/// The larger end of a range.
+float Magnitude(const QuantizedRange& range) {
+  return std::max(std::abs(range.min), std::abs(range.max));
+}
+
+int32_t WrappedSum(int32_t x, int32_t y) {
+  return static_cast<int32_t>(static_cast<uint32_t>(x) + static_cast<uint32_t>(y));
+}
+
+/// The operands of a product with a bias.
+struct BiasedProduct {
+  QuantizedRange a, b;
+  MatrixForm form;
+  const Tensor& bias;  ///< An element for each column.
+
+  bool has_exact_bias() const { return bias.type() == ElementType::kQint32; }
+  /// What it stands for.
+  std::vector<float> BiasInReals(float step) const {
+    std::vector<float> reals(form.n);
+    for (int64_t j = 0; j < form.n; ++j) {
+      reals[j] = has_exact_bias()
+                     ? static_cast<float>(bias.unchecked_data<qint32>()[j].value) * step
+                     : bias.unchecked_data<float>()[j];
+    }
+    return reals;
+  }
+};
+
+absl::StatusOr<BiasedProduct> ReadBiasedProduct(const KernelContext& ctx, bool transpose_a,
+                                                bool transpose_b) {
+  TROUPE_ASSIGN_OR_RETURN(const QuantizedRange a, ReadWideRange(ctx, 3));
+  TROUPE_ASSIGN_OR_RETURN(const QuantizedRange b, ReadWideRange(ctx, 5));
+  TROUPE_ASSIGN_OR_RETURN(const MatrixForm form, FormOf(ctx.input(0).shape(), ctx.input(1).shape(),
+                                                        transpose_a, transpose_b));
+  if (MultiplyWithoutOverflow(form.m, form.n) < 0) {
+    return InvalidArgument("the product [", form.m, ",", form.n, "] is too large");
+  }
+  const Tensor& bias = ctx.input(2);
+  if (bias.shape() != Shape({form.n})) {
+    return InvalidArgument("the bias must have an element for each of ", form.n,
+                           " columns, got the shape ", bias.shape().ToString());
+  }
+  return BiasedProduct{a, b, form, bias};
+}
+
+/// Calls f(i, j) for all elements of the product, i being its index and j its column.
+template <typename F>
+void ForElements(KernelContext& ctx, const MatrixForm& form, F f) {
+  ctx.ParallelFor(form.m, KernelContext::GrainFor(2.0 * static_cast<double>(form.n)),
+                  [&](int64_t begin, int64_t end) {
+                    for (int64_t row = begin; row < end; ++row) {
+                      for (int64_t j = 0; j < form.n; ++j) f(row * form.n + j, j);
+                    }
+                  });
+}
+
+/// Inputs: a, b, the bias, the ranges of a and b; for kQuint8 and kFloat that of the result.
+template <ProductResult kResult>
+absl::Status QuantizedMatMulWithBias(KernelContext& ctx, bool transpose_a, bool transpose_b,
+                                     const std::string& input_quant_mode) {
+  TROUPE_ASSIGN_OR_RETURN(const BiasedProduct product,
+                          ReadBiasedProduct(ctx, transpose_a, transpose_b));
+  const QuantizedRange &a = product.a, &b = product.b;
+  const bool from_min = input_quant_mode == "MIN_FIRST";
+  const int32_t a_zero = from_min && !product.has_exact_bias() ? ZeroPoint<quint8>(a) : 0;
+  const float a_size = from_min ? a.width() : Magnitude(a), b_size = Magnitude(b);
+  // The step that the range of sums says: of b's integers the smallest is not used.
+  const float sum_step = a.width() / 255.0f * (b.width() / 254.0f);
+
+  const Shape shape({product.form.m, product.form.n});
+  TROUPE_ASSIGN_OR_RETURN(Tensor sums, ctx.AllocateTemp(ElementType::kQint32, shape));
+  TROUPE_RETURN_IF_ERROR((Multiply<quint8, qint8>(ctx, product.form, a_zero, 0, &sums)));
+  const qint32* from = sums.unchecked_data<qint32>();
+  if constexpr (kResult == ProductResult::kFloat) {
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ElementType::kFloat, shape));
+    const float step = a_size / 255.0f * (b_size / 127.0f);
+    ForElements(
+        ctx, product.form,
+        [to = out->mutable_data<float>(), bias = product.BiasInReals(step), from, step](
+            int64_t i, int64_t j) { to[i] = static_cast<float>(from[i].value) * step + bias[j]; });
+    return absl::OkStatus();
+  } else if constexpr (kResult == ProductResult::kQuint8) {
+    TROUPE_ASSIGN_OR_RETURN(const QuantizedRange range, ReadRange(ctx, 7));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ElementType::kQuint8, shape));
+    const float to_step = Magnitude(range) / 255.0f;
+    ForElements(
+        ctx, product.form,
+        [to = out->mutable_data<quint8>(), bias = product.BiasInReals(sum_step), from, sum_step,
+         to_step](int64_t i, int64_t j) {
+          const float x = static_cast<float>(from[i].value) * sum_step + bias[j];
+          to[i] = quint8(Saturated<uint8_t>(std::clamp(std::nearbyint(x / to_step), 0.0f, 255.0f)));
+        });
+    return SetRange(ctx, 1, range);
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ElementType::kQint32, shape));
+    const float steps_of_one = 255.0f * 127.0f / (b_size * a_size);
+    const Tensor& bias = product.bias;
+    ForElements(ctx, product.form, [&, to = out->mutable_data<qint32>()](int64_t i, int64_t j) {
+      const int32_t sum =
+          product.has_exact_bias()
+              ? WrappedSum(from[i].value, bias.unchecked_data<qint32>()[j].value)
+              : Saturated<int32_t>(std::nearbyint(static_cast<float>(from[i].value) +
+                                                  bias.unchecked_data<float>()[j] * steps_of_one));
+      to[i] = qint32(kResult == ProductResult::kReluOfSums ? std::max(sum, 0) : sum);
+    });
+    return SetRange(ctx, 1, {-sum_step * 2147483648.0f, sum_step * 2147483648.0f});
+  }
 }
 
 /// The sizes of a convolution of NHWC images.
@@ -314,6 +429,26 @@ REGISTER_KERNEL(KernelSpec("QuantizedMatMul")
                     .Types("Toutput", {ElementType::kQint32})
                     .Cost(KernelCost::kExpensive),
                 (MakeAttrKernel<QuantizedMatMul, "transpose_a", "transpose_b">));
+KernelSpec WithBias(const char* op, ElementType output) {
+  return KernelSpec(op)
+      .Types("T1", {ElementType::kQuint8})
+      .Types("T2", {ElementType::kQint8})
+      .Types("Toutput", {output})
+      .Cost(KernelCost::kExpensive);
+}
+template <ProductResult kResult>
+constexpr auto kMatMulWithBias = MakeAttrKernel<QuantizedMatMulWithBias<kResult>, "transpose_a",
+                                                "transpose_b", "input_quant_mode">;
+
+REGISTER_KERNEL(WithBias("QuantizedMatMulWithBias", ElementType::kQint32),
+                kMatMulWithBias<ProductResult::kSums>);
+REGISTER_KERNEL(WithBias("QuantizedMatMulWithBiasAndRelu", ElementType::kQint32),
+                kMatMulWithBias<ProductResult::kReluOfSums>);
+REGISTER_KERNELS(WithBias("QuantizedMatMulWithBiasAndRequantize", ElementType::kQuint8),
+                 kMatMulWithBias<ProductResult::kQuint8>,
+                 "QuantizedMatMulWithBiasAndReluAndRequantize");
+REGISTER_KERNEL(WithBias("QuantizedMatMulWithBiasAndDequantize", ElementType::kFloat),
+                kMatMulWithBias<ProductResult::kFloat>);
 REGISTER_KERNEL(KernelSpec("QuantizedConv2D")
                     .Types("Tinput", EightBits())
                     .Types("Tfilter", EightBits())

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -119,6 +120,52 @@ TEST(QuantizedMatMul, SumsTheLargestProducts) {
     CheckMatMul<qint8, qint8>(LargestIntegers<qint8>({2, k}), -128, LargestIntegers<qint8>({k, 3}),
                               -128, false, false);
   }
+}
+
+/// TensorFlow forgets to transpose, and a minimum below 0 makes it add too much.
+TEST(QuantizedMatMulWithBias, TransposesAndTakesTheMinimumOut) {
+  // Steps of 1: 100 of a stands for 0.
+  const Tensor a = RandomIntegers<quint8>({6, 3}, 1), b = RandomIntegers<qint8>({4, 6}, 2);
+  Tensor bias = Tensor::Uninitialized(ElementType::kFloat, Shape({4}));
+  for (int j = 0; j < 4; ++j)
+    bias.mutable_data<float>()[j] = 1000.0f * static_cast<float>(j) - 1500;
+  const auto run = [&](const char* name, std::vector<float> limits) {
+    OpTest op(name);
+    op.Attr("transpose_a", true).Attr("transpose_b", true);
+    if (std::string(name).ends_with("Dequantize")) op.Attr("Toutput", ElementType::kFloat);
+    op.Input(a).Input(b).Input(bias);
+    for (const float limit : {-100.0f, 155.0f, -127.0f, 127.0f}) op.Input(Tensor::Scalar(limit));
+    for (const float limit : limits) op.Input(Tensor::Scalar(limit));
+    EXPECT_EQ(op.Run(), absl::OkStatus());
+    return op.output(0);
+  };
+  const Tensor sums = run("QuantizedMatMulWithBias", {});
+  const Tensor positive = run("QuantizedMatMulWithBiasAndRelu", {});
+  const Tensor small = run("QuantizedMatMulWithBiasAndRequantize", {0.0f, 25500.0f});
+  const Tensor reals = run("QuantizedMatMulWithBiasAndDequantize", {0.0f, 1.0f});
+  for (int i = 0; i < 3; ++i) {
+    for (int j = 0; j < 4; ++j) {
+      int want = static_cast<int>(bias.unchecked_data<float>()[j]);
+      for (int l = 0; l < 6; ++l) {
+        want += (a.unchecked_data<quint8>()[l * 3 + i].value - 100) *
+                b.unchecked_data<qint8>()[j * 6 + l].value;
+      }
+      const int at = i * 4 + j;
+      EXPECT_EQ(sums.unchecked_data<qint32>()[at].value, want);
+      EXPECT_EQ(positive.unchecked_data<qint32>()[at].value, std::max(want, 0));
+      EXPECT_NEAR(small.unchecked_data<quint8>()[at].value, std::clamp(want / 100.0, 0.0, 255.0),
+                  .51);
+      EXPECT_NEAR(reals.unchecked_data<float>()[at], want, 0.01);
+    }
+  }
+}
+
+TEST(QuantizedMatMulWithBias, RefusesABiasOfAnotherSize) {
+  OpTest op("QuantizedMatMulWithBias");
+  op.Input(RandomIntegers<quint8>({2, 3}, 1)).Input(RandomIntegers<qint8>({3, 4}, 2));
+  op.Input(Tensor::Vector<float>({1, 2, 3}));
+  for (const float limit : {0.0f, 1.0f, -1.0f, 1.0f}) op.Input(Tensor::Scalar(limit));
+  EXPECT_EQ(op.Run().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(QuantizedMatMul, TakesEmptyMatrices) {
