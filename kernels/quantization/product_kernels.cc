@@ -3,12 +3,14 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/common/registration.h"
 #include "kernels/nn/window.h"
 #include "kernels/quantization/quantized_product.h"
 #include "kernels/quantization/quantized_range.h"
+#include "kernels/simd/bytes.h"
 #include "kernels/type_switch.h"
 
 namespace troupe {
@@ -112,6 +114,11 @@ absl::Status Multiply(KernelContext& ctx, const MatrixForm& f, int32_t a_zero, i
   const Tensor& b = ctx.input(1);
   qint32* to = c->mutable_data<qint32>();
   if (c->num_elements() == 0) return absl::OkStatus();
+  if (BytesProductPays(f.m, f.n, f.k)) {
+    return MultiplyBytes(
+        ctx, f.m, f.n, f.k, {a.raw_data(), f.a_row, f.a_column, std::is_same_v<A, qint8>, a_zero},
+        {b.raw_data(), f.b_row, f.b_column, std::is_same_v<B, qint8>, b_zero}, &to->value);
+  }
   if (!IsExact<A>(a_zero) || !IsExact<B>(b_zero)) {
     MultiplyByLoops(ctx, f, a.unchecked_data<A>(), a_zero, b.unchecked_data<B>(), b_zero, to);
     return absl::OkStatus();
@@ -190,14 +197,12 @@ absl::StatusOr<BiasedProduct> ReadBiasedProduct(const KernelContext& ctx, bool t
   return BiasedProduct{a, b, form, bias};
 }
 
-/// Calls f(i, j) for all elements of the product, i being its index and j its column.
+/// Calls f(first element) for all rows of the product.
 template <typename F>
-void ForElements(KernelContext& ctx, const MatrixForm& form, F f) {
-  ctx.ParallelFor(form.m, KernelContext::GrainFor(2.0 * static_cast<double>(form.n)),
+void ForRows(KernelContext& ctx, const MatrixForm& form, F f) {
+  ctx.ParallelFor(form.m, KernelContext::GrainFor(0.2 * static_cast<double>(form.n)),
                   [&](int64_t begin, int64_t end) {
-                    for (int64_t row = begin; row < end; ++row) {
-                      for (int64_t j = 0; j < form.n; ++j) f(row * form.n + j, j);
-                    }
+                    for (int64_t row = begin; row < end; ++row) f(row * form.n);
                   });
 }
 
@@ -217,39 +222,44 @@ absl::Status QuantizedMatMulWithBias(KernelContext& ctx, bool transpose_a, bool 
   const Shape shape({product.form.m, product.form.n});
   TROUPE_ASSIGN_OR_RETURN(Tensor sums, ctx.AllocateTemp(ElementType::kQint32, shape));
   TROUPE_RETURN_IF_ERROR((Multiply<quint8, qint8>(ctx, product.form, a_zero, 0, &sums)));
-  const qint32* from = sums.unchecked_data<qint32>();
+  const int32_t* from = &sums.unchecked_data<qint32>()->value;
+  const int64_t n = product.form.n;
   if constexpr (kResult == ProductResult::kFloat) {
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ElementType::kFloat, shape));
     const float step = a_size / 255.0f * (b_size / 127.0f);
-    ForElements(
-        ctx, product.form,
-        [to = out->mutable_data<float>(), bias = product.BiasInReals(step), from, step](
-            int64_t i, int64_t j) { to[i] = static_cast<float>(from[i].value) * step + bias[j]; });
+    const std::vector<float> bias = product.BiasInReals(step);
+    float* to = out->mutable_data<float>();
+    ForRows(ctx, product.form,
+            [&](int64_t i) { Bytes().scale(from + i, step, bias.data(), n, to + i); });
     return absl::OkStatus();
   } else if constexpr (kResult == ProductResult::kQuint8) {
     TROUPE_ASSIGN_OR_RETURN(const QuantizedRange range, ReadRange(ctx, 7));
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ElementType::kQuint8, shape));
     const float to_step = Magnitude(range) / 255.0f;
-    ForElements(
-        ctx, product.form,
-        [to = out->mutable_data<quint8>(), bias = product.BiasInReals(sum_step), from, sum_step,
-         to_step](int64_t i, int64_t j) {
-          const float x = static_cast<float>(from[i].value) * sum_step + bias[j];
-          to[i] = quint8(Saturated<uint8_t>(std::clamp(std::nearbyint(x / to_step), 0.0f, 255.0f)));
-        });
+    const std::vector<float> bias = product.BiasInReals(sum_step);
+    uint8_t* to = &out->mutable_data<quint8>()->value;
+    ForRows(ctx, product.form, [&](int64_t i) {
+      Bytes().requantize(from + i, sum_step, bias.data(), to_step, n, to + i);
+    });
     return SetRange(ctx, 1, range);
   } else {
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ElementType::kQint32, shape));
-    const float steps_of_one = 255.0f * 127.0f / (b_size * a_size);
-    const Tensor& bias = product.bias;
-    ForElements(ctx, product.form, [&, to = out->mutable_data<qint32>()](int64_t i, int64_t j) {
-      const int32_t sum =
-          product.has_exact_bias()
-              ? WrappedSum(from[i].value, bias.unchecked_data<qint32>()[j].value)
-              : Saturated<int32_t>(std::nearbyint(static_cast<float>(from[i].value) +
-                                                  bias.unchecked_data<float>()[j] * steps_of_one));
-      to[i] = qint32(kResult == ProductResult::kReluOfSums ? std::max(sum, 0) : sum);
-    });
+    constexpr bool kRelu = kResult == ProductResult::kReluOfSums;
+    int32_t* to = &out->mutable_data<qint32>()->value;
+    if (product.has_exact_bias()) {
+      const qint32* bias = product.bias.unchecked_data<qint32>();
+      ForRows(ctx, product.form, [&](int64_t i) {
+        for (int64_t j = 0; j < n; ++j) {
+          const int32_t sum = WrappedSum(from[i + j], bias[j].value);
+          to[i + j] = kRelu ? std::max(sum, 0) : sum;
+        }
+      });
+    } else {
+      std::vector<float> bias = product.BiasInReals(1);
+      for (float& x : bias) x *= 255.0f * 127.0f / (b_size * a_size);
+      ForRows(ctx, product.form,
+              [&](int64_t i) { Bytes().round(from + i, bias.data(), n, kRelu, to + i); });
+    }
     return SetRange(ctx, 1, {-sum_step * 2147483648.0f, sum_step * 2147483648.0f});
   }
 }
@@ -262,19 +272,26 @@ struct ConvSizes {
   int64_t patch() const { return rows.size * columns.size * depth; }
   int64_t patches() const { return batch * rows.output * columns.output; }
 
-  /// Calls f(position in the filter, its first channel in the images, or -1 outside of the image)
-  /// for the positions of patch i.
+  /// Calls f(first position in the filter, how many, their first channel in the images, or -1
+  /// outside of the image) for runs of the positions of patch i, which lie beside each other.
   template <typename F>
-  void ForPositions(int64_t i, F&& f) const {
+  void ForRuns(int64_t i, F&& f) const {
     const int64_t x0 = i % columns.output * columns.stride - columns.pad_before;
     const int64_t y0 = i / columns.output % rows.output * rows.stride - rows.pad_before;
-    const int64_t image = i / columns.output / rows.output;
-    int64_t at = 0;
-    for (int64_t y = y0; y < y0 + rows.size; ++y) {
-      for (int64_t x = x0; x < x0 + columns.size; ++x, ++at) {
-        const bool inside = y >= 0 && y < rows.input && x >= 0 && x < columns.input;
-        f(at, inside ? ((image * rows.input + y) * columns.input + x) * depth : -1);
+    const int64_t image = i / columns.output / rows.output, size = columns.size;
+    const int64_t begin = std::clamp<int64_t>(-x0, 0, size);
+    const int64_t end = std::clamp(columns.input - x0, begin, size);
+    for (int64_t row = 0; row < rows.size; ++row) {
+      const int64_t y = y0 + row, at = row * size;
+      if (y < 0 || y >= rows.input) {
+        f(at, size, -1);
+        continue;
       }
+      if (begin > 0) f(at, begin, -1);
+      if (end > begin) {
+        f(at + begin, end - begin, ((image * rows.input + y) * columns.input + x0 + begin) * depth);
+      }
+      if (size > end) f(at + end, size - end, -1);
     }
   }
 };
@@ -347,7 +364,52 @@ class QuantizedConv2D final : public Kernel {
                       ctx.input(1).unchecked_data<B>(), b_zero, out->mutable_data<qint32>());
       return absl::OkStatus();
     }
+    if (BytesProductPays(s.patches(), s.out_depth, s.patch())) {
+      return ConvolveBytes<A, B>(ctx, s, a_zero, b_zero, out);
+    }
     return ConvolveExactly<A, B>(ctx, s, a_zero, b_zero, out);
+  }
+
+  /// A product of the patches, some at a time, with the filter, both as they are. Outside of the
+  /// image is the zero point, which the type has.
+  template <typename A, typename B>
+  static absl::Status ConvolveBytes(KernelContext& ctx, const ConvSizes& s, int32_t a_zero,
+                                    int32_t b_zero, Tensor* out) {
+    const A* images = ctx.input(0).unchecked_data<A>();
+    const BytesOperand filter = {ctx.input(1).raw_data(), s.out_depth, 1, std::is_same_v<B, qint8>,
+                                 b_zero};
+    const auto multiply = [&](int64_t first, int64_t count, const A* patches) {
+      return MultiplyBytes(ctx, count, s.out_depth, s.patch(),
+                           {patches, s.patch(), 1, std::is_same_v<A, qint8>, a_zero}, filter,
+                           &out->mutable_data<qint32>()[first * s.out_depth].value);
+    };
+    if (s.rows.size == 1 && s.columns.size == 1 && s.rows.stride == 1) {
+      return multiply(0, s.patches(), images);
+    }
+    constexpr int64_t kPatchBytes = 4 << 20;  // About what a core's caches hold.
+    const int64_t block = std::clamp(kPatchBytes / s.patch(), int64_t{64}, s.patches());
+    TROUPE_ASSIGN_OR_RETURN(Tensor patches,
+                            ctx.AllocateTemp(kElementType<A>, Shape({block, s.patch()})));
+    A* rows = patches.mutable_data<A>();
+    const A outside(static_cast<typename A::Storage>(a_zero));
+    for (int64_t first = 0; first < s.patches(); first += block) {
+      const int64_t count = std::min(block, s.patches() - first);
+      ctx.ParallelFor(count, KernelContext::GrainFor(0.2 * static_cast<double>(s.patch())),
+                      [&](int64_t begin, int64_t end) {
+                        for (int64_t i = begin; i < end; ++i) {
+                          s.ForRuns(first + i, [&](int64_t at, int64_t run, int64_t from) {
+                            A* to = rows + i * s.patch() + at * s.depth;
+                            if (from < 0) {
+                              std::fill_n(to, run * s.depth, outside);
+                            } else {
+                              std::copy_n(images + from, run * s.depth, to);
+                            }
+                          });
+                        }
+                      });
+      TROUPE_RETURN_IF_ERROR(multiply(first, count, rows));
+    }
+    return absl::OkStatus();
   }
 
   /// A product of the patches, some at a time, with the filter.
@@ -383,8 +445,8 @@ class QuantizedConv2D final : public Kernel {
   /// The elements of a patch less the zero point; 0 outside of the image.
   template <typename A>
   static void FillPatch(const ConvSizes& s, int64_t i, const A* images, int32_t zero, float* to) {
-    s.ForPositions(i, [&](int64_t at, int64_t from) {
-      for (int64_t c = 0; c < s.depth; ++c) {
+    s.ForRuns(i, [&](int64_t at, int64_t run, int64_t from) {
+      for (int64_t c = 0; c < run * s.depth; ++c) {
         to[at * s.depth + c] =
             from < 0 ? 0.0f
                      : static_cast<float>(static_cast<int32_t>(images[from + c].value) - zero);
@@ -402,8 +464,8 @@ class QuantizedConv2D final : public Kernel {
                       std::vector<uint32_t> sums(s.out_depth);
                       for (int64_t i = begin; i < end; ++i) {
                         std::fill(sums.begin(), sums.end(), 0);
-                        s.ForPositions(i, [&](int64_t at, int64_t from) {
-                          for (int64_t c = 0; from >= 0 && c < s.depth; ++c) {
+                        s.ForRuns(i, [&](int64_t at, int64_t run, int64_t from) {
+                          for (int64_t c = 0; from >= 0 && c < run * s.depth; ++c) {
                             const uint32_t a = Centered(images[from + c], a_zero);
                             const B* b = filter + (at * s.depth + c) * s.out_depth;
                             for (int64_t o = 0; o < s.out_depth; ++o)

@@ -108,6 +108,15 @@ TEST(QuantizedMatMul, IsExact) {
   CheckMatMuls<qint8, qint8>({-128, 0, 127}, {-128, 0, 127});
 }
 
+TEST(QuantizedMatMul, IsExactInTiles) {
+  for (const auto& [m, n] : {std::pair<int64_t, int64_t>{60, 700}, {700, 60}}) {
+    CheckMatMul<quint8, quint8>(RandomIntegers<quint8>({m, 800}, 1), 9,
+                                RandomIntegers<quint8>({800, n}, 2), 200, false, false);
+    CheckMatMul<qint8, qint8>(RandomIntegers<qint8>({800, m}, 1), -7,
+                              RandomIntegers<qint8>({n, 800}, 2), 0, true, true);
+  }
+}
+
 TEST(QuantizedMatMul, IsExactWithoutZeroInTheRange) {
   CheckMatMuls<quint8, quint8>({-1, 256, 70000}, {0, -300});
 }
@@ -158,6 +167,17 @@ TEST(QuantizedMatMulWithBias, TransposesAndTakesTheMinimumOut) {
       EXPECT_NEAR(reals.unchecked_data<float>()[at], want, 0.01);
     }
   }
+}
+
+TEST(QuantizedMatMulWithBias, RoundsWhatIsTooLargeOrNoNumber) {
+  OpTest op("QuantizedMatMulWithBias");
+  op.Input(RandomIntegers<quint8>({1, 1}, 1)).Input(RandomIntegers<qint8>({1, 3}, 2));
+  op.Input(Tensor::Vector<float>({1e30f, -1e30f, std::numeric_limits<float>::quiet_NaN()}));
+  for (const float limit : {0.0f, 255.0f, -127.0f, 127.0f}) op.Input(Tensor::Scalar(limit));
+  ASSERT_EQ(op.Run(), absl::OkStatus());
+  EXPECT_EQ(op.output(0).unchecked_data<qint32>()[0].value, 2147483520);
+  EXPECT_EQ(op.output(0).unchecked_data<qint32>()[1].value, std::numeric_limits<int32_t>::min());
+  EXPECT_EQ(op.output(0).unchecked_data<qint32>()[2].value, 0);
 }
 
 TEST(QuantizedMatMulWithBias, RefusesABiasOfAnotherSize) {
@@ -237,6 +257,9 @@ TEST(QuantizedConv2D, IsExact) {
       {Shape({1, 4, 4, 2}), Shape({5, 6, 2, 3}), 1, true},
       {Shape({1, 6, 5, 300}), Shape({1, 1, 300, 8}), 1, false},
       {Shape({3, 40, 40, 8}), Shape({7, 7, 8, 2}), 3, true},  // several blocks of patches
+      {Shape({2, 9, 10, 3}), Shape({4, 5, 3, 12}), 1, true},
+      {Shape({1, 8, 9, 40}), Shape({1, 1, 40, 16}), 2, true},
+      {Shape({1, 8, 9, 40}), Shape({1, 1, 40, 16}), 1, true},
   };
   uint32_t seed = 1;
   for (const ConvCase& c : cases) {
@@ -248,6 +271,10 @@ TEST(QuantizedConv2D, IsExact) {
     CheckConv<quint8, quint8>(c, 400, 128, ++seed);  // or above:
     CheckConv<quint8, quint8>(c, 0, -1000, ++seed);  // what is outside of the image is 0 still.
   }
+}
+
+TEST(QuantizedConv2D, IsExactInBlocksOfBytes) {
+  CheckConv<qint8, quint8>({Shape({1, 28, 30, 700}), Shape({3, 3, 700, 4}), 1, true}, 5, 99, 1);
 }
 
 TEST(QuantizedConv2D, RefusesWhatIsNotThere) {
