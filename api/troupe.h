@@ -25,6 +25,7 @@
 #include "api/functions.h"
 #include "api/gradients.h"
 #include "api/input.h"
+#include "api/layers/attention.h"
 #include "api/layers/beam_search.h"
 #include "api/layers/bidirectional_rnn.h"
 #include "api/layers/correlation.h"

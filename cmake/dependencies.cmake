@@ -19,6 +19,7 @@ find_package(CAF 0.17.6 REQUIRED COMPONENTS core)
 if(TROUPE_TESTS)
   find_package(GTest REQUIRED)
   find_package(benchmark REQUIRED)
+  find_library(TROUPE_FFTW_LIBRARY fftw3 REQUIRED)  # beside our own transforms, in kernels_fft_test alone
 endif()
 if(TROUPE_CUDA STREQUAL "AUTO")
   # Sanitizers have nothing to see there.

@@ -57,11 +57,13 @@ void SetAllOutputs(InferenceContext* c, const PartialShape& shape) {
 
 absl::Status ConcatShape(InferenceContext* c) { return JoinedShape(c, 1, c->num_inputs(), 0); }
 
-/// Like Concat's, with the minimum and the maximum of each value after the values.
+/// Like Concat's or ConcatV2's, with the minimum and the maximum of each value behind.
+template <bool kAxisLast>
 absl::Status QuantizedConcatShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const auto values, c->InputRange("values"));
-  TROUPE_RETURN_IF_ERROR(JoinedShape(c, values.first, values.second, 0));
-  for (int i = values.second; i < c->num_inputs(); ++i) {
+  const int axis = kAxisLast ? values.second : 0;
+  TROUPE_RETURN_IF_ERROR(JoinedShape(c, values.first, values.second, axis));
+  for (int i = values.second + (kAxisLast ? 1 : 0); i < c->num_inputs(); ++i) {
     TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(i), 0).status());
   }
   c->set_output(1, C::Scalar());
@@ -351,10 +353,22 @@ REGISTER_OP("QuantizedConcat")
         "output: T, output_min: float, output_max: float")
     .Attr("N: int >= 2")
     .Attr("T: type")
-    .SetShapeFn(QuantizedConcatShape)
+    .SetShapeFn(QuantizedConcatShape<false>)
     .Doc(
         "Joins `values` along the dimension `concat_dim`, requantized to a range that holds all "
         "of theirs.");
+
+REGISTER_OP("QuantizedConcatV2")
+    .Signature(
+        "values: N * T, axis: Tidx, input_mins: N * float, input_maxes: N * float -> output: T, "
+        "output_min: float, output_max: float")
+    .Attr("N: int >= 2")
+    .Attr("T: type")
+    .Attr("Tidx: {int32, int64} = DT_INT32")
+    .SetShapeFn(QuantizedConcatShape<true>)
+    .Doc(
+        "Joins `values` along the dimension `axis`, counted from the end if it is negative, "
+        "requantized to a range that holds all of theirs.");
 
 REGISTER_OP("ConcatOffset")
     .Signature("concat_dim: int32, shape: N * shape_type -> offset: N * shape_type")

@@ -44,6 +44,16 @@ absl::StatusOr<PartialShape> RangeShape(InferenceContext* c, int of, int first) 
   return range;
 }
 
+/// Of a product with a bias, input 2: one element for each column.
+absl::Status MatMulWithBiasShape(InferenceContext* c) {
+  TROUPE_ASSIGN_OR_RETURN(const OpRegistration* matmul, OpRegistry::Global()->LookUp("MatMul"));
+  TROUPE_RETURN_IF_ERROR(matmul->shape_fn(c));
+  TROUPE_RETURN_IF_ERROR(C::WithRank(c->input(2), 1).status());
+  TROUPE_RETURN_IF_ERROR(CheckScalars(c, 3, c->num_inputs() - 1));
+  for (int i = 1; i < c->num_outputs(); ++i) c->set_output(i, C::Scalar());
+  return absl::OkStatus();
+}
+
 absl::Status QuantizeShape(InferenceContext* c) {
   TROUPE_ASSIGN_OR_RETURN(const PartialShape range, RangeShape(c, 0, 1));
   c->set_output(0, c->input(0));
@@ -254,6 +264,61 @@ REGISTER_OP("QuantizedMatMul")
     .Doc(
         "The product of the matrices `a` and `b`, of which either may be transposed first. "
         "Tactivation is not used.");
+
+namespace {
+
+OpDefBuilder MatMulWithBias(const char* name, const char* signature, const char* output_type,
+                            const char* doc, bool has_bias_type = true) {
+  OpDefBuilder op(name);
+  op.Signature(signature).Attr("T1: quantizedtype").Attr("T2: quantizedtype");
+  if (has_bias_type) op.Attr("Tbias: {float, qint32}");
+  op.Attr(output_type)
+      .Attr("transpose_a: bool = false")
+      .Attr("transpose_b: bool = false")
+      .Attr("input_quant_mode: {'MIN_FIRST', 'SCALED'} = 'MIN_FIRST'")
+      .SetShapeFn(MatMulWithBiasShape)
+      .Doc(doc);
+  return op;
+}
+
+[[maybe_unused]] const internal::OpRegistrar kMatMulsWithBias[] = {
+    MatMulWithBias("QuantizedMatMulWithBias",
+                   "a: T1, b: T2, bias: Tbias, min_a: float, max_a: float, min_b: float, "
+                   "max_b: float -> out: Toutput, min_out: float, max_out: float",
+                   "Toutput: quantizedtype = DT_QINT32",
+                   "The product of the matrices `a` and `b` plus `bias`, which has an element for "
+                   "each column. Integers of `b` stand for multiples of the larger end of its "
+                   "range over 127; those of `a` for its range in 255 steps from its minimum "
+                   "(MIN_FIRST), or for multiples of its larger end over 255 (SCALED). A bias of "
+                   "integers counts in steps of the result, and has the product of `a`'s minimum "
+                   "in it."),
+    MatMulWithBias("QuantizedMatMulWithBiasAndRelu",
+                   "a: T1, b: T2, bias: float, min_a: float, max_a: float, min_b: float, "
+                   "max_b: float -> out: Toutput, min_out: float, max_out: float",
+                   "Toutput: quantizedtype = DT_QINT32",
+                   "QuantizedMatMulWithBias, and 0 in place of what is negative.", false),
+    MatMulWithBias("QuantizedMatMulWithBiasAndRequantize",
+                   "a: T1, b: T2, bias: Tbias, min_a: float, max_a: float, min_b: float, "
+                   "max_b: float, min_freezed_output: float, max_freezed_output: float -> "
+                   "out: Toutput, min_out: float, max_out: float",
+                   "Toutput: quantizedtype = DT_QUINT8",
+                   "QuantizedMatMulWithBias in multiples of the larger end of the range "
+                   "`min_freezed_output` to `max_freezed_output` over 255."),
+    MatMulWithBias("QuantizedMatMulWithBiasAndReluAndRequantize",
+                   "a: T1, b: T2, bias: Tbias, min_a: float, max_a: float, min_b: float, "
+                   "max_b: float, min_freezed_output: float, max_freezed_output: float -> "
+                   "out: Toutput, min_out: float, max_out: float",
+                   "Toutput: quantizedtype = DT_QUINT8",
+                   "QuantizedMatMulWithBiasAndRequantize, and 0 in place of what is negative."),
+    MatMulWithBias("QuantizedMatMulWithBiasAndDequantize",
+                   "a: T1, b: T2, bias: Tbias, min_a: float, max_a: float, min_b: float, "
+                   "max_b: float, min_freezed_output: float, max_freezed_output: float -> "
+                   "out: Toutput",
+                   "Toutput: {float}",
+                   "What the result of QuantizedMatMulWithBias stands for. The range of the output "
+                   "is not used.")};
+
+}  // namespace
 
 REGISTER_OP("QuantizedConv2D")
     .Signature(

@@ -13,9 +13,10 @@
 #include "graph/ops/einsum_equation.h"
 #include "kernels/common/registration.h"
 #include "kernels/common/strided_copy.h"
-#include "kernels/common/widen.h"
+#include "kernels/linalg/narrow_product.h"
 #include "kernels/linalg/plain_product.h"
 #include "kernels/linalg/product.h"
+#include "kernels/math/cast.h"
 #include "kernels/type_switch.h"
 
 namespace troupe {
@@ -144,6 +145,9 @@ absl::Status Arrange(KernelContext& ctx, const Labels& labels, Operand* operand)
   return absl::OkStatus();
 }
 
+template <typename T>
+constexpr bool kIsNarrow = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
+
 /// Sums of integers wrap.
 template <typename T, bool kInteger = std::is_integral_v<T>>
 struct SumType {
@@ -153,6 +157,52 @@ template <typename T>
 struct SumType<T, true> {
   using Type = std::make_unsigned_t<T>;
 };
+
+/// The sum of `count` elements, several at a time: each addition waits for the one before.
+template <typename T>
+T SumOf(const T* x, int64_t count) {
+  using S = typename SumType<T>::Type;
+  constexpr int kSums = 8;
+  S parts[kSums] = {};
+  int64_t i = 0;
+  for (; i + kSums <= count; i += kSums) {
+    for (int s = 0; s < kSums; ++s) parts[s] += static_cast<S>(x[i + s]);
+  }
+  for (int s = 0; i < count; ++i, ++s) parts[s] += static_cast<S>(x[i]);
+  for (int s = 1; s < kSums; ++s) parts[0] += parts[s];
+  return static_cast<T>(parts[0]);
+}
+
+// Elements of 16 bits that are widened at a time.
+constexpr int64_t kWidened = 512;
+
+/// The sum of elements of 16 bits.
+template <typename T>
+float WideSumOf(const T* x, int64_t count) {
+  const simd::UnaryFn widen = FindCast(kElementType<T>, ElementType::kFloat);
+  float wide[kWidened], sum = 0;
+  for (int64_t i = 0; i < count; i += kWidened) {
+    const int64_t some = std::min(kWidened, count - i);
+    widen(x + i, wide, some);
+    sum += SumOf(wide, some);
+  }
+  return sum;
+}
+
+/// The products of elements of 16 bits.
+template <typename T>
+void MultiplyWide(const T* x, const T* y, int64_t count, T* out) {
+  const simd::UnaryFn widen = FindCast(kElementType<T>, ElementType::kFloat);
+  const simd::UnaryFn narrow = FindCast(ElementType::kFloat, kElementType<T>);
+  float a[kWidened], b[kWidened];
+  for (int64_t i = 0; i < count; i += kWidened) {
+    const int64_t some = std::min(kWidened, count - i);
+    widen(x + i, a, some);
+    widen(y + i, b, some);
+    for (int64_t j = 0; j < some; ++j) a[j] *= b[j];
+    narrow(a, out + i, some);
+  }
+}
 
 /// Sums over the labels of the operand that are not among `kept`.
 template <typename T>
@@ -169,23 +219,16 @@ absl::Status SumOver(KernelContext& ctx, const Labels& kept, Operand* operand) {
     TROUPE_RETURN_IF_ERROR(Arrange(ctx, all, operand));
   }
   TROUPE_ASSIGN_OR_RETURN(Tensor sums, ctx.AllocateTemp(kElementType<T>, Shape({rows})));
-  using S = typename SumType<T>::Type;
   const T* from = operand->tensor.template unchecked_data<T>();
   T* to = sums.mutable_data<T>();
   ctx.ParallelFor(rows, KernelContext::GrainFor(5 + static_cast<double>(terms)),
                   [&](int64_t begin, int64_t end) {
-                    // Several sums at a time: each addition waits for the one before.
-                    constexpr int kSums = 8;
                     for (int64_t r = begin; r < end; ++r) {
-                      const T* row = from + r * terms;
-                      S parts[kSums] = {};
-                      int64_t i = 0;
-                      for (; i + kSums <= terms; i += kSums) {
-                        for (int s = 0; s < kSums; ++s) parts[s] += static_cast<S>(row[i + s]);
+                      if constexpr (kIsNarrow<T>) {
+                        to[r] = T(WideSumOf(from + r * terms, terms));
+                      } else {
+                        to[r] = SumOf(from + r * terms, terms);
                       }
-                      for (int s = 0; i < terms; ++i, ++s) parts[s] += static_cast<S>(row[i]);
-                      for (int s = 1; s < kSums; ++s) parts[0] += parts[s];
-                      to[r] = static_cast<T>(parts[0]);
                     }
                   });
   operand->view = Contiguous(stay, operand->view);
@@ -267,31 +310,58 @@ void OrderAs(const LabeledView& view, Labels* labels) {
                    [&](int x, int y) { return view.StrideOf(x) > view.StrideOf(y); });
 }
 
-/// `count` products of one form, where `offsets` says.
+/// Where matrices begin in the elements of a tensor.
+struct Matrices {
+  const Tensor& tensor;
+  std::vector<int64_t> offsets;
+};
+
+/// As many products of one form as there are matrices. The form says nothing of where they are.
 template <typename T>
-absl::Status RunBatch(KernelContext& ctx, const GemmProblem<T>& form, const std::vector<int64_t>& a,
-                      const std::vector<int64_t>& b, const std::vector<int64_t>& c) {
+absl::Status RunBatch(KernelContext& ctx, GemmProblem<T> form, const Matrices& a, const Matrices& b,
+                      const std::vector<int64_t>& c, Tensor* out) {
   const int64_t count = static_cast<int64_t>(c.size());
-  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
-    return RunProducts<T>(ctx, form, count, [&](int64_t i, GemmProblem<T>* p) {
-      p->a = form.a + a[i];
-      p->b = form.b + b[i];
+  if constexpr (kIsNarrow<T>) {
+    NarrowProductForm narrow = {.m = form.m,
+                                .n = form.n,
+                                .k = form.k,
+                                .transpose_a = form.a_col != 1,
+                                .transpose_b = form.b_col != 1,
+                                .c_step = form.ldc};
+    // A matrix of one row may have any step.
+    narrow.a_step = narrow.transpose_a ? form.a_col : std::max(form.a_row, form.k);
+    narrow.b_step = narrow.transpose_b ? form.b_col : std::max(form.b_row, form.n);
+    return RunNarrowProducts(
+        ctx, narrow, a.tensor, b.tensor, count,
+        [&](int64_t i) -> NarrowProductPlace {
+          return {a.offsets[i], b.offsets[i], c[i]};
+        },
+        out);
+  } else {
+    form.a = a.tensor.unchecked_data<T>();
+    form.b = b.tensor.unchecked_data<T>();
+    form.c = out->mutable_data<T>();
+    const auto place = [&](int64_t i, GemmProblem<T>* p) {
+      p->a = form.a + a.offsets[i];
+      p->b = form.b + b.offsets[i];
       p->c = form.c + c[i];
-    });
-  }
-  const double row_ns = 5 + 0.5 * static_cast<double>(form.n) * static_cast<double>(form.k);
-  ctx.ParallelFor(count * form.m, KernelContext::GrainFor(row_ns), [&](int64_t begin, int64_t end) {
-    std::vector<typename ProductSum<T>::Type> row(form.n);
-    for (int64_t r = begin; r < end; ++r) {
-      const int64_t i = r / form.m;
-      GemmProblem<T> p = form;
-      p.a = form.a + a[i];
-      p.b = form.b + b[i];
-      p.c = form.c + c[i];
-      RowOfProduct(p, false, false, r % form.m, row.data());
+    };
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+      return RunProducts<T>(ctx, form, count, place);
+    } else {
+      const double row_ns = 5 + 0.5 * static_cast<double>(form.n) * static_cast<double>(form.k);
+      ctx.ParallelFor(count * form.m, KernelContext::GrainFor(row_ns),
+                      [&](int64_t begin, int64_t end) {
+                        std::vector<typename ProductSum<T>::Type> row(form.n);
+                        for (int64_t r = begin; r < end; ++r) {
+                          GemmProblem<T> p = form;
+                          place(r / form.m, &p);
+                          RowOfProduct(p, false, false, r % form.m, row.data());
+                        }
+                      });
+      return absl::OkStatus();
     }
-  });
-  return absl::OkStatus();
+  }
 }
 
 /// The product element by element of operands that have the labels of the result, with its sizes.
@@ -312,11 +382,15 @@ absl::Status MultiplyElements(KernelContext& ctx, const Labels& labels, Operand 
   const T *x = a.tensor.unchecked_data<T>(), *y = b.tensor.unchecked_data<T>();
   T* z = direct ? out : temporary.mutable_data<T>();
   ctx.ParallelFor(count, KernelContext::GrainFor(1), [&](int64_t begin, int64_t end) {
-    using S = ProductSum<T>;
-    for (int64_t i = begin; i < end; ++i) {
-      typename S::Type product{};
-      S::Add(S::From(x[i], false), S::From(y[i], false), &product);
-      z[i] = S::To(product);
+    if constexpr (kIsNarrow<T>) {
+      MultiplyWide(x + begin, y + begin, end - begin, z + begin);
+    } else {
+      using S = ProductSum<T>;
+      for (int64_t i = begin; i < end; ++i) {
+        typename S::Type product{};
+        S::Add(S::From(x[i], false), S::From(y[i], false), &product);
+        z[i] = S::To(product);
+      }
     }
   });
   if (!direct) {
@@ -328,10 +402,12 @@ absl::Status MultiplyElements(KernelContext& ctx, const Labels& labels, Operand 
 /// The product of two operands, written to `out`. A label that is in one of them alone must be in
 /// the result.
 template <typename T>
-absl::Status Contract(KernelContext& ctx, Operand a, Operand b, const LabeledView& result, T* out) {
+absl::Status Contract(KernelContext& ctx, Operand a, Operand b, const LabeledView& result,
+                      Tensor* out) {
   Contraction c = Classify(a.view, b.view, result);
   if (Count(c.rows, result) * Count(c.columns, result) * Count(c.sums, a.view) == 1) {
-    return MultiplyElements<T>(ctx, c.batch, std::move(a), std::move(b), result, out);
+    return MultiplyElements<T>(ctx, c.batch, std::move(a), std::move(b), result,
+                               out->mutable_data<T>());
   }
   // The larger operand keeps its order.
   const bool a_is_larger = a.tensor.num_elements() >= b.tensor.num_elements();
@@ -348,8 +424,6 @@ absl::Status Contract(KernelContext& ctx, Operand a, Operand b, const LabeledVie
   form.k = Count(c.sums, a.view);
   TROUPE_RETURN_IF_ERROR(MakeMatrices(ctx, c, c.rows, c.sums, &a, &form.a_row, &form.a_col));
   TROUPE_RETURN_IF_ERROR(MakeMatrices(ctx, c, c.sums, c.columns, &b, &form.b_row, &form.b_col));
-  form.a = a.tensor.unchecked_data<T>();
-  form.b = b.tensor.unchecked_data<T>();
 
   const std::optional<int64_t> row = CommonStride(c.rows, result);
   const std::optional<int64_t> column = CommonStride(c.columns, result);
@@ -357,7 +431,6 @@ absl::Status Contract(KernelContext& ctx, Operand a, Operand b, const LabeledVie
   LabeledView arranged = result;
   Labels all = c.batch;
   Tensor temporary;
-  form.c = out;
   form.ldc = direct ? *row : form.n;
   if (!direct) {
     for (const Labels* labels : {&c.rows, &c.columns}) {
@@ -366,13 +439,14 @@ absl::Status Contract(KernelContext& ctx, Operand a, Operand b, const LabeledVie
     arranged = Contiguous(all, result);
     TROUPE_ASSIGN_OR_RETURN(temporary,
                             ctx.AllocateTemp(kElementType<T>, Shape({Count(all, result)})));
-    form.c = temporary.mutable_data<T>();
   }
-  TROUPE_RETURN_IF_ERROR(RunBatch<T>(ctx, form, OffsetsOf(c.batch, result, a.view),
-                                     OffsetsOf(c.batch, result, b.view),
-                                     OffsetsOf(c.batch, result, arranged)));
+  TROUPE_RETURN_IF_ERROR(RunBatch<T>(ctx, form, {a.tensor, OffsetsOf(c.batch, result, a.view)},
+                                     {b.tensor, OffsetsOf(c.batch, result, b.view)},
+                                     OffsetsOf(c.batch, result, arranged),
+                                     direct ? out : &temporary));
   if (!direct) {
-    CopyView(ctx, kElementType<T>, all, result, out, arranged, temporary.raw_data());
+    CopyView(ctx, kElementType<T>, all, result, out->mutable_raw_data(), arranged,
+             temporary.raw_data());
   }
   return absl::OkStatus();
 }
@@ -391,14 +465,7 @@ class EinsumKernel : public Kernel {
       return absl::OkStatus();
     }
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, first.type(), plan.shape));
-    if (out->num_elements() == 0) return absl::OkStatus();
-    const bool narrow =
-        first.type() == ElementType::kHalf || first.type() == ElementType::kBfloat16;
-    if (!narrow) return Fill(ctx, plan, out);
-    TROUPE_ASSIGN_OR_RETURN(Tensor wide, ctx.AllocateTemp(ElementType::kFloat, plan.shape));
-    TROUPE_RETURN_IF_ERROR(Fill(ctx, plan, &wide));
-    NarrowTo(ctx, wide, out);
-    return absl::OkStatus();
+    return out->num_elements() == 0 ? absl::OkStatus() : Fill(ctx, plan, out);
   }
 
  private:
@@ -478,11 +545,11 @@ class EinsumKernel : public Kernel {
     return plan;
   }
 
-  /// Computes the result in `out`, of the type of the inputs, or float for narrower ones.
+  /// Computes the result in `out`, of the type of the inputs.
   absl::Status Fill(KernelContext& ctx, const Plan& plan, Tensor* out) const {
     if (plan.has_gaps || plan.is_empty_sum) std::memset(out->mutable_raw_data(), 0, out->bytes());
     if (plan.is_empty_sum) return absl::OkStatus();
-    return SwitchType<float, double, int32_t, int64_t, complex64, complex128>(
+    return SwitchType<float, double, half, bfloat16, int32_t, int64_t, complex64, complex128>(
         out->type(), [&]<typename T>() { return FillTyped<T>(ctx, plan, out); });
   }
 
@@ -494,9 +561,6 @@ class EinsumKernel : public Kernel {
     for (size_t i = 0; i < operands.size(); ++i) {
       operands[i].view = plan.inputs[i];
       operands[i].tensor = ctx.input(static_cast<int>(i));
-      if (operands[i].tensor.type() != out->type()) {
-        TROUPE_ASSIGN_OR_RETURN(operands[i].tensor, Widened(ctx, ctx.input(static_cast<int>(i))));
-      }
       Labels needed = kept;
       if (operands.size() == 2) {
         for (const LabeledAxis& axis : plan.inputs[1 - i].axes) needed.push_back(axis.label);
@@ -508,8 +572,7 @@ class EinsumKernel : public Kernel {
                operands[0].tensor.raw_data());
       return absl::OkStatus();
     }
-    return Contract<T>(ctx, std::move(operands[0]), std::move(operands[1]), plan.result,
-                       out->mutable_data<T>());
+    return Contract<T>(ctx, std::move(operands[0]), std::move(operands[1]), plan.result, out);
   }
 
   std::string text_;

@@ -63,7 +63,16 @@ absl::Status Multiply(KernelContext& ctx, const ProductForm& form, const Tensor&
     });
   } else if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
     return RunNarrowProducts(
-        ctx, {form.m, form.n, form.k, form.transpose_a, form.transpose_b}, a, b, count,
+        ctx,
+        {.m = form.m,
+         .n = form.n,
+         .k = form.k,
+         .transpose_a = form.transpose_a,
+         .transpose_b = form.transpose_b,
+         .a_step = form.transpose_a ? form.m : form.k,
+         .b_step = form.transpose_b ? form.k : form.n,
+         .c_step = form.n},
+        a, b, count,
         [&](int64_t i) -> NarrowProductPlace {
           return {offsets[i].first * a_size, offsets[i].second * b_size, i * c_size};
         },

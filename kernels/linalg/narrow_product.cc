@@ -63,16 +63,18 @@ absl::Status ForTiles(KernelContext& ctx, const NarrowProductForm& form, int64_t
 
 // --- by oneDNN ---------------------------------------------------------------------------------
 
-// The sizes of a tile and of the whole product, and which operands are transposed.
-using MatMulKey = std::array<int64_t, 7>;
+// The sizes of a tile, the steps of the whole product, and which operands are transposed.
+using MatMulKey = std::array<int64_t, 8>;
 
 std::shared_ptr<OneDnnPrimitive> MakeMatMul(const NarrowProductForm& form, const ResultTile& tile) {
   const auto type = memory::data_type::bf16;
-  const memory::desc a({tile.rows, form.k}, type,
-                       form.transpose_a ? memory::dims{1, form.m} : memory::dims{form.k, 1});
-  const memory::desc b({form.k, tile.columns}, type,
-                       form.transpose_b ? memory::dims{1, form.k} : memory::dims{form.n, 1});
-  const memory::desc c({tile.rows, tile.columns}, type, memory::dims{form.n, 1});
+  const memory::desc a(
+      {tile.rows, form.k}, type,
+      form.transpose_a ? memory::dims{1, form.a_step} : memory::dims{form.a_step, 1});
+  const memory::desc b(
+      {form.k, tile.columns}, type,
+      form.transpose_b ? memory::dims{1, form.b_step} : memory::dims{form.b_step, 1});
+  const memory::desc c({tile.rows, tile.columns}, type, memory::dims{form.c_step, 1});
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   const dnnl::matmul::primitive_desc made({a, b, c}, attributes, OneDnnEngine());
@@ -88,7 +90,8 @@ absl::StatusOr<std::shared_ptr<OneDnnPrimitive>> FindMatMul(const NarrowProductF
                                                             const ResultTile& tile) {
   static auto* cache = new OneDnnCache<MatMulKey, OneDnnPrimitive>;
   return cache->Find(
-      {tile.rows, tile.columns, form.m, form.n, form.k, form.transpose_a, form.transpose_b},
+      {tile.rows, tile.columns, form.k, form.a_step, form.b_step, form.c_step, form.transpose_a,
+       form.transpose_b},
       [&] { return CatchOneDnn("making a product", [&] { return MakeMatMul(form, tile); }); });
 }
 
@@ -130,11 +133,11 @@ absl::Status RunOneDnn(KernelContext& ctx, const NarrowProductForm& form, const 
       const NarrowProductPlace at = place(i / static_cast<int64_t>(tiles.size()));
       const size_t t = static_cast<size_t>(i) % tiles.size();
       const ResultTile& tile = tiles[t];
-      const bfloat16* from_a = a_data + at.a + tile.row * (form.transpose_a ? 1 : form.k);
-      const bfloat16* from_b = b_data + at.b + tile.column * (form.transpose_b ? form.k : 1);
+      const bfloat16* from_a = a_data + at.a + tile.row * (form.transpose_a ? 1 : form.a_step);
+      const bfloat16* from_b = b_data + at.b + tile.column * (form.transpose_b ? form.b_step : 1);
       TROUPE_RETURN_IF_ERROR(primitives[t]->Execute(
           {const_cast<bfloat16*>(from_a), const_cast<bfloat16*>(from_b),
-           c_data + at.c + tile.row * form.n + tile.column, space.mutable_raw_data()}));
+           c_data + at.c + tile.row * form.c_step + tile.column, space.mutable_raw_data()}));
     }
     return absl::OkStatus();
   });
@@ -178,17 +181,17 @@ void MultiplyTile(const NarrowProductForm& form, const Conversion& type, const R
     p.n = tile.columns;
     p.k = depth;
     if (form.transpose_a) {
-      type.Widen(a, at.a + l * form.m + tile.row, form.m, depth, tile.rows, wide.a);
+      type.Widen(a, at.a + l * form.a_step + tile.row, form.a_step, depth, tile.rows, wide.a);
     } else {
-      type.Widen(a, at.a + tile.row * form.k + l, form.k, tile.rows, depth, wide.a);
+      type.Widen(a, at.a + tile.row * form.a_step + l, form.a_step, tile.rows, depth, wide.a);
     }
     p.a = wide.a;
     p.a_row = form.transpose_a ? 1 : depth;
     p.a_col = form.transpose_a ? tile.rows : 1;
     if (form.transpose_b) {
-      type.Widen(b, at.b + tile.column * form.k + l, form.k, tile.columns, depth, wide.b);
+      type.Widen(b, at.b + tile.column * form.b_step + l, form.b_step, tile.columns, depth, wide.b);
     } else {
-      type.Widen(b, at.b + l * form.n + tile.column, form.n, depth, tile.columns, wide.b);
+      type.Widen(b, at.b + l * form.b_step + tile.column, form.b_step, depth, tile.columns, wide.b);
     }
     p.b = wide.b;
     p.b_row = form.transpose_b ? 1 : tile.columns;
@@ -200,9 +203,9 @@ void MultiplyTile(const NarrowProductForm& form, const Conversion& type, const R
     for (int64_t i = 0; i < tile.rows * tile.columns; ++i) wide.sum[i] += wide.part[i];
   }
   char* out = static_cast<char*>(c->mutable_raw_data()) +
-              (at.c + tile.row * form.n + tile.column) * type.bytes;
+              (at.c + tile.row * form.c_step + tile.column) * type.bytes;
   for (int64_t r = 0; r < tile.rows; ++r) {
-    type.narrow(wide.sum + r * tile.columns, out + r * form.n * type.bytes, tile.columns);
+    type.narrow(wide.sum + r * tile.columns, out + r * form.c_step * type.bytes, tile.columns);
   }
 }
 

@@ -11,10 +11,11 @@
 
 namespace troupe {
 
-/// Products of dense row-major matrices: m x k (or its transpose) times k x n (or its transpose).
+/// Products of row-major matrices: m x k (or its transpose) times k x n (or its transpose).
 struct NarrowProductForm {
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
+  int64_t a_step = 0, b_step = 0, c_step = 0;  ///< Elements between rows, as they lie in memory.
 };
 
 /// Where the operands and the result of one product begin, in elements of their tensors.

@@ -37,8 +37,12 @@ class DepthwiseKernel : public Kernel {
       return InvalidArgument("the filter of shape ", filter.ToString(), " is too large");
     }
     s.groups = std::max<int64_t>(1, s.in_depth);
-    s.rows = {.input = input.dim(1), .size = filter.dim(0), .stride = stride_};
-    s.columns = {.input = input.dim(2), .size = filter.dim(1), .stride = stride_};
+    s.rows = {
+        .input = input.dim(1), .size = filter.dim(0), .stride = stride_, .dilation = row_dilation_};
+    s.columns = {.input = input.dim(2),
+                 .size = filter.dim(1),
+                 .stride = stride_,
+                 .dilation = column_dilation_};
     TROUPE_RETURN_IF_ERROR(
         SlideBoth(padding_, paddings_, s.batch, s.out_depth, &s.rows, &s.columns));
     return s;
@@ -55,26 +59,30 @@ class DepthwiseKernel : public Kernel {
     std::vector<int64_t> strides, dilations;
     TROUPE_RETURN_IF_ERROR(construction.GetAttr("strides", &strides));
     TROUPE_RETURN_IF_ERROR(construction.GetAttr("dilations", &dilations));
-    if (strides.size() != 4) {
-      return InvalidArgument("strides must have 4 elements, got ", strides.size());
+    if (strides.size() != 4 || dilations.size() != 4) {
+      return InvalidArgument("strides and dilations must have 4 elements, got ", strides.size(),
+                             " and ", dilations.size());
     }
-    if (strides[0] != 1 || strides[3] != 1) {
-      return InvalidArgument("strides in the batch and depth dimensions must be 1");
+    for (const std::vector<int64_t>& steps : {strides, dilations}) {
+      if (steps[0] != 1 || steps[3] != 1) {
+        return InvalidArgument("strides and dilations of batch and depth must be 1");
+      }
     }
     if (strides[1] != strides[2]) {
       return InvalidArgument("the strides of rows and columns must be equal, got ", strides[1],
                              " and ", strides[2]);
     }
     stride_ = strides[1];
-    if (stride_ <= 0) return InvalidArgument("strides must be positive, got ", stride_);
-    if (std::any_of(dilations.begin(), dilations.end(), [](int64_t d) { return d != 1; })) {
-      return absl::UnimplementedError(
-          absl::StrCat(construction.op(), " does not take dilations other than 1"));
+    row_dilation_ = dilations[1];
+    column_dilation_ = dilations[2];
+    if (stride_ <= 0 || row_dilation_ <= 0 || column_dilation_ <= 0) {
+      return InvalidArgument("strides and dilations must be positive, got ", stride_, ", ",
+                             row_dilation_, " and ", column_dilation_);
     }
     return ReadPadding(construction, &padding_, &paddings_);
   }
 
-  int64_t stride_ = 1;
+  int64_t stride_ = 1, row_dilation_ = 1, column_dilation_ = 1;
   PaddingMode padding_ = PaddingMode::kValid;
   std::vector<int64_t> paddings_;
 };

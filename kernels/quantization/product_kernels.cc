@@ -1,12 +1,16 @@
-// QuantizedMatMul and QuantizedConv2D.
+// QuantizedMatMul, with a bias and what follows it, and QuantizedConv2D.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <string>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/common/registration.h"
 #include "kernels/nn/window.h"
 #include "kernels/quantization/quantized_product.h"
 #include "kernels/quantization/quantized_range.h"
+#include "kernels/simd/bytes.h"
 #include "kernels/type_switch.h"
 
 namespace troupe {
@@ -102,6 +106,7 @@ void MultiplyByLoops(KernelContext& ctx, const MatrixForm& f, const A* a, int32_
   });
 }
 
+/// Inputs 0 and 1 multiplied; `c` is of qint32.
 template <typename A, typename B>
 absl::Status Multiply(KernelContext& ctx, const MatrixForm& f, int32_t a_zero, int32_t b_zero,
                       Tensor* c) {
@@ -109,6 +114,11 @@ absl::Status Multiply(KernelContext& ctx, const MatrixForm& f, int32_t a_zero, i
   const Tensor& b = ctx.input(1);
   qint32* to = c->mutable_data<qint32>();
   if (c->num_elements() == 0) return absl::OkStatus();
+  if (BytesProductPays(f.m, f.n, f.k)) {
+    return MultiplyBytes(
+        ctx, f.m, f.n, f.k, {a.raw_data(), f.a_row, f.a_column, std::is_same_v<A, qint8>, a_zero},
+        {b.raw_data(), f.b_row, f.b_column, std::is_same_v<B, qint8>, b_zero}, &to->value);
+  }
   if (!IsExact<A>(a_zero) || !IsExact<B>(b_zero)) {
     MultiplyByLoops(ctx, f, a.unchecked_data<A>(), a_zero, b.unchecked_data<B>(), b_zero, to);
     return absl::OkStatus();
@@ -139,6 +149,121 @@ absl::Status QuantizedMatMul(KernelContext& ctx, bool transpose_a, bool transpos
       });
 }
 
+/// What a product with a bias gives.
+enum class ProductResult { kSums, kReluOfSums, kQuint8, kFloat };
+
+/// The larger end of a range.
+float Magnitude(const QuantizedRange& range) {
+  return std::max(std::abs(range.min), std::abs(range.max));
+}
+
+int32_t WrappedSum(int32_t x, int32_t y) {
+  return static_cast<int32_t>(static_cast<uint32_t>(x) + static_cast<uint32_t>(y));
+}
+
+/// The operands of a product with a bias.
+struct BiasedProduct {
+  QuantizedRange a, b;
+  MatrixForm form;
+  const Tensor& bias;  ///< An element for each column.
+
+  bool has_exact_bias() const { return bias.type() == ElementType::kQint32; }
+  /// What it stands for.
+  std::vector<float> BiasInReals(float step) const {
+    std::vector<float> reals(form.n);
+    for (int64_t j = 0; j < form.n; ++j) {
+      reals[j] = has_exact_bias()
+                     ? static_cast<float>(bias.unchecked_data<qint32>()[j].value) * step
+                     : bias.unchecked_data<float>()[j];
+    }
+    return reals;
+  }
+};
+
+absl::StatusOr<BiasedProduct> ReadBiasedProduct(const KernelContext& ctx, bool transpose_a,
+                                                bool transpose_b) {
+  TROUPE_ASSIGN_OR_RETURN(const QuantizedRange a, ReadWideRange(ctx, 3));
+  TROUPE_ASSIGN_OR_RETURN(const QuantizedRange b, ReadWideRange(ctx, 5));
+  TROUPE_ASSIGN_OR_RETURN(const MatrixForm form, FormOf(ctx.input(0).shape(), ctx.input(1).shape(),
+                                                        transpose_a, transpose_b));
+  if (MultiplyWithoutOverflow(form.m, form.n) < 0) {
+    return InvalidArgument("the product [", form.m, ",", form.n, "] is too large");
+  }
+  const Tensor& bias = ctx.input(2);
+  if (bias.shape() != Shape({form.n})) {
+    return InvalidArgument("the bias must have an element for each of ", form.n,
+                           " columns, got the shape ", bias.shape().ToString());
+  }
+  return BiasedProduct{a, b, form, bias};
+}
+
+/// Calls f(first element) for all rows of the product.
+template <typename F>
+void ForRows(KernelContext& ctx, const MatrixForm& form, F f) {
+  ctx.ParallelFor(form.m, KernelContext::GrainFor(0.2 * static_cast<double>(form.n)),
+                  [&](int64_t begin, int64_t end) {
+                    for (int64_t row = begin; row < end; ++row) f(row * form.n);
+                  });
+}
+
+/// Inputs: a, b, the bias, the ranges of a and b; for kQuint8 and kFloat that of the result.
+template <ProductResult kResult>
+absl::Status QuantizedMatMulWithBias(KernelContext& ctx, bool transpose_a, bool transpose_b,
+                                     const std::string& input_quant_mode) {
+  TROUPE_ASSIGN_OR_RETURN(const BiasedProduct product,
+                          ReadBiasedProduct(ctx, transpose_a, transpose_b));
+  const QuantizedRange &a = product.a, &b = product.b;
+  const bool from_min = input_quant_mode == "MIN_FIRST";
+  const int32_t a_zero = from_min && !product.has_exact_bias() ? ZeroPoint<quint8>(a) : 0;
+  const float a_size = from_min ? a.width() : Magnitude(a), b_size = Magnitude(b);
+  // The step that the range of sums says: of b's integers the smallest is not used.
+  const float sum_step = a.width() / 255.0f * (b.width() / 254.0f);
+
+  const Shape shape({product.form.m, product.form.n});
+  TROUPE_ASSIGN_OR_RETURN(Tensor sums, ctx.AllocateTemp(ElementType::kQint32, shape));
+  TROUPE_RETURN_IF_ERROR((Multiply<quint8, qint8>(ctx, product.form, a_zero, 0, &sums)));
+  const int32_t* from = &sums.unchecked_data<qint32>()->value;
+  const int64_t n = product.form.n;
+  if constexpr (kResult == ProductResult::kFloat) {
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ElementType::kFloat, shape));
+    const float step = a_size / 255.0f * (b_size / 127.0f);
+    const std::vector<float> bias = product.BiasInReals(step);
+    float* to = out->mutable_data<float>();
+    ForRows(ctx, product.form,
+            [&](int64_t i) { Bytes().scale(from + i, step, bias.data(), n, to + i); });
+    return absl::OkStatus();
+  } else if constexpr (kResult == ProductResult::kQuint8) {
+    TROUPE_ASSIGN_OR_RETURN(const QuantizedRange range, ReadRange(ctx, 7));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ElementType::kQuint8, shape));
+    const float to_step = Magnitude(range) / 255.0f;
+    const std::vector<float> bias = product.BiasInReals(sum_step);
+    uint8_t* to = &out->mutable_data<quint8>()->value;
+    ForRows(ctx, product.form, [&](int64_t i) {
+      Bytes().requantize(from + i, sum_step, bias.data(), to_step, n, to + i);
+    });
+    return SetRange(ctx, 1, range);
+  } else {
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ElementType::kQint32, shape));
+    constexpr bool kRelu = kResult == ProductResult::kReluOfSums;
+    int32_t* to = &out->mutable_data<qint32>()->value;
+    if (product.has_exact_bias()) {
+      const qint32* bias = product.bias.unchecked_data<qint32>();
+      ForRows(ctx, product.form, [&](int64_t i) {
+        for (int64_t j = 0; j < n; ++j) {
+          const int32_t sum = WrappedSum(from[i + j], bias[j].value);
+          to[i + j] = kRelu ? std::max(sum, 0) : sum;
+        }
+      });
+    } else {
+      std::vector<float> bias = product.BiasInReals(1);
+      for (float& x : bias) x *= 255.0f * 127.0f / (b_size * a_size);
+      ForRows(ctx, product.form,
+              [&](int64_t i) { Bytes().round(from + i, bias.data(), n, kRelu, to + i); });
+    }
+    return SetRange(ctx, 1, {-sum_step * 2147483648.0f, sum_step * 2147483648.0f});
+  }
+}
+
 /// The sizes of a convolution of NHWC images.
 struct ConvSizes {
   int64_t batch = 0, depth = 0, out_depth = 0;
@@ -147,19 +272,26 @@ struct ConvSizes {
   int64_t patch() const { return rows.size * columns.size * depth; }
   int64_t patches() const { return batch * rows.output * columns.output; }
 
-  /// Calls f(position in the filter, its first channel in the images, or -1 outside of the image)
-  /// for the positions of patch i.
+  /// Calls f(first position in the filter, how many, their first channel in the images, or -1
+  /// outside of the image) for runs of the positions of patch i, which lie beside each other.
   template <typename F>
-  void ForPositions(int64_t i, F&& f) const {
+  void ForRuns(int64_t i, F&& f) const {
     const int64_t x0 = i % columns.output * columns.stride - columns.pad_before;
     const int64_t y0 = i / columns.output % rows.output * rows.stride - rows.pad_before;
-    const int64_t image = i / columns.output / rows.output;
-    int64_t at = 0;
-    for (int64_t y = y0; y < y0 + rows.size; ++y) {
-      for (int64_t x = x0; x < x0 + columns.size; ++x, ++at) {
-        const bool inside = y >= 0 && y < rows.input && x >= 0 && x < columns.input;
-        f(at, inside ? ((image * rows.input + y) * columns.input + x) * depth : -1);
+    const int64_t image = i / columns.output / rows.output, size = columns.size;
+    const int64_t begin = std::clamp<int64_t>(-x0, 0, size);
+    const int64_t end = std::clamp(columns.input - x0, begin, size);
+    for (int64_t row = 0; row < rows.size; ++row) {
+      const int64_t y = y0 + row, at = row * size;
+      if (y < 0 || y >= rows.input) {
+        f(at, size, -1);
+        continue;
       }
+      if (begin > 0) f(at, begin, -1);
+      if (end > begin) {
+        f(at + begin, end - begin, ((image * rows.input + y) * columns.input + x0 + begin) * depth);
+      }
+      if (size > end) f(at + end, size - end, -1);
     }
   }
 };
@@ -232,7 +364,52 @@ class QuantizedConv2D final : public Kernel {
                       ctx.input(1).unchecked_data<B>(), b_zero, out->mutable_data<qint32>());
       return absl::OkStatus();
     }
+    if (BytesProductPays(s.patches(), s.out_depth, s.patch())) {
+      return ConvolveBytes<A, B>(ctx, s, a_zero, b_zero, out);
+    }
     return ConvolveExactly<A, B>(ctx, s, a_zero, b_zero, out);
+  }
+
+  /// A product of the patches, some at a time, with the filter, both as they are. Outside of the
+  /// image is the zero point, which the type has.
+  template <typename A, typename B>
+  static absl::Status ConvolveBytes(KernelContext& ctx, const ConvSizes& s, int32_t a_zero,
+                                    int32_t b_zero, Tensor* out) {
+    const A* images = ctx.input(0).unchecked_data<A>();
+    const BytesOperand filter = {ctx.input(1).raw_data(), s.out_depth, 1, std::is_same_v<B, qint8>,
+                                 b_zero};
+    const auto multiply = [&](int64_t first, int64_t count, const A* patches) {
+      return MultiplyBytes(ctx, count, s.out_depth, s.patch(),
+                           {patches, s.patch(), 1, std::is_same_v<A, qint8>, a_zero}, filter,
+                           &out->mutable_data<qint32>()[first * s.out_depth].value);
+    };
+    if (s.rows.size == 1 && s.columns.size == 1 && s.rows.stride == 1) {
+      return multiply(0, s.patches(), images);
+    }
+    constexpr int64_t kPatchBytes = 4 << 20;  // About what a core's caches hold.
+    const int64_t block = std::clamp(kPatchBytes / s.patch(), int64_t{64}, s.patches());
+    TROUPE_ASSIGN_OR_RETURN(Tensor patches,
+                            ctx.AllocateTemp(kElementType<A>, Shape({block, s.patch()})));
+    A* rows = patches.mutable_data<A>();
+    const A outside(static_cast<typename A::Storage>(a_zero));
+    for (int64_t first = 0; first < s.patches(); first += block) {
+      const int64_t count = std::min(block, s.patches() - first);
+      ctx.ParallelFor(count, KernelContext::GrainFor(0.2 * static_cast<double>(s.patch())),
+                      [&](int64_t begin, int64_t end) {
+                        for (int64_t i = begin; i < end; ++i) {
+                          s.ForRuns(first + i, [&](int64_t at, int64_t run, int64_t from) {
+                            A* to = rows + i * s.patch() + at * s.depth;
+                            if (from < 0) {
+                              std::fill_n(to, run * s.depth, outside);
+                            } else {
+                              std::copy_n(images + from, run * s.depth, to);
+                            }
+                          });
+                        }
+                      });
+      TROUPE_RETURN_IF_ERROR(multiply(first, count, rows));
+    }
+    return absl::OkStatus();
   }
 
   /// A product of the patches, some at a time, with the filter.
@@ -268,8 +445,8 @@ class QuantizedConv2D final : public Kernel {
   /// The elements of a patch less the zero point; 0 outside of the image.
   template <typename A>
   static void FillPatch(const ConvSizes& s, int64_t i, const A* images, int32_t zero, float* to) {
-    s.ForPositions(i, [&](int64_t at, int64_t from) {
-      for (int64_t c = 0; c < s.depth; ++c) {
+    s.ForRuns(i, [&](int64_t at, int64_t run, int64_t from) {
+      for (int64_t c = 0; c < run * s.depth; ++c) {
         to[at * s.depth + c] =
             from < 0 ? 0.0f
                      : static_cast<float>(static_cast<int32_t>(images[from + c].value) - zero);
@@ -287,8 +464,8 @@ class QuantizedConv2D final : public Kernel {
                       std::vector<uint32_t> sums(s.out_depth);
                       for (int64_t i = begin; i < end; ++i) {
                         std::fill(sums.begin(), sums.end(), 0);
-                        s.ForPositions(i, [&](int64_t at, int64_t from) {
-                          for (int64_t c = 0; from >= 0 && c < s.depth; ++c) {
+                        s.ForRuns(i, [&](int64_t at, int64_t run, int64_t from) {
+                          for (int64_t c = 0; from >= 0 && c < run * s.depth; ++c) {
                             const uint32_t a = Centered(images[from + c], a_zero);
                             const B* b = filter + (at * s.depth + c) * s.out_depth;
                             for (int64_t o = 0; o < s.out_depth; ++o)
@@ -314,6 +491,26 @@ REGISTER_KERNEL(KernelSpec("QuantizedMatMul")
                     .Types("Toutput", {ElementType::kQint32})
                     .Cost(KernelCost::kExpensive),
                 (MakeAttrKernel<QuantizedMatMul, "transpose_a", "transpose_b">));
+KernelSpec WithBias(const char* op, ElementType output) {
+  return KernelSpec(op)
+      .Types("T1", {ElementType::kQuint8})
+      .Types("T2", {ElementType::kQint8})
+      .Types("Toutput", {output})
+      .Cost(KernelCost::kExpensive);
+}
+template <ProductResult kResult>
+constexpr auto kMatMulWithBias = MakeAttrKernel<QuantizedMatMulWithBias<kResult>, "transpose_a",
+                                                "transpose_b", "input_quant_mode">;
+
+REGISTER_KERNEL(WithBias("QuantizedMatMulWithBias", ElementType::kQint32),
+                kMatMulWithBias<ProductResult::kSums>);
+REGISTER_KERNEL(WithBias("QuantizedMatMulWithBiasAndRelu", ElementType::kQint32),
+                kMatMulWithBias<ProductResult::kReluOfSums>);
+REGISTER_KERNELS(WithBias("QuantizedMatMulWithBiasAndRequantize", ElementType::kQuint8),
+                 kMatMulWithBias<ProductResult::kQuint8>,
+                 "QuantizedMatMulWithBiasAndReluAndRequantize");
+REGISTER_KERNEL(WithBias("QuantizedMatMulWithBiasAndDequantize", ElementType::kFloat),
+                kMatMulWithBias<ProductResult::kFloat>);
 REGISTER_KERNEL(KernelSpec("QuantizedConv2D")
                     .Types("Tinput", EightBits())
                     .Types("Tfilter", EightBits())

@@ -27,6 +27,22 @@ inline constexpr int64_t kMostExact = 255;
 absl::Status MultiplyExactly(KernelContext& ctx, int64_t m, int64_t n, int64_t k,
                              const ExactOperand& a, const ExactOperand& b, float* sums, int32_t* c);
 
+/// A matrix of integers of 8 bits as they are, quint8 or qint8 if `is_signed`. One stride is 1.
+struct BytesOperand {
+  const void* data = nullptr;
+  int64_t row = 0, column = 0;  ///< Strides.
+  bool is_signed = false;
+  int32_t zero = 0;  ///< What is subtracted of each.
+};
+
+/// Whether oneDNN has instructions of this processor that multiply bytes without saturating
+/// (AVX512_VNNI, AVX_VNNI), and a product of these sizes is worth its call.
+bool BytesProductPays(int64_t m, int64_t n, int64_t k);
+/// c[i, j] = sum over l < k of (a[i, l] - a.zero) * (b[l, j] - b.zero), modulo 2^32; c is dense.
+/// The same on any number of threads.
+absl::Status MultiplyBytes(KernelContext& ctx, int64_t m, int64_t n, int64_t k, BytesOperand a,
+                           BytesOperand b, int32_t* c);
+
 }  // namespace troupe
 
 #endif  // TROUPE_KERNELS_QUANTIZATION_QUANTIZED_PRODUCT_H_

@@ -1,4 +1,4 @@
-// QuantizedConcat, QuantizedMaxPool, QuantizedAvgPool.
+// QuantizedConcat, QuantizedConcatV2, QuantizedMaxPool, QuantizedAvgPool.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -50,20 +50,15 @@ QuantizedRange CommonRange(const std::vector<QuantizedRange>& ranges) {
   return {-most, most};
 }
 
-/// Inputs: the axis, n values, their minima, their maxima.
-absl::Status QuantizedConcat(KernelContext& ctx) {
+/// Inputs: n values beginning at `values`, the axis before or behind them, their minima, their
+/// maxima.
+absl::Status JoinQuantized(KernelContext& ctx, int values, int dim) {
   const int n = (ctx.num_inputs() - 1) / 3;
-  const Shape& first = ctx.input(1).shape();
-  TROUPE_ASSIGN_OR_RETURN(const int64_t axis, ReadOneInteger(ctx.input(0), "concat_dim"));
-  if (axis < 0 || axis >= first.rank()) {
-    return InvalidArgument("concat_dim must be a dimension of values of shape ", first.ToString(),
-                           ", got ", axis);
-  }
-  const int dim = static_cast<int>(axis);
+  const Shape& first = ctx.input(values).shape();
   DimVector dims(first.dims().begin(), first.dims().end());
   std::vector<QuantizedRange> ranges;
   for (int i = 0; i < n; ++i) {
-    const Shape& value = ctx.input(1 + i).shape();
+    const Shape& value = ctx.input(values + i).shape();
     bool fits = value.rank() == first.rank();
     for (int d = 0; fits && d < value.rank(); ++d) fits = d == dim || value.dim(d) == first.dim(d);
     if (!fits) {
@@ -82,15 +77,15 @@ absl::Status QuantizedConcat(KernelContext& ctx) {
     ranges.push_back({min.unchecked_scalar<float>(), max.unchecked_scalar<float>()});
   }
   TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
-  TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ctx.input(1).type(), shape));
+  TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, ctx.input(values).type(), shape));
   int64_t rows = 1;
   for (int d = 0; d < dim; ++d) rows *= shape.dim(d);
-  return SwitchType<quint8, qint32>(out->type(), [&]<typename Q>() {
+  return SwitchType<quint8, qint8, qint32>(out->type(), [&]<typename Q>() {
     const QuantizedRange common = CommonRange<Q>(ranges);
     const int64_t out_run = rows == 0 ? 0 : out->num_elements() / rows;
     int64_t at = 0;
     for (int i = 0; i < n && out_run > 0; ++i) {
-      const Tensor& value = ctx.input(1 + i);
+      const Tensor& value = ctx.input(values + i);
       const int64_t run = value.num_elements() / rows;
       ctx.ParallelFor(rows, KernelContext::GrainFor(2.0 * static_cast<double>(run)),
                       [&](int64_t begin, int64_t end) {
@@ -103,6 +98,23 @@ absl::Status QuantizedConcat(KernelContext& ctx) {
     }
     return SetRange(ctx, 1, common);
   });
+}
+
+absl::Status QuantizedConcat(KernelContext& ctx) {
+  const Shape& first = ctx.input(1).shape();
+  TROUPE_ASSIGN_OR_RETURN(const int64_t axis, ReadOneInteger(ctx.input(0), "concat_dim"));
+  if (axis < 0 || axis >= first.rank()) {
+    return InvalidArgument("concat_dim must be a dimension of values of shape ", first.ToString(),
+                           ", got ", axis);
+  }
+  return JoinQuantized(ctx, 1, static_cast<int>(axis));
+}
+
+absl::Status QuantizedConcatV2(KernelContext& ctx) {
+  const Tensor& at = ctx.input((ctx.num_inputs() - 1) / 3);
+  TROUPE_ASSIGN_OR_RETURN(const int64_t axis, ReadOneInteger(at, "axis"));
+  TROUPE_ASSIGN_OR_RETURN(const int dim, ResolveAxis(axis, ctx.input(0).rank(), "axis"));
+  return JoinQuantized(ctx, 0, dim);
 }
 
 template <bool kMax>
@@ -166,6 +178,9 @@ KernelSpec Pooling(const char* op) {
 REGISTER_KERNEL(
     KernelSpec("QuantizedConcat").Types("T", {ElementType::kQuint8, ElementType::kQint32}),
     MakeKernel<QuantizedConcat>);
+REGISTER_KERNEL(KernelSpec("QuantizedConcatV2")
+                    .Types("T", {ElementType::kQuint8, ElementType::kQint8, ElementType::kQint32}),
+                MakeKernel<QuantizedConcatV2>);
 REGISTER_KERNEL(Pooling("QuantizedMaxPool"), MakeKernel<QuantizedPool<true>>);
 REGISTER_KERNEL(Pooling("QuantizedAvgPool"), MakeKernel<QuantizedPool<false>>);
 

@@ -4,6 +4,7 @@
 
 #include "kernels/simd/add_scaled.h"
 #include "kernels/simd/batch_norm.h"
+#include "kernels/simd/bytes.h"
 #include "kernels/simd/colors.h"
 #include "kernels/simd/conv.h"
 #include "kernels/simd/depthwise.h"
@@ -125,6 +126,11 @@ AddScaledFn AddScaled(simd::Type type) {
 const BatchNormFunctions& BatchNorm(simd::Type type) {
   static const FloatTables<BatchNormFunctions> tables(Active(TROUPE_VARIANTS(BatchNormTable)));
   return tables.For(type);
+}
+
+const BytesFunctions& Bytes() {
+  static const BytesFunctions functions = Active(TROUPE_VARIANTS(BytesTable))();
+  return functions;
 }
 
 const PoolFunctions& Pool() {

@@ -184,6 +184,11 @@ class Writer:
             self.op("matmul_100x784x200" + suffix, lambda a, b: raw.MatMul(a=a, b=b), array(100, 784), array(784, 200))
             self.op("batch_matmul" + suffix, lambda a, b: raw.BatchMatMulV2(x=a, y=b, adj_y=True),
                     array(64, 128, 64), array(64, 128, 64))
+            heads = (8, 128, 8, 64)  # batch, position, head, unit
+            self.op("einsum_scores" + suffix, lambda q, k: raw.Einsum(inputs=[q, k], equation="bqhd,bkhd->bhqk"),
+                    array(*heads), array(*heads))
+            self.op("einsum_values" + suffix, lambda p, v: raw.Einsum(inputs=[p, v], equation="bhqk,bkhd->bqhd"),
+                    array(8, 8, 128, 128), array(*heads))
             images, filters = array(batch, side, side, depth), array(3, 3, depth, depth)
             window = {"strides": [1] * 4, "padding": "SAME"}
             self.op("conv2d" + suffix, lambda x, w: raw.Conv2D(input=x, filter=w, **window), images, filters)
@@ -204,6 +209,26 @@ class Writer:
                 array(*images.shape), images, self.uniform(depth), self.uniform(depth), 2 + self.uniform(depth))
 
 
+    # --- integers of 8 bits ------------------------------------------------------------------------
+
+    def quantized(self):
+        def op(name, build, *shapes):
+            """Of quint8, from -1 to 1; variables are of uint8, which TensorFlow can initialize."""
+            values = [self.random.integers(0, 256, shape).astype(np.uint8) for shape in shapes]
+            self.op("quantized_" + name, lambda *x: list(build(*(tf.bitcast(v, tf.quint8) for v in x))), *values)
+
+        matmul_range = {"min_a": -1.0, "max_a": 1.0, "min_b": -1.0, "max_b": 1.0}
+        matmul = lambda a, b: raw.QuantizedMatMul(a=a, b=b, Toutput=tf.qint32, **matmul_range)
+        op("matmul_512", matmul, (512, 512), (512, 512))
+        op("matmul_100x784x200", matmul, (100, 784), (784, 200))
+        op("matmul_1x1024x1024", matmul, (1, 1024), (1024, 1024))
+        conv_range = {"min_input": -1.0, "max_input": 1.0, "min_filter": -1.0, "max_filter": 1.0}
+        conv = lambda x, w: raw.QuantizedConv2D(input=x, filter=w, out_type=tf.qint32, strides=[1] * 4, padding="SAME", **conv_range)
+        op("conv2d_3x3", conv, (1, 28, 28, 64), (3, 3, 64, 64))
+        op("conv2d_1x1", conv, (4, 14, 14, 128), (1, 1, 128, 128))
+        op("conv2d_7x7", conv, (1, 64, 64, 3), (7, 7, 3, 32))
+
+
 def max_of(volumes, window):
     return np.array(raw.MaxPool3D(input=volumes, **window))
 
@@ -213,7 +238,7 @@ def main():
     os.makedirs(folder, exist_ok=True)
     writer = Writer(folder)
     for family in ("depthwise", "conv3d", "pool3d", "lrn", "einsum", "lstm", "segments", "sparse", "top_k", "strings", "fft",
-                   "functions", "narrow"):
+                   "functions", "narrow", "quantized"):
         getattr(writer, family)()
     with open(f"{folder}/graphs.json", "w") as file:
         json.dump(writer.described, file, indent=1)

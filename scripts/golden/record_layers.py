@@ -4,7 +4,7 @@
 Writes tests/api/layers/testdata/recorded.txt: what TensorFlow 2.21 gives for layers, recurrent networks, metrics and
 initializers, a line "NAME|SIZES|VALUES" a tensor. Inputs are waves and weights are cosines, as
 tests/api/layers/recorded.h makes them. What TensorFlow 2.21 no longer has (locally connected layers, beam search, covariance) is computed by NumPy,
-as its definition says.
+as its definition says, and attention by TensorFlow's ops, for the gradients.
 """
 
 import os
@@ -171,6 +171,46 @@ def recurrent():
 
 
 recurrent()
+
+
+# A cell with attention, by definition.
+def attention(lengths, scale, size, luong):
+    def run(x, memory, keys_kernel, cell_kernel, bias, *weights):
+        weights = list(weights)
+        there = tf.sequence_mask(lengths, 5) if lengths else tf.ones([2, 5], tf.bool)
+        values = tf.where(there[:, :, None], memory, 0.0)
+        keys = values @ keys_kernel
+        query_kernel, v = (None, None) if luong else (weights.pop(0), weights.pop(0))
+        g = weights.pop(0) if scale else 1.0
+        b = weights.pop(0) if scale and not luong else 0.0
+        if v is not None and scale:
+            v = g * v / tf.norm(v)
+        h, attended, outputs = tf.zeros([2, 4]), tf.zeros([2, size or 3]), []
+        for t in range(4):
+            h = tf.tanh(tf.concat([x[:, t], attended, h], 1) @ cell_kernel + bias)
+            if luong:
+                scores = g * tf.einsum("bu,btu->bt", h, keys)
+            else:
+                scores = tf.reduce_sum(v * tf.tanh(keys + (h @ query_kernel)[:, None] + b), 2)
+            p = tf.nn.softmax(tf.where(there, scores, -np.inf))
+            attended = tf.reduce_sum(p[:, :, None] * values, 1)
+            if size:
+                attended = tf.concat([h, attended], 1) @ weights[0]
+            outputs.append(attended)
+        return tf.stack(outputs, 1)
+
+    units = 4 if luong else 6
+    weights = [] if luong else [cosine(4, 6), cosine(6)]
+    weights += [cosine().reshape([])] * scale + [cosine(6)] * (scale and not luong) + [cosine(4 + 3, size)] * bool(size)
+    name = ("luong" if luong else "bahdanau") + ("/scaled" if scale else "") + ("/all" if not lengths else "")
+    with_gradients(f"attention/{name}", run, wave(2, 4, 3), wave(2, 5, 3, frequency=0.9), cosine(3, units),
+                   cosine(3 + (size or 3) + 4, 4), np.full(4, 0.1, np.float32), *weights)
+
+
+for luong in (False, True):
+    attention([5, 3], False, 5, luong)
+    attention([5, 3], True, 5, luong)
+    attention(None, False, 0, luong)
 
 
 # Decoders, by definition.

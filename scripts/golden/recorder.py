@@ -1,5 +1,6 @@
 """Golden cases (tests/golden/golden.proto) recorded from TensorFlow: plain kernels on one thread of the CPU, graph
-optimisers and oneDNN off. Used by the scripts beside this one; run by build/peers/venv, which scripts/bench-peers makes.
+optimisers off, oneDNN too unless the script asks for it before. Used by the scripts beside this one; run by build/peers/venv,
+which scripts/bench-peers makes.
 """
 
 import gzip
@@ -9,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 
-os.environ.update(TF_ENABLE_ONEDNN_OPTS="0", TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
+os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2

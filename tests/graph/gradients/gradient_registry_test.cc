@@ -161,8 +161,10 @@ const std::set<std::string> kArrays = {
 const std::set<std::string> kQuantized = {
     // clang-format off
     "Dequantize", "QuantizeAndDequantizeV4Grad", "QuantizeDownAndShrinkRange", "QuantizeV2",
-    "QuantizedAdd", "QuantizedAvgPool", "QuantizedBiasAdd", "QuantizedConcat",
-    "QuantizedConv2D", "QuantizedMatMul", "QuantizedMaxPool", "QuantizedMul", "QuantizedRelu",
+    "QuantizedAdd", "QuantizedAvgPool", "QuantizedBiasAdd", "QuantizedConcat", "QuantizedConcatV2",
+    "QuantizedConv2D", "QuantizedMatMul", "QuantizedMatMulWithBias",
+    "QuantizedMatMulWithBiasAndDequantize", "QuantizedMatMulWithBiasAndRelu",
+    "QuantizedMatMulWithBiasAndReluAndRequantize", "QuantizedMatMulWithBiasAndRequantize", "QuantizedMaxPool", "QuantizedMul", "QuantizedRelu",
     "QuantizedRelu6", "QuantizedReluX", "QuantizedReshape", "RequantizationRange", "Requantize",
     "QuantizedInstanceNorm", "QuantizedResizeBilinear",
     "QuantizedBatchNormWithGlobalNormalization", "RequantizePerChannel",

@@ -31,6 +31,17 @@ void AddWindowCases(std::vector<Case>* cases) {
   add({"DepthwiseConv2dNativeBackpropFilter",
        {X({1, 4, 4, 2}), I({3, 3, 2, 1}), X({1, 2, 2, 2})},
        Conv(s2, "SAME")});
+  const Attrs gaps = [=](NodeSpec& spec) {
+    Conv(s1, "SAME")(spec);
+    spec.Attr("dilations", Ints({1, 2, 3, 1}));
+  };
+  add({"DepthwiseConv2dNative", {X({1, 5, 6, 2}), X({2, 2, 2, 2})}, gaps});
+  add({"DepthwiseConv2dNativeBackpropInput",
+       {I({1, 5, 4, 2}), X({2, 2, 2, 1}), X({1, 5, 4, 2})},
+       gaps});
+  add({"DepthwiseConv2dNativeBackpropFilter",
+       {X({1, 5, 4, 2}), I({2, 2, 2, 1}), X({1, 5, 4, 2})},
+       gaps});
   for (const Attrs& attrs : {Conv(v1, "VALID"), Conv(v2, "SAME")}) {
     add({"Conv3D", {X({1, 3, 2, 3, 2}), X({2, 2, 2, 2, 1})}, attrs});
   }

@@ -1,8 +1,14 @@
-// Fourier transforms against sums of the definition.
+// Fourier transforms against sums of the definition, and against FFTW's.
+#include <algorithm>
 #include <cmath>
 #include <complex>
+#include <limits>
+#include <string>
 #include <vector>
 
+#include <fftw3.h>
+
+#include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
 #include "tests/kernels/kernel_test_util.h"
 
@@ -153,6 +159,164 @@ TEST(Fft, LongLines) {
     for (int64_t k = 0; k < n; ++k) {
       const Complex want = k == frequency ? n : 0;
       ASSERT_LE(std::abs(op.output(0).unchecked_data<complex128>()[k] - want), 1e-9) << k;
+    }
+  }
+}
+
+// --- beside FFTW -------------------------------------------------------------------------------
+
+/// Runs a plan of FFTW's, which must not touch its arguments before.
+void Execute(fftw_plan plan) {
+  ASSERT_NE(plan, nullptr);
+  fftw_execute(plan);
+  fftw_destroy_plan(plan);
+}
+fftw_complex* Raw(std::vector<Complex>* x) { return reinterpret_cast<fftw_complex*>(x->data()); }
+
+/// What FFTW gives for the transforms of `lines` arrays of these sizes, in double precision.
+std::vector<Complex> FftwOf(std::vector<Complex> x, const std::vector<int>& sizes, int lines,
+                            bool forward) {
+  std::vector<Complex> y(x.size());
+  const int rank = static_cast<int>(sizes.size()), count = static_cast<int>(x.size()) / lines;
+  Execute(fftw_plan_many_dft(rank, sizes.data(), lines, Raw(&x), nullptr, 1, count, Raw(&y),
+                             nullptr, 1, count, forward ? FFTW_FORWARD : FFTW_BACKWARD,
+                             FFTW_ESTIMATE));
+  if (!forward) {
+    for (Complex& value : y) value /= count;
+  }
+  return y;
+}
+std::vector<Complex> FftwOfReals(const std::vector<Complex>& x, const std::vector<int>& sizes,
+                                 int lines) {
+  std::vector<double> reals;
+  for (const Complex& value : x) reals.push_back(value.real());
+  const int count = static_cast<int>(x.size()) / lines;
+  const int half = count / sizes.back() * (sizes.back() / 2 + 1);
+  std::vector<Complex> y(static_cast<size_t>(half) * lines);
+  Execute(fftw_plan_many_dft_r2c(static_cast<int>(sizes.size()), sizes.data(), lines, reals.data(),
+                                 nullptr, 1, count, Raw(&y), nullptr, 1, half, FFTW_ESTIMATE));
+  return y;
+}
+
+/// Every element is off by rounding at most, which grows with the number of passes.
+void ExpectRounded(const Tensor& got, const std::vector<Complex>& want, double count) {
+  const bool narrow = got.type() == ElementType::kFloat || got.type() == ElementType::kComplex64;
+  const double epsilon =
+      narrow ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
+  const std::vector<Complex> values = Values(got);
+  ASSERT_EQ(values.size(), want.size());
+  double squares = 0, worst = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    squares += std::norm(want[i]);
+    worst = std::max(worst, std::abs(values[i] - want[i]));
+  }
+  const double size = std::sqrt(squares / static_cast<double>(want.size()));
+  EXPECT_LE(worst / size, 4 * epsilon * (2 + std::log2(count)));
+}
+
+std::string WithRank(const char* name, size_t rank) {
+  return rank == 1 ? name : absl::StrCat(name, rank, "D");
+}
+
+void CompareWithFftw(ElementType real, const std::vector<int>& sizes, int lines) {
+  SCOPED_TRACE(absl::StrCat(ElementTypeName(real), " ", absl::StrJoin(sizes, "x"), ", ", lines));
+  const ElementType complex =
+      real == ElementType::kFloat ? ElementType::kComplex64 : ElementType::kComplex128;
+  Shape shape({lines});
+  for (const int size : sizes) shape.AddDim(size);
+  const double count = static_cast<double>(shape.num_elements()) / lines;
+  const Tensor x = Random(complex, shape), reals = Random(real, shape);
+  for (const bool forward : {true, false}) {
+    OpTest op(WithRank(forward ? "FFT" : "IFFT", sizes.size()), 2);
+    op.Input(x);
+    ASSERT_EQ(op.Run(), absl::OkStatus());
+    ExpectRounded(op.output(0), FftwOf(Values(x), sizes, lines, forward), count);
+  }
+  const Tensor lengths = Tensor::Vector<int32_t>(sizes);
+  OpTest op(WithRank("RFFT", sizes.size()), 2);
+  op.Attr("Tcomplex", complex).Input(reals).Input(lengths);
+  ASSERT_EQ(op.Run(), absl::OkStatus());
+  ExpectRounded(op.output(0), FftwOfReals(Values(reals), sizes, lines), count);
+  OpTest back(WithRank("IRFFT", sizes.size()), 2);
+  back.Attr("Treal", real).Input(op.output(0)).Input(lengths);
+  ASSERT_EQ(back.Run(), absl::OkStatus());
+  ExpectRounded(back.output(0), Values(reals), count);
+}
+
+TEST(Fft, AgreesWithFftw) {
+  const std::vector<std::vector<int>> all_sizes = {// Powers of two.
+                                                   {1},
+                                                   {2},
+                                                   {4},
+                                                   {8},
+                                                   {16},
+                                                   {32},
+                                                   {64},
+                                                   {128},
+                                                   {256},
+                                                   {512},
+                                                   {1024},
+                                                   {2048},
+                                                   {8192},
+                                                   {65536},
+
+                                                   // Several factors.
+                                                   {6},
+                                                   {12},
+                                                   {60},
+                                                   {100},
+                                                   {243},
+                                                   {360},
+                                                   {625},
+                                                   {1000},
+                                                   {2401},
+                                                   {2431},
+                                                   {5040},
+                                                   {19683},
+                                                   {30030},
+                                                   {44100},
+                                                   {100000},
+                                                   // Primes, and products of them.
+                                                   {3},
+                                                   {5},
+                                                   {7},
+                                                   {11},
+                                                   {13},
+                                                   {17},
+                                                   {19},
+                                                   {23},
+                                                   {29},
+                                                   {31},
+                                                   {37},
+                                                   {97},
+                                                   {101},
+                                                   {211},
+                                                   {1009},
+                                                   {4099},
+                                                   {10007},
+                                                   {65537},
+                                                   {99991},
+                                                   {9797},
+                                                   {20014},
+                                                   {11 * 1009},
+                                                   // Images and volumes.
+                                                   {1, 1},
+                                                   {64, 64},
+                                                   {37, 10},
+                                                   {101, 103},
+                                                   {128, 243},
+                                                   {1, 1009},
+                                                   {1009, 2},
+                                                   {256, 120},
+                                                   {1, 1, 1},
+                                                   {8, 16, 32},
+                                                   {7, 9, 11},
+                                                   {3, 37, 10},
+                                                   {31, 32, 33},
+                                                   {2, 1, 101}};
+  for (const std::vector<int>& sizes : all_sizes) {
+    for (const ElementType real : {ElementType::kFloat, ElementType::kDouble}) {
+      for (const int lines : {1, 3}) CompareWithFftw(real, sizes, lines);
     }
   }
 }

@@ -67,6 +67,10 @@ TEST(Einsum, AgreesWithTheSumOverAllLabels) {
       {"bhqd,bhkd->bhqk", {Shape({2, 3, 4, 5}), Shape({2, 3, 6, 5})}},
       {"bqhd,bkhd->bhqk", {Shape({2, 3, 4, 5}), Shape({2, 6, 4, 5})}},
       {"bhqk,bkhd->bqhd", {Shape({2, 3, 4, 5}), Shape({2, 5, 3, 6})}},
+      // Large enough for the products of 16 bits.
+      {"bqhd,bkhd->bhqk", {Shape({1, 33, 2, 32}), Shape({1, 36, 2, 32})}},
+      {"bhqk,bkhd->bqhd", {Shape({1, 2, 33, 36}), Shape({1, 36, 2, 32})}},
+      {"hdq,hkd->hqk", {Shape({1, 32, 33}), Shape({1, 36, 32})}},
       {"abc,cad->bd", {Shape({2, 3, 4}), Shape({4, 2, 5})}},
       {"ab,cd->acbd", {Shape({2, 3}), Shape({4, 5})}},
       {"ab,ab->ba", {Shape({4, 7}), Shape({4, 7})}},
@@ -82,7 +86,9 @@ TEST(Einsum, AgreesWithTheSumOverAllLabels) {
   for (const ElementType type :
        {ElementType::kFloat, ElementType::kDouble, ElementType::kHalf, ElementType::kBfloat16,
         ElementType::kInt32, ElementType::kInt64}) {
+    const bool is_narrow = type == ElementType::kHalf || type == ElementType::kBfloat16;
     for (const auto& c : cases) {
+      if (!is_narrow && c.shapes[0].num_elements() > 1000) continue;
       SCOPED_TRACE(absl::StrCat(ElementTypeName(type), " ", c.equation));
       std::vector<Tensor> operands;
       OpTest op("Einsum", 2);

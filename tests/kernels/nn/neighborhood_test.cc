@@ -77,6 +77,7 @@ void SetList(OpTest* op, const char* name, const std::vector<int64_t>& inner) {
 }
 void Configure(OpTest* op, const Windows& w) {
   SetList(op, "strides", w.stride);
+  SetList(op, "dilations", w.rate);
   op->Attr("padding", w.same ? "SAME" : "VALID");
 }
 Tensor SizesOf(const Shape& shape) {
@@ -116,7 +117,13 @@ std::vector<ConvCase> ConvCases(bool depthwise) {
             {{{9, 17}, {3, 3}, {1, 1}, {1, 1}}, 2, 5, 1},
             {{{4, 2}, {3, 3}, {1, 1}, {1, 1}}, 1, 3, 1},
             {{{6, 9}, {2, 3}, {1, 1}, {1, 1}, false}, 2, 7, 3},
-            {{{6, 9}, {3, 3}, {2, 2}, {1, 1}}, 2, 9, 4}};
+            {{{6, 9}, {3, 3}, {2, 2}, {1, 1}}, 2, 9, 4},
+            // Windows with gaps.
+            {{{7, 9}, {3, 3}, {1, 1}, {2, 2}}, 2, 5, 1},
+            {{{9, 13}, {3, 2}, {1, 1}, {3, 4}, false}, 1, 33, 1},
+            {{{6, 8}, {2, 3}, {1, 1}, {2, 1}}, 2, 6, 3},
+            {{{11, 10}, {3, 3}, {2, 2}, {1, 3}}, 1, 17, 1},
+            {{{4, 5}, {3, 3}, {1, 1}, {5, 6}}, 1, 4, 2}};
   }
   return {{{{3, 4, 5}, {2, 3, 2}, {1, 1, 1}, {1, 1, 1}}, 2, 3, 4},
           {{{5, 4, 3}, {2, 2, 3}, {2, 1, 2}, {1, 1, 1}, false}, 1, 2, 5},
@@ -199,7 +206,9 @@ TEST(NeighborhoodTest, RefusesConvolutionsThatDoNotFit) {
   EXPECT_EQ(ConvCode(depthwise, image, filter, {1, 1, 2, 1}, {1, 1, 1, 1}), kInvalid);
   EXPECT_EQ(ConvCode(depthwise, image, filter, {2, 1, 1, 1}, {1, 1, 1, 1}), kInvalid);
   EXPECT_EQ(ConvCode(depthwise, image, filter, {1, 0, 0, 1}, {1, 1, 1, 1}), kInvalid);
-  EXPECT_EQ(ConvCode(depthwise, image, filter, {1, 1, 1, 1}, {1, 2, 2, 1}), kUnimplemented);
+  EXPECT_EQ(ConvCode(depthwise, image, filter, {1, 1, 1, 1}, {1, 1, 1, 2}), kInvalid);
+  EXPECT_EQ(ConvCode(depthwise, image, filter, {1, 1, 1, 1}, {1, 0, 1, 1}), kInvalid);
+  EXPECT_EQ(ConvCode(depthwise, image, filter, {1, 1, 1, 1}, {1, 2, 5, 1}), kInvalid);
   EXPECT_EQ(ConvCode(depthwise, {4, 4, 2}, filter, {1, 1, 1, 1}, {1, 1, 1, 1}), kInvalid);
   EXPECT_EQ(ConvCode(depthwise, image, {6, 2, 2, 1}, {1, 1, 1, 1}, {1, 1, 1, 1}), kInvalid);
   const Shape volume({1, 3, 3, 3, 2}), cube({2, 2, 2, 2, 1});

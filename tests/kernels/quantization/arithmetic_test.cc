@@ -45,6 +45,30 @@ TEST(QuantizedReluX, ClipsWhatIntegersStandFor) {
   }
 }
 
+TEST(QuantizedConcatV2, KeepsAllOfTheRangesFromAnyAxis) {
+  // Steps of a half from -10, and of one from -100.
+  OpTest op("QuantizedConcatV2");
+  op.Attr("N", 2);
+  op.Input(Integers({0, 20, 255, 40}, Shape({2, 2}))).Input(Integers({90, 130}, Shape({2, 1})));
+  op.Input(Tensor::Scalar<int32_t>(-1));
+  for (const float end : {-10.0f, -100.0f, 117.5f, 155.0f}) op.Input(Tensor::Scalar(end));
+  ASSERT_EQ(op.Run(), absl::OkStatus());
+  EXPECT_EQ(op.output(1).unchecked_scalar<float>(), -100);
+  EXPECT_EQ(op.output(2).unchecked_scalar<float>(), 155);
+  ASSERT_EQ(op.output(0).shape(), Shape({2, 3}));
+  const std::vector<int> want = {90, 100, 90, 218, 110, 130};
+  for (size_t i = 0; i < want.size(); ++i) {
+    EXPECT_EQ(op.output(0).unchecked_values<quint8>()[i].value, want[i]) << i;
+  }
+
+  OpTest outside("QuantizedConcatV2");
+  outside.Attr("N", 2);
+  outside.Input(Integers({0}, Shape({1}))).Input(Integers({0}, Shape({1})));
+  outside.Input(Tensor::Scalar<int32_t>(-2));
+  for (const float end : {0.0f, 0.0f, 1.0f, 1.0f}) outside.Input(Tensor::Scalar(end));
+  EXPECT_EQ(outside.Run().code(), absl::StatusCode::kInvalidArgument);
+}
+
 /// x op y of shapes [2,1,3] and [2,1], of which TensorFlow takes only what repeats as a whole.
 std::vector<double> Broadcast(const char* name) {
   OpTest op(name);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -107,6 +108,15 @@ TEST(QuantizedMatMul, IsExact) {
   CheckMatMuls<qint8, qint8>({-128, 0, 127}, {-128, 0, 127});
 }
 
+TEST(QuantizedMatMul, IsExactInTiles) {
+  for (const auto& [m, n] : {std::pair<int64_t, int64_t>{60, 700}, {700, 60}}) {
+    CheckMatMul<quint8, quint8>(RandomIntegers<quint8>({m, 800}, 1), 9,
+                                RandomIntegers<quint8>({800, n}, 2), 200, false, false);
+    CheckMatMul<qint8, qint8>(RandomIntegers<qint8>({800, m}, 1), -7,
+                              RandomIntegers<qint8>({n, 800}, 2), 0, true, true);
+  }
+}
+
 TEST(QuantizedMatMul, IsExactWithoutZeroInTheRange) {
   CheckMatMuls<quint8, quint8>({-1, 256, 70000}, {0, -300});
 }
@@ -119,6 +129,63 @@ TEST(QuantizedMatMul, SumsTheLargestProducts) {
     CheckMatMul<qint8, qint8>(LargestIntegers<qint8>({2, k}), -128, LargestIntegers<qint8>({k, 3}),
                               -128, false, false);
   }
+}
+
+/// TensorFlow forgets to transpose, and a minimum below 0 makes it add too much.
+TEST(QuantizedMatMulWithBias, TransposesAndTakesTheMinimumOut) {
+  // Steps of 1: 100 of a stands for 0.
+  const Tensor a = RandomIntegers<quint8>({6, 3}, 1), b = RandomIntegers<qint8>({4, 6}, 2);
+  Tensor bias = Tensor::Uninitialized(ElementType::kFloat, Shape({4}));
+  for (int j = 0; j < 4; ++j)
+    bias.mutable_data<float>()[j] = 1000.0f * static_cast<float>(j) - 1500;
+  const auto run = [&](const char* name, std::vector<float> limits) {
+    OpTest op(name);
+    op.Attr("transpose_a", true).Attr("transpose_b", true);
+    if (std::string(name).ends_with("Dequantize")) op.Attr("Toutput", ElementType::kFloat);
+    op.Input(a).Input(b).Input(bias);
+    for (const float limit : {-100.0f, 155.0f, -127.0f, 127.0f}) op.Input(Tensor::Scalar(limit));
+    for (const float limit : limits) op.Input(Tensor::Scalar(limit));
+    EXPECT_EQ(op.Run(), absl::OkStatus());
+    return op.output(0);
+  };
+  const Tensor sums = run("QuantizedMatMulWithBias", {});
+  const Tensor positive = run("QuantizedMatMulWithBiasAndRelu", {});
+  const Tensor small = run("QuantizedMatMulWithBiasAndRequantize", {0.0f, 25500.0f});
+  const Tensor reals = run("QuantizedMatMulWithBiasAndDequantize", {0.0f, 1.0f});
+  for (int i = 0; i < 3; ++i) {
+    for (int j = 0; j < 4; ++j) {
+      int want = static_cast<int>(bias.unchecked_data<float>()[j]);
+      for (int l = 0; l < 6; ++l) {
+        want += (a.unchecked_data<quint8>()[l * 3 + i].value - 100) *
+                b.unchecked_data<qint8>()[j * 6 + l].value;
+      }
+      const int at = i * 4 + j;
+      EXPECT_EQ(sums.unchecked_data<qint32>()[at].value, want);
+      EXPECT_EQ(positive.unchecked_data<qint32>()[at].value, std::max(want, 0));
+      EXPECT_NEAR(small.unchecked_data<quint8>()[at].value, std::clamp(want / 100.0, 0.0, 255.0),
+                  .51);
+      EXPECT_NEAR(reals.unchecked_data<float>()[at], want, 0.01);
+    }
+  }
+}
+
+TEST(QuantizedMatMulWithBias, RoundsWhatIsTooLargeOrNoNumber) {
+  OpTest op("QuantizedMatMulWithBias");
+  op.Input(RandomIntegers<quint8>({1, 1}, 1)).Input(RandomIntegers<qint8>({1, 3}, 2));
+  op.Input(Tensor::Vector<float>({1e30f, -1e30f, std::numeric_limits<float>::quiet_NaN()}));
+  for (const float limit : {0.0f, 255.0f, -127.0f, 127.0f}) op.Input(Tensor::Scalar(limit));
+  ASSERT_EQ(op.Run(), absl::OkStatus());
+  EXPECT_EQ(op.output(0).unchecked_data<qint32>()[0].value, 2147483520);
+  EXPECT_EQ(op.output(0).unchecked_data<qint32>()[1].value, std::numeric_limits<int32_t>::min());
+  EXPECT_EQ(op.output(0).unchecked_data<qint32>()[2].value, 0);
+}
+
+TEST(QuantizedMatMulWithBias, RefusesABiasOfAnotherSize) {
+  OpTest op("QuantizedMatMulWithBias");
+  op.Input(RandomIntegers<quint8>({2, 3}, 1)).Input(RandomIntegers<qint8>({3, 4}, 2));
+  op.Input(Tensor::Vector<float>({1, 2, 3}));
+  for (const float limit : {0.0f, 1.0f, -1.0f, 1.0f}) op.Input(Tensor::Scalar(limit));
+  EXPECT_EQ(op.Run().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(QuantizedMatMul, TakesEmptyMatrices) {
@@ -190,6 +257,9 @@ TEST(QuantizedConv2D, IsExact) {
       {Shape({1, 4, 4, 2}), Shape({5, 6, 2, 3}), 1, true},
       {Shape({1, 6, 5, 300}), Shape({1, 1, 300, 8}), 1, false},
       {Shape({3, 40, 40, 8}), Shape({7, 7, 8, 2}), 3, true},  // several blocks of patches
+      {Shape({2, 9, 10, 3}), Shape({4, 5, 3, 12}), 1, true},
+      {Shape({1, 8, 9, 40}), Shape({1, 1, 40, 16}), 2, true},
+      {Shape({1, 8, 9, 40}), Shape({1, 1, 40, 16}), 1, true},
   };
   uint32_t seed = 1;
   for (const ConvCase& c : cases) {
@@ -201,6 +271,10 @@ TEST(QuantizedConv2D, IsExact) {
     CheckConv<quint8, quint8>(c, 400, 128, ++seed);  // or above:
     CheckConv<quint8, quint8>(c, 0, -1000, ++seed);  // what is outside of the image is 0 still.
   }
+}
+
+TEST(QuantizedConv2D, IsExactInBlocksOfBytes) {
+  CheckConv<qint8, quint8>({Shape({1, 28, 30, 700}), Shape({3, 3, 700, 4}), 1, true}, 5, 99, 1);
 }
 
 TEST(QuantizedConv2D, RefusesWhatIsNotThere) {
