@@ -12,6 +12,7 @@
 #include "kernels/simd/lrn.h"
 #include "kernels/simd/lstm.h"
 #include "kernels/simd/pool.h"
+#include "kernels/simd/quantize.h"
 #include "kernels/simd/random.h"
 #include "kernels/simd/resize.h"
 #include "kernels/simd/select.h"
@@ -154,6 +155,11 @@ const ColorFunctions& Colors() {
 
 const ResizeFunctions& Resize() {
   static const ResizeFunctions functions = Active(TROUPE_VARIANTS(ResizeTable))();
+  return functions;
+}
+
+const QuantizeFunctions& Quantization() {
+  static const QuantizeFunctions functions = Active(TROUPE_VARIANTS(QuantizeTable))();
   return functions;
 }
 
