@@ -4,6 +4,7 @@
 
 #include "kernels/simd/add_scaled.h"
 #include "kernels/simd/batch_norm.h"
+#include "kernels/simd/bits.h"
 #include "kernels/simd/colors.h"
 #include "kernels/simd/conv.h"
 #include "kernels/simd/depthwise.h"
@@ -155,6 +156,11 @@ const ColorFunctions& Colors() {
 
 const ResizeFunctions& Resize() {
   static const ResizeFunctions functions = Active(TROUPE_VARIANTS(ResizeTable))();
+  return functions;
+}
+
+const BitFunctions& Bits() {
+  static const BitFunctions functions = Active(TROUPE_VARIANTS(BitTable))();
   return functions;
 }
 
