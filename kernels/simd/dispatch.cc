@@ -176,12 +176,14 @@ const RandomFunctions& Random() {
   return functions;
 }
 
-SelectFunction<uint32_t> SelectWords() {
-  return Active<SelectFunction<uint32_t>>(TROUPE_VARIANTS(Select));
+template <typename T>
+SelectFunction<T> SelectElements() {
+  return Active<SelectFunction<T>>(TROUPE_VARIANTS(Select));
 }
-SelectFunction<uint64_t> SelectDoubleWords() {
-  return Active<SelectFunction<uint64_t>>(TROUPE_VARIANTS(Select));
-}
+template SelectFunction<uint8_t> SelectElements();
+template SelectFunction<uint16_t> SelectElements();
+template SelectFunction<uint32_t> SelectElements();
+template SelectFunction<uint64_t> SelectElements();
 
 namespace simd {
 
