@@ -1,45 +1,40 @@
 #include "kernels/array/indexing_engine.h"
 
 #include <algorithm>
-#include <cstring>
 #include <type_traits>
 #include <vector>
 
 #include "kernels/array/index_view.h"
 #include "kernels/array/scatter.h"
 #include "kernels/common/integer_input.h"
+#include "kernels/common/short_copy.h"
 #include "kernels/type_switch.h"
 
 namespace troupe {
 namespace {
 
+/// `indices` count `step` elements.
 template <typename T>
 void CopySlices(KernelContext& ctx, const GatherSizes& n, const T* params, const int64_t* indices,
-                T* out) {
+                int64_t step, T* out) {
   const double slice_ns =
       std::is_trivially_copyable_v<T> ? 2 + 0.1 * sizeof(T) * n.inner : 20.0 * n.inner;
   ctx.ParallelFor(n.batch * n.outer * n.indices, KernelContext::GrainFor(slice_ns),
                   [&](int64_t begin, int64_t end) {
-                    int64_t i = begin % n.indices, row = begin / n.indices;
-                    const int64_t* index = indices + row / n.outer * n.indices;
-                    const T* block = params + row * n.limit * n.inner;
-                    T* to = out + begin * n.inner;
-                    for (int64_t at = begin; at < end; ++at) {
-                      const T* from = block + index[i] * n.inner;
+                    for (int64_t at = begin; at < end;) {
+                      const int64_t row = at / n.indices, i = at % n.indices;
+                      const int64_t count = std::min(n.indices - i, end - at);
+                      const int64_t* index = indices + row / n.outer * n.indices + i;
+                      const T* block = params + row * n.limit * n.inner;
+                      T* to = out + at * n.inner;
                       if (n.inner == 1) {
-                        *to = *from;
-                      } else if constexpr (std::is_trivially_copyable_v<T>) {
-                        std::memcpy(to, from, n.inner * sizeof(T));
+                        for (int64_t k = 0; k < count; ++k) to[k] = block[index[k] * step];
                       } else {
-                        std::copy(from, from + n.inner, to);
+                        for (int64_t k = 0; k < count; ++k) {
+                          CopyRun(to + k * n.inner, block + index[k] * step, n.inner);
+                        }
                       }
-                      to += n.inner;
-                      if (++i == n.indices) {
-                        i = 0;
-                        ++row;
-                        index = indices + row / n.outer * n.indices;
-                        block = params + row * n.limit * n.inner;
-                      }
+                      at += count;
                     }
                   });
 }
@@ -47,12 +42,12 @@ void CopySlices(KernelContext& ctx, const GatherSizes& n, const T* params, const
 /// True if every one of `size` rows is named.
 bool Covers(KernelContext& ctx, int n, int64_t size, int64_t given) {
   if (given < size) return false;
-  std::vector<bool> named(size, false);
+  std::vector<uint8_t> named(size, 0);
   int64_t count = 0;
   for (int i = 0; i < n; ++i) {
     for (const int32_t index : ctx.input(i).unchecked_values<int32_t>()) {
-      if (!named[index]) ++count;
-      named[index] = true;
+      count += 1 - named[index];
+      named[index] = 1;
     }
   }
   return count == size;
@@ -70,7 +65,7 @@ absl::Status GatherInto(KernelContext& ctx, const GatherSizes& n, const Tensor& 
     }
   }
   return SwitchBySize(params.type(), [&]<typename T>() {
-    CopySlices(ctx, n, static_cast<const T*>(params.raw_data()), index.data(),
+    CopySlices(ctx, n, static_cast<const T*>(params.raw_data()), index.data(), n.inner,
                static_cast<T*>(out->mutable_raw_data()));
     return absl::OkStatus();
   });
@@ -81,15 +76,16 @@ absl::Status GatherNdInto(KernelContext& ctx, const Tensor& params, const Tensor
   GatherSizes n;
   n.inner = SliceElements(params.shape(), indices.dim(indices.rank() - 1));
   n.indices = out->num_elements() / n.inner;
-  TROUPE_ASSIGN_OR_RETURN(std::vector<int64_t> rows,
+  TROUPE_ASSIGN_OR_RETURN(std::vector<int64_t> offsets,
                           NdOffsets(indices, params.shape(), ignore_bad));
   std::vector<int64_t> ignored;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i] < 0) ignored.push_back(static_cast<int64_t>(i));
-    rows[i] = std::max<int64_t>(rows[i], 0) / n.inner;
+  for (size_t i = 0; ignore_bad && i < offsets.size(); ++i) {
+    if (offsets[i] >= 0) continue;
+    ignored.push_back(static_cast<int64_t>(i));
+    offsets[i] = 0;
   }
   TROUPE_RETURN_IF_ERROR(SwitchBySize(params.type(), [&]<typename T>() {
-    CopySlices(ctx, n, static_cast<const T*>(params.raw_data()), rows.data(),
+    CopySlices(ctx, n, static_cast<const T*>(params.raw_data()), offsets.data(), 1,
                static_cast<T*>(out->mutable_raw_data()));
     return absl::OkStatus();
   }));
@@ -158,15 +154,17 @@ absl::Status StitchRows(KernelContext& ctx, int n, int64_t width, Tensor* out) {
   if (!Covers(ctx, n, out->dim(0), given)) {
     ZeroElements(ctx, out->type(), out->mutable_raw_data(), out->num_elements());
   }
-  for (int i = 0; i < n; ++i) {
-    const absl::Span<const int32_t> indices = ctx.input(i).unchecked_values<int32_t>();
-    const Tensor& data = ctx.input(n + i);
-    for (size_t k = 0; k < indices.size(); ++k) {
-      CopyElements(data.type(), ElementAt(data.type(), out->mutable_raw_data(), indices[k] * width),
-                   ElementAt(data.type(), data.raw_data(), static_cast<int64_t>(k) * width), width);
+  return SwitchBySize(out->type(), [&]<typename T>() {
+    T* const to = static_cast<T*>(out->mutable_raw_data());
+    for (int i = 0; i < n; ++i) {
+      const T* from = static_cast<const T*>(ctx.input(n + i).raw_data());
+      for (const int32_t index : ctx.input(i).unchecked_values<int32_t>()) {
+        CopyRun(to + index * width, from, width);
+        from += width;
+      }
     }
-  }
-  return absl::OkStatus();
+    return absl::OkStatus();
+  });
 }
 
 absl::Status DealRows(KernelContext& ctx, const Tensor& data, absl::Span<const int32_t> ids,
@@ -203,7 +201,7 @@ absl::Status PermuteRows(KernelContext& ctx, absl::Span<const int64_t> order, co
     T* to = static_cast<T*>(out->mutable_raw_data());
     ctx.ParallelFor(rows, std::max<int64_t>(1, 65536 / row_size), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        std::copy_n(from + order[i] * row_size, row_size, to + i * row_size);
+        CopyRun(to + i * row_size, from + order[i] * row_size, row_size);
       }
     });
     return absl::OkStatus();

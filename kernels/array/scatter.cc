@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
-#include <cstring>
 #include <limits>
 #include <type_traits>
 
 #include "devices/cpu/compute_pool.h"
 #include "kernels/array/index_view.h"
+#include "kernels/common/short_copy.h"
 #include "kernels/common/switch_number.h"
 #include "kernels/math/loops.h"
+#include "kernels/type_switch.h"
 
 namespace troupe {
 namespace {
@@ -62,11 +63,7 @@ T Combined(const T& a, const T& b) {
 template <ScatterOp kOp, typename T>
 void CombineRow(T* to, const T* from, int64_t n) {
   if constexpr (kOp == ScatterOp::kUpdate) {
-    if constexpr (std::is_trivially_copyable_v<T>) {
-      std::memcpy(to, from, n * sizeof(T));
-    } else {
-      std::copy(from, from + n, to);
-    }
+    CopyRun(to, from, n);
   } else if constexpr ((std::is_same_v<T, float> || std::is_same_v<T, double>)&&(
                            kOp == ScatterOp::kAdd || kOp == ScatterOp::kSubtract)) {
     static const simd::BinaryFn function =
@@ -142,6 +139,31 @@ constexpr double kPartNs = 20000;
 /// Every part looks at all offsets: more parts than this would spend their time on it.
 constexpr int64_t kMaxParts = 16;
 
+/// The offsets of slices of `shape` at `index` [offsets, depth], -1 for one outside with
+/// `ignore_bad`. Returns where `index` is outside without, -1 if it is not.
+template <typename Index>
+int64_t FillOffsets(const Index* index, int64_t depth, const Shape& shape, bool ignore_bad,
+                    absl::Span<int64_t> offsets) {
+  const DimVector strides = RowMajorStrides(shape.dims());
+  const int64_t* const stride = strides.data();
+  const int64_t* const size = shape.dims().data();
+  for (size_t r = 0; r < offsets.size(); ++r, index += depth) {
+    int64_t offset = 0;
+    for (int64_t k = 0; k < depth; ++k) {
+      const int64_t at = index[k];
+      // One comparison for both ends.
+      if (static_cast<uint64_t>(at) >= static_cast<uint64_t>(size[k])) {
+        if (!ignore_bad) return static_cast<int64_t>(r) * depth + k;
+        offset = -1;
+        break;
+      }
+      offset += at * stride[k];
+    }
+    offsets[r] = offset;
+  }
+  return -1;
+}
+
 }  // namespace
 
 absl::Status CheckDivisors(const Tensor& updates) {
@@ -213,23 +235,16 @@ absl::StatusOr<std::vector<int64_t>> NdOffsets(const Tensor& indices, const Shap
   const int64_t depth = indices.dim(indices.rank() - 1);
   int64_t rows = 1;
   for (int d = 0; d + 1 < indices.rank(); ++d) rows *= indices.dim(d);
-  const DimVector strides = RowMajorStrides(shape.dims());
-  TROUPE_ASSIGN_OR_RETURN(const IndexView index, IndexView::Of(indices, "indices"));
   std::vector<int64_t> offsets(rows, 0);
-  for (int64_t r = 0; r < rows; ++r) {
-    int64_t offset = 0;
-    for (int64_t k = 0; k < depth; ++k) {
-      const int64_t at = index[r * depth + k], size = shape.dim(static_cast<int>(k));
-      // One comparison for both ends.
-      if (static_cast<uint64_t>(at) >= static_cast<uint64_t>(size)) {
-        if (!ignore_bad) return IndexOutOfRange(indices, "indices", r * depth + k, at, size);
-        offset = -1;
-        break;
-      }
-      offset += at * strides[k];
-    }
-    offsets[r] = offset;
-  }
+  TROUPE_RETURN_IF_ERROR(
+      (SwitchType<int32_t, int64_t, int16_t>(indices.type(), [&]<typename Index>() -> absl::Status {
+        const auto* index = indices.unchecked_data<Index>();
+        // The first component of an index that lies outside.
+        const int64_t bad = FillOffsets(index, depth, shape, ignore_bad, absl::MakeSpan(offsets));
+        if (bad < 0) return absl::OkStatus();
+        return IndexOutOfRange(indices, "indices", bad, index[bad],
+                               shape.dim(static_cast<int>(bad % depth)));
+      })));
   return offsets;
 }
 

@@ -1,5 +1,6 @@
 // Bucketize, LowerBound, UpperBound, NthElement: places in sorted numbers.
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <type_traits>
 #include <vector>
@@ -79,14 +80,16 @@ absl::Status Bound(KernelContext& ctx, ElementType out_type) {
   });
 }
 
-/// An order of all values, NaN after everything else: any other would be undefined.
+/// Element n of `row` in order, which is NaN after everything else.
 template <typename T>
-bool Before(const T& a, const T& b) {
-  if constexpr (std::is_integral_v<T>) {
-    return a < b;
-  } else {
-    return a < b || (b != b && a == a);
+T NthOf(std::vector<T>& row, int64_t n) {
+  auto end = row.end();
+  if constexpr (!std::is_integral_v<T>) {
+    end = std::partition(row.begin(), end, [](T x) { return x == x; });
   }
+  const auto nth = row.begin() + n;
+  if (nth < end) std::nth_element(row.begin(), nth, end, std::less<T>());
+  return *nth;
 }
 
 absl::Status NthElement(KernelContext& ctx, bool reverse) {
@@ -109,8 +112,7 @@ absl::Status NthElement(KernelContext& ctx, bool reverse) {
                       std::vector<T> row;
                       for (int64_t r = begin; r < end; ++r) {
                         row.assign(in + r * length, in + (r + 1) * length);
-                        std::nth_element(row.begin(), row.begin() + n, row.end(), Before<T>);
-                        to[r] = row[n];
+                        to[r] = NthOf(row, n);
                       }
                     });
     return absl::OkStatus();

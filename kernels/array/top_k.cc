@@ -41,7 +41,8 @@ template <typename T>
 T Largest(const T* values, int64_t n) {
   if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
     T largest;  // NaN if there is one
-    simd::Functions().reduce[simd::TypeOf(kElementType<T>)][simd::kMax].row(values, n, &largest);
+    simd::Functions().reduce[simd::TypeOf(kElementType<T>)][simd::kMax].rows(values, 1, n,
+                                                                             &largest);
     return largest;
   } else {
     T largest = values[0];

@@ -8,24 +8,11 @@
 #endif
 
 #include "kernels/common/copy_loops.h"
+#include "kernels/common/short_copy.h"
 #include "kernels/type_switch.h"
 
 namespace troupe {
 namespace {
-
-template <typename T>
-inline void CopyRun(T* dst, const T* src, int64_t n) {
-  if constexpr (std::is_trivially_copyable_v<T>) {
-    // A call costs more than a few elements.
-    if (n * sizeof(T) <= 32) {
-      for (int64_t i = 0; i < n; ++i) dst[i] = src[i];
-    } else {
-      std::memcpy(dst, src, n * sizeof(T));
-    }
-  } else {
-    std::copy(src, src + n, dst);
-  }
-}
 
 template <typename T>
 inline void FillRun(T* dst, const T& value, int64_t n) {
@@ -69,6 +56,16 @@ void CopyRange(const CopyLoops& loops, T* dst, const T* src, int64_t begin, int6
   const int64_t inner = loops.dims[last];
   const int64_t dst_stride = loops.dst[last], src_stride = loops.src[last];
   for (int64_t left = end - begin; left > 0;) {
+    if (last > 0 && index[last] == 0 && left > inner) {  // All but the last of neighbouring runs.
+      const int64_t rows = std::min(loops.dims[last - 1] - index[last - 1], left / inner) - 1;
+      for (int64_t r = 0; r < rows; ++r) {
+        CopyInner(dst, dst_stride, src, src_stride, inner);
+        dst += loops.dst[last - 1];
+        src += loops.src[last - 1];
+      }
+      index[last - 1] += rows;
+      left -= rows * inner;
+    }
     const int64_t n = std::min(inner - index[last], left);
     CopyInner(dst, dst_stride, src, src_stride, n);
     left -= n;

@@ -1,31 +1,16 @@
 // Bits of integers.
-#include <algorithm>
-#include <bit>
-#include <limits>
+#include <memory>
 
 #include "kernels/math/map_kernels.h"
+#include "kernels/simd/bits.h"
 
 namespace troupe {
 namespace {
-
-/// What is left of a shift's places when the result is defined.
-template <typename T>
-T Places(T count) {
-  return std::clamp<T>(count, 0, static_cast<T>(8 * sizeof(T) - 1));
-}
 
 constexpr auto kAndBits = [](auto x, auto y) { return x & y; };
 constexpr auto kOrBits = [](auto x, auto y) { return x | y; };
 constexpr auto kXorBits = [](auto x, auto y) { return x ^ y; };
 constexpr auto kInvertBits = [](auto x) { return ~x; };
-constexpr auto kShiftLeft = [](auto x, auto y) {
-  return static_cast<uint64_t>(x) << Places(y);  // Unsigned: bits may leave a signed type.
-};
-constexpr auto kShiftRight = [](auto x, auto y) { return x >> Places(y); };
-constexpr auto kCountBits = [](auto x) {
-  return std::popcount(static_cast<std::make_unsigned_t<decltype(x)>>(x));
-};
-
 template <auto kFunction>
 bool RegisterUnaryBits(const char* op) {
   return RegisterUnaryMaps<kFunction, 1, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
@@ -36,11 +21,25 @@ bool RegisterBinaryBits(const char* op) {
   return RegisterBinaryMaps<kFunction, 1, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t,
                             uint32_t, uint64_t>(op);
 }
+template <typename T, auto kShift>
+absl::StatusOr<std::unique_ptr<Kernel>> MakeShift(KernelConstruction&) {
+  constexpr ElementType kType = kElementType<T>;
+  return std::make_unique<BinaryKernel>(Bits().For<T>().*kShift, kType, kType, /*cost=*/0.3,
+                                        BinaryError::kNone, /*unequal_shapes=*/-1);
+}
+template <typename T>
+absl::StatusOr<std::unique_ptr<Kernel>> MakeCount(KernelConstruction&) {
+  return std::make_unique<UnaryKernel>(Bits().For<T>().count, ElementType::kUint8, /*cost=*/0.3);
+}
+
 template <typename... Types>
-bool RegisterCounts(const char* op) {
-  (KernelRegistry::Global()->Register(KernelSpec(op).Types("T", {kElementType<Types>}),
-                                      MakeUnaryMap<Types, uint8_t, kCountBits, 1>),
-   ...);
+bool RegisterTables() {
+  const auto add = [](const char* op, ElementType type, KernelFactory factory) {
+    KernelRegistry::Global()->Register(KernelSpec(op).Types("T", {type}), factory);
+  };
+  (add("LeftShift", kElementType<Types>, MakeShift<Types, &IntegerBits<Types>::shift_left>), ...);
+  (add("RightShift", kElementType<Types>, MakeShift<Types, &IntegerBits<Types>::shift_right>), ...);
+  (add("PopulationCount", kElementType<Types>, MakeCount<Types>), ...);
   return true;
 }
 
@@ -49,10 +48,7 @@ bool RegisterCounts(const char* op) {
     RegisterBinaryBits<kOrBits>("BitwiseOr"),
     RegisterBinaryBits<kXorBits>("BitwiseXor"),
     RegisterUnaryBits<kInvertBits>("Invert"),
-    RegisterBinaryBits<kShiftLeft>("LeftShift"),
-    RegisterBinaryBits<kShiftRight>("RightShift"),
-    RegisterCounts<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(
-        "PopulationCount"),
+    RegisterTables<int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(),
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "kernels/common/broadcast.h"
+#include "kernels/common/short_copy.h"
 #include "kernels/kernel_registry.h"
 #include "kernels/simd/select.h"
 #include "kernels/type_switch.h"
@@ -17,13 +18,17 @@ namespace {
 template <typename T>
 void SelectLoop(const bool* condition, int64_t condition_step, const T* x, int64_t x_step,
                 const T* y, int64_t y_step, T* out, int64_t n) {
-  if (condition_step == 1) {
-    if constexpr (std::is_same_v<T, uint32_t>) {
-      return SelectWords()(condition, x, x_step, y, y_step, out, n);
+  if (condition_step == 0 && n > 0) {
+    const T* const from = *condition ? x : y;
+    if ((*condition ? x_step : y_step) == 0) {
+      std::fill_n(out, n, *from);
+    } else if (from != out) {
+      CopyRun(out, from, n);
     }
-    if constexpr (std::is_same_v<T, uint64_t>) {
-      return SelectDoubleWords()(condition, x, x_step, y, y_step, out, n);
-    }
+    return;
+  }
+  if constexpr (std::is_integral_v<T>) {
+    return SelectElements<T>()(condition, x, x_step, y, y_step, out, n);
   }
   for (int64_t i = 0; i < n; ++i) {
     if constexpr (std::is_trivially_copyable_v<T>) {
@@ -72,7 +77,7 @@ absl::Status SelectRows(KernelContext& ctx) {
   ctx.ParallelFor(rows, grain, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const T* from = (condition[r] ? x : y) + r * length;
-      if (from != out + r * length) std::copy(from, from + length, out + r * length);
+      if (from != out + r * length) CopyRun(out + r * length, from, length);
     }
   });
   return absl::OkStatus();

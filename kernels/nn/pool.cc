@@ -39,6 +39,15 @@ T Lowest() {
   }
 }
 
+template <typename T>
+const uint16_t* BitsOf(const T* x) {
+  return reinterpret_cast<const uint16_t*>(x);
+}
+template <typename T>
+uint16_t* BitsOf(T* x) {
+  return reinterpret_cast<uint16_t*>(x);
+}
+
 PoolForm FormOf(const PoolShape& s) {
   const auto axis = [](const Window& w) {
     return PoolAxis{w.input, w.output, w.size, w.stride, w.pad_before};
@@ -93,6 +102,10 @@ class MaxPoolKernel final : public PoolKernel {
                       [&](int64_t begin, int64_t end) {
                         if constexpr (std::is_same_v<T, float>) {
                           Pool().max_rows(form, from, to, begin, end);
+                        } else if constexpr (std::is_same_v<T, half>) {
+                          Pool().max_rows_half(form, BitsOf(from), BitsOf(to), begin, end);
+                        } else if constexpr (std::is_same_v<T, bfloat16>) {
+                          Pool().max_rows_bfloat16(form, BitsOf(from), BitsOf(to), begin, end);
                         } else {
                           MaxPoolRows(form, from, to, begin, end);
                         }
@@ -215,15 +228,20 @@ class AvgPoolKernel final : public PoolKernel {
     const PoolForm form = FormOf(s);
     const double row_ns = NanosecondsFor(s.columns.output * s.depth, s.rows.size * s.columns.size);
     return SwitchType<float, double, half, bfloat16>(in.type(), [&]<typename T>() {
-      ctx.ParallelFor(
-          s.batch * s.rows.output, KernelContext::GrainFor(row_ns),
-          [&](int64_t begin, int64_t end) {
-            if constexpr (std::is_same_v<T, float>) {
-              Pool().average_rows(form, in.unchecked_data<T>(), out->mutable_data<T>(), begin, end);
-            } else {
-              AvgPoolRows(form, in.unchecked_data<T>(), out->mutable_data<T>(), begin, end);
-            }
-          });
+      ctx.ParallelFor(s.batch * s.rows.output, KernelContext::GrainFor(row_ns),
+                      [&](int64_t begin, int64_t end) {
+                        const T* from = in.unchecked_data<T>();
+                        T* to = out->mutable_data<T>();
+                        if constexpr (std::is_same_v<T, float>) {
+                          Pool().average_rows(form, from, to, begin, end);
+                        } else if constexpr (std::is_same_v<T, half>) {
+                          Pool().average_rows_half(form, BitsOf(from), BitsOf(to), begin, end);
+                        } else if constexpr (std::is_same_v<T, bfloat16>) {
+                          Pool().average_rows_bfloat16(form, BitsOf(from), BitsOf(to), begin, end);
+                        } else {
+                          AvgPoolRows(form, from, to, begin, end);
+                        }
+                      });
       return absl::OkStatus();
     });
   }

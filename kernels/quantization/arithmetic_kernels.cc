@@ -28,26 +28,22 @@ absl::Status AddBias(KernelContext& ctx, const QuantizedRange& range,
   const float most = LargestMagnitude(range, bias_range) * (1 << 17);
   const QuantizedRange sums{-most, most};
   const qint32 zero = QuantizeOne<qint32>(0.0f, sums);
-  const Quantizer<qint32> quantize(sums);
-  const Dequantizer<Q> dequantize(range), dequantize_bias(bias_range);
   const Tensor& bias = ctx.input(1);
   TROUPE_ASSIGN_OR_RETURN(Tensor shifts, ctx.AllocateTemp(ElementType::kQint32, bias.shape()));
   const int64_t depth = bias.num_elements();
   qint32* shift = shifts.mutable_data<qint32>();
-  for (int64_t c = 0; c < depth; ++c) {
-    shift[c] = Add(quantize(dequantize_bias(bias.unchecked_data<Q>()[c])), zero);
-  }
+  RequantizeAll(bias.unchecked_data<Q>(), depth, bias_range, sums, shift);
+  for (int64_t c = 0; c < depth; ++c) shift[c] = Add(shift[c], zero);
   const Q* in = ctx.input(0).unchecked_data<Q>();
   qint32* out = output->mutable_data<qint32>();
   const int64_t rows = depth == 0 ? 0 : output->num_elements() / depth;
-  ctx.ParallelFor(rows, KernelContext::GrainFor(2.0 * static_cast<double>(depth)),
-                  [&](int64_t begin, int64_t end) {
-                    for (int64_t i = begin * depth; i < end * depth; i += depth) {
-                      for (int64_t c = 0; c < depth; ++c) {
-                        out[i + c] = Add(quantize(dequantize(in[i + c])), shift[c]);
-                      }
-                    }
-                  });
+  ctx.ParallelFor(
+      rows, KernelContext::GrainFor(static_cast<double>(depth)), [&](int64_t begin, int64_t end) {
+        RequantizeAll(in + begin * depth, (end - begin) * depth, range, sums, out + begin * depth);
+        for (int64_t i = begin * depth; i < end * depth; i += depth) {
+          for (int64_t c = 0; c < depth; ++c) out[i + c] = Add(out[i + c], shift[c]);
+        }
+      });
   return SetRange(ctx, 1, sums);
 }
 

@@ -6,6 +6,7 @@
 
 #include "kernels/common/registration.h"
 #include "kernels/kernel.h"
+#include "kernels/simd/quantize.h"
 
 namespace troupe {
 namespace {
@@ -43,47 +44,13 @@ struct ShiftedRange {
     min = (integers.least - shifted) * step;
     max = (integers.most - shifted) * step;
   }
-
-  bool Holds(float x) const { return none || (x >= min && x <= max); }
 };
 
-/// Rounds to what the integers stand for. As in TensorFlow, numbers just between two of them are
-/// rounded by a product if the range is in attributes, and by a quotient if it is in inputs.
-template <bool kByProduct>
-class FakeQuantizer {
- public:
-  explicit FakeQuantizer(const ShiftedRange& range)
-      : range_(range),
-        reciprocal_(range.none ? 0.0f : 1.0f / range.step),
-        zero_(std::floor(-range.min * reciprocal_ + 0.5f)) {}
-
-  float operator()(float x) const {
-    if (range_.none) return 0.0f;
-    const float shifted = std::max(std::min(x, range_.max), range_.min) - range_.min;
-    const float steps = kByProduct ? shifted * reciprocal_ : shifted / range_.step;
-    return std::floor(steps - zero_ + 0.5f) * range_.step;
-  }
-
- private:
-  const ShiftedRange range_;
-  const float reciprocal_, zero_;
-};
-
-template <typename F>
-void ForElements(KernelContext& ctx, int64_t n, F f) {
-  ctx.ParallelFor(n, KernelContext::GrainFor(2.0), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) f(i);
-  });
-}
-
-template <bool kByProduct>
-absl::Status Quantize(KernelContext& ctx, const ShiftedRange& range) {
-  TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.ForwardOrAllocate(0, 0));
-  const float* x = ctx.input(0).unchecked_data<float>();
-  float* y = output->mutable_data<float>();
-  const FakeQuantizer<kByProduct> quantize(range);
-  ForElements(ctx, output->num_elements(), [=](int64_t i) { y[i] = quantize(x[i]); });
-  return absl::OkStatus();
+/// The integer that stands for 0. As in TensorFlow, numbers just between two integers are rounded
+/// by a product with the reciprocal of the step if the range is in attributes, and by a quotient if
+/// it is in inputs.
+float Zero(const ShiftedRange& range) {
+  return std::floor(-range.min * (1.0f / range.step) + 0.5f);
 }
 
 absl::Status CheckGradient(const KernelContext& ctx) {
@@ -124,7 +91,23 @@ class ArgsKernel : public Kernel {
 class FakeQuantArgs final : public ArgsKernel {
  public:
   using ArgsKernel::ArgsKernel;
-  absl::Status Compute(KernelContext& ctx) override { return Quantize<true>(ctx, Range()); }
+  absl::Status Compute(KernelContext& ctx) override {
+    TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.ForwardOrAllocate(0, 0));
+    const ShiftedRange range = Range();
+    const ToGrid<float> how = {.min = range.min,
+                               .max = range.max,
+                               .shift = range.min,
+                               .scale = 1.0f / range.step,
+                               .zero = Zero(range),
+                               .rounding = Rounding::kHalfUp};
+    const float* x = ctx.input(0).unchecked_data<float>();
+    float* y = output->mutable_data<float>();
+    ctx.ParallelFor(
+        output->num_elements(), KernelContext::GrainFor(0.2), [&](int64_t begin, int64_t end) {
+          Quantization().OnGrid<float>().snap(x + begin, end - begin, how, range.step, y + begin);
+        });
+    return absl::OkStatus();
+  }
 };
 
 class FakeQuantArgsGradient final : public ArgsKernel {
@@ -136,11 +119,45 @@ class FakeQuantArgsGradient final : public ArgsKernel {
     const float* dy = ctx.input(0).unchecked_data<float>();
     const float* x = ctx.input(1).unchecked_data<float>();
     float* dx = output->mutable_data<float>();
-    ForElements(ctx, output->num_elements(), [=, range = Range()](int64_t i) {
-      dx[i] = dy[i] * static_cast<float>(range.Holds(x[i]));
-    });
+    const ShiftedRange range = Range();
+    ctx.ParallelFor(output->num_elements(), KernelContext::GrainFor(0.2),
+                    [&](int64_t begin, int64_t end) {
+                      Quantization().OnGrid<float>().pass(dy + begin, x + begin, end - begin,
+                                                          range.min, range.max, dx + begin);
+                    });
     return absl::OkStatus();
   }
+};
+
+/// The grids of channels, again and again until they are as many as wide registers want.
+class ChannelGrids {
+ public:
+  explicit ChannelGrids(const std::vector<ShiftedRange>& ranges) {
+    constexpr size_t kColumns = 64;
+    const size_t repeats =
+        ranges.empty() || ranges.size() >= kColumns ? 1 : kColumns / ranges.size();
+    for (size_t i = 0; i < repeats * ranges.size(); ++i) {
+      const ShiftedRange& range = ranges[i % ranges.size()];
+      min_.push_back(range.min);
+      max_.push_back(range.max);
+      step_.push_back(range.step);
+      zero_.push_back(range.none ? 0.0f : Zero(range));
+      none_.push_back(range.none ? ~0u : 0);
+    }
+  }
+
+  GridColumns columns() const {
+    return {static_cast<int64_t>(min_.size()),
+            min_.data(),
+            max_.data(),
+            step_.data(),
+            zero_.data(),
+            none_.data()};
+  }
+
+ private:
+  std::vector<float> min_, max_, step_, zero_;
+  std::vector<uint32_t> none_;
 };
 
 /// The range is in inputs: scalars, or vectors of a range for each channel, the last dimension of
@@ -185,17 +202,33 @@ class FakeQuantVars final : public VarsKernel<kPerChannel> {
   using VarsKernel<kPerChannel>::VarsKernel;
   absl::Status Compute(KernelContext& ctx) override {
     TROUPE_ASSIGN_OR_RETURN(const std::vector<ShiftedRange> ranges, this->Ranges(ctx, 1));
-    if (ranges.size() == 1) return Quantize<false>(ctx, ranges[0]);
     TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.ForwardOrAllocate(0, 0));
+    const int64_t n = output->num_elements();
+    if (n == 0) return absl::OkStatus();
+    const ChannelGrids grids(ranges);
+    const int64_t columns = grids.columns().count;
     const float* x = ctx.input(0).unchecked_data<float>();
     float* y = output->mutable_data<float>();
-    const std::vector<FakeQuantizer<false>> quantize(ranges.begin(), ranges.end());
-    const auto channels = static_cast<int64_t>(quantize.size());
-    ForElements(ctx, output->num_elements(),
-                [&](int64_t i) { y[i] = quantize[i % channels](x[i]); });
+    ctx.ParallelFor((n + columns - 1) / columns,
+                    KernelContext::GrainFor(0.5 * static_cast<double>(columns)),
+                    [&](int64_t begin, int64_t end) {
+                      const int64_t at = begin * columns;
+                      Quantization().snap_columns(x + at, std::min(n, end * columns) - at,
+                                                  grids.columns(), y + at);
+                    });
     return absl::OkStatus();
   }
 };
+
+/// Channel c of `sums` is that of every column that stands for it.
+void SumOfColumns(const std::vector<double>& columns, Tensor* sums) {
+  const auto channels = static_cast<size_t>(sums->num_elements());
+  for (size_t c = 0; c < channels; ++c) {
+    double sum = 0;
+    for (size_t i = c; i < columns.size(); i += channels) sum += columns[i];
+    sums->mutable_data<float>()[c] = static_cast<float>(sum);
+  }
+}
 
 template <bool kPerChannel>
 class FakeQuantVarsGradient final : public VarsKernel<kPerChannel> {
@@ -212,19 +245,12 @@ class FakeQuantVarsGradient final : public VarsKernel<kPerChannel> {
     const float* dy = ctx.input(0).unchecked_data<float>();
     const float* x = ctx.input(1).unchecked_data<float>();
     float* dx = output->mutable_data<float>();
-    const auto channels = static_cast<int64_t>(ranges.size());
-    std::vector<double> below(ranges.size()), above(ranges.size());
-    for (int64_t i = 0; i < output->num_elements(); ++i) {
-      const ShiftedRange& range = ranges[i % channels];
-      dx[i] = dy[i] * static_cast<float>(range.Holds(x[i]));
-      if (range.none) continue;
-      if (x[i] < range.min) below[i % channels] += dy[i];
-      if (x[i] > range.max) above[i % channels] += dy[i];
-    }
-    std::transform(below.begin(), below.end(), of_min->mutable_data<float>(),
-                   [](double sum) { return static_cast<float>(sum); });
-    std::transform(above.begin(), above.end(), of_max->mutable_data<float>(),
-                   [](double sum) { return static_cast<float>(sum); });
+    const ChannelGrids grids(ranges);
+    std::vector<double> below(grids.columns().count), above(grids.columns().count);
+    Quantization().pass_columns(dy, x, output->num_elements(), grids.columns(), dx, below.data(),
+                                above.data());
+    SumOfColumns(below, of_min);
+    SumOfColumns(above, of_max);
     return absl::OkStatus();
   }
 };

@@ -49,11 +49,11 @@ class InstanceNorm final : public Kernel {
                       }
                     });
     const QuantizedRange to = OutputRange(normal.unchecked_values<float>());
-    const Quantizer<quint8> quantize(to);
+    const ToInteger quantize = QuantizerOf<quint8>(to);
     quint8* out = output->mutable_data<quint8>();
-    ctx.ParallelFor(x.num_elements(), KernelContext::GrainFor(1.0),
+    ctx.ParallelFor(x.num_elements(), KernelContext::GrainFor(0.2),
                     [&](int64_t begin, int64_t end) {
-                      for (int64_t i = begin; i < end; ++i) out[i] = quantize(values[i]);
+                      QuantizeAll(values + begin, end - begin, quantize, out + begin);
                     });
     return SetRange(ctx, 1, to);
   }

@@ -1,6 +1,5 @@
 // QuantizeAndDequantize, V2, V3 and V4, and the gradient of V4.
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -10,6 +9,7 @@
 
 #include "kernels/common/registration.h"
 #include "kernels/quantization/slices.h"
+#include "kernels/simd/quantize.h"
 #include "kernels/type_switch.h"
 
 namespace troupe {
@@ -39,8 +39,6 @@ struct Grid {
       min = low * step;
     }
   }
-
-  T Clip(T x) const { return std::max(std::min(x, max), min); }
 };
 
 /// InvalidArgument unless input `i` is a scalar or, with an axis, a vector with an element for each
@@ -112,10 +110,7 @@ class ToAndFro : public Kernel {
     T least = std::numeric_limits<T>::max(), most = std::numeric_limits<T>::lowest();
     for (int64_t o = 0; o < slices.outer; ++o) {
       const T* run = in + (o * slices.count + i) * slices.inner;
-      for (int64_t k = 0; k < slices.inner; ++k) {
-        least = std::min(least, run[k]);
-        most = std::max(most, run[k]);
-      }
+      Quantization().OnGrid<T>().extremes(run, slices.inner, &least, &most);
     }
     return {least, most};
   }
@@ -124,19 +119,13 @@ class ToAndFro : public Kernel {
   void RunSlice(KernelContext& ctx, const Slices& slices, int64_t i, const Grid<T>& grid,
                 T* out) const {
     const T* in = ctx.input(0).unchecked_data<T>();
-    const auto each = [&](auto round) {
-      slices.ForElements(ctx, i, 2.0, [&](int64_t begin, int64_t end) {
-        for (int64_t k = begin; k < end; ++k) {
-          const T x = range_given_ ? grid.Clip(in[k]) : in[k];
-          out[k] = round(x * grid.scale) * grid.step;
-        }
-      });
-    };
-    if (half_up_) {
-      each([](T x) { return std::floor(x + T{0.5}); });
-    } else {
-      each([](T x) { return std::nearbyint(x); });
-    }
+    ToGrid<T> how;
+    if (range_given_) how.min = grid.min, how.max = grid.max;
+    how.scale = grid.scale;
+    how.rounding = half_up_ ? Rounding::kHalfUp : Rounding::kHalfToEven;
+    slices.ForElements(ctx, i, 0.2, [&](int64_t begin, int64_t end) {
+      Quantization().OnGrid<T>().snap(in + begin, end - begin, how, grid.step, out + begin);
+    });
   }
 
   const bool signed_, range_given_, narrow_, half_up_;
@@ -218,10 +207,8 @@ absl::Status QuantizeAndDequantizeV4Grad(KernelContext& ctx, int64_t axis) {
     T* dx = output->mutable_data<T>();
     for (int64_t i = 0; i < slices.count; ++i) {
       const T min = ctx.input(2).unchecked_data<T>()[i], max = ctx.input(3).unchecked_data<T>()[i];
-      slices.ForElements(ctx, i, 2.0, [&](int64_t begin, int64_t end) {
-        for (int64_t k = begin; k < end; ++k) {
-          dx[k] = dy[k] * static_cast<T>(x[k] >= min && x[k] <= max);
-        }
+      slices.ForElements(ctx, i, 0.2, [&](int64_t begin, int64_t end) {
+        Quantization().OnGrid<T>().pass(dy + begin, x + begin, end - begin, min, max, dx + begin);
       });
     }
     return absl::OkStatus();

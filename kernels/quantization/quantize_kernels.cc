@@ -1,6 +1,7 @@
 // QuantizeV2 and Dequantize.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <string>
 
@@ -9,6 +10,7 @@
 #include "kernels/common/registration.h"
 #include "kernels/quantization/quantized_range.h"
 #include "kernels/quantization/slices.h"
+#include "kernels/simd/dispatch.h"
 
 namespace troupe {
 namespace {
@@ -106,43 +108,49 @@ class QuantizeKernel final : public QuantizationKernel {
   template <typename Q>
   void Slice(KernelContext& ctx, const Slices& slices, int64_t i, QuantizedRange* range,
              Q* out) const {
-    using Int = typename Q::Storage;
+    const ToInteger how = Grid<Q>(range);
     const float* in = ctx.input(0).unchecked_data<float>();
-    const auto each = [&](auto to_integer) {
-      slices.ForElements(ctx, i, 2.0, [&](int64_t begin, int64_t end) {
-        for (int64_t k = begin; k < end; ++k) out[k] = to_integer(in[k]);
-      });
-    };
-    if (mode_ == Mode::kMinFirst) return each(Quantizer<Q>(*range));
+    slices.ForElements(ctx, i, 0.2, [&](int64_t begin, int64_t end) {
+      QuantizeAll(in + begin, end - begin, how, out + begin);
+    });
+  }
+
+  template <typename Q>
+  ToInteger Grid(QuantizedRange* range) const {
+    if (mode_ == Mode::kMinFirst) return QuantizerOf<Q>(*range);
+    ToInteger how;
     if (mode_ == Mode::kMinCombined) {
-      const float scale = static_cast<float>(kStepsOf<Q> / range->width());
-      each([scale, r = *range](float x) {
-        const float steps = (std::max(std::min(x, r.max), r.min) - r.min) * scale;
-        return Q(Saturated<Int>(std::numeric_limits<Int>::is_signed
-                                    ? std::round(steps - kBelowZero<Q>)
-                                    : std::floor(steps + 0.5f)));
-      });
-      return;
-    }
-    const float lowest = LowestScaled<Q>(), highest = static_cast<float>(kHighestOf<Q>);
-    constexpr float kMost = std::numeric_limits<float>::max();
-    const float scale = std::min(lowest * range->min > 0 ? lowest / range->min : kMost,
-                                 highest * range->max > 0 ? highest / range->max : kMost);
-    *range = {lowest / scale, highest / scale};
-    const auto scaled = [scale, r = *range](float x) {
-      return std::max(std::min(x, r.max), r.min) * scale;
-    };
-    if (half_to_even_) {
-      each([scaled](float x) { return Q(Saturated<Int>(std::nearbyint(scaled(x)))); });
+      constexpr bool kSigned = kLowestOf<Q> < 0;
+      how.shift = range->min;
+      how.scale = static_cast<float>(kStepsOf<Q> / range->width());
+      how.zero = kSigned ? kBelowZero<Q> : 0.0f;
+      how.rounding = kSigned ? Rounding::kHalfAwayFromZero : Rounding::kHalfUp;
     } else {
-      each([scaled](float x) { return Q(Saturated<Int>(std::round(scaled(x)))); });
+      const float lowest = LowestScaled<Q>(), highest = static_cast<float>(kHighestOf<Q>);
+      constexpr float kMost = std::numeric_limits<float>::max();
+      how.scale = std::min(lowest * range->min > 0 ? lowest / range->min : kMost,
+                           highest * range->max > 0 ? highest / range->max : kMost);
+      how.rounding = half_to_even_ ? Rounding::kHalfToEven : Rounding::kHalfAwayFromZero;
+      *range = {lowest / how.scale, highest / how.scale};
     }
+    how.min = range->min;
+    how.max = range->max;
+    return how;
   }
 
   const bool half_to_even_;
   const float ensure_minimum_range_;
   const ElementType type_;
 };
+
+template <typename Q>
+void DequantizeAll(const Q* q, int64_t n, const FromInteger& how, bfloat16* x) {
+  float block[kQuantizedBlock];
+  ForQuantizedBlocks(n, [&](int64_t i, int64_t count) {
+    DequantizeAll(q + i, count, how, block);
+    simd::Functions().cast[simd::kCastF32][simd::kCastBF16](block, x + i, count);
+  });
+}
 
 class DequantizeKernel final : public QuantizationKernel {
  public:
@@ -171,25 +179,21 @@ class DequantizeKernel final : public QuantizationKernel {
  private:
   template <typename Q, typename T>
   void Slice(KernelContext& ctx, const Slices& slices, int64_t i, const Q* in, T* out) const {
-    const QuantizedRange range = RangeOf(ctx, i);
-    const auto each = [&](auto to_real) {
-      slices.ForElements(ctx, i, 1.0, [&](int64_t begin, int64_t end) {
-        for (int64_t k = begin; k < end; ++k) out[k] = T(to_real(in[k]));
-      });
-    };
-    if (mode_ == Mode::kMinFirst) return each(Dequantizer<Q>(range));
+    const FromInteger how = Line<Q>(RangeOf(ctx, i));
+    slices.ForElements(ctx, i, 0.2, [&](int64_t begin, int64_t end) {
+      DequantizeAll(in + begin, end - begin, how, out + begin);
+    });
+  }
+
+  template <typename Q>
+  FromInteger Line(const QuantizedRange& range) const {
+    if (mode_ == Mode::kMinFirst) return DequantizerOf<Q>(range);
     if (mode_ == Mode::kMinCombined) {
-      const float scale =
-          range.width() / (static_cast<float>(kHighestOf<Q>) - static_cast<float>(kLowestOf<Q>));
-      each([scale, min = range.min](Q q) {
-        return (static_cast<float>(q.value) + kBelowZero<Q>)*scale + min;
-      });
-      return;
+      const float steps = static_cast<float>(kHighestOf<Q>) - static_cast<float>(kLowestOf<Q>);
+      return {.shift = kBelowZero<Q>, .scale = range.width() / steps, .offset = range.min};
     }
     const float of_max = range.max / static_cast<float>(kHighestOf<Q>);
-    const float scale =
-        kLowestOf<Q> == 0 ? of_max : std::max(range.min / LowestScaled<Q>(), of_max);
-    each([scale](Q q) { return static_cast<float>(q.value) * scale; });
+    return {.scale = kLowestOf<Q> == 0 ? of_max : std::max(range.min / LowestScaled<Q>(), of_max)};
   }
 
   const ElementType type_;

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "devices/quantized.h"
 #include "kernels/kernel.h"
+#include "kernels/simd/quantize.h"
 
 namespace troupe {
 
@@ -105,41 +106,58 @@ float DequantizeOne(Q q, const QuantizedRange& range) {
   return static_cast<float>(min + offset * scale);
 }
 
-/// Quantizes many numbers of one range, in float alone.
+/// How numbers of one range become integers, in float alone.
 template <typename Q>
-class Quantizer {
- public:
-  explicit Quantizer(const QuantizedRange& range)
-      : scale_(range.max == range.min ? 0.0f : static_cast<float>(kStepsOf<Q> / range.width())),
-        offset_(std::round(range.min * scale_) - static_cast<float>(kLowestOf<Q>)) {}
-
-  Q operator()(float x) const {
-    return Q(Saturated<typename Q::Storage>(
-        std::clamp(std::round(x * scale_) - offset_, kLowest, kHighest)));
-  }
-
- private:
-  static constexpr float kLowest = static_cast<float>(kLowestOf<Q>);
-  // The largest float that is an int32, or the type's own limit.
-  static constexpr float kHighest = std::min(static_cast<float>(kHighestOf<Q>), 2147483520.0f);
-  float scale_, offset_;
-};
+ToInteger QuantizerOf(const QuantizedRange& range) {
+  ToInteger how;
+  how.scale = range.max == range.min ? 0.0f : static_cast<float>(kStepsOf<Q> / range.width());
+  how.offset = std::round(range.min * how.scale) - static_cast<float>(kLowestOf<Q>);
+  how.most = 2147483520.0f;  // The largest float that is an int32.
+  return how;
+}
 
 /// The inverse.
 template <typename Q>
-class Dequantizer {
- public:
-  explicit Dequantizer(const QuantizedRange& range)
-      : scale_(static_cast<float>(range.width() / kStepsOf<Q>)) {
-    const float min = range.max == range.min ? range.min : std::round(range.min / scale_) * scale_;
-    offset_ = min - static_cast<float>(kLowestOf<Q>) * scale_;
-  }
+FromInteger DequantizerOf(const QuantizedRange& range) {
+  FromInteger how;
+  how.scale = static_cast<float>(range.width() / kStepsOf<Q>);
+  const float min =
+      range.max == range.min ? range.min : std::round(range.min / how.scale) * how.scale;
+  how.offset = min - static_cast<float>(kLowestOf<Q>) * how.scale;
+  return how;
+}
 
-  float operator()(Q q) const { return offset_ + static_cast<float>(q.value) * scale_; }
+/// Quantizes n numbers.
+template <typename Q>
+void QuantizeAll(const float* x, int64_t n, const ToInteger& how, Q* q) {
+  using Int = typename Q::Storage;
+  Quantization().For<Int>().quantize(x, n, how, reinterpret_cast<Int*>(q));
+}
+template <typename Q>
+void DequantizeAll(const Q* q, int64_t n, const FromInteger& how, float* x) {
+  using Int = typename Q::Storage;
+  Quantization().For<Int>().dequantize(reinterpret_cast<const Int*>(q), n, how, x);
+}
 
- private:
-  float scale_, offset_;
-};
+/// Calls f(i, count) for blocks of n elements, from element i on, of at most `kQuantizedBlock`.
+inline constexpr int64_t kQuantizedBlock = 512;
+template <typename F>
+void ForQuantizedBlocks(int64_t n, F f) {
+  for (int64_t i = 0; i < n; i += kQuantizedBlock) f(i, std::min(kQuantizedBlock, n - i));
+}
+
+/// Integers of one range to those of another.
+template <typename From, typename To>
+void RequantizeAll(const From* in, int64_t n, const QuantizedRange& from, const QuantizedRange& to,
+                   To* out) {
+  const FromInteger dequantize = DequantizerOf<From>(from);
+  const ToInteger quantize = QuantizerOf<To>(to);
+  float block[kQuantizedBlock];
+  ForQuantizedBlocks(n, [&](int64_t i, int64_t count) {
+    DequantizeAll(in + i, count, dequantize, block);
+    QuantizeAll(block, count, quantize, out + i);
+  });
+}
 
 /// The range of products, as integers of type Out, of integers of types A and B.
 template <typename A, typename B, typename Out>

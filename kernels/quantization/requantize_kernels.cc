@@ -48,30 +48,26 @@ class FixedPointRequantizer {
 };
 
 template <typename Q>
-void RequantizeAll(KernelContext& ctx, const Tensor& input, const QuantizedRange& from,
-                   const QuantizedRange& to, Tensor* output) {
+void RequantizeTensor(KernelContext& ctx, const Tensor& input, const QuantizedRange& from,
+                      const QuantizedRange& to, Tensor* output) {
   const qint32* in = input.unchecked_data<qint32>();
   Q* out = output->mutable_data<Q>();
-  const auto each = [&](auto requantize) {
-    ctx.ParallelFor(input.num_elements(), KernelContext::GrainFor(1.0),
-                    [&](int64_t begin, int64_t end) {
+  const FixedPointRequantizer requantize(from, to);
+  ctx.ParallelFor(input.num_elements(), KernelContext::GrainFor(0.5),
+                  [&](int64_t begin, int64_t end) {
+                    if constexpr (std::is_same_v<Q, quint8>) {
                       for (int64_t i = begin; i < end; ++i) out[i] = requantize(in[i]);
-                    });
-  };
-  if constexpr (std::is_same_v<Q, quint8>) {
-    each(FixedPointRequantizer(from, to));
-  } else {
-    each([dequantize = Dequantizer<qint32>(from), quantize = Quantizer<Q>(to)](qint32 q) {
-      return quantize(dequantize(q));
-    });
-  }
+                    } else {
+                      RequantizeAll(in + begin, end - begin, from, to, out + begin);
+                    }
+                  });
 }
 
 absl::Status RequantizeTo(KernelContext& ctx, const QuantizedRange& from, const QuantizedRange& to,
                           ElementType type) {
   TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, type, ctx.input(0).shape()));
   TROUPE_RETURN_IF_ERROR((SwitchType<qint8, quint8>(type, [&]<typename Q>() {
-    RequantizeAll<Q>(ctx, ctx.input(0), from, to, output);
+    RequantizeTensor<Q>(ctx, ctx.input(0), from, to, output);
     return absl::OkStatus();
   })));
   return SetRange(ctx, 1, to);
@@ -90,10 +86,8 @@ absl::Status Requantize(KernelContext& ctx, ElementType type) {
 /// What the smallest element, or 0, and the largest one stand for.
 QuantizedRange UsedRange(const Tensor& input, const QuantizedRange& range) {
   qint32 least(INT32_MAX), most(INT32_MIN);
-  for (const qint32 q : input.unchecked_values<qint32>()) {
-    least.value = std::min(least.value, q.value);
-    most.value = std::max(most.value, q.value);
-  }
+  Quantization().int_extremes(&input.unchecked_data<qint32>()->value, input.num_elements(),
+                              &least.value, &most.value);
   return {std::min(0.0f, DequantizeOne(least, range)), DequantizeOne(most, range)};
 }
 
@@ -153,18 +147,23 @@ absl::Status RequantizePerChannel(KernelContext& ctx, ElementType type) {
   TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, type, input.shape()));
   const auto channels = static_cast<int64_t>(scales.size());
   TROUPE_RETURN_IF_ERROR((SwitchType<qint8, quint8>(type, [&]<typename Q>() {
-    constexpr auto kLowest = static_cast<float>(kLowestOf<Q>);
-    constexpr auto kHighest = static_cast<float>(kHighestOf<Q>);
     const qint32* in = input.unchecked_data<qint32>();
     Q* out = output->mutable_data<Q>();
+    ToInteger to_even;
+    to_even.rounding = Rounding::kHalfToEven;
     const auto requantize = [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const float x = static_cast<float>(in[i].value) * scales[i % channels];
-        out[i] =
-            Q(Saturated<typename Q::Storage>(std::clamp(std::nearbyint(x), kLowest, kHighest)));
-      }
+      float block[kQuantizedBlock];
+      ForQuantizedBlocks(end - begin, [&](int64_t done, int64_t count) {
+        const int64_t at = begin + done;
+        int64_t channel = at % channels;
+        for (int64_t i = 0; i < count; ++i) {
+          block[i] = static_cast<float>(in[at + i].value) * scales[channel];
+          if (++channel == channels) channel = 0;
+        }
+        QuantizeAll(block, count, to_even, out + at);
+      });
     };
-    ctx.ParallelFor(input.num_elements(), KernelContext::GrainFor(3.0), requantize);
+    ctx.ParallelFor(input.num_elements(), KernelContext::GrainFor(1.0), requantize);
     return absl::OkStatus();
   })));
   return SetRange(ctx, 1, to);
@@ -177,11 +176,13 @@ absl::Status RequantizationRangePerChannel(KernelContext& ctx, float clip_value_
   const int64_t channels = input.dim(3);
   std::vector<int64_t> most(channels, 0);
   bool negative = false;
-  const absl::Span<const qint32> values = input.unchecked_values<qint32>();
-  for (size_t i = 0; i < values.size(); ++i) {
-    int64_t& of_channel = most[i % most.size()];
-    of_channel = std::max(of_channel, std::abs(int64_t{values[i].value}));
-    negative |= values[i].value < 0;
+  const qint32* values = input.unchecked_data<qint32>();
+  for (int64_t i = 0; i < input.num_elements(); i += channels) {
+    for (int64_t c = 0; c < channels; ++c) {
+      const int32_t value = values[i + c].value;
+      most[c] = std::max(most[c], std::abs(int64_t{value}));
+      negative |= value < 0;
+    }
   }
   float magnitude = std::numeric_limits<float>::min();
   for (int64_t i = 0; i < channels; ++i) {

@@ -33,9 +33,7 @@ void CopyRequantized(const Q* from, int64_t count, const QuantizedRange& range,
     std::copy_n(from, count, to);
     return;
   }
-  const Dequantizer<Q> dequantize(range);
-  const Quantizer<Q> quantize(to_range);
-  for (int64_t i = 0; i < count; ++i) to[i] = quantize(dequantize(from[i]));
+  RequantizeAll(from, count, range, to_range, to);
 }
 
 /// A range that holds all of `ranges`; symmetric about 0 for signed integers.

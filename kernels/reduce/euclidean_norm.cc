@@ -21,11 +21,13 @@ T Square(const T& x) {
 }
 
 template <typename T>
-void SquaresOfRow(const void* in, int64_t n, void* acc) {
+void SquaresOfRows(const void* in, int64_t rows, int64_t n, void* acc) {
   const T* x = static_cast<const T*>(in);
-  T sum(0);
-  for (int64_t i = 0; i < n; ++i) sum = internal::SumOf::Join(sum, Square(x[i]));
-  *static_cast<T*>(acc) = sum;
+  for (int64_t r = 0; r < rows; ++r, x += n) {
+    T sum(0);
+    for (int64_t i = 0; i < n; ++i) sum = internal::SumOf::Join(sum, Square(x[i]));
+    static_cast<T*>(acc)[r] = sum;
+  }
 }
 
 template <typename T>
@@ -62,7 +64,7 @@ ReduceLoops NormLoops() {
   } else {
     if constexpr (!std::is_floating_point_v<T>) {
       loops = internal::Loops<internal::SumOf, T>(false);
-      loops.row = SquaresOfRow<T>;
+      loops.rows = SquaresOfRows<T>;
       loops.cols = SquaresOfCols<T>;
     }
     loops.finish = Roots<T, T>;

@@ -80,11 +80,13 @@ struct AnyOf {
 };
 
 template <typename R, typename T, typename A>
-void GenericRow(const void* in, int64_t n, void* acc) {
+void GenericRows(const void* in, int64_t rows, int64_t n, void* acc) {
   const T* x = static_cast<const T*>(in);
-  A result = R::template Identity<A>();
-  for (int64_t i = 0; i < n; ++i) result = R::Join(result, static_cast<A>(x[i]));
-  *static_cast<A*>(acc) = result;
+  for (int64_t r = 0; r < rows; ++r, x += n) {
+    A result = R::template Identity<A>();
+    for (int64_t i = 0; i < n; ++i) result = R::Join(result, static_cast<A>(x[i]));
+    static_cast<A*>(acc)[r] = result;
+  }
 }
 
 template <typename R, typename T, typename A>
@@ -122,7 +124,7 @@ void Finish(const void* acc, void* out, int64_t n, int64_t count) {
 template <typename R, typename T, typename A = T>
 ReduceLoops Loops(bool mean) {
   ReduceLoops loops;
-  loops.row = GenericRow<R, T, A>;
+  loops.rows = GenericRows<R, T, A>;
   loops.cols = GenericCols<R, T, A>;
   loops.join = GenericCols<R, A, A>;
   if (mean) {

@@ -3,32 +3,51 @@
 #include <cmath>
 #include <type_traits>
 
-#include "kernels/array/index_view.h"
+#include "kernels/common/integer_input.h"
 #include "kernels/common/registration.h"
 #include "kernels/type_switch.h"
 
 namespace troupe {
 namespace {
 
-/// Counts the numbers of each of `rows` rows of the input; those of different rows apart.
 template <typename T>
-void Count(const IndexView& numbers, int64_t rows, int64_t length, const T* weights, bool binary,
+T Sum(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {  // Wraps around.
+    using U = std::make_unsigned_t<T>;
+    return static_cast<T>(static_cast<U>(a) + static_cast<U>(b));
+  } else {
+    return a + b;
+  }
+}
+
+/// Counts the numbers of each of `rows` rows of the input; those of different rows apart.
+template <typename Index, typename T>
+void Count(const Index* numbers, int64_t rows, int64_t length, const T* weights, bool binary,
            int64_t size, T* bins) {
   std::fill_n(bins, rows * size, T(0));
-  for (int64_t r = 0; r < rows; ++r, bins += size) {
-    for (int64_t i = r * length; i < (r + 1) * length; ++i) {
-      if (numbers[i] >= size) continue;
-      T& bin = bins[numbers[i]];
-      const T weight = weights == nullptr ? T(1) : weights[i];
-      if (binary) {
-        bin = T(1);
-      } else if constexpr (std::is_integral_v<T>) {  // Wraps around.
-        bin = static_cast<T>(static_cast<uint64_t>(bin) + static_cast<uint64_t>(weight));
-      } else {
-        bin += weight;
+  for (int64_t r = 0; r < rows; ++r, bins += size, numbers += length) {
+    const auto each = [&](auto f) {
+      for (int64_t i = 0; i < length; ++i) {
+        if (numbers[i] < size) f(bins[numbers[i]], i);
       }
+    };
+    if (binary) {
+      each([](T& bin, int64_t) { bin = T(1); });
+    } else if (weights == nullptr) {
+      each([](T& bin, int64_t) { bin = Sum(bin, T(1)); });
+    } else {
+      each([row = weights + r * length](T& bin, int64_t i) { bin = Sum(bin, row[i]); });
     }
   }
+}
+
+/// The first of n numbers that is negative, n if none is.
+template <typename Index>
+int64_t FirstNegative(const Index* numbers, int64_t n) {
+  Index all = 0;
+  for (int64_t i = 0; i < n; ++i) all = static_cast<Index>(all | numbers[i]);
+  if (all >= 0) return n;
+  return std::find_if(numbers, numbers + n, [](Index x) { return x < 0; }) - numbers;
 }
 
 absl::Status CountRows(KernelContext& ctx, int64_t rows, bool by_row, bool binary) {
@@ -41,21 +60,25 @@ absl::Status CountRows(KernelContext& ctx, int64_t rows, bool by_row, bool binar
     return InvalidArgument("weights must be empty or have as many elements as the input, ",
                            input.shape().ToString(), ", got ", weights.shape().ToString());
   }
-  TROUPE_ASSIGN_OR_RETURN(const IndexView numbers, IndexView::Of(input, "the input"));
-  for (int64_t i = 0; i < input.num_elements(); ++i) {
-    if (numbers[i] < 0) {
-      return InvalidArgument("the numbers to be counted must not be negative, got ", numbers[i]);
-    }
-  }
+  TROUPE_RETURN_IF_ERROR(
+      (SwitchType<int32_t, int64_t>(input.type(), [&]<typename Index>() -> absl::Status {
+        const auto* numbers = input.unchecked_data<Index>();
+        const int64_t bad = FirstNegative(numbers, input.num_elements());
+        if (bad == input.num_elements()) return absl::OkStatus();
+        return InvalidArgument("the numbers to be counted must not be negative, got ",
+                               numbers[bad]);
+      })));
   TROUPE_ASSIGN_OR_RETURN(const Shape shape,
                           by_row ? Shape::Create({rows, size}) : Shape::Create({size}));
   TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, weights.type(), shape));
   if (output->num_elements() == 0) return absl::OkStatus();
-  return SwitchType<int32_t, int64_t, float, double>(weights.type(), [&]<typename T>() {
-    Count(numbers, rows, input.num_elements() / rows,
-          weighted ? weights.unchecked_data<T>() : nullptr, binary, size,
-          output->mutable_data<T>());
-    return absl::OkStatus();
+  return SwitchType<int32_t, int64_t>(input.type(), [&]<typename Index>() {
+    return SwitchType<int32_t, int64_t, float, double>(weights.type(), [&]<typename T>() {
+      Count(input.unchecked_data<Index>(), rows, input.num_elements() / rows,
+            weighted ? weights.unchecked_data<T>() : nullptr, binary, size,
+            output->mutable_data<T>());
+      return absl::OkStatus();
+    });
   });
 }
 

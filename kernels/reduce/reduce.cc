@@ -18,12 +18,13 @@ struct Walk {
     count = Multiply(count, size);
   }
   int64_t Offset(int64_t i) const {
+    if (sizes.empty()) return 0;
     int64_t offset = 0;
-    for (int d = static_cast<int>(sizes.size()) - 1; d >= 0; --d) {
+    for (size_t d = sizes.size() - 1; d > 0; --d) {
       offset += i % sizes[d] * strides[d];
       i /= sizes[d];
     }
-    return offset;
+    return offset + i * strides[0];
   }
 };
 
@@ -72,6 +73,10 @@ struct Reducer {
 
   // Outputs [begin, end) of the kept combinations, whole.
   void Outputs(int64_t begin, int64_t end) {
+    if (!plan.by_cols && plan.reduced.sizes.empty()) {  // Its rows lie one after the other.
+      loops.rows(in + begin * plan.rows * size, end - begin, plan.rows, acc + begin * acc_size);
+      return;
+    }
     alignas(16) char value[16];
     for (int64_t o = begin; o < end; ++o) {
       const char* base = in + plan.kept.Offset(o) * size;
@@ -82,9 +87,9 @@ struct Reducer {
           loops.cols(base + plan.reduced.Offset(q) * size, plan.rows, plan.cols, plan.cols, to);
         }
       } else {
-        loops.row(base, plan.reduced.count == 0 ? 0 : plan.rows, to);
+        loops.rows(base, 1, plan.reduced.count == 0 ? 0 : plan.rows, to);
         for (int64_t q = 1; q < plan.reduced.count; ++q) {
-          loops.row(base + plan.reduced.Offset(q) * size, plan.rows, value);
+          loops.rows(base + plan.reduced.Offset(q) * size, 1, plan.rows, value);
           loops.join(value, 1, 1, 1, to);
         }
       }
@@ -94,7 +99,7 @@ struct Reducer {
   // The identity is what a row of nothing gives.
   void Identity(char* to, int64_t n) {
     if (n == 0) return;
-    loops.row(nullptr, 0, to);
+    loops.rows(nullptr, 1, 0, to);
     int64_t done = 1;
     while (done < n) {  // Doubles what is there.
       const int64_t more = std::min(done, n - done);
@@ -134,7 +139,7 @@ struct Reducer {
           Identity(to, plan.cols);
           loops.cols(from, rows, plan.cols, plan.cols, to);
         } else {
-          loops.row(from, rows, to);
+          loops.rows(from, 1, rows, to);
         }
       }
     });

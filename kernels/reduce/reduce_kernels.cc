@@ -12,7 +12,7 @@ class ReduceKernel final : public Kernel {
  public:
   ReduceKernel(KernelConstruction& c, absl::Status* status, Reduction op)
       : loops_(FindReduce(op, RemoveRef(c.input_type(0)))), keep_dims_(c.Attr<bool>("keep_dims")) {
-    if (loops_.row == nullptr) {
+    if (loops_.rows == nullptr) {
       *status = absl::UnimplementedError(
           absl::StrCat(c.op(), " is not defined for ", ElementTypeName(c.input_type(0))));
     }

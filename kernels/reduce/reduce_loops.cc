@@ -34,16 +34,21 @@ ReduceLoops IntegerLoops(Reduction op) {
   }
 }
 
+// All or any. A bool is a byte of 0 or 1.
+template <bool kAll>
+void RowsOfBools(const void* in, int64_t rows, int64_t n, void* acc) {
+  const auto* x = static_cast<const char*>(in);
+  for (int64_t r = 0; r < rows; ++r, x += n) {
+    const bool found = n > 0 && std::memchr(x, kAll ? 0 : 1, static_cast<size_t>(n)) != nullptr;
+    static_cast<bool*>(acc)[r] = found != kAll;
+  }
+}
+
 ReduceLoops BoolLoops(Reduction op) {
   if (op != Reduction::kAll && op != Reduction::kAny) return {};
   const bool all = op == Reduction::kAll;
   ReduceLoops loops = all ? Loops<AllOf, bool>(false) : Loops<AnyOf, bool>(false);
-  // A bool is a byte of 0 or 1.
-  loops.row = all ? [](const void* in, int64_t n, void* acc) {
-    *static_cast<bool*>(acc) = n == 0 || std::memchr(in, 0, static_cast<size_t>(n)) == nullptr;
-  } : [](const void* in, int64_t n, void* acc) {
-    *static_cast<bool*>(acc) = n > 0 && std::memchr(in, 1, static_cast<size_t>(n)) != nullptr;
-  };
+  loops.rows = all ? RowsOfBools<true> : RowsOfBools<false>;
   return loops;
 }
 
@@ -59,7 +64,7 @@ ReduceLoops SimdLoops(Reduction op) {
   const simd::ReduceFns& fns = table.reduce[simd::TypeOf(kElementType<T>)][simd_op];
   const simd::ReduceOp join = simd_op == simd::kSumOfSquares ? simd::kSum : simd_op;
   ReduceLoops loops;
-  loops.row = fns.row;
+  loops.rows = fns.rows;
   loops.cols = fns.cols;
   loops.join = table.reduce[simd::TypeOf(kElementType<A>)][join].cols;
   if (op == Reduction::kMean) {

@@ -23,7 +23,7 @@ enum class Reduction : uint8_t {
 /// How elements of one type are reduced. Accumulators are of a type that may be wider: float for
 /// half and bfloat16, int64 for means of small integers.
 struct ReduceLoops {
-  simd::ReduceRowFn row = nullptr;
+  simd::ReduceRowsFn rows = nullptr;
   simd::ReduceColsFn cols = nullptr;
   /// Joins accumulators: `cols` for elements of the accumulator's type.
   simd::ReduceColsFn join = nullptr;
@@ -34,7 +34,7 @@ struct ReduceLoops {
   double cost = 1;  ///< Nanoseconds per element.
 };
 
-/// Empty (`row` is nullptr) if the reduction is not defined for the type.
+/// Empty (`rows` is nullptr) if the reduction is not defined for the type.
 ReduceLoops FindReduce(Reduction op, ElementType type);
 
 namespace internal {

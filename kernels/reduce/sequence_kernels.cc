@@ -1,5 +1,8 @@
 // Range and LinSpace.
+#include <algorithm>
+#include <limits>
 #include <memory>
+#include <type_traits>
 
 #include "kernels/common/integer_input.h"
 #include "kernels/kernel_registry.h"
@@ -23,16 +26,21 @@ class RangeKernel final : public Kernel {
     const T start = ctx.input(0).unchecked_scalar<T>(), delta = ctx.input(2).unchecked_scalar<T>();
     TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, kElementType<T>, Shape({n})));
     T* out = output->mutable_data<T>();
-    for (int64_t i = 0; i < n; ++i) {
-      if constexpr (std::is_integral_v<T>) {
-        out[i] = static_cast<T>(static_cast<uint64_t>(start) +
-                                static_cast<uint64_t>(i) * static_cast<uint64_t>(delta));
-      } else if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
-        const T product =
-            T(static_cast<float>(T(static_cast<float>(i))) * static_cast<float>(delta));
-        out[i] = T(static_cast<float>(start) + static_cast<float>(product));
-      } else {
-        out[i] = start + static_cast<T>(i) * delta;
+    if constexpr (std::is_integral_v<T>) {
+      auto value = static_cast<std::make_unsigned_t<T>>(start);  // Wraps around after the last.
+      for (int64_t i = 0; i < n; ++i) {
+        out[i] = static_cast<T>(value);
+        value += static_cast<std::make_unsigned_t<T>>(delta);
+      }
+    } else {
+      for (int64_t i = 0; i < n; ++i) {
+        if constexpr (std::is_floating_point_v<T>) {
+          out[i] = start + static_cast<T>(i) * delta;
+        } else {
+          const T product =
+              T(static_cast<float>(T(static_cast<float>(i))) * static_cast<float>(delta));
+          out[i] = T(static_cast<float>(start) + static_cast<float>(product));
+        }
       }
     }
     return absl::OkStatus();
@@ -59,7 +67,21 @@ absl::Status LinSpaceKernel(KernelContext& ctx) {
         if (n == 1) return absl::OkStatus();
         using V = std::conditional_t<sizeof(T) == 8, double, float>;
         const V first = start, step = (V(stop) - first) / static_cast<V>(n - 1);
-        for (int64_t i = 1; i < n - 1; ++i) out[i] = T(first + step * static_cast<V>(i));
+        // Vectors of 64-bit integers do not become floats.
+        constexpr int64_t kBlock = 1 << 20;
+        for (int64_t begin = 1; begin < n - 1; begin += kBlock) {
+          const auto count = static_cast<int32_t>(std::min(kBlock, n - 1 - begin));
+          if (begin + count <= std::numeric_limits<int32_t>::max()) {
+            const auto from = static_cast<int32_t>(begin);
+            for (int32_t i = 0; i < count; ++i) {
+              out[begin + i] = T(first + step * static_cast<V>(from + i));
+            }
+          } else {
+            for (int64_t i = begin; i < begin + count; ++i) {
+              out[i] = T(first + step * static_cast<V>(i));
+            }
+          }
+        }
         out[n - 1] = stop;
         return absl::OkStatus();
       });

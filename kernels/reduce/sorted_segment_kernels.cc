@@ -101,7 +101,7 @@ class RowJoiner {
     }
     void* sums = widen_ == nullptr ? static_cast<void*>(out) : accumulators;
     if (length == 1) {
-      loops_.row(in, rows, sums);
+      loops_.rows(in, 1, rows, sums);
     } else {
       if (widen_ == nullptr) {
         std::memcpy(sums, in, static_cast<size_t>(bytes));

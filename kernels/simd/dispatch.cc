@@ -4,6 +4,7 @@
 
 #include "kernels/simd/add_scaled.h"
 #include "kernels/simd/batch_norm.h"
+#include "kernels/simd/bits.h"
 #include "kernels/simd/bytes.h"
 #include "kernels/simd/colors.h"
 #include "kernels/simd/conv.h"
@@ -13,6 +14,7 @@
 #include "kernels/simd/lrn.h"
 #include "kernels/simd/lstm.h"
 #include "kernels/simd/pool.h"
+#include "kernels/simd/quantize.h"
 #include "kernels/simd/random.h"
 #include "kernels/simd/resize.h"
 #include "kernels/simd/select.h"
@@ -163,6 +165,16 @@ const ResizeFunctions& Resize() {
   return functions;
 }
 
+const BitFunctions& Bits() {
+  static const BitFunctions functions = Active(TROUPE_VARIANTS(BitTable))();
+  return functions;
+}
+
+const QuantizeFunctions& Quantization() {
+  static const QuantizeFunctions functions = Active(TROUPE_VARIANTS(QuantizeTable))();
+  return functions;
+}
+
 const RandomFunctions& Random() {
   static const RandomFunctions functions = {Active(TROUPE_VARIANTS(RandomWords)),
                                             Active(TROUPE_VARIANTS(RandomUniform)),
@@ -170,12 +182,14 @@ const RandomFunctions& Random() {
   return functions;
 }
 
-SelectFunction<uint32_t> SelectWords() {
-  return Active<SelectFunction<uint32_t>>(TROUPE_VARIANTS(Select));
+template <typename T>
+SelectFunction<T> SelectElements() {
+  return Active<SelectFunction<T>>(TROUPE_VARIANTS(Select));
 }
-SelectFunction<uint64_t> SelectDoubleWords() {
-  return Active<SelectFunction<uint64_t>>(TROUPE_VARIANTS(Select));
-}
+template SelectFunction<uint8_t> SelectElements();
+template SelectFunction<uint16_t> SelectElements();
+template SelectFunction<uint32_t> SelectElements();
+template SelectFunction<uint64_t> SelectElements();
 
 namespace simd {
 

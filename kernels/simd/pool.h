@@ -1,4 +1,4 @@
-/// Pooling of float images, compiled once per instruction set.
+/// Pooling of images of floats, half and bfloat16, compiled once per instruction set.
 #ifndef TROUPE_KERNELS_SIMD_POOL_H_
 #define TROUPE_KERNELS_SIMD_POOL_H_
 
@@ -19,15 +19,19 @@ struct PoolForm {
   const void* lowest = nullptr;
 };
 
-/// The functions of one instruction set; `begin` and `end` count rows of the output over all
-/// images, or images. Thread-safe.
+/// `begin` and `end` count rows of the output over all images.
+template <typename T>
+using PoolRowsFunction = void (*)(const PoolForm& form, const T* input, T* output, int64_t begin,
+                                  int64_t end);
+
+/// The functions of one instruction set; other `begin` and `end` count images. Thread-safe.
 struct PoolFunctions {
-  void (*max_rows)(const PoolForm& form, const float* input, float* output, int64_t begin,
-                   int64_t end);
+  PoolRowsFunction<float> max_rows;
+  PoolRowsFunction<uint16_t> max_rows_half, max_rows_bfloat16;  ///< of their bits
   void (*max_gradient_images)(const PoolForm& form, const float* input, const float* gradient,
                               float* output, int64_t begin, int64_t end);
-  void (*average_rows)(const PoolForm& form, const float* input, float* output, int64_t begin,
-                       int64_t end);
+  PoolRowsFunction<float> average_rows;
+  PoolRowsFunction<uint16_t> average_rows_half, average_rows_bfloat16;
   void (*average_gradient_image)(const PoolForm& form, const float* gradient, float* output);
 };
 

@@ -3,7 +3,6 @@
 // Sums are trees whose form depends on the number of elements only, with as many lanes for every
 // instruction set, so that all of them give the same bits.
 #include "kernels/simd/half_blocks.h"
-#include "kernels/simd/packet_ops.h"
 #include "kernels/simd/scalar_ops.h"
 #include "kernels/simd/table.h"
 
@@ -12,8 +11,18 @@ namespace {
 
 constexpr int64_t kBase = 4096;  // Up to here lanes are added one after the other, above in pairs.
 
-// A reduction: identity, what is done to elements first, how two values join (scalars and packets).
+#if defined(__AVX512F__)
+constexpr int64_t kRegister = 64;
+#elif defined(__AVX2__)
+constexpr int64_t kRegister = 32;
+#else
+constexpr int64_t kRegister = 16;
+#endif
+
+// A reduction: identity, what is done to elements first, how two values join (scalars and vectors;
+// those of an ordered one pass over NaN).
 struct SumReducer {
+  static constexpr bool kOrdered = false;
   template <typename T>
   static T Identity() {
     return T(0);
@@ -26,15 +35,15 @@ struct SumReducer {
   static T Join(T a, T b) {
     return AddOp::Run(a, b);
   }
-  template <typename P>
-  static P JoinPackets(const P& a, const P& b) {
-    return Eigen::internal::padd(a, b);
+  template <typename V>
+  static V JoinVectors(const V& a, const V& b) {
+    return a + b;
   }
 };
 struct SumOfSquaresReducer : SumReducer {
   template <typename V>
   static V Map(const V& x) {
-    return Eigen::internal::pmul(x, x);
+    return x * x;
   }
 };
 struct ProdReducer : SumReducer {
@@ -46,12 +55,13 @@ struct ProdReducer : SumReducer {
   static T Join(T a, T b) {
     return MulOp::Run(a, b);
   }
-  template <typename P>
-  static P JoinPackets(const P& a, const P& b) {
-    return Eigen::internal::pmul(a, b);
+  template <typename V>
+  static V JoinVectors(const V& a, const V& b) {
+    return a * b;
   }
 };
 struct MaxReducer : SumReducer {
+  static constexpr bool kOrdered = true;
   template <typename T>
   static T Identity() {
     return std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
@@ -61,12 +71,13 @@ struct MaxReducer : SumReducer {
   static T Join(T a, T b) {
     return MaximumOp::Run(a, b);
   }
-  template <typename P>
-  static P JoinPackets(const P& a, const P& b) {
-    return Eigen::internal::pmax<Eigen::PropagateNaN>(a, b);
+  template <typename V>
+  static V JoinVectors(const V& a, const V& b) {
+    return b > a ? b : a;
   }
 };
 struct MinReducer : SumReducer {
+  static constexpr bool kOrdered = true;
   template <typename T>
   static T Identity() {
     return std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity()
@@ -76,43 +87,68 @@ struct MinReducer : SumReducer {
   static T Join(T a, T b) {
     return MinimumOp::Run(a, b);
   }
-  template <typename P>
-  static P JoinPackets(const P& a, const P& b) {
-    return Eigen::internal::pmin<Eigen::PropagateNaN>(a, b);
+  template <typename V>
+  static V JoinVectors(const V& a, const V& b) {
+    return b < a ? b : a;
   }
 };
 
 // --- rows ---
 
-// 128 bytes of lanes in parallel, folded in halves.
 template <typename R, typename T>
-T FloatBase(const T* x, int64_t n) {
-  using P = Packet<T>;
-  constexpr int kSize = kPacketSize<T>;
-  constexpr int kLanes = 128 / sizeof(T);
-  constexpr int kPackets = kLanes / kSize;
-  T result = R::template Identity<T>();
-  int64_t i = 0;
-  if (n >= kLanes) {
-    P acc[kPackets];
-    for (int k = 0; k < kPackets; ++k) {
-      acc[k] = R::Map(Eigen::internal::ploadu<P>(x + k * kSize));
-    }
-    for (i = kLanes; i + kLanes <= n; i += kLanes) {
-#pragma GCC unroll 8
-      for (int k = 0; k < kPackets; ++k) {
-        acc[k] = R::JoinPackets(acc[k], R::Map(Eigen::internal::ploadu<P>(x + i + k * kSize)));
-      }
-    }
-    T lanes[kLanes];
-    for (int k = 0; k < kPackets; ++k) Eigen::internal::pstoreu(lanes + k * kSize, acc[k]);
-    for (int width = kLanes / 2; width > 0; width /= 2) {
-      for (int k = 0; k < width; ++k) lanes[k] = R::Join(lanes[k], lanes[k + width]);
-    }
-    result = lanes[0];
-  }
-  for (; i < n; ++i) result = R::Join(result, R::Map(x[i]));
+inline T OneByOne(T result, const T* x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) result = R::Join(result, R::Map(x[i]));
   return result;
+}
+
+// So many bytes of lanes in parallel, folded in halves. n is at least the number of lanes.
+template <typename R, int64_t kBytes, typename T>
+inline T InLanes(const T* x, int64_t n) {
+  constexpr int64_t kVectorBytes = kBytes < kRegister ? kBytes : kRegister;
+  typedef T V __attribute__((vector_size(kVectorBytes)));
+  constexpr int64_t kLanes = kBytes / sizeof(T), kVector = kVectorBytes / sizeof(T);
+  constexpr int kVectors = kBytes / kVectorBytes;
+  V acc[kVectors], v;
+  decltype(V{} != V{}) unordered = {};
+  const auto load = [&](int64_t i) {
+    __builtin_memcpy(&v, x + i, sizeof(v));
+    if constexpr (R::kOrdered) unordered |= v != v;
+    v = R::Map(v);
+  };
+#pragma GCC unroll 8
+  for (int k = 0; k < kVectors; ++k) {
+    load(k * kVector);
+    acc[k] = v;
+  }
+  int64_t i = kLanes;
+  for (; i + kLanes <= n; i += kLanes) {
+#pragma GCC unroll 8
+    for (int k = 0; k < kVectors; ++k) {
+      load(i + k * kVector);
+      acc[k] = R::JoinVectors(acc[k], v);
+    }
+  }
+  if constexpr (R::kOrdered) {
+    bool any = false;
+    for (int64_t k = 0; k < kVector; ++k) any |= unordered[k] != 0;
+    if (any) return OneByOne<R>(R::template Identity<T>(), x, n);
+  }
+  T lanes[kLanes];
+  __builtin_memcpy(lanes, acc, sizeof(lanes));
+  for (int64_t width = kLanes / 2; width > 0; width /= 2) {
+    for (int64_t k = 0; k < width; ++k) lanes[k] = R::Join(lanes[k], lanes[k + width]);
+  }
+  return OneByOne<R>(lanes[0], x + i, n - i);
+}
+
+constexpr int64_t kManyLanes = 128, kFewLanes = 32;  // in bytes
+
+template <typename R, typename T>
+inline T FloatBase(const T* x, int64_t n) {
+  const int64_t bytes = n * static_cast<int64_t>(sizeof(T));
+  if (bytes >= kManyLanes) return InLanes<R, kManyLanes>(x, n);
+  if (bytes >= kFewLanes) return InLanes<R, kFewLanes>(x, n);
+  return OneByOne<R>(R::template Identity<T>(), x, n);
 }
 
 template <typename R, typename T>
@@ -123,16 +159,24 @@ __attribute__((noinline)) T FloatTree(const T* x, int64_t n) {
 }
 
 template <typename R, typename T>
-void FloatRow(const void* in, int64_t n, void* acc) {
-  *static_cast<T*>(acc) = FloatTree<R, T>(static_cast<const T*>(in), n);
+void FloatRows(const void* in, int64_t rows, int64_t n, void* acc) {
+  const T* x = static_cast<const T*>(in);
+  T* y = static_cast<T*>(acc);
+  if (n * static_cast<int64_t>(sizeof(T)) < kFewLanes) {  // Inline: most of the time is calls.
+    for (int64_t r = 0; r < rows; ++r) {
+      y[r] = OneByOne<R>(R::template Identity<T>(), x + r * n, n);
+    }
+    return;
+  }
+  for (int64_t r = 0; r < rows; ++r) y[r] = FloatTree<R, T>(x + r * n, n);
 }
 
 template <typename R, typename T>
-void IntRow(const void* in, int64_t n, void* acc) {
+void IntRows(const void* in, int64_t rows, int64_t n, void* acc) {
   const T* x = static_cast<const T*>(in);
-  T result = R::template Identity<T>();
-  for (int64_t i = 0; i < n; ++i) result = R::Join(result, x[i]);
-  *static_cast<T*>(acc) = result;
+  for (int64_t r = 0; r < rows; ++r, x += n) {
+    static_cast<T*>(acc)[r] = OneByOne<R>(R::template Identity<T>(), x, n);
+  }
 }
 
 template <typename R, typename H>
@@ -147,8 +191,21 @@ __attribute__((noinline)) float HalfTree(const uint16_t* x, int64_t n) {
   return R::Join(HalfTree<R, H>(x, half), HalfTree<R, H>(x + half, n - half));
 }
 template <typename R, typename H>
-void HalfRow(const void* in, int64_t n, void* acc) {
-  *static_cast<float*>(acc) = HalfTree<R, H>(static_cast<const uint16_t*>(in), n);
+void HalfRows(const void* in, int64_t rows, int64_t n, void* acc) {
+  const uint16_t* x = static_cast<const uint16_t*>(in);
+  float* y = static_cast<float*>(acc);
+  if (n > kHalfBlock / 2) {
+    for (int64_t r = 0; r < rows; ++r) y[r] = HalfTree<R, H>(x + r * n, n);
+    return;
+  }
+  // Several rows are widened at once.
+  float buffer[kHalfBlock];
+  const int64_t together = n == 0 ? rows : kHalfBlock / n;
+  for (int64_t r = 0; r < rows; r += together) {
+    const int64_t m = rows - r < together ? rows - r : together;
+    H::Load(x + r * n, buffer, m * n);
+    FloatRows<R, float>(buffer, m, n, y + r);
+  }
 }
 
 // --- columns ---
@@ -231,16 +288,16 @@ void HalfCols(const void* in, int64_t rows, int64_t stride, int64_t cols, void* 
 
 template <typename R>
 void SetFloats(Table* table, ReduceOp op) {
-  table->reduce[kF32][op] = {FloatRow<R, float>, Cols<R, float>};
-  table->reduce[kF64][op] = {FloatRow<R, double>, Cols<R, double>};
-  table->reduce[kF16][op] = {HalfRow<R, F16>, HalfCols<R, F16>};
-  table->reduce[kBF16][op] = {HalfRow<R, BF16>, HalfCols<R, BF16>};
+  table->reduce[kF32][op] = {FloatRows<R, float>, Cols<R, float>};
+  table->reduce[kF64][op] = {FloatRows<R, double>, Cols<R, double>};
+  table->reduce[kF16][op] = {HalfRows<R, F16>, HalfCols<R, F16>};
+  table->reduce[kBF16][op] = {HalfRows<R, BF16>, HalfCols<R, BF16>};
 }
 template <typename R>
 void SetAll(Table* table, ReduceOp op) {
   SetFloats<R>(table, op);
-  table->reduce[kI32][op] = {IntRow<R, int32_t>, Cols<R, int32_t>};
-  table->reduce[kI64][op] = {IntRow<R, int64_t>, Cols<R, int64_t>};
+  table->reduce[kI32][op] = {IntRows<R, int32_t>, Cols<R, int32_t>};
+  table->reduce[kI64][op] = {IntRows<R, int64_t>, Cols<R, int64_t>};
 }
 
 }  // namespace

@@ -170,6 +170,26 @@ struct MulOp {
   }
 };
 // Operations on integers that may have no result set `*error`.
+
+// Neither 0 nor -1, with which a division traps; by 1 it leaves as little as by -1.
+template <typename T>
+T SafeDivisor(T b) {
+  const bool unsafe = (b == T(0)) | (std::is_signed_v<T> & (b == static_cast<T>(-1)));
+  return unsafe ? T(1) : b;
+}
+// a / b for a safe b. Quotients of floats with more bits than a has are never rounded across a
+// whole number, and vectorised.
+template <typename T>
+T WholeQuotient(T a, T b) {
+  if constexpr (sizeof(T) < 4) {
+    return static_cast<T>(static_cast<int32_t>(static_cast<float>(a) / static_cast<float>(b)));
+  } else if constexpr (sizeof(T) == 4) {
+    return static_cast<T>(static_cast<double>(a) / static_cast<double>(b));
+  } else {
+    return a / b;
+  }
+}
+
 struct DivOp {
   template <typename T>
   static T Run(T a, T b) {
@@ -177,14 +197,12 @@ struct DivOp {
   }
   template <typename T>
   static T Run(T a, T b, uint32_t* error) {
-    if (b == 0) {
-      *error = 1;
-      return 0;
-    }
+    *error |= b == T(0);
+    const T quotient = WholeQuotient(a, SafeDivisor(b));
     if constexpr (std::is_signed_v<T>) {
-      if (b == T(-1)) return NegOp::Run(a);  // The lowest value wraps around instead of trapping.
+      return b == T(-1) ? NegOp::Run(quotient) : quotient;  // The lowest value wraps around.
     }
-    return static_cast<T>(a / b);
+    return quotient;
   }
 };
 struct TruncateDivOp {
@@ -206,7 +224,8 @@ struct FloorDivOp {
   static T Run(T a, T b, uint32_t* error) {
     const T quotient = DivOp::Run(a, b, error);
     if constexpr (std::is_signed_v<T>) {
-      if (((a < 0) != (b < 0)) && MulOp::Run(quotient, b) != a) return quotient - 1;
+      const bool above = ((a < 0) != (b < 0)) & (MulOp::Run(quotient, b) != a);
+      return SubOp::Run(quotient, static_cast<T>(above));
     }
     return quotient;
   }
@@ -218,14 +237,9 @@ struct ModOp {
   }
   template <typename T>
   static T Run(T a, T b, uint32_t* error) {
-    if (b == 0) {
-      *error = 1;
-      return 0;
-    }
-    if constexpr (std::is_signed_v<T>) {
-      if (b == T(-1)) return 0;
-    }
-    return static_cast<T>(a % b);
+    *error |= b == T(0);
+    const T divisor = SafeDivisor(b);
+    return SubOp::Run(a, MulOp::Run(WholeQuotient(a, divisor), divisor));
   }
 };
 struct FloorModOp {
@@ -238,7 +252,8 @@ struct FloorModOp {
   static T Run(T a, T b, uint32_t* error) {
     const T rest = ModOp::Run(a, b, error);
     if constexpr (std::is_signed_v<T>) {
-      if (rest != 0 && ((b < 0) != (rest < 0))) return static_cast<T>(rest + b);
+      const bool other_side = (rest != 0) & ((b < 0) != (rest < 0));
+      return AddOp::Run(rest, other_side ? b : T(0));
     }
     return rest;
   }
@@ -432,6 +447,7 @@ uint32_t CheckedBinaryLoop(const void* a, const void* b, void* out, int64_t n) {
   T* z = static_cast<T*>(out);
   const T x0 = kScalarA ? x[0] : T(), y0 = kScalarB ? y[0] : T();
   uint32_t error = 0;
+  TROUPE_INDEPENDENT
   for (int64_t i = 0; i < n; ++i)
     z[i] = Op::Run(kScalarA ? x0 : x[i], kScalarB ? y0 : y[i], &error);
   return error;

@@ -13,12 +13,17 @@ template <typename T>
 using SelectFunction = void (*)(const bool* condition, const T* x, int64_t x_step, const T* y,
                                 int64_t y_step, T* out, int64_t n);
 
-/// The best functions that this processor can run. Thread-safe.
-SelectFunction<uint32_t> SelectWords();
-SelectFunction<uint64_t> SelectDoubleWords();
+/// The best function that this processor can run, for unsigned integers of 8 to 64 bits.
+/// Thread-safe.
+template <typename T>
+SelectFunction<T> SelectElements();
 
 #define TROUPE_DECLARE_SELECT(ISA)                                                         \
   namespace ISA {                                                                          \
+  void Select(const bool* condition, const uint8_t* x, int64_t x_step, const uint8_t* y,   \
+              int64_t y_step, uint8_t* out, int64_t n);                                    \
+  void Select(const bool* condition, const uint16_t* x, int64_t x_step, const uint16_t* y, \
+              int64_t y_step, uint16_t* out, int64_t n);                                   \
   void Select(const bool* condition, const uint32_t* x, int64_t x_step, const uint32_t* y, \
               int64_t y_step, uint32_t* out, int64_t n);                                   \
   void Select(const bool* condition, const uint64_t* x, int64_t x_step, const uint64_t* y, \

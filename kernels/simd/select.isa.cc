@@ -9,9 +9,9 @@ void Choose(const bool* condition, const T* x, const T* y, T* out, int64_t n) {
   const auto* bytes = reinterpret_cast<const uint8_t*>(condition);
   const T one_x = n > 0 ? *x : 0, one_y = n > 0 ? *y : 0;
   for (int64_t i = 0; i < n; ++i) {
-    const T mask = T(0) - static_cast<T>(bytes[i]);
+    const T mask = static_cast<T>(0 - static_cast<T>(bytes[i]));
     const T u = kOneX ? one_x : x[i], v = kOneY ? one_y : y[i];
-    out[i] = v ^ ((u ^ v) & mask);
+    out[i] = static_cast<T>(v ^ ((u ^ v) & mask));
   }
 }
 
@@ -28,13 +28,15 @@ void ChooseByStep(const bool* condition, const T* x, int64_t x_step, const T* y,
 
 }  // namespace
 
-void Select(const bool* condition, const uint32_t* x, int64_t x_step, const uint32_t* y,
-            int64_t y_step, uint32_t* out, int64_t n) {
-  ChooseByStep(condition, x, x_step, y, y_step, out, n);
-}
-void Select(const bool* condition, const uint64_t* x, int64_t x_step, const uint64_t* y,
-            int64_t y_step, uint64_t* out, int64_t n) {
-  ChooseByStep(condition, x, x_step, y, y_step, out, n);
-}
+#define TROUPE_DEFINE_SELECT(T)                                                              \
+  void Select(const bool* condition, const T* x, int64_t x_step, const T* y, int64_t y_step, \
+              T* out, int64_t n) {                                                           \
+    ChooseByStep(condition, x, x_step, y, y_step, out, n);                                   \
+  }
+TROUPE_DEFINE_SELECT(uint8_t)
+TROUPE_DEFINE_SELECT(uint16_t)
+TROUPE_DEFINE_SELECT(uint32_t)
+TROUPE_DEFINE_SELECT(uint64_t)
+#undef TROUPE_DEFINE_SELECT
 
 }  // namespace troupe::TROUPE_ISA

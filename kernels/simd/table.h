@@ -107,14 +107,15 @@ enum BinaryOp : uint8_t {
 /// Reductions. The accumulator has the element type, but float for half and bfloat16.
 enum ReduceOp : uint8_t { kSum, kProd, kMax, kMin, kSumOfSquares, kNumReduceOps };
 
-/// *acc = reduction of n contiguous elements (the op's identity if n is 0).
-using ReduceRowFn = void (*)(const void* in, int64_t n, void* acc);
+/// acc[r] = reduction of row r of n elements each, one row after the other (the op's identity if n
+/// is 0).
+using ReduceRowsFn = void (*)(const void* in, int64_t rows, int64_t n, void* acc);
 /// acc[c] = op(acc[c], in[r * stride + c]) for all rows r in order, c < cols.
 using ReduceColsFn = void (*)(const void* in, int64_t rows, int64_t stride, int64_t cols,
                               void* acc);
 
 struct ReduceFns {
-  ReduceRowFn row = nullptr;
+  ReduceRowsFn rows = nullptr;
   ReduceColsFn cols = nullptr;
 };
 

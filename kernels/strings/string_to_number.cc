@@ -1,7 +1,9 @@
 // StringToNumber.
+#include <charconv>
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <system_error>
 #include <type_traits>
 
 #include "absl/strings/ascii.h"
@@ -35,8 +37,20 @@ bool ParseHexadecimal(absl::string_view text, T* number) {
   return true;
 }
 
+/// A decimal number without white space around it, which most are; false does not say that it is
+/// none.
+template <typename T>
+bool ParseDecimal(const std::string& text, T* number) {
+  const size_t sign = text.starts_with('-') ? 1 : 0;
+  if (text.size() == sign || !(absl::ascii_isdigit(text[sign]) || text[sign] == '.')) return false;
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, *number);
+  return result.ec == std::errc() && result.ptr == end;
+}
+
 template <typename T>
 bool ParseNumber(const std::string& text, T* number) {
+  if (ParseDecimal(text, number)) return true;
   if constexpr (std::is_integral_v<T>) {
     return absl::SimpleAtoi(text, number);
   } else if constexpr (std::is_same_v<T, float>) {

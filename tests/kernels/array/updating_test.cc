@@ -44,6 +44,32 @@ TEST(GatherNd, EveryDepth) {
   }
 }
 
+TEST(GatherNd, RowsOfAnyLength) {
+  for (const ElementType type : TypesBySize()) {
+    for (int64_t width = 1; width < 75; ++width) {
+      SCOPED_TRACE(::testing::Message() << ElementTypeName(type) << " " << width);
+      const Tensor params = Distinct(type, Shape({3, width}));
+      std::vector<int64_t> picks;
+      for (const int64_t row : {2, 0, 1, 2}) {
+        for (int64_t i = 0; i < width; ++i) picks.push_back(row * width + i);
+      }
+      OpTest gather("GatherNd");
+      gather.Input(params).Input(Ints({2, 0, 1, 2}, Shape({4, 1})));
+      ASSERT_TRUE(gather.Run().ok());
+      ExpectPicks(gather.output(0), params, Shape({4, width}), picks);
+      OpTest stitch("DynamicStitch");
+      stitch.Attr("N", 2).Input(Ints({1, 2, 0})).Input(Ints({3, 1, 4, 0}));
+      stitch.Input(params).Input(gather.output(0));
+      ASSERT_TRUE(stitch.Run().ok());
+      picks.clear();
+      for (const int64_t row : {2, 0, 1, 2, 1}) {
+        for (int64_t i = 0; i < width; ++i) picks.push_back(row * width + i);
+      }
+      ExpectPicks(stitch.output(0), params, Shape({5, width}), picks);
+    }
+  }
+}
+
 TEST(GatherNd, IgnoresBadIndicesIfAskedTo) {
   const Tensor params = Floats({1, 2, 3, 4}, Shape({2, 2})), indices = Ints({1, 5, -1}, {3, 1});
   OpTest op("GatherNd");

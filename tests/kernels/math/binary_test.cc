@@ -1,7 +1,10 @@
 // Element-wise ops of two inputs: functions, broadcasting, errors.
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -146,6 +149,102 @@ TEST(BinaryTest, TheLowestIntegerDividedByMinusOneWrapsAround) {
   ASSERT_TRUE(
       RunBinary("FloorMod", Tensor::Scalar(lowest), Tensor::Scalar(int64_t{-1}), &out).ok());
   ExpectEqual(out, Tensor::Scalar(int64_t{0}));
+}
+
+/// a op b of integers that have a quotient, in numbers that hold those of all types.
+__int128 Divided(const std::string& op, __int128 a, __int128 b) {
+  const __int128 quotient = a / b, rest = a % b;
+  const bool above = rest != 0 && (a < 0) != (b < 0);
+  if (op == "FloorDiv") return quotient - above;
+  if (op == "FloorMod") return above ? rest + b : rest;
+  return op == "Mod" ? rest : quotient;
+}
+
+template <typename T>
+void CheckIntegerDivision() {
+  using Limits = std::numeric_limits<T>;
+  std::vector<T> numbers = {1, 2, 3, 7, 100, Limits::max(), Limits::max() - 1, Limits::max() / 2};
+  if constexpr (std::is_signed_v<T>) {
+    for (const T x : std::vector<T>(numbers)) numbers.push_back(static_cast<T>(-x));
+    numbers.push_back(Limits::lowest());
+  }
+  std::vector<T> a, b;
+  for (const T x : numbers) {
+    for (const T y : numbers) {
+      for (const T less : {0, 1}) {  // Multiples, and what is next to them.
+        a.push_back(static_cast<T>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y) - less));
+        b.push_back(y);
+        a.push_back(static_cast<T>(x - (x > 0 ? less : 0)));
+        b.push_back(y);
+      }
+    }
+  }
+  for (const char* name : {"Div", "FloorDiv", "FloorMod", "Mod", "TruncateDiv"}) {
+    if (std::string(name) == "Mod" && (sizeof(T) < 4 || std::is_unsigned_v<T>)) continue;
+    SCOPED_TRACE(::testing::Message() << name << " " << ElementTypeName(kElementType<T>));
+    Tensor out;
+    ASSERT_EQ(RunBinary(name, Tensor::Vector<T>(absl::MakeConstSpan(a)),
+                        Tensor::Vector<T>(absl::MakeConstSpan(b)), &out),
+              absl::OkStatus());
+    for (size_t i = 0; i < a.size(); ++i) {
+      ASSERT_EQ(out.unchecked_data<T>()[i], static_cast<T>(Divided(name, a[i], b[i])))
+          << +a[i] << " " << +b[i];
+    }
+  }
+}
+
+TEST(BinaryTest, IntegersAreDividedExactly) {
+  CheckIntegerDivision<int8_t>();
+  CheckIntegerDivision<int16_t>();
+  CheckIntegerDivision<int32_t>();
+  CheckIntegerDivision<int64_t>();
+  CheckIntegerDivision<uint8_t>();
+  CheckIntegerDivision<uint16_t>();
+  CheckIntegerDivision<uint32_t>();
+  CheckIntegerDivision<uint64_t>();
+}
+
+template <typename T>
+void CheckBits() {
+  constexpr int kBits = 8 * sizeof(T);
+  for (const int64_t n : {1, 15, 64, 131}) {
+    std::vector<T> x(n), places(n), left(n), right(n);
+    std::vector<uint8_t> counts(n);
+    for (int64_t i = 0; i < n; ++i) {
+      x[i] = static_cast<T>(0x9e3779b97f4a7c15u * static_cast<uint64_t>(i) >> 7);
+      places[i] = static_cast<T>(i % (kBits + 3) - 1);
+      const int shift = static_cast<int>(std::clamp<T>(places[i], 0, kBits - 1));
+      left[i] = static_cast<T>(static_cast<uint64_t>(x[i]) << shift);
+      right[i] = static_cast<T>(x[i] >> shift);
+      for (int b = 0; b < kBits; ++b) counts[i] += x[i] >> b & 1;
+    }
+    const auto tensor = [](const auto& values) {
+      return Tensor::Vector<typename std::decay_t<decltype(values)>::value_type>(
+          absl::MakeConstSpan(values));
+    };
+    Tensor out;
+    ASSERT_EQ(RunBinary("LeftShift", tensor(x), tensor(places), &out), absl::OkStatus());
+    ExpectEqual(out, tensor(left));
+    ASSERT_EQ(RunBinary("RightShift", tensor(x), tensor(places), &out), absl::OkStatus());
+    ExpectEqual(out, tensor(right));
+    ASSERT_EQ(RunBinary("RightShift", tensor(x), Tensor::Scalar<T>(3), &out), absl::OkStatus());
+    EXPECT_EQ(out.unchecked_data<T>()[n - 1], static_cast<T>(x[n - 1] >> 3));
+    OpTest count("PopulationCount");
+    count.Input(tensor(x));
+    ASSERT_EQ(count.Run(), absl::OkStatus());
+    ExpectEqual(count.output(0), tensor(counts));
+  }
+}
+
+TEST(BinaryTest, ShiftsAndCountsOfBits) {
+  CheckBits<int8_t>();
+  CheckBits<int16_t>();
+  CheckBits<int32_t>();
+  CheckBits<int64_t>();
+  CheckBits<uint8_t>();
+  CheckBits<uint16_t>();
+  CheckBits<uint32_t>();
+  CheckBits<uint64_t>();
 }
 
 TEST(BinaryTest, NanPropagates) {

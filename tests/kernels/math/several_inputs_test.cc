@@ -83,6 +83,44 @@ TEST(SelectTest, BroadcastsThreeWays) {
       Tensor::FromValues<std::string>({"a", "b", "c", "-", "-", "-"}, Shape({2, 3})).value());
 }
 
+TEST(SelectTest, RowsOfEveryElementSize) {
+  for (const ElementType type : {ElementType::kInt8, ElementType::kHalf, ElementType::kInt32,
+                                 ElementType::kDouble, ElementType::kComplex128}) {
+    for (const int64_t n : {1, 3, 16, 17, 70}) {
+      SCOPED_TRACE(::testing::Message() << ElementTypeName(type) << " " << n);
+      const Tensor x = RandomTensor(ElementType::kInt8, Shape({2, n}), 0, 100, 1);
+      const Tensor y = RandomTensor(ElementType::kInt8, Shape({n}), 0, 100, 2);
+      const Tensor by_row = Tensor::FromValues<bool>({true, false}, Shape({2, 1})).value();
+      Tensor by_element = Tensor::Uninitialized(ElementType::kBool, Shape({n}));
+      Tensor rows = Tensor::Uninitialized(ElementType::kInt8, Shape({2, n}));
+      Tensor elements = Tensor::Uninitialized(ElementType::kInt8, Shape({2, n}));
+      Tensor scalars = Tensor::Uninitialized(ElementType::kInt8, Shape({2, n}));
+      for (int64_t i = 0; i < 2 * n; ++i) {
+        if (i < n) by_element.mutable_data<bool>()[i] = i % 3 == 1;
+        Set(&rows, i, i < n ? At(x, i) : At(y, i - n));
+        Set(&elements, i, i % n % 3 == 1 ? At(x, i) : At(y, i % n));
+        Set(&scalars, i, i % n % 3 == 1 ? 5 : At(x, i));
+      }
+      const auto cast = [type](const Tensor& t) {
+        OpTest op("Cast");
+        op.Input(t).Attr("DstT", type);
+        EXPECT_TRUE(op.Run().ok());
+        return op.output(0);
+      };
+      const auto check = [&](const Tensor& condition, const Tensor& a, const Tensor& b,
+                             const Tensor& want) {
+        OpTest op("SelectV2");
+        op.Input(condition).Input(cast(a), true).Input(cast(b), true);
+        ASSERT_TRUE(op.Run().ok());
+        ExpectEqual(op.output(0), cast(want));
+      };
+      check(by_row, x, y, rows);
+      check(by_element, x, y, elements);
+      check(by_element, Tensor::Scalar<int8_t>(5), x, scalars);
+    }
+  }
+}
+
 TEST(AddNTest, AddsInOrderWhicheverBufferIsTaken) {
   for (int count : {1, 2, 3, 5}) {
     for (int forwarded = -1; forwarded < count; ++forwarded) {

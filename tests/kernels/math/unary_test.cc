@@ -185,8 +185,8 @@ TEST(InstructionSetTest, VariantsAgree) {
     }
     for (int op = 0; op < simd::kNumReduceOps; ++op) {
       float x = 0, y = 0;
-      v2->reduce[simd::kF32][op].row(other.raw_data(), kN, &x);
-      table->reduce[simd::kF32][op].row(other.raw_data(), kN, &y);
+      v2->reduce[simd::kF32][op].rows(other.raw_data(), 1, kN, &x);
+      table->reduce[simd::kF32][op].rows(other.raw_data(), 1, kN, &y);
       EXPECT_EQ(x, y) << "reduction " << op;
     }
   }

@@ -20,6 +20,8 @@ const PoolCase kCases[] = {
     {{2, 5, 6, 3}, {2, 2}, {2, 2}},          {{1, 6, 5, 10}, {3, 2}, {1, 1}},
     {{2, 7, 8, 1}, {3, 3}, {2, 2}, "VALID"}, {{1, 4, 5, 300}, {2, 3}, {3, 1}},
     {{2, 2, 2, 2}, {4, 5}, {1, 1}},          {{3, 9, 9, 16}, {2, 2}, {3, 3}, "VALID"},
+    {{1, 4, 3, 85}, {2, 3}, {2, 1}},         {{1, 2, 1500, 3}, {2, 3}, {1, 2}},
+    {{1, 3, 2, 17}, {3, 1}, {1, 1}},         {{1, 2, 5000, 1}, {1, 4}, {2, 3}, "VALID"},
 };
 
 struct Sizes {
@@ -183,14 +185,25 @@ TEST(PoolTest, MaxPoolOverDepth) {
 
 TEST(PoolTest, InfinitiesAndNan) {
   const float inf = std::numeric_limits<float>::infinity();
-  const float lowest = std::numeric_limits<float>::lowest();
-  OpTest op("MaxPool");
-  op.Attr("ksize", {1, 1, 2, 1})
-      .Attr("strides", {1, 1, 2, 1})
-      .Attr("padding", "VALID")
-      .Input(MakeTensor(ElementType::kFloat, Shape({1, 1, 6, 1}), {-inf, -inf, NAN, 3, 2, NAN}));
-  ASSERT_EQ(op.Run(), absl::OkStatus());
-  ExpectEqual(op.output(0), MakeTensor(ElementType::kFloat, Shape({1, 1, 3, 1}), {lowest, 3, 2}));
+  const double values[] = {-inf, -inf, NAN, 3, 2, NAN};
+  for (const ElementType type : kFloatTypes) {
+    const double lowest = type == ElementType::kHalf       ? -65504.0
+                          : type == ElementType::kBfloat16 ? -3.3895313892515355e38
+                          : type == ElementType::kFloat    ? std::numeric_limits<float>::lowest()
+                                                           : std::numeric_limits<double>::lowest();
+    const double pooled[] = {lowest, 3, 2};
+    for (const int64_t depth : {1, 40}) {
+      Tensor in = Tensor::Uninitialized(type, Shape({1, 1, 6, depth}));
+      Tensor want = Tensor::Uninitialized(type, Shape({1, 1, 3, depth}));
+      for (int64_t i = 0; i < 6 * depth; ++i) Set(&in, i, values[i / depth]);
+      for (int64_t i = 0; i < 3 * depth; ++i) Set(&want, i, pooled[i / depth]);
+      OpTest op("MaxPool");
+      op.Attr("ksize", {1, 1, 2, 1}).Attr("strides", {1, 1, 2, 1}).Attr("padding", "VALID");
+      op.Input(in);
+      ASSERT_EQ(op.Run(), absl::OkStatus());
+      ExpectEqual(op.output(0), want);
+    }
+  }
 }
 
 TEST(PoolTest, SameBitsWithTwoThreads) {

@@ -186,7 +186,7 @@ TEST(ReduceTest, ComplexMeansOfNothingAreZero) {
 TEST(ReduceTest, NanAndBooleansAndIntegerMeans) {
   const float nan = std::nanf("");
   for (const char* name : {"Max", "Min"}) {
-    for (int64_t n : {3, 100}) {
+    for (int64_t n : {3, 8, 20, 33, 100, 5000}) {
       Tensor x = RandomTensor(kFloat, Shape({n}), 0, 1);
       Set(&x, n / 2, nan);
       OpTest op(name);
@@ -211,6 +211,25 @@ TEST(ReduceTest, NanAndBooleansAndIntegerMeans) {
   loss.Input(Tensor::Vector<half>({half(1.f), half(2.f), half(3.f)}));
   ASSERT_TRUE(loss.Run().ok());
   ExpectEqual(loss.output(0), Tensor::Scalar(half(7.f)));
+}
+
+TEST(ReduceTest, RowsOfAnyLength) {
+  for (const ReduceCase& c : kCases) {
+    for (ElementType type : {kFloat, kDouble, kHalf, kInt8, kInt32, kInt64}) {
+      const bool floating = IsFloating(type), prod = std::string(c.op) == "Prod";
+      for (int64_t n = 1; n < 70; ++n) {
+        SCOPED_TRACE(::testing::Message() << c.op << " " << ElementTypeName(type) << " " << n);
+        const Tensor x = RandomTensor(type, Shape({3, n}), prod ? floating ? 0.95 : 1 : -1,
+                                      prod && floating ? 1.05 : 1, static_cast<uint32_t>(n));
+        OpTest op(c.op);
+        op.Input(x).Input(Tensor::Scalar<int32_t>(1));
+        ASSERT_TRUE(op.Run().ok());
+        const bool exact = !floating || c.op == std::string("Max") || c.op == std::string("Min");
+        const double tolerance = type == kHalf ? 4e-3 : exact ? 0 : 1e-5;
+        ExpectNear(op.output(0), Naive(c, x, 2, false), tolerance, tolerance);
+      }
+    }
+  }
 }
 
 TEST(ReduceTest, LongSumsStayAccurate) {
@@ -294,6 +313,20 @@ TEST(SequenceTest, RangeAndLinSpace) {
   space.Input(Tensor::Scalar(1.f)).Input(Tensor::Scalar(2.f)).Input(Tensor::Scalar<int32_t>(5));
   ASSERT_TRUE(space.Run().ok());
   ExpectEqual(space.output(0), Tensor::Vector<float>({1, 1.25f, 1.5f, 1.75f, 2}));
+  for (const int32_t n : {2, 3, 17, 67, (1 << 20) + 3}) {
+    OpTest halves("LinSpace");
+    halves.Input(Tensor::Scalar(-3.0))
+        .Input(Tensor::Scalar(n / 2.0 - 3.5))
+        .Input(Tensor::Scalar(n));
+    ASSERT_TRUE(halves.Run().ok());
+    ASSERT_EQ(range(Tensor::Scalar(7), Tensor::Scalar(7 - 3 * n), Tensor::Scalar(-3), &out),
+              absl::StatusCode::kOk);
+    ASSERT_EQ(out.num_elements(), n);
+    for (int32_t i = 0; i < n; ++i) {
+      ASSERT_EQ(halves.output(0).unchecked_data<double>()[i], i / 2.0 - 3);
+      ASSERT_EQ(out.unchecked_data<int32_t>()[i], 7 - 3 * i);
+    }
+  }
 }
 
 TEST(SegmentTest, UnsortedSums) {

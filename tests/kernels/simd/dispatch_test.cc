@@ -47,7 +47,7 @@ TEST(DispatchTest, EveryKernelFollowsTheOneChoice) {
             Variant(v2::VolumePoolTable, v3::VolumePoolTable, v4::VolumePoolTable)(simd::kF16).max);
   EXPECT_EQ(Random().normal, Variant(v2::RandomNormal, v3::RandomNormal, v4::RandomNormal));
   using Select32 = SelectFunction<uint32_t>;
-  EXPECT_EQ(SelectWords(), Variant<Select32>(v2::Select, v3::Select, v4::Select));
+  EXPECT_EQ(SelectElements<uint32_t>(), Variant<Select32>(v2::Select, v3::Select, v4::Select));
   UpdateFunctions<float> updates;
   using Fill = void (*)(UpdateFunctions<float>*);
   Variant<Fill>(v2::FillUpdates, v3::FillUpdates, v4::FillUpdates)(&updates);
