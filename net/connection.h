@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 
+#include "net/handshake.h"
 #include "net/io_loop.h"
 #include "net/opening.h"
 #include "net/transport.h"
@@ -20,10 +21,6 @@ class Connection final : public Peer,
                          public CreditLease::Account,
                          public std::enable_shared_from_this<Connection> {
  public:
-  static constexpr int kLanes = 2;
-  static constexpr int kSmallLane = 0;
-  static constexpr int kBulkLane = 1;
-
   using Openings = std::shared_ptr<Opening>[kLanes];
 
   /// `over` is called after the sink has been told.

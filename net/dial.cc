@@ -62,7 +62,7 @@ void Dial::ConnectAll(const Hosts& hosts) {
 
 void Dial::Open(size_t index, tcp::socket socket) {
   const auto opening = std::make_shared<Opening>(loop_.get(), std::move(socket), streams_.tls,
-                                                 std::move(streams_.roles[index]));
+                                                 streams_.share, std::move(streams_.roles[index]));
   openings_[index] = opening;
   // Our own deadline comes first, with a better message.
   opening->Start(

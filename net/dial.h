@@ -23,6 +23,7 @@ class Dial : public std::enable_shared_from_this<Dial> {
  public:
   struct Streams {
     const TlsContext* tls = nullptr;
+    bool share = false;            ///< As of `Opening`.
     std::vector<Handshake> roles;  ///< One for each stream.
   };
 

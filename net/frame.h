@@ -22,7 +22,7 @@ namespace troupe {
 /// "TRPF", as a little-endian number.
 inline constexpr uint32_t kFrameMagic = 0x46505254;
 /// Changes whenever a byte of the protocol does; tasks of different versions refuse one another.
-inline constexpr uint16_t kWireVersion = 4;
+inline constexpr uint16_t kWireVersion = 5;
 inline constexpr size_t kFrameHeaderBytes = 64;
 inline constexpr size_t kMaxFrameHeadBytes = kFrameHeaderBytes + 8 * Shape::kMaxRank;
 

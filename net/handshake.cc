@@ -16,6 +16,7 @@ namespace {
 constexpr size_t kNonceBytes = 32;
 constexpr size_t kProofBytes = 32;
 constexpr size_t kMaxName = 500;
+constexpr size_t kMaxOffer = 256;
 
 std::string Nonce() {
   std::string nonce(kNonceBytes, '\0');
@@ -103,7 +104,8 @@ void Handshake::Refuse(const absl::Status& why) {
 }
 
 void Handshake::Welcome() {
-  output_ += Frame(FrameKind::kWelcome, "");
+  shared_ = !offer_.empty() && take_(offer_);
+  output_ += Frame(FrameKind::kWelcome, shared_ ? "s" : "");
   state_ = State::kOpen;
   wanted_ = 0;
 }
@@ -169,7 +171,9 @@ void Handshake::OnFrame() {
   if (state_ == State::kAwaitHello && kind == FrameKind::kHello) return OnHello(body);
   if (state_ == State::kAwaitChallenge && kind == FrameKind::kChallenge) return OnChallenge(body);
   if (state_ == State::kAwaitProof && kind == FrameKind::kProof) return OnProof(body);
-  if (state_ == State::kAwaitWelcome && kind == FrameKind::kWelcome && body.empty()) {
+  if (state_ == State::kAwaitWelcome && kind == FrameKind::kWelcome &&
+      (body.empty() || (body == "s" && !offer_.empty()))) {
+    shared_ = !body.empty();
     state_ = State::kOpen;
     return;
   }
@@ -236,12 +240,18 @@ void Handshake::OnChallenge(std::string_view body) {
     return Refuse(absl::FailedPreconditionError(
         StrCat("task ", peer_.task, " answers instead of ", expected_task_)));
   }
-  output_ += Frame(FrameKind::kProof, Proof(true, self_.secret));
+  offer_ = make_offer_();
+  output_ += Frame(FrameKind::kProof, Proof(true, self_.secret) + offer_);
   Expect(State::kAwaitWelcome);
 }
 
 void Handshake::OnProof(std::string_view body) {
-  const absl::Status proven = CheckPeer(body);
+  if (body.size() > kProofBytes + kMaxOffer) {
+    return Refuse(InvalidArgument("a malformed proof frame"));
+  }
+  const std::string_view proof = body.substr(0, kProofBytes);
+  offer_ = std::string(body.substr(proof.size()));
+  const absl::Status proven = CheckPeer(proof);
   if (!proven.ok()) return Refuse(proven);
   state_ = State::kVerified;
   wanted_ = 0;
@@ -267,6 +277,7 @@ std::string Handshake::Proof(bool connecting, const std::string& secret) const {
   WireWriter writer(&said);
   writer.String(hello_);
   writer.String(challenge_);
+  if (connecting) writer.String(offer_);
   std::string proof(kProofBytes, '\0');
   unsigned size = 0;
   HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),

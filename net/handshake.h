@@ -16,6 +16,11 @@ namespace troupe {
 /// What the names begin with by which clients are known to tasks.
 inline constexpr std::string_view kClientTask = "client:";
 
+/// The two streams of a connection.
+inline constexpr int kLanes = 2;
+inline constexpr int kSmallLane = 0;  ///< Messages and small tensors.
+inline constexpr int kBulkLane = 1;   ///< Large tensors.
+
 /// What a task tells of itself.
 struct Identity {
   std::string task;  ///< "/job:worker/replica:0/task:0", or a client's.
@@ -49,6 +54,13 @@ class Handshake {
   /// Whether the peer may be that task; if not, it is refused.
   using MayBe = std::function<absl::Status(const std::string& task)>;
   void set_may_be(MayBe may_be) { may_be_ = std::move(may_be); }
+
+  /// Memory for the two to share: what the connecting side, once it knows that the other has the
+  /// secret, says of it (empty: nothing), and whether the answering side, welcoming, takes it.
+  void set_offer(std::function<std::string()> offer) { make_offer_ = std::move(offer); }
+  void set_take(std::function<bool(const std::string& offer)> take) { take_ = std::move(take); }
+  /// It was offered and taken; known from when `open`.
+  bool shared() const { return shared_; }
 
   /// Bytes to send now; taken away.
   std::string TakeOutput() { return std::exchange(output_, {}); }
@@ -98,6 +110,10 @@ class Handshake {
   StreamTerms terms_, peer_terms_;
   std::function<StreamTerms(int)> terms_for_;
   MayBe may_be_ = [](const std::string&) { return absl::OkStatus(); };
+  std::function<std::string()> make_offer_ = [] { return std::string(); };
+  std::function<bool(const std::string&)> take_ = [](const std::string&) { return false; };
+  std::string offer_;
+  bool shared_ = false;
   std::string expected_task_;
   uint64_t expected_incarnation_ = 0;
   std::string hello_, challenge_;  ///< Bodies, as they were sent; what the proofs are over.

@@ -117,18 +117,18 @@ void Lane::WriteAll() {
 }
 
 void Lane::WriteLater(const IoResult& result) {
-  blocked_.store(true, std::memory_order_relaxed);
-  const auto wait = [self = shared_from_this(), result] {
-    WaitFor(&self->socket_, result, [self](bool) {
-      self->blocked_.store(false, std::memory_order_relaxed);
-      self->Write();  // If the wait was cancelled, the lane has been cut off.
-    });
-  };
-  if (loop_->OnThread()) {
-    wait();
-  } else if (!loop_->Post(wait)) {
-    LetGo();
+  if (!loop_->OnThread()) {
+    // Only there nothing is read between the attempt and the wait.
+    if (!loop_->Post([self = shared_from_this()] { self->Write(); })) LetGo();
+    return;
   }
+  // A socket says so by itself, memory does not.
+  if (over_) return LetGo();
+  blocked_.store(true, std::memory_order_relaxed);
+  WaitFor(&socket_, result, [self = shared_from_this()](bool) {
+    self->blocked_.store(false, std::memory_order_relaxed);
+    self->Write();  // If the wait was cancelled: the lane has been cut off, or may go on.
+  });
 }
 
 void Lane::LetGo() {

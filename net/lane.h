@@ -60,6 +60,9 @@ class Lane : public std::enable_shared_from_this<Lane> {
   /// Calls `again(bool ok)` when reading can go on.
   template <typename F>
   void WaitToRead(const IoResult& result, F again) {
+    // What has been read from the socket may have been the word that more can be written.
+    boost::system::error_code ignored;
+    if (blocked()) socket_.cancel(ignored);
     WaitFor(&socket_, result, std::move(again));
   }
   /// What is queued is dropped, and the socket closed as soon as nobody writes to it.

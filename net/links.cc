@@ -289,6 +289,9 @@ void Links::OnPeerConnected(const std::shared_ptr<Peer>& peer) {
       peer->Close("memory has run out", std::chrono::milliseconds(0));
     }
   }
+  WriteLog(LogLevel::kDebug, task_, {"connection", peer->info().task}, "connected to ",
+           peer->info().ToString(),
+           peer->info().shared ? "; large tensors go through shared memory" : "");
   events_.up(id, peer->info().incarnation);
   if (FrameSink* sink = frame_sink_) sink->OnOpened(id, peer);
 }

@@ -22,7 +22,8 @@ std::string RemoteAddress(const tcp::socket& socket) {
   return HostPort{end.address().to_string(), end.port()}.ToString();
 }
 
-Opening::Opening(IoLoop* loop, tcp::socket connected, const TlsContext* tls, Handshake role)
+Opening::Opening(IoLoop* loop, tcp::socket connected, const TlsContext* tls, bool share,
+                 Handshake role)
     : socket(std::move(connected)),
       loop_(loop),
       role_(std::move(role)),
@@ -33,6 +34,22 @@ Opening::Opening(IoLoop* loop, tcp::socket connected, const TlsContext* tls, Han
   const int fd = socket.native_handle();
   stream = tls != nullptr ? tls->MakeStream(fd, role_.connecting()) : MakePlainStream(fd);
   role_.set_may_be([this](const std::string& task) { return stream->CheckPeer(task); });
+  if (share && tls == nullptr) OfferMemory();
+}
+
+void Opening::OfferMemory() {
+  boost::system::error_code error;
+  const auto here = socket.local_endpoint(error).address();
+  if (error || here != socket.remote_endpoint(error).address() || error) return;
+  const auto wanted = [this] { return role_.peer_terms().lane == kBulkLane; };
+  role_.set_offer([this, wanted] {
+    if (wanted()) memory_ = SharedMemory::Create();
+    return memory_ == nullptr ? "" : memory_->Offer();
+  });
+  role_.set_take([this, wanted](const std::string& offer) {
+    if (wanted()) memory_ = SharedMemory::Open(offer);
+    return memory_ != nullptr;
+  });
 }
 
 void Opening::Start(std::chrono::steady_clock::time_point deadline, Report report) {
@@ -100,6 +117,9 @@ void Opening::Step() {
     if (!role_.status().ok()) return Fail(role_.status());
     if (role_.open()) {
       timer_.cancel();
+      if (role_.shared()) {
+        stream = MakeSharedStream(std::move(stream), std::move(memory_), role_.connecting());
+      }
       return std::exchange(report_, nullptr)(shared_from_this(), Event::kOpen);
     }
     if (role_.verified()) {

@@ -10,6 +10,7 @@
 #include "net/byte_stream.h"
 #include "net/handshake.h"
 #include "net/io_loop.h"
+#include "net/shared_stream.h"
 #include "net/tls.h"
 
 namespace troupe {
@@ -26,7 +27,10 @@ class Opening : public std::enable_shared_from_this<Opening> {
   };
   using Report = std::function<void(const std::shared_ptr<Opening>&, Event)>;
 
-  Opening(IoLoop* loop, boost::asio::ip::tcp::socket socket, const TlsContext* tls, Handshake role);
+  /// `share`: large tensors go through shared memory if the peer is on this machine, of the same
+  /// user, agrees, and there is no TLS.
+  Opening(IoLoop* loop, boost::asio::ip::tcp::socket socket, const TlsContext* tls, bool share,
+          Handshake role);
 
   /// Reports what happens, from within the loop.
   void Start(std::chrono::steady_clock::time_point deadline, Report report);
@@ -49,6 +53,8 @@ class Opening : public std::enable_shared_from_this<Opening> {
   bool Stuck(const IoResult& result);
   void Fail(const absl::Status& why);
   void Linger();
+  /// Of the stream of large tensors: has the role agree on shared memory.
+  void OfferMemory();
   /// The end of lingering.
   void Close();
 
@@ -58,6 +64,7 @@ class Opening : public std::enable_shared_from_this<Opening> {
   boost::asio::steady_timer timer_;
   Report report_;
   std::string output_;
+  std::unique_ptr<SharedMemory> memory_;  ///< That is offered or taken.
   absl::Status failure_;
   bool secured_ = false;
   bool told_verified_ = false;

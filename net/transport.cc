@@ -84,8 +84,9 @@ class Transport::Impl : public std::enable_shared_from_this<Transport::Impl> {
     return {role.peer().task, {role.peer().incarnation, role.peer_terms().connection}};
   }
   static PeerInfo InfoOf(const Opening& opening, bool answered) {
-    const Identity& peer = opening.role().peer();
-    return {peer.task, peer.incarnation, opening.address(), peer.address, answered};
+    const Handshake& role = opening.role();
+    const Identity& peer = role.peer();
+    return {peer.task, peer.incarnation, opening.address(), peer.address, answered, role.shared()};
   }
 
   void Accept(const Acceptor& acceptor);
@@ -192,7 +193,7 @@ void Transport::Impl::Answer(tcp::socket socket) {
     EndOldest(StrCat(options_.max_handshakes, " later handshakes are under way"));
   }
   const auto opening = std::make_shared<Opening>(
-      loop_.get(), std::move(socket), options_.tls.get(),
+      loop_.get(), std::move(socket), options_.tls.get(), options_.share_memory,
       Handshake::Answering(Self(), [this](int lane) { return Terms(0, lane); }));
   opening->number = next_opening_++;
   openings_[opening->number] = opening;
@@ -215,7 +216,7 @@ void Transport::Impl::OnAnswered(const std::shared_ptr<Opening>& opening, Openin
   if (found == pairs_.end() || found->second.lanes[opening->role().peer_terms().lane] != opening) {
     return opening->Abandon();  // The other stream has failed meanwhile.
   }
-  if (++found->second.open < Connection::kLanes) return;
+  if (++found->second.open < kLanes) return;
   const Pair pair = found->second;
   pairs_.erase(found);
   Establish(pair.lanes, true);
@@ -263,8 +264,9 @@ void Transport::Impl::Connect(const std::string& address, const ConnectOptions& 
   if (!parsed.ok()) return done(parsed.status());
   Dial::Streams streams;
   streams.tls = options_.tls.get();
+  streams.share = options_.share_memory;
   const uint64_t id = NewIncarnation();
-  for (int lane = 0; lane < Connection::kLanes; ++lane) {
+  for (int lane = 0; lane < kLanes; ++lane) {
     streams.roles.push_back(Handshake::Connecting(Self(), Terms(id, lane), options.expected_task,
                                                   options.expected_incarnation));
   }
@@ -303,8 +305,8 @@ Transport::Impl::Link Transport::Impl::Establish(const Connection::Openings& lan
     self->links_.erase(lost);
     self->changed_.notify_all();
   };
-  Link link = std::make_shared<Connection>(loop_, sink_, InfoOf(*lanes[0], answered), options_,
-                                           lanes, over);
+  Link link = std::make_shared<Connection>(loop_, sink_, InfoOf(*lanes[kBulkLane], answered),
+                                           options_, lanes, over);
   // What the kernel has taken from us is not seen to stall: on a path that has died without a word
   // it would be sent again and again for a quarter of an hour.
   const auto patience = static_cast<unsigned>(options_.stall_timeout.count());

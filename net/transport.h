@@ -33,6 +33,7 @@ struct PeerInfo {
   std::string address;    ///< Of the other end of the connection.
   std::string serves_at;  ///< Where the peer says that it serves; empty: it does not.
   bool answered = false;  ///< The peer connected to us.
+  bool shared = false;    ///< Large tensors go through memory that both processes map.
 
   /// "task /job:... at 127.0.0.1:7001", for messages.
   std::string ToString() const;
@@ -174,6 +175,7 @@ struct TransportOptions {
   std::string address;                    ///< Where the task serves, as peers are told.
   std::shared_ptr<const TlsContext> tls;  ///< All connections are under TLS if set.
   bool insecure = false;                  ///< Listen on more than loopback without TLS.
+  bool share_memory = true;               ///< With peers on this machine that also would.
 
   uint64_t window_bytes = uint64_t{256} << 20;       ///< Credits for a peer's large tensors.
   uint64_t small_window_bytes = uint64_t{32} << 20;  ///< For small ones (64 KiB at most).

@@ -68,7 +68,7 @@ TEST(Frame, DocumentedBytes) {
   h.tag = 9;
   const std::string frame = EncodeFrame(h, "abc");
   ASSERT_EQ(frame.size(), 67u);
-  EXPECT_EQ(frame.substr(0, 8), std::string("TRPF\x04\x00\x15\x00", 8));
+  EXPECT_EQ(frame.substr(0, 8), std::string("TRPF\x05\x00\x15\x00", 8));
   EXPECT_EQ(frame.substr(16, 8), std::string("\3\0\0\0\0\0\0\0", 8));
   EXPECT_EQ(frame.substr(40, 8), std::string("\x08\x07\x06\x05\x04\x03\x02\x01"));
   EXPECT_EQ(frame[48], 9);

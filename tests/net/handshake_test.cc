@@ -206,6 +206,11 @@ TEST(Handshake, MutatedHandshakesOpenNothingElse) {
   for (int run = 0; run < runs && !testing::Test::HasFailure(); ++run) {
     Handshake a = Handshake::Connecting(kWorker, Terms(1), run % 2 == 0 ? kServer.task : "", 0);
     Handshake b = Handshake::Answering(kServer, Terms);
+    a.set_offer([] { return std::string("memory"); });
+    b.set_take([](const std::string& offer) {
+      EXPECT_EQ(offer, "memory");
+      return true;
+    });
     int said = 0;
     const int which = static_cast<int>(random() % 4);
     const Tamper tamper = [&](const std::string& bytes) {
@@ -229,6 +234,34 @@ TEST(Handshake, MutatedHandshakesOpenNothingElse) {
   }
   EXPECT_GT(refused, runs / 4);
   std::printf("%d mutated handshakes, %d refused\n", runs, refused);
+}
+
+TEST(Handshake, MemoryIsSharedIfItIsOfferedAndTaken) {
+  for (const std::string offered : {"", "memory"}) {
+    for (const bool taken : {false, true}) {
+      Handshake a = Handshake::Connecting(kWorker, Terms(1), "", 0);
+      Handshake b = Handshake::Answering(kServer, Terms);
+      std::string asked;
+      a.set_offer([&] { return offered; });
+      b.set_take([&](const std::string& offer) {
+        asked = offer;
+        return taken;
+      });
+      Talk(&a, &b);
+      ASSERT_TRUE(a.open() && b.open()) << a.status() << b.status();
+      EXPECT_EQ(asked, offered);
+      EXPECT_EQ(a.shared(), taken && !offered.empty());
+      EXPECT_EQ(b.shared(), a.shared());
+    }
+  }
+  // What was not offered cannot be taken.
+  Handshake a = Handshake::Connecting(kWorker, Terms(1), "", 0);
+  Handshake b = Handshake::Answering(kServer, Terms);
+  Talk(&a, &b, nullptr, [](const std::string& bytes) {
+    return bytes.size() > kFrameHeaderBytes ? bytes
+                                            : EncodeFrame({.kind = FrameKind::kWelcome}, "s");
+  });
+  EXPECT_TRUE(absl::IsInvalidArgument(a.status())) << a.status();
 }
 
 TEST(Handshake, FramesOutOfOrder) {

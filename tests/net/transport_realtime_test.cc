@@ -5,12 +5,21 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "api/program/child_process.h"
 #include "net/frame.h"
+#include "tests/how_many.h"
 #include "tests/net/raw_socket.h"
 #include "tests/net/recording_sink.h"
 
@@ -115,6 +124,76 @@ void WithPusher(int signal_to_send, F check) {
   // Time for a second report, which must not come.
   std::this_thread::sleep_for(milliseconds(50));
   EXPECT_EQ(ps.sink.Get(ps.sink.lost).size(), 1u);
+}
+
+/// Connects to the task at the port that standard input names, and exchanges tensors with it, all
+/// of whose elements are the key.
+int Exchange() {
+  int port = 0;
+  if (std::scanf("%d", &port) != 1) return 1;
+  Task worker(kWorker);
+  auto peer = ConnectNow(*worker.transport, "127.0.0.1:" + std::to_string(port));
+  if (!peer.ok()) return 1;
+  for (int64_t key = 1; (*peer)->connected(); ++key) {
+    const auto size = static_cast<size_t>(1 << 15) << key % 5;
+    (void)(*peer)->Send({1, static_cast<uint64_t>(key), 0, false,
+                         Tensor::Vector<int64_t>(std::vector<int64_t>(size, key))});
+    // There is no event for room in the queue.
+    while ((*peer)->connected() && (*peer)->stats().queued_bytes > 0) {
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+  return 0;
+}
+
+/// What /proc says of this process.
+int64_t Kilobytes(const char* field) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind(field, 0) == 0) return std::atoll(line.c_str() + std::strlen(field) + 1);
+  }
+  return -1;
+}
+
+// Killed in the middle of a copy in either direction: what has come is whole, its end is told
+// once, and no memory stays. TROUPE_TRANSFER_KILLS=N kills N.
+TEST(TransportRealtime, PeersKilledWhileMemoryIsShared) {
+  std::mt19937 random(5);
+  const Tensor answer = Tensor::Uninitialized(ElementType::kFloat, Shape({1 << 18}));
+  int64_t kilobytes = 0;
+  const int runs = HowMany("TROUPE_TRANSFER_KILLS", 20, /*one_in=*/4);
+  for (int run = 0; run < runs; ++run) {
+    auto pusher = ChildProcess::Fork(Exchange, {.input = true});
+    ASSERT_TRUE(pusher.ok()) << pusher.status();
+    Task ps(kPs);
+    std::atomic<int> came{0};
+    ps.sink.on_tensor = [&](const std::shared_ptr<Peer>& peer, ReceivedTensor received) {
+      const int64_t* const all = received.tensor.unchecked_data<int64_t>();
+      const auto other = [&](int64_t x) { return x != static_cast<int64_t>(received.key); };
+      EXPECT_TRUE(std::none_of(all, all + received.tensor.num_elements(), other)) << received.key;
+      EXPECT_TRUE(peer->info().shared);
+      if (peer->stats().queued_bytes < 8 << 20) {
+        (void)peer->Send({1, received.key, 0, false, answer});
+      }
+      ++came;
+    };
+    pusher->Say(std::to_string(ps.port));
+    ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.connected.size() == 1; }));
+    const int least = 1 + static_cast<int>(random() % 40);
+    const auto deadline = Clock::now() + std::chrono::seconds(10);
+    while (came < least && Clock::now() < deadline) std::this_thread::sleep_for(milliseconds(1));
+    ASSERT_GE(came, least);
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 1000));
+    pusher->Signal(SIGKILL);
+    ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.lost.size() == 1; })) << run;
+    EXPECT_TRUE(absl::IsUnavailable(ps.sink.Get(ps.sink.lost)[0].second));
+    ps.sink.connected.clear();
+    ps.Stop();
+    EXPECT_EQ(ps.sink.lost.size(), 1u);
+    EXPECT_EQ(Kilobytes("RssShmem:"), 0) << run;
+    if (run == runs / 4) kilobytes = Kilobytes("VmRSS:");
+  }
+  EXPECT_LT(Kilobytes("VmRSS:"), kilobytes + (64 << 10));
 }
 
 TEST(TransportRealtime, APeerKilledInATransfer) {

@@ -74,18 +74,33 @@ TEST(Transport, CarriesAllTypesBothWays) {
   }
 }
 
+// Both ways at once, through shared memory if both would have it.
 TEST(Transport, LargeTensorsAreAlignedAndWhole) {
-  Task ps(kPs), worker(kWorker);
-  const auto peer = worker.ConnectTo(ps);
-  ASSERT_NE(peer, nullptr);
   const Tensor large = Numbers(8 << 20);  // 64 MiB.
-  for (uint64_t key = 0; key < 3; ++key) {
-    ASSERT_TRUE(peer->Send({1, key, 0, false, large}).ok());
-  }
-  ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.tensors.size() == 3; }));
-  for (const ReceivedTensor& got : ps.sink.tensors) {
-    EXPECT_TRUE(SameTensor(got.tensor, large));
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(got.tensor.raw_data()) % Allocator::kAlignment, 0u);
+  for (const bool of_ps : {true, false}) {
+    for (const bool of_worker : {true, false}) {
+      TransportOptions options;
+      options.share_memory = of_ps;
+      Task ps(kPs, options);
+      options.share_memory = of_worker;
+      Task worker(kWorker, options);
+      const auto peer = worker.ConnectTo(ps);
+      ASSERT_NE(peer, nullptr);
+      ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.connected.size() == 1; }));
+      EXPECT_EQ(peer->info().shared, of_ps && of_worker);
+      EXPECT_EQ(ps.sink.connected[0]->info().shared, of_ps && of_worker);
+      for (uint64_t key = 0; key < 3; ++key) {
+        ASSERT_TRUE(peer->Send({1, key, 0, false, large}).ok());
+        ASSERT_TRUE(ps.sink.connected[0]->Send({1, key, 0, false, large}).ok());
+      }
+      for (RecordingSink* sink : {&ps.sink, &worker.sink}) {
+        ASSERT_TRUE(sink->Await([&] { return sink->tensors.size() == 3; }));
+        for (const ReceivedTensor& got : sink->tensors) {
+          EXPECT_TRUE(SameTensor(got.tensor, large));
+          EXPECT_EQ(reinterpret_cast<uintptr_t>(got.tensor.raw_data()) % Allocator::kAlignment, 0u);
+        }
+      }
+    }
   }
 }
 

@@ -12,7 +12,6 @@
 namespace troupe {
 
 namespace {
-constexpr int kLanes = 2;
 // What the kernels of both sides take before a writer has to wait.
 constexpr size_t kSocketBytes = 256 << 10;
 // As `Connection::Tick` has it: a peer that does not move for so many ticks is lost.
