@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "devices/quantized.h"
 #include "kernels/kernel_registry.h"
 #include "kernels/math/cast.h"
 
@@ -52,12 +53,15 @@ class CastKernel final : public Kernel {
 absl::StatusOr<std::unique_ptr<Kernel>> MakeCast(KernelConstruction& c) {
   const ElementType from = RemoveRef(c.input_type(0)), to = c.output_type(0);
   if (from == to) return std::make_unique<CastKernel>(nullptr, nullptr, from, to);
-  const simd::UnaryFn cast = FindCast(from, to);
+  // Quantized numbers are cast as the integers that they are stored as.
+  const ElementType stored_from = StorageType(from), stored_to = StorageType(to);
+  const simd::UnaryFn cast = FindCast(stored_from, stored_to);
   if (cast == nullptr) {
     return absl::UnimplementedError(absl::StrCat("Cast ", ElementTypeName(from), " to ",
                                                  ElementTypeName(to), " is not supported"));
   }
-  const simd::UnaryFn truncate = c.Attr<bool>("Truncate") ? FindTruncation(from, to) : nullptr;
+  const simd::UnaryFn truncate =
+      c.Attr<bool>("Truncate") ? FindTruncation(stored_from, stored_to) : nullptr;
   return std::make_unique<CastKernel>(cast, truncate, from, to);
 }
 

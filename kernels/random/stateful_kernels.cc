@@ -71,11 +71,11 @@ class StatefulRandomKernel : public VariableKernel {
 
  private:
   static absl::Status CheckAlgorithm(int64_t number) {
-    switch (static_cast<RandomAlgorithm>(number)) {
-      case RandomAlgorithm::kPhilox:
-      case RandomAlgorithm::kAuto:
+    switch (number) {  // Not as an algorithm, which has 32 bits.
+      case static_cast<int64_t>(RandomAlgorithm::kPhilox):
+      case static_cast<int64_t>(RandomAlgorithm::kAuto):
         return absl::OkStatus();
-      case RandomAlgorithm::kThreeFry:
+      case static_cast<int64_t>(RandomAlgorithm::kThreeFry):
         return absl::UnimplementedError("ThreeFry is not implemented: ask for Philox, 1");
     }
     return InvalidArgument("algorithm must be 1 (Philox) or 3 (chosen for the device: Philox), ",

@@ -54,15 +54,16 @@ class ScatterRows : public ScatterVariable {
     TROUPE_RETURN_IF_ERROR(CheckVariable(leases[0]));
     const Tensor &indices = ctx.input(1), &updates = ctx.input(2);
     const Shape shape = leases[0].value().shape();
-    // As in TensorFlow, which updates go with no index does not matter behind a handle.
+    // As in TensorFlow, which updates go with no index does not matter behind a handle, but for
+    // their rank.
     const bool nothing = !by_reference() && indices.num_elements() == 0;
     // A scalar update is for all.
     bool fits = updates.rank() == 0 || updates.rank() == indices.rank() + shape.rank() - 1;
-    for (int d = 0; fits && d < updates.rank(); ++d) {
+    for (int d = 0; fits && !nothing && d < updates.rank(); ++d) {
       fits = updates.dim(d) ==
              (d < indices.rank() ? indices.dim(d) : shape.dim(d - indices.rank() + 1));
     }
-    if (!fits && !nothing) {
+    if (!fits) {
       return InvalidArgument("updates must be a scalar or have the shape of indices, ",
                              indices.shape().ToString(), ", then that of a row of the variable '",
                              leases[0].variable()->name(), "' of shape ", shape.ToString(),

@@ -109,6 +109,9 @@ def cases():
             for source, target in {(narrow, other), (other, narrow)}:
                 yield case(f"Cast/{source.name}/{target.name}", "Cast", lambda x: tf.raw_ops.Cast(x=x, DstT=target),
                            [(elements(source, target), source)])
+                if target in FLOATS and source in FLOATS + [tf.float32, tf.float64, tf.float16, tf.bfloat16]:
+                    yield case(f"Cast/{source.name}/{target.name}/truncate", "Cast",
+                               lambda x: tf.raw_ops.Cast(x=x, DstT=target, Truncate=True), [(elements(source, target), source)])
         six = every(narrow)[1:13:2].reshape(2, 3)
         for name, move in {**MOVES, "AssignVariableOp": variable}.items():
             yield case(f"{name}/{narrow.name}", name, move, [(six, narrow)])

@@ -616,6 +616,20 @@ class Cases:
         graph = v1.GraphDef(node=[node])
         return tf.import_graph_def(graph, return_elements=["constant:0"], name="")[0]
 
+    def casts(self):
+        """As the integers that quantized numbers are stored as."""
+        self.known = True
+        plain = [tf.float32, tf.float64, tf.float16, tf.bfloat16, tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8, tf.uint16, tf.uint32,
+                 tf.uint64, tf.bool, tf.complex64, tf.complex128, *(tf.as_dtype(n) for n in ("float8_e5m2", "float8_e4m3fn", "int4", "uint4"))]
+        for quantized, integer in INTEGERS.items():
+            ends = np.iinfo(integer)
+            stored = np.array([ends.min, ends.min + 1, 0, 1, 7, 100, ends.max], integer)
+            for other in plain + QUANTIZED:
+                if other != quantized:
+                    self.op("Cast", Inputs().add(stored, quantized), DstT=other)
+                if other in plain:
+                    self.op("Cast", Inputs().add(np.array([0, 1, 7, 100]).astype(other.as_numpy_dtype), other), DstT=quantized)
+
     def draw(self):
         for known in (True, False):
             self.known = known
@@ -627,6 +641,7 @@ class Cases:
             self.known = known
             for part in (self.images, self.first_version, self.uniform):
                 part()
+        self.casts()
         return self.cases
 
 

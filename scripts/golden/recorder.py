@@ -3,9 +3,11 @@ optimisers off, oneDNN too unless the script asks for it before. Used by the scr
 which scripts/bench-peers makes.
 """
 
+import glob
 import gzip
 import multiprocessing
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -23,6 +25,7 @@ if not tf.__version__.startswith(VERSION):
 v1 = tf.compat.v1
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FOLDER = os.path.join(ROOT, "tests/golden")
+MOST_MEMORY = 16 << 30  # of a process that records; TensorFlow itself takes a few GB of addresses
 
 
 def load_messages():
@@ -158,6 +161,7 @@ def finite(case):
 
 
 def serve(connection):
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     while True:
         try:
             case = golden.Case.FromString(connection.recv_bytes())
@@ -170,23 +174,40 @@ def serve(connection):
         connection.send_bytes(answer)
 
 
+def used(pid):
+    """Seconds of processor time of a process, and whether any of its threads wants more."""
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    states = set()
+    for path in glob.glob(f"/proc/{pid}/task/*/stat"):
+        try:
+            with open(path) as file:
+                states.add(file.read().rpartition(")")[2].split()[0])
+        except OSError:  # the thread has ended
+            pass
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), bool(states & {"R", "D"})
+
+
 class Recorder:
-    """Records cases in a child process, which is replaced when it dies or hangs."""
+    """Records cases in a child process, which is replaced when it dies or hangs: when it has computed or slept over a case for some
+    seconds. How long it waits for a processor does not count: the machine may be busy."""
 
     def __init__(self, seconds=60):
         self.seconds = seconds
         self.child = None
+        self.context = multiprocessing.get_context("forkserver")
+        self.context.set_forkserver_preload(["recorder"])  # TensorFlow is loaded once, not for each child
 
     def __call__(self, case):
         """The recorded case, or None."""
         if self.child is None:
             self.pipe, end = multiprocessing.Pipe()
-            self.child = multiprocessing.get_context("spawn").Process(target=serve, args=(end,), daemon=True)
+            self.child = self.context.Process(target=serve, args=(end,), daemon=True)
             self.child.start()
             end.close()
         self.pipe.send_bytes(case.SerializeToString())
         try:
-            if self.pipe.poll(self.seconds):
+            if self.answered():
                 answer = self.pipe.recv_bytes()
                 return golden.Case.FromString(answer) if answer else None
         except EOFError:
@@ -195,3 +216,13 @@ class Recorder:
         self.child.join()
         self.child = None
         return None
+
+    def answered(self):
+        """False if the child has hung."""
+        start, slept = used(self.child.pid)[0], 0.0
+        while not self.pipe.poll(0.25):
+            seconds, busy = used(self.child.pid)
+            slept += 0 if busy else 0.25
+            if seconds - start > self.seconds or slept > self.seconds:
+                return False
+        return True

@@ -15,8 +15,8 @@
 namespace troupe::golden {
 namespace {
 
-// The child writes lines: "F text" per failure, "N op there elsewhere has_kernel" per op, then "P",
-// "X" (failed) or "S op" for the case.
+// The child writes lines: "F text" per failure, "N op there elsewhere has_kernel" per op, "T
+// seconds", then "P", "X" (failed) or "S op" for the case.
 
 void WriteAll(int fd, const std::string& text) {
   size_t done = 0;
@@ -39,6 +39,7 @@ int RunChild(const std::vector<const Case*>& cases, size_t begin, Runner runner)
       text += StrCat("N ", op, " ", placed.there, " ", placed.elsewhere, " ",
                      placed.has_kernel ? 1 : 0, "\n");
     }
+    text += StrCat("T ", outcome.processor_seconds, "\n");
     switch (outcome.verdict) {
       case Verdict::kPassed:
         text += "P\n";
@@ -71,6 +72,9 @@ bool Take(const std::string& line, Outcome* outcome) {
       }
       return false;
     }
+    case 'T':
+      outcome->processor_seconds = std::strtod(rest.c_str(), nullptr);
+      return false;
     case 'P':
       return true;
     case 'X':

@@ -63,6 +63,9 @@ std::optional<int> ParseOptions(int argc, char** argv, Options* options) {
   const CLI::Option* seed =
       AddValue(&line, "--seed S", &options->seed, "Of the spread; printed if it is drawn")
           ->check(WholeNumber(0, INT64_MAX));
+  AddValue(&line, "--at-most SECONDS", &options->at_most,
+           "A case that takes more processor time has failed")
+      ->check(CLI::NonNegativeNumber);
   line.add_flag("--list-skipped", options->list_skipped,
                 "Prints each skipped case with the op that is missing");
   line.add_flag("--no-optimize", no_optimize, "Sessions leave the graphs as they are");

@@ -90,6 +90,10 @@ Counts Replay(const std::string& file, bool named, const CaseFile& cases,
       outcome.failures.push_back(
           StrCat("missing op of stage ", *selection.stage, " or before: ", outcome.missing_op));
     }
+    if (selection.at_most && outcome.processor_seconds > *selection.at_most) {
+      outcome.verdict = Verdict::kFailed;
+      outcome.failures.push_back(StrCat("took ", outcome.processor_seconds, " s"));
+    }
     for (const std::string& failure : outcome.failures) fail(test.name(), failure);
     counts.Add({.ops = std::move(outcome.ops)});
     switch (outcome.verdict) {

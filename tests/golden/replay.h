@@ -21,6 +21,8 @@ struct Selection {
   /// Only cases whose ops are of this stage or before. They must all be there: a case that would be
   /// skipped has failed.
   std::optional<int> stage;
+  /// A case that takes more seconds of processor time has failed.
+  std::optional<double> at_most;
   bool list_skipped = false;
   bool in_process = false;
 };

@@ -80,6 +80,16 @@ TEST(ReplayTest, NamedFileOfWhichTheStageSelectsNothingFails) {
   EXPECT_EQ(Print(FileOf("NoOp"), selection, /*named=*/false).counts.failed, 0);
 }
 
+TEST(ReplayTest, CasesThatTakeLongFail) {
+  Selection selection;
+  selection.at_most = 60;
+  EXPECT_EQ(Print(FileOf("NoOp"), selection, true).counts.failed, 0);
+  selection.at_most = 0;
+  const Printed printed = Print(FileOf("NoOp"), selection, true);
+  EXPECT_EQ(printed.counts.failed, 1);
+  EXPECT_TRUE(printed.text.starts_with("FAIL file the_case: took ")) << printed.text;
+}
+
 TEST(ReplayTest, SelectsByOpsAndName) {
   CaseFile file = FileOf("NoOp");
   Selection selection;

@@ -1,6 +1,7 @@
 #include "tests/golden/run_case.h"
 
 #include <algorithm>
+#include <ctime>
 #include <map>
 #include <memory>
 #include <set>
@@ -413,9 +414,13 @@ Outcome RunCase(const Case& test) {
       return outcome;
     }
   }
-  CaseRunner runner(test);
-  outcome.failures = runner.Run();
-  outcome.ops = runner.ops();
+  const std::clock_t start = std::clock();
+  {
+    CaseRunner runner(test);
+    outcome.failures = runner.Run();
+    outcome.ops = runner.ops();
+  }
+  outcome.processor_seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   if (!outcome.failures.empty()) outcome.verdict = Verdict::kFailed;
   return outcome;
 }

@@ -26,6 +26,7 @@ struct Outcome {
   std::vector<std::string> failures;  ///< "step 0 out:0: got ..., want ..., max error ..."
   std::string missing_op;             ///< Why it was skipped.
   PlacedOps ops;                      ///< Empty unless the spread is over another type than CPU.
+  double processor_seconds = 0;       ///< Of all threads of the process while the case ran.
 };
 
 /// Imports the case's graph into a graph and a session of its own, checks inferred shapes, runs the
