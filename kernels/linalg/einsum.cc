@@ -14,7 +14,7 @@
 #include "kernels/common/registration.h"
 #include "kernels/common/strided_copy.h"
 #include "kernels/common/widen.h"
-#include "kernels/linalg/plain_product.h"
+#include "kernels/linalg/complex_product.h"
 #include "kernels/linalg/product.h"
 #include "kernels/type_switch.h"
 
@@ -272,26 +272,28 @@ template <typename T>
 absl::Status RunBatch(KernelContext& ctx, const GemmProblem<T>& form, const std::vector<int64_t>& a,
                       const std::vector<int64_t>& b, const std::vector<int64_t>& c) {
   const int64_t count = static_cast<int64_t>(c.size());
-  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
-    return RunProducts<T>(ctx, form, count, [&](int64_t i, GemmProblem<T>* p) {
-      p->a = form.a + a[i];
-      p->b = form.b + b[i];
-      p->c = form.c + c[i];
-    });
+  const auto pointers = [&](int64_t i, GemmProblem<T>* p) {
+    p->a = form.a + a[i];
+    p->b = form.b + b[i];
+    p->c = form.c + c[i];
+  };
+  if constexpr (std::is_arithmetic_v<T>) {
+    return RunProducts<T>(ctx, form, count, pointers);
+  } else {
+    return RunComplexProducts<typename T::value_type>(ctx, form, false, false, count, pointers);
   }
-  const double row_ns = 5 + 0.5 * static_cast<double>(form.n) * static_cast<double>(form.k);
-  ctx.ParallelFor(count * form.m, KernelContext::GrainFor(row_ns), [&](int64_t begin, int64_t end) {
-    std::vector<typename ProductSum<T>::Type> row(form.n);
-    for (int64_t r = begin; r < end; ++r) {
-      const int64_t i = r / form.m;
-      GemmProblem<T> p = form;
-      p.a = form.a + a[i];
-      p.b = form.b + b[i];
-      p.c = form.c + c[i];
-      RowOfProduct(p, false, false, r % form.m, row.data());
-    }
-  });
-  return absl::OkStatus();
+}
+
+/// Integers wrap; parts of complex numbers are multiplied as in a matrix product.
+template <typename T>
+T Times(T x, T y) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return x * y;
+  } else {
+    return {x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()};
+  }
 }
 
 /// The product element by element of operands that have the labels of the result, with its sizes.
@@ -312,12 +314,7 @@ absl::Status MultiplyElements(KernelContext& ctx, const Labels& labels, Operand 
   const T *x = a.tensor.unchecked_data<T>(), *y = b.tensor.unchecked_data<T>();
   T* z = direct ? out : temporary.mutable_data<T>();
   ctx.ParallelFor(count, KernelContext::GrainFor(1), [&](int64_t begin, int64_t end) {
-    using S = ProductSum<T>;
-    for (int64_t i = begin; i < end; ++i) {
-      typename S::Type product{};
-      S::Add(S::From(x[i], false), S::From(y[i], false), &product);
-      z[i] = S::To(product);
-    }
+    for (int64_t i = begin; i < end; ++i) z[i] = Times(x[i], y[i]);
   });
   if (!direct) {
     CopyView(ctx, kElementType<T>, labels, result, out, Contiguous(labels, result), z);

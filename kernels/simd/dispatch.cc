@@ -99,6 +99,18 @@ const GemmFunctions<double>& Gemm<double>() {
 }
 
 template <>
+template <>
+const GemmFunctions<uint16_t>& Gemm<uint16_t>() {
+  return ActiveGemm<uint16_t>();
+}
+template <>
+const GemmFunctions<uint32_t>& Gemm<uint32_t>() {
+  return ActiveGemm<uint32_t>();
+}
+template <>
+const GemmFunctions<uint64_t>& Gemm<uint64_t>() {
+  return ActiveGemm<uint64_t>();
+}
 const UpdateFunctions<float>& Updates<float>() {
   return ActiveUpdates<float>();
 }
