@@ -16,6 +16,7 @@
 #include "kernels/simd/resize.h"
 #include "kernels/simd/select.h"
 #include "kernels/simd/updates.h"
+#include "kernels/simd/special.h"
 #include "kernels/simd/volume_pool.h"
 
 // The function NAME of each variant that was compiled.
@@ -197,6 +198,11 @@ namespace simd {
   static const Table* MakeTable() {    \
     static const Table table = [] {    \
       Table t;                         \
+const SpecialFunctions& Special() {
+  static const SpecialFunctions functions = Active(TROUPE_VARIANTS(SpecialTable))();
+  return functions;
+}
+
       FillUnary(&t);                   \
       FillBinaryFloat(&t);             \
       FillBinaryDouble(&t);            \
