@@ -12,6 +12,7 @@
 #include "kernels/common/switch_number.h"
 #include "kernels/kernel.h"
 #include "kernels/nn/pool_shape.h"
+#include "kernels/simd/dispatch.h"
 #include "kernels/simd/pool.h"
 #include "kernels/simd/pool_loops.h"
 
@@ -91,10 +92,10 @@ class MaxPoolKernel final : public PoolKernel {
           NanosecondsFor(s.columns.output * s.depth, s.rows.size * s.columns.size);
       ctx.ParallelFor(s.batch * s.rows.output, KernelContext::GrainFor(row_ns),
                       [&](int64_t begin, int64_t end) {
-                        if constexpr (std::is_same_v<T, float>) {
-                          Pool().max_rows(form, from, to, begin, end);
-                        } else {
+                        if constexpr (std::is_integral_v<T>) {
                           MaxPoolRows(form, from, to, begin, end);
+                        } else {
+                          Pool(simd::TypeOf(in.type())).max_rows(form, from, to, begin, end);
                         }
                       });
       return absl::OkStatus();
@@ -138,8 +139,8 @@ class MaxPoolGradKernel final : public PoolKernel {
         const T* x = in.unchecked_data<T>();
         const T* dy = gradient.unchecked_data<T>();
         T* dx = out->mutable_data<T>();
-        if constexpr (std::is_same_v<T, float>) {
-          Pool().max_gradient_images(form, x, dy, dx, begin, end);
+        if constexpr (std::is_floating_point_v<T>) {
+          Pool(simd::TypeOf(in.type())).max_gradient_images(form, x, dy, dx, begin, end);
         } else {
           MaxPoolGradImages<T, int32_t>(form, x, dy, dx, begin, end);
         }
@@ -214,18 +215,12 @@ class AvgPoolKernel final : public PoolKernel {
     if (out->num_elements() == 0) return absl::OkStatus();
     const PoolForm form = FormOf(s);
     const double row_ns = NanosecondsFor(s.columns.output * s.depth, s.rows.size * s.columns.size);
-    return SwitchType<float, double, half, bfloat16>(in.type(), [&]<typename T>() {
-      ctx.ParallelFor(
-          s.batch * s.rows.output, KernelContext::GrainFor(row_ns),
-          [&](int64_t begin, int64_t end) {
-            if constexpr (std::is_same_v<T, float>) {
-              Pool().average_rows(form, in.unchecked_data<T>(), out->mutable_data<T>(), begin, end);
-            } else {
-              AvgPoolRows(form, in.unchecked_data<T>(), out->mutable_data<T>(), begin, end);
-            }
-          });
-      return absl::OkStatus();
-    });
+    const PoolFunctions& functions = Pool(simd::TypeOf(in.type()));
+    ctx.ParallelFor(
+        s.batch * s.rows.output, KernelContext::GrainFor(row_ns), [&](int64_t begin, int64_t end) {
+          functions.average_rows(form, in.raw_data(), out->mutable_raw_data(), begin, end);
+        });
+    return absl::OkStatus();
   }
 };
 
@@ -253,10 +248,8 @@ class AvgPoolGradKernel final : public PoolKernel {
         for (int64_t n = begin; n < end; ++n) {
           const T* dy = gradient.unchecked_data<T>() + n * out_size;
           T* dx = out->mutable_data<T>() + n * in_size;
-          if constexpr (std::is_same_v<T, float>) {
-            Pool().average_gradient_image(form, dy, dx);
-          } else if constexpr (std::is_same_v<T, Sum>) {
-            AvgPoolGradImage(form, dy, dx);
+          if constexpr (std::is_same_v<T, Sum>) {
+            Pool(simd::TypeOf(gradient.type())).average_gradient_image(form, dy, dx);
           } else {
             AvgPoolGradImage(form, dy, sums.data());
             for (int64_t i = 0; i < in_size; ++i) dx[i] = T(sums[i]);

@@ -140,9 +140,11 @@ const BatchNormFunctions& BatchNorm(simd::Type type) {
   return tables.For(type);
 }
 
-const PoolFunctions& Pool() {
-  static const PoolFunctions functions = Active(TROUPE_VARIANTS(PoolTable))();
-  return functions;
+const PoolFunctions& Pool(simd::Type type) {
+  static const auto table = Active<PoolFunctions (*)(simd::Type)>(TROUPE_VARIANTS(PoolTable));
+  static const PoolFunctions functions[simd::kNumTypes] = {
+      table(simd::kF32), table(simd::kF64), {}, {}, table(simd::kF16), table(simd::kBF16)};
+  return functions[type];
 }
 
 const VolumePoolFunctions& VolumePool(simd::Type type) {

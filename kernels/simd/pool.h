@@ -1,8 +1,10 @@
-/// Pooling of float images, compiled once per instruction set.
+/// Pooling of images of floating types, compiled once per instruction set.
 #ifndef TROUPE_KERNELS_SIMD_POOL_H_
 #define TROUPE_KERNELS_SIMD_POOL_H_
 
 #include <cstdint>
+
+#include "kernels/simd/table.h"
 
 namespace troupe {
 
@@ -19,29 +21,31 @@ struct PoolForm {
   const void* lowest = nullptr;
 };
 
-/// The functions of one instruction set; `begin` and `end` count rows of the output over all
-/// images, or images. Thread-safe.
+/// The functions of one element type and instruction set; `begin` and `end` count rows of the
+/// output over all images, or images. Half and bfloat16 are summed as floats, and have no
+/// gradients here. Thread-safe.
 struct PoolFunctions {
-  void (*max_rows)(const PoolForm& form, const float* input, float* output, int64_t begin,
-                   int64_t end);
-  void (*max_gradient_images)(const PoolForm& form, const float* input, const float* gradient,
-                              float* output, int64_t begin, int64_t end);
-  void (*average_rows)(const PoolForm& form, const float* input, float* output, int64_t begin,
-                       int64_t end);
-  void (*average_gradient_image)(const PoolForm& form, const float* gradient, float* output);
+  void (*max_rows)(const PoolForm& form, const void* input, void* output, int64_t begin,
+                   int64_t end) = nullptr;
+  void (*average_rows)(const PoolForm& form, const void* input, void* output, int64_t begin,
+                       int64_t end) = nullptr;
+  void (*max_gradient_images)(const PoolForm& form, const void* input, const void* gradient,
+                              void* output, int64_t begin, int64_t end) = nullptr;
+  void (*average_gradient_image)(const PoolForm& form, const void* gradient,
+                                 void* output) = nullptr;
 };
 
-/// The best functions that this processor can run.
-const PoolFunctions& Pool();
+/// The best functions that this processor can run, of a floating type.
+const PoolFunctions& Pool(simd::Type type);
 
 namespace v2 {
-PoolFunctions PoolTable();
+PoolFunctions PoolTable(simd::Type type);
 }
 namespace v3 {
-PoolFunctions PoolTable();
+PoolFunctions PoolTable(simd::Type type);
 }
 namespace v4 {
-PoolFunctions PoolTable();
+PoolFunctions PoolTable(simd::Type type);
 }
 
 }  // namespace troupe
