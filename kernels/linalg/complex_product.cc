@@ -84,8 +84,8 @@ class ComplexProduct {
       a = after;
       a_row = 2 * k;
     }
-    return {m,         2 * n, 2 * k, a,           a_row, 1,
-            scratch, 2 * n, 1,     reinterpret_cast<R*>(p_.c), 2 * p_.ldc};
+    return {m,         2 * n, 2 * k, a, a_row, 1, scratch, 2 * n, 1, reinterpret_cast<R*>(p_.c),
+            2 * p_.ldc};
   }
 
   /// Writes the complex result, given that of the real product.
@@ -142,8 +142,8 @@ absl::Status RunComplexProducts(KernelContext& ctx, const ComplexGemm<R>& form, 
   const int64_t scratch_size = ComplexProduct<R>(form, conjugate_a, conjugate_b).ScratchSize();
   // Small products are shared out whole, large ones are cut one by one.
   constexpr double kLarge = 4e6;
-  const double operations = 8.0 * static_cast<double>(form.m) * static_cast<double>(form.n) *
-                            static_cast<double>(form.k);
+  const double operations =
+      8.0 * static_cast<double>(form.m) * static_cast<double>(form.n) * static_cast<double>(form.k);
   if (operations < kLarge) {
     ctx.ParallelFor(count, KernelContext::GrainFor(20 + operations / 100),
                     [&](int64_t begin, int64_t end) {
@@ -157,8 +157,7 @@ absl::Status RunComplexProducts(KernelContext& ctx, const ComplexGemm<R>& form, 
                     });
     return absl::OkStatus();
   }
-  TROUPE_ASSIGN_OR_RETURN(Tensor space,
-                          ctx.AllocateTemp(kElementType<R>, Shape({scratch_size})));
+  TROUPE_ASSIGN_OR_RETURN(Tensor space, ctx.AllocateTemp(kElementType<R>, Shape({scratch_size})));
   for (int64_t i = 0; i < count; ++i) {
     const ComplexProduct<R> each = product(i);
     const GemmProblem<R> real = each.Rewrite(space.mutable_data<R>());
@@ -167,9 +166,9 @@ absl::Status RunComplexProducts(KernelContext& ctx, const ComplexGemm<R>& form, 
   }
   return absl::OkStatus();
 }
-template absl::Status RunComplexProducts<float>(KernelContext&, const ComplexGemm<float>&, bool,
-                                                bool, int64_t,
-                                                absl::FunctionRef<void(int64_t, ComplexGemm<float>*)>);
+template absl::Status RunComplexProducts<float>(
+    KernelContext&, const ComplexGemm<float>&, bool, bool, int64_t,
+    absl::FunctionRef<void(int64_t, ComplexGemm<float>*)>);
 template absl::Status RunComplexProducts<double>(
     KernelContext&, const ComplexGemm<double>&, bool, bool, int64_t,
     absl::FunctionRef<void(int64_t, ComplexGemm<double>*)>);

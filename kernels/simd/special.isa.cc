@@ -15,15 +15,14 @@ constexpr int64_t kBlock = 256;
 // functions in double. The tails need `root`, the square root of -log(tail).
 inline double Quantile(double q, float tail, float root) {
   const double near = 0.180625 - q * q;
-  const double middle = q * Polynomial<double>(near, 3.3871327179, 50.434271938, 159.29113202,
-                                               59.109374720) /
-                        Polynomial<double>(near, 1, 17.895169469, 78.757757664, 67.187563600);
+  const double middle =
+      q * Polynomial<double>(near, 3.3871327179, 50.434271938, 159.29113202, 59.109374720) /
+      Polynomial<double>(near, 1, 17.895169469, 78.757757664, 67.187563600);
   const bool far = root > 5;
   const double r = far ? root - 5.0 : root - 1.6;
-  const double over = far ? Polynomial<double>(r, 6.6579051150, 3.0812263860, 0.42868294337,
-                                               0.017337203997)
-                          : Polynomial<double>(r, 1.4234372777, 2.7568153900, 1.3067284816,
-                                               0.17023821103);
+  const double over =
+      far ? Polynomial<double>(r, 6.6579051150, 3.0812263860, 0.42868294337, 0.017337203997)
+          : Polynomial<double>(r, 1.4234372777, 2.7568153900, 1.3067284816, 0.17023821103);
   const double under = far ? Polynomial<double>(r, 1, 0.24197894225, 0.012258202635)
                            : Polynomial<double>(r, 1, 0.73700164250, 0.12021132975);
   const double beyond = tail == 0 ? std::numeric_limits<double>::infinity() : over / under;
@@ -69,14 +68,10 @@ inline double NegativePower(double base, double x) {
 void Zeta(const double* x, const double* q, double* out, int64_t n) {
   constexpr int kTerms = 10;
   // Bernoulli's numbers B(2k) / (2k)!
-  constexpr double kFactors[] = {1.0 / 12,
-                                 -1.0 / 720,
-                                 1.0 / 30240,
-                                 -1.0 / 1209600,
-                                 1.0 / 47900160,
-                                 -691.0 / 1307674368000,
-                                 1.0 / 74724249600,
-                                 -3617.0 / 10670622842880000};
+  constexpr double kFactors[] = {1.0 / 12,          -1.0 / 720,
+                                 1.0 / 30240,       -1.0 / 1209600,
+                                 1.0 / 47900160,    -691.0 / 1307674368000,
+                                 1.0 / 74724249600, -3617.0 / 10670622842880000};
   for (int64_t begin = 0; begin < n; begin += kBlock, x += kBlock, q += kBlock) {
     const int64_t m = n - begin < kBlock ? n - begin : kBlock;
     double sum[kBlock], term[kBlock];
