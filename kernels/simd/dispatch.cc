@@ -5,6 +5,7 @@
 #include "kernels/simd/add_scaled.h"
 #include "kernels/simd/batch_norm.h"
 #include "kernels/simd/colors.h"
+#include "kernels/simd/complex.h"
 #include "kernels/simd/conv.h"
 #include "kernels/simd/depthwise.h"
 #include "kernels/simd/fft.h"
@@ -15,8 +16,8 @@
 #include "kernels/simd/random.h"
 #include "kernels/simd/resize.h"
 #include "kernels/simd/select.h"
-#include "kernels/simd/updates.h"
 #include "kernels/simd/special.h"
+#include "kernels/simd/updates.h"
 #include "kernels/simd/volume_pool.h"
 
 // The function NAME of each variant that was compiled.
@@ -98,8 +99,6 @@ template <>
 const GemmFunctions<double>& Gemm<double>() {
   return ActiveGemm<double>();
 }
-
-template <>
 template <>
 const GemmFunctions<uint16_t>& Gemm<uint16_t>() {
   return ActiveGemm<uint16_t>();
@@ -112,12 +111,32 @@ template <>
 const GemmFunctions<uint64_t>& Gemm<uint64_t>() {
   return ActiveGemm<uint64_t>();
 }
+
+template <>
 const UpdateFunctions<float>& Updates<float>() {
   return ActiveUpdates<float>();
 }
 template <>
 const UpdateFunctions<double>& Updates<double>() {
   return ActiveUpdates<double>();
+}
+
+using FillComplex = void (*)(ComplexFunctions*);
+const ComplexFunctions& FloatComplex() {
+  static const ComplexFunctions functions = [] {
+    ComplexFunctions filled;
+    Active<FillComplex>(TROUPE_VARIANTS(FillFloatComplex))(&filled);
+    return filled;
+  }();
+  return functions;
+}
+const ComplexFunctions& DoubleComplex() {
+  static const ComplexFunctions functions = [] {
+    ComplexFunctions filled;
+    Active<FillComplex>(TROUPE_VARIANTS(FillDoubleComplex))(&filled);
+    return filled;
+  }();
+  return functions;
 }
 
 const ConvFunctions& NarrowConv() {
@@ -179,6 +198,11 @@ const RandomFunctions& Random() {
   return functions;
 }
 
+const SpecialFunctions& Special() {
+  static const SpecialFunctions functions = Active(TROUPE_VARIANTS(SpecialTable))();
+  return functions;
+}
+
 SelectFunction<uint32_t> SelectWords() {
   return Active<SelectFunction<uint32_t>>(TROUPE_VARIANTS(Select));
 }
@@ -200,11 +224,6 @@ namespace simd {
   static const Table* MakeTable() {    \
     static const Table table = [] {    \
       Table t;                         \
-const SpecialFunctions& Special() {
-  static const SpecialFunctions functions = Active(TROUPE_VARIANTS(SpecialTable))();
-  return functions;
-}
-
       FillUnary(&t);                   \
       FillBinaryFloat(&t);             \
       FillBinaryDouble(&t);            \
