@@ -1,4 +1,5 @@
 // CropAndResize and its gradients.
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <type_traits>
@@ -9,6 +10,8 @@
 #include "kernels/common/switch_number.h"
 #include "kernels/image/resize_shape.h"
 #include "kernels/kernel.h"
+#include "kernels/math/cast.h"
+#include "kernels/simd/resize.h"
 
 namespace troupe {
 namespace {
@@ -53,6 +56,24 @@ struct Box {
   }
 };
 
+/// The columns of a box's crop: those inside of the image are neighbors.
+struct Columns {
+  Columns(const Box& box, const CropShape& s) {
+    for (int64_t x = 0; x < s.crop_width; ++x) {
+      const Position at = box.Column(x, s);
+      if (!at.inside()) {
+        if (positions.empty()) ++first;
+        continue;
+      }
+      positions.push_back(at);
+    }
+  }
+  int64_t size() const { return static_cast<int64_t>(positions.size()); }
+
+  int64_t first = 0;  ///< Columns before those inside.
+  std::vector<Position> positions;
+};
+
 /// The boxes, each of one of `batch` images. They are read once, and checked.
 absl::StatusOr<std::vector<Box>> ReadBoxes(const Tensor& boxes, const Tensor& indices,
                                            int64_t batch) {
@@ -83,6 +104,139 @@ absl::Status CheckImages(const Tensor& image, std::string_view what) {
                          image.shape().ToString());
 }
 
+/// The rows of one crop.
+template <typename T>
+class CropRows {
+ public:
+  CropRows(const CropShape& s, const T* images, const Box& box, bool nearest)
+      : s_(s),
+        image_(images + box.image * s.height * s.width * s.channels),
+        box_(box),
+        columns_(box, s),
+        nearest_(nearest) {
+    for (const Position& at : columns_.positions) {
+      if (nearest) {
+        pixels_.push_back(static_cast<int32_t>(at.nearest()));
+        continue;
+      }
+      for (const int64_t pixel : {at.lower, at.upper}) {
+        pixels_.push_back(static_cast<int32_t>(pixel));
+        weights_.push_back(at.fraction);  // The first of the two is not read.
+      }
+    }
+    taken_.resize(kReadsInPlace && !nearest ? 0 : pixels_.size() * s.channels);
+    if (nearest) return;
+    const int64_t n = columns_.size();
+    for (Blend& blend : blends_) blend.row.resize(n * s.channels);
+    taps_ = {nullptr, pixels_.data(), weights_.data(), n, s.channels, 0};
+    if constexpr (kReadsInPlace) {
+      // The last pixels of a row are not read as four numbers.
+      const bool fours = s.channels == 3 || s.channels == 4;
+      while (fours && taps_.whole + 1 < n &&
+             (columns_.positions[taps_.whole].upper + 1) * s.channels + 1 <= s.width * s.channels) {
+        ++taps_.whole;
+      }
+    } else {
+      wide_.resize(taken_.size());
+      for (size_t i = 0; i < pixels_.size(); ++i) compact_.push_back(static_cast<int32_t>(i));
+      taps_.indices = compact_.data();
+      taps_.whole = s.channels == 4 ? n : s.channels == 3 ? std::max<int64_t>(n - 1, 0) : 0;
+    }
+  }
+
+  /// `out`: a whole row, with `outside` where there is no image.
+  void Fill(int64_t y, float outside, float* out) {
+    const Position row = box_.Row(y, s_);
+    const int64_t size = s_.crop_width * s_.channels;
+    if (!row.inside()) {
+      std::fill_n(out, size, outside);
+      return;
+    }
+    const int64_t before = columns_.first * s_.channels;
+    const int64_t inside = columns_.size() * s_.channels;
+    std::fill_n(out, before, outside);
+    std::fill(out + before + inside, out + size, outside);
+    if (inside == 0) return;
+    if (nearest_) {
+      Take(row.nearest());
+      Widen(inside, out + before);
+    } else {
+      const float* top = Blended(row.lower, row.upper);
+      Resize().lerp_rows(top, Blended(row.upper, row.lower), row.fraction, inside, out + before);
+    }
+  }
+
+ private:
+  static constexpr bool kReadsInPlace = std::is_same_v<T, float> || std::is_same_v<T, uint8_t>;
+
+  /// A row of the image between its columns.
+  struct Blend {
+    int64_t source = -1;
+    std::vector<float> row;
+  };
+
+  /// Row `y`, which is kept as long as not two others have been asked for; not in place of row
+  /// `other`.
+  const float* Blended(int64_t y, int64_t other) {
+    for (const Blend& blend : blends_) {
+      if (blend.source == y) return blend.row.data();
+    }
+    Blend& blend = blends_[blends_[0].source == other ? 1 : 0];
+    blend.source = y;
+    if constexpr (std::is_same_v<T, float>) {
+      Resize().lerp_floats(taps_, Row(y), blend.row.data());
+    } else if constexpr (std::is_same_v<T, uint8_t>) {
+      Resize().lerp_bytes(taps_, Row(y), blend.row.data());
+    } else {
+      Take(y);
+      Widen(static_cast<int64_t>(taken_.size()), wide_.data());
+      Resize().lerp_floats(taps_, wide_.data(), blend.row.data());
+    }
+    return blend.row.data();
+  }
+
+  const T* Row(int64_t y) const { return image_ + y * s_.width * s_.channels; }
+
+  /// taken_ = the pixels of row `y` that are needed.
+  void Take(int64_t y) {
+    switch (s_.channels) {
+      case 1:
+        return TakePixels<1>(Row(y));
+      case 3:
+        return TakePixels<3>(Row(y));
+      case 4:
+        return TakePixels<4>(Row(y));
+      default:
+        return TakePixels<0>(Row(y));
+    }
+  }
+  template <int kChannels>
+  void TakePixels(const T* row) {
+    const int64_t channels = kChannels > 0 ? kChannels : s_.channels;
+    T* to = taken_.data();
+    for (const int32_t pixel : pixels_) to = std::copy_n(row + pixel * channels, channels, to);
+  }
+  void Widen(int64_t n, float* out) const {
+    if constexpr (std::is_same_v<T, float>) {
+      std::copy_n(taken_.data(), n, out);
+    } else {
+      static const simd::UnaryFn widen = FindCast(kElementType<T>, ElementType::kFloat);
+      widen(taken_.data(), out, n);
+    }
+  }
+
+  const CropShape& s_;
+  const T* image_;
+  const Box& box_;
+  const Columns columns_;
+  const bool nearest_;
+  RowTaps taps_;
+  std::vector<int32_t> pixels_, compact_;
+  std::vector<float> weights_, wide_;
+  std::vector<T> taken_;
+  Blend blends_[2];
+};
+
 class CropKernel final : public Kernel {
  public:
   CropKernel(KernelConstruction& c, absl::Status*)
@@ -105,53 +259,23 @@ class CropKernel final : public Kernel {
     if (crops->num_elements() == 0) return absl::OkStatus();
     const int64_t row_size = s.crop_width * s.channels;
     return SwitchReal(image.type(), [&]<typename T>() {
-      ctx.ParallelFor(s.boxes * s.crop_height,
-                      KernelContext::GrainFor(2.0 * static_cast<double>(row_size)),
-                      [&](int64_t begin, int64_t end) {
-                        for (int64_t i = begin; i < end; ++i) {
-                          FillRow(s, image.unchecked_data<T>(), boxes[i / s.crop_height],
-                                  i % s.crop_height, crops->mutable_data<float>() + i * row_size);
-                        }
-                      });
+      ctx.ParallelFor(
+          s.boxes * s.crop_height, KernelContext::GrainFor(1.0 * static_cast<double>(row_size)),
+          [&](int64_t begin, int64_t end) {
+            while (begin < end) {
+              const int64_t box = begin / s.crop_height, first = box * s.crop_height;
+              const int64_t last = std::min(end, first + s.crop_height);
+              CropRows<T> rows(s, image.unchecked_data<T>(), boxes[box], nearest_);
+              for (; begin < last; ++begin) {
+                rows.Fill(begin - first, outside_, crops->mutable_data<float>() + begin * row_size);
+              }
+            }
+          });
       return absl::OkStatus();
     });
   }
 
  private:
-  template <typename T>
-  void FillRow(const CropShape& s, const T* images, const Box& box, int64_t y, float* out) const {
-    const Position row = box.Row(y, s);
-    const T* image = images + box.image * s.height * s.width * s.channels;
-    const auto pixel = [&](int64_t at_y, int64_t at_x) {
-      return image + (at_y * s.width + at_x) * s.channels;
-    };
-    for (int64_t x = 0; x < s.crop_width; ++x, out += s.channels) {
-      const Position column = box.Column(x, s);
-      if (!row.inside() || !column.inside()) {
-        for (int64_t c = 0; c < s.channels; ++c) out[c] = outside_;
-      } else if (nearest_) {
-        const T* from = pixel(row.nearest(), column.nearest());
-        for (int64_t c = 0; c < s.channels; ++c) out[c] = static_cast<float>(from[c]);
-      } else {
-        const T *top_left = pixel(row.lower, column.lower),
-                *top_right = pixel(row.lower, column.upper);
-        const T *bottom_left = pixel(row.upper, column.lower),
-                *bottom_right = pixel(row.upper, column.upper);
-        for (int64_t c = 0; c < s.channels; ++c) {
-          const float top = Between(top_left[c], top_right[c], column.fraction);
-          const float bottom = Between(bottom_left[c], bottom_right[c], column.fraction);
-          out[c] = top + (bottom - top) * row.fraction;
-        }
-      }
-    }
-  }
-
-  template <typename T>
-  static float Between(T a, T b, float fraction) {
-    const float x = static_cast<float>(a);
-    return x + (static_cast<float>(b) - x) * fraction;
-  }
-
   const bool nearest_;
   const float outside_;
 };
@@ -188,57 +312,73 @@ class CropGradImageKernel final : public Kernel {
   }
 
  private:
+  /// A row of a crop's gradient, for a row of an image.
+  struct Part {
+    int64_t box, y;
+    float weight;
+  };
+
+  /// The parts of each row of the images, in the order of the boxes.
+  std::vector<std::vector<Part>> PartsOfRows(const CropShape& s,
+                                             const std::vector<Box>& boxes) const {
+    std::vector<std::vector<Part>> parts(static_cast<size_t>(s.batch * s.height));
+    for (int64_t b = 0; b < s.boxes; ++b) {
+      for (int64_t y = 0; y < s.crop_height; ++y) {
+        const Position at = boxes[b].Row(y, s);
+        if (!at.inside()) continue;
+        const int64_t image = boxes[b].image * s.height;
+        if (nearest_) {
+          parts[image + at.nearest()].push_back({b, y, 1});
+          continue;
+        }
+        parts[image + at.lower].push_back({b, y, 1 - at.fraction});
+        if (at.fraction > 0) parts[image + at.upper].push_back({b, y, at.fraction});
+      }
+    }
+    return parts;
+  }
+
   // Each row of an image takes what comes to it, so that sums have one order.
   template <typename T>
   void Fill(KernelContext& ctx, const CropShape& s, const std::vector<Box>& boxes,
             const float* grads, T* out) const {
     using SumType = std::conditional_t<std::is_same_v<T, double>, double, float>;
     const int64_t row_size = s.width * s.channels;
+    const std::vector<std::vector<Part>> parts = PartsOfRows(s, boxes);
+    std::vector<Columns> columns;
+    for (const Box& box : boxes) columns.emplace_back(box, s);
     const double row_ns =
         static_cast<double>(row_size) + 4.0 * static_cast<double>(s.boxes * s.crop_height) *
                                             static_cast<double>(s.crop_width * s.channels) /
                                             static_cast<double>(s.height);
-    ctx.ParallelFor(
-        s.batch * s.height, KernelContext::GrainFor(row_ns), [&](int64_t begin, int64_t end) {
-          std::vector<SumType> sum(static_cast<size_t>(row_size));
-          for (int64_t i = begin; i < end; ++i) {
-            std::fill(sum.begin(), sum.end(), SumType(0));
-            for (size_t b = 0; b < boxes.size(); ++b) {
-              if (boxes[b].image != i / s.height) continue;
-              AddBox(s, boxes[b], i % s.height,
-                     grads + static_cast<int64_t>(b) * s.crop_height * s.crop_width * s.channels,
-                     sum.data());
-            }
-            T* to = out + i * row_size;
-            for (int64_t x = 0; x < row_size; ++x) to[x] = static_cast<T>(sum[x]);
-          }
-        });
+    ctx.ParallelFor(s.batch * s.height, KernelContext::GrainFor(row_ns),
+                    [&](int64_t begin, int64_t end) {
+                      std::vector<SumType> sum(static_cast<size_t>(row_size));
+                      for (int64_t i = begin; i < end; ++i) {
+                        std::fill(sum.begin(), sum.end(), SumType(0));
+                        for (const Part& part : parts[i]) {
+                          const Columns& across = columns[part.box];
+                          const int64_t first =
+                              (part.box * s.crop_height + part.y) * s.crop_width + across.first;
+                          AddRow(s, across, part.weight, grads + first * s.channels, sum.data());
+                        }
+                        T* to = out + i * row_size;
+                        for (int64_t x = 0; x < row_size; ++x) to[x] = static_cast<T>(sum[x]);
+                      }
+                    });
   }
 
   template <typename SumType>
-  void AddBox(const CropShape& s, const Box& box, int64_t row, const float* grads,
+  void AddRow(const CropShape& s, const Columns& columns, float weight, const float* grad,
               SumType* sum) const {
-    for (int64_t y = 0; y < s.crop_height; ++y) {
-      const Position at = box.Row(y, s);
-      if (!at.inside()) continue;
-      float weight;
+    for (const Position& column : columns.positions) {
       if (nearest_) {
-        weight = at.nearest() == row ? 1 : 0;
+        Add(grad, weight, s.channels, sum + column.nearest() * s.channels);
       } else {
-        weight = (at.lower == row ? 1 - at.fraction : 0) + (at.upper == row ? at.fraction : 0);
-      }
-      if (weight == 0) continue;
-      const float* grad = grads + y * s.crop_width * s.channels;
-      for (int64_t x = 0; x < s.crop_width; ++x, grad += s.channels) {
-        const Position column = box.Column(x, s);
-        if (!column.inside()) continue;
-        if (nearest_) {
-          Add(grad, weight, s.channels, sum + column.nearest() * s.channels);
-          continue;
-        }
         Add(grad, weight * (1 - column.fraction), s.channels, sum + column.lower * s.channels);
         Add(grad, weight * column.fraction, s.channels, sum + column.upper * s.channels);
       }
+      grad += s.channels;
     }
   }
 
@@ -267,11 +407,13 @@ template <typename T>
 void BoxGradient(const CropShape& s, const Box& box, const T* image, const float* grads,
                  float* out) {
   EndGradients rows, columns;
+  const Columns across(box, s);
   for (int64_t y = 0; y < s.crop_height; ++y) {
     const Position row = box.Row(y, s);
-    for (int64_t x = 0; x < s.crop_width; ++x, grads += s.channels) {
-      const Position column = box.Column(x, s);
-      if (!row.inside() || !column.inside()) continue;
+    if (!row.inside()) continue;
+    const float* grad = grads + (y * s.crop_width + across.first) * s.channels;
+    for (int64_t x = 0; x < across.size(); ++x, grad += s.channels) {
+      const Position& column = across.positions[x];
       const auto pixel = [&](int64_t at_y, int64_t at_x) {
         return image + (at_y * s.width + at_x) * s.channels;
       };
@@ -284,11 +426,11 @@ void BoxGradient(const CropShape& s, const Box& box, const T* image, const float
         const auto d = static_cast<float>(bottom[c]), e = static_cast<float>(bottom_end[c]);
         const float down = (1 - column.fraction) * (d - a) + column.fraction * (e - b);
         const float right = (1 - row.fraction) * (b - a) + row.fraction * (e - d);
-        by_y += static_cast<double>(grads[c] * down);
-        by_x += static_cast<double>(grads[c] * right);
+        by_y += static_cast<double>(grad[c] * down);
+        by_x += static_cast<double>(grad[c] * right);
       }
       rows.Add(by_y, y, s.crop_height, s.height);
-      columns.Add(by_x, x, s.crop_width, s.width);
+      columns.Add(by_x, across.first + x, s.crop_width, s.width);
     }
   }
   const double ends[] = {rows.from, columns.from, rows.to, columns.to};

@@ -13,8 +13,8 @@
 #include "graph/ops/einsum_equation.h"
 #include "kernels/common/registration.h"
 #include "kernels/common/strided_copy.h"
+#include "kernels/linalg/complex_product.h"
 #include "kernels/linalg/narrow_product.h"
-#include "kernels/linalg/plain_product.h"
 #include "kernels/linalg/product.h"
 #include "kernels/math/cast.h"
 #include "kernels/type_switch.h"
@@ -346,21 +346,23 @@ absl::Status RunBatch(KernelContext& ctx, GemmProblem<T> form, const Matrices& a
       p->b = form.b + b.offsets[i];
       p->c = form.c + c[i];
     };
-    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+    if constexpr (std::is_arithmetic_v<T>) {
       return RunProducts<T>(ctx, form, count, place);
     } else {
-      const double row_ns = 5 + 0.5 * static_cast<double>(form.n) * static_cast<double>(form.k);
-      ctx.ParallelFor(count * form.m, KernelContext::GrainFor(row_ns),
-                      [&](int64_t begin, int64_t end) {
-                        std::vector<typename ProductSum<T>::Type> row(form.n);
-                        for (int64_t r = begin; r < end; ++r) {
-                          GemmProblem<T> p = form;
-                          place(r / form.m, &p);
-                          RowOfProduct(p, false, false, r % form.m, row.data());
-                        }
-                      });
-      return absl::OkStatus();
+      return RunComplexProducts<typename T::value_type>(ctx, form, false, false, count, place);
     }
+  }
+}
+
+/// Integers wrap; parts of complex numbers are multiplied as in a matrix product.
+template <typename T>
+T Times(T x, T y) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return x * y;
+  } else {
+    return {x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()};
   }
 }
 
@@ -385,12 +387,7 @@ absl::Status MultiplyElements(KernelContext& ctx, const Labels& labels, Operand 
     if constexpr (kIsNarrow<T>) {
       MultiplyWide(x + begin, y + begin, end - begin, z + begin);
     } else {
-      using S = ProductSum<T>;
-      for (int64_t i = begin; i < end; ++i) {
-        typename S::Type product{};
-        S::Add(S::From(x[i], false), S::From(y[i], false), &product);
-        z[i] = S::To(product);
-      }
+      for (int64_t i = begin; i < end; ++i) z[i] = Times(x[i], y[i]);
     }
   });
   if (!direct) {

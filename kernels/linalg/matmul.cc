@@ -13,8 +13,8 @@
 #include "kernels/kernel.h"
 #include "kernels/kernel_registry.h"
 #include "kernels/linalg/batch.h"
+#include "kernels/linalg/complex_product.h"
 #include "kernels/linalg/narrow_product.h"
-#include "kernels/linalg/plain_product.h"
 #include "kernels/linalg/product.h"
 #include "kernels/type_switch.h"
 
@@ -52,16 +52,7 @@ absl::Status Multiply(KernelContext& ctx, const ProductForm& form, const Tensor&
                       const Offsets& offsets, Tensor* c) {
   const int64_t count = static_cast<int64_t>(offsets.size());
   const int64_t a_size = form.m * form.k, b_size = form.k * form.n, c_size = form.m * form.n;
-  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
-    const T* a_data = a.unchecked_data<T>();
-    const T* b_data = b.unchecked_data<T>();
-    T* c_data = c->mutable_data<T>();
-    return RunProducts<T>(ctx, ToProblem<T>(form), count, [&](int64_t i, GemmProblem<T>* p) {
-      p->a = a_data + offsets[i].first * a_size;
-      p->b = b_data + offsets[i].second * b_size;
-      p->c = c_data + i * c_size;
-    });
-  } else if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
+  if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bfloat16>) {
     return RunNarrowProducts(
         ctx,
         {.m = form.m,
@@ -78,22 +69,21 @@ absl::Status Multiply(KernelContext& ctx, const ProductForm& form, const Tensor&
         },
         c);
   } else {
-    const GemmProblem<T> problem = ToProblem<T>(form);
-    const double row_ns = 0.5 * static_cast<double>(form.n) * static_cast<double>(form.k);
-    ctx.ParallelFor(count * form.m, KernelContext::GrainFor(row_ns),
-                    [&](int64_t begin, int64_t end) {
-                      std::vector<typename ProductSum<T>::Type> row(form.n);
-                      for (int64_t r = begin; r < end; ++r) {
-                        const int64_t i = r / form.m;
-                        GemmProblem<T> p = problem;
-                        p.a = a.unchecked_data<T>() + offsets[i].first * a_size;
-                        p.b = b.unchecked_data<T>() + offsets[i].second * b_size;
-                        p.c = c->mutable_data<T>() + i * c_size;
-                        RowOfProduct(p, form.conjugate_a, form.conjugate_b, r % form.m, row.data());
-                      }
-                    });
+    const T* a_data = a.unchecked_data<T>();
+    const T* b_data = b.unchecked_data<T>();
+    T* c_data = c->mutable_data<T>();
+    const auto pointers = [&](int64_t i, GemmProblem<T>* p) {
+      p->a = a_data + offsets[i].first * a_size;
+      p->b = b_data + offsets[i].second * b_size;
+      p->c = c_data + i * c_size;
+    };
+    if constexpr (std::is_arithmetic_v<T>) {
+      return RunProducts<T>(ctx, ToProblem<T>(form), count, pointers);
+    } else {
+      return RunComplexProducts<typename T::value_type>(ctx, ToProblem<T>(form), form.conjugate_a,
+                                                        form.conjugate_b, count, pointers);
+    }
   }
-  return absl::OkStatus();
 }
 
 // Operands that are not of the result's type are converted to it first.

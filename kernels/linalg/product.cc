@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/common/strided_copy.h"
@@ -182,10 +183,51 @@ absl::Status RunProducts(KernelContext& ctx, const GemmProblem<T>& form, int64_t
   });
   return absl::OkStatus();
 }
+
+namespace {
+
+// Integers as unsigned ones, whose sums wrap.
+template <typename T>
+absl::Status RunWrapping(KernelContext& ctx, const GemmProblem<T>& form, int64_t count,
+                         absl::FunctionRef<void(int64_t, GemmProblem<T>*)> pointers) {
+  using Sum = std::make_unsigned_t<T>;
+  const auto wrapping = [](const GemmProblem<T>& p) {
+    return GemmProblem<Sum>{p.m,
+                            p.n,
+                            p.k,
+                            reinterpret_cast<const Sum*>(p.a),
+                            p.a_row,
+                            p.a_col,
+                            reinterpret_cast<const Sum*>(p.b),
+                            p.b_row,
+                            p.b_col,
+                            reinterpret_cast<Sum*>(p.c),
+                            p.ldc};
+  };
+  return RunProducts<Sum>(ctx, wrapping(form), count, [&](int64_t i, GemmProblem<Sum>* p) {
+    GemmProblem<T> problem = form;
+    pointers(i, &problem);
+    *p = wrapping(problem);
+  });
+}
+
+}  // namespace
+
 template absl::Status RunProducts<float>(KernelContext&, const GemmProblem<float>&, int64_t,
                                          absl::FunctionRef<void(int64_t, GemmProblem<float>*)>);
 template absl::Status RunProducts<double>(KernelContext&, const GemmProblem<double>&, int64_t,
                                           absl::FunctionRef<void(int64_t, GemmProblem<double>*)>);
+
+#define TROUPE_INTEGER_PRODUCTS(T)                                                            \
+  template <>                                                                                 \
+  absl::Status RunProducts<T>(KernelContext & ctx, const GemmProblem<T>& form, int64_t count, \
+                              absl::FunctionRef<void(int64_t, GemmProblem<T>*)> pointers) {   \
+    return RunWrapping(ctx, form, count, pointers);                                           \
+  }
+TROUPE_INTEGER_PRODUCTS(int16_t)
+TROUPE_INTEGER_PRODUCTS(int32_t)
+TROUPE_INTEGER_PRODUCTS(int64_t)
+#undef TROUPE_INTEGER_PRODUCTS
 
 template <typename T>
 void RunProductHere(const GemmProblem<T>& problem) {

@@ -1,8 +1,9 @@
-// Element-wise functions of complex numbers.
+// Element-wise functions of complex numbers that have no code of their own per instruction set.
 #include <cmath>
 #include <complex>
 
 #include "kernels/math/loops.h"
+#include "kernels/simd/complex.h"
 
 namespace troupe::internal {
 namespace {
@@ -32,12 +33,6 @@ constexpr BinaryFns FormsOf() {
   return {BinaryLoop<T, R, F, 1, 1>, BinaryLoop<T, R, F, 0, 1>, BinaryLoop<T, R, F, 1, 0>};
 }
 
-template <typename T>
-T Sign(T x) {
-  const auto size = std::abs(x);
-  return size == 0 ? T(0) : x / size;
-}
-
 // exp(x) - 1 without cancellation near 0: with z = a + bi it is expm1(a) cos b + (cos b - 1) + i
 // exp(a) sin b, and cos b - 1 = -2 sin^2(b / 2).
 template <typename T>
@@ -48,27 +43,11 @@ T Expm1(T x) {
   return T(real, imag);
 }
 
-// Kahan's form, accurate near 0.
-template <typename T>
-T Log1p(T x) {
-  const T u = T(1) + x;
-  if (u == T(1)) return x;
-  if (u == x || !std::isfinite(u.real()) || !std::isfinite(u.imag())) return std::log(u);
-  return x * (std::log(u) / (u - T(1)));
-}
-
 template <typename T>
 void FillUnary(UnaryFn* fns) {
   fns[simd::kNeg] = UnaryLoop<T, [](T x) { return -x; }>;
-  fns[simd::kSign] = UnaryLoop<T, Sign<T>>;
-  fns[simd::kSquare] = UnaryLoop<T, [](T x) { return x * x; }>;
-  fns[simd::kSqrt] = UnaryLoop<T, [](T x) { return std::sqrt(x); }>;
-  fns[simd::kRsqrt] = UnaryLoop<T, [](T x) { return T(1) / std::sqrt(x); }>;
-  fns[simd::kInv] = UnaryLoop<T, [](T x) { return T(1) / x; }>;
   fns[simd::kExp] = UnaryLoop<T, [](T x) { return std::exp(x); }>;
   fns[simd::kExpm1] = UnaryLoop<T, Expm1<T>>;
-  fns[simd::kLog] = UnaryLoop<T, [](T x) { return std::log(x); }>;
-  fns[simd::kLog1p] = UnaryLoop<T, Log1p<T>>;
   fns[simd::kSin] = UnaryLoop<T, [](T x) { return std::sin(x); }>;
   fns[simd::kCos] = UnaryLoop<T, [](T x) { return std::cos(x); }>;
   fns[simd::kTan] = UnaryLoop<T, [](T x) { return std::tan(x); }>;
@@ -81,50 +60,33 @@ template <typename T>
 void FillBinary(BinaryFns* fns) {
   fns[simd::kAdd] = FormsOf<T, T, [](T a, T b) { return a + b; }>();
   fns[simd::kSub] = FormsOf<T, T, [](T a, T b) { return a - b; }>();
-  fns[simd::kMul] = FormsOf<T, T, [](T a, T b) { return a * b; }>();
-  fns[simd::kDiv] = FormsOf<T, T, [](T a, T b) { return a / b; }>();
-  fns[simd::kDivNoNan] = FormsOf<T, T, [](T a, T b) { return b == T(0) ? T(0) : a / b; }>();
   fns[simd::kPow] = FormsOf<T, T, [](T a, T b) { return std::pow(a, b); }>();
-  fns[simd::kSquaredDifference] = FormsOf<T, T, [](T a, T b) {  // |a - b|^2
-    const T d = a - b;
-    return d * std::conj(d);
-  }>();
   fns[simd::kEqual] = FormsOf<T, bool, [](T a, T b) { return a == b; }>();
   fns[simd::kNotEqual] = FormsOf<T, bool, [](T a, T b) { return a != b; }>();
-  // As TensorFlow has it, only some of the gradients conjugate; callers conjugate y for the
-  // others.
-  fns[simd::kTanhGrad] = FormsOf<T, T, [](T y, T dy) { return dy * (T(1) - y * y); }>();
-  fns[simd::kSigmoidGrad] = FormsOf<T, T, [](T y, T dy) { return dy * y * (T(1) - y); }>();
-  fns[simd::kSqrtGrad] =
-      FormsOf<T, T, [](T y, T dy) { return dy == T(0) ? T(0) : T(0.5) * dy / std::conj(y); }>();
-  fns[simd::kRsqrtGrad] = FormsOf<T, T, [](T y, T dy) {
-    const T c = std::conj(y);
-    return dy == T(0) ? T(0) : T(-0.5) * (dy * c) * (c * c);
-  }>();
-  fns[simd::kInvGrad] =
-      FormsOf<T, T, [](T y, T dy) { return -std::conj(y) * dy * std::conj(y); }>();
 }
 
 template <typename T>
-UnaryFn Unary(UnaryOp op) {
+UnaryFn Unary(UnaryOp op, UnaryFn vectorized) {
   static const UnaryTable table(FillUnary<T>);
-  return table.fns[op];
+  return vectorized != nullptr ? vectorized : table.fns[op];
 }
 
 template <typename T>
-BinaryFns Binary(BinaryOp op) {
+BinaryFns Binary(BinaryOp op, BinaryFns vectorized) {
   static const BinaryTable table(FillBinary<T>);
-  return table.fns[op];
+  return vectorized.aa != nullptr ? vectorized : table.fns[op];
 }
 
 }  // namespace
 
 UnaryFn ComplexUnary(UnaryOp op, ElementType type) {
-  return type == ElementType::kComplex64 ? Unary<complex64>(op) : Unary<complex128>(op);
+  return type == ElementType::kComplex64 ? Unary<complex64>(op, FloatComplex().unary[op])
+                                         : Unary<complex128>(op, DoubleComplex().unary[op]);
 }
 
 BinaryFns ComplexBinary(BinaryOp op, ElementType type) {
-  return type == ElementType::kComplex64 ? Binary<complex64>(op) : Binary<complex128>(op);
+  return type == ElementType::kComplex64 ? Binary<complex64>(op, FloatComplex().binary[op])
+                                         : Binary<complex128>(op, DoubleComplex().binary[op]);
 }
 
 }  // namespace troupe::internal

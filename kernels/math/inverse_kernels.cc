@@ -1,7 +1,12 @@
 // Inverse and hyperbolic functions, products and quotients that are 0 where one operand is.
+#include <algorithm>
 #include <cmath>
 #include <complex>
+#include <memory>
+#include <type_traits>
 
+#include "kernels/math/cast.h"
+#include "kernels/math/loops.h"
 #include "kernels/math/map_kernels.h"
 
 namespace troupe {
@@ -18,16 +23,68 @@ constexpr auto kSinh = [](auto x) { return std::sinh(x); };
 
 constexpr auto kNextAfter = [](auto from, auto to) { return std::nextafter(from, to); };
 
-constexpr auto kMulNoNan = []<typename T>(T x, T y) { return y == T(0) ? T(0) : x * y; };
-constexpr auto kXdivy = []<typename T>(T x, T y) { return x == T(0) ? T(0) : x / y; };
-constexpr auto kXlogy = []<typename T>(T x, T y) { return x == T(0) ? T(0) : x * std::log(y); };
-constexpr auto kXlog1py = []<typename T>(T x, T y) {
-  if constexpr (std::is_floating_point_v<T>) {
-    return x == T(0) ? T(0) : x * std::log1p(y);
+// x times or over something of y, but 0 where one of them is.
+enum class Product { kMulNoNan, kXdivy, kXlogy, kXlog1py };
+
+// `n` elements from `in` on, or the first one as often, as numbers of C: in `space` unless they are
+// so where they lie.
+template <typename T, typename C, int kStep>
+const C* Numbers(const T* in, int64_t n, C* space) {
+  if constexpr (kStep == 0) {
+    std::fill_n(space, n, static_cast<C>(*in));
+    return space;
+  } else if constexpr (std::is_same_v<T, C>) {
+    return in;
   } else {
-    return x == T(0) ? T(0) : x * std::log(T(1) + y);
+    static const simd::UnaryFn widen = FindCast(kElementType<T>, kElementType<C>);
+    widen(in, space, n);
+    return space;
   }
-};
+}
+
+template <typename T, Product kProduct, int kStepA, int kStepB>
+uint32_t ProductLoop(const void* a, const void* b, void* out, int64_t n) {
+  using C = ComputeType<T>;
+  constexpr bool kIsReal = std::is_floating_point_v<C>;
+  static const simd::UnaryFn log = FindUnary(
+      kProduct == Product::kXlog1py && kIsReal ? simd::kLog1p : simd::kLog, kElementType<C>);
+  static const simd::BinaryFn join =
+      FindBinary(kProduct == Product::kXdivy ? simd::kDiv : simd::kMul, kElementType<C>).aa;
+  static const simd::UnaryFn narrow = FindCast(kElementType<C>, kElementType<T>);
+  constexpr int64_t kBlock = 256;
+  C x[kBlock], y[kBlock], z[kBlock];
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    const int64_t m = std::min(kBlock, n - begin);
+    const C* from_x = Numbers<T, C, kStepA>(static_cast<const T*>(a) + begin * kStepA, m, x);
+    const C* from_y = Numbers<T, C, kStepB>(static_cast<const T*>(b) + begin * kStepB, m, y);
+    if constexpr (kProduct == Product::kXlog1py && !kIsReal) {
+      for (int64_t i = 0; i < m; ++i) y[i] = from_y[i] + C(1);
+      from_y = y;
+    }
+    if constexpr (kProduct == Product::kXlogy || kProduct == Product::kXlog1py) {
+      log(from_y, y, m);
+      from_y = y;
+    }
+    join(from_x, from_y, z, m);
+    const C* zero = kProduct == Product::kMulNoNan ? from_y : from_x;
+    for (int64_t i = 0; i < m; ++i) z[i] = zero[i] == C(0) ? C(0) : z[i];
+    if constexpr (std::is_same_v<T, C>) {
+      std::copy_n(z, m, static_cast<T*>(out) + begin);
+    } else {
+      narrow(z, static_cast<T*>(out) + begin, m);
+    }
+  }
+  return 0;
+}
+
+template <typename T, Product kProduct, int kCost>
+absl::StatusOr<std::unique_ptr<Kernel>> MakeProduct(KernelConstruction&) {
+  constexpr simd::BinaryFns kForms = {ProductLoop<T, kProduct, 1, 1>,
+                                      ProductLoop<T, kProduct, 0, 1>,
+                                      ProductLoop<T, kProduct, 1, 0>};
+  return std::make_unique<BinaryKernel>(kForms, kElementType<T>, kElementType<T>, kCost,
+                                        BinaryError::kNone, /*unequal_shapes=*/-1);
+}
 
 constexpr int kTranscendentalCost = 10;
 
@@ -41,9 +98,16 @@ bool RegisterInverse(const char* op) {
   return RegisterUnaryMaps<kFunction, kTranscendentalCost, float, double, half, bfloat16, complex64,
                            complex128>(op);
 }
-template <auto kFunction, int kCost>
+template <Product kProduct, int kCost, typename... Types>
+bool RegisterProducts(const char* op) {
+  (KernelRegistry::Global()->Register(KernelSpec(op).Types("T", {kElementType<Types>}),
+                                      MakeProduct<Types, kProduct, kCost>),
+   ...);
+  return true;
+}
+template <Product kProduct, int kCost>
 bool RegisterProduct(const char* op) {
-  return RegisterBinaryMaps<kFunction, kCost, float, double, half, bfloat16, complex64, complex128>(
+  return RegisterProducts<kProduct, kCost, float, double, half, bfloat16, complex64, complex128>(
       op);
 }
 
@@ -56,10 +120,10 @@ bool RegisterProduct(const char* op) {
     RegisterComplex<kAtanh>("Atanh"),
     RegisterInverse<kCosh>("Cosh"),
     RegisterInverse<kSinh>("Sinh"),
-    RegisterProduct<kMulNoNan, 1>("MulNoNan"),
-    RegisterProduct<kXdivy, 1>("Xdivy"),
-    RegisterProduct<kXlogy, kTranscendentalCost>("Xlogy"),
-    RegisterProduct<kXlog1py, kTranscendentalCost>("Xlog1py"),
+    RegisterProduct<Product::kMulNoNan, 1>("MulNoNan"),
+    RegisterProduct<Product::kXdivy, 1>("Xdivy"),
+    RegisterProduct<Product::kXlogy, 3>("Xlogy"),
+    RegisterProduct<Product::kXlog1py, 3>("Xlog1py"),
     RegisterBinaryMaps<kNextAfter, 3, float, double>("NextAfter"),
 };
 

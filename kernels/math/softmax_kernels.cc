@@ -27,6 +27,9 @@ struct RowType {
   int64_t size;
 };
 
+// Rows that are widened at once.
+int64_t WideRows(int64_t cols) { return std::max<int64_t>(1, 2048 / cols); }
+
 int64_t RowGrain(int64_t cols) {
   return KernelContext::GrainFor(1.5 * static_cast<double>(cols) + 10);
 }
@@ -52,11 +55,13 @@ class SoftmaxKernel final : public Kernel {
         type_.fns.softmax(in + at, out + at, end - begin, cols, log_);
         return;
       }
-      std::vector<float> row(cols);
-      for (int64_t r = begin; r < end; ++r) {
-        type_.widen(in + r * cols * 2, row.data(), cols);
-        type_.fns.softmax(row.data(), row.data(), 1, cols, log_);
-        type_.round(row.data(), out + r * cols * 2, cols);
+      const int64_t step = WideRows(cols);
+      std::vector<float> wide(step * cols);
+      for (int64_t r = begin; r < end; r += step) {
+        const int64_t rows = std::min(step, end - r), count = rows * cols;
+        type_.widen(in + r * cols * type_.size, wide.data(), count);
+        type_.fns.softmax(wide.data(), wide.data(), rows, cols, log_);
+        type_.round(wide.data(), out + r * cols * type_.size, count);
       }
     });
     return absl::OkStatus();
@@ -100,18 +105,21 @@ class CrossEntropyKernel final : public Kernel {
                                 out + begin * cols * size, end - begin, cols);
         return;
       }
-      std::vector<float> wide(3 * cols);
-      float* logits_row = wide.data();
-      float* labels_row = logits_row + cols;
-      float* gradient = labels_row + cols;
-      for (int64_t r = begin; r < end; ++r) {
-        float value;
-        type_.widen(x.Row(r, size), logits_row, x.step == 0 ? 1 : cols);
-        type_.widen(y.Row(r, size), labels_row, y.step == 0 ? 1 : cols);
-        type_.fns.cross_entropy(logits_row, 0, x.step, labels_row, 0, y.step, &value, gradient, 1,
-                                cols);
-        type_.round(&value, losses + r * size, 1);
-        type_.round(gradient, out + r * cols * size, cols);
+      // Several rows at once unless they are broadcast.
+      const bool whole = x.IsWhole(cols) && y.IsWhole(cols);
+      const int64_t step = whole ? WideRows(cols) : 1;
+      std::vector<float> wide(3 * step * cols), values(step);
+      float* logits_rows = wide.data();
+      float* labels_rows = logits_rows + step * cols;
+      float* gradient = labels_rows + step * cols;
+      for (int64_t r = begin; r < end; r += step) {
+        const int64_t rows = std::min(step, end - r), count = rows * cols;
+        type_.widen(x.Row(r, size), logits_rows, x.step == 0 ? 1 : count);
+        type_.widen(y.Row(r, size), labels_rows, y.step == 0 ? 1 : count);
+        type_.fns.cross_entropy(logits_rows, x.row_stride, x.step, labels_rows, y.row_stride,
+                                y.step, values.data(), gradient, rows, cols);
+        type_.round(values.data(), losses + r * size, rows);
+        type_.round(gradient, out + r * cols * size, count);
       }
     });
     return absl::OkStatus();
@@ -127,6 +135,7 @@ class CrossEntropyKernel final : public Kernel {
       row_stride = rows == 1 && matrix.dim(0) != 1 ? 0 : cols;
     }
     const char* Row(int64_t r, int64_t size) const { return data + r * row_stride * size; }
+    bool IsWhole(int64_t cols) const { return row_stride == cols && step == 1; }
     const char* data;
     int64_t row_stride, step;
   };
@@ -163,13 +172,15 @@ class SparseCrossEntropyKernel final : public Kernel {
                                        end - begin, cols);
         return;
       }
-      std::vector<float> row(cols);
-      for (int64_t r = begin; r < end; ++r) {
-        float value;
-        type_.widen(in + r * cols * size, row.data(), cols);
-        type_.fns.sparse_cross_entropy(row.data(), classes + r, &value, row.data(), 1, cols);
-        type_.round(&value, losses + r * size, 1);
-        type_.round(row.data(), out + r * cols * size, cols);
+      const int64_t step = WideRows(cols);
+      std::vector<float> wide(step * cols), values(step);
+      for (int64_t r = begin; r < end; r += step) {
+        const int64_t rows = std::min(step, end - r), count = rows * cols;
+        type_.widen(in + r * cols * size, wide.data(), count);
+        type_.fns.sparse_cross_entropy(wide.data(), classes + r, values.data(), wide.data(), rows,
+                                       cols);
+        type_.round(values.data(), losses + r * size, rows);
+        type_.round(wide.data(), out + r * cols * size, count);
       }
     });
     return absl::OkStatus();

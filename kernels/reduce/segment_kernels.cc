@@ -39,6 +39,10 @@ class UnsortedSegmentKernel final : public Kernel {
     const int64_t size = ElementSize(data.type());
     // Pieces of columns: each joins all rows, in order.
     const int64_t rows = static_cast<int64_t>(segment_of.size());
+    if (length <= kShortRow) {
+      short_rows_(in, segment_of.data(), rows, length, out);
+      return absl::OkStatus();
+    }
     const int64_t grain = KernelContext::GrainFor(0.3 * static_cast<double>(rows));
     ctx.ParallelFor(length, std::max<int64_t>(grain, 64), [&](int64_t begin, int64_t end) {
       for (int64_t r = 0; r < rows; ++r) {
@@ -53,11 +57,13 @@ class UnsortedSegmentKernel final : public Kernel {
  private:
   absl::Status Find(ElementType type) {
     TROUPE_ASSIGN_OR_RETURN(join_, FindSegmentJoin(kRule, type));
+    short_rows_ = FindShortRows(kRule, type).join;
     TROUPE_ASSIGN_OR_RETURN(identity_, SegmentIdentity(kRule, type));
     return absl::OkStatus();
   }
 
   simd::BinaryFn join_ = nullptr;
+  JoinShortRowsFn short_rows_ = nullptr;
   Tensor identity_;
 };
 

@@ -78,6 +78,7 @@ class RowJoiner {
     TROUPE_RETURN_IF_ERROR(FindSegmentJoin(rule, type).status());  // whether the type has an order
     loops_ = FindReduce(kReductions[static_cast<int>(rule)], type);
     row_step_ = static_cast<int64_t>(ElementSize(type));
+    fold_short_ = FindShortRows(rule, type).fold;
     if (loops_.acc_type != type) {
       widen_ = FindCast(type, loops_.acc_type);
       narrow_ = FindCast(loops_.acc_type, type);
@@ -108,7 +109,13 @@ class RowJoiner {
       } else {
         widen_(in, sums, length);
       }
-      loops_.cols(in + bytes, rows - 1, length, length, sums);
+      // Reductions of columns take longer to start, and less for a row.
+      constexpr int64_t kFewRows = 64, kShortRowBytes = 32;
+      if (rows <= kFewRows && bytes <= kShortRowBytes && length <= kShortRow && widen_ == nullptr) {
+        fold_short_(in + bytes, rows - 1, length, sums);
+      } else {
+        loops_.cols(in + bytes, rows - 1, length, length, sums);
+      }
     }
     if (divide_ != nullptr) divide_(sums, length, rows);
     if (narrow_ != nullptr) narrow_(sums, out, length);
@@ -117,6 +124,7 @@ class RowJoiner {
  private:
   ReduceLoops loops_;
   int64_t row_step_ = 0;
+  FoldShortRowsFn fold_short_ = nullptr;
   simd::UnaryFn widen_ = nullptr, narrow_ = nullptr;  // null if accumulators are of the type
   void (*divide_)(void* sums, int64_t n, int64_t count) = nullptr;
 };

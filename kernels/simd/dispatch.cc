@@ -7,6 +7,7 @@
 #include "kernels/simd/bits.h"
 #include "kernels/simd/bytes.h"
 #include "kernels/simd/colors.h"
+#include "kernels/simd/complex.h"
 #include "kernels/simd/conv.h"
 #include "kernels/simd/depthwise.h"
 #include "kernels/simd/fft.h"
@@ -18,6 +19,7 @@
 #include "kernels/simd/random.h"
 #include "kernels/simd/resize.h"
 #include "kernels/simd/select.h"
+#include "kernels/simd/special.h"
 #include "kernels/simd/updates.h"
 #include "kernels/simd/volume_pool.h"
 
@@ -100,6 +102,18 @@ template <>
 const GemmFunctions<double>& Gemm<double>() {
   return ActiveGemm<double>();
 }
+template <>
+const GemmFunctions<uint16_t>& Gemm<uint16_t>() {
+  return ActiveGemm<uint16_t>();
+}
+template <>
+const GemmFunctions<uint32_t>& Gemm<uint32_t>() {
+  return ActiveGemm<uint32_t>();
+}
+template <>
+const GemmFunctions<uint64_t>& Gemm<uint64_t>() {
+  return ActiveGemm<uint64_t>();
+}
 
 template <>
 const UpdateFunctions<float>& Updates<float>() {
@@ -108,6 +122,24 @@ const UpdateFunctions<float>& Updates<float>() {
 template <>
 const UpdateFunctions<double>& Updates<double>() {
   return ActiveUpdates<double>();
+}
+
+using FillComplex = void (*)(ComplexFunctions*);
+const ComplexFunctions& FloatComplex() {
+  static const ComplexFunctions functions = [] {
+    ComplexFunctions filled;
+    Active<FillComplex>(TROUPE_VARIANTS(FillFloatComplex))(&filled);
+    return filled;
+  }();
+  return functions;
+}
+const ComplexFunctions& DoubleComplex() {
+  static const ComplexFunctions functions = [] {
+    ComplexFunctions filled;
+    Active<FillComplex>(TROUPE_VARIANTS(FillDoubleComplex))(&filled);
+    return filled;
+  }();
+  return functions;
 }
 
 const ConvFunctions& NarrowConv() {
@@ -179,6 +211,11 @@ const RandomFunctions& Random() {
   static const RandomFunctions functions = {Active(TROUPE_VARIANTS(RandomWords)),
                                             Active(TROUPE_VARIANTS(RandomUniform)),
                                             Active(TROUPE_VARIANTS(RandomNormal))};
+  return functions;
+}
+
+const SpecialFunctions& Special() {
+  static const SpecialFunctions functions = Active(TROUPE_VARIANTS(SpecialTable))();
   return functions;
 }
 

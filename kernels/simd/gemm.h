@@ -1,4 +1,5 @@
-/// Matrix product of float and double, compiled once per instruction set.
+/// Matrix product of float, double and unsigned integers, whose sums wrap, compiled once per
+/// instruction set.
 ///
 /// The product is cut into tiles that any threads may compute in any order: an element of the
 /// result is always the same sequence of fused multiply-adds, whatever the tiles, so that results
@@ -50,20 +51,30 @@ template <>
 const GemmFunctions<float>& Gemm<float>();
 template <>
 const GemmFunctions<double>& Gemm<double>();
+template <>
+const GemmFunctions<uint16_t>& Gemm<uint16_t>();
+template <>
+const GemmFunctions<uint32_t>& Gemm<uint32_t>();
+template <>
+const GemmFunctions<uint64_t>& Gemm<uint64_t>();
 
-#define TROUPE_DECLARE_GEMM(ISA)                                                        \
-  namespace ISA {                                                                       \
-  int GemmPanelColumns(float);                                                          \
-  int GemmPanelColumns(double);                                                         \
-  void GemmTile(const GemmProblem<float>& problem, int64_t row_begin, int64_t row_end,  \
-                int64_t col_begin, int64_t col_end, float* scratch);                    \
-  void GemmTile(const GemmProblem<double>& problem, int64_t row_begin, int64_t row_end, \
-                int64_t col_begin, int64_t col_end, double* scratch);                   \
+#define TROUPE_DECLARE_GEMM_OF(T)                                                  \
+  int GemmPanelColumns(T);                                                         \
+  void GemmTile(const GemmProblem<T>& problem, int64_t row_begin, int64_t row_end, \
+                int64_t col_begin, int64_t col_end, T* scratch);
+#define TROUPE_DECLARE_GEMM(ISA)   \
+  namespace ISA {                  \
+  TROUPE_DECLARE_GEMM_OF(float)    \
+  TROUPE_DECLARE_GEMM_OF(double)   \
+  TROUPE_DECLARE_GEMM_OF(uint16_t) \
+  TROUPE_DECLARE_GEMM_OF(uint32_t) \
+  TROUPE_DECLARE_GEMM_OF(uint64_t) \
   }
 TROUPE_DECLARE_GEMM(v2)
 TROUPE_DECLARE_GEMM(v3)
 TROUPE_DECLARE_GEMM(v4)
 #undef TROUPE_DECLARE_GEMM
+#undef TROUPE_DECLARE_GEMM_OF
 
 }  // namespace troupe
 

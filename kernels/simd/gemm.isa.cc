@@ -68,18 +68,15 @@ inline Vec<float> MultiplyAdd(Vec<float> a, Vec<float> b, Vec<float> c) {
 inline Vec<double> MultiplyAdd(Vec<double> a, Vec<double> b, Vec<double> c) {
   return (Vec<double>)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
 }
-#else
+#endif
 template <typename T>
 inline Vec<T> Broadcast(T x) {
-  Vec<T> v;
-  for (int i = 0; i < kLanes<T>; ++i) v[i] = x;
-  return v;
+  return x - Vec<T>{};
 }
 template <typename V>
 inline V MultiplyAdd(V a, V b, V c) {
   return a * b + c;
 }
-#endif
 
 // c[MR][NV vectors] (+)= a[MR][k] b[k][NV vectors]; only `cols` columns of c exist. With kByColumns
 // the MR elements of a column of a lie side by side and columns are `a_step` apart; otherwise the
@@ -258,10 +255,11 @@ inline void PackColumns(const T* in, int64_t column_stride, int64_t depth, int64
 template <typename T>
 inline T MultiplyAddOne(T a, T b, T c) {
 #if defined(__FMA__)
-  return sizeof(T) == 4 ? __builtin_fmaf(a, b, c) : __builtin_fma(a, b, c);
-#else
-  return a * b + c;
+  if constexpr (T(0.5) != 0)
+    return sizeof(T) == 4 ? __builtin_fmaf(a, b, c) : __builtin_fma(a, b, c);
 #endif
+  if constexpr (sizeof(T) == 2) return static_cast<T>(uint32_t{a} * b + c);
+  return a * b + c;
 }
 
 template <typename T>
@@ -563,16 +561,17 @@ void Tile(const GemmProblem<T>& p, int64_t row_begin, int64_t row_end, int64_t c
 
 }  // namespace
 
-int GemmPanelColumns(float) { return kPanel<float>; }
-int GemmPanelColumns(double) { return kPanel<double>; }
-
-void GemmTile(const GemmProblem<float>& problem, int64_t row_begin, int64_t row_end,
-              int64_t col_begin, int64_t col_end, float* scratch) {
-  Tile(problem, row_begin, row_end, col_begin, col_end, scratch);
-}
-void GemmTile(const GemmProblem<double>& problem, int64_t row_begin, int64_t row_end,
-              int64_t col_begin, int64_t col_end, double* scratch) {
-  Tile(problem, row_begin, row_end, col_begin, col_end, scratch);
-}
+#define TROUPE_GEMM(T)                                                             \
+  int GemmPanelColumns(T) { return kPanel<T>; }                                    \
+  void GemmTile(const GemmProblem<T>& problem, int64_t row_begin, int64_t row_end, \
+                int64_t col_begin, int64_t col_end, T* scratch) {                  \
+    Tile(problem, row_begin, row_end, col_begin, col_end, scratch);                \
+  }
+TROUPE_GEMM(float)
+TROUPE_GEMM(double)
+TROUPE_GEMM(uint16_t)
+TROUPE_GEMM(uint32_t)
+TROUPE_GEMM(uint64_t)
+#undef TROUPE_GEMM
 
 }  // namespace troupe::TROUPE_ISA

@@ -36,7 +36,9 @@ absl::Status Match(KernelContext& ctx, const RE2& regex) {
                           ctx.AllocateOutput(0, ElementType::kBool, ctx.input(0).shape()));
   const auto in = ctx.input(0).unchecked_values<std::string>();
   bool* out = output->mutable_data<bool>();
-  for (size_t i = 0; i < in.size(); ++i) out[i] = RE2::FullMatch(in[i], regex);
+  for (size_t i = 0; i < in.size(); ++i) {
+    out[i] = regex.Match(in[i], 0, in[i].size(), RE2::ANCHOR_BOTH, nullptr, 0);
+  }
   return absl::OkStatus();
 }
 

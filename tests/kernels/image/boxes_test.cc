@@ -12,39 +12,85 @@ namespace {
 
 // --- CropAndResize -------------------------------------------------------------------------------
 
+// Which part of pixel (iy, ix) of an image of 9 x 7 pixels a crop's pixel is made of; all 0
+// outside.
+struct CropWeights {
+  CropWeights(const Tensor& boxes, int64_t box, int64_t y, int64_t x, int64_t rows, int64_t columns,
+              bool nearest)
+      : nearest(nearest) {
+    const auto at = [&](int64_t begin, int64_t k, int64_t count, int64_t size) {
+      const double from = At(boxes, 4 * box + begin), to = At(boxes, 4 * box + begin + 2);
+      const double part = count > 1 ? static_cast<double>(k) / static_cast<double>(count - 1) : 0.5;
+      return (from + (to - from) * part) * static_cast<double>(size - 1);
+    };
+    py = at(0, y, rows, 9);
+    px = at(1, x, columns, 7);
+    inside = py >= 0 && py <= 8 && px >= 0 && px <= 6;
+  }
+  static double Along(double place, int64_t i, bool nearest) {
+    const double distance = std::abs(place - static_cast<double>(i));
+    return nearest ? (std::round(place) == static_cast<double>(i) ? 1 : 0)
+                   : std::max(0.0, 1 - distance);
+  }
+  double operator()(int64_t iy, int64_t ix) const {
+    return inside ? Along(py, iy, nearest) * Along(px, ix, nearest) : 0;
+  }
+  bool nearest, inside;
+  double py, px;
+};
+
 TEST(CropAndResize, EqualsNaiveLoops) {
-  const Tensor images = RandomTensor(ElementType::kUint8, Shape({3, 9, 7, 2}), 0, 255);
   const Tensor boxes = RandomTensor(ElementType::kFloat, Shape({20, 4}), -0.3, 1.3);
   const Tensor indices = RandomTensor(ElementType::kInt32, Shape({20}), 0, 2);
-  for (const int rows : {1, 4}) {
-    OpTest op("CropAndResize", /*threads=*/2);
-    op.Input(images).Input(boxes).Input(indices).Input(Tensor::Vector<int32_t>({rows, 5}));
-    op.Attr("extrapolation_value", -7.0f);
-    ASSERT_TRUE(op.Run().ok());
-    for (int64_t i = 0; i < op.output(0).num_elements(); ++i) {
-      const int64_t c = i % 2, x = i / 2 % 5, y = i / 10 % rows, box = i / 10 / rows;
-      const auto at = [&](int64_t begin, int64_t k, int64_t count, int64_t size) {
-        const double from = At(boxes, 4 * box + begin), to = At(boxes, 4 * box + begin + 2);
-        const double part =
-            count > 1 ? static_cast<double>(k) / static_cast<double>(count - 1) : 0.5;
-        return (from + (to - from) * part) * static_cast<double>(size - 1);
-      };
-      const double py = at(0, y, rows, 9), px = at(1, x, 5, 7);
-      double want = 0;
-      if (py < 0 || py > 8 || px < 0 || px > 6) {
-        want = -7;
-      } else {
-        for (int64_t iy = 0; iy < 9; ++iy) {
-          for (int64_t ix = 0; ix < 7; ++ix) {
-            const double weight = std::max(0.0, 1 - std::abs(py - static_cast<double>(iy))) *
-                                  std::max(0.0, 1 - std::abs(px - static_cast<double>(ix)));
-            const auto image = static_cast<int64_t>(At(indices, box));
-            want += weight * At(images, ((image * 9 + iy) * 7 + ix) * 2 + c);
+  for (const ElementType type :
+       {ElementType::kUint8, ElementType::kFloat, ElementType::kHalf, ElementType::kInt32}) {
+    for (const int64_t channels : {1, 2, 3, 4, 9}) {
+      const Tensor images = RandomTensor(type, Shape({3, 9, 7, channels}), 0, 255);
+      for (const int rows : {1, 4, 30}) {
+        for (const bool nearest : {false, true}) {
+          OpTest op("CropAndResize", /*threads=*/2);
+          op.Input(images).Input(boxes).Input(indices).Input(Tensor::Vector<int32_t>({rows, 5}));
+          op.Attr("extrapolation_value", -7.0f).Attr("method", nearest ? "nearest" : "bilinear");
+          ASSERT_TRUE(op.Run().ok());
+          for (int64_t i = 0; i < op.output(0).num_elements(); ++i) {
+            const int64_t c = i % channels, x = i / channels % 5, y = i / channels / 5 % rows;
+            const int64_t box = i / channels / 5 / rows;
+            const CropWeights weights(boxes, box, y, x, rows, 5, nearest);
+            double want = weights.inside ? 0 : -7;
+            for (int64_t pixel = 0; pixel < 63; ++pixel) {
+              const auto image = static_cast<int64_t>(At(indices, box));
+              const double weight = weights(pixel / 7, pixel % 7);
+              if (weight > 0) want += weight * At(images, (image * 63 + pixel) * channels + c);
+            }
+            ASSERT_NEAR(At(op.output(0), i), want, 1e-2)
+                << ElementTypeName(type) << " " << channels << " " << nearest << " " << i;
           }
         }
       }
-      ASSERT_NEAR(At(op.output(0), i), want, 1e-2);
     }
+  }
+}
+
+TEST(CropAndResize, GradientOfTheImages) {
+  const Tensor boxes = RandomTensor(ElementType::kFloat, Shape({20, 4}), -0.3, 1.3);
+  const Tensor indices = RandomTensor(ElementType::kInt32, Shape({20}), 0, 2);
+  const Tensor grads = RandomTensor(ElementType::kFloat, Shape({20, 4, 5, 2}), -1, 1);
+  for (const bool nearest : {false, true}) {
+    OpTest op("CropAndResizeGradImage", /*threads=*/2);
+    op.Input(grads).Input(boxes).Input(indices).Input(Tensor::Vector<int32_t>({3, 9, 7, 2}));
+    op.Attr("T", ElementType::kFloat).Attr("method", nearest ? "nearest" : "bilinear");
+    ASSERT_TRUE(op.Run().ok());
+    std::vector<double> want(3 * 63 * 2);
+    for (int64_t i = 0; i < grads.num_elements(); ++i) {
+      const int64_t c = i % 2, x = i / 2 % 5, y = i / 10 % 4, box = i / 40;
+      const CropWeights weights(boxes, box, y, x, 4, 5, nearest);
+      for (int64_t pixel = 0; pixel < 63; ++pixel) {
+        const auto image = static_cast<int64_t>(At(indices, box));
+        want[(image * 63 + pixel) * 2 + c] += weights(pixel / 7, pixel % 7) * At(grads, i);
+      }
+    }
+    ExpectNear(op.output(0), MakeTensor(ElementType::kFloat, Shape({3, 9, 7, 2}), want), 1e-4,
+               1e-4);
   }
 }
 

@@ -22,8 +22,10 @@ Complex ComplexAt(const Tensor& t, int64_t i) {
 
 Tensor RandomMatrix(ElementType type, const Shape& shape, uint32_t seed) {
   if (!IsComplex(type)) {
-    const double bound = IsFloating(type) ? 1 : 20;
-    return RandomTensor(type, shape, -bound, bound, seed);
+    const bool is_unsigned = type == ElementType::kUint16 || type == ElementType::kUint32 ||
+                             type == ElementType::kUint64;
+    const double bound = IsFloating(type) ? 1 : is_unsigned ? 10 : 20;
+    return RandomTensor(type, shape, is_unsigned ? 0 : -bound, bound, seed);
   }
   const Tensor re = RandomTensor(ElementType::kDouble, shape, -1, 1, seed);
   const Tensor im = RandomTensor(ElementType::kDouble, shape, -1, 1, seed + 1000);
@@ -109,9 +111,9 @@ Tensor RunMatMul(const Tensor& a, const Tensor& b, bool ta, bool tb, int threads
 }
 
 TEST(MatMulTest, AgreesWithNaiveProducts) {
-  const int64_t shapes[][3] = {{1, 1, 1},   {1, 7, 33},  {2, 300, 70}, {3, 5, 2},
-                               {17, 1, 19}, {31, 40, 1}, {6, 16, 16},  {13, 257, 5},
-                               {1, 600, 1}, {2, 9, 1},   {50, 3, 65},  {7, 130, 31}};
+  const int64_t shapes[][3] = {{1, 1, 1},   {1, 7, 33},   {2, 300, 70}, {3, 5, 2},   {17, 1, 19},
+                               {31, 40, 1}, {6, 16, 16},  {13, 257, 5}, {1, 600, 1}, {2, 9, 1},
+                               {50, 3, 65}, {7, 130, 31}, {90, 2, 1},   {70, 90, 85}};
   uint32_t seed = 1;
   for (ElementType type : kTypes) {
     for (const auto& [m, k, n] : shapes) {
@@ -194,16 +196,28 @@ void TilesAgree(void (*tile)(const GemmProblem<T>&, int64_t, int64_t, int64_t, i
 TEST(GemmTest, ElementsDoNotDependOnTiles) {
   TilesAgree<float>(Gemm<float>().tile);
   TilesAgree<double>(Gemm<double>().tile);
+  TilesAgree<uint16_t>(Gemm<uint16_t>().tile);
+  TilesAgree<uint32_t>(Gemm<uint32_t>().tile);
+  TilesAgree<uint64_t>(Gemm<uint64_t>().tile);
   TilesAgree<float>(v2::GemmTile);
   TilesAgree<double>(v2::GemmTile);
+  TilesAgree<uint16_t>(v2::GemmTile);
+  TilesAgree<uint32_t>(v2::GemmTile);
+  TilesAgree<uint64_t>(v2::GemmTile);
 #if defined(__x86_64__)
   if (CanRun(InstructionSet::kV3)) {
     TilesAgree<float>(v3::GemmTile);
     TilesAgree<double>(v3::GemmTile);
+    TilesAgree<uint16_t>(v3::GemmTile);
+    TilesAgree<uint32_t>(v3::GemmTile);
+    TilesAgree<uint64_t>(v3::GemmTile);
   }
   if (CanRun(InstructionSet::kV4)) {
     TilesAgree<float>(v4::GemmTile);
     TilesAgree<double>(v4::GemmTile);
+    TilesAgree<uint16_t>(v4::GemmTile);
+    TilesAgree<uint32_t>(v4::GemmTile);
+    TilesAgree<uint64_t>(v4::GemmTile);
   }
 #endif
 }

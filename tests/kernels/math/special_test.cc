@@ -153,7 +153,44 @@ TEST(SpecialTest, KnownValues) {
     SCOPED_TRACE(c.op);
     ExpectNear(RunOn(c.op, {MakeTensor(kDouble, shape, c.x)}), MakeTensor(kDouble, shape, c.y),
                1e-5, 1e-12);
+    if (std::string(c.op) != "Ndtri" && std::string(c.op) != "Erfinv") continue;
+    ExpectNear(RunOn(c.op, {MakeTensor(kFloat, shape, c.x)}), MakeTensor(kFloat, shape, c.y), 1e-5,
+               1e-12);
   }
+}
+
+// Functions of floats in wide registers beside those of double.
+TEST(SpecialTest, FloatsAreNearDoubles) {
+  std::vector<double> places, near_one, orders, whole;
+  for (int i = 1; i < 700; ++i) {
+    places.push_back(std::exp2(-i * 0.17));
+    near_one.push_back(1 - std::exp2(-1 - i % 23) * (1 + i % 7) / 8);
+    orders.push_back(1 + i * 0.11);
+    whole.push_back(i % 34);
+  }
+  const Shape shape({static_cast<int64_t>(places.size())});
+  const auto check = [&](const char* op, const std::vector<std::vector<double>>& inputs) {
+    SCOPED_TRACE(op);
+    std::vector<Tensor> floats, doubles;
+    for (const std::vector<double>& input : inputs) {
+      floats.push_back(MakeTensor(kFloat, shape, input));
+      Tensor wide = MakeTensor(kDouble, shape, input);
+      for (int64_t i = 0; i < shape.num_elements(); ++i) Set(&wide, i, At(floats.back(), i));
+      doubles.push_back(wide);
+    }
+    const Tensor want = RunOn(op, doubles);
+    Tensor rounded = Tensor::Uninitialized(kFloat, shape);
+    for (int64_t i = 0; i < shape.num_elements(); ++i) Set(&rounded, i, At(want, i));
+    ExpectNear(RunOn(op, floats), rounded, 5e-7, 1e-37);
+  };
+  check("Ndtri", {places});
+  check("Ndtri", {near_one});
+  check("Erfinv", {places});
+  check("Erfinv", {near_one});
+  std::vector<double> large;
+  for (const double x : places) large.push_back(1e3 * std::sqrt(x));
+  check("Zeta", {orders, large});
+  check("Polygamma", {whole, large});
 }
 
 struct SpecialPair {

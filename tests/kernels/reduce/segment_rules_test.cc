@@ -107,7 +107,7 @@ TEST(SegmentRules, RowsOfAnyLength) {
     for (const ElementType type : SomeTypes()) {
       // Products of 47 rows are near 1.
       const bool product = name == "Prod", whole = IsInteger(type);
-      for (const int64_t columns : {1, 2, 17, 70}) {
+      for (const int64_t columns : {1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 70}) {
         SCOPED_TRACE(name + " of " + ElementTypeName(type) + StrCat(", columns ", columns));
         const Tensor data =
             RandomTensor(type, Shape({kRows, columns}), whole || !product ? 1 : 0.97,
@@ -123,6 +123,14 @@ TEST(SegmentRules, RowsOfAnyLength) {
         const double tolerance = Tolerance(type);
         ExpectNear(outputs[0], Expected(data, ids, ids.back() + 1, product ? 1 : 0, rule),
                    tolerance, tolerance);
+        if (name == "Mean") continue;
+        std::vector<int32_t> shuffled;  // Some are left out.
+        for (int r = 0; r < kRows; ++r) shuffled.push_back(r * 7 % 23 - 2);
+        OpTest unsorted("UnsortedSegment" + name);
+        unsorted.Input(data).Input(Tensor::Vector<int32_t>(shuffled));
+        unsorted.Input(Tensor::Scalar<int32_t>(21));
+        ASSERT_TRUE(unsorted.Run().ok());
+        ExpectNear(unsorted.output(0), Expected(data, shuffled, 21, 0, rule), tolerance, tolerance);
       }
     }
   }
