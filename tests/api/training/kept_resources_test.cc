@@ -8,7 +8,6 @@
 
 #include "api/internal/held_queues.h"
 #include "api/internal/training_state.h"
-#include "api/training/fill_hook.h"
 #include "api/troupe.h"
 #include "devices/status_macros.h"
 #include "tests/api/training/cut_hook.h"
