@@ -321,7 +321,11 @@ absl::StatusOr<PublishedDataset> PublishDataset(const std::string& name, const D
   const Dataset ahead = dataset.Prefetch();
   TROUPE_RETURN_IF_ERROR(ahead.status());
   TROUPE_RETURN_IF_ERROR(PublishedDatasets::Global()->Add(
-      name, [plan = ahead.plan(), options]() -> absl::StatusOr<std::shared_ptr<ElementIterator>> {
+      name,
+      [ahead = ahead.plan(),
+       options](Device* device) -> absl::StatusOr<std::shared_ptr<ElementIterator>> {
+        const bool upload = device != nullptr && device->memory_space() == MemorySpace::kDevice;
+        const PlanPtr plan = upload ? data::UploadPlan(ahead, device) : ahead;
         TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<data::Root> root, data::Root::Make(*plan, options));
         return std::make_shared<GraphIterator>(std::move(root));
       }));

@@ -57,6 +57,7 @@
 #include "api/training/checkpoint_saver_hook.h"
 #include "api/training/clipping.h"
 #include "api/training/coordinator.h"
+#include "api/training/fill_hook.h"
 #include "api/training/initializers.h"
 #include "api/training/learning_rate.h"
 #include "api/training/monitored_session.h"

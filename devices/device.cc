@@ -8,6 +8,7 @@
 
 #include "devices/peer_copy.h"
 #include "devices/status_macros.h"
+#include "devices/upload_ahead.h"
 
 namespace troupe {
 
@@ -57,9 +58,12 @@ absl::Status EnqueueCopies(Device* device, const Tensor& from, const Tensor& to,
   return device->Copy(Piece(from, done, bytes - done), Piece(to, done, bytes - done), stream);
 }
 
-/// A copy in the device's memory, made once `ready` is reached.
+/// A copy in the device's memory, made once `ready` is reached. `there`: the moment when it is
+/// made, which the caller has the compute stream wait for before it lets go of the copy; null: it
+/// does so now.
 absl::StatusOr<Tensor> CopyInto(Device* device, const Tensor& from,
-                                const RefPtr<DeviceEvent>& ready) {
+                                const RefPtr<DeviceEvent>& ready,
+                                RefPtr<DeviceEvent>* there = nullptr) {
   TROUPE_ASSIGN_OR_RETURN(Tensor copy, Tensor::Allocate(from.type(), from.shape(),
                                                         device->allocator(MemorySpace::kDevice)));
   Stream* const compute = device->stream(StreamUse::kCompute);
@@ -70,24 +74,65 @@ absl::StatusOr<Tensor> CopyInto(Device* device, const Tensor& from,
   std::vector<Tensor> kept;
   const absl::Status copied = EnqueueCopies(device, from, copy, upload, &kept);
   // Whether it went well or not: the block is freed in the order of the compute stream.
-  const absl::Status ordered = compute->WaitFor(upload->Record());
+  RefPtr<DeviceEvent> made = upload->Record();
+  const bool later = there != nullptr && copied.ok();
+  const absl::Status ordered = later ? absl::OkStatus() : compute->WaitFor(made);
+  if (later) *there = std::move(made);
   upload->WhenDone([kept = std::move(kept)](const absl::Status&) {});  // Keeps it until then.
   TROUPE_RETURN_IF_ERROR(ordered);
   TROUPE_RETURN_IF_ERROR(copied);
   return copy;
 }
 
+/// Whether the device's kernels expect the elements elsewhere. InvalidArgument: they are no plain
+/// bytes.
+absl::StatusOr<bool> MustBeUploaded(Device* device, const Tensor& host) {
+  if (device->memory_space() != MemorySpace::kDevice || host.space() == MemorySpace::kDevice) {
+    return false;
+  }
+  if (IsPlain(host.type())) return true;
+  return InvalidArgument("a tensor of type ", ElementTypeName(host.type()),
+                         " cannot be copied to the memory of ", device->name());
+}
+
 }  // namespace
 
 absl::StatusOr<Tensor> Upload(Device* device, const Tensor& host) {
-  if (device->memory_space() != MemorySpace::kDevice || host.space() == MemorySpace::kDevice) {
-    return host;
-  }
-  if (!IsPlain(host.type())) {
-    return InvalidArgument("a tensor of type ", ElementTypeName(host.type()),
-                           " cannot be copied to the memory of ", device->name());
-  }
-  return CopyInto(device, host, nullptr);
+  TROUPE_ASSIGN_OR_RETURN(const bool must, MustBeUploaded(device, host));
+  return must ? CopyInto(device, host, nullptr) : host;
+}
+
+absl::StatusOr<UploadAhead> UploadAhead::Begin(Device* device, const Tensor& host) {
+  TROUPE_ASSIGN_OR_RETURN(const bool must, MustBeUploaded(device, host));
+  if (!must) return UploadAhead(device, host, nullptr);
+  RefPtr<DeviceEvent> there;
+  TROUPE_ASSIGN_OR_RETURN(Tensor copy, CopyInto(device, host, nullptr, &there));
+  return UploadAhead(device, std::move(copy), std::move(there));
+}
+
+UploadAhead::UploadAhead(Device* device, Tensor tensor, RefPtr<DeviceEvent> there)
+    : device_(device), tensor_(std::move(tensor)), there_(std::move(there)) {}
+UploadAhead::UploadAhead(UploadAhead&& other) noexcept
+    : UploadAhead(other.device_, std::move(other.tensor_), std::move(other.there_)) {}
+UploadAhead& UploadAhead::operator=(UploadAhead&& other) noexcept {
+  if (this == &other) return *this;
+  Wait().IgnoreError();
+  device_ = other.device_;
+  tensor_ = std::move(other.tensor_);
+  there_ = std::move(other.there_);
+  return *this;
+}
+UploadAhead::~UploadAhead() { Wait().IgnoreError(); }
+
+absl::Status UploadAhead::Wait() {
+  const RefPtr<DeviceEvent> there = std::move(there_);
+  if (!there) return absl::OkStatus();
+  return device_->stream(StreamUse::kCompute)->WaitFor(there);
+}
+
+absl::StatusOr<Tensor> UploadAhead::Take() && {
+  TROUPE_RETURN_IF_ERROR(Wait());
+  return std::move(tensor_);
 }
 
 absl::StatusOr<Tensor> CopyFromPeer(Device* device, Device* peer, const Tensor& there) {

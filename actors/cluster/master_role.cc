@@ -322,6 +322,11 @@ void MasterRole::SaveResources(Responder from, const cluster::SaveResourcesReque
     body->set_session(request.session());
     *body->mutable_wanted() = request.wanted();
     body->set_where_only(request.where_only());
+    body->set_first(request.first());
+    if (request.max_bytes() > 0) {  // The reply has all of theirs.
+      const auto tasks = static_cast<int64_t>(session->opened.size());
+      body->set_max_bytes(std::max<int64_t>(1, request.max_bytes() / tasks));
+    }
     master_.calls->Call(
         task, life, std::move(call), master_.now, master_.options.register_timeout,
         [this, name = request.session(), task = task, all, add](const absl::Status& status,

@@ -444,7 +444,8 @@ void PartitionEngine::GetResources(const cluster::GetResourcesRequest& request,
   std::vector<ResourcePlace> wanted;
   for (const ResourceStateDef& def : request.wanted()) wanted.push_back(PlaceFromDef(def));
   host_->Post([this, session = FindSession(request.session()), wanted = std::move(wanted),
-               where_only = request.where_only(), done = std::move(done)] {
+               where_only = request.where_only(), first = request.first(),
+               max_bytes = request.max_bytes(), done = std::move(done)] {
     // A session of which no graph has been registered has no kernels.
     const StatefulKernels none;
     const StatefulKernels& kernels = session == nullptr ? none : session->kernels;
@@ -456,26 +457,50 @@ void PartitionEngine::GetResources(const cluster::GetResourcesRequest& request,
       return host_->Enter([&] { done(absl::OkStatus(), std::move(reply)); });
     }
     SaveResources(*runtime_, kernels, wanted,
-                  [this, outlet = outlet_, done](absl::StatusOr<std::vector<KeptResource>> kept) {
+                  [this, outlet = outlet_, first, max_bytes,
+                   done](absl::StatusOr<std::vector<KeptResource>> kept) {
                     // What is much is made a message by a thread that does nothing else.
-                    outlet->Post([this, done, kept = std::move(kept)]() mutable {
-                      TellResources(std::move(kept), done);
+                    outlet->Post([this, first, max_bytes, done, kept = std::move(kept)]() mutable {
+                      TellResources(std::move(kept), first, max_bytes, done);
                     });
                   });
   });
 }
 
-void PartitionEngine::TellResources(absl::StatusOr<std::vector<KeptResource>> kept,
-                                    const ResourcesDone& done) {
+void PartitionEngine::TellResources(absl::StatusOr<std::vector<KeptResource>> kept, int64_t first,
+                                    int64_t max_bytes, const ResourcesDone& done) {
+  int64_t left = max_bytes > 0 ? max_bytes : INT64_MAX;
   cluster::GetResourcesReply reply;
   const absl::Status status = CatchExceptions([&]() -> absl::Status {
     TROUPE_RETURN_IF_ERROR(kept.status());
     for (KeptResource& one : *kept) {
-      TROUPE_RETURN_IF_ERROR(ResourceToDef(std::move(one), reply.add_resources()));
+      ResourceStateDef* const part = reply.add_resources();
+      TROUPE_RETURN_IF_ERROR(ResourceParts(std::move(one)).Get(first, left, part));
+      for (const TupleDef& tuple : part->tuple())
+        left -= static_cast<int64_t>(tuple.ByteSizeLong());
     }
     return absl::OkStatus();
   });
   host_->Enter([&] { done(status, std::move(reply)); });
+}
+
+absl::Status PartitionEngine::TakePart(const std::string& session, ResourceStateDef* part,
+                                       std::optional<KeptResource>* whole) {
+  const std::pair key(session, StrCat(part->device(), "\n", part->container(), "\n", part->name()));
+  JoinedResource joined;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto before = coming_.extract(key);
+    if (part->first() > 0 && !before.empty()) joined = std::move(before.mapped());
+  }
+  TROUPE_RETURN_IF_ERROR(joined.Add(part));
+  if (joined.complete()) {
+    TROUPE_ASSIGN_OR_RETURN(*whole, joined.Take());
+    return absl::OkStatus();
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  coming_[key] = std::move(joined);
+  return absl::OkStatus();
 }
 
 void PartitionEngine::SetResource(cluster::SetResourceRequest request, Done done) {
@@ -483,12 +508,10 @@ void PartitionEngine::SetResource(cluster::SetResourceRequest request, Done done
     const auto told = [this, outlet = outlet_, done](const absl::Status& status) {
       outlet->Post([this, done, status] { host_->Enter([&] { done(status); }); });
     };
-    absl::StatusOr<KeptResource> resource;
-    const absl::Status read = CatchExceptions([&]() -> absl::Status {
-      resource = ResourceFromDef(request.mutable_resource());
-      return resource.status();
-    });
-    if (!read.ok()) return told(read);
+    std::optional<KeptResource> resource;
+    const absl::Status read = CatchExceptions(
+        [&] { return TakePart(request.session(), request.mutable_resource(), &resource); });
+    if (!read.ok() || !resource.has_value()) return told(read);
     RestoreKeptResource(*runtime_, *std::move(resource), told);
   });
 }

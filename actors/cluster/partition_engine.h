@@ -86,7 +86,11 @@ class PartitionEngine final : public WorkerEngine {
   };
 
   std::shared_ptr<Session> FindSession(const std::string& name);
-  void TellResources(absl::StatusOr<std::vector<KeptResource>> kept, const ResourcesDone& done);
+  void TellResources(absl::StatusOr<std::vector<KeptResource>> kept, int64_t first,
+                     int64_t max_bytes, const ResourcesDone& done);
+  /// Part of a state that comes to a session; `*whole` once it was the last one.
+  absl::Status TakePart(const std::string& session, ResourceStateDef* part,
+                        std::optional<KeptResource>* whole);
   void MarkForgotten(uint64_t step);  ///< With the mutex held.
   std::shared_ptr<RunningStep> FindStep(uint64_t id);
   /// Has `play`, which plays the step, called by this thread, if that may, or another.
@@ -112,6 +116,8 @@ class PartitionEngine final : public WorkerEngine {
   const std::shared_ptr<Outlet> outlet_ = std::make_shared<Outlet>();
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Session>> sessions_;
+  /// States of resources of which parts have come, by session and place.
+  std::map<std::pair<std::string, std::string>, JoinedResource> coming_;
   std::unordered_map<uint64_t, std::shared_ptr<RunningStep>> steps_;
   std::unordered_map<uint64_t, std::string> traces_;  ///< Of steps that have just ended.
   std::unordered_map<uint64_t, Early> early_;

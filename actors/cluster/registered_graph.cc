@@ -112,6 +112,7 @@ void PartitionEngine::DeleteSession(const std::string& session) {
   std::map<std::string, std::shared_ptr<RegisteredGraph>> graphs;  // They hold the session.
   {
     std::lock_guard<std::mutex> lock(mutex_);
+    std::erase_if(coming_, [&](const auto& one) { return one.first.first == session; });
     auto it = sessions_.find(session);
     if (it == sessions_.end()) return;
     dropped = std::move(it->second);

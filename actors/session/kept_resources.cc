@@ -21,18 +21,30 @@ RefPtr<Resource> Find(DeviceRole* device, const ResourcePlace& place) {
   return found.ok() ? *std::move(found) : RefPtr<Resource>();
 }
 
+std::vector<DeviceRole*> DevicesOf(const Runtime& runtime, const StatefulKernels& kernels,
+                                   const ResourcePlace& place) {
+  std::vector<DeviceRole*> devices;
+  if (place.device == ResourcePlace::kAnyDevice) {
+    for (const auto& device : runtime.devices()) devices.push_back(device.get());
+    return devices;
+  }
+  DeviceRole* device = kernels.DeviceOf(place.node);
+  if (device == nullptr) device = runtime.FindDevice(place.device);
+  if (device != nullptr) devices.push_back(device);
+  return devices;
+}
+
 std::vector<Found> Find(const Runtime& runtime, const StatefulKernels& kernels,
                         const std::vector<ResourcePlace>& wanted) {
   std::vector<Found> all;
   std::set<const Resource*> seen;
   for (const ResourcePlace& place : wanted) {
-    DeviceRole* device = kernels.DeviceOf(place.node);
-    if (device == nullptr) device = runtime.FindDevice(place.device);
-    if (device == nullptr) continue;
-    RefPtr<Resource> resource = Find(device, place);
-    if (!resource || !seen.insert(resource.get()).second) continue;
-    all.emplace_back(place, std::move(resource));
-    all.back().first.device = device->device->name();
+    for (DeviceRole* const device : DevicesOf(runtime, kernels, place)) {
+      RefPtr<Resource> resource = Find(device, place);
+      if (!resource || !seen.insert(resource.get()).second) continue;
+      all.emplace_back(place, std::move(resource));
+      all.back().first.device = device->device->name();
+    }
   }
   return all;
 }

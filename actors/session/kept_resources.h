@@ -14,7 +14,8 @@
 namespace troupe {
 
 /// Tells which of the places that are wanted are here: the container has something of the name, on
-/// the device of the node's kernel, or, if it has none, on the device that is given. Gives each
+/// the device of the node's kernel, or, if it has none, on the device that is given, which may be
+/// `ResourcePlace::kAnyDevice`. Gives each
 /// resource once, and what it holds. Calls `done` once, maybe on another thread. What
 /// `SaveResource` says, with the node's name.
 void SaveResources(const Runtime& runtime, const StatefulKernels& kernels,

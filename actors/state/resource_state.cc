@@ -5,6 +5,7 @@
 
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
+#include "devices/storage/crc32c.h"
 #include "devices/tensor_proto.h"
 #include "graph/protos/training_state.pb.h"
 #include "kernels/io/reader.h"
@@ -117,6 +118,15 @@ void ToDef(BarrierState state, ResourceStateDef* to, std::vector<Tuple>* all) {
   }
 }
 
+void ToDef(AccumulatorState state, ResourceStateDef* to, std::vector<Tuple>* all) {
+  AccumulatorStateDef* def = to->mutable_accumulator();
+  def->set_step(state.step);
+  def->set_count(state.count);
+  def->mutable_index()->Add(state.indices.begin(), state.indices.end());
+  def->mutable_row_count()->Add(state.counts.begin(), state.counts.end());
+  if (state.values.valid()) all->push_back({std::move(state.values)});
+}
+
 absl::Status WrongCount() { return InvalidArgument("the state has not as many tuples as it says"); }
 
 absl::StatusOr<ResourceState> FromDef(const QueueStateDef& def, TupleSource tuples) {
@@ -158,14 +168,20 @@ absl::StatusOr<ResourceState> FromDef(const BarrierStateDef& def, TupleSource tu
   return ResourceState(std::move(state));
 }
 
-absl::StatusOr<ResourceState> VariableFromDef(TupleSource tuples) {
-  VariableValue state;
+/// The tensor of which the only tuple consists; an invalid one if there is no tuple.
+absl::StatusOr<Tensor> OneTensor(TupleSource tuples) {
+  if (tuples.left() == 0) return Tensor();
   if (tuples.left() > 1) return WrongCount();
-  if (tuples.left() == 1) {
-    Tuple tuple = tuples.Next();
-    if (tuple.size() != 1) return WrongCount();
-    state.value = std::move(tuple[0]);
-  }
+  Tuple tuple = tuples.Next();
+  if (tuple.size() != 1) return WrongCount();
+  return std::move(tuple[0]);
+}
+
+absl::StatusOr<ResourceState> FromDef(const AccumulatorStateDef& def, TupleSource tuples) {
+  AccumulatorState state{.step = def.step(), .count = def.count()};
+  TROUPE_ASSIGN_OR_RETURN(state.values, OneTensor(std::move(tuples)));
+  state.indices.assign(def.index().begin(), def.index().end());
+  state.counts.assign(def.row_count().begin(), def.row_count().end());
   return ResourceState(std::move(state));
 }
 
@@ -183,6 +199,9 @@ void SaveResource(Resource* resource, SaveDone<ResourceState> done) {
   }
   if (auto* barrier = dynamic_cast<TupleBarrier*>(resource)) {
     return barrier->Save(AsResourceState<BarrierState>(std::move(done)));
+  }
+  if (auto* accumulator = dynamic_cast<Accumulator*>(resource)) {
+    return accumulator->Save(AsResourceState<AccumulatorState>(std::move(done)));
   }
   if (auto* reader = dynamic_cast<Reader*>(resource)) {
     return reader->SaveState([done = std::move(done)](absl::StatusOr<Tuple> saved) {
@@ -204,6 +223,7 @@ void RestoreResource(Resource* resource, ResourceState state, RestoreDone done) 
   auto* const area = dynamic_cast<TupleStage*>(resource);
   auto* const map = dynamic_cast<StagingMap*>(resource);
   auto* const barrier = dynamic_cast<TupleBarrier*>(resource);
+  auto* const accumulator = dynamic_cast<Accumulator*>(resource);
   auto* const reader = dynamic_cast<Reader*>(resource);
   auto* const variable = dynamic_cast<Variable*>(resource);
   if (auto* of = std::get_if<QueueState>(&state); of != nullptr && queue != nullptr) {
@@ -214,6 +234,9 @@ void RestoreResource(Resource* resource, ResourceState state, RestoreDone done) 
     map->Restore(std::move(*of), std::move(done));
   } else if (auto* of = std::get_if<BarrierState>(&state); of != nullptr && barrier != nullptr) {
     barrier->Restore(std::move(*of), std::move(done));
+  } else if (auto* of = std::get_if<AccumulatorState>(&state);
+             of != nullptr && accumulator != nullptr) {
+    accumulator->Restore(std::move(*of), std::move(done));
   } else if (auto* of = std::get_if<ReaderPosition>(&state); of != nullptr && reader != nullptr) {
     reader->RestoreState(std::move(of->message),
                          [done = std::move(done)](const auto& result) { done(result.status()); });
@@ -249,8 +272,10 @@ absl::StatusOr<ResourceState> StateFromDef(const ResourceStateDef& def, std::vec
     case ResourceStateDef::kReader:
       if (source.left() > 0) return WrongCount();
       return ResourceState(ReaderPosition{def.reader()});
-    case ResourceStateDef::kVariable:
-      return VariableFromDef(std::move(source));
+    case ResourceStateDef::kVariable: {
+      TROUPE_ASSIGN_OR_RETURN(Tensor value, OneTensor(std::move(source)));
+      return ResourceState(VariableValue{std::move(value)});
+    }
     case ResourceStateDef::kStagingArea: {
       const StagingAreaStateDef& area = def.staging_area();
       StagingAreaState state{{area.capacity(), area.memory_limit()}, source.Next(source.left())};
@@ -260,6 +285,8 @@ absl::StatusOr<ResourceState> StateFromDef(const ResourceStateDef& def, std::vec
       return FromDef(def.staging_map(), std::move(source));
     case ResourceStateDef::kBarrier:
       return FromDef(def.barrier(), std::move(source));
+    case ResourceStateDef::kAccumulator:
+      return FromDef(def.accumulator(), std::move(source));
     case ResourceStateDef::OF_NOT_SET:
       break;
   }
@@ -297,22 +324,57 @@ absl::StatusOr<Tuple> TupleFromDef(TupleDef* def) {
   return tuple;
 }
 
-absl::Status ResourceToDef(KeptResource resource, ResourceStateDef* def) {
-  PlaceToDef(resource.place, def);
-  for (const Tuple& tuple : StateToDef(std::move(resource.state), def)) {
-    const absl::Status status = TupleToDef(tuple, def->add_tuple());
-    if (!status.ok()) return WithContext(StrCat("'", resource.place.node, "': "), status);
+ResourceParts::ResourceParts(KeptResource resource)
+    : place_(std::move(resource.place)),
+      kind_(std::make_unique<ResourceStateDef>()),
+      tuples_(StateToDef(std::move(resource.state), kind_.get())),
+      kind_crc_(Crc32c(kind_->SerializeAsString())) {}
+ResourceParts::~ResourceParts() = default;
+
+absl::Status ResourceParts::Get(int64_t first, int64_t max_bytes, ResourceStateDef* part) const {
+  if (first == 0) *part = *kind_;
+  PlaceToDef(place_, part);
+  part->set_tuples(size());
+  part->set_first(first);
+  part->set_kind_crc(kind_crc_);
+  for (int64_t i = first; i >= 0 && i < size(); ++i) {
+    if (max_bytes <= 0) break;
+    const absl::Status status = TupleToDef(tuples_[static_cast<size_t>(i)], part->add_tuple());
+    if (!status.ok()) return WithContext(StrCat("'", place_.node, "': "), status);
+    const auto bytes = static_cast<int64_t>(part->tuple().rbegin()->ByteSizeLong());
+    if (bytes > max_bytes && i > first) {
+      part->mutable_tuple()->RemoveLast();
+      break;
+    }
+    max_bytes -= bytes;
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<KeptResource> ResourceFromDef(ResourceStateDef* def) {
-  std::vector<Tuple> tuples;
-  for (TupleDef& tuple : *def->mutable_tuple()) {
-    TROUPE_ASSIGN_OR_RETURN(tuples.emplace_back(), TupleFromDef(&tuple));
+JoinedResource::JoinedResource() = default;
+JoinedResource::~JoinedResource() = default;
+JoinedResource::JoinedResource(JoinedResource&&) noexcept = default;
+JoinedResource& JoinedResource::operator=(JoinedResource&&) noexcept = default;
+
+absl::Status JoinedResource::Add(ResourceStateDef* part) {
+  const bool fits = first_ == nullptr
+                        ? part->first() == 0
+                        : part->first() == size() && part->kind_crc() == first_->kind_crc() &&
+                              part->tuples() == first_->tuples();
+  if (!fits) return InvalidArgument("it is not the next part of the state");
+  for (TupleDef& tuple : *part->mutable_tuple()) {
+    TROUPE_ASSIGN_OR_RETURN(tuples_.emplace_back(), TupleFromDef(&tuple));
   }
-  TROUPE_ASSIGN_OR_RETURN(ResourceState state, StateFromDef(*def, std::move(tuples)));
-  return KeptResource{PlaceFromDef(*def), std::move(state)};
+  part->clear_tuple();
+  if (first_ == nullptr) first_ = std::make_unique<ResourceStateDef>(std::move(*part));
+  return absl::OkStatus();
+}
+
+bool JoinedResource::complete() const { return first_ != nullptr && size() >= first_->tuples(); }
+
+absl::StatusOr<KeptResource> JoinedResource::Take() {
+  TROUPE_ASSIGN_OR_RETURN(ResourceState state, StateFromDef(*first_, std::move(tuples_)));
+  return KeptResource{PlaceFromDef(*first_), std::move(state)};
 }
 
 }  // namespace troupe

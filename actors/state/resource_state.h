@@ -3,12 +3,14 @@
 #define TROUPE_ACTORS_STATE_RESOURCE_STATE_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kernels/queues/accumulator.h"
 #include "kernels/queues/queue.h"
 #include "kernels/sync/barrier.h"
 #include "kernels/sync/staging_area.h"
@@ -31,10 +33,12 @@ struct VariableValue {
 /// What a resource holds: another one of its kind that is given it goes on from there. A value;
 /// tensors are shared.
 using ResourceState = std::variant<QueueState, ReaderPosition, VariableValue, StagingAreaState,
-                                   StagingMapState, BarrierState>;
+                                   StagingMapState, BarrierState, AccumulatorState>;
 
 /// Where a resource is, and a node that names it.
 struct ResourcePlace {
+  static constexpr char kAnyDevice[] = "*";
+
   std::string node;
   std::string device;  ///< Empty: not known.
   std::string container, name;
@@ -73,9 +77,45 @@ absl::Status TupleToDef(const Tuple& tuple, TupleDef* def);
 /// plain tensors and strings. `def` is left empty.
 absl::StatusOr<Tuple> TupleFromDef(TupleDef* def);
 
-/// The same with the tuples in the message; what `TupleToDef` says.
-absl::Status ResourceToDef(KeptResource resource, ResourceStateDef* def);
-absl::StatusOr<KeptResource> ResourceFromDef(ResourceStateDef* def);
+/// What a resource holds as messages that each have a part of the tuples.
+class ResourceParts {
+ public:
+  explicit ResourceParts(KeptResource resource);
+  ~ResourceParts();
+
+  int64_t size() const { return static_cast<int64_t>(tuples_.size()); }
+  /// The tuples from `first` on that fit into so many bytes, one at least; if there are no bytes,
+  /// none. What `TupleToDef` says.
+  absl::Status Get(int64_t first, int64_t max_bytes, ResourceStateDef* part) const;
+
+ private:
+  const ResourcePlace place_;
+  const std::unique_ptr<ResourceStateDef> kind_;
+  std::vector<Tuple> tuples_;
+  uint32_t kind_crc_ = 0;
+};
+
+/// Puts such parts together again.
+class JoinedResource {
+ public:
+  JoinedResource();
+  ~JoinedResource();
+  JoinedResource(JoinedResource&&) noexcept;
+  JoinedResource& operator=(JoinedResource&&) noexcept;
+
+  /// The next part, of which the tuples are taken. InvalidArgument: it is not, or is no part at
+  /// all.
+  absl::Status Add(ResourceStateDef* part);
+  bool complete() const;
+  /// How many tuples have come.
+  int64_t size() const { return static_cast<int64_t>(tuples_.size()); }
+  /// Once it is complete. InvalidArgument: what has come is no state.
+  absl::StatusOr<KeptResource> Take();
+
+ private:
+  std::unique_ptr<ResourceStateDef> first_;  ///< The first part, without its tuples.
+  std::vector<Tuple> tuples_;
+};
 
 }  // namespace troupe
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "devices/status_macros.h"
+#include "kernels/argument_spaces.h"
 
 namespace troupe::data {
 namespace {
@@ -122,11 +123,26 @@ absl::Status MakeCompact(Element* element) {
   return absl::OkStatus();
 }
 
+void BeginUpload(Device* device, Element* element) {
+  auto uploaded = std::make_shared<UploadedComponents>(element->components.size());
+  for (size_t i = 0; i < element->components.size(); ++i) {
+    const Tensor& component = element->components[i];
+    if (element->is_bytes(i) || !LivesOnDevice(component.type())) continue;
+    absl::StatusOr<UploadAhead> begun = UploadAhead::Begin(device, component);
+    if (begun.ok()) (*uploaded)[i] = *std::move(begun);
+  }
+  element->uploaded = std::move(uploaded);
+}
+
 std::vector<Tensor> ToTensors(Element element) {
   std::vector<Tensor> tensors;
   tensors.reserve(element.components.size());
   for (size_t i = 0; i < element.components.size(); ++i) {
-    if (element.is_bytes(i)) {
+    if (element.uploaded != nullptr && (*element.uploaded)[i].has_value()) {
+      absl::StatusOr<Tensor> there = std::move(*(*element.uploaded)[i]).Take();
+      // Else whoever copies it once more hears what is wrong with the device.
+      tensors.push_back(there.ok() ? *std::move(there) : std::move(element.components[i]));
+    } else if (element.is_bytes(i)) {
       tensors.push_back(Tensor::Scalar(std::string(BytesOf(element.components[i]))));
     } else {
       tensors.push_back(std::move(element.components[i]));

@@ -3,6 +3,8 @@
 #define TROUPE_API_DATA_ELEMENT_H_
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -10,8 +12,12 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "devices/tensor.h"
+#include "devices/upload_ahead.h"
 
 namespace troupe::data {
+
+/// Copies of components in the memory of a device; none of those that stay on the host.
+using UploadedComponents = std::vector<std::optional<UploadAhead>>;
 
 /// A tuple of tensors. A value; tensors are shared.
 struct Element {
@@ -21,6 +27,8 @@ struct Element {
   /// Tensors view memory that is shared by many elements and held by nobody else: whoever keeps the
   /// element for long makes it compact first.
   bool of_block = false;
+  /// What users get in place of the components, once; null: these. Of the last stage only.
+  std::shared_ptr<UploadedComponents> uploaded;
 
   bool is_bytes(size_t i) const { return i < 64 && ((as_bytes >> i) & 1) != 0; }
 };
@@ -37,6 +45,9 @@ inline std::string_view BytesOf(const Tensor& bytes) {
 void Append(Element from, Element* to);
 /// Gives the element memory of its own, if it is of a block. ResourceExhausted.
 absl::Status MakeCompact(Element* element);
+/// Has the components that kernels of the device expect in its memory copied there. What the device
+/// has no room for stays on the host.
+void BeginUpload(Device* device, Element* element);
 /// The tensors as users see them.
 std::vector<Tensor> ToTensors(Element element);
 /// InvalidArgument: a tensor that is none, or not in host memory.

@@ -1,4 +1,4 @@
-// Elements that are ready before somebody asks for them.
+// Elements that are ready, or in the memory of a device, before somebody asks for them.
 #include <deque>
 #include <mutex>
 #include <utility>
@@ -13,9 +13,10 @@ namespace {
 /// has credits: what it may hold less what it holds.
 class PrefetchStage final : public Stage, public Activity {
  public:
-  PrefetchStage(const Place& place, int64_t elements)
-      : Stage(place.player, place.parent, "Prefetch"),
+  PrefetchStage(const Place& place, int64_t elements, Device* device)
+      : Stage(place.player, place.parent, device == nullptr ? "Prefetch" : "Upload"),
         Activity(place.flow()),
+        device_(device),
         auto_(elements == kAuto),
         capacity_(auto_ ? kFirst : static_cast<size_t>(elements)) {}
   absl::Status Init(const Plan& input) {
@@ -101,6 +102,9 @@ class PrefetchStage final : public Stage, public Activity {
       Tick();
       absl::StatusOr<Progress> progress = input_->Pull(std::min(credits, kPulled), &pulled_);
       const bool pending = progress.ok() && *progress == Progress::kPending;
+      if (device_ != nullptr) {
+        for (Element& element : pulled_) BeginUpload(device_, &element);
+      }
       bool wake = false;
       {
         std::lock_guard<std::mutex> lock(mutex_);
@@ -135,10 +139,14 @@ class PrefetchStage final : public Stage, public Activity {
     started_ = from->Flag();
     pass_ = from->Number();
     ended_ = from->Flag();
-    while (from->Flag() && from->status().ok()) ready_.push_back(from->TakeElement());
+    while (from->Flag() && from->status().ok()) {
+      ready_.push_back(from->TakeElement());
+      if (device_ != nullptr) BeginUpload(device_, &ready_.back());
+    }
     if (started_) input_->RestorePosition(from);
   }
 
+  Device* const device_;  ///< Null: elements stay where they are.
   const bool auto_;
   std::unique_ptr<Stage> input_;  ///< Of the one who plays, once it is started.
   Block pulled_;                  ///< The same.
@@ -154,7 +162,12 @@ class PrefetchStage final : public Stage, public Activity {
 }  // namespace
 
 PlanPtr PrefetchPlan(PlanPtr input, int64_t elements) {
-  return PlanOver<PrefetchStage>(std::move(input), elements);
+  return PlanOver<PrefetchStage>(std::move(input), elements, /*device=*/nullptr);
+}
+
+PlanPtr UploadPlan(PlanPtr input, Device* device) {
+  constexpr int64_t kUploaded = 2;  // One that a step is about to take, one on its way.
+  return PlanOver<PrefetchStage>(std::move(input), kUploaded, device);
 }
 
 }  // namespace troupe::data

@@ -43,6 +43,9 @@ PlanPtr CacheFilePlan(PlanPtr input, std::string path);
 
 // Actors.
 PlanPtr PrefetchPlan(PlanPtr input, int64_t elements);
+/// Two elements ahead in the memory of a device, which outlives the stages. Only the last stage of
+/// an iterator can be this.
+PlanPtr UploadPlan(PlanPtr input, Device* device);
 PlanPtr ParallelMapPlan(PlanPtr input, ElementFunction function, DatasetMapOptions options);
 
 /// Calls a function of the application.

@@ -12,6 +12,7 @@
 #include "devices/exceptions.h"
 #include "devices/log.h"
 #include "devices/status_macros.h"
+#include "graph/protos/graph.pb.h"
 #include "graph/protos/training_state.pb.h"
 
 namespace troupe {
@@ -38,9 +39,10 @@ bool IsReader(const Node& node) {
 
 bool IsBarrier(const Node& node) { return node.op() == "Barrier"; }
 
-/// Whether the node names a staging area or map, and makes it if nobody has: it has no other node.
-bool IsStage(const Node& node) {
-  std::string_view op = node.op();
+bool IsAccumulator(const Node& node) { return node.op().ends_with("ConditionalAccumulator"); }
+
+/// Whether a node of this op names a staging area or map, and makes it if nobody has.
+bool IsStage(std::string_view op) {
   constexpr std::string_view kOrdered = "Ordered";
   if (op.starts_with(kOrdered)) op.remove_prefix(kOrdered.size());
   for (std::string_view known :
@@ -87,6 +89,47 @@ Nodes NeededBy(absl::Span<Node* const> nodes) {
   return needed;
 }
 
+/// What the node names in a container.
+ResourcePlace PlaceOf(const Node& node) {
+  ResourcePlace place;
+  place.node = node.name();
+  place.container = node.attrs().GetOr<std::string>("container", "");
+  place.name = node.attrs().GetOr<std::string>("shared_name", "");
+  if (place.name.empty() && node.op() != "VarHandleOp") place.name = node.name();
+  return place;
+}
+
+/// What a node of a staging area or map names, and the limits with which it makes it.
+struct StageNode {
+  ResourcePlace place;
+  int64_t capacity, memory_limit;
+};
+
+/// All of a graph, those in its functions included. On which devices functions run is not known
+/// here. Of those, a node without `shared_name` has an area of its own, of which nobody takes.
+std::vector<StageNode> StagesOf(const Graph& graph) {
+  std::vector<StageNode> stages;
+  for (const Node* node : graph.nodes()) {
+    if (!IsStage(node->op())) continue;
+    stages.push_back({PlaceOf(*node), node->attrs().GetOr<int64_t>("capacity", 0),
+                      node->attrs().GetOr<int64_t>("memory_limit", 0)});
+  }
+  for (const FunctionDef& function : graph.library().function()) {
+    for (const NodeDef& node : function.node_def()) {
+      const auto attr = [&node](const char* name) -> const AttrValue& {
+        const auto found = node.attr().find(name);
+        return found == node.attr().end() ? AttrValue::default_instance() : found->second;
+      };
+      if (!IsStage(node.op()) || attr("shared_name").s().empty()) continue;
+      stages.push_back({{StrCat("@", function.signature().name(), ":", node.name()),
+                         ResourcePlace::kAnyDevice, attr("container").s(), attr("shared_name").s()},
+                        attr("capacity").i(),
+                        attr("memory_limit").i()});
+    }
+  }
+  return stages;
+}
+
 /// What the queue runners of a graph work with.
 struct Inputs {
   /// A queue stands before those that it is filled from.
@@ -94,14 +137,14 @@ struct Inputs {
   std::vector<const Node*> readers;
   /// Variables that runners' steps may change.
   std::vector<const Node*> variables;
-  /// Nodes of staging areas and maps, and of barriers: those of all steps.
-  std::vector<const Node*> stages;
+  /// What names staging areas and maps, barriers and accumulators: those of all steps.
+  std::vector<ResourcePlace> stages;
 };
 
 absl::StatusOr<Inputs> InputsOf(const Graph& graph) {
   TROUPE_ASSIGN_OR_RETURN(const std::vector<QueueRunner> runners, QueueRunner::OfGraph(graph));
   std::vector<std::pair<const Node*, Nodes>> queues;  // And what fills it.
-  Nodes all;
+  Nodes all, awaited;
   for (const QueueRunner& runner : runners) {
     const Node* const queue = graph.FindNode(runner.queue_node());
     if (queue == nullptr || !IsQueue(*queue)) {
@@ -110,6 +153,7 @@ absl::StatusOr<Inputs> InputsOf(const Graph& graph) {
     }
     Nodes needed = NeededBy(runner.enqueues());
     if (std::any_of(needed.begin(), needed.end(), [](auto* n) { return WaitsForSteps(*n); })) {
+      awaited.merge(needed);
       continue;
     }
     all.insert(needed.begin(), needed.end());
@@ -122,8 +166,12 @@ absl::StatusOr<Inputs> InputsOf(const Graph& graph) {
     }
   }
   Inputs inputs;
+  for (StageNode& stage : StagesOf(graph)) inputs.stages.push_back(std::move(stage.place));
   for (const Node* node : graph.nodes()) {
-    if (IsStage(*node) || IsBarrier(*node)) inputs.stages.push_back(node);
+    // What runners have taken from an accumulator is on its way.
+    if (IsBarrier(*node) || (IsAccumulator(*node) && awaited.count(node) == 0)) {
+      inputs.stages.push_back(PlaceOf(*node));
+    }
   }
   const auto visit = [&](const auto& visit, const std::pair<const Node*, Nodes>& queue) -> void {
     if (all.erase(queue.first) == 0) return;  // It has been visited.
@@ -147,16 +195,6 @@ absl::StatusOr<Inputs> InputsOf(const Graph& graph) {
     }
   }
   return inputs;
-}
-
-/// What the node names in a container.
-ResourcePlace PlaceOf(const Node& node) {
-  ResourcePlace place;
-  place.node = node.name();
-  place.container = node.attrs().GetOr<std::string>("container", "");
-  place.name = node.attrs().GetOr<std::string>("shared_name", "");
-  if (place.name.empty() && node.op() != "VarHandleOp") place.name = node.name();
-  return place;
 }
 
 bool CanBeSaved(const Tensor& tensor) {
@@ -228,12 +266,13 @@ absl::Status HeldQueues::Save(absl::Duration patience, TrainingState* state) {
     }
   }
   std::vector<ResourcePlace> places;
-  for (const auto* nodes : {&inputs.readers, &inputs.variables, &inputs.stages}) {
-    for (const Node* node : *nodes) {
-      places.push_back(PlaceOf(*node));
-      // What was restored is saved again, before a step has used it.
-      places.back().device = session_.impl_->RestoredOn(node->name());
-    }
+  for (const auto* nodes : {&inputs.readers, &inputs.variables}) {
+    for (const Node* node : *nodes) places.push_back(PlaceOf(*node));
+  }
+  for (const ResourcePlace& place : inputs.stages) {
+    places.push_back(place);
+    // What was restored is saved again, before a step has used it.
+    if (place.device.empty()) places.back().device = session_.impl_->RestoredOn(place.node);
   }
   // The end that queues have come to with it is not that of the input.
   TROUPE_RETURN_IF_ERROR(session_.impl_->queue_runners()->failure());
@@ -286,12 +325,11 @@ class Restorer {
       return limits.capacity == options.capacity && limits.memory_limit == options.memory_limit;
     };
     const auto each = [&](auto& options) {
-      for (const Node* node : session_.graph()->nodes()) {
-        if (same || !IsStage(*node)) continue;
-        const ResourcePlace place = PlaceOf(*node);
+      for (const auto& [place, capacity, memory_limit] : StagesOf(*session_.graph())) {
+        if (same) break;
         if (place.container != stage.place.container || place.name != stage.place.name) continue;
-        limits.capacity = node->attrs().GetOr<int64_t>("capacity", 0);
-        limits.memory_limit = node->attrs().GetOr<int64_t>("memory_limit", 0);
+        limits.capacity = capacity;
+        limits.memory_limit = memory_limit;
         known = true;
         same = is(options);
       }
@@ -340,9 +378,13 @@ absl::Status HeldQueues::Restore(TrainingState state) {
     TROUPE_RETURN_IF_ERROR(restorer.Variable(name, std::move(value)));
   }
   for (KeptResource& one : state.resources) {
-    TROUPE_RETURN_IF_ERROR(std::holds_alternative<BarrierState>(one.state)
-                               ? restorer.Made(one.place.node, IsBarrier, std::move(one.state))
-                               : restorer.Stage(std::move(one)));
+    if (std::holds_alternative<BarrierState>(one.state)) {
+      TROUPE_RETURN_IF_ERROR(restorer.Made(one.place.node, IsBarrier, std::move(one.state)));
+    } else if (std::holds_alternative<AccumulatorState>(one.state)) {
+      TROUPE_RETURN_IF_ERROR(restorer.Made(one.place.node, IsAccumulator, std::move(one.state)));
+    } else {
+      TROUPE_RETURN_IF_ERROR(restorer.Stage(std::move(one)));
+    }
   }
   return absl::OkStatus();
 }

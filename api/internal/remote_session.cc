@@ -24,6 +24,8 @@ namespace {
 constexpr ClusterTime kControlTimeout = 60 * kSecond;
 // What the master may take to stop a step whose time is up, before the client stops waiting.
 constexpr ClusterTime kGrace = 3 * kSecond;
+// What resources hold goes in messages of so many bytes, or of one tuple.
+constexpr int64_t kPartBytes = int64_t{16} << 20;
 // How long the end of a session waits for callbacks of the application.
 constexpr std::chrono::milliseconds kCallbacksGrace{60000};
 
@@ -59,6 +61,7 @@ cluster::Message Wanted(const std::string& session, const std::vector<ResourcePl
   body->set_session(session);
   for (const ResourcePlace& place : wanted) PlaceToDef(place, body->add_wanted());
   body->set_where_only(where_only);
+  body->set_max_bytes(kPartBytes);
   return request;
 }
 
@@ -170,6 +173,21 @@ struct RemoteSession::Impl {
 
   absl::Status Call(cluster::Message request, ClusterTime timeout, cluster::Message* reply) {
     return link->CallAndWait(std::move(request), timeout, reply);
+  }
+
+  /// DeadlineExceeded: what is there has changed since the first part.
+  absl::Status SaveNextPart(const ResourcePlace& place, JoinedResource* joined) {
+    cluster::Message request = Wanted(session, {place}, false), reply;
+    request.mutable_save_resources()->set_first(joined->size());
+    TROUPE_RETURN_IF_ERROR(Call(std::move(request), kControlTimeout, &reply));
+    for (ResourceStateDef& part : *reply.mutable_save_resources_reply()->mutable_resources()) {
+      const int64_t before = joined->size();
+      if (PlaceFromDef(part) == place && joined->Add(&part).ok() && joined->size() > before) {
+        return absl::OkStatus();
+      }
+    }
+    return absl::DeadlineExceededError(
+        StrCat("'", place.node, "' does not come to rest: others use what it names"));
   }
 
   /// What is in the graph and has not been sent; false if nothing. With `graph_mutex` held.
@@ -438,7 +456,11 @@ absl::StatusOr<std::vector<KeptResource>> RemoteSession::SaveResources(
       impl_->Call(Wanted(impl_->session, wanted, false), kControlTimeout, &reply));
   std::vector<KeptResource> resources;
   for (ResourceStateDef& def : *reply.mutable_save_resources_reply()->mutable_resources()) {
-    TROUPE_ASSIGN_OR_RETURN(resources.emplace_back(), ResourceFromDef(&def));
+    const ResourcePlace place = PlaceFromDef(def);
+    JoinedResource joined;
+    TROUPE_RETURN_IF_ERROR(joined.Add(&def));
+    while (!joined.complete()) TROUPE_RETURN_IF_ERROR(impl_->SaveNextPart(place, &joined));
+    TROUPE_ASSIGN_OR_RETURN(resources.emplace_back(), joined.Take());
   }
   return resources;
 }
@@ -456,11 +478,17 @@ absl::StatusOr<std::vector<ResourcePlace>> RemoteSession::FindResources(
 }
 
 absl::Status RemoteSession::RestoreResource(KeptResource resource) {
-  cluster::Message request;
-  cluster::RestoreResourceRequest* body = request.mutable_restore_resource();
-  body->set_session(impl_->session);
-  TROUPE_RETURN_IF_ERROR(ResourceToDef(std::move(resource), body->mutable_resource()));
-  return impl_->Call(std::move(request), kControlTimeout, nullptr);
+  const ResourceParts parts(std::move(resource));
+  int64_t sent = 0;
+  do {
+    cluster::Message request;
+    cluster::RestoreResourceRequest* body = request.mutable_restore_resource();
+    body->set_session(impl_->session);
+    TROUPE_RETURN_IF_ERROR(parts.Get(sent, kPartBytes, body->mutable_resource()));
+    sent += body->resource().tuple_size();
+    TROUPE_RETURN_IF_ERROR(impl_->Call(std::move(request), kControlTimeout, nullptr));
+  } while (sent < parts.size());
+  return absl::OkStatus();
 }
 
 void RemoteSession::PlaceAgain() { ++impl_->placement_round; }

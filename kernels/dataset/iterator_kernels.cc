@@ -7,6 +7,7 @@
 
 #include "devices/device.h"
 #include "devices/exceptions.h"
+#include "kernels/argument_spaces.h"
 #include "kernels/cancellation.h"
 #include "kernels/common/registration.h"
 #include "kernels/dataset/iterator_resource.h"
@@ -42,11 +43,11 @@ class MakeIterator final : public Kernel, public ResumableKernel, public TracedK
     if (ctx.resources() == nullptr) {
       return absl::FailedPreconditionError("the step has no containers");
     }
-    TROUPE_ASSIGN_OR_RETURN(const RefPtr<Resource> found,
-                            ctx.resources()->FindOrCreate(
-                                container_, name_, [this]() -> absl::StatusOr<RefPtr<Resource>> {
-                                  return RefPtr<Resource>(MakeRef<IteratorResource>(dataset_));
-                                }));
+    TROUPE_ASSIGN_OR_RETURN(
+        const RefPtr<Resource> found,
+        ctx.resources()->FindOrCreate(container_, name_, [&]() -> absl::StatusOr<RefPtr<Resource>> {
+          return RefPtr<Resource>(MakeRef<IteratorResource>(dataset_, ctx.step().device));
+        }));
     auto* iterator = dynamic_cast<IteratorResource*>(found.get());
     if (iterator == nullptr || iterator->dataset() != dataset_) {
       return InvalidArgument("the resource is ", found->DebugString(), ", not an iterator of the ",
@@ -160,6 +161,7 @@ class NextElement final : public AsyncKernel {
       absl::Status status = more.status();
       if (status.ok() && !*more) status = absl::OutOfRangeError("the dataset has ended");
       if (status.ok()) status = CatchExceptions([&] { return Check(element); });
+      if (status.ok()) status = CatchExceptions([&] { return Upload(&element); });
       if (status.ok()) {
         for (size_t i = 0; i < element.size(); ++i) {
           ctx->set_output(static_cast<int>(i), std::move(element[i]));
@@ -184,6 +186,17 @@ class NextElement final : public AsyncKernel {
                                  element[i].shape().ToString(), ", not ",
                                  expected->shapes[i].ToString());
         }
+      }
+      return absl::OkStatus();
+    }
+
+    /// What is not where the kernel gives it: the iterator was made for another device, or this one
+    /// had no room before.
+    absl::Status Upload(std::vector<Tensor>* element) const {
+      if (ctx->step().device == nullptr) return absl::OkStatus();
+      for (Tensor& component : *element) {
+        if (!LivesOnDevice(component.type())) continue;
+        TROUPE_ASSIGN_OR_RETURN(component, troupe::Upload(ctx->step().device, component));
       }
       return absl::OkStatus();
     }
@@ -245,11 +258,18 @@ absl::StatusOr<std::vector<Tensor>> Restore(IteratorResource& iterator, const Te
   return std::vector<Tensor>();
 }
 
+KernelSpec OnAnyDevice(const char* op) { return KernelSpec(op).Device("DEFAULT"); }
+
 REGISTER_KERNEL(KernelSpec("DatasetIterator"), MakeKernel<MakeIterator>);
 REGISTER_KERNEL(KernelSpec("DatasetIteratorNext"), MakeKernel<NextElement>);
 REGISTER_KERNEL(KernelSpec("DatasetIteratorInitialize"), MakeKernel<IteratorWorkOf<Initialize>>);
 REGISTER_KERNEL(KernelSpec("DatasetIteratorSave"), MakeKernel<IteratorWorkOf<Save>>);
 REGISTER_KERNEL(KernelSpec("DatasetIteratorRestore"), MakeKernel<IteratorWorkOf<Restore>>);
+REGISTER_KERNEL(OnAnyDevice("DatasetIterator"), MakeKernel<MakeIterator>);
+REGISTER_KERNEL(OnAnyDevice("DatasetIteratorNext"), MakeKernel<NextElement>);
+REGISTER_KERNEL(OnAnyDevice("DatasetIteratorInitialize"), MakeKernel<IteratorWorkOf<Initialize>>);
+REGISTER_KERNEL(OnAnyDevice("DatasetIteratorSave"), MakeKernel<IteratorWorkOf<Save>>);
+REGISTER_KERNEL(OnAnyDevice("DatasetIteratorRestore"), MakeKernel<IteratorWorkOf<Restore>>);
 
 }  // namespace
 }  // namespace troupe

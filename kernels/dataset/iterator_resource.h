@@ -19,7 +19,10 @@ namespace troupe {
 /// The iterator that steps share; begun by whoever needs it first. Thread-safe.
 class IteratorResource final : public Resource {
  public:
-  explicit IteratorResource(std::string dataset) : dataset_(std::move(dataset)) {}
+  /// `device`, which may be null and outlives the container that has the resource, is where
+  /// elements are wanted.
+  IteratorResource(std::string dataset, Device* device)
+      : dataset_(std::move(dataset)), device_(device) {}
   ~IteratorResource() override { Abandon(); }
 
   const std::string& dataset() const { return dataset_; }
@@ -68,11 +71,12 @@ class IteratorResource final : public Resource {
     if (abandoned_) return absl::CancelledError(StrCat(DebugString(), " has been destroyed"));
     TROUPE_ASSIGN_OR_RETURN(const PublishedDatasets::Make make,
                             PublishedDatasets::Global()->Find(dataset_));
-    TROUPE_ASSIGN_OR_RETURN(iterator_, make());
+    TROUPE_ASSIGN_OR_RETURN(iterator_, make(device_));
     return absl::OkStatus();
   }
 
   const std::string dataset_;
+  Device* const device_;
   std::mutex mutex_;
   std::shared_ptr<ElementIterator> iterator_;
   bool abandoned_ = false;

@@ -17,6 +17,7 @@
 
 namespace troupe {
 
+class Device;
 class RunMetadata;
 
 /// Elements, one after another; a `DatasetIterator`. Thread-safe.
@@ -42,7 +43,9 @@ class ElementIterator {
 /// The datasets of this process. Thread-safe.
 class PublishedDatasets {
  public:
-  using Make = std::function<absl::StatusOr<std::shared_ptr<ElementIterator>>()>;
+  /// An iterator for kernels of a device, which outlives it, or null. If that has a memory of its
+  /// own, elements are there before they are asked for.
+  using Make = std::function<absl::StatusOr<std::shared_ptr<ElementIterator>>(Device*)>;
 
   static PublishedDatasets* Global();
 

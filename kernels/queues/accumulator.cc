@@ -109,6 +109,85 @@ absl::Status Accumulator::TakeCall::Conclude(KernelContext& ctx) {
   return static_cast<Accumulator*>(resource())->PutOut(std::move(sum_), ctx);
 }
 
+// --- its state -----------------------------------------------------------------------------------
+
+/// Stands behind the gradients that wait for room, so that it sees no sum that is lent.
+class Accumulator::SaveCall final : public Call {
+ public:
+  SaveCall(Accumulator* from, SaveDone<AccumulatorState> done)
+      : Call(from, kApplies), done_(std::move(done)) {
+    KeepResource();
+  }
+
+ private:
+  absl::StatusOr<Progress> Serve() override {
+    const auto* from = static_cast<Accumulator*>(resource());
+    if (from->sum_is_lent_.load(std::memory_order_acquire)) return Progress::kNone;
+    const Sum& sum = from->sum_;
+    state_ = {from->step_.load(std::memory_order_acquire), sum.count, sum.values, sum.indices,
+              sum.counts};
+    return Progress::kOver;
+  }
+  void Over(std::unique_ptr<Call>) noexcept override {
+    done_(status.ok() ? absl::StatusOr<AccumulatorState>(std::move(state_)) : status);
+  }
+
+  AccumulatorState state_;
+  const SaveDone<AccumulatorState> done_;
+};
+
+class Accumulator::RestoreCall final : public Call {
+ public:
+  RestoreCall(Accumulator* to, AccumulatorState state, RestoreDone done)
+      : Call(to, kApplies), state_(std::move(state)), done_(std::move(done)) {
+    KeepResource();
+  }
+
+ private:
+  absl::Status Check(bool*) const override {
+    return static_cast<const Accumulator*>(resource())->CheckState(state_);
+  }
+  absl::StatusOr<Progress> Serve() override {
+    auto* to = static_cast<Accumulator*>(resource());
+    if (to->sum_is_lent_.load(std::memory_order_acquire)) return Progress::kNone;
+    to->step_.store(state_.step, std::memory_order_release);
+    to->count_.store(state_.count, std::memory_order_release);
+    to->sum_ = {state_.count, std::move(state_.values), std::move(state_.indices),
+                std::move(state_.counts)};
+    return Progress::kOver;
+  }
+  void Over(std::unique_ptr<Call>) noexcept override { done_(status); }
+
+  AccumulatorState state_;
+  const RestoreDone done_;
+};
+
+void Accumulator::Save(SaveDone<AccumulatorState> done) {
+  Submit(std::make_unique<SaveCall>(this, std::move(done)));
+}
+
+void Accumulator::Restore(AccumulatorState state, RestoreDone done) {
+  Submit(std::make_unique<RestoreCall>(this, std::move(state), std::move(done)));
+}
+
+absl::Status Accumulator::CheckState(const AccumulatorState& state) const {
+  // Nothing overflows when gradients are added.
+  constexpr int64_t kMaxCount = int64_t{1} << 62;
+  const Tensor& values = state.values;
+  bool fits = state.count >= 0 && state.count <= kMaxCount && values.valid() == (state.count > 0);
+  if (fits && values.valid()) {
+    fits = values.type() == options_.type &&
+           (options_.sparse ? AreRows(values) : options_.shape.IsCompatibleWith(values.shape()));
+  }
+  const size_t rows =
+      fits && options_.sparse && values.valid() ? static_cast<size_t>(values.dim(0)) : 0;
+  fits = fits && state.indices.size() == rows && state.counts.size() == rows &&
+         std::all_of(state.counts.begin(), state.counts.end(),
+                     [&](int64_t count) { return count > 0 && count <= state.count; });
+  if (fits) return absl::OkStatus();
+  return InvalidArgument("the state is not one of ", DebugString());
+}
+
 // --- arithmetic ----------------------------------------------------------------------------------
 
 std::string Accumulator::DebugString() const {
@@ -200,13 +279,19 @@ absl::Status Accumulator::CheckSparse(const ApplyCall& call) const {
   return CheckRows(indices, values, limit);
 }
 
+bool Accumulator::AreRows(const Tensor& values) const {
+  const PartialShape& expected = options_.shape;
+  if (values.rank() < 1) return false;
+  if (!expected.unknown_rank() && values.rank() != std::max(1, expected.rank())) return false;
+  for (int d = 1; d < expected.rank(); ++d) {
+    if (expected.dim(d) >= 0 && expected.dim(d) != values.dim(d)) return false;
+  }
+  return true;
+}
+
 absl::Status Accumulator::CheckRows(const Tensor& indices, const Tensor& values,
                                     int64_t limit) const {
-  const PartialShape& expected = options_.shape;
-  bool fits = expected.unknown_rank() || values.rank() == std::max(1, expected.rank());
-  for (int d = 1; fits && d < expected.rank(); ++d) {
-    fits = expected.dim(d) < 0 || expected.dim(d) == values.dim(d);
-  }
+  bool fits = AreRows(values);
   if (sum_.count > 0) {
     fits = fits && values.rank() == sum_.values.rank();
     for (int d = 1; fits && d < values.rank(); ++d) fits = values.dim(d) == sum_.values.dim(d);

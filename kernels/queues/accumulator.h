@@ -26,6 +26,14 @@ struct AccumulatorOptions {
   bool operator==(const AccumulatorOptions&) const = default;
 };
 
+/// All that an accumulator knows. A value; tensors are shared.
+struct AccumulatorState {
+  int64_t step = 0;
+  int64_t count = 0;                     ///< Gradients that have been added up.
+  Tensor values;                         ///< Their sum; invalid if there are none.
+  std::vector<int64_t> indices, counts;  ///< Of sparse rows: where, and gradients that had them.
+};
+
 /// Adds up gradients that are not older than its global step, and gives the result to those who
 /// wait for it, one after the other, each when there are as many gradients as it requires; then
 /// begins anew with the next step. Thread-safe.
@@ -97,15 +105,26 @@ class Accumulator : public WaitingResource {
   /// The result once `required` (at least 1) gradients have been added up.
   void TakeGradient(int64_t required, CancellationToken* token, Done done);
   void SetGlobalStep(int64_t step) { step_.store(step, std::memory_order_release); }
+  /// What the accumulator is, once no gradient is just being added; it changes nothing.
+  void Save(SaveDone<AccumulatorState> done);
+  /// Replaces what it holds. InvalidArgument, and nothing has changed: it is the state of an
+  /// accumulator of another type or shape, or of none.
+  void Restore(AccumulatorState state, RestoreDone done);
   int64_t NumAccumulated() const { return count_.load(std::memory_order_acquire); }
 
  private:
+  class SaveCall;
+  class RestoreCall;
+
   /// Adds the gradient. If it fails, the sum is as before.
   absl::Status Add(const ApplyCall& call);
   absl::Status WrongType(const ApplyCall& call, size_t part) const;
   absl::Status AddDense(const ApplyCall& call);
   absl::Status AddSparse(const ApplyCall& call);
   absl::Status CheckSparse(const ApplyCall& call) const;
+  /// Whether they may be values of sparse rows.
+  bool AreRows(const Tensor& values) const;
+  absl::Status CheckState(const AccumulatorState& state) const;
   absl::Status CheckRows(const Tensor& indices, const Tensor& values, int64_t limit) const;
   absl::Status Merge(absl::Span<const int64_t> indices, const Tensor& values);
   absl::Status PutOut(Sum sum, KernelContext& ctx) const;

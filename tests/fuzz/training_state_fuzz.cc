@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "actors/state/containers.h"
 #include "api/internal/training_state.h"
 #include "devices/allocator.h"
 #include "devices/storage/record_writer.h"
@@ -40,6 +41,12 @@ troupe::RefPtr<troupe::Resource> Made(const troupe::ResourceState& state) {
   }
   if (std::holds_alternative<troupe::BarrierState>(state)) {
     return make(troupe::BarrierOptions{{troupe::ElementType::kFloat}, {troupe::Shape()}});
+  }
+  if (const auto* sum = std::get_if<troupe::AccumulatorState>(&state)) {
+    static troupe::Containers containers;
+    const bool sparse = !sum->indices.empty();
+    return containers.MakeAccumulator(
+        "it", {troupe::ElementType::kFloat, troupe::PartialShape(), true, sparse});
   }
   return nullptr;
 }
@@ -89,6 +96,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (resource) {
       troupe::RestoreResource(resource.get(), state->resources[i].state,
                               [](const absl::Status&) {});
+      auto* const sum = dynamic_cast<troupe::Accumulator*>(resource.get());
+      if (sum != nullptr && sum->NumAccumulated() > 0) {
+        sum->TakeGradient(1, nullptr, [](const auto&) {});
+      }
     }
   }
   for (const auto& [name, queue] : state->queues) {

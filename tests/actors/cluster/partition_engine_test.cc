@@ -234,14 +234,17 @@ TEST_F(PartitionEngineTest, ResourcesAreTakenAndGiven) {
       EXPECT_EQ(status.message(), "");
     });
   }
-  const auto get = [&](const std::string& session, bool where_only) {
+  const auto get = [&](const std::string& session, bool where_only, const char* name = "area",
+                       int64_t max_bytes = 0, int64_t first = 0) {
     cluster::GetResourcesRequest request;
     request.set_session(session);
     request.set_where_only(where_only);
+    request.set_max_bytes(max_bytes);
+    request.set_first(first);
     for (const char* node : {"nobody", "put", "another"}) {
       ResourceStateDef* const wanted = request.add_wanted();
       wanted->set_node(node);
-      wanted->set_name("area");
+      wanted->set_name(name);
     }
     cluster::GetResourcesReply got;
     engine_.GetResources(request,
@@ -274,10 +277,38 @@ TEST_F(PartitionEngineTest, ResourcesAreTakenAndGiven) {
   EXPECT_EQ(get("s", false).resources(0).tuple_size(), 3);
   saved.set_name("made");
   EXPECT_EQ(set(saved), absl::StatusCode::kOk);
+
+  // In parts: of one tuple each, as more do not fit.
+  saved.set_name("in_parts");
+  saved.set_tuples(3);
+  ResourceStateDef part = saved;
+  part.clear_tuple();
+  EXPECT_EQ(set(part), absl::StatusCode::kOk);
+  part.clear_of();
+  part.set_first(1);
+  EXPECT_EQ(set(part), absl::StatusCode::kInvalidArgument) << "it is not the next one";
+  part = saved;
+  part.mutable_tuple()->DeleteSubrange(1, 2);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(get("s", false, "in_parts").resources_size(), 0) << "a part is not enough";
+    part.set_first(i);
+    EXPECT_EQ(set(part), absl::StatusCode::kOk);
+    part.clear_of();
+  }
+  const auto parts = get("s", false, "in_parts", /*max_bytes=*/1, /*first=*/1);
+  ASSERT_EQ(parts.resources_size(), 1);
+  EXPECT_EQ(parts.resources(0).tuples(), 3);
+  EXPECT_EQ(parts.resources(0).tuple_size(), 1);
+  EXPECT_EQ(parts.resources(0).first(), 1);
+  EXPECT_FALSE(parts.resources(0).has_staging_area()) << "it was in the first part";
+  EXPECT_EQ(parts.resources(0).kind_crc(), get("s", false, "in_parts").resources(0).kind_crc());
+  EXPECT_EQ(get("s", false, "in_parts", 1, INT64_MAX).resources(0).tuple_size(), 0);
+  EXPECT_EQ(get("s", false, "in_parts", 1, -1).resources(0).tuple_size(), 0);
   saved.mutable_tuple(0)->mutable_component(0)->mutable_tensor_shape()->mutable_dim(0)->set_size(
       99);
   EXPECT_EQ(set(saved), absl::StatusCode::kInvalidArgument);
   saved.clear_tuple();
+  saved.clear_tuples();
   saved.mutable_barrier();
   EXPECT_EQ(set(saved), absl::StatusCode::kInvalidArgument) << "it is a staging area";
   saved.set_name("nobody");

@@ -44,6 +44,10 @@ TrainingState Example() {
   barrier.ready = {{-7, "k", {Tensor::Scalar(1.0f), Tensor::Scalar(2.0f)}}};
   barrier.incomplete = {{-6, "l", {Tensor(), Tensor::Scalar(3.0f)}}};
   state.resources.push_back({{"barrier", "", "", "barrier"}, std::move(barrier)});
+  state.resources.push_back(
+      {{"sum", "", "", "sum"},
+       AccumulatorState{7, 2, Tensor::Vector<float>({1, 2}), {4, 1}, {2, 1}}});
+  state.resources.push_back({{"none", "", "", "none"}, AccumulatorState{.step = 3}});
   for (const auto& [name, tensor] : EveryType()) state.variables[name] = tensor;
   state.variables["zeros"] = Tensor::Vector<int64_t>({0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
   return state;
@@ -106,6 +110,43 @@ TEST(TrainingState, DamageIsFound) {
     ++damages;
   });
   EXPECT_GT(damages, 100);
+}
+
+// A state that is written while the disk fails is there as a whole or not at all, and the one
+// before it stays.
+TEST(TrainingState, FaultsOfTheDiskLeaveOneState) {
+  using Fault = SimulatedDisk::Fault;
+  SimulatedDisk* const disk = Disk();
+  int whole = 0, none = 0;
+  for (const Fault fault : {Fault::kPowerBefore, Fault::kPowerMiddle, Fault::kPowerAfter,
+                            Fault::kDiskFull, Fault::kReadOnly}) {
+    for (int64_t at = 0;; ++at) {
+      bool failed = false;
+      for (uint64_t seed = 0; seed < 5; ++seed) {
+        Disk();
+        disk->Put("state://d/other", "");  // The folder stays.
+        ASSERT_TRUE(WriteTrainingState("state://d/before", Example()).ok());
+        disk->SetFault(fault, at);
+        const absl::Status written = WriteTrainingState(kPrefix, Example());
+        failed = disk->failed();
+        EXPECT_TRUE(failed || written.ok()) << written;
+        disk->Restart(seed);
+        const auto before = ReadTrainingState("state://d/before");
+        ASSERT_TRUE(before.ok()) << before.status();
+        const auto read = ReadTrainingState(kPrefix);
+        EXPECT_TRUE(read.ok() || !written.ok()) << read.status();
+        if (read.ok()) {
+          EXPECT_EQ(read->resources.size(), Example().resources.size());
+        } else {
+          ASSERT_TRUE(absl::IsNotFound(read.status())) << at << ": " << read.status();
+        }
+        ++(read.ok() ? whole : none);
+      }
+      if (!failed) break;
+    }
+  }
+  EXPECT_GT(whole, 20);
+  EXPECT_GT(none, 50);
 }
 
 /// A file of these records.
@@ -192,6 +233,12 @@ TEST(TrainingState, ResourcesAreHeldAgainstTheirTuples) {
     resource->mutable_barrier()->set_ready(ready);
     expect({one}, kNotAsMany);
   }
+  resource->mutable_accumulator()->set_count(1);
+  EXPECT_TRUE(Read(disk, def, {one}).ok());
+  expect({""}, kNotAsMany);
+  resource->set_tuples(2);
+  expect({one, one}, kNotAsMany);
+  resource->set_tuples(1);
   resource->mutable_queue()->set_elements(-1);
   expect({one}, kNotAsMany);
   resource->mutable_queue()->set_elements(0);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -301,6 +302,58 @@ TEST_F(ClusterStates, WhatDoesNotFitBeginsAnew) {
   ASSERT_TRUE(WriteTrainingState(prefix, *state).ok());
   status = Train(Model(ElementType::kFloat), 18);
   EXPECT_TRUE(status.ok()) << status;
+}
+
+// More than a message has.
+TEST_F(ClusterStates, ALargeQueueGoesInParts) {
+  constexpr int kCapacity = 40, kElements = 1 << 18;  // Of a mebibyte.
+  const Scope s = Scope::NewRoot(), ps = s.WithDevice("/job:ps/task:0");
+  const std::vector<ElementType> types = {ElementType::kFloat};
+  const Output counter =
+      ops::VariableV2(ps.WithOpName("counter"), PartialShape({}), ElementType::kInt64);
+  Node* const zero = ops::Assign(ps, counter, Tensor::Scalar<int64_t>(0)).node;
+  const Output number = ops::Cast(ps, ops::CountUpTo(ps, counter, INT64_MAX), types[0]);
+  const Output queue =
+      ops::FIFOQueueV2(ps.WithOpName("queue"), types,
+                       {.shapes = {PartialShape({kElements})}, .capacity = kCapacity});
+  const Output element = ops::Fill(ps, Tensor::Vector<int32_t>({kElements}), number);
+  const QueueRunner runner(ps, queue, {ops::QueueEnqueueV2(ps, queue, {element})});
+  const Output size = ops::QueueSizeV2(ps, queue);
+  const Output taken = ops::QueueDequeueV2(ps, queue, types)[0];
+  ASSERT_TRUE(s.ok()) << s.status();
+  TrainingState state;
+  {
+    auto session = Session::Create(s.graph(), Target());
+    ASSERT_TRUE(session.ok()) << session.status();
+    ASSERT_TRUE((*session)->RunTargets({zero}).ok());
+    Coordinator coordinator;
+    ASSERT_TRUE(StartQueueRunners(**session, coordinator).ok());
+    const absl::Time end = absl::Now() + kPatience;
+    while (absl::Now() < end) {
+      const auto sizes = (*session)->Run({size});
+      ASSERT_TRUE(sizes.ok()) << sizes.status();
+      if ((*sizes)[0].unchecked_scalar<int32_t>() == kCapacity) break;
+    }
+    const absl::Status saved = HeldQueues(**session).Save(kPatience, &state);
+    ASSERT_TRUE(saved.ok()) << saved;
+    coordinator.RequestStop();
+    EXPECT_TRUE((*session)->Close().ok());
+    EXPECT_TRUE(coordinator.Join(kPatience).ok());
+  }
+  EXPECT_EQ(state.queues["queue"].elements.size(), static_cast<size_t>(kCapacity));
+  const size_t all = kCapacity + state.queues["queue"].waiting.size();
+  for (int i = 0; i < kTasks; ++i) Start(i);
+  auto session = Session::Create(s.graph(), Target());
+  ASSERT_TRUE(session.ok()) << session.status();
+  ASSERT_TRUE((*session)->RunTargets({zero}).ok());
+  const absl::Status restored = RestoreQueues(**session, std::move(state));
+  ASSERT_TRUE(restored.ok()) << restored;
+  for (size_t i = 0; i < all; ++i) {
+    const auto values = (*session)->Run({taken});
+    ASSERT_TRUE(values.ok()) << values.status();
+    const auto element = (*values)[0].unchecked_values<float>();
+    EXPECT_EQ(std::count(element.begin(), element.end(), static_cast<float>(i)), kElements);
+  }
 }
 
 TEST_F(ClusterStates, ATaskThatIsMissingIsNamed) {

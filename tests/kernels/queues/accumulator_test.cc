@@ -233,6 +233,104 @@ TEST_F(SparseAccumulatorTest, RefusesWhatDoesNotFit) {
             Code::kInvalidArgument);
 }
 
+/// Of what an accumulator gives at once.
+AccumulatorState Saved(Accumulator* accumulator) {
+  absl::StatusOr<AccumulatorState> saved;
+  accumulator->Save([&](absl::StatusOr<AccumulatorState> state) { saved = std::move(state); });
+  EXPECT_TRUE(saved.ok()) << saved.status();
+  return saved.value_or(AccumulatorState());
+}
+absl::Status Restored(Accumulator* accumulator, AccumulatorState state) {
+  absl::Status restored = absl::UnknownError("not told");
+  accumulator->Restore(std::move(state),
+                       [&](absl::Status status) { restored = std::move(status); });
+  return restored;
+}
+Accumulator* Of(const Tensor& handle) {
+  return dynamic_cast<Accumulator*>(handle.unchecked_data<ResourceHandle>()->resource.get());
+}
+
+TEST_F(AccumulatorTest, AnotherOneGoesOnFromItsState) {
+  const Tensor mean = Make(ElementType::kFloat, {2}, "MEAN");
+  EXPECT_EQ(calls.Do("ResourceAccumulatorSetGlobalStep", {mean, Tensor::Scalar<int64_t>(5)}),
+            absl::OkStatus());
+  const AccumulatorState empty = Saved(Of(mean));
+  EXPECT_EQ(empty.step, 5);
+  EXPECT_EQ(empty.count, 0);
+  EXPECT_FALSE(empty.values.valid());
+  EXPECT_EQ(Apply(mean, 5, Tensor::Vector<float>({1, 2})), absl::OkStatus());
+  EXPECT_EQ(Apply(mean, 5, Tensor::Vector<float>({4, 6})), absl::OkStatus());
+  const AccumulatorState state = Saved(Of(mean));
+  EXPECT_EQ(state.count, 2);
+  ExpectEqual(state.values, Tensor::Vector<float>({5, 8}));
+  EXPECT_EQ(Apply(mean, 5, Tensor::Vector<float>({1, 1})), absl::OkStatus());
+  ExpectEqual(state.values, Tensor::Vector<float>({5, 8}));  // Untouched.
+
+  EXPECT_EQ(Restored(Of(mean), empty), absl::OkStatus());
+  EXPECT_EQ(Count(mean), 0);
+  auto taking = Take(mean, 2);
+  EXPECT_FALSE(taking->done());
+  EXPECT_EQ(Restored(Of(mean), state), absl::OkStatus());
+  ExpectEqual(taking->output(0), Tensor::Vector<float>({2.5f, 4}));
+  ExpectEqual(state.values, Tensor::Vector<float>({5, 8}));
+  EXPECT_EQ(Apply(mean, 5, Tensor::Vector<float>({1, 1})), absl::OkStatus());
+  EXPECT_EQ(Count(mean), 0) << "it is stale, as step 5 was taken";
+
+  for (int i = 0; i < 6; ++i) {
+    AccumulatorState wrong = state;
+    if (i == 0) wrong.count = 0;
+    if (i == 1) wrong.count = -1;
+    if (i == 2) wrong.count = INT64_MAX;
+    if (i == 3) wrong.values = Tensor::Vector<float>({1, 2, 3});
+    if (i == 4) wrong.values = Tensor::Vector<double>({1, 2});
+    if (i == 5) wrong.indices = {0};
+    EXPECT_EQ(Restored(Of(mean), wrong).code(), Code::kInvalidArgument) << i;
+  }
+  EXPECT_EQ(Count(mean), 0);
+}
+
+// A gradient that is just being added is in the state.
+TEST_F(AccumulatorTest, ItsStateIsNotThatOfASumThatIsLent) {
+  constexpr int64_t kElements = Accumulator::kMinBytesHandedOn / sizeof(float);
+  const Tensor sum = Make(ElementType::kFloat, {kElements}, "SUM");
+  const Tensor ones =
+      testing::MakeTensor(ElementType::kFloat, {kElements}, std::vector<double>(kElements, 1.0));
+  auto applying =
+      calls.Start("ResourceAccumulatorApplyGradient", {sum, Tensor::Scalar<int64_t>(0), ones});
+  AccumulatorState state;
+  Of(sum)->Save([&](absl::StatusOr<AccumulatorState> saved) { state = saved.value(); });
+  EXPECT_EQ(state.count, 0);
+  EXPECT_EQ(applying->status(), absl::OkStatus());
+  applying.reset();
+  EXPECT_EQ(state.count, 1);
+  ExpectEqual(state.values, ones);
+}
+
+TEST_F(SparseAccumulatorTest, AnotherOneGoesOnFromItsState) {
+  Make({4, 2}, true);
+  EXPECT_EQ(Apply({0, 2}, Rows({2, 4, 6, 8}), {4, 2}), absl::OkStatus());
+  EXPECT_EQ(Apply({1, 2}, Rows({1, 1, 2, 2}), {4, 2}), absl::OkStatus());
+  const AccumulatorState state = Saved(Of(handle));
+  EXPECT_EQ(state.indices, (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(state.counts, (std::vector<int64_t>{1, 1, 2}));
+  (void)Take(1)->status();
+  EXPECT_EQ(Restored(Of(handle), state), absl::OkStatus());
+  EXPECT_EQ(Apply({2}, Rows({1, 2}), {4, 2}), absl::OkStatus());
+  auto taking = Take(3);
+  ExpectEqual(taking->output(0), Tensor::Vector<int64_t>({0, 1, 2}));
+  ExpectEqual(taking->output(1), Rows({2, 4, 1, 1, 3, 4}));
+
+  for (int i = 0; i < 5; ++i) {
+    AccumulatorState wrong = state;
+    if (i == 0) wrong.indices.pop_back();
+    if (i == 1) wrong.counts.push_back(1);
+    if (i == 2) wrong.counts[1] = 0;
+    if (i == 3) wrong.counts[1] = 3;
+    if (i == 4) wrong.values = Tensor::Scalar(1.0f);
+    EXPECT_EQ(Restored(Of(handle), wrong).code(), Code::kInvalidArgument) << i;
+  }
+}
+
 TEST_F(AccumulatorTest, CountsEveryGradientOnce) {
   constexpr int kThreads = 4, kEach = 300;
   const Tensor sum = Make(ElementType::kDouble, PartialShape(Shape()), "SUM");
