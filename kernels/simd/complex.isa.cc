@@ -112,12 +112,12 @@ TROUPE_INLINE C Real(C like, float value) {
 
 // --- binary: `Run` is the formula of either kind of number ------------------------------------
 
-#define TROUPE_COMPLEX_BINARY(NAME, FORMULA)        \
-  struct NAME {                                     \
-    template <typename C>                           \
-    TROUPE_INLINE static C Run(C a, C b) {          \
-      return FORMULA;                               \
-    }                                               \
+#define TROUPE_COMPLEX_BINARY(NAME, FORMULA) \
+  struct NAME {                              \
+    template <typename C>                    \
+    TROUPE_INLINE static C Run(C a, C b) {   \
+      return FORMULA;                        \
+    }                                        \
   };
 TROUPE_COMPLEX_BINARY(MulOp, a* b)
 TROUPE_COMPLEX_BINARY(DivOp, a / b)
@@ -127,8 +127,8 @@ TROUPE_COMPLEX_BINARY(SquaredDifferenceOp, (a - b) * Conj(a - b))
 TROUPE_COMPLEX_BINARY(TanhGradOp, b*(Real(a, 1) - a * a))
 TROUPE_COMPLEX_BINARY(SigmoidGradOp, b* a*(Real(a, 1) - a))
 TROUPE_COMPLEX_BINARY(SqrtGradOp, Select(IsZero(b), b, Real(a, 0.5f) * b / Conj(a)))
-TROUPE_COMPLEX_BINARY(RsqrtGradOp, Select(IsZero(b), b,
-                                          Real(a, -0.5f) * (b * Conj(a)) * (Conj(a) * Conj(a))))
+TROUPE_COMPLEX_BINARY(RsqrtGradOp,
+                      Select(IsZero(b), b, Real(a, -0.5f) * (b * Conj(a)) * (Conj(a) * Conj(a))))
 TROUPE_COMPLEX_BINARY(InvGradOp, -Conj(a) * b * Conj(a))
 #undef TROUPE_COMPLEX_BINARY
 
@@ -198,13 +198,11 @@ TROUPE_INLINE double LogOfSize(double re, double im) {
   const double square = more * more, other = less * less, sum = square + other;
   // Near 1 what is lost in the squares counts.
   const bool near = (sum > 0.5) & (sum < 2);
-  const double lost =
-      MultiplyAdd(more, more, -square) + MultiplyAdd(less, less, -other);
+  const double lost = MultiplyAdd(more, more, -square) + MultiplyAdd(less, less, -other);
   const Scale scale(more);
   const double m = more * scale.factor, l = less * scale.factor;
   const double beyond = near ? ((square - 1) + other) + lost : (m - 1) * (m + 1) + l * l;
-  return 0.5 * VectorLog1pOp::Run(beyond) +
-         (near ? 0 : scale.exponent) * 0.69314718055994530942;
+  return 0.5 * VectorLog1pOp::Run(beyond) + (near ? 0 : scale.exponent) * 0.69314718055994530942;
 }
 TROUPE_INLINE double Size(double re, double im) { return std::sqrt(re * re + im * im); }
 

@@ -75,8 +75,8 @@ template <typename T>
 void ExpectAlike(std::complex<T> got, std::complex<T> want, const std::string& what) {
   for (const auto& [g, w] : {std::pair(got.real(), want.real()), {got.imag(), want.imag()}}) {
     if (std::isnan(w) || std::isinf(w)) {
-      ASSERT_TRUE(std::isnan(w) ? std::isnan(g) : g == w) << what << " is " << got << " instead of "
-                                                         << want;
+      ASSERT_TRUE(std::isnan(w) ? std::isnan(g) : g == w)
+          << what << " is " << got << " instead of " << want;
     } else {
       const T size = std::isfinite(std::abs(want)) ? std::abs(want) : std::abs(w);
       ASSERT_NEAR(g, w, T(1e-5) * size + std::numeric_limits<T>::min())
@@ -99,14 +99,16 @@ struct UnaryCase {
   std::complex<double> (*of_double)(std::complex<double>);
 };
 
-#define TROUPE_UNARY(NAME, FORMULA)                                             \
-  {NAME, [](Wide x) -> Wide { return FORMULA(Wide, Real); },                    \
-   [](std::complex<float> x) -> std::complex<float> {                           \
-     return FORMULA(std::complex<float>, float);                                \
-   },                                                                           \
-   [](std::complex<double> x) -> std::complex<double> {                         \
-     return FORMULA(std::complex<double>, double);                              \
-   }}
+#define TROUPE_UNARY(NAME, FORMULA)                           \
+  {                                                           \
+    NAME, [](Wide x) -> Wide { return FORMULA(Wide, Real); }, \
+        [](std::complex<float> x) -> std::complex<float> {    \
+          return FORMULA(std::complex<float>, float);         \
+        },                                                    \
+        [](std::complex<double> x) -> std::complex<double> {  \
+          return FORMULA(std::complex<double>, double);       \
+        }                                                     \
+  }
 #define TROUPE_SQRT(C, T) std::sqrt(x)
 #define TROUPE_RSQRT(C, T) C(1) / std::sqrt(x)
 #define TROUPE_INV(C, T) C(1) / x
@@ -197,9 +199,7 @@ const BinaryCase kBinary[] = {
     {"Xdivy", [](Wide a, Wide b) { return a / b; }, 6},
     {"Xlogy", [](Wide a, Wide b) { return a * std::log(b); }, 8},
     {"SqrtGrad", [](Wide y, Wide dy) { return Real(0.5) * dy / std::conj(y); }, 8, false},
-    {"RsqrtGrad",
-     [](Wide y, Wide dy) { return Real(-0.5) * dy * std::pow(std::conj(y), 3); },
-     20,
+    {"RsqrtGrad", [](Wide y, Wide dy) { return Real(-0.5) * dy * std::pow(std::conj(y), 3); }, 20,
      false},
     {"InvGrad", [](Wide y, Wide dy) { return -std::conj(y) * dy * std::conj(y); }, 10, false},
 };
@@ -231,8 +231,8 @@ void CheckBinary() {
   const auto at = [](const Tensor& t, int64_t i) { return t.unchecked_data<std::complex<T>>()[i]; };
   const std::complex<T> none = 0;
   for (int64_t i = 0; i < kCount; ++i) {
-    const std::string what = StrCat(" of ", x[i].real(), " ", x[i].imag(), " and ", y[i].real(),
-                                    " ", y[i].imag());
+    const std::string what =
+        StrCat(" of ", x[i].real(), " ", x[i].imag(), " and ", y[i].real(), " ", y[i].imag());
     if (IsExtreme(x[i]) || IsExtreme(y[i])) continue;
     ExpectAlike(at(product, i), x[i] * y[i], "Mul" + what);
     ExpectAlike(at(zero, i), y[i] == none ? none : x[i] * y[i], "MulNoNan" + what);

@@ -34,8 +34,7 @@ TEST(DispatchTest, EveryKernelFollowsTheOneChoice) {
   EXPECT_EQ(NarrowConv().image, Variant(v2::ConvTable, v3::ConvTable, v4::ConvTable)().image);
   EXPECT_EQ(Depthwise().run,
             Variant(v2::DepthwiseTable, v3::DepthwiseTable, v4::DepthwiseTable)().run);
-  EXPECT_EQ(Pool(simd::kF32).max_rows,
-            Variant(v2::PoolTable, v3::PoolTable, v4::PoolTable)(simd::kF32).max_rows);
+  EXPECT_EQ(Pool().max_rows, Variant(v2::PoolTable, v3::PoolTable, v4::PoolTable)().max_rows);
   using TableOf = BatchNormFunctions (*)(simd::Type);
   const TableOf batch_norm =
       Variant<TableOf>(v2::BatchNormTable, v3::BatchNormTable, v4::BatchNormTable);
