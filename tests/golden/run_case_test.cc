@@ -169,7 +169,7 @@ TEST(Stage, IsThatOfTheLatestOp) {
 TEST(CaseFiles, AreFoundAndRead) {
   const auto files = ListCaseFiles(std::string(TROUPE_SOURCE_DIR) + "/tests/golden");
   ASSERT_TRUE(files.ok()) << files.status();
-  EXPECT_EQ(files->size(), 26u);
+  EXPECT_EQ(files->size(), 28u);
   const auto cases = ReadCaseFile(files->front());
   ASSERT_TRUE(cases.ok()) << cases.status();
   EXPECT_GT(cases->case__size(), 1000);
