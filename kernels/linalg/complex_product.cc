@@ -43,7 +43,6 @@ class ComplexProduct {
 
   GemmProblem<R> Rewrite(R* scratch) const {
     const int64_t m = p_.m, n = p_.n, k = p_.k;
-    GemmProblem<R> real;
     if (way_ == Way::kLeftParts) {
       for (int64_t i = 0; i < m; ++i) {
         for (int64_t l = 0; l < k; ++l) {

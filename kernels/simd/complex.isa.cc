@@ -53,13 +53,22 @@ TROUPE_INLINE Parts<float> operator/(Parts<float> a, Parts<float> b) {
   return {static_cast<float>((ar * br + ai * bi) * scale),
           static_cast<float>((ai * br - ar * bi) * scale)};
 }
-// Smith, "Algorithm 116: Complex division", 1962.
+// Smith, "Algorithm 116: Complex division", 1962, with Baudin and Smith's scales: "A robust complex
+// division in Scilab", 2012. As the compilers' libraries and the kernels of cards have it: only
+// numerators of nearly the largest size overflow before they are divided.
 TROUPE_INLINE Parts<double> operator/(Parts<double> a, Parts<double> b) {
+  constexpr double kLarge = 0x1p1022, kSmall = 0x1p-900, kLeast = 0x1p-1022;
   const bool swap = std::abs(b.re) < std::abs(b.im);
-  const double more = swap ? b.im : b.re, less = swap ? b.re : b.im;
-  const double x = swap ? a.im : a.re, y = swap ? a.re : a.im;
-  const double ratio = less / more, scale = 1 / (more + less * ratio);
-  const double re = (x + y * ratio) * scale, im = (y - x * ratio) * scale;
+  double more = swap ? b.im : b.re, less = swap ? b.re : b.im;
+  double x = swap ? a.im : a.re, y = swap ? a.re : a.im;
+  const bool large = std::abs(more) >= kLarge;
+  const double scale = large ? 0.5 : std::abs(more) < kSmall ? 0x1p100 : 1;
+  x *= scale, y *= scale, more *= scale, less *= scale;
+  const double ratio = less / more, divisor = more + less * ratio;
+  const bool vanishes = std::abs(ratio) < kLeast;
+  const double from_y = vanishes ? less * (y / more) : y * ratio;
+  const double from_x = vanishes ? less * (x / more) : x * ratio;
+  const double re = (x + from_y) / divisor, im = (y - from_x) / divisor;
   return {re, swap ? -im : im};
 }
 template <typename T>
@@ -191,6 +200,17 @@ TROUPE_INLINE bool IsModerate(Parts<T> x) {
   return (most >= kLeast) & (most <= kMost) & !IsNan(x);
 }
 
+// x * x - square, where `square` is x * x rounded.
+TROUPE_INLINE double LostInSquare(double x, double square) {
+#if defined(__FMA__)
+  return std::fma(x, x, -square);
+#else  // Dekker: of halves the products are exact.
+  const uint64_t low = (uint64_t{1} << FloatTraits<double>::kHalfBits) - 1;
+  const double high = std::bit_cast<double>(Bits(x) & ~low), rest = x - high;
+  return ((high * high - square) + 2 * high * rest) + rest * rest;
+#endif
+}
+
 // log |x| of a moderate number.
 TROUPE_INLINE double LogOfSize(double re, double im) {
   const double a = std::abs(re), b = std::abs(im);
@@ -198,7 +218,7 @@ TROUPE_INLINE double LogOfSize(double re, double im) {
   const double square = more * more, other = less * less, sum = square + other;
   // Near 1 what is lost in the squares counts.
   const bool near = (sum > 0.5) & (sum < 2);
-  const double lost = MultiplyAdd(more, more, -square) + MultiplyAdd(less, less, -other);
+  const double lost = LostInSquare(more, square) + LostInSquare(less, other);
   const Scale scale(more);
   const double m = more * scale.factor, l = less * scale.factor;
   const double beyond = near ? ((square - 1) + other) + lost : (m - 1) * (m + 1) + l * l;

@@ -137,7 +137,9 @@ bool IsClose(T got, T want, Within within, double size = 0) {
     const auto infinite = [](T x) { return std::isinf(x.real()) || std::isinf(x.imag()); };
     const auto half_nan = [](T x) { return std::isnan(x.real()) || std::isnan(x.imag()); };
     // One infinite part makes an infinity, whatever the other (C, Annex G).
-    if (infinite(got) && infinite(want) && (half_nan(got) || half_nan(want))) return true;
+    if (infinite(got) && infinite(want)) {
+      if (half_nan(got) || half_nan(want) || within.ulps > 0) return true;
+    }
     const R largest = std::max(std::abs(want.real()), std::abs(want.imag()));
     const double of = std::isfinite(largest) ? double{largest} : 0;
     return IsClose(got.real(), want.real(), within, of) &&
@@ -153,7 +155,11 @@ bool IsClose(T got, T want, Within within, double size = 0) {
     constexpr int kLeast = std::is_same_v<T, half> ? -14 : std::is_same_v<T, double> ? -1022 : -126;
     const double least = std::ldexp(1.0, kLeast);
     if (std::abs(a) < least && std::abs(b) < least) return true;
-    if (!std::isfinite(a) || !std::isfinite(b)) return false;
+    if (!std::isfinite(a) || !std::isfinite(b)) {  // An infinity is next to the largest number.
+      const double finite = std::isfinite(a) ? a : b, other = std::isfinite(a) ? b : a;
+      return within.ulps > 0 && finite * other > 0 &&
+             std::abs(finite) >= static_cast<double>(std::numeric_limits<T>::max());
+    }
     const double scale = std::max({std::abs(a), std::abs(b), size, least});
     const double ulp = std::ldexp(1.0, std::ilogb(scale) - kDigits + 1);
     return std::abs(a - b) <= within.ulps * ulp + within.absolute;

@@ -242,6 +242,32 @@ void CheckBinary() {
     ExpectAlike(at(safe, i), y[i] == none ? none : x[i] / y[i], "DivNoNan" + what);
   }
 }
+TEST(ComplexTest, QuotientsOfLargeAndSmallNumbers) {
+  using C = std::complex<double>;
+  const std::vector<C> x = {{1e308, 0},       {1e307, 0},        {3e-308, 3e-308}, {1e300, 1},
+                            {-1e200, 1e-200}, {1e-300, -1e-300}, {8e307, 8e307}};
+  const std::vector<C> y = {{1e308, 0},      {1e308, 1e308},  {2.5e-308, -2.5e-308}, {1e300, 1e-20},
+                            {1e200, 1e-150}, {1e308, 1e-300}, {1e307, -1e308}};
+  const Tensor quotients = RunOn("Div", {ToTensor(x), ToTensor(y)}, false);
+  ASSERT_EQ(quotients.num_elements(), static_cast<int64_t>(x.size()));
+  for (size_t i = 0; i < x.size(); ++i) {
+    ExpectWithin(quotients.unchecked_data<C>()[i], Wide(x[i]) / Wide(y[i]), 6, StrCat("Div ", i));
+  }
+}
+
+TEST(ComplexTest, LogarithmsNearTheUnitCircle) {
+  const std::vector<std::complex<double>> x = {
+      {0.6, 0.8}, {0.8, 0.6}, {-0.28, 0.96}, {0.96, -0.28}};
+  const Tensor logs = RunOn("Log", {ToTensor(x)}, false);
+  ASSERT_EQ(logs.num_elements(), static_cast<int64_t>(x.size()));
+  for (size_t i = 0; i < x.size(); ++i) {
+    const __float128 re = x[i].real(), im = x[i].imag();
+    const auto want = static_cast<double>((re * re + im * im - 1) / 2);
+    EXPECT_NEAR(logs.unchecked_data<std::complex<double>>()[i].real(), want, 1e-6 * std::abs(want))
+        << i;
+  }
+}
+
 TEST(ComplexTest, BinaryFunctions) {
   CheckBinary<float>();
   CheckBinary<double>();
