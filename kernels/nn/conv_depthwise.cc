@@ -310,7 +310,7 @@ absl::Status RunOnCopies(KernelContext& ctx, const ConvShape& s, const Tensor& i
     const WindowedRows windowed(p, type);
     // Rows of the result at once, of which the copy still lies in a near cache.
     const int64_t wanted = kCopiedElements / windowed.row_elements() / p.rows.stride;
-    const int64_t most = std::clamp<int64_t>(wanted, 2 * p.rows.size, 64);
+    const int64_t most = std::max(std::min<int64_t>(wanted, 64), 2 * p.rows.size);
     const int64_t row = p.columns.output * p.out_depth;
     TROUPE_ASSIGN_OR_RETURN(
         Tensor copy, ctx.AllocateTemp(ElementType::kFloat,
@@ -359,6 +359,10 @@ bool DepthwiseConvPays(ConvOp op, const ConvShape& s, ElementType type) {
   switch (op) {
     case ConvOp::kForward:
       if (outputs % 8 == 0) return false;  // oneDNN's blocks of outputs
+      // Copies of lines as long as the filter, most of it padding.
+      for (const Window& axis : {s.rows, s.columns}) {
+        if (axis.effective_size() > 2 * (axis.input + axis.size)) return false;
+      }
       return fills_vectors || is_dense;
     case ConvOp::kBackwardInput:
       if (outputs != 1 || s.rows.dilation != 1 || s.columns.dilation != 1) return false;

@@ -387,7 +387,7 @@ class QuantizedConv2D final : public Kernel {
       return multiply(0, s.patches(), images);
     }
     constexpr int64_t kPatchBytes = 4 << 20;  // About what a core's caches hold.
-    const int64_t block = std::clamp(kPatchBytes / s.patch(), int64_t{64}, s.patches());
+    const int64_t block = std::min(std::max<int64_t>(kPatchBytes / s.patch(), 64), s.patches());
     TROUPE_ASSIGN_OR_RETURN(Tensor patches,
                             ctx.AllocateTemp(kElementType<A>, Shape({block, s.patch()})));
     A* rows = patches.mutable_data<A>();

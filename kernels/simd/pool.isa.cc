@@ -68,6 +68,8 @@ inline void PoolWindowAt(const PoolForm& form, const Stored<Element>* image, con
 // Maxima of few channels: first down the columns of a stretch of a row of pixels, as long vectors,
 // then along it. (Sums would be added in another order.)
 constexpr int64_t kStretch = 4096;  // elements at most
+// For all instruction sets alike: of zeros of both signs the first one counts.
+constexpr int64_t kFewChannels = 16;
 
 template <typename Element>
 inline void MaxOfStretch(const PoolForm& form, const Stored<Element>* image, int64_t row,
@@ -112,7 +114,7 @@ void PoolRows(const PoolForm& form, const Stored<Element>* input, Stored<Element
     const int64_t row = i % form.rows.output;
     // So many outputs have windows that reach over a stretch.
     const int64_t pixels = kStretch / form.depth - form.columns.window;
-    if (__is_same(Rule, Largest) && form.depth < kWideLanes && pixels >= 0) {
+    if (__is_same(Rule, Largest) && form.depth < kFewChannels && pixels >= 0) {
       const int64_t columns = pixels / form.columns.stride + 1;
       for (int64_t c = 0; c < form.columns.output; c += columns) {
         const int64_t stop = c + columns < form.columns.output ? c + columns : form.columns.output;
