@@ -206,6 +206,7 @@ void Connection::ReadAll(Stream* stream) {
       }
       budget -= std::min<uint64_t>(budget, result.bytes);
       if (budget == 0) {
+        stream->lane->LetWriterLook();
         loop_->Post([self = shared_from_this(), stream] { self->Read(stream); });
         return;
       }

@@ -57,12 +57,15 @@ class Lane : public std::enable_shared_from_this<Lane> {
   // On the I/O thread.
   IoResult Read(const iovec* buffers, int count) { return stream_->Read(buffers, count); }
   bool short_read_is_last() const { return stream_->short_read_is_last(); }
+  /// What has been read from the socket may have been the word that more can be written.
+  void LetWriterLook() {
+    boost::system::error_code ignored;
+    if (blocked()) socket_.cancel(ignored);
+  }
   /// Calls `again(bool ok)` when reading can go on.
   template <typename F>
   void WaitToRead(const IoResult& result, F again) {
-    // What has been read from the socket may have been the word that more can be written.
-    boost::system::error_code ignored;
-    if (blocked()) socket_.cancel(ignored);
+    LetWriterLook();
     WaitFor(&socket_, result, std::move(again));
   }
   /// What is queued is dropped, and the socket closed as soon as nobody writes to it.
