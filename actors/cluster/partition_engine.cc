@@ -491,7 +491,12 @@ absl::Status PartitionEngine::TakePart(const std::string& session, ResourceState
   {
     std::lock_guard<std::mutex> lock(mutex_);
     auto before = coming_.extract(key);
-    if (part->first() > 0 && !before.empty()) joined = std::move(before.mapped());
+    if (part->first() > 0) {
+      if (before.empty()) {
+        return absl::AbortedError("the parts before this one of the state have been lost");
+      }
+      joined = std::move(before.mapped());
+    }
   }
   TROUPE_RETURN_IF_ERROR(joined.Add(part));
   if (joined.complete()) {

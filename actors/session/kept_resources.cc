@@ -9,6 +9,8 @@
 
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
+#include "kernels/sync/staging_area.h"
+#include "kernels/sync/staging_map.h"
 #include "kernels/sync/synchronizer_options.h"
 
 namespace troupe {
@@ -19,6 +21,11 @@ using Found = std::pair<ResourcePlace, RefPtr<Resource>>;
 RefPtr<Resource> Find(DeviceRole* device, const ResourcePlace& place) {
   auto found = device->containers.FindOrCreate(place.container, place.name, nullptr);
   return found.ok() ? *std::move(found) : RefPtr<Resource>();
+}
+
+bool IsStage(const Resource& resource) {
+  return dynamic_cast<const TupleStage*>(&resource) != nullptr ||
+         dynamic_cast<const StagingMap*>(&resource) != nullptr;
 }
 
 std::vector<DeviceRole*> DevicesOf(const Runtime& runtime, const StatefulKernels& kernels,
@@ -42,6 +49,8 @@ std::vector<Found> Find(const Runtime& runtime, const StatefulKernels& kernels,
     for (DeviceRole* const device : DevicesOf(runtime, kernels, place)) {
       RefPtr<Resource> resource = Find(device, place);
       if (!resource || !seen.insert(resource.get()).second) continue;
+      // Something else may have the name on another device.
+      if (place.device == ResourcePlace::kAnyDevice && !IsStage(*resource)) continue;
       all.emplace_back(place, std::move(resource));
       all.back().first.device = device->device->name();
     }

@@ -325,10 +325,20 @@ absl::StatusOr<Tuple> TupleFromDef(TupleDef* def) {
 }
 
 ResourceParts::ResourceParts(KeptResource resource)
-    : place_(std::move(resource.place)),
-      kind_(std::make_unique<ResourceStateDef>()),
-      tuples_(StateToDef(std::move(resource.state), kind_.get())),
-      kind_crc_(Crc32c(kind_->SerializeAsString())) {}
+    : place_(std::move(resource.place)), kind_(std::make_unique<ResourceStateDef>()) {
+  // What is handed over as it came is known again by its buffers: as long as it is there, nothing
+  // else has their addresses. Accumulators make the tensors anew; their kind counts what comes.
+  const bool by_buffers = !std::holds_alternative<AccumulatorState>(resource.state);
+  tuples_ = StateToDef(std::move(resource.state), kind_.get());
+  std::string kind = kind_->SerializeAsString();
+  for (const Tuple& tuple : tuples_) {
+    if (!by_buffers) break;
+    for (const Tensor& component : tuple) {
+      if (component.valid()) absl::StrAppend(&kind, "\n", absl::Hex(component.raw_data()));
+    }
+  }
+  kind_crc_ = Crc32c(kind);
+}
 ResourceParts::~ResourceParts() = default;
 
 absl::Status ResourceParts::Get(int64_t first, int64_t max_bytes, ResourceStateDef* part) const {
@@ -356,12 +366,14 @@ JoinedResource::~JoinedResource() = default;
 JoinedResource::JoinedResource(JoinedResource&&) noexcept = default;
 JoinedResource& JoinedResource::operator=(JoinedResource&&) noexcept = default;
 
+bool JoinedResource::IsNext(const ResourceStateDef& part) const {
+  if (first_ == nullptr) return part.first() == 0;
+  return part.first() == size() && part.kind_crc() == first_->kind_crc() &&
+         part.tuples() == first_->tuples();
+}
+
 absl::Status JoinedResource::Add(ResourceStateDef* part) {
-  const bool fits = first_ == nullptr
-                        ? part->first() == 0
-                        : part->first() == size() && part->kind_crc() == first_->kind_crc() &&
-                              part->tuples() == first_->tuples();
-  if (!fits) return InvalidArgument("it is not the next part of the state");
+  if (!IsNext(*part)) return InvalidArgument("it is not the next part of the state");
   for (TupleDef& tuple : *part->mutable_tuple()) {
     TROUPE_ASSIGN_OR_RETURN(tuples_.emplace_back(), TupleFromDef(&tuple));
   }

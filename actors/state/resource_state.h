@@ -103,6 +103,7 @@ class JoinedResource {
   JoinedResource(JoinedResource&&) noexcept;
   JoinedResource& operator=(JoinedResource&&) noexcept;
 
+  bool IsNext(const ResourceStateDef& part) const;
   /// The next part, of which the tuples are taken. InvalidArgument: it is not, or is no part at
   /// all.
   absl::Status Add(ResourceStateDef* part);

@@ -236,13 +236,15 @@ absl::StatusOr<QueueState> HeldQueues::Settle(const Node& node, absl::Time deadl
     // Before the queue is looked at: a step that ends meanwhile has put its element in, or not.
     int64_t num_steps = 0;
     for (const auto& runner : runners) num_steps += runner->num_steps();
-    TROUPE_ASSIGN_OR_RETURN(std::vector<KeptResource> found,
-                            session_.impl_->SaveResources({PlaceOf(node)}));
+    auto found = session_.impl_->SaveResources({PlaceOf(node)});
+    // A step has put its element in between two parts.
+    const bool changed = absl::IsDeadlineExceeded(found.status());
+    if (!found.ok() && !changed) return found.status();
     QueueState state;
-    *there = !found.empty() && std::holds_alternative<QueueState>(found[0].state);
-    if (*there) state = std::get<QueueState>(std::move(found[0].state));
+    *there = !changed && !found->empty() && std::holds_alternative<QueueState>((*found)[0].state);
+    if (*there) state = std::get<QueueState>(std::move((*found)[0].state));
     // No step begins and nobody takes anything: if so many wait, all of them do.
-    if (num_steps == state.num_waiting_calls) return state;
+    if (!changed && num_steps == state.num_waiting_calls) return state;
     if (absl::Now() >= deadline) {
       return absl::DeadlineExceededError(
           StrCat("steps that fill queue '", node.name(), "' have not come to rest: ", num_steps,

@@ -182,9 +182,9 @@ struct RemoteSession::Impl {
     TROUPE_RETURN_IF_ERROR(Call(std::move(request), kControlTimeout, &reply));
     for (ResourceStateDef& part : *reply.mutable_save_resources_reply()->mutable_resources()) {
       const int64_t before = joined->size();
-      if (PlaceFromDef(part) == place && joined->Add(&part).ok() && joined->size() > before) {
-        return absl::OkStatus();
-      }
+      if (PlaceFromDef(part) != place || !joined->IsNext(part)) continue;
+      TROUPE_RETURN_IF_ERROR(joined->Add(&part));
+      if (joined->size() > before) return absl::OkStatus();
     }
     return absl::DeadlineExceededError(
         StrCat("'", place.node, "' does not come to rest: others use what it names"));
@@ -336,6 +336,8 @@ absl::Status RemoteSession::Run(const StepSignature& signature, const std::strin
 
 void RemoteSession::RunAsync(const RunOptions& options, absl::StatusOr<StepSignature> signature,
                              std::vector<Tensor> feeds, RunDone done, RunMetadata* metadata) {
+  // The answer may come before this returns, and `done` hold the session last.
+  const auto self = shared_from_this();
   const auto ticket = std::make_shared<Callbacks::Ticket>(impl_->callbacks, std::move(done));
   cluster::Message request;
   ClusterTime timeout = 0;
