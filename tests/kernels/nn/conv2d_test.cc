@@ -369,6 +369,26 @@ TEST(Conv2DTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(CodeOf({1, 4, 4, 3}, {2, 2, 3, 2}, {1, int64_t{1} << 62, 1, 1}), invalid);
 }
 
+TEST(DepthwiseConvTest, DilationsBeyondTheImage) {
+  for (const int64_t dilation : {int64_t{9}, int64_t{100'000}, int64_t{1} << 30}) {
+    for (const int64_t channels : {3, 32}) {
+      const Tensor x = RandomTensor(ElementType::kFloat, Shape({1, 4, 4, channels}), -1, 1);
+      const Tensor filter = RandomTensor(ElementType::kFloat, Shape({3, 3, channels, 1}), -1, 1);
+      OpTest op("DepthwiseConv2dNative");
+      op.Attr("strides", {1, 1, 1, 1}).Attr("padding", "SAME");
+      op.Attr("dilations", {1, dilation, dilation, 1}).Input(x).Input(filter);
+      ASSERT_EQ(op.Run(), absl::OkStatus());
+      // The middle of the filter alone meets the image.
+      for (int64_t i = 0; i < x.num_elements(); ++i) {
+        const float middle = filter.unchecked_data<float>()[4 * channels + i % channels];
+        EXPECT_FLOAT_EQ(op.output(0).unchecked_data<float>()[i],
+                        x.unchecked_data<float>()[i] * middle)
+            << dilation << " " << channels << " " << i;
+      }
+    }
+  }
+}
+
 TEST(Conv2DTest, GradientsRefuseWhatDoesNotFit) {
   const auto run = [](std::initializer_list<int32_t> sizes, const Shape& gradient, bool filter,
                       std::initializer_list<int64_t> dilations = {1, 1, 1, 1}) {
