@@ -348,7 +348,8 @@ struct ExpOp {
     return {size * VectorCosOp::Run(x.im), size * VectorSinOp::Run(x.im)};
   }
   TROUPE_INLINE static bool IsSpecial(Parts<float> x) {
-    return !((std::abs(x.re) < kMost) & (std::abs(x.im) <= kSineMost));
+    const float re = std::abs(x.re), im = std::abs(x.im);
+    return !((re < kMost) & (im <= kSineMost));
   }
   static CComplex<float> Careful(CComplex<float> x) { return __builtin_cexpf(x); }
 };

@@ -67,7 +67,7 @@ inline Int Saturated(float x) {
     return static_cast<Int>(static_cast<int32_t>(clipped == clipped ? clipped : 0.0f));
   } else {
     const bool above = x >= -kLowest, below = x < kLowest;
-    const auto fitting = static_cast<int32_t>(above | below | (x != x) ? 0.0f : x);
+    const auto fitting = static_cast<int32_t>((above | below | (x != x)) ? 0.0f : x);
     const int32_t not_above = below ? std::numeric_limits<Int>::lowest() : fitting;
     return above ? std::numeric_limits<Int>::max() : not_above;
   }
@@ -116,7 +116,7 @@ template <typename T>
 void Pass(const T* dy, const T* x, int64_t n, T min, T max, T* dx) {
   TROUPE_INDEPENDENT
   for (int64_t i = 0; i < n; ++i) {
-    dx[i] = dy[i] * ((x[i] >= min) & (x[i] <= max) ? T(1) : T(0));
+    dx[i] = dy[i] * (((x[i] >= min) & (x[i] <= max)) ? T(1) : T(0));
   }
 }
 
