@@ -33,9 +33,10 @@ T Joined(T a, T b) {
     return a;  // They have no order, and no op.
   } else if constexpr (kExtreme) {
     const bool takes_a = kRule == SegmentRule::kMin ? a < b : a > b;
-    return takes_a || a != a ? a : b;
+    return takes_a || a != a ? a : b;  // NOLINT(misc-redundant-expression): NaN
   } else if constexpr (std::is_integral_v<T>) {
-    const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
+    using Unsigned = std::make_unsigned_t<T>;
+    const uint64_t x = static_cast<Unsigned>(a), y = static_cast<Unsigned>(b);
     return static_cast<T>(kRule == SegmentRule::kProd ? x * y : x + y);
   } else {
     return kRule == SegmentRule::kProd ? T(a * b) : T(a + b);
