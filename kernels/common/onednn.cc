@@ -64,6 +64,20 @@ OneDnnPrimitive::OneDnnPrimitive(const dnnl::primitive& primitive,
                                  std::vector<OneDnnArgument> arguments)
     : primitive_(primitive), arguments_(std::move(arguments)) {}
 
+std::shared_ptr<OneDnnPrimitive> MakeOneDnnMatMul(const dnnl::memory::desc& a,
+                                                  const dnnl::memory::desc& b,
+                                                  const dnnl::memory::desc& c) {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  const dnnl::matmul::primitive_desc made({a, b, c}, attributes, OneDnnEngine());
+  return std::make_shared<OneDnnPrimitive>(
+      dnnl::matmul(made),
+      std::vector<OneDnnArgument>{{DNNL_ARG_SRC, a},
+                                  {DNNL_ARG_WEIGHTS, b},
+                                  {DNNL_ARG_DST, c},
+                                  {DNNL_ARG_SCRATCHPAD, made.scratchpad_desc()}});
+}
+
 OneDnnPrimitive::~OneDnnPrimitive() {
   delete spare_.load();
   for (Binding* binding : free_) delete binding;

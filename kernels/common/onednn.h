@@ -61,6 +61,11 @@ class OneDnnPrimitive {
   std::vector<Binding*> free_;
 };
 
+/// a b = c, for `Execute` with the data of a, b, c and the scratchpad. oneDNN's exceptions.
+std::shared_ptr<OneDnnPrimitive> MakeOneDnnMatMul(const dnnl::memory::desc& a,
+                                                  const dnnl::memory::desc& b,
+                                                  const dnnl::memory::desc& c);
+
 /// Calls `make()`, turning oneDNN's exceptions into Internal ("what: message").
 template <typename Make>
 auto CatchOneDnn(const char* what, Make make) -> absl::StatusOr<decltype(make())> {

@@ -75,15 +75,7 @@ std::shared_ptr<OneDnnPrimitive> MakeMatMul(const NarrowProductForm& form, const
       {form.k, tile.columns}, type,
       form.transpose_b ? memory::dims{1, form.b_step} : memory::dims{form.b_step, 1});
   const memory::desc c({tile.rows, tile.columns}, type, memory::dims{form.c_step, 1});
-  dnnl::primitive_attr attributes;
-  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  const dnnl::matmul::primitive_desc made({a, b, c}, attributes, OneDnnEngine());
-  return std::make_shared<OneDnnPrimitive>(
-      dnnl::matmul(made),
-      std::vector<OneDnnArgument>{{DNNL_ARG_SRC, a},
-                                  {DNNL_ARG_WEIGHTS, b},
-                                  {DNNL_ARG_DST, c},
-                                  {DNNL_ARG_SCRATCHPAD, made.scratchpad_desc()}});
+  return MakeOneDnnMatMul(a, b, c);
 }
 
 absl::StatusOr<std::shared_ptr<OneDnnPrimitive>> FindMatMul(const NarrowProductForm& form,

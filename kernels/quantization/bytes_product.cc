@@ -61,15 +61,7 @@ std::shared_ptr<OneDnnPrimitive> MakeProduct(const ByteProductKey& key) {
   const memory::desc a({m, k}, memory::data_type::u8, memory::dims{a_row, a_column});
   const memory::desc b({k, n}, memory::data_type::s8, memory::dims{b_row, b_column});
   const memory::desc c({m, n}, memory::data_type::s32, memory::dims{c_row, 1});
-  dnnl::primitive_attr attributes;
-  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  const dnnl::matmul::primitive_desc made({a, b, c}, attributes, OneDnnEngine());
-  return std::make_shared<OneDnnPrimitive>(
-      dnnl::matmul(made),
-      std::vector<OneDnnArgument>{{DNNL_ARG_SRC, a},
-                                  {DNNL_ARG_WEIGHTS, b},
-                                  {DNNL_ARG_DST, c},
-                                  {DNNL_ARG_SCRATCHPAD, made.scratchpad_desc()}});
+  return MakeOneDnnMatMul(a, b, c);
 }
 
 absl::StatusOr<std::shared_ptr<OneDnnPrimitive>> FindProduct(const ByteProductKey& key) {
