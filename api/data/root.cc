@@ -145,7 +145,15 @@ void Root::Answer(std::unique_lock<std::mutex>* lock, absl::StatusOr<bool> more,
   }
   lock->unlock();
   const Root* const before = std::exchange(played_here, this);
-  KeepGoing([&] { request->done(std::move(more), ToTensors(std::move(element))); });
+  KeepGoing([&] {
+    Tensors tensors;
+    const absl::Status made = CatchExceptions([&] {
+      tensors = ToTensors(std::move(element));
+      return absl::OkStatus();
+    });
+    if (!made.ok()) more = made;  // Memory has run out: whoever waits is told so.
+    request->done(std::move(more), std::move(tensors));
+  });
   request->done = nullptr;  // What it holds goes without the lock.
   played_here = before;
   lock->lock();
