@@ -201,16 +201,16 @@ TEST(SharedMemory, OnlyWhatCreateMakesIsOpened) {
   const int small = with_mark(::memfd_create("small", MFD_ALLOW_SEALING), 4096);
   EXPECT_EQ(::fcntl(small, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
   EXPECT_EQ(SharedMemory::Open(OfferOf(small, mark)), nullptr);
-  char name[] = "/tmp/troupe_shared_XXXXXX";
-  const int named = with_mark(::mkstemp(name), whole.st_size);
+  std::string name = ::testing::TempDir() + "troupe_shared_XXXXXX";  // mkstemp's pattern
+  const int named = with_mark(::mkstemp(name.data()), whole.st_size);
   EXPECT_EQ(SharedMemory::Open(OfferOf(named, mark)), nullptr);
-  ::unlink(name);
+  ::unlink(name.c_str());
   EXPECT_EQ(SharedMemory::Open(OfferOf(named, mark)), nullptr) << "it has no seals";
   // Opening it would wait for somebody who writes.
-  ASSERT_EQ(::mkfifo(name, 0600), 0);
-  const int fifo = ::open(name, O_RDONLY | O_NONBLOCK);
+  ASSERT_EQ(::mkfifo(name.c_str(), 0600), 0);
+  const int fifo = ::open(name.c_str(), O_RDONLY | O_NONBLOCK);
   EXPECT_EQ(SharedMemory::Open(OfferOf(fifo, mark)), nullptr);
-  ::unlink(name);
+  ::unlink(name.c_str());
   for (int file : {unsealed, small, named, fifo}) ::close(file);
 }
 

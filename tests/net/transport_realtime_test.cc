@@ -181,8 +181,10 @@ TEST(TransportRealtime, PeersKilledWhileMemoryIsShared) {
     ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.connected.size() == 1; }));
     const int least = 1 + static_cast<int>(random() % 40);
     const auto deadline = Clock::now() + std::chrono::seconds(10);
+    // `came` is counted on the I/O thread, which wakes nobody for it.
     while (came < least && Clock::now() < deadline) std::this_thread::sleep_for(milliseconds(1));
     ASSERT_GE(came, least);
+    // The moment is to be any, in the middle of a copy, too.
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 1000));
     pusher->Signal(SIGKILL);
     ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.lost.size() == 1; })) << run;

@@ -87,9 +87,11 @@ TEST_F(DatasetDevice, UploadsAheadOfTheStep) {
   const int64_t before = NumSimulatedCopies();
   const auto settle = [&](int64_t wanted) {
     const absl::Time end = absl::Now() + absl::Seconds(60);
+    // The simulated device tells nobody of its copies.
     while (NumSimulatedCopies() - before < wanted && absl::Now() < end) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
+    // A copy too many would come now; nothing says that none will.
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     return NumSimulatedCopies() - before;
   };

@@ -263,6 +263,7 @@ TEST(DatasetErrorsTest, EndedWhileNothingIsFound) {
         numbers.Filter(never).Prefetch(2), numbers.Filter(never).Cache()}) {
     const auto iterator = Begin(dataset, 1);
     std::thread cancels([&] {
+      // Until it looks, as a rule: both orders must end it.
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
       iterator->Cancel();
     });
