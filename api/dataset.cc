@@ -130,6 +130,7 @@ class GraphIterator final : public ElementIterator {
   uint64_t NextAsync(Done done) override { return root_->NextAsync(std::move(done)); }
   bool Forget(uint64_t request) override { return root_->Forget(request); }
   void Cancel() override { root_->Cancel(); }
+  void Finish() override { root_->Finish(); }
   absl::StatusOr<std::string> Save() override { return root_->Save(); }
   absl::Status Restore(std::string_view position) override { return root_->Restore(position); }
   void AddStatsTo(RunMetadata* metadata) override { root_->AddStatsTo(metadata); }

@@ -133,6 +133,16 @@ void Root::Cancel() {
   while (!line_.empty()) Answer(&lock, over_, {});
 }
 
+void Root::Finish() {
+  Cancel();
+  if (PlaysHere()) return;
+  std::lock_guard<std::mutex> one(positions_);
+  flow()->Stop();
+  stage_.reset();
+  std::lock_guard<std::mutex> lock(mutex_);
+  kept_.clear();
+}
+
 void Root::Answer(std::unique_lock<std::mutex>* lock, absl::StatusOr<bool> more, Element element) {
   const std::shared_ptr<Request> request = std::move(line_.front());
   line_.pop_front();
@@ -249,6 +259,10 @@ absl::Status Root::Restore(std::string_view position) {
   absl::Status status = CatchExceptions([&]() -> absl::Status {
     if (started_) {
       return absl::FailedPreconditionError("the iterator has been used; restore a new one");
+    }
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      TROUPE_RETURN_IF_ERROR(over_);
     }
     PositionReader from(position.substr(0, position.size() - kChecksum));
     from.Expect(kMagic);

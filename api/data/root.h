@@ -34,6 +34,8 @@ class Root final : private OwnFlow, public Activity {
   /// True: `done` is not called any more, and no element is lost.
   bool Forget(uint64_t request);
   void Cancel();
+  /// `Cancel`, and waits for those who play; then the stages go. Not for who plays.
+  void Finish();
   absl::StatusOr<std::string> Save();
   absl::Status Restore(std::string_view position);
 
@@ -65,7 +67,7 @@ class Root final : private OwnFlow, public Activity {
   const uint64_t log_every_ns_;
   uint64_t next_log_ns_;
 
-  std::unique_ptr<Stage> stage_;  ///< Of the one who plays, or who has paused the flow.
+  std::unique_ptr<Stage> stage_;  ///< Of who plays, or has paused the flow; null: finished.
   bool started_ = false;
   std::mutex positions_;  ///< One is saved or restored at a time.
 

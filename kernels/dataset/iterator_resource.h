@@ -63,7 +63,8 @@ class IteratorResource final : public Resource {
       ended = std::move(iterator_);
       abandoned_ = true;
     }
-    if (ended != nullptr) ended->Cancel();
+    // A step that holds the iterator may outlive the device, on which elements are.
+    if (ended != nullptr) ended->Finish();
   }
 
  private:

@@ -34,6 +34,9 @@ class ElementIterator {
   virtual bool Forget(uint64_t request) = 0;
   /// Requests that wait, and those to come, end with Cancelled.
   virtual void Cancel() = 0;
+  /// `Cancel`, and nobody is at work for it any more, nor are elements kept, when this has
+  /// returned; but if it is called by one of the iterator's own threads or callbacks.
+  virtual void Finish() = 0;
   /// Both wait for what is being pulled.
   virtual absl::StatusOr<std::string> Save() = 0;
   virtual absl::Status Restore(std::string_view position) = 0;

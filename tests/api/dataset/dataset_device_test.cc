@@ -81,6 +81,23 @@ TEST_F(DatasetDevice, GivesTheSameElements) {
   }
 }
 
+// The device goes with its session, at any moment of the pipeline's.
+TEST_F(DatasetDevice, GoesWithItsSession) {
+  for (int run = 0; run < 100; ++run) {
+    auto session = NewSession({});
+    std::atomic<int> answered{0};
+    for (int step = 0; step < 3; ++step) {
+      session->RunAsync({}, {doubled_, next_[1]}, {},
+                        [&](const absl::StatusOr<std::vector<Tensor>>&) { ++answered; });
+    }
+    // Ends before the first element, between two of them, or after the last.
+    const absl::Time end = absl::Now() + absl::Seconds(60);
+    while (answered < run % 4 && absl::Now() < end) std::this_thread::yield();
+    session.reset();
+    ASSERT_EQ(answered, 3) << run;
+  }
+}
+
 // Nobody asks for more than the first element; two more are uploaded, and no third.
 TEST_F(DatasetDevice, UploadsAheadOfTheStep) {
   const auto session = NewSession({});
