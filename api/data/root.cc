@@ -104,13 +104,14 @@ uint64_t Root::NextAsync(DatasetIterator::Done done) {
   std::unique_lock<std::mutex> lock(mutex_);
   const uint64_t id = request->id = ++last_id_;
   const absl::Status over = over_;
-  if (over.ok()) line_.push_back(std::move(request));
-  lock.unlock();
-  if (over.ok()) {
-    PlayHere();
-  } else {
+  if (!over.ok()) {
+    lock.unlock();
     request->done(over, {});
+    return id;
   }
+  line_.push_back(std::move(request));
+  lock.unlock();
+  PlayHere();
   return id;
 }
 

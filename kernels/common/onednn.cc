@@ -111,7 +111,7 @@ void OneDnnPrimitive::Release(Binding* binding) {
 
 absl::Status OneDnnPrimitive::Execute(absl::Span<void* const> data) {
   try {
-    const dnnl_stream_t stream = ThreadStream();
+    dnnl_stream_t stream = ThreadStream();
     Binding* binding = Acquire();
     dnnl_status_t status = dnnl_success;
     for (size_t i = 0; i < data.size() && status == dnnl_success; ++i) {

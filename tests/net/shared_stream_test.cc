@@ -65,7 +65,7 @@ struct Pair {
   IoResult Read(int end, std::string* bytes, size_t most = 1 << 20) {
     bytes->resize(most);
     const iovec piece = {bytes->data(), most};
-    const IoResult result = ends[end]->Read(&piece, 1);
+    IoResult result = ends[end]->Read(&piece, 1);
     bytes->resize(result.bytes);
     return result;
   }
