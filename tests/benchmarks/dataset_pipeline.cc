@@ -1,16 +1,18 @@
 // Elements a second through datasets: records that are parsed, shuffled and batched, lines of text,
-// rows of CSV. A program of scripts/bench-peers; scripts/bench/dataset_peer.py does the same with
-// tf.data, on the same files.
+// rows of CSV, JPEG files that are decoded and varied. A program of scripts/bench-peers;
+// scripts/bench/dataset_peer.py does the same with tf.data and torchvision, on the same files.
 //
 //   dataset_pipeline write FOLDER                                       makes the files
-//   dataset_pipeline records|raw|text|csv FOLDER [--threads N] [--seconds S] [--stats]
+//   dataset_pipeline records|raw|text|csv|jpeg FOLDER [--threads N] [--seconds S] [--stats]
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,42 @@ using Clock = std::chrono::steady_clock;
 constexpr int kElements = 50'000;  // In a file.
 constexpr int kBatch = 100;
 constexpr int kBatches = 200;  // That are timed together: less would be what was prefetched.
+// JPEG files, each of them larger than 50 KB.
+constexpr int kPhotos = 64;
+constexpr int32_t kPhotoRows = 375, kPhotoColumns = 500;
+constexpr int32_t kResized = 256, kCrop = 224;
+constexpr int kPhotoBatch = 32, kPhotoBatches = 8;
+
+std::string PhotoPath(const std::string& folder, int i) { return StrCat(folder, "/", i, ".jpg"); }
+
+/// Pictures with smooth colors, edges and the grain of a film.
+absl::Status WritePhotos(FileSystem* files, const std::string& folder) {
+  const Scope s = Scope::NewRoot();
+  const Output pixels = ops::Placeholder(s, ElementType::kUint8);
+  const Output jpeg = ops::EncodeJpeg(s, pixels, {.quality = 90});
+  TROUPE_ASSIGN_OR_RETURN(const auto session, Session::Create(s.graph(), {.threads = 1}));
+  std::mt19937 random(1);
+  for (int i = 0; i < kPhotos; ++i) {
+    std::vector<uint8_t> values;
+    const double slope = 0.01 + 0.001 * i;
+    for (int32_t y = 0; y < kPhotoRows; ++y) {
+      for (int32_t x = 0; x < kPhotoColumns; ++x) {
+        const double grain = static_cast<double>(random() % 33) - 16;
+        const double edge = (x / 40 + y / 30) % 3 == 0 ? 40 : 0;
+        for (int c = 0; c < 3; ++c) {
+          const double smooth = 110 + 60 * std::sin(slope * (x + 2 * c * y));
+          values.push_back(static_cast<uint8_t>(smooth + edge + grain));
+        }
+      }
+    }
+    TROUPE_ASSIGN_OR_RETURN(const Tensor image, Tensor::FromValues<uint8_t>(
+                                                    values, Shape({kPhotoRows, kPhotoColumns, 3})));
+    TROUPE_ASSIGN_OR_RETURN(const Tensors encoded, session->Run({{pixels, image}}, {jpeg}));
+    TROUPE_RETURN_IF_ERROR(
+        ReplaceFile(files, PhotoPath(folder, i), *encoded[0].scalar<std::string>()));
+  }
+  return absl::OkStatus();
+}
 
 absl::Status Write(const std::string& folder) {
   TROUPE_ASSIGN_OR_RETURN(FileSystem * files, FileSystems().Find(folder));
@@ -50,7 +88,8 @@ absl::Status Write(const std::string& folder) {
   }
   TROUPE_RETURN_IF_ERROR(records->Close());
   TROUPE_RETURN_IF_ERROR(ReplaceFile(files, folder + "/lines.txt", lines));
-  return ReplaceFile(files, folder + "/rows.csv", rows);
+  TROUPE_RETURN_IF_ERROR(ReplaceFile(files, folder + "/rows.csv", rows));
+  return WritePhotos(files, folder);
 }
 
 /// ParseExampleV2 of two features that every example has.
@@ -75,7 +114,48 @@ Function Parse(const Scope& s) {
       });
 }
 
+/// (path, corner [3], flipped dimensions) -> float [kCrop, kCrop, 3] of mean 0 and deviation 1.
+Function Vary(const Scope& s) {
+  return DefineFunction(
+      s, "Vary", {ElementType::kString, ElementType::kInt32, ElementType::kInt32},
+      [](const Scope& body, absl::Span<const Output> args) {
+        const Output image = ops::DecodeJpeg(body, ops::ReadFile(body, args[0]), {.channels = 3});
+        const Output resized = ops::Squeeze(
+            body, ops::ResizeBilinear(body, ops::ExpandDims(body, image, 0), {kResized, kResized},
+                                      {.half_pixel_centers = true}));
+        const Output crop = ops::Slice(body, resized, args[1], {kCrop, kCrop, 3});
+        const Output turned = ops::ReverseV2(body, crop, args[2]);
+        const Output centered = ops::Sub(body, turned, {123.68f, 116.78f, 103.94f});
+        return std::vector<Output>{ops::Mul(body, centered, {1 / 58.4f, 1 / 57.1f, 1 / 57.4f})};
+      });
+}
+
+absl::StatusOr<Dataset> MakeOfPhotos(const std::string& folder, int threads) {
+  std::vector<std::string> paths;
+  for (int i = 0; i < kPhotos; ++i) paths.push_back(PhotoPath(folder, i));
+  const Scope s = Scope::NewRoot();
+  const Function vary = Vary(s);
+  TROUPE_RETURN_IF_ERROR(s.status());
+  const Dataset chosen =
+      Dataset::FromTensors({Tensor::Vector<std::string>(paths)})
+          .Shuffle({.window = kPhotos, .seed = 1})
+          .Repeat()
+          .Enumerate()
+          .Map([](const Tensors& element) -> absl::StatusOr<Tensors> {
+            std::mt19937_64 random(static_cast<uint64_t>(*element[0].scalar<int64_t>()));
+            const auto at = [&random] {
+              return static_cast<int32_t>(random() % (kResized - kCrop + 1));
+            };
+            return Tensors{
+                element[1], Tensor::Vector<int32_t>({at(), at(), 0}),
+                random() % 2 == 0 ? Tensor::Vector<int32_t>({1}) : Tensor::Vector<int32_t>({})};
+          });
+  if (threads == 1) return chosen.Map(s.graph(), vary).Batch(kPhotoBatch);
+  return chosen.Map(s.graph(), vary, {.parallel = kAuto}).Batch(kPhotoBatch).Prefetch(2);
+}
+
 absl::StatusOr<Dataset> Make(const std::string& what, const std::string& folder, int threads) {
+  if (what == "jpeg") return MakeOfPhotos(folder, threads);
   const std::string examples = folder + "/examples.tfrecord";
   // Few: what is ready must not be what is timed.
   const auto ahead = [threads](const Dataset& dataset) {
@@ -103,13 +183,12 @@ absl::StatusOr<Dataset> Make(const std::string& what, const std::string& folder,
 absl::Status Measure(const std::string& what, const std::string& folder, int threads,
                      double seconds, bool stats) {
   TROUPE_ASSIGN_OR_RETURN(const Dataset dataset, Make(what, folder, threads));
-  // The thread that calls Next is one of them.
-  TROUPE_ASSIGN_OR_RETURN(const auto iterator,
-                          dataset.MakeIterator({.threads = std::max(1, threads - 1)}));
+  // The thread that calls Next only takes what is ready, as that of tf.data.
+  TROUPE_ASSIGN_OR_RETURN(const auto iterator, dataset.MakeIterator({.threads = threads}));
   std::vector<double> micros;
   Tensors batch;
   const auto some = [&]() -> absl::Status {
-    for (int i = 0; i < kBatches; ++i) {
+    for (int i = 0; i < (what == "jpeg" ? kPhotoBatches : kBatches); ++i) {
       TROUPE_ASSIGN_OR_RETURN(const bool more, iterator->Next(&batch));
       if (!more) return absl::InternalError("the dataset has ended");
     }
@@ -139,9 +218,9 @@ int main(int argc, char** argv) {
   CommandLine line("dataset_pipeline", "Times datasets.");
   line.add_option("WHAT", what)
       ->required()
-      ->check(CLI::IsMember({"write", "records", "raw", "text", "csv"}));
+      ->check(CLI::IsMember({"write", "records", "raw", "text", "csv", "jpeg"}));
   line.add_option("FOLDER", folder)->required();
-  AddValue(&line, "--threads N", &threads, "Threads, the consumer included")
+  AddValue(&line, "--threads N", &threads, "Threads that work; one: the consumer alone")
       ->check(WholeNumber(1, 1000));
   AddValue(&line, "--seconds S", &seconds, "Time to run for")->check(Number(0, 1e6));
   line.add_flag("--stats", stats, "Print the statistics of the stages");
