@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -36,6 +38,17 @@ struct Ring {
   alignas(64) std::atomic<uint32_t> writer_waits;
   alignas(4096) char bytes[kRingBytes];
 };
+
+/// Whether there is memory for what lies there. Without it the first access would be a signal: a
+/// system that promises no more memory than it has (`vm.overcommit_memory` 2) may have none.
+/// Kernels before 5.14 do not tell.
+bool HasMemory(void* at, size_t bytes) {
+  int error;
+  do {
+    error = madvise(at, bytes, MADV_POPULATE_WRITE) == 0 ? 0 : errno;
+  } while (error == EINTR);
+  return error == 0 || error == EINVAL;
+}
 
 /// One side's hold on a ring. What the other side says is checked each time; of one's own part only
 /// the copy here is believed.
@@ -110,7 +123,10 @@ bool SharedMemory::Map() {
   void* const at = mmap(nullptr, sizeof(Layout), PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
   if (at == MAP_FAILED) return false;
   layout_ = static_cast<Layout*>(at);
-  return true;
+  // All but the bytes of the rings, which the writer asks for.
+  return HasMemory(layout_, offsetof(Layout, rings)) &&
+         HasMemory(&layout_->rings[0], offsetof(Ring, bytes)) &&
+         HasMemory(&layout_->rings[1], offsetof(Ring, bytes));
 }
 
 SharedMemory::~SharedMemory() {
@@ -171,6 +187,10 @@ class SharedStream final : public ByteStream {
 
   IoResult Write(const iovec* buffers, int count) override {
     Ring* const ring = out_.ring;
+    if (out_.position == 0 && !HasMemory(ring->bytes, kRingBytes)) {
+      return {IoResult::State::kFailed, 0,
+              absl::ResourceExhaustedError("the system has no memory for what is shared")};
+    }
     while (true) {
       const uint64_t used = out_.position - ring->read;
       if (used > kRingBytes) return Spoiled();
