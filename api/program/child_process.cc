@@ -154,7 +154,8 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(const Options& options) {
   Streams streams;
   TROUPE_RETURN_IF_ERROR(streams.Open(options));
   bp::environment environment = boost::this_process::environment();
-  for (const auto& [name, value] : options.environment) environment[name] = value;
+  // Boost's operator[] reads beyond the ends of strings that are shorter than the name.
+  for (const auto& [name, value] : options.environment) environment.set(name, value);
   const std::vector<std::string> arguments(options.arguments.begin() + 1, options.arguments.end());
   const SetupHandler setup(
       MakeSetup(options, streams.its_input.get(), streams.its_output.get(), streams.its_log.get()));
