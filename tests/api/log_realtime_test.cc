@@ -133,7 +133,9 @@ TEST_F(LogRealtimeTest, ATaskThatIsKilledAndTheStepThatNeedsIt) {
   EXPECT_TRUE(absl::IsUnavailable((*session)->Run({{x, two}}, {y}).status()));
   EXPECT_TRUE(recorder_.Has(Record(
       LogLevel::kInfo, kTask,
-      MatchesRegex("step [0-9]+ of session .* is aborted: UNAVAILABLE: lost .*/task:1 .*"))));
+      // Where the machine is slow the master has dialled again by then, in vain.
+      MatchesRegex("step [0-9]+ of session .* is aborted: UNAVAILABLE: (lost|cannot connect to) "
+                   ".*/task:1 .*"))));
   session->reset();
   EXPECT_TRUE(recorder_.Has(Record(LogLevel::kDebug, kTask, MatchesRegex("session .* is closed"))));
   EXPECT_TRUE(server_->Stop().ok());
