@@ -12,6 +12,7 @@
 #include "api/internal/secret.h"
 #include "api/termination_signals.h"
 #include "devices/status_macros.h"
+#include "net/keep_for_good.h"
 #include "net/server.h"
 
 namespace troupe {
@@ -119,7 +120,7 @@ absl::Status Server::JoinUntilSignal(absl::Duration drain) {
 absl::Status Server::Stop(absl::Duration drain) {
   absl::Status status = impl_->server->Stop(absl::ToChronoMilliseconds(drain));
   // Links that go on may still tell of their frames.
-  if (!status.ok()) new std::shared_ptr<ActorHost>(impl_->actors);
+  if (!status.ok()) KeepForGood(impl_->actors);
   eventfd_write(impl_->stopped, 1);
   return status;
 }

@@ -15,6 +15,7 @@
 #include "tests/api/troupe_process.h"
 #include "tests/how_many.h"
 #include "tests/net/raw_socket.h"
+#include "tests/resident_memory.h"
 
 namespace troupe {
 namespace {
@@ -86,17 +87,10 @@ class StrangersTest : public testing::Test {
     (*session)->Close().IgnoreError();
     return absl::Now() - begin;
   }
-  /// Bytes of memory that the task has.
-  int64_t Resident() const {
-    std::ifstream status("/proc/" + std::to_string(task_->pid()) + "/statm");
-    int64_t all = 0, resident = 0;
-    status >> all >> resident;
-    return resident * sysconf(_SC_PAGESIZE);
-  }
   /// Strangers come, in waves, and stay; a client comes with each wave.
   void Besiege(int strangers, int64_t memory) {
     for (int i = 0; i < 20; ++i) Serve();  // What it needs at all it has now.
-    const int64_t before = Resident();
+    const int64_t before = ResidentBytes(task_->pid());
     int64_t most = before;
     absl::Duration longest = Serve();
     std::vector<std::unique_ptr<RawSocket>> sockets;
@@ -106,11 +100,11 @@ class StrangersTest : public testing::Test {
       connected += sockets.back()->connected() ? 1 : 0;
       sockets.back()->Write(FirstBytes(i));
       if (i % (strangers / 10) == 0) longest = std::max(longest, Serve());
-      most = std::max(most, Resident());
+      most = std::max(most, ResidentBytes(task_->pid()));
     }
     // All of them are there.
     for (int i = 0; i < 10; ++i) longest = std::max(longest, Serve());
-    most = std::max(most, Resident());
+    most = std::max(most, ResidentBytes(task_->pid()));
     EXPECT_EQ(connected, strangers);
     EXPECT_LT(longest, kService);
     EXPECT_LT(most - before, memory);

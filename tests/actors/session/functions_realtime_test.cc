@@ -1,11 +1,9 @@
 // What functions promise about time and memory.
 #include <gtest/gtest.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <limits>
 #include <string>
 #include <thread>
@@ -16,6 +14,7 @@
 #include "devices/status_macros.h"
 #include "graph/graph_def.h"
 #include "graph/protos/graph.pb.h"
+#include "tests/resident_memory.h"
 
 namespace troupe {
 namespace {
@@ -47,12 +46,6 @@ std::shared_ptr<Graph> LoopGraph(bool lowered) {
   const absl::Status status = ImportGraphDef(def, {}, graph.get());
   EXPECT_TRUE(status.ok()) << status;
   return graph;
-}
-
-int64_t ResidentBytes() {
-  int64_t total = 0, resident = 0;
-  std::ifstream("/proc/self/statm") >> total >> resident;
-  return resident * sysconf(_SC_PAGESIZE);
 }
 
 // "At once" where other programs may take the processor away for a while.

@@ -1,39 +1,19 @@
 // Loops that run long or never end: memory, deadlines, cancellation.
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <fstream>
 #include <thread>
 
 #include "tests/api/control_flow/flow_test_util.h"
+#include "tests/resident_memory.h"
 
 namespace troupe {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The address sanitizer keeps what has been freed for a while, up to 256 MiB.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define TROUPE_KEEPS_FREED 1
-#endif
-#endif
-#ifdef TROUPE_KEEPS_FREED
-constexpr int64_t kKeptKb = 256 << 10;
-#else
-constexpr int64_t kKeptKb = 0;
-#endif
-
 double MillisecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-}
-
-int64_t ResidentKb() {
-  std::ifstream statm("/proc/self/statm");
-  int64_t size = 0, resident = 0;
-  statm >> size >> resident;
-  return resident * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
 class LongLoopsTest : public FlowTest {
@@ -68,9 +48,9 @@ TEST_P(LongLoopsTest, AMillionIterationsNeedNoMemory) {
     EXPECT_EQ((*values)[1].unchecked_data<float>()[999], static_cast<float>(count + 1));
   };
   run(10'000);
-  const int64_t before = ResidentKb();
+  const int64_t before = ResidentBytes();
   run(1'000'000);
-  EXPECT_LT(ResidentKb() - before, kKeptKb + (4 << 10)) << "KiB more than before";
+  EXPECT_LT(ResidentBytes() - before, kKeptBytes + (4 << 20)) << "bytes more than before";
 }
 
 TEST_P(LongLoopsTest, AThousandConcurrentStepsLeaveNothingBehind) {
@@ -95,14 +75,14 @@ TEST_P(LongLoopsTest, AThousandConcurrentStepsLeaveNothingBehind) {
     EXPECT_EQ(wrong, 0);
   };
   // What the allocator keeps grows for a while; what is left behind, for ever.
-  constexpr int64_t kMostKb = kKeptKb + (8 << 10);
+  constexpr int64_t kMost = kKeptBytes + (8 << 20);
   int64_t more = INT64_MAX;
-  for (int i = 0; i < 5 && more >= kMostKb; ++i) {
-    const int64_t before = ResidentKb();
+  for (int i = 0; i < 5 && more >= kMost; ++i) {
+    const int64_t before = ResidentBytes();
     for (int j = 0; j < 5; ++j) wave(1000);
-    more = ResidentKb() - before;
+    more = ResidentBytes() - before;
   }
-  EXPECT_LT(more, kMostKb) << "KiB more than before";
+  EXPECT_LT(more, kMost) << "bytes more than before";
 }
 
 TEST_P(LongLoopsTest, ADeadlineEndsAnEndlessLoop) {

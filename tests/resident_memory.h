@@ -1,0 +1,35 @@
+/// How much memory a process has.
+#ifndef TROUPE_TESTS_RESIDENT_MEMORY_H_
+#define TROUPE_TESTS_RESIDENT_MEMORY_H_
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <fstream>
+#include <string>
+
+namespace troupe {
+
+/// The address sanitizer keeps so many bytes of what has been freed.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TROUPE_KEEPS_FREED
+#endif
+#endif
+#ifdef TROUPE_KEEPS_FREED
+inline constexpr int64_t kKeptBytes = int64_t{256} << 20;
+#else
+inline constexpr int64_t kKeptBytes = 0;
+#endif
+
+/// Bytes in memory of a process of the caller's, its own for 0; 0 if it is gone.
+inline int64_t ResidentBytes(pid_t process = 0) {
+  const std::string whose = process == 0 ? "self" : std::to_string(process);
+  int64_t all = 0, resident = 0;
+  std::ifstream("/proc/" + whose + "/statm") >> all >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+}  // namespace troupe
+
+#endif  // TROUPE_TESTS_RESIDENT_MEMORY_H_
