@@ -9,6 +9,7 @@
 #include <iostream>
 
 #include "api/troupe.h"
+#include "tests/resident_memory.h"
 
 namespace troupe {
 namespace {
@@ -60,8 +61,8 @@ TEST(SaverMemory, DoesNotGrowByTheCheckpoint) {
   if (saving < 0) GTEST_SKIP() << "the peak of the resident memory cannot be reset";
   std::cout << "320 MiB saved with " << saving / kMiB << " MiB more, restored with "
             << restoring / kMiB << "\n";
-  EXPECT_LT(saving, 16 * kMiB);
-  EXPECT_LT(restoring, 96 * kMiB);  // 64 at a time.
+  EXPECT_LT(saving, 16 * kMiB * kResidentPerByte);
+  EXPECT_LT(restoring, 96 * kMiB * kResidentPerByte);  // 64 at a time.
 }
 
 }  // namespace
