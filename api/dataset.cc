@@ -84,8 +84,9 @@ absl::Status CheckBucket(const DatasetBucketOptions& options) {
   return absl::OkStatus();
 }
 
-/// Calls a function of a graph's library.
-absl::StatusOr<ElementFunction> GraphFunction(const Graph& graph, const Function& function) {
+/// Calls a function of a graph's library, on so many threads at once.
+absl::StatusOr<ElementFunction> GraphFunction(const Graph& graph, const Function& function,
+                                              int threads) {
   const Scope s = Scope::NewRoot();
   TROUPE_RETURN_IF_ERROR(s.graph()->AddLibrary(graph.library()));
   std::vector<Output> args;
@@ -95,7 +96,8 @@ absl::StatusOr<ElementFunction> GraphFunction(const Graph& graph, const Function
   const OutputList results = Call(s, function, InputList(args));
   TROUPE_RETURN_IF_ERROR(s.status());
   SessionOptions options;
-  options.threads = 1;
+  // What goes on when a file has been read is played by the session's workers: one for each call.
+  options.threads = threads == 1 ? 1 : threads + 1;
   TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<Session> session, Session::Create(s.graph(), options));
   TROUPE_ASSIGN_OR_RETURN(
       const Session::Callable callable,
@@ -212,7 +214,9 @@ Dataset Dataset::Map(std::shared_ptr<Graph> graph, Function function,
     return data::MakePlan(
         [input = plan_, graph, function,
          options](const data::Place& place) -> absl::StatusOr<std::unique_ptr<data::Stage>> {
-          TROUPE_ASSIGN_OR_RETURN(ElementFunction map, GraphFunction(*graph, function));
+          const int most = place.flow()->threads();
+          const int calls = options.parallel == kAuto ? most : std::min(options.parallel, most);
+          TROUPE_ASSIGN_OR_RETURN(ElementFunction map, GraphFunction(*graph, function, calls));
           return MapPlan(input, std::move(map), options)->Make(place);
         });
   });

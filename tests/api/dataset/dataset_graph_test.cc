@@ -4,12 +4,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "api/actors.h"
 #include "api/troupe.h"
 #include "graph/protos/stats.pb.h"
 #include "tests/api/dataset/dataset_test_util.h"
@@ -18,6 +22,7 @@ namespace troupe {
 namespace {
 
 using testing::All;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Code = absl::StatusCode;
 using Values = absl::StatusOr<std::vector<Tensor>>;
@@ -247,6 +252,34 @@ TEST_F(DatasetGraphTest, FunctionsOfTheGraph) {
   EXPECT_EQ(status.code(), Code::kInvalidArgument) << status;
   All(Dataset::FromTensors({Tensor::Vector<float>({1})}).Map(s.graph(), square), 1, &status);
   EXPECT_EQ(status.code(), Code::kInvalidArgument) << status;
+}
+
+// What comes after a file has been read is no longer on the thread that made the call.
+TEST_F(DatasetGraphTest, FunctionsThatReadFilesRunAtOnce) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int calls = 0;
+  const auto both = FunctionActor("both", [&](Tensors in) -> absl::StatusOr<Tensors> {
+    std::unique_lock<std::mutex> lock(mutex);
+    ++calls;
+    changed.notify_all();
+    if (!changed.wait_for(lock, std::chrono::seconds(20), [&] { return calls == 2; })) {
+      return absl::DeadlineExceededError("the other call does not come");
+    }
+    return in;
+  });
+  ASSERT_TRUE(both.ok()) << both.status();
+  const testing::TempFolder folder;
+  const Function read = DefineFunction(
+      s, "Read2", {ElementType::kString}, [](const Scope& body, absl::Span<const Output> args) {
+        return std::vector<Output>{
+            ops::AskActor(body, {ops::ReadFile(body, args[0])}, "both", {ElementType::kString})[0]};
+      });
+  ASSERT_TRUE(s.ok()) << s.status();
+  const Tensor paths =
+      Tensor::Vector<std::string>({folder.Write("a", "A"), folder.Write("b", "B")});
+  EXPECT_THAT(All(Dataset::FromTensors({paths}).Map(s.graph(), read, {.parallel = 2})),
+              ElementsAre("string[] \"A\"", "string[] \"B\""));
 }
 
 }  // namespace
