@@ -7,7 +7,7 @@ endif()
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/devices/cuda/*.cc
      ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cc ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cu)
 # What it shares with the CPU's kernels is hidden in libtroupe.so.
-foreach(shared IN ITEMS array/bitcast array/blocks array/concat array/constants
+foreach(shared IN ITEMS array/bitcast array/blocks array/concat array/constants array/data_format
         array/dynamic_partition array/dynamic_stitch array/gather array/mirror_pad array/one_hot
         array/pad array/rearrange array/reverse array/scatter_nd array/slice array/split
         array/strided_slice common/broadcast common/integer_input common/philox

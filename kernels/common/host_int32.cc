@@ -41,6 +41,8 @@ void Register(const char* attr, std::initializer_list<const char*> ops) {
                  "ConjugateTranspose",
                  "Cumprod",
                  "Cumsum",
+                 "DataFormatDimMap",
+                 "DataFormatVecPermute",
                  "DeepCopy",
                  "Diag",
                  "DiagPart",

@@ -33,6 +33,7 @@ absl::StatusOr<Number> NumberOf(ElementType type);
 /// The types of tensors in a card's memory: all that are plain, but for int32, which the host has.
 std::vector<ElementType> MovedTypes();
 
+void RegisterArray(Extension& extension);
 void RegisterBatchNorm(Extension& extension);
 void RegisterElementwise(Extension& extension);
 void RegisterFill(Extension& extension);

@@ -8,6 +8,7 @@ namespace troupe::cuda {
 
 absl::Status Register(Extension& extension) {
   extension.DeviceType("GPU", std::make_shared<CudaFactory>());
+  RegisterArray(extension);
   RegisterBatchNorm(extension);
   RegisterElementwise(extension);
   RegisterFill(extension);

@@ -367,6 +367,99 @@ TEST_F(Scatters, OfTensors) {
   both.Compare();
 }
 
+TEST_F(Search, InSortedNumbers) {
+  AgainstCpu both;
+  for (const char* op : {"LowerBound", "UpperBound"}) {
+    for (const ElementType type : KernelTypes(op, "GPU")) {
+      for (const ElementType out : {kInt32, kInt64}) {
+        const AgainstCpu::Attrs attrs = [out](NodeSpec& node) { node.Attr("out_type", out); };
+        Tensor sorted = Numbers(type, Shape({3, 50}), 1, Values::kModerate);
+        SwitchPlain(type, [&]<typename T>() {
+          if constexpr (!kIsComplexNumber<T> && !std::is_same_v<T, bool>) {
+            for (int r = 0; r < 3; ++r) {
+              T* row = sorted.mutable_data<T>() + 50 * r;
+              std::sort(row, row + 50);
+            }
+          }
+        });
+        both.Add(op, {sorted, Numbers(type, Shape({3, 41}), 2, Values::kModerate)}, {}, attrs);
+        both.Add(op, {sorted, Numbers(type, Shape({3, 41}), 2)}, {}, attrs);
+        // What is not sorted, and NaN, is not refused.
+        both.Add(op, {Numbers(type, Shape({2, 9}), 1), Numbers(type, Shape({2, 30}), 2)}, {},
+                 attrs);
+        both.Add(op, {Numbers(type, Shape({2, 0}), 1), Numbers(type, Shape({2, 3}), 2)}, {}, attrs);
+        both.Add(op, {Numbers(type, Shape({2, 4}), 1), Numbers(type, Shape({2, 0}), 2)}, {}, attrs);
+      }
+    }
+    EXPECT_TRUE(absl::IsInvalidArgument(AgainstCpu::StatusOf(
+        op, {Numbers(kFloat, Shape({2, 4}), 1), Numbers(kFloat, Shape({3, 4}), 1)})));
+  }
+  both.Compare();
+}
+
+TEST_F(Search, ForBuckets) {
+  AgainstCpu both;
+  for (const int count : {0, 1, 5, 512, 513, 1300}) {
+    AttrValue boundaries;
+    auto* const list = boundaries.mutable_list();
+    for (int i = 0; i < count; ++i) {
+      list->add_f(static_cast<float>(i / 2) / 8 - 1);  // Each one twice.
+    }
+    const AgainstCpu::Attrs attrs = [&](NodeSpec& node) { node.Attr("boundaries", boundaries); };
+    for (const ElementType type : KernelTypes("Bucketize", "GPU")) {
+      both.Add("Bucketize", {Numbers(type, Shape({5, 70}), 1)}, {}, attrs);
+      both.Add("Bucketize", {Numbers(type, Shape({5, 70}), 1, Values::kModerate)}, {}, attrs);
+      both.Add("Bucketize", {Numbers(type, Shape({0}), 1)}, {}, attrs);
+    }
+  }
+  both.Compare();
+}
+
+TEST_F(Products, OfVectors) {
+  AgainstCpu both;
+  for (const ElementType type : KernelTypes("Cross", "GPU")) {
+    // Cards may join a product and a sum.
+    const Within within = {.ulps = 4, .absolute = type == kHalf || type == kBfloat16 ? 0.0 : 1e-4};
+    both.Add("Cross",
+             {Numbers(type, Shape({70, 3}), 1, Values::kModerate),
+              Numbers(type, Shape({70, 3}), 2, Values::kModerate)},
+             within);
+    both.Add("Cross",
+             {{Numbers(type, Shape({2, 5, 3}), 1, Values::kModerate), Operand::kView},
+              {Numbers(type, Shape({2, 5, 3}), 2, Values::kModerate), Operand::kView}},
+             within);
+    both.Add("Cross", {Numbers(type, Shape({0, 3}), 1), Numbers(type, Shape({0, 3}), 2)});
+    if (type == kFloat || type == kDouble || type == kHalf || type == kBfloat16) continue;
+    both.Add("Cross", {Numbers(type, Shape({70, 3}), 1), Numbers(type, Shape({70, 3}), 2)});
+  }
+  both.Compare();
+}
+
+TEST_F(Formats, OfDimensions) {
+  AgainstCpu both;
+  const auto formats = [](const std::string& from, const std::string& to) -> AgainstCpu::Attrs {
+    return [=](NodeSpec& node) { node.Attr("src_format", from).Attr("dst_format", to); };
+  };
+  Tensor dims = *Tensor::Allocate(kInt64, Shape({30}));
+  for (int64_t i = 0; i < 30; ++i) dims.mutable_data<int64_t>()[i] = i - 15;
+  for (const Operand::As as : kWays) {
+    both.Add("DataFormatDimMap", {{dims, as}}, {}, formats("NHWC", "NCHW"));
+    both.Add("DataFormatDimMap", {{dims, as}}, {}, formats("NCDHW", "NDHWC"));
+  }
+  both.Add("DataFormatDimMap", {Tensor::Scalar<int64_t>(-1)}, {}, formats("NHWC", "NCHW"));
+  for (const int64_t rows : {2, 4}) {
+    both.Add("DataFormatVecPermute", {Numbers(kInt64, Shape({rows}), 1)}, {},
+             formats("NHWC", "WHCN"));
+    both.Add("DataFormatVecPermute", {Numbers(kInt64, Shape({rows, 2}), 1)}, {},
+             formats("NHWC", "WHCN"));
+  }
+  both.Add("DataFormatVecPermute", {Numbers(kInt64, Shape({5, 2}), 1)}, {},
+           formats("NCDHW", "NDHWC"));
+  both.Compare();
+  EXPECT_TRUE(absl::IsInvalidArgument(AgainstCpu::StatusOf(
+      "DataFormatVecPermute", {Numbers(kInt64, Shape({3}), 1)}, formats("NHWC", "NCHW"))));
+}
+
 TEST_F(Tiles, AreAdded) {
   AgainstCpu both;
   both.OfVersion(2);
