@@ -11,8 +11,8 @@ foreach(shared IN ITEMS array/bitcast array/blocks array/concat array/constants 
         array/dynamic_partition array/dynamic_stitch array/gather array/mirror_pad array/one_hot
         array/pad array/rearrange array/reverse array/scatter_nd array/slice array/split
         array/strided_slice common/broadcast common/integer_input common/philox
-        linalg/batch linalg/diagonal linalg/diagonal_bands nn/batch_norm_shape
-        nn/conv_shape nn/pool_shape nn/window random/random_shuffle
+        image/extract_patches linalg/batch linalg/diagonal linalg/diagonal_bands nn/batch_norm_shape
+        nn/conv_shape nn/pool_shape nn/volume_patches nn/window random/random_shuffle
         random/random_stream_kernel reduce/range_size reduce/reduce_dims sparse/sparse_to_dense
         state/assign_update state/gather_ops state/scatter_ops state/strided_slice_assign
         training/update_kernel)

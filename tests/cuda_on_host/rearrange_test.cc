@@ -479,6 +479,53 @@ TEST_F(Tiles, AreAdded) {
   both.Compare();
 }
 
+TEST_F(Patches, OfImages) {
+  AgainstCpu both;
+  for (const ElementType type : KernelTypes("ExtractImagePatches", "GPU")) {
+    for (const Operand::As as : {Operand::kConstant, Operand::kView}) {
+      for (const char* padding : {"SAME", "VALID"}) {
+        const auto add = [&](const Shape& shape, int64_t rows, int64_t columns, int64_t stride,
+                             int64_t rate) {
+          both.Add("ExtractImagePatches", {{Numbers(type, shape, 1), as}}, {}, [=](NodeSpec& node) {
+            node.Attr("ksizes", std::vector<int64_t>{1, rows, columns, 1});
+            node.Attr("strides", std::vector<int64_t>{1, stride, stride + 1, 1});
+            node.Attr("rates", std::vector<int64_t>{1, rate, 1, 1});
+            node.Attr("padding", std::string(padding));
+          });
+        };
+        add(Shape({2, 9, 11, 3}), 3, 4, 2, 2);
+        add(Shape({2, 8, 8, 16}), 2, 2, 1, 1);
+        add(Shape({1, 5, 4, 1}), 1, 1, 3, 1);
+        add(Shape({0, 9, 11, 3}), 3, 3, 1, 1);
+      }
+    }
+  }
+  both.Compare();
+}
+
+TEST_F(Patches, OfVolumes) {
+  AgainstCpu both;
+  for (const ElementType type : KernelTypes("ExtractVolumePatches", "GPU")) {
+    for (const Operand::As as : {Operand::kConstant, Operand::kView}) {
+      for (const char* padding : {"SAME", "VALID"}) {
+        const auto add = [&](const Shape& shape, int64_t planes, int64_t rows, int64_t columns,
+                             int64_t stride) {
+          both.Add("ExtractVolumePatches", {{Numbers(type, shape, 1), as}}, {},
+                   [=](NodeSpec& node) {
+                     node.Attr("ksizes", std::vector<int64_t>{1, planes, rows, columns, 1});
+                     node.Attr("strides", std::vector<int64_t>{1, stride, stride + 1, stride, 1});
+                     node.Attr("padding", std::string(padding));
+                   });
+        };
+        add(Shape({2, 5, 4, 6, 3}), 2, 3, 4, 2);
+        add(Shape({1, 4, 4, 4, 8}), 2, 2, 2, 1);
+        add(Shape({0, 5, 4, 6, 3}), 2, 2, 2, 1);
+      }
+    }
+  }
+  both.Compare();
+}
+
 TEST_F(Join, OnDifferentWays) {
   AgainstCpu both;
   for (const ElementType type : KernelTypes("ParallelConcat", "GPU")) {
