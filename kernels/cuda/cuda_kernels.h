@@ -42,6 +42,7 @@ void RegisterLayout(Extension& extension);
 void RegisterConv(Extension& extension);
 void RegisterLinalg(Extension& extension);
 void RegisterMatMul(Extension& extension);
+void RegisterNarrowCast(Extension& extension);
 void RegisterPatches(Extension& extension);
 void RegisterPooling(Extension& extension);
 void RegisterRandom(Extension& extension);

@@ -17,6 +17,7 @@ absl::Status Register(Extension& extension) {
   RegisterConv(extension);
   RegisterLinalg(extension);
   RegisterMatMul(extension);
+  RegisterNarrowCast(extension);
   RegisterPatches(extension);
   RegisterPooling(extension);
   RegisterRandom(extension);

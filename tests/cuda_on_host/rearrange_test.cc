@@ -479,6 +479,94 @@ TEST_F(Tiles, AreAdded) {
   both.Compare();
 }
 
+/// Of floats of 8 bits.
+bool IsNan(ElementType type, uint8_t bits) {
+  if (type == kFloat8E5m2) return (bits & 0x7f) > 0x7c;
+  return type == kFloat8E4m3fn && (bits & 0x7f) == 0x7f;
+}
+
+void ExpectSameCast(const Tensor& x, ElementType to, bool truncate) {
+  SCOPED_TRACE(StrCat(ElementTypeName(x.type()), " to ", ElementTypeName(to),
+                      truncate ? ", truncated" : ""));
+  Tensor results[2];
+  for (const bool card : {false, true}) {
+    Scope scope = Scope::NewRoot();
+    const Output input = ops::Placeholder(scope, x.type());
+    NodeSpec node("Cast", "cast");
+    node.Input(input).Attr("DstT", to).Attr("Truncate", truncate);
+    node.Device(card ? "/device:GPU:0" : "/device:CPU:0");
+    const Output cast(*scope.graph()->AddNode(node));
+    const auto session = Session::Create(scope.graph(), {.devices = {{"GPU", {.count = 1}}}});
+    ASSERT_TRUE(session.ok()) << session.status();
+    const auto values = (*session)->Run({{input, x}}, {cast});
+    ASSERT_TRUE(values.ok()) << values.status();
+    results[card ? 1 : 0] = values->front();
+  }
+  ASSERT_EQ(results[0].shape(), results[1].shape());
+  ASSERT_EQ(results[0].type(), results[1].type());
+  if (to != kFloat8E5m2 && to != kFloat8E4m3fn && to != kInt4 && to != kUint4) {
+    EXPECT_TRUE(SameValues(results[1], results[0], {}));
+    return;
+  }
+  for (int64_t i = 0; i < results[0].num_elements(); ++i) {
+    const auto byte = [&](int k) { return static_cast<const uint8_t*>(results[k].raw_data())[i]; };
+    if (IsNan(to, byte(0)) && IsNan(to, byte(1))) continue;  // Of any sign.
+    ASSERT_EQ(int{byte(0)}, int{byte(1)}) << "element " << i;
+  }
+}
+
+TEST_F(Casts, OfNarrowTypes) {
+  const std::vector<ElementType> narrow = {kFloat8E5m2, kFloat8E4m3fn, kInt4, kUint4};
+  const auto is_float8 = [](ElementType type) {
+    return type == kFloat8E5m2 || type == kFloat8E4m3fn;
+  };
+  for (const ElementType from : narrow) {
+    for (const ElementType to : KernelTypes("Cast", "GPU", "DstT")) {
+      // All bytes; but infinities and NaNs that become integers are any.
+      std::vector<uint8_t> bytes;
+      for (int bits = 0; bits < 256; ++bits) {
+        const int magnitude = bits & 0x7f;
+        const bool finite = from == kFloat8E5m2 ? magnitude < 0x7c : magnitude != 0x7f;
+        const bool floating = IsFloating(to) || IsComplex(to) || is_float8(to) || to == kBool;
+        const bool negative = bits >= 0x80 && is_float8(from);
+        if (is_float8(from) && !floating && (!finite || (negative && to == kUint64))) continue;
+        bytes.push_back(static_cast<uint8_t>(bits));
+      }
+      Tensor x = *Tensor::Allocate(from, Shape({static_cast<int64_t>(bytes.size())}));
+      std::copy(bytes.begin(), bytes.end(), static_cast<uint8_t*>(x.mutable_raw_data()));
+      for (const bool truncate : {false, true}) ExpectSameCast(x, to, truncate);
+    }
+  }
+  for (const ElementType from : PlainTypes()) {
+    for (const ElementType to : narrow) {
+      for (const bool truncate : {false, true}) {
+        const Values values = is_float8(to) ? Values::kAny : Values::kModerate;
+        ExpectSameCast(Numbers(from, Shape({3001}), 1, values), to, truncate);
+        ExpectSameCast(Numbers(from, Shape({0}), 1), to, truncate);
+      }
+    }
+  }
+  // Halfway between two numbers and beside it, of every exponent there is.
+  std::vector<float> halfway;
+  for (int exponent = -20; exponent < 18; ++exponent) {
+    for (int eighths = 0; eighths < 64; ++eighths) {
+      const float value = std::ldexp(1 + static_cast<float>(eighths) / 64, exponent);
+      for (const float x : {value, std::nextafter(value, 0.0f), std::nextafter(value, 1e9f)}) {
+        halfway.insert(halfway.end(), {x, -x});
+      }
+    }
+  }
+  const Tensor floats = Tensor::Vector<float>(halfway);
+  const Tensor doubles =
+      Tensor::Vector<double>(std::vector<double>(halfway.begin(), halfway.end()));
+  for (const ElementType to : {kFloat8E5m2, kFloat8E4m3fn}) {
+    for (const bool truncate : {false, true}) {
+      ExpectSameCast(floats, to, truncate);
+      ExpectSameCast(doubles, to, truncate);
+    }
+  }
+}
+
 TEST_F(Patches, OfImages) {
   AgainstCpu both;
   for (const ElementType type : KernelTypes("ExtractImagePatches", "GPU")) {
