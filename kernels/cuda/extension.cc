@@ -27,6 +27,7 @@ absl::Status Register(Extension& extension) {
   RegisterSegment(extension);
   RegisterSoftmax(extension);
   RegisterSelect(extension);
+  RegisterUnique(extension);
   RegisterUpdates(extension);
   RegisterVariables(extension);
   return absl::OkStatus();

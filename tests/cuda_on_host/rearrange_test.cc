@@ -415,6 +415,42 @@ TEST_F(Search, ForBuckets) {
   both.Compare();
 }
 
+TEST_F(Search, ForDistinctElements) {
+  AgainstCpu both;
+  const auto indices = [](ElementType out) -> AgainstCpu::Attrs {
+    return [out](NodeSpec& node) { node.Attr("out_idx", out); };
+  };
+  for (const ElementType type : KernelTypes("UniqueWithCounts", "GPU")) {
+    if (type == kInt32 || type == kString) continue;
+    // Few values, many times; then all kinds of values, with NaNs and zeros of both signs.
+    Tensor x = Numbers(type, Shape({300}), 1, Values::kModerate);
+    const Tensor any = Numbers(type, Shape({150}), 2);
+    std::copy_n(static_cast<const char*>(any.raw_data()), any.bytes(),
+                static_cast<char*>(x.mutable_raw_data()) + any.bytes());
+    both.Add("UniqueWithCounts", {{x, Operand::kView}}, {}, indices(kInt64));
+  }
+  both.Add("UniqueWithCounts", {Numbers(kFloat, Shape({0}), 3)}, {}, indices(kInt64));
+  both.Add("Unique", {Numbers(kFloat, Shape({300}), 1)}, {}, indices(kInt32));
+  both.Add("Unique", {Numbers(kBool, Shape({1}), 1)}, {}, indices(kInt64));
+  // More than one block sorts.
+  both.Add("UniqueWithCounts", {Numbers(kUint8, Shape({2100}), 1)});
+  both.Compare();
+}
+
+TEST_F(Search, ForTheLargestOfOldGraphs) {
+  AgainstCpu both;
+  both.OfVersion(6);
+  for (const ElementType type : KernelTypes("TopK", "GPU")) {
+    // Few are found one after the other, many by sorting.
+    for (const int64_t k : {0, 5, 20}) {
+      if (k > 5 && type != kFloat) continue;
+      both.Add("TopK", {Numbers(type, Shape({3, 40}), 1)}, {},
+               [k](NodeSpec& node) { node.Attr("k", k); });
+    }
+  }
+  both.Compare();
+}
+
 TEST_F(Products, OfVectors) {
   AgainstCpu both;
   for (const ElementType type : KernelTypes("Cross", "GPU")) {
