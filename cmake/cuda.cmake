@@ -7,12 +7,14 @@ endif()
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/devices/cuda/*.cc
      ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cc ${PROJECT_SOURCE_DIR}/kernels/cuda/*.cu)
 # What it shares with the CPU's kernels is hidden in libtroupe.so.
-foreach(shared IN ITEMS array/bitcast array/concat array/constants array/dynamic_partition
-        array/dynamic_stitch array/gather array/one_hot array/pad array/rearrange array/scatter_nd
-        array/slice array/split array/strided_slice common/broadcast common/integer_input
-        common/philox linalg/batch linalg/diagonal nn/batch_norm_shape nn/conv_shape nn/pool_shape
-        nn/window random/random_shuffle random/random_stream_kernel reduce/range_size reduce/reduce_dims
-        sparse/sparse_to_dense state/assign_update state/gather_ops state/scatter_ops
+foreach(shared IN ITEMS array/bitcast array/blocks array/concat array/constants array/data_format
+        array/dynamic_partition array/dynamic_stitch array/gather array/mirror_pad array/one_hot
+        array/pad array/rearrange array/reverse array/scatter_nd array/slice array/split
+        array/strided_slice common/broadcast common/integer_input common/philox
+        image/extract_patches linalg/batch linalg/diagonal linalg/diagonal_bands nn/batch_norm_shape
+        nn/conv_shape nn/pool_shape nn/volume_patches nn/window random/random_shuffle
+        random/random_stream_kernel reduce/range_size reduce/reduce_dims sparse/sparse_to_dense
+        state/assign_update state/gather_ops state/scatter_ops state/strided_slice_assign
         training/update_kernel)
   list(APPEND sources ${PROJECT_SOURCE_DIR}/kernels/${shared}.cc)
 endforeach()

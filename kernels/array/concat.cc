@@ -1,4 +1,4 @@
-// Joining tensors: Concat, ConcatV2, Pack.
+// Joining tensors: Concat, ConcatV2, Pack, ParallelConcat.
 #include "absl/container/inlined_vector.h"
 #include "kernels/array/layout_engine.h"
 #include "kernels/array/layout_ops.h"
@@ -72,6 +72,24 @@ absl::Status Concat(KernelContext& ctx) {
 absl::Status ConcatV2(KernelContext& ctx) {
   const int n = ctx.num_inputs() - 1;
   return Concatenate(ctx, 0, n, ctx.input(n), "axis");
+}
+
+absl::Status ParallelConcat(KernelContext& ctx, const PartialShape& wanted) {
+  const Tensor& first = ctx.input(0);
+  for (int i = 0; i < ctx.num_inputs(); ++i) {
+    const Shape& shape = ctx.input(i).shape();
+    if (shape.rank() == 0 || shape.dim(0) != 1 || !(shape == first.shape())) {
+      return InvalidArgument("the values must have one shape that begins with 1, got ",
+                             first.shape().ToString(), " and ", shape.ToString());
+    }
+  }
+  Shape shape = first.shape();
+  shape.set_dim(0, ctx.num_inputs());
+  if (!wanted.IsCompatibleWith(shape)) {
+    return InvalidArgument("the values make up the shape ", shape.ToString(), ", not ",
+                           wanted.ToString());
+  }
+  return Join(ctx, 0, ctx.num_inputs(), shape, 1, shape.num_elements());
 }
 
 absl::Status Pack(KernelContext& ctx, int64_t dim) {

@@ -1,12 +1,9 @@
-// DataFormatDimMap, DataFormatVecPermute.
-#include <algorithm>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "kernels/array/data_format.h"
 
-#include "kernels/common/registration.h"
-#include "kernels/kernel.h"
-#include "kernels/type_switch.h"
+#include <algorithm>
+#include <string_view>
+
+#include "devices/status_macros.h"
 
 namespace troupe {
 namespace {
@@ -27,21 +24,11 @@ absl::Status CheckFormats(const std::string& source, const std::string& target) 
   return absl::OkStatus();
 }
 
-absl::Status MapDims(KernelContext& ctx, const std::string& source, const std::string& target) {
-  TROUPE_RETURN_IF_ERROR(CheckFormats(source, target));
-  const auto count = static_cast<int64_t>(source.size());
-  TROUPE_ASSIGN_OR_RETURN(Tensor * y, ctx.ForwardOrAllocate(0, 0));
-  return SwitchType<int32_t, int64_t>(y->type(), [&]<typename T>() {
-    const T* from = ctx.input(0).unchecked_data<T>();
-    T* to = y->mutable_data<T>();
-    for (int64_t i = 0; i < y->num_elements(); ++i) {
-      // Numbers of no dimension are not refused; what they give is TensorFlow's.
-      const int64_t dim = (from[i] < 0 ? from[i] + count : from[i]) % count;
-      const char letter = dim < 0 ? source.back() : source[dim];
-      to[i] = static_cast<T>(target.find(letter));
-    }
-    return absl::OkStatus();
-  });
+/// Where the letters of `of` are in `in`.
+FormatDims PlacesOf(const std::string& of, const std::string& in) {
+  FormatDims places;
+  for (const char letter : of) places.push_back(static_cast<int64_t>(in.find(letter)));
+  return places;
 }
 
 /// The letters of a format that are dimensions of space.
@@ -53,39 +40,30 @@ std::string Space(const std::string& format) {
   return space;
 }
 
-absl::Status PermuteVector(KernelContext& ctx, std::string source, std::string target) {
+}  // namespace
+
+absl::StatusOr<FormatDims> MapFormatDims(const std::string& source, const std::string& target) {
   TROUPE_RETURN_IF_ERROR(CheckFormats(source, target));
-  const Tensor& x = ctx.input(0);
-  if (x.rank() < 1 || x.rank() > 2 || (x.rank() == 2 && x.dim(1) != 2)) {
+  return PlacesOf(source, target);
+}
+
+absl::StatusOr<FormatDims> PermuteFormatRows(const Shape& shape, const std::string& source,
+                                             const std::string& target) {
+  TROUPE_RETURN_IF_ERROR(CheckFormats(source, target));
+  if (shape.rank() < 1 || shape.rank() > 2 || (shape.rank() == 2 && shape.dim(1) != 2)) {
     return InvalidArgument("x must be a vector or a matrix of 2 columns, got shape ",
-                           x.shape().ToString());
+                           shape.ToString());
   }
-  if (x.dim(0) + 2 == static_cast<int64_t>(source.size())) {
-    source = Space(source);
-    target = Space(target);
-  }
-  if (x.dim(0) != static_cast<int64_t>(source.size())) {
+  if (shape.dim(0) == static_cast<int64_t>(source.size())) return PlacesOf(target, source);
+  const std::string space = Space(source);
+  if (shape.dim(0) + 2 != static_cast<int64_t>(source.size()) ||
+      shape.dim(0) != static_cast<int64_t>(space.size())) {
     return InvalidArgument(
         "x must have a row for each dimension of the data format, or for each "
         "one of space, got shape ",
-        x.shape().ToString());
+        shape.ToString());
   }
-  const int64_t columns = x.rank() == 1 ? 1 : 2;
-  TROUPE_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, x.type(), x.shape()));
-  return SwitchType<int32_t, int64_t>(x.type(), [&]<typename T>() {
-    T* to = y->mutable_data<T>();
-    for (const char letter : target) {
-      const auto row = static_cast<int64_t>(source.find(letter));
-      to = std::copy_n(x.unchecked_data<T>() + row * columns, columns, to);
-    }
-    return absl::OkStatus();
-  });
+  return PlacesOf(Space(target), space);
 }
 
-REGISTER_KERNEL(Cheap("DataFormatDimMap").Types("T", IndexTypes()),
-                (MakeAttrKernel<MapDims, "src_format", "dst_format">));
-REGISTER_KERNEL(Cheap("DataFormatVecPermute").Types("T", IndexTypes()),
-                (MakeAttrKernel<PermuteVector, "src_format", "dst_format">));
-
-}  // namespace
 }  // namespace troupe

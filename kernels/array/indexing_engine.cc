@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/array/index_view.h"
+#include "kernels/array/piecewise_copy.h"
 #include "kernels/array/scatter.h"
 #include "kernels/common/integer_input.h"
 #include "kernels/common/short_copy.h"
@@ -206,6 +207,29 @@ absl::Status PermuteRows(KernelContext& ctx, absl::Span<const int64_t> order, co
     });
     return absl::OkStatus();
   });
+}
+
+absl::Status ReverseStarts(KernelContext& ctx, const Tensor& in, const Tensor& lengths, int seq,
+                           int batch, Tensor* out) {
+  TROUPE_ASSIGN_OR_RETURN(const IndexView view, IndexView::Of(lengths, "seq_lengths"));
+  const int64_t steps = in.dim(seq);
+  for (int64_t b = 0; b < in.dim(batch); ++b) {
+    if (view[b] < 0 || view[b] > steps) {
+      return InvalidArgument("seq_lengths[", b, "] = ", view[b], " is not in [0, ", steps, "]");
+    }
+  }
+  if (in.num_elements() == 0) return absl::OkStatus();
+  absl::InlinedVector<DimPieces, 8> pieces;
+  for (const int64_t size : in.shape().dims()) pieces.push_back({{0, 0, size, 1}});
+  for (int64_t b = 0; b < in.dim(batch); ++b) {
+    const int64_t length = view[b];
+    pieces[batch][0] = {b, b, 1, 1};
+    pieces[seq].clear();
+    if (length > 0) pieces[seq].push_back({0, length - 1, length, -1});
+    if (length < steps) pieces[seq].push_back({length, length, steps - length, 1});
+    TROUPE_RETURN_IF_ERROR(CopyPieces(ctx, in, pieces, out));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace troupe

@@ -49,6 +49,11 @@ absl::Status DealRows(KernelContext& ctx, const Tensor& data, absl::Span<const i
 /// Row k of `out` becomes row order[k] of `in`.
 absl::Status PermuteRows(KernelContext& ctx, absl::Span<const int64_t> order, const Tensor& in,
                          Tensor* out);
+/// Fills `out` with `in`, of whose slice b along dimension `batch` the first lengths[b] elements
+/// along dimension `seq` are in reverse order. Lengths that are negative or larger than the
+/// dimension are InvalidArgument, even if there are no elements.
+absl::Status ReverseStarts(KernelContext& ctx, const Tensor& in, const Tensor& lengths, int seq,
+                           int batch, Tensor* out);
 
 }  // namespace troupe
 

@@ -1,7 +1,12 @@
 #include "kernels/array/layout_engine.h"
 
 #include <algorithm>
+#include <complex>
 #include <cstring>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/common/switch_number.h"
 
 namespace troupe {
 namespace {
@@ -110,6 +115,103 @@ void KeepBand(KernelContext& ctx, ElementType type, int64_t rows, int64_t height
       }
       std::memset(line + last * size, 0, (width - last) * size);
     }
+  });
+}
+
+void CopyBand(KernelContext& ctx, ElementType type, const MatrixBand& m, void* dst,
+              bool dst_is_matrix, const void* src) {
+  const int64_t width = m.Width();
+  if (m.batch == 0 || width <= 0) return;
+  for (int64_t d = m.lower; d <= m.upper; ++d) {
+    const int64_t length = m.Length(d);
+    const bool left = (d >= 0 && m.left_above) || (d <= 0 && m.left_below);
+    const int64_t in_matrix = d >= 0 ? d : -d * m.columns;
+    const int64_t in_row = (m.upper - d) * width + (left ? 0 : width - length);
+    const int64_t matrix[] = {m.rows * m.columns, m.columns + 1};
+    const int64_t row[] = {m.count() * width, 1};
+    const int64_t dims[] = {m.batch, length};
+    StridedCopy(ctx, type, dims, ElementAt(type, dst, dst_is_matrix ? in_matrix : in_row),
+                dst_is_matrix ? matrix : row,
+                ElementAt(type, src, dst_is_matrix ? in_row : in_matrix),
+                dst_is_matrix ? row : matrix);
+  }
+}
+
+absl::Status MoveBlocks(KernelContext& ctx, const SpaceBlocks& blocks, bool to_batch,
+                        const Tensor& in, Tensor* out) {
+  const int rank = blocks.rank();
+  const ElementType type = in.type();
+  if (to_batch) {
+    ZeroElements(ctx, type, out->mutable_raw_data(), out->num_elements());
+    if (in.num_elements() == 0) return absl::OkStatus();
+  }
+  const Tensor& space = to_batch ? in : *out;
+  const Tensor& batched = to_batch ? *out : in;
+  const int64_t batch = space.dim(0);
+  const DimVector space_strides = RowMajorStrides(space.shape().dims());
+  const DimVector batched_strides = RowMajorStrides(batched.shape().dims());
+  DimVector sizes(space.shape().dims().begin(), space.shape().dims().end());
+  DimVector strides = space_strides;
+  for (int d = 0; d < rank; ++d) strides[d + 1] = space_strides[d + 1] * blocks.sizes[d];
+  for (int64_t k = 0; k < blocks.count; ++k) {
+    int64_t in_space = 0, in_batched = k * batch * batched_strides[0], rest = k;
+    bool empty = false;
+    for (int d = rank - 1; d >= 0; --d) {
+      const int64_t block = blocks.sizes[d], place = rest % block;
+      rest /= block;
+      // The first and last element for which there is something in the space.
+      const int64_t from = std::max<int64_t>(0, (blocks.before[d] - place + block - 1) / block);
+      const int64_t end = std::min(
+          batched.dim(d + 1), (space.dim(d + 1) + blocks.before[d] - place + block - 1) / block);
+      empty = empty || end <= from;
+      sizes[d + 1] = end - from;
+      in_batched += from * batched_strides[d + 1];
+      in_space += (from * block + place - blocks.before[d]) * space_strides[d + 1];
+    }
+    if (empty) continue;
+    if (to_batch) {
+      StridedCopy(ctx, type, sizes, ElementAt(type, out->mutable_raw_data(), in_batched),
+                  batched_strides, ElementAt(type, in.raw_data(), in_space), strides);
+    } else {
+      StridedCopy(ctx, type, sizes, ElementAt(type, out->mutable_raw_data(), in_space), strides,
+                  ElementAt(type, in.raw_data(), in_batched), batched_strides);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddMirrored(KernelContext& ctx, absl::Span<const Mirror> mirrors, int64_t skipped,
+                         const Tensor& in, Tensor* out) {
+  const int rank = in.rank();
+  ZeroElements(ctx, out->type(), out->mutable_raw_data(), out->num_elements());
+  // For each place of each dimension where its element is added.
+  const DimVector strides = RowMajorStrides(out->shape().dims());
+  absl::InlinedVector<std::vector<int64_t>, 8> offset_of(rank);
+  for (int d = 0; d < rank; ++d) {
+    const auto& [before, inside, after] = mirrors[d];
+    for (int64_t i = -before; i < inside + after; ++i) {
+      const int64_t shown = i < 0        ? -i - 1 + skipped
+                            : i < inside ? i
+                                         : 2 * inside - i - 1 - skipped;
+      offset_of[d].push_back(shown * strides[d]);
+    }
+  }
+  return SwitchNumber(in.type(), [&]<typename T>() {
+    const T* from = in.unchecked_data<T>();
+    T* to = out->mutable_data<T>();
+    DimVector at(rank, 0);
+    for (int64_t i = 0; i < in.num_elements(); ++i) {
+      int64_t offset = 0;
+      for (int d = 0; d < rank; ++d) offset += offset_of[d][at[d]];
+      if constexpr (std::is_integral_v<T>) {  // Wraps around.
+        to[offset] =
+            static_cast<T>(static_cast<uint64_t>(to[offset]) + static_cast<uint64_t>(from[i]));
+      } else {
+        to[offset] = T(to[offset] + from[i]);
+      }
+      for (int d = rank - 1; d >= 0 && ++at[d] == in.dim(d); --d) at[d] = 0;
+    }
+    return absl::OkStatus();
   });
 }
 

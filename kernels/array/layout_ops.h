@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,6 +18,7 @@ namespace troupe::layout {
 absl::Status Concat(KernelContext& ctx);
 absl::Status ConcatV2(KernelContext& ctx);
 absl::Status Pack(KernelContext& ctx, int64_t axis);
+absl::Status ParallelConcat(KernelContext& ctx, const PartialShape& shape);
 absl::Status Split(KernelContext& ctx);
 absl::Status SplitV(KernelContext& ctx);
 absl::Status Unpack(KernelContext& ctx, int64_t axis);
@@ -27,10 +29,22 @@ absl::StatusOr<std::unique_ptr<Kernel>> StridedSliceGrad(KernelConstruction& con
 absl::StatusOr<std::unique_ptr<Kernel>> TensorStridedSliceUpdate(KernelConstruction& construction);
 
 absl::Status BroadcastTo(KernelContext& ctx);
-absl::Status Pad(KernelContext& ctx);  ///< PadV2, too.
+absl::Status MirrorPad(KernelContext& ctx, const std::string& mode);
+absl::Status MirrorPadGrad(KernelContext& ctx, const std::string& mode);
+absl::Status Pad(KernelContext& ctx);      ///< PadV2, too.
+absl::Status Reverse(KernelContext& ctx);  ///< The dimensions are on the host.
+absl::Status ReverseSequence(KernelContext& ctx, int64_t seq_dim, int64_t batch_dim);
 absl::Status ReverseV2(KernelContext& ctx);
+absl::Status Roll(KernelContext& ctx);  ///< Shifts and axes are on the host.
 absl::Status Tile(KernelContext& ctx);
 absl::Status Transpose(KernelContext& ctx);
+
+absl::Status BatchToSpace(KernelContext& ctx, int64_t block_size);
+absl::Status BatchToSpaceND(KernelContext& ctx);
+absl::Status DepthToSpace(KernelContext& ctx, int64_t block_size, const std::string& data_format);
+absl::Status SpaceToBatch(KernelContext& ctx, int64_t block_size);
+absl::Status SpaceToBatchND(KernelContext& ctx);
+absl::Status SpaceToDepth(KernelContext& ctx, int64_t block_size, const std::string& data_format);
 
 absl::Status Bitcast(KernelContext& ctx, ElementType type, ElementType to);
 absl::Status Empty(KernelContext& ctx, ElementType dtype, bool init);
@@ -38,10 +52,18 @@ absl::Status Fill(KernelContext& ctx);  ///< The value is on the host.
 absl::StatusOr<std::unique_ptr<Kernel>> OnesLike(KernelConstruction& construction);
 absl::Status ZerosLike(KernelContext& ctx);
 
+absl::Status Diag(KernelContext& ctx);
+absl::Status DiagPart(KernelContext& ctx);
 absl::Status MatrixBandPart(KernelContext& ctx);
 absl::Status MatrixDiag(KernelContext& ctx);
+absl::Status MatrixDiagV2(KernelContext& ctx);
+absl::Status MatrixDiagV3(KernelContext& ctx, const std::string& align);
 absl::Status MatrixDiagPart(KernelContext& ctx);
+absl::Status MatrixDiagPartV2(KernelContext& ctx);
+absl::Status MatrixDiagPartV3(KernelContext& ctx, const std::string& align);
 absl::Status MatrixSetDiag(KernelContext& ctx);
+absl::Status MatrixSetDiagV2(KernelContext& ctx);
+absl::Status MatrixSetDiagV3(KernelContext& ctx, const std::string& align);
 
 absl::Status DynamicPartition(KernelContext& ctx);
 absl::Status DynamicStitch(KernelContext& ctx);

@@ -1,21 +1,13 @@
 // MirrorPad and its gradient.
-#include <complex>
 #include <string>
-#include <type_traits>
 
+#include "kernels/array/layout_engine.h"
+#include "kernels/array/layout_ops.h"
 #include "kernels/array/piecewise_copy.h"
 #include "kernels/common/integer_input.h"
-#include "kernels/common/quantized_types.h"
-#include "kernels/common/registration.h"
-#include "kernels/common/switch_number.h"
 
-namespace troupe {
+namespace troupe::layout {
 namespace {
-
-/// What is added to one dimension of `inside` elements.
-struct Mirror {
-  int64_t before, inside, after;
-};
 
 /// `padded`: the tensor is the padded one.
 absl::StatusOr<absl::InlinedVector<Mirror, 8>> ReadMirrors(const Tensor& tensor,
@@ -61,50 +53,21 @@ absl::Status MirrorPadOp(KernelContext& ctx, int64_t skipped) {
   }
   TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, input.type(), shape));
-  CopyPieces(ctx, input, pieces, out);
-  return absl::OkStatus();
+  return CopyPieces(ctx, input, pieces, out);
 }
 
 absl::Status MirrorPadGradOp(KernelContext& ctx, int64_t skipped) {
   const Tensor& input = ctx.input(0);
   TROUPE_ASSIGN_OR_RETURN(const auto mirrors, ReadMirrors(input, ctx.input(1), true, skipped));
-  const int rank = input.rank();
   DimVector dims;
   for (const Mirror& mirror : mirrors) dims.push_back(mirror.inside);
   TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, input.type(), shape));
-  ZeroElements(ctx, out->type(), out->mutable_raw_data(), out->num_elements());
   if (out->num_elements() == 0) return absl::OkStatus();
-  // For each place of each dimension where its element is added.
-  const DimVector strides = RowMajorStrides(dims);
-  absl::InlinedVector<std::vector<int64_t>, 8> offset_of(rank);
-  for (int d = 0; d < rank; ++d) {
-    const auto& [before, inside, after] = mirrors[d];
-    for (int64_t i = -before; i < inside + after; ++i) {
-      const int64_t shown = i < 0        ? -i - 1 + skipped
-                            : i < inside ? i
-                                         : 2 * inside - i - 1 - skipped;
-      offset_of[d].push_back(shown * strides[d]);
-    }
-  }
-  return SwitchNumber(input.type(), [&]<typename T>() {
-    const T* in = input.unchecked_data<T>();
-    T* to = out->mutable_data<T>();
-    DimVector at(rank, 0);
-    for (int64_t i = 0; i < input.num_elements(); ++i) {
-      int64_t offset = 0;
-      for (int d = 0; d < rank; ++d) offset += offset_of[d][at[d]];
-      if constexpr (std::is_integral_v<T>) {  // Wraps around.
-        to[offset] =
-            static_cast<T>(static_cast<uint64_t>(to[offset]) + static_cast<uint64_t>(in[i]));
-      } else {
-        to[offset] = T(to[offset] + in[i]);
-      }
-      for (int d = rank - 1; d >= 0 && ++at[d] == input.dim(d); --d) at[d] = 0;
-    }
-    return absl::OkStatus();
-  });
+  return AddMirrored(ctx, mirrors, skipped, input, out);
 }
+
+}  // namespace
 
 absl::Status MirrorPad(KernelContext& ctx, const std::string& mode) {
   return MirrorPadOp(ctx, mode == "REFLECT" ? 1 : 0);
@@ -113,13 +76,4 @@ absl::Status MirrorPadGrad(KernelContext& ctx, const std::string& mode) {
   return MirrorPadGradOp(ctx, mode == "REFLECT" ? 1 : 0);
 }
 
-KernelSpec Spec(const char* op, std::vector<ElementType> types) {
-  return KernelSpec(op).Types("T", std::move(types)).Types("Tpaddings", IndexTypes());
-}
-
-REGISTER_KERNEL(Spec("MirrorPad", WithQuantized(WithString(PlainTypes()))),
-                (MakeAttrKernel<MirrorPad, "mode">));
-REGISTER_KERNEL(Spec("MirrorPadGrad", NumberTypes()), (MakeAttrKernel<MirrorPadGrad, "mode">));
-
-}  // namespace
-}  // namespace troupe
+}  // namespace troupe::layout

@@ -2,11 +2,11 @@
 
 namespace troupe {
 
-void CopyPieces(KernelContext& ctx, const Tensor& in, absl::Span<const DimPieces> pieces,
-                Tensor* out) {
+absl::Status CopyPieces(KernelContext& ctx, const Tensor& in, absl::Span<const DimPieces> pieces,
+                        Tensor* out) {
   const int rank = static_cast<int>(pieces.size());
   for (const DimPieces& of_dim : pieces) {
-    if (of_dim.empty()) return;
+    if (of_dim.empty()) return absl::OkStatus();
   }
   const DimVector in_strides = RowMajorStrides(in.shape().dims());
   const DimVector out_strides = RowMajorStrides(out->shape().dims());
@@ -25,7 +25,7 @@ void CopyPieces(KernelContext& ctx, const Tensor& in, absl::Span<const DimPieces
                 out_strides, ElementAt(in.type(), in.raw_data(), from), from_strides);
     int d = rank - 1;
     for (; d >= 0 && ++at[d] == pieces[d].size(); --d) at[d] = 0;
-    if (d < 0) return;
+    if (d < 0) return absl::OkStatus();
   }
 }
 

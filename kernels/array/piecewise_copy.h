@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
 #include "kernels/common/strided_copy.h"
 
 namespace troupe {
@@ -16,9 +17,11 @@ struct DimPiece {
 };
 using DimPieces = absl::InlinedVector<DimPiece, 3>;
 
-/// Copies every combination of pieces of the dimensions. Pieces must not be empty.
-void CopyPieces(KernelContext& ctx, const Tensor& in, absl::Span<const DimPieces> pieces,
-                Tensor* out);
+/// Copies every combination of pieces of the dimensions. Pieces must not be empty, and do not
+/// overlap in the output. Each type of devices with a memory of its own has its own definition, as
+/// of `layout_engine.h`; Unimplemented for more dimensions than it takes.
+absl::Status CopyPieces(KernelContext& ctx, const Tensor& in, absl::Span<const DimPieces> pieces,
+                        Tensor* out);
 
 }  // namespace troupe
 

@@ -1,10 +1,11 @@
 // Bucketize, LowerBound, UpperBound, NthElement: places in sorted numbers.
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "kernels/array/sorted_search.h"
 #include "kernels/common/integer_input.h"
 #include "kernels/common/registration.h"
 #include "kernels/common/switch_number.h"
@@ -14,11 +15,10 @@ namespace {
 
 class BucketizeKernel final : public Kernel {
  public:
-  BucketizeKernel(KernelConstruction& c, absl::Status* status)
-      : boundaries_(c.Attr<std::vector<float>>("boundaries")) {
-    if (!std::is_sorted(boundaries_.begin(), boundaries_.end())) {
-      *status = InvalidArgument("boundaries must not fall");
-    }
+  BucketizeKernel(KernelConstruction& construction, absl::Status* status) {
+    absl::StatusOr<std::vector<float>> boundaries = ReadBoundaries(construction);
+    *status = boundaries.status();
+    if (boundaries.ok()) boundaries_ = *std::move(boundaries);
   }
 
   absl::Status Compute(KernelContext& ctx) override {
@@ -53,15 +53,8 @@ class BucketizeKernel final : public Kernel {
 template <bool kUpper>
 absl::Status Bound(KernelContext& ctx, ElementType out_type) {
   const Tensor &sorted = ctx.input(0), &values = ctx.input(1);
-  if (sorted.rank() != 2 || values.rank() != 2 || sorted.dim(0) != values.dim(0)) {
-    return InvalidArgument("sorted_inputs and values must be matrices with the same number of ",
-                           "rows, got shapes ", sorted.shape().ToString(), " and ",
-                           values.shape().ToString());
-  }
+  TROUPE_RETURN_IF_ERROR(CheckBound(sorted, values, out_type));
   const int64_t length = sorted.dim(1), columns = values.dim(1);
-  if (out_type == ElementType::kInt32 && length > std::numeric_limits<int32_t>::max()) {
-    return InvalidArgument("rows of ", length, " numbers need the out_type int64");
-  }
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, out_type, values.shape()));
   return SwitchReal(sorted.type(), [&]<typename T>() {
     const T *row = sorted.unchecked_data<T>(), *value = values.unchecked_data<T>();

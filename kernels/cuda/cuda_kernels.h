@@ -33,6 +33,7 @@ absl::StatusOr<Number> NumberOf(ElementType type);
 /// The types of tensors in a card's memory: all that are plain, but for int32, which the host has.
 std::vector<ElementType> MovedTypes();
 
+void RegisterArray(Extension& extension);
 void RegisterBatchNorm(Extension& extension);
 void RegisterElementwise(Extension& extension);
 void RegisterFill(Extension& extension);
@@ -41,6 +42,8 @@ void RegisterLayout(Extension& extension);
 void RegisterConv(Extension& extension);
 void RegisterLinalg(Extension& extension);
 void RegisterMatMul(Extension& extension);
+void RegisterNarrowCast(Extension& extension);
+void RegisterPatches(Extension& extension);
 void RegisterPooling(Extension& extension);
 void RegisterRandom(Extension& extension);
 void RegisterReduce(Extension& extension);
@@ -49,6 +52,7 @@ void RegisterSearch(Extension& extension);
 void RegisterSegment(Extension& extension);
 void RegisterSoftmax(Extension& extension);
 void RegisterSelect(Extension& extension);
+void RegisterUnique(Extension& extension);
 void RegisterUpdates(Extension& extension);
 void RegisterVariables(Extension& extension);
 

@@ -8,6 +8,7 @@ namespace troupe::cuda {
 
 absl::Status Register(Extension& extension) {
   extension.DeviceType("GPU", std::make_shared<CudaFactory>());
+  RegisterArray(extension);
   RegisterBatchNorm(extension);
   RegisterElementwise(extension);
   RegisterFill(extension);
@@ -16,6 +17,8 @@ absl::Status Register(Extension& extension) {
   RegisterConv(extension);
   RegisterLinalg(extension);
   RegisterMatMul(extension);
+  RegisterNarrowCast(extension);
+  RegisterPatches(extension);
   RegisterPooling(extension);
   RegisterRandom(extension);
   RegisterReduce(extension);
@@ -24,6 +27,7 @@ absl::Status Register(Extension& extension) {
   RegisterSegment(extension);
   RegisterSoftmax(extension);
   RegisterSelect(extension);
+  RegisterUnique(extension);
   RegisterUpdates(extension);
   RegisterVariables(extension);
   return absl::OkStatus();

@@ -81,7 +81,9 @@ void RegisterFill(Extension& extension) {
   extension.Kernel(moved("DeepCopy"), MakeKernel<ForwardOrCopy>);
   extension.Kernel(spec("Empty", "dtype", MovedTypes()).HostMemory("shape"),
                    MakeAttrKernel<layout::Empty, "dtype", "init">);
-  extension.Kernel(moved("Fill").HostMemory("dims"), MakeKernel<Fill>);
+  std::vector<ElementType> filled = MovedTypes();
+  filled.insert(filled.end(), {kInt4, kUint4});
+  extension.Kernel(spec("Fill", "T", filled).HostMemory("dims"), MakeKernel<Fill>);
   extension.Kernel(spec("InplaceAdd", "T", numbers).HostMemory("i"),
                    MakeKernel<Inplace<RowUpdate::kAdd>>);
   extension.Kernel(spec("InplaceSub", "T", numbers).HostMemory("i"),

@@ -9,6 +9,7 @@
 #include "kernels/common/strided_copy.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/indexing.h"
+#include "kernels/cuda/rearrange.h"
 
 namespace troupe {
 namespace {
@@ -112,6 +113,11 @@ absl::Status Scatter(KernelContext& ctx, ScatterOp op, bool check_divisors,
   return Launched(cuda::LaunchPut(SizeOf(updates), slots.unchecked_data<int64_t>(), nd.rows,
                                   nd.inner, updates.raw_data(), scalar, out->mutable_raw_data(),
                                   slices, owners.mutable_data<int32_t>(), StreamOf(ctx)));
+}
+
+absl::Status BadLength(const int64_t* values) {
+  return InvalidArgument("seq_lengths[", values[0], "] = ", values[1], " is not in [0, ", values[2],
+                         "]");
 }
 
 absl::Status WrongOrder(const int64_t* values) {
@@ -248,6 +254,17 @@ absl::Status PermuteRows(KernelContext& ctx, absl::Span<const int64_t> order, co
   const auto rows = static_cast<int64_t>(order.size());
   return GatherInto(ctx, {.limit = rows, .indices = rows, .inner = in.num_elements() / rows}, in,
                     there, out);
+}
+
+absl::Status ReverseStarts(KernelContext& ctx, const Tensor& in, const Tensor& lengths, int seq,
+                           int batch, Tensor* out) {
+  const DimVector strides = RowMajorStrides(in.shape().dims());
+  TROUPE_ASSIGN_OR_RETURN(const cuda::Indices index, IndicesOf(lengths));
+  TROUPE_ASSIGN_OR_RETURN(const LateCheck check, CheckLate(ctx, BadLength));
+  const cuda::Sequences sequences{in.num_elements(), in.dim(seq), strides[seq], in.dim(batch),
+                                  strides[batch]};
+  return Launched(cuda::LaunchReverseStarts(SizeOf(in), sequences, index, out->mutable_raw_data(),
+                                            in.raw_data(), check, StreamOf(ctx)));
 }
 
 }  // namespace troupe

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/array/piecewise_copy.h"
 #include "kernels/common/copy_loops.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/layout.h"
+#include "kernels/cuda/rearrange.h"
 
 namespace troupe {
 namespace {
@@ -72,6 +74,14 @@ void StridedCopy(KernelContext& ctx, ElementType type, absl::Span<const int64_t>
                  absl::Span<const int64_t> src_strides) {
   if (std::count(dims.begin(), dims.end(), 0) > 0) return;
   CopyLoop(ctx, type, MergeLoops(dims, dst_strides, src_strides), 0, dst, src);
+}
+
+void CopyRuns(KernelContext& ctx, ElementType type, int64_t rows, int64_t run, void* dst,
+              int64_t dst_stride, const void* src, int64_t src_stride) {
+  const int64_t dims[] = {rows, run};
+  const int64_t dst_strides[] = {dst_stride, 1};
+  const int64_t src_strides[] = {src_stride, 1};
+  StridedCopy(ctx, type, dims, dst, dst_strides, src, src_strides);
 }
 
 absl::Status ForwardOrCopy(KernelContext& ctx) {
@@ -155,6 +165,169 @@ void KeepBand(KernelContext& ctx, ElementType type, int64_t rows, int64_t height
               int64_t lower, int64_t upper, void* to, const void* from) {
   Say(ctx,
       cuda::LaunchBand(SizeOf(type), rows, height, width, lower, upper, to, from, StreamOf(ctx)));
+}
+
+void CopyBand(KernelContext& ctx, ElementType type, const MatrixBand& m, void* dst,
+              bool dst_is_matrix, const void* src) {
+  const int64_t width = m.Width();
+  if (m.batch == 0 || width <= 0) return;
+  const cuda::BandDims band{m.lower,   m.upper, m.batch,      m.rows,
+                            m.columns, width,   m.left_above, m.left_below};
+  Say(ctx, cuda::LaunchCopyBand(SizeOf(type), band, dst_is_matrix, dst, src, StreamOf(ctx)));
+}
+
+namespace {
+
+absl::Status TooManyDims(const Shape& shape, int most) {
+  return absl::UnimplementedError(
+      StrCat("GPUs take apart at most ", most, " dimensions, got shape ", shape.ToString()));
+}
+
+/// A dimension of both sides of a copy by pieces, counted in elements of it.
+struct PiecedDim {
+  int64_t in, out;
+  DimPieces pieces;
+
+  bool Stays() const {
+    return in == out && pieces.size() == 1 && pieces[0].size == in && pieces[0].step == 1;
+  }
+  bool Reverses() const {
+    return std::any_of(pieces.begin(), pieces.end(), [](const DimPiece& p) { return p.step < 0; });
+  }
+  /// Takes a dimension in that stays as it is.
+  void Widen(int64_t size) {
+    in *= size;
+    out *= size;
+    for (DimPiece& piece : pieces) {
+      piece = {piece.to * size, piece.from * size, piece.size * size, piece.step};
+    }
+  }
+};
+
+absl::Status CopyAtOnce(KernelContext& ctx, const Tensor& in, absl::Span<const DimPieces> pieces,
+                        Tensor* out) {
+  const DimVector in_strides = RowMajorStrides(in.shape().dims());
+  const DimVector out_strides = RowMajorStrides(out->shape().dims());
+  DimVector sizes, steps;
+  int64_t to = 0, from = 0;
+  for (size_t d = 0; d < pieces.size(); ++d) {
+    const DimPiece& piece = pieces[d][0];
+    to += piece.to * out_strides[d];
+    from += piece.from * in_strides[d];
+    sizes.push_back(piece.size);
+    steps.push_back(piece.step * in_strides[d]);
+  }
+  StridedCopy(ctx, in.type(), sizes, ElementAt(in.type(), out->mutable_raw_data(), to), out_strides,
+              ElementAt(in.type(), in.raw_data(), from), steps);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CopyPieces(KernelContext& ctx, const Tensor& in, absl::Span<const DimPieces> pieces,
+                        Tensor* out) {
+  if (std::any_of(pieces.begin(), pieces.end(), [](const DimPieces& p) { return p.empty(); })) {
+    return absl::OkStatus();
+  }
+  if (std::all_of(pieces.begin(), pieces.end(), [](const DimPieces& p) { return p.size() == 1; })) {
+    return CopyAtOnce(ctx, in, pieces, out);
+  }
+  absl::InlinedVector<PiecedDim, 8> joined;
+  for (int d = 0; d < in.rank(); ++d) {
+    const PiecedDim dim{in.dim(d), out->dim(d), pieces[d]};
+    if (!joined.empty() && dim.Stays() && !joined.back().Reverses()) {
+      joined.back().Widen(dim.in);
+    } else {
+      joined.push_back(dim);
+    }
+  }
+  cuda::PieceDims dims;
+  dims.rank = static_cast<int>(joined.size());
+  if (dims.rank > cuda::PieceDims::kMost) {
+    return TooManyDims(in.shape(), cuda::PieceDims::kMost);
+  }
+  int64_t in_stride = 1, out_stride = 1;
+  for (int d = dims.rank - 1; d >= 0; --d) {
+    dims.dst[d] = out_stride;
+    dims.sizes[d] = dims.counts[d] = 0;
+    for (const DimPiece& piece : joined[d].pieces) {
+      const int64_t begin = dims.sizes[d];
+      dims.pieces[d][dims.counts[d]++] = {begin, (piece.to - begin) * out_stride,
+                                          (piece.from - piece.step * begin) * in_stride,
+                                          piece.step * in_stride};
+      dims.sizes[d] += piece.size;
+    }
+    in_stride *= joined[d].in;
+    out_stride *= joined[d].out;
+  }
+  return cuda::CudaStatus(cuda::LaunchPieces(SizeOf(in.type()), dims, out->mutable_raw_data(),
+                                             in.raw_data(), StreamOf(ctx)),
+                          "moving pieces of a tensor");
+}
+
+absl::Status MoveBlocks(KernelContext& ctx, const SpaceBlocks& blocks, bool to_batch,
+                        const Tensor& in, Tensor* out) {
+  const Tensor& space = to_batch ? in : *out;
+  const Tensor& batched = to_batch ? *out : in;
+  if (in.num_elements() == 0) {
+    ZeroElements(ctx, out->type(), out->mutable_raw_data(), out->num_elements());
+    return absl::OkStatus();
+  }
+  // The slowest loops are those over the places of a block, then come the batch, the blocks and
+  // what they hold: the order of the tensor with blocks in the batch.
+  const DimVector strides = RowMajorStrides(space.shape().dims());
+  const int rank = blocks.rank();
+  cuda::WindowDims dims;
+  absl::InlinedVector<int, 8> axes(rank, -1);  // -1: a dimension stays as it is.
+  for (int d = 0; d < rank; ++d) {
+    if (blocks.sizes[d] == 1 && blocks.before[d] == 0 && blocks.after[d] == 0) continue;
+    if (dims.axes == cuda::WindowDims::kAxes) {
+      return TooManyDims(space.shape(), cuda::WindowDims::kAxes);
+    }
+    axes[d] = dims.AddAxis(-blocks.before[d], space.dim(d + 1), strides[d + 1]);
+    dims.AddLoop(blocks.sizes[d], axes[d], 1, strides[d + 1]);
+  }
+  dims.AddLoop(space.dim(0), strides[0]);
+  for (int d = 0; d < rank;) {
+    if (axes[d] >= 0) {
+      dims.AddLoop(batched.dim(d + 1), axes[d], blocks.sizes[d], strides[d + 1]);
+      ++d;
+      continue;
+    }
+    int64_t size = 1;
+    for (; d < rank && axes[d] < 0; ++d) size *= space.dim(d + 1);
+    dims.AddLoop(size, strides[d]);  // Of the last one.
+  }
+  dims.AddLoop(strides[rank], 1);
+  return cuda::CudaStatus(
+      cuda::LaunchWindows(SizeOf(in.type()), dims, to_batch, out->mutable_raw_data(), in.raw_data(),
+                          StreamOf(ctx)),
+      "moving blocks of a tensor");
+}
+
+absl::Status AddMirrored(KernelContext& ctx, absl::Span<const Mirror> mirrors, int64_t skipped,
+                         const Tensor& in, Tensor* out) {
+  cuda::MirrorDims dims;
+  bool stays = false;
+  for (const Mirror& mirror : mirrors) {
+    // Neighbours without images are one.
+    const bool joined = stays && dims.rank > 0;
+    stays = mirror.before == 0 && mirror.after == 0;
+    if (joined && stays) {
+      dims.inside[dims.rank - 1] *= mirror.inside;
+      continue;
+    }
+    if (dims.rank == cuda::MirrorDims::kMost) {
+      return TooManyDims(in.shape(), cuda::MirrorDims::kMost);
+    }
+    dims.before[dims.rank] = mirror.before;
+    dims.inside[dims.rank] = mirror.inside;
+    dims.after[dims.rank++] = mirror.after;
+  }
+  TROUPE_ASSIGN_OR_RETURN(const cuda::Number type, cuda::NumberOf(in.type()));
+  return cuda::CudaStatus(cuda::LaunchMirrorSums(type, dims, skipped, in.raw_data(),
+                                                 out->mutable_raw_data(), StreamOf(ctx)),
+                          "adding mirror images");
 }
 
 }  // namespace troupe

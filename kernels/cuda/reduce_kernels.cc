@@ -1,4 +1,4 @@
-// Sum, Mean, Prod, Max, Min, All, Any, L2Loss, BiasAddGrad, ArgMax and ArgMin of GPUs.
+// Sum, Mean, Prod, Max, Min, All, Any, L2Loss, BiasAddGrad, TileGrad, ArgMax and ArgMin of GPUs.
 #include <utility>
 #include <vector>
 
@@ -109,6 +109,18 @@ class BiasAddGradKernel final : public OneTypeKernel {
   bool channels_first_ = false;
 };
 
+class TileGradKernel final : public OneTypeKernel {
+ public:
+  TileGradKernel(KernelConstruction& construction, absl::Status* status)
+      : OneTypeKernel(construction, status) {}
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor& input = ctx.input(0);
+    TROUPE_ASSIGN_OR_RETURN(const ReducedShape reduced, ReduceTiles(input.shape(), ctx.input(1)));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, input.type(), reduced.output));
+    return Enqueue(ctx, ReduceOp::kSum, type_, Listed(reduced.dims), 1, output);
+  }
+};
+
 template <bool kLargest>
 class ArgKernel final : public OneTypeKernel {
  public:
@@ -170,6 +182,11 @@ void RegisterReduce(Extension& extension) {
                    MakeKernel<L2LossKernel>);
   extension.Kernel(KernelSpec("BiasAddGrad").Device("GPU").Types("T", FloatTypes()),
                    MakeKernel<BiasAddGradKernel>);
+  extension.Kernel(KernelSpec("TileGrad")
+                       .Device("GPU")
+                       .Types("T", with(FloatAndComplexTypes(), {ElementType::kInt64}))
+                       .HostMemory("multiples"),
+                   MakeKernel<TileGradKernel>);
   const auto arg = [&](const char* op, KernelFactory factory) {
     extension.Kernel(KernelSpec(op)
                          .Device("GPU")

@@ -1,4 +1,5 @@
-// TopKV2, InTopK, InTopKV2, Where, Unique, UniqueV2 and ListDiff of GPUs.
+// TopK, TopKV2, InTopK, InTopKV2, Where and ListDiff of GPUs; Unique and its kin where they are on
+// the host.
 #include <bit>
 #include <utility>
 #include <vector>
@@ -19,11 +20,14 @@ namespace {
 class TopKKernel final : public OneTypeKernel {
  public:
   TopKKernel(KernelConstruction& construction, absl::Status* status)
-      : OneTypeKernel(construction, status), index_type_(construction.output_type(1)) {}
+      : OneTypeKernel(construction, status), index_type_(construction.output_type(1)) {
+    if (status->ok() && construction.op() == "TopK") *status = construction.GetAttr("k", &k_);
+  }
 
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& input = ctx.input(0);
-    TROUPE_ASSIGN_OR_RETURN(const Shape shape, TopKShape(input.shape(), ctx.input(1)));
+    TROUPE_ASSIGN_OR_RETURN(const Shape shape, k_ >= 0 ? TopKShape(input.shape(), k_)
+                                                       : TopKShape(input.shape(), ctx.input(1)));
     const int64_t n = input.dim(input.rank() - 1), k = shape.dim(input.rank() - 1);
     TROUPE_ASSIGN_OR_RETURN(Tensor * values, ctx.AllocateOutput(0, input.type(), shape));
     TROUPE_ASSIGN_OR_RETURN(Tensor * indices, ctx.AllocateOutput(1, index_type_, shape));
@@ -66,6 +70,7 @@ class TopKKernel final : public OneTypeKernel {
   }
 
   const ElementType index_type_;
+  int64_t k_ = -1;  ///< Else it is an input.
 };
 
 class InTopKKernel final : public Kernel {
@@ -173,6 +178,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeForHost(KernelConstruction& construc
 }  // namespace
 
 void RegisterSearch(Extension& extension) {
+  extension.Kernel(KernelSpec("TopK").Device("GPU").Types("T", RealNumberTypes()),
+                   MakeKernel<TopKKernel>);
   extension.Kernel(KernelSpec("TopKV2")
                        .Device("GPU")
                        .Types("T", RealNumberTypes())
@@ -194,7 +201,9 @@ void RegisterSearch(Extension& extension) {
   };
   std::vector<ElementType> unique = WithString(RealNumberTypes());
   unique.push_back(ElementType::kBool);
-  on_host("Unique", unique);
+  for (const char* op : {"Unique", "UniqueWithCounts"}) {  // Others: unique_kernels.cc.
+    on_host(op, {ElementType::kInt32, ElementType::kString});
+  }
   on_host("UniqueV2", unique);
   on_host("ListDiff", RealNumberTypes());
 }

@@ -20,9 +20,12 @@ absl::Status AddElements(KernelContext& ctx, bool subtract, const Tensor& a, con
 namespace cuda {
 namespace {
 
+bool IsSliceAssign(const std::string& op) { return op.ends_with("SliceAssign"); }
+
 /// Whether cards have the op for this type, if the CPU does.
 bool HasThere(const std::string& op, ElementType type) {
   if (op.ends_with("Gather") || op.ends_with("GatherNd") || op.ends_with("Update")) return true;
+  if (IsSliceAssign(op)) return true;
   if (type == ElementType::kBool) return false;
   // Complex numbers are combined as pairs of real ones.
   const bool complex = type == ElementType::kComplex64 || type == ElementType::kComplex128;
@@ -37,11 +40,15 @@ void RegisterVariables(Extension& extension) {
     std::erase_if(spec.constraints[0].second, [&](ElementType type) {
       return std::find(moved.begin(), moved.end(), type) == moved.end() || !HasThere(spec.op, type);
     });
+    if (IsSliceAssign(spec.op)) {
+      for (const char* bound : {"begin", "end", "strides"}) spec.HostMemory(bound);
+    }
     extension.Kernel(spec.Device("GPU"), factory);
   };
   ForEachAssignUpdate(use);
   ForEachScatterOp(use);
   ForEachGatherOp(use);
+  ForEachSliceAssign(use);
 }
 
 }  // namespace cuda

@@ -7,108 +7,38 @@
 
 #include "kernels/common/philox.h"
 #include "kernels/common/registration.h"
+#include "kernels/image/extract_patches.h"
 #include "kernels/image/resize_shape.h"
 #include "kernels/kernel.h"
-#include "kernels/nn/window.h"
 #include "kernels/random/draws.h"
 #include "kernels/type_switch.h"
 
 namespace troupe {
 namespace {
 
-class PatchesKernel final : public Kernel {
- public:
-  PatchesKernel(KernelConstruction& c, absl::Status* status) {
-    std::vector<int64_t> paddings;
-    *status = ReadPadding(c, &padding_, &paddings);
-    if (!status->ok()) return;
-    const auto sizes = c.Attr<std::vector<int64_t>>("ksizes");
-    const auto strides = c.Attr<std::vector<int64_t>>("strides");
-    const auto rates = c.Attr<std::vector<int64_t>>("rates");
-    for (const auto* numbers : {&sizes, &strides, &rates}) {
-      if (numbers->size() != 4) {
-        *status = InvalidArgument("ksizes, strides and rates must have 4 numbers");
-        return;
-      }
-      if ((*numbers)[0] != 1 || (*numbers)[3] != 1) {
-        *status = absl::UnimplementedError(
-            "patches over batch or channels: ksizes, strides and rates must be [1, y, x, 1]");
-        return;
-      }
-      if ((*numbers)[1] <= 0 || (*numbers)[2] <= 0) {
-        *status = InvalidArgument("ksizes, strides and rates must be positive");
-        return;
-      }
-    }
-    rows_ = {0, 0, sizes[1], strides[1], rates[1]};
-    columns_ = {0, 0, sizes[2], strides[2], rates[2]};
-  }
-
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor& images = ctx.input(0);
-    if (images.rank() != 4) {
-      return InvalidArgument("`images` must be [batch, height, width, channels], got shape ",
-                             images.shape().ToString());
-    }
-    const int64_t channels = images.dim(3);
-    Window rows = rows_, columns = columns_;
-    rows.input = images.dim(1);
-    columns.input = images.dim(2);
-    int64_t depth = 0;
-    if (__builtin_mul_overflow(rows.size, columns.size, &depth) ||
-        __builtin_mul_overflow(depth, channels, &depth)) {
-      return InvalidArgument("patches of ", rows.size, " x ", columns.size, " x ", channels,
-                             " are too large");
-    }
-    TROUPE_RETURN_IF_ERROR(SlideBoth(padding_, {}, images.dim(0), depth, &rows, &columns));
-    TROUPE_ASSIGN_OR_RETURN(
-        Tensor * out,
-        ctx.AllocateOutput(0, images.type(),
-                           Shape({images.dim(0), rows.output, columns.output, depth})));
-    if (out->num_elements() == 0) return absl::OkStatus();
-    return SwitchBySize(images.type(), [&]<typename T>() {
-      const auto* from = static_cast<const T*>(images.raw_data());
-      auto* to = static_cast<T*>(out->mutable_raw_data());
-      const int64_t row_size = columns.output * depth;
-      ctx.ParallelFor(images.dim(0) * rows.output,
-                      KernelContext::GrainFor(0.5 * static_cast<double>(row_size)),
-                      [&](int64_t begin, int64_t end) {
-                        for (int64_t i = begin; i < end; ++i) {
-                          FillRow(rows, columns, channels, from, i, to + i * row_size);
-                        }
-                      });
-      return absl::OkStatus();
-    });
-  }
-
- private:
-  // The patches of row `i`, counted over all images.
-  template <typename T>
-  static void FillRow(const Window& rows, const Window& columns, int64_t channels, const T* images,
-                      int64_t i, T* out) {
-    const T* image = images + i / rows.output * rows.input * columns.input * channels;
-    const int64_t top = i % rows.output * rows.stride - rows.pad_before;
-    for (int64_t column = 0; column < columns.output; ++column) {
-      const int64_t left = column * columns.stride - columns.pad_before;
-      for (int64_t r = 0; r < rows.size; ++r) {
-        const int64_t y = top + r * rows.dilation;
-        for (int64_t k = 0; k < columns.size; ++k) {
-          const int64_t x = left + k * columns.dilation;
-          if (y >= 0 && y < rows.input && x >= 0 && x < columns.input) {
-            out = std::copy_n(image + (y * columns.input + x) * channels, channels, out);
-          } else {
-            out = std::fill_n(out, channels, T());
-          }
+/// The patches of row `i`, counted over all images.
+template <typename T>
+void FillRow(const Window& rows, const Window& columns, int64_t channels, const T* images,
+             int64_t i, T* out) {
+  const T* image = images + i / rows.output * rows.input * columns.input * channels;
+  const int64_t top = i % rows.output * rows.stride - rows.pad_before;
+  for (int64_t column = 0; column < columns.output; ++column) {
+    const int64_t left = column * columns.stride - columns.pad_before;
+    for (int64_t r = 0; r < rows.size; ++r) {
+      const int64_t y = top + r * rows.dilation;
+      for (int64_t k = 0; k < columns.size; ++k) {
+        const int64_t x = left + k * columns.dilation;
+        if (y >= 0 && y < rows.input && x >= 0 && x < columns.input) {
+          out = std::copy_n(image + (y * columns.input + x) * channels, channels, out);
+        } else {
+          out = std::fill_n(out, channels, T());
         }
       }
     }
   }
+}
 
-  PaddingMode padding_ = PaddingMode::kValid;
-  Window rows_, columns_;
-};
-REGISTER_KERNEL(KernelSpec("ExtractImagePatches").Types("T", PlainTypes()),
-                MakeKernel<PatchesKernel>);
+REGISTER_KERNEL(KernelSpec("ExtractImagePatches").Types("T", PlainTypes()), ExtractImagePatches);
 
 // --- glimpses ------------------------------------------------------------------------------------
 
@@ -251,4 +181,23 @@ REGISTER_KERNELS(KernelSpec("ExtractGlimpse").HostMemory("size"), MakeKernel<Gli
                  "ExtractGlimpseV2");
 
 }  // namespace
+
+absl::Status FillPatches(KernelContext& ctx, const Window& rows, const Window& columns,
+                         const Tensor& images, Tensor* out) {
+  const int64_t channels = images.dim(3), depth = out->dim(3);
+  return SwitchBySize(images.type(), [&]<typename T>() {
+    const auto* from = static_cast<const T*>(images.raw_data());
+    auto* to = static_cast<T*>(out->mutable_raw_data());
+    const int64_t row_size = columns.output * depth;
+    ctx.ParallelFor(images.dim(0) * rows.output,
+                    KernelContext::GrainFor(0.5 * static_cast<double>(row_size)),
+                    [&](int64_t begin, int64_t end) {
+                      for (int64_t i = begin; i < end; ++i) {
+                        FillRow(rows, columns, channels, from, i, to + i * row_size);
+                      }
+                    });
+    return absl::OkStatus();
+  });
+}
+
 }  // namespace troupe

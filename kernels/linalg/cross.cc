@@ -3,6 +3,7 @@
 
 #include "devices/half.h"
 #include "kernels/common/registration.h"
+#include "kernels/linalg/cross_shape.h"
 #include "kernels/type_switch.h"
 
 namespace troupe {
@@ -10,14 +11,7 @@ namespace {
 
 absl::Status Cross(KernelContext& ctx) {
   const Tensor &a = ctx.input(0), &b = ctx.input(1);
-  if (a.shape() != b.shape()) {
-    return InvalidArgument("a and b must have the same shape, got ", a.shape().ToString(), " and ",
-                           b.shape().ToString());
-  }
-  if (a.rank() < 1 || a.dim(a.rank() - 1) != 3) {
-    return InvalidArgument("the last dimension must be of size 3, got shape ",
-                           a.shape().ToString());
-  }
+  TROUPE_RETURN_IF_ERROR(CheckCross(a.shape(), b.shape()));
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, a.type(), a.shape()));
   return SwitchType<float, double, half, bfloat16, int8_t, int16_t, int32_t, int64_t, uint8_t,
                     uint16_t, uint32_t, uint64_t>(a.type(), [&]<typename T>() -> absl::Status {

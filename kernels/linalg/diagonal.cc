@@ -1,5 +1,6 @@
-// MatrixDiag, MatrixDiagPart, MatrixSetDiag, MatrixBandPart: matrices' diagonals and bands. A
-// tensor is a batch of the matrices in its last two dimensions.
+// Diag and DiagPart: diagonals of a tensor as a whole. MatrixDiag, MatrixDiagPart, MatrixSetDiag,
+// MatrixBandPart: matrices' diagonals and bands; a tensor is a batch of the matrices in its last
+// two dimensions.
 #include <algorithm>
 
 #include "kernels/array/layout_engine.h"
@@ -38,6 +39,34 @@ void CopyDiagonals(KernelContext& ctx, ElementType type, const Matrices& m, void
 }
 
 }  // namespace
+
+absl::Status Diag(KernelContext& ctx) {
+  const Tensor& diagonal = ctx.input(0);
+  if (diagonal.rank() == 0) return InvalidArgument("the diagonal must have a dimension");
+  DimVector dims(diagonal.shape().dims().begin(), diagonal.shape().dims().end());
+  for (int d = 0; d < diagonal.rank(); ++d) dims.push_back(diagonal.dim(d));
+  TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+  TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, diagonal.type(), shape));
+  const int64_t n = diagonal.num_elements();
+  ZeroElements(ctx, out->type(), out->mutable_raw_data(), out->num_elements());
+  CopyRuns(ctx, out->type(), n, 1, out->mutable_raw_data(), n + 1, diagonal.raw_data(), 1);
+  return absl::OkStatus();
+}
+
+absl::Status DiagPart(KernelContext& ctx) {
+  const Tensor& input = ctx.input(0);
+  const auto dims = input.shape().dims();
+  const int half = input.rank() / 2;
+  if (half == 0 || input.rank() % 2 != 0 || dims.subspan(0, half) != dims.subspan(half)) {
+    return InvalidArgument("the input's shape must be the same one twice, got ",
+                           input.shape().ToString());
+  }
+  const Shape shape(dims.subspan(0, half));
+  TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, input.type(), shape));
+  const int64_t n = out->num_elements();
+  CopyRuns(ctx, out->type(), n, 1, out->mutable_raw_data(), 1, input.raw_data(), n + 1);
+  return absl::OkStatus();
+}
 
 absl::Status MatrixDiag(KernelContext& ctx) {
   const Tensor& diagonal = ctx.input(0);

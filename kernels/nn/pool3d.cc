@@ -14,28 +14,12 @@
 #include "kernels/math/cast.h"
 #include "kernels/math/loops.h"
 #include "kernels/nn/pool_shape.h"
+#include "kernels/nn/volume_patches.h"
 #include "kernels/simd/dispatch.h"
 #include "kernels/simd/volume_pool.h"
 
 namespace troupe {
 namespace {
-
-// The sizes of one pooling of volumes.
-struct VolumeWindows {
-  int64_t batch = 0, channels = 0;
-  Window planes, rows, columns;
-
-  int64_t in_pixels() const { return planes.input * rows.input * columns.input; }
-  int64_t out_pixels() const { return planes.output * rows.output * columns.output; }
-  int64_t window_pixels() const { return planes.size * rows.size * columns.size; }
-  Shape output_shape(int64_t depth) const {
-    return {batch, planes.output, rows.output, columns.output, depth};
-  }
-  // Nanoseconds that one output pixel takes.
-  double pixel_ns() const {
-    return 0.3 * static_cast<double>(channels) * static_cast<double>(window_pixels());
-  }
-};
 
 // Elements [begin, end) of the input in the window at `position`.
 struct Range {
@@ -75,56 +59,6 @@ struct Box {
       }
     }
   }
-};
-
-// The windows of a kernel, from its attributes.
-class VolumeAttributes {
- public:
-  absl::Status Read(const KernelConstruction& construction, const char* ksize) {
-    if (construction.attrs().GetOr<std::string>("data_format", "NDHWC") != "NDHWC") {
-      return InvalidArgument(construction.op(), " takes the data format NDHWC only on this device");
-    }
-    std::vector<int64_t> paddings;
-    TROUPE_RETURN_IF_ERROR(ReadPadding(construction, &padding_, &paddings));
-    TROUPE_RETURN_IF_ERROR(construction.GetAttr(ksize, &sizes_));
-    TROUPE_RETURN_IF_ERROR(construction.GetAttr("strides", &strides_));
-    if (sizes_.size() != 5 || strides_.size() != 5) {
-      return InvalidArgument(ksize, " and strides must have 5 elements, got ", sizes_.size(),
-                             " and ", strides_.size());
-    }
-    for (int d = 0; d < 5; ++d) {
-      if (sizes_[d] <= 0 || strides_[d] <= 0) {
-        return InvalidArgument(ksize, " and strides must be positive, got ", sizes_[d], " and ",
-                               strides_[d]);
-      }
-    }
-    for (const int d : {0, 4}) {
-      if (sizes_[d] == 1 && strides_[d] == 1) continue;
-      return absl::UnimplementedError(
-          "windows over the batch or the channels of volumes are not supported");
-    }
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<VolumeWindows> Resolve(const Shape& input) const {
-    if (input.rank() != 5) {
-      return InvalidArgument("the input must be of rank 5, got shape ", input.ToString());
-    }
-    VolumeWindows w;
-    w.batch = input.dim(0);
-    w.channels = input.dim(4);
-    Window* windows[] = {&w.planes, &w.rows, &w.columns};
-    for (int d = 0; d < 3; ++d) {
-      *windows[d] = {.input = input.dim(d + 1), .size = sizes_[d + 1], .stride = strides_[d + 1]};
-    }
-    TROUPE_RETURN_IF_ERROR(
-        SlideAll(padding_, {}, w.batch, w.channels, {&w.planes, &w.rows, &w.columns}));
-    return w;
-  }
-
- private:
-  PaddingMode padding_ = PaddingMode::kValid;
-  std::vector<int64_t> sizes_, strides_;
 };
 
 class VolumePoolKernel : public Kernel {
@@ -461,70 +395,31 @@ class AvgPool3DGradKernel final : public VolumePoolKernel {
   }
 };
 
-class VolumePatchesKernel final : public Kernel {
- public:
-  VolumePatchesKernel(KernelConstruction& construction, absl::Status* status) {
-    *status = attributes_.Read(construction, "ksizes");
-  }
-
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor& in = ctx.input(0);
-    TROUPE_ASSIGN_OR_RETURN(const VolumeWindows w, attributes_.Resolve(in.shape()));
-    int64_t patch = w.channels, elements = w.batch;
-    for (const Window* window : {&w.planes, &w.rows, &w.columns}) {
-      patch = MultiplyWithoutOverflow(patch, window->size);
-      elements = MultiplyWithoutOverflow(elements, window->output);
-      if (patch < 0 || elements < 0) break;
-    }
-    if (patch < 0 || elements < 0 || MultiplyWithoutOverflow(elements, patch) < 0) {
-      return InvalidArgument("the patches of a volume of shape ", in.shape().ToString(),
-                             " are too large");
-    }
-    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.type(), w.output_shape(patch)));
-    if (out->num_elements() == 0) return absl::OkStatus();
-    return SwitchBySize(in.type(), [&]<typename T>() {
-      const T* from = static_cast<const T*>(in.raw_data());
-      T* to = static_cast<T*>(out->mutable_raw_data());
-      ctx.ParallelFor(w.batch * w.out_pixels(), KernelContext::GrainFor(w.pixel_ns()),
-                      [&](int64_t begin, int64_t end) {
-                        for (int64_t i = begin; i < end; ++i) {
-                          Fill(w, i % w.out_pixels(),
-                               from + i / w.out_pixels() * w.in_pixels() * w.channels,
-                               to + i * patch);
-                        }
-                      });
-      return absl::OkStatus();
-    });
-  }
-
- private:
-  template <typename T>
-  static void Fill(const VolumeWindows& w, int64_t pixel, const T* volume, T* out) {
-    const auto first = [](const Window& window, int64_t position) {
-      return position * window.stride - window.pad_before;
-    };
-    const auto is_inside = [](const Window& window, int64_t at) {
-      return at >= 0 && at < window.input;
-    };
-    const int64_t z0 = first(w.planes, pixel / w.columns.output / w.rows.output);
-    const int64_t y0 = first(w.rows, pixel / w.columns.output % w.rows.output);
-    const int64_t x0 = first(w.columns, pixel % w.columns.output);
-    for (int64_t z = z0; z < z0 + w.planes.size; ++z) {
-      for (int64_t y = y0; y < y0 + w.rows.size; ++y) {
-        for (int64_t x = x0; x < x0 + w.columns.size; ++x) {
-          if (is_inside(w.planes, z) && is_inside(w.rows, y) && is_inside(w.columns, x)) {
-            const int64_t at = (z * w.rows.input + y) * w.columns.input + x;
-            out = std::copy_n(volume + at * w.channels, w.channels, out);
-          } else {
-            out = std::fill_n(out, w.channels, T());
-          }
+// The patch at an output pixel, numbered within a volume.
+template <typename T>
+void FillPatch(const VolumeWindows& w, int64_t pixel, const T* volume, T* out) {
+  const auto first = [](const Window& window, int64_t position) {
+    return position * window.stride - window.pad_before;
+  };
+  const auto is_inside = [](const Window& window, int64_t at) {
+    return at >= 0 && at < window.input;
+  };
+  const int64_t z0 = first(w.planes, pixel / w.columns.output / w.rows.output);
+  const int64_t y0 = first(w.rows, pixel / w.columns.output % w.rows.output);
+  const int64_t x0 = first(w.columns, pixel % w.columns.output);
+  for (int64_t z = z0; z < z0 + w.planes.size; ++z) {
+    for (int64_t y = y0; y < y0 + w.rows.size; ++y) {
+      for (int64_t x = x0; x < x0 + w.columns.size; ++x) {
+        if (is_inside(w.planes, z) && is_inside(w.rows, y) && is_inside(w.columns, x)) {
+          const int64_t at = (z * w.rows.input + y) * w.columns.input + x;
+          out = std::copy_n(volume + at * w.channels, w.channels, out);
+        } else {
+          out = std::fill_n(out, w.channels, T());
         }
       }
     }
   }
-
-  VolumeAttributes attributes_;
-};
+}
 
 const std::vector<ElementType>& MaxTypes() {
   static const auto* types =
@@ -541,7 +436,26 @@ REGISTER_KERNEL(KernelSpec("AvgPool3D").Types("T", FloatTypes()), MakeKernel<Avg
 REGISTER_KERNEL(KernelSpec("AvgPool3DGrad").Types("T", FloatTypes()),
                 MakeKernel<AvgPool3DGradKernel>);
 REGISTER_KERNEL(KernelSpec("ExtractVolumePatches").Types("T", RealNumberTypes()),
-                MakeKernel<VolumePatchesKernel>);
+                ExtractVolumePatches);
 
 }  // namespace
+
+absl::Status FillVolumePatches(KernelContext& ctx, const VolumeWindows& w, const Tensor& in,
+                               Tensor* out) {
+  const int64_t patch = w.window_pixels() * w.channels;
+  return SwitchBySize(in.type(), [&]<typename T>() {
+    const T* from = static_cast<const T*>(in.raw_data());
+    T* to = static_cast<T*>(out->mutable_raw_data());
+    ctx.ParallelFor(w.batch * w.out_pixels(), KernelContext::GrainFor(w.pixel_ns()),
+                    [&](int64_t begin, int64_t end) {
+                      for (int64_t i = begin; i < end; ++i) {
+                        FillPatch(w, i % w.out_pixels(),
+                                  from + i / w.out_pixels() * w.in_pixels() * w.channels,
+                                  to + i * patch);
+                      }
+                    });
+    return absl::OkStatus();
+  });
+}
+
 }  // namespace troupe

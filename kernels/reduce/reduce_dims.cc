@@ -1,6 +1,7 @@
 #include "kernels/reduce/reduce_dims.h"
 
 #include "devices/status_macros.h"
+#include "kernels/common/integer_input.h"
 
 namespace troupe {
 namespace {
@@ -54,6 +55,26 @@ absl::StatusOr<ReducedShape> ReduceAlong(const Shape& shape, const Tensor& axes,
     }
   }
   TROUPE_ASSIGN_OR_RETURN(result.output, Shape::Create(sizes));
+  return result;
+}
+
+absl::StatusOr<ReducedShape> ReduceTiles(const Shape& shape, const Tensor& multiples) {
+  TROUPE_ASSIGN_OR_RETURN(const auto tiles, ReadIntegerVector(multiples, "multiples"));
+  bool fits = static_cast<int>(tiles.size()) == shape.rank();
+  for (int d = 0; fits && d < shape.rank(); ++d) {
+    fits = tiles[d] > 0 && shape.dim(d) % tiles[d] == 0;
+  }
+  if (!fits) {
+    return InvalidArgument("multiples must have a positive divisor for each dimension of the ",
+                           "input of shape ", shape.ToString());
+  }
+  ReducedShape result;
+  result.output = shape;
+  for (int d = 0; d < shape.rank(); ++d) {
+    result.output.set_dim(d, shape.dim(d) / tiles[d]);
+    result.dims.Add(tiles[d], true);
+    result.dims.Add(result.output.dim(d), false);
+  }
   return result;
 }
 

@@ -45,6 +45,10 @@ struct ReducedShape {
 /// InvalidArgument for an axis out of range or named twice.
 absl::StatusOr<ReducedShape> ReduceAlong(const Shape& shape, const Tensor& axes, bool keep_dims);
 
+/// Of an input of `shape` that is multiples[d] tiles in each dimension: the tiles are reduced to
+/// one. `multiples` is a vector on the host. InvalidArgument if it does not fit.
+absl::StatusOr<ReducedShape> ReduceTiles(const Shape& shape, const Tensor& multiples);
+
 }  // namespace troupe
 
 #endif  // TROUPE_KERNELS_REDUCE_REDUCE_DIMS_H_

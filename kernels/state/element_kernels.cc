@@ -34,6 +34,7 @@ void Combine(bool subtract, const T* a, const T* b, T* out, int64_t n) {
   ForEachAssignUpdate(use);
   ForEachScatterOp(use);
   ForEachGatherOp(use);
+  ForEachSliceAssign(use);
   return true;
 }();
 

@@ -1,6 +1,7 @@
 /// The ops that compute with the elements of variables, for every type of device: AssignAdd and
-/// AssignSub, scattered updates, gathers, by reference and by handle. What they take and what they
-/// refuse is the same everywhere; `array/indexing_engine.h` and `AddElements` do the rest.
+/// AssignSub, scattered updates, gathers, slices that are replaced, by reference and by handle.
+/// What they take and what they refuse is the same everywhere; `array/indexing_engine.h`,
+/// `common/strided_copy.h` and `AddElements` do the rest.
 #ifndef TROUPE_KERNELS_STATE_ELEMENT_OPS_H_
 #define TROUPE_KERNELS_STATE_ELEMENT_OPS_H_
 
@@ -16,6 +17,7 @@ using UseKernel = std::function<void(KernelSpec spec, KernelFactory factory)>;
 void ForEachAssignUpdate(const UseKernel& use);
 void ForEachScatterOp(const UseKernel& use);
 void ForEachGatherOp(const UseKernel& use);
+void ForEachSliceAssign(const UseKernel& use);
 
 /// to[i] = a[i] + b[i], or the difference, of tensors of numbers of one shape; `to` may be the
 /// elements of `a`. Each type of devices has its own definition.

@@ -1,6 +1,6 @@
 // StridedSliceAssign, ResourceStridedSliceAssign: slices of variables replaced in place.
 #include "kernels/array/strided_slice.h"
-#include "kernels/common/registration.h"
+#include "kernels/state/element_ops.h"
 #include "kernels/state/own_value.h"
 #include "kernels/state/variable_kernel.h"
 
@@ -30,9 +30,13 @@ class StridedSliceAssignKernel final : public VariableKernel {
   ElementType type_;
 };
 
-REGISTER_KERNELS(
-    KernelSpec("StridedSliceAssign").Types("T", AllTypes()).Types("Index", IndexTypes()),
-    MakeKernel<StridedSliceAssignKernel>, "ResourceStridedSliceAssign");
-
 }  // namespace
+
+void ForEachSliceAssign(const UseKernel& use) {
+  for (const char* op : {"StridedSliceAssign", "ResourceStridedSliceAssign"}) {
+    use(KernelSpec(op).Types("T", AllTypes()).Types("Index", IndexTypes()),
+        MakeKernel<StridedSliceAssignKernel>);
+  }
+}
+
 }  // namespace troupe

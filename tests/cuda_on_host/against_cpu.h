@@ -251,6 +251,9 @@ class AgainstCpu {
  public:
   using Attrs = std::function<void(NodeSpec&)>;
 
+  /// What is added until `Compare` is of graphs of this version: of ops that are no more.
+  void OfVersion(int producer) { graph_->set_producer(producer); }
+
   /// `attrs` adds attributes that do not follow from the inputs.
   void Add(const std::string& op, const std::vector<Operand>& inputs, Within within = {},
            const Attrs& attrs = nullptr) {
@@ -268,12 +271,15 @@ class AgainstCpu {
   }
 
   /// The inputs are one list.
-  void AddList(const std::string& op, const std::vector<Operand>& inputs, Within within = {}) {
+  void AddList(const std::string& op, const std::vector<Operand>& inputs, Within within = {},
+               const Attrs& attrs = nullptr) {
     Pair pair{{}, within, op};
     for (const bool card : {false, true}) {
       std::vector<Output> list;
       for (const Operand& input : inputs) list.push_back(Give(input, card));
-      pair.nodes[card ? 1 : 0] = AddNode(NodeSpec(op, Name()).Input(list), card);
+      NodeSpec node = NodeSpec(op, Name()).Input(list);
+      if (attrs) attrs(node);
+      pair.nodes[card ? 1 : 0] = AddNode(node, card);
       if (pair.nodes[card ? 1 : 0] == nullptr) return;
     }
     pairs_.push_back(std::move(pair));

@@ -154,6 +154,27 @@ TEST(Layout, SlicesWithStrides) {
   }
 }
 
+TEST(Layout, NarrowTypes) {
+  for (const ElementType type : {ElementType::kFloat8E5m2, ElementType::kFloat8E4m3fn}) {
+    ExpectSame({Numbered(type, Shape({40, 30})), Random(40, Shape({7}))},
+               [](const Scope& s, const auto& x) {
+                 return std::vector<Output>{ops::Transpose(s, x[0], Ints(s, {1, 0})),
+                                            ops::ConjugateTranspose(s, x[0], Ints(s, {1, 0})),
+                                            ops::BroadcastTo(s, x[0], Ints(s, {3, 40, 30})),
+                                            ops::ConcatV2(s, {x[0], x[0]}, Int(s, 1)),
+                                            ops::Concat(s, Int(s, 0), {x[0], x[0]}),
+                                            ops::Pack(s, {x[0], x[0]}, {.axis = 1}),
+                                            ops::Gather(s, x[0], x[1]),
+                                            ops::GatherV2(s, x[0], x[1], Int(s, 0))};
+               });
+  }
+  for (const ElementType type : {ElementType::kInt4, ElementType::kUint4}) {
+    ExpectSame({Numbered(type, Shape({}))}, [](const Scope& s, const auto& x) {
+      return std::vector<Output>{ops::Fill(s, Ints(s, {5, 7}), x[0])};
+    });
+  }
+}
+
 TEST(Indexing, GatherAlongAnAxis) {
   for (const ElementType type : kTypes) {
     ExpectSame({Numbered(type, Shape({3, 50, 8})), Random(50, Shape({3, 40}))}, [](const Scope& s,
@@ -216,9 +237,9 @@ TEST(Indexing, StitchAndPartitionMoreThanOneLaunchTakes) {
   }
   for (int i = 0; i < 150; ++i) inputs.push_back(Fractions(Shape({i % 5, 3})));
   ExpectSame(inputs, [](const Scope& s, const auto& x) {
-    return std::vector<Output>{ops::DynamicStitch(s,
-                                                  std::vector<Output>(x.begin(), x.begin() + 150),
-                                                  std::vector<Output>(x.begin() + 150, x.end()))};
+    const std::vector<Output> indices(x.begin(), x.begin() + 150), data(x.begin() + 150, x.end());
+    return std::vector<Output>{ops::DynamicStitch(s, indices, data),
+                               ops::ParallelDynamicStitch(s, indices, data)};
   });
   std::vector<int32_t> ids(1000);
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i * i % 97 + 3);

@@ -160,6 +160,32 @@ TEST(Variables, UpdatesHaveTheBitsOfTheCpu) {
   }
 }
 
+TEST(Variables, SlicesAreReplaced) {
+  using enum ElementType;
+  const auto ints = [](const std::vector<int32_t>& values) {
+    return Tensor::Vector<int32_t>(values);
+  };
+  for (const ElementType type : {kFloat, kDouble, kInt64, kComplex64}) {
+    for (const bool by_handle : {false, true}) {
+      const Tensor start = Numbers(type, Shape({11, 6}), 1);
+      const auto replace = [&](const Tensor& begin, const Tensor& end, const Tensor& strides,
+                               const Shape& shape) {
+        ExpectSameUpdate("StridedSliceAssign", by_handle, start,
+                         {begin, end, strides, Numbers(type, shape, 2)});
+      };
+      replace(ints({2, 1}), ints({9, 6}), ints({3, 2}), Shape({3, 3}));
+      replace(ints({9, 0}), ints({2, 6}), ints({-3, 1}), Shape({3, 6}));
+      replace(ints({4}), ints({6}), ints({1}), Shape({6}));  // One row for both.
+      replace(ints({4}), ints({4}), ints({1}), Shape({0, 6}));
+      replace(ints({0, 0}), ints({11, 6}), ints({1, 1}), Shape({}));
+    }
+  }
+  VariableGraph graph(kGpu, /*by_handle=*/true, Numbers(kFloat, Shape({11, 6}), 1));
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      graph.Run(graph.Add("StridedSliceAssign",
+                          {ints({0}), ints({2}), ints({1}), Numbers(kFloat, Shape({3, 6}), 2)}))));
+}
+
 TEST(Variables, ManyRowsAreSorted) {
   for (const bool by_handle : {false, true}) {
     for (const char* op : {"ScatterAdd", "ScatterMul", "ScatterDiv", "ScatterMax"}) {

@@ -1,12 +1,12 @@
 // Reverse, ReverseSequence, Roll: elements that change places along dimensions.
 #include <algorithm>
 
-#include "kernels/array/index_view.h"
+#include "kernels/array/indexing_engine.h"
+#include "kernels/array/layout_ops.h"
 #include "kernels/array/piecewise_copy.h"
-#include "kernels/common/registration.h"
+#include "kernels/common/integer_input.h"
 
-namespace troupe {
-namespace {
+namespace troupe::layout {
 
 absl::Status Reverse(KernelContext& ctx) {
   const Tensor &input = ctx.input(0), &dims = ctx.input(1);
@@ -28,12 +28,11 @@ absl::Status Reverse(KernelContext& ctx) {
     const int64_t size = input.dim(d);
     pieces.push_back({{0, reversed ? size - 1 : 0, size, reversed ? -1 : 1}});
   }
-  CopyPieces(ctx, input, pieces, out);
-  return absl::OkStatus();
+  return CopyPieces(ctx, input, pieces, out);
 }
 
 absl::Status ReverseSequence(KernelContext& ctx, int64_t seq_dim, int64_t batch_dim) {
-  const Tensor &input = ctx.input(0), &lengths_input = ctx.input(1);
+  const Tensor &input = ctx.input(0), &lengths = ctx.input(1);
   // As in TensorFlow, axes are not counted from the back.
   if (std::min(batch_dim, seq_dim) < 0 || std::max(batch_dim, seq_dim) >= input.rank()) {
     return InvalidArgument("batch_dim and seq_dim must be in [0, ", input.rank(), "), got ",
@@ -43,31 +42,13 @@ absl::Status ReverseSequence(KernelContext& ctx, int64_t seq_dim, int64_t batch_
   if (batch == seq) {
     return InvalidArgument("batch_dim and seq_dim must differ, both are ", batch);
   }
-  if (lengths_input.rank() != 1 || lengths_input.dim(0) != input.dim(batch)) {
+  if (lengths.rank() != 1 || lengths.dim(0) != input.dim(batch)) {
     return InvalidArgument("seq_lengths must be a vector of ", input.dim(batch),
                            " elements for an input of shape ", input.shape().ToString(),
-                           ", got shape ", lengths_input.shape().ToString());
-  }
-  TROUPE_ASSIGN_OR_RETURN(const IndexView lengths, IndexView::Of(lengths_input, "seq_lengths"));
-  const int64_t steps = input.dim(seq);
-  for (int64_t b = 0; b < input.dim(batch); ++b) {
-    if (lengths[b] < 0 || lengths[b] > steps) {
-      return InvalidArgument("seq_lengths[", b, "] = ", lengths[b], " is not in [0, ", steps, "]");
-    }
+                           ", got shape ", lengths.shape().ToString());
   }
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, input.type(), input.shape()));
-  if (input.num_elements() == 0) return absl::OkStatus();
-  absl::InlinedVector<DimPieces, 8> pieces;
-  for (const int64_t size : input.shape().dims()) pieces.push_back({{0, 0, size, 1}});
-  for (int64_t b = 0; b < input.dim(batch); ++b) {
-    const int64_t length = lengths[b];
-    pieces[batch][0] = {b, b, 1, 1};
-    pieces[seq].clear();
-    if (length > 0) pieces[seq].push_back({0, length - 1, length, -1});
-    if (length < steps) pieces[seq].push_back({length, length, steps - length, 1});
-    CopyPieces(ctx, input, pieces, out);
-  }
-  return absl::OkStatus();
+  return ReverseStarts(ctx, input, lengths, seq, batch, out);
 }
 
 absl::Status Roll(KernelContext& ctx) {
@@ -100,19 +81,7 @@ absl::Status Roll(KernelContext& ctx) {
     pieces.push_back({{moved, 0, stayed, 1}});
     if (moved > 0) pieces.back().push_back({0, stayed, moved, 1});
   }
-  CopyPieces(ctx, input, pieces, out);
-  return absl::OkStatus();
+  return CopyPieces(ctx, input, pieces, out);
 }
 
-REGISTER_KERNEL(KernelSpec("Reverse").Types("T", WithString(PlainTypes())), MakeKernel<Reverse>);
-REGISTER_KERNEL(
-    KernelSpec("ReverseSequence").Types("T", WithString(PlainTypes())).Types("Tlen", IndexTypes()),
-    (MakeAttrKernel<ReverseSequence, "seq_dim", "batch_dim">));
-REGISTER_KERNEL(KernelSpec("Roll")
-                    .Types("T", AllTypes())
-                    .Types("Tshift", IndexTypes())
-                    .Types("Taxis", IndexTypes()),
-                MakeKernel<Roll>);
-
-}  // namespace
-}  // namespace troupe
+}  // namespace troupe::layout
