@@ -63,7 +63,7 @@ uint32_t ZetaLoop(const void* orders, const void* places, void* out, int64_t n) 
     }
     Special().zeta(wide_x, wide_q, y, m);
     for (int64_t i = 0; i < m; ++i) {
-      const double order = wide_x[i] - (kPolygamma ? 1 : 0);
+      const double order = x[(begin + i) * kStepX];
       if (!ZetaIsPlain(wide_x[i], wide_q[i]) || (kPolygamma && order != std::floor(order))) {
         y[i] = kPolygamma ? Polygamma(order, wide_q[i]) : HurwitzZeta(order, wide_q[i]);
       } else if (kPolygamma) {
