@@ -34,6 +34,8 @@ absl::StatusOr<Number> NumberOf(ElementType type);
 std::vector<ElementType> MovedTypes();
 
 void RegisterBatchNorm(Extension& extension);
+void RegisterBits(Extension& extension);
+void RegisterComplex(Extension& extension);
 void RegisterElementwise(Extension& extension);
 void RegisterFill(Extension& extension);
 void RegisterIndexing(Extension& extension);

@@ -9,6 +9,8 @@ namespace troupe::cuda {
 absl::Status Register(Extension& extension) {
   extension.DeviceType("GPU", std::make_shared<CudaFactory>());
   RegisterBatchNorm(extension);
+  RegisterBits(extension);
+  RegisterComplex(extension);
   RegisterElementwise(extension);
   RegisterFill(extension);
   RegisterIndexing(extension);
