@@ -51,6 +51,7 @@ void RegisterSearch(Extension& extension);
 void RegisterSegment(Extension& extension);
 void RegisterSoftmax(Extension& extension);
 void RegisterSelect(Extension& extension);
+void RegisterSpecial(Extension& extension);
 void RegisterUpdates(Extension& extension);
 void RegisterVariables(Extension& extension);
 

@@ -26,6 +26,7 @@ absl::Status Register(Extension& extension) {
   RegisterSegment(extension);
   RegisterSoftmax(extension);
   RegisterSelect(extension);
+  RegisterSpecial(extension);
   RegisterUpdates(extension);
   RegisterVariables(extension);
   return absl::OkStatus();
