@@ -11,15 +11,15 @@ foreach(shared IN ITEMS array/bitcast array/concat array/constants array/dynamic
         array/dynamic_stitch array/gather array/one_hot array/pad array/rearrange array/scatter_nd
         array/slice array/split array/strided_slice common/broadcast common/integer_input
         common/philox linalg/batch linalg/diagonal nn/batch_norm_shape nn/conv_shape nn/pool_shape
-        nn/window random/random_shuffle random/random_stream_kernel reduce/range_size
+        nn/window random/random_shuffle random/random_stream_kernel random/stateless reduce/range_size
         reduce/reduce_dims sparse/sparse_to_dense state/assign_update state/gather_ops state/scatter_ops
         training/update_kernel)
   list(APPEND sources ${PROJECT_SOURCE_DIR}/kernels/${shared}.cc)
 endforeach()
 troupe_extension(troupe_cuda ${sources})
 # The CPU's bits: products and sums are rounded one after the other there.
-set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/cuda/random.cu PROPERTIES
-    COMPILE_OPTIONS -fmad=false)
+set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/cuda/random.cu
+    ${PROJECT_SOURCE_DIR}/kernels/cuda/random_gamma.cu PROPERTIES COMPILE_OPTIONS -fmad=false)
 # Eigen's special functions use the limits of the standard library, which are constant expressions.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/cuda/special.cu
     ${PROJECT_SOURCE_DIR}/kernels/cuda/special_binary.cu PROPERTIES

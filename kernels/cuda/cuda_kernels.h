@@ -52,6 +52,8 @@ void RegisterSegment(Extension& extension);
 void RegisterSoftmax(Extension& extension);
 void RegisterSelect(Extension& extension);
 void RegisterSpecial(Extension& extension);
+void RegisterStatefulRandom(Extension& extension);
+void RegisterStatelessRandom(Extension& extension);
 void RegisterUpdates(Extension& extension);
 void RegisterVariables(Extension& extension);
 

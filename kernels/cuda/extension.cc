@@ -27,6 +27,8 @@ absl::Status Register(Extension& extension) {
   RegisterSoftmax(extension);
   RegisterSelect(extension);
   RegisterSpecial(extension);
+  RegisterStatefulRandom(extension);
+  RegisterStatelessRandom(extension);
   RegisterUpdates(extension);
   RegisterVariables(extension);
   return absl::OkStatus();
