@@ -13,19 +13,24 @@ foreach(shared IN ITEMS array/bitcast array/blocks array/concat array/constants 
         array/strided_slice common/broadcast common/integer_input common/philox
         image/extract_patches linalg/batch linalg/diagonal linalg/diagonal_bands nn/batch_norm_shape
         nn/conv_shape nn/pool_shape nn/volume_patches nn/window random/random_shuffle
-        random/random_stream_kernel reduce/range_size reduce/reduce_dims sparse/sparse_to_dense
-        state/assign_update state/gather_ops state/scatter_ops state/strided_slice_assign
+        random/random_stream_kernel random/stateless reduce/range_size reduce/reduce_dims
+        sparse/sparse_to_dense state/assign_update state/gather_ops state/scatter_ops
+        state/strided_slice_assign
         training/update_kernel)
   list(APPEND sources ${PROJECT_SOURCE_DIR}/kernels/${shared}.cc)
 endforeach()
 troupe_extension(troupe_cuda ${sources})
 # The CPU's bits: products and sums are rounded one after the other there.
-set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/cuda/random.cu PROPERTIES
-    COMPILE_OPTIONS -fmad=false)
+set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/cuda/random.cu
+    ${PROJECT_SOURCE_DIR}/kernels/cuda/random_gamma.cu PROPERTIES COMPILE_OPTIONS -fmad=false)
+# Eigen's special functions use the limits of the standard library, which are constant expressions.
+set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/cuda/special.cu
+    ${PROJECT_SOURCE_DIR}/kernels/cuda/special_binary.cu PROPERTIES
+    COMPILE_OPTIONS --expt-relaxed-constexpr)
 target_compile_options(troupe_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--extended-lambda>)
 set_target_properties(troupe_cuda PROPERTIES
     OUTPUT_NAME libtroupe_cuda CUDA_STANDARD 20 CUDA_VISIBILITY_PRESET hidden LINKER_LANGUAGE CXX
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
-target_link_libraries(troupe_cuda PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS})
+target_link_libraries(troupe_cuda PRIVATE CUDA::cudart_static Eigen3::Eigen ${CMAKE_DL_LIBS})
 target_include_directories(troupe_cuda SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
 install(TARGETS troupe_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT libtroupe)

@@ -59,8 +59,9 @@ cudaError_t LaunchBinaryFloating(BinaryOp op, Number type, const BinaryCall& cal
     TROUPE_CASE(kSquaredDifference);
     TROUPE_CASE(kTruncateDiv);
 #undef TROUPE_CASE
+    default:
+      return LaunchProductFloating(op, type, call, stream);
   }
-  return cudaErrorNotSupported;
 }
 
 }  // namespace troupe::cuda

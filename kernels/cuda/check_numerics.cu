@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(kThreads)
       if (value != value) {
         own |= kHasNan;
       } else if (value - value != 0) {
-        own |= kHasInfinity;
+        own |= value < 0 ? kHasMinusInfinity : kHasPlusInfinity;
       }
     }
   }

@@ -11,7 +11,7 @@
 
 namespace troupe::cuda {
 
-inline constexpr unsigned kHasNan = 1, kHasInfinity = 2;
+inline constexpr unsigned kHasNan = 1, kHasMinusInfinity = 2, kHasPlusInfinity = 4;
 
 /// Enqueues a report of what the n numbers at `x` have of the above, if any: the check's first
 /// value; `note` is the second one. `found` is scratch memory.

@@ -48,6 +48,14 @@ cudaError_t Run(Number type, const void* x, bool* y, int64_t n, cudaStream_t str
   });
 }
 
+struct IsNear {
+  float tolerance;
+  template <typename T>
+  __device__ bool operator()(T a, T b) const {
+    return fabs(a - b) <= static_cast<T>(tolerance);
+  }
+};
+
 struct Not {
   __device__ bool operator()(bool x) const { return !x; }
 };
@@ -69,6 +77,15 @@ cudaError_t LaunchComparison(Relation relation, Number type, const BinaryCall& c
     error = VisitInteger(type == Number::kBool ? Number::kUint8 : type, run);
   }
   return error;
+}
+
+cudaError_t LaunchApproximateEqual(float tolerance, Number type, const void* a, const void* b,
+                                   bool* out, int64_t n, cudaStream_t stream) {
+  return VisitFloatAndDouble(type, [=](auto tag) {
+    using T = typename decltype(tag)::Type;
+    return MapFlat(IsNear{tolerance}, FlatWalk(), n, stream, out, static_cast<const T*>(a),
+                   static_cast<const T*>(b));
+  });
 }
 
 cudaError_t LaunchIsOfKind(Kind kind, Number type, const void* x, bool* y, int64_t n,

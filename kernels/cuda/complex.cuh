@@ -12,6 +12,14 @@ struct alignas(2 * sizeof(R)) Complex {
 };
 
 template <typename R>
+__device__ R real(Complex<R> x) {
+  return x.real;
+}
+template <typename R>
+__device__ R imag(Complex<R> x) {
+  return x.imag;
+}
+template <typename R>
 __device__ Complex<R> operator+(Complex<R> a, Complex<R> b) {
   return {a.real + b.real, a.imag + b.imag};
 }

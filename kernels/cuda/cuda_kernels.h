@@ -35,6 +35,8 @@ std::vector<ElementType> MovedTypes();
 
 void RegisterArray(Extension& extension);
 void RegisterBatchNorm(Extension& extension);
+void RegisterBits(Extension& extension);
+void RegisterComplex(Extension& extension);
 void RegisterElementwise(Extension& extension);
 void RegisterFill(Extension& extension);
 void RegisterIndexing(Extension& extension);
@@ -52,6 +54,9 @@ void RegisterSearch(Extension& extension);
 void RegisterSegment(Extension& extension);
 void RegisterSoftmax(Extension& extension);
 void RegisterSelect(Extension& extension);
+void RegisterSpecial(Extension& extension);
+void RegisterStatefulRandom(Extension& extension);
+void RegisterStatelessRandom(Extension& extension);
 void RegisterUnique(Extension& extension);
 void RegisterUpdates(Extension& extension);
 void RegisterVariables(Extension& extension);

@@ -14,11 +14,19 @@ namespace troupe::cuda {
 
 enum class UnaryOp : uint8_t {
   kAbs,
+  kAcos,
+  kAcosh,
+  kAsin,
+  kAsinh,
+  kAtan,
+  kAtanh,
   kCeil,
   kConj,
   kCos,
+  kCosh,
   kElu,
   kErf,
+  kErfc,
   kExp,
   kExpm1,
   kFloor,
@@ -34,6 +42,7 @@ enum class UnaryOp : uint8_t {
   kSigmoid,
   kSign,
   kSin,
+  kSinh,
   kSoftplus,
   kSoftsign,
   kSqrt,
@@ -44,17 +53,23 @@ enum class UnaryOp : uint8_t {
 
 enum class BinaryOp : uint8_t {
   kAdd,
+  kAtan2,
   kSub,
   kMul,
+  kMulNoNan,
   kDiv,
   kDivNoNan,
   kFloorDiv,
   kFloorMod,
   kMaximum,
   kMinimum,
+  kNextAfter,
   kPow,
   kSquaredDifference,
   kTruncateDiv,
+  kXdivy,
+  kXlog1py,
+  kXlogy,
 };
 
 /// Gradients: functions of the op's output (of those up to kTanh) or its input, and of what came
@@ -85,6 +100,9 @@ struct Broadcast {
 /// y[i] = op(x[i]) for i < n. By types: floating-point numbers, integers, complex numbers.
 cudaError_t LaunchUnaryFloating(UnaryOp op, Number type, const void* x, void* y, int64_t n,
                                 cudaStream_t stream);
+/// Those of them that are inverse or hyperbolic functions.
+cudaError_t LaunchInverseFloating(UnaryOp op, Number type, const void* x, void* y, int64_t n,
+                                  cudaStream_t stream);
 cudaError_t LaunchUnaryInteger(UnaryOp op, Number type, const void* x, void* y, int64_t n,
                                cudaStream_t stream);
 cudaError_t LaunchUnaryComplex(UnaryOp op, Number type, const void* x, void* y, int64_t n,
@@ -102,6 +120,9 @@ struct BinaryCall {
 /// out[i] = op(a[i], b[i]) for i < n.
 cudaError_t LaunchBinaryFloating(BinaryOp op, Number type, const BinaryCall& call,
                                  cudaStream_t stream);
+/// Those of them that are 0 where an operand is, and Atan2; of float and double NextAfter, too.
+cudaError_t LaunchProductFloating(BinaryOp op, Number type, const BinaryCall& call,
+                                  cudaStream_t stream);
 cudaError_t LaunchBinaryInteger(BinaryOp op, Number type, const BinaryCall& call,
                                 cudaStream_t stream);
 cudaError_t LaunchBinaryComplex(BinaryOp op, Number type, const BinaryCall& call,
@@ -122,6 +143,23 @@ struct Relation {
 /// out[i], a bool, says whether the relation holds. bool and complex numbers are only equal.
 cudaError_t LaunchComparison(Relation relation, Number type, const BinaryCall& call,
                              cudaStream_t stream);
+
+/// out[i], a bool, says whether a[i] and b[i] are at most `tolerance` apart; of float and double.
+cudaError_t LaunchApproximateEqual(float tolerance, Number type, const void* a, const void* b,
+                                   bool* out, int64_t n, cudaStream_t stream);
+
+enum class BitsOp : uint8_t { kAnd, kOr, kXor, kLeftShift, kRightShift };
+/// Bits of integers. Shifts are by 0 places at least, and one less than the type has bits at most.
+cudaError_t LaunchBits(BitsOp op, Number type, const BinaryCall& call, cudaStream_t stream);
+cudaError_t LaunchInvert(Number type, const void* x, void* y, int64_t n, cudaStream_t stream);
+cudaError_t LaunchPopulationCount(Number type, const void* x, uint8_t* y, int64_t n,
+                                  cudaStream_t stream);
+
+/// Real numbers from complex ones of `type`, and complex numbers of `type` from real ones.
+enum class ComplexPart : uint8_t { kReal, kImag, kAbs, kAngle };
+cudaError_t LaunchComplexPart(ComplexPart part, Number type, const void* x, void* y, int64_t n,
+                              cudaStream_t stream);
+cudaError_t LaunchMakeComplex(Number type, const BinaryCall& call, cudaStream_t stream);
 
 /// Kinds of floating-point numbers.
 enum class Kind : uint8_t { kFinite, kInfinite, kNan };

@@ -10,6 +10,7 @@
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/operands.h"
+#include "kernels/math/same_shape.h"
 
 namespace troupe::cuda {
 namespace {
@@ -86,19 +87,6 @@ absl::Status RoundInteger(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-/// Makes output 0 what inputs 0 and 1 are broadcast to, and says what a launch needs.
-absl::StatusOr<BinaryCall> CallOf(KernelContext& ctx, ElementType out_type) {
-  // What the inputs are, before one of them becomes the output.
-  const Shape a = ctx.input(0).shape(), b = ctx.input(1).shape();
-  BinaryCall call{.a = ctx.input(0).raw_data(), .b = ctx.input(1).raw_data()};
-  TROUPE_ASSIGN_OR_RETURN(const Shape shape, BroadcastShapes(a, b));
-  TROUPE_ASSIGN_OR_RETURN(call.broadcast, BroadcastOperands(shape, {&a, &b}));
-  TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.ForwardEitherOrAllocate(0, 1, 0, out_type, shape));
-  call.out = out->mutable_raw_data();
-  call.n = out->num_elements();
-  return call;
-}
-
 template <BinaryOp kOp>
 class BinaryKernel final : public TypedKernel {
  public:
@@ -111,7 +99,7 @@ class BinaryKernel final : public TypedKernel {
     checks_ = kMayFail && launch_ == LaunchBinaryInteger;
   }
   absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(BinaryCall call, CallOf(ctx, ctx.input(0).type()));
+    TROUPE_ASSIGN_OR_RETURN(BinaryCall call, BroadcastCall(ctx, ctx.input(0).type()));
     if (checks_) {
       TROUPE_ASSIGN_OR_RETURN(call.check, CheckLate(ctx, Explain));
     }
@@ -157,7 +145,7 @@ class ComparisonKernel final : public TypedKernel {
       FillElements(ctx, kBool, out->mutable_raw_data(), 1, &kNegated);
       return absl::OkStatus();
     }
-    TROUPE_ASSIGN_OR_RETURN(BinaryCall call, CallOf(ctx, kBool));
+    TROUPE_ASSIGN_OR_RETURN(BinaryCall call, BroadcastCall(ctx, kBool));
     if (kComparison == Comparison::kGreater || kComparison == Comparison::kGreaterEqual) {
       std::swap(call.a, call.b);
       std::swap(call.broadcast.strides[0], call.broadcast.strides[1]);
@@ -176,10 +164,29 @@ class ComparisonKernel final : public TypedKernel {
   const bool shapes_may_differ_;
 };
 
+class ApproximateEqual final : public TypedKernel {
+ public:
+  ApproximateEqual(KernelConstruction& construction, absl::Status* status)
+      : TypedKernel(construction, status) {
+    if (status->ok()) *status = construction.GetAttr("tolerance", &tolerance_);
+  }
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor &x = ctx.input(0), &y = ctx.input(1);
+    TROUPE_RETURN_IF_ERROR(CheckSameShape(x.shape(), y.shape()));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * z, ctx.AllocateOutput(0, kBool, x.shape()));
+    return Enqueued(LaunchApproximateEqual(tolerance_, type(), x.raw_data(), y.raw_data(),
+                                           static_cast<bool*>(z->mutable_raw_data()),
+                                           z->num_elements(), StreamOf(ctx)));
+  }
+
+ private:
+  float tolerance_ = 0;
+};
+
 /// And, Or: the smaller and the larger one of two that are 0 or 1.
 template <BinaryOp kOp>
 absl::Status Logical(KernelContext& ctx) {
-  TROUPE_ASSIGN_OR_RETURN(const BinaryCall call, CallOf(ctx, kBool));
+  TROUPE_ASSIGN_OR_RETURN(const BinaryCall call, BroadcastCall(ctx, kBool));
   return Enqueued(LaunchBinaryInteger(kOp, Number::kUint8, call, StreamOf(ctx)));
 }
 
@@ -268,11 +275,19 @@ void AddUnary(Add add) {
   const TypeList signed_or_complex = FloatsAnd({kInt8, kInt16, kInt64, kComplex64, kComplex128});
   const TypeList inverted = FloatsAnd({kInt64, kComplex64, kComplex128});
   add("Abs", FloatsAndSigned(), MakeKernel<UnaryKernel<UnaryOp::kAbs>>);
+  add("Acos", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kAcos>>);
+  add("Acosh", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kAcosh>>);
+  add("Asin", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kAsin>>);
+  add("Asinh", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kAsinh>>);
+  add("Atan", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kAtan>>);
+  add("Atanh", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kAtanh>>);
   add("Ceil", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kCeil>>);
   add("Conj", {kComplex64, kComplex128}, MakeKernel<UnaryKernel<UnaryOp::kConj>>);
   add("Cos", FloatsAndComplex(), MakeKernel<UnaryKernel<UnaryOp::kCos>>);
+  add("Cosh", FloatsAndComplex(), MakeKernel<UnaryKernel<UnaryOp::kCosh>>);
   add("Elu", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kElu>>);
   add("Erf", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kErf>>);
+  add("Erfc", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kErfc>>);
   add("Exp", FloatsAndComplex(), MakeKernel<UnaryKernel<UnaryOp::kExp>>);
   add("Expm1", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kExpm1>>);
   add("Floor", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kFloor>>);
@@ -293,6 +308,7 @@ void AddUnary(Add add) {
   add("Sigmoid", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kSigmoid>>);
   add("Sign", signed_or_complex, MakeKernel<UnaryKernel<UnaryOp::kSign>>);
   add("Sin", FloatsAndComplex(), MakeKernel<UnaryKernel<UnaryOp::kSin>>);
+  add("Sinh", FloatsAndComplex(), MakeKernel<UnaryKernel<UnaryOp::kSinh>>);
   add("Softplus", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kSoftplus>>);
   add("Softsign", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kSoftsign>>);
   add("Sqrt", FloatTypes(), MakeKernel<UnaryKernel<UnaryOp::kSqrt>>);
@@ -309,8 +325,10 @@ void AddUnary(Add add) {
 void AddBinary(Add add) {
   add("Add", Numbers(), MakeKernel<BinaryKernel<BinaryOp::kAdd>>);
   add("AddV2", Numbers(), MakeKernel<BinaryKernel<BinaryOp::kAdd>>);
+  add("Atan2", FloatTypes(), MakeKernel<BinaryKernel<BinaryOp::kAtan2>>);
   add("Sub", Numbers(), MakeKernel<BinaryKernel<BinaryOp::kSub>>);
   add("Mul", Numbers(), MakeKernel<BinaryKernel<BinaryOp::kMul>>);
+  add("MulNoNan", FloatsAndComplex(), MakeKernel<BinaryKernel<BinaryOp::kMulNoNan>>);
   add("Div", Numbers(), MakeKernel<BinaryKernel<BinaryOp::kDiv>>);
   add("DivNoNan", FloatsAndComplex(), MakeKernel<BinaryKernel<BinaryOp::kDivNoNan>>);
   add("RealDiv", FloatsAndComplex(), MakeKernel<BinaryKernel<BinaryOp::kDiv>>);
@@ -319,9 +337,14 @@ void AddBinary(Add add) {
   add("TruncateDiv", Reals(), MakeKernel<BinaryKernel<BinaryOp::kTruncateDiv>>);
   add("Maximum", Reals(), MakeKernel<BinaryKernel<BinaryOp::kMaximum>>);
   add("Minimum", Reals(), MakeKernel<BinaryKernel<BinaryOp::kMinimum>>);
+  add("NextAfter", {kFloat, kDouble}, MakeKernel<BinaryKernel<BinaryOp::kNextAfter>>);
   add("Pow", FloatsAndSigned(), MakeKernel<BinaryKernel<BinaryOp::kPow>>);
   add("SquaredDifference", FloatsAnd({kInt64}),
       MakeKernel<BinaryKernel<BinaryOp::kSquaredDifference>>);
+  add("Xdivy", FloatsAndComplex(), MakeKernel<BinaryKernel<BinaryOp::kXdivy>>);
+  add("Xlog1py", FloatsAndComplex(), MakeKernel<BinaryKernel<BinaryOp::kXlog1py>>);
+  add("Xlogy", FloatsAndComplex(), MakeKernel<BinaryKernel<BinaryOp::kXlogy>>);
+  add("ApproximateEqual", {kFloat, kDouble}, MakeKernel<ApproximateEqual>);
   add("LogicalAnd", {}, MakeKernel<Logical<BinaryOp::kMinimum>>);
   add("LogicalOr", {}, MakeKernel<Logical<BinaryOp::kMaximum>>);
   add("Less", Reals(), MakeKernel<ComparisonKernel<Comparison::kLess>>);

@@ -10,6 +10,8 @@ absl::Status Register(Extension& extension) {
   extension.DeviceType("GPU", std::make_shared<CudaFactory>());
   RegisterArray(extension);
   RegisterBatchNorm(extension);
+  RegisterBits(extension);
+  RegisterComplex(extension);
   RegisterElementwise(extension);
   RegisterFill(extension);
   RegisterIndexing(extension);
@@ -27,6 +29,9 @@ absl::Status Register(Extension& extension) {
   RegisterSegment(extension);
   RegisterSoftmax(extension);
   RegisterSelect(extension);
+  RegisterSpecial(extension);
+  RegisterStatefulRandom(extension);
+  RegisterStatelessRandom(extension);
   RegisterUnique(extension);
   RegisterUpdates(extension);
   RegisterVariables(extension);

@@ -7,13 +7,14 @@
 namespace troupe::cuda {
 
 class OneTypeKernel : public Kernel {
- protected:
+ public:
   OneTypeKernel(KernelConstruction& construction, absl::Status* status) {
     const absl::StatusOr<Number> type = NumberOf(construction.input_type(0));
     *status = type.status();
     if (type.ok()) type_ = *type;
   }
 
+ protected:
   Number type_ = Number::kFloat;
 };
 

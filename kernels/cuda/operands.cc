@@ -23,4 +23,16 @@ absl::StatusOr<Broadcast> BroadcastOperands(const Shape& out,
   return broadcast;
 }
 
+absl::StatusOr<BinaryCall> BroadcastCall(KernelContext& ctx, ElementType type) {
+  // What the inputs are, before one of them becomes the output.
+  const Shape a = ctx.input(0).shape(), b = ctx.input(1).shape();
+  BinaryCall call{.a = ctx.input(0).raw_data(), .b = ctx.input(1).raw_data()};
+  TROUPE_ASSIGN_OR_RETURN(const Shape shape, BroadcastShapes(a, b));
+  TROUPE_ASSIGN_OR_RETURN(call.broadcast, BroadcastOperands(shape, {&a, &b}));
+  TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.ForwardEitherOrAllocate(0, 1, 0, type, shape));
+  call.out = out->mutable_raw_data();
+  call.n = out->num_elements();
+  return call;
+}
+
 }  // namespace troupe::cuda

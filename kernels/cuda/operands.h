@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "devices/shape.h"
 #include "kernels/cuda/elementwise.h"
+#include "kernels/kernel.h"
 
 namespace troupe::cuda {
 
@@ -14,6 +15,9 @@ namespace troupe::cuda {
 /// Unimplemented: more dimensions differ than kernels know.
 absl::StatusOr<Broadcast> BroadcastOperands(const Shape& out,
                                             std::initializer_list<const Shape*> operands);
+
+/// Makes output 0, of `type`, what inputs 0 and 1 are broadcast to, and says what a launch needs.
+absl::StatusOr<BinaryCall> BroadcastCall(KernelContext& ctx, ElementType type);
 
 }  // namespace troupe::cuda
 

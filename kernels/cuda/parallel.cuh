@@ -96,6 +96,13 @@ template <typename Fn>
 cudaError_t VisitFloating(Number type, Fn fn) {
   return type == Number::kDouble ? fn(TypeTag<double>()) : VisitSmallFloating(type, fn);
 }
+/// The same for float and double.
+template <typename Fn>
+cudaError_t VisitFloatAndDouble(Number type, Fn fn) {
+  if (type == Number::kFloat) return fn(TypeTag<float>());
+  if (type == Number::kDouble) return fn(TypeTag<double>());
+  return cudaErrorNotSupported;
+}
 
 /// The same for the signed integers that live in a card's memory: int32 is on the host.
 template <typename Fn>

@@ -3,51 +3,11 @@
 #include "kernels/cuda/random.h"
 
 #include "kernels/cuda/group.cuh"
+#include "kernels/cuda/random.cuh"
 #include "kernels/cuda/scan.h"
 
 namespace troupe::cuda {
 namespace {
-
-struct Words {
-  uint32_t w[4];
-};
-
-/// Block number `index` of a run. Philox 4x32 with 10 rounds.
-__device__ Words BlockAt(const PhiloxStart& start, uint64_t index) {
-  const uint64_t low = start.low + index, high = start.high + (low < start.low ? 1 : 0);
-  uint32_t c0 = static_cast<uint32_t>(low), c1 = static_cast<uint32_t>(low >> 32);
-  uint32_t c2 = static_cast<uint32_t>(high), c3 = static_cast<uint32_t>(high >> 32);
-  uint32_t k0 = static_cast<uint32_t>(start.key), k1 = static_cast<uint32_t>(start.key >> 32);
-#pragma unroll
-  for (int round = 0; round < 10; ++round) {
-    const uint32_t high0 = __umulhi(0xD2511F53u, c0), low0 = 0xD2511F53u * c0;
-    const uint32_t high1 = __umulhi(0xCD9E8D57u, c2), low1 = 0xCD9E8D57u * c2;
-    c0 = high1 ^ c1 ^ k0;
-    c1 = low1;
-    c2 = high0 ^ c3 ^ k1;
-    c3 = low0;
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
-  }
-  return {{c0, c1, c2, c3}};
-}
-
-/// Outputs of a block of words.
-template <typename T>
-inline constexpr int kPerBlock = sizeof(T) == 8 ? 2 : 4;
-
-/// Output number j of a block: as many bits of a word as the type has behind its point.
-template <typename T>
-__device__ T Uniform(const Words& words, int j) {
-  if constexpr (sizeof(T) == 8) {
-    const uint64_t high = words.w[2 * j] & 0xfffff;
-    return static_cast<double>(high << 32 | words.w[2 * j + 1]) * 0x1p-52;
-  } else {
-    constexpr int kBits = std::is_same_v<T, __half> ? 10 : std::is_same_v<T, float> ? 23 : 7;
-    return static_cast<T>(static_cast<float>(words.w[j] & ((1u << kBits) - 1)) /
-                          static_cast<float>(1u << kBits));
-  }
-}
 
 // Natural logarithm of positive normal numbers: polynomial of Cephes' logf.
 __device__ float Log(float x) {
@@ -94,14 +54,8 @@ __device__ void SineCosine(float x, float* sine, float* cosine) {
   *cosine = ((quadrant + 1) & 2) != 0 ? -second : second;
 }
 
-constexpr double kTwoPi = 2 * 3.14159265358979323846;
-
-/// Two standard normal numbers from two that are uniform, by the method of Box and Muller.
-__device__ void BoxMuller(double u, double v, double* out) {
-  const double angle = kTwoPi * v, radius = sqrt(-2.0 * log(fmax(u, 1.0e-7)));
-  out[0] = sin(angle) * radius;
-  out[1] = cos(angle) * radius;
-}
+using cuda::BoxMuller;
+/// The same for floats.
 __device__ void BoxMuller(float u, float v, float* out) {
   const float radius = sqrtf(-2.0f * Log(fmaxf(u, 1.0e-7f)));
   SineCosine(static_cast<float>(v * kTwoPi), &out[0], &out[1]);
@@ -192,7 +146,7 @@ struct FillInt {
       } else {
         x = static_cast<U>(words.w[2 * j + 1]) << 32 | words.w[2 * j];
       }
-      pack.values[j] = static_cast<T>(low + x % range);
+      pack.values[j] = static_cast<T>(low + (range == 0 ? x : x % range));
     }
     Put(pack, block * kPerBlock<T>, n, out);
   }
@@ -200,6 +154,23 @@ struct FillInt {
   U low, range;
   T* out;
   int64_t n;
+};
+
+/// A state is a counter's two halves and a key.
+struct Advance {
+  __device__ void operator()(int64_t) const {
+    const auto low = static_cast<uint64_t>(state[0]), high = static_cast<uint64_t>(state[1]);
+    position[0] = static_cast<uint64_t>(state[2]);
+    position[1] = low;
+    position[2] = high;
+    const uint64_t after = low + blocks;
+    next[0] = static_cast<int64_t>(after);
+    next[1] = static_cast<int64_t>(high + (after < low ? 1 : 0));
+  }
+  const int64_t* state;
+  int64_t* next;
+  uint64_t blocks;
+  uint64_t* position;
 };
 
 template <template <typename> typename Fill>
@@ -296,9 +267,21 @@ cudaError_t LaunchTruncatedNormal(Number type, PhiloxStart start, void* out, int
 
 cudaError_t LaunchUniformInt(Number type, PhiloxStart start, int64_t low, uint64_t range, void* out,
                              int64_t n, cudaStream_t stream) {
-  if (type == Number::kInt32) return RunInt<int32_t>(start, low, range, out, n, stream);
-  if (type == Number::kInt64) return RunInt<int64_t>(start, low, range, out, n, stream);
-  return cudaErrorNotSupported;
+  switch (type) {
+    case Number::kInt32:
+    case Number::kUint32:
+      return RunInt<int32_t>(start, low, range, out, n, stream);
+    case Number::kInt64:
+    case Number::kUint64:
+      return RunInt<int64_t>(start, low, range, out, n, stream);
+    default:
+      return cudaErrorNotSupported;
+  }
+}
+
+cudaError_t LaunchAdvance(const int64_t* state, int64_t* next, uint64_t blocks, uint64_t* position,
+                          cudaStream_t stream) {
+  return ForEach(1, stream, Advance{state, next, blocks, position});
 }
 
 int64_t MultinomialScratch(int64_t rows, int64_t classes) {

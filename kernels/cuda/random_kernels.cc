@@ -1,19 +1,19 @@
-// RandomUniform, RandomStandardNormal, TruncatedNormal, RandomUniformInt and Multinomial of GPUs.
+// RandomUniform, RandomStandardNormal, TruncatedNormal, RandomUniformInt, Multinomial and
+// StatelessMultinomial of GPUs.
 #include "kernels/random/random_kernels.h"
 
 #include "devices/cuda/cuda_device.h"
 #include "devices/status_macros.h"
+#include "kernels/common/registration.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/random.h"
+#include "kernels/cuda/random_start.h"
+#include "kernels/random/stateless.h"
 
 namespace troupe::cuda {
 namespace {
 
 absl::Status Enqueued(cudaError_t error) { return CudaStatus(error, "random numbers"); }
-
-PhiloxStart StartAt(const Philox& position) {
-  return {position.key(), position.counter_low(), position.counter_high()};
-}
 
 template <decltype(&LaunchUniform) kLaunch>
 class FillKernel final : public RandomFillKernel {
@@ -42,32 +42,43 @@ class UniformIntKernel final : public RandomUniformIntKernel {
   }
 };
 
+/// Of the logits of input 0, as many classes for each row as `out` has columns. None is empty.
+absl::Status DrawClasses(KernelContext& ctx, const Philox& position, Tensor* out) {
+  const Tensor& logits = ctx.input(0);
+  const int64_t rows = logits.dim(0), classes = logits.dim(1);
+  TROUPE_ASSIGN_OR_RETURN(const Number type, NumberOf(logits.type()));
+  TROUPE_ASSIGN_OR_RETURN(Tensor sums, ctx.AllocateTemp(ElementType::kDouble, logits.shape()));
+  TROUPE_ASSIGN_OR_RETURN(
+      Tensor scratch,
+      ctx.AllocateTemp(ElementType::kDouble, Shape({MultinomialScratch(rows, classes)})));
+  const MultinomialCall call{type,
+                             logits.raw_data(),
+                             rows,
+                             classes,
+                             out->dim(1),
+                             StartAt(position),
+                             sums.mutable_data<double>(),
+                             scratch.mutable_data<double>(),
+                             out->type() == ElementType::kInt64,
+                             out->mutable_raw_data()};
+  return Enqueued(LaunchMultinomial(call, StreamOf(ctx)));
+}
+
 class Multinomial final : public MultinomialKernel {
  public:
   Multinomial(KernelConstruction& construction, absl::Status*) : MultinomialKernel(construction) {}
 
  private:
   absl::Status Draw(KernelContext& ctx, const Philox& position, Tensor* out) override {
-    const Tensor& logits = ctx.input(0);
-    const int64_t rows = logits.dim(0), classes = logits.dim(1);
-    TROUPE_ASSIGN_OR_RETURN(const Number type, NumberOf(logits.type()));
-    TROUPE_ASSIGN_OR_RETURN(Tensor sums, ctx.AllocateTemp(ElementType::kDouble, logits.shape()));
-    TROUPE_ASSIGN_OR_RETURN(
-        Tensor scratch,
-        ctx.AllocateTemp(ElementType::kDouble, Shape({MultinomialScratch(rows, classes)})));
-    const MultinomialCall call{type,
-                               logits.raw_data(),
-                               rows,
-                               classes,
-                               out->dim(1),
-                               StartAt(position),
-                               sums.mutable_data<double>(),
-                               scratch.mutable_data<double>(),
-                               type_ == ElementType::kInt64,
-                               out->mutable_raw_data()};
-    return Enqueued(LaunchMultinomial(call, StreamOf(ctx)));
+    return DrawClasses(ctx, position, out);
   }
 };
+
+absl::Status StatelessMultinomial(KernelContext& ctx, ElementType type) {
+  TROUPE_ASSIGN_OR_RETURN(const Philox position, PositionOfSeed(ctx.input(2)));
+  TROUPE_ASSIGN_OR_RETURN(Tensor * out, AllocateClasses(ctx, type));
+  return out->num_elements() == 0 ? absl::OkStatus() : DrawClasses(ctx, position, out);
+}
 
 }  // namespace
 
@@ -92,6 +103,13 @@ void RegisterRandom(Extension& extension) {
                        .Types("output_dtype", IndexTypes())
                        .HostMemory("num_samples"),
                    MakeKernel<Multinomial>);
+  extension.Kernel(KernelSpec("StatelessMultinomial")
+                       .Device("GPU")
+                       .Types("T", FloatTypes())
+                       .Types("output_dtype", IndexTypes())
+                       .HostMemory("num_samples")
+                       .HostMemory("seed"),
+                   MakeAttrKernel<StatelessMultinomial, "output_dtype">);
 }
 
 }  // namespace troupe::cuda

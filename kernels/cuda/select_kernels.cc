@@ -1,10 +1,11 @@
-// Element-wise ops of GPUs with other operands: Select, SelectV2, ClipByValue, AddN, CheckNumerics,
-// Cast.
+// Element-wise ops of GPUs with other operands: Select, SelectV2, ClipByValue, AddN, CheckNumerics
+// (and V2), Cast.
 #include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "devices/status_macros.h"
 #include "kernels/common/broadcast.h"
 #include "kernels/common/registration.h"
@@ -114,6 +115,8 @@ absl::Status AddN(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
+/// `kSigns`: the message says which infinities there are.
+template <bool kSigns>
 class CheckNumerics final : public Kernel {
  public:
   CheckNumerics(KernelConstruction& construction, absl::Status* status) {
@@ -138,10 +141,15 @@ class CheckNumerics final : public Kernel {
 
  private:
   static absl::Status Explain(const int64_t* values) {
-    const char* const found[] = {"", "NaN", "Inf", "Inf and NaN"};
-    static_assert(kHasNan == 1 && kHasInfinity == 2);
+    const bool minus = (values[0] & kHasMinusInfinity) != 0;
+    const bool plus = (values[0] & kHasPlusInfinity) != 0;
+    std::vector<const char*> found;
+    if (kSigns && minus) found.push_back("-Inf");
+    if (kSigns && plus) found.push_back("+Inf");
+    if (!kSigns && (minus || plus)) found.push_back("Inf");
+    if ((values[0] & kHasNan) != 0) found.push_back("NaN");
     return InvalidArgument(reinterpret_cast<const char*>(values[1]), " : Tensor had ",
-                           found[values[0]], " values");
+                           absl::StrJoin(found, " and "), " values");
   }
 
   Number type_ = Number::kFloat;
@@ -193,7 +201,8 @@ void RegisterSelect(Extension& extension) {
   std::vector<ElementType> numbers = MovedTypes();
   std::erase(numbers, kBool);
   add("AddN", numbers, MakeKernel<AddN>);
-  add("CheckNumerics", FloatTypes(), MakeKernel<CheckNumerics>);
+  add("CheckNumerics", FloatTypes(), MakeKernel<CheckNumerics<false>>);
+  add("CheckNumericsV2", FloatTypes(), MakeKernel<CheckNumerics<true>>);
   add("ClipByValue", clipped, MakeKernel<ClipByValue>);
   add("Select", MovedTypes(), MakeKernel<Select>);
   add("SelectV2", MovedTypes(), MakeKernel<SelectV2>);

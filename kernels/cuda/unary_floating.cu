@@ -90,7 +90,7 @@ cudaError_t LaunchUnaryFloating(UnaryOp op, Number type, const void* x, void* y,
     TROUPE_CASE(kTanh);
 #undef TROUPE_CASE
     default:
-      return cudaErrorNotSupported;
+      return LaunchInverseFloating(op, type, x, y, n, stream);
   }
 }
 

@@ -5,6 +5,7 @@
 #include "kernels/common/registration.h"
 #include "kernels/kernel.h"
 #include "kernels/math/incomplete_beta.h"
+#include "kernels/math/same_shape.h"
 #include "kernels/type_switch.h"
 
 namespace troupe {
@@ -13,10 +14,7 @@ namespace {
 absl::Status ApproximateEqual(KernelContext& ctx, float tolerance) {
   const Tensor& x = ctx.input(0);
   const Tensor& y = ctx.input(1);
-  if (!(x.shape() == y.shape())) {
-    return InvalidArgument("x and y must be of the same shape, got ", x.shape().ToString(), " and ",
-                           y.shape().ToString());
-  }
+  TROUPE_RETURN_IF_ERROR(CheckSameShape(x.shape(), y.shape()));
   TROUPE_ASSIGN_OR_RETURN(Tensor * z, ctx.AllocateOutput(0, ElementType::kBool, x.shape()));
   return SwitchType<float, double>(x.type(), [&]<typename T>() -> absl::Status {
     const T* a = x.unchecked_data<T>();
@@ -35,21 +33,10 @@ REGISTER_KERNEL(
     (MakeAttrKernel<ApproximateEqual, "tolerance">));
 
 absl::Status Betainc(KernelContext& ctx) {
-  int shaped = 0;  // The input that has the output's shape.
-  std::array<int64_t, 3> steps;
-  for (int i = 0; i < 3; ++i) {
-    const Shape& shape = ctx.input(i).shape();
-    steps[i] = shape.rank() == 0 ? 0 : 1;
-    if (shape.rank() == 0) continue;
-    if (ctx.input(shaped).rank() == 0) shaped = i;
-    if (!(shape == ctx.input(shaped).shape())) {
-      return InvalidArgument("a, b and x must be scalars or of the same shape, got ",
-                             ctx.input(0).shape().ToString(), ", ", ctx.input(1).shape().ToString(),
-                             " and ", ctx.input(2).shape().ToString());
-    }
-  }
-  const Tensor& like = ctx.input(shaped);
+  TROUPE_ASSIGN_OR_RETURN(const BetaincInputs inputs, CheckBetainc(ctx));
+  const Tensor& like = ctx.input(inputs.shaped);
   TROUPE_ASSIGN_OR_RETURN(Tensor * z, ctx.AllocateOutput(0, like.type(), like.shape()));
+  const std::array<int64_t, 3>& steps = inputs.steps;
   return SwitchType<float, double>(like.type(), [&]<typename T>() -> absl::Status {
     const T* a = ctx.input(0).unchecked_data<T>();
     const T* b = ctx.input(1).unchecked_data<T>();

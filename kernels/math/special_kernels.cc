@@ -1,8 +1,8 @@
 // Special functions of mathematics of one and two numbers.
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <memory>
-#include <unsupported/Eigen/SpecialFunctions>
 
 #include "kernels/math/map_kernels.h"
 #include "kernels/math/special_functions.h"
@@ -19,8 +19,8 @@ constexpr auto kLgamma = [](auto x) {
 constexpr auto kDawsn = [](double x) { return Dawson(x); };
 constexpr auto kErfinv = [](double x) { return InverseErf(x); };
 constexpr auto kExpint = [](double x) { return ExponentialIntegral(x); };
-constexpr auto kFresnelCos = [](double x) { return Fresnel(x).cosine; };
-constexpr auto kFresnelSin = [](double x) { return Fresnel(x).sine; };
+constexpr auto kFresnelCos = [](double x) { return Fresnel<std::complex<double>>(x).cosine; };
+constexpr auto kFresnelSin = [](double x) { return Fresnel<std::complex<double>>(x).sine; };
 constexpr auto kNdtri = [](double x) { return NormalQuantile(x); };
 constexpr auto kSpence = [](double x) { return Spence(x); };
 
@@ -63,7 +63,7 @@ uint32_t ZetaLoop(const void* orders, const void* places, void* out, int64_t n) 
     }
     Special().zeta(wide_x, wide_q, y, m);
     for (int64_t i = 0; i < m; ++i) {
-      const double order = wide_x[i] - (kPolygamma ? 1 : 0);
+      const double order = x[(begin + i) * kStepX];
       if (!ZetaIsPlain(wide_x[i], wide_q[i]) || (kPolygamma && order != std::floor(order))) {
         y[i] = kPolygamma ? Polygamma(order, wide_q[i]) : HurwitzZeta(order, wide_q[i]);
       } else if (kPolygamma) {

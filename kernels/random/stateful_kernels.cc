@@ -1,114 +1,50 @@
 // StatefulUniform, -UniformInt, -UniformFullInt, -StandardNormal, -TruncatedNormal,
-// -RandomBinomial: the position is in a variable, so that it is saved and restored with the others.
-// NonDeterministicInts.
+// -RandomBinomial. NonDeterministicInts.
 #include <vector>
 
 #include "kernels/common/registration.h"
 #include "kernels/random/binomial.h"
 #include "kernels/random/fill.h"
 #include "kernels/random/random_kernels.h"
-#include "kernels/random/stateless.h"
-#include "kernels/state/variable_kernel.h"
+#include "kernels/random/stateful.h"
 
 namespace troupe {
 namespace {
 
-/// The variable holds int64s: the counter's two halves and the key, after the algorithm's number in
-/// the first version of the ops.
-class StatefulRandomKernel : public VariableKernel {
+/// The position of a run, which moves the variable's by `count` times 256 blocks. The variable is
+/// given back.
+absl::StatusOr<Philox> Advance(Leases& leases, int64_t counter_at, uint64_t count) {
+  TROUPE_ASSIGN_OR_RETURN(Tensor * changed, leases[0].mutable_value());
+  int64_t* words = changed->mutable_data<int64_t>() + counter_at;
+  Philox position(static_cast<uint64_t>(words[2]), static_cast<uint64_t>(words[1]));
+  position.Skip(static_cast<uint64_t>(words[0]));
+  Philox next = position;
+  next.Skip(count * kBlocksPerOutput);
+  words[0] = static_cast<int64_t>(next.counter_low());
+  words[1] = static_cast<int64_t>(next.counter_high());
+  leases[0].Release();
+  return position;
+}
+
+class StatefulHostKernel : public StatefulFillKernel {
  protected:
-  explicit StatefulRandomKernel(KernelConstruction& construction, bool algorithm_in_state = false)
-      : VariableKernel(construction, 1),
-        type_(construction.output_type(0)),
-        algorithm_in_state_(algorithm_in_state) {}
+  using StatefulFillKernel::StatefulFillKernel;
 
-  absl::StatusOr<Shape> ReadOutputShape(KernelContext& ctx) const {
-    const Tensor& shape = ctx.input(algorithm_in_state_ ? 1 : 2);
-    if (shape.type() != ElementType::kInt32 && shape.type() != ElementType::kInt64) {
-      return InvalidArgument("the shape must be of type int32 or int64, got ",
-                             ElementTypeName(shape.type()));
-    }
-    return ReadShapeVector(shape, "the shape");
-  }
-
-  /// The position of a run, which moves the variable's by `count` times 256 blocks. The variable is
-  /// given back.
-  absl::StatusOr<Philox> Advance(KernelContext& ctx, Leases& leases, uint64_t count) const {
-    if (!leases[0].value().valid()) {
-      return absl::NotFoundError(StrCat("the state '", leases[0].variable()->name(),
-                                        "' of a random generator is not initialized"));
-    }
-    const Tensor& state = leases[0].value();
-    const int64_t before = algorithm_in_state_ ? 1 : 0;
-    if (state.type() != ElementType::kInt64 || state.rank() != 1 || state.dim(0) < before) {
-      return InvalidArgument("the state of a random generator must be a vector of int64, got ",
-                             ElementTypeName(state.type()), state.shape().ToString());
-    }
-    int64_t algorithm;
-    if (algorithm_in_state_) {
-      algorithm = state.unchecked_data<int64_t>()[0];
-    } else {
-      TROUPE_ASSIGN_OR_RETURN(algorithm, ReadIntegerScalar(ctx.input(1), "algorithm"));
-    }
-    TROUPE_RETURN_IF_ERROR(CheckAlgorithm(algorithm));
-    if (state.dim(0) < before + 3) {
-      return InvalidArgument("the state of Philox must have at least ", before + 3,
-                             " elements, got shape ", state.shape().ToString());
-    }
-    TROUPE_ASSIGN_OR_RETURN(Tensor * changed, leases[0].mutable_value());
-    int64_t* words = changed->mutable_data<int64_t>() + before;
-    Philox position(static_cast<uint64_t>(words[2]), static_cast<uint64_t>(words[1]));
-    position.Skip(static_cast<uint64_t>(words[0]));
-    Philox next = position;
-    next.Skip(count * kBlocksPerOutput);
-    words[0] = static_cast<int64_t>(next.counter_low());
-    words[1] = static_cast<int64_t>(next.counter_high());
-    leases[0].Release();
-    return position;
-  }
-
-  const ElementType type_;
-
- private:
-  static absl::Status CheckAlgorithm(int64_t number) {
-    switch (number) {  // Not as an algorithm, which has 32 bits.
-      case static_cast<int64_t>(RandomAlgorithm::kPhilox):
-      case static_cast<int64_t>(RandomAlgorithm::kAuto):
-        return absl::OkStatus();
-      case static_cast<int64_t>(RandomAlgorithm::kThreeFry):
-        return absl::UnimplementedError("ThreeFry is not implemented: ask for Philox, 1");
-    }
-    return InvalidArgument("algorithm must be 1 (Philox) or 3 (chosen for the device: Philox), ",
-                           "got ", number);
-  }
-
-  const bool algorithm_in_state_;
-};
-
-/// Fills a tensor; `count` outputs move the position.
-class StatefulFillKernel : public StatefulRandomKernel {
- protected:
-  using StatefulRandomKernel::StatefulRandomKernel;
-
-  absl::Status Apply(KernelContext& ctx, Leases& leases) final {
-    TROUPE_RETURN_IF_ERROR(CheckInputs(ctx));
-    TROUPE_ASSIGN_OR_RETURN(const Shape shape, ReadOutputShape(ctx));
-    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, type_, shape));
-    const uint64_t count = static_cast<uint64_t>(shape.num_elements());
-    TROUPE_ASSIGN_OR_RETURN(const Philox position, Advance(ctx, leases, count));
+  absl::Status AdvanceAndFill(KernelContext& ctx, Leases& leases, Tensor* out) const final {
+    const auto count = static_cast<uint64_t>(out->num_elements());
+    TROUPE_ASSIGN_OR_RETURN(const Philox position, Advance(leases, counter_at(), count));
     return count == 0 ? absl::OkStatus() : FillOutput(ctx, position, out);
   }
-  virtual absl::Status CheckInputs(KernelContext&) const { return absl::OkStatus(); }
   /// `out` is not empty.
   virtual absl::Status FillOutput(KernelContext& ctx, const Philox& position,
                                   Tensor* out) const = 0;
 };
 
 template <Distribution kDistribution, bool kAlgorithmInState = false>
-class StatefulFloats final : public StatefulFillKernel {
+class StatefulFloats final : public StatefulHostKernel {
  public:
   StatefulFloats(KernelConstruction& construction, absl::Status*)
-      : StatefulFillKernel(construction, kAlgorithmInState) {}
+      : StatefulHostKernel(construction, kAlgorithmInState) {}
 
  private:
   absl::Status FillOutput(KernelContext& ctx, const Philox& position, Tensor* out) const override {
@@ -116,10 +52,10 @@ class StatefulFloats final : public StatefulFillKernel {
   }
 };
 
-class StatefulUniformInt final : public StatefulFillKernel {
+class StatefulUniformInt final : public StatefulHostKernel {
  public:
   StatefulUniformInt(KernelConstruction& construction, absl::Status*)
-      : StatefulFillKernel(construction) {}
+      : StatefulHostKernel(construction) {}
 
  private:
   absl::Status CheckInputs(KernelContext& ctx) const override {
@@ -131,10 +67,10 @@ class StatefulUniformInt final : public StatefulFillKernel {
   }
 };
 
-class StatefulUniformFullInt final : public StatefulFillKernel {
+class StatefulUniformFullInt final : public StatefulHostKernel {
  public:
   StatefulUniformFullInt(KernelConstruction& construction, absl::Status*)
-      : StatefulFillKernel(construction) {}
+      : StatefulHostKernel(construction) {}
 
  private:
   absl::Status FillOutput(KernelContext& ctx, const Philox& position, Tensor* out) const override {
@@ -161,8 +97,9 @@ class StatefulRandomBinomial final : public StatefulRandomKernel {
     const uint64_t n = static_cast<uint64_t>(shape.num_elements());
     // TensorFlow moves the position as if a set took 200 words for each of its samples.
     const uint64_t samples = num_sets == 0 ? 1 : n / num_sets;
+    TROUPE_RETURN_IF_ERROR(CheckState(ctx, leases[0]));
     TROUPE_ASSIGN_OR_RETURN(const Philox position,
-                            Advance(ctx, leases, num_sets * 2 * 100 * (samples + 3) / 4));
+                            Advance(leases, counter_at(), num_sets * 2 * 100 * (samples + 3) / 4));
     return DrawBinomial(ctx, sets, counts, probs, position, out);
   }
 };

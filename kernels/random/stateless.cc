@@ -46,12 +46,15 @@ absl::Status KeyInputs::Check(const KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Philox> KeyInputs::Position(const KernelContext& ctx) {
+absl::Status KeyInputs::CheckAlgorithm(const KernelContext& ctx) {
   const Tensor& algorithm = ctx.input(3);
-  if (!IsPhilox(algorithm)) {
-    return InvalidArgument("alg must be 1 (Philox) or 3 (chosen for the device: Philox), got ",
-                           *algorithm.unchecked_data<int32_t>());
-  }
+  if (IsPhilox(algorithm)) return absl::OkStatus();
+  return InvalidArgument("alg must be 1 (Philox) or 3 (chosen for the device: Philox), got ",
+                         *algorithm.unchecked_data<int32_t>());
+}
+
+absl::StatusOr<Philox> KeyInputs::Position(const KernelContext& ctx) {
+  TROUPE_RETURN_IF_ERROR(CheckAlgorithm(ctx));
   const uint64_t* counter = ctx.input(2).unchecked_data<uint64_t>();
   Philox position(*ctx.input(1).unchecked_data<uint64_t>(), counter[1]);
   position.Skip(counter[0]);

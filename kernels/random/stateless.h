@@ -29,8 +29,11 @@ struct SeedInputs {
 /// The inputs of ops whose inputs 1 to 3 are `key` [1], `counter` [at least 2] and `alg`.
 struct KeyInputs {
   static constexpr int kRest = 4;
+  /// Looks at `alg`, and at the shapes of the others.
   static absl::Status Check(const KernelContext& ctx);
   /// InvalidArgument for other algorithms than Philox.
+  static absl::Status CheckAlgorithm(const KernelContext& ctx);
+  /// The same, or what key and counter are, which must be on the host.
   static absl::StatusOr<Philox> Position(const KernelContext& ctx);
 };
 

@@ -86,9 +86,11 @@ void RegisterFills(const char* uniform, const char* normal, const char* truncate
   return true;
 }();
 
-REGISTER_KERNEL(Cheap("StatelessRandomGetKeyCounter"), MakeKernel<KeyAndCounter>);
-REGISTER_KERNEL(Cheap("StatelessRandomGetAlg"), MakeKernel<Algorithm<0>>);
-REGISTER_KERNEL(Cheap("StatelessRandomGetKeyCounterAlg"), MakeKernel<KeyCounterAndAlgorithm>);
+KernelSpec OnHost(const char* op) { return Cheap(op).Device("DEFAULT").HostMemory("*"); }
+
+REGISTER_KERNEL(OnHost("StatelessRandomGetKeyCounter"), MakeKernel<KeyAndCounter>);
+REGISTER_KERNEL(OnHost("StatelessRandomGetAlg"), MakeKernel<Algorithm<0>>);
+REGISTER_KERNEL(OnHost("StatelessRandomGetKeyCounterAlg"), MakeKernel<KeyCounterAndAlgorithm>);
 
 }  // namespace
 }  // namespace troupe

@@ -7,11 +7,7 @@
 #ifndef TROUPE_KERNELS_SIMD_UPDATE_FORMULAS_H_
 #define TROUPE_KERNELS_SIMD_UPDATE_FORMULAS_H_
 
-#ifdef __CUDACC__
-#define TROUPE_FORMULA __device__
-#else
-#define TROUPE_FORMULA
-#endif
+#include "kernels/common/formula.h"
 
 namespace troupe {
 namespace {

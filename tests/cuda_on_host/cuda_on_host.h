@@ -138,6 +138,10 @@ T atomicCAS(T* at, T expected, T value) {
 
 inline float rsqrt(float x) { return 1.0f / sqrtf(x); }
 inline double rsqrt(double x) { return 1.0 / sqrt(x); }
+float erfinv(float x);
+double erfinv(double x);
+float normcdfinv(float x);
+double normcdfinv(double x);
 inline unsigned __umulhi(unsigned a, unsigned b) {
   return static_cast<unsigned>(uint64_t{a} * b >> 32);
 }

@@ -50,11 +50,19 @@ class Elementwise : public ::testing::Test {
 TEST_F(Elementwise, FunctionsOfOneNumber) {
   const OpCase cases[] = {
       {"Abs"},
+      {"Acos", 4},
+      {"Acosh", 4},
+      {"Asin", 4},
+      {"Asinh", 4},
+      {"Atan", 4},
+      {"Atanh", 4},
       {"Ceil"},
       {"Conj"},
       {"Cos", 4, Values::kModerate, 4},
+      {"Cosh", 4, Values::kAny, 4},
       {"Elu", 4},
       {"Erf", 4, Values::kAny, 0, 1e-35},  // The CPU's of very small numbers is 0.
+      {"Erfc", 16},
       {"Exp", 4, Values::kAny, 4},
       {"Expm1", 4},
       {"Floor"},
@@ -72,6 +80,7 @@ TEST_F(Elementwise, FunctionsOfOneNumber) {
       {"Sigmoid", 8},
       {"Sign", 0, Values::kAny, 2},
       {"Sin", 4, Values::kModerate, 4},
+      {"Sinh", 4, Values::kAny, 4},
       {"Softplus", 8},
       {"Softsign", 1},
       {"Sqrt"},
@@ -124,8 +133,10 @@ TEST_F(Elementwise, FunctionsOfTwoNumbers) {
   const OpCase cases[] = {
       {"Add"},
       {"AddV2"},
+      {"Atan2", 4},
       {"Sub"},
       {"Mul", 0, Values::kAny, 2},
+      {"MulNoNan", 0, Values::kAny, 2},
       {"Div", 0, Values::kAny, 2},
       {"DivNoNan", 0, Values::kAny, 2},
       {"RealDiv", 0, Values::kAny, 2},
@@ -134,8 +145,12 @@ TEST_F(Elementwise, FunctionsOfTwoNumbers) {
       {"TruncateDiv"},
       {"Maximum"},
       {"Minimum"},
+      {"NextAfter"},
       {"Pow", 8},
       {"SquaredDifference"},
+      {"Xdivy", 0, Values::kAny, 2},
+      {"Xlog1py", 8, Values::kModerate, 8},
+      {"Xlogy", 8, Values::kModerate, 8},
       {"Less"},
       {"LessEqual"},
       {"Greater"},
@@ -149,8 +164,10 @@ TEST_F(Elementwise, FunctionsOfTwoNumbers) {
     AgainstCpu both;
     for (const ElementType type : SharedTypes(c.op)) {
       const bool integer = !IsFloating(type) && !IsComplex(type);
-      const Values first = op == "Pow" && integer ? Values::kModerate : Values::kAny;
-      const Values second = integer && (divides || op == "Pow") ? Values::kPositive : Values::kAny;
+      // Logarithms of complex numbers that are very large are not the same everywhere.
+      const Values any = IsComplex(type) ? c.values : Values::kAny;
+      const Values first = op == "Pow" && integer ? Values::kModerate : any;
+      const Values second = integer && (divides || op == "Pow") ? Values::kPositive : any;
       for (const uint64_t seed : kSeeds) {
         for (const auto& [a, b] : Broadcasts()) {
           both.Add(op, {{Numbers(type, a, seed, first)}, {Numbers(type, b, seed + 9, second)}},
@@ -175,6 +192,107 @@ TEST_F(Elementwise, FunctionsOfTwoNumbers) {
     }
   }
   both.Compare();
+}
+
+TEST_F(Elementwise, NumbersThatAreNear) {
+  for (const float tolerance : {1e-5f, 0.5f, 3.0f}) {
+    const auto attrs = [=](NodeSpec& node) { node.Attr("tolerance", tolerance); };
+    AgainstCpu both;
+    for (const ElementType type : SharedTypes("ApproximateEqual")) {
+      for (const Values values : {Values::kAny, Values::kModerate}) {
+        for (const int64_t n : kLengths) {
+          const Tensor x = Numbers(type, Shape({n}), 1, values);
+          const Tensor y = Numbers(type, Shape({n}), 2, values);
+          both.Add("ApproximateEqual", {{x}, {y, Operand::kView}}, {}, attrs);
+          both.Add("ApproximateEqual", {{x}, {x}}, {}, attrs);
+        }
+      }
+    }
+    both.Compare();
+  }
+}
+
+TEST_F(Elementwise, NumbersThatAreNone) {
+  const double infinity = INFINITY;
+  const std::pair<std::vector<double>, const char*> cases[] = {
+      {{1, NAN}, "NaN"},
+      {{-infinity, 1}, "-Inf"},
+      {{1, infinity}, "+Inf"},
+      {{-infinity, 2, infinity}, "-Inf and +Inf"},
+      {{NAN, -infinity, 2, infinity}, "-Inf and +Inf and NaN"},
+  };
+  const auto attrs = [](NodeSpec& node) { node.Attr("message", "here"); };
+  for (const auto& [values, found] : cases) {
+    const absl::Status status =
+        AgainstCpu::StatusOf("CheckNumericsV2", {{Tensor::Vector<double>(values)}}, attrs);
+    EXPECT_NE(status.message().find(StrCat("here : Tensor had ", found, " values")),
+              std::string::npos)
+        << status;
+  }
+  const absl::Status status =
+      AgainstCpu::StatusOf("CheckNumerics", {{Tensor::Vector<double>({-infinity, NAN})}}, attrs);
+  EXPECT_NE(status.message().find("here : Tensor had Inf and NaN values"), std::string::npos)
+      << status;
+  AgainstCpu both;
+  for (const ElementType type : SharedTypes("CheckNumericsV2")) {
+    for (const int64_t n : kLengths) {
+      both.Add("CheckNumericsV2", {{Numbers(type, Shape({n}), 1, Values::kModerate)}}, {}, attrs);
+    }
+  }
+  both.Compare();
+}
+
+TEST_F(Elementwise, Bits) {
+  AgainstCpu both;
+  for (const char* op : {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "LeftShift", "RightShift"}) {
+    std::vector<ElementType> types = SharedTypes(op);
+    types.push_back(kInt32);
+    for (const ElementType type : types) {
+      for (const Values places : {Values::kAny, Values::kModerate}) {
+        for (const auto& [a, b] : Broadcasts()) {
+          both.Add(op, {{Numbers(type, a, 1)}, {Numbers(type, b, 2, places)}});
+        }
+        for (const int64_t n : kLengths) {
+          const Tensor x = Numbers(type, Shape({n}), 1), y = Numbers(type, Shape({n}), 2, places);
+          both.Add(op, {{x, Operand::kCopy}, {y, Operand::kView}});
+        }
+      }
+    }
+  }
+  for (const char* op : {"Invert", "PopulationCount"}) {
+    std::vector<ElementType> types = SharedTypes(op);
+    types.push_back(kInt32);
+    for (const ElementType type : types) {
+      for (const int64_t n : kLengths) {
+        for (const Operand::As as : kPlacings) both.Add(op, {{Numbers(type, Shape({n}), 1), as}});
+      }
+    }
+  }
+  both.Compare();
+}
+
+TEST_F(Elementwise, PartsOfComplexNumbers) {
+  for (const auto& [real, complex] : {std::pair{kFloat, kComplex64}, {kDouble, kComplex128}}) {
+    AgainstCpu both;
+    const Within within = OpCase{"", 4}.For(real);
+    const auto to_real = [to = real](NodeSpec& node) { node.Attr("Tout", to); };
+    const auto to_complex = [to = complex](NodeSpec& node) { node.Attr("Tout", to); };
+    for (const int64_t n : kLengths) {
+      for (const Operand::As as : kPlacings) {
+        const Tensor z = Numbers(complex, Shape({n}), 1);
+        both.Add("Real", {{z, as}}, {}, to_real);
+        both.Add("Imag", {{z, as}}, {}, to_real);
+        both.Add("Angle", {{z, as}}, within, to_real);
+        both.Add("ComplexAbs", {{z, as}}, within, to_real);
+        both.Add("Complex", {{Numbers(real, Shape({n}), 2), as}, {Numbers(real, Shape({n}), 3)}},
+                 {}, to_complex);
+      }
+    }
+    for (const auto& [a, b] : Broadcasts()) {
+      both.Add("Complex", {{Numbers(real, a, 2)}, {Numbers(real, b, 3)}}, {}, to_complex);
+    }
+    both.Compare();
+  }
 }
 
 /// The CPU has none of half.
