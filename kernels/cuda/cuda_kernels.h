@@ -45,6 +45,7 @@ void RegisterMatMul(Extension& extension);
 void RegisterPooling(Extension& extension);
 void RegisterRandom(Extension& extension);
 void RegisterReduce(Extension& extension);
+void RegisterResize(Extension& extension);
 void RegisterScan(Extension& extension);
 void RegisterSearch(Extension& extension);
 void RegisterSegment(Extension& extension);

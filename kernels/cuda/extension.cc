@@ -20,6 +20,7 @@ absl::Status Register(Extension& extension) {
   RegisterPooling(extension);
   RegisterRandom(extension);
   RegisterReduce(extension);
+  RegisterResize(extension);
   RegisterScan(extension);
   RegisterSearch(extension);
   RegisterSegment(extension);
