@@ -44,6 +44,7 @@ void RegisterConv(Extension& extension);
 void RegisterLinalg(Extension& extension);
 void RegisterMatMul(Extension& extension);
 void RegisterPooling(Extension& extension);
+void RegisterProjective(Extension& extension);
 void RegisterRandom(Extension& extension);
 void RegisterReduce(Extension& extension);
 void RegisterResize(Extension& extension);

@@ -19,6 +19,7 @@ absl::Status Register(Extension& extension) {
   RegisterLinalg(extension);
   RegisterMatMul(extension);
   RegisterPooling(extension);
+  RegisterProjective(extension);
   RegisterRandom(extension);
   RegisterReduce(extension);
   RegisterResize(extension);
