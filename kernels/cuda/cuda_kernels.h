@@ -43,6 +43,7 @@ void RegisterLayout(Extension& extension);
 void RegisterConv(Extension& extension);
 void RegisterLinalg(Extension& extension);
 void RegisterMatMul(Extension& extension);
+void RegisterPoolArgmax(Extension& extension);
 void RegisterPooling(Extension& extension);
 void RegisterProjective(Extension& extension);
 void RegisterRandom(Extension& extension);

@@ -18,6 +18,7 @@ absl::Status Register(Extension& extension) {
   RegisterConv(extension);
   RegisterLinalg(extension);
   RegisterMatMul(extension);
+  RegisterPoolArgmax(extension);
   RegisterPooling(extension);
   RegisterProjective(extension);
   RegisterRandom(extension);
