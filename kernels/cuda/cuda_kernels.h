@@ -56,6 +56,7 @@ void RegisterSoftmax(Extension& extension);
 void RegisterSelect(Extension& extension);
 void RegisterUpdates(Extension& extension);
 void RegisterVariables(Extension& extension);
+void RegisterVolumePooling(Extension& extension);
 
 }  // namespace troupe::cuda
 

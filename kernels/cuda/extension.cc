@@ -31,6 +31,7 @@ absl::Status Register(Extension& extension) {
   RegisterSelect(extension);
   RegisterUpdates(extension);
   RegisterVariables(extension);
+  RegisterVolumePooling(extension);
   return absl::OkStatus();
 }
 

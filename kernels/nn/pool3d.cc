@@ -14,28 +14,17 @@
 #include "kernels/math/cast.h"
 #include "kernels/math/loops.h"
 #include "kernels/nn/pool_shape.h"
+#include "kernels/nn/volume_windows.h"
 #include "kernels/simd/dispatch.h"
 #include "kernels/simd/volume_pool.h"
 
 namespace troupe {
 namespace {
 
-// The sizes of one pooling of volumes.
-struct VolumeWindows {
-  int64_t batch = 0, channels = 0;
-  Window planes, rows, columns;
-
-  int64_t in_pixels() const { return planes.input * rows.input * columns.input; }
-  int64_t out_pixels() const { return planes.output * rows.output * columns.output; }
-  int64_t window_pixels() const { return planes.size * rows.size * columns.size; }
-  Shape output_shape(int64_t depth) const {
-    return {batch, planes.output, rows.output, columns.output, depth};
-  }
-  // Nanoseconds that one output pixel takes.
-  double pixel_ns() const {
-    return 0.3 * static_cast<double>(channels) * static_cast<double>(window_pixels());
-  }
-};
+// Nanoseconds that one output pixel takes.
+double PixelNs(const VolumeWindows& w) {
+  return 0.3 * static_cast<double>(w.channels) * static_cast<double>(w.window_pixels());
+}
 
 // Elements [begin, end) of the input in the window at `position`.
 struct Range {
@@ -77,60 +66,10 @@ struct Box {
   }
 };
 
-// The windows of a kernel, from its attributes.
-class VolumeAttributes {
- public:
-  absl::Status Read(const KernelConstruction& construction, const char* ksize) {
-    if (construction.attrs().GetOr<std::string>("data_format", "NDHWC") != "NDHWC") {
-      return InvalidArgument(construction.op(), " takes the data format NDHWC only on this device");
-    }
-    std::vector<int64_t> paddings;
-    TROUPE_RETURN_IF_ERROR(ReadPadding(construction, &padding_, &paddings));
-    TROUPE_RETURN_IF_ERROR(construction.GetAttr(ksize, &sizes_));
-    TROUPE_RETURN_IF_ERROR(construction.GetAttr("strides", &strides_));
-    if (sizes_.size() != 5 || strides_.size() != 5) {
-      return InvalidArgument(ksize, " and strides must have 5 elements, got ", sizes_.size(),
-                             " and ", strides_.size());
-    }
-    for (int d = 0; d < 5; ++d) {
-      if (sizes_[d] <= 0 || strides_[d] <= 0) {
-        return InvalidArgument(ksize, " and strides must be positive, got ", sizes_[d], " and ",
-                               strides_[d]);
-      }
-    }
-    for (const int d : {0, 4}) {
-      if (sizes_[d] == 1 && strides_[d] == 1) continue;
-      return absl::UnimplementedError(
-          "windows over the batch or the channels of volumes are not supported");
-    }
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<VolumeWindows> Resolve(const Shape& input) const {
-    if (input.rank() != 5) {
-      return InvalidArgument("the input must be of rank 5, got shape ", input.ToString());
-    }
-    VolumeWindows w;
-    w.batch = input.dim(0);
-    w.channels = input.dim(4);
-    Window* windows[] = {&w.planes, &w.rows, &w.columns};
-    for (int d = 0; d < 3; ++d) {
-      *windows[d] = {.input = input.dim(d + 1), .size = sizes_[d + 1], .stride = strides_[d + 1]};
-    }
-    TROUPE_RETURN_IF_ERROR(
-        SlideAll(padding_, {}, w.batch, w.channels, {&w.planes, &w.rows, &w.columns}));
-    return w;
-  }
-
- private:
-  PaddingMode padding_ = PaddingMode::kValid;
-  std::vector<int64_t> sizes_, strides_;
-};
-
 class VolumePoolKernel : public Kernel {
  public:
   VolumePoolKernel(KernelConstruction& construction, absl::Status* status) {
-    *status = attributes_.Read(construction, "ksize");
+    *status = attributes_.Read(construction, "ksize", /*only_ndhwc=*/true);
   }
 
  protected:
@@ -163,7 +102,7 @@ void PoolBoxes(KernelContext& ctx, const VolumeWindows& w, bool backward, const 
   const int64_t size = ElementSize(in.type()), pixel_bytes = w.channels * ElementSize(out->type());
   // Inputs so far apart belong to as many outputs each.
   const int64_t period = backward ? w.columns.stride : 1;
-  const double row_ns = 0.1 * w.pixel_ns() * static_cast<double>(num_columns);
+  const double row_ns = 0.1 * PixelNs(w) * static_cast<double>(num_columns);
   ctx.ParallelFor(
       w.batch * num_planes * num_rows, KernelContext::GrainFor(row_ns),
       [&](int64_t begin, int64_t end) {
@@ -242,7 +181,7 @@ class MaxPool3DGradKernel final : public VolumePoolKernel {
     if (out->num_elements() == 0) return absl::OkStatus();
     return SwitchType<float, half, bfloat16>(in.type(), [&]<typename In>() {
       return SwitchType<float, half, bfloat16>(gradient.type(), [&]<typename T>() {
-        const double ns = 3 * w.pixel_ns() * static_cast<double>(w.out_pixels());
+        const double ns = 3 * PixelNs(w) * static_cast<double>(w.out_pixels());
         ctx.ParallelFor(w.batch, KernelContext::GrainFor(ns), [&](int64_t begin, int64_t end) {
           std::vector<float> sums(w.in_pixels() * w.channels);
           for (int64_t n = begin; n < end; ++n) {
@@ -291,7 +230,7 @@ class MaxPool3DGradGradKernel final : public VolumePoolKernel {
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.type(), want));
     if (out->num_elements() == 0) return absl::OkStatus();
     return SwitchType<float, half, bfloat16>(in.type(), [&]<typename T>() {
-      ctx.ParallelFor(w.batch * w.out_pixels(), KernelContext::GrainFor(3 * w.pixel_ns()),
+      ctx.ParallelFor(w.batch * w.out_pixels(), KernelContext::GrainFor(3 * PixelNs(w)),
                       [&](int64_t begin, int64_t end) {
                         std::vector<char> found(w.channels);
                         for (int64_t i = begin; i < end; ++i) {
@@ -464,7 +403,7 @@ class AvgPool3DGradKernel final : public VolumePoolKernel {
 class VolumePatchesKernel final : public Kernel {
  public:
   VolumePatchesKernel(KernelConstruction& construction, absl::Status* status) {
-    *status = attributes_.Read(construction, "ksizes");
+    *status = attributes_.Read(construction, "ksizes", /*only_ndhwc=*/true);
   }
 
   absl::Status Compute(KernelContext& ctx) override {
@@ -485,7 +424,7 @@ class VolumePatchesKernel final : public Kernel {
     return SwitchBySize(in.type(), [&]<typename T>() {
       const T* from = static_cast<const T*>(in.raw_data());
       T* to = static_cast<T*>(out->mutable_raw_data());
-      ctx.ParallelFor(w.batch * w.out_pixels(), KernelContext::GrainFor(w.pixel_ns()),
+      ctx.ParallelFor(w.batch * w.out_pixels(), KernelContext::GrainFor(PixelNs(w)),
                       [&](int64_t begin, int64_t end) {
                         for (int64_t i = begin; i < end; ++i) {
                           Fill(w, i % w.out_pixels(),
