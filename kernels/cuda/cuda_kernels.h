@@ -42,6 +42,7 @@ void RegisterIndexing(Extension& extension);
 void RegisterLayout(Extension& extension);
 void RegisterConv(Extension& extension);
 void RegisterLinalg(Extension& extension);
+void RegisterLrn(Extension& extension);
 void RegisterMatMul(Extension& extension);
 void RegisterPoolArgmax(Extension& extension);
 void RegisterPooling(Extension& extension);

@@ -17,6 +17,7 @@ absl::Status Register(Extension& extension) {
   RegisterLayout(extension);
   RegisterConv(extension);
   RegisterLinalg(extension);
+  RegisterLrn(extension);
   RegisterMatMul(extension);
   RegisterPoolArgmax(extension);
   RegisterPooling(extension);
