@@ -12,7 +12,7 @@ foreach(shared IN ITEMS array/bitcast array/concat array/constants array/dynamic
         array/slice array/split array/strided_slice common/broadcast common/integer_input
         common/philox image/crop_shape image/projective image/resize_axis image/resize_shape
         linalg/batch linalg/diagonal nn/batch_norm_shape nn/conv_shape
-        nn/depthwise_shape nn/pool_shape nn/volume_windows nn/window
+        nn/depthwise_shape nn/dilation_shape nn/pool_shape nn/volume_windows nn/window
         random/random_shuffle random/random_stream_kernel reduce/range_size reduce/reduce_dims
         sparse/sparse_to_dense state/assign_update state/gather_ops state/scatter_ops
         training/update_kernel)

@@ -36,6 +36,7 @@ std::vector<ElementType> MovedTypes();
 void RegisterBatchNorm(Extension& extension);
 void RegisterCrop(Extension& extension);
 void RegisterDepthwise(Extension& extension);
+void RegisterDilation(Extension& extension);
 void RegisterElementwise(Extension& extension);
 void RegisterFill(Extension& extension);
 void RegisterIndexing(Extension& extension);

@@ -11,6 +11,7 @@ absl::Status Register(Extension& extension) {
   RegisterBatchNorm(extension);
   RegisterCrop(extension);
   RegisterDepthwise(extension);
+  RegisterDilation(extension);
   RegisterElementwise(extension);
   RegisterFill(extension);
   RegisterIndexing(extension);
