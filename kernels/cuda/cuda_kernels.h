@@ -34,6 +34,7 @@ absl::StatusOr<Number> NumberOf(ElementType type);
 std::vector<ElementType> MovedTypes();
 
 void RegisterBatchNorm(Extension& extension);
+void RegisterColors(Extension& extension);
 void RegisterCrop(Extension& extension);
 void RegisterDepthwise(Extension& extension);
 void RegisterDilation(Extension& extension);
