@@ -11,7 +11,7 @@ foreach(shared IN ITEMS array/bitcast array/concat array/constants array/dynamic
         array/dynamic_stitch array/gather array/one_hot array/pad array/rearrange array/scatter_nd
         array/slice array/split array/strided_slice common/broadcast common/integer_input
         common/philox image/crop_shape image/projective image/resize_axis image/resize_shape
-        linalg/batch linalg/diagonal nn/batch_norm_shape nn/conv_shape
+        image/suppression linalg/batch linalg/diagonal nn/batch_norm_shape nn/conv_shape
         nn/depthwise_shape nn/dilation_shape nn/pool_shape nn/volume_windows nn/window
         random/random_shuffle random/random_stream_kernel reduce/range_size reduce/reduce_dims
         sparse/sparse_to_dense state/assign_update state/gather_ops state/scatter_ops
@@ -20,7 +20,7 @@ foreach(shared IN ITEMS array/bitcast array/concat array/constants array/dynamic
 endforeach()
 troupe_extension(troupe_cuda ${sources})
 # The CPU's bits, or its choices: products and sums are rounded one after the other there.
-foreach(exact IN ITEMS crop projective random resize)
+foreach(exact IN ITEMS crop non_max_suppression projective random resize)
   set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/cuda/${exact}.cu PROPERTIES
       COMPILE_OPTIONS -fmad=false)
 endforeach()

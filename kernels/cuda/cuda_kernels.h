@@ -46,6 +46,7 @@ void RegisterConv(Extension& extension);
 void RegisterLinalg(Extension& extension);
 void RegisterLrn(Extension& extension);
 void RegisterMatMul(Extension& extension);
+void RegisterNonMaxSuppression(Extension& extension);
 void RegisterPoolArgmax(Extension& extension);
 void RegisterPooling(Extension& extension);
 void RegisterProjective(Extension& extension);

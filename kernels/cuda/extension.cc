@@ -21,6 +21,7 @@ absl::Status Register(Extension& extension) {
   RegisterLinalg(extension);
   RegisterLrn(extension);
   RegisterMatMul(extension);
+  RegisterNonMaxSuppression(extension);
   RegisterPoolArgmax(extension);
   RegisterPooling(extension);
   RegisterProjective(extension);
