@@ -36,19 +36,28 @@ std::vector<ElementType> MovedTypes();
 void RegisterArray(Extension& extension);
 void RegisterBatchNorm(Extension& extension);
 void RegisterBits(Extension& extension);
+void RegisterColors(Extension& extension);
 void RegisterComplex(Extension& extension);
+void RegisterCrop(Extension& extension);
+void RegisterDepthwise(Extension& extension);
+void RegisterDilation(Extension& extension);
 void RegisterElementwise(Extension& extension);
 void RegisterFill(Extension& extension);
 void RegisterIndexing(Extension& extension);
 void RegisterLayout(Extension& extension);
 void RegisterConv(Extension& extension);
 void RegisterLinalg(Extension& extension);
+void RegisterLrn(Extension& extension);
 void RegisterMatMul(Extension& extension);
 void RegisterNarrowCast(Extension& extension);
+void RegisterNonMaxSuppression(Extension& extension);
 void RegisterPatches(Extension& extension);
+void RegisterPoolArgmax(Extension& extension);
 void RegisterPooling(Extension& extension);
+void RegisterProjective(Extension& extension);
 void RegisterRandom(Extension& extension);
 void RegisterReduce(Extension& extension);
+void RegisterResize(Extension& extension);
 void RegisterScan(Extension& extension);
 void RegisterSearch(Extension& extension);
 void RegisterSegment(Extension& extension);
@@ -60,6 +69,7 @@ void RegisterStatelessRandom(Extension& extension);
 void RegisterUnique(Extension& extension);
 void RegisterUpdates(Extension& extension);
 void RegisterVariables(Extension& extension);
+void RegisterVolumePooling(Extension& extension);
 
 }  // namespace troupe::cuda
 

@@ -11,19 +11,28 @@ absl::Status Register(Extension& extension) {
   RegisterArray(extension);
   RegisterBatchNorm(extension);
   RegisterBits(extension);
+  RegisterColors(extension);
   RegisterComplex(extension);
+  RegisterCrop(extension);
+  RegisterDepthwise(extension);
+  RegisterDilation(extension);
   RegisterElementwise(extension);
   RegisterFill(extension);
   RegisterIndexing(extension);
   RegisterLayout(extension);
   RegisterConv(extension);
   RegisterLinalg(extension);
+  RegisterLrn(extension);
   RegisterMatMul(extension);
   RegisterNarrowCast(extension);
+  RegisterNonMaxSuppression(extension);
   RegisterPatches(extension);
+  RegisterPoolArgmax(extension);
   RegisterPooling(extension);
+  RegisterProjective(extension);
   RegisterRandom(extension);
   RegisterReduce(extension);
+  RegisterResize(extension);
   RegisterScan(extension);
   RegisterSearch(extension);
   RegisterSegment(extension);
@@ -35,6 +44,7 @@ absl::Status Register(Extension& extension) {
   RegisterUnique(extension);
   RegisterUpdates(extension);
   RegisterVariables(extension);
+  RegisterVolumePooling(extension);
   return absl::OkStatus();
 }
 

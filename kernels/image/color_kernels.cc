@@ -5,6 +5,7 @@
 #include "kernels/common/registration.h"
 #include "kernels/common/switch_number.h"
 #include "kernels/common/widen.h"
+#include "kernels/image/color_shape.h"
 #include "kernels/kernel.h"
 #include "kernels/simd/color_loops.h"
 #include "kernels/simd/colors.h"
@@ -12,7 +13,6 @@
 namespace troupe {
 namespace {
 
-constexpr int64_t kRgb = 3;
 constexpr double kPixelNs = 2;
 
 // --- from one color to another -------------------------------------------------------------------
@@ -33,11 +33,7 @@ template <typename Doubles>
 absl::Status Convert(KernelContext& ctx, void (*floats)(const float*, int64_t, float*),
                      const Doubles& doubles) {
   const Tensor& in = ctx.input(0);
-  if (in.rank() < 1) return InvalidArgument("`images` must have a dimension of 3 channels");
-  if (in.dim(in.rank() - 1) != kRgb) {
-    return absl::FailedPreconditionError(
-        StrCat("`images` must have 3 channels, got shape ", in.shape().ToString()));
-  }
+  TROUPE_RETURN_IF_ERROR(CheckPixels(in.shape()));
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.type(), in.shape()));
   if (in.type() == ElementType::kDouble) {
     ForPixels<double>(ctx, in, out, [&](const double* from, int64_t n, double* to) {
@@ -68,13 +64,7 @@ using AdjustFn = void (*)(const float* in, float by, int64_t n, float* out);
 absl::Status Adjust(KernelContext& ctx, AdjustFn adjust) {
   const Tensor& images = ctx.input(0);
   const Tensor& by = ctx.input(1);
-  if (images.rank() < 3 || images.dim(images.rank() - 1) != kRgb) {
-    return InvalidArgument("`images` must be [..., height, width, 3], got shape ",
-                           images.shape().ToString());
-  }
-  if (by.rank() != 0) {
-    return InvalidArgument("input 1 must be a scalar, got shape ", by.shape().ToString());
-  }
+  TROUPE_RETURN_IF_ERROR(CheckAdjusted(images.shape(), by.shape()));
   const float amount = by.unchecked_scalar<float>();
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.ForwardOrAllocate(0, 0));
   ForPixels<float>(ctx, images, out,
@@ -92,10 +82,6 @@ REGISTER_KERNEL(KernelSpec("AdjustSaturation").Types("T", {ElementType::kFloat})
 
 /// Images are cut into pieces of so many pixels.
 constexpr int64_t kPiece = 16384;
-
-struct ImagePixels {
-  int64_t images, pixels, channels;  ///< `pixels` of each image.
-};
 
 /// means[image * channels + c]: of channel c. Sums are added up in the order of the pieces.
 std::vector<float> ChannelMeans(KernelContext& ctx, const ImagePixels& s, const float* in) {
@@ -151,26 +137,15 @@ void MoveFromMeans(KernelContext& ctx, const ImagePixels& s, const float* in, fl
   });
 }
 
-absl::StatusOr<ImagePixels> PixelsOf(const Tensor& images) {
-  const int rank = images.rank();
-  if (rank < 3) {
-    return InvalidArgument("`images` must be [..., height, width, channels], got shape ",
-                           images.shape().ToString());
-  }
-  ImagePixels s{1, images.dim(rank - 3) * images.dim(rank - 2), images.dim(rank - 1)};
-  for (int d = 0; d < rank - 3; ++d) s.images *= images.dim(d);
-  return s;
-}
-
 absl::StatusOr<float> ScalarInput(KernelContext& ctx, int i, const char* what) {
   const Tensor& scalar = ctx.input(i);
-  if (scalar.rank() == 0) return scalar.unchecked_scalar<float>();
-  return InvalidArgument("`", what, "` must be a scalar, got shape ", scalar.shape().ToString());
+  TROUPE_RETURN_IF_ERROR(CheckScalar(scalar.shape(), what));
+  return scalar.unchecked_scalar<float>();
 }
 
 absl::Status AdjustContrastV2(KernelContext& ctx) {
   const Tensor& images = ctx.input(0);
-  TROUPE_ASSIGN_OR_RETURN(const ImagePixels s, PixelsOf(images));
+  TROUPE_ASSIGN_OR_RETURN(const ImagePixels s, PixelsOf(images.shape()));
   TROUPE_ASSIGN_OR_RETURN(const float factor, ScalarInput(ctx, 1, "contrast_factor"));
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.ForwardOrAllocate(0, 0));
   if (out->num_elements() == 0) return absl::OkStatus();
@@ -182,7 +157,7 @@ REGISTER_KERNEL(KernelSpec("AdjustContrastv2").Types("T", {ElementType::kFloat})
 
 absl::Status AdjustContrast(KernelContext& ctx) {
   const Tensor& images = ctx.input(0);
-  TROUPE_ASSIGN_OR_RETURN(const ImagePixels s, PixelsOf(images));
+  TROUPE_ASSIGN_OR_RETURN(const ImagePixels s, PixelsOf(images.shape()));
   TROUPE_ASSIGN_OR_RETURN(const float factor, ScalarInput(ctx, 1, "contrast_factor"));
   TROUPE_ASSIGN_OR_RETURN(const float low, ScalarInput(ctx, 2, "min_value"));
   TROUPE_ASSIGN_OR_RETURN(const float high, ScalarInput(ctx, 3, "max_value"));

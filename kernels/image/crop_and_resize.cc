@@ -5,10 +5,10 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/common/integer_input.h"
 #include "kernels/common/registration.h"
 #include "kernels/common/switch_number.h"
-#include "kernels/image/resize_shape.h"
+#include "kernels/image/crop_position.h"
+#include "kernels/image/crop_shape.h"
 #include "kernels/kernel.h"
 #include "kernels/math/cast.h"
 #include "kernels/simd/resize.h"
@@ -16,43 +16,14 @@
 namespace troupe {
 namespace {
 
-/// What the three ops have in common.
-struct CropShape {
-  int64_t batch, height, width, channels;  ///< Of images.
-  int64_t boxes, crop_height, crop_width;
-};
-
-/// Where pixels of a crop lie along an axis of the image. -1 is outside.
-struct Position {
-  int64_t lower = -1, upper = -1;
-  float fraction = 0;
-  bool inside() const { return lower >= 0; }
-  int64_t nearest() const { return fraction < 0.5f ? lower : upper; }
-};
-
-/// Pixel `i` of `crop_size` between `from` and `to`, parts of an image of `size` pixels.
-Position PositionOf(int64_t i, int64_t crop_size, int64_t size, float from, float to) {
-  const auto last = static_cast<float>(size - 1);
-  float at;
-  if (crop_size > 1) {
-    const float step = (to - from) * last / static_cast<float>(crop_size - 1);
-    at = from * last + static_cast<float>(i) * step;
-  } else {
-    at = static_cast<float>(0.5 * static_cast<double>(from + to) * static_cast<double>(last));
-  }
-  if (!(at >= 0 && at <= last)) return {};
-  const float floor = std::floor(at);
-  return {static_cast<int64_t>(floor), static_cast<int64_t>(std::ceil(at)), at - floor};
-}
-
 struct Box {
   float y1, x1, y2, x2;
   int64_t image;
-  Position Row(int64_t y, const CropShape& s) const {
-    return PositionOf(y, s.crop_height, s.height, y1, y2);
+  CropPosition Row(int64_t y, const CropShape& s) const {
+    return CropPosition::Of({s.crop_height, s.height, y1, y2}, y);
   }
-  Position Column(int64_t x, const CropShape& s) const {
-    return PositionOf(x, s.crop_width, s.width, x1, x2);
+  CropPosition Column(int64_t x, const CropShape& s) const {
+    return CropPosition::Of({s.crop_width, s.width, x1, x2}, x);
   }
 };
 
@@ -60,7 +31,7 @@ struct Box {
 struct Columns {
   Columns(const Box& box, const CropShape& s) {
     for (int64_t x = 0; x < s.crop_width; ++x) {
-      const Position at = box.Column(x, s);
+      const CropPosition at = box.Column(x, s);
       if (!at.inside()) {
         if (positions.empty()) ++first;
         continue;
@@ -71,37 +42,22 @@ struct Columns {
   int64_t size() const { return static_cast<int64_t>(positions.size()); }
 
   int64_t first = 0;  ///< Columns before those inside.
-  std::vector<Position> positions;
+  std::vector<CropPosition> positions;
 };
 
 /// The boxes, each of one of `batch` images. They are read once, and checked.
-absl::StatusOr<std::vector<Box>> ReadBoxes(const Tensor& boxes, const Tensor& indices,
-                                           int64_t batch) {
-  if (boxes.rank() != 2 || boxes.dim(1) != 4 || indices.rank() != 1 ||
-      indices.dim(0) != boxes.dim(0)) {
-    return InvalidArgument("`boxes` must be [n, 4] and `box_ind` [n], got shapes ",
-                           boxes.shape().ToString(), " and ", indices.shape().ToString());
-  }
-  std::vector<Box> result(static_cast<size_t>(boxes.dim(0)));
-  const float* at = boxes.unchecked_data<float>();
+absl::StatusOr<std::vector<Box>> ReadBoxes(const CropBoxes& boxes, int64_t batch) {
+  std::vector<Box> result(static_cast<size_t>(boxes.boxes.dim(0)));
+  const float* at = boxes.boxes.unchecked_data<float>();
   for (size_t i = 0; i < result.size(); ++i, at += 4) {
-    const int32_t image = indices.unchecked_data<int32_t>()[i];
-    if (image < 0 || image >= batch) {
-      return absl::OutOfRangeError(
-          StrCat("`box_ind`[", i, "] is ", image, "; there are ", batch, " images"));
-    }
+    const int32_t image = boxes.indices.unchecked_data<int32_t>()[i];
+    if (image < 0 || image >= batch) return BadCropIndex(static_cast<int64_t>(i), image, batch);
     result[i] = {at[0], at[1], at[2], at[3], image};
     for (int k = 0; k < 4; ++k) {
-      if (!std::isfinite(at[k])) return InvalidArgument("box ", i, " is not finite");
+      if (!std::isfinite(at[k])) return InfiniteCropBox(static_cast<int64_t>(i));
     }
   }
   return result;
-}
-
-absl::Status CheckImages(const Tensor& image, std::string_view what) {
-  if (image.rank() == 4 && image.dim(1) > 0 && image.dim(2) > 0) return absl::OkStatus();
-  return InvalidArgument("`", what, "` must be [batch, height, width, channels] with pixels, got ",
-                         image.shape().ToString());
 }
 
 /// The rows of one crop.
@@ -114,7 +70,7 @@ class CropRows {
         box_(box),
         columns_(box, s),
         nearest_(nearest) {
-    for (const Position& at : columns_.positions) {
+    for (const CropPosition& at : columns_.positions) {
       if (nearest) {
         pixels_.push_back(static_cast<int32_t>(at.nearest()));
         continue;
@@ -146,7 +102,7 @@ class CropRows {
 
   /// `out`: a whole row, with `outside` where there is no image.
   void Fill(int64_t y, float outside, float* out) {
-    const Position row = box_.Row(y, s_);
+    const CropPosition row = box_.Row(y, s_);
     const int64_t size = s_.crop_width * s_.channels;
     if (!row.inside()) {
       std::fill_n(out, size, outside);
@@ -245,17 +201,11 @@ class CropKernel final : public Kernel {
 
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& image = ctx.input(0);
-    TROUPE_RETURN_IF_ERROR(CheckImages(image, "image"));
-    TROUPE_ASSIGN_OR_RETURN(const std::vector<Box> boxes,
-                            ReadBoxes(ctx.input(1), ctx.input(2), image.dim(0)));
-    TROUPE_ASSIGN_OR_RETURN(const HeightAndWidth size, ReadImageSize(ctx.input(3), "crop_size"));
-    const CropShape s{
-        image.dim(0), image.dim(1), image.dim(2), image.dim(3), static_cast<int64_t>(boxes.size()),
-        size.height,  size.width};
-    TROUPE_ASSIGN_OR_RETURN(
-        Tensor * crops,
-        ctx.AllocateOutput(0, ElementType::kFloat,
-                           Shape({s.boxes, s.crop_height, s.crop_width, s.channels})));
+    const CropBoxes inputs{ctx.input(1), ctx.input(2)};
+    TROUPE_ASSIGN_OR_RETURN(const CropShape s, CropShapeOf(image, inputs, ctx.input(3)));
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<Box> boxes, ReadBoxes(inputs, s.batch));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * crops,
+                            ctx.AllocateOutput(0, ElementType::kFloat, s.crops_shape()));
     if (crops->num_elements() == 0) return absl::OkStatus();
     const int64_t row_size = s.crop_width * s.channels;
     return SwitchReal(image.type(), [&]<typename T>() {
@@ -287,24 +237,10 @@ class CropGradImageKernel final : public Kernel {
 
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& grads = ctx.input(0);
-    TROUPE_RETURN_IF_ERROR(CheckImages(grads, "grads"));
-    TROUPE_ASSIGN_OR_RETURN(const DimVector size, ReadIntegerVector(ctx.input(3), "image_size"));
-    if (size.size() != 4 || size[0] < 0 || size[1] <= 0 || size[2] <= 0) {
-      return InvalidArgument("`image_size` must be [batch, height, width, channels] with pixels");
-    }
-    if (grads.dim(3) != size[3]) {
-      return InvalidArgument("`grads` have ", grads.dim(3), " channels, the image ", size[3]);
-    }
-    TROUPE_ASSIGN_OR_RETURN(const std::vector<Box> boxes,
-                            ReadBoxes(ctx.input(1), ctx.input(2), size[0]));
-    const CropShape s{size[0], size[1], size[2], size[3], grads.dim(0), grads.dim(1), grads.dim(2)};
-    if (s.boxes != static_cast<int64_t>(boxes.size())) {
-      return InvalidArgument("`grads` are of ", s.boxes, " crops; there are ", boxes.size(),
-                             " boxes");
-    }
-    TROUPE_ASSIGN_OR_RETURN(
-        Tensor * out,
-        ctx.AllocateOutput(0, type_, Shape({s.batch, s.height, s.width, s.channels})));
+    const CropBoxes inputs{ctx.input(1), ctx.input(2)};
+    TROUPE_ASSIGN_OR_RETURN(const CropShape s, CropGradImageShapeOf(grads, inputs, ctx.input(3)));
+    TROUPE_ASSIGN_OR_RETURN(const std::vector<Box> boxes, ReadBoxes(inputs, s.batch));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, type_, s.image_shape()));
     return SwitchType<float, double, half>(type_, [&]<typename T>() {
       Fill<T>(ctx, s, boxes, grads.unchecked_data<float>(), out->mutable_data<T>());
       return absl::OkStatus();
@@ -324,7 +260,7 @@ class CropGradImageKernel final : public Kernel {
     std::vector<std::vector<Part>> parts(static_cast<size_t>(s.batch * s.height));
     for (int64_t b = 0; b < s.boxes; ++b) {
       for (int64_t y = 0; y < s.crop_height; ++y) {
-        const Position at = boxes[b].Row(y, s);
+        const CropPosition at = boxes[b].Row(y, s);
         if (!at.inside()) continue;
         const int64_t image = boxes[b].image * s.height;
         if (nearest_) {
@@ -371,7 +307,7 @@ class CropGradImageKernel final : public Kernel {
   template <typename SumType>
   void AddRow(const CropShape& s, const Columns& columns, float weight, const float* grad,
               SumType* sum) const {
-    for (const Position& column : columns.positions) {
+    for (const CropPosition& column : columns.positions) {
       if (nearest_) {
         Add(grad, weight, s.channels, sum + column.nearest() * s.channels);
       } else {
@@ -409,11 +345,11 @@ void BoxGradient(const CropShape& s, const Box& box, const T* image, const float
   EndGradients rows, columns;
   const Columns across(box, s);
   for (int64_t y = 0; y < s.crop_height; ++y) {
-    const Position row = box.Row(y, s);
+    const CropPosition row = box.Row(y, s);
     if (!row.inside()) continue;
     const float* grad = grads + (y * s.crop_width + across.first) * s.channels;
     for (int64_t x = 0; x < across.size(); ++x, grad += s.channels) {
-      const Position& column = across.positions[x];
+      const CropPosition& column = across.positions[x];
       const auto pixel = [&](int64_t at_y, int64_t at_x) {
         return image + (at_y * s.width + at_x) * s.channels;
       };
@@ -440,19 +376,9 @@ void BoxGradient(const CropShape& s, const Box& box, const T* image, const float
 absl::Status CropGradBoxes(KernelContext& ctx) {
   const Tensor& grads = ctx.input(0);
   const Tensor& image = ctx.input(1);
-  TROUPE_RETURN_IF_ERROR(CheckImages(grads, "grads"));
-  TROUPE_RETURN_IF_ERROR(CheckImages(image, "image"));
-  if (image.dim(3) != grads.dim(3)) {
-    return InvalidArgument("`grads` have ", grads.dim(3), " channels, the image ", image.dim(3));
-  }
-  TROUPE_ASSIGN_OR_RETURN(const std::vector<Box> boxes,
-                          ReadBoxes(ctx.input(2), ctx.input(3), image.dim(0)));
-  const CropShape s{image.dim(0), image.dim(1), image.dim(2), image.dim(3),
-                    grads.dim(0), grads.dim(1), grads.dim(2)};
-  if (s.boxes != static_cast<int64_t>(boxes.size())) {
-    return InvalidArgument("`grads` are of ", s.boxes, " crops; there are ", boxes.size(),
-                           " boxes");
-  }
+  const CropBoxes inputs{ctx.input(2), ctx.input(3)};
+  TROUPE_ASSIGN_OR_RETURN(const CropShape s, CropGradBoxesShapeOf(grads, image, inputs));
+  TROUPE_ASSIGN_OR_RETURN(const std::vector<Box> boxes, ReadBoxes(inputs, s.batch));
   TROUPE_ASSIGN_OR_RETURN(Tensor * out,
                           ctx.AllocateOutput(0, ElementType::kFloat, Shape({s.boxes, 4})));
   const int64_t crop_size = s.crop_height * s.crop_width * s.channels;

@@ -8,34 +8,13 @@
 
 #include "devices/half.h"
 #include "kernels/common/registration.h"
+#include "kernels/image/box_overlap.h"
+#include "kernels/image/suppression.h"
 #include "kernels/kernel.h"
 #include "kernels/type_switch.h"
 
 namespace troupe {
 namespace {
-
-/// A box between any two opposite corners.
-struct Corners {
-  float y1, x1, y2, x2, area;
-
-  template <typename T>
-  static Corners Of(const T* box) {
-    const auto a = static_cast<float>(box[0]), b = static_cast<float>(box[1]),
-               c = static_cast<float>(box[2]), d = static_cast<float>(box[3]);
-    Corners result{std::min(a, c), std::min(b, d), std::max(a, c), std::max(b, d), 0};
-    result.area = (result.y2 - result.y1) * (result.x2 - result.x1);
-    return result;
-  }
-};
-
-/// The area of the intersection by that of the union.
-float Overlap(const Corners& a, const Corners& b) {
-  if (a.area <= 0 || b.area <= 0) return 0;
-  const float height = std::max(std::min(a.y2, b.y2) - std::max(a.y1, b.y1), 0.0f);
-  const float width = std::max(std::min(a.x2, b.x2) - std::max(a.x1, b.x1), 0.0f);
-  const float both = height * width;
-  return both / (a.area + b.area - both);
-}
 
 /// T rounds what is compared.
 template <typename T>
@@ -105,7 +84,9 @@ Picked<T> PickBy(const OverlapOf& overlap_of, int64_t count, const T* scores, in
 template <typename T>
 Picked<T> Pick(const std::vector<Corners>& boxes, const T* scores, int64_t step,
                const SuppressionRules<T>& rules) {
-  const auto overlap_of = [&](int32_t a, int32_t b) { return Overlap(boxes[a], boxes[b]); };
+  const auto overlap_of = [&](int32_t a, int32_t b) {
+    return Corners::Overlap(boxes[a], boxes[b]);
+  };
   return PickBy(overlap_of, static_cast<int64_t>(boxes.size()), scores, step, rules);
 }
 
@@ -114,32 +95,6 @@ std::vector<Corners> AllCorners(const T* boxes, int64_t count, int64_t stride) {
   std::vector<Corners> corners(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) corners[i] = Corners::Of(boxes + i * stride);
   return corners;
-}
-
-/// A scalar of float or half.
-absl::StatusOr<float> Threshold(KernelContext& ctx, int i, const char* what) {
-  const Tensor& scalar = ctx.input(i);
-  if (scalar.rank() != 0) {
-    return InvalidArgument("`", what, "` must be a scalar, got shape ", scalar.shape().ToString());
-  }
-  return scalar.type() == ElementType::kHalf ? static_cast<float>(scalar.unchecked_scalar<half>())
-                                             : scalar.unchecked_scalar<float>();
-}
-
-absl::StatusOr<int64_t> Count(KernelContext& ctx, int i, const char* what, int64_t least) {
-  const Tensor& scalar = ctx.input(i);
-  if (scalar.rank() != 0) {
-    return InvalidArgument("`", what, "` must be a scalar, got shape ", scalar.shape().ToString());
-  }
-  const int64_t count = scalar.unchecked_scalar<int32_t>();
-  if (count < least)
-    return InvalidArgument("`", what, "` must be at least ", least, ", got ", count);
-  return count;
-}
-
-absl::Status CheckOverlap(float threshold) {
-  if (threshold >= 0 && threshold <= 1) return absl::OkStatus();
-  return InvalidArgument("`iou_threshold` must be between 0 and 1, got ", threshold);
 }
 
 class SuppressionKernel final : public Kernel {
@@ -151,38 +106,20 @@ class SuppressionKernel final : public Kernel {
         overlap_threshold_(c.Attr<float>("iou_threshold")) {}
 
   absl::Status Compute(KernelContext& ctx) override {
-    const Tensor& boxes = ctx.input(0);
-    const Tensor& scores = ctx.input(1);
-    if (boxes.rank() != 2 || boxes.dim(1) != 4 || scores.rank() != 1 ||
-        scores.dim(0) != boxes.dim(0)) {
-      return InvalidArgument("`boxes` must be [n, 4] and `scores` [n], got shapes ",
-                             boxes.shape().ToString(), " and ", scores.shape().ToString());
-    }
-    return SwitchType<float, half>(boxes.type(),
-                                   [&]<typename T>() { return Suppress<T>(ctx, boxes, scores); });
+    return SwitchType<float, half>(ctx.input(0).type(),
+                                   [&]<typename T>() { return Suppress<T>(ctx); });
   }
 
  private:
   template <typename T>
-  absl::Status Suppress(KernelContext& ctx, const Tensor& boxes, const Tensor& scores) const {
-    SuppressionRules<T> rules;
-    TROUPE_ASSIGN_OR_RETURN(rules.max_count, Count(ctx, 2, "max_output_size", 0));
-    float overlap_threshold = overlap_threshold_;
-    if (ctx.num_inputs() > 3) {
-      TROUPE_ASSIGN_OR_RETURN(overlap_threshold, Threshold(ctx, 3, "iou_threshold"));
-    }
-    TROUPE_RETURN_IF_ERROR(CheckOverlap(overlap_threshold));
-    rules.overlap_threshold = T(overlap_threshold);
-    float least_score = std::is_same_v<T, half> ? -65504.0f : std::numeric_limits<float>::lowest();
-    if (ctx.num_inputs() > 4) {
-      TROUPE_ASSIGN_OR_RETURN(least_score, Threshold(ctx, 4, "score_threshold"));
-    }
-    rules.score_threshold = T(least_score);
-    if (ctx.num_inputs() > 5) {
-      TROUPE_ASSIGN_OR_RETURN(const float sigma, Threshold(ctx, 5, "soft_nms_sigma"));
-      if (!(sigma >= 0)) return InvalidArgument("`soft_nms_sigma` must not be negative: ", sigma);
-      rules.soft_sigma = T(sigma);
-    }
+  absl::Status Suppress(KernelContext& ctx) const {
+    const float least_score =
+        std::is_same_v<T, half> ? -65504.0f : std::numeric_limits<float>::lowest();
+    TROUPE_ASSIGN_OR_RETURN(const SuppressionLimits limits,
+                            ReadSuppressionLimits(ctx, {0, overlap_threshold_, least_score}));
+    const SuppressionRules<T> rules{limits.max_count, T(limits.overlap_threshold),
+                                    T(limits.score_threshold), T(limits.soft_sigma)};
+    const Tensor &boxes = ctx.input(0), &scores = ctx.input(1);
     const Picked<T> picked =
         Pick(AllCorners(boxes.unchecked_data<T>(), boxes.dim(0), 4), scores.unchecked_data<T>(),
              /*step=*/1, rules);
@@ -223,9 +160,10 @@ absl::Status SuppressByOverlaps(KernelContext& ctx) {
                            overlaps.shape().ToString(), " and ", scores.shape().ToString());
   }
   SuppressionRules<float> rules{};
-  TROUPE_ASSIGN_OR_RETURN(rules.max_count, Count(ctx, 2, "max_output_size", 0));
-  TROUPE_ASSIGN_OR_RETURN(rules.overlap_threshold, Threshold(ctx, 3, "overlap_threshold"));
-  TROUPE_ASSIGN_OR_RETURN(rules.score_threshold, Threshold(ctx, 4, "score_threshold"));
+  TROUPE_ASSIGN_OR_RETURN(rules.max_count, ReadCount(ctx.input(2), "max_output_size", 0));
+  TROUPE_ASSIGN_OR_RETURN(rules.overlap_threshold,
+                          ReadThreshold(ctx.input(3), "overlap_threshold"));
+  TROUPE_ASSIGN_OR_RETURN(rules.score_threshold, ReadThreshold(ctx.input(4), "score_threshold"));
   const int64_t n = scores.dim(0);
   const float* matrix = overlaps.unchecked_data<float>();
   const auto overlap_of = [&](int64_t a, int64_t b) { return matrix[a * n + b]; };
@@ -254,12 +192,13 @@ class CombinedKernel final : public Kernel {
           "shapes ",
           boxes.shape().ToString(), " and ", scores.shape().ToString());
     }
-    TROUPE_ASSIGN_OR_RETURN(const int64_t per_class, Count(ctx, 2, "max_output_size_per_class", 1));
-    TROUPE_ASSIGN_OR_RETURN(int64_t total, Count(ctx, 3, "max_total_size", 1));
+    TROUPE_ASSIGN_OR_RETURN(const int64_t per_class,
+                            ReadCount(ctx.input(2), "max_output_size_per_class", 1));
+    TROUPE_ASSIGN_OR_RETURN(int64_t total, ReadCount(ctx.input(3), "max_total_size", 1));
     SuppressionRules<float> rules{per_class, 0, 0};
-    TROUPE_ASSIGN_OR_RETURN(rules.overlap_threshold, Threshold(ctx, 4, "iou_threshold"));
+    TROUPE_ASSIGN_OR_RETURN(rules.overlap_threshold, ReadThreshold(ctx.input(4), "iou_threshold"));
     TROUPE_RETURN_IF_ERROR(CheckOverlap(rules.overlap_threshold));
-    TROUPE_ASSIGN_OR_RETURN(rules.score_threshold, Threshold(ctx, 5, "score_threshold"));
+    TROUPE_ASSIGN_OR_RETURN(rules.score_threshold, ReadThreshold(ctx.input(5), "score_threshold"));
     const int64_t batch = boxes.dim(0), classes = scores.dim(2);
     if (pad_per_class_) total = std::min(total, per_class * classes);
 

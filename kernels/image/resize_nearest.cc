@@ -12,20 +12,13 @@
 namespace troupe {
 namespace {
 
-/// Above, indices that are computed as floats leave pixels out.
-constexpr int64_t kMaxNearest = int64_t{1} << 24;
-
 class NearestKernel final : public Kernel {
  public:
   NearestKernel(KernelConstruction& c, absl::Status*) : mode_(ResizeModeOf(c)) {}
 
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& images = ctx.input(0);
-    TROUPE_ASSIGN_OR_RETURN(const ResizeShape s, ResizeShapeOf(images, ctx.input(1), mode_));
-    if (s.from_height >= kMaxNearest || s.from_width >= kMaxNearest) {
-      return InvalidArgument("`images` must have less than ", kMaxNearest,
-                             " rows and columns, got shape ", images.shape().ToString());
-    }
+    TROUPE_ASSIGN_OR_RETURN(const ResizeShape s, NearestShapeOf(images, ctx.input(1), mode_));
     TROUPE_ASSIGN_OR_RETURN(
         Tensor * out,
         ctx.AllocateOutput(0, images.type(), Shape({s.batch, s.height, s.width, s.channels})));
@@ -65,34 +58,29 @@ class NearestGradKernel final : public Kernel {
 
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& grads = ctx.input(0);
-    if (grads.rank() != 4) {
-      return InvalidArgument("`grads` must be [batch, height, width, channels], got shape ",
-                             grads.shape().ToString());
-    }
-    TROUPE_ASSIGN_OR_RETURN(const HeightAndWidth original, ReadImageSize(ctx.input(1), "size"));
-    const int64_t height = grads.dim(1), width = grads.dim(2), channels = grads.dim(3);
+    TROUPE_ASSIGN_OR_RETURN(const ResizeShape s, NearestGradShapeOf(grads, ctx.input(1)));
     TROUPE_ASSIGN_OR_RETURN(
         Tensor * out,
         ctx.AllocateOutput(0, grads.type(),
-                           Shape({grads.dim(0), original.height, original.width, channels})));
-    const std::vector<int32_t> rows = NearestIndices(original.height, height, mode_);
-    const std::vector<int32_t> columns = NearestIndices(original.width, width, mode_);
-    const int64_t size = original.width * channels;
+                           Shape({s.batch, s.from_height, s.from_width, s.channels})));
+    const std::vector<int32_t> rows = NearestIndices(s.from_height, s.height, mode_);
+    const std::vector<int32_t> columns = NearestIndices(s.from_width, s.width, mode_);
+    const int64_t size = s.from_width * s.channels, grads_size = s.width * s.channels;
     return SwitchType<float, double, half, bfloat16, int32_t, int8_t, uint8_t>(
         grads.type(), [&]<typename T>() {
           ctx.ParallelFor(
-              grads.dim(0) * original.height,
-              KernelContext::GrainFor(static_cast<double>(width * channels + size)),
+              s.batch * s.from_height,
+              KernelContext::GrainFor(static_cast<double>(grads_size + size)),
               [&](int64_t begin, int64_t end) {
                 std::vector<SumType<T>> sum(static_cast<size_t>(size));
                 for (int64_t i = begin; i < end; ++i) {
                   std::fill(sum.begin(), sum.end(), SumType<T>(0));
                   // New rows of an old one lie together.
                   const auto [first, last] = std::equal_range(
-                      rows.begin(), rows.end(), static_cast<int32_t>(i % original.height));
+                      rows.begin(), rows.end(), static_cast<int32_t>(i % s.from_height));
                   for (auto y = first; y != last; ++y) {
-                    const int64_t row = i / original.height * height + (y - rows.begin());
-                    AddRow(grads.unchecked_data<T>() + row * width * channels, columns, channels,
+                    const int64_t row = i / s.from_height * s.height + (y - rows.begin());
+                    AddRow(grads.unchecked_data<T>() + row * grads_size, columns, s.channels,
                            sum.data());
                   }
                   T* to = out->mutable_data<T>() + i * size;

@@ -7,6 +7,8 @@ namespace {
 
 /// Positions are floats, and indices 32 bits wide.
 constexpr int64_t kMaxSize = INT32_MAX;
+/// Above, indices that are computed as floats leave pixels out.
+constexpr int64_t kMaxNearest = int64_t{1} << 24;
 
 absl::Status CheckMode(const ResizeMode& mode) {
   if (!mode.align_corners || !mode.half_pixel_centers) return absl::OkStatus();
@@ -52,6 +54,24 @@ absl::StatusOr<ResizeShape> ResizeShapeOf(const Tensor& images, const Tensor& si
   TROUPE_ASSIGN_OR_RETURN(const HeightAndWidth to, ReadImageSize(size, "size"));
   return ResizeShape{images.dim(0), images.dim(3), images.dim(1),
                      images.dim(2), to.height,     to.width};
+}
+
+absl::StatusOr<ResizeShape> NearestShapeOf(const Tensor& images, const Tensor& size,
+                                           const ResizeMode& mode) {
+  TROUPE_ASSIGN_OR_RETURN(const ResizeShape s, ResizeShapeOf(images, size, mode));
+  if (s.from_height < kMaxNearest && s.from_width < kMaxNearest) return s;
+  return InvalidArgument("`images` must have less than ", kMaxNearest,
+                         " rows and columns, got shape ", images.shape().ToString());
+}
+
+absl::StatusOr<ResizeShape> NearestGradShapeOf(const Tensor& grads, const Tensor& size) {
+  if (grads.rank() != 4) {
+    return InvalidArgument("`grads` must be [batch, height, width, channels], got shape ",
+                           grads.shape().ToString());
+  }
+  TROUPE_ASSIGN_OR_RETURN(const HeightAndWidth original, ReadImageSize(size, "size"));
+  return ResizeShape{grads.dim(0),   grads.dim(3), original.height,
+                     original.width, grads.dim(1), grads.dim(2)};
 }
 
 absl::StatusOr<ResizeShape> ResizeGradShapeOf(const Tensor& grads, const Tensor& original,

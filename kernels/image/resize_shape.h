@@ -33,6 +33,11 @@ absl::StatusOr<HeightAndWidth> ReadImageSize(const Tensor& size, std::string_vie
 /// For images [batch, height, width, channels], none of them empty, that become of `size`.
 absl::StatusOr<ResizeShape> ResizeShapeOf(const Tensor& images, const Tensor& size,
                                           const ResizeMode& mode);
+/// The same for pixels that are the nearest ones, of which indices are computed as floats.
+absl::StatusOr<ResizeShape> NearestShapeOf(const Tensor& images, const Tensor& size,
+                                           const ResizeMode& mode);
+/// For their gradients, of images of `size`.
+absl::StatusOr<ResizeShape> NearestGradShapeOf(const Tensor& grads, const Tensor& size);
 /// For gradients of images that were resized from `original`.
 absl::StatusOr<ResizeShape> ResizeGradShapeOf(const Tensor& grads, const Tensor& original,
                                               const ResizeMode& mode);

@@ -8,22 +8,17 @@
 #include "kernels/common/registration.h"
 #include "kernels/common/switch_number.h"
 #include "kernels/kernel.h"
+#include "kernels/nn/dilation_shape.h"
 #include "kernels/nn/plus.h"
-#include "kernels/nn/window.h"
 
 namespace troupe {
 namespace {
 
-struct DilationShape {
-  int64_t batch = 0, depth = 0;
-  Window rows, columns;
-
-  Shape output_shape() const { return {batch, rows.output, columns.output, depth}; }
-  double row_ns() const {
-    return static_cast<double>(columns.output * depth) *
-           static_cast<double>(rows.size * columns.size);
-  }
-};
+// Nanoseconds that a row of the output takes.
+double RowNs(const DilationShape& s) {
+  return static_cast<double>(s.columns.output * s.depth) *
+         static_cast<double>(s.rows.size * s.columns.size);
+}
 
 template <typename T>
 T LowestOf() {
@@ -37,34 +32,10 @@ T LowestOf() {
 class DilationKernel : public Kernel {
  public:
   DilationKernel(KernelConstruction& construction, absl::Status* status) {
-    *status = Read(construction);
+    *status = attributes_.Read(construction);
   }
 
  protected:
-  absl::StatusOr<DilationShape> Resolve(const Shape& input, const Shape& filter) const {
-    if (input.rank() != 4 || filter.rank() != 3 || input.dim(3) != filter.dim(2)) {
-      return InvalidArgument("the input must be of rank 4, the filter of rank 3, with the same ",
-                             "depth, got shapes ", input.ToString(), " and ", filter.ToString());
-    }
-    DilationShape s{input.dim(0), input.dim(3), rows_, columns_};
-    s.rows.input = input.dim(1);
-    s.rows.size = filter.dim(0);
-    s.columns.input = input.dim(2);
-    s.columns.size = filter.dim(1);
-    TROUPE_RETURN_IF_ERROR(SlideBoth(padding_, {}, s.batch, s.depth, &s.rows, &s.columns));
-    return s;
-  }
-
-  // The shape of a gradient kernel, whose inputs are input, filter and the output's gradient.
-  absl::StatusOr<DilationShape> ResolveGradient(const KernelContext& ctx) const {
-    TROUPE_ASSIGN_OR_RETURN(const DilationShape s,
-                            Resolve(ctx.input(0).shape(), ctx.input(1).shape()));
-    const Shape& gradient = ctx.input(2).shape();
-    if (gradient == s.output_shape()) return s;
-    return InvalidArgument("out_backprop has shape ", gradient.ToString(), ", expected ",
-                           s.output_shape().ToString());
-  }
-
   // Calls visit(input pixel, filter pixel) for the elements inside the input of the window at an
   // output row, counted over all images, and column.
   template <typename Visit>
@@ -107,25 +78,7 @@ class DilationKernel : public Kernel {
     bool found = false;
   };
 
- private:
-  absl::Status Read(const KernelConstruction& construction) {
-    std::vector<int64_t> strides, rates, paddings;
-    TROUPE_RETURN_IF_ERROR(construction.GetAttr("strides", &strides));
-    TROUPE_RETURN_IF_ERROR(construction.GetAttr("rates", &rates));
-    if (strides.size() != 4 || rates.size() != 4) {
-      return InvalidArgument("strides and rates must have 4 elements, got ", strides.size(),
-                             " and ", rates.size());
-    }
-    if (strides[0] != 1 || strides[3] != 1 || rates[0] != 1 || rates[3] != 1) {
-      return absl::UnimplementedError("strides and rates of batch and depth must be 1");
-    }
-    rows_ = {.stride = strides[1], .dilation = rates[1]};
-    columns_ = {.stride = strides[2], .dilation = rates[2]};
-    return ReadPadding(construction, &padding_, &paddings);
-  }
-
-  PaddingMode padding_ = PaddingMode::kValid;
-  Window rows_, columns_;
+  DilationAttributes attributes_;
 };
 
 class Dilation2DKernel final : public DilationKernel {
@@ -134,11 +87,11 @@ class Dilation2DKernel final : public DilationKernel {
 
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor &in = ctx.input(0), &filter = ctx.input(1);
-    TROUPE_ASSIGN_OR_RETURN(const DilationShape s, Resolve(in.shape(), filter.shape()));
+    TROUPE_ASSIGN_OR_RETURN(const DilationShape s, attributes_.Resolve(in.shape(), filter.shape()));
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.type(), s.output_shape()));
     if (out->num_elements() == 0) return absl::OkStatus();
     return SwitchReal(in.type(), [&]<typename T>() {
-      ctx.ParallelFor(s.batch * s.rows.output, KernelContext::GrainFor(s.row_ns()),
+      ctx.ParallelFor(s.batch * s.rows.output, KernelContext::GrainFor(RowNs(s)),
                       [&](int64_t begin, int64_t end) {
                         for (int64_t row = begin; row < end; ++row) {
                           Row(s, row, in.unchecked_data<T>(), filter.unchecked_data<T>(),
@@ -172,11 +125,11 @@ class DilationBackpropInputKernel final : public DilationKernel {
 
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor &in = ctx.input(0), &filter = ctx.input(1), &gradient = ctx.input(2);
-    TROUPE_ASSIGN_OR_RETURN(const DilationShape s, ResolveGradient(ctx));
+    TROUPE_ASSIGN_OR_RETURN(const DilationShape s, attributes_.ResolveGradient(ctx));
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.type(), in.shape()));
     std::memset(out->mutable_raw_data(), 0, out->bytes());
     if (gradient.num_elements() == 0) return absl::OkStatus();
-    const double image_ns = 2 * s.row_ns() * static_cast<double>(s.rows.output);
+    const double image_ns = 2 * RowNs(s) * static_cast<double>(s.rows.output);
     return SwitchReal(in.type(), [&]<typename T>() {
       ctx.ParallelFor(s.batch, KernelContext::GrainFor(image_ns), [&](int64_t begin, int64_t end) {
         Sources<T> sources(s.depth);
@@ -205,7 +158,7 @@ class DilationBackpropFilterKernel final : public DilationKernel {
 
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor &in = ctx.input(0), &filter = ctx.input(1), &gradient = ctx.input(2);
-    TROUPE_ASSIGN_OR_RETURN(const DilationShape s, ResolveGradient(ctx));
+    TROUPE_ASSIGN_OR_RETURN(const DilationShape s, attributes_.ResolveGradient(ctx));
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.type(), filter.shape()));
     std::memset(out->mutable_raw_data(), 0, out->bytes());
     if (gradient.num_elements() == 0) return absl::OkStatus();

@@ -1,12 +1,12 @@
 // LRN, local response normalization, and its gradient (Krizhevsky, Sutskever, Hinton, "ImageNet
 // Classification with Deep Convolutional Neural Networks", 2012, section 3.3).
 #include <algorithm>
-#include <limits>
 #include <vector>
 
 #include "kernels/common/registration.h"
 #include "kernels/kernel.h"
 #include "kernels/math/cast.h"
+#include "kernels/nn/lrn_shape.h"
 #include "kernels/simd/lrn.h"
 
 namespace troupe {
@@ -14,14 +14,8 @@ namespace {
 
 class LrnKernel : public Kernel {
  public:
-  LrnKernel(KernelConstruction& construction, absl::Status* status)
-      : radius_(construction.Attr<int64_t>("depth_radius")),
-        bias_(construction.Attr<float>("bias")),
-        alpha_(construction.Attr<float>("alpha")),
-        beta_(construction.Attr<float>("beta")) {
-    if (radius_ < 0 || radius_ > std::numeric_limits<int32_t>::max()) {
-      *status = InvalidArgument("depth_radius must be in [0, 2^31), got ", radius_);
-    }
+  LrnKernel(KernelConstruction& construction, absl::Status* status) {
+    *status = attributes_.Read(construction);
   }
 
  protected:
@@ -37,7 +31,7 @@ class LrnKernel : public Kernel {
     const int64_t block = std::max<int64_t>(1, kBlockElements / depth), size = ElementSize(type);
     const simd::UnaryFn widen = type == ElementType::kFloat ? nullptr : FindCast(type, kFloat);
     const simd::UnaryFn narrow = type == ElementType::kFloat ? nullptr : FindCast(kFloat, type);
-    const LrnForm form{depth, std::min(radius_, depth - 1), bias_, alpha_, beta_};
+    const LrnForm form = attributes_.FormFor(depth);
     const double ns =
         static_cast<double>(block * depth) * (1.0 + 0.1 * static_cast<double>(form.radius));
     ctx.ParallelFor(
@@ -75,8 +69,7 @@ class LrnKernel : public Kernel {
   static constexpr int64_t kBlockElements =
       1024;  // several such arrays stay in the first-level cache
 
-  const int64_t radius_;
-  const float bias_, alpha_, beta_;
+  LrnAttributes attributes_;
 };
 
 class LrnForwardKernel final : public LrnKernel {
@@ -84,10 +77,7 @@ class LrnForwardKernel final : public LrnKernel {
   using LrnKernel::LrnKernel;
 
   absl::Status Compute(KernelContext& ctx) override {
-    if (ctx.input(0).rank() != 4) {
-      return InvalidArgument("the input must be of rank 4, got shape ",
-                             ctx.input(0).shape().ToString());
-    }
+    TROUPE_RETURN_IF_ERROR(CheckLrnShape(ctx.input(0).shape()));
     return ForBlocks<1>(
         ctx, [](const LrnForm& form, const float* const(&in)[1], int64_t pixels, float* scratch,
                 float* out) { Lrn().forward(form, in[0], pixels, scratch, out); });
@@ -100,14 +90,8 @@ class LrnGradKernel final : public LrnKernel {
   using LrnKernel::LrnKernel;
 
   absl::Status Compute(KernelContext& ctx) override {
-    const Shape& shape = ctx.input(1).shape();
-    if (shape.rank() != 4 || !(ctx.input(0).shape() == shape) || !(ctx.input(2).shape() == shape)) {
-      return InvalidArgument(
-          "input_grads, input_image and output_image must be of rank 4 and of "
-          "one shape, got ",
-          ctx.input(0).shape().ToString(), ", ", shape.ToString(), " and ",
-          ctx.input(2).shape().ToString());
-    }
+    TROUPE_RETURN_IF_ERROR(
+        CheckLrnGradShapes(ctx.input(0).shape(), ctx.input(1).shape(), ctx.input(2).shape()));
     return ForBlocks<3>(
         ctx, [](const LrnForm& form, const float* const(&in)[3], int64_t pixels, float* scratch,
                 float* dx) { Lrn().gradient(form, in[0], in[1], in[2], pixels, scratch, dx); });

@@ -15,11 +15,17 @@
 #include "kernels/math/loops.h"
 #include "kernels/nn/pool_shape.h"
 #include "kernels/nn/volume_patches.h"
+#include "kernels/nn/volume_windows.h"
 #include "kernels/simd/dispatch.h"
 #include "kernels/simd/volume_pool.h"
 
 namespace troupe {
 namespace {
+
+// Nanoseconds that one output pixel takes.
+double PixelNs(const VolumeWindows& w) {
+  return 0.3 * static_cast<double>(w.channels) * static_cast<double>(w.window_pixels());
+}
 
 // Elements [begin, end) of the input in the window at `position`.
 struct Range {
@@ -64,7 +70,7 @@ struct Box {
 class VolumePoolKernel : public Kernel {
  public:
   VolumePoolKernel(KernelConstruction& construction, absl::Status* status) {
-    *status = attributes_.Read(construction, "ksize");
+    *status = attributes_.Read(construction, "ksize", /*only_ndhwc=*/true);
   }
 
  protected:
@@ -97,7 +103,7 @@ void PoolBoxes(KernelContext& ctx, const VolumeWindows& w, bool backward, const 
   const int64_t size = ElementSize(in.type()), pixel_bytes = w.channels * ElementSize(out->type());
   // Inputs so far apart belong to as many outputs each.
   const int64_t period = backward ? w.columns.stride : 1;
-  const double row_ns = 0.1 * w.pixel_ns() * static_cast<double>(num_columns);
+  const double row_ns = 0.1 * PixelNs(w) * static_cast<double>(num_columns);
   ctx.ParallelFor(
       w.batch * num_planes * num_rows, KernelContext::GrainFor(row_ns),
       [&](int64_t begin, int64_t end) {
@@ -176,7 +182,7 @@ class MaxPool3DGradKernel final : public VolumePoolKernel {
     if (out->num_elements() == 0) return absl::OkStatus();
     return SwitchType<float, half, bfloat16>(in.type(), [&]<typename In>() {
       return SwitchType<float, half, bfloat16>(gradient.type(), [&]<typename T>() {
-        const double ns = 3 * w.pixel_ns() * static_cast<double>(w.out_pixels());
+        const double ns = 3 * PixelNs(w) * static_cast<double>(w.out_pixels());
         ctx.ParallelFor(w.batch, KernelContext::GrainFor(ns), [&](int64_t begin, int64_t end) {
           std::vector<float> sums(w.in_pixels() * w.channels);
           for (int64_t n = begin; n < end; ++n) {
@@ -225,7 +231,7 @@ class MaxPool3DGradGradKernel final : public VolumePoolKernel {
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.type(), want));
     if (out->num_elements() == 0) return absl::OkStatus();
     return SwitchType<float, half, bfloat16>(in.type(), [&]<typename T>() {
-      ctx.ParallelFor(w.batch * w.out_pixels(), KernelContext::GrainFor(3 * w.pixel_ns()),
+      ctx.ParallelFor(w.batch * w.out_pixels(), KernelContext::GrainFor(3 * PixelNs(w)),
                       [&](int64_t begin, int64_t end) {
                         std::vector<char> found(w.channels);
                         for (int64_t i = begin; i < end; ++i) {
@@ -446,7 +452,7 @@ absl::Status FillVolumePatches(KernelContext& ctx, const VolumeWindows& w, const
   return SwitchBySize(in.type(), [&]<typename T>() {
     const T* from = static_cast<const T*>(in.raw_data());
     T* to = static_cast<T*>(out->mutable_raw_data());
-    ctx.ParallelFor(w.batch * w.out_pixels(), KernelContext::GrainFor(w.pixel_ns()),
+    ctx.ParallelFor(w.batch * w.out_pixels(), KernelContext::GrainFor(PixelNs(w)),
                     [&](int64_t begin, int64_t end) {
                       for (int64_t i = begin; i < end; ++i) {
                         FillPatch(w, i % w.out_pixels(),

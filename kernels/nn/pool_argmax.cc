@@ -7,33 +7,10 @@
 #include "kernels/common/switch_number.h"
 #include "kernels/kernel.h"
 #include "kernels/nn/plus.h"
-#include "kernels/nn/pool_shape.h"
+#include "kernels/nn/pool_argmax.h"
 
 namespace troupe {
 namespace {
-
-class ArgmaxPoolKernel : public Kernel {
- public:
-  ArgmaxPoolKernel(KernelConstruction& construction, absl::Status* status)
-      : include_batch_(construction.Attr<bool>("include_batch_in_index")),
-        attributes_(construction.num_inputs()) {
-    *status = attributes_.Read(construction, /*takes_nchw=*/false);
-  }
-
- protected:
-  absl::StatusOr<PoolShape> Resolve(const KernelContext& ctx) const {
-    const Shape& input = ctx.input(0).shape();
-    if (input.num_elements() == 0) {
-      return InvalidArgument("the input must have elements, got shape ", input.ToString());
-    }
-    return attributes_.Resolve(ctx, input, /*allows_depth=*/false);
-  }
-
-  const bool include_batch_;
-
- private:
-  PoolAttributes attributes_;
-};
 
 class MaxPoolWithArgmaxKernel final : public ArgmaxPoolKernel {
  public:
@@ -104,9 +81,7 @@ class MaxPoolGradWithArgmaxKernel final : public ArgmaxPoolKernel {
 
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor &in = ctx.input(0), &gradient = ctx.input(1), &argmax = ctx.input(2);
-    TROUPE_ASSIGN_OR_RETURN(const PoolShape s, Resolve(ctx));
-    TROUPE_RETURN_IF_ERROR(CheckPoolShape("grad", gradient.shape(), s.output_shape()));
-    TROUPE_RETURN_IF_ERROR(CheckPoolShape("argmax", argmax.shape(), s.output_shape()));
+    TROUPE_ASSIGN_OR_RETURN(const PoolShape s, ResolveGradient(ctx));
     const int64_t in_size = in.num_elements() / s.batch,
                   out_size = gradient.num_elements() / s.batch;
     const int64_t* at = argmax.unchecked_data<int64_t>();
@@ -114,8 +89,7 @@ class MaxPoolGradWithArgmaxKernel final : public ArgmaxPoolKernel {
       // Indices that count over the batch must stay within their image all the same.
       const int64_t first = include_batch_ ? i / out_size * in_size : 0;
       if (at[i] < first || at[i] >= first + in_size) {
-        return InvalidArgument("argmax has ", at[i], " at ", i, ", which is not in [", first, ", ",
-                               first + in_size, ")");
+        return BadArgmax(i, at[i], first, in_size);
       }
     }
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.type(), in.shape()));

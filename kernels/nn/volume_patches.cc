@@ -8,7 +8,7 @@ namespace {
 class VolumePatchesKernel final : public Kernel {
  public:
   VolumePatchesKernel(KernelConstruction& construction, absl::Status* status) {
-    *status = attributes_.Read(construction, "ksizes");
+    *status = attributes_.Read(construction, "ksizes", /*only_ndhwc=*/true);
   }
 
   absl::Status Compute(KernelContext& ctx) override {

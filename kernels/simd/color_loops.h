@@ -1,9 +1,12 @@
 /// Conversions of colors, free of branches so that the compiler makes vector code of them. In an
-/// unnamed namespace, because files for different instruction sets include it.
+/// unnamed namespace, because files for different instruction sets include it. Plain types only,
+/// for all compilers.
 #ifndef TROUPE_KERNELS_SIMD_COLOR_LOOPS_H_
 #define TROUPE_KERNELS_SIMD_COLOR_LOOPS_H_
 
 #include <stdint.h>
+
+#include "kernels/common/device_function.h"
 
 namespace troupe {
 namespace {
@@ -14,25 +17,25 @@ struct Color {
 };
 
 template <typename T>
-inline T Smaller(T a, T b) {
+TROUPE_DEVICE_FUNCTION inline T Smaller(T a, T b) {
   return b < a ? b : a;
 }
 template <typename T>
-inline T Larger(T a, T b) {
+TROUPE_DEVICE_FUNCTION inline T Larger(T a, T b) {
   return a < b ? b : a;
 }
 template <typename T>
-inline T Magnitude(T a) {
+TROUPE_DEVICE_FUNCTION inline T Magnitude(T a) {
   return a < 0 ? -a : a;
 }
 template <typename T>
-inline T ToUnit(T a) {
+TROUPE_DEVICE_FUNCTION inline T ToUnit(T a) {
   return Smaller(Larger(a, T(0)), T(1));
 }
 
 /// Hue in [0, 1), 0 for gray; saturation, 0 for black.
 template <typename T>
-inline Color<T> ToHsv(Color<T> rgb) {
+TROUPE_DEVICE_FUNCTION inline Color<T> ToHsv(Color<T> rgb) {
   const T r = rgb.x, g = rgb.y, b = rgb.z;
   const T value = Larger(r, Larger(g, b));
   const T range = value - Smaller(r, Smaller(g, b));
@@ -48,17 +51,44 @@ inline Color<T> ToHsv(Color<T> rgb) {
 
 /// How much of red, green and blue a hue has that goes from 0 to 6.
 template <typename T>
-inline Color<T> OfHue(T hue) {
+TROUPE_DEVICE_FUNCTION inline Color<T> OfHue(T hue) {
   return {ToUnit(Magnitude(hue - T(3)) - T(1)), ToUnit(T(2) - Magnitude(hue - T(2))),
           ToUnit(T(2) - Magnitude(hue - T(4)))};
 }
 
 template <typename T>
-inline Color<T> ToRgb(Color<T> hsv) {
+TROUPE_DEVICE_FUNCTION inline Color<T> ToRgb(Color<T> hsv) {
   const Color<T> pure = OfHue(hsv.x * T(6));
   const T white = T(1) - hsv.y;
   return {(white + hsv.y * pure.x) * hsv.z, (white + hsv.y * pure.y) * hsv.z,
           (white + hsv.y * pure.z) * hsv.z};
+}
+
+/// The color with hue `hue`, in [0, 6), between the least and the greatest of its channels.
+template <typename T>
+TROUPE_DEVICE_FUNCTION inline Color<T> Between(T hue, T low, T high) {
+  const Color<T> pure = OfHue(hue);
+  const T range = high - low;
+  return {low + range * pure.x, low + range * pure.y, low + range * pure.z};
+}
+
+/// With the hue turned by `by` full turns.
+TROUPE_DEVICE_FUNCTION inline Color<float> TurnedHue(Color<float> c, float by) {
+  const float high = Larger(c.x, Larger(c.y, c.z)), low = Smaller(c.x, Smaller(c.y, c.z));
+  float hue = ToHsv(c).x * 6 + by * 6;
+#ifdef __CUDACC__
+  hue -= 6 * floorf(hue / 6);
+#else
+  hue -= 6 * __builtin_floorf(hue / 6);
+#endif
+  return Between(hue, low, high);
+}
+
+/// With the saturation times `by`.
+TROUPE_DEVICE_FUNCTION inline Color<float> ScaledSaturation(Color<float> c, float by) {
+  const Color<float> hsv = ToHsv(c);
+  const float range = ToUnit(hsv.y * by) * hsv.z;
+  return Between(hsv.x * 6, hsv.z - range, hsv.z);
 }
 
 /// Calls `convert` for `n` pixels of three channels.

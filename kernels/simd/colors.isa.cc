@@ -13,28 +13,12 @@ void HsvToRgb(const float* in, int64_t n, float* out) {
   ForColors(in, n, out, [](Color<float> c) { return ToRgb(c); });
 }
 
-/// The color with hue `hue`, in [0, 6), between the least and the greatest of its channels.
-inline Color<float> Between(float hue, float low, float high) {
-  const Color<float> pure = OfHue(hue);
-  const float range = high - low;
-  return {low + range * pure.x, low + range * pure.y, low + range * pure.z};
-}
-
 void TurnHue(const float* in, float by, int64_t n, float* out) {
-  ForColors(in, n, out, [by](Color<float> c) {
-    const float high = Larger(c.x, Larger(c.y, c.z)), low = Smaller(c.x, Smaller(c.y, c.z));
-    float hue = ToHsv(c).x * 6 + by * 6;
-    hue -= 6 * __builtin_floorf(hue / 6);
-    return Between(hue, low, high);
-  });
+  ForColors(in, n, out, [by](Color<float> c) { return TurnedHue(c, by); });
 }
 
 void ScaleSaturation(const float* in, float by, int64_t n, float* out) {
-  ForColors(in, n, out, [by](Color<float> c) {
-    const Color<float> hsv = ToHsv(c);
-    const float range = ToUnit(hsv.y * by) * hsv.z;
-    return Between(hsv.x * 6, hsv.z - range, hsv.z);
-  });
+  ForColors(in, n, out, [by](Color<float> c) { return ScaledSaturation(c, by); });
 }
 
 // Channels side by side make a pattern that is repeated, and long enough for wide registers.
