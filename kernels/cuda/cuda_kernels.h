@@ -34,6 +34,7 @@ absl::StatusOr<Number> NumberOf(ElementType type);
 std::vector<ElementType> MovedTypes();
 
 void RegisterBatchNorm(Extension& extension);
+void RegisterBincount(Extension& extension);
 void RegisterElementwise(Extension& extension);
 void RegisterFill(Extension& extension);
 void RegisterIndexing(Extension& extension);
@@ -49,6 +50,7 @@ void RegisterSearch(Extension& extension);
 void RegisterSegment(Extension& extension);
 void RegisterSoftmax(Extension& extension);
 void RegisterSelect(Extension& extension);
+void RegisterSparseSegment(Extension& extension);
 void RegisterUpdates(Extension& extension);
 void RegisterVariables(Extension& extension);
 

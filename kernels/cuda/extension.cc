@@ -9,6 +9,7 @@ namespace troupe::cuda {
 absl::Status Register(Extension& extension) {
   extension.DeviceType("GPU", std::make_shared<CudaFactory>());
   RegisterBatchNorm(extension);
+  RegisterBincount(extension);
   RegisterElementwise(extension);
   RegisterFill(extension);
   RegisterIndexing(extension);
@@ -24,6 +25,7 @@ absl::Status Register(Extension& extension) {
   RegisterSegment(extension);
   RegisterSoftmax(extension);
   RegisterSelect(extension);
+  RegisterSparseSegment(extension);
   RegisterUpdates(extension);
   RegisterVariables(extension);
   return absl::OkStatus();
