@@ -50,6 +50,7 @@ void RegisterSearch(Extension& extension);
 void RegisterSegment(Extension& extension);
 void RegisterSoftmax(Extension& extension);
 void RegisterSelect(Extension& extension);
+void RegisterSparse(Extension& extension);
 void RegisterSparseSegment(Extension& extension);
 void RegisterUpdates(Extension& extension);
 void RegisterVariables(Extension& extension);

@@ -25,6 +25,7 @@ absl::Status Register(Extension& extension) {
   RegisterSegment(extension);
   RegisterSoftmax(extension);
   RegisterSelect(extension);
+  RegisterSparse(extension);
   RegisterSparseSegment(extension);
   RegisterUpdates(extension);
   RegisterVariables(extension);
