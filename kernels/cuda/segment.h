@@ -73,9 +73,8 @@ struct PickedCall {
   Indices indices;
   const uint32_t* places;
   const int64_t* starts;
-  /// Of the sum, by the number of its pairs; or of each row, by sizes[row], if they are given.
-  SegmentScale scale;
-  const int32_t* sizes;
+  SegmentScale scale;   ///< Of the sum, by the number of its pairs.
+  const void* factors;  ///< Of each row, from LaunchSegmentFactors; nullptr: none.
   void* out;
 };
 /// Bad indices are reported: position, index, limit.
@@ -84,6 +83,10 @@ cudaError_t LaunchSumPicked(const PickedCall& call, LateCheck check, cudaStream_
 /// sizes[s] is how many ids are s; bad ones are reported: position, id, limit.
 cudaError_t LaunchSegmentSizes(Indices ids, int64_t rows, int64_t segments, int32_t* sizes,
                                LateCheck check, cudaStream_t stream);
+/// By what rows of segments of these sizes are multiplied. Numbers of 8 bytes if `type` is double,
+/// else 4.
+cudaError_t LaunchSegmentFactors(Number type, SegmentScale scale, const int32_t* sizes,
+                                 int64_t segments, void* factors, cudaStream_t stream);
 /// Of keys in order: at[r] is how many of those before the r-th differ from the ones before them,
 /// at[rows] how many there are in all. `scratch`: as LaunchScan wants it for rows + 1 numbers.
 cudaError_t LaunchNumberKeys(const void* keys, bool wide_keys, int64_t rows, uint64_t* at,

@@ -33,7 +33,7 @@ struct PickedTerms {
       return W(0);
     }
     const W value = static_cast<W>(static_cast<const T*>(call.data)[row * call.length + column]);
-    return call.sizes == nullptr ? value : value * Factor<W>(call.scale, call.sizes[row]);
+    return call.factors == nullptr ? value : value * static_cast<const W*>(call.factors)[row];
   }
 
   PickedCall call;
@@ -54,6 +54,15 @@ struct CountIds {
   int64_t segments;
   int32_t* sizes;
   LateCheck check;
+};
+
+template <typename W>
+struct MakeFactor {
+  __device__ void operator()(int64_t s) const { factors[s] = Factor<W>(scale, sizes[s]); }
+
+  SegmentScale scale;
+  const int32_t* sizes;
+  W* factors;
 };
 
 template <typename Key>
@@ -101,11 +110,10 @@ cudaError_t VisitKey(bool wide, Fn fn) {
 
 cudaError_t LaunchSumPicked(const PickedCall& call, LateCheck check, cudaStream_t stream) {
   const SegmentShape shape(call.pairs, call.length, call.segments, true);
-  const SegmentScale of_sum = call.sizes == nullptr ? call.scale : SegmentScale::kNone;
   return VisitFloating(call.type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     return RunReduceSorted<T>(PickedTerms<T>{call, check}, call.starts, call.out, shape,
-                              ScaledSum<WideType<T>>{{}, of_sum}, stream);
+                              ScaledSum<WideType<T>>{{}, call.scale}, stream);
   });
 }
 
@@ -115,6 +123,15 @@ cudaError_t LaunchSegmentSizes(Indices ids, int64_t rows, int64_t segments, int3
       cudaMemsetAsync(sizes, 0, static_cast<size_t>(segments) * sizeof(*sizes), stream);
   if (error != cudaSuccess) return error;
   return ForEach(rows, stream, CountIds{ids, segments, sizes, check});
+}
+
+cudaError_t LaunchSegmentFactors(Number type, SegmentScale scale, const int32_t* sizes,
+                                 int64_t segments, void* factors, cudaStream_t stream) {
+  if (type == Number::kDouble) {
+    return ForEach(segments, stream,
+                   MakeFactor<double>{scale, sizes, static_cast<double*>(factors)});
+  }
+  return ForEach(segments, stream, MakeFactor<float>{scale, sizes, static_cast<float*>(factors)});
 }
 
 cudaError_t LaunchNumberKeys(const void* keys, bool wide_keys, int64_t rows, uint64_t* at,

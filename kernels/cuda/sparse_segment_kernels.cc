@@ -73,7 +73,7 @@ absl::Status SumSegments(KernelContext& ctx, Number type, SegmentScale scale, in
                         .places = nullptr,
                         .starts = starts.unchecked_data<int64_t>(),
                         .scale = scale,
-                        .sizes = nullptr,
+                        .factors = nullptr,
                         .out = output->mutable_raw_data()};
   return CudaStatus(LaunchSumPicked(call, check, StreamOf(ctx)), kWhat);
 }
@@ -129,10 +129,11 @@ class SparseSegmentOfNumberKernel final : public OneTypeKernel {
 /// What both versions have in common: pairs in the order of the rows that they add to.
 struct GradientPairs {
   SortedRows sorted;
-  Tensor sizes;  ///< Of segments.
-  int64_t rows;  ///< Of the data.
+  Tensor factors;  ///< Of the rows of segments; none if they are not scaled.
+  int64_t rows;    ///< Of the data.
 
-  static absl::StatusOr<GradientPairs> Read(KernelContext& ctx, const char* rows_name) {
+  static absl::StatusOr<GradientPairs> Read(KernelContext& ctx, const char* rows_name, Number type,
+                                            SegmentScale scale) {
     const Tensor &grad = ctx.input(0), &indices = ctx.input(1), &ids = ctx.input(2);
     GradientPairs pairs;
     if (grad.rank() < 1) return InvalidArgument("grad must have at least one dimension");
@@ -143,12 +144,21 @@ struct GradientPairs {
     }
     if (pairs.rows == 0) return pairs;  // As in TensorFlow, whatever the indices are.
     const int64_t count = ids.num_elements(), segments = grad.dim(0);
-    TROUPE_ASSIGN_OR_RETURN(pairs.sizes, ctx.AllocateTemp(ElementType::kInt32, Shape({segments})));
+    TROUPE_ASSIGN_OR_RETURN(Tensor sizes, ctx.AllocateTemp(ElementType::kInt32, Shape({segments})));
+    auto* const counted = sizes.mutable_data<int32_t>();
+    const cudaStream_t stream = StreamOf(ctx);
     TROUPE_ASSIGN_OR_RETURN(const LateCheck bad_id, CheckLate(ctx, BadId));
-    TROUPE_RETURN_IF_ERROR(
-        CudaStatus(LaunchSegmentSizes(IndicesOf(ids), count, segments,
-                                      pairs.sizes.mutable_data<int32_t>(), bad_id, StreamOf(ctx)),
-                   kWhat));
+    cudaError_t error =
+        LaunchSegmentSizes(IndicesOf(ids), count, segments, counted, bad_id, stream);
+    if (error == cudaSuccess && scale != SegmentScale::kNone) {
+      const bool wide = type == Number::kDouble;
+      TROUPE_ASSIGN_OR_RETURN(
+          pairs.factors,
+          ctx.AllocateTemp(wide ? ElementType::kDouble : ElementType::kFloat, Shape({segments})));
+      error = LaunchSegmentFactors(type, scale, counted, segments, pairs.factors.mutable_raw_data(),
+                                   stream);
+    }
+    TROUPE_RETURN_IF_ERROR(CudaStatus(error, kWhat));
     TROUPE_ASSIGN_OR_RETURN(const LateCheck bad_row, CheckLate(ctx, BadRow));
     TROUPE_ASSIGN_OR_RETURN(pairs.sorted,
                             SortedRows::Of(ctx, IndicesOf(indices), count, pairs.rows,
@@ -157,8 +167,8 @@ struct GradientPairs {
   }
 
   /// The sums for so many rows, of which pairs begin at `starts`.
-  absl::Status Sum(KernelContext& ctx, Number type, SegmentScale scale, const int64_t* starts,
-                   int64_t sums, Tensor* output) const {
+  absl::Status Sum(KernelContext& ctx, Number type, const int64_t* starts, int64_t sums,
+                   Tensor* output) const {
     if (output->num_elements() == 0) return absl::OkStatus();
     const Tensor& grad = ctx.input(0);
     // The ids have been looked at, but bad ones must not be followed.
@@ -172,8 +182,8 @@ struct GradientPairs {
                           .indices = IndicesOf(ctx.input(2)),
                           .places = sorted.places,
                           .starts = starts,
-                          .scale = scale,
-                          .sizes = sizes.unchecked_data<int32_t>(),
+                          .scale = SegmentScale::kNone,
+                          .factors = factors.valid() ? factors.raw_data() : nullptr,
                           .out = output->mutable_raw_data()};
     return CudaStatus(LaunchSumPicked(call, bad_id, StreamOf(ctx)), kWhat);
   }
@@ -186,13 +196,14 @@ class SparseSegmentGradKernel final : public OneTypeKernel {
       : OneTypeKernel(construction, status) {}
 
   absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(const GradientPairs pairs, GradientPairs::Read(ctx, "output_dim0"));
+    TROUPE_ASSIGN_OR_RETURN(const GradientPairs pairs,
+                            GradientPairs::Read(ctx, "output_dim0", type_, kScale));
     const Tensor& grad = ctx.input(0);
     TROUPE_ASSIGN_OR_RETURN(const Shape shape, ShapeOfRows(grad.shape(), pairs.rows));
     TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, grad.type(), shape));
     if (output->num_elements() == 0) return absl::OkStatus();
     TROUPE_ASSIGN_OR_RETURN(const Tensor starts, pairs.sorted.Starts(ctx, pairs.rows));
-    return pairs.Sum(ctx, type_, kScale, starts.unchecked_data<int64_t>(), pairs.rows, output);
+    return pairs.Sum(ctx, type_, starts.unchecked_data<int64_t>(), pairs.rows, output);
   }
 };
 
@@ -214,7 +225,8 @@ class SparseSegmentGradV2Kernel final : public LateShapeKernel {
  protected:
   absl::StatusOr<Search> Begin(KernelContext& ctx) override {
     NamedPairs named;
-    TROUPE_ASSIGN_OR_RETURN(named.pairs, GradientPairs::Read(ctx, "dense_output_dim0"));
+    TROUPE_ASSIGN_OR_RETURN(named.pairs,
+                            GradientPairs::Read(ctx, "dense_output_dim0", type_, kScale));
     Search search;
     const SortedRows& sorted = named.pairs.sorted;
     const int64_t count = sorted.rows;
@@ -258,7 +270,7 @@ class SparseSegmentGradV2Kernel final : public LateShapeKernel {
                         starts.mutable_data<int64_t>(), named->type() == ElementType::kInt64,
                         named->mutable_raw_data(), StreamOf(ctx)),
         kWhat));
-    return pairs.Sum(ctx, type_, kScale, starts.unchecked_data<int64_t>(), rows, output);
+    return pairs.Sum(ctx, type_, starts.unchecked_data<int64_t>(), rows, output);
   }
 
  private:
