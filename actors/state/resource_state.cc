@@ -325,7 +325,7 @@ absl::Status TupleToDef(const Tuple& tuple, TupleDef* def) {
     TensorProto* to = def->add_component();
     if (!component.valid()) continue;
     const bool plain = IsPlain(component.type()) || component.type() == ElementType::kString;
-    if (!plain || component.space() != MemorySpace::kHost) {
+    if (!plain || component.space() == MemorySpace::kDevice) {
       return absl::UnimplementedError(
           "it holds tensors of types, or in a memory, from which they cannot be saved");
     }

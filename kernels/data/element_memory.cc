@@ -129,8 +129,9 @@ absl::StatusOr<Tensor> ElementKernels::Run(KernelContext& ctx, const char* op, E
 
 absl::StatusOr<Tensor> FetchElement(const KernelContext& ctx, Tensor element) {
   Device* const device = ctx.step().device;
-  const bool there = device != nullptr && device->memory_space() == MemorySpace::kDevice &&
-                     LivesOnDevice(element.type());
+  if (device == nullptr) return element;  // Who asks is no kernel of a device.
+  const bool there =
+      device->memory_space() == MemorySpace::kDevice && LivesOnDevice(element.type());
   if (there == (element.space() == MemorySpace::kDevice)) return element;
   if (there) return Upload(device, element);
   return absl::InternalError(StrCat("an element of type ", ElementTypeName(element.type()),

@@ -3,10 +3,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
+
+#include "actors/runtime.h"
+#include "actors/session/compile.h"
+#include "actors/session/kept_resources.h"
+#include "actors/state/resource_state.h"
+#include "api/internal/actor_host.h"
 #include "api/session.h"
+#include "devices/device.h"
 #include "devices/device_figures.h"
 #include "graph/graph.h"
 #include "graph/protos/stats.pb.h"
+#include "graph/protos/training_state.pb.h"
+#include "kernels/queues/queue.h"
 #include "kernels/state/session_tensors.h"
 #include "tests/devices/simulated/simulated_device.h"
 #include "tests/kernels/simulated/borrowed_kernels.h"
@@ -235,6 +245,87 @@ TEST_F(DeviceContainersTest, TensorsOfSessions) {
     EXPECT_EQ(SessionTensors::Global()->size(), before + 1);
   }
   EXPECT_EQ(SessionTensors::Global()->size(), before);
+}
+
+// --- those who are no kernels --------------------------------------------------------------------
+
+/// A runtime with a device that has a queue, `it`, with two elements in the device's memory.
+class DeviceQueueTest : public ::testing::Test {
+ protected:
+  DeviceQueueTest() {
+    troupe::testing::UseSimulatedDevices();
+    runtime_ = *Runtime::Create({.threads = 2, .devices = {{"SIM", {.count = 1}}}});
+    device_ = runtime_->FindDevice("/job:localhost/replica:0/task:0/device:SIM:0");
+    Containers* const containers = &device_->containers;
+    QueueOptions options;
+    options.types = {kFloat};
+    EXPECT_TRUE(containers
+                    ->FindOrCreate("", "it",
+                                   [&]() -> absl::StatusOr<RefPtr<Resource>> {
+                                     return containers->MakeQueue("it", options);
+                                   })
+                    .ok());
+    auto queue = *FindWaiting<Queue>(containers, "", "it");
+    for (const float value : {1.f, 2.f}) {
+      auto there = Upload(device_->device.get(), Tensor::Vector<float>({value, 5}));
+      EXPECT_TRUE(there.ok()) << there.status();
+      queue->Enqueue({*there}, nullptr, [](const auto& done) { EXPECT_TRUE(done.ok()); });
+    }
+  }
+
+  std::shared_ptr<Runtime> runtime_;
+  DeviceRole* device_;
+};
+
+TEST_F(DeviceQueueTest, IsSavedFromTheHost) {
+  const std::string name = device_->device->name();
+  std::promise<std::vector<KeptResource>> saved;
+  SaveResources(*runtime_, StatefulKernels(), {{.device = name, .name = "it"}},
+                [&](absl::StatusOr<std::vector<KeptResource>> kept) {
+                  EXPECT_TRUE(kept.ok()) << kept.status();
+                  saved.set_value(*std::move(kept));
+                });
+  const std::vector<KeptResource> kept = saved.get_future().get();
+  ASSERT_EQ(kept.size(), 1u);
+  const auto& state = std::get<QueueState>(kept[0].state);
+  ASSERT_EQ(state.elements.size(), 2u);
+  ASSERT_NE(state.elements[1][0].space(), MemorySpace::kDevice);
+  EXPECT_THAT(state.elements[1][0].unchecked_values<float>(), ElementsAre(2, 5));
+  TupleDef message;
+  const absl::Status written = TupleToDef(state.elements[1], &message);
+  EXPECT_TRUE(written.ok()) << written;
+}
+
+/// Keeps what it is sent.
+class Asker : public caf::monitorable_actor {
+ public:
+  explicit Asker(caf::actor_config& config) : caf::monitorable_actor(config) {}
+  const char* name() const override { return "asker"; }
+  void enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) override {
+    const bool tuple = what->content().match_elements<std::vector<Tensor>>();
+    answer_.set_value(tuple ? what->content().get_as<std::vector<Tensor>>(0) : Tuple());
+  }
+  std::promise<Tuple> answer_;
+};
+
+TEST_F(DeviceQueueTest, TellsActorsWhatIsOnTheHost) {
+  caf::actor_system_config config;
+  caf::actor_system system{config};
+  const auto role = MakeRoleActor(system, runtime_, {}, ActorKind::kQueue, "it");
+  ASSERT_TRUE(role.ok()) << role.status();
+  for (const float value : {1.f, 2.f}) {
+    caf::actor_config of_asker;
+    const auto asker = caf::make_actor<Asker, caf::strong_actor_ptr>(
+        system.next_actor_id(), system.node(), &system, of_asker);
+    auto answer = static_cast<Asker*>(asker->get())->answer_.get_future();
+    (*role)->enqueue(caf::make_mailbox_element(asker, caf::make_message_id(1), {},
+                                               caf::make_message(caf::get_atom_v)),
+                     nullptr);
+    const Tuple tuple = answer.get();
+    ASSERT_EQ(tuple.size(), 1u);
+    ASSERT_NE(tuple[0].space(), MemorySpace::kDevice);
+    EXPECT_THAT(tuple[0].unchecked_values<float>(), ElementsAre(value, 5));
+  }
 }
 
 }  // namespace
