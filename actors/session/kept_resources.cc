@@ -9,6 +9,7 @@
 
 #include "devices/exceptions.h"
 #include "devices/status_macros.h"
+#include "kernels/data/element_memory.h"
 #include "kernels/sync/staging_area.h"
 #include "kernels/sync/staging_map.h"
 #include "kernels/sync/synchronizer_options.h"
@@ -56,6 +57,15 @@ std::vector<Found> Find(const Runtime& runtime, const StatefulKernels& kernels,
     }
   }
   return all;
+}
+
+/// Gives `done` the state with all that is in the device's memory copied to the host.
+void Download(Device* device, ResourceState state, SaveDone<ResourceState> done) {
+  const auto kept = std::make_shared<ResourceState>(std::move(state));
+  DownloadTensors(device, TensorsOf(kept.get()),
+                  [kept, done = std::move(done)](absl::Status status) {
+                    status.ok() ? done(std::move(*kept)) : done(std::move(status));
+                  });
 }
 
 /// Counts the answers of resources, which come on any threads.
@@ -117,8 +127,13 @@ void SaveResources(const Runtime& runtime, const StatefulKernels& kernels,
   for (const auto& [place, resource] : found) answers->saved.push_back({place, {}});
   if (found.empty()) return answers->Tell();
   for (size_t i = 0; i < found.size(); ++i) {
-    SaveResource(found[i].second.get(), [answers, i](absl::StatusOr<ResourceState> state) {
-      answers->Add(i, std::move(state));
+    Device* const device = runtime.FindDevice(found[i].first.device)->device.get();
+    SaveResource(found[i].second.get(), [answers, i, device](absl::StatusOr<ResourceState> state) {
+      state.ok() ? Download(device, *std::move(state),
+                            [answers, i](absl::StatusOr<ResourceState> here) {
+                              answers->Add(i, std::move(here));
+                            })
+                 : answers->Add(i, std::move(state));
     });
   }
 }

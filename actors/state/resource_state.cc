@@ -187,6 +187,33 @@ absl::StatusOr<ResourceState> FromDef(const AccumulatorStateDef& def, TupleSourc
 
 }  // namespace
 
+std::vector<Tensor*> TensorsOf(ResourceState* state) {
+  std::vector<Tensor*> tensors;
+  const auto add = [&tensors](Tuple& tuple) {
+    for (Tensor& tensor : tuple) tensors.push_back(&tensor);
+  };
+  if (auto* queue = std::get_if<QueueState>(state)) {
+    for (auto* tuples : {&queue->elements, &queue->waiting}) {
+      for (Tuple& tuple : *tuples) add(tuple);
+    }
+  } else if (auto* area = std::get_if<StagingAreaState>(state)) {
+    for (Tuple& tuple : area->tuples) add(tuple);
+  } else if (auto* map = std::get_if<StagingMapState>(state)) {
+    for (auto* tuples : {&map->complete, &map->incomplete}) {
+      for (auto& [key, tuple] : *tuples) add(tuple);
+    }
+  } else if (auto* variable = std::get_if<VariableValue>(state)) {
+    tensors.push_back(&variable->value);
+  } else if (auto* barrier = std::get_if<BarrierState>(state)) {
+    for (auto* entries : {&barrier->ready, &barrier->incomplete}) {
+      for (BarrierState::Entry& entry : *entries) add(entry.values);
+    }
+  } else if (auto* accumulator = std::get_if<AccumulatorState>(state)) {
+    tensors.push_back(&accumulator->values);
+  }
+  return tensors;
+}
+
 void SaveResource(Resource* resource, SaveDone<ResourceState> done) {
   if (auto* queue = dynamic_cast<Queue*>(resource)) {
     return queue->Save(AsResourceState<QueueState>(std::move(done)));
@@ -298,7 +325,7 @@ absl::Status TupleToDef(const Tuple& tuple, TupleDef* def) {
     TensorProto* to = def->add_component();
     if (!component.valid()) continue;
     const bool plain = IsPlain(component.type()) || component.type() == ElementType::kString;
-    if (!plain || component.space() != MemorySpace::kHost) {
+    if (!plain || component.space() == MemorySpace::kDevice) {
       return absl::UnimplementedError(
           "it holds tensors of types, or in a memory, from which they cannot be saved");
     }

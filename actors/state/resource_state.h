@@ -52,6 +52,9 @@ struct KeptResource {
   ResourceState state;
 };
 
+/// The tensors in it.
+std::vector<Tensor*> TensorsOf(ResourceState* state);
+
 /// Calls `done` once, maybe on another thread, as the resource does. Unimplemented: it is none of
 /// these kinds.
 void SaveResource(Resource* resource, SaveDone<ResourceState> done);

@@ -265,8 +265,12 @@ size_t BytesOf(ElementType type, const PartialShape& shape) {
 template <typename Kind>
 class WaitingRoleActor : public RoleActor {
  public:
-  WaitingRoleActor(caf::actor_config& config, std::weak_ptr<Runtime> runtime, RefPtr<Kind> resource)
-      : RoleActor(config), runtime_(std::move(runtime)), resource_(std::move(resource)) {}
+  WaitingRoleActor(caf::actor_config& config, std::weak_ptr<Runtime> runtime, Device* device,
+                   RefPtr<Kind> resource)
+      : RoleActor(config),
+        runtime_(std::move(runtime)),
+        device_(device),
+        resource_(std::move(resource)) {}
 
  protected:
   bool over() const override { return resource_->abandoned(); }
@@ -300,6 +304,7 @@ class WaitingRoleActor : public RoleActor {
   }
 
   const std::weak_ptr<Runtime> runtime_;
+  Device* const device_;  ///< Of the runtime, where the resource is.
   const RefPtr<Kind> resource_;
 
  private:
@@ -339,7 +344,19 @@ class QueueRoleActor final : public WaitingRoleActor<Queue> {
     } else if (!content.match_elements<caf::get_atom>()) {
       return NotHandled(content);
     }
-    return Submit(std::move(call), reply, /*value=*/true);
+    return Submit(std::move(call), reply,
+                  [runtime = runtime_, device = device_](const Reply& to, const Tuple& tuple) {
+                    SendFromDevice(runtime.lock(), device, tuple, to);
+                  });
+  }
+
+  /// Elements that are in the device's memory are copied first.
+  static void SendFromDevice(std::shared_ptr<Runtime> runtime, Device* device, const Tuple& tuple,
+                             const Reply& to) {
+    if (runtime == nullptr) return to.SendStatus(absl::CancelledError("the devices have gone"));
+    DownloadTuple(device, tuple, [to, runtime](const absl::StatusOr<Tuple>& here) {
+      KeepGoing([&] { here.ok() ? to.Send(*here) : to.SendStatus(here.status()); });
+    });
   }
 };
 
@@ -602,11 +619,13 @@ template <typename Role, typename Kind>
 absl::StatusOr<caf::strong_actor_ptr> MakeWaitingActor(caf::actor_system& system,
                                                        const std::shared_ptr<Runtime>& runtime,
                                                        const std::string& name) {
-  const auto find = [](DeviceRole& device, const auto&... where) {
+  Device* of = nullptr;
+  const auto find = [&of](DeviceRole& device, const auto&... where) {
+    of = device.device.get();
     return FindWaiting<Kind>(&device.containers, where...);
   };
   TROUPE_ASSIGN_OR_RETURN(RefPtr<Kind> found, FindOnAnyDevice(*runtime, name, find));
-  return Make<Role>(system, runtime, std::move(found));
+  return Make<Role>(system, runtime, of, std::move(found));
 }
 
 }  // namespace

@@ -40,6 +40,8 @@ bool NeedsNoKernel(const Node& node) {
 }
 
 bool HoldsState(const Node& node) {
+  // What has a name and no handle is found by its name, by nodes of other steps as well.
+  if (node.attrs().Has("shared_name")) return true;
   for (int i = 0; i < node.num_outputs(); ++i) {
     const ElementType type = node.output_type(i);
     if (IsRefType(type) || type == ElementType::kResource) return true;

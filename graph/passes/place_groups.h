@@ -38,7 +38,7 @@ struct PlacementGroup {
   bool fixed = false;      ///< An earlier step has placed a member.
   bool requested = false;  ///< A member asks for a device.
   bool softened = false;   ///< ... and does not get what it asked for.
-  bool state = false;      ///< A member gives a reference or a resource handle.
+  bool state = false;      ///< A member gives a reference or a resource handle, or shares by name.
   /// ... to tensors whose elements a device with a memory of its own keeps there: numbers, but not
   /// int32.
   bool keeps_numbers = false;

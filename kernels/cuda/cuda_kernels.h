@@ -35,6 +35,7 @@ std::vector<ElementType> MovedTypes();
 
 void RegisterArray(Extension& extension);
 void RegisterBatchNorm(Extension& extension);
+void RegisterBincount(Extension& extension);
 void RegisterBits(Extension& extension);
 void RegisterColors(Extension& extension);
 void RegisterComplex(Extension& extension);
@@ -63,6 +64,8 @@ void RegisterSearch(Extension& extension);
 void RegisterSegment(Extension& extension);
 void RegisterSoftmax(Extension& extension);
 void RegisterSelect(Extension& extension);
+void RegisterSparse(Extension& extension);
+void RegisterSparseSegment(Extension& extension);
 void RegisterSpecial(Extension& extension);
 void RegisterStatefulRandom(Extension& extension);
 void RegisterStatelessRandom(Extension& extension);

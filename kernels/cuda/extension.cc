@@ -10,6 +10,7 @@ absl::Status Register(Extension& extension) {
   extension.DeviceType("GPU", std::make_shared<CudaFactory>());
   RegisterArray(extension);
   RegisterBatchNorm(extension);
+  RegisterBincount(extension);
   RegisterBits(extension);
   RegisterColors(extension);
   RegisterComplex(extension);
@@ -38,6 +39,8 @@ absl::Status Register(Extension& extension) {
   RegisterSegment(extension);
   RegisterSoftmax(extension);
   RegisterSelect(extension);
+  RegisterSparse(extension);
+  RegisterSparseSegment(extension);
   RegisterSpecial(extension);
   RegisterStatefulRandom(extension);
   RegisterStatelessRandom(extension);

@@ -2,6 +2,7 @@
 #ifndef TROUPE_KERNELS_CUDA_LATE_SHAPE_KERNEL_H_
 #define TROUPE_KERNELS_CUDA_LATE_SHAPE_KERNEL_H_
 
+#include <any>
 #include <memory>
 #include <utility>
 
@@ -33,23 +34,24 @@ class LateShapeKernel : public AsyncKernel {
 
  protected:
   struct Search {
-    Tensor found;  ///< On the device, of int64; no tensor if the outputs have been made.
-    Tensor keep;   ///< For the second part.
+    Tensor found;   ///< On the device, of int64; no tensor if the outputs have been made.
+    std::any keep;  ///< For the second part.
   };
   virtual absl::StatusOr<Search> Begin(KernelContext& ctx) = 0;
   /// `found` is on the host by now.
-  virtual absl::Status End(KernelContext& ctx, const int64_t* found, Tensor keep) = 0;
+  virtual absl::Status End(KernelContext& ctx, const int64_t* found, const std::any& keep) = 0;
 
  private:
   struct Call final : KernelRest {
     absl::Status Finish() override {
       // Sizes made of what an earlier kernel has left after an error mean nothing.
       if (ctx->step().late_errors->any()) return absl::CancelledError("a kernel has failed");
-      return kernel->End(*ctx, found.unchecked_data<int64_t>(), std::move(keep));
+      return kernel->End(*ctx, found.unchecked_data<int64_t>(), keep);
     }
     LateShapeKernel* kernel = nullptr;
     KernelContext* ctx = nullptr;
-    Tensor found, keep;
+    Tensor found;
+    std::any keep;
   };
 };
 

@@ -294,7 +294,7 @@ cudaError_t LaunchMultinomial(const MultinomialCall& call, cudaStream_t stream) 
     const auto blocks = static_cast<unsigned>(std::min<int64_t>(call.rows, 8192));
     cudaError_t error = Launch(&Shares<T>, blocks, kThreads, stream, call);
     if (error == cudaSuccess) {
-      error = LaunchScan(false, Number::kDouble, call.sums, call.sums,
+      error = LaunchScan(ScanOp::kSum, Number::kDouble, call.sums, call.sums,
                          PlanScan(call.rows, call.classes, 1), call.scratch, stream);
     }
     if (error != cudaSuccess) return error;

@@ -11,7 +11,7 @@
 
 namespace troupe::cuda {
 
-enum class ReduceOp : uint8_t { kSum, kSumOfSquares, kProd, kMax, kMin, kAll, kAny };
+enum class ReduceOp : uint8_t { kSum, kSumOfSquares, kNorm, kProd, kMax, kMin, kAll, kAny };
 
 /// Bytes of what is joined for a result: of elements of `size` bytes, which are widened to 4 if
 /// they are small floating-point numbers.

@@ -1,4 +1,5 @@
-// Sum, Mean, Prod, Max, Min, All, Any, L2Loss, BiasAddGrad, TileGrad, ArgMax and ArgMin of GPUs.
+// Sum, Mean, EuclideanNorm, Prod, Max, Min, All, Any, L2Loss, BiasAddGrad, TileGrad, ArgMax and
+// ArgMin of GPUs.
 #include <utility>
 #include <vector>
 
@@ -60,7 +61,8 @@ class ReduceKernel final : public OneTypeKernel {
     const Tensor& input = ctx.input(0);
     TROUPE_ASSIGN_OR_RETURN(const ReducedShape reduced,
                             ReduceAlong(input.shape(), ctx.input(1), keep_dims_));
-    if (reduced.dims.num_reduced() == 1) {  // Every result is an element as it is.
+    if (reduced.dims.num_reduced() == 1 &&
+        kOp != ReduceOp::kNorm) {  // Every result is an element as it is.
       ctx.PassThrough(0, 0);
       ctx.output(0).set_shape(reduced.output);
       return absl::OkStatus();
@@ -172,6 +174,7 @@ void RegisterReduce(Extension& extension) {
   reduce("Sum", with(FloatAndComplexTypes(), {ElementType::kInt64}),
          MakeKernel<ReduceKernel<ReduceOp::kSum>>);
   reduce("Mean", FloatAndComplexTypes(), MakeKernel<ReduceKernel<ReduceOp::kSum, true>>);
+  reduce("EuclideanNorm", FloatAndComplexTypes(), MakeKernel<ReduceKernel<ReduceOp::kNorm>>);
   reduce("Prod", with(FloatAndComplexTypes(), {ElementType::kInt64}),
          MakeKernel<ReduceKernel<ReduceOp::kProd>>);
   reduce("Max", ordered, MakeKernel<ReduceKernel<ReduceOp::kMax>>);

@@ -53,6 +53,7 @@ struct ExtremeOf {
 /// For several files: the kernels for a type are compiled in one of them.
 cudaError_t LaunchSum(const ReduceCall& call, const ReducePlan& plan, cudaStream_t stream);
 cudaError_t LaunchSumOfSquares(const ReduceCall& call, const ReducePlan& plan, cudaStream_t stream);
+cudaError_t LaunchNorm(const ReduceCall& call, const ReducePlan& plan, cudaStream_t stream);
 cudaError_t LaunchProd(const ReduceCall& call, const ReducePlan& plan, cudaStream_t stream);
 cudaError_t LaunchMax(const ReduceCall& call, const ReducePlan& plan, cudaStream_t stream);
 cudaError_t LaunchMin(const ReduceCall& call, const ReducePlan& plan, cudaStream_t stream);

@@ -58,6 +58,8 @@ cudaError_t LaunchReduce(ReduceOp op, const ReduceCall& call, const ReducePlan& 
       return LaunchSum(call, plan, stream);
     case ReduceOp::kSumOfSquares:
       return LaunchSumOfSquares(call, plan, stream);
+    case ReduceOp::kNorm:
+      return LaunchNorm(call, plan, stream);
     case ReduceOp::kProd:
       return LaunchProd(call, plan, stream);
     case ReduceOp::kMax:

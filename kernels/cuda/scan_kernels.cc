@@ -1,4 +1,4 @@
-// Cumsum and Cumprod of GPUs.
+// Cumsum, Cumprod and CumulativeLogsumexp of GPUs.
 #include <utility>
 #include <vector>
 
@@ -12,7 +12,7 @@
 namespace troupe::cuda {
 namespace {
 
-template <bool kProduct>
+template <ScanOp kOp>
 class ScanKernel final : public OneTypeKernel {
  public:
   ScanKernel(KernelConstruction& construction, absl::Status* status)
@@ -36,10 +36,9 @@ class ScanKernel final : public OneTypeKernel {
     shape.reverse = reverse_;
     TROUPE_ASSIGN_OR_RETURN(Tensor scratch,
                             ctx.AllocateTemp(ElementType::kUint64, Shape({shape.totals()})));
-    return CudaStatus(
-        LaunchScan(kProduct, type_, ctx.input(0).raw_data(), output->mutable_raw_data(), shape,
-                   scratch.mutable_raw_data(), StreamOf(ctx)),
-        "a running sum or product");
+    return CudaStatus(LaunchScan(kOp, type_, ctx.input(0).raw_data(), output->mutable_raw_data(),
+                                 shape, scratch.mutable_raw_data(), StreamOf(ctx)),
+                      "a running sum or product");
   }
 
  private:
@@ -49,14 +48,16 @@ class ScanKernel final : public OneTypeKernel {
 }  // namespace
 
 void RegisterScan(Extension& extension) {
-  const auto add = [&extension](const char* op, KernelFactory factory) {
-    std::vector<ElementType> types = FloatTypes();
-    types.push_back(ElementType::kInt64);
+  const auto add = [&extension](const char* op, std::vector<ElementType> types,
+                                KernelFactory factory) {
     extension.Kernel(KernelSpec(op).Device("GPU").Types("T", std::move(types)).HostMemory("axis"),
                      factory);
   };
-  add("Cumsum", MakeKernel<ScanKernel<false>>);
-  add("Cumprod", MakeKernel<ScanKernel<true>>);
+  std::vector<ElementType> numbers = FloatTypes();
+  numbers.push_back(ElementType::kInt64);
+  add("Cumsum", numbers, MakeKernel<ScanKernel<ScanOp::kSum>>);
+  add("Cumprod", numbers, MakeKernel<ScanKernel<ScanOp::kProduct>>);
+  add("CumulativeLogsumexp", FloatTypes(), MakeKernel<ScanKernel<ScanOp::kLogSumExp>>);
 }
 
 }  // namespace troupe::cuda

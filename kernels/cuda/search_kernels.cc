@@ -119,23 +119,25 @@ class WhereKernel final : public LateShapeKernel {
     Search search;
     TROUPE_ASSIGN_OR_RETURN(search.found, ctx.AllocateTemp(ElementType::kInt64, Shape({1})));
     TROUPE_ASSIGN_OR_RETURN(
-        search.keep,
+        Tensor counts,
         ctx.AllocateTemp(ElementType::kUint64, Shape({WhereCounts(input.num_elements())})));
     TROUPE_RETURN_IF_ERROR(
-        CudaStatus(LaunchCount(CallOf(input), search.keep.mutable_data<uint64_t>(),
+        CudaStatus(LaunchCount(CallOf(input), counts.mutable_data<uint64_t>(),
                                search.found.mutable_data<int64_t>(), StreamOf(ctx)),
                    "a search"));
+    search.keep = std::move(counts);
     return search;
   }
 
-  absl::Status End(KernelContext& ctx, const int64_t* found, Tensor keep) override {
+  absl::Status End(KernelContext& ctx, const int64_t* found, const std::any& keep) override {
     const Tensor& input = ctx.input(0);
     TROUPE_ASSIGN_OR_RETURN(
         Tensor * out, ctx.AllocateOutput(0, ElementType::kInt64, Shape({*found, input.rank()})));
     if (*found == 0) return absl::OkStatus();
-    return CudaStatus(LaunchPlaces(CallOf(input), keep.unchecked_data<uint64_t>(),
-                                   out->mutable_data<int64_t>(), StreamOf(ctx)),
-                      "a search");
+    const auto* const counts = std::any_cast<const Tensor&>(keep).unchecked_data<uint64_t>();
+    return CudaStatus(
+        LaunchPlaces(CallOf(input), counts, out->mutable_data<int64_t>(), StreamOf(ctx)),
+        "a search");
   }
 
  private:

@@ -99,7 +99,7 @@ cudaError_t Run(const SortBuffers& buffers, int64_t n, int bits, bool fresh, int
     cudaError_t error = Launch(&CountDigits<Key>, static_cast<unsigned>(tiles), kThreads, stream,
                                keys, n, shift, buffers.counts);
     if (error == cudaSuccess) {
-      error = LaunchScan(false, Number::kInt64, buffers.counts, buffers.counts, scan,
+      error = LaunchScan(ScanOp::kSum, Number::kInt64, buffers.counts, buffers.counts, scan,
                          buffers.counts + kDigits * tiles, stream);
     }
     if (error == cudaSuccess) {

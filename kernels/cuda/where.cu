@@ -84,8 +84,8 @@ cudaError_t LaunchCount(const WhereCall& call, uint64_t* counts, int64_t* total,
     return cudaErrorNotSupported;
   });
   if (error == cudaSuccess) {
-    error = LaunchScan(false, Number::kInt64, counts, counts, ScanOf(call.n), counts + tiles + 1,
-                       stream);
+    error = LaunchScan(ScanOp::kSum, Number::kInt64, counts, counts, ScanOf(call.n),
+                       counts + tiles + 1, stream);
   }
   if (error != cudaSuccess) return error;
   return cudaMemcpyAsync(total, counts + tiles, sizeof(*total), cudaMemcpyDeviceToDevice, stream);

@@ -127,14 +127,27 @@ absl::StatusOr<Tensor> ElementKernels::Run(KernelContext& ctx, const char* op, E
 
 // --- elements ------------------------------------------------------------------------------------
 
-absl::StatusOr<Tensor> ElementMemory::Move(Tensor element) const {
-  if (!IsThere(element.type())) {
-    if (element.space() != MemorySpace::kDevice) return element;
-    return absl::InternalError(StrCat("an element of type ", ElementTypeName(element.type()),
-                                      " is in the memory of a device"));
+absl::StatusOr<Tensor> FetchElement(const KernelContext& ctx, Tensor element) {
+  Device* const device = ctx.step().device;
+  if (device == nullptr) return element;  // Who asks is no kernel of a device.
+  const bool there =
+      device->memory_space() == MemorySpace::kDevice && LivesOnDevice(element.type());
+  if (there == (element.space() == MemorySpace::kDevice)) return element;
+  if (there) return Upload(device, element);
+  return absl::InternalError(StrCat("an element of type ", ElementTypeName(element.type()),
+                                    " is in the memory of a device"));
+}
+
+absl::Status PutElements(KernelContext& ctx, int first, std::vector<Tensor> elements) {
+  for (Tensor& element : elements) {
+    TROUPE_ASSIGN_OR_RETURN(Tensor there, FetchElement(ctx, std::move(element)));
+    ctx.set_output(first++, std::move(there));
   }
-  if (element.space() == MemorySpace::kDevice) return element;
-  return Upload(device_, element);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Tensor> ElementMemory::Move(Tensor element) const {
+  return FetchElement(ctx_, std::move(element));
 }
 
 absl::StatusOr<Tensor> ElementMemory::Zeros(ElementType type, const Shape& shape) const {
@@ -321,42 +334,59 @@ absl::Status Separate(Tensor* value, std::vector<Tensor*>* there) {
 
 }  // namespace
 
-void DownloadValue(Device* device, const Tensor& value,
-                   std::function<void(absl::StatusOr<Tensor>)> done) {
-  if (value.type() != ElementType::kVariant) return Download(device, value, std::move(done));
-  if (!HoldsWhatIsThere(value)) return done(value);
+void DownloadTensors(Device* device, const std::vector<Tensor*>& tensors,
+                     std::function<void(absl::Status)> done) {
   struct Transfer {
-    Tensor value;
-    std::vector<Tensor*> there;
     std::atomic<size_t> left{1};  ///< One more than there are: all have been begun.
     std::mutex mutex;
     absl::Status status;
-    std::function<void(absl::StatusOr<Tensor>)> done;
+    std::function<void(absl::Status)> done;
 
     void Over(const absl::Status& finished) {
       {
         std::lock_guard<std::mutex> lock(mutex);
         status.Update(finished);
       }
-      if (left.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
-      status.ok() ? done(std::move(value)) : done(status);
+      if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) done(status);
     }
   };
   auto transfer = std::make_shared<Transfer>();
-  transfer->value = value;
-  if (absl::Status status = Separate(&transfer->value, &transfer->there); !status.ok()) {
-    return done(status);
-  }
   transfer->done = std::move(done);
-  transfer->left += transfer->there.size();
-  for (Tensor* tensor : transfer->there) {
+  transfer->left += tensors.size();
+  for (Tensor* tensor : tensors) {
     const Tensor from = *tensor;
-    Download(device, from, [transfer, tensor](absl::StatusOr<Tensor> here) {
+    if (!from.valid()) {
+      transfer->Over(absl::OkStatus());
+      continue;
+    }
+    DownloadValue(device, from, [transfer, tensor](absl::StatusOr<Tensor> here) {
       if (here.ok()) *tensor = *std::move(here);
       transfer->Over(here.status());
     });
   }
   transfer->Over(absl::OkStatus());
+}
+
+void DownloadTuple(Device* device, std::vector<Tensor> tuple,
+                   std::function<void(absl::StatusOr<std::vector<Tensor>>)> done) {
+  const auto kept = std::make_shared<std::vector<Tensor>>(std::move(tuple));
+  std::vector<Tensor*> tensors;
+  for (Tensor& tensor : *kept) tensors.push_back(&tensor);
+  DownloadTensors(device, tensors, [kept, done = std::move(done)](absl::Status status) {
+    status.ok() ? done(std::move(*kept)) : done(std::move(status));
+  });
+}
+
+void DownloadValue(Device* device, const Tensor& value,
+                   std::function<void(absl::StatusOr<Tensor>)> done) {
+  if (!HoldsWhatIsThere(value)) return done(value);
+  if (value.type() != ElementType::kVariant) return Download(device, value, std::move(done));
+  const auto own = std::make_shared<Tensor>(value);
+  std::vector<Tensor*> there;
+  if (absl::Status status = Separate(own.get(), &there); !status.ok()) return done(status);
+  DownloadTensors(device, there, [own, done = std::move(done)](absl::Status status) {
+    status.ok() ? done(std::move(*own)) : done(std::move(status));
+  });
 }
 
 }  // namespace troupe

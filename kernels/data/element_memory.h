@@ -97,6 +97,13 @@ class ElementMemory {
   Device* device_;  ///< nullptr: the host's memory.
 };
 
+/// An element that others have kept, where kernels of the context's device want it: in its memory
+/// if such elements live there, copied if it has come from the host. ResourceExhausted, or what the
+/// device says; Internal for what is in a device's memory and must not be.
+absl::StatusOr<Tensor> FetchElement(const KernelContext& ctx, Tensor element);
+/// Makes them outputs, from output `first` on.
+absl::Status PutElements(KernelContext& ctx, int first, std::vector<Tensor> elements);
+
 /// Makes output i a scalar on the host.
 template <typename T>
 absl::Status PutHostScalar(KernelContext& ctx, int i, T value) {
@@ -110,6 +117,14 @@ absl::Status PutHostScalar(KernelContext& ctx, int i, T value) {
 /// does it.
 void DownloadValue(Device* device, const Tensor& value,
                    std::function<void(absl::StatusOr<Tensor>)> done);
+
+/// Puts copies on the host in place of the tensors that are in the memory of `device`, and calls
+/// `done` once. The tensors stay where they are until then.
+void DownloadTensors(Device* device, const std::vector<Tensor*>& tensors,
+                     std::function<void(absl::Status)> done);
+/// The same for a tuple, which is given to `done`.
+void DownloadTuple(Device* device, std::vector<Tensor> tuple,
+                   std::function<void(absl::StatusOr<std::vector<Tensor>>)> done);
 
 namespace internal {
 

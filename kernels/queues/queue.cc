@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_join.h"
 #include "devices/exceptions.h"
+#include "kernels/data/element_memory.h"
 #include "kernels/data/join.h"
 #include "kernels/queues/stack_tuples.h"
 
@@ -167,10 +168,7 @@ void Queue::TakeCall::Withdraw() {
 
 absl::Status Queue::TakeCall::Conclude(KernelContext& ctx) {
   if (many) return StackTuples(ctx, static_cast<Queue*>(resource())->options(), taken_);
-  for (size_t i = 0; i < taken_[0].size(); ++i) {
-    ctx.set_output(static_cast<int>(i), std::move(taken_[0][i]));
-  }
-  return absl::OkStatus();
+  return PutElements(ctx, 0, std::move(taken_[0]));
 }
 
 // --- its state -----------------------------------------------------------------------------------

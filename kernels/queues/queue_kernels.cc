@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "devices/device.h"
 #include "kernels/common/registration.h"
 #include "kernels/queues/queue.h"
 
@@ -103,7 +104,20 @@ class QueueKernel final : public WaitingKernel<Queue, Call> {
     if (!types_.empty() && queue.options().types != types_) {
       return InvalidArgument("component_types is not what the ", queue.DebugString(), " holds");
     }
+    TROUPE_RETURN_IF_ERROR(CheckDevice(queue, ctx));
     return kAsk(ctx, call);
+  }
+
+  /// Elements in the memory of a device are for its own kernels.
+  static absl::Status CheckDevice(const Queue& queue, const KernelContext& ctx) {
+    const Device* const device = ctx.step().device;
+    if (device == nullptr || device->memory_space() != MemorySpace::kDevice) {
+      return absl::OkStatus();
+    }
+    const ResourceHandle& handle = *ctx.input(0).unchecked_data<ResourceHandle>();
+    if (handle.device == device->name()) return absl::OkStatus();
+    return InvalidArgument("the ", queue.DebugString(), " was made on ", handle.device,
+                           ", and this node runs on ", device->name());
   }
 
   std::vector<ElementType> types_;
@@ -164,26 +178,35 @@ absl::Status IsClosed(KernelContext& ctx) {
 }
 
 KernelSpec OfTypes(const char* op) { return Cheap(op).Types("component_types", AllTypes()); }
+// A queue holds tensors: elements that are put in and taken out one by one are not looked at.
+KernelSpec Anywhere(const KernelSpec& spec) { return KernelSpec(spec).Device("DEFAULT"); }
 
-REGISTER_KERNELS(OfTypes("FIFOQueue"), MakeKernel<MakeQueue<Kind::kFifo>>, "FIFOQueueV2");
+REGISTER_KERNEL(OfTypes("FIFOQueue"), MakeKernel<MakeQueue<Kind::kFifo>>);
+REGISTER_KERNEL(Anywhere(OfTypes("FIFOQueueV2")), MakeKernel<MakeQueue<Kind::kFifo>>);
 REGISTER_KERNELS(OfTypes("PaddingFIFOQueue"), MakeKernel<MakeQueue<Kind::kPaddingFifo>>,
                  "PaddingFIFOQueueV2");
 REGISTER_KERNELS(OfTypes("PriorityQueue"), MakeKernel<MakeQueue<Kind::kPriority>>,
                  "PriorityQueueV2");
 REGISTER_KERNELS(OfTypes("RandomShuffleQueue"), MakeKernel<MakeQueue<Kind::kRandomShuffle>>,
                  "RandomShuffleQueueV2");
-REGISTER_KERNELS(Cheap("QueueEnqueue").Types("Tcomponents", AllTypes()),
-                 MakeKernel<EnqueueKernel<false>>, "QueueEnqueueV2");
+REGISTER_KERNEL(Cheap("QueueEnqueue").Types("Tcomponents", AllTypes()),
+                MakeKernel<EnqueueKernel<false>>);
+REGISTER_KERNEL(Anywhere(Cheap("QueueEnqueueV2").Types("Tcomponents", AllTypes())),
+                MakeKernel<EnqueueKernel<false>>);
 REGISTER_KERNELS(Cheap("QueueEnqueueMany").Types("Tcomponents", AllTypes()),
                  MakeKernel<EnqueueKernel<true>>, "QueueEnqueueManyV2");
-REGISTER_KERNELS(OfTypes("QueueDequeue"), MakeKernel<DequeueKernel>, "QueueDequeueV2");
+REGISTER_KERNEL(OfTypes("QueueDequeue"), MakeKernel<DequeueKernel>);
+REGISTER_KERNEL(Anywhere(OfTypes("QueueDequeueV2")), MakeKernel<DequeueKernel>);
 REGISTER_KERNELS(OfTypes("QueueDequeueMany"), MakeKernel<DequeueManyKernel<false>>,
                  "QueueDequeueManyV2");
 REGISTER_KERNELS(OfTypes("QueueDequeueUpTo"), MakeKernel<DequeueManyKernel<true>>,
                  "QueueDequeueUpToV2");
-REGISTER_KERNELS(Cheap("QueueClose"), MakeKernel<Close>, "QueueCloseV2");
-REGISTER_KERNELS(Cheap("QueueSize"), MakeKernel<Size>, "QueueSizeV2");
-REGISTER_KERNELS(Cheap("QueueIsClosed"), MakeKernel<IsClosed>, "QueueIsClosedV2");
+REGISTER_KERNEL(Cheap("QueueClose"), MakeKernel<Close>);
+REGISTER_KERNEL(Anywhere(Cheap("QueueCloseV2")), MakeKernel<Close>);
+REGISTER_KERNEL(Cheap("QueueSize"), MakeKernel<Size>);
+REGISTER_KERNEL(Anywhere(Cheap("QueueSizeV2")), MakeKernel<Size>);
+REGISTER_KERNEL(Cheap("QueueIsClosed"), MakeKernel<IsClosed>);
+REGISTER_KERNEL(Anywhere(Cheap("QueueIsClosedV2").HostMemory("is_closed")), MakeKernel<IsClosed>);
 
 }  // namespace
 }  // namespace troupe

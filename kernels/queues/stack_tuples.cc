@@ -41,6 +41,10 @@ absl::Status StackTuples(KernelContext& ctx, const QueueOptions& options,
     std::vector<int64_t> largest(options.shapes[i].dims().begin(), options.shapes[i].dims().end());
     for (int64_t& size : largest) size = std::max<int64_t>(size, 0);
     for (const Tuple& tuple : tuples) {
+      if (tuple[i].space() == MemorySpace::kDevice) {
+        return absl::UnimplementedError(
+            "elements in the memory of a device can only be taken one by one");
+      }
       for (size_t d = 0; d < largest.size(); ++d) {
         largest[d] = std::max(largest[d], tuple[i].dim(static_cast<int>(d)));
       }

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <type_traits>
 
-#include "kernels/common/integer_input.h"
 #include "kernels/common/registration.h"
+#include "kernels/reduce/histogram_shape.h"
 #include "kernels/type_switch.h"
 
 namespace troupe {
@@ -50,66 +50,47 @@ int64_t FirstNegative(const Index* numbers, int64_t n) {
   return std::find_if(numbers, numbers + n, [](Index x) { return x < 0; }) - numbers;
 }
 
-absl::Status CountRows(KernelContext& ctx, int64_t rows, bool by_row, bool binary) {
+absl::Status CountRows(KernelContext& ctx, const BinsShape& bins, bool binary) {
   const Tensor &input = ctx.input(0), &weights = ctx.input(2);
-  TROUPE_ASSIGN_OR_RETURN(const int64_t size, ReadIntegerScalar(ctx.input(1), "size"));
-  if (size < 0) return InvalidArgument("size must not be negative, got ", size);
   const bool weighted = weights.num_elements() > 0;
-  // In the order of the input's elements: Bincount's shapes may differ, as in TensorFlow.
-  if (weighted && weights.num_elements() != input.num_elements()) {
-    return InvalidArgument("weights must be empty or have as many elements as the input, ",
-                           input.shape().ToString(), ", got ", weights.shape().ToString());
-  }
   TROUPE_RETURN_IF_ERROR(
       (SwitchType<int32_t, int64_t>(input.type(), [&]<typename Index>() -> absl::Status {
         const auto* numbers = input.unchecked_data<Index>();
         const int64_t bad = FirstNegative(numbers, input.num_elements());
         if (bad == input.num_elements()) return absl::OkStatus();
-        return InvalidArgument("the numbers to be counted must not be negative, got ",
-                               numbers[bad]);
+        return NegativeNumber(numbers[bad]);
       })));
-  TROUPE_ASSIGN_OR_RETURN(const Shape shape,
-                          by_row ? Shape::Create({rows, size}) : Shape::Create({size}));
-  TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, weights.type(), shape));
+  TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, weights.type(), bins.output));
   if (output->num_elements() == 0) return absl::OkStatus();
   return SwitchType<int32_t, int64_t>(input.type(), [&]<typename Index>() {
     return SwitchType<int32_t, int64_t, float, double>(weights.type(), [&]<typename T>() {
-      Count(input.unchecked_data<Index>(), rows, input.num_elements() / rows,
-            weighted ? weights.unchecked_data<T>() : nullptr, binary, size,
+      Count(input.unchecked_data<Index>(), bins.rows, input.num_elements() / bins.rows,
+            weighted ? weights.unchecked_data<T>() : nullptr, binary, bins.size,
             output->mutable_data<T>());
       return absl::OkStatus();
     });
   });
 }
 
-absl::Status Bincount(KernelContext& ctx) { return CountRows(ctx, 1, false, false); }
+absl::Status Bincount(KernelContext& ctx) {
+  TROUPE_ASSIGN_OR_RETURN(const BinsShape bins, BincountShape(ctx));
+  return CountRows(ctx, bins, false);
+}
 
 absl::Status DenseBincount(KernelContext& ctx, bool binary) {
-  const Tensor& input = ctx.input(0);
-  if (input.rank() > 2) {
-    return InvalidArgument("the input must be a vector or a matrix, got shape ",
-                           input.shape().ToString());
-  }
-  const Tensor& weights = ctx.input(2);
-  if (weights.num_elements() > 0 && weights.shape() != input.shape()) {
-    return InvalidArgument("weights must be empty or have the shape of the input, ",
-                           input.shape().ToString(), ", got ", weights.shape().ToString());
-  }
-  return CountRows(ctx, input.rank() == 2 ? input.dim(0) : 1, input.rank() == 2, binary);
+  TROUPE_ASSIGN_OR_RETURN(const BinsShape bins, DenseBincountShape(ctx));
+  return CountRows(ctx, bins, binary);
 }
 
 /// NaN is InvalidArgument.
 template <typename T, typename Int>
 absl::Status CountIntervals(absl::Span<const T> values, T low, T high, int64_t bins, Int* counts) {
   const double base = static_cast<double>(low);
-  const double width = (static_cast<double>(high) - base) / static_cast<double>(bins);
-  if (!(low < high) || !std::isfinite(width)) {
-    return InvalidArgument("value_range must rise and be finite, got ", low, " and ", high);
-  }
+  TROUPE_ASSIGN_OR_RETURN(const double width, IntervalWidth(low, high, bins));
   std::fill_n(counts, bins, Int{0});
   for (const T value : values) {
     if constexpr (std::is_floating_point_v<T>) {
-      if (std::isnan(value)) return InvalidArgument("values must not be NaN");
+      if (std::isnan(value)) return HistogramOfNan();
     }
     const double at = (static_cast<double>(std::max(value, low)) - base) / width;
     ++counts[static_cast<int64_t>(std::min(at, static_cast<double>(bins - 1)))];
@@ -119,12 +100,7 @@ absl::Status CountIntervals(absl::Span<const T> values, T low, T high, int64_t b
 
 absl::Status HistogramFixedWidth(KernelContext& ctx, ElementType count_type) {
   const Tensor &values = ctx.input(0), &range = ctx.input(1);
-  if (range.rank() != 1 || range.dim(0) != 2) {
-    return InvalidArgument("value_range must be a vector of two numbers, got shape ",
-                           range.shape().ToString());
-  }
-  TROUPE_ASSIGN_OR_RETURN(const int64_t bins, ReadIntegerScalar(ctx.input(2), "nbins"));
-  if (bins <= 0) return InvalidArgument("nbins must be positive, got ", bins);
+  TROUPE_ASSIGN_OR_RETURN(const int64_t bins, HistogramBins(range, ctx.input(2)));
   TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, count_type, Shape({bins})));
   return SwitchType<int32_t, int64_t, float, double>(values.type(), [&]<typename T>() {
     const T* ends = range.unchecked_data<T>();

@@ -36,6 +36,27 @@ inline absl::Status CheckSegmentShapes(const Shape& data, const Shape& ids) {
       ids.ToString(), " and ", data.ToString());
 }
 
+/// `rows` rows like those of `data`, which has at least one dimension.
+inline absl::StatusOr<Shape> ShapeOfRows(const Shape& data, int64_t rows) {
+  absl::InlinedVector<int64_t, 8> dims(data.dims().begin(), data.dims().end());
+  dims[0] = rows;
+  return Shape::Create(dims);
+}
+
+/// InvalidArgument unless the indices and the segments of rows that are picked are pairs.
+inline absl::Status CheckPairShapes(const Shape& indices, const Shape& ids) {
+  if (indices.rank() == 1 && ids.rank() == 1 && indices.dim(0) == ids.dim(0)) {
+    return absl::OkStatus();
+  }
+  return InvalidArgument("indices and segment_ids must be vectors of one size, got shapes ",
+                         indices.ToString(), " and ", ids.ToString());
+}
+
+/// For a number of segments that is no more than the last id.
+inline absl::Status TooFewSegments(int64_t segments, int64_t last) {
+  return InvalidArgument("num_segments is ", segments, " but the last of segment_ids is ", last);
+}
+
 /// For an id that is negative, less than the one before it, or the largest int64.
 inline absl::Status SegmentOrderError(int64_t row, int64_t id, int64_t before) {
   if (id == std::numeric_limits<int64_t>::max()) {

@@ -41,10 +41,7 @@ struct Pairs {
 };
 
 absl::StatusOr<Pairs> ReadPairs(const Tensor& indices, const Tensor& ids) {
-  if (indices.rank() != 1 || ids.rank() != 1 || indices.dim(0) != ids.dim(0)) {
-    return InvalidArgument("indices and segment_ids must be vectors of one size, got shapes ",
-                           indices.shape().ToString(), " and ", ids.shape().ToString());
-  }
+  TROUPE_RETURN_IF_ERROR(CheckPairShapes(indices.shape(), ids.shape()));
   TROUPE_ASSIGN_OR_RETURN(IndexView rows, IndexView::Of(indices, "indices"));
   TROUPE_ASSIGN_OR_RETURN(IndexView segments, IndexView::Of(ids, "segment_ids"));
   return Pairs{std::move(rows), std::move(segments), ids.dim(0)};
@@ -53,9 +50,7 @@ absl::StatusOr<Pairs> ReadPairs(const Tensor& indices, const Tensor& ids) {
 /// `rows` and what of the shape comes after its first dimension. `out` has elements afterwards, or
 /// there is nothing to do.
 absl::StatusOr<Tensor*> AllocateRows(KernelContext& ctx, const Tensor& like, int64_t rows) {
-  DimVector dims(like.shape().dims().begin(), like.shape().dims().end());
-  dims[0] = rows;
-  TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+  TROUPE_ASSIGN_OR_RETURN(const Shape shape, ShapeOfRows(like.shape(), rows));
   return ctx.AllocateOutput(0, like.type(), shape);
 }
 
@@ -98,10 +93,7 @@ absl::Status SparseSegment(KernelContext& ctx) {
   int64_t segments = needed;
   if (ctx.num_inputs() > 3) {
     TROUPE_ASSIGN_OR_RETURN(segments, ReadIntegerScalar(ctx.input(3), "num_segments"));
-    if (segments < needed) {
-      return InvalidArgument("num_segments is ", segments, " but the last of segment_ids is ",
-                             needed - 1);
-    }
+    if (segments < needed) return TooFewSegments(segments, needed - 1);
   }
   TROUPE_ASSIGN_OR_RETURN(Tensor * output, AllocateRows(ctx, data, segments));
   if (output->num_elements() == 0) return absl::OkStatus();

@@ -10,6 +10,7 @@
 #include "devices/storage/coding.h"
 #include "devices/tensor_proto.h"
 #include "graph/protos/tensor.pb.h"
+#include "kernels/argument_spaces.h"
 #include "kernels/common/registration.h"
 #include "kernels/control/optional.h"
 #include "kernels/sparse/sparse_stack.h"
@@ -169,7 +170,11 @@ REGISTER_KERNEL(KernelSpec("SerializeManySparse").Types("out_type", {ElementType
                 MakeKernel<SerializeManySparse<Variant>>);
 REGISTER_KERNEL(KernelSpec("DeserializeSparse").Types("Tserialized", {ElementType::kString}),
                 (MakeAttrKernel<DeserializeTo<std::string>, "dtype">));
-REGISTER_KERNEL(KernelSpec("DeserializeSparse").Types("Tserialized", {ElementType::kVariant}),
+// Variants are on the host, wherever they come from.
+REGISTER_KERNEL(KernelSpec("DeserializeSparse")
+                    .Device("DEFAULT")
+                    .Types("Tserialized", {ElementType::kVariant})
+                    .HostMemory(kAllArguments),
                 (MakeAttrKernel<DeserializeTo<Variant>, "dtype">));
 REGISTER_KERNEL(KernelSpec("DeserializeManySparse"),
                 (MakeAttrKernel<DeserializeManySparse, "dtype">));

@@ -4,15 +4,12 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <string_view>
 #include <type_traits>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "kernels/common/integer_input.h"
 #include "kernels/common/registration.h"
 #include "kernels/common/switch_number.h"
-#include "kernels/sparse/sparse_tensor.h"
+#include "kernels/sparse/sparse_shapes.h"
 
 namespace troupe {
 namespace {
@@ -169,17 +166,11 @@ absl::StatusOr<int64_t> PutMatching(KernelContext& ctx, int i, const SparseIndic
   return met;
 }
 
-absl::Status CheckRank(const Tensor& indices, int64_t rank, std::string_view what) {
-  if (indices.rank() == 2 && indices.dim(1) == rank) return absl::OkStatus();
-  return InvalidArgument(what, " must be a matrix with rows of ", rank, ", got shape ",
-                         indices.shape().ToString());
-}
-
 absl::Status SparseAddGrad(KernelContext& ctx) {
   const Tensor &grad = ctx.input(0), &sum = ctx.input(3);
   TROUPE_RETURN_IF_ERROR(CheckIndicesAndValues(sum, grad, "sum"));
-  TROUPE_RETURN_IF_ERROR(CheckRank(ctx.input(1), sum.dim(1), "a_indices"));
-  TROUPE_RETURN_IF_ERROR(CheckRank(ctx.input(2), sum.dim(1), "b_indices"));
+  TROUPE_RETURN_IF_ERROR(CheckRowsOf(ctx.input(1), sum.dim(1), "a_indices"));
+  TROUPE_RETURN_IF_ERROR(CheckRowsOf(ctx.input(2), sum.dim(1), "b_indices"));
   for (int i = 0; i < 2; ++i) {
     TROUPE_RETURN_IF_ERROR(
         PutMatching(ctx, i, SparseIndices(sum), grad, SparseIndices(ctx.input(i + 1)), {})
@@ -190,18 +181,11 @@ absl::Status SparseAddGrad(KernelContext& ctx) {
 
 absl::Status SparseSliceGrad(KernelContext& ctx) {
   const Tensor &grad = ctx.input(0), &output = ctx.input(3);
-  TROUPE_RETURN_IF_ERROR(CheckIndicesAndValues(output, grad, "output"));
-  TROUPE_RETURN_IF_ERROR(CheckRank(ctx.input(1), output.dim(1), "input_indices"));
-  TROUPE_ASSIGN_OR_RETURN(const DimVector start, ReadIntegerVector(ctx.input(2), "input_start"));
-  if (static_cast<int64_t>(start.size()) != output.dim(1)) {
-    return InvalidArgument("input_start must have ", output.dim(1), " elements, got ",
-                           start.size());
-  }
+  TROUPE_ASSIGN_OR_RETURN(const DimVector start, ReadSparseSliceGrad(ctx));
   TROUPE_ASSIGN_OR_RETURN(const int64_t met, PutMatching(ctx, 0, SparseIndices(output), grad,
                                                          SparseIndices(ctx.input(1)), start));
   if (met == grad.num_elements()) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("of the ", grad.num_elements(), " output_indices only ",
-                                          met, " belong to an element of the input"));
+  return SparseSliceGradNotMet(grad.num_elements(), met);
 }
 
 template <typename T>

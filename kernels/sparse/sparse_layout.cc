@@ -4,17 +4,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/common/integer_input.h"
 #include "kernels/common/registration.h"
+#include "kernels/sparse/sparse_shapes.h"
 #include "kernels/sparse/sparse_tensor.h"
 #include "kernels/type_switch.h"
 
 namespace troupe {
 namespace {
-
-absl::Status PutShape(KernelContext& ctx, int i, const Shape& shape) {
-  return PutIntegers(ctx, i, ElementType::kInt64, shape.dims());
-}
 
 absl::Status SparseReorder(KernelContext& ctx) {
   // As in TensorFlow indices out of bounds are brought into order, too.
@@ -27,51 +23,10 @@ absl::Status SparseReorder(KernelContext& ctx) {
   return PutValues(ctx, 1, input.values, places);
 }
 
-/// `sizes` with its -1, if there is one, replaced by what makes `num_elements` of all.
-absl::StatusOr<Shape> CompleteShape(DimVector sizes, const Shape& from) {
-  int unknown = -1;
-  int64_t known = 1;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] != -1) {
-      if (sizes[i] < 0) return InvalidArgument("new_shape[", i, "] must not be ", sizes[i]);
-      known = MultiplyWithoutOverflow(known, sizes[i]);
-      if (known < 0) return InvalidArgument("new_shape has too many elements");
-    } else if (unknown >= 0) {
-      return InvalidArgument("only one size of new_shape may be -1, got those of the dimensions ",
-                             unknown, " and ", i);
-    } else {
-      unknown = static_cast<int>(i);
-    }
-  }
-  if (unknown >= 0) {
-    if (known == 0 || from.num_elements() % known != 0) {
-      return InvalidArgument("the shape ", from.ToString(), " with ", from.num_elements(),
-                             " elements cannot be reshaped to sizes with the product ", known,
-                             " and one more");
-    }
-    sizes[unknown] = from.num_elements() / known;
-  }
-  TROUPE_ASSIGN_OR_RETURN(Shape shape, Shape::Create(sizes));
-  if (shape.num_elements() != from.num_elements()) {
-    return InvalidArgument("the shape ", from.ToString(), " cannot be reshaped to ",
-                           shape.ToString(), ": they have ", from.num_elements(), " and ",
-                           shape.num_elements(), " elements");
-  }
-  return shape;
-}
-
 absl::Status SparseReshape(KernelContext& ctx) {
   const Tensor& indices = ctx.input(0);
-  TROUPE_ASSIGN_OR_RETURN(const Shape from, ReadShapeVector(ctx.input(1), "input_shape"));
-  TROUPE_ASSIGN_OR_RETURN(const DimVector sizes, ReadIntegerVector(ctx.input(2), "new_shape"));
-  TROUPE_ASSIGN_OR_RETURN(const Shape to, CompleteShape(sizes, from));
-  if (indices.rank() != 2 || indices.dim(1) != from.rank()) {
-    return InvalidArgument("input_indices of shape ", indices.shape().ToString(),
-                           " are not for the shape ", from.ToString());
-  }
-  if (from.rank() == 0 && indices.dim(0) > 1) {
-    return InvalidArgument("a scalar has one element at most, got ", indices.dim(0));
-  }
+  TROUPE_ASSIGN_OR_RETURN(const auto shapes, SparseReshapeShapes::Read(ctx));
+  const auto& [from, to] = shapes;
   TROUPE_RETURN_IF_ERROR(PutShape(ctx, 1, to));
   if (from == to) {
     ctx.PassThrough(0, 0);
@@ -107,28 +62,16 @@ absl::Status SparseConcat(KernelContext& ctx, int64_t concat_dim) {
   }
   const int rank = inputs[0].rank();
   TROUPE_ASSIGN_OR_RETURN(const int axis, ResolveAxis(concat_dim, rank, "concat_dim"));
-  DimVector sizes(inputs[0].shape.dims().begin(), inputs[0].shape.dims().end());
+  TROUPE_ASSIGN_OR_RETURN(const Shape shape, SparseJoinedShape(inputs, axis));
   std::vector<int64_t> joined(count * rank);
-  int64_t* to = joined.data();
-  for (int i = 0; i < n; ++i) {
-    const SparseTensor& input = inputs[i];
-    for (int d = 0; d < rank || input.rank() != rank; ++d) {
-      if (input.rank() != rank || (d != axis && input.shape.dim(d) != sizes[d])) {
-        return InvalidArgument("inputs of the shapes ", inputs[0].shape.ToString(), " and ",
-                               input.shape.ToString(), " (input ", i,
-                               ") cannot be joined along dimension ", axis);
-      }
-    }
-    const int64_t offset = i == 0 ? 0 : sizes[axis];
-    if (i > 0 && __builtin_add_overflow(sizes[axis], input.shape.dim(axis), &sizes[axis])) {
-      return InvalidArgument("the sizes of dimension ", axis, " have too large a sum");
-    }
+  int64_t *to = joined.data(), offset = 0;
+  for (const SparseTensor& input : inputs) {
     for (int64_t k = 0; k < input.size(); ++k, to += rank) {
       std::copy_n(input.indices[k], rank, to);
       to[axis] += offset;
     }
+    offset += input.shape.dim(axis);
   }
-  TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(sizes));
   TROUPE_RETURN_IF_ERROR(PutShape(ctx, 2, shape));
   TROUPE_ASSIGN_OR_RETURN(const Tensor indices,
                           Tensor::FromValues<int64_t>(joined, Shape({count, rank})));
@@ -152,25 +95,15 @@ absl::Status SparseConcat(KernelContext& ctx, int64_t concat_dim) {
 absl::Status SparseSplit(KernelContext& ctx, int64_t num_split) {
   TROUPE_ASSIGN_OR_RETURN(const SparseTensor input, ReadSparse(ctx, 1, "input"));
   TROUPE_RETURN_IF_ERROR(input.CheckBounds("input"));
-  TROUPE_ASSIGN_OR_RETURN(const int64_t dim, ReadIntegerScalar(ctx.input(0), "split_dim"));
-  TROUPE_ASSIGN_OR_RETURN(const int axis, ResolveAxis(dim, input.rank(), "split_dim"));
-  const int64_t size = input.shape.dim(axis);
-  if (num_split > size) {
-    return InvalidArgument("dimension ", axis, " of the shape ", input.shape.ToString(),
-                           " cannot be split into ", num_split);
-  }
-  // The first `larger` parts have one more.
-  const int64_t part = size / num_split, larger = size % num_split;
-  const int64_t in_larger = (part + 1) * larger;
+  TROUPE_ASSIGN_OR_RETURN(const SparseParts parts,
+                          SparseParts::Of(input.shape, ctx.input(0), num_split));
   std::vector<std::vector<int64_t>> places(num_split), indices(num_split);
-  const auto begin_of = [&](int64_t k) { return part * k + std::min(k, larger); };
   for (int64_t i = 0; i < input.size(); ++i) {
     const int64_t* index = input.indices[i];
-    const int64_t k = index[axis] < in_larger ? index[axis] / (part + 1)
-                                              : larger + (index[axis] - in_larger) / part;
+    const int64_t k = parts.PartOf(index[parts.axis]);
     places[k].push_back(i);
     indices[k].insert(indices[k].end(), index, index + input.rank());
-    *(indices[k].end() - input.rank() + axis) -= begin_of(k);
+    *(indices[k].end() - input.rank() + parts.axis) -= parts.begin(k);
   }
   const int n = static_cast<int>(num_split);
   for (int k = 0; k < n; ++k) {
@@ -178,7 +111,7 @@ absl::Status SparseSplit(KernelContext& ctx, int64_t num_split) {
         PutIndices(ctx, k, indices[k], static_cast<int64_t>(places[k].size()), input.rank()));
     TROUPE_RETURN_IF_ERROR(PutValues(ctx, n + k, input.values, places[k]));
     Shape shape = input.shape;
-    shape.set_dim(axis, begin_of(k + 1) - begin_of(k));
+    shape.set_dim(parts.axis, parts.begin(k + 1) - parts.begin(k));
     TROUPE_RETURN_IF_ERROR(PutShape(ctx, 2 * n + k, shape));
   }
   return absl::OkStatus();
@@ -187,22 +120,10 @@ absl::Status SparseSplit(KernelContext& ctx, int64_t num_split) {
 absl::Status SparseSlice(KernelContext& ctx) {
   TROUPE_ASSIGN_OR_RETURN(const SparseTensor input, ReadSparse(ctx, 0, "input"));
   TROUPE_RETURN_IF_ERROR(input.CheckBounds("input"));
-  TROUPE_ASSIGN_OR_RETURN(const DimVector start, ReadIntegerVector(ctx.input(3), "start"));
-  TROUPE_ASSIGN_OR_RETURN(const DimVector size, ReadIntegerVector(ctx.input(4), "size"));
+  TROUPE_ASSIGN_OR_RETURN(const auto bounds,
+                          SparseSliceBounds::Of(input.shape, ctx.input(3), ctx.input(4)));
+  const auto& [start, shape] = bounds;
   const int rank = input.rank();
-  if (static_cast<int>(start.size()) != rank || static_cast<int>(size.size()) != rank) {
-    return InvalidArgument("start and size must have ", rank,
-                           " elements for a tensor of the shape ", input.shape.ToString(), ", got ",
-                           start.size(), " and ", size.size());
-  }
-  DimVector sizes(rank);
-  for (int d = 0; d < rank; ++d) {
-    const int64_t dim = input.shape.dim(d);
-    if (size[d] < 0) return InvalidArgument("size[", d, "] must not be negative, got ", size[d]);
-    // A start before the tensor is TensorFlow's: there is nothing there.
-    sizes[d] = start[d] >= dim ? 0 : start[d] < dim - size[d] ? size[d] : dim - start[d];
-  }
-  TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(sizes));
   std::vector<int64_t> places, indices;
   for (int64_t i = 0; i < input.size(); ++i) {
     const int64_t* index = input.indices[i];

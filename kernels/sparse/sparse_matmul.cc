@@ -4,11 +4,10 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/common/integer_input.h"
 #include "kernels/common/registration.h"
 #include "kernels/simd/add_scaled.h"
 #include "kernels/simd/dispatch.h"
-#include "kernels/sparse/sparse_tensor.h"
+#include "kernels/sparse/sparse_shapes.h"
 #include "kernels/type_switch.h"
 
 namespace troupe {
@@ -53,26 +52,14 @@ class SparseTensorDenseMatMul final : public Kernel {
       : adjoint_a_(c.Attr<bool>("adjoint_a")), adjoint_b_(c.Attr<bool>("adjoint_b")) {}
 
   absl::Status Compute(KernelContext& ctx) override {
-    const Tensor &indices = ctx.input(0), &values = ctx.input(1), &b = ctx.input(3);
-    TROUPE_RETURN_IF_ERROR(CheckIndicesAndValues(indices, values, "a"));
-    TROUPE_ASSIGN_OR_RETURN(const Shape shape, ReadShapeVector(ctx.input(2), "a_shape"));
-    if (shape.rank() != 2 || indices.dim(1) != 2 || b.rank() != 2) {
-      return InvalidArgument("both factors must be matrices, got the shapes ", shape.ToString(),
-                             " with indices of shape ", indices.shape().ToString(), " and ",
-                             b.shape().ToString());
-    }
-    const int64_t rows = shape.dim(adjoint_a_ ? 1 : 0), inner = shape.dim(adjoint_a_ ? 0 : 1);
-    if (inner != b.dim(adjoint_b_ ? 1 : 0)) {
-      return InvalidArgument("matrices of the shapes ", shape.ToString(),
-                             adjoint_a_ ? " (adjoint)" : "", " and ", b.shape().ToString(),
-                             adjoint_b_ ? " (adjoint)" : "", " have no product");
-    }
-    TROUPE_ASSIGN_OR_RETURN(const Shape product, Shape::Create({rows, b.dim(adjoint_b_ ? 0 : 1)}));
-    TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, b.type(), product));
+    const Tensor &indices = ctx.input(0), &b = ctx.input(3);
+    TROUPE_ASSIGN_OR_RETURN(const SparseProductShape shape,
+                            SparseProductShape::Read(ctx, adjoint_a_, adjoint_b_));
+    TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, b.type(), shape.product));
     return SwitchType<float, double, half, bfloat16, int32_t, complex64, complex128>(
         b.type(), [&]<typename T>() {
           return SwitchType<int32_t, int64_t>(indices.type(), [&]<typename Index>() {
-            return Multiply<T, Index>(ctx, shape, output);
+            return Multiply<T, Index>(ctx, shape.a, output);
           });
         });
   }

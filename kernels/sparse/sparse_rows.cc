@@ -6,25 +6,19 @@
 
 #include "kernels/common/registration.h"
 #include "kernels/common/switch_number.h"
-#include "kernels/sparse/sparse_tensor.h"
+#include "kernels/sparse/sparse_shapes.h"
 
 namespace troupe {
 namespace {
 
 absl::Status SparseFillEmptyRows(KernelContext& ctx) {
-  TROUPE_ASSIGN_OR_RETURN(const SparseTensor input, ReadSparse(ctx, 0, "input"));
+  TROUPE_ASSIGN_OR_RETURN(const SparseTensor input, ReadSparseRows(ctx));
   const Tensor& default_value = ctx.input(3);
-  if (default_value.rank() != 0) {
-    return InvalidArgument("default_value must be a scalar, got shape ",
-                           default_value.shape().ToString());
-  }
   const int rank = input.rank();
-  if (rank == 0) return InvalidArgument("a scalar has no rows to be filled");
   const int64_t rows = input.shape.dim(0);
   for (int64_t i = 0; i < input.size(); ++i) {
     if (input.indices[i][0] < 0 || input.indices[i][0] >= rows) {
-      return InvalidArgument("indices[", i, ",0] = ", input.indices[i][0], " is not in [0, ", rows,
-                             ")");
+      return SparseRowOutOfRange(i, input.indices[i][0], rows);
     }
   }
   TROUPE_ASSIGN_OR_RETURN(Tensor * empty, ctx.AllocateOutput(2, ElementType::kBool, Shape({rows})));
@@ -72,16 +66,12 @@ absl::Status SparseFillEmptyRows(KernelContext& ctx) {
 
 absl::Status SparseFillEmptyRowsGrad(KernelContext& ctx) {
   const Tensor &map = ctx.input(0), &grad = ctx.input(1);
-  if (map.rank() != 1 || grad.rank() != 1) {
-    return InvalidArgument("reverse_index_map and grad_values must be vectors, got shapes ",
-                           map.shape().ToString(), " and ", grad.shape().ToString());
-  }
+  TROUPE_RETURN_IF_ERROR(CheckSparseFillEmptyRowsGrad(ctx));
   const int64_t size = grad.dim(0);
   const auto places = map.unchecked_values<int64_t>();
   for (size_t i = 0; i < places.size(); ++i) {
     if (places[i] < 0 || places[i] >= size) {
-      return InvalidArgument("reverse_index_map[", i, "] = ", places[i], " is not in [0, ", size,
-                             "), the elements of grad_values");
+      return SparsePlaceOutOfRange(static_cast<int64_t>(i), places[i], size);
     }
   }
   TROUPE_RETURN_IF_ERROR(PutValues(ctx, 0, grad, places));

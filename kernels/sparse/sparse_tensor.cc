@@ -69,6 +69,12 @@ absl::Status CheckIndicesAndValues(const Tensor& indices, const Tensor& values,
   return absl::OkStatus();
 }
 
+absl::Status CheckRowsOf(const Tensor& indices, int64_t rank, std::string_view what) {
+  if (indices.rank() == 2 && indices.dim(1) == rank) return absl::OkStatus();
+  return InvalidArgument(what, " must be a matrix with rows of ", rank, ", got shape ",
+                         indices.shape().ToString());
+}
+
 absl::StatusOr<SparseTensor> ReadSparse(const Tensor& indices, const Tensor& values,
                                         const Tensor& shape, std::string_view what) {
   TROUPE_RETURN_IF_ERROR(CheckIndicesAndValues(indices, values, what));

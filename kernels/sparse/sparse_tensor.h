@@ -79,6 +79,9 @@ inline absl::StatusOr<SparseTensor> ReadSparse(KernelContext& ctx, int first,
 absl::Status CheckIndicesAndValues(const Tensor& indices, const Tensor& values,
                                    std::string_view what);
 
+/// InvalidArgument unless `indices` is a matrix with rows of `rank` elements.
+absl::Status CheckRowsOf(const Tensor& indices, int64_t rank, std::string_view what);
+
 /// Makes output `i` a matrix of the `rows` indices in `flat`, each of `rank` numbers.
 absl::Status PutIndices(KernelContext& ctx, int i, absl::Span<const int64_t> flat, int64_t rows,
                         int rank);

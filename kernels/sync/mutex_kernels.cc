@@ -48,9 +48,11 @@ absl::Status Consume(KernelContext& ctx) {
   return absl::OkStatus();
 }
 
-REGISTER_KERNEL(Cheap("MutexV2"), MakeKernel<MakeMutex>);
-REGISTER_KERNEL(KernelSpec("MutexLock"), MakeKernel<Lock>);
-REGISTER_KERNEL(KernelSpec("ConsumeMutexLock"), MakeKernel<Consume>);
+REGISTER_KERNEL(Cheap("MutexV2").Device("DEFAULT"), MakeKernel<MakeMutex>);
+REGISTER_KERNEL(KernelSpec("MutexLock").Device("DEFAULT").HostMemory("mutex_lock"),
+                MakeKernel<Lock>);
+REGISTER_KERNEL(KernelSpec("ConsumeMutexLock").Device("DEFAULT").HostMemory("mutex_lock"),
+                MakeKernel<Consume>);
 
 }  // namespace
 }  // namespace troupe

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "devices/status_macros.h"
+#include "kernels/data/element_memory.h"
 
 namespace troupe {
 
@@ -101,10 +102,7 @@ absl::StatusOr<WaitingResource::Call::Progress> TupleStage::TakeCall::Serve() {
 }
 
 absl::Status TupleStage::TakeCall::Conclude(KernelContext& ctx) {
-  for (size_t i = 0; i < taken_.size(); ++i) {
-    ctx.set_output(static_cast<int>(i), std::move(taken_[i]));
-  }
-  return absl::OkStatus();
+  return PutElements(ctx, 0, std::move(taken_));
 }
 
 void TupleStage::Save(SaveDone<StagingAreaState> done) {

@@ -158,22 +158,25 @@ using AreaSize = SizeKernel<NamedArea, &TupleStage::Size>;
 using MapSize = SizeKernel<NamedMap, &StagingMap::Size>;
 using MapIncomplete = SizeKernel<NamedMap, &StagingMap::IncompleteSize>;
 
-REGISTER_KERNEL(KernelSpec("Stage"), MakeKernel<Stage>);
-REGISTER_KERNEL(KernelSpec("Unstage"), MakeKernel<Unstage<AreaWhat::kFirst>>);
-REGISTER_KERNEL(KernelSpec("StagePeek"), MakeKernel<Unstage<AreaWhat::kLookAt>>);
-REGISTER_KERNEL(KernelSpec("StageClear"), MakeKernel<Unstage<AreaWhat::kClear>>);
-REGISTER_KERNEL(Cheap("StageSize"), MakeKernel<AreaSize>);
+// Tensors are held and not looked at. Each device has its own.
+KernelSpec Spec(const char* op) { return KernelSpec(op).Device("DEFAULT"); }
+KernelSpec OfKey(const char* op) { return Spec(op).HostMemory("key"); }
+
+REGISTER_KERNEL(Spec("Stage"), MakeKernel<Stage>);
+REGISTER_KERNEL(Spec("Unstage"), MakeKernel<Unstage<AreaWhat::kFirst>>);
+REGISTER_KERNEL(Spec("StagePeek"), MakeKernel<Unstage<AreaWhat::kLookAt>>);
+REGISTER_KERNEL(Spec("StageClear"), MakeKernel<Unstage<AreaWhat::kClear>>);
+REGISTER_KERNEL(Spec("StageSize").Cost(KernelCost::kCheap), MakeKernel<AreaSize>);
 // A map that need not be ordered may well be.
-REGISTER_KERNELS(KernelSpec("MapStage"), MakeKernel<MapStage>, "OrderedMapStage");
-REGISTER_KERNELS(KernelSpec("MapUnstage"), MakeKernel<MapUnstage<MapWhat::kKey>>,
-                 "OrderedMapUnstage");
-REGISTER_KERNELS(KernelSpec("MapUnstageNoKey"), MakeKernel<MapUnstage<MapWhat::kFirstKey>>,
+REGISTER_KERNELS(OfKey("MapStage"), MakeKernel<MapStage>, "OrderedMapStage");
+REGISTER_KERNELS(OfKey("MapUnstage"), MakeKernel<MapUnstage<MapWhat::kKey>>, "OrderedMapUnstage");
+REGISTER_KERNELS(OfKey("MapUnstageNoKey"), MakeKernel<MapUnstage<MapWhat::kFirstKey>>,
                  "OrderedMapUnstageNoKey");
-REGISTER_KERNELS(KernelSpec("MapPeek"), MakeKernel<MapUnstage<MapWhat::kLookAt>>, "OrderedMapPeek");
-REGISTER_KERNELS(KernelSpec("MapClear"), MakeKernel<MapUnstage<MapWhat::kClear>>,
-                 "OrderedMapClear");
-REGISTER_KERNELS(Cheap("MapSize"), MakeKernel<MapSize>, "OrderedMapSize");
-REGISTER_KERNELS(Cheap("MapIncompleteSize"), MakeKernel<MapIncomplete>, "OrderedMapIncompleteSize");
+REGISTER_KERNELS(OfKey("MapPeek"), MakeKernel<MapUnstage<MapWhat::kLookAt>>, "OrderedMapPeek");
+REGISTER_KERNELS(Spec("MapClear"), MakeKernel<MapUnstage<MapWhat::kClear>>, "OrderedMapClear");
+REGISTER_KERNELS(Spec("MapSize").Cost(KernelCost::kCheap), MakeKernel<MapSize>, "OrderedMapSize");
+REGISTER_KERNELS(Spec("MapIncompleteSize").Cost(KernelCost::kCheap), MakeKernel<MapIncomplete>,
+                 "OrderedMapIncompleteSize");
 
 }  // namespace
 }  // namespace troupe

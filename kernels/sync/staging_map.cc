@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "devices/status_macros.h"
+#include "kernels/data/element_memory.h"
 
 namespace troupe {
 namespace {
@@ -170,10 +171,8 @@ absl::StatusOr<WaitingResource::Call::Progress> StagingMap::TakeCall::Serve() {
 }
 
 absl::Status StagingMap::TakeCall::Conclude(KernelContext& ctx) {
-  int i = 0;
-  if (what == What::kFirstKey) ctx.set_output(i++, Tensor::Scalar(key));
-  for (Tensor& tensor : taken_) ctx.set_output(i++, std::move(tensor));
-  return absl::OkStatus();
+  if (what == What::kFirstKey) ctx.set_output(0, Tensor::Scalar(key));
+  return PutElements(ctx, what == What::kFirstKey ? 1 : 0, std::move(taken_));
 }
 
 // --- its state -----------------------------------------------------------------------------------

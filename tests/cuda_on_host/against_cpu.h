@@ -285,6 +285,27 @@ class AgainstCpu {
     pairs_.push_back(std::move(pair));
   }
 
+  /// The inputs are lists, of which one stays on the host.
+  void AddLists(const std::string& op, const std::vector<std::vector<Tensor>>& lists,
+                size_t on_host, const Attrs& attrs) {
+    Pair pair{{}, {}, op};
+    for (const bool card : {false, true}) {
+      NodeSpec node(op, Name());
+      for (size_t i = 0; i < lists.size(); ++i) {
+        std::vector<Output> list;
+        for (const Tensor& tensor : lists[i]) {
+          const Operand operand(tensor, i == on_host ? Operand::kOnHost : Operand::kConstant);
+          list.push_back(Give(operand, card));
+        }
+        node.Input(list);
+      }
+      attrs(node);
+      pair.nodes[card ? 1 : 0] = AddNode(node, card);
+      if (pair.nodes[card ? 1 : 0] == nullptr) return;
+    }
+    pairs_.push_back(std::move(pair));
+  }
+
   /// Runs all that was added `runs` times, and begins again.
   void Compare(int runs = 1) {
     const std::shared_ptr<Graph> graph = std::exchange(graph_, std::make_shared<Graph>());

@@ -83,6 +83,27 @@ TEST_F(Reductions, SumsAndProducts) {
   }
 }
 
+TEST_F(Reductions, Norms) {
+  AgainstCpu both;
+  for (const ElementType type : SharedTypes("EuclideanNorm")) {
+    for (const Case& c : Cases()) {
+      for (const bool keep_dims : {false, true}) {
+        const auto attrs = [keep_dims](NodeSpec& node) { node.Attr("keep_dims", keep_dims); };
+        // The CPU adds squares of complex numbers one by one.
+        const Within within{IsSmall(type) ? 1.0 : IsComplex(type) ? 500.0 : 64.0};
+        both.Add("EuclideanNorm",
+                 {{Numbers(type, Shape(c.dims), 1, Values::kModerate), Operand::kView}, Axes(c)},
+                 within, attrs);
+        // The CPU squares complex numbers in another way where they leave the range.
+        if (!IsComplex(type)) {
+          both.Add("EuclideanNorm", {{Numbers(type, Shape(c.dims), 2)}, Axes(c)}, within, attrs);
+        }
+      }
+    }
+  }
+  both.Compare();
+}
+
 TEST_F(Reductions, Extremes) {
   for (const char* op : {"Max", "Min"}) {
     AgainstCpu both;
@@ -186,6 +207,35 @@ TEST_F(Reductions, RunningSumsAndProducts) {
     }
     both.Compare();
   }
+}
+
+TEST_F(Reductions, RunningLogarithms) {
+  AgainstCpu both;
+  for (const ElementType type : SharedTypes("CumulativeLogsumexp")) {
+    for (const std::vector<int64_t>& dims :
+         std::vector<std::vector<int64_t>>{{1}, {31}, {10'000}, {3, 70, 5}, {70, 3}, {2, 0, 3}}) {
+      // The CPU rounds every partial result.
+      if (IsSmall(type) && Shape(dims).num_elements() > 31) continue;
+      for (int32_t axis = 0; axis < static_cast<int32_t>(dims.size()); ++axis) {
+        for (const bool exclusive : {false, true}) {
+          for (const bool reverse : {false, true}) {
+            const auto attrs = [=](NodeSpec& node) {
+              node.Attr("exclusive", exclusive).Attr("reverse", reverse);
+            };
+            for (const Values values : {Values::kAny, Values::kModerate}) {
+              both.Add("CumulativeLogsumexp",
+                       {{Numbers(type, Shape(dims), 1, values)}, HostInt(axis)},
+                       {300, type == kHalf       ? 0.1
+                             : type == kBfloat16 ? 0.5
+                                                 : 1e-5},
+                       attrs);
+            }
+          }
+        }
+      }
+    }
+  }
+  both.Compare();
 }
 
 TEST_F(Reductions, SoftmaxesAndCrossEntropies) {

@@ -288,7 +288,7 @@ TEST_F(DeviceMemoryTest, ProductsGoThereByThemselvesIfThereIsRoom) {
 }
 
 TEST_F(DeviceMemoryTest, ANodeWithoutAKernelSaysSoOrGoesToTheCpu) {
-  const Output y = ops::QueueSizeV2(sim_, ops::FIFOQueueV2(sim_, {ElementType::kFloat}));
+  const Output y = ops::QueueSizeV2(sim_, ops::RandomShuffleQueueV2(sim_, {ElementType::kFloat}));
   SessionOptions options;
   options.devices["SIM"] = {};
   troupe::testing::UseSimulatedDevices();
