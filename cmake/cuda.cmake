@@ -10,12 +10,14 @@ file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/devices/cuda/*.cc
 foreach(shared IN ITEMS array/bitcast array/concat array/constants array/dynamic_partition
         array/dynamic_stitch array/gather array/one_hot array/pad array/rearrange array/scatter_nd
         array/slice array/split array/strided_slice common/broadcast common/integer_input
-        common/philox linalg/batch linalg/diagonal nn/batch_norm_shape nn/conv_shape nn/pool_shape
-        nn/window random/random_shuffle random/random_stream_kernel reduce/range_size reduce/reduce_dims
+        common/philox linalg/batch linalg/diagonal linalg/einsum nn/batch_norm_shape nn/conv_shape
+        nn/pool_shape nn/window random/random_shuffle
+        random/random_stream_kernel reduce/range_size reduce/reduce_dims
         sparse/sparse_to_dense state/assign_update state/gather_ops state/scatter_ops
         training/update_kernel)
   list(APPEND sources ${PROJECT_SOURCE_DIR}/kernels/${shared}.cc)
 endforeach()
+list(APPEND sources ${PROJECT_SOURCE_DIR}/graph/ops/einsum_equation.cc)
 troupe_extension(troupe_cuda ${sources})
 # The CPU's bits: products and sums are rounded one after the other there.
 set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/cuda/random.cu PROPERTIES

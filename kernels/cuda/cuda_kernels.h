@@ -34,6 +34,7 @@ absl::StatusOr<Number> NumberOf(ElementType type);
 std::vector<ElementType> MovedTypes();
 
 void RegisterBatchNorm(Extension& extension);
+void RegisterEinsum(Extension& extension);
 void RegisterElementwise(Extension& extension);
 void RegisterFill(Extension& extension);
 void RegisterIndexing(Extension& extension);

@@ -9,6 +9,7 @@ namespace troupe::cuda {
 absl::Status Register(Extension& extension) {
   extension.DeviceType("GPU", std::make_shared<CudaFactory>());
   RegisterBatchNorm(extension);
+  RegisterEinsum(extension);
   RegisterElementwise(extension);
   RegisterFill(extension);
   RegisterIndexing(extension);

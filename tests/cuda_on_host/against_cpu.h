@@ -251,6 +251,10 @@ class AgainstCpu {
  public:
   using Attrs = std::function<void(NodeSpec&)>;
 
+  AgainstCpu() = default;
+  /// Of graphs of an old version, for ops that later ones lack.
+  explicit AgainstCpu(int version) : version_(version) { NewGraph(); }
+
   /// `attrs` adds attributes that do not follow from the inputs.
   void Add(const std::string& op, const std::vector<Operand>& inputs, Within within = {},
            const Attrs& attrs = nullptr) {
@@ -268,12 +272,15 @@ class AgainstCpu {
   }
 
   /// The inputs are one list.
-  void AddList(const std::string& op, const std::vector<Operand>& inputs, Within within = {}) {
+  void AddList(const std::string& op, const std::vector<Operand>& inputs, Within within = {},
+               const Attrs& attrs = nullptr) {
     Pair pair{{}, within, op};
     for (const bool card : {false, true}) {
       std::vector<Output> list;
       for (const Operand& input : inputs) list.push_back(Give(input, card));
-      pair.nodes[card ? 1 : 0] = AddNode(NodeSpec(op, Name()).Input(list), card);
+      NodeSpec node = NodeSpec(op, Name()).Input(list);
+      if (attrs) attrs(node);
+      pair.nodes[card ? 1 : 0] = AddNode(node, card);
       if (pair.nodes[card ? 1 : 0] == nullptr) return;
     }
     pairs_.push_back(std::move(pair));
@@ -281,7 +288,8 @@ class AgainstCpu {
 
   /// Runs all that was added `runs` times, and begins again.
   void Compare(int runs = 1) {
-    const std::shared_ptr<Graph> graph = std::exchange(graph_, std::make_shared<Graph>());
+    const std::shared_ptr<Graph> graph = graph_;
+    NewGraph();
     const std::vector<Pair> pairs = std::exchange(pairs_, {});
     std::vector<Output> fetches;
     for (const Pair& pair : pairs) {
@@ -306,17 +314,25 @@ class AgainstCpu {
     }
   }
 
-  /// The first output of the node on the card alone.
-  static absl::StatusOr<Tensor> OnCard(const std::string& op, const std::vector<Operand>& inputs,
-                                       const Attrs& attrs = nullptr) {
+  /// The outputs of the node on one of the two alone.
+  static absl::StatusOr<std::vector<Tensor>> OutputsOf(const std::string& op,
+                                                       const std::vector<Operand>& inputs,
+                                                       const Attrs& attrs, bool card) {
     AgainstCpu both;
-    Node* const added = both.AddOp(op, inputs, attrs, true);
+    Node* const added = both.AddOp(op, inputs, attrs, card);
     if (added == nullptr) return absl::InternalError("no node");
     const auto session = Session::Create(both.graph_, Options());
     if (!session.ok()) return session.status();
-    const auto values = (*session)->Run({Output(added)});
-    if (!values.ok()) return values.status();
-    return values->front();
+    std::vector<Output> fetches;
+    for (int i = 0; i < added->num_outputs(); ++i) fetches.emplace_back(added, i);
+    return (*session)->Run(fetches);
+  }
+  /// The first output of the node on the card.
+  static absl::StatusOr<Tensor> OnCard(const std::string& op, const std::vector<Operand>& inputs,
+                                       const Attrs& attrs = nullptr) {
+    const absl::StatusOr<std::vector<Tensor>> outputs = OutputsOf(op, inputs, attrs, true);
+    if (!outputs.ok()) return outputs.status();
+    return outputs->front();
   }
   static absl::Status StatusOf(const std::string& op, const std::vector<Operand>& inputs,
                                const Attrs& attrs = nullptr) {
@@ -335,6 +351,10 @@ class AgainstCpu {
     return {.devices = {{"GPU", {.count = 1}}}, .optimize = false};
   }
 
+  void NewGraph() {
+    graph_ = std::make_shared<Graph>();
+    if (version_ > 0) graph_->set_producer(version_);
+  }
   Node* AddOp(const std::string& op, const std::vector<Operand>& inputs, const Attrs& attrs,
               bool card) {
     NodeSpec node(op, Name());
@@ -378,6 +398,7 @@ class AgainstCpu {
         true));
   }
 
+  int version_ = 0;  ///< 0: the usual one.
   std::shared_ptr<Graph> graph_ = std::make_shared<Graph>();
   std::vector<Pair> pairs_;
   int next_ = 0;
