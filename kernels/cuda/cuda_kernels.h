@@ -44,6 +44,7 @@ void RegisterLinalg(Extension& extension);
 void RegisterMatMul(Extension& extension);
 void RegisterPooling(Extension& extension);
 void RegisterRandom(Extension& extension);
+void RegisterRecurrent(Extension& extension);
 void RegisterReduce(Extension& extension);
 void RegisterScan(Extension& extension);
 void RegisterSearch(Extension& extension);

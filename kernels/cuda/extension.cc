@@ -19,6 +19,7 @@ absl::Status Register(Extension& extension) {
   RegisterMatMul(extension);
   RegisterPooling(extension);
   RegisterRandom(extension);
+  RegisterRecurrent(extension);
   RegisterReduce(extension);
   RegisterScan(extension);
   RegisterSearch(extension);
