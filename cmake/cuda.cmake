@@ -11,7 +11,7 @@ foreach(shared IN ITEMS array/bitcast array/concat array/constants array/dynamic
         array/dynamic_stitch array/gather array/one_hot array/pad array/rearrange array/scatter_nd
         array/slice array/split array/strided_slice common/broadcast common/integer_input
         common/philox linalg/batch linalg/diagonal linalg/einsum nn/batch_norm_shape nn/conv_shape
-        nn/pool_shape nn/recurrent_shape nn/window random/random_shuffle
+        nn/conv_windows nn/pool_shape nn/recurrent_shape nn/window random/random_shuffle
         random/random_stream_kernel reduce/range_size reduce/reduce_dims
         sparse/sparse_to_dense state/assign_update state/gather_ops state/scatter_ops
         training/update_kernel)
