@@ -10,7 +10,7 @@ file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/devices/cuda/*.cc
 foreach(shared IN ITEMS array/bitcast array/concat array/constants array/dynamic_partition
         array/dynamic_stitch array/gather array/one_hot array/pad array/rearrange array/scatter_nd
         array/slice array/split array/strided_slice common/broadcast common/integer_input
-        common/philox linalg/batch linalg/diagonal linalg/einsum nn/batch_norm_shape nn/conv_shape
+        common/philox fft/fft_ops linalg/batch linalg/diagonal linalg/einsum nn/batch_norm_shape nn/conv_shape
         nn/conv_windows nn/pool_shape nn/recurrent_shape nn/window random/random_shuffle
         random/random_stream_kernel reduce/range_size reduce/reduce_dims
         sparse/sparse_to_dense state/assign_update state/gather_ops state/scatter_ops

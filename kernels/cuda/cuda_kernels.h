@@ -36,6 +36,7 @@ std::vector<ElementType> MovedTypes();
 void RegisterBatchNorm(Extension& extension);
 void RegisterEinsum(Extension& extension);
 void RegisterElementwise(Extension& extension);
+void RegisterFft(Extension& extension);
 void RegisterFill(Extension& extension);
 void RegisterIndexing(Extension& extension);
 void RegisterLayout(Extension& extension);

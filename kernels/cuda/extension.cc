@@ -11,6 +11,7 @@ absl::Status Register(Extension& extension) {
   RegisterBatchNorm(extension);
   RegisterEinsum(extension);
   RegisterElementwise(extension);
+  RegisterFft(extension);
   RegisterFill(extension);
   RegisterIndexing(extension);
   RegisterLayout(extension);
