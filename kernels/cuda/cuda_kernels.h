@@ -34,6 +34,7 @@ absl::StatusOr<Number> NumberOf(ElementType type);
 std::vector<ElementType> MovedTypes();
 
 void RegisterBatchNorm(Extension& extension);
+void RegisterDecompositions(Extension& extension);
 void RegisterEinsum(Extension& extension);
 void RegisterElementwise(Extension& extension);
 void RegisterFft(Extension& extension);

@@ -9,6 +9,7 @@ namespace troupe::cuda {
 absl::Status Register(Extension& extension) {
   extension.DeviceType("GPU", std::make_shared<CudaFactory>());
   RegisterBatchNorm(extension);
+  RegisterDecompositions(extension);
   RegisterEinsum(extension);
   RegisterElementwise(extension);
   RegisterFft(extension);
