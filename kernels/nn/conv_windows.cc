@@ -1,5 +1,6 @@
 #include "kernels/nn/conv_windows.h"
 
+#include <algorithm>
 #include <string>
 
 namespace troupe {
@@ -90,7 +91,8 @@ absl::Status GeneralConv::Read(const KernelConstruction& construction, bool is_c
   TROUPE_RETURN_IF_ERROR(construction.GetAttr("dilations", &windows.dilations));
   TROUPE_RETURN_IF_ERROR(construction.GetAttr("explicit_paddings", &windows.paddings));
   if (groups != 1) return absl::UnimplementedError("Conv takes one group only");
-  if (format != "CHANNELS_LAST") {
+  windows.channels_first = format == "CHANNELS_FIRST";
+  if (is_cpu && format != "CHANNELS_LAST") {
     return absl::UnimplementedError("Conv takes channels last only on this device");
   }
   const size_t rank = windows.strides.size();
@@ -101,7 +103,7 @@ absl::Status GeneralConv::Read(const KernelConstruction& construction, bool is_c
   windows.padding = padding == "SAME"    ? PaddingMode::kSame
                     : padding == "VALID" ? PaddingMode::kValid
                                          : PaddingMode::kExplicit;
-  const std::vector<int64_t>& paddings = windows.paddings;
+  std::vector<int64_t>& paddings = windows.paddings;
   if (windows.padding != PaddingMode::kExplicit) {
     if (!paddings.empty()) {
       return InvalidArgument("explicit_paddings go with the padding EXPLICIT only, not with ",
@@ -111,6 +113,9 @@ absl::Status GeneralConv::Read(const KernelConstruction& construction, bool is_c
     if (paddings.size() != 2 * rank) {
       return InvalidArgument("explicit_paddings must have ", 2 * rank, " elements, got ",
                              paddings.size());
+    }
+    if (windows.channels_first) {
+      std::rotate(paddings.begin() + 2, paddings.begin() + 4, paddings.end());
     }
     for (size_t i = 0; i < paddings.size(); ++i) {
       if (paddings[i] < 0) {

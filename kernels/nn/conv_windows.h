@@ -13,8 +13,7 @@
 namespace troupe {
 
 /// How windows slide over an input; strides, dilations and explicit paddings (two each) have one
-/// for every dimension of the input. Of inputs whose channels are first there are no explicit
-/// paddings.
+/// for every dimension of the input. Paddings are in the order of inputs whose channels are last.
 struct ConvWindows {
   std::vector<int64_t> strides, dilations;
   PaddingMode padding = PaddingMode::kValid;

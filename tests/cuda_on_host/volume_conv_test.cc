@@ -152,6 +152,27 @@ TEST_F(VolumeConv, Dilations) {
   EXPECT_TRUE(SameValues(*got, want->front(), WithinFor(kFloat)));
 }
 
+/// The CPU takes channels last only.
+TEST_F(VolumeConv, ConvOfChannelsFirst) {
+  const Tensor input = Some(kFloat, Shape({2, 4, 5, 6, 3}), 1);
+  const Tensor filter = Some(kFloat, Shape({2, 3, 2, 3, 4}), 2);
+  const auto attrs = [](std::vector<int64_t> strides, std::vector<int64_t> paddings, bool first) {
+    return [=](NodeSpec& node) {
+      node.Attr("strides", strides)
+          .Attr("padding", std::string("EXPLICIT"))
+          .Attr("explicit_paddings", paddings)
+          .Attr("data_format", std::string(first ? "CHANNELS_FIRST" : "CHANNELS_LAST"));
+    };
+  };
+  const auto want =
+      AgainstCpu::OutputsOf("Conv", {{input}, {filter}},
+                            attrs({1, 1, 2, 3, 1}, {0, 0, 1, 0, 2, 1, 0, 3, 0, 0}, false), false);
+  const auto got = AgainstCpu::OnCard("Conv", {{ChannelsFirst(input)}, {filter}},
+                                      attrs({1, 1, 1, 2, 3}, {0, 0, 0, 0, 1, 0, 2, 1, 0, 3}, true));
+  ASSERT_TRUE(want.ok() && got.ok()) << want.status() << got.status();
+  EXPECT_TRUE(SameValues(*got, ChannelsFirst(want->front()), WithinFor(kFloat)));
+}
+
 TEST_F(VolumeConv, Conv) {
   AgainstCpu both;
   for (const ElementType type : kTypes) {
