@@ -16,6 +16,10 @@ class Decompositions : public ::testing::Test {
   void SetUp() override { LoadCards(); }
 };
 
+/// Of a block of many threads, for which the host takes long: for some types.
+constexpr int64_t kLarge = 33;
+bool RunsLarge(ElementType type) { return type == kFloat || type == kComplex128; }
+
 bool IsNarrow(ElementType type) { return type == kFloat || type == kComplex64; }
 double Epsilon(ElementType type) { return IsNarrow(type) ? 0x1p-23 : 0x1p-52; }
 Within WithinFor(ElementType type) { return {512, 400 * Epsilon(type)}; }
@@ -112,11 +116,12 @@ Matrix Columns(const Matrix& matrix, int64_t columns) {
 TEST_F(Decompositions, Determinants) {
   AgainstCpu both;
   for (const ElementType type : kTypes) {
-    for (const int64_t n : {1, 2, 5, 8, 33}) {
+    for (const int64_t n : {int64_t{1}, int64_t{2}, int64_t{5}, kLarge}) {
+      if (n == kLarge && !RunsLarge(type)) continue;
       for (const char* op : {"MatrixDeterminant", "LogMatrixDeterminant"}) {
-        if (n == 33 && std::string(op) == "MatrixDeterminant") continue;  // Overflows.
+        if (n == kLarge && std::string(op) == "MatrixDeterminant") continue;  // Overflows.
         both.Add(op, {{Batch(type, {}, n, n, 1)}}, {4096, 1e-3});
-        both.Add(op, {{Batch(type, {2, 3}, n, n, 2)}}, {4096, 1e-3});
+        if (n < kLarge) both.Add(op, {{Batch(type, {2, 3}, n, n, 2)}}, {4096, 1e-3});
       }
     }
     for (const char* op : {"MatrixDeterminant", "LogMatrixDeterminant"}) {
@@ -137,8 +142,9 @@ TEST_F(Decompositions, Lu) {
   for (const ElementType type : kTypes) {
     for (const ElementType index : {kInt32, kInt64}) {
       const auto attrs = [=](NodeSpec& node) { node.Attr("output_idx_type", index); };
-      for (const int64_t n : {1, 2, 5, 8, 33}) {
-        for (const Shape& shape : {Shape({n, n}), Shape({2, 3, n, n})}) {
+      for (const int64_t n : {int64_t{1}, int64_t{2}, int64_t{5}, kLarge}) {
+        if (n == kLarge && (!RunsLarge(type) || index == kInt32)) continue;
+        for (const Shape& shape : {Shape({n, n}), Shape({2, n, n})}) {
           both.Add("Lu", {{Numbers(type, shape, 1, Values::kPositive)}}, {1e5, 1e4 * Epsilon(type)},
                    attrs);
         }
@@ -164,16 +170,12 @@ TEST_F(Decompositions, Qr) {
     const Within within = type == kHalf ? Within{4, 0.01} : Within{512, 4000 * Epsilon(type)};
     for (const bool full : {false, true}) {
       const auto attrs = [=](NodeSpec& node) { node.Attr("full_matrices", full); };
-      for (const auto& [m, n] : {std::pair<int64_t, int64_t>{1, 1},
-                                 {5, 3},
-                                 {3, 5},
-                                 {8, 8},
-                                 {40, 7},
-                                 {7, 40},
-                                 {33, 33},
-                                 {70, 35}}) {
+      for (const auto& [m, n] :
+           {std::pair<int64_t, int64_t>{1, 1}, {5, 3}, {3, 5}, {6, 6}, {40, 7}, {7, 40}}) {
+        const bool large = std::max(m, n) >= kLarge;
+        if (large && !RunsLarge(type)) continue;
         both.Add("Qr", {{Batch(type, {}, m, n, 1)}}, within, attrs);
-        both.Add("Qr", {{Batch(type, {2, 2}, m, n, 2)}}, within, attrs);
+        if (!large) both.Add("Qr", {{Batch(type, {2, 2}, m, n, 2)}}, within, attrs);
       }
       both.Add("Qr", {{Batch(type, {2}, 3, 0, 1)}}, {}, attrs);
       both.Add("Qr", {{Batch(type, {2}, 0, 3, 1)}}, {}, attrs);
@@ -211,14 +213,12 @@ TEST_F(Decompositions, Svd) {
   for (const ElementType type : kTypes) {
     for (const bool full : {false, true}) {
       for (const auto& [m, n] :
-           {std::pair<int64_t, int64_t>{1, 1}, {1, 4}, {4, 1}, {5, 3}, {3, 5}, {8, 8}}) {
+           {std::pair<int64_t, int64_t>{1, 1}, {1, 4}, {4, 1}, {5, 3}, {3, 5}, {6, 6}}) {
         CheckSvd(Batch(type, {2}, m, n, 1), full);
       }
-      if (type != kFloat && type != kComplex128) continue;
-      for (const auto& [m, n] : {std::pair<int64_t, int64_t>{40, 7}, {7, 40}, {33, 33}}) {
-        CheckSvd(Batch(type, {}, m, n, 1), full);
-      }
     }
+    if (type == kFloat) CheckSvd(Batch(type, {}, kLarge, 9, 1), true);
+    if (type == kComplex128) CheckSvd(Batch(type, {}, 9, kLarge, 1), false);
     // Of less than full rank: columns of zeros, equal columns, nothing but zeros.
     Tensor low = Batch(type, {3}, 6, 4, 1);
     SwitchPlain(type, [&]<typename T>() {
@@ -295,7 +295,8 @@ void CheckEigen(const Tensor& a) {
 TEST_F(Decompositions, Eigenvalues) {
   AgainstCpu both;
   for (const ElementType type : kTypes) {
-    for (const int64_t n : {1, 2, 3, 8, 17, 33, 40}) CheckEigen(Batch(type, {2}, n, n, 1));
+    for (const int64_t n : {1, 2, 3, 8, 17}) CheckEigen(Batch(type, {2}, n, n, 1));
+    if (type == kComplex64) CheckEigen(Batch(type, {}, kLarge, kLarge, 1));
     Tensor diagonal = *Tensor::Allocate(type, Shape({2, 4, 4}));
     SwitchPlain(type, [&]<typename T>() {
       if constexpr (kIsField<T>) {
