@@ -44,6 +44,30 @@ cudaError_t LaunchBatchNorm(const BatchNormCall& call, const ReducePlan& plan, c
 cudaError_t LaunchBatchNormGrad(const BatchNormGradCall& call, const ReducePlan& plan,
                                 cudaStream_t stream);
 
+/// By given statistics: `x` and what is of its shape are [rows, channels] of half or float, all
+/// else is an element of that type for each channel. Without a `gamma` (nullptr) nothing is scaled.
+struct GlobalNormCall {
+  Number type;
+  int64_t rows, channels;
+  float epsilon;
+  const void *x, *mean, *variance, *beta, *gamma;
+  void* y;
+  float* factor;  ///< Scratch: one for each channel.
+};
+struct GlobalNormGradCall {
+  Number type;
+  int64_t rows, channels;
+  float epsilon;
+  const void *x, *mean, *variance, *gamma, *dy;
+  void *dx, *mean_gradient, *variance_gradient, *beta_gradient, *gamma_gradient;
+  float* factor;  ///< As above.
+  void* scratch;  ///< For the plan, whose accumulators have 8 bytes.
+};
+cudaError_t LaunchGlobalNorm(const GlobalNormCall& call, cudaStream_t stream);
+/// The plan reduces the rows.
+cudaError_t LaunchGlobalNormGrad(const GlobalNormGradCall& call, const ReducePlan& plan,
+                                 cudaStream_t stream);
+
 }  // namespace troupe::cuda
 
 #endif  // TROUPE_KERNELS_CUDA_BATCH_NORM_H_

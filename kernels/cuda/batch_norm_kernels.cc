@@ -1,8 +1,10 @@
-// FusedBatchNorm, FusedBatchNormV3 and their gradients of GPUs.
+// FusedBatchNorm, FusedBatchNormV2, FusedBatchNormV3, BatchNormWithGlobalNormalization and their
+// gradients of GPUs.
 #include <vector>
 
 #include "devices/cuda/cuda_device.h"
 #include "devices/status_macros.h"
+#include "kernels/common/registration.h"
 #include "kernels/cuda/batch_norm.h"
 #include "kernels/cuda/one_type_kernel.h"
 #include "kernels/nn/batch_norm_shape.h"
@@ -130,6 +132,75 @@ class FusedBatchNormGradKernel final : public BatchNormKernel {
   }
 };
 
+/// Input i, if things are scaled.
+const void* Gamma(const KernelContext& ctx, int i, bool scale) {
+  return scale ? ctx.input(i).raw_data() : nullptr;
+}
+
+absl::Status GlobalNorm(KernelContext& ctx, float epsilon, bool scale) {
+  TROUPE_RETURN_IF_ERROR(CheckGlobalNorm(ctx));
+  const Tensor& x = ctx.input(0);
+  const int64_t channels = x.dim(3);
+  TROUPE_ASSIGN_OR_RETURN(const Number type, NumberOf(x.type()));
+  TROUPE_ASSIGN_OR_RETURN(Tensor * y, ctx.AllocateOutput(0, x.type(), x.shape()));
+  if (y->num_elements() == 0) return absl::OkStatus();
+  TROUPE_ASSIGN_OR_RETURN(Tensor factor, ctx.AllocateTemp(ElementType::kFloat, Shape({channels})));
+  const GlobalNormCall call{type,
+                            x.num_elements() / channels,
+                            channels,
+                            epsilon,
+                            x.raw_data(),
+                            ctx.input(1).raw_data(),
+                            ctx.input(2).raw_data(),
+                            ctx.input(3).raw_data(),
+                            Gamma(ctx, 4, scale),
+                            y->mutable_raw_data(),
+                            factor.mutable_data<float>()};
+  return CudaStatus(LaunchGlobalNorm(call, StreamOf(ctx)), kWhat);
+}
+
+/// Inputs t, m, v, gamma, backprop.
+absl::Status GlobalNormGrad(KernelContext& ctx, float epsilon, bool scale) {
+  TROUPE_RETURN_IF_ERROR(CheckGlobalNormGrad(ctx));
+  const Tensor &x = ctx.input(0), &dy = ctx.input(4);
+  const int64_t channels = x.dim(3), rows = x.dim(0) * x.dim(1) * x.dim(2);
+  TROUPE_ASSIGN_OR_RETURN(const Number type, NumberOf(x.type()));
+  void* out[5];  // of t, m, v, beta, gamma
+  for (int i = 0; i < 5; ++i) {
+    TROUPE_ASSIGN_OR_RETURN(
+        Tensor * made, ctx.AllocateOutput(i, x.type(), i == 0 ? x.shape() : Shape({channels})));
+    out[i] = made->mutable_raw_data();
+  }
+  if (channels == 0) return absl::OkStatus();
+  constexpr int64_t kAccSize = 2 * sizeof(float);
+  const bool aligned = reinterpret_cast<uintptr_t>(x.raw_data()) % 16 == 0 &&
+                       reinterpret_cast<uintptr_t>(dy.raw_data()) % 16 == 0;
+  const auto size = static_cast<int64_t>(ElementSize(x.type()));
+  const ReducePlan plan =
+      PlanReduce({{rows, true}, {channels, false}}, aligned ? ReducePack(size, kAccSize) : 1);
+  const int64_t factors = (channels + 1) / 2 * 2;  // Accumulators are aligned.
+  TROUPE_ASSIGN_OR_RETURN(
+      Tensor scratch, ctx.AllocateTemp(ElementType::kFloat, Shape({factors + 2 * plan.scratch})));
+  float* const factor = scratch.mutable_data<float>();
+  const GlobalNormGradCall call{type,
+                                rows,
+                                channels,
+                                epsilon,
+                                x.raw_data(),
+                                ctx.input(1).raw_data(),
+                                ctx.input(2).raw_data(),
+                                Gamma(ctx, 3, scale),
+                                dy.raw_data(),
+                                out[0],
+                                out[1],
+                                out[2],
+                                out[3],
+                                out[4],
+                                factor,
+                                factor + factors};
+  return CudaStatus(LaunchGlobalNormGrad(call, plan, StreamOf(ctx)), kWhat);
+}
+
 }  // namespace
 
 void RegisterBatchNorm(Extension& extension) {
@@ -140,9 +211,16 @@ void RegisterBatchNorm(Extension& extension) {
   const std::vector<ElementType> small = {ElementType::kBfloat16, ElementType::kFloat,
                                           ElementType::kHalf};
   add("FusedBatchNorm", {ElementType::kFloat}, MakeKernel<FusedBatchNormKernel>);
+  add("FusedBatchNormV2", small, MakeKernel<FusedBatchNormKernel>);
   add("FusedBatchNormV3", small, MakeKernel<FusedBatchNormKernel>);
   add("FusedBatchNormGrad", {ElementType::kFloat}, MakeKernel<FusedBatchNormGradKernel>);
+  add("FusedBatchNormGradV2", small, MakeKernel<FusedBatchNormGradKernel>);
   add("FusedBatchNormGradV3", small, MakeKernel<FusedBatchNormGradKernel>);
+  const std::vector<ElementType> global = {ElementType::kFloat, ElementType::kHalf};
+  add("BatchNormWithGlobalNormalization", global,
+      MakeAttrKernel<GlobalNorm, "variance_epsilon", "scale_after_normalization">);
+  add("BatchNormWithGlobalNormalizationGrad", global,
+      MakeAttrKernel<GlobalNormGrad, "variance_epsilon", "scale_after_normalization">);
 }
 
 }  // namespace troupe::cuda

@@ -1,9 +1,9 @@
-// Conv2D, Conv2DBackpropInput, Conv2DBackpropFilter: by cuDNN, or as one product of matrices.
-#include <array>
+// Conv, Conv2D, Conv3D and the gradients of the latter: by cuDNN, or as one product of matrices.
 #include <map>
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "devices/cuda/cuda_device.h"
 #include "devices/status_macros.h"
@@ -14,6 +14,7 @@
 #include "kernels/cuda/plan_cache.h"
 #include "kernels/cuda/transpose_planes.h"
 #include "kernels/nn/conv_shape.h"
+#include "kernels/nn/conv_windows.h"
 
 namespace troupe::cuda {
 namespace {
@@ -41,15 +42,23 @@ absl::StatusOr<Handle*> HandleOf(const Cudnn& cudnn, cudaStream_t stream) {
 }
 
 /// What a plan depends on: the stream, which stands for the card, and the problem.
-using Key = std::pair<cudaStream_t, std::array<int64_t, 19>>;
+using Key = std::pair<cudaStream_t, std::vector<int64_t>>;
 
 Key KeyOf(cudaStream_t stream, const ConvProblem& p) {
   const ConvShape& s = p.shape;
-  const Window &r = s.rows, &c = s.columns;
-  return {stream,
-          {static_cast<int64_t>(p.op), static_cast<int64_t>(p.type), s.channels_first, s.batch,
-           s.in_depth, s.out_depth, s.groups, r.input, r.size, r.stride, r.dilation, r.pad_before,
-           r.pad_after, c.input, c.size, c.stride, c.dilation, c.pad_before, c.pad_after}};
+  std::vector<int64_t> numbers = {static_cast<int64_t>(p.op),
+                                  static_cast<int64_t>(p.type),
+                                  s.channels_first,
+                                  s.batch,
+                                  s.in_depth,
+                                  s.out_depth,
+                                  s.groups,
+                                  s.is_3d};
+  for (const Window* w : {&s.planes, &s.rows, &s.columns}) {
+    numbers.insert(numbers.end(),
+                   {w->input, w->size, w->stride, w->dilation, w->pad_before, w->pad_after});
+  }
+  return {stream, std::move(numbers)};
 }
 
 /// `tensor`, or a copy of it at an address that cuDNN takes.
@@ -63,10 +72,10 @@ absl::StatusOr<Tensor> Aligned(KernelContext& ctx, const Tensor& tensor) {
   return copy;
 }
 
-/// Where the elements of a filter [rows, columns, depth, out_depth] come to lie for cuDNN, which
-/// wants out_depth outside.
+/// Where the elements of a filter [rows, columns, depth, out_depth] (of volumes: [planes, rows,
+/// columns, depth, out_depth]) come to lie for cuDNN, which wants out_depth outside.
 Planes FilterPlanes(const ConvShape& s) {
-  const int64_t pixels = s.rows.size * s.columns.size, depth = s.filter_depth();
+  const int64_t pixels = s.planes.size * s.rows.size * s.columns.size, depth = s.filter_depth();
   if (!s.channels_first) {
     return {1, pixels * depth, s.out_depth, s.out_depth, 0, pixels * depth, 0};
   }
@@ -76,6 +85,14 @@ Planes Reversed(const Planes& p) {
   return {p.count, p.columns, p.rows, p.to_row, p.to_plane, p.from_row, p.from_plane};
 }
 
+/// Where the elements of `batch` volumes, channels being their last dimension, come to lie if they
+/// are the first.
+Planes ChannelPlanes(const Tensor& tensor, int64_t batch) {
+  const int64_t depth = tensor.dim(tensor.rank() - 1);
+  const int64_t pixels = tensor.num_elements() / (batch * depth);
+  return {batch, pixels, depth, depth, pixels * depth, pixels, pixels * depth};
+}
+
 /// The tensors of a convolution, of which one is written.
 struct Operands {
   const Tensor &input, &filter, &output;
@@ -83,16 +100,16 @@ struct Operands {
 
 class ConvKernel : public Kernel {
  public:
-  ConvKernel(KernelConstruction& construction, ConvOp op, absl::Status* status) : op_(op) {
-    *status = attributes_.Read(construction, op, /*only_nhwc=*/false);
-    if (status->ok()) *status = OpenCublas();
-    if (!status->ok()) return;
-    const absl::StatusOr<const Cudnn*> cudnn = Cudnn::Get();
-    *status = cudnn.status();
-    if (cudnn.ok()) cudnn_ = *cudnn;
-  }
+  explicit ConvKernel(ConvOp op) : op_(op) {}
 
  protected:
+  /// To be called before all else.
+  absl::Status OpenLibraries() {
+    TROUPE_RETURN_IF_ERROR(OpenCublas());
+    TROUPE_ASSIGN_OR_RETURN(cudnn_, Cudnn::Get());
+    return absl::OkStatus();
+  }
+
   /// Output 0, of shape `result`, from `a` and `b`: the others of input, filter and output, in this
   /// order.
   absl::Status Run(KernelContext& ctx, const ConvShape& shape, const Tensor& a, const Tensor& b,
@@ -106,17 +123,21 @@ class ConvKernel : public Kernel {
     const Operands operands = op_ == ConvOp::kForward         ? Operands{a, b, *out}
                               : op_ == ConvOp::kBackwardInput ? Operands{*out, a, b}
                                                               : Operands{a, *out, b};
-    return IsProduct(shape) ? RunProduct(ctx, shape, operands) : RunCudnn(ctx, shape, operands);
+    if (IsProduct(shape)) return RunProduct(ctx, shape, operands);
+    // Of wide numbers, cuDNN knows volumes whose channels are first.
+    const bool turns = shape.is_3d && !shape.channels_first &&
+                       (a.type() == ElementType::kFloat || a.type() == ElementType::kDouble);
+    return turns ? RunTurned(ctx, shape, operands) : RunCudnn(ctx, shape, operands);
   }
-
-  ConvAttributes attributes_;
 
  private:
   /// Whether the filter's windows are rows of the input as it lies there: single pixels, or whole
   /// images.
   static bool IsProduct(const ConvShape& s) {
     if (s.channels_first || s.groups != 1) return false;
-    const auto is = [&s](auto holds) { return holds(s.rows) && holds(s.columns); };
+    const auto is = [&s](auto holds) {
+      return holds(s.planes) && holds(s.rows) && holds(s.columns);
+    };
     return is([](const Window& w) {
              return w.size == 1 && w.stride == 1 && w.output == w.input && w.pad_before == 0;
            }) ||
@@ -127,8 +148,8 @@ class ConvKernel : public Kernel {
   }
 
   absl::Status RunProduct(KernelContext& ctx, const ConvShape& s, const Operands& operands) const {
-    const int64_t images = s.batch * s.rows.output * s.columns.output;
-    const int64_t window = s.rows.size * s.columns.size * s.in_depth;
+    const int64_t images = s.batch * s.planes.output * s.rows.output * s.columns.output;
+    const int64_t window = s.planes.size * s.rows.size * s.columns.size * s.in_depth;
     const Factor input{operands.input.raw_data()}, filter{operands.filter.raw_data()},
         output{operands.output.raw_data()};
     const auto transposed = [](Factor factor) {
@@ -159,6 +180,35 @@ class ConvKernel : public Kernel {
         break;
     }
     return Multiply(ctx, p);
+  }
+
+  /// With channels before the planes, by way of copies.
+  absl::Status RunTurned(KernelContext& ctx, ConvShape s, const Operands& operands) const {
+    s.channels_first = true;
+    const ElementType type = operands.input.type();
+    const auto bytes = static_cast<int64_t>(ElementSize(type));
+    TROUPE_ASSIGN_OR_RETURN(const Tensor input, ctx.AllocateTemp(type, operands.input.shape()));
+    TROUPE_ASSIGN_OR_RETURN(const Tensor output, ctx.AllocateTemp(type, operands.output.shape()));
+    const auto turn = [&](const Tensor& from, const Tensor& to, const Planes& planes) {
+      return CudaStatus(
+          LaunchTransposePlanes(bytes, planes, from.raw_data(), Writable(to), StreamOf(ctx)),
+          "transposing a volume");
+    };
+    if (op_ != ConvOp::kBackwardInput) {
+      TROUPE_RETURN_IF_ERROR(turn(operands.input, input, ChannelPlanes(operands.input, s.batch)));
+    }
+    if (op_ != ConvOp::kForward) {
+      TROUPE_RETURN_IF_ERROR(
+          turn(operands.output, output, ChannelPlanes(operands.output, s.batch)));
+    }
+    TROUPE_RETURN_IF_ERROR(RunCudnn(ctx, s, {input, operands.filter, output}));
+    if (op_ == ConvOp::kForward) {
+      return turn(output, operands.output, Reversed(ChannelPlanes(operands.output, s.batch)));
+    }
+    if (op_ == ConvOp::kBackwardInput) {
+      return turn(input, operands.input, Reversed(ChannelPlanes(operands.input, s.batch)));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status RunCudnn(KernelContext& ctx, const ConvShape& s, const Operands& operands) const {
@@ -212,10 +262,22 @@ class ConvKernel : public Kernel {
   const Cudnn* cudnn_ = nullptr;
 };
 
-class Conv2DKernel final : public ConvKernel {
+class ImageConvKernel : public ConvKernel {
+ public:
+  ImageConvKernel(KernelConstruction& construction, ConvOp op, absl::Status* status)
+      : ConvKernel(op) {
+    *status = attributes_.Read(construction, op, /*only_nhwc=*/false);
+    if (status->ok()) *status = OpenLibraries();
+  }
+
+ protected:
+  ConvAttributes attributes_;
+};
+
+class Conv2DKernel final : public ImageConvKernel {
  public:
   Conv2DKernel(KernelConstruction& construction, absl::Status* status)
-      : ConvKernel(construction, ConvOp::kForward, status) {}
+      : ImageConvKernel(construction, ConvOp::kForward, status) {}
 
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor &input = ctx.input(0), &filter = ctx.input(1);
@@ -225,10 +287,10 @@ class Conv2DKernel final : public ConvKernel {
   }
 };
 
-class Conv2DBackpropInputKernel final : public ConvKernel {
+class Conv2DBackpropInputKernel final : public ImageConvKernel {
  public:
   Conv2DBackpropInputKernel(KernelConstruction& construction, absl::Status* status)
-      : ConvKernel(construction, ConvOp::kBackwardInput, status) {}
+      : ImageConvKernel(construction, ConvOp::kBackwardInput, status) {}
 
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor &filter = ctx.input(1), &gradient = ctx.input(2);
@@ -241,10 +303,10 @@ class Conv2DBackpropInputKernel final : public ConvKernel {
   }
 };
 
-class Conv2DBackpropFilterKernel final : public ConvKernel {
+class Conv2DBackpropFilterKernel final : public ImageConvKernel {
  public:
   Conv2DBackpropFilterKernel(KernelConstruction& construction, absl::Status* status)
-      : ConvKernel(construction, ConvOp::kBackwardFilter, status) {}
+      : ImageConvKernel(construction, ConvOp::kBackwardFilter, status) {}
 
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor &input = ctx.input(0), &gradient = ctx.input(2);
@@ -253,6 +315,89 @@ class Conv2DBackpropFilterKernel final : public ConvKernel {
     TROUPE_RETURN_IF_ERROR(CheckConvGradient(shape, gradient.shape()));
     return Run(ctx, shape, input, gradient, filter);
   }
+};
+
+class VolumeConvKernel : public ConvKernel {
+ public:
+  VolumeConvKernel(KernelConstruction& construction, ConvOp op, absl::Status* status)
+      : ConvKernel(op), sizes_are_shape_(!construction.attrs().Has("data_format")) {
+    *status = windows_.ReadVolume(construction, /*is_cpu=*/false);
+    if (status->ok()) *status = OpenLibraries();
+  }
+
+ protected:
+  /// The shape of what a gradient kernel gives, which its input `i` tells.
+  absl::StatusOr<Shape> ReadSizes(const KernelContext& ctx, int i, const char* name) const {
+    if (sizes_are_shape_) return ctx.input(i).shape();
+    return ReadShapeVector(ctx.input(i), name);
+  }
+
+  ConvWindows windows_;
+
+ private:
+  const bool sizes_are_shape_;
+};
+
+class Conv3DKernel final : public VolumeConvKernel {
+ public:
+  Conv3DKernel(KernelConstruction& construction, absl::Status* status)
+      : VolumeConvKernel(construction, ConvOp::kForward, status) {}
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor &input = ctx.input(0), &filter = ctx.input(1);
+    TROUPE_ASSIGN_OR_RETURN(const ConvShape shape, windows_.Resolve(input.shape(), filter.shape()));
+    if (filter.num_elements() == 0) {
+      return InvalidArgument("the filter must have elements, got shape ",
+                             filter.shape().ToString());
+    }
+    return Run(ctx, shape, input, filter, shape.output_shape());
+  }
+};
+
+class Conv3DBackpropInputKernel final : public VolumeConvKernel {
+ public:
+  Conv3DBackpropInputKernel(KernelConstruction& construction, absl::Status* status)
+      : VolumeConvKernel(construction, ConvOp::kBackwardInput, status) {}
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor &filter = ctx.input(1), &gradient = ctx.input(2);
+    TROUPE_ASSIGN_OR_RETURN(const Shape input, ReadSizes(ctx, 0, "input_sizes"));
+    TROUPE_ASSIGN_OR_RETURN(const ConvShape shape, windows_.Resolve(input, filter.shape()));
+    TROUPE_RETURN_IF_ERROR(CheckConvGradient(shape, gradient.shape()));
+    return Run(ctx, shape, filter, gradient, input);
+  }
+};
+
+class Conv3DBackpropFilterKernel final : public VolumeConvKernel {
+ public:
+  Conv3DBackpropFilterKernel(KernelConstruction& construction, absl::Status* status)
+      : VolumeConvKernel(construction, ConvOp::kBackwardFilter, status) {}
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor &input = ctx.input(0), &gradient = ctx.input(2);
+    TROUPE_ASSIGN_OR_RETURN(const Shape filter, ReadSizes(ctx, 1, "filter_sizes"));
+    TROUPE_ASSIGN_OR_RETURN(const ConvShape shape, windows_.Resolve(input.shape(), filter));
+    TROUPE_RETURN_IF_ERROR(CheckConvGradient(shape, gradient.shape()));
+    return Run(ctx, shape, input, gradient, filter);
+  }
+};
+
+class GeneralConvKernel final : public ConvKernel {
+ public:
+  GeneralConvKernel(KernelConstruction& construction, absl::Status* status)
+      : ConvKernel(ConvOp::kForward) {
+    *status = conv_.Read(construction, /*is_cpu=*/false);
+    if (status->ok()) *status = OpenLibraries();
+  }
+
+  absl::Status Compute(KernelContext& ctx) override {
+    const Tensor &input = ctx.input(0), &filter = ctx.input(1);
+    TROUPE_ASSIGN_OR_RETURN(const auto resolved, conv_.Resolve(input.shape(), filter.shape()));
+    return Run(ctx, resolved.first, input, filter, resolved.second);
+  }
+
+ private:
+  GeneralConv conv_;
 };
 
 }  // namespace
@@ -266,6 +411,14 @@ void RegisterConv(Extension& extension) {
                    MakeKernel<Conv2DBackpropInputKernel>);
   extension.Kernel(spec("Conv2DBackpropFilter").HostMemory("filter_sizes"),
                    MakeKernel<Conv2DBackpropFilterKernel>);
+  extension.Kernel(spec("Conv3D"), MakeKernel<Conv3DKernel>);
+  extension.Kernel(spec("Conv3DBackpropInput"), MakeKernel<Conv3DBackpropInputKernel>);
+  extension.Kernel(spec("Conv3DBackpropInputV2").HostMemory("input_sizes"),
+                   MakeKernel<Conv3DBackpropInputKernel>);
+  extension.Kernel(spec("Conv3DBackpropFilter"), MakeKernel<Conv3DBackpropFilterKernel>);
+  extension.Kernel(spec("Conv3DBackpropFilterV2").HostMemory("filter_sizes"),
+                   MakeKernel<Conv3DBackpropFilterKernel>);
+  extension.Kernel(spec("Conv"), MakeKernel<GeneralConvKernel>);
 }
 
 }  // namespace troupe::cuda

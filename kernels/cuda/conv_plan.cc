@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "devices/status_macros.h"
 
 namespace troupe::cuda {
@@ -13,15 +14,31 @@ namespace {
 /// How tensors are known to a plan.
 enum Uid : int64_t { kInput = 1, kFilter, kOutput };
 
-using Dims = std::array<int64_t, 4>;
+using Dims = absl::InlinedVector<int64_t, 5>;
 
-/// Batch, depth, rows, columns, as cuDNN counts dimensions in any layout.
-Dims InputDims(const ConvShape& s) { return {s.batch, s.in_depth, s.rows.input, s.columns.input}; }
+/// A number of each window: of those over planes, if there are some, rows and columns.
+Dims OfWindows(const ConvShape& s, int64_t Window::*number) {
+  Dims numbers;
+  if (s.is_3d) numbers.push_back(s.planes.*number);
+  numbers.push_back(s.rows.*number);
+  numbers.push_back(s.columns.*number);
+  return numbers;
+}
+
+/// Batch, depth, then the spatial dimensions, as cuDNN counts dimensions in any layout.
+Dims TensorDims(int64_t batch, int64_t depth, const Dims& spatial) {
+  Dims dims = {batch, depth};
+  dims.insert(dims.end(), spatial.begin(), spatial.end());
+  return dims;
+}
+Dims InputDims(const ConvShape& s) {
+  return TensorDims(s.batch, s.in_depth, OfWindows(s, &Window::input));
+}
 Dims FilterDims(const ConvShape& s) {
-  return {s.out_depth, s.filter_depth(), s.rows.size, s.columns.size};
+  return TensorDims(s.out_depth, s.filter_depth(), OfWindows(s, &Window::size));
 }
 Dims OutputDims(const ConvShape& s) {
-  return {s.batch, s.out_depth, s.rows.output, s.columns.output};
+  return TensorDims(s.batch, s.out_depth, OfWindows(s, &Window::output));
 }
 
 cudnnDataType_t DataType(ElementType type) {
@@ -105,15 +122,15 @@ class PlanMaker {
 
  private:
   absl::StatusOr<CudnnDescriptor> TensorOf(Uid uid, const Dims& dims) {
-    // The last dimension is the innermost.
-    const std::array<int, 4> order =
-        problem_.shape.channels_first ? std::array{0, 1, 2, 3} : std::array{0, 2, 3, 1};
-    Dims strides;
+    Dims strides(dims.size());
     int64_t inside = 1;
-    for (int i = 3; i >= 0; --i) {
-      strides[order[i]] = inside;
-      inside *= dims[order[i]];
+    if (!problem_.shape.channels_first) strides[1] = std::exchange(inside, dims[1]);
+    for (size_t d = dims.size() - 1; d > 1; --d) {
+      strides[d] = inside;
+      inside *= dims[d];
     }
+    if (problem_.shape.channels_first) strides[1] = std::exchange(inside, inside * dims[1]);
+    strides[0] = inside;
     TROUPE_ASSIGN_OR_RETURN(CudnnDescriptor tensor,
                             CudnnDescriptor::Make(cudnn_, CUDNN_BACKEND_TENSOR_DESCRIPTOR));
     tensor.Set(CUDNN_ATTR_TENSOR_UNIQUE_ID, {uid})
@@ -126,18 +143,18 @@ class PlanMaker {
   }
 
   absl::StatusOr<CudnnDescriptor> Convolution() {
-    const Window &rows = problem_.shape.rows, &columns = problem_.shape.columns;
+    const ConvShape& s = problem_.shape;
     TROUPE_ASSIGN_OR_RETURN(CudnnDescriptor convolution,
                             CudnnDescriptor::Make(cudnn_, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR));
     convolution
         .Set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE,
              IsDouble() ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT)
         .Set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, CUDNN_CROSS_CORRELATION)
-        .Set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, {2})
-        .Set(CUDNN_ATTR_CONVOLUTION_DILATIONS, {rows.dilation, columns.dilation})
-        .Set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, {rows.stride, columns.stride})
-        .Set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, {rows.pad_before, columns.pad_before})
-        .Set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, {rows.pad_after, columns.pad_after});
+        .Set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, {s.is_3d ? 3 : 2})
+        .Set(CUDNN_ATTR_CONVOLUTION_DILATIONS, OfWindows(s, &Window::dilation))
+        .Set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, OfWindows(s, &Window::stride))
+        .Set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, OfWindows(s, &Window::pad_before))
+        .Set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, OfWindows(s, &Window::pad_after));
     TROUPE_RETURN_IF_ERROR(convolution.Finalize());
     return convolution;
   }

@@ -15,7 +15,7 @@ namespace troupe::cuda {
 
 /// A convolution or one of its gradients, none of whose tensors is empty. The filter, or its
 /// gradient, is [out_depth, rows, columns, filter_depth] for NHWC and [out_depth, filter_depth,
-/// rows, columns] for NCHW.
+/// rows, columns] for NCHW; of volumes, planes come before the rows.
 struct ConvProblem {
   ConvOp op;
   ElementType type;  ///< half, bfloat16, float or double.

@@ -3,6 +3,7 @@
 #include <cublasLt.h>
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -139,7 +140,7 @@ struct Scales {
 
 /// What a product's algorithm depends on.
 struct MatrixKey {
-  int64_t stride;
+  int64_t stride, row;
   Transposition transposition;
   uint32_t alignment;
   bool operator==(const MatrixKey&) const = default;
@@ -195,10 +196,10 @@ class RecipeMaker {
     const bool turned_a = key_.a.transposition != Transposition::kNone;
     const bool turned_b = key_.b.transposition != Transposition::kNone;
     TROUPE_RETURN_IF_ERROR(Layout(&recipe->a, types.data, turned_a ? key_.k : key_.m,
-                                  turned_a ? key_.m : key_.k, key_.a.stride));
+                                  turned_a ? key_.m : key_.k, key_.a));
     TROUPE_RETURN_IF_ERROR(Layout(&recipe->b, types.data, turned_b ? key_.n : key_.k,
-                                  turned_b ? key_.k : key_.n, key_.b.stride));
-    TROUPE_RETURN_IF_ERROR(Layout(&recipe->c, types.data, key_.m, key_.n, key_.c.stride));
+                                  turned_b ? key_.k : key_.n, key_.b));
+    TROUPE_RETURN_IF_ERROR(Layout(&recipe->c, types.data, key_.m, key_.n, key_.c));
     TROUPE_RETURN_IF_ERROR(Choose(handle, recipe.get()));
     return recipe;
   }
@@ -218,15 +219,16 @@ class RecipeMaker {
   }
 
   absl::Status Layout(cublasLtMatrixLayout_t* made, cudaDataType_t type, int64_t rows,
-                      int64_t columns, int64_t stride) const {
+                      int64_t columns, const MatrixKey& matrix) const {
+    const int64_t leading = matrix.row == 0 ? columns : matrix.row;
     TROUPE_RETURN_IF_ERROR(Check(cublas_.layout_create(made, type, static_cast<uint64_t>(columns),
-                                                       static_cast<uint64_t>(rows), columns)));
+                                                       static_cast<uint64_t>(rows), leading)));
     if (key_.batch == 1) return absl::OkStatus();
     const auto count = static_cast<int32_t>(key_.batch);
     TROUPE_RETURN_IF_ERROR(Check(
         cublas_.layout_set(*made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof(count))));
-    return Check(cublas_.layout_set(*made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride,
-                                    sizeof(stride)));
+    return Check(cublas_.layout_set(*made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                    &matrix.stride, sizeof(matrix.stride)));
   }
 
   absl::Status Choose(cublasLtHandle_t handle, Recipe* recipe) const {
@@ -275,7 +277,34 @@ uint32_t AlignmentOf(const void* data, ElementType type) {
 }
 
 MatrixKey KeyOf(const Factor& factor, ElementType type) {
-  return {factor.stride, factor.transposition, AlignmentOf(factor.data, type)};
+  return {factor.stride, factor.row, factor.transposition, AlignmentOf(factor.data, type)};
+}
+
+/// Most products that are left to one call.
+constexpr int64_t kMostBatches = 65535;
+
+/// The products of the first `count` dimensions; those of the first one in one call.
+absl::Status MultiplyDims(KernelContext& ctx, const Product& form,
+                          const std::vector<ProductDim>& dims, size_t count) {
+  const ProductDim& dim = dims[count - 1];
+  const auto bytes = static_cast<int64_t>(ElementSize(form.type));
+  const int64_t step = count == 1 ? kMostBatches : 1;
+  for (int64_t i = 0; i < dim.size; i += step) {
+    Product p = form;
+    p.a.data = static_cast<const char*>(form.a.data) + i * dim.a * bytes;
+    p.b.data = static_cast<const char*>(form.b.data) + i * dim.b * bytes;
+    p.c = static_cast<char*>(form.c) + i * dim.c * bytes;
+    if (count > 1) {
+      TROUPE_RETURN_IF_ERROR(MultiplyDims(ctx, p, dims, count - 1));
+      continue;
+    }
+    p.batch = std::min(step, dim.size - i);
+    p.a.stride = dim.a;
+    p.b.stride = dim.b;
+    p.c_stride = dim.c;
+    TROUPE_RETURN_IF_ERROR(Multiply(ctx, p));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -303,7 +332,7 @@ absl::Status Multiply(KernelContext& ctx, const Product& p) {
                 p.batch,
                 KeyOf(p.a, p.type),
                 KeyOf(p.b, p.type),
-                {p.c_stride, Transposition::kNone, AlignmentOf(p.c, p.type)}};
+                {p.c_stride, p.c_row, Transposition::kNone, AlignmentOf(p.c, p.type)}};
   TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<const Recipe> recipe, recipes->Get(key, [&] {
     return RecipeMaker(*cublas, key).Make(handle);
   }));
@@ -321,6 +350,27 @@ absl::Status Multiply(KernelContext& ctx, const Product& p) {
                      workspace.valid() ? workspace.mutable_raw_data() : nullptr, recipe->workspace,
                      stream),
       "a product");
+}
+
+absl::Status MultiplyAll(KernelContext& ctx, const Product& form,
+                         const std::vector<ProductDim>& dims) {
+  std::vector<ProductDim> merged = {{1, 0, 0, 0}};
+  for (const ProductDim& dim : dims) {
+    if (dim.size == 1) continue;
+    ProductDim& last = merged.back();
+    const bool joins = last.size == 1 || (last.a == dim.a * dim.size &&
+                                          last.b == dim.b * dim.size && last.c == dim.c * dim.size);
+    if (joins) {
+      last = {last.size * dim.size, dim.a, dim.b, dim.c};
+    } else {
+      merged.push_back(dim);
+    }
+  }
+  std::iter_swap(merged.begin(), std::max_element(merged.begin(), merged.end(),
+                                                  [](const ProductDim& x, const ProductDim& y) {
+                                                    return x.size < y.size;
+                                                  }));
+  return MultiplyDims(ctx, form, merged, merged.size());
 }
 
 }  // namespace troupe::cuda

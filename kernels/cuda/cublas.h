@@ -3,6 +3,7 @@
 #define TROUPE_KERNELS_CUDA_CUBLAS_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "devices/element_type.h"
@@ -16,11 +17,12 @@ bool AllowsTf32();
 
 enum class Transposition : uint8_t { kNone, kTransposed, kAdjoint };
 
-/// A batch of row-major matrices, dense each: what is given, before it is transposed.
+/// A batch of row-major matrices: what is given, before it is transposed.
 struct Factor {
   const void* data = nullptr;
   int64_t stride = 0;  ///< From one matrix to the next, in elements; 0: it is always the same.
   Transposition transposition = Transposition::kNone;
+  int64_t row = 0;  ///< From one row to the next, in elements; 0: rows are adjacent.
 };
 
 /// c[i] = a[i] b[i], of m x k and k x n elements, none of which is 0.
@@ -30,6 +32,7 @@ struct Product {
   Factor a, b;
   void* c = nullptr;
   int64_t c_stride = 0;
+  int64_t c_row = 0;  ///< As `Factor::row`.
 };
 
 /// Whether cuBLAS can be used: FailedPrecondition, with the loader's words, if it is not there.
@@ -39,6 +42,16 @@ absl::Status OpenCublas();
 /// complex64, complex128. The same bits for the same arguments. Errors: FailedPrecondition as
 /// `OpenCublas`; Unimplemented if cuBLAS knows no way.
 absl::Status Multiply(KernelContext& ctx, const Product& product);
+
+/// Matrices along a dimension of a batch, and the steps in the factors and the result, in elements.
+struct ProductDim {
+  int64_t size, a, b, c;
+};
+/// The products of all indices of `dims`, the outermost first, none of which is empty: in one call
+/// those along the longest one, after neighbours that behave alike have become one. `form` is what
+/// is the same for all, and where the first one is.
+absl::Status MultiplyAll(KernelContext& ctx, const Product& form,
+                         const std::vector<ProductDim>& dims);
 
 }  // namespace troupe::cuda
 

@@ -15,9 +15,12 @@ absl::Status Register(Extension& extension) {
   RegisterColors(extension);
   RegisterComplex(extension);
   RegisterCrop(extension);
+  RegisterDecompositions(extension);
   RegisterDepthwise(extension);
   RegisterDilation(extension);
+  RegisterEinsum(extension);
   RegisterElementwise(extension);
+  RegisterFft(extension);
   RegisterFill(extension);
   RegisterIndexing(extension);
   RegisterLayout(extension);
@@ -32,6 +35,7 @@ absl::Status Register(Extension& extension) {
   RegisterPooling(extension);
   RegisterProjective(extension);
   RegisterRandom(extension);
+  RegisterRecurrent(extension);
   RegisterReduce(extension);
   RegisterResize(extension);
   RegisterScan(extension);

@@ -1,4 +1,4 @@
-// MatMul, BatchMatMul, BatchMatMulV2.
+// MatMul, BatchMatMul, BatchMatMulV2, BatchMatMulV3.
 #include <algorithm>
 #include <vector>
 
@@ -11,9 +11,6 @@
 
 namespace troupe::cuda {
 namespace {
-
-/// Most products that are left to one call.
-constexpr int64_t kMostBatches = 65535;
 
 class ProductKernel : public Kernel {
  protected:
@@ -80,19 +77,13 @@ class MatMulKernel final : public ProductKernel {
   }
 };
 
-/// Matrices along a dimension of a batch, and the steps in the factors and the result, in elements.
-struct BatchDim {
-  int64_t size, a, b, c;
-};
-
-/// The dimensions of a batch, of those that behave alike one; the longest is the first. None of
-/// the shapes is empty.
-std::vector<BatchDim> BatchDims(const Shape& a, const Shape& b, const Shape& c) {
+/// The dimensions of a batch, of those that behave alike one. None of the shapes is empty.
+std::vector<ProductDim> BatchDims(const Shape& a, const Shape& b, const Shape& c) {
   const auto outer = [](const Shape& s) { return Shape(s.dims().subspan(0, s.rank() - 2)); };
   const auto matrix = [](const Shape& s) { return s.dim(s.rank() - 2) * s.dim(s.rank() - 1); };
   const Shape outer_a = outer(a), outer_b = outer(b), outer_c = outer(c);
   const BroadcastWalk walk(outer_c, {&outer_a, &outer_b});
-  std::vector<BatchDim> dims;
+  std::vector<ProductDim> dims;
   for (const BroadcastWalk::Dim& dim : walk.outer()) {
     dims.push_back({dim.size, dim.strides[0], dim.strides[1], 0});
   }
@@ -104,10 +95,6 @@ std::vector<BatchDim> BatchDims(const Shape& a, const Shape& b, const Shape& c) 
     dim->c = inside;
     inside *= dim->size;
   }
-  std::iter_swap(dims.begin(), std::max_element(dims.begin(), dims.end(),
-                                                [](const BatchDim& x, const BatchDim& y) {
-                                                  return x.size < y.size;
-                                                }));
   return dims;
 }
 
@@ -132,42 +119,19 @@ class BatchMatMulKernel final : public ProductKernel {
     TROUPE_ASSIGN_OR_RETURN(Tensor * c, ctx.AllocateOutput(0, a.type(), shape));
     TROUPE_ASSIGN_OR_RETURN(const bool trivial, IsTrivial(ctx, p, c));
     if (trivial) return absl::OkStatus();
-    std::vector<BatchDim> dims = BatchDims(a.shape(), b.shape(), shape);
-    BatchDim& first = dims[0];
-    if (first.b == 0 && p.a.transposition == Transposition::kNone && first.a == p.m * p.k &&
-        first.c == p.m * p.n) {
-      p.m *= first.size;  // All rows have the same right factor: one product.
-      first.size = 1;
+    std::vector<ProductDim> dims = BatchDims(a.shape(), b.shape(), shape);
+    const auto longest =
+        std::max_element(dims.begin(), dims.end(),
+                         [](const ProductDim& x, const ProductDim& y) { return x.size < y.size; });
+    if (longest->b == 0 && p.a.transposition == Transposition::kNone && longest->a == p.m * p.k &&
+        longest->c == p.m * p.n) {
+      p.m *= longest->size;  // All rows have the same right factor: one product.
+      longest->size = 1;
     }
-    p.a.stride = first.a;
-    p.b.stride = first.b;
-    p.c_stride = first.c;
-    return Loop(ctx, dims, dims.size() - 1, p, static_cast<const char*>(a.raw_data()),
-                static_cast<const char*>(b.raw_data()), static_cast<char*>(c->mutable_raw_data()));
-  }
-
- private:
-  /// All products of the dimensions [0, d].
-  static absl::Status Loop(KernelContext& ctx, const std::vector<BatchDim>& dims, size_t d,
-                           const Product& form, const char* a, const char* b, char* c) {
-    const auto bytes = static_cast<int64_t>(ElementSize(form.type));
-    const int64_t step = d == 0 ? kMostBatches : 1;
-    for (int64_t i = 0; i < dims[d].size; i += step) {
-      const char* const a_data = a + i * dims[d].a * bytes;
-      const char* const b_data = b + i * dims[d].b * bytes;
-      char* const c_data = c + i * dims[d].c * bytes;
-      if (d > 0) {
-        TROUPE_RETURN_IF_ERROR(Loop(ctx, dims, d - 1, form, a_data, b_data, c_data));
-        continue;
-      }
-      Product p = form;
-      p.batch = std::min(step, dims[0].size - i);
-      p.a.data = a_data;
-      p.b.data = b_data;
-      p.c = c_data;
-      TROUPE_RETURN_IF_ERROR(Multiply(ctx, p));
-    }
-    return absl::OkStatus();
+    p.a.data = a.raw_data();
+    p.b.data = b.raw_data();
+    p.c = c->mutable_raw_data();
+    return MultiplyAll(ctx, p, dims);
   }
 };
 
@@ -184,6 +148,15 @@ void RegisterMatMul(Extension& extension) {
   add("MatMul", MakeKernel<MatMulKernel>);
   add("BatchMatMul", MakeKernel<BatchMatMulKernel<false>>);
   add("BatchMatMulV2", MakeKernel<BatchMatMulKernel<true>>);
+  for (const ElementType type : FloatAndComplexTypes()) {
+    extension.Kernel(KernelSpec("BatchMatMulV3")
+                         .Device("GPU")
+                         .Types("Ta", {type})
+                         .Types("Tb", {type})
+                         .Types("Tout", {type})
+                         .Cost(KernelCost::kExpensive),
+                     MakeKernel<BatchMatMulKernel<true>>);
+  }
 }
 
 }  // namespace troupe::cuda

@@ -8,7 +8,7 @@
 #include "kernels/common/integer_input.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/one_type_kernel.h"
-#include "kernels/cuda/reduce.h"
+#include "kernels/cuda/reduce_tensor.h"
 #include "kernels/math/bias_format.h"
 #include "kernels/reduce/reduce_dims.h"
 
@@ -31,11 +31,12 @@ absl::StatusOr<Tensor> Scratch(KernelContext& ctx, const ReducePlan& plan, int64
   return ctx.AllocateTemp(ElementType::kUint8, Shape({plan.scratch * acc_size}));
 }
 
-/// Reduces the input's `dims` into an output that has been allocated.
-absl::Status Enqueue(KernelContext& ctx, ReduceOp op, Number type, std::vector<ReduceDim> dims,
-                     int64_t divisor, Tensor* output) {
+}  // namespace
+
+absl::Status EnqueueReduce(KernelContext& ctx, ReduceOp op, const Tensor& input,
+                           std::vector<ReduceDim> dims, int64_t divisor, Tensor* output) {
   if (output->num_elements() == 0) return absl::OkStatus();
-  const Tensor& input = ctx.input(0);
+  TROUPE_ASSIGN_OR_RETURN(Number type, NumberOf(input.type()));
   int64_t size = ElementSize(input.type());
   if (op == ReduceOp::kSum && (type == Number::kComplex64 || type == Number::kComplex128)) {
     type = type == Number::kComplex64 ? Number::kFloat : Number::kDouble;
@@ -51,11 +52,13 @@ absl::Status Enqueue(KernelContext& ctx, ReduceOp op, Number type, std::vector<R
   return CudaStatus(LaunchReduce(op, call, plan, StreamOf(ctx)), "a reduction");
 }
 
+namespace {
+
 template <ReduceOp kOp, bool kMean = false>
-class ReduceKernel final : public OneTypeKernel {
+class ReduceKernel final : public Kernel {
  public:
-  ReduceKernel(KernelConstruction& construction, absl::Status* status)
-      : OneTypeKernel(construction, status), keep_dims_(construction.Attr<bool>("keep_dims")) {}
+  ReduceKernel(KernelConstruction& construction, absl::Status*)
+      : keep_dims_(construction.Attr<bool>("keep_dims")) {}
 
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& input = ctx.input(0);
@@ -68,30 +71,25 @@ class ReduceKernel final : public OneTypeKernel {
       return absl::OkStatus();
     }
     TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, input.type(), reduced.output));
-    return Enqueue(ctx, kOp, type_, Listed(reduced.dims), kMean ? reduced.dims.num_reduced() : 1,
-                   output);
+    return EnqueueReduce(ctx, kOp, input, Listed(reduced.dims),
+                         kMean ? reduced.dims.num_reduced() : 1, output);
   }
 
  private:
   const bool keep_dims_;
 };
 
-class L2LossKernel final : public OneTypeKernel {
- public:
-  L2LossKernel(KernelConstruction& construction, absl::Status* status)
-      : OneTypeKernel(construction, status) {}
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor& input = ctx.input(0);
-    TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, input.type(), Shape()));
-    return Enqueue(ctx, ReduceOp::kSumOfSquares, type_, {{input.num_elements(), true}}, 2, output);
-  }
-};
+absl::Status L2Loss(KernelContext& ctx) {
+  const Tensor& input = ctx.input(0);
+  TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, input.type(), Shape()));
+  return EnqueueReduce(ctx, ReduceOp::kSumOfSquares, input, {{input.num_elements(), true}}, 2,
+                       output);
+}
 
-class BiasAddGradKernel final : public OneTypeKernel {
+class BiasAddGradKernel final : public Kernel {
  public:
-  BiasAddGradKernel(KernelConstruction& construction, absl::Status* status)
-      : OneTypeKernel(construction, status) {
-    if (status->ok()) *status = ReadBiasFormat(construction, &channels_first_);
+  BiasAddGradKernel(KernelConstruction& construction, absl::Status* status) {
+    *status = ReadBiasFormat(construction, &channels_first_);
   }
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& gradient = ctx.input(0);
@@ -104,7 +102,7 @@ class BiasAddGradKernel final : public OneTypeKernel {
     for (int d = 0; d < gradient.rank(); ++d) dims.push_back({gradient.dim(d), d != channel});
     TROUPE_ASSIGN_OR_RETURN(Tensor * output,
                             ctx.AllocateOutput(0, gradient.type(), Shape({gradient.dim(channel)})));
-    return Enqueue(ctx, ReduceOp::kSum, type_, std::move(dims), 1, output);
+    return EnqueueReduce(ctx, ReduceOp::kSum, gradient, std::move(dims), 1, output);
   }
 
  private:
@@ -181,8 +179,7 @@ void RegisterReduce(Extension& extension) {
   reduce("Min", ordered, MakeKernel<ReduceKernel<ReduceOp::kMin>>);
   reduce("All", {}, MakeKernel<ReduceKernel<ReduceOp::kAll>>);
   reduce("Any", {}, MakeKernel<ReduceKernel<ReduceOp::kAny>>);
-  extension.Kernel(KernelSpec("L2Loss").Device("GPU").Types("T", FloatTypes()),
-                   MakeKernel<L2LossKernel>);
+  extension.Kernel(KernelSpec("L2Loss").Device("GPU").Types("T", FloatTypes()), MakeKernel<L2Loss>);
   extension.Kernel(KernelSpec("BiasAddGrad").Device("GPU").Types("T", FloatTypes()),
                    MakeKernel<BiasAddGradKernel>);
   extension.Kernel(KernelSpec("TileGrad")

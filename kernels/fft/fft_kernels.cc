@@ -1,5 +1,5 @@
-// FFT, IFFT, RFFT, IRFFT and their two- and three-dimensional forms: transforms of lines, one
-// dimension after the other. Several lines are transformed at once, so that registers are full.
+// Transforms of lines on the CPU. Several lines are transformed at once, so that registers are
+// full.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -11,27 +11,14 @@
 #include <emmintrin.h>
 #endif
 
-#include "kernels/common/integer_input.h"
-#include "kernels/common/registration.h"
-#include "kernels/common/strided_copy.h"
+#include "kernels/fft/fft_ops.h"
 #include "kernels/fft/plan.h"
 #include "kernels/type_switch.h"
 
 namespace troupe {
 namespace {
 
-/// The lines along one dimension of a tensor of shape [outer, n, inner]. Of one element of a line
-/// to the next it is `inner` elements.
-struct Lines {
-  /// Dimension d of `dims`.
-  static Lines Along(absl::Span<const int64_t> dims, int d) {
-    Lines lines;
-    for (int i = 0; i < d; ++i) lines.outer *= dims[i];
-    for (int i = d + 1; i < static_cast<int>(dims.size()); ++i) lines.inner *= dims[i];
-    return lines;
-  }
-  int64_t outer = 1, inner = 1;
-};
+using fft::Lines;
 
 /// Some lines that are transformed at once: those from (outer, inner) on, along the dimension that
 /// has several.
@@ -435,171 +422,46 @@ void InvertOddReal(KernelContext& ctx, int64_t count, int64_t n, const std::comp
       });
 }
 
-absl::Status CheckRank(const Shape& input, int rank) {
-  if (input.rank() >= rank) return absl::OkStatus();
-  return InvalidArgument("the input must have at least ", rank, " dimensions, got shape ",
-                         input.ToString());
-}
+class CpuEngine final : public fft::Engine {
+ public:
+  absl::Status Complex(KernelContext& ctx, ElementType type, const Lines& lines, int64_t n,
+                       bool forward, const void* in, void* out) const override {
+    return SwitchType<complex64, complex128>(type, [&]<typename T>() {
+      TransformComplex(ctx, lines, n, forward, static_cast<const T*>(in), static_cast<T*>(out));
+      return absl::OkStatus();
+    });
+  }
 
-template <int kRank, bool kForward>
-absl::Status ComplexTransform(KernelContext& ctx) {
-  const Tensor& input = ctx.input(0);
-  const Shape shape = input.shape();
-  TROUPE_RETURN_IF_ERROR(CheckRank(shape, kRank));
-  const void* const from = input.raw_data();
-  TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.ForwardOrAllocate(0, 0));
-  if (shape.num_elements() == 0) return absl::OkStatus();
-  return SwitchType<complex64, complex128>(out->type(), [&]<typename T>() -> absl::Status {
-    const T* in = static_cast<const T*>(from);
-    T* to = out->mutable_data<T>();
-    for (int d = shape.rank() - 1; d >= shape.rank() - kRank; --d) {
-      TransformComplex(ctx, Lines::Along(shape.dims(), d), shape.dim(d), kForward, in, to);
-      in = to;
-    }
-    return absl::OkStatus();
+  absl::Status Real(KernelContext& ctx, ElementType type, int64_t count, int64_t n, const void* in,
+                    void* out) const override {
+    return SwitchType<float, double>(type, [&]<typename R>() {
+      const R* const from = static_cast<const R*>(in);
+      auto* const to = static_cast<std::complex<R>*>(out);
+      n % 2 == 0 ? TransformEvenReal(ctx, count, n, from, n, to)
+                 : TransformOddReal(ctx, count, n, from, n, to);
+      return absl::OkStatus();
+    });
+  }
+
+  absl::Status InverseReal(KernelContext& ctx, ElementType type, int64_t count, int64_t n,
+                           const void* in, void* out) const override {
+    return SwitchType<float, double>(type, [&]<typename R>() {
+      const auto* const from = static_cast<const std::complex<R>*>(in);
+      R* const to = static_cast<R*>(out);
+      n % 2 == 0 ? InvertEvenReal(ctx, count, n, from, to) : InvertOddReal(ctx, count, n, from, to);
+      return absl::OkStatus();
+    });
+  }
+};
+
+[[maybe_unused]] const bool kRegistered = [] {
+  fft::ForEachSpec([](const KernelSpec& spec) {
+    KernelRegistry::Global()->Register(spec, [](KernelConstruction& construction) {
+      return fft::Make(construction, std::make_unique<CpuEngine>());
+    });
   });
-}
-
-/// The sizes of the real side, from the input `fft_length`.
-absl::StatusOr<DimVector> ReadLengths(const Tensor& lengths, int rank) {
-  if (lengths.rank() != 1 || lengths.num_elements() != rank) {
-    return InvalidArgument("fft_length must be a vector of ", rank, " sizes, got shape ",
-                           lengths.shape().ToString());
-  }
-  TROUPE_ASSIGN_OR_RETURN(DimVector sizes, ReadIntegers(lengths, "fft_length"));
-  for (const int64_t size : sizes) {
-    if (size < 0) return InvalidArgument("fft_length must not be negative, got ", size);
-  }
-  return sizes;
-}
-
-/// The batch dimensions of `input`, then `sizes`.
-DimVector BatchAnd(const Shape& input, absl::Span<const int64_t> sizes) {
-  DimVector dims(input.dims().begin(), input.dims().end() - sizes.size());
-  dims.insert(dims.end(), sizes.begin(), sizes.end());
-  return dims;
-}
-
-/// The first elements of `input` along its innermost dimensions, of which it must have as many as
-/// `dims` says, or, as in TensorFlow, none: the input itself, or a copy.
-absl::StatusOr<Tensor> Cropped(KernelContext& ctx, const Tensor& input,
-                               absl::Span<const int64_t> dims) {
-  for (int d = 0; d < input.rank(); ++d) {
-    if (input.dim(d) < dims[d] && input.dim(d) != 0) {
-      return InvalidArgument("dimension ", d, " of the input of shape ", input.shape().ToString(),
-                             " must have at least the ", dims[d],
-                             " elements that fft_length asks for");
-    }
-  }
-  if (input.shape().dims() == dims || input.num_elements() == 0) return input;
-  TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
-  TROUPE_ASSIGN_OR_RETURN(Tensor copy, ctx.AllocateTemp(input.type(), shape));
-  StridedCopy(ctx, input.type(), dims, copy.mutable_raw_data(), RowMajorStrides(dims),
-              input.raw_data(), RowMajorStrides(input.shape().dims()));
-  return copy;
-}
-
-template <int kRank>
-absl::Status RealTransform(KernelContext& ctx, ElementType complex_type) {
-  const Tensor& input = ctx.input(0);
-  TROUPE_RETURN_IF_ERROR(CheckRank(input.shape(), kRank));
-  TROUPE_ASSIGN_OR_RETURN(const DimVector sizes, ReadLengths(ctx.input(1), kRank));
-  const DimVector in_dims = BatchAnd(input.shape(), sizes);
-  const int64_t n = sizes.back();
-  DimVector dims = in_dims;
-  dims.back() = n == 0 ? 0 : n / 2 + 1;
-  TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
-  TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, complex_type, shape));
-  TROUPE_ASSIGN_OR_RETURN(const Tensor cropped, Cropped(ctx, input, in_dims));
-  if (input.num_elements() == 0) {
-    ZeroElements(ctx, out->type(), out->mutable_raw_data(), out->num_elements());
-    return absl::OkStatus();
-  }
-  if (shape.num_elements() == 0) return absl::OkStatus();
-  return SwitchType<float, double>(input.type(), [&]<typename R>() -> absl::Status {
-    const R* in = cropped.template unchecked_data<R>();
-    std::complex<R>* to = out->mutable_data<std::complex<R>>();
-    const int64_t count = shape.num_elements() / dims.back();
-    n % 2 == 0 ? TransformEvenReal(ctx, count, n, in, n, to)
-               : TransformOddReal(ctx, count, n, in, n, to);
-    for (int d = shape.rank() - 2; d >= shape.rank() - kRank; --d) {
-      TransformComplex(ctx, Lines::Along(dims, d), dims[d], true, to, to);
-    }
-    return absl::OkStatus();
-  });
-}
-
-template <int kRank>
-absl::Status InverseRealTransform(KernelContext& ctx, ElementType real_type) {
-  const Tensor& input = ctx.input(0);
-  TROUPE_RETURN_IF_ERROR(CheckRank(input.shape(), kRank));
-  TROUPE_ASSIGN_OR_RETURN(const DimVector sizes, ReadLengths(ctx.input(1), kRank));
-  const DimVector dims = BatchAnd(input.shape(), sizes);
-  const int64_t n = sizes.back();
-  DimVector in_dims = dims;
-  in_dims.back() = n == 0 ? 0 : n / 2 + 1;
-  TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
-  TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, real_type, shape));
-  TROUPE_ASSIGN_OR_RETURN(const Tensor cropped, Cropped(ctx, input, in_dims));
-  if (input.num_elements() == 0) {
-    ZeroElements(ctx, out->type(), out->mutable_raw_data(), out->num_elements());
-    return absl::OkStatus();
-  }
-  if (shape.num_elements() == 0) return absl::OkStatus();
-  return SwitchType<float, double>(real_type, [&]<typename R>() -> absl::Status {
-    const std::complex<R>* in = cropped.template unchecked_data<std::complex<R>>();
-    Tensor between;  // The outer dimensions' results, if there are any.
-    if (kRank > 1) {
-      TROUPE_ASSIGN_OR_RETURN(between, ctx.AllocateTemp(input.type(), cropped.shape()));
-      std::complex<R>* to = between.template mutable_data<std::complex<R>>();
-      for (int d = shape.rank() - 2; d >= shape.rank() - kRank; --d) {
-        TransformComplex(ctx, Lines::Along(in_dims, d), dims[d], false, in, to);
-        in = to;
-      }
-    }
-    const int64_t count = shape.num_elements() / n;
-    R* to = out->mutable_data<R>();
-    n % 2 == 0 ? InvertEvenReal(ctx, count, n, in, to) : InvertOddReal(ctx, count, n, in, to);
-    return absl::OkStatus();
-  });
-}
-
-KernelSpec OfComplex(const char* op) {
-  return KernelSpec(op)
-      .Types("Tcomplex", {ElementType::kComplex64, ElementType::kComplex128})
-      .Cost(KernelCost::kExpensive);
-}
-/// The two types must be of one precision.
-KernelSpec OfReal(const char* op, ElementType real, ElementType complex) {
-  return KernelSpec(op)
-      .Types("Treal", {real})
-      .Types("Tcomplex", {complex})
-      .Cost(KernelCost::kExpensive);
-}
-
-REGISTER_KERNEL(OfComplex("FFT"), (MakeKernel<ComplexTransform<1, true>>));
-REGISTER_KERNEL(OfComplex("FFT2D"), (MakeKernel<ComplexTransform<2, true>>));
-REGISTER_KERNEL(OfComplex("FFT3D"), (MakeKernel<ComplexTransform<3, true>>));
-REGISTER_KERNEL(OfComplex("IFFT"), (MakeKernel<ComplexTransform<1, false>>));
-REGISTER_KERNEL(OfComplex("IFFT2D"), (MakeKernel<ComplexTransform<2, false>>));
-REGISTER_KERNEL(OfComplex("IFFT3D"), (MakeKernel<ComplexTransform<3, false>>));
-
-#define TROUPE_REGISTER_REAL_TRANSFORMS(REAL, COMPLEX)                        \
-  REGISTER_KERNEL(OfReal("RFFT", ElementType::REAL, ElementType::COMPLEX),    \
-                  (MakeAttrKernel<RealTransform<1>, "Tcomplex">));            \
-  REGISTER_KERNEL(OfReal("RFFT2D", ElementType::REAL, ElementType::COMPLEX),  \
-                  (MakeAttrKernel<RealTransform<2>, "Tcomplex">));            \
-  REGISTER_KERNEL(OfReal("RFFT3D", ElementType::REAL, ElementType::COMPLEX),  \
-                  (MakeAttrKernel<RealTransform<3>, "Tcomplex">));            \
-  REGISTER_KERNEL(OfReal("IRFFT", ElementType::REAL, ElementType::COMPLEX),   \
-                  (MakeAttrKernel<InverseRealTransform<1>, "Treal">));        \
-  REGISTER_KERNEL(OfReal("IRFFT2D", ElementType::REAL, ElementType::COMPLEX), \
-                  (MakeAttrKernel<InverseRealTransform<2>, "Treal">));        \
-  REGISTER_KERNEL(OfReal("IRFFT3D", ElementType::REAL, ElementType::COMPLEX), \
-                  (MakeAttrKernel<InverseRealTransform<3>, "Treal">))
-TROUPE_REGISTER_REAL_TRANSFORMS(kFloat, kComplex64);
-TROUPE_REGISTER_REAL_TRANSFORMS(kDouble, kComplex128);
-#undef TROUPE_REGISTER_REAL_TRANSFORMS
+  return true;
+}();
 
 }  // namespace
 }  // namespace troupe

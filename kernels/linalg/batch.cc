@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "devices/status_macros.h"
+#include "kernels/common/strided_copy.h"
 
 namespace troupe {
 namespace {
@@ -97,6 +98,47 @@ absl::StatusOr<MatrixBatch> PairMatrices(const Shape& a, const Shape& b, bool br
     batch.pairs[i] = {a_index, b_index};
   }
   return batch;
+}
+
+absl::Status FailedMatrix(int64_t index, int64_t count, std::string_view what) {
+  return InvalidArgument(what, count > 1 ? StrCat(" (matrix ", index, " of the batch)") : "");
+}
+
+absl::StatusOr<Shape> MatrixSizes::Below(std::initializer_list<int64_t> below) const {
+  DimVector dims(batch.begin(), batch.end());
+  dims.insert(dims.end(), below.begin(), below.end());
+  return Shape::Create(dims);
+}
+
+absl::StatusOr<MatrixSizes> MatrixSizesOf(const Shape& shape) {
+  if (shape.rank() < 2) {
+    return InvalidArgument("the input must have at least two dimensions, got shape ",
+                           shape.ToString());
+  }
+  MatrixSizes sizes;
+  sizes.batch = shape.dims().first(shape.rank() - 2);
+  for (const int64_t size : sizes.batch) sizes.count *= size;
+  sizes.rows = shape.dim(shape.rank() - 2);
+  sizes.columns = shape.dim(shape.rank() - 1);
+  return sizes;
+}
+
+absl::StatusOr<MatrixSizes> SquareSizesOf(const Shape& shape) {
+  TROUPE_RETURN_IF_ERROR(SquareSize(shape, "input").status());
+  return MatrixSizesOf(shape);
+}
+
+/// Allocates output i with matrices, or vectors, of the sizes `below`.
+absl::StatusOr<Tensor*> AllocateBelow(KernelContext& ctx, int i, ElementType type,
+                                      const MatrixSizes& sizes,
+                                      std::initializer_list<int64_t> below) {
+  TROUPE_ASSIGN_OR_RETURN(const Shape shape, sizes.Below(below));
+  return ctx.AllocateOutput(i, type, shape);
+}
+
+/// Output i, which is not computed: a vector of no elements.
+absl::Status LeaveOut(KernelContext& ctx, int i, ElementType type) {
+  return ctx.AllocateOutput(i, type, Shape({0})).status();
 }
 
 }  // namespace troupe

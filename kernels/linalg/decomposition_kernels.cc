@@ -26,56 +26,10 @@ absl::Status SwitchFactorType(ElementType type, F&& f) {
   return SwitchType<float, double, complex64, complex128>(type, f);
 }
 
-/// The matrices of a tensor.
-struct MatrixSizes {
-  /// The dimensions of the batch, then `below`.
-  absl::StatusOr<Shape> Below(std::initializer_list<int64_t> below) const {
-    DimVector dims(batch.begin(), batch.end());
-    dims.insert(dims.end(), below.begin(), below.end());
-    return Shape::Create(dims);
-  }
-  int64_t count = 1, rows = 0, columns = 0;
-  absl::Span<const int64_t> batch;
-};
-
-absl::StatusOr<MatrixSizes> SizesOf(const Shape& shape) {
-  if (shape.rank() < 2) {
-    return InvalidArgument("the input must have at least two dimensions, got shape ",
-                           shape.ToString());
-  }
-  MatrixSizes sizes;
-  sizes.batch = shape.dims().first(shape.rank() - 2);
-  for (const int64_t size : sizes.batch) sizes.count *= size;
-  sizes.rows = shape.dim(shape.rank() - 2);
-  sizes.columns = shape.dim(shape.rank() - 1);
-  return sizes;
-}
-
-absl::StatusOr<MatrixSizes> SquareSizesOf(const Shape& shape) {
-  TROUPE_RETURN_IF_ERROR(SquareSize(shape, "input").status());
-  return SizesOf(shape);
-}
-
 /// The error of the first matrix that failed, of `count`.
 absl::Status FailureOf(int64_t failed, int64_t count, std::string_view what) {
   if (failed == count) return absl::OkStatus();
-  return InvalidArgument(what, count > 1 ? StrCat(" (matrix ", failed, " of the batch)") : "");
-}
-
-constexpr std::string_view kNoEigenvalues =
-    "the eigenvalues were not found: the input may hold values that are not finite";
-
-/// Allocates output i with matrices, or vectors, of the sizes `below`.
-absl::StatusOr<Tensor*> AllocateBelow(KernelContext& ctx, int i, ElementType type,
-                                      const MatrixSizes& sizes,
-                                      std::initializer_list<int64_t> below) {
-  TROUPE_ASSIGN_OR_RETURN(const Shape shape, sizes.Below(below));
-  return ctx.AllocateOutput(i, type, shape);
-}
-
-/// Output i, which is not computed: a vector of no elements.
-absl::Status LeaveOut(KernelContext& ctx, int i, ElementType type) {
-  return ctx.AllocateOutput(i, type, Shape({0})).status();
+  return FailedMatrix(failed, count, what);
 }
 
 absl::Status Determinant(KernelContext& ctx, bool as_logarithm) {
@@ -119,7 +73,7 @@ void QrOfBatch(KernelContext& ctx, const MatrixSizes& sizes, bool full, const T*
 
 absl::Status Qr(KernelContext& ctx, bool full) {
   const Tensor& input = ctx.input(0);
-  TROUPE_ASSIGN_OR_RETURN(const MatrixSizes sizes, SizesOf(input.shape()));
+  TROUPE_ASSIGN_OR_RETURN(const MatrixSizes sizes, MatrixSizesOf(input.shape()));
   const int64_t m = sizes.rows, n = sizes.columns, p = full ? m : std::min(m, n);
   TROUPE_ASSIGN_OR_RETURN(Tensor * q, AllocateBelow(ctx, 0, input.type(), sizes, {m, p}));
   TROUPE_ASSIGN_OR_RETURN(Tensor * r, AllocateBelow(ctx, 1, input.type(), sizes, {p, n}));
@@ -152,7 +106,7 @@ void SetIdentity(Tensor* matrices, int64_t n) {
 
 absl::Status Svd(KernelContext& ctx, bool compute_uv, bool full) {
   const Tensor& input = ctx.input(0);
-  TROUPE_ASSIGN_OR_RETURN(const MatrixSizes sizes, SizesOf(input.shape()));
+  TROUPE_ASSIGN_OR_RETURN(const MatrixSizes sizes, MatrixSizesOf(input.shape()));
   const int64_t m = sizes.rows, n = sizes.columns, p = std::min(m, n);
   const int64_t u_columns = full ? m : p, v_columns = full ? n : p;
   TROUPE_ASSIGN_OR_RETURN(Tensor * s, AllocateBelow(ctx, 0, input.type(), sizes, {p}));
@@ -283,13 +237,13 @@ absl::Status Lu(KernelContext& ctx, ElementType index_type) {
       }
       return true;
     });
-    return FailureOf(failed, sizes.count, "the matrix is not invertible");
+    return FailureOf(failed, sizes.count, kNotInvertible);
   });
 }
 
 absl::Status MatrixSolveLs(KernelContext& ctx, bool fast) {
   const Tensor &matrix = ctx.input(0), &rhs = ctx.input(1), &regularizer = ctx.input(2);
-  TROUPE_ASSIGN_OR_RETURN(const MatrixSizes sizes, SizesOf(matrix.shape()));
+  TROUPE_ASSIGN_OR_RETURN(const MatrixSizes sizes, MatrixSizesOf(matrix.shape()));
   const int64_t m = sizes.rows, n = sizes.columns;
   TROUPE_RETURN_IF_ERROR(CheckRightSides(matrix.shape(), rhs.shape(), m));
   if (regularizer.rank() != 0) {

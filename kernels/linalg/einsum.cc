@@ -1,25 +1,19 @@
 // Einsum: an operand is a view of its tensor with a stride for each label; repeated labels
 // have added strides. Two views are multiplied as batches of matrices: in place where their
 // strides allow it, else after a copy. Labels of one operand alone are summed over first.
+#include "kernels/linalg/einsum.h"
+
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "graph/ops/einsum_equation.h"
-#include "kernels/common/registration.h"
 #include "kernels/common/strided_copy.h"
-#include "kernels/linalg/complex_product.h"
-#include "kernels/linalg/narrow_product.h"
-#include "kernels/linalg/product.h"
-#include "kernels/math/cast.h"
-#include "kernels/type_switch.h"
+#include "kernels/kernel_registry.h"
 
-namespace troupe {
+namespace troupe::einsum {
 namespace {
 
 struct LabeledAxis {
@@ -145,67 +139,7 @@ absl::Status Arrange(KernelContext& ctx, const Labels& labels, Operand* operand)
   return absl::OkStatus();
 }
 
-template <typename T>
-constexpr bool kIsNarrow = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
-
-/// Sums of integers wrap.
-template <typename T, bool kInteger = std::is_integral_v<T>>
-struct SumType {
-  using Type = T;
-};
-template <typename T>
-struct SumType<T, true> {
-  using Type = std::make_unsigned_t<T>;
-};
-
-/// The sum of `count` elements, several at a time: each addition waits for the one before.
-template <typename T>
-T SumOf(const T* x, int64_t count) {
-  using S = typename SumType<T>::Type;
-  constexpr int kSums = 8;
-  S parts[kSums] = {};
-  int64_t i = 0;
-  for (; i + kSums <= count; i += kSums) {
-    for (int s = 0; s < kSums; ++s) parts[s] += static_cast<S>(x[i + s]);
-  }
-  for (int s = 0; i < count; ++i, ++s) parts[s] += static_cast<S>(x[i]);
-  for (int s = 1; s < kSums; ++s) parts[0] += parts[s];
-  return static_cast<T>(parts[0]);
-}
-
-// Elements of 16 bits that are widened at a time.
-constexpr int64_t kWidened = 512;
-
-/// The sum of elements of 16 bits.
-template <typename T>
-float WideSumOf(const T* x, int64_t count) {
-  const simd::UnaryFn widen = FindCast(kElementType<T>, ElementType::kFloat);
-  float wide[kWidened], sum = 0;
-  for (int64_t i = 0; i < count; i += kWidened) {
-    const int64_t some = std::min(kWidened, count - i);
-    widen(x + i, wide, some);
-    sum += SumOf(wide, some);
-  }
-  return sum;
-}
-
-/// The products of elements of 16 bits.
-template <typename T>
-void MultiplyWide(const T* x, const T* y, int64_t count, T* out) {
-  const simd::UnaryFn widen = FindCast(kElementType<T>, ElementType::kFloat);
-  const simd::UnaryFn narrow = FindCast(ElementType::kFloat, kElementType<T>);
-  float a[kWidened], b[kWidened];
-  for (int64_t i = 0; i < count; i += kWidened) {
-    const int64_t some = std::min(kWidened, count - i);
-    widen(x + i, a, some);
-    widen(y + i, b, some);
-    for (int64_t j = 0; j < some; ++j) a[j] *= b[j];
-    narrow(a, out + i, some);
-  }
-}
-
 /// Sums over the labels of the operand that are not among `kept`.
-template <typename T>
 absl::Status SumOver(KernelContext& ctx, const Labels& kept, Operand* operand) {
   Labels stay, gone;
   for (const LabeledAxis& axis : operand->view.axes) {
@@ -218,19 +152,8 @@ absl::Status SumOver(KernelContext& ctx, const Labels& kept, Operand* operand) {
   if (!IsContiguous(all, operand->view)) {
     TROUPE_RETURN_IF_ERROR(Arrange(ctx, all, operand));
   }
-  TROUPE_ASSIGN_OR_RETURN(Tensor sums, ctx.AllocateTemp(kElementType<T>, Shape({rows})));
-  const T* from = operand->tensor.template unchecked_data<T>();
-  T* to = sums.mutable_data<T>();
-  ctx.ParallelFor(rows, KernelContext::GrainFor(5 + static_cast<double>(terms)),
-                  [&](int64_t begin, int64_t end) {
-                    for (int64_t r = begin; r < end; ++r) {
-                      if constexpr (kIsNarrow<T>) {
-                        to[r] = T(WideSumOf(from + r * terms, terms));
-                      } else {
-                        to[r] = SumOf(from + r * terms, terms);
-                      }
-                    }
-                  });
+  TROUPE_ASSIGN_OR_RETURN(Tensor sums, ctx.AllocateTemp(operand->tensor.type(), Shape({rows})));
+  TROUPE_RETURN_IF_ERROR(SumRows(ctx, rows, terms, operand->tensor, &sums));
   operand->view = Contiguous(stay, operand->view);
   operand->tensor = std::move(sums);
   return absl::OkStatus();
@@ -258,21 +181,19 @@ Contraction Classify(const LabeledView& a, const LabeledView& b, const LabeledVi
   return c;
 }
 
-/// The index of every combination of `labels`, in order, in a view.
-std::vector<int64_t> OffsetsOf(const Labels& labels, const LabeledView& sizes,
-                               const LabeledView& view) {
-  std::vector<int64_t> offsets = {0};
+/// How the matrices of `labels` lie in the operands and the result; what an operand has one of is
+/// repeated.
+absl::InlinedVector<BatchDim, 8> BatchOf(const Labels& labels, const LabeledView& sizes,
+                                         const LabeledView& a, const LabeledView& b,
+                                         const LabeledView& c) {
+  absl::InlinedVector<BatchDim, 8> batch;
   for (const int label : labels) {
-    const int64_t size = sizes.SizeOf(label);
-    const int64_t stride = view.SizeOf(label) == 1 ? 0 : view.StrideOf(label);
-    std::vector<int64_t> more;
-    more.reserve(offsets.size() * size);
-    for (const int64_t offset : offsets) {
-      for (int64_t i = 0; i < size; ++i) more.push_back(offset + i * stride);
-    }
-    offsets = std::move(more);
+    const auto step = [label](const LabeledView& view) {
+      return view.SizeOf(label) == 1 ? 0 : view.StrideOf(label);
+    };
+    batch.push_back({sizes.SizeOf(label), step(a), step(b), step(c)});
   }
-  return offsets;
+  return batch;
 }
 
 /// Whether a matrix of these rows and columns can be multiplied where it is: one of its strides is
@@ -310,101 +231,32 @@ void OrderAs(const LabeledView& view, Labels* labels) {
                    [&](int x, int y) { return view.StrideOf(x) > view.StrideOf(y); });
 }
 
-/// Where matrices begin in the elements of a tensor.
-struct Matrices {
-  const Tensor& tensor;
-  std::vector<int64_t> offsets;
-};
-
-/// As many products of one form as there are matrices. The form says nothing of where they are.
-template <typename T>
-absl::Status RunBatch(KernelContext& ctx, GemmProblem<T> form, const Matrices& a, const Matrices& b,
-                      const std::vector<int64_t>& c, Tensor* out) {
-  const int64_t count = static_cast<int64_t>(c.size());
-  if constexpr (kIsNarrow<T>) {
-    NarrowProductForm narrow = {.m = form.m,
-                                .n = form.n,
-                                .k = form.k,
-                                .transpose_a = form.a_col != 1,
-                                .transpose_b = form.b_col != 1,
-                                .c_step = form.ldc};
-    // A matrix of one row may have any step.
-    narrow.a_step = narrow.transpose_a ? form.a_col : std::max(form.a_row, form.k);
-    narrow.b_step = narrow.transpose_b ? form.b_col : std::max(form.b_row, form.n);
-    return RunNarrowProducts(
-        ctx, narrow, a.tensor, b.tensor, count,
-        [&](int64_t i) -> NarrowProductPlace {
-          return {a.offsets[i], b.offsets[i], c[i]};
-        },
-        out);
-  } else {
-    form.a = a.tensor.unchecked_data<T>();
-    form.b = b.tensor.unchecked_data<T>();
-    form.c = out->mutable_data<T>();
-    const auto place = [&](int64_t i, GemmProblem<T>* p) {
-      p->a = form.a + a.offsets[i];
-      p->b = form.b + b.offsets[i];
-      p->c = form.c + c[i];
-    };
-    if constexpr (std::is_arithmetic_v<T>) {
-      return RunProducts<T>(ctx, form, count, place);
-    } else {
-      return RunComplexProducts<typename T::value_type>(ctx, form, false, false, count, place);
-    }
-  }
-}
-
-/// Integers wrap; parts of complex numbers are multiplied as in a matrix product.
-template <typename T>
-T Times(T x, T y) {
-  if constexpr (std::is_integral_v<T>) {
-    return static_cast<T>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y));
-  } else if constexpr (std::is_floating_point_v<T>) {
-    return x * y;
-  } else {
-    return {x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real()};
-  }
-}
-
 /// The product element by element of operands that have the labels of the result, with its sizes.
-template <typename T>
-absl::Status MultiplyElements(KernelContext& ctx, const Labels& labels, Operand a, Operand b,
-                              const LabeledView& result, T* out) {
+absl::Status MultiplyViews(KernelContext& ctx, const Labels& labels, Operand a, Operand b,
+                           const LabeledView& result, Tensor* out) {
   for (Operand* operand : {&a, &b}) {
     if (!IsContiguous(labels, operand->view)) {
       TROUPE_RETURN_IF_ERROR(Arrange(ctx, labels, operand));
     }
   }
   const int64_t count = Count(labels, result);
-  const bool direct = IsContiguous(labels, result);
-  Tensor temporary;
-  if (!direct) {
-    TROUPE_ASSIGN_OR_RETURN(temporary, ctx.AllocateTemp(kElementType<T>, Shape({count})));
+  if (IsContiguous(labels, result)) {
+    return MultiplyElements(ctx, count, a.tensor, b.tensor, out);
   }
-  const T *x = a.tensor.unchecked_data<T>(), *y = b.tensor.unchecked_data<T>();
-  T* z = direct ? out : temporary.mutable_data<T>();
-  ctx.ParallelFor(count, KernelContext::GrainFor(1), [&](int64_t begin, int64_t end) {
-    if constexpr (kIsNarrow<T>) {
-      MultiplyWide(x + begin, y + begin, end - begin, z + begin);
-    } else {
-      for (int64_t i = begin; i < end; ++i) z[i] = Times(x[i], y[i]);
-    }
-  });
-  if (!direct) {
-    CopyView(ctx, kElementType<T>, labels, result, out, Contiguous(labels, result), z);
-  }
+  TROUPE_ASSIGN_OR_RETURN(Tensor product, ctx.AllocateTemp(out->type(), Shape({count})));
+  TROUPE_RETURN_IF_ERROR(MultiplyElements(ctx, count, a.tensor, b.tensor, &product));
+  CopyView(ctx, out->type(), labels, result, out->mutable_raw_data(), Contiguous(labels, result),
+           product.raw_data());
   return absl::OkStatus();
 }
 
 /// The product of two operands, written to `out`. A label that is in one of them alone must be in
 /// the result.
-template <typename T>
 absl::Status Contract(KernelContext& ctx, Operand a, Operand b, const LabeledView& result,
                       Tensor* out) {
   Contraction c = Classify(a.view, b.view, result);
   if (Count(c.rows, result) * Count(c.columns, result) * Count(c.sums, a.view) == 1) {
-    return MultiplyElements<T>(ctx, c.batch, std::move(a), std::move(b), result,
-                               out->mutable_data<T>());
+    return MultiplyViews(ctx, c.batch, std::move(a), std::move(b), result, out);
   }
   // The larger operand keeps its order.
   const bool a_is_larger = a.tensor.num_elements() >= b.tensor.num_elements();
@@ -415,36 +267,31 @@ absl::Status Contract(KernelContext& ctx, Operand a, Operand b, const LabeledVie
     std::swap(a, b);
     std::swap(c.rows, c.columns);
   }
-  GemmProblem<T> form;
+  Products form;
   form.m = Count(c.rows, result);
   form.n = Count(c.columns, result);
   form.k = Count(c.sums, a.view);
-  TROUPE_RETURN_IF_ERROR(MakeMatrices(ctx, c, c.rows, c.sums, &a, &form.a_row, &form.a_col));
-  TROUPE_RETURN_IF_ERROR(MakeMatrices(ctx, c, c.sums, c.columns, &b, &form.b_row, &form.b_col));
+  TROUPE_RETURN_IF_ERROR(MakeMatrices(ctx, c, c.rows, c.sums, &a, &form.a_row, &form.a_column));
+  TROUPE_RETURN_IF_ERROR(MakeMatrices(ctx, c, c.sums, c.columns, &b, &form.b_row, &form.b_column));
 
   const std::optional<int64_t> row = CommonStride(c.rows, result);
   const std::optional<int64_t> column = CommonStride(c.columns, result);
-  const bool direct = row.has_value() && column == 1;
-  LabeledView arranged = result;
+  if (row.has_value() && column == 1) {
+    form.c_row = *row;
+    form.batch = BatchOf(c.batch, result, a.view, b.view, result);
+    return Multiply(ctx, form, a.tensor, b.tensor, out);
+  }
   Labels all = c.batch;
-  Tensor temporary;
-  form.ldc = direct ? *row : form.n;
-  if (!direct) {
-    for (const Labels* labels : {&c.rows, &c.columns}) {
-      all.insert(all.end(), labels->begin(), labels->end());
-    }
-    arranged = Contiguous(all, result);
-    TROUPE_ASSIGN_OR_RETURN(temporary,
-                            ctx.AllocateTemp(kElementType<T>, Shape({Count(all, result)})));
+  for (const Labels* labels : {&c.rows, &c.columns}) {
+    all.insert(all.end(), labels->begin(), labels->end());
   }
-  TROUPE_RETURN_IF_ERROR(RunBatch<T>(ctx, form, {a.tensor, OffsetsOf(c.batch, result, a.view)},
-                                     {b.tensor, OffsetsOf(c.batch, result, b.view)},
-                                     OffsetsOf(c.batch, result, arranged),
-                                     direct ? out : &temporary));
-  if (!direct) {
-    CopyView(ctx, kElementType<T>, all, result, out->mutable_raw_data(), arranged,
-             temporary.raw_data());
-  }
+  const LabeledView arranged = Contiguous(all, result);
+  form.c_row = form.n;
+  form.batch = BatchOf(c.batch, result, a.view, b.view, arranged);
+  TROUPE_ASSIGN_OR_RETURN(Tensor product,
+                          ctx.AllocateTemp(out->type(), Shape({Count(all, result)})));
+  TROUPE_RETURN_IF_ERROR(Multiply(ctx, form, a.tensor, b.tensor, &product));
+  CopyView(ctx, out->type(), all, result, out->mutable_raw_data(), arranged, product.raw_data());
   return absl::OkStatus();
 }
 
@@ -544,14 +391,10 @@ class EinsumKernel : public Kernel {
 
   /// Computes the result in `out`, of the type of the inputs.
   absl::Status Fill(KernelContext& ctx, const Plan& plan, Tensor* out) const {
-    if (plan.has_gaps || plan.is_empty_sum) std::memset(out->mutable_raw_data(), 0, out->bytes());
+    if (plan.has_gaps || plan.is_empty_sum) {
+      ZeroElements(ctx, out->type(), out->mutable_raw_data(), out->num_elements());
+    }
     if (plan.is_empty_sum) return absl::OkStatus();
-    return SwitchType<float, double, half, bfloat16, int32_t, int64_t, complex64, complex128>(
-        out->type(), [&]<typename T>() { return FillTyped<T>(ctx, plan, out); });
-  }
-
-  template <typename T>
-  absl::Status FillTyped(KernelContext& ctx, const Plan& plan, Tensor* out) const {
     absl::InlinedVector<Operand, 2> operands(plan.inputs.size());
     Labels kept;
     for (const LabeledAxis& axis : plan.result.axes) kept.push_back(axis.label);
@@ -562,26 +405,24 @@ class EinsumKernel : public Kernel {
       if (operands.size() == 2) {
         for (const LabeledAxis& axis : plan.inputs[1 - i].axes) needed.push_back(axis.label);
       }
-      TROUPE_RETURN_IF_ERROR(SumOver<T>(ctx, needed, &operands[i]));
+      TROUPE_RETURN_IF_ERROR(SumOver(ctx, needed, &operands[i]));
     }
     if (operands.size() == 1) {
       CopyView(ctx, out->type(), kept, plan.result, out->mutable_raw_data(), operands[0].view,
                operands[0].tensor.raw_data());
       return absl::OkStatus();
     }
-    return Contract<T>(ctx, std::move(operands[0]), std::move(operands[1]), plan.result, out);
+    return Contract(ctx, std::move(operands[0]), std::move(operands[1]), plan.result, out);
   }
 
   std::string text_;
   EinsumEquation equation_;
 };
 
-REGISTER_KERNEL(KernelSpec("Einsum")
-                    .Types("T", {ElementType::kFloat, ElementType::kDouble, ElementType::kHalf,
-                                 ElementType::kBfloat16, ElementType::kInt32, ElementType::kInt64,
-                                 ElementType::kComplex64, ElementType::kComplex128})
-                    .Cost(KernelCost::kExpensive),
-                MakeKernel<EinsumKernel>);
-
 }  // namespace
-}  // namespace troupe
+
+absl::StatusOr<std::unique_ptr<Kernel>> Make(KernelConstruction& construction) {
+  return MakeKernel<EinsumKernel>(construction);
+}
+
+}  // namespace troupe::einsum

@@ -7,25 +7,11 @@
 #include "kernels/common/registration.h"
 #include "kernels/common/widen.h"
 #include "kernels/kernel.h"
+#include "kernels/nn/batch_norm_shape.h"
 #include "kernels/type_switch.h"
 
 namespace troupe {
 namespace {
-
-// Checks that input 0 is of rank 4 and inputs 1 to `vectors` are vectors of its channels.
-absl::Status CheckInputs(const KernelContext& ctx, int vectors) {
-  const Shape& t = ctx.input(0).shape();
-  if (t.rank() != 4) {
-    return InvalidArgument("the input must be of rank 4, got shape ", t.ToString());
-  }
-  for (int i = 1; i <= vectors; ++i) {
-    const Shape& vector = ctx.input(i).shape();
-    if (vector.rank() == 1 && vector.dim(0) == t.dim(3)) continue;
-    return InvalidArgument("input ", i, " must be a vector of one element for each of the ",
-                           t.dim(3), " channels, got shape ", vector.ToString());
-  }
-  return absl::OkStatus();
-}
 
 // Runs `body` on all inputs as T and floats or doubles as outputs, of which the first is shaped
 // like input 0 and the others are vectors of the channels.
@@ -80,7 +66,7 @@ void ForRows(KernelContext& ctx, const Shape& shape, Visit visit) {
 }
 
 absl::Status GlobalNorm(KernelContext& ctx, float epsilon, bool scale) {
-  TROUPE_RETURN_IF_ERROR(CheckInputs(ctx, 4));
+  TROUPE_RETURN_IF_ERROR(CheckGlobalNorm(ctx));
   const Shape& shape = ctx.input(0).shape();
   return RunWide(ctx, [&]<typename T>(const std::vector<const T*>& in, const std::vector<T*>& out) {
     std::vector<T> factor(shape.dim(3));
@@ -95,12 +81,8 @@ absl::Status GlobalNorm(KernelContext& ctx, float epsilon, bool scale) {
 
 // Inputs t, m, v, gamma, backprop.
 absl::Status GlobalNormGrad(KernelContext& ctx, float epsilon, bool scale) {
-  TROUPE_RETURN_IF_ERROR(CheckInputs(ctx, 3));
+  TROUPE_RETURN_IF_ERROR(CheckGlobalNormGrad(ctx));
   const Shape& shape = ctx.input(0).shape();
-  if (!(ctx.input(4).shape() == shape)) {
-    return InvalidArgument("t and backprop must have the same shape, got ", shape.ToString(),
-                           " and ", ctx.input(4).shape().ToString());
-  }
   return RunWide(ctx, [&]<typename T>(const std::vector<const T*>& in, const std::vector<T*>& out) {
     const int64_t channels = shape.dim(3);
     std::vector<double> sums(channels), products(channels);

@@ -68,4 +68,33 @@ absl::StatusOr<ChannelLayout> CheckBatchNormGrad(const KernelContext& ctx,
   return layout;
 }
 
+namespace {
+
+/// Inputs 1 to `vectors` are vectors of channels.
+absl::Status CheckVectors(const KernelContext& ctx, int vectors) {
+  const Shape& t = ctx.input(0).shape();
+  if (t.rank() != 4) {
+    return InvalidArgument("the input must be of rank 4, got shape ", t.ToString());
+  }
+  for (int i = 1; i <= vectors; ++i) {
+    const Shape& vector = ctx.input(i).shape();
+    if (vector.rank() == 1 && vector.dim(0) == t.dim(3)) continue;
+    return InvalidArgument("input ", i, " must be a vector of one element for each of the ",
+                           t.dim(3), " channels, got shape ", vector.ToString());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckGlobalNorm(const KernelContext& ctx) { return CheckVectors(ctx, 4); }
+
+absl::Status CheckGlobalNormGrad(const KernelContext& ctx) {
+  TROUPE_RETURN_IF_ERROR(CheckVectors(ctx, 3));
+  const Shape& shape = ctx.input(0).shape();
+  if (ctx.input(4).shape() == shape) return absl::OkStatus();
+  return InvalidArgument("t and backprop must have the same shape, got ", shape.ToString(), " and ",
+                         ctx.input(4).shape().ToString());
+}
+
 }  // namespace troupe

@@ -34,6 +34,11 @@ absl::StatusOr<ChannelLayout> CheckBatchNorm(const KernelContext& ctx, const Bat
 absl::StatusOr<ChannelLayout> CheckBatchNormGrad(const KernelContext& ctx,
                                                  const BatchNormAttrs& attrs);
 
+/// InvalidArgument unless BatchNormWithGlobalNormalization's input 0 is of rank 4 and the others
+/// are vectors of its channels; for the gradient, whose input 4 has the shape of input 0.
+absl::Status CheckGlobalNorm(const KernelContext& ctx);
+absl::Status CheckGlobalNormGrad(const KernelContext& ctx);
+
 }  // namespace troupe
 
 #endif  // TROUPE_KERNELS_NN_BATCH_NORM_SHAPE_H_

@@ -1,6 +1,5 @@
 // Conv3D and its gradients, both versions: the second takes the size of what it gives as a vector,
 // the first as the shape of a tensor.
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,7 +16,7 @@ class VolumeConvKernel : public Kernel {
  public:
   VolumeConvKernel(KernelConstruction& construction, ConvOp op, absl::Status* status)
       : engine_(op), sizes_are_shape_(!construction.attrs().Has("data_format")) {
-    *status = Read(construction);
+    *status = windows_.ReadVolume(construction, /*is_cpu=*/true);
   }
 
  protected:
@@ -31,21 +30,6 @@ class VolumeConvKernel : public Kernel {
   ConvEngine engine_;
 
  private:
-  absl::Status Read(const KernelConstruction& construction) {
-    const std::string format = construction.attrs().GetOr<std::string>("data_format", "NDHWC");
-    if (format != "NDHWC") {
-      return InvalidArgument(construction.op(),
-                             " takes the data format NDHWC only on this device, got ", format);
-    }
-    TROUPE_RETURN_IF_ERROR(construction.GetAttr("strides", &windows_.strides));
-    TROUPE_RETURN_IF_ERROR(construction.GetAttr("dilations", &windows_.dilations));
-    if (windows_.strides.size() != 5) {
-      return InvalidArgument("strides must have 5 elements, got ", windows_.strides.size());
-    }
-    TROUPE_RETURN_IF_ERROR(windows_.Check());
-    return ReadPadding(construction, &windows_.padding, &windows_.paddings);
-  }
-
   const bool sizes_are_shape_;
 };
 

@@ -21,7 +21,7 @@ struct ConvShape {
   int64_t batch = 0, in_depth = 0, out_depth = 0, groups = 1;
   Window planes = {.input = 1, .output = 1};
   Window rows, columns;
-  bool is_3d = false;           ///< Channels are last then, and there is one group.
+  bool is_3d = false;           ///< There is one group then.
   bool channels_first = false;  ///< Images are NCHW, else NHWC. Filters are the same in both.
 
   int64_t filter_depth() const { return in_depth / groups; }
@@ -43,9 +43,10 @@ struct ConvShape {
     return shape;
   }
   Shape output_shape() const {
-    if (is_3d) return {batch, planes.output, rows.output, columns.output, out_depth};
-    return channels_first ? Shape({batch, out_depth, rows.output, columns.output})
-                          : Shape({batch, rows.output, columns.output, out_depth});
+    Shape shape = {batch, rows.output, columns.output};
+    if (is_3d) shape.InsertDim(1, planes.output);
+    shape.InsertDim(channels_first ? 1 : shape.rank(), out_depth);
+    return shape;
   }
 };
 

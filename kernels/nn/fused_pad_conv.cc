@@ -63,7 +63,7 @@ class FusedPadConvKernel final : public Kernel {
       return InvalidArgument("strides must have 4 elements, got ", windows_.strides.size());
     }
     windows_.dilations.assign(4, 1);
-    TROUPE_RETURN_IF_ERROR(windows_.Check());
+    TROUPE_RETURN_IF_ERROR(windows_.Check(/*is_cpu=*/true));
     return ReadPadding(construction, &windows_.padding, &windows_.paddings);
   }
 

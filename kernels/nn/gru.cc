@@ -5,41 +5,10 @@
 #include "kernels/common/registration.h"
 #include "kernels/kernel.h"
 #include "kernels/nn/recurrent.h"
+#include "kernels/nn/recurrent_shape.h"
 
 namespace troupe {
 namespace {
-
-struct GruShape {
-  int64_t batch = 0, inputs = 0, cells = 0;
-
-  int64_t states() const { return batch * cells; }
-};
-
-// Inputs x, h_prev, w_ru, w_c, b_ru, b_c, then, in the gradient, r, u, c and d_h.
-absl::StatusOr<GruShape> CheckGru(const KernelContext& ctx) {
-  const Shape &x = ctx.input(0).shape(), &h = ctx.input(1).shape();
-  if (x.rank() != 2 || h.rank() != 2) {
-    return InvalidArgument("x and h_prev must be of rank 2, got shapes ", x.ToString(), " and ",
-                           h.ToString());
-  }
-  const GruShape s{x.dim(0), x.dim(1), h.dim(1)};
-  int64_t rows = 0;
-  if (__builtin_add_overflow(s.inputs, s.cells, &rows) ||
-      MultiplyWithoutOverflow(rows, MultiplyWithoutOverflow(s.cells, 2)) < 0) {
-    return InvalidArgument("a cell of shape ", h.ToString(), " is too large");
-  }
-  const Shape states({s.batch, s.cells});
-  TROUPE_RETURN_IF_ERROR(CheckInputShape(ctx, 1, "h_prev", states));
-  TROUPE_RETURN_IF_ERROR(CheckInputShape(ctx, 2, "w_ru", Shape({rows, 2 * s.cells})));
-  TROUPE_RETURN_IF_ERROR(CheckInputShape(ctx, 3, "w_c", Shape({rows, s.cells})));
-  TROUPE_RETURN_IF_ERROR(CheckInputShape(ctx, 4, "b_ru", Shape({2 * s.cells})));
-  TROUPE_RETURN_IF_ERROR(CheckInputShape(ctx, 5, "b_c", Shape({s.cells})));
-  const char* names[] = {"r", "u", "c", "d_h"};
-  for (int i = 6; i < ctx.num_inputs(); ++i) {
-    TROUPE_RETURN_IF_ERROR(CheckInputShape(ctx, i, names[i - 6], states));
-  }
-  return s;
-}
 
 // a and b side by side: rows of a_columns and of b_columns.
 absl::StatusOr<Tensor> SideBySide(KernelContext& ctx, const float* a, int64_t a_columns,

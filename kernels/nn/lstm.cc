@@ -7,89 +7,30 @@
 #include <string>
 #include <vector>
 
-#include "kernels/common/integer_input.h"
 #include "kernels/common/registration.h"
 #include "kernels/kernel.h"
 #include "kernels/nn/recurrent.h"
+#include "kernels/nn/recurrent_shape.h"
 #include "kernels/simd/lstm.h"
 
 namespace troupe {
 namespace {
-
-struct LstmShape {
-  int64_t steps = 1, batch = 0, inputs = 0, cells = 0;
-
-  int64_t states() const { return batch * cells; }  // of a step
-};
-
-// Where the gates are among the columns of w, in units of the number of cells.
-struct GateOrder {
-  int input = 0, cell = 1, forget = 2, output = 3;
-};
 
 // The gates and states of a step, [batch, cells] each; their number is that of the output.
 enum LstmState { kInput, kCellState, kForget, kOutput, kCellInput, kCellOutput, kHidden, kStates };
 
 class LstmKernel : public Kernel {
  public:
-  LstmKernel(KernelConstruction& construction, absl::Status* status) {
-    use_peephole_ = construction.Attr<bool>("use_peephole");
-    forget_bias_ = construction.attrs().GetOr<float>("forget_bias", 0.0f);
-    cell_clip_ = construction.attrs().GetOr<float>("cell_clip", 0.0f);
-    if (construction.op() == "BlockLSTMV2" || construction.op() == "BlockLSTMGradV2") {
-      order_ = {.input = 0, .cell = 2, .forget = 1, .output = 3};
-    }
+  LstmKernel(KernelConstruction& construction, absl::Status* status) : attrs_(construction) {
     *status = absl::OkStatus();
   }
 
  protected:
-  // Inputs x, cs_prev, h_prev, w, wci, wcf, wco, b from number `x` on; x is [batch, inputs], or, if
-  // `has_steps`, [steps, batch, inputs]. InvalidArgument if they do not fit.
-  static absl::StatusOr<LstmShape> Check(const KernelContext& ctx, int x, bool has_steps) {
-    const Shape &in = ctx.input(x).shape(), &state = ctx.input(x + 1).shape();
-    const int rank = has_steps ? 3 : 2;
-    if (in.rank() != rank || state.rank() != 2) {
-      return InvalidArgument("x must be of rank ", rank, " and cs_prev of rank 2, got shapes ",
-                             in.ToString(), " and ", state.ToString());
-    }
-    LstmShape s;
-    if (has_steps) s.steps = in.dim(0);
-    s.batch = in.dim(rank - 2);
-    s.inputs = in.dim(rank - 1);
-    s.cells = state.dim(1);
-    int64_t gates = MultiplyWithoutOverflow(4, s.cells), rows = 0;
-    if (gates < 0 || __builtin_add_overflow(s.inputs, s.cells, &rows) ||
-        MultiplyWithoutOverflow(MultiplyWithoutOverflow(s.steps, s.batch), gates) < 0) {
-      return InvalidArgument("a cell of shape ", state.ToString(), " is too large");
-    }
-    const Shape states({s.batch, s.cells}), peephole({s.cells});
-    TROUPE_RETURN_IF_ERROR(CheckInputShape(ctx, x + 1, "cs_prev", states));
-    TROUPE_RETURN_IF_ERROR(CheckInputShape(ctx, x + 2, "h_prev", states));
-    const Shape& w = ctx.input(x + 3).shape();
-    if (w.rank() != 2 || w.dim(0) != rows || w.dim(1) != gates) {
-      return InvalidArgument("w has shape ", w.ToString(), ", expected [", rows, ",", gates, "]");
-    }
-    TROUPE_RETURN_IF_ERROR(CheckInputShape(ctx, x + 4, "wci", peephole));
-    TROUPE_RETURN_IF_ERROR(CheckInputShape(ctx, x + 5, "wcf", peephole));
-    TROUPE_RETURN_IF_ERROR(CheckInputShape(ctx, x + 6, "wco", peephole));
-    TROUPE_RETURN_IF_ERROR(CheckInputShape(ctx, x + 7, "b", Shape({gates})));
-    return s;
-  }
-
-  // How many of the steps of x count: input 0.
-  static absl::StatusOr<int64_t> ReadLength(const KernelContext& ctx, const LstmShape& s) {
-    TROUPE_ASSIGN_OR_RETURN(const int64_t length, ReadIntegerScalar(ctx.input(0), "seq_len_max"));
-    if (length >= 0 && length <= s.steps) return length;
-    return InvalidArgument("seq_len_max must be in [0, ", s.steps, "], got ", length);
-  }
-
   static absl::StatusOr<Tensor> Floats(KernelContext& ctx, int64_t rows, int64_t columns) {
     return ctx.AllocateTemp(ElementType::kFloat, Shape({rows, columns}));
   }
 
-  GateOrder order_;
-  bool use_peephole_ = false;
-  float forget_bias_ = 0, cell_clip_ = 0;
+  const LstmAttrs attrs_;
 };
 
 // LSTMBlockCell, one step; BlockLSTM, many.
@@ -100,10 +41,10 @@ class LstmForwardKernel final : public LstmKernel {
 
   absl::Status Compute(KernelContext& ctx) override {
     const int x = has_steps_ ? 1 : 0;
-    TROUPE_ASSIGN_OR_RETURN(const LstmShape s, Check(ctx, x, has_steps_));
+    TROUPE_ASSIGN_OR_RETURN(const LstmShape s, CheckLstm(ctx, x, has_steps_));
     int64_t length = 1;
     if (has_steps_) {
-      TROUPE_ASSIGN_OR_RETURN(length, ReadLength(ctx, s));
+      TROUPE_ASSIGN_OR_RETURN(length, ReadLstmLength(ctx, s));
     }
     TROUPE_ASSIGN_OR_RETURN(FloatArguments arguments, FloatArguments::Read(ctx, x));
     float* out[kStates];
@@ -150,20 +91,20 @@ class LstmForwardKernel final : public LstmKernel {
         Lstm().gate(gx, gh, bias + number * cells, more, to, cells);
       };
       const auto peephole = [&](const float* weights, const float* state, float* to) {
-        if (use_peephole_) Lstm().peephole(weights, state, to, cells);
+        if (attrs_.use_peephole) Lstm().peephole(weights, state, to, cells);
       };
       float *i = out[kInput] + at, *f = out[kForget] + at, *ci = out[kCellInput] + at;
       float *o = out[kOutput] + at, *cs = out[kCellState] + at, *co = out[kCellOutput] + at;
-      gate(order_.input, 0, i);
-      gate(order_.forget, forget_bias_, f);
-      gate(order_.cell, 0, ci);
-      gate(order_.output, 0, o);
+      gate(attrs_.order.input, 0, i);
+      gate(attrs_.order.forget, attrs_.forget_bias, f);
+      gate(attrs_.order.cell, 0, ci);
+      gate(attrs_.order.output, 0, o);
       peephole(wci, cs_prev + at, i);
       peephole(wcf, cs_prev + at, f);
       SigmoidInPlace(i, cells);
       SigmoidInPlace(f, cells);
       TanhInPlace(ci, cells);
-      Lstm().cell(ci, i, cs_prev + at, f, cell_clip_, cs, cells);
+      Lstm().cell(ci, i, cs_prev + at, f, attrs_.cell_clip, cs, cells);
       peephole(wco, cs, o);
       SigmoidInPlace(o, cells);
       std::copy_n(cs, cells, co);
@@ -201,20 +142,20 @@ class LstmGradKernel : public LstmKernel {
     const auto row = [&](int64_t b) {
       const int64_t at = b * cells;
       float* gate = gates + 4 * at;
-      float *gi = gate + order_.input * cells, *gf = gate + order_.forget * cells;
-      float *gc = gate + order_.cell * cells, *go = gate + order_.output * cells;
+      float *gi = gate + attrs_.order.input * cells, *gf = gate + attrs_.order.forget * cells;
+      float *gc = gate + attrs_.order.cell * cells, *go = gate + attrs_.order.output * cells;
       for (int64_t c = 0; c < cells; ++c) {
         const float i = state[kInput][at + c], f = state[kForget][at + c];
         const float o = state[kOutput][at + c], ci = state[kCellInput][at + c];
         const float co = state[kCellOutput][at + c], dh = h_grad[at + c];
         go[c] = o * (1 - o) * dh * co;
         float dcs = (1 - co * co) * dh * o + cs_grad[at + c];
-        if (use_peephole_) dcs += go[c] * wco[c];
+        if (attrs_.use_peephole) dcs += go[c] * wco[c];
         gi[c] = i * (1 - i) * dcs * ci;
         gf[c] = f * (1 - f) * dcs * cs_prev[at + c];
         gc[c] = (1 - ci * ci) * dcs * i;
         float before = dcs * f;
-        if (use_peephole_) before += gi[c] * wci[c] + gf[c] * wcf[c];
+        if (attrs_.use_peephole) before += gi[c] * wci[c] + gf[c] * wcf[c];
         cs_prev_grad[at + c] = before;
       }
     };
@@ -222,14 +163,14 @@ class LstmGradKernel : public LstmKernel {
                     [&](int64_t begin, int64_t end) {
                       for (int64_t b = begin; b < end; ++b) row(b);
                     });
-    if (!use_peephole_) return;
+    if (!attrs_.use_peephole) return;
     for (int64_t b = 0; b < s.batch; ++b) {
       const float *gate = gates + 4 * b * cells, *last = cs_prev + b * cells;
       const float* now = state[kCellState] + b * cells;
       for (int64_t c = 0; c < cells; ++c) {
-        peepholes.input[c] += gate[order_.input * cells + c] * last[c];
-        peepholes.forget[c] += gate[order_.forget * cells + c] * last[c];
-        peepholes.output[c] += gate[order_.output * cells + c] * now[c];
+        peepholes.input[c] += gate[attrs_.order.input * cells + c] * last[c];
+        peepholes.forget[c] += gate[attrs_.order.forget * cells + c] * last[c];
+        peepholes.output[c] += gate[attrs_.order.output * cells + c] * now[c];
       }
     }
   }
@@ -241,12 +182,8 @@ class LstmBlockCellGradKernel final : public LstmGradKernel {
   using LstmGradKernel::LstmGradKernel;
 
   absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(const LstmShape s, Check(ctx, 0, false));
+    TROUPE_ASSIGN_OR_RETURN(const LstmShape s, CheckLstmGrad(ctx, /*has_steps=*/false));
     const Shape states({s.batch, s.cells});
-    const char* names[] = {"i", "cs", "f", "o", "ci", "co", "cs_grad", "h_grad"};
-    for (int i = 0; i < 8; ++i) {
-      TROUPE_RETURN_IF_ERROR(CheckInputShape(ctx, 8 + i, names[i], states));
-    }
     TROUPE_ASSIGN_OR_RETURN(FloatArguments arguments, FloatArguments::Read(ctx, 0));
     TROUPE_ASSIGN_OR_RETURN(float* const cs_prev_grad, arguments.Allocate(0, states));
     TROUPE_ASSIGN_OR_RETURN(float* const gates,
@@ -271,13 +208,8 @@ class BlockLstmGradKernel final : public LstmGradKernel {
   using LstmGradKernel::LstmGradKernel;
 
   absl::Status Compute(KernelContext& ctx) override {
-    TROUPE_ASSIGN_OR_RETURN(const LstmShape s, Check(ctx, 1, true));
-    TROUPE_ASSIGN_OR_RETURN(const int64_t length, ReadLength(ctx, s));
-    const char* names[] = {"i", "cs", "f", "o", "ci", "co", "h", "cs_grad", "h_grad"};
-    for (int i = 0; i < 9; ++i) {
-      TROUPE_RETURN_IF_ERROR(
-          CheckInputShape(ctx, 9 + i, names[i], Shape({s.steps, s.batch, s.cells})));
-    }
+    TROUPE_ASSIGN_OR_RETURN(const LstmShape s, CheckLstmGrad(ctx, /*has_steps=*/true));
+    TROUPE_ASSIGN_OR_RETURN(const int64_t length, ReadLstmLength(ctx, s));
     TROUPE_ASSIGN_OR_RETURN(FloatArguments arguments, FloatArguments::Read(ctx, 1));
     float* out[8];  // x, cs_prev, h_prev, w, wci, wcf, wco, b
     for (int i = 0; i < 8; ++i) {

@@ -31,12 +31,6 @@ void SigmoidInPlace(float* x, int64_t n) {
 }
 void TanhInPlace(float* x, int64_t n) { simd::Functions().unary[simd::kF32][simd::kTanh](x, x, n); }
 
-absl::Status CheckInputShape(const KernelContext& ctx, int i, const char* name, const Shape& want) {
-  const Shape& got = ctx.input(i).shape();
-  if (got == want) return absl::OkStatus();
-  return InvalidArgument(name, " has shape ", got.ToString(), ", expected ", want.ToString());
-}
-
 absl::StatusOr<FloatArguments> FloatArguments::Read(KernelContext& ctx, int first) {
   FloatArguments arguments(&ctx);
   arguments.inputs_.resize(ctx.num_inputs());

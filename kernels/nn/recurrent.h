@@ -26,9 +26,6 @@ absl::Status MultiplyMatrices(KernelContext& ctx, const FloatMatrix& a, const Fl
 void SigmoidInPlace(float* x, int64_t n);
 void TanhInPlace(float* x, int64_t n);
 
-/// InvalidArgument, which names the input, unless input `i` has the shape `want`.
-absl::Status CheckInputShape(const KernelContext& ctx, int i, const char* name, const Shape& want);
-
 /// Inputs and outputs of a kernel as floats, whatever their type is.
 class FloatArguments {
  public:

@@ -251,8 +251,9 @@ class AgainstCpu {
  public:
   using Attrs = std::function<void(NodeSpec&)>;
 
-  /// What is added until `Compare` is of graphs of this version: of ops that are no more.
-  void OfVersion(int producer) { graph_->set_producer(producer); }
+  AgainstCpu() = default;
+  /// Of graphs of an old version, for ops that later ones lack.
+  explicit AgainstCpu(int version) : version_(version) { NewGraph(); }
 
   /// `attrs` adds attributes that do not follow from the inputs.
   void Add(const std::string& op, const std::vector<Operand>& inputs, Within within = {},
@@ -308,7 +309,8 @@ class AgainstCpu {
 
   /// Runs all that was added `runs` times, and begins again.
   void Compare(int runs = 1) {
-    const std::shared_ptr<Graph> graph = std::exchange(graph_, std::make_shared<Graph>());
+    const std::shared_ptr<Graph> graph = graph_;
+    NewGraph();
     const std::vector<Pair> pairs = std::exchange(pairs_, {});
     std::vector<Output> fetches;
     for (const Pair& pair : pairs) {
@@ -333,17 +335,25 @@ class AgainstCpu {
     }
   }
 
-  /// The first output of the node on the card alone.
-  static absl::StatusOr<Tensor> OnCard(const std::string& op, const std::vector<Operand>& inputs,
-                                       const Attrs& attrs = nullptr) {
+  /// The outputs of the node on one of the two alone.
+  static absl::StatusOr<std::vector<Tensor>> OutputsOf(const std::string& op,
+                                                       const std::vector<Operand>& inputs,
+                                                       const Attrs& attrs, bool card) {
     AgainstCpu both;
-    Node* const added = both.AddOp(op, inputs, attrs, true);
+    Node* const added = both.AddOp(op, inputs, attrs, card);
     if (added == nullptr) return absl::InternalError("no node");
     const auto session = Session::Create(both.graph_, Options());
     if (!session.ok()) return session.status();
-    const auto values = (*session)->Run({Output(added)});
-    if (!values.ok()) return values.status();
-    return values->front();
+    std::vector<Output> fetches;
+    for (int i = 0; i < added->num_outputs(); ++i) fetches.emplace_back(added, i);
+    return (*session)->Run(fetches);
+  }
+  /// The first output of the node on the card.
+  static absl::StatusOr<Tensor> OnCard(const std::string& op, const std::vector<Operand>& inputs,
+                                       const Attrs& attrs = nullptr) {
+    const absl::StatusOr<std::vector<Tensor>> outputs = OutputsOf(op, inputs, attrs, true);
+    if (!outputs.ok()) return outputs.status();
+    return outputs->front();
   }
   static absl::Status StatusOf(const std::string& op, const std::vector<Operand>& inputs,
                                const Attrs& attrs = nullptr) {
@@ -362,6 +372,10 @@ class AgainstCpu {
     return {.devices = {{"GPU", {.count = 1}}}, .optimize = false};
   }
 
+  void NewGraph() {
+    graph_ = std::make_shared<Graph>();
+    if (version_ > 0) graph_->set_producer(version_);
+  }
   Node* AddOp(const std::string& op, const std::vector<Operand>& inputs, const Attrs& attrs,
               bool card) {
     NodeSpec node(op, Name());
@@ -405,6 +419,7 @@ class AgainstCpu {
         true));
   }
 
+  int version_ = 0;  ///< 0: the usual one.
   std::shared_ptr<Graph> graph_ = std::make_shared<Graph>();
   std::vector<Pair> pairs_;
   int next_ = 0;

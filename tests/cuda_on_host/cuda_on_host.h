@@ -142,6 +142,14 @@ float erfinv(float x);
 double erfinv(double x);
 float normcdfinv(float x);
 double normcdfinv(double x);
+/// sin(pi x) and cos(pi x), of an angle that is reduced without rounding.
+inline void sincospi(double x, double* s, double* c) {
+  const double quarters = rint(2 * x), angle = 3.14159265358979323846 * (x - quarters / 2);
+  const double at = quarters - 4 * floor(quarters / 4);
+  const double sine = sin(angle), cosine = cos(angle);
+  *s = at == 0 ? sine : at == 1 ? cosine : at == 2 ? -sine : -cosine;
+  *c = at == 0 ? cosine : at == 1 ? -sine : at == 2 ? -cosine : sine;
+}
 inline unsigned __umulhi(unsigned a, unsigned b) {
   return static_cast<unsigned>(uint64_t{a} * b >> 32);
 }

@@ -109,10 +109,10 @@ const Rules* RulesOf(cudnnBackendDescriptorType_t type) {
        {{CUDNN_ATTR_CONVOLUTION_COMP_TYPE, {CUDNN_TYPE_DATA_TYPE, 1, 1}},
         {CUDNN_ATTR_CONVOLUTION_CONV_MODE, {CUDNN_TYPE_CONVOLUTION_MODE, 1, 1}},
         {CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, {CUDNN_TYPE_INT64, 1, 1}},
-        {CUDNN_ATTR_CONVOLUTION_DILATIONS, {CUDNN_TYPE_INT64, 2, 2}},
-        {CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, {CUDNN_TYPE_INT64, 2, 2}},
-        {CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, {CUDNN_TYPE_INT64, 2, 2}},
-        {CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, {CUDNN_TYPE_INT64, 2, 2}}}},
+        {CUDNN_ATTR_CONVOLUTION_DILATIONS, {CUDNN_TYPE_INT64, 2, 3}},
+        {CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, {CUDNN_TYPE_INT64, 2, 3}},
+        {CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, {CUDNN_TYPE_INT64, 2, 3}},
+        {CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, {CUDNN_TYPE_INT64, 2, 3}}}},
       {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
        OperationRules(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA)},
       {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
@@ -151,7 +151,7 @@ size_t SizeOf(cudnnBackendAttributeType_t type) {
   }
 }
 
-/// Where a tensor's elements are, in batch, depth, rows, columns.
+/// Where a tensor's elements are, in batch, depth, planes (of volumes), rows, columns.
 struct Tensor {
   Integers dims, strides;
   int64_t uid = 0, alignment = 0;
@@ -163,8 +163,10 @@ struct Tensor {
         uid(node.Get<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID)),
         alignment(node.Get<int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT)),
         type(node.Get<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE)) {}
-  int64_t At(int64_t a, int64_t b, int64_t c, int64_t d) const {
-    return a * strides[0] + b * strides[1] + c * strides[2] + d * strides[3];
+  int64_t At(int64_t n, int64_t depth, const Integers& spatial) const {
+    int64_t at = n * strides[0] + depth * strides[1];
+    for (size_t d = 0; d < spatial.size(); ++d) at += spatial[d] * strides[2 + d];
+    return at;
   }
 };
 
@@ -219,10 +221,11 @@ struct Convolution {
     if (sums != (x.type == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT)) {
       return "sums of another type";
     }
-    if (x.dims.size() != 4 || w.dims.size() != 4 || y.dims.size() != 4) return "rank";
+    const size_t rank = 2 + dilations.size();
+    if (x.dims.size() != rank || w.dims.size() != rank || y.dims.size() != rank) return "rank";
     if (x.dims[0] != y.dims[0] || w.dims[0] != y.dims[1]) return "batch or depth";
     if (x.dims[1] % w.dims[1] != 0 || w.dims[0] % (x.dims[1] / w.dims[1]) != 0) return "groups";
-    for (int d = 0; d < 2; ++d) {
+    for (size_t d = 0; d < dilations.size(); ++d) {
       const int64_t extent = (w.dims[2 + d] - 1) * dilations[d] + 1;
       const int64_t room = x.dims[2 + d] + before[d] + after[d] - extent;
       if (room < 0 || y.dims[2 + d] != room / strides[d] + 1) return "the output's size";
@@ -234,26 +237,42 @@ struct Convolution {
   template <typename F>
   void ForEach(F f) const {
     const int64_t groups = x.dims[1] / w.dims[1], per_group = w.dims[0] / groups;
+    const auto spatial = [](const Tensor& t) { return Integers(t.dims.begin() + 2, t.dims.end()); };
+    const Integers outputs = spatial(y), windows = spatial(w);
     for (int64_t n = 0; n < x.dims[0]; ++n) {
       for (int64_t k = 0; k < w.dims[0]; ++k) {
-        for (int64_t row = 0; row < y.dims[2]; ++row) {
-          for (int64_t column = 0; column < y.dims[3]; ++column) {
-            for (int64_t r = 0; r < w.dims[2]; ++r) {
-              const int64_t in_row = row * strides[0] - before[0] + r * dilations[0];
-              if (in_row < 0 || in_row >= x.dims[2]) continue;
-              for (int64_t s = 0; s < w.dims[3]; ++s) {
-                const int64_t in_column = column * strides[1] - before[1] + s * dilations[1];
-                if (in_column < 0 || in_column >= x.dims[3]) continue;
-                for (int64_t c = 0; c < w.dims[1]; ++c) {
-                  f(x.At(n, k / per_group * w.dims[1] + c, in_row, in_column), w.At(k, c, r, s),
-                    y.At(n, k, row, column));
-                }
-              }
+        Integers out(outputs.size());
+        do {
+          Integers tap(windows.size());
+          do {
+            Integers in;
+            if (!Reads(out, tap, &in)) continue;
+            for (int64_t c = 0; c < w.dims[1]; ++c) {
+              f(x.At(n, k / per_group * w.dims[1] + c, in), w.At(k, c, tap), y.At(n, k, out));
             }
-          }
-        }
+          } while (Next(windows, &tap));
+        } while (Next(outputs, &out));
       }
     }
+  }
+
+ private:
+  /// The next index of `sizes`, the last dimension first; false, and zeros, behind the last one.
+  static bool Next(const Integers& sizes, Integers* index) {
+    for (size_t d = sizes.size(); d-- > 0;) {
+      if (++(*index)[d] < sizes[d]) return true;
+      (*index)[d] = 0;
+    }
+    return false;
+  }
+  /// The place of the input that the filter's element `tap` meets; false if it is beyond it.
+  bool Reads(const Integers& out, const Integers& tap, Integers* in) const {
+    for (size_t d = 0; d < out.size(); ++d) {
+      const int64_t at = out[d] * strides[d] - before[d] + tap[d] * dilations[d];
+      if (at < 0 || at >= x.dims[2 + d]) return false;
+      in->push_back(at);
+    }
+    return true;
   }
 };
 
@@ -327,12 +346,17 @@ Status CheckConvolution(const Node& node) {
                                     std::pair{CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, 1},
                                     std::pair{CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, 0},
                                     std::pair{CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, 0}}) {
+    if (static_cast<int64_t>(node.Many(name).size()) !=
+        node.Get<int64_t>(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS)) {
+      return Refuse(CUDNN_STATUS_BAD_PARAM, "numbers for each spatial dimension");
+    }
     for (const int64_t value : node.Many(name)) {
       if (value < least) return Refuse(CUDNN_STATUS_BAD_PARAM, "strides, dilations or paddings");
     }
   }
-  if (node.Get<int64_t>(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS) != 2) {
-    return Refuse(CUDNN_STATUS_BAD_PARAM, "two spatial dimensions");
+  const int64_t spatial = node.Get<int64_t>(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS);
+  if (spatial != 2 && spatial != 3) {
+    return Refuse(CUDNN_STATUS_BAD_PARAM, "two or three spatial dimensions");
   }
   if (node.Get<cudnnConvolutionMode_t>(CUDNN_ATTR_CONVOLUTION_CONV_MODE) !=
       CUDNN_CROSS_CORRELATION) {

@@ -438,8 +438,7 @@ TEST_F(Search, ForDistinctElements) {
 }
 
 TEST_F(Search, ForTheLargestOfOldGraphs) {
-  AgainstCpu both;
-  both.OfVersion(6);
+  AgainstCpu both(/*version=*/6);
   for (const ElementType type : KernelTypes("TopK", "GPU")) {
     // Few are found one after the other, many by sorting.
     for (const int64_t k : {0, 5, 20}) {
@@ -497,8 +496,7 @@ TEST_F(Formats, OfDimensions) {
 }
 
 TEST_F(Tiles, AreAdded) {
-  AgainstCpu both;
-  both.OfVersion(2);
+  AgainstCpu both(/*version=*/2);
   for (const ElementType type : KernelTypes("TileGrad", "GPU")) {
     if (type == kInt32) continue;
     const Within within = {.ulps = 8,
