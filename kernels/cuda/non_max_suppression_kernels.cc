@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "devices/cuda/cuda_device.h"
 #include "devices/status_macros.h"
@@ -43,20 +44,22 @@ class SuppressionKernel final : public LateShapeKernel {
       call.picked = out->mutable_data<int32_t>();
     } else {
       TROUPE_ASSIGN_OR_RETURN(search.found, ctx.AllocateTemp(ElementType::kInt64, Shape({1})));
-      TROUPE_ASSIGN_OR_RETURN(search.keep, ctx.AllocateTemp(ElementType::kInt32, Shape({most})));
+      TROUPE_ASSIGN_OR_RETURN(Tensor picked, ctx.AllocateTemp(ElementType::kInt32, Shape({most})));
       call.count = search.found.mutable_data<int64_t>();
-      call.picked = search.keep.mutable_data<int32_t>();
+      call.picked = picked.mutable_data<int32_t>();
+      search.keep = std::move(picked);
     }
     TROUPE_RETURN_IF_ERROR(
         Enqueue(ctx, scores.unchecked_data<float>(), limits.score_threshold, call));
     return search;
   }
 
-  absl::Status End(KernelContext& ctx, const int64_t* found, Tensor picked) override {
+  absl::Status End(KernelContext& ctx, const int64_t* found, const std::any& picked) override {
     TROUPE_ASSIGN_OR_RETURN(Tensor * out,
                             ctx.AllocateOutput(0, ElementType::kInt32, Shape({found[0]})));
     if (found[0] == 0) return absl::OkStatus();
-    return Enqueued(cudaMemcpyAsync(out->mutable_raw_data(), picked.raw_data(), out->bytes(),
+    return Enqueued(cudaMemcpyAsync(out->mutable_raw_data(),
+                                    std::any_cast<const Tensor&>(picked).raw_data(), out->bytes(),
                                     cudaMemcpyDeviceToDevice, StreamOf(ctx)));
   }
 
