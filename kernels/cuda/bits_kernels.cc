@@ -47,10 +47,9 @@ void RegisterBits(Extension& extension) {
   using enum ElementType;
   const auto add = [&extension](const char* op, KernelFactory factory) {
     // Tensors of int32 are on the host.
-    extension.Kernel(
-        KernelSpec(op).Device("GPU").Types(
-            "T", {kInt8, kInt16, kInt64, kUint8, kUint16, kUint32, kUint64}),
-        factory);
+    extension.Kernel(KernelSpec(op).Device("GPU").Types(
+                         "T", {kInt8, kInt16, kInt64, kUint8, kUint16, kUint32, kUint64}),
+                     factory);
   };
   add("BitwiseAnd", MakeKernel<BitsKernel<BitsOp::kAnd>>);
   add("BitwiseOr", MakeKernel<BitsKernel<BitsOp::kOr>>);

@@ -1,5 +1,5 @@
-/// Random numbers from words. What includes it is compiled without contraction of products and sums:
-/// numbers get the bits of the CPU's formulas (kernels/random/draws.h).
+/// Random numbers from words. What includes it is compiled without contraction of products and
+/// sums: numbers get the bits of the CPU's formulas (kernels/random/draws.h).
 #ifndef TROUPE_KERNELS_CUDA_RANDOM_CUH_
 #define TROUPE_KERNELS_CUDA_RANDOM_CUH_
 

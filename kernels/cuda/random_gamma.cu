@@ -59,8 +59,8 @@ struct Gamma {
     const int64_t sample = i / call.sets, set = i - sample * call.sets;
     Numbers numbers(call.start, static_cast<uint64_t>(set * call.samples + sample) * 256);
     const auto alpha = static_cast<WideType<T>>(static_cast<const T*>(call.alpha)[set]);
-    static_cast<T*>(call.out)[i] = static_cast<T>(
-        static_cast<WideType<T>>(DrawGamma(alpha, numbers)));
+    static_cast<T*>(call.out)[i] =
+        static_cast<T>(static_cast<WideType<T>>(DrawGamma(alpha, numbers)));
   }
   GammaCall call;
 };

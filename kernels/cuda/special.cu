@@ -80,8 +80,8 @@ cudaError_t LaunchSpecial(SpecialOp op, Number type, const void* x, void* y, int
 #define TROUPE_CASE(NAME) \
   case SpecialOp::NAME:   \
     return VisitFloatAndDouble(type, Runs<SpecialOp::NAME>(x, y, n, stream))
-#define TROUPE_CASE_OF_HALF(NAME)                                                              \
-  case SpecialOp::NAME:                                                                        \
+#define TROUPE_CASE_OF_HALF(NAME)                                                                \
+  case SpecialOp::NAME:                                                                          \
     if (type == Number::kHalf) return Runs<SpecialOp::NAME>(x, y, n, stream)(TypeTag<__half>()); \
     return VisitFloatAndDouble(type, Runs<SpecialOp::NAME>(x, y, n, stream))
     TROUPE_CASE(kDawsn);

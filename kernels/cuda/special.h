@@ -1,5 +1,5 @@
-/// Special functions of mathematics on cards, of float and double. All enqueue and return; with n = 0
-/// they do nothing. Outputs may be operands that are not broadcast.
+/// Special functions of mathematics on cards, of float and double. All enqueue and return; with n =
+/// 0 they do nothing. Outputs may be operands that are not broadcast.
 #ifndef TROUPE_KERNELS_CUDA_SPECIAL_H_
 #define TROUPE_KERNELS_CUDA_SPECIAL_H_
 

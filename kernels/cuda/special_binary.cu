@@ -1,5 +1,5 @@
-// Special functions of two and three numbers, by the CPU's own formulas. Zeta, Polygamma and Betainc
-// are computed in double there and here.
+// Special functions of two and three numbers, by the CPU's own formulas. Zeta, Polygamma and
+// Betainc are computed in double there and here.
 #include "kernels/cuda/floating.cuh"
 #include "kernels/cuda/map.cuh"
 #include "kernels/cuda/special.h"

@@ -42,8 +42,8 @@ absl::Status Integers(KernelContext& ctx, ElementType type) {
   if (out->num_elements() == 0) return absl::OkStatus();
   IntegerRange range = {};
   if constexpr (kOfRange) {
-    TROUPE_ASSIGN_OR_RETURN(
-        range, ReadRange(ctx.input(Inputs::kRest), ctx.input(Inputs::kRest + 1)));
+    TROUPE_ASSIGN_OR_RETURN(range,
+                            ReadRange(ctx.input(Inputs::kRest), ctx.input(Inputs::kRest + 1)));
   }
   TROUPE_ASSIGN_OR_RETURN(const PhiloxStart start, StartOf(Inputs(), ctx));
   TROUPE_ASSIGN_OR_RETURN(const Number number, NumberOf(type));

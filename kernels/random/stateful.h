@@ -1,5 +1,5 @@
-/// Bases of the ops whose position in a stream of random numbers is in a variable, so that it is saved
-/// and restored with the others. For all types of devices.
+/// Bases of the ops whose position in a stream of random numbers is in a variable, so that it is
+/// saved and restored with the others. For all types of devices.
 #ifndef TROUPE_KERNELS_RANDOM_STATEFUL_H_
 #define TROUPE_KERNELS_RANDOM_STATEFUL_H_
 

@@ -43,9 +43,9 @@ Tensor Steps(ElementType type, double from, double step, int64_t count) {
 
 TEST_F(SpecialFunctions, OfOneNumber) {
   const SpecialCase cases[] = {
-      {"Dawsn", 1, 4},       {"Digamma", 4, 4}, {"Erfinv", 4, 4}, {"Expint", 1, 16},
-      {"FresnelCos", 1, 16}, {"FresnelSin", 1, 16}, {"Lgamma", 1, 4}, {"Ndtri", 4, 4},
-      {"Spence", 1, 4},
+      {"Dawsn", 1, 4},   {"Digamma", 4, 4},     {"Erfinv", 4, 4},
+      {"Expint", 1, 16}, {"FresnelCos", 1, 16}, {"FresnelSin", 1, 16},
+      {"Lgamma", 1, 4},  {"Ndtri", 4, 4},       {"Spence", 1, 4},
   };
   for (const SpecialCase& c : cases) {
     AgainstCpu both;
@@ -96,7 +96,8 @@ TEST_F(SpecialFunctions, OfTwoNumbers) {
       }
       // Orders that are whole numbers, and places on both sides of the poles.
       both.Add(c.op, {{Steps(type, 0, 1, 12)}, {Numbers(type, Shape({40, 1}), 3)}}, c.For(type));
-      both.Add(c.op, {{Steps(type, 0, 1, 12)}, {Numbers(type, Shape({40, 1}), 3, Values::kModerate)}},
+      both.Add(c.op,
+               {{Steps(type, 0, 1, 12)}, {Numbers(type, Shape({40, 1}), 3, Values::kModerate)}},
                c.For(type));
       // Large ones have expansions of their own.
       both.Add(c.op, {{Steps(type, 150, 50, 20)}, {Steps(type, 100, 52, 20)}}, c.For(type));

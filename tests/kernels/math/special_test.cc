@@ -213,6 +213,7 @@ TEST(SpecialTest, OfTwoNumbers) {
       {"Polygamma", 1, 1, kPi * kPi / 6},
       {"Polygamma", -1, 1, kNotANumber},
       {"Polygamma", 1.5, 1, kNotANumber},
+      {"Polygamma", 1e-20, 1, kNotANumber},
       {"Xdivy", 0, 0, 0},
       {"Xdivy", 3, 4, 0.75},
       {"Xlog1py", 0, -1, 0},
