@@ -109,15 +109,14 @@ class BiasAddGradKernel final : public Kernel {
   bool channels_first_ = false;
 };
 
-class TileGradKernel final : public OneTypeKernel {
+class TileGradKernel final : public Kernel {
  public:
-  TileGradKernel(KernelConstruction& construction, absl::Status* status)
-      : OneTypeKernel(construction, status) {}
+  TileGradKernel(KernelConstruction&, absl::Status*) {}
   absl::Status Compute(KernelContext& ctx) override {
     const Tensor& input = ctx.input(0);
     TROUPE_ASSIGN_OR_RETURN(const ReducedShape reduced, ReduceTiles(input.shape(), ctx.input(1)));
     TROUPE_ASSIGN_OR_RETURN(Tensor * output, ctx.AllocateOutput(0, input.type(), reduced.output));
-    return Enqueue(ctx, ReduceOp::kSum, type_, Listed(reduced.dims), 1, output);
+    return EnqueueReduce(ctx, ReduceOp::kSum, input, Listed(reduced.dims), 1, output);
   }
 };
 

@@ -41,8 +41,9 @@ class UniqueKernel final : public LateShapeKernel {
     TROUPE_ASSIGN_OR_RETURN(SortMemory sort, SortMemory::Allocate(ctx, n, bits == 64));
     Search search;
     TROUPE_ASSIGN_OR_RETURN(search.found, ctx.AllocateTemp(ElementType::kInt64, Shape({1})));
-    TROUPE_ASSIGN_OR_RETURN(search.keep, ctx.AllocateTemp(ElementType::kUint8, Shape({Kept(n)})));
-    const Parts parts = PartsOf(search.keep, n);
+    TROUPE_ASSIGN_OR_RETURN(Tensor keep, ctx.AllocateTemp(ElementType::kUint8, Shape({Kept(n)})));
+    const Parts parts = PartsOf(keep, n);
+    search.keep = std::move(keep);
     auto* const found = search.found.mutable_data<int64_t>();
     const cudaStream_t stream = StreamOf(ctx);
     int result = 0;
@@ -59,7 +60,8 @@ class UniqueKernel final : public LateShapeKernel {
     return search;
   }
 
-  absl::Status End(KernelContext& ctx, const int64_t* found, Tensor keep) override {
+  absl::Status End(KernelContext& ctx, const int64_t* found, const std::any& kept) override {
+    auto keep = std::any_cast<Tensor>(kept);
     const Tensor& x = ctx.input(0);
     const int64_t n = x.dim(0), distinct = *found;
     TROUPE_RETURN_IF_ERROR(Allocate(ctx, distinct));
