@@ -10,23 +10,22 @@ namespace {
 /// What TensorFlow's GPUs have and cards here lack: ops, with the types of an attribute if there
 /// are kernels for others. Whoever adds a kernel takes it from this list, and from docs/gpu.md.
 constexpr char kMissing[] = R"(
-BroadcastTo T=float8_e4m3fn,float8_e5m2
-Cast DstT=float8_e4m3fn,float8_e5m2,int4,uint4 SrcT=float8_e4m3fn,float8_e5m2,int4,uint4
-Concat T=float8_e4m3fn,float8_e5m2
-ConcatV2 T=float8_e4m3fn,float8_e5m2
 Conj T=variant
+Conv T=int32
 Conv2D T=int32
 Conv2DBackpropInput T=int32
-Fill T=int4,uint4
-Gather Tparams=float8_e4m3fn,float8_e5m2
-GatherV2 Tparams=float8_e4m3fn,float8_e5m2
+DepthToSpace T=qint8
+HistogramFixedWidth T=bfloat16,half
 MaxPool T=qint8
 MaxPoolV2 T=qint8
-Pack T=float8_e4m3fn,float8_e5m2
+ParameterizedTruncatedNormal
+Recv
 Relu T=qint8
 ResourceGather dtype=variant
 ResourceScatterUpdate dtype=variant
-Transpose T=float8_e4m3fn,float8_e5m2
+Send
+SpaceToDepth T=qint8
+TileGrad T=int16
 )";
 
 /// What the executor does itself.
