@@ -22,12 +22,10 @@ inline constexpr int64_t kKeptBytes = int64_t{256} << 20;
 inline constexpr int64_t kKeptBytes = 0;
 #endif
 
-/// The thread sanitizer has four bytes of its own for each byte that the program has used.
-#ifdef __SANITIZE_THREAD__
-inline constexpr int64_t kResidentPerByte = 5;
-#else
-inline constexpr int64_t kResidentPerByte = 1;
-#endif
+/// The thread sanitizer has four bytes of its own for each byte that the program has used. (Its
+/// macro is not set here: cmake/compiler.cmake.)
+extern "C" __attribute__((weak)) void __tsan_init();
+inline const int64_t kResidentPerByte = __tsan_init != nullptr ? 5 : 1;
 
 /// Bytes in memory of a process of the caller's, its own for 0; 0 if it is gone.
 inline int64_t ResidentBytes(pid_t process = 0) {
