@@ -67,6 +67,50 @@ void MoveColumns(KernelContext& ctx, ElementType type, bool join, int64_t rows, 
   }
 }
 
+absl::Status TooManyDims(const Shape& shape, int most) {
+  return absl::UnimplementedError(
+      StrCat("GPUs take apart at most ", most, " dimensions, got shape ", shape.ToString()));
+}
+
+/// A dimension of both sides of a copy by pieces, counted in elements of it.
+struct PiecedDim {
+  int64_t in, out;
+  DimPieces pieces;
+
+  bool Stays() const {
+    return in == out && pieces.size() == 1 && pieces[0].size == in && pieces[0].step == 1;
+  }
+  bool Reverses() const {
+    return std::any_of(pieces.begin(), pieces.end(), [](const DimPiece& p) { return p.step < 0; });
+  }
+  /// Takes a dimension in that stays as it is.
+  void Widen(int64_t size) {
+    in *= size;
+    out *= size;
+    for (DimPiece& piece : pieces) {
+      piece = {piece.to * size, piece.from * size, piece.size * size, piece.step};
+    }
+  }
+};
+
+absl::Status CopyAtOnce(KernelContext& ctx, const Tensor& in, absl::Span<const DimPieces> pieces,
+                        Tensor* out) {
+  const DimVector in_strides = RowMajorStrides(in.shape().dims());
+  const DimVector out_strides = RowMajorStrides(out->shape().dims());
+  DimVector sizes, steps;
+  int64_t to = 0, from = 0;
+  for (size_t d = 0; d < pieces.size(); ++d) {
+    const DimPiece& piece = pieces[d][0];
+    to += piece.to * out_strides[d];
+    from += piece.from * in_strides[d];
+    sizes.push_back(piece.size);
+    steps.push_back(piece.step * in_strides[d]);
+  }
+  StridedCopy(ctx, in.type(), sizes, ElementAt(in.type(), out->mutable_raw_data(), to), out_strides,
+              ElementAt(in.type(), in.raw_data(), from), steps);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void StridedCopy(KernelContext& ctx, ElementType type, absl::Span<const int64_t> dims, void* dst,
@@ -175,54 +219,6 @@ void CopyBand(KernelContext& ctx, ElementType type, const MatrixBand& m, void* d
                             m.columns, width,   m.left_above, m.left_below};
   Say(ctx, cuda::LaunchCopyBand(SizeOf(type), band, dst_is_matrix, dst, src, StreamOf(ctx)));
 }
-
-namespace {
-
-absl::Status TooManyDims(const Shape& shape, int most) {
-  return absl::UnimplementedError(
-      StrCat("GPUs take apart at most ", most, " dimensions, got shape ", shape.ToString()));
-}
-
-/// A dimension of both sides of a copy by pieces, counted in elements of it.
-struct PiecedDim {
-  int64_t in, out;
-  DimPieces pieces;
-
-  bool Stays() const {
-    return in == out && pieces.size() == 1 && pieces[0].size == in && pieces[0].step == 1;
-  }
-  bool Reverses() const {
-    return std::any_of(pieces.begin(), pieces.end(), [](const DimPiece& p) { return p.step < 0; });
-  }
-  /// Takes a dimension in that stays as it is.
-  void Widen(int64_t size) {
-    in *= size;
-    out *= size;
-    for (DimPiece& piece : pieces) {
-      piece = {piece.to * size, piece.from * size, piece.size * size, piece.step};
-    }
-  }
-};
-
-absl::Status CopyAtOnce(KernelContext& ctx, const Tensor& in, absl::Span<const DimPieces> pieces,
-                        Tensor* out) {
-  const DimVector in_strides = RowMajorStrides(in.shape().dims());
-  const DimVector out_strides = RowMajorStrides(out->shape().dims());
-  DimVector sizes, steps;
-  int64_t to = 0, from = 0;
-  for (size_t d = 0; d < pieces.size(); ++d) {
-    const DimPiece& piece = pieces[d][0];
-    to += piece.to * out_strides[d];
-    from += piece.from * in_strides[d];
-    sizes.push_back(piece.size);
-    steps.push_back(piece.step * in_strides[d]);
-  }
-  StridedCopy(ctx, in.type(), sizes, ElementAt(in.type(), out->mutable_raw_data(), to), out_strides,
-              ElementAt(in.type(), in.raw_data(), from), steps);
-  return absl::OkStatus();
-}
-
-}  // namespace
 
 absl::Status CopyPieces(KernelContext& ctx, const Tensor& in, absl::Span<const DimPieces> pieces,
                         Tensor* out) {
