@@ -53,7 +53,7 @@ using Order = OnCards;
 using Diagonals = OnCards;
 using Scatters = OnCards;
 using Search = OnCards;
-using Products = OnCards;
+using CrossProducts = OnCards;
 using Formats = OnCards;
 using Tiles = OnCards;
 using Casts = OnCards;
@@ -450,7 +450,7 @@ TEST_F(Search, ForTheLargestOfOldGraphs) {
   both.Compare();
 }
 
-TEST_F(Products, OfVectors) {
+TEST_F(CrossProducts, OfVectors) {
   AgainstCpu both;
   for (const ElementType type : KernelTypes("Cross", "GPU")) {
     // Cards may join a product and a sum.
