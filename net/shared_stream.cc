@@ -177,7 +177,7 @@ class SharedStream final : public ByteStream {
       if (ring->written != in_.position) continue;
       char woken[64];
       const iovec piece = {woken, sizeof(woken)};
-      const IoResult result = socket_->Read(&piece, 1);
+      IoResult result = socket_->Read(&piece, 1);
       // What the peer has written before its end is still there.
       if (ring->written != in_.position) continue;
       if (result.state == IoResult::State::kDone) return {IoResult::State::kWantRead, 0, {}};

@@ -1,5 +1,6 @@
 // Bucketize, LowerBound, UpperBound, NthElement: places in sorted numbers.
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <type_traits>
 #include <utility>
@@ -78,7 +79,7 @@ template <typename T>
 T NthOf(std::vector<T>& row, int64_t n) {
   auto end = row.end();
   if constexpr (!std::is_integral_v<T>) {
-    end = std::partition(row.begin(), end, [](T x) { return x == x; });
+    end = std::partition(row.begin(), end, [](T x) { return !std::isnan(static_cast<double>(x)); });
   }
   const auto nth = row.begin() + n;
   if (nth < end) std::nth_element(row.begin(), nth, end, std::less<T>());

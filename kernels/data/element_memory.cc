@@ -360,8 +360,9 @@ void DownloadTensors(Device* device, const std::vector<Tensor*>& tensors,
       continue;
     }
     DownloadValue(device, from, [transfer, tensor](absl::StatusOr<Tensor> here) {
+      const absl::Status status = here.status();
       if (here.ok()) *tensor = *std::move(here);
-      transfer->Over(here.status());
+      transfer->Over(status);
     });
   }
   transfer->Over(absl::OkStatus());

@@ -157,8 +157,9 @@ class GetTensor final : public AsyncKernel {
                   [&ctx, done, borrowed = kept->borrowed](absl::StatusOr<Tensor> here) {
                     auto rest = std::make_unique<Rest>();
                     rest->ctx = &ctx;
+                    const absl::Status status = here.status();
                     if (here.ok()) rest->value = *std::move(here);
-                    done(here.status(), Player::kHandsOn, std::move(rest));
+                    done(status, Player::kHandsOn, std::move(rest));
                   });
   }
 
