@@ -1,4 +1,5 @@
 // Conv, Conv2D, Conv3D and the gradients of the latter: by cuDNN, or as one product of matrices.
+#include <array>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -15,6 +16,7 @@
 #include "kernels/cuda/transpose_planes.h"
 #include "kernels/nn/conv_shape.h"
 #include "kernels/nn/conv_windows.h"
+#include "kernels/nn/volume_conv.h"
 
 namespace troupe::cuda {
 namespace {
@@ -42,23 +44,38 @@ absl::StatusOr<Handle*> HandleOf(const Cudnn& cudnn, cudaStream_t stream) {
 }
 
 /// What a plan depends on: the stream, which stands for the card, and the problem.
-using Key = std::pair<cudaStream_t, std::vector<int64_t>>;
+using Key = std::pair<cudaStream_t, std::array<int64_t, 26>>;
 
 Key KeyOf(cudaStream_t stream, const ConvProblem& p) {
   const ConvShape& s = p.shape;
-  std::vector<int64_t> numbers = {static_cast<int64_t>(p.op),
-                                  static_cast<int64_t>(p.type),
-                                  s.channels_first,
-                                  s.batch,
-                                  s.in_depth,
-                                  s.out_depth,
-                                  s.groups,
-                                  s.is_3d};
-  for (const Window* w : {&s.planes, &s.rows, &s.columns}) {
-    numbers.insert(numbers.end(),
-                   {w->input, w->size, w->stride, w->dilation, w->pad_before, w->pad_after});
-  }
-  return {stream, std::move(numbers)};
+  const Window &d = s.planes, &r = s.rows, &c = s.columns;
+  return {stream,
+          {static_cast<int64_t>(p.op),
+           static_cast<int64_t>(p.type),
+           s.channels_first,
+           s.batch,
+           s.in_depth,
+           s.out_depth,
+           s.groups,
+           s.is_3d,
+           d.input,
+           d.size,
+           d.stride,
+           d.dilation,
+           d.pad_before,
+           d.pad_after,
+           r.input,
+           r.size,
+           r.stride,
+           r.dilation,
+           r.pad_before,
+           r.pad_after,
+           c.input,
+           c.size,
+           c.stride,
+           c.dilation,
+           c.pad_before,
+           c.pad_after}};
 }
 
 /// `tensor`, or a copy of it at an address that cuDNN takes.
@@ -104,7 +121,7 @@ class ConvKernel : public Kernel {
 
  protected:
   /// To be called before all else.
-  absl::Status OpenLibraries() {
+  absl::Status Prepare() {
     TROUPE_RETURN_IF_ERROR(OpenCublas());
     TROUPE_ASSIGN_OR_RETURN(cudnn_, Cudnn::Get());
     return absl::OkStatus();
@@ -267,7 +284,7 @@ class ImageConvKernel : public ConvKernel {
   ImageConvKernel(KernelConstruction& construction, ConvOp op, absl::Status* status)
       : ConvKernel(op) {
     *status = attributes_.Read(construction, op, /*only_nhwc=*/false);
-    if (status->ok()) *status = OpenLibraries();
+    if (status->ok()) *status = Prepare();
   }
 
  protected:
@@ -317,77 +334,12 @@ class Conv2DBackpropFilterKernel final : public ImageConvKernel {
   }
 };
 
-class VolumeConvKernel : public ConvKernel {
- public:
-  VolumeConvKernel(KernelConstruction& construction, ConvOp op, absl::Status* status)
-      : ConvKernel(op), sizes_are_shape_(!construction.attrs().Has("data_format")) {
-    *status = windows_.ReadVolume(construction, /*is_cpu=*/false);
-    if (status->ok()) *status = OpenLibraries();
-  }
-
- protected:
-  /// The shape of what a gradient kernel gives, which its input `i` tells.
-  absl::StatusOr<Shape> ReadSizes(const KernelContext& ctx, int i, const char* name) const {
-    if (sizes_are_shape_) return ctx.input(i).shape();
-    return ReadShapeVector(ctx.input(i), name);
-  }
-
-  ConvWindows windows_;
-
- private:
-  const bool sizes_are_shape_;
-};
-
-class Conv3DKernel final : public VolumeConvKernel {
- public:
-  Conv3DKernel(KernelConstruction& construction, absl::Status* status)
-      : VolumeConvKernel(construction, ConvOp::kForward, status) {}
-
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor &input = ctx.input(0), &filter = ctx.input(1);
-    TROUPE_ASSIGN_OR_RETURN(const ConvShape shape, windows_.Resolve(input.shape(), filter.shape()));
-    if (filter.num_elements() == 0) {
-      return InvalidArgument("the filter must have elements, got shape ",
-                             filter.shape().ToString());
-    }
-    return Run(ctx, shape, input, filter, shape.output_shape());
-  }
-};
-
-class Conv3DBackpropInputKernel final : public VolumeConvKernel {
- public:
-  Conv3DBackpropInputKernel(KernelConstruction& construction, absl::Status* status)
-      : VolumeConvKernel(construction, ConvOp::kBackwardInput, status) {}
-
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor &filter = ctx.input(1), &gradient = ctx.input(2);
-    TROUPE_ASSIGN_OR_RETURN(const Shape input, ReadSizes(ctx, 0, "input_sizes"));
-    TROUPE_ASSIGN_OR_RETURN(const ConvShape shape, windows_.Resolve(input, filter.shape()));
-    TROUPE_RETURN_IF_ERROR(CheckConvGradient(shape, gradient.shape()));
-    return Run(ctx, shape, filter, gradient, input);
-  }
-};
-
-class Conv3DBackpropFilterKernel final : public VolumeConvKernel {
- public:
-  Conv3DBackpropFilterKernel(KernelConstruction& construction, absl::Status* status)
-      : VolumeConvKernel(construction, ConvOp::kBackwardFilter, status) {}
-
-  absl::Status Compute(KernelContext& ctx) override {
-    const Tensor &input = ctx.input(0), &gradient = ctx.input(2);
-    TROUPE_ASSIGN_OR_RETURN(const Shape filter, ReadSizes(ctx, 1, "filter_sizes"));
-    TROUPE_ASSIGN_OR_RETURN(const ConvShape shape, windows_.Resolve(input.shape(), filter));
-    TROUPE_RETURN_IF_ERROR(CheckConvGradient(shape, gradient.shape()));
-    return Run(ctx, shape, input, gradient, filter);
-  }
-};
-
 class GeneralConvKernel final : public ConvKernel {
  public:
   GeneralConvKernel(KernelConstruction& construction, absl::Status* status)
       : ConvKernel(ConvOp::kForward) {
     *status = conv_.Read(construction, /*is_cpu=*/false);
-    if (status->ok()) *status = OpenLibraries();
+    if (status->ok()) *status = Prepare();
   }
 
   absl::Status Compute(KernelContext& ctx) override {
@@ -411,13 +363,15 @@ void RegisterConv(Extension& extension) {
                    MakeKernel<Conv2DBackpropInputKernel>);
   extension.Kernel(spec("Conv2DBackpropFilter").HostMemory("filter_sizes"),
                    MakeKernel<Conv2DBackpropFilterKernel>);
-  extension.Kernel(spec("Conv3D"), MakeKernel<Conv3DKernel>);
-  extension.Kernel(spec("Conv3DBackpropInput"), MakeKernel<Conv3DBackpropInputKernel>);
+  extension.Kernel(spec("Conv3D"), (MakeKernel<Conv3DKernel<ConvKernel, /*kIsCpu=*/false>>));
+  extension.Kernel(spec("Conv3DBackpropInput"),
+                   (MakeKernel<Conv3DBackpropInputKernel<ConvKernel, /*kIsCpu=*/false>>));
   extension.Kernel(spec("Conv3DBackpropInputV2").HostMemory("input_sizes"),
-                   MakeKernel<Conv3DBackpropInputKernel>);
-  extension.Kernel(spec("Conv3DBackpropFilter"), MakeKernel<Conv3DBackpropFilterKernel>);
+                   (MakeKernel<Conv3DBackpropInputKernel<ConvKernel, /*kIsCpu=*/false>>));
+  extension.Kernel(spec("Conv3DBackpropFilter"),
+                   (MakeKernel<Conv3DBackpropFilterKernel<ConvKernel, /*kIsCpu=*/false>>));
   extension.Kernel(spec("Conv3DBackpropFilterV2").HostMemory("filter_sizes"),
-                   MakeKernel<Conv3DBackpropFilterKernel>);
+                   (MakeKernel<Conv3DBackpropFilterKernel<ConvKernel, /*kIsCpu=*/false>>));
   extension.Kernel(spec("Conv"), MakeKernel<GeneralConvKernel>);
 }
 
