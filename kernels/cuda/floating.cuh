@@ -2,6 +2,7 @@
 #ifndef TROUPE_KERNELS_CUDA_FLOATING_CUH_
 #define TROUPE_KERNELS_CUDA_FLOATING_CUH_
 
+#include "kernels/cuda/map.cuh"
 #include "kernels/cuda/parallel.cuh"
 
 namespace troupe::cuda {
@@ -15,6 +16,16 @@ struct Widened {
     return static_cast<T>(fn(static_cast<WideType<T>>(x)...));
   }
 };
+
+/// y = Fn(x), of any floating-point type.
+template <typename Fn>
+cudaError_t MapFloating(Number type, const void* x, void* y, int64_t n, cudaStream_t stream) {
+  return VisitFloating(type, [=](auto tag) {
+    using T = typename decltype(tag)::Type;
+    return MapFlat(Widened<Fn, T>(), FlatWalk(), n, stream, static_cast<T*>(y),
+                   static_cast<const T*>(x));
+  });
+}
 
 template <typename W>
 __device__ W PositivePart(W x) {

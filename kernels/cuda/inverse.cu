@@ -1,6 +1,5 @@
 // Inverse and hyperbolic functions of one floating-point number.
 #include "kernels/cuda/floating.cuh"
-#include "kernels/cuda/map.cuh"
 
 namespace troupe::cuda {
 namespace {
@@ -21,15 +20,6 @@ struct Function {
   }
 };
 
-template <UnaryOp kOp>
-cudaError_t Run(Number type, const void* x, void* y, int64_t n, cudaStream_t stream) {
-  return VisitFloating(type, [=](auto tag) {
-    using T = typename decltype(tag)::Type;
-    return MapFlat(Widened<Function<kOp>, T>(), FlatWalk(), n, stream, static_cast<T*>(y),
-                   static_cast<const T*>(x));
-  });
-}
-
 }  // namespace
 
 cudaError_t LaunchInverseFloating(UnaryOp op, Number type, const void* x, void* y, int64_t n,
@@ -37,7 +27,7 @@ cudaError_t LaunchInverseFloating(UnaryOp op, Number type, const void* x, void* 
   switch (op) {
 #define TROUPE_CASE(NAME) \
   case UnaryOp::NAME:     \
-    return Run<UnaryOp::NAME>(type, x, y, n, stream)
+    return MapFloating<Function<UnaryOp::NAME>>(type, x, y, n, stream)
     TROUPE_CASE(kAcos);
     TROUPE_CASE(kAcosh);
     TROUPE_CASE(kAsin);

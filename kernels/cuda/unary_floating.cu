@@ -1,6 +1,5 @@
 // Functions of one floating-point number.
 #include "kernels/cuda/floating.cuh"
-#include "kernels/cuda/map.cuh"
 
 namespace troupe::cuda {
 namespace {
@@ -45,15 +44,6 @@ struct Function {
   }
 };
 
-template <UnaryOp kOp>
-cudaError_t Run(Number type, const void* x, void* y, int64_t n, cudaStream_t stream) {
-  return VisitFloating(type, [=](auto tag) {
-    using T = typename decltype(tag)::Type;
-    return MapFlat(Widened<Function<kOp>, T>(), FlatWalk(), n, stream, static_cast<T*>(y),
-                   static_cast<const T*>(x));
-  });
-}
-
 }  // namespace
 
 cudaError_t LaunchUnaryFloating(UnaryOp op, Number type, const void* x, void* y, int64_t n,
@@ -61,7 +51,7 @@ cudaError_t LaunchUnaryFloating(UnaryOp op, Number type, const void* x, void* y,
   switch (op) {
 #define TROUPE_CASE(NAME) \
   case UnaryOp::NAME:     \
-    return Run<UnaryOp::NAME>(type, x, y, n, stream)
+    return MapFloating<Function<UnaryOp::NAME>>(type, x, y, n, stream)
     TROUPE_CASE(kAbs);
     TROUPE_CASE(kCeil);
     TROUPE_CASE(kCos);
