@@ -33,15 +33,6 @@ struct Tournament {
   int64_t rounds, pairs;
 };
 
-template <typename T>
-__device__ T Scaled(T x, RealType<T> factor) {
-  if constexpr (kIsComplex<T>) {
-    return Times(factor, x);
-  } else {
-    return factor * x;
-  }
-}
-
 /// Of columns p and q: p' = cosine p - conj(sine) q and q' = sine p + cosine q, after q has been
 /// given the phase that makes their product real.
 template <typename T>

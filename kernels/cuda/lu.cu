@@ -70,15 +70,6 @@ __global__ void __launch_bounds__(kThreads) Lu(LuCall call, unsigned long long* 
   }
 }
 
-template <typename T>
-__device__ T Scaled(T x, RealType<T> factor) {
-  if constexpr (kIsComplex<T>) {
-    return Times(factor, x);
-  } else {
-    return factor * x;
-  }
-}
-
 /// 1, -1 or NaN; of complex numbers, one of size 1.
 template <typename T>
 __device__ T SignOf(T x, RealType<T> size) {

@@ -62,6 +62,15 @@ __device__ T Product(T a, T b) {
     return a * b;
   }
 }
+
+template <typename T>
+__device__ T Scaled(T x, RealType<T> factor) {
+  if constexpr (kIsComplex<T>) {
+    return Times(factor, x);
+  } else {
+    return factor * x;
+  }
+}
 template <typename T>
 __device__ T Sum(T a, T b) {
   return a + b;
