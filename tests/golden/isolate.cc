@@ -16,7 +16,7 @@ namespace troupe::golden {
 namespace {
 
 // The child writes lines: "F text" per failure, "N op there elsewhere has_kernel" per op, "T
-// seconds", then "P", "X" (failed) or "S op" for the case.
+// seconds", then "P", "X" (failed) or "S op" for the case. After a failed one another child goes on.
 
 void WriteAll(int fd, const std::string& text) {
   size_t done = 0;
@@ -52,6 +52,8 @@ int RunChild(const std::vector<const Case*>& cases, size_t begin, Runner runner)
         break;
     }
     WriteAll(fd, text);
+    // A kernel that fails on a card may have cost this process the card.
+    if (outcome.verdict == Verdict::kFailed) return 0;
   }
   return 0;
 }
@@ -102,6 +104,7 @@ void RunIsolated(const std::vector<const Case*>& cases, int seconds, const Repor
     absl::StatusOr<ChildProcess> child =
         ChildProcess::Fork([&] { return RunChild(cases, next, runner); }, {.output = true});
     Outcome outcome;
+    const size_t first = next;
     if (child.ok()) {
       const absl::Duration patience = absl::Seconds(seconds);
       while (const std::optional<std::string> line = child->Line(patience)) {
@@ -111,7 +114,7 @@ void RunIsolated(const std::vector<const Case*>& cases, int seconds, const Repor
       }
       const bool silent = !child->closed();
       const ExitStatus ended = silent ? child->End() : *child->Wait();
-      if (next >= cases.size()) continue;
+      if (next >= cases.size() || (next > first && !silent && ended.ok())) continue;
       outcome.failures.push_back(silent ? StrCat("no result within ", seconds, " s")
                                         : StrCat("the process ", ended.ToString()));
     } else {

@@ -77,6 +77,7 @@ Counts Replay(const std::string& file, bool named, const CaseFile& cases,
   Counts counts;
   const auto fail = [&](const std::string& name, const std::string& why) {
     std::fprintf(out, "FAIL %s %s: %s\n", file.c_str(), name.c_str(), why.c_str());
+    std::fflush(out);  // Whoever stops this has what is known.
   };
   const auto report = [&](const Case& test, Outcome outcome) {
     if (workers != nullptr) {
