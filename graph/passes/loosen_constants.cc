@@ -40,7 +40,7 @@ class Loosener {
     if (candidates.empty()) return false;
     FindConditions();
     bool any = false;
-    for (int32_t i : candidates) any |= TryLoosen(i);
+    for (int32_t i : candidates) any |= TryLoosen(i) || HandOver(i);
     return any;
   }
 
@@ -138,6 +138,39 @@ class Loosener {
     }
   }
 
+  /// Makes a Const a kConstant, if its value is what the op says.
+  bool MakeConstant(int32_t i) {
+    SubNode& node = nodes_[i];
+    Tensor value;
+    if (!node.original->attrs().Get("value", &value).ok() ||
+        value.type() != node.original->output_type(0)) {
+      return false;
+    }
+    node.kind = SubNode::Kind::kConstant;
+    node.control_inputs.clear();
+    node.values = {std::move(value)};
+    conditions_[i].clear();  // The consumers' other constants cannot rely on this one any more.
+    return true;
+  }
+
+  /// Has the few consumers of a Const wait for what it waits for itself.
+  bool HandOver(int32_t i) {
+    const std::vector<int32_t> before = nodes_[i].control_inputs;
+    const std::vector<int32_t>& after = consumers_[i];
+    if (before.size() * after.size() > before.size() + after.size()) return false;
+    for (int32_t consumer : after) {
+      if (flow_[consumer] != FlowOp::kNone || consumer < i) return false;
+    }
+    if (!MakeConstant(i)) return false;
+    for (int32_t consumer : after) {
+      std::vector<int32_t> all;
+      std::set_union(before.begin(), before.end(), nodes_[consumer].control_inputs.begin(),
+                     nodes_[consumer].control_inputs.end(), std::back_inserter(all));
+      nodes_[consumer].control_inputs = std::move(all);
+    }
+    return true;
+  }
+
   bool TryLoosen(int32_t i) {
     SubNode& node = nodes_[i];
     Conditions needed;
@@ -150,16 +183,7 @@ class Loosener {
       const Conditions others = Needed(consumer, i);
       if (!std::includes(others.begin(), others.end(), needed.begin(), needed.end())) return false;
     }
-    Tensor value;
-    if (!node.original->attrs().Get("value", &value).ok() ||
-        value.type() != node.original->output_type(0)) {
-      return false;
-    }
-    node.kind = SubNode::Kind::kConstant;
-    node.control_inputs.clear();
-    node.values = {std::move(value)};
-    conditions_[i].clear();  // The consumers' other constants cannot rely on this one any more.
-    return true;
+    return MakeConstant(i);
   }
 
   Subgraph* subgraph_;

@@ -1,4 +1,4 @@
-/// Constants in branches and loops that need not be executed.
+/// Constants that wait for something, and need not be executed.
 #ifndef TROUPE_GRAPH_PASSES_LOOSEN_CONSTANTS_H_
 #define TROUPE_GRAPH_PASSES_LOOSEN_CONSTANTS_H_
 
@@ -8,8 +8,12 @@ namespace troupe {
 
 /// A Const in a branch or loop waits for a pivot, which says that the branch is taken. Where every
 /// consumer has other inputs that are alive only if the pivot is, nobody needs to be told: the
-/// constant becomes a kConstant without inputs, and what only it needed is dropped. For graphs with
-/// control flow; producers stand before consumers but for back edges.
+/// constant becomes a kConstant without inputs, and what only it needed is dropped.
+///
+/// Of any other Const, an optimizer's learning rate that waits for reads of its variable, say, the
+/// consumers wait in its place, if that takes no more edges: then its value is known while
+/// compiling, and a device has it for all steps. Producers stand before consumers but for back
+/// edges.
 void LoosenConstants(Subgraph* subgraph);
 
 }  // namespace troupe

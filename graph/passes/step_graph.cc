@@ -30,10 +30,10 @@ absl::StatusOr<StepGraph> PrepareStep(
   }
   TROUPE_RETURN_IF_ERROR(check_devices(subgraph));
   // Before anything is folded away, too: loops must be well-formed as they were written.
-  TROUPE_ASSIGN_OR_RETURN(const Frames frames, FindFrames(subgraph));
+  TROUPE_RETURN_IF_ERROR(FindFrames(subgraph).status());
   ReadLate(&subgraph);
   if (!simplify) return prepared;
-  if (frames.has_control_flow) LoosenConstants(&subgraph);
+  LoosenConstants(&subgraph);
   Simplify(SimplifyOptions(), Graph::evaluator(), &subgraph);
   return prepared;
 }
