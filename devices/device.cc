@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "devices/cpu/compute_pool.h"
 #include "devices/peer_copy.h"
 #include "devices/status_macros.h"
 #include "devices/upload_ahead.h"
@@ -25,6 +26,18 @@ namespace {
 constexpr size_t kLeastStaged = 64 << 10;
 /// In pieces, so that one is copied by the device while the next is copied on the host.
 constexpr size_t kPieceBytes = 4 << 20;
+
+/// Threads copy so much each: one alone is slower than a device.
+constexpr int64_t kBytesPerThread = 512 << 10;
+
+void CopyOnHost(ComputePool* pool, void* to, const void* from, size_t bytes) {
+  const auto copy = [=](int64_t begin, int64_t end) {
+    std::memcpy(static_cast<char*>(to) + begin, static_cast<const char*>(from) + begin,
+                static_cast<size_t>(end - begin));
+  };
+  if (pool == nullptr) return copy(0, static_cast<int64_t>(bytes));
+  pool->ParallelFor(static_cast<int64_t>(bytes), kBytesPerThread, copy);
+}
 
 /// Bytes of a tensor, without a type.
 Tensor Piece(const Tensor& tensor, size_t offset, size_t bytes) {
@@ -46,8 +59,8 @@ absl::Status EnqueueCopies(Device* device, const Tensor& from, const Tensor& to,
           Tensor::Allocate(ElementType::kUint8, Shape({static_cast<int64_t>(next)}), pinned);
       if (!staged.ok()) break;  // There is a limit to what is pinned. The rest takes longer.
       kept->push_back(*staged);
-      std::memcpy(kept->back().mutable_raw_data(), static_cast<const char*>(from.raw_data()) + done,
-                  next);
+      CopyOnHost(device->compute_pool(), kept->back().mutable_raw_data(),
+                 static_cast<const char*>(from.raw_data()) + done, next);
       TROUPE_RETURN_IF_ERROR(device->Copy(kept->back(), Piece(to, done, next), stream));
       done += next;
     }

@@ -16,6 +16,7 @@ void ExecutorRole::BeginOnDevice(const StepContext& step) {
   device.step.allocator = step.device->allocator(MemorySpace::kDevice);
   device.step.stream = step.device->stream(StreamUse::kCompute);
   device.step.late_errors = &device.errors;
+  device.polled = dynamic_cast<Pollable*>(step.device);
   device.errors.Clear();
   device.errors.set_outer(step.late_errors);
   device.since_mark = 0;

@@ -9,6 +9,7 @@
 
 #include "actors/executor/executor_role.h"
 #include "devices/device.h"
+#include "devices/pollable.h"
 #include "kernels/late_errors.h"
 
 namespace troupe {
@@ -45,6 +46,7 @@ struct ExecutorRole::OnDevice {
   };
 
   StepContext step;  ///< For kernels that enqueue: the device's allocator and stream.
+  Pollable* polled = nullptr;  ///< The device, if it can be polled.
   LateErrors errors;
   int32_t since_mark = 0;  ///< Kernels enqueued since the last mark.
   PendingKernel* free_mark = nullptr;

@@ -73,6 +73,10 @@ PartitionedStep::PartitionedStep(std::vector<LocalPartition> partitions, size_t 
     return;
   }
   for (LocalPartition& partition : partitions) {
+    if (partition.device != nullptr) {
+      auto* const polled = dynamic_cast<Pollable*>(partition.device->device.get());
+      if (polled != nullptr) polled_.push_back(polled);
+    }
     partitions_.push_back(std::make_unique<Partition>(this, std::move(partition)));
   }
   handed_.reserve(partitions_.size());
@@ -151,8 +155,13 @@ absl::Status PartitionedStep::RunTogether(const StepContext& step, absl::Span<co
   Start(step, nullptr, feeds, traces);
   Leave();
   const auto over = [this] { return running_.load(std::memory_order_acquire) == 0; };
-  const auto come = [&] { return over() || num_handed_.load(std::memory_order_acquire) > 0; };
-  while (!over() && (PlayHanded() || ThreadParker::HelpOrSpin(step.pool, come))) {
+  const auto come = [&] {
+    if (over() || num_handed_.load(std::memory_order_acquire) > 0) return true;
+    for (Pollable* device : polled_) device->Poll();
+    return !polled_.empty() && (over() || num_handed_.load(std::memory_order_acquire) > 0);
+  };
+  const uint64_t patience = polled_.empty() ? ThreadParker::kSpinNs : ThreadParker::kPollNs;
+  while (!over() && (PlayHanded() || ThreadParker::HelpOrSpin(step.pool, come, patience))) {
   }
   while (caller_->Wait() != ThreadParker::Word::kOver) {
     while (PlayHanded()) {

@@ -14,6 +14,7 @@
 #include "actors/executor/plan.h"
 #include "actors/executor/rendezvous.h"
 #include "actors/runtime.h"
+#include "devices/pollable.h"
 
 namespace troupe {
 
@@ -86,6 +87,7 @@ class PartitionedStep final : StepCompletion {
   DeviceRole* device_ = nullptr;
   // or all of them.
   std::vector<std::unique_ptr<Partition>> partitions_;
+  std::vector<Pollable*> polled_;  ///< Those of their devices that can be polled.
   std::atomic<int> running_{0};
   CancellationToken* cancellation_ = nullptr;
   uint64_t callback_ = 0;

@@ -7,11 +7,10 @@
 
 namespace troupe {
 
-bool ThreadParker::HelpOrSpin(ComputePool* pool, absl::FunctionRef<bool()> come) {
-  // For about as long as waking it would take.
-  constexpr uint64_t kSpinNs = 30000;
+bool ThreadParker::HelpOrSpin(ComputePool* pool, absl::FunctionRef<bool()> come,
+                              uint64_t spin_ns) {
   if (pool != nullptr && pool->RunOne()) return true;
-  const uint64_t until = TimeSource::System()->NowNs() + kSpinNs;
+  const uint64_t until = TimeSource::System()->NowNs() + spin_ns;
   do {
     for (int i = 0; i < 32; ++i) {
       if (come()) return true;

@@ -38,7 +38,12 @@ class ThreadParker {
   }
   /// Before it blocks: does a piece of the pool's work if there is some (`pool` may be nullptr), or
   /// waits a moment for what is to come. False: nothing has been done, and nothing came.
-  static bool HelpOrSpin(ComputePool* pool, absl::FunctionRef<bool()> come);
+  static bool HelpOrSpin(ComputePool* pool, absl::FunctionRef<bool()> come,
+                         uint64_t spin_ns = kSpinNs);
+  /// About as long as waking a thread takes.
+  static constexpr uint64_t kSpinNs = 30'000;
+  /// For who polls a device: as long as a short step takes there.
+  static constexpr uint64_t kPollNs = 1'000'000;
   /// Blocks until woken, and takes the word.
   Word Wait() {
     std::unique_lock<std::mutex> lock(mutex_);

@@ -26,8 +26,9 @@ class CudaEvent final : public DeviceEvent {
     if (error_ == cudaSuccess) error_ = cudaEventRecord(event_, stream);
   }
   bool Reached() const override {
-    return error_ != cudaSuccess || cudaEventQuery(event_) != cudaErrorNotReady;
+    return Query() != cudaErrorNotReady;
   }
+  cudaError_t Query() const { return error_ != cudaSuccess ? error_ : cudaEventQuery(event_); }
   double SecondsSince(const DeviceEvent& earlier) const override {
     float milliseconds = 0;
     cudaEventElapsedTime(&milliseconds, static_cast<const CudaEvent&>(earlier).event_, event_);
@@ -61,10 +62,9 @@ void Use(int card) { cudaSetDevice(card); }
 }  // namespace
 
 absl::Status CudaStatus(cudaError_t error, std::string_view what) {
+  if (error == cudaSuccess) return absl::OkStatus();
   const std::string message = StrCat(what, ": ", cudaGetErrorString(error));
   switch (error) {
-    case cudaSuccess:
-      return absl::OkStatus();
     case cudaErrorMemoryAllocation:
       return absl::ResourceExhaustedError(message);
     case cudaErrorNoDevice:
@@ -145,14 +145,33 @@ void CudaStream::Tell() {
   while (true) {
     changed_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
     if (waiting_.empty()) return;
-    Waiting oldest = std::move(waiting_.front());
-    waiting_.pop_front();
+    const RefPtr<DeviceEvent> oldest = waiting_.front().event;
     lock.unlock();
-    const cudaError_t error = static_cast<const CudaEvent&>(*oldest.event).Wait();
-    oldest.done(CudaStatus(error, "the work of a stream"));
-    oldest = Waiting();
+    CallOldest(oldest, static_cast<const CudaEvent&>(*oldest).Wait());
     lock.lock();
   }
+}
+
+bool CudaStream::CallOldest(const RefPtr<DeviceEvent>& event, cudaError_t reached) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  // Somebody else may have been quicker.
+  if (waiting_.empty() || waiting_.front().event.get() != event.get()) return false;
+  const Waiting oldest = std::move(waiting_.front());
+  waiting_.pop_front();
+  lock.unlock();
+  oldest.done(CudaStatus(reached, "the work of a stream"));
+  return true;
+}
+
+bool CudaStream::Poll() {
+  RefPtr<DeviceEvent> oldest;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (waiting_.empty()) return false;
+    oldest = waiting_.front().event;
+  }
+  const cudaError_t now = static_cast<const CudaEvent&>(*oldest).Query();
+  return now != cudaErrorNotReady && CallOldest(oldest, now);
 }
 
 // --- memory --------------------------------------------------------------------------------------
@@ -167,8 +186,21 @@ CudaAllocator::CudaAllocator(int card, cudaStream_t compute, int64_t capacity)
   }
 }
 
+size_t CudaAllocator::SizeOf(size_t bytes) {
+  const size_t small = std::max<size_t>((bytes + kClassBytes - 1) / kClassBytes, 1);
+  return small <= kSmallClasses ? small * kClassBytes : bytes;
+}
+
+std::vector<void*>* CudaAllocator::KeptLike(int64_t size) {
+  const auto number = static_cast<size_t>(size) / kClassBytes;
+  const bool small = static_cast<size_t>(size) <= kSmallClasses * kClassBytes;
+  return small ? &kept_[number - 1] : nullptr;
+}
+
 void* CudaAllocator::Allocate(size_t bytes) {
-  const auto size = static_cast<int64_t>(std::max<size_t>(bytes, 1));
+  if (bytes > size_t{1} << 46) return nullptr;
+  const auto size = static_cast<int64_t>(SizeOf(bytes));
+  void* block = nullptr;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (size > stats_.bytes_limit - stats_.bytes_in_use) return nullptr;
@@ -176,25 +208,49 @@ void* CudaAllocator::Allocate(size_t bytes) {
     stats_.bytes_in_use += size;
     stats_.peak_bytes_in_use = std::max(stats_.peak_bytes_in_use, stats_.bytes_in_use);
     stats_.largest_alloc_size = std::max(stats_.largest_alloc_size, size);
+    if (std::vector<void*>* kept = KeptLike(size); kept != nullptr) {
+      // What is enqueued from now on is later than what still uses it.
+      if (!kept->empty()) {
+        block = kept->back();
+        kept->pop_back();
+        stats_.bytes_cached -= size;
+      } else {
+        kept->reserve(kept->capacity() + 1);  // `Free` needs no memory.
+      }
+    }
   }
-  Use(card_);
-  void* block = nullptr;
-  if (cudaMallocAsync(&block, static_cast<size_t>(size), compute_) == cudaSuccess) {
+  for (bool again = false; block == nullptr; again = true) {
+    Use(card_);
+    if (cudaMallocAsync(&block, static_cast<size_t>(size), compute_) == cudaSuccess) break;
+    cudaGetLastError();  // It would be the next caller's otherwise.
+    block = nullptr;
+    if (again) break;
+    Trim();
+  }
+  if (block != nullptr) {
     Add(block, static_cast<size_t>(size));
     return block;
   }
-  cudaGetLastError();  // It would be the next caller's otherwise.
   std::lock_guard<std::mutex> lock(mutex_);
   stats_.bytes_in_use -= size;
   return nullptr;
 }
 
 void CudaAllocator::Free(void* block, size_t bytes) {
-  Use(card_);
+  const auto size = static_cast<int64_t>(SizeOf(bytes));
   Remove(block);
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    stats_.bytes_in_use -= size;
+    std::vector<void*>* const kept = KeptLike(size);
+    if (kept != nullptr && stats_.bytes_cached + size <= kMostKept) {
+      kept->push_back(block);
+      stats_.bytes_cached += size;
+      return;
+    }
+  }
+  Use(card_);
   cudaFreeAsync(block, compute_);
-  std::lock_guard<std::mutex> lock(mutex_);
-  stats_.bytes_in_use -= static_cast<int64_t>(std::max<size_t>(bytes, 1));
 }
 
 AllocatorStats CudaAllocator::stats() const {
@@ -224,6 +280,15 @@ absl::Status CudaAllocator::Broken() const {
 }
 
 void CudaAllocator::Trim() {
+  Use(card_);
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (std::vector<void*>& blocks : kept_) {
+      for (void* block : blocks) cudaFreeAsync(block, compute_);
+      blocks.clear();
+    }
+    stats_.bytes_cached = 0;
+  }
   cudaMemPool_t pool;
   if (cudaDeviceGetDefaultMemPool(&pool, card_) == cudaSuccess) cudaMemPoolTrimTo(pool, 0);
 }
@@ -320,6 +385,12 @@ Stream* CudaDevice::stream(StreamUse use) const {
   return card_->compute.get();
 }
 
+bool CudaDevice::Poll() {
+  Use();
+  const bool computed = card_->compute->Poll();
+  return card_->download->Poll() || computed;
+}
+
 absl::Status CudaDevice::Copy(const Tensor& from, const Tensor& to, Stream* stream) {
   if (from.bytes() == 0) return absl::OkStatus();
   Use();
@@ -358,7 +429,7 @@ absl::StatusOr<int64_t> CudaFactory::FreeMemory(int number) {
 
 absl::StatusOr<std::unique_ptr<Device>> CudaFactory::Create(const DeviceName& name, int number,
                                                             int64_t memory_limit,
-                                                            const std::shared_ptr<ComputePool>&) {
+                                                            const std::shared_ptr<ComputePool>& pool) {
   std::lock_guard<std::mutex> lock(mutex_);
   const std::string which = StrCat("card ", number);
   cudaDeviceProp properties{};
@@ -385,7 +456,7 @@ absl::StatusOr<std::unique_ptr<Device>> CudaFactory::Create(const DeviceName& na
   attributes.incarnation = (uint64_t{std::random_device()()} << 32 | std::random_device()()) | 1u;
   attributes.description = StrCat(properties.name, ", compute capability ", properties.major, ".",
                                   properties.minor, ", ", properties.totalGlobalMem >> 20, " MiB");
-  return std::make_unique<CudaDevice>(std::move(attributes), number, card);
+  return std::make_unique<CudaDevice>(std::move(attributes), number, card, pool);
 }
 
 absl::StatusOr<int64_t> CudaFactory::TotalMemory(int number) {

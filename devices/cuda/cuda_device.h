@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <array>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -18,6 +19,7 @@
 #include "devices/device.h"
 #include "devices/device_registry.h"
 #include "devices/memory_use.h"
+#include "devices/pollable.h"
 
 namespace troupe::cuda {
 
@@ -37,6 +39,8 @@ class CudaStream final : public Stream {
   bool Done() const override;
   void WhenDone(std::function<void(absl::Status)> done) override;
   void* native() const override { return stream_; }
+  /// Calls the oldest of what `WhenDone` has been given if it is due; false if it is not.
+  bool Poll();
 
  private:
   struct Waiting {
@@ -47,6 +51,8 @@ class CudaStream final : public Stream {
   CudaStream(int card, cudaStream_t stream);
   /// Waits for the oldest event, again and again.
   void Tell();
+  /// Calls the oldest one, which is due, if that is still the one for `event`.
+  bool CallOldest(const RefPtr<DeviceEvent>& event, cudaError_t reached);
 
   const int card_;
   const cudaStream_t stream_;
@@ -58,7 +64,8 @@ class CudaStream final : public Stream {
 };
 
 /// Memory of a card, from the driver's pool, in the order of the compute stream. Blocks that are
-/// freed stay in the pool. Thread-safe.
+/// freed stay in the pool; small ones are kept here, by their sizes: the driver takes longer for
+/// one than its kernel. Thread-safe.
 class CudaAllocator final : public Allocator, public LiveBlocks {
  public:
   CudaAllocator(int card, cudaStream_t compute, int64_t capacity);
@@ -75,11 +82,21 @@ class CudaAllocator final : public Allocator, public LiveBlocks {
   absl::Status Broken() const override;
 
  private:
+  /// Blocks of up to so many classes of so many bytes are kept,
+  static constexpr size_t kClassBytes = 512, kSmallClasses = 512;
+  /// and so many bytes of them.
+  static constexpr int64_t kMostKept = 64 << 20;
+  /// Of a block that was asked for.
+  static size_t SizeOf(size_t bytes);
+  /// Those of a size; nullptr: it is none of these classes.
+  std::vector<void*>* KeptLike(int64_t size);
+
   const int card_;
   const cudaStream_t compute_;
   const int64_t capacity_;
   const std::string name_;
   mutable std::mutex mutex_;
+  std::array<std::vector<void*>, kSmallClasses> kept_;
   AllocatorStats stats_;
 };
 
@@ -111,10 +128,10 @@ struct Card {
   std::unique_ptr<CudaAllocator> memory;
 };
 
-class CudaDevice final : public Device {
+class CudaDevice final : public Device, public Pollable {
  public:
-  CudaDevice(DeviceAttributes attributes, int number, Card* card)
-      : Device(std::move(attributes)), number_(number), card_(card) {}
+  CudaDevice(DeviceAttributes attributes, int number, Card* card, std::shared_ptr<ComputePool> pool)
+      : Device(std::move(attributes)), number_(number), card_(card), pool_(std::move(pool)) {}
 
   int number() const { return number_; }
   /// Makes the calls that this thread makes of CUDA go to the card.
@@ -123,11 +140,14 @@ class CudaDevice final : public Device {
   Allocator* allocator(MemorySpace space) const override;
   MemorySpace memory_space() const override { return MemorySpace::kDevice; }
   Stream* stream(StreamUse use) const override;
+  ComputePool* compute_pool() const override { return pool_.get(); }
   absl::Status Copy(const Tensor& from, const Tensor& to, Stream* stream) override;
+  bool Poll() override;
 
  private:
   const int number_;
   Card* const card_;
+  const std::shared_ptr<ComputePool> pool_;
 };
 
 class CudaFactory final : public DeviceFactory {
