@@ -172,7 +172,8 @@ bool ExecutorRole::Play(bool caller) noexcept {
     }
     Pollable* const polled = on_device_ != nullptr ? on_device_->polled : nullptr;
     const auto come = [this, polled] {
-      return mailbox_.HasMessages() || (polled != nullptr && polled->Poll() && mailbox_.HasMessages());
+      return mailbox_.HasMessages() ||
+             (polled != nullptr && polled->Poll() && mailbox_.HasMessages());
     };
     const uint64_t patience = polled != nullptr ? ThreadParker::kPollNs : ThreadParker::kSpinNs;
     if (come() || (caller && ThreadParker::HelpOrSpin(step_.pool, come, patience))) continue;

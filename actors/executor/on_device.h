@@ -45,7 +45,7 @@ struct ExecutorRole::OnDevice {
     RefPtr<DeviceEvent> before, after;
   };
 
-  StepContext step;  ///< For kernels that enqueue: the device's allocator and stream.
+  StepContext step;            ///< For kernels that enqueue: the device's allocator and stream.
   Pollable* polled = nullptr;  ///< The device, if it can be polled.
   LateErrors errors;
   int32_t since_mark = 0;  ///< Kernels enqueued since the last mark.

@@ -7,8 +7,7 @@
 
 namespace troupe {
 
-bool ThreadParker::HelpOrSpin(ComputePool* pool, absl::FunctionRef<bool()> come,
-                              uint64_t spin_ns) {
+bool ThreadParker::HelpOrSpin(ComputePool* pool, absl::FunctionRef<bool()> come, uint64_t spin_ns) {
   if (pool != nullptr && pool->RunOne()) return true;
   const uint64_t until = TimeSource::System()->NowNs() + spin_ns;
   do {

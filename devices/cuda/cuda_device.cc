@@ -25,9 +25,7 @@ class CudaEvent final : public DeviceEvent {
     error_ = cudaEventCreateWithFlags(&event_, cudaEventBlockingSync);
     if (error_ == cudaSuccess) error_ = cudaEventRecord(event_, stream);
   }
-  bool Reached() const override {
-    return Query() != cudaErrorNotReady;
-  }
+  bool Reached() const override { return Query() != cudaErrorNotReady; }
   cudaError_t Query() const { return error_ != cudaSuccess ? error_ : cudaEventQuery(event_); }
   double SecondsSince(const DeviceEvent& earlier) const override {
     float milliseconds = 0;
@@ -427,9 +425,9 @@ absl::StatusOr<int64_t> CudaFactory::FreeMemory(int number) {
   return static_cast<int64_t>(free);
 }
 
-absl::StatusOr<std::unique_ptr<Device>> CudaFactory::Create(const DeviceName& name, int number,
-                                                            int64_t memory_limit,
-                                                            const std::shared_ptr<ComputePool>& pool) {
+absl::StatusOr<std::unique_ptr<Device>> CudaFactory::Create(
+    const DeviceName& name, int number, int64_t memory_limit,
+    const std::shared_ptr<ComputePool>& pool) {
   std::lock_guard<std::mutex> lock(mutex_);
   const std::string which = StrCat("card ", number);
   cudaDeviceProp properties{};

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <future>
 #include <memory>
@@ -16,6 +17,7 @@
 
 #include "api/session.h"
 #include "devices/device_registry.h"
+#include "devices/pollable.h"
 #include "graph/graph.h"
 #include "kernels/cuda/plan_cache.h"
 #include "kernels/cuda/reduce_plan.h"
@@ -209,6 +211,44 @@ TEST(CardMemory, IsCountedAndLimited) {
   memory->Trim();
 }
 
+TEST(CardMemory, SmallBlocksAreKeptBySize) {
+  const auto card = MakeCard();
+  Allocator* const memory = card->allocator(MemorySpace::kDevice);
+  memory->Trim();
+  const AllocatorStats before = memory->stats();
+  EXPECT_EQ(before.bytes_cached, 0);
+  void* const block = memory->Allocate(1000);
+  ASSERT_NE(block, nullptr);
+  EXPECT_EQ(memory->stats().bytes_in_use, before.bytes_in_use + 1024);
+  memory->Free(block, 1000);
+  EXPECT_EQ(memory->stats().bytes_in_use, before.bytes_in_use);
+  EXPECT_EQ(memory->stats().bytes_cached, 1024);
+  void* const smaller = memory->Allocate(512);
+  EXPECT_NE(smaller, block) << "of another size";
+  EXPECT_EQ(memory->Allocate(513), block) << "of the same size, rounded";
+  EXPECT_EQ(memory->stats().bytes_cached, 0);
+  memory->Free(smaller, 512);
+  memory->Free(block, 513);
+  for (size_t bytes : {size_t{0}, size_t{512 * 512}, size_t{512 * 512 + 1}}) {
+    void* const one = memory->Allocate(bytes);
+    ASSERT_NE(one, nullptr) << bytes;
+    memory->Free(one, bytes);
+  }
+  // The largest that is kept is of 256 KiB.
+  EXPECT_EQ(memory->stats().bytes_cached, 512 + 1024 + 512 * 512);
+  std::vector<void*> many;
+  for (int i = 0; i < 400; ++i) {
+    if (void* const one = memory->Allocate(256 << 10)) many.push_back(one);
+  }
+  EXPECT_GE(many.size(), 255u);
+  for (void* one : many) memory->Free(one, 256 << 10);
+  EXPECT_LE(memory->stats().bytes_cached, 64 << 20);
+  EXPECT_GE(memory->stats().bytes_cached, 63 << 20);
+  memory->Trim();
+  EXPECT_EQ(memory->stats().bytes_cached, 0);
+  EXPECT_EQ(memory->stats().bytes_in_use, before.bytes_in_use);
+}
+
 TEST(CardMemory, AFractionIsOfWhatIsFree) {
   const auto card = MakeCard({.memory_fraction = 0.25});
   const int64_t limit = card->allocator(MemorySpace::kDevice)->stats().bytes_limit;
@@ -256,6 +296,38 @@ TEST(PinnedMemory, IsKeptBySizeAndLimited) {
   EXPECT_EQ(pinned->Allocate(size_t{1} << 60), nullptr);
   pinned->Trim();
   EXPECT_EQ(pinned->stats().bytes_cached, 0);
+}
+
+// --- completions
+
+TEST(Completions, AreCalledOnceByWhoeverPollsOrByThreads) {
+  const auto card = MakeCard();
+  auto* const polled = dynamic_cast<Pollable*>(card.get());
+  ASSERT_NE(polled, nullptr);
+  Stream* const compute = card->stream();
+  std::atomic<int> called{0};
+  constexpr int kCalls = 2000;
+  std::atomic<bool> over{false};
+  std::thread other([&] {
+    while (!over) polled->Poll();
+  });
+  const Tensor here = Tensor::Vector<float>({1, 2, 3});
+  for (int i = 0; i < kCalls; ++i) {
+    if (i % 3 == 0) {
+      ASSERT_TRUE(Upload(card.get(), here).ok());
+    }
+    compute->WhenDone([&](const absl::Status& status) {
+      EXPECT_TRUE(status.ok()) << status;
+      ++called;
+    });
+    if (i % 2 == 0) polled->Poll();
+  }
+  // Nobody need poll: threads wait for events.
+  over = true;
+  other.join();
+  while (called < kCalls) std::this_thread::yield();
+  EXPECT_FALSE(polled->Poll());
+  EXPECT_EQ(called, kCalls);
 }
 
 // --- uploads

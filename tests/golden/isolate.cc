@@ -16,7 +16,8 @@ namespace troupe::golden {
 namespace {
 
 // The child writes lines: "F text" per failure, "N op there elsewhere has_kernel" per op, "T
-// seconds", then "P", "X" (failed) or "S op" for the case. After a failed one another child goes on.
+// seconds", then "P", "X" (failed) or "S op" for the case. After a failed one another child goes
+// on.
 
 void WriteAll(int fd, const std::string& text) {
   size_t done = 0;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/passes/loosen_constants.h"
 #include "graph/passes/prune.h"
 
 namespace troupe {
@@ -104,6 +105,37 @@ class SimplifyTest : public ::testing::Test {
 
   Graph graph_{Ops()};
 };
+
+TEST_F(SimplifyTest, WhoTakesAConstantWaitsInItsPlace) {
+  Node* first = Add(NodeSpec("Effect", "first").Input(Const("z", 0)));
+  const auto after_first = [&](const std::string& name) {
+    return Add(NodeSpec("Const", name)
+                   .Attr("value", Tensor::Scalar<float>(2))
+                   .Attr("dtype", ElementType::kFloat)
+                   .ControlInput(first));
+  };
+  Node* rate = after_first("rate");
+  Node* fetched = after_first("fetched");
+  Node* update = Add(NodeSpec("Effect", "update").Input(rate));
+  Node* waits =
+      Add(NodeSpec("Effect", "waits").Input(Const("w", 1)).ControlInput(after_first("k")));
+  const std::vector<Output> fetches = {fetched};
+  const std::vector<Node*> targets = {update, waits};
+  auto subgraph = Prune(graph_, {}, fetches, targets);
+  ASSERT_TRUE(subgraph.ok()) << subgraph.status();
+  LoosenConstants(&*subgraph);
+  Check(*subgraph);
+  const auto find = [&](const std::string& name) {
+    return std::find_if(subgraph->nodes.begin(), subgraph->nodes.end(),
+                        [&](const SubNode& node) { return node.original->name() == name; });
+  };
+  EXPECT_EQ(find("rate")->kind, SubNode::Kind::kConstant);
+  ASSERT_EQ(find("update")->control_inputs.size(), 1u);
+  EXPECT_EQ(subgraph->nodes[find("update")->control_inputs[0]].original, first);
+  // What is fetched, or only waited for, stays where it is in the order.
+  EXPECT_EQ(find("fetched")->kind, SubNode::Kind::kOp);
+  EXPECT_EQ(find("k")->kind, SubNode::Kind::kOp);
+}
 
 TEST_F(SimplifyTest, FoldsConstants) {
   Node* x = Add(NodeSpec("Placeholder", "x"));
