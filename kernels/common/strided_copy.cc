@@ -41,6 +41,12 @@ inline void CopyInner(T* dst, int64_t dst_stride, const T* src, int64_t src_stri
   }
 }
 
+/// Rows of `kN` adjacent elements, pixels of an image that is turned over, say.
+template <int kN, typename T>
+void CopyPixels(T* dst, int64_t dst_step, const T* src, int64_t src_step, int64_t rows) {
+  for (int64_t r = 0; r < rows; ++r, dst += dst_step, src += src_step) std::copy_n(src, kN, dst);
+}
+
 /// The elements [begin, end) of the copy, counted in row-major order of the loops.
 template <typename T>
 void CopyRange(const CopyLoops& loops, T* dst, const T* src, int64_t begin, int64_t end) {
@@ -58,11 +64,19 @@ void CopyRange(const CopyLoops& loops, T* dst, const T* src, int64_t begin, int6
   for (int64_t left = end - begin; left > 0;) {
     if (last > 0 && index[last] == 0 && left > inner) {  // All but the last of neighbouring runs.
       const int64_t rows = std::min(loops.dims[last - 1] - index[last - 1], left / inner) - 1;
-      for (int64_t r = 0; r < rows; ++r) {
-        CopyInner(dst, dst_stride, src, src_stride, inner);
-        dst += loops.dst[last - 1];
-        src += loops.src[last - 1];
+      const int64_t dst_step = loops.dst[last - 1], src_step = loops.src[last - 1];
+      const bool adjacent = dst_stride == 1 && src_stride == 1;
+      if (adjacent && inner == 3) {
+        CopyPixels<3>(dst, dst_step, src, src_step, rows);
+      } else if (adjacent && inner == 4) {
+        CopyPixels<4>(dst, dst_step, src, src_step, rows);
+      } else {
+        for (int64_t r = 0; r < rows; ++r) {
+          CopyInner(dst + r * dst_step, dst_stride, src + r * src_step, src_stride, inner);
+        }
       }
+      dst += rows * dst_step;
+      src += rows * src_step;
       index[last - 1] += rows;
       left -= rows * inner;
     }
