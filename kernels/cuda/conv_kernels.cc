@@ -1,13 +1,17 @@
 // Conv, Conv2D, Conv3D and the gradients of the latter: by cuDNN, or as one product of matrices.
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "devices/cuda/cuda_device.h"
 #include "devices/status_macros.h"
+#include "kernels/array/layout_engine.h"
 #include "kernels/common/integer_input.h"
 #include "kernels/cuda/conv_plan.h"
 #include "kernels/cuda/cublas.h"
@@ -108,6 +112,12 @@ Planes ChannelPlanes(const Tensor& tensor, int64_t batch) {
   const int64_t depth = tensor.dim(tensor.rank() - 1);
   const int64_t pixels = tensor.num_elements() / (batch * depth);
   return {batch, pixels, depth, depth, pixels * depth, pixels, pixels * depth};
+}
+
+DimVector InputDims(const ConvShape& s) {
+  DimVector dims = {s.batch, s.planes.input, s.rows.input, s.columns.input};
+  dims.insert(dims.begin() + (s.channels_first ? 1 : 4), s.in_depth);
+  return dims;
 }
 
 /// The tensors of a convolution, of which one is written.
@@ -228,7 +238,47 @@ class ConvKernel : public Kernel {
     return absl::OkStatus();
   }
 
+  /// Whether cuDNN is to see the same padding at both ends. Engine 1 of cuDNN 9.19 for gradients of
+  /// filters has to: it takes the padding before the input for that after it, and so another size
+  /// of the output, beyond which it reads. For the other directions cuDNN leaves such engines out;
+  /// but those are the fast ones where no tensor cores compute.
+  bool WantsEvenPadding(ElementType type) const {
+    return op_ == ConvOp::kBackwardFilter || type == ElementType::kDouble ||
+           (type == ElementType::kFloat && !AllowsTf32());
+  }
+
   absl::Status RunCudnn(KernelContext& ctx, const ConvShape& s, const Operands& operands) const {
+    return WantsEvenPadding(operands.input.type()) ? RunEven(ctx, s, operands)
+                                                   : RunDirect(ctx, s, operands);
+  }
+
+  /// By way of a larger input where there has to be one, as for SAME with a stride of 2 and even
+  /// sizes: one pass over the input more, as in TensorFlow.
+  absl::Status RunEven(KernelContext& ctx, ConvShape s, const Operands& operands) const {
+    const DimVector inside = InputDims(s);
+    const int64_t before[] = {MakePaddingEven(&s.planes).before, MakePaddingEven(&s.rows).before,
+                              MakePaddingEven(&s.columns).before};
+    const DimVector dims = InputDims(s);
+    if (dims == inside) return RunDirect(ctx, s, operands);
+    DimVector begin(dims.size());
+    std::copy(std::begin(before), std::end(before), begin.begin() + (s.channels_first ? 2 : 1));
+    const ElementType type = operands.input.type();
+    TROUPE_ASSIGN_OR_RETURN(Tensor padded, ctx.AllocateTemp(type, Shape(dims)));
+    if (op_ != ConvOp::kBackwardInput) {
+      PadBlock(ctx, type, dims, begin, inside, padded.mutable_raw_data(), operands.input.raw_data(),
+               /*value=*/nullptr);
+    }
+    TROUPE_RETURN_IF_ERROR(RunDirect(ctx, s, {padded, operands.filter, operands.output}));
+    if (op_ != ConvOp::kBackwardInput) return absl::OkStatus();
+    const DimVector strides = RowMajorStrides(dims);
+    const int64_t first =
+        std::inner_product(begin.begin(), begin.end(), strides.begin(), int64_t{0});
+    StridedCopy(ctx, type, inside, Writable(operands.input), RowMajorStrides(inside),
+                ElementAt(type, padded.raw_data(), first), strides);
+    return absl::OkStatus();
+  }
+
+  absl::Status RunDirect(KernelContext& ctx, const ConvShape& s, const Operands& operands) const {
     const ElementType type = operands.input.type();
     const cudaStream_t stream = StreamOf(ctx);
     const auto bytes = static_cast<int64_t>(ElementSize(type));

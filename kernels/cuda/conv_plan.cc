@@ -276,6 +276,20 @@ class PlanMaker {
 
 }  // namespace
 
+Border MakePaddingEven(Window* window) {
+  Window& w = *window;
+  const int64_t room = w.input + 2 * w.pad_before - w.effective_size();
+  if (room >= 0 && room / w.stride + 1 == w.output) {  // The last elements are met by no window.
+    w.pad_after = w.pad_before;
+    return {};
+  }
+  const int64_t both = std::min(w.pad_before, w.pad_after);
+  const Border border = {w.pad_before - both, w.pad_after - both};
+  w.input += border.before + border.after;
+  w.pad_before = w.pad_after = both;
+  return border;
+}
+
 absl::StatusOr<ConvPlan> ConvPlan::Make(const Cudnn& cudnn, const ConvTarget& target,
                                         const ConvProblem& problem) {
   PlanMaker maker(cudnn, target, problem);

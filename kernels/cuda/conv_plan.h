@@ -24,6 +24,16 @@ struct ConvProblem {
   int64_t most_workspace;  ///< Bytes; more only if there is no other way.
 };
 
+/// Elements that an input lacks at the ends of a dimension.
+struct Border {
+  int64_t before = 0, after = 0;
+
+  bool operator==(const Border&) const = default;
+};
+/// Makes the padding the same at both ends, for an input that gets the border, of zeros; for many
+/// windows there is none.
+Border MakePaddingEven(Window* window);
+
 /// The card that a plan is for: a handle's, or one that a descriptor of device properties tells of,
 /// which need not be there; such a plan cannot be executed.
 struct ConvTarget {

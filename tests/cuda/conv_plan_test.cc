@@ -54,6 +54,46 @@ ConvShape Images(int64_t batch, int64_t size, int64_t in_depth, int64_t out_dept
           .columns = window};
 }
 
+TEST(MakePaddingEven, AddsWhatIsMissing) {
+  struct Case {
+    const char* name;
+    Window window;
+    Border border;
+    int64_t padding;
+  };
+  const Case kCases[] = {
+      {"even", {.input = 7, .output = 7, .size = 3, .pad_before = 1, .pad_after = 1}, {}, 1},
+      {"SAME, stride 2",
+       {.input = 224, .output = 112, .size = 7, .stride = 2, .pad_before = 2, .pad_after = 3},
+       {0, 1},
+       2},
+      {"before alone", {.input = 5, .output = 5, .size = 3, .pad_before = 2}, {2, 0}, 0},
+      {"no window meets the end",
+       {.input = 6, .output = 3, .size = 3, .stride = 2, .pad_before = 1},
+       {},
+       1},
+      {"nor what is after it",
+       {.input = 6, .output = 2, .size = 3, .stride = 3, .pad_after = 1},
+       {},
+       0},
+      {"dilated",
+       {.input = 9, .output = 9, .size = 2, .dilation = 3, .pad_before = 1, .pad_after = 2},
+       {0, 1},
+       1},
+      {"wider than the input", {.input = 1, .output = 1, .size = 4, .pad_after = 3}, {0, 3}, 0},
+  };
+  for (const Case& c : kCases) {
+    Window window = c.window;
+    EXPECT_EQ(MakePaddingEven(&window), c.border) << c.name;
+    EXPECT_EQ(window.input, c.window.input + c.border.before + c.border.after) << c.name;
+    EXPECT_EQ(window.pad_before, c.padding) << c.name;
+    EXPECT_EQ(window.pad_after, c.padding) << c.name;
+    EXPECT_EQ((window.input + 2 * c.padding - window.effective_size()) / window.stride + 1,
+              c.window.output)
+        << c.name;
+  }
+}
+
 TEST_F(ConvPlanTest, ThereIsAPlanForAllThatKernelsAskFor) {
   const std::pair<const char*, ConvShape> kShapes[] = {
       {"plain", Images(8, 28, 64, 64, {.size = 3, .pad_before = 1, .pad_after = 1})},

@@ -233,6 +233,16 @@ struct Convolution {
     return nullptr;
   }
 
+  /// Whether the output has the size that follows from the padding before the input alone. An
+  /// engine of cuDNN 9.19 assumes that it has.
+  bool HasEvenPadding() const {
+    for (size_t d = 0; d < dilations.size(); ++d) {
+      const int64_t room = x.dims[2 + d] + 2 * before[d] - (w.dims[2 + d] - 1) * dilations[d] - 1;
+      if (room < 0 || y.dims[2 + d] != room / strides[d] + 1) return false;
+    }
+    return true;
+  }
+
   /// Calls f(x, w, y) with the places of all elements that are multiplied.
   template <typename F>
   void ForEach(F f) const {
@@ -315,9 +325,10 @@ void Compute(const Convolution& conv, int64_t engine, T* x, T* w, T* y) {
         break;
     }
   });
+  const bool wrong =
+      engine == kNondeterministic || (conv.which == Which::kFilter && !conv.HasEvenPadding());
   for (int64_t i = 0; i < elements; ++i) {
-    to[i] = static_cast<T>(engine == kNondeterministic ? std::numeric_limits<Sum>::quiet_NaN()
-                                                       : sums[i]);
+    to[i] = static_cast<T>(wrong ? std::numeric_limits<Sum>::quiet_NaN() : sums[i]);
   }
 }
 
