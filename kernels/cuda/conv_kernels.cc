@@ -1,11 +1,13 @@
 // Conv, Conv2D, Conv3D and the gradients of the latter: by cuDNN, or as one product of matrices.
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,6 +18,7 @@
 #include "kernels/cuda/conv_plan.h"
 #include "kernels/cuda/cublas.h"
 #include "kernels/cuda/cuda_kernels.h"
+#include "kernels/cuda/fastest.h"
 #include "kernels/cuda/plan_cache.h"
 #include "kernels/cuda/transpose_planes.h"
 #include "kernels/nn/conv_shape.h"
@@ -27,6 +30,50 @@ namespace {
 
 constexpr size_t kPlans = 512;
 constexpr int64_t kMostWorkspace = int64_t{1} << 30;
+constexpr size_t kCandidates = 8;  ///< To be measured.
+constexpr int kTimedRuns = 3;
+
+/// Whether the first convolution of a shape on a card measures cuDNN's candidates, of which the
+/// fastest is kept: if the environment has TROUPE_CUDNN_AUTOTUNE=1. Otherwise cuDNN's heuristics
+/// choose, always the same.
+bool Autotunes() {
+  static const bool wanted = [] {
+    const char* const value = std::getenv("TROUPE_CUDNN_AUTOTUNE");
+    return value != nullptr && std::string_view(value) == "1";
+  }();
+  return wanted;
+}
+
+/// A place in the work of a stream. Movable.
+class TimedEvent {
+ public:
+  static absl::StatusOr<TimedEvent> Record(cudaStream_t stream) {
+    TimedEvent event;
+    TROUPE_RETURN_IF_ERROR(CudaStatus(cudaEventCreateWithFlags(&event.event_, cudaEventDefault),
+                                      "timing a convolution"));
+    TROUPE_RETURN_IF_ERROR(
+        CudaStatus(cudaEventRecord(event.event_, stream), "timing a convolution"));
+    return event;
+  }
+  TimedEvent(TimedEvent&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+  ~TimedEvent() {
+    if (event_ != nullptr) cudaEventDestroy(event_);
+  }
+
+  /// Milliseconds, when the card has come here.
+  absl::StatusOr<float> Since(const TimedEvent& earlier) const {
+    float milliseconds = 0;
+    TROUPE_RETURN_IF_ERROR(CudaStatus(cudaEventSynchronize(event_), "timing a convolution"));
+    TROUPE_RETURN_IF_ERROR(CudaStatus(cudaEventElapsedTime(&milliseconds, earlier.event_, event_),
+                                      "timing a convolution"));
+    return milliseconds;
+  }
+
+ private:
+  TimedEvent() = default;
+
+  cudaEvent_t event_ = nullptr;
+};
 
 /// cuDNN's state for a card, for the life of the process.
 struct Handle {
@@ -291,36 +338,63 @@ class ConvKernel : public Kernel {
                                            filter.mutable_raw_data(), stream),
                      "transposing a filter"));
     }
-    TROUPE_RETURN_IF_ERROR(Execute(ctx, s, input, filter, output));
+    TROUPE_RETURN_IF_ERROR(Execute(ctx, s, {input, filter, output}));
     if (op_ != ConvOp::kBackwardFilter) return absl::OkStatus();
     return CudaStatus(LaunchTransposePlanes(bytes, Reversed(FilterPlanes(s)), filter.raw_data(),
                                             Writable(operands.filter), stream),
                       "transposing a filter");
   }
 
-  absl::Status Execute(KernelContext& ctx, const ConvShape& shape, const Tensor& input,
-                       const Tensor& filter, const Tensor& output) const {
+  absl::Status Execute(KernelContext& ctx, const ConvShape& shape, const Operands& operands) const {
     static auto* const plans = new PlanCache<Key, ConvPlan>(kPlans);
     const cudaStream_t stream = StreamOf(ctx);
     TROUPE_ASSIGN_OR_RETURN(Handle* const handle, HandleOf(*cudnn_, stream));
-    const ConvProblem problem{op_, input.type(), shape, AllowsTf32(), kMostWorkspace};
+    const ConvProblem problem{op_, operands.input.type(), shape, AllowsTf32(), kMostWorkspace};
     const auto make = [&]() -> absl::StatusOr<std::shared_ptr<const ConvPlan>> {
       std::lock_guard<std::mutex> lock(handle->mutex);
-      TROUPE_ASSIGN_OR_RETURN(ConvPlan plan,
-                              ConvPlan::Make(*cudnn_, {.handle = handle->handle}, problem));
-      return std::make_shared<const ConvPlan>(std::move(plan));
+      TROUPE_ASSIGN_OR_RETURN(std::vector<ConvPlan> candidates,
+                              ConvPlan::Make(*cudnn_, {.handle = handle->handle}, problem,
+                                             Autotunes() ? kCandidates : 1));
+      size_t chosen = 0;
+      if (candidates.size() > 1) {
+        TROUPE_ASSIGN_OR_RETURN(chosen, Fastest(candidates.size(), [&](size_t i) {
+                                  auto time = TimeOf(ctx, candidates[i], handle->handle, operands);
+                                  if (!time.ok()) cudaGetLastError();  // Not the next launch's.
+                                  return time;
+                                }));
+      }
+      return std::make_shared<const ConvPlan>(std::move(candidates[chosen]));
     };
     TROUPE_ASSIGN_OR_RETURN(const std::shared_ptr<const ConvPlan> plan,
                             plans->Get(KeyOf(stream, problem), make));
-    Tensor workspace;
-    if (plan->workspace() > 0) {
-      TROUPE_ASSIGN_OR_RETURN(workspace,
-                              ctx.AllocateTemp(ElementType::kUint8, Shape({plan->workspace()})));
-    }
+    TROUPE_ASSIGN_OR_RETURN(const Tensor workspace, WorkspaceOf(ctx, *plan));
     std::lock_guard<std::mutex> lock(handle->mutex);
-    return plan->Execute(*cudnn_, handle->handle, input.raw_data(), filter.raw_data(),
-                         output.raw_data(),
-                         workspace.valid() ? workspace.mutable_raw_data() : nullptr);
+    return Enqueue(*plan, handle->handle, operands, workspace);
+  }
+
+  static absl::StatusOr<Tensor> WorkspaceOf(KernelContext& ctx, const ConvPlan& plan) {
+    if (plan.workspace() == 0) return Tensor();
+    return ctx.AllocateTemp(ElementType::kUint8, Shape({plan.workspace()}));
+  }
+
+  absl::Status Enqueue(const ConvPlan& plan, cudnnHandle_t handle, const Operands& operands,
+                       const Tensor& workspace) const {
+    return plan.Execute(*cudnn_, handle, operands.input.raw_data(), operands.filter.raw_data(),
+                        operands.output.raw_data(),
+                        workspace.valid() ? Writable(workspace) : nullptr);
+  }
+
+  /// Of some runs after a first one, which loads kernels. This thread waits for the card.
+  absl::StatusOr<float> TimeOf(KernelContext& ctx, const ConvPlan& plan, cudnnHandle_t handle,
+                               const Operands& operands) const {
+    TROUPE_ASSIGN_OR_RETURN(const Tensor workspace, WorkspaceOf(ctx, plan));
+    TROUPE_RETURN_IF_ERROR(Enqueue(plan, handle, operands, workspace));
+    TROUPE_ASSIGN_OR_RETURN(const TimedEvent begin, TimedEvent::Record(StreamOf(ctx)));
+    for (int i = 0; i < kTimedRuns; ++i) {
+      TROUPE_RETURN_IF_ERROR(Enqueue(plan, handle, operands, workspace));
+    }
+    TROUPE_ASSIGN_OR_RETURN(const TimedEvent end, TimedEvent::Record(StreamOf(ctx)));
+    return end.Since(begin);
   }
 
   static void* Writable(const Tensor& tensor) { return const_cast<void*>(tensor.raw_data()); }

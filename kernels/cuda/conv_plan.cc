@@ -94,30 +94,36 @@ class PlanMaker {
       : cudnn_(cudnn), target_(target), problem_(problem) {}
 
   struct Result {
-    CudnnDescriptor plan;
+    CudnnDescriptor configuration, plan;
     int64_t workspace;
   };
-  /// The first plan with little enough workspace; else that with the least.
-  absl::StatusOr<Result> Make() {
+  /// The first `most` plans with little enough workspace; if there are none, that with the least.
+  absl::StatusOr<std::vector<Result>> Make(size_t most) {
     TROUPE_RETURN_IF_ERROR(MakeGraph());
-    std::optional<Result> best;
+    std::vector<Result> results;
+    std::optional<Result> tightest;
     for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
       absl::StatusOr<std::vector<CudnnDescriptor>> configurations = Configurations(mode);
       if (!configurations.ok()) continue;  // It knows none.
       for (CudnnDescriptor& configuration : *configurations) {
         TROUPE_ASSIGN_OR_RETURN(const bool wanted, IsWanted(configuration));
         if (!wanted) continue;
-        absl::StatusOr<Result> result = PlanOf(configuration);
+        absl::StatusOr<Result> result = PlanOf(std::move(configuration));
         if (!result.ok()) continue;  // The heuristics promise nothing.
-        kept_.push_back(std::move(configuration));
-        if (result->workspace <= problem_.most_workspace) return result;
-        if (!best || result->workspace < best->workspace) best.emplace(*std::move(result));
+        if (result->workspace <= problem_.most_workspace) {
+          results.push_back(*std::move(result));
+          if (results.size() == most) return results;
+        } else if (!tightest || result->workspace < tightest->workspace) {
+          tightest.emplace(*std::move(result));
+        }
       }
     }
-    if (best) return *std::move(best);
+    if (results.empty() && tightest) results.push_back(*std::move(tightest));
+    if (!results.empty()) return results;
     return absl::UnimplementedError("cuDNN knows no way to compute this convolution");
   }
 
+  /// What results are made of, beside their configurations.
   std::vector<CudnnDescriptor> Kept() && { return std::move(kept_); }
 
  private:
@@ -248,7 +254,7 @@ class PlanMaker {
     });
   }
 
-  absl::StatusOr<Result> PlanOf(const CudnnDescriptor& configuration) {
+  absl::StatusOr<Result> PlanOf(CudnnDescriptor configuration) {
     TROUPE_ASSIGN_OR_RETURN(CudnnDescriptor plan,
                             CudnnDescriptor::Make(cudnn_, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR));
     plan.Set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
@@ -262,7 +268,7 @@ class PlanMaker {
     TROUPE_RETURN_IF_ERROR(
         plan.Get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &workspace)
             .status());
-    return Result{std::move(plan), workspace};
+    return Result{std::move(configuration), std::move(plan), workspace};
   }
 
   bool IsDouble() const { return problem_.type == ElementType::kDouble; }
@@ -290,13 +296,17 @@ Border MakePaddingEven(Window* window) {
   return border;
 }
 
-absl::StatusOr<ConvPlan> ConvPlan::Make(const Cudnn& cudnn, const ConvTarget& target,
-                                        const ConvProblem& problem) {
+absl::StatusOr<std::vector<ConvPlan>> ConvPlan::Make(const Cudnn& cudnn, const ConvTarget& target,
+                                                     const ConvProblem& problem, size_t most) {
   PlanMaker maker(cudnn, target, problem);
-  TROUPE_ASSIGN_OR_RETURN(PlanMaker::Result result, maker.Make());
-  ConvPlan plan(std::move(result.plan), result.workspace);
-  for (CudnnDescriptor& kept : std::move(maker).Kept()) plan.kept_.push_back(std::move(kept));
-  return plan;
+  TROUPE_ASSIGN_OR_RETURN(std::vector<PlanMaker::Result> results, maker.Make(most));
+  const auto graph = std::make_shared<const std::vector<CudnnDescriptor>>(std::move(maker).Kept());
+  std::vector<ConvPlan> plans;
+  for (PlanMaker::Result& result : results) {
+    plans.push_back(
+        ConvPlan(graph, std::move(result.configuration), std::move(result.plan), result.workspace));
+  }
+  return plans;
 }
 
 absl::Status ConvPlan::Execute(const Cudnn& cudnn, cudnnHandle_t handle, const void* input,
@@ -309,7 +319,7 @@ absl::Status ConvPlan::Execute(const Cudnn& cudnn, cudnnHandle_t handle, const v
            absl::Span<const void* const>(tensors))
       .Set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace);
   TROUPE_RETURN_IF_ERROR(pack.Finalize());
-  return cudnn.StatusOf(cudnn.execute(handle, kept_.front().get(), pack.get()), "a convolution");
+  return cudnn.StatusOf(cudnn.execute(handle, plan_.get(), pack.get()), "a convolution");
 }
 
 }  // namespace troupe::cuda

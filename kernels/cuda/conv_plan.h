@@ -1,9 +1,12 @@
-/// How cuDNN computes a convolution: chosen by its heuristics, of what computes with the accuracy
-/// of sums of floats and gives the same bits every time.
+/// How cuDNN computes a convolution: what its heuristics suggest, of what computes with the
+/// accuracy of sums of floats and gives the same bits every time.
 #ifndef TROUPE_KERNELS_CUDA_CONV_PLAN_H_
 #define TROUPE_KERNELS_CUDA_CONV_PLAN_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -47,9 +50,10 @@ class ConvPlan {
   /// What the addresses of tensors must be multiples of.
   static constexpr int64_t kAlignment = 16;
 
-  /// Unimplemented if cuDNN knows no way.
-  static absl::StatusOr<ConvPlan> Make(const Cudnn& cudnn, const ConvTarget& target,
-                                       const ConvProblem& problem);
+  /// Up to `most`, one at least; those that cuDNN's heuristics like best come first. Unimplemented
+  /// if it knows no way.
+  static absl::StatusOr<std::vector<ConvPlan>> Make(const Cudnn& cudnn, const ConvTarget& target,
+                                                    const ConvProblem& problem, size_t most);
 
   int64_t workspace() const { return workspace_; }
   /// Enqueues on the handle's stream; one thread at a time may use a handle.
@@ -57,12 +61,17 @@ class ConvPlan {
                        const void* filter, const void* output, void* workspace) const;
 
  private:
-  ConvPlan(CudnnDescriptor plan, int64_t workspace) : workspace_(workspace) {
-    kept_.push_back(std::move(plan));
-  }
+  using Kept = std::shared_ptr<const std::vector<CudnnDescriptor>>;
 
+  ConvPlan(Kept graph, CudnnDescriptor configuration, CudnnDescriptor plan, int64_t workspace)
+      : graph_(std::move(graph)),
+        configuration_(std::move(configuration)),
+        plan_(std::move(plan)),
+        workspace_(workspace) {}
+
+  Kept graph_;  ///< What it was made of, with the configuration.
+  CudnnDescriptor configuration_, plan_;
   int64_t workspace_;
-  std::vector<CudnnDescriptor> kept_;  ///< The plan, and what it was made of.
 };
 
 }  // namespace troupe::cuda

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace troupe::cuda {
 namespace {
@@ -29,13 +31,17 @@ class ConvPlanTest : public testing::Test {
     cudnn_ = *cudnn;
   }
 
-  absl::StatusOr<ConvPlan> Plan(const ConvProblem& problem) {
+  absl::StatusOr<std::vector<ConvPlan>> Plans(const ConvProblem& problem, size_t most) {
     TROUPE_ASSIGN_OR_RETURN(CudnnDescriptor card,
                             CudnnDescriptor::Make(*cudnn_, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR));
     card.Set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
              absl::Span<const char>(kH100.data(), kH100.size()));
     TROUPE_RETURN_IF_ERROR(card.Finalize());
-    return ConvPlan::Make(*cudnn_, {.properties = &card}, problem);
+    return ConvPlan::Make(*cudnn_, {.properties = &card}, problem, most);
+  }
+  absl::StatusOr<ConvPlan> Plan(const ConvProblem& problem) {
+    TROUPE_ASSIGN_OR_RETURN(std::vector<ConvPlan> plans, Plans(problem, 1));
+    return std::move(plans.front());
   }
 
   const Cudnn* cudnn_ = nullptr;
@@ -143,6 +149,16 @@ TEST_F(ConvPlanTest, LittleWorkspaceIsAsked) {
       Plan({ConvOp::kForward, ElementType::kFloat, shape, false, 1 << 20});
   ASSERT_TRUE(tight.ok()) << tight.status();
   EXPECT_LE(tight->workspace(), 1 << 20);
+}
+
+TEST_F(ConvPlanTest, ThereAreSeveralToChooseFrom) {
+  const ConvShape shape = Images(32, 56, 64, 64, {.size = 3, .pad_before = 1, .pad_after = 1});
+  const ConvProblem problem{ConvOp::kForward, ElementType::kFloat, shape, false, 1 << 28};
+  const absl::StatusOr<std::vector<ConvPlan>> plans = Plans(problem, 8);
+  ASSERT_TRUE(plans.ok()) << plans.status();
+  EXPECT_GT(plans->size(), 1u);
+  EXPECT_LE(plans->size(), 8u);
+  for (const ConvPlan& plan : *plans) EXPECT_LE(plan.workspace(), 1 << 28);
 }
 
 TEST_F(ConvPlanTest, WhatCudnnRefusesIsAnError) {

@@ -1,5 +1,5 @@
-// What of the code for cards runs on the host: kept plans, how reductions are cut, what allocators
-// keep, count and refuse. The device's own, on CUDA on the host.
+// What of the code for cards runs on the host: kept plans, choices by time, how reductions are cut,
+// what allocators keep, count and refuse. The device's own, on CUDA on the host.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,6 +19,7 @@
 #include "devices/device_registry.h"
 #include "devices/pollable.h"
 #include "graph/graph.h"
+#include "kernels/cuda/fastest.h"
 #include "kernels/cuda/plan_cache.h"
 #include "kernels/cuda/reduce_plan.h"
 
@@ -82,6 +83,21 @@ TEST(PlanCache, ThreadsGetOnePlan) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(counted.made, 8);
+}
+
+// --- fastest.h
+
+TEST(Fastest, TakesTheLeastTimeOfThoseThatWork) {
+  using Times = std::vector<absl::StatusOr<float>>;
+  const auto fastest = [](const Times& times) {
+    return Fastest(times.size(), [&](size_t i) { return times[i]; });
+  };
+  const absl::Status first = absl::InternalError("first"), last = absl::InternalError("last");
+  EXPECT_EQ(*fastest({3.0f}), 0u);
+  EXPECT_EQ(*fastest({3.0f, 1.0f, 2.0f}), 1u);
+  EXPECT_EQ(*fastest({3.0f, 1.0f, 1.0f}), 1u) << "the first of equal ones";
+  EXPECT_EQ(*fastest({first, 3.0f, first, 2.0f, last}), 3u);
+  EXPECT_EQ(fastest({first, last}).status(), last);
 }
 
 // --- reduce_plan.h

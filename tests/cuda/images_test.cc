@@ -4,7 +4,12 @@
 
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "api/session.h"
 #include "graph/graph.h"
@@ -58,12 +63,16 @@ class Program {
   }
   std::string Name() { return StrCat("n", next_++); }
 
-  std::vector<Tensor> Run(const std::vector<Output>& outputs) {
+  std::unique_ptr<Session> Start() const {
     // Without folding of constants, which is the CPU's.
     auto session = Session::Create(graph_, {.devices = {{"GPU", {}}}, .optimize = false});
     EXPECT_TRUE(session.ok()) << session.status();
-    if (!session.ok()) return {};
-    auto values = (*session)->Run(outputs);
+    return session.ok() ? *std::move(session) : nullptr;
+  }
+  std::vector<Tensor> Run(const std::vector<Output>& outputs) const {
+    const auto session = Start();
+    if (session == nullptr) return {};
+    auto values = session->Run(outputs);
     EXPECT_TRUE(values.ok()) << values.status();
     return values.ok() ? *values : std::vector<Tensor>();
   }
@@ -228,6 +237,30 @@ TEST(ImagesTest, ConvolutionsAndTheirGradients) {
       EXPECT_NEAR(Dot(gradients[0], x), Dot(dy, y[0]), 1e-4);
       EXPECT_NEAR(Dot(gradients[1], filter), Dot(dy, y[0]), 1e-4);
     }
+  }
+}
+
+/// Each of them may be the first to need the plan.
+TEST(ImagesTest, ConvolutionsOfStepsAtOnce) {
+  const Conv c = {{2, 11, 10, 3}, {4, 3, 3, 4}, {0, 0, 2, 2, "SAME"}};
+  Program program;
+  const Output y = program.Add(ConvSpec(program, "Conv2D", false, kCard, c)
+                                   .Input(program.Constant(Random(c.image, 1)))
+                                   .Input(program.Constant(Random(c.filter, 2))));
+  const auto session = program.Start();
+  ASSERT_NE(session, nullptr);
+  constexpr int kSteps = 8;
+  std::vector<absl::StatusOr<std::vector<Tensor>>> results(kSteps,
+                                                           absl::UnknownError("has not run"));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kSteps; ++t) {
+    threads.emplace_back([&, t] { results[t] = session->Run({y}); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& result : results) {
+    ASSERT_TRUE(result.ok()) << result.status();
+    const absl::Span<const float> got = result->front().unchecked_values<float>();
+    EXPECT_EQ(got, results.front()->front().unchecked_values<float>());
   }
 }
 

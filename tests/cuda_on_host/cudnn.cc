@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <limits>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -34,7 +36,9 @@ enum Engine : int64_t {
   kNondeterministic,  ///< Gives nonsense.
   kTensorCore,        ///< Rounds float to TF32.
   kLarge,             ///< Needs more workspace than there is memory.
+  kSlow,
   kGood,
+  kFailsToRun,
   kEngines
 };
 constexpr int64_t kWorkspace = 512;
@@ -308,6 +312,7 @@ void Compute(const Convolution& conv, int64_t engine, T* x, T* w, T* y) {
   int64_t elements = 1;
   for (const int64_t dim : result.dims) elements *= dim;
   std::vector<Sum> sums(static_cast<size_t>(elements));  // Tensors are dense.
+  if (engine == kSlow) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   const bool tf32 = engine == kTensorCore;
   const auto factor = [tf32](const T* from, int64_t at) {
     return Rounded(static_cast<Sum>(from[at]), tf32);
@@ -520,7 +525,8 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor
          CUDNN_TYPE_BACKEND_DESCRIPTOR)) {
     const bool fallback =
         self->Get<cudnnBackendHeurMode_t>(CUDNN_ATTR_ENGINEHEUR_MODE) == CUDNN_HEUR_MODE_FALLBACK;
-    const int64_t first = fallback ? int64_t{kGood} : 0, end = fallback ? kEngines : kGood;
+    const int64_t first = fallback ? int64_t{kGood} : 0;
+    const int64_t end = fallback ? int64_t{kEngines} : int64_t{kGood};
     *count = room == 0 ? end - first : std::min(room, end - first);
     for (int64_t i = 0; i < std::min(room, *count); ++i) {
       const Reference& configuration = Of(static_cast<cudnnBackendDescriptor_t*>(values)[i]);
@@ -573,6 +579,9 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     return Refuse(CUDNN_STATUS_BAD_PARAM, "the plan is another handle's");
   }
   const Node& configuration = plan.At(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+  if (configuration.engine == kFailsToRun) {
+    return Refuse(CUDNN_STATUS_EXECUTION_FAILED, "this engine never runs");
+  }
   const Convolution conv = Convolution::From(OperationOf(configuration));
   const Integers ids = pack.Many(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
   const Integers addresses = pack.Many(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
