@@ -80,8 +80,11 @@ std::vector<Row> Rows(bool small) {
         return TrainResNet50(s, size(128, 2), size(224, 32), size(64, 4), kHalf);
       },
       true);
-  add("train_lstm",
-      [=](const Scope& s) { return TrainLstm(s, size(50, 3), size(50, 2), size(128, 8)); });
+  for (const bool block : {false, true}) {
+    add(block ? "train_lstm_block" : "train_lstm", [=](const Scope& s) {
+      return TrainLstm(s, size(50, 3), size(50, 2), size(128, 8), block);
+    });
+  }
   add(
       "train_transformer",
       [=](const Scope& s) {

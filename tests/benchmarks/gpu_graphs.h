@@ -204,33 +204,64 @@ inline Work TrainResNet50(const Scope& s, int64_t batch, int64_t side, int64_t w
   return Training(s, loss, MomentumOptimizer(0.01f, 0.9f), {{labels, Labels(batch, 1000)}});
 }
 
-/// An LSTM (Hochreiter and Schmidhuber 1997) over [length, batch, units], as in the example.
-inline Work TrainLstm(const Scope& s, int64_t length, int64_t batch, int64_t units) {
-  const ModelVariable weights(s, {2 * units, 4 * units}, GlorotUniformInitializer(), "weights");
-  const ModelVariable biases(s, {4 * units}, ZerosInitializer(), "biases");
-  const auto steps = static_cast<int32_t>(length);
-  const TensorArray in =
-      TensorArray(s, steps, ElementType::kFloat).Unstack(s, Random(s, {length, batch, units}));
-  const TensorArray out(s, steps, ElementType::kFloat);
-  const Output zeros = ops::Fill(
-      s, Tensor::Vector<int32_t>({static_cast<int32_t>(batch), static_cast<int32_t>(units)}), 0.0f);
-  const std::vector<Output> end = WhileLoop(
-      s, {0, zeros, zeros, out.flow()},
-      [&](const Scope& s, absl::Span<const Output> v) { return ops::Less(s, v[0], steps); },
-      [&](const Scope& s, absl::Span<const Output> v) {
-        const std::vector<Output> x_and_h = {in.Read(s, v[0]), v[1]};
-        const Output all = ops::BiasAdd(
-            s, ops::MatMul(s, ops::ConcatV2(s, x_and_h, 1), weights.value()), biases.value());
-        const std::vector<Output> parts = ops::Split(s, 1, all, 4);
-        const Output keep = ops::Sigmoid(s, ops::Add(s, parts[2], 1.0f));
-        const Output c = ops::Add(s, ops::Mul(s, keep, v[2]),
-                                  ops::Mul(s, ops::Sigmoid(s, parts[0]), ops::Tanh(s, parts[1])));
-        const Output h = ops::Mul(s, ops::Sigmoid(s, parts[3]), ops::Tanh(s, c));
-        return std::vector<Output>{ops::Add(s, v[0], 1), h, c,
-                                   out.WithFlow(v[3]).Write(s, v[0], h).flow()};
-      });
+/// An LSTM (Hochreiter and Schmidhuber 1997) over [length, batch, units].
+class Lstm {
+ public:
+  Lstm(const Scope& s, int64_t length, int64_t batch, int64_t units)
+      : length_(length),
+        units_(units),
+        weights_(s, {2 * units, 4 * units}, GlorotUniformInitializer(), "weights"),
+        biases_(s, {4 * units}, ZerosInitializer(), "biases"),
+        zeros_(ops::Fill(
+            s, Tensor::Vector<int32_t>({static_cast<int32_t>(batch), static_cast<int32_t>(units)}),
+            0.0f)) {}
+
+  /// The outputs of all steps, by a loop, as in the example.
+  Output Loop(const Scope& s, const Output& x) const {
+    const auto steps = static_cast<int32_t>(length_);
+    const TensorArray in = TensorArray(s, steps, ElementType::kFloat).Unstack(s, x);
+    const TensorArray out(s, steps, ElementType::kFloat);
+    const std::vector<Output> end = WhileLoop(
+        s, {0, zeros_, zeros_, out.flow()},
+        [&](const Scope& s, absl::Span<const Output> v) { return ops::Less(s, v[0], steps); },
+        [&](const Scope& s, absl::Span<const Output> v) {
+          const std::vector<Output> x_and_h = {in.Read(s, v[0]), v[1]};
+          const Output all = ops::BiasAdd(
+              s, ops::MatMul(s, ops::ConcatV2(s, x_and_h, 1), weights_.value()), biases_.value());
+          const std::vector<Output> parts = ops::Split(s, 1, all, 4);
+          const Output keep = ops::Sigmoid(s, ops::Add(s, parts[2], 1.0f));
+          const Output c = ops::Add(s, ops::Mul(s, keep, v[2]),
+                                    ops::Mul(s, ops::Sigmoid(s, parts[0]), ops::Tanh(s, parts[1])));
+          const Output h = ops::Mul(s, ops::Sigmoid(s, parts[3]), ops::Tanh(s, c));
+          return std::vector<Output>{ops::Add(s, v[0], 1), h, c,
+                                     out.WithFlow(v[3]).Write(s, v[0], h).flow()};
+        });
+    return s.ok() ? out.WithFlow(end[3]).Stack(s) : Output();
+  }
+
+  /// The same by one node. BlockLSTM, unlike BlockLSTMV2, has the gates in the loop's order, and a
+  /// gradient that is right.
+  Output Block(const Scope& s, const Output& x) const {
+    const Output none = ops::Fill(s, Tensor::Vector<int32_t>({static_cast<int32_t>(units_)}), 0.0f);
+    return ops::BlockLSTM(s, Tensor::Scalar(length_), x, zeros_, zeros_, weights_.value(), none,
+                          none, none, biases_.value(), {.forget_bias = 1, .cell_clip = -1})
+        .h;
+  }
+
+  std::vector<Output> parameters() const { return {weights_.value(), biases_.value()}; }
+
+ private:
+  const int64_t length_, units_;
+  const ModelVariable weights_, biases_;
+  const Output zeros_;
+};
+
+/// `block`: by one node for all steps.
+inline Work TrainLstm(const Scope& s, int64_t length, int64_t batch, int64_t units, bool block) {
+  const Lstm lstm(s, length, batch, units);
+  const Output x = Random(s, {length, batch, units});
+  const Output y = block ? lstm.Block(s, x) : lstm.Loop(s, x);
   if (!s.ok()) return {};
-  const Output y = out.WithFlow(end[3]).Stack(s);
   return Training(s, ReduceMean(s, ops::Square(s, y)), GradientDescentOptimizer(0.1f));
 }
 
