@@ -26,7 +26,8 @@ std::vector<ElementType> SharedTypes(const char* op, const char* attr = "T") {
 }
 
 /// Functions may differ by some places; those of small types are rounded from the same floats, or
-/// from their neighbours.
+/// from their neighbours. The library of a real card has functions of its own, with errors of up to
+/// 4 units in the last place, and joins products and sums to one operation.
 struct OpCase {
   const char* op;
   double ulps = 0;
@@ -37,9 +38,10 @@ struct OpCase {
   Within For(ElementType type) const {
     // Products that are denormal count as 0 unless they are added in the same instruction.
     const double least = type == kComplex64 ? 0x1p-125 : 0x1p-1021;  // of two of them
-    if (IsComplex(type)) return {complex_ulps, complex_ulps == 0 ? 0 : least};
+    const double more = OnRealCard() ? 4 : 1;
+    if (IsComplex(type)) return {more * complex_ulps, complex_ulps == 0 ? 0 : least};
     if (type == kHalf || type == kBfloat16) return {std::min(ulps, 1.0), absolute};
-    return {ulps, absolute};
+    return {more * ulps, absolute};
   }
 };
 
@@ -369,7 +371,9 @@ TEST_F(Elementwise, Gradients) {
       {"SigmoidGrad", 2}, {"SoftplusGrad", 8}, {"SoftsignGrad", 2}, {"SqrtGrad", 2},
       {"TanhGrad", 2},
   };
-  for (const OpCase& c : cases) {
+  for (OpCase c : cases) {
+    // 1 - x * x is rounded once there; where x is nearly 1, that is another number.
+    if (OnRealCard() && c.op == std::string("TanhGrad")) c.ulps = 512;
     AgainstCpu both;
     for (const ElementType type : SharedTypes(c.op)) {
       for (const uint64_t seed : kSeeds) {
