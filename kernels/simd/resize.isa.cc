@@ -69,7 +69,8 @@ typedef float Eight __attribute__((vector_size(32)));
 inline Eight Gather(const uint8_t* in, const int32_t* indices, int32_t channels) {
   uint32_t bytes[2];
   for (int k = 0; k < 2; ++k) memcpy(&bytes[k], in + indices[2 * k] * channels, 4);
-  const __m128i pixels = _mm_cvtsi64_si128(static_cast<int64_t>(uint64_t{bytes[1]} << 32 | bytes[0]));
+  const __m128i pixels =
+      _mm_cvtsi64_si128(static_cast<int64_t>(uint64_t{bytes[1]} << 32 | bytes[0]));
   return (Eight)_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(pixels));
 }
 

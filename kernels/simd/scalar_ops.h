@@ -287,27 +287,6 @@ struct MinimumOp {
     }
   }
 };
-struct PowOp {
-  template <typename T>
-  static T Run(T a, T b) {
-    return std::pow(a, b);
-  }
-  template <typename T>
-  static T Run(T a, T b, uint32_t* error) {
-    if constexpr (std::is_signed_v<T>) {
-      if (b < 0) {
-        *error = 1;
-        return 0;
-      }
-    }
-    T result = 1;
-    for (auto rest = static_cast<std::make_unsigned_t<T>>(b); rest != 0; rest >>= 1) {
-      if (rest & 1) result = MulOp::Run(result, a);
-      a = MulOp::Run(a, a);
-    }
-    return result;
-  }
-};
 struct SquaredDifferenceOp {
   template <typename T>
   static T Run(T a, T b) {
@@ -453,6 +432,43 @@ uint32_t CheckedBinaryLoop(const void* a, const void* b, void* out, int64_t n) {
   return error;
 }
 
+/// Powers of integers, many at once: no branch depends on a bit of one exponent. That of a negative
+/// one is an error, and 0.
+template <typename T, bool kScalarA, bool kScalarB>
+uint32_t IntegerPowLoop(const void* a, const void* b, void* out, int64_t n) {
+  using U = std::make_unsigned_t<T>;
+  constexpr int kMany = 32;
+  const T* x = static_cast<const T*>(a);
+  const T* y = static_cast<const T*>(b);
+  T* z = static_cast<T*>(out);
+  uint32_t error = 0;
+  for (int64_t at = 0; at < n; at += kMany) {
+    const int count = n - at < kMany ? static_cast<int>(n - at) : kMany;
+    T power[kMany] = {}, result[kMany];
+    U rest[kMany] = {}, any = 0;
+    for (int i = 0; i < count; ++i) {
+      power[i] = x[kScalarA ? 0 : at + i];
+      rest[i] = static_cast<U>(y[kScalarB ? 0 : at + i]);
+    }
+    for (int i = 0; i < kMany; ++i) {
+      const bool negative = std::is_signed_v<T> && static_cast<T>(rest[i]) < 0;
+      error |= negative;
+      result[i] = negative ? T(0) : T(1);
+      if (negative) rest[i] = 0;
+      any |= rest[i];
+    }
+    for (; any != 0; any >>= 1) {
+      for (int i = 0; i < kMany; ++i) {
+        result[i] = MulOp::Run(result[i], (rest[i] & 1) != 0 ? power[i] : T(1));
+        power[i] = MulOp::Run(power[i], power[i]);
+        rest[i] >>= 1;
+      }
+    }
+    for (int i = 0; i < count; ++i) z[at + i] = result[i];
+  }
+  return error;
+}
+
 template <typename Op, typename T>
 constexpr BinaryFns Forms() {
   return {BinaryLoop<Op, T, false, false>, BinaryLoop<Op, T, true, false>,
@@ -490,7 +506,8 @@ void FillIntegerBinary(BinaryFns* fns) {
   fns[kMod] = CheckedForms<ModOp, T>();
   fns[kMaximum] = Forms<MaximumOp, T>();
   fns[kMinimum] = Forms<MinimumOp, T>();
-  fns[kPow] = CheckedForms<PowOp, T>();
+  fns[kPow] = {IntegerPowLoop<T, false, false>, IntegerPowLoop<T, true, false>,
+               IntegerPowLoop<T, false, true>};
   fns[kSquaredDifference] = Forms<SquaredDifferenceOp, T>();
   fns[kLess] = Forms<LessOp, T>();
   fns[kLessEqual] = Forms<LessEqualOp, T>();
