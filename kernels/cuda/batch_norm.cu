@@ -1,5 +1,5 @@
-// Statistics are reductions (reduce.cuh) of all dimensions but that of channels: first the mean,
-// then the squares of what differs from it, so that no digits cancel. The last pass of each writes
+// Statistics are reductions (reduce.cuh) of all dimensions but that of channels, in one pass: of
+// means and squared distances from them, so that no digits cancel. The last pass of each writes
 // what the next launch needs of a channel.
 #include "kernels/cuda/batch_norm.h"
 
@@ -22,35 +22,68 @@ struct ChannelOf {
   int64_t channels, inner;
 };
 
-template <typename T>
-struct SquaresReducer {
-  using Acc = float;
-  static constexpr int kPack = ReducePack(sizeof(T), sizeof(Acc));
+/// What `Normalize` needs of a channel.
+__device__ void SetCoefficients(const BatchNormCall& call, int64_t c, float mean, float variance) {
+  call.coefficients[c] = mean;
+  call.coefficients[call.channels + c] = call.scale[c] / sqrtf(variance + call.epsilon);
+  call.coefficients[2 * call.channels + c] = call.offset[c];
+}
 
-  __device__ Acc Identity() const { return 0; }
-  __device__ Acc Join(Acc a, Acc b) const { return a + b; }
+/// Of some numbers, less the first one of their channel: what is far from 0 keeps its digits.
+struct Moments {
+  float mean, squares;  ///< `squares`: the sum of the squares of their distances from the mean.
+  int64_t count;
+};
+
+/// Chan, Golub and LeVeque, "Updating Formulae and a Pairwise Algorithm for Computing Sample
+/// Variances", 1979.
+template <typename T>
+struct MomentsReducer {
+  using Acc = Moments;
+  static_assert(sizeof(Acc) == kMomentsSize);
+  static constexpr int kPack = BatchNormPack(sizeof(T));
+
+  __device__ Acc Identity() const { return {0, 0, 0}; }
+  /// The count: one division for all columns of a thread. Those of what has just been read are
+  /// constants.
+  template <int kN>
+  __device__ void Share(Acc (&accs)[kN]) const {
+#pragma unroll
+    for (int k = 1; k < kN; ++k) accs[k].count = accs[0].count;
+  }
+  __device__ Acc Join(Acc a, Acc b) const {
+    const int64_t count = a.count + b.count;
+    const float weight = count == 0 ? 0 : static_cast<float>(b.count) / static_cast<float>(count);
+    const float distance = b.mean - a.mean, step = distance * weight;
+    return {a.mean + step, a.squares + b.squares + distance * step * static_cast<float>(a.count),
+            count};
+  }
+  __device__ float Known(int64_t index) const { return First(channel(index)); }
+  __device__ float First(int64_t c) const {
+    return static_cast<float>(static_cast<const T*>(call.x)[c * call.inner]);
+  }
   template <int kN>
   __device__ Packed<T, kN> Load(int64_t at) const {
     return LoadPacked<kN>(static_cast<const T*>(call.x), at);
   }
   template <int kN>
-  __device__ Acc Of(const Packed<T, kN>& loaded, int k, int64_t, int64_t index) const {
-    const float difference = static_cast<float>(loaded.values[k]) - call.saved_mean[channel(index)];
-    return difference * difference;
+  __device__ Acc Of(const Packed<T, kN>& loaded, int k, int64_t, float first) const {
+    return {FloatAt(loaded, k) - first, 0, 1};
   }
   template <int kN>
   __device__ void Store(int64_t index, const Acc (&accs)[kN]) const {
     const float count = static_cast<float>(call.outer * call.inner);
     for (int k = 0; k < kN; ++k) {
       const int64_t c = index + k;
-      const float mean = call.saved_mean[c], variance = accs[k] / count;
-      const float unbiased = accs[k] / (count > 1 ? count - 1 : 1);
+      const float mean = First(c) + accs[k].mean, variance = accs[k].squares / count;
+      const float unbiased = accs[k].squares / (count > 1 ? count - 1 : 1);
       const float old = 1 - call.factor;
+      call.saved_mean[c] = mean;
       call.saved_variance[c] = variance;
       call.mean[c] = call.factor == 1 ? mean : old * call.given_mean[c] + call.factor * mean;
       call.variance[c] =
           call.factor == 1 ? unbiased : old * call.given_variance[c] + call.factor * unbiased;
-      call.multiplier[c] = call.scale[c] / sqrtf(variance + call.epsilon);
+      SetCoefficients(call, c, mean, variance);
     }
   }
 
@@ -61,24 +94,40 @@ struct SquaresReducer {
 /// The statistics are given.
 struct TakeGiven {
   __device__ void operator()(int64_t c) const {
-    call.mean[c] = call.saved_mean[c] = call.given_mean[c];
-    call.variance[c] = call.saved_variance[c] = call.given_variance[c];
-    call.multiplier[c] = call.scale[c] / sqrtf(call.given_variance[c] + call.epsilon);
+    const float mean = call.given_mean[c], variance = call.given_variance[c];
+    call.mean[c] = call.saved_mean[c] = mean;
+    call.variance[c] = call.saved_variance[c] = variance;
+    SetCoefficients(call, c, mean, variance);
   }
   BatchNormCall call;
 };
 
+/// y = (x - mean) multiplier + offset.
 template <typename T>
 struct Normalize {
+  template <int kC>
+  struct Known {
+    Packed<float, kC> mean, multiplier, offset;
+  };
+
+  template <int kC>
+  __device__ Known<kC> Channels(int64_t first) const {
+    return {LoadPacked<kC>(call.coefficients, first),
+            LoadPacked<kC>(call.coefficients + call.channels, first),
+            LoadPacked<kC>(call.coefficients + 2 * call.channels, first)};
+  }
   template <int kN>
-  __device__ void Run(int64_t at, int64_t channel, int step) const {
-    Packed<T, kN> values = LoadPacked<kN>(static_cast<const T*>(call.x), at);
+  __device__ Packed<T, kN> Load(int64_t at) const {
+    return LoadPacked<kN>(static_cast<const T*>(call.x), at);
+  }
+  template <int kC, int kN>
+  __device__ void Store(const Known<kC>& known, Packed<T, kN> values, int64_t at) const {
 #pragma unroll
     for (int k = 0; k < kN; ++k) {
-      const int64_t c = channel + k * step;
-      values.values[k] = static_cast<T>(
-          (static_cast<float>(values.values[k]) - call.saved_mean[c]) * call.multiplier[c] +
-          call.offset[c]);
+      const int c = k % kC;
+      values.values[k] =
+          static_cast<T>((FloatAt(values, k) - known.mean.values[c]) * known.multiplier.values[c] +
+                         known.offset.values[c]);
     }
     StorePacked(values, static_cast<T*>(call.y), at);
   }
@@ -92,7 +141,7 @@ struct GradSums {
 template <typename T>
 struct GradReducer {
   using Acc = GradSums;
-  static constexpr int kPack = ReducePack(sizeof(T), sizeof(Acc));
+  static constexpr int kPack = BatchNormPack(sizeof(T));
   template <int kN>
   struct Loaded {
     Packed<T, kN> dy, x;
@@ -100,15 +149,16 @@ struct GradReducer {
 
   __device__ Acc Identity() const { return {0, 0}; }
   __device__ Acc Join(Acc a, Acc b) const { return {a.dy + b.dy, a.product + b.product}; }
+  __device__ float Known(int64_t index) const { return call.mean[channel(index)]; }
   template <int kN>
   __device__ Loaded<kN> Load(int64_t at) const {
     return {LoadPacked<kN>(static_cast<const T*>(call.dy), at),
             LoadPacked<kN>(static_cast<const T*>(call.x), at)};
   }
   template <int kN>
-  __device__ Acc Of(const Loaded<kN>& loaded, int k, int64_t, int64_t index) const {
-    const float dy = static_cast<float>(loaded.dy.values[k]);
-    return {dy, dy * (static_cast<float>(loaded.x.values[k]) - call.mean[channel(index)])};
+  __device__ Acc Of(const Loaded<kN>& loaded, int k, int64_t, float mean) const {
+    const float dy = FloatAt(loaded.dy, k);
+    return {dy, dy * (FloatAt(loaded.x, k) - mean)};
   }
   template <int kN>
   __device__ void Store(int64_t index, const Acc (&accs)[kN]) const {
@@ -121,6 +171,7 @@ struct GradReducer {
       call.coefficients[c] = call.scale[c] * inverse;
       call.coefficients[call.channels + c] = accs[k].dy / count;
       call.coefficients[2 * call.channels + c] = accs[k].product / count * inverse * inverse;
+      call.coefficients[3 * call.channels + c] = call.mean[c];
     }
   }
 
@@ -128,26 +179,51 @@ struct GradReducer {
   ChannelOf channel;
 };
 
-/// dx = factor (dy - shift - (x - mean) slope); the statistics depend on x in training only.
-template <typename T>
+/// dx = factor (dy - shift - (x - mean) slope). The statistics depend on x in training only: else x
+/// has no part in it, not even if it is infinite, and dx = factor dy.
+template <typename T, bool kTraining>
 struct Propagate {
+  template <int kC>
+  struct Known {
+    Packed<float, kC> factor, shift, slope, mean;
+  };
   template <int kN>
-  __device__ void Run(int64_t at, int64_t channel, int step) const {
-    Packed<T, kN> values = LoadPacked<kN>(static_cast<const T*>(call.dy), at), x;
-    // Else x has no part in it, not even if it is infinite.
-    if (call.is_training) x = LoadPacked<kN>(static_cast<const T*>(call.x), at);
+  struct Loaded {
+    Packed<T, kN> dy, x;
+  };
+
+  template <int kC>
+  __device__ Known<kC> Channels(int64_t first) const {
+    Known<kC> known;
+    known.factor = LoadPacked<kC>(call.coefficients, first);
+    if constexpr (kTraining) {
+      known.shift = LoadPacked<kC>(call.coefficients + call.channels, first);
+      known.slope = LoadPacked<kC>(call.coefficients + 2 * call.channels, first);
+      known.mean = LoadPacked<kC>(call.coefficients + 3 * call.channels, first);
+    }
+    return known;
+  }
+  template <int kN>
+  __device__ Loaded<kN> Load(int64_t at) const {
+    Loaded<kN> loaded;
+    loaded.dy = LoadPacked<kN>(static_cast<const T*>(call.dy), at);
+    if constexpr (kTraining) loaded.x = LoadPacked<kN>(static_cast<const T*>(call.x), at);
+    return loaded;
+  }
+  template <int kC, int kN>
+  __device__ void Store(const Known<kC>& known, const Loaded<kN>& loaded, int64_t at) const {
+    Packed<T, kN> dx;
 #pragma unroll
     for (int k = 0; k < kN; ++k) {
-      const int64_t c = channel + k * step;
-      float dy = static_cast<float>(values.values[k]);
-      if (call.is_training) {
-        dy -= call.coefficients[call.channels + c] +
-              (static_cast<float>(x.values[k]) - call.mean[c]) *
-                  call.coefficients[2 * call.channels + c];
+      const int c = k % kC;
+      float dy = FloatAt(loaded.dy, k);
+      if constexpr (kTraining) {
+        dy -= known.shift.values[c] +
+              (FloatAt(loaded.x, k) - known.mean.values[c]) * known.slope.values[c];
       }
-      values.values[k] = static_cast<T>(call.coefficients[c] * dy);
+      dx.values[k] = static_cast<T>(known.factor.values[c] * dy);
     }
-    StorePacked(values, static_cast<T*>(call.dx), at);
+    StorePacked(dx, static_cast<T*>(call.dx), at);
   }
   BatchNormGradCall call;
 };
@@ -158,17 +234,10 @@ cudaError_t LaunchBatchNorm(const BatchNormCall& call, const ReducePlan& plan,
                             cudaStream_t stream) {
   return VisitSmallFloating(call.type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
-    cudaError_t error = cudaSuccess;
-    if (call.is_training) {
-      const ArrayReducer<T, SumOf<T>, float> mean{static_cast<const T*>(call.x), call.saved_mean,
-                                                  call.outer * call.inner};
-      error = RunReduce(mean, plan, call.scratch, stream);
-      if (error != cudaSuccess) return error;
-      const SquaresReducer<T> squares{call, ChannelOf(plan, call.channels)};
-      error = RunReduce(squares, plan, call.scratch, stream);
-    } else {
-      error = ForEach(call.channels, stream, TakeGiven{call});
-    }
+    const cudaError_t error =
+        call.is_training ? RunReduce(MomentsReducer<T>{call, ChannelOf(plan, call.channels)}, plan,
+                                     call.scratch, stream)
+                         : ForEach(call.channels, stream, TakeGiven{call});
     if (error != cudaSuccess) return error;
     return ForChannels<16 / sizeof(T)>(call.outer * call.channels * call.inner, call.inner,
                                        call.channels, IsAligned(call.x) && IsAligned(call.y),
@@ -184,8 +253,12 @@ cudaError_t LaunchBatchNormGrad(const BatchNormGradCall& call, const ReducePlan&
     const cudaError_t error = RunReduce(sums, plan, call.scratch, stream);
     if (error != cudaSuccess) return error;
     const bool aligned = IsAligned(call.dy) && IsAligned(call.x) && IsAligned(call.dx);
-    return ForChannels<16 / sizeof(T)>(call.outer * call.channels * call.inner, call.inner,
-                                       call.channels, aligned, stream, Propagate<T>{call});
+    const auto propagate = [&](auto body) {
+      return ForChannels<16 / sizeof(T)>(call.outer * call.channels * call.inner, call.inner,
+                                         call.channels, aligned, stream, body);
+    };
+    return call.is_training ? propagate(Propagate<T, true>{call})
+                            : propagate(Propagate<T, false>{call});
   });
 }
 

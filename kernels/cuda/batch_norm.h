@@ -11,6 +11,11 @@
 
 namespace troupe::cuda {
 
+/// Elements of `size` bytes that are read at once by reductions whose plan allows it.
+constexpr int BatchNormPack(int64_t size) { return static_cast<int>(16 / size); }
+/// The size of accumulators of a mean and a variance.
+inline constexpr int64_t kMomentsSize = 16;
+
 /// `x` and what is of its shape: [outer, channels, inner] of half, bfloat16 or float; at least one
 /// element. All else: a float for each channel.
 struct BatchNormCall {
@@ -22,8 +27,8 @@ struct BatchNormCall {
   const float *scale, *offset, *given_mean, *given_variance;
   void* y;
   float *mean, *variance, *saved_mean, *saved_variance;
-  float* multiplier;  ///< Scratch.
-  void* scratch;      ///< For the plan, whose accumulators have 4 bytes.
+  float* coefficients;  ///< Scratch: 3 for each channel; aligned to 32 bytes.
+  void* scratch;        ///< For the plan, whose accumulators have kMomentsSize bytes.
 };
 struct BatchNormGradCall {
   Number type;
@@ -34,12 +39,12 @@ struct BatchNormGradCall {
   const float *scale, *mean, *variance;
   void* dx;
   float *scale_gradient, *offset_gradient;
-  float* coefficients;  ///< Scratch: 3 for each channel.
+  float* coefficients;  ///< Scratch: 4 for each channel; aligned to 32 bytes.
   void* scratch;        ///< For the plan, whose accumulators have 8 bytes.
 };
 
 /// The plans reduce all dimensions but that of channels. Launches: one for each pass of the plan,
-/// twice for the mean and the variance, and one that writes.
+/// and one that writes.
 cudaError_t LaunchBatchNorm(const BatchNormCall& call, const ReducePlan& plan, cudaStream_t stream);
 cudaError_t LaunchBatchNormGrad(const BatchNormGradCall& call, const ReducePlan& plan,
                                 cudaStream_t stream);
@@ -52,7 +57,7 @@ struct GlobalNormCall {
   float epsilon;
   const void *x, *mean, *variance, *beta, *gamma;
   void* y;
-  float* factor;  ///< Scratch: one for each channel.
+  float* factor;  ///< Scratch: one for each channel; aligned to 32 bytes.
 };
 struct GlobalNormGradCall {
   Number type;

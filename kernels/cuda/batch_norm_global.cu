@@ -22,18 +22,37 @@ struct FactorOfChannel {
 
 template <typename T>
 struct NormalizeGlobally {
+  template <int kC>
+  struct Known {
+    float mean[kC], factor[kC], beta[kC];
+  };
+
+  template <int kC>
+  __device__ Known<kC> Channels(int64_t first) const {
+    Known<kC> known;
+#pragma unroll
+    for (int k = 0; k < kC; ++k) {
+      known.mean[k] = At<T>(call.mean, first + k);
+      known.factor[k] = call.factor[first + k];
+      known.beta[k] = At<T>(call.beta, first + k);
+    }
+    return known;
+  }
   template <int kN>
-  __device__ void Run(int64_t at, int64_t channel, int) const {
-    Packed<T, kN> values = LoadPacked<kN>(static_cast<const T*>(call.x), at);
+  __device__ Packed<T, kN> Load(int64_t at) const {
+    return LoadPacked<kN>(static_cast<const T*>(call.x), at);
+  }
+  template <int kC, int kN>
+  __device__ void Store(const Known<kC>& known, Packed<T, kN> values, int64_t at) const {
 #pragma unroll
     for (int k = 0; k < kN; ++k) {
-      const int64_t c = channel + k;
+      const int c = k % kC;
       values.values[k] = static_cast<T>(
-          (static_cast<float>(values.values[k]) - At<T>(call.mean, c)) * call.factor[c] +
-          At<T>(call.beta, c));
+          (static_cast<float>(values.values[k]) - known.mean[c]) * known.factor[c] + known.beta[c]);
     }
     StorePacked(values, static_cast<T*>(call.y), at);
   }
+
   GlobalNormCall call;
 };
 
@@ -52,15 +71,16 @@ struct GlobalGradReducer {
 
   __device__ Acc Identity() const { return {0, 0}; }
   __device__ Acc Join(Acc a, Acc b) const { return {a.dy + b.dy, a.product + b.product}; }
+  __device__ float Known(int64_t c) const { return At<T>(call.mean, c); }
   template <int kN>
   __device__ Loaded<kN> Load(int64_t at) const {
     return {LoadPacked<kN>(static_cast<const T*>(call.dy), at),
             LoadPacked<kN>(static_cast<const T*>(call.x), at)};
   }
   template <int kN>
-  __device__ Acc Of(const Loaded<kN>& loaded, int k, int64_t, int64_t c) const {
+  __device__ Acc Of(const Loaded<kN>& loaded, int k, int64_t, float mean) const {
     const float dy = static_cast<float>(loaded.dy.values[k]);
-    return {dy, dy * (static_cast<float>(loaded.x.values[k]) - At<T>(call.mean, c))};
+    return {dy, dy * (static_cast<float>(loaded.x.values[k]) - mean)};
   }
   template <int kN>
   __device__ void Store(int64_t index, const Acc (&accs)[kN]) const {
@@ -84,16 +104,24 @@ struct GlobalGradReducer {
 
 template <typename T>
 struct PropagateGlobally {
+  template <int kC>
+  __device__ Packed<float, kC> Channels(int64_t first) const {
+    return LoadPacked<kC>(call.factor, first);
+  }
   template <int kN>
-  __device__ void Run(int64_t at, int64_t channel, int) const {
-    Packed<T, kN> values = LoadPacked<kN>(static_cast<const T*>(call.dy), at);
+  __device__ Packed<T, kN> Load(int64_t at) const {
+    return LoadPacked<kN>(static_cast<const T*>(call.dy), at);
+  }
+  template <int kC, int kN>
+  __device__ void Store(const Packed<float, kC>& factor, Packed<T, kN> values, int64_t at) const {
 #pragma unroll
     for (int k = 0; k < kN; ++k) {
       values.values[k] =
-          static_cast<T>(static_cast<float>(values.values[k]) * call.factor[channel + k]);
+          static_cast<T>(static_cast<float>(values.values[k]) * factor.values[k % kC]);
     }
     StorePacked(values, static_cast<T*>(call.dx), at);
   }
+
   GlobalNormGradCall call;
 };
 

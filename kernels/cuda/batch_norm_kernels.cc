@@ -23,11 +23,10 @@ class BatchNormKernel : public OneTypeKernel {
 
  protected:
   /// Reduces all dimensions but that of channels, of tensors of the first input's type.
-  static ReducePlan PlanFor(const KernelContext& ctx, const ChannelLayout& layout, bool aligned,
-                            int64_t acc_size) {
+  static ReducePlan PlanFor(const KernelContext& ctx, const ChannelLayout& layout, bool aligned) {
     const auto size = static_cast<int64_t>(ElementSize(ctx.input(0).type()));
     return PlanReduce({{layout.outer, true}, {layout.channels, false}, {layout.inner, true}},
-                      aligned ? ReducePack(size, acc_size) : 1);
+                      aligned ? BatchNormPack(size) : 1);
   }
   static bool IsAligned(const Tensor& tensor) {
     return reinterpret_cast<uintptr_t>(tensor.raw_data()) % 16 == 0;
@@ -71,9 +70,12 @@ class FusedBatchNormKernel final : public BatchNormKernel {
       }
       return absl::OkStatus();
     }
-    const ReducePlan plan = PlanFor(ctx, layout, IsAligned(x), sizeof(float));
+    const ReducePlan plan = PlanFor(ctx, layout, IsAligned(x));
+    constexpr int64_t kFloats = kMomentsSize / sizeof(float);
+    const int64_t coefficients = (3 * channels + kFloats - 1) / kFloats * kFloats;  // Aligned.
     TROUPE_ASSIGN_OR_RETURN(
-        Tensor scratch, ctx.AllocateTemp(ElementType::kFloat, Shape({channels + plan.scratch})));
+        Tensor scratch,
+        ctx.AllocateTemp(ElementType::kFloat, Shape({coefficients + kFloats * plan.scratch})));
     BatchNormCall call{type_,          layout.outer, channels, layout.inner, attrs_.is_training,
                        attrs_.epsilon, attrs_.factor};
     call.x = x.raw_data();
@@ -86,8 +88,8 @@ class FusedBatchNormKernel final : public BatchNormKernel {
     call.variance = out[1];
     call.saved_mean = out[2];
     call.saved_variance = out[3];
-    call.multiplier = scratch.mutable_data<float>();
-    call.scratch = call.multiplier + channels;
+    call.coefficients = scratch.mutable_data<float>();
+    call.scratch = call.coefficients + coefficients;
     return CudaStatus(LaunchBatchNorm(call, plan, StreamOf(ctx)), kWhat);
   }
 };
@@ -110,9 +112,8 @@ class FusedBatchNormGradKernel final : public BatchNormKernel {
       TROUPE_RETURN_IF_ERROR(SetBytes(ctx, scale_gradient, 0, channels));
       return SetBytes(ctx, offset_gradient, 0, channels);
     }
-    constexpr int64_t kAccSize = 2 * sizeof(float);
-    const ReducePlan plan = PlanFor(ctx, layout, IsAligned(x) && IsAligned(dy), kAccSize);
-    const int64_t coefficients = (3 * channels + 1) / 2 * 2;  // Accumulators are aligned.
+    const ReducePlan plan = PlanFor(ctx, layout, IsAligned(x) && IsAligned(dy));
+    const int64_t coefficients = 4 * channels;
     TROUPE_ASSIGN_OR_RETURN(
         Tensor scratch,
         ctx.AllocateTemp(ElementType::kFloat, Shape({coefficients + 2 * plan.scratch})));

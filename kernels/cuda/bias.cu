@@ -7,14 +7,21 @@ namespace {
 
 template <typename T>
 struct AddBias {
+  template <int kC>
+  __device__ Packed<T, kC> Channels(int64_t first) const {
+    return LoadPacked<kC>(bias, first);
+  }
   template <int kN>
-  __device__ void Run(int64_t at, int64_t channel, int step) const {
+  __device__ Packed<T, kN> Load(int64_t at) const {
+    return LoadPacked<kN>(x, at);
+  }
+  template <int kC, int kN>
+  __device__ void Store(const Packed<T, kC>& channels, Packed<T, kN> values, int64_t at) const {
     using W = WideType<T>;
-    Packed<T, kN> values = LoadPacked<kN>(x, at);
 #pragma unroll
     for (int k = 0; k < kN; ++k) {
       values.values[k] = static_cast<T>(static_cast<W>(values.values[k]) +
-                                        static_cast<W>(bias[channel + k * step]));
+                                        static_cast<W>(channels.values[k % kC]));
     }
     StorePacked(values, out, at);
   }
@@ -32,7 +39,7 @@ cudaError_t LaunchBiasAdd(Number type, const void* x, const void* bias, void* ou
   const auto run = [&](auto tag) {
     using T = typename decltype(tag)::Type;
     return ForChannels<16 / sizeof(T)>(
-        n, inner, channels, IsAligned(x) && IsAligned(out), stream,
+        n, inner, channels, IsAligned(x) && IsAligned(bias) && IsAligned(out), stream,
         AddBias<T>{static_cast<const T*>(x), static_cast<const T*>(bias), static_cast<T*>(out)});
   };
   if (type == Number::kInt32) return run(TypeTag<uint32_t>());  // Wraps around.

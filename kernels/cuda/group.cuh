@@ -34,6 +34,19 @@ __device__ void StorePacked(const Packed<T, kN>& values, T* to, int64_t at) {
   *reinterpret_cast<Packed<T, kN>*>(to + at) = values;
 }
 
+/// Element k of a pack, known to the compiler. A bfloat16 is the upper half of a float: of two in a
+/// word each takes one instruction, where the conversion of a single one takes two.
+template <typename T, int kN>
+__device__ float FloatAt(const Packed<T, kN>& pack, int k) {
+  if constexpr (std::is_same_v<T, __nv_bfloat16> && kN % 2 == 0) {
+    uint32_t words[kN / 2];
+    memcpy(words, &pack, sizeof(pack));
+    return __uint_as_float(k % 2 == 0 ? words[k / 2] << 16 : words[k / 2] & 0xffff0000u);
+  } else {
+    return static_cast<float>(pack.values[k]);
+  }
+}
+
 /// The value of the lane whose number differs by the bits of `mask`. All lanes of the warp call it.
 template <typename V>
 __device__ V ShuffleXor(V value, int mask) {

@@ -9,6 +9,11 @@
 ///                                      // element k of them, the r-th of result `index`
 ///     void Store<kN>(int64_t index, const Acc (&accs)[kN]) const;  // results [index, index + kN)
 ///
+/// One that has `Known(int64_t index)` gets what that returns instead of the index: a thread asks
+/// once for all elements of a result. One that has `Share(Acc (&accs)[kN])` says by it what all
+/// accumulators of a thread have in common, after as many elements of each: the compiler keeps that
+/// once.
+///
 /// Launch shapes are those of `ReducePass`. Each thread joins four packs, each of them by itself,
 /// before it joins them to its accumulator: loads are under way together, and rounding errors grow
 /// with a sixteenth of the elements of a thread. Threads are joined pairwise. Nothing depends on
@@ -74,13 +79,28 @@ struct ArrayReducer {
   int64_t divisor;
 };
 
+/// What a reducer is told of a result.
+template <typename R>
+__device__ auto KnownOf(const R& reducer, int64_t index) {
+  if constexpr (requires { reducer.Known(index); }) {
+    return reducer.Known(index);
+  } else {
+    return index;
+  }
+}
+
+template <typename R, int kN>
+__device__ void ShareIfAny(const R& reducer, typename R::Acc (&accs)[kN]) {
+  if constexpr (requires { reducer.Share(accs); }) reducer.Share(accs);
+}
+
 /// The elements of a pack, joined pairwise.
-template <int kPack, typename R, typename Loaded>
+template <int kPack, typename R, typename Loaded, typename Known>
 __device__ typename R::Acc JoinPack(const R& reducer, const Loaded& loaded, int64_t r,
-                                    int64_t index) {
+                                    Known known) {
   typename R::Acc values[kPack];
 #pragma unroll
-  for (int k = 0; k < kPack; ++k) values[k] = reducer.Of(loaded, k, r + k, index);
+  for (int k = 0; k < kPack; ++k) values[k] = reducer.Of(loaded, k, r + k, known);
 #pragma unroll
   for (int width = kPack / 2; width > 0; width /= 2) {
 #pragma unroll
@@ -104,6 +124,7 @@ __global__ void __launch_bounds__(kThreads)
     const int64_t piece = item - row * pass.splits;
     Acc acc = reducer.Identity();
     if (item < items) {
+      const auto known = KnownOf(reducer, row);
       const int64_t start = row * pass.n;
       const int64_t end = piece + 1 < pass.splits ? (piece + 1) * pass.piece : units;
       int64_t u = piece * pass.piece + lane;
@@ -112,20 +133,20 @@ __global__ void __launch_bounds__(kThreads)
         const auto b = reducer.template Load<kPack>(start + (u + group) * kPack);
         const auto c = reducer.template Load<kPack>(start + (u + 2 * group) * kPack);
         const auto d = reducer.template Load<kPack>(start + (u + 3 * group) * kPack);
-        const Acc left = reducer.Join(JoinPack<kPack>(reducer, a, u * kPack, row),
-                                      JoinPack<kPack>(reducer, b, (u + group) * kPack, row));
-        const Acc right = reducer.Join(JoinPack<kPack>(reducer, c, (u + 2 * group) * kPack, row),
-                                       JoinPack<kPack>(reducer, d, (u + 3 * group) * kPack, row));
+        const Acc left = reducer.Join(JoinPack<kPack>(reducer, a, u * kPack, known),
+                                      JoinPack<kPack>(reducer, b, (u + group) * kPack, known));
+        const Acc right = reducer.Join(JoinPack<kPack>(reducer, c, (u + 2 * group) * kPack, known),
+                                       JoinPack<kPack>(reducer, d, (u + 3 * group) * kPack, known));
         acc = reducer.Join(acc, reducer.Join(left, right));
       }
       for (; u < end; u += group) {
         const auto loaded = reducer.template Load<kPack>(start + u * kPack);
-        acc = reducer.Join(acc, JoinPack<kPack>(reducer, loaded, u * kPack, row));
+        acc = reducer.Join(acc, JoinPack<kPack>(reducer, loaded, u * kPack, known));
       }
       if (piece + 1 == pass.splits) {  // Elements that make no pack.
         for (int64_t i = units * kPack + lane; i < pass.n; i += group) {
           const auto loaded = reducer.template Load<1>(start + i);
-          acc = reducer.Join(acc, reducer.Of(loaded, 0, i, row));
+          acc = reducer.Join(acc, reducer.Of(loaded, 0, i, known));
         }
       }
     }
@@ -142,7 +163,7 @@ __global__ void __launch_bounds__(kThreads)
 
 /// The same of columns.
 template <int kPack, typename R>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 3)
     ReduceColumns(R reducer, ReducePass pass, typename R::Acc* partial) {
   using Acc = typename R::Acc;
   __shared__ Acc shared[kThreads * kPack];
@@ -163,6 +184,9 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int k = 0; k < kPack; ++k) accs[k] = reducer.Identity();
     if (active) {
+      decltype(KnownOf(reducer, index)) known[kPack];
+#pragma unroll
+      for (int k = 0; k < kPack; ++k) known[k] = KnownOf(reducer, index + k);
       const int64_t start = outer * pass.n * pass.inner + column * kPack;
       const int64_t end = piece + 1 < pass.splits ? (piece + 1) * pass.piece : pass.n;
       int64_t r = piece * pass.piece + y;
@@ -174,18 +198,20 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
         for (int k = 0; k < kPack; ++k) {
           const Acc left =
-              reducer.Join(reducer.Of(a, k, r, index + k), reducer.Of(b, k, r + height, index + k));
-          const Acc right = reducer.Join(reducer.Of(c, k, r + 2 * height, index + k),
-                                         reducer.Of(d, k, r + 3 * height, index + k));
+              reducer.Join(reducer.Of(a, k, r, known[k]), reducer.Of(b, k, r + height, known[k]));
+          const Acc right = reducer.Join(reducer.Of(c, k, r + 2 * height, known[k]),
+                                         reducer.Of(d, k, r + 3 * height, known[k]));
           accs[k] = reducer.Join(accs[k], reducer.Join(left, right));
         }
+        ShareIfAny(reducer, accs);
       }
       for (; r < end; r += height) {
         const auto loaded = reducer.template Load<kPack>(start + r * pass.inner);
 #pragma unroll
         for (int k = 0; k < kPack; ++k) {
-          accs[k] = reducer.Join(accs[k], reducer.Of(loaded, k, r, index + k));
+          accs[k] = reducer.Join(accs[k], reducer.Of(loaded, k, r, known[k]));
         }
+        ShareIfAny(reducer, accs);
       }
     }
     if (height > 1) {
