@@ -49,7 +49,24 @@ int PartsOf(Number type) {
   return type == Number::kComplex64 || type == Number::kComplex128 ? 2 : 1;
 }
 
-template <typename T>
+/// Adds the packs of addends [first, first + kCount) to `sums`: all are read before one is used.
+template <int kCount, typename T, int kSize>
+__device__ void AddPacks(const Addends& addends, int first, const FlatWalk& walk, int64_t i,
+                         int count, WideType<T> (&sums)[kSize]) {
+  Pack<T, kSize> packs[kCount];
+#pragma unroll
+  for (int a = 0; a < kCount; ++a) {
+    packs[a] = Load<kSize>(static_cast<const T*>(addends.data[first + a]), walk, 0, i, count);
+  }
+#pragma unroll
+  for (int a = 0; a < kCount; ++a) {
+#pragma unroll
+    for (int k = 0; k < kSize; ++k) sums[k] += static_cast<WideType<T>>(packs[a].values[k]);
+  }
+}
+
+/// Of kCount addends, or, if that is 0, of any number.
+template <typename T, int kCount>
 __global__ void __launch_bounds__(kThreads)
     AddNKernel(Addends addends, T* out, int64_t n, bool packed) {
   using W = WideType<T>;
@@ -60,13 +77,15 @@ __global__ void __launch_bounds__(kThreads)
   for (int64_t p = int64_t{blockIdx.x} * kThreads + threadIdx.x; p < packs; p += step) {
     const int64_t i = p * kSize;
     const int count = n - i < kSize ? static_cast<int>(n - i) : kSize;
-    W sums[kSize] = {};
-    for (int a = 0; a < addends.count; ++a) {
-      const auto pack = Load<kSize>(static_cast<const T*>(addends.data[a]), walk, 0, i, count);
-      for (int k = 0; k < kSize; ++k) {
-        const W value = static_cast<W>(pack.values[k]);
-        sums[k] = a == 0 ? value : sums[k] + value;  // The sum of negative zeros is one.
-      }
+    W sums[kSize];
+    // The sum of negative zeros is one.
+    for (int k = 0; k < kSize; ++k) sums[k] = -W(0);
+    if constexpr (kCount > 0) {
+      AddPacks<kCount, T>(addends, 0, walk, i, count, sums);
+    } else {
+      int a = 0;
+      for (; a + 4 <= addends.count; a += 4) AddPacks<4, T>(addends, a, walk, i, count, sums);
+      for (; a < addends.count; ++a) AddPacks<1, T>(addends, a, walk, i, count, sums);
     }
     Pack<T, kSize> result;
     for (int k = 0; k < kSize; ++k) result.values[k] = static_cast<T>(sums[k]);
@@ -165,7 +184,10 @@ cudaError_t LaunchAddN(Number type, const Addends& addends, void* out, int64_t n
     for (int a = 0; a < addends.count; ++a) {
       packed = packed && CanPack<kSize>(static_cast<const T*>(addends.data[a]), 1);
     }
-    return Launch(&AddNKernel<T>, Blocks((n + kSize - 1) / kSize), kThreads, stream, addends,
+    auto* const kernel = addends.count == 2   ? &AddNKernel<T, 2>
+                         : addends.count == 3 ? &AddNKernel<T, 3>
+                                              : &AddNKernel<T, 0>;
+    return Launch(kernel, Blocks((n + kSize - 1) / kSize), kThreads, stream, addends,
                   static_cast<T*>(out), n, packed);
   });
 }

@@ -412,12 +412,18 @@ TEST_F(Elementwise, Choices) {
     }
   }
   for (const ElementType type : SharedTypes("AddN")) {
-    std::vector<Operand> inputs;
-    for (uint64_t i = 0; i < 20; ++i) {
-      inputs.push_back(Numbers(type, Shape({33}), i, Values::kPositive));
+    for (const uint64_t count : {1, 2, 3, 4, 5, 8, 20}) {
+      for (const Operand::As as : {Operand::kConstant, Operand::kView}) {
+        std::vector<Operand> inputs;
+        for (uint64_t i = 0; i < count; ++i) {
+          inputs.emplace_back(Numbers(type, Shape({33}), i, Values::kPositive), as);
+        }
+        // Small types may be rounded once, or at every step.
+        both.AddList("AddN", inputs, {16});
+      }
     }
-    // Small types may be rounded once, or at every step.
-    both.AddList("AddN", inputs, {16});
+    const Operand x(Numbers(type, Shape({777}), 1)), y(Numbers(type, Shape({777}), 2));
+    both.AddList("AddN", {x, y});
   }
   both.Compare();
 }
