@@ -141,6 +141,11 @@ template <typename Fn, typename R, typename... Ts>
 cudaError_t MapStrided(Fn fn, const Broadcast& broadcast, int64_t n, cudaStream_t stream, R* out,
                        const Ts*... operands) {
   if (n <= 0) return cudaSuccess;
+  if (broadcast.rank == 1) {
+    FlatWalk flat;
+    for (size_t k = 0; k < sizeof...(Ts); ++k) flat.steps[k] = broadcast.strides[k][0];
+    return MapFlat(fn, flat, n, stream, out, operands...);
+  }
   using Walk = StridedWalk<sizeof...(Ts)>;
   constexpr int kSize = kPackSize<R, Ts...>;
   Walk walk(broadcast, n);
@@ -149,7 +154,7 @@ cudaError_t MapStrided(Fn fn, const Broadcast& broadcast, int64_t n, cudaStream_
   walk.packed =
       CanPack<kSize>(out, 1) && (CanPack<kSize>(operands, walk.strides[k++][last]) && ...);
   // A pack must not reach over the end of a row.
-  if (walk.rank > 1) walk.packed = walk.packed && broadcast.sizes[last] % kSize == 0;
+  walk.packed = walk.packed && broadcast.sizes[last] % kSize == 0;
   for (int d = 0; d < last; ++d) {
     for (const auto& strides : walk.strides) {
       walk.packed = walk.packed && (strides[last] == 0 || strides[d] % kSize == 0);
