@@ -4,7 +4,7 @@
 #include "kernels/cuda/batch_norm.h"
 
 #include "kernels/cuda/channels.cuh"
-#include "kernels/cuda/reduce_ops.cuh"
+#include "kernels/cuda/reduce.cuh"
 
 namespace troupe::cuda {
 namespace {

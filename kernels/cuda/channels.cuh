@@ -19,7 +19,8 @@ inline constexpr int kRowsAtOnce =
     std::clamp<int>(64 / sizeof(decltype(std::declval<Body>().template Load<kPack>(0))), 1, 4);
 
 /// Of rows of channels. A block has lines of `width` threads, a pack of channels for each, and each
-/// thread keeps to its channels: those are looked up once. `tiles` blocks share a row.
+/// thread keeps to its channels: those are looked up once. `tiles` blocks share a row. At least
+/// three blocks have registers on a processor: with fewer threads latencies show.
 template <int kPack, typename Body>
 __global__ void __launch_bounds__(kThreads, 3)
     ForChannelRows(int64_t n, int64_t channels, int width, int tiles, Body body) {

@@ -161,7 +161,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// The same of columns.
+/// The same of columns. At least three blocks have registers on a processor: with fewer threads
+/// latencies show.
 template <int kPack, typename R>
 __global__ void __launch_bounds__(kThreads, 3)
     ReduceColumns(R reducer, ReducePass pass, typename R::Acc* partial) {
