@@ -23,7 +23,7 @@ endforeach()
 list(APPEND sources ${PROJECT_SOURCE_DIR}/graph/ops/einsum_equation.cc)
 troupe_extension(troupe_cuda ${sources})
 # The CPU's bits, or its choices: products and sums are rounded one after the other there.
-foreach(exact IN ITEMS crop non_max_suppression projective random random_gamma resize)
+foreach(exact IN ITEMS colors crop non_max_suppression projective random random_gamma resize)
   set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/cuda/${exact}.cu PROPERTIES
       COMPILE_OPTIONS -fmad=false)
 endforeach()
