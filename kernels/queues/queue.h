@@ -14,6 +14,8 @@
 
 namespace troupe {
 
+class Device;
+
 /// What a queue is like; fixed for its life.
 struct QueueOptions {
   enum class Kind : uint8_t { kFifo, kPaddingFifo, kRandomShuffle, kPriority };
@@ -23,6 +25,8 @@ struct QueueOptions {
   int64_t capacity = INT64_MAX;
   int64_t min_after_dequeue = 0;  ///< Elements that stay behind to be chosen from.
   int64_t seed = 0, seed2 = 0;
+  /// Whose memory kernels leave elements in: for those of this device alone. nullptr: the host's.
+  const Device* device = nullptr;
 };
 
 /// All that a queue knows: what another one, of another process say, needs to go on with the same

@@ -14,6 +14,13 @@ namespace {
 
 using Kind = QueueOptions::Kind;
 
+/// The device whose memory a kernel's elements are in; nullptr: the host's.
+const Device* ElementDevice(const KernelContext& ctx) {
+  const Device* const device = ctx.step().device;
+  const bool own = device != nullptr && device->memory_space() == MemorySpace::kDevice;
+  return own ? device : nullptr;
+}
+
 template <Kind kind>
 class MakeQueue final : public ResourceMaker {
  public:
@@ -64,7 +71,9 @@ class MakeQueue final : public ResourceMaker {
   }
 
   absl::StatusOr<RefPtr<Resource>> Make(KernelContext& ctx, const std::string& name) override {
-    return ctx.resources()->MakeQueue(name, options_);
+    QueueOptions options = options_;
+    options.device = ElementDevice(ctx);
+    return ctx.resources()->MakeQueue(name, options);
   }
 
   absl::Status Check(const WaitingResource& resource) override {
@@ -110,14 +119,13 @@ class QueueKernel final : public WaitingKernel<Queue, Call> {
 
   /// Elements in the memory of a device are for its own kernels.
   static absl::Status CheckDevice(const Queue& queue, const KernelContext& ctx) {
-    const Device* const device = ctx.step().device;
-    if (device == nullptr || device->memory_space() != MemorySpace::kDevice) {
-      return absl::OkStatus();
-    }
-    const ResourceHandle& handle = *ctx.input(0).unchecked_data<ResourceHandle>();
-    if (handle.device == device->name()) return absl::OkStatus();
-    return InvalidArgument("the ", queue.DebugString(), " was made on ", handle.device,
-                           ", and this node runs on ", device->name());
+    const Device *const made_by = queue.options().device, *const device = ElementDevice(ctx);
+    if (made_by == device) return absl::OkStatus();
+    const auto name = [](const Device* d) {
+      return d == nullptr ? std::string("the host") : d->name();
+    };
+    return InvalidArgument("the ", queue.DebugString(), " was made on ", name(made_by),
+                           ", and this node runs on ", name(device), ": they must be the same");
   }
 
   std::vector<ElementType> types_;

@@ -128,6 +128,54 @@ TEST_F(DeviceContainersTest, Queues) {
   EXPECT_TRUE(absl::IsOutOfRange(session->Run({Output(take, 0)}).status()));
 }
 
+TEST_F(DeviceContainersTest, AQueueOfAnotherDeviceIsRefused) {
+  const std::vector<ElementType> types = {kFloat};
+  const auto queue = [&](const char* name, const char* device) {
+    return Output(Add(NodeSpec("FIFOQueueV2", name)
+                          .Attr("component_types", types)
+                          .Attr("shapes", std::vector<PartialShape>{PartialShape({1})}),
+                      device));
+  };
+  const Output there = queue("there", "/device:SIM:0"), here = queue("here", "/device:CPU:0");
+  const Output x = Placeholder("x", kFloat);
+  const Output n(Add(
+      NodeSpec("Const", "n").Attr("value", Tensor::Scalar<int32_t>(1)).Attr("dtype", kInt32), ""));
+  Node* const put =
+      Add(NodeSpec("QueueEnqueueV2", "put").Input(there).Input(std::vector<Output>{x}));
+  const Output size(Add(NodeSpec("QueueSizeV2", "size").Input(there)));
+  // A handle that is fed, and what takes an element by it.
+  using Taker = std::pair<Output, Output>;
+  const auto taker = [&](const char* op, const char* name, const char* device) {
+    const Output fed = Placeholder(("fed_to_" + std::string(name)).c_str(), kResource);
+    NodeSpec take(op, name);
+    take.Input(fed).Attr("component_types", types);
+    if (std::string_view(op) == "QueueDequeueManyV2") take.Input(n);
+    return Taker(fed, Output(Add(take, device)));
+  };
+  const Taker by_device = taker("QueueDequeueV2", "by_device", "/device:SIM:0");
+  const Taker by_host = taker("QueueDequeueV2", "by_host", "/device:CPU:0");
+  const Taker many_by_host = taker("QueueDequeueManyV2", "many_by_host", "/device:CPU:0");
+  const auto session = NewSession(1), other = NewSession(2);
+  int copies = 0;
+  Run(session.get(), {{x, Tensor::Vector<float>({3})}}, {}, {put}, &copies);
+  const Tensor handle = Run(session.get(), {}, {there}, {}, &copies)[0];
+  const Tensor of_host = Run(session.get(), {}, {here}, {}, &copies)[0];
+  const auto expect_refused = [](Session* by, const Tensor& it, const Taker& take) {
+    const absl::Status status = by->Run({{take.first, it}}, {take.second}).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("was made on"));
+  };
+  expect_refused(session.get(), handle, by_host);
+  expect_refused(session.get(), handle, many_by_host);
+  expect_refused(session.get(), of_host, by_device);
+  // Its device is called the same, but has another memory.
+  expect_refused(other.get(), handle, by_device);
+  EXPECT_EQ(Run(session.get(), {}, {size}, {}, &copies)[0].unchecked_scalar<int32_t>(), 1);
+  const auto taken =
+      Run(session.get(), {{by_device.first, handle}}, {by_device.second}, {}, &copies);
+  EXPECT_THAT(taken[0].unchecked_values<float>(), ElementsAre(3));
+}
+
 TEST_F(DeviceContainersTest, StagingAreas) {
   const Output x = Placeholder("x", kFloat);
   const auto named = [](const char* op, const char* name) {
