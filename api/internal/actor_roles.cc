@@ -68,6 +68,44 @@ class RoleActor : public caf::monitorable_actor {
     }
   };
 
+  /// Answers with a value that comes from a device's memory. The pool does it, not the device's
+  /// thread that says that the value is here: what it gives back last may be the runtime, which
+  /// ends the device.
+  template <typename Value>
+  class DeviceAnswer final : public PoolTask {
+   public:
+    /// What the value, or an error, is to be given to, once.
+    static std::function<void(absl::StatusOr<Value>)> Make(std::shared_ptr<Runtime> runtime,
+                                                           Reply reply) {
+      // std::function copies what it holds.
+      auto held = std::make_shared<std::unique_ptr<DeviceAnswer>>(new DeviceAnswer);
+      (*held)->runtime_ = std::move(runtime);
+      (*held)->reply_ = std::move(reply);
+      return [held](absl::StatusOr<Value> value) {
+        DeviceAnswer* const answer = held->release();
+        answer->value_ = std::move(value);
+        try {
+          answer->runtime_->pool()->SubmitLong(answer);
+        } catch (...) {  // No thread could be made: this one does it.
+          answer->Run();
+        }
+      };
+    }
+
+    void Run() noexcept override {
+      const std::unique_ptr<DeviceAnswer> self(this);
+      KeepGoing(
+          [this] { value_.ok() ? reply_.Send(*value_) : reply_.SendStatus(value_.status()); });
+    }
+
+   private:
+    DeviceAnswer() = default;
+
+    std::shared_ptr<Runtime> runtime_;
+    Reply reply_;
+    absl::StatusOr<Value> value_;
+  };
+
   explicit RoleActor(caf::actor_config& config) : caf::monitorable_actor(config) {}
   /// What it returns, unless it is OK, is the answer.
   virtual absl::Status Handle(caf::type_erased_tuple& content, const Reply& reply) = 0;
@@ -115,29 +153,33 @@ class DeviceRoleActor final : public RoleActor {
 
 class VariableRoleActor final : public RoleActor {
  public:
-  VariableRoleActor(caf::actor_config& config, std::shared_ptr<DeviceRole> device,
+  VariableRoleActor(caf::actor_config& config, std::shared_ptr<Runtime> runtime, Device* device,
                     RefPtr<Variable> variable)
-      : RoleActor(config), device_(std::move(device)), variable_(std::move(variable)) {}
+      : RoleActor(config),
+        runtime_(std::move(runtime)),
+        device_(device),
+        variable_(std::move(variable)) {}
   const char* name() const override { return "troupe.variable"; }
 
  private:
   bool over() const override { return variable_->destroyed(); }
   absl::Status Handle(caf::type_erased_tuple& content, const Reply& reply) override {
     if (content.match_elements<caf::get_atom>()) {
-      variable_->Lend([reply, device = device_](Variable::Lease lease) {
-        const Tensor value = lease.value();
-        const std::string name = value.valid() ? "" : lease.variable()->name();
-        lease.Release();
-        KeepGoing([&] {
-          if (!value.valid()) {
-            return reply.SendStatus(absl::FailedPreconditionError(
-                StrCat("variable ", name, " has not been initialised")));
-          }
-          DownloadValue(device->device.get(), value, [reply, device](absl::StatusOr<Tensor> here) {
-            KeepGoing([&] { here.ok() ? reply.Send(*here) : reply.SendStatus(here.status()); });
+      variable_->Lend(
+          [to = reply, runtime = runtime_, device = device_](Variable::Lease lease) mutable {
+            const Tensor value = lease.value();
+            const std::string name = value.valid() ? "" : lease.variable()->name();
+            lease.Release();
+            KeepGoing([&] {
+              if (!value.valid()) {
+                return to.SendStatus(absl::FailedPreconditionError(
+                    StrCat("variable ", name, " has not been initialised")));
+              }
+              if (device->memory_space() != MemorySpace::kDevice) return to.Send(value);
+              DownloadValue(device, value,
+                            DeviceAnswer<Tensor>::Make(std::move(runtime), std::move(to)));
+            });
           });
-        });
-      });
       return absl::OkStatus();
     }
     if (!content.match_elements<caf::put_atom, Tensor>()) return NotHandled(content);
@@ -151,7 +193,7 @@ class VariableRoleActor final : public RoleActor {
     }
     Tensor there = value;
     if (LivesOnDevice(value.type())) {
-      TROUPE_ASSIGN_OR_RETURN(there, Upload(device_->device.get(), value));
+      TROUPE_ASSIGN_OR_RETURN(there, Upload(device_, value));
     }
     variable_->Lend([reply, there](Variable::Lease lease) {
       lease.set_value(there);
@@ -160,7 +202,8 @@ class VariableRoleActor final : public RoleActor {
     });
     return absl::OkStatus();
   }
-  const std::shared_ptr<DeviceRole> device_;
+  const std::shared_ptr<Runtime> runtime_;
+  Device* const device_;  ///< Of the runtime, where the variable is.
   const RefPtr<Variable> variable_;
 };
 
@@ -354,9 +397,8 @@ class QueueRoleActor final : public WaitingRoleActor<Queue> {
   static void SendFromDevice(std::shared_ptr<Runtime> runtime, Device* device, const Tuple& tuple,
                              const Reply& to) {
     if (runtime == nullptr) return to.SendStatus(absl::CancelledError("the devices have gone"));
-    DownloadTuple(device, tuple, [to, runtime](const absl::StatusOr<Tuple>& here) {
-      KeepGoing([&] { here.ok() ? to.Send(*here) : to.SendStatus(here.status()); });
-    });
+    if (device->memory_space() != MemorySpace::kDevice) return to.Send(tuple);
+    DownloadTuple(device, tuple, DeviceAnswer<Tuple>::Make(std::move(runtime), to));
   }
 };
 
@@ -641,7 +683,7 @@ absl::StatusOr<caf::strong_actor_ptr> MakeRoleActor(caf::actor_system& system,
       return MakeDeviceActor(system, runtime, name);
     case ActorKind::kVariable: {
       TROUPE_ASSIGN_OR_RETURN(auto found, FindOnAnyDevice(*runtime, name, FindVariable));
-      return Make<VariableRoleActor>(system, std::shared_ptr<DeviceRole>(runtime, found.first),
+      return Make<VariableRoleActor>(system, runtime, found.first->device.get(),
                                      std::move(found.second));
     }
     case ActorKind::kQueue:

@@ -344,36 +344,70 @@ TEST_F(DeviceQueueTest, IsSavedFromTheHost) {
   EXPECT_TRUE(written.ok()) << written;
 }
 
-/// Keeps what it is sent.
+/// Keeps what it is sent, and whether a worker of `pool` sent it.
 class Asker : public caf::monitorable_actor {
  public:
-  explicit Asker(caf::actor_config& config) : caf::monitorable_actor(config) {}
+  struct Answer {
+    Tuple tuple;
+    bool by_pool;
+  };
+  Asker(caf::actor_config& config, const ComputePool* pool)
+      : caf::monitorable_actor(config), pool_(pool) {}
   const char* name() const override { return "asker"; }
   void enqueue(caf::mailbox_element_ptr what, caf::execution_unit*) override {
-    const bool tuple = what->content().match_elements<std::vector<Tensor>>();
-    answer_.set_value(tuple ? what->content().get_as<std::vector<Tensor>>(0) : Tuple());
+    const auto& content = what->content();
+    Answer answer{{}, pool_->OnWorker()};
+    if (content.match_elements<Tuple>()) answer.tuple = content.get_as<Tuple>(0);
+    if (content.match_elements<Tensor>()) answer.tuple = {content.get_as<Tensor>(0)};
+    answer_.set_value(std::move(answer));
   }
-  std::promise<Tuple> answer_;
+  std::promise<Answer> answer_;
+
+ private:
+  const ComputePool* const pool_;
 };
 
-TEST_F(DeviceQueueTest, TellsActorsWhatIsOnTheHost) {
+Asker::Answer AskForValue(caf::actor_system& system, const Runtime& runtime,
+                          const caf::strong_actor_ptr& role) {
+  caf::actor_config config;
+  const auto asker = caf::make_actor<Asker, caf::strong_actor_ptr>(
+      system.next_actor_id(), system.node(), &system, config, runtime.pool());
+  auto answer = static_cast<Asker*>(asker->get())->answer_.get_future();
+  role->enqueue(caf::make_mailbox_element(asker, caf::make_message_id(1), {},
+                                          caf::make_message(caf::get_atom_v)),
+                nullptr);
+  return answer.get();
+}
+
+// The device's own thread could not end the runtime if nobody else held it any more.
+TEST_F(DeviceQueueTest, ThePoolTellsActorsWhatIsOnTheHost) {
   caf::actor_system_config config;
   caf::actor_system system{config};
   const auto role = MakeRoleActor(system, runtime_, {}, ActorKind::kQueue, "it");
   ASSERT_TRUE(role.ok()) << role.status();
   for (const float value : {1.f, 2.f}) {
-    caf::actor_config of_asker;
-    const auto asker = caf::make_actor<Asker, caf::strong_actor_ptr>(
-        system.next_actor_id(), system.node(), &system, of_asker);
-    auto answer = static_cast<Asker*>(asker->get())->answer_.get_future();
-    (*role)->enqueue(caf::make_mailbox_element(asker, caf::make_message_id(1), {},
-                                               caf::make_message(caf::get_atom_v)),
-                     nullptr);
-    const Tuple tuple = answer.get();
-    ASSERT_EQ(tuple.size(), 1u);
-    ASSERT_NE(tuple[0].space(), MemorySpace::kDevice);
-    EXPECT_THAT(tuple[0].unchecked_values<float>(), ElementsAre(value, 5));
+    const Asker::Answer answer = AskForValue(system, *runtime_, *role);
+    ASSERT_EQ(answer.tuple.size(), 1u);
+    ASSERT_NE(answer.tuple[0].space(), MemorySpace::kDevice);
+    EXPECT_THAT(answer.tuple[0].unchecked_values<float>(), ElementsAre(value, 5));
+    EXPECT_TRUE(answer.by_pool);
   }
+}
+
+TEST_F(DeviceQueueTest, ThePoolTellsActorsTheValueOfAVariable) {
+  const auto made = device_->containers.FindOrCreateVariable("", "v", kFloat, PartialShape({2}));
+  ASSERT_TRUE(made.ok()) << made.status();
+  const auto there = Upload(device_->device.get(), Tensor::Vector<float>({3, 4}));
+  ASSERT_TRUE(there.ok()) << there.status();
+  (*made)->Lend([&](Variable::Lease lease) { lease.set_value(*there); });
+  caf::actor_system_config config;
+  caf::actor_system system{config};
+  const auto role = MakeRoleActor(system, runtime_, {}, ActorKind::kVariable, "v");
+  ASSERT_TRUE(role.ok()) << role.status();
+  const Asker::Answer answer = AskForValue(system, *runtime_, *role);
+  ASSERT_EQ(answer.tuple.size(), 1u);
+  EXPECT_THAT(answer.tuple[0].unchecked_values<float>(), ElementsAre(3, 4));
+  EXPECT_TRUE(answer.by_pool);
 }
 
 }  // namespace
