@@ -154,7 +154,8 @@ class GetTensor final : public AsyncKernel {
       return done(PutElements(ctx, 0, {std::move(kept->value)}));
     }
     DownloadValue(kept->device, kept->value,
-                  [&ctx, done, borrowed = kept->borrowed](absl::StatusOr<Tensor> here) {
+                  [&ctx, done, borrowed = kept->borrowed](absl::StatusOr<Tensor> here) mutable {
+                    borrowed.reset();  // The step may end here, and the lender with it.
                     auto rest = std::make_unique<Rest>();
                     rest->ctx = &ctx;
                     const absl::Status status = here.status();
