@@ -96,8 +96,10 @@ absl::StatusOr<ElementFunction> GraphFunction(const Graph& graph, const Function
   const OutputList results = Call(s, function, InputList(args));
   TROUPE_RETURN_IF_ERROR(s.status());
   SessionOptions options;
-  // What goes on when a file has been read is played by the session's workers: one for each call.
-  options.threads = threads == 1 ? 1 : threads + 1;
+  // What goes on when a file has been read is played by the session's workers: one for each call,
+  // as far as a session may have so many.
+  constexpr int kMostThreads = 4096;
+  options.threads = threads == 1 ? 1 : std::min(threads + 1, kMostThreads);
   TROUPE_ASSIGN_OR_RETURN(std::shared_ptr<Session> session, Session::Create(s.graph(), options));
   TROUPE_ASSIGN_OR_RETURN(
       const Session::Callable callable,
