@@ -264,6 +264,7 @@ inline std::set<ElementType> KernelTypes(const std::string& op, const std::strin
     if (says) continue;
     for (const ElementType type : PlainTypes()) types.insert(type);
   }
+  EXPECT_FALSE(types.empty()) << "no kernel of " << op << " for " << device << " says " << attr;
   return types;
 }
 
