@@ -63,7 +63,9 @@ absl::Status PutSorted(KernelContext& ctx, const SortedRows& sorted, const Shape
   TROUPE_ASSIGN_OR_RETURN(const SparseDims dims, DimsOf(shape.dims()));
   TROUPE_ASSIGN_OR_RETURN(Tensor * indices, ctx.AllocateOutput(0, ElementType::kInt64,
                                                                Shape({sorted.rows, dims.rank})));
-  TROUPE_RETURN_IF_ERROR(CudaStatus(LaunchUnravel(sorted.keys, sorted.wide, sorted.rows, dims,
+  // No place is in an empty shape: elements of such have been reported.
+  const int64_t places = shape.num_elements() == 0 ? 0 : sorted.rows;
+  TROUPE_RETURN_IF_ERROR(CudaStatus(LaunchUnravel(sorted.keys, sorted.wide, places, dims,
                                                   indices->mutable_data<int64_t>(), StreamOf(ctx)),
                                     kWhat));
   return TakeValues(ctx, 1, values, sorted.places, sorted.rows);
@@ -208,6 +210,10 @@ class SparseSliceKernel final : public LateShapeKernel {
     TROUPE_ASSIGN_OR_RETURN(const SparseDims start, DimsOf(bounds.start));
     TROUPE_ASSIGN_OR_RETURN(const SparseDims size, DimsOf(bounds.shape.dims()));
     const int64_t n = elements.n;
+    if (n > kMaxSorted) {  // Places are numbers of 32 bits, as in sorts.
+      return absl::UnimplementedError(
+          StrCat("GPUs slice sparse tensors of at most ", kMaxSorted, " elements, got ", n));
+    }
     TROUPE_ASSIGN_OR_RETURN(Tensor at, ctx.AllocateTemp(ElementType::kInt64, Shape({n + 1})));
     TROUPE_ASSIGN_OR_RETURN(Tensor scratch, ScanScratch(ctx, n + 1));
     TROUPE_ASSIGN_OR_RETURN(const LateCheck check, CheckLate(ctx, BadIndex));
@@ -289,6 +295,8 @@ class SparseFillEmptyRowsKernel final : public LateShapeKernel {
   absl::StatusOr<Search> Begin(KernelContext& ctx) override {
     TROUPE_ASSIGN_OR_RETURN(const SparseTensor input, ReadSparseRows(ctx));
     const int64_t rows = input.shape.dim(0), n = input.size();
+    // A shape may say any number of rows: from here on memory has room for them.
+    TROUPE_RETURN_IF_ERROR(ctx.AllocateOutput(2, ElementType::kBool, Shape({rows})).status());
     const SparseColumn column{IndicesOf(ctx.input(0)), n, input.rank(), 0, rows};
     const int bits = SortedRows::BitsFor(rows);
     TROUPE_ASSIGN_OR_RETURN(const LateCheck check, CheckLate(ctx, BadRow));
@@ -323,8 +331,6 @@ class SparseFillEmptyRowsKernel final : public LateShapeKernel {
                             ctx.AllocateOutput(0, ElementType::kInt64, Shape({*found, rank})));
     TROUPE_ASSIGN_OR_RETURN(Tensor * out_values,
                             ctx.AllocateOutput(1, values.type(), Shape({*found})));
-    TROUPE_ASSIGN_OR_RETURN(Tensor * empty,
-                            ctx.AllocateOutput(2, ElementType::kBool, Shape({rows})));
     TROUPE_ASSIGN_OR_RETURN(Tensor * map, ctx.AllocateOutput(3, ElementType::kInt64, Shape({n})));
     const FillRows fill{.indices = indices.unchecked_data<int64_t>(),
                         .values = values.raw_data(),
@@ -339,7 +345,7 @@ class SparseFillEmptyRowsKernel final : public LateShapeKernel {
                         .at = static_cast<const uint64_t*>(of.at.raw_data()),
                         .out_indices = out_indices->mutable_data<int64_t>(),
                         .out_values = out_values->mutable_raw_data(),
-                        .empty = empty->mutable_data<bool>(),
+                        .empty = ctx.output(2).mutable_data<bool>(),
                         .map = map->mutable_data<int64_t>()};
     return CudaStatus(
         LaunchFillRows(static_cast<int64_t>(ElementSize(values.type())), fill, StreamOf(ctx)),

@@ -83,6 +83,11 @@ TEST_F(SparseTensors, InOrderOfIndices) {
                                                              {Tensor::Vector<float>({1, 2})},
                                                              OnHost(Places({3, 1}))})),
               HasSubstr("which is not in [0, 1)"));
+  // Nothing is in an empty shape.
+  EXPECT_THAT(Message(AgainstCpu::StatusOf("SparseReorder", {{Indices(2, {3, 9}, true)},
+                                                             {Tensor::Vector<float>({1, 2})},
+                                                             OnHost(Places({3, 0}))})),
+              HasSubstr("which is not in [0, 0)"));
 }
 
 TEST_F(SparseTensors, Reshaped) {
@@ -234,6 +239,17 @@ TEST_F(SparseTensors, EmptyRows) {
                                                                    OnHost(Places({5, 3})),
                                                                    {Tensor::Scalar(1.0f)}})),
               HasSubstr("indices[1,0] = 5 is not in [0, 5)"));
+  // No memory has so many rows.
+  for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{
+           {std::numeric_limits<int64_t>::max()}, {std::numeric_limits<int64_t>::max(), 0}}) {
+    const int64_t rank = static_cast<int64_t>(shape.size());
+    const absl::Status status =
+        AgainstCpu::StatusOf("SparseFillEmptyRows", {{*Tensor::Allocate(kInt64, Shape({0, rank}))},
+                                                     {*Tensor::Allocate(kFloat, Shape({0}))},
+                                                     OnHost(Places(shape)),
+                                                     {Tensor::Scalar(1.0f)}});
+    EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  }
 }
 
 TEST_F(SparseTensors, GradientsOfEmptyRows) {
