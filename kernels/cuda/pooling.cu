@@ -151,8 +151,8 @@ struct MaxPool {
   }
 };
 
-/// The place in its window, counted along rows without the padding cut off, of the first of the
-/// largest elements; NaN loses unless it is first.
+/// The pixel of the image, counted along rows, that has the first of a window's largest elements;
+/// NaN loses unless it is first.
 template <typename T, int kChannels, typename Index>
 struct FindMax {
   using P = Pack<T, kChannels>;
@@ -162,19 +162,16 @@ struct FindMax {
   __device__ void operator()(Index i) const {
     using W = WideType<T>;
     const Place<Index> place(plan, plan.rows.output, plan.columns.output, i);
-    const Index first_row = place.row * plan.rows.stride - plan.rows.pad;
-    const Index first_column = place.column * plan.columns.stride - plan.columns.pad;
     P best;
     Pack<int32_t, kChannels> where;
     for (int k = 0; k < kChannels; ++k) where.values[k] = -1;
     ForWindow(plan, place, [&](Index y, Index x, Index at) {
       const P in = input[at];
-      const auto position =
-          static_cast<int32_t>((y - first_row) * plan.columns.size + (x - first_column));
+      const auto pixel = static_cast<int32_t>(y * plan.columns.input + x);
       for (int k = 0; k < kChannels; ++k) {
         if (where.values[k] < 0 || static_cast<W>(in.values[k]) > static_cast<W>(best.values[k])) {
           best.values[k] = in.values[k];
-          where.values[k] = position;
+          where.values[k] = pixel;
         }
       }
     });
@@ -192,15 +189,13 @@ struct MaxPoolGrad {
   __device__ void operator()(Index i) const {
     using W = WideType<T>;
     const Place<Index> place(plan, plan.rows.input, plan.columns.input, i);
+    const auto pixel = static_cast<int32_t>(place.row * plan.columns.input + place.column);
     W sums[kChannels] = {};
-    ForWindowsWith(plan, place, [&](Index y, Index x, Index at) {
-      const auto position = static_cast<int32_t>(
-          (place.row + plan.rows.pad - y * plan.rows.stride) * plan.columns.size +
-          (place.column + plan.columns.pad - x * plan.columns.stride));
+    ForWindowsWith(plan, place, [&](Index, Index, Index at) {
       const Pack<int32_t, kChannels> where = found[at];
       const P dy = gradient[at];
       for (int k = 0; k < kChannels; ++k) {
-        if (where.values[k] == position) sums[k] += static_cast<W>(dy.values[k]);
+        if (where.values[k] == pixel) sums[k] += static_cast<W>(dy.values[k]);
       }
     });
     P result;

@@ -31,8 +31,8 @@ cudaError_t LaunchMaxPool(Number type, const Pooling& pooling, const void* input
 /// The same over groups of `window` channels, of which there are `outputs`; NHWC.
 cudaError_t LaunchMaxPoolDepth(Number type, int64_t outputs, int64_t window, const void* input,
                                void* output, cudaStream_t stream);
-/// Each window's gradient goes to its first largest element. `scratch` has room for an int32 for
-/// each window and channel.
+/// Each window's gradient goes to its first largest element. An image has less than 2^31 pixels.
+/// `scratch` has room for an int32 for each window and channel.
 cudaError_t LaunchMaxPoolGrad(Number type, const Pooling& pooling, const void* input,
                               const void* gradient, int32_t* scratch, void* output,
                               cudaStream_t stream);

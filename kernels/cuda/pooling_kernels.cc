@@ -72,6 +72,11 @@ class MaxPoolGradKernel final : public PoolKernel {
     TROUPE_RETURN_IF_ERROR(CheckPoolShape("grad", gradient.shape(), s.output_shape()));
     TROUPE_ASSIGN_OR_RETURN(Tensor * out, ctx.AllocateOutput(0, in.type(), in.shape()));
     if (out->num_elements() == 0) return absl::OkStatus();
+    if (s.rows.input > INT32_MAX / s.columns.input) {
+      return absl::UnimplementedError(
+          StrCat("MaxPoolGrad of GPUs takes images of less than 2^31 pixels, got ", s.rows.input,
+                 " x ", s.columns.input));
+    }
     TROUPE_ASSIGN_OR_RETURN(Tensor scratch,
                             ctx.AllocateTemp(ElementType::kInt32, s.output_shape()));
     return Launched(LaunchMaxPoolGrad(type_, PoolingOf(s), in.raw_data(), gradient.raw_data(),

@@ -1,4 +1,6 @@
 // Max poolings with indices on cards against the CPU's.
+#include <gmock/gmock.h>
+
 #include <string>
 #include <vector>
 
@@ -88,6 +90,22 @@ TEST_F(ArgmaxPool, Gradient) {
     }
   }
   both.Compare();
+}
+
+/// Places in such a window are beyond 2^31.
+TEST_F(ArgmaxPool, GradientOfWindowsFarLargerThanTheImage) {
+  Tensor input = Tensor::Vector<float>({4, 3, 2, 1}), ones = Tensor::Vector<float>({1, 1, 1, 1});
+  const Shape image({1, 2, 2, 1});
+  input.set_shape(image);
+  ones.set_shape(image);
+  const absl::StatusOr<Tensor> gradient =
+      AgainstCpu::OnCard("MaxPoolGrad", {input, ones, ones}, [](NodeSpec& node) {
+        node.Attr("ksize", std::vector<int64_t>{1, 70000, 70000, 1})
+            .Attr("strides", std::vector<int64_t>{1, 1, 1, 1})
+            .Attr("padding", "SAME");
+      });
+  ASSERT_TRUE(gradient.ok()) << gradient.status();
+  EXPECT_THAT(gradient->unchecked_values<float>(), ::testing::ElementsAre(4, 0, 0, 0));
 }
 
 TEST_F(ArgmaxPool, BadIndices) {
