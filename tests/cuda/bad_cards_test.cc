@@ -250,10 +250,10 @@ TEST(BadCards, TwoProcessesOnOne) {
               AllOf(StartsWith("RESOURCE_EXHAUSTED"), HasSubstr("node y"),
                     HasSubstr("the card has "), HasSubstr(" bytes left for all processes")));
   EXPECT_EQ(Heard(second), "OK");
-  // Some bytes less than 24 MiB are its limit.
+  // A block less than 24 MiB is its limit.
   ChildProcess third = Child(shared, [] { Say(Sum().Run(16 * kMiB)); });
   EXPECT_THAT(Heard(third),
-              AllOf(StartsWith("RESOURCE_EXHAUSTED"), HasSubstr("the limit is 251658")));
+              AllOf(StartsWith("RESOURCE_EXHAUSTED"), HasSubstr("the limit is 251653")));
   first.CloseInput();
   EXPECT_TRUE(first.Wait(absl::Seconds(60))->ok());
   std::filesystem::remove(notes);
