@@ -309,7 +309,8 @@ class TransformerBlock {
   Output Attention(const Output& x) {
     const std::vector<Output> parts = ops::Split(s_, 1, Dense(x, width_, 3 * width_), 3);
     const Output q = Heads(parts[0]), k = Heads(parts[1]), v = Heads(parts[2]);
-    const auto by = static_cast<float>(1 / std::sqrt(static_cast<double>(width_ / heads_)));
+    const int64_t depth = width_ / heads_;
+    const auto by = static_cast<float>(1 / std::sqrt(static_cast<double>(depth)));
     const Output scores = ops::Mul(s_, ops::BatchMatMulV2(s_, q, k, {.adj_y = true}), by);
     const Output shares = ops::Reshape(
         s_, ops::Softmax(s_, ops::Reshape(s_, scores, Dims({batch_ * heads_ * length_, length_}))),
