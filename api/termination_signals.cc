@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <mutex>
 
+#include "absl/time/clock.h"
+
 namespace troupe {
 
 namespace {
