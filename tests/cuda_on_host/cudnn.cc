@@ -312,6 +312,7 @@ void Compute(const Convolution& conv, int64_t engine, T* x, T* w, T* y) {
   int64_t elements = 1;
   for (const int64_t dim : result.dims) elements *= dim;
   std::vector<Sum> sums(static_cast<size_t>(elements));  // Tensors are dense.
+  // Slow for whoever measures: that is how a test tells that it is not chosen.
   if (engine == kSlow) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   const bool tf32 = engine == kTensorCore;
   const auto factor = [tf32](const T* from, int64_t at) {
