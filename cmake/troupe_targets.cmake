@@ -162,7 +162,7 @@ function(troupe_library)
       set_target_properties(troupe PROPERTIES LINK_DEPENDS ${exports})
     endif()
     troupe_static_library(troupe_static "${objects}")
-    if(NOT TROUPE_TESTS)
+    if(NOT TROUPE_TESTS OR CMAKE_BUILD_TYPE STREQUAL "Debug")  # debug information takes the linker long
       set_target_properties(troupe_static PROPERTIES EXCLUDE_FROM_ALL ON)
     endif()
   else()
@@ -174,24 +174,18 @@ function(troupe_library)
   endif()
 endfunction()
 
-# troupe_merged_object(FILE OBJECTS FLAG COMMAND... [COMMAND COMMAND...]): links OBJECTS into one object file, with a FLAG
-# for the linker, and changes it by COMMAND.
-function(troupe_merged_object file objects flag)
-  file(GENERATE OUTPUT ${file}.rsp CONTENT "$<JOIN:${objects},\n>\n")
-  add_custom_command(OUTPUT ${file}
-      COMMAND ${TROUPE_BFD_LINKER} -r ${flag} -o ${file} @${file}.rsp
-      COMMAND ${ARGN} ${file}
-      DEPENDS ${objects} ${file}.rsp
-      COMMENT "Linking ${file}"
-      VERBATIM)
-endfunction()
-
 # libtroupe.a is one object file, so that whoever uses anything of it has every registration. What is
 # hidden becomes local: the program may have other versions of Eigen, CAF or Boost.
 function(troupe_static_library target objects)
   set(merged ${PROJECT_BINARY_DIR}/troupe_static.o)
-  troupe_merged_object(${merged} "${objects}" --force-group-allocation
-                       ${CMAKE_OBJCOPY} --localize-hidden ${merged} COMMAND object_symbols weaken)
+  file(GENERATE OUTPUT ${merged}.rsp CONTENT "$<JOIN:${objects},\n>\n")
+  add_custom_command(OUTPUT ${merged}
+      COMMAND ${TROUPE_BFD_LINKER} -r --force-group-allocation -o ${merged} @${merged}.rsp
+      COMMAND ${CMAKE_OBJCOPY} --localize-hidden ${merged}
+      COMMAND object_symbols weaken ${merged}
+      DEPENDS ${objects} ${merged}.rsp
+      COMMENT "Linking ${merged}"
+      VERBATIM)
   add_library(${target} STATIC ${merged})
   set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME troupe)
   target_link_libraries(${target} PUBLIC troupe_headers INTERFACE ${TROUPE_STATIC_LINK_OPTIONS})
@@ -217,11 +211,24 @@ function(troupe_visible_library objects)
     add_library(troupe_visible ALIAS troupe)
     return()
   endif()
-  set(merged ${PROJECT_BINARY_DIR}/troupe_visible.o)
-  troupe_merged_object(${merged} "${objects}" --no-relax object_symbols show)
-  add_library(troupe_visible SHARED ${merged})
+  set(archive ${PROJECT_BINARY_DIR}/troupe_visible.a)
+  file(GENERATE OUTPUT ${archive}.rsp CONTENT "$<JOIN:${objects},\n>\n")
+  add_custom_command(OUTPUT ${archive}
+      COMMAND ${CMAKE_COMMAND} -E rm -f ${archive}
+      COMMAND ${CMAKE_AR} qcS ${archive} @${archive}.rsp
+      COMMAND object_symbols show ${archive}
+      COMMAND ${CMAKE_RANLIB} ${archive}
+      DEPENDS ${objects} ${archive}.rsp
+      COMMENT "Packing ${archive}"
+      VERBATIM)
+  add_custom_target(troupe_visible_archive DEPENDS ${archive})
+  file(CONFIGURE OUTPUT ${TROUPE_GENERATED_DIR}/visible.cc CONTENT "")  # a target wants a source
+  add_library(troupe_visible SHARED ${TROUPE_GENERATED_DIR}/visible.cc)
   troupe_link_library(troupe_visible)
-  target_link_options(troupe_visible PRIVATE -Wl,-Bsymbolic)
+  add_dependencies(troupe_visible troupe_visible_archive)
+  set_target_properties(troupe_visible PROPERTIES LINK_DEPENDS ${archive})
+  target_link_options(troupe_visible PRIVATE
+      -Wl,-Bsymbolic -Wl,--whole-archive ${archive} -Wl,--no-whole-archive)
   set_target_properties(troupe_visible PROPERTIES
       LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib/visible)
 endfunction()
