@@ -17,11 +17,14 @@ absl::Status CheckCounts(const Block& elements) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Element> StackAll(const Block& elements) {
+absl::StatusOr<Element> StackAll(const Block& elements, BatchAhead* ahead) {
   TROUPE_RETURN_IF_ERROR(CheckCounts(elements));
   Element batch;
   for (size_t i = 0; i < elements[0].components.size(); ++i) {
-    TROUPE_ASSIGN_OR_RETURN(Tensor stacked, Stack(elements, i));
+    Tensor stacked = ahead->Stacked(elements, i);
+    if (!stacked.valid()) {
+      TROUPE_ASSIGN_OR_RETURN(stacked, Stack(elements, i));
+    }
     batch.components.push_back(std::move(stacked));
   }
   return batch;
@@ -52,11 +55,13 @@ class BatchStage final : public StageOverInput {
       : StageOverInput(place, StrCat(padding != nullptr ? "PaddedBatch(" : "Batch(", size, ")")),
         size_(static_cast<size_t>(size)),
         drop_remainder_(drop_remainder),
-        padded_(padding != nullptr) {
+        padded_(padding != nullptr),
+        ahead_(size_) {
     if (padded_) padding_ = *padding;
   }
   void Start(uint64_t pass) override {
     elements_.clear();
+    ahead_.Clear();
     StageOverInput::Start(pass);
   }
 
@@ -64,15 +69,20 @@ class BatchStage final : public StageOverInput {
   absl::StatusOr<Progress> DoPull(size_t limit, Block* out) override {
     const size_t begin = out->size();
     while (out->size() - begin < limit) {
-      TROUPE_ASSIGN_OR_RETURN(
-          const Progress progress,
-          input()->Pull(std::min<size_t>(size_ - elements_.size(), 1024), &elements_));
+      const size_t held = elements_.size();
+      TROUPE_ASSIGN_OR_RETURN(const Progress progress,
+                              input()->Pull(std::min<size_t>(size_ - held, 1024), &elements_));
       if (progress == Progress::kPending) break;
+      // Only then is it known that there are so many: a size may stand for "all".
+      if (full_ && !padded_ && elements_.size() > held) ahead_.Take(&elements_, held);
       const bool end = progress == Progress::kEnd;
       if (end && drop_remainder_) elements_.clear();
       if (elements_.size() == size_ || (end && !elements_.empty())) {
-        absl::StatusOr<Element> batch = padded_ ? PadAll(elements_, padding_) : StackAll(elements_);
+        absl::StatusOr<Element> batch =
+            padded_ ? PadAll(elements_, padding_) : StackAll(elements_, &ahead_);
+        full_ = elements_.size() == size_;
         elements_.clear();
+        ahead_.Clear();
         if (!batch.ok()) return Named(batch.status());
         out->push_back(*std::move(batch));
       }
@@ -93,7 +103,9 @@ class BatchStage final : public StageOverInput {
   const size_t size_;
   const bool drop_remainder_, padded_;
   DatasetPaddingOptions padding_;
-  Block elements_;  ///< Of the batch that is not complete.
+  Block elements_;     ///< Of the batch that is not complete.
+  bool full_ = false;  ///< There was a batch that is complete.
+  BatchAhead ahead_;
 };
 
 class BucketStage final : public StageOverInput {

@@ -227,4 +227,46 @@ absl::StatusOr<Tensor> StackPadded(const Block& elements, size_t i, const Partia
   return out;
 }
 
+void BatchAhead::Take(Block* elements, size_t first) {
+  // Less stays in the cache until the batch is complete, or costs less than to look at it.
+  const size_t large = std::max((size_t{1} << 20) / n_, size_t{1} << 12);
+  if (first == 0) {
+    batch_.clear();
+    const Element& element = (*elements)[0];
+    for (size_t i = 0; i < element.components.size(); ++i) {
+      batch_.emplace_back();
+      const Tensor& tensor = element.components[i];
+      if (element.is_bytes(i) || !IsPlain(tensor.type()) || tensor.bytes() < large) continue;
+      const absl::StatusOr<Shape> shape = data::Stacked(static_cast<int64_t>(n_), tensor.shape());
+      absl::StatusOr<Tensor> batch =
+          shape.ok() ? Tensor::Allocate(tensor.type(), *shape) : shape.status();
+      if (batch.ok()) batch_.back() = *std::move(batch);  // Else Stack says why.
+    }
+  }
+  for (size_t k = first; k < elements->size(); ++k) {
+    Element& element = (*elements)[k];
+    for (size_t i = 0; i < std::min(batch_.size(), element.components.size()); ++i) {
+      Tensor& batch = batch_[i];
+      Tensor& tensor = element.components[i];
+      if (!batch.valid() || element.is_bytes(i) || tensor.type() != batch.type() ||
+          !(tensor.shape() == (*elements)[0].components[i].shape())) {
+        continue;
+      }
+      char* const at = At(&batch, static_cast<int64_t>(k) * tensor.num_elements());
+      CopyValues(tensor.type(), tensor.raw_data(), tensor.num_elements(), at);
+      tensor = Tensor(tensor.type(), tensor.shape(), batch.buffer(), at);
+    }
+  }
+}
+
+Tensor BatchAhead::Stacked(const Block& elements, size_t i) {
+  if (elements.size() != n_ || i >= batch_.size() || !batch_[i].valid()) return Tensor();
+  for (const Element& element : elements) {
+    if (i >= element.components.size() || element.components[i].buffer() != batch_[i].buffer()) {
+      return Tensor();
+    }
+  }
+  return std::move(batch_[i]);
+}
+
 }  // namespace troupe::data

@@ -61,6 +61,23 @@ absl::StatusOr<Tensor> Stack(const Block& elements, size_t i);
 absl::StatusOr<Tensor> StackPadded(const Block& elements, size_t i, const PartialShape& shape,
                                    const Tensor& padding);
 
+/// A batch of `n` whose elements come one after the other. Large ones are copied to their place at
+/// once, while they are in the processor's cache, and give their memory back.
+class BatchAhead {
+ public:
+  explicit BatchAhead(size_t n) : n_(n) {}
+  /// Makes the components of those from `first` on views of the batch, where they are large and
+  /// like those of the first.
+  void Take(Block* elements, size_t first);
+  /// Component `i` of the `n` elements, stacked, if all are such views; else an invalid tensor.
+  Tensor Stacked(const Block& elements, size_t i);
+  void Clear() { batch_.clear(); }
+
+ private:
+  const size_t n_;
+  absl::InlinedVector<Tensor, 2> batch_;  ///< Invalid: a component that Take leaves alone.
+};
+
 }  // namespace troupe::data
 
 #endif  // TROUPE_API_DATA_ELEMENT_H_

@@ -126,6 +126,64 @@ TEST(DatasetErrorsTest, BatchesOfWhatDoesNotFit) {
   EXPECT_EQ(status.code(), Code::kInvalidArgument);
 }
 
+/// {float[n], int64[], string[]} for each number, of as many values as `size` says.
+Dataset LargeRows(int64_t n, std::function<int64_t(int64_t)> size) {
+  return Dataset::Range(0, n).Map([size](Tensors element) -> absl::StatusOr<Tensors> {
+    const int64_t i = element[0].unchecked_scalar<int64_t>();
+    const std::vector<float> row(size(i), static_cast<float>(i));
+    TROUPE_ASSIGN_OR_RETURN(Tensor values, Tensor::FromValues<float>(row, Shape({size(i)})));
+    return Tensors{std::move(values), std::move(element[0]), Tensor::Scalar(StrCat("row ", i))};
+  });
+}
+
+/// Rows of which a batch is larger than 1 MiB are copied to their place one after the other.
+TEST(DatasetErrorsTest, BatchesOfLargeRows) {
+  constexpr int64_t kSize = 100'000, kBatch = 4, kRows = 4 * kBatch + 3;
+  const Dataset batches = LargeRows(kRows, [](int64_t) { return kSize; }).Batch(kBatch);
+  auto iterator = Begin(batches);
+  Tensors batch;
+  for (int64_t begin = 0; begin < kRows; begin += kBatch) {
+    const absl::StatusOr<bool> more = iterator->Next(&batch);
+    ASSERT_TRUE(more.ok() && *more) << more.status();
+    const int64_t n = std::min(kBatch, kRows - begin);
+    ASSERT_EQ(batch[0].shape(), Shape({n, kSize}));
+    for (int64_t k = 0; k < n; ++k) {
+      const float* const values = batch[0].unchecked_data<float>() + k * kSize;
+      EXPECT_EQ(std::count(values, values + kSize, static_cast<float>(begin + k)), kSize);
+      EXPECT_EQ(batch[1].unchecked_data<int64_t>()[k], begin + k);
+      EXPECT_EQ(batch[2].unchecked_data<std::string>()[k], StrCat("row ", begin + k));
+    }
+  }
+  EXPECT_FALSE(*iterator->Next(&batch));
+
+  // Saved between the rows of a batch, too.
+  const Dataset halves = LargeRows(6 * kBatch, [](int64_t) { return kSize; })
+                             .Map([](Tensors row) { return row; }, {.parallel = 2})
+                             .Batch(kBatch)
+                             .Prefetch(1);
+  auto saved = Begin(halves);
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(*saved->Next(&batch));
+    auto restored = Begin(halves);
+    ASSERT_TRUE(restored->Restore(*saved->Save()).ok());
+    Tensors left;
+    for (int64_t begin = (i + 1) * kBatch; *restored->Next(&left); begin += kBatch) {
+      const float* const values = left[0].unchecked_data<float>();
+      for (int64_t k = 0; k < kBatch * kSize; ++k) ASSERT_EQ(values[k], begin + k / kSize);
+    }
+  }
+
+  absl::Status status;
+  const Dataset ragged = LargeRows(kRows, [](int64_t i) { return kSize + (i == 10 ? 1 : 0); });
+  EXPECT_EQ(All(ragged.Batch(kBatch), 1, &status).size(), 2u);
+  EXPECT_THAT(
+      std::string(status.message()),
+      HasSubstr("component 0 of an element is float[100001], that of the first of its batch "
+                "float[100000]"));
+  // As large as can be: no memory is taken for it until it is known that there are so many.
+  EXPECT_EQ(All(LargeRows(3, [](int64_t) { return kSize; }).Batch(int64_t{1} << 40)).size(), 1u);
+}
+
 /// Each byte of a small file altered, and the file cut at each byte.
 TEST(DatasetErrorsTest, DamagedRecordFiles) {
   const TempFolder folder;
