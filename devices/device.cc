@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "devices/cpu/compute_pool.h"
+#include "devices/exceptions.h"
 #include "devices/peer_copy.h"
 #include "devices/status_macros.h"
 #include "devices/upload_ahead.h"
@@ -43,6 +45,12 @@ void CopyOnHost(ComputePool* pool, void* to, const void* from, size_t bytes) {
 Tensor Piece(const Tensor& tensor, size_t offset, size_t bytes) {
   return Tensor(ElementType::kUint8, Shape({static_cast<int64_t>(bytes)}), tensor.buffer(),
                 static_cast<char*>(const_cast<void*>(tensor.raw_data())) + offset);
+}
+
+/// There is no memory for being told: nothing that the copies use may be freed before they are
+/// made.
+void WaitFor(const Stream& stream) {
+  while (!stream.Done()) std::this_thread::yield();
 }
 
 /// Enqueues copies of all bytes; `kept` must live until they have been made.
@@ -84,14 +92,20 @@ absl::StatusOr<Tensor> CopyInto(Device* device, const Tensor& from,
   // Kernels that were enqueued before may still use the block.
   TROUPE_RETURN_IF_ERROR(upload->WaitFor(compute->Record()));
   if (ready) TROUPE_RETURN_IF_ERROR(upload->WaitFor(ready));
-  std::vector<Tensor> kept;
-  const absl::Status copied = EnqueueCopies(device, from, copy, upload, &kept);
-  // Whether it went well or not: the block is freed in the order of the compute stream.
-  RefPtr<DeviceEvent> made = upload->Record();
-  const bool later = there != nullptr && copied.ok();
-  const absl::Status ordered = later ? absl::OkStatus() : compute->WaitFor(made);
-  if (later) *there = std::move(made);
-  upload->WhenDone([kept = std::move(kept)](const absl::Status&) {});  // Keeps it until then.
+  const auto kept = std::make_shared<std::vector<Tensor>>();
+  absl::Status copied, ordered;
+  try {
+    copied = EnqueueCopies(device, from, copy, upload, kept.get());
+    // Whether it went well or not: the block is freed in the order of the compute stream.
+    RefPtr<DeviceEvent> made = upload->Record();
+    const bool later = there != nullptr && copied.ok();
+    if (!later) ordered = compute->WaitFor(made);
+    if (later) *there = std::move(made);
+    upload->WhenDone([kept](const absl::Status&) {});  // Keeps it until then.
+  } catch (...) {
+    WaitFor(*upload);
+    throw;
+  }
   TROUPE_RETURN_IF_ERROR(ordered);
   TROUPE_RETURN_IF_ERROR(copied);
   return copy;
@@ -170,7 +184,7 @@ void Download(Device* device, const Tensor& tensor,
   Stream* const download = device->stream(StreamUse::kDownload);
   transfer->status = download->WaitFor(device->stream(StreamUse::kCompute)->Record());
   if (transfer->status.ok()) transfer->status = device->Copy(tensor, transfer->to, download);
-  download->WhenDone([transfer](absl::Status finished) {
+  const auto finish = [transfer](absl::Status finished) {
     finished.Update(transfer->status);
     transfer->from.Reset();
     if (finished.ok()) {
@@ -178,7 +192,13 @@ void Download(Device* device, const Tensor& tensor,
     } else {
       transfer->done(std::move(finished));
     }
-  });
+  };
+  try {
+    download->WhenDone(finish);
+  } catch (...) {
+    WaitFor(*download);
+    finish(StatusOfException());
+  }
 }
 
 }  // namespace troupe

@@ -31,6 +31,7 @@ constexpr int kDevices = 8;
 constexpr unsigned char kFreed = 0xa5;
 
 std::atomic<int64_t> num_tasks{0}, num_waits{0}, num_copies{0};
+std::atomic<bool> cannot_tell{false};
 
 class SimulatedEvent final : public DeviceEvent {
  public:
@@ -66,6 +67,7 @@ class QueueStream final : public SimulatedStream {
   bool Done() const override;
   void WhenDone(std::function<void(absl::Status)> done) override {
     num_waits.fetch_add(1, std::memory_order_relaxed);
+    if (cannot_tell) throw std::bad_alloc();
     Enqueue([done = std::move(done)] { done(absl::OkStatus()); });
   }
   void Enqueue(std::function<void()> work) override;
@@ -98,6 +100,7 @@ class Machine final : public Allocator, public LiveBlocks {
     random_.seed(options.seed);
     max_delay_us_ = options.max_delay_us;
     stopped_ = options.stopped;
+    cannot_tell = options.cannot_tell;
     memory_ = options.memory;
     set_limit_locked(limit);
   }

@@ -26,6 +26,8 @@ struct SimulatedOptions {
   int64_t memory = 64 << 20;  ///< Bytes of each, up to 1 GiB.
   /// While true nothing that is enqueued runs.
   bool stopped = false;
+  /// There is no memory for `WhenDone`.
+  bool cannot_tell = false;
   /// What the placement is told; nullopt: nothing is placed there that does not ask for it.
   std::optional<DeviceFigures> figures;
 };

@@ -108,6 +108,30 @@ TEST(SimulatedDevice, AnEventOfAnotherDeviceIsWaitedFor) {
   EXPECT_EQ(order, "ab");
 }
 
+/// Without memory for being told, whoever copies waits: what is copied from is freed right after.
+TEST(SimulatedDevice, CopiesThatNobodyCanBeToldOf) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const auto device =
+        std::move(Make({.seed = seed, .max_delay_us = 1000, .cannot_tell = true})[0]);
+    for (const int64_t n : {1, 1 << 16}) {
+      Tensor host = Tensor::Uninitialized(ElementType::kFloat, Shape({n}));
+      std::fill_n(host.mutable_data<float>(), n, 7.0f);
+      EXPECT_THROW(Upload(device.get(), host).IgnoreError(), std::bad_alloc);
+      EXPECT_TRUE(device->stream(StreamUse::kUpload)->Done());
+      absl::StatusOr<Tensor> there = Tensor::Allocate(ElementType::kFloat, Shape({n}),
+                                                      device->allocator(MemorySpace::kDevice));
+      ASSERT_TRUE(there.ok());
+      int answers = 0;
+      Download(device.get(), *there, [&](const absl::StatusOr<Tensor>& fetched) {
+        ++answers;
+        EXPECT_TRUE(absl::IsResourceExhausted(fetched.status())) << fetched.status();
+        EXPECT_TRUE(device->stream(StreamUse::kDownload)->Done());
+      });
+      EXPECT_EQ(answers, 1);
+    }
+  }
+}
+
 TEST(SimulatedDevice, AFreedBlockIsOverwrittenInTheStreamsOrder) {
   const auto device = std::move(Make({.stopped = true})[0]);
   Allocator* const memory = device->allocator(MemorySpace::kDevice);
