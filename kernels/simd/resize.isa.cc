@@ -35,7 +35,7 @@ inline void Store(Four four, float* out) { memcpy(out, &four, sizeof(four)); }
 typedef float Sixteen __attribute__((vector_size(64)));
 
 /// Four values of each of four pixels, every other index being of them.
-inline Sixteen Gather(const uint8_t* in, const int32_t* indices, int32_t channels) {
+inline Sixteen Gather(const uint8_t* in, const int32_t* indices, int64_t channels) {
   int32_t bytes[4];
   for (int k = 0; k < 4; ++k) memcpy(&bytes[k], in + indices[2 * k] * channels, 4);
   const __m128i pixels = _mm_set_epi32(bytes[3], bytes[2], bytes[1], bytes[0]);
@@ -44,7 +44,7 @@ inline Sixteen Gather(const uint8_t* in, const int32_t* indices, int32_t channel
 
 /// Four pixels of bytes at once; the number of those that were.
 int64_t LerpMany(const RowTaps& taps, const uint8_t* in, float* out) {
-  const auto channels = static_cast<int32_t>(taps.channels);
+  const int64_t channels = taps.channels;
   const __m512i fractions = _mm512_setr_epi32(1, 1, 1, 1, 3, 3, 3, 3, 5, 5, 5, 5, 7, 7, 7, 7);
   const __m512i three = _mm512_setr_epi32(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 0, 0, 0, 0);
   int64_t x = 0;
@@ -66,7 +66,7 @@ int64_t LerpMany(const RowTaps& taps, const uint8_t* in, float* out) {
 typedef float Eight __attribute__((vector_size(32)));
 
 /// Four values of each of two pixels, every other index being of them.
-inline Eight Gather(const uint8_t* in, const int32_t* indices, int32_t channels) {
+inline Eight Gather(const uint8_t* in, const int32_t* indices, int64_t channels) {
   uint32_t bytes[2];
   for (int k = 0; k < 2; ++k) memcpy(&bytes[k], in + indices[2 * k] * channels, 4);
   const __m128i pixels =
@@ -76,7 +76,7 @@ inline Eight Gather(const uint8_t* in, const int32_t* indices, int32_t channels)
 
 /// Two pixels of bytes at once; the number of those that were.
 int64_t LerpMany(const RowTaps& taps, const uint8_t* in, float* out) {
-  const auto channels = static_cast<int32_t>(taps.channels);
+  const int64_t channels = taps.channels;
   int64_t x = 0;
   for (; x + 2 <= taps.whole; x += 2) {
     const Eight left = Gather(in, taps.indices + 2 * x, channels);

@@ -194,6 +194,22 @@ TEST(Resize, HasTheSameBitsOnAnyNumberOfThreads) {
   }
 }
 
+/// Elements have numbers beyond 2^31. Of such an image only a few pages are ever touched.
+TEST(Resize, TakesAVeryWideImage) {
+  constexpr int64_t kWidth = 800'000'000, kChannels = 4, kPixels = 32;
+  Tensor image = Tensor::Uninitialized(ElementType::kUint8, Shape({1, 1, kWidth, kChannels}));
+  const auto pixel = [&](int64_t x) {
+    return image.mutable_data<uint8_t>() + x * (kWidth / kPixels) * kChannels;
+  };
+  for (int64_t x = 0; x < kPixels; ++x) {
+    for (int64_t c = 0; c < kChannels; ++c) pixel(x)[c] = static_cast<uint8_t>(8 * x + c);
+  }
+  const Tensor out = Resize("ResizeBilinear", image, 1, kPixels, {false, false});
+  for (int64_t i = 0; i < kPixels * kChannels; ++i) {
+    EXPECT_EQ(out.unchecked_data<float>()[i], static_cast<float>(8 * (i / 4) + i % 4)) << i;
+  }
+}
+
 TEST(Resize, RefusesBadInput) {
   const Tensor images = RandomTensor(ElementType::kFloat, Shape({1, 3, 3, 2}), 0, 1);
   struct Bad {
