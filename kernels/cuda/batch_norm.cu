@@ -29,7 +29,7 @@ __device__ void SetCoefficients(const BatchNormCall& call, int64_t c, float mean
   call.coefficients[2 * call.channels + c] = call.offset[c];
 }
 
-/// Of some numbers, less the first one of their channel: what is far from 0 keeps its digits.
+/// Of some numbers, less a typical one of their channel: what is far from 0 keeps its digits.
 struct Moments {
   float mean, squares;  ///< `squares`: the sum of the squares of their distances from the mean.
   int64_t count;
@@ -52,30 +52,40 @@ struct MomentsReducer {
     for (int k = 1; k < kN; ++k) accs[k].count = accs[0].count;
   }
   __device__ Acc Join(Acc a, Acc b) const {
+    if (a.count == 0) return b;  // Nothing has no mean: an infinite distance to it is none.
+    if (b.count == 0) return a;
     const int64_t count = a.count + b.count;
-    const float weight = count == 0 ? 0 : static_cast<float>(b.count) / static_cast<float>(count);
+    const float weight = static_cast<float>(b.count) / static_cast<float>(count);
     const float distance = b.mean - a.mean, step = distance * weight;
     return {a.mean + step, a.squares + b.squares + distance * step * static_cast<float>(a.count),
             count};
   }
-  __device__ float Known(int64_t index) const { return First(channel(index)); }
-  __device__ float First(int64_t c) const {
-    return static_cast<float>(static_cast<const T*>(call.x)[c * call.inner]);
+  __device__ float Known(int64_t index) const { return Typical(channel(index)); }
+  /// The middle one of the first element, one in the midst, and the last: one that is far from all
+  /// others would take their digits.
+  __device__ float Typical(int64_t c) const {
+    const float a = At(0, c, 0), b = At(call.outer / 2, c, call.inner / 2);
+    const float last = At(call.outer - 1, c, call.inner - 1);
+    return fmaxf(fminf(a, b), fminf(fmaxf(a, b), last));
+  }
+  __device__ float At(int64_t outer, int64_t c, int64_t inner) const {
+    const int64_t at = (outer * call.channels + c) * call.inner + inner;
+    return static_cast<float>(static_cast<const T*>(call.x)[at]);
   }
   template <int kN>
   __device__ Packed<T, kN> Load(int64_t at) const {
     return LoadPacked<kN>(static_cast<const T*>(call.x), at);
   }
   template <int kN>
-  __device__ Acc Of(const Packed<T, kN>& loaded, int k, int64_t, float first) const {
-    return {FloatAt(loaded, k) - first, 0, 1};
+  __device__ Acc Of(const Packed<T, kN>& loaded, int k, int64_t, float typical) const {
+    return {FloatAt(loaded, k) - typical, 0, 1};
   }
   template <int kN>
   __device__ void Store(int64_t index, const Acc (&accs)[kN]) const {
     const float count = static_cast<float>(call.outer * call.inner);
     for (int k = 0; k < kN; ++k) {
       const int64_t c = index + k;
-      const float mean = First(c) + accs[k].mean, variance = accs[k].squares / count;
+      const float mean = Typical(c) + accs[k].mean, variance = accs[k].squares / count;
       const float unbiased = accs[k].squares / (count > 1 ? count - 1 : 1);
       const float old = 1 - call.factor;
       call.saved_mean[c] = mean;

@@ -234,5 +234,30 @@ TEST_F(BatchNorm, AMarginOfZeros) {
   ExpectNear((*out)[4], moments.variance, 1e-5, 0, "variance");
 }
 
+/// One element that is far from all others leaves them their digits, wherever it is; one whose
+/// square is infinite makes the variance so, and nothing else.
+TEST_F(BatchNorm, OneOutlier) {
+  const Layout layout{20'001, 8};
+  const Tensor ones = Normal(kFloat, Shape({layout.channels}), 1, 1, 0);
+  const Tensor none = *Tensor::Allocate(kFloat, Shape({0}));
+  for (const int64_t row : {int64_t{0}, layout.outer / 2, layout.outer - 1, int64_t{77}}) {
+    for (const float outlier : {1e6f, -1e20f}) {
+      Tensor x = Normal(kFloat, layout.shape(), 1, 0, 1);
+      std::fill_n(x.mutable_data<float>() + row * layout.channels, layout.channels, outlier);
+      const auto out = AgainstCpu::OutputsOf(
+          "FusedBatchNormV3", {{x}, {ones}, {ones}, {none}, {none}}, nullptr, /*card=*/true);
+      ASSERT_TRUE(out.ok()) << out.status();
+      const Moments moments = MomentsOf(Doubles(x), layout);
+      ExpectNear((*out)[3], moments.mean, 1e-5, 0, "mean");
+      if (outlier > 0) {
+        ExpectNear((*out)[4], moments.variance, 1e-5, 0, "variance");
+      } else {
+        for (const double variance : Doubles((*out)[4])) EXPECT_EQ(variance, HUGE_VAL);
+        ExpectNear((*out)[0], std::vector<double>(layout.outer * layout.channels, 1), 0, 0, "y");
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace troupe::testing
