@@ -310,7 +310,8 @@ class ConvKernel : public Kernel {
     DimVector begin(dims.size());
     std::copy(std::begin(before), std::end(before), begin.begin() + (s.channels_first ? 2 : 1));
     const ElementType type = operands.input.type();
-    TROUPE_ASSIGN_OR_RETURN(Tensor padded, ctx.AllocateTemp(type, Shape(dims)));
+    TROUPE_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+    TROUPE_ASSIGN_OR_RETURN(Tensor padded, ctx.AllocateTemp(type, shape));
     if (op_ != ConvOp::kBackwardInput) {
       PadBlock(ctx, type, dims, begin, inside, padded.mutable_raw_data(), operands.input.raw_data(),
                /*value=*/nullptr);
