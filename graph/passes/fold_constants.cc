@@ -25,14 +25,6 @@ bool TooLarge(const Node& node, int64_t max_bytes) {
   return false;
 }
 
-/// True for a Const node whose few bytes stand for very many elements of one value.
-bool IsInflated(const Node& node, int64_t max_bytes) {
-  if (!TooLarge(node, max_bytes)) return false;
-  const AttrValue* value = node.attrs().Find("value");
-  const int64_t held = value == nullptr ? 0 : static_cast<int64_t>(value->ByteSizeLong());
-  return TooLarge(node, std::max(max_bytes, 16 * held));
-}
-
 bool HoldsHandles(const Node& node) {
   for (int i = 0; i < node.num_outputs(); ++i) {
     const ElementType type = node.output_type(i);
@@ -42,6 +34,13 @@ bool HoldsHandles(const Node& node) {
 }
 
 }  // namespace
+
+bool IsInflated(const Node& node, int64_t max_bytes) {
+  if (!TooLarge(node, max_bytes)) return false;
+  const AttrValue* value = node.attrs().Find("value");
+  const int64_t held = value == nullptr ? 0 : static_cast<int64_t>(value->ByteSizeLong());
+  return TooLarge(node, std::max(max_bytes, 16 * held));
+}
 
 void FoldConstants(const NodeEvaluator& evaluator, int64_t max_bytes, Subgraph* subgraph) {
   const std::vector<Uses> uses = CountUses(*subgraph);

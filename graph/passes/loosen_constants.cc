@@ -21,7 +21,8 @@ using Conditions = std::vector<uint64_t>;
 
 class Loosener {
  public:
-  explicit Loosener(Subgraph* subgraph) : subgraph_(subgraph), nodes_(subgraph->nodes) {}
+  Loosener(int64_t max_bytes, Subgraph* subgraph)
+      : max_bytes_(max_bytes), subgraph_(subgraph), nodes_(subgraph->nodes) {}
 
   bool Run() {
     const int32_t n = static_cast<int32_t>(nodes_.size());
@@ -142,7 +143,8 @@ class Loosener {
   bool MakeConstant(int32_t i) {
     SubNode& node = nodes_[i];
     Tensor value;
-    if (!node.original->attrs().Get("value", &value).ok() ||
+    if (IsInflated(*node.original, max_bytes_) ||
+        !node.original->attrs().Get("value", &value).ok() ||
         value.type() != node.original->output_type(0)) {
       return false;
     }
@@ -186,6 +188,7 @@ class Loosener {
     return MakeConstant(i);
   }
 
+  const int64_t max_bytes_;
   Subgraph* subgraph_;
   std::vector<SubNode>& nodes_;
   std::vector<FlowOp> flow_;
@@ -195,8 +198,8 @@ class Loosener {
 
 }  // namespace
 
-void LoosenConstants(Subgraph* subgraph) {
-  if (Loosener(subgraph).Run()) DropUnused(subgraph);
+void LoosenConstants(int64_t max_bytes, Subgraph* subgraph) {
+  if (Loosener(max_bytes, subgraph).Run()) DropUnused(subgraph);
 }
 
 }  // namespace troupe

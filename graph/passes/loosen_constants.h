@@ -13,8 +13,8 @@ namespace troupe {
 /// Of any other Const, an optimizer's learning rate that waits for reads of its variable, say, the
 /// consumers wait in its place, if that takes no more edges: then its value is known while
 /// compiling, and a device has it for all steps. Producers stand before consumers but for back
-/// edges.
-void LoosenConstants(Subgraph* subgraph);
+/// edges. What a few bytes say of more than `max_bytes` stays a node.
+void LoosenConstants(int64_t max_bytes, Subgraph* subgraph);
 
 }  // namespace troupe
 

@@ -46,6 +46,9 @@ void Renumber(const std::vector<int32_t>& numbers, Subgraph* subgraph);
 /// Removes the nodes that neither fetches nor targets need (feeds stay), and numbers the rest anew.
 void DropUnused(Subgraph* subgraph);
 
+/// True for a Const node whose few bytes stand for very many elements of one value, more than
+/// `max_bytes` of them: it stays a node, whose value lives no longer than its step.
+bool IsInflated(const Node& node, int64_t max_bytes);
 void FoldConstants(const NodeEvaluator& evaluator, int64_t max_bytes, Subgraph* subgraph);
 void EliminateCommon(Subgraph* subgraph);
 void RemoveIdentities(Subgraph* subgraph);

@@ -33,8 +33,9 @@ absl::StatusOr<StepGraph> PrepareStep(
   TROUPE_RETURN_IF_ERROR(FindFrames(subgraph).status());
   ReadLate(&subgraph);
   if (!simplify) return prepared;
-  LoosenConstants(&subgraph);
-  Simplify(SimplifyOptions(), Graph::evaluator(), &subgraph);
+  const SimplifyOptions options;
+  LoosenConstants(options.max_folded_bytes, &subgraph);
+  Simplify(options, Graph::evaluator(), &subgraph);
   return prepared;
 }
 

@@ -8,6 +8,8 @@
 
 #include "graph/passes/loosen_constants.h"
 #include "graph/passes/prune.h"
+#include "graph/protos/graph.pb.h"
+#include "graph/shape_inference.h"
 
 namespace troupe {
 namespace {
@@ -17,7 +19,15 @@ const OpRegistry* Ops() {
     auto* r = new OpRegistry;
     auto add = [r](const OpDefBuilder& builder) { r->Register(builder); };
     add(OpDefBuilder("Placeholder").Output("y: float"));
-    add(OpDefBuilder("Const").Output("y: dtype").Attr("value: tensor").Attr("dtype: type"));
+    add(OpDefBuilder("Const")
+            .Output("y: dtype")
+            .Attr("value: tensor")
+            .Attr("dtype: type")
+            .SetShapeFn([](InferenceContext* c) {
+              const AttrValue* value = c->attrs().Find("value");
+              c->set_output(0, *Shape::FromProto(value->tensor().tensor_shape()));
+              return absl::OkStatus();
+            }));
     add(OpDefBuilder("Neg").Input("x: float").Output("y: float").Attr("k: int = 0"));
     add(OpDefBuilder("Add").Input("x: float").Input("y: float").Output("z: float"));
     add(OpDefBuilder("Fail").Input("x: float").Output("y: float"));
@@ -117,13 +127,22 @@ TEST_F(SimplifyTest, WhoTakesAConstantWaitsInItsPlace) {
   Node* rate = after_first("rate");
   Node* fetched = after_first("fetched");
   Node* update = Add(NodeSpec("Effect", "update").Input(rate));
+  AttrValue many;  // 1 GiB of one value.
+  many.mutable_tensor()->set_dtype(DT_FLOAT);
+  many.mutable_tensor()->add_float_val(2);
+  many.mutable_tensor()->mutable_tensor_shape()->add_dim()->set_size(1 << 28);
+  Node* large = Add(NodeSpec("Const", "large")
+                        .Attr("value", many)
+                        .Attr("dtype", ElementType::kFloat)
+                        .ControlInput(first));
+  Node* fill = Add(NodeSpec("Effect", "fill").Input(large));
   Node* waits =
       Add(NodeSpec("Effect", "waits").Input(Const("w", 1)).ControlInput(after_first("k")));
   const std::vector<Output> fetches = {fetched};
-  const std::vector<Node*> targets = {update, waits};
+  const std::vector<Node*> targets = {update, fill, waits};
   auto subgraph = Prune(graph_, {}, fetches, targets);
   ASSERT_TRUE(subgraph.ok()) << subgraph.status();
-  LoosenConstants(&*subgraph);
+  LoosenConstants(SimplifyOptions().max_folded_bytes, &*subgraph);
   Check(*subgraph);
   const auto find = [&](const std::string& name) {
     return std::find_if(subgraph->nodes.begin(), subgraph->nodes.end(),
@@ -132,6 +151,7 @@ TEST_F(SimplifyTest, WhoTakesAConstantWaitsInItsPlace) {
   EXPECT_EQ(find("rate")->kind, SubNode::Kind::kConstant);
   ASSERT_EQ(find("update")->control_inputs.size(), 1u);
   EXPECT_EQ(subgraph->nodes[find("update")->control_inputs[0]].original, first);
+  EXPECT_EQ(find("large")->kind, SubNode::Kind::kOp);
   // What is fetched, or only waited for, stays where it is in the order.
   EXPECT_EQ(find("fetched")->kind, SubNode::Kind::kOp);
   EXPECT_EQ(find("k")->kind, SubNode::Kind::kOp);
