@@ -26,7 +26,12 @@ class CudaEvent final : public DeviceEvent {
     if (error_ == cudaSuccess) error_ = cudaEventRecord(event_, stream);
   }
   bool Reached() const override { return Query() != cudaErrorNotReady; }
-  cudaError_t Query() const { return error_ != cudaSuccess ? error_ : cudaEventQuery(event_); }
+  cudaError_t Query() const {
+    if (error_ != cudaSuccess) return error_;
+    const cudaError_t now = cudaEventQuery(event_);
+    if (now == cudaErrorNotReady) cudaGetLastError();  // Or it would be the next launch's error.
+    return now;
+  }
   double SecondsSince(const DeviceEvent& earlier) const override {
     float milliseconds = 0;
     cudaEventElapsedTime(&milliseconds, static_cast<const CudaEvent&>(earlier).event_, event_);
@@ -52,6 +57,12 @@ size_t PinnedSize(size_t bytes) {
   const size_t size = std::max(bytes, Allocator::kAlignment);
   const size_t step = std::max(Allocator::kAlignment, std::bit_floor(size) / 8);
   return (size + step - 1) / step * step;
+}
+
+cudaError_t Query(cudaStream_t stream) {
+  const cudaError_t now = cudaStreamQuery(stream);
+  if (now == cudaErrorNotReady) cudaGetLastError();
+  return now;
 }
 
 /// Makes calls of this thread go to a card.
@@ -126,10 +137,10 @@ absl::Status CudaStream::WaitFor(const RefPtr<DeviceEvent>& event) {
   return absl::UnimplementedError("a card cannot wait for an event of another type of device");
 }
 
-bool CudaStream::Done() const { return cudaStreamQuery(stream_) != cudaErrorNotReady; }
+bool CudaStream::Done() const { return Query(stream_) != cudaErrorNotReady; }
 
 void CudaStream::WhenDone(std::function<void(absl::Status)> done) {
-  const cudaError_t now = cudaStreamQuery(stream_);
+  const cudaError_t now = Query(stream_);
   if (now != cudaErrorNotReady) return done(CudaStatus(now, "the work of a stream"));
   Waiting waiting{Record(), std::move(done)};
   std::lock_guard<std::mutex> lock(mutex_);
@@ -202,10 +213,6 @@ void* CudaAllocator::Allocate(size_t bytes) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (size > stats_.bytes_limit - stats_.bytes_in_use) return nullptr;
-    ++stats_.num_allocs;
-    stats_.bytes_in_use += size;
-    stats_.peak_bytes_in_use = std::max(stats_.peak_bytes_in_use, stats_.bytes_in_use);
-    stats_.largest_alloc_size = std::max(stats_.largest_alloc_size, size);
     if (std::vector<void*>* kept = KeptLike(size); kept != nullptr) {
       // What is enqueued from now on is later than what still uses it.
       if (!kept->empty()) {
@@ -216,6 +223,10 @@ void* CudaAllocator::Allocate(size_t bytes) {
         kept->reserve(kept->capacity() + 1);  // `Free` needs no memory.
       }
     }
+    ++stats_.num_allocs;
+    stats_.bytes_in_use += size;
+    stats_.peak_bytes_in_use = std::max(stats_.peak_bytes_in_use, stats_.bytes_in_use);
+    stats_.largest_alloc_size = std::max(stats_.largest_alloc_size, size);
   }
   for (bool again = false; block == nullptr; again = true) {
     Use(card_);
@@ -273,7 +284,7 @@ std::string CudaAllocator::Remark() const {
 
 absl::Status CudaAllocator::Broken() const {
   Use(card_);
-  const cudaError_t error = cudaStreamQuery(compute_);
+  const cudaError_t error = Query(compute_);
   return error == cudaErrorNotReady ? absl::OkStatus() : CudaStatus(error, StrCat("card ", card_));
 }
 
@@ -287,6 +298,7 @@ void CudaAllocator::Trim() {
     }
     stats_.bytes_cached = 0;
   }
+  cudaStreamSynchronize(compute_);  // Blocks whose turn has not come would stay in the pool.
   cudaMemPool_t pool;
   if (cudaDeviceGetDefaultMemPool(&pool, card_) == cudaSuccess) cudaMemPoolTrimTo(pool, 0);
 }
@@ -303,18 +315,18 @@ void* PinnedAllocator::Allocate(size_t bytes) {
     std::lock_guard<std::mutex> lock(mutex_);
     const int64_t in_use = stats_.bytes_in_use + static_cast<int64_t>(size);
     if (stats_.bytes_limit > 0 && in_use > stats_.bytes_limit) return nullptr;
+    std::vector<void*>& free = free_[size];
+    if (free.empty()) free.reserve(free.capacity() + 1);  // `Free` needs no memory.
     ++stats_.num_allocs;
     stats_.bytes_in_use = in_use;
     stats_.peak_bytes_in_use = std::max(stats_.peak_bytes_in_use, in_use);
     stats_.largest_alloc_size = std::max(stats_.largest_alloc_size, static_cast<int64_t>(size));
-    std::vector<void*>& free = free_[size];
     if (!free.empty()) {
       void* const block = free.back();
       free.pop_back();
       stats_.bytes_cached -= static_cast<int64_t>(size);
       return block;
     }
-    free.reserve(free.capacity() + 1);  // `Free` needs no memory.
   }
   void* block = nullptr;
   if (cudaHostAlloc(&block, size, cudaHostAllocPortable) == cudaSuccess) return block;
@@ -385,8 +397,9 @@ Stream* CudaDevice::stream(StreamUse use) const {
 
 bool CudaDevice::Poll() {
   Use();
-  const bool computed = card_->compute->Poll();
-  return card_->download->Poll() || computed;
+  Card* const card = card_;  // Whoever is told may end the device.
+  const bool computed = card->compute->Poll();
+  return card->download->Poll() || computed;
 }
 
 absl::Status CudaDevice::Copy(const Tensor& from, const Tensor& to, Stream* stream) {
