@@ -66,6 +66,15 @@ class RoleActor : public caf::monitorable_actor {
     void SendStatus(const absl::Status& status) const {
       status.ok() ? Send() : Send(ToCafError(status));
     }
+    /// Calls `begin`, which has the answer sent later; what it throws is the answer.
+    template <typename F>
+    void SendException(F&& begin) const {
+      const absl::Status begun = CatchExceptions([&] {
+        begin();
+        return absl::OkStatus();
+      });
+      if (!begun.ok()) SendStatus(begun);
+    }
   };
 
   /// Answers with a value that comes from a device's memory. The pool does it, not the device's
@@ -165,21 +174,20 @@ class VariableRoleActor final : public RoleActor {
   bool over() const override { return variable_->destroyed(); }
   absl::Status Handle(caf::type_erased_tuple& content, const Reply& reply) override {
     if (content.match_elements<caf::get_atom>()) {
-      variable_->Lend(
-          [to = reply, runtime = runtime_, device = device_](Variable::Lease lease) mutable {
-            const Tensor value = lease.value();
-            const std::string name = value.valid() ? "" : lease.variable()->name();
-            lease.Release();
-            KeepGoing([&] {
-              if (!value.valid()) {
-                return to.SendStatus(absl::FailedPreconditionError(
-                    StrCat("variable ", name, " has not been initialised")));
-              }
-              if (device->memory_space() != MemorySpace::kDevice) return to.Send(value);
-              DownloadValue(device, value,
-                            DeviceAnswer<Tensor>::Make(std::move(runtime), std::move(to)));
-            });
-          });
+      variable_->Lend([to = reply, runtime = runtime_, device = device_](Variable::Lease lease) {
+        const Tensor value = lease.value();
+        const std::string name = value.valid() ? "" : lease.variable()->name();
+        lease.Release();
+        KeepGoing([&] {
+          if (!value.valid()) {
+            return to.SendStatus(absl::FailedPreconditionError(
+                StrCat("variable ", name, " has not been initialised")));
+          }
+          if (device->memory_space() != MemorySpace::kDevice) return to.Send(value);
+          to.SendException(
+              [&] { DownloadValue(device, value, DeviceAnswer<Tensor>::Make(runtime, to)); });
+        });
+      });
       return absl::OkStatus();
     }
     if (!content.match_elements<caf::put_atom, Tensor>()) return NotHandled(content);
@@ -398,7 +406,8 @@ class QueueRoleActor final : public WaitingRoleActor<Queue> {
                              const Reply& to) {
     if (runtime == nullptr) return to.SendStatus(absl::CancelledError("the devices have gone"));
     if (device->memory_space() != MemorySpace::kDevice) return to.Send(tuple);
-    DownloadTuple(device, tuple, DeviceAnswer<Tuple>::Make(std::move(runtime), to));
+    to.SendException(
+        [&] { DownloadTuple(device, tuple, DeviceAnswer<Tuple>::Make(std::move(runtime), to)); });
   }
 };
 
