@@ -16,6 +16,7 @@ foreach(line IN LISTS lines)
     continue()
   endif()
   string(REGEX REPLACE "^[0-9a-f]+ . " "" symbol "${line}")
+  string(REGEX REPLACE "std::complex<[a-z]+>" "complex" symbol "${symbol}")  # an element type
   if(NOT symbol MATCHES "troupe" OR symbol MATCHES "^[^(]*(std|Eigen|boost|caf|absl)::" OR
      symbol MATCHES "troupe::cluster::|Role::|::Impl::|::(FlowContext|ConstantValues)::")
     list(APPEND bad "${symbol}")
