@@ -2,7 +2,7 @@
 ///
 ///     Output files = StringInputProducer(s, MatchFilenamesOnce(s, "*.tfrecord").value(),
 ///                                        {.num_epochs = 3});
-///     auto [key, record] = ops::ReaderReadV2(s, ops::TFRecordReaderV2(s), files);
+///     auto [key, record, read] = ops::ReaderReadV2(s, ops::TFRecordReaderV2(s), files);
 ///     OutputList batch = ShuffleBatch(s, {Parse(s, record)}, 100,
 ///                                     {.capacity = 2000, .min_after_dequeue = 1000});
 ///
