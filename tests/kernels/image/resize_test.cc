@@ -206,7 +206,8 @@ TEST(Resize, TakesAVeryWideImage) {
   }
   const Tensor out = Resize("ResizeBilinear", image, 1, kPixels, {false, false});
   for (int64_t i = 0; i < kPixels * kChannels; ++i) {
-    EXPECT_EQ(out.unchecked_data<float>()[i], static_cast<float>(8 * (i / 4) + i % 4)) << i;
+    const int64_t x = i / kChannels, c = i % kChannels;
+    EXPECT_EQ(out.unchecked_data<float>()[i], static_cast<float>(8 * x + c)) << i;
   }
 }
 
