@@ -275,11 +275,13 @@ bool ComputePool::OnWorker() const { return pool_of_worker == impl_.get(); }
 bool ComputePool::RunOne() {
   if (PoolTask* task = impl_->Pop(&impl_->tasks)) {
     PrepareThread();
+    const ScopedFlushDenormals flush;
     task->Run();
     return true;
   }
   if (impl_->open_loops.load() == 0) return false;
   PrepareThread();
+  const ScopedFlushDenormals flush;
   return impl_->HelpLoop(/*one_chunk=*/true);
 }
 

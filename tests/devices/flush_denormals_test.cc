@@ -1,7 +1,7 @@
 #include "devices/cpu/flush_denormals.h"
 
 #include <atomic>
-#include <cmath>
+#include <thread>
 
 #include "devices/cpu/compute_pool.h"
 #include "gtest/gtest.h"
@@ -37,14 +37,43 @@ TEST(FlushDenormalsTest, LeavesNormalNumbersAlone) {
   EXPECT_EQ(smallest * 0.5, 0.0);
 }
 
-TEST(FlushDenormalsTest, ThreadsOfThePoolFlush) {
-  struct Task : PoolTask {
-    std::atomic<int> denormals{-1};
-    void Run() noexcept override {
-      denormals.store(HasDenormals());
-      denormals.notify_all();
+struct Task : PoolTask {
+  std::atomic<int> denormals{-1};
+  void Run() noexcept override {
+    denormals.store(HasDenormals());
+    denormals.notify_all();
+  }
+};
+
+/// A caller that waits for a step helps with tasks and with pieces of loops.
+TEST(FlushDenormalsTest, WhoHelpsThePoolFlushes) {
+  ComputePool pool(/*threads=*/1);
+  Task task;
+  pool.Submit(&task);
+  ASSERT_TRUE(pool.RunOne());
+  EXPECT_EQ(task.denormals.load(), 0);
+
+  ComputePool two(/*threads=*/2);
+  std::atomic<bool> helped{false};
+  std::atomic<int> with_denormals{0};
+  const std::thread::id helper = std::this_thread::get_id();
+  std::thread owner([&] {
+    const ScopedFlushDenormals flush;
+    while (!helped) {
+      two.ParallelFor(64, 1, [&](int64_t, int64_t) {
+        if (HasDenormals()) ++with_denormals;
+        if (std::this_thread::get_id() == helper) helped = true;
+        std::this_thread::yield();
+      });
     }
-  };
+  });
+  while (!helped) two.RunOne();
+  owner.join();
+  EXPECT_EQ(with_denormals, 0);
+  EXPECT_TRUE(HasDenormals());
+}
+
+TEST(FlushDenormalsTest, ThreadsOfThePoolFlush) {
   ComputePool pool(/*threads=*/2);
   Task task;
   pool.Submit(&task);
