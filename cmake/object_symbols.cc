@@ -1,10 +1,14 @@
 // Changes the symbols of an object file, or of all in an archive, in place
-// (cmake/troupe_targets.cmake):
-//   object_symbols show FILE    makes hidden ones visible: tests look at what libtroupe.so keeps to
-//   itself object_symbols weaken FILE  makes unique ones weak: inline variables of libraries that a
-//   program has
-//                               too, once they no longer stand in groups of which the linker takes
-//                               one
+// (cmake/troupe_targets.cmake).
+//
+//     object_symbols show FILE
+//
+// makes hidden ones visible: tests look at what libtroupe.so keeps to itself.
+//
+//     object_symbols weaken FILE
+//
+// makes unique ones weak: inline variables of libraries that a program has too, once they no longer
+// stand in groups of which the linker takes one.
 
 #include <ar.h>
 #include <elf.h>
