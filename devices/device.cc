@@ -49,7 +49,7 @@ Tensor Piece(const Tensor& tensor, size_t offset, size_t bytes) {
 
 /// There is no memory for being told: nothing that the copies use may be freed before they are
 /// made.
-void WaitFor(const Stream& stream) {
+void WaitUntilDone(const Stream& stream) {
   while (!stream.Done()) std::this_thread::yield();
 }
 
@@ -103,7 +103,7 @@ absl::StatusOr<Tensor> CopyInto(Device* device, const Tensor& from,
     if (later) *there = std::move(made);
     upload->WhenDone([kept](const absl::Status&) {});  // Keeps it until then.
   } catch (...) {
-    WaitFor(*upload);
+    WaitUntilDone(*upload);
     throw;
   }
   TROUPE_RETURN_IF_ERROR(ordered);
@@ -196,7 +196,7 @@ void Download(Device* device, const Tensor& tensor,
   try {
     download->WhenDone(finish);
   } catch (...) {
-    WaitFor(*download);
+    WaitUntilDone(*download);
     finish(StatusOfException());
   }
 }

@@ -68,7 +68,7 @@ class RoleActor : public caf::monitorable_actor {
     }
     /// Calls `begin`, which has the answer sent later; what it throws is the answer.
     template <typename F>
-    void SendException(F&& begin) const {
+    void SendLater(F&& begin) const {
       const absl::Status begun = CatchExceptions([&] {
         begin();
         return absl::OkStatus();
@@ -184,7 +184,7 @@ class VariableRoleActor final : public RoleActor {
                 StrCat("variable ", name, " has not been initialised")));
           }
           if (device->memory_space() != MemorySpace::kDevice) return to.Send(value);
-          to.SendException(
+          to.SendLater(
               [&] { DownloadValue(device, value, DeviceAnswer<Tensor>::Make(runtime, to)); });
         });
       });
@@ -406,7 +406,7 @@ class QueueRoleActor final : public WaitingRoleActor<Queue> {
                              const Reply& to) {
     if (runtime == nullptr) return to.SendStatus(absl::CancelledError("the devices have gone"));
     if (device->memory_space() != MemorySpace::kDevice) return to.Send(tuple);
-    to.SendException(
+    to.SendLater(
         [&] { DownloadTuple(device, tuple, DeviceAnswer<Tuple>::Make(std::move(runtime), to)); });
   }
 };
