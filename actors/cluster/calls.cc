@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -53,15 +54,23 @@ void Calls::Send(PeerId to, cluster::Message message) {
 uint64_t Calls::Call(PeerId to, uint64_t to_incarnation, cluster::Message request, ClusterTime now,
                      ClusterTime timeout, Done done) {
   const uint64_t id = next_id_++;
-  Pending& pending = pending_[id];
-  pending.to = to;
-  pending.sent = now;
-  pending.deadline = timeout > 0 ? now + timeout : 0;
-  pending.request = request.body_case();
-  pending.done = std::move(done);
-  request.set_id(id);
-  request.set_to_incarnation(to_incarnation);
-  Send(to, std::move(request));
+  const absl::Status sent = CatchExceptions([&] {
+    Pending& pending = pending_[id];
+    pending.to = to;
+    pending.sent = now;
+    pending.deadline = timeout > 0 ? now + timeout : 0;
+    pending.request = request.body_case();
+    request.set_id(id);
+    request.set_to_incarnation(to_incarnation);
+    Send(to, std::move(request));
+    return absl::OkStatus();
+  });
+  if (sent.ok()) {
+    pending_.find(id)->second.done = std::move(done);
+  } else {
+    pending_.erase(id);
+    done(sent, {});
+  }
   return id;
 }
 
@@ -73,6 +82,16 @@ void Calls::Finish(uint64_t id, absl::Status status, cluster::Message reply) {
   done(std::move(status), std::move(reply));
 }
 
+template <typename F>
+void Calls::ForEachPending(const F& f) {
+  const uint64_t end = next_id_;
+  for (auto it = pending_.begin(); it != pending_.end() && it->first < end;) {
+    const uint64_t id = it->first;
+    KeepGoing([&] { f(id, it->second); });
+    it = pending_.upper_bound(id);
+  }
+}
+
 void Calls::OnReply(PeerId from, cluster::Message reply) {
   auto it = pending_.find(reply.id());
   if (it == pending_.end() || it->second.to != from) return;  // Late, repeated or strange.
@@ -82,23 +101,19 @@ void Calls::OnReply(PeerId from, cluster::Message reply) {
 }
 
 void Calls::FailPeer(PeerId peer, const absl::Status& status) {
-  const auto to_peer = [peer](const Pending& pending) { return pending.to == peer; };
-  for (uint64_t id : KeysIf(pending_, to_peer)) Finish(id, status, {});
+  ForEachPending([&](uint64_t id, const Pending& pending) {
+    if (pending.to == peer) Finish(id, status, {});
+  });
 }
 
 void Calls::Tick(ClusterTime now) {
-  const auto late = [now](const Pending& pending) {
-    return pending.deadline != 0 && now >= pending.deadline;
-  };
-  for (uint64_t id : KeysIf(pending_, late)) {
-    auto it = pending_.find(id);
-    if (it == pending_.end()) continue;
-    Finish(
-        id,
-        absl::DeadlineExceededError(StrCat("no answer to ", NameOf(it->second.request), " within ",
-                                           (it->second.deadline - it->second.sent) / 1000, " ms")),
-        {});
-  }
+  ForEachPending([&](uint64_t id, const Pending& pending) {
+    if (pending.deadline == 0 || now < pending.deadline) return;
+    Finish(id,
+           absl::DeadlineExceededError(StrCat("no answer to ", NameOf(pending.request), " within ",
+                                              (pending.deadline - pending.sent) / 1000, " ms")),
+           {});
+  });
 }
 
 bool Calls::Accept(PeerId from, const cluster::Message& request) {

@@ -66,7 +66,8 @@ class Calls {
 
   // The side that asks.
 
-  /// `to_incarnation` 0: any life will do. `timeout` 0: as long as it takes.
+  /// `to_incarnation` 0: any life will do. `timeout` 0: as long as it takes. Throws only what
+  /// `done` throws: what cannot be sent is answered at once.
   uint64_t Call(PeerId to, uint64_t to_incarnation, cluster::Message request, ClusterTime now,
                 ClusterTime timeout, Done done);
   void OnReply(PeerId from, cluster::Message reply);
@@ -105,6 +106,9 @@ class Calls {
     std::set<uint64_t> open;  ///< Taken and not answered.
   };
 
+  /// Those of now, though `f` may end them and begin others. What it throws for one stops no other.
+  template <typename F>
+  void ForEachPending(const F& f);
   void Finish(uint64_t id, absl::Status status, cluster::Message reply);
 
   const cluster::Sender self_;

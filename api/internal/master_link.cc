@@ -177,12 +177,14 @@ class NetworkLink final : public MasterLink {
   void Call(cluster::Message request, ClusterTime timeout, Calls::Done done, Player) override {
     shell_->Enter([&] {
       NodeRole* role = shell_->role();
-      if (shut_) {
-        done(ClosedSession(), {});
-      } else if (!role->detector().alive(0)) {
-        done(LostMaster(target_), {});
-      } else {
+      const absl::Status may = CatchExceptions([&] {
+        if (shut_) return ClosedSession();
+        return role->detector().alive(0) ? absl::OkStatus() : LostMaster(target_);
+      });
+      if (may.ok()) {
         role->Call(0, std::move(request), NodeShell::Now(), timeout, std::move(done));
+      } else {
+        done(may, {});
       }
     });
   }

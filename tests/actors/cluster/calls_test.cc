@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
+#include <new>
+
 #include "tests/actors/cluster/messages.h"
 #include "tests/how_many.h"
 
@@ -11,13 +13,17 @@ namespace {
 
 class Sent final : public Outbox {
  public:
-  void Send(PeerId to, cluster::Message message) override { messages.emplace_back(to, message); }
+  void Send(PeerId to, cluster::Message message) override {
+    if (has_no_memory) throw std::bad_alloc();
+    messages.emplace_back(to, message);
+  }
   cluster::Message Take() {
     cluster::Message first = messages.front().second;
     messages.erase(messages.begin());
     return first;
   }
   std::vector<std::pair<PeerId, cluster::Message>> messages;
+  bool has_no_memory = false;
 };
 
 class CallsTest : public testing::Test {
@@ -96,6 +102,25 @@ TEST_F(CallsTest, DeadlinesAndLostPeersAnswer) {
   EXPECT_EQ(answers_.size(), 1u);
   a_.FailPeer(1, absl::UnavailableError("gone"));
   EXPECT_EQ(answers_.back(), absl::UnavailableError("gone"));
+}
+
+TEST_F(CallsTest, WhatCannotBeSentIsAnswered) {
+  sent_a_.has_no_memory = true;
+  Ask();
+  ASSERT_EQ(answers_.size(), 1u);
+  EXPECT_EQ(answers_[0].code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(a_.num_pending(), 0u);
+}
+
+// One that throws, and one that asks again, which is not failed with the others.
+TEST_F(CallsTest, ALostPeerFailsAllThatWaitForIt) {
+  a_.Call(1, 22, {}, 0, 0,
+          [](const absl::Status&, const cluster::Message&) { throw std::bad_alloc(); });
+  a_.Call(1, 22, {}, 0, 0, [this](const absl::Status&, const cluster::Message&) { Ask(); });
+  Ask();
+  a_.FailPeer(1, absl::UnavailableError("gone"));
+  EXPECT_EQ(answers_, std::vector<absl::Status>{absl::UnavailableError("gone")});
+  EXPECT_EQ(a_.num_pending(), 1u);
 }
 
 TEST_F(CallsTest, NewLifeOfWhoAsksBeginsAnew) {
