@@ -132,21 +132,25 @@ int Session::Callable::num_nodes() const { return call_ == nullptr ? 0 : call_->
 absl::StatusOr<Session::Callable> Session::MakeCallable(const std::vector<std::string>& feeds,
                                                         const std::vector<std::string>& fetches,
                                                         const std::vector<std::string>& targets) {
-  TROUPE_ASSIGN_OR_RETURN(const StepSignature signature,
-                          StepSignature::FromNames(*graph_, feeds, fetches, targets));
-  return MakeCallable(signature.feeds, signature.fetches, signature.targets);
+  return CatchExceptions([&]() -> absl::StatusOr<Callable> {
+    TROUPE_ASSIGN_OR_RETURN(const StepSignature signature,
+                            StepSignature::FromNames(*graph_, feeds, fetches, targets));
+    return MakeCallable(signature.feeds, signature.fetches, signature.targets);
+  });
 }
 
 absl::StatusOr<Session::Callable> Session::MakeCallable(absl::Span<const Output> feeds,
                                                         absl::Span<const Output> fetches,
                                                         absl::Span<Node* const> targets) {
-  StepSignature signature;
-  signature.feeds.assign(feeds.begin(), feeds.end());
-  signature.fetches.assign(fetches.begin(), fetches.end());
-  signature.targets.assign(targets.begin(), targets.end());
-  Callable callable;
-  TROUPE_ASSIGN_OR_RETURN(callable.call_, impl_->Prepare(signature));
-  return callable;
+  return CatchExceptions([&]() -> absl::StatusOr<Callable> {
+    StepSignature signature;
+    signature.feeds.assign(feeds.begin(), feeds.end());
+    signature.fetches.assign(fetches.begin(), fetches.end());
+    signature.targets.assign(targets.begin(), targets.end());
+    Callable callable;
+    TROUPE_ASSIGN_OR_RETURN(callable.call_, impl_->Prepare(signature));
+    return callable;
+  });
 }
 
 absl::StatusOr<std::string> Session::PartialRunSetup(const std::vector<std::string>& feeds,
@@ -164,26 +168,28 @@ absl::Status Session::PartialRun(const std::string& handle, const NamedTensors& 
 }
 
 absl::Status Session::Extend(const GraphDef& def) {
-  TROUPE_RETURN_IF_ERROR(ExtendGraphWith(def, graph_.get()));
-  return impl_->Extend();
+  return CatchExceptions([&] {
+    const absl::Status extended = ExtendGraphWith(def, graph_.get());
+    return extended.ok() ? impl_->Extend() : extended;
+  });
 }
 
 absl::StatusOr<std::vector<DeviceAttributes>> Session::ListDevices() const {
-  return impl_->ListDevices();
+  return CatchExceptions([&] { return impl_->ListDevices(); });
 }
 
 absl::Status Session::Reset(const std::vector<std::string>& containers) {
-  return impl_->Reset(containers);
+  return CatchExceptions([&] { return impl_->Reset(containers); });
 }
 
 void Session::PlaceAgain() { impl_->PlaceAgain(); }
 
 absl::StatusOr<Session::KernelStates> Session::SaveKernelStates() const {
-  return impl_->SaveKernelStates();
+  return CatchExceptions([&] { return impl_->SaveKernelStates(); });
 }
 
 absl::Status Session::RestoreKernelStates(const KernelStates& states) {
-  return impl_->RestoreKernelStates(states);
+  return CatchExceptions([&] { return impl_->RestoreKernelStates(states); });
 }
 
 absl::Status Session::Close() {

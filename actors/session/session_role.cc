@@ -254,7 +254,7 @@ struct SessionRole::AsyncStep final : PoolTask {
 
   void AnswerLate() noexcept {
     if (taken.exchange(true)) return LetGo();
-    EndWith(LateError(run.options.timeout));
+    EndWith(CatchExceptions([this] { return LateError(run.options.timeout); }));
   }
 
   /// True if the step is not answered already because it is late, and will not be.
@@ -347,8 +347,10 @@ void SessionRole::RunAsync(AsyncRun run) {
   // Whatever is missing, the callback is called.
   auto* step = new (std::nothrow) AsyncStep(self, std::move(run));
   if (step == nullptr) {
+    const absl::Status none =
+        CatchExceptions([] { return absl::ResourceExhaustedError("no memory for a run"); });
     // NOLINTNEXTLINE(bugprone-use-after-move): without memory nothing has been moved.
-    KeepGoing([&] { run.done(absl::ResourceExhaustedError("no memory for a run")); });
+    KeepGoing([&] { run.done(none); });
     return;
   }
   async_steps_->Enter();

@@ -114,6 +114,8 @@ class Callbacks {
       ++of_->open_;
     }
     ~Ticket() {
+      // What would have called it has thrown.
+      if (done_ != nullptr) Answer(absl::Status(absl::StatusCode::kResourceExhausted, ""));
       std::lock_guard<std::mutex> lock(of_->mutex_);
       --of_->open_;
       of_->changed_.notify_all();
@@ -200,10 +202,10 @@ struct RemoteSession::Impl {
     const int defs = all.node_size();  // Source and sink are nodes, but not defined.
     all.mutable_node()->DeleteSubrange(0, std::min(sent_defs, defs));
     if (functions == sent_functions) all.clear_library();
+    all.SerializeToString(def);
     sent_defs = defs;
     sent_nodes = nodes;
     sent_functions = functions;
-    all.SerializeToString(def);
     return true;
   }
 
@@ -214,7 +216,8 @@ struct RemoteSession::Impl {
     cluster::Message request;
     request.mutable_extend_session()->set_session(session);
     if (!New(request.mutable_extend_session()->mutable_graph())) return absl::OkStatus();
-    absl::Status status = Call(std::move(request), kControlTimeout, nullptr);
+    absl::Status status =
+        CatchExceptions([&] { return Call(std::move(request), kControlTimeout, nullptr); });
     if (!status.ok()) {
       sent_nodes = nodes_before;
       sent_defs = defs_before;
@@ -255,6 +258,35 @@ struct RemoteSession::Impl {
       request->set_callable(callable);
     }
     for (const Tensor& feed : feeds) TensorToProto(feed, request->add_feeds());
+    return absl::OkStatus();
+  }
+
+  /// OK: the ticket is answered, by now or later.
+  absl::Status Begin(const RunOptions& options, const absl::StatusOr<StepSignature>& signature,
+                     absl::Span<const Tensor> feeds, RunMetadata* metadata,
+                     const std::shared_ptr<Callbacks::Ticket>& ticket) {
+    TROUPE_RETURN_IF_ERROR(signature.status());
+    cluster::Message request;
+    ClusterTime timeout = 0;
+    TROUPE_RETURN_IF_ERROR(MakeRun(*signature, "", feeds, options, metadata != nullptr,
+                                   request.mutable_run_step(), &timeout));
+    link->Call(std::move(request), timeout,
+               [link = link.get(), target = target, num_fetches = signature->fetches.size(),
+                metadata, ticket](const absl::Status& result, cluster::Message reply) {
+                 link->Post([=, reply = std::move(reply)]() mutable {
+                   absl::Status status = result;
+                   std::vector<Tensor> values(num_fetches);
+                   if (status.ok()) {
+                     status = TakeResult(target, reply.mutable_run_step_reply(),
+                                         absl::MakeSpan(values), metadata);
+                   }
+                   if (status.ok()) {
+                     ticket->Answer(std::move(values));
+                   } else {
+                     ticket->Answer(std::move(status));
+                   }
+                 });
+               });
     return absl::OkStatus();
   }
 };
@@ -338,36 +370,15 @@ void RemoteSession::RunAsync(const RunOptions& options, absl::StatusOr<StepSigna
                              std::vector<Tensor> feeds, RunDone done, RunMetadata* metadata) {
   // The answer may come before this returns, and `done` hold the session last.
   const auto self = shared_from_this();
-  const auto ticket = std::make_shared<Callbacks::Ticket>(impl_->callbacks, std::move(done));
-  cluster::Message request;
-  ClusterTime timeout = 0;
-  absl::Status status = signature.status();
-  if (status.ok()) {
-    status = impl_->MakeRun(*signature, "", feeds, options, metadata != nullptr,
-                            request.mutable_run_step(), &timeout);
-  }
-  if (!status.ok()) {
-    impl_->link->Post([status, ticket] { ticket->Answer(status); });
-    return;
-  }
-  impl_->link->Call(
-      std::move(request), timeout,
-      [link = impl_->link.get(), target = impl_->target, num_fetches = signature->fetches.size(),
-       metadata, ticket](const absl::Status& result, cluster::Message reply) {
-        link->Post([=, reply = std::move(reply)]() mutable {
-          absl::Status status = result;
-          std::vector<Tensor> values(num_fetches);
-          if (status.ok()) {
-            status = TakeResult(target, reply.mutable_run_step_reply(), absl::MakeSpan(values),
-                                metadata);
-          }
-          if (status.ok()) {
-            ticket->Answer(std::move(values));
-          } else {
-            ticket->Answer(std::move(status));
-          }
-        });
-      });
+  std::shared_ptr<Callbacks::Ticket> ticket;
+  const absl::Status begun = CatchExceptions([&] {
+    ticket = std::make_shared<Callbacks::Ticket>(impl_->callbacks, std::move(done));
+    return impl_->Begin(options, signature, feeds, metadata, ticket);
+  });
+  if (begun.ok()) return;
+  // NOLINTNEXTLINE(bugprone-use-after-move): without memory for a ticket nothing has been moved.
+  if (ticket == nullptr) return KeepGoing([&] { done(begun); });
+  KeepGoing([&] { impl_->link->Post([begun, ticket] { ticket->Answer(begun); }); });
 }
 
 /// A callable of the master's.

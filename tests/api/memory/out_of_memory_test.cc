@@ -14,6 +14,7 @@
 #include <future>
 #include <new>
 
+#include "absl/synchronization/notification.h"
 #include "api/control_flow.h"
 #include "api/gradients.h"
 #include "api/nn.h"
@@ -264,6 +265,53 @@ TEST_P(OutOfMemoryTest, TracesAndDeadlines) {
   options.trace = true;
   options.timeout = absl::Seconds(60);
   SweepFetch<float>({{"x", Tensor::Scalar(1.0f)}}, {y.name()}, 6, 1, options);
+}
+
+// Their callback is called in any case; with a deadline that has passed, too.
+TEST_P(OutOfMemoryTest, AsynchronousRuns) {
+  Output y = ops::Add(s_, ops::Mul(s_, Placeholder("x"), 2.0f), 1.0f);
+  auto session = NewSession();
+  struct Run {
+    RunOptions options;
+    NamedTensors feeds{{"x", Tensor::Scalar(1.0f)}};
+    std::vector<std::string> fetches, targets;
+    absl::Notification over;
+    absl::StatusOr<std::vector<Tensor>> result;
+    RunDone done = [this](absl::StatusOr<std::vector<Tensor>> values) {
+      result = std::move(values);
+      over.Notify();
+    };
+  };
+  std::unique_ptr<Run> run;
+  absl::Duration timeout = absl::InfiniteDuration();
+  const auto begin = [&] {
+    run = std::make_unique<Run>();
+    run->options.timeout = timeout;
+    run->fetches = {y.name()};
+  };
+  const auto step = [&] {
+    session->RunAsync(run->options, std::move(run->feeds), std::move(run->fetches),
+                      std::move(run->targets), std::move(run->done));
+    run->over.WaitForNotification();
+    return run->result.status();
+  };
+  const auto check = [&] {
+    timeout = absl::InfiniteDuration();
+    begin();
+    ASSERT_EQ(step(), absl::OkStatus());
+    EXPECT_EQ((*run->result)[0].unchecked_scalar<float>(), 3);
+  };
+  for (int i = 0; i < 5; ++i) check();
+  Sweep(step, check, begin);
+  const auto late = [&] {
+    const absl::Status status = step();
+    return status.code() == absl::StatusCode::kDeadlineExceeded ? absl::OkStatus() : status;
+  };
+  Sweep(late, check, [&] {
+    timeout = absl::ZeroDuration();
+    begin();
+  });
+  ExpectToEnd(session.get());
 }
 
 TEST_P(OutOfMemoryTest, FunctionsThatCallThemselves) {
