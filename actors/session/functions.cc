@@ -124,7 +124,7 @@ struct CompiledFunction::Frame final : PoolTask {
     copies_left.store(n + 1, std::memory_order_relaxed);
     for (size_t i = 0; i < n; ++i) {
       const Tensor arg = args[i];
-      DownloadValue(function->device(), arg, [this, i](absl::StatusOr<Tensor> here) {
+      const auto arrives = [this, i](absl::StatusOr<Tensor> here) {
         const absl::Status status = here.status();
         if (status.ok()) args[i] = *std::move(here);
         if (!CopyOver(status)) return;
@@ -136,7 +136,12 @@ struct CompiledFunction::Frame final : PoolTask {
           return;
         }
         Play(/*begin=*/true);
+      };
+      const absl::Status begun = CatchExceptions([&] {
+        DownloadValue(function->device(), arg, arrives);
+        return absl::OkStatus();
       });
+      if (!begun.ok()) CopyOver(begun);
     }
     return CopyOver(absl::OkStatus());
   }
@@ -173,7 +178,8 @@ struct CompiledFunction::Frame final : PoolTask {
       Tensor& from = sources[i].is_arg ? results[i] : fetched[sources[i].index];
       if (status.ok() && function->crosses_ && function->options_.results_in_place &&
           LivesOnDevice(from.type())) {
-        absl::StatusOr<Tensor> there = Upload(function->device(), from);
+        absl::StatusOr<Tensor> there =
+            CatchExceptions([&] { return Upload(function->device(), from); });
         status = there.status();
         if (there.ok()) from = *std::move(there);
       }

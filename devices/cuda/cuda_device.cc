@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "devices/cpu/block_signals.h"
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 
 namespace troupe::cuda {
@@ -168,7 +169,7 @@ bool CudaStream::CallOldest(const RefPtr<DeviceEvent>& event, cudaError_t reache
   const Waiting oldest = std::move(waiting_.front());
   waiting_.pop_front();
   lock.unlock();
-  oldest.done(CudaStatus(reached, "the work of a stream"));
+  KeepGoing([&] { oldest.done(CudaStatus(reached, "the work of a stream")); });
   return true;
 }
 

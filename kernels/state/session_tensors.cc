@@ -153,14 +153,15 @@ class GetTensor final : public AsyncKernel {
     if (kept->device == nullptr || kept->device == ctx.step().device) {
       return done(PutElements(ctx, 0, {std::move(kept->value)}));
     }
+    // Where the copy is told of, nothing must be thrown.
+    const auto rest = std::make_shared<std::unique_ptr<Rest>>(std::make_unique<Rest>());
+    (*rest)->ctx = &ctx;
     DownloadValue(kept->device, kept->value,
-                  [&ctx, done, borrowed = kept->borrowed](absl::StatusOr<Tensor> here) mutable {
+                  [done, rest, borrowed = kept->borrowed](absl::StatusOr<Tensor> here) mutable {
                     borrowed.reset();  // The step may end here, and the lender with it.
-                    auto rest = std::make_unique<Rest>();
-                    rest->ctx = &ctx;
                     const absl::Status status = here.status();
-                    if (here.ok()) rest->value = *std::move(here);
-                    done(status, Player::kHandsOn, std::move(rest));
+                    if (here.ok()) (*rest)->value = *std::move(here);
+                    done(status, Player::kHandsOn, std::move(*rest));
                   });
   }
 
