@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "devices/cpu/block_signals.h"
+#include "devices/exceptions.h"
 #include "devices/status_macros.h"
 
 namespace troupe {
@@ -54,14 +55,18 @@ class NameService {
   /// A name that is being asked for is not asked for again.
   void Ask(const std::string& host, Done done) {
     std::lock_guard<std::mutex> lock(mutex_);
-    std::vector<Done>& waiting = waiting_[host];
-    waiting.push_back(std::move(done));
-    if (waiting.size() > 1) return;
-    line_.push_back(host);
-    if (idle_ < line_.size() && threads_.size() < kMaxThreads) {
-      const ScopedBlockSignals blocked;
-      threads_.emplace_back([this] { Run(); });
+    if (idle_ <= line_.size() && threads_.size() < kMaxThreads) {
+      try {
+        const ScopedBlockSignals blocked;
+        threads_.emplace_back([this] { Run(); });
+      } catch (...) {  // Those that are there have more to do.
+        if (threads_.empty()) throw;
+      }
     }
+    std::vector<Done>& waiting = waiting_[host];
+    waiting.reserve(waiting.size() + 1);
+    if (waiting.empty()) line_.push_back(host);
+    waiting.push_back(std::move(done));
     changed_.notify_one();
   }
 
@@ -75,11 +80,11 @@ class NameService {
       const std::string host = std::move(line_.front());
       line_.pop_front();
       lock.unlock();
-      const Hosts hosts = troupe::Ask(host, 0);
+      const Hosts hosts = CatchExceptions([&] { return troupe::Ask(host, 0); });
       lock.lock();
       const std::vector<Done> waiting = std::move(waiting_.extract(host).mapped());
       lock.unlock();
-      for (const Done& done : waiting) done(hosts);
+      for (const Done& done : waiting) KeepGoing([&] { done(hosts); });
       lock.lock();
     }
   }
