@@ -65,7 +65,6 @@ void ExecutorRole::RunAsync(const StepContext& step, absl::Span<Tensor> feeds,
     for (size_t i = 0; i < feeds.size(); ++i) SetFeed(static_cast<int>(i), std::move(feeds[i]));
   });
   completion_ = completion;
-  ComputePool::PrepareThread();
   PlayOn();
 }
 
@@ -144,7 +143,6 @@ inline void ExecutorRole::Try(F&& part) noexcept {
 }
 
 void ExecutorRole::PlayAndWait() {
-  ComputePool::PrepareThread();
   while (!Play(/*caller=*/true)) {
     if (caller_->Wait() == ThreadParker::Word::kOver) return;
   }

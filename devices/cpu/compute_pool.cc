@@ -18,9 +18,6 @@
 #include "devices/cpu/block_signals.h"
 #include "devices/cpu/flush_denormals.h"
 
-// From the OpenMP runtime that oneDNN uses; its header is not there for every compiler.
-extern "C" void omp_set_num_threads(int);
-
 namespace troupe {
 namespace {
 
@@ -193,7 +190,6 @@ struct ComputePool::Impl {
     char name[16];
     std::snprintf(name, sizeof(name), "troupe-cpu-%d", index);
     pthread_setname_np(pthread_self(), name);
-    PrepareThread();
     const ScopedFlushDenormals flush;
     pool_of_worker = this;
     while (true) {
@@ -219,13 +215,6 @@ struct ComputePool::Impl {
     }
   }
 };
-
-void ComputePool::PrepareThread() {
-  static thread_local bool prepared = false;
-  if (prepared) return;
-  prepared = true;
-  omp_set_num_threads(1);
-}
 
 ComputePool::ComputePool(int threads, int spin_microseconds)
     : threads_(threads > 0 ? threads : Cores()), impl_(std::make_shared<Impl>()) {
@@ -274,13 +263,11 @@ bool ComputePool::OnWorker() const { return pool_of_worker == impl_.get(); }
 
 bool ComputePool::RunOne() {
   if (PoolTask* task = impl_->Pop(&impl_->tasks)) {
-    PrepareThread();
     const ScopedFlushDenormals flush;
     task->Run();
     return true;
   }
   if (impl_->open_loops.load() == 0) return false;
-  PrepareThread();
   const ScopedFlushDenormals flush;
   return impl_->HelpLoop(/*one_chunk=*/true);
 }

@@ -65,10 +65,6 @@ class ComputePool {
   /// have not begun are left out.
   void ParallelFor(int64_t total, int64_t grain, absl::FunctionRef<void(int64_t, int64_t)> body);
 
-  /// Keeps kernel libraries to one thread when they are called from this thread. Workers have done
-  /// it; a thread that plays an executor does it first. Cheap when repeated.
-  static void PrepareThread();
-
  private:
   struct Impl;
 

@@ -23,6 +23,14 @@ dnnl::cpu_isa OneDnnInstructionSet() {
 
 }  // namespace
 
+ScopedOpenMpAlone::ScopedOpenMpAlone() : before_(omp_get_max_threads()) {
+  if (before_ != 1) omp_set_num_threads(1);
+}
+
+ScopedOpenMpAlone::~ScopedOpenMpAlone() {
+  if (before_ != 1) omp_set_num_threads(before_);
+}
+
 const dnnl::engine& OneDnnEngine() {
   static const auto* engine = [] {
     // oneDNN refuses once it has made code for somebody else in this process, who is then served.
@@ -40,20 +48,6 @@ bool OneDnnHasBfloat16() {
   }();
   return has;
 }
-
-namespace {
-
-// This thread's stream; making it tells OpenMP that the thread works alone.
-dnnl_stream_t ThreadStream() {
-  struct Holder {
-    Holder() : stream(OneDnnEngine()) { omp_set_num_threads(1); }
-    dnnl::stream stream;
-  };
-  static thread_local Holder holder;
-  return holder.stream.get();
-}
-
-}  // namespace
 
 struct OneDnnPrimitive::Binding {
   std::vector<dnnl::memory> memories;
@@ -110,15 +104,16 @@ void OneDnnPrimitive::Release(Binding* binding) {
 }
 
 absl::Status OneDnnPrimitive::Execute(absl::Span<void* const> data) {
+  const ScopedOpenMpAlone alone;
   try {
-    dnnl_stream_t stream = ThreadStream();
+    static thread_local const dnnl::stream stream(OneDnnEngine());
     Binding* binding = Acquire();
     dnnl_status_t status = dnnl_success;
     for (size_t i = 0; i < data.size() && status == dnnl_success; ++i) {
       status = dnnl_memory_set_data_handle(binding->memories[i].get(), data[i]);
     }
     if (status == dnnl_success) {
-      status = dnnl_primitive_execute(primitive_.get(), stream, static_cast<int>(data.size()),
+      status = dnnl_primitive_execute(primitive_.get(), stream.get(), static_cast<int>(data.size()),
                                       binding->arguments.data());
     }
     Release(binding);

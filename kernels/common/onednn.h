@@ -1,7 +1,7 @@
 /// oneDNN for kernels: primitives that are made once and executed from many threads.
 ///
-/// oneDNN's own threads are never used: every thread that calls it tells OpenMP once that it is
-/// alone, and the caller cuts the work into pieces for the compute pool.
+/// oneDNN's own threads are never used: whoever calls it tells OpenMP to stay on its thread
+/// (`ScopedOpenMpAlone`), and cuts the work into pieces for the compute pool.
 #ifndef TROUPE_KERNELS_COMMON_ONEDNN_H_
 #define TROUPE_KERNELS_COMMON_ONEDNN_H_
 
@@ -20,6 +20,19 @@
 #include "oneapi/dnnl/dnnl.hpp"
 
 namespace troupe {
+
+/// While it lives, OpenMP runs what this thread begins on this thread alone. What an application
+/// has set for its own loops is as before afterwards.
+class ScopedOpenMpAlone {
+ public:
+  ScopedOpenMpAlone();
+  ~ScopedOpenMpAlone();
+  ScopedOpenMpAlone(const ScopedOpenMpAlone&) = delete;
+  ScopedOpenMpAlone& operator=(const ScopedOpenMpAlone&) = delete;
+
+ private:
+  const int before_;
+};
 
 /// The process's CPU engine.
 const dnnl::engine& OneDnnEngine();
@@ -66,9 +79,10 @@ std::shared_ptr<OneDnnPrimitive> MakeOneDnnMatMul(const dnnl::memory::desc& a,
                                                   const dnnl::memory::desc& b,
                                                   const dnnl::memory::desc& c);
 
-/// Calls `make()`, turning oneDNN's exceptions into Internal ("what: message").
+/// Calls `make()`, alone, turning oneDNN's exceptions into Internal ("what: message").
 template <typename Make>
 auto CatchOneDnn(const char* what, Make make) -> absl::StatusOr<decltype(make())> {
+  const ScopedOpenMpAlone alone;
   try {
     return make();
   } catch (const std::exception& e) {

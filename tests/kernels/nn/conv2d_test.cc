@@ -1,3 +1,5 @@
+#include <omp.h>
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -311,6 +313,15 @@ TEST(Conv2DTest, SameBitsWithTwoThreads) {
       ExpectEqual(outs[2], outs[0]);
     }
   }
+}
+
+// An application has its own loops on the thread that runs a step.
+TEST(Conv2DTest, LeavesWhatOpenMpWasTold) {
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(3);
+  TestForward({Shape({2, 12, 12, 3}), Shape({3, 3, 3, 8})}, ElementType::kFloat);
+  EXPECT_EQ(omp_get_max_threads(), 3);
+  omp_set_num_threads(before);
 }
 
 TEST(Conv2DTest, EmptyTensors) {
