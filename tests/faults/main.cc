@@ -127,6 +127,10 @@ int Run(const std::vector<std::string>& wanted, int jobs, Settings settings,
         });
     if (is_wanted) rows.push_back(row);
   }
+  if (rows.empty()) {
+    std::cout << "no row has such a name" << std::endl;
+    return 1;
+  }
   std::string why;
   size_t skipped = 0;
   if (std::any_of(rows.begin(), rows.end(), [](const Row& r) { return NeedsNetwork(r.fault); })) {

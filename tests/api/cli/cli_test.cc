@@ -138,8 +138,9 @@ TEST_F(CliTest, WrongUsageIsOneLineThatNamesTheHelp) {
 }
 
 TEST_F(CliTest, EveryCommandHasHelpAndVersion) {
-  for (const std::string command : {"", "run ", "bench ", "graph ", "worker ", "cluster ",
-                                    "certificates ", "leave ", "log ", "tracing "}) {
+  for (const std::string command :
+       {"", "run ", "bench ", "graph ", "worker ", "cluster ", "certificates ", "leave ", "log ",
+        "tracing ", "freeze ", "checkpoint ", "records "}) {
     for (const char* help : {"--help", "-h"}) {
       const Result r = Run(command + help);
       EXPECT_EQ(r.status, 0) << command;
