@@ -265,8 +265,7 @@ TEST_P(SessionTest, PartialRunsHaveDeadlines) {
   // A piece that waits at the queue.
   auto handle = session->PartialRunSetup({"a", "b"}, {"x", "y"}, {});
   ASSERT_TRUE(handle.ok()) << handle.status();
-  ASSERT_TRUE(
-      session->PartialRun(*handle, {{"a", Tensor::Scalar(2.0f)}}, {"x"}, &values, soon).ok());
+  ASSERT_TRUE(session->PartialRun(*handle, {{"a", Tensor::Scalar(2.0f)}}, {"x"}, &values).ok());
   EXPECT_EQ(
       session->PartialRun(*handle, {{"b", Tensor::Scalar(1.0f)}}, {"y"}, &values, soon).code(),
       absl::StatusCode::kDeadlineExceeded);

@@ -63,6 +63,15 @@ TEST(LoadLibraryTest, VersionsAndLayoutsAreTold) {
   }
 }
 
+// Programs and extensions that were built for other layouts must not find this library by its name.
+TEST(LoadLibraryTest, AnotherLayoutHasAnotherVersion) {
+  auto layout = kExtensionLayout;
+  layout[0] = (layout[0] << 20) + sizeof(SessionOptions) + (sizeof(RunOptions) << 10);
+  EXPECT_EQ(std::make_pair(VersionPart(1), LayoutCode(layout)),
+            std::make_pair(1, uint64_t{16500787118341429970u}))
+      << "raise the second number of the version in CMakeLists.txt, and write it here";
+}
+
 TEST(LoadLibraryTest, WhatIsNoExtensionIsRefused) {
   const auto invalid = absl::StatusCode::kInvalidArgument;
   ExpectError(LoadLibrary("/nowhere/x.so"), absl::StatusCode::kNotFound, "/nowhere/x.so");
