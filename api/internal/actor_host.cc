@@ -246,9 +246,32 @@ caf::strong_actor_ptr ActorHost::HandleOf(uint64_t node, caf::actor_id actor) {
 
 void ActorHost::Forward(Proxy* proxy, caf::mailbox_element& what) {
   const absl::Status sent = CatchExceptions([&] { return TryForward(proxy, what); });
-  if (sent.ok() || what.sender == nullptr || what.mid.is_response()) return;
+  if (sent.ok()) return;
+  if (what.mid.is_response()) return RefuseAnswer(proxy, what, sent);
+  if (what.sender == nullptr) return;
   const caf::message_id id = what.mid.is_request() ? what.mid.response_id() : caf::message_id();
   what.sender->enqueue(caf::make_mailbox_element(proxy->ctrl(), id, {}, ToCafError(sent)), nullptr);
+}
+
+void ActorHost::RefuseAnswer(Proxy* proxy, const caf::mailbox_element& answer,
+                             const absl::Status& why) {
+  const absl::Status refused = CatchExceptions([&] {
+    const absl::Status said(why.code(), StrCat("the answer cannot travel: ", why.message()));
+    return TryForward(
+        proxy, *caf::make_mailbox_element(answer.sender, answer.mid, {}, ToCafError(said)));
+  });
+  if (refused.ok()) return;
+  std::shared_ptr<Peer> peer;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (const auto it = processes_.find(proxy->process()); it != processes_.end()) {
+      peer = it->second.peer;
+    }
+  }
+  // The end of the connection answers whoever asked.
+  if (peer != nullptr) {
+    peer->Close("an answer to one of its actors could not be sent", std::chrono::milliseconds(0));
+  }
 }
 
 absl::Status ActorHost::TryForward(Proxy* proxy, caf::mailbox_element& what) {

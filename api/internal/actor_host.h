@@ -133,6 +133,8 @@ class ActorHost final : public std::enable_shared_from_this<ActorHost>,
   // Messages.
   void Forward(Proxy* proxy, caf::mailbox_element& what);
   absl::Status TryForward(Proxy* proxy, caf::mailbox_element& what);
+  /// Says why instead of an answer that cannot travel: whoever asked would wait for ever.
+  void RefuseAnswer(Proxy* proxy, const caf::mailbox_element& answer, const absl::Status& why);
   void OnSend(uint64_t from, WireReader* reader, std::string_view body, std::vector<Tensor> tensors,
               const absl::Status& whole);
   void FailRequests(const std::function<bool(const Request&)>& concerned);

@@ -11,8 +11,20 @@
 
 #include "api/internal/actor_frames.h"
 #include "api/internal/actor_protocol.h"
+#include "devices/resource_handle.h"
 #include "tests/api/actor_pair.h"
 #include "tests/how_many.h"
+
+namespace {
+/// Neither side has announced it.
+struct Unannounced {
+  int64_t x = 0;
+};
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, Unannounced& u) {
+  return f(caf::meta::type_name("Unannounced"), u.x);
+}
+}  // namespace
 
 namespace troupe {
 namespace {
@@ -145,6 +157,23 @@ TEST_F(ActorMessagesTest, WhatCannotTravelIsRefused) {
             "INVALID_ARGUMENT");
   // The connection goes on.
   EXPECT_EQ(Ask(echo, caf::make_message(caf::ping_atom_v)), "pong");
+}
+
+// Whoever asks hears why, instead of waiting.
+TEST_F(ActorMessagesTest, AnswersThatCannotTravelAreErrors) {
+  const caf::actor answers = Reach(pair_.task()->system().spawn([]() -> caf::behavior {
+    return {[](caf::get_atom) { return Unannounced{1}; },
+            [](ask_atom) { return Tensors(5000, Tensor::Vector<std::string>({"s"})); },
+            // A variant of this kind has no form on the wire.
+            [](size_atom) { return Tensors{Tensor::Scalar<Variant>(Variant(1))}; },
+            [](caf::ping_atom) { return "pong"; }};
+  }));
+  EXPECT_EQ(Ask(answers, caf::make_message(caf::get_atom_v)), "INVALID_ARGUMENT");
+  EXPECT_EQ(Ask(answers, caf::make_message(ask_atom_v)), "INVALID_ARGUMENT");
+  EXPECT_EQ(Ask(answers, caf::make_message(size_atom_v)), "UNIMPLEMENTED");
+  EXPECT_TRUE(pair_.client()->idle());
+  // The connection goes on.
+  EXPECT_EQ(Ask(answers, caf::make_message(caf::ping_atom_v)), "pong");
 }
 
 TEST_F(ActorMessagesTest, MutatedFramesConcernNobodyElse) {
