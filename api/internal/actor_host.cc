@@ -1,5 +1,6 @@
 #include "api/internal/actor_host.h"
 
+#include <algorithm>
 #include <caf/default_attachable.hpp>
 #include <utility>
 
@@ -107,16 +108,39 @@ class ActorHost::Proxy final : public caf::actor_proxy {
   std::atomic<int64_t> messages_{0}, bytes_{0};  ///< Under way.
 };
 
-/// What an actor of this process has handled, for the process that sent it.
+/// What an actor of this process has handled, for the process that sent it. The sender counts what
+/// it has not been told to be handled; so that it is not refused for that alone, it is told when
+/// this is a quarter of what it may still send.
 struct ActorHost::Window {
   ActorHost* host;
   uint64_t node;
   caf::actor_id actor;
-  std::atomic<int64_t> messages{0}, bytes{0};  ///< Not told yet.
+  std::atomic<int64_t> messages{0}, bytes{0};            ///< Handled, not told yet.
+  std::atomic<int64_t> held_messages{0}, held_bytes{0};  ///< Not handled.
+  std::atomic<bool> lost{false};                         ///< The process is.
 
+  void Came(int64_t size) noexcept {
+    ++held_messages;
+    held_bytes += size;
+    TellIfDue();
+  }
   void Handled(int64_t size) noexcept {
-    const int64_t number = messages.fetch_add(1) + 1, all = bytes.fetch_add(size) + size;
-    if (number < kMostMessages / 4 && all < kMostBytes / 4) return;
+    --held_messages;
+    held_bytes -= size;
+    ++messages;
+    bytes += size;
+    TellIfDue();
+  }
+
+ private:
+  static bool IsDue(int64_t handled, int64_t held, int64_t most) {
+    return handled >= std::max<int64_t>(1, (most - held) / 4);
+  }
+  void TellIfDue() noexcept {
+    if (!IsDue(messages, held_messages, kMostMessages) && !IsDue(bytes, held_bytes, kMostBytes)) {
+      return;
+    }
+    if (lost.load(std::memory_order_acquire)) return;
     KeepGoing([&] {
       std::string body = ForLife(kCredit, node);
       WireWriter writer(&body);
@@ -136,7 +160,9 @@ class ActorHost::CountedElement final : public caf::mailbox_element {
       : caf::mailbox_element(std::move(from), id, {}),
         content_(std::move(content)),
         window_(std::move(window)),
-        bytes_(bytes) {}
+        bytes_(bytes) {
+    window_->Came(bytes_);
+  }
   ~CountedElement() override { window_->Handled(bytes_); }
 
   caf::type_erased_tuple& content() override { return content_; }
@@ -257,8 +283,8 @@ void ActorHost::RefuseAnswer(Proxy* proxy, const caf::mailbox_element& answer,
                              const absl::Status& why) {
   const absl::Status refused = CatchExceptions([&] {
     const absl::Status said(why.code(), StrCat("the answer cannot travel: ", why.message()));
-    return TryForward(
-        proxy, *caf::make_mailbox_element(answer.sender, answer.mid, {}, ToCafError(said)));
+    return TryForward(proxy,
+                      *caf::make_mailbox_element(answer.sender, answer.mid, {}, ToCafError(said)));
   });
   if (refused.ok()) return;
   std::shared_ptr<Peer> peer;
@@ -367,12 +393,11 @@ void ActorHost::OnSend(uint64_t from, WireReader* reader, std::string_view body,
   }
   std::shared_ptr<Window> window;
   bool quick = false;
-  {
+  if (actor != nullptr) {  // The end of one that has ended is told, and ends what is counted.
     std::lock_guard<std::mutex> lock(mutex_);
     auto& known = windows_[{from, receiver}];
     if (known == nullptr) known.reset(new Window{this, from, receiver});
     window = known;
-    if (actor == nullptr) windows_.erase({from, receiver});
     quick = quick_.count(receiver) != 0;
   }
   if (actor != nullptr && status.ok()) {
@@ -381,13 +406,24 @@ void ActorHost::OnSend(uint64_t from, WireReader* reader, std::string_view body,
     return quick ? EnqueueQuick(actor.get(), std::move(element))
                  : actor->enqueue(std::move(element), nullptr);
   }
-  window->Handled(bytes);
+  if (window != nullptr) {
+    window->Came(bytes);
+    window->Handled(bytes);
+  }
   if (!message_id.is_request() || sender == nullptr) return;
   sender->enqueue(
       caf::make_mailbox_element(
           nullptr, message_id.response_id(), {},
           actor == nullptr ? caf::make_error(caf::sec::request_receiver_down) : ToCafError(status)),
       nullptr);
+}
+
+void ActorHost::ForgetWindows(uint64_t node) {
+  auto it = windows_.lower_bound({node, 0});
+  while (it != windows_.end() && it->first.first == node) {
+    it->second->lost.store(true, std::memory_order_release);
+    it = windows_.erase(it);
+  }
 }
 
 void ActorHost::FailRequests(const std::function<bool(const Request&)>& concerned) {

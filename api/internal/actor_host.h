@@ -137,6 +137,8 @@ class ActorHost final : public std::enable_shared_from_this<ActorHost>,
   void RefuseAnswer(Proxy* proxy, const caf::mailbox_element& answer, const absl::Status& why);
   void OnSend(uint64_t from, WireReader* reader, std::string_view body, std::vector<Tensor> tensors,
               const absl::Status& whole);
+  /// For whoever holds the lock: what of its messages is handled is not told a lost process.
+  void ForgetWindows(uint64_t node);
   void FailRequests(const std::function<bool(const Request&)>& concerned);
   /// Of an actor that has ended: no process answers it.
   void ForgetRequestsOf(caf::actor_id sender);

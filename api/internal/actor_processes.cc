@@ -143,10 +143,7 @@ void ActorHost::Lose(uint64_t node) {
       it = publications_.erase(it);
     }
     for (auto& [actor, nodes] : watchers_) nodes.erase(node);
-    for (auto it = windows_.lower_bound({node, 0});
-         it != windows_.end() && it->first.first == node;) {
-      it = windows_.erase(it);
-    }
+    ForgetWindows(node);
   }
   if (id >= kFirstClient) options_.links->Forget(id);
   gone.clear();

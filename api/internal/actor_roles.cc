@@ -39,8 +39,11 @@ class RoleActor : public caf::monitorable_actor {
       return unlink_from(what->content().get_as<caf::exit_msg>(0).source);
     }
     if (handle_system_message(*what, unit, /*trap_exit=*/true)) return;
-    const Reply reply{ctrl(), what->sender, what->mid};
-    const absl::Status status = CatchExceptions([&] { return Handle(what->content(), reply); });
+    Reply reply{ctrl(), what->sender, what->mid, nullptr};
+    const absl::Status status = CatchExceptions([&] {
+      reply.message = std::move(what);
+      return Handle(reply.message->content(), reply);
+    });
     if (!status.ok()) reply.Send(ToCafError(status));
   }
 
@@ -55,6 +58,8 @@ class RoleActor : public caf::monitorable_actor {
   struct Reply {
     caf::strong_actor_ptr self, to;
     caf::message_id id;
+    /// Kept until it has been answered, so that whoever sent it counts it as under way.
+    std::shared_ptr<caf::mailbox_element> message;
 
     template <typename... T>
     void Send(T&&... content) const {

@@ -12,6 +12,7 @@
 #include "api/internal/actor_frames.h"
 #include "api/internal/actor_protocol.h"
 #include "devices/resource_handle.h"
+#include "kernels/queues/queue.h"
 #include "tests/api/actor_pair.h"
 #include "tests/how_many.h"
 
@@ -174,6 +175,61 @@ TEST_F(ActorMessagesTest, AnswersThatCannotTravelAreErrors) {
   EXPECT_TRUE(pair_.client()->idle());
   // The connection goes on.
   EXPECT_EQ(Ask(answers, caf::make_message(caf::ping_atom_v)), "pong");
+}
+
+// What stands before a full queue is under way: its tensors are held.
+TEST_F(ActorMessagesTest, CallsThatWaitAreUnderWay) {
+  caf::scoped_actor self(pair_.client()->system());
+  const auto refused = [&] {
+    int errors = 0;
+    while (self->has_next_message()) {
+      self->receive([&](const caf::error& error) {
+        errors += ToStatus(error).code() == absl::StatusCode::kResourceExhausted ? 1 : 0;
+      });
+    }
+    return errors;
+  };
+  const int64_t most_messages = ActorHost::kMostMessages;
+  const size_t large = ActorHost::kMostBytes / 32;
+  for (const size_t size : {size_t{1}, large}) {
+    Containers* const containers = &pair_.runtime()->devices()[0]->containers;
+    const std::string name = "queue" + std::to_string(size);
+    QueueOptions options;
+    options.types = {ElementType::kUint8};
+    options.capacity = 1;
+    ASSERT_TRUE(containers
+                    ->FindOrCreate("", name,
+                                   [&]() -> absl::StatusOr<RefPtr<Resource>> {
+                                     return containers->MakeQueue(name, options);
+                                   })
+                    .ok());
+    const auto queue = *FindWaiting<Queue>(containers, "", name);
+    const caf::actor handle = Find(name, ActorKind::kQueue);
+    const Tensor element = Tensor::Uninitialized(ElementType::kUint8, Shape({int64_t(size)}));
+    const auto put = [&](int64_t times) {
+      for (int64_t i = 0; i < times; ++i) {
+        self->send(handle, caf::put_atom_v, Tensors{element});
+        pair_.Arrive();
+      }
+      return refused();
+    };
+    // One is in the queue, the others wait. The frame's own bytes count as well.
+    const int64_t most = size == 1 ? most_messages : 31;
+    EXPECT_EQ(put(1 + most), 0) << size;
+    EXPECT_EQ(put(10), 10) << size;
+    if (size == 1) {  // The same process can do nothing else there, not even help.
+      self->send(handle, caf::get_atom_v);
+      EXPECT_EQ(refused(), 1);
+    }
+    // But others can: as many as have been taken can be put again.
+    for (int i = 0; i < 5; ++i) {
+      queue->Dequeue(nullptr, [](const auto& taken) { EXPECT_TRUE(taken.ok()); });
+    }
+    pair_.Arrive();
+    EXPECT_EQ(put(10), 5) << size;
+    containers->Reset("");
+    pair_.Arrive();
+  }
 }
 
 TEST_F(ActorMessagesTest, MutatedFramesConcernNobodyElse) {

@@ -33,13 +33,16 @@ class ActorPair {
   }
 
   ActorHost* task() { return sides_[0].host.get(); }
+  /// The task's.
+  Runtime* runtime() { return runtime_.get(); }
   ActorHost* client() { return sides_[1].host.get(); }
 
   /// A life of a side; the one before ends.
   void Start(int side, uint64_t incarnation) {
     Disconnect();
+    if (side == 0) runtime_ = *Runtime::Create({.threads = 1, .job = "a"});
     sides_[side].Init(side, side == 0 ? kTaskName : "client:9", incarnation,
-                      side == 0 ? *Runtime::Create({.threads = 1, .job = "a"}) : nullptr);
+                      side == 0 ? runtime_ : nullptr);
     if (side == 1) sides_[1].links->SetTask(0, kTaskName, "nowhere:1");
   }
   void Connect() {
@@ -164,6 +167,7 @@ class ActorPair {
   }
 
   std::mutex mutex_;
+  std::shared_ptr<Runtime> runtime_;
   /// Messages to either side, tensors to either side.
   std::deque<std::function<void()>> under_way_[4];
   Side sides_[2];
