@@ -35,8 +35,14 @@ bool IsOfStream(const caf::type_erased_tuple& content) {
 /// An actor of another process.
 class ActorHost::Proxy final : public caf::actor_proxy {
  public:
-  Proxy(caf::actor_config& config, ActorHost* host, uint64_t node)
-      : caf::actor_proxy(config), host_(host), node_(node) {}
+  /// `counted`: there it counts, unless null.
+  Proxy(caf::actor_config& config, ActorHost* host, uint64_t node, Count counted)
+      : caf::actor_proxy(config), host_(host), node_(node), counted_(std::move(counted)) {
+    if (counted_ != nullptr) ++*counted_;
+  }
+  ~Proxy() override {
+    if (counted_ != nullptr) --*counted_;
+  }
 
   const char* name() const override { return "troupe.proxy"; }
   uint64_t process() const { return node_; }
@@ -104,6 +110,7 @@ class ActorHost::Proxy final : public caf::actor_proxy {
 
   ActorHost* const host_;
   const uint64_t node_;
+  const Count counted_;
   std::atomic<bool> dead_{false};
   std::atomic<int64_t> messages_{0}, bytes_{0};  ///< Under way.
 };
@@ -249,14 +256,17 @@ ActorHost::~ActorHost() {
 caf::strong_actor_ptr ActorHost::make_proxy(caf::node_id node, caf::actor_id actor) {
   const uint64_t incarnation = Identity::IncarnationOf(node);
   if (incarnation == 0 || actor == 0) return nullptr;
+  Count counted;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (over_) return nullptr;
+    counted = speaker_;
+    if (counted != nullptr && *counted >= kMostProxies) return nullptr;
     watches_.emplace_back(incarnation, actor);
   }
   caf::actor_config config;
-  return caf::make_actor<Proxy, caf::strong_actor_ptr>(actor, std::move(node), system_.get(),
-                                                       config, this, incarnation);
+  return caf::make_actor<Proxy, caf::strong_actor_ptr>(
+      actor, std::move(node), system_.get(), config, this, incarnation, std::move(counted));
 }
 
 caf::strong_actor_ptr ActorHost::HandleOf(uint64_t node, caf::actor_id actor) {
@@ -364,6 +374,17 @@ void ActorHost::OnSend(uint64_t from, WireReader* reader, std::string_view body,
   caf::message_id message_id = caf::make_message_id(id);
   if (!message_id.is_urgent_message()) message_id = message_id.with_normal_priority();
   const caf::strong_actor_ptr actor = system().registry().get(receiver);
+  if (actor == nullptr) {
+    // Nothing else of the message is looked at: each actor that it names would be one here.
+    ForgetRequest({receiver, id});
+    if (!message_id.is_request()) return;
+    if (const caf::strong_actor_ptr sender = HandleOf(sender_node, sender_id)) {
+      sender->enqueue(caf::make_mailbox_element(nullptr, message_id.response_id(), {},
+                                                caf::make_error(caf::sec::request_receiver_down)),
+                      nullptr);
+    }
+    return;
+  }
   const caf::strong_actor_ptr sender = HandleOf(sender_node, sender_id);
   caf::message content;
   absl::Status status = whole;
@@ -382,40 +403,37 @@ void ActorHost::OnSend(uint64_t from, WireReader* reader, std::string_view body,
     SendWatches();
   }
   if (message_id.is_response()) {
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      if (requests_.erase({receiver, id}) == 0) return;  // Nobody waits for it.
-    }
+    if (!ForgetRequest({receiver, id})) return;  // Nobody waits for it.
     if (!status.ok()) content = caf::make_message(ToCafError(status));
-    if (actor == nullptr) return;
     actor->enqueue(caf::make_mailbox_element(sender, message_id, {}, std::move(content)), nullptr);
     return;
   }
   std::shared_ptr<Window> window;
   bool quick = false;
-  if (actor != nullptr) {  // The end of one that has ended is told, and ends what is counted.
+  {
     std::lock_guard<std::mutex> lock(mutex_);
     auto& known = windows_[{from, receiver}];
     if (known == nullptr) known.reset(new Window{this, from, receiver});
     window = known;
     quick = quick_.count(receiver) != 0;
   }
-  if (actor != nullptr && status.ok()) {
+  if (status.ok()) {
     caf::mailbox_element_ptr element(
         new CountedElement(sender, message_id, std::move(content), std::move(window), bytes));
     return quick ? EnqueueQuick(actor.get(), std::move(element))
                  : actor->enqueue(std::move(element), nullptr);
   }
-  if (window != nullptr) {
-    window->Came(bytes);
-    window->Handled(bytes);
-  }
+  window->Came(bytes);
+  window->Handled(bytes);
   if (!message_id.is_request() || sender == nullptr) return;
   sender->enqueue(
-      caf::make_mailbox_element(
-          nullptr, message_id.response_id(), {},
-          actor == nullptr ? caf::make_error(caf::sec::request_receiver_down) : ToCafError(status)),
+      caf::make_mailbox_element(nullptr, message_id.response_id(), {}, ToCafError(status)),
       nullptr);
+}
+
+bool ActorHost::ForgetRequest(const RequestKey& key) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return requests_.erase(key) > 0;
 }
 
 void ActorHost::ForgetWindows(uint64_t node) {
@@ -562,91 +580,103 @@ void ActorHost::OnFrameTick() {
 void ActorHost::OnFrame(PeerId id, const std::shared_ptr<Peer>& peer, std::string body,
                         std::vector<Tensor> tensors, const absl::Status& whole) {
   const uint64_t from = peer->info().incarnation;
+  Count proxies;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     const auto it = processes_.find(from);
     if (over_ || it == processes_.end() || it->second.peer != peer) return;
     it->second.pings = true;
+    proxies = speaker_ = it->second.proxies;
   }
+  KeepGoing([&] { OnFrameOf(from, id, std::move(body), std::move(tensors), whole); });
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    speaker_ = nullptr;
+  }
+  if (*proxies < kMostProxies) return;
   KeepGoing([&] {
-    WireReader reader(body);
-    uint8_t kind = 0;
-    uint64_t number = 0;
-    if (!reader.Number(&kind) || kind == kPing) return;
-    if (kind == kMembers) {
-      if (options_.members_changed && id < kFirstClient) options_.members_changed(id);
+    peer->Close(StrCat("it names ", kMostProxies, " actors"), std::chrono::milliseconds(0));
+  });
+}
+
+void ActorHost::OnFrameOf(uint64_t from, PeerId id, std::string body, std::vector<Tensor> tensors,
+                          const absl::Status& whole) {
+  WireReader reader(body);
+  uint8_t kind = 0;
+  uint64_t number = 0;
+  if (!reader.Number(&kind) || kind == kPing) return;
+  if (kind == kMembers) {
+    if (options_.members_changed && id < kFirstClient) options_.members_changed(id);
+    return;
+  }
+  // What was sent to an earlier life, before the connection to this one was made.
+  if (IsForLife(kind) && (!reader.Number(&number) || number != options_.incarnation)) return;
+  if (!started_.load(std::memory_order_acquire)) system();
+  switch (kind) {
+    case kSend:
+      return OnSend(from, &reader, body, std::move(tensors), whole);
+    case kWatch:
+      if (!reader.Number(&number)) return;
+      if (const caf::strong_actor_ptr actor = system().registry().get(number)) {
+        return Watch(from, actor);
+      }
+      // Perhaps it had asked the one that watches it now.
+      ForgetRequestsOf(number);
+      return TellDown(from, number, caf::make_error(caf::exit_reason::unknown));
+    case kLink:
+    case kUnlink:
+      return OnLink(kind, from, &reader);
+    case kDown:
+      return OnDown(from, &reader, body);
+    case kCredit: {
+      int64_t messages = 0, bytes = 0;
+      if (!reader.Number(&number) || !reader.Number(&messages) || !reader.Number(&bytes)) return;
+      const caf::strong_actor_ptr proxy = proxies_->get(Identity::IdOf(from), number);
+      if (proxy != nullptr && messages >= 0 && bytes >= 0) {
+        static_cast<Proxy*>(proxy->get())->GiveBack(messages, bytes);
+      }
       return;
     }
-    // What was sent to an earlier life, before the connection to this one was made.
-    if (IsForLife(kind) && (!reader.Number(&number) || number != options_.incarnation)) return;
-    if (!started_.load(std::memory_order_acquire)) system();
-    switch (kind) {
-      case kSend:
-        return OnSend(from, &reader, body, std::move(tensors), whole);
-      case kWatch:
-        if (!reader.Number(&number)) return;
-        if (const caf::strong_actor_ptr actor = system().registry().get(number)) {
-          return Watch(from, actor);
-        }
-        // Perhaps it had asked the one that watches it now.
-        ForgetRequestsOf(number);
-        return TellDown(from, number, caf::make_error(caf::exit_reason::unknown));
-      case kLink:
-      case kUnlink:
-        return OnLink(kind, from, &reader);
-      case kDown:
-        return OnDown(from, &reader, body);
-      case kCredit: {
-        int64_t messages = 0, bytes = 0;
-        if (!reader.Number(&number) || !reader.Number(&messages) || !reader.Number(&bytes)) return;
-        const caf::strong_actor_ptr proxy = proxies_->get(Identity::IdOf(from), number);
-        if (proxy != nullptr && messages >= 0 && bytes >= 0) {
-          static_cast<Proxy*>(proxy->get())->GiveBack(messages, bytes);
-        }
-        return;
-      }
-      case kUnpublish: {
-        std::string name;
-        if (!reader.String(&name, kMostNameBytes)) return;
-        std::unique_ptr<PublishedActor> local;  // Ends without the lock.
-        std::lock_guard<std::mutex> lock(mutex_);
-        const auto it = publications_.find(name);
-        if (it == publications_.end() || it->second.incarnation != from) return;
-        local = std::move(it->second.local);
-        publications_.erase(it);
-        return;
-      }
-      case kAnswer: {
-        int32_t code = 0;
-        std::string_view rest;
-        if (!reader.Number(&number) || !reader.Number(&code) || !reader.Raw(reader.left(), &rest)) {
-          return;
-        }
-        Done done;
-        {
-          std::lock_guard<std::mutex> lock(mutex_);
-          const auto it = calls_.find(number);
-          if (it == calls_.end() || it->second.to != id) return;
-          done = std::move(it->second.done);
-          calls_.erase(it);
-        }
-        return code == 0
-                   ? done(std::string(rest))
-                   : done(absl::Status(static_cast<absl::StatusCode>(code), std::string(rest)));
-      }
-      default: {
-        if (!reader.Number(&number)) return;
-        const absl::StatusOr<std::string> answer =
-            CatchExceptions([&] { return OnQuestion(kind, from, &reader); });
-        std::string frame = Fields(kAnswer);
-        WireWriter writer(&frame);
-        writer.Number(number);
-        writer.Number(static_cast<int32_t>(answer.status().code()));
-        writer.Raw(answer.ok() ? *answer : std::string(answer.status().message()));
-        options_.links->SendFrame(id, std::move(frame), {});
-      }
+    case kUnpublish: {
+      std::string name;
+      if (!reader.String(&name, kMostNameBytes)) return;
+      std::unique_ptr<PublishedActor> local;  // Ends without the lock.
+      std::lock_guard<std::mutex> lock(mutex_);
+      const auto it = publications_.find(name);
+      if (it == publications_.end() || it->second.incarnation != from) return;
+      local = std::move(it->second.local);
+      publications_.erase(it);
+      return;
     }
-  });
+    case kAnswer: {
+      int32_t code = 0;
+      std::string_view rest;
+      if (!reader.Number(&number) || !reader.Number(&code) || !reader.Raw(reader.left(), &rest)) {
+        return;
+      }
+      Done done;
+      {
+        std::lock_guard<std::mutex> lock(mutex_);
+        const auto it = calls_.find(number);
+        if (it == calls_.end() || it->second.to != id) return;
+        done = std::move(it->second.done);
+        calls_.erase(it);
+      }
+      return code == 0 ? done(std::string(rest))
+                       : done(absl::Status(static_cast<absl::StatusCode>(code), std::string(rest)));
+    }
+    default: {
+      if (!reader.Number(&number)) return;
+      const absl::StatusOr<std::string> answer =
+          CatchExceptions([&] { return OnQuestion(kind, from, &reader); });
+      std::string frame = Fields(kAnswer);
+      WireWriter writer(&frame);
+      writer.Number(number);
+      writer.Number(static_cast<int32_t>(answer.status().code()));
+      writer.Raw(answer.ok() ? *answer : std::string(answer.status().message()));
+      options_.links->SendFrame(id, std::move(frame), {});
+    }
+  }
 }
 
 }  // namespace troupe

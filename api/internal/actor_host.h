@@ -49,6 +49,8 @@ class ActorHost final : public std::enable_shared_from_this<ActorHost>,
   /// What may be under way to an actor.
   static constexpr int64_t kMostMessages = 10000;
   static constexpr int64_t kMostBytes = 256 << 20;
+  /// Actors of other processes that are known here because one peer has named them.
+  static constexpr int64_t kMostProxies = 100000;
 
   explicit ActorHost(Options options) : options_(std::move(options)) {}
   /// The links have been stopped.
@@ -93,6 +95,7 @@ class ActorHost final : public std::enable_shared_from_this<ActorHost>,
  private:
   using Clock = std::chrono::steady_clock;
   using Done = std::function<void(absl::StatusOr<std::string>)>;
+  using Count = std::shared_ptr<std::atomic<int64_t>>;
   class Proxy;
   class CountedElement;
   struct Window;
@@ -103,6 +106,7 @@ class ActorHost final : public std::enable_shared_from_this<ActorHost>,
     bool pings = false;          ///< Frames have been exchanged.
     uint64_t received = 0;       ///< Bytes, at the last ping.
     int unheard = 0;             ///< For so many pings nothing has come.
+    Count proxies = std::make_shared<std::atomic<int64_t>>(0);  ///< That it has named.
   };
   /// Something that was asked of the host of another process.
   struct Call {
@@ -130,6 +134,9 @@ class ActorHost final : public std::enable_shared_from_this<ActorHost>,
   /// Who the process of an incarnation is, for errors; empty: there is no connection to it.
   std::string Describe(uint64_t node);
 
+  void OnFrameOf(uint64_t from, PeerId id, std::string body, std::vector<Tensor> tensors,
+                 const absl::Status& whole);
+
   // Messages.
   void Forward(Proxy* proxy, caf::mailbox_element& what);
   absl::Status TryForward(Proxy* proxy, caf::mailbox_element& what);
@@ -139,6 +146,8 @@ class ActorHost final : public std::enable_shared_from_this<ActorHost>,
               const absl::Status& whole);
   /// For whoever holds the lock: what of its messages is handled is not told a lost process.
   void ForgetWindows(uint64_t node);
+  /// False: there is none.
+  bool ForgetRequest(const RequestKey& key);
   void FailRequests(const std::function<bool(const Request&)>& concerned);
   /// Of an actor that has ended: no process answers it.
   void ForgetRequestsOf(caf::actor_id sender);
@@ -217,6 +226,7 @@ class ActorHost final : public std::enable_shared_from_this<ActorHost>,
   /// By node and actor.
   std::map<std::pair<uint64_t, caf::actor_id>, std::shared_ptr<Window>> windows_;
   std::set<caf::actor_id> quick_;  ///< Published so.
+  Count speaker_;                  ///< The count of whose frame is being read.
   Clock::time_point next_ping_{};
 
   std::mutex starting_;

@@ -384,5 +384,34 @@ TEST_F(ActorMessagesTest, ForgedHandlesReachNobody) {
   EXPECT_EQ(heard, 1);
 }
 
+TEST_F(ActorMessagesTest, WhoNamesActorsWithoutEndLosesItsConnection) {
+  const caf::actor echo = Reach(pair_.task()->system().spawn(Echo));
+  Ask(echo, caf::make_message(1));
+  caf::actor_id invented = 1 << 20;
+  const auto name = [&](caf::actor_id to, int64_t actors) {
+    for (int64_t i = 0; i < actors; ++i) {
+      pair_.Deliver(0, Send(0, to, caf::make_message_id(), ActorPair::kClient, invented++,
+                            caf::make_message(caf::ping_atom_v)));
+    }
+  };
+  const auto watches = [&] {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return frames_[{1, actor_protocol::kWatch}].size();
+  };
+  // Who tells something to an actor that is not there is not remembered.
+  const size_t before = watches();
+  name(invented, 1000);
+  EXPECT_EQ(watches(), before);
+  // Who tells something to one that is there is, until its process says that it has ended.
+  name(echo.id(), ActorHost::kMostProxies - 10);
+  EXPECT_GT(watches(), before);
+  pair_.Arrive();
+  EXPECT_TRUE(pair_.connected());
+  EXPECT_EQ(Ask(echo, caf::make_message(7)), "(7)");  // It has let go of them.
+  name(echo.id(), ActorHost::kMostProxies);
+  pair_.Arrive();
+  EXPECT_FALSE(pair_.connected());
+}
+
 }  // namespace
 }  // namespace troupe
