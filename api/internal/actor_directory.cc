@@ -172,7 +172,8 @@ absl::StatusOr<caf::strong_actor_ptr> ActorHost::FindHere(ActorKind kind, const 
   if (options_.runtime == nullptr) {
     return absl::NotFoundError(StrCat(options_.name, " is no task"));
   }
-  const auto key = std::make_pair(kind, name);
+  // There is one task, by whatever name it is asked for.
+  const auto key = std::make_pair(kind, kind == ActorKind::kTask ? std::string() : name);
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (const auto it = roles_.find(key); it != roles_.end()) return it->second;

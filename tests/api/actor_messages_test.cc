@@ -384,6 +384,12 @@ TEST_F(ActorMessagesTest, ForgedHandlesReachNobody) {
   EXPECT_EQ(heard, 1);
 }
 
+TEST_F(ActorMessagesTest, ATaskIsOneActorByAnyName) {
+  const caf::actor task = Find("", ActorKind::kTask);
+  EXPECT_EQ(Find("a", ActorKind::kTask), task);
+  EXPECT_EQ(Find(std::string(4000, 'b'), ActorKind::kTask), task);
+}
+
 TEST_F(ActorMessagesTest, WhoNamesActorsWithoutEndLosesItsConnection) {
   const caf::actor echo = Reach(pair_.task()->system().spawn(Echo));
   Ask(echo, caf::make_message(1));
