@@ -195,9 +195,15 @@ void Links::Forget(PeerId id) {
 }
 
 void Links::Drop(PeerId id) {
-  if (const std::shared_ptr<Peer> lost = FindPeer(id, /*take=*/true)) {
-    lost->Close("the peer was not heard any more", std::chrono::milliseconds(0));
+  std::shared_ptr<Peer> lost;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto it = links_.find(id);
+    if (it == links_.end() || it->second.peer == nullptr) return;
+    lost = std::exchange(it->second.peer, nullptr);
+    if (tasks_.count(id) == 0) links_.erase(it);  // A client, which nobody connects to.
   }
+  lost->Close("the peer was not heard any more", std::chrono::milliseconds(0));
 }
 
 void Links::Lose(PeerId id, const absl::Status& why) {

@@ -3,6 +3,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -30,6 +31,20 @@ using boost::asio::ip::tcp;
 constexpr std::chrono::milliseconds kAcceptPause(100);
 // For the I/O thread to come out of the sink's functions, which are short, when it is to end.
 constexpr std::chrono::seconds kStopPatience(5);
+
+/// Has a connection end if its path dies without a word, or its peer's machine does: within
+/// `patience` what has been sent is acknowledged, and one that rests is probed. What the kernel has
+/// taken from us is not seen to stall: it would be sent again and again for a quarter of an hour.
+void WatchPath(int socket, std::chrono::milliseconds patience) {
+  const auto set = [socket](int level, int option, int value) {
+    ::setsockopt(socket, level, option, &value, sizeof(value));
+  };
+  const int seconds = static_cast<int>(patience / std::chrono::seconds(1));
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(patience.count()));
+  set(IPPROTO_TCP, TCP_KEEPIDLE, std::max(1, seconds / 2));
+  set(IPPROTO_TCP, TCP_KEEPINTVL, std::max(1, seconds / 5));
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+}
 
 }  // namespace
 
@@ -307,13 +322,7 @@ Transport::Impl::Link Transport::Impl::Establish(const Connection::Openings& lan
   };
   Link link = std::make_shared<Connection>(loop_, sink_, InfoOf(*lanes[kBulkLane], answered),
                                            options_, lanes, over);
-  // What the kernel has taken from us is not seen to stall: on a path that has died without a word
-  // it would be sent again and again for a quarter of an hour.
-  const auto patience = static_cast<unsigned>(options_.stall_timeout.count());
-  for (const auto& lane : lanes) {
-    ::setsockopt(lane->socket.native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &patience,
-                 sizeof(patience));
-  }
+  for (const auto& lane : lanes) WatchPath(lane->socket.native_handle(), options_.stall_timeout);
   link->Attach(lanes);
   {
     std::lock_guard<std::mutex> lock(mutex_);

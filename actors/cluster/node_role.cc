@@ -341,7 +341,13 @@ void NodeRole::Tick(ClusterTime now) {
   const auto silent = [&](ClusterTime heard) {
     return now - heard >= options_.health.timeout * 3 / 2;
   };
-  for (PeerId client : KeysIf(clients_, silent)) OnLinkDown(client, now);
+  for (PeerId client : awake ? KeysIf(clients_, silent) : std::vector<PeerId>()) {
+    OnLinkDown(client, now);
+    // What a task's client says is heard, so its connection is half-open, or rests for ever.
+    if (!options_.task.empty() && watcher_) {
+      watcher_(client, FailureDetectorRole::Change::kLost, /*incarnation=*/0);
+    }
+  }
   for (const auto& [peer, incarnation] : std::exchange(ask_again_, {})) {
     if (detector_.alive(peer) && detector_.incarnation(peer) == incarnation) {
       AskStatus(peer, incarnation);

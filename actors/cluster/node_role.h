@@ -33,7 +33,7 @@ class NodeRole {
     bool joining = false;        ///< Pings nobody until `Joined`.
     bool follows = false;        ///< A client that hears of tasks which join and leave.
   };
-  /// Told when a task comes up or is lost.
+  /// Told when a task comes up or is lost; of a task also when nothing is heard of a client.
   using Watcher = std::function<void(PeerId, FailureDetectorRole::Change, uint64_t incarnation)>;
 
   NodeRole(Options options, Outbox* outbox, WorkerEngine* worker_engine,

@@ -53,7 +53,7 @@ std::string FirstBytes(int kind) {
 
 class StrangersTest : public testing::Test {
  protected:
-  StrangersTest() {
+  explicit StrangersTest(const std::string& heartbeat_timeout = "5") {
     rlimit mine{};
     getrlimit(RLIMIT_NOFILE, &mine);
     mine.rlim_cur = mine.rlim_max;
@@ -63,8 +63,9 @@ class StrangersTest : public testing::Test {
     const std::string file =
         testing::TempDir() + "/strangers_" + std::to_string(getpid()) + ".json";
     std::ofstream(file) << "{\"worker\": [\"" << address << "\"]}";
-    task_ = std::make_unique<TroupeProcess>(std::vector<std::string>{
-        "worker", "--cluster", file, "--job", "worker", "--task", "0", "--threads", "1"});
+    task_ = std::make_unique<TroupeProcess>(
+        std::vector<std::string>{"worker", "--cluster", file, "--job", "worker", "--task", "0",
+                                 "--threads", "1", "--heartbeat-timeout", heartbeat_timeout});
     EXPECT_THAT(task_->Line(), StartsWith("ready troupe://" + address));
     target_ = "troupe://" + address;
     Scope root = Scope::NewRoot();
@@ -127,6 +128,27 @@ TEST_F(StrangersTest, ClientsAreServedWithFewDescriptors) {
   const rlimit few{64, 64};
   ASSERT_EQ(prlimit(task_->pid(), RLIMIT_NOFILE, &few, nullptr), 0);
   Besiege(strangers_, 32 << 20);
+}
+
+class RestingClientsTest : public StrangersTest {
+ protected:
+  RestingClientsTest() : StrangersTest("1") {}
+};
+
+// They have come in, as there is no secret.
+TEST_F(RestingClientsTest, DoNotKeepTheirConnections) {
+  std::vector<std::unique_ptr<RawPeer>> resting;
+  for (uint64_t life = 11; life < 31; ++life) {
+    resting.push_back(std::make_unique<RawPeer>(
+        port_, Identity{.task = "client:" + std::to_string(life), .incarnation = life}));
+    EXPECT_TRUE(resting.back()->connected);
+  }
+  const absl::Time begin = absl::Now();
+  for (const auto& peer : resting) {
+    for (RawSocket& lane : peer->lanes) lane.Read(1 << 20);
+    ASSERT_LT(absl::Now() - begin, absl::Seconds(8));  // Reading gives up after ten.
+  }
+  Serve();
 }
 
 }  // namespace

@@ -5,10 +5,13 @@
 
 #include <atomic>
 #include <cstring>
+#include <fstream>
 #include <new>
 #include <numeric>
+#include <sstream>
 #include <thread>
 
+#include "absl/strings/str_format.h"
 #include "tests/net/recording_sink.h"
 #include "tests/net/tensors.h"
 
@@ -43,6 +46,31 @@ TEST(Transport, IntroducesPeers) {
   ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.connected.size() == 1; }));
   EXPECT_EQ(ps.sink.connected[0]->info().task, kWorker);
   EXPECT_TRUE(ps.sink.connected[0]->info().answered);
+}
+
+/// How many connected sockets of a port have a timer running, of the four of a connection.
+int SocketsWithTimers(int port) {
+  std::ifstream file("/proc/net/tcp");
+  std::string line, word;
+  std::getline(file, line);
+  int timers = 0;
+  const std::string mark = absl::StrFormat(":%04X", port);
+  while (std::getline(file, line)) {
+    std::istringstream words(line);
+    std::string number, here, there, state, queues, timer;
+    words >> number >> here >> there >> state >> queues >> timer;
+    const bool ours = here.ends_with(mark) || there.ends_with(mark);
+    timers += ours && state == "01" && !timer.starts_with("00") ? 1 : 0;
+  }
+  return timers;
+}
+
+// Else one whose other end is gone without a word would stay for ever.
+TEST(Transport, ConnectionsThatRestAreProbed) {
+  Task ps(kPs), worker(kWorker);
+  ASSERT_TRUE(ConnectNow(*worker.transport, ps.address, {}).ok());
+  ASSERT_TRUE(ps.sink.Await([&] { return ps.sink.connected.size() == 1; }));
+  EXPECT_EQ(SocketsWithTimers(ps.port), 4);
 }
 
 TEST(Transport, CarriesAllTypesBothWays) {

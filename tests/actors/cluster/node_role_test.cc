@@ -265,6 +265,29 @@ TEST_F(NodeRoleTest, SessionsOfAClientEndWithIt) {
   EXPECT_EQ(node_.worker()->num_sessions(), 0u);
 }
 
+// Its connection may be half-open, or that of somebody who keeps it and says nothing.
+TEST_F(NodeRoleTest, AClientThatIsNotHeardIsDropped) {
+  std::vector<PeerId> lost;
+  node_.set_watcher([&](PeerId peer, FailureDetectorRole::Change change, uint64_t) {
+    if (change == FailureDetectorRole::Change::kLost && peer >= kFirstClient) lost.push_back(peer);
+  });
+  node_.OnLinkUp(kClient, 1, now_);
+  node_.OnLinkUp(kOther, 2, now_);
+  const ClusterTime end = now_ + Options().health.timeout * 3 / 2;
+  for (; now_ < end; now_ += kSecond / 2) {
+    AskFrom(kOther, "ping {}");
+    node_.Tick(now_);
+    EXPECT_TRUE(lost.empty());
+  }
+  // A process that stood still does not know yet who has spoken meanwhile.
+  now_ += 2 * Options().health.timeout;
+  node_.Tick(now_);
+  EXPECT_TRUE(lost.empty());
+  AskFrom(kOther, "ping {}");
+  node_.Tick(now_);
+  EXPECT_EQ(lost, std::vector<PeerId>{kClient});
+}
+
 // --- tracing and the log ---
 
 TEST_F(NodeRoleTest, StepsAreTracedForAWhile) {
