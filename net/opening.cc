@@ -98,6 +98,16 @@ bool Opening::Stuck(const IoResult& result) {
   return true;
 }
 
+void Opening::Abandon(const absl::Status& why) {
+  if (secured_) {
+    role_.Refuse(why);
+    output_ += role_.TakeOutput();
+    const iovec piece = {output_.data(), output_.size()};
+    (void)stream->Write(&piece, 1);
+  }
+  Abandon();
+}
+
 void Opening::Step() {
   if (lingering_) return Linger();
   if (!report_) return;

@@ -38,6 +38,8 @@ class Opening : public std::enable_shared_from_this<Opening> {
   void Refuse(const absl::Status& why);
   /// Gives up; nothing more is reported.
   void Abandon();
+  /// The same; the peer is told why, if that can be done at once.
+  void Abandon(const absl::Status& why);
 
   const Handshake& role() const { return role_; }
   const std::string& address() const { return address_; }

@@ -250,10 +250,12 @@ bool Transport::Impl::EndOldest(const std::string& why) {
   if (openings_.empty()) return false;
   const std::shared_ptr<Opening> oldest = openings_.begin()->second;
   openings_.erase(openings_.begin());
-  oldest->Abandon();
-  if (!oldest->failure().ok()) return true;  // It has been told of.
+  const bool told = !oldest->failure().ok();
+  const absl::Status status = absl::ResourceExhaustedError(why);
+  told ? oldest->Abandon() : oldest->Abandon(status);
+  if (told) return true;
   Part(oldest);
-  sink_->OnStranger(oldest->address(), absl::ResourceExhaustedError(why));
+  sink_->OnStranger(oldest->address(), status);
   return true;
 }
 

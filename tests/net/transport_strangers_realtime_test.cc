@@ -134,6 +134,7 @@ TEST(Strangers, TheOldestHandshakeGivesWay) {
   EXPECT_TRUE(ps.sink.Await([&] { return ps.sink.strangers.size() >= 32; }));
   EXPECT_THAT(std::string(ps.sink.Get(ps.sink.strangers)[0].message()),
               HasSubstr("8 later handshakes are under way"));
+  EXPECT_THAT(silent[0]->Read(4096), HasSubstr("8 later handshakes are under way"));
 }
 
 TEST(Strangers, BadFramesEndTheirConnectionOnly) {
