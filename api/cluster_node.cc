@@ -76,7 +76,11 @@ struct ClusterNode::Impl {
   ~Impl() {
     if (shell == nullptr) return;
     // The last words of what was told go out.
-    if (!shell->Stop(std::chrono::milliseconds(100))) KeepForGood(std::move(shell));
+    if (!shell->Stop(std::chrono::milliseconds(100))) {
+      // Links that go on may still tell of their frames.
+      KeepForGood(std::move(shell));
+      KeepForGood(host);
+    }
     host->Disconnect();
   }
 };

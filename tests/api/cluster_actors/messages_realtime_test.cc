@@ -179,5 +179,37 @@ TEST_F(ClusterMessagesTest, AnActorThatDoesNotKeepUpIsNotSentMore) {
   EXPECT_EQ(all_handled.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
 }
 
+// What holds the I/O thread of a node goes on when the node is gone, and so do what it uses.
+TEST_F(ClusterMessagesTest, ANodeMayEndWhileAHandlerHoldsItsThread) {
+  auto asking = Join();
+  auto held = ClusterNode::Join({.target = Target(0), .heartbeat_timeout = absl::Seconds(2)});
+  ASSERT_TRUE(held.ok()) << held.status();
+  std::promise<void> entered, go, left;
+  std::shared_future<void> gone = go.get_future().share();
+  caf::actor waits = (*held)->system().spawn([&]() -> caf::behavior {
+    return {[&](int x) {
+      entered.set_value();
+      gone.wait();
+      left.set_value();
+      return x;
+    }};
+  });
+  auto published = (*held)->Publish("waits", waits, {.quick = true});
+  ASSERT_TRUE(published.ok()) << published.status();
+  auto handle = asking->Find<caf::actor>("", "waits");
+  ASSERT_TRUE(handle.ok()) << handle.status();
+  caf::scoped_actor self(asking->system());
+  auto request = self->request(*handle, caf::infinite, 1);
+  entered.get_future().wait();
+  waits = nullptr;
+  published = absl::CancelledError("over");
+  held->reset();
+  absl::Status status;
+  request.receive([](int) {}, [&](const caf::error& error) { status = ToStatus(error); });
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  go.set_value();
+  left.get_future().wait();
+}
+
 }  // namespace
 }  // namespace troupe
