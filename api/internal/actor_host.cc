@@ -23,6 +23,18 @@ int64_t BytesOf(const std::string& body, const std::vector<Tensor>& tensors) {
   return bytes;
 }
 
+/// What a tensor beside a frame takes on the wire, or in memory if that is more.
+uint64_t SizeOfPart(const Tensor& tensor) {
+  constexpr uint64_t kMostLength = 10;  // Of a length's varint.
+  uint64_t encoded = 0;
+  if (tensor.type() == ElementType::kString) {
+    for (const auto& text : tensor.unchecked_values<std::string>()) {
+      encoded += text.size() + kMostLength;
+    }
+  }
+  return std::max<uint64_t>(encoded, tensor.bytes());
+}
+
 /// Such messages are of no use to an actor unless they are in queues of their own.
 bool IsOfStream(const caf::type_erased_tuple& content) {
   return content.type_token() == caf::make_type_token<caf::open_stream_msg>() ||
@@ -337,6 +349,14 @@ absl::Status ActorHost::TryForward(Proxy* proxy, caf::mailbox_element& what) {
   if (caf::error error = caf::message::save(sink, content)) return ToStatus(error);
   if (tensors.size() >= Links::kMaxParts) {
     return InvalidArgument("a message with ", tensors.size(), " large tensors cannot travel");
+  }
+  // The connection would end with one that is too large.
+  uint64_t largest = body.size();
+  for (const Tensor& tensor : tensors) largest = std::max(largest, SizeOfPart(tensor));
+  if (largest > options_.max_tensor_bytes) {
+    return InvalidArgument("a message with ", largest,
+                           " bytes in one piece cannot travel; at most ", options_.max_tensor_bytes,
+                           " can");
   }
   // Answers are as few as what was asked.
   if (!what.mid.is_response() && !proxy->Take(BytesOf(body, tensors))) {

@@ -45,6 +45,7 @@ class ActorHost final : public std::enable_shared_from_this<ActorHost>,
     std::function<void(PeerId task)> members_changed;
     /// Of deadlines and pings.
     std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
+    uint64_t max_tensor_bytes = TransportOptions().max_tensor_bytes;  ///< That peers take.
   };
   /// What may be under way to an actor.
   static constexpr int64_t kMostMessages = 10000;

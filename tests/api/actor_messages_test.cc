@@ -156,6 +156,13 @@ TEST_F(ActorMessagesTest, WhatCannotTravelIsRefused) {
   EXPECT_EQ(Ask(echo, caf::make_message(1, deep)), "INVALID_ARGUMENT");
   EXPECT_EQ(Ask(echo, caf::make_message(Tensors(5000, Tensor::Vector<std::string>({"s"})))),
             "INVALID_ARGUMENT");
+  // More than the peer takes in one piece, which would be the end of the connection.
+  const int64_t more = ActorPair::kMaxTensorBytes + 1;
+  EXPECT_EQ(Ask(echo, caf::make_message(Tensor::Uninitialized(ElementType::kUint8, Shape({more})))),
+            "INVALID_ARGUMENT");
+  EXPECT_EQ(Ask(echo, caf::make_message(Tensor::Vector<std::string>({std::string(more, 's')}))),
+            "INVALID_ARGUMENT");
+  EXPECT_EQ(Ask(echo, caf::make_message(std::string(more, 's'))), "INVALID_ARGUMENT");
   // The connection goes on.
   EXPECT_EQ(Ask(echo, caf::make_message(caf::ping_atom_v)), "pong");
 }

@@ -21,6 +21,7 @@ namespace troupe {
 class ActorPair {
  public:
   static constexpr uint64_t kTask = 7, kClient = 9;  ///< Incarnations.
+  static constexpr uint64_t kMaxTensorBytes = 64 << 20;
   static constexpr char kTaskName[] = "/job:a/replica:0/task:0";
 
   ActorPair() {
@@ -151,8 +152,9 @@ class ActorPair {
           [](const std::string&, const ConnectOptions&, const Transport::Connected& done) {
             done(absl::UnavailableError("nobody is there"));
           });
-      host = std::make_shared<ActorHost>(
-          ActorHost::Options{name, incarnation, links.get(), std::move(runtime)});
+      ActorHost::Options options{name, incarnation, links.get(), std::move(runtime)};
+      options.max_tensor_bytes = kMaxTensorBytes;
+      host = std::make_shared<ActorHost>(std::move(options));
       links->SetFrameSink(host.get());
     }
     uint64_t incarnation = 0;
