@@ -136,7 +136,7 @@ struct ActorHost::Window {
   caf::actor_id actor;
   std::atomic<int64_t> messages{0}, bytes{0};            ///< Handled, not told yet.
   std::atomic<int64_t> held_messages{0}, held_bytes{0};  ///< Not handled.
-  std::atomic<bool> lost{false};                         ///< The process is.
+  std::atomic<bool> over{false};  ///< The process is lost, or the actor has ended.
 
   void Came(int64_t size) noexcept {
     ++held_messages;
@@ -159,7 +159,7 @@ struct ActorHost::Window {
     if (!IsDue(messages, held_messages, kMostMessages) && !IsDue(bytes, held_bytes, kMostBytes)) {
       return;
     }
-    if (lost.load(std::memory_order_acquire)) return;
+    if (over.load(std::memory_order_acquire)) return;
     KeepGoing([&] {
       std::string body = ForLife(kCredit, node);
       WireWriter writer(&body);
@@ -456,10 +456,11 @@ bool ActorHost::ForgetRequest(const RequestKey& key) {
   return requests_.erase(key) > 0;
 }
 
-void ActorHost::ForgetWindows(uint64_t node) {
-  auto it = windows_.lower_bound({node, 0});
-  while (it != windows_.end() && it->first.first == node) {
-    it->second->lost.store(true, std::memory_order_release);
+void ActorHost::ForgetWindows(uint64_t node, caf::actor_id actor) {
+  auto it = windows_.lower_bound({node, actor});
+  while (it != windows_.end() && it->first.first == node &&
+         (actor == 0 || it->first.second == actor)) {
+    it->second->over.store(true, std::memory_order_release);
     it = windows_.erase(it);
   }
 }

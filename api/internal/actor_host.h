@@ -145,8 +145,9 @@ class ActorHost final : public std::enable_shared_from_this<ActorHost>,
   void RefuseAnswer(Proxy* proxy, const caf::mailbox_element& answer, const absl::Status& why);
   void OnSend(uint64_t from, WireReader* reader, std::string_view body, std::vector<Tensor> tensors,
               const absl::Status& whole);
-  /// For whoever holds the lock: what of its messages is handled is not told a lost process.
-  void ForgetWindows(uint64_t node);
+  /// For whoever holds the lock: the process is not told what is handled of its messages to
+  /// `actor`; 0: to any.
+  void ForgetWindows(uint64_t node, caf::actor_id actor);
   /// False: there is none.
   bool ForgetRequest(const RequestKey& key);
   void FailRequests(const std::function<bool(const Request&)>& concerned);

@@ -143,7 +143,7 @@ void ActorHost::Lose(uint64_t node) {
       it = publications_.erase(it);
     }
     for (auto& [actor, nodes] : watchers_) nodes.erase(node);
-    ForgetWindows(node);
+    ForgetWindows(node, /*actor=*/0);
   }
   if (id >= kFirstClient) options_.links->Forget(id);
   gone.clear();
@@ -261,6 +261,7 @@ void ActorHost::Watch(uint64_t from, const caf::strong_actor_ptr& actor) {
         if (over_ || it == watchers_.end()) return;
         nodes.swap(it->second);
         watchers_.erase(it);
+        for (uint64_t node : nodes) ForgetWindows(node, id);
       }
       for (uint64_t node : nodes) TellDown(node, id, why);
     });
