@@ -19,6 +19,11 @@ namespace {
 
 /// Deflate packs at most this many bytes into one.
 constexpr double kMostCompressed = 1032;
+/// libpng keeps texts and palettes that nobody asks for, inflated: 0 would allow any number of
+/// them, 1 allows none.
+constexpr int kNoCachedChunks = 1;
+/// Of a chunk that is kept, such as a color profile, inflated. libpng's own default.
+constexpr size_t kMostChunkBytes = 8'000'000;
 
 struct Errors {
   char message[128] = "";
@@ -45,7 +50,10 @@ class Reader {
  public:
   explicit Reader(std::string_view file) : rest_(file), file_size_(file.size()) {
     png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, &errors_, OnError, OnWarning);
-    if (png_ != nullptr) info_ = png_create_info_struct(png_);
+    if (png_ == nullptr) return;
+    png_set_chunk_cache_max(png_, kNoCachedChunks);
+    png_set_chunk_malloc_max(png_, kMostChunkBytes);
+    info_ = png_create_info_struct(png_);
   }
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -16,6 +18,7 @@
 #include "kernels/image/png_codec.h"
 #include "tests/kernels/image/image_file.h"
 #include "tests/kernels/kernel_test_util.h"
+#include "tests/resident_memory.h"
 
 namespace troupe::testing {
 namespace {
@@ -229,6 +232,69 @@ TEST(ImageCodecs, RefuseClaimsBeforeTheyAllocate) {
   }
   EXPECT_THAT(Decode(PngOf(20000, 20000)).status.message(), HasSubstr("claims"));
   EXPECT_THAT(Decode(JpegOf(65000, 65000)).status.message(), HasSubstr("the most are"));
+}
+
+std::string PngChunk(std::string_view type, std::string_view data) {
+  std::string chunk = StrCat(std::string(4, 0), type, data, std::string(4, 0));
+  PutBigEndian(&chunk, 0, static_cast<uint32_t>(data.size()), 4);
+  const auto crc = crc32(0, reinterpret_cast<const Bytef*>(chunk.data()) + 4,
+                         static_cast<uInt>(4 + data.size()));
+  PutBigEndian(&chunk, chunk.size() - 4, static_cast<uint32_t>(crc), 4);
+  return chunk;
+}
+
+std::string Deflated(const std::string& bytes) {
+  uLongf size = compressBound(bytes.size());
+  std::string deflated(size, 0);
+  EXPECT_EQ(compress(reinterpret_cast<Bytef*>(deflated.data()), &size,
+                     reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()),
+            Z_OK);
+  deflated.resize(size);
+  return deflated;
+}
+
+/// With chunks between its header and what follows.
+std::string PngWith(std::string_view chunks) {
+  constexpr size_t kHeader = 33;
+  std::string file = ImageFile("png_gray");
+  file.insert(kHeader, chunks);
+  return file;
+}
+
+// A text of some bytes inflates to many.
+TEST(ImageCodecs, KeepNoTexts) {
+  const std::string text = Deflated(std::string(1 << 20, 'a'));
+  std::string chunks;
+  for (int i = 0; i < 50; ++i) {
+    chunks += PngChunk("zTXt", StrCat("Comment", std::string(2, 0), text));
+    chunks += PngChunk("iTXt", StrCat("Comment", std::string("\0\1\0\0\0", 5), text));
+  }
+  const std::string file = PngWith(chunks);
+  Decoded image;
+  const int64_t before = ResidentBytes();
+  int64_t held = 0;  // When all that precedes the pixels has been read.
+  const auto allocator = image.allocator();
+  ASSERT_EQ(DecodePng(file, 0, 8,
+                      [&](const ImageForm& form) {
+                        held = ResidentBytes() - before;
+                        return allocator(form);
+                      }),
+            absl::OkStatus());
+  EXPECT_LT(held, 16 << 20);
+  EXPECT_EQ(image.bytes, Decode(ImageFile("png_gray")).bytes);
+}
+
+TEST(ImageCodecs, TakeColorProfiles) {
+  // Profiles have a header of 128 bytes, and may have any tags.
+  std::string profile(300'000, 0);
+  PutBigEndian(&profile, 0, static_cast<uint32_t>(profile.size()), 4);
+  std::memcpy(&profile[8], "\4\x20\0\0mntrGRAYXYZ ", 16);
+  std::memcpy(&profile[36], "acsp", 4);
+  std::memcpy(&profile[68], "\0\0\xf6\xd6\0\1\0\0\0\0\xd3\x2d", 12);
+  const Decoded image =
+      Decode(PngWith(PngChunk("iCCP", StrCat("Profile", std::string(2, 0), Deflated(profile)))));
+  EXPECT_EQ(image.status, absl::OkStatus());
+  EXPECT_EQ(image.bytes, Decode(ImageFile("png_gray")).bytes);
 }
 
 // Each scan of a progressive file is a pass over the whole image.

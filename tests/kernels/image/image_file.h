@@ -10,10 +10,10 @@
 
 namespace troupe::testing {
 
-inline constexpr const char* kImageFiles[] = {"bmp_alpha",   "bmp_gray",          "gif_interlaced",
-                                              "gif_partial", "gif_transparent",   "jpeg_color",
-                                              "jpeg_gray",   "jpeg_progressive",  "png_gray",
-                                              "png_palette", "png_rgb_interlaced"};
+inline constexpr const char* kImageFiles[] = {"bmp_alpha",   "bmp_gray",           "gif_interlaced",
+                                              "gif_partial", "gif_transparent",    "jpeg_color",
+                                              "jpeg_gray",   "jpeg_progressive",   "png_gray",
+                                              "png_palette", "png_rgb_interlaced", "png_texts"};
 
 inline std::string ImageFile(const std::string& name) {
   std::ifstream file(TROUPE_SOURCE_DIR "/tests/fuzz/corpus/image_fuzz/" + name, std::ios::binary);
