@@ -213,7 +213,8 @@ class NextElement final : public AsyncKernel {
   std::shared_ptr<const Expected> expected_;
 };
 
-/// What reads files or waits for those who do is left to the thread of files.
+/// What reads files or waits for functions of the dataset is left to a thread of its own: these may
+/// wait for the thread of files.
 class IteratorWork : public AsyncKernel {
  public:
   void ComputeAsync(KernelContext& ctx, KernelDone done) final {
@@ -226,9 +227,9 @@ class IteratorWork : public AsyncKernel {
         return done(InvalidArgument("the position must be a scalar, got ", input.ToString(1)));
       }
     }
-    OnFileThread(ctx, done,
-                 [work = GetWork(), resource = *std::move(resource), input = std::move(input)](
-                     const std::function<bool()>&) { return work(*resource, input); });
+    OnOwnThread(ctx, done,
+                [work = GetWork(), resource = *std::move(resource), input = std::move(input)](
+                    const std::function<bool()>&) { return work(*resource, input); });
   }
 
  protected:

@@ -26,14 +26,19 @@ class Job final : public PoolTask, public std::enable_shared_from_this<Job> {
   Job(KernelContext* ctx, KernelDone done, FileWork work)
       : ctx_(ctx), done_(done), token_(ctx->cancellation()), work_(std::move(work)) {}
 
-  /// False: the step has been cancelled already.
+  /// `threads` may be null: the work gets a thread that nobody else has. False: the step has been
+  /// cancelled already.
   bool Begin(ComputePool* threads) {
     const bool registered =
         token_->Register([self = shared_from_this()] { self->Cancel(); }, &callback_);
     if (!registered) return false;
     try {
       queued_ = shared_from_this();
-      threads->SubmitLong(this);
+      if (threads != nullptr) {
+        threads->SubmitLong(this);
+      } else {
+        std::thread([this] { Run(); }).detach();
+      }
     } catch (...) {  // There may be no memory for a thread.
       queued_ = nullptr;
       Answer(StatusOfException());
@@ -94,6 +99,11 @@ void OnFileThread(KernelContext& ctx, KernelDone done, FileWork work) {
 void OnInputThread(KernelContext& ctx, KernelDone done, FileWork work) {
   const auto job = std::make_shared<Job>(&ctx, done, std::move(work));
   if (!job->Begin(InputThreads())) done(ctx.cancellation()->status());
+}
+
+void OnOwnThread(KernelContext& ctx, KernelDone done, FileWork work) {
+  const auto job = std::make_shared<Job>(&ctx, done, std::move(work));
+  if (!job->Begin(/*threads=*/nullptr)) done(ctx.cancellation()->status());
 }
 
 }  // namespace troupe

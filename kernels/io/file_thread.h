@@ -26,6 +26,10 @@ void OnFileThread(KernelContext& ctx, KernelDone done, FileWork work);
 /// The same on one of the threads that read input: it does not wait for a checkpoint.
 void OnInputThread(KernelContext& ctx, KernelDone done, FileWork work);
 
+/// The same on a thread that only this work has: it may wait for steps, which may wait for the
+/// other threads.
+void OnOwnThread(KernelContext& ctx, KernelDone done, FileWork work);
+
 /// The threads that read input, as many as the machine has processors but at most 4. They begin
 /// with the first work.
 ComputePool* InputThreads();

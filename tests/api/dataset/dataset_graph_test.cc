@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -280,6 +281,50 @@ TEST_F(DatasetGraphTest, FunctionsThatReadFilesRunAtOnce) {
       Tensor::Vector<std::string>({folder.Write("a", "A"), folder.Write("b", "B")});
   EXPECT_THAT(All(Dataset::FromTensors({paths}).Map(s.graph(), read, {.parallel = 2})),
               ElementsAre("string[] \"A\"", "string[] \"B\""));
+}
+
+// A position waits for calls under way, and they for the thread of files.
+TEST_F(DatasetGraphTest, FunctionsThatWriteFilesEndBeforeAPosition) {
+  std::promise<void> called, go_on;
+  std::once_flag first;
+  const std::shared_future<void> waits = go_on.get_future().share();
+  const auto gate = FunctionActor("gate", [&](Tensors in) -> absl::StatusOr<Tensors> {
+    std::call_once(first, [&] { called.set_value(); });
+    waits.wait();
+    return in;
+  });
+  ASSERT_TRUE(gate.ok()) << gate.status();
+  const testing::TempFolder folder;
+  const Function write = DefineFunction(
+      s, "Write", {ElementType::kInt64}, [&](const Scope& body, absl::Span<const Output> args) {
+        const Output passed = ops::AskActor(body, {args[0]}, "gate", {ElementType::kInt64})[0];
+        const Output text = ops::AsString(body, passed);
+        const Scope written =
+            body.WithControlDependencies({ops::WriteFile(body, folder.Path("written"), text)});
+        return std::vector<Output>{ops::Identity(written, passed)};
+      });
+  ASSERT_TRUE(s.ok()) << s.status();
+  const PublishedDataset published =
+      *PublishDataset("writes", Dataset::Range(0, 20).Map(s.graph(), write));
+  Build("writes");
+  auto session = NewSession();
+  std::future<Values> element =
+      std::async(std::launch::async, [&] { return session->Run({next}); });
+  called.get_future().wait();
+  std::future<Values> saved = std::async(std::launch::async, [&] { return session->Run({save}); });
+  // Mostly it waits by then; whatever it does, both end.
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  go_on.set_value();
+  for (const std::future<Values>* step : {&saved, &element}) {
+    // Nothing could be ended that waits for itself.
+    if (step->wait_for(std::chrono::seconds(60)) != std::future_status::ready) std::abort();
+  }
+  EXPECT_TRUE(element.get().ok());
+  const Values position = saved.get();
+  ASSERT_TRUE(position.ok()) << position.status();
+  auto later = NewSession();
+  ASSERT_EQ(later->RunTargets({&restore, 1}, {{this->position, (*position)[0]}}), absl::OkStatus());
+  EXPECT_GE(One(*later, next), 0);
 }
 
 }  // namespace
