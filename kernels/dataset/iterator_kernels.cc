@@ -7,6 +7,7 @@
 
 #include "devices/device.h"
 #include "devices/exceptions.h"
+#include "devices/log.h"
 #include "kernels/argument_spaces.h"
 #include "kernels/cancellation.h"
 #include "kernels/common/registration.h"
@@ -70,7 +71,7 @@ class MakeIterator final : public Kernel, public ResumableKernel, public TracedK
     return absl::OkStatus();
   }
 
-  /// Empty: there is no position that could be restored.
+  /// Empty: there is no position that could be restored; the log says why.
   std::string SaveState() const override {
     RefPtr<IteratorResource> made;
     {
@@ -79,8 +80,13 @@ class MakeIterator final : public Kernel, public ResumableKernel, public TracedK
       made = made_;
     }
     const absl::StatusOr<std::shared_ptr<ElementIterator>> iterator = made->Get();
-    if (!iterator.ok()) return {};
-    return (*iterator)->Save().value_or(std::string());
+    absl::StatusOr<std::string> position =
+        iterator.ok() ? (*iterator)->Save() : absl::StatusOr<std::string>(iterator.status());
+    if (position.ok()) return *std::move(position);
+    WriteLog(LogLevel::kWarning, "", {"dataset_not_saved", node_}, "The position of '", node_,
+             "', an iterator of the dataset ", dataset_,
+             ", is not saved: ", position.status().ToString());
+    return {};
   }
   absl::Status RestoreState(std::string_view state) override {
     std::lock_guard<std::mutex> lock(mutex_);

@@ -16,6 +16,7 @@
 
 #include "api/actors.h"
 #include "api/troupe.h"
+#include "devices/log.h"
 #include "graph/protos/stats.pb.h"
 #include "tests/api/dataset/dataset_test_util.h"
 
@@ -157,6 +158,26 @@ TEST_F(DatasetGraphTest, ThePositionIsPartOfTheKernelStates) {
   ASSERT_EQ(later->RestoreKernelStates(states), absl::OkStatus());
   for (int i = 0; i < 30; ++i) got.push_back(One(*later, next));
   EXPECT_EQ(got, expected);
+}
+
+TEST_F(DatasetGraphTest, APositionThatIsNotSavedIsLogged) {
+  const PublishedDataset published = *PublishDataset(
+      "fails", Dataset::Range(0, 50).Map([](const Tensors&) -> absl::StatusOr<Tensors> {
+        return absl::DataLossError("no such element");
+      }));
+  Build("fails");
+  auto session = NewSession();
+  EXPECT_EQ(session->Run({next}).status().code(), Code::kDataLoss);
+  std::mutex mutex;
+  std::string log;
+  SetLogSink([&](const LogRecord& record) {
+    std::lock_guard<std::mutex> lock(mutex);
+    log += record.text;
+  });
+  EXPECT_TRUE(session->SaveKernelStates().ok());
+  SetLogSink(nullptr);
+  EXPECT_THAT(log, HasSubstr("The position of 'iterator', an iterator of the dataset fails, is not "
+                             "saved: DATA_LOSS: Map: no such element"));
 }
 
 TEST_F(DatasetGraphTest, TracedStepsHaveTheStages) {
