@@ -8,6 +8,14 @@
 #include "devices/storage/file_system_registry.h"
 
 namespace troupe::data {
+namespace {
+
+absl::Status EndsBefore(const std::string& path, uint64_t offset, uint64_t size) {
+  return absl::DataLossError(StrCat(path, ": it ends at byte ", size, ", before byte ", offset,
+                                    ", where it was to be read on: it has become shorter"));
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<FileBytes>> FileBytes::Open(const std::string& path,
                                                            FileCompression compression,
@@ -20,6 +28,10 @@ absl::StatusOr<std::unique_ptr<FileBytes>> FileBytes::Open(const std::string& pa
   }
   std::unique_ptr<ByteSource> source;
   if (compression == FileCompression::kNone) {
+    if (offset > 0) {
+      TROUPE_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
+      if (offset > size) return EndsBefore(path, offset, size);
+    }
     source = NewFileSource(std::move(file), offset);
   } else {
     const ZlibFormat format =
@@ -33,7 +45,7 @@ absl::StatusOr<std::unique_ptr<FileBytes>> FileBytes::Open(const std::string& pa
   }
   while (bytes->offset_ < offset) {
     TROUPE_ASSIGN_OR_RETURN(const size_t n, bytes->Need(1));
-    if (n == 0) break;
+    if (n == 0) return EndsBefore(path, offset, bytes->offset_);
     bytes->Consume(static_cast<size_t>(std::min<uint64_t>(n, offset - bytes->offset_)));
   }
   return bytes;

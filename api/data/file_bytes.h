@@ -21,7 +21,7 @@ class FileBytes {
  public:
   static constexpr size_t kBlockBytes = 256 << 10;
 
-  /// `offset`: in the decompressed bytes.
+  /// `offset`: in the decompressed bytes. DataLoss: the file ends before it.
   static absl::StatusOr<std::unique_ptr<FileBytes>> Open(const std::string& path,
                                                          FileCompression compression,
                                                          uint64_t offset);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "devices/status_macros.h"
@@ -17,9 +18,20 @@ using Kind = FileRecordsOptions::Kind;
 
 constexpr uint64_t kMaxRecordBytes = uint64_t{1} << 30;
 
-absl::Status EndsBefore(const std::string& path, RecordPlace place) {
-  return absl::OutOfRangeError(StrCat(path, " ends before record ", place.records, " at byte ",
-                                      place.offset, ", where it was to be read on"));
+absl::Status EndsBefore(std::string_view file, RecordPlace place) {
+  return absl::DataLossError(StrCat(file, " ends before record ", place.records, " at byte ",
+                                    place.offset, ", where it was to be read on"));
+}
+
+/// DataLoss: `path`, which is not compressed, ends before byte `end` of `place`.
+absl::Status CheckSize(FileSystem* files, const std::string& path, RecordPlace place,
+                       uint64_t end) {
+  if (place.offset == 0) return absl::OkStatus();
+  TROUPE_ASSIGN_OR_RETURN(const std::unique_ptr<RandomAccessFile> file,
+                          files->OpenForReading(path));
+  TROUPE_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
+  if (size >= end) return absl::OkStatus();
+  return EndsBefore(StrCat(path, ", which has ", size, " bytes,"), place);
 }
 
 /// Bytes that are looked at before they are taken. Memory grows with what is there.
@@ -100,7 +112,10 @@ class TensorFlowRecords final : public FileRecords {
                                                            RecordPlace place) {
     RecordReaderOptions of{.compression = options.compression, .max_record_bytes = kMaxRecordBytes};
     const bool plain = options.compression == FileCompression::kNone;
-    if (plain) of.offset = place.offset;
+    if (plain) {
+      TROUPE_RETURN_IF_ERROR(CheckSize(files, path, place, place.offset));
+      of.offset = place.offset;
+    }
     TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<RecordReader> reader,
                             RecordReader::Open(files, path, of));
     std::string record;
@@ -134,6 +149,7 @@ class Lines final : public FileRecords {
                                                            const FileRecordsOptions& options,
                                                            const std::string& path,
                                                            RecordPlace place) {
+    TROUPE_RETURN_IF_ERROR(CheckSize(files, path, place, place.offset));
     TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Window> window,
                             OpenWindow(files, path, FileCompression::kNone, place.offset));
     std::unique_ptr<Lines> lines(new Lines(path, place, std::move(window)));
@@ -188,7 +204,14 @@ class FixedLength final : public FileRecords {
                                                            const std::string& path,
                                                            RecordPlace place) {
     const auto header = static_cast<uint64_t>(options.header_bytes);
-    if (place.records == 0) place.offset = header;
+    if (place.records == 0) {
+      place.offset = header;
+    } else if (options.compression == FileCompression::kNone) {
+      const auto record = static_cast<uint64_t>(options.record_bytes);
+      const auto hop = options.hop_bytes > 0 ? static_cast<uint64_t>(options.hop_bytes) : record;
+      // The next record may begin behind the file; the one before it does not.
+      TROUPE_RETURN_IF_ERROR(CheckSize(files, path, place, place.offset - hop + record));
+    }
     TROUPE_ASSIGN_OR_RETURN(std::unique_ptr<Window> window,
                             OpenWindow(files, path, options.compression, place.offset));
     return std::unique_ptr<FileRecords>(new FixedLength(path, place, options, std::move(window)));

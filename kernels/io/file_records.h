@@ -43,7 +43,7 @@ struct RecordPlace {
 /// One file. Thread-compatible.
 class FileRecords {
  public:
-  /// `path`, read on from `place`. The error of the file system, which names the file; OutOfRange
+  /// `path`, read on from `place`. The error of the file system, which names the file; DataLoss
   /// if the file ends before `place`.
   static absl::StatusOr<std::unique_ptr<FileRecords>> Open(const FileRecordsOptions& options,
                                                            const std::string& path,

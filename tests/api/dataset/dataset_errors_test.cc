@@ -229,6 +229,40 @@ TEST(DatasetErrorsTest, DamagedRecordFiles) {
   EXPECT_EQ(status.code(), Code::kResourceExhausted) << status;
 }
 
+/// The files after it do not stand in for what is missing.
+TEST(DatasetErrorsTest, FilesThatHaveBecomeShorter) {
+  const TempFolder folder;
+  const std::string records = folder.WriteRecords("records", {"alpha", "b", "c"});
+  const std::string zipped =
+      folder.WriteRecords("zipped", {"alpha", "b", "c"}, FileCompression::kGzip);
+  const std::string text = folder.Write("text", "1\n2\n3\n");
+  DatasetCsvOptions csv;
+  csv.columns = {Tensor::Scalar<int32_t>(0)};
+  for (const auto& [dataset, file] : std::vector<std::pair<Dataset, std::string>>{
+           {Dataset::Records({records, records}), records},
+           {Dataset::Records({zipped, zipped}, {.compression = FileCompression::kGzip}), zipped},
+           {Dataset::TextLines({text, text}), text},
+           {Dataset::Csv({text, text}, csv), text}}) {
+    const auto iterator = Begin(dataset);
+    Take(*iterator, 2);
+    const std::string position = *iterator->Save();
+    const std::string before = *ReadWholeFile(TempFolder::files(), file);
+    const std::string name = file.substr(folder.Path("").size());
+    if (file == zipped) {
+      folder.WriteRecords(name, {"alpha"}, FileCompression::kGzip);
+    } else {
+      folder.Write(name, before.substr(0, file == records ? 21 : 2));
+    }
+    const auto restored = Begin(dataset);
+    ASSERT_EQ(restored->Restore(position), absl::OkStatus());
+    absl::Status status;
+    EXPECT_TRUE(Take(*restored, 10, &status).empty());
+    EXPECT_EQ(status.code(), Code::kDataLoss) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(file + ": it ends at byte "));
+    folder.Write(name, before);
+  }
+}
+
 Dataset ManyStages() {
   return Dataset::Range(0, 40)
       .Shuffle({.window = 4, .seed = 5})

@@ -92,7 +92,16 @@ TEST_F(FileRecordsTest, TensorFlowRecords) {
     EXPECT_EQ(*Read(options), Records());
   }
   const auto past = Read({.compression = FileCompression::kZlib}, {.records = 1, .offset = 10});
-  EXPECT_EQ(past.status().code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(past.status().code(), absl::StatusCode::kDataLoss);
+  // A plain file that was longer.
+  WriteRecords({"one"}, FileCompression::kNone);
+  const auto shorter = Read({}, {.records = 2, .offset = 35});
+  EXPECT_EQ(shorter.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(shorter.status().message(),
+              AllOf(HasSubstr("which has 19 bytes"), HasSubstr(path_), HasSubstr("byte 35")));
+  Write("a\nb\n");
+  EXPECT_EQ(Read({.kind = Kind::kLines}, {.records = 3, .offset = 6}).status().code(),
+            absl::StatusCode::kDataLoss);
 }
 
 TEST_F(FileRecordsTest, DamagedRecordsGiveAnErrorOrTheSame) {
