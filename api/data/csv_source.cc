@@ -125,7 +125,7 @@ class CsvStage final : public FilesStage {
                                                    ": it has more than ", options_.max_row_bytes,
                                                    " bytes"));
       }
-      TROUPE_ASSIGN_OR_RETURN(n, file->Need(searched + FileBytes::kBlockBytes));
+      TROUPE_ASSIGN_OR_RETURN(n, file->NeedMore(static_cast<size_t>(options_.max_row_bytes)));
     }
     if (quoted) return Wrong(*file, "a quoted field does not end");
     return searched;

@@ -2,6 +2,7 @@
 #ifndef TROUPE_API_DATA_FILE_BYTES_H_
 #define TROUPE_API_DATA_FILE_BYTES_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -30,6 +31,11 @@ class FileBytes {
   /// with what is there, not with what is asked for. Addresses are valid until the next call, and
   /// longer for who holds `buffer`.
   absl::StatusOr<size_t> Need(size_t n);
+  /// The same for what looks for an end that is not yet there: as much again as there is, up to
+  /// `most` bytes, but at least a block more. So what is held is copied a few times only.
+  absl::StatusOr<size_t> NeedMore(size_t most) {
+    return Need(std::max(available() + kBlockBytes, std::min(2 * available(), most)));
+  }
   const char* data() const { return static_cast<const char*>(buffer_->data()) + begin_; }
   size_t available() const { return end_ - begin_; }
   const RefPtr<Buffer>& buffer() const { return buffer_; }

@@ -94,7 +94,7 @@ class LinesStage final : public FilesStage {
         if (end != nullptr) break;
         searched = n;
         if (searched <= most) {
-          TROUPE_ASSIGN_OR_RETURN(n, file->Need(searched + FileBytes::kBlockBytes));
+          TROUPE_ASSIGN_OR_RETURN(n, file->NeedMore(most));
         }
         if (n == searched) break;  // The file ends, or the line is too long.
       }

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "api/data/file_bytes.h"
 #include "api/data/position.h"
 #include "api/dataset.h"
 #include "devices/status_macros.h"
@@ -104,6 +105,30 @@ DatasetCsvOptions Columns() {
 std::string Row(int32_t a, float b, const char* c, double d, int64_t e) {
   return Text({Tensor::Scalar(a), Tensor::Scalar(b), Tensor::Scalar(c), Tensor::Scalar(d),
                Tensor::Scalar(e)});
+}
+
+TEST(DatasetSourcesTest, LongLinesAreNotCopiedForEachBlock) {
+  constexpr size_t kSize = 16 << 20;
+  const TempFolder folder;
+  const std::string long_line(kSize, 'x');
+  const std::string file = folder.Write("long", long_line + "\nshort\n");
+  const auto bytes = *data::FileBytes::Open(file, FileCompression::kNone, 0);
+  int buffers = 0;
+  const Buffer* before = nullptr;
+  for (size_t n = 1; n < kSize; n = *bytes->NeedMore(2 * kSize)) {
+    ASSERT_TRUE(bytes->Need(n).ok());
+    buffers += bytes->buffer().get() != before ? 1 : 0;
+    before = bytes->buffer().get();
+  }
+  EXPECT_LE(buffers, 10);
+  DatasetCsvOptions csv;
+  csv.columns = {Tensor::Scalar("")};
+  for (const Dataset& dataset : {Dataset::TextLines({file}), Dataset::Csv({file}, csv)}) {
+    const std::vector<std::string> lines = All(dataset);
+    ASSERT_EQ(lines.size(), 2u);
+    EXPECT_EQ(lines[0], Text({Tensor::Scalar(long_line)}));
+    EXPECT_EQ(lines[1], Text({Tensor::Scalar("short")}));
+  }
 }
 
 TEST(DatasetSourcesTest, CsvRows) {
