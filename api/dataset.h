@@ -139,8 +139,9 @@ struct DatasetInterleaveOptions {
 };
 
 struct DatasetCacheOptions {
-  /// A position of a cache that is complete holds its elements, if they take no more bytes: who is
-  /// restored from it does not ask the stages before. Else these are asked again for all elements.
+  /// A position holds the elements of the cache, if they take no more bytes: who is restored from
+  /// it does not ask the stages before for them. Else these are asked again for all elements; a
+  /// position is Unimplemented then if they give another order each time.
   int64_t position_bytes = int64_t{64} << 20;
 };
 

@@ -32,6 +32,15 @@ bool FitsIntoPosition(const Element& element) {
   });
 }
 
+/// Elements before the position are dropped when they are read again: they must be the same.
+absl::Status CannotReadAgain(const std::string& stage, std::string_view instead) {
+  return absl::UnimplementedError(
+      StrCat(stage,
+             ": its position is not saved before it is complete: a stage before it is a Map "
+             "with ordered = false, which gives another order when it is asked again",
+             instead));
+}
+
 /// In memory.
 class CacheStage final : public StageOverInput {
  public:
@@ -70,22 +79,38 @@ class CacheStage final : public StageOverInput {
     next_ = end;
     return Progress::kSome;
   }
+  /// What a position has.
+  enum Saved : uint64_t {
+    kNothing,   ///< The input is read again.
+    kComplete,  ///< All elements.
+    kBegun,     ///< Those so far, and where the input is.
+  };
   absl::Status Save(PositionWriter* to) override {
     to->Number(pass_);
     to->Number(next_);
-    const bool holds = complete_ && fits_ && bytes_ <= options_.position_bytes;
-    to->Number(holds ? 1 : 0);
-    return holds ? to->Put(elements_) : absl::OkStatus();
+    const bool holds =
+        fits_ && bytes_ <= options_.position_bytes && (complete_ || next_ <= elements_.size());
+    if (!holds && meter()->unordered()) {
+      return CannotReadAgain(
+          name(), "; a larger position_bytes saves elements that are not resources or variants");
+    }
+    to->Number(!holds ? kNothing : complete_ ? kComplete : kBegun);
+    if (!holds) return absl::OkStatus();
+    TROUPE_RETURN_IF_ERROR(to->Put(elements_));
+    return complete_ ? absl::OkStatus() : StageOverInput::Save(to);
   }
   void Restore(PositionReader* from) override {
     const uint64_t pass = from->Number();
     next_ = from->Number();
-    if (!from->Flag()) return Begin(pass);
-    begun_ = complete_ = true;
+    const uint64_t saved = from->Number(kBegun);
+    if (saved == kNothing) return Begin(pass);
+    begun_ = true;
+    complete_ = saved == kComplete;
     pass_ = pass;
     elements_ = from->TakeBlock();
     if (next_ > elements_.size()) from->Refuse();
     for (const Element& element : elements_) bytes_ += BytesOf(element);
+    if (!complete_) StageOverInput::Restore(from);
   }
 
   const DatasetCacheOptions options_;
@@ -199,6 +224,7 @@ class CacheFileStage final : public StageOverInput {
   }
 
   absl::Status Save(PositionWriter* to) override {
+    if (writer_ != nullptr && meter()->unordered()) return CannotReadAgain(name(), "");
     to->Number(pass_);
     to->Number(next_);
     to->Number(ended_ ? 1 : 0);

@@ -128,6 +128,12 @@ class Meter {
   void AddElements(int64_t n) { Add(&elements_, n); }
   void AddNanoseconds(int64_t ns) { Add(&ns_, ns); }
   void AddStarved() { Add(&starved_, 1); }
+  /// Elements of this stage, and so of those after it, come in another order each time.
+  void SetUnordered() {
+    for (Meter* meter = this; meter != nullptr; meter = meter->parent_) {
+      meter->unordered_.store(true, std::memory_order_relaxed);
+    }
+  }
   void SetBad(int64_t n) { bad_.store(n, std::memory_order_relaxed); }
   void SetFullness(int64_t held, int64_t capacity, int parallel = 0) {
     held_.store(held, std::memory_order_relaxed);
@@ -144,6 +150,7 @@ class Meter {
   int64_t bad() const { return bad_.load(std::memory_order_relaxed); }
   int64_t held() const { return held_.load(std::memory_order_relaxed); }
   int64_t capacity() const { return capacity_.load(std::memory_order_relaxed); }
+  bool unordered() const { return unordered_.load(std::memory_order_relaxed); }
   int parallel() const { return parallel_.load(std::memory_order_relaxed); }
 
  private:
@@ -156,6 +163,7 @@ class Meter {
   const std::string name_;
   std::atomic<int64_t> elements_{0}, ns_{0}, starved_{0}, bad_{0}, held_{0}, capacity_{0};
   std::atomic<int> parallel_{0};
+  std::atomic<bool> unordered_{false};
 };
 
 }  // namespace troupe::data

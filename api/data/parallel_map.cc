@@ -21,7 +21,9 @@ class ParallelMapStage final : public Stage, public Activity {
         function_(std::move(function)),
         options_(options),
         auto_(options.parallel == kAuto),
-        parallel_(auto_ ? 1 : options.parallel) {}
+        parallel_(auto_ ? 1 : options.parallel) {
+    if (!options_.ordered) Stage::meter()->SetUnordered();
+  }
   absl::Status Init(const Plan& input) {
     TROUPE_ASSIGN_OR_RETURN(input_, input.Make({this, meter()}));
     return absl::OkStatus();

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
@@ -345,7 +346,7 @@ TEST(DatasetSourcesTest, ACompleteCacheIsRestoredWithoutItsInput) {
   const Dataset cached = Counting(kElements, calls).Cache().Repeat(3);
   restored(cached, kElements + 10, 0);
   restored(cached, 2 * kElements, 0);
-  restored(cached, 10, kElements);
+  restored(cached, 10, kElements - 10);
   // A number, a string and its bytes.
   constexpr int64_t kBytes = kElements * (8 + sizeof(std::string) + 10);
   for (const int64_t most : {kBytes - 1, kBytes}) {
@@ -354,6 +355,48 @@ TEST(DatasetSourcesTest, ACompleteCacheIsRestoredWithoutItsInput) {
   }
   EXPECT_EQ(Counting(1, calls).Cache({.position_bytes = -1}).status().code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+/// Two calls of which the second ends first, in the first pass over a cache.
+TEST(DatasetSourcesTest, ACacheOfAnyOrderIsRestoredExactlyOrNotSaved) {
+  const TempFolder folder;
+  constexpr int64_t kElements = 200;
+  const Dataset any_order = Dataset::Range(0, kElements)
+                                .Map(
+                                    [](Tensors element) {
+                                      // The slower one of several.
+                                      if (element[0].unchecked_scalar<int64_t>() % 3 == 0) {
+                                        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                                      }
+                                      return element;
+                                    },
+                                    {.parallel = 4, .ordered = false});
+  const Dataset cached = any_order.Cache();
+  for (const size_t given : {size_t{1}, size_t{20}, size_t{77}}) {
+    const auto iterator = Begin(cached, 4);
+    std::vector<std::string> elements = Take(*iterator, given);
+    const auto position = iterator->Save();
+    ASSERT_TRUE(position.ok()) << position.status();
+    const auto other = Begin(cached, 4);
+    ASSERT_EQ(other->Restore(*position), absl::OkStatus());
+    for (std::string& element : Take(*other, kElements)) elements.push_back(std::move(element));
+    std::vector<std::string> expected = All(Dataset::Range(0, kElements));
+    std::sort(expected.begin(), expected.end());
+    std::sort(elements.begin(), elements.end());
+    EXPECT_EQ(elements, expected);
+  }
+  for (const Dataset& dataset :
+       {any_order.Cache({.position_bytes = 0}), any_order.Prefetch().CacheFile(folder.Path("c"))}) {
+    const auto iterator = Begin(dataset.Repeat(2));
+    Take(*iterator, 20);
+    const absl::Status status = iterator->Save().status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("ordered = false"));
+  }
+  // The file that is complete has one order.
+  const auto complete = Begin(any_order.CacheFile(folder.Path("c")).Repeat(2));
+  Take(*complete, kElements + 20);
+  EXPECT_TRUE(complete->Save().ok());
 }
 
 TEST(DatasetSourcesTest, AFileOfTheCacheIsReadFromThePosition) {
